@@ -36,4 +36,7 @@ WG_DRAFTERS(WG_DRAFTER_DECLARE)
 
 extern const wg_drafter_class *const wg_drafters[];
 
+/* The class in the shared object of an open drafter of class `plugin`. */
+const wg_drafter_class *wg_drafter_in_object(const wg_drafter *d);
+
 #endif

@@ -11,6 +11,7 @@ wager=${WAGER:-build/release/wager}
 build=$(sha256sum "$wager" | cut -c1-12)
 shared=../shared/data
 failed=()
+unset COLUMNS # tables are published unfolded
 
 # The region NAME of FILE becomes what stands on standard input. A file without the markers gets them at its end.
 replace() { # FILE NAME

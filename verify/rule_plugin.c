@@ -83,7 +83,7 @@ typedef struct plugin_options {
 } plugin_options;
 
 static const wg_option options[] = {
-    WG_OPTION_STR(plugin_options, path, "", "shared object (needed); see verify/rule_plugin.h"),
+    WG_OPTION_NAME(plugin_options, path, WG_NAMES_FILE, "", "shared object (needed); see verify/rule_plugin.h"),
     WG_OPTION_STR(plugin_options, options, "", "options of the rule in it, as name=value;name=value"),
     WG_OPTION_END,
 };

@@ -4,6 +4,7 @@
 #ifndef WG_CORE_BASE_OPTION_H
 #define WG_CORE_BASE_OPTION_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,11 +16,20 @@ typedef enum wg_option_type { WG_OPT_INT, WG_OPT_FLOAT, WG_OPT_BOOL, WG_OPT_STRI
 /* INT -> int, FLOAT -> double, BOOL -> bool, STRING -> char[WG_OPTION_STRING], ENUM -> int (index into choices). */
 enum { WG_OPTION_STRING = 512 };
 
+/* What the text of a STRING option names. A file: relative to the working directory, unless it stands in a config. */
+typedef enum wg_option_names {
+    WG_NAMES_NOTHING,
+    WG_NAMES_FILE,
+    WG_NAMES_SHAPE,    /* a file, unless it has digits and dashes only */
+    WG_NAMES_COMMAND,  /* for a shell: words of it may be files */
+    WG_NAMES_DRAFTERS, /* SPEC|SPEC|... (draft/compose/composite.h), whose options may name files */
+} wg_option_names;
+
 typedef struct wg_option {
     const char *name, *doc;
     wg_option_type type;
     size_t at;                  /* offset of the field in the options struct */
-    double def, min, max;       /* numbers; BOOL and ENUM use def */
+    double def, min, max;       /* numbers; BOOL and ENUM use def; STRING: def is a wg_option_names */
     const char *def_string;     /* STRING */
     const char *const *choices; /* ENUM: NULL-terminated; INT: words for 0, 1 ..., or NULL */
 } wg_option;
@@ -34,6 +44,8 @@ typedef struct wg_option {
     { #field, doc, WG_OPT_FLOAT, offsetof(T, field), def, min, max, NULL, NULL }
 #define WG_OPTION_BOOL(T, field, def, doc)             { #field, doc, WG_OPT_BOOL, offsetof(T, field), def, 0, 1, NULL, NULL }
 #define WG_OPTION_STR(T, field, def, doc)              { #field, doc, WG_OPT_STRING, offsetof(T, field), 0, 0, 0, def, NULL }
+/* A text that names files: `what` is a wg_option_names. */
+#define WG_OPTION_NAME(T, field, what, def, doc)       { #field, doc, WG_OPT_STRING, offsetof(T, field), what, 0, 0, def, NULL }
 #define WG_OPTION_ENUM(T, field, def, choices, doc) \
     { #field, doc, WG_OPT_ENUM, offsetof(T, field), def, 0, 0, NULL, choices }
 #define WG_OPTION_END                                  { NULL, NULL, WG_OPT_INT, 0, 0, 0, 0, NULL, NULL }
@@ -51,6 +63,12 @@ wg_status wg_option_set_list(const wg_option *table, void *o, size_t size, const
 
 /* Sets one field from a number that came from JSON (INT and FLOAT rows; range-checked), or a bool. */
 wg_status wg_option_set_number(const wg_option *table, void *o, const char *name, double value, bool is_integer, wg_error *err);
+
+/* Whether the row's text names such things. */
+static inline bool wg_option_is(const wg_option *row, wg_option_names what)
+{
+    return row->type == WG_OPT_STRING && row->def == what;
+}
 
 /* The row called `name`, or NULL. */
 const wg_option *wg_option_find(const wg_option *table, const char *name);

@@ -101,6 +101,7 @@ void wg_chance_tree_close(wg_chance_tree *e);
 wg_chance wg_chance_tree_chance(wg_chance_tree *e, uint32_t position);
 double wg_chance_tree_probability(const wg_chance_tree *e); /* of the run so far */
 int wg_chance_tree_reused(const wg_chance_tree *e);
-bool wg_chance_tree_next(wg_chance_tree *e); /* false: all runs are done */
+uint64_t wg_chance_tree_past(const wg_chance_tree *e); /* digest of the outcomes of the run so far */
+bool wg_chance_tree_next(wg_chance_tree *e);           /* false: all runs are done */
 
 #endif

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "core/base/hash.h"
 #include "core/base/mem.h"
 #include "core/dist/race.h"
 
@@ -176,6 +177,13 @@ double wg_chance_tree_probability(const wg_chance_tree *e)
     double p = 1;
     for (int i = 0; i < e->at; i++) p *= e->branch[i].probability;
     return p;
+}
+
+uint64_t wg_chance_tree_past(const wg_chance_tree *e)
+{
+    uint64_t h = wg_hash64(WG_HASH_START, &e->at, sizeof e->at);
+    for (int i = 0; i < e->at; i++) h = wg_hash64(h, &e->branch[i].outcome, sizeof e->branch[i].outcome);
+    return h;
 }
 
 int wg_chance_tree_reused(const wg_chance_tree *e) { return e->reused; }

@@ -16,7 +16,8 @@ typedef struct best_of_drafter {
 } best_of_drafter;
 
 static const wg_option options[] = {
-    WG_OPTION_STR(best_of_options, of, "", "the drafters, as KIND:option=value;option=value|KIND|... (needed)"),
+    WG_OPTION_NAME(best_of_options, of, WG_NAMES_DRAFTERS, "",
+                   "the drafters, as KIND:option=value;option=value|KIND|... (needed)"),
     WG_OPTION_END,
 };
 

@@ -39,8 +39,8 @@ typedef struct cascade_drafter {
 } cascade_drafter;
 
 static const wg_option options[] = {
-    WG_OPTION_STR(cascade_options, model, "", "weights file of the middle model (needed)"),
-    WG_OPTION_STR(cascade_options, inner, "ngram", "what drafts for it, as KIND:option=value;option=value"),
+    WG_OPTION_NAME(cascade_options, model, WG_NAMES_FILE, "", "weights file of the middle model (needed)"),
+    WG_OPTION_NAME(cascade_options, inner, WG_NAMES_DRAFTERS, "ngram", "what drafts for it, as KIND:option=value;option=value"),
     WG_OPTION_STR(cascade_options, rule, "rejection", "the rule that verifies these drafts; it must be lossless"),
     WG_OPTION_INT(cascade_options, length, 4, 1, WG_DRAFT_MAX, "tokens of the chain"),
     WG_OPTION_FLOAT(cascade_options, temperature, -1, -1, 100, "of the middle model; negative: the target's"),

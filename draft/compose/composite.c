@@ -93,18 +93,13 @@ wg_status wg_component_open_list(wg_component *in, int *n, const wg_env *env, co
 
 /* ---- before anything is opened */
 
-bool wg_component_is_spec(const wg_drafter_class *class, const wg_option *option)
-{
-    return option->type == WG_OPT_STRING && (class->composite_stats || !strcmp(option->name, "inner"));
-}
-
 static bool list_has_outside(const struct wg_plugins *plugins, const char *list);
 
 bool wg_component_is_outside(const struct wg_plugins *plugins, const wg_drafter_class *class, const void *options)
 {
     bool outside = class->outside;
     for (const wg_option *o = class->options; !outside && o && o->name; o++)
-        if (wg_component_is_spec(class, o)) outside = list_has_outside(plugins, (const char *)options + o->at);
+        if (wg_option_is(o, WG_NAMES_DRAFTERS)) outside = list_has_outside(plugins, (const char *)options + o->at);
     return outside;
 }
 
@@ -148,7 +143,7 @@ static wg_status check_item(const struct wg_plugins *plugins, const char *owner,
     wg_status s = wg_drafter_set(class, d + class->options_at, options, err);
     if (s) s = wg_fail_in(err, s, "drafter %s: %s", owner, option);
     for (const wg_option *o = class->options; !s && o && o->name; o++)
-        if (wg_component_is_spec(class, o))
+        if (wg_option_is(o, WG_NAMES_DRAFTERS))
             s = wg_component_check(plugins, class->name, o->name, d + class->options_at + o->at, err);
     wg_free(d);
     return s;

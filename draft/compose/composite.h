@@ -37,9 +37,8 @@ void wg_component_close(wg_component *in); /* also of a zeroed one */
 wg_status wg_component_open_list(wg_component *in, int *n, const wg_env *env, const char *owner, const char *option,
                                  const char *list, wg_error *err);
 
-/* is_spec: whether a text option of a class names drafters, in the form SPEC|SPEC|... check: whether the named drafters and
- * their options exist, components of components included. Nothing is opened. ECONFIG, EINVAL, ENOMEM. */
-bool wg_component_is_spec(const wg_drafter_class *class, const wg_option *option);
+/* Whether the drafters that an option names (WG_NAMES_DRAFTERS) and their options exist, components of components included.
+ * Nothing is opened. ECONFIG, EINVAL, ENOMEM. */
 wg_status wg_component_check(const struct wg_plugins *plugins, const char *owner, const char *option, const char *list,
                              wg_error *err);
 

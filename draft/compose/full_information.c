@@ -30,7 +30,8 @@ typedef struct full_drafter {
 } full_drafter;
 
 static const wg_option options[] = {
-    WG_OPTION_STR(full_options, of, "", "the drafters, as KIND:option=value;option=value|KIND|... (needed)"),
+    WG_OPTION_NAME(full_options, of, WG_NAMES_DRAFTERS, "",
+                   "the drafters, as KIND:option=value;option=value|KIND|... (needed)"),
     WG_OPTION_FLOAT(full_options, eta, 0.5, 0, 100, "how strongly a score counts in the draw; 0: the leader is taken"),
     WG_OPTION_FLOAT(full_options, memory, 0.98, 0, 1, "part of a score that is left after one more position"),
     WG_OPTION_END,

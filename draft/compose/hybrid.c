@@ -26,8 +26,9 @@ typedef struct hybrid_drafter {
 } hybrid_drafter;
 
 static const wg_option options[] = {
-    WG_OPTION_STR(hybrid_options, first, "", "the drafter that drafts first, as KIND:option=value;option=value (needed)"),
-    WG_OPTION_STR(hybrid_options, second, "", "the drafter for what the first leaves (needed)"),
+    WG_OPTION_NAME(hybrid_options, first, WG_NAMES_DRAFTERS, "",
+                   "the drafter that drafts first, as KIND:option=value;option=value (needed)"),
+    WG_OPTION_NAME(hybrid_options, second, WG_NAMES_DRAFTERS, "", "the drafter for what the first leaves (needed)"),
     WG_OPTION_FLOAT(hybrid_options, min_score, 2, 0, 64, "tokens the first must expect to be kept"),
     WG_OPTION_END,
 };

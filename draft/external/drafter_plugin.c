@@ -22,7 +22,7 @@ typedef struct plugin_drafter {
 } plugin_drafter;
 
 static const wg_option options[] = {
-    WG_OPTION_STR(plugin_options, path, "", "shared object (needed); see draft/external/drafter_plugin.h"),
+    WG_OPTION_NAME(plugin_options, path, WG_NAMES_FILE, "", "shared object (needed); see draft/external/drafter_plugin.h"),
     WG_OPTION_STR(plugin_options, options, "", "options of the drafter in it, as name=value;name=value"),
     WG_OPTION_END,
 };
@@ -111,6 +111,8 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
     const wg_status s = wg_drafter_make(&p->d, t->drafter, env, p->opt.options, err);
     return s ? wg_fail_in(err, s, "drafter plugin: %s, drafter %s", p->opt.path, t->drafter->name) : WG_OK;
 }
+
+const wg_drafter_class *wg_drafter_in_object(const wg_drafter *d) { return ((const plugin_drafter *)d)->d->class; }
 
 static void close(wg_drafter *d)
 {

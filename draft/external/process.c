@@ -45,7 +45,8 @@ typedef struct process_drafter {
 } process_drafter;
 
 static const wg_option options[] = {
-    WG_OPTION_STR(process_options, command, "", "shell command of the program (needed); see docs/process-drafter.md"),
+    WG_OPTION_NAME(process_options, command, WG_NAMES_COMMAND, "",
+                   "shell command of the program (needed); see docs/process-drafter.md"),
     WG_OPTION_INT(process_options, timeout_ms, 1000, 1, 3600000, "milliseconds to take a request and answer it"),
     WG_OPTION_END,
 };

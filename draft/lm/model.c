@@ -489,11 +489,12 @@ enum { SAME, INTERSECTION };
 static const char *const vocabularies[] = { "same", "intersection", NULL };
 
 static const wg_option options[] = {
-    WG_OPTION_STR(second_options, model, "", "weights file of the draft model (needed)"),
+    WG_OPTION_NAME(second_options, model, WG_NAMES_FILE, "", "weights file of the draft model (needed)"),
     WG_GROWTH_OPTIONS,
     WG_OPTION_ENUM(second_options, vocabulary, SAME, vocabularies,
                    "same: the target's, others are refused; intersection: any, of which the tokens that both have are drafted"),
-    WG_OPTION_STR(second_options, prune, "", "only the tokens in this file are drafted (wager vocab prune); empty: all"),
+    WG_OPTION_NAME(second_options, prune, WG_NAMES_FILE, "",
+                   "only the tokens in this file are drafted (wager vocab prune); empty: all"),
     WG_OPTION_STR(second_options, device, "cpu", "where that model runs: " WG_DEVICE_NAMES),
     WG_OPTION_ENUM(second_options, kv_type, 1, wg_kv_type_names, "element type of the draft model's cache"),
     WG_OPTION_END,

@@ -59,7 +59,8 @@ typedef struct slem_drafter {
 } slem_drafter;
 
 static const wg_option options[] = {
-    WG_OPTION_STR(slem_options, model, "", "weights file of the draft model, with a tokenizer of any kind (needed)"),
+    WG_OPTION_NAME(slem_options, model, WG_NAMES_FILE, "",
+                   "weights file of the draft model, with a tokenizer of any kind (needed)"),
     WG_OPTION_INT(slem_options, length, 5, 1, WG_DRAFT_MAX, "tokens that the draft model writes"),
     WG_OPTION_FLOAT(slem_options, p_min, 0, 0, 1, "the draft ends where the most probable next token is below this"),
     WG_OPTION_STR(slem_options, device, "cpu", "where that model runs: " WG_DEVICE_NAMES),

@@ -57,7 +57,7 @@ static const wg_option options[] = {
     WG_OPTION_INT(cache_options, memory_mb, 32, 1, 65536, "memory for counts (rounded down to a power of two)"),
     WG_OPTION_INT(cache_options, corpus_mb, 64, 1, 65536, "memory for the corpus's counts (likewise)"),
     WG_OPTION_FLOAT(cache_options, p_min, 0.5, 0, 1, "least share of the best continuation among those of its key"),
-    WG_OPTION_STR(cache_options, corpus, "", "a datastore whose n-grams are counted at open; empty: none"),
+    WG_OPTION_NAME(cache_options, corpus, WG_NAMES_FILE, "", "a datastore whose n-grams are counted at open; empty: none"),
     WG_OPTION_END,
 };
 

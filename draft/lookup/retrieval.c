@@ -37,7 +37,7 @@ typedef struct retrieval_drafter {
 } retrieval_drafter;
 
 static const wg_option options[] = {
-    WG_OPTION_STR(retrieval_options, datastore, "", "file made by `wager datastore build` (needed)"),
+    WG_OPTION_NAME(retrieval_options, datastore, WG_NAMES_FILE, "", "file made by `wager datastore build` (needed)"),
     WG_OPTION_INT(retrieval_options, nodes, 16, 1, WG_DRAFT_MAX, "draft tokens of a tree"),
     WG_OPTION_INT(retrieval_options, depth, 8, 1, WG_DRAFT_MAX, "deepest draft token"),
     WG_OPTION_INT(retrieval_options, n_max, 16, 1, 64, "longest match looked for"),

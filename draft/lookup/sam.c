@@ -40,7 +40,7 @@ static const wg_option options[] = {
     WG_OPTION_INT(sam_options, k, 8, 1, WG_DRAFT_MAX, "tokens per draft"),
     WG_OPTION_INT(sam_options, n_min, 2, 1, 1000000, "shortest match that is used"),
     WG_OPTION_INT(sam_options, bias, 5, 0, 1000000, "a match in the corpus must be longer by more than this"),
-    WG_OPTION_STR(sam_options, corpus, "", "a datastore whose texts are searched too; empty: none"),
+    WG_OPTION_NAME(sam_options, corpus, WG_NAMES_FILE, "", "a datastore whose texts are searched too; empty: none"),
     WG_OPTION_END,
 };
 

@@ -77,6 +77,19 @@ static const json_t *config_of(const wg_run_sample *r, int cell)
     return json_object_get(json_array_get(r->run[0].folder->cells, (size_t)cell), "config");
 }
 
+/* Adds a pair to the result. */
+static bool add_pair(comparison *x, json_t *o, const wg_contrast *contrast)
+{
+    if (x->n == x->room) {
+        wg_contrast *more = wg_realloc(x->contrast, (size_t)(x->room = 2 * x->room + 16), sizeof *more);
+        if (!more) return false;
+        x->contrast = more;
+    }
+    json_array_append(json_object_get(x->json, "pairs"), o);
+    x->contrast[x->n++] = *contrast;
+    return true;
+}
+
 static wg_status compare_cells(comparison *x, const two_samples *t, const int cell[2], wg_error *err)
 {
     wg_paired_requests p = { 0 };
@@ -87,19 +100,13 @@ static wg_status compare_cells(comparison *x, const two_samples *t, const int ce
         ok = wg_compare_parts(o, &p, &t->common, &t->between, &contrast);
         if (ok) json_object_set_new(o, "same_texts", same_texts(t->a, t->b, &p, &t->common));
     }
-    if (ok && x->n == x->room) {
-        wg_contrast *more = wg_realloc(x->contrast, (size_t)(x->room = 2 * x->room + 16), sizeof *more);
-        ok = more;
-        if (ok) x->contrast = more;
-    }
     if (ok) {
         json_object_set_new(o, "requests", json_integer(p.n));
         json_object_set_new(o, "failed", json_integer(p.failed));
         json_object_set_new(o, "in_one_only", json_integer(p.unpaired));
         const json_t *both[2] = { config_of(t->a, cell[0]), config_of(t->b, cell[1]) };
         json_object_set_new(o, "config_diff", wg_json_diff(both, 2));
-        json_array_append(json_object_get(x->json, "pairs"), o);
-        x->contrast[x->n++] = contrast;
+        ok = add_pair(x, o, &contrast);
     }
     wg_free(p.pair);
     json_decref(o);
@@ -116,7 +123,7 @@ static void add_verdicts(comparison *x)
         const wg_contrast *c = &x->contrast[i];
         const char *verdict = wg_contrast_verdict(c);
         json_t *o = json_array_get(json_object_get(x->json, "pairs"), (size_t)i);
-        const double need = strcmp(verdict, "undecided") == 0 ? wg_prompts_needed(c, family) : NAN;
+        const double need = strcmp(verdict, "undecided") == 0 && c->n > 0 ? wg_prompts_needed(c, family) : NAN;
         json_object_set_new(o, "verdict", json_string(verdict));
         json_object_set_new(o, "p", wg_json_number(c->p));
         json_object_set_new(o, "p_holm", wg_json_number(c->holm));
@@ -205,23 +212,52 @@ static void measure_between(two_samples *t)
     if (freedom > 0 && isfinite(squares)) t->between.runs = wg_between_repeated(squares, t->cells, freedom, k);
 }
 
+static bool has_requests(const wg_run_sample *s)
+{
+    bool all = true;
+    for (int i = 0; i < s->n; i++) all = all && !s->run[i].folder->published;
+    return all;
+}
+
+/* A pair of cells of which one or both are of a published result. */
+static wg_status compare_published(comparison *x, const two_samples *t, const int cell[2], wg_error *err)
+{
+    const wg_run_sample *const sample[2] = { t->a, t->b };
+    const json_t *of[2], *config[2];
+    wg_contrast contrast = { .prompts = { NAN, NAN, NAN } };
+    for (int i = 0; i < 2; i++) {
+        const json_t *all;
+        WG_TRY(wg_run_reader_cells(sample[i]->run[0].folder, &all, err));
+        of[i] = json_array_get(all, (size_t)cell[i]);
+        config[i] = config_of(sample[i], cell[i]);
+    }
+    json_t *o = json_pack("{s:o, s:o, s:i, s:i}", "a", side_json(t->a, cell[0]), "b", side_json(t->b, cell[1]), "failed", 0,
+                          "in_one_only", 0);
+    if (o) wg_compare_totals(o, of[0], of[1], &contrast);
+    if (o) json_object_set_new(o, "config_diff", wg_json_diff(config, 2));
+    const bool ok = o && add_pair(x, o, &contrast);
+    json_decref(o);
+    return ok ? WG_OK : wg_nomem(err, 1, "a comparison");
+}
+
 static wg_status compare_samples(comparison *x, const wg_run_sample *a, const wg_run_sample *b, wg_error *err)
 {
     two_samples t = { .a = a, .b = b };
     const char *path_a = a->run[0].folder->path, *path_b = b->run[0].folder->path;
+    const bool requests = has_requests(a) && has_requests(b);
     wg_status s = wg_common_prompts_open(&t.common, a, b) && match_cells(&t) ? WG_OK : wg_nomem(err, 1, "prompts");
-    if (s == WG_OK && t.common.n == 0)
+    if (s == WG_OK && requests && t.common.n == 0)
         s = wg_fail(err, WG_EINVAL, "%s and %s have no prompt in common (by id and text); nothing to compare", path_a, path_b);
     if (s == WG_OK && t.cells == 0)
         s = wg_fail(err, WG_EINVAL, "no cell of %s sweeps the values of one of %s; name two cells: DIR:NUMBER DIR:NUMBER",
                     path_b, path_a);
-    if (s == WG_OK) {
+    if (s == WG_OK && requests) {
         json_array_append_new(json_object_get(x->json, "prompts"),
                               json_pack("{s:i, s:i, s:i, s:i}", "run", b->number[0], "common", t.common.n, "only_a",
                                         t.common.only_a, "only_b", t.common.only_b));
         measure_between(&t);
     }
-    for (int i = 0; i < t.cells && s == WG_OK; i++) s = compare_cells(x, &t, t.cell[i], err);
+    for (int i = 0; i < t.cells && s == WG_OK; i++) s = (requests ? compare_cells : compare_published)(x, &t, t.cell[i], err);
     wg_free(t.cell);
     wg_common_prompts_close(&t.common);
     return s;
@@ -230,13 +266,15 @@ static wg_status compare_samples(comparison *x, const wg_run_sample *a, const wg
 static json_t *run_json(const wg_run_reader *f)
 {
     json_t *v = json_object();
-    json_t *started = json_object_get(f->machine, "started"), *name = json_object_get(f->config, "name");
+    json_t *started = json_object_get(f->published ? f->summary : f->machine, f->published ? "finished" : "started"),
+           *name = json_object_get(f->config, "name");
     json_object_set_new(v, "path", wg_json_text(f->path));
     json_object_set(v, "name", name ? name : json_null());
     json_object_set(v, "started", started ? started : json_null());
     json_object_set_new(v, "complete", json_boolean(f->complete));
     json_object_set_new(v, "resumed", json_boolean(json_object_get(f->machine, "resumed") != NULL));
     json_object_set_new(v, "requests", json_integer(f->n));
+    json_object_set_new(v, "published", json_boolean(f->published));
     json_object_set_new(v, "failed", json_integer(f->failed));
     json_object_set_new(v, "cells", json_integer((json_int_t)json_array_size(f->cells)));
     return v;
@@ -245,7 +283,7 @@ static json_t *run_json(const wg_run_reader *f)
 /* machine.json without times: program, processor, system, environment, digests. */
 static json_t *machine_of(const wg_run_reader *f)
 {
-    json_t *m = json_copy(f->machine);
+    json_t *m = f->machine ? json_copy(f->machine) : json_object();
     json_object_del(m, "started");
     json_object_del(m, "resumed");
     json_object_del(m, "config_sha256");
@@ -295,6 +333,12 @@ static void add_warnings(json_t *o, const wg_compared *run, int n)
             json_array_append_new(list, json_sprintf("%c began with a load of %.1f on %.0f cores: other programs ran beside it",
                                                      'A' + k, load, cores));
     }
+    for (int k = 0; k < n; k++)
+        if (run[k].folder->published)
+            json_array_append_new(list,
+                                  json_sprintf("%c is a published result: its cells are compared by their totals, as if no "
+                                               "prompt were common, and its machine is not known",
+                                               'A' + k));
     for (int k = 1; k < n; k++) {
         int differ = 0, all = 0;
         const json_t *most = NULL;
@@ -332,7 +376,9 @@ wg_status wg_compare(json_t **out, const wg_compared *run, int n, wg_error *err)
         json_array_append_new(json_object_get(o, "runs"), run_json(run[i].folder));
     }
     json_object_set_new(o, "config_diff", wg_json_diff(config, (size_t)n));
-    json_object_set_new(o, "machine_diff", wg_json_diff((const json_t *const *)machine, (size_t)n));
+    bool known = true;
+    for (int i = 0; i < n; i++) known = known && run[i].folder->machine;
+    json_object_set_new(o, "machine_diff", known ? wg_json_diff((const json_t *const *)machine, (size_t)n) : json_array());
     const int samples = make_samples(sample, run, machine, n);
     for (int i = 0; i < samples; i++)
         for (int k = 0; k < sample[i].n; k++)

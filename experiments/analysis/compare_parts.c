@@ -313,3 +313,51 @@ bool wg_compare_parts(json_t *o, const wg_paired_requests *p, const wg_common_pr
     close_sums(&s);
     return ok;
 }
+
+/* ---- without requests -------------------------------------------------------------------------------------------- */
+
+/* The variance of log x by its 95 % interval. */
+static double log_variance(const json_t *cell, const char *interval)
+{
+    const double lo = wg_json_item(cell, interval, 0), hi = wg_json_item(cell, interval, 1);
+    const double half = log(hi / lo) / 2 / wg_normal_quantile(0.975);
+    return half * half;
+}
+
+static json_t *pair_of(const json_t *a, const json_t *b, const char *name)
+{
+    return two(wg_json_measured(a, name), wg_json_measured(b, name));
+}
+
+static json_t *median_pair(const json_t *a, const json_t *b, const char *name)
+{
+    return pair_of(json_object_get(a, name), json_object_get(b, name), "p50");
+}
+
+void wg_compare_totals(json_t *o, const json_t *a, const json_t *b, wg_contrast *contrast)
+{
+    const double x = wg_json_measured(a, "speedup"), y = wg_json_measured(b, "speedup");
+    const double plain = wg_json_measured(b, "baseline_tok_s") / wg_json_measured(a, "baseline_tok_s");
+    const json_t *digest = json_object_get(a, "output_sha256");
+    const int requests = (int)wg_json_int(a, "requests");
+    contrast->prompts = (wg_log_ratio){ log(y / x), log_variance(a, "speedup_ci") + log_variance(b, "speedup_ci"), INFINITY };
+    contrast->between = wg_between_single_runs(log(plain));
+    const double half = wg_contrast_half(contrast);
+    const bool known = isfinite(half);
+    json_object_set_new(o, "totals", json_true());
+    json_object_set_new(o, "requests", json_integer(requests));
+    json_object_set_new(o, "speedup", two(x, y));
+    json_object_set_new(o, "speedup_ratio", wg_json_number(y / x));
+    json_object_set_new(o, "speedup_ratio_ci", known ? two(y / x * exp(-half), y / x * exp(half)) : json_null());
+    json_object_set_new(o, "tau", pair_of(a, b, "tau"));
+    json_object_set_new(o, "tau_ratio", wg_json_number(wg_json_measured(b, "tau") / wg_json_measured(a, "tau")));
+    json_object_set_new(o, "acceptance_rate", pair_of(a, b, "draft_acceptance_rate"));
+    json_object_set_new(o, "tok_s", pair_of(a, b, "tok_s"));
+    json_object_set_new(o, "faster", wg_json_number(wg_json_measured(b, "tok_s") / wg_json_measured(a, "tok_s")));
+    json_object_set_new(o, "baseline_faster", wg_json_number(plain));
+    json_object_set_new(o, "ttft_ms_p50", median_pair(a, b, "ttft_ms"));
+    json_object_set_new(o, "tpot_ms_p50", median_pair(a, b, "tpot_ms"));
+    if (json_equal(digest, json_object_get(b, "output_sha256")))
+        json_object_set_new(o, "same_texts",
+                            json_pack("{s:i, s:i, s:n}", "equal", requests, "of", requests, "first_divergence"));
+}

@@ -20,4 +20,7 @@ typedef struct wg_measured_between {
 bool wg_compare_parts(json_t *o, const wg_paired_requests *p, const wg_common_prompts *c, const wg_measured_between *between,
                       wg_contrast *contrast);
 
+/* The same of two cells of summaries, without their requests: totals, and an interval as if no prompt were common. */
+void wg_compare_totals(json_t *o, const json_t *a, const json_t *b, wg_contrast *contrast);
+
 #endif

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 #include <string.h>
 
@@ -173,6 +174,15 @@ bool wg_cli_terminal(int fd)
 {
     const char *term = getenv("TERM");
     return isatty(fd) && !(term && !strcmp(term, "dumb"));
+}
+
+int wg_cli_width(int fd)
+{
+    struct winsize size;
+    const char *columns = getenv("COLUMNS");
+    const long n = columns ? strtol(columns, NULL, 10) : 0;
+    if (n >= 20 && n < 10000) return (int)n;
+    return isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 bool wg_cli_chat(const char *command, const char *name, const char *system, wg_chat *out)

@@ -47,6 +47,9 @@ int wg_cli_status(wg_status s);
 /* Whether a descriptor is a terminal that takes escape sequences: not so under TERM=dumb. */
 bool wg_cli_terminal(int fd);
 
+/* The columns that tables may have: those of COLUMNS, or of the terminal; 0, any number: a file or a pipe. */
+int wg_cli_width(int fd);
+
 /* A weight type that can be written, by its name; -1 after an explanation on stderr. */
 int wg_cli_weight_type(const char *command, const char *name);
 

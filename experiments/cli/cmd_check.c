@@ -2,6 +2,7 @@
  * wager check: reads an experiment like `run` and prints what it would run. Also the dry run of `run`. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -12,6 +13,7 @@
 #include "experiments/cli/commands.h"
 #include "experiments/run/estimate.h"
 #include "experiments/base/spec.h"
+#include "experiments/run/preflight.h"
 #include "experiments/run/run_plan.h"
 
 static double megabytes(const char *path)
@@ -48,7 +50,7 @@ static void print_costs(FILE *f, const wg_config *c, double seconds)
                 (int)seconds % 60);
 }
 
-void wg_run_plan_print(FILE *f, const wg_config *c, double seconds)
+static void print_plan(FILE *f, const wg_config *c, double seconds, const char *warnings)
 {
     int64_t requests = 0, tokens = 0;
     for (int i = 0; i < c->n; i++) {
@@ -71,17 +73,35 @@ void wg_run_plan_print(FILE *f, const wg_config *c, double seconds)
             c->n, c->n == 1 ? "" : "s", c->groups, c->groups == 1 ? "" : "s", c->top.repeats, c->top.repeats == 1 ? "" : "s",
             requests, tokens);
     print_costs(f, c, seconds);
-    if (wg_config_fast(c)) fprintf(f, "warning   %s " WG_DEVICE_FAST_SAYS "\n", wg_config_fast(c));
+    fputs(warnings, f);
     fputs("\ncells\n", f);
     for (int i = 0; i < c->n; i++) print_cell(f, i, &c->cell[i]);
+}
+
+wg_status wg_run_plan_print(FILE *f, const wg_config *c, double seconds, bool open, wg_error *err)
+{
+    static const char before[] = "warning   ";
+    char *text = NULL;
+    size_t n;
+    FILE *m = open_memstream(&text, &n);
+    if (!m) return wg_nomem(err, 1, "warnings");
+    wg_preflight *own = open ? NULL : wg_calloc(1, sizeof *own);
+    const wg_status s = open ? wg_run_open(c, m, before, err) : own ? WG_OK : wg_nomem(err, sizeof *own, "warnings");
+    if (own) wg_preflight_config(own, c), wg_preflight_print(m, own, before);
+    wg_free(own);
+    fclose(m);
+    if (!s) print_plan(f, c, seconds, text);
+    free(text); /* allocated by open_memstream */
+    return s;
 }
 
 int wg_cmd_check(int argc, char **argv)
 {
     wg_flag_list set = { .n = 0 };
-    bool json = false, probe = false;
+    bool json = false, probe = false, headers = false;
     const wg_flag flags[] = {
         { "probe", 0, WG_FLAG_BOOL, &probe, NULL, "run a few tokens of every cell to estimate the time of all", 0, 0 },
+        { "headers", 0, WG_FLAG_BOOL, &headers, NULL, "read headers of models only: open no model, drafter or device", 0, 0 },
         { "set", 0, WG_FLAG_LIST, &set, "A.B=V", "override a value of the file (JSON, or text); may be repeated", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &json, NULL, "print the resolved config instead", 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
@@ -96,8 +116,9 @@ int wg_cmd_check(int argc, char **argv)
     double seconds = -1;
     int status = WG_EXIT_OK;
     if (probe && !json && wg_estimate_time(&seconds, c, path, set.item, set.n, &err)) status = wg_cli_fail(&err);
-    if (text) fputs(text, stdout);
-    else wg_run_plan_print(stdout, c, seconds);
+    if (text && !headers && wg_run_open(c, stderr, "warning: ", &err)) status = wg_cli_fail(&err);
+    else if (text) fputs(text, stdout);
+    else if (status == WG_EXIT_OK && wg_run_plan_print(stdout, c, seconds, !headers, &err)) status = wg_cli_fail(&err);
     wg_free(text);
     wg_config_close(c);
     return status;

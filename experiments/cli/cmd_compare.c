@@ -26,7 +26,7 @@ static wg_status open_run(wg_compared *r, wg_run_reader **folder, const char *na
         if (*end || cell < 0) return wg_fail(err, WG_EINVAL, "%s: expected DIR or DIR:CELL, the number of a cell", name);
         snprintf(dir, sizeof dir, "%.*s", (int)(colon - name), name);
     }
-    WG_TRY(wg_run_reader_open(folder, dir, err));
+    WG_TRY(wg_run_reader_open_result(folder, dir, err));
     const long cells = (long)json_array_size((*folder)->cells);
     if (cell >= cells) return wg_fail(err, WG_EINVAL, "%s: this run has the cells 0 to %ld", name, cells - 1);
     *r = (wg_compared){ *folder, (int)cell };
@@ -98,6 +98,10 @@ int wg_cmd_compare(int argc, char **argv)
     for (; n < WG_COMPARE_MOST && dir[n] && s == WG_OK; n++) s = open_run(&run[n], &folder[n], dir[n], &err);
     if (s == WG_OK) s = wg_compare(&result, run, n, &err);
     page page = { result, !plain };
+    for (int i = 0; i < n && html && s == WG_OK; i++)
+        if (folder[i]->published)
+            s = wg_fail(&err, WG_EINVAL, "%s is a published result without requests.jsonl, which --html needs; leave it out",
+                        folder[i]->path);
     if (s == WG_OK && html) s = wg_html_save(html, write_page, &page, &err);
     if (s != WG_OK) status = wg_cli_fail(&err);
     char *text = json && result ? wg_json_canonical(result, false) : NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * wager merge: merges the shards of a run. */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
@@ -27,7 +28,7 @@ int wg_cmd_merge(int argc, char **argv)
     else if (bad < 0) {
         json_t *summary = wg_json_load(word[0], "summary.json");
         if (json) wg_table_print_json(stdout, summary);
-        else wg_table_print(stdout, summary, NULL);
+        else wg_table_print(stdout, summary, NULL, wg_cli_width(STDOUT_FILENO));
         json_decref(summary);
         fprintf(stderr, "results: %s\n", word[0]);
         status = WG_EXIT_OK;

@@ -12,6 +12,7 @@
 #include "core/base/pool.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
+#include "experiments/cli/prove_drafter_print.h"
 #include "experiments/base/spec.h"
 #include "experiments/analysis/counterexample.h"
 #include "experiments/analysis/prove.h"
@@ -328,10 +329,14 @@ static wg_status prove_all(const prove *g, const wg_rule_choice *c, int *bad, wg
 int wg_cmd_prove(int argc, char **argv)
 {
     prove g = { .rule = "all", .law = "all", .tree = "", .plugin = "", .device = "", .seed = 1 };
+    wg_prove_drafter_flags drafter = { .spec = "", .length = 4 };
     const wg_flag flags[] = {
         { "rule", 0, WG_FLAG_STRING, &g.rule, "R|all", "the rule, as NAME or NAME:option=value,...", 0, 0 },
         { "plugin", 0, WG_FLAG_STRING, &g.plugin, "FILE", "a rule of your own in a shared object (examples/plugin-verifier)", 0,
           0 },
+        { "drafter", 0, WG_FLAG_STRING, &drafter.spec, "D",
+          "prove a drafter instead, a shared object (examples/plugin-drafter) or KIND:option=value,...", 0, 0 },
+        { "length", 0, WG_FLAG_INT, &drafter.length, "N", "with --drafter: tokens of a text", 1, WG_LAW_LENGTH },
         { "device", 0, WG_FLAG_STRING, &g.device, "cuda:0", "prove what the rules decide there (emulated devices only)", 0, 0 },
         { "law", 0, WG_FLAG_STRING, &g.law, "L|all", "how siblings are drawn: fixed, iid, without_replacement, coupled", 0, 0 },
         { "tree", 0, WG_FLAG_STRING, &g.tree, "K-K-..", "draft: children of a node by its depth, such as 2-1", 0, 0 },
@@ -350,6 +355,14 @@ int wg_cmd_prove(int argc, char **argv)
     };
     const int done = wg_cli_parse("prove", flags, argc, argv, NULL, 0, 0);
     if (done >= 0) return done;
+    if (*drafter.spec) {
+        if (strcmp(g.law, "all") || *g.tree || g.depth || g.children || g.steps || *g.plugin || *g.device) {
+            fprintf(stderr, "wager prove: --drafter goes with --rule, --vocab, --length, --cases, --seed and --json only\n");
+            return WG_EXIT_USAGE;
+        }
+        drafter.rule = g.rule, drafter.vocab = g.vocab, drafter.cases = g.cases, drafter.seed = g.seed, drafter.json = g.json;
+        return wg_prove_drafter_print(&drafter);
+    }
     if (strcmp(g.law, "all") && strcmp(g.law, "fixed") && strcmp(g.law, "iid") && strcmp(g.law, "without_replacement") &&
         strcmp(g.law, "coupled")) {
         fprintf(stderr, "wager prove: --law %s: expected one of all, fixed, iid, without_replacement, coupled\n", g.law);

@@ -10,12 +10,7 @@
 #include "experiments/report/report.h"
 #include "experiments/report/table.h"
 
-static bool is_run(const char *dir)
-{
-    char path[4096];
-    snprintf(path, sizeof path, "%s/requests.jsonl", dir);
-    return access(path, F_OK) == 0;
-}
+static bool is_run(const char *dir) { return wg_run_reader_is_run(dir) || wg_run_reader_is_published(dir); }
 
 typedef struct page {
     const char *dir;
@@ -28,7 +23,7 @@ static wg_status write_page(FILE *f, void *arg, wg_error *err)
     wg_run_reader *folder;
     const page *p = arg;
     if (!p->run) return wg_report_index(f, p->dir, &runs, err);
-    WG_TRY(wg_run_reader_open(&folder, p->dir, err));
+    WG_TRY(wg_run_reader_open_result(&folder, p->dir, err));
     const wg_status s = wg_report_write(f, folder, p->drawings, err);
     wg_run_reader_close(folder);
     return s;
@@ -47,13 +42,13 @@ static wg_status print_run(const char *dir, const form *as, wg_error *err)
 {
     wg_run_reader *run;
     const json_t *cells;
-    WG_TRY(wg_run_reader_open(&run, dir, err));
+    WG_TRY(wg_run_reader_open_result(&run, dir, err));
     wg_status s = WG_OK;
     if (as->svg) s = wg_report_drawing(stdout, run, as->svg, err);
     else if (as->markdown) s = wg_report_markdown(stdout, run, as->columns, err);
     else if ((s = wg_run_reader_cells(run, &cells, err))) cells = NULL;
     else if (as->csv) wg_table_print_csv(stdout, run->summary, as->rows, as->columns);
-    else wg_table_print(stdout, run->summary, as->columns);
+    else wg_table_print(stdout, run->summary, as->columns, wg_cli_width(STDOUT_FILENO));
     wg_run_reader_close(run);
     if (s == WG_OK && (fflush(stdout) || ferror(stdout))) s = wg_fail(err, WG_EIO, "cannot write to standard output");
     return s;
@@ -73,7 +68,10 @@ static wg_status check_form(form *as, const char *dir, const char *out, wg_error
     if (as->rows && as->columns)
         return wg_fail(err, WG_EINVAL, "--columns chooses among those of cells; --by rows have their own");
     if (out) return wg_fail(err, WG_EINVAL, "--out is for the page; anything else goes to standard output: > '%s'", out);
-    if (!is_run(dir)) return wg_fail(err, WG_EINVAL, "'%s' is no result folder of a run: it has no requests.jsonl", dir);
+    if (!is_run(dir))
+        return wg_fail(err, WG_EINVAL,
+                       "'%s' is no result folder of a run: it has no requests.jsonl, and no config.json beside a summary.json",
+                       dir);
     return WG_OK;
 }
 

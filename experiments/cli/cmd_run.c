@@ -47,12 +47,14 @@ static int run(const wg_config *c, const char *out, bool resume, bool json, cons
     wg_error err;
     wg_run result;
     char *path = NULL;
-    const wg_run_options o = { .out = out, .stop = &stop, .progress = wg_cli_terminal(STDERR_FILENO), .resume = resume };
+    const wg_run_options o = {
+        .out = out, .stop = &stop, .progress = wg_cli_terminal(STDERR_FILENO), .resume = resume, .warnings = stderr
+    };
     catch_signals();
     const wg_status s = wg_run_config(c, &o, &result, &path, &err);
     json_t *summary = !s || s == WG_EINTERRUPTED ? wg_summary_json(&result) : NULL;
     if (summary && json) wg_table_print_json(stdout, summary);
-    else if (summary) wg_table_print(stdout, summary, columns);
+    else if (summary) wg_table_print(stdout, summary, columns, wg_cli_width(STDOUT_FILENO));
     json_decref(summary);
     int status = s ? wg_cli_fail(&err) : some_cell_is_empty(&result) ? WG_EXIT_FAILED : WG_EXIT_OK;
     if (result.resumed) fprintf(stderr, "resumed: %d requests were there already\n", result.resumed);
@@ -109,8 +111,7 @@ int wg_cmd_run(int argc, char **argv)
         return wg_cli_fail(&err);
     }
     if (from) fprintf(stderr, "shard %d of %d, by %s\n", c->shard.index, c->shard.count, from);
-    if (wg_config_fast(c) && !dry) fprintf(stderr, "wager run: %s " WG_DEVICE_FAST_SAYS "\n", wg_config_fast(c));
-    if (dry) wg_run_plan_print(stdout, c, -1);
+    if (dry) status = wg_run_plan_print(stdout, c, -1, true, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
     else status = run(c, out, resume, json, list ? &chosen : NULL);
     wg_config_close(c);
     return status;

@@ -4,6 +4,7 @@
 #define WG_EXPERIMENTS_CLI_COMMANDS_H
 
 int wg_cmd_run(int argc, char **argv);
+int wg_cmd_init(int argc, char **argv);
 int wg_cmd_check(int argc, char **argv);
 int wg_cmd_compare(int argc, char **argv);
 int wg_cmd_report(int argc, char **argv);

@@ -25,22 +25,59 @@ static wg_status open_override(wg_override *o, const char *text, wg_error *err)
     return wg_json_parse(&o->doc, name, "{}", 2, err);
 }
 
-static void apply_override(wg_checker *c, json_t *root, const wg_override *o, const char *value)
+/* A --set of a member ("draft.policy") of a section that the sweep varies sets it in each object of the section's lists, and in
+ * the section itself, unless every grid replaces that. */
+static bool set_value(json_t *root, wg_override *o, json_t *value)
+{
+    char section[256];
+    const char *rest = wg_path_key(o->path, section, sizeof section);
+    bool set = true, replaced = rest != NULL;
+    size_t k;
+    json_t *object;
+    for (size_t i = 0; rest && (i == 0 || wg_sweep_grid(root, i)); i++) {
+        json_t *list = json_object_get(wg_sweep_grid(root, i), section);
+        replaced = replaced && json_array_size(list) > 0;
+        json_array_foreach(list, k, object) {
+            if (!json_is_object(object)) continue;
+            o->reaches = true;
+            set = set && wg_path_set(object, rest, json_deep_copy(value));
+        }
+    }
+    return set && ((replaced && o->reaches) || wg_path_set(root, o->path, json_incref(value)));
+}
+
+void wg_config_uncomment(json_t *v)
+{
+    const char *key;
+    json_t *inner;
+    void *next;
+    size_t i;
+    json_array_foreach(v, i, inner) wg_config_uncomment(inner);
+    json_object_foreach_safe(v, next, key, inner) {
+        if (!strncmp(key, "//", 2)) json_object_del(v, key);
+        else wg_config_uncomment(inner);
+    }
+}
+
+static void apply_override(wg_checker *c, json_t *root, wg_override *o, const char *value)
 {
     json_t *v = json_loads(value, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
     if (!v) v = json_string(value);
+    wg_config_uncomment(v);
     if (!v) wg_problem_in_set(c, o, "the value is not text in UTF-8");
-    else if (!wg_path_set(root, o->path, v)) wg_problem_in_set(c, o, "the path leads into a value that is not an object");
+    else if (!set_value(root, o, v)) wg_problem_in_set(c, o, "the path leads into a value that is not an object");
     else wg_parts_forget(c, o->path);
+    json_decref(v);
 }
 
 /* Applies overrides in their order and resolves the references that they introduce after each: a later override may change a
  * value that an earlier one set. */
-static wg_status override(wg_checker *c, json_t *root, const char *const *set, wg_error *err)
+static wg_status override(wg_checker *c, wg_override *all, json_t *root, const char *const *set, wg_error *err)
 {
     WG_TRY(wg_parts_put(c, root, err));
     for (int i = 0; i < c->n_set; i++) {
-        apply_override(c, root, &c->set[i], set[i] + strlen(c->set[i].path) + 1);
+        apply_override(c, root, &all[i], set[i] + strlen(all[i].path) + 1);
+        for (int k = 0; k < i && wg_path_inside(all[i].path, "sweep"); k++) all[k].reaches = false; /* other objects now */
         WG_TRY(wg_parts_put(c, root, err));
     }
     return WG_OK;
@@ -73,12 +110,12 @@ static void axis_problem(wg_checker *c, const wg_grid *g, const char *key, const
     wg_problem(c, path, true, "sweep: \"%.80s\" %s", key, text);
 }
 
-/* A --set of a swept value would have no effect: reports it. */
+/* A --set of a swept value would have no effect, unless it reaches into swept objects: reports it. */
 static void check_sets(wg_checker *c, const char *key)
 {
-    const size_t n = strlen(key);
     for (int i = 0; i < c->n_set; i++) {
-        if (strncmp(c->set[i].path, key, n) != 0 || (c->set[i].path[n] != '\0' && c->set[i].path[n] != '.')) continue;
+        const char *rest = wg_path_inside(c->set[i].path, key);
+        if (!rest || (*rest && c->set[i].reaches)) continue;
         char text[400];
         snprintf(text, sizeof text, "the sweep sets \"%.200s\"; --set sweep={} drops the sweep", key);
         wg_problem_in_set(c, &c->set[i], text);
@@ -321,9 +358,9 @@ static wg_status finish(wg_checker *c, wg_config *o, const wg_cell *base, const 
 }
 
 /* Everything between a parsed file and a checked config. */
-static wg_status resolve(wg_checker *c, wg_config *o, json_t *root, const char *const *set, wg_error *err)
+static wg_status resolve(wg_checker *c, wg_config *o, wg_override *over, json_t *root, const char *const *set, wg_error *err)
 {
-    WG_TRY(override(c, root, set, err));
+    WG_TRY(override(c, over, root, set, err));
     wg_cell base = { 0 };
     wg_check_values(c, root, &base);
     const int cells = read_sweep(c, root), n = c->no_part ? 0 : cells;
@@ -378,7 +415,8 @@ wg_status wg_config_document(wg_json **doc, const char *path, wg_error *err)
     const wg_status s = wg_json_open(doc, path, &e);
     if (s == WG_OK) return WG_OK;
     const char *hint = "";
-    if (strstr(e.text, "near '/") || strstr(e.text, "near '#")) hint = " (JSON has no comments; \"question\" has room for one)";
+    if (strstr(e.text, "near '/") || strstr(e.text, "near '#"))
+        hint = " (JSON has no comments; a key that begins with \"//\" is one)";
     else if (strstr(e.text, "near '\"@")) hint = " (a part is an object; it cannot name another part)";
     else if (strstr(e.text, "expected near '}'") || strstr(e.text, "near ']'")) hint = " (a comma before a closing bracket?)";
     snprintf(e.text + strlen(e.text), sizeof e.text - strlen(e.text), "%s", hint);
@@ -400,9 +438,10 @@ wg_status wg_config_open(wg_config **out, const char *path, const char *const *s
     for (int i = 0; i < n_set && s == WG_OK; i++) s = open_override(&over[i], set[i], err);
     if (s == WG_OK && !json_is_object(root))
         s = wg_fail(err, WG_ECONFIG, "%s: expected an object: {\"name\": ..., \"target\": ...}", path);
+    wg_config_uncomment(root);
     if (s == WG_OK) {
         o->plugins = plugins;
-        s = resolve(&c, o, root, set, err);
+        s = resolve(&c, o, over, root, set, err);
     }
     for (int i = 0; over && i < n_set; i++) {
         wg_json_close(over[i].doc);

@@ -7,6 +7,8 @@
  * the option tables of its own drafter and rule; an error message gives the position of the value in the file that caused
  * it, or the --set.
  *
+ * Members whose keys begin with "//" are comments.
+ *
  * A section may be a reference: "@models/story" is replaced by the object in models/story.json (config_reference.c). */
 #ifndef WG_EXPERIMENTS_CONFIG_CONFIG_H
 #define WG_EXPERIMENTS_CONFIG_CONFIG_H

@@ -2,7 +2,6 @@
  * Checks of values against option tables, and of whole cells. All problems are collected; none stops the checks. */
 #include "experiments/config/config_check.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -55,7 +54,7 @@ bool wg_config_of_all_cells(const char *option)
 }
 
 static const wg_option target_options[] = {
-    WG_OPTION_STR(wg_config_target, model, "", "weights file (needed)"),
+    WG_OPTION_NAME(wg_config_target, model, WG_NAMES_FILE, "", "weights file (needed)"),
     WG_OPTION_STR(wg_config_target, device, "cpu", "where it runs: " WG_DEVICE_NAMES),
     WG_OPTION_INT(wg_config_target, threads, 0, 0, 256, "0: the cores this process may run on"),
     WG_OPTION_BOOL(wg_config_target, pin, 0, "bind each worker thread to a processor of its own"),
@@ -66,7 +65,7 @@ static const wg_option target_options[] = {
 };
 static const char *const turn_words[] = { "all", "first", NULL };
 static const wg_option prompt_options[] = {
-    WG_OPTION_STR(wg_config_prompts, file, "", "JSONL with `prompt`, `question` or `turns` (needed)"),
+    WG_OPTION_NAME(wg_config_prompts, file, WG_NAMES_FILE, "", "JSONL with `prompt`, `question` or `turns` (needed)"),
     WG_OPTION_COUNT(wg_config_prompts, turns, 1, 0, WG_TURNS_MAX, turn_words,
                     "questions of `turns` that are used, each after the answer to the one before; 0: all"),
     WG_OPTION_INT(wg_config_prompts, limit, 0, 0, 1 << 24, "the first prompts only; 0: all"),
@@ -96,167 +95,6 @@ const void *wg_cell_section(const wg_cell *cell, const wg_config_section *s)
 {
     const char *at = (const char *)cell + s->at;
     return s->selector ? *(void *const *)at : at;
-}
-
-/* ---- problems ---------------------------------------------------------------------------------------------------- */
-
-bool wg_first_time(wg_checker *c, const char *what, const char *text)
-{
-    const uint64_t h = wg_hash64(wg_hash64(WG_HASH_START, what, strlen(what) + 1), text, strlen(text));
-    for (int i = 0; i < c->n_seen; i++)
-        if (c->seen[i] == h) return false;
-    if (c->n_seen == c->cap_seen) {
-        const int cap = c->cap_seen ? c->cap_seen * 2 : 64;
-        uint64_t *more = wg_realloc(c->seen, (size_t)cap, sizeof *more);
-        if (!more) return true; /* out of memory: better reported twice than not at all */
-        c->seen = more;
-        c->cap_seen = cap;
-    }
-    c->seen[c->n_seen++] = h;
-    return true;
-}
-
-const char *wg_path_inside(const char *path, const char *prefix)
-{
-    const size_t n = strlen(prefix);
-    if (strncmp(path, prefix, n) != 0) return NULL;
-    return n == 0 || path[n] == '\0' || path[n] == '.' || path[n] == '[' ? path + n : NULL;
-}
-
-/* The source of the value at `path` of the cell: the longest axis that covers it, or the path itself. */
-static void origin(const wg_checker *c, const char *path, bool *key, char *buf, size_t size)
-{
-    int best = -1;
-    const wg_axis *axis = c->in_cell ? c->now->axis : NULL;
-    for (int i = 0; axis && i < c->now->n_axes; i++)
-        if (wg_path_inside(path, axis[i].path) && (best < 0 || strlen(axis[i].path) > strlen(axis[best].path))) best = i;
-    if (best < 0) {
-        snprintf(buf, size, "%s", path);
-        return;
-    }
-    const char *rest = wg_path_inside(path, axis[best].path);
-    size_t n = (size_t)snprintf(buf, size, "%s.", c->now->place);
-    for (const char *p = axis[best].path; *p && n + 2 < size; p++) {
-        if (*p == '.' || *p == '[' || *p == '\\') buf[n++] = '\\';
-        buf[n++] = *p;
-    }
-    snprintf(buf + n, size - n, "[%d]%s", c->at[best], rest);
-    if (!*rest) *key = false;
-}
-
-static void add_problem(wg_checker *c, const wg_json *doc, const char *path, bool key, const char *text)
-{
-    if (c->n_found == c->cap_found) {
-        const int cap = c->cap_found ? c->cap_found * 2 : 16;
-        wg_found *more = wg_realloc(c->found, (size_t)cap, sizeof *more);
-        if (!more) {
-            c->failed = wg_nomem(&c->err, (size_t)cap * sizeof *more, "a list of problems");
-            return;
-        }
-        c->found = more;
-        c->cap_found = cap;
-    }
-    wg_found *f = &c->found[c->n_found++];
-    *f = (wg_found){ .doc = doc, .key = key };
-    snprintf(f->path, sizeof f->path, "%s", path);
-    snprintf(f->text, sizeof f->text, "%s", text);
-    if (!wg_json_where(doc, path, key, &f->line, &f->column)) f->line = f->column = 0;
-}
-
-void wg_problem(wg_checker *c, const char *path, bool key, const char *fmt, ...)
-{
-    char text[512], from[512], once[2200];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    origin(c, path, &key, from, sizeof from);
-    const wg_part *part = NULL;
-    const wg_override *set = NULL;
-    size_t most = 0; /* the innermost reference or --set has the value; a reference set by a --set is inside that --set */
-    for (int i = 0; i < c->n_set; i++)
-        if (c->set[i].doc && wg_path_inside(from, c->set[i].path) && strlen(c->set[i].path) > most)
-            set = &c->set[i], most = strlen(set->path);
-    for (int i = 0; i < c->n_part; i++)
-        if (!c->part[i].replaced && wg_path_inside(from, c->part[i].place) && strlen(c->part[i].place) >= most)
-            part = &c->part[i], most = strlen(part->place);
-    const char *at = part ? wg_path_inside(from, part->place) : from;
-    at += part && *at == '.';
-    snprintf(once, sizeof once, "%s: %s: %s", part ? wg_json_name(part->doc) : "", at, text);
-    if (!wg_first_time(c, "problem", once)) return;
-    if (part) add_problem(c, part->doc, at, key && *at, text);
-    else if (set) wg_problem_in_set(c, set, text);
-    else add_problem(c, c->doc, from, key, text);
-}
-
-void wg_problem_in_set(wg_checker *c, const wg_override *set, const char *text)
-{
-    add_problem(c, set->doc, "nowhere", false, text);
-}
-
-/* The order of documents: the config, then referenced files in the order of their opening, then the --sets. */
-static int rank(const wg_checker *c, const wg_json *doc)
-{
-    if (doc == c->doc) return 0;
-    for (int i = 0; i < c->n_part; i++)
-        if (doc == c->part[i].doc) return 1 + i;
-    return 1 + c->n_part;
-}
-
-/* Reports the problems without source lines, for which there would not be room. */
-static void report_briefly(const wg_checker *c, wg_error *all)
-{
-    enum { ROOM = 32 }; /* kept free for a count */
-    size_t n = 0;
-    for (int i = 0; i < c->n_found; i++) {
-        const wg_found *f = &c->found[i];
-        wg_error one = { 0 };
-        wg_json_problem(f->doc, f->path, f->key, &one, "%s", f->text);
-        const size_t length = strcspn(one.text, "\n");
-        if (n + length + 1 + ROOM > sizeof all->text) {
-            snprintf(all->text + n, sizeof all->text - n, "\n... and %d more", c->n_found - i);
-            return;
-        }
-        n += (size_t)snprintf(all->text + n, sizeof all->text - n, "%s%.*s", i ? "\n" : "", (int)length, one.text);
-    }
-}
-
-wg_status wg_problems_report(wg_checker *c, wg_error *err)
-{
-    if (c->failed) {
-        if (err) *err = c->err;
-        return c->failed;
-    }
-    for (int i = 1; i < c->n_found; i++) /* by insertion: stable, and there are few */
-        for (int k = i; k > 0; k--) {
-            wg_found *a = &c->found[k - 1], *b = &c->found[k], swap = *a;
-            const int a_rank = rank(c, a->doc), b_rank = rank(c, b->doc);
-            if (a_rank != b_rank ? a_rank < b_rank : a->line != b->line ? a->line < b->line : a->column <= b->column) break;
-            *a = *b;
-            *b = swap;
-        }
-    wg_error all = { 0 };
-    for (int i = 0; i < c->n_found; i++) {
-        const wg_found *f = &c->found[i];
-        wg_json_problem(f->doc, f->path, f->key, &all, "%s", f->text);
-    }
-    if (strstr(all.text, "\n... and ")) report_briefly(c, &all);
-    if (c->n_found && err) *err = all;
-    return c->n_found ? WG_ECONFIG : WG_OK;
-}
-
-const char *wg_suggestion(const char *word, const char *const *names, char *buf, size_t size)
-{
-    const char *near = wg_nearest(word, names);
-    buf[0] = '\0';
-    if (near) {
-        snprintf(buf, size, "; did you mean \"%s\"?", near);
-        return buf;
-    }
-    size_t n = 0;
-    for (int i = 0; names[i] && n < size; i++)
-        n += (size_t)snprintf(buf + n, size - n, "%s%s", i ? ", " : "; known: ", names[i]);
-    return buf;
 }
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
@@ -306,7 +144,10 @@ static bool set_value(const wg_option *row, const json_t *v, void *o)
 static void check_value(wg_checker *c, const char *path, const wg_option *row, const json_t *v, void *o)
 {
     char expects[512], is[128], hint[256] = "";
-    if (set_value(row, v, o)) return;
+    if (set_value(row, v, o)) {
+        wg_config_paths(c, path, row, (char *)o + row->at);
+        return;
+    }
     if (row->choices && json_is_string(v)) {
         const char *near = wg_nearest(json_string_value(v), row->choices);
         if (near) snprintf(hint, sizeof hint, "; did you mean \"%s\"?", near);
@@ -425,9 +266,7 @@ static void check_model_file(wg_checker *c, const char *path, const char *file, 
     wg_error e;
     wg_arch arch;
     const wg_status s = wg_target_probe(file, opt, &arch, &e);
-    if (s == WG_ENOENT)
-        wg_problem(c, path, false, "%s: no such file: \"%s\" (%s; paths are relative to the working directory)", path, file,
-                   what);
+    if (s == WG_ENOENT) wg_problem(c, path, false, "%s: no such file: \"%s\" (%s; " WG_CONFIG_PATHS ")", path, file, what);
     else if (s == WG_ENOMEM) c->failed = s, c->err = e;
     else if (s) wg_problem(c, path, false, "%s: %s", path, e.text);
 }
@@ -450,7 +289,7 @@ static void check_inner(wg_checker *c, const wg_cell *cell)
         const char *value = (const char *)cell->draft + o->at;
         char path[64];
         wg_error e;
-        if (!wg_component_is_spec(cell->drafter, o) || !wg_first_time(c, "inner", value)) continue;
+        if (!wg_option_is(o, WG_NAMES_DRAFTERS) || !wg_first_time(c, "inner", value)) continue;
         snprintf(path, sizeof path, "draft.%s", o->name);
         const wg_status s = wg_component_check(c->plugins, cell->drafter->name, o->name, value, &e);
         if (s == WG_ENOMEM) c->failed = s, c->err = e;
@@ -482,8 +321,7 @@ static void check_prompts(wg_checker *c, wg_cell *cell, wg_config *owner)
     const wg_dataset_options o = wg_prompt_options(p);
     const wg_status s = wg_dataset_open(&d, p->file, &o, &e);
     if (s == WG_ENOENT)
-        wg_problem(c, "prompts.file", false, "prompts.file: no such file: \"%s\" (paths are relative to the working directory)",
-                   p->file);
+        wg_problem(c, "prompts.file", false, "prompts.file: no such file: \"%s\" (" WG_CONFIG_PATHS ")", p->file);
     else if (s == WG_ENOMEM) c->failed = s, c->err = e;
     else if (s == WG_EINVAL && !strncmp(e.text, "merge: ", 7)) wg_problem(c, "prompts.merge", false, "prompts.%s", e.text);
     else if (s) wg_problem(c, "prompts.file", false, "prompts.file: %s", e.text);

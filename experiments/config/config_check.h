@@ -8,11 +8,13 @@
 #include "experiments/config/sweep.h"
 
 /* One --set: its text, its path, and a document without content whose name is "--set a.b=c", so that its problems are
- * printed like those of the file. */
+ * printed like those of the file. reaches: it has set its path in objects of the sweep, too ("draft.policy" where the sweep
+ * varies "draft"). */
 typedef struct wg_override {
     char *text;
     const char *path;
     wg_json *doc;
+    bool reaches;
 } wg_override;
 
 /* A reference ("@models/story"): the place of its object in the config ("target", "sweep.draft[2]"), and the file it was
@@ -56,11 +58,23 @@ typedef struct wg_checker {
  * that of the value's source: the sweep's list, a --set, a referenced file, or the config file. */
 void wg_problem(wg_checker *c, const char *path, bool key, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
+/* The document that has the value at a dotted path of the resolved config: NULL where a --set has it. */
+const wg_json *wg_source(const wg_checker *c, const char *path);
+
+/* Paths in the text of an option (wg_option_names) that stands in a document are relative to the document's folder: rewrites
+ * them as seen from the working directory, where those of --set are relative to. (`config.json` of a result folder has them so.)
+ * A file that exists only in the working directory is a problem. text: WG_OPTION_STRING bytes. */
+#define WG_CONFIG_PATHS "a path in a config is relative to the folder of its file, one of --set to the working directory"
+void wg_config_paths(wg_checker *c, const char *path, const wg_option *row, char *text);
+
 /* Reports a problem with a --set itself. */
 void wg_problem_in_set(wg_checker *c, const wg_override *set, const char *text);
 
 /* When `path` is `prefix` or inside it, the rest ("" or ".x" or "[1]"); else NULL. */
 const char *wg_path_inside(const char *path, const char *prefix);
+
+/* Removes comments: members whose keys begin with "//", at any depth. */
+void wg_config_uncomment(json_t *v);
 
 /* Opens a JSON file that is a config or is referenced by one; a file that is not JSON is a configuration error. */
 wg_status wg_config_document(wg_json **doc, const char *path, wg_error *err);

@@ -119,6 +119,7 @@ static wg_status find_part(wg_checker *c, const char *place, const char *text, j
     json_t *root = wg_json_root(doc);
     if (json_is_object(root)) {
         *out = json_deep_copy(root);
+        wg_config_uncomment(*out);
         return *out ? WG_OK : wg_nomem(err, 1, "a named part");
     }
     wg_problem(c, place, false, "a part is an object, such as {\"model\": \"story.gguf\"}");

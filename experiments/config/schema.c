@@ -62,8 +62,8 @@ static json_t *option_schema(const wg_option *o)
 
 static json_t *closed_object(json_t *properties, const char *doc)
 {
-    return json_pack("{s:s, s:s, s:o, s:b}", "type", "object", "description", doc, "properties", properties,
-                     "additionalProperties", 0);
+    return json_pack("{s:s, s:s, s:o, s:{s:{}}, s:b}", "type", "object", "description", doc, "properties", properties,
+                     "patternProperties", "^//", "additionalProperties", 0); /* comments: wg_config_uncomment */
 }
 
 static json_t *properties_of(const wg_option *table)

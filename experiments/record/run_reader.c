@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/base/hash.h"
 #include "core/base/json.h"
@@ -355,6 +356,27 @@ static wg_status open_folder(wg_run_reader **out, const char *dir, bool requests
 }
 
 wg_status wg_run_reader_open(wg_run_reader **out, const char *dir, wg_error *err) { return open_folder(out, dir, true, err); }
+
+static bool has_file(const char *dir, const char *name)
+{
+    char path[4096];
+    return (size_t)snprintf(path, sizeof path, "%s/%s", dir, name) < sizeof path && access(path, F_OK) == 0;
+}
+
+bool wg_run_reader_is_run(const char *dir) { return has_file(dir, "requests.jsonl"); }
+
+bool wg_run_reader_is_published(const char *dir)
+{
+    return !wg_run_reader_is_run(dir) && has_file(dir, "summary.json") && has_file(dir, "config.json");
+}
+
+wg_status wg_run_reader_open_result(wg_run_reader **out, const char *dir, wg_error *err)
+{
+    const bool published = wg_run_reader_is_published(dir);
+    WG_TRY(open_folder(out, dir, !published, err));
+    (*out)->published = published;
+    return WG_OK;
+}
 
 wg_status wg_run_reader_open_documents(wg_run_reader **out, const char *dir, wg_error *err)
 {

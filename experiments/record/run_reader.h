@@ -36,7 +36,8 @@ typedef struct wg_run_reader {
     int n, failed;
     wg_prompt_key *asked;
     int n_asked;
-    FILE *file; /* requests.jsonl */
+    FILE *file;     /* requests.jsonl */
+    bool published; /* config.json and summary.json alone: there are no requests */
 } wg_run_reader;
 
 /* 2: spec_decode_num_drafts, mean_acceptance_length, acceptance_histogram and conditional_by_position are of rounds that
@@ -48,8 +49,13 @@ bool wg_summary_is_sound(const json_t *summary);
 
 /* Opens a folder. Errors: ENOENT, EIO; EFORMAT naming file and line. An incomplete last line is ignored. */
 wg_status wg_run_reader_open(wg_run_reader **out, const char *dir, wg_error *err);
+wg_status wg_run_reader_open_result(wg_run_reader **out, const char *dir, wg_error *err);    /* or a published result */
 wg_status wg_run_reader_open_documents(wg_run_reader **out, const char *dir, wg_error *err); /* without requests.jsonl */
 void wg_run_reader_close(wg_run_reader *f);                                                  /* NULL is fine */
+
+/* Whether a folder has a run, or the published result of one. */
+bool wg_run_reader_is_run(const char *dir);
+bool wg_run_reader_is_published(const char *dir);
 
 /* The cells of its summary. EINVAL: the run has none yet. */
 wg_status wg_run_reader_cells(const wg_run_reader *f, const json_t **cells, wg_error *err);

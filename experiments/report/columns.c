@@ -397,12 +397,39 @@ void wg_columns_of(const wg_column *list, unsigned set, wg_column_choice *out)
 
 static wg_status unknown(const char *name, wg_error *err)
 {
-    const char *names[LISTED + SETS + 1] = { NULL };
-    for (int i = 0; i < LISTED; i++) names[i] = wg_columns[i].name;
+    const char *names[2 * LISTED + SETS + 1] = { NULL };
+    for (int i = 0; i < LISTED; i++) names[i] = wg_columns[i].name, names[LISTED + SETS + i] = wg_columns[i].head;
     for (int i = 0; i < SETS; i++) names[LISTED + i] = sets[i].name;
     const char *near = wg_nearest(name, names);
     return wg_fail(err, WG_EINVAL, "there is no column '%s'%s%s%s; `wager list columns` has them", name,
                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+/* Whether the item at the begin of `list` is this text; then *n, at least its length, is that of the longest such item. */
+static bool is_item(const char *list, const char *text, size_t *n)
+{
+    const size_t length = strlen(text);
+    const bool is = length > *n && !strncmp(list, text, length) && (list[length] == ',' || !list[length]);
+    if (is) *n = length;
+    return is;
+}
+
+/* Adds the columns of the first item of a list, and returns its length; 0: it is unknown. A name precedes a heading; of two
+ * headings the longer one is meant ("tau, macro", not tau). */
+static size_t add_item(wg_column_choice *out, const char *list)
+{
+    const wg_column *column = NULL;
+    int set = -1;
+    size_t n = 0;
+    for (int i = 0; i < SETS; i++)
+        if (is_item(list, sets[i].name, &n)) set = i;
+    for (const wg_column *c = wg_columns; c->name; c++)
+        if (is_item(list, c->name, &n)) column = c, set = -1;
+    for (const wg_column *c = wg_columns; c->name; c++)
+        if (is_item(list, c->head, &n)) column = c, set = -1;
+    if (set >= 0) add_set(out, wg_columns, sets[set].set);
+    else if (column) choose(out, column);
+    return n;
 }
 
 wg_status wg_columns_named(const char *list, wg_column_choice *out, wg_error *err)
@@ -410,14 +437,10 @@ wg_status wg_columns_named(const char *list, wg_column_choice *out, wg_error *er
     out->n = 0;
     do {
         char name[WG_COLUMN_TEXT];
-        const size_t n = strcspn(list, ",");
-        bool found = false;
-        snprintf(name, sizeof name, "%.*s", (int)n, list);
-        for (int i = 0; i < SETS; i++)
-            if (!strcmp(name, sets[i].name)) add_set(out, wg_columns, sets[i].set), found = true;
-        for (const wg_column *c = wg_columns; c->name && !found; c++)
-            if (!strcmp(name, c->name)) choose(out, c), found = true;
-        if (!found) return unknown(name, err);
+        list += strspn(list, " ");
+        const size_t n = add_item(out, list);
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(list, ","), list);
+        if (n == 0) return unknown(name, err);
         list += n + (list[n] == ',');
     } while (*list);
     return WG_OK;

@@ -60,10 +60,12 @@ typedef struct wg_column_choice {
 /* The columns of a list that are shown in one of these places, in the list's order; 0: all. */
 void wg_columns_of(const wg_column *list, unsigned shown, wg_column_choice *out);
 
-/* The columns of "NAME,NAME,..." in that order: columns or sets of them (WG_COLUMNS_DOC). EINVAL names an unknown one and
- * the nearest known. */
+/* The columns of "NAME,NAME,..." in that order: columns, by name or heading, or sets of them (WG_COLUMNS_DOC). EINVAL names an
+ * unknown one and the nearest known. */
 wg_status wg_columns_named(const char *list, wg_column_choice *out, wg_error *err);
 
-#define WG_COLUMNS_DOC "NAME,...: columns or sets of them (table, wide, md, page, acceptance, phases, use, losses, rounds, all)"
+#define WG_COLUMNS_DOC                                                                                                         \
+    "NAME,...: columns, by name or heading, or sets of them (table, wide, md, page, acceptance, phases, use, losses, rounds, " \
+    "all)"
 
 #endif

@@ -68,9 +68,12 @@ static void runs(const printer *p, const json_t *o)
     json_t *r;
     heading(p, "Runs (the first one is the reference)");
     json_array_foreach(json_object_get(o, "runs"), i, r) {
-        fprintf(p->f, "%s%c: %s, %s, %d cell%s, %d requests%s", p->md ? "* " : "  ", (char)('A' + i), wg_json_word(r, "path"),
+        char requests[40];
+        snprintf(requests, sizeof requests, "%d requests", (int)wg_json_real(r, "requests"));
+        fprintf(p->f, "%s%c: %s, %s, %d cell%s, %s%s", p->md ? "* " : "  ", (char)('A' + i), wg_json_word(r, "path"),
                 wg_json_word(r, "started"), (int)wg_json_real(r, "cells"), wg_json_real(r, "cells") == 1 ? "" : "s",
-                (int)wg_json_real(r, "requests"), json_is_true(json_object_get(r, "resumed")) ? ", resumed" : "");
+                json_is_true(json_object_get(r, "published")) ? "published" : requests,
+                json_is_true(json_object_get(r, "resumed")) ? ", resumed" : "");
         if (wg_json_real(r, "failed") > 0) fprintf(p->f, ", %d failed", (int)wg_json_real(r, "failed"));
         if (wg_json_int(r, "sample") != (json_int_t)i) fprintf(p->f, ", %c again", (char)('A' + wg_json_int(r, "sample")));
         fputs(json_is_true(json_object_get(r, "complete")) ? "\n" : " (INCOMPLETE: only what had finished is compared)\n",
@@ -181,6 +184,8 @@ static void verdict(const printer *p, const json_t *o, char b_name, const char *
     else if (json_is_integer(json_object_get(o, "prompts_needed")))
         snprintf(b, sizeof b, "%s: undecided (p %.2g); about %.0f prompts would decide it", r, wg_json_real(o, "p_holm"),
                  wg_json_real(o, "prompts_needed"));
+    else if (json_is_true(json_object_get(o, "totals")))
+        snprintf(b, sizeof b, "%s: undecided (p %.2g)", r, wg_json_real(o, "p_holm"));
     else
         snprintf(b, sizeof b, "%s: undecided (p %.2g); more prompts would not decide it, several runs of both might", r,
                  wg_json_real(o, "p_holm"));
@@ -199,7 +204,9 @@ static void one_pair(const printer *p, const json_t *o, bool with_config)
     heading(p, title);
     if (with_config && json_array_size(json_object_get(o, "config_diff"))) diff(p, json_object_get(o, "config_diff"));
     const int unpaired = (int)wg_json_real(o, "in_one_only"), failed = (int)wg_json_real(o, "failed");
-    snprintf(b, sizeof b, "%d, of %d prompts", (int)wg_json_real(o, "requests"), (int)wg_json_real(o, "prompts"));
+    const bool totals = json_is_true(json_object_get(o, "totals")); /* without requests */
+    if (totals) snprintf(b, sizeof b, "not known; %d in A", (int)wg_json_int(o, "requests"));
+    else snprintf(b, sizeof b, "%d, of %d prompts", (int)wg_json_real(o, "requests"), (int)wg_json_real(o, "prompts"));
     if (failed || unpaired)
         snprintf(b + strlen(b), sizeof b - strlen(b), "; left out: %d failed, %d in one run only", failed, unpaired);
     fact(p, "requests in both", b);
@@ -207,7 +214,8 @@ static void one_pair(const printer *p, const json_t *o, bool with_config)
     char ratio_name[20];
     snprintf(ratio_name, sizeof ratio_name, "speed-up, %c/A", name);
     verdict(p, o, name, ratio_name);
-    texts(p, o);
+    if (json_object_get(o, "same_texts")) texts(p, o);
+    else fact(p, "same texts", "not known; the digests of all outputs differ");
     both(o, "tau", "%.3f", 1, b, sizeof b);
     char r[80];
     ratio(o, "tau_ratio", r, sizeof r);
@@ -216,7 +224,7 @@ static void one_pair(const printer *p, const json_t *o, bool with_config)
     both(o, "acceptance_rate", "%.1f %%", 100, b, sizeof b);
     fact(p, "accepted / drafted", b);
     snprintf(b, sizeof b, "%.3fx", wg_json_real(o, "speedup_ratio_mean_of_prompts"));
-    fact(p, "mean of prompts", b);
+    if (!totals) fact(p, "mean of prompts", b);
     both(o, "tok_s", "%.1f", 1, b, sizeof b);
     fact(p, "raw tok/s", b);
     ratio(o, "faster", b, sizeof b);

@@ -282,7 +282,7 @@ static void provenance(FILE *f, const wg_run_reader *run)
     fputs("<h2>What ran it</h2>\n", f);
     wg_html_table(f, "Program, machine and files, with their digests.");
     fputs("<thead><tr><th scope=\"col\">what</th><th scope=\"col\" class=\"l\">value</th></tr></thead>\n<tbody>\n", f);
-    leaves(f, run->machine, path, 0, sizeof path);
+    if (run->machine) leaves(f, run->machine, path, 0, sizeof path);
     wg_html_table_end(f);
     wg_html_table(f, "SHA-256 of all outputs of a cell.");
     fputs("<thead><tr><th scope=\"col\">cell</th><th scope=\"col\" class=\"l\">digest</th></tr></thead>\n<tbody>\n", f);
@@ -314,7 +314,8 @@ wg_status wg_report_write(FILE *f, const wg_run_reader *run, bool drawings, wg_e
     wg_html_puts(f, name);
     fputs(", ", f);
     wg_html_puts(f, json_string_value(json_object_get(run->machine, "started")));
-    fprintf(f, ", %d requests of %d prompts</p>\n", run->n, run->n_asked);
+    if (!run->published) fprintf(f, ", %d requests of %d prompts</p>\n", run->n, run->n_asked);
+    else fputs("a published result: config.json and summary.json, without the requests and the machine</p>\n", f);
     answer(f, run, cells);
     main_table(f, run, cells);
     const bool drawn = drawings && wg_plot_available();
@@ -333,7 +334,7 @@ wg_status wg_report_write(FILE *f, const wg_run_reader *run, bool drawings, wg_e
     wg_report_use(f, run, cells);
     categories(f, run, cells, drawn);
     turns(f, run, cells);
-    wg_report_transcripts(f, run, wg_report_best(cells));
+    if (!run->published) wg_report_transcripts(f, run, wg_report_best(cells));
     provenance(f, run);
     wg_report_words(f);
     if (drawn) wg_plot_script(f);

@@ -95,8 +95,10 @@ wg_status wg_report_markdown(FILE *f, const wg_run_reader *run, const wg_column_
     elements(f, run, cells, "turns", wg_turn_columns, "By turn");
     elements(f, run, cells, "parts", wg_part_columns, "By the drafter that drafted");
     wg_table_intervals(f, cells, "\n", "\n");
-    fprintf(f, "\n%s, %d cores, %d prompts, %d requests in %.0f s, %s.\n", cpu ? cpu : "unknown processor",
-            (int)json_integer_value(json_object_get(json_object_get(run->machine, "cpu"), "cores_online")), run->n_asked,
-            run->n, wg_json_measured(run->summary, "seconds"), when ? when : "unknown time");
+    if (run->published) fputs("\nA published result: without its requests and its machine.\n", f);
+    else
+        fprintf(f, "\n%s, %d cores, %d prompts, %d requests in %.0f s, %s.\n", cpu ? cpu : "unknown processor",
+                (int)json_integer_value(json_object_get(json_object_get(run->machine, "cpu"), "cores_online")), run->n_asked,
+                run->n, wg_json_measured(run->summary, "seconds"), when ? when : "unknown time");
     return WG_OK;
 }

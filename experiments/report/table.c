@@ -4,6 +4,7 @@
 #include "experiments/base/json_number.h"
 #include "experiments/base/stats.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/json.h"
@@ -23,7 +24,7 @@ typedef struct drawn {
 
 typedef struct grid {
     drawn of[WG_COLUMNS_MOST + SWEPT_MOST + 1];
-    int n;
+    int n, own; /* columns; of them, the first ones that identify a cell */
 } grid;
 
 static const char *text_of(const json_t *cell, const char *key) { return json_string_value(json_object_get(cell, key)); }
@@ -98,6 +99,7 @@ static void lay_out(grid *g, const json_t *cells, const wg_column_choice *chosen
     add(g, &wg_columns[0], brief);
     add_swept(g, cells);
     for (int i = 1; i < OWN; i++) add(g, &wg_columns[i], brief);
+    g->own = g->n;
     for (int i = 0; i < chosen->n; i++)
         if (chosen->column[i] - wg_columns >= OWN) add(g, chosen->column[i], brief);
     for (int k = 0; k < g->n; k++) {
@@ -203,14 +205,20 @@ static void legend(FILE *f, const wg_column_choice *chosen)
     for (int i = 0; chosen && i < chosen->n; i++) fprintf(f, "%s: %s\n", chosen->column[i]->head, chosen->column[i]->doc);
 }
 
-void wg_table_print(FILE *f, const json_t *summary, const wg_column_choice *chosen)
+/* Prints the row of a cell, or the heads: the columns that identify it, and those from `first` to `end`. */
+static void put_row(FILE *f, const grid *g, const json_t *cell, int first, int end)
 {
-    grid g;
-    wg_column_choice usual;
-    const json_t *cells = json_object_get(summary, "cells");
-    wg_columns_of(wg_columns, WG_IN_TABLE, &usual);
-    lay_out(&g, cells, chosen ? chosen : &usual, !chosen);
-    for (int k = 0; k < g.n; k++) put(f, g.of[k].head, &g.of[k], k == g.n - 1);
+    for (int k = 0; k < end; k = k + 1 == g->own ? first : k + 1) {
+        char b[WIDTH];
+        if (cell) cell_text(&g->of[k], cell, b, sizeof b);
+        else snprintf(b, sizeof b, "%s", g->of[k].head);
+        put(f, b, &g->of[k], k == end - 1 || (k + 1 == g->own && first == end));
+    }
+}
+
+static void put_block(FILE *f, const grid *g, const json_t *cells, int first, int end)
+{
+    put_row(f, g, NULL, first, end);
     const int all = (int)json_array_size(cells);
     for (int group = 0, rows = 0; rows < all && group < all; group++) { /* cells of one baseline together */
         if (group) fputc('\n', f);
@@ -218,13 +226,44 @@ void wg_table_print(FILE *f, const json_t *summary, const wg_column_choice *chos
             const json_t *cell = json_array_get(cells, i);
             if (json_integer_value(json_object_get(cell, "group")) != group) continue;
             rows++;
-            for (int k = 0; k < g.n; k++) {
-                char b[WIDTH];
-                cell_text(&g.of[k], cell, b, sizeof b);
-                put(f, b, &g.of[k], k == g.n - 1);
-            }
+            put_row(f, g, cell, first, end);
         }
     }
+}
+
+/* The table, folded: blocks of as many columns as fit, each with the columns that identify a cell. */
+static void put_blocks(FILE *f, const grid *g, const json_t *cells, int width)
+{
+    int first = g->own, own = 0;
+    for (int k = 0; k < g->own; k++) own += g->of[k].width + 2 * (k > 0);
+    do {
+        int end = first, used = own;
+        while (end < g->n && (end == first || width == 0 || used + 2 + g->of[end].width <= width))
+            used += 2 + g->of[end++].width;
+        if (first > g->own) fputc('\n', f);
+        put_block(f, g, cells, first, end);
+        first = end;
+    } while (first < g->n);
+}
+
+/* Prints a text with its longer lines broken at spaces. */
+static void put_wrapped(FILE *f, const char *text, int width)
+{
+    while (*text) {
+        const size_t line = strcspn(text, "\n");
+        size_t n = line;
+        if (width > 0 && n > (size_t)width) {
+            for (n = (size_t)width; n > 0 && text[n] != ' ';) n--;
+            if (n == 0) n = strcspn(text, " \n"); /* a long word */
+        }
+        fprintf(f, "%.*s\n", (int)n, text);
+        text += n + (text[n] != '\0');
+    }
+}
+
+static void put_notes(FILE *f, const json_t *summary, const wg_column_choice *chosen)
+{
+    const json_t *cells = json_object_get(summary, "cells");
     legend(f, chosen);
     wg_table_intervals(f, cells, "", "\n");
     wg_table_overlap(f, cells, "", "");
@@ -233,6 +272,24 @@ void wg_table_print(FILE *f, const json_t *summary, const wg_column_choice *chos
     failures(f, cells);
     if (json_is_false(json_object_get(summary, "complete")))
         fputs("The run was interrupted: these numbers are of the part that had finished.\n", f);
+}
+
+void wg_table_print(FILE *f, const json_t *summary, const wg_column_choice *chosen, int width)
+{
+    grid g;
+    wg_column_choice usual;
+    char *notes = NULL; /* allocated by open_memstream */
+    size_t n;
+    const json_t *cells = json_object_get(summary, "cells");
+    FILE *m = open_memstream(&notes, &n);
+    wg_columns_of(wg_columns, WG_IN_TABLE, &usual);
+    lay_out(&g, cells, chosen ? chosen : &usual, !chosen);
+    put_blocks(f, &g, cells, width);
+    if (!m) return;
+    put_notes(m, summary, chosen);
+    fclose(m);
+    put_wrapped(f, notes, width);
+    free(notes);
 }
 
 void wg_table_print_json(FILE *f, const json_t *summary)

@@ -9,8 +9,9 @@
 #include "experiments/report/columns.h"
 
 /* One row per cell: its name and the chosen columns (NULL: those of WG_IN_TABLE, with a short legend). Prints the requests
- * that failed, and whether the run is incomplete. */
-void wg_table_print(FILE *f, const json_t *summary, const wg_column_choice *chosen);
+ * that failed, and whether the run is incomplete. width: columns of the terminal; a wider table is folded into blocks, each with
+ * the columns that identify a cell, and longer lines are broken. 0: nothing is folded. */
+void wg_table_print(FILE *f, const json_t *summary, const wg_column_choice *chosen, int width);
 
 /* The share of the target's vocabulary that draft models cover, a line for each that lacks tokens. */
 void wg_table_overlap(FILE *f, const json_t *cells, const char *before, const char *after);

@@ -10,6 +10,7 @@
 #include "core/base/mem.h"
 #include "draft/draft.h"
 #include "experiments/analysis/attribution.h"
+#include "experiments/run/preflight.h"
 #include "experiments/run/progress.h"
 #include "experiments/record/resume_cursor.h"
 #include "experiments/run/run_result.h"
@@ -35,6 +36,7 @@ typedef struct runner {
     wg_run *run;
     wg_room room; /* for the largest batch */
     wg_progress progress;
+    wg_preflight *preflight;
     double second_pass; /* seconds that second passes took */
 } runner;
 
@@ -180,9 +182,12 @@ static wg_status open_group(runner *r, int number, wg_error *err)
         if (c->cell[i].group != number) continue;
         WG_TRY(wg_result_open(&r->run->result[i], g->dataset, c->top.repeats, err));
         if (r->opt->recorded) r->run->result[i].coverage = r->opt->recorded[i];
-        const wg_status s = open_arm(r, g, &c->cell[i], &g->arm[g->arms++], err);
-        if (s) return wg_fail_in(err, s, "cell %d", i);
+        wg_error why;
+        const wg_status s = open_arm(r, g, &c->cell[i], &g->arm[g->arms++], &why);
+        if (s) wg_preflight_refuse(r->preflight, i, s, &why); /* the others may have mistakes, too */
+        if (s == WG_ENOMEM) break;
     }
+    if (!r->opt->recorded) wg_preflight_group(r->preflight, g);
     return WG_OK;
 }
 
@@ -415,6 +420,8 @@ static wg_status open_all(runner *r, wg_error *err)
     int batch = 1;
     long requests = 0;
     r->room.stop = r->opt->stop;
+    if (!(r->preflight = wg_calloc(1, sizeof *r->preflight))) return wg_nomem(err, sizeof *r->preflight, "warnings");
+    wg_preflight_config(r->preflight, c);
     for (int i = 0; i < c->n; i++)
         if (c->cell[i].top.batch > batch) batch = c->cell[i].top.batch;
     r->room.seq = wg_calloc((size_t)batch, sizeof *r->room.seq);
@@ -429,7 +436,7 @@ static wg_status open_all(runner *r, wg_error *err)
         requests += requests_of(c, g);
     }
     wg_progress_open(&r->progress, r->opt->progress, requests, c->groups, c->top.repeats);
-    return WG_OK;
+    return wg_preflight_status(r->preflight, err);
 }
 
 static void close_all(runner *r)
@@ -439,6 +446,7 @@ static void close_all(runner *r)
     json_decref(r->costs);
     for (int g = 0; r->group && g < r->config->groups; g++) close_group(&r->group[g]);
     for (int i = 0; r->target && i < r->config->n; i++) wg_target_close(r->target[i]);
+    wg_free(r->preflight);
     wg_free(r->group);
     wg_free(r->target);
     wg_free(r->room.seq);
@@ -477,6 +485,18 @@ static wg_status open_tracer(runner *r, const json_t *machine, wg_error *err)
     return WG_OK;
 }
 
+wg_status wg_run_open(const wg_config *config, FILE *warnings, const char *before, wg_error *err)
+{
+    static const wg_run_options none;
+    wg_run run = { .config = config };
+    runner r = { .config = config, .opt = &none, .run = &run };
+    const wg_status s = open_all(&r, err);
+    if (!s) wg_preflight_print(warnings, r.preflight, before);
+    close_all(&r);
+    wg_run_free(&run);
+    return s;
+}
+
 wg_status wg_run_config(const wg_config *config, const wg_run_options *opt, wg_run *out, char **path, wg_error *err)
 {
     wg_energy energy;
@@ -487,6 +507,7 @@ wg_status wg_run_config(const wg_config *config, const wg_run_options *opt, wg_r
         return wg_fail(err, WG_EINVAL, "--shard: traces of probabilities are not merged; run it whole, or with trace=steps");
     wg_energy_open(&energy, WG_ENERGY_ROOT);
     wg_status s = open_all(&r, err);
+    if (!s && opt->warnings) wg_preflight_print(opt->warnings, r.preflight, "warning: ");
     json_t *machine = s ? NULL : opt->recorded ? wg_run_writer_machine(opt->out) : wg_machine_json(config, &energy);
     if (!s) s = (opt->resume ? wg_run_writer_resume : wg_run_writer_open)(&r.record, opt->out, config, machine, err);
     if (!s && config->top.trace == WG_TRACE_PROBS && !opt->recorded) s = open_tracer(&r, machine, err);

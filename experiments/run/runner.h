@@ -13,6 +13,7 @@
 #define WG_EXPERIMENTS_RUN_RUNNER_H
 
 #include <signal.h>
+#include <stdio.h>
 
 #include "experiments/run/calibrate.h"
 #include "experiments/run/efficiency.h"
@@ -75,11 +76,16 @@ typedef struct wg_run_options {
     const char *out;                   /* result folder, or NULL for the default one */
     const volatile sig_atomic_t *stop; /* nonzero: stop after the current step; may be NULL */
     bool progress;                     /* a line on stderr */
+    FILE *warnings;                    /* where warnings go before the first request; NULL: nowhere */
     /* (config->n) or NULL. Not NULL: nothing is opened or run; `out` (with resume) has all requests, which are only summed.
      * The values that only an open drafter knows are given here. */
     const wg_coverage *recorded;
     bool resume; /* resume in a folder (out, or the latest of this config) that has the first part of this run */
 } wg_run_options;
+
+/* Opens everything as a run does, drafters and draft models included, and closes it; prints warnings, each after `before`. Errors:
+ * those of opening targets and engines; of several cells each error once, with its cells. */
+wg_status wg_run_open(const wg_config *config, FILE *warnings, const char *before, wg_error *err);
 
 /* Opens everything, makes the folder, runs, and writes summary.json. *path receives the folder's name (wg_free) when there
  * is one, also on failure. EINTERRUPTED when stopped: the finished requests are in the folder and in *out, which is also set

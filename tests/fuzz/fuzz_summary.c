@@ -56,7 +56,7 @@ static void read_all(const char *dir, FILE *f)
     check(wg_report_write(f, run, false, &err), &err);
     check(wg_report_markdown(f, run, NULL, &err), &err);
     if (json_is_array(json_object_get(run->summary, "cells"))) {
-        wg_table_print(f, run->summary, NULL);
+        wg_table_print(f, run->summary, NULL, 0);
         wg_table_print_json(f, run->summary);
     }
     for (const wg_engine_metric *m = wg_engine_metrics; m->engine; m++)

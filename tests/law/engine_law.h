@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * The exact law of what an engine emits: every random decision of one sequence, the drafter's draws included, is enumerated
- * (core/dist/chance.h), and the probability of each whole text is compared with the target's. The reference shares nothing with
- * the engine but the model's logits: they are computed one text at a time over another instance and cache, and the sampler
- * chain is written out naively below. In a batch of two the other sequence draws in production's way, under a fixed seed. */
+ * The exact law of what an engine emits (experiments/analysis/text_law.h): the probability of each whole text is compared with
+ * the target's. The reference shares nothing with the engine but the model's logits: they are computed one text at a time over
+ * another instance and cache, and the sampler chain is written out naively below. */
 #ifndef WG_TESTS_LAW_ENGINE_LAW_H
 #define WG_TESTS_LAW_ENGINE_LAW_H
 
 #include <math.h>
 
 #include "core/model/lm_table.h"
+#include "experiments/analysis/text_law.h"
 #include "tests/law/plain_decode.h"
 
-enum { EXACT_TEXTS = 4096, EXACT_LENGTH = 8, EXACT_CONTEXT = 48, EXACT_VOCAB = 512 };
+enum { EXACT_TEXTS = 4096, EXACT_CONTEXT = 48, EXACT_VOCAB = 512 };
 
 /* ---- the target, twice: for the engine, and for the reference */
 
@@ -144,48 +144,32 @@ static inline void exact_row(exact_target *t, const wg_sampling *o, const int32_
     for (int i = 0; i < vocab; i++) p[i] /= sum;
 }
 
-/* ---- laws of texts, as a tree of their beginnings */
-
-typedef struct exact_text {
-    int32_t token;
-    int child, next;  /* first child, next sibling; 0: none */
-    double want, got; /* of whole texts */
-} exact_text;
-
-typedef struct exact_laws {
-    exact_text text[EXACT_TEXTS];
-    int n;
-} exact_laws;
-
-static inline int exact_child(exact_laws *l, int at, int32_t token)
-{
-    int *link = &l->text[at].child;
-    for (; *link; link = &l->text[*link].next)
-        if (l->text[*link].token == token) return *link;
-    if (l->n == EXACT_TEXTS) exit((fprintf(stderr, "FAILED: more than %d texts\n", EXACT_TEXTS), 1));
-    l->text[l->n] = (exact_text){ .token = token };
-    return *link = l->n++;
-}
-
 /* ---- one enumeration */
 
 typedef struct exact_run {
     law_setup setup; /* its batch is 1 or 2 */
     bool fresh;      /* the drafter remembers requests that are over: a new engine for each run */
-    uint64_t other;  /* seed of the other sequence's draws; 0: there is none */
-    bool after;      /* the enumerated sequence stands behind the other in the batch */
+    uint64_t other;  /* as of wg_engine_law, */
+    bool after;      /* likewise */
     const int32_t *prompt;
     int n, length;
     long most; /* runs; 0: a million */
     /* What came out. */
     long runs, reused, drafted, accepted;
-    double deviation, passes;           /* largest over texts; the expected number of the target's passes */
-    bool cut, beyond;                   /* there were more runs; a joint law of races that is not known */
-    unsigned heights[EXACT_LENGTH + 1]; /* by the room of a step: bit h for a draft of height h */
+    double deviation, passes; /* largest over texts; the expected number of the target's passes */
+    bool cut, beyond;         /* there were more runs; a joint law of races that is not known */
+    unsigned heights[WG_LAW_LENGTH + 1];
 } exact_run;
 
+static inline int exact_child(wg_text_laws *l, int at, int32_t token)
+{
+    const int child = wg_text_child(l, at, token);
+    if (child < 0) exit((fprintf(stderr, "FAILED: more than %d texts\n", l->cap), 1));
+    return child;
+}
+
 /* The target's law after text[0 .. n), which has this probability. */
-static inline void exact_want(const exact_run *x, exact_target *t, exact_laws *l, int at, int32_t *text, int n,
+static inline void exact_want(const exact_run *x, exact_target *t, wg_text_laws *l, int at, int32_t *text, int n,
                               double probability)
 {
     double p[EXACT_VOCAB];
@@ -202,42 +186,10 @@ static inline void exact_want(const exact_run *x, exact_target *t, exact_laws *l
     }
 }
 
-/* Decodes once. The last step of the enumerated sequence ends it; what it emitted is added to the law. */
-static inline void exact_once(exact_run *x, wg_engine *e, wg_chance_tree *tree, exact_laws *l)
+static inline bool exact_end(exact_run *x, long runs, wg_chance_tree *tree)
 {
-    static const int32_t others[] = { 2, 0, 1, 2, 0, 1, 0 };
-    wg_error err;
-    wg_seq *seq[2] = { NULL, NULL }, *running[2];
-    const int me = x->other && x->after, n = x->other ? 2 : 1;
-    for (int i = 0; i < n; i++)
-        if (i == me) LAW_TRY(wg_seq_open(e, &seq[i], 7, x->prompt, x->n, x->length, &err));
-        else LAW_TRY(wg_seq_open(e, &seq[i], 8, others, 7, x->length + 1, &err));
-    wg_seq *s = seq[me];
-    s->chance = wg_chance_tree_chance(tree, (uint32_t)x->n);
-    if (x->other) seq[1 - me]->chance = wg_chance_philox(x->other, 8, 7);
-    const long passes = wg_engine_target(e)->passes;
-    while (s->finish == WG_RUNNING) {
-        int some = 0;
-        const int room = wg_seq_room(s);
-        for (int i = 0; i < n; i++)
-            if (seq[i]->finish == WG_RUNNING) running[some++] = seq[i];
-        LAW_TRY(wg_engine_step(e, running, some, &err));
-        x->heights[room] |= 1u << s->last_height;
-    }
-    int at = 0;
-    for (int i = x->n; i < s->n; i++) at = exact_child(l, at, s->token[i]);
-    l->text[at].got += wg_chance_tree_probability(tree);
-    x->passes += wg_chance_tree_probability(tree) * (double)(wg_engine_target(e)->passes - passes);
-    x->drafted += s->counts.drafted;
-    x->accepted += s->counts.accepted;
-    for (int i = 0; i < n; i++) wg_seq_close(e, seq[i]);
-}
-
-static inline bool exact_end(exact_run *x, wg_chance_tree *tree)
-{
-    x->runs++;
     x->beyond |= tree->beyond;
-    x->cut = x->runs >= (x->most ? x->most : 1000000);
+    x->cut = runs >= (x->most ? x->most : 1000000);
     if (x->beyond || x->cut || !wg_chance_tree_next(tree)) return true;
     return false;
 }
@@ -245,24 +197,25 @@ static inline bool exact_end(exact_run *x, wg_chance_tree *tree)
 /* Enumerates x->setup over target t; what comes out is in *x. The setup's target is set here. */
 static inline void exact_law_of(exact_run *x, exact_target *t)
 {
-    static exact_laws laws;
+    static wg_text_laws laws;
     wg_error err;
     wg_chance_tree tree;
+    wg_engine_law run = { .prompt = x->prompt, .n = x->n, .length = x->length, .other = x->other, .after = x->after };
     int32_t text[EXACT_CONTEXT];
+    int at;
+    if (!laws.text) LAW_TRY(wg_text_laws_open(&laws, EXACT_TEXTS, &err));
     memcpy(text, x->prompt, (size_t)x->n * sizeof *text);
-    laws.n = 1;
-    laws.text[0] = (exact_text){ 0 };
+    wg_text_laws_clear(&laws);
     x->setup.target = &t->m;
     x->setup.batch = x->other ? 2 : 1;
-    x->runs = x->reused = x->drafted = x->accepted = 0;
-    x->deviation = x->passes = 0;
     x->cut = x->beyond = false;
     exact_want(x, t, &laws, 0, text, x->n, 1);
     wg_engine *e = law_engine(&x->setup);
     LAW_TRY(wg_chance_tree_open(&tree, &err));
     for (bool done = false; !done;) {
-        exact_once(x, e, &tree, &laws);
-        done = exact_end(x, &tree);
+        LAW_TRY(wg_engine_law_once(&run, e, &tree, &laws, &at, &err));
+        laws.text[at].got += wg_chance_tree_probability(&tree);
+        done = exact_end(x, run.runs, &tree);
         if (x->fresh && !done) {
             wg_engine_close(e);
             e = law_engine(&x->setup);
@@ -272,10 +225,9 @@ static inline void exact_law_of(exact_run *x, exact_target *t)
     x->reused = wg_chance_tree_reused(&tree);
     wg_chance_tree_close(&tree);
     wg_engine_close(e);
-    for (int i = 0; i < laws.n; i++) {
-        const double d = fabs(laws.text[i].got - laws.text[i].want);
-        if (!(d <= x->deviation)) x->deviation = d; /* also a NaN */
-    }
+    x->runs = run.runs, x->drafted = run.drafted, x->accepted = run.accepted, x->passes = run.passes;
+    memcpy(x->heights, run.heights, sizeof x->heights);
+    x->deviation = wg_text_laws_deviation(&laws);
 }
 
 #endif

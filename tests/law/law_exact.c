@@ -356,7 +356,7 @@ static bool choose(int v[FACTORS], kind k)
 /* ---- cells */
 
 static struct {
-    int cells, length[EXACT_LENGTH];
+    int cells, length[WG_LAW_LENGTH];
     long runs, drafted, accepted;
     double worst;
 } all;

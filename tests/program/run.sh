@@ -130,6 +130,7 @@ good_cases() {
       if [ $? = 1 ] && grep -q 'cannot write' "$base/err"; then ok; else fail "$1: a full disk is no failure"; fi
     }
     full --version && full inspect "$base/target.gguf" && full generate -m "$base/target.gguf" -p Once -n 4
+    full list rules && full prove --rule match --vocab 2 --depth 1 --cases 1 && full check configs/experiments/length-sweep.json --headers
   fi
   expect generate 'tau [0-9.]+' wager generate -m "$base/target.gguf" -d "$base/draft.gguf" -p "Hello" -n 16 --rule rejection --temp 1
   expect vocab-prune '^wrote .*: 40 of 512 tokens \(7.8 %\), which are' wager vocab prune -m "$base/target.gguf" --keep 40 \
@@ -153,6 +154,20 @@ good_cases() {
   printf '{"name": "t", "target": {"model": "%s", "threads": 1}, "prompts": {"file": "%s"}, "max_tokens": 8}' \
     "$base/target.gguf" "$base/prompts.jsonl" >"$base/run.json"
   expect check 'caches at most [0-9.]+ MB' wager check "$base/run.json"
+  mkdir "$base/new folder"
+  expect init 'next: wager check' wager init "$base/new folder/first try.json" -m "$base/target.gguf" -d "$base/draft.gguf" -p "$base/prompts.jsonl"
+  expect init-relative '"model": "../draft.gguf"' cat "$base/new folder/first try.json"
+  expect init-checks '^    5  draft.length=8 sampling.temperature=0.8' wager check "$base/new folder/first try.json"
+  expect init-lookup 'next: wager check' wager init "$base/lookup.json" -m "$base/target.gguf" -p "$base/prompts.jsonl"
+  expect init-lookup-checks '^    5  draft.k=8 sampling.temperature=0.8' wager check "$base/lookup.json"
+  expect init-bundled 'next: wager check' wager init "$base/bundled.json"
+  expect check-warns '^warning   cell 0: top_k: no effect at temperature 0' wager check "$base/run.json" --set sampling.top_k=3
+  expect check-headers '^    0  draft.kind=retrieval' wager check "$base/run.json" --headers --set 'draft={"kind":"retrieval","datastore":"none"}'
+  for open in "check" "check --json" "run --dry-run"; do # as a run would be refused
+    if ! wager $open "$base/run.json" --set 'draft={"kind":"retrieval","datastore":"none"}' >"$base/out" 2>"$base/err" &&
+      [ ! -s "$base/out" ] && grep -q '^wager: cell 0: none: cannot open the datastore' "$base/err"; then ok
+    else fail "$open: a missing datastore passes"; fi
+  done
   expect probe 'time      about 0:00:0[0-9]' wager check "$base/run.json" --probe
   expect run 'speed-up' wager run "$base/run.json" --out "$base/run-a"
   expect resume 'speed-up' wager run "$base/run.json" --resume --out "$base/run-a"
@@ -173,6 +188,21 @@ good_cases() {
     expect null-experiment '^verdict +[01]\.[0-9]+ +[01]\.[0-9]+$' tools/null_experiment.py -n 3 --wager "$program" \
       --set "prompts.file=$base/five.jsonl" --out "$base/null" "$base/run.json"
   else echo "SKIPPED null-experiment: needs python3"; fi
+  # A published result: config.json and summary.json alone, as under results/.
+  mkdir "$base/published" && cp "$base/run-a/config.json" "$base/run-a/summary.json" "$base/published/"
+  expect report-published 'published/report.html$' wager report "$base/published"
+  expect report-published-page 'a published result: config.json and summary.json' cat "$base/published/report.html"
+  expect report-published-table '^drafter +rule .*same text$' wager report "$base/published" --table
+  expect report-published-md '^A published result: without its requests and its machine.$' wager report "$base/published" --md
+  expect report-published-csv '^cell,draft.kind,.*,drafter,rule,' wager report results/quickstart --csv
+  expect compare-published 'same texts +2 of 2 equal' wager compare "$base/published" "$base/run-a"
+  expect compare-committed '^  speed-ups +([0-9.]+x) . \1$' wager compare results/quickstart:0 results/quickstart:0
+  expect run-again-from-results '^    0  draft.kind=none' wager check "$base/published/config.json"
+  if git check-ignore -q . 2>/dev/null || [ $? = 1 ]; then # a clone: pages stay out of what is tracked
+    for page in results/index.html results/quickstart/report.html; do
+      if git check-ignore -q "$page"; then ok; else fail "report would write $page, which git does not ignore"; fi
+    done
+  fi
   expect report 'run-a/report.html$' wager report "$base/run-a"
   expect report-md '^\| none \| rejection \| 0 \|' wager report "$base/run-a" --md
   expect report-csv '^cell,drafter,rule,.*,tau,tau_lo,tau_hi,.*,median_ttft_ms,.*,phase_ms_draft,' wager report "$base/run-a" --csv

@@ -58,7 +58,7 @@ cat >"$tmp/config.json" <<CONFIG
 CONFIG
 "$gpu" check "$tmp/config.json" | grep -q '^warning   cuda:0/fast does not keep the Prefix Law' || fail "check does not warn of the fast mode"
 "$gpu" run "$tmp/config.json" --out "$tmp/run" >"$tmp/out" 2>"$tmp/said" || fail "run, fast: $(cat "$tmp/said")"
-grep -q "wager run: cuda:0/fast does not keep the Prefix Law: texts may differ from plain decoding's" "$tmp/said" &&
+grep -q "warning: cuda:0/fast does not keep the Prefix Law: texts may differ from plain decoding's" "$tmp/said" &&
   grep -q '(lossy)' "$tmp/out" || fail "run does not say what the fast mode is: $(cat "$tmp/out")"
 grep -q '"lossless": *false' "$tmp/run/summary.json" || fail "run calls the fast mode lossless"
 

@@ -165,6 +165,17 @@ Test(config, digest_ignores_spelling_not_content)
     wg_config *c = config_of("{\"seed\": 2, " BASE "}");
     wg_config *d = config_of("{\"sampling\": {\"temperature\": 0.0}, \"seed\": 1, " BASE "}");
     cr_assert_str_eq(a->sha256, d->sha256);
+    static const char *const set = "target={\"//\": 1, \"model\": \"target.gguf\"}";
+    static const char commented[] = "{\"//\": \"of the file\", \"// seed\": [\"usual\"], \"seed\": 1, \"target\": {\"// why\": "
+                                    "{\"a\": 1}, \"model\": \"target.gguf\"}, \"name\": \"t\", \"prompts\": {\"//\": null, "
+                                    "\"file\": \"prompts.jsonl\"}, \"sweep\": {\"// one\": 1}}";
+    wg_config *e = config_of(commented), *f;
+    wg_error err = { 0 };
+    cr_assert_str_eq(a->sha256, e->sha256);
+    cr_assert_eq(wg_config_open(&f, "config.json", &set, 1, &wg_program_plugins, &err), WG_OK, "%s", err.text);
+    cr_assert_str_eq(a->sha256, f->sha256);
+    wg_config_close(e);
+    wg_config_close(f);
     cr_assert_str_neq(b->sha256, c->sha256);
     cr_assert_eq(strncmp(a->hash, a->sha256, 12), 0);
     wg_config_close(a);
@@ -185,6 +196,38 @@ Test(config, overrides_win_and_are_resolved)
     cr_assert_eq(c->cell[0].sampling.temperature, 0.25);
     cr_assert_eq(json_integer_value(json_object_get(json_object_get(c->resolved, "draft"), "k")), 3);
     wg_config_close(c);
+}
+
+/* It reaches into the objects that the sweep has for the section; what it cannot set there is its own mistake. */
+Test(config, an_override_reaches_into_swept_sections)
+{
+    static const char *const text =
+        "{" BASE ", \"sweep\": [{\"draft\": [{\"kind\": \"ngram\", \"k\": 2}, {\"kind\": \"ngram\"}]},\n"
+        "{\"draft\": [{\"kind\": \"ngram\", \"k\": 7}]}]}";
+    static const char *const set[] = { "draft.k=3", "draft.policy=cost" };
+    wg_error err = { 0 };
+    wg_config *c = NULL;
+    put("config.json", text);
+    cr_assert_eq(wg_config_open(&c, "config.json", set, 2, &wg_program_plugins, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(c->n, 3);
+    for (int i = 0; i < c->n; i++) {
+        const json_t *draft = json_object_get(c->cell[i].config, "draft");
+        cr_assert_eq(json_integer_value(json_object_get(draft, "k")), 3);
+        cr_assert_str_eq(json_string_value(json_object_get(draft, "policy")), "cost");
+    }
+    wg_config_close(c);
+    static const char *const bad[] = { "draft.k=many", "draft.budget=4" };
+    cr_assert_eq(wg_config_open(&c, "config.json", bad, 2, &wg_program_plugins, &err), WG_ECONFIG);
+    static const char *const said =
+        "--set draft.k=many: draft.k: expected integer 1..63, got text \"many\"\n"
+        "--set draft.budget=4: unknown key \"budget\" in \"draft\" of drafter \"ngram\"; known: kind";
+    cr_assert(!strncmp(err.text, said, strlen(said)) && !strchr(err.text + strlen(said), '\n'), "%s", err.text); /* each once */
+    static const char *const gone[] = { "draft.k=many", "sweep={\"draft\": [{\"kind\": \"none\"}]}",
+                                        "draft={\"kind\": \"none\"}" };
+    cr_assert_eq(wg_config_open(&c, "config.json", gone, 2, &wg_program_plugins, &err), WG_ECONFIG);
+    cr_assert_eq(wg_config_open(&c, "config.json", gone, 3, &wg_program_plugins, &err), WG_ECONFIG);
+    cr_assert(strstr(err.text, "--set draft={\"kind\": \"none\"}: the sweep sets \"draft\"; --set sweep={} drops the sweep"),
+              "%s", err.text);
 }
 
 Test(config, which_cells_repeat_plain_decoding)
@@ -246,12 +289,12 @@ Test(config, rules_must_know_the_drafters_law)
 static void put_parts(void)
 {
     mkdir("models", 0700), mkdir("drafts", 0700), mkdir("experiments", 0700), mkdir("none", 0700);
-    put("models/tiny.json", "{\"model\": \"target.gguf\", \"threads\": 1}");
-    put("models/other.json", "{\n  \"model\": \"target.gguf\",\n  \"threds\": 1,\n  \"kv_type\": \"f33\"\n}");
+    put("models/tiny.json", "{\"// of\": \"tests\", \"model\": \"../target.gguf\", \"threads\": 1}");
+    put("models/other.json", "{\n  \"model\": \"../target.gguf\",\n  \"threds\": 1,\n  \"kv_type\": \"f33\"\n}");
     put("models/again.json", "\n\"@models/tiny\"\n");
     put("models/list.json", "[7]");
-    put("models/cut.json", "{\"model\": \"target.gguf\",}");
-    put("drafts/small.json", "{\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 2}");
+    put("models/cut.json", "{\"model\": \"../target.gguf\",}");
+    put("drafts/small.json", "{\"kind\": \"model\", \"model\": \"../draft.gguf\", \"length\": 2}");
     put("drafts/long.json", "{\"kind\": \"ngram\", \"k\": 5000}");
 }
 
@@ -271,15 +314,16 @@ Test(config, a_named_part_is_its_object)
     wg_config *b = config_of(named);
     cr_expect_str_eq(a->sha256, b->sha256);
     wg_config_close(b);
+    static const char *const prompts = "prompts.file=prompts.jsonl";
     put("experiments/e.json", named);
-    cr_assert_eq(wg_config_open(&b, "experiments/e.json", NULL, 0, &wg_program_plugins, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_config_open(&b, "experiments/e.json", &prompts, 1, &wg_program_plugins, &err), WG_OK, "%s", err.text);
     cr_expect_str_eq(a->sha256, b->sha256);
     wg_config_close(b);
     wg_config_close(a);
 
     mkdir("experiments/models", 0700); /* the nearer one is meant */
-    put("experiments/models/tiny.json", "{\"model\": \"target.gguf\", \"threads\": 3}");
-    cr_assert_eq(wg_config_open(&c, "experiments/e.json", NULL, 0, &wg_program_plugins, &err), WG_OK, "%s", err.text);
+    put("experiments/models/tiny.json", "{\"model\": \"../../target.gguf\", \"threads\": 3}");
+    cr_assert_eq(wg_config_open(&c, "experiments/e.json", &prompts, 1, &wg_program_plugins, &err), WG_OK, "%s", err.text);
     cr_expect_eq(c->cell[0].target.threads, 3);
     wg_config_close(c);
 
@@ -288,6 +332,72 @@ Test(config, a_named_part_is_its_object)
     cr_expect_eq(c->cell[0].target.threads, 2);
     cr_expect_str_eq(c->cell[0].drafter->name, "model");
     wg_config_close(c);
+}
+
+/* The same experiment with its paths written from two folders: in sections, components, commands and lists of the sweep. */
+#define WITH_PATHS(up)                                                                                                         \
+    "{\"name\": \"t\", \"prompts\": {\"file\": \"" up "prompts.jsonl\"}, \"target\": {\"model\": \"" up "target.gguf\"},\n"    \
+    "\"sweep\": {\"draft\": [{\"kind\": \"model\", \"model\": \"" up "draft.gguf\", \"grow\": \"file\", \"tree\": \"" up       \
+    "tree.json\"},\n{\"kind\": \"model\", \"model\": \"" up "draft.gguf\", \"tree\": \"2-1\"},\n"                              \
+    "{\"kind\": \"hybrid\", \"first\": \"ngram:k=2\", \"second\": \"best_of:of={model:model=" up                               \
+    "draft.gguf;length=2|ngram}\"},\n"                                                                                         \
+    "{\"kind\": \"process\", \"command\": \"cat '" up "tree.json' >out; cat no/file\"}]}}"
+
+Test(config, paths_are_relative_to_the_file)
+{
+    wg_error err = { 0 };
+    wg_config *a, *b;
+    put_parts();
+    put("tree.json", "[-1,0,0]");
+    a = config_of(WITH_PATHS(""));
+    cr_expect_str_eq(json_string_value(json_object_get(json_object_get(a->cell[2].config, "draft"), "second")),
+                     "best_of:of={model:model=draft.gguf;length=2|ngram}");
+    put("experiments/e.json", WITH_PATHS("../"));
+    static const char *const names[] = { "experiments/e.json", "./experiments/../experiments//e.json", "link/../e.json" };
+    cr_assert_eq(mkdir("experiments/in", 0700) || symlink("experiments/in", "link"), 0);
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(wg_config_open(&b, names[i], NULL, 0, &wg_program_plugins, &err), WG_OK, "%s: %s", names[i], err.text);
+        if (i < 2) cr_expect_str_eq(a->sha256, b->sha256, "%s", names[i]); /* ".." of a link is not taken out */
+        else cr_expect_str_eq(b->cell[0].target.model, "link/../../target.gguf");
+        wg_config_close(b);
+    }
+    wg_config_close(a);
+    /* What a result folder has is as the run saw it. */
+    mkdir("run", 0700);
+    put("run/config.json", WITH_PATHS(""));
+    cr_expect_eq(wg_config_open(&b, "run/config.json", NULL, 0, &wg_program_plugins, &err), WG_ECONFIG);
+    put("run/summary.json", "{}");
+    cr_assert_eq(wg_config_open(&b, "run/config.json", NULL, 0, &wg_program_plugins, &err), WG_OK, "%s", err.text);
+    wg_config_close(b);
+}
+
+/* A path by the rule of before is told so; so is one that has no room for the folder. */
+Test(config, paths_of_the_working_directory_are_refused)
+{
+    static const char *const wants[] = {
+        "e.json:1:35: prompts.file: no such file: \"experiments/prompts.jsonl\"; \"prompts.jsonl\" is in the working "
+        "directory, but a path in a config is relative to the folder of its file",
+        "e.json:1:73: target.model: no such file: \"experiments/target.gguf\"",
+        "e.json:2:48: draft.model: no such file: \"experiments/draft.gguf\"",
+        "draft.tree: no such file: \"experiments/tree.json\"",
+        "draft.second: no such file: \"experiments/draft.gguf\"",
+    };
+    char path[300], long_name[700];
+    wg_error err = { 0 };
+    wg_config *c = NULL;
+    put_parts();
+    put("tree.json", "[-1,0,0]");
+    put("experiments/e.json", WITH_PATHS(""));
+    cr_assert_eq(wg_config_open(&c, "experiments/e.json", NULL, 0, &wg_program_plugins, &err), WG_ECONFIG);
+    for (size_t i = 0; i < sizeof wants / sizeof *wants; i++)
+        cr_expect(strstr(err.text, wants[i]), "%s\n%s", wants[i], err.text);
+    snprintf(path, sizeof path, "%0200d", 0);
+    mkdir(path, 0700);
+    strcat(path, "/e.json");
+    snprintf(long_name, sizeof long_name, "{" REST ", \"target\": {\"model\": \"%0400d\"}}", 0);
+    put(path, long_name);
+    cr_assert_eq(wg_config_open(&c, path, NULL, 0, &wg_program_plugins, &err), WG_ECONFIG);
+    cr_expect(strstr(err.text, "is too long with the folder of the config before it"), "%s", err.text);
 }
 
 /* What a --set says of a part is the --set's mistake; what a part says that a --set named is the part's. */

@@ -63,6 +63,85 @@ Test(estimate, a_probe_leaves_nothing_behind)
     wg_config_close(c);
 }
 
+/* What a run refuses is refused when all is opened, with the words of the run, and each mistake once. */
+Test(estimate, what_a_run_refuses_is_refused_before)
+{
+    static const wg_synth_shape other = { "other", "llama", 1, 32, 2, 1, 16, 32, 512, 64, 0, true };
+    static const struct {
+        const char *drafts, *says;
+    } cases[] = {
+        { "{\"kind\": \"retrieval\", \"datastore\": \"none\"}", "cells 0-1: none: cannot open the datastore" },
+        { "{\"kind\": \"none\"}, {\"kind\": \"plugin\", \"path\": \"none.so\"}",
+          "cells 2-3: drafter plugin: path=none.so: no such file" },
+        { "{\"kind\": \"ngram\", \"policy\": \"confidence\"}", "cells 0-1: drafter ngram: policy confidence looks at q" },
+        { "{\"kind\": \"model\", \"model\": \"other.gguf\"}", "cells 0-1: " },
+        { "{\"kind\": \"retrieval\", \"datastore\": \"a\"}, {\"kind\": \"retrieval\", \"datastore\": \"b\"}",
+          "cells 0-1: a: cannot open the datastore: No such file or directory; make one with: wager datastore build --model "
+          "MODEL "
+          "--out FILE TEXT...\ncells 2-3: b: cannot" },
+    };
+    wg_error err, again;
+    cr_assert_eq(wg_synth_write(&other, WG_F32, 3, "other.gguf", &err), WG_OK, "%s", err.text);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[1200], *path;
+        wg_run run;
+        const wg_run_options o = { .out = "never" };
+        snprintf(text, sizeof text, CONFIG(", \"sweep\": {\"draft\": [%s], \"verify.rule\": [\"match\", \"rejection\"]}"),
+                 cases[i].drafts);
+        wg_config *c = config_of(text);
+        const wg_status refused = wg_run_open(c, stderr, "", &err);
+        cr_assert_neq(refused, WG_OK, "%s", text);
+        cr_expect(!strncmp(err.text, cases[i].says, strlen(cases[i].says)), "%s\ninstead of %s", err.text, cases[i].says);
+        cr_expect_eq(wg_run_config(c, &o, &run, &path, &again), refused);
+        cr_expect_str_eq(again.text, err.text);
+        cr_expect_eq(size_of("never"), -1);
+        wg_run_free(&run);
+        wg_free(path);
+        wg_config_close(c);
+    }
+}
+
+/* Settings with another effect than they seem to have; two prompts have 12 tokens, the draft model's context 24. */
+Test(estimate, warnings)
+{
+    static const wg_synth_shape brief = { "brief", "llama", 1, 32, 2, 1, 16, 32, 320, 24, 0, true };
+    static const struct {
+        const char *more, *says;
+    } cases[] = {
+        { "", "" },
+        { ", \"sampling\": {\"temperature\": 1, \"top_k\": 4}", "" },
+        { ", \"sampling\": {\"top_k\": 4, \"min_p\": 0.1}, \"sweep\": {\"sampling.temperature\": [0, 1]}",
+          "w: cell 0: top_k, min_p: no effect at temperature 0, where the most probable token is taken\n" },
+        { ", \"sampling\": {\"top_p\": 0.9}",
+          "w: cell 0: top_p: no effect at temperature 0, where the most probable token is taken\n" },
+        { ", \"sweep\": {\"draft\": [{\"kind\": \"none\"}], \"seed\": [1, 2]}",
+          "w: the sweep has no draft: every cell is plain decoding, as its baseline (\"draft\" is missing)\n" },
+        { ", \"sweep\": {\"max_tokens\": [24, 53, 64], \"verify.rule\": [\"match\", \"rejection\"]}",
+          "w: cells 2-3: max_tokens 53 is beyond the context: 2 of 3 texts may end at it before (prompt and answers; context "
+          "64)\n"
+          "w: cells 4-5: max_tokens 64 is beyond the context: 3 of 3 texts may end at it before (prompt and answers; context "
+          "64)\n" },
+        { ", \"sweep\": {\"draft\": [{\"kind\": \"ngram\"}, {\"kind\": \"model\", \"model\": \"brief.gguf\"}]}",
+          "w: cell 1: the draft model's context is shorter: 3 of 3 texts may be longer than its 24 tokens, and later rounds "
+          "have no "
+          "draft\n" },
+    };
+    wg_error err;
+    cr_assert_eq(wg_synth_write(&brief, WG_F32, 3, "brief.gguf", &err), WG_OK, "%s", err.text);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[1200], *says = NULL;
+        size_t n;
+        FILE *f = open_memstream(&says, &n);
+        snprintf(text, sizeof text, CONFIG("%s"), cases[i].more);
+        wg_config *c = config_of(text);
+        cr_assert_eq(wg_run_open(c, f, "w: ", &err), WG_OK, "%s", err.text);
+        fclose(f);
+        cr_expect_str_eq(says, cases[i].says, "%s:\n%s", cases[i].more, says);
+        free(says);
+        wg_config_close(c);
+    }
+}
+
 /* Every option of every table is in the schema, with its range, and may be swept. */
 Test(estimate, schema_has_every_option)
 {

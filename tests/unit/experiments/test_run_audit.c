@@ -56,7 +56,7 @@ static void table_says(const json_t *summary, const char *words)
     char *text = NULL;
     size_t n = 0;
     FILE *f = open_memstream(&text, &n);
-    wg_table_print(f, summary, NULL);
+    wg_table_print(f, summary, NULL, 0);
     fclose(f);
     cr_assert(strstr(text, words), "%s is not in: %s", words, text);
     free(text);

@@ -3,12 +3,14 @@
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
+#include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/run/runner.h"
 #include "experiments/run/summary.h"
@@ -234,7 +236,7 @@ Test(runner, the_context_of_a_draft_ends)
     char *text, want[200];
     size_t n;
     FILE *f = open_memstream(&text, &n);
-    wg_table_print(f, sum, NULL);
+    wg_table_print(f, sum, NULL, 0);
     fclose(f);
     snprintf(want, sizeof want,
              "\nwarning: cell 1, model: %ld of %.0f rounds had no draft: the draft's context of 16 positions had "
@@ -342,7 +344,7 @@ Test(runner, lossy_is_said_to_be_lossy)
     char *text = NULL;
     size_t n = 0;
     FILE *f = open_memstream(&text, &n);
-    wg_table_print(f, sum, NULL);
+    wg_table_print(f, sum, NULL, 0);
     fclose(f);
     cr_assert(strstr(text, "no (lossy)"), "%s", text);
     cr_assert(strstr(text, "1 request failed and counts on neither side; the first: long: "), "%s", text);
@@ -465,9 +467,32 @@ Test(runner, a_full_disk_is_an_error_and_leaves_whole_lines)
     scene_unlink("out/requests.jsonl", NULL, 0, NULL);
 }
 
+/* A terminal has its width, COLUMNS another, a file none; TERM=dumb is no terminal that takes escape sequences. */
+Test(runner, terminals)
+{
+    const struct winsize size = { .ws_row = 24, .ws_col = 93 };
+    const int master = posix_openpt(O_RDWR | O_NOCTTY), file = open("file", O_WRONLY | O_CREAT, 0666);
+    cr_assert(master >= 0 && file >= 0 && !grantpt(master) && !unlockpt(master));
+    const int tty = open(ptsname(master), O_RDWR | O_NOCTTY);
+    cr_assert(tty >= 0 && ioctl(tty, TIOCSWINSZ, &size) == 0);
+    unsetenv("COLUMNS");
+    setenv("TERM", "xterm", 1);
+    cr_expect_eq(wg_cli_width(tty), 93);
+    cr_expect_eq(wg_cli_width(file), 0);
+    cr_expect(wg_cli_terminal(tty) && !wg_cli_terminal(file));
+    setenv("TERM", "dumb", 1);
+    cr_expect(!wg_cli_terminal(tty));
+    setenv("COLUMNS", "80", 1);
+    cr_expect(wg_cli_width(tty) == 80 && wg_cli_width(file) == 80);
+    setenv("COLUMNS", "many", 1);
+    cr_expect_eq(wg_cli_width(file), 0);
+    unsetenv("COLUMNS");
+    close(tty), close(master), close(file);
+}
+
 Test(runner, no_room_at_all)
 {
-    cr_assert_eq(child(CONFIG(MODEL), 100, 0), 1);
+    cr_assert_eq(child(CONFIG(MODEL), 400, 0), 1); /* bytes of a file: standard error, with its warning, has fewer */
     cr_assert_eq(dir_count("out"), 0, "nothing half-written");
     char *text = file_read("stderr", NULL);
     cr_assert(strstr(text, "out/config.json"), "%s", text);

@@ -187,7 +187,7 @@ Test(summary, arithmetic)
     char *text = NULL;
     size_t n = 0;
     FILE *f = open_memstream(&text, &n);
-    wg_table_print(f, sum, NULL);
+    wg_table_print(f, sum, NULL, 0);
     fclose(f);
     cr_assert(strstr(text, "3.75x ") && !strstr(text, "3.75x ["), "%s", text);
     cr_assert(strstr(text, "No interval for 1 of 1 cells: it takes 5 prompts that ended well on both sides.\n"), "%s", text);
@@ -195,7 +195,7 @@ Test(summary, arithmetic)
     json_object_set_new(v, "tau_ci", json_pack("[f,f]", 2.25, 2.75)); /* as of more prompts */
     json_object_set_new(v, "speedup_ci", json_pack("[f,f]", 3.5, 4.0));
     f = open_memstream(&text, &n);
-    wg_table_print(f, sum, NULL);
+    wg_table_print(f, sum, NULL, 0);
     fclose(f);
     cr_assert_null(strstr(text, "No interval"), "%s", text);
     static const char *const shown[] = { "drafter",
@@ -213,6 +213,22 @@ Test(summary, arithmetic)
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
         cr_assert(strstr(text, shown[i]), "'%s' is not in\n%s", shown[i], text);
     cr_assert_null(strstr(text, "interrupted"));
+    static const int widths[] = { 80, 60, 20 };
+    for (int i = 0; i < 3; i++) { /* folded: every line fits, every column is there once, in a block with the cell's name */
+        char *folded = NULL;
+        FILE *to = open_memstream(&folded, &n);
+        wg_table_print(to, sum, NULL, widths[i]);
+        fclose(to);
+        int blocks = 0;
+        for (char *line = folded; *line; line += strcspn(line, "\n") + 1) {
+            cr_assert(widths[i] == 20 || strcspn(line, "\n") <= (size_t)widths[i], "%d columns: %s", widths[i], folded);
+            blocks += !strncmp(line, "drafter  k  rule", 16);
+        }
+        cr_assert_eq(blocks, ((const int[]){ 2, 3, 8 })[i], "%d columns, %d blocks: %s", widths[i], blocks, folded);
+        for (size_t k = 0; k < sizeof shown / sizeof *shown - 2; k++) /* its last two are sentences */
+            cr_assert(strstr(folded, shown[k]), "'%s' is not in\n%s", shown[k], folded);
+        free(folded);
+    }
     free(text);
 
     f = open_memstream(&text, &n);
@@ -235,14 +251,20 @@ Test(summary, arithmetic)
     free(text);
     wg_column_choice chosen;
     wg_error err;
-    cr_assert_eq(wg_columns_named("mbu,tau,mbu", &chosen, &err), WG_OK);
+    for (const wg_column *col = wg_columns; col->name; col++) { /* by heading, where that is no other column's name */
+        cr_assert_eq(wg_columns_named(col->head, &chosen, &err), WG_OK, "%s: %s", col->head, err.text);
+        cr_assert(chosen.column[0] == col || !strcmp(chosen.column[0]->name, col->head), "%s", col->head);
+    }
+    cr_assert_eq(wg_columns_named("tau, macro, same text,speed-up", &chosen, &err), WG_OK, "%s", err.text);
+    cr_assert(chosen.n == 3 && !strcmp(chosen.column[0]->name, "tau_macro") && !strcmp(chosen.column[1]->head, "same text"));
+    cr_assert_eq(wg_columns_named("mbu,tau,MBU", &chosen, &err), WG_OK);
     f = open_memstream(&text, &n);
     wg_table_print_csv(f, sum, WG_CSV_CELLS, &chosen);
     fclose(f);
     cr_assert(!strncmp(text, "cell,draft.k,mbu,tau,tau_lo,tau_hi\n0,3,0.5,2.5,", 46), "%s", text);
     free(text);
     f = open_memstream(&text, &n);
-    wg_table_print(f, sum, &chosen);
+    wg_table_print(f, sum, &chosen, 0);
     fclose(f);
     cr_assert(strstr(text, "drafter  k  rule       temp   MBU                tau\n") && strstr(text, "\nMBU: model bandwidth"),
               "%s", text);
@@ -341,7 +363,7 @@ Test(summary, overlap)
             r[i].coverage = (wg_coverage){ .shared = 30, .vocab = 40, .text = 20, .covered = 11 };
         json_t *sum = wg_summary_json(&run), *o = json_object_get(json_array_get(json_object_get(sum, "cells"), 0), "overlap");
         FILE *f = open_memstream(&text, &size);
-        wg_table_print(f, sum, NULL);
+        wg_table_print(f, sum, NULL, 0);
         fclose(f);
         const char *line = strstr(text, "has 30 of the target's 40 tokens (75.0 %), which are 55.0 % of the text");
         cr_assert_eq(line != NULL, with == 1, "%s", text);
@@ -421,7 +443,7 @@ Test(summary, nothing_measured_is_null)
     char *text = NULL;
     size_t n = 0;
     FILE *f = open_memstream(&text, &n);
-    wg_table_print(f, sum, NULL);
+    wg_table_print(f, sum, NULL, 0);
     fclose(f);
     cr_assert(strstr(text, "interrupted"), "%s", text);
     free(text);

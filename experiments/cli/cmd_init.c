@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT
+ * wager init: writes an experiment to begin with, with comments, whose paths are relative to its file. It is checked as `wager check`
+ * does, and not kept where that fails. */
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/mem.h"
+#include "core/base/save.h"
+#include "experiments/base/spec.h"
+#include "experiments/cli/cli.h"
+#include "experiments/cli/commands.h"
+#include "experiments/run/runner.h"
+
+typedef struct init {
+    const char *file, *target, *draft, *prompts;
+} init;
+
+/* "dir/" of a path; "." where it has none. */
+static void folder_of(const char *path, char out[PATH_MAX])
+{
+    const char *slash = strrchr(path, '/');
+    snprintf(out, PATH_MAX, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+}
+
+/* The path of a file that exists as seen from a folder; absolute where they have only the root in common. Folders are taken
+ * without symbolic links, for ".." to be right; the file may be one. */
+static wg_status path_from(const char *folder, const char *file, char out[PATH_MAX], wg_error *err)
+{
+    char from[PATH_MAX], to[PATH_MAX], in[PATH_MAX];
+    size_t same = 0, n = 0;
+    const char *slash = strrchr(file, '/');
+    folder_of(file, in);
+    if (access(file, R_OK) || !realpath(in, to))
+        return wg_fail(err, WG_ENOENT, "%s: cannot be read: %s", file, strerror(errno));
+    if (!realpath(folder, from)) return wg_fail(err, WG_ENOENT, "%s: there is no such folder: %s", folder, strerror(errno));
+    snprintf(to + strlen(to), sizeof to - strlen(to), "%s%s", strcmp(to, "/") ? "/" : "", slash ? slash + 1 : file);
+    strncat(from, strcmp(from, "/") ? "/" : "", sizeof from - strlen(from) - 1);
+    for (size_t i = 0; from[i] && from[i] == to[i]; i++)
+        if (from[i] == '/') same = i + 1;
+    if (same <= 1) {
+        memcpy(out, to, sizeof to);
+        return WG_OK;
+    }
+    *out = '\0';
+    for (const char *s = from + same; (s = strchr(s, '/')); s++) n += (size_t)snprintf(out + n, PATH_MAX - n, "../");
+    snprintf(out + n, PATH_MAX - n, "%s", to + same);
+    return WG_OK;
+}
+
+/* The name of the experiment: that of the file, in characters that a folder's name may have. */
+static void name_of(const char *file, char out[64])
+{
+    const char *slash = strrchr(file, '/'), *base = slash ? slash + 1 : file;
+    size_t n = 0;
+    for (; *base && strcmp(base, ".json") != 0 && n < 63; base++) {
+        const bool letter = (*base >= 'a' && *base <= 'z') || (*base >= 'A' && *base <= 'Z') || (*base >= '0' && *base <= '9');
+        out[n] = letter || (n > 0 && strchr("._-", *base)) ? *base : '_';
+        n++;
+    }
+    out[n] = '\0';
+    if (n == 0) strcpy(out, "experiment");
+}
+
+/* `"key": "path"` as JSON has it. */
+static void put_path(FILE *f, const char *key, const char *path)
+{
+    json_t *v = json_string(path);
+    char *text = v ? json_dumps(v, JSON_ENCODE_ANY) : NULL;
+    fprintf(f, "\"%s\": %s", key, text ? text : "\"\"");
+    free(text); /* allocated by jansson */
+    json_decref(v);
+}
+
+static void put_draft(FILE *f, const char *draft)
+{
+    fputs("  \"// draft\": \"what proposes tokens: `wager list drafters`. The sweep below sets some of it.\",\n  \"draft\": {",
+          f);
+    if (!draft) fputs("\"kind\": \"ngram\", \"k\": 4},\n\n", f);
+    else {
+        fputs("\"kind\": \"model\", ", f);
+        put_path(f, "model", draft);
+        fputs(", \"length\": 4},\n\n", f);
+    }
+}
+
+static void put_experiment(FILE *f, const char *name, const char *target, const char *draft, const char *prompts)
+{
+    fprintf(f,
+            "{\n  \"//\": \"Keys that begin with // are comments. `wager check` explains this file, `wager run` runs it, "
+            "`wager list "
+            "--schema` has every key. Paths are relative to this file.\",\n"
+            "  \"name\": \"%s\",\n"
+            "  \"question\": \"Which draft length is the fastest, greedy and sampled?\",\n"
+            "  \"seed\": 1,\n\n"
+            "  \"// target\": \"the model whose output is wanted; threads 0: all cores\",\n  \"target\": {",
+            name);
+    put_path(f, "model", target);
+    fputs(", \"threads\": 0},\n\n", f);
+    put_draft(f, draft);
+    fputs("  \"// verify\": \"what decides which proposed tokens are kept: `wager list rules`\",\n"
+          "  \"verify\": {\"rule\": \"rejection\"},\n\n"
+          "  \"// sampling\": \"temperature 0 is greedy; top_k, top_p and min_p truncate\",\n"
+          "  \"sampling\": {\"temperature\": 0},\n\n"
+          "  \"// prompts\": \"one JSON object a line, with prompt, question or turns; limit 0: all\",\n  \"prompts\": {",
+          f);
+    put_path(f, "file", prompts);
+    fprintf(f,
+            ", \"limit\": 12},\n"
+            "  \"max_tokens\": 64,\n"
+            "  \"repeats\": 3,\n\n"
+            "  \"// sweep\": \"every combination of these lists is a cell, beside plain decoding of the same prompts\",\n"
+            "  \"sweep\": {\"draft.%s\": [2, 4, 8], \"sampling.temperature\": [0, 0.8]}\n}\n",
+            draft ? "length" : "k");
+}
+
+static wg_status write_file(const init *o, wg_error *err)
+{
+    char folder[PATH_MAX], target[PATH_MAX], draft[PATH_MAX] = "", prompts[PATH_MAX], name[64];
+    folder_of(o->file, folder);
+    WG_TRY(path_from(folder, o->target, target, err));
+    if (o->draft) WG_TRY(path_from(folder, o->draft, draft, err));
+    WG_TRY(path_from(folder, o->prompts, prompts, err));
+    name_of(o->file, name);
+    if (access(o->file, F_OK) == 0)
+        return wg_fail(err, WG_EINVAL, "%s is there already; name another file, or remove it", o->file);
+    char *text = NULL; /* allocated by open_memstream */
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+    if (!f) return wg_nomem(err, 1, "an experiment");
+    put_experiment(f, name, target, o->draft ? draft : NULL, prompts);
+    fclose(f);
+    wg_save *save = NULL;
+    wg_status s = wg_save_open(&save, o->file, err);
+    if (!s) s = wg_save_write(save, text, n, err);
+    if (!s) s = wg_save_commit(save, err);
+    else wg_save_abort(save);
+    free(text);
+    return s;
+}
+
+/* As `wager check` does. */
+static wg_status check_file(const char *file, wg_error *err)
+{
+    wg_config *c;
+    WG_TRY(wg_config_open(&c, file, NULL, 0, &wg_program_plugins, err));
+    const wg_status s = wg_run_open(c, stderr, "warning: ", err);
+    wg_config_close(c);
+    return s;
+}
+
+int wg_cmd_init(int argc, char **argv)
+{
+    static const char target[] = "models/wager-story-11m-q8_0.gguf", draft[] = "models/wager-story-1m-q8_0.gguf",
+                      prompts[] = "configs/prompts/quickstart.jsonl";
+    init o = { 0 };
+    const wg_flag flags[] = {
+        { "model", 'm', WG_FLAG_STRING, &o.target, "FILE", "the target; else the bundled pair of models, where it is", 0, 0 },
+        { "draft-model", 'd', WG_FLAG_STRING, &o.draft, "FILE", "the draft model; else, with -m, a lookup in the text drafts",
+          0, 0 },
+        { "prompts", 'p', WG_FLAG_STRING, &o.prompts, "FILE", "JSONL of prompts; else the bundled ones, where they are", 0, 0 },
+        { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
+    };
+    const int bad = wg_cli_parse("init", flags, argc, argv, &o.file, 1, 1);
+    if (bad >= 0) return bad;
+    if (!o.target && !o.draft && access(draft, F_OK) == 0) o.draft = draft;
+    if (!o.target && access(target, F_OK) == 0) o.target = target;
+    if (!o.prompts && access(prompts, F_OK) == 0) o.prompts = prompts;
+    if (!o.target || !o.prompts) {
+        fprintf(stderr, "wager init: --%s is missing: there is no %s here\n", o.target ? "prompts" : "model",
+                o.target ? prompts : target);
+        return WG_EXIT_USAGE;
+    }
+    wg_error err;
+    wg_status s = write_file(&o, &err);
+    if (!s && (s = check_file(o.file, &err))) unlink(o.file);
+    if (s) return wg_cli_fail(&err);
+    printf("wrote %s; next: wager check %s, then wager run %s --out DIR\n", o.file, o.file, o.file);
+    return WG_EXIT_OK;
+}

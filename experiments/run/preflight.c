@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT
+ * See preflight.h. */
+#include "experiments/run/preflight.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "core/model/device.h"
+#include "draft/draft.h"
+
+/* "cells 0, 3-5: "; "" of a line that is of no cell in particular. */
+static const char *cells_of(const wg_preflight_line *l, char *buf, size_t size)
+{
+    size_t n = 0;
+    int count = 0;
+    for (int i = 0; i < WG_CELLS_MAX && n + 24 < size; i++) {
+        int last = i;
+        if (!l->cell[i]) continue;
+        while (last + 1 < WG_CELLS_MAX && l->cell[last + 1]) last++;
+        n += (size_t)snprintf(buf + n, size - n, n ? ", %d" : "%d", i);
+        if (last > i) n += (size_t)snprintf(buf + n, size - n, "-%d", last);
+        count += last - i + 1;
+        i = last;
+    }
+    char list[200];
+    snprintf(list, sizeof list, "%.*s", (int)n, n ? buf : "");
+    snprintf(buf, size, n ? "cell%s %s: " : "", count > 1 ? "s" : "", list);
+    return buf;
+}
+
+static void add(wg_preflight *p, int cell, wg_status s, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+static void add(wg_preflight *p, int cell, wg_status s, const char *fmt, ...)
+{
+    char text[WG_PREFLIGHT_TEXT];
+    int i = 0;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    while (i < p->n && (strcmp(p->line[i].text, text) != 0 || p->line[i].status != s)) i++;
+    if (i == WG_PREFLIGHT_MOST) return;
+    wg_preflight_line *l = &p->line[i];
+    if (i == p->n) {
+        *l = (wg_preflight_line){ .status = s };
+        memcpy(l->text, text, sizeof text);
+        p->n++;
+    }
+    if (cell >= 0) l->cell[cell] = true;
+}
+
+void wg_preflight_refuse(wg_preflight *p, int cell, wg_status s, const wg_error *why) { add(p, cell, s, "%s", why->text); }
+
+wg_status wg_preflight_status(const wg_preflight *p, wg_error *err)
+{
+    wg_error all = { 0 };
+    size_t n = 0;
+    wg_status s = WG_OK;
+    for (int i = 0; i < p->n; i++) {
+        const wg_preflight_line *l = &p->line[i];
+        char cells[200];
+        if (l->status == WG_OK || n >= sizeof all.text) continue;
+        n += (size_t)snprintf(all.text + n, sizeof all.text - n, "%s%s%s", s ? "\n" : "", cells_of(l, cells, sizeof cells),
+                              l->text);
+        if (!s) s = l->status;
+    }
+    return s ? wg_fail(err, s, "%s", all.text) : WG_OK;
+}
+
+/* ---- warnings ---------------------------------------------------------------------------------------------------- */
+
+void wg_preflight_config(wg_preflight *p, const wg_config *c)
+{
+    bool drafts = false;
+    if (wg_config_fast(c)) add(p, -1, WG_OK, "%s " WG_DEVICE_FAST_SAYS, wg_config_fast(c));
+    for (int i = 0; i < c->n; i++) {
+        const wg_cell *cell = &c->cell[i];
+        const wg_sampling *s = &cell->sampling;
+        drafts = drafts || cell->drafter != &wg_drafter_none;
+        if (s->temperature == 0 && (s->top_k || s->top_p < 1 || s->min_p > 0))
+            add(p, i, WG_OK, "%s%s%s%s%s: no effect at temperature 0, where the most probable token is taken",
+                s->top_k ? "top_k" : "", s->top_k && (s->top_p < 1 || s->min_p > 0) ? ", " : "", s->top_p < 1 ? "top_p" : "",
+                s->top_p < 1 && s->min_p > 0 ? ", " : "", s->min_p > 0 ? "min_p" : "");
+    }
+    if (c->n > 1 && !drafts)
+        add(p, -1, WG_OK, "the sweep has no draft: every cell is plain decoding, as its baseline (\"draft\" is missing)");
+}
+
+/* The texts that have no room in so many tokens, each prompt with its turns and max_tokens for every answer. */
+static int too_long(const wg_group *g, int context)
+{
+    int n = 0;
+    for (int i = 0; i < g->dataset->n; i++) {
+        const wg_prompt *asked = &g->dataset->prompt[i];
+        n += wg_conversation_most(&g->prompts.question[asked->before], asked->turns, g->like->top.max_tokens) > context;
+    }
+    return n;
+}
+
+void wg_preflight_group(wg_preflight *p, const wg_group *g)
+{
+    const int context = g->target->lm->context, n = too_long(g, context), max = g->like->top.max_tokens;
+    for (int k = 1; k < g->arms; k++) {
+        const wg_arm *a = &g->arm[k];
+        const wg_lm *lm = a->engine ? wg_drafter_lm(wg_engine_drafter(a->engine)) : NULL;
+        const int late = lm && lm->context < context ? too_long(g, lm->context) : 0;
+        if (n)
+            add(p, a->cell, WG_OK,
+                "max_tokens %d is beyond the context: %d of %d texts may end at it before (prompt and answers; context %d)",
+                max, n, g->dataset->n, context);
+        if (late)
+            add(p, a->cell, WG_OK,
+                "the draft model's context is shorter: %d of %d texts may be longer than its %d tokens, and later rounds have "
+                "no draft",
+                late, g->dataset->n, lm->context);
+    }
+}
+
+void wg_preflight_print(FILE *f, const wg_preflight *p, const char *before)
+{
+    for (int i = 0; i < p->n; i++) {
+        const wg_preflight_line *l = &p->line[i];
+        char cells[200];
+        if (l->status == WG_OK) fprintf(f, "%s%s%s\n", before, cells_of(l, cells, sizeof cells), l->text);
+    }
+}
