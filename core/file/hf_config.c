@@ -1,33 +1,147 @@
 /* SPDX-License-Identifier: MIT
  * config.json: one row a model type, one row a key. Defaults are those of the model type's class in transformers; a key that
- * this class ignores is ignored here. Both dialects of rotary scaling are read: rope_theta with rope_scaling, and
- * rope_parameters. */
-#include "core/file/hf.h"
-
+ * this class ignores is ignored here. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/angles.h"
 #include "core/base/mem.h"
-
-enum { ABSENT = -1 };
+#include "core/file/hf_keys.h"
 
 typedef enum biases { NO_BIASES, QKV_ALWAYS, ALL_BY_KEY } biases;
+
+/* Which layers have a window, where there is one: none; all; from max_window_layers on, if use_sliding_window; all but each n-th.
+ * The last two kinds may list them in layer_types. */
+typedef enum windows { NO_WINDOW, ALL_WINDOWED, FROM_LAYER, PERIODIC } windows;
 
 static const struct model_type {
     const char *name, *architecture, *family;
     bool adjacent;
     biases biases;
-    int head_dim;  /* when the key is absent; 0: hidden_size / num_attention_heads */
-    int kv_heads;  /* the same; 0: num_attention_heads */
-    int window;    /* the same; 0: none */
-    bool switched; /* the window is used when use_sliding_window is true */
+    int head_dim; /* when the key is absent; 0: hidden_size / num_attention_heads */
+    int kv_heads; /* the same; 0: num_attention_heads */
+    windows windows;
+    int window;                /* when the key is absent; 0: none */
+    int period;                /* of PERIODIC */
+    const char *act_key, *act; /* the activation: its key, and the one there is; the key may be absent */
+    bool tied;                 /* when the key is absent */
+    double eps;                /* the same */
+    wg_hf_rope_defaults rope;
+    double scalar;                   /* query_pre_attn_scalar when the key is absent; 0: there is no such key */
+    double attention_cap, logit_cap; /* when the keys are absent; WG_HF_NO_KEY: there are no such keys */
+    bool norms_less_one, post_norms, fused;
 } model_types[] = {
-    { "llama", "LlamaForCausalLM", "llama", true, ALL_BY_KEY, 0, 0, 0, false },
-    { "mistral", "MistralForCausalLM", "llama", true, NO_BIASES, 0, 8, 4096, false },
-    { "qwen2", "Qwen2ForCausalLM", "qwen2", false, QKV_ALWAYS, 0, 32, 4096, true },
-    { "qwen3", "Qwen3ForCausalLM", "qwen3", false, ALL_BY_KEY, 128, 32, 4096, true },
+    { .name = "llama",
+      .architecture = "LlamaForCausalLM",
+      .family = "llama",
+      .adjacent = true,
+      .biases = ALL_BY_KEY,
+      .act_key = "hidden_act",
+      .act = "silu",
+      .eps = 1e-6,
+      .rope = { .base = 10000 },
+      .attention_cap = WG_HF_NO_KEY,
+      .logit_cap = WG_HF_NO_KEY },
+    { .name = "mistral",
+      .architecture = "MistralForCausalLM",
+      .family = "llama",
+      .adjacent = true,
+      .kv_heads = 8,
+      .windows = ALL_WINDOWED,
+      .window = 4096,
+      .act_key = "hidden_act",
+      .act = "silu",
+      .eps = 1e-6,
+      .rope = { .base = 10000 },
+      .attention_cap = WG_HF_NO_KEY,
+      .logit_cap = WG_HF_NO_KEY },
+    { .name = "qwen2",
+      .architecture = "Qwen2ForCausalLM",
+      .family = "qwen2",
+      .biases = QKV_ALWAYS,
+      .kv_heads = 32,
+      .windows = FROM_LAYER,
+      .window = 4096,
+      .act_key = "hidden_act",
+      .act = "silu",
+      .eps = 1e-6,
+      .rope = { .base = 10000 },
+      .attention_cap = WG_HF_NO_KEY,
+      .logit_cap = WG_HF_NO_KEY },
+    { .name = "qwen3",
+      .architecture = "Qwen3ForCausalLM",
+      .family = "qwen3",
+      .biases = ALL_BY_KEY,
+      .head_dim = 128,
+      .kv_heads = 32,
+      .windows = FROM_LAYER,
+      .window = 4096,
+      .act_key = "hidden_act",
+      .act = "silu",
+      .eps = 1e-6,
+      .rope = { .base = 10000 },
+      .attention_cap = WG_HF_NO_KEY,
+      .logit_cap = WG_HF_NO_KEY },
+    { .name = "gemma",
+      .architecture = "GemmaForCausalLM",
+      .family = "gemma",
+      .head_dim = 256,
+      .kv_heads = 16,
+      .act_key = "hidden_act",
+      .act = "gelu_pytorch_tanh",
+      .tied = true,
+      .eps = 1e-6,
+      .rope = { .base = 10000 },
+      .attention_cap = WG_HF_NO_KEY,
+      .logit_cap = WG_HF_NO_KEY,
+      .norms_less_one = true },
+    { .name = "gemma2",
+      .architecture = "Gemma2ForCausalLM",
+      .family = "gemma2",
+      .head_dim = 256,
+      .kv_heads = 4,
+      .windows = PERIODIC,
+      .window = 4096,
+      .period = 2,
+      .act_key = "hidden_activation",
+      .act = "gelu_pytorch_tanh",
+      .tied = true,
+      .eps = 1e-6,
+      .rope = { .base = 10000 },
+      .scalar = 256,
+      .attention_cap = 50,
+      .logit_cap = 30,
+      .norms_less_one = true,
+      .post_norms = true },
+    { .name = "gemma3_text",
+      .architecture = "Gemma3ForCausalLM",
+      .family = "gemma3",
+      .head_dim = 256,
+      .kv_heads = 4,
+      .windows = PERIODIC,
+      .window = 4096,
+      .period = 6,
+      .act_key = "hidden_activation",
+      .act = "gelu_pytorch_tanh",
+      .tied = true,
+      .eps = 1e-6,
+      .rope = { .base = 1000000, .local_base = 10000 },
+      .scalar = 256,
+      .attention_cap = 0,
+      .logit_cap = 0,
+      .norms_less_one = true,
+      .post_norms = true },
+    { .name = "phi3",
+      .architecture = "Phi3ForCausalLM",
+      .family = "phi3",
+      .windows = ALL_WINDOWED,
+      .act_key = "hidden_act",
+      .act = "silu",
+      .eps = 1e-5,
+      .rope = { .base = 10000, .only_longrope = true, .partial = true },
+      .attention_cap = WG_HF_NO_KEY,
+      .logit_cap = WG_HF_NO_KEY,
+      .fused = true },
 };
 
 enum { MODEL_TYPES = (int)(sizeof model_types / sizeof model_types[0]) };
@@ -49,15 +163,7 @@ static const struct int_key {
     { "max_position_embeddings", offsetof(wg_hf_config, context), 1 << 30, true },
 };
 
-typedef struct reader {
-    const json_t *o;   /* the object in question */
-    const char *path;  /* of the file */
-    const char *where; /* what stands before a key in messages: "", "rope_scaling." */
-    wg_error *err;
-} reader;
-
-/* A member, or NULL: null says the same as leaving it out. */
-static const json_t *get(const reader *r, const char *key)
+const json_t *wg_hf_get(const wg_hf_keys *r, const char *key)
 {
     const json_t *v = json_object_get(r->o, key);
     return json_is_null(v) ? NULL : v;
@@ -72,109 +178,62 @@ static const char *shown(const json_t *v, char *buf, size_t size)
     return buf;
 }
 
-static wg_status wrong(const reader *r, const char *key, const char *expected)
+wg_status wg_hf_wrong(const wg_hf_keys *r, const char *key, const char *expected)
 {
     char is[64];
-    const json_t *v = get(r, key);
+    const json_t *v = wg_hf_get(r, key);
     if (!v) return wg_fail(r->err, WG_EMODEL, "%s: key '%s%s' is missing: expected %s", r->path, r->where, key, expected);
     return wg_fail(r->err, WG_EMODEL, "%s: key '%s%s' = %s: expected %s", r->path, r->where, key, shown(v, is, sizeof is),
                    expected);
 }
 
-static wg_status get_number(const reader *r, const char *key, double absent, double min, double max, double *out)
+wg_status wg_hf_refuse(const wg_hf_keys *r, const char *key, const char *expected)
+{
+    char is[64];
+    return wg_fail(r->err, WG_EUNSUPPORTED, "%s: key '%s%s' = %s is not supported: expected %s", r->path, r->where, key,
+                   shown(wg_hf_get(r, key), is, sizeof is), expected);
+}
+
+wg_status wg_hf_number(const wg_hf_keys *r, const char *key, double absent, double min, double max, double *out)
 {
     char expected[64];
-    const json_t *v = get(r, key);
+    const json_t *v = wg_hf_get(r, key);
     *out = v ? json_number_value(v) : absent;
     if (v ? json_is_number(v) && *out >= min && *out <= max : absent >= min) return WG_OK;
     snprintf(expected, sizeof expected, "a number %g..%g", min, max);
-    return wrong(r, key, expected);
+    return wg_hf_wrong(r, key, expected);
 }
 
-static wg_status get_bool(const reader *r, const char *key, bool absent, bool *out)
+wg_status wg_hf_bool(const wg_hf_keys *r, const char *key, bool absent, bool *out)
 {
-    const json_t *v = get(r, key);
+    const json_t *v = wg_hf_get(r, key);
     *out = v ? json_is_true(v) : absent;
-    return !v || json_is_boolean(v) ? WG_OK : wrong(r, key, "true or false");
+    return !v || json_is_boolean(v) ? WG_OK : wg_hf_wrong(r, key, "true or false");
 }
 
-static wg_status get_ints(const reader *r, wg_hf_config *c)
+static wg_status get_ints(const wg_hf_keys *r, wg_hf_config *c)
 {
     for (size_t i = 0; i < sizeof int_keys / sizeof int_keys[0]; i++) {
         const struct int_key *k = &int_keys[i];
         char expected[48];
-        const json_t *v = get(r, k->key);
+        const json_t *v = wg_hf_get(r, k->key);
         const json_int_t n = json_integer_value(v);
         snprintf(expected, sizeof expected, "an integer 1..%d", k->max);
         if (!v && !k->required) continue;
-        if (!json_is_integer(v) || n < 1 || n > k->max) return wrong(r, k->key, expected);
+        if (!json_is_integer(v) || n < 1 || n > k->max) return wg_hf_wrong(r, k->key, expected);
         *(int *)((char *)c + k->at) = (int)n;
     }
     return WG_OK;
 }
 
-/* ---- rotary positions */
-
-static wg_status refuse_value(const reader *r, const char *key, const char *expected)
-{
-    char is[64];
-    return wg_fail(r->err, WG_EUNSUPPORTED, "%s: key '%s%s' = %s is not supported: expected %s", r->path, r->where, key,
-                   shown(get(r, key), is, sizeof is), expected);
-}
-
-/* The scaling of Llama 3.1: long wavelengths are divided by `factor`, short ones stay, those between are interpolated. GGUF files
- * hold it as divisors, rounded to f32. */
-static wg_status llama3_divisors(const reader *r, wg_hf_config *c)
-{
-    double factor, low, high, context;
-    WG_TRY(get_number(r, "factor", ABSENT, 1, 1e6, &factor));
-    WG_TRY(get_number(r, "low_freq_factor", ABSENT, 1e-3, 1e6, &low));
-    WG_TRY(get_number(r, "high_freq_factor", ABSENT, 1e-3, 1e6, &high));
-    WG_TRY(get_number(r, "original_max_position_embeddings", ABSENT, 1, 1e9, &context));
-    if (!(high > low)) return wrong(r, "high_freq_factor", "more than low_freq_factor");
-    c->divisors = c->head_dim / 2;
-    for (int i = 0; i < c->divisors; i++) {
-        const double wavelength = 2 * 3.14159265358979323846 / wg_rope_frequency(c->rope_base, 1, i, c->head_dim);
-        const double s = (context / wavelength - low) / (high - low);
-        c->divisor[i] = (float)(wavelength < context / high  ? 1
-                                : wavelength > context / low ? factor
-                                                             : 1 / ((1 - s) / factor + s));
-    }
-    return WG_OK;
-}
-
-static wg_status get_rope(const reader *top, wg_hf_config *c)
-{
-    const json_t *now = get(top, "rope_parameters"), *old = get(top, "rope_scaling");
-    reader r = *top;
-    r.o = now ? now : old;
-    r.where = now ? "rope_parameters." : "rope_scaling.";
-    c->rope_factor = 1;
-    WG_TRY(get_number(top, "rope_theta", 10000, 1, 1e12, &c->rope_base));
-    if (r.o && !json_is_object(r.o)) return wrong(top, now ? "rope_parameters" : "rope_scaling", "an object");
-    if (!r.o) return WG_OK;
-    WG_TRY(get_number(&r, "rope_theta", c->rope_base, 1, 1e12, &c->rope_base));
-    const char *key = get(&r, "rope_type") ? "rope_type" : "type", *type = json_string_value(get(&r, key));
-    if (get(&r, "full_attention") || get(&r, "sliding_attention"))
-        return wg_fail(r.err, WG_EUNSUPPORTED,
-                       "%s: key 'rope_parameters' differs between kinds of layers: expected one for all", r.path);
-    double share;
-    WG_TRY(get_number(&r, "partial_rotary_factor", 1, 0, 1, &share));
-    if (share != 1) return refuse_value(&r, "partial_rotary_factor", "1");
-    if (!get(&r, key) || (type && strcmp(type, "default") == 0)) return WG_OK;
-    if (type && strcmp(type, "linear") == 0) return get_number(&r, "factor", ABSENT, 1, 1e6, &c->rope_factor);
-    if (type && strcmp(type, "llama3") == 0) return llama3_divisors(&r, c);
-    return refuse_value(&r, key, "default, linear or llama3");
-}
-
 /* ---- the whole file */
 
-static wg_status get_type(const reader *r, const struct model_type **out)
+static wg_status get_type(const wg_hf_keys *r, const struct model_type **out)
 {
-    const char *type = json_string_value(get(r, "model_type"));
-    const json_t *list = get(r, "architectures");
+    const char *type = json_string_value(wg_hf_get(r, "model_type"));
+    const json_t *list = wg_hf_get(r, "architectures");
     char names[128] = "";
-    if (!type) return wrong(r, "model_type", "the name of a model type");
+    if (!type) return wg_hf_wrong(r, "model_type", "the name of a model type");
     for (int i = 0; i < MODEL_TYPES; i++) {
         const size_t n = strlen(names);
         if (strcmp(type, model_types[i].name) == 0) *out = &model_types[i];
@@ -185,19 +244,17 @@ static wg_status get_type(const reader *r, const struct model_type **out)
                        names);
     const char *first = json_string_value(json_array_get(list, 0));
     if (list && (!first || strcmp(first, (*out)->architecture) != 0))
-        return refuse_value(r, "architectures", (*out)->architecture);
+        return wg_hf_refuse(r, "architectures", (*out)->architecture);
     return WG_OK;
 }
 
 /* Keys that would change the results: absent, or with the value that changes nothing. */
-static wg_status refuse_what_is_missing_here(const reader *r)
+static wg_status refuse_what_is_missing_here(const wg_hf_keys *r)
 {
     static const struct {
         const char *key, *harmless; /* as JSON; NULL: no value is */
     } row[] = {
-        { "hidden_act", "\"silu\"" },
         { "mlp_bias", "false" },
-        { "partial_rotary_factor", "1" },
         { "quantization_config", NULL },
         { "compression_config", NULL },
         { "auto_map", NULL },
@@ -210,56 +267,124 @@ static wg_status refuse_what_is_missing_here(const reader *r)
         { "use_bidirectional_attention", "false" },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-        const json_t *v = get(r, row[i].key);
+        const json_t *v = wg_hf_get(r, row[i].key);
         json_t *same = row[i].harmless ? json_loads(row[i].harmless, JSON_DECODE_ANY, NULL) : NULL;
         const bool fine =
             !v || (same && (json_equal(v, same) ||
                             (json_is_number(v) && json_number_value(v) == json_number_value(same) && json_is_number(same))));
         json_decref(same);
-        if (!fine) return refuse_value(r, row[i].key, row[i].harmless ? row[i].harmless : "no such key");
+        if (!fine) return wg_hf_refuse(r, row[i].key, row[i].harmless ? row[i].harmless : "no such key");
     }
     return WG_OK;
 }
 
-/* A window is the same for all layers here; whether it is shorter than the context in use is checked when the model opens. */
-static wg_status get_window(const reader *r, const struct model_type *type, wg_hf_config *c)
+/* The layers with a window that layer_types lists. */
+static wg_status list_windows(const wg_hf_keys *r, wg_hf_config *c)
 {
-    bool used = true;
+    const json_t *list = wg_hf_get(r, "layer_types");
+    if (!list) return WG_OK;
+    if (!json_is_array(list) || json_array_size(list) != (size_t)c->layers)
+        return wg_hf_wrong(r, "layer_types", "full_attention or sliding_attention for each layer");
+    for (int i = 0; i < c->layers; i++) {
+        const char *kind = json_string_value(json_array_get(list, (size_t)i));
+        c->windowed[i] = kind && strcmp(kind, "sliding_attention") == 0;
+        if (!kind || (!c->windowed[i] && strcmp(kind, "full_attention") != 0))
+            return wg_hf_refuse(r, "layer_types", "full_attention or sliding_attention for each layer");
+    }
+    return WG_OK;
+}
+
+/* Which layers have a window, and which the family's files have without a list. */
+static wg_status get_windowed(const wg_hf_keys *r, const struct model_type *type, wg_hf_config *c)
+{
+    double from = 0, period = type->period;
+    if (type->windows == FROM_LAYER) WG_TRY(wg_hf_number(r, "max_window_layers", 28, 0, 1e6, &from));
+    if (type->windows == PERIODIC) WG_TRY(wg_hf_number(r, "sliding_window_pattern", period, 1, 1e6, &period));
+    for (int i = 0; i < c->layers; i++) c->windowed[i] = i >= from && (type->windows != PERIODIC || (i + 1) % (int)period != 0);
+    if (type->windows != ALL_WINDOWED) WG_TRY(list_windows(r, c));
+    c->lists_windows = type->windows == FROM_LAYER;
+    for (int i = 0; type->windows == PERIODIC && i < c->layers; i++)
+        if (c->windowed[i] != ((i + 1) % type->period != 0)) c->lists_windows = true;
+    return WG_OK;
+}
+
+/* Whether the window is shorter than the context in use is known when the model opens. */
+static wg_status get_window(const wg_hf_keys *r, const struct model_type *type, wg_hf_config *c)
+{
+    bool used = type->windows != NO_WINDOW;
     const json_t *v = json_object_get(r->o, "sliding_window");
-    if (type->switched) WG_TRY(get_bool(r, "use_sliding_window", false, &used));
-    if (!used || type->window == 0 || json_is_null(v)) return WG_OK;
+    if (type->windows == FROM_LAYER) WG_TRY(wg_hf_bool(r, "use_sliding_window", false, &used));
+    if (!used || json_is_null(v) || (!v && type->window == 0)) return WG_OK;
     if (v && (!json_is_integer(v) || json_integer_value(v) < 1 || json_integer_value(v) > 1 << 30))
-        return wrong(r, "sliding_window", "an integer 1..1073741824, or null");
+        return wg_hf_wrong(r, "sliding_window", "an integer 1..1073741824, or null");
     c->window = v ? (int)json_integer_value(v) : type->window;
+    return get_windowed(r, type, c);
+}
+
+/* A soft cap; null: none, whatever the type's class has. */
+static wg_status get_cap(const wg_hf_keys *r, const char *key, double absent, double *out)
+{
+    *out = absent;
+    if (absent < 0) return WG_OK;
+    if (json_is_null(json_object_get(r->o, key))) absent = 0;
+    return wg_hf_number(r, key, absent, 0, 1e6, out);
+}
+
+static wg_status get_scales(const wg_hf_keys *r, const struct model_type *type, wg_hf_config *c)
+{
+    double scalar = type->scalar;
+    if (scalar > 0) WG_TRY(wg_hf_number(r, "query_pre_attn_scalar", scalar, 1e-6, 1e6, &scalar));
+    c->attention_scale = scalar > 0 ? 1 / sqrt(scalar) : 0;
+    WG_TRY(get_cap(r, "attn_logit_softcapping", type->attention_cap, &c->attention_cap));
+    return get_cap(r, "final_logit_softcapping", type->logit_cap, &c->logit_cap);
+}
+
+static wg_status get_activation(const wg_hf_keys *r, const struct model_type *type)
+{
+    char expected[64];
+    const json_t *v = wg_hf_get(r, type->act_key);
+    const char *act = json_string_value(v);
+    snprintf(expected, sizeof expected, "\"%s\"", type->act);
+    return !v || (act && strcmp(act, type->act) == 0) ? WG_OK : wg_hf_refuse(r, type->act_key, expected);
+}
+
+static wg_status get_heads(const wg_hf_keys *r, const struct model_type *type, wg_hf_config *c)
+{
+    if (c->kv_heads == 0) c->kv_heads = type->kv_heads ? type->kv_heads : c->heads;
+    if (c->head_dim == 0 && !type->head_dim && c->dim % c->heads != 0)
+        return wg_fail(r->err, WG_EMODEL, "%s: width %d over %d heads: expected a multiple, or key 'head_dim'", r->path, c->dim,
+                       c->heads);
+    if (c->head_dim == 0) c->head_dim = type->head_dim ? type->head_dim : c->dim / c->heads;
+    if (c->head_dim > WG_HF_HEAD || c->head_dim % 2 != 0)
+        return wg_fail(r->err, WG_EMODEL, "%s: heads of %d elements: expected an even number up to %d", r->path, c->head_dim,
+                       WG_HF_HEAD);
     return WG_OK;
 }
 
 wg_status wg_hf_config_read(wg_hf_config *out, const wg_json *config, wg_error *err)
 {
     const struct model_type *type = NULL;
-    const reader r = { wg_json_root(config), wg_json_name(config), "", err };
+    const wg_hf_keys r = { wg_json_root(config), wg_json_name(config), "", err };
     wg_hf_config c = { 0 };
     if (!json_is_object(r.o)) return wg_fail(err, WG_EMODEL, "%s: is no JSON object: expected a model's config.json", r.path);
     WG_TRY(get_type(&r, &type));
     WG_TRY(get_ints(&r, &c));
+    WG_TRY(get_heads(&r, type, &c));
     c.family = type->family;
     c.adjacent = type->adjacent;
-    if (c.kv_heads == 0) c.kv_heads = type->kv_heads ? type->kv_heads : c.heads;
-    if (c.head_dim == 0 && !type->head_dim && c.dim % c.heads != 0)
-        return wg_fail(err, WG_EMODEL, "%s: width %d over %d heads: expected a multiple, or key 'head_dim'", r.path, c.dim,
-                       c.heads);
-    if (c.head_dim == 0) c.head_dim = type->head_dim ? type->head_dim : c.dim / c.heads;
-    if (c.head_dim > WG_HF_HEAD || c.head_dim % 2 != 0)
-        return wg_fail(err, WG_EMODEL, "%s: heads of %d elements: expected an even number up to %d", r.path, c.head_dim,
-                       WG_HF_HEAD);
-    WG_TRY(get_number(&r, "rms_norm_eps", 1e-6, 0, 1, &c.eps));
-    WG_TRY(get_bool(&r, "tie_word_embeddings", false, &c.tied));
+    c.norms_less_one = type->norms_less_one;
+    c.post_norms = type->post_norms;
+    c.fused = type->fused;
+    WG_TRY(wg_hf_number(&r, "rms_norm_eps", type->eps, 0, 1, &c.eps));
+    WG_TRY(wg_hf_bool(&r, "tie_word_embeddings", type->tied, &c.tied));
     bool biased = false;
-    if (type->biases == ALL_BY_KEY) WG_TRY(get_bool(&r, "attention_bias", false, &biased));
+    if (type->biases == ALL_BY_KEY) WG_TRY(wg_hf_bool(&r, "attention_bias", false, &biased));
     c.qkv_bias = biased || type->biases == QKV_ALWAYS;
     c.output_bias = biased;
     WG_TRY(get_window(&r, type, &c));
-    WG_TRY(get_rope(&r, &c));
+    WG_TRY(wg_hf_rope(&r, &type->rope, &c));
+    WG_TRY(get_scales(&r, type, &c));
+    WG_TRY(get_activation(&r, type));
     WG_TRY(refuse_what_is_missing_here(&r));
     *out = c;
     return WG_OK;
@@ -280,7 +405,7 @@ void wg_hf_config_write(const wg_hf_config *c, wg_gguf_writer *g)
         { "attention.head_count_kv", c->kv_heads },
         { "attention.key_length", c->head_dim },
         { "attention.value_length", c->head_dim },
-        { "rope.dimension_count", c->head_dim },
+        { "rope.dimension_count", c->n_rot },
         { "attention.sliding_window", c->window },
     };
     char key[96];
@@ -289,23 +414,31 @@ void wg_hf_config_write(const wg_hf_config *c, wg_gguf_writer *g)
         snprintf(key, sizeof key, "%s.%s", c->family, row[i].key);
         if (row[i].v > 0) wg_gguf_set_u32(g, key, (uint32_t)row[i].v);
     }
-    snprintf(key, sizeof key, "%s.attention.layer_norm_rms_epsilon", c->family);
-    wg_gguf_set_f32(g, key, (float)c->eps);
-    snprintf(key, sizeof key, "%s.rope.freq_base", c->family);
-    wg_gguf_set_f32(g, key, (float)c->rope_base);
-    if (c->rope_factor == 1) return;
-    snprintf(key, sizeof key, "%s.rope.scaling.type", c->family);
-    wg_gguf_set_string(g, key, "linear", 6);
-    snprintf(key, sizeof key, "%s.rope.scaling.factor", c->family);
-    wg_gguf_set_f32(g, key, (float)c->rope_factor);
+    const struct {
+        const char *key;
+        double v;
+        bool written;
+    } number[] = {
+        { "attention.layer_norm_rms_epsilon", c->eps, true },
+        { "attention.scale", c->attention_scale, c->attention_scale > 0 },
+        { "attn_logit_softcapping", c->attention_cap, c->attention_cap >= 0 },
+        { "final_logit_softcapping", c->logit_cap, c->logit_cap >= 0 },
+    };
+    for (size_t i = 0; i < sizeof number / sizeof number[0]; i++) {
+        snprintf(key, sizeof key, "%s.%s", c->family, number[i].key);
+        if (number[i].written) wg_gguf_set_f32(g, key, (float)number[i].v);
+    }
+    snprintf(key, sizeof key, "%s.attention.sliding_window_pattern", c->family);
+    if (c->window > 0 && c->lists_windows) wg_gguf_set_bools(g, key, c->windowed, (size_t)c->layers);
+    wg_hf_rope_write(c, g);
 }
 
 /* ---- special tokens */
 
 /* An id, or a list of ids. */
-static wg_status get_ids(const reader *r, const char *key, int64_t *id, size_t most)
+static wg_status get_ids(const wg_hf_keys *r, const char *key, int64_t *id, size_t most)
 {
-    const json_t *v = get(r, key);
+    const json_t *v = wg_hf_get(r, key);
     const size_t n = json_is_array(v) ? json_array_size(v) : v != NULL;
     if (n > most)
         return wg_fail(r->err, WG_EUNSUPPORTED, "%s: key '%s' lists %zu tokens: at most %zu are supported", r->path, key, n,
@@ -313,7 +446,7 @@ static wg_status get_ids(const reader *r, const char *key, int64_t *id, size_t m
     for (size_t i = 0; i < n; i++) {
         const json_t *one = json_is_array(v) ? json_array_get(v, i) : v;
         id[i] = json_integer_value(one);
-        if (!json_is_integer(one) || id[i] < 0) return wrong(r, key, "a token id, or a list of them");
+        if (!json_is_integer(one) || id[i] < 0) return wg_hf_wrong(r, key, "a token id, or a list of them");
     }
     return WG_OK;
 }
@@ -321,12 +454,12 @@ static wg_status get_ids(const reader *r, const char *key, int64_t *id, size_t m
 wg_status wg_hf_ids_read(wg_hf_ids *out, const wg_json *generation, const wg_json *config, wg_error *err)
 {
     const wg_json *file[] = { config, generation };
-    *out = (wg_hf_ids){ ABSENT, { ABSENT, ABSENT, ABSENT } };
+    *out = (wg_hf_ids){ WG_HF_ABSENT, { WG_HF_ABSENT, WG_HF_ABSENT, WG_HF_ABSENT } };
     for (int i = 0; i < 2; i++) {
         if (!file[i]) continue;
-        const reader r = { wg_json_root(file[i]), wg_json_name(file[i]), "", err };
-        if (get(&r, "eos_token_id"))
-            for (int k = 0; k < WG_HF_ENDS; k++) out->end[k] = ABSENT;
+        const wg_hf_keys r = { wg_json_root(file[i]), wg_json_name(file[i]), "", err };
+        if (wg_hf_get(&r, "eos_token_id"))
+            for (int k = 0; k < WG_HF_ENDS; k++) out->end[k] = WG_HF_ABSENT;
         WG_TRY(get_ids(&r, "bos_token_id", &out->bos, 1));
         WG_TRY(get_ids(&r, "eos_token_id", out->end, WG_HF_ENDS));
     }

@@ -28,6 +28,8 @@ typedef struct shard {
 typedef struct source {
     const wg_safetensor *from; /* NULL: the rotary divisors */
     int heads;                 /* whose rows are permuted; 0: they are not */
+    int divisors;              /* of `from` NULL: which list of config.json */
+    bool plus_one;             /* a norm's weights, stored less 1 */
     bool there;                /* the tensor's data points into the shard */
 } source;
 
@@ -168,30 +170,39 @@ static wg_status open_shards(folder *f)
 
 /* ---- names */
 
+/* Of which models a name is: those whose outputs of attention and MLP are normed give one name another meaning. */
+enum { POST_NORMS = 1, NO_POST_NORMS = 2 };
+
 static const struct name {
     const char *hf, *gguf;
     bool permuted; /* rows of queries and keys, where the family's are */
+    unsigned only; /* 0: of all models */
 } head_names[] = {
-    { "model.embed_tokens.weight", "token_embd.weight", false },
-    { "model.norm.weight", "output_norm.weight", false },
-    { "lm_head.weight", "output.weight", false },
+    { "model.embed_tokens.weight", "token_embd.weight", false, 0 },
+    { "model.norm.weight", "output_norm.weight", false, 0 },
+    { "lm_head.weight", "output.weight", false, 0 },
 }, layer_names[] = {
-    { "input_layernorm.weight", "attn_norm.weight", false },
-    { "self_attn.q_proj.weight", "attn_q.weight", true },
-    { "self_attn.k_proj.weight", "attn_k.weight", true },
-    { "self_attn.v_proj.weight", "attn_v.weight", false },
-    { "self_attn.o_proj.weight", "attn_output.weight", false },
-    { "self_attn.q_proj.bias", "attn_q.bias", true },
-    { "self_attn.k_proj.bias", "attn_k.bias", true },
-    { "self_attn.v_proj.bias", "attn_v.bias", false },
-    { "self_attn.o_proj.bias", "attn_output.bias", false },
-    { "self_attn.q_norm.weight", "attn_q_norm.weight", false },
-    { "self_attn.k_norm.weight", "attn_k_norm.weight", false },
-    { "post_attention_layernorm.weight", "ffn_norm.weight", false },
-    { "mlp.gate_proj.weight", "ffn_gate.weight", false },
-    { "mlp.up_proj.weight", "ffn_up.weight", false },
-    { "mlp.down_proj.weight", "ffn_down.weight", false },
-    { "self_attn.rotary_emb.inv_freq", NULL, false }, /* old files hold what is computed */
+    { "input_layernorm.weight", "attn_norm.weight", false, 0 },
+    { "self_attn.q_proj.weight", "attn_q.weight", true, 0 },
+    { "self_attn.k_proj.weight", "attn_k.weight", true, 0 },
+    { "self_attn.v_proj.weight", "attn_v.weight", false, 0 },
+    { "self_attn.qkv_proj.weight", "attn_qkv.weight", false, 0 },
+    { "self_attn.o_proj.weight", "attn_output.weight", false, 0 },
+    { "self_attn.q_proj.bias", "attn_q.bias", true, 0 },
+    { "self_attn.k_proj.bias", "attn_k.bias", true, 0 },
+    { "self_attn.v_proj.bias", "attn_v.bias", false, 0 },
+    { "self_attn.o_proj.bias", "attn_output.bias", false, 0 },
+    { "self_attn.q_norm.weight", "attn_q_norm.weight", false, 0 },
+    { "self_attn.k_norm.weight", "attn_k_norm.weight", false, 0 },
+    { "post_attention_layernorm.weight", "ffn_norm.weight", false, NO_POST_NORMS },
+    { "post_attention_layernorm.weight", "post_attention_norm.weight", false, POST_NORMS },
+    { "pre_feedforward_layernorm.weight", "ffn_norm.weight", false, POST_NORMS },
+    { "post_feedforward_layernorm.weight", "post_ffw_norm.weight", false, POST_NORMS },
+    { "mlp.gate_proj.weight", "ffn_gate.weight", false, 0 },
+    { "mlp.up_proj.weight", "ffn_up.weight", false, 0 },
+    { "mlp.gate_up_proj.weight", "ffn_up.weight", false, 0 },
+    { "mlp.down_proj.weight", "ffn_down.weight", false, 0 },
+    { "self_attn.rotary_emb.inv_freq", NULL, false, 0 }, /* old files hold what is computed */
 };
 
 /* The name in GGUF files, in `to`; an empty one for a tensor that is not read. NULL: there is no such tensor in these families. */
@@ -209,9 +220,10 @@ static const struct name *find_name(const wg_hf_config *c, const char *hf, char 
     if (sscanf(hf, "model.layers.%4d.%n", &layer, &n) != 1 || n == 0 || layer < 0 || layer >= c->layers) return NULL;
     snprintf(exact, sizeof exact, "model.layers.%d.", layer);
     for (size_t i = 0; strncmp(hf, exact, (size_t)n) == 0 && i < sizeof layer_names / sizeof layer_names[0]; i++) {
-        if (strcmp(hf + n, layer_names[i].hf) != 0) continue;
-        if (layer_names[i].gguf) snprintf(to, NAME, "blk.%d.%s", layer, layer_names[i].gguf);
-        return &layer_names[i];
+        const struct name *name = &layer_names[i];
+        if (strcmp(hf + n, name->hf) != 0 || name->only == (c->post_norms ? NO_POST_NORMS : POST_NORMS)) continue;
+        if (name->gguf) snprintf(to, NAME, "blk.%d.%s", layer, name->gguf);
+        return name;
     }
     return NULL;
 }
@@ -239,29 +251,34 @@ static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, cons
     wg_tensor to = { .name = name, .type = t->type, .n_dims = t->n_dims, .dim = { 1, 1, 1, 1 } };
     for (int d = 0; d < t->n_dims; d++) to.dim[d] = t->dim[t->n_dims - 1 - d];
     source *s = &f->source[f->sources++];
-    *s = (source){ .from = t, .heads = c->adjacent && as->permuted ? strstr(as->hf, "q_proj") ? c->heads : c->kv_heads : 0 };
+    *s = (source){ .from = t,
+                   .plus_one = c->norms_less_one && strstr(as->hf, "norm."),
+                   .heads = c->adjacent && as->permuted ? strstr(as->hf, "q_proj") ? c->heads : c->kv_heads : 0 };
     const int64_t rows = t->dim[0], width = c->head_dim;
     if (s->heads && (t->n_dims < 1 || t->n_dims > 2 || rows != s->heads * width))
         return wg_fail(f->err, WG_EMODEL, "%s: tensor '%.120s' has %lld rows: expected %d heads of %lld", path, t->name,
                        (long long)rows, s->heads, (long long)width);
-    s->there = !s->heads && (uintptr_t)t->data % wg_type_size(wg_type_get(t->type), 1) == 0;
+    if (s->plus_one) to.type = WG_F32;
+    s->there = !s->heads && !s->plus_one && (uintptr_t)t->data % wg_type_size(wg_type_get(t->type), 1) == 0;
     wg_gguf_add(g, &to, NULL, NULL);
     return WG_OK;
 }
 
 static wg_status add_tensors(folder *f, wg_gguf_writer *g)
 {
-    size_t all = 1;
+    size_t all = 2; /* with those of rotary divisors */
     for (size_t i = 0; i < f->shards; i++) all += f->shard[i].list.n;
     f->source = wg_calloc(all, sizeof *f->source);
     if (!f->source) return wg_nomem(f->err, all * sizeof *f->source, "a list of tensors");
     for (size_t i = 0; i < f->shards; i++)
         for (size_t k = 0; k < f->shard[i].list.n; k++) WG_TRY(add_tensor(f, g, f->shard[i].path, &f->shard[i].list.tensor[k]));
-    if (f->config.divisors == 0) return WG_OK;
-    f->source[f->sources++] = (source){ 0 };
-    wg_gguf_add(
-        g, &(wg_tensor){ .name = "rope_freqs.weight", .type = WG_F32, .n_dims = 1, .dim = { f->config.divisors, 1, 1, 1 } },
-        NULL, NULL);
+    const char *const name[] = { f->config.longrope ? "rope_factors_long.weight" : "rope_freqs.weight",
+                                 "rope_factors_short.weight" };
+    for (int i = 0; f->config.divisors > 0 && i < (f->config.longrope ? 2 : 1); i++) {
+        f->source[f->sources++] = (source){ .divisors = i };
+        wg_gguf_add(g, &(wg_tensor){ .name = name[i], .type = WG_F32, .n_dims = 1, .dim = { f->config.divisors, 1, 1, 1 } },
+                    NULL, NULL);
+    }
     return WG_OK;
 }
 
@@ -277,13 +294,20 @@ static void permute(const wg_safetensor *t, int heads, char *to)
     }
 }
 
+static void add_one(const wg_safetensor *t, size_t n, float *to)
+{
+    wg_row_to_f32(t->type, t->data, to, n);
+    for (size_t i = 0; i < n; i++) to[i] += 1.0f;
+}
+
 static wg_status make(void *user, const wg_tensor *t, void *dst, wg_error *err)
 {
     const folder *f = user;
     const source *s = &f->source[t - wg_weights_at(f->weights, 0)];
     (void)err;
     if (s->there) return WG_OK;
-    if (!s->from) memcpy(dst, f->config.divisor, t->bytes);
+    if (!s->from) memcpy(dst, f->config.divisor[s->divisors], t->bytes);
+    else if (s->plus_one) add_one(s->from, t->bytes / sizeof(float), dst);
     else if (s->heads) permute(s->from, s->heads, dst);
     else memcpy(dst, s->from->data, t->bytes);
     return WG_OK;

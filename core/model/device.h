@@ -32,7 +32,9 @@ typedef struct wg_norm {
  * are (rows, heads, hd), keys and values (rows, kv_heads, hd). */
 typedef struct wg_attention_rows {
     const wg_row *row;
+    bool windowed; /* these are the rows `within` of the pass */
     int rows, space, layer, heads, kv_heads, hd;
+    float scale, cap; /* of scores (wg_heads of kernels/ops.h) */
 } wg_attention_rows;
 
 /* Sizes of a model's passes. */
@@ -60,6 +62,7 @@ typedef struct wg_pass {
     const void *model;
     const struct wg_layer_plan *plan;
     const wg_row *row;
+    const wg_row *within; /* the same rows as layers with a window see them; NULL: all layers see `row` */
     int rows, asked, max_rows, space;
     float *logits; /* (asked, width) in host memory, as the stage `head` has it; NULL: logits stay on the device */
     int width;
@@ -120,11 +123,13 @@ typedef struct wg_device_class {
     void (*rope_store)(wg_device *d, const wg_rope *rope, float *q, float *k, const float *v, const wg_attention_rows *at);
     void (*attention)(wg_device *d, const float *q, const wg_attention_rows *at, float *out);
     void (*swiglu)(wg_device *d, const float *gate, const float *up, float *y, int n, int rows);
+    void (*geglu)(wg_device *d, const float *gate, const float *up, float *y, int n, int rows);
     void (*add)(wg_device *d, float *x, const float *y, int n, int rows);
     /* Of layers that have them (wg_trait). bias: every row of y (n) += b. norm_heads: rmsnorm in place of the `heads` heads of
      * every row, each norm->dim wide. */
     void (*bias)(wg_device *d, float *y, const float *b, int n, int rows);
     void (*norm_heads)(wg_device *d, float *x, const wg_norm *norm, int heads, int rows);
+    void (*scale)(wg_device *d, float *x, float by, int n, int rows); /* x *= by */
     /* Fused stages, with the bits of the single stages; NULL where a device has only those.
      * norm_prepare: rmsnorm into h, then prepare (h may stay unwritten). matmul_add: x += a product. matmul_swiglu: y =
      * silu(product with gate) * product with up, of one type. */
@@ -141,8 +146,8 @@ typedef struct wg_device_class {
                         float *y);
     bool (*prepare_add)(wg_device *d, const wg_matrix *w, const float *y, int rows, float *x);
     bool (*norm_head)(wg_device *d, const wg_matrix *w, const float *x, const wg_norm *norm, int rows);
-    /* The last product, y = x w^T (rows, w->n), into host memory; act is room for the prepared x. */
-    void (*head)(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float *y);
+    /* The last product, y = x w^T (rows, w->n), with its soft cap (0: none), into host memory; act is room for the prepared x. */
+    void (*head)(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float cap, float *y);
     /* Row i of y is row from[i] of x. */
     void (*gather)(wg_device *d, const float *x, const int32_t *from, int n, float *y, int rows);
 } wg_device_class;

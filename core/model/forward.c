@@ -51,11 +51,28 @@ static void project_normed(wg_model *m, const float *x, const wg_norm *norm, flo
     }
 }
 
-/* x += y w^T. h: scratch. */
-static void project_add(wg_model *m, const float *y, int rows, int k, const wg_matrix *w, float *h, float *x)
+/* h = y w^T, normed, then x += h. h: scratch. */
+static void project_normed_add(wg_model *m, const float *y, int rows, int k, const wg_matrix *w, const float *weight, float *h,
+                               float *x)
+{
+    wg_device *d = &m->device;
+    const wg_norm norm = norm_of(m, weight);
+    d->class->prepare(d, w->type, y, rows, k, m->act);
+    d->class->matmul(d, &w, &h, 1, m->act, rows);
+    d->class->rmsnorm(d, h, &norm, h, rows);
+    d->class->add(d, x, h, m->arch.dim, rows);
+}
+
+/* x += y w^T, which is normed in between where there is a norm (weight not NULL). h: scratch. */
+static void project_add(wg_model *m, const float *y, int rows, int k, const wg_matrix *w, const float *weight, float *h,
+                        float *x)
 {
     wg_device *d = &m->device;
     const wg_device_class *op = d->class;
+    if (weight) {
+        project_normed_add(m, y, rows, k, w, weight, h, x);
+        return;
+    }
     if (op->prepare_add && op->prepare_add(d, w, y, rows, x)) return;
     op->prepare(d, w->type, y, rows, k, m->act);
     if (op->matmul_add) {
@@ -92,10 +109,11 @@ static void qkv(wg_model *m, const wg_attention_rows *at, const float *x, float 
     const wg_matrix *const w[] = { &l->q, &l->k, &l->v };
     const wg_norm norm = norm_of(m, l->attn_norm);
     const bool plain = !(m->arch.traits & (WG_TRAIT_QKV_BIAS | WG_TRAIT_HEAD_NORM));
-    if (plain && d->class->norm_qkv && d->class->norm_qkv(d, w, x, &norm, &m->rope, at, q)) return;
+    const wg_rope *rope = &m->rope[wg_arch_windowed(&m->arch, at->layer)];
+    if (plain && d->class->norm_qkv && d->class->norm_qkv(d, w, x, &norm, rope, at, q)) return;
     project_normed(m, x, &norm, h, at->rows, w, (float *const[]){ q, m->k, m->v }, 3);
     bias_and_norm(m, at, q);
-    d->class->rope_store(d, &m->rope, q, m->k, m->v, at);
+    d->class->rope_store(d, rope, q, m->k, m->v, at);
 }
 
 static void swap(wg_buf *a, wg_buf *b)
@@ -115,6 +133,7 @@ static int keep_asked(wg_model *m, const wg_batch *b, wg_buf *x, wg_buf *h, wg_b
     for (int i = 0; i < b->n; i++)
         if (b->row[i].logits >= 0) {
             m->asked[n] = b->row[i];
+            if (m->within) m->asked_within[n] = m->within[i];
             m->asked_from[n++] = i;
         }
     if (d->class->keep_logit_rows) d->class->keep_logit_rows(d);
@@ -125,12 +144,18 @@ static int keep_asked(wg_model *m, const wg_batch *b, wg_buf *x, wg_buf *h, wg_b
     return n;
 }
 
-/* gate = silu(W_gate n) * W_up n, n the normed row. h: scratch. */
+/* gate = f(W_gate n) * W_up n, n the normed row, f silu or gelu. h: scratch. */
 static void gated(wg_model *m, const wg_layer *l, const float *x, float *h, int rows)
 {
     wg_device *d = &m->device;
     const wg_device_class *op = d->class;
     const wg_norm norm = norm_of(m, l->ffn_norm);
+    if (m->arch.activation != WG_SWIGLU) {
+        project_normed(m, x, &norm, h, rows, (const wg_matrix *const[]){ &l->gate, &l->up }, (float *const[]){ m->gate, m->up },
+                       2);
+        op->geglu(d, m->gate, m->up, m->gate, m->arch.hidden, rows);
+        return;
+    }
     if (op->norm_swiglu && op->norm_swiglu(d, &l->gate, &l->up, x, &norm, rows, m->gate)) return;
     if (op->norm_prepare && op->matmul_swiglu && l->gate.type == l->up.type) {
         op->norm_prepare(d, l->gate.type, x, &norm, h, m->act, rows);
@@ -146,7 +171,7 @@ static void gated(wg_model *m, const wg_layer *l, const float *x, float *h, int 
 static void mlp(wg_model *m, const wg_layer *l, float *x, float *h, int rows)
 {
     gated(m, l, x, h, rows);
-    project_add(m, m->gate, rows, m->arch.hidden, &l->down, h, x);
+    project_add(m, m->gate, rows, m->arch.hidden, &l->down, l->ffn_post_norm, h, x);
 }
 
 /* The last layer of a plan whose attention runs; -1: none of them does. */
@@ -163,12 +188,19 @@ void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg
     const wg_device_class *op = d->class;
     const wg_arch *a = &m->arch;
     const int last = last_attention(plan);
-    wg_attention_rows at = { .row = b->row, .space = space, .heads = a->heads, .kv_heads = a->kv_heads, .hd = a->head_dim };
+    const wg_row *seen[2] = { b->row, m->within ? m->within : b->row }; /* by layers without and with a window */
+    wg_attention_rows at = { .space = space,
+                             .heads = a->heads,
+                             .kv_heads = a->kv_heads,
+                             .hd = a->head_dim,
+                             .scale = a->attention_scale,
+                             .cap = a->attention_cap };
     int rows = b->n;
     wg_buf x = m->x, h = m->h, q = m->q, att = m->att;
 
     /* x = embedding of the token */
     op->embed(d, &m->embed, b->row, rows, x, a->dim);
+    if (a->embedding_scale != 1) op->scale(d, x, a->embedding_scale, a->dim, rows);
     if (last < 0) rows = keep_asked(m, b, &x, &h, &q, &att);
 
     for (int i = 0; i < plan->layers && rows > 0; i++) {
@@ -181,19 +213,21 @@ void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg
         /* queries; keys and values into the cache */
         at.layer = i;
         at.rows = rows;
+        at.windowed = m->within && wg_arch_windowed(a, i);
+        at.row = seen[at.windowed];
         qkv(m, &at, x, h, q);
 
         /* after the last keys and values only rows with logits are needed */
         if (i == last) {
             rows = keep_asked(m, b, &x, &h, &q, &att);
-            if (rows < b->n) at.row = m->asked;
+            if (rows < b->n) at.row = at.windowed ? m->asked_within : m->asked;
             at.rows = rows;
             if (rows == 0) return;
         }
 
-        /* x += W_o softmax(q k^T / sqrt(hd)) v over the row's prefix */
+        /* x += W_o softmax(scale q k^T) v over the part of the prefix that the layer sees */
         op->attention(d, q, &at, att);
-        project_add(m, att, rows, a->heads * a->head_dim, &l->o, h, x);
+        project_add(m, att, rows, a->heads * a->head_dim, &l->o, l->attn_post_norm, h, x);
         if (a->traits & WG_TRAIT_OUTPUT_BIAS) op->bias(d, x, l->o_bias, a->dim, rows);
 
         if (!wg_layer_plan_skips(plan, i, WG_SKIP_MLP)) mlp(m, l, x, h, rows);
@@ -202,9 +236,9 @@ void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg
 
     /* logits = W_head norm(x) */
     const wg_norm norm = norm_of(m, m->out_norm);
-    if (op->norm_head && op->norm_head(d, &m->head, x, &norm, rows)) return;
+    if (a->logit_cap == 0 && op->norm_head && op->norm_head(d, &m->head, x, &norm, rows)) return;
     op->rmsnorm(d, x, &norm, h, rows);
-    op->head(d, &m->head, h, rows, m->act, logits);
+    op->head(d, &m->head, h, rows, m->act, a->logit_cap, logits);
 }
 
 #ifdef WG_HARD
@@ -229,13 +263,15 @@ static void check_rows(const wg_batch *b, int space)
 static void check_rows(const wg_batch *b, int space) { (void)b, (void)space; }
 #endif
 
-/* The rows as the model's window lets them see. */
+/* The rows as all layers, or those without a window, see them; m->within: as the others do, where both kinds are there. */
 static wg_batch within_window(wg_model *m, const wg_batch *b)
 {
     wg_batch seen = *b;
+    m->within = NULL;
     if (m->window == 0) return seen;
-    seen.row = m->seen;
     for (int i = 0; i < b->n; i++) m->seen[i] = wg_row_within(b->row[i], m->window);
+    if (m->all_windowed) seen.row = m->seen;
+    else m->within = m->seen;
     return seen;
 }
 
@@ -257,6 +293,7 @@ wg_status wg_model_pass(wg_model *m, const wg_layer_plan *plan, int space, const
     const wg_pass pass = { .model = m,
                            .plan = plan,
                            .row = seen.row,
+                           .within = m->within,
                            .rows = b->n,
                            .asked = b->logits,
                            .max_rows = m->max_rows,

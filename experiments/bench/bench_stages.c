@@ -41,9 +41,9 @@ static void timed_matmul(wg_device *d, const wg_matrix *const *w, float *const *
     TIMED(MATMUL, matmul(d, w, y, n, act, rows));
 }
 
-static void timed_head(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float *y)
+static void timed_head(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float cap, float *y)
 {
-    TIMED(MATMUL, head(d, w, x, rows, act, y));
+    TIMED(MATMUL, head(d, w, x, rows, act, cap, y));
 }
 
 static void timed_rope_store(wg_device *d, const wg_rope *rope, float *q, float *k, const float *v, const wg_attention_rows *at)
@@ -60,6 +60,13 @@ static void timed_swiglu(wg_device *d, const float *gate, const float *up, float
 {
     TIMED(SWIGLU, swiglu(d, gate, up, y, n, rows));
 }
+
+static void timed_geglu(wg_device *d, const float *gate, const float *up, float *y, int n, int rows)
+{
+    TIMED(SWIGLU, geglu(d, gate, up, y, n, rows));
+}
+
+static void timed_scale(wg_device *d, float *x, float by, int n, int rows) { TIMED(EMBED, scale(d, x, by, n, rows)); }
 
 static void timed_add(wg_device *d, float *x, const float *y, int n, int rows) { TIMED(ADD, add(d, x, y, n, rows)); }
 
@@ -95,6 +102,8 @@ void wg_stages_wrap(wg_stages *s, wg_device *d)
     s->class.rope_store = timed_rope_store;
     s->class.attention = timed_attention;
     s->class.swiglu = timed_swiglu;
+    s->class.geglu = timed_geglu;
+    s->class.scale = timed_scale;
     s->class.add = timed_add;
     s->class.bias = timed_bias;
     s->class.norm_heads = timed_norm_heads;

@@ -84,13 +84,14 @@ typedef struct wg_gpu_rotary {
     wg_gpu_kv kv;
 } wg_gpu_rotary;
 
-/* Attention of rows. q, out: (rows, heads, hd); most: the most keys of any row; split 0: the bits of kernels/ref; scratch:
+/* Attention of rows. q, out: (rows, heads, hd); scale, cap: of scores, as in wg_heads of kernels/ops.h; most: the most keys of any row; split 0: the bits of kernels/ref; scratch:
  * wg_gpu_attention_bytes; arrived: (rows, heads) zeros, which it leaves as zeros. */
 typedef struct wg_gpu_attention {
     const float *q;
     const wg_gpu_row *row;
     wg_gpu_kv kv;
     int rows, most, heads, kv_heads, hd, split;
+    float scale, cap;
     float *scratch;
     uint32_t *arrived;
     float *out;
@@ -174,6 +175,9 @@ typedef struct wg_gpu_stream {
     X(add, (wg_gpu * g, float *x, const float *y, int n, int rows))                                                            \
     X(bias, (wg_gpu * g, float *y, const float *b, int n, int rows))                                                           \
     X(swiglu, (wg_gpu * g, const float *gate, const float *up, float *y, int n, int rows))                                     \
+    X(geglu, (wg_gpu * g, const float *gate, const float *up, float *y, int n, int rows))                                      \
+    X(softcap, (wg_gpu * g, float *x, float cap, int n, int rows))                                                             \
+    X(scale, (wg_gpu * g, float *x, float by, int n, int rows))                                                                \
     X(prepare, (wg_gpu * g, int type, int layout, const float *x, int rows, int k, void *act))                                 \
     X(norm_prepare, (wg_gpu * g, int type, int layout, const wg_gpu_input *in, int rows, int k, void *act))                    \
     X(matmul,                                                                                                                  \

@@ -61,7 +61,64 @@ MODELS = {
         rms_norm_eps=1e-6, rope_parameters=dict(rope_type="default", rope_theta=10000.0), attention_bias=True,
         tie_word_embeddings=True, dtype="float16"),
 }
-SHARDS = {"qwen3": 3}
+MODELS |= {
+    "gemma": dict(  # norms less one, the scaled embedding, GeGLU; heads wider than their share
+        architectures=["GemmaForCausalLM"], model_type="gemma", hidden_size=48, intermediate_size=80, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=1, head_dim=20, vocab_size=120, max_position_embeddings=256,
+        hidden_act="gelu_pytorch_tanh", torch_dtype="bfloat16"),
+    "gemma2": dict(  # both soft caps, a window of every other layer, norms behind the blocks, a scale of scores of its own
+        architectures=["Gemma2ForCausalLM"], model_type="gemma2", hidden_size=64, intermediate_size=96, num_hidden_layers=3,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=24, vocab_size=130, max_position_embeddings=256,
+        query_pre_attn_scalar=20, sliding_window=24, attn_logit_softcapping=3.0, final_logit_softcapping=6.0,
+        hidden_act="gelu_pytorch_tanh", hidden_activation="gelu_pytorch_tanh", rope_theta=10000.0, torch_dtype="bfloat16"),
+    "gemma3": dict(  # norms of heads; two rotary bases, of which one is scaled: the older dialect, a pattern of three
+        architectures=["Gemma3ForCausalLM"], model_type="gemma3_text", hidden_size=64, intermediate_size=96,
+        num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=1, head_dim=32, vocab_size=110,
+        max_position_embeddings=256, query_pre_attn_scalar=32, sliding_window=20, sliding_window_pattern=3,
+        rope_theta=1000000.0, rope_local_base_freq=10000.0, rope_scaling=dict(rope_type="linear", factor=8.0),
+        hidden_activation="gelu_pytorch_tanh", torch_dtype="float32"),
+    "gemma3-nested": dict(  # the newer dialect: rotary parameters by kind of layer, kinds in a list; a final soft cap
+        architectures=["Gemma3ForCausalLM"], model_type="gemma3_text", hidden_size=48, intermediate_size=64,
+        num_hidden_layers=3, num_attention_heads=2, num_key_value_heads=2, head_dim=24, vocab_size=90,
+        max_position_embeddings=256, query_pre_attn_scalar=40, sliding_window=30, final_logit_softcapping=5.0,
+        layer_types=["full_attention", "sliding_attention", "full_attention"],
+        rope_parameters=dict(full_attention=dict(rope_type="default", rope_theta=500000.0),
+                             sliding_attention=dict(rope_type="default", rope_theta=20000.0)),
+        hidden_activation="gelu_pytorch_tanh", dtype="float16"),
+    "qwen3-window": dict(  # a window from the second layer on
+        architectures=["Qwen3ForCausalLM"], model_type="qwen3", hidden_size=64, intermediate_size=64, num_hidden_layers=3,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=16, vocab_size=100, max_position_embeddings=256,
+        rms_norm_eps=1e-6, rope_theta=10000.0, use_sliding_window=True, sliding_window=32, max_window_layers=1,
+        tie_word_embeddings=True, torch_dtype="bfloat16"),
+    "llama-yarn": dict(  # YaRN over heads of 32: fast, slow and ramped pairs; an attention factor of its own
+        architectures=["LlamaForCausalLM"], model_type="llama", hidden_size=64, intermediate_size=64, num_hidden_layers=2,
+        num_attention_heads=2, num_key_value_heads=1, head_dim=32, vocab_size=100, max_position_embeddings=256,
+        rms_norm_eps=1e-5, rope_theta=10000.0, tie_word_embeddings=True, torch_dtype="float32",
+        rope_scaling=dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=64, beta_fast=8.0, beta_slow=1.5,
+                          attention_factor=1.3)),
+    "llama-dynamic": dict(  # within its context, dynamic scaling changes nothing
+        architectures=["LlamaForCausalLM"], model_type="llama", hidden_size=48, intermediate_size=48, num_hidden_layers=2,
+        num_attention_heads=3, num_key_value_heads=3, vocab_size=60, max_position_embeddings=96, rms_norm_eps=1e-5,
+        rope_theta=10000.0, tie_word_embeddings=True, torch_dtype="float16", rope_scaling=dict(type="dynamic", factor=2.0)),
+    "qwen2-yarn": dict(  # YaRN as Qwen's pages tell to add it, in the older dialect
+        architectures=["Qwen2ForCausalLM"], model_type="qwen2", hidden_size=64, intermediate_size=64, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, vocab_size=80, max_position_embeddings=64, rms_norm_eps=1e-6,
+        rope_theta=1000000.0, tie_word_embeddings=True, torch_dtype="bfloat16",
+        rope_scaling=dict(type="yarn", factor=4.0, original_max_position_embeddings=64)),
+    "phi3": dict(  # fused projections, a window
+        architectures=["Phi3ForCausalLM"], model_type="phi3", hidden_size=64, intermediate_size=96, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, vocab_size=120, max_position_embeddings=256, rms_norm_eps=1e-5,
+        rope_theta=10000.0, rope_scaling=None, original_max_position_embeddings=256, sliding_window=37,
+        tie_word_embeddings=False, hidden_act="silu", torch_dtype="bfloat16", pad_token_id=0, eos_token_id=0),
+    "phi4-mini": dict(  # a part of each head turned, longrope in its long form, a tied head
+        architectures=["Phi3ForCausalLM"], model_type="phi3", hidden_size=64, intermediate_size=64, num_hidden_layers=2,
+        num_attention_heads=2, num_key_value_heads=1, vocab_size=110, max_position_embeddings=512, rms_norm_eps=1e-5,
+        rope_theta=10000.0, partial_rotary_factor=0.75, original_max_position_embeddings=32, sliding_window=None,
+        rope_scaling=dict(type="longrope", long_factor=[1.0 + 0.5 * i for i in range(12)],
+                          short_factor=[1.0 + 0.05 * i for i in range(12)]),
+        tie_word_embeddings=True, hidden_act="silu", torch_dtype="float32", pad_token_id=0, eos_token_id=0),
+}
+SHARDS = {"qwen3": 3, "phi3": 2}
 DTYPES = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|"

@@ -2,7 +2,6 @@
  * The CPU device: each stage of the forward pass is one job of the pool. Parts split output columns, rows or heads, never a
  * sum, so the assignment of parts to threads does not change a result. A stage that is too small for a fork-join runs on the
  * calling thread. */
-#include <math.h>
 #include <string.h>
 
 #include "core/base/mem.h"
@@ -99,7 +98,7 @@ typedef struct rows_job {
     float *y;
     void *act;
     int type, n, rows;
-    float eps;
+    float eps, by;
 } rows_job;
 
 static void embed_part(void *arg, int thread, int threads)
@@ -158,6 +157,42 @@ static void cpu_swiglu(wg_device *d, const float *gate, const float *up, float *
 {
     rows_job j = { .ops = d->ops, .x = gate, .weight = up, .y = y, .n = n, .rows = rows };
     run(d, 8.0 * rows * n, swiglu_part, &j);
+}
+
+static void geglu_part(void *arg, int thread, int threads)
+{
+    const rows_job *j = arg;
+    int lo, hi;
+    wg_pool_share(j->rows * j->n, LINE, thread, threads, &lo, &hi);
+    if (lo < hi) j->ops->geglu(j->x + lo, j->weight + lo, j->y + lo, hi - lo);
+}
+
+static void cpu_geglu(wg_device *d, const float *gate, const float *up, float *y, int n, int rows)
+{
+    rows_job j = { .ops = d->ops, .x = gate, .weight = up, .y = y, .n = n, .rows = rows };
+    run(d, 8.0 * rows * n, geglu_part, &j);
+}
+
+static void scale_part(void *arg, int thread, int threads)
+{
+    const rows_job *j = arg;
+    int lo, hi;
+    wg_pool_share(j->rows * j->n, LINE, thread, threads, &lo, &hi);
+    if (lo < hi) j->ops->scale(j->y + lo, j->by, hi - lo);
+}
+
+static void cpu_scale(wg_device *d, float *x, float by, int n, int rows)
+{
+    rows_job j = { .ops = d->ops, .y = x, .by = by, .n = n, .rows = rows };
+    run(d, 1.0 * rows * n, scale_part, &j);
+}
+
+static void softcap_part(void *arg, int thread, int threads)
+{
+    const rows_job *j = arg;
+    int r0, r1;
+    wg_pool_share(j->rows, 1, thread, threads, &r0, &r1);
+    for (int r = r0; r < r1; r++) j->ops->softcap(j->y + (size_t)r * (size_t)j->n, j->by, j->n);
 }
 
 static void add_part(void *arg, int thread, int threads)
@@ -242,10 +277,12 @@ static void cpu_matmul(wg_device *d, const wg_matrix *const *w, float *const *y,
     run(d, work, matmul_part, &j);
 }
 
-static void cpu_head(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float *y)
+static void cpu_head(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float cap, float *y)
 {
+    rows_job j = { .ops = d->ops, .y = y, .by = cap, .n = w->n, .rows = rows };
     cpu_prepare(d, w->type, x, rows, w->k, act);
     cpu_matmul(d, &w, &y, 1, act, rows);
+    if (cap > 0) run(d, 16.0 * rows * w->n, softcap_part, &j);
 }
 
 /* ---- positions and attention */
@@ -290,7 +327,7 @@ static void attention_part(void *arg, int thread, int threads)
     const heads_job *j = arg;
     const wg_attention_rows a = *j->at;
     const size_t q_dim = (size_t)a.heads * (size_t)a.hd;
-    const wg_heads of = { .heads = a.heads, .kv_heads = a.kv_heads, .hd = a.hd, .scale = 1.0f / sqrtf((float)a.hd) };
+    const wg_heads of = { .heads = a.heads, .kv_heads = a.kv_heads, .hd = a.hd, .scale = a.scale, .cap = a.cap };
     const int per = a.heads / j->groups;
     for (int i = thread; i < j->groups * a.rows; i += threads) {
         const wg_row *row = &a.row[i % a.rows];
@@ -334,6 +371,8 @@ static const wg_device_class cpu_class = {
     .rope_store = cpu_rope_store,
     .attention = cpu_attention,
     .swiglu = cpu_swiglu,
+    .geglu = cpu_geglu,
+    .scale = cpu_scale,
     .add = cpu_add,
     .bias = cpu_bias,
     .norm_heads = cpu_norm_heads,

@@ -104,7 +104,7 @@ static void cuda_matmul_swiglu(wg_device *d, const wg_matrix *gate, const wg_mat
     product(s, (const wg_matrix *const[]){ gate, up }, &y, 2, s->rows, WG_GPU_SWIGLU);
 }
 
-static void cuda_head(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float *y)
+static void cuda_head(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float cap, float *y)
 {
     wg_cuda *s = wg_cuda_of(d);
     (void)y; /* that of the pass */
@@ -115,6 +115,7 @@ static void cuda_head(wg_device *d, const wg_matrix *w, const float *x, int rows
         const int n = rows - first < room ? rows - first : room;
         prepare_rows(d, w->type, x + (size_t)first * (size_t)w->k, n, w->k, act);
         product(s, &w, &s->logits, 1, n, WG_GPU_STORE);
+        if (cap > 0) s->gpu.api->softcap(&s->gpu, s->logits, cap, w->n, n);
         if (!s->small) wg_cuda_use_logits(s, first, n);
     }
     s->verify.best = NULL;
@@ -214,12 +215,13 @@ static void cuda_attention(wg_device *d, const float *q, const wg_attention_rows
 {
     wg_cuda *s = wg_cuda_of(d);
     const size_t one = (size_t)at->heads * (size_t)at->hd;
+    const wg_gpu_row *row = at->windowed ? s->within : s->row;
     int most = s->most, room = s->rows;
     if (!wg_cuda_exact(s)) room = fitting(s, at->heads, at->hd, &most);
     for (int first = 0; first < s->rows; first += room) {
         const int n = s->rows - first < room ? s->rows - first : room;
         s->gpu.api->attention(&s->gpu, &(wg_gpu_attention){ .q = q + (size_t)first * one,
-                                                            .row = s->row + first,
+                                                            .row = row + first,
                                                             .kv = pages_of(s, at->space, at->layer),
                                                             .rows = n,
                                                             .most = most,
@@ -227,6 +229,8 @@ static void cuda_attention(wg_device *d, const float *q, const wg_attention_rows
                                                             .kv_heads = at->kv_heads,
                                                             .hd = at->hd,
                                                             .split = !wg_cuda_exact(s),
+                                                            .scale = at->scale,
+                                                            .cap = at->cap,
                                                             .scratch = s->partial,
                                                             .arrived = s->arrived,
                                                             .out = out + (size_t)first * one });
@@ -238,6 +242,20 @@ static void cuda_swiglu(wg_device *d, const float *gate, const float *up, float 
     wg_cuda *s = wg_cuda_of(d);
     (void)rows;
     s->gpu.api->swiglu(&s->gpu, gate, up, y, n, s->rows);
+}
+
+static void cuda_geglu(wg_device *d, const float *gate, const float *up, float *y, int n, int rows)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)rows;
+    s->gpu.api->geglu(&s->gpu, gate, up, y, n, s->rows);
+}
+
+static void cuda_scale(wg_device *d, float *x, float by, int n, int rows)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)rows;
+    s->gpu.api->scale(&s->gpu, x, by, n, s->rows);
 }
 
 static void cuda_add(wg_device *d, float *x, const float *y, int n, int rows)
@@ -297,6 +315,8 @@ static const wg_device_class cuda_class = {
     .rope_store = cuda_rope_store,
     .attention = cuda_attention,
     .swiglu = cuda_swiglu,
+    .geglu = cuda_geglu,
+    .scale = cuda_scale,
     .add = cuda_add,
     .bias = cuda_bias,
     .norm_heads = cuda_norm_heads,

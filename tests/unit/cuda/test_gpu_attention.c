@@ -6,6 +6,7 @@
 
 typedef struct shape {
     int heads, kv_heads, hd, type, page_slots;
+    float cap; /* of scores; 0: none */
 } shape;
 
 typedef struct cache { /* one sequence's pages, on the host and on the device */
@@ -85,6 +86,8 @@ static void on_device(const cache *c, const float *q, const wg_gpu_row *rows, in
                                                       .kv_heads = s->kv_heads,
                                                       .hd = s->hd,
                                                       .split = split,
+                                                      .scale = 1.0f / sqrtf((float)s->hd),
+                                                      .cap = s->cap,
                                                       .scratch = scratch,
                                                       .arrived = arrived,
                                                       .out = dout });
@@ -100,7 +103,9 @@ static void by_reference(const cache *c, const float *q, const wg_gpu_row *rows,
 {
     const shape *s = &c->s;
     const wg_kv_view view = { s->type, s->page_slots, s->kv_heads * s->hd, c->table, c->pool, c->page, c->value_at, 0, 0 };
-    const wg_heads of = { .heads = s->heads, .kv_heads = s->kv_heads, .hd = s->hd, .scale = 1.0f / sqrtf((float)s->hd) };
+    const wg_heads of = {
+        .heads = s->heads, .kv_heads = s->kv_heads, .hd = s->hd, .scale = 1.0f / sqrtf((float)s->hd), .cap = s->cap
+    };
     for (int i = 0; i < n; i++) {
         wg_row_keys keys = {
             .kv = &view, .prefix = rows[i].prefix, .tail = rows[i].tail, .sinks = rows[i].sinks, .gap = rows[i].gap
@@ -111,8 +116,8 @@ static void by_reference(const cache *c, const float *q, const wg_gpu_row *rows,
 }
 
 static const shape shapes[] = {
-    { 4, 2, 16, WG_F16, 16 }, { 3, 1, 24, WG_F32, 5 },   { 2, 2, 6, WG_BF16, 3 },
-    { 20, 2, 8, WG_F16, 7 },  { 1, 1, 80, WG_BF16, 64 },
+    { 4, 2, 16, WG_F16, 16, 1.5f }, { 3, 1, 24, WG_F32, 5, 0.5f }, { 2, 2, 6, WG_BF16, 3, 0 },
+    { 20, 2, 8, WG_F16, 7, 0 },     { 1, 1, 80, WG_BF16, 64, 0 },
 };
 
 static bool on_tensor_cores(const shape *s) { return s->type != WG_F32 && s->hd % 16 == 0; }
@@ -146,7 +151,7 @@ Test(gpu_attention, unsplit_has_the_references_bits)
 
 Test(gpu_attention, a_head_of_the_widest_kind)
 {
-    const shape s = { 2, 1, WG_MAX_HEAD, WG_F32, 32 };
+    const shape s = { 2, 1, WG_MAX_HEAD, WG_F32, 32, 0 };
     cache c = cache_new(s, 70, 90);
     const wg_gpu_row row = chain_row(69);
     float *q = random_floats(2 * WG_MAX_HEAD, 4), want[2 * WG_MAX_HEAD], got[2 * WG_MAX_HEAD];
@@ -162,7 +167,7 @@ Test(gpu_attention, groups_and_widths)
 {
     const int lengths[] = { 0, 20, 130, 300, 301, 64 };
     for (int i = 0; i < 16; i++) {
-        const shape s = { i < 8 ? 2 * (i + 1) : 2, i < 8 ? 2 : 1, i < 8 ? 16 : 32 * (i - 7), i % 2 ? WG_BF16 : WG_F16, 16 };
+        const shape s = { i < 8 ? 2 * (i + 1) : 2, i < 8 ? 2 : 1, i < 8 ? 16 : 32 * (i - 7), i % 2 ? WG_BF16 : WG_F16, 16, 0 };
         const size_t one = (size_t)s.heads * (size_t)s.hd;
         cache c = cache_new(s, 310, 300);
         float *q = random_floats(6 * one, 8), *want = aligned(6 * one * 4), *got = aligned(6 * one * 4);
@@ -184,7 +189,7 @@ Test(gpu_attention, split_does_not_depend_on_company)
     enum { ROWS = 40, ALONE = 14 };
     const int lengths[ALONE] = { 900, 10, 255, 256, 511, 600, 602, 63, 64, 127, 319, 320, 700, 830 };
     for (int i = 0; i < 3; i++) {
-        const shape s = i == 2 ? (shape){ 8, 1, 32, WG_BF16, 16 } : shapes[i];
+        const shape s = i == 2 ? (shape){ 8, 1, 32, WG_BF16, 16, 0 } : shapes[i];
         cache c = cache_new(s, 912, 200);
         const size_t one = (size_t)s.heads * (size_t)s.hd;
         float *q = random_floats(ROWS * one, 5), *want = aligned(ROWS * one * 4), *got = aligned(ROWS * one * 4),
@@ -215,7 +220,7 @@ Test(gpu_attention, split_does_not_depend_on_company)
 /* Keys and values behind a row's last, which rows beside it do see. */
 Test(gpu_attention, what_a_row_does_not_see_may_be_anything)
 {
-    const shape s = { 4, 2, 16, WG_F16, 16 };
+    const shape s = { 4, 2, 16, WG_F16, 16, 0 };
     const int lengths[] = { 50, 64, 100, 129, 191, 192, 300, 399 }, seen = 6, n = 8; /* the first few end before the damage */
     const size_t one = (size_t)s.heads * (size_t)s.hd, kv_dim = (size_t)s.kv_heads * (size_t)s.hd;
     cache c = cache_new(s, 400, 400);
@@ -239,7 +244,7 @@ Test(gpu_attention, what_a_row_does_not_see_may_be_anything)
 Test(gpu_attention, sequences_in_one_batch)
 {
     enum { ROWS = 24, SLOTS = 330 };
-    const shape s = { 4, 2, 16, WG_F16, 16 };
+    const shape s = { 4, 2, 16, WG_F16, 16, 1 };
     const size_t one = (size_t)s.heads * (size_t)s.hd;
     cache both = cache_new(s, 2 * 336, 500), one_of[2];
     float *q = random_floats(ROWS * one, 10), *got = aligned(ROWS * one * 4), *alone = aligned(one * 4);

@@ -36,6 +36,15 @@ Test(gpu_rows, norm_swiglu_add)
             from_device(got, dy, bytes);
             cr_assert_arr_eq(got, want, bytes, "bias of %d", dim);
 
+            ref()->geglu(x, want, want, (int)n);
+            gpu()->api->geglu(gpu(), dx, dy, dy, dim, rows);
+            ref()->scale(want, 0.3f, (int)n);
+            gpu()->api->scale(gpu(), dy, 0.3f, dim, rows);
+            ref()->softcap(want, 0.75f, (int)n);
+            gpu()->api->softcap(gpu(), dy, 0.75f, dim, rows);
+            from_device(got, dy, bytes);
+            cr_assert_arr_eq(got, want, bytes, "geglu, scale, softcap of %d", dim);
+
             ref()->rmsnorm(want, (size_t)dim, weight, dim, 1e-5f, want, (size_t)dim, rows);
             gpu()->api->rmsnorm(gpu(), dy, dw, dim, 1e-5f, dy, rows);
             from_device(got, dy, bytes);

@@ -19,8 +19,13 @@
 typedef struct tiny {
     int layers, dim, heads, kv_heads, head_dim, hidden, vocab, context;
     const char *family; /* NULL: llama */
-    bool qkv_bias, output_bias, head_norm;
-    int window;                    /* 0: left out of the file */
+    bool qkv_bias, output_bias, head_norm, post_norm;
+    bool fused;                      /* queries, keys and values are one tensor, and so are gate and up */
+    int window;                      /* 0: left out of the file */
+    unsigned windowed;               /* the layers with the window, a bit each; 0: left out of the file */
+    double attention_cap, logit_cap; /* 0: left out of the file, as the rest */
+    double attention_scale, window_rope_base;
+    bool yarn;                     /* over an original context of a quarter of the context */
     bool tied, freqs;              /* freqs: with rope_freqs.weight */
     int n_rot;                     /* 0: head_dim */
     double rope_base, rope_factor; /* 0: left out of the file */
@@ -109,6 +114,21 @@ static void tiny_f32(const tiny *m, wg_gguf_writer *g, const char *key, double v
     if (tiny_key(m, key)) wg_gguf_set_f32(g, tiny_key(m, key), (float)v);
 }
 
+static void tiny_more_keys(const tiny *m, wg_gguf_writer *g)
+{
+    bool windowed[32];
+    if (m->attention_cap != 0) tiny_f32(m, g, "attn_logit_softcapping", m->attention_cap);
+    if (m->logit_cap != 0) tiny_f32(m, g, "final_logit_softcapping", m->logit_cap);
+    if (m->attention_scale != 0) tiny_f32(m, g, "attention.scale", m->attention_scale);
+    if (m->window_rope_base != 0) tiny_f32(m, g, "rope.freq_base_swa", m->window_rope_base);
+    for (int i = 0; i < 32; i++) windowed[i] = m->windowed >> i & 1;
+    if (m->windowed && tiny_key(m, "attention.sliding_window_pattern"))
+        wg_gguf_set_bools(g, tiny_key(m, "attention.sliding_window_pattern"), windowed, (size_t)m->layers);
+    if (!m->yarn) return;
+    tiny_u32(m, g, "rope.scaling.original_context_length", m->context / 4);
+    if (tiny_key(m, "rope.scaling.type")) wg_gguf_set_string(g, tiny_key(m, "rope.scaling.type"), "yarn", 4);
+}
+
 static void tiny_keys(const tiny *m, wg_gguf_writer *g)
 {
     if (!m->skip_key || strcmp("general.architecture", m->skip_key) != 0)
@@ -127,6 +147,7 @@ static void tiny_keys(const tiny *m, wg_gguf_writer *g)
     if (m->window != 0) tiny_u32(m, g, "attention.sliding_window", m->window);
     if (m->rope_base != 0) tiny_f32(m, g, "rope.freq_base", m->rope_base);
     if (m->rope_factor != 0) tiny_f32(m, g, "rope.scaling.factor", m->rope_factor);
+    tiny_more_keys(m, g);
     if (m->meta) m->meta(m, g);
 }
 
@@ -142,9 +163,10 @@ static wg_status tiny_write(const tiny *m, const char *path, wg_error *err)
         bool absent;
     } part[] = {
         { "attn_norm.weight", d, 0, false },
-        { "attn_q.weight", d, q, false },
-        { "attn_k.weight", d, kv, false },
-        { "attn_v.weight", d, kv, false },
+        { "attn_q.weight", d, q, m->fused },
+        { "attn_k.weight", d, kv, m->fused },
+        { "attn_v.weight", d, kv, m->fused },
+        { "attn_qkv.weight", d, q + 2 * kv, !m->fused },
         { "attn_output.weight", q, d, false },
         { "attn_q.bias", q, 0, !m->qkv_bias },
         { "attn_k.bias", kv, 0, !m->qkv_bias },
@@ -152,9 +174,11 @@ static wg_status tiny_write(const tiny *m, const char *path, wg_error *err)
         { "attn_output.bias", d, 0, !m->output_bias },
         { "attn_q_norm.weight", m->head_dim, 0, !m->head_norm },
         { "attn_k_norm.weight", m->head_dim, 0, !m->head_norm },
+        { "post_attention_norm.weight", d, 0, !m->post_norm },
         { "ffn_norm.weight", d, 0, false },
-        { "ffn_gate.weight", d, m->hidden, false },
-        { "ffn_up.weight", d, m->hidden, false },
+        { "post_ffw_norm.weight", d, 0, !m->post_norm },
+        { "ffn_gate.weight", d, m->hidden, m->fused },
+        { "ffn_up.weight", d, m->fused ? 2 * m->hidden : m->hidden, false },
         { "ffn_down.weight", m->hidden, d, false },
     };
     int n = 0;
