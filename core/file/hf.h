@@ -7,7 +7,12 @@
 #include "core/base/json.h"
 #include "core/file/gguf_write.h"
 
-enum { WG_HF_ENDS = 3, WG_HF_HEAD = 256, WG_HF_LAYERS = 4096 }; /* tokens that end a text; widest head; layers */
+enum {
+    WG_HF_ENDS = 3,
+    WG_HF_HEAD = 256,
+    WG_HF_LAYERS = 4096,
+    WG_HF_EXPERTS = 512
+}; /* tokens that end a text; widest head; layers; experts of a layer */
 
 /* What config.json says. */
 typedef struct wg_hf_config {
@@ -16,9 +21,11 @@ typedef struct wg_hf_config {
     double eps;
     bool adjacent; /* GGUF files of the family hold query and key rows permuted for adjacent pairs */
     bool tied, qkv_bias, output_bias;
-    bool norms_less_one; /* norm weights are stored less 1 */
-    bool post_norms;     /* the outputs of attention and MLP are normed */
-    bool fused;          /* queries, keys and values are one tensor; so are gate and up */
+    bool norms_less_one;       /* norm weights are stored less 1 */
+    bool post_norms;           /* the outputs of attention and MLP are normed */
+    int experts, experts_used; /* 0: none */
+    bool experts_normed;
+    bool fused; /* queries, keys and values are one tensor; so are gate and up */
 
     /* Rotary positions: the base of all layers, and of those with a window (0: the same); the factor of linear scaling and YaRN;
      * what cos and sin are multiplied with, apart from YaRN's usual factor. */

@@ -10,9 +10,9 @@
 
 typedef enum biases { NO_BIASES, QKV_ALWAYS, ALL_BY_KEY } biases;
 
-/* Which layers have a window, where there is one: none; all; from max_window_layers on, if use_sliding_window; all but each n-th.
+/* Which layers have a window, where there is one: none; all; all if use_sliding_window; from max_window_layers on, if so; all but each n-th.
  * The last two kinds may list them in layer_types. */
-typedef enum windows { NO_WINDOW, ALL_WINDOWED, FROM_LAYER, PERIODIC } windows;
+typedef enum windows { NO_WINDOW, ALL_WINDOWED, ALL_SWITCHED, FROM_LAYER, PERIODIC } windows;
 
 static const struct model_type {
     const char *name, *architecture, *family;
@@ -30,6 +30,10 @@ static const struct model_type {
     double scalar;                   /* query_pre_attn_scalar when the key is absent; 0: there is no such key */
     double attention_cap, logit_cap; /* when the keys are absent; WG_HF_NO_KEY: there are no such keys */
     bool norms_less_one, post_norms, fused;
+    const char *experts;              /* the key of their number; NULL: there are none */
+    int experts_absent, experts_used; /* when the keys are absent */
+    const char *experts_hidden;       /* the key of their width; NULL: intermediate_size */
+    bool experts_normed;              /* always; else by norm_topk_prob */
 } model_types[] = {
     { .name = "llama",
       .architecture = "LlamaForCausalLM",
@@ -82,6 +86,39 @@ static const struct model_type {
       .rope = { .base = 10000 },
       .attention_cap = WG_HF_NO_KEY,
       .logit_cap = WG_HF_NO_KEY },
+    { .name = "mixtral",
+      .architecture = "MixtralForCausalLM",
+      .family = "llama",
+      .adjacent = true,
+      .kv_heads = 8,
+      .windows = ALL_WINDOWED,
+      .act_key = "hidden_act",
+      .act = "silu",
+      .eps = 1e-5,
+      .rope = { .base = 1000000 },
+      .attention_cap = WG_HF_NO_KEY,
+      .logit_cap = WG_HF_NO_KEY,
+      .experts = "num_local_experts",
+      .experts_absent = 8,
+      .experts_used = 2,
+      .experts_normed = true },
+    { .name = "qwen3_moe",
+      .architecture = "Qwen3MoeForCausalLM",
+      .family = "qwen3moe",
+      .biases = ALL_BY_KEY,
+      .kv_heads = 4,
+      .windows = ALL_SWITCHED,
+      .window = 4096,
+      .act_key = "hidden_act",
+      .act = "silu",
+      .eps = 1e-6,
+      .rope = { .base = 10000 },
+      .attention_cap = WG_HF_NO_KEY,
+      .logit_cap = WG_HF_NO_KEY,
+      .experts = "num_experts",
+      .experts_absent = 128,
+      .experts_used = 8,
+      .experts_hidden = "moe_intermediate_size" },
     { .name = "gemma",
       .architecture = "GemmaForCausalLM",
       .family = "gemma",
@@ -232,7 +269,7 @@ static wg_status get_type(const wg_hf_keys *r, const struct model_type **out)
 {
     const char *type = json_string_value(wg_hf_get(r, "model_type"));
     const json_t *list = wg_hf_get(r, "architectures");
-    char names[128] = "";
+    char names[256] = "";
     if (!type) return wg_hf_wrong(r, "model_type", "the name of a model type");
     for (int i = 0; i < MODEL_TYPES; i++) {
         const size_t n = strlen(names);
@@ -249,7 +286,7 @@ static wg_status get_type(const wg_hf_keys *r, const struct model_type **out)
 }
 
 /* Keys that would change the results: absent, or with the value that changes nothing. */
-static wg_status refuse_what_is_missing_here(const wg_hf_keys *r)
+static wg_status refuse_what_is_missing_here(const wg_hf_keys *r, const struct model_type *type)
 {
     static const struct {
         const char *key, *harmless; /* as JSON; NULL: no value is */
@@ -267,7 +304,7 @@ static wg_status refuse_what_is_missing_here(const wg_hf_keys *r)
         { "use_bidirectional_attention", "false" },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-        const json_t *v = wg_hf_get(r, row[i].key);
+        const json_t *v = type->experts && strcmp(type->experts, row[i].key) == 0 ? NULL : wg_hf_get(r, row[i].key);
         json_t *same = row[i].harmless ? json_loads(row[i].harmless, JSON_DECODE_ANY, NULL) : NULL;
         const bool fine =
             !v || (same && (json_equal(v, same) ||
@@ -301,7 +338,7 @@ static wg_status get_windowed(const wg_hf_keys *r, const struct model_type *type
     if (type->windows == FROM_LAYER) WG_TRY(wg_hf_number(r, "max_window_layers", 28, 0, 1e6, &from));
     if (type->windows == PERIODIC) WG_TRY(wg_hf_number(r, "sliding_window_pattern", period, 1, 1e6, &period));
     for (int i = 0; i < c->layers; i++) c->windowed[i] = i >= from && (type->windows != PERIODIC || (i + 1) % (int)period != 0);
-    if (type->windows != ALL_WINDOWED) WG_TRY(list_windows(r, c));
+    if (type->windows == FROM_LAYER || type->windows == PERIODIC) WG_TRY(list_windows(r, c));
     c->lists_windows = type->windows == FROM_LAYER;
     for (int i = 0; type->windows == PERIODIC && i < c->layers; i++)
         if (c->windowed[i] != ((i + 1) % type->period != 0)) c->lists_windows = true;
@@ -313,7 +350,7 @@ static wg_status get_window(const wg_hf_keys *r, const struct model_type *type, 
 {
     bool used = type->windows != NO_WINDOW;
     const json_t *v = json_object_get(r->o, "sliding_window");
-    if (type->windows == FROM_LAYER) WG_TRY(wg_hf_bool(r, "use_sliding_window", false, &used));
+    if (type->windows == FROM_LAYER || type->windows == ALL_SWITCHED) WG_TRY(wg_hf_bool(r, "use_sliding_window", false, &used));
     if (!used || json_is_null(v) || (!v && type->window == 0)) return WG_OK;
     if (v && (!json_is_integer(v) || json_integer_value(v) < 1 || json_integer_value(v) > 1 << 30))
         return wg_hf_wrong(r, "sliding_window", "an integer 1..1073741824, or null");
@@ -337,6 +374,33 @@ static wg_status get_scales(const wg_hf_keys *r, const struct model_type *type, 
     c->attention_scale = scalar > 0 ? 1 / sqrt(scalar) : 0;
     WG_TRY(get_cap(r, "attn_logit_softcapping", type->attention_cap, &c->attention_cap));
     return get_cap(r, "final_logit_softcapping", type->logit_cap, &c->logit_cap);
+}
+
+static wg_status get_count(const wg_hf_keys *r, const char *key, int absent, int max, int *out)
+{
+    char expected[48];
+    const json_t *v = wg_hf_get(r, key);
+    const json_int_t n = v ? json_integer_value(v) : absent;
+    snprintf(expected, sizeof expected, "an integer 1..%d", max);
+    if ((v && !json_is_integer(v)) || n < 1 || n > max) return wg_hf_wrong(r, key, expected);
+    *out = (int)n;
+    return WG_OK;
+}
+
+/* Experts in every layer. */
+static wg_status get_experts(const wg_hf_keys *r, const struct model_type *type, wg_hf_config *c)
+{
+    double step;
+    if (!type->experts) return WG_OK;
+    WG_TRY(get_count(r, type->experts, type->experts_absent, WG_HF_EXPERTS, &c->experts));
+    WG_TRY(get_count(r, "num_experts_per_tok", type->experts_used, c->experts, &c->experts_used));
+    if (type->experts_hidden) WG_TRY(get_count(r, type->experts_hidden, 768, 1 << 22, &c->hidden));
+    c->experts_normed = true;
+    if (!type->experts_normed) WG_TRY(wg_hf_bool(r, "norm_topk_prob", false, &c->experts_normed));
+    WG_TRY(wg_hf_number(r, "decoder_sparse_step", 1, 0, 1e6, &step));
+    if (step != 1) return wg_hf_refuse(r, "decoder_sparse_step", "1");
+    if (json_array_size(wg_hf_get(r, "mlp_only_layers")) > 0) return wg_hf_refuse(r, "mlp_only_layers", "no such layers");
+    return WG_OK;
 }
 
 static wg_status get_activation(const wg_hf_keys *r, const struct model_type *type)
@@ -385,7 +449,8 @@ wg_status wg_hf_config_read(wg_hf_config *out, const wg_json *config, wg_error *
     WG_TRY(wg_hf_rope(&r, &type->rope, &c));
     WG_TRY(get_scales(&r, type, &c));
     WG_TRY(get_activation(&r, type));
-    WG_TRY(refuse_what_is_missing_here(&r));
+    WG_TRY(get_experts(&r, type, &c));
+    WG_TRY(refuse_what_is_missing_here(&r, type));
     *out = c;
     return WG_OK;
 }
@@ -407,6 +472,9 @@ void wg_hf_config_write(const wg_hf_config *c, wg_gguf_writer *g)
         { "attention.value_length", c->head_dim },
         { "rope.dimension_count", c->n_rot },
         { "attention.sliding_window", c->window },
+        { "expert_count", c->experts },
+        { "expert_used_count", c->experts_used },
+        { "expert_feed_forward_length", c->experts ? c->hidden : 0 },
     };
     char key[96];
     wg_gguf_set_string(g, "general.architecture", c->family, strlen(c->family));
@@ -428,6 +496,8 @@ void wg_hf_config_write(const wg_hf_config *c, wg_gguf_writer *g)
         snprintf(key, sizeof key, "%s.%s", c->family, number[i].key);
         if (number[i].written) wg_gguf_set_f32(g, key, (float)number[i].v);
     }
+    snprintf(key, sizeof key, "%s.expert_weights_norm", c->family);
+    if (c->experts) wg_gguf_set_bool(g, key, c->experts_normed);
     snprintf(key, sizeof key, "%s.attention.sliding_window_pattern", c->family);
     if (c->window > 0 && c->lists_windows) wg_gguf_set_bools(g, key, c->windowed, (size_t)c->layers);
     wg_hf_rope_write(c, g);

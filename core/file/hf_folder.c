@@ -15,7 +15,7 @@
 #include "core/file/hf.h"
 #include "core/file/safetensors.h"
 
-enum { SHARDS_MOST = 1024, NAME = 64, EMBEDDING = 0, HEAD = 2 /* in head_names */ };
+enum { SHARDS_MOST = 1024, NAME = 64, EMBEDDING = 0, HEAD = 2 /* in head_names */, EXPERT_NAMES = 6 };
 
 typedef struct shard {
     char *path;
@@ -26,11 +26,12 @@ typedef struct shard {
 
 /* Where the bytes of a tensor come from. */
 typedef struct source {
-    const wg_safetensor *from; /* NULL: the rotary divisors */
-    int heads;                 /* whose rows are permuted; 0: they are not */
-    int divisors;              /* of `from` NULL: which list of config.json */
-    bool plus_one;             /* a norm's weights, stored less 1 */
-    bool there;                /* the tensor's data points into the shard */
+    const wg_safetensor *from;  /* NULL: the rotary divisors */
+    int heads;                  /* whose rows are permuted; 0: they are not */
+    int divisors;               /* of `from` NULL: which list of config.json */
+    bool plus_one;              /* a norm's weights, stored less 1 */
+    bool there;                 /* the tensor's data points into the shard */
+    const wg_safetensor **each; /* (experts) of a tensor that is made of those of all experts; else NULL */
 } source;
 
 typedef struct folder {
@@ -41,6 +42,7 @@ typedef struct folder {
     size_t shards;
     source *source; /* (sources) in the order of the tensors */
     size_t sources;
+    int32_t *stack; /* (layers, EXPERT_NAMES) which source has the tensors of all experts; -1: none yet */
     const wg_weights *weights;
     wg_error *err;
 } folder;
@@ -53,6 +55,8 @@ static void folder_close(void *user)
         if (f->shard[i].base) munmap(f->shard[i].base, f->shard[i].bytes);
         wg_free(f->shard[i].path);
     }
+    for (size_t i = 0; i < f->sources; i++) wg_free(f->source[i].each);
+    wg_free(f->stack);
     wg_free(f->shard);
     wg_free(f->source);
     wg_free(f->file);
@@ -202,6 +206,8 @@ static const struct name {
     { "mlp.up_proj.weight", "ffn_up.weight", false, 0 },
     { "mlp.gate_up_proj.weight", "ffn_up.weight", false, 0 },
     { "mlp.down_proj.weight", "ffn_down.weight", false, 0 },
+    { "mlp.gate.weight", "ffn_gate_inp.weight", false, 0 },
+    { "block_sparse_moe.gate.weight", "ffn_gate_inp.weight", false, 0 },
     { "self_attn.rotary_emb.inv_freq", NULL, false, 0 }, /* old files hold what is computed */
 };
 
@@ -228,11 +234,79 @@ static const struct name *find_name(const wg_hf_config *c, const char *hf, char 
     return NULL;
 }
 
+/* ---- experts: a tensor each here, one tensor of all in GGUF files */
+
+static const struct {
+    const char *before, *after, *gguf;
+} expert_names[EXPERT_NAMES] = {
+    { "mlp", "gate_proj", "ffn_gate_exps" },     { "mlp", "up_proj", "ffn_up_exps" },
+    { "mlp", "down_proj", "ffn_down_exps" },     { "block_sparse_moe", "w1", "ffn_gate_exps" },
+    { "block_sparse_moe", "w3", "ffn_up_exps" }, { "block_sparse_moe", "w2", "ffn_down_exps" },
+};
+
+/* Whether a name is that of an expert's tensor: its layer, kind and number. */
+static bool find_expert(const wg_hf_config *c, const char *hf, int *layer, int *kind, int *expert)
+{
+    char exact[NAME];
+    for (*kind = 0; c->experts > 0 && *kind < EXPERT_NAMES; ++*kind) {
+        snprintf(exact, sizeof exact, "model.layers.%%4d.%s.experts.%%4d.", expert_names[*kind].before);
+        if (sscanf(hf, exact, layer, expert) != 2) continue;
+        snprintf(exact, sizeof exact, "model.layers.%d.%s.experts.%d.%s.weight", *layer, expert_names[*kind].before, *expert,
+                 expert_names[*kind].after);
+        if (strcmp(hf, exact) == 0 && *layer >= 0 && *layer < c->layers && *expert >= 0 && *expert < c->experts) return true;
+    }
+    return false;
+}
+
+/* The first tensor of a kind and layer declares the tensor of all experts. */
+static wg_status declare_stack(folder *f, wg_gguf_writer *g, const wg_safetensor *t, int32_t *stack, const char *name)
+{
+    const int n = f->config.experts;
+    const wg_tensor all = { .name = name, .type = t->type, .n_dims = 3, .dim = { t->dim[1], t->dim[0], n, 1 } };
+    source *s = &f->source[f->sources];
+    *s = (source){ .from = t, .each = wg_calloc((size_t)n, sizeof *s->each) };
+    if (!s->each) return wg_nomem(f->err, (size_t)n * sizeof *s->each, "a list of experts");
+    *stack = (int32_t)f->sources++;
+    wg_gguf_add(g, &all, NULL, NULL);
+    return WG_OK;
+}
+
+static wg_status add_expert(folder *f, wg_gguf_writer *g, const char *path, const wg_safetensor *t, int layer, int kind, int e)
+{
+    char name[NAME];
+    int32_t *stack = &f->stack[layer * EXPERT_NAMES + kind];
+    snprintf(name, sizeof name, "blk.%d.%s.weight", layer, expert_names[kind].gguf);
+    if (t->type < 0)
+        return wg_fail(f->err, WG_EUNSUPPORTED, "%s: tensor '%.120s' has the dtype %s: expected F32, F16 or BF16", path,
+                       t->name, t->dtype);
+    if (*stack < 0 && t->n_dims == 2) WG_TRY(declare_stack(f, g, t, stack, name));
+    const wg_safetensor *first = *stack < 0 ? NULL : f->source[*stack].from;
+    if (!first || t->n_dims != 2 || t->type != first->type || t->dim[0] != first->dim[0] || t->dim[1] != first->dim[1])
+        return wg_fail(f->err, WG_EMODEL,
+                       "%s: tensor '%.120s' has another shape or dtype than those of other experts: expected matrices alike",
+                       path, t->name);
+    f->source[*stack].each[e] = t;
+    return WG_OK;
+}
+
+static wg_status check_experts(const folder *f)
+{
+    for (size_t i = 0; i < f->sources; i++)
+        for (int e = 0; f->source[i].each && e < f->config.experts; e++)
+            if (!f->source[i].each[e])
+                return wg_fail(f->err, WG_EMODEL,
+                               "%s: there is no tensor of expert %d of %d beside '%.120s'; is the folder complete?", f->path, e,
+                               f->config.experts, f->source[i].from->name);
+    return WG_OK;
+}
+
 /* Adds one tensor of a shard under its name in GGUF files. */
 static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, const wg_safetensor *t)
 {
     char name[NAME];
     const wg_hf_config *c = &f->config;
+    int layer, kind, expert;
+    if (find_expert(c, t->name, &layer, &kind, &expert)) return add_expert(f, g, path, t, layer, kind, expert);
     const struct name *as = find_name(c, t->name, name);
     if (!as)
         return wg_fail(f->err, WG_EUNSUPPORTED,
@@ -269,9 +343,13 @@ static wg_status add_tensors(folder *f, wg_gguf_writer *g)
     size_t all = 2; /* with those of rotary divisors */
     for (size_t i = 0; i < f->shards; i++) all += f->shard[i].list.n;
     f->source = wg_calloc(all, sizeof *f->source);
-    if (!f->source) return wg_nomem(f->err, all * sizeof *f->source, "a list of tensors");
+    const size_t stacks = (size_t)f->config.layers * EXPERT_NAMES;
+    f->stack = wg_alloc(stacks, sizeof *f->stack);
+    if (!f->source || !f->stack) return wg_nomem(f->err, all * sizeof *f->source, "a list of tensors");
+    memset(f->stack, -1, stacks * sizeof *f->stack);
     for (size_t i = 0; i < f->shards; i++)
         for (size_t k = 0; k < f->shard[i].list.n; k++) WG_TRY(add_tensor(f, g, f->shard[i].path, &f->shard[i].list.tensor[k]));
+    WG_TRY(check_experts(f));
     const char *const name[] = { f->config.longrope ? "rope_factors_long.weight" : "rope_freqs.weight",
                                  "rope_factors_short.weight" };
     for (int i = 0; f->config.divisors > 0 && i < (f->config.longrope ? 2 : 1); i++) {
@@ -307,6 +385,9 @@ static wg_status make(void *user, const wg_tensor *t, void *dst, wg_error *err)
     (void)err;
     if (s->there) return WG_OK;
     if (!s->from) memcpy(dst, f->config.divisor[s->divisors], t->bytes);
+    else if (s->each)
+        for (int e = 0; e < f->config.experts; e++)
+            memcpy((char *)dst + (size_t)e * s->from->bytes, s->each[e]->data, s->from->bytes);
     else if (s->plus_one) add_one(s->from, t->bytes / sizeof(float), dst);
     else if (s->heads) permute(s->from, s->heads, dst);
     else memcpy(dst, s->from->data, t->bytes);

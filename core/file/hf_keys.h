@@ -27,8 +27,8 @@ wg_status wg_hf_bool(const wg_hf_keys *r, const char *key, bool absent, bool *ou
 
 /* What a model type has of its own about rotary positions. */
 typedef struct wg_hf_rope_defaults {
-    double base;       /* when the key is absent */
-    double local_base; /* the same, of layers with a window; 0: they have the base of all */
+    double base;        /* when the key is absent */
+    double local_base;  /* the same, of layers with a window; 0: they have the base of all */
     bool only_longrope; /* the names of former scalings mean longrope too */
     bool partial;       /* partial_rotary_factor may be less than 1 */
 } wg_hf_rope_defaults;

@@ -142,7 +142,7 @@ static wg_status local(const wg_hf_keys *top, const wg_hf_rope_defaults *of, wg_
     WG_TRY(wg_hf_number(&w, "rope_theta", c->window_rope_base, 1, 1e12, &c->window_rope_base));
     const char *type = json_string_value(wg_hf_get(&w, "rope_type"));
     return wg_hf_get(&w, "rope_type") && (!type || strcmp(type, "default") != 0) ? wg_hf_refuse(&w, "rope_type", "default")
-                                                                                : WG_OK;
+                                                                                 : WG_OK;
 }
 
 wg_status wg_hf_rope(const wg_hf_keys *top, const wg_hf_rope_defaults *of, wg_hf_config *c)

@@ -27,9 +27,10 @@ typedef struct family {
 /* clang-format off */
 static const family families[] = {
     /* The files of the first family, Mistral's among them, hold query and key rows permuted for adjacent pairs. */
-    { "llama", true, 0, WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS, ALL_LAYERS, WG_SWIGLU, false, 0, 0, 0, 0 },
+    { "llama", true, 0, WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS | WG_TRAIT_EXPERTS, ALL_LAYERS, WG_SWIGLU, false, 0, 0, 0, 0 },
     { "qwen2", false, WG_TRAIT_QKV_BIAS, 0, UNKNOWN, WG_SWIGLU, false, 0, 0, 0, 0 }, /* 2.5 too */
     { "qwen3", false, WG_TRAIT_HEAD_NORM, WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS, UNKNOWN, WG_SWIGLU, false, 0, 0, 0, 0 },
+    { "qwen3moe", false, WG_TRAIT_HEAD_NORM | WG_TRAIT_EXPERTS, WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS, ALL_LAYERS, WG_SWIGLU, false, 0, 0, 0, 0 },
     /* Norm weights of these are those of the training plus 1. */
     { "gemma", false, 0, 0, UNKNOWN, WG_GEGLU, true, 0, 0, 0, 0 },
     { "gemma2", false, WG_TRAIT_POST_NORM, 0, 2, WG_GEGLU, true, 50, 30, 0, 46 },
@@ -45,6 +46,7 @@ static const struct {
 } shown_by[] = {
     { WG_TRAIT_QKV_BIAS, "blk.0.attn_q.bias" },
     { WG_TRAIT_OUTPUT_BIAS, "blk.0.attn_output.bias" },
+    { WG_TRAIT_EXPERTS, "blk.0.ffn_gate_inp.weight" },
 };
 
 enum { FAMILIES = (int)(sizeof families / sizeof families[0]), KEY = 160 };
@@ -247,6 +249,39 @@ static wg_status read_windowed(reader *r)
     return WG_OK;
 }
 
+/* Experts, in families that may have them; in others their keys are refused with those that follow. */
+static wg_status read_experts(reader *r)
+{
+    static const struct {
+        const char *key;
+        size_t at;
+        bool required;
+    } row[] = {
+        { "expert_count", offsetof(wg_arch, experts), true },
+        { "expert_used_count", offsetof(wg_arch, experts_used), true },
+        { "expert_feed_forward_length", offsetof(wg_arch, hidden), false },
+    };
+    wg_arch *a = r->a;
+    if (!(a->traits & WG_TRAIT_EXPERTS)) return WG_OK;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        const int64_t max = i == 0 ? WG_MAX_EXPERTS : i == 1 ? a->experts : 1 << 22;
+        int64_t v;
+        char expected[48];
+        snprintf(expected, sizeof expected, "an integer 1..%lld", (long long)max);
+        if (!wg_meta_int(r->w, key_of(r, row[i].key), &v)) {
+            if (row[i].required) return missing(r, expected);
+            continue;
+        }
+        if (v < 1 || v > max)
+            return wg_fail(r->err, WG_EMODEL, "%s: key '%s' = %lld: expected %s", wg_weights_path(r->w), r->key, (long long)v,
+                           expected);
+        *(int *)((char *)a + row[i].at) = (int)v;
+    }
+    a->experts_normed = true;
+    (void)wg_meta_bool(r->w, key_of(r, "expert_weights_norm"), &a->experts_normed);
+    return WG_OK;
+}
+
 /* Whether a window of unknown layers is shorter than the context in use is checked when a model opens (model.c). */
 static wg_status read_window(reader *r)
 {
@@ -267,7 +302,12 @@ static wg_status refuse_what_is_missing_here(reader *r)
         const char *key;
         double harmless; /* of numbers, and of bools as 0 and 1 */
     } row[] = {
-        { "expert_count", 0 },
+        { "expert_count", r->a->experts },
+        { "expert_shared_count", 0 },
+        { "expert_gating_func", 1 }, /* softmax */
+        { "expert_group_count", 1 },
+        { "expert_weights_scale", 1 },
+        { "leading_dense_block_count", 0 },
         { "nextn_predict_layers", 0 },
         { "attention.value_length", r->a->head_dim },
         { "attention.clamp_kqv", 0 },
@@ -328,6 +368,7 @@ wg_status wg_arch_read(const wg_weights *w, wg_arch *out, wg_error *err)
     WG_TRY(read_floats(&r));
     WG_TRY(derive(&r));
     WG_TRY(read_scales(&r));
+    WG_TRY(read_experts(&r));
     WG_TRY(read_window(&r));
     WG_TRY(refuse_what_is_missing_here(&r));
     wg_text name;
@@ -344,11 +385,21 @@ int64_t wg_arch_attention_macs(const wg_arch *a)
     return d * q + 2 * d * kv + q * d;
 }
 
-int64_t wg_arch_mlp_macs(const wg_arch *a) { return (int64_t)3 * a->dim * a->hidden; }
+/* Weights of one MLP, or of one expert. */
+static int64_t mlp_weights(const wg_arch *a) { return (int64_t)3 * a->dim * a->hidden; }
+
+int64_t wg_arch_mlp_macs(const wg_arch *a)
+{
+    return a->experts ? mlp_weights(a) * a->experts_used + (int64_t)a->dim * a->experts : mlp_weights(a);
+}
+
 int64_t wg_arch_head_macs(const wg_arch *a) { return (int64_t)a->dim * a->vocab; }
 
 /* The weights of a layer's matrices. */
-static int64_t layer_weights(const wg_arch *a) { return wg_arch_attention_macs(a) + wg_arch_mlp_macs(a); }
+static int64_t layer_weights(const wg_arch *a)
+{
+    return wg_arch_attention_macs(a) + (a->experts ? (mlp_weights(a) + a->dim) * a->experts : mlp_weights(a));
+}
 
 int64_t wg_arch_parameters(const wg_arch *a)
 {
@@ -361,4 +412,7 @@ int64_t wg_arch_parameters(const wg_arch *a)
     return (layer_weights(a) + vectors) * a->layers + d * a->vocab * (a->tied ? 1 : 2) + d;
 }
 
-int64_t wg_arch_macs(const wg_arch *a) { return layer_weights(a) * a->layers + wg_arch_head_macs(a); }
+int64_t wg_arch_macs(const wg_arch *a)
+{
+    return (wg_arch_attention_macs(a) + wg_arch_mlp_macs(a)) * a->layers + wg_arch_head_macs(a);
+}

@@ -15,6 +15,7 @@ typedef enum wg_trait {
     WG_TRAIT_POST_NORM = 8,   /* RMSNorm of what attention and MLP give, before it is added to the residual stream */
     WG_TRAIT_FUSED_QKV = 16,  /* queries, keys and values are the rows of one tensor, in this order */
     WG_TRAIT_FUSED_GATE = 32, /* so are gate and up */
+    WG_TRAIT_EXPERTS = 64,    /* the MLP is a mixture of experts (Shazeer et al. 2017) */
 } wg_trait;
 
 /* The gate of an MLP: gate = f(W_gate n) * W_up n. */
@@ -36,6 +37,8 @@ typedef struct wg_arch {
     bool tied;       /* the head is the embedding */
     unsigned traits; /* wg_trait */
     wg_activation activation;
+    int experts, experts_used;             /* of every layer, each with `hidden`; of a row. 0: one MLP */
+    bool experts_normed;                   /* a row's weights of experts sum to 1 */
     float embedding_scale;                 /* embeddings are multiplied by it */
     float attention_scale;                 /* of scores q k */
     float attention_cap, logit_cap;        /* soft caps of scores and of logits (kernels/act.h); 0: none */
@@ -53,7 +56,7 @@ wg_status wg_arch_read(const wg_weights *w, wg_arch *out, wg_error *err);
 /* Number of weights: layers, embedding, head unless tied, norms, biases. */
 int64_t wg_arch_parameters(const wg_arch *a);
 
-/* Multiply-adds of a row of a forward pass, without those of keys and values: of layers and head; of one layer's attention
+/* Multiply-adds of a row of a forward pass (of experts those that a row uses), without those of keys and values: of layers and head; of one layer's attention
  * block; of its MLP; of the head. */
 int64_t wg_arch_macs(const wg_arch *a);
 int64_t wg_arch_attention_macs(const wg_arch *a);

@@ -37,6 +37,19 @@ typedef struct wg_attention_rows {
     float scale, cap; /* of scores (wg_heads of kernels/ops.h) */
 } wg_attention_rows;
 
+/* The experts of a layer, and room for a pass. Their prepared inputs lie in act, of gate and up, and hidden_act, of down. */
+typedef struct wg_experts {
+    const wg_matrix *gate, *up, *down; /* (n) each: (hidden, dim), (hidden, dim), (dim, hidden) */
+    int n, used, dim, hidden;
+    bool normed;         /* weights of a row sum to 1 */
+    const float *logits; /* (rows, n) of the router */
+    int32_t *id;         /* (rows, used) room, as these: */
+    float *weight;       /* (rows, used) */
+    float *picked, *y;   /* (rows, dim) */
+    float *g, *u;        /* (rows, hidden) */
+    void *act, *hidden_act;
+} wg_experts;
+
 /* Sizes of a model's passes. */
 typedef struct wg_pass_shape {
     int max_rows, heads, head_dim, vocab, kv_type;
@@ -130,6 +143,9 @@ typedef struct wg_device_class {
     void (*bias)(wg_device *d, float *y, const float *b, int n, int rows);
     void (*norm_heads)(wg_device *d, float *x, const wg_norm *norm, int heads, int rows);
     void (*scale)(wg_device *d, float *x, float by, int n, int rows); /* x *= by */
+    /* x += weight * W_down (silu(W_gate h) * W_up h) for each expert of a row (route of kernels/op_list.h), in ascending order of
+     * experts. */
+    void (*experts)(wg_device *d, const wg_experts *e, const float *h, int rows, float *x);
     /* Fused stages, with the bits of the single stages; NULL where a device has only those.
      * norm_prepare: rmsnorm into h, then prepare (h may stay unwritten). matmul_add: x += a product. matmul_swiglu: y =
      * silu(product with gate) * product with up, of one type. */

@@ -167,9 +167,40 @@ static void gated(wg_model *m, const wg_layer *l, const float *x, float *h, int 
     }
 }
 
-/* x += W_down gate. h: scratch. */
+/* x += the outputs of each row's experts. h: scratch. */
+static void experts(wg_model *m, const wg_layer *l, float *x, float *h, int rows)
+{
+    const wg_arch *a = &m->arch;
+    const wg_norm norm = norm_of(m, l->ffn_norm);
+    const wg_experts e = { .gate = l->expert_gate,
+                           .up = l->expert_up,
+                           .down = l->expert_down,
+                           .n = a->experts,
+                           .used = a->experts_used,
+                           .dim = a->dim,
+                           .hidden = a->hidden,
+                           .normed = a->experts_normed,
+                           .logits = m->routed,
+                           .id = (int32_t *)(void *)m->chosen,
+                           .weight = m->chosen + (size_t)m->max_rows * (size_t)a->experts_used,
+                           .picked = m->picked,
+                           .y = m->mixed,
+                           .g = m->gate,
+                           .u = m->up,
+                           .act = m->act,
+                           .hidden_act = m->hidden_act };
+    m->device.class->rmsnorm(&m->device, x, &norm, h, rows);
+    project(m, h, rows, a->dim, (const wg_matrix *const[]){ &l->router }, (float *const[]){ m->routed }, 1);
+    m->device.class->experts(&m->device, &e, h, rows, x);
+}
+
+/* x += W_down gate, or what experts give. h: scratch. */
 static void mlp(wg_model *m, const wg_layer *l, float *x, float *h, int rows)
 {
+    if (m->arch.experts) {
+        experts(m, l, x, h, rows);
+        return;
+    }
     gated(m, l, x, h, rows);
     project_add(m, m->gate, rows, m->arch.hidden, &l->down, l->ffn_post_norm, h, x);
 }

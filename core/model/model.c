@@ -14,7 +14,7 @@
 
 /* ---- which tensor goes where */
 
-enum width { ONE, DIM, Q_DIM, KV_DIM, HEAD_DIM, HIDDEN, VOCAB, WIDTHS };
+enum width { ONE, DIM, Q_DIM, KV_DIM, HEAD_DIM, HIDDEN, VOCAB, EXPERTS, WIDTHS };
 
 typedef struct place {
     const char *name;
@@ -24,6 +24,7 @@ typedef struct place {
     unsigned unless;       /* of those that have it elsewhere */
     const enum width *all; /* a part of a tensor with rows of these widths, up to ONE; NULL: the whole tensor */
     int part;              /* which of them */
+    bool each;             /* a matrix of each expert: `at` is that of a pointer to them */
 } place;
 
 static const enum width qkv_rows[] = { Q_DIM, KV_DIM, KV_DIM, ONE }, gate_rows[] = { HIDDEN, HIDDEN, ONE };
@@ -32,34 +33,38 @@ static const enum width qkv_rows[] = { Q_DIM, KV_DIM, KV_DIM, ONE }, gate_rows[]
 
 /* clang-format off */
 static const place layer_places[] = {
-    { "attn_norm.weight", offsetof(wg_layer, attn_norm), DIM, ONE, 0, 0, NULL, 0 },
-    { "attn_q.weight", offsetof(wg_layer, q), DIM, Q_DIM, 0, FUSED_QKV, NULL, 0 },
-    { "attn_k.weight", offsetof(wg_layer, k), DIM, KV_DIM, 0, FUSED_QKV, NULL, 0 },
-    { "attn_v.weight", offsetof(wg_layer, v), DIM, KV_DIM, 0, FUSED_QKV, NULL, 0 },
-    { "attn_qkv.weight", offsetof(wg_layer, q), DIM, Q_DIM, FUSED_QKV, 0, qkv_rows, 0 },
-    { "attn_qkv.weight", offsetof(wg_layer, k), DIM, KV_DIM, FUSED_QKV, 0, qkv_rows, 1 },
-    { "attn_qkv.weight", offsetof(wg_layer, v), DIM, KV_DIM, FUSED_QKV, 0, qkv_rows, 2 },
-    { "attn_output.weight", offsetof(wg_layer, o), Q_DIM, DIM, 0, 0, NULL, 0 },
-    { "attn_q.bias", offsetof(wg_layer, q_bias), Q_DIM, ONE, WG_TRAIT_QKV_BIAS, 0, NULL, 0 },
-    { "attn_k.bias", offsetof(wg_layer, k_bias), KV_DIM, ONE, WG_TRAIT_QKV_BIAS, 0, NULL, 0 },
-    { "attn_v.bias", offsetof(wg_layer, v_bias), KV_DIM, ONE, WG_TRAIT_QKV_BIAS, 0, NULL, 0 },
-    { "attn_q_norm.weight", offsetof(wg_layer, q_norm), HEAD_DIM, ONE, WG_TRAIT_HEAD_NORM, 0, NULL, 0 },
-    { "attn_k_norm.weight", offsetof(wg_layer, k_norm), HEAD_DIM, ONE, WG_TRAIT_HEAD_NORM, 0, NULL, 0 },
-    { "attn_output.bias", offsetof(wg_layer, o_bias), DIM, ONE, WG_TRAIT_OUTPUT_BIAS, 0, NULL, 0 },
-    { "post_attention_norm.weight", offsetof(wg_layer, attn_post_norm), DIM, ONE, WG_TRAIT_POST_NORM, 0, NULL, 0 },
-    { "post_ffw_norm.weight", offsetof(wg_layer, ffn_post_norm), DIM, ONE, WG_TRAIT_POST_NORM, 0, NULL, 0 },
-    { "ffn_norm.weight", offsetof(wg_layer, ffn_norm), DIM, ONE, 0, 0, NULL, 0 },
-    { "ffn_gate.weight", offsetof(wg_layer, gate), DIM, HIDDEN, 0, FUSED_GATE, NULL, 0 },
-    { "ffn_up.weight", offsetof(wg_layer, up), DIM, HIDDEN, 0, FUSED_GATE, NULL, 0 },
-    { "ffn_up.weight", offsetof(wg_layer, gate), DIM, HIDDEN, FUSED_GATE, 0, gate_rows, 0 },
-    { "ffn_up.weight", offsetof(wg_layer, up), DIM, HIDDEN, FUSED_GATE, 0, gate_rows, 1 },
-    { "ffn_down.weight", offsetof(wg_layer, down), HIDDEN, DIM, 0, 0, NULL, 0 },
+    { "attn_norm.weight", offsetof(wg_layer, attn_norm), DIM, ONE, 0, 0, NULL, 0, false },
+    { "attn_q.weight", offsetof(wg_layer, q), DIM, Q_DIM, 0, FUSED_QKV, NULL, 0, false },
+    { "attn_k.weight", offsetof(wg_layer, k), DIM, KV_DIM, 0, FUSED_QKV, NULL, 0, false },
+    { "attn_v.weight", offsetof(wg_layer, v), DIM, KV_DIM, 0, FUSED_QKV, NULL, 0, false },
+    { "attn_qkv.weight", offsetof(wg_layer, q), DIM, Q_DIM, FUSED_QKV, 0, qkv_rows, 0, false },
+    { "attn_qkv.weight", offsetof(wg_layer, k), DIM, KV_DIM, FUSED_QKV, 0, qkv_rows, 1, false },
+    { "attn_qkv.weight", offsetof(wg_layer, v), DIM, KV_DIM, FUSED_QKV, 0, qkv_rows, 2, false },
+    { "attn_output.weight", offsetof(wg_layer, o), Q_DIM, DIM, 0, 0, NULL, 0, false },
+    { "attn_q.bias", offsetof(wg_layer, q_bias), Q_DIM, ONE, WG_TRAIT_QKV_BIAS, 0, NULL, 0, false },
+    { "attn_k.bias", offsetof(wg_layer, k_bias), KV_DIM, ONE, WG_TRAIT_QKV_BIAS, 0, NULL, 0, false },
+    { "attn_v.bias", offsetof(wg_layer, v_bias), KV_DIM, ONE, WG_TRAIT_QKV_BIAS, 0, NULL, 0, false },
+    { "attn_q_norm.weight", offsetof(wg_layer, q_norm), HEAD_DIM, ONE, WG_TRAIT_HEAD_NORM, 0, NULL, 0, false },
+    { "attn_k_norm.weight", offsetof(wg_layer, k_norm), HEAD_DIM, ONE, WG_TRAIT_HEAD_NORM, 0, NULL, 0, false },
+    { "attn_output.bias", offsetof(wg_layer, o_bias), DIM, ONE, WG_TRAIT_OUTPUT_BIAS, 0, NULL, 0, false },
+    { "post_attention_norm.weight", offsetof(wg_layer, attn_post_norm), DIM, ONE, WG_TRAIT_POST_NORM, 0, NULL, 0, false },
+    { "post_ffw_norm.weight", offsetof(wg_layer, ffn_post_norm), DIM, ONE, WG_TRAIT_POST_NORM, 0, NULL, 0, false },
+    { "ffn_norm.weight", offsetof(wg_layer, ffn_norm), DIM, ONE, 0, 0, NULL, 0, false },
+    { "ffn_gate.weight", offsetof(wg_layer, gate), DIM, HIDDEN, 0, FUSED_GATE | WG_TRAIT_EXPERTS, NULL, 0, false },
+    { "ffn_up.weight", offsetof(wg_layer, up), DIM, HIDDEN, 0, FUSED_GATE | WG_TRAIT_EXPERTS, NULL, 0, false },
+    { "ffn_up.weight", offsetof(wg_layer, gate), DIM, HIDDEN, FUSED_GATE, 0, gate_rows, 0, false },
+    { "ffn_up.weight", offsetof(wg_layer, up), DIM, HIDDEN, FUSED_GATE, 0, gate_rows, 1, false },
+    { "ffn_gate_inp.weight", offsetof(wg_layer, router), DIM, EXPERTS, WG_TRAIT_EXPERTS, 0, NULL, 0, false },
+    { "ffn_gate_exps.weight", offsetof(wg_layer, expert_gate), DIM, HIDDEN, WG_TRAIT_EXPERTS, 0, NULL, 0, true },
+    { "ffn_up_exps.weight", offsetof(wg_layer, expert_up), DIM, HIDDEN, WG_TRAIT_EXPERTS, 0, NULL, 0, true },
+    { "ffn_down_exps.weight", offsetof(wg_layer, expert_down), HIDDEN, DIM, WG_TRAIT_EXPERTS, 0, NULL, 0, true },
+    { "ffn_down.weight", offsetof(wg_layer, down), HIDDEN, DIM, 0, WG_TRAIT_EXPERTS, NULL, 0, false },
 };
 
 static const place model_places[] = {
-    { "token_embd.weight", offsetof(wg_model, embed), DIM, VOCAB, 0, 0, NULL, 0 },
-    { "output_norm.weight", offsetof(wg_model, out_norm), DIM, ONE, 0, 0, NULL, 0 },
-    { "output.weight", offsetof(wg_model, head), DIM, VOCAB, 0, 0, NULL, 0 }, /* absent when tied */
+    { "token_embd.weight", offsetof(wg_model, embed), DIM, VOCAB, 0, 0, NULL, 0, false },
+    { "output_norm.weight", offsetof(wg_model, out_norm), DIM, ONE, 0, 0, NULL, 0, false },
+    { "output.weight", offsetof(wg_model, head), DIM, VOCAB, 0, 0, NULL, 0, false }, /* absent when tied */
 };
 /* clang-format on */
 
@@ -84,17 +89,20 @@ typedef struct loader {
 
 /* ---- one tensor */
 
-static wg_status find(const loader *o, const char *name, int64_t in, int64_t out, const wg_tensor **t)
+static wg_status find_stack(const loader *o, const char *name, int64_t in, int64_t out, int64_t depth, const wg_tensor **t)
 {
+    char expected[80];
+    const int n = snprintf(expected, sizeof expected, "(%lld, %lld", (long long)in, (long long)out);
+    snprintf(expected + n, sizeof expected - (size_t)n, depth > 1 ? ", %lld)" : ")", (long long)depth);
     const char *path = wg_weights_path(o->w);
     *t = wg_weights_find(o->w, name);
     if (!*t)
-        return wg_fail(o->err, WG_EMODEL, "%s: tensor '%s' is missing: expected (%lld, %lld); is the file complete?", path,
-                       name, (long long)in, (long long)out);
+        return wg_fail(o->err, WG_EMODEL, "%s: tensor '%s' is missing: expected %s; is the file complete?", path, name,
+                       expected);
     const int64_t *d = (*t)->dim;
-    if (d[0] != in || d[1] != out || d[2] != 1 || d[3] != 1)
-        return wg_fail(o->err, WG_EMODEL, "%s: tensor '%s' has shape (%lld, %lld, %lld, %lld): expected (%lld, %lld)", path,
-                       name, (long long)d[0], (long long)d[1], (long long)d[2], (long long)d[3], (long long)in, (long long)out);
+    if (d[0] != in || d[1] != out || d[2] != depth || d[3] != 1)
+        return wg_fail(o->err, WG_EMODEL, "%s: tensor '%s' has shape (%lld, %lld, %lld, %lld): expected %s", path, name,
+                       (long long)d[0], (long long)d[1], (long long)d[2], (long long)d[3], expected);
     const wg_type_info *type = wg_type_get((*t)->type);
     if (!type || !type->computable || (type->block > 1 && (out == 1 || in % type->block != 0)))
         return wg_fail(o->err, WG_EUNSUPPORTED,
@@ -104,6 +112,11 @@ static wg_status find(const loader *o, const char *name, int64_t in, int64_t out
                        : in % 32 ? "f32, f16 or bf16 (rows are no multiple of 32)"
                                  : WG_COMPUTABLE_TYPES);
     return (*t)->data ? WG_OK : wg_fail(o->err, WG_EINVAL, "%s: was opened for its header alone: no weights to load", path);
+}
+
+static wg_status find(const loader *o, const char *name, int64_t in, int64_t out, const wg_tensor **t)
+{
+    return find_stack(o, name, in, out, 1, t);
 }
 
 /* Loads the bytes of a tensor, which stay resident from then on, and checks that they are numbers. */
@@ -153,13 +166,36 @@ static int64_t rows_of(const loader *o, const place *p, int64_t *before)
     return n;
 }
 
+static int64_t depth_of(const loader *o, const place *p) { return p->each ? o->width[EXPERTS] : 1; }
+
+/* The matrices of all experts, which lie one behind another. */
+static wg_status load_each(const loader *o, const place *p, const wg_tensor *t, wg_matrix **to)
+{
+    wg_device *d = &o->m->device;
+    const size_t n = (size_t)o->width[EXPERTS];
+    WG_TRY(need(o, t));
+    wg_matrix *m = *to = wg_calloc(n, sizeof *m);
+    if (!m) return wg_nomem(o->err, n * sizeof *m, "a layer's experts");
+    for (size_t i = 0; i < n; i++, m++) {
+        const char *from = (const char *)t->data + i * (t->bytes / n);
+        if (d->class->matrix(d, t->type, (int)o->width[p->out], (int)o->width[p->in], from, m, o->err) != WG_OK)
+            return wg_fail_in(o->err, WG_ENOMEM, "%s: tensor '%s'", wg_weights_path(o->w), t->name);
+        const size_t bytes = d->class->matrix_bytes(d, m->type, m->n, m->k);
+        o->m->bytes += bytes;
+        o->m->idle_bytes += (int)i >= o->m->arch.experts_used ? bytes : 0;
+    }
+    wg_weights_release(o->w, t);
+    return WG_OK;
+}
+
 static wg_status load(const loader *o, const place *p, const char *name, void *into)
 {
     wg_device *d = &o->m->device;
     const wg_tensor *t;
     int64_t before;
     const int64_t in = o->width[p->in], out = o->width[p->out], rows = rows_of(o, p, &before);
-    WG_TRY(find(o, name, in, rows, &t));
+    WG_TRY(find_stack(o, name, in, rows, depth_of(o, p), &t));
+    if (p->each) return load_each(o, p, t, (wg_matrix **)(void *)((char *)into + p->at));
     if (p->out == ONE) return load_vector(o, t, (wg_buf *)(void *)((char *)into + p->at));
     wg_matrix *m = (wg_matrix *)(void *)((char *)into + p->at);
     uint64_t seed;
@@ -229,7 +265,8 @@ static wg_status check_room(const loader *o)
     if (!wg_weights_made(o->w, NULL) || d->memory) return WG_OK;
     for (int i = 0; i < wg_weights_count(o->w); i++) {
         const wg_tensor *t = wg_weights_at(o->w, i);
-        all += t->n_dims > 1 ? d->class->matrix_bytes(d, t->type, (int)t->dim[1], (int)t->dim[0]) : t->bytes;
+        const size_t each = d->class->matrix_bytes(d, t->type, (int)t->dim[1], (int)t->dim[0]);
+        all += t->n_dims > 1 ? each * (size_t)t->dim[2] : t->bytes;
         most = t->bytes > most ? t->bytes : most;
     }
     const size_t free = wg_mem_available();
@@ -273,7 +310,7 @@ static wg_status check_tensors(const loader *o)
             char name[NAME];
             snprintf(name, sizeof name, "blk.%d.%s", l, p->name);
             int64_t before;
-            if (belongs(o, p)) WG_TRY(find(o, name, o->width[p->in], rows_of(o, p, &before), &t));
+            if (belongs(o, p)) WG_TRY(find_stack(o, name, o->width[p->in], rows_of(o, p, &before), depth_of(o, p), &t));
         }
     return WG_OK;
 }
@@ -387,8 +424,14 @@ static wg_status open_scratch(wg_model *m, wg_error *err)
         { &m->gate, rows * (size_t)a->hidden },
         { &m->up, rows * (size_t)a->hidden },
         { &m->act, act_floats(m) },
+        { &m->routed, rows * (size_t)a->experts },
+        { &m->chosen, 2 * rows * (size_t)a->experts_used },
+        { &m->picked, rows * (size_t)a->dim },
+        { &m->mixed, rows * (size_t)a->dim },
+        { &m->hidden_act, act_floats(m) },
     };
-    for (size_t i = 0; i < sizeof part / sizeof part[0]; i++) {
+    const size_t parts = sizeof part / sizeof part[0] - (a->experts ? 0 : 5); /* the last are those of experts */
+    for (size_t i = 0; i < parts; i++) {
         *part[i].buf = m->device.class->alloc(&m->device, part[i].floats);
         if (!*part[i].buf) return wg_nomem(err, part[i].floats * sizeof(float), "the scratch of a pass; lower max_rows");
     }
@@ -447,7 +490,8 @@ static wg_status check(loader *o, wg_model *m, const wg_weights *w, const wg_mod
                               [KV_DIM] = (int64_t)a->kv_heads * a->head_dim,
                               [HEAD_DIM] = a->head_dim,
                               [HIDDEN] = a->hidden,
-                              [VOCAB] = a->vocab } };
+                              [VOCAB] = a->vocab,
+                              [EXPERTS] = a->experts } };
     return check_tensors(o);
 }
 
@@ -495,6 +539,12 @@ wg_status wg_model_open(wg_model **out, const wg_weights *w, const wg_device *de
     return s;
 }
 
+static void close_each(wg_model *m, wg_matrix *of)
+{
+    for (int i = 0; of && i < m->arch.experts; i++) m->device.class->matrix_free(&m->device, &of[i]);
+    wg_free(of);
+}
+
 void wg_model_close(wg_model *m)
 {
     if (!m) return;
@@ -502,7 +552,8 @@ void wg_model_close(wg_model *m)
     for (int l = 0; m->layer && l < m->arch.layers; l++)
         for (int i = 0; i < LAYER_PLACES; i++) {
             char *at = (char *)&m->layer[l] + layer_places[i].at;
-            if (layer_places[i].out == ONE) d->class->free(d, *(wg_buf *)(void *)at);
+            if (layer_places[i].each) close_each(m, *(wg_matrix **)(void *)at);
+            else if (layer_places[i].out == ONE) d->class->free(d, *(wg_buf *)(void *)at);
             else d->class->matrix_free(d, (wg_matrix *)(void *)at);
         }
     if (m->head.data != m->embed.data) d->class->matrix_free(d, &m->head);
@@ -529,5 +580,5 @@ size_t wg_model_pass_bytes(const wg_model *m)
 {
     const size_t embed =
         m->head.data == m->embed.data ? 0 : m->device.class->matrix_bytes(&m->device, m->embed.type, m->embed.n, m->embed.k);
-    return m->bytes - m->angles_bytes - embed;
+    return m->bytes - m->angles_bytes - m->idle_bytes - embed;
 }

@@ -16,7 +16,9 @@ typedef struct wg_layer {
     wg_matrix k, v;                       /* (kv_heads * head_dim, dim) */
     wg_matrix o;                          /* (dim, heads * head_dim) */
     wg_matrix gate, up;                   /* (hidden, dim) */
-    wg_matrix down;                       /* (dim, hidden) */
+    wg_matrix router;                     /* (experts, dim), as those of the experts, (experts) matrices each, in their place */
+    wg_matrix *expert_gate, *expert_up, *expert_down;
+    wg_matrix down; /* (dim, hidden) */
 } wg_layer;
 
 struct wg_model {
@@ -24,9 +26,9 @@ struct wg_model {
     wg_device device;
     wg_arch arch;
     int kv_type, max_rows;
-    int window;        /* tokens that a row attends to in layers with a window; 0: all */
-    bool all_windowed; /* these are all layers */
-    size_t bytes, angles_bytes;
+    int window;                             /* tokens that a row attends to in layers with a window; 0: all */
+    bool all_windowed;                      /* these are all layers */
+    size_t bytes, angles_bytes, idle_bytes; /* idle: of the experts that a row does not use */
 
     wg_matrix embed;  /* (vocab, dim) */
     wg_matrix head;   /* (vocab or n_head, dim); when tied and whole, the same memory as embed */
@@ -36,12 +38,15 @@ struct wg_model {
     wg_buf angles[2]; /* (context, n_rot/2, 2), what rope.cs points to; the second NULL when both are the same */
 
     /* Scratch of one pass, max_rows rows each. */
-    wg_buf x, h;                  /* (rows, dim) residual stream; normed input or a block's output */
-    wg_buf q, att;                /* (rows, heads * head_dim) */
-    wg_buf k, v;                  /* (rows, kv_heads * head_dim) */
-    wg_buf gate, up;              /* (rows, hidden) */
-    wg_buf act;                   /* prepared activations of any stage */
-    wg_row *seen;                 /* the rows of a pass within the window; NULL without one */
+    wg_buf x, h;           /* (rows, dim) residual stream; normed input or a block's output */
+    wg_buf q, att;         /* (rows, heads * head_dim) */
+    wg_buf k, v;           /* (rows, kv_heads * head_dim) */
+    wg_buf gate, up;       /* (rows, hidden) */
+    wg_buf routed, chosen; /* (rows, experts) logits of routers; (rows, 2, experts_used) what they chose. NULL without, as: */
+    wg_buf picked, mixed;  /* (rows, dim) inputs and outputs of an expert */
+    wg_buf hidden_act;     /* prepared inputs of its last product */
+    wg_buf act;            /* prepared activations of any stage */
+    wg_row *seen;          /* the rows of a pass within the window; NULL without one */
     wg_row *asked, *asked_within; /* the rows with logits; as layers with a window see them, NULL without one */
     int32_t *asked_from;          /* their indices in the batch */
     const wg_row *within;         /* of the running pass: its rows as layers with a window see them; NULL: as the others */

@@ -68,6 +68,11 @@ static void timed_geglu(wg_device *d, const float *gate, const float *up, float 
 
 static void timed_scale(wg_device *d, float *x, float by, int n, int rows) { TIMED(EMBED, scale(d, x, by, n, rows)); }
 
+static void timed_experts(wg_device *d, const wg_experts *e, const float *h, int rows, float *x)
+{
+    TIMED(MATMUL, experts(d, e, h, rows, x));
+}
+
 static void timed_add(wg_device *d, float *x, const float *y, int n, int rows) { TIMED(ADD, add(d, x, y, n, rows)); }
 
 static void timed_bias(wg_device *d, float *y, const float *b, int n, int rows) { TIMED(ADD, bias(d, y, b, n, rows)); }
@@ -104,6 +109,7 @@ void wg_stages_wrap(wg_stages *s, wg_device *d)
     s->class.swiglu = timed_swiglu;
     s->class.geglu = timed_geglu;
     s->class.scale = timed_scale;
+    s->class.experts = timed_experts;
     s->class.add = timed_add;
     s->class.bias = timed_bias;
     s->class.norm_heads = timed_norm_heads;

@@ -153,6 +153,8 @@ typedef struct wg_gpu_stream {
  *   act_bytes is the room for prepared activations: wg_gpu_act_bytes below
  *   rmsnorm      y may be x
  *   bias         every row of y += b
+ *   route        as in kernels/op_list.h, n <= WG_MAX_EXPERTS; id, weight: (rows, k)
+ *   add_expert   x += weight * y of the rows (n floats) that have this expert among their k
  *   norm_prepare rmsnorm, then prepare, of what is not in panels
  *   matmul       up to WG_GPU_MATRICES matrices of one type and one k, not in rows, over one prepared input; then: wg_gpu_then
  *   matmul_fused norm_prepare (or prepare), then matmul, of rows that fit (wg_gpu_fits)
@@ -178,6 +180,9 @@ typedef struct wg_gpu_stream {
     X(geglu, (wg_gpu * g, const float *gate, const float *up, float *y, int n, int rows))                                      \
     X(softcap, (wg_gpu * g, float *x, float cap, int n, int rows))                                                             \
     X(scale, (wg_gpu * g, float *x, float by, int n, int rows))                                                                \
+    X(route, (wg_gpu * g, const float *x, int n, int k, int norm, int32_t *id, float *weight, int rows))                       \
+    X(add_expert,                                                                                                              \
+      (wg_gpu * g, float *x, const float *y, const int32_t *id, const float *weight, int k, int expert, int n, int rows))      \
     X(prepare, (wg_gpu * g, int type, int layout, const float *x, int rows, int k, void *act))                                 \
     X(norm_prepare, (wg_gpu * g, int type, int layout, const wg_gpu_input *in, int rows, int k, void *act))                    \
     X(matmul,                                                                                                                  \

@@ -117,8 +117,25 @@ MODELS |= {
         rope_scaling=dict(type="longrope", long_factor=[1.0 + 0.5 * i for i in range(12)],
                           short_factor=[1.0 + 0.05 * i for i in range(12)]),
         tie_word_embeddings=True, hidden_act="silu", torch_dtype="float32", pad_token_id=0, eos_token_id=0),
+    "mixtral": dict(  # four experts of which a row has two, whose weights always sum to 1
+        architectures=["MixtralForCausalLM"], model_type="mixtral", hidden_size=48, intermediate_size=40, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, vocab_size=100, max_position_embeddings=256, rms_norm_eps=1e-5,
+        rope_theta=10000.0, num_local_experts=4, num_experts_per_tok=2, sliding_window=None, tie_word_embeddings=False,
+        torch_dtype="bfloat16"),
+    "qwen3-moe": dict(  # nine experts of which a row has three, narrower than the MLP that no layer has
+        architectures=["Qwen3MoeForCausalLM"], model_type="qwen3_moe", hidden_size=48, intermediate_size=112,
+        moe_intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=16,
+        vocab_size=90, max_position_embeddings=256, rms_norm_eps=1e-6, rope_theta=1000000.0, num_experts=9,
+        num_experts_per_tok=3, norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[], tie_word_embeddings=True,
+        use_sliding_window=False, torch_dtype="float32"),
+    "qwen3-moe-plain": dict(  # weights of experts as they come out of the softmax; a window
+        architectures=["Qwen3MoeForCausalLM"], model_type="qwen3_moe", hidden_size=40, intermediate_size=40,
+        moe_intermediate_size=32, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1, head_dim=20,
+        vocab_size=70, max_position_embeddings=256, rms_norm_eps=1e-6, rope_theta=10000.0, num_experts=5,
+        num_experts_per_tok=2, norm_topk_prob=False, tie_word_embeddings=False, use_sliding_window=True, sliding_window=33,
+        torch_dtype="float16"),
 }
-SHARDS = {"qwen3": 3, "phi3": 2}
+SHARDS = {"qwen3": 3, "phi3": 2, "qwen3-moe": 4}
 DTYPES = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|"
@@ -168,6 +185,19 @@ def save(path, value):
         f.write("\n")
 
 
+def checkpoint(key, shape, kind):
+    """The tensors of a checkpoint that a parameter of transformers is made of: names and shapes. Experts are one parameter there."""
+    if ".experts." not in key:
+        yield key.replace(".mlp.gate.", ".block_sparse_moe.gate.") if kind == "mixtral" else key, list(shape)
+        return
+    layer = key.split(".mlp.")[0]
+    before, gate, up, down = ("block_sparse_moe", "w1", "w3", "w2") if kind == "mixtral" else ("mlp", "gate_proj", "up_proj", "down_proj")
+    for e in range(shape[0]):
+        for part in [gate, up] if "gate_up" in key else [down]:
+            rows = shape[1] // 2 if "gate_up" in key else shape[1]
+            yield f"{layer}.{before}.experts.{e}.{part}.weight", [rows, shape[2]]
+
+
 def model(name):
     import torch
     import transformers
@@ -181,8 +211,11 @@ def model(name):
     dtype = DTYPES[keys.get("torch_dtype", keys.get("dtype"))]
     with torch.no_grad():
         for key, p in m.named_parameters():
-            p.copy_(torch.tensor(list(draw(key, p.shape)), dtype=torch.float64).reshape(p.shape).float())
-            tensors.append(dict(name=key, dtype=dtype, shape=list(p.shape), file=len(tensors) % shards))
+            values = []
+            for part, shape in checkpoint(key, p.shape, keys["model_type"]):
+                values += draw(part, shape)
+                tensors.append(dict(name=part, dtype=dtype, shape=shape, file=len(tensors) % shards))
+            p.copy_(torch.tensor(values, dtype=torch.float64).reshape(p.shape).float())
     tokens = [mix(fnv(name) + i) % keys["vocab_size"] for i in range(TOKENS)]
     with torch.no_grad():
         logits = m(torch.tensor([tokens])).logits[0].float()

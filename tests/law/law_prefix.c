@@ -110,15 +110,20 @@ static void draw_family(tiny *t)
         { "llama", true, false, true, false, false, false },   { "qwen2", true, true, false, false, false, false },
         { "qwen3", true, false, true, true, false, false },    { "gemma", false, false, false, false, false, false },
         { "gemma2", false, false, false, false, true, false }, { "gemma3", false, false, false, true, true, false },
-        { "phi3", false, false, false, false, false, true },
+        { "phi3", false, false, false, false, false, true },   { "qwen3moe", true, false, true, true, false, false },
     };
-    const int f = (int)rnd(7);
+    const int f = (int)rnd(8);
     t->family = family[f].name;
     t->head_norm = family[f].head_norm;
     t->post_norm = family[f].post_norm;
     t->fused = family[f].fused;
     t->qkv_bias = family[f].always || (family[f].biases && rnd(2));
     t->output_bias = family[f].output && rnd(2);
+    if (f == 7 || (f == 0 && rnd(3) == 0)) {
+        t->experts = 2 + (int)rnd(f ? 10 : 3);
+        t->experts_used = 1 + (int)rnd((uint32_t)t->experts);
+        if (t->hidden > 64 && wg_type_get(t->type[0])->block <= 32) t->hidden = 16;
+    }
     if (rnd(2)) t->window = 1 + (int)rnd(now.far ? 280 : 1 + rnd(90));
     if (t->window && (family[f].always || rnd(2))) t->windowed = 1 + rnd((1u << t->layers) - 1);
     if (t->window && !t->windowed && (f == 2 || f == 3)) t->windowed = 1; /* which layers: these families do not say */
@@ -429,12 +434,13 @@ static void run_case(int number, wg_pool *const *pool)
     while (!wg_cpu_has(level)) level--;
     const tiny *t = &w.shape;
     snprintf(now.what, sizeof now.what,
-             "%s, %s%swindow %d of %x, caps %g %g%s, %d layers, dim %d, heads %d/%d of %d, hidden %d, vocab %d, %s %s %s %s, "
+             "%s, %d/%d experts, %s%swindow %d of %x, caps %g %g%s, %d layers, dim %d, heads %d/%d of %d, hidden %d, vocab %d, "
+             "%s %s %s %s, "
              "cache %s in pages of %d, "
              "%d sequences, %d threads, %s",
-             t->family, t->qkv_bias ? "biased, " : "", t->n_rot ? "half turned, " : "", t->window, t->windowed,
-             t->attention_cap, t->logit_cap, t->yarn ? ", yarn" : "", t->layers, t->dim, t->heads, t->kv_heads, t->head_dim,
-             t->hidden, t->vocab, wg_type_name(t->type[0]), wg_type_name(t->type[1]), wg_type_name(t->type[2]),
+             t->family, t->experts_used, t->experts, t->qkv_bias ? "biased, " : "", t->n_rot ? "half turned, " : "", t->window,
+             t->windowed, t->attention_cap, t->logit_cap, t->yarn ? ", yarn" : "", t->layers, t->dim, t->heads, t->kv_heads,
+             t->head_dim, t->hidden, t->vocab, wg_type_name(t->type[0]), wg_type_name(t->type[1]), wg_type_name(t->type[2]),
              wg_type_name(t->type[3]), wg_kv_type_name(cache), page_slots, w.n, threads, wg_cpu_name(level));
     must(tiny_open(&w.shape, &file, path, &err), &err);
     char same[40]; /* with nothing recorded */

@@ -285,6 +285,71 @@ static void cpu_head(wg_device *d, const wg_matrix *w, const float *x, int rows,
     if (cap > 0) run(d, 16.0 * rows * w->n, softcap_part, &j);
 }
 
+/* ---- experts: the rows of one are gathered, so that its weights are read once for all of them. A row's products do not depend
+ * on the rows beside it. */
+
+typedef struct route_job {
+    const wg_ops *ops;
+    const wg_experts *e;
+    int rows;
+} route_job;
+
+static void route_part(void *arg, int thread, int threads)
+{
+    const route_job *j = arg;
+    const wg_experts *e = j->e;
+    int r0, r1;
+    wg_pool_share(j->rows, 1, thread, threads, &r0, &r1);
+    for (int r = r0; r < r1; r++) {
+        const size_t at = (size_t)r * (size_t)e->used;
+        j->ops->route(e->logits + (size_t)r * (size_t)e->n, e->n, e->used, e->normed, e->id + at, e->weight + at);
+    }
+}
+
+/* Where expert `i` stands in the list of row r; -1: nowhere. */
+static int slot_of_expert(const wg_experts *e, int r, int i)
+{
+    const int32_t *id = e->id + (size_t)r * (size_t)e->used;
+    for (int k = 0; k < e->used && id[k] <= i; k++)
+        if (id[k] == i) return r * e->used + k;
+    return -1;
+}
+
+/* The products of expert i with its n rows, in e->picked; the result in e->y. */
+static void run_expert(wg_device *d, const wg_experts *e, int i, int n)
+{
+    const wg_matrix *gate = &e->gate[i], *up = &e->up[i], *down = &e->down[i];
+    cpu_prepare(d, gate->type, e->picked, n, e->dim, e->act);
+    if (cpu_prepared(d, gate->type) == cpu_prepared(d, up->type)) {
+        cpu_matmul(d, (const wg_matrix *const[]){ gate, up }, (float *const[]){ e->g, e->u }, 2, e->act, n);
+    } else {
+        cpu_matmul(d, &gate, (float *const[]){ e->g }, 1, e->act, n);
+        cpu_prepare(d, up->type, e->picked, n, e->dim, e->act);
+        cpu_matmul(d, &up, (float *const[]){ e->u }, 1, e->act, n);
+    }
+    cpu_swiglu(d, e->g, e->u, e->g, e->hidden, n);
+    cpu_prepare(d, down->type, e->g, n, e->hidden, e->hidden_act);
+    cpu_matmul(d, &down, (float *const[]){ e->y }, 1, e->hidden_act, n);
+}
+
+static void cpu_experts(wg_device *d, const wg_experts *e, const float *h, int rows, float *x)
+{
+    const size_t dim = (size_t)e->dim;
+    run(d, 8.0 * rows * e->n * e->n, route_part, &(route_job){ d->ops, e, rows });
+    for (int i = 0; i < e->n; i++) {
+        int n = 0;
+        for (int r = 0; r < rows; r++)
+            if (slot_of_expert(e, r, i) >= 0) memcpy(e->picked + (size_t)n++ * dim, h + (size_t)r * dim, dim * sizeof *h);
+        if (n == 0) continue;
+        run_expert(d, e, i, n);
+        n = 0;
+        for (int r = 0; r < rows; r++) {
+            const int slot = slot_of_expert(e, r, i);
+            if (slot >= 0) d->ops->add_scaled(x + (size_t)r * dim, e->weight[slot], e->y + (size_t)n++ * dim, e->dim);
+        }
+    }
+}
+
 /* ---- positions and attention */
 
 typedef struct heads_job {
@@ -373,6 +438,7 @@ static const wg_device_class cpu_class = {
     .swiglu = cpu_swiglu,
     .geglu = cpu_geglu,
     .scale = cpu_scale,
+    .experts = cpu_experts,
     .add = cpu_add,
     .bias = cpu_bias,
     .norm_heads = cpu_norm_heads,

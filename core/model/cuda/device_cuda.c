@@ -258,6 +258,26 @@ static void cuda_scale(wg_device *d, float *x, float by, int n, int rows)
     s->gpu.api->scale(&s->gpu, x, by, n, s->rows);
 }
 
+/* All experts over all rows, of which each takes its own: launches that do not depend on what a router says, so that passes can be
+ * recorded. The work is that of all experts. */
+static void cuda_experts(wg_device *d, const wg_experts *e, const float *h, int rows, float *x)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    s->gpu.api->route(&s->gpu, e->logits, e->n, e->used, e->normed, e->id, e->weight, s->rows);
+    for (int i = 0; i < e->n; i++) {
+        const wg_matrix *const in[] = { &e->gate[i], &e->up[i] }, *down = &e->down[i];
+        float *out[] = { e->g, e->u }, *y = e->y;
+        for (int k = 0; k < 2; k++) {
+            prepare_rows(d, in[k]->type, h, s->rows, e->dim, e->act);
+            cuda_matmul(d, in + k, out + k, 1, e->act, rows);
+        }
+        s->gpu.api->swiglu(&s->gpu, e->g, e->u, e->g, e->hidden, s->rows);
+        prepare_rows(d, down->type, e->g, s->rows, e->hidden, e->hidden_act);
+        cuda_matmul(d, &down, &y, 1, e->hidden_act, rows);
+        s->gpu.api->add_expert(&s->gpu, x, e->y, e->id, e->weight, e->used, i, e->dim, s->rows);
+    }
+}
+
 static void cuda_add(wg_device *d, float *x, const float *y, int n, int rows)
 {
     wg_cuda *s = wg_cuda_of(d);
@@ -317,6 +337,7 @@ static const wg_device_class cuda_class = {
     .swiglu = cuda_swiglu,
     .geglu = cuda_geglu,
     .scale = cuda_scale,
+    .experts = cuda_experts,
     .add = cuda_add,
     .bias = cuda_bias,
     .norm_heads = cuda_norm_heads,

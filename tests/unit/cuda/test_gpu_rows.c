@@ -55,6 +55,42 @@ Test(gpu_rows, norm_swiglu_add)
     }
 }
 
+/* Ties among the logits; each row's experts, and the rows that have one. */
+Test(gpu_rows, experts)
+{
+    enum { ROWS = 5, DIM = 70, MOST = 130 };
+    const int of[][2] = { { 1, 1 }, { 4, 2 }, { 9, 3 }, { 130, 8 } };
+    for (int i = 0; i < 4; i++) {
+        const int n = of[i][0], k = of[i][1];
+        float *x = random_floats(ROWS * MOST, 31), *y = random_floats(ROWS * DIM, 32), *z = random_floats(ROWS * DIM, 33);
+        float weight[ROWS * 8], got_weight[ROWS * 8], *got = aligned(ROWS * DIM * 4);
+        int32_t id[ROWS * 8], got_id[ROWS * 8];
+        for (int e = 0; e < ROWS * n; e++) x[e] = rintf(x[e] * 4) / 4;
+        float *dx = to_device(x, ROWS * MOST * 4), *dy = to_device(y, ROWS * DIM * 4), *dz = to_device(NULL, ROWS * DIM * 4);
+        float *dw = to_device(NULL, sizeof weight);
+        int32_t *di = to_device(NULL, sizeof id);
+        for (int r = 0; r < ROWS; r++) ref()->route(x + r * n, n, k, i % 2, id + r * k, weight + r * k);
+        for (int r = 0; r < ROWS; r++)
+            for (int j = 0; j < k; j++)
+                if (id[r * k + j] == id[0]) ref()->add_scaled(z + r * DIM, weight[r * k + j], y + r * DIM, DIM);
+        float *before = random_floats(ROWS * DIM, 33);
+        IN_EVERY_ORDER
+        {
+            gpu()->api->route(gpu(), dx, n, k, i % 2, di, dw, ROWS);
+            from_device(got_id, di, (size_t)(ROWS * k) * 4);
+            from_device(got_weight, dw, (size_t)(ROWS * k) * 4);
+            cr_assert_arr_eq(got_id, id, (size_t)(ROWS * k) * 4, "%d of %d experts", k, n);
+            cr_assert_arr_eq(got_weight, weight, (size_t)(ROWS * k) * 4, "weights of %d of %d experts", k, n);
+            gpu()->api->put(gpu(), dz, before, ROWS * DIM * 4);
+            gpu()->api->add_expert(gpu(), dz, dy, di, dw, k, id[0], DIM, ROWS);
+            from_device(got, dz, ROWS * DIM * 4);
+            cr_assert_arr_eq(got, z, ROWS * DIM * 4, "the rows of an expert of %d", n);
+        }
+        device_free(dx), device_free(dy), device_free(dz), device_free(dw), device_free(di);
+        free(x), free(y), free(z), free(got), free(before);
+    }
+}
+
 /* Limits of exp, denormals, infinities. */
 /* In one kernel, the bytes of the two; several tiles of the norm, zeros, and a k that is no whole step. */
 Test(gpu_rows, norm_and_preparation_in_one)

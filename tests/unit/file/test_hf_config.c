@@ -60,6 +60,10 @@ Test(hf_config, windows_caps_and_scales)
     cr_assert(c.attention_cap == 0 && c.logit_cap == 20 && c.attention_scale == 1.0 / 12 && c.lists_windows && c.windowed[1]);
     reads("{\"model_type\":\"gemma3_text\",\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":8}," BASE "}");
     cr_assert(c.rope_base == 1e6 && c.window_rope_base == 1e4 && c.rope_factor == 8 && c.attention_cap == 0 && c.windowed[1]);
+    reads("{\"model_type\":\"mixtral\"," BASE "}");
+    cr_assert(c.experts == 8 && c.experts_used == 2 && c.experts_normed && c.hidden == 96 && c.adjacent && c.window == 0);
+    reads("{\"model_type\":\"qwen3_moe\",\"num_experts\":16,\"num_experts_per_tok\":4,\"moe_intermediate_size\":40," BASE "}");
+    cr_assert(c.experts == 16 && c.experts_used == 4 && !c.experts_normed && c.hidden == 40 && c.window == 0);
     reads("{\"model_type\":\"phi3\",\"partial_rotary_factor\":0.75," BASE "}");
     cr_assert(c.n_rot == 12 && c.fused && c.window == 0 && c.eps == 1e-5);
 }
@@ -152,6 +156,14 @@ Test(hf_config, refusals)
           "FILE: key 'rope_scaling.long_factor' = [1,2,3,4,5,6,7,0]: expected a list of numbers of at least 0.125" },
         { "{\"model_type\":\"phi3\",\"partial_rotary_factor\":0.1," BASE "}",
           "FILE: key 'partial_rotary_factor' = 0.1: expected the share of an even number of elements of a head, at least two" },
+        { "{\"model_type\":\"qwen3_moe\",\"num_experts\":513," BASE "}",
+          "FILE: key 'num_experts' = 513: expected an integer 1..512" },
+        { "{\"model_type\":\"mixtral\",\"num_experts_per_tok\":9," BASE "}",
+          "FILE: key 'num_experts_per_tok' = 9: expected an integer 1..8" },
+        { "{\"model_type\":\"qwen3_moe\",\"decoder_sparse_step\":2," BASE "}",
+          "FILE: key 'decoder_sparse_step' = 2 is not supported: expected 1" },
+        { "{\"model_type\":\"qwen3_moe\",\"mlp_only_layers\":[0]," BASE "}",
+          "FILE: key 'mlp_only_layers' = [0] is not supported: expected no such layers" },
         { "{\"model_type\":\"gemma2\",\"hidden_activation\":\"gelu\"," BASE "}",
           "FILE: key 'hidden_activation' = \"gelu\" is not supported: expected \"gelu_pytorch_tanh\"" },
         { "{\"model_type\":\"gemma2\",\"layer_types\":[\"full_attention\"]," BASE "}",

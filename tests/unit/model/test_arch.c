@@ -173,8 +173,8 @@ Test(arch, refuses_what_it_cannot_compute)
     t.skip_key = "general.architecture";
     t.meta = mamba;
     expect(&t, WG_EUNSUPPORTED,
-           "FILE: model family 'mamba' is not supported: expected one of: llama, qwen2, qwen3, gemma, "
-           "gemma2, gemma3, phi3");
+           "FILE: model family 'mamba' is not supported: expected one of: llama, qwen2, qwen3, qwen3moe, "
+           "gemma, gemma2, gemma3, phi3");
 }
 
 Test(arch, families)
@@ -319,4 +319,23 @@ Test(arch, reads_scales_and_caps)
     cr_assert(arch_of(&t) == WG_OK && a.attention_scale == 0.125f);
     t.attention_cap = -1;
     expect(&t, WG_EMODEL, "FILE: key 'gemma2.attn_logit_softcapping' = -1: expected a number 0..1e+06");
+}
+
+/* Experts of a family that may have them; in another their number is refused (refuses_what_it_cannot_compute). */
+Test(arch, reads_experts)
+{
+    tiny t = base;
+    t.experts = 6;
+    t.experts_used = 2;
+    cr_assert(arch_of(&t) == WG_OK && a.experts == 6 && a.experts_used == 2 && a.experts_normed && a.hidden == 40, "%s",
+              err.text);
+    const int64_t attention = 48 * 48 + 2 * 48 * 24 + 48 * 48, expert = 3 * 48 * 40;
+    cr_assert(wg_arch_mlp_macs(&a) == 2 * expert + 6 * 48);
+    cr_assert(wg_arch_macs(&a) == 2 * (attention + 2 * expert + 6 * 48) + 19 * 48);
+    cr_assert(wg_arch_parameters(&a) == 2 * (attention + 6 * expert + 6 * 48 + 2 * 48) + 2 * 19 * 48 + 48);
+    t.experts_used = 7;
+    expect(&t, WG_EMODEL, "FILE: key 'llama.expert_used_count' = 7: expected an integer 1..6");
+    t.experts_used = 2;
+    t.skip_key = "llama.expert_used_count";
+    expect(&t, WG_EMODEL, "FILE: key 'llama.expert_used_count' is missing: expected an integer 1..6");
 }

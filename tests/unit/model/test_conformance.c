@@ -107,3 +107,6 @@ Test(conformance, llama_dynamic) { conforms("llama-dynamic", 0); }
 Test(conformance, qwen2_yarn) { conforms("qwen2-yarn", 0); }
 Test(conformance, phi3) { conforms("phi3", 3); }
 Test(conformance, phi4_mini) { conforms("phi4-mini", 0); }
+Test(conformance, mixtral) { conforms("mixtral", 3); }
+Test(conformance, qwen3_moe) { conforms("qwen3-moe", 0); }
+Test(conformance, qwen3_moe_plain) { conforms("qwen3-moe-plain", 0); }

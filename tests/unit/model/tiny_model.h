@@ -21,6 +21,7 @@ typedef struct tiny {
     const char *family; /* NULL: llama */
     bool qkv_bias, output_bias, head_norm, post_norm;
     bool fused;                      /* queries, keys and values are one tensor, and so are gate and up */
+    int experts, experts_used;       /* 0: one MLP */
     int window;                      /* 0: left out of the file */
     unsigned windowed;               /* the layers with the window, a bit each; 0: left out of the file */
     double attention_cap, logit_cap; /* 0: left out of the file, as the rest */
@@ -60,7 +61,7 @@ static wg_status tiny_fill(void *user, const wg_tensor *t, void *dst, wg_error *
 {
     const tiny *m = (const tiny *)user;
     const uint64_t key = wg_hash64(WG_HASH_START ^ m->seed * 0x9E3779B97F4A7C15ull, t->name, strlen(t->name));
-    const size_t n = (size_t)(t->dim[0] * t->dim[1]);
+    const size_t n = (size_t)(t->dim[0] * t->dim[1] * t->dim[2]);
     float *x = (float *)wg_alloc(n, sizeof *x);
     if (!x) return wg_nomem(err, n * sizeof *x, "a test tensor");
     for (size_t i = 0; i < n; i++) {
@@ -69,7 +70,7 @@ static wg_status tiny_fill(void *user, const wg_tensor *t, void *dst, wg_error *
                : strstr(t->name, ".bias")      ? 0.5f * z
                : t->dim[1] == 1                ? 1.0f + 0.2f * z
                : strstr(t->name, "token_embd") ? z
-                                               : z / sqrtf((float)t->dim[0]) * (strstr(t->name, "attn_q") ? 2.0f : 1.0f);
+                                               : z / sqrtf((float)t->dim[0]) * (strstr(t->name, "attn_q.") ? 2.0f : 1.0f);
     }
     if (m->poison && strcmp(t->name, m->poison) == 0) x[5] = NAN;
     for (int k = 0; k < 2; k++)
@@ -84,14 +85,21 @@ static wg_status tiny_fill(void *user, const wg_tensor *t, void *dst, wg_error *
     return WG_OK;
 }
 
-static void tiny_tensor(const tiny *m, wg_gguf_writer *g, const char *name, int type, int64_t in, int64_t out)
+static void tiny_stack(const tiny *m, wg_gguf_writer *g, const char *name, int type, int64_t in, int64_t out, int64_t depth)
 {
     const wg_type_info *info = wg_type_get(type);
     wg_tensor t = { .name = name,
                     .type = info->block > 1 && in % info->block ? WG_F16 : type,
-                    .n_dims = out ? 2 : 1,
-                    .dim = { in, out ? out : 1, 1, 1 } };
+                    .n_dims = depth > 1 ? 3
+                              : out     ? 2
+                                        : 1,
+                    .dim = { in, out ? out : 1, depth, 1 } };
     if (!m->tensor || m->tensor(m, &t)) wg_gguf_add(g, &t, tiny_fill, (void *)(uintptr_t)m);
+}
+
+static void tiny_tensor(const tiny *m, wg_gguf_writer *g, const char *name, int type, int64_t in, int64_t out)
+{
+    tiny_stack(m, g, name, type, in, out, 1);
 }
 
 static const char *tiny_family(const tiny *m) { return m->family ? m->family : "llama"; }
@@ -124,6 +132,8 @@ static void tiny_more_keys(const tiny *m, wg_gguf_writer *g)
     for (int i = 0; i < 32; i++) windowed[i] = m->windowed >> i & 1;
     if (m->windowed && tiny_key(m, "attention.sliding_window_pattern"))
         wg_gguf_set_bools(g, tiny_key(m, "attention.sliding_window_pattern"), windowed, (size_t)m->layers);
+    if (m->experts) tiny_u32(m, g, "expert_count", m->experts);
+    if (m->experts) tiny_u32(m, g, "expert_used_count", m->experts_used);
     if (!m->yarn) return;
     tiny_u32(m, g, "rope.scaling.original_context_length", m->context / 4);
     if (tiny_key(m, "rope.scaling.type")) wg_gguf_set_string(g, tiny_key(m, "rope.scaling.type"), "yarn", 4);
@@ -161,25 +171,30 @@ static wg_status tiny_write(const tiny *m, const char *path, wg_error *err)
         const char *name;
         int64_t in, out;
         bool absent;
+        bool stacked; /* one for each expert */
     } part[] = {
-        { "attn_norm.weight", d, 0, false },
-        { "attn_q.weight", d, q, m->fused },
-        { "attn_k.weight", d, kv, m->fused },
-        { "attn_v.weight", d, kv, m->fused },
-        { "attn_qkv.weight", d, q + 2 * kv, !m->fused },
-        { "attn_output.weight", q, d, false },
-        { "attn_q.bias", q, 0, !m->qkv_bias },
-        { "attn_k.bias", kv, 0, !m->qkv_bias },
-        { "attn_v.bias", kv, 0, !m->qkv_bias },
-        { "attn_output.bias", d, 0, !m->output_bias },
-        { "attn_q_norm.weight", m->head_dim, 0, !m->head_norm },
-        { "attn_k_norm.weight", m->head_dim, 0, !m->head_norm },
-        { "post_attention_norm.weight", d, 0, !m->post_norm },
-        { "ffn_norm.weight", d, 0, false },
-        { "post_ffw_norm.weight", d, 0, !m->post_norm },
-        { "ffn_gate.weight", d, m->hidden, m->fused },
-        { "ffn_up.weight", d, m->fused ? 2 * m->hidden : m->hidden, false },
-        { "ffn_down.weight", m->hidden, d, false },
+        { "attn_norm.weight", d, 0, false, false },
+        { "attn_q.weight", d, q, m->fused, false },
+        { "attn_k.weight", d, kv, m->fused, false },
+        { "attn_v.weight", d, kv, m->fused, false },
+        { "attn_qkv.weight", d, q + 2 * kv, !m->fused, false },
+        { "attn_output.weight", q, d, false, false },
+        { "attn_q.bias", q, 0, !m->qkv_bias, false },
+        { "attn_k.bias", kv, 0, !m->qkv_bias, false },
+        { "attn_v.bias", kv, 0, !m->qkv_bias, false },
+        { "attn_output.bias", d, 0, !m->output_bias, false },
+        { "attn_q_norm.weight", m->head_dim, 0, !m->head_norm, false },
+        { "attn_k_norm.weight", m->head_dim, 0, !m->head_norm, false },
+        { "post_attention_norm.weight", d, 0, !m->post_norm, false },
+        { "ffn_norm.weight", d, 0, false, false },
+        { "post_ffw_norm.weight", d, 0, !m->post_norm, false },
+        { "ffn_gate.weight", d, m->hidden, m->fused || m->experts, false },
+        { "ffn_up.weight", d, m->fused ? 2 * m->hidden : m->hidden, m->experts > 0, false },
+        { "ffn_down.weight", m->hidden, d, m->experts > 0, false },
+        { "ffn_gate_inp.weight", d, m->experts, !m->experts, false },
+        { "ffn_gate_exps.weight", d, m->hidden, !m->experts, true },
+        { "ffn_up_exps.weight", d, m->hidden, !m->experts, true },
+        { "ffn_down_exps.weight", m->hidden, d, !m->experts, true },
     };
     int n = 0;
     tiny_tensor(m, g, "token_embd.weight", m->type[n++ % 4], d, m->vocab);
@@ -188,7 +203,8 @@ static wg_status tiny_write(const tiny *m, const char *path, wg_error *err)
             char name[64];
             if (part[i].absent) continue;
             snprintf(name, sizeof name, "blk.%d.%s", l, part[i].name);
-            tiny_tensor(m, g, name, part[i].out ? m->type[n++ % 4] : m->norm_type, part[i].in, part[i].out);
+            tiny_stack(m, g, name, part[i].out ? m->type[n++ % 4] : m->norm_type, part[i].in, part[i].out,
+                       part[i].stacked ? m->experts : 1);
         }
     tiny_tensor(m, g, "output_norm.weight", m->norm_type, d, 0);
     if (m->freqs) tiny_tensor(m, g, "rope_freqs.weight", WG_F32, (m->n_rot ? m->n_rot : m->head_dim) / 2, 0);
