@@ -25,7 +25,8 @@ typedef struct wg_hf_config {
     bool post_norms;           /* the outputs of attention and MLP are normed */
     int experts, experts_used; /* 0: none */
     bool experts_normed;
-    bool fused; /* queries, keys and values are one tensor; so are gate and up */
+    bool learned_positions; /* GPT-2: nothing is rotated, and its tensors have names and orders of their own */
+    bool fused;             /* queries, keys and values are one tensor; so are gate and up */
 
     /* Rotary positions: the base of all layers, and of those with a window (0: the same); the factor of linear scaling and YaRN;
      * what cos and sin are multiplied with, apart from YaRN's usual factor. */

@@ -33,6 +33,7 @@ static const struct model_type {
     const char *experts;              /* the key of their number; NULL: there are none */
     int experts_absent, experts_used; /* when the keys are absent */
     const char *experts_hidden;       /* the key of their width; NULL: intermediate_size */
+    bool gpt2;                        /* keys, tensors and positions of GPT-2 */
     bool experts_normed;              /* always; else by norm_topk_prob */
 } model_types[] = {
     { .name = "llama",
@@ -168,6 +169,18 @@ static const struct model_type {
       .logit_cap = 0,
       .norms_less_one = true,
       .post_norms = true },
+    { .name = "gpt2",
+      .architecture = "GPT2LMHeadModel",
+      .family = "gpt2",
+      .act_key = "activation_function",
+      .act = "gelu_new",
+      .tied = true,
+      .eps = 1e-5,
+      .rope = { .base = 10000 },
+      .attention_cap = WG_HF_NO_KEY,
+      .logit_cap = WG_HF_NO_KEY,
+      .fused = true,
+      .gpt2 = true },
     { .name = "phi3",
       .architecture = "Phi3ForCausalLM",
       .family = "phi3",
@@ -183,21 +196,21 @@ static const struct model_type {
 
 enum { MODEL_TYPES = (int)(sizeof model_types / sizeof model_types[0]) };
 
-/* Integers >= 1. */
+/* Integers >= 1; old: GPT-2's name, NULL: it has no such key. */
 static const struct int_key {
-    const char *key;
+    const char *key, *old;
     size_t at;
     int max;
     bool required;
 } int_keys[] = {
-    { "num_hidden_layers", offsetof(wg_hf_config, layers), 4096, true },
-    { "hidden_size", offsetof(wg_hf_config, dim), 1 << 20, true },
-    { "intermediate_size", offsetof(wg_hf_config, hidden), 1 << 22, true },
-    { "num_attention_heads", offsetof(wg_hf_config, heads), 4096, true },
-    { "num_key_value_heads", offsetof(wg_hf_config, kv_heads), 4096, false },
-    { "head_dim", offsetof(wg_hf_config, head_dim), WG_HF_HEAD, false },
-    { "vocab_size", offsetof(wg_hf_config, vocab), 1 << 24, true },
-    { "max_position_embeddings", offsetof(wg_hf_config, context), 1 << 30, true },
+    { "num_hidden_layers", "n_layer", offsetof(wg_hf_config, layers), WG_HF_LAYERS, true },
+    { "hidden_size", "n_embd", offsetof(wg_hf_config, dim), 1 << 20, true },
+    { "intermediate_size", NULL, offsetof(wg_hf_config, hidden), 1 << 22, true },
+    { "num_attention_heads", "n_head", offsetof(wg_hf_config, heads), 4096, true },
+    { "num_key_value_heads", NULL, offsetof(wg_hf_config, kv_heads), 4096, false },
+    { "head_dim", NULL, offsetof(wg_hf_config, head_dim), WG_HF_HEAD, false },
+    { "vocab_size", "vocab_size", offsetof(wg_hf_config, vocab), 1 << 24, true },
+    { "max_position_embeddings", "n_positions", offsetof(wg_hf_config, context), 1 << 30, true },
 };
 
 const json_t *wg_hf_get(const wg_hf_keys *r, const char *key)
@@ -248,16 +261,17 @@ wg_status wg_hf_bool(const wg_hf_keys *r, const char *key, bool absent, bool *ou
     return !v || json_is_boolean(v) ? WG_OK : wg_hf_wrong(r, key, "true or false");
 }
 
-static wg_status get_ints(const wg_hf_keys *r, wg_hf_config *c)
+static wg_status get_ints(const wg_hf_keys *r, bool old, wg_hf_config *c)
 {
     for (size_t i = 0; i < sizeof int_keys / sizeof int_keys[0]; i++) {
         const struct int_key *k = &int_keys[i];
+        const char *key = old ? k->old : k->key;
         char expected[48];
-        const json_t *v = wg_hf_get(r, k->key);
+        const json_t *v = key ? wg_hf_get(r, key) : NULL;
         const json_int_t n = json_integer_value(v);
         snprintf(expected, sizeof expected, "an integer 1..%d", k->max);
-        if (!v && !k->required) continue;
-        if (!json_is_integer(v) || n < 1 || n > k->max) return wg_hf_wrong(r, k->key, expected);
+        if (!key || (!v && !k->required)) continue;
+        if (!json_is_integer(v) || n < 1 || n > k->max) return wg_hf_wrong(r, key, expected);
         *(int *)((char *)c + k->at) = (int)n;
     }
     return WG_OK;
@@ -297,6 +311,9 @@ static wg_status refuse_what_is_missing_here(const wg_hf_keys *r, const struct m
         { "auto_map", NULL },
         { "dual_chunk_attention_config", NULL },
         { "use_mrope", "false" },
+        { "scale_attn_weights", "true" },
+        { "scale_attn_by_inverse_layer_idx", "false" },
+        { "add_cross_attention", "false" },
         { "num_nextn_predict_layers", "0" },
         { "num_experts", "0" },
         { "num_local_experts", "0" },
@@ -432,21 +449,23 @@ wg_status wg_hf_config_read(wg_hf_config *out, const wg_json *config, wg_error *
     wg_hf_config c = { 0 };
     if (!json_is_object(r.o)) return wg_fail(err, WG_EMODEL, "%s: is no JSON object: expected a model's config.json", r.path);
     WG_TRY(get_type(&r, &type));
-    WG_TRY(get_ints(&r, &c));
+    WG_TRY(get_ints(&r, type->gpt2, &c));
     WG_TRY(get_heads(&r, type, &c));
     c.family = type->family;
     c.adjacent = type->adjacent;
     c.norms_less_one = type->norms_less_one;
     c.post_norms = type->post_norms;
     c.fused = type->fused;
-    WG_TRY(wg_hf_number(&r, "rms_norm_eps", type->eps, 0, 1, &c.eps));
+    c.learned_positions = type->gpt2;
+    if (type->gpt2) WG_TRY(get_count(&r, "n_inner", 4 * c.dim, 1 << 22, &c.hidden));
+    WG_TRY(wg_hf_number(&r, type->gpt2 ? "layer_norm_epsilon" : "rms_norm_eps", type->eps, 0, 1, &c.eps));
     WG_TRY(wg_hf_bool(&r, "tie_word_embeddings", type->tied, &c.tied));
     bool biased = false;
     if (type->biases == ALL_BY_KEY) WG_TRY(wg_hf_bool(&r, "attention_bias", false, &biased));
     c.qkv_bias = biased || type->biases == QKV_ALWAYS;
     c.output_bias = biased;
     WG_TRY(get_window(&r, type, &c));
-    WG_TRY(wg_hf_rope(&r, &type->rope, &c));
+    if (!type->gpt2) WG_TRY(wg_hf_rope(&r, &type->rope, &c));
     WG_TRY(get_scales(&r, type, &c));
     WG_TRY(get_activation(&r, type));
     WG_TRY(get_experts(&r, type, &c));
@@ -487,7 +506,8 @@ void wg_hf_config_write(const wg_hf_config *c, wg_gguf_writer *g)
         double v;
         bool written;
     } number[] = {
-        { "attention.layer_norm_rms_epsilon", c->eps, true },
+        { "attention.layer_norm_rms_epsilon", c->eps, !c->learned_positions },
+        { "attention.layer_norm_epsilon", c->eps, c->learned_positions },
         { "attention.scale", c->attention_scale, c->attention_scale > 0 },
         { "attn_logit_softcapping", c->attention_cap, c->attention_cap >= 0 },
         { "final_logit_softcapping", c->logit_cap, c->logit_cap >= 0 },
@@ -500,7 +520,7 @@ void wg_hf_config_write(const wg_hf_config *c, wg_gguf_writer *g)
     if (c->experts) wg_gguf_set_bool(g, key, c->experts_normed);
     snprintf(key, sizeof key, "%s.attention.sliding_window_pattern", c->family);
     if (c->window > 0 && c->lists_windows) wg_gguf_set_bools(g, key, c->windowed, (size_t)c->layers);
-    wg_hf_rope_write(c, g);
+    if (!c->learned_positions) wg_hf_rope_write(c, g);
 }
 
 /* ---- special tokens */

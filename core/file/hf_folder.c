@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -29,6 +30,7 @@ typedef struct source {
     const wg_safetensor *from;  /* NULL: the rotary divisors */
     int heads;                  /* whose rows are permuted; 0: they are not */
     int divisors;               /* of `from` NULL: which list of config.json */
+    bool turned;                /* columns become rows */
     bool plus_one;              /* a norm's weights, stored less 1 */
     bool there;                 /* the tensor's data points into the shard */
     const wg_safetensor **each; /* (experts) of a tensor that is made of those of all experts; else NULL */
@@ -211,23 +213,89 @@ static const struct name {
     { "self_attn.rotary_emb.inv_freq", NULL, false, 0 }, /* old files hold what is computed */
 };
 
+/* GPT-2's, with or without "transformer." in front. Its matrices are stored by inputs: columns become rows. */
+static const struct name gpt2_head_names[] = {
+    { "wte.weight", "token_embd.weight", false, 0 },
+    { "ln_f.weight", "output_norm.weight", false, 0 },
+    { "lm_head.weight", "output.weight", false, 0 },
+    { "ln_f.bias", "output_norm.bias", false, 0 },
+    { "wpe.weight", "position_embd.weight", false, 0 },
+}, gpt2_layer_names[] = {
+    { "ln_1.weight", "attn_norm.weight", false, 0 },
+    { "ln_1.bias", "attn_norm.bias", false, 0 },
+    { "attn.c_attn.weight", "attn_qkv.weight", false, 0 },
+    { "attn.c_attn.bias", "attn_qkv.bias", false, 0 },
+    { "attn.c_proj.weight", "attn_output.weight", false, 0 },
+    { "attn.c_proj.bias", "attn_output.bias", false, 0 },
+    { "ln_2.weight", "ffn_norm.weight", false, 0 },
+    { "ln_2.bias", "ffn_norm.bias", false, 0 },
+    { "mlp.c_fc.weight", "ffn_up.weight", false, 0 },
+    { "mlp.c_fc.bias", "ffn_up.bias", false, 0 },
+    { "mlp.c_proj.weight", "ffn_down.weight", false, 0 },
+    { "mlp.c_proj.bias", "ffn_down.bias", false, 0 },
+    { "attn.bias", NULL, false, 0 }, /* masks, not weights */
+    { "attn.masked_bias", NULL, false, 0 },
+};
+
+/* How the tensors of a model are called. */
+typedef struct dialect {
+    const char *before, *layer; /* in front of all names, where it stands; of the names of layers */
+    const struct name *head, *in_layer;
+    size_t heads, in_layers;
+} dialect;
+
+static dialect dialect_of(const wg_hf_config *c)
+{
+    if (c->learned_positions)
+        return (dialect){ "transformer.",
+                          "h.%d.",
+                          gpt2_head_names,
+                          gpt2_layer_names,
+                          sizeof gpt2_head_names / sizeof gpt2_head_names[0],
+                          sizeof gpt2_layer_names / sizeof gpt2_layer_names[0] };
+    return (dialect){ "",
+                      "model.layers.%d.",
+                      head_names,
+                      layer_names,
+                      sizeof head_names / sizeof head_names[0],
+                      sizeof layer_names / sizeof layer_names[0] };
+}
+
+/* The name without what may stand in front of it. */
+static const char *plain_name(const dialect *in, const char *name)
+{
+    const size_t n = strlen(in->before);
+    return strncmp(name, in->before, n) == 0 ? name + n : name;
+}
+
+/* The layer of a name, and what stands behind it; NULL: the name is not that of a layer's tensor. */
+static const char *layer_of(const dialect *in, const char *name, int layers, int *layer)
+{
+    char exact[NAME];
+    const char *number = strpbrk(name, "0123456789");
+    *layer = number ? atoi(number) : -1;
+    if (*layer < 0 || *layer >= layers) return NULL;
+    const int n = snprintf(exact, sizeof exact, in->layer, *layer);
+    return strncmp(name, exact, (size_t)n) == 0 ? name + n : NULL;
+}
+
 /* The name in GGUF files, in `to`; an empty one for a tensor that is not read. NULL: there is no such tensor in these families. */
 static const struct name *find_name(const wg_hf_config *c, const char *hf, char to[NAME])
 {
-    int layer, n = 0;
+    int layer;
+    const dialect in = dialect_of(c);
     *to = '\0';
-    for (size_t i = 0; i < sizeof head_names / sizeof head_names[0]; i++)
-        if (strcmp(hf, head_names[i].hf) == 0) {
+    hf = plain_name(&in, hf);
+    for (size_t i = 0; i < in.heads; i++)
+        if (strcmp(hf, in.head[i].hf) == 0) {
             if (!c->tied || i != HEAD) /* a tied head is the embedding, whatever the file says */
-                snprintf(to, NAME, "%s", head_names[i].gguf);
-            return &head_names[i];
+                snprintf(to, NAME, "%s", in.head[i].gguf);
+            return &in.head[i];
         }
-    char exact[NAME];
-    if (sscanf(hf, "model.layers.%4d.%n", &layer, &n) != 1 || n == 0 || layer < 0 || layer >= c->layers) return NULL;
-    snprintf(exact, sizeof exact, "model.layers.%d.", layer);
-    for (size_t i = 0; strncmp(hf, exact, (size_t)n) == 0 && i < sizeof layer_names / sizeof layer_names[0]; i++) {
-        const struct name *name = &layer_names[i];
-        if (strcmp(hf + n, name->hf) != 0 || name->only == (c->post_norms ? NO_POST_NORMS : POST_NORMS)) continue;
+    const char *rest = layer_of(&in, hf, c->layers, &layer);
+    for (size_t i = 0; rest && i < in.in_layers; i++) {
+        const struct name *name = &in.in_layer[i];
+        if (strcmp(rest, name->hf) != 0 || name->only == (c->post_norms ? NO_POST_NORMS : POST_NORMS)) continue;
         if (name->gguf) snprintf(to, NAME, "blk.%d.%s", layer, name->gguf);
         return name;
     }
@@ -317,7 +385,7 @@ static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, cons
         return wg_fail(f->err, WG_EUNSUPPORTED, "%s: tensor '%.120s' has the dtype %s: expected F32, F16 or BF16", path,
                        t->name, t->dtype);
     const bool bias = strstr(as->hf, ".bias"), output = strstr(as->hf, "o_proj");
-    if (bias && !(output ? c->output_bias : c->qkv_bias))
+    if (bias && !c->learned_positions && !(output ? c->output_bias : c->qkv_bias))
         return wg_fail(f->err, WG_EMODEL,
                        "%s: tensor '%.120s' is a bias that config.json says the model has not; do the files belong "
                        "together?",
@@ -333,7 +401,9 @@ static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, cons
         return wg_fail(f->err, WG_EMODEL, "%s: tensor '%.120s' has %lld rows: expected %d heads of %lld", path, t->name,
                        (long long)rows, s->heads, (long long)width);
     if (s->plus_one) to.type = WG_F32;
-    s->there = !s->heads && !s->plus_one && (uintptr_t)t->data % wg_type_size(wg_type_get(t->type), 1) == 0;
+    s->turned = c->learned_positions && t->n_dims == 2 && strstr(as->hf, ".c_");
+    if (s->turned) to.dim[0] = t->dim[0], to.dim[1] = t->dim[1];
+    s->there = !s->heads && !s->plus_one && !s->turned && (uintptr_t)t->data % wg_type_size(wg_type_get(t->type), 1) == 0;
     wg_gguf_add(g, &to, NULL, NULL);
     return WG_OK;
 }
@@ -372,6 +442,13 @@ static void permute(const wg_safetensor *t, int heads, char *to)
     }
 }
 
+static void turn(const wg_safetensor *t, char *to)
+{
+    const size_t rows = (size_t)t->dim[0], columns = (size_t)t->dim[1], each = wg_type_size(wg_type_get(t->type), 1);
+    for (size_t c = 0; c < columns; c++)
+        for (size_t r = 0; r < rows; r++) memcpy(to + (c * rows + r) * each, t->data + (r * columns + c) * each, each);
+}
+
 static void add_one(const wg_safetensor *t, size_t n, float *to)
 {
     wg_row_to_f32(t->type, t->data, to, n);
@@ -389,6 +466,7 @@ static wg_status make(void *user, const wg_tensor *t, void *dst, wg_error *err)
         for (int e = 0; e < f->config.experts; e++)
             memcpy((char *)dst + (size_t)e * s->from->bytes, s->each[e]->data, s->from->bytes);
     else if (s->plus_one) add_one(s->from, t->bytes / sizeof(float), dst);
+    else if (s->turned) turn(s->from, dst);
     else if (s->heads) permute(s->from, s->heads, dst);
     else memcpy(dst, s->from->data, t->bytes);
     return WG_OK;
@@ -408,9 +486,10 @@ static wg_status read_config(folder *f, wg_json *config, wg_hf_ids *ids)
 
 static const wg_safetensor *find_tensor(const folder *f, const char *name)
 {
+    const dialect in = dialect_of(&f->config);
     for (size_t i = 0; i < f->shards; i++)
         for (size_t k = 0; k < f->shard[i].list.n; k++)
-            if (strcmp(f->shard[i].list.tensor[k].name, name) == 0) return &f->shard[i].list.tensor[k];
+            if (strcmp(plain_name(&in, f->shard[i].list.tensor[k].name), name) == 0) return &f->shard[i].list.tensor[k];
     return NULL;
 }
 
@@ -418,19 +497,20 @@ static const wg_safetensor *find_tensor(const folder *f, const char *name)
 static wg_status check_tensors(const folder *f)
 {
     const wg_hf_config *c = &f->config;
+    const dialect in = dialect_of(c);
     const struct {
         const char *name, *key;
         bool needed;
     } row[] = {
-        { head_names[HEAD].hf, "tie_word_embeddings", !c->tied },
+        { in.head[HEAD].hf, "tie_word_embeddings", !c->tied },
         { "model.layers.0.self_attn.q_proj.bias", "attention_bias", c->qkv_bias },
         { "model.layers.0.self_attn.o_proj.bias", "attention_bias", c->output_bias },
     };
-    const wg_safetensor *t = find_tensor(f, head_names[EMBEDDING].hf);
+    const wg_safetensor *t = find_tensor(f, in.head[EMBEDDING].hf);
     if (!t || t->n_dims != 2 || t->dim[0] != c->vocab || t->bytes == 0)
         return wg_fail(f->err, WG_EMODEL,
                        "%s: there is no tensor '%s' of %d rows, the vocab_size of config.json; is the folder complete?",
-                       f->path, head_names[EMBEDDING].hf, c->vocab);
+                       f->path, in.head[EMBEDDING].hf, c->vocab);
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
         if (row[i].needed && !find_tensor(f, row[i].name))
             return wg_fail(

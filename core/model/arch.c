@@ -35,6 +35,7 @@ static const family families[] = {
     { "gemma", false, 0, 0, UNKNOWN, WG_GEGLU, true, 0, 0, 0, 0 },
     { "gemma2", false, WG_TRAIT_POST_NORM, 0, 2, WG_GEGLU, true, 50, 30, 0, 46 },
     { "gemma3", false, WG_TRAIT_POST_NORM | WG_TRAIT_HEAD_NORM, 0, 6, WG_GEGLU, true, 0, 0, 10000, 62 },
+    { "gpt2", false, WG_TRAIT_LAYER_NORM | WG_TRAIT_POSITIONS | WG_TRAIT_UNGATED | WG_TRAIT_FUSED_QKV | WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS, 0, ALL_LAYERS, WG_GEGLU, false, 0, 0, 0, 0 },
     { "phi3", false, WG_TRAIT_FUSED_QKV | WG_TRAIT_FUSED_GATE, 0, ALL_LAYERS, WG_SWIGLU, false, 0, 0, 0, 0 }, /* 4 too */
 };
 /* clang-format on */
@@ -168,7 +169,8 @@ static wg_status read_scaling(reader *r)
 static wg_status read_floats(reader *r)
 {
     double eps;
-    WG_TRY(read_float(r, "attention.layer_norm_rms_epsilon", -1, 0, 1, &eps));
+    const bool layer_norm = r->family->has & WG_TRAIT_LAYER_NORM;
+    WG_TRY(read_float(r, layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", -1, 0, 1, &eps));
     r->a->eps = (float)eps;
     WG_TRY(read_float(r, "rope.freq_base", 10000, 1, 1e12, &r->a->rope_base));
 
@@ -208,6 +210,7 @@ static wg_status derive(reader *r)
         a->head_dim = a->dim / a->heads;
     }
     if (a->n_rot == 0) a->n_rot = a->head_dim / 2 * 2;
+    if (r->family->has & WG_TRAIT_POSITIONS) a->n_rot = 0;
     if (a->n_rot > a->head_dim || a->n_rot % 2 != 0)
         return wg_fail(r->err, WG_EMODEL,
                        "%s: %d rotated elements of heads of %d: expected an even number up to the head's width", path, a->n_rot,
@@ -386,7 +389,7 @@ int64_t wg_arch_attention_macs(const wg_arch *a)
 }
 
 /* Weights of one MLP, or of one expert. */
-static int64_t mlp_weights(const wg_arch *a) { return (int64_t)3 * a->dim * a->hidden; }
+static int64_t mlp_weights(const wg_arch *a) { return (int64_t)(a->traits & WG_TRAIT_UNGATED ? 2 : 3) * a->dim * a->hidden; }
 
 int64_t wg_arch_mlp_macs(const wg_arch *a)
 {
@@ -409,7 +412,11 @@ int64_t wg_arch_parameters(const wg_arch *a)
     if (a->traits & WG_TRAIT_OUTPUT_BIAS) vectors += d;
     if (a->traits & WG_TRAIT_HEAD_NORM) vectors += (int64_t)2 * a->head_dim;
     if (a->traits & WG_TRAIT_POST_NORM) vectors += 2 * d;
-    return (layer_weights(a) + vectors) * a->layers + d * a->vocab * (a->tied ? 1 : 2) + d;
+    if (a->traits & WG_TRAIT_UNGATED) vectors += a->hidden + d;
+    if (a->traits & WG_TRAIT_LAYER_NORM) vectors += 2 * d;
+    const int64_t head = a->traits & WG_TRAIT_LAYER_NORM ? 2 * d : d,
+                  places = a->traits & WG_TRAIT_POSITIONS ? d * a->context : 0;
+    return (layer_weights(a) + vectors) * a->layers + d * a->vocab * (a->tied ? 1 : 2) + head + places;
 }
 
 int64_t wg_arch_macs(const wg_arch *a)

@@ -9,13 +9,16 @@ enum { WG_LAYERS_MAX = 4096 };
 
 /* What the layers of a model have beside the tensors of every family. */
 typedef enum wg_trait {
-    WG_TRAIT_QKV_BIAS = 1,    /* queries, keys and values are products plus a bias */
-    WG_TRAIT_OUTPUT_BIAS = 2, /* so is the output of attention */
-    WG_TRAIT_HEAD_NORM = 4,   /* RMSNorm of each head of queries and keys, before they are turned */
-    WG_TRAIT_POST_NORM = 8,   /* RMSNorm of what attention and MLP give, before it is added to the residual stream */
-    WG_TRAIT_FUSED_QKV = 16,  /* queries, keys and values are the rows of one tensor, in this order */
-    WG_TRAIT_FUSED_GATE = 32, /* so are gate and up */
-    WG_TRAIT_EXPERTS = 64,    /* the MLP is a mixture of experts (Shazeer et al. 2017) */
+    WG_TRAIT_QKV_BIAS = 1,     /* queries, keys and values are products plus a bias */
+    WG_TRAIT_OUTPUT_BIAS = 2,  /* so is the output of attention */
+    WG_TRAIT_HEAD_NORM = 4,    /* RMSNorm of each head of queries and keys, before they are turned */
+    WG_TRAIT_POST_NORM = 8,    /* RMSNorm of what attention and MLP give, before it is added to the residual stream */
+    WG_TRAIT_FUSED_QKV = 16,   /* queries, keys and values are the rows of one tensor, in this order */
+    WG_TRAIT_FUSED_GATE = 32,  /* so are gate and up */
+    WG_TRAIT_LAYER_NORM = 128, /* norms are LayerNorm with a bias (Ba et al. 2016), not RMSNorm */
+    WG_TRAIT_POSITIONS = 256,  /* learned positions are added to embeddings; nothing is rotated */
+    WG_TRAIT_UNGATED = 512,    /* the MLP is W_down gelu(W_up n), with biases of both products */
+    WG_TRAIT_EXPERTS = 64,     /* the MLP is a mixture of experts (Shazeer et al. 2017) */
 } wg_trait;
 
 /* The gate of an MLP: gate = f(W_gate n) * W_up n. */

@@ -21,9 +21,9 @@ typedef struct wg_rope {
     const float *cs;
 } wg_rope;
 
-/* RMSNorm of rows of `dim` floats (kernels/ops.h). */
+/* RMSNorm of rows of `dim` floats, or with a bias LayerNorm, which fused stages do not have (kernels/ops.h). */
 typedef struct wg_norm {
-    const float *weight; /* (dim) */
+    const float *weight, *bias; /* (dim) */
     int dim;
     float eps;
 } wg_norm;
@@ -143,6 +143,9 @@ typedef struct wg_device_class {
     void (*bias)(wg_device *d, float *y, const float *b, int n, int rows);
     void (*norm_heads)(wg_device *d, float *x, const wg_norm *norm, int heads, int rows);
     void (*scale)(wg_device *d, float *x, float by, int n, int rows); /* x *= by */
+    /* x += the row of `table` (positions, dim) of each row's position. */
+    void (*positions)(wg_device *d, const float *table, const wg_row *row, int rows, float *x, int dim);
+    void (*gelu)(wg_device *d, float *x, int n, int rows); /* in place */
     /* x += weight * W_down (silu(W_gate h) * W_up h) for each expert of a row (route of kernels/op_list.h), in ascending order of
      * experts. */
     void (*experts)(wg_device *d, const wg_experts *e, const float *h, int rows, float *x);

@@ -32,7 +32,10 @@ static void project(wg_model *m, const float *x, int rows, int k, const wg_matri
 }
 
 /* A norm of this model's rows. */
-static wg_norm norm_of(const wg_model *m, const float *weight) { return (wg_norm){ weight, m->arch.dim, m->arch.eps }; }
+static wg_norm norm_of(const wg_model *m, const float *weight, const float *bias)
+{
+    return (wg_norm){ weight, bias, m->arch.dim, m->arch.eps };
+}
 
 /* y[i] = n w[i]^T of the normed rows n. h: scratch. */
 static void project_normed(wg_model *m, const float *x, const wg_norm *norm, float *h, int rows, const wg_matrix *const *w,
@@ -40,7 +43,7 @@ static void project_normed(wg_model *m, const float *x, const wg_norm *norm, flo
 {
     wg_device *d = &m->device;
     const wg_device_class *op = d->class;
-    bool alike = op->norm_prepare != NULL;
+    bool alike = op->norm_prepare && !norm->bias;
     for (int i = 1; i < n; i++) alike = alike && op->prepared(d, w[i]->type) == op->prepared(d, w[0]->type);
     if (alike) {
         op->norm_prepare(d, w[0]->type, x, norm, h, m->act, rows);
@@ -56,7 +59,7 @@ static void project_normed_add(wg_model *m, const float *y, int rows, int k, con
                                float *x)
 {
     wg_device *d = &m->device;
-    const wg_norm norm = norm_of(m, weight);
+    const wg_norm norm = norm_of(m, weight, NULL);
     d->class->prepare(d, w->type, y, rows, k, m->act);
     d->class->matmul(d, &w, &h, 1, m->act, rows);
     d->class->rmsnorm(d, h, &norm, h, rows);
@@ -95,8 +98,8 @@ static void bias_and_norm(wg_model *m, const wg_attention_rows *at, float *q)
         d->class->bias(d, m->v, l->v_bias, at->kv_heads * hd, rows);
     }
     if (m->arch.traits & WG_TRAIT_HEAD_NORM) {
-        d->class->norm_heads(d, q, &(wg_norm){ l->q_norm, hd, m->arch.eps }, at->heads, rows);
-        d->class->norm_heads(d, m->k, &(wg_norm){ l->k_norm, hd, m->arch.eps }, at->kv_heads, rows);
+        d->class->norm_heads(d, q, &(wg_norm){ l->q_norm, NULL, hd, m->arch.eps }, at->heads, rows);
+        d->class->norm_heads(d, m->k, &(wg_norm){ l->k_norm, NULL, hd, m->arch.eps }, at->kv_heads, rows);
     }
 }
 
@@ -107,8 +110,8 @@ static void qkv(wg_model *m, const wg_attention_rows *at, const float *x, float 
     wg_device *d = &m->device;
     const wg_layer *l = &m->layer[at->layer];
     const wg_matrix *const w[] = { &l->q, &l->k, &l->v };
-    const wg_norm norm = norm_of(m, l->attn_norm);
-    const bool plain = !(m->arch.traits & (WG_TRAIT_QKV_BIAS | WG_TRAIT_HEAD_NORM));
+    const wg_norm norm = norm_of(m, l->attn_norm, l->attn_norm_bias);
+    const bool plain = !(m->arch.traits & (WG_TRAIT_QKV_BIAS | WG_TRAIT_HEAD_NORM | WG_TRAIT_LAYER_NORM));
     const wg_rope *rope = &m->rope[wg_arch_windowed(&m->arch, at->layer)];
     if (plain && d->class->norm_qkv && d->class->norm_qkv(d, w, x, &norm, rope, at, q)) return;
     project_normed(m, x, &norm, h, at->rows, w, (float *const[]){ q, m->k, m->v }, 3);
@@ -149,7 +152,7 @@ static void gated(wg_model *m, const wg_layer *l, const float *x, float *h, int 
 {
     wg_device *d = &m->device;
     const wg_device_class *op = d->class;
-    const wg_norm norm = norm_of(m, l->ffn_norm);
+    const wg_norm norm = norm_of(m, l->ffn_norm, l->ffn_norm_bias);
     if (m->arch.activation != WG_SWIGLU) {
         project_normed(m, x, &norm, h, rows, (const wg_matrix *const[]){ &l->gate, &l->up }, (float *const[]){ m->gate, m->up },
                        2);
@@ -171,7 +174,7 @@ static void gated(wg_model *m, const wg_layer *l, const float *x, float *h, int 
 static void experts(wg_model *m, const wg_layer *l, float *x, float *h, int rows)
 {
     const wg_arch *a = &m->arch;
-    const wg_norm norm = norm_of(m, l->ffn_norm);
+    const wg_norm norm = norm_of(m, l->ffn_norm, l->ffn_norm_bias);
     const wg_experts e = { .gate = l->expert_gate,
                            .up = l->expert_up,
                            .down = l->expert_down,
@@ -194,11 +197,28 @@ static void experts(wg_model *m, const wg_layer *l, float *x, float *h, int rows
     m->device.class->experts(&m->device, &e, h, rows, x);
 }
 
+/* x += W_down gelu(W_up n + b) + b, n the normed row. h: scratch. */
+static void ungated(wg_model *m, const wg_layer *l, float *x, float *h, int rows)
+{
+    wg_device *d = &m->device;
+    const int hidden = m->arch.hidden;
+    const wg_norm norm = norm_of(m, l->ffn_norm, l->ffn_norm_bias);
+    project_normed(m, x, &norm, h, rows, (const wg_matrix *const[]){ &l->up }, (float *const[]){ m->gate }, 1);
+    d->class->bias(d, m->gate, l->up_bias, hidden, rows);
+    d->class->gelu(d, m->gate, hidden, rows);
+    project_add(m, m->gate, rows, hidden, &l->down, l->ffn_post_norm, h, x);
+    d->class->bias(d, x, l->down_bias, m->arch.dim, rows);
+}
+
 /* x += W_down gate, or what experts give. h: scratch. */
 static void mlp(wg_model *m, const wg_layer *l, float *x, float *h, int rows)
 {
     if (m->arch.experts) {
         experts(m, l, x, h, rows);
+        return;
+    }
+    if (m->arch.traits & WG_TRAIT_UNGATED) {
+        ungated(m, l, x, h, rows);
         return;
     }
     gated(m, l, x, h, rows);
@@ -232,6 +252,7 @@ void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg
     /* x = embedding of the token */
     op->embed(d, &m->embed, b->row, rows, x, a->dim);
     if (a->embedding_scale != 1) op->scale(d, x, a->embedding_scale, a->dim, rows);
+    if (m->positions) op->positions(d, m->positions, b->row, rows, x, a->dim);
     if (last < 0) rows = keep_asked(m, b, &x, &h, &q, &att);
 
     for (int i = 0; i < plan->layers && rows > 0; i++) {
@@ -266,8 +287,8 @@ void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg
     if (rows == 0) return;
 
     /* logits = W_head norm(x) */
-    const wg_norm norm = norm_of(m, m->out_norm);
-    if (a->logit_cap == 0 && op->norm_head && op->norm_head(d, &m->head, x, &norm, rows)) return;
+    const wg_norm norm = norm_of(m, m->out_norm, m->out_norm_bias);
+    if (a->logit_cap == 0 && !norm.bias && op->norm_head && op->norm_head(d, &m->head, x, &norm, rows)) return;
     op->rmsnorm(d, x, &norm, h, rows);
     op->head(d, &m->head, h, rows, m->act, a->logit_cap, logits);
 }

@@ -10,74 +10,8 @@
 #include "core/base/hash.h"
 #include "core/base/mem.h"
 #include "core/model/model_impl.h"
+#include "core/model/places.h"
 #include "core/model/rotary.h"
-
-/* ---- which tensor goes where */
-
-enum width { ONE, DIM, Q_DIM, KV_DIM, HEAD_DIM, HIDDEN, VOCAB, EXPERTS, WIDTHS };
-
-typedef struct place {
-    const char *name;
-    size_t at;             /* of the wg_matrix in its struct, or of the wg_buf of a vector */
-    enum width in, out;    /* out = ONE: a vector, kept as f32 */
-    unsigned trait;        /* of the models that have it; 0: all */
-    unsigned unless;       /* of those that have it elsewhere */
-    const enum width *all; /* a part of a tensor with rows of these widths, up to ONE; NULL: the whole tensor */
-    int part;              /* which of them */
-    bool each;             /* a matrix of each expert: `at` is that of a pointer to them */
-} place;
-
-static const enum width qkv_rows[] = { Q_DIM, KV_DIM, KV_DIM, ONE }, gate_rows[] = { HIDDEN, HIDDEN, ONE };
-#define FUSED_QKV WG_TRAIT_FUSED_QKV
-#define FUSED_GATE WG_TRAIT_FUSED_GATE
-
-/* clang-format off */
-static const place layer_places[] = {
-    { "attn_norm.weight", offsetof(wg_layer, attn_norm), DIM, ONE, 0, 0, NULL, 0, false },
-    { "attn_q.weight", offsetof(wg_layer, q), DIM, Q_DIM, 0, FUSED_QKV, NULL, 0, false },
-    { "attn_k.weight", offsetof(wg_layer, k), DIM, KV_DIM, 0, FUSED_QKV, NULL, 0, false },
-    { "attn_v.weight", offsetof(wg_layer, v), DIM, KV_DIM, 0, FUSED_QKV, NULL, 0, false },
-    { "attn_qkv.weight", offsetof(wg_layer, q), DIM, Q_DIM, FUSED_QKV, 0, qkv_rows, 0, false },
-    { "attn_qkv.weight", offsetof(wg_layer, k), DIM, KV_DIM, FUSED_QKV, 0, qkv_rows, 1, false },
-    { "attn_qkv.weight", offsetof(wg_layer, v), DIM, KV_DIM, FUSED_QKV, 0, qkv_rows, 2, false },
-    { "attn_output.weight", offsetof(wg_layer, o), Q_DIM, DIM, 0, 0, NULL, 0, false },
-    { "attn_q.bias", offsetof(wg_layer, q_bias), Q_DIM, ONE, WG_TRAIT_QKV_BIAS, 0, NULL, 0, false },
-    { "attn_k.bias", offsetof(wg_layer, k_bias), KV_DIM, ONE, WG_TRAIT_QKV_BIAS, 0, NULL, 0, false },
-    { "attn_v.bias", offsetof(wg_layer, v_bias), KV_DIM, ONE, WG_TRAIT_QKV_BIAS, 0, NULL, 0, false },
-    { "attn_q_norm.weight", offsetof(wg_layer, q_norm), HEAD_DIM, ONE, WG_TRAIT_HEAD_NORM, 0, NULL, 0, false },
-    { "attn_k_norm.weight", offsetof(wg_layer, k_norm), HEAD_DIM, ONE, WG_TRAIT_HEAD_NORM, 0, NULL, 0, false },
-    { "attn_output.bias", offsetof(wg_layer, o_bias), DIM, ONE, WG_TRAIT_OUTPUT_BIAS, 0, NULL, 0, false },
-    { "post_attention_norm.weight", offsetof(wg_layer, attn_post_norm), DIM, ONE, WG_TRAIT_POST_NORM, 0, NULL, 0, false },
-    { "post_ffw_norm.weight", offsetof(wg_layer, ffn_post_norm), DIM, ONE, WG_TRAIT_POST_NORM, 0, NULL, 0, false },
-    { "ffn_norm.weight", offsetof(wg_layer, ffn_norm), DIM, ONE, 0, 0, NULL, 0, false },
-    { "ffn_gate.weight", offsetof(wg_layer, gate), DIM, HIDDEN, 0, FUSED_GATE | WG_TRAIT_EXPERTS, NULL, 0, false },
-    { "ffn_up.weight", offsetof(wg_layer, up), DIM, HIDDEN, 0, FUSED_GATE | WG_TRAIT_EXPERTS, NULL, 0, false },
-    { "ffn_up.weight", offsetof(wg_layer, gate), DIM, HIDDEN, FUSED_GATE, 0, gate_rows, 0, false },
-    { "ffn_up.weight", offsetof(wg_layer, up), DIM, HIDDEN, FUSED_GATE, 0, gate_rows, 1, false },
-    { "ffn_gate_inp.weight", offsetof(wg_layer, router), DIM, EXPERTS, WG_TRAIT_EXPERTS, 0, NULL, 0, false },
-    { "ffn_gate_exps.weight", offsetof(wg_layer, expert_gate), DIM, HIDDEN, WG_TRAIT_EXPERTS, 0, NULL, 0, true },
-    { "ffn_up_exps.weight", offsetof(wg_layer, expert_up), DIM, HIDDEN, WG_TRAIT_EXPERTS, 0, NULL, 0, true },
-    { "ffn_down_exps.weight", offsetof(wg_layer, expert_down), HIDDEN, DIM, WG_TRAIT_EXPERTS, 0, NULL, 0, true },
-    { "ffn_down.weight", offsetof(wg_layer, down), HIDDEN, DIM, 0, WG_TRAIT_EXPERTS, NULL, 0, false },
-};
-
-static const place model_places[] = {
-    { "token_embd.weight", offsetof(wg_model, embed), DIM, VOCAB, 0, 0, NULL, 0, false },
-    { "output_norm.weight", offsetof(wg_model, out_norm), DIM, ONE, 0, 0, NULL, 0, false },
-    { "output.weight", offsetof(wg_model, head), DIM, VOCAB, 0, 0, NULL, 0, false }, /* absent when tied */
-};
-/* clang-format on */
-
-enum {
-    LAYER_PLACES = (int)(sizeof layer_places / sizeof layer_places[0]),
-    MODEL_PLACES = (int)(sizeof model_places / sizeof model_places[0]),
-    NAME = 64,
-};
-
-/* Optional: divisors of the rotary frequencies; of longrope, for contexts in use beyond the original one, and up to it. */
-#define ROPE_FREQS "rope_freqs.weight"
-#define ROPE_LONG "rope_factors_long.weight"
-#define ROPE_SHORT "rope_factors_short.weight"
 
 typedef struct loader {
     wg_model *m;
@@ -133,15 +67,16 @@ static wg_status need(const loader *o, const wg_tensor *t)
     return WG_OK;
 }
 
-/* A vector as f32, in device memory. */
-static wg_status load_vector(const loader *o, const wg_tensor *t, wg_buf *to)
+/* n elements from `from` on, as f32, in device memory. */
+static wg_status load_vector(const loader *o, const wg_tensor *t, int64_t from, int64_t elements, wg_buf *to)
 {
     wg_device *d = &o->m->device;
-    const size_t n = (size_t)t->dim[0];
+    const size_t n = (size_t)elements;
+    const char *at = (const char *)t->data + wg_type_size(wg_type_get(t->type), (size_t)from);
     WG_TRY(need(o, t));
     float *host = wg_alloc(n, sizeof *host);
     *to = host ? d->class->alloc(d, n) : NULL;
-    const bool read = *to && !wg_row_to_f32(t->type, t->data, host, n);
+    const bool read = *to && !wg_row_to_f32(t->type, at, host, n);
     if (read) d->class->upload(d, *to, host, n);
     wg_free(host);
     if (!*to) return wg_nomem(o->err, n * sizeof(float), t->name);
@@ -152,10 +87,10 @@ static wg_status load_vector(const loader *o, const wg_tensor *t, wg_buf *to)
     return WG_OK;
 }
 
-/* Rows of the whole tensor, and those before the part. */
+/* Rows of the whole tensor, of a vector its elements, and those before the part. */
 static int64_t rows_of(const loader *o, const place *p, int64_t *before)
 {
-    int64_t n = o->width[p->out];
+    int64_t n = o->width[p->out == ONE ? p->in : p->out];
     *before = 0;
     if (!p->all) return n;
     n = 0;
@@ -188,15 +123,29 @@ static wg_status load_each(const loader *o, const place *p, const wg_tensor *t, 
     return WG_OK;
 }
 
+/* The tensor of a place, with the shape that it must have. */
+static wg_status find_of(const loader *o, const place *p, const char *name, const wg_tensor **t)
+{
+    int64_t before;
+    const int64_t rows = rows_of(o, p, &before);
+    if (p->out == ONE) return find(o, name, rows, 1, t);
+    return find_stack(o, name, o->width[p->in], rows, depth_of(o, p), t);
+}
+
+/* A table that is read row by row, not multiplied with, in device memory as f32. */
+static bool is_table(const place *p) { return p->out == CONTEXT; }
+
 static wg_status load(const loader *o, const place *p, const char *name, void *into)
 {
     wg_device *d = &o->m->device;
     const wg_tensor *t;
     int64_t before;
     const int64_t in = o->width[p->in], out = o->width[p->out], rows = rows_of(o, p, &before);
-    WG_TRY(find_stack(o, name, in, rows, depth_of(o, p), &t));
+    WG_TRY(find_of(o, p, name, &t));
     if (p->each) return load_each(o, p, t, (wg_matrix **)(void *)((char *)into + p->at));
-    if (p->out == ONE) return load_vector(o, t, (wg_buf *)(void *)((char *)into + p->at));
+    wg_buf *to = (wg_buf *)(void *)((char *)into + p->at);
+    if (p->out == ONE) return load_vector(o, t, before, in, to);
+    if (is_table(p)) return load_vector(o, t, 0, in * out, to);
     wg_matrix *m = (wg_matrix *)(void *)((char *)into + p->at);
     uint64_t seed;
     const bool draws = wg_weights_made(o->w, &seed) && d->class->draws && d->class->draws(d, t->type);
@@ -243,7 +192,7 @@ static bool belongs(const loader *o, const place *p)
 static bool has_place(const loader *o, const char *name)
 {
     for (int i = 0; i < MODEL_PLACES; i++)
-        if (strcmp(name, model_places[i].name) == 0) return true;
+        if (strcmp(name, model_places[i].name) == 0) return belongs(o, &model_places[i]);
     if (strcmp(name, ROPE_FREQS) == 0 || strcmp(name, ROPE_LONG) == 0 || strcmp(name, ROPE_SHORT) == 0) return true;
     if (strncmp(name, "blk.", 4) != 0) return false;
     const int layer = atoi(name + 4);
@@ -302,15 +251,14 @@ static wg_status check_tensors(const loader *o)
     for (int i = 0; i < MODEL_PLACES; i++) {
         const place *p = &model_places[i];
         const bool absent = p->at == offsetof(wg_model, head) && a->tied;
-        if (!absent) WG_TRY(find(o, p->name, o->width[p->in], o->width[p->out], &t));
+        if (!absent && belongs(o, p)) WG_TRY(find_of(o, p, p->name, &t));
     }
     for (int l = 0; l < a->layers; l++)
         for (int i = 0; i < LAYER_PLACES; i++) {
             const place *p = &layer_places[i];
             char name[NAME];
             snprintf(name, sizeof name, "blk.%d.%s", l, p->name);
-            int64_t before;
-            if (belongs(o, p)) WG_TRY(find_stack(o, name, o->width[p->in], rows_of(o, p, &before), depth_of(o, p), &t));
+            if (belongs(o, p)) WG_TRY(find_of(o, p, name, &t));
         }
     return WG_OK;
 }
@@ -323,7 +271,7 @@ static wg_status load_all(const loader *o)
         const place *p = &model_places[i];
         if (p->at == offsetof(wg_model, head) && o->opt->head) WG_TRY(load_head(o));
         else if (p->at == offsetof(wg_model, head) && m->arch.tied) m->head = m->embed;
-        else WG_TRY(load(o, p, p->name, m));
+        else if (belongs(o, p)) WG_TRY(load(o, p, p->name, m));
     }
     for (int l = 0; l < m->arch.layers; l++)
         for (int i = 0; i < LAYER_PLACES; i++) {
@@ -375,6 +323,7 @@ static wg_status load_rotary(const loader *o)
     wg_model *m = o->m;
     float divisor[WG_MAX_HEAD / 2];
     wg_rotary r;
+    if (m->arch.n_rot == 0) return WG_OK;
     WG_TRY(load_divisors(o, m->arch.n_rot / 2, divisor));
     wg_rotary_of(&m->arch, false, divisor, &r);
     WG_TRY(load_angles(o, &r, &m->rope[0], &m->angles[0]));
@@ -491,7 +440,8 @@ static wg_status check(loader *o, wg_model *m, const wg_weights *w, const wg_mod
                               [HEAD_DIM] = a->head_dim,
                               [HIDDEN] = a->hidden,
                               [VOCAB] = a->vocab,
-                              [EXPERTS] = a->experts } };
+                              [EXPERTS] = a->experts,
+                              [CONTEXT] = a->context } };
     return check_tensors(o);
 }
 
@@ -545,6 +495,13 @@ static void close_each(wg_model *m, wg_matrix *of)
     wg_free(of);
 }
 
+/* Several places are one buffer's. */
+static void free_vector(wg_device *d, wg_buf *b)
+{
+    d->class->free(d, *b);
+    *b = NULL;
+}
+
 void wg_model_close(wg_model *m)
 {
     if (!m) return;
@@ -553,7 +510,7 @@ void wg_model_close(wg_model *m)
         for (int i = 0; i < LAYER_PLACES; i++) {
             char *at = (char *)&m->layer[l] + layer_places[i].at;
             if (layer_places[i].each) close_each(m, *(wg_matrix **)(void *)at);
-            else if (layer_places[i].out == ONE) d->class->free(d, *(wg_buf *)(void *)at);
+            else if (layer_places[i].out == ONE) free_vector(d, (wg_buf *)(void *)at);
             else d->class->matrix_free(d, (wg_matrix *)(void *)at);
         }
     if (m->head.data != m->embed.data) d->class->matrix_free(d, &m->head);

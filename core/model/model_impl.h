@@ -9,14 +9,15 @@
 typedef struct wg_layer {
     wg_buf attn_norm, ffn_norm;           /* (dim) */
     wg_buf attn_post_norm, ffn_post_norm; /* (dim) of the outputs of attention and MLP; NULL without (wg_trait) */
-    wg_buf q_bias, k_bias, v_bias;        /* (heads * head_dim), (kv_heads * head_dim); NULL without (wg_trait), as these: */
-    wg_buf o_bias;                        /* (dim) */
-    wg_buf q_norm, k_norm;                /* (head_dim) of every head */
-    wg_matrix q;                          /* (heads * head_dim, dim) */
-    wg_matrix k, v;                       /* (kv_heads * head_dim, dim) */
-    wg_matrix o;                          /* (dim, heads * head_dim) */
-    wg_matrix gate, up;                   /* (hidden, dim) */
-    wg_matrix router;                     /* (experts, dim), as those of the experts, (experts) matrices each, in their place */
+    wg_buf attn_norm_bias, ffn_norm_bias, up_bias, down_bias; /* (dim), (dim), (hidden), (dim); NULL without, as these: */
+    wg_buf q_bias, k_bias, v_bias; /* (heads * head_dim), (kv_heads * head_dim); NULL without (wg_trait), as these: */
+    wg_buf o_bias;                 /* (dim) */
+    wg_buf q_norm, k_norm;         /* (head_dim) of every head */
+    wg_matrix q;                   /* (heads * head_dim, dim) */
+    wg_matrix k, v;                /* (kv_heads * head_dim, dim) */
+    wg_matrix o;                   /* (dim, heads * head_dim) */
+    wg_matrix gate, up;            /* (hidden, dim) */
+    wg_matrix router;              /* (experts, dim), as those of the experts, (experts) matrices each, in their place */
     wg_matrix *expert_gate, *expert_up, *expert_down;
     wg_matrix down; /* (dim, hidden) */
 } wg_layer;
@@ -30,12 +31,13 @@ struct wg_model {
     bool all_windowed;                      /* these are all layers */
     size_t bytes, angles_bytes, idle_bytes; /* idle: of the experts that a row does not use */
 
-    wg_matrix embed;  /* (vocab, dim) */
-    wg_matrix head;   /* (vocab or n_head, dim); when tied and whole, the same memory as embed */
-    wg_buf out_norm;  /* (dim) */
-    wg_layer *layer;  /* (layers) */
-    wg_rope rope[2];  /* of layers without and with a window */
-    wg_buf angles[2]; /* (context, n_rot/2, 2), what rope.cs points to; the second NULL when both are the same */
+    wg_matrix embed;                 /* (vocab, dim) */
+    wg_matrix head;                  /* (vocab or n_head, dim); when tied and whole, the same memory as embed */
+    wg_buf out_norm;                 /* (dim) */
+    wg_buf out_norm_bias, positions; /* (dim); (context of the file, dim) learned positions; NULL without */
+    wg_layer *layer;                 /* (layers) */
+    wg_rope rope[2];                 /* of layers without and with a window */
+    wg_buf angles[2];                /* (context, n_rot/2, 2), what rope.cs points to; the second NULL when both are the same */
 
     /* Scratch of one pass, max_rows rows each. */
     wg_buf x, h;           /* (rows, dim) residual stream; normed input or a block's output */

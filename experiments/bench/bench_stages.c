@@ -68,6 +68,13 @@ static void timed_geglu(wg_device *d, const float *gate, const float *up, float 
 
 static void timed_scale(wg_device *d, float *x, float by, int n, int rows) { TIMED(EMBED, scale(d, x, by, n, rows)); }
 
+static void timed_positions(wg_device *d, const float *table, const wg_row *row, int rows, float *x, int dim)
+{
+    TIMED(EMBED, positions(d, table, row, rows, x, dim));
+}
+
+static void timed_gelu(wg_device *d, float *x, int n, int rows) { TIMED(SWIGLU, gelu(d, x, n, rows)); }
+
 static void timed_experts(wg_device *d, const wg_experts *e, const float *h, int rows, float *x)
 {
     TIMED(MATMUL, experts(d, e, h, rows, x));
@@ -110,6 +117,8 @@ void wg_stages_wrap(wg_stages *s, wg_device *d)
     s->class.geglu = timed_geglu;
     s->class.scale = timed_scale;
     s->class.experts = timed_experts;
+    s->class.positions = timed_positions;
+    s->class.gelu = timed_gelu;
     s->class.add = timed_add;
     s->class.bias = timed_bias;
     s->class.norm_heads = timed_norm_heads;

@@ -151,7 +151,8 @@ typedef struct wg_gpu_stream {
  *                bytes, stream)
  *   gather, gather_rows  from -1: zeros; a row that fills up
  *   act_bytes is the room for prepared activations: wg_gpu_act_bytes below
- *   rmsnorm      y may be x
+ *   rmsnorm, layernorm  y may be x
+ *   positions    x += the row of table of each row's position; gelu: in place
  *   bias         every row of y += b
  *   route        as in kernels/op_list.h, n <= WG_MAX_EXPERTS; id, weight: (rows, k)
  *   add_expert   x += weight * y of the rows (n floats) that have this expert among their k
@@ -180,6 +181,9 @@ typedef struct wg_gpu_stream {
     X(geglu, (wg_gpu * g, const float *gate, const float *up, float *y, int n, int rows))                                      \
     X(softcap, (wg_gpu * g, float *x, float cap, int n, int rows))                                                             \
     X(scale, (wg_gpu * g, float *x, float by, int n, int rows))                                                                \
+    X(layernorm, (wg_gpu * g, const float *x, const float *weight, const float *bias, int dim, float eps, float *y, int rows)) \
+    X(gelu, (wg_gpu * g, float *x, int n, int rows))                                                                           \
+    X(positions, (wg_gpu * g, const float *table, const wg_gpu_row *row, int dim, float *x, int rows))                         \
     X(route, (wg_gpu * g, const float *x, int n, int k, int norm, int32_t *id, float *weight, int rows))                       \
     X(add_expert,                                                                                                              \
       (wg_gpu * g, float *x, const float *y, const int32_t *id, const float *weight, int k, int expert, int n, int rows))      \

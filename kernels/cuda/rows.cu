@@ -147,6 +147,31 @@ extern "C" void WG_GPU(geglu)(wg_gpu *g, const float *gate, const float *up, flo
     WG_LAUNCH(geglu_elements, wg_blocks_for(all, THREADS), THREADS, 0, g->stream, gate, up, y, all);
 }
 
+WG_KERNEL gelu_elements(float *x, size_t n)
+{
+    wg_depend();
+    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i < n) x[i] = wg_gelu_of(x[i]);
+}
+
+extern "C" void WG_GPU(gelu)(wg_gpu *g, float *x, int n, int rows)
+{
+    const size_t all = (size_t)n * (size_t)rows;
+    WG_LAUNCH(gelu_elements, wg_blocks_for(all, THREADS), THREADS, 0, g->stream, x, all);
+}
+
+WG_KERNEL add_positions(const float *table, const wg_gpu_row *row, int dim, float *x)
+{
+    wg_depend();
+    const float *from = table + (size_t)row[blockIdx.x].position * dim;
+    for (int i = (int)threadIdx.x; i < dim; i += THREADS) x[(size_t)blockIdx.x * dim + i] += from[i];
+}
+
+extern "C" void WG_GPU(positions)(wg_gpu *g, const float *table, const wg_gpu_row *row, int dim, float *x, int rows)
+{
+    WG_LAUNCH(add_positions, rows, THREADS, 0, g->stream, table, row, dim, x);
+}
+
 WG_KERNEL softcap_elements(float *x, float cap, size_t n)
 {
     wg_depend();

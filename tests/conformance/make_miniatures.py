@@ -134,6 +134,10 @@ MODELS |= {
         vocab_size=70, max_position_embeddings=256, rms_norm_eps=1e-6, rope_theta=10000.0, num_experts=5,
         num_experts_per_tok=2, norm_topk_prob=False, tie_word_embeddings=False, use_sliding_window=True, sliding_window=33,
         torch_dtype="float16"),
+    "gpt2": dict(  # learned positions, LayerNorm, matrices by inputs, an MLP of its own width
+        architectures=["GPT2LMHeadModel"], model_type="gpt2", n_embd=48, n_layer=2, n_head=4, n_positions=96, n_inner=80,
+        vocab_size=100, layer_norm_epsilon=1e-5, activation_function="gelu_new", bos_token_id=0, eos_token_id=0,
+        torch_dtype="float32"),
 }
 SHARDS = {"qwen3": 3, "phi3": 2, "qwen3-moe": 4}
 DTYPES = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
@@ -169,11 +173,11 @@ def draw(name, shape):
     for e in range(n):
         i = mix((key + (e + 1) * 0x9E3779B97F4A7C15) & MASK) >> 56
         i -= 256 * (i > 127)
-        if name.endswith("norm.weight"):
+        if name.endswith("norm.weight") or name.endswith(".weight") and "ln_" in name:
             yield 1 + (i >> 2) / 128
         elif name.endswith(".bias"):
             yield i / 256
-        elif "embed_tokens" in name:
+        elif "embed_tokens" in name or name in ("wte.weight", "wpe.weight"):
             yield i / 128
         else:
             yield i * 2.0 ** -round(math.log2(74 * math.sqrt(shape[-1])))
@@ -188,6 +192,7 @@ def save(path, value):
 def checkpoint(key, shape, kind):
     """The tensors of a checkpoint that a parameter of transformers is made of: names and shapes. Experts are one parameter there."""
     if ".experts." not in key:
+        key = key.removeprefix("transformer.")
         yield key.replace(".mlp.gate.", ".block_sparse_moe.gate.") if kind == "mixtral" else key, list(shape)
         return
     layer = key.split(".mlp.")[0]
@@ -277,7 +282,7 @@ def tokenizer(name):
 
 
 def main():
-    names = sys.argv[1:] or [*MODELS, "gpt2", "llama3", "qwen2-tokenizer", "smollm", "spm"]
+    names = sys.argv[1:] or [*MODELS, "gpt2-tokenizer", "llama3", "qwen2-tokenizer", "smollm", "spm"]
     for name in names:
         if name in MODELS:
             model(name)

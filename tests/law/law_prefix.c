@@ -110,16 +110,19 @@ static void draw_family(tiny *t)
         { "llama", true, false, true, false, false, false },   { "qwen2", true, true, false, false, false, false },
         { "qwen3", true, false, true, true, false, false },    { "gemma", false, false, false, false, false, false },
         { "gemma2", false, false, false, false, true, false }, { "gemma3", false, false, false, true, true, false },
-        { "phi3", false, false, false, false, false, true },   { "qwen3moe", true, false, true, true, false, false },
+        { "phi3", false, false, false, false, false, true },   { "gpt2", true, true, true, false, false, true },
+        { "qwen3moe", true, false, true, true, false, false },
     };
-    const int f = (int)rnd(8);
+    const int f = (int)rnd(9);
     t->family = family[f].name;
     t->head_norm = family[f].head_norm;
     t->post_norm = family[f].post_norm;
     t->fused = family[f].fused;
     t->qkv_bias = family[f].always || (family[f].biases && rnd(2));
-    t->output_bias = family[f].output && rnd(2);
-    if (f == 7 || (f == 0 && rnd(3) == 0)) {
+    t->output_bias = family[f].output && (f == 7 || rnd(2));
+    t->gpt2 = f == 7;
+    if (t->gpt2) t->freqs = false;
+    if (f == 8 || (f == 0 && rnd(3) == 0)) {
         t->experts = 2 + (int)rnd(f ? 10 : 3);
         t->experts_used = 1 + (int)rnd((uint32_t)t->experts);
         if (t->hidden > 64 && wg_type_get(t->type[0])->block <= 32) t->hidden = 16;

@@ -94,7 +94,7 @@ typedef struct rows_job {
     const wg_matrix *table;
     const wg_row *row;
     const int32_t *from;
-    const float *x, *weight;
+    const float *x, *weight, *bias;
     float *y;
     void *act;
     int type, n, rows;
@@ -121,12 +121,20 @@ static void rmsnorm_part(void *arg, int thread, int threads)
     int r0, r1;
     wg_pool_share(j->rows, 1, thread, threads, &r0, &r1);
     const size_t n = (size_t)j->n, at = (size_t)r0 * n;
-    if (r0 < r1) j->ops->rmsnorm(j->x + at, n, j->weight, j->n, j->eps, j->y + at, n, r1 - r0);
+    if (r0 < r1 && j->bias) j->ops->layernorm(j->x + at, n, j->weight, j->bias, j->n, j->eps, j->y + at, n, r1 - r0);
+    else if (r0 < r1) j->ops->rmsnorm(j->x + at, n, j->weight, j->n, j->eps, j->y + at, n, r1 - r0);
 }
 
 static void cpu_rmsnorm(wg_device *d, const float *x, const wg_norm *norm, float *y, int rows)
 {
-    rows_job j = { .ops = d->ops, .x = x, .weight = norm->weight, .n = norm->dim, .eps = norm->eps, .y = y, .rows = rows };
+    rows_job j = { .ops = d->ops,
+                   .x = x,
+                   .weight = norm->weight,
+                   .bias = norm->bias,
+                   .n = norm->dim,
+                   .eps = norm->eps,
+                   .y = y,
+                   .rows = rows };
     run(d, 2.0 * rows * norm->dim, rmsnorm_part, &j);
 }
 
@@ -171,6 +179,35 @@ static void cpu_geglu(wg_device *d, const float *gate, const float *up, float *y
 {
     rows_job j = { .ops = d->ops, .x = gate, .weight = up, .y = y, .n = n, .rows = rows };
     run(d, 8.0 * rows * n, geglu_part, &j);
+}
+
+static void gelu_part(void *arg, int thread, int threads)
+{
+    const rows_job *j = arg;
+    int lo, hi;
+    wg_pool_share(j->rows * j->n, LINE, thread, threads, &lo, &hi);
+    if (lo < hi) j->ops->gelu(j->y + lo, j->y + lo, hi - lo);
+}
+
+static void cpu_gelu(wg_device *d, float *x, int n, int rows)
+{
+    rows_job j = { .ops = d->ops, .y = x, .n = n, .rows = rows };
+    run(d, 8.0 * rows * n, gelu_part, &j);
+}
+
+static void positions_part(void *arg, int thread, int threads)
+{
+    const rows_job *j = arg;
+    const size_t n = (size_t)j->n;
+    int r0, r1;
+    wg_pool_share(j->rows, 1, thread, threads, &r0, &r1);
+    for (int r = r0; r < r1; r++) j->ops->add(j->y + (size_t)r * n, j->x + (size_t)j->row[r].position * n, j->n);
+}
+
+static void cpu_positions(wg_device *d, const float *table, const wg_row *row, int rows, float *x, int dim)
+{
+    rows_job j = { .ops = d->ops, .x = table, .row = row, .y = x, .n = dim, .rows = rows };
+    run(d, 1.0 * rows * dim, positions_part, &j);
 }
 
 static void scale_part(void *arg, int thread, int threads)
@@ -438,6 +475,8 @@ static const wg_device_class cpu_class = {
     .swiglu = cpu_swiglu,
     .geglu = cpu_geglu,
     .scale = cpu_scale,
+    .positions = cpu_positions,
+    .gelu = cpu_gelu,
     .experts = cpu_experts,
     .add = cpu_add,
     .bias = cpu_bias,

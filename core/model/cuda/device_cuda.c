@@ -29,7 +29,8 @@ static void cuda_rmsnorm(wg_device *d, const float *x, const wg_norm *norm, floa
 {
     wg_cuda *s = wg_cuda_of(d);
     (void)rows;
-    s->gpu.api->rmsnorm(&s->gpu, x, norm->weight, norm->dim, norm->eps, y, s->rows);
+    if (norm->bias) s->gpu.api->layernorm(&s->gpu, x, norm->weight, norm->bias, norm->dim, norm->eps, y, s->rows);
+    else s->gpu.api->rmsnorm(&s->gpu, x, norm->weight, norm->dim, norm->eps, y, s->rows);
 }
 
 static size_t cuda_act_bytes(const wg_device *d, int type, int rows, int k)
@@ -258,6 +259,20 @@ static void cuda_scale(wg_device *d, float *x, float by, int n, int rows)
     s->gpu.api->scale(&s->gpu, x, by, n, s->rows);
 }
 
+static void cuda_positions(wg_device *d, const float *table, const wg_row *row, int rows, float *x, int dim)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)row, (void)rows;
+    s->gpu.api->positions(&s->gpu, table, s->row, dim, x, s->rows);
+}
+
+static void cuda_gelu(wg_device *d, float *x, int n, int rows)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)rows;
+    s->gpu.api->gelu(&s->gpu, x, n, s->rows);
+}
+
 /* All experts over all rows, of which each takes its own: launches that do not depend on what a router says, so that passes can be
  * recorded. The work is that of all experts. */
 static void cuda_experts(wg_device *d, const wg_experts *e, const float *h, int rows, float *x)
@@ -337,6 +352,8 @@ static const wg_device_class cuda_class = {
     .swiglu = cuda_swiglu,
     .geglu = cuda_geglu,
     .scale = cuda_scale,
+    .positions = cuda_positions,
+    .gelu = cuda_gelu,
     .experts = cuda_experts,
     .add = cuda_add,
     .bias = cuda_bias,

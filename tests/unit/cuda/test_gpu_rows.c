@@ -36,6 +36,13 @@ Test(gpu_rows, norm_swiglu_add)
             from_device(got, dy, bytes);
             cr_assert_arr_eq(got, want, bytes, "bias of %d", dim);
 
+            ref()->layernorm(want, (size_t)dim, weight, x, dim, 1e-5f, want, (size_t)dim, rows);
+            gpu()->api->layernorm(gpu(), dy, dw, dx, dim, 1e-5f, dy, rows);
+            ref()->gelu(want, want, (int)n);
+            gpu()->api->gelu(gpu(), dy, dim, rows);
+            from_device(got, dy, bytes);
+            cr_assert_arr_eq(got, want, bytes, "LayerNorm and gelu of %d", dim);
+
             ref()->geglu(x, want, want, (int)n);
             gpu()->api->geglu(gpu(), dx, dy, dy, dim, rows);
             ref()->scale(want, 0.3f, (int)n);

@@ -105,7 +105,7 @@ Test(hf_config, refusals)
         { "{}", "FILE: key 'model_type' is missing: expected the name of a model type" },
         { "{\"model_type\":\"mamba\"}", "FILE: model type 'mamba' is not supported: expected one of: llama, mistral, qwen2, "
                                         "qwen3, mixtral, qwen3_moe, gemma, "
-                                        "gemma2, gemma3_text, phi3" },
+                                        "gemma2, gemma3_text, gpt2, phi3" },
         { "{\"model_type\":\"llama\"}", "FILE: key 'num_hidden_layers' is missing: expected an integer 1..4096" },
         { LLAMA ",\"head_dim\":257}", "FILE: key 'head_dim' = 257: expected an integer 1..256" },
         { LLAMA ",\"head_dim\":15}", "FILE: heads of 15 elements: expected an even number up to 256" },
@@ -156,6 +156,10 @@ Test(hf_config, refusals)
           "FILE: key 'rope_scaling.long_factor' = [1,2,3,4,5,6,7,0]: expected a list of numbers of at least 0.125" },
         { "{\"model_type\":\"phi3\",\"partial_rotary_factor\":0.1," BASE "}",
           "FILE: key 'partial_rotary_factor' = 0.1: expected the share of an even number of elements of a head, at least two" },
+        { "{\"model_type\":\"gpt2\"," BASE "}", "FILE: key 'n_layer' is missing: expected an integer 1..4096" },
+        { "{\"model_type\":\"gpt2\",\"n_layer\":1,\"n_embd\":8,\"n_head\":2,\"n_positions\":8,\"vocab_size\":9,"
+          "\"scale_attn_by_inverse_layer_idx\":true}",
+          "FILE: key 'scale_attn_by_inverse_layer_idx' = true is not supported: expected false" },
         { "{\"model_type\":\"qwen3_moe\",\"num_experts\":513," BASE "}",
           "FILE: key 'num_experts' = 513: expected an integer 1..512" },
         { "{\"model_type\":\"mixtral\",\"num_experts_per_tok\":9," BASE "}",

@@ -174,7 +174,7 @@ Test(arch, refuses_what_it_cannot_compute)
     t.meta = mamba;
     expect(&t, WG_EUNSUPPORTED,
            "FILE: model family 'mamba' is not supported: expected one of: llama, qwen2, qwen3, qwen3moe, "
-           "gemma, gemma2, gemma3, phi3");
+           "gemma, gemma2, gemma3, gpt2, phi3");
 }
 
 Test(arch, families)
@@ -338,4 +338,18 @@ Test(arch, reads_experts)
     t.experts_used = 2;
     t.skip_key = "llama.expert_used_count";
     expect(&t, WG_EMODEL, "FILE: key 'llama.expert_used_count' is missing: expected an integer 1..6");
+}
+
+/* Nothing is rotated, whatever the file says; norms and the MLP have biases. */
+Test(arch, reads_gpt2)
+{
+    tiny t = base;
+    t.family = "gpt2";
+    t.gpt2 = t.fused = t.qkv_bias = t.output_bias = true;
+    t.kv_heads = 4;
+    cr_assert(arch_of(&t) == WG_OK && a.n_rot == 0 && a.eps == 1e-5f && a.traits & WG_TRAIT_UNGATED, "%s", err.text);
+    cr_assert(wg_arch_parameters(&a) ==
+              2 * (4 * 48 * 48 + 2 * 48 * 40 + 4 * 48 + 3 * 48 + 48 + 40 + 48) + 2 * 19 * 48 + 2 * 48 + 77 * 48);
+    t.skip_key = "gpt2.attention.layer_norm_epsilon";
+    expect(&t, WG_EMODEL, "FILE: key 'gpt2.attention.layer_norm_epsilon' is missing: expected a number 0..1");
 }

@@ -110,3 +110,4 @@ Test(conformance, phi4_mini) { conforms("phi4-mini", 0); }
 Test(conformance, mixtral) { conforms("mixtral", 3); }
 Test(conformance, qwen3_moe) { conforms("qwen3-moe", 0); }
 Test(conformance, qwen3_moe_plain) { conforms("qwen3-moe-plain", 0); }
+Test(conformance, gpt2) { conforms("gpt2", 0); }

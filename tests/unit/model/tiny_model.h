@@ -21,6 +21,7 @@ typedef struct tiny {
     const char *family; /* NULL: llama */
     bool qkv_bias, output_bias, head_norm, post_norm;
     bool fused;                      /* queries, keys and values are one tensor, and so are gate and up */
+    bool gpt2;                       /* LayerNorm, learned positions, an MLP without a gate; with `fused` and biases */
     int experts, experts_used;       /* 0: one MLP */
     int window;                      /* 0: left out of the file */
     unsigned windowed;               /* the layers with the window, a bit each; 0: left out of the file */
@@ -150,10 +151,10 @@ static void tiny_keys(const tiny *m, wg_gguf_writer *g)
     tiny_u32(m, g, "attention.head_count", m->heads);
     tiny_u32(m, g, "attention.head_count_kv", m->kv_heads);
     tiny_u32(m, g, "attention.key_length", m->head_dim);
-    tiny_u32(m, g, "rope.dimension_count", m->n_rot ? m->n_rot : m->head_dim);
+    if (!m->gpt2) tiny_u32(m, g, "rope.dimension_count", m->n_rot ? m->n_rot : m->head_dim);
     tiny_u32(m, g, "vocab_size", m->vocab);
     tiny_u32(m, g, "context_length", m->context);
-    tiny_f32(m, g, "attention.layer_norm_rms_epsilon", 1e-5);
+    tiny_f32(m, g, m->gpt2 ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", 1e-5);
     if (m->window != 0) tiny_u32(m, g, "attention.sliding_window", m->window);
     if (m->rope_base != 0) tiny_f32(m, g, "rope.freq_base", m->rope_base);
     if (m->rope_factor != 0) tiny_f32(m, g, "rope.scaling.factor", m->rope_factor);
@@ -179,9 +180,14 @@ static wg_status tiny_write(const tiny *m, const char *path, wg_error *err)
         { "attn_v.weight", d, kv, m->fused, false },
         { "attn_qkv.weight", d, q + 2 * kv, !m->fused, false },
         { "attn_output.weight", q, d, false, false },
-        { "attn_q.bias", q, 0, !m->qkv_bias, false },
-        { "attn_k.bias", kv, 0, !m->qkv_bias, false },
-        { "attn_v.bias", kv, 0, !m->qkv_bias, false },
+        { "attn_q.bias", q, 0, !m->qkv_bias || m->fused, false },
+        { "attn_k.bias", kv, 0, !m->qkv_bias || m->fused, false },
+        { "attn_v.bias", kv, 0, !m->qkv_bias || m->fused, false },
+        { "attn_qkv.bias", q + 2 * kv, 0, !m->qkv_bias || !m->fused, false },
+        { "attn_norm.bias", d, 0, !m->gpt2, false },
+        { "ffn_norm.bias", d, 0, !m->gpt2, false },
+        { "ffn_up.bias", m->hidden, 0, !m->gpt2, false },
+        { "ffn_down.bias", d, 0, !m->gpt2, false },
         { "attn_output.bias", d, 0, !m->output_bias, false },
         { "attn_q_norm.weight", m->head_dim, 0, !m->head_norm, false },
         { "attn_k_norm.weight", m->head_dim, 0, !m->head_norm, false },
@@ -189,7 +195,7 @@ static wg_status tiny_write(const tiny *m, const char *path, wg_error *err)
         { "ffn_norm.weight", d, 0, false, false },
         { "post_ffw_norm.weight", d, 0, !m->post_norm, false },
         { "ffn_gate.weight", d, m->hidden, m->fused || m->experts, false },
-        { "ffn_up.weight", d, m->fused ? 2 * m->hidden : m->hidden, m->experts > 0, false },
+        { "ffn_up.weight", d, m->fused && !m->gpt2 ? 2 * m->hidden : m->hidden, m->experts > 0, false },
         { "ffn_down.weight", m->hidden, d, m->experts > 0, false },
         { "ffn_gate_inp.weight", d, m->experts, !m->experts, false },
         { "ffn_gate_exps.weight", d, m->hidden, !m->experts, true },
@@ -207,6 +213,8 @@ static wg_status tiny_write(const tiny *m, const char *path, wg_error *err)
                        part[i].stacked ? m->experts : 1);
         }
     tiny_tensor(m, g, "output_norm.weight", m->norm_type, d, 0);
+    if (m->gpt2) tiny_tensor(m, g, "output_norm.bias", m->norm_type, d, 0);
+    if (m->gpt2) tiny_tensor(m, g, "position_embd.weight", WG_F32, d, m->context);
     if (m->freqs) tiny_tensor(m, g, "rope_freqs.weight", WG_F32, (m->n_rot ? m->n_rot : m->head_dim) / 2, 0);
     if (!m->tied) tiny_tensor(m, g, "output.weight", m->type[n++ % 4], d, m->vocab);
     return wg_gguf_writer_finish(g, err);
