@@ -33,8 +33,9 @@ static const struct model_type {
     const char *experts;              /* the key of their number; NULL: there are none */
     int experts_absent, experts_used; /* when the keys are absent */
     const char *experts_hidden;       /* the key of their width; NULL: intermediate_size */
-    bool gpt2;                        /* keys, tensors and positions of GPT-2 */
-    bool experts_normed;              /* always; else by norm_topk_prob */
+    bool mtp;            /* tensors of model.mtp_layers are left aside; the code that auto_map names is not needed */
+    bool gpt2;           /* keys, tensors and positions of GPT-2 */
+    bool experts_normed; /* always; else by norm_topk_prob */
 } model_types[] = {
     { .name = "llama",
       .architecture = "LlamaForCausalLM",
@@ -73,6 +74,20 @@ static const struct model_type {
       .rope = { .base = 10000 },
       .attention_cap = WG_HF_NO_KEY,
       .logit_cap = WG_HF_NO_KEY },
+    { .name = "mimo", /* Qwen2, and layers for multi-token prediction that no text of its own needs */
+      .architecture = "MiMoForCausalLM",
+      .family = "qwen2",
+      .biases = QKV_ALWAYS,
+      .kv_heads = 32,
+      .windows = FROM_LAYER,
+      .window = 4096,
+      .act_key = "hidden_act",
+      .act = "silu",
+      .eps = 1e-6,
+      .rope = { .base = 10000 },
+      .attention_cap = WG_HF_NO_KEY,
+      .logit_cap = WG_HF_NO_KEY,
+      .mtp = true },
     { .name = "qwen3",
       .architecture = "Qwen3ForCausalLM",
       .family = "qwen3",
@@ -321,7 +336,10 @@ static wg_status refuse_what_is_missing_here(const wg_hf_keys *r, const struct m
         { "use_bidirectional_attention", "false" },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-        const json_t *v = type->experts && strcmp(type->experts, row[i].key) == 0 ? NULL : wg_hf_get(r, row[i].key);
+        const bool expected =
+            (type->experts && strcmp(type->experts, row[i].key) == 0) ||
+            (type->mtp && (strcmp(row[i].key, "num_nextn_predict_layers") == 0 || strcmp(row[i].key, "auto_map") == 0));
+        const json_t *v = expected ? NULL : wg_hf_get(r, row[i].key);
         json_t *same = row[i].harmless ? json_loads(row[i].harmless, JSON_DECODE_ANY, NULL) : NULL;
         const bool fine =
             !v || (same && (json_equal(v, same) ||
@@ -457,6 +475,7 @@ wg_status wg_hf_config_read(wg_hf_config *out, const wg_json *config, wg_error *
     c.post_norms = type->post_norms;
     c.fused = type->fused;
     c.learned_positions = type->gpt2;
+    c.mtp = type->mtp;
     if (type->gpt2) WG_TRY(get_count(&r, "n_inner", 4 * c.dim, 1 << 22, &c.hidden));
     WG_TRY(wg_hf_number(&r, type->gpt2 ? "layer_norm_epsilon" : "rms_norm_eps", type->eps, 0, 1, &c.eps));
     WG_TRY(wg_hf_bool(&r, "tie_word_embeddings", type->tied, &c.tied));

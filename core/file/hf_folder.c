@@ -25,6 +25,8 @@ typedef struct shard {
     wg_safetensors list;
 } shard;
 
+#define MTP "model.mtp_layers."
+
 /* Where the bytes of a tensor come from. */
 typedef struct source {
     const wg_safetensor *from;  /* NULL: the rotary divisors */
@@ -44,6 +46,7 @@ typedef struct folder {
     size_t shards;
     source *source; /* (sources) in the order of the tensors */
     size_t sources;
+    uint32_t aside; /* tensors for multi-token prediction, which are not read */
     int32_t *stack; /* (layers, EXPERT_NAMES) which source has the tensors of all experts; -1: none yet */
     const wg_weights *weights;
     wg_error *err;
@@ -374,6 +377,10 @@ static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, cons
     char name[NAME];
     const wg_hf_config *c = &f->config;
     int layer, kind, expert;
+    if (c->mtp && strncmp(t->name, MTP, strlen(MTP)) == 0) {
+        f->aside++;
+        return WG_OK;
+    }
     if (find_expert(c, t->name, &layer, &kind, &expert)) return add_expert(f, g, path, t, layer, kind, expert);
     const struct name *as = find_name(c, t->name, name);
     if (!as)
@@ -420,6 +427,7 @@ static wg_status add_tensors(folder *f, wg_gguf_writer *g)
     for (size_t i = 0; i < f->shards; i++)
         for (size_t k = 0; k < f->shard[i].list.n; k++) WG_TRY(add_tensor(f, g, f->shard[i].path, &f->shard[i].list.tensor[k]));
     WG_TRY(check_experts(f));
+    if (f->aside > 0) wg_gguf_set_u32(g, "wager.left_aside.mtp_layers", f->aside); /* for wager inspect */
     const char *const name[] = { f->config.longrope ? "rope_factors_long.weight" : "rope_freqs.weight",
                                  "rope_factors_short.weight" };
     for (int i = 0; f->config.divisors > 0 && i < (f->config.longrope ? 2 : 1); i++) {

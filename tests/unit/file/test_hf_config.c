@@ -103,9 +103,10 @@ Test(hf_config, refusals)
     } row[] = {
         { "[]", "FILE: is no JSON object: expected a model's config.json" },
         { "{}", "FILE: key 'model_type' is missing: expected the name of a model type" },
-        { "{\"model_type\":\"mamba\"}", "FILE: model type 'mamba' is not supported: expected one of: llama, mistral, qwen2, "
-                                        "qwen3, mixtral, qwen3_moe, gemma, "
-                                        "gemma2, gemma3_text, gpt2, phi3" },
+        { "{\"model_type\":\"mamba\"}",
+          "FILE: model type 'mamba' is not supported: expected one of: llama, mistral, qwen2, mimo, "
+          "qwen3, mixtral, qwen3_moe, gemma, "
+          "gemma2, gemma3_text, gpt2, phi3" },
         { "{\"model_type\":\"llama\"}", "FILE: key 'num_hidden_layers' is missing: expected an integer 1..4096" },
         { LLAMA ",\"head_dim\":257}", "FILE: key 'head_dim' = 257: expected an integer 1..256" },
         { LLAMA ",\"head_dim\":15}", "FILE: heads of 15 elements: expected an even number up to 256" },

@@ -245,6 +245,28 @@ Test(hf_folder, biases_that_are_missing)
     clean();
 }
 
+/* MiMo's layers for multi-token prediction: counted, not read; elsewhere they have no place. */
+Test(hf_folder, layers_that_are_left_aside)
+{
+    wg_weights *w;
+    int64_t v;
+    make("qwen2");
+    json_array_append_new(json_object_get(m.config_case, "tensors"),
+                          json_pack("{s:s, s:s, s:[i, i], s:i}", "name", "model.mtp_layers.0.input_proj.weight", "dtype", "F32",
+                                    "shape", 2, 4, "file", 0));
+    mini_write(&m, &t, 0);
+    cr_assert(strstr(refused(WG_EUNSUPPORTED), "tensor 'model.mtp_layers.0.input_proj.weight' has no place in a qwen2 model"));
+    set("architectures", json_pack("[s]", "MiMoForCausalLM"));
+    set("num_nextn_predict_layers", json_integer(1));
+    set("auto_map", json_object());
+    set("model_type", json_string("mimo"));
+    cr_assert_eq(wg_weights_open(&w, t.dir, &err), WG_OK, "%s", err.text);
+    cr_assert(wg_meta_int(w, "wager.left_aside.mtp_layers", &v) && v == 1);
+    cr_assert_eq(wg_weights_count(w), 2 + 2 * 12);
+    wg_weights_close(w);
+    clean();
+}
+
 static int tensor_at(const char *name)
 {
     json_t *tensors = json_object_get(m.config_case, "tensors"), *v;
