@@ -28,8 +28,8 @@ static inline void put(const char *file, const char *text) { file_write(file, te
 
 static inline void scene_make(scene *s)
 {
-    static const wg_synth_shape draft = { "draft", "llama", 1, 32, 2, 1, 16, 32, 320, 64, 0, true };
-    static const wg_synth_shape target = { "target", "llama", 2, 32, 2, 1, 16, 64, 320, 64, 0, true };
+    static const wg_synth_shape draft = { "draft", "llama", 1, 32, 2, 1, 16, 32, 320, 64, 0, true, 0, 0 };
+    static const wg_synth_shape target = { "target", "llama", 2, 32, 2, 1, 16, 64, 320, 64, 0, true, 0, 0 };
     wg_error err;
     temp_make(&s->t);
     if (!getcwd(s->before, sizeof s->before) || chdir(s->t.dir)) abort();

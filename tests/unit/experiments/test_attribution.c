@@ -108,7 +108,7 @@ Test(attribution, of_a_run, .timeout = 60)
     wg_error err;
     wg_trace *t;
     json_t *v[4];
-    static const wg_synth_shape draft = { "draft", "llama", 1, 32, 2, 1, 16, 32, 320, 64, 0, true };
+    static const wg_synth_shape draft = { "draft", "llama", 1, 32, 2, 1, 16, 32, 320, 64, 0, true, 0, 0 };
     scene_make(&s);
     cr_assert_eq(wg_synth_write(&draft, WG_Q8_0, 2, "draft8.gguf", &err), WG_OK, "%s", err.text);
     json_t *whole = run_into(

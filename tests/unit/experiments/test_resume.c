@@ -273,7 +273,7 @@ Test(resume, refuses_what_changed)
     put("prompts.jsonl", "{\"id\": \"cat\", \"prompt\": \"The cat sat\"}\n");
     refused(TRACED, "because a file (by SHA-256) changed: prompts.jsonl is \"");
     setup();
-    static const wg_synth_shape draft = { "draft", "llama", 1, 32, 2, 1, 16, 32, 320, 64, 0, true };
+    static const wg_synth_shape draft = { "draft", "llama", 1, 32, 2, 1, 16, 32, 320, 64, 0, true, 0, 0 };
     wg_error err;
     if (chdir(s.before) || chdir(s.t.dir)) cr_assert_fail();
     put("config.json", TRACED);

@@ -203,7 +203,7 @@ Test(runner, summary_has_every_field)
 Test(runner, the_context_of_a_draft_ends)
 {
     enum { SHORT = 16 };
-    static const wg_synth_shape draft = { "draft", "llama", 1, 32, 2, 1, 16, 32, 320, SHORT, 0, true };
+    static const wg_synth_shape draft = { "draft", "llama", 1, 32, 2, 1, 16, 32, 320, SHORT, 0, true, 0, 0 };
     wg_error err;
     cr_assert_eq(wg_synth_write(&draft, WG_F32, 2, "short.gguf", &err), WG_OK, "%s", err.text);
     json_t *sum = run(CONFIG("\"sampling\": {\"temperature\": 0}, \"trace\": \"steps\", \"sweep\": {\"draft\": ["
@@ -365,7 +365,7 @@ Test(runner, a_folder_can_be_run_again)
 
 Test(runner, nothing_is_made_when_a_part_does_not_open)
 {
-    static const wg_synth_shape other = { "other", "llama", 1, 32, 2, 1, 16, 32, 400, 64, 0, true };
+    static const wg_synth_shape other = { "other", "llama", 1, 32, 2, 1, 16, 32, 400, 64, 0, true, 0, 0 };
     wg_error err;
     cr_assert_eq(wg_synth_write(&other, WG_F32, 2, "draft.gguf", &err), WG_OK);
     const int before = dir_count(".");
