@@ -38,6 +38,11 @@ OP(void, matmul, (const wg_matrix *w, const void *act, int rows, float *y, size_
  * All divisions and the root are the correctly rounded ones of f32. */
 OP(void, rmsnorm, (const float *x, size_t ldx, const float *weight, int dim, float eps, float *y, size_t ldy, int rows))
 
+/* LayerNorm of rows: mean = lanes16 sum of x / dim; v = lanes16 sum of fma(d,d,.), d = x - mean; r = 1 / sqrt(v/dim + eps);
+ * y = fma(d * r, weight, bias). y may be x. */
+OP(void, layernorm,
+   (const float *x, size_t ldx, const float *weight, const float *bias, int dim, float eps, float *y, size_t ldy, int rows))
+
 /* Rotary embedding in place on `heads` heads of width hd in row x. cs: (hd/2) pairs cos,sin of the row's position, only
  * the first n_rot/2 are used. adjacent: pairs (2i, 2i+1), else (i, i + n_rot/2). Elements from n_rot on are left alone.
  *   a' = fma(a, c, -(b*s)); b' = fma(a, s, b*c) */
@@ -49,7 +54,7 @@ OP(void, kv_store, (const wg_kv_view *kv, int32_t slot, const float *k, const fl
 
 /* Attention of one row for the query heads [h0,h1). q, out: heads*hd floats; out may not overlap q. At least one key.
  * For chunks of 64 keys at absolute positions, ascending:
- *   s_j = lanes16 sum over d of fma(q,k,.) * scale; m' = max(m, max_j s_j); c = exp(m - m') (0 for the first chunk);
+ *   s_j = lanes16 sum over d of fma(q,k,.) * scale, then with a cap softcap (kernels/act.h); m' = max(m, max_j s_j); c = exp(m - m') (0 for the first chunk);
  *   w_j = exp(s_j - m'); l = fma(l, c, lanes16 sum of w_j, lane = position % 16); o = o * c, then
  *   o = fma(w_j, v_j, o), j ascending.
  * m = -inf, l = 0, o = 0 at the start; out = o / l.
@@ -64,7 +69,19 @@ OP(void, attention, (const float *q, const wg_row_keys *keys, const wg_heads *of
 /* y = silu(gate) * up over n elements, as (g / (1 + exp32(-g))) * u. y may be gate. */
 OP(void, swiglu, (const float *gate, const float *up, float *y, int n))
 
-OP(void, add, (float *x, const float *y, int n)) /* x += y */
+/* kernels/act.h has the formulas. geglu: y = gelu(gate) * up; gelu: y = gelu(x). y may be gate, or x. softcap: in place. */
+OP(void, geglu, (const float *gate, const float *up, float *y, int n))
+OP(void, gelu, (const float *x, float *y, int n))
+OP(void, softcap, (float *x, float cap, int n))
+
+OP(void, add, (float *x, const float *y, int n))                  /* x += y */
+OP(void, add_scaled, (float *x, float by, const float *y, int n)) /* x = fma(by, y, x) */
+OP(void, scale, (float *x, float by, int n))                      /* x *= by */
+
+/* Routing of a row over n experts (Shazeer et al. 2017): e_i = exp32(x_i - max x); p_i = e_i / lanes16 sum of e. The k with the
+ * largest x, of equal ones the lower index first, in ascending order of their indices: id, and weight = p, or with `norm`
+ * p / s, s the sum of the k p_i, ascending index. With NaN in x: any k of them. */
+OP_ONCE(void, route, (const float *x, int n, int k, int norm, int32_t *id, float *weight))
 
 /* y[i] = exp(x[i]), our own: kernels/exp.h is its definition; relative error < 2e-7; 0 below -87.3, inf above 88.7.
  * y may be x. */

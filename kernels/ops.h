@@ -24,8 +24,9 @@ enum {
     WG_PANEL = 32,      /* output rows of a weight panel */
     WG_CHUNK_KEYS = 64, /* keys per attention chunk, at absolute positions 64c .. 64c+63 */
     WG_MAX_HEAD = 256,  /* widest attention head */
-    WG_KV_Q8 = WG_I8,   /* type of a cache of 8-bit codes: elements are code * scale, */
-    WG_KV_BLOCK = 64,   /* with a scale for each WG_KV_BLOCK elements of a head (its last block may be shorter) */
+    WG_MAX_EXPERTS = 512,
+    WG_KV_Q8 = WG_I8, /* type of a cache of 8-bit codes: elements are code * scale, */
+    WG_KV_BLOCK = 64, /* with a scale for each WG_KV_BLOCK elements of a head (its last block may be shorter) */
 };
 
 /* ---- packed weights: panels of WG_PANEL output rows, padded with zeros when N % 32 (layouts of docs/kernels.md).
@@ -78,7 +79,8 @@ static inline int wg_kv_scales(const wg_kv_view *kv)
 typedef struct wg_heads {
     int heads, kv_heads; /* of queries; of keys and values */
     int hd;              /* elements of a head, <= WG_MAX_HEAD */
-    float scale;         /* of scores: 1 / sqrt(hd) */
+    float scale;         /* of scores: 1 / sqrt(hd) in most families */
+    float cap;           /* scores are limited to it by softcap (kernels/act.h); 0: not */
 } wg_heads;
 
 /* The keys one row sees, in position order: slots 0..prefix-1, then slots tail + b for the set bits b of anc, ascending.

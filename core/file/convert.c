@@ -18,12 +18,14 @@ typedef struct job {
     size_t row_room;
 } job;
 
-/* Weight matrices are what a forward pass multiplies with; learned positions are added, so they keep their precision. */
+/* Weight matrices are what a forward pass multiplies with; learned positions are added, and routers choose, so these keep their
+ * precision. */
 static bool is_matrix(const wg_tensor *t)
 {
     const size_t n = strlen(t->name);
     const bool weight = n > 7 && strcmp(t->name + n - 7, ".weight") == 0;
-    return weight && t->n_dims == 2 && t->dim[1] > 1 && strcmp(t->name, "position_embd.weight") != 0;
+    return weight && t->n_dims >= 2 && t->dim[1] > 1 && strcmp(t->name, "position_embd.weight") != 0 &&
+           !strstr(t->name, "ffn_gate_inp");
 }
 
 /* The type of a tensor in the output. */

@@ -139,6 +139,13 @@ void wg_gguf_set_i32s(wg_gguf_writer *g, const char *key, const int32_t *v, size
     put(g, &g->meta, v, n * sizeof *v);
 }
 
+void wg_gguf_set_bools(wg_gguf_writer *g, const char *key, const bool *v, size_t n)
+{
+    if (!begin(g, key, GGUF_ARRAY)) return;
+    begin_array(g, GGUF_BOOL, n);
+    for (size_t i = 0; i < n; i++) put(g, &g->meta, &(uint8_t){ v[i] }, 1);
+}
+
 void wg_gguf_copy_meta(wg_gguf_writer *g, const wg_weights *from, int i)
 {
     const wg_meta *m = &from->meta[i];

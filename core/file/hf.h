@@ -7,18 +7,44 @@
 #include "core/base/json.h"
 #include "core/file/gguf_write.h"
 
-enum { WG_HF_ENDS = 3, WG_HF_HEAD = 256 }; /* tokens that end a text; widest head */
+enum {
+    WG_HF_ENDS = 3,
+    WG_HF_HEAD = 256,
+    WG_HF_LAYERS = 4096,
+    WG_HF_EXPERTS = 512
+}; /* tokens that end a text; widest head; layers; experts of a layer */
 
 /* What config.json says. */
 typedef struct wg_hf_config {
     const char *family; /* general.architecture of GGUF */
     int layers, dim, hidden, heads, kv_heads, head_dim, vocab, context, window;
-    double eps, rope_base, rope_factor; /* rope_factor: of linear scaling, 1: none */
-    bool adjacent;                      /* GGUF files of the family hold query and key rows permuted for adjacent pairs */
+    double eps;
+    bool adjacent; /* GGUF files of the family hold query and key rows permuted for adjacent pairs */
     bool tied, qkv_bias, output_bias;
-    int divisors; /* of rotary frequencies, those of llama3 scaling; 0: none */
-    float divisor[WG_HF_HEAD / 2];
+    bool norms_less_one;       /* norm weights are stored less 1 */
+    bool post_norms;           /* the outputs of attention and MLP are normed */
+    int experts, experts_used; /* 0: none */
+    bool experts_normed;
+    bool learned_positions; /* GPT-2: nothing is rotated, and its tensors have names and orders of their own */
+    bool mtp;               /* tensors of model.mtp_layers are left aside */
+    bool fused;             /* queries, keys and values are one tensor; so are gate and up */
+
+    /* Rotary positions: the base of all layers, and of those with a window (0: the same); the factor of linear scaling and YaRN;
+     * what cos and sin are multiplied with, apart from YaRN's usual factor. */
+    int n_rot;
+    double rope_base, window_rope_base, rope_factor, rope_magnitude;
+    bool yarn, longrope;
+    double yarn_fast, yarn_slow;
+    int original_context; /* before YaRN or longrope; 0: neither */
+    int divisors;         /* of rotary frequencies: those of llama3 scaling, or of longrope (long and short); 0: none */
+    float divisor[2][WG_HF_HEAD / 2];
+
+    double attention_scale;          /* of scores; 0: 1 / sqrt(head_dim) */
+    double attention_cap, logit_cap; /* soft caps; WG_HF_NO_KEY: the family has none */
+    bool lists_windows;              /* `windowed` is not what the family's files mean without a list */
+    bool windowed[WG_HF_LAYERS];     /* layers with the window */
 } wg_hf_config;
+#define WG_HF_NO_KEY (-1.0)
 
 /* Errors: EMODEL (a key is missing or out of its range), EUNSUPPORTED (a model type, or a key that would change the results and
  * is not implemented: what is supported). */

@@ -1,63 +1,234 @@
 /* SPDX-License-Identifier: MIT
  * config.json: one row a model type, one row a key. Defaults are those of the model type's class in transformers; a key that
- * this class ignores is ignored here. Both dialects of rotary scaling are read: rope_theta with rope_scaling, and
- * rope_parameters. */
-#include "core/file/hf.h"
-
+ * this class ignores is ignored here. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/angles.h"
 #include "core/base/mem.h"
-
-enum { ABSENT = -1 };
+#include "core/file/hf_keys.h"
 
 typedef enum biases { NO_BIASES, QKV_ALWAYS, ALL_BY_KEY } biases;
+
+/* Which layers have a window, where there is one: none; all; all if use_sliding_window; from max_window_layers on, if so; all but each n-th.
+ * The last two kinds may list them in layer_types. */
+typedef enum windows { NO_WINDOW, ALL_WINDOWED, ALL_SWITCHED, FROM_LAYER, PERIODIC } windows;
 
 static const struct model_type {
     const char *name, *architecture, *family;
     bool adjacent;
     biases biases;
-    int head_dim;  /* when the key is absent; 0: hidden_size / num_attention_heads */
-    int kv_heads;  /* the same; 0: num_attention_heads */
-    int window;    /* the same; 0: none */
-    bool switched; /* the window is used when use_sliding_window is true */
+    int head_dim; /* when the key is absent; 0: hidden_size / num_attention_heads */
+    int kv_heads; /* the same; 0: num_attention_heads */
+    windows windows;
+    int window;                /* when the key is absent; 0: none */
+    int period;                /* of PERIODIC */
+    const char *act_key, *act; /* the activation: its key, and the one there is; the key may be absent */
+    bool tied;                 /* when the key is absent */
+    double eps;                /* the same */
+    wg_hf_rope_defaults rope;
+    double scalar;                   /* query_pre_attn_scalar when the key is absent; 0: there is no such key */
+    double attention_cap, logit_cap; /* when the keys are absent; WG_HF_NO_KEY: there are no such keys */
+    bool norms_less_one, post_norms, fused;
+    const char *experts;              /* the key of their number; NULL: there are none */
+    int experts_absent, experts_used; /* when the keys are absent */
+    const char *experts_hidden;       /* the key of their width; NULL: intermediate_size */
+    bool mtp;            /* tensors of model.mtp_layers are left aside; the code that auto_map names is not needed */
+    bool gpt2;           /* keys, tensors and positions of GPT-2 */
+    bool experts_normed; /* always; else by norm_topk_prob */
 } model_types[] = {
-    { "llama", "LlamaForCausalLM", "llama", true, ALL_BY_KEY, 0, 0, 0, false },
-    { "mistral", "MistralForCausalLM", "llama", true, NO_BIASES, 0, 8, 4096, false },
-    { "qwen2", "Qwen2ForCausalLM", "qwen2", false, QKV_ALWAYS, 0, 32, 4096, true },
-    { "qwen3", "Qwen3ForCausalLM", "qwen3", false, ALL_BY_KEY, 128, 32, 4096, true },
+    { .name = "llama",
+      .architecture = "LlamaForCausalLM",
+      .family = "llama",
+      .adjacent = true,
+      .biases = ALL_BY_KEY,
+      .act_key = "hidden_act",
+      .act = "silu",
+      .eps = 1e-6,
+      .rope = { .base = 10000 },
+      .attention_cap = WG_HF_NO_KEY,
+      .logit_cap = WG_HF_NO_KEY },
+    { .name = "mistral",
+      .architecture = "MistralForCausalLM",
+      .family = "llama",
+      .adjacent = true,
+      .kv_heads = 8,
+      .windows = ALL_WINDOWED,
+      .window = 4096,
+      .act_key = "hidden_act",
+      .act = "silu",
+      .eps = 1e-6,
+      .rope = { .base = 10000 },
+      .attention_cap = WG_HF_NO_KEY,
+      .logit_cap = WG_HF_NO_KEY },
+    { .name = "qwen2",
+      .architecture = "Qwen2ForCausalLM",
+      .family = "qwen2",
+      .biases = QKV_ALWAYS,
+      .kv_heads = 32,
+      .windows = FROM_LAYER,
+      .window = 4096,
+      .act_key = "hidden_act",
+      .act = "silu",
+      .eps = 1e-6,
+      .rope = { .base = 10000 },
+      .attention_cap = WG_HF_NO_KEY,
+      .logit_cap = WG_HF_NO_KEY },
+    { .name = "mimo", /* Qwen2, and layers for multi-token prediction that no text of its own needs */
+      .architecture = "MiMoForCausalLM",
+      .family = "qwen2",
+      .biases = QKV_ALWAYS,
+      .kv_heads = 32,
+      .windows = FROM_LAYER,
+      .window = 4096,
+      .act_key = "hidden_act",
+      .act = "silu",
+      .eps = 1e-6,
+      .rope = { .base = 10000 },
+      .attention_cap = WG_HF_NO_KEY,
+      .logit_cap = WG_HF_NO_KEY,
+      .mtp = true },
+    { .name = "qwen3",
+      .architecture = "Qwen3ForCausalLM",
+      .family = "qwen3",
+      .biases = ALL_BY_KEY,
+      .head_dim = 128,
+      .kv_heads = 32,
+      .windows = FROM_LAYER,
+      .window = 4096,
+      .act_key = "hidden_act",
+      .act = "silu",
+      .eps = 1e-6,
+      .rope = { .base = 10000 },
+      .attention_cap = WG_HF_NO_KEY,
+      .logit_cap = WG_HF_NO_KEY },
+    { .name = "mixtral",
+      .architecture = "MixtralForCausalLM",
+      .family = "llama",
+      .adjacent = true,
+      .kv_heads = 8,
+      .windows = ALL_WINDOWED,
+      .act_key = "hidden_act",
+      .act = "silu",
+      .eps = 1e-5,
+      .rope = { .base = 1000000 },
+      .attention_cap = WG_HF_NO_KEY,
+      .logit_cap = WG_HF_NO_KEY,
+      .experts = "num_local_experts",
+      .experts_absent = 8,
+      .experts_used = 2,
+      .experts_normed = true },
+    { .name = "qwen3_moe",
+      .architecture = "Qwen3MoeForCausalLM",
+      .family = "qwen3moe",
+      .biases = ALL_BY_KEY,
+      .kv_heads = 4,
+      .windows = ALL_SWITCHED,
+      .window = 4096,
+      .act_key = "hidden_act",
+      .act = "silu",
+      .eps = 1e-6,
+      .rope = { .base = 10000 },
+      .attention_cap = WG_HF_NO_KEY,
+      .logit_cap = WG_HF_NO_KEY,
+      .experts = "num_experts",
+      .experts_absent = 128,
+      .experts_used = 8,
+      .experts_hidden = "moe_intermediate_size" },
+    { .name = "gemma",
+      .architecture = "GemmaForCausalLM",
+      .family = "gemma",
+      .head_dim = 256,
+      .kv_heads = 16,
+      .act_key = "hidden_act",
+      .act = "gelu_pytorch_tanh",
+      .tied = true,
+      .eps = 1e-6,
+      .rope = { .base = 10000 },
+      .attention_cap = WG_HF_NO_KEY,
+      .logit_cap = WG_HF_NO_KEY,
+      .norms_less_one = true },
+    { .name = "gemma2",
+      .architecture = "Gemma2ForCausalLM",
+      .family = "gemma2",
+      .head_dim = 256,
+      .kv_heads = 4,
+      .windows = PERIODIC,
+      .window = 4096,
+      .period = 2,
+      .act_key = "hidden_activation",
+      .act = "gelu_pytorch_tanh",
+      .tied = true,
+      .eps = 1e-6,
+      .rope = { .base = 10000 },
+      .scalar = 256,
+      .attention_cap = 50,
+      .logit_cap = 30,
+      .norms_less_one = true,
+      .post_norms = true },
+    { .name = "gemma3_text",
+      .architecture = "Gemma3ForCausalLM",
+      .family = "gemma3",
+      .head_dim = 256,
+      .kv_heads = 4,
+      .windows = PERIODIC,
+      .window = 4096,
+      .period = 6,
+      .act_key = "hidden_activation",
+      .act = "gelu_pytorch_tanh",
+      .tied = true,
+      .eps = 1e-6,
+      .rope = { .base = 1000000, .local_base = 10000 },
+      .scalar = 256,
+      .attention_cap = 0,
+      .logit_cap = 0,
+      .norms_less_one = true,
+      .post_norms = true },
+    { .name = "gpt2",
+      .architecture = "GPT2LMHeadModel",
+      .family = "gpt2",
+      .act_key = "activation_function",
+      .act = "gelu_new",
+      .tied = true,
+      .eps = 1e-5,
+      .rope = { .base = 10000 },
+      .attention_cap = WG_HF_NO_KEY,
+      .logit_cap = WG_HF_NO_KEY,
+      .fused = true,
+      .gpt2 = true },
+    { .name = "phi3",
+      .architecture = "Phi3ForCausalLM",
+      .family = "phi3",
+      .windows = ALL_WINDOWED,
+      .act_key = "hidden_act",
+      .act = "silu",
+      .eps = 1e-5,
+      .rope = { .base = 10000, .only_longrope = true, .partial = true },
+      .attention_cap = WG_HF_NO_KEY,
+      .logit_cap = WG_HF_NO_KEY,
+      .fused = true },
 };
 
 enum { MODEL_TYPES = (int)(sizeof model_types / sizeof model_types[0]) };
 
-/* Integers >= 1. */
+/* Integers >= 1; old: GPT-2's name, NULL: it has no such key. */
 static const struct int_key {
-    const char *key;
+    const char *key, *old;
     size_t at;
     int max;
     bool required;
 } int_keys[] = {
-    { "num_hidden_layers", offsetof(wg_hf_config, layers), 4096, true },
-    { "hidden_size", offsetof(wg_hf_config, dim), 1 << 20, true },
-    { "intermediate_size", offsetof(wg_hf_config, hidden), 1 << 22, true },
-    { "num_attention_heads", offsetof(wg_hf_config, heads), 4096, true },
-    { "num_key_value_heads", offsetof(wg_hf_config, kv_heads), 4096, false },
-    { "head_dim", offsetof(wg_hf_config, head_dim), WG_HF_HEAD, false },
-    { "vocab_size", offsetof(wg_hf_config, vocab), 1 << 24, true },
-    { "max_position_embeddings", offsetof(wg_hf_config, context), 1 << 30, true },
+    { "num_hidden_layers", "n_layer", offsetof(wg_hf_config, layers), WG_HF_LAYERS, true },
+    { "hidden_size", "n_embd", offsetof(wg_hf_config, dim), 1 << 20, true },
+    { "intermediate_size", NULL, offsetof(wg_hf_config, hidden), 1 << 22, true },
+    { "num_attention_heads", "n_head", offsetof(wg_hf_config, heads), 4096, true },
+    { "num_key_value_heads", NULL, offsetof(wg_hf_config, kv_heads), 4096, false },
+    { "head_dim", NULL, offsetof(wg_hf_config, head_dim), WG_HF_HEAD, false },
+    { "vocab_size", "vocab_size", offsetof(wg_hf_config, vocab), 1 << 24, true },
+    { "max_position_embeddings", "n_positions", offsetof(wg_hf_config, context), 1 << 30, true },
 };
 
-typedef struct reader {
-    const json_t *o;   /* the object in question */
-    const char *path;  /* of the file */
-    const char *where; /* what stands before a key in messages: "", "rope_scaling." */
-    wg_error *err;
-} reader;
-
-/* A member, or NULL: null says the same as leaving it out. */
-static const json_t *get(const reader *r, const char *key)
+const json_t *wg_hf_get(const wg_hf_keys *r, const char *key)
 {
     const json_t *v = json_object_get(r->o, key);
     return json_is_null(v) ? NULL : v;
@@ -72,109 +243,63 @@ static const char *shown(const json_t *v, char *buf, size_t size)
     return buf;
 }
 
-static wg_status wrong(const reader *r, const char *key, const char *expected)
+wg_status wg_hf_wrong(const wg_hf_keys *r, const char *key, const char *expected)
 {
     char is[64];
-    const json_t *v = get(r, key);
+    const json_t *v = wg_hf_get(r, key);
     if (!v) return wg_fail(r->err, WG_EMODEL, "%s: key '%s%s' is missing: expected %s", r->path, r->where, key, expected);
     return wg_fail(r->err, WG_EMODEL, "%s: key '%s%s' = %s: expected %s", r->path, r->where, key, shown(v, is, sizeof is),
                    expected);
 }
 
-static wg_status get_number(const reader *r, const char *key, double absent, double min, double max, double *out)
+wg_status wg_hf_refuse(const wg_hf_keys *r, const char *key, const char *expected)
+{
+    char is[64];
+    return wg_fail(r->err, WG_EUNSUPPORTED, "%s: key '%s%s' = %s is not supported: expected %s", r->path, r->where, key,
+                   shown(wg_hf_get(r, key), is, sizeof is), expected);
+}
+
+wg_status wg_hf_number(const wg_hf_keys *r, const char *key, double absent, double min, double max, double *out)
 {
     char expected[64];
-    const json_t *v = get(r, key);
+    const json_t *v = wg_hf_get(r, key);
     *out = v ? json_number_value(v) : absent;
     if (v ? json_is_number(v) && *out >= min && *out <= max : absent >= min) return WG_OK;
     snprintf(expected, sizeof expected, "a number %g..%g", min, max);
-    return wrong(r, key, expected);
+    return wg_hf_wrong(r, key, expected);
 }
 
-static wg_status get_bool(const reader *r, const char *key, bool absent, bool *out)
+wg_status wg_hf_bool(const wg_hf_keys *r, const char *key, bool absent, bool *out)
 {
-    const json_t *v = get(r, key);
+    const json_t *v = wg_hf_get(r, key);
     *out = v ? json_is_true(v) : absent;
-    return !v || json_is_boolean(v) ? WG_OK : wrong(r, key, "true or false");
+    return !v || json_is_boolean(v) ? WG_OK : wg_hf_wrong(r, key, "true or false");
 }
 
-static wg_status get_ints(const reader *r, wg_hf_config *c)
+static wg_status get_ints(const wg_hf_keys *r, bool old, wg_hf_config *c)
 {
     for (size_t i = 0; i < sizeof int_keys / sizeof int_keys[0]; i++) {
         const struct int_key *k = &int_keys[i];
+        const char *key = old ? k->old : k->key;
         char expected[48];
-        const json_t *v = get(r, k->key);
+        const json_t *v = key ? wg_hf_get(r, key) : NULL;
         const json_int_t n = json_integer_value(v);
         snprintf(expected, sizeof expected, "an integer 1..%d", k->max);
-        if (!v && !k->required) continue;
-        if (!json_is_integer(v) || n < 1 || n > k->max) return wrong(r, k->key, expected);
+        if (!key || (!v && !k->required)) continue;
+        if (!json_is_integer(v) || n < 1 || n > k->max) return wg_hf_wrong(r, key, expected);
         *(int *)((char *)c + k->at) = (int)n;
     }
     return WG_OK;
 }
 
-/* ---- rotary positions */
-
-static wg_status refuse_value(const reader *r, const char *key, const char *expected)
-{
-    char is[64];
-    return wg_fail(r->err, WG_EUNSUPPORTED, "%s: key '%s%s' = %s is not supported: expected %s", r->path, r->where, key,
-                   shown(get(r, key), is, sizeof is), expected);
-}
-
-/* The scaling of Llama 3.1: long wavelengths are divided by `factor`, short ones stay, those between are interpolated. GGUF files
- * hold it as divisors, rounded to f32. */
-static wg_status llama3_divisors(const reader *r, wg_hf_config *c)
-{
-    double factor, low, high, context;
-    WG_TRY(get_number(r, "factor", ABSENT, 1, 1e6, &factor));
-    WG_TRY(get_number(r, "low_freq_factor", ABSENT, 1e-3, 1e6, &low));
-    WG_TRY(get_number(r, "high_freq_factor", ABSENT, 1e-3, 1e6, &high));
-    WG_TRY(get_number(r, "original_max_position_embeddings", ABSENT, 1, 1e9, &context));
-    if (!(high > low)) return wrong(r, "high_freq_factor", "more than low_freq_factor");
-    c->divisors = c->head_dim / 2;
-    for (int i = 0; i < c->divisors; i++) {
-        const double wavelength = 2 * 3.14159265358979323846 / wg_rope_frequency(c->rope_base, 1, i, c->head_dim);
-        const double s = (context / wavelength - low) / (high - low);
-        c->divisor[i] = (float)(wavelength < context / high  ? 1
-                                : wavelength > context / low ? factor
-                                                             : 1 / ((1 - s) / factor + s));
-    }
-    return WG_OK;
-}
-
-static wg_status get_rope(const reader *top, wg_hf_config *c)
-{
-    const json_t *now = get(top, "rope_parameters"), *old = get(top, "rope_scaling");
-    reader r = *top;
-    r.o = now ? now : old;
-    r.where = now ? "rope_parameters." : "rope_scaling.";
-    c->rope_factor = 1;
-    WG_TRY(get_number(top, "rope_theta", 10000, 1, 1e12, &c->rope_base));
-    if (r.o && !json_is_object(r.o)) return wrong(top, now ? "rope_parameters" : "rope_scaling", "an object");
-    if (!r.o) return WG_OK;
-    WG_TRY(get_number(&r, "rope_theta", c->rope_base, 1, 1e12, &c->rope_base));
-    const char *key = get(&r, "rope_type") ? "rope_type" : "type", *type = json_string_value(get(&r, key));
-    if (get(&r, "full_attention") || get(&r, "sliding_attention"))
-        return wg_fail(r.err, WG_EUNSUPPORTED,
-                       "%s: key 'rope_parameters' differs between kinds of layers: expected one for all", r.path);
-    double share;
-    WG_TRY(get_number(&r, "partial_rotary_factor", 1, 0, 1, &share));
-    if (share != 1) return refuse_value(&r, "partial_rotary_factor", "1");
-    if (!get(&r, key) || (type && strcmp(type, "default") == 0)) return WG_OK;
-    if (type && strcmp(type, "linear") == 0) return get_number(&r, "factor", ABSENT, 1, 1e6, &c->rope_factor);
-    if (type && strcmp(type, "llama3") == 0) return llama3_divisors(&r, c);
-    return refuse_value(&r, key, "default, linear or llama3");
-}
-
 /* ---- the whole file */
 
-static wg_status get_type(const reader *r, const struct model_type **out)
+static wg_status get_type(const wg_hf_keys *r, const struct model_type **out)
 {
-    const char *type = json_string_value(get(r, "model_type"));
-    const json_t *list = get(r, "architectures");
-    char names[128] = "";
-    if (!type) return wrong(r, "model_type", "the name of a model type");
+    const char *type = json_string_value(wg_hf_get(r, "model_type"));
+    const json_t *list = wg_hf_get(r, "architectures");
+    char names[256] = "";
+    if (!type) return wg_hf_wrong(r, "model_type", "the name of a model type");
     for (int i = 0; i < MODEL_TYPES; i++) {
         const size_t n = strlen(names);
         if (strcmp(type, model_types[i].name) == 0) *out = &model_types[i];
@@ -185,24 +310,25 @@ static wg_status get_type(const reader *r, const struct model_type **out)
                        names);
     const char *first = json_string_value(json_array_get(list, 0));
     if (list && (!first || strcmp(first, (*out)->architecture) != 0))
-        return refuse_value(r, "architectures", (*out)->architecture);
+        return wg_hf_refuse(r, "architectures", (*out)->architecture);
     return WG_OK;
 }
 
 /* Keys that would change the results: absent, or with the value that changes nothing. */
-static wg_status refuse_what_is_missing_here(const reader *r)
+static wg_status refuse_what_is_missing_here(const wg_hf_keys *r, const struct model_type *type)
 {
     static const struct {
         const char *key, *harmless; /* as JSON; NULL: no value is */
     } row[] = {
-        { "hidden_act", "\"silu\"" },
         { "mlp_bias", "false" },
-        { "partial_rotary_factor", "1" },
         { "quantization_config", NULL },
         { "compression_config", NULL },
         { "auto_map", NULL },
         { "dual_chunk_attention_config", NULL },
         { "use_mrope", "false" },
+        { "scale_attn_weights", "true" },
+        { "scale_attn_by_inverse_layer_idx", "false" },
+        { "add_cross_attention", "false" },
         { "num_nextn_predict_layers", "0" },
         { "num_experts", "0" },
         { "num_local_experts", "0" },
@@ -210,57 +336,159 @@ static wg_status refuse_what_is_missing_here(const reader *r)
         { "use_bidirectional_attention", "false" },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-        const json_t *v = get(r, row[i].key);
+        const bool expected =
+            (type->experts && strcmp(type->experts, row[i].key) == 0) ||
+            (type->mtp && (strcmp(row[i].key, "num_nextn_predict_layers") == 0 || strcmp(row[i].key, "auto_map") == 0));
+        const json_t *v = expected ? NULL : wg_hf_get(r, row[i].key);
         json_t *same = row[i].harmless ? json_loads(row[i].harmless, JSON_DECODE_ANY, NULL) : NULL;
         const bool fine =
             !v || (same && (json_equal(v, same) ||
                             (json_is_number(v) && json_number_value(v) == json_number_value(same) && json_is_number(same))));
         json_decref(same);
-        if (!fine) return refuse_value(r, row[i].key, row[i].harmless ? row[i].harmless : "no such key");
+        if (!fine) return wg_hf_refuse(r, row[i].key, row[i].harmless ? row[i].harmless : "no such key");
     }
     return WG_OK;
 }
 
-/* A window is the same for all layers here; whether it is shorter than the context in use is checked when the model opens. */
-static wg_status get_window(const reader *r, const struct model_type *type, wg_hf_config *c)
+/* The layers with a window that layer_types lists. */
+static wg_status list_windows(const wg_hf_keys *r, wg_hf_config *c)
 {
-    bool used = true;
+    const json_t *list = wg_hf_get(r, "layer_types");
+    if (!list) return WG_OK;
+    if (!json_is_array(list) || json_array_size(list) != (size_t)c->layers)
+        return wg_hf_wrong(r, "layer_types", "full_attention or sliding_attention for each layer");
+    for (int i = 0; i < c->layers; i++) {
+        const char *kind = json_string_value(json_array_get(list, (size_t)i));
+        c->windowed[i] = kind && strcmp(kind, "sliding_attention") == 0;
+        if (!kind || (!c->windowed[i] && strcmp(kind, "full_attention") != 0))
+            return wg_hf_refuse(r, "layer_types", "full_attention or sliding_attention for each layer");
+    }
+    return WG_OK;
+}
+
+/* Which layers have a window, and which the family's files have without a list. */
+static wg_status get_windowed(const wg_hf_keys *r, const struct model_type *type, wg_hf_config *c)
+{
+    double from = 0, period = type->period;
+    if (type->windows == FROM_LAYER) WG_TRY(wg_hf_number(r, "max_window_layers", 28, 0, 1e6, &from));
+    if (type->windows == PERIODIC) WG_TRY(wg_hf_number(r, "sliding_window_pattern", period, 1, 1e6, &period));
+    for (int i = 0; i < c->layers; i++) c->windowed[i] = i >= from && (type->windows != PERIODIC || (i + 1) % (int)period != 0);
+    if (type->windows == FROM_LAYER || type->windows == PERIODIC) WG_TRY(list_windows(r, c));
+    c->lists_windows = type->windows == FROM_LAYER;
+    for (int i = 0; type->windows == PERIODIC && i < c->layers; i++)
+        if (c->windowed[i] != ((i + 1) % type->period != 0)) c->lists_windows = true;
+    return WG_OK;
+}
+
+/* Whether the window is shorter than the context in use is known when the model opens. */
+static wg_status get_window(const wg_hf_keys *r, const struct model_type *type, wg_hf_config *c)
+{
+    bool used = type->windows != NO_WINDOW;
     const json_t *v = json_object_get(r->o, "sliding_window");
-    if (type->switched) WG_TRY(get_bool(r, "use_sliding_window", false, &used));
-    if (!used || type->window == 0 || json_is_null(v)) return WG_OK;
+    if (type->windows == FROM_LAYER || type->windows == ALL_SWITCHED) WG_TRY(wg_hf_bool(r, "use_sliding_window", false, &used));
+    if (!used || json_is_null(v) || (!v && type->window == 0)) return WG_OK;
     if (v && (!json_is_integer(v) || json_integer_value(v) < 1 || json_integer_value(v) > 1 << 30))
-        return wrong(r, "sliding_window", "an integer 1..1073741824, or null");
+        return wg_hf_wrong(r, "sliding_window", "an integer 1..1073741824, or null");
     c->window = v ? (int)json_integer_value(v) : type->window;
+    return get_windowed(r, type, c);
+}
+
+/* A soft cap; null: none, whatever the type's class has. */
+static wg_status get_cap(const wg_hf_keys *r, const char *key, double absent, double *out)
+{
+    *out = absent;
+    if (absent < 0) return WG_OK;
+    if (json_is_null(json_object_get(r->o, key))) absent = 0;
+    return wg_hf_number(r, key, absent, 0, 1e6, out);
+}
+
+static wg_status get_scales(const wg_hf_keys *r, const struct model_type *type, wg_hf_config *c)
+{
+    double scalar = type->scalar;
+    if (scalar > 0) WG_TRY(wg_hf_number(r, "query_pre_attn_scalar", scalar, 1e-6, 1e6, &scalar));
+    c->attention_scale = scalar > 0 ? 1 / sqrt(scalar) : 0;
+    WG_TRY(get_cap(r, "attn_logit_softcapping", type->attention_cap, &c->attention_cap));
+    return get_cap(r, "final_logit_softcapping", type->logit_cap, &c->logit_cap);
+}
+
+static wg_status get_count(const wg_hf_keys *r, const char *key, int absent, int max, int *out)
+{
+    char expected[48];
+    const json_t *v = wg_hf_get(r, key);
+    const json_int_t n = v ? json_integer_value(v) : absent;
+    snprintf(expected, sizeof expected, "an integer 1..%d", max);
+    if ((v && !json_is_integer(v)) || n < 1 || n > max) return wg_hf_wrong(r, key, expected);
+    *out = (int)n;
+    return WG_OK;
+}
+
+/* Experts in every layer. */
+static wg_status get_experts(const wg_hf_keys *r, const struct model_type *type, wg_hf_config *c)
+{
+    double step;
+    if (!type->experts) return WG_OK;
+    WG_TRY(get_count(r, type->experts, type->experts_absent, WG_HF_EXPERTS, &c->experts));
+    WG_TRY(get_count(r, "num_experts_per_tok", type->experts_used, c->experts, &c->experts_used));
+    if (type->experts_hidden) WG_TRY(get_count(r, type->experts_hidden, 768, 1 << 22, &c->hidden));
+    c->experts_normed = true;
+    if (!type->experts_normed) WG_TRY(wg_hf_bool(r, "norm_topk_prob", false, &c->experts_normed));
+    WG_TRY(wg_hf_number(r, "decoder_sparse_step", 1, 0, 1e6, &step));
+    if (step != 1) return wg_hf_refuse(r, "decoder_sparse_step", "1");
+    if (json_array_size(wg_hf_get(r, "mlp_only_layers")) > 0) return wg_hf_refuse(r, "mlp_only_layers", "no such layers");
+    return WG_OK;
+}
+
+static wg_status get_activation(const wg_hf_keys *r, const struct model_type *type)
+{
+    char expected[64];
+    const json_t *v = wg_hf_get(r, type->act_key);
+    const char *act = json_string_value(v);
+    snprintf(expected, sizeof expected, "\"%s\"", type->act);
+    return !v || (act && strcmp(act, type->act) == 0) ? WG_OK : wg_hf_refuse(r, type->act_key, expected);
+}
+
+static wg_status get_heads(const wg_hf_keys *r, const struct model_type *type, wg_hf_config *c)
+{
+    if (c->kv_heads == 0) c->kv_heads = type->kv_heads ? type->kv_heads : c->heads;
+    if (c->head_dim == 0 && !type->head_dim && c->dim % c->heads != 0)
+        return wg_fail(r->err, WG_EMODEL, "%s: width %d over %d heads: expected a multiple, or key 'head_dim'", r->path, c->dim,
+                       c->heads);
+    if (c->head_dim == 0) c->head_dim = type->head_dim ? type->head_dim : c->dim / c->heads;
+    if (c->head_dim > WG_HF_HEAD || c->head_dim % 2 != 0)
+        return wg_fail(r->err, WG_EMODEL, "%s: heads of %d elements: expected an even number up to %d", r->path, c->head_dim,
+                       WG_HF_HEAD);
     return WG_OK;
 }
 
 wg_status wg_hf_config_read(wg_hf_config *out, const wg_json *config, wg_error *err)
 {
     const struct model_type *type = NULL;
-    const reader r = { wg_json_root(config), wg_json_name(config), "", err };
+    const wg_hf_keys r = { wg_json_root(config), wg_json_name(config), "", err };
     wg_hf_config c = { 0 };
     if (!json_is_object(r.o)) return wg_fail(err, WG_EMODEL, "%s: is no JSON object: expected a model's config.json", r.path);
     WG_TRY(get_type(&r, &type));
-    WG_TRY(get_ints(&r, &c));
+    WG_TRY(get_ints(&r, type->gpt2, &c));
+    WG_TRY(get_heads(&r, type, &c));
     c.family = type->family;
     c.adjacent = type->adjacent;
-    if (c.kv_heads == 0) c.kv_heads = type->kv_heads ? type->kv_heads : c.heads;
-    if (c.head_dim == 0 && !type->head_dim && c.dim % c.heads != 0)
-        return wg_fail(err, WG_EMODEL, "%s: width %d over %d heads: expected a multiple, or key 'head_dim'", r.path, c.dim,
-                       c.heads);
-    if (c.head_dim == 0) c.head_dim = type->head_dim ? type->head_dim : c.dim / c.heads;
-    if (c.head_dim > WG_HF_HEAD || c.head_dim % 2 != 0)
-        return wg_fail(err, WG_EMODEL, "%s: heads of %d elements: expected an even number up to %d", r.path, c.head_dim,
-                       WG_HF_HEAD);
-    WG_TRY(get_number(&r, "rms_norm_eps", 1e-6, 0, 1, &c.eps));
-    WG_TRY(get_bool(&r, "tie_word_embeddings", false, &c.tied));
+    c.norms_less_one = type->norms_less_one;
+    c.post_norms = type->post_norms;
+    c.fused = type->fused;
+    c.learned_positions = type->gpt2;
+    c.mtp = type->mtp;
+    if (type->gpt2) WG_TRY(get_count(&r, "n_inner", 4 * c.dim, 1 << 22, &c.hidden));
+    WG_TRY(wg_hf_number(&r, type->gpt2 ? "layer_norm_epsilon" : "rms_norm_eps", type->eps, 0, 1, &c.eps));
+    WG_TRY(wg_hf_bool(&r, "tie_word_embeddings", type->tied, &c.tied));
     bool biased = false;
-    if (type->biases == ALL_BY_KEY) WG_TRY(get_bool(&r, "attention_bias", false, &biased));
+    if (type->biases == ALL_BY_KEY) WG_TRY(wg_hf_bool(&r, "attention_bias", false, &biased));
     c.qkv_bias = biased || type->biases == QKV_ALWAYS;
     c.output_bias = biased;
     WG_TRY(get_window(&r, type, &c));
-    WG_TRY(get_rope(&r, &c));
-    WG_TRY(refuse_what_is_missing_here(&r));
+    if (!type->gpt2) WG_TRY(wg_hf_rope(&r, &type->rope, &c));
+    WG_TRY(get_scales(&r, type, &c));
+    WG_TRY(get_activation(&r, type));
+    WG_TRY(get_experts(&r, type, &c));
+    WG_TRY(refuse_what_is_missing_here(&r, type));
     *out = c;
     return WG_OK;
 }
@@ -280,8 +508,11 @@ void wg_hf_config_write(const wg_hf_config *c, wg_gguf_writer *g)
         { "attention.head_count_kv", c->kv_heads },
         { "attention.key_length", c->head_dim },
         { "attention.value_length", c->head_dim },
-        { "rope.dimension_count", c->head_dim },
+        { "rope.dimension_count", c->n_rot },
         { "attention.sliding_window", c->window },
+        { "expert_count", c->experts },
+        { "expert_used_count", c->experts_used },
+        { "expert_feed_forward_length", c->experts ? c->hidden : 0 },
     };
     char key[96];
     wg_gguf_set_string(g, "general.architecture", c->family, strlen(c->family));
@@ -289,23 +520,34 @@ void wg_hf_config_write(const wg_hf_config *c, wg_gguf_writer *g)
         snprintf(key, sizeof key, "%s.%s", c->family, row[i].key);
         if (row[i].v > 0) wg_gguf_set_u32(g, key, (uint32_t)row[i].v);
     }
-    snprintf(key, sizeof key, "%s.attention.layer_norm_rms_epsilon", c->family);
-    wg_gguf_set_f32(g, key, (float)c->eps);
-    snprintf(key, sizeof key, "%s.rope.freq_base", c->family);
-    wg_gguf_set_f32(g, key, (float)c->rope_base);
-    if (c->rope_factor == 1) return;
-    snprintf(key, sizeof key, "%s.rope.scaling.type", c->family);
-    wg_gguf_set_string(g, key, "linear", 6);
-    snprintf(key, sizeof key, "%s.rope.scaling.factor", c->family);
-    wg_gguf_set_f32(g, key, (float)c->rope_factor);
+    const struct {
+        const char *key;
+        double v;
+        bool written;
+    } number[] = {
+        { "attention.layer_norm_rms_epsilon", c->eps, !c->learned_positions },
+        { "attention.layer_norm_epsilon", c->eps, c->learned_positions },
+        { "attention.scale", c->attention_scale, c->attention_scale > 0 },
+        { "attn_logit_softcapping", c->attention_cap, c->attention_cap >= 0 },
+        { "final_logit_softcapping", c->logit_cap, c->logit_cap >= 0 },
+    };
+    for (size_t i = 0; i < sizeof number / sizeof number[0]; i++) {
+        snprintf(key, sizeof key, "%s.%s", c->family, number[i].key);
+        if (number[i].written) wg_gguf_set_f32(g, key, (float)number[i].v);
+    }
+    snprintf(key, sizeof key, "%s.expert_weights_norm", c->family);
+    if (c->experts) wg_gguf_set_bool(g, key, c->experts_normed);
+    snprintf(key, sizeof key, "%s.attention.sliding_window_pattern", c->family);
+    if (c->window > 0 && c->lists_windows) wg_gguf_set_bools(g, key, c->windowed, (size_t)c->layers);
+    if (!c->learned_positions) wg_hf_rope_write(c, g);
 }
 
 /* ---- special tokens */
 
 /* An id, or a list of ids. */
-static wg_status get_ids(const reader *r, const char *key, int64_t *id, size_t most)
+static wg_status get_ids(const wg_hf_keys *r, const char *key, int64_t *id, size_t most)
 {
-    const json_t *v = get(r, key);
+    const json_t *v = wg_hf_get(r, key);
     const size_t n = json_is_array(v) ? json_array_size(v) : v != NULL;
     if (n > most)
         return wg_fail(r->err, WG_EUNSUPPORTED, "%s: key '%s' lists %zu tokens: at most %zu are supported", r->path, key, n,
@@ -313,7 +555,7 @@ static wg_status get_ids(const reader *r, const char *key, int64_t *id, size_t m
     for (size_t i = 0; i < n; i++) {
         const json_t *one = json_is_array(v) ? json_array_get(v, i) : v;
         id[i] = json_integer_value(one);
-        if (!json_is_integer(one) || id[i] < 0) return wrong(r, key, "a token id, or a list of them");
+        if (!json_is_integer(one) || id[i] < 0) return wg_hf_wrong(r, key, "a token id, or a list of them");
     }
     return WG_OK;
 }
@@ -321,12 +563,12 @@ static wg_status get_ids(const reader *r, const char *key, int64_t *id, size_t m
 wg_status wg_hf_ids_read(wg_hf_ids *out, const wg_json *generation, const wg_json *config, wg_error *err)
 {
     const wg_json *file[] = { config, generation };
-    *out = (wg_hf_ids){ ABSENT, { ABSENT, ABSENT, ABSENT } };
+    *out = (wg_hf_ids){ WG_HF_ABSENT, { WG_HF_ABSENT, WG_HF_ABSENT, WG_HF_ABSENT } };
     for (int i = 0; i < 2; i++) {
         if (!file[i]) continue;
-        const reader r = { wg_json_root(file[i]), wg_json_name(file[i]), "", err };
-        if (get(&r, "eos_token_id"))
-            for (int k = 0; k < WG_HF_ENDS; k++) out->end[k] = ABSENT;
+        const wg_hf_keys r = { wg_json_root(file[i]), wg_json_name(file[i]), "", err };
+        if (wg_hf_get(&r, "eos_token_id"))
+            for (int k = 0; k < WG_HF_ENDS; k++) out->end[k] = WG_HF_ABSENT;
         WG_TRY(get_ids(&r, "bos_token_id", &out->bos, 1));
         WG_TRY(get_ids(&r, "eos_token_id", out->end, WG_HF_ENDS));
     }

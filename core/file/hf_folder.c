@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -15,7 +16,7 @@
 #include "core/file/hf.h"
 #include "core/file/safetensors.h"
 
-enum { SHARDS_MOST = 1024, NAME = 64, EMBEDDING = 0, HEAD = 2 /* in head_names */ };
+enum { SHARDS_MOST = 1024, NAME = 64, EMBEDDING = 0, HEAD = 2 /* in head_names */, EXPERT_NAMES = 6 };
 
 typedef struct shard {
     char *path;
@@ -24,11 +25,17 @@ typedef struct shard {
     wg_safetensors list;
 } shard;
 
+#define MTP "model.mtp_layers."
+
 /* Where the bytes of a tensor come from. */
 typedef struct source {
-    const wg_safetensor *from; /* NULL: the rotary divisors */
-    int heads;                 /* whose rows are permuted; 0: they are not */
-    bool there;                /* the tensor's data points into the shard */
+    const wg_safetensor *from;  /* NULL: the rotary divisors */
+    int heads;                  /* whose rows are permuted; 0: they are not */
+    int divisors;               /* of `from` NULL: which list of config.json */
+    bool turned;                /* columns become rows */
+    bool plus_one;              /* a norm's weights, stored less 1 */
+    bool there;                 /* the tensor's data points into the shard */
+    const wg_safetensor **each; /* (experts) of a tensor that is made of those of all experts; else NULL */
 } source;
 
 typedef struct folder {
@@ -39,6 +46,8 @@ typedef struct folder {
     size_t shards;
     source *source; /* (sources) in the order of the tensors */
     size_t sources;
+    uint32_t aside; /* tensors for multi-token prediction, which are not read */
+    int32_t *stack; /* (layers, EXPERT_NAMES) which source has the tensors of all experts; -1: none yet */
     const wg_weights *weights;
     wg_error *err;
 } folder;
@@ -51,6 +60,8 @@ static void folder_close(void *user)
         if (f->shard[i].base) munmap(f->shard[i].base, f->shard[i].bytes);
         wg_free(f->shard[i].path);
     }
+    for (size_t i = 0; i < f->sources; i++) wg_free(f->source[i].each);
+    wg_free(f->stack);
     wg_free(f->shard);
     wg_free(f->source);
     wg_free(f->file);
@@ -168,52 +179,196 @@ static wg_status open_shards(folder *f)
 
 /* ---- names */
 
+/* Of which models a name is: those whose outputs of attention and MLP are normed give one name another meaning. */
+enum { POST_NORMS = 1, NO_POST_NORMS = 2 };
+
 static const struct name {
     const char *hf, *gguf;
     bool permuted; /* rows of queries and keys, where the family's are */
+    unsigned only; /* 0: of all models */
 } head_names[] = {
-    { "model.embed_tokens.weight", "token_embd.weight", false },
-    { "model.norm.weight", "output_norm.weight", false },
-    { "lm_head.weight", "output.weight", false },
+    { "model.embed_tokens.weight", "token_embd.weight", false, 0 },
+    { "model.norm.weight", "output_norm.weight", false, 0 },
+    { "lm_head.weight", "output.weight", false, 0 },
 }, layer_names[] = {
-    { "input_layernorm.weight", "attn_norm.weight", false },
-    { "self_attn.q_proj.weight", "attn_q.weight", true },
-    { "self_attn.k_proj.weight", "attn_k.weight", true },
-    { "self_attn.v_proj.weight", "attn_v.weight", false },
-    { "self_attn.o_proj.weight", "attn_output.weight", false },
-    { "self_attn.q_proj.bias", "attn_q.bias", true },
-    { "self_attn.k_proj.bias", "attn_k.bias", true },
-    { "self_attn.v_proj.bias", "attn_v.bias", false },
-    { "self_attn.o_proj.bias", "attn_output.bias", false },
-    { "self_attn.q_norm.weight", "attn_q_norm.weight", false },
-    { "self_attn.k_norm.weight", "attn_k_norm.weight", false },
-    { "post_attention_layernorm.weight", "ffn_norm.weight", false },
-    { "mlp.gate_proj.weight", "ffn_gate.weight", false },
-    { "mlp.up_proj.weight", "ffn_up.weight", false },
-    { "mlp.down_proj.weight", "ffn_down.weight", false },
-    { "self_attn.rotary_emb.inv_freq", NULL, false }, /* old files hold what is computed */
+    { "input_layernorm.weight", "attn_norm.weight", false, 0 },
+    { "self_attn.q_proj.weight", "attn_q.weight", true, 0 },
+    { "self_attn.k_proj.weight", "attn_k.weight", true, 0 },
+    { "self_attn.v_proj.weight", "attn_v.weight", false, 0 },
+    { "self_attn.qkv_proj.weight", "attn_qkv.weight", false, 0 },
+    { "self_attn.o_proj.weight", "attn_output.weight", false, 0 },
+    { "self_attn.q_proj.bias", "attn_q.bias", true, 0 },
+    { "self_attn.k_proj.bias", "attn_k.bias", true, 0 },
+    { "self_attn.v_proj.bias", "attn_v.bias", false, 0 },
+    { "self_attn.o_proj.bias", "attn_output.bias", false, 0 },
+    { "self_attn.q_norm.weight", "attn_q_norm.weight", false, 0 },
+    { "self_attn.k_norm.weight", "attn_k_norm.weight", false, 0 },
+    { "post_attention_layernorm.weight", "ffn_norm.weight", false, NO_POST_NORMS },
+    { "post_attention_layernorm.weight", "post_attention_norm.weight", false, POST_NORMS },
+    { "pre_feedforward_layernorm.weight", "ffn_norm.weight", false, POST_NORMS },
+    { "post_feedforward_layernorm.weight", "post_ffw_norm.weight", false, POST_NORMS },
+    { "mlp.gate_proj.weight", "ffn_gate.weight", false, 0 },
+    { "mlp.up_proj.weight", "ffn_up.weight", false, 0 },
+    { "mlp.gate_up_proj.weight", "ffn_up.weight", false, 0 },
+    { "mlp.down_proj.weight", "ffn_down.weight", false, 0 },
+    { "mlp.gate.weight", "ffn_gate_inp.weight", false, 0 },
+    { "block_sparse_moe.gate.weight", "ffn_gate_inp.weight", false, 0 },
+    { "self_attn.rotary_emb.inv_freq", NULL, false, 0 }, /* old files hold what is computed */
 };
+
+/* GPT-2's, with or without "transformer." in front. Its matrices are stored by inputs: columns become rows. */
+static const struct name gpt2_head_names[] = {
+    { "wte.weight", "token_embd.weight", false, 0 },
+    { "ln_f.weight", "output_norm.weight", false, 0 },
+    { "lm_head.weight", "output.weight", false, 0 },
+    { "ln_f.bias", "output_norm.bias", false, 0 },
+    { "wpe.weight", "position_embd.weight", false, 0 },
+}, gpt2_layer_names[] = {
+    { "ln_1.weight", "attn_norm.weight", false, 0 },
+    { "ln_1.bias", "attn_norm.bias", false, 0 },
+    { "attn.c_attn.weight", "attn_qkv.weight", false, 0 },
+    { "attn.c_attn.bias", "attn_qkv.bias", false, 0 },
+    { "attn.c_proj.weight", "attn_output.weight", false, 0 },
+    { "attn.c_proj.bias", "attn_output.bias", false, 0 },
+    { "ln_2.weight", "ffn_norm.weight", false, 0 },
+    { "ln_2.bias", "ffn_norm.bias", false, 0 },
+    { "mlp.c_fc.weight", "ffn_up.weight", false, 0 },
+    { "mlp.c_fc.bias", "ffn_up.bias", false, 0 },
+    { "mlp.c_proj.weight", "ffn_down.weight", false, 0 },
+    { "mlp.c_proj.bias", "ffn_down.bias", false, 0 },
+    { "attn.bias", NULL, false, 0 }, /* masks, not weights */
+    { "attn.masked_bias", NULL, false, 0 },
+};
+
+/* How the tensors of a model are called. */
+typedef struct dialect {
+    const char *before, *layer; /* in front of all names, where it stands; of the names of layers */
+    const struct name *head, *in_layer;
+    size_t heads, in_layers;
+} dialect;
+
+static dialect dialect_of(const wg_hf_config *c)
+{
+    if (c->learned_positions)
+        return (dialect){ "transformer.",
+                          "h.%d.",
+                          gpt2_head_names,
+                          gpt2_layer_names,
+                          sizeof gpt2_head_names / sizeof gpt2_head_names[0],
+                          sizeof gpt2_layer_names / sizeof gpt2_layer_names[0] };
+    return (dialect){ "",
+                      "model.layers.%d.",
+                      head_names,
+                      layer_names,
+                      sizeof head_names / sizeof head_names[0],
+                      sizeof layer_names / sizeof layer_names[0] };
+}
+
+/* The name without what may stand in front of it. */
+static const char *plain_name(const dialect *in, const char *name)
+{
+    const size_t n = strlen(in->before);
+    return strncmp(name, in->before, n) == 0 ? name + n : name;
+}
+
+/* The layer of a name, and what stands behind it; NULL: the name is not that of a layer's tensor. */
+static const char *layer_of(const dialect *in, const char *name, int layers, int *layer)
+{
+    char exact[NAME];
+    const char *number = strpbrk(name, "0123456789");
+    *layer = number ? atoi(number) : -1;
+    if (*layer < 0 || *layer >= layers) return NULL;
+    const int n = snprintf(exact, sizeof exact, in->layer, *layer);
+    return strncmp(name, exact, (size_t)n) == 0 ? name + n : NULL;
+}
 
 /* The name in GGUF files, in `to`; an empty one for a tensor that is not read. NULL: there is no such tensor in these families. */
 static const struct name *find_name(const wg_hf_config *c, const char *hf, char to[NAME])
 {
-    int layer, n = 0;
+    int layer;
+    const dialect in = dialect_of(c);
     *to = '\0';
-    for (size_t i = 0; i < sizeof head_names / sizeof head_names[0]; i++)
-        if (strcmp(hf, head_names[i].hf) == 0) {
+    hf = plain_name(&in, hf);
+    for (size_t i = 0; i < in.heads; i++)
+        if (strcmp(hf, in.head[i].hf) == 0) {
             if (!c->tied || i != HEAD) /* a tied head is the embedding, whatever the file says */
-                snprintf(to, NAME, "%s", head_names[i].gguf);
-            return &head_names[i];
+                snprintf(to, NAME, "%s", in.head[i].gguf);
+            return &in.head[i];
         }
-    char exact[NAME];
-    if (sscanf(hf, "model.layers.%4d.%n", &layer, &n) != 1 || n == 0 || layer < 0 || layer >= c->layers) return NULL;
-    snprintf(exact, sizeof exact, "model.layers.%d.", layer);
-    for (size_t i = 0; strncmp(hf, exact, (size_t)n) == 0 && i < sizeof layer_names / sizeof layer_names[0]; i++) {
-        if (strcmp(hf + n, layer_names[i].hf) != 0) continue;
-        if (layer_names[i].gguf) snprintf(to, NAME, "blk.%d.%s", layer, layer_names[i].gguf);
-        return &layer_names[i];
+    const char *rest = layer_of(&in, hf, c->layers, &layer);
+    for (size_t i = 0; rest && i < in.in_layers; i++) {
+        const struct name *name = &in.in_layer[i];
+        if (strcmp(rest, name->hf) != 0 || name->only == (c->post_norms ? NO_POST_NORMS : POST_NORMS)) continue;
+        if (name->gguf) snprintf(to, NAME, "blk.%d.%s", layer, name->gguf);
+        return name;
     }
     return NULL;
+}
+
+/* ---- experts: a tensor each here, one tensor of all in GGUF files */
+
+static const struct {
+    const char *before, *after, *gguf;
+} expert_names[EXPERT_NAMES] = {
+    { "mlp", "gate_proj", "ffn_gate_exps" },     { "mlp", "up_proj", "ffn_up_exps" },
+    { "mlp", "down_proj", "ffn_down_exps" },     { "block_sparse_moe", "w1", "ffn_gate_exps" },
+    { "block_sparse_moe", "w3", "ffn_up_exps" }, { "block_sparse_moe", "w2", "ffn_down_exps" },
+};
+
+/* Whether a name is that of an expert's tensor: its layer, kind and number. */
+static bool find_expert(const wg_hf_config *c, const char *hf, int *layer, int *kind, int *expert)
+{
+    char exact[NAME];
+    for (*kind = 0; c->experts > 0 && *kind < EXPERT_NAMES; ++*kind) {
+        snprintf(exact, sizeof exact, "model.layers.%%4d.%s.experts.%%4d.", expert_names[*kind].before);
+        if (sscanf(hf, exact, layer, expert) != 2) continue;
+        snprintf(exact, sizeof exact, "model.layers.%d.%s.experts.%d.%s.weight", *layer, expert_names[*kind].before, *expert,
+                 expert_names[*kind].after);
+        if (strcmp(hf, exact) == 0 && *layer >= 0 && *layer < c->layers && *expert >= 0 && *expert < c->experts) return true;
+    }
+    return false;
+}
+
+/* The first tensor of a kind and layer declares the tensor of all experts. */
+static wg_status declare_stack(folder *f, wg_gguf_writer *g, const wg_safetensor *t, int32_t *stack, const char *name)
+{
+    const int n = f->config.experts;
+    const wg_tensor all = { .name = name, .type = t->type, .n_dims = 3, .dim = { t->dim[1], t->dim[0], n, 1 } };
+    source *s = &f->source[f->sources];
+    *s = (source){ .from = t, .each = wg_calloc((size_t)n, sizeof *s->each) };
+    if (!s->each) return wg_nomem(f->err, (size_t)n * sizeof *s->each, "a list of experts");
+    *stack = (int32_t)f->sources++;
+    wg_gguf_add(g, &all, NULL, NULL);
+    return WG_OK;
+}
+
+static wg_status add_expert(folder *f, wg_gguf_writer *g, const char *path, const wg_safetensor *t, int layer, int kind, int e)
+{
+    char name[NAME];
+    int32_t *stack = &f->stack[layer * EXPERT_NAMES + kind];
+    snprintf(name, sizeof name, "blk.%d.%s.weight", layer, expert_names[kind].gguf);
+    if (t->type < 0)
+        return wg_fail(f->err, WG_EUNSUPPORTED, "%s: tensor '%.120s' has the dtype %s: expected F32, F16 or BF16", path,
+                       t->name, t->dtype);
+    if (*stack < 0 && t->n_dims == 2) WG_TRY(declare_stack(f, g, t, stack, name));
+    const wg_safetensor *first = *stack < 0 ? NULL : f->source[*stack].from;
+    if (!first || t->n_dims != 2 || t->type != first->type || t->dim[0] != first->dim[0] || t->dim[1] != first->dim[1])
+        return wg_fail(f->err, WG_EMODEL,
+                       "%s: tensor '%.120s' has another shape or dtype than those of other experts: expected matrices alike",
+                       path, t->name);
+    f->source[*stack].each[e] = t;
+    return WG_OK;
+}
+
+static wg_status check_experts(const folder *f)
+{
+    for (size_t i = 0; i < f->sources; i++)
+        for (int e = 0; f->source[i].each && e < f->config.experts; e++)
+            if (!f->source[i].each[e])
+                return wg_fail(f->err, WG_EMODEL,
+                               "%s: there is no tensor of expert %d of %d beside '%.120s'; is the folder complete?", f->path, e,
+                               f->config.experts, f->source[i].from->name);
+    return WG_OK;
 }
 
 /* Adds one tensor of a shard under its name in GGUF files. */
@@ -221,6 +376,12 @@ static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, cons
 {
     char name[NAME];
     const wg_hf_config *c = &f->config;
+    int layer, kind, expert;
+    if (c->mtp && strncmp(t->name, MTP, strlen(MTP)) == 0) {
+        f->aside++;
+        return WG_OK;
+    }
+    if (find_expert(c, t->name, &layer, &kind, &expert)) return add_expert(f, g, path, t, layer, kind, expert);
     const struct name *as = find_name(c, t->name, name);
     if (!as)
         return wg_fail(f->err, WG_EUNSUPPORTED,
@@ -231,7 +392,7 @@ static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, cons
         return wg_fail(f->err, WG_EUNSUPPORTED, "%s: tensor '%.120s' has the dtype %s: expected F32, F16 or BF16", path,
                        t->name, t->dtype);
     const bool bias = strstr(as->hf, ".bias"), output = strstr(as->hf, "o_proj");
-    if (bias && !(output ? c->output_bias : c->qkv_bias))
+    if (bias && !c->learned_positions && !(output ? c->output_bias : c->qkv_bias))
         return wg_fail(f->err, WG_EMODEL,
                        "%s: tensor '%.120s' is a bias that config.json says the model has not; do the files belong "
                        "together?",
@@ -239,29 +400,41 @@ static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, cons
     wg_tensor to = { .name = name, .type = t->type, .n_dims = t->n_dims, .dim = { 1, 1, 1, 1 } };
     for (int d = 0; d < t->n_dims; d++) to.dim[d] = t->dim[t->n_dims - 1 - d];
     source *s = &f->source[f->sources++];
-    *s = (source){ .from = t, .heads = c->adjacent && as->permuted ? strstr(as->hf, "q_proj") ? c->heads : c->kv_heads : 0 };
+    *s = (source){ .from = t,
+                   .plus_one = c->norms_less_one && strstr(as->hf, "norm."),
+                   .heads = c->adjacent && as->permuted ? strstr(as->hf, "q_proj") ? c->heads : c->kv_heads : 0 };
     const int64_t rows = t->dim[0], width = c->head_dim;
     if (s->heads && (t->n_dims < 1 || t->n_dims > 2 || rows != s->heads * width))
         return wg_fail(f->err, WG_EMODEL, "%s: tensor '%.120s' has %lld rows: expected %d heads of %lld", path, t->name,
                        (long long)rows, s->heads, (long long)width);
-    s->there = !s->heads && (uintptr_t)t->data % wg_type_size(wg_type_get(t->type), 1) == 0;
+    if (s->plus_one) to.type = WG_F32;
+    s->turned = c->learned_positions && t->n_dims == 2 && strstr(as->hf, ".c_");
+    if (s->turned) to.dim[0] = t->dim[0], to.dim[1] = t->dim[1];
+    s->there = !s->heads && !s->plus_one && !s->turned && (uintptr_t)t->data % wg_type_size(wg_type_get(t->type), 1) == 0;
     wg_gguf_add(g, &to, NULL, NULL);
     return WG_OK;
 }
 
 static wg_status add_tensors(folder *f, wg_gguf_writer *g)
 {
-    size_t all = 1;
+    size_t all = 2; /* with those of rotary divisors */
     for (size_t i = 0; i < f->shards; i++) all += f->shard[i].list.n;
     f->source = wg_calloc(all, sizeof *f->source);
-    if (!f->source) return wg_nomem(f->err, all * sizeof *f->source, "a list of tensors");
+    const size_t stacks = (size_t)f->config.layers * EXPERT_NAMES;
+    f->stack = wg_alloc(stacks, sizeof *f->stack);
+    if (!f->source || !f->stack) return wg_nomem(f->err, all * sizeof *f->source, "a list of tensors");
+    memset(f->stack, -1, stacks * sizeof *f->stack);
     for (size_t i = 0; i < f->shards; i++)
         for (size_t k = 0; k < f->shard[i].list.n; k++) WG_TRY(add_tensor(f, g, f->shard[i].path, &f->shard[i].list.tensor[k]));
-    if (f->config.divisors == 0) return WG_OK;
-    f->source[f->sources++] = (source){ 0 };
-    wg_gguf_add(
-        g, &(wg_tensor){ .name = "rope_freqs.weight", .type = WG_F32, .n_dims = 1, .dim = { f->config.divisors, 1, 1, 1 } },
-        NULL, NULL);
+    WG_TRY(check_experts(f));
+    if (f->aside > 0) wg_gguf_set_u32(g, "wager.left_aside.mtp_layers", f->aside); /* for wager inspect */
+    const char *const name[] = { f->config.longrope ? "rope_factors_long.weight" : "rope_freqs.weight",
+                                 "rope_factors_short.weight" };
+    for (int i = 0; f->config.divisors > 0 && i < (f->config.longrope ? 2 : 1); i++) {
+        f->source[f->sources++] = (source){ .divisors = i };
+        wg_gguf_add(g, &(wg_tensor){ .name = name[i], .type = WG_F32, .n_dims = 1, .dim = { f->config.divisors, 1, 1, 1 } },
+                    NULL, NULL);
+    }
     return WG_OK;
 }
 
@@ -277,13 +450,31 @@ static void permute(const wg_safetensor *t, int heads, char *to)
     }
 }
 
+static void turn(const wg_safetensor *t, char *to)
+{
+    const size_t rows = (size_t)t->dim[0], columns = (size_t)t->dim[1], each = wg_type_size(wg_type_get(t->type), 1);
+    for (size_t c = 0; c < columns; c++)
+        for (size_t r = 0; r < rows; r++) memcpy(to + (c * rows + r) * each, t->data + (r * columns + c) * each, each);
+}
+
+static void add_one(const wg_safetensor *t, size_t n, float *to)
+{
+    wg_row_to_f32(t->type, t->data, to, n);
+    for (size_t i = 0; i < n; i++) to[i] += 1.0f;
+}
+
 static wg_status make(void *user, const wg_tensor *t, void *dst, wg_error *err)
 {
     const folder *f = user;
     const source *s = &f->source[t - wg_weights_at(f->weights, 0)];
     (void)err;
     if (s->there) return WG_OK;
-    if (!s->from) memcpy(dst, f->config.divisor, t->bytes);
+    if (!s->from) memcpy(dst, f->config.divisor[s->divisors], t->bytes);
+    else if (s->each)
+        for (int e = 0; e < f->config.experts; e++)
+            memcpy((char *)dst + (size_t)e * s->from->bytes, s->each[e]->data, s->from->bytes);
+    else if (s->plus_one) add_one(s->from, t->bytes / sizeof(float), dst);
+    else if (s->turned) turn(s->from, dst);
     else if (s->heads) permute(s->from, s->heads, dst);
     else memcpy(dst, s->from->data, t->bytes);
     return WG_OK;
@@ -303,9 +494,10 @@ static wg_status read_config(folder *f, wg_json *config, wg_hf_ids *ids)
 
 static const wg_safetensor *find_tensor(const folder *f, const char *name)
 {
+    const dialect in = dialect_of(&f->config);
     for (size_t i = 0; i < f->shards; i++)
         for (size_t k = 0; k < f->shard[i].list.n; k++)
-            if (strcmp(f->shard[i].list.tensor[k].name, name) == 0) return &f->shard[i].list.tensor[k];
+            if (strcmp(plain_name(&in, f->shard[i].list.tensor[k].name), name) == 0) return &f->shard[i].list.tensor[k];
     return NULL;
 }
 
@@ -313,19 +505,20 @@ static const wg_safetensor *find_tensor(const folder *f, const char *name)
 static wg_status check_tensors(const folder *f)
 {
     const wg_hf_config *c = &f->config;
+    const dialect in = dialect_of(c);
     const struct {
         const char *name, *key;
         bool needed;
     } row[] = {
-        { head_names[HEAD].hf, "tie_word_embeddings", !c->tied },
+        { in.head[HEAD].hf, "tie_word_embeddings", !c->tied },
         { "model.layers.0.self_attn.q_proj.bias", "attention_bias", c->qkv_bias },
         { "model.layers.0.self_attn.o_proj.bias", "attention_bias", c->output_bias },
     };
-    const wg_safetensor *t = find_tensor(f, head_names[EMBEDDING].hf);
+    const wg_safetensor *t = find_tensor(f, in.head[EMBEDDING].hf);
     if (!t || t->n_dims != 2 || t->dim[0] != c->vocab || t->bytes == 0)
         return wg_fail(f->err, WG_EMODEL,
                        "%s: there is no tensor '%s' of %d rows, the vocab_size of config.json; is the folder complete?",
-                       f->path, head_names[EMBEDDING].hf, c->vocab);
+                       f->path, in.head[EMBEDDING].hf, c->vocab);
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
         if (row[i].needed && !find_tensor(f, row[i].name))
             return wg_fail(

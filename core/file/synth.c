@@ -18,52 +18,77 @@
 enum { SIZE_MOST = 1 << 24, SPECIALS = 3, BYTES = 256, TOKEN_TEXT = 16 };
 
 static const wg_synth_shape shapes[] = {
-    { "llama-3.2-1b", "llama", 16, 2048, 32, 8, 64, 8192, 128256, 131072, 500000, true },
-    { "llama-3-8b", "llama", 32, 4096, 32, 8, 128, 14336, 128256, 8192, 500000, false },
-    { "llama-3.1-8b", "llama", 32, 4096, 32, 8, 128, 14336, 128256, 131072, 500000, false },
-    { "draft-124m", "llama", 12, 768, 12, 12, 64, 2048, 50257, 1024, 10000, true }, /* as many weights as gpt2 */
-    { "tinyllama-1.1b", "llama", 22, 2048, 32, 4, 64, 5632, 32000, 2048, 10000, false },
-    { "qwen2.5-0.5b", "qwen2", 24, 896, 14, 2, 64, 4864, 151936, 32768, 1000000, true },
-    { "qwen3-0.6b", "qwen3", 28, 1024, 16, 8, 128, 3072, 151936, 40960, 1000000, true },
-    { "qwen3-8b", "qwen3", 36, 4096, 32, 8, 128, 12288, 151936, 40960, 1000000, false },
-    { "gpt2", "gpt2", 12, 768, 12, 12, 64, 3072, 50257, 1024, 0, true },
-    { "tiny", "llama", 2, 32, 2, 1, 16, 64, 512, 256, 10000, true },
-    { NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, false },
+    { "llama-3.2-1b", "llama", 16, 2048, 32, 8, 64, 8192, 128256, 131072, 500000, true, 0, 0 },
+    { "llama-3-8b", "llama", 32, 4096, 32, 8, 128, 14336, 128256, 8192, 500000, false, 0, 0 },
+    { "llama-3.1-8b", "llama", 32, 4096, 32, 8, 128, 14336, 128256, 131072, 500000, false, 0, 0 },
+    { "draft-124m", "llama", 12, 768, 12, 12, 64, 2048, 50257, 1024, 10000, true, 0, 0 }, /* as many weights as gpt2 */
+    { "tinyllama-1.1b", "llama", 22, 2048, 32, 4, 64, 5632, 32000, 2048, 10000, false, 0, 0 },
+    { "qwen2.5-0.5b", "qwen2", 24, 896, 14, 2, 64, 4864, 151936, 32768, 1000000, true, 0, 0 },
+    { "qwen3-0.6b", "qwen3", 28, 1024, 16, 8, 128, 3072, 151936, 40960, 1000000, true, 0, 0 },
+    { "qwen3-8b", "qwen3", 36, 4096, 32, 8, 128, 12288, 151936, 40960, 1000000, false, 0, 0 },
+    { "qwen3-30b-a3b", "qwen3moe", 48, 2048, 32, 4, 128, 768, 151936, 40960, 1000000, false, 128, 8 },
+    { "gpt2", "gpt2", 12, 768, 12, 12, 64, 3072, 50257, 1024, 0, true, 0, 0 },
+    { "tiny", "llama", 2, 32, 2, 1, 16, 64, 512, 256, 10000, true, 0, 0 },
+    { NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, 0, 0 },
 };
 
 const wg_synth_shape *wg_synth_shapes(void) { return shapes; }
 
 /* ---- the tensors of a family -------------------------------------------------------------------------------------- */
 
-enum { LLAMA = 1, QWEN2 = 2, GPT2 = 4, QWEN3 = 8, GATED = LLAMA | QWEN2 | QWEN3, ALL = GATED | GPT2 };
+enum {
+    LLAMA = 1,
+    QWEN2 = 2,
+    GPT2 = 4,
+    QWEN3 = 8,
+    MOE = 16,
+    DENSE = LLAMA | QWEN2 | QWEN3,
+    GATED = DENSE | MOE,
+    ALL = GATED | GPT2
+};
 typedef enum law { MATRIX, NORM, BIAS } law;
 
-/* Sizes by letter: d model, q queries, k keys (= values), a all three, h head, f hidden, v vocabulary, c context. */
+/* Sizes by letter: d model, q queries, k keys (= values), a all three, h head, f hidden, v vocabulary, c context, e experts. */
 typedef struct part {
     const char *name;
     int families;
     law law;
     char in, out; /* out 0: a vector */
+    bool each;    /* one of each expert */
 } part;
 
 static const part head_parts[] = {
-    { "token_embd.weight", ALL, MATRIX, 'd', 'v' }, { "position_embd.weight", GPT2, MATRIX, 'd', 'c' },
-    { "output_norm.weight", ALL, NORM, 'd', 0 },    { "output_norm.bias", GPT2, BIAS, 'd', 0 },
-    { "output.weight", ALL, MATRIX, 'd', 'v' },
+    { "token_embd.weight", ALL, MATRIX, 'd', 'v', false }, { "position_embd.weight", GPT2, MATRIX, 'd', 'c', false },
+    { "output_norm.weight", ALL, NORM, 'd', 0, false },    { "output_norm.bias", GPT2, BIAS, 'd', 0, false },
+    { "output.weight", ALL, MATRIX, 'd', 'v', false },
 };
 
 static const part layer_parts[] = {
-    { "attn_norm.weight", ALL, NORM, 'd', 0 },       { "attn_norm.bias", GPT2, BIAS, 'd', 0 },
-    { "attn_q.weight", GATED, MATRIX, 'd', 'q' },    { "attn_q.bias", QWEN2, BIAS, 'q', 0 },
-    { "attn_k.weight", GATED, MATRIX, 'd', 'k' },    { "attn_k.bias", QWEN2, BIAS, 'k', 0 },
-    { "attn_v.weight", GATED, MATRIX, 'd', 'k' },    { "attn_v.bias", QWEN2, BIAS, 'k', 0 },
-    { "attn_q_norm.weight", QWEN3, NORM, 'h', 0 },   { "attn_k_norm.weight", QWEN3, NORM, 'h', 0 },
-    { "attn_qkv.weight", GPT2, MATRIX, 'd', 'a' },   { "attn_qkv.bias", GPT2, BIAS, 'a', 0 },
-    { "attn_output.weight", ALL, MATRIX, 'q', 'd' }, { "attn_output.bias", GPT2, BIAS, 'd', 0 },
-    { "ffn_norm.weight", ALL, NORM, 'd', 0 },        { "ffn_norm.bias", GPT2, BIAS, 'd', 0 },
-    { "ffn_gate.weight", GATED, MATRIX, 'd', 'f' },  { "ffn_up.weight", ALL, MATRIX, 'd', 'f' },
-    { "ffn_up.bias", GPT2, BIAS, 'f', 0 },           { "ffn_down.weight", ALL, MATRIX, 'f', 'd' },
-    { "ffn_down.bias", GPT2, BIAS, 'd', 0 },
+    { "attn_norm.weight", ALL, NORM, 'd', 0, false },
+    { "attn_norm.bias", GPT2, BIAS, 'd', 0, false },
+    { "attn_q.weight", GATED, MATRIX, 'd', 'q', false },
+    { "attn_q.bias", QWEN2, BIAS, 'q', 0, false },
+    { "attn_k.weight", GATED, MATRIX, 'd', 'k', false },
+    { "attn_k.bias", QWEN2, BIAS, 'k', 0, false },
+    { "attn_v.weight", GATED, MATRIX, 'd', 'k', false },
+    { "attn_v.bias", QWEN2, BIAS, 'k', 0, false },
+    { "attn_q_norm.weight", QWEN3 | MOE, NORM, 'h', 0, false },
+    { "attn_k_norm.weight", QWEN3 | MOE, NORM, 'h', 0, false },
+    { "attn_qkv.weight", GPT2, MATRIX, 'd', 'a', false },
+    { "attn_qkv.bias", GPT2, BIAS, 'a', 0, false },
+    { "attn_output.weight", ALL, MATRIX, 'q', 'd', false },
+    { "attn_output.bias", GPT2, BIAS, 'd', 0, false },
+    { "ffn_norm.weight", ALL, NORM, 'd', 0, false },
+    { "ffn_norm.bias", GPT2, BIAS, 'd', 0, false },
+    { "ffn_gate.weight", DENSE, MATRIX, 'd', 'f', false },
+    { "ffn_up.weight", DENSE | GPT2, MATRIX, 'd', 'f', false },
+    { "ffn_up.bias", GPT2, BIAS, 'f', 0, false },
+    { "ffn_down.weight", DENSE | GPT2, MATRIX, 'f', 'd', false },
+    { "ffn_gate_inp.weight", MOE, MATRIX, 'd', 'e', false },
+    { "ffn_gate_exps.weight", MOE, MATRIX, 'd', 'f', true },
+    { "ffn_up_exps.weight", MOE, MATRIX, 'd', 'f', true },
+    { "ffn_down_exps.weight", MOE, MATRIX, 'f', 'd', true },
+    { "ffn_down.bias", GPT2, BIAS, 'd', 0, false },
 };
 
 enum {
@@ -83,6 +108,7 @@ static int64_t size_of(const wg_synth_shape *s, char letter)
     case 'f': return s->hidden;
     case 'v': return s->vocab;
     case 'c': return s->context;
+    case 'e': return s->experts;
     default: return 1;
     }
 }
@@ -92,7 +118,7 @@ static int family_of(const char *arch)
     static const struct {
         const char *arch;
         int family;
-    } row[] = { { "llama", LLAMA }, { "qwen2", QWEN2 }, { "qwen3", QWEN3 }, { "gpt2", GPT2 } };
+    } row[] = { { "llama", LLAMA }, { "qwen2", QWEN2 }, { "qwen3", QWEN3 }, { "qwen3moe", MOE }, { "gpt2", GPT2 } };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
         if (strcmp(arch, row[i].arch) == 0) return row[i].family;
     return 0;
@@ -170,7 +196,7 @@ static void draw_rows(void *arg, int thread, int threads)
 {
     const job *j = arg;
     const size_t k = (size_t)j->t->dim[0];
-    const int rows = (int)j->t->dim[1];
+    const int rows = (int)(j->t->dim[1] * j->t->dim[2]);
     const size_t row_bytes = j->t->bytes / (size_t)rows;
     float *row = j->rows + (size_t)thread * j->row_room;
     int lo, hi;
@@ -209,10 +235,14 @@ static void add_part(wg_gguf_writer *g, const wg_synth_shape *s, int type, const
     if (s->tied && strcmp(p->name, "output.weight") == 0) return;
     if (layer < 0) snprintf(name, sizeof name, "%s", p->name);
     else snprintf(name, sizeof name, "blk.%d.%s", layer, p->name);
-    wg_tensor t = {
-        .name = name, .type = WG_F32, .n_dims = p->out ? 2 : 1, .dim = { size_of(s, p->in), size_of(s, p->out), 1, 1 }
-    };
-    if (p->law == MATRIX && p->out != 'c') t.type = t.dim[0] % wg_type_get(type)->block == 0 ? type : WG_F16;
+    wg_tensor t = { .name = name,
+                    .type = WG_F32,
+                    .n_dims = p->each  ? 3
+                              : p->out ? 2
+                                       : 1,
+                    .dim = { size_of(s, p->in), size_of(s, p->out), p->each ? s->experts : 1, 1 } };
+    if (p->law == MATRIX && p->out != 'c' && p->out != 'e') /* routers and learned positions are f32 */
+        t.type = t.dim[0] % wg_type_get(type)->block == 0 ? type : WG_F16;
     if ((size_t)t.dim[0] > j->row_room) j->row_room = (size_t)t.dim[0];
     wg_gguf_add(g, &t, fill, j);
 }
@@ -295,6 +325,9 @@ static void set_hyper(wg_gguf_writer *g, const wg_synth_shape *s, int type)
         { "attention.key_length", s->head_dim, ALL },
         { "attention.value_length", s->head_dim, ALL },
         { "rope.dimension_count", s->head_dim, GATED },
+        { "expert_count", s->experts, MOE },
+        { "expert_used_count", s->experts_used, MOE },
+        { "expert_feed_forward_length", s->hidden, MOE },
     };
     const int family = family_of(s->arch);
     wg_gguf_set_string(g, "general.architecture", s->arch, strlen(s->arch));
@@ -333,7 +366,12 @@ static wg_status check_shape(const wg_synth_shape *in, wg_synth_shape *s, wg_err
         if (size[i].v < 1 || size[i].v > SIZE_MOST)
             return wg_fail(err, WG_EINVAL, "synthetic shape: %s is %d; expected 1..%d", size[i].name, size[i].v, SIZE_MOST);
     if (!family_of(s->arch))
-        return wg_fail(err, WG_EINVAL, "synthetic shape: arch is '%s'; expected llama, qwen2, qwen3 or gpt2", s->arch);
+        return wg_fail(err, WG_EINVAL, "synthetic shape: arch is '%s'; expected llama, qwen2, qwen3, qwen3moe or gpt2",
+                       s->arch);
+    if (strcmp(s->arch, "qwen3moe") == 0 &&
+        (s->experts < 2 || s->experts > 512 || s->experts_used < 1 || s->experts_used > s->experts))
+        return wg_fail(err, WG_EINVAL, "synthetic shape: %d of %d experts; expected 1 up to all of 2..512", s->experts_used,
+                       s->experts);
     if (s->heads % s->kv_heads != 0)
         return wg_fail(err, WG_EINVAL, "synthetic shape: %d heads on %d key/value heads; expected a multiple", s->heads,
                        s->kv_heads);

@@ -387,6 +387,7 @@ bool wg_meta_array_int(const wg_weights *w, const char *key, int64_t i, int64_t 
 {
     const wg_meta *m = meta_find(w, key);
     const uint8_t *p = element_at(m, i);
+    if (p && m->element == GGUF_BOOL) return *out = *p != 0, true;
     return p && value_int(m->element, p, out);
 }
 

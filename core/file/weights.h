@@ -61,7 +61,7 @@ bool wg_meta_bool(const wg_weights *w, const char *key, bool *out);
 bool wg_meta_string(const wg_weights *w, const char *key, wg_text *out);
 /* An array's length, or -1; `kind` of its elements. Elements by index (arrays are indexed at open: each is O(1)). */
 int64_t wg_meta_array(const wg_weights *w, const char *key, wg_meta_kind *kind);
-bool wg_meta_array_int(const wg_weights *w, const char *key, int64_t i, int64_t *out);
+bool wg_meta_array_int(const wg_weights *w, const char *key, int64_t i, int64_t *out); /* of bools: 0 and 1 */
 bool wg_meta_array_float(const wg_weights *w, const char *key, int64_t i, double *out);
 bool wg_meta_array_string(const wg_weights *w, const char *key, int64_t i, wg_text *out);
 

@@ -3,24 +3,42 @@
  * its row before it is used; a feature that would change the results and is not implemented is refused by name. */
 #include "core/model/arch.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "kernels/ops.h"
 
+/* Which layers a window holds for, where a file has one and does not list them. */
+enum { ALL_LAYERS = 1, UNKNOWN = 0 }; /* n > 1: all but each n-th */
+
 typedef struct family {
     const char *name;
     bool rope_adjacent;
     unsigned has, may; /* wg_trait: of every model; of those whose files hold the tensors */
-    bool all_windowed; /* a window, where there is one, is that of all layers */
+    int window_period; /* ALL_LAYERS, UNKNOWN, or n */
+    wg_activation activation;
+    bool scaled_embedding;           /* by sqrt(dim) */
+    double attention_cap, logit_cap; /* where the file does not say */
+    double window_rope_base;         /* the same; 0: that of all layers */
+    int wide_layers;                 /* a model of so many layers scales scores by 1 / sqrt(dim / heads) */
 } family;
 
+/* clang-format off */
 static const family families[] = {
-    /* The files of this family, Mistral's among them, hold query and key rows permuted for adjacent pairs. */
-    { "llama", true, 0, WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS, true },
-    { "qwen2", false, WG_TRAIT_QKV_BIAS, 0, false }, /* 2.5 too */
-    { "qwen3", false, WG_TRAIT_HEAD_NORM, WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS, false },
+    /* The files of the first family, Mistral's among them, hold query and key rows permuted for adjacent pairs. */
+    { "llama", true, 0, WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS | WG_TRAIT_EXPERTS, ALL_LAYERS, WG_SWIGLU, false, 0, 0, 0, 0 },
+    { "qwen2", false, WG_TRAIT_QKV_BIAS, 0, UNKNOWN, WG_SWIGLU, false, 0, 0, 0, 0 }, /* 2.5 too */
+    { "qwen3", false, WG_TRAIT_HEAD_NORM, WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS, UNKNOWN, WG_SWIGLU, false, 0, 0, 0, 0 },
+    { "qwen3moe", false, WG_TRAIT_HEAD_NORM | WG_TRAIT_EXPERTS, WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS, ALL_LAYERS, WG_SWIGLU, false, 0, 0, 0, 0 },
+    /* Norm weights of these are those of the training plus 1. */
+    { "gemma", false, 0, 0, UNKNOWN, WG_GEGLU, true, 0, 0, 0, 0 },
+    { "gemma2", false, WG_TRAIT_POST_NORM, 0, 2, WG_GEGLU, true, 50, 30, 0, 46 },
+    { "gemma3", false, WG_TRAIT_POST_NORM | WG_TRAIT_HEAD_NORM, 0, 6, WG_GEGLU, true, 0, 0, 10000, 62 },
+    { "gpt2", false, WG_TRAIT_LAYER_NORM | WG_TRAIT_POSITIONS | WG_TRAIT_UNGATED | WG_TRAIT_FUSED_QKV | WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS, 0, ALL_LAYERS, WG_GEGLU, false, 0, 0, 0, 0 },
+    { "phi3", false, WG_TRAIT_FUSED_QKV | WG_TRAIT_FUSED_GATE, 0, ALL_LAYERS, WG_SWIGLU, false, 0, 0, 0, 0 }, /* 4 too */
 };
+/* clang-format on */
 
 /* The tensor that shows a trait which not every model of a family has. */
 static const struct {
@@ -29,6 +47,7 @@ static const struct {
 } shown_by[] = {
     { WG_TRAIT_QKV_BIAS, "blk.0.attn_q.bias" },
     { WG_TRAIT_OUTPUT_BIAS, "blk.0.attn_output.bias" },
+    { WG_TRAIT_EXPERTS, "blk.0.ffn_gate_inp.weight" },
 };
 
 enum { FAMILIES = (int)(sizeof families / sizeof families[0]), KEY = 160 };
@@ -40,7 +59,7 @@ static const struct int_key {
     int64_t max;
     bool required;
 } int_keys[] = {
-    { "block_count", offsetof(wg_arch, layers), 4096, true },
+    { "block_count", offsetof(wg_arch, layers), WG_LAYERS_MAX, true },
     { "embedding_length", offsetof(wg_arch, dim), 1 << 20, true },
     { "feed_forward_length", offsetof(wg_arch, hidden), 1 << 22, true },
     { "attention.head_count", offsetof(wg_arch, heads), 4096, true },
@@ -116,23 +135,63 @@ static wg_status read_float(reader *r, const char *key, double def, double min, 
     return WG_OK;
 }
 
+static bool is(wg_text t, const char *word) { return t.n == strlen(word) && memcmp(t.s, word, t.n) == 0; }
+
+/* Rotary scaling. The lists of longrope are tensors (model.c); its files may lack the type, or call it linear. */
+static wg_status read_scaling(reader *r)
+{
+    wg_arch *a = r->a;
+    wg_text type = { "linear", 6 };
+    int64_t context = 0;
+    double old, ext;
+    (void)wg_meta_string(r->w, key_of(r, "rope.scaling.type"), &type);
+    if (!is(type, "none") && !is(type, "linear") && !is(type, "yarn") && !is(type, "longrope"))
+        return wg_fail(r->err, WG_EUNSUPPORTED, "%s: key '%s' = '%.*s': expected none, linear, yarn or longrope",
+                       wg_weights_path(r->w), r->key, (int)(type.n < 64 ? type.n : 64), type.s);
+    a->yarn = is(type, "yarn");
+    WG_TRY(read_float(r, "rope.scale_linear", 1, 1, 1e6, &old)); /* the key's former name */
+    WG_TRY(read_float(r, "rope.scaling.factor", old, 1, 1e6, &a->rope_scale));
+    if (is(type, "none") || is(type, "longrope")) a->rope_scale = 1;
+    WG_TRY(read_float(r, "rope.scaling.attn_factor", 1, 1e-3, 1e3, &a->rope_magnitude));
+    WG_TRY(read_float(r, "rope.scaling.yarn_beta_fast", 32, 1e-3, 1e6, &a->yarn_fast));
+    WG_TRY(read_float(r, "rope.scaling.yarn_beta_slow", 1, 1e-3, 1e6, &a->yarn_slow));
+    WG_TRY(read_float(r, "rope.scaling.yarn_ext_factor", a->yarn, 0, 1e6, &ext));
+    if (ext != a->yarn)
+        return wg_fail(r->err, WG_EUNSUPPORTED, "%s: key '%s' = %g is not supported: expected %d or no such key",
+                       wg_weights_path(r->w), r->key, ext, a->yarn);
+    if (wg_meta_int(r->w, key_of(r, "rope.scaling.original_context_length"), &context) && (context < 2 || context > 1 << 30))
+        return wg_fail(r->err, WG_EMODEL, "%s: key '%s' = %lld: expected an integer 2..%d", wg_weights_path(r->w), r->key,
+                       (long long)context, 1 << 30);
+    a->original_context = (int)context;
+    return a->yarn && context == 0 ? missing(r, "the context before the scaling, in tokens") : WG_OK;
+}
+
 static wg_status read_floats(reader *r)
 {
     double eps;
-    WG_TRY(read_float(r, "attention.layer_norm_rms_epsilon", -1, 0, 1, &eps));
+    const bool layer_norm = r->family->has & WG_TRAIT_LAYER_NORM;
+    WG_TRY(read_float(r, layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", -1, 0, 1, &eps));
     r->a->eps = (float)eps;
     WG_TRY(read_float(r, "rope.freq_base", 10000, 1, 1e12, &r->a->rope_base));
 
-    wg_text type = { "linear", 6 };
-    (void)wg_meta_string(r->w, key_of(r, "rope.scaling.type"), &type);
-    const bool none = type.n == 4 && memcmp(type.s, "none", 4) == 0;
-    if (!none && (type.n != 6 || memcmp(type.s, "linear", 6) != 0))
-        return wg_fail(r->err, WG_EUNSUPPORTED, "%s: key '%s' = '%.*s': expected none or linear", wg_weights_path(r->w), r->key,
-                       (int)(type.n < 64 ? type.n : 64), type.s);
-    double old;
-    WG_TRY(read_float(r, "rope.scale_linear", 1, 1, 1e6, &old)); /* the key's former name */
-    WG_TRY(read_float(r, "rope.scaling.factor", old, 1, 1e6, &r->a->rope_scale));
-    if (none) r->a->rope_scale = 1;
+    WG_TRY(read_float(r, "rope.freq_base_swa", r->family->window_rope_base, 0, 1e12, &r->a->window_rope_base));
+    return read_scaling(r);
+}
+
+/* Factors and caps. The scale of scores has no key in the files of most families: they follow the rule of their column. */
+static wg_status read_scales(reader *r)
+{
+    wg_arch *a = r->a;
+    const bool wide = a->layers == r->family->wide_layers;
+    double scale, cap;
+    WG_TRY(read_float(r, "attention.scale", 0, 0, 1e6, &scale));
+    a->attention_scale = scale > 0 ? (float)scale : 1.0f / sqrtf(wide ? (float)a->dim / (float)a->heads : (float)a->head_dim);
+    WG_TRY(read_float(r, "attn_logit_softcapping", r->family->attention_cap, 0, 1e6, &cap));
+    a->attention_cap = (float)cap;
+    WG_TRY(read_float(r, "final_logit_softcapping", r->family->logit_cap, 0, 1e6, &cap));
+    a->logit_cap = (float)cap;
+    a->activation = r->family->activation;
+    a->embedding_scale = r->family->scaled_embedding ? sqrtf((float)a->dim) : 1.0f;
     return WG_OK;
 }
 
@@ -151,6 +210,7 @@ static wg_status derive(reader *r)
         a->head_dim = a->dim / a->heads;
     }
     if (a->n_rot == 0) a->n_rot = a->head_dim / 2 * 2;
+    if (r->family->has & WG_TRAIT_POSITIONS) a->n_rot = 0;
     if (a->n_rot > a->head_dim || a->n_rot % 2 != 0)
         return wg_fail(r->err, WG_EMODEL,
                        "%s: %d rotated elements of heads of %d: expected an even number up to the head's width", path, a->n_rot,
@@ -170,7 +230,62 @@ static wg_status derive(reader *r)
     return WG_OK;
 }
 
-/* Whether a window of some layers is shorter than the context in use is checked when a model opens (model.c). */
+/* Which layers have the window: those that the file lists, or else as the family has it. */
+static wg_status read_windowed(reader *r)
+{
+    wg_arch *a = r->a;
+    wg_meta_kind kind;
+    int64_t period = r->family->window_period, listed;
+    const int64_t n = wg_meta_array(r->w, key_of(r, "attention.sliding_window_pattern"), &kind);
+    if (n >= 0 && (n != a->layers || (kind != WG_META_BOOL && kind != WG_META_INT)))
+        return wg_fail(r->err, WG_EMODEL, "%s: key '%s' has %lld elements: expected true or false for each of %d layers",
+                       wg_weights_path(r->w), r->key, (long long)n, a->layers);
+    if (n < 0 && wg_meta_int(r->w, r->key, &period) && (period < 1 || period > WG_LAYERS_MAX))
+        return wg_fail(r->err, WG_EMODEL, "%s: key '%s' = %lld: expected an integer 1..%d", wg_weights_path(r->w), r->key,
+                       (long long)period, WG_LAYERS_MAX);
+    a->window_unknown = n < 0 && period == UNKNOWN;
+    for (int i = 0; i < a->layers; i++) {
+        bool windowed = period == ALL_LAYERS || (period > 1 && (i + 1) % period != 0);
+        if (n >= 0) windowed = wg_meta_array_int(r->w, r->key, i, &listed) && listed != 0;
+        a->windowed[i / 64] |= (uint64_t)windowed << (i & 63);
+    }
+    return WG_OK;
+}
+
+/* Experts, in families that may have them; in others their keys are refused with those that follow. */
+static wg_status read_experts(reader *r)
+{
+    static const struct {
+        const char *key;
+        size_t at;
+        bool required;
+    } row[] = {
+        { "expert_count", offsetof(wg_arch, experts), true },
+        { "expert_used_count", offsetof(wg_arch, experts_used), true },
+        { "expert_feed_forward_length", offsetof(wg_arch, hidden), false },
+    };
+    wg_arch *a = r->a;
+    if (!(a->traits & WG_TRAIT_EXPERTS)) return WG_OK;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        const int64_t max = i == 0 ? WG_MAX_EXPERTS : i == 1 ? a->experts : 1 << 22;
+        int64_t v;
+        char expected[48];
+        snprintf(expected, sizeof expected, "an integer 1..%lld", (long long)max);
+        if (!wg_meta_int(r->w, key_of(r, row[i].key), &v)) {
+            if (row[i].required) return missing(r, expected);
+            continue;
+        }
+        if (v < 1 || v > max)
+            return wg_fail(r->err, WG_EMODEL, "%s: key '%s' = %lld: expected %s", wg_weights_path(r->w), r->key, (long long)v,
+                           expected);
+        *(int *)((char *)a + row[i].at) = (int)v;
+    }
+    a->experts_normed = true;
+    (void)wg_meta_bool(r->w, key_of(r, "expert_weights_norm"), &a->experts_normed);
+    return WG_OK;
+}
+
+/* Whether a window of unknown layers is shorter than the context in use is checked when a model opens (model.c). */
 static wg_status read_window(reader *r)
 {
     int64_t v = 0;
@@ -180,8 +295,7 @@ static wg_status read_window(reader *r)
         return wg_fail(r->err, WG_EMODEL, "%s: key '%s' = %lld: expected an integer 0..%d", wg_weights_path(r->w), r->key,
                        (long long)v, INT32_MAX);
     r->a->window = (int)v;
-    r->a->all_windowed = r->family->all_windowed;
-    return WG_OK;
+    return read_windowed(r);
 }
 
 /* Keys that would change the results: absent, or with the value that changes nothing. */
@@ -191,24 +305,22 @@ static wg_status refuse_what_is_missing_here(reader *r)
         const char *key;
         double harmless; /* of numbers, and of bools as 0 and 1 */
     } row[] = {
-        { "expert_count", 0 },
+        { "expert_count", r->a->experts },
+        { "expert_shared_count", 0 },
+        { "expert_gating_func", 1 }, /* softmax */
+        { "expert_group_count", 1 },
+        { "expert_weights_scale", 1 },
+        { "leading_dense_block_count", 0 },
         { "nextn_predict_layers", 0 },
         { "attention.value_length", r->a->head_dim },
         { "attention.clamp_kqv", 0 },
         { "attention.max_alibi_bias", 0 },
-        { "attention.scale", 0 },
         { "attention.causal", 1 },
-        { "attention.sliding_window_pattern", 0 },
-        { "attn_logit_softcapping", 0 },
-        { "final_logit_softcapping", 0 },
         { "logit_scale", 1 },
         { "embedding_scale", 1 },
         { "residual_scale", 1 },
         { "use_parallel_residual", 0 },
-        { "rope.freq_base_swa", 0 },
-        { "rope.scaling.attn_factor", 1 },
         { "rope.scaling.yarn_attn_factor", 1 },
-        { "rope.scaling.yarn_ext_factor", 0 },
         { "rope.scaling.yarn_log_multiplier", 0 },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
@@ -258,6 +370,8 @@ wg_status wg_arch_read(const wg_weights *w, wg_arch *out, wg_error *err)
     WG_TRY(read_ints(&r));
     WG_TRY(read_floats(&r));
     WG_TRY(derive(&r));
+    WG_TRY(read_scales(&r));
+    WG_TRY(read_experts(&r));
     WG_TRY(read_window(&r));
     WG_TRY(refuse_what_is_missing_here(&r));
     wg_text name;
@@ -274,11 +388,21 @@ int64_t wg_arch_attention_macs(const wg_arch *a)
     return d * q + 2 * d * kv + q * d;
 }
 
-int64_t wg_arch_mlp_macs(const wg_arch *a) { return (int64_t)3 * a->dim * a->hidden; }
+/* Weights of one MLP, or of one expert. */
+static int64_t mlp_weights(const wg_arch *a) { return (int64_t)(a->traits & WG_TRAIT_UNGATED ? 2 : 3) * a->dim * a->hidden; }
+
+int64_t wg_arch_mlp_macs(const wg_arch *a)
+{
+    return a->experts ? mlp_weights(a) * a->experts_used + (int64_t)a->dim * a->experts : mlp_weights(a);
+}
+
 int64_t wg_arch_head_macs(const wg_arch *a) { return (int64_t)a->dim * a->vocab; }
 
 /* The weights of a layer's matrices. */
-static int64_t layer_weights(const wg_arch *a) { return wg_arch_attention_macs(a) + wg_arch_mlp_macs(a); }
+static int64_t layer_weights(const wg_arch *a)
+{
+    return wg_arch_attention_macs(a) + (a->experts ? (mlp_weights(a) + a->dim) * a->experts : mlp_weights(a));
+}
 
 int64_t wg_arch_parameters(const wg_arch *a)
 {
@@ -287,7 +411,15 @@ int64_t wg_arch_parameters(const wg_arch *a)
     if (a->traits & WG_TRAIT_QKV_BIAS) vectors += q + 2 * kv;
     if (a->traits & WG_TRAIT_OUTPUT_BIAS) vectors += d;
     if (a->traits & WG_TRAIT_HEAD_NORM) vectors += (int64_t)2 * a->head_dim;
-    return (layer_weights(a) + vectors) * a->layers + d * a->vocab * (a->tied ? 1 : 2) + d;
+    if (a->traits & WG_TRAIT_POST_NORM) vectors += 2 * d;
+    if (a->traits & WG_TRAIT_UNGATED) vectors += a->hidden + d;
+    if (a->traits & WG_TRAIT_LAYER_NORM) vectors += 2 * d;
+    const int64_t head = a->traits & WG_TRAIT_LAYER_NORM ? 2 * d : d,
+                  places = a->traits & WG_TRAIT_POSITIONS ? d * a->context : 0;
+    return (layer_weights(a) + vectors) * a->layers + d * a->vocab * (a->tied ? 1 : 2) + head + places;
 }
 
-int64_t wg_arch_macs(const wg_arch *a) { return layer_weights(a) * a->layers + wg_arch_head_macs(a); }
+int64_t wg_arch_macs(const wg_arch *a)
+{
+    return (wg_arch_attention_macs(a) + wg_arch_mlp_macs(a)) * a->layers + wg_arch_head_macs(a);
+}

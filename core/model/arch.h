@@ -5,12 +5,24 @@
 
 #include "core/file/weights.h"
 
+enum { WG_LAYERS_MAX = 4096 };
+
 /* What the layers of a model have beside the tensors of every family. */
 typedef enum wg_trait {
-    WG_TRAIT_QKV_BIAS = 1,    /* queries, keys and values are products plus a bias */
-    WG_TRAIT_OUTPUT_BIAS = 2, /* so is the output of attention */
-    WG_TRAIT_HEAD_NORM = 4,   /* RMSNorm of each head of queries and keys, before they are turned */
+    WG_TRAIT_QKV_BIAS = 1,     /* queries, keys and values are products plus a bias */
+    WG_TRAIT_OUTPUT_BIAS = 2,  /* so is the output of attention */
+    WG_TRAIT_HEAD_NORM = 4,    /* RMSNorm of each head of queries and keys, before they are turned */
+    WG_TRAIT_POST_NORM = 8,    /* RMSNorm of what attention and MLP give, before it is added to the residual stream */
+    WG_TRAIT_FUSED_QKV = 16,   /* queries, keys and values are the rows of one tensor, in this order */
+    WG_TRAIT_FUSED_GATE = 32,  /* so are gate and up */
+    WG_TRAIT_LAYER_NORM = 128, /* norms are LayerNorm with a bias (Ba et al. 2016), not RMSNorm */
+    WG_TRAIT_POSITIONS = 256,  /* learned positions are added to embeddings; nothing is rotated */
+    WG_TRAIT_UNGATED = 512,    /* the MLP is W_down gelu(W_up n), with biases of both products */
+    WG_TRAIT_EXPERTS = 64,     /* the MLP is a mixture of experts (Shazeer et al. 2017) */
 } wg_trait;
+
+/* The gate of an MLP: gate = f(W_gate n) * W_up n. */
+typedef enum wg_activation { WG_SWIGLU, WG_GEGLU } wg_activation;
 
 typedef struct wg_arch {
     char family[32]; /* general.architecture */
@@ -18,13 +30,27 @@ typedef struct wg_arch {
     int layers, dim, heads, kv_heads, head_dim, hidden, vocab, context;
     int n_rot;                    /* rotated elements of a head */
     bool rope_adjacent;           /* pairs (2i, 2i+1), else (i, i + n_rot/2) */
-    double rope_base, rope_scale; /* frequency i: base^(-2i/n_rot) / scale (linear scaling) */
+    double rope_base, rope_scale; /* frequency i: base^(-2i/n_rot) / scale (linear scaling, or YaRN's for the slow ones) */
+    double window_rope_base;      /* of layers with a window, which are not scaled; 0: as all */
+    double rope_magnitude;        /* cos and sin are multiplied by it, and by YaRN's own factor */
+    bool yarn;                    /* Peng et al. 2023: pairs with more than yarn_fast turns in the original context keep */
+    double yarn_fast, yarn_slow;  /* their frequency, those with fewer than yarn_slow are scaled, between is a ramp */
+    int original_context;         /* of YaRN and longrope; 0: neither */
     float eps;
-    bool tied;         /* the head is the embedding */
-    unsigned traits;   /* wg_trait */
-    int window;        /* a token attends to this many, itself included; 0: to all */
-    bool all_windowed; /* in all layers; else which ones is not known here */
+    bool tied;       /* the head is the embedding */
+    unsigned traits; /* wg_trait */
+    wg_activation activation;
+    int experts, experts_used;             /* of every layer, each with `hidden`; of a row. 0: one MLP */
+    bool experts_normed;                   /* a row's weights of experts sum to 1 */
+    float embedding_scale;                 /* embeddings are multiplied by it */
+    float attention_scale;                 /* of scores q k */
+    float attention_cap, logit_cap;        /* soft caps of scores and of logits (kernels/act.h); 0: none */
+    int window;                            /* a token attends to this many, itself included; 0: to all */
+    bool window_unknown;                   /* of some layers, and which ones is not known here */
+    uint64_t windowed[WG_LAYERS_MAX / 64]; /* layers with the window: a bit each */
 } wg_arch;
+
+static inline bool wg_arch_windowed(const wg_arch *a, int layer) { return a->windowed[layer / 64] >> (layer & 63) & 1; }
 
 /* Reads and checks the hyper-parameters. EMODEL names the key, its value and what was expected; EUNSUPPORTED lists the
  * families there are. */
@@ -33,7 +59,7 @@ wg_status wg_arch_read(const wg_weights *w, wg_arch *out, wg_error *err);
 /* Number of weights: layers, embedding, head unless tied, norms, biases. */
 int64_t wg_arch_parameters(const wg_arch *a);
 
-/* Multiply-adds of a row of a forward pass, without those of keys and values: of layers and head; of one layer's attention
+/* Multiply-adds of a row of a forward pass (of experts those that a row uses), without those of keys and values: of layers and head; of one layer's attention
  * block; of its MLP; of the head. */
 int64_t wg_arch_macs(const wg_arch *a);
 int64_t wg_arch_attention_macs(const wg_arch *a);

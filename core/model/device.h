@@ -21,9 +21,9 @@ typedef struct wg_rope {
     const float *cs;
 } wg_rope;
 
-/* RMSNorm of rows of `dim` floats (kernels/ops.h). */
+/* RMSNorm of rows of `dim` floats, or with a bias LayerNorm, which fused stages do not have (kernels/ops.h). */
 typedef struct wg_norm {
-    const float *weight; /* (dim) */
+    const float *weight, *bias; /* (dim) */
     int dim;
     float eps;
 } wg_norm;
@@ -32,8 +32,23 @@ typedef struct wg_norm {
  * are (rows, heads, hd), keys and values (rows, kv_heads, hd). */
 typedef struct wg_attention_rows {
     const wg_row *row;
+    bool windowed; /* these are the rows `within` of the pass */
     int rows, space, layer, heads, kv_heads, hd;
+    float scale, cap; /* of scores (wg_heads of kernels/ops.h) */
 } wg_attention_rows;
+
+/* The experts of a layer, and room for a pass. Their prepared inputs lie in act, of gate and up, and hidden_act, of down. */
+typedef struct wg_experts {
+    const wg_matrix *gate, *up, *down; /* (n) each: (hidden, dim), (hidden, dim), (dim, hidden) */
+    int n, used, dim, hidden;
+    bool normed;         /* weights of a row sum to 1 */
+    const float *logits; /* (rows, n) of the router */
+    int32_t *id;         /* (rows, used) room, as these: */
+    float *weight;       /* (rows, used) */
+    float *picked, *y;   /* (rows, dim) */
+    float *g, *u;        /* (rows, hidden) */
+    void *act, *hidden_act;
+} wg_experts;
 
 /* Sizes of a model's passes. */
 typedef struct wg_pass_shape {
@@ -60,6 +75,7 @@ typedef struct wg_pass {
     const void *model;
     const struct wg_layer_plan *plan;
     const wg_row *row;
+    const wg_row *within; /* the same rows as layers with a window see them; NULL: all layers see `row` */
     int rows, asked, max_rows, space;
     float *logits; /* (asked, width) in host memory, as the stage `head` has it; NULL: logits stay on the device */
     int width;
@@ -120,11 +136,19 @@ typedef struct wg_device_class {
     void (*rope_store)(wg_device *d, const wg_rope *rope, float *q, float *k, const float *v, const wg_attention_rows *at);
     void (*attention)(wg_device *d, const float *q, const wg_attention_rows *at, float *out);
     void (*swiglu)(wg_device *d, const float *gate, const float *up, float *y, int n, int rows);
+    void (*geglu)(wg_device *d, const float *gate, const float *up, float *y, int n, int rows);
     void (*add)(wg_device *d, float *x, const float *y, int n, int rows);
     /* Of layers that have them (wg_trait). bias: every row of y (n) += b. norm_heads: rmsnorm in place of the `heads` heads of
      * every row, each norm->dim wide. */
     void (*bias)(wg_device *d, float *y, const float *b, int n, int rows);
     void (*norm_heads)(wg_device *d, float *x, const wg_norm *norm, int heads, int rows);
+    void (*scale)(wg_device *d, float *x, float by, int n, int rows); /* x *= by */
+    /* x += the row of `table` (positions, dim) of each row's position. */
+    void (*positions)(wg_device *d, const float *table, const wg_row *row, int rows, float *x, int dim);
+    void (*gelu)(wg_device *d, float *x, int n, int rows); /* in place */
+    /* x += weight * W_down (silu(W_gate h) * W_up h) for each expert of a row (route of kernels/op_list.h), in ascending order of
+     * experts. */
+    void (*experts)(wg_device *d, const wg_experts *e, const float *h, int rows, float *x);
     /* Fused stages, with the bits of the single stages; NULL where a device has only those.
      * norm_prepare: rmsnorm into h, then prepare (h may stay unwritten). matmul_add: x += a product. matmul_swiglu: y =
      * silu(product with gate) * product with up, of one type. */
@@ -141,8 +165,8 @@ typedef struct wg_device_class {
                         float *y);
     bool (*prepare_add)(wg_device *d, const wg_matrix *w, const float *y, int rows, float *x);
     bool (*norm_head)(wg_device *d, const wg_matrix *w, const float *x, const wg_norm *norm, int rows);
-    /* The last product, y = x w^T (rows, w->n), into host memory; act is room for the prepared x. */
-    void (*head)(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float *y);
+    /* The last product, y = x w^T (rows, w->n), with its soft cap (0: none), into host memory; act is room for the prepared x. */
+    void (*head)(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float cap, float *y);
     /* Row i of y is row from[i] of x. */
     void (*gather)(wg_device *d, const float *x, const int32_t *from, int n, float *y, int rows);
 } wg_device_class;

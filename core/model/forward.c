@@ -32,7 +32,10 @@ static void project(wg_model *m, const float *x, int rows, int k, const wg_matri
 }
 
 /* A norm of this model's rows. */
-static wg_norm norm_of(const wg_model *m, const float *weight) { return (wg_norm){ weight, m->arch.dim, m->arch.eps }; }
+static wg_norm norm_of(const wg_model *m, const float *weight, const float *bias)
+{
+    return (wg_norm){ weight, bias, m->arch.dim, m->arch.eps };
+}
 
 /* y[i] = n w[i]^T of the normed rows n. h: scratch. */
 static void project_normed(wg_model *m, const float *x, const wg_norm *norm, float *h, int rows, const wg_matrix *const *w,
@@ -40,7 +43,7 @@ static void project_normed(wg_model *m, const float *x, const wg_norm *norm, flo
 {
     wg_device *d = &m->device;
     const wg_device_class *op = d->class;
-    bool alike = op->norm_prepare != NULL;
+    bool alike = op->norm_prepare && !norm->bias;
     for (int i = 1; i < n; i++) alike = alike && op->prepared(d, w[i]->type) == op->prepared(d, w[0]->type);
     if (alike) {
         op->norm_prepare(d, w[0]->type, x, norm, h, m->act, rows);
@@ -51,11 +54,28 @@ static void project_normed(wg_model *m, const float *x, const wg_norm *norm, flo
     }
 }
 
-/* x += y w^T. h: scratch. */
-static void project_add(wg_model *m, const float *y, int rows, int k, const wg_matrix *w, float *h, float *x)
+/* h = y w^T, normed, then x += h. h: scratch. */
+static void project_normed_add(wg_model *m, const float *y, int rows, int k, const wg_matrix *w, const float *weight, float *h,
+                               float *x)
+{
+    wg_device *d = &m->device;
+    const wg_norm norm = norm_of(m, weight, NULL);
+    d->class->prepare(d, w->type, y, rows, k, m->act);
+    d->class->matmul(d, &w, &h, 1, m->act, rows);
+    d->class->rmsnorm(d, h, &norm, h, rows);
+    d->class->add(d, x, h, m->arch.dim, rows);
+}
+
+/* x += y w^T, which is normed in between where there is a norm (weight not NULL). h: scratch. */
+static void project_add(wg_model *m, const float *y, int rows, int k, const wg_matrix *w, const float *weight, float *h,
+                        float *x)
 {
     wg_device *d = &m->device;
     const wg_device_class *op = d->class;
+    if (weight) {
+        project_normed_add(m, y, rows, k, w, weight, h, x);
+        return;
+    }
     if (op->prepare_add && op->prepare_add(d, w, y, rows, x)) return;
     op->prepare(d, w->type, y, rows, k, m->act);
     if (op->matmul_add) {
@@ -78,8 +98,8 @@ static void bias_and_norm(wg_model *m, const wg_attention_rows *at, float *q)
         d->class->bias(d, m->v, l->v_bias, at->kv_heads * hd, rows);
     }
     if (m->arch.traits & WG_TRAIT_HEAD_NORM) {
-        d->class->norm_heads(d, q, &(wg_norm){ l->q_norm, hd, m->arch.eps }, at->heads, rows);
-        d->class->norm_heads(d, m->k, &(wg_norm){ l->k_norm, hd, m->arch.eps }, at->kv_heads, rows);
+        d->class->norm_heads(d, q, &(wg_norm){ l->q_norm, NULL, hd, m->arch.eps }, at->heads, rows);
+        d->class->norm_heads(d, m->k, &(wg_norm){ l->k_norm, NULL, hd, m->arch.eps }, at->kv_heads, rows);
     }
 }
 
@@ -90,12 +110,13 @@ static void qkv(wg_model *m, const wg_attention_rows *at, const float *x, float 
     wg_device *d = &m->device;
     const wg_layer *l = &m->layer[at->layer];
     const wg_matrix *const w[] = { &l->q, &l->k, &l->v };
-    const wg_norm norm = norm_of(m, l->attn_norm);
-    const bool plain = !(m->arch.traits & (WG_TRAIT_QKV_BIAS | WG_TRAIT_HEAD_NORM));
-    if (plain && d->class->norm_qkv && d->class->norm_qkv(d, w, x, &norm, &m->rope, at, q)) return;
+    const wg_norm norm = norm_of(m, l->attn_norm, l->attn_norm_bias);
+    const bool plain = !(m->arch.traits & (WG_TRAIT_QKV_BIAS | WG_TRAIT_HEAD_NORM | WG_TRAIT_LAYER_NORM));
+    const wg_rope *rope = &m->rope[wg_arch_windowed(&m->arch, at->layer)];
+    if (plain && d->class->norm_qkv && d->class->norm_qkv(d, w, x, &norm, rope, at, q)) return;
     project_normed(m, x, &norm, h, at->rows, w, (float *const[]){ q, m->k, m->v }, 3);
     bias_and_norm(m, at, q);
-    d->class->rope_store(d, &m->rope, q, m->k, m->v, at);
+    d->class->rope_store(d, rope, q, m->k, m->v, at);
 }
 
 static void swap(wg_buf *a, wg_buf *b)
@@ -115,6 +136,7 @@ static int keep_asked(wg_model *m, const wg_batch *b, wg_buf *x, wg_buf *h, wg_b
     for (int i = 0; i < b->n; i++)
         if (b->row[i].logits >= 0) {
             m->asked[n] = b->row[i];
+            if (m->within) m->asked_within[n] = m->within[i];
             m->asked_from[n++] = i;
         }
     if (d->class->keep_logit_rows) d->class->keep_logit_rows(d);
@@ -125,12 +147,18 @@ static int keep_asked(wg_model *m, const wg_batch *b, wg_buf *x, wg_buf *h, wg_b
     return n;
 }
 
-/* gate = silu(W_gate n) * W_up n, n the normed row. h: scratch. */
+/* gate = f(W_gate n) * W_up n, n the normed row, f silu or gelu. h: scratch. */
 static void gated(wg_model *m, const wg_layer *l, const float *x, float *h, int rows)
 {
     wg_device *d = &m->device;
     const wg_device_class *op = d->class;
-    const wg_norm norm = norm_of(m, l->ffn_norm);
+    const wg_norm norm = norm_of(m, l->ffn_norm, l->ffn_norm_bias);
+    if (m->arch.activation != WG_SWIGLU) {
+        project_normed(m, x, &norm, h, rows, (const wg_matrix *const[]){ &l->gate, &l->up }, (float *const[]){ m->gate, m->up },
+                       2);
+        op->geglu(d, m->gate, m->up, m->gate, m->arch.hidden, rows);
+        return;
+    }
     if (op->norm_swiglu && op->norm_swiglu(d, &l->gate, &l->up, x, &norm, rows, m->gate)) return;
     if (op->norm_prepare && op->matmul_swiglu && l->gate.type == l->up.type) {
         op->norm_prepare(d, l->gate.type, x, &norm, h, m->act, rows);
@@ -142,11 +170,59 @@ static void gated(wg_model *m, const wg_layer *l, const float *x, float *h, int 
     }
 }
 
-/* x += W_down gate. h: scratch. */
+/* x += the outputs of each row's experts. h: scratch. */
+static void experts(wg_model *m, const wg_layer *l, float *x, float *h, int rows)
+{
+    const wg_arch *a = &m->arch;
+    const wg_norm norm = norm_of(m, l->ffn_norm, l->ffn_norm_bias);
+    const wg_experts e = { .gate = l->expert_gate,
+                           .up = l->expert_up,
+                           .down = l->expert_down,
+                           .n = a->experts,
+                           .used = a->experts_used,
+                           .dim = a->dim,
+                           .hidden = a->hidden,
+                           .normed = a->experts_normed,
+                           .logits = m->routed,
+                           .id = (int32_t *)(void *)m->chosen,
+                           .weight = m->chosen + (size_t)m->max_rows * (size_t)a->experts_used,
+                           .picked = m->picked,
+                           .y = m->mixed,
+                           .g = m->gate,
+                           .u = m->up,
+                           .act = m->act,
+                           .hidden_act = m->hidden_act };
+    m->device.class->rmsnorm(&m->device, x, &norm, h, rows);
+    project(m, h, rows, a->dim, (const wg_matrix *const[]){ &l->router }, (float *const[]){ m->routed }, 1);
+    m->device.class->experts(&m->device, &e, h, rows, x);
+}
+
+/* x += W_down gelu(W_up n + b) + b, n the normed row. h: scratch. */
+static void ungated(wg_model *m, const wg_layer *l, float *x, float *h, int rows)
+{
+    wg_device *d = &m->device;
+    const int hidden = m->arch.hidden;
+    const wg_norm norm = norm_of(m, l->ffn_norm, l->ffn_norm_bias);
+    project_normed(m, x, &norm, h, rows, (const wg_matrix *const[]){ &l->up }, (float *const[]){ m->gate }, 1);
+    d->class->bias(d, m->gate, l->up_bias, hidden, rows);
+    d->class->gelu(d, m->gate, hidden, rows);
+    project_add(m, m->gate, rows, hidden, &l->down, l->ffn_post_norm, h, x);
+    d->class->bias(d, x, l->down_bias, m->arch.dim, rows);
+}
+
+/* x += W_down gate, or what experts give. h: scratch. */
 static void mlp(wg_model *m, const wg_layer *l, float *x, float *h, int rows)
 {
+    if (m->arch.experts) {
+        experts(m, l, x, h, rows);
+        return;
+    }
+    if (m->arch.traits & WG_TRAIT_UNGATED) {
+        ungated(m, l, x, h, rows);
+        return;
+    }
     gated(m, l, x, h, rows);
-    project_add(m, m->gate, rows, m->arch.hidden, &l->down, h, x);
+    project_add(m, m->gate, rows, m->arch.hidden, &l->down, l->ffn_post_norm, h, x);
 }
 
 /* The last layer of a plan whose attention runs; -1: none of them does. */
@@ -163,12 +239,20 @@ void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg
     const wg_device_class *op = d->class;
     const wg_arch *a = &m->arch;
     const int last = last_attention(plan);
-    wg_attention_rows at = { .row = b->row, .space = space, .heads = a->heads, .kv_heads = a->kv_heads, .hd = a->head_dim };
+    const wg_row *seen[2] = { b->row, m->within ? m->within : b->row }; /* by layers without and with a window */
+    wg_attention_rows at = { .space = space,
+                             .heads = a->heads,
+                             .kv_heads = a->kv_heads,
+                             .hd = a->head_dim,
+                             .scale = a->attention_scale,
+                             .cap = a->attention_cap };
     int rows = b->n;
     wg_buf x = m->x, h = m->h, q = m->q, att = m->att;
 
     /* x = embedding of the token */
     op->embed(d, &m->embed, b->row, rows, x, a->dim);
+    if (a->embedding_scale != 1) op->scale(d, x, a->embedding_scale, a->dim, rows);
+    if (m->positions) op->positions(d, m->positions, b->row, rows, x, a->dim);
     if (last < 0) rows = keep_asked(m, b, &x, &h, &q, &att);
 
     for (int i = 0; i < plan->layers && rows > 0; i++) {
@@ -181,19 +265,21 @@ void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg
         /* queries; keys and values into the cache */
         at.layer = i;
         at.rows = rows;
+        at.windowed = m->within && wg_arch_windowed(a, i);
+        at.row = seen[at.windowed];
         qkv(m, &at, x, h, q);
 
         /* after the last keys and values only rows with logits are needed */
         if (i == last) {
             rows = keep_asked(m, b, &x, &h, &q, &att);
-            if (rows < b->n) at.row = m->asked;
+            if (rows < b->n) at.row = at.windowed ? m->asked_within : m->asked;
             at.rows = rows;
             if (rows == 0) return;
         }
 
-        /* x += W_o softmax(q k^T / sqrt(hd)) v over the row's prefix */
+        /* x += W_o softmax(scale q k^T) v over the part of the prefix that the layer sees */
         op->attention(d, q, &at, att);
-        project_add(m, att, rows, a->heads * a->head_dim, &l->o, h, x);
+        project_add(m, att, rows, a->heads * a->head_dim, &l->o, l->attn_post_norm, h, x);
         if (a->traits & WG_TRAIT_OUTPUT_BIAS) op->bias(d, x, l->o_bias, a->dim, rows);
 
         if (!wg_layer_plan_skips(plan, i, WG_SKIP_MLP)) mlp(m, l, x, h, rows);
@@ -201,10 +287,10 @@ void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg
     if (rows == 0) return;
 
     /* logits = W_head norm(x) */
-    const wg_norm norm = norm_of(m, m->out_norm);
-    if (op->norm_head && op->norm_head(d, &m->head, x, &norm, rows)) return;
+    const wg_norm norm = norm_of(m, m->out_norm, m->out_norm_bias);
+    if (a->logit_cap == 0 && !norm.bias && op->norm_head && op->norm_head(d, &m->head, x, &norm, rows)) return;
     op->rmsnorm(d, x, &norm, h, rows);
-    op->head(d, &m->head, h, rows, m->act, logits);
+    op->head(d, &m->head, h, rows, m->act, a->logit_cap, logits);
 }
 
 #ifdef WG_HARD
@@ -229,13 +315,15 @@ static void check_rows(const wg_batch *b, int space)
 static void check_rows(const wg_batch *b, int space) { (void)b, (void)space; }
 #endif
 
-/* The rows as the model's window lets them see. */
+/* The rows as all layers, or those without a window, see them; m->within: as the others do, where both kinds are there. */
 static wg_batch within_window(wg_model *m, const wg_batch *b)
 {
     wg_batch seen = *b;
+    m->within = NULL;
     if (m->window == 0) return seen;
-    seen.row = m->seen;
     for (int i = 0; i < b->n; i++) m->seen[i] = wg_row_within(b->row[i], m->window);
+    if (m->all_windowed) seen.row = m->seen;
+    else m->within = m->seen;
     return seen;
 }
 
@@ -257,6 +345,7 @@ wg_status wg_model_pass(wg_model *m, const wg_layer_plan *plan, int space, const
     const wg_pass pass = { .model = m,
                            .plan = plan,
                            .row = seen.row,
+                           .within = m->within,
                            .rows = b->n,
                            .asked = b->logits,
                            .max_rows = m->max_rows,

@@ -9,51 +9,9 @@
 
 #include "core/base/hash.h"
 #include "core/base/mem.h"
-#include "core/base/angles.h"
 #include "core/model/model_impl.h"
-
-/* ---- which tensor goes where */
-
-enum width { ONE, DIM, Q_DIM, KV_DIM, HEAD_DIM, HIDDEN, VOCAB, WIDTHS };
-
-typedef struct place {
-    const char *name;
-    size_t at;          /* of the wg_matrix in its struct, or of the wg_buf of a vector */
-    enum width in, out; /* out = ONE: a vector, kept as f32 */
-    unsigned trait;     /* of the models that have it; 0: all */
-} place;
-
-static const place layer_places[] = {
-    { "attn_norm.weight", offsetof(wg_layer, attn_norm), DIM, ONE, 0 },
-    { "attn_q.weight", offsetof(wg_layer, q), DIM, Q_DIM, 0 },
-    { "attn_k.weight", offsetof(wg_layer, k), DIM, KV_DIM, 0 },
-    { "attn_v.weight", offsetof(wg_layer, v), DIM, KV_DIM, 0 },
-    { "attn_output.weight", offsetof(wg_layer, o), Q_DIM, DIM, 0 },
-    { "attn_q.bias", offsetof(wg_layer, q_bias), Q_DIM, ONE, WG_TRAIT_QKV_BIAS },
-    { "attn_k.bias", offsetof(wg_layer, k_bias), KV_DIM, ONE, WG_TRAIT_QKV_BIAS },
-    { "attn_v.bias", offsetof(wg_layer, v_bias), KV_DIM, ONE, WG_TRAIT_QKV_BIAS },
-    { "attn_q_norm.weight", offsetof(wg_layer, q_norm), HEAD_DIM, ONE, WG_TRAIT_HEAD_NORM },
-    { "attn_k_norm.weight", offsetof(wg_layer, k_norm), HEAD_DIM, ONE, WG_TRAIT_HEAD_NORM },
-    { "attn_output.bias", offsetof(wg_layer, o_bias), DIM, ONE, WG_TRAIT_OUTPUT_BIAS },
-    { "ffn_norm.weight", offsetof(wg_layer, ffn_norm), DIM, ONE, 0 },
-    { "ffn_gate.weight", offsetof(wg_layer, gate), DIM, HIDDEN, 0 },
-    { "ffn_up.weight", offsetof(wg_layer, up), DIM, HIDDEN, 0 },
-    { "ffn_down.weight", offsetof(wg_layer, down), HIDDEN, DIM, 0 },
-};
-
-static const place model_places[] = {
-    { "token_embd.weight", offsetof(wg_model, embed), DIM, VOCAB, 0 },
-    { "output_norm.weight", offsetof(wg_model, out_norm), DIM, ONE, 0 },
-    { "output.weight", offsetof(wg_model, head), DIM, VOCAB, 0 }, /* absent when tied */
-};
-
-enum {
-    LAYER_PLACES = (int)(sizeof layer_places / sizeof layer_places[0]),
-    MODEL_PLACES = (int)(sizeof model_places / sizeof model_places[0]),
-    NAME = 64,
-};
-
-#define ROPE_FREQS "rope_freqs.weight" /* optional: divisors of the rotary frequencies */
+#include "core/model/places.h"
+#include "core/model/rotary.h"
 
 typedef struct loader {
     wg_model *m;
@@ -65,17 +23,20 @@ typedef struct loader {
 
 /* ---- one tensor */
 
-static wg_status find(const loader *o, const char *name, int64_t in, int64_t out, const wg_tensor **t)
+static wg_status find_stack(const loader *o, const char *name, int64_t in, int64_t out, int64_t depth, const wg_tensor **t)
 {
+    char expected[80];
+    const int n = snprintf(expected, sizeof expected, "(%lld, %lld", (long long)in, (long long)out);
+    snprintf(expected + n, sizeof expected - (size_t)n, depth > 1 ? ", %lld)" : ")", (long long)depth);
     const char *path = wg_weights_path(o->w);
     *t = wg_weights_find(o->w, name);
     if (!*t)
-        return wg_fail(o->err, WG_EMODEL, "%s: tensor '%s' is missing: expected (%lld, %lld); is the file complete?", path,
-                       name, (long long)in, (long long)out);
+        return wg_fail(o->err, WG_EMODEL, "%s: tensor '%s' is missing: expected %s; is the file complete?", path, name,
+                       expected);
     const int64_t *d = (*t)->dim;
-    if (d[0] != in || d[1] != out || d[2] != 1 || d[3] != 1)
-        return wg_fail(o->err, WG_EMODEL, "%s: tensor '%s' has shape (%lld, %lld, %lld, %lld): expected (%lld, %lld)", path,
-                       name, (long long)d[0], (long long)d[1], (long long)d[2], (long long)d[3], (long long)in, (long long)out);
+    if (d[0] != in || d[1] != out || d[2] != depth || d[3] != 1)
+        return wg_fail(o->err, WG_EMODEL, "%s: tensor '%s' has shape (%lld, %lld, %lld, %lld): expected %s", path, name,
+                       (long long)d[0], (long long)d[1], (long long)d[2], (long long)d[3], expected);
     const wg_type_info *type = wg_type_get((*t)->type);
     if (!type || !type->computable || (type->block > 1 && (out == 1 || in % type->block != 0)))
         return wg_fail(o->err, WG_EUNSUPPORTED,
@@ -85,6 +46,11 @@ static wg_status find(const loader *o, const char *name, int64_t in, int64_t out
                        : in % 32 ? "f32, f16 or bf16 (rows are no multiple of 32)"
                                  : WG_COMPUTABLE_TYPES);
     return (*t)->data ? WG_OK : wg_fail(o->err, WG_EINVAL, "%s: was opened for its header alone: no weights to load", path);
+}
+
+static wg_status find(const loader *o, const char *name, int64_t in, int64_t out, const wg_tensor **t)
+{
+    return find_stack(o, name, in, out, 1, t);
 }
 
 /* Loads the bytes of a tensor, which stay resident from then on, and checks that they are numbers. */
@@ -101,15 +67,16 @@ static wg_status need(const loader *o, const wg_tensor *t)
     return WG_OK;
 }
 
-/* A vector as f32, in device memory. */
-static wg_status load_vector(const loader *o, const wg_tensor *t, wg_buf *to)
+/* n elements from `from` on, as f32, in device memory. */
+static wg_status load_vector(const loader *o, const wg_tensor *t, int64_t from, int64_t elements, wg_buf *to)
 {
     wg_device *d = &o->m->device;
-    const size_t n = (size_t)t->dim[0];
+    const size_t n = (size_t)elements;
+    const char *at = (const char *)t->data + wg_type_size(wg_type_get(t->type), (size_t)from);
     WG_TRY(need(o, t));
     float *host = wg_alloc(n, sizeof *host);
     *to = host ? d->class->alloc(d, n) : NULL;
-    const bool read = *to && !wg_row_to_f32(t->type, t->data, host, n);
+    const bool read = *to && !wg_row_to_f32(t->type, at, host, n);
     if (read) d->class->upload(d, *to, host, n);
     wg_free(host);
     if (!*to) return wg_nomem(o->err, n * sizeof(float), t->name);
@@ -120,23 +87,76 @@ static wg_status load_vector(const loader *o, const wg_tensor *t, wg_buf *to)
     return WG_OK;
 }
 
+/* Rows of the whole tensor, of a vector its elements, and those before the part. */
+static int64_t rows_of(const loader *o, const place *p, int64_t *before)
+{
+    int64_t n = o->width[p->out == ONE ? p->in : p->out];
+    *before = 0;
+    if (!p->all) return n;
+    n = 0;
+    for (int i = 0; p->all[i] != ONE; i++) {
+        if (i == p->part) *before = n;
+        n += o->width[p->all[i]];
+    }
+    return n;
+}
+
+static int64_t depth_of(const loader *o, const place *p) { return p->each ? o->width[EXPERTS] : 1; }
+
+/* The matrices of all experts, which lie one behind another. */
+static wg_status load_each(const loader *o, const place *p, const wg_tensor *t, wg_matrix **to)
+{
+    wg_device *d = &o->m->device;
+    const size_t n = (size_t)o->width[EXPERTS];
+    WG_TRY(need(o, t));
+    wg_matrix *m = *to = wg_calloc(n, sizeof *m);
+    if (!m) return wg_nomem(o->err, n * sizeof *m, "a layer's experts");
+    for (size_t i = 0; i < n; i++, m++) {
+        const char *from = (const char *)t->data + i * (t->bytes / n);
+        if (d->class->matrix(d, t->type, (int)o->width[p->out], (int)o->width[p->in], from, m, o->err) != WG_OK)
+            return wg_fail_in(o->err, WG_ENOMEM, "%s: tensor '%s'", wg_weights_path(o->w), t->name);
+        const size_t bytes = d->class->matrix_bytes(d, m->type, m->n, m->k);
+        o->m->bytes += bytes;
+        o->m->idle_bytes += (int)i >= o->m->arch.experts_used ? bytes : 0;
+    }
+    wg_weights_release(o->w, t);
+    return WG_OK;
+}
+
+/* The tensor of a place, with the shape that it must have. */
+static wg_status find_of(const loader *o, const place *p, const char *name, const wg_tensor **t)
+{
+    int64_t before;
+    const int64_t rows = rows_of(o, p, &before);
+    if (p->out == ONE) return find(o, name, rows, 1, t);
+    return find_stack(o, name, o->width[p->in], rows, depth_of(o, p), t);
+}
+
+/* A table that is read row by row, not multiplied with, in device memory as f32. */
+static bool is_table(const place *p) { return p->out == CONTEXT; }
+
 static wg_status load(const loader *o, const place *p, const char *name, void *into)
 {
     wg_device *d = &o->m->device;
     const wg_tensor *t;
-    const int64_t in = o->width[p->in], out = o->width[p->out];
-    WG_TRY(find(o, name, in, out, &t));
-    if (p->out == ONE) return load_vector(o, t, (wg_buf *)(void *)((char *)into + p->at));
+    int64_t before;
+    const int64_t in = o->width[p->in], out = o->width[p->out], rows = rows_of(o, p, &before);
+    WG_TRY(find_of(o, p, name, &t));
+    if (p->each) return load_each(o, p, t, (wg_matrix **)(void *)((char *)into + p->at));
+    wg_buf *to = (wg_buf *)(void *)((char *)into + p->at);
+    if (p->out == ONE) return load_vector(o, t, before, in, to);
+    if (is_table(p)) return load_vector(o, t, 0, in * out, to);
     wg_matrix *m = (wg_matrix *)(void *)((char *)into + p->at);
     uint64_t seed;
     const bool draws = wg_weights_made(o->w, &seed) && d->class->draws && d->class->draws(d, t->type);
-    if (!draws) WG_TRY(need(o, t));
-    const uint32_t stream = (uint32_t)wg_hash64(WG_HASH_START, name, strlen(name));
+    if (!draws && p->part == 0) WG_TRY(need(o, t));
+    const uint32_t stream = (uint32_t)wg_hash64(WG_HASH_START, name, strlen(name)) + (uint32_t)p->part;
+    const char *from = draws ? NULL : (const char *)t->data + (size_t)before * (t->bytes / (size_t)rows);
     if ((draws ? d->class->matrix_random(d, t->type, (int)out, (int)in, seed, stream, m, o->err)
-               : d->class->matrix(d, t->type, (int)out, (int)in, t->data, m, o->err)) != WG_OK)
+               : d->class->matrix(d, t->type, (int)out, (int)in, from, m, o->err)) != WG_OK)
         return wg_fail_in(o->err, WG_ENOMEM, "%s: tensor '%s'", wg_weights_path(o->w), name);
     o->m->bytes += d->class->matrix_bytes(d, m->type, m->n, m->k);
-    wg_weights_release(o->w, t);
+    if (before + out == rows) wg_weights_release(o->w, t);
     return WG_OK;
 }
 
@@ -164,20 +184,23 @@ static wg_status load_head(const loader *o)
 /* ---- all tensors */
 
 /* Whether this model has the tensor of a place. */
-static bool belongs(const loader *o, const place *p) { return (p->trait & o->m->arch.traits) == p->trait; }
+static bool belongs(const loader *o, const place *p)
+{
+    return (p->trait & o->m->arch.traits) == p->trait && !(p->unless & o->m->arch.traits);
+}
 
 static bool has_place(const loader *o, const char *name)
 {
     for (int i = 0; i < MODEL_PLACES; i++)
-        if (strcmp(name, model_places[i].name) == 0) return true;
-    if (strcmp(name, ROPE_FREQS) == 0) return true;
+        if (strcmp(name, model_places[i].name) == 0) return belongs(o, &model_places[i]);
+    if (strcmp(name, ROPE_FREQS) == 0 || strcmp(name, ROPE_LONG) == 0 || strcmp(name, ROPE_SHORT) == 0) return true;
     if (strncmp(name, "blk.", 4) != 0) return false;
     const int layer = atoi(name + 4);
     if (layer < 0 || layer >= o->m->arch.layers) return false;
     for (int i = 0; i < LAYER_PLACES; i++) {
         char exact[NAME];
         snprintf(exact, sizeof exact, "blk.%d.%s", layer, layer_places[i].name);
-        if (strcmp(name, exact) == 0) return belongs(o, &layer_places[i]);
+        if (strcmp(name, exact) == 0 && belongs(o, &layer_places[i])) return true;
     }
     return false;
 }
@@ -191,7 +214,8 @@ static wg_status check_room(const loader *o)
     if (!wg_weights_made(o->w, NULL) || d->memory) return WG_OK;
     for (int i = 0; i < wg_weights_count(o->w); i++) {
         const wg_tensor *t = wg_weights_at(o->w, i);
-        all += t->n_dims > 1 ? d->class->matrix_bytes(d, t->type, (int)t->dim[1], (int)t->dim[0]) : t->bytes;
+        const size_t each = d->class->matrix_bytes(d, t->type, (int)t->dim[1], (int)t->dim[0]);
+        all += t->n_dims > 1 ? each * (size_t)t->dim[2] : t->bytes;
         most = t->bytes > most ? t->bytes : most;
     }
     const size_t free = wg_mem_available();
@@ -215,18 +239,26 @@ static wg_status check_tensors(const loader *o)
                            "without it",
                            wg_weights_path(o->w), name, a->family, a->layers);
     }
-    if (wg_weights_find(o->w, ROPE_FREQS)) WG_TRY(find(o, ROPE_FREQS, a->n_rot / 2, 1, &t));
+    const char *const lists[] = { ROPE_FREQS, ROPE_LONG, ROPE_SHORT };
+    for (int i = 0; i < 3; i++)
+        if (wg_weights_find(o->w, lists[i])) WG_TRY(find(o, lists[i], a->n_rot / 2, 1, &t));
+    if (a->original_context == 0 && wg_weights_find(o->w, ROPE_LONG))
+        return wg_fail(o->err, WG_EMODEL,
+                       "%s: there is a tensor '" ROPE_LONG
+                       "', and no key '%s.rope.scaling.original_context_length', which says "
+                       "from which context on it holds",
+                       wg_weights_path(o->w), a->family);
     for (int i = 0; i < MODEL_PLACES; i++) {
         const place *p = &model_places[i];
         const bool absent = p->at == offsetof(wg_model, head) && a->tied;
-        if (!absent) WG_TRY(find(o, p->name, o->width[p->in], o->width[p->out], &t));
+        if (!absent && belongs(o, p)) WG_TRY(find_of(o, p, p->name, &t));
     }
     for (int l = 0; l < a->layers; l++)
         for (int i = 0; i < LAYER_PLACES; i++) {
             const place *p = &layer_places[i];
             char name[NAME];
             snprintf(name, sizeof name, "blk.%d.%s", l, p->name);
-            if (belongs(o, p)) WG_TRY(find(o, name, o->width[p->in], o->width[p->out], &t));
+            if (belongs(o, p)) WG_TRY(find_of(o, p, name, &t));
         }
     return WG_OK;
 }
@@ -239,7 +271,7 @@ static wg_status load_all(const loader *o)
         const place *p = &model_places[i];
         if (p->at == offsetof(wg_model, head) && o->opt->head) WG_TRY(load_head(o));
         else if (p->at == offsetof(wg_model, head) && m->arch.tied) m->head = m->embed;
-        else WG_TRY(load(o, p, p->name, m));
+        else if (belongs(o, p)) WG_TRY(load(o, p, p->name, m));
     }
     for (int l = 0; l < m->arch.layers; l++)
         for (int i = 0; i < LAYER_PLACES; i++) {
@@ -253,56 +285,54 @@ static wg_status load_all(const loader *o)
 
 /* ---- rotary angles */
 
-typedef struct angles_job {
-    const double *frequency;
-    int positions, pairs;
-    float *cs;
-} angles_job;
-
-static void angles_part(void *arg, int thread, int threads)
-{
-    const angles_job *j = arg;
-    int p0, p1;
-    wg_pool_share(j->positions, 1, thread, threads, &p0, &p1);
-    for (int p = p0; p < p1; p++) wg_rope_angles(p, j->frequency, j->pairs, j->cs + (size_t)p * 2 * (size_t)j->pairs);
-}
-
 static wg_status load_divisors(const loader *o, int pairs, float *divisor)
 {
     const wg_tensor *t;
+    const char *name = o->m->lm.context > o->m->arch.original_context ? ROPE_LONG : ROPE_SHORT;
+    if (!wg_weights_find(o->w, name)) name = ROPE_FREQS;
     for (int i = 0; i < pairs; i++) divisor[i] = 1;
-    if (!wg_weights_find(o->w, ROPE_FREQS)) return WG_OK;
-    WG_TRY(find(o, ROPE_FREQS, pairs, 1, &t));
+    if (!wg_weights_find(o->w, name)) return WG_OK;
+    WG_TRY(find(o, name, pairs, 1, &t));
     WG_TRY(need(o, t));
     wg_row_to_f32(t->type, t->data, divisor, (size_t)pairs);
     for (int i = 0; i < pairs; i++)
         if (!(divisor[i] >= 0.125f))
-            return wg_fail(o->err, WG_EMODEL,
-                           "%s: tensor '" ROPE_FREQS "' holds %g at %d: expected a divisor of at least 0.125",
-                           wg_weights_path(o->w), (double)divisor[i], i);
+            return wg_fail(o->err, WG_EMODEL, "%s: tensor '%s' holds %g at %d: expected a divisor of at least 0.125",
+                           wg_weights_path(o->w), name, (double)divisor[i], i);
     return WG_OK;
 }
 
-static wg_status load_angles(const loader *o)
+static wg_status load_angles(const loader *o, const wg_rotary *r, wg_rope *to, wg_buf *angles)
 {
     wg_model *m = o->m;
-    const wg_arch *a = &m->arch;
-    const int pairs = a->n_rot / 2;
-    float divisor[WG_MAX_HEAD / 2];
-    double frequency[WG_MAX_HEAD / 2];
-    WG_TRY(load_divisors(o, pairs, divisor));
-    for (int i = 0; i < pairs; i++)
-        frequency[i] = wg_rope_frequency(a->rope_base, a->rope_scale, i, a->n_rot) / (double)divisor[i];
-    const size_t floats = (size_t)m->lm.context * (size_t)a->n_rot;
-    m->angles = m->device.class->alloc(&m->device, floats);
-    float *host = m->angles ? wg_alloc(floats, sizeof *host) : NULL;
+    const size_t floats = (size_t)m->lm.context * (size_t)(2 * r->pairs);
+    *angles = m->device.class->alloc(&m->device, floats);
+    float *host = *angles ? wg_alloc(floats, sizeof *host) : NULL;
     if (!host) return wg_nomem(o->err, floats * sizeof(float), "rotary angles; lower the context");
-    angles_job j = { frequency, m->lm.context, pairs, host };
-    wg_pool_run(m->device.pool, angles_part, &j);
-    m->device.class->upload(&m->device, m->angles, host, floats);
+    wg_rotary_angles(r, m->lm.context, m->device.pool, host);
+    m->device.class->upload(&m->device, *angles, host, floats);
     wg_free(host);
-    m->rope = (wg_rope){ .n_rot = a->n_rot, .adjacent = a->rope_adjacent, .cs = m->angles };
-    m->bytes += floats * sizeof(float);
+    *to = (wg_rope){ .n_rot = 2 * r->pairs, .adjacent = m->arch.rope_adjacent, .cs = *angles };
+    m->angles_bytes += floats * sizeof(float);
+    return WG_OK;
+}
+
+/* Layers with a window have angles of their own, where the family has another base for them. */
+static wg_status load_rotary(const loader *o)
+{
+    wg_model *m = o->m;
+    float divisor[WG_MAX_HEAD / 2];
+    wg_rotary r;
+    if (m->arch.n_rot == 0) return WG_OK;
+    WG_TRY(load_divisors(o, m->arch.n_rot / 2, divisor));
+    wg_rotary_of(&m->arch, false, divisor, &r);
+    WG_TRY(load_angles(o, &r, &m->rope[0], &m->angles[0]));
+    m->rope[1] = m->rope[0];
+    if (m->arch.window_rope_base > 0) {
+        wg_rotary_of(&m->arch, true, divisor, &r);
+        WG_TRY(load_angles(o, &r, &m->rope[1], &m->angles[1]));
+    }
+    m->bytes += m->angles_bytes;
     return WG_OK;
 }
 
@@ -343,13 +373,19 @@ static wg_status open_scratch(wg_model *m, wg_error *err)
         { &m->gate, rows * (size_t)a->hidden },
         { &m->up, rows * (size_t)a->hidden },
         { &m->act, act_floats(m) },
+        { &m->routed, rows * (size_t)a->experts },
+        { &m->chosen, 2 * rows * (size_t)a->experts_used },
+        { &m->picked, rows * (size_t)a->dim },
+        { &m->mixed, rows * (size_t)a->dim },
+        { &m->hidden_act, act_floats(m) },
     };
-    for (size_t i = 0; i < sizeof part / sizeof part[0]; i++) {
+    const size_t parts = sizeof part / sizeof part[0] - (a->experts ? 0 : 5); /* the last are those of experts */
+    for (size_t i = 0; i < parts; i++) {
         *part[i].buf = m->device.class->alloc(&m->device, part[i].floats);
         if (!*part[i].buf) return wg_nomem(err, part[i].floats * sizeof(float), "the scratch of a pass; lower max_rows");
     }
-    if (m->window && !(m->seen = wg_calloc(rows, sizeof *m->seen)))
-        return wg_nomem(err, rows * sizeof *m->seen, "the scratch of a pass; lower max_rows");
+    if (m->window && (!(m->seen = wg_calloc(rows, sizeof *m->seen)) || !(m->asked_within = wg_calloc(rows, sizeof *m->seen))))
+        return wg_nomem(err, 2 * rows * sizeof *m->seen, "the scratch of a pass; lower max_rows");
     m->asked = wg_calloc(rows, sizeof *m->asked);
     m->asked_from = wg_calloc(rows, sizeof *m->asked_from);
     return m->asked && m->asked_from ? WG_OK : wg_nomem(err, rows * sizeof *m->asked, "the scratch of a pass; lower max_rows");
@@ -375,14 +411,14 @@ static wg_status check_options(const wg_model_options *opt, const wg_arch *a, wg
     return WG_OK;
 }
 
-/* A window of some layers: a token of a longer context would attend to fewer tokens than it does here. */
+/* A window of layers that the file does not name: a token of a longer context would attend to fewer tokens than it does here. */
 static wg_status check_window(const wg_weights *w, const wg_arch *a, int context, wg_error *err)
 {
-    if (a->window == 0 || a->all_windowed || context <= a->window) return WG_OK;
+    if (a->window == 0 || !a->window_unknown || context <= a->window) return WG_OK;
     return wg_fail(
         err, WG_EUNSUPPORTED,
-        "%s: key '%s.attention.sliding_window' = %d: a window of some layers is not supported, and the context in use "
-        "is %d tokens: lower the context to %d",
+        "%s: key '%s.attention.sliding_window' = %d: the file does not say which layers have this window, and the context in "
+        "use is %d tokens: lower the context to %d",
         wg_weights_path(w), a->family, a->window, context, a->window);
 }
 
@@ -403,7 +439,9 @@ static wg_status check(loader *o, wg_model *m, const wg_weights *w, const wg_mod
                               [KV_DIM] = (int64_t)a->kv_heads * a->head_dim,
                               [HEAD_DIM] = a->head_dim,
                               [HIDDEN] = a->hidden,
-                              [VOCAB] = a->vocab } };
+                              [VOCAB] = a->vocab,
+                              [EXPERTS] = a->experts,
+                              [CONTEXT] = a->context } };
     return check_tensors(o);
 }
 
@@ -426,10 +464,14 @@ static wg_status open_into(wg_model *m, const wg_weights *w, const wg_model_opti
     m->lm = (wg_lm){
         .class = &wg_model_lm_class, .vocab = a->vocab, .context = opt->context ? opt->context : a->context, .space = -1
     };
-    m->window = m->lm.context > a->window ? a->window : 0;
+    m->all_windowed = true;
+    for (int l = 0; l < a->layers; l++) {
+        if (!wg_arch_windowed(a, l)) m->all_windowed = false;
+        else if (m->lm.context > a->window) m->window = a->window;
+    }
     m->layer = wg_calloc((size_t)a->layers, sizeof *m->layer);
     if (!m->layer) return wg_nomem(err, (size_t)a->layers * sizeof *m->layer, "a model");
-    WG_TRY(load_angles(&o));
+    WG_TRY(load_rotary(&o));
     WG_TRY(load_all(&o));
     return open_scratch(m, err);
 }
@@ -447,6 +489,19 @@ wg_status wg_model_open(wg_model **out, const wg_weights *w, const wg_device *de
     return s;
 }
 
+static void close_each(wg_model *m, wg_matrix *of)
+{
+    for (int i = 0; of && i < m->arch.experts; i++) m->device.class->matrix_free(&m->device, &of[i]);
+    wg_free(of);
+}
+
+/* Several places are one buffer's. */
+static void free_vector(wg_device *d, wg_buf *b)
+{
+    d->class->free(d, *b);
+    *b = NULL;
+}
+
 void wg_model_close(wg_model *m)
 {
     if (!m) return;
@@ -454,15 +509,19 @@ void wg_model_close(wg_model *m)
     for (int l = 0; m->layer && l < m->arch.layers; l++)
         for (int i = 0; i < LAYER_PLACES; i++) {
             char *at = (char *)&m->layer[l] + layer_places[i].at;
-            if (layer_places[i].out == ONE) d->class->free(d, *(wg_buf *)(void *)at);
+            if (layer_places[i].each) close_each(m, *(wg_matrix **)(void *)at);
+            else if (layer_places[i].out == ONE) free_vector(d, (wg_buf *)(void *)at);
             else d->class->matrix_free(d, (wg_matrix *)(void *)at);
         }
     if (m->head.data != m->embed.data) d->class->matrix_free(d, &m->head);
     d->class->matrix_free(d, &m->embed);
-    const wg_buf buf[] = { m->out_norm, m->angles, m->x, m->h, m->q, m->att, m->k, m->v, m->gate, m->up, m->act };
+    const wg_buf buf[] = {
+        m->out_norm, m->angles[0], m->angles[1], m->x, m->h, m->q, m->att, m->k, m->v, m->gate, m->up, m->act
+    };
     for (size_t i = 0; i < sizeof buf / sizeof buf[0]; i++) d->class->free(d, buf[i]);
     wg_free(m->asked);
     wg_free(m->seen);
+    wg_free(m->asked_within);
     wg_free(m->asked_from);
     wg_device_close(d);
     wg_free(m->layer);
@@ -476,8 +535,7 @@ size_t wg_model_bytes(const wg_model *m) { return m->bytes; }
 
 size_t wg_model_pass_bytes(const wg_model *m)
 {
-    const size_t angles = (size_t)m->lm.context * (size_t)m->arch.n_rot * sizeof(float);
     const size_t embed =
         m->head.data == m->embed.data ? 0 : m->device.class->matrix_bytes(&m->device, m->embed.type, m->embed.n, m->embed.k);
-    return m->bytes - angles - embed;
+    return m->bytes - m->angles_bytes - m->idle_bytes - embed;
 }

@@ -30,9 +30,10 @@ void wg_model_close(wg_model *m); /* NULL is fine */
 wg_status wg_model_check(const wg_weights *w, const wg_model_options *opt, wg_arch *out, wg_error *err);
 
 const wg_arch *wg_model_arch(const wg_model *m);
-wg_lm *wg_model_lm(wg_model *m);               /* owned by the model */
-int wg_model_head_rows(const wg_model *m);     /* width of a row of logits: the vocabulary, or n_head */
-size_t wg_model_bytes(const wg_model *m);      /* weights in memory */
-size_t wg_model_pass_bytes(const wg_model *m); /* of them, bytes that a pass reads: layers and head, not a separate embedding */
+wg_lm *wg_model_lm(wg_model *m);           /* owned by the model */
+int wg_model_head_rows(const wg_model *m); /* width of a row of logits: the vocabulary, or n_head */
+size_t wg_model_bytes(const wg_model *m);  /* weights in memory */
+/* Of them, bytes that a pass of one row reads: layers and head, not a separate embedding, of experts those that the row uses. */
+size_t wg_model_pass_bytes(const wg_model *m);
 
 #endif

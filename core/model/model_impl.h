@@ -7,7 +7,9 @@
 #include "core/model/submodel.h"
 
 typedef struct wg_layer {
-    wg_buf attn_norm, ffn_norm;    /* (dim) */
+    wg_buf attn_norm, ffn_norm;           /* (dim) */
+    wg_buf attn_post_norm, ffn_post_norm; /* (dim) of the outputs of attention and MLP; NULL without (wg_trait) */
+    wg_buf attn_norm_bias, ffn_norm_bias, up_bias, down_bias; /* (dim), (dim), (hidden), (dim); NULL without, as these: */
     wg_buf q_bias, k_bias, v_bias; /* (heads * head_dim), (kv_heads * head_dim); NULL without (wg_trait), as these: */
     wg_buf o_bias;                 /* (dim) */
     wg_buf q_norm, k_norm;         /* (head_dim) of every head */
@@ -15,7 +17,9 @@ typedef struct wg_layer {
     wg_matrix k, v;                /* (kv_heads * head_dim, dim) */
     wg_matrix o;                   /* (dim, heads * head_dim) */
     wg_matrix gate, up;            /* (hidden, dim) */
-    wg_matrix down;                /* (dim, hidden) */
+    wg_matrix router;              /* (experts, dim), as those of the experts, (experts) matrices each, in their place */
+    wg_matrix *expert_gate, *expert_up, *expert_down;
+    wg_matrix down; /* (dim, hidden) */
 } wg_layer;
 
 struct wg_model {
@@ -23,25 +27,31 @@ struct wg_model {
     wg_device device;
     wg_arch arch;
     int kv_type, max_rows;
-    int window; /* tokens that a row attends to in every layer; 0: all */
-    size_t bytes;
+    int window;                             /* tokens that a row attends to in layers with a window; 0: all */
+    bool all_windowed;                      /* these are all layers */
+    size_t bytes, angles_bytes, idle_bytes; /* idle: of the experts that a row does not use */
 
-    wg_matrix embed; /* (vocab, dim) */
-    wg_matrix head;  /* (vocab or n_head, dim); when tied and whole, the same memory as embed */
-    wg_buf out_norm; /* (dim) */
-    wg_layer *layer; /* (layers) */
-    wg_rope rope;
-    wg_buf angles; /* (context, n_rot/2, 2), what rope.cs points to */
+    wg_matrix embed;                 /* (vocab, dim) */
+    wg_matrix head;                  /* (vocab or n_head, dim); when tied and whole, the same memory as embed */
+    wg_buf out_norm;                 /* (dim) */
+    wg_buf out_norm_bias, positions; /* (dim); (context of the file, dim) learned positions; NULL without */
+    wg_layer *layer;                 /* (layers) */
+    wg_rope rope[2];                 /* of layers without and with a window */
+    wg_buf angles[2];                /* (context, n_rot/2, 2), what rope.cs points to; the second NULL when both are the same */
 
     /* Scratch of one pass, max_rows rows each. */
-    wg_buf x, h;     /* (rows, dim) residual stream; normed input or a block's output */
-    wg_buf q, att;   /* (rows, heads * head_dim) */
-    wg_buf k, v;     /* (rows, kv_heads * head_dim) */
-    wg_buf gate, up; /* (rows, hidden) */
-    wg_buf act;      /* prepared activations of any stage */
-    wg_row *seen;    /* the rows of a pass within the window; NULL without one */
-    wg_row *asked;   /* the rows with logits, and their indices in the batch */
-    int32_t *asked_from;
+    wg_buf x, h;           /* (rows, dim) residual stream; normed input or a block's output */
+    wg_buf q, att;         /* (rows, heads * head_dim) */
+    wg_buf k, v;           /* (rows, kv_heads * head_dim) */
+    wg_buf gate, up;       /* (rows, hidden) */
+    wg_buf routed, chosen; /* (rows, experts) logits of routers; (rows, 2, experts_used) what they chose. NULL without, as: */
+    wg_buf picked, mixed;  /* (rows, dim) inputs and outputs of an expert */
+    wg_buf hidden_act;     /* prepared inputs of its last product */
+    wg_buf act;            /* prepared activations of any stage */
+    wg_row *seen;          /* the rows of a pass within the window; NULL without one */
+    wg_row *asked, *asked_within; /* the rows with logits; as layers with a window see them, NULL without one */
+    int32_t *asked_from;          /* their indices in the batch */
+    const wg_row *within;         /* of the running pass: its rows as layers with a window see them; NULL: as the others */
     const wg_verify_spec *verify; /* of the running pass; NULL: it ends in logits */
 };
 

@@ -41,9 +41,9 @@ static void timed_matmul(wg_device *d, const wg_matrix *const *w, float *const *
     TIMED(MATMUL, matmul(d, w, y, n, act, rows));
 }
 
-static void timed_head(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float *y)
+static void timed_head(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float cap, float *y)
 {
-    TIMED(MATMUL, head(d, w, x, rows, act, y));
+    TIMED(MATMUL, head(d, w, x, rows, act, cap, y));
 }
 
 static void timed_rope_store(wg_device *d, const wg_rope *rope, float *q, float *k, const float *v, const wg_attention_rows *at)
@@ -59,6 +59,25 @@ static void timed_attention(wg_device *d, const float *q, const wg_attention_row
 static void timed_swiglu(wg_device *d, const float *gate, const float *up, float *y, int n, int rows)
 {
     TIMED(SWIGLU, swiglu(d, gate, up, y, n, rows));
+}
+
+static void timed_geglu(wg_device *d, const float *gate, const float *up, float *y, int n, int rows)
+{
+    TIMED(SWIGLU, geglu(d, gate, up, y, n, rows));
+}
+
+static void timed_scale(wg_device *d, float *x, float by, int n, int rows) { TIMED(EMBED, scale(d, x, by, n, rows)); }
+
+static void timed_positions(wg_device *d, const float *table, const wg_row *row, int rows, float *x, int dim)
+{
+    TIMED(EMBED, positions(d, table, row, rows, x, dim));
+}
+
+static void timed_gelu(wg_device *d, float *x, int n, int rows) { TIMED(SWIGLU, gelu(d, x, n, rows)); }
+
+static void timed_experts(wg_device *d, const wg_experts *e, const float *h, int rows, float *x)
+{
+    TIMED(MATMUL, experts(d, e, h, rows, x));
 }
 
 static void timed_add(wg_device *d, float *x, const float *y, int n, int rows) { TIMED(ADD, add(d, x, y, n, rows)); }
@@ -95,6 +114,11 @@ void wg_stages_wrap(wg_stages *s, wg_device *d)
     s->class.rope_store = timed_rope_store;
     s->class.attention = timed_attention;
     s->class.swiglu = timed_swiglu;
+    s->class.geglu = timed_geglu;
+    s->class.scale = timed_scale;
+    s->class.experts = timed_experts;
+    s->class.positions = timed_positions;
+    s->class.gelu = timed_gelu;
     s->class.add = timed_add;
     s->class.bias = timed_bias;
     s->class.norm_heads = timed_norm_heads;

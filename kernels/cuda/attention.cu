@@ -10,14 +10,13 @@
  * the spans in ascending order: how many there are depends on the row's own length alone, and one span is the unsplit result.
  *
  * Bytes: keys and values of a row once for every kv head (rows of a tree share them through L2). */
+#include "kernels/act.h"
 #include "kernels/cuda/page.h"
-#include "kernels/exp.h"
 
 enum { THREADS = 128, WARPS = THREADS / WG_WARP, HEADS = 8, CHUNK = WG_CHUNK_KEYS, LANES = 8 };
 
 struct attention_job : wg_gpu_attention {
-    int groups; /* blocks of up to HEADS heads of a kv head */
-    float scale;
+    int groups;     /* blocks of up to HEADS heads of a kv head */
     float *partial; /* NULL: unsplit; else (rows, heads, spans, hd + 2) */
     int spans;      /* room for, of a row and head */
 };
@@ -70,9 +69,10 @@ template <int TYPE> WG_DEVICE void load_tile(const workplace<TYPE> &w, size_t of
         w.tile[i] = ((const typename stored<TYPE>::type *)(w.key[i / hd] + offset))[i % hd];
 }
 
-/* s = lanes16 sum over d of fma(q, k, .) * scale. Two threads a key: the one of parity p keeps the lanes of parity p. */
-template <int TYPE> WG_DEVICE void scores(const workplace<TYPE> &w, int heads, int n, int hd, float scale)
+/* s = lanes16 sum over d of fma(q, k, .) * scale, with the cap. Two threads a key: the one of parity p keeps the lanes of parity p. */
+template <int TYPE> WG_DEVICE void scores(const workplace<TYPE> &w, int heads, int n, const attention_job &of)
 {
+    const int hd = of.hd;
     const int j = (int)threadIdx.x / 2, parity = (int)threadIdx.x % 2;
     for (int h = 0; h < heads; h++) {
         float lane[LANES] = { 0, 0, 0, 0, 0, 0, 0, 0 };
@@ -84,7 +84,7 @@ template <int TYPE> WG_DEVICE void scores(const workplace<TYPE> &w, int heads, i
         WG_UNROLL_FOR(int by = LANES / 2; by; by /= 2)
             WG_UNROLL_FOR(int u = 0; u < by; u++) lane[u] += lane[u + by];
         const float sum = lane[0] + __shfl_xor_sync(0xffffffffu, lane[0], 1);
-        if (parity == 0 && j < n) w.s[h * CHUNK + j] = sum * scale;
+        if (parity == 0 && j < n) w.s[h * CHUNK + j] = of.cap > 0 ? wg_softcap_of(sum * of.scale, of.cap) : sum * of.scale;
     }
 }
 
@@ -148,7 +148,7 @@ template <int TYPE> WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 2) attend(attention_job 
         __syncthreads();
         load_tile<TYPE>(w, 0, n, j.hd);
         __syncthreads();
-        scores<TYPE>(w, heads, n, j.hd, j.scale);
+        scores<TYPE>(w, heads, n, j);
         __syncthreads();
         load_tile<TYPE>(w, j.kv.value_at, n, j.hd);
         weigh<TYPE>(w, heads, n, first == from);
@@ -201,7 +201,6 @@ extern "C" void WG_GPU(attention)(wg_gpu *g, const wg_gpu_attention *of)
     attention_job j;
     (wg_gpu_attention &)j = *of;
     j.groups = (shared_by + HEADS - 1) / HEADS;
-    j.scale = 1.0f / sqrtf((float)of->hd);
     j.spans = wg_gpu_spans(of->most);
     j.partial = of->split && j.spans > 1 ? of->scratch : NULL;
     void (*kernel)(attention_job) = type == WG_F32 ? attend<WG_F32> : type == WG_F16 ? attend<WG_F16> : attend<WG_BF16>;

@@ -84,13 +84,14 @@ typedef struct wg_gpu_rotary {
     wg_gpu_kv kv;
 } wg_gpu_rotary;
 
-/* Attention of rows. q, out: (rows, heads, hd); most: the most keys of any row; split 0: the bits of kernels/ref; scratch:
+/* Attention of rows. q, out: (rows, heads, hd); scale, cap: of scores, as in wg_heads of kernels/ops.h; most: the most keys of any row; split 0: the bits of kernels/ref; scratch:
  * wg_gpu_attention_bytes; arrived: (rows, heads) zeros, which it leaves as zeros. */
 typedef struct wg_gpu_attention {
     const float *q;
     const wg_gpu_row *row;
     wg_gpu_kv kv;
     int rows, most, heads, kv_heads, hd, split;
+    float scale, cap;
     float *scratch;
     uint32_t *arrived;
     float *out;
@@ -150,8 +151,11 @@ typedef struct wg_gpu_stream {
  *                bytes, stream)
  *   gather, gather_rows  from -1: zeros; a row that fills up
  *   act_bytes is the room for prepared activations: wg_gpu_act_bytes below
- *   rmsnorm      y may be x
+ *   rmsnorm, layernorm  y may be x
+ *   positions    x += the row of table of each row's position; gelu: in place
  *   bias         every row of y += b
+ *   route        as in kernels/op_list.h, n <= WG_MAX_EXPERTS; id, weight: (rows, k)
+ *   add_expert   x += weight * y of the rows (n floats) that have this expert among their k
  *   norm_prepare rmsnorm, then prepare, of what is not in panels
  *   matmul       up to WG_GPU_MATRICES matrices of one type and one k, not in rows, over one prepared input; then: wg_gpu_then
  *   matmul_fused norm_prepare (or prepare), then matmul, of rows that fit (wg_gpu_fits)
@@ -174,6 +178,15 @@ typedef struct wg_gpu_stream {
     X(add, (wg_gpu * g, float *x, const float *y, int n, int rows))                                                            \
     X(bias, (wg_gpu * g, float *y, const float *b, int n, int rows))                                                           \
     X(swiglu, (wg_gpu * g, const float *gate, const float *up, float *y, int n, int rows))                                     \
+    X(geglu, (wg_gpu * g, const float *gate, const float *up, float *y, int n, int rows))                                      \
+    X(softcap, (wg_gpu * g, float *x, float cap, int n, int rows))                                                             \
+    X(scale, (wg_gpu * g, float *x, float by, int n, int rows))                                                                \
+    X(layernorm, (wg_gpu * g, const float *x, const float *weight, const float *bias, int dim, float eps, float *y, int rows)) \
+    X(gelu, (wg_gpu * g, float *x, int n, int rows))                                                                           \
+    X(positions, (wg_gpu * g, const float *table, const wg_gpu_row *row, int dim, float *x, int rows))                         \
+    X(route, (wg_gpu * g, const float *x, int n, int k, int norm, int32_t *id, float *weight, int rows))                       \
+    X(add_expert,                                                                                                              \
+      (wg_gpu * g, float *x, const float *y, const int32_t *id, const float *weight, int k, int expert, int n, int rows))      \
     X(prepare, (wg_gpu * g, int type, int layout, const float *x, int rows, int k, void *act))                                 \
     X(norm_prepare, (wg_gpu * g, int type, int layout, const wg_gpu_input *in, int rows, int k, void *act))                    \
     X(matmul,                                                                                                                  \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Operations on elements of rows: embedding, gathering, residual, gated activation. The bits of kernels/ref. */
+ * Operations on elements of rows: embedding, gathering, residual, gated activations, soft caps. The bits of kernels/ref. */
+#include "kernels/act.h"
 #include "kernels/cuda/product.h"
 #include "kernels/cuda/read_weight.h"
 #include "kernels/philox.h"
@@ -131,6 +132,70 @@ extern "C" void WG_GPU(swiglu)(wg_gpu *g, const float *gate, const float *up, fl
 {
     const size_t all = (size_t)n * (size_t)rows;
     WG_LAUNCH(swiglu_elements, wg_blocks_for(all, THREADS), THREADS, 0, g->stream, gate, up, y, all);
+}
+
+WG_KERNEL geglu_elements(const float *gate, const float *up, float *y, size_t n)
+{
+    wg_depend();
+    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i < n) y[i] = wg_gelu_of(gate[i]) * up[i];
+}
+
+extern "C" void WG_GPU(geglu)(wg_gpu *g, const float *gate, const float *up, float *y, int n, int rows)
+{
+    const size_t all = (size_t)n * (size_t)rows;
+    WG_LAUNCH(geglu_elements, wg_blocks_for(all, THREADS), THREADS, 0, g->stream, gate, up, y, all);
+}
+
+WG_KERNEL gelu_elements(float *x, size_t n)
+{
+    wg_depend();
+    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i < n) x[i] = wg_gelu_of(x[i]);
+}
+
+extern "C" void WG_GPU(gelu)(wg_gpu *g, float *x, int n, int rows)
+{
+    const size_t all = (size_t)n * (size_t)rows;
+    WG_LAUNCH(gelu_elements, wg_blocks_for(all, THREADS), THREADS, 0, g->stream, x, all);
+}
+
+WG_KERNEL add_positions(const float *table, const wg_gpu_row *row, int dim, float *x)
+{
+    wg_depend();
+    const float *from = table + (size_t)row[blockIdx.x].position * dim;
+    for (int i = (int)threadIdx.x; i < dim; i += THREADS) x[(size_t)blockIdx.x * dim + i] += from[i];
+}
+
+extern "C" void WG_GPU(positions)(wg_gpu *g, const float *table, const wg_gpu_row *row, int dim, float *x, int rows)
+{
+    WG_LAUNCH(add_positions, rows, THREADS, 0, g->stream, table, row, dim, x);
+}
+
+WG_KERNEL softcap_elements(float *x, float cap, size_t n)
+{
+    wg_depend();
+    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i < n) x[i] = wg_softcap_of(x[i], cap);
+}
+
+extern "C" void WG_GPU(softcap)(wg_gpu *g, float *x, float cap, int n, int rows)
+{
+    const size_t all = (size_t)n * (size_t)rows;
+    WG_LAUNCH(softcap_elements, wg_blocks_for(all, THREADS), THREADS, 0, g->stream, x, cap, all);
+}
+
+WG_KERNEL scale_elements(float *x, float by, size_t n)
+{
+    wg_depend();
+    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i < n) x[i] *= by;
+}
+
+extern "C" void WG_GPU(scale)(wg_gpu *g, float *x, float by, int n, int rows)
+{
+    const size_t all = (size_t)n * (size_t)rows;
+    WG_LAUNCH(scale_elements, wg_blocks_for(all, THREADS), THREADS, 0, g->stream, x, by, all);
 }
 
 /* ---- weights by address: the same numbers for every launch shape */

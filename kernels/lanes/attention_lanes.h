@@ -17,6 +17,7 @@
  * Scores: the sums of a key's sixteen lanes are PARTS registers; LANES keys are folded together, level by level. Values: one
  * chain of fmas per register of outputs, keys ascending. While a chunk is used, the next one is prefetched, line by line:
  * heads of a slot are strided, which the hardware prefetcher does not detect. */
+#include "kernels/lanes/act_lanes.h"
 #include "kernels/lanes/codes_lanes.h"
 #include "kernels/key_walk.h"
 #include "kernels/variants.h"
@@ -183,6 +184,17 @@ static void score_codes_all(tile *t, int h, int end, int b, const chunk_keys *ke
     if (h < end) score_codes(1, t, h, b, keys, at, width);
 }
 #endif
+
+/* ---- soft caps of scores; of missing keys too, whose scores are not used */
+OUTLINE void cap_scores(tile *t, int heads, int n, float cap)
+{
+    for (int h = 0; h < heads; h++)
+        for (int j = 0; j < n; j += LANES) {
+            vec s = v_load(WG_F32, t->s[h] + j);
+            v_softcap(&s, 1, v_all(cap));
+            v_store(t->s[h] + j, s);
+        }
+}
 
 /* ---- weights of all heads of the tile: s -> exp(s - m'); m', c and l follow. full: n is WG_CHUNK_KEYS */
 
@@ -402,8 +414,9 @@ static int chunk_after(wg_key_walk *walk, const chunk *now, int n, chunk *next, 
     return more;
 }
 
-static void attend(const kind *k, const float *q, const wg_row_keys *keys, const place *p, float scale, float *out)
+static void attend(const kind *k, const float *q, const wg_row_keys *keys, const place *p, const wg_heads *of, float *out)
 {
+    const float scale = of->scale;
     const int slots = keys->kv->page_slots, floats = k->score[1] != NULL;
     const size_t value_at = keys->kv->value_at;
     tile t;
@@ -423,6 +436,7 @@ static void attend(const kind *k, const float *q, const wg_row_keys *keys, const
         const mixing x = { .w = w, .c = t.c, .key = now->key, .next = next->key, .v = v, .o = o, .n = n };
         if (floats) score_floats(k, &t, p, q, now, next, n, scale);
         else score_blocks(&t, p, now, next, n, slots);
+        if (of->cap > 0) cap_scores(&t, p->heads, n, of->cap);
         weigh_all(&t, p->heads, n);
         if (floats) mix_all(k, &x, 0, p->heads, 0, p->hd);
         else mix_blocks(k, &t, p, x, now, next, value_at, slots);
@@ -498,6 +512,6 @@ void LEVEL(attention)(const float *q, const wg_row_keys *keys, const wg_heads *o
             p.kv_head[i] = (h + i) * of->kv_heads / of->heads;
             p.at[i] = (size_t)(p.kv_head[i] * hd) * size_of(k->type);
         }
-        attend(k, q + h * hd, keys, &p, of->scale, out + h * hd);
+        attend(k, q + h * hd, keys, &p, of, out + h * hd);
     }
 }

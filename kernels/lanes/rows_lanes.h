@@ -6,6 +6,7 @@
  * loaded as values that change no result (zeros, or NaN where elements are compared). */
 #include <string.h>
 
+#include "kernels/lanes/act_lanes.h"
 #include "kernels/lanes/codes_lanes.h"
 #include "kernels/key_walk.h"
 #include "kernels/layout.h"
@@ -57,6 +58,44 @@ void LEVEL(rmsnorm)(const float *x, size_t ldx, const float *weight, int dim, fl
         for (i = 0; i + 16 <= dim; i += 16)
             store16(to + i, 16, mul16(scale16(load16(16, from + i), r), load16(16, weight + i)));
         if (i < dim) store16(to + i, dim - i, mul16(scale16(end, r), load16(dim - i, weight + i)));
+    }
+}
+
+/* Lanes behind the end of a row hold zeros, whose differences to the mean must not count. */
+INLINE lanes16 less_mean(const float *x, const int n, float mean)
+{
+    lanes16 d = load16_or(n, x, mean);
+    EACH d.v[i] = d.v[i] - v_all(mean);
+    return d;
+}
+
+INLINE void layernorm_some(const float *x, const float *weight, const float *bias, float *y, const int n, float mean, float r)
+{
+    store16(y, n, fma16(scale16(less_mean(x, n, mean), r), load16(n, weight), load16(n, bias)));
+}
+
+void LEVEL(layernorm)(const float *x, size_t ldx, const float *weight, const float *bias, int dim, float eps, float *y,
+                      size_t ldy, int rows)
+{
+    for (int m = 0; m < rows; m++) {
+        const float *from = x + (size_t)m * ldx;
+        float *to = y + (size_t)m * ldy;
+        lanes16 sum = all16(0), squares = all16(0), d;
+        int i = 0;
+        for (; i + 16 <= dim; i += 16) sum = add16(sum, load16(16, from + i));
+        if (i < dim) sum = add16(sum, load16(dim - i, from + i));
+        const float mean = fold16(sum) / (float)dim;
+        for (i = 0; i + 16 <= dim; i += 16) {
+            d = less_mean(from + i, 16, mean);
+            squares = fma16(d, d, squares);
+        }
+        if (i < dim) {
+            d = less_mean(from + i, dim - i, mean);
+            squares = fma16(d, d, squares);
+        }
+        const float r = 1.0f / sqrtf(fold16(squares) / (float)dim + eps);
+        for (i = 0; i + 16 <= dim; i += 16) layernorm_some(from + i, weight + i, bias + i, to + i, 16, mean, r);
+        if (i < dim) layernorm_some(from + i, weight + i, bias + i, to + i, dim - i, mean, r);
     }
 }
 
@@ -157,6 +196,53 @@ void LEVEL(swiglu)(const float *gate, const float *up, float *y, int n)
     int i = 0;
     for (; i + 16 <= n; i += 16) swiglu(gate + i, up + i, y + i, 16);
     if (i < n) swiglu(gate + i, up + i, y + i, n - i);
+}
+
+INLINE void geglu(const float *gate, const float *up, float *y, const int n)
+{
+    store16(y, n, mul16(gelu16(load16(n, gate)), load16(n, up)));
+}
+
+void LEVEL(geglu)(const float *gate, const float *up, float *y, int n)
+{
+    int i = 0;
+    for (; i + 16 <= n; i += 16) geglu(gate + i, up + i, y + i, 16);
+    if (i < n) geglu(gate + i, up + i, y + i, n - i);
+}
+
+void LEVEL(gelu)(const float *x, float *y, int n)
+{
+    int i = 0;
+    for (; i + 16 <= n; i += 16) store16(y + i, 16, gelu16(load16(16, x + i)));
+    if (i < n) store16(y + i, n - i, gelu16(load16(n - i, x + i)));
+}
+
+INLINE void softcap(float *x, const int n, float cap)
+{
+    lanes16 v = load16(n, x);
+    v_softcap(v.v, PARTS, v_all(cap));
+    store16(x, n, v);
+}
+
+void LEVEL(softcap)(float *x, float cap, int n)
+{
+    int i = 0;
+    for (; i + 16 <= n; i += 16) softcap(x + i, 16, cap);
+    if (i < n) softcap(x + i, n - i, cap);
+}
+
+void LEVEL(add_scaled)(float *x, float by, const float *y, int n)
+{
+    int i = 0;
+    for (; i + 16 <= n; i += 16) store16(x + i, 16, fma16(all16(by), load16(16, y + i), load16(16, x + i)));
+    if (i < n) store16(x + i, n - i, fma16(all16(by), load16(n - i, y + i), load16(n - i, x + i)));
+}
+
+void LEVEL(scale)(float *x, float by, int n)
+{
+    int i = 0;
+    for (; i + 16 <= n; i += 16) store16(x + i, 16, scale16(load16(16, x + i), by));
+    if (i < n) store16(x + i, n - i, scale16(load16(n - i, x + i), by));
 }
 
 void LEVEL(add)(float *x, const float *y, int n)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Element-wise operations between products: SwiGLU, the gated activation, and residual addition. */
-#include "kernels/exp.h"
+ * Element-wise operations between products: gated activations (SwiGLU and GEGLU; Shazeer 2020), GELU, soft caps, residual
+ * addition. */
+#include "kernels/act.h"
 #include "kernels/variants.h"
 
 void wg_swiglu_ref(const float *gate, const float *up, float *y, int n)
@@ -11,4 +12,29 @@ void wg_swiglu_ref(const float *gate, const float *up, float *y, int n)
 void wg_add_ref(float *x, const float *y, int n)
 {
     for (int i = 0; i < n; i++) x[i] += y[i];
+}
+
+void wg_geglu_ref(const float *gate, const float *up, float *y, int n)
+{
+    for (int i = 0; i < n; i++) y[i] = wg_gelu_of(gate[i]) * up[i];
+}
+
+void wg_gelu_ref(const float *x, float *y, int n)
+{
+    for (int i = 0; i < n; i++) y[i] = wg_gelu_of(x[i]);
+}
+
+void wg_softcap_ref(float *x, float cap, int n)
+{
+    for (int i = 0; i < n; i++) x[i] = wg_softcap_of(x[i], cap);
+}
+
+void wg_add_scaled_ref(float *x, float by, const float *y, int n)
+{
+    for (int i = 0; i < n; i++) x[i] = fmaf(by, y[i], x[i]);
+}
+
+void wg_scale_ref(float *x, float by, int n)
+{
+    for (int i = 0; i < n; i++) x[i] *= by;
 }

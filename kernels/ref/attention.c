@@ -2,7 +2,7 @@
  * Grouped-query attention (GQA; Ainslie et al. 2023) of one row over the pages of its sequence, with a running maximum
  * (Milakov and Gimelshein 2018) over chunks of 64 keys at absolute positions. The chunks, not the batch or the pages, fix the
  * order of every sum. */
-#include "kernels/exp.h"
+#include "kernels/act.h"
 #include "kernels/ref/fold16.h"
 #include "kernels/q8.h"
 #include "kernels/variants.h"
@@ -98,18 +98,20 @@ static void mix(float w, const wg_kv_view *kv, int slot, int head, int hd, float
     for (int d = 0; d < hd; d++) out[d] = fmaf(w * by[d / WG_KV_BLOCK * kv->page_slots], code[d], out[d]);
 }
 
-static void attend_head(const float *q, const wg_row_keys *keys, int head, int hd, float scale, float *out)
+static void attend_head(const float *q, const wg_row_keys *keys, int head, const wg_heads *of, float *out)
 {
     const wg_kv_view *kv = keys->kv;
+    const int hd = of->hd;
     int slot[WG_CHUNK_KEYS], n;
     float s[WG_CHUNK_KEYS], m = -INFINITY, l = 0;
     query me;
-    query_of(&me, kv->type, q, hd, scale);
+    query_of(&me, kv->type, q, hd, of->scale);
     memset(out, 0, (size_t)hd * sizeof *out);
     for (int first = 0; (n = chunk_slots(keys, first, slot)) > 0; first += WG_CHUNK_KEYS) {
         float next = m, sum[16] = { 0 };
         for (int j = 0; j < n; j++) {
-            s[j] = score(&me, kv, slot[j], head, hd, scale);
+            s[j] = score(&me, kv, slot[j], head, hd, of->scale);
+            if (of->cap > 0) s[j] = wg_softcap_of(s[j], of->cap);
             next = s[j] > next ? s[j] : next;
         }
         const float c = first ? wg_exp32_of(m - next) : 0.0f;
@@ -128,5 +130,5 @@ static void attend_head(const float *q, const wg_row_keys *keys, int head, int h
 void wg_attention_ref(const float *q, const wg_row_keys *keys, const wg_heads *of, float *out, int h0, int h1)
 {
     const int hd = of->hd;
-    for (int h = h0; h < h1; h++) attend_head(q + h * hd, keys, h * of->kv_heads / of->heads, hd, of->scale, out + h * hd);
+    for (int h = h0; h < h1; h++) attend_head(q + h * hd, keys, h * of->kv_heads / of->heads, of, out + h * hd);
 }

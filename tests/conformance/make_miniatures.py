@@ -61,7 +61,85 @@ MODELS = {
         rms_norm_eps=1e-6, rope_parameters=dict(rope_type="default", rope_theta=10000.0), attention_bias=True,
         tie_word_embeddings=True, dtype="float16"),
 }
-SHARDS = {"qwen3": 3}
+MODELS |= {
+    "gemma": dict(  # norms less one, the scaled embedding, GeGLU; heads wider than their share
+        architectures=["GemmaForCausalLM"], model_type="gemma", hidden_size=48, intermediate_size=80, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=1, head_dim=20, vocab_size=120, max_position_embeddings=256,
+        hidden_act="gelu_pytorch_tanh", torch_dtype="bfloat16"),
+    "gemma2": dict(  # both soft caps, a window of every other layer, norms behind the blocks, a scale of scores of its own
+        architectures=["Gemma2ForCausalLM"], model_type="gemma2", hidden_size=64, intermediate_size=96, num_hidden_layers=3,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=24, vocab_size=130, max_position_embeddings=256,
+        query_pre_attn_scalar=20, sliding_window=24, attn_logit_softcapping=3.0, final_logit_softcapping=6.0,
+        hidden_act="gelu_pytorch_tanh", hidden_activation="gelu_pytorch_tanh", rope_theta=10000.0, torch_dtype="bfloat16"),
+    "gemma3": dict(  # norms of heads; two rotary bases, of which one is scaled: the older dialect, a pattern of three
+        architectures=["Gemma3ForCausalLM"], model_type="gemma3_text", hidden_size=64, intermediate_size=96,
+        num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=1, head_dim=32, vocab_size=110,
+        max_position_embeddings=256, query_pre_attn_scalar=32, sliding_window=20, sliding_window_pattern=3,
+        rope_theta=1000000.0, rope_local_base_freq=10000.0, rope_scaling=dict(rope_type="linear", factor=8.0),
+        hidden_activation="gelu_pytorch_tanh", torch_dtype="float32"),
+    "gemma3-nested": dict(  # the newer dialect: rotary parameters by kind of layer, kinds in a list; a final soft cap
+        architectures=["Gemma3ForCausalLM"], model_type="gemma3_text", hidden_size=48, intermediate_size=64,
+        num_hidden_layers=3, num_attention_heads=2, num_key_value_heads=2, head_dim=24, vocab_size=90,
+        max_position_embeddings=256, query_pre_attn_scalar=40, sliding_window=30, final_logit_softcapping=5.0,
+        layer_types=["full_attention", "sliding_attention", "full_attention"],
+        rope_parameters=dict(full_attention=dict(rope_type="default", rope_theta=500000.0),
+                             sliding_attention=dict(rope_type="default", rope_theta=20000.0)),
+        hidden_activation="gelu_pytorch_tanh", dtype="float16"),
+    "qwen3-window": dict(  # a window from the second layer on
+        architectures=["Qwen3ForCausalLM"], model_type="qwen3", hidden_size=64, intermediate_size=64, num_hidden_layers=3,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=16, vocab_size=100, max_position_embeddings=256,
+        rms_norm_eps=1e-6, rope_theta=10000.0, use_sliding_window=True, sliding_window=32, max_window_layers=1,
+        tie_word_embeddings=True, torch_dtype="bfloat16"),
+    "llama-yarn": dict(  # YaRN over heads of 32: fast, slow and ramped pairs; an attention factor of its own
+        architectures=["LlamaForCausalLM"], model_type="llama", hidden_size=64, intermediate_size=64, num_hidden_layers=2,
+        num_attention_heads=2, num_key_value_heads=1, head_dim=32, vocab_size=100, max_position_embeddings=256,
+        rms_norm_eps=1e-5, rope_theta=10000.0, tie_word_embeddings=True, torch_dtype="float32",
+        rope_scaling=dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=64, beta_fast=8.0, beta_slow=1.5,
+                          attention_factor=1.3)),
+    "llama-dynamic": dict(  # within its context, dynamic scaling changes nothing
+        architectures=["LlamaForCausalLM"], model_type="llama", hidden_size=48, intermediate_size=48, num_hidden_layers=2,
+        num_attention_heads=3, num_key_value_heads=3, vocab_size=60, max_position_embeddings=96, rms_norm_eps=1e-5,
+        rope_theta=10000.0, tie_word_embeddings=True, torch_dtype="float16", rope_scaling=dict(type="dynamic", factor=2.0)),
+    "qwen2-yarn": dict(  # YaRN as Qwen's pages tell to add it, in the older dialect
+        architectures=["Qwen2ForCausalLM"], model_type="qwen2", hidden_size=64, intermediate_size=64, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, vocab_size=80, max_position_embeddings=64, rms_norm_eps=1e-6,
+        rope_theta=1000000.0, tie_word_embeddings=True, torch_dtype="bfloat16",
+        rope_scaling=dict(type="yarn", factor=4.0, original_max_position_embeddings=64)),
+    "phi3": dict(  # fused projections, a window
+        architectures=["Phi3ForCausalLM"], model_type="phi3", hidden_size=64, intermediate_size=96, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, vocab_size=120, max_position_embeddings=256, rms_norm_eps=1e-5,
+        rope_theta=10000.0, rope_scaling=None, original_max_position_embeddings=256, sliding_window=37,
+        tie_word_embeddings=False, hidden_act="silu", torch_dtype="bfloat16", pad_token_id=0, eos_token_id=0),
+    "phi4-mini": dict(  # a part of each head turned, longrope in its long form, a tied head
+        architectures=["Phi3ForCausalLM"], model_type="phi3", hidden_size=64, intermediate_size=64, num_hidden_layers=2,
+        num_attention_heads=2, num_key_value_heads=1, vocab_size=110, max_position_embeddings=512, rms_norm_eps=1e-5,
+        rope_theta=10000.0, partial_rotary_factor=0.75, original_max_position_embeddings=32, sliding_window=None,
+        rope_scaling=dict(type="longrope", long_factor=[1.0 + 0.5 * i for i in range(12)],
+                          short_factor=[1.0 + 0.05 * i for i in range(12)]),
+        tie_word_embeddings=True, hidden_act="silu", torch_dtype="float32", pad_token_id=0, eos_token_id=0),
+    "mixtral": dict(  # four experts of which a row has two, whose weights always sum to 1
+        architectures=["MixtralForCausalLM"], model_type="mixtral", hidden_size=48, intermediate_size=40, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, vocab_size=100, max_position_embeddings=256, rms_norm_eps=1e-5,
+        rope_theta=10000.0, num_local_experts=4, num_experts_per_tok=2, sliding_window=None, tie_word_embeddings=False,
+        torch_dtype="bfloat16"),
+    "qwen3-moe": dict(  # nine experts of which a row has three, narrower than the MLP that no layer has
+        architectures=["Qwen3MoeForCausalLM"], model_type="qwen3_moe", hidden_size=48, intermediate_size=112,
+        moe_intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=16,
+        vocab_size=90, max_position_embeddings=256, rms_norm_eps=1e-6, rope_theta=1000000.0, num_experts=9,
+        num_experts_per_tok=3, norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[], tie_word_embeddings=True,
+        use_sliding_window=False, torch_dtype="float32"),
+    "qwen3-moe-plain": dict(  # weights of experts as they come out of the softmax; a window
+        architectures=["Qwen3MoeForCausalLM"], model_type="qwen3_moe", hidden_size=40, intermediate_size=40,
+        moe_intermediate_size=32, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1, head_dim=20,
+        vocab_size=70, max_position_embeddings=256, rms_norm_eps=1e-6, rope_theta=10000.0, num_experts=5,
+        num_experts_per_tok=2, norm_topk_prob=False, tie_word_embeddings=False, use_sliding_window=True, sliding_window=33,
+        torch_dtype="float16"),
+    "gpt2": dict(  # learned positions, LayerNorm, matrices by inputs, an MLP of its own width
+        architectures=["GPT2LMHeadModel"], model_type="gpt2", n_embd=48, n_layer=2, n_head=4, n_positions=96, n_inner=80,
+        vocab_size=100, layer_norm_epsilon=1e-5, activation_function="gelu_new", bos_token_id=0, eos_token_id=0,
+        torch_dtype="float32"),
+}
+SHARDS = {"qwen3": 3, "phi3": 2, "qwen3-moe": 4}
 DTYPES = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|"
@@ -95,11 +173,11 @@ def draw(name, shape):
     for e in range(n):
         i = mix((key + (e + 1) * 0x9E3779B97F4A7C15) & MASK) >> 56
         i -= 256 * (i > 127)
-        if name.endswith("norm.weight"):
+        if name.endswith("norm.weight") or name.endswith(".weight") and "ln_" in name:
             yield 1 + (i >> 2) / 128
         elif name.endswith(".bias"):
             yield i / 256
-        elif "embed_tokens" in name:
+        elif "embed_tokens" in name or name in ("wte.weight", "wpe.weight"):
             yield i / 128
         else:
             yield i * 2.0 ** -round(math.log2(74 * math.sqrt(shape[-1])))
@@ -109,6 +187,20 @@ def save(path, value):
     with open(path, "w") as f:
         json.dump(value, f, indent=1, ensure_ascii=True)
         f.write("\n")
+
+
+def checkpoint(key, shape, kind):
+    """The tensors of a checkpoint that a parameter of transformers is made of: names and shapes. Experts are one parameter there."""
+    if ".experts." not in key:
+        key = key.removeprefix("transformer.")
+        yield key.replace(".mlp.gate.", ".block_sparse_moe.gate.") if kind == "mixtral" else key, list(shape)
+        return
+    layer = key.split(".mlp.")[0]
+    before, gate, up, down = ("block_sparse_moe", "w1", "w3", "w2") if kind == "mixtral" else ("mlp", "gate_proj", "up_proj", "down_proj")
+    for e in range(shape[0]):
+        for part in [gate, up] if "gate_up" in key else [down]:
+            rows = shape[1] // 2 if "gate_up" in key else shape[1]
+            yield f"{layer}.{before}.experts.{e}.{part}.weight", [rows, shape[2]]
 
 
 def model(name):
@@ -124,8 +216,11 @@ def model(name):
     dtype = DTYPES[keys.get("torch_dtype", keys.get("dtype"))]
     with torch.no_grad():
         for key, p in m.named_parameters():
-            p.copy_(torch.tensor(list(draw(key, p.shape)), dtype=torch.float64).reshape(p.shape).float())
-            tensors.append(dict(name=key, dtype=dtype, shape=list(p.shape), file=len(tensors) % shards))
+            values = []
+            for part, shape in checkpoint(key, p.shape, keys["model_type"]):
+                values += draw(part, shape)
+                tensors.append(dict(name=part, dtype=dtype, shape=shape, file=len(tensors) % shards))
+            p.copy_(torch.tensor(values, dtype=torch.float64).reshape(p.shape).float())
     tokens = [mix(fnv(name) + i) % keys["vocab_size"] for i in range(TOKENS)]
     with torch.no_grad():
         logits = m(torch.tensor([tokens])).logits[0].float()
@@ -187,7 +282,7 @@ def tokenizer(name):
 
 
 def main():
-    names = sys.argv[1:] or [*MODELS, "gpt2", "llama3", "qwen2-tokenizer", "smollm", "spm"]
+    names = sys.argv[1:] or [*MODELS, "gpt2-tokenizer", "llama3", "qwen2-tokenizer", "smollm", "spm"]
     for name in names:
         if name in MODELS:
             model(name)

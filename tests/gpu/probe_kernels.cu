@@ -173,7 +173,7 @@ static void time_attention(int context, const float *x, double bytes_a_second)
                                  of.q = x, of.out = out, of.row = d_row;
                                  of.rows = rows[i], of.most = context + rows[i];
                                  of.heads = HEADS, of.kv_heads = KV_HEADS, of.hd = HD, of.split = 1;
-                                 of.scratch = scratch, of.arrived = arrived;
+                                 of.scale = 0.125f, of.scratch = scratch, of.arrived = arrived;
                                  gpu.api->attention(&gpu, &of);
                              }
                          }) /

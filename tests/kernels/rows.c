@@ -18,6 +18,12 @@ static void run_rmsnorm(const wg_ops *ops, const row_case *t, float *y)
     if (t->extra) memcpy(y, t->a, (size_t)t->n * 4); /* in place */
     ops->rmsnorm(t->extra ? y : t->a, 0, t->b, t->n, 1e-5f, y, 0, 1);
 }
+static void run_layernorm(const wg_ops *ops, const row_case *t, float *y)
+{
+    for (int i = 0; i < t->n; i++) t->c[i] = (float)(i % 7) / 4 - 1;
+    if (t->extra) memcpy(y, t->a, (size_t)t->n * 4); /* in place */
+    ops->layernorm(t->extra ? y : t->a, 0, t->b, t->c, t->n, 1e-5f, y, 0, 1);
+}
 static void run_rope(const wg_ops *ops, const row_case *t, float *y)
 {
     const int hd = t->n, n_rot = t->extra & 2 ? hd / 4 * 2 : hd / 2 * 2;
@@ -33,6 +39,31 @@ static void run_swiglu(const wg_ops *ops, const row_case *t, float *y)
 {
     if (t->extra) memcpy(y, t->a, (size_t)t->n * 4);
     ops->swiglu(t->extra ? y : t->a, t->b, y, t->n);
+}
+static void run_geglu(const wg_ops *ops, const row_case *t, float *y)
+{
+    if (t->extra) memcpy(y, t->a, (size_t)t->n * 4);
+    ops->geglu(t->extra ? y : t->a, t->b, y, t->n);
+}
+static void run_gelu(const wg_ops *ops, const row_case *t, float *y)
+{
+    if (t->extra) memcpy(y, t->a, (size_t)t->n * 4);
+    ops->gelu(t->extra ? y : t->a, y, t->n);
+}
+static void run_softcap(const wg_ops *ops, const row_case *t, float *y)
+{
+    memcpy(y, t->a, (size_t)t->n * 4);
+    ops->softcap(y, t->extra ? 0.75f : 50.0f, t->n);
+}
+static void run_add_scaled(const wg_ops *ops, const row_case *t, float *y)
+{
+    memcpy(y, t->a, (size_t)t->n * 4);
+    ops->add_scaled(y, 0.3f, t->b, t->n);
+}
+static void run_scale(const wg_ops *ops, const row_case *t, float *y)
+{
+    memcpy(y, t->a, (size_t)t->n * 4);
+    ops->scale(y, 0.3f, t->n);
 }
 static void run_add(const wg_ops *ops, const row_case *t, float *y)
 {
@@ -111,10 +142,23 @@ typedef struct row_op {
     int out; /* floats written: 0: n, 1: one, 2: n + 1 doubles */
 } row_op;
 static const row_op row_ops[] = {
-    { "rmsnorm", run_rmsnorm, 2, 3, 0 },   { "rope", run_rope, 4, 4, 0 },     { "rope", run_rope_heads, 2, 2, 0 },
-    { "swiglu", run_swiglu, 2, 4, 0 },     { "add", run_add, 1, 4, 0 },       { "exp32", run_exp32, 2, 2, 0 },
-    { "softmax64", run_softmax, 2, 4, 2 }, { "argmax", run_argmax, 4, 3, 1 }, { "split", run_split, 4, 3, 2 },
-    { "weigh64", run_weigh, 4, 3, 2 },     { "keep64", run_keep, 4, 3, 2 },
+    { "rmsnorm", run_rmsnorm, 2, 3, 0 },
+    { "rope", run_rope, 4, 4, 0 },
+    { "rope", run_rope_heads, 2, 2, 0 },
+    { "swiglu", run_swiglu, 2, 4, 0 },
+    { "add", run_add, 1, 4, 0 },
+    { "exp32", run_exp32, 2, 2, 0 },
+    { "softmax64", run_softmax, 2, 4, 2 },
+    { "argmax", run_argmax, 4, 3, 1 },
+    { "split", run_split, 4, 3, 2 },
+    { "weigh64", run_weigh, 4, 3, 2 },
+    { "keep64", run_keep, 4, 3, 2 },
+    { "layernorm", run_layernorm, 2, 3, 0 },
+    { "geglu", run_geglu, 2, 4, 0 },
+    { "gelu", run_gelu, 2, 4, 0 },
+    { "softcap", run_softcap, 2, 4, 0 },
+    { "scale", run_scale, 1, 4, 0 },
+    { "add_scaled", run_add_scaled, 1, 4, 0 },
 };
 
 static void check_row_case(source *s, const row_op *op, int n, int extra, int flavour)

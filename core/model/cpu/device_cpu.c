@@ -2,7 +2,6 @@
  * The CPU device: each stage of the forward pass is one job of the pool. Parts split output columns, rows or heads, never a
  * sum, so the assignment of parts to threads does not change a result. A stage that is too small for a fork-join runs on the
  * calling thread. */
-#include <math.h>
 #include <string.h>
 
 #include "core/base/mem.h"
@@ -95,11 +94,11 @@ typedef struct rows_job {
     const wg_matrix *table;
     const wg_row *row;
     const int32_t *from;
-    const float *x, *weight;
+    const float *x, *weight, *bias;
     float *y;
     void *act;
     int type, n, rows;
-    float eps;
+    float eps, by;
 } rows_job;
 
 static void embed_part(void *arg, int thread, int threads)
@@ -122,12 +121,20 @@ static void rmsnorm_part(void *arg, int thread, int threads)
     int r0, r1;
     wg_pool_share(j->rows, 1, thread, threads, &r0, &r1);
     const size_t n = (size_t)j->n, at = (size_t)r0 * n;
-    if (r0 < r1) j->ops->rmsnorm(j->x + at, n, j->weight, j->n, j->eps, j->y + at, n, r1 - r0);
+    if (r0 < r1 && j->bias) j->ops->layernorm(j->x + at, n, j->weight, j->bias, j->n, j->eps, j->y + at, n, r1 - r0);
+    else if (r0 < r1) j->ops->rmsnorm(j->x + at, n, j->weight, j->n, j->eps, j->y + at, n, r1 - r0);
 }
 
 static void cpu_rmsnorm(wg_device *d, const float *x, const wg_norm *norm, float *y, int rows)
 {
-    rows_job j = { .ops = d->ops, .x = x, .weight = norm->weight, .n = norm->dim, .eps = norm->eps, .y = y, .rows = rows };
+    rows_job j = { .ops = d->ops,
+                   .x = x,
+                   .weight = norm->weight,
+                   .bias = norm->bias,
+                   .n = norm->dim,
+                   .eps = norm->eps,
+                   .y = y,
+                   .rows = rows };
     run(d, 2.0 * rows * norm->dim, rmsnorm_part, &j);
 }
 
@@ -158,6 +165,71 @@ static void cpu_swiglu(wg_device *d, const float *gate, const float *up, float *
 {
     rows_job j = { .ops = d->ops, .x = gate, .weight = up, .y = y, .n = n, .rows = rows };
     run(d, 8.0 * rows * n, swiglu_part, &j);
+}
+
+static void geglu_part(void *arg, int thread, int threads)
+{
+    const rows_job *j = arg;
+    int lo, hi;
+    wg_pool_share(j->rows * j->n, LINE, thread, threads, &lo, &hi);
+    if (lo < hi) j->ops->geglu(j->x + lo, j->weight + lo, j->y + lo, hi - lo);
+}
+
+static void cpu_geglu(wg_device *d, const float *gate, const float *up, float *y, int n, int rows)
+{
+    rows_job j = { .ops = d->ops, .x = gate, .weight = up, .y = y, .n = n, .rows = rows };
+    run(d, 8.0 * rows * n, geglu_part, &j);
+}
+
+static void gelu_part(void *arg, int thread, int threads)
+{
+    const rows_job *j = arg;
+    int lo, hi;
+    wg_pool_share(j->rows * j->n, LINE, thread, threads, &lo, &hi);
+    if (lo < hi) j->ops->gelu(j->y + lo, j->y + lo, hi - lo);
+}
+
+static void cpu_gelu(wg_device *d, float *x, int n, int rows)
+{
+    rows_job j = { .ops = d->ops, .y = x, .n = n, .rows = rows };
+    run(d, 8.0 * rows * n, gelu_part, &j);
+}
+
+static void positions_part(void *arg, int thread, int threads)
+{
+    const rows_job *j = arg;
+    const size_t n = (size_t)j->n;
+    int r0, r1;
+    wg_pool_share(j->rows, 1, thread, threads, &r0, &r1);
+    for (int r = r0; r < r1; r++) j->ops->add(j->y + (size_t)r * n, j->x + (size_t)j->row[r].position * n, j->n);
+}
+
+static void cpu_positions(wg_device *d, const float *table, const wg_row *row, int rows, float *x, int dim)
+{
+    rows_job j = { .ops = d->ops, .x = table, .row = row, .y = x, .n = dim, .rows = rows };
+    run(d, 1.0 * rows * dim, positions_part, &j);
+}
+
+static void scale_part(void *arg, int thread, int threads)
+{
+    const rows_job *j = arg;
+    int lo, hi;
+    wg_pool_share(j->rows * j->n, LINE, thread, threads, &lo, &hi);
+    if (lo < hi) j->ops->scale(j->y + lo, j->by, hi - lo);
+}
+
+static void cpu_scale(wg_device *d, float *x, float by, int n, int rows)
+{
+    rows_job j = { .ops = d->ops, .y = x, .by = by, .n = n, .rows = rows };
+    run(d, 1.0 * rows * n, scale_part, &j);
+}
+
+static void softcap_part(void *arg, int thread, int threads)
+{
+    const rows_job *j = arg;
+    int r0, r1;
+    wg_pool_share(j->rows, 1, thread, threads, &r0, &r1);
+    for (int r = r0; r < r1; r++) j->ops->softcap(j->y + (size_t)r * (size_t)j->n, j->by, j->n);
 }
 
 static void add_part(void *arg, int thread, int threads)
@@ -242,10 +314,77 @@ static void cpu_matmul(wg_device *d, const wg_matrix *const *w, float *const *y,
     run(d, work, matmul_part, &j);
 }
 
-static void cpu_head(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float *y)
+static void cpu_head(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float cap, float *y)
 {
+    rows_job j = { .ops = d->ops, .y = y, .by = cap, .n = w->n, .rows = rows };
     cpu_prepare(d, w->type, x, rows, w->k, act);
     cpu_matmul(d, &w, &y, 1, act, rows);
+    if (cap > 0) run(d, 16.0 * rows * w->n, softcap_part, &j);
+}
+
+/* ---- experts: the rows of one are gathered, so that its weights are read once for all of them. A row's products do not depend
+ * on the rows beside it. */
+
+typedef struct route_job {
+    const wg_ops *ops;
+    const wg_experts *e;
+    int rows;
+} route_job;
+
+static void route_part(void *arg, int thread, int threads)
+{
+    const route_job *j = arg;
+    const wg_experts *e = j->e;
+    int r0, r1;
+    wg_pool_share(j->rows, 1, thread, threads, &r0, &r1);
+    for (int r = r0; r < r1; r++) {
+        const size_t at = (size_t)r * (size_t)e->used;
+        j->ops->route(e->logits + (size_t)r * (size_t)e->n, e->n, e->used, e->normed, e->id + at, e->weight + at);
+    }
+}
+
+/* Where expert `i` stands in the list of row r; -1: nowhere. */
+static int slot_of_expert(const wg_experts *e, int r, int i)
+{
+    const int32_t *id = e->id + (size_t)r * (size_t)e->used;
+    for (int k = 0; k < e->used && id[k] <= i; k++)
+        if (id[k] == i) return r * e->used + k;
+    return -1;
+}
+
+/* The products of expert i with its n rows, in e->picked; the result in e->y. */
+static void run_expert(wg_device *d, const wg_experts *e, int i, int n)
+{
+    const wg_matrix *gate = &e->gate[i], *up = &e->up[i], *down = &e->down[i];
+    cpu_prepare(d, gate->type, e->picked, n, e->dim, e->act);
+    if (cpu_prepared(d, gate->type) == cpu_prepared(d, up->type)) {
+        cpu_matmul(d, (const wg_matrix *const[]){ gate, up }, (float *const[]){ e->g, e->u }, 2, e->act, n);
+    } else {
+        cpu_matmul(d, &gate, (float *const[]){ e->g }, 1, e->act, n);
+        cpu_prepare(d, up->type, e->picked, n, e->dim, e->act);
+        cpu_matmul(d, &up, (float *const[]){ e->u }, 1, e->act, n);
+    }
+    cpu_swiglu(d, e->g, e->u, e->g, e->hidden, n);
+    cpu_prepare(d, down->type, e->g, n, e->hidden, e->hidden_act);
+    cpu_matmul(d, &down, (float *const[]){ e->y }, 1, e->hidden_act, n);
+}
+
+static void cpu_experts(wg_device *d, const wg_experts *e, const float *h, int rows, float *x)
+{
+    const size_t dim = (size_t)e->dim;
+    run(d, 8.0 * rows * e->n * e->n, route_part, &(route_job){ d->ops, e, rows });
+    for (int i = 0; i < e->n; i++) {
+        int n = 0;
+        for (int r = 0; r < rows; r++)
+            if (slot_of_expert(e, r, i) >= 0) memcpy(e->picked + (size_t)n++ * dim, h + (size_t)r * dim, dim * sizeof *h);
+        if (n == 0) continue;
+        run_expert(d, e, i, n);
+        n = 0;
+        for (int r = 0; r < rows; r++) {
+            const int slot = slot_of_expert(e, r, i);
+            if (slot >= 0) d->ops->add_scaled(x + (size_t)r * dim, e->weight[slot], e->y + (size_t)n++ * dim, e->dim);
+        }
+    }
 }
 
 /* ---- positions and attention */
@@ -290,7 +429,7 @@ static void attention_part(void *arg, int thread, int threads)
     const heads_job *j = arg;
     const wg_attention_rows a = *j->at;
     const size_t q_dim = (size_t)a.heads * (size_t)a.hd;
-    const wg_heads of = { .heads = a.heads, .kv_heads = a.kv_heads, .hd = a.hd, .scale = 1.0f / sqrtf((float)a.hd) };
+    const wg_heads of = { .heads = a.heads, .kv_heads = a.kv_heads, .hd = a.hd, .scale = a.scale, .cap = a.cap };
     const int per = a.heads / j->groups;
     for (int i = thread; i < j->groups * a.rows; i += threads) {
         const wg_row *row = &a.row[i % a.rows];
@@ -334,6 +473,11 @@ static const wg_device_class cpu_class = {
     .rope_store = cpu_rope_store,
     .attention = cpu_attention,
     .swiglu = cpu_swiglu,
+    .geglu = cpu_geglu,
+    .scale = cpu_scale,
+    .positions = cpu_positions,
+    .gelu = cpu_gelu,
+    .experts = cpu_experts,
     .add = cpu_add,
     .bias = cpu_bias,
     .norm_heads = cpu_norm_heads,

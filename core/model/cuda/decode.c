@@ -191,6 +191,7 @@ static void stages(wg_decode_loop *l, wg_model *m, wg_kv_seq *kv, int rows, int 
     s->all = s->rows = rows;
     s->asked = asked;
     s->row = l->row;
+    s->within = NULL;
     s->from = l->from;
     s->tables = (const int32_t *)(const void *)(l->device + tables_at(l));
     s->most = most;

@@ -29,7 +29,8 @@ static void cuda_rmsnorm(wg_device *d, const float *x, const wg_norm *norm, floa
 {
     wg_cuda *s = wg_cuda_of(d);
     (void)rows;
-    s->gpu.api->rmsnorm(&s->gpu, x, norm->weight, norm->dim, norm->eps, y, s->rows);
+    if (norm->bias) s->gpu.api->layernorm(&s->gpu, x, norm->weight, norm->bias, norm->dim, norm->eps, y, s->rows);
+    else s->gpu.api->rmsnorm(&s->gpu, x, norm->weight, norm->dim, norm->eps, y, s->rows);
 }
 
 static size_t cuda_act_bytes(const wg_device *d, int type, int rows, int k)
@@ -104,7 +105,7 @@ static void cuda_matmul_swiglu(wg_device *d, const wg_matrix *gate, const wg_mat
     product(s, (const wg_matrix *const[]){ gate, up }, &y, 2, s->rows, WG_GPU_SWIGLU);
 }
 
-static void cuda_head(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float *y)
+static void cuda_head(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float cap, float *y)
 {
     wg_cuda *s = wg_cuda_of(d);
     (void)y; /* that of the pass */
@@ -115,6 +116,7 @@ static void cuda_head(wg_device *d, const wg_matrix *w, const float *x, int rows
         const int n = rows - first < room ? rows - first : room;
         prepare_rows(d, w->type, x + (size_t)first * (size_t)w->k, n, w->k, act);
         product(s, &w, &s->logits, 1, n, WG_GPU_STORE);
+        if (cap > 0) s->gpu.api->softcap(&s->gpu, s->logits, cap, w->n, n);
         if (!s->small) wg_cuda_use_logits(s, first, n);
     }
     s->verify.best = NULL;
@@ -214,12 +216,13 @@ static void cuda_attention(wg_device *d, const float *q, const wg_attention_rows
 {
     wg_cuda *s = wg_cuda_of(d);
     const size_t one = (size_t)at->heads * (size_t)at->hd;
+    const wg_gpu_row *row = at->windowed ? s->within : s->row;
     int most = s->most, room = s->rows;
     if (!wg_cuda_exact(s)) room = fitting(s, at->heads, at->hd, &most);
     for (int first = 0; first < s->rows; first += room) {
         const int n = s->rows - first < room ? s->rows - first : room;
         s->gpu.api->attention(&s->gpu, &(wg_gpu_attention){ .q = q + (size_t)first * one,
-                                                            .row = s->row + first,
+                                                            .row = row + first,
                                                             .kv = pages_of(s, at->space, at->layer),
                                                             .rows = n,
                                                             .most = most,
@@ -227,6 +230,8 @@ static void cuda_attention(wg_device *d, const float *q, const wg_attention_rows
                                                             .kv_heads = at->kv_heads,
                                                             .hd = at->hd,
                                                             .split = !wg_cuda_exact(s),
+                                                            .scale = at->scale,
+                                                            .cap = at->cap,
                                                             .scratch = s->partial,
                                                             .arrived = s->arrived,
                                                             .out = out + (size_t)first * one });
@@ -238,6 +243,54 @@ static void cuda_swiglu(wg_device *d, const float *gate, const float *up, float 
     wg_cuda *s = wg_cuda_of(d);
     (void)rows;
     s->gpu.api->swiglu(&s->gpu, gate, up, y, n, s->rows);
+}
+
+static void cuda_geglu(wg_device *d, const float *gate, const float *up, float *y, int n, int rows)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)rows;
+    s->gpu.api->geglu(&s->gpu, gate, up, y, n, s->rows);
+}
+
+static void cuda_scale(wg_device *d, float *x, float by, int n, int rows)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)rows;
+    s->gpu.api->scale(&s->gpu, x, by, n, s->rows);
+}
+
+static void cuda_positions(wg_device *d, const float *table, const wg_row *row, int rows, float *x, int dim)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)row, (void)rows;
+    s->gpu.api->positions(&s->gpu, table, s->row, dim, x, s->rows);
+}
+
+static void cuda_gelu(wg_device *d, float *x, int n, int rows)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)rows;
+    s->gpu.api->gelu(&s->gpu, x, n, s->rows);
+}
+
+/* All experts over all rows, of which each takes its own: launches that do not depend on what a router says, so that passes can be
+ * recorded. The work is that of all experts. */
+static void cuda_experts(wg_device *d, const wg_experts *e, const float *h, int rows, float *x)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    s->gpu.api->route(&s->gpu, e->logits, e->n, e->used, e->normed, e->id, e->weight, s->rows);
+    for (int i = 0; i < e->n; i++) {
+        const wg_matrix *const in[] = { &e->gate[i], &e->up[i] }, *down = &e->down[i];
+        float *out[] = { e->g, e->u }, *y = e->y;
+        for (int k = 0; k < 2; k++) {
+            prepare_rows(d, in[k]->type, h, s->rows, e->dim, e->act);
+            cuda_matmul(d, in + k, out + k, 1, e->act, rows);
+        }
+        s->gpu.api->swiglu(&s->gpu, e->g, e->u, e->g, e->hidden, s->rows);
+        prepare_rows(d, down->type, e->g, s->rows, e->hidden, e->hidden_act);
+        cuda_matmul(d, &down, &y, 1, e->hidden_act, rows);
+        s->gpu.api->add_expert(&s->gpu, x, e->y, e->id, e->weight, e->used, i, e->dim, s->rows);
+    }
 }
 
 static void cuda_add(wg_device *d, float *x, const float *y, int n, int rows)
@@ -297,6 +350,11 @@ static const wg_device_class cuda_class = {
     .rope_store = cuda_rope_store,
     .attention = cuda_attention,
     .swiglu = cuda_swiglu,
+    .geglu = cuda_geglu,
+    .scale = cuda_scale,
+    .positions = cuda_positions,
+    .gelu = cuda_gelu,
+    .experts = cuda_experts,
     .add = cuda_add,
     .bias = cuda_bias,
     .norm_heads = cuda_norm_heads,

@@ -14,7 +14,7 @@
 #include "core/model/cuda/graphs.h"
 #include "core/model/cuda/verify_buffers.h"
 
-typedef struct wg_cuda_staging { /* of one pass: [rows][from][tables], sent as one piece */
+typedef struct wg_cuda_staging { /* of one pass: [rows][within][from][tables], sent as one piece */
     char *host, *device;         /* pinned; device */
     int rows, tables;            /* room */
 } wg_cuda_staging;
@@ -37,7 +37,7 @@ typedef struct wg_cuda {
     wg_kv_memory memory;
 
     wg_cuda_staging pass;
-    wg_gpu_row *narrowed; /* (pass.rows) rows with logits */
+    wg_gpu_row *narrowed; /* (2, pass.rows) rows with logits; as layers with a window see them */
     float *partial, *logits;
     size_t partial_bytes, logits_bytes;
     wg_gpu_best *best; /* (WG_GPU_FUSED_ROWS, WG_GPU_BESTS) largest logits, where the head wrote them */
@@ -53,6 +53,7 @@ typedef struct wg_cuda {
     int all, asked;               /* rows, and rows with logits; rounded up */
     int rows;                     /* of the next stage: one or the other */
     const wg_gpu_row *row;        /* device: theirs */
+    const wg_gpu_row *within;     /* device: as layers with a window see them; NULL: as the others */
     const int32_t *from, *tables; /* device */
     int most;                     /* keys of the row that sees the most; rounded up */
     bool small;                   /* its logits stay in `logits` until it is finished */
@@ -71,7 +72,7 @@ static inline wg_gpu_layout wg_cuda_layout(const wg_cuda *s, int type)
     return s->mode & WG_CUDA_FAST && wg_gpu_is_half(type) ? WG_GPU_ROWS : WG_GPU_FRAGMENTS;
 }
 
-/* Offsets in a staging of so many rows, so many of them with logits. */
+/* Offsets in a staging of so many descriptors of rows, so many rows of them with logits. */
 static inline size_t wg_cuda_from_at(int rows) { return (size_t)rows * sizeof(wg_gpu_row); }
 static inline size_t wg_cuda_tables_at(int rows, int asked) { return wg_cuda_from_at(rows) + (size_t)asked * sizeof(int32_t); }
 

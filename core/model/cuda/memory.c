@@ -177,7 +177,7 @@ void wg_cuda_matrix_free(wg_device *d, wg_matrix *m)
 
 static size_t staging_bytes(const wg_cuda_staging *p)
 {
-    return wg_cuda_tables_at(p->rows, p->rows) + (size_t)p->tables * sizeof(int32_t);
+    return wg_cuda_tables_at(2 * p->rows, p->rows) + (size_t)p->tables * sizeof(int32_t);
 }
 
 static wg_status grow_staging(wg_cuda *s, int rows, int tables, wg_error *err)
@@ -189,7 +189,7 @@ static wg_status grow_staging(wg_cuda *s, int rows, int tables, wg_error *err)
     wg_gpu_row *narrowed = NULL;
     p.host = s->gpu.api->pin(&s->gpu, bytes);
     if (p.host) p.device = wg_cuda_bytes_alloc(s, bytes);
-    if (p.device) narrowed = wg_cuda_bytes_alloc(s, (size_t)p.rows * sizeof *narrowed);
+    if (p.device) narrowed = wg_cuda_bytes_alloc(s, 2 * (size_t)p.rows * sizeof *narrowed);
     if (!narrowed) {
         wg_cuda_bytes_free(s, p.device);
         if (p.host) s->gpu.api->unpin(&s->gpu, p.host);

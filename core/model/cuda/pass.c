@@ -40,6 +40,7 @@ static void from_the_start(wg_cuda *s)
 {
     s->rows = s->all;
     s->row = (const wg_gpu_row *)(const void *)s->pass.device;
+    s->within = s->now.within ? s->row + s->all : NULL;
     s->kept = false;
 }
 
@@ -62,41 +63,50 @@ static void find_graph(wg_cuda *s)
     if (!s->first) s->stage_mode = s->graph->ready ? WG_CUDA_REPLAY : WG_CUDA_RECORD;
 }
 
+/* The descriptors of a row, whose page table begins at `table`. */
+static wg_gpu_row describe(const wg_row *r, int table)
+{
+    wg_gpu_row to = { .token = r->token,
+                      .position = r->position,
+                      .slot = r->slot,
+                      .prefix = r->prefix,
+                      .tail = r->tail,
+                      .sinks = r->sinks,
+                      .gap = r->gap,
+                      .keys = r->prefix - r->gap + wg_mask_count(&r->anc),
+                      .table = table };
+    memcpy(to.anc, r->anc.w, sizeof to.anc);
+    return to;
+}
+
 /* Descriptors, the numbers of rows that asked, page tables, in one piece. */
 void wg_cuda_begin(wg_device *d, const wg_pass *pass)
 {
     wg_cuda *s = wg_cuda_of(d);
     const wg_cuda_staging *p = &s->pass;
     round_up(s, pass);
-    wg_gpu_row *to = (wg_gpu_row *)(void *)p->host;
-    int32_t *from = (int32_t *)(void *)(p->host + wg_cuda_from_at(s->all)), *tables = from + s->asked;
+    const int views = pass->within ? 2 : 1;
+    wg_gpu_row *to = (wg_gpu_row *)(void *)p->host, *within = to + s->all;
+    int32_t *from = (int32_t *)(void *)(p->host + wg_cuda_from_at(views * s->all)), *tables = from + s->asked;
     int used = 0, asked = 0;
     wg_assert(s->all <= p->rows);
     s->now = *pass;
     s->most = 0;
     for (int i = 0; i < pass->rows; i++) {
         const wg_row *r = &pass->row[i];
-        const int keys = r->prefix - r->gap + wg_mask_count(&r->anc);
-        to[i] = (wg_gpu_row){ .token = r->token,
-                              .position = r->position,
-                              .slot = r->slot,
-                              .prefix = r->prefix,
-                              .tail = r->tail,
-                              .sinks = r->sinks,
-                              .gap = r->gap,
-                              .keys = keys };
-        memcpy(to[i].anc, r->anc.w, sizeof to[i].anc);
-        to[i].table = table_of(pass->row, i, pass->space, to, tables, &used);
-        s->most = keys > s->most ? keys : s->most;
+        to[i] = describe(r, table_of(pass->row, i, pass->space, to, tables, &used));
+        if (pass->within) within[i] = describe(&pass->within[i], to[i].table);
+        s->most = to[i].keys > s->most ? to[i].keys : s->most;
         if (r->logits >= 0) from[asked++] = i;
     }
-    for (int i = pass->rows; i < s->all; i++) to[i] = (wg_gpu_row){ .slot = -1 };
+    for (int v = 0; v < views; v++)
+        for (int i = pass->rows; i < s->all; i++) to[v * s->all + i] = (wg_gpu_row){ .slot = -1 };
     while (asked < s->asked) from[asked++] = -1;
     wg_assert(used <= p->tables);
-    s->from = (const int32_t *)(const void *)(p->device + wg_cuda_from_at(s->all));
+    s->from = (const int32_t *)(const void *)(p->device + wg_cuda_from_at(views * s->all));
     s->tables = s->from + s->asked;
     s->small = (size_t)s->asked * (size_t)pass->width * sizeof(float) <= s->logits_bytes;
-    s->gpu.api->put(&s->gpu, p->device, p->host, wg_cuda_tables_at(s->all, s->asked) + (size_t)used * sizeof *tables);
+    s->gpu.api->put(&s->gpu, p->device, p->host, wg_cuda_tables_at(views * s->all, s->asked) + (size_t)used * sizeof *tables);
     if (pass->verify) wg_cuda_verify_send(&s->verify, &s->gpu, pass->width, pass->verify);
     from_the_start(s);
     find_graph(s);
@@ -141,6 +151,10 @@ void wg_cuda_keep_logit_rows(wg_device *d)
     if (s->rows == 0) return;
     s->gpu.api->gather_rows(&s->gpu, s->row, s->from, s->narrowed, s->rows);
     s->row = s->narrowed;
+    if (!s->within) return;
+    wg_gpu_row *to = s->narrowed + s->pass.rows;
+    s->gpu.api->gather_rows(&s->gpu, s->within, s->from, to, s->rows);
+    s->within = to;
 }
 
 wg_status wg_cuda_verify_open(wg_device *d, wg_rule_kind rule, int vocab, int trees, int *rows, wg_error *err)

@@ -6,6 +6,7 @@
 
 typedef struct shape {
     int heads, kv_heads, hd, type, page_slots;
+    float cap; /* of scores; 0: none */
 } shape;
 
 typedef struct cache { /* one sequence's pages, on the host and on the device */
@@ -96,6 +97,8 @@ static void on_device(const cache *c, const float *q, const wg_gpu_row *rows, in
                                                       .kv_heads = s->kv_heads,
                                                       .hd = s->hd,
                                                       .split = split,
+                                                      .scale = 1.0f / sqrtf((float)s->hd),
+                                                      .cap = s->cap,
                                                       .scratch = scratch,
                                                       .arrived = arrived,
                                                       .out = dout });
@@ -111,7 +114,9 @@ static void by_reference(const cache *c, const float *q, const wg_gpu_row *rows,
 {
     const shape *s = &c->s;
     const wg_kv_view view = view_of(c);
-    const wg_heads of = { .heads = s->heads, .kv_heads = s->kv_heads, .hd = s->hd, .scale = 1.0f / sqrtf((float)s->hd) };
+    const wg_heads of = {
+        .heads = s->heads, .kv_heads = s->kv_heads, .hd = s->hd, .scale = 1.0f / sqrtf((float)s->hd), .cap = s->cap
+    };
     for (int i = 0; i < n; i++) {
         wg_row_keys keys = {
             .kv = &view, .prefix = rows[i].prefix, .tail = rows[i].tail, .sinks = rows[i].sinks, .gap = rows[i].gap
@@ -122,8 +127,8 @@ static void by_reference(const cache *c, const float *q, const wg_gpu_row *rows,
 }
 
 static const shape shapes[] = {
-    { 4, 2, 16, WG_F16, 16 }, { 3, 1, 24, WG_F32, 5 },   { 2, 2, 6, WG_BF16, 3 },
-    { 20, 2, 8, WG_F16, 7 },  { 1, 1, 80, WG_BF16, 64 },
+    { 4, 2, 16, WG_F16, 16, 1.5f }, { 3, 1, 24, WG_F32, 5, 0.5f }, { 2, 2, 6, WG_BF16, 3, 0 },
+    { 20, 2, 8, WG_F16, 7, 0 },     { 1, 1, 80, WG_BF16, 64, 0 },
 };
 
 static bool on_tensor_cores(const shape *s) { return s->type != WG_F32 && s->hd % 16 == 0; }

@@ -36,6 +36,22 @@ Test(gpu_rows, norm_swiglu_add)
             from_device(got, dy, bytes);
             cr_assert_arr_eq(got, want, bytes, "bias of %d", dim);
 
+            ref()->layernorm(want, (size_t)dim, weight, x, dim, 1e-5f, want, (size_t)dim, rows);
+            gpu()->api->layernorm(gpu(), dy, dw, dx, dim, 1e-5f, dy, rows);
+            ref()->gelu(want, want, (int)n);
+            gpu()->api->gelu(gpu(), dy, dim, rows);
+            from_device(got, dy, bytes);
+            cr_assert_arr_eq(got, want, bytes, "LayerNorm and gelu of %d", dim);
+
+            ref()->geglu(x, want, want, (int)n);
+            gpu()->api->geglu(gpu(), dx, dy, dy, dim, rows);
+            ref()->scale(want, 0.3f, (int)n);
+            gpu()->api->scale(gpu(), dy, 0.3f, dim, rows);
+            ref()->softcap(want, 0.75f, (int)n);
+            gpu()->api->softcap(gpu(), dy, 0.75f, dim, rows);
+            from_device(got, dy, bytes);
+            cr_assert_arr_eq(got, want, bytes, "geglu, scale, softcap of %d", dim);
+
             ref()->rmsnorm(want, (size_t)dim, weight, dim, 1e-5f, want, (size_t)dim, rows);
             gpu()->api->rmsnorm(gpu(), dy, dw, dim, 1e-5f, dy, rows);
             from_device(got, dy, bytes);
@@ -43,6 +59,42 @@ Test(gpu_rows, norm_swiglu_add)
         }
         device_free(dx), device_free(dw), device_free(dy);
         free(x), free(weight), free(want), free(got);
+    }
+}
+
+/* Ties among the logits; each row's experts, and the rows that have one. */
+Test(gpu_rows, experts)
+{
+    enum { ROWS = 5, DIM = 70, MOST = 130 };
+    const int of[][2] = { { 1, 1 }, { 4, 2 }, { 9, 3 }, { 130, 8 } };
+    for (int i = 0; i < 4; i++) {
+        const int n = of[i][0], k = of[i][1];
+        float *x = random_floats(ROWS * MOST, 31), *y = random_floats(ROWS * DIM, 32), *z = random_floats(ROWS * DIM, 33);
+        float weight[ROWS * 8], got_weight[ROWS * 8], *got = aligned(ROWS * DIM * 4);
+        int32_t id[ROWS * 8], got_id[ROWS * 8];
+        for (int e = 0; e < ROWS * n; e++) x[e] = rintf(x[e] * 4) / 4;
+        float *dx = to_device(x, ROWS * MOST * 4), *dy = to_device(y, ROWS * DIM * 4), *dz = to_device(NULL, ROWS * DIM * 4);
+        float *dw = to_device(NULL, sizeof weight);
+        int32_t *di = to_device(NULL, sizeof id);
+        for (int r = 0; r < ROWS; r++) ref()->route(x + r * n, n, k, i % 2, id + r * k, weight + r * k);
+        for (int r = 0; r < ROWS; r++)
+            for (int j = 0; j < k; j++)
+                if (id[r * k + j] == id[0]) ref()->add_scaled(z + r * DIM, weight[r * k + j], y + r * DIM, DIM);
+        float *before = random_floats(ROWS * DIM, 33);
+        IN_EVERY_ORDER
+        {
+            gpu()->api->route(gpu(), dx, n, k, i % 2, di, dw, ROWS);
+            from_device(got_id, di, (size_t)(ROWS * k) * 4);
+            from_device(got_weight, dw, (size_t)(ROWS * k) * 4);
+            cr_assert_arr_eq(got_id, id, (size_t)(ROWS * k) * 4, "%d of %d experts", k, n);
+            cr_assert_arr_eq(got_weight, weight, (size_t)(ROWS * k) * 4, "weights of %d of %d experts", k, n);
+            gpu()->api->put(gpu(), dz, before, ROWS * DIM * 4);
+            gpu()->api->add_expert(gpu(), dz, dy, di, dw, k, id[0], DIM, ROWS);
+            from_device(got, dz, ROWS * DIM * 4);
+            cr_assert_arr_eq(got, z, ROWS * DIM * 4, "the rows of an expert of %d", n);
+        }
+        device_free(dx), device_free(dy), device_free(dz), device_free(dw), device_free(di);
+        free(x), free(y), free(z), free(got), free(before);
     }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * config.json and generation_config.json: values read and derived in both dialects; what is refused, by name. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -47,6 +48,26 @@ Test(hf_config, defaults_of_model_types)
     cr_assert(!strcmp(c.family, "qwen3") && c.head_dim == 128 && !c.qkv_bias);
 }
 
+Test(hf_config, windows_caps_and_scales)
+{
+    reads("{\"model_type\":\"qwen2\",\"use_sliding_window\":true,\"sliding_window\":128,\"max_window_layers\":1," BASE "}");
+    cr_assert(c.window == 128 && !c.windowed[0] && c.windowed[1] && c.lists_windows);
+    reads("{\"model_type\":\"gemma2\"," BASE "}");
+    cr_assert(c.window == 4096 && c.windowed[0] && !c.windowed[1] && !c.lists_windows && c.head_dim == 256 && c.tied);
+    cr_assert(c.attention_cap == 50 && c.logit_cap == 30 && c.attention_scale == 0.0625 && c.norms_less_one && c.post_norms);
+    reads("{\"model_type\":\"gemma2\",\"attn_logit_softcapping\":null,\"final_logit_softcapping\":20,"
+          "\"query_pre_attn_scalar\":144,\"layer_types\":[\"full_attention\",\"sliding_attention\"]," BASE "}");
+    cr_assert(c.attention_cap == 0 && c.logit_cap == 20 && c.attention_scale == 1.0 / 12 && c.lists_windows && c.windowed[1]);
+    reads("{\"model_type\":\"gemma3_text\",\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":8}," BASE "}");
+    cr_assert(c.rope_base == 1e6 && c.window_rope_base == 1e4 && c.rope_factor == 8 && c.attention_cap == 0 && c.windowed[1]);
+    reads("{\"model_type\":\"mixtral\"," BASE "}");
+    cr_assert(c.experts == 8 && c.experts_used == 2 && c.experts_normed && c.hidden == 96 && c.adjacent && c.window == 0);
+    reads("{\"model_type\":\"qwen3_moe\",\"num_experts\":16,\"num_experts_per_tok\":4,\"moe_intermediate_size\":40," BASE "}");
+    cr_assert(c.experts == 16 && c.experts_used == 4 && !c.experts_normed && c.hidden == 40 && c.window == 0);
+    reads("{\"model_type\":\"phi3\",\"partial_rotary_factor\":0.75," BASE "}");
+    cr_assert(c.n_rot == 12 && c.fused && c.window == 0 && c.eps == 1e-5);
+}
+
 Test(hf_config, rotary_dialects)
 {
     reads(LLAMA ",\"rope_theta\":500000.0,\"rope_scaling\":null}");
@@ -57,12 +78,22 @@ Test(hf_config, rotary_dialects)
     cr_assert_eq(c.rope_base, 1000000);
     reads(LLAMA ",\"rope_theta\":20000,\"rope_scaling\":{\"type\":\"linear\",\"factor\":2.5}}");
     cr_assert(c.rope_base == 20000 && c.rope_factor == 2.5);
+    reads(LLAMA ",\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2.5}}");
+    cr_assert(c.rope_factor == 1 && c.context == 256);
+    reads(LLAMA ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":128}}");
+    cr_assert(c.yarn && c.rope_factor == 4 && c.original_context == 128 && c.context == 512 && c.rope_magnitude == 1);
+    reads(LLAMA ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":40,\"mscale\":1,\"mscale_all_dim\":1}}");
+    cr_assert(c.original_context == 256 && fabs(c.rope_magnitude * (0.1 * log(40) + 1) - 1) < 1e-15);
+    reads(LLAMA ",\"original_max_position_embeddings\":64,\"rope_scaling\":{\"type\":\"su\","
+                "\"long_factor\":[1,2,3,4,5,6,7,8],\"short_factor\":[1,1,1,1,1,1,1,2]}}");
+    cr_assert(c.longrope && c.divisor[0][7] == 8 && c.divisor[1][7] == 2 && c.original_context == 64);
+    cr_assert_float_eq(c.rope_magnitude, sqrt(1 + log(4) / log(64)), 1e-15);
     /* frequencies 1, 0.316, 0.1, ... of base 10000 over 16: wavelengths 6.28, 19.9, 62.8, 199, 628, ... */
     reads(LLAMA ",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,"
                 "\"original_max_position_embeddings\":128}}");
-    cr_assert(c.divisors == 8 && c.divisor[0] == 1 && c.divisor[1] == 1 && c.divisor[3] == 8 && c.divisor[7] == 8);
+    cr_assert(c.divisors == 8 && c.divisor[0][0] == 1 && c.divisor[0][1] == 1 && c.divisor[0][3] == 8 && c.divisor[0][7] == 8);
     const double s = (128 / 62.83185307179586 - 1) / 3;
-    cr_assert_float_eq(c.divisor[2], 1 / ((1 - s) / 8 + s), 1e-6);
+    cr_assert_float_eq(c.divisor[0][2], 1 / ((1 - s) / 8 + s), 1e-6);
 }
 
 Test(hf_config, refusals)
@@ -73,7 +104,9 @@ Test(hf_config, refusals)
         { "[]", "FILE: is no JSON object: expected a model's config.json" },
         { "{}", "FILE: key 'model_type' is missing: expected the name of a model type" },
         { "{\"model_type\":\"mamba\"}",
-          "FILE: model type 'mamba' is not supported: expected one of: llama, mistral, qwen2, qwen3" },
+          "FILE: model type 'mamba' is not supported: expected one of: llama, mistral, qwen2, mimo, "
+          "qwen3, mixtral, qwen3_moe, gemma, "
+          "gemma2, gemma3_text, gpt2, phi3" },
         { "{\"model_type\":\"llama\"}", "FILE: key 'num_hidden_layers' is missing: expected an integer 1..4096" },
         { LLAMA ",\"head_dim\":257}", "FILE: key 'head_dim' = 257: expected an integer 1..256" },
         { LLAMA ",\"head_dim\":15}", "FILE: heads of 15 elements: expected an even number up to 256" },
@@ -104,10 +137,47 @@ Test(hf_config, refusals)
         { LLAMA ",\"use_bidirectional_attention\":true}",
           "FILE: key 'use_bidirectional_attention' = true is not supported: expected false" },
         { LLAMA ",\"rope_scaling\":3}", "FILE: key 'rope_scaling' = 3: expected an object" },
-        { LLAMA ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4}}",
-          "FILE: key 'rope_scaling.type' = \"yarn\" is not supported: expected default, linear or llama3" },
-        { LLAMA ",\"rope_scaling\":{\"rope_type\":\"dynamic\"}}",
-          "FILE: key 'rope_scaling.rope_type' = \"dynamic\" is not supported: expected default, linear or llama3" },
+        { LLAMA ",\"rope_scaling\":{\"type\":\"ntk\",\"factor\":4}}",
+          "FILE: key 'rope_scaling.type' = \"ntk\" is not supported: expected default, linear, dynamic, llama3, yarn or "
+          "longrope" },
+        { LLAMA ",\"rope_scaling\":{\"type\":\"dynamic\",\"alpha\":1000}}", /* another formula than dynamic alone */
+          "FILE: key 'rope_scaling.type' = \"dynamic\" is not supported: expected default, linear, dynamic, llama3, yarn or "
+          "longrope" },
+        { LLAMA ",\"rope_scaling\":{\"type\":3}}",
+          "FILE: key 'rope_scaling.type' = 3 is not supported: expected the name of a scaling" },
+        { LLAMA ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":0.5}}",
+          "FILE: key 'rope_scaling.factor' = 0.5: expected a number 1..1e+06" },
+        { LLAMA ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"truncate\":false}}",
+          "FILE: key 'rope_scaling.truncate' = false is not supported: expected true" },
+        { LLAMA ",\"rope_scaling\":{\"type\":\"longrope\"}}",
+          "FILE: key 'rope_scaling.long_factor' is missing: expected a list of 8 numbers, one for each pair" },
+        { LLAMA ",\"rope_scaling\":{\"type\":\"su\",\"long_factor\":[1,2,3]}}",
+          "FILE: key 'rope_scaling.long_factor' = [1,2,3]: expected a list of 8 numbers, one for each pair" },
+        { LLAMA ",\"rope_scaling\":{\"type\":\"su\",\"long_factor\":[1,2,3,4,5,6,7,0]}}",
+          "FILE: key 'rope_scaling.long_factor' = [1,2,3,4,5,6,7,0]: expected a list of numbers of at least 0.125" },
+        { "{\"model_type\":\"phi3\",\"partial_rotary_factor\":0.1," BASE "}",
+          "FILE: key 'partial_rotary_factor' = 0.1: expected the share of an even number of elements of a head, at least two" },
+        { "{\"model_type\":\"gpt2\"," BASE "}", "FILE: key 'n_layer' is missing: expected an integer 1..4096" },
+        { "{\"model_type\":\"gpt2\",\"n_layer\":1,\"n_embd\":8,\"n_head\":2,\"n_positions\":8,\"vocab_size\":9,"
+          "\"scale_attn_by_inverse_layer_idx\":true}",
+          "FILE: key 'scale_attn_by_inverse_layer_idx' = true is not supported: expected false" },
+        { "{\"model_type\":\"qwen3_moe\",\"num_experts\":513," BASE "}",
+          "FILE: key 'num_experts' = 513: expected an integer 1..512" },
+        { "{\"model_type\":\"mixtral\",\"num_experts_per_tok\":9," BASE "}",
+          "FILE: key 'num_experts_per_tok' = 9: expected an integer 1..8" },
+        { "{\"model_type\":\"qwen3_moe\",\"decoder_sparse_step\":2," BASE "}",
+          "FILE: key 'decoder_sparse_step' = 2 is not supported: expected 1" },
+        { "{\"model_type\":\"qwen3_moe\",\"mlp_only_layers\":[0]," BASE "}",
+          "FILE: key 'mlp_only_layers' = [0] is not supported: expected no such layers" },
+        { "{\"model_type\":\"gemma2\",\"hidden_activation\":\"gelu\"," BASE "}",
+          "FILE: key 'hidden_activation' = \"gelu\" is not supported: expected \"gelu_pytorch_tanh\"" },
+        { "{\"model_type\":\"gemma2\",\"layer_types\":[\"full_attention\"]," BASE "}",
+          "FILE: key 'layer_types' = [\"full_attention\"]: expected full_attention or sliding_attention for each layer" },
+        { "{\"model_type\":\"gemma2\",\"layer_types\":[\"full_attention\",\"linear_attention\"]," BASE "}",
+          "FILE: key 'layer_types' = [\"full_attention\",\"linear_attention\"] is not supported: expected full_attention or "
+          "sliding_attention for each layer" },
+        { "{\"model_type\":\"gemma3_text\",\"rope_parameters\":{\"sliding_attention\":{\"rope_type\":\"yarn\"}}," BASE "}",
+          "FILE: key 'rope_parameters.sliding_attention.rope_type' = \"yarn\" is not supported: expected default" },
         { LLAMA ",\"rope_scaling\":{\"type\":\"linear\"}}",
           "FILE: key 'rope_scaling.factor' is missing: expected a number 1..1e+06" },
         { LLAMA ",\"rope_parameters\":{\"full_attention\":{}}}",

@@ -245,10 +245,64 @@ Test(hf_folder, biases_that_are_missing)
     clean();
 }
 
+/* MiMo's layers for multi-token prediction: counted, not read; elsewhere they have no place. */
+Test(hf_folder, layers_that_are_left_aside)
+{
+    wg_weights *w;
+    int64_t v;
+    make("qwen2");
+    json_array_append_new(json_object_get(m.config_case, "tensors"),
+                          json_pack("{s:s, s:s, s:[i, i], s:i}", "name", "model.mtp_layers.0.input_proj.weight", "dtype", "F32",
+                                    "shape", 2, 4, "file", 0));
+    mini_write(&m, &t, 0);
+    cr_assert(strstr(refused(WG_EUNSUPPORTED), "tensor 'model.mtp_layers.0.input_proj.weight' has no place in a qwen2 model"));
+    set("architectures", json_pack("[s]", "MiMoForCausalLM"));
+    set("num_nextn_predict_layers", json_integer(1));
+    set("auto_map", json_object());
+    set("model_type", json_string("mimo"));
+    cr_assert_eq(wg_weights_open(&w, t.dir, &err), WG_OK, "%s", err.text);
+    cr_assert(wg_meta_int(w, "wager.left_aside.mtp_layers", &v) && v == 1);
+    cr_assert_eq(wg_weights_count(w), 2 + 2 * 12);
+    wg_weights_close(w);
+    clean();
+}
+
+static int tensor_at(const char *name)
+{
+    json_t *tensors = json_object_get(m.config_case, "tensors"), *v;
+    size_t i;
+    json_array_foreach(tensors, i, v)
+        if (strcmp(json_string_value(json_object_get(v, "name")), name) == 0) return (int)i;
+    cr_assert_fail("%s", name);
+    return -1;
+}
+
+/* Tensors of experts: all are there, alike, and numbered. */
+Test(hf_folder, experts_that_do_not_belong_together)
+{
+    make("qwen3-moe");
+    const int up = tensor_at("model.layers.1.mlp.experts.3.up_proj.weight");
+    set_tensor(up, "name", json_string("model.layers.1.mlp.experts.9.up_proj.weight"));
+    cr_assert(strstr(refused(WG_EUNSUPPORTED),
+                     "tensor 'model.layers.1.mlp.experts.9.up_proj.weight' has no place in a qwen3moe "
+                     "model of 2 layers"));
+    set_tensor(up, "name", json_string("model.layers.1.mlp.experts.03.up_proj.weight"));
+    cr_assert(strstr(refused(WG_EUNSUPPORTED), "experts.03.up_proj.weight' has no place"));
+    set_tensor(up, "name", json_string("model.layers.1.mlp.experts.3.up_proj.weight"));
+    set_tensor(up, "shape", json_pack("[i, i]", 12, 96));
+    cr_assert(strstr(refused(WG_EMODEL), "tensor 'model.layers.1.mlp.experts.3.up_proj.weight' has another shape or dtype than "
+                                         "those of other experts: expected matrices alike"),
+              "%s", err.text);
+    set_tensor(up, "shape", json_pack("[i, i]", 24, 48));
+    set("num_experts", json_integer(10));
+    cr_assert(strstr(refused(WG_EMODEL), "$: there is no tensor of expert 9 of 10 beside 'model.layers."), "%s", err.text);
+    clean();
+}
+
 /* Fails each allocation of opening in turn: a message, nothing held. */
 Test(hf_folder, any_allocation_may_fail)
 {
-    make("llama-scaled");
+    make("mixtral");
     for (uint64_t nth = 1;; nth++) {
         wg_weights *w = NULL;
         const size_t live = wg_mem_read().live_blocks;

@@ -95,6 +95,17 @@ Test(synth, tensors_of_the_families)
     expect_dims(w, "blk.0.attn_q.weight", WG_F16, 64, 128);
     wg_weights_close(w);
 
+    wg_synth_shape moe = qwen3;
+    moe.arch = "qwen3moe", moe.experts = 5, moe.experts_used = 2;
+    cr_assert_eq(wg_synth_write(&moe, WG_Q8_0, 3, path, NULL), WG_OK);
+    w = open_ok(path);
+    cr_assert_eq(wg_weights_count(w), 3 + 12);
+    expect_dims(w, "blk.0.ffn_gate_inp.weight", WG_F32, 64, 5);
+    const wg_tensor *stack = wg_weights_find(w, "blk.0.ffn_down_exps.weight");
+    cr_assert(stack && stack->type == WG_Q8_0 && stack->n_dims == 3 && stack->dim[2] == 5);
+    cr_assert(memcmp(stack->data, (const char *)stack->data + stack->bytes / 5, 64) != 0); /* experts differ */
+    wg_weights_close(w);
+
     const wg_synth_shape gpt2 = {
         .arch = "gpt2", .layers = 1, .dim = 64, .heads = 4, .hidden = 96, .vocab = 20, .context = 48, .tied = true
     };
@@ -199,7 +210,9 @@ Test(synth, bad_shapes_are_refused)
         { { .layers = 1, .dim = 9, .heads = 1, .hidden = 8, .vocab = 9, .context = 8 },
           "synthetic shape: head_dim is 9; expected an even number" },
         { { .arch = "bert", .layers = 1, .dim = 8, .heads = 1, .hidden = 8, .vocab = 9, .context = 8 },
-          "synthetic shape: arch is 'bert'; expected llama, qwen2, qwen3 or gpt2" },
+          "synthetic shape: arch is 'bert'; expected llama, qwen2, qwen3, qwen3moe or gpt2" },
+        { { .arch = "qwen3moe", .layers = 1, .dim = 8, .heads = 1, .hidden = 8, .vocab = 9, .context = 8, .experts = 3 },
+          "synthetic shape: 0 of 3 experts; expected 1 up to all of 2..512" },
         { { .layers = 1, .dim = 8, .heads = 1, .hidden = 8, .vocab = 9, .context = 8, .rope_base = NAN },
           "synthetic shape: rope_base is nan; expected more than 1" },
     };
@@ -214,7 +227,7 @@ Test(synth, bad_shapes_are_refused)
     cr_assert_str_eq(
         err.text,
         "there is no shape 'llama'; expected one of: llama-3.2-1b, llama-3-8b, llama-3.1-8b, draft-124m, tinyllama-1.1b, "
-        "qwen2.5-0.5b, qwen3-0.6b, qwen3-8b, gpt2, tiny");
+        "qwen2.5-0.5b, qwen3-0.6b, qwen3-8b, qwen3-30b-a3b, gpt2, tiny");
     cr_assert_eq(wg_synth("tiny", WG_F32, 1, "/dev/full", &err), WG_EIO);
 }
 

@@ -324,6 +324,66 @@ Test(ops, swiglu_and_add)
     cr_assert_eq(y[1], 1000.0f);
 }
 
+Test(ops, gelu_geglu_and_softcap)
+{
+    enum { N = 301 };
+    static float g[N], u[N], y[N], z[N], c[N];
+    fill(g, N, 22);
+    fill(u, N, 23);
+    for (int i = 0; i < N; i++) g[i] *= 8;
+    memcpy(c, g, sizeof c);
+    ref()->geglu(g, u, y, N);
+    ref()->gelu(g, z, N);
+    ref()->softcap(c, 3, N);
+    for (int i = 0; i < N; i++) {
+        const double x = (double)g[i], t = tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)), want = 0.5 * x * (1 + t);
+        cr_assert_float_eq((double)z[i], want, 1e-6 * (1 + fabs(want)));
+        cr_assert_float_eq((double)y[i], want * (double)u[i], 1e-6 * (1 + fabs(want)));
+        cr_assert_float_eq((double)c[i], 3 * tanh(x / 3), 1e-6);
+    }
+    float far[4] = { -1000, 1000, -0.0f, 1e30f };
+    ref()->gelu(far, y, 4);
+    cr_assert(y[0] == 0 && y[1] == 1000 && y[2] == 0 && y[3] == 1e30f);
+    ref()->softcap(far, 30, 4);
+    cr_assert(far[0] == -30 && far[1] == 30 && far[2] == 0 && far[3] == 30);
+}
+
+Test(ops, layernorm)
+{
+    enum { N = 301 };
+    static float x[N], w[N], b[N], y[N];
+    double mean = 0, var = 0;
+    fill(x, N, 24);
+    fill(w, N, 25);
+    fill(b, N, 26);
+    for (int i = 0; i < N; i++) mean += (double)(x[i] += 5) / N;
+    for (int i = 0; i < N; i++) var += ((double)x[i] - mean) * ((double)x[i] - mean) / N;
+    ref()->layernorm(x, N, w, b, N, 1e-5f, y, N, 1);
+    for (int i = 0; i < N; i++)
+        cr_assert_float_eq((double)y[i], ((double)x[i] - mean) / sqrt(var + 1e-5) * (double)w[i] + (double)b[i], 1e-5);
+}
+
+/* Ascending indices; of equal logits the lower ones; NaN last. */
+Test(ops, route)
+{
+    const float x[] = { 1, 3, -2, 3, 0.5f, 3 }, odd[] = { NAN, 1, NAN };
+    int32_t id[6];
+    float w[6];
+    double all = 0;
+    for (int i = 0; i < 6; i++) all += exp((double)x[i]);
+    ref()->route(x, 6, 2, 0, id, w);
+    cr_assert(id[0] == 1 && id[1] == 3);
+    cr_assert_float_eq((double)w[0], exp(3) / all, 1e-6);
+    ref()->route(x, 6, 4, 1, id, w);
+    cr_assert(id[0] == 0 && id[1] == 1 && id[2] == 3 && id[3] == 5);
+    cr_assert_float_eq((double)w[0], exp(1) / (exp(1) + 3 * exp(3)), 1e-6);
+    cr_assert_float_eq((double)(w[0] + w[1] + w[2] + w[3]), 1, 1e-6);
+    ref()->route(x, 6, 6, 0, id, w);
+    for (int i = 0; i < 6; i++) cr_assert_eq(id[i], i);
+    ref()->route(odd, 3, 2, 0, id, w);
+    cr_assert(id[0] >= 0 && id[0] < id[1] && id[1] < 3); /* whatever the weights: indices of experts that there are */
+}
+
 Test(ops, softmax_and_argmax)
 {
     enum { N = 1003 };

@@ -108,7 +108,19 @@ Test(arch, bad_values)
     expect(&t, WG_EMODEL, "FILE: key 'llama.rope.scaling.factor' = -2: expected a number 1..1e+06");
 }
 
+static void dynamic(const tiny *t, wg_gguf_writer *g)
+{
+    (void)t, wg_gguf_set_string(g, "llama.rope.scaling.type", "dynamic", 7);
+}
 static void yarn(const tiny *t, wg_gguf_writer *g) { (void)t, wg_gguf_set_string(g, "llama.rope.scaling.type", "yarn", 4); }
+static void partly_yarn(const tiny *t, wg_gguf_writer *g)
+{
+    (void)t, wg_gguf_set_f32(g, "llama.rope.scaling.yarn_ext_factor", 0.5f);
+}
+static void original(const tiny *t, wg_gguf_writer *g)
+{
+    (void)t, wg_gguf_set_u32(g, "llama.rope.scaling.original_context_length", 1);
+}
 static void no_scaling(const tiny *t, wg_gguf_writer *g)
 {
     (void)t, wg_gguf_set_string(g, "llama.rope.scaling.type", "none", 4);
@@ -129,8 +141,17 @@ static void mamba(const tiny *t, wg_gguf_writer *g) { (void)t, wg_gguf_set_strin
 Test(arch, refuses_what_it_cannot_compute)
 {
     tiny t = base;
+    t.meta = dynamic;
+    expect(&t, WG_EUNSUPPORTED, "FILE: key 'llama.rope.scaling.type' = 'dynamic': expected none, linear, yarn or longrope");
     t.meta = yarn;
-    expect(&t, WG_EUNSUPPORTED, "FILE: key 'llama.rope.scaling.type' = 'yarn': expected none or linear");
+    expect(&t, WG_EMODEL,
+           "FILE: key 'llama.rope.scaling.original_context_length' is missing: expected the context before the scaling, in "
+           "tokens");
+    t.meta = original;
+    expect(&t, WG_EMODEL, "FILE: key 'llama.rope.scaling.original_context_length' = 1: expected an integer 2..1073741824");
+    t.meta = partly_yarn;
+    expect(&t, WG_EUNSUPPORTED,
+           "FILE: key 'llama.rope.scaling.yarn_ext_factor' = 0.5 is not supported: expected 0 or no such key");
     t.meta = experts;
     expect(&t, WG_EUNSUPPORTED, "FILE: key 'llama.expert_count' = 8 is not supported: expected 0 or no such key");
     t.meta = values;
@@ -151,7 +172,9 @@ Test(arch, refuses_what_it_cannot_compute)
     t = base;
     t.skip_key = "general.architecture";
     t.meta = mamba;
-    expect(&t, WG_EUNSUPPORTED, "FILE: model family 'mamba' is not supported: expected one of: llama, qwen2, qwen3");
+    expect(&t, WG_EUNSUPPORTED,
+           "FILE: model family 'mamba' is not supported: expected one of: llama, qwen2, qwen3, qwen3moe, "
+           "gemma, gemma2, gemma3, gpt2, phi3");
 }
 
 Test(arch, families)
@@ -197,19 +220,12 @@ Test(arch, refuses_keys_that_would_change_the_results)
         { "nextn_predict_layers", 1, 0 },
         { "attention.clamp_kqv", 8, 0 },
         { "attention.max_alibi_bias", 8, 0 },
-        { "attention.scale", 0.5, 0 },
         { "attention.causal", 0, 1 },
-        { "attention.sliding_window_pattern", 2, 0 },
-        { "attn_logit_softcapping", 50, 0 },
-        { "final_logit_softcapping", 30, 0 },
         { "logit_scale", 0.5, 1 },
         { "embedding_scale", 12, 1 },
         { "residual_scale", 2, 1 },
         { "use_parallel_residual", 1, 0 },
-        { "rope.freq_base_swa", 10000, 0 },
-        { "rope.scaling.attn_factor", 2, 1 },
         { "rope.scaling.yarn_attn_factor", 2, 1 },
-        { "rope.scaling.yarn_ext_factor", 1, 0 },
         { "rope.scaling.yarn_log_multiplier", 2, 0 },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
@@ -227,10 +243,9 @@ Test(arch, refuses_keys_that_would_change_the_results)
     }
     tiny t = base;
     t.meta = odd;
-    odd_key = "attention.sliding_window_pattern";
+    odd_key = "logit_scale";
     odd_value = NAN;
-    expect(&t, WG_EUNSUPPORTED,
-           "FILE: key 'llama.attention.sliding_window_pattern' is an array, which is not supported: expected 0 or no such key");
+    expect(&t, WG_EUNSUPPORTED, "FILE: key 'llama.logit_scale' is an array, which is not supported: expected 1 or no such key");
     odd_key = "attention.sliding_window";
     expect(&t, WG_EUNSUPPORTED,
            "FILE: key 'llama.attention.sliding_window' differs between layers (1, then 0): expected one value for all");
@@ -250,4 +265,91 @@ Test(arch, reads_a_window)
     cr_assert(arch_of(&t) == WG_OK && a.window == 40, "%s", err.text);
     window_of = -1;
     expect(&t, WG_EMODEL, "FILE: key 'llama.attention.sliding_window' = -1: expected an integer 0..2147483647");
+}
+
+static void pattern(const tiny *t, wg_gguf_writer *g)
+{
+    char key[64];
+    snprintf(key, sizeof key, "%s.attention.sliding_window_pattern", tiny_family(t));
+    wg_gguf_set_u32(g, key, (uint32_t)window_of);
+}
+
+/* The file's list, its period, the family's period; a window of unknown layers. */
+Test(arch, reads_which_layers_have_the_window)
+{
+    tiny t = base;
+    t.layers = 8;
+    t.window = 20;
+    cr_assert(arch_of(&t) == WG_OK && a.windowed[0] == 0xFF && !a.window_unknown, "%s", err.text);
+    t.family = "gemma3";
+    cr_assert(arch_of(&t) == WG_OK && a.windowed[0] == 0xDF && a.window_rope_base == 10000, "%s", err.text);
+    t.family = "gemma2";
+    cr_assert(arch_of(&t) == WG_OK && a.windowed[0] == 0x55 && a.attention_cap == 50 && a.logit_cap == 30, "%s", err.text);
+    t.family = "qwen3";
+    cr_assert(arch_of(&t) == WG_OK && a.windowed[0] == 0 && a.window_unknown, "%s", err.text);
+    t.windowed = 0x24;
+    cr_assert(arch_of(&t) == WG_OK && a.windowed[0] == 0x24 && !a.window_unknown, "%s", err.text);
+    t.windowed = 0;
+    t.meta = pattern;
+    window_of = 3;
+    cr_assert(arch_of(&t) == WG_OK && a.windowed[0] == 0xDB && !a.window_unknown, "%s", err.text);
+    window_of = 0;
+    expect(&t, WG_EMODEL, "FILE: key 'qwen3.attention.sliding_window_pattern' = 0: expected an integer 1..4096");
+    t.meta = odd;
+    odd_key = "attention.sliding_window_pattern";
+    odd_value = NAN;
+    expect(&t, WG_EMODEL,
+           "FILE: key 'qwen3.attention.sliding_window_pattern' has 2 elements: expected true or false for each of 8 layers");
+}
+
+/* The widest models of two families scale scores by the width of a head's share of the model. */
+Test(arch, reads_scales_and_caps)
+{
+    tiny t = base;
+    cr_assert(arch_of(&t) == WG_OK && a.attention_scale == 1 / sqrtf(12) && a.embedding_scale == 1 && a.attention_cap == 0);
+    t.head_dim = 16;
+    t.family = "gemma2";
+    t.layers = 46;
+    t.attention_cap = 40;
+    cr_assert(arch_of(&t) == WG_OK && a.attention_scale == 1 / sqrtf(12) && a.attention_cap == 40 && a.activation == WG_GEGLU);
+    cr_assert(a.embedding_scale == sqrtf(48) && a.traits == WG_TRAIT_POST_NORM);
+    t.layers = 45;
+    cr_assert(arch_of(&t) == WG_OK && a.attention_scale == 0.25f);
+    t.attention_scale = 0.125;
+    cr_assert(arch_of(&t) == WG_OK && a.attention_scale == 0.125f);
+    t.attention_cap = -1;
+    expect(&t, WG_EMODEL, "FILE: key 'gemma2.attn_logit_softcapping' = -1: expected a number 0..1e+06");
+}
+
+/* Experts of a family that may have them; in another their number is refused (refuses_what_it_cannot_compute). */
+Test(arch, reads_experts)
+{
+    tiny t = base;
+    t.experts = 6;
+    t.experts_used = 2;
+    cr_assert(arch_of(&t) == WG_OK && a.experts == 6 && a.experts_used == 2 && a.experts_normed && a.hidden == 40, "%s",
+              err.text);
+    const int64_t attention = 48 * 48 + 2 * 48 * 24 + 48 * 48, expert = 3 * 48 * 40;
+    cr_assert(wg_arch_mlp_macs(&a) == 2 * expert + 6 * 48);
+    cr_assert(wg_arch_macs(&a) == 2 * (attention + 2 * expert + 6 * 48) + 19 * 48);
+    cr_assert(wg_arch_parameters(&a) == 2 * (attention + 6 * expert + 6 * 48 + 2 * 48) + 2 * 19 * 48 + 48);
+    t.experts_used = 7;
+    expect(&t, WG_EMODEL, "FILE: key 'llama.expert_used_count' = 7: expected an integer 1..6");
+    t.experts_used = 2;
+    t.skip_key = "llama.expert_used_count";
+    expect(&t, WG_EMODEL, "FILE: key 'llama.expert_used_count' is missing: expected an integer 1..6");
+}
+
+/* Nothing is rotated, whatever the file says; norms and the MLP have biases. */
+Test(arch, reads_gpt2)
+{
+    tiny t = base;
+    t.family = "gpt2";
+    t.gpt2 = t.fused = t.qkv_bias = t.output_bias = true;
+    t.kv_heads = 4;
+    cr_assert(arch_of(&t) == WG_OK && a.n_rot == 0 && a.eps == 1e-5f && a.traits & WG_TRAIT_UNGATED, "%s", err.text);
+    cr_assert(wg_arch_parameters(&a) ==
+              2 * (4 * 48 * 48 + 2 * 48 * 40 + 4 * 48 + 3 * 48 + 48 + 40 + 48) + 2 * 19 * 48 + 2 * 48 + 77 * 48);
+    t.skip_key = "gpt2.attention.layer_norm_epsilon";
+    expect(&t, WG_EMODEL, "FILE: key 'gpt2.attention.layer_norm_epsilon' is missing: expected a number 0..1");
 }

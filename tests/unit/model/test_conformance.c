@@ -97,3 +97,17 @@ Test(conformance, qwen3) { conforms("qwen3", 0); }
 Test(conformance, qwen3_biased) { conforms("qwen3-biased", 3); }
 
 Test(conformance, mistral_window) { conforms("mistral-window", 0); }
+Test(conformance, gemma) { conforms("gemma", 0); }
+Test(conformance, gemma2) { conforms("gemma2", 3); }
+Test(conformance, gemma3) { conforms("gemma3", 0); }
+Test(conformance, gemma3_nested) { conforms("gemma3-nested", 0); }
+Test(conformance, qwen3_window) { conforms("qwen3-window", 0); }
+Test(conformance, llama_yarn) { conforms("llama-yarn", 0); }
+Test(conformance, llama_dynamic) { conforms("llama-dynamic", 0); }
+Test(conformance, qwen2_yarn) { conforms("qwen2-yarn", 0); }
+Test(conformance, phi3) { conforms("phi3", 3); }
+Test(conformance, phi4_mini) { conforms("phi4-mini", 0); }
+Test(conformance, mixtral) { conforms("mixtral", 3); }
+Test(conformance, qwen3_moe) { conforms("qwen3-moe", 0); }
+Test(conformance, qwen3_moe_plain) { conforms("qwen3-moe-plain", 0); }
+Test(conformance, gpt2) { conforms("gpt2", 0); }

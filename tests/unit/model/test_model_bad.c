@@ -123,13 +123,13 @@ Test(model_bad, wrong_shapes_and_types)
 Test(model_bad, a_window_shorter_than_the_context)
 {
     tiny t = base;
-    t.family = "qwen2"; /* some of its layers have it */
+    t.family = "qwen2"; /* some of its layers have it, and the file does not say which */
     t.qkv_bias = true;
     t.window = 24;
     expect(
         &t, NULL, WG_EUNSUPPORTED,
-        "FILE: key 'qwen2.attention.sliding_window' = 24: a window of some layers is not supported, and the context in use is "
-        "32 tokens: lower the context to 24");
+        "FILE: key 'qwen2.attention.sliding_window' = 24: the file does not say which layers have this window, and the context "
+        "in use is 32 tokens: lower the context to 24");
     wg_model_options o = { .kv_type = WG_F16, .context = 24 };
     cr_assert(load(&t, &o) == WG_OK, "%s", err.text);
     o.context = 25;
@@ -263,4 +263,30 @@ Test(model_bad, a_model_without_a_file_that_does_not_fit)
     cr_assert(strstr(err.text, "893.40 GB of weights") && strstr(err.text, "of memory are free: name a smaller type"), "%s",
               err.text);
     wg_weights_close(w);
+}
+
+static bool long_factors(const tiny *t, wg_tensor *x)
+{
+    (void)t;
+    if (strcmp(x->name, "rope_freqs.weight") == 0) x->name = "rope_factors_long.weight";
+    return true;
+}
+
+static void original(const tiny *t, wg_gguf_writer *g)
+{
+    (void)t, wg_gguf_set_u32(g, "llama.rope.scaling.original_context_length", 16);
+}
+
+/* The list of long contexts needs to know which these are. */
+Test(model_bad, longrope_without_its_context)
+{
+    tiny t = base;
+    t.freqs = true;
+    t.tensor = long_factors;
+    expect(&t, NULL, WG_EMODEL,
+           "FILE: there is a tensor 'rope_factors_long.weight', and no key 'llama.rope.scaling.original_context_length', which "
+           "says from which context on it holds");
+    t.meta = original;
+    const wg_model_options o = { .kv_type = WG_F16, .max_rows = 8 };
+    cr_assert(load(&t, &o) == WG_OK, "%s", err.text);
 }

@@ -19,8 +19,15 @@
 typedef struct tiny {
     int layers, dim, heads, kv_heads, head_dim, hidden, vocab, context;
     const char *family; /* NULL: llama */
-    bool qkv_bias, output_bias, head_norm;
-    int window;                    /* 0: left out of the file */
+    bool qkv_bias, output_bias, head_norm, post_norm;
+    bool fused;                      /* queries, keys and values are one tensor, and so are gate and up */
+    bool gpt2;                       /* LayerNorm, learned positions, an MLP without a gate; with `fused` and biases */
+    int experts, experts_used;       /* 0: one MLP */
+    int window;                      /* 0: left out of the file */
+    unsigned windowed;               /* the layers with the window, a bit each; 0: left out of the file */
+    double attention_cap, logit_cap; /* 0: left out of the file, as the rest */
+    double attention_scale, window_rope_base;
+    bool yarn;                     /* over an original context of a quarter of the context */
     bool tied, freqs;              /* freqs: with rope_freqs.weight */
     int n_rot;                     /* 0: head_dim */
     double rope_base, rope_factor; /* 0: left out of the file */
@@ -55,7 +62,7 @@ static wg_status tiny_fill(void *user, const wg_tensor *t, void *dst, wg_error *
 {
     const tiny *m = (const tiny *)user;
     const uint64_t key = wg_hash64(WG_HASH_START ^ m->seed * 0x9E3779B97F4A7C15ull, t->name, strlen(t->name));
-    const size_t n = (size_t)(t->dim[0] * t->dim[1]);
+    const size_t n = (size_t)(t->dim[0] * t->dim[1] * t->dim[2]);
     float *x = (float *)wg_alloc(n, sizeof *x);
     if (!x) return wg_nomem(err, n * sizeof *x, "a test tensor");
     for (size_t i = 0; i < n; i++) {
@@ -64,7 +71,7 @@ static wg_status tiny_fill(void *user, const wg_tensor *t, void *dst, wg_error *
                : strstr(t->name, ".bias")      ? 0.5f * z
                : t->dim[1] == 1                ? 1.0f + 0.2f * z
                : strstr(t->name, "token_embd") ? z
-                                               : z / sqrtf((float)t->dim[0]) * (strstr(t->name, "attn_q") ? 2.0f : 1.0f);
+                                               : z / sqrtf((float)t->dim[0]) * (strstr(t->name, "attn_q.") ? 2.0f : 1.0f);
     }
     if (m->poison && strcmp(t->name, m->poison) == 0) x[5] = NAN;
     for (int k = 0; k < 2; k++)
@@ -79,14 +86,21 @@ static wg_status tiny_fill(void *user, const wg_tensor *t, void *dst, wg_error *
     return WG_OK;
 }
 
-static void tiny_tensor(const tiny *m, wg_gguf_writer *g, const char *name, int type, int64_t in, int64_t out)
+static void tiny_stack(const tiny *m, wg_gguf_writer *g, const char *name, int type, int64_t in, int64_t out, int64_t depth)
 {
     const wg_type_info *info = wg_type_get(type);
     wg_tensor t = { .name = name,
                     .type = info->block > 1 && in % info->block ? WG_F16 : type,
-                    .n_dims = out ? 2 : 1,
-                    .dim = { in, out ? out : 1, 1, 1 } };
+                    .n_dims = depth > 1 ? 3
+                              : out     ? 2
+                                        : 1,
+                    .dim = { in, out ? out : 1, depth, 1 } };
     if (!m->tensor || m->tensor(m, &t)) wg_gguf_add(g, &t, tiny_fill, (void *)(uintptr_t)m);
+}
+
+static void tiny_tensor(const tiny *m, wg_gguf_writer *g, const char *name, int type, int64_t in, int64_t out)
+{
+    tiny_stack(m, g, name, type, in, out, 1);
 }
 
 static const char *tiny_family(const tiny *m) { return m->family ? m->family : "llama"; }
@@ -109,6 +123,23 @@ static void tiny_f32(const tiny *m, wg_gguf_writer *g, const char *key, double v
     if (tiny_key(m, key)) wg_gguf_set_f32(g, tiny_key(m, key), (float)v);
 }
 
+static void tiny_more_keys(const tiny *m, wg_gguf_writer *g)
+{
+    bool windowed[32];
+    if (m->attention_cap != 0) tiny_f32(m, g, "attn_logit_softcapping", m->attention_cap);
+    if (m->logit_cap != 0) tiny_f32(m, g, "final_logit_softcapping", m->logit_cap);
+    if (m->attention_scale != 0) tiny_f32(m, g, "attention.scale", m->attention_scale);
+    if (m->window_rope_base != 0) tiny_f32(m, g, "rope.freq_base_swa", m->window_rope_base);
+    for (int i = 0; i < 32; i++) windowed[i] = m->windowed >> i & 1;
+    if (m->windowed && tiny_key(m, "attention.sliding_window_pattern"))
+        wg_gguf_set_bools(g, tiny_key(m, "attention.sliding_window_pattern"), windowed, (size_t)m->layers);
+    if (m->experts) tiny_u32(m, g, "expert_count", m->experts);
+    if (m->experts) tiny_u32(m, g, "expert_used_count", m->experts_used);
+    if (!m->yarn) return;
+    tiny_u32(m, g, "rope.scaling.original_context_length", m->context / 4);
+    if (tiny_key(m, "rope.scaling.type")) wg_gguf_set_string(g, tiny_key(m, "rope.scaling.type"), "yarn", 4);
+}
+
 static void tiny_keys(const tiny *m, wg_gguf_writer *g)
 {
     if (!m->skip_key || strcmp("general.architecture", m->skip_key) != 0)
@@ -120,13 +151,14 @@ static void tiny_keys(const tiny *m, wg_gguf_writer *g)
     tiny_u32(m, g, "attention.head_count", m->heads);
     tiny_u32(m, g, "attention.head_count_kv", m->kv_heads);
     tiny_u32(m, g, "attention.key_length", m->head_dim);
-    tiny_u32(m, g, "rope.dimension_count", m->n_rot ? m->n_rot : m->head_dim);
+    if (!m->gpt2) tiny_u32(m, g, "rope.dimension_count", m->n_rot ? m->n_rot : m->head_dim);
     tiny_u32(m, g, "vocab_size", m->vocab);
     tiny_u32(m, g, "context_length", m->context);
-    tiny_f32(m, g, "attention.layer_norm_rms_epsilon", 1e-5);
+    tiny_f32(m, g, m->gpt2 ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", 1e-5);
     if (m->window != 0) tiny_u32(m, g, "attention.sliding_window", m->window);
     if (m->rope_base != 0) tiny_f32(m, g, "rope.freq_base", m->rope_base);
     if (m->rope_factor != 0) tiny_f32(m, g, "rope.scaling.factor", m->rope_factor);
+    tiny_more_keys(m, g);
     if (m->meta) m->meta(m, g);
 }
 
@@ -140,22 +172,35 @@ static wg_status tiny_write(const tiny *m, const char *path, wg_error *err)
         const char *name;
         int64_t in, out;
         bool absent;
+        bool stacked; /* one for each expert */
     } part[] = {
-        { "attn_norm.weight", d, 0, false },
-        { "attn_q.weight", d, q, false },
-        { "attn_k.weight", d, kv, false },
-        { "attn_v.weight", d, kv, false },
-        { "attn_output.weight", q, d, false },
-        { "attn_q.bias", q, 0, !m->qkv_bias },
-        { "attn_k.bias", kv, 0, !m->qkv_bias },
-        { "attn_v.bias", kv, 0, !m->qkv_bias },
-        { "attn_output.bias", d, 0, !m->output_bias },
-        { "attn_q_norm.weight", m->head_dim, 0, !m->head_norm },
-        { "attn_k_norm.weight", m->head_dim, 0, !m->head_norm },
-        { "ffn_norm.weight", d, 0, false },
-        { "ffn_gate.weight", d, m->hidden, false },
-        { "ffn_up.weight", d, m->hidden, false },
-        { "ffn_down.weight", m->hidden, d, false },
+        { "attn_norm.weight", d, 0, false, false },
+        { "attn_q.weight", d, q, m->fused, false },
+        { "attn_k.weight", d, kv, m->fused, false },
+        { "attn_v.weight", d, kv, m->fused, false },
+        { "attn_qkv.weight", d, q + 2 * kv, !m->fused, false },
+        { "attn_output.weight", q, d, false, false },
+        { "attn_q.bias", q, 0, !m->qkv_bias || m->fused, false },
+        { "attn_k.bias", kv, 0, !m->qkv_bias || m->fused, false },
+        { "attn_v.bias", kv, 0, !m->qkv_bias || m->fused, false },
+        { "attn_qkv.bias", q + 2 * kv, 0, !m->qkv_bias || !m->fused, false },
+        { "attn_norm.bias", d, 0, !m->gpt2, false },
+        { "ffn_norm.bias", d, 0, !m->gpt2, false },
+        { "ffn_up.bias", m->hidden, 0, !m->gpt2, false },
+        { "ffn_down.bias", d, 0, !m->gpt2, false },
+        { "attn_output.bias", d, 0, !m->output_bias, false },
+        { "attn_q_norm.weight", m->head_dim, 0, !m->head_norm, false },
+        { "attn_k_norm.weight", m->head_dim, 0, !m->head_norm, false },
+        { "post_attention_norm.weight", d, 0, !m->post_norm, false },
+        { "ffn_norm.weight", d, 0, false, false },
+        { "post_ffw_norm.weight", d, 0, !m->post_norm, false },
+        { "ffn_gate.weight", d, m->hidden, m->fused || m->experts, false },
+        { "ffn_up.weight", d, m->fused && !m->gpt2 ? 2 * m->hidden : m->hidden, m->experts > 0, false },
+        { "ffn_down.weight", m->hidden, d, m->experts > 0, false },
+        { "ffn_gate_inp.weight", d, m->experts, !m->experts, false },
+        { "ffn_gate_exps.weight", d, m->hidden, !m->experts, true },
+        { "ffn_up_exps.weight", d, m->hidden, !m->experts, true },
+        { "ffn_down_exps.weight", m->hidden, d, !m->experts, true },
     };
     int n = 0;
     tiny_tensor(m, g, "token_embd.weight", m->type[n++ % 4], d, m->vocab);
@@ -164,9 +209,12 @@ static wg_status tiny_write(const tiny *m, const char *path, wg_error *err)
             char name[64];
             if (part[i].absent) continue;
             snprintf(name, sizeof name, "blk.%d.%s", l, part[i].name);
-            tiny_tensor(m, g, name, part[i].out ? m->type[n++ % 4] : m->norm_type, part[i].in, part[i].out);
+            tiny_stack(m, g, name, part[i].out ? m->type[n++ % 4] : m->norm_type, part[i].in, part[i].out,
+                       part[i].stacked ? m->experts : 1);
         }
     tiny_tensor(m, g, "output_norm.weight", m->norm_type, d, 0);
+    if (m->gpt2) tiny_tensor(m, g, "output_norm.bias", m->norm_type, d, 0);
+    if (m->gpt2) tiny_tensor(m, g, "position_embd.weight", WG_F32, d, m->context);
     if (m->freqs) tiny_tensor(m, g, "rope_freqs.weight", WG_F32, (m->n_rot ? m->n_rot : m->head_dim) / 2, 0);
     if (!m->tied) tiny_tensor(m, g, "output.weight", m->type[n++ % 4], d, m->vocab);
     return wg_gguf_writer_finish(g, err);

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ * Keys of config.json, read with their ranges. Private to core/file. */
+#ifndef WG_CORE_FILE_HF_KEYS_H
+#define WG_CORE_FILE_HF_KEYS_H
+
+#include "core/file/hf.h"
+
+enum { WG_HF_ABSENT = -1 };
+
+typedef struct wg_hf_keys {
+    const json_t *o;   /* the object in question */
+    const char *path;  /* of the file */
+    const char *where; /* what stands before a key in messages: "", "rope_scaling." */
+    wg_error *err;
+} wg_hf_keys;
+
+/* A member, or NULL: null says the same as leaving it out. */
+const json_t *wg_hf_get(const wg_hf_keys *r, const char *key);
+
+/* EMODEL: the key, its value, what was expected. EUNSUPPORTED: the same of a value that would change the results. */
+wg_status wg_hf_wrong(const wg_hf_keys *r, const char *key, const char *expected);
+wg_status wg_hf_refuse(const wg_hf_keys *r, const char *key, const char *expected);
+
+/* absent: the value of a key that is not there; below min: it is required. */
+wg_status wg_hf_number(const wg_hf_keys *r, const char *key, double absent, double min, double max, double *out);
+wg_status wg_hf_bool(const wg_hf_keys *r, const char *key, bool absent, bool *out);
+
+/* What a model type has of its own about rotary positions. */
+typedef struct wg_hf_rope_defaults {
+    double base;        /* when the key is absent */
+    double local_base;  /* the same, of layers with a window; 0: they have the base of all */
+    bool only_longrope; /* the names of former scalings mean longrope too */
+    bool partial;       /* partial_rotary_factor may be less than 1 */
+} wg_hf_rope_defaults;
+
+/* rope_theta, rope_scaling, rope_parameters, partial_rotary_factor. */
+wg_status wg_hf_rope(const wg_hf_keys *top, const wg_hf_rope_defaults *of, wg_hf_config *c);
+
+/* Sets their keys. */
+void wg_hf_rope_write(const wg_hf_config *c, wg_gguf_writer *g);
+
+#endif
