@@ -250,18 +250,18 @@ typedef struct dialect {
 static dialect dialect_of(const wg_hf_config *c)
 {
     if (c->learned_positions)
-        return (dialect){ "transformer.",
-                          "h.%d.",
-                          gpt2_head_names,
-                          gpt2_layer_names,
-                          sizeof gpt2_head_names / sizeof gpt2_head_names[0],
-                          sizeof gpt2_layer_names / sizeof gpt2_layer_names[0] };
-    return (dialect){ "",
-                      "model.layers.%d.",
-                      head_names,
-                      layer_names,
-                      sizeof head_names / sizeof head_names[0],
-                      sizeof layer_names / sizeof layer_names[0] };
+        return (dialect){ .before = "transformer.",
+                          .layer = "h.%d.",
+                          .head = gpt2_head_names,
+                          .in_layer = gpt2_layer_names,
+                          .heads = sizeof gpt2_head_names / sizeof gpt2_head_names[0],
+                          .in_layers = sizeof gpt2_layer_names / sizeof gpt2_layer_names[0] };
+    return (dialect){ .before = "",
+                      .layer = "model.layers.%d.",
+                      .head = head_names,
+                      .in_layer = layer_names,
+                      .heads = sizeof head_names / sizeof head_names[0],
+                      .in_layers = sizeof layer_names / sizeof layer_names[0] };
 }
 
 /* The name without what may stand in front of it. */

@@ -66,7 +66,7 @@ Test(estimate, a_probe_leaves_nothing_behind)
 /* What a run refuses is refused when all is opened, with the words of the run, and each mistake once. */
 Test(estimate, what_a_run_refuses_is_refused_before)
 {
-    static const wg_synth_shape other = { "other", "llama", 1, 32, 2, 1, 16, 32, 512, 64, 0, true };
+    wg_synth_shape other = scene_draft;
     static const struct {
         const char *drafts, *says;
     } cases[] = {
@@ -81,6 +81,7 @@ Test(estimate, what_a_run_refuses_is_refused_before)
           "--out FILE TEXT...\ncells 2-3: b: cannot" },
     };
     wg_error err, again;
+    other.vocab = 512;
     cr_assert_eq(wg_synth_write(&other, WG_F32, 3, "other.gguf", &err), WG_OK, "%s", err.text);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[1200], *path;
@@ -104,7 +105,7 @@ Test(estimate, what_a_run_refuses_is_refused_before)
 /* Settings with another effect than they seem to have; two prompts have 12 tokens, the draft model's context 24. */
 Test(estimate, warnings)
 {
-    static const wg_synth_shape brief = { "brief", "llama", 1, 32, 2, 1, 16, 32, 320, 24, 0, true };
+    wg_synth_shape brief = scene_draft;
     static const struct {
         const char *more, *says;
     } cases[] = {
@@ -127,6 +128,7 @@ Test(estimate, warnings)
           "draft\n" },
     };
     wg_error err;
+    brief.context = 24;
     cr_assert_eq(wg_synth_write(&brief, WG_F32, 3, "brief.gguf", &err), WG_OK, "%s", err.text);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[1200], *says = NULL;
