@@ -111,7 +111,7 @@ wgj_value wgj_item(wgj *j, wgj_value v, wgj_value key)
         return nothing;
     }
     if (v.kind == WGJ_DICT && wgj_dict_get(j, v.as.dict, key, &out)) return out;
-    if ((v.kind == WGJ_TEXT || v.kind == WGJ_LIST || v.kind == WGJ_TUPLE) && (key.kind == WGJ_INT || key.kind == WGJ_BOOL))
+    if ((v.kind >= WGJ_TEXT && v.kind <= WGJ_RANGE) && (key.kind == WGJ_INT || key.kind == WGJ_BOOL))
         return element(j, v, key.kind == WGJ_INT ? key.as.i : key.as.b);
     if (key.kind != WGJ_TEXT) return wgj_undefined(j, "the %s has no such element", wgj_type(v));
     return find_attribute(j, v, key.as.text, &out) ? out : missing(j, v, key.as.text);

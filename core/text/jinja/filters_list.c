@@ -18,6 +18,7 @@ static wgj_value run_length(wgj *j, const wgj_call *c)
     case WGJ_TEXT: return wgj_spend(j, v.as.text->n / 16), wgj_int((int64_t)wgj_chars(v.as.text));
     case WGJ_LIST:
     case WGJ_TUPLE:
+    case WGJ_RANGE:
     case WGJ_VIEW: return wgj_int((int64_t)v.as.list->n);
     case WGJ_DICT: return wgj_int((int64_t)v.as.dict->n);
     default: wgj_fail(j, WG_EMODEL, "a %s has no length; expected a text, a list or a dict", wgj_type(v)); return nothing;
@@ -72,9 +73,13 @@ static wgj_value run_items(wgj *j, const wgj_call *c) { return pairs(j, c->arg[0
 
 /* ---- attributes of elements: "function.name", "0", 1 */
 
-static wgj_value follow(wgj *j, wgj_value v, wgj_value path)
+/* fallback: stands for each undefined attribute on the way; NULL: none. */
+static wgj_value follow(wgj *j, wgj_value v, wgj_value path, const wgj_value *fallback)
 {
-    if (path.kind != WGJ_TEXT) return wgj_item(j, v, path);
+    if (path.kind != WGJ_TEXT) {
+        v = wgj_item(j, v, path);
+        return fallback && v.kind == WGJ_UNDEFINED ? *fallback : v;
+    }
     const wgj_text *t = path.as.text;
     for (size_t from = 0; from <= t->n && !j->failed;) {
         const char *dot = memchr(t->s + from, '.', t->n - from);
@@ -86,6 +91,7 @@ static wgj_value follow(wgj *j, wgj_value v, wgj_value path)
             number = number * 10 + (t->s[i] - '0');
         }
         v = wgj_item(j, v, digits ? wgj_int(number) : wgj_sub(j, t, from, to));
+        if (fallback && v.kind == WGJ_UNDEFINED) v = *fallback;
         from = to + 1;
     }
     return v;
@@ -94,7 +100,7 @@ static wgj_value follow(wgj *j, wgj_value v, wgj_value path)
 /* What an element is compared by: itself or its attribute, in lower case unless `exact`. */
 static wgj_value key_of(wgj *j, wgj_value v, wgj_value path, bool exact)
 {
-    if (path.kind != WGJ_ABSENT && path.kind != WGJ_NONE) v = follow(j, v, path);
+    if (path.kind != WGJ_ABSENT && path.kind != WGJ_NONE) v = follow(j, v, path, NULL);
     return v.kind == WGJ_TEXT && !exact ? wgj_recase(j, v.as.text, WGJ_LOWER) : v;
 }
 
@@ -222,8 +228,7 @@ static wgj_value run_map(wgj *j, const wgj_call *c)
     const wgj_value v = wgj_list_new(j, WGJ_ITERATOR, l->n);
     if (!name && !path) wgj_fail(j, WG_EMODEL, "'map' needs the name of a filter, or attribute=...");
     for (size_t i = 0; i < v.as.list->n && !j->failed; i++) {
-        wgj_value e = name ? wgj_filter(j, name, l->v[i], &args) : follow(j, l->v[i], *path);
-        if (!name && fallback && e.kind == WGJ_UNDEFINED) e = *fallback;
+        const wgj_value e = name ? wgj_filter(j, name, l->v[i], &args) : follow(j, l->v[i], *path, fallback);
         v.as.list->v[i] = e;
     }
     return v;
@@ -240,7 +245,7 @@ static wgj_value choose(wgj *j, const wgj_call *c, bool wanted, int skip)
     size_t n = 0;
     if (skip && !by) wgj_fail(j, WG_EMODEL, "'%s' needs the name of an attribute", c->name);
     for (size_t i = 0; i < v.as.list->n && !j->failed; i++) {
-        const wgj_value e = skip ? follow(j, l->v[i], c->given->v[0]) : l->v[i];
+        const wgj_value e = skip ? follow(j, l->v[i], c->given->v[0], NULL) : l->v[i];
         if ((test ? wgj_test(j, test, e, &args) : wgj_truth(j, e)) == wanted) v.as.list->v[n++] = l->v[i];
     }
     if (v.as.list->n) v.as.list->n = n;

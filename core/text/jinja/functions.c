@@ -77,12 +77,12 @@ static wgj_value run_range(wgj *j, const wgj_call *c)
     const bool one = c->arg[1].kind == WGJ_ABSENT;
     const int64_t from = one ? 0 : wgj_arg_int(j, c, 0, 0), to = wgj_arg_int(j, c, one ? 0 : 1, 0), by = wgj_arg_int(j, c, 2, 1);
     if (by == 0) wgj_fail(j, WG_EMODEL, "range() with step 0");
-    if (j->failed) return wgj_list_new(j, WGJ_LIST, 0);
+    if (j->failed) return wgj_list_new(j, WGJ_RANGE, 0);
     const bool some = by > 0 ? to > from : to < from;
     const uint64_t width = !some ? 0 : by > 0 ? (uint64_t)to - (uint64_t)from : (uint64_t)from - (uint64_t)to;
     const uint64_t stride = by > 0 ? (uint64_t)by : 0 - (uint64_t)by, n = width ? (width - 1) / stride + 1 : 0;
-    if (n > WGJ_RANGE) wgj_fail(j, WG_EMODEL, "range() of more than %d numbers", WGJ_RANGE);
-    const wgj_value v = wgj_list_new(j, WGJ_LIST, j->failed ? 0 : (size_t)n);
+    if (n > WGJ_RANGE_MOST) wgj_fail(j, WG_EMODEL, "range() of more than %d numbers", WGJ_RANGE_MOST);
+    const wgj_value v = wgj_list_new(j, WGJ_RANGE, j->failed ? 0 : (size_t)n);
     for (size_t i = 0; i < v.as.list->n; i++) v.as.list->v[i] = wgj_int((int64_t)((uint64_t)from + i * (uint64_t)by));
     return v;
 }
@@ -138,6 +138,9 @@ static const wgj_entry functions[] = {
 
 wgj_value wgj_function(wgj *j, const wgj_text *name)
 {
+    static const char *const others[] = { "joiner", "cycler", "lipsum", "self" };
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (wgj_text_is(name, others[i])) wgj_fail(j, WG_EUNSUPPORTED, "'%s' of Jinja is not implemented", others[i]);
     const wgj_entry *e = wgj_entry_find(functions, name);
     if (!e || (e->run == run_strftime && !j->now)) return (wgj_value){ WGJ_ABSENT, { 0 } };
     return (wgj_value){ WGJ_FUNCTION, { .function = e->name } };

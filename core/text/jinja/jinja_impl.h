@@ -20,7 +20,7 @@ enum {
     WGJ_WORK = 50 << 20,   /* evaluated nodes, handled elements, and 64 bytes of text each */
     WGJ_DEPTH = 600,       /* nested expressions, statements, calls and values */
     WGJ_SYNTAX = 100,      /* nested brackets and blocks of a template */
-    WGJ_RANGE = 100000,    /* elements of range(), as in Jinja's sandbox */
+    WGJ_RANGE_MOST = 100000,    /* elements of range(), as in Jinja's sandbox */
     WGJ_ARGS = 8           /* arguments of a function, method, filter or test */
 };
 
@@ -43,6 +43,7 @@ typedef enum wgj_kind {
     WGJ_TEXT,
     WGJ_LIST,
     WGJ_TUPLE,
+    WGJ_RANGE,    /* of range() */
     WGJ_VIEW,     /* d.items(), d.keys(), d.values() */
     WGJ_ITERATOR, /* the result of map, select, ...: read once */
     WGJ_DICT,
@@ -65,7 +66,7 @@ typedef struct wgj_value {
         int64_t i;
         double f;
         const wgj_text *text;
-        wgj_list *list; /* LIST, TUPLE, VIEW, ITERATOR */
+        wgj_list *list; /* LIST, TUPLE, RANGE, VIEW, ITERATOR */
         wgj_dict *dict; /* DICT, NAMESPACE */
         wgj_loop *loop;
         const wgj_macro *macro;

@@ -169,6 +169,7 @@ static size_t unescape(lexer *x, wgj_buffer *b, size_t at)
         cp = hex(x, at + 1, n);
         at += n + 1;
     } else {
+        if (c == 'N') refuse(x, at, "characters by name (\\N{...}) are not implemented");
         wgj_put(x->j, b, "\\", NULL, 1); /* Python keeps the backslash of an unknown escape */
         return at;
     }

@@ -65,8 +65,7 @@ static void split_spaces(pieces *p, int64_t most)
         if (at >= t->n) return;
         const size_t from = at;
         if (most-- == 0) {
-            const wgj_value rest = wgj_strip(p->j, t, NULL, 2);
-            add_piece(p, from, rest.as.text->n);
+            add_piece(p, from, t->n);
             return;
         }
         while (at < t->n && !space_at(t, at, &n)) at += n;

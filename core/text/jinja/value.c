@@ -36,6 +36,7 @@ const char *wgj_type(wgj_value v)
     case WGJ_TEXT: return "str";
     case WGJ_LIST: return "list";
     case WGJ_TUPLE: return "tuple";
+    case WGJ_RANGE: return "range";
     case WGJ_VIEW: return "dict view";
     case WGJ_ITERATOR: return "generator";
     case WGJ_DICT: return "dict";
@@ -142,6 +143,7 @@ bool wgj_truth(wgj *j, wgj_value v)
     case WGJ_TEXT: return v.as.text->n > 0;
     case WGJ_LIST:
     case WGJ_TUPLE:
+    case WGJ_RANGE:
     case WGJ_VIEW: return v.as.list->n > 0;
     case WGJ_DICT: return v.as.dict->n > 0;
     default: return true;
@@ -178,6 +180,7 @@ bool wgj_equal(wgj *j, wgj_value a, wgj_value b)
     case WGJ_NONE: same = true; break;
     case WGJ_TEXT: same = a.as.text->n == b.as.text->n && wgj_text_order(a.as.text, b.as.text) == 0; break;
     case WGJ_LIST:
+    case WGJ_RANGE:
     case WGJ_TUPLE: same = equal_lists(j, a.as.list, b.as.list); break;
     case WGJ_DICT: same = equal_dicts(j, a.as.dict, b.as.dict); break;
     default: same = a.as.text == b.as.text; break; /* the same object */
@@ -240,6 +243,7 @@ wgj_list *wgj_elements(wgj *j, wgj_value v)
     case WGJ_TEXT: return characters(j, v.as.text);
     case WGJ_LIST:
     case WGJ_TUPLE:
+    case WGJ_RANGE:
     case WGJ_VIEW: return v.as.list;
     case WGJ_ITERATOR: /* its elements are gone afterwards */
         l = wgj_take(j, 1, sizeof *l);
