@@ -348,7 +348,7 @@ static wg_status describe(folder *f, const wg_hf_ids *ids, wg_gguf_writer *g)
     WG_TRY(open_json(f, "tokenizer.json", &tokenizer));
     const wg_status s = wg_hf_tokenizer(g, tokenizer, ids, f->config.vocab, f->err);
     wg_json_close(tokenizer);
-    return s;
+    return s ? s : wg_hf_chat(g, f->path, f->err);
 }
 
 static wg_status make_head(folder *f, void **head, size_t *n, size_t *whole)

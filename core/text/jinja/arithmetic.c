@@ -127,8 +127,7 @@ wgj_value wgj_binary(wgj *j, int op, wgj_value a, wgj_value b)
 {
     if (j->failed) return a;
     const bool whole_a = a.kind == WGJ_INT || a.kind == WGJ_BOOL, whole_b = b.kind == WGJ_INT || b.kind == WGJ_BOOL;
-    if (whole_a && whole_b)
-        return integers(j, op, a.kind == WGJ_INT ? a.as.i : a.as.b, b.kind == WGJ_INT ? b.as.i : b.as.b);
+    if (whole_a && whole_b) return integers(j, op, a.kind == WGJ_INT ? a.as.i : a.as.b, b.kind == WGJ_INT ? b.as.i : b.as.b);
     if (wgj_is_number(a) && wgj_is_number(b)) return floats(j, op, wgj_double(a), wgj_double(b));
     if (op == '+' && a.kind == WGJ_TEXT && b.kind == WGJ_TEXT) return add_texts(j, a.as.text, b.as.text);
     if (op == '+' && is_list(a) && a.kind == b.kind) return add_lists(j, a, b);
@@ -153,7 +152,8 @@ static void put_conversion(wgj *j, wgj_buffer *b, const char *spec, char letter,
         snprintf(format, sizeof format, "%ss", spec);
         const int n = snprintf(out, sizeof out, format, t->n < sizeof out ? t->s : "");
         if (t->mark || t->n >= 128 || memchr(t->s, '\0', t->n) || n < 0 || n >= (int)sizeof out || wgj_chars(t) != t->n)
-            wgj_fail(j, WG_EUNSUPPORTED, "a width of '%%s' is not implemented for texts of the data, long ones or other than ASCII");
+            wgj_fail(j, WG_EUNSUPPORTED,
+                     "a width of '%%s' is not implemented for texts of the data, long ones or other than ASCII");
         else wgj_put(j, b, out, NULL, (size_t)n);
         return;
     }
@@ -222,7 +222,8 @@ wgj_value wgj_slice(wgj *j, wgj_value v, wgj_value from, wgj_value to, wgj_value
     if (v.kind == WGJ_UNDEFINED) wgj_fail(j, WG_EMODEL, "%s, and is sliced", v.as.why);
     if (d == 0) wgj_fail(j, WG_EMODEL, "a slice with step 0");
     if (j->failed) return v;
-    if (v.kind != WGJ_TEXT && !is_list(v) && v.kind != WGJ_RANGE) return wgj_undefined(j, "a slice of a %s is undefined", wgj_type(v));
+    if (v.kind != WGJ_TEXT && !is_list(v) && v.kind != WGJ_RANGE)
+        return wgj_undefined(j, "a slice of a %s is undefined", wgj_type(v));
     const int64_t n = (int64_t)(v.kind == WGJ_TEXT ? wgj_chars(v.as.text) : v.as.list->n);
     const int64_t least = d < 0 ? -1 : 0, most = d < 0 ? n - 1 : n;
     const int64_t a = bound(j, from, d < 0 ? n - 1 : 0, n, least, most), b = bound(j, to, d < 0 ? -1 : n, n, least, most);
@@ -235,7 +236,8 @@ wgj_value wgj_slice(wgj *j, wgj_value v, wgj_value from, wgj_value to, wgj_value
     const wgj_list *l = v.kind == WGJ_TEXT ? wgj_elements(j, v) : v.as.list;
     const uint64_t width = (d > 0 ? b > a : a > b) ? (uint64_t)(d > 0 ? b - a : a - b) : 0;
     const uint64_t stride = d > 0 ? (uint64_t)d : 0 - (uint64_t)d;
-    const wgj_value out = wgj_list_new(j, v.kind == WGJ_TEXT ? WGJ_LIST : v.kind, width ? (size_t)((width - 1) / stride + 1) : 0);
+    const wgj_value out =
+        wgj_list_new(j, v.kind == WGJ_TEXT ? WGJ_LIST : v.kind, width ? (size_t)((width - 1) / stride + 1) : 0);
     for (size_t i = 0; i < out.as.list->n && l->n; i++)
         out.as.list->v[i] = l->v[d > 0 ? (uint64_t)a + i * stride : (uint64_t)a - i * stride];
     return v.kind == WGJ_TEXT ? wgj_join(j, &wgj_empty, out.as.list) : out;

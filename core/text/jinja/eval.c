@@ -268,9 +268,7 @@ static wgj_value evaluate(wgj *j, const wgj_node *n)
     case WGJ_N_TEST: return test(j, n);
     case WGJ_N_NOT: return wgj_bool(!wgj_truth(j, wgj_eval(j, n->a)));
     case WGJ_N_NEGATE: return wgj_negate(j, wgj_eval(j, n->a));
-    case WGJ_N_PLUS:
-        v = wgj_eval(j, n->a);
-        return v.kind == WGJ_FLOAT ? v : wgj_negate(j, wgj_negate(j, v));
+    case WGJ_N_PLUS: v = wgj_eval(j, n->a); return v.kind == WGJ_FLOAT ? v : wgj_negate(j, wgj_negate(j, v));
     case WGJ_N_AND: return v = wgj_eval(j, n->a), wgj_truth(j, v) ? wgj_eval(j, n->b) : v;
     case WGJ_N_OR: return v = wgj_eval(j, n->a), wgj_truth(j, v) ? v : wgj_eval(j, n->b);
     case WGJ_N_BINARY: {

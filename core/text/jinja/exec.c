@@ -15,9 +15,9 @@ struct wgj_macro {
 struct wgj_loop {
     const wgj_node *node;
     const wgj_list *all;
-    size_t at;        /* of the current element */
-    int level;        /* of a recursive loop, from 1 */
-    wgj_scope *scope; /* around it */
+    size_t at;         /* of the current element */
+    int level;         /* of a recursive loop, from 1 */
+    wgj_scope *scope;  /* around it */
     wgj_value changed; /* what changed() saw last; ABSENT: nothing */
 };
 
@@ -117,7 +117,8 @@ wgj_value wgj_call_loop(wgj *j, wgj_loop *l, const wgj_args *args)
     wgj_buffer b = { 0 }, *out = j->out;
     wgj_scope *scope = j->scope;
     if (!l->node->op || args->n != 1) {
-        wgj_fail(j, WG_EMODEL, "loop() is called with %d arguments; expected one, in a loop that is marked 'recursive'", args->n);
+        wgj_fail(j, WG_EMODEL, "loop() is called with %d arguments; expected one, in a loop that is marked 'recursive'",
+                 args->n);
         return nothing;
     }
     if (!wgj_enter(j)) return wgj_leave(j), nothing;
@@ -183,11 +184,11 @@ static void bind(wgj *j, const wgj_macro *m, const wgj_args *args)
         for (int i = 0; i < args->n && found < 0; i++)
             if (args->keyword[i] && wgj_text_order(args->keyword[i], p->name) == 0) found = i;
         if (found >= 0) used[found] = true;
-        wgj_assign(j, p->name,
-                   found >= 0 ? args->v[found]
-                   : p->a     ? wgj_eval(j, p->a)
-                              : wgj_undefined(j, "the argument '%.*s' was not given", p->name->n < 60 ? (int)p->name->n : 60,
-                                              p->name->s));
+        wgj_assign(
+            j, p->name,
+            found >= 0 ? args->v[found]
+            : p->a     ? wgj_eval(j, p->a)
+                   : wgj_undefined(j, "the argument '%.*s' was not given", p->name->n < 60 ? (int)p->name->n : 60, p->name->s));
     }
     for (int i = 0; i < args->n && !j->failed; i++) {
         const wgj_text *name = args->keyword[i];

@@ -157,7 +157,8 @@ static wgj_value run_round(wgj *j, const wgj_call *c)
     const wgj_text *how = given(c, 2) ? wgj_arg_text(j, c, 2, "the method") : NULL;
     const bool common = !how || wgj_text_is(how, "common"), up = how && wgj_text_is(how, "ceil");
     if (!wgj_is_number(v)) wgj_fail(j, WG_EMODEL, "'round' of a %s, expected a number", wgj_type(v));
-    if (!common && !up && !wgj_text_is(how, "floor")) wgj_fail(j, WG_EMODEL, "'round': expected the method common, ceil or floor");
+    if (!common && !up && !wgj_text_is(how, "floor"))
+        wgj_fail(j, WG_EMODEL, "'round': expected the method common, ceil or floor");
     if (digits < 0 || digits > 300) wgj_fail(j, WG_EUNSUPPORTED, "'round' to fewer than 0 or more than 300 digits");
     if (j->failed) return v;
     const double f = wgj_double(v), scale = pow(10, (double)digits);

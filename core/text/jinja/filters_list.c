@@ -128,7 +128,8 @@ static void merge_sort(wgj *j, wgj_list *v, wgj_list *key, bool down, wgj_list *
 
 static wgj_value sorted(wgj *j, wgj_value all, const wgj_value *keys, bool down)
 {
-    wgj_list *spare = wgj_list_new(j, WGJ_LIST, all.as.list->n).as.list, *spare2 = wgj_list_new(j, WGJ_LIST, all.as.list->n).as.list;
+    wgj_list *spare = wgj_list_new(j, WGJ_LIST, all.as.list->n).as.list,
+             *spare2 = wgj_list_new(j, WGJ_LIST, all.as.list->n).as.list;
     if (!j->failed) merge_sort(j, all.as.list, keys->as.list, down, spare, spare2);
     return all;
 }
@@ -208,7 +209,8 @@ static wgj_args rest_of(const wgj_args *a, int skip)
 static const wgj_text *name_at(wgj *j, const wgj_call *c, int i)
 {
     if (i >= c->given->n || c->given->keyword[i]) return NULL;
-    if (c->given->v[i].kind != WGJ_TEXT) wgj_fail(j, WG_EMODEL, "'%s' expects the name of a filter, test or attribute", c->name);
+    if (c->given->v[i].kind != WGJ_TEXT)
+        wgj_fail(j, WG_EMODEL, "'%s' expects the name of a filter, test or attribute", c->name);
     return j->failed ? NULL : c->given->v[i].as.text;
 }
 
@@ -300,8 +302,7 @@ static wgj_value run_batch(wgj *j, const wgj_call *c)
     for (size_t i = 0; i < v.as.list->n; i++) {
         const size_t here = fill || l->n - i * width > width ? width : l->n - i * width;
         const wgj_value row = wgj_list_new(j, WGJ_LIST, here);
-        for (size_t k = 0; k < row.as.list->n; k++)
-            row.as.list->v[k] = i * width + k < l->n ? l->v[i * width + k] : c->arg[2];
+        for (size_t k = 0; k < row.as.list->n; k++) row.as.list->v[k] = i * width + k < l->n ? l->v[i * width + k] : c->arg[2];
         v.as.list->v[i] = row;
     }
     return v;

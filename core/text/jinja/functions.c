@@ -75,7 +75,8 @@ bool wgj_arg_true(wgj *j, const wgj_call *c, int i, bool fallback)
 static wgj_value run_range(wgj *j, const wgj_call *c)
 {
     const bool one = c->arg[1].kind == WGJ_ABSENT;
-    const int64_t from = one ? 0 : wgj_arg_int(j, c, 0, 0), to = wgj_arg_int(j, c, one ? 0 : 1, 0), by = wgj_arg_int(j, c, 2, 1);
+    const int64_t from = one ? 0 : wgj_arg_int(j, c, 0, 0), to = wgj_arg_int(j, c, one ? 0 : 1, 0),
+                  by = wgj_arg_int(j, c, 2, 1);
     if (by == 0) wgj_fail(j, WG_EMODEL, "range() with step 0");
     if (j->failed) return wgj_list_new(j, WGJ_RANGE, 0);
     const bool some = by > 0 ? to > from : to < from;
@@ -132,7 +133,7 @@ static wgj_value run_strftime(wgj *j, const wgj_call *c)
 }
 
 static const wgj_entry functions[] = {
-    { "range", "from,to=,step=", run_range }, { "namespace", "*", run_namespace },     { "dict", "*", run_dict },
+    { "range", "from,to=,step=", run_range },    { "namespace", "*", run_namespace },        { "dict", "*", run_dict },
     { "raise_exception", "message", run_raise }, { "strftime_now", "format", run_strftime }, { NULL, NULL, NULL },
 };
 

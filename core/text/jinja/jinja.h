@@ -22,7 +22,7 @@ wg_status wg_jinja_open(wg_jinja **out, const char *name, const char *text, size
 void wg_jinja_close(wg_jinja *t); /* NULL is fine */
 
 typedef struct wg_jinja_input {
-    const json_t *data;   /* an object: variables whose texts and keys are marked as data, roles by well-known names excepted */
+    const json_t *data; /* an object: variables whose texts and keys are marked as data, roles by well-known names excepted */
     const json_t *trusted; /* an object: variables whose texts count as the template's (bos_token, eos_token); NULL: none */
     const struct tm *now;  /* what strftime_now prints; NULL: there is no function strftime_now */
 } wg_jinja_input;

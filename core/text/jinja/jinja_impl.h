@@ -14,14 +14,14 @@
 #include "core/text/jinja/jinja.h"
 
 enum {
-    WGJ_SOURCE = 1 << 20,  /* bytes of a template */
-    WGJ_MEMORY = 256 << 20,/* bytes of a rendering */
-    WGJ_OUTPUT = 64 << 20, /* bytes of a text */
-    WGJ_WORK = 50 << 20,   /* evaluated nodes, handled elements, and 64 bytes of text each */
-    WGJ_DEPTH = 600,       /* nested expressions, statements, calls and values */
-    WGJ_SYNTAX = 100,      /* nested brackets and blocks of a template */
-    WGJ_RANGE_MOST = 100000,    /* elements of range(), as in Jinja's sandbox */
-    WGJ_ARGS = 8           /* arguments of a function, method, filter or test */
+    WGJ_SOURCE = 1 << 20,    /* bytes of a template */
+    WGJ_MEMORY = 256 << 20,  /* bytes of a rendering */
+    WGJ_OUTPUT = 64 << 20,   /* bytes of a text */
+    WGJ_WORK = 50 << 20,     /* evaluated nodes, handled elements, and 64 bytes of text each */
+    WGJ_DEPTH = 600,         /* nested expressions, statements, calls and values */
+    WGJ_SYNTAX = 100,        /* nested brackets and blocks of a template */
+    WGJ_RANGE_MOST = 100000, /* elements of range(), as in Jinja's sandbox */
+    WGJ_ARGS = 8             /* arguments of a function, method, filter or test */
 };
 
 /* ---- values */
@@ -133,8 +133,8 @@ typedef enum wgj_node_kind {
 typedef struct wgj_node wgj_node;
 struct wgj_node {
     wgj_node_kind kind;
-    int op;        /* of BINARY and COMPARE: a token's op */
-    uint32_t at;   /* offset in the source */
+    int op;      /* of BINARY and COMPARE: a token's op */
+    uint32_t at; /* offset in the source */
     const wgj_text *name;
     wgj_value value;
     wgj_node *a, *b, *c, *kids, *other, *next;
@@ -228,8 +228,8 @@ bool wgj_is_name(const wgj *j, const char *name);
 bool wgj_skip_op(wgj *j, int op);
 bool wgj_skip_name(wgj *j, const char *name);
 void wgj_expect_op(wgj *j, int op);
-void wgj_expected(wgj *j, const char *what); /* fails with the token found */
-const wgj_text *wgj_expect_name(wgj *j);     /* NULL after a failure */
+void wgj_expected(wgj *j, const char *what);                     /* fails with the token found */
+const wgj_text *wgj_expect_name(wgj *j);                         /* NULL after a failure */
 wgj_node *wgj_node_new(wgj *j, wgj_node_kind kind, uint32_t at); /* never NULL: after a failure a shared empty one */
 bool wgj_text_is(const wgj_text *t, const char *s);
 wgj_node *wgj_parse_expr(wgj *j, bool choice);
@@ -250,8 +250,8 @@ wgj_value wgj_finish(wgj *j, const wgj_buffer *b); /* the text of a buffer */
 wgj_value wgj_literal(wgj *j, const char *s);
 wgj_value wgj_sub(wgj *j, const wgj_text *t, size_t from, size_t to); /* bytes from .. to - 1 */
 size_t wgj_chars(const wgj_text *t);
-size_t wgj_offset(const wgj_text *t, size_t chars); /* bytes of so many characters */
-size_t wgj_find(wgj *j, const wgj_text *t, size_t from, const wgj_text *what); /* SIZE_MAX: not found */
+size_t wgj_offset(const wgj_text *t, size_t chars);                               /* bytes of so many characters */
+size_t wgj_find(wgj *j, const wgj_text *t, size_t from, const wgj_text *what);    /* SIZE_MAX: not found */
 wgj_value wgj_strip(wgj *j, const wgj_text *t, const wgj_text *chars, int sides); /* 1 left, 2 right; chars NULL: spaces */
 wgj_value wgj_replace(wgj *j, const wgj_text *t, const wgj_text *from, const wgj_text *to, int64_t count);
 wgj_value wgj_escape(wgj *j, const wgj_text *t);
@@ -278,8 +278,8 @@ bool wgj_equal(wgj *j, wgj_value a, wgj_value b);
 int wgj_order(wgj *j, wgj_value a, wgj_value b); /* <0, 0, >0; fails where Python has no order */
 const char *wgj_type(wgj_value v);               /* Python's name of the type, for messages */
 bool wgj_is_number(wgj_value v);
-double wgj_double(wgj_value v);                 /* of BOOL, INT, FLOAT */
-wgj_list *wgj_elements(wgj *j, wgj_value v);    /* what a loop over v sees; never NULL; fails where v is not iterable */
+double wgj_double(wgj_value v);              /* of BOOL, INT, FLOAT */
+wgj_list *wgj_elements(wgj *j, wgj_value v); /* what a loop over v sees; never NULL; fails where v is not iterable */
 bool wgj_iterable(wgj_value v);
 bool wgj_contains(wgj *j, wgj_value whole, wgj_value part);
 wgj_value wgj_from_json(wgj *j, const json_t *v, bool data);

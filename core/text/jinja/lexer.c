@@ -248,7 +248,8 @@ static void lex_operator(lexer *x)
         if (x->n_open == BRACKETS) refuse(x, begin, "more than 64 open brackets");
         else x->open[x->n_open++] = c;
     }
-    if (strchr(closing, c) && (x->n_open == 0 || strchr(opening, x->open[--x->n_open]) - opening != strchr(closing, c) - closing))
+    if (strchr(closing, c) &&
+        (x->n_open == 0 || strchr(opening, x->open[--x->n_open]) - opening != strchr(closing, c) - closing))
         refuse(x, begin, "a closing bracket that matches no open one");
     x->at++;
     add(x, WGJ_T_OP, begin)->op = c;

@@ -133,7 +133,8 @@ static wgj_value run_splitlines(wgj *j, const wgj_call *c)
     wgj_spend(j, t->n / 16);
     for (size_t i = 0, n; i < t->n && !j->failed; i += n) {
         n = wgj_char(t->s + i, t->n - i, &cp);
-        const bool ends = (cp >= '\n' && cp <= '\r') || (cp >= 0x1C && cp <= 0x1E) || cp == 0x85 || cp == 0x2028 || cp == 0x2029;
+        const bool ends =
+            (cp >= '\n' && cp <= '\r') || (cp >= 0x1C && cp <= 0x1E) || cp == 0x85 || cp == 0x2028 || cp == 0x2029;
         if (!ends) continue;
         n += cp == '\r' && i + 1 < t->n && t->s[i + 1] == '\n';
         add_piece(&p, from, keep ? i + n : i);
@@ -260,7 +261,10 @@ static wgj_value every(wgj *j, const wgj_call *c, bool (*is)(uint32_t cp))
 
 static bool is_digit(uint32_t cp) { return cp >= '0' && cp <= '9'; }
 static bool is_letter(uint32_t cp) { return wg_unicode_class(cp) == WG_UNICODE_LETTER; }
-static bool is_either(uint32_t cp) { return wg_unicode_class(cp) == WG_UNICODE_LETTER || wg_unicode_class(cp) == WG_UNICODE_NUMBER; }
+static bool is_either(uint32_t cp)
+{
+    return wg_unicode_class(cp) == WG_UNICODE_LETTER || wg_unicode_class(cp) == WG_UNICODE_NUMBER;
+}
 
 static wgj_value run_isdigit(wgj *j, const wgj_call *c) { return every(j, c, is_digit); }
 static wgj_value run_isalpha(wgj *j, const wgj_call *c) { return every(j, c, is_letter); }
@@ -332,9 +336,10 @@ static const wgj_entry text_methods[] = {
     { "islower", "self", run_islower },
     { NULL, NULL, NULL },
 };
-static const wgj_entry list_methods[] = {
-    { "index", "self,value", run_index }, { "count", "self,value", run_count }, { "copy", "self", run_copy }, { NULL, NULL, NULL }
-};
+static const wgj_entry list_methods[] = { { "index", "self,value", run_index },
+                                          { "count", "self,value", run_count },
+                                          { "copy", "self", run_copy },
+                                          { NULL, NULL, NULL } };
 static const wgj_entry dict_methods[] = {
     { "get", "self,key,default=", run_get }, { "items", "self", run_items }, { "keys", "self", run_keys },
     { "values", "self", run_values },        { "copy", "self", run_copy },   { NULL, NULL, NULL },
@@ -348,10 +353,10 @@ static const char *const other_methods[] = { "casefold",   "center",     "encode
 static const wgj_entry *table_of(wgj_value v)
 {
     static const wgj_entry none[] = { { NULL, NULL, NULL } };
-    return v.kind == WGJ_TEXT                             ? text_methods
+    return v.kind == WGJ_TEXT                          ? text_methods
            : v.kind == WGJ_LIST || v.kind == WGJ_TUPLE ? list_methods
-           : v.kind == WGJ_DICT                           ? dict_methods
-                                                          : none;
+           : v.kind == WGJ_DICT                        ? dict_methods
+                                                       : none;
 }
 
 static bool not_implemented(wgj_value v, const wgj_text *name)

@@ -134,7 +134,9 @@ static void parse_with(wgj *j, wgj_node *n)
 
 static void refuse_statement(wgj *j, const wgj_text *name, const char *const *ends)
 {
-    static const char *const known[] = { "include", "import", "from", "extends", "block", "autoescape", "do", "trans", "debug" };
+    static const char *const known[] = {
+        "include", "import", "from", "extends", "block", "autoescape", "do", "trans", "debug"
+    };
     char tags[200] = "";
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (wgj_text_is(name, known[i]))

@@ -418,8 +418,7 @@ wgj_node *wgj_parse_expr(wgj *j, bool choice)
 static bool tuple_ends(const wgj *j, const char *end)
 {
     const wgj_token_kind k = j->token->kind;
-    return k == WGJ_T_PRINT_END || k == WGJ_T_BLOCK_END || k == WGJ_T_END || wgj_is_op(j, ')') ||
-           (end && wgj_is_name(j, end));
+    return k == WGJ_T_PRINT_END || k == WGJ_T_BLOCK_END || k == WGJ_T_END || wgj_is_op(j, ')') || (end && wgj_is_name(j, end));
 }
 
 /* One expression, or several with commas between them; `end`: a name that ends them, NULL: none. */

@@ -26,7 +26,8 @@ size_t wgj_float_text(double f, char *out, size_t size)
         return (size_t)snprintf(out, size, "%s%c%s%.*se%c%02d", sign, digits[0], n > 1 ? "." : "", n - 1, digits + 1,
                                 exponent < 0 ? '-' : '+', abs(exponent));
     if (exponent < 0) return (size_t)snprintf(out, size, "%s0.%.*s%.*s", sign, -exponent - 1, "0000", n, digits);
-    if (n <= exponent) return (size_t)snprintf(out, size, "%s%.*s%.*s.0", sign, n, digits, exponent + 1 - n, "0000000000000000");
+    if (n <= exponent)
+        return (size_t)snprintf(out, size, "%s%.*s%.*s.0", sign, n, digits, exponent + 1 - n, "0000000000000000");
     return (size_t)snprintf(out, size, "%s%.*s.%.*s", sign, exponent + 1, digits, n > exponent + 1 ? n - exponent - 1 : 1,
                             n > exponent + 1 ? digits + exponent + 1 : "0");
 }
@@ -58,7 +59,8 @@ static void put_repr(wgj *j, wgj_buffer *b, const wgj_text *t)
         const unsigned char mark = t->mark ? t->mark[i] : 0;
         n = wgj_char(t->s + i, t->n - i, &cp);
         if (cp == (unsigned char)quote || cp == '\\') snprintf(out, sizeof out, "\\%c", (int)cp);
-        else if (cp == '\n' || cp == '\r' || cp == '\t') snprintf(out, sizeof out, "\\%c", cp == '\n' ? 'n' : cp == '\r' ? 'r' : 't');
+        else if (cp == '\n' || cp == '\r' || cp == '\t')
+            snprintf(out, sizeof out, "\\%c", cp == '\n' ? 'n' : cp == '\r' ? 'r' : 't');
         else if (cp == WG_UTF8_BAD || printable(cp)) {
             wgj_put(j, b, t->s + i, t->mark ? t->mark + i : NULL, n);
             continue;

@@ -65,8 +65,9 @@ wgj_value wgj_literal(wgj *j, const char *s) { return text_value(j, (wgj_text){ 
 
 wgj_value wgj_sub(wgj *j, const wgj_text *t, size_t from, size_t to)
 {
-    return text_value(j, (wgj_text){ .s = t->s + from, .mark = t->mark ? t->mark + from : NULL, .n = to > from ? to - from : 0,
-                                     .safe = t->safe });
+    return text_value(
+        j, (wgj_text){
+               .s = t->s + from, .mark = t->mark ? t->mark + from : NULL, .n = to > from ? to - from : 0, .safe = t->safe });
 }
 
 /* ---- characters */

@@ -133,7 +133,9 @@ static const wgj_text *indent_of(wgj *j, const wgj_call *c, int i)
 /* value, ensure_ascii, indent, separators, sort_keys */
 wgj_value wgj_tojson(wgj *j, const wgj_call *c)
 {
-    writer w = { .j = j, .ascii = wgj_arg_true(j, c, 1, false), .indent = indent_of(j, c, 2), .sorted = wgj_arg_true(j, c, 4, false) };
+    writer w = {
+        .j = j, .ascii = wgj_arg_true(j, c, 1, false), .indent = indent_of(j, c, 2), .sorted = wgj_arg_true(j, c, 4, false)
+    };
     w.item = wgj_literal(j, w.indent ? "," : ", ").as.text;
     w.key = wgj_literal(j, ": ").as.text;
     const wgj_value s = c->arg[3];

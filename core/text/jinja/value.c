@@ -161,8 +161,7 @@ static bool equal_dicts(wgj *j, const wgj_dict *a, const wgj_dict *b)
 {
     wgj_value other;
     bool same = a->n == b->n;
-    for (size_t i = 0; same && i < a->n; i++)
-        same = wgj_dict_get(j, b, a->key[i], &other) && wgj_equal(j, a->v[i], other);
+    for (size_t i = 0; same && i < a->n; i++) same = wgj_dict_get(j, b, a->key[i], &other) && wgj_equal(j, a->v[i], other);
     return same;
 }
 
@@ -301,11 +300,9 @@ static wgj_value from_object(wgj *j, const json_t *v, bool data)
     const wgj_value d = wgj_dict_new(j, WGJ_DICT, json_object_size(v));
     const char *key;
     json_t *member;
-    json_object_foreach((json_t *)(uintptr_t)v, key, member)
-    {
+    json_object_foreach((json_t *)(uintptr_t)v, key, member) {
         if (!wgj_spend(j, 1)) break;
-        push(j, d.as.dict, from_text(j, key, strlen(key), data),
-             wgj_from_json(j, member, data && !known_role(key, member)));
+        push(j, d.as.dict, from_text(j, key, strlen(key), data), wgj_from_json(j, member, data && !known_role(key, member)));
     }
     return d;
 }
