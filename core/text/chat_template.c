@@ -35,10 +35,10 @@ static void set_token(json_t *to, const wg_weights *w, const char *name, const c
     int64_t id;
     wg_meta_kind kind;
     bool stated = false;
-    const bool known = wg_meta_string(w, text_key, &text) ||
-                       (!wg_meta_bool(w, "wager.special_tokens", &stated) && wg_meta_int(w, id_key, &id) && id >= 0 &&
-                        id < wg_meta_array(w, "tokenizer.ggml.tokens", &kind) &&
-                        wg_meta_array_string(w, "tokenizer.ggml.tokens", id, &text));
+    const bool known =
+        wg_meta_string(w, text_key, &text) ||
+        (!wg_meta_bool(w, "wager.special_tokens", &stated) && wg_meta_int(w, id_key, &id) && id >= 0 &&
+         id < wg_meta_array(w, "tokenizer.ggml.tokens", &kind) && wg_meta_array_string(w, "tokenizer.ggml.tokens", id, &text));
     if (known) json_object_set_new(to, name, json_stringn_nocheck(text.s, text.n));
 }
 
@@ -200,8 +200,8 @@ static wg_status render_turns(const wg_chat *chat, const wg_text *turn, int n, b
     }
     json_object_set_new(data, "messages", messages);
     json_object_set_new(data, "add_generation_prompt", json_true());
-    const wg_status s = data ? wg_chat_template_render(chat->model, NULL, data, chat->date, out, err)
-                             : wg_nomem(err, 1, "a conversation");
+    const wg_status s =
+        data ? wg_chat_template_render(chat->model, NULL, data, chat->date, out, err) : wg_nomem(err, 1, "a conversation");
     json_decref(data);
     return s;
 }
@@ -227,10 +227,11 @@ static wg_status find_answer(const wg_chat *chat, const wg_rendered *before, con
         *at = to + n;
         return WG_OK;
     }
-    return wg_fail(err, WG_EMODEL,
-                   "%s: the chat template writes an earlier turn in other words than it had asked for the answer (from byte %zu "
-                   "on), so a conversation cannot go on from its tokens; use one turn, or a template by name",
-                   wg_weights_path(chat->model), same);
+    return wg_fail(
+        err, WG_EMODEL,
+        "%s: the chat template writes an earlier turn in other words than it had asked for the answer (from byte %zu "
+        "on), so a conversation cannot go on from its tokens; use one turn, or a template by name",
+        wg_weights_path(chat->model), same);
 }
 
 /* Both renderings of a conversation: at the last answer's beginning, and with the question behind it. */

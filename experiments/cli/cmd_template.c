@@ -39,8 +39,7 @@ static wg_status add_list(json_t *data, const char *key, const char *file, wg_er
 
 static void add_message(json_t *messages, const char *role, const char *text)
 {
-    json_array_append_new(messages,
-                          json_pack("{s:s, s:o}", "role", role, "content", json_stringn_nocheck(text, strlen(text))));
+    json_array_append_new(messages, json_pack("{s:s, s:o}", "role", role, "content", json_stringn_nocheck(text, strlen(text))));
 }
 
 static wg_status add_messages(json_t *data, const options *o, wg_error *err)
@@ -114,7 +113,8 @@ int wg_cmd_template(int argc, char **argv)
 {
     options o = { 0 };
     const wg_flag flags[] = {
-        { "messages", 0, WG_FLAG_STRING, &o.messages, "FILE", "the conversation: a JSON list of {\"role\", \"content\", ...}", 0, 0 },
+        { "messages", 0, WG_FLAG_STRING, &o.messages, "FILE", "the conversation: a JSON list of {\"role\", \"content\", ...}",
+          0, 0 },
         { "prompt", 'p', WG_FLAG_STRING, &o.prompt, "TEXT", "a question instead of --messages (Hello)", 0, 0 },
         { "system", 0, WG_FLAG_STRING, &o.system, "TEXT", "the system text before the question", 0, 0 },
         { "tools", 0, WG_FLAG_STRING, &o.tools, "FILE", "a JSON list of tools that the model may call", 0, 0 },
