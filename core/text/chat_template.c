@@ -82,18 +82,18 @@ static wg_status render(const wg_weights *w, wg_text text, const json_t *data, c
     return s;
 }
 
-wg_status wg_chat_template_render(const wg_weights *w, const char *variant, const json_t *data, const char *date,
-                                  wg_rendered *out, wg_error *err)
+wg_status wg_chat_template_render(const wg_weights *w, const char *variant, const wg_text *text, const json_t *data,
+                                  const char *date, wg_rendered *out, wg_error *err)
 {
     char key[200];
-    wg_text text;
+    wg_text own;
     struct tm now;
     const bool dated = date && *date;
     if (variant && !strcmp(variant, "default")) variant = NULL;
     snprintf(key, sizeof key, KEY "%s%.100s", variant ? "." : "", variant ? variant : "");
-    if (!wg_meta_string(w, key, &text)) return no_template(w, variant, err);
+    if (!text && !wg_meta_string(w, key, &own)) return no_template(w, variant, err);
     if (dated) WG_TRY(read_date(date, &now, err));
-    return render(w, text, data, dated ? &now : NULL, out, err);
+    return render(w, text ? *text : own, data, dated ? &now : NULL, out, err);
 }
 
 /* ---- tokens */
@@ -200,8 +200,8 @@ static wg_status render_turns(const wg_chat *chat, const wg_text *turn, int n, b
     }
     json_object_set_new(data, "messages", messages);
     json_object_set_new(data, "add_generation_prompt", json_true());
-    const wg_status s =
-        data ? wg_chat_template_render(chat->model, NULL, data, chat->date, out, err) : wg_nomem(err, 1, "a conversation");
+    const wg_status s = data ? wg_chat_template_render(chat->model, NULL, NULL, data, chat->date, out, err)
+                             : wg_nomem(err, 1, "a conversation");
     json_decref(data);
     return s;
 }

@@ -11,11 +11,11 @@
 #include "core/text/chat.h"
 #include "core/text/jinja/jinja.h"
 
-/* Renders the template of a file. variant: NULL for the default one. data: an object (messages, tools, add_generation_prompt,
+/* Renders the template of a file, or `text` in its place (NULL: the file's). variant: NULL for the default one. data: an object (messages, tools, add_generation_prompt,
  * ...); `tools` and `documents` are null where it has none. date: "2026-01-31", NULL or "": without a date there is no function
  * strftime_now. Errors: EMODEL (no template, or no such variant: which there are; those of jinja.h), EINVAL (date), ENOMEM. */
-wg_status wg_chat_template_render(const wg_weights *w, const char *variant, const json_t *data, const char *date,
-                                  wg_rendered *out, wg_error *err);
+wg_status wg_chat_template_render(const wg_weights *w, const char *variant, const wg_text *text, const json_t *data,
+                                  const char *date, wg_rendered *out, wg_error *err);
 
 /* The tokens of a rendered text. *ids is allocated (wg_free). ENOMEM, EINVAL (more than 256 MB). */
 wg_status wg_chat_template_ids(const wg_tokenizer *t, const wg_rendered *r, int32_t **ids, size_t *n_ids, wg_error *err);

@@ -7,12 +7,15 @@
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
+#include "core/base/read_file.h"
 #include "core/text/chat_template.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 
+enum { TEMPLATE_MOST = 1 << 20 };
+
 typedef struct options {
-    const char *model, *messages, *tools, *documents, *prompt, *system, *variant, *date;
+    const char *model, *messages, *tools, *documents, *prompt, *system, *variant, *file, *date;
     wg_flag_list set;
     bool no_generation_prompt, ids;
 } options;
@@ -98,10 +101,15 @@ static wg_status print_ids(const wg_weights *w, const wg_rendered *r, wg_error *
 static wg_status print_rendered(const wg_weights *w, const options *o, wg_error *err)
 {
     wg_rendered r;
+    wg_text text;
+    char *own = NULL;
     json_t *data = json_object();
     wg_status s = conversation(data, o, err);
-    if (!s) s = wg_chat_template_render(w, o->variant, data, o->date, &r, err);
+    if (!s && o->file) s = wg_read_file(o->file, TEMPLATE_MOST, &own, &text.n, err);
+    text.s = own;
+    if (!s) s = wg_chat_template_render(w, o->variant, own ? &text : NULL, data, o->date, &r, err);
     json_decref(data);
+    wg_free(own);
     if (s) return s;
     if (o->ids) s = print_ids(w, &r, err);
     else fwrite(r.text, 1, r.n, stdout);
@@ -121,6 +129,7 @@ int wg_cmd_template(int argc, char **argv)
         { "documents", 0, WG_FLAG_STRING, &o.documents, "FILE", "a JSON list of documents", 0, 0 },
         { "set", 0, WG_FLAG_LIST, &o.set, "NAME=VALUE", "a variable of the template, such as enable_thinking=false", 0, 0 },
         { "variant", 0, WG_FLAG_STRING, &o.variant, "NAME", "a template that the file has by name, such as tool_use", 0, 0 },
+        { "template", 0, WG_FLAG_STRING, &o.file, "FILE", "a template in place of the model's own", 0, 0 },
         { "date", 0, WG_FLAG_STRING, &o.date, "YYYY-MM-DD", WG_DATE_DOC, 0, 0 },
         { "no-generation-prompt", 0, WG_FLAG_BOOL, &o.no_generation_prompt, NULL, "do not open an answer at the end", 0, 0 },
         { "ids", 0, WG_FLAG_BOOL, &o.ids, NULL, "the tokens instead of the text", 0, 0 },

@@ -16,7 +16,8 @@ static const char variables[] =
     " {\"role\": \"assistant\", \"content\": null, \"tool_calls\": [{\"id\": \"\\u4e03\", \"function\": {\"name\": \"\\u4e04\","
     " \"arguments\": {\"\\u4e05\": [1, 2.5, true, null, {}]}}}]}, {\"role\": \"tool\", \"content\": \"\\u4e06\"}],"
     " \"tools\": [{\"type\": \"\\u4e07\", \"function\": {\"name\": \"\\u4e08\", \"parameters\": {\"type\": \"\\u4e09\"}}}],"
-    " \"documents\": null, \"add_generation_prompt\": true, \"enable_thinking\": false, \"a\": [3, 1, 2], \"s\": \"\\u4e0a\\u4e0b\","
+    " \"documents\": null, \"add_generation_prompt\": true, \"enable_thinking\": false, \"a\": [3, 1, 2], \"s\": "
+    "\"\\u4e0a\\u4e0b\","
     " \"d\": {\"\\u4e0c\": 1}}";
 
 static bool has(const char *text, size_t n, const char *what) { return n && memmem(text, n, what, strlen(what)) != NULL; }

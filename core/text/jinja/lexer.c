@@ -44,7 +44,7 @@ static bool begins(const lexer *x, size_t at, const char *s)
     return x->n - at >= n && memcmp(x->s + at, s, n) == 0;
 }
 
-static void refuse(lexer *x, size_t at, const char *what)
+static void lex_fail(lexer *x, size_t at, const char *what)
 {
     x->j->at = (uint32_t)at;
     wgj_fail(x->j, WG_EMODEL, "%s", what);
@@ -114,7 +114,7 @@ static void lex_comment(lexer *x)
         x->at = at + n;
         return;
     }
-    refuse(x, begin, "a comment begins here and never ends: expected #}");
+    lex_fail(x, begin, "a comment begins here and never ends: expected #}");
 }
 
 /* A raw block at x->at whose first tag ends at `from`. */
@@ -129,7 +129,7 @@ static void lex_raw(lexer *x, size_t from)
         x->at = name + n;
         return;
     }
-    refuse(x, begin, "a raw block begins here and never ends: expected {% endraw %}");
+    lex_fail(x, begin, "a raw block begins here and never ends: expected {% endraw %}");
 }
 
 /* ---- expressions */
@@ -145,10 +145,10 @@ static uint32_t hex(lexer *x, size_t at, size_t n)
     for (size_t i = 0; i < n; i++) {
         const char c = at + i < x->n ? x->s[at + i] : '\0';
         const int d = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
-        if (d < 0) refuse(x, at, "expected hexadecimal digits after \\x, \\u or \\U");
+        if (d < 0) lex_fail(x, at, "expected hexadecimal digits after \\x, \\u or \\U");
         v = v << 4 | (uint32_t)(d < 0 ? 0 : d);
     }
-    if (v > 0x10FFFF || (v >= 0xD800 && v < 0xE000)) refuse(x, at, "a character above 10FFFF or half of a surrogate pair");
+    if (v > 0x10FFFF || (v >= 0xD800 && v < 0xE000)) lex_fail(x, at, "a character above 10FFFF or half of a surrogate pair");
     return v;
 }
 
@@ -169,7 +169,7 @@ static size_t unescape(lexer *x, wgj_buffer *b, size_t at)
         cp = hex(x, at + 1, n);
         at += n + 1;
     } else {
-        if (c == 'N') refuse(x, at, "characters by name (\\N{...}) are not implemented");
+        if (c == 'N') lex_fail(x, at, "characters by name (\\N{...}) are not implemented");
         wgj_put(x->j, b, "\\", NULL, 1); /* Python keeps the backslash of an unknown escape */
         return at;
     }
@@ -186,7 +186,7 @@ static void lex_string(lexer *x)
         if (x->s[x->at] == '\\' && x->at + 1 < x->n) x->at = unescape(x, &b, x->at + 1);
         else wgj_put(x->j, &b, &x->s[x->at++], NULL, 1);
     }
-    if (x->at >= x->n) refuse(x, begin, "a text begins here and never ends: expected its closing quote");
+    if (x->at >= x->n) lex_fail(x, begin, "a text begins here and never ends: expected its closing quote");
     x->at++;
     add(x, WGJ_T_STRING, begin)->text = wgj_finish(x->j, &b).as.text;
 }
@@ -225,7 +225,7 @@ static void lex_number(lexer *x, bool after_dot)
     if (t->kind == WGJ_T_FLOAT) t->f = strtod(text, NULL);
     else t->i = strtoll(text, NULL, 10);
     if (n > 300 || (t->kind == WGJ_T_INT && errno) || !isfinite(t->f))
-        refuse(x, begin, "a number outside the range of 64-bit integers and doubles");
+        lex_fail(x, begin, "a number outside the range of 64-bit integers and doubles");
 }
 
 static void lex_operator(lexer *x)
@@ -241,16 +241,16 @@ static void lex_operator(lexer *x)
             return;
         }
     if (!c || !strchr("+-*/%~[](){}=<>.:|,", c)) {
-        refuse(x, begin, "a character that begins no part of an expression");
+        lex_fail(x, begin, "a character that begins no part of an expression");
         return;
     }
     if (strchr(opening, c)) {
-        if (x->n_open == BRACKETS) refuse(x, begin, "more than 64 open brackets");
+        if (x->n_open == BRACKETS) lex_fail(x, begin, "more than 64 open brackets");
         else x->open[x->n_open++] = c;
     }
     if (strchr(closing, c) &&
         (x->n_open == 0 || strchr(opening, x->open[--x->n_open]) - opening != strchr(closing, c) - closing))
-        refuse(x, begin, "a closing bracket that matches no open one");
+        lex_fail(x, begin, "a closing bracket that matches no open one");
     x->at++;
     add(x, WGJ_T_OP, begin)->op = c;
 }
@@ -265,7 +265,7 @@ static void lex_tag(lexer *x, bool print)
     x->n_open = 0;
     while (!x->j->failed) {
         x->at = skip_spaces(x, x->at);
-        if (x->at >= x->n) refuse(x, begin, print ? "{{ never ends: expected }}" : "{% never ends: expected %}");
+        if (x->at >= x->n) lex_fail(x, begin, print ? "{{ never ends: expected }}" : "{% never ends: expected %}");
         if (x->j->failed) return;
         const size_t end = x->n_open ? 0 : tag_end(x, x->at, print ? "}}" : "%}");
         if (end) {

@@ -36,10 +36,10 @@ Test(jinja, prints_what_jinja2_prints)
     json_t *row;
     snprintf(path, sizeof path, "%s/tests/golden/templates/own.json", root ? root : ".");
     cr_assert_eq(wg_json_open(&doc, path, &err), WG_OK, "%s", err.text);
-    const json_t *data = json_object_get(wg_json_root(doc), "variables"), *rows = json_object_get(wg_json_root(doc), "templates");
+    const json_t *data = json_object_get(wg_json_root(doc), "variables"),
+                 *rows = json_object_get(wg_json_root(doc), "templates");
     cr_assert_gt(json_array_size(rows), 500);
-    json_array_foreach((json_t *)(uintptr_t)rows, i, row)
-    {
+    json_array_foreach((json_t *)(uintptr_t)rows, i, row) {
         const char *text = json_string_value(json_array_get(row, 0));
         const json_t *want = json_array_get(row, 1);
         wg_rendered r = { 0 };
@@ -109,16 +109,14 @@ static const struct {
     { "{{ (1 if false).x }}",
       "1, column 16: the inline if without else was false, so its value is undefined, and 'x' is asked of it" },
     { "{{ d[:1].b }}", "1, column 9: a slice of a dict is undefined, and 'b' is asked of it" },
-    { "{{ a.append(1) }}",
-      "1, column 12: access to 'append' of a list is refused, as in Jinja's sandbox, and is called" },
+    { "{{ a.append(1) }}", "1, column 12: access to 'append' of a list is refused, as in Jinja's sandbox, and is called" },
     { "{{ [].nope.x }}", "1, column 11: the list has no 'nope', and 'x' is asked of it" },
     { "{{ 1() }}", "1, column 5: a int is called, expected a function, a method or a macro" },
     { "{{ 1 + 'a' }}", "1, column 6: '+' between a int and a str" },
     { "{{ 1 // 0 }}", "1, column 6: division by zero" },
     { "{{ 9223372036854775807 + 1 }}", "1, column 24: an integer outside the range of 64 bits" },
     { "{{ '%d' % 'a' }}", "1, column 9: '%d' expects a number, found a str" },
-    { "{{ '%q' % 1 }}",
-      "1, column 9: a conversion after '%' other than s, d, i, x, f, e, g and % is not implemented" },
+    { "{{ '%q' % 1 }}", "1, column 9: a conversion after '%' other than s, d, i, x, f, e, g and % is not implemented" },
     { "{{ '%s' % () }}", "1, column 9: fewer values than conversions of '%'" },
     { "{{ '%s' % (1, 2) }}", "1, column 9: more values than conversions of '%'" },
     { "{{ '%999d' % 1 }}", "1, column 12: a width or precision of more than two digits after '%'" },
@@ -152,8 +150,7 @@ static const struct {
       "1, column 21: the argument 'a' was not given, and 'b' is asked of it" },
     { "{% macro f(a) %}{% endmacro %}{{ f(b=1) }}", "1, column 35: the macro has no argument 'b'" },
     { "{% macro f(a) %}{% endmacro %}{{ f(1, 2) }}", "1, column 35: the macro is called with too many arguments" },
-    { "{% call range(1) %}{% endcall %}",
-      "1, column 4: 'call' with a function; expected a macro, with at most 7 arguments" },
+    { "{% call range(1) %}{% endcall %}", "1, column 4: 'call' with a function; expected a macro, with at most 7 arguments" },
     { "{{ range() }}", "1, column 9: 'range' needs the argument 'from'" },
     { "{{ u|upper(1) }}", "1, column 5: 'upper' has more arguments than its parameters (value)" },
     { "{{ range('a') }}", "1, column 9: an argument of 'range' is a str, expected an integer" },
@@ -164,8 +161,7 @@ static const struct {
     { "{{ 'a'.split('') }}", "1, column 13: 'split' with an empty separator" },
     { "{{ 'a'.partition('') }}", "1, column 17: 'partition' with an empty separator" },
     { "{{ 'a'.rsplit(none, 1) }}", "1, column 14: 'rsplit' with a limit needs a separator" },
-    { "{{ 'a'.startswith(1) }}",
-      "1, column 18: 'startswith' and 'endswith' expect a text or a tuple of texts, found a int" },
+    { "{{ 'a'.startswith(1) }}", "1, column 18: 'startswith' and 'endswith' expect a text or a tuple of texts, found a int" },
     { "{{ 'a'.index('b') }}", "1, column 13: 'index' of something that is not there" },
     { "{{ 'a'.join([1]) }}", "1, column 12: 'join' of a int, expected texts" },
     { "{{ 'a'.zfill(3) }}", "1, column 13: the text method 'zfill' is not implemented" },

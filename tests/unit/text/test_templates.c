@@ -63,7 +63,8 @@ static void all_cases(const char *shared, const char *file, const json_t *cases,
     wg_jinja *t = NULL;
     wg_error err = { 0 };
     snprintf(path, sizeof path, "%s/templates/%s", shared, file);
-    if (wg_read_file(path, 1 << 20, &text, &n, &err) || wg_jinja_open(&t, file, text, n, &err)) complain(file, "open", err.text);
+    if (wg_read_file(path, 1 << 20, &text, &n, &err) || wg_jinja_open(&t, file, text, n, &err))
+        complain(file, "open", err.text);
     for (size_t i = 0; i < json_array_size(cases); i++) {
         const json_t *one = json_array_get(cases, i);
         const char *want = next_line(digests);
@@ -92,7 +93,7 @@ int main(void)
     for (char *at = digests; (line = next_line(&at)); files++) all_cases(shared, line + 2, wg_json_root(doc), &at);
     wg_json_close(doc);
     wg_free(digests);
-    printf("%d templates, %d renderings: %d identical, %d refused by both, %d failures, %zu blocks not freed\n", files, rendered, same,
-           refused, failures, wg_mem_read().live_blocks);
+    printf("%d templates, %d renderings: %d identical, %d refused by both, %d failures, %zu blocks not freed\n", files,
+           rendered, same, refused, failures, wg_mem_read().live_blocks);
     return failures > 0 || files < 19 || wg_mem_read().live_blocks > 0;
 }
