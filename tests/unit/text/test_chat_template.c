@@ -15,7 +15,8 @@ static wg_error err;
 static const char *const controls[] = { "<|im_start|>", "<|im_end|>", NULL };
 
 #define IM "{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}"
-#define CHATML "{{ bos_token }}{% for m in messages %}" IM "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+#define CHATML                                                                                                                 \
+    "{{ bos_token }}{% for m in messages %}" IM "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 
 /* Adds a key behind the others; tiny's head counts them at byte 16. */
 static void add_key(const char *key, const char *text)
@@ -142,9 +143,10 @@ Test(chat_template, refusals)
     opened(true, "{{ messages[-1].content }}[{{ strftime_now('%a %d %b %Y') }}]"); /* only the last question */
     chat = own("");
     chat.date = "2026-01-31";
-    cr_assert_str_eq(said(WG_EMODEL, wg_chat_check(t, &chat, true, &err)),
-                     "tiny: the chat template writes an earlier turn in other words than it had asked for the answer (from byte 0 "
-                     "on), so a conversation cannot go on from its tokens; use one turn, or a template by name");
+    cr_assert_str_eq(
+        said(WG_EMODEL, wg_chat_check(t, &chat, true, &err)),
+        "tiny: the chat template writes an earlier turn in other words than it had asked for the answer (from byte 0 "
+        "on), so a conversation cannot go on from its tokens; use one turn, or a template by name");
     cr_assert_eq(wg_chat_check(t, &chat, false, &err), WG_OK, "%s", err.text);
     cr_assert_eq(wg_chat_bytes(&chat), 1 + strlen("[Sat 31 Jan 2026]"));
     cr_assert_str_eq(said(WG_EINVAL, wg_chat_encode_next(t, &chat, turn, 1, &ids, &n, &end, &err)),
