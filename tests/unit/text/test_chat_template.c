@@ -155,6 +155,11 @@ Test(chat_template, refusals)
     cr_assert_str_eq(said(WG_EMODEL, wg_chat_check(t, &chat, false, &err)),
                      "tiny: chat template, line 1, column 43: 'strftime_now' is undefined, and is called");
     closed();
+    /* opens an answer with a thought that it leaves out of earlier turns */
+    opened(true, "{% for m in messages %}{{ m.content if m.role == 'assistant' else '[' ~ m.content ~ ']' }}{% endfor %}<t>");
+    chat = own("");
+    cr_assert(strstr(said(WG_EMODEL, wg_chat_check(t, &chat, true, &err)), "(from byte 3 on)"), "%s", err.text);
+    closed();
     opened(true, "{{ raise_exception('no questions') }}");
     chat = own("");
     cr_assert_str_eq(said(WG_EMODEL, wg_chat_encode(t, &chat, turn, 1, &ids, &n, &err)),
@@ -174,6 +179,12 @@ Test(chat_template, answers_between_spaces)
     const wg_chat chat = own("");
     cr_assert_eq(wg_chat_encode_next(t, &chat, question, 2, &ids, &n, &end, &err), WG_OK, "%s", err.text);
     cr_assert(end == 2 && n > 2 && wg_tokenizer_is_eog(t, ids[1]), "%zu of %zu", end, n);
+    wg_free(ids);
+    closed();
+    opened(true, "{% for m in messages %}{{ m.content ~ '. <|im_end|>' }}{% endfor %}"); /* words before the end token */
+    const wg_chat other = own("");
+    cr_assert_eq(wg_chat_encode_next(t, &other, question, 2, &ids, &n, &end, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(end, 0);
     wg_free(ids);
     closed();
 }
