@@ -96,10 +96,11 @@ int wgj_text_order(const wgj_text *a, const wgj_text *b)
 
 size_t wgj_find(wgj *j, const wgj_text *t, size_t from, const wgj_text *what)
 {
-    if (from > t->n || !wgj_spend(j, (t->n - from) / 64)) return SIZE_MAX;
+    if (from > t->n || j->failed) return SIZE_MAX;
     if (what->n == 0) return from;
     const char *at = memmem(t->s + from, t->n - from, what->s, what->n);
-    return at ? (size_t)(at - t->s) : SIZE_MAX;
+    const size_t found = at ? (size_t)(at - t->s) : t->n; /* only what was read is paid for */
+    return wgj_spend(j, (found - from) / 64) && at ? found : SIZE_MAX;
 }
 
 /* Whether the character belongs to `chars`; NULL: to the spaces. */

@@ -300,6 +300,25 @@ Test(jinja, hostile_templates_end_with_a_message)
     cr_assert_eq(wg_mem_read().live_blocks, 0);
 }
 
+/* A megabyte with a line end in every ten bytes is an ordinary message. */
+Test(jinja, long_messages_are_no_hostile_ones)
+{
+    enum { BYTES = 1 << 20 };
+    static const char text[] =
+        "{{ (u.split('\\n')|length) ~ (u|replace('\\n', '')|length) ~ (u|trim|length) ~ u.count('\\n') }}"
+        "{{ u|indent|length }}{{ (u|tojson)|length }}";
+    char *u = wg_alloc(BYTES, 1);
+    for (size_t i = 0; i < BYTES; i++) u[i] = i % 10 == 9 ? '\n' : 'a';
+    json_t *data = json_pack("{s:s%}", "u", u, (size_t)BYTES);
+    wg_rendered r;
+    wg_error err;
+    cr_assert_eq(render(text, data, NULL, &r, &err), WG_OK, "%s", err.text);
+    cr_assert_str_eq(r.text, "104858943719104857610485714680041153435");
+    wg_rendered_free(&r);
+    wg_free(u);
+    json_decref(data);
+}
+
 Test(jinja, survives_failing_allocations)
 {
     json_t *data = json_pack("{s:[i,i,i], s:s}", "a", 1, 2, 3, "u", "text");
