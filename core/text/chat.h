@@ -33,11 +33,11 @@ wg_status wg_chat_encode(const wg_tokenizer *t, const wg_chat *chat, const wg_te
                          wg_error *err);
 
 /* Encodes the text between a generated answer and the next one: the answer's end, a question, and the beginning of the next
- * answer. question: all n questions of the conversation so far; the last one is encoded. A family written by hand reads that one
- * alone; the template of a model reads them all, so n is at least 2. Append the ids to the tokens of the conversation, which stay as they were generated: encoding the whole conversation
- * again would spell an answer in other tokens. To an answer whose last token is ids[*closed - 1], its end, append ids + *closed
- * (0: the family has no such token; append all). With WG_CHAT_NONE the ids are those of the question alone, without a beginning
- * token. Allocation and errors as above. */
+ * answer. question: all n questions of the conversation so far; the last one is encoded. A family written by hand reads that
+ * one alone; the template of a model reads them all, so n is at least 2. Append the ids to the tokens of the conversation,
+ * which stay as they were generated: encoding the whole conversation again would spell an answer in other tokens. To an
+ * answer whose last token is ids[*closed - 1], its end, append ids + *closed (0: the family has no such token; append all).
+ * With WG_CHAT_NONE the ids are those of the question alone, without a beginning token. Allocation and errors as above. */
 wg_status wg_chat_encode_next(const wg_tokenizer *t, const wg_chat *chat, const wg_text *question, int n, int32_t **ids,
                               size_t *n_ids, size_t *closed, wg_error *err);
 

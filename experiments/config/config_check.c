@@ -502,7 +502,8 @@ static void check_prompts(wg_checker *c, wg_cell *cell, wg_config *owner)
     owner->dataset[owner->datasets++] = d;
 }
 
-/* The vocabulary must have all tokens of the chat template; a model's own one must render, and with `turns` a second question. */
+/* The vocabulary must have all tokens of the chat template; a model's own one must render, and with `turns` a second
+ * question. */
 static void check_chat(wg_checker *c, const wg_cell *cell, bool turns)
 {
     char once[2 * WG_OPTION_STRING + 64];

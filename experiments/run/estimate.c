@@ -58,7 +58,8 @@ static bool first_of_group(const wg_config *c, int i)
     return true;
 }
 
-/* Whether teacher forcing opens an engine for this cell's models (teacher_pass.h): its group's other cells with them share it. */
+/* Whether teacher forcing opens an engine for this cell's models (teacher_pass.h): its group's other cells with them share
+ * it. */
 static bool first_pair(const wg_config *c, int i)
 {
     const wg_cell *cell = &c->cell[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Arbitrary bytes as a chat template, or behind a NUL as the JSON of its variables: it renders a conversation or is refused with a
- * message; every byte of the data's texts that appears is marked, and nothing stays allocated. The data's texts have characters
- * that occur nowhere else, so what a template prints of them is recognised. */
+ * Arbitrary bytes as a chat template, or behind a NUL as the JSON of its variables: it renders a conversation or is refused
+ * with a message; every byte of the data's texts that appears is marked, and nothing stays allocated. The data's texts have
+ * characters that occur nowhere else, so what a template prints of them is recognised. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Operators as in Python: integers of 64 bits (an overflow is an error), floats, texts, lists; the operator % of texts; slices. */
+ * Operators as in Python: integers of 64 bits (an overflow is an error), floats, texts, lists; the operator % of texts;
+ * slices. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

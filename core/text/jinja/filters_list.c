@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Filters of lists and dictionaries. Those that are generators in Jinja give an iterator here too: it is true even when it is empty,
- * has no length, and is read once. */
+ * Filters of lists and dictionaries. Those that are generators in Jinja give an iterator here too: it is true even when it is
+ * empty, has no length, and is read once. */
 #include <string.h>
 
 #include "core/text/jinja/jinja_impl.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * What the files of the interpreter share: values, syntax tree, and the state of a parse or a rendering. Private to this folder.
+ * What the files of the interpreter share: values, syntax tree, and the state of a parse or a rendering. Private to this
+ * folder.
  *
- * Failure is sticky: the first one is kept in wgj.failed with its message, and every function returns an empty value at once from
- * then on. Memory comes from the arena of the state and is freed as a whole. Lists, dictionaries and texts never change after they
- * are made (the sandbox of transformers refuses it too); namespaces and scopes do. */
+ * Failure is sticky: the first one is kept in wgj.failed with its message, and every function returns an empty value at once
+ * from then on. Memory comes from the arena of the state and is freed as a whole. Lists, dictionaries and texts never change
+ * after they are made (the sandbox of transformers refuses it too); namespaces and scopes do. */
 #ifndef WG_CORE_TEXT_JINJA_JINJA_IMPL_H
 #define WG_CORE_TEXT_JINJA_JINJA_IMPL_H
 
@@ -293,7 +294,8 @@ size_t wgj_float_text(double f, char *out, size_t size);
 typedef struct wgj_call wgj_call;
 wgj_value wgj_tojson(wgj *j, const wgj_call *c);
 
-/* Arguments of a call of a table's function. `params` is "value,width,first=": the subject first, "=" behind those that may be left out. */
+/* Arguments of a call of a table's function. `params` is "value,width,first=": the subject first, "=" behind those that may
+ * be left out. */
 typedef struct wgj_args {
     wgj_value v[WGJ_ARGS];
     const wgj_text *keyword[WGJ_ARGS]; /* NULL: positional */

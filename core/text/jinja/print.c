@@ -8,7 +8,8 @@
 #include "core/text/jinja/jinja_impl.h"
 #include "core/text/unicode.h"
 
-/* The shortest digits that read back as the same double, with an exponent below 1e-4 and from 1e16 on, as Python writes them. */
+/* The shortest digits that read back as the same double, with an exponent below 1e-4 and from 1e16 on, as Python writes them.
+ * */
 size_t wgj_float_text(double f, char *out, size_t size)
 {
     char e[40], digits[24];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The filter tojson as transformers defines it: Python's json.dumps without HTML escapes, other than ASCII kept unless ensure_ascii
- * asks for escapes. */
+ * The filter tojson as transformers defines it: Python's json.dumps without HTML escapes, other than ASCII kept unless
+ * ensure_ascii asks for escapes. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

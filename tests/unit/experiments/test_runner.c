@@ -199,8 +199,8 @@ Test(runner, summary_has_every_field)
     json_decref(sum);
 }
 
-/* A draft model whose context ends before the texts do: the rounds after that are counted, in the requests as in the summary, and
- * the table warns of them. */
+/* A draft model whose context ends before the texts do: the rounds after that are counted, in the requests as in the summary,
+ * and the table warns of them. */
 Test(runner, the_context_of_a_draft_ends)
 {
     enum { SHORT = 16 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The interpreter of chat templates: templates with the texts that jinja2 prints for them (tests/golden/templates/make.py), every
- * message, the marks of bytes that come from the data, the limits, and failing allocations. */
+ * The interpreter of chat templates: templates with the texts that jinja2 prints for them (tests/golden/templates/make.py),
+ * every message, the marks of bytes that come from the data, the limits, and failing allocations. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
