@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A Hugging Face folder (config.json, model.safetensors or its shards, tokenizer.json, generation_config.json), read as the GGUF
- * file that it would become: the same keys and tensor names, so that everything above reads one format. Private to core/file. */
+ * A Hugging Face folder (config.json, model.safetensors or its shards, tokenizer.json, generation_config.json, chat
+ * template), read as the GGUF file that it would become: the same keys and tensor names, so that everything above reads one
+ * format. Private to core/file. */
 #ifndef WG_CORE_FILE_HF_H
 #define WG_CORE_FILE_HF_H
 
@@ -64,6 +65,10 @@ wg_status wg_hf_ids_read(wg_hf_ids *out, const wg_json *generation, const wg_jso
 /* Sets tokenizer.ggml.* from tokenizer.json, for an embedding of `vocab` rows: ids without a token become unused ones. Errors:
  * EMODEL (structure: the place, what was expected), EUNSUPPORTED (a step of the pipeline that is not implemented, by name). */
 wg_status wg_hf_tokenizer(wg_gguf_writer *g, const wg_json *tokenizer, const wg_hf_ids *ids, int vocab, wg_error *err);
+
+/* Sets tokenizer.chat_template and its variants, and the texts of the special tokens that templates print, from
+ * chat_template.jinja and tokenizer_config.json, where the folder has them. EMODEL, EFORMAT, EIO. */
+wg_status wg_hf_chat(wg_gguf_writer *g, const char *folder, wg_error *err);
 
 /* Opens the folder. Errors: ENOENT, EIO, EFORMAT and those above. */
 wg_status wg_hf_open(wg_weights **out, const char *folder, wg_error *err);

@@ -537,6 +537,7 @@ static wg_status describe(folder *f, const wg_hf_ids *ids, wg_gguf_writer *g)
     wg_gguf_set_string(g, "general.name", name, strlen(name));
     WG_TRY(check_tensors(f));
     WG_TRY(add_tensors(f, g));
+    WG_TRY(wg_hf_chat(g, f->path, f->err));
     if (!has(f, "tokenizer.json")) return WG_OK;
     WG_TRY(open_json(f, "tokenizer.json", &tokenizer));
     const wg_status s = wg_hf_tokenizer(g, tokenizer, ids, f->config.vocab, f->err);

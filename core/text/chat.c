@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "core/text/chat_template.h"
 
 enum { TEXT_MAX = 256 << 20 };
 
@@ -41,13 +42,8 @@ static const family families[] = {
 /* clang-format on */
 
 const char *const wg_chat_names[] = {
-    [WG_CHAT_NONE] = "none",
-    [WG_CHAT_LLAMA_2] = "llama-2",
-    [WG_CHAT_LLAMA_3] = "llama-3",
-    [WG_CHAT_CHATML] = "chatml",
-    [WG_CHAT_ZEPHYR] = "zephyr",
-    [WG_CHAT_VICUNA] = "vicuna",
-    NULL,
+    [WG_CHAT_NONE] = "none",     [WG_CHAT_LLAMA_2] = "llama-2", [WG_CHAT_LLAMA_3] = "llama-3", [WG_CHAT_CHATML] = "chatml",
+    [WG_CHAT_ZEPHYR] = "zephyr", [WG_CHAT_VICUNA] = "vicuna",   [WG_CHAT_MODEL] = "model",     NULL,
 };
 
 /* ---- words and control tokens ------------------------------------------------------------------------------------ */
@@ -206,6 +202,7 @@ wg_status wg_chat_encode(const wg_tokenizer *t, const wg_chat *chat, const wg_te
         return wg_fail(err, WG_EINVAL, "a conversation of %d texts with the chat template %s: expected %s", n,
                        wg_chat_names[chat->family], chat->family ? "an odd number, questions and answers in turn" : "one");
     if (chat->family == WG_CHAT_NONE) return wg_tokenizer_encode(t, turn->s, turn->n, true, false, ids, n_ids, err);
+    if (chat->family == WG_CHAT_MODEL) return wg_chat_template_encode(t, chat, turn, n, ids, n_ids, err);
     writer w;
     wg_status s = open_writer(&w, t, chat->family, err);
     if (!s) s = add_all(&w, &families[chat->family], chat->system, turn, n, err);
@@ -222,9 +219,11 @@ static wg_status add_next(writer *w, const family *f, wg_text question, size_t *
     return flush(w, err);
 }
 
-wg_status wg_chat_encode_next(const wg_tokenizer *t, const wg_chat *chat, wg_text question, int32_t **ids, size_t *n_ids,
-                              size_t *closed, wg_error *err)
+wg_status wg_chat_encode_next(const wg_tokenizer *t, const wg_chat *chat, const wg_text *asked, int n, int32_t **ids,
+                              size_t *n_ids, size_t *closed, wg_error *err)
 {
+    const wg_text question = asked[n - 1];
+    if (chat->family == WG_CHAT_MODEL) return wg_chat_template_next(t, chat, asked, n, ids, n_ids, closed, err);
     writer w;
     wg_status s = open_writer(&w, t, chat->family, err);
     *closed = 0;
@@ -234,8 +233,9 @@ wg_status wg_chat_encode_next(const wg_tokenizer *t, const wg_chat *chat, wg_tex
     return close_writer(&w, s, ids, n_ids);
 }
 
-wg_status wg_chat_check(const wg_tokenizer *t, const wg_chat *chat, wg_error *err)
+wg_status wg_chat_check(const wg_tokenizer *t, const wg_chat *chat, bool turns, wg_error *err)
 {
+    if (chat->family == WG_CHAT_MODEL) return wg_chat_template_check(t, chat, turns, err);
     const wg_text turn[3] = { { "", 0 }, { "", 0 }, { "", 0 } };
     int32_t *ids;
     size_t n;
@@ -249,6 +249,7 @@ size_t wg_chat_bytes(const wg_chat *chat)
 {
     const family *f = &families[chat->family];
     if (chat->family == WG_CHAT_NONE) return 0;
+    if (chat->family == WG_CHAT_MODEL) return wg_chat_template_bytes(chat);
     const char *const all[] = { f->begin, f->system[0], f->system[1], f->answer[1], f->question[0], f->question[1], f->open };
     size_t n = chat->system ? strlen(chat->system) : 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) n += strlen(all[i]);

@@ -165,6 +165,11 @@ wg_status wg_tokenizer_encode_part(const wg_tokenizer *t, const char *text, size
     return encode_all(t, text, n, begins, false, m, out, err);
 }
 
+size_t wg_tokenizer_special(const wg_tokenizer *t, const char *s, size_t n, bool special, int32_t *id)
+{
+    return wg_vocab_special(&t->v, s, n, special, id);
+}
+
 size_t wg_tokenizer_cut(const wg_tokenizer *t, const char *text, size_t n)
 {
     size_t sure = 0; /* before this offset no special tokens can occur */

@@ -38,6 +38,10 @@ void wg_tokenizer_digest(const wg_tokenizer *t, char hex[WG_SHA256_HEX]);
 wg_status wg_tokenizer_encode(const wg_tokenizer *t, const char *text, size_t n, bool bos, bool special, int32_t **ids,
                               size_t *n_ids, wg_error *err);
 
+/* The longest special token that n bytes begin with, as encode finds them in raw text: its length (0: none), its id. Without
+ * `special` only user-defined ones. */
+size_t wg_tokenizer_special(const wg_tokenizer *t, const char *s, size_t n, bool special, int32_t *id);
+
 /* Encoding a text in parts. A cut is an offset such that the parts before and after it, encoded separately, have the ids of
  * the whole, for any later text. wg_tokenizer_cut returns the last one that is found in n bytes; 0: none. encode_part
  * appends the ids of a part (control tokens are plain text) with working memory of the caller; `begins`: the part begins the

@@ -187,11 +187,12 @@ int wg_cli_width(int fd)
 
 bool wg_cli_chat(const char *command, const char *name, const char *system, wg_chat *out)
 {
-    *out = (wg_chat){ WG_CHAT_NONE, system };
+    *out = (wg_chat){ .family = WG_CHAT_NONE, .system = system };
     for (int i = 0; name && wg_chat_names[i]; i++)
         if (!strcmp(name, wg_chat_names[i])) out->family = i;
     if (name && strcmp(name, wg_chat_names[out->family]) != 0)
-        fprintf(stderr, "wager %s: --chat %s: expected none, llama-2, llama-3, chatml, zephyr or vicuna\n", command, name);
+        fprintf(stderr, "wager %s: --chat %s: expected none, model, llama-2, llama-3, chatml, zephyr or vicuna\n", command,
+                name);
     else if (system && *system && out->family == WG_CHAT_NONE)
         fprintf(stderr, "wager %s: --system: needs --chat, the template that says it\n", command);
     else return true;

@@ -59,7 +59,8 @@ int wg_cli_kv_type(const char *command, const char *name);
 
 /* The chat template of --chat NAME and --system TEXT (each may be NULL); false after a message on stderr. */
 bool wg_cli_chat(const char *command, const char *name, const char *system, wg_chat *out);
-#define WG_CHAT_DOC "chat template of the prompts: llama-2, llama-3, chatml, zephyr or vicuna"
+#define WG_CHAT_DOC "chat template of the prompts: model (the one in its file), llama-2, llama-3, chatml, zephyr or vicuna"
+#define WG_DATE_DOC "today for a model's own template, such as 2026-01-31; without it the template has no date"
 #define WG_SYSTEM_DOC "what the template says before the question"
 
 #endif

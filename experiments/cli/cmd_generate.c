@@ -23,7 +23,7 @@
 enum { PROMPT_MOST = 16 << 20 }; /* bytes of a prompt from standard input */
 
 typedef struct generate {
-    const char *target, *draft_model, *draft, *prompt, *rule, *device, *kv_type, *chat_name, *system;
+    const char *target, *draft_model, *draft, *prompt, *rule, *device, *kv_type, *chat_name, *system, *date;
     size_t prompt_bytes;
     wg_chat chat;
     long n, top_k, penalty_window, seed, threads;
@@ -156,8 +156,11 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
     size_t n;
     wg_seq *s = NULL;
     const wg_text prompt = { g->prompt, g->prompt_bytes };
-    WG_TRY(g->chat.family ? wg_chat_encode(t->tokenizer, &g->chat, &prompt, 1, &ids, &n, err)
-                          : wg_tokenizer_encode(t->tokenizer, prompt.s, prompt.n, true, true, &ids, &n, err));
+    wg_chat chat = g->chat;
+    chat.model = t->weights;
+    chat.date = g->date;
+    WG_TRY(chat.family ? wg_chat_encode(t->tokenizer, &chat, &prompt, 1, &ids, &n, err)
+                       : wg_tokenizer_encode(t->tokenizer, prompt.s, prompt.n, true, true, &ids, &n, err));
     wg_status status =
         n ? wg_seq_open(e, &s, 0, ids, (int)n, (int)g->n, err)
           : wg_fail(err, WG_EINVAL, "the prompt is empty and this model has no begin-of-text token; give a text with -p");
@@ -255,6 +258,7 @@ int wg_cmd_generate(int argc, char **argv)
           "the text to continue; -: standard input, without its last line end", 0, 0 },
         { "chat", 0, WG_FLAG_STRING, &g.chat_name, "NAME", WG_CHAT_DOC, 0, 0 },
         { "system", 0, WG_FLAG_STRING, &g.system, "TEXT", WG_SYSTEM_DOC, 0, 0 },
+        { "date", 0, WG_FLAG_STRING, &g.date, "YYYY-MM-DD", WG_DATE_DOC, 0, 0 },
         { "n", 'n', WG_FLAG_INT, &g.n, "N", "tokens to add", 1, 1e6 },
         { "temp", 't', WG_FLAG_FLOAT, &g.temperature, "T", "temperature; 0 is greedy", 0, 100 },
         { "top-k", 0, WG_FLAG_INT, &g.top_k, "K", "keep the K most probable tokens; 0 keeps all", 0, 1e9 },

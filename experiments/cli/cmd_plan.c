@@ -76,7 +76,9 @@ static wg_status read_prompt(planner *p, wg_fit_reader *r, const wg_prompt *prom
     int32_t *ids;
     size_t n;
     const wg_text text = { prompt->text, prompt->bytes };
-    WG_TRY(wg_chat_encode(p->t->tokenizer, &p->o->chat, &text, 1, &ids, &n, err));
+    wg_chat chat = p->o->chat;
+    chat.model = p->t->weights;
+    WG_TRY(wg_chat_encode(p->t->tokenizer, &chat, &text, 1, &ids, &n, err));
     const int room = p->t->lm->context - (int)p->o->n - 1;
     const size_t skip = room > 0 && n > (size_t)room ? n - (size_t)room : 0; /* only its end, when it is long */
     const wg_status s = wg_fit_read(r, (uint32_t)p->texts, ids + skip, (int)(n - skip), (int)p->o->n, &p->fit[p->texts], err);

@@ -44,7 +44,7 @@ typedef struct wg_config_prompts {
     char file[WG_OPTION_STRING], category[WG_OPTION_STRING], merge[WG_OPTION_STRING];
     int limit, per_category, shuffle, keep_bytes, turns;
     int chat; /* WG_CHAT_NONE, ... */
-    char system[WG_OPTION_STRING];
+    char system[WG_OPTION_STRING], date[WG_OPTION_STRING];
 } wg_config_prompts;
 static inline wg_dataset_options wg_prompt_options(const wg_config_prompts *p)
 {
@@ -56,7 +56,11 @@ static inline wg_dataset_options wg_prompt_options(const wg_config_prompts *p)
                                  .keep_bytes = p->keep_bytes,
                                  .turns = p->turns };
 }
-static inline wg_chat wg_prompt_chat(const wg_config_prompts *p) { return (wg_chat){ p->chat, p->system }; }
+/* model: the target's file, whose template is meant by "model". */
+static inline wg_chat wg_prompt_chat(const wg_config_prompts *p, const wg_weights *model)
+{
+    return (wg_chat){ .family = p->chat, .system = p->system, .model = model, .date = p->date };
+}
 
 /* The sections of a config, for checking and for `wager list`; ends with a NULL name. The options of `draft` and `verify` are
  * those of the class that `selector` names, so their table is NULL. The first row, named "", holds the top-level options. */

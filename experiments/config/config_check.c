@@ -75,9 +75,12 @@ static const wg_option prompt_options[] = {
     WG_OPTION_INT(wg_config_prompts, shuffle, 0, 0, 2147483647,
                   "seed of their order, before any are left out; 0: as in the file"),
     WG_OPTION_INT(wg_config_prompts, keep_bytes, 0, 0, 1 << 30, "longer prompts keep their end of so many bytes; 0: all of it"),
-    WG_OPTION_ENUM(wg_config_prompts, chat, WG_CHAT_NONE, wg_chat_names,
-                   "the template that the target was trained with: a prompt is a question, and its answer is wanted"),
+    WG_OPTION_ENUM(
+        wg_config_prompts, chat, WG_CHAT_NONE, wg_chat_names,
+        "the template that the target was trained with (model: the one in its file): a prompt is a question, and its "
+        "answer is wanted"),
     WG_OPTION_STR(wg_config_prompts, system, "", "what the template says before the question; needs `chat`"),
+    WG_OPTION_STR(wg_config_prompts, date, "", "today for a model's own template, such as 2026-01-31; empty: it has no date"),
     WG_OPTION_END,
 };
 
@@ -337,11 +340,12 @@ static void check_prompts(wg_checker *c, wg_cell *cell, wg_config *owner)
     owner->dataset[owner->datasets++] = d;
 }
 
-/* The vocabulary must have all tokens of the chat template. */
-static void check_chat(wg_checker *c, const wg_cell *cell)
+/* The vocabulary must have all tokens of the chat template; a model's own one must render, and with `turns` a second
+ * question. */
+static void check_chat(wg_checker *c, const wg_cell *cell, bool turns)
 {
-    const wg_chat chat = wg_prompt_chat(&cell->prompts);
-    char once[WG_OPTION_STRING + 64];
+    char once[2 * WG_OPTION_STRING + 64];
+    wg_chat chat = wg_prompt_chat(&cell->prompts, NULL);
     wg_weights *w = NULL;
     wg_tokenizer *t = NULL;
     wg_error e;
@@ -349,11 +353,12 @@ static void check_chat(wg_checker *c, const wg_cell *cell)
         if (*chat.system) wg_problem(c, "prompts.system", false, "prompts.system: needs \"chat\", the template that says it");
         return;
     }
-    snprintf(once, sizeof once, "%d %s", chat.family, cell->target.model);
+    snprintf(once, sizeof once, "%d %d %s %s", chat.family, turns, cell->target.model, chat.date);
     if (!*cell->target.model || !wg_first_time(c, "chat", once)) return;
     if (wg_weights_open(&w, cell->target.model, &e) != WG_OK) return; /* reported where the file was checked */
+    chat.model = w;
     wg_status s = wg_tokenizer_open(&t, w, &e);
-    if (s == WG_OK) s = wg_chat_check(t, &chat, &e);
+    if (s == WG_OK) s = wg_chat_check(t, &chat, turns, &e);
     if (s == WG_ENOMEM) c->failed = s, c->err = e;
     else if (s) wg_problem(c, "prompts.chat", false, "prompts.chat: %s: %s", cell->target.model, e.text);
     wg_tokenizer_close(t);
@@ -401,10 +406,10 @@ void wg_check_cell(wg_checker *c, wg_cell *cell, wg_config *owner)
         const wg_status s = wg_check_laws(cell->drafter, laws, cell->verifier, c->plugins->verifiers, &e);
         if (s) wg_problem(c, "verify.rule", false, "verify.rule: %s", e.text);
     }
-    check_chat(c, cell);
     cell->dataset = -1;
     if (*cell->prompts.file) check_prompts(c, cell, owner);
     else wg_problem(c, "prompts", false, "prompts.file: missing; it names a JSONL file of prompts");
+    check_chat(c, cell, cell->dataset >= 0 && owner->dataset[cell->dataset]->turns > 1);
     if (cell->dataset >= 0 && (long)owner->dataset[cell->dataset]->questions * cell->top.repeats > REQUESTS_MAX)
         wg_problem(c, "repeats", false, "repeats: %d prompts x %d repeats are more than %d requests of a cell",
                    owner->dataset[cell->dataset]->questions, cell->top.repeats, REQUESTS_MAX);

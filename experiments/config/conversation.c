@@ -11,16 +11,19 @@ static int count(size_t n) { return n > TOKENS_MAX ? TOKENS_MAX : (int)n; }
 wg_status wg_conversation_encode(wg_question *out, const wg_tokenizer *t, const wg_chat *chat, const wg_prompt *p,
                                  wg_error *err)
 {
-    for (int i = 0; i < p->turns; i++) {
-        const wg_turn asked = wg_prompt_turn(p, i);
-        const wg_text text = { asked.text, asked.bytes };
+    wg_text *asked = wg_alloc((size_t)p->turns, sizeof *asked);
+    wg_status s = asked ? WG_OK : wg_nomem(err, (size_t)p->turns * sizeof *asked, "a conversation");
+    for (int i = 0; i < p->turns && !s; i++) {
+        const wg_turn turn = wg_prompt_turn(p, i);
         size_t n = 0, closed = 0;
-        if (i == 0) WG_TRY(wg_chat_encode(t, chat, &text, 1, &out[i].token, &n, err));
-        else WG_TRY(wg_chat_encode_next(t, chat, text, &out[i].token, &n, &closed, err));
+        asked[i] = (wg_text){ turn.text, turn.bytes };
+        s = i ? wg_chat_encode_next(t, chat, asked, i + 1, &out[i].token, &n, &closed, err)
+              : wg_chat_encode(t, chat, asked, 1, &out[i].token, &n, err);
         out[i].n = count(n);
         out[i].closed = count(closed);
     }
-    return WG_OK;
+    wg_free(asked);
+    return s;
 }
 
 void wg_conversation_free(wg_question *q, int turns)

@@ -58,7 +58,8 @@ static bool first_of_group(const wg_config *c, int i)
     return true;
 }
 
-/* Whether teacher forcing opens an engine for this cell's models (teacher_pass.h): its group's other cells with them share it. */
+/* Whether teacher forcing opens an engine for this cell's models (teacher_pass.h): its group's other cells with them share
+ * it. */
 static bool first_pair(const wg_config *c, int i)
 {
     const wg_cell *cell = &c->cell[i];
@@ -77,16 +78,27 @@ static double cache_bytes(const wg_arch *a, const wg_cell *cell, int longest)
 
 /* Upper bound: a prompt has at most as many tokens as bytes, plus the beginning token and the chat template. A turn adds its
  * answer. */
+static size_t template_bytes(const wg_cell *cell)
+{
+    wg_weights *w = NULL;
+    const bool own = cell->prompts.chat == WG_CHAT_MODEL;
+    if (own && wg_weights_open(&w, cell->target.model, NULL) != WG_OK) return 0;
+    const wg_chat chat = wg_prompt_chat(&cell->prompts, w);
+    const size_t n = wg_chat_bytes(&chat);
+    wg_weights_close(w);
+    return n;
+}
+
 static int longest_sequence(const wg_config *c, const wg_cell *cell, const wg_arch *a)
 {
     const wg_dataset *d = c->dataset[cell->dataset];
     const int context = cell->target.context && cell->target.context < a->context ? cell->target.context : a->context;
-    const wg_chat chat = wg_prompt_chat(&cell->prompts);
+    const size_t around = template_bytes(cell);
     double most = 1;
     for (int i = 0; i < d->n; i++) {
         double all = 1;
         for (int k = 0; k < d->prompt[i].turns; k++)
-            all += (double)(wg_prompt_turn(&d->prompt[i], k).bytes + wg_chat_bytes(&chat)) + cell->top.max_tokens;
+            all += (double)(wg_prompt_turn(&d->prompt[i], k).bytes + around) + cell->top.max_tokens;
         most = fmax(most, all);
     }
     return most < context ? (int)most : context;

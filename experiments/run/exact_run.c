@@ -202,16 +202,16 @@ static wg_status read_texts(lesson *l, int prompt, uint32_t request, const wg_qu
     return st;
 }
 
-static wg_status all_texts(lesson *l, const wg_dataset *d, const wg_tokenizer *tokenizer, wg_error *err)
+static wg_status all_texts(lesson *l, const wg_dataset *d, const wg_target *t, wg_error *err)
 {
     const int repeats = l->cell->top.repeats;
-    const wg_chat chat = wg_prompt_chat(&l->cell->prompts);
+    const wg_chat chat = wg_prompt_chat(&l->cell->prompts, t->weights);
     wg_question *q = wg_calloc((size_t)d->turns, sizeof *q);
     wg_status s = q ? WG_OK : wg_nomem(err, (size_t)d->turns * sizeof *q, "a conversation");
     for (int i = 0; i < d->n && !s; i++) {
         const wg_prompt *p = &d->prompt[i];
         memset(q, 0, (size_t)d->turns * sizeof *q);
-        s = wg_conversation_encode(q, tokenizer, &chat, p, err);
+        s = wg_conversation_encode(q, t->tokenizer, &chat, p, err);
         for (int k = 0; !s && k < repeats; k++) {
             s = read_texts(l, i, (uint32_t)(i * repeats + k), q, p->turns, err);
             if (s == WG_ECONTEXT) s = WG_OK; /* as in a run: a prompt that does not fit gives no text */
@@ -294,7 +294,7 @@ wg_status wg_exact_cell(const wg_config *c, int cell, const wg_exact_shape *shap
     wg_status s = wg_target_open(&t, k->target.model, &o, err);
     if (!s) s = open_lesson(l, c, t, depth, err);
     if (!s) s = plan(l, shape, shapes, rule, n_rules, d->n, err);
-    if (!s) s = all_texts(l, d, t->tokenizer, err);
+    if (!s) s = all_texts(l, d, t, err);
     out->alpha = out->drafted ? out->alpha / (double)out->drafted : NAN;
     for (int i = 0; i < l->n_series; i++) wg_free(l->s[i].value);
     wg_free(l->tree);

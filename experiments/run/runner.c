@@ -45,7 +45,7 @@ typedef struct runner {
 static wg_status encode(wg_group *g, wg_error *err)
 {
     wg_encoded *p = &g->prompts;
-    const wg_chat chat = wg_prompt_chat(&g->like->prompts);
+    const wg_chat chat = wg_prompt_chat(&g->like->prompts, g->target->weights);
     p->question = wg_calloc((size_t)g->dataset->questions, sizeof *p->question);
     if (!p->question) return wg_nomem(err, (size_t)g->dataset->questions * sizeof *p->question, "prompts");
     p->count = g->dataset->questions;

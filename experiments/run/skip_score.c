@@ -42,7 +42,9 @@ static wg_status read_prompt(const wg_skip_scorer *s, const wg_prompt *p, text *
 {
     size_t n;
     const wg_text asked = { p->text, p->bytes };
-    WG_TRY(wg_chat_encode(s->t->tokenizer, &s->opt.chat, &asked, 1, &x->token, &n, err));
+    wg_chat chat = s->opt.chat;
+    chat.model = s->t->weights;
+    WG_TRY(wg_chat_encode(s->t->tokenizer, &chat, &asked, 1, &x->token, &n, err));
     const int most = s->t->lm->context - s->opt.tokens;
     if (n == 0 || most < 1)
         return wg_fail(err, WG_EINVAL, "prompt %s: %zu tokens and %d more, in a context of %d: expected room for a prompt",

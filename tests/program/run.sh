@@ -241,6 +241,10 @@ good_cases() {
   chat=$(digest wager generate -m "$base/target.gguf" -p Hello -n 9 --chat vicuna --system "Be kind.")
   written=$(digest wager generate -m "$base/target.gguf" -p "Be kind. USER: Hello ASSISTANT:" -n 9)
   if [ -n "$chat" ] && [ "$chat" = "$written" ]; then ok; else fail "generate --chat: not what the template's words give"; fi
+  printf "{%% for m in messages %%}{{ m.role ~ ': ' ~ m.content }}\\n{%% endfor %%}{{ x|tojson }}" >"$base/t.jinja"
+  expect template '^system: S$' wager template "$base/target.gguf" --template "$base/t.jinja" -p 'Hi</s>' --system S --set x=true
+  expect template-set '^true$' wager template "$base/target.gguf" --template "$base/t.jinja" -p Hi --set x=true
+  expect template-ids '^[0-9]+ tokens$' wager template "$base/target.gguf" --template "$base/t.jinja" -p Hi --set x=1 --ids
   expect plan-chat '^alpha ' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" -p "$base/prompts.jsonl" -n 12 --chat vicuna
   local drafts
   drafts=$(tested_drafters | sed 's/:.*//' | sort -u | paste -sd, | sed 's/,/, /g')

@@ -362,7 +362,7 @@ Test(conversation, survives_failing_allocations)
     const wg_target_options o = { .threads = 1, .need_tokenizer = true };
     cr_assert_eq(wg_target_open(&t, "target.gguf", &o, &err), WG_OK, "%s", err.text);
     const wg_prompt *p = &c->dataset[0]->prompt[0];
-    const wg_chat chat = wg_prompt_chat(&c->cell[0].prompts);
+    const wg_chat chat = wg_prompt_chat(&c->cell[0].prompts, t->weights);
     for (uint64_t nth = 1; status != WG_OK && nth < 200; nth++) {
         wg_question q[3] = { { 0 } };
         const size_t before = wg_mem_read().live_blocks;

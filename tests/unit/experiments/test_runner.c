@@ -10,6 +10,7 @@
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
+#include "core/file/gguf_write.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/run/runner.h"
@@ -200,8 +201,8 @@ Test(runner, summary_has_every_field)
     json_decref(sum);
 }
 
-/* A draft model whose context ends before the texts do: the rounds after that are counted, in the requests as in the summary, and
- * the table warns of them. */
+/* A draft model whose context ends before the texts do: the rounds after that are counted, in the requests as in the summary,
+ * and the table warns of them. */
 Test(runner, the_context_of_a_draft_ends)
 {
     enum { SHORT = 16 };
@@ -334,6 +335,48 @@ Test(runner, a_chat_template_is_what_is_asked)
     json_decref(plain);
     json_decref(chat);
     json_decref(written);
+}
+
+static wg_status same_bytes(void *user, const wg_tensor *t, void *dst, wg_error *err)
+{
+    const wg_tensor *from = wg_weights_find(user, t->name);
+    WG_TRY(wg_weights_need(user, from, err));
+    memcpy(dst, from->data, t->bytes);
+    return WG_OK;
+}
+
+/* Writes target.gguf again, with a chat template, as templated.gguf. */
+static void write_template(const char *text)
+{
+    wg_weights *w;
+    wg_gguf_writer *g;
+    wg_error err;
+    cr_assert_eq(wg_weights_open(&w, "target.gguf", &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_gguf_writer_open(&g, "templated.gguf", &err), WG_OK, "%s", err.text);
+    for (int i = 0; i < wg_meta_count(w); i++) wg_gguf_copy_meta(g, w, i);
+    wg_gguf_set_string(g, "tokenizer.chat_template", text, strlen(text));
+    for (int i = 0; i < wg_weights_count(w); i++) wg_gguf_add(g, wg_weights_at(w, i), same_bytes, w);
+    cr_assert_eq(wg_gguf_writer_finish(g, &err), WG_OK, "%s", err.text);
+    wg_weights_close(w);
+}
+
+#define OWN(chat)                                                                                                              \
+    "{\"name\": \"t\", \"target\": {\"model\": \"templated.gguf\"}, \"max_tokens\": 24, "                                      \
+    "\"prompts\": {\"file\": \"prompts.jsonl\", \"turns\": \"all\", \"system\": \"Hi.\", " chat "}}"
+
+/* Vicuna's template as the model's own one: the same run, over two turns. */
+Test(runner, the_template_of_the_file)
+{
+    write_template(
+        "{{ bos_token }}{% for m in messages %}{% if m.role == 'user' %}USER: {{ m.content }} "
+        "{% elif m.role == 'assistant' %}ASSISTANT: {{ m.content }}{{ eos_token }}{% else %}{{ m.content }} {% endif %}"
+        "{% endfor %}ASSISTANT:{{ strftime_now('') }}");
+    put("prompts.jsonl", "{\"turns\": [\"The cat sat\", \"And then?\"]}\n");
+    json_t *own = run(OWN("\"chat\": \"model\", \"date\": \"2026-01-31\""), "own", WG_OK);
+    json_t *vicuna = run(OWN("\"chat\": \"vicuna\""), "vicuna", WG_OK);
+    cr_expect_str_eq(word(cell(own, 0), "output_sha256"), word(cell(vicuna, 0), "output_sha256"));
+    json_decref(own);
+    json_decref(vicuna);
 }
 
 Test(runner, lossy_is_said_to_be_lossy)

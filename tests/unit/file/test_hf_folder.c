@@ -158,6 +158,52 @@ Test(hf_folder, files_that_are_missing)
     clean();
 }
 
+static void put(const char *file, const char *text)
+{
+    FILE *f = fopen(temp_at(&t, file), "wb");
+    fputs(text, f);
+    fclose(f);
+}
+
+/* The key of the folder's metadata; NULL: it has none. Valid until the next call. */
+static const char *key(const char *name)
+{
+    static char text[200];
+    wg_weights *w;
+    wg_text v;
+    cr_assert_eq(wg_weights_open(&w, t.dir, &err), WG_OK, "%s", err.text);
+    const bool there = wg_meta_string(w, name, &v);
+    if (there) snprintf(text, sizeof text, "%.*s", (int)v.n, v.s);
+    wg_weights_close(w);
+    return there ? text : NULL;
+}
+
+/* Of chat_template.jinja and tokenizer_config.json, in all their forms. */
+Test(hf_folder, chat_templates)
+{
+    make("qwen3");
+    cr_assert_null(key("tokenizer.chat_template"));
+    put("tokenizer_config.json", "{\"chat_template\": \"one\", \"bos_token\": \"<b>\", \"eos_token\": {\"content\": \"<e>\"}}");
+    cr_assert_str_eq(key("tokenizer.chat_template"), "one");
+    cr_assert_str_eq(key("wager.bos_token"), "<b>");
+    cr_assert_str_eq(key("wager.eos_token"), "<e>");
+    put("chat_template.jinja", "alone");
+    cr_assert_str_eq(key("tokenizer.chat_template"), "alone");
+    unlink(temp_at(&t, "chat_template.jinja"));
+    put("tokenizer_config.json", "{\"chat_template\": [{\"name\": \"default\", \"template\": \"d\"},"
+                                 " {\"name\": \"tool_use\", \"template\": \"u\"}], \"bos_token\": null}");
+    cr_assert_str_eq(key("tokenizer.chat_template"), "d");
+    cr_assert_str_eq(key("tokenizer.chat_template.tool_use"), "u");
+    cr_assert_null(key("wager.bos_token"));
+    put("tokenizer_config.json", "{\"chat_template\": [{\"name\": \"x\"}]}");
+    expect(WG_EMODEL,
+           "$/tokenizer_config.json: element 0 of chat_template: expected an object with the texts name and template");
+    put("tokenizer_config.json", "{\"chat_template\": 7}");
+    expect(WG_EMODEL, "$/tokenizer_config.json: chat_template: expected a text or a list of named ones");
+    unlink(temp_at(&t, "tokenizer_config.json"));
+    clean();
+}
+
 Test(hf_folder, an_index_that_lies)
 {
     make("qwen3");

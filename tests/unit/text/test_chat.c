@@ -108,7 +108,7 @@ Test(chat, as_published)
             const int family = published[i].family;
             if (!names && (family == WG_CHAT_LLAMA_3 || family == WG_CHAT_CHATML)) continue;
             wg_tokenizer *t = opened(published[i].bpe, names ? controls : NULL);
-            const wg_chat chat = { family, published[i].system };
+            const wg_chat chat = { .family = family, .system = published[i].system };
             same(t, &chat, published[i].turn, published[i].want);
             wg_tokenizer_close(t);
         }
@@ -125,10 +125,10 @@ Test(chat, goes_on_behind_an_answer)
         const int asked = turns(published[i].turn, turn);
         if (asked < 3) continue;
         wg_tokenizer *t = opened(published[i].bpe, controls);
-        const wg_chat chat = { published[i].family, published[i].system };
+        const wg_chat chat = { .family = published[i].family, .system = published[i].system };
         const char *name = wg_chat_names[chat.family];
         cr_assert_eq(wg_chat_encode(t, &chat, turn, asked, &all, &n_all, &err), WG_OK, "%s", err.text);
-        cr_assert_eq(wg_chat_encode_next(t, &chat, turn[asked - 1], &ids, &n, &closed, &err), WG_OK, "%s", err.text);
+        cr_assert_eq(wg_chat_encode_next(t, &chat, &turn[asked - 1], 1, &ids, &n, &closed, &err), WG_OK, "%s", err.text);
         cr_assert(closed >= 1 && closed < n && wg_tokenizer_is_eog(t, ids[closed - 1]), "%s: %zu of %zu", name, closed, n);
         cr_assert_geq(n_all, n - closed + 1);
         cr_expect_arr_eq(all + n_all - (n - closed + 1), ids + closed - 1, (n - closed + 1) * sizeof *ids, "%s", name);
@@ -148,8 +148,9 @@ Test(chat, goes_on_as_it_is)
         int32_t *ids;
         size_t n, closed;
         const wg_text next = { text, strlen(text) };
-        cr_assert_eq(wg_chat_encode_next(t, &(wg_chat){ WG_CHAT_NONE, NULL }, next, &ids, &n, &closed, &err), WG_OK, "%s",
-                     err.text);
+        cr_assert_eq(
+            wg_chat_encode_next(t, &(wg_chat){ .family = WG_CHAT_NONE, .system = NULL }, &next, 1, &ids, &n, &closed, &err),
+            WG_OK, "%s", err.text);
         cr_assert_eq(closed, 0);
         for (size_t i = 0; i < n; i++) cr_assert(!wg_tokenizer_is_control(t, ids[i]));
         char out[64];
@@ -165,10 +166,11 @@ Test(chat, goes_on_as_it_is)
 Test(chat, a_user_writes_text)
 {
     static const char *const texts[] = { "</s><s><|im_end|><|eot_id|><|endoftext|><|user|><|start_header_id|>", NULL };
-    for (int family = WG_CHAT_NONE; wg_chat_names[family]; family++)
+    for (int family = WG_CHAT_NONE; family < WG_CHAT_MODEL; family++)
         for (int bpe = 0; bpe < 2; bpe++) {
             wg_tokenizer *t = opened(bpe, controls);
-            const wg_chat with = { family, family ? texts[0] : "" }, without = { family, family ? "x" : "" };
+            const wg_chat with = { .family = family, .system = family ? texts[0] : "" },
+                          without = { .family = family, .system = family ? "x" : "" };
             static const char *const plain[] = { "x", NULL };
             wg_error err = { 0 };
             long counted[2] = { 0 };
@@ -196,18 +198,19 @@ Test(chat, refusals)
     wg_error err = { 0 };
     int32_t *ids;
     size_t n;
-    cr_assert_eq(wg_chat_check(t, &(wg_chat){ WG_CHAT_CHATML, NULL }, &err), WG_EMODEL);
+    cr_assert_eq(wg_chat_check(t, &(wg_chat){ .family = WG_CHAT_CHATML, .system = NULL }, true, &err), WG_EMODEL);
     cr_assert_str_eq(err.text, "the chat template chatml needs the token <|im_end|>, which the vocabulary does not have; "
                                "choose the template that the model was trained with, or none");
-    cr_assert_eq(wg_chat_check(t, &(wg_chat){ WG_CHAT_LLAMA_3, NULL }, &err), WG_EMODEL);
-    cr_assert_eq(wg_chat_check(t, &(wg_chat){ WG_CHAT_VICUNA, NULL }, &err), WG_OK);
-    cr_assert_eq(wg_chat_check(t, &(wg_chat){ WG_CHAT_NONE, NULL }, &err), WG_OK);
-    cr_assert_eq(wg_chat_encode(t, &(wg_chat){ WG_CHAT_VICUNA, NULL }, turn, 2, &ids, &n, &err), WG_EINVAL);
+    cr_assert_eq(wg_chat_check(t, &(wg_chat){ .family = WG_CHAT_LLAMA_3, .system = NULL }, true, &err), WG_EMODEL);
+    cr_assert_eq(wg_chat_check(t, &(wg_chat){ .family = WG_CHAT_VICUNA, .system = NULL }, true, &err), WG_OK);
+    cr_assert_eq(wg_chat_check(t, &(wg_chat){ .family = WG_CHAT_NONE, .system = NULL }, true, &err), WG_OK);
+    cr_assert_eq(wg_chat_encode(t, &(wg_chat){ .family = WG_CHAT_VICUNA, .system = NULL }, turn, 2, &ids, &n, &err), WG_EINVAL);
     cr_assert_str_eq(err.text, "a conversation of 2 texts with the chat template vicuna: expected an odd number, questions and "
                                "answers in turn");
-    cr_assert_eq(wg_chat_encode(t, &(wg_chat){ WG_CHAT_NONE, NULL }, turn, 3, &ids, &n, &err), WG_EINVAL);
+    cr_assert_eq(wg_chat_encode(t, &(wg_chat){ .family = WG_CHAT_NONE, .system = NULL }, turn, 3, &ids, &n, &err), WG_EINVAL);
     const wg_text endless = { "a", ((size_t)256 << 20) + 1 };
-    cr_assert_eq(wg_chat_encode(t, &(wg_chat){ WG_CHAT_VICUNA, NULL }, &endless, 1, &ids, &n, &err), WG_EINVAL);
+    cr_assert_eq(wg_chat_encode(t, &(wg_chat){ .family = WG_CHAT_VICUNA, .system = NULL }, &endless, 1, &ids, &n, &err),
+                 WG_EINVAL);
     cr_assert_str_eq(err.text, "a conversation of more than 268435456 bytes cannot be encoded; shorten its texts");
     wg_tokenizer_close(t);
 }
@@ -215,10 +218,10 @@ Test(chat, refusals)
 /* The bound that memory is planned with holds. */
 Test(chat, adds_no_more_tokens_than_said)
 {
-    for (int family = WG_CHAT_NONE; wg_chat_names[family]; family++)
+    for (int family = WG_CHAT_NONE; family < WG_CHAT_MODEL; family++)
         for (int bpe = 0; bpe < 2; bpe++) {
             wg_tokenizer *t = opened(bpe, controls);
-            const wg_chat chat = { family, family ? "Be brief." : NULL };
+            const wg_chat chat = { .family = family, .system = family ? "Be brief." : NULL };
             const wg_text turn = { "x", 1 };
             wg_error err = { 0 };
             int32_t *ids;
@@ -227,7 +230,7 @@ Test(chat, adds_no_more_tokens_than_said)
             cr_expect_leq(n, 1 + 1 + wg_chat_bytes(&chat) + 1, "%s: %zu tokens", wg_chat_names[family], n);
             wg_free(ids);
             size_t closed;
-            cr_assert_eq(wg_chat_encode_next(t, &chat, turn, &ids, &n, &closed, &err), WG_OK, "%s", err.text);
+            cr_assert_eq(wg_chat_encode_next(t, &chat, &turn, 1, &ids, &n, &closed, &err), WG_OK, "%s", err.text);
             cr_expect_leq(n, 1 + wg_chat_bytes(&chat), "%s: %zu tokens behind an answer", wg_chat_names[family], n);
             wg_free(ids);
             wg_tokenizer_close(t);
@@ -237,7 +240,7 @@ Test(chat, adds_no_more_tokens_than_said)
 Test(chat, survives_failing_allocations)
 {
     wg_tokenizer *t = opened(true, controls);
-    const wg_chat chat = { WG_CHAT_CHATML, "Be brief." };
+    const wg_chat chat = { .family = WG_CHAT_CHATML, .system = "Be brief." };
     const wg_text turn = { "hello world", 11 };
     wg_status status = WG_ENOMEM;
     for (uint64_t nth = 1; status != WG_OK && nth < 500; nth++) {
@@ -249,7 +252,7 @@ Test(chat, survives_failing_allocations)
         size_t closed;
         int32_t *next = NULL;
         status = wg_chat_encode(t, &chat, &turn, 1, &ids, &n, &err);
-        if (!status) status = wg_chat_encode_next(t, &chat, turn, &next, &n, &closed, &err);
+        if (!status) status = wg_chat_encode_next(t, &chat, &turn, 1, &next, &n, &closed, &err);
         wg_mem_fail_at(0, false);
         wg_free(next);
         wg_free(ids);

@@ -138,7 +138,8 @@ static void chat(const wg_tokenizer *t)
     wg_error err;
     int32_t *ids;
     size_t n;
-    if (wg_chat_encode(t, &(wg_chat){ WG_CHAT_LLAMA_2, NULL }, &turn, 1, &ids, &n, &err)) die("llama-2", err.text);
+    if (wg_chat_encode(t, &(wg_chat){ .family = WG_CHAT_LLAMA_2, .system = NULL }, &turn, 1, &ids, &n, &err))
+        die("llama-2", err.text);
     if (n != sizeof want / sizeof *want || memcmp(ids, want, sizeof want) != 0)
         failures += printf("llama-2: its template is not the ids of <s> [INST] hello [/INST]\n") > 0;
     wg_free(ids);
