@@ -39,6 +39,10 @@ wg_status wg_hf_ids_read(wg_hf_ids *out, const wg_json *generation, const wg_jso
  * EMODEL (structure: the place, what was expected), EUNSUPPORTED (a step of the pipeline that is not implemented, by name). */
 wg_status wg_hf_tokenizer(wg_gguf_writer *g, const wg_json *tokenizer, const wg_hf_ids *ids, int vocab, wg_error *err);
 
+/* The same from tokenizer.model of SentencePiece. Errors: EFORMAT, EMODEL, EUNSUPPORTED. */
+wg_status wg_sentencepiece_tokenizer(wg_gguf_writer *g, const char *name, wg_text file, const wg_hf_ids *ids, int vocab,
+                                     wg_error *err);
+
 /* Opens the folder. Errors: ENOENT, EIO, EFORMAT and those above. */
 wg_status wg_hf_open(wg_weights **out, const char *folder, wg_error *err);
 
