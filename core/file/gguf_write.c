@@ -132,6 +132,13 @@ void wg_gguf_set_f32s(wg_gguf_writer *g, const char *key, const float *v, size_t
     put(g, &g->meta, v, n * sizeof *v);
 }
 
+void wg_gguf_set_f64s(wg_gguf_writer *g, const char *key, const double *v, size_t n)
+{
+    if (!begin(g, key, GGUF_ARRAY)) return;
+    begin_array(g, GGUF_F64, n);
+    put(g, &g->meta, v, n * sizeof *v);
+}
+
 void wg_gguf_set_i32s(wg_gguf_writer *g, const char *key, const int32_t *v, size_t n)
 {
     if (!begin(g, key, GGUF_ARRAY)) return;

@@ -17,6 +17,7 @@ void wg_gguf_set_bool(wg_gguf_writer *g, const char *key, bool v);
 void wg_gguf_set_string(wg_gguf_writer *g, const char *key, const char *s, size_t n);
 void wg_gguf_set_strings(wg_gguf_writer *g, const char *key, const wg_text *s, size_t n);
 void wg_gguf_set_f32s(wg_gguf_writer *g, const char *key, const float *v, size_t n);
+void wg_gguf_set_f64s(wg_gguf_writer *g, const char *key, const double *v, size_t n);
 void wg_gguf_set_i32s(wg_gguf_writer *g, const char *key, const int32_t *v, size_t n);
 void wg_gguf_set_bools(wg_gguf_writer *g, const char *key, const bool *v, size_t n);
 /* Copies one key of another file unchanged, of any type. */

@@ -70,6 +70,10 @@ wg_status wg_hf_tokenizer(wg_gguf_writer *g, const wg_json *tokenizer, const wg_
  * chat_template.jinja and tokenizer_config.json, where the folder has them. EMODEL, EFORMAT, EIO. */
 wg_status wg_hf_chat(wg_gguf_writer *g, const char *folder, wg_error *err);
 
+/* The same from tokenizer.model of SentencePiece. Errors: EFORMAT, EMODEL, EUNSUPPORTED. */
+wg_status wg_sentencepiece_tokenizer(wg_gguf_writer *g, const char *name, wg_text file, const wg_hf_ids *ids, int vocab,
+                                     wg_error *err);
+
 /* Opens the folder. Errors: ENOENT, EIO, EFORMAT and those above. */
 wg_status wg_hf_open(wg_weights **out, const char *folder, wg_error *err);
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/base/mem.h"
+#include "core/base/read_file.h"
 #include "core/file/format.h"
 #include "core/file/hf.h"
 #include "core/file/safetensors.h"
@@ -529,20 +530,38 @@ static wg_status check_tensors(const folder *f)
     return WG_OK;
 }
 
+/* Sets the keys of tokenizer.json, or of tokenizer.model where there is none. */
+static wg_status describe_tokenizer(folder *f, const wg_hf_ids *ids, wg_gguf_writer *g)
+{
+    enum { MOST = 256 << 20 };
+    wg_status s;
+    if (has(f, "tokenizer.json")) {
+        wg_json *tokenizer;
+        WG_TRY(open_json(f, "tokenizer.json", &tokenizer));
+        s = wg_hf_tokenizer(g, tokenizer, ids, f->config.vocab, f->err);
+        wg_json_close(tokenizer);
+        return s;
+    }
+    if (!has(f, "tokenizer.model")) return WG_OK;
+    char *bytes;
+    size_t n;
+    const char *path = path_of(f, "tokenizer.model");
+    if (!path) return wg_nomem(f->err, 1, "a path");
+    WG_TRY(wg_read_file(path, MOST, &bytes, &n, f->err));
+    s = wg_sentencepiece_tokenizer(g, path, (wg_text){ bytes, n }, ids, f->config.vocab, f->err);
+    wg_free(bytes);
+    return s;
+}
+
 static wg_status describe(folder *f, const wg_hf_ids *ids, wg_gguf_writer *g)
 {
     const char *slash = strrchr(f->path, '/'), *name = slash ? slash + 1 : f->path;
-    wg_json *tokenizer;
     wg_hf_config_write(&f->config, g);
     wg_gguf_set_string(g, "general.name", name, strlen(name));
     WG_TRY(check_tensors(f));
     WG_TRY(add_tensors(f, g));
     WG_TRY(wg_hf_chat(g, f->path, f->err));
-    if (!has(f, "tokenizer.json")) return WG_OK;
-    WG_TRY(open_json(f, "tokenizer.json", &tokenizer));
-    const wg_status s = wg_hf_tokenizer(g, tokenizer, ids, f->config.vocab, f->err);
-    wg_json_close(tokenizer);
-    return s;
+    return describe_tokenizer(f, ids, g);
 }
 
 static wg_status make_head(folder *f, void **head, size_t *n, size_t *whole)

@@ -7,28 +7,46 @@
 #include <string.h>
 
 #include "core/base/error.h"
+#include "core/base/mem.h"
 #include "core/text/metadata.h"
 #include "core/text/unicode.h"
 
 #define MERGES WG_KEY("merges")
 #define PRE WG_KEY("pre")
 
-static wg_status find_pretok(wg_bpe *b, const wg_weights *w, wg_error *err)
+static wg_status find_pretok(const wg_weights *w, const wg_pretok_row **row, wg_error *err)
 {
-    char list[512], quoted[80];
+    char list[1024], quoted[80];
     wg_text name;
     WG_TRY(wg_key_string(w, PRE, &name, err));
-    b->pretok = wg_pretok_find(name.s, name.n);
-    if (b->pretok) return WG_OK;
+    *row = wg_pretok_row_named(name.s, name.n);
+    if (*row) return WG_OK;
     return wg_fail(err, WG_EUNSUPPORTED, "%s: %s is %s, a pre-tokeniser that is not implemented; there are: %s",
                    wg_weights_path(w), PRE, wg_vocab_quote(name, quoted, sizeof quoted), wg_pretok_list(list, sizeof list));
 }
 
-wg_status wg_bpe_count(wg_bpe *b, const wg_weights *w, wg_error *err)
+wg_status wg_bpe_open_pretok(wg_bpe *b, const wg_weights *w, wg_error *err)
+{
+    const wg_pretok_row *row;
+    wg_text *word;
+    size_t n;
+    if (!wg_key_present(w, WG_PRETOK_KEY)) {
+        WG_TRY(find_pretok(w, &row, err));
+        return wg_pretok_open_row(&b->pretok, row, err);
+    }
+    WG_TRY(wg_key_words(w, WG_PRETOK_KEY, &word, &n, err));
+    wg_status s = wg_pretok_open(&b->pretok, wg_weights_path(w), WG_PRETOK_KEY, word, n, err);
+    wg_free(word);
+    if (s == WG_OK) s = wg_key_bool(w, WG_WHOLE_WORDS_KEY, &b->pretok->whole_words, err);
+    return s;
+}
+
+wg_status wg_bpe_count(wg_bpe *b, const wg_weights *w, bool in_characters, wg_error *err)
 {
     int64_t n;
-    *b = (wg_bpe){ 0 };
-    WG_TRY(find_pretok(b, w, err));
+    const wg_pretok_row *row;
+    *b = (wg_bpe){ .in_characters = in_characters };
+    if (!in_characters && !wg_key_present(w, WG_PRETOK_KEY)) WG_TRY(find_pretok(w, &row, err)); /* before all that is longer */
     WG_TRY(wg_key_array(w, MERGES, WG_META_STRING, &n, err));
     if (n > WG_VOCAB_MAX)
         return wg_fail(err, WG_EMODEL, "%s: %s has %" PRId64 " entries, expected at most %d", wg_weights_path(w), MERGES, n,
@@ -40,17 +58,11 @@ wg_status wg_bpe_count(wg_bpe *b, const wg_weights *w, wg_error *err)
 
 void wg_bpe_carve(wg_bpe *b, char *base, size_t *used) { b->rule = wg_carve(base, used, b->slots, sizeof *b->rule); }
 
-/* Printable Latin-1 bytes map to themselves, the other 68 in order to U+0100 and up. */
 static void fill_byte_map(wg_bpe *b)
 {
-    int other = 0;
+    wg_byte_chars(b->char_of);
     memset(b->byte_of, -1, sizeof b->byte_of);
-    for (int c = 0; c < 256; c++) {
-        const bool printable = (c >= 33 && c <= 126) || (c >= 161 && c <= 172) || c >= 174;
-        const int to = printable ? c : 0x100 + other++;
-        b->char_of[c] = (uint16_t)to;
-        b->byte_of[to] = (int16_t)c;
-    }
+    for (int c = 0; c < 256; c++) b->byte_of[b->char_of[c]] = (int16_t)c;
 }
 
 /* The slot of this pair, or the empty one where it belongs. */
@@ -75,12 +87,11 @@ static wg_status bad_merge(const wg_weights *w, int i, wg_text line, wg_text par
                    wg_weights_path(w), MERGES, i, quoted, wg_vocab_quote(part, missing, sizeof missing));
 }
 
-/* "left right" as merge i; the text of the whole is put together in `joined`. */
-static wg_status add_merge(wg_bpe *b, const wg_vocab *v, const wg_weights *w, int i, wg_text line, wg_error *err)
+/* "left right" as merge i; the text of the whole is put together in `joined`, which has room for the line. */
+static wg_status add_merge(wg_bpe *b, const wg_vocab *v, const wg_weights *w, int i, wg_text line, char *joined, wg_error *err)
 {
-    char joined[4 * WG_TOKEN_BYTES];
     const char *gap = line.n > 1 ? memchr(line.s + 1, ' ', line.n - 1) : NULL;
-    if (!gap || gap + 1 == line.s + line.n || line.n > sizeof joined) return bad_merge(w, i, line, (wg_text){ 0 }, err);
+    if (!gap || gap + 1 == line.s + line.n) return bad_merge(w, i, line, (wg_text){ 0 }, err);
     const size_t n_left = (size_t)(gap - line.s), n_right = line.n - n_left - 1;
     memcpy(joined, line.s, n_left);
     memcpy(joined + n_left, gap + 1, n_right);
@@ -95,51 +106,65 @@ static wg_status add_merge(wg_bpe *b, const wg_vocab *v, const wg_weights *w, in
     return WG_OK;
 }
 
+static wg_text merge_line(const wg_weights *w, int i)
+{
+    wg_text line;
+    const bool there = wg_meta_array_string(w, MERGES, i, &line);
+    wg_assert(there); /* counted, and strings */
+    return line;
+}
+
 wg_status wg_bpe_fill(wg_bpe *b, wg_vocab *v, const wg_weights *w, wg_error *err)
 {
+    size_t longest = 0;
     fill_byte_map(b);
-    for (int c = 0; c < 256; c++) {
+    for (int c = 0; c < 256 && !b->in_characters; c++) {
         char text[WG_UTF8_MAX];
         v->byte[c] = wg_vocab_find(v, text, wg_utf8_encode(b->char_of[c], text));
     }
-    WG_TRY(wg_vocab_check_bytes(v, w, err));
-    for (int i = 0; i < b->n; i++) {
-        wg_text line;
-        const bool there = wg_meta_array_string(w, MERGES, i, &line);
-        wg_assert(there); /* counted, and strings */
-        WG_TRY(add_merge(b, v, w, i, line, err));
-    }
-    return WG_OK;
+    if (!b->in_characters) WG_TRY(wg_vocab_check_bytes(v, w, err));
+    for (int i = 0; i < b->n; i++)
+        if (merge_line(w, i).n > longest) longest = merge_line(w, i).n;
+    char *joined = wg_alloc(longest, 1);
+    if (!joined) return wg_nomem(err, longest, "a merge");
+    wg_status s = WG_OK;
+    for (int i = 0; i < b->n && s == WG_OK; i++) s = add_merge(b, v, w, i, merge_line(w, i), joined, err);
+    wg_free(joined);
+    return s;
 }
 
-static bool may_join(const void *user, const wg_symbol *left, const wg_symbol *right, uint32_t *rank, int32_t *id)
+bool wg_bpe_may_join(const void *bpe, const wg_symbol *left, const wg_symbol *right, uint32_t *rank, int32_t *id)
 {
-    const wg_rule *r = rule_of(user, left->id, right->id);
-    if (r->id == 0) return false;
+    const wg_rule *r = left->id < 0 || right->id < 0 ? NULL : rule_of(bpe, left->id, right->id);
+    if (!r || r->id == 0) return false;
     *rank = r->rank;
     *id = r->id - 1;
     return true;
 }
 
-/* The token that a whole word is, or -1. */
-static int32_t whole_word(const wg_bpe *b, const wg_vocab *v, const char *s, size_t n)
+/* The token that a whole word is, in *id, or -1. */
+static wg_status whole_word(const wg_bpe *b, const wg_vocab *v, const char *s, size_t n, wg_merger *m, int32_t *id,
+                            wg_error *err)
 {
-    char text[2 * WG_TOKEN_BYTES + WG_UTF8_MAX];
     size_t at = 0;
-    if (n > WG_TOKEN_BYTES) return -1;
-    for (size_t i = 0; i < n; i++) at += wg_utf8_encode(b->char_of[(unsigned char)s[i]], text + at);
-    const int32_t id = wg_vocab_find(v, text, at);
-    return id >= 0 && wg_vocab_plain(v, id) ? id : -1;
+    *id = -1;
+    if (n > v->longest) return WG_OK;
+    WG_TRY(wg_merger_text(m, 2 * n + WG_UTF8_MAX, err));
+    for (size_t i = 0; i < n; i++) at += wg_utf8_encode(b->char_of[(unsigned char)s[i]], m->text + at);
+    *id = wg_vocab_find(v, m->text, at);
+    if (*id >= 0 && !wg_vocab_plain(v, *id)) *id = -1;
+    return WG_OK;
 }
 
 static wg_status encode_word(const wg_bpe *b, const wg_vocab *v, const char *s, size_t n, wg_merger *m, wg_ids *out,
                              wg_error *err)
 {
-    const int32_t whole = b->pretok->whole_words ? whole_word(b, v, s, n) : -1;
+    int32_t whole = -1;
+    if (b->pretok->whole_words) WG_TRY(whole_word(b, v, s, n, m, &whole, err));
     if (whole >= 0) return wg_ids_push(out, whole, err);
     WG_TRY(wg_merger_begin(m, n, err));
     for (size_t i = 0; i < n; i++) wg_merger_push(m, 1, v->byte[(unsigned char)s[i]]);
-    wg_merger_run(m, may_join, b);
+    wg_merger_run(m, wg_bpe_may_join, b);
     for (int32_t i = 0; i >= 0; i = m->symbol[i].next) {
         const int32_t id = m->symbol[i].id;
         WG_TRY(wg_ids_push(out, id >= 0 ? id : v->unknown, err));
@@ -149,36 +174,14 @@ static wg_status encode_word(const wg_bpe *b, const wg_vocab *v, const char *s, 
 
 wg_status wg_bpe_encode(const wg_bpe *b, const wg_vocab *v, const char *s, size_t n, wg_merger *m, wg_ids *out, wg_error *err)
 {
-    for (size_t at = 0, len; (len = wg_pretok_next(b->pretok, s + at, n - at)) > 0; at += len)
-        WG_TRY(encode_word(b, v, s + at, len, m, out, err));
+    wg_splitter x;
+    wg_piece word;
+    wg_splitter_begin(&x, b->pretok, s, n);
+    while (wg_splitter_next(&x, &word)) WG_TRY(encode_word(b, v, s + word.at, word.end - word.at, m, out, err));
     return WG_OK;
 }
 
-/* Whether the last character of n > 0 bytes is white space. */
-static bool ends_in_space(const char *s, size_t n)
-{
-    size_t at = n - 1;
-    uint32_t cp;
-    while (at > 0 && n - at < WG_UTF8_MAX && ((unsigned char)s[at] & 0xc0) == 0x80) at--;
-    wg_utf8_decode(s + at, n - at, &cp);
-    return wg_unicode_class(cp) == WG_UNICODE_SPACE;
-}
-
-/* The patterns look ahead: by one character past white space, by two past an apostrophe. So the last words stay open, more
- * of them than any pattern can join, and so does an incomplete character. There is no cut after white space, whose words
- * depend on the following text. */
-size_t wg_bpe_cut(const wg_bpe *b, const char *s, size_t n)
-{
-    enum { OPEN = 3 };
-    size_t begin[OPEN] = { 0 }, cut = 0; /* begin: of the last words, the oldest first */
-    n -= wg_utf8_open_tail(s, n);
-    for (size_t at = 0, len; (len = wg_pretok_next(b->pretok, s + at, n - at)) > 0; at += len) {
-        for (int i = 1; i < OPEN; i++) begin[i - 1] = begin[i];
-        begin[OPEN - 1] = at;
-        if (begin[0] > 0 && !ends_in_space(s, begin[0])) cut = begin[0];
-    }
-    return cut;
-}
+size_t wg_bpe_cut(const wg_bpe *b, const char *s, size_t n) { return wg_pretok_cut(b->pretok, s, n - wg_utf8_open_tail(s, n)); }
 
 size_t wg_bpe_decode(const wg_bpe *b, wg_text text, char *out, size_t size)
 {

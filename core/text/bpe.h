@@ -17,18 +17,26 @@ typedef struct wg_rule {
 } wg_rule; /* id + 1: 0 marks an empty slot */
 
 typedef struct wg_bpe {
-    const wg_pretok *pretok;
-    wg_rule *rule; /* (slots) open addressing by the pair */
+    wg_pretok *pretok;  /* NULL where symbols are characters */
+    bool in_characters; /* symbols begin as characters, not as bytes */
+    wg_rule *rule;      /* (slots) open addressing by the pair */
     size_t slots;
     int n;                         /* merges in the file */
     uint16_t char_of[256];         /* the byte map */
     int16_t byte_of[WG_BPE_CHARS]; /* and back, -1: not in its image */
 } wg_bpe;
 
-/* In three steps, as the vocabulary. Errors: EMODEL; EUNSUPPORTED for a pre-tokeniser that is not in the list. */
-wg_status wg_bpe_count(wg_bpe *b, const wg_weights *w, wg_error *err);
+#define WG_WHOLE_WORDS_KEY "tokenizer.wager.ignore_merges"
+
+/* In three steps, as the vocabulary, and the pre-tokeniser (wg_free(b->pretok) at the end). Errors: EMODEL, ENOMEM; EUNSUPPORTED
+ * for a pre-tokeniser that is not in the list. */
+wg_status wg_bpe_open_pretok(wg_bpe *b, const wg_weights *w, wg_error *err);
+wg_status wg_bpe_count(wg_bpe *b, const wg_weights *w, bool in_characters, wg_error *err);
 void wg_bpe_carve(wg_bpe *b, char *base, size_t *used);
 wg_status wg_bpe_fill(wg_bpe *b, wg_vocab *v, const wg_weights *w, wg_error *err);
+
+/* Whether a merge joins two symbols (wg_merge_fn); `bpe` is a wg_bpe. */
+bool wg_bpe_may_join(const void *bpe, const wg_symbol *left, const wg_symbol *right, uint32_t *rank, int32_t *id);
 
 /* Appends the ids of n bytes that hold no special token. Error: ENOMEM. */
 wg_status wg_bpe_encode(const wg_bpe *b, const wg_vocab *v, const char *s, size_t n, wg_merger *m, wg_ids *out, wg_error *err);

@@ -12,6 +12,7 @@ void wg_merger_free(wg_merger *m)
     wg_free(m->symbol);
     wg_free(m->heap);
     wg_free(m->text);
+    wg_normal_room_free(&m->normal);
     *m = (wg_merger){ 0 };
 }
 

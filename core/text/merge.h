@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "core/base/error.h"
+#include "core/text/normal.h"
 
 typedef struct wg_symbol {
     uint32_t at, n;     /* its bytes in the piece of text; n == 0: merged away */
@@ -27,6 +28,7 @@ typedef struct wg_merger { /* zero-initialise; grows to the longest piece, then 
     wg_symbol *symbol;
     wg_pair *heap;
     char *text; /* of the piece, for kinds that rewrite it */
+    wg_normal_room normal;
     size_t n_symbols, n_pairs, symbol_capacity, pair_capacity, text_capacity;
 } wg_merger;
 
@@ -48,6 +50,7 @@ void wg_merger_run(wg_merger *m, wg_merge_fn *may_join, const void *user);
 typedef struct wg_ids {
     int32_t *v;
     size_t n, capacity;
+    size_t unknown; /* an unknown token from here on may stand for what follows too */
 } wg_ids;
 wg_status wg_ids_push(wg_ids *ids, int32_t id, wg_error *err);
 

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/mem.h"
+
 static int index_of(const wg_weights *w, const char *key)
 {
     for (int i = 0; i < wg_meta_count(w); i++)
@@ -62,5 +64,49 @@ wg_status wg_key_id(const wg_weights *w, const char *key, int n, int32_t *out, w
         return wg_fail(err, WG_EMODEL, "%s: %s is %" PRId64 ", expected the id of a token, 0..%d; correct the key",
                        wg_weights_path(w), key, v, n - 1);
     *out = (int32_t)v;
+    return WG_OK;
+}
+
+wg_status wg_key_words(const wg_weights *w, const char *key, wg_text **out, size_t *n, wg_error *err)
+{
+    int64_t count = 0;
+    size_t bytes = 0;
+    *out = NULL;
+    *n = 0;
+    if (!wg_key_present(w, key)) return WG_OK;
+    WG_TRY(wg_key_array(w, key, WG_META_STRING, &count, err));
+    wg_text word = { 0 };
+    for (int64_t i = 0; i < count && wg_meta_array_string(w, key, i, &word); i++) bytes += word.n;
+    bytes += (size_t)count * sizeof **out;
+    *out = wg_alloc(bytes, 1);
+    if (!*out) return wg_nomem(err, bytes, "a list of words");
+    char *at = (char *)(*out + count);
+    for (int64_t i = 0; i < count; i++, at += word.n) {
+        const bool there = wg_meta_array_string(w, key, i, &word);
+        wg_assert(there); /* counted, and strings */
+        memcpy(at, word.s, word.n);
+        (*out)[i] = (wg_text){ at, word.n };
+    }
+    *n = (size_t)count;
+    return WG_OK;
+}
+
+wg_status wg_key_ids(const wg_weights *w, const char *key, int n, int32_t *out, int most, int *n_out, wg_error *err)
+{
+    int64_t count, v = -1;
+    *n_out = 0;
+    if (!wg_key_present(w, key)) return WG_OK;
+    WG_TRY(wg_key_array(w, key, WG_META_INT, &count, err));
+    if (count > most)
+        return wg_fail(err, WG_EUNSUPPORTED, "%s: %s has %" PRId64 " tokens, at most %d are implemented", wg_weights_path(w),
+                       key, count, most);
+    for (int64_t i = 0; i < count; i++) {
+        if (!wg_meta_array_int(w, key, i, &v) || v < 0 || v >= n)
+            return wg_fail(err, WG_EMODEL,
+                           "%s: %s[%" PRId64 "] is %" PRId64 ", expected the id of a token, 0..%d; correct the key",
+                           wg_weights_path(w), key, i, v, n - 1);
+        out[i] = (int32_t)v;
+    }
+    *n_out = (int)count;
     return WG_OK;
 }

@@ -16,6 +16,10 @@ bool wg_key_present(const wg_weights *w, const char *key);
 
 /* Optional keys: *out is untouched when the key is absent; a value of another kind is EMODEL. */
 wg_status wg_key_bool(const wg_weights *w, const char *key, bool *out, wg_error *err);
+/* A list of strings, in one block that is to be freed with wg_free; NULL and 0 when the key is absent. ENOMEM too. */
+wg_status wg_key_words(const wg_weights *w, const char *key, wg_text **out, size_t *n, wg_error *err);
+/* Token ids in 0..n-1, at most `most` (EUNSUPPORTED: more); *n_out 0 when the key is absent. */
+wg_status wg_key_ids(const wg_weights *w, const char *key, int n, int32_t *out, int most, int *n_out, wg_error *err);
 /* A token id in 0..n-1. */
 wg_status wg_key_id(const wg_weights *w, const char *key, int n, int32_t *out, wg_error *err);
 

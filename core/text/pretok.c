@@ -1,149 +1,274 @@
 /* SPDX-License-Identifier: MIT
- * Pre-tokenisation without regular expressions. Every pattern is the same list of alternatives, tried in this order:
- *
- *     contraction      's|'t|'re|'ve|'m|'ll|'d                 any_case: (?i:...), where U+017F counts as an s
- *     word             " ?\p{L}+"                              prefix_any: [^\r\n\p{L}\p{N}]?\p{L}+
- *     number           " ?\p{N}+"                              digits: \p{N}{1,digits}
- *     punctuation      " ?[^\s\p{L}\p{N}]+"                    lines: followed by [\r\n]*
- *     line ends        -                                       lines: \s*[\r\n]+
- *     white space      \s+(?!\S)|\s+
- *
- * The last two are one scan of the white space ahead: up to its last line end; else all of it but its last character,
- * which is left for the word that follows. */
+ * A splitter has one level for each step. A level takes a piece of the level above, searches matches in it, and hands out matches
+ * and gaps by the step's behaviour. Nothing is stored but the next match of each level. */
 #include "core/text/pretok.h"
 
-#include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "core/base/mem.h"
 #include "core/text/unicode.h"
+#include "core/text/vocab.h"
 
-/* clang-format off */
-static const wg_pretok rows[] = {
-    { .names = "gpt-2 gpt2 phi-2 mpt olmo jais", .digits = -1 },
-    { .names = "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0", .any_case = true, .prefix_any = true,
-      .digits = 3, .lines = true, .whole_words = true, .add_bos = true },
-    { .names = "dbrx smaug-bpe", .any_case = true, .prefix_any = true, .digits = 3, .lines = true },
-    { .names = "qwen2 deepseek-r1-qwen stablelm2", .any_case = true, .prefix_any = true, .digits = 1, .lines = true },
-    { .names = "starcoder smollm refact command-r codeshell exaone", .digits = 1, .digits_first = true },
-};
-/* clang-format on */
+/* ---- opening */
 
-enum { ROWS = sizeof rows / sizeof *rows };
+static bool is(wg_text t, const char *s) { return t.n == strlen(s) && memcmp(t.s, s, t.n) == 0; }
 
-/* The length of the next name in a list, *s moved to its beginning; 0 at the end. */
-static size_t next_name(const char **s)
+static bool behavior_of(wg_text t, wg_behavior *out)
 {
-    *s += strspn(*s, " ");
-    return strcspn(*s, " ");
+    static const char *const names[] = { "isolated", "removed", "contiguous", "merged_with_previous", "merged_with_next" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (is(t, names[i])) {
+            *out = (wg_behavior)i;
+            return true;
+        }
+    return false;
 }
 
-const wg_pretok *wg_pretok_find(const char *name, size_t n)
+void wg_byte_chars(uint16_t chars[256])
 {
-    for (int i = 0; i < ROWS; i++) {
-        const char *s = rows[i].names;
-        for (size_t len; (len = next_name(&s)) > 0; s += len)
-            if (len == n && memcmp(s, name, n) == 0) return &rows[i];
+    int other = 0;
+    for (int c = 0; c < 256; c++) {
+        const bool printable = (c >= 33 && c <= 126) || (c >= 161 && c <= 172) || c >= 174;
+        chars[c] = (uint16_t)(printable ? c : 0x100 + other++);
     }
-    return NULL;
 }
 
-const char *wg_pretok_list(char *buf, size_t size)
+typedef struct reader {
+    wg_pretok *p;
+    const char *path, *key;
+    const wg_text *word;
+    size_t n, at;
+    bool on_bytes;
+    wg_error *err;
+} reader;
+
+static wg_status bad_list(const reader *r)
 {
+    char quoted[80];
+    const wg_text word = r->at < r->n ? r->word[r->at] : (wg_text){ "", 0 };
+    return wg_fail(
+        r->err, WG_EMODEL,
+        "%s: %s[%zu] is %s: expected a step (split, split_not, text, digits, punctuation, prefix_space, bytes) with its "
+        "words; convert the model again",
+        r->path, r->key, r->at, wg_vocab_quote(word, quoted, sizeof quoted));
+}
+
+static wg_status refuse_pattern(const reader *r, wg_text regex, const char *why, size_t at)
+{
+    char quoted[400];
+    return wg_fail(r->err, WG_EUNSUPPORTED, "%s: %s: the expression %s has at byte %zu %s, which is not implemented", r->path,
+                   r->key, wg_vocab_quote(regex, quoted, sizeof quoted), at, why);
+}
+
+/* One step that searches; `left`: words behind its name. */
+static wg_status read_search(reader *r, wg_text name, wg_pretok_step *step)
+{
+    const wg_text *word = r->word + r->at + 1;
+    const size_t left = r->n - r->at - 1;
+    const char *why = NULL;
     size_t at = 0;
-    if (size > 0) buf[0] = '\0';
-    for (int i = 0; i < ROWS; i++) {
-        const char *s = rows[i].names;
-        for (size_t len; (len = next_name(&s)) > 0 && at < size; s += len)
-            at += (size_t)snprintf(buf + at, size - at, "%s%.*s", at ? ", " : "", (int)len, s);
+    *step = (wg_pretok_step){ .on_bytes = r->on_bytes, .inverted = is(name, "split_not") };
+    if (is(name, "digits") && left >= 1 && (is(word[0], "each") || is(word[0], "runs"))) {
+        wg_pattern_digits(&step->pattern, is(word[0], "each"));
+        r->at += 2;
+        return WG_OK;
     }
-    return buf;
+    if (is(name, "digits") || left < 1 || !behavior_of(word[0], &step->behavior)) return bad_list(r);
+    if (is(name, "punctuation")) {
+        wg_pattern_punctuation(&step->pattern);
+        r->at += 2;
+        return WG_OK;
+    }
+    if (left < 2) return bad_list(r);
+    if (is(name, "text")) why = wg_pattern_literal(&step->pattern, word[1].s, word[1].n);
+    else if (step->inverted || is(name, "split")) why = wg_pattern_compile(&step->pattern, word[1].s, word[1].n, &at);
+    else return bad_list(r);
+    if (why) return refuse_pattern(r, word[1], why, at);
+    r->at += 3;
+    return WG_OK;
 }
 
-/* One character: its class and where the next one begins. n == 0 reads as `end`. */
-typedef struct glyph {
+static wg_status read_steps(reader *r)
+{
+    while (r->at < r->n) {
+        const wg_text name = r->word[r->at];
+        if (is(name, "bytes") || is(name, "prefix_space")) {
+            if (is(name, "bytes")) r->on_bytes = true;
+            else if (r->p->steps == 0) r->p->prefix_space = true;
+            else
+                return wg_fail(r->err, WG_EUNSUPPORTED,
+                               "%s: %s: a space in front of every piece of another step is not implemented", r->path, r->key);
+            r->at++;
+            continue;
+        }
+        if (r->p->steps == WG_PRETOK_STEPS)
+            return wg_fail(r->err, WG_EUNSUPPORTED, "%s: %s has more than %d steps that cut, which is not implemented", r->path,
+                           r->key, WG_PRETOK_STEPS);
+        WG_TRY(read_search(r, name, &r->p->step[r->p->steps]));
+        r->p->steps++;
+    }
+    return WG_OK;
+}
+
+wg_status wg_pretok_open(wg_pretok **out, const char *path, const char *key, const wg_text *word, size_t n, wg_error *err)
+{
+    const size_t most = n / 2 + 1 < WG_PRETOK_STEPS ? n / 2 + 1 : WG_PRETOK_STEPS,
+                 bytes = sizeof(wg_pretok) + most * sizeof(wg_pretok_step);
+    wg_pretok *p = wg_calloc(1, bytes);
+    reader r = { .p = p, .path = path, .key = key, .word = word, .n = n, .err = err };
+    if (!p) return wg_nomem(err, bytes, "a pre-tokeniser");
+    wg_byte_chars(p->chars);
+    const wg_status s = read_steps(&r);
+    if (s) wg_free(p);
+    else *out = p;
+    return s;
+}
+
+wg_status wg_pretok_open_row(wg_pretok **out, const wg_pretok_row *row, wg_error *err)
+{
+    wg_text word[WG_PRETOK_WORDS];
+    size_t n = 0;
+    for (; row->words[n]; n++) word[n] = (wg_text){ row->words[n], strlen(row->words[n]) };
+    WG_TRY(wg_pretok_open(out, row->names, "its row", word, n, err));
+    (*out)->whole_words = row->whole_words;
+    (*out)->add_bos = row->add_bos;
+    return WG_OK;
+}
+
+/* ---- splitting */
+
+static void enter(wg_split_level *l, const char *s, size_t at, size_t end)
+{
+    l->at = at;
+    l->end = end;
+    l->next = (wg_piece){ at, at, false };
+    l->found = l->found_end = 0;
+    wg_matcher_text(&l->m, s, end);
+}
+
+void wg_splitter_begin(wg_splitter *x, const wg_pretok *p, const char *s, size_t n)
+{
+    x->p = p;
+    x->s = s;
+    x->n = n;
+    for (int k = 0; k < p->steps; k++) {
+        wg_split_level *l = &x->level[k];
+        l->m = (wg_matcher){ .p = &p->step[k].pattern, .chars = p->step[k].on_bytes ? p->chars : NULL };
+        l->sure = n;
+        enter(l, s, 0, k == 0 ? n : 0);
+    }
+}
+
+/* The next match or gap; at == end: there is none. */
+static wg_piece take(wg_splitter *x, int k)
+{
+    wg_split_level *l = &x->level[k];
+    if (l->at == l->end) return (wg_piece){ l->at, l->at, false };
+    if (l->found_end <= l->at) { /* used up */
+        const size_t known = k == 0 ? x->n : x->level[k - 1].sure;
+        l->found = l->found_end = l->end;
+        for (size_t at = l->at, end; at < l->end; at += wg_matcher_step(&l->m, at)) {
+            end = wg_matcher_at(&l->m, at);
+            if (l->m.reach > known && at < l->sure) l->sure = at;
+            if (end == at) continue;
+            l->found = at;
+            l->found_end = end;
+            break;
+        }
+    }
+    const bool match = l->at == l->found;
+    const wg_piece out = { l->at, match ? l->found_end : l->found, match != x->p->step[k].inverted };
+    l->at = out.end;
+    return out;
+}
+
+/* The next piece of level k within the piece of the level above. */
+static wg_piece piece(wg_splitter *x, int k)
+{
+    wg_split_level *l = &x->level[k];
+    const wg_behavior behavior = x->p->step[k].behavior;
+    wg_piece t = l->next;
+    if (t.at == t.end) t = take(x, k);
+    l->next.at = l->next.end;
+    if (behavior == WG_ISOLATED) return t;
+    while (behavior == WG_REMOVED && t.match && t.at < t.end) t = take(x, k);
+    if (behavior == WG_REMOVED || t.at == t.end) return t;
+    for (wg_piece n = take(x, k); n.at < n.end; t.end = n.end, n = take(x, k)) {
+        const bool joins = behavior == WG_CONTIGUOUS             ? n.match == t.match
+                           : behavior == WG_MERGED_WITH_PREVIOUS ? n.match && !t.match
+                                                                 : t.match && !n.match;
+        if (!joins) {
+            l->next = n;
+            break;
+        }
+        if (behavior != WG_CONTIGUOUS) t.match = !t.match; /* one is joined */
+        if (behavior == WG_MERGED_WITH_NEXT) {
+            t.end = n.end;
+            break;
+        }
+    }
+    return t;
+}
+
+bool wg_splitter_next(wg_splitter *x, wg_piece *out)
+{
+    const int last = x->p->steps - 1;
+    if (last < 0) {
+        *out = (wg_piece){ 0, x->n, false };
+        x->n = 0;
+        return out->end > 0;
+    }
+    for (int k = last; k >= 0;) {
+        *out = piece(x, k);
+        if (out->at == out->end) {
+            k--; /* this level needs another piece of the one above */
+        } else if (k == last) return true;
+        else {
+            k++;
+            enter(&x->level[k], x->s, out->at, out->end);
+        }
+    }
+    return false;
+}
+
+uint64_t wg_splitter_steps(const wg_splitter *x)
+{
+    uint64_t n = 0;
+    for (int k = 0; k < x->p->steps; k++) n += x->level[k].m.steps;
+    return n;
+}
+
+/* ---- cutting */
+
+/* Whether the last character of n > 0 bytes is white space. */
+static bool ends_in_space(const char *s, size_t n)
+{
+    size_t at = n - 1;
     uint32_t cp;
-    wg_unicode is;
-    size_t n;
-} glyph;
-
-static glyph look(const char *s, size_t n)
-{
-    glyph g = { .cp = WG_UTF8_BAD };
-    g.n = wg_utf8_decode(s, n, &g.cp);
-    g.is = wg_unicode_class(g.cp);
-    return g;
+    while (at > 0 && n - at < WG_UTF8_MAX && ((unsigned char)s[at] & 0xc0) == 0x80) at--;
+    wg_utf8_decode(s + at, n - at, &cp);
+    return wg_unicode_category(cp) == WG_CATEGORY_SPACE;
 }
 
-/* Bytes of the run of characters of one class at s, at most `limit` characters (0: no limit). */
-static size_t run(const char *s, size_t n, wg_unicode is, int limit)
+/* A search that begins in a gap finds what one that began before it finds, since no expression looks back; one that begins in a
+ * match may not. There is no cut after white space, whose words depend on the following text. */
+static bool may_cut(const wg_splitter *x, size_t at)
 {
-    size_t at = 0;
-    for (int k = 0; limit == 0 || k < limit; k++) {
-        const glyph g = look(s + at, n - at);
-        if (g.n == 0 || g.is != is) break;
-        at += g.n;
-    }
-    return at;
+    const int last = x->p->steps - 1;
+    if (at == 0 || ((unsigned char)x->s[at] & 0xc0) == 0x80 || ends_in_space(x->s, at)) return false;
+    for (int k = 0; k < last; k++)
+        if (x->level[k].found < at && at < x->level[k].found_end) return false;
+    return at < x->level[last].sure;
 }
 
-static bool is_line_end(uint32_t cp) { return cp == '\r' || cp == '\n'; }
-
-/* One letter of a contraction in lower case; 0 for anything that occurs in none. */
-static char contraction_letter(glyph g, bool any_case)
+size_t wg_pretok_cut(const wg_pretok *p, const char *s, size_t n)
 {
-    if (any_case && g.cp == 0x17f) return 's'; /* the long s: the one other character whose case folding is in the list */
-    if (any_case && g.cp >= 'A' && g.cp <= 'Z') return (char)(g.cp + ('a' - 'A'));
-    return g.cp >= 'a' && g.cp <= 'z' ? (char)g.cp : 0;
-}
-
-static size_t contraction(const wg_pretok *p, const char *s, size_t n)
-{
-    if (n < 2 || s[0] != '\'') return 0;
-    const glyph first = look(s + 1, n - 1);
-    const char a = contraction_letter(first, p->any_case);
-    if (a == 's' || a == 't' || a == 'm' || a == 'd') return 1 + first.n;
-    const glyph second = look(s + 1 + first.n, n - 1 - first.n);
-    const char b = contraction_letter(second, p->any_case);
-    const bool two = (a == 'r' && b == 'e') || (a == 'v' && b == 'e') || (a == 'l' && b == 'l');
-    return two ? 1 + first.n + second.n : 0;
-}
-
-/* White space at s, as the two or three last alternatives cut it. */
-static size_t white_space(const wg_pretok *p, const char *s, size_t n)
-{
-    size_t at = 0, last = 0, after_line = 0; /* ends of the run, of the run less its last character, of its last line end */
-    glyph g;
-    while ((g = look(s + at, n - at)).n > 0 && g.is == WG_UNICODE_SPACE) {
-        last = at;
-        at += g.n;
-        if (is_line_end(g.cp)) after_line = at;
-    }
-    if (p->lines && after_line > 0) return after_line;
-    const bool ends = g.n == 0 || (p->digits_first && g.is == WG_UNICODE_NUMBER);
-    return ends || last == 0 ? at : last;
-}
-
-size_t wg_pretok_next(const wg_pretok *p, const char *s, size_t n)
-{
-    if (n == 0) return 0;
-    const size_t short_form = contraction(p, s, n);
-    if (short_form > 0) return short_form;
-
-    const glyph g = look(s, n);
-    const glyph h = look(s + g.n, n - g.n);
-    const size_t space = g.cp == ' ' ? g.n : 0; /* of " ?" */
-    const wg_unicode is = space ? h.is : g.is;  /* what stands after it */
-
-    if (is == WG_UNICODE_LETTER && (space == 0 || h.n > 0)) return space + run(s + space, n - space, WG_UNICODE_LETTER, 0);
-    if (p->prefix_any && g.is != WG_UNICODE_NUMBER && !is_line_end(g.cp) && h.n > 0 && h.is == WG_UNICODE_LETTER)
-        return g.n + run(s + g.n, n - g.n, WG_UNICODE_LETTER, 0);
-    if (g.is == WG_UNICODE_NUMBER) return run(s, n, WG_UNICODE_NUMBER, p->digits < 0 ? 0 : p->digits);
-    if (is == WG_UNICODE_NUMBER && p->digits < 0) return space + run(s + space, n - space, WG_UNICODE_NUMBER, 0);
-    if (is == WG_UNICODE_OTHER && (space == 0 || h.n > 0)) {
-        size_t at = space + run(s + space, n - space, WG_UNICODE_OTHER, 0);
-        while (p->lines && at < n && is_line_end((unsigned char)s[at])) at++;
-        return at;
-    }
-    return white_space(p, s, n);
+    wg_splitter x;
+    wg_piece out;
+    size_t cut = 0;
+    if (p->steps == 0) return 0;
+    wg_splitter_begin(&x, p, s, n);
+    while (wg_splitter_next(&x, &out) && out.at < x.level[p->steps - 1].sure)
+        if (may_cut(&x, out.at)) cut = out.at;
+    return cut;
 }

@@ -1,31 +1,69 @@
 /* SPDX-License-Identifier: MIT
- * The pre-tokenisers of byte-level BPE: they cut text into the words inside which pairs may merge. Each is published as a
- * regular expression; here one hand-written scanner reads them all from a row of flags. */
+ * Pre-tokenisation: text is cut into the words inside which pairs may merge. A pre-tokeniser is a list of steps
+ * (core/file/pretok_rows.h), each of which cuts the pieces of the step before. */
 #ifndef WG_CORE_TEXT_PRETOK_H
 #define WG_CORE_TEXT_PRETOK_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "core/file/pretok_rows.h"
+#include "core/text/pattern.h"
+
+enum { WG_PRETOK_STEPS = 10 };
+
+typedef enum wg_behavior {
+    WG_ISOLATED,
+    WG_REMOVED,
+    WG_CONTIGUOUS,
+    WG_MERGED_WITH_PREVIOUS,
+    WG_MERGED_WITH_NEXT
+} wg_behavior; /* what becomes of a match */
+
+typedef struct wg_pretok_step {
+    wg_pattern pattern;
+    wg_behavior behavior;
+    bool inverted, on_bytes; /* matches and gaps change places; the step sees bytes as the characters they are stored as */
+} wg_pretok_step;
 
 typedef struct wg_pretok {
-    const char *names; /* the values of tokenizer.ggml.pre, separated by spaces; the first is the family's own */
-    bool any_case;     /* contractions match in upper case too */
-    bool prefix_any;   /* a word may begin with any one character but \r \n L N (else: with one U+0020) */
-    int digits;        /* numbers per pre-token (0: all), without a leading space; -1: all, with a leading space */
-    bool lines;        /* line ends stick to punctuation, and \s*[\r\n]+ is a token of its own */
-    bool digits_first; /* numbers are cut out first, so that white space before one ends a piece of text */
-    bool whole_words;  /* a pre-token that is a token itself is not merged from its bytes ("ignore_merges") */
-    bool add_bos;      /* what a missing add_bos_token means */
+    int steps;
+    bool prefix_space, whole_words, add_bos;
+    uint16_t chars[256]; /* the byte map: printable Latin-1 bytes map to themselves, the other 68 in order to U+0100 and up */
+    wg_pretok_step step[];
 } wg_pretok;
 
-/* The row that carries this name, or NULL. */
-const wg_pretok *wg_pretok_find(const char *name, size_t n);
+/* The steps of a row, or of n words. `path` and `key` are for messages. *out is to be freed with wg_free. Errors: EUNSUPPORTED
+ * (a step or a part of an expression, by name), EMODEL (not a list of steps), ENOMEM. */
+wg_status wg_pretok_open(wg_pretok **out, const char *path, const char *key, const wg_text *word, size_t n, wg_error *err);
+wg_status wg_pretok_open_row(wg_pretok **out, const wg_pretok_row *row, wg_error *err);
 
-/* All names, separated by ", "; writes into buf. */
-const char *wg_pretok_list(char *buf, size_t size);
+void wg_byte_chars(uint16_t chars[256]);
 
-/* The length of the first pre-token of n bytes: 1..n, or 0 when n is 0. The patterns never look back, so cutting a text is
- * calling this until it is used up. Bytes that are not UTF-8 count as punctuation, each by itself. */
-size_t wg_pretok_next(const wg_pretok *p, const char *s, size_t n);
+typedef struct wg_piece {
+    size_t at, end;
+    bool match;
+} wg_piece;
+
+typedef struct wg_split_level {
+    wg_matcher m;
+    wg_piece next;           /* what comes next, of which pieces are made; at == end: not known */
+    size_t at, end;          /* what is left of the piece of the level above */
+    size_t found, found_end; /* the next match; found < at: not known */
+    size_t sure;             /* all text before it is cut for good, whatever follows */
+} wg_split_level;
+
+typedef struct wg_splitter {
+    const wg_pretok *p;
+    const char *s;
+    size_t n;
+    wg_split_level level[WG_PRETOK_STEPS];
+} wg_splitter;
+
+void wg_splitter_begin(wg_splitter *x, const wg_pretok *p, const char *s, size_t n);
+/* The next piece; false: there is none. Pieces ascend; what a step removes is in none. */
+bool wg_splitter_next(wg_splitter *x, wg_piece *out);
+uint64_t wg_splitter_steps(const wg_splitter *x); /* characters looked at */
+
+/* The last offset in n bytes of text before which pieces do not depend on what follows, and behind which they do not depend on
+ * what stands before; 0: none is found. */
+size_t wg_pretok_cut(const wg_pretok *p, const char *s, size_t n);
 
 #endif

@@ -50,7 +50,9 @@ wg_status wg_spm_fill(wg_spm *spm, wg_vocab *v, const wg_weights *w, wg_error *e
 /* The end of the part of s[0..n) that begins at `at`: before the first space that follows another character, or n. */
 static size_t part_end(const wg_spm *spm, const char *s, size_t n, size_t at)
 {
-    if (!spm->space_begins) return n;
+    for (size_t i = at + 1; i < n && spm->split_spaces; i++)
+        if (s[i] == ' ' || is_space(s + i, n - i)) return i;
+    if (!spm->space_begins || spm->split_spaces || spm->unigram) return n; /* sums of Unigram depend on where they begin */
     for (size_t i = at + 1; i < n; i++)
         if (s[i] == ' ' && s[i - 1] != ' ' && !(i >= SPACE && is_space(s + i - SPACE, SPACE))) return i;
     return n;
@@ -93,43 +95,59 @@ static bool may_join(const void *user, const wg_symbol *left, const wg_symbol *r
     return true;
 }
 
-/* A character that is no token: its bytes, when all of them are tokens; else one unknown token. */
-static wg_status push_bytes(const wg_vocab *v, const char *s, size_t n, wg_ids *out, wg_error *err)
+static bool has_bytes(const wg_vocab *v, const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (v->byte[(unsigned char)s[i]] < 0) return wg_ids_push(out, v->unknown, err);
+        if (v->byte[(unsigned char)s[i]] < 0) return false;
+    return true;
+}
+
+/* A character that is no token: its bytes, when all of them are tokens; else one unknown token, or none behind another. */
+static wg_status push_bytes(const wg_spm *spm, const wg_vocab *v, const char *s, size_t n, wg_ids *out, wg_error *err)
+{
+    if (!has_bytes(v, s, n)) {
+        const bool again = spm->fuses && out->n > out->unknown && out->v[out->n - 1] == v->unknown;
+        return again ? WG_OK : wg_ids_push(out, v->unknown, err);
+    }
     for (size_t i = 0; i < n; i++) WG_TRY(wg_ids_push(out, v->byte[(unsigned char)s[i]], err));
     return WG_OK;
 }
 
 /* The ids of m->text[0..n). */
-static wg_status encode_part(const wg_vocab *v, wg_merger *m, size_t n, wg_ids *out, wg_error *err)
+static wg_status encode_part(const wg_spm *spm, const wg_vocab *v, wg_merger *m, size_t n, wg_ids *out, wg_error *err)
 {
     const context c = { v, m->text };
     uint32_t cp;
+    out->unknown = out->n; /* unknown tokens are one within a part */
+    if (spm->unigram) return wg_unigram_encode(spm->unigram, v, m, n, out, err);
     WG_TRY(wg_merger_begin(m, n, err));
     for (size_t at = 0, step; at < n; at += step) {
         step = wg_utf8_decode(m->text + at, n - at, &cp);
-        wg_merger_push(m, step, -1);
+        const int32_t id = spm->merges ? plain_token(v, m->text + at, step) : -1;
+        const bool bytes = spm->merges && id < 0 && has_bytes(v, m->text + at, step);
+        for (size_t i = 0; i < step && bytes; i++) wg_merger_push(m, 1, v->byte[(unsigned char)m->text[at + i]]);
+        if (!bytes) wg_merger_push(m, step, id);
     }
-    wg_merger_run(m, may_join, &c);
+    if (spm->merges) wg_merger_run(m, wg_bpe_may_join, spm->merges);
+    else wg_merger_run(m, may_join, &c);
     for (int32_t i = 0; i >= 0; i = m->symbol[i].next) {
         const wg_symbol *s = &m->symbol[i];
         const int32_t id = s->id >= 0 ? s->id : plain_token(v, m->text + s->at, s->n);
         if (id >= 0) WG_TRY(wg_ids_push(out, id, err));
-        else WG_TRY(push_bytes(v, m->text + s->at, s->n, out, err));
+        else WG_TRY(push_bytes(spm, v, m->text + s->at, s->n, out, err));
     }
     return WG_OK;
 }
 
 wg_status wg_spm_encode(const wg_spm *spm, const wg_vocab *v, const char *s, size_t n, wg_merger *m, wg_ids *out, wg_error *err)
 {
+    const bool prefix = spm->prefix && !(spm->unless_space && n > 0 && (s[0] == ' ' || is_space(s, n)));
     for (size_t at = 0, end; at < n; at = end) {
         end = part_end(spm, s, n, at);
-        size_t spaces = at == 0 && spm->prefix, len = 0;
+        size_t spaces = at == 0 && prefix, len = 0;
         for (size_t i = at; i < end; i++) spaces += s[i] == ' ';
         WG_TRY(wg_merger_text(m, end - at + SPACE * spaces, err));
-        if (at == 0 && spm->prefix) {
+        if (at == 0 && prefix) {
             memcpy(m->text, space, SPACE);
             len = SPACE;
         }
@@ -139,7 +157,7 @@ wg_status wg_spm_encode(const wg_spm *spm, const wg_vocab *v, const char *s, siz
                 len += SPACE;
             } else m->text[len++] = s[i];
         }
-        WG_TRY(encode_part(v, m, len, out, err));
+        WG_TRY(encode_part(spm, v, m, len, out, err));
     }
     return WG_OK;
 }

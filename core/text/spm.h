@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: MIT
- * SPM-style BPE (kind "llama"): spaces become U+2581, text starts as characters, and the neighbours whose concatenation is
- * the token with the highest score join first. Characters without a token fall back to bytes "<0xNN>". */
+ * The kinds of SentencePiece: spaces become U+2581 and text starts as characters. Kind "llama" is BPE: the neighbours whose
+ * concatenation is the token with the highest score join first, or, where a file says so, the pair that stands first in the list of
+ * merges. Kind "t5" is Unigram (unigram.h). Characters without a token fall back to bytes "<0xNN>". */
 #ifndef WG_CORE_TEXT_SPM_H
 #define WG_CORE_TEXT_SPM_H
 
+#include "core/text/bpe.h"
 #include "core/text/merge.h"
+#include "core/text/unigram.h"
 #include "core/text/vocab.h"
 
 typedef struct wg_spm {
-    bool prefix;       /* add_space_prefix: a text begins with a space of its own */
-    bool space_begins; /* no token has a space behind another character, so text may be cut before spaces */
+    bool prefix;               /* add_space_prefix: a text begins with a space of its own */
+    bool unless_space;         /* no prefix where the text begins with a space */
+    bool first_only;           /* no prefix behind a special token */
+    bool split_spaces;         /* each space begins a word, and no token spans two words */
+    bool fuses;                /* neighbours that are unknown are one */
+    const wg_bpe *merges;      /* NULL: by score */
+    const wg_unigram *unigram; /* NULL: BPE */
+    bool space_begins;         /* no token has a space behind another character, so text may be cut before spaces */
 } wg_spm;
 
 /* Finds the byte tokens and the shape of the vocabulary. Errors: EMODEL. */

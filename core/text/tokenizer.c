@@ -1,117 +1,31 @@
 /* SPDX-License-Identifier: MIT
- * The tokenizer's public functions: opening (one block holds everything), special tokens in raw text, decoding, streaming.
- * The two algorithms are in spm.c and bpe.c.
+ * The tokenizer's public functions but opening: special tokens in text, encoding, decoding, streaming.
  *
- * In raw text, user-defined tokens are always found, control and unknown ones only when the caller allows `special`; the
- * longest wins. In "llama" files every stretch of text after such a token gets its own prefix space, as in llama.cpp. */
-#include "core/text/tokenizer.h"
-
+ * User-defined tokens are always found, control and unknown ones only when the caller allows `special`; the longest wins. Where a
+ * file says so, some are found in the text as it is and the others in its normal form. In "llama" files every stretch of text after
+ * such a token gets its own prefix space, as in llama.cpp, unless the file says otherwise. */
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "core/text/bpe.h"
-#include "core/text/metadata.h"
-#include "core/text/spm.h"
+#include "core/text/tokenizer_impl.h"
 #include "core/text/unicode.h"
 
-enum { TEXT_MAX = 256 << 20, STREAM_MIN = 512 };
-
-struct wg_tokenizer {
-    bool is_bpe; /* "gpt2", else "llama" */
-    wg_vocab v;
-    wg_spm spm;
-    wg_bpe bpe;
-    int32_t bos, eos, eot, eom;
-    bool add_bos;
-};
-
-static wg_status read_kind(wg_tokenizer *t, const wg_weights *w, wg_error *err)
-{
-    char quoted[80];
-    wg_text kind;
-    WG_TRY(wg_key_string(w, WG_KEY("model"), &kind, err));
-    t->is_bpe = kind.n == 4 && memcmp(kind.s, "gpt2", 4) == 0;
-    if (t->is_bpe || (kind.n == 5 && memcmp(kind.s, "llama", 5) == 0)) return WG_OK;
-    return wg_fail(err, WG_EUNSUPPORTED,
-                   "%s: %s is %s, which is not implemented; there are: llama (SPM-style BPE), gpt2 (byte-level BPE)",
-                   wg_weights_path(w), WG_KEY("model"), wg_vocab_quote(kind, quoted, sizeof quoted));
-}
-
-static wg_status read_flags(wg_tokenizer *t, const wg_weights *w, wg_error *err)
-{
-    const int n = t->v.n;
-    t->bos = t->eos = t->eot = t->eom = -1;
-    WG_TRY(wg_key_id(w, WG_KEY("bos_token_id"), n, &t->bos, err));
-    WG_TRY(wg_key_id(w, WG_KEY("eos_token_id"), n, &t->eos, err));
-    WG_TRY(wg_key_id(w, WG_KEY("eot_token_id"), n, &t->eot, err));
-    WG_TRY(wg_key_id(w, WG_KEY("eom_token_id"), n, &t->eom, err));
-    t->add_bos = t->bos >= 0 && (t->is_bpe ? t->bpe.pretok->add_bos : true);
-    WG_TRY(wg_key_bool(w, WG_KEY("add_bos_token"), &t->add_bos, err));
-    if (t->add_bos && t->bos < 0)
-        return wg_fail(err, WG_EMODEL, "%s: %s is true, but %s is missing; add the id or clear the flag", wg_weights_path(w),
-                       WG_KEY("add_bos_token"), WG_KEY("bos_token_id"));
-    t->spm.prefix = !t->is_bpe;
-    return wg_key_bool(w, WG_KEY("add_space_prefix"), &t->spm.prefix, err);
-}
-
-/* Checks everything that needs no memory. */
-static wg_status count(wg_tokenizer *t, const wg_weights *w, wg_error *err)
-{
-    WG_TRY(read_kind(t, w, err));
-    WG_TRY(wg_vocab_count(&t->v, w, !t->is_bpe, err));
-    if (t->is_bpe) WG_TRY(wg_bpe_count(&t->bpe, w, err));
-    return read_flags(t, w, err);
-}
-
-static void carve(wg_tokenizer *t, char *base, size_t *used)
-{
-    wg_carve(base, used, 1, sizeof *t);
-    wg_vocab_carve(&t->v, base, used);
-    if (t->is_bpe) wg_bpe_carve(&t->bpe, base, used);
-}
-
-static wg_status fill(wg_tokenizer *t, const wg_weights *w, wg_error *err)
-{
-    WG_TRY(wg_vocab_fill(&t->v, w, err));
-    WG_TRY(t->is_bpe ? wg_bpe_fill(&t->bpe, &t->v, w, err) : wg_spm_fill(&t->spm, &t->v, w, err));
-    for (int32_t i = 0; i < t->v.n; i++) {
-        const size_t n = wg_tokenizer_decode_one(t, i, false, false, NULL, 0);
-        if (n > WG_TOKEN_BYTES)
-            return wg_fail(err, WG_EMODEL,
-                           "%s: token %d stands for %zu bytes, at most %d are supported; take another "
-                           "tokenizer",
-                           wg_weights_path(w), i, n, WG_TOKEN_BYTES);
-    }
-    return WG_OK;
-}
-
-wg_status wg_tokenizer_open(wg_tokenizer **out, const wg_weights *w, wg_error *err)
-{
-    wg_tokenizer plan = { 0 };
-    size_t bytes = 0, used = 0;
-    WG_TRY(count(&plan, w, err));
-    carve(&plan, NULL, &bytes);
-    wg_tokenizer *t = wg_calloc(bytes, 1);
-    if (!t) return wg_nomem(err, bytes, "the tokenizer");
-    *t = plan;
-    carve(t, (char *)t, &used);
-    const wg_status s = fill(t, w, err);
-    if (s) wg_tokenizer_close(t);
-    else *out = t;
-    return s;
-}
-
-void wg_tokenizer_close(wg_tokenizer *t) { wg_free(t); }
+enum { TEXT_MAX = 256 << 20, HELD = sizeof((wg_stream *)0)->held };
 
 /* ---- questions */
 
 static bool known(const wg_tokenizer *t, int32_t id) { return id >= 0 && id < t->v.n; }
 
-const char *wg_tokenizer_kind(const wg_tokenizer *t) { return t->is_bpe ? "gpt2" : "llama"; }
+const char *wg_tokenizer_kind(const wg_tokenizer *t)
+{
+    return t->kind == WG_TOKENIZER_BPE ? "gpt2" : t->kind == WG_TOKENIZER_SPM ? "llama" : "t5";
+}
+
 int wg_tokenizer_size(const wg_tokenizer *t) { return t->v.n; }
 int wg_tokenizer_bos(const wg_tokenizer *t) { return t->bos; }
 int wg_tokenizer_eos(const wg_tokenizer *t) { return t->eos; }
 bool wg_tokenizer_add_bos(const wg_tokenizer *t) { return t->add_bos; }
+size_t wg_tokenizer_room(const wg_tokenizer *t) { return t->longest + HELD; }
 
 bool wg_tokenizer_is_control(const wg_tokenizer *t, int32_t id)
 {
@@ -134,35 +48,98 @@ wg_text wg_tokenizer_piece(const wg_tokenizer *t, int32_t id) { return known(t, 
 
 /* ---- encoding */
 
-/* `begins`: the beginning of a stretch of text, which may get a prefix space. */
-static wg_status encode_plain(const wg_tokenizer *t, const char *s, size_t n, bool begins, wg_merger *m, wg_ids *out,
-                              wg_error *err)
+typedef struct encoder {
+    const wg_tokenizer *t;
+    wg_merger *m;
+    wg_ids *out;
+    wg_error *err;
+    bool special;
+} encoder;
+
+/* A stretch without special tokens, in its normal form. `prefix`: it may get a space in front. */
+static wg_status encode_words(encoder *e, wg_text s, bool prefix)
 {
-    const wg_spm spm = { .prefix = t->spm.prefix && begins, .space_begins = t->spm.space_begins };
-    if (n == 0) return WG_OK;
-    return t->is_bpe ? wg_bpe_encode(&t->bpe, &t->v, s, n, m, out, err) : wg_spm_encode(&spm, &t->v, s, n, m, out, err);
+    const wg_tokenizer *t = e->t;
+    if (s.n == 0) return WG_OK;
+    if (t->kind == WG_TOKENIZER_BPE) {
+        if (prefix && t->bpe.pretok->prefix_space && s.s[0] != ' ')
+            WG_TRY(wg_normal_prepend(s, (wg_text){ " ", 1 }, &e->m->normal, &s, e->err));
+        return wg_bpe_encode(&t->bpe, &t->v, s.s, s.n, e->m, e->out, e->err);
+    }
+    wg_spm spm = t->spm;
+    spm.prefix = spm.prefix && prefix;
+    return wg_spm_encode(&spm, &t->v, s.s, s.n, e->m, e->out, e->err);
 }
 
-static wg_status encode_all(const wg_tokenizer *t, const char *s, size_t n, bool begins, bool special, wg_merger *m,
-                            wg_ids *out, wg_error *err)
+/* The white space at the end of s[from..at), and at the beginning of s[at..n): where it begins, and ends. */
+static size_t space_before(const char *s, size_t from, size_t at)
 {
+    uint32_t cp;
+    for (size_t k = 1; at - k + 1 > from && k <= WG_UTF8_MAX; k++) {
+        if (wg_utf8_decode(s + at - k, k, &cp) != k || wg_unicode_category(cp) != WG_CATEGORY_SPACE) continue;
+        at -= k;
+        k = 0;
+    }
+    return at;
+}
+
+static size_t space_behind(const char *s, size_t n, size_t at)
+{
+    uint32_t cp;
+    for (size_t k; (k = wg_utf8_decode(s + at, n - at, &cp)) > 0 && wg_unicode_category(cp) == WG_CATEGORY_SPACE;) at += k;
+    return at;
+}
+
+/* Whether s[at..end) stands alone as a word. */
+static bool is_single_word(const char *s, size_t n, size_t at, size_t end)
+{
+    uint32_t cp;
+    if (wg_utf8_decode(s + end, n - end, &cp) > 0 && wg_unicode_is_word(cp)) return false;
+    for (size_t k = 1; k <= at && k <= WG_UTF8_MAX; k++)
+        if (wg_utf8_decode(s + at - k, k, &cp) == k && wg_unicode_is_word(cp)) return false;
+    return true;
+}
+
+static wg_status encode_stretch(encoder *e, wg_text s, bool first, bool begins, bool normal);
+
+/* Cuts out the special tokens, in the text as it is or (`normal`) in its normal form. `begins`: it begins a stretch; `first`: the
+ * first of a text. */
+static wg_status find_specials(encoder *e, wg_text s, bool first, bool begins, bool normal)
+{
+    const wg_vocab *v = &e->t->v;
+    const unsigned kinds = (e->special ? WG_FIND_USER | WG_FIND_CONTROL : WG_FIND_USER) << (normal ? 2 : 0);
     size_t begin = 0;
-    for (size_t at = 0, len; at < n; at += len ? len : 1) {
-        int32_t id;
-        len = wg_vocab_special(&t->v, s + at, n - at, special, &id);
-        if (len == 0) continue;
-        WG_TRY(encode_plain(t, s + begin, at - begin, begins, m, out, err));
-        WG_TRY(wg_ids_push(out, id, err));
-        begin = at + len;
+    const wg_special *x;
+    for (size_t at = 0; at < s.n && v->kinds & kinds; at += x ? x->text.n : 1) {
+        x = wg_vocab_special(v, s.s + at, s.n - at, kinds);
+        if (!x) continue;
+        size_t from = at, end = at + x->text.n;
+        if (x->flags & WG_ADDED_SINGLE_WORD && !is_single_word(s.s, s.n, at, end)) continue;
+        if (x->flags & WG_ADDED_LSTRIP && begin < at) from = space_before(s.s, begin, at);
+        if (x->flags & WG_ADDED_RSTRIP) end = space_behind(s.s, s.n, end);
+        if (begin < from)
+            WG_TRY(encode_stretch(e, (wg_text){ s.s + begin, from - begin }, first && begin == 0, begins, normal));
+        WG_TRY(wg_ids_push(e->out, x->id, e->err));
+        begin = end;
         begins = true;
     }
-    return n > begin ? encode_plain(t, s + begin, n - begin, begins, m, out, err) : WG_OK;
+    if (begin == s.n) return WG_OK;
+    return encode_stretch(e, (wg_text){ s.s + begin, s.n - begin }, first && begin == 0, begins, normal);
+}
+
+static wg_status encode_stretch(encoder *e, wg_text s, bool first, bool begins, bool normal)
+{
+    const wg_tokenizer *t = e->t;
+    if (normal) return encode_words(e, s, begins && (first || !t->spm.first_only));
+    WG_TRY(wg_normalizer_apply(&t->normalizer, s, &e->m->normal, &s, e->err));
+    return find_specials(e, s, first, begins, true);
 }
 
 wg_status wg_tokenizer_encode_part(const wg_tokenizer *t, const char *text, size_t n, bool begins, wg_merger *m, wg_ids *out,
                                    wg_error *err)
 {
-    return encode_all(t, text, n, begins, false, m, out, err);
+    encoder e = { .t = t, .m = m, .out = out, .err = err };
+    return find_specials(&e, (wg_text){ text, n }, begins, begins, false);
 }
 
 size_t wg_tokenizer_special(const wg_tokenizer *t, const char *s, size_t n, bool special, int32_t *id)
@@ -172,9 +149,12 @@ size_t wg_tokenizer_special(const wg_tokenizer *t, const char *s, size_t n, bool
 
 size_t wg_tokenizer_cut(const wg_tokenizer *t, const char *text, size_t n)
 {
-    size_t sure = 0; /* before this offset no special tokens can occur */
-    while (sure < n && !(t->v.begins[(unsigned char)text[sure]] & 1)) sure++;
-    return t->is_bpe ? wg_bpe_cut(&t->bpe, text, sure) : wg_spm_cut(&t->spm, text, sure);
+    const unsigned kinds = WG_FIND_USER | WG_FIND_NORMAL_USER;
+    size_t sure = 0;                                 /* before this offset no special tokens can occur */
+    if (t->v.flags & WG_ADDED_SINGLE_WORD) return 0; /* they look at what stands before them */
+    while (sure < n && !(t->v.begins[(unsigned char)text[sure]] & kinds)) sure++;
+    sure = wg_normalizer_sure(&t->normalizer, text, sure);
+    return t->kind == WG_TOKENIZER_BPE ? wg_bpe_cut(&t->bpe, text, sure) : wg_spm_cut(&t->spm, text, sure);
 }
 
 wg_status wg_tokenizer_encode(const wg_tokenizer *t, const char *text, size_t n, bool bos, bool special, int32_t **ids,
@@ -186,8 +166,11 @@ wg_status wg_tokenizer_encode(const wg_tokenizer *t, const char *text, size_t n,
     wg_ids out = { .capacity = n / 4 + 16 };
     out.v = wg_alloc(out.capacity, sizeof *out.v);
     if (!out.v) return wg_nomem(err, out.capacity * sizeof *out.v, "token ids");
-    wg_status s = bos && t->add_bos ? wg_ids_push(&out, t->bos, err) : WG_OK;
-    if (!s) s = encode_all(t, text, n, true, special, &m, &out, err);
+    encoder e = { .t = t, .m = &m, .out = &out, .err = err, .special = special };
+    wg_status s = WG_OK;
+    for (int i = 0; bos && i < t->befores && !s; i++) s = wg_ids_push(&out, t->before[i], err);
+    if (!s) s = find_specials(&e, (wg_text){ text, n }, true, true, false);
+    for (int i = 0; bos && i < t->afters && !s; i++) s = wg_ids_push(&out, t->after[i], err);
     wg_merger_free(&m);
     if (s) {
         wg_free(out.v);
@@ -210,7 +193,8 @@ size_t wg_tokenizer_decode_one(const wg_tokenizer *t, int32_t id, bool first, bo
         if (size > 0) memcpy(out, text.s, text.n < size ? text.n : size);
         return text.n;
     }
-    return t->is_bpe ? wg_bpe_decode(&t->bpe, text, out, size) : wg_spm_decode(&t->v, id, first && t->spm.prefix, out, size);
+    if (t->kind == WG_TOKENIZER_BPE) return wg_bpe_decode(&t->bpe, text, out, size);
+    return wg_spm_decode(&t->v, id, first && t->spm.prefix, out, size);
 }
 
 wg_status wg_tokenizer_decode(const wg_tokenizer *t, const int32_t *ids, size_t n_ids, bool special, char **out, size_t *n,
@@ -220,10 +204,10 @@ wg_status wg_tokenizer_decode(const wg_tokenizer *t, const int32_t *ids, size_t 
     size_t len = 0;
     for (int pass = 0; pass < 2; pass++) { /* measure, then write */
         size_t at = 0;
-        bool first = true; /* control tokens leave it so */
+        bool first = true; /* control tokens that are not shown leave it so */
         for (size_t i = 0; i < n_ids; i++) {
             at += wg_tokenizer_decode_one(t, ids[i], first, special, text ? text + at : NULL, text ? len - at : 0);
-            first = first && (!known(t, ids[i]) || wg_tokenizer_is_control(t, ids[i]));
+            first = first && (!known(t, ids[i]) || (!special && wg_tokenizer_is_control(t, ids[i])));
         }
         if (pass == 1) break;
         len = at;
@@ -238,7 +222,7 @@ wg_status wg_tokenizer_decode(const wg_tokenizer *t, const int32_t *ids, size_t 
 
 size_t wg_stream_put(wg_stream *s, const wg_tokenizer *t, int32_t id, char *out, size_t size)
 {
-    wg_assert(size >= STREAM_MIN);
+    wg_assert(size >= wg_tokenizer_room(t));
     size_t n = (size_t)s->n_held;
     memcpy(out, s->held, n);
     n += wg_tokenizer_decode_one(t, id, !s->started, false, out + n, size - n);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Text to token ids and back, from the metadata of a weights file. Two families: SPM-style BPE ("llama": merge the pair
- * with the best score, spaces as U+2581, byte fallback) and byte-level BPE ("gpt2": pre-tokeniser, byte map, ranked merges). */
+ * Text to token ids and back, from the metadata of a weights file. Three kinds: SPM-style BPE ("llama": merge the pair with the
+ * best score, spaces as U+2581, byte fallback), byte-level BPE ("gpt2": pre-tokeniser, byte map, ranked merges) and Unigram ("t5":
+ * the best sum of scores). */
 #ifndef WG_CORE_TEXT_TOKENIZER_H
 #define WG_CORE_TEXT_TOKENIZER_H
 
@@ -16,7 +17,7 @@ typedef struct wg_tokenizer wg_tokenizer; /* read-only after open; may be shared
 wg_status wg_tokenizer_open(wg_tokenizer **out, const wg_weights *w, wg_error *err);
 void wg_tokenizer_close(wg_tokenizer *t); /* NULL is fine */
 
-const char *wg_tokenizer_kind(const wg_tokenizer *t); /* "llama" or "gpt2" */
+const char *wg_tokenizer_kind(const wg_tokenizer *t); /* "llama", "gpt2" or "t5" */
 int wg_tokenizer_size(const wg_tokenizer *t);
 int wg_tokenizer_bos(const wg_tokenizer *t); /* -1: none */
 int wg_tokenizer_eos(const wg_tokenizer *t); /* -1: none */
@@ -24,6 +25,9 @@ bool wg_tokenizer_add_bos(const wg_tokenizer *t);
 bool wg_tokenizer_is_eog(const wg_tokenizer *t, int32_t id); /* eos, eot, eom and the well-known end strings */
 bool wg_tokenizer_is_control(const wg_tokenizer *t, int32_t id);
 bool wg_tokenizer_is_unknown(const wg_tokenizer *t, int32_t id); /* stands for text without a token; it is control too */
+
+/* Bytes that hold any token's text together with what a stream may hold back: the least size of the buffer of wg_stream_put. */
+size_t wg_tokenizer_room(const wg_tokenizer *t);
 
 /* The token as stored in the vocabulary (byte-mapped or with U+2581), for people. */
 wg_text wg_tokenizer_piece(const wg_tokenizer *t, int32_t id);
@@ -33,7 +37,7 @@ wg_text wg_tokenizer_piece(const wg_tokenizer *t, int32_t id);
 void wg_tokenizer_digest(const wg_tokenizer *t, char hex[WG_SHA256_HEX]);
 
 /* Encodes n bytes (any bytes; invalid UTF-8 is encoded byte by byte). `special`: texts of control tokens become these
- * tokens; otherwise they are plain text. BOS is added when `bos` is set and the file requires it. *ids is allocated
+ * tokens; otherwise they are plain text. With `bos` the tokens that the file puts before and after a text are added. *ids is allocated
  * (wg_free); *n_ids may be 0. Cost O(n log n). Errors: ENOMEM, EINVAL (n > 256 MB). */
 wg_status wg_tokenizer_encode(const wg_tokenizer *t, const char *text, size_t n, bool bos, bool special, int32_t **ids,
                               size_t *n_ids, wg_error *err);
@@ -45,7 +49,8 @@ size_t wg_tokenizer_special(const wg_tokenizer *t, const char *s, size_t n, bool
 /* Encoding a text in parts. A cut is an offset such that the parts before and after it, encoded separately, have the ids of
  * the whole, for any later text. wg_tokenizer_cut returns the last one that is found in n bytes; 0: none. encode_part
  * appends the ids of a part (control tokens are plain text) with working memory of the caller; `begins`: the part begins the
- * text. It allocates nothing if ids, and the symbols and the text of the merger, have room for WG_PART_ROOM(n). ENOMEM. */
+ * text. It allocates nothing if ids, and the symbols and the text of the merger, have room for WG_PART_ROOM(n), but for a normaliser's
+ * working memory, which grows to the longest part. ENOMEM. */
 #define WG_PART_ROOM(n) (4 * (n) + 4)
 size_t wg_tokenizer_cut(const wg_tokenizer *t, const char *text, size_t n);
 wg_status wg_tokenizer_encode_part(const wg_tokenizer *t, const char *text, size_t n, bool begins, wg_merger *m, wg_ids *ids,
@@ -66,7 +71,7 @@ typedef struct wg_stream {
     int n_held;
     bool started;
 } wg_stream; /* zero-initialise */
-/* Appends the printable bytes for `id` to out (at most `size`, at least 512), returns how many. */
+/* Writes the printable bytes for `id` to out and returns how many; size is at least wg_tokenizer_room. */
 size_t wg_stream_put(wg_stream *s, const wg_tokenizer *t, int32_t id, char *out, size_t size);
 size_t wg_stream_end(wg_stream *s, char *out, size_t size); /* the bytes still held */
 

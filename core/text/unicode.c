@@ -67,9 +67,30 @@ size_t wg_utf8_open_tail(const char *s, size_t n)
     return 0;
 }
 
-wg_unicode wg_unicode_class(uint32_t cp)
+wg_category wg_unicode_category(uint32_t cp)
 {
     const uint32_t at = cp / WG_UNICODE_BLOCK, in = cp % WG_UNICODE_BLOCK;
-    if (at >= WG_UNICODE_BLOCKS) return WG_UNICODE_OTHER;
-    return (wg_unicode)(wg_unicode_block[wg_unicode_index[at]][in / 4] >> 2 * (in % 4) & 3);
+    if (at >= WG_UNICODE_BLOCKS) return WG_CATEGORY_OTHER;
+    return (wg_category)(wg_unicode_block[wg_unicode_index[at]][in / 16] >> 4 * (in % 16) & 15);
+}
+
+wg_unicode wg_unicode_class(uint32_t cp)
+{
+    const wg_category is = wg_unicode_category(cp);
+    if (is >= WG_CATEGORY_LU && is <= WG_CATEGORY_LO) return WG_UNICODE_LETTER;
+    if (is >= WG_CATEGORY_ND && is <= WG_CATEGORY_NO) return WG_UNICODE_NUMBER;
+    return is == WG_CATEGORY_SPACE ? WG_UNICODE_SPACE : WG_UNICODE_OTHER;
+}
+
+bool wg_unicode_is_word(uint32_t cp)
+{
+    /* circled letters and the two joiners, which their categories do not tell */
+    static const uint32_t more[][2] = {
+        { 0x200c, 0x200d }, { 0x24b6, 0x24e9 }, { 0x1f130, 0x1f149 }, { 0x1f150, 0x1f169 }, { 0x1f170, 0x1f189 }
+    };
+    const wg_category is = wg_unicode_category(cp);
+    if ((is >= WG_CATEGORY_LU && is <= WG_CATEGORY_NL) || is == WG_CATEGORY_PC) return true;
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        if (cp >= more[i][0] && cp <= more[i][1]) return true;
+    return false;
 }

@@ -72,6 +72,8 @@ wg_status wg_vocab_count(wg_vocab *v, const wg_weights *w, bool with_scores, wg_
     memset(v->byte, -1, sizeof v->byte);
     if (v->has_types) WG_TRY(check_length(v, w, TYPES, WG_META_INT, err));
     if (v->has_scores) WG_TRY(check_length(v, w, SCORES, WG_META_FLOAT, err));
+    v->has_added = wg_key_present(w, WG_ADDED_KEY);
+    if (v->has_added) WG_TRY(check_length(v, w, WG_ADDED_KEY, WG_META_INT, err));
     WG_TRY(wg_key_id(w, WG_KEY("unknown_token_id"), v->n, &v->unknown, err));
 
     for (int i = 0; i < v->n; i++) {
@@ -138,13 +140,19 @@ static void fill_slots(wg_vocab *v)
     }
 }
 
-static void fill_specials(wg_vocab *v)
+static void fill_specials(wg_vocab *v, const wg_weights *w)
 {
     size_t at = 0;
     for (int i = 0; i < v->n; i++) {
         if (!is_special(v->type[i])) continue;
-        v->special[at++] = (wg_special){ .text = v->text[i], .id = i };
-        if (v->text[i].n > 0) v->begins[(unsigned char)v->text[i].s[0]] |= v->type[i] == WG_TOKEN_USER ? 1 : 2;
+        int64_t flags = 0;
+        if (v->has_added) wg_meta_array_int(w, WG_ADDED_KEY, i, &flags);
+        const int kind = (v->type[i] == WG_TOKEN_USER ? WG_FIND_USER : WG_FIND_CONTROL)
+                         << (flags & WG_ADDED_NORMALIZED ? 2 : 0);
+        v->special[at++] = (wg_special){ .text = v->text[i], .id = i, .kind = (uint8_t)kind, .flags = (uint8_t)(flags & 15) };
+        v->flags |= (unsigned)flags & 15;
+        v->kinds |= (unsigned)kind;
+        if (v->text[i].n > 0) v->begins[(unsigned char)v->text[i].s[0]] |= (unsigned char)kind;
     }
     if (at > 1) qsort(v->special, at, sizeof *v->special, special_order);
 }
@@ -168,7 +176,7 @@ wg_status wg_vocab_fill(wg_vocab *v, const wg_weights *w, wg_error *err)
         v->score[i] = (float)score;
     }
     fill_slots(v);
-    fill_specials(v);
+    fill_specials(v, w);
     return WG_OK;
 }
 
@@ -192,16 +200,14 @@ static size_t first_from(const wg_vocab *v, size_t lo, size_t hi, size_t depth, 
     return lo;
 }
 
-size_t wg_vocab_special(const wg_vocab *v, const char *s, size_t n, bool control, int32_t *id)
+const wg_special *wg_vocab_special(const wg_vocab *v, const char *s, size_t n, unsigned kinds)
 {
-    size_t lo = 0, hi = v->specials, best = 0;
-    if (n == 0 || !(v->begins[(unsigned char)s[0]] & (control ? 3 : 1))) return 0;
+    const wg_special *best = NULL;
+    size_t lo = 0, hi = v->specials;
+    if (n == 0 || !(v->begins[(unsigned char)s[0]] & kinds)) return NULL;
     for (size_t depth = 0;; depth++) { /* special[lo..hi) agree with s in their first `depth` bytes */
-        for (; lo < hi && v->special[lo].text.n == depth; lo++) {
-            if (depth == best || !(control || v->type[v->special[lo].id] == WG_TOKEN_USER)) continue;
-            best = depth;
-            *id = v->special[lo].id;
-        }
+        for (; lo < hi && v->special[lo].text.n == depth; lo++)
+            if (depth > (best ? best->text.n : 0) && v->special[lo].kind & kinds) best = &v->special[lo];
         if (lo == hi || depth == n) return best;
         const int c = (unsigned char)s[depth];
         lo = first_from(v, lo, hi, depth, c);

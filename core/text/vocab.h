@@ -18,13 +18,20 @@ typedef enum wg_token_type {
 } wg_token_type;
 
 enum {
-    WG_VOCAB_MAX = 1 << 24, /* tokens, and merges */
-    WG_TOKEN_BYTES = 504,   /* what a printable token may decode to: a stream's 512 less what it may hold */
+    WG_VOCAB_MAX = 1 << 24 /* tokens, and merges */
 };
+
+/* tokenizer.wager.added, for each token: what an added token takes with it, and where it is found */
+enum { WG_ADDED_LSTRIP = 1, WG_ADDED_RSTRIP = 2, WG_ADDED_SINGLE_WORD = 4, WG_ADDED_NORMALIZED = 8 };
+#define WG_ADDED_KEY "tokenizer.wager.added"
+
+/* Kinds of special tokens: user-defined or another; found in the text as it is or in its normal form. */
+enum { WG_FIND_USER = 1, WG_FIND_CONTROL = 2, WG_FIND_NORMAL_USER = 4, WG_FIND_NORMAL_CONTROL = 8 };
 
 typedef struct wg_special {
     wg_text text;
     int32_t id;
+    uint8_t kind, flags;
 } wg_special;
 typedef struct wg_slot {
     uint32_t tag;
@@ -42,10 +49,11 @@ typedef struct wg_vocab {
 
     wg_slot *slot;             /* (slots) open addressing by the hash of the text; slots is a power of two */
     wg_special *special;       /* (specials) control, unknown and user-defined tokens in byte order */
-    unsigned char begins[256]; /* which bytes begin one: 1 a user-defined token, 2 another */
+    unsigned char begins[256]; /* which bytes begin one, of which kinds */
     char *bytes;               /* (text_bytes) the texts */
     size_t slots, specials, text_bytes;
-    bool has_types, has_scores;
+    bool has_types, has_scores, has_added;
+    unsigned flags, kinds; /* of all special tokens together */
 } wg_vocab;
 
 /* Takes n * size bytes, aligned to 16, from a block whose first *used bytes are taken. base NULL: only counts. */
@@ -68,8 +76,8 @@ static inline bool wg_vocab_plain(const wg_vocab *v, int32_t id)
     return v->type[id] == WG_TOKEN_NORMAL || v->type[id] == WG_TOKEN_USER;
 }
 
-/* The longest special token that s begins with (without `control` only user-defined ones): its length (0: none), its id. */
-size_t wg_vocab_special(const wg_vocab *v, const char *s, size_t n, bool control, int32_t *id);
+/* The longest special token of some kinds that s begins with, or NULL. */
+const wg_special *wg_vocab_special(const wg_vocab *v, const char *s, size_t n, unsigned kinds);
 
 /* Whether this is one of the texts that end a turn in known models ("<|im_end|>", ...). */
 bool wg_vocab_is_end_text(wg_text t);

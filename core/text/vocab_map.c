@@ -8,29 +8,31 @@
 #include "core/base/mem.h"
 #include "core/text/vocab.h"
 
+/* The bytes that a token stands for; n == 0: none. */
+typedef struct bytes {
+    size_t n;
+    char *s; /* room for any token of the two, and a byte more */
+} bytes;
+
 typedef struct table {
     const wg_tokenizer *of;
+    bytes spelled; /* working memory */
     int32_t *slot; /* (mask + 1) id + 1; 0: empty */
     size_t mask;
 } table;
 
-typedef struct bytes {
-    size_t n;
-    char s[WG_TOKEN_BYTES];
-} bytes;
-
-/* The bytes that a token stands for; n == 0: none. For a control token its name, after a byte that begins no text. */
+/* Spells a token. For a control token its name, after a byte that begins no text. */
 static void spell(const wg_tokenizer *t, int32_t id, bytes *out)
 {
     out->n = 0;
     if (id == wg_tokenizer_bos(t) || id == wg_tokenizer_eos(t)) return; /* by role */
     if (!wg_tokenizer_is_control(t, id)) {
-        out->n = wg_tokenizer_decode_one(t, id, false, false, out->s, sizeof out->s);
+        out->n = wg_tokenizer_decode_one(t, id, false, false, out->s, wg_tokenizer_room(t));
         return;
     }
     if (wg_tokenizer_is_unknown(t, id)) return;
     const wg_text name = wg_tokenizer_piece(t, id);
-    if (name.n == 0 || name.n >= sizeof out->s) return;
+    if (name.n == 0) return;
     out->s[0] = (char)0xff;
     memcpy(out->s + 1, name.s, name.n);
     out->n = name.n + 1;
@@ -44,24 +46,22 @@ static int32_t better(const wg_tokenizer *t, int32_t x, int32_t y)
 }
 
 /* The slot of these bytes, or the empty one where they belong. */
-static int32_t *slot_of(const table *t, const bytes *b)
+static int32_t *slot_of(table *t, const bytes *b)
 {
-    bytes other;
     for (size_t i = (size_t)wg_hash64(WG_HASH_START, b->s, b->n);; i++) {
         int32_t *slot = &t->slot[i & t->mask];
         if (!*slot) return slot;
-        spell(t->of, *slot - 1, &other);
-        if (other.n == b->n && !memcmp(other.s, b->s, b->n)) return slot;
+        spell(t->of, *slot - 1, &t->spelled);
+        if (t->spelled.n == b->n && !memcmp(t->spelled.s, b->s, b->n)) return slot;
     }
 }
 
-static void enter_all(table *t)
+static void enter_all(table *t, bytes *b)
 {
-    bytes b;
     for (int32_t id = 0; id < wg_tokenizer_size(t->of); id++) {
-        spell(t->of, id, &b);
-        if (b.n == 0) continue;
-        int32_t *slot = slot_of(t, &b);
+        spell(t->of, id, b);
+        if (b->n == 0) continue;
+        int32_t *slot = slot_of(t, b);
         *slot = 1 + (*slot ? better(t->of, id, *slot - 1) : id);
     }
 }
@@ -73,14 +73,13 @@ static void pair(wg_vocab_map *m, int32_t a, int32_t b)
     m->to_a[b] = a;
 }
 
-static void match(wg_vocab_map *m, const wg_tokenizer *a, const wg_tokenizer *b, const table *t)
+static void match(wg_vocab_map *m, const wg_tokenizer *a, const wg_tokenizer *b, table *t, bytes *s)
 {
-    bytes s;
     pair(m, wg_tokenizer_bos(a), wg_tokenizer_bos(b));
     pair(m, wg_tokenizer_eos(a), wg_tokenizer_eos(b)); /* one token may be both: then the end counts, which can be drafted */
     for (int32_t id = 0; id < m->a; id++) {
-        spell(a, id, &s);
-        const int32_t to = s.n ? *slot_of(t, &s) - 1 : -1;
+        spell(a, id, s);
+        const int32_t to = s->n ? *slot_of(t, s) - 1 : -1;
         if (to < 0) continue;
         const int32_t before = m->to_a[to];
         if (before >= 0 && better(a, before, id) == before) continue;
@@ -98,21 +97,27 @@ static void match(wg_vocab_map *m, const wg_tokenizer *a, const wg_tokenizer *b,
 wg_status wg_vocab_map_open(wg_vocab_map *m, const wg_tokenizer *a, const wg_tokenizer *b, wg_error *err)
 {
     *m = (wg_vocab_map){ .a = wg_tokenizer_size(a), .b = wg_tokenizer_size(b) };
+    const size_t room_a = wg_tokenizer_room(a), room_b = wg_tokenizer_room(b), room = room_a > room_b ? room_a : room_b;
     table t = { .of = b, .mask = 15 };
     while (t.mask < 2 * (size_t)m->b) t.mask = 2 * t.mask + 1;
     m->to_b = wg_alloc((size_t)m->a, sizeof *m->to_b);
     m->to_a = wg_alloc((size_t)m->b, sizeof *m->to_a);
     t.slot = wg_calloc(t.mask + 1, sizeof *t.slot);
-    if (!m->to_b || !m->to_a || !t.slot) {
+    char *spelled = wg_alloc(2, room);
+    if (!m->to_b || !m->to_a || !t.slot || !spelled) {
         wg_free(t.slot);
+        wg_free(spelled);
         wg_vocab_map_close(m);
         return wg_nomem(err, (t.mask + 1) * sizeof *t.slot, "comparing two vocabularies");
     }
     memset(m->to_b, -1, (size_t)m->a * sizeof *m->to_b);
     memset(m->to_a, -1, (size_t)m->b * sizeof *m->to_a);
-    enter_all(&t);
-    match(m, a, b, &t);
+    bytes one = { .s = spelled };
+    t.spelled.s = spelled + room;
+    enter_all(&t, &one);
+    match(m, a, b, &t, &one);
     wg_free(t.slot);
+    wg_free(spelled);
     return WG_OK;
 }
 

@@ -11,15 +11,16 @@ enum { WINDOW = 1024 };
 #else
 enum { WINDOW = 4096 };
 #endif
-enum { TOKEN_BYTES = 512, CUT_FROM = WINDOW / 32, LONGER = 8 };
+enum { CUT_FROM = WINDOW / 32, LONGER = 8 };
 
 wg_status wg_retokenizer_open(wg_retokenizer *r, const wg_env *env, const wg_tokenizer *to, const wg_vocab_map *map, wg_lm *lm,
                               wg_error *err)
 {
-    const size_t n = (size_t)env->max_batch, part = WG_PART_ROOM(WINDOW + TOKEN_BYTES);
+    const size_t n = (size_t)env->max_batch, token = wg_tokenizer_room(env->tokenizer), part = WG_PART_ROOM(WINDOW + token);
     const long shared = (long)wg_kv_pages(env->kv) * wg_kv_page_slots(env->kv) / env->max_batch;
     const int page = 16;
     r->from = env->tokenizer;
+    r->token = token;
     r->to = to;
     r->map = map;
     r->slots = env->max_batch;
@@ -38,7 +39,7 @@ wg_status wg_retokenizer_open(wg_retokenizer *r, const wg_env *env, const wg_tok
         wg_retokenizer_text *t = &r->text[i];
         t->begins = true;
         t->own = wg_alloc((size_t)r->room, sizeof *t->own);
-        t->pending = wg_alloc(WINDOW + TOKEN_BYTES, 1);
+        t->pending = wg_alloc(WINDOW + token, 1);
         if (!t->own || !t->pending) return wg_nomem(err, (size_t)r->room * sizeof *t->own, "a text in another vocabulary");
         WG_TRY(wg_kv_seq_open(r->kv, &t->kv, err));
     }
@@ -127,7 +128,7 @@ static wg_status read_token(wg_retokenizer *r, wg_retokenizer_text *t, int32_t t
 {
     if (wg_tokenizer_is_control(r->from, token)) return read_control(r, t, token, beginning, err);
     char *at = t->pending + t->bytes;
-    t->bytes += (int)wg_tokenizer_decode_one(r->from, token, !t->spoken, false, at, TOKEN_BYTES);
+    t->bytes += (int)wg_tokenizer_decode_one(r->from, token, !t->spoken, false, at, r->token);
     t->spoken = true;
     while (t->bytes >= WINDOW && !t->full) WG_TRY(cut(r, t, err));
     return WG_OK;

@@ -36,6 +36,7 @@ typedef struct wg_retokenizer {
     const wg_tokenizer *from, *to;
     const wg_vocab_map *map; /* target's to own */
     int room, slots;
+    size_t token; /* bytes of a token of the target, at most */
     wg_kv *kv;
     wg_merger merger;
     wg_ids ids;

@@ -25,7 +25,7 @@ enum { PASS_ROWS = 5 };
 #else
 enum { PASS_ROWS = 256 };
 #endif
-enum { TOKEN_BYTES = 512, TEXT = 2048 }; /* largest text of a draft in bytes, of which it is cut */
+enum { TEXT = 2048 }; /* largest text of a draft in bytes */
 
 typedef struct slem_options {
     char model[WG_OPTION_STRING], device[WG_OPTION_STRING];
@@ -121,7 +121,7 @@ static bool is_sure(const slem_drafter *d, const float *logits)
     return !d->weight || d->base.env->ops->softmax64(logits, d->lm->vocab, 1, d->weight) * d->opt.p_min <= 1;
 }
 
-/* Appends the most probable token; the draft ends at a token that ends a text, or that is no text. */
+/* Appends the most probable token; the draft ends at a token that ends a text, that is no text, or for which there is no room. */
 static void write(slem_drafter *d, writing *w, const float *logits)
 {
     const int32_t x = d->base.env->ops->argmax(logits, d->lm->vocab);
@@ -131,12 +131,14 @@ static void write(slem_drafter *d, writing *w, const float *logits)
         w->most = w->n;
         return;
     }
-    if (wg_tokenizer_is_control(d->tokenizer, x) || w->bytes > TEXT - TOKEN_BYTES) {
+    const size_t left = (size_t)(TEXT - w->bytes),
+                 n = wg_tokenizer_decode_one(d->tokenizer, x, false, false, w->s + w->bytes, left);
+    if (wg_tokenizer_is_control(d->tokenizer, x) || n > left) {
         if (wg_tokenizer_is_eog(d->tokenizer, x)) w->end = d->map.to_a[x];
         w->most = w->n;
         return;
     }
-    w->bytes += (int)wg_tokenizer_decode_one(d->tokenizer, x, false, false, w->s + w->bytes, TOKEN_BYTES);
+    w->bytes += (int)n;
     wg_tree_push(t, t->n - 1, x, -1);
     w->n++;
 }

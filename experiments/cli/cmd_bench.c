@@ -5,6 +5,7 @@
  *   draft    a proposal of a drafter without a model, on a long text
  *   round    plain decoding and speculative rounds of the same target, interleaved
  *   verify   from logits to the next root, without a model: sampler, accept, draw (bench_verify.c)
+ *   tokenizer  encoding and decoding a text, and texts made to be slow
  *   compare  two large result folders, written for the purpose: seconds and memory
  *   kernels  products, the preparing of inputs and attention, each alone, beside what the machine gives
  * Medians of repeats in which the arms alternate; nothing here is asserted anywhere. */
@@ -24,6 +25,7 @@
 #include "experiments/bench/bench_perplexity.h"
 #include "experiments/bench/bench_verify.h"
 #include "experiments/bench/bench_draft.h"
+#include "experiments/bench/bench_tokenizer.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/base/spec.h"
@@ -203,7 +205,7 @@ int wg_cmd_bench(int argc, char **argv)
         { "megabytes", 0, WG_FLAG_INT, &b.megabytes, "N", "kernels: of weights, more than caches hold", 1, 16000 },
         { "steps", 0, WG_FLAG_BOOL, &b.steps, NULL, "round: the host makes every step, also where the device could", 0, 0 },
         { "stages", 0, WG_FLAG_BOOL, &b.stages, NULL, "forward: the time of each stage too", 0, 0 },
-        { "text", 0, WG_FLAG_STRING, &b.text, "FILE", "perplexity: the text", 0, 0 },
+        { "text", 0, WG_FLAG_STRING, &b.text, "FILE", "perplexity, tokenizer: the text", 0, 0 },
         { "tokens", 0, WG_FLAG_INT, &b.tokens, "N", "perplexity: at most so many of it", 2, 1 << 24 },
         { "draft-model", 'd', WG_FLAG_STRING, &b.draft_model, "FILE", "round: a draft model", 0, 0 },
         { "draft", 0, WG_FLAG_STRING, &b.draft, "KIND[:k=v,...]", "round, draft: a drafter and its options", 0, 0 },
@@ -233,11 +235,13 @@ int wg_cmd_bench(int argc, char **argv)
     if (!strcmp(what, "draft"))
         return wg_bench_draft(b.draft ? b.draft : "ngram", b.model, (int)b.history, b.json, &err) ? wg_cli_fail(&err)
                                                                                                   : WG_EXIT_OK;
+    if (!strcmp(what, "tokenizer") && b.model)
+        return wg_bench_tokenizer(b.model, b.text, (int)b.repeats, b.json, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
     if (!strcmp(what, "kernels")) return bench_kernels(&b, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
-    if (!forward && !perplexity && strcmp(what, "round")) {
+    if (!forward && !perplexity && strcmp(what, "round") && strcmp(what, "tokenizer")) {
         fprintf(stderr,
                 "wager bench: there is no benchmark '%s'; there are: forward, kernels, perplexity, round, verify, draft, "
-                "compare\n",
+                "compare, tokenizer\n",
                 what);
         return WG_EXIT_USAGE;
     }

@@ -34,6 +34,8 @@ typedef struct generate {
 typedef struct printer {
     const wg_tokenizer *tokenizer;
     wg_stream stream;
+    char *text; /* (room) of one token */
+    size_t room;
     bool colour, green, quiet;
     int from;       /* the first token that is not printed yet */
     double seconds; /* seconds spent on printing */
@@ -52,10 +54,9 @@ static bool put_tokens(void *printing, const wg_seq *s, const wg_tree *verified)
     (void)verified;
     printer *p = printing;
     const double start = wg_clock_now();
-    for (; p->from < s->n; p->from++) {
-        char text[1024];
-        put_bytes(p, text, wg_stream_put(&p->stream, p->tokenizer, s->token[p->from], text, sizeof text), s->drafted[p->from]);
-    }
+    for (; p->from < s->n; p->from++)
+        put_bytes(p, p->text, wg_stream_put(&p->stream, p->tokenizer, s->token[p->from], p->text, p->room),
+                  s->drafted[p->from]);
     if (!p->quiet) fflush(stdout);
     p->seconds += wg_clock_now() - start;
     return true;
@@ -63,8 +64,7 @@ static bool put_tokens(void *printing, const wg_seq *s, const wg_tree *verified)
 
 static void put_end(printer *p)
 {
-    char text[512];
-    put_bytes(p, text, wg_stream_end(&p->stream, text, sizeof text), false);
+    put_bytes(p, p->text, wg_stream_end(&p->stream, p->text, p->room), false);
     if (p->colour) fputs("\033[0m", stdout);
     p->green = false;
 }
@@ -169,6 +169,12 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
     printer p = { .tokenizer = t->tokenizer,
                   .quiet = g->json,
                   .colour = wg_cli_terminal(STDOUT_FILENO) && !getenv("NO_COLOR") };
+    p.room = wg_tokenizer_room(t->tokenizer);
+    p.text = wg_alloc(p.room, 1);
+    if (!p.text) {
+        wg_seq_close(e, s);
+        return wg_nomem(err, p.room, "the text of a token");
+    }
     if (!g->json) fwrite(prompt.s, 1, prompt.n, stdout);
     if (!g->json && g->chat.family) fputs("\n\n", stdout); /* the answer begins anew */
     p.stream.started = true;
@@ -181,6 +187,7 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
     const double decode = wg_clock_now() - start - wg_engine_phases(e)->measure -
                           (wg_engine_decodes_on_device(e) ? 0 : p.seconds); /* the device continues during printing */
     put_end(&p);
+    wg_free(p.text);
     if (!status) put_footer(g, e, t->tokenizer, s, prefill, decode);
     wg_seq_close(e, s);
     return status;

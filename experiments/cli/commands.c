@@ -46,7 +46,7 @@ const wg_command wg_commands[] = {
       "The shape of a draft tree: drawn, with the tokens it is to yield.", wg_cmd_tree },
     { "skip-search", "skip-search -m MODEL --prompts FILE [--skip N] [--length N] [--time] [--out FILE]",
       "Finds layers that a draft can do without (drafter layer_skip), on given prompts.", wg_cmd_skip_search },
-    { "bench", "bench forward|round|perplexity|draft|verify|kernels|compare [-m MODEL] [flags]",
+    { "bench", "bench forward|round|perplexity|draft|verify|kernels|compare|tokenizer [-m MODEL] [flags]",
       "Times passes, speculative rounds beside plain decoding, and the parts of both, interleaved.", wg_cmd_bench },
     { "columns", "columns [--json] | columns --as ENGINE DIR [--json]",
       "The numbers of a run under the names and definitions of another engine, or the list of these.", wg_cmd_columns },

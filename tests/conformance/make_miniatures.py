@@ -10,9 +10,7 @@ Element e of a tensor: u = mix(hash(name) + (e + 1) * 0x9E3779B97F4A7C15), i = t
 1 + (i >> 2) / 128, biases i / 256, embeddings i / 128, other matrices i * 2^-k with the k that gives a deviation next to
 1/sqrt(columns). hash: FNV-1a of 64 bits; mix: the finaliser of splitmix64. These numbers are exact in F32, F16 and BF16.
 
-For each tokenizer: tokenizer.json, trained here on a few texts, and cases.json: texts and the ids of the library `tokenizers`.
-
-Needs torch, transformers, tokenizers: python3 -m venv V && V/bin/pip install torch transformers tokenizers
+Needs torch and transformers: python3 -m venv V && V/bin/pip install torch transformers
 """
 import json
 import math
@@ -142,18 +140,6 @@ MODELS |= {
 SHARDS = {"qwen3": 3, "phi3": 2, "qwen3-moe": 4}
 DTYPES = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 
-LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|"
-          r"\s+(?!\S)|\s+")
-QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
-
-TEXTS = [
-    "", " ", "a", "Hello, world!", "  two  spaces   three", "line\nline\r\n\r\n  indented\n\n\n", "don't DON'T we'LL I'd they've ſ'ſ",
-    "1 12 123 1234 12345 3.14159 ½ ² ٣٤٥", "tab\tand\u00a0nbsp\u3000wide\u0085nel", "naïve café résumé Straße ÅNGSTRÖM",
-    "e\u0301 combining a\u0308\u0323", "日本語のテキスト、中文和한국어", "👩\u200d👩\u200d👧 🏳️\u200d🌈 👍🏽", "Ωμέγα Ελληνικά кириллица עברית العربية",
-    "<|im_start|>user\nhi<|im_end|>", "<|end|><|end|> <|end|>x<note>y", "__init__(self, *args, **kwargs): return {}",
-    "a" * 70, "ab" * 40 + " " * 20 + "\n" * 5, "\u180e\u200b\ufeff\u2028", "http://example.org/?q=1&r=%20#x", "'''\"\"\"```~~~", "y\x7fz",
-]
-
 
 def mix(z):
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
@@ -229,65 +215,9 @@ def model(name):
     print(f"{name}: {sum(p.numel() for p in m.parameters())} weights, logits of rms {logits.square().mean().sqrt():.3f}")
 
 
-def corpus():
-    with open(os.path.join(HERE, "../../docs/glossary.md")) as f:
-        return [f.read()] + TEXTS * 2
-
-
-def tokenizer(name):
-    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-    byte_level = pre_tokenizers.ByteLevel
-    special = [AddedToken("<|end|>", special=True), AddedToken("<|im_start|>", special=True), AddedToken("<|im_end|>", special=True)]
-    if name == "spm":
-        t = Tokenizer(models.BPE(byte_fallback=True, fuse_unk=True, unk_token="<unk>"))
-        t.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
-        t.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
-        first = ["<unk>", "<s>", "</s>"] + [f"<0x{b:02X}>" for b in range(256)]
-        trainer = trainers.BpeTrainer(vocab_size=700, special_tokens=first, limit_alphabet=80, show_progress=False)
-        t.train_from_iterator(corpus(), trainer)
-        j = json.loads(t.to_str())
-        j["added_tokens"] = [a for a in j["added_tokens"] if a["id"] < 3]
-        t = Tokenizer.from_str(json.dumps(j))
-        t.post_processor = processors.TemplateProcessing(single="<s> $A", pair="<s> $A $B", special_tokens=[("<s>", 1)])
-    else:
-        t = Tokenizer(models.BPE(ignore_merges=name == "llama3"))
-        if name == "gpt2":
-            t.pre_tokenizer = byte_level(add_prefix_space=False, use_regex=True)
-        elif name == "smollm":
-            t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), byte_level(add_prefix_space=False)])
-        else:
-            pattern = LLAMA3 if name == "llama3" else QWEN2
-            t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated"),
-                                                       byte_level(add_prefix_space=False, use_regex=False)])
-        t.decoder = decoders.ByteLevel()
-        trainer = trainers.BpeTrainer(vocab_size=600, initial_alphabet=byte_level.alphabet(), show_progress=False)
-        t.train_from_iterator(corpus(), trainer)
-        t.add_special_tokens(special)
-        t.add_tokens([AddedToken("<note>", normalized=False)])
-        if name == "llama3":
-            template = processors.TemplateProcessing(single="<|im_start|> $A", pair="<|im_start|> $A $B",
-                                                     special_tokens=[("<|im_start|>", t.token_to_id("<|im_start|>"))])
-            t.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=False), template])
-    folder = os.path.join(HERE, "tokenizers", name)
-    os.makedirs(folder, exist_ok=True)
-    j = json.loads(t.to_str())
-    if name == "gpt2":  # as older versions of the library write merges
-        j["model"]["merges"] = [" ".join(m) for m in j["model"]["merges"]]
-    with open(os.path.join(folder, "tokenizer.json"), "w") as f:
-        json.dump(j, f, ensure_ascii=False, separators=(",", ":"))
-    t = Tokenizer.from_file(os.path.join(folder, "tokenizer.json"))
-    cases = [dict(text=text, ids=t.encode(text).ids) for text in TEXTS]
-    save(os.path.join(folder, "cases.json"), dict(size=t.get_vocab_size(), cases=cases))
-    print(f"tokenizer {name}: {t.get_vocab_size()} tokens, {len(cases)} texts")
-
-
 def main():
-    names = sys.argv[1:] or [*MODELS, "gpt2-tokenizer", "llama3", "qwen2-tokenizer", "smollm", "spm"]
-    for name in names:
-        if name in MODELS:
-            model(name)
-        else:
-            tokenizer(name.replace("-tokenizer", ""))
+    for name in sys.argv[1:] or MODELS:
+        model(name)
 
 
 if __name__ == "__main__":

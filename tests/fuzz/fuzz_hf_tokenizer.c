@@ -1,40 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Arbitrary bytes as tokenizer.json, of as many ids as the last byte gives: what is accepted opens as a tokenizer or is refused
  * with a message, and encodes and decodes the input itself. */
-#include <stdlib.h>
-
-#include "core/base/mem.h"
-#include "core/file/hf.h"
-#include "core/text/tokenizer.h"
+#include "tests/fuzz/open_tokenizer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
-
-static void use(const wg_tokenizer *t, const char *text, size_t n)
-{
-    int32_t *ids;
-    size_t n_ids, n_back;
-    char *back;
-    if (wg_tokenizer_encode(t, text, n, true, true, &ids, &n_ids, NULL) != WG_OK) return;
-    for (size_t i = 0; i < n_ids; i++)
-        if (ids[i] < 0 || ids[i] >= wg_tokenizer_size(t)) abort();
-    if (wg_tokenizer_decode(t, ids, n_ids, true, &back, &n_back, NULL) == WG_OK) wg_free(back);
-    wg_free(ids);
-}
-
-static void open(void *head, size_t n, const uint8_t *bytes, size_t n_bytes)
-{
-    wg_weights *w;
-    wg_tokenizer *t;
-    wg_error err = { 0 };
-    if (wg_weights_open_memory(&w, "input", head, n, &err) != WG_OK) abort(); /* the writer's files can be read */
-    if (wg_tokenizer_open(&t, w, &err) == WG_OK) {
-        use(t, (const char *)bytes, n_bytes < 4096 ? n_bytes : 4096);
-        wg_tokenizer_close(t);
-    } else if (err.text[0] == '\0') {
-        abort();
-    }
-    wg_weights_close(w);
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
@@ -51,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
         if (s != WG_OK && err.text[0] == '\0') abort();
         if (s != WG_OK) wg_gguf_writer_abort(g);
         else if (wg_gguf_writer_head(g, &head, &size, &whole, &err) == WG_OK) {
-            open(head, size, bytes, n);
+            open_tokenizer(head, size, bytes, n);
             wg_free(head);
         }
         wg_json_close(doc);

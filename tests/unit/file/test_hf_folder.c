@@ -204,6 +204,29 @@ Test(hf_folder, chat_templates)
     clean();
 }
 
+/* A folder without tokenizer.json has the tokens of its tokenizer.model. */
+Test(hf_folder, tokenizer_model)
+{
+    static const char model[] = "\x0a\x03\x0a\x01"
+                                "a"
+                                "\x0a\x03\x0a\x01"
+                                "b"
+                                "\x0a\x03\x0a\x01"
+                                "c";
+    wg_weights *w;
+    wg_text text;
+    make("qwen2");
+    file_write(temp_at(&t, "tokenizer.model"), model, sizeof model - 1);
+    cr_assert_eq(wg_weights_open(&w, t.dir, &err), WG_OK, "%s", err.text);
+    cr_assert(wg_meta_string(w, "tokenizer.ggml.model", &text) && text.n == 2 && memcmp(text.s, "t5", 2) == 0);
+    cr_assert(wg_meta_array_string(w, "tokenizer.ggml.tokens", 1, &text) && text.n == 1 && text.s[0] == 'b');
+    wg_weights_close(w);
+    file_write(temp_at(&t, "tokenizer.model"), "no", 2);
+    cr_assert_str_eq(refused(WG_EFORMAT),
+                     "$/tokenizer.model: byte 1: expected a field of a SentencePiece model; download the file again");
+    clean();
+}
+
 Test(hf_folder, an_index_that_lies)
 {
     make("qwen3");

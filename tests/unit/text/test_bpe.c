@@ -86,9 +86,13 @@ static int32_t token_of(const wg_tokenizer *t, const char *text, size_t n)
  * token of byte b is b, that of merge i is 256 + i. */
 static size_t by_definition(const char *text, size_t n, const wg_tokenizer *t, int32_t *ids)
 {
-    const wg_pretok *p = wg_pretok_find("gpt-2", 5);
+    wg_pretok *p;
+    wg_splitter x;
     size_t out = 0;
-    for (size_t at = 0, len; (len = wg_pretok_next(p, text + at, n - at)) > 0; at += len) {
+    cr_assert_eq(wg_pretok_open_row(&p, wg_pretok_row_named("gpt-2", 5), NULL), WG_OK);
+    wg_splitter_begin(&x, p, text, n);
+    for (wg_piece piece; wg_splitter_next(&x, &piece);) {
+        const size_t at = piece.at, len = piece.end - at;
         int32_t *word = ids + out;
         size_t count = len;
         for (size_t i = 0; i < len; i++) word[i] = (unsigned char)text[at + i];
@@ -107,6 +111,7 @@ static size_t by_definition(const char *text, size_t n, const wg_tokenizer *t, i
         }
         out += count;
     }
+    wg_free(p);
     return out;
 }
 

@@ -69,15 +69,17 @@ static const char *const words[] = { " hello", "hello", " world", " ", "lo", "\n
 
 Test(cut, parts_have_the_ids_of_the_whole)
 {
-    static const char *const pre[] = { NULL, "gpt-2", "llama-bpe", "dbrx", "qwen2", "starcoder" };
+    static const char *const pre[] = { NULL,     "gpt-2",  "llama-bpe", "dbrx",         "qwen2",          "starcoder",
+                                       "qwen35", "tekken", "gpt-4o",    "deepseek-llm", "deepseek-coder", "deepseek-v3",
+                                       "falcon" };
     for (size_t i = 0; i < sizeof pre / sizeof *pre; i++) {
         wg_tokenizer *t = opened(pre[i]);
         int cuts = 0;
-        for (uint64_t seed = 1; seed <= 60; seed++) {
+        for (uint64_t seed = 1; seed <= 18; seed++) {
             cuts += grow(t, borders, sizeof borders / sizeof *borders, 250, seed * 77);
             cuts += grow(t, words, sizeof words / sizeof *words, 250, seed * 78);
         }
-        cr_assert_gt(cuts, 1000, "%s: only %d cuts", pre[i] ? pre[i] : "spm", cuts);
+        cr_assert_gt(cuts, 200, "%s: only %d cuts", pre[i] ? pre[i] : "spm", cuts);
         wg_tokenizer_close(t);
     }
 }

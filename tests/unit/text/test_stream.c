@@ -114,3 +114,24 @@ Test(stream, holds_back_and_lets_go)
     cr_expect_eq(wg_stream_end(&s, out, sizeof out), 0);
     wg_tokenizer_close(t);
 }
+
+/* A token of any length: found, decoded, streamed. */
+Test(stream, long_token)
+{
+    enum { LONG = 3000 };
+    static char word[LONG + 1], out[2 * LONG];
+    int32_t *ids;
+    size_t n;
+    wg_error err;
+    wg_stream s = { 0 };
+    wg_tokenizer *t = NULL;
+    memset(word, 'x', LONG);
+    file = (tiny){ .word = word, .pre = "llama3" };
+    tiny_bpe(&file);
+    cr_assert_eq(tiny_open(&file, &t, &err), WG_OK, "%s", err.text);
+    cr_assert(wg_tokenizer_room(t) >= LONG + 4 && wg_tokenizer_room(t) <= LONG + 8);
+    cr_assert_eq(wg_tokenizer_encode(t, word, LONG, false, false, &ids, &n, &err), WG_OK);
+    cr_assert(n == 1 && wg_stream_put(&s, t, ids[0], out, sizeof out) == LONG && memcmp(out, word, LONG) == 0);
+    wg_free(ids);
+    wg_tokenizer_close(t);
+}

@@ -11,7 +11,7 @@
 #include "core/base/mem.h"
 #include "core/text/tokenizer.h"
 
-enum { TINY_BYTES = 1 << 16, TINY_TOKENS = 512, TINY_NAME = 64 };
+enum { TINY_LONGEST = 1 << 14, TINY_BYTES = 1 << 16, TINY_TOKENS = 512, TINY_NAME = 64 };
 
 typedef struct tiny {
     /* what to spoil, by the last part of the key; NULL: nothing */

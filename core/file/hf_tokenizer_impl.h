@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ * What is read from a tokenizer.json. Private to core/file. */
+#ifndef WG_CORE_FILE_HF_TOKENIZER_IMPL_H
+#define WG_CORE_FILE_HF_TOKENIZER_IMPL_H
+
+#include "core/file/hf.h"
+
+enum { WG_HF_NORMAL = 1, WG_HF_UNKNOWN, WG_HF_CONTROL, WG_HF_USER, WG_HF_UNUSED, WG_HF_BYTE }; /* tokenizer.ggml.token_type */
+enum { WG_HF_WORDS = 48, WG_HF_AROUND = 8 };
+
+#define WG_HF_SPACE "\xe2\x96\x81" /* U+2581 */
+
+typedef struct wg_hf_words {
+    wg_text word[WG_HF_WORDS];
+    size_t n;
+} wg_hf_words;
+
+typedef struct wg_hf_tokenizer_reader {
+    const json_t *root, *model, *vocab;
+    const char *path;
+    int n; /* tokens: rows of the embedding */
+    bool spm, unigram, prefix_space, split_spaces, prepends, replaces;
+    const char *metaspace;   /* when a prefix is put before a text, "always" or "first"; NULL: not by Metaspace */
+    wg_hf_words normal, pre; /* steps (core/file/pretok_rows.h, core/text/normal.h) */
+    int32_t before[WG_HF_AROUND], after[WG_HF_AROUND]; /* put around a text */
+    size_t befores, afters;
+    wg_text *text;  /* (n) of each token; s NULL: none has this id */
+    int32_t *type;  /* (n) */
+    int32_t *flags; /* (n) of added tokens */
+    float *score;   /* (n) */
+    double *log;    /* (n) scores of Unigram */
+    wg_text *merge; /* (merges) "left right" */
+    char *bytes;    /* what merges and unused tokens are written to */
+    size_t merges;
+    wg_error *err;
+} wg_hf_tokenizer_reader;
+
+/* A member of an object; NULL also for a null. */
+const json_t *wg_hf_get(const json_t *o, const char *key);
+bool wg_hf_is_text(const json_t *v, const char *s);
+bool wg_hf_is_type(const json_t *v, const char *type);
+/* The steps of a Sequence, or the step itself; NULL behind the last. */
+const json_t *wg_hf_step(const json_t *v, const char *list, size_t i);
+wg_status wg_hf_refuse(const wg_hf_tokenizer_reader *r, const char *what, const json_t *v);
+wg_status wg_hf_malformed(const wg_hf_tokenizer_reader *r, const char *what, const char *expected);
+
+/* Reads all but the tokens: the kind, its normaliser, pre-tokeniser, decoder and template. EUNSUPPORTED: a step, by name. */
+wg_status wg_hf_pipeline(wg_hf_tokenizer_reader *r);
+
+#endif

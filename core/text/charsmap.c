@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ * Every unit and every replacement that is read is checked against the ends, because the trie may hold anything. */
+#include "core/text/charsmap.h"
+
+#include <string.h>
+
+bool wg_charsmap_open(wg_charsmap *m, wg_text bytes)
+{
+    uint32_t size;
+    if (bytes.n < 8) return false;
+    memcpy(&size, bytes.s, 4);
+    if (size == 0 || size % 4 != 0 || size > bytes.n - 4 || bytes.s[bytes.n - 1] != '\0') return false;
+    *m = (wg_charsmap){ bytes.s + 4, size / 4, { bytes.s + 4 + size, bytes.n - 4 - size } };
+    return true;
+}
+
+static bool unit_at(const wg_charsmap *m, size_t at, uint32_t *unit)
+{
+    if (at >= m->count) return false;
+    memcpy(unit, m->units + 4 * at, 4);
+    return true;
+}
+
+static size_t offset_of(uint32_t unit) { return (size_t)(unit >> 10) << ((unit & 1u << 9) >> 6); }
+
+size_t wg_charsmap_find(const wg_charsmap *m, const char *s, size_t n, wg_text *to)
+{
+    uint32_t unit, value;
+    size_t best = 0, node;
+    if (!unit_at(m, 0, &unit)) return 0;
+    node = offset_of(unit);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t c = (unsigned char)s[i];
+        node ^= c;
+        if (!unit_at(m, node, &unit) || (unit & (1u << 31 | 255)) != c) break;
+        node ^= offset_of(unit);
+        if (!(unit >> 8 & 1)) continue;
+        if (!unit_at(m, node, &value) || (value & 0x7fffffff) >= m->values.n) break;
+        const char *text = m->values.s + (value & 0x7fffffff);
+        *to = (wg_text){ text, strlen(text) }; /* the last byte of all is NUL */
+        best = i + 1;
+    }
+    return best;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ * Normalisers: what happens to text before it is cut into words. A list of steps, as in the key tokenizer.wager.normalizer:
+ *   nfc, nfd            canonical normal forms, with the data of Unicode 9.0, as in the library `tokenizers`
+ *   replace FROM TO     every FROM, from left to right
+ *   prepend TEXT        in front of a text that is not empty
+ *   strip left|right|both    white space at the ends
+ *   charsmap MAP        the map of characters of a SentencePiece model (charsmap.h)
+ *   squeeze             no spaces at the ends, one space where there are several
+ * Bytes that are not UTF-8 stay as they are. Linear time, but O(n log n) in the length of a run of combining marks. */
+#ifndef WG_CORE_TEXT_NORMAL_H
+#define WG_CORE_TEXT_NORMAL_H
+
+#include "core/base/error.h"
+#include "core/file/weights.h"
+#include "core/text/charsmap.h"
+
+#define WG_NORMALIZER_KEY "tokenizer.wager.normalizer"
+
+enum { WG_NORMAL_STEPS = 16 };
+
+typedef enum wg_normal_op {
+    WG_NORMAL_NFC,
+    WG_NORMAL_NFD,
+    WG_NORMAL_REPLACE,
+    WG_NORMAL_PREPEND,
+    WG_NORMAL_STRIP,
+    WG_NORMAL_CHARSMAP,
+    WG_NORMAL_SQUEEZE
+} wg_normal_op;
+
+typedef struct wg_normal_step {
+    wg_normal_op op;
+    wg_text a, b; /* words; not owned */
+    bool left, right;
+    wg_charsmap map;
+} wg_normal_step;
+
+typedef struct wg_normalizer {
+    int steps;
+    wg_normal_step step[WG_NORMAL_STEPS];
+} wg_normalizer;
+
+/* Working memory; zero-initialise. Grows, and then is kept. */
+typedef struct wg_normal_room {
+    char *text[2];
+    size_t capacity[2];
+    uint32_t *mark; /* (2 * marks) */
+    size_t marks;
+} wg_normal_room;
+void wg_normal_room_free(wg_normal_room *r);
+
+/* The steps of n words, which must stay. Errors: EMODEL (not a list of steps), EUNSUPPORTED (a step, by name). */
+wg_status wg_normalizer_open(wg_normalizer *z, const char *path, const wg_text *word, size_t n, wg_error *err);
+
+/* *out: the normal form of a text, in `r` or the text itself where nothing changes. ENOMEM. */
+wg_status wg_normalizer_apply(const wg_normalizer *z, wg_text text, wg_normal_room *r, wg_text *out, wg_error *err);
+
+/* *out: `prefix` and the text behind it. ENOMEM. */
+wg_status wg_normal_prepend(wg_text text, wg_text prefix, wg_normal_room *r, wg_text *out, wg_error *err);
+
+/* How much of n bytes stays as it is and is independent of what follows; 0 when a step is not a canonical form. */
+size_t wg_normalizer_sure(const wg_normalizer *z, const char *s, size_t n);
+
+#endif
