@@ -156,7 +156,7 @@ good_cases() {
   expect probe 'time      about 0:00:0[0-9]' wager check "$base/run.json" --probe
   expect run 'speed-up' wager run "$base/run.json" --out "$base/run-a"
   expect resume 'speed-up' wager run "$base/run.json" --resume --out "$base/run-a"
-  expect run-again 'speed-up' wager run "$base/run.json" --out "$base/run-b" --set seed=2
+  expect run-again '^machine: .+, [0-9]+ cores, kernels [a-z0-9]+; load [0-9.]+ before the run' wager run "$base/run.json" --out "$base/run-b" --set seed=2
   expect run-probs 'speed-up' wager run "$base/run.json" --out "$base/run-p" --set trace=probs --set sampling.temperature=1 \
     --set 'draft={"kind":"model","model":"'"$base/draft.gguf"'"}'
   expect replay '^ +0  rejection +- +([0-9]+) +\1 ' wager replay "$base/run-p"
@@ -211,7 +211,7 @@ good_cases() {
   chat=$(digest wager generate -m "$base/target.gguf" -p Hello -n 9 --chat vicuna --system "Be kind.")
   written=$(digest wager generate -m "$base/target.gguf" -p "Be kind. USER: Hello ASSISTANT:" -n 9)
   if [ -n "$chat" ] && [ "$chat" = "$written" ]; then ok; else fail "generate --chat: not what the template's words give"; fi
-  expect plan-chat '^alpha ' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" -p "$base/prompts.jsonl" -n 12 --chat vicuna
+  expect plan-tries '^tried on [0-9]+ texts, in turn with plain decoding' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" -p "$base/prompts.jsonl" -n 12 --chat vicuna
   local drafts
   drafts=$(tested_drafters | sed 's/:.*//' | sort -u | paste -sd, | sed 's/,/, /g')
   if tested_files && [ "$drafts" = "$(tr , '\n' <<<"$drafters" | tr -d ' ' | sort | paste -sd, | sed 's/,/, /g')" ]; then ok
