@@ -24,6 +24,7 @@
     X(hybrid) \
     X(best_of) \
     X(full_information) \
+    X(auto) \
     X(cascade) \
     X(plugin) \
     X(process) \

@@ -35,6 +35,7 @@ typedef struct wg_env {
                                       * siblings (wg_lists_dealt). 1 for rules that do not race */
     const struct wg_plugins *plugins; /* drafters and rules by name, for composites; NULL: there are none */
     wg_length_log *lengths;           /* for policies that use measured costs; NULL: there is none */
+    struct wg_length_guide *guide;    /* of a composite, for its drafters (draft/length/length.h); NULL: none */
     bool *watches;                    /* a drafter that looks at the target's rows or logits in observe sets it when it is
                                       * opened: wg_env_watch */
     const float *logits;              /* (rows, vocab) the target's, inside observe: row tree->row + node follows that node,
@@ -90,6 +91,9 @@ typedef struct wg_drafter_class {
     size_t options_at;
     /* Options that tests run, the usual first. A registered drafter without any fails the tests. */
     const wg_drafter_test *test_options;
+    /* NULL-terminated names of the options that say how much it drafts; a program runs it under the drafter `auto` where
+     * none of them is given. NULL: it is run as it is. */
+    const char *const *length_options;
     unsigned laws; /* sibling laws it can produce, with any options */
     wg_status (*open)(wg_drafter *d, const wg_env *env, wg_error *err);
     /* Fills out[i] for seq[i] (root = its last token) and pushes the q rows that the trees name (q is shared by the n trees and

@@ -51,7 +51,7 @@ wg_status wg_component_open(wg_component *in, uint32_t stream, const wg_env *env
     in->stream = stream;
     in->first = wg_kv_spaces(env->kv);
     const wg_status s = wg_drafter_make(&in->d, class, env, options, err);
-    if (s) return wg_fail_in(err, s, "drafter %s: %s", owner, option);
+    if (s) return in->alone ? s : wg_fail_in(err, s, "drafter %s: %s", owner, option);
     const unsigned drawn = wg_drafter_laws(class, (const char *)in->d + class->options_at, env->sampling);
     if (drawn & ~(unsigned)WG_COMPONENT_LAWS)
         return wg_fail(
@@ -81,17 +81,47 @@ wg_status wg_component_open_list(wg_component *in, int *n, const wg_env *env, co
         if (*n == WG_COMPONENT_MAX)
             return wg_fail(err, WG_ECONFIG, "drafter %s: %s: more than %d drafters", owner, option, (int)WG_COMPONENT_MAX);
         WG_TRY(wg_spec_copy(spec, sizeof spec, at, length, err));
-        in[*n] = (wg_component){ 0 };
+        in[*n] = (wg_component){ .alone = *n == 0 && !at[length] };
         const uint32_t stream = (uint32_t)*n + 1;
         WG_TRY(wg_component_open(&in[(*n)++], stream, env, owner, option, spec, err));
         at += length;
         if (*at == '|') at++;
     }
-    if (*n >= 2) return WG_OK;
-    return wg_fail(err, WG_ECONFIG, "drafter %s: %s=%s: expected two drafters or more, separated by |", owner, option, list);
+    return WG_OK;
 }
 
 /* ---- before anything is opened */
+
+/* The class and the options (to be freed) that an item of a list names; NULL: it names none. */
+static void *read_item(const struct wg_plugins *plugins, const char *list, int length, const wg_drafter_class **class)
+{
+    char spec[WG_OPTION_STRING];
+    const wg_env names = { .plugins = plugins };
+    const char *options = NULL;
+    wg_error err;
+    if (wg_spec_copy(spec, sizeof spec, list, length, &err)) return NULL;
+    if (wg_component_find(&names, "", "", spec, class, &options, &err)) return NULL;
+    char *d = wg_calloc(1, (*class)->size);
+    if (!d) return NULL;
+    wg_option_defaults((*class)->options, d + (*class)->options_at);
+    if (!wg_drafter_set(*class, d + (*class)->options_at, options, &err)) return d;
+    wg_free(d);
+    return NULL;
+}
+
+unsigned wg_component_laws(const struct wg_plugins *plugins, const char *list, const wg_sampling *sampling)
+{
+    unsigned laws = 0;
+    for (int length; *list; list += length + (list[length] == '|')) {
+        const wg_drafter_class *class;
+        if ((length = wg_spec_item(list, '|')) < 0) return WG_COMPONENT_LAWS;
+        char *d = read_item(plugins, list, length, &class);
+        if (!d) return WG_COMPONENT_LAWS;
+        laws |= wg_drafter_laws(class, d + class->options_at, sampling);
+        wg_free(d);
+    }
+    return laws ? laws : WG_COMPONENT_LAWS;
+}
 
 static bool list_has_outside(const struct wg_plugins *plugins, const char *list);
 
@@ -103,29 +133,14 @@ bool wg_component_is_outside(const struct wg_plugins *plugins, const wg_drafter_
     return outside;
 }
 
-static bool item_is_outside(const struct wg_plugins *plugins, const char *spec)
-{
-    const wg_env names = { .plugins = plugins };
-    const wg_drafter_class *class;
-    const char *options = NULL;
-    wg_error err;
-    if (wg_component_find(&names, "", "", spec, &class, &options, &err)) return false;
-    char *o = wg_calloc(1, class->size);
-    if (!o) return true; /* not known */
-    wg_option_defaults(class->options, o + class->options_at);
-    const bool set = !wg_drafter_set(class, o + class->options_at, options, &err);
-    const bool outside = set && wg_component_is_outside(plugins, class, o + class->options_at);
-    wg_free(o);
-    return outside;
-}
-
 static bool list_has_outside(const struct wg_plugins *plugins, const char *list)
 {
     bool outside = false;
     for (int length; *list && !outside && (length = wg_spec_item(list, '|')) >= 0; list += length + (list[length] == '|')) {
-        char spec[WG_OPTION_STRING];
-        wg_error err;
-        outside = !wg_spec_copy(spec, sizeof spec, list, length, &err) && item_is_outside(plugins, spec);
+        const wg_drafter_class *class;
+        char *d = read_item(plugins, list, length, &class);
+        outside = d && wg_component_is_outside(plugins, class, d + class->options_at);
+        wg_free(d);
     }
     return outside;
 }
@@ -230,6 +245,21 @@ void wg_component_take(wg_component *in, int i, wg_tree *out, wg_rows *q)
     }
 }
 
+void wg_component_cut(const wg_component *in, const wg_seq *seq, wg_tree *t, int depth)
+{
+    bool keep[WG_TREE_MAX];
+    int16_t from[WG_TREE_MAX];
+    int n = 0;
+    for (int i = 0; i < t->n; i++) n += keep[i] = wg_tree_depth(t, i) <= depth;
+    if (n == t->n) return;
+    n = wg_tree_keep(t, keep, from);
+    for (int i = 0; i < n; i++)
+        if (wg_tree_depth(t, i) == depth) t->group[i] = -1; /* its children are gone, all of them */
+    if (in->first == in->end) return;
+    while (n > 0 && from[n - 1] >= wg_kv_tail(seq->kv)) n--;
+    for (int space = in->first; space < in->end && n > 0; space++) wg_kv_renumber(seq->kv, space, from, n);
+}
+
 /* The root stays: it is the same token in every draft. */
 void wg_component_drop(const wg_component *in, const wg_seq *seq)
 {
@@ -269,7 +299,9 @@ wg_status wg_composite_open_steps(wg_composite *c, const wg_env *env, wg_error *
 wg_status wg_composite_open(wg_composite *c, const wg_env *env, const char *owner, const char *list, wg_error *err)
 {
     WG_TRY(wg_composite_open_steps(c, env, err));
-    return wg_component_open_list(c->in, &c->n, env, owner, "of", list, err);
+    WG_TRY(wg_component_open_list(c->in, &c->n, env, owner, "of", list, err));
+    if (c->n >= 2) return WG_OK;
+    return wg_fail(err, WG_ECONFIG, "drafter %s: of=%s: expected two drafters or more, separated by |", owner, list);
 }
 
 void wg_composite_close(wg_drafter *d)

@@ -19,6 +19,7 @@ typedef struct wg_component {
     wg_tree *tree; /* (max_batch) of the last wg_component_propose, in its order */
     wg_rows q;
     uint64_t *seed;  /* (max_batch) saved seeds of the sequences while it drafts with its own */
+    bool alone;      /* the only one of a list: what it says when it is opened needs no place */
     int first, end;  /* its spaces in the shared cache */
     uint32_t stream; /* of random draws: 1, 2, ... among the components of one owner */
 } wg_component;
@@ -42,6 +43,9 @@ wg_status wg_component_open_list(wg_component *in, int *n, const wg_env *env, co
 wg_status wg_component_check(const struct wg_plugins *plugins, const char *owner, const char *option, const char *list,
                              wg_error *err);
 
+/* The laws of the drafts of SPEC|SPEC|...; WG_COMPONENT_LAWS where it names no drafters, or options that they do not have. */
+unsigned wg_component_laws(const struct wg_plugins *plugins, const char *list, const wg_sampling *sampling);
+
 /* Whether a drafter with these options, or a component of it, is from outside this program (wg_drafter_class). */
 bool wg_component_is_outside(const struct wg_plugins *plugins, const wg_drafter_class *class, const void *options);
 
@@ -53,7 +57,9 @@ wg_status wg_component_propose(wg_component *in, wg_seq *const *seq, int n, wg_e
 double wg_component_score(wg_component *in, int i);
 
 void wg_component_take(wg_component *in, int i, wg_tree *out, wg_rows *q); /* copies tree i and its q rows */
-void wg_component_drop(const wg_component *in, const wg_seq *seq);         /* invalidates its rows in the tail */
+/* Cuts a tree of this component to whole levels (METHODS L3), in its spaces too. */
+void wg_component_cut(const wg_component *in, const wg_seq *seq, wg_tree *t, int depth);
+void wg_component_drop(const wg_component *in, const wg_seq *seq); /* invalidates its rows in the tail */
 void wg_component_observe(const wg_component *in, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target);
 /* Statistics of the last step of this sequence, in which the component's tree i (-1: it did not draft) was verified or not. */
 wg_composite_stats wg_component_account(const wg_component *in, int i, bool taken, const wg_seq *seq);

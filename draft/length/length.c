@@ -5,6 +5,7 @@
  * true reach is not known; cost, SmartSpec's goodput (Liu et al. 2024) for one sequence; bandit, UCB1, as in BanditSpec. */
 #include "draft/length/length.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -171,36 +172,40 @@ const wg_option wg_length_option_rows[] = { WG_LENGTH_OPTIONS(alone), WG_OPTION_
 
 /* ---- open */
 
-/* pass[1 ..] from "1/1.1/1.3": positive numbers; the last applies to all larger passes, and numbers past the largest pass
- * are ignored. */
-static wg_status given_costs(wg_length *l, const char *drafter, wg_error *err)
+bool wg_length_numbers(const char *text, double least, double *out, int most, int *n)
 {
-    int n = 0;
-    for (const char *at = l->opt.costs;;) {
+    *n = 0;
+    for (const char *at = text;; at++) {
         char one[64];
         double v;
         const size_t len = strcspn(at, "/");
-        if (len >= sizeof one) break;
+        if (len >= sizeof one) return false;
         memcpy(one, at, len);
         one[len] = '\0';
-        if (!wg_number_parse(one, &v) || !(v > 0 && v < 1e12)) break;
-        if (n < WG_TREE_MAX) l->pass[++n] = v;
+        if (!wg_number_parse(one, &v) || !(v >= least && v < 1e12)) return false;
+        if (*n < most) out[(*n)++] = v;
         at += len;
-        if (*at++) continue;
-        while (n < WG_TREE_MAX) n++, l->pass[n] = l->pass[n - 1];
-        for (int i = WG_TREE_MAX; i >= 1; i--) l->pass[i] /= l->pass[1];
-        return WG_OK;
+        if (!*at) return true;
     }
-    return wg_fail(err, WG_ECONFIG,
-                   "drafter %s: costs=%s: expected positive numbers such as 1/1.02/1.1, for target passes "
-                   "over 1, 2, ... rows",
-                   drafter, l->opt.costs);
+}
+
+wg_status wg_length_given_costs(double *pass, const char *text, const char *drafter, wg_error *err)
+{
+    int n;
+    if (!wg_length_numbers(text, DBL_MIN, pass + 1, WG_TREE_MAX, &n))
+        return wg_fail(err, WG_ECONFIG,
+                       "drafter %s: costs=%s: expected positive numbers such as 1/1.02/1.1, for target passes "
+                       "over 1, 2, ... rows",
+                       drafter, text);
+    while (n < WG_TREE_MAX) n++, pass[n] = pass[n - 1];
+    for (int i = WG_TREE_MAX; i >= 1; i--) pass[i] /= pass[1];
+    return WG_OK;
 }
 
 static wg_status find_costs(wg_length *l, const char *drafter, wg_lm *draft, const wg_env *env, wg_error *err)
 {
     double target[WG_TREE_MAX + 1], one[2] = { 0 };
-    if (*l->opt.costs) WG_TRY(given_costs(l, drafter, err));
+    if (*l->opt.costs) WG_TRY(wg_length_given_costs(l->pass, l->opt.costs, drafter, err));
     const bool both = l->opt.draft_cost < 0 && draft;
     if (!*l->opt.costs || both) WG_TRY(wg_length_measure(env->target, *l->opt.costs ? 1 : WG_TREE_MAX, target, err));
     for (int i = 1; !*l->opt.costs && i <= WG_TREE_MAX; i++) l->pass[i] = target[i] / target[1];
@@ -246,15 +251,24 @@ int wg_length_plan(wg_length *l, const wg_seq *seq)
     return s->planned;
 }
 
+static bool guide_stops(const wg_length *l, const wg_seq *seq, double top)
+{
+    const wg_pace pace = l->guide ? l->guide->pace(l->guide, seq, top) : WG_PACE_GOES_ON;
+    l->state[seq->slot].last = pace == WG_PACE_LAST;
+    return pace == WG_PACE_ENDS;
+}
+
 bool wg_length_stops(const wg_length *l, const wg_seq *seq, const double *weight, int n, double sum)
 {
-    if (!l->class->stops) return false;
+    if (!l->class->stops && !l->guide) return false;
     double top = weight ? 0 : 1, mean = 0;
     for (int i = 0; weight && i < n; i++) {
         if (weight[i] > top) top = weight[i];
-        if (weight[i] > 1e-15 * sum) mean += weight[i] * log(weight[i]);
+        if (l->class->stops && weight[i] > 1e-15 * sum) mean += weight[i] * log(weight[i]);
     }
-    return l->class->stops(l, &l->state[seq->slot], weight ? top / sum : 1, weight ? fmax(0, log(sum) - mean / sum) : 0);
+    if (guide_stops(l, seq, weight ? top / sum : 1)) return true;
+    return l->class->stops &&
+           l->class->stops(l, &l->state[seq->slot], weight ? top / sum : 1, weight ? fmax(0, log(sum) - mean / sum) : 0);
 }
 
 void wg_length_learn(wg_length *l, const wg_seq *seq, const wg_tree *tree, const wg_path *path)

@@ -19,6 +19,7 @@ typedef struct wg_growth {
 } wg_growth;
 
 extern const char *const wg_growth_shapes[], *const wg_growth_siblings[];
+extern const char *const wg_growth_length_options[];
 extern const wg_option wg_growth_option_rows[]; /* those of WG_GROWTH_OPTIONS, to recognise them in a drafter's table */
 
 /* Rows for the option table of a drafter whose options begin with a wg_growth. */
@@ -105,6 +106,7 @@ unsigned wg_growth_laws(const void *options, const wg_sampling *target);
 /* The members of the class that all of them have; `open` is the drafter's own. */
 #define WG_LM_DRAFTER_MEMBERS                                                                                                  \
     .laws = WG_LAWS, .laws_for = wg_growth_laws, .open = open, .observe = wg_lm_drafter_observe,                               \
-    .policy = wg_lm_drafter_policy, .forget = wg_lm_drafter_forget, .lm = wg_lm_drafter_lm
+    .length_options = wg_growth_length_options, .policy = wg_lm_drafter_policy, .forget = wg_lm_drafter_forget,                \
+    .lm = wg_lm_drafter_lm
 
 #endif

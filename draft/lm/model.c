@@ -41,6 +41,7 @@ typedef wg_logit_row logit_row;
 
 const char *const wg_growth_shapes[] = { "chain", "kary", "file", "sequoia", "best_first", NULL };
 const char *const wg_growth_siblings[] = { "iid", "without_replacement", "coupled", NULL };
+const char *const wg_growth_length_options[] = { "length", "tree", "grow", "policy", NULL };
 const wg_option wg_growth_option_rows[] = { WG_GROWTH_OPTIONS, WG_OPTION_END };
 static const wg_sibling_law sibling_laws[] = { WG_LAW_IID, WG_LAW_WITHOUT_REPLACEMENT, WG_LAW_COUPLED };
 
@@ -106,7 +107,7 @@ static wg_status open_buffers(model_drafter *m, int rows, wg_error *err)
     }
     const bool distinct = m->law == WG_LAW_WITHOUT_REPLACEMENT || m->law == WG_LAW_COUPLED;
     const wg_length_class *policy = wg_length_classes[m->opt.length_policy.policy];
-    if (m->best || distinct || (m->law == WG_LAW_FIXED && (m->opt.p_min > 0 || policy->stops || policy->drops))) {
+    if (m->best || distinct || (m->law == WG_LAW_FIXED && (m->opt.p_min > 0 || policy->stops || policy->drops || env->guide))) {
         m->weight = wg_calloc((size_t)m->vocab, sizeof *m->weight);
         if (!m->weight) return wg_nomem(err, (size_t)m->vocab * sizeof *m->weight, "a row of draft probabilities");
     }
@@ -146,6 +147,7 @@ wg_status wg_lm_drafter_open(wg_lm_drafter *m, wg_lm *lm, int rows, wg_error *er
     if (m->outputs == 0) m->outputs = lm->vocab;
     WG_TRY(open_buffers(m, rows < PASS_ROWS ? rows : PASS_ROWS, err));
     WG_TRY(wg_sampler_open(&m->sampler, &sampling, env->ops, m->vocab, err));
+    if (m->opt.grow == GROW_CHAIN && !*m->opt.tree) m->length.guide = env->guide;
     return wg_length_open(&m->length, &m->opt.length_policy, m->base.class->name, m->levels, true, m->lm, env, err);
 }
 
@@ -331,6 +333,7 @@ static wg_status flush(model_drafter *m, wg_seq *const *seq, wg_tree *out, wg_ro
         const logit_row a = m->logit_row[i];
         float *logits = at_width(m, m->logits + (size_t)i * (size_t)m->outputs);
         grow(m, seq[a.seq], a.seq, &out[a.seq], a.node, logits, q);
+        if (wg_length_is_last(&m->length, seq[a.seq])) m->height[a.seq] = wg_tree_depth(&out[a.seq], a.node) + 1;
     }
     wg_batch_clear(&m->batch);
     return WG_OK;
@@ -465,8 +468,8 @@ bool wg_lm_drafter_device_chain(const wg_drafter *d, wg_device_chain *out)
                               .min_p = s->min_p,
                               .top_k = s->top_k };
     return m->opt.grow == GROW_CHAIN && !*m->opt.tree && m->law != WG_LAW_COUPLED && m->opt.p_min == 0 &&
-           m->opt.length_policy.policy == WG_LENGTH_FIXED && !m->words && !m->reader && m->outputs == m->vocab &&
-           m->sampler.usual && !m->sampler.penalises;
+           m->opt.length_policy.policy == WG_LENGTH_FIXED && !m->length.guide && !m->words && !m->reader &&
+           m->outputs == m->vocab && m->sampler.usual && !m->sampler.penalises;
 }
 
 /* ---- the drafter: a second model, with a space of its own, or over another vocabulary with a cache of its own */

@@ -249,6 +249,7 @@ const wg_drafter_class wg_drafter_slem = {
     .doc = "a language model with any tokenizer: its text becomes the draft (string-level exact match)",
     .size = sizeof(slem_drafter),
     .options = options,
+    .length_options = (const char *const[]){ "length", NULL },
     .options_at = offsetof(slem_drafter, opt),
     .test_options =
         (const wg_drafter_test[]){

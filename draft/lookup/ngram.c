@@ -115,6 +115,7 @@ const wg_drafter_class wg_drafter_ngram = {
     .doc = "prompt lookup: repeats what followed the last tokens before",
     .size = sizeof(ngram_drafter),
     .options = options,
+    .length_options = (const char *const[]){ "k", "policy", NULL },
     .options_at = offsetof(ngram_drafter, opt),
     .test_options =
         (const wg_drafter_test[]){

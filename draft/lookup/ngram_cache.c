@@ -233,6 +233,7 @@ const wg_drafter_class wg_drafter_ngram_cache = {
     .doc = "lookup cache: the most frequent continuation of the last tokens, in all sequences and in a corpus",
     .size = sizeof(cache_drafter),
     .options = options,
+    .length_options = (const char *const[]){ "k", NULL },
     .options_at = offsetof(cache_drafter, opt),
     .test_options =
         (const wg_drafter_test[]){

@@ -111,6 +111,7 @@ const wg_drafter_class wg_drafter_ngram_hash = {
     .doc = "hashed n-grams of all sequences: one table of constant size, n tokens to the token that followed them last",
     .size = sizeof(hash_drafter),
     .options = options,
+    .length_options = (const char *const[]){ "k", NULL },
     .options_at = offsetof(hash_drafter, opt),
     .test_options =
         (const wg_drafter_test[]){

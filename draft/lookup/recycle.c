@@ -171,6 +171,7 @@ const wg_drafter_class wg_drafter_recycle = {
     .doc = "token recycling: a tree of the target's own runners-up of earlier passes",
     .size = sizeof(recycle_drafter),
     .options = options,
+    .length_options = (const char *const[]){ "nodes", "depth", NULL },
     .options_at = offsetof(recycle_drafter, opt),
     .test_options =
         (const wg_drafter_test[]){

@@ -142,6 +142,7 @@ const wg_drafter_class wg_drafter_retrieval = {
     .doc = "REST: a tree of what follows the longest suffix in a datastore of texts",
     .size = sizeof(retrieval_drafter),
     .options = options,
+    .length_options = (const char *const[]){ "nodes", "depth", NULL },
     .options_at = offsetof(retrieval_drafter, opt),
     .test_options =
         (const wg_drafter_test[]){

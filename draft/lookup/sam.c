@@ -133,6 +133,7 @@ const wg_drafter_class wg_drafter_sam = {
     .doc = "SAM decoding: what followed the longest suffix that occurred before, here or in a corpus",
     .size = sizeof(sam_drafter),
     .options = options,
+    .length_options = (const char *const[]){ "k", NULL },
     .options_at = offsetof(sam_drafter, opt),
     .test_options =
         (const wg_drafter_test[]){

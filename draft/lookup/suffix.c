@@ -222,6 +222,7 @@ const wg_drafter_class wg_drafter_suffix = {
     .doc = "SuffixDecoding: what most often followed the longest suffixes, here and in finished answers; chains and trees",
     .size = sizeof(suffix_drafter),
     .options = options,
+    .length_options = (const char *const[]){ "k", "factor", "offset", NULL },
     .options_at = offsetof(suffix_drafter, opt),
     .test_options =
         (const wg_drafter_test[]){

@@ -223,6 +223,8 @@ static wg_status generate_run(generate *g, wg_error *err)
     if (!s)
         s = g->draft_model ? wg_choose_draft_model(g->draft_model, &draft, err)
                            : wg_choose_drafter(g->draft ? g->draft : "none", &draft, err);
+    const bool on_cpu = !g->device || !strcmp(g->device, "cpu"); /* another device drafts chains of one length by itself */
+    if (!s && on_cpu && !wg_names_length(draft.class, g->draft ? g->draft : "")) s = wg_draft_by_itself(&draft, err);
     if (!s) s = wg_target_open(&t, g->target, &want, err);
     if (!s) {
         parts = wg_target_engine_parts(t);

@@ -13,6 +13,7 @@
 #include "experiments/run/calibrate.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
+#include "experiments/cli/plan_try.h"
 #include "experiments/analysis/forecast.h"
 #include "experiments/base/spec.h"
 #include "experiments/base/stats.h"
@@ -44,6 +45,9 @@ typedef struct planner {
     wg_model *draft;
     wg_cost target_cost, draft_cost;
     wg_fit fit[TEXTS];
+    wg_tried_prompt prompt[WG_TRIED_PROMPTS]; /* of the first texts */
+    wg_trial trial[WG_TRIALS];
+    int trials;
     int texts, context;
     double rest;                  /* of a plain step besides its pass: sampling one row and keeping it */
     double accept[WG_ACCEPT_MAX]; /* of the ranks of q; n_accept 0: not known */
@@ -82,6 +86,10 @@ static wg_status read_prompt(planner *p, wg_fit_reader *r, const wg_prompt *prom
     const int room = p->t->lm->context - (int)p->o->n - 1;
     const size_t skip = room > 0 && n > (size_t)room ? n - (size_t)room : 0; /* only its end, when it is long */
     const wg_status s = wg_fit_read(r, (uint32_t)p->texts, ids + skip, (int)(n - skip), (int)p->o->n, &p->fit[p->texts], err);
+    if (!s && p->texts < WG_TRIED_PROMPTS && (p->prompt[p->texts].token = wg_calloc(n - skip, sizeof *ids))) {
+        memcpy(p->prompt[p->texts].token, ids + skip, (n - skip) * sizeof *ids);
+        p->prompt[p->texts].n = (int)(n - skip);
+    }
     wg_free(ids);
     if (!s) p->texts++;
     return s;
@@ -204,6 +212,90 @@ static wg_status foretell(planner *p, wg_step_cost *plain, wg_error *err)
     return st;
 }
 
+/* ---- trials ------------------------------------------------------------------------------------------------------ */
+
+/* The costs that were measured, as the drafter `auto` takes them: of passes over 1 .. 9 rows, and a level of the draft. */
+static void put_costs(const planner *p, char *b, size_t n)
+{
+    enum { ROWS = 9 };
+    const double one = wg_cost_pass(&p->target_cost, 1, p->context, 1);
+    snprintf(b, n, "costs=1");
+    for (int rows = 2; rows <= ROWS; rows++)
+        snprintf(b + strlen(b), n - strlen(b), "/%.3g", wg_cost_pass(&p->target_cost, rows, p->context, 1) / one);
+    snprintf(b + strlen(b), n - strlen(b), ",draft_costs=%.3g/0/0", wg_cost_pass(&p->draft_cost, 1, p->context, 1) / one);
+}
+
+static void add_trial(planner *p, const char *form, const char *draft, const char *more)
+{
+    snprintf(p->trial[p->trials].spec, sizeof p->trial->spec, form, draft, more);
+    p->trials++;
+}
+
+/* What is not a chain or a tree of one shape, on the first texts, one sequence at a time. */
+static wg_status try_others(planner *p, wg_error *err)
+{
+    char costs[200];
+    const wg_sampling sampling = WG_SAMPLING(p->o->temperature, 0, 1, 0);
+    const int prompts = p->texts < WG_TRIED_PROMPTS ? p->texts : WG_TRIED_PROMPTS;
+    if (p->o->batch > 1 || !prompts) return WG_OK;
+    put_costs(p, costs, sizeof costs);
+    add_trial(p, "none", NULL, NULL);
+    add_trial(p, "ngram:k=4", NULL, NULL);
+    add_trial(p, "suffix:factor=2", NULL, NULL);
+    add_trial(p, "recycle:nodes=8", NULL, NULL);
+    add_trial(p, "model:model=%s,length=8,policy=entropy,threshold=0.6", p->o->draft, NULL);
+    add_trial(p, "auto:of=ngram|suffix", NULL, NULL);
+    const bool given = p->o->temperature > 0; /* at 0 they follow the clock */
+    add_trial(p, given ? "auto:of=model:model=%s;length=8|ngram|suffix,%s" : "auto:of=model:model=%s;length=8|ngram|suffix",
+              p->o->draft, costs);
+    const wg_try on = { .target = p->t,
+                        .sampling = &sampling,
+                        .seed = (uint64_t)p->o->seed,
+                        .prompt = p->prompt,
+                        .prompts = prompts,
+                        .max_new = (int)p->o->n };
+    return wg_plan_try(p->trial, p->trials, &on, err);
+}
+
+/* Speed over plain decoding's, of trial k. */
+static double tried_speedup(const planner *p, int k)
+{
+    const wg_trial *t = &p->trial[k], *plain = &p->trial[0];
+    return t->seconds > 0 && plain->tokens > 0 ? t->tokens / t->seconds * plain->seconds / plain->tokens : NAN;
+}
+
+static int best_trial(const planner *p)
+{
+    int best = 0;
+    for (int k = 1; k < p->trials; k++)
+        if (tried_speedup(p, k) > (best ? tried_speedup(p, best) : 1)) best = k;
+    return best;
+}
+
+static void print_trials(const planner *p)
+{
+    const char *rule = p->o->temperature > 0 ? "rejection" : "match";
+    if (!p->trials) return;
+    printf("\ntried on %d texts, in turn with plain decoding (%.1f tok/s):\n",
+           p->texts < WG_TRIED_PROMPTS ? p->texts : WG_TRIED_PROMPTS, p->trial[0].tokens / p->trial[0].seconds);
+    printf("  tau  speed-up  draft\n");
+    for (int k = 1; k < p->trials; k++)
+        printf("%5.2f     %4.2fx  %s%s\n", p->trial[k].tokens / p->trial[k].passes, tried_speedup(p, k), p->trial[k].spec,
+               k == best_trial(p) ? "  <- best" : "");
+    printf("\nto paste:\n--draft \"%s\" --rule %s\n", p->trial[best_trial(p) ? best_trial(p) : p->trials - 1].spec, rule);
+}
+
+static void print_trials_json(const planner *p)
+{
+    for (int k = 1; k < p->trials; k++) {
+        json_t *v = json_pack("{s:s, s:f, s:f, s:b, s:s}", "kind", "tried", "tau", p->trial[k].tokens / p->trial[k].passes,
+                              "speedup", tried_speedup(p, k), "best", k == best_trial(p), "draft", p->trial[k].spec);
+        json_dumpf(v, stdout, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(9));
+        putchar('\n');
+        json_decref(v);
+    }
+}
+
 /* ---- printing ---------------------------------------------------------------------------------------------------- */
 
 static int best_of(const planner *p)
@@ -289,8 +381,10 @@ static wg_status run(planner *p, wg_error *err)
     WG_TRY(learn(p, err));
     WG_TRY(add_candidates(p, err));
     WG_TRY(foretell(p, &plain, err));
-    if (!p->o->json) print_plan(p, &plain);
+    WG_TRY(try_others(p, err));
+    if (!p->o->json) print_plan(p, &plain), print_trials(p);
     for (int i = 0; i < p->n && p->o->json; i++) print_json(p, i, i == best_of(p));
+    if (p->o->json) print_trials_json(p);
     return WG_OK;
 }
 
@@ -342,6 +436,7 @@ int wg_cmd_plan(int argc, char **argv)
         p->o = &o;
         s = run(p, &err);
         for (int i = 0; i < p->texts; i++) wg_fit_close(&p->fit[i]);
+        for (int i = 0; i < WG_TRIED_PROMPTS; i++) wg_free(p->prompt[i].token);
         wg_engine_close(p->plain);
         wg_model_close(p->draft);
         wg_target_close(p->t);

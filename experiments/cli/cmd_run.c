@@ -50,11 +50,15 @@ static int run(const wg_config *c, const char *out, bool resume, bool json, cons
     const wg_run_options o = {
         .out = out, .stop = &stop, .progress = wg_cli_terminal(STDERR_FILENO), .resume = resume, .warnings = stderr
     };
+    const double load = wg_machine_load();
     catch_signals();
     const wg_status s = wg_run_config(c, &o, &result, &path, &err);
     json_t *summary = !s || s == WG_EINTERRUPTED ? wg_summary_json(&result) : NULL;
     if (summary && json) wg_table_print_json(stdout, summary);
-    else if (summary) wg_table_print(stdout, summary, columns, wg_cli_width(STDOUT_FILENO));
+    else if (summary) {
+        if (!columns) wg_machine_line(stdout, load);
+        wg_table_print(stdout, summary, columns, wg_cli_width(STDOUT_FILENO));
+    }
     json_decref(summary);
     int status = s ? wg_cli_fail(&err) : some_cell_is_empty(&result) ? WG_EXIT_FAILED : WG_EXIT_OK;
     if (result.resumed) fprintf(stderr, "resumed: %d requests were there already\n", result.resumed);

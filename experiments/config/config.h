@@ -83,7 +83,8 @@ typedef struct wg_cell {
     wg_config_prompts prompts;
     wg_sampling sampling;
     const wg_drafter_class *drafter;
-    void *draft;                       /* its options (owned) */
+    void *draft;            /* its options (owned) */
+    wg_drafter_choice lone; /* the only drafter that the drafter `auto` has; class NULL: it has several, or is another */
     const wg_verifier_class *named;    /* the rule as the file names it, which may be `plugin` */
     void *verify;                      /* its options (owned) */
     const wg_verifier_class *verifier; /* the rule that runs, with these options: the named one, or that of its object */
@@ -126,6 +127,12 @@ const char *wg_cell_rests_on(const wg_config *c, const wg_cell *cell);
 
 /* The name of a target device that does not keep the Prefix Law, so that no cell on it is lossless; NULL: there is none. */
 const char *wg_config_fast(const wg_config *c);
+
+/* The drafter whose draft model the cell is about: the only one of `auto`, or the cell's. */
+static inline wg_drafter_choice wg_cell_lone(const wg_cell *cell)
+{
+    return cell->lone.class ? cell->lone : (wg_drafter_choice){ cell->drafter, cell->draft };
+}
 
 /* The options of a section of a cell: the struct that the section's table describes. */
 const void *wg_cell_section(const wg_cell *cell, const wg_config_section *s);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The environment of an experiment, as far as the system reports it. A value that cannot be read is null, never guessed. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +91,21 @@ static json_t *environment_json(void)
         if (text) json_object_set_new(v, names[i], text);
     }
     return v;
+}
+
+double wg_machine_load(void)
+{
+    double load[1];
+    return getloadavg(load, 1) == 1 ? load[0] : NAN;
+}
+
+void wg_machine_line(FILE *f, double load_before)
+{
+    json_t *model = line_of("/proc/cpuinfo", "model name");
+    fprintf(f, "machine: %s, %ld cores, kernels %s; load %.1f before the run, %.1f after it\n",
+            json_is_string(model) ? json_string_value(model) : "a processor without a name", sysconf(_SC_NPROCESSORS_ONLN),
+            wg_cpu_name(wg_cpu_chosen()), load_before, wg_machine_load());
+    json_decref(model);
 }
 
 json_t *wg_machine_json(const wg_config *config, const wg_energy *energy)

@@ -90,6 +90,11 @@ wg_status wg_run_writer_summary(wg_run_writer *r, const json_t *summary, wg_erro
  * files that the config names, energy counters (energy NULL: not opened). */
 json_t *wg_machine_json(const wg_config *config, const wg_energy *energy);
 
+/* The processes that ran or waited, in the mean of the last minute; NaN: not known. */
+double wg_machine_load(void);
+/* A line for people above a table: processor, cores, level of the kernels, load before the run and now. */
+void wg_machine_line(FILE *f, double load_before);
+
 json_t *wg_run_writer_machine(const char *dir); /* the contents of machine.json, or NULL */
 
 #endif

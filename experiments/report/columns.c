@@ -22,6 +22,12 @@ static void same_text(const json_t *c, char *b, size_t n)
     else snprintf(b, n, "%s%s", word, lossless ? "" : " (lossy)");
 }
 
+static void disturbed(const json_t *c, char *b, size_t n)
+{
+    const json_t *is = json_object_get(c, "disturbed");
+    snprintf(b, n, "%s", json_is_boolean(is) ? json_is_true(is) ? "yes" : "no" : "-");
+}
+
 /* "-6 % draft": the deviation from the prediction, and the phase with the largest share of it. */
 static void residual(const json_t *c, char *b, size_t n)
 {
@@ -161,6 +167,14 @@ const wg_column wg_columns[] = {
       "the same of plain decoding, the baseline, run in turn with the cell in the same process" },
     { "speedup", "speed-up", "ratio", T | M | P, "speedup", "speedup_ci", "%.2fx", NULL,
       "plain decoding's time per token over the cell's, decoding only" },
+    { "best_fixed_speedup", "best fixed", "ratio", 0, "best_fixed.speedup", NULL, "%.2fx", NULL,
+      "of a cell of auto: the largest speed-up among the other drafters of its group under its rule, and plain decoding's 1" },
+    { "best_fixed_share", "of best fixed", "share", 0, "best_fixed.share", NULL, "%.3f", NULL,
+      "of a cell of auto: its speed-up over that" },
+    { "baseline_spread", "plain's spread", "share", 0, "baseline_spread", NULL, "%.3f", NULL,
+      "plain decoding's slowest repeat over its fastest, less 1; above the interval's width (and 0.05) the cell is marked *" },
+    { "disturbed", "disturbed", "", 0, "disturbed", NULL, NULL, disturbed,
+      "whether plain decoding's repeats differ by more than the interval of the speed-up is wide, and by more than 5 %" },
     { "predicted_speedup", "predicted", "ratio", T | M | P | S, "predicted_speedup", "predicted_speedup_range", "%.2fx", NULL,
       "speed-up by costs calibrated before the run, for drafts that fare like these; its range is the cost model's" },
     { "residual_percent", "residual", "%", T | M | P, "residual_percent.total", NULL, NULL, residual,

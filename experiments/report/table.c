@@ -4,12 +4,14 @@
 #include "experiments/base/json_number.h"
 #include "experiments/base/stats.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/base/number.h"
+#include "draft/open.h"
 
 enum { SWEPT_MOST = 19, WIDTH = 2 * WG_COLUMN_TEXT };
 
@@ -29,12 +31,23 @@ typedef struct grid {
 
 static const char *text_of(const json_t *cell, const char *key) { return json_string_value(json_object_get(cell, key)); }
 
+/* Of SPEC|SPEC|... the drafters' names: options are too long for a column. */
+static void kinds(const char *list, char *b, size_t n)
+{
+    *b = '\0';
+    for (int length; *list && (length = wg_spec_item(list, '|')) >= 0; list += length + (list[length] == '|')) {
+        const char *from = *list == '{' ? list + 1 : list;
+        snprintf(b + strlen(b), n - strlen(b), "%s%.*s", *b ? "|" : "", (int)strcspn(from, ":|}"), from);
+    }
+}
+
 /* A swept value of this cell; "-" when the key is not one of its options. */
 static void swept(const json_t *cell, const char *key, char *b, size_t n)
 {
     const json_t *v = json_object_get(json_object_get(cell, "cell"), key);
     char *text = v ? wg_json_canonical(v, false) : NULL;
-    if (json_is_string(v)) snprintf(b, n, "%s", json_string_value(v));
+    if (json_is_string(v) && !strcmp(key, "draft.of")) kinds(json_string_value(v), b, n);
+    else if (json_is_string(v)) snprintf(b, n, "%s", json_string_value(v));
     else if (json_is_real(v)) wg_number_text(json_real_value(v), b, n);
     else snprintf(b, n, "%s", text ? text : "-");
     wg_free(text);
@@ -50,6 +63,8 @@ static void cell_text(const drawn *d, const json_t *cell, char *b, size_t n)
     wg_column_text(d->column, cell, b, n);
     if (d->brackets) wg_column_brackets(d->column, cell, ci, sizeof ci);
     if (*ci) snprintf(b + strlen(b), n - strlen(b), " %s", ci);
+    if (!strcmp(d->column->name, "speedup") && json_is_true(json_object_get(cell, "disturbed")))
+        snprintf(b + strlen(b), n - strlen(b), "*");
 }
 
 /* Display columns of UTF-8, approximated by code points. */
@@ -205,6 +220,80 @@ static void legend(FILE *f, const wg_column_choice *chosen)
     for (int i = 0; chosen && i < chosen->n; i++) fprintf(f, "%s: %s\n", chosen->column[i]->head, chosen->column[i]->doc);
 }
 
+static void disturbed(FILE *f, const json_t *cells)
+{
+    double most = 0;
+    int n = 0;
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        const json_t *c = json_array_get(cells, i);
+        if (!json_is_true(json_object_get(c, "disturbed"))) continue;
+        most = fmax(most, wg_json_real(c, "baseline_spread"));
+        n++;
+    }
+    if (n)
+        fprintf(f,
+                "*: disturbed, %d of %zu cells: repeats of plain decoding differ by up to %.0f %%; run them again on a machine "
+                "that does nothing else.\n",
+                n, json_array_size(cells), 100 * most);
+}
+
+/* "model, length 2, rule match, temperature 0" */
+static void cell_words(const json_t *c, char *b, size_t n)
+{
+    char value[WIDTH / 4];
+    snprintf(b, n, "%s", text_of(c, "drafter"));
+    static const char *const keys[] = { "draft.of", "draft.length", "draft.k", "draft.nodes" };
+    static const char *const words[] = { " over", ", length", ", k", ", nodes" };
+    for (int i = 0; i < 4; i++) {
+        swept(c, keys[i], value, sizeof value);
+        if (strcmp(value, "-") != 0) snprintf(b + strlen(b), n - strlen(b), "%s %s", words[i], value);
+    }
+    snprintf(b + strlen(b), n - strlen(b), ", rule %s, temperature %g", text_of(c, "rule"), wg_json_real(c, "temperature"));
+}
+
+/* The cells' speed-ups: how many intervals are above 1, how many below. */
+static void count_cells(const json_t *cells, int *n, int *faster, int *slower, const json_t **best)
+{
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        const json_t *c = json_array_get(cells, i), *ci = json_object_get(c, "speedup_ci");
+        const double x = wg_json_real(c, "speedup");
+        if (isnan(x)) continue;
+        ++*n;
+        if (!*best || x > wg_json_real(*best, "speedup")) *best = c;
+        *faster += json_is_array(ci) && json_number_value(json_array_get(ci, 0)) > 1;
+        *slower += json_is_array(ci) && json_number_value(json_array_get(ci, 1)) < 1;
+    }
+}
+
+void wg_table_learnt(FILE *f, const json_t *cells)
+{
+    int n = 0, faster = 0, slower = 0, autos = 0;
+    double least = INFINITY, most = 0, share = INFINITY;
+    const json_t *best = NULL;
+    char words[4 * WIDTH];
+    count_cells(cells, &n, &faster, &slower, &best);
+    if (n < 2) return;
+    cell_words(best, words, sizeof words);
+    const double top = wg_json_real(best, "speedup");
+    fprintf(f, "\nLearnt here: ");
+    if (top > 1) fprintf(f, "the fastest is %s, at %.2f times plain decoding's speed;\n", words, top);
+    else fprintf(f, "nothing is faster than plain decoding (the best is %s, at %.2fx);\n", words, top);
+    fprintf(f, "%d of %d cells are faster than it and %d slower, by their intervals.\n", faster, n, slower);
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        const json_t *c = json_array_get(cells, i);
+        const double x = wg_json_real(c, "speedup"), of = wg_json_real(json_object_get(c, "best_fixed"), "share");
+        if (strcmp(text_of(c, "drafter"), "auto") != 0 || isnan(x)) continue;
+        autos++;
+        least = fmin(least, x);
+        most = fmax(most, x);
+        if (!isnan(of)) share = fmin(share, of);
+    }
+    if (!autos) return;
+    fprintf(f, "auto, which chooses drafter and length at each round, has %.2fx to %.2fx", least, most);
+    if (isfinite(share)) fprintf(f, ", and at least %.2f of the fastest fixed setting beside it", share);
+    fputs(".\n", f);
+}
+
 /* Prints the row of a cell, or the heads: the columns that identify it, and those from `first` to `end`. */
 static void put_row(FILE *f, const grid *g, const json_t *cell, int first, int end)
 {
@@ -266,10 +355,12 @@ static void put_notes(FILE *f, const json_t *summary, const wg_column_choice *ch
     const json_t *cells = json_object_get(summary, "cells");
     legend(f, chosen);
     wg_table_intervals(f, cells, "", "\n");
+    disturbed(f, cells);
     wg_table_overlap(f, cells, "", "");
     wg_table_draft_contexts(f, cells, "warning: ", "");
     withdrawn(f, cells);
     failures(f, cells);
+    if (!chosen) wg_table_learnt(f, cells);
     if (json_is_false(json_object_get(summary, "complete")))
         fputs("The run was interrupted: these numbers are of the part that had finished.\n", f);
 }

@@ -21,6 +21,9 @@ void wg_table_draft_contexts(FILE *f, const json_t *cells, const char *before, c
 /* How many intervals miss by chance, and how many cells have none and why; each sentence between `before` and `after`. */
 void wg_table_intervals(FILE *f, const json_t *cells, const char *before, const char *after);
 
+/* Two sentences on what these cells say, in numbers of these cells: the fastest, how many gain and lose, and how `auto` fared. */
+void wg_table_learnt(FILE *f, const json_t *cells);
+
 /* One JSON object per line, a line per cell. */
 void wg_table_print_json(FILE *f, const json_t *summary);
 

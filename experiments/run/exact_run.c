@@ -229,35 +229,36 @@ static wg_status all_texts(lesson *l, const wg_dataset *d, const wg_target *t, w
 
 /* A row of q depends on its prefix only, so one level is enough for drawn drafts; of chains that are functions of the prefix
  * the longest requested one is made, and cut. */
-static void set_length(const wg_cell *cell, bool fixed, int depth)
+static void set_length(const wg_drafter_choice *d, bool fixed, int depth)
 {
     char is[WG_OPTION_STRING], text[16];
-    if (!fixed && wg_teacher_fits(cell->drafter)) {
-        wg_teacher_one_token(cell->drafter, cell->draft);
+    if (!fixed && wg_teacher_fits(d->class)) {
+        wg_teacher_one_token(d->class, d->options);
         return;
     }
-    const wg_option *table = cell->drafter->options, *length = wg_option_find(table, "length"),
+    const wg_option *table = d->class->options, *length = wg_option_find(table, "length"),
                     *tree = wg_option_find(table, "tree");
     wg_error err;
     if (!length && fixed) length = wg_option_find(table, "k");
     if (!length || length->type != WG_OPT_INT) return;
-    if (tree && tree->type == WG_OPT_STRING && *wg_option_value(tree, cell->draft, is, sizeof is)) return;
+    if (tree && tree->type == WG_OPT_STRING && *wg_option_value(tree, d->options, is, sizeof is)) return;
     snprintf(text, sizeof text, "%d", !fixed ? 1 : depth < (int)length->max ? depth : (int)length->max);
-    wg_option_set(table, cell->draft, length->name, text, &err);
+    wg_option_set(table, d->options, length->name, text, &err);
 }
 
 static wg_status open_lesson(lesson *l, const wg_config *c, wg_target *t, int depth, wg_error *err)
 {
     const wg_cell *cell = l->cell;
-    const unsigned laws = wg_drafter_laws(cell->drafter, cell->draft, &cell->sampling);
+    const wg_drafter_choice d = wg_cell_lone(cell);
+    const unsigned laws = wg_drafter_laws(d.class, d.options, &cell->sampling);
     l->fixed = laws == WG_LAW_FIXED;
     if (!l->fixed && laws & WG_LAW_FIXED)
         return wg_fail(err, WG_ELAW, "drafter %s: drafts of several laws, fixed among them; this needs one that says which",
-                       cell->drafter->name);
-    set_length(cell, l->fixed, depth);
+                       d.class->name);
+    set_length(&d, l->fixed, depth);
     wg_engine_parts parts = wg_target_engine_parts(t);
-    parts.drafter = cell->drafter;
-    parts.drafter_options = cell->draft;
+    parts.drafter = d.class;
+    parts.drafter_options = d.options;
     parts.verifier = &wg_teacher_rule;
     parts.rules = c->plugins->verifiers;
     const wg_engine_options o = {
@@ -279,7 +280,7 @@ wg_status wg_exact_cell(const wg_config *c, int cell, const wg_exact_shape *shap
     const wg_dataset *d = c->dataset[k->dataset];
     wg_target *t = NULL;
     lesson *l = wg_calloc(1, sizeof *l);
-    *out = (wg_exact_run){ .cell = cell, .drafter = k->drafter->name };
+    *out = (wg_exact_run){ .cell = cell, .drafter = wg_cell_lone(k).class->name };
     if (!l) return wg_nomem(err, sizeof *l, "texts");
     *l = (lesson){ .cell = k, .out = out, .max = k->top.max_tokens };
     const wg_target_options o = {

@@ -86,6 +86,8 @@ wg_status wg_result_add_pair(wg_result *o, const wg_request *q, const wg_request
     o->equal += wg_request_same_output(q, base);
     add_to(&o->pairs, q->prompt, q, base);
     if (o->turns.n) add_to(&o->turns, question, q, base);
+    o->base_seconds[q->repeat] += base->decode;
+    o->base_tokens[q->repeat] += base->n;
     wg_counts_add(&o->counts, &q->counts);
     if (q->repeat == 0) o->taught = (wg_taught){ o->taught.sum + q->taught.sum, o->taught.n + q->taught.n };
     o->on_device.verified += q->on_device.verified;
@@ -128,10 +130,15 @@ wg_status wg_result_open(wg_result *o, const wg_dataset *d, int repeats, wg_erro
 {
     const bool ok = open_pairs(&o->pairs, d->n) && (d->turns == 1 || open_pairs(&o->turns, d->questions));
     o->outputs = d->questions * repeats;
+    o->repeats = repeats;
+    o->base_seconds = series(repeats);
+    o->base_tokens = series(repeats);
     o->ttft = series(o->outputs);
     o->tpot = series(o->outputs);
     o->sha256 = wg_calloc((size_t)o->outputs, sizeof *o->sha256);
-    return ok && o->ttft && o->tpot && o->sha256 ? WG_OK : wg_nomem(err, (size_t)o->outputs * 8, "results");
+    return ok && o->base_seconds && o->base_tokens && o->ttft && o->tpot && o->sha256
+               ? WG_OK
+               : wg_nomem(err, (size_t)o->outputs * 8, "results");
 }
 
 void wg_run_free(wg_run *r)
@@ -140,6 +147,8 @@ void wg_run_free(wg_run *r)
         wg_result *o = &r->result[i];
         close_pairs(&o->pairs);
         close_pairs(&o->turns);
+        wg_free(o->base_seconds);
+        wg_free(o->base_tokens);
         wg_free(o->ttft);
         wg_free(o->tpot);
         wg_free(o->sha256);

@@ -58,6 +58,8 @@ typedef struct wg_result {
     wg_run_work work, base_work; /* of the pairs that completed */
     wg_pass_cost pass_cost;      /* of the target's passes */
     wg_roofline roofline;
+    double *base_seconds, *base_tokens; /* (repeats) the baseline's, of each repeat */
+    int repeats;
     char (*sha256)[WG_SHA256_HEX]; /* (repeats, questions) of the outputs; "" where there is none */
     int outputs;
 } wg_result;

@@ -223,6 +223,58 @@ static void add_speed(json_t *v, const wg_result *r)
     json_object_set_new(v, "phase_ms", phases(r));
 }
 
+/* Plain decoding's slowest repeat over its fastest, less 1; NaN: there was one repeat. */
+static double baseline_spread(const wg_result *r)
+{
+    double least = INFINITY, most = 0;
+    int n = 0;
+    for (int i = 0; i < r->repeats; i++) {
+        if (!(r->base_tokens[i] > 0)) continue;
+        least = fmin(least, r->base_seconds[i] / r->base_tokens[i]);
+        most = fmax(most, r->base_seconds[i] / r->base_tokens[i]);
+        n++;
+    }
+    return n > 1 && least > 0 ? most / least - 1 : NAN;
+}
+
+/* Whether plain decoding's repeats differ by more than the interval of the speed-up is wide: then the machine did something
+ * else. Differences below a twentieth do not count. */
+static void add_disturbance(json_t *v, const wg_result *r)
+{
+    const double spread = baseline_spread(r), speedup = wg_json_real(v, "speedup");
+    const json_t *ci = json_object_get(v, "speedup_ci");
+    const double width = (json_number_value(json_array_get(ci, 1)) - json_number_value(json_array_get(ci, 0))) / speedup;
+    json_object_set_new(v, "baseline_spread", wg_json_number(spread));
+    json_object_set_new(v, "disturbed",
+                        isnan(spread) || !json_is_array(ci) ? json_null() : json_boolean(spread > fmax(width, 0.05)));
+}
+
+/* Of a cell of `auto`: the fastest of what it competes with, the settings that its group measured under its rule, and plain
+ * decoding; and its own speed as a share of that. */
+static void add_best_fixed(const wg_config *config, json_t *cells)
+{
+    for (int i = 0; i < config->n; i++) {
+        const wg_cell *cell = &config->cell[i];
+        json_t *v = json_array_get(cells, (size_t)i);
+        int best = -1, others = 0;
+        double fastest = 1;
+        for (int k = 0; k < config->n && !strcmp(cell->drafter->name, "auto"); k++) {
+            const wg_cell *other = &config->cell[k];
+            const double speedup = wg_json_real(json_array_get(cells, (size_t)k), "speedup");
+            if (other->group != cell->group || other->verifier != cell->verifier || !strcmp(other->drafter->name, "auto") ||
+                !strcmp(other->drafter->name, "synthetic") || isnan(speedup))
+                continue;
+            others++;
+            if (speedup > fastest) fastest = speedup, best = k;
+        }
+        const double own = wg_json_real(v, "speedup");
+        if (others && !isnan(own))
+            json_object_set_new(v, "best_fixed",
+                                json_pack("{s:o, s:f, s:f}", "cell", best < 0 ? json_null() : json_integer(best), "speedup",
+                                          fastest, "share", own / fastest));
+    }
+}
+
 static json_t *equals_baseline(const wg_cell *cell, const wg_result *r)
 {
     if (r->requests == 0 || (wg_cell_lossless(cell) && !wg_cell_repeats_plain(cell))) return json_null();
@@ -269,6 +321,7 @@ static json_t *cell_summary(const wg_config *config, const wg_cell *cell, const 
     add_analytic_alpha(v, cell, &r->taught);
     json_object_set_new(v, "acceptance", wg_acceptance_json(&r->counts));
     add_speed(v, r);
+    add_disturbance(v, r);
     wg_add_efficiency(v, &r->work, &r->base_work, &r->pass_cost, &r->roofline);
     wg_add_categories(v, prompts, &r->pairs);
     wg_add_turns(v, prompts, &r->turns);
@@ -283,6 +336,7 @@ json_t *wg_summary_json(const wg_run *run)
     char utc[64], shard[WG_SHARD_TEXT];
     json_t *v = json_object(), *cells = json_array();
     for (int i = 0; i < c->n; i++) json_array_append_new(cells, cell_summary(c, &c->cell[i], &run->result[i]));
+    add_best_fixed(c, cells);
     json_object_set_new(v, "schema", json_integer(WG_SUMMARY_SCHEMA));
     json_object_set_new(v, "name", json_string(c->top.name));
     json_object_set_new(v, "question", json_string(c->top.question));

@@ -11,7 +11,7 @@
 const char *wg_teacher_unknown(const wg_cell *cell)
 {
     if (!cell->top.alpha) return "\"alpha\" is false";
-    return wg_teacher_fits(cell->drafter) ? NULL : "the drafter is not one model with a row of q at every position";
+    return wg_teacher_fits(wg_cell_lone(cell).class) ? NULL : "the drafter is not one model with a row of q at every position";
 }
 
 /* ---- pairs ------------------------------------------------------------------------------------------------------- */
@@ -40,11 +40,12 @@ static wg_status add_pair(wg_group *g, const wg_drafter_class *d, void *options,
 wg_status wg_teacher_join(wg_group *g, wg_arm *a, const wg_cell *cell, wg_error *err)
 {
     if (wg_teacher_unknown(cell)) return WG_OK;
-    const wg_drafter_class *d = cell->drafter;
+    const wg_drafter_choice lone = wg_cell_lone(cell);
+    const wg_drafter_class *d = lone.class;
     void *options = wg_alloc(d->size + 1, 1);
     int i = 0;
     if (!options) return wg_nomem(err, d->size, "options");
-    memcpy(options, cell->draft, d->size + 1);
+    memcpy(options, lone.options, d->size + 1);
     wg_teacher_one_token(d, options);
     while (i < g->teachers && !same_pair(g->teacher[i], d, options)) i++;
     if (i < g->teachers) wg_free(options);

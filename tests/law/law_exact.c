@@ -220,6 +220,11 @@ static void add_composites(void)
         { &wg_drafter_hybrid, "first=model:model=$far;length=2,second=ngram:k=2,min_score=1" },
         { &wg_drafter_best_of, "of=model:model=$far;length=1|model:model=$near;length=2;temperature=3" },
         { &wg_drafter_full_information, "of=ngram:k=2|model:model=$far;length=2,eta=0" },
+        { &wg_drafter_auto, "of=model:model=$near;length=2|ngram:k=2|model:model=$far;length=2,costs=1/1/1,draft_costs="
+                            "0.01/0/0.01,prior=0.9,memory=no" },
+        { &wg_drafter_auto, "of=model:model=$far;length=3,costs=1/1.2/1.4,draft_costs=0.1,prior=0.9,probe=1,memory=no" },
+        { &wg_drafter_auto, "of={best_of:of=ngram:k=1|ngram:k=2}|model:model=$near;length=2,costs=1/1.01,draft_costs=0/0,"
+                            "memory=no" },
         { &wg_drafter_cascade, "model=$far,temperature=1.4,length=2,inner=none,rule=match" },
         { &wg_drafter_cascade, "model=$far,length=2,inner=model:model=$near;tree=2;temperature=2,rule=optimal" },
         { &wg_drafter_cascade, "model=$far,length=2,inner=ngram:k=2,rule=block" },

@@ -21,7 +21,7 @@ for i in 1 2 3; do
 done >prompts.jsonl
 cat >config.json <<'END'
 {"name": "page", "question": "Does it fit?", "target": {"model": "target.gguf", "threads": 1},
- "draft": {"kind": "model", "model": "target.gguf"}, "prompts": {"file": "prompts.jsonl"}, "max_tokens": 12, "trace": "steps",
+ "draft": {"kind": "model", "model": "target.gguf", "length": 4}, "prompts": {"file": "prompts.jsonl"}, "max_tokens": 12, "trace": "steps",
  "sampling": {"temperature": 0}, "sweep": {"draft.length": [2, 4], "verify.rule": ["match", "rejection"]}}
 END
 mkdir runs

@@ -171,7 +171,7 @@ good_cases() {
   expect probe 'time      about 0:00:0[0-9]' wager check "$base/run.json" --probe
   expect run 'speed-up' wager run "$base/run.json" --out "$base/run-a"
   expect resume 'speed-up' wager run "$base/run.json" --resume --out "$base/run-a"
-  expect run-again 'speed-up' wager run "$base/run.json" --out "$base/run-b" --set seed=2
+  expect run-again '^machine: .+, [0-9]+ cores, kernels [a-z0-9]+; load [0-9.]+ before the run' wager run "$base/run.json" --out "$base/run-b" --set seed=2
   expect run-probs 'speed-up' wager run "$base/run.json" --out "$base/run-p" --set trace=probs --set sampling.temperature=1 \
     --set 'draft={"kind":"model","model":"'"$base/draft.gguf"'"}'
   expect replay '^ +0  rejection +- +([0-9]+) +\1 ' wager replay "$base/run-p"
@@ -247,7 +247,7 @@ good_cases() {
   expect template '^system: S$' wager template "$base/target.gguf" --template "$base/t.jinja" -p 'Hi</s>' --system S --set x=true
   expect template-set '^true$' wager template "$base/target.gguf" --template "$base/t.jinja" -p Hi --set x=true
   expect template-ids '^[0-9]+ tokens$' wager template "$base/target.gguf" --template "$base/t.jinja" -p Hi --set x=1 --ids
-  expect plan-chat '^alpha ' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" -p "$base/prompts.jsonl" -n 12 --chat vicuna
+  expect plan-tries '^tried on [0-9]+ texts, in turn with plain decoding' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" -p "$base/prompts.jsonl" -n 12 --chat vicuna
   local drafts
   drafts=$(tested_drafters | sed 's/:.*//' | sort -u | paste -sd, | sed 's/,/, /g')
   if tested_files && [ "$drafts" = "$(tr , '\n' <<<"$drafters" | tr -d ' ' | sort | paste -sd, | sed 's/,/, /g')" ]; then ok

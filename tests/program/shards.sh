@@ -12,7 +12,7 @@ cd "$base" || exit 1
 "$WAGER" synth --like tiny --type f32 --seed 1 --out target.gguf >/dev/null || exit 1
 for i in 1 2 3 4 5 30; do echo "{\"id\": $i, \"prompt\": \"The cat $i sat\"}"; done >prompts.jsonl
 cat >config.json <<'END'
-{"name": "shards", "target": {"model": "target.gguf", "threads": 1}, "draft": {"kind": "ngram"}, "prompts": {"file": "prompts.jsonl"},
+{"name": "shards", "target": {"model": "target.gguf", "threads": 1}, "draft": {"kind": "ngram", "k": 8}, "prompts": {"file": "prompts.jsonl"},
  "max_tokens": 16, "trace": "steps", "sweep": {"draft.k": [2, 4], "sampling.temperature": [0, 1]}}
 END
 fail() { echo "FAIL: $1"; exit 1; }

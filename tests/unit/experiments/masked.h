@@ -14,6 +14,7 @@ static inline bool is_timing(const char *key)
 {
     /* clang-format off */
     static const char *const names[] = { "started", "draft_cost_ratio", "explained_speedup", "predicted_speedup_range",
+                                         "best_fixed", "baseline_spread", "disturbed",
                                          "residual_percent", "relative_error", "key_ms", "resumed", "finished", "seconds",
                                          "tok_s", "baseline_tok_s", "speedup", "speedup_ci", "predicted_speedup",
                                          "overhead_us_per_token", "speedup_mean_of_prompts", "speedup_macro", "load_at_start",

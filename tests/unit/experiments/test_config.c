@@ -51,6 +51,51 @@ Test(config, a_sweep_is_the_product_of_its_lists)
     wg_config_close(c);
 }
 
+/* A drafter without a length is the only one of `auto`, in cells and in the resolved config, which reads as the same experiment. A
+ * named length, siblings that composites refuse, and a sweep of single options leave it as it is. */
+Test(config, a_drafter_without_a_length_runs_under_auto)
+{
+    static const char *const by_itself[][2] = {
+        { "\"draft\": {\"kind\": \"ngram\"}", "ngram" },
+        { "\"draft\": {\"kind\": \"ngram\", \"n_max\": 2}", "ngram:n_max=2" },
+        { "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"p_min\": 0.25}",
+          "model:model=draft.gguf;length=8;p_min=0.25" },
+        { "\"sweep\": {\"draft\": [{\"kind\": \"suffix\"}], \"sampling.temperature\": [0, 1]}", "suffix" },
+    };
+    static const char *const as_named[] = {
+        "\"draft\": {\"kind\": \"ngram\", \"k\": 3}",
+        "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"tree\": \"2-1\"}",
+        "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"siblings\": \"coupled\"}, \"verify\": {\"rule\": "
+        "\"match\"}",
+        "\"draft\": {\"kind\": \"ngram\"}, \"sweep\": {\"draft.n_max\": [2, 3]}",
+        "\"draft\": {\"kind\": \"best_of\", \"of\": \"ngram|suffix\"}",
+    };
+    char text[900];
+    for (size_t i = 0; i < sizeof by_itself / sizeof *by_itself; i++) {
+        snprintf(text, sizeof text, "{" BASE ", %s}", by_itself[i][0]);
+        wg_config *c = config_of(text);
+        const wg_option *of = wg_option_find(c->cell[0].drafter->options, "of");
+        cr_assert_str_eq(c->cell[0].drafter->name, "auto", "%s", text);
+        cr_assert_str_eq((const char *)c->cell[0].draft + of->at, by_itself[i][1]);
+        cr_assert_eq(strncmp(wg_cell_lone(&c->cell[0]).class->name, by_itself[i][1], strcspn(by_itself[i][1], ":")), 0);
+        char *again = wg_json_canonical(c->resolved, true);
+        wg_config *b = config_of(again);
+        cr_assert_str_eq(b->sha256, c->sha256, "%s", again);
+        wg_free(again);
+        wg_config_close(b);
+        wg_config_close(c);
+    }
+    for (size_t i = 0; i < sizeof as_named / sizeof *as_named; i++) {
+        snprintf(text, sizeof text, "{" BASE ", %s}", as_named[i]);
+        wg_config *c = config_of(text);
+        cr_assert_str_neq(c->cell[0].drafter->name, "auto", "%s", text);
+        cr_assert_eq(wg_cell_lone(&c->cell[0]).class, c->cell[0].drafter);
+        wg_config_close(c);
+    }
+    cr_assert(wg_names_length(&wg_drafter_model, "model:model=x,length=3") &&
+              !wg_names_length(&wg_drafter_model, "model:model=length=3"));
+}
+
 Test(config, a_section_can_be_swept_whole)
 {
     wg_config *c =

@@ -103,7 +103,7 @@ Test(merge, is_the_run_that_was_not_divided)
         CONFIG("\"batch\": 2, " SWEPT),
         CONFIG("\"sweep\": {\"draft.prune\": [\"\", \"list.json\"]}"),
         CONFIG("\"sweep\": {\"sampling.temperature\": [0, 1], "
-               "\"draft\": [{\"kind\": \"ngram_cache\", \"hits\": 1}, {\"kind\": \"ngram\"}]}"),
+               "\"draft\": [{\"kind\": \"ngram_cache\", \"hits\": 1, \"k\": 8}, {\"kind\": \"ngram\", \"k\": 8}]}"),
     };
     for (int i = 0; i < 4; i++) {
         char whole[16], part[3][16], out[16];

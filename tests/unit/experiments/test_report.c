@@ -32,7 +32,7 @@ static void run(const char *out, const char *more)
         text, sizeof text,
         "{\"name\": \"t\", \"question\": \"Is 1 < 2 & \\\"so\\\"?\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1},"
         "\"prompts\": {\"file\": \"prompts.jsonl\"}, \"max_tokens\": 24, \"draft\": {\"kind\": \"model\", \"model\": "
-        "\"draft.gguf\"}%s%s}",
+        "\"draft.gguf\", \"length\": 4}%s%s}",
         strstr(more, "\"trace\"") ? "" : ", \"trace\": \"steps\"", more);
     wg_config *c = config_of(text);
     const wg_run_options o = { .out = out };

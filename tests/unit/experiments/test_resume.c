@@ -198,8 +198,8 @@ Test(resume, cut_at_any_byte_of_a_batch) { cut_anywhere(CONFIG("\"batch\": 3, \"
 /* What a drafter learned from requests before the cut is learned again. */
 Test(resume, cut_at_any_byte_with_a_drafter_that_remembers)
 {
-    static const char *const drafts[] = { "{\"kind\": \"best_of\", \"of\": \"ngram_cache|ngram\"}", "{\"kind\": \"recycle\"}",
-                                          "{\"kind\": \"suffix\"}" };
+    static const char *const drafts[] = { "{\"kind\": \"best_of\", \"of\": \"ngram_cache|ngram\"}",
+                                          "{\"kind\": \"recycle\", \"nodes\": 24}", "{\"kind\": \"suffix\", \"k\": 16}" };
     char text[1200];
     for (int i = 0; i < 3; i++) {
         snprintf(text, sizeof text,

@@ -142,9 +142,10 @@ Test(second_pass, finds_what_is_found_between_steps)
         "\"sampling\": {\"temperature\": 0.9}, \"verify\": {\"rule\": \"rejection\"}",
         "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"tree\": \"2-2\"}, \"batch\": 2, \"trace\": \"steps\","
         "\"sampling\": {\"temperature\": 0.9}, \"verify\": {\"rule\": \"rejection\"}",
-        "\"draft\": {\"kind\": \"ngram_cache\"}, \"batch\": 2, \"verify\": {\"rule\": \"match\"}", /* remembers requests */
+        "\"draft\": {\"kind\": \"ngram_cache\", \"k\": 8}, \"batch\": 2, \"verify\": {\"rule\": \"match\"}", /* remembers requests */
         "\"draft\": {\"kind\": \"synthetic\", \"ahead\": \"memory\"}, \"verify\": {\"rule\": \"match\"}",
-        "\"draft\": {\"kind\": \"recycle\"}, \"trace\": \"probs\", \"batch\": 3, \"verify\": {\"rule\": \"match\"}",
+        "\"draft\": {\"kind\": \"recycle\", \"nodes\": 24}, \"trace\": \"probs\", \"batch\": 3, \"verify\": {\"rule\": "
+        "\"match\"}",
         "\"draft\": {\"kind\": \"best_of\", \"of\": \"ngram|suffix\"}, \"verify\": {\"rule\": \"rejection\"}",
         "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 6, \"policy\": \"hf\"},"
         "\"sampling\": {\"temperature\": 0.9}, \"verify\": {\"rule\": \"rejection\"}",
@@ -177,6 +178,7 @@ Test(second_pass, repeats_logged_lengths)
         "\"kind\": \"ngram\", \"k\": 6, \"policy\": \"cost\"",
         "\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 6, \"policy\": \"bandit\"",
         "\"kind\": \"cascade\", \"model\": \"draft.gguf\", \"inner\": \"ngram:policy=bandit\"",
+        "\"kind\": \"auto\", \"of\": \"model:model=draft.gguf;length=6|ngram\", \"costs\": \"measured\", \"live\": \"yes\"",
         "\"kind\": \"clocked\", \"log\": false",
         "\"log\": false, \"once\": true, \"kind\": \"clocked\"", /* same text and counts, but plans are left over */
         "\"log\": false, \"kind\": \"clocked\"", /* under match the text is plain decoding's: only counts differ */
@@ -212,7 +214,7 @@ Test(second_pass, repeats_logged_lengths)
 /* With alpha off nothing measures, and no second pass is made unless a trace requires one. */
 Test(second_pass, alpha_can_be_off)
 {
-    static const char config[] = "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\"}, \"alpha\": false";
+    static const char config[] = "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 4}, \"alpha\": false";
     for (int i = 0; i < 3; i++) {
         char more[300];
         snprintf(more, sizeof more, "%s%s%s", config, i ? ", \"second_pass\": \"always\"" : "",

@@ -333,6 +333,8 @@ Test(summary, all_of_a_cell_has_columns)
     json_t *sum = wg_summary_json(&run), *cell = json_array_get(json_object_get(sum, "cells"), 0);
     bool used[WG_COLUMNS_MOST] = { false };
     long leaves = 0;
+    json_object_set_new(cell, "best_fixed",
+                        json_pack("{s:f, s:f}", "speedup", 4., "share", 0.75)); /* as of auto beside others */
     look_at(cell, "", used, &leaves);
     cr_assert_gt(leaves, 90);
     for (int i = 0; wg_columns[i].name; i++) {
@@ -414,6 +416,68 @@ Test(summary, a_drafter_that_runs_the_target)
 }
 
 /* A cell that never got to run has no numbers, and says so with nulls. */
+/* A cell of auto beside two fixed settings, six prompts: speed-ups 3, 4 and 2. Plain decoding's two repeats differ by 40 %. */
+Test(summary, regret_and_disturbance)
+{
+    enum { PROMPTS = 6 };
+    static double own[3][PROMPTS], one[PROMPTS], base[PROMPTS], repeat_seconds[] = { 10, 14 }, repeat_tokens[] = { 10, 10 };
+    static const double speed[] = { 3, 4, 2 };
+    put("prompts.jsonl", "{\"prompt\": \"a\"}\n{\"prompt\": \"b\"}\n{\"prompt\": \"c\"}\n{\"prompt\": \"d\"}\n{\"prompt\": "
+                         "\"e\"}\n{\"prompt\": \"f\"}\n");
+    wg_config *c =
+        config_of("{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\"}, \"prompts\": {\"file\": "
+                  "\"prompts.jsonl\"}, \"sweep\": {\"draft\": [{\"kind\": \"auto\", \"of\": \"ngram|suffix:k=3\"}, "
+                  "{\"kind\": \"ngram\", \"k\": 3}, {\"kind\": \"auto\", \"of\": \"{best_of:of=ngram|sam}|ngram\"}]}}");
+    wg_result r[3];
+    for (int i = 0; i < 3; i++) {
+        for (int k = 0; k < PROMPTS; k++)
+            own[i][k] = 12 / speed[i] * (1 + 0.01 * k), one[k] = 10, base[k] = 12 * (1 + 0.01 * k);
+        r[i] = result();
+        r[i].pairs = (wg_pairs){ .n = PROMPTS,
+                                 .seconds = own[i],
+                                 .tokens = one,
+                                 .passes = one,
+                                 .drafted = one,
+                                 .accepted = one,
+                                 .base_seconds = base,
+                                 .base_tokens = one,
+                                 .base_passes = one,
+                                 .base_phases = base };
+        r[i].base_seconds = repeat_seconds;
+        r[i].base_tokens = repeat_tokens;
+        r[i].repeats = i < 2 ? 2 : 1;
+    }
+    const wg_run run = { .config = c, .result = r, .complete = true, .seconds = 1 };
+    json_t *sum = wg_summary_json(&run), *cells = json_object_get(sum, "cells"), *v = json_array_get(cells, 0);
+    const json_t *best = json_object_get(v, "best_fixed");
+    cr_assert_float_eq(real(best, "share"), 3 / 4., 1e-9);
+    cr_assert_float_eq(real(best, "speedup"), 4, 1e-9);
+    cr_assert_eq(json_integer_value(json_object_get(best, "cell")), 1);
+    cr_assert_null(json_object_get(json_array_get(cells, 1), "best_fixed"), "only of auto");
+    cr_assert_float_eq(real(v, "baseline_spread"), 0.4, 1e-9);
+    cr_assert(json_is_true(json_object_get(v, "disturbed")));
+    cr_assert(json_is_null(json_object_get(json_array_get(cells, 2), "disturbed")), "one repeat");
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    wg_table_print(f, sum, NULL);
+    fclose(f);
+    cr_assert(strstr(text, "3.00x [3.00, 3.00]*") && strstr(text, "2.00x [2.00, 2.00]  "), "%s", text);
+    cr_assert(strstr(text, "*: disturbed, 2 of 3 cells: repeats of plain decoding differ by up to 40 %"), "%s", text);
+    cr_assert(strstr(text, " ngram|suffix ") && strstr(text, " best_of|ngram "), "%s", text);
+    cr_assert(strstr(text, "Learnt here: the fastest is ngram, rule rejection, temperature 0, at 4.00 times plain"), "%s",
+              text);
+    cr_assert(strstr(text, "3 of 3 cells are faster than it and 0 slower"), "%s", text);
+    cr_assert(strstr(text, "has 2.00x to 3.00x, and at least 0.50 of the fastest fixed setting"), "%s", text);
+    free(text);
+    json_decref(sum);
+    repeat_seconds[1] = 10.4; /* less than a twentieth */
+    sum = wg_summary_json(&run);
+    cr_assert(json_is_false(json_object_get(json_array_get(json_object_get(sum, "cells"), 0), "disturbed")));
+    json_decref(sum);
+    wg_config_close(c);
+}
+
 Test(summary, nothing_measured_is_null)
 {
     wg_config *c =

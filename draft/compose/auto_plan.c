@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT
+ * See auto_plan.h. */
+#include "draft/compose/auto_plan.h"
+
+#include <math.h>
+
+enum { HORIZON = 64 };          /* tokens over which reading the text is spread */
+static const double WEIGHT = 2; /* trials that a prior is worth */
+/* Live prices: part of a logarithmic difference; the most that counts; what all prices share of it, since most differences are
+ * the machine's load and not one size's. */
+static const double FORWARD = 0.2, CLIP = 0.5, COMMON = 0.7;
+
+/* ---- prices */
+
+static double pass_of(const wg_auto_prices *p, int rows)
+{
+    if (rows <= WG_TREE_MAX) return p->pass[rows];
+    return p->pass[WG_TREE_MAX] +
+           (rows - WG_TREE_MAX) * fmax(0, p->pass[WG_TREE_MAX] - p->pass[WG_TREE_MAX / 2]) / (WG_TREE_MAX - WG_TREE_MAX / 2);
+}
+
+double wg_auto_pass(const wg_auto_prices *p, int rows, int sequences) { return pass_of(p, rows * sequences) / sequences; }
+
+double wg_auto_moved(double price, double seen)
+{
+    if (!(price > 0) || !(seen > 0)) return price;
+    return price * exp(FORWARD * fmax(-CLIP, fmin(CLIP, log(seen / price))));
+}
+
+void wg_auto_observe_pass(wg_auto_prices *p, int rows, double seconds)
+{
+    if (rows < 1 || rows > WG_TREE_MAX || !(seconds > 0)) return;
+    const double by = FORWARD * fmax(-CLIP, fmin(CLIP, log(seconds / p->pass[rows])));
+    for (int r = 1; r <= WG_TREE_MAX; r++)
+        p->pass[r] *= exp(by * (COMMON + (1 - COMMON) * exp2(-fabs(log2((double)r / rows)))));
+    for (int k = 0; k < WG_AUTO_MOST; k++) p->level[k] *= exp(by * COMMON), p->read[k] *= exp(by * COMMON);
+    for (int r = 2; r <= WG_TREE_MAX; r++) p->pass[r] = fmax(p->pass[r], p->pass[r - 1]);
+}
+
+/* ---- survival */
+
+static double clamp01(double x) { return fmin(1, fmax(0, x)); }
+static int top_bin(double top) { return (int)(clamp01(top) * (WG_AUTO_TOPS - 1e-9)); }
+static int place(int depth) { return depth < WG_AUTO_DEPTH ? depth - 1 : WG_AUTO_DEPTH - 1; }
+
+int wg_auto_class(double score) { return score <= 0 ? 0 : score < 1.5 ? 1 : score < 3.5 ? 2 : 3; }
+
+static void count(double *hits, double *trials, bool hit, double keep)
+{
+    *hits = keep * *hits + hit;
+    *trials = keep * *trials + 1;
+}
+
+void wg_auto_learn(wg_auto_survival *s, int class, int depth, bool hit, double keep)
+{
+    count(&s->hit[class][place(depth)], &s->trial[class][place(depth)], hit, keep);
+}
+
+void wg_auto_learn_top(wg_auto_survival *s, double top, bool hit, double keep)
+{
+    count(&s->top_hit[top_bin(top)], &s->top_trial[top_bin(top)], hit, keep);
+}
+
+void wg_auto_learn_rows(wg_auto_survival *s, int depth, int rows)
+{
+    if (depth > WG_AUTO_DEPTH) return;
+    s->rows[depth] = s->rows[depth] > 0 ? 0.8 * s->rows[depth] + 0.2 * rows : rows;
+}
+
+static void fade(double *hit, double *trial, double most)
+{
+    if (*trial <= most) return;
+    *hit *= most / *trial;
+    *trial = most;
+}
+
+void wg_auto_fade(wg_auto_survival *s, double most)
+{
+    for (int c = 0; c < WG_AUTO_CLASSES; c++)
+        for (int d = 0; d < WG_AUTO_DEPTH; d++) fade(&s->hit[c][d], &s->trial[c][d], most);
+    for (int b = 0; b < WG_AUTO_TOPS; b++) fade(&s->top_hit[b], &s->top_trial[b], most);
+}
+
+double wg_auto_survive(const wg_auto_survival *s, int class, int depth, double prior)
+{
+    double a = prior;
+    for (int d = 0; d <= place(depth); d++) a = (s->hit[class][d] + WEIGHT * a) / (s->trial[class][d] + WEIGHT);
+    return a;
+}
+
+double wg_auto_survive_top(const wg_auto_survival *s, double top)
+{
+    const int b = top_bin(top);
+    return (s->top_hit[b] + WEIGHT * (0.2 + 0.7 * clamp01(top))) / (s->top_trial[b] + WEIGHT);
+}
+
+/* ---- decisions */
+
+/* The best depth of one candidate, without what reading costs it. */
+static wg_auto_choice best_depth(const wg_auto_prices *p, const wg_auto_survival *s, const wg_auto_offer *o, int k,
+                                 int sequences, double prior)
+{
+    wg_auto_choice best = { .candidate = -1, .tokens = 1, .cost = wg_auto_pass(p, 1, sequences) };
+    double reach = 1, tokens = 1;
+    for (int d = 1; d <= o->height && d <= WG_AUTO_DEPTH; d++) {
+        reach *= wg_auto_survive(s, o->class, d, prior);
+        tokens += reach;
+        const double cost = wg_auto_pass(p, o->rows[d], sequences) + d * p->level[k];
+        if (tokens * best.cost > best.tokens * cost * (1 + 1e-9)) best = (wg_auto_choice){ k, d, tokens, cost };
+    }
+    return best;
+}
+
+wg_auto_choice wg_auto_choose(const wg_auto_prices *p, const wg_auto_survival *s, const wg_auto_offer *offer, int n,
+                              int sequences, int left, double prior)
+{
+    const double span = left < 1 ? 1 : left < HORIZON ? left : HORIZON;
+    wg_auto_choice best = { .candidate = -1, .tokens = 1, .cost = wg_auto_pass(p, 1, sequences) };
+    double least = best.cost; /* per token, reading included */
+    for (int k = 0; k < n; k++) {
+        const wg_auto_choice c = best_depth(p, &s[k], &offer[k], k, sequences, prior);
+        const double each = c.cost / c.tokens + p->read[k] * offer[k].lag / span;
+        if (c.candidate < 0 || each * (1 + 1e-9) >= least) continue;
+        least = each;
+        best = c;
+    }
+    return best;
+}
+
+int wg_auto_pace(const wg_auto_prices *p, const wg_auto_survival *s, const wg_auto_chain *c, int sequences, double prior)
+{
+    const int rows = c->depth + 2; /* with the child */
+    const double one = wg_auto_pass(p, rows - 1, sequences), two = wg_auto_pass(p, rows, sequences);
+    const double more = wg_auto_pass(p, rows + 1, sequences) - two + p->level[c->candidate];
+    if (c->reach * c->next <= c->rate * (two - one)) return WG_AUTO_ENDS;
+    return c->reach * c->next * wg_auto_survive(s, 0, c->depth + 2, prior) <= c->rate * more ? WG_AUTO_LAST : WG_AUTO_GOES_ON;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT
+ * The prices of the drafter `auto`: given, measured, or nominal (auto_impl.h). */
+#include <math.h>
+#include <string.h>
+
+#include "core/model/model.h"
+#include "draft/compose/auto_impl.h"
+
+enum { MEASURED = 9, READ = 8 }; /* rows of the largest target pass, and draft pass, that are timed */
+/* Of a draft model's pass: what one more row costs, where it was not measured. */
+static const double ONE_MORE = 0.35;
+/* The most that the first draft of a drafter of unknown price counts: it may have read the prompt. */
+static const double UNKNOWN = 0.25;
+
+/* Passes past the timed ones go on with the last slope. */
+static void extend(double *pass, int n)
+{
+    const double slope = n > 1 ? fmax(0, pass[n] - pass[n - 1]) : 0;
+    for (int r = n + 1; r <= WG_TREE_MAX; r++) pass[r] = pass[r - 1] + slope;
+}
+
+/* A processor whose weights' stream pays for two rows, and whose arithmetic is paid for by each one more. */
+static void nominal_passes(double *pass)
+{
+    for (int r = 1; r <= WG_TREE_MAX; r++) pass[r] = r == 1 ? 1 : r == 2 ? 1.08 : 1.3 + 0.4 * (r - 3);
+}
+
+static double weight_bytes(const wg_lm *lm)
+{
+    const wg_model *m = lm ? wg_lm_transformer(lm) : NULL;
+    return m ? (double)wg_model_pass_bytes(m) : 0;
+}
+
+/* By the weights that a pass reads; a model without a file is taken for a tenth of the target. */
+static double nominal_level(const wg_lm *lm, const wg_lm *target)
+{
+    const double draft = weight_bytes(lm), all = weight_bytes(target);
+    return draft > 0 && all > 0 ? fmin(1, 0.01 + 1.1 * draft / all) : 0.1;
+}
+
+static wg_status given_levels(wg_auto_drafter *a, wg_error *err)
+{
+    int n;
+    if (wg_length_numbers(a->opt.draft_costs, 0, a->price.level, a->of.n, &n) && n == a->of.n) return WG_OK;
+    return wg_fail(err, WG_ECONFIG,
+                   "drafter auto: draft_costs=%s: expected %d numbers such as 0.1/0, one for each drafter of `of`: a level of "
+                   "its draft, in passes of the target over one row",
+                   a->opt.draft_costs, a->of.n);
+}
+
+static wg_status measure_level(wg_auto_drafter *a, int k, double one, wg_error *err)
+{
+    double seconds[READ + 1];
+    const wg_drafter *d = a->of.in[k].d;
+    WG_TRY(wg_length_measure((wg_lm *)wg_drafter_lm(d), READ, seconds, err)); /* its counters are as before afterwards */
+    a->price.level[k] = seconds[1] / one;
+    a->price.read[k] = (seconds[READ] - seconds[1]) / (READ - 1) / one;
+    return WG_OK;
+}
+
+wg_status wg_auto_prices_open(wg_auto_drafter *a, wg_error *err)
+{
+    const wg_env *env = a->of.base.env;
+    const char *costs = a->opt.costs;
+    const bool nominal = !strcmp(costs, "nominal") || (!*costs && !a->independent);
+    const bool measured = !strcmp(costs, "measured") || (!*costs && a->independent);
+    const int most = WG_TREE_MAX, timed = MEASURED < most ? MEASURED : most;
+    double one = 1;
+    if (measured) {
+        WG_TRY(wg_length_measure(env->target, timed, a->price.pass, err));
+        one = a->price.pass[1];
+        for (int r = 1; r <= timed; r++) a->price.pass[r] /= one;
+        extend(a->price.pass, timed);
+    } else if (nominal) nominal_passes(a->price.pass);
+    else WG_TRY(wg_length_given_costs(a->price.pass, costs, "auto", err));
+    a->second = measured ? one : 0;
+    if (*a->opt.draft_costs) WG_TRY(given_levels(a, err));
+    for (int k = 0; k < a->of.n; k++) {
+        const wg_lm *lm = wg_drafter_lm(a->of.in[k].d);
+        if (lm && !*a->opt.draft_costs) {
+            a->price.level[k] = nominal_level(lm, env->target);
+            if (measured) WG_TRY(measure_level(a, k, one, err));
+        }
+        if (!(a->price.read[k] > 0)) a->price.read[k] = ONE_MORE * a->price.level[k];
+        if (a->part[k].shares) a->price.read[k] = 0;
+    }
+    return WG_OK;
+}
+
+/* ---- live: what passes took since the last draft */
+
+void wg_auto_live_passes(wg_auto_drafter *a)
+{
+    const wg_lm *t = a->of.base.env->target;
+    const long rows = t->rows - a->rows;
+    if (a->live && t->passes == a->passes + 1 && t->seconds > a->seconds && rows >= 1 && rows <= WG_TREE_MAX) {
+        if (!(a->second > 0)) a->second = (t->seconds - a->seconds) / a->price.pass[rows];
+        wg_auto_observe_pass(&a->price, (int)rows, (t->seconds - a->seconds) / a->second);
+    }
+    a->passes = t->passes;
+    a->rows = t->rows;
+    a->seconds = t->seconds;
+}
+
+void wg_auto_live_draft(wg_auto_drafter *a, int k, const wg_lm *before, double seconds, int sequences, int lag)
+{
+    const wg_lm *lm = wg_drafter_lm(a->of.in[k].d);
+    const long passes = lm ? lm->passes - before->passes : 1;
+    double *level = &a->price.level[k], *read = &a->price.read[k];
+    if (!a->live || passes < 1 || !(a->second > 0)) return;
+    const double all = (lm ? lm->seconds - before->seconds : seconds) / a->second, each = all / (double)passes / sequences;
+    if (!(*level > 0)) *level = fmin(each, UNKNOWN);
+    else if (lag <= 2 * sequences) *level = wg_auto_moved(*level, each);
+    else *read = wg_auto_moved(*read, (all - (double)passes * sequences * *level) / lag);
+}
