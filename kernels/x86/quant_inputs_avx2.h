@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ * What the tiles of matmul_quant_avx2.h read beside weights, and their sums. Only for *_avx2.c and *_avxvnni.c files. */
+#ifndef WG_KERNELS_X86_QUANT_INPUTS_AVX2_H
+#define WG_KERNELS_X86_QUANT_INPUTS_AVX2_H
+
+#include "kernels/x86/codes_avx2.h"
+#include "kernels/x86/matmul_x86.h"
+
+enum {
+    TALL = 6, /* rows of the tallest tile: 12 sums, 2 weights, 1 broadcast, 1 product are all registers */
+    WIDE = 4, /* vectors of a tile of one row; of taller ones 2 */
+    STEPS = WG_QUANT_BLOCK / 4,
+};
+
+/* A chunk of the inputs of a tile's rows. The starts of the sums of each part; of codes of 8 bits, where there is no
+ * vpdpbusd, the inputs as 16-bit numbers: [row][block][even or odd k]. */
+typedef struct inputs {
+    const wg_q8_act *act;
+    int32_t start[2][TALL][WG_ACT_BLOCKS];
+#ifndef __AVXVNNI__
+    _Alignas(32) int16_t pairs[TALL][WG_ACT_BLOCKS][2][WG_QUANT_BLOCK / 2];
+#endif
+} inputs;
+
+/* a + b, in this place: gcc 12 would regroup the additions of a block and keep its products in memory until the end. */
+INLINE __m256i sum32(__m256i a, __m256i b)
+{
+    __m256i s = _mm256_add_epi32(a, b);
+    __asm__("" : "+x"(s));
+    return s;
+}
+INLINE __m256i sum16(__m256i a, __m256i b)
+{
+    __m256i s = _mm256_add_epi16(a, b);
+    __asm__("" : "+x"(s));
+    return s;
+}
+
+#endif
