@@ -23,13 +23,14 @@ static void take_pairs(int type, const wg_q8_act *a, int rows, int blocks, input
         }
 }
 
-INLINE void add_bytes(const int type, const int T, const int V, const char *w, int r, const inputs *x, int b,
+INLINE void add_bytes(const int type, const int T, const int V, const char *w, int r, const inputs *x, int b, ask ahead,
                       __m256i sum[TALL][WIDE])
 {
     UNROLL_FOR(int j = 0; j < STEPS; j++)
         UNROLL_FOR(int odd = 0; odd < 2; odd++) {
             __m256i v[WIDE];
             HOLD(w); /* loads again for odd bytes: their registers are needed */
+            if (!odd) ask_ahead(T, ahead, j);
             UNROLL_FOR(int i = 0; i < V; i++) {
                 v[i] = codes(type, w, j, r + 8 * i);
                 v[i] = odd ? _mm256_srli_epi16(v[i], 8) : _mm256_and_si256(v[i], _mm256_set1_epi16(0xff));
@@ -45,7 +46,7 @@ INLINE void add_bytes(const int type, const int T, const int V, const char *w, i
 }
 
 INLINE void add_codes(const int type, const int T, const int V, const char *w, int r, const inputs *x, int b, const int part,
-                      __m256i sum[TALL][WIDE])
+                      ask ahead, __m256i sum[TALL][WIDE])
 {
     const int fit = steps_of_16(type), steps = STEPS / wg_block_sums(type), from = steps * part;
     UNROLL_FOR(int first = from; first < from + steps; first += fit) {
@@ -53,6 +54,7 @@ INLINE void add_codes(const int type, const int T, const int V, const char *w, i
         UNROLL_FOR(int j = first; j < first + fit; j++) {
             __m256i v[WIDE];
             HOLD(w); /* loads again for high halves: their registers are needed */
+            ask_ahead(T, ahead, j);
             UNROLL_FOR(int i = 0; i < V; i++) v[i] = codes(type, w, j, r + 8 * i);
             UNROLL_FOR(int m = 0; m < T; m++) {
                 const __m256i q = four_at(x->act[m].q + WG_QUANT_BLOCK * b + 4 * j);
@@ -71,10 +73,10 @@ INLINE void add_codes(const int type, const int T, const int V, const char *w, i
 }
 
 INLINE void dots(const int type, const int T, const int V, const char *w, int r, const inputs *x, int b, const int part,
-                 __m256i sum[TALL][WIDE])
+                 ask ahead, __m256i sum[TALL][WIDE])
 {
-    if (is_wide(type)) add_bytes(type, T, V, w, r, x, b, sum);
-    else add_codes(type, T, V, w, r, x, b, part, sum);
+    if (is_wide(type)) add_bytes(type, T, V, w, r, x, b, ahead, sum);
+    else add_codes(type, T, V, w, r, x, b, part, ahead, sum);
 }
 
 #include "kernels/x86/matmul_quant_avx2.h"

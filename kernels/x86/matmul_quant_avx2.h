@@ -2,9 +2,10 @@
  * Products with quantised weights on 8-lane registers, one source for both levels: the plan, the sums and their magic start of
  * matmul_quant_avx512.c. A tile is 16 outputs x up to TALL rows, or all 32 outputs of a panel x one row. docs/kernels.md
  * counts its operations. The file that includes it has included quant_inputs_avx2.h and defined
- *     take_pairs(type, a, T, n, x)                fills in x->pairs from the first n blocks of the chunks a of T rows
- *     dots(type, T, V, w, r, x, b, part, sum)     sum[m][i] = start + the dots of a part of block b, exactly: row m, outputs
- *                                                 r + 8 i .. r + 8 i + 7 */
+ *     take_pairs(type, a, T, n, x)              fills in x->pairs from the first n blocks of the chunks a of T rows
+ *     dots(type, T, V, w, r, x, b, part, ahead, sum)
+ *                                               sum[m][i] = start + the dots of a part of block b, exactly: row m, outputs
+ *                                               r + 8 i .. r + 8 i + 7 */
 #ifndef WG_KERNELS_X86_MATMUL_QUANT_AVX2_H
 #define WG_KERNELS_X86_MATMUL_QUANT_AVX2_H
 
@@ -13,12 +14,6 @@ enum {
     SPAN = 4,        /* panels that share a chunk's inputs */
     TILES = (WG_GROUP_ROWS + TALL - 1) / TALL,
 };
-
-/* Lines to prefetch, a number for each block. */
-typedef struct ask {
-    const char *from;
-    int lines;
-} ask;
 
 typedef void tile_fn(const char *chunk, int r, const inputs *x, int blocks, float *acc, int first, ask ahead);
 
@@ -29,12 +24,11 @@ INLINE void quant_tile(const int type, const int T, const int V, const char *chu
     const wg_q8_act *a = x->act;
     const int parts = wg_block_sums(type);
     acc += r;
-    for (int b = 0; b < blocks; b++) {
+    for (int b = 0; b < blocks; b++, ahead.from += 64 * ahead.lines) {
         const char *w = chunk + wg_head_bytes(type) + (size_t)b * (size_t)wg_block_bytes(type);
-        for (int l = 0; l < ahead.lines; l++) _mm_prefetch(ahead.from + 64 * (b * ahead.lines + l), _MM_HINT_T0);
         UNROLL_FOR(int part = 0; part < parts; part++) {
             __m256i sum[TALL][WIDE];
-            dots(type, T, V, w, r, x, b, part, sum);
+            dots(type, T, V, w, r, x, b, part, ahead, sum);
             __m256 d[WIDE];
             UNROLL_FOR(int i = 0; i < V; i++) d[i] = scales(type, chunk, w, part, r + 8 * i);
             UNROLL_FOR(int m = 0; m < T; m++) {
@@ -102,8 +96,8 @@ static void chunk_tiles(int type, const char *chunk, const inputs *x, int rows, 
                         const char *next)
 {
     tile_fn *const *tile = tiles_of(type);
-    const int tiles = wg_tiles(rows, TALL), bytes = wg_block_bytes(type) + wg_head_bytes(type) / WG_ACT_BLOCKS;
-    int lines = (bytes + 63) / 64;
+    const int tiles = wg_tiles(rows, TALL);
+    int lines = block_lines(type);
     for (int m = 0, t = 0, T; m < rows; m += T, t++) {
         T = wg_tile_rows(rows - m, tiles - t);
         const int step = T == 1 ? 8 * WIDE : 16, turns = WG_PANEL / step;

@@ -10,7 +10,7 @@ static void take_pairs(int type, const wg_q8_act *a, int rows, int blocks, input
 }
 
 INLINE void dots(const int type, const int T, const int V, const char *w, int r, const inputs *x, int b, const int part,
-                 __m256i sum[TALL][WIDE])
+                 ask ahead, __m256i sum[TALL][WIDE])
 {
     const int steps = STEPS / wg_block_sums(type);
     UNROLL_FOR(int m = 0; m < T; m++)
@@ -18,6 +18,7 @@ INLINE void dots(const int type, const int T, const int V, const char *w, int r,
     UNROLL_FOR(int j = steps * part; j < steps * (part + 1); j++) {
         __m256i v[WIDE];
         HOLD(w); /* loads again for high halves: their registers are needed */
+        ask_ahead(T, ahead, j);
         UNROLL_FOR(int i = 0; i < V; i++) v[i] = codes(type, w, j, r + 8 * i);
         UNROLL_FOR(int m = 0; m < T; m++) {
             const __m256i q = four_at(x->act[m].q + WG_QUANT_BLOCK * b + 4 * j);
