@@ -26,13 +26,14 @@ static void take_pairs(int type, const wg_q8_act *a, int rows, int blocks, input
 INLINE void add_bytes(const int type, const int T, const int V, const char *w, int r, const inputs *x, int b, ask ahead,
                       __m256i sum[TALL][WIDE])
 {
+    const char *from = w + 4 * r, *fifth = w + r / 2;
     UNROLL_FOR(int j = 0; j < STEPS; j++)
         UNROLL_FOR(int odd = 0; odd < 2; odd++) {
             __m256i v[WIDE];
-            HOLD(w); /* loads again for odd bytes: their registers are needed */
+            HOLD(from); /* loads again for odd bytes: their registers are needed */
             if (!odd) ask_ahead(T, ahead, j);
             UNROLL_FOR(int i = 0; i < V; i++) {
-                v[i] = codes(type, w, j, r + 8 * i);
+                v[i] = codes(type, from, fifth, j, i);
                 v[i] = odd ? _mm256_srli_epi16(v[i], 8) : _mm256_and_si256(v[i], _mm256_set1_epi16(0xff));
             }
             UNROLL_FOR(int m = 0; m < T; m++) {
@@ -48,14 +49,15 @@ INLINE void add_bytes(const int type, const int T, const int V, const char *w, i
 INLINE void add_codes(const int type, const int T, const int V, const char *w, int r, const inputs *x, int b, const int part,
                       ask ahead, __m256i sum[TALL][WIDE])
 {
-    const int fit = steps_of_16(type), steps = STEPS / wg_block_sums(type), from = steps * part;
-    UNROLL_FOR(int first = from; first < from + steps; first += fit) {
+    const int fit = steps_of_16(type), steps = STEPS / wg_block_sums(type), start = steps * part;
+    const char *from = w + 4 * r, *fifth = w + r / 2;
+    UNROLL_FOR(int first = start; first < start + steps; first += fit) {
         __m256i s[TALL][WIDE];
         UNROLL_FOR(int j = first; j < first + fit; j++) {
             __m256i v[WIDE];
-            HOLD(w); /* loads again for high halves: their registers are needed */
+            HOLD(from); /* loads again for high halves: their registers are needed */
             ask_ahead(T, ahead, j);
-            UNROLL_FOR(int i = 0; i < V; i++) v[i] = codes(type, w, j, r + 8 * i);
+            UNROLL_FOR(int i = 0; i < V; i++) v[i] = codes(type, from, fifth, j, i);
             UNROLL_FOR(int m = 0; m < T; m++) {
                 const __m256i q = four_at(x->act[m].q + WG_QUANT_BLOCK * b + 4 * j);
                 UNROLL_FOR(int i = 0; i < V; i++) {
@@ -66,7 +68,7 @@ INLINE void add_codes(const int type, const int T, const int V, const char *w, i
         }
         UNROLL_FOR(int m = 0; m < T; m++)
             UNROLL_FOR(int i = 0; i < V; i++) {
-                const __m256i before = first == from ? _mm256_set1_epi32(x->start[part][m][b]) : sum[m][i];
+                const __m256i before = first == start ? _mm256_set1_epi32(x->start[part][m][b]) : sum[m][i];
                 sum[m][i] = sum32(before, _mm256_madd_epi16(s[m][i], _mm256_set1_epi16(1)));
             }
     }

@@ -24,7 +24,7 @@ INLINE void quant_tile(const int type, const int T, const int V, const char *chu
     const wg_q8_act *a = x->act;
     const int parts = wg_block_sums(type);
     acc += r;
-    for (int b = 0; b < blocks; b++, ahead.from += 64 * ahead.lines) {
+    for (int b = 0; b < blocks; b++, ahead.from += ahead.block) {
         const char *w = chunk + wg_head_bytes(type) + (size_t)b * (size_t)wg_block_bytes(type);
         UNROLL_FOR(int part = 0; part < parts; part++) {
             __m256i sum[TALL][WIDE];
@@ -91,22 +91,19 @@ static void take_inputs(int type, const wg_q8_act *a, int T, int n, inputs *x)
     take_pairs(type, a, T, n, x);
 }
 
-/* A chunk x one group of rows, by tiles, which share the prefetching of the chunk that is next. */
+/* A chunk x one group of rows, by tiles. The first ones prefetch the chunk that is next, 8 lines a block; the others ask for
+ * lines that are there. */
 static void chunk_tiles(int type, const char *chunk, const inputs *x, int rows, int blocks, float *acc, int first,
                         const char *next)
 {
+    enum { ONE = 64 * STEPS };
     tile_fn *const *tile = tiles_of(type);
     const int tiles = wg_tiles(rows, TALL);
-    int lines = block_lines(type);
+    int left = (int)wg_chunk_bytes(type);
     for (int m = 0, t = 0, T; m < rows; m += T, t++) {
         T = wg_tile_rows(rows - m, tiles - t);
-        const int step = T == 1 ? 8 * WIDE : 16, turns = WG_PANEL / step;
-        for (int i = 0; i < turns; i++) {
-            const ask ahead = { next, wg_tile_rows(lines, turns * (tiles - t) - i) };
-            tile[T](chunk, step * i, x + t, blocks, acc + WG_PANEL * m, first, ahead);
-            next += 64 * ahead.lines * WG_ACT_BLOCKS;
-            lines -= ahead.lines;
-        }
+        for (int r = 0; r < WG_PANEL; r += T == 1 ? 8 * WIDE : 16, left -= ONE * WG_ACT_BLOCKS, next += ONE * WG_ACT_BLOCKS)
+            tile[T](chunk, r, x + t, blocks, acc + WG_PANEL * m, first, left > 0 ? (ask){ next, ONE } : (ask){ chunk, 0 });
     }
 }
 

@@ -22,21 +22,17 @@ typedef struct inputs {
 #endif
 } inputs;
 
-/* Lines to prefetch, a number for each block. */
+/* Lines to prefetch, one a step; the next block's are `block` bytes further. */
 typedef struct ask {
     const char *from;
-    int lines;
+    int block;
 } ask;
 
-INLINE int block_lines(const int type) { return (wg_block_bytes(type) + wg_head_bytes(type) / WG_ACT_BLOCKS + 63) / 64; }
-
-/* The prefetches of step j of a block, into L2. A row alone asks for nothing: it waits for memory, and the hardware's prefetcher
- * is faster. */
+/* The prefetch of step j, into L2 and without a condition, which would keep steps from overlapping. A row alone has none: it
+ * waits for memory, and the hardware's prefetcher is faster. */
 INLINE void ask_ahead(const int T, ask ahead, const int j)
 {
-    if (T == 1) return;
-    if (j < ahead.lines) _mm_prefetch(ahead.from + 64 * j, _MM_HINT_T1);
-    for (int l = STEPS; j == STEPS - 1 && l < ahead.lines; l++) _mm_prefetch(ahead.from + 64 * l, _MM_HINT_T1);
+    if (T > 1) _mm_prefetch(ahead.from + 64 * j, _MM_HINT_T1);
 }
 
 /* a + b, in this place: gcc 12 would regroup the additions of a block and keep its products in memory until the end. */
