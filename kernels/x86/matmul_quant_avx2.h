@@ -91,12 +91,12 @@ static void take_inputs(int type, const wg_q8_act *a, int T, int n, inputs *x)
     take_pairs(type, a, T, n, x);
 }
 
-/* A chunk x one group of rows, by tiles. The first ones prefetch the chunk that is next, 8 lines a block; the others ask for
+/* A chunk x one group of rows, by tiles. The first ones prefetch the chunk that is next, ASKED lines a block; the others ask for
  * lines that are there. */
 static void chunk_tiles(int type, const char *chunk, const inputs *x, int rows, int blocks, float *acc, int first,
                         const char *next)
 {
-    enum { ONE = 64 * STEPS };
+    enum { ONE = 64 * ASKED }; /* bytes of a block */
     tile_fn *const *tile = tiles_of(type);
     const int tiles = wg_tiles(rows, TALL);
     int left = (int)wg_chunk_bytes(type);
