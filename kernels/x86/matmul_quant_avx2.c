@@ -23,17 +23,18 @@ static void take_pairs(int type, const wg_q8_act *a, int rows, int blocks, input
         }
 }
 
-INLINE void add_bytes(const int type, const int T, const int V, const char *w, int r, const inputs *x, int b, ask ahead,
-                      __m256i sum[TALL][WIDE])
+INLINE void add_bytes(const int type, const int T, const int V, const block *k, __m256i sum[TALL][WIDE])
 {
-    const char *from = w + 4 * r, *fifth = w + r / 2;
+    const inputs *x = k->x;
+    const char *from = k->from;
+    const int b = k->b;
     UNROLL_FOR(int j = 0; j < STEPS; j++)
         UNROLL_FOR(int odd = 0; odd < 2; odd++) {
             __m256i v[WIDE];
             HOLD(from); /* loads again for odd bytes: their registers are needed */
-            if (!odd) ask_ahead(T, ahead, j);
+            if (!odd) ask_ahead(T, k->ask, j);
             UNROLL_FOR(int i = 0; i < V; i++) {
-                v[i] = codes(type, from, fifth, j, i);
+                v[i] = codes(type, from, k->fifth, j, i);
                 v[i] = odd ? _mm256_srli_epi16(v[i], 8) : _mm256_and_si256(v[i], _mm256_set1_epi16(0xff));
             }
             UNROLL_FOR(int m = 0; m < T; m++) {
@@ -46,18 +47,19 @@ INLINE void add_bytes(const int type, const int T, const int V, const char *w, i
         }
 }
 
-INLINE void add_codes(const int type, const int T, const int V, const char *w, int r, const inputs *x, int b, const int part,
-                      ask ahead, __m256i sum[TALL][WIDE])
+INLINE void add_codes(const int type, const int T, const int V, const block *k, const int part, __m256i sum[TALL][WIDE])
 {
     const int fit = steps_of_16(type), steps = STEPS / wg_block_sums(type), start = steps * part;
-    const char *from = w + 4 * r, *fifth = w + r / 2;
+    const inputs *x = k->x;
+    const char *from = k->from;
+    const int b = k->b;
     UNROLL_FOR(int first = start; first < start + steps; first += fit) {
         __m256i s[TALL][WIDE];
         UNROLL_FOR(int j = first; j < first + fit; j++) {
             __m256i v[WIDE];
             HOLD(from); /* loads again for high halves: their registers are needed */
-            ask_ahead(T, ahead, j);
-            UNROLL_FOR(int i = 0; i < V; i++) v[i] = codes(type, from, fifth, j, i);
+            ask_ahead(T, k->ask, j);
+            UNROLL_FOR(int i = 0; i < V; i++) v[i] = codes(type, from, k->fifth, j, i);
             UNROLL_FOR(int m = 0; m < T; m++) {
                 const __m256i q = four_at(x->act[m].q + WG_QUANT_BLOCK * b + 4 * j);
                 UNROLL_FOR(int i = 0; i < V; i++) {
@@ -74,11 +76,10 @@ INLINE void add_codes(const int type, const int T, const int V, const char *w, i
     }
 }
 
-INLINE void dots(const int type, const int T, const int V, const char *w, int r, const inputs *x, int b, const int part,
-                 ask ahead, __m256i sum[TALL][WIDE])
+INLINE void dots(const int type, const int T, const int V, const block *k, const int part, __m256i sum[TALL][WIDE])
 {
-    if (is_wide(type)) add_bytes(type, T, V, w, r, x, b, ahead, sum);
-    else add_codes(type, T, V, w, r, x, b, part, ahead, sum);
+    if (is_wide(type)) add_bytes(type, T, V, k, sum);
+    else add_codes(type, T, V, k, part, sum);
 }
 
 #include "kernels/x86/matmul_quant_avx2.h"

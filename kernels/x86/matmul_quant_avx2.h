@@ -3,9 +3,8 @@
  * matmul_quant_avx512.c. A tile is 16 outputs x up to TALL rows, or all 32 outputs of a panel x one row. docs/kernels.md
  * counts its operations. The file that includes it has included quant_inputs_avx2.h and defined
  *     take_pairs(type, a, T, n, x)              fills in x->pairs from the first n blocks of the chunks a of T rows
- *     dots(type, T, V, w, r, x, b, part, ahead, sum)
- *                                               sum[m][i] = start + the dots of a part of block b, exactly: row m, outputs
- *                                               r + 8 i .. r + 8 i + 7 */
+ *     dots(type, T, V, k, part, sum)            sum[m][i] = start + the dots of a part of block k, exactly: row m, outputs
+ *                                               8 i .. 8 i + 7 of the tile's */
 #ifndef WG_KERNELS_X86_MATMUL_QUANT_AVX2_H
 #define WG_KERNELS_X86_MATMUL_QUANT_AVX2_H
 
@@ -15,20 +14,31 @@ enum {
     TILES = (WG_GROUP_ROWS + TALL - 1) / TALL,
 };
 
-typedef void tile_fn(const char *chunk, int r, const inputs *x, int blocks, float *acc, int first, ask ahead);
+/* T rows x outputs r .. r + 8 V - 1 of a panel, added to acc: (T, 32). */
+typedef struct tile {
+    const char *chunk;
+    int r, blocks, first;
+    const inputs *x;
+    float *acc;
+    const char *ask; /* lines to prefetch, of the next block `asked` bytes further */
+    int asked;
+} tile;
 
-/* T rows x outputs r .. r + 8 V - 1 of a panel. acc: (T, 32) */
-INLINE void quant_tile(const int type, const int T, const int V, const char *chunk, int r, const inputs *x, int blocks,
-                       float *acc, int first, ask ahead)
+typedef void tile_fn(const tile *t);
+
+INLINE void quant_tile(const int type, const int T, const int V, const tile *t)
 {
+    const char *chunk = t->chunk, *ask = t->ask;
+    const int r = t->r, blocks = t->blocks, first = t->first, parts = wg_block_sums(type), asked = t->asked;
+    const inputs *x = t->x;
     const wg_q8_act *a = x->act;
-    const int parts = wg_block_sums(type);
-    acc += r;
-    for (int b = 0; b < blocks; b++, ahead.from += ahead.block) {
+    float *acc = t->acc + r;
+    for (int b = 0; b < blocks; b++, ask += asked) {
         const char *w = chunk + wg_head_bytes(type) + (size_t)b * (size_t)wg_block_bytes(type);
+        const block k = { .from = w + 4 * r, .fifth = w + r / 2, .x = x, .b = b, .ask = ask };
         UNROLL_FOR(int part = 0; part < parts; part++) {
             __m256i sum[TALL][WIDE];
-            dots(type, T, V, w, r, x, b, part, ahead, sum);
+            dots(type, T, V, &k, part, sum);
             __m256 d[WIDE];
             UNROLL_FOR(int i = 0; i < V; i++) d[i] = scales(type, chunk, w, part, r + 8 * i);
             UNROLL_FOR(int m = 0; m < T; m++) {
@@ -54,10 +64,7 @@ INLINE void quant_tile(const int type, const int T, const int V, const char *chu
 }
 
 #define TILE(name, type, T)                                                                                                    \
-    static void name##_##T(const char *chunk, int r, const inputs *x, int blocks, float *acc, int first, ask ahead)            \
-    {                                                                                                                          \
-        quant_tile(type, T, T == 1 ? WIDE : 2, chunk, r, x, blocks, acc, first, ahead);                                        \
-    }
+    static void name##_##T(const tile *t) { quant_tile(type, T, T == 1 ? WIDE : 2, t); }
 #define TILE_TABLE(name, type)                                                                                                 \
     TILE(name, type, 1)                                                                                                        \
     TILE(name, type, 2)                                                                                                        \
@@ -91,19 +98,27 @@ static void take_inputs(int type, const wg_q8_act *a, int T, int n, inputs *x)
     take_pairs(type, a, T, n, x);
 }
 
-/* A chunk x one group of rows, by tiles. The first ones prefetch the chunk that is next, ASKED lines a block; the others ask for
- * lines that are there. */
-static void chunk_tiles(int type, const char *chunk, const inputs *x, int rows, int blocks, float *acc, int first,
-                        const char *next)
+/* A chunk x one group of rows, by tiles. The first ones prefetch the next chunk, ASKED lines a block; the others ask for lines
+ * that are there. acc: (rows, 32) */
+static void chunk_tiles(const wg_matrix *w, const char *chunk, const inputs *x, int rows, int b, float *acc, const char *next)
 {
-    enum { ONE = 64 * ASKED }; /* bytes of a block */
-    tile_fn *const *tile = tiles_of(type);
-    const int tiles = wg_tiles(rows, TALL);
-    int left = (int)wg_chunk_bytes(type);
+    tile_fn *const *run = tiles_of(w->type);
+    const int tiles = wg_tiles(rows, TALL), left = wg_blocks(w->k) - b, blocks = left < WG_ACT_BLOCKS ? left : WG_ACT_BLOCKS;
+    const char *const end = next + wg_chunk_bytes(w->type);
     for (int m = 0, t = 0, T; m < rows; m += T, t++) {
         T = wg_tile_rows(rows - m, tiles - t);
-        for (int r = 0; r < WG_PANEL; r += T == 1 ? 8 * WIDE : 16, left -= ONE * WG_ACT_BLOCKS, next += ONE * WG_ACT_BLOCKS)
-            tile[T](chunk, r, x + t, blocks, acc + WG_PANEL * m, first, left > 0 ? (ask){ next, ONE } : (ask){ chunk, 0 });
+        for (int r = 0; r < WG_PANEL; r += T == 1 ? 8 * WIDE : 16, next += 64 * ASKED * WG_ACT_BLOCKS) {
+            const int asked = next < end ? 64 * ASKED : 0;
+            const tile of = { .chunk = chunk,
+                              .r = r,
+                              .blocks = blocks,
+                              .first = b == 0,
+                              .x = x + t,
+                              .acc = acc + WG_PANEL * m,
+                              .ask = asked ? next : chunk,
+                              .asked = asked };
+            run[T](&of);
+        }
     }
 }
 
@@ -124,7 +139,7 @@ static void group(const wg_matrix *w, const wg_q8_act *act, int rows, float *y, 
         for (int p = p0; p < p1; p++) {
             const char *chunk = (const char *)w->data + (size_t)p * panel + wg_head_of(w->type, b);
             const char *next = p + 1 < p1 ? chunk + panel : chunk - (size_t)(p - p0) * panel + wg_chunk_bytes(w->type);
-            chunk_tiles(w->type, chunk, x, rows, n, acc[p - p0], b == 0, next);
+            chunk_tiles(w, chunk, x, rows, b, acc[p - p0], next);
         }
     }
     for (int p = p0; p < p1; p++) {

@@ -9,17 +9,17 @@ static void take_pairs(int type, const wg_q8_act *a, int rows, int blocks, input
     (void)type, (void)a, (void)rows, (void)blocks, (void)x;
 }
 
-INLINE void dots(const int type, const int T, const int V, const char *w, int r, const inputs *x, int b, const int part,
-                 ask ahead, __m256i sum[TALL][WIDE])
+INLINE void dots(const int type, const int T, const int V, const block *k, const int part, __m256i sum[TALL][WIDE])
 {
     const int steps = STEPS / wg_block_sums(type);
-    const char *from = w + 4 * r, *fifth = w + r / 2;
+    const inputs *x = k->x;
+    const int b = k->b;
     UNROLL_FOR(int m = 0; m < T; m++)
         UNROLL_FOR(int i = 0; i < V; i++) sum[m][i] = _mm256_set1_epi32(x->start[part][m][b]);
     UNROLL_FOR(int j = steps * part; j < steps * (part + 1); j++) {
         __m256i v[WIDE];
-        ask_ahead(T, ahead, j);
-        UNROLL_FOR(int i = 0; i < V; i++) v[i] = codes(type, from, fifth, j, i);
+        ask_ahead(T, k->ask, j);
+        UNROLL_FOR(int i = 0; i < V; i++) v[i] = codes(type, k->from, k->fifth, j, i);
         UNROLL_FOR(int m = 0; m < T; m++) {
             const __m256i q = four_at(x->act[m].q + WG_QUANT_BLOCK * b + 4 * j);
             UNROLL_FOR(int i = 0; i < V; i++) sum[m][i] = _mm256_dpbusd_avx_epi32(sum[m][i], v[i], q);

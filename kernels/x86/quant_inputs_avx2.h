@@ -22,19 +22,22 @@ typedef struct inputs {
 #endif
 } inputs;
 
-/* ASKED lines to prefetch; the next block's are `block` bytes further. Two tiles ask for all 17 lines of a block of q8_0. */
+/* A block, as a tile reads it: codes of the tile's outputs and their fifth bits (codes_avx2.h), the tile's inputs, the block's
+ * number in its chunk, and the address of ASKED lines to prefetch. Two tiles ask for all 17 lines of a block of q8_0. */
+typedef struct block {
+    const char *from, *fifth;
+    const inputs *x;
+    int b;
+    const char *ask;
+} block;
 enum { ASKED = STEPS + 1 };
-typedef struct ask {
-    const char *from;
-    int block;
-} ask;
 
 /* The prefetches of step j, into L2 and without a condition, which would keep steps from overlapping. A row alone has none: it
  * waits for memory, and the hardware's prefetcher is faster. */
-INLINE void ask_ahead(const int T, ask ahead, const int j)
+INLINE void ask_ahead(const int T, const char *ask, const int j)
 {
-    if (T > 1) _mm_prefetch(ahead.from + 64 * j, _MM_HINT_T1);
-    if (T > 1 && j == STEPS - 1) _mm_prefetch(ahead.from + 64 * STEPS, _MM_HINT_T1);
+    if (T > 1) _mm_prefetch(ask + 64 * j, _MM_HINT_T1);
+    if (T > 1 && j == STEPS - 1) _mm_prefetch(ask + 64 * STEPS, _MM_HINT_T1);
 }
 
 /* a + b, in this place: gcc 12 would regroup the additions of a block and keep its products in memory until the end. */
