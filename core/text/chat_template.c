@@ -121,34 +121,34 @@ static bool is_space(const char *s, size_t n)
     return true;
 }
 
-static wg_status put_control(encoder *e, size_t at, size_t n, int32_t id, bool first, wg_error *err)
+static wg_status put_control(encoder *e, const wg_special_place *x, bool first, wg_error *err)
 {
-    const bool bare = is_space(e->r->text + e->words, at - e->words);
-    WG_TRY(put_words(e, at, err));
-    WG_TRY(wg_ids_push(&e->ids, id, err));
-    if (first && bare && wg_tokenizer_is_eog(e->t, id)) e->closed = e->ids.n;
-    e->words = at + n;
+    const bool bare = is_space(e->r->text + e->words, x->from - e->words);
+    WG_TRY(put_words(e, x->from, err));
+    WG_TRY(wg_ids_push(&e->ids, x->id, err));
+    if (first && bare && wg_tokenizer_is_eog(e->t, x->id)) e->closed = e->ids.n;
+    e->words = x->end;
     e->begins = true;
     return WG_OK;
 }
 
 static wg_status encode_all(encoder *e, wg_error *err)
 {
-    const char *s = e->r->text;
-    const size_t n = e->r->n;
+    const wg_text s = { e->r->text, e->r->n };
     bool first = true;
-    for (size_t at = e->words, own = at, len; at < n; at += len) {
-        int32_t id = -1, user;
+    for (size_t at = e->words, own = at; at < s.n;) {
+        wg_special_place user, x = { .id = -1 };
         if (own < at) own = at;
-        while (own < n && !e->r->data[own]) own++; /* at .. own - 1 come from the template */
-        const size_t plain = wg_tokenizer_special(e->t, s + at, n - at, false, &user);
-        len = own > at ? wg_tokenizer_special(e->t, s + at, own - at, true, &id) : 0;
-        if (len > plain && wg_tokenizer_is_control(e->t, id)) {
-            WG_TRY(put_control(e, at, len, id, first, err));
+        while (own < s.n && !e->r->data[own]) own++; /* at .. own - 1 come from the template */
+        const size_t plain = wg_tokenizer_special(e->t, s, e->words, at, s.n, false, &user);
+        const size_t len = own > at ? wg_tokenizer_special(e->t, s, e->words, at, own, true, &x) : 0;
+        if (len > plain && wg_tokenizer_is_control(e->t, x.id)) {
+            WG_TRY(put_control(e, &x, first, err));
             first = false;
-        } else len = plain ? plain : 1;
+            at = e->words;
+        } else at += plain ? plain : 1;
     }
-    return put_words(e, n, err);
+    return put_words(e, s.n, err);
 }
 
 /* The ids of a rendered text from an offset on; closed may be NULL. */

@@ -100,6 +100,17 @@ static bool is_single_word(const char *s, size_t n, size_t at, size_t end)
     return true;
 }
 
+/* Whether the token x, whose text is at s[at..), stands there, and what it takes of s[begin..): s[from..end). */
+static bool stands(const wg_special *x, wg_text s, size_t begin, size_t at, size_t *from, size_t *end)
+{
+    *from = at;
+    *end = at + x->text.n;
+    if (x->flags & WG_ADDED_SINGLE_WORD && !is_single_word(s.s, s.n, at, *end)) return false;
+    if (x->flags & WG_ADDED_LSTRIP && begin < at) *from = space_before(s.s, begin, at);
+    if (x->flags & WG_ADDED_RSTRIP) *end = space_behind(s.s, s.n, *end);
+    return true;
+}
+
 static wg_status encode_stretch(encoder *e, wg_text s, bool first, bool begins, bool normal);
 
 /* Cuts out the special tokens, in the text as it is or (`normal`) in its normal form. `begins`: it begins a stretch; `first`: the
@@ -112,11 +123,8 @@ static wg_status find_specials(encoder *e, wg_text s, bool first, bool begins, b
     const wg_special *x;
     for (size_t at = 0; at < s.n && v->kinds & kinds; at += x ? x->text.n : 1) {
         x = wg_vocab_special(v, s.s + at, s.n - at, kinds);
-        if (!x) continue;
-        size_t from = at, end = at + x->text.n;
-        if (x->flags & WG_ADDED_SINGLE_WORD && !is_single_word(s.s, s.n, at, end)) continue;
-        if (x->flags & WG_ADDED_LSTRIP && begin < at) from = space_before(s.s, begin, at);
-        if (x->flags & WG_ADDED_RSTRIP) end = space_behind(s.s, s.n, end);
+        size_t from, end;
+        if (!x || !stands(x, s, begin, at, &from, &end)) continue;
         if (begin < from)
             WG_TRY(encode_stretch(e, (wg_text){ s.s + begin, from - begin }, first && begin == 0, begins, normal));
         WG_TRY(wg_ids_push(e->out, x->id, e->err));
@@ -142,9 +150,14 @@ wg_status wg_tokenizer_encode_part(const wg_tokenizer *t, const char *text, size
     return find_specials(&e, (wg_text){ text, n }, begins, begins, false);
 }
 
-size_t wg_tokenizer_special(const wg_tokenizer *t, const char *s, size_t n, bool special, int32_t *id)
+size_t wg_tokenizer_special(const wg_tokenizer *t, wg_text s, size_t begin, size_t at, size_t to, bool special,
+                            wg_special_place *out)
 {
-    return wg_vocab_special(&t->v, s, n, special, id);
+    const unsigned user = WG_FIND_USER | WG_FIND_NORMAL_USER, control = WG_FIND_CONTROL | WG_FIND_NORMAL_CONTROL;
+    const wg_special *x = wg_vocab_special(&t->v, s.s + at, to - at, special ? user | control : user);
+    if (!x || !stands(x, s, begin, at, &out->from, &out->end)) return 0;
+    out->id = x->id;
+    return x->text.n;
 }
 
 size_t wg_tokenizer_cut(const wg_tokenizer *t, const char *text, size_t n)

@@ -42,9 +42,17 @@ void wg_tokenizer_digest(const wg_tokenizer *t, char hex[WG_SHA256_HEX]);
 wg_status wg_tokenizer_encode(const wg_tokenizer *t, const char *text, size_t n, bool bos, bool special, int32_t **ids,
                               size_t *n_ids, wg_error *err);
 
-/* The longest special token that n bytes begin with, as encode finds them in raw text: its length (0: none), its id. Without
- * `special` only user-defined ones. */
-size_t wg_tokenizer_special(const wg_tokenizer *t, const char *s, size_t n, bool special, int32_t *id);
+/* A special token in a text s, and the part that it stands for: s[from..end), which is its own text and the white space that it
+ * takes with it (lstrip, rstrip). */
+typedef struct wg_special_place {
+    int32_t id;
+    size_t from, end;
+} wg_special_place;
+
+/* The longest special token whose text begins at s[at] and ends at s[to] at the latest: the length of its text (0: none). What
+ * stands before s[begin] is not taken. Without `special` only user-defined ones. */
+size_t wg_tokenizer_special(const wg_tokenizer *t, wg_text s, size_t begin, size_t at, size_t to, bool special,
+                            wg_special_place *out);
 
 /* Encoding a text in parts. A cut is an offset such that the parts before and after it, encoded separately, have the ids of
  * the whole, for any later text. wg_tokenizer_cut returns the last one that is found in n bytes; 0: none. encode_part

@@ -16,11 +16,11 @@ INLINE __m256i four_at(const void *p)
     return _mm256_set1_epi32(four);
 }
 
-/* Codes k = 4 j .. 4 j + 3 of 8 outputs from row `r` of the panel on. */
-INLINE __m256i codes(const int type, const char *block, const int j, int r)
+/* Codes k = 4 j .. 4 j + 3 of the i-th 8 outputs from row r of the panel on. from: block + 4 r; fifth: block + r / 2. */
+INLINE __m256i codes(const int type, const char *from, const char *fifth, const int j, const int i)
 {
     const int bits = wg_code_bits(type);
-    const char *at = block + wg_codes_at(type) + 4 * r, *high = block + wg_high_at(type);
+    const char *at = from + wg_codes_at(type) + 32 * i;
     if (bits == 8) return _mm256_load_si256((const void *)(at + 128 * j));
     const __m256i two = _mm256_load_si256((const void *)(at + 128 * (j % 4)));
     const __m256i v = _mm256_and_si256(j < 4 ? two : _mm256_srli_epi16(two, 4), _mm256_set1_epi8(15));
@@ -30,10 +30,11 @@ INLINE __m256i codes(const int type, const char *block, const int j, int r)
     if (bits == 5) { /* byte i of the vector tests bit i of a word */
         const __m256i byte = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
         const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201ull);
-        const __m256i fifth = _mm256_and_si256(_mm256_shuffle_epi8(four_at(high + 16 * j + r / 2), byte), bit);
-        return _mm256_or_si256(v, _mm256_and_si256(_mm256_cmpeq_epi8(fifth, bit), _mm256_set1_epi8(16)));
+        const __m256i four = four_at(fifth + wg_high_at(type) + 16 * j + 4 * i);
+        const __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(_mm256_shuffle_epi8(four, byte), bit), bit);
+        return _mm256_or_si256(v, _mm256_and_si256(set, _mm256_set1_epi8(16)));
     }
-    const __m256i pairs = _mm256_load_si256((const void *)(high + 128 * (j / 4) + 4 * r));
+    const __m256i pairs = _mm256_load_si256((const void *)(from + wg_high_at(type) + 128 * (j / 4) + 32 * i));
     const __m256i moved = j % 4 == 0   ? _mm256_slli_epi16(pairs, 4)
                           : j % 4 == 1 ? _mm256_slli_epi16(pairs, 2)
                           : j % 4 == 2 ? pairs

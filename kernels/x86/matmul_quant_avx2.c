@@ -1,51 +1,85 @@
 /* SPDX-License-Identifier: MIT
- * Products with quantised weights without a dot-product instruction. vpmaddubsw adds pairs of products in 16 bits: enough for
- * codes of at most 6 bits (63 * 127 * 2), not for bytes (255 * 127 * 2). There weights and inputs are split into even and odd
- * bytes as 16-bit numbers, and vpmaddwd adds exact pairs. */
-#include "kernels/x86/codes_avx2.h"
-
-#define TALL 4 /* 8 sums, and 4 halves of bytes */
-
-/* Of bytes also as 16-bit numbers: [row][step of 4 inputs] -> even pair, odd pair. */
-typedef struct inputs {
-    const wg_q8_act *act;
-    _Alignas(32) int16_t even[TALL][WG_ACT_BLOCKS * WG_QUANT_BLOCK / 2], odd[TALL][WG_ACT_BLOCKS * WG_QUANT_BLOCK / 2];
-} inputs;
+ * Products with quantised weights without a dot-product instruction. Codes of at most 6 bits: vpmaddubsw adds pairs of
+ * products with inputs in 16 bits; they are summed there for as many steps as fit and then widened. Pairs of bytes do not fit
+ * (255 * 127 * 2): their even and odd ones become 16-bit numbers, as the inputs', and vpmaddwd adds exact pairs. */
+#include "kernels/x86/quant_inputs_avx2.h"
 
 INLINE int is_wide(const int type) { return wg_code_zero(type) == 128; } /* codes of 8 bits */
 
-static void take_inputs(int type, const wg_q8_act *a, int rows, int blocks, inputs *x)
+/* Steps whose sums fit 16 bits: each has at most 2 * 127 * the largest code. */
+INLINE int steps_of_16(const int type)
 {
-    x->act = a;
+    const int bits = wg_code_bits(type);
+    return bits == 4 ? 8 : bits == 5 ? 4 : 2;
+}
+
+static void take_pairs(int type, const wg_q8_act *a, int rows, int blocks, inputs *x)
+{
     for (int m = 0; is_wide(type) && m < rows; m++)
         for (int b = 0; b < blocks; b++) {
             const __m256i q = _mm256_loadu_si256((const void *)(a[m].q + WG_QUANT_BLOCK * b));
-            _mm256_store_si256((void *)(x->even[m] + WG_QUANT_BLOCK / 2 * b), _mm256_srai_epi16(_mm256_slli_epi16(q, 8), 8));
-            _mm256_store_si256((void *)(x->odd[m] + WG_QUANT_BLOCK / 2 * b), _mm256_srai_epi16(q, 8));
+            _mm256_store_si256((void *)x->pairs[m][b][0], _mm256_srai_epi16(_mm256_slli_epi16(q, 8), 8));
+            _mm256_store_si256((void *)x->pairs[m][b][1], _mm256_srai_epi16(q, 8));
         }
 }
 
-INLINE void add_step(const int type, const int T, const __m256i v[2], const inputs *x, int b, const int j, __m256i sum[TALL][2])
+INLINE void add_bytes(const int type, const int T, const int V, const block *k, __m256i sum[TALL][WIDE])
 {
-    __m256i even[2], odd[2];
-    UNROLL_FOR(int i = 0; i < 2; i++) {
-        even[i] = _mm256_and_si256(v[i], _mm256_set1_epi16(0xff));
-        odd[i] = _mm256_srli_epi16(v[i], 8);
-    }
-    UNROLL_FOR(int m = 0; m < T; m++) {
-        if (is_wide(type)) {
-            const int at = WG_QUANT_BLOCK / 2 * b + 2 * j;
-            const __m256i xe = four_at(x->even[m] + at), xo = four_at(x->odd[m] + at);
-            UNROLL_FOR(int i = 0; i < 2; i++) {
-                sum[m][i] = _mm256_add_epi32(sum[m][i], _mm256_madd_epi16(even[i], xe));
-                sum[m][i] = _mm256_add_epi32(sum[m][i], _mm256_madd_epi16(odd[i], xo));
+    const inputs *x = k->x;
+    const char *from = k->from;
+    const int b = k->b;
+    UNROLL_FOR(int j = 0; j < STEPS; j++)
+        UNROLL_FOR(int odd = 0; odd < 2; odd++) {
+            __m256i v[WIDE];
+            HOLD(from); /* loads again for odd bytes: their registers are needed */
+            if (!odd) ask_ahead(T, k->ask, j);
+            UNROLL_FOR(int i = 0; i < V; i++) {
+                v[i] = codes(type, from, k->fifth, j, i);
+                v[i] = odd ? _mm256_srli_epi16(v[i], 8) : _mm256_and_si256(v[i], _mm256_set1_epi16(0xff));
             }
-        } else {
-            const __m256i q = four_at(x->act[m].q + WG_QUANT_BLOCK * b + 4 * j), one = _mm256_set1_epi16(1);
-            UNROLL_FOR(int i = 0; i < 2; i++)
-                sum[m][i] = _mm256_add_epi32(sum[m][i], _mm256_madd_epi16(_mm256_maddubs_epi16(v[i], q), one));
+            UNROLL_FOR(int m = 0; m < T; m++) {
+                const __m256i q = four_at(x->pairs[m][b][odd] + 2 * j);
+                UNROLL_FOR(int i = 0; i < V; i++) {
+                    const __m256i before = j || odd ? sum[m][i] : _mm256_set1_epi32(x->start[0][m][b]);
+                    sum[m][i] = sum32(before, _mm256_madd_epi16(v[i], q));
+                }
+            }
         }
+}
+
+INLINE void add_codes(const int type, const int T, const int V, const block *k, const int part, __m256i sum[TALL][WIDE])
+{
+    const int fit = steps_of_16(type), steps = STEPS / wg_block_sums(type), start = steps * part;
+    const inputs *x = k->x;
+    const char *from = k->from;
+    const int b = k->b;
+    UNROLL_FOR(int first = start; first < start + steps; first += fit) {
+        __m256i s[TALL][WIDE];
+        UNROLL_FOR(int j = first; j < first + fit; j++) {
+            __m256i v[WIDE];
+            HOLD(from); /* loads again for high halves: their registers are needed */
+            ask_ahead(T, k->ask, j);
+            UNROLL_FOR(int i = 0; i < V; i++) v[i] = codes(type, from, k->fifth, j, i);
+            UNROLL_FOR(int m = 0; m < T; m++) {
+                const __m256i q = four_at(x->act[m].q + WG_QUANT_BLOCK * b + 4 * j);
+                UNROLL_FOR(int i = 0; i < V; i++) {
+                    const __m256i pairs = _mm256_maddubs_epi16(v[i], q);
+                    s[m][i] = j == first ? pairs : sum16(s[m][i], pairs);
+                }
+            }
+        }
+        UNROLL_FOR(int m = 0; m < T; m++)
+            UNROLL_FOR(int i = 0; i < V; i++) {
+                const __m256i before = first == start ? _mm256_set1_epi32(x->start[part][m][b]) : sum[m][i];
+                sum[m][i] = sum32(before, _mm256_madd_epi16(s[m][i], _mm256_set1_epi16(1)));
+            }
     }
+}
+
+INLINE void dots(const int type, const int T, const int V, const block *k, const int part, __m256i sum[TALL][WIDE])
+{
+    if (is_wide(type)) add_bytes(type, T, V, k, sum);
+    else add_codes(type, T, V, k, part, sum);
 }
 
 #include "kernels/x86/matmul_quant_avx2.h"

@@ -1,64 +1,59 @@
 /* SPDX-License-Identifier: MIT
  * Products with quantised weights on 8-lane registers, one source for both levels: the plan, the sums and their magic start of
- * matmul_quant_avx512.c, 16 outputs x up to TALL rows a tile; lines are prefetched step by step, as there. The file
- * that includes it has defined
- *     TALL                                    rows of the tallest tile, 4 or 6
- *     inputs, take_inputs(type, a, T, n, x)   the first n blocks of the chunks a of T rows, as its sums want them
- *     add_step(type, T, v, x, b, j, sum)      sum[m][i] += the dots of codes v[i] and step j of block b of row m, exactly */
+ * matmul_quant_avx512.c. A tile is 16 outputs x up to TALL rows, or all 32 outputs of a panel x one row. docs/kernels.md
+ * counts its operations. The file that includes it has included quant_inputs_avx2.h and defined
+ *     take_pairs(type, a, T, n, x)              fills in x->pairs from the first n blocks of the chunks a of T rows
+ *     dots(type, T, V, k, part, sum)            sum[m][i] = start + the dots of a part of block k, exactly: row m, outputs
+ *                                               8 i .. 8 i + 7 of the tile's */
 #ifndef WG_KERNELS_X86_MATMUL_QUANT_AVX2_H
 #define WG_KERNELS_X86_MATMUL_QUANT_AVX2_H
 
-#include "kernels/x86/codes_avx2.h"
-#include "kernels/x86/matmul_x86.h"
-
 enum {
-    HALF = WG_PANEL / 2,
-    PANEL_BLOCK = 8, /* panels that stay in L2 while all groups of 64 rows pass */
-    STEPS = WG_QUANT_BLOCK / 4,
-    AHEAD = 8704, /* distance of prefetches, bytes */
+    GROUP_BLOCK = 8, /* panels that stay in L2 while all groups of 64 rows pass */
+    SPAN = 4,        /* panels that share a chunk's inputs */
+    TILES = (WG_GROUP_ROWS + TALL - 1) / TALL,
 };
 
-typedef void tile_fn(const char *chunk, int half, const inputs *x, int blocks, float *acc, int first);
+/* T rows x outputs r .. r + 8 V - 1 of a panel, added to acc: (T, 32). */
+typedef struct tile {
+    const char *chunk;
+    int r, blocks, first;
+    const inputs *x;
+    float *acc;
+    const char *ask; /* lines to prefetch, of the next block `asked` bytes further */
+    int asked;
+} tile;
 
-/* A step's share of the lines of a block, every second one: the other half of the outputs prefetches the rest. */
-INLINE void ask_ahead(const int type, const char *block, int half, const int j)
-{
-    UNROLL_FOR(int l = 2 * j; l < wg_block_bytes(type) / 64; l += 2 * STEPS)
-        _mm_prefetch(block + AHEAD + 64 * (l + half), _MM_HINT_T0);
-}
+typedef void tile_fn(const tile *t);
 
-/* T rows x outputs 16 half .. 16 half + 15 of a panel. acc: (T, 32). */
-INLINE void quant_tile(const int type, const int T, const char *chunk, int half, const inputs *x, int blocks, float *acc,
-                       int first)
+INLINE void quant_tile(const int type, const int T, const int V, const tile *t)
 {
+    const char *chunk = t->chunk, *ask = t->ask;
+    const int r = t->r, blocks = t->blocks, first = t->first, parts = wg_block_sums(type), asked = t->asked;
+    const inputs *x = t->x;
     const wg_q8_act *a = x->act;
-    const int parts = wg_block_sums(type), steps = STEPS / parts;
-    acc += HALF * half;
-    for (int b = 0; b < blocks; b++) {
+    float *acc = t->acc + r;
+    for (int b = 0; b < blocks; b++, ask += asked) {
         const char *w = chunk + wg_head_bytes(type) + (size_t)b * (size_t)wg_block_bytes(type);
+        const block k = { .from = w + 4 * r, .fifth = w + r / 2, .x = x, .b = b, .ask = ask };
         UNROLL_FOR(int part = 0; part < parts; part++) {
-            __m256i sum[TALL][2];
-            UNROLL_FOR(int m = 0; m < T; m++) sum[m][0] = sum[m][1] = _mm256_set1_epi32(wg_act_start(type, a + m, b, part));
-            UNROLL_FOR(int j = steps * part; j < steps * (part + 1); j++) {
-                __m256i v[2];
-                ask_ahead(type, w, half, j);
-                UNROLL_FOR(int i = 0; i < 2; i++) v[i] = codes(type, w, j, HALF * half + 8 * i);
-                add_step(type, T, v, x, b, j, sum);
-            }
-            UNROLL_FOR(int i = 0; i < 2; i++) {
-                const __m256 d = scales(type, chunk, w, part, HALF * half + 8 * i);
-                UNROLL_FOR(int m = 0; m < T; m++) {
+            __m256i sum[TALL][WIDE];
+            dots(type, T, V, &k, part, sum);
+            __m256 d[WIDE];
+            UNROLL_FOR(int i = 0; i < V; i++) d[i] = scales(type, chunk, w, part, r + 8 * i);
+            UNROLL_FOR(int m = 0; m < T; m++) {
+                const __m256 da = _mm256_set1_ps(a[m].da[b]), mda = _mm256_set1_ps(a[m].mda[b]);
+                UNROLL_FOR(int i = 0; i < V; i++) {
                     float *o = acc + WG_PANEL * m + 8 * i;
-                    const __m256 da = _mm256_set1_ps(a[m].da[b]), mda = _mm256_set1_ps(a[m].mda[b]);
                     const __m256 t = _mm256_fmsub_ps(_mm256_castsi256_ps(sum[m][i]), da, mda);
                     const __m256 f = first && b == 0 && part == 0 ? _mm256_setzero_ps() : _mm256_load_ps(o);
-                    _mm256_store_ps(o, _mm256_fmadd_ps(t, d, f));
+                    _mm256_store_ps(o, _mm256_fmadd_ps(t, d[i], f));
                 }
             }
         }
         if (!wg_has_min(type)) continue;
-        UNROLL_FOR(int i = 0; i < 2; i++) {
-            const __m256 least = minima(type, chunk, w, HALF * half + 8 * i);
+        UNROLL_FOR(int i = 0; i < V; i++) {
+            const __m256 least = minima(type, chunk, w, r + 8 * i);
             UNROLL_FOR(int m = 0; m < T; m++) {
                 float *o = acc + WG_PANEL * m + 8 * i;
                 const __m256 das = _mm256_set1_ps(a[m].das[b]), f = _mm256_load_ps(o);
@@ -69,18 +64,7 @@ INLINE void quant_tile(const int type, const int T, const char *chunk, int half,
 }
 
 #define TILE(name, type, T)                                                                                                    \
-    static void name##_##T(const char *chunk, int half, const inputs *x, int blocks, float *acc, int first)                    \
-    {                                                                                                                          \
-        quant_tile(type, T, chunk, half, x, blocks, acc, first);                                                               \
-    }
-#if TALL == 4
-#define TILE_TABLE(name, type)                                                                                                 \
-    TILE(name, type, 1)                                                                                                        \
-    TILE(name, type, 2)                                                                                                        \
-    TILE(name, type, 3)                                                                                                        \
-    TILE(name, type, 4)                                                                                                        \
-    static tile_fn *const name[TALL + 1] = { 0, name##_1, name##_2, name##_3, name##_4 };
-#else
+    static void name##_##T(const tile *t) { quant_tile(type, T, T == 1 ? WIDE : 2, t); }
 #define TILE_TABLE(name, type)                                                                                                 \
     TILE(name, type, 1)                                                                                                        \
     TILE(name, type, 2)                                                                                                        \
@@ -89,7 +73,6 @@ INLINE void quant_tile(const int type, const int T, const char *chunk, int half,
     TILE(name, type, 5)                                                                                                        \
     TILE(name, type, 6)                                                                                                        \
     static tile_fn *const name[TALL + 1] = { 0, name##_1, name##_2, name##_3, name##_4, name##_5, name##_6 };
-#endif
 #define TYPE(id, name, ...) TILE_TABLE(name, WG_##id)
 WG_QUANT_TYPES(TYPE)
 #undef TYPE
@@ -105,37 +88,76 @@ static tile_fn *const *tiles_of(int type)
     }
 }
 
-/* Panels [p0,p1) x one group of rows. */
+/* Fills in the inputs of a tile: the first n blocks of the chunks a of T rows. */
+static void take_inputs(int type, const wg_q8_act *a, int T, int n, inputs *x)
+{
+    x->act = a;
+    for (int m = 0; m < T; m++)
+        for (int part = 0; part < wg_block_sums(type); part++)
+            for (int b = 0; b < WG_ACT_BLOCKS; b++) x->start[part][m][b] = wg_act_start(type, a + m, b, part);
+    take_pairs(type, a, T, n, x);
+}
+
+/* A chunk x one group of rows, by tiles. The first ones prefetch the next chunk, ASKED lines a block; the others ask for lines
+ * that are there. acc: (rows, 32) */
+static void chunk_tiles(const wg_matrix *w, const char *chunk, const inputs *x, int rows, int b, float *acc, const char *next)
+{
+    tile_fn *const *run = tiles_of(w->type);
+    const int tiles = wg_tiles(rows, TALL), left = wg_blocks(w->k) - b, blocks = left < WG_ACT_BLOCKS ? left : WG_ACT_BLOCKS;
+    const char *const end = next + wg_chunk_bytes(w->type);
+    for (int m = 0, t = 0, T; m < rows; m += T, t++) {
+        T = wg_tile_rows(rows - m, tiles - t);
+        for (int r = 0; r < WG_PANEL; r += T == 1 ? 8 * WIDE : 16, next += 64 * ASKED * WG_ACT_BLOCKS) {
+            const int asked = next < end ? 64 * ASKED : 0;
+            const tile of = { .chunk = chunk,
+                              .r = r,
+                              .blocks = blocks,
+                              .first = b == 0,
+                              .x = x + t,
+                              .acc = acc + WG_PANEL * m,
+                              .ask = asked ? next : chunk,
+                              .asked = asked };
+            run[T](&of);
+        }
+    }
+}
+
+/* Panels [p0,p1), no more than SPAN, x one group of rows. */
 static void group(const wg_matrix *w, const wg_q8_act *act, int rows, float *y, size_t ldy, int p0, int p1)
 {
-    _Alignas(64) float acc[WG_GROUP_ROWS * WG_PANEL];
-    inputs x;
-    tile_fn *const *tile = tiles_of(w->type);
+    _Alignas(64) float acc[SPAN][WG_GROUP_ROWS * WG_PANEL];
+    inputs x[TILES];
     const int blocks = wg_blocks(w->k), tiles = wg_tiles(rows, TALL);
-    for (int p = p0; p < p1; p++) {
-        const char *panel = (const char *)w->data + (size_t)p * wg_panel_bytes(w->type, w->k);
-        for (int b = 0, n; b < blocks; b += n) {
-            const wg_q8_act *a = act + (size_t)(b / WG_ACT_BLOCKS) * (size_t)rows;
-            n = blocks - b < WG_ACT_BLOCKS ? blocks - b : WG_ACT_BLOCKS;
-            for (int m = 0, t = 0, T; m < rows; m += T, t++) {
-                T = wg_tile_rows(rows - m, tiles - t);
-                take_inputs(w->type, a + m, T, n, &x);
-                for (int half = 0; half < 2; half++)
-                    tile[T](panel + wg_head_of(w->type, b), half, &x, n, acc + WG_PANEL * m, b == 0);
-            }
+    const size_t panel = wg_panel_bytes(w->type, w->k);
+    for (int b = 0, n; b < blocks; b += n) {
+        const wg_q8_act *a = act + (size_t)(b / WG_ACT_BLOCKS) * (size_t)rows;
+        n = blocks - b < WG_ACT_BLOCKS ? blocks - b : WG_ACT_BLOCKS;
+        for (int m = 0, t = 0, T; m < rows; m += T, t++) {
+            T = wg_tile_rows(rows - m, tiles - t);
+            take_inputs(w->type, a + m, T, n, &x[t]);
         }
+        for (int p = p0; p < p1; p++) {
+            const char *chunk = (const char *)w->data + (size_t)p * panel + wg_head_of(w->type, b);
+            const char *next = p + 1 < p1 ? chunk + panel : chunk - (size_t)(p - p0) * panel + wg_chunk_bytes(w->type);
+            chunk_tiles(w, chunk, x, rows, b, acc[p - p0], next);
+        }
+    }
+    for (int p = p0; p < p1; p++) {
         const int n0 = p * WG_PANEL, n = w->n - n0 < WG_PANEL ? w->n - n0 : WG_PANEL;
-        for (int m = 0; m < rows; m++) memcpy(y + (size_t)m * ldy + n0, acc + WG_PANEL * m, (size_t)n * sizeof *y);
+        for (int m = 0; m < rows; m++) memcpy(y + (size_t)m * ldy + n0, acc[p - p0] + WG_PANEL * m, (size_t)n * sizeof *y);
     }
 }
 
 static void matmul_quant(const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1)
 {
-    const int step = rows > WG_GROUP_ROWS ? PANEL_BLOCK : p1 - p0, chunks = wg_chunks(w->k);
-    for (int p = p0; p < p1; p += step)
+    const int many = rows > WG_GROUP_ROWS ? GROUP_BLOCK : p1 - p0, span = rows == 1 ? 1 : SPAN, chunks = wg_chunks(w->k);
+    for (int p = p0, end; p < p1; p = end) {
+        end = p + many < p1 ? p + many : p1;
         for (int m = 0; m < rows; m += WG_GROUP_ROWS)
-            group(w, (const wg_q8_act *)act + wg_q8_act_at(m, chunks), wg_group_rows(rows, m), y + (size_t)m * ldy, ldy, p,
-                  p + step < p1 ? p + step : p1);
+            for (int s = p; s < end; s += span)
+                group(w, (const wg_q8_act *)act + wg_q8_act_at(m, chunks), wg_group_rows(rows, m), y + (size_t)m * ldy, ldy, s,
+                      s + span < end ? s + span : end);
+    }
 }
 
 #endif

@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: MIT
  * Products with quantised weights by vpdpbusd on 8-lane registers (AVX-VNNI: processors without AVX-512). It multiplies
  * unsigned bytes with signed ones and adds four products to 32 bits without saturation: codes and inputs as they are packed. */
-#include "kernels/x86/codes_avx2.h"
 #include "kernels/variants.h"
+#include "kernels/x86/quant_inputs_avx2.h"
 
-#define TALL 6 /* 12 sums, 2 weights, 1 broadcast: all but one of the registers */
-
-typedef struct inputs {
-    const wg_q8_act *act;
-} inputs;
-
-static void take_inputs(int type, const wg_q8_act *a, int rows, int blocks, inputs *x)
+static void take_pairs(int type, const wg_q8_act *a, int rows, int blocks, inputs *x)
 {
-    (void)type, (void)rows, (void)blocks;
-    x->act = a;
+    (void)type, (void)a, (void)rows, (void)blocks, (void)x;
 }
 
-INLINE void add_step(const int type, const int T, const __m256i v[2], const inputs *x, int b, const int j, __m256i sum[TALL][2])
+INLINE void dots(const int type, const int T, const int V, const block *k, const int part, __m256i sum[TALL][WIDE])
 {
-    (void)type;
-    UNROLL_FOR(int m = 0; m < T; m++) {
-        const __m256i q = four_at(x->act[m].q + WG_QUANT_BLOCK * b + 4 * j);
-        UNROLL_FOR(int i = 0; i < 2; i++) sum[m][i] = _mm256_dpbusd_avx_epi32(sum[m][i], v[i], q);
+    const int steps = STEPS / wg_block_sums(type);
+    const inputs *x = k->x;
+    const int b = k->b;
+    UNROLL_FOR(int m = 0; m < T; m++)
+        UNROLL_FOR(int i = 0; i < V; i++) sum[m][i] = _mm256_set1_epi32(x->start[part][m][b]);
+    UNROLL_FOR(int j = steps * part; j < steps * (part + 1); j++) {
+        __m256i v[WIDE];
+        ask_ahead(T, k->ask, j);
+        UNROLL_FOR(int i = 0; i < V; i++) v[i] = codes(type, k->from, k->fifth, j, i);
+        UNROLL_FOR(int m = 0; m < T; m++) {
+            const __m256i q = four_at(x->act[m].q + WG_QUANT_BLOCK * b + 4 * j);
+            UNROLL_FOR(int i = 0; i < V; i++) sum[m][i] = _mm256_dpbusd_avx_epi32(sum[m][i], v[i], q);
+        }
     }
 }
 

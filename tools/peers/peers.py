@@ -2,16 +2,21 @@
 # SPDX-License-Identifier: MIT
 """Our forward pass beside llama.cpp's: the same file, the same minutes, turn by turn.
 
-    peers.py build                      the peer, from the source package of llama-cpp-python (a development tool; minutes)
-    peers.py run [--type q8_0] [--threads 2] [--rounds 5]       measures, and keeps it in results/peers/peers.json
+    peers.py build [--level avx2]       the peer, from the source package of llama-cpp-python (a development tool; minutes)
+    peers.py run [--level avx2] [--type q8_0] [--threads 2] [--rounds 5 | --quick]
+                                        measures, keeps it in results/peers/peers.json and prints its table
     peers.py table                      writes the tables of docs/performance.md from that file
     peers.py --self-test
 
+A level is an instruction set for both sides. native: the peer is built for this very processor, we choose our best level.
+avx2: the peer is built with AVX2, FMA, F16C and BMI2 and no more, we run with WG_CPU=avx2. --quick measures two rounds of one
+pass: about three minutes for a type on one thread of a machine without AVX-512.
+
 Everything that is built, fetched or made lies in a cache outside the repository (--cache, ~/.cache/wager-peers). A round
 starts each program once, in the opposite order every other round; a program prints the median of its passes; the tables show
-medians over rounds, and ratios are medians of the ratios of rounds. The peer gets its best: built for this very processor,
-flash attention on, its repacking of weights on, and off as well where that can be faster (PLAIN, or all types with --both):
-the faster of the two counts, for every number of rows by itself. Run it on a machine that does nothing else.
+medians over rounds, and ratios are medians of the ratios of rounds. The peer gets its best: flash attention on, its repacking
+of weights on, and off as well where that can be faster (PLAIN, or all types with --both): the faster of the two counts, for
+every number of rows by itself. Run it on a machine that does nothing else.
 """
 import argparse
 import json
@@ -22,6 +27,7 @@ import subprocess
 import sys
 import tarfile
 from pathlib import Path
+from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
 REPO = HERE.parent.parent
@@ -32,16 +38,44 @@ TYPES = ["q8_0", "q4_0", "q4_k", "bf16", "f16"]
 PLAIN = {"q4_k"}
 ROWS = [1, 4, 8, 16, 32, 64, 512]
 SHAPE = "tinyllama-1.1b"
-FLAGS = ["-DCMAKE_BUILD_TYPE=Release", "-DGGML_NATIVE=ON", "-DBUILD_SHARED_LIBS=OFF"] + [
+COMMON = ["-DCMAKE_BUILD_TYPE=Release", "-DBUILD_SHARED_LIBS=OFF"] + [
     f"-DLLAMA_BUILD_{part}=OFF" for part in ("COMMON", "TESTS", "TOOLS", "EXAMPLES", "SERVER", "APP", "UI")]
+PARTS = ("AVX", "AVX2", "FMA", "F16C", "BMI2")
+# Of each level: the flags of the peer, of peaks.c and the words of the page, and our environment.
+LEVELS = {
+    "native": {"flags": ["-DGGML_NATIVE=ON"], "peaks": ["-march=native"], "words": "`-march=native`", "env": {}},
+    "avx2": {"flags": ["-DGGML_NATIVE=OFF", "-DGGML_AVX512=OFF"] + [f"-DGGML_{part}=ON" for part in PARTS],
+             "peaks": ["-mavx2", "-mfma"], "words": "AVX2, FMA, F16C and BMI2 only (wager with `WG_CPU=avx2`)",
+             "env": {"WG_CPU": "avx2"}},
+}
 
-# What the comparison is held against: (type, rows, at least so many times the peer).
-FACTORS = [("q8_0", 1, 1.2), ("q4_0", 1, 1.5), ("q4_k", 1, 1.3), ("q8_0", 16, 2), ("q8_0", 64, 2), ("q4_0", 16, 2),
-           ("q4_0", 64, 2), ("q8_0", 512, 2), ("q4_k", 512, 2), ("bf16", 512, 1), ("f16", 512, 1)]
-STREAM = [("q8_0", 0.85), ("q4_0", 0.85)]                          # decoding, share of the read-only stream
-PEAK = [("bf16", 0.65), ("f16", 0.65)]                             # 512 rows, share of the f32 FMA peak
-COST = [("q8_0", 4, 1.08), ("q8_0", 8, 1.2), ("q8_0", 16, 1.5), ("q8_0", 32, 2.5), ("q4_0", 4, 1.15), ("q4_0", 8, 1.55),
-        ("q4_0", 16, 2.4)]                                         # v(n), at most
+
+class Bars(NamedTuple):
+    """What the comparison is held against."""
+    factors: list   # (type, rows, at least so many times the peer)
+    stream: list    # (type, share): decoding, share of the read-only stream
+    peak: list      # (type, share): 512 rows, share of the f32 FMA peak
+    cached: list    # (type, share): products from the cache, share of the f32 FMA peak
+    cost: list      # (type, n, v(n) at most)
+
+
+BARS = {
+    "native": Bars(
+        factors=[("q8_0", 1, 1.2), ("q4_0", 1, 1.5), ("q4_k", 1, 1.3), ("q8_0", 16, 2), ("q8_0", 64, 2), ("q4_0", 16, 2),
+                 ("q4_0", 64, 2), ("q8_0", 512, 2), ("q4_k", 512, 2), ("bf16", 512, 1), ("f16", 512, 1)],
+        stream=[("q8_0", 0.85), ("q4_0", 0.85)],
+        peak=[("bf16", 0.65), ("f16", 0.65)],
+        cached=[],
+        cost=[("q8_0", 4, 1.08), ("q8_0", 8, 1.2), ("q8_0", 16, 1.5), ("q8_0", 32, 2.5), ("q4_0", 4, 1.15), ("q4_0", 8, 1.55),
+              ("q4_0", 16, 2.4)]),
+    "avx2": Bars(
+        factors=[(kind, n, 1.5) for kind in ("q8_0", "q4_0") for n in (8, 16, 32, 64, 512)] + [
+            (kind, n, 1) for kind in ("f16", "bf16") for n in (1, 8, 64, 512)],
+        stream=[("q8_0", 0.9), ("q4_0", 0.9)],
+        peak=[],
+        cached=[("q8_0", 1.3), ("q4_0", 1.6)],
+        cost=[]),
+}
 
 
 class Trouble(Exception):
@@ -79,32 +113,38 @@ def fetch(cache):
     return source
 
 
-def build(cache):
+def place(cache, level):
+    """The folder of what is built for a level."""
+    return cache if level == "native" else cache / level
+
+
+def build(cache, level):
     for tool in ("cmake", "ninja", "gcc", "g++"):
         if not shutil.which(tool):
             raise Trouble(f"{tool} is missing; the peer is built with cmake, ninja and gcc")
-    cache.mkdir(parents=True, exist_ok=True)
-    source, out = fetch(cache), cache / "build"
-    call(["cmake", "-S", source, "-B", out, "-G", "Ninja", *FLAGS])
+    home = place(cache, level)
+    home.mkdir(parents=True, exist_ok=True)
+    source, out = fetch(cache), home / "build"
+    call(["cmake", "-S", source, "-B", out, "-G", "Ninja", *COMMON, *LEVELS[level]["flags"]])
     print(f"building {source.parent.parent.name} (stopped, it goes on where it was)")
     call(["ninja", "-C", out, f"-j{os.cpu_count()}", "llama"])
     call(["gcc", "-std=gnu11", "-O2", f"-I{source}/include", f"-I{source}/ggml/include", "-c", HERE / "llama_bench.c", "-o",
-          cache / "llama_bench.o"])
-    call(["g++", "-fopenmp", cache / "llama_bench.o", "-o", cache / "llama_bench", "-Wl,--start-group", *out.rglob("*.a"),
+          home / "llama_bench.o"])
+    call(["g++", "-fopenmp", home / "llama_bench.o", "-o", home / "llama_bench", "-Wl,--start-group", *out.rglob("*.a"),
           "-Wl,--end-group", "-lpthread", "-ldl", "-lm"])
-    call(["gcc", "-O2", "-march=native", HERE / "peaks.c", "-o", cache / "peaks", "-lpthread"])
-    print(f"built {cache}/llama_bench")
+    call(["gcc", "-O2", *LEVELS[level]["peaks"], HERE / "peaks.c", "-o", home / "peaks", "-lpthread"])
+    print(f"built {home}/llama_bench")
 
 
 # ---- measuring
 
-def model(cache, wager, kind):
+def model(cache, home, wager, kind):
     """One file for both sides. Ours writes no K types: the peer makes that file, and both read it."""
     path = cache / f"{SHAPE}-{kind}.gguf"
     if not path.is_file():
         part = path.with_suffix(".part")
         if kind == "q4_k":
-            call([cache / "llama_bench", "--quantize", model(cache, wager, "f16"), part])
+            call([home / "llama_bench", "--quantize", model(cache, home, wager, "f16"), part])
         else:
             call([wager, "synth", "--like", SHAPE, "--type", kind, "--seed", 1, "--out", part])
         part.rename(path)
@@ -123,29 +163,34 @@ def parse(text):
     return rows, said
 
 
-def measure(cache, wager, kind, threads, rounds, repeats, both):
-    path, rows = model(cache, wager, kind), ",".join(map(str, ROWS))
-    peer = [cache / "llama_bench", path, "--rows", rows, "--threads", threads, "--repeats", repeats, "--flash", 1, "--packed"]
-    ours = [wager, "bench", "forward", "-m", path, "--rows", rows, "--threads", threads, "--repeats", repeats, "--json"]
+def measure(o, kind):
+    """Rounds of both programs on a file of this type; o: the options of the command line."""
+    home, threads, repeats = place(o.cache, o.level), o.threads, o.repeats
+    path, rows = model(o.cache, home, o.wager, kind), ",".join(map(str, ROWS))
+    environment = dict(os.environ, **LEVELS[o.level]["env"])
+    peer = [home / "llama_bench", path, "--rows", rows, "--threads", threads, "--repeats", repeats, "--flash", 1, "--packed"]
+    ours = [o.wager, "bench", "forward", "-m", path, "--rows", rows, "--threads", threads, "--repeats", repeats, "--json"]
     arms = [("wager", ours), ("packed", peer + [1])]
-    if both or kind in PLAIN:
+    if o.both or kind in PLAIN:
         arms.append(("plain", peer + [0]))
-    out = {"type": kind, "threads": threads, "rounds": rounds, "repeats": repeats, "tok_s": {a: {} for a, _ in arms},
-           "stream_gb_s": [], "gb_s": [], "gmac_s": [], "fma_gmac_s": [], "dot8_gmac_s": []}
-    for r in range(rounds):
+    out = {"level": o.level, "type": kind, "threads": threads, "rounds": o.rounds, "repeats": repeats,
+           "tok_s": {a: {} for a, _ in arms}, "stream_gb_s": [], "gb_s": [], "gmac_s": [], "cache_gmac_s": [],
+           "fma_gmac_s": [], "dot8_gmac_s": []}
+    for r in range(o.rounds):
         for arm, command in arms if r % 2 == 0 else arms[::-1]:
-            got, said = parse(call(command))
+            got, said = parse(call(command, env=environment))
             for n in ROWS:
                 out["tok_s"][arm].setdefault(str(n), []).append(round(got[n]["tok_s"], 3))
             if arm == "wager":
                 out["stream_gb_s"].append(round(got[1]["stream_gb_s"], 2))
                 out["gb_s"].append(round(got[1]["gb_s"], 2))
                 out["gmac_s"].append(round(got[512]["gmac_s"], 1))
+                out["cache_gmac_s"].append(round(got[512]["cache_gmac_s"], 1))
             out.update(said)
-        peaks = json.loads(call([cache / "peaks", threads]))
+        peaks = json.loads(call([home / "peaks", threads]))
         out["fma_gmac_s"].append(peaks["fma_gmac_s"])
         out["dot8_gmac_s"].append(peaks["dot8_gmac_s"])
-        print(f"{kind}, {threads} thread(s): round {r + 1} of {rounds}", file=sys.stderr)
+        print(f"{o.level}, {kind}, {threads} thread(s): round {r + 1} of {o.rounds}", file=sys.stderr)
     return out
 
 
@@ -157,11 +202,13 @@ def processor():
 
 
 def keep(run):
-    """Into the file, in place of what was there of this type and number of threads."""
+    """Into the file, in place of what was there of this level, type and number of threads."""
+    def key(x):
+        return list(LEVELS).index(level_of(x)), x["threads"], TYPES.index(x["type"])
     old = json.loads(RESULT.read_text()) if RESULT.is_file() else {"runs": []}
-    runs = [x for x in old["runs"] if (x["type"], x["threads"]) != (run["type"], run["threads"])] + [run]
-    runs.sort(key=lambda x: (x["threads"], TYPES.index(x["type"])))
-    text = json.dumps({"shape": SHAPE, "package": f"{PACKAGE} {VERSION}", "flags": FLAGS, "runs": runs}, indent=1)
+    runs = sorted([x for x in old["runs"] if key(x) != key(run)] + [run], key=key)
+    flags = {level: COMMON + at["flags"] for level, at in LEVELS.items()}
+    text = json.dumps({"shape": SHAPE, "package": f"{PACKAGE} {VERSION}", "flags": flags, "runs": runs}, indent=1)
     RESULT.parent.mkdir(parents=True, exist_ok=True)
     part = RESULT.with_suffix(".part")
     part.write_text(text + "\n")
@@ -169,6 +216,11 @@ def keep(run):
 
 
 # ---- the tables
+
+def level_of(run):
+    """Runs of an older file have no level: they are native."""
+    return run.get("level", "native")
+
 
 def middle(values):
     return statistics.median(values)
@@ -199,30 +251,35 @@ def speed_table(runs):
     return lines
 
 
-def bar_rows(by):
+def share(run, part, whole):
+    """The median over rounds of one measure over another; None where it was not measured."""
+    return middle([a / b for a, b in zip(run[part], run[whole])]) if run and run.get(part) else None
+
+
+def bar_rows(bars, by):
     """(what, bar, how a run's value is got and compared) for every bar; by: {type: run} of one number of threads."""
-    for kind, n, bar in FACTORS:
+    for kind, n, bar in bars.factors:
         name = f"{kind}, {n} row{'s' * (n > 1)} against the peer"
         yield name, f">= {bar}", middle(ratios(by[kind], n)) if kind in by else None, bar, True
-    for kind, bar in STREAM:
-        x = by.get(kind)
-        share = x and middle([a / b for a, b in zip(x["gb_s"], x["stream_gb_s"])])
-        yield f"{kind}, decoding, share of the stream", f">= {bar}", share, bar, True
-    for kind, bar in PEAK:
-        x = by.get(kind)
-        share = x and middle([a / b for a, b in zip(x["gmac_s"], x["fma_gmac_s"])])
-        yield f"{kind}, 512 rows, share of the f32 FMA peak", f">= {bar}", share, bar, True
-    for kind, n, bar in COST:
+    for kind, bar in bars.stream:
+        yield f"{kind}, decoding, share of the stream", f">= {bar}", share(by.get(kind), "gb_s", "stream_gb_s"), bar, True
+    for kind, bar in bars.peak:
+        name = f"{kind}, 512 rows, share of the f32 FMA peak"
+        yield name, f">= {bar}", share(by.get(kind), "gmac_s", "fma_gmac_s"), bar, True
+    for kind, bar in bars.cached:
+        name = f"{kind}, products from the cache, share of the f32 FMA peak"
+        yield name, f">= {bar}", share(by.get(kind), "cache_gmac_s", "fma_gmac_s"), bar, True
+    for kind, n, bar in bars.cost:
         x = by.get(kind)
         v = x and middle([n * a / b for a, b in zip(x["tok_s"]["wager"]["1"], x["tok_s"]["wager"][str(n)])])
         yield f"{kind}, v({n})", f"<= {bar}", v, bar, False
 
 
-def bar_table(threads):
+def bar_table(bars, threads):
     """threads: {number: {type: run}}"""
     names = [f"{t} thread{'s' * (t > 1)}" for t in threads]
     lines = ["| bar | | " + " | ".join(names) + " |", "|---" * (len(names) + 2) + "|"]
-    columns = [list(bar_rows(by)) for by in threads.values()]
+    columns = [list(bar_rows(bars, by)) for by in threads.values()]
     for row in zip(*columns):
         cells = []
         for _, _, value, bar, at_least in row:
@@ -235,14 +292,17 @@ def bar_table(threads):
     return lines
 
 
-def text_of(result):
-    threads = {}
-    for run in result["runs"]:
+def text_of(result, level):
+    runs, threads = [x for x in result["runs"] if level_of(x) == level], {}
+    if not runs:
+        return f"Not measured: `peers.py build --level {level}` and `run --level {level}`, then `table`.\n"
+    for run in runs:
         threads.setdefault(run["threads"], {})[run["type"]] = run
-    some = result["runs"][0]
+    some = runs[0]
     lines = [f"{SHAPE} shape, whole forward, context 0, logits for all rows up to 64 and the last of 512, f16 cache.",
-             f"The peer: llama.cpp {some['version']} of {result['package']}, `-march=native`, flash attention on, the faster of",
-             "its weights repacked or not. Medians over rounds; in brackets the least and the greatest ratio of a round.",
+             f"The peer: llama.cpp {some['version']} of {result['package']}, {LEVELS[level]['words']},",
+             "flash attention on, the faster of its weights repacked or not. Medians over rounds; in brackets the least and the",
+             "greatest ratio of a round.",
              f"Processor: {some['processor']}, {some['cores']} cores. The peer about itself:",
              f"`{some['system'].strip(' |')}`.", ""]
     for t, by in threads.items():
@@ -253,13 +313,13 @@ def text_of(result):
         lines += [f"{t} thread{'s' * (t > 1)}, {rounds} rounds. Read-only stream, f32 FMA and 8-bit dot peaks in them:",
                   f"{peaks}.", ""]
         lines += speed_table(runs) + [""]
-    return "\n".join(lines + bar_table(threads)) + "\n"
+    return "\n".join(lines + bar_table(BARS[level], threads)) + "\n"
 
 
-def replace(page, text):
-    begin, end = "<!-- peers:begin -->\n", "<!-- peers:end -->"
+def replace(page, level, text):
+    begin, end = f"<!-- peers {level}:begin -->\n", f"<!-- peers {level}:end -->"
     if begin not in page or end not in page:
-        raise Trouble(f"{PAGE}: the lines <!-- peers:begin --> and <!-- peers:end --> are missing")
+        raise Trouble(f"{PAGE}: the lines {begin.strip()} and {end} are missing")
     head, rest = page.split(begin, 1)
     return head + begin + text + end + rest.split(end, 1)[1]
 
@@ -267,7 +327,10 @@ def replace(page, text):
 def table():
     if not RESULT.is_file():
         raise Trouble(f"{RESULT} is missing; peers.py run makes it")
-    PAGE.write_text(replace(PAGE.read_text(), text_of(json.loads(RESULT.read_text()))))
+    page, result = PAGE.read_text(), json.loads(RESULT.read_text())
+    for level in LEVELS:
+        page = replace(page, level, text_of(result, level))
+    PAGE.write_text(page)
 
 
 # ---- this script's own test
@@ -279,22 +342,29 @@ def self_test():
     slow = {str(n): [10.0 * n, 11.0 * n, 12.0 * n] for n in ROWS}
     best = {str(n): [15.0 * n if n > 16 else 1.0] * 3 for n in ROWS}
     run = {"type": "q8_0", "threads": 2, "rounds": 3, "tok_s": {"wager": fast, "packed": slow, "plain": best},
-           "stream_gb_s": [40, 40, 20], "gb_s": [36, 30, 19], "gmac_s": [600, 610, 620],
+           "stream_gb_s": [40, 40, 20], "gb_s": [36, 30, 19], "gmac_s": [600, 610, 620], "cache_gmac_s": [300, 300, 330],
            "fma_gmac_s": [200, 250, 250], "dot8_gmac_s": [1000, 900, 950],
            "version": "1", "system": "A = 1 | ", "processor": "P", "cores": 2}
     assert peer_of(run, 16) == slow["16"] and peer_of(run, 64) == best["64"]
     assert ratios(run, 1) == [3, 3, 7.5] and middle(ratios(run, 64)) == 2.2
-    text = text_of({"package": "p 1", "runs": [run]})
+    text = text_of({"package": "p 1", "runs": [run]}, "native")
     for line in ("| q8_0, 1 row against the peer | >= 1.2 | 3.00, met |",
                  "| q4_0, 1 row against the peer | >= 1.5 | not measured |",
                  "| q8_0, decoding, share of the stream | >= 0.85 | 0.90, met |", "| q8_0, v(4) | <= 1.08 | 1.00, met |"):
         assert line in text.splitlines(), text
     slowest = dict(run, tok_s=dict(run["tok_s"], wager=slow))
-    assert "| q8_0, 1 row against the peer | >= 1.2 | 1.00, **missed** |" in text_of({"package": "p 1", "runs": [slowest]})
-    assert replace("a\n<!-- peers:begin -->\nold\n<!-- peers:end -->\nb\n", "new\n") == \
-        "a\n<!-- peers:begin -->\nnew\n<!-- peers:end -->\nb\n"
+    assert "| q8_0, 1 row against the peer | >= 1.2 | 1.00, **missed** |" in \
+        text_of({"package": "p 1", "runs": [slowest]}, "native")
+    both = {"package": "p 1", "runs": [dict(slowest, level="avx2"), run]}
+    assert text_of(both, "native") == text and text_of({"package": "p 1", "runs": [run]}, "avx2").startswith("Not measured")
+    for line in ("| q8_0, 8 rows against the peer | >= 1.5 | 1.00, **missed** |",
+                 "| f16, 1 row against the peer | >= 1 | not measured |",
+                 "| q8_0, products from the cache, share of the f32 FMA peak | >= 1.3 | 1.32, met |"):
+        assert line in text_of(both, "avx2").splitlines(), text_of(both, "avx2")
+    page = "a\n<!-- peers avx2:begin -->\nold\n<!-- peers avx2:end -->\nb\n"
+    assert replace(page, "avx2", "new\n") == page.replace("old", "new")
     try:
-        replace("nothing", "new")
+        replace(page, "native", "new")
         raise AssertionError("a page without the marks was taken")
     except Trouble:
         pass
@@ -308,27 +378,32 @@ def main():
     home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     ap.add_argument("--cache", type=Path, default=home / "wager-peers")
     ap.add_argument("--wager", type=Path, default=REPO / "build/release/wager", help="the program (build/release/wager)")
+    ap.add_argument("--level", choices=list(LEVELS), default="native")
     ap.add_argument("--type", action="append", choices=TYPES, help="only this type; may be given again")
     ap.add_argument("--threads", type=int, default=2)
     ap.add_argument("--rounds", type=int, default=5)
     ap.add_argument("--repeats", type=int, default=3, help="passes of a process, of which it tells the median")
+    ap.add_argument("--quick", action="store_true", help="two rounds of one pass")
     ap.add_argument("--both", action="store_true", help="the peer with and without its repacking, for all types")
     o = ap.parse_args()
+    if o.quick:
+        o.rounds, o.repeats = 2, 1
     if o.self_test:
         return self_test()
     if o.what == "build":
-        return build(o.cache)
+        return build(o.cache, o.level)
     if o.what == "table":
         return table()
     if o.what != "run":
         ap.error("one of build, run, table is needed, or --self-test")
-    if not (o.cache / "llama_bench").is_file():
-        raise Trouble(f"{o.cache}: the peer is not there; peers.py build makes it")
+    if not (place(o.cache, o.level) / "llama_bench").is_file():
+        raise Trouble(f"{place(o.cache, o.level)}: the peer is not there; peers.py build --level {o.level} makes it")
     if not o.wager.is_file():
         raise Trouble(f"{o.wager}: no program there; build it (cmake --preset release) or name it with --wager")
     for kind in o.type or TYPES:
-        run = measure(o.cache, o.wager, kind, o.threads, o.rounds, o.repeats, o.both)
-        keep(dict(run, processor=processor(), cores=len(os.sched_getaffinity(0))))
+        run = dict(measure(o, kind), processor=processor(), cores=len(os.sched_getaffinity(0)))
+        keep(run)
+        print("\n".join(speed_table([run])))
     return None
 
 
