@@ -247,21 +247,23 @@ typedef struct dialect {
     size_t heads, in_layers;
 } dialect;
 
+#define LIST(of) sizeof of / sizeof of[0]
+
 static dialect dialect_of(const wg_hf_config *c)
 {
     if (c->learned_positions)
-        return (dialect){ "transformer.",
-                          "h.%d.",
-                          gpt2_head_names,
-                          gpt2_layer_names,
-                          sizeof gpt2_head_names / sizeof gpt2_head_names[0],
-                          sizeof gpt2_layer_names / sizeof gpt2_layer_names[0] };
-    return (dialect){ "",
-                      "model.layers.%d.",
-                      head_names,
-                      layer_names,
-                      sizeof head_names / sizeof head_names[0],
-                      sizeof layer_names / sizeof layer_names[0] };
+        return (dialect){ .before = "transformer.",
+                          .layer = "h.%d.",
+                          .head = gpt2_head_names,
+                          .in_layer = gpt2_layer_names,
+                          .heads = LIST(gpt2_head_names),
+                          .in_layers = LIST(gpt2_layer_names) };
+    return (dialect){ .before = "",
+                      .layer = "model.layers.%d.",
+                      .head = head_names,
+                      .in_layer = layer_names,
+                      .heads = LIST(head_names),
+                      .in_layers = LIST(layer_names) };
 }
 
 /* The name without what may stand in front of it. */
