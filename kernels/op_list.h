@@ -38,9 +38,9 @@ OP(void, matmul, (const wg_matrix *w, const void *act, int rows, float *y, size_
  * All divisions and the root are the correctly rounded ones of f32. */
 OP(void, rmsnorm, (const float *x, size_t ldx, const float *weight, int dim, float eps, float *y, size_t ldy, int rows))
 
-/* LayerNorm of rows: mean = lanes16 sum of x / dim; v = lanes16 sum of fma(d,d,.), d = x - mean; r = 1 / sqrt(v/dim + eps);
- * y = fma(d * r, weight, bias). Rows of x and y are ld apart; y may be x. */
-OP(void, layernorm, (const float *x, const float *weight, const float *bias, int dim, float eps, float *y, size_t ld, int rows))
+/* LayerNorm of rows, dim floats apart: mean = lanes16 sum of x / dim; v = lanes16 sum of fma(d,d,.), d = x - mean; r = 1 / sqrt(v/dim + eps);
+ * y = fma(d * r, weight, bias). y may be x. */
+OP(void, layernorm, (const float *x, const float *weight, const float *bias, int dim, float eps, float *y, int rows))
 
 /* Rotary embedding in place on `heads` heads of width hd in row x. cs: (hd/2) pairs cos,sin of the row's position, only
  * the first n_rot/2 are used. adjacent: pairs (2i, 2i+1), else (i, i + n_rot/2). Elements from n_rot on are left alone.

@@ -248,6 +248,8 @@ typedef struct dialect {
     size_t heads, in_layers;
 } dialect;
 
+#define LIST(of) sizeof of / sizeof of[0]
+
 static dialect dialect_of(const wg_hf_config *c)
 {
     if (c->learned_positions)
@@ -255,14 +257,14 @@ static dialect dialect_of(const wg_hf_config *c)
                           .layer = "h.%d.",
                           .head = gpt2_head_names,
                           .in_layer = gpt2_layer_names,
-                          .heads = sizeof gpt2_head_names / sizeof gpt2_head_names[0],
-                          .in_layers = sizeof gpt2_layer_names / sizeof gpt2_layer_names[0] };
+                          .heads = LIST(gpt2_head_names),
+                          .in_layers = LIST(gpt2_layer_names) };
     return (dialect){ .before = "",
                       .layer = "model.layers.%d.",
                       .head = head_names,
                       .in_layer = layer_names,
-                      .heads = sizeof head_names / sizeof head_names[0],
-                      .in_layers = sizeof layer_names / sizeof layer_names[0] };
+                      .heads = LIST(head_names),
+                      .in_layers = LIST(layer_names) };
 }
 
 /* The name without what may stand in front of it. */

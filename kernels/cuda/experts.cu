@@ -58,7 +58,7 @@ WG_KERNEL add_expert_row(float *x, const float *y, const int32_t *id, const floa
     for (int i = (int)threadIdx.x; i < n; i += THREADS) x[at + i] = fmaf(w, y[at + i], x[at + i]);
 }
 
-extern "C" void WG_GPU(add_expert)(wg_gpu *g, float *x, const float *y, const wg_gpu_routed *to, int expert, int n, int rows)
+extern "C" void WG_GPU(add_expert)(wg_gpu *g, float *x, const float *y, const wg_gpu_chosen *of, int expert, int n, int rows)
 {
-    WG_LAUNCH(add_expert_row, rows, THREADS, 0, g->stream, x, y, to->id, to->weight, to->k, expert, n);
+    WG_LAUNCH(add_expert_row, rows, THREADS, 0, g->stream, x, y, of->id, of->weight, of->k, expert, n);
 }

@@ -134,12 +134,12 @@ typedef struct wg_gpu_chain {
     const wg_gpu_best *best;
 } wg_gpu_chain;
 
-/* Which experts a router has chosen: ids and weights of each row, (rows, k), device memory. */
-typedef struct wg_gpu_routed {
+/* The experts of rows: (rows, k) which, and their weights. */
+typedef struct wg_gpu_chosen {
     const int32_t *id;
     const float *weight;
     int k;
-} wg_gpu_routed;
+} wg_gpu_chosen;
 
 typedef struct wg_gpu wg_gpu;
 
@@ -192,7 +192,7 @@ typedef struct wg_gpu_stream {
     X(gelu, (wg_gpu * g, float *x, int n, int rows))                                                                           \
     X(positions, (wg_gpu * g, const float *table, const wg_gpu_row *row, int dim, float *x, int rows))                         \
     X(route, (wg_gpu * g, const float *x, int n, int k, int norm, int32_t *id, float *weight, int rows))                       \
-    X(add_expert, (wg_gpu * g, float *x, const float *y, const wg_gpu_routed *to, int expert, int n, int rows))                \
+    X(add_expert, (wg_gpu * g, float *x, const float *y, const wg_gpu_chosen *of, int expert, int n, int rows))                \
     X(prepare, (wg_gpu * g, int type, int layout, const float *x, int rows, int k, void *act))                                 \
     X(norm_prepare, (wg_gpu * g, int type, int layout, const wg_gpu_input *in, int rows, int k, void *act))                    \
     X(matmul,                                                                                                                  \

@@ -74,11 +74,11 @@ INLINE void layernorm_some(const float *x, const float *weight, const float *bia
     store16(y, n, fma16(scale16(less_mean(x, n, mean), r), load16(n, weight), load16(n, bias)));
 }
 
-void LEVEL(layernorm)(const float *x, const float *weight, const float *bias, int dim, float eps, float *y, size_t ld, int rows)
+void LEVEL(layernorm)(const float *x, const float *weight, const float *bias, int dim, float eps, float *y, int rows)
 {
     for (int m = 0; m < rows; m++) {
-        const float *from = x + (size_t)m * ld;
-        float *to = y + (size_t)m * ld;
+        const float *from = x + (size_t)m * (size_t)dim;
+        float *to = y + (size_t)m * (size_t)dim;
         lanes16 sum = all16(0), squares = all16(0), d;
         int i = 0;
         for (; i + 16 <= dim; i += 16) sum = add16(sum, load16(16, from + i));

@@ -17,11 +17,11 @@ void wg_rmsnorm_ref(const float *x, size_t ldx, const float *weight, int dim, fl
     }
 }
 
-void wg_layernorm_ref(const float *x, const float *weight, const float *bias, int dim, float eps, float *y, size_t ld, int rows)
+void wg_layernorm_ref(const float *x, const float *weight, const float *bias, int dim, float eps, float *y, int rows)
 {
     for (int m = 0; m < rows; m++) {
-        const float *from = x + (size_t)m * ld;
-        float *to = y + (size_t)m * ld, lane[16] = { 0 }, square[16] = { 0 };
+        const float *from = x + (size_t)m * (size_t)dim;
+        float *to = y + (size_t)m * (size_t)dim, lane[16] = { 0 }, square[16] = { 0 };
         for (int i = 0; i < dim; i++) lane[i % 16] += from[i];
         const float mean = wg_fold16(lane) / (float)dim;
         for (int i = 0; i < dim; i++) square[i % 16] = fmaf(from[i] - mean, from[i] - mean, square[i % 16]);

@@ -22,7 +22,7 @@ static void run_layernorm(const wg_ops *ops, const row_case *t, float *y)
 {
     for (int i = 0; i < t->n; i++) t->c[i] = (float)(i % 7) / 4 - 1;
     if (t->extra) memcpy(y, t->a, (size_t)t->n * 4); /* in place */
-    ops->layernorm(t->extra ? y : t->a, t->b, t->c, t->n, 1e-5f, y, 0, 1);
+    ops->layernorm(t->extra ? y : t->a, t->b, t->c, t->n, 1e-5f, y, 1);
 }
 static void run_rope(const wg_ops *ops, const row_case *t, float *y)
 {

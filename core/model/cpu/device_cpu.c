@@ -121,7 +121,7 @@ static void rmsnorm_part(void *arg, int thread, int threads)
     int r0, r1;
     wg_pool_share(j->rows, 1, thread, threads, &r0, &r1);
     const size_t n = (size_t)j->n, at = (size_t)r0 * n;
-    if (r0 < r1 && j->bias) j->ops->layernorm(j->x + at, j->weight, j->bias, j->n, j->eps, j->y + at, n, r1 - r0);
+    if (r0 < r1 && j->bias) j->ops->layernorm(j->x + at, j->weight, j->bias, j->n, j->eps, j->y + at, r1 - r0);
     else if (r0 < r1) j->ops->rmsnorm(j->x + at, n, j->weight, j->n, j->eps, j->y + at, n, r1 - r0);
 }
 

@@ -278,7 +278,7 @@ static void cuda_gelu(wg_device *d, float *x, int n, int rows)
 static void cuda_experts(wg_device *d, const wg_experts *e, const float *h, int rows, float *x)
 {
     wg_cuda *s = wg_cuda_of(d);
-    const wg_gpu_routed to = { e->id, e->weight, e->used };
+    const wg_gpu_chosen chosen = { e->id, e->weight, e->used };
     s->gpu.api->route(&s->gpu, e->logits, e->n, e->used, e->normed, e->id, e->weight, s->rows);
     for (int i = 0; i < e->n; i++) {
         const wg_matrix *const in[] = { &e->gate[i], &e->up[i] }, *down = &e->down[i];
@@ -290,7 +290,7 @@ static void cuda_experts(wg_device *d, const wg_experts *e, const float *h, int 
         s->gpu.api->swiglu(&s->gpu, e->g, e->u, e->g, e->hidden, s->rows);
         prepare_rows(d, down->type, e->g, s->rows, e->hidden, e->hidden_act);
         cuda_matmul(d, &down, &y, 1, e->hidden_act, rows);
-        s->gpu.api->add_expert(&s->gpu, x, e->y, &to, i, e->dim, s->rows);
+        s->gpu.api->add_expert(&s->gpu, x, e->y, &chosen, i, e->dim, s->rows);
     }
 }
 

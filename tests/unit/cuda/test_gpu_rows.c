@@ -36,7 +36,7 @@ Test(gpu_rows, norm_swiglu_add)
             from_device(got, dy, bytes);
             cr_assert_arr_eq(got, want, bytes, "bias of %d", dim);
 
-            ref()->layernorm(want, weight, x, dim, 1e-5f, want, (size_t)dim, rows);
+            ref()->layernorm(want, weight, x, dim, 1e-5f, want, rows);
             gpu()->api->layernorm(gpu(), dy, dw, dx, dim, 1e-5f, dy, rows);
             ref()->gelu(want, want, (int)n);
             gpu()->api->gelu(gpu(), dy, dim, rows);
@@ -89,7 +89,7 @@ Test(gpu_rows, experts)
             cr_assert_arr_eq(got_id, id, (size_t)(ROWS * k) * 4, "%d of %d experts", k, n);
             cr_assert_arr_eq(got_weight, weight, (size_t)(ROWS * k) * 4, "weights of %d of %d experts", k, n);
             gpu()->api->put(gpu(), dz, before, ROWS * DIM * 4);
-            gpu()->api->add_expert(gpu(), dz, dy, &(wg_gpu_routed){ di, dw, k }, id[0], DIM, ROWS);
+            gpu()->api->add_expert(gpu(), dz, dy, &(wg_gpu_chosen){ di, dw, k }, id[0], DIM, ROWS);
             from_device(got, dz, ROWS * DIM * 4);
             cr_assert_arr_eq(got, z, ROWS * DIM * 4, "the rows of an expert of %d", n);
         }

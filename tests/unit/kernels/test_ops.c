@@ -358,7 +358,7 @@ Test(ops, layernorm)
     fill(b, N, 26);
     for (int i = 0; i < N; i++) mean += (double)(x[i] += 5) / N;
     for (int i = 0; i < N; i++) var += ((double)x[i] - mean) * ((double)x[i] - mean) / N;
-    ref()->layernorm(x, w, b, N, 1e-5f, y, N, 1);
+    ref()->layernorm(x, w, b, N, 1e-5f, y, 1);
     for (int i = 0; i < N; i++)
         cr_assert_float_eq((double)y[i], ((double)x[i] - mean) / sqrt(var + 1e-5) * (double)w[i] + (double)b[i], 1e-5);
 }
