@@ -31,7 +31,9 @@ typedef struct law {
 } law;
 static const law laws[LAWS] = {
     { "iid", WG_LAW_IID, { "match", "rejection", "kseq", "optimal", "block", "traversal", "multipath" } },
-    { "without_replacement", WG_LAW_WITHOUT_REPLACEMENT, { "match", "topk", "without_replacement", "block", "traversal" } },
+    { "without_replacement",
+      WG_LAW_WITHOUT_REPLACEMENT,
+      { "match", "topk", "without_replacement", "block", "traversal", "paired" } },
 };
 
 static int failures, compared, attained, exceeded;
