@@ -26,15 +26,28 @@
 
 /* Arrays of (n) are by rank, the order of t/q (arithmetic.h), and lie in the workspace. */
 typedef struct wg_pair_selection {
-    wg_ratio_test *order; /* (n) the tokens that q can draw */
-    const double *want;   /* (vocab) the target t, of any mass */
-    double *q;            /* (vocab) normalised */
-    double *odds, *law;   /* (n) q/(1 - q), and s */
+    wg_ratio_test *order;           /* (n) the tokens that q can draw */
+    const double *want;             /* (vocab) the target t, of any mass */
+    double *q;                      /* (vocab) normalised */
+    double *odds, *law;             /* (n) q/(1 - q), and s */
     double *before_q, *before_odds; /* (n) sums over lower ranks of the segment at hand */
     int n;
     int worse, better; /* the ranks of the pair that was drawn; -1: none */
     double share;      /* the probability that `worse` is selected */
 } wg_pair_selection;
+
+/* A selection in this workspace: want is WG_WORK_REST, q WG_WORK_DRAWN; of the others only WG_WORK_ONE_HOT_P and _Q may be used
+ * between two calls. */
+static inline wg_pair_selection wg_pair_selection_in(const wg_workspace *w)
+{
+    return (wg_pair_selection){ .order = (wg_ratio_test *)(void *)wg_work_row(w, WG_WORK_ORDER),
+                                .want = wg_work_row(w, WG_WORK_REST),
+                                .q = wg_work_row(w, WG_WORK_DRAWN),
+                                .law = wg_work_row(w, WG_WORK_SORT),
+                                .odds = wg_work_row(w, WG_WORK_SORT + 1),
+                                .before_q = wg_work_row(w, WG_WORK_ONE_HOT_P),
+                                .before_odds = wg_work_row(w, WG_WORK_ONE_HOT_Q) };
+}
 
 /* The law of one sibling: q. Normalises s->q, whose tokens that may have mass are in the support of row `qrow` of q, and lists
  * them in s->order, in the order of tokens. False: q has no mass, and n is 0. */

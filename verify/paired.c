@@ -176,13 +176,7 @@ static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q,
         return;
     }
     paired k = { .b = wg_host_block(tree, p, q, chance, work, NULL, out), .node = -1, .child = -1, .end = -1 };
-    k.s = (wg_pair_selection){ .order = (wg_ratio_test *)(void *)wg_work_row(work, WG_WORK_ORDER),
-                               .want = k.b.rest,
-                               .q = k.b.drawn,
-                               .law = wg_work_row(work, WG_WORK_SORT),
-                               .odds = wg_work_row(work, WG_WORK_SORT + 1),
-                               .before_q = wg_work_row(work, WG_WORK_ONE_HOT_P),
-                               .before_odds = wg_work_row(work, WG_WORK_ONE_HOT_Q) };
+    k.s = wg_pair_selection_in(work);
     verify(&k);
 }
 
