@@ -47,8 +47,14 @@ static void rows(int vocab, int number, double *p, double *q)
     for (int x = 0; x < vocab; x++) {
         const double a = uniform(vocab, number, 0, x), b = uniform(vocab, number, 1, x), c = uniform(vocab, number, 2, x);
         const double rank = 1 + floor(c * vocab);
-        p[x] = (double[]){ a + 0.5, pow(a, 6) + 1e-3, pow(a, 3) + 1e-3, exp(1.4 * a) / pow(rank, 1.2), c < 0.4 ? 0 : a, a * a }[kind];
-        q[x] = (double[]){ b + 0.5, pow(b, 6) + 1e-3, p[x] * exp(b - 0.5), exp(1.4 * b) / rank, b < 0.4 ? 0 : b,
+        p[x] = (double[]){
+            a + 0.5, pow(a, 6) + 1e-3, pow(a, 3) + 1e-3, exp(1.4 * a) / pow(rank, 1.2), c < 0.4 ? 0 : a, a * a
+        }[kind];
+        q[x] = (double[]){ b + 0.5,
+                           pow(b, 6) + 1e-3,
+                           p[x] * exp(b - 0.5),
+                           exp(1.4 * b) / rank,
+                           b < 0.4 ? 0 : b,
                            x == number % vocab ? 20 : b / vocab }[kind];
         if (x < 2) p[x] += 0.01, q[x] += 0.01;
         sum[0] += p[x];
@@ -147,8 +153,8 @@ static void two_children(int vocab, int pairs, double mean, double most)
         equal += optimum - kept[1] < 1e-9;
         below += kept[1] < kept[0] - 1e-9;
     }
-    printf("%6d %6d %8.4f   %8.5f %8.4f   %8.5f %8.4f %7d %7d\n", vocab, pairs, alpha, lost[0], worst[0], lost[1], worst[1], equal,
-           below);
+    printf("%6d %6d %8.4f   %8.5f %8.4f   %8.5f %8.4f %7d %7d\n", vocab, pairs, alpha, lost[0], worst[0], lost[1], worst[1],
+           equal, below);
     if (!(lost[1] <= mean && worst[1] <= most)) fail("lost by paired in the mean", vocab, pairs, lost[1]);
     wg_rows_close(&pr);
     wg_rows_close(&qr);
@@ -227,7 +233,8 @@ static void degenerate(void)
 static void two(void)
 {
     printf("%24s   %17s   %17s %15s\n", "", "without_rep. loses", "paired loses", "of the pairs");
-    printf("%6s %6s %8s   %8s %8s   %8s %8s %7s %7s\n", "tokens", "pairs", "alpha*", "mean", "most", "mean", "most", "alpha*", "worse");
+    printf("%6s %6s %8s   %8s %8s   %8s %8s %7s %7s\n", "tokens", "pairs", "alpha*", "mean", "most", "mean", "most", "alpha*",
+           "worse");
     two_children(3, 600, 1e-9, 1e-9);
     two_children(4, 600, 1e-6, 1e-4);
     two_children(8, 300, 1e-4, 0.02);
