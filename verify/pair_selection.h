@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Selecting one of two siblings that were drawn without replacement, so that it serves a target best: what `paired` does with
- * two children of a node.
+ * Selection among distinct siblings: one of two that were drawn without replacement, so that it serves a target best. `paired`
+ * does this with two children of a node.
  *
  * The siblings are the pair {a,b} with probability w(a,b) = q(a) o(b) + o(a) q(b), o = q/(1 - q) (either may be the first). A
  * selection takes a with a probability of its own for each pair; the selected token then has the law s(a) = sum over b of
