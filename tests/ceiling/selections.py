@@ -3,7 +3,7 @@
 """Compares selections of one of two distinct siblings (verify/pair_selection.h) on random pairs of p and q: how much of alpha*
 each loses in the mean, at most, and in how many pairs. Needs numpy.
 
-  selections.py [SEED]     (half a minute of one core)"""
+  selections.py [SEED]     (some seconds of one core)"""
 import sys
 
 import numpy as np
