@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Writes the tables of docs/verification.md: between "<!-- wager ARGS -->" and "<!-- end -->" goes the output of the program
-# with ARGS: of `list` as it is, of other commands the columns that do not depend on rounding; between "<!-- law_ceiling -->" and the
+# with ARGS: of `list` as it is, of other commands the columns that do not depend on rounding; between "<!-- law_NAME -->" and the
 # end the output of that test, which stands in tests/ beside the program. --check changes nothing and fails when a table is not
 # what the program says. usage: docs/verification.sh PROGRAM [--check]
 set -u
@@ -25,10 +25,11 @@ while IFS= read -r line; do
            printf "%-19s %-19s %7s %7s %7s  %s\n", $1, $2, $9, $10, $11, NR == 1 ? "law" : law }' "$made.out"
     printf '```\n'
     ;;
-  "<!-- law_ceiling -->")
+  "<!-- law_"*)
     skip=1
     printf '%s\n```\n' "$line"
-    "$(dirname "$program")/tests/law_ceiling" 2>"$made.out" || exit 1
+    read -ra args <<<"$line"
+    "$(dirname "$program")/tests/${args[1]}" 2>"$made.out" || exit 1
     printf '```\n'
     ;;
   "<!-- end -->") skip=0 ;;

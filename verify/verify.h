@@ -18,6 +18,7 @@
     X(traversal) \
     X(multipath) \
     X(optimal) \
+    X(paired) \
     X(coupled) \
     X(typical) \
     X(lenience) \

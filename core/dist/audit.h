@@ -32,7 +32,7 @@ typedef struct wg_audit {
     double bet[WG_AUDIT_BETS]; /* logs of capital */
     long roots;                /* steps in which the root had children, and their number was fixed before they were drawn */
     double kept[WG_AUDIT_SHARES];
-    long undeclared; /* steps whose root had several independent children of undeclared number: their draws may have decided it,
+    long undeclared; /* steps whose root had several drawn children of undeclared number: their draws may have decided it,
                       * so with any of them "kept" is not tested */
 } wg_audit;
 

@@ -42,10 +42,26 @@ static void sort_few(wg_ratio_test *a, int n)
     }
 }
 
+void wg_ratios_sort(wg_workspace *w, int n)
+{
+    wg_ratio_test *const sorted = (wg_ratio_test *)(void *)wg_work_row(w, WG_WORK_ORDER);
+    wg_ratio_test *a = sorted, *b = (wg_ratio_test *)(void *)wg_work_row(w, WG_WORK_SORT);
+    if (n <= FEW) {
+        sort_few(a, n);
+        return;
+    }
+    for (int digit = 0; digit < DIGITS; digit++)
+        if (sort_digit(a, b, n, digit)) {
+            wg_ratio_test *other = a;
+            a = b;
+            b = other;
+        }
+    if (a != sorted) memcpy(sorted, a, (size_t)n * sizeof *a);
+}
+
 int wg_ratios_order(wg_rows *p, int prow, wg_rows *q, int qrow, wg_workspace *w, const wg_ratio_test **out)
 {
     wg_ratio_test *a = (wg_ratio_test *)(void *)wg_work_row(w, WG_WORK_ORDER);
-    wg_ratio_test *b = (wg_ratio_test *)(void *)wg_work_row(w, WG_WORK_SORT);
     const double *pv = wg_rows_dense(p, prow, wg_work_row(w, WG_WORK_ONE_HOT_P));
     const double *qv = wg_rows_dense(q, qrow, wg_work_row(w, WG_WORK_ONE_HOT_Q));
     const wg_support drawable = wg_rows_support(q, qrow);
@@ -55,17 +71,7 @@ int wg_ratios_order(wg_rows *p, int prow, wg_rows *q, int qrow, wg_workspace *w,
         if (qv[x] > 0) a[n++] = (wg_ratio_test){ wg_ratio_of(pv[x], qv[x]), x };
     }
     *out = a;
-    if (n <= FEW) {
-        sort_few(a, n);
-        return n;
-    }
-    for (int digit = 0; digit < DIGITS; digit++)
-        if (sort_digit(a, b, n, digit)) {
-            wg_ratio_test *other = a;
-            a = b;
-            b = other;
-        }
-    if (a != *out) memcpy(b, a, (size_t)n * sizeof *a); /* then b is the result's buffer */
+    wg_ratios_sort(w, n);
     return n;
 }
 

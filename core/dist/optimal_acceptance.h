@@ -16,6 +16,9 @@
  * workspace at WG_WORK_ORDER. */
 int wg_ratios_order(wg_rows *p, int prow, wg_rows *q, int qrow, wg_workspace *w, const wg_ratio_test **out);
 
+/* Sorts n ratios that lie at WG_WORK_ORDER in the order of their tokens; uses WG_WORK_SORT. */
+void wg_ratios_sort(wg_workspace *w, int n);
+
 /* k independent draws from q. O(V log V) (a radix sort); k = 1: sum min(p, q). */
 double wg_optimal_iid(wg_rows *p, int prow, wg_rows *q, int qrow, int k, wg_workspace *w);
 

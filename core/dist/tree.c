@@ -62,7 +62,7 @@ int wg_tree_push(wg_tree *t, int parent, int32_t token, int qrow)
 
 int wg_tree_undeclared(const wg_tree *t, int *children)
 {
-    for (int node = 0; node < t->n && t->law == WG_LAW_IID; node++) {
+    for (int node = 0; node < t->n && t->law & (WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT); node++) {
         *children = 0;
         for (int i = node; (i = wg_tree_child(t, node, i)) >= 0;) ++*children;
         if (*children != t->group[node] && (*children > 1 || t->group[node] >= 0)) return node;

@@ -100,7 +100,7 @@ typedef struct wg_drafter_class {
      * cleared before the call). May reserve tail slots of seq[i]->kv and write its own space there: slot len + node. A drafter
      * without a proposal leaves the root as the only node, and says why in no_draft unless it found nothing. The shape of a tree: whether a node has children, and how many, may
      * depend on its prefix, its q row and the past, not on what is drawn for them (METHODS L3, L4). A drafter that draws several
-     * siblings independently declares their number first (wg_tree_group); rules that weigh siblings jointly (.joint of
+     * siblings from q declares their number first (wg_tree_group); rules that weigh siblings jointly (.joint of
      * wg_verifier_class) refuse other trees. Nodes deeper than wg_seq_room are cut by whole levels and the others numbered
      * anew: observe gets the tree that was verified. On failure the engine rolls the caches back; the drafter's own state must
      * be as before the call. */

@@ -70,7 +70,7 @@ static wg_status check_groups(const wg_engine *e, const wg_tree *t, wg_error *er
     int children;
     const int node = wg_tree_undeclared(t, &children);
     if (node < 0) return WG_OK;
-    wg_rules_for(WG_LAW_IID, false, e->rules, legal, sizeof legal);
+    wg_rules_for(t->law, false, e->rules, legal, sizeof legal);
     if (t->group[node] < 0)
         return wg_fail(err, WG_ELAW,
                        "draft tree: node %d has %d children whose number was not declared before they were drawn; rule %s "

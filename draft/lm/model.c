@@ -278,10 +278,10 @@ static void grow_distinct(model_drafter *m, const wg_seq *s, int seq, wg_tree *t
     const double *drawn = wg_rows_dense(q, row, m->weight);
     const int children = m->shape.children[m->place[seq][node]];
     if (drawn != m->weight) memcpy(m->weight, drawn, (size_t)m->vocab * sizeof *m->weight);
-    for (int k = 0; k < children; k++) {
-        int left = 0;
-        while (left < m->vocab && !(m->weight[left] > 0)) left++;
-        if (left == m->vocab) return;
+    int number = 0; /* of the children: all that q can draw, at most */
+    for (int x = 0; x < m->vocab && number < children; x++) number += m->weight[x] > 0;
+    wg_tree_group(t, node, number);
+    for (int k = 0; k < number; k++) {
         const wg_lists lists = wg_lists_dealt(k, children, m->base.env->races);
         const int x = m->law == WG_LAW_COUPLED ? wg_chance_race(&at, WG_DRAW_COUPLED, lists, NULL, m->weight, m->vocab)
                                                : wg_chance_pick(&s->chance, WG_DRAW_DRAFT, t->n, m->weight, m->vocab);

@@ -194,8 +194,8 @@ static wg_status end_request(wg_trace *t, uint64_t at, size_t n, wg_error *err)
 static wg_status get_tree(const wg_trace *t, uint64_t at, cursor *c, wg_tree *tree, wg_error *err)
 {
     const int32_t stored = get_i32(c), n = get_i32(c);
-    const bool declared = stored == WG_LAW_IID + WG_TRACE_DECLARED;
-    const int32_t law = declared ? WG_LAW_IID : stored;
+    const bool declared = stored == WG_LAW_IID + WG_TRACE_DECLARED || stored == WG_LAW_WITHOUT_REPLACEMENT + WG_TRACE_DECLARED;
+    const int32_t law = declared ? stored - WG_TRACE_DECLARED : stored;
     double score;
     get(c, &score, 8);
     if (c->bad || n < 1 || (size_t)n > c->left / 12) return bad(t, at, "its tree is cut", err);

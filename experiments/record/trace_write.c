@@ -333,7 +333,8 @@ static void put_tree(wg_trace_writer *w, const wg_tree *t, const int16_t *local)
     bool siblings = false;
     int children;
     for (int i = 1; i < t->n; i++) siblings = siblings || wg_tree_child(t, t->parent[i], i) >= 0;
-    const bool declared = siblings && t->law == WG_LAW_IID && wg_tree_undeclared(t, &children) < 0;
+    const bool declared =
+        siblings && t->law & (WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT) && wg_tree_undeclared(t, &children) < 0;
     put_i32(w, (int32_t)t->law + (declared ? WG_TRACE_DECLARED : 0));
     put_i32(w, t->n);
     put_f64(w, t->score);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * No lossless rule emits more tokens in a step than the ceiling of its draft law (tests/ceiling/ceiling.py): on every pair of p
  * and q of tests/golden/ceiling.json, the exact tau of every rule of the registry with each of its test options is at most the
- * linear program's optimum. It is that optimum for `block`, `traversal` and `multipath` on chains, for `optimal` and `multipath`
- * at one level of independent draws. A lossy rule must exceed it somewhere, or the comparison could not fail. Prints the means
+ * linear program's optimum. It is that optimum for `block`, `traversal`, `multipath` and `paired` on chains, for `optimal` and
+ * `multipath` at one level of independent draws, and for `paired` at one level of two distinct ones (of these pairs; not always). A lossy rule must exceed it somewhere, or the comparison could not fail. Prints the means
  * over the pairs, one table for each law of siblings. */
 #include <math.h>
 #include <stdio.h>
@@ -31,7 +31,9 @@ typedef struct law {
 } law;
 static const law laws[LAWS] = {
     { "iid", WG_LAW_IID, { "match", "rejection", "kseq", "optimal", "block", "traversal", "multipath" } },
-    { "without_replacement", WG_LAW_WITHOUT_REPLACEMENT, { "match", "topk", "without_replacement", "block", "traversal" } },
+    { "without_replacement",
+      WG_LAW_WITHOUT_REPLACEMENT,
+      { "match", "topk", "without_replacement", "block", "traversal", "paired" } },
 };
 
 static int failures, compared, attained, exceeded;
@@ -75,7 +77,9 @@ static bool attains(const pair *c, const char *rule)
 {
     bool chain = true;
     for (int d = 0; d < c->levels; d++) chain = chain && c->width[d] == 1;
-    if (chain) return !strcmp(rule, "block") || !strcmp(rule, "traversal") || !strcmp(rule, "multipath");
+    if (chain)
+        return !strcmp(rule, "block") || !strcmp(rule, "traversal") || !strcmp(rule, "multipath") || !strcmp(rule, "paired");
+    if (!strcmp(rule, "paired")) return c->levels == 1 && c->width[0] == 2;
     return c->levels == 1 && c->o.law == WG_LAW_IID && (!strcmp(rule, "optimal") || !strcmp(rule, "multipath"));
 }
 

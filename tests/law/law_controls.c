@@ -34,6 +34,7 @@ typedef enum mistake {
 
 static mistake what;
 static int width = 1;
+static bool distinct; /* siblings are drawn without replacement */
 
 typedef struct liar {
     wg_drafter base;
@@ -83,7 +84,10 @@ static void grow(liar *l, const wg_seq *s, wg_tree *t, int node, int most, wg_ro
     const int named = what == RAW_Q ? push_row(l, s, t, node, true, q) : row;
     if (what != STOPS && what != STOPS_SILENT) wg_tree_group(t, node, most);
     for (int k = 0; k < most; k++) {
-        const int32_t x = wg_rows_pick(q, row, &s->chance, purpose, t->n);
+        double left[V] = { 0 };
+        for (int32_t y = 0; y < V; y++)
+            if (!distinct || wg_tree_find(t, node, y) < 0) left[y] = wg_rows_prob(q, row, y);
+        const int32_t x = wg_chance_pick(&s->chance, purpose, t->n, left, V);
         if (what == LOOKS && x == 0) break;
         wg_tree_push(t, node, x, named);
         if (stops && x == 0) break;
@@ -99,7 +103,7 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
     for (int i = 0; i < n; i++) {
         wg_tree *t = &out[i];
         const wg_seq *s = seq[i];
-        wg_tree_reset(t, s->token[s->n - 1], WG_LAW_IID);
+        wg_tree_reset(t, s->token[s->n - 1], distinct ? WG_LAW_WITHOUT_REPLACEMENT : WG_LAW_IID);
         if (what == DEPTH_FIRST) { /* a whole tree, whatever the room is: the engine cuts it */
             const int row = push_row(l, s, t, 0, false, q);
             wg_tree_group(t, 0, 2);
@@ -121,6 +125,19 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
 static const wg_drafter_class liar_class = {
     .name = "liar", .size = sizeof(liar), .laws = WG_LAW_IID, .open = open_liar, .propose = propose, .close = close_liar
 };
+static const wg_drafter_class distinct_class = { .name = "distinct liar",
+                                                 .size = sizeof(liar),
+                                                 .laws = WG_LAW_WITHOUT_REPLACEMENT,
+                                                 .open = open_liar,
+                                                 .propose = propose,
+                                                 .close = close_liar };
+
+/* The drafter that draws the siblings that the rule takes. */
+static const wg_drafter_class *liar_for(const char *rule)
+{
+    distinct = !strcmp(rule, "paired") || !strcmp(rule, "without_replacement");
+    return distinct ? &distinct_class : &liar_class;
+}
 
 /* ---- a rule that reads the root's row at every node: where the target has no memory but for its penalties, these are then
  * counted once a step (SGLang #33643) */
@@ -174,10 +191,12 @@ typedef struct control {
 static const control controls[] = {
     { "right", "rejection", RIGHT, 1, 3, PLAIN, 0, false },
     { "right, truncated", "rejection", RIGHT, 2, 3, WG_SAMPLING(0.8, 2, 1, 0), 0, false },
+    { "right, distinct", "paired", RIGHT, 2, 3, PLAIN, 0, false },
     { "sqrt(q)", "rejection", SQRT_Q, 1, 3, PLAIN, 0.01, false },
     { "sqrt(q)", "block", SQRT_Q, 1, 3, PLAIN, 0.01, false },
     { "sqrt(q)", "kseq", SQRT_Q, 2, 2, PLAIN, 0.01, false },
     { "sqrt(q)", "optimal", SQRT_Q, 2, 2, PLAIN, 0.01, false },
+    { "sqrt(q)", "paired", SQRT_Q, 2, 2, PLAIN, 0.001, false },
     { "q before the sampler chain", "rejection", RAW_Q, 1, 3, WG_SAMPLING(1, 2, 1, 0), 0.01, false },
     { "q before the sampler chain", "traversal", RAW_Q, 2, 2, WG_SAMPLING(1, 2, 1, 0), 0.01, false },
     { "q of the wrong row", "rejection", WRONG_ROW, 1, 3, PLAIN, 0.005, false },
@@ -189,6 +208,8 @@ static const control controls[] = {
     { "siblings stop at token 0", "optimal", STOPS_SILENT, 2, 2, PLAIN, 0.01, false },
     { "siblings stop at token 0", "multipath", STOPS_SILENT, 2, 2, PLAIN, 0.01, false },
     { "siblings stop at token 0", "kseq", STOPS_SILENT, 2, 2, PLAIN, 0.001, false },
+    { "siblings stop at token 0", "paired", STOPS_SILENT, 2, 2, PLAIN, 0.01, false },
+    { "siblings stop at token 0", "without_replacement", STOPS, 2, 2, PLAIN, 0, false },
     { "siblings stop at token 0", "rejection", STOPS, 2, 2, PLAIN, 0, false },
     { "siblings stop at token 0", "traversal", STOPS, 2, 2, PLAIN, 0, false },
     { "siblings stop at token 0", "topk", STOPS, 2, 2, PLAIN, 0, false },
@@ -215,7 +236,7 @@ static void run_controls(exact_target *t)
         const control *c = &controls[i];
         what = c->what;
         width = c->width;
-        exact_run x = { .setup = { .drafter_class = &liar_class, .rule = c->rule, .sampling = c->sampling, .seed = 1 },
+        exact_run x = { .setup = { .drafter_class = liar_for(c->rule), .rule = c->rule, .sampling = c->sampling, .seed = 1 },
                         .other = i % 2 ? 5 : 0,
                         .prompt = prompt,
                         .n = 4,
@@ -233,7 +254,7 @@ static void penalties(void)
     what = RIGHT;
     width = 1;
     exact_run x = {
-        .setup = { .drafter_class = &liar_class,
+        .setup = { .drafter_class = liar_for("rejection"),
                    .rule = "rejection",
                    .sampling = { .temperature = 1, .top_p = 1, .frequency_penalty = 0.8, .repetition_penalty = 1.5 } },
         .prompt = prompt,
@@ -277,15 +298,18 @@ static void anticipation(exact_target *t)
  * weigh siblings jointly. The step is undone. */
 static void refusals(exact_target *t)
 {
-    static const char *const rules[] = { "kseq", "optimal", "multipath", "rejection", "traversal", "topk", "match" };
-    for (int i = 0; i < 7; i++)
+    static const char *const rules[] = { "kseq", "optimal", "multipath", "paired", "rejection", "traversal", "topk", "match" };
+    enum { RULES = 8, JOINT = 4 };
+    for (int i = 0; i < RULES; i++)
         for (int broken = 0; broken < 2; broken++) {
             wg_error err = { 0 };
             wg_seq *s;
             wg_status status = WG_OK;
             what = broken ? BREAKS_WORD : STOPS;
             width = 3;
-            law_setup setup = { .target = &t->m, .drafter_class = &liar_class, .rule = rules[i], .sampling = PLAIN, .seed = 1 };
+            law_setup setup = {
+                .target = &t->m, .drafter_class = liar_for(rules[i]), .rule = rules[i], .sampling = PLAIN, .seed = 1
+            };
             wg_engine *e = law_engine(&setup);
             for (uint32_t request = 0; !status && request < 20; request++) { /* draws of both kinds */
                 LAW_TRY(wg_seq_open(e, &s, request, prompt, 4, 4, &err));
@@ -294,11 +318,11 @@ static void refusals(exact_target *t)
                 wg_seq_close(e, s);
             }
             wg_engine_close(e);
-            const wg_status want = i < 3 ? WG_ELAW : WG_OK;
-            const char *says = i >= 3   ? ""
-                               : broken ? " was to have 3 children and has "
-                                        : "(wg_tree_group), or choose one of: ";
-            if (status == want && strstr(err.text, says) && (i >= 3 || strstr(err.text, rules[i]))) continue;
+            const wg_status want = i < JOINT ? WG_ELAW : WG_OK;
+            const char *says = i >= JOINT ? ""
+                               : broken   ? " was to have 3 children and has "
+                                          : "(wg_tree_group), or choose one of: ";
+            if (status == want && strstr(err.text, says) && (i >= JOINT || strstr(err.text, rules[i]))) continue;
             fprintf(stderr, "FAILED %s, groups %s: %s: %s\n", rules[i], broken ? "other than declared" : "not declared",
                     wg_status_name(status), err.text);
             failures++;

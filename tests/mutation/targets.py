@@ -17,6 +17,7 @@ TARGETS = [
     ('verify/rule_plugin.c', ['test_prove_plugin']),
     ('verify/host_passes.h', RULE_TESTS),
     ('verify/optimal.c', RULE_TESTS + ['test_exact']),  # wg_optimal_law
+    ('verify/pair*.[ch]', ['test_golden_rules', 'law_pairs', 'test_supports', 'test_prove']),
     ('verify/*.[ch]', RULE_TESTS + ['test_gpu_verify']),  # device_params
     ('kernels/rule/*.h', RULE_TESTS),
     ('core/dist/chance.c', ['test_chance', 'test_race', 'test_golden_rules', 'test_coupled']),

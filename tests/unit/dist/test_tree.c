@@ -154,5 +154,9 @@ Test(tree, numbers_of_children_as_declared)
     wg_tree_group(&t, 2, 1);
     cr_assert(wg_tree_undeclared(&t, &children) == 2 && children == 0, "it was to have one");
     t.law = WG_LAW_WITHOUT_REPLACEMENT;
-    cr_assert_eq(wg_tree_undeclared(&t, &children), -1, "of independent siblings only");
+    cr_assert(wg_tree_undeclared(&t, &children) == 2 && children == 0, "of distinct siblings too");
+    for (int law = WG_LAW_FIXED; law <= WG_LAW_COUPLED; law += WG_LAW_COUPLED - WG_LAW_FIXED) {
+        t.law = (wg_sibling_law)law;
+        cr_assert_eq(wg_tree_undeclared(&t, &children), -1, "of siblings that are drawn from q only");
+    }
 }

@@ -430,6 +430,7 @@ Test(mutations, siblings_stop_at_a_token)
         { &wg_verifier_rejection, WG_LAW_IID, 0 },
         { &wg_verifier_traversal, WG_LAW_IID, 0 },
         { &wg_verifier_topk, WG_LAW_IID, 0 },
+        { &wg_verifier_paired, WG_LAW_WITHOUT_REPLACEMENT, 0.190977443609 },
         { &wg_verifier_without_replacement, WG_LAW_WITHOUT_REPLACEMENT, 0 },
         { &wg_verifier_traversal, WG_LAW_WITHOUT_REPLACEMENT, 0 },
     };

@@ -346,6 +346,28 @@ Test(trace, numbers_of_siblings_travel)
     free(byte);
 }
 
+/* The same for siblings drawn without replacement, which `paired` weighs jointly. */
+Test(trace, numbers_of_distinct_siblings_travel)
+{
+    wg_error err;
+    size_t n = 0;
+    run_into("out",
+             CONFIG("\"sampling\": {\"temperature\": 1}, \"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"tree\": "
+                    "\"3-1\", \"siblings\": \"without_replacement\"}, \"verify\": {\"rule\": \"traversal\"}"));
+    wg_trace *t = open_trace("out");
+    for (int length = 0; length <= 2; length++) cr_assert_eq(by_rule(t, 0, "paired", length, &err), WG_OK, "%s", err.text);
+    wg_trace_close(t);
+    char *byte = file_read("out/trace.wgt", &n);
+    cr_assert_gt(forget_declared(byte, n), 0);
+    t = read_bytes(byte, n, &err);
+    cr_assert(t, "%s", err.text);
+    cr_assert_eq(by_rule(t, 0, "paired", 0, &err), WG_ELAW);
+    cr_assert(strstr(err.text, "rule paired weighs siblings jointly"), "%s", err.text);
+    cr_assert_eq(by_rule(t, 0, "traversal", 0, &err), WG_OK, "%s", err.text);
+    wg_trace_close(t);
+    free(byte);
+}
+
 /* A drawn tree whose nodes are numbered depth first is not cut in the middle of a level. */
 Test(trace, cuts_whole_levels)
 {
