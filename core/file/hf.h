@@ -15,6 +15,13 @@ enum {
     WG_HF_EXPERTS = 512
 }; /* tokens that end a text; widest head; layers; experts of a layer */
 
+/* A member of an object; NULL also for a null, which says the same as leaving it out. */
+static inline const json_t *wg_hf_member(const json_t *o, const char *key)
+{
+    const json_t *v = json_object_get(o, key);
+    return json_is_null(v) ? NULL : v;
+}
+
 /* What config.json says. */
 typedef struct wg_hf_config {
     const char *family; /* general.architecture of GGUF */

@@ -228,11 +228,7 @@ static const struct int_key {
     { "max_position_embeddings", "n_positions", offsetof(wg_hf_config, context), 1 << 30, true },
 };
 
-const json_t *wg_hf_get(const wg_hf_keys *r, const char *key)
-{
-    const json_t *v = json_object_get(r->o, key);
-    return json_is_null(v) ? NULL : v;
-}
+const json_t *wg_hf_get(const wg_hf_keys *r, const char *key) { return wg_hf_member(r->o, key); }
 
 /* The text of a value for a message, cut to fit. */
 static const char *shown(const json_t *v, char *buf, size_t size)

@@ -10,12 +10,7 @@
 
 typedef wg_hf_tokenizer_reader reader;
 
-const json_t *wg_hf_get(const json_t *o, const char *key)
-{
-    const json_t *v = json_object_get(o, key);
-    return json_is_null(v) ? NULL : v;
-}
-#define get wg_hf_get
+#define get wg_hf_member
 
 bool wg_hf_is_text(const json_t *v, const char *s) { return json_is_string(v) && strcmp(json_string_value(v), s) == 0; }
 bool wg_hf_is_type(const json_t *v, const char *type) { return wg_hf_is_text(get(v, "type"), type); }
@@ -28,7 +23,7 @@ const json_t *wg_hf_step(const json_t *v, const char *list, size_t i)
     return i == 0 ? v : NULL;
 }
 
-wg_status wg_hf_refuse(const reader *r, const char *what, const json_t *v)
+wg_status wg_hf_refuse_step(const reader *r, const char *what, const json_t *v)
 {
     char *text = v ? wg_json_canonical(v, false) : NULL;
     const wg_status s =
@@ -76,7 +71,7 @@ static wg_status read_normalizer(reader *r)
 {
     const json_t *v = get(r->root, "normalizer"), *one;
     for (size_t i = 0; (one = wg_hf_step(v, "normalizers", i)); i++)
-        if (!add_normal(r, one)) return wg_hf_refuse(r, "this normalizer", one);
+        if (!add_normal(r, one)) return wg_hf_refuse_step(r, "this normalizer", one);
     return WG_OK;
 }
 
@@ -155,7 +150,7 @@ static wg_status read_pretok(reader *r, const json_t *v)
 {
     const json_t *one;
     for (size_t i = 0; (one = wg_hf_step(v, "pretokenizers", i)); i++)
-        if (!add_pre(r, one, i == 0)) return wg_hf_refuse(r, "this pre_tokenizer", one);
+        if (!add_pre(r, one, i == 0)) return wg_hf_refuse_step(r, "this pre_tokenizer", one);
     static const char *const bytes[] = { "bytes" };
     while (words_are(&r->pre, r->pre.n - (r->pre.n > 0), 1, bytes)) r->pre.n--; /* no step sees them */
     return WG_OK;
@@ -185,8 +180,9 @@ static wg_status read_spaces(reader *r)
 {
     const json_t *v = get(r->root, "pre_tokenizer");
     take_spaces(r);
-    if (v && !(r->replaces && splits_at_spaces(v)) && !read_metaspace(r, v)) return wg_hf_refuse(r, "this pre_tokenizer", v);
-    return r->replaces ? WG_OK : wg_hf_refuse(r, "this normalizer", get(r->root, "normalizer"));
+    if (v && !(r->replaces && splits_at_spaces(v)) && !read_metaspace(r, v))
+        return wg_hf_refuse_step(r, "this pre_tokenizer", v);
+    return r->replaces ? WG_OK : wg_hf_refuse_step(r, "this normalizer", get(r->root, "normalizer"));
 }
 
 /* ---- decoder */
@@ -196,7 +192,7 @@ static wg_status check_decoder(const reader *r)
 {
     const json_t *v = get(r->root, "decoder"), *one;
     bool strips = false;
-    if (!r->spm && !r->unigram) return is_type(v, "ByteLevel") ? WG_OK : wg_hf_refuse(r, "this decoder", v);
+    if (!r->spm && !r->unigram) return is_type(v, "ByteLevel") ? WG_OK : wg_hf_refuse_step(r, "this decoder", v);
     if (!v) return WG_OK;
     for (size_t i = 0; (one = wg_hf_step(v, "decoders", i)); i++) {
         const bool replace = is_type(one, "Replace") && is_text(get(get(one, "pattern"), "String"), WG_HF_SPACE) &&
@@ -207,11 +203,11 @@ static wg_status check_decoder(const reader *r)
                  json_integer_value(get(one, "stop")) == 0)
             strips = true;
         else if (!replace && !is_type(one, "ByteFallback") && !is_type(one, "Fuse"))
-            return wg_hf_refuse(r, "this decoder", one);
+            return wg_hf_refuse_step(r, "this decoder", one);
     }
     return strips == r->prefix_space
                ? WG_OK
-               : wg_hf_refuse(r, "a decoder that does not take off the space put before a text, or takes off another,", v);
+               : wg_hf_refuse_step(r, "a decoder that does not take off the space put before a text, or takes off another,", v);
 }
 
 /* ---- post_processor */
@@ -245,7 +241,7 @@ static wg_status read_template(reader *r, const json_t *v)
         const json_t *ids = get(get(get(v, "special_tokens"), id), "ids");
         ok = behind ? add_around(ids, r->after, &r->afters) : add_around(ids, r->before, &r->befores);
     }
-    return ok && behind ? WG_OK : wg_hf_refuse(r, "this post_processor", single);
+    return ok && behind ? WG_OK : wg_hf_refuse_step(r, "this post_processor", single);
 }
 
 static wg_status read_post_processor(reader *r)
@@ -254,7 +250,7 @@ static wg_status read_post_processor(reader *r)
     for (size_t i = 0; (one = wg_hf_step(v, "processors", i)); i++) {
         if (is_type(one, "TemplateProcessing") && r->befores + r->afters == 0) WG_TRY(read_template(r, one));
         else if (!is_type(one, "ByteLevel"))
-            return wg_hf_refuse(r, "this post_processor", one); /* ByteLevel trims offsets alone */
+            return wg_hf_refuse_step(r, "this post_processor", one); /* ByteLevel trims offsets alone */
     }
     return WG_OK;
 }
@@ -268,11 +264,12 @@ static wg_status check_model(reader *r)
     r->unigram = is_type(r->model, "Unigram");
     if (!r->unigram && !is_type(r->model, "BPE") &&
         !(json_is_object(r->model) && !get(r->model, "type") && get(r->model, "merges")))
-        return wg_hf_refuse(r, "this model type", get(r->model, "type"));
-    if (dropout && !(json_is_number(dropout) && json_number_value(dropout) == 0)) return wg_hf_refuse(r, "dropout", dropout);
+        return wg_hf_refuse_step(r, "this model type", get(r->model, "type"));
+    if (dropout && !(json_is_number(dropout) && json_number_value(dropout) == 0))
+        return wg_hf_refuse_step(r, "dropout", dropout);
     for (size_t i = 0; i < sizeof unset / sizeof unset[0]; i++) {
         const json_t *v = get(r->model, unset[i]);
-        if (v && !is_text(v, "")) return wg_hf_refuse(r, unset[i], v);
+        if (v && !is_text(v, "")) return wg_hf_refuse_step(r, unset[i], v);
     }
     return WG_OK;
 }
@@ -283,13 +280,13 @@ wg_status wg_hf_pipeline(reader *r)
     bool bytes = false;
     WG_TRY(check_model(r));
     for (size_t i = 0; (one = wg_hf_step(pre, "pretokenizers", i)); i++) bytes = bytes || is_type(one, "ByteLevel");
-    if (bytes && r->unigram) return wg_hf_refuse(r, "Unigram over bytes", pre);
-    if (!bytes && is_type(get(r->root, "decoder"), "ByteLevel")) return wg_hf_refuse(r, "this pre_tokenizer", pre);
+    if (bytes && r->unigram) return wg_hf_refuse_step(r, "Unigram over bytes", pre);
+    if (!bytes && is_type(get(r->root, "decoder"), "ByteLevel")) return wg_hf_refuse_step(r, "this pre_tokenizer", pre);
     r->spm = !bytes && !r->unigram;
     WG_TRY(read_normalizer(r));
     WG_TRY(bytes ? read_pretok(r, pre) : read_spaces(r));
     if (r->spm && json_is_true(get(r->model, "ignore_merges")))
-        return wg_hf_refuse(r, "ignore_merges of characters", get(r->model, "ignore_merges"));
+        return wg_hf_refuse_step(r, "ignore_merges of characters", get(r->model, "ignore_merges"));
     WG_TRY(check_decoder(r));
     return read_post_processor(r);
 }

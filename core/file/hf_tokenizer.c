@@ -22,7 +22,7 @@ enum {
 };
 enum { PAD_TEXT = 20 };
 
-#define get wg_hf_get
+#define get wg_hf_member
 #define malformed wg_hf_malformed
 
 typedef wg_hf_tokenizer_reader reader;
@@ -64,7 +64,7 @@ static wg_status read_flags(reader *r, const json_t *v, int32_t *flags)
     for (int k = 0; k < 4; k++) *flags |= json_is_true(get(v, names[k])) << k;
     const bool changes = r->prepends || strchr(text, ' ') || strstr(text, WG_HF_SPACE);
     if (*flags & 8 && (r->spm || r->unigram) && r->replaces && !r->metaspace && changes)
-        return wg_hf_refuse(r, "normalized", v);
+        return wg_hf_refuse_step(r, "normalized", v);
     return WG_OK;
 }
 

@@ -460,7 +460,7 @@ Test(summary, regret_and_disturbance)
     char *text = NULL;
     size_t n = 0;
     FILE *f = open_memstream(&text, &n);
-    wg_table_print(f, sum, NULL);
+    wg_table_print(f, sum, NULL, 0);
     fclose(f);
     cr_assert(strstr(text, "3.00x [3.00, 3.00]*") && strstr(text, "2.00x [2.00, 2.00]  "), "%s", text);
     cr_assert(strstr(text, "*: disturbed, 2 of 3 cells: repeats of plain decoding differ by up to 40 %"), "%s", text);
