@@ -63,6 +63,12 @@ typedef struct wg_composite_stats {
     int matched;       /* emitted tokens, from the step's first one on, that its tree has */
 } wg_composite_stats;
 
+/* What a draft of a model takes: its deepest level, and the rows of its passes for a draft of some depth. */
+typedef struct wg_draft_extent {
+    int levels, rows;
+    bool guided; /* it asks wg_env.guide before it draws a level */
+} wg_draft_extent;
+
 /* own[id], id < n: the draft model's id of a target token, or -1; borrowed from the drafter. */
 typedef struct wg_overlap {
     int shared, vocab; /* target tokens that the draft model has; all target tokens */
@@ -124,6 +130,8 @@ typedef struct wg_drafter_class {
     int (*composite_stats)(const wg_drafter *d, const wg_seq *seq, wg_composite_stats *out, int most);
     /* The language model whose seconds, passes and rows are the cost of its drafts. NULL: it runs none. */
     const wg_lm *(*lm)(const wg_drafter *d);
+    /* What a draft of `depth` levels takes. NULL: it runs no model. */
+    void (*extent)(const wg_drafter *d, int depth, wg_draft_extent *out);
     /* The target's tokens that its draft model has. False, or NULL: all of them under the same ids, or it runs no model. */
     bool (*overlap)(const wg_drafter *d, wg_overlap *out);
     /* Describes its drafts, if they are chains that a device can make instead of the drafter. False, or NULL: they are not. */

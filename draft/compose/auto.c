@@ -27,7 +27,6 @@
 #include "core/base/mem.h"
 #include "core/engine/build.h"
 #include "draft/compose/auto_impl.h"
-#include "draft/lm/lm_draft.h"
 
 enum { AUTO, NO, YES };           /* options live and memory */
 enum { CARRIED = 12, EXTRA = 4 }; /* trials that a new sequence takes from others; tokens that a guided chain may be longer */
@@ -71,12 +70,12 @@ static void describe(wg_auto_drafter *a, int k)
     part->free = d->class->stands_alone && d->class->laws == WG_LAW_FIXED;
     part->shares = !lm || lm->space == a->of.base.env->target->space;
     part->height = height_of(d);
-    if (d->class->lm == wg_lm_drafter_lm) {
-        const wg_lm_drafter *m = (const wg_lm_drafter *)d;
-        part->guided = m->length.guide != NULL;
-        part->height = m->levels;
-        for (int depth = 1; depth <= m->levels && depth <= WG_AUTO_DEPTH; depth++)
-            part->rows[depth] = m->best ? m->opt.budget + 1 : m->shape.above[depth + 1];
+    for (int depth = 1; depth <= WG_AUTO_DEPTH && d->class->extent; depth++) {
+        wg_draft_extent e;
+        d->class->extent(d, depth, &e);
+        part->guided = e.guided;
+        part->height = e.levels;
+        if (depth <= e.levels) part->rows[depth] = e.rows;
     }
     if (part->height > WG_AUTO_DEPTH) part->height = WG_AUTO_DEPTH;
 }
@@ -121,6 +120,19 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
     if (!a->state || !a->asked || !a->place || !a->limit) return wg_nomem(err, n * sizeof *a->state, "the states of auto");
     WG_TRY(open_candidates(a, env, err));
     return wg_auto_prices_open(a, err);
+}
+
+/* Of the only candidate. */
+static const wg_lm *lone_lm(const wg_drafter *d)
+{
+    const wg_auto_drafter *a = (const wg_auto_drafter *)d;
+    return a->of.n == 1 ? wg_drafter_lm(a->of.in[0].d) : NULL;
+}
+
+static bool lone_overlap(const wg_drafter *d, wg_overlap *out)
+{
+    const wg_auto_drafter *a = (const wg_auto_drafter *)d;
+    return a->of.n == 1 && wg_drafter_overlap(a->of.in[0].d, out);
 }
 
 static void close(wg_drafter *d)
@@ -413,4 +425,6 @@ const wg_drafter_class wg_drafter_auto = {
     .observe = observe,
     .forget = forget,
     .close = close,
+    .lm = lone_lm,
+    .overlap = lone_overlap,
 };

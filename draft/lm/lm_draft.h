@@ -99,6 +99,7 @@ wg_status wg_lm_drafter_propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tre
 void wg_lm_drafter_observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target);
 void wg_lm_drafter_forget(wg_drafter *d, const wg_seq *seq);
 const wg_lm *wg_lm_drafter_lm(const wg_drafter *d);
+void wg_lm_drafter_extent(const wg_drafter *d, int depth, wg_draft_extent *out);
 bool wg_lm_drafter_device_chain(const wg_drafter *d, wg_device_chain *out);
 int wg_lm_drafter_policy(const wg_drafter *d, const wg_seq *seq, double *out, int most);
 unsigned wg_growth_laws(const void *options, const wg_sampling *target);
@@ -107,6 +108,6 @@ unsigned wg_growth_laws(const void *options, const wg_sampling *target);
 #define WG_LM_DRAFTER_MEMBERS                                                                                                  \
     .laws = WG_LAWS, .laws_for = wg_growth_laws, .open = open, .observe = wg_lm_drafter_observe,                               \
     .length_options = wg_growth_length_options, .policy = wg_lm_drafter_policy, .forget = wg_lm_drafter_forget,                \
-    .lm = wg_lm_drafter_lm
+    .lm = wg_lm_drafter_lm, .extent = wg_lm_drafter_extent
 
 #endif
