@@ -212,7 +212,7 @@ static void pairs_figure(FILE *f, const json_t *pairs)
                                .digits = 3,
                                .row = row,
                                .n = row ? (int)n : 0 };
-    wg_forest_plot_figure(&(wg_plot_out){ f, false }, &o);
+    wg_forest_plot_figure(&(wg_plot_out){ .f = f }, &o);
     for (size_t i = 0; row && i < n; i++) wg_free(row[i].name);
     wg_free(row);
 }
@@ -257,7 +257,7 @@ static void where_figure(FILE *f, const json_t *p)
                                .digits = 3,
                                .row = row,
                                .n = at };
-    if (row) wg_forest_plot_figure(&(wg_plot_out){ f, false }, &o);
+    if (row) wg_forest_plot_figure(&(wg_plot_out){ .f = f }, &o);
     for (int i = 0; i < at; i++) wg_free(row[i].name);
     wg_free(row);
 }
@@ -376,7 +376,7 @@ void wg_compare_page(FILE *f, const json_t *o, bool drawings)
 {
     const json_t *pairs = json_object_get(o, "pairs");
     const int n = (int)json_array_size(json_object_get(o, "runs"));
-    const bool drawn = drawings && wg_plot_available();
+    const bool drawn = drawings && wg_plot_available(WG_PLOT_PAGE);
     wg_html_begin(f, "Comparison");
     fputs("<h1>Is it faster? ", f);
     put_title(f, o);

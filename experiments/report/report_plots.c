@@ -97,8 +97,8 @@ void wg_report_plot_categories(const wg_plot_out *to, const wg_run_reader *run, 
         }
     }
     char caption[200];
-    snprintf(caption, sizeof caption, "Speed-up by category with 95 %% intervals over its prompts. %s",
-             json_array_size(cells) > FASTEST ? "The six fastest cells; the table has all." : "");
+    snprintf(caption, sizeof caption, "Speed-up by category with 95 %% intervals over its prompts.%s",
+             json_array_size(cells) > FASTEST ? " The six fastest cells; the table has all." : "");
     const wg_forest_plot o = { .title = "Speed-up by category",
                                .caption = caption,
                                .axis = "speed-up (plain decoding: 1)",
@@ -300,36 +300,4 @@ void wg_report_plot_lengths(const wg_plot_out *to, const wg_run_reader *run, con
     wg_free(m);
     wg_free(curve);
     wg_free(point);
-}
-
-/* ---- one drawing alone ------------------------------------------------------------------------------------------- */
-
-wg_status wg_report_drawing(FILE *f, const wg_run_reader *run, const char *name, wg_error *err)
-{
-    static const struct {
-        const char *name;
-        void (*draw)(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
-    } drawing[] = { { "speedups", wg_report_plot_speedups },
-                    { "predicted", wg_report_plot_predicted },
-                    { "lengths", wg_report_plot_lengths },
-                    { "positions", wg_report_plot_positions },
-                    { "categories", wg_report_plot_categories } };
-    enum { DRAWINGS = sizeof drawing / sizeof *drawing };
-    int i = 0;
-    while (i < DRAWINGS && strcmp(drawing[i].name, name) != 0) i++;
-    if (i == DRAWINGS)
-        return wg_fail(err, WG_EINVAL, "--svg %s: expected speedups, predicted, lengths, positions or categories", name);
-    const json_t *cells;
-    WG_TRY(wg_run_reader_cells(run, &cells, err));
-    if (!wg_plot_available()) return wg_fail(err, WG_EINVAL, "--svg needs gnuplot, which is not installed");
-    char *text = NULL;
-    size_t n = 0;
-    FILE *m = open_memstream(&text, &n);
-    if (!m) return wg_nomem(err, 1, "a drawing");
-    drawing[i].draw(&(wg_plot_out){ m, true }, run, cells);
-    if (fclose(m) != 0) return free(text), wg_nomem(err, n, "a drawing");
-    const wg_status s = n ? WG_OK : wg_fail(err, WG_EINVAL, "%s has nothing for the drawing '%s'", run->path, name);
-    fwrite(text, 1, n, f);
-    free(text);
-    return s;
 }
