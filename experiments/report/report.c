@@ -192,6 +192,7 @@ static void categories(const wg_plot_out *to, const wg_run_reader *run, const js
     FILE *f = to->f;
     if (!any_has(cells, "categories")) return;
     fputs("<h2>By category</h2>\n", f);
+    if (drawings) wg_report_plot_drafters(to, run, cells);
     if (drawings) wg_report_plot_categories(to, run, cells);
     elements(f, run, cells, "categories", wg_category_columns,
              "Speed-up and acceptance by category, with 95 % intervals over its prompts.");
@@ -326,6 +327,9 @@ wg_status wg_report_write(FILE *f, const wg_run_reader *run, bool drawings, wg_e
     else if (drawings)
         fputs("<p class=\"soft\">There is no gnuplot on the machine that wrote this page, so it has tables only.</p>\n", f);
     fputs("<h2>How it comes about</h2>\n", f);
+    if (drawn) wg_report_plot_isolines(&to, run, cells);
+    if (drawn) wg_report_plot_temperatures(&to, run, cells);
+    if (drawn) wg_report_plot_batches(&to, run, cells);
     if (drawn) wg_report_plot_predicted(&to, run, cells);
     if (drawn) wg_report_plot_lengths(&to, run, cells);
     if (drawn) wg_report_plot_positions(&to, run, cells);
@@ -333,6 +337,8 @@ wg_status wg_report_write(FILE *f, const wg_run_reader *run, bool drawings, wg_e
     wg_report_confidence(f, run, cells);
     parts(f, run, cells);
     phases(f, run, cells);
+    if (drawn) wg_report_plot_ttft(&to, run, cells);
+    if (drawn) wg_report_plot_tpot(&to, run, cells);
     wg_report_use(f, run, cells);
     categories(&to, run, cells, drawn);
     turns(f, run, cells);

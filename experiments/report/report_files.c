@@ -14,9 +14,17 @@ static const struct {
     const char *name;
     void (*draw)(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
 } figure[] = {
-    { "speedups", wg_report_plot_speedups },   { "predicted", wg_report_plot_predicted },
-    { "lengths", wg_report_plot_lengths },     { "positions", wg_report_plot_positions },
+    { "speedups", wg_report_plot_speedups },
+    { "predicted", wg_report_plot_predicted },
+    { "lengths", wg_report_plot_lengths },
+    { "positions", wg_report_plot_positions },
     { "categories", wg_report_plot_categories },
+    { "drafters", wg_report_plot_drafters },
+    { "temperatures", wg_report_plot_temperatures },
+    { "batches", wg_report_plot_batches },
+    { "isolines", wg_report_plot_isolines },
+    { "ttft", wg_report_plot_ttft },
+    { "tpot", wg_report_plot_tpot },
 };
 enum { FIGURES = sizeof figure / sizeof *figure, NAME_MOST = 40 };
 
@@ -32,13 +40,13 @@ static void put_targets(FILE *f, const wg_run_reader *run)
     const size_t n = json_array_size(run->cells);
     int shown = 0;
     for (size_t i = 0; i < n; i++) {
-        const char *model = wg_json_word(
-            json_object_get(json_object_get(json_array_get(run->cells, i), "config"), "target"), "model");
+        const char *model =
+            wg_json_word(json_object_get(json_object_get(json_array_get(run->cells, i), "config"), "target"), "model");
         bool seen = !*model;
         for (size_t k = 0; k < i && !seen; k++)
-            seen = !strcmp(model, wg_json_word(json_object_get(
-                                                   json_object_get(json_array_get(run->cells, k), "config"), "target"),
-                                               "model"));
+            seen =
+                !strcmp(model, wg_json_word(json_object_get(json_object_get(json_array_get(run->cells, k), "config"), "target"),
+                                            "model"));
         if (!seen) fprintf(f, "%s%s", shown++ ? ", " : "", after_slash(model));
     }
     if (!shown) fputs("unknown target", f);
@@ -73,8 +81,8 @@ static wg_status save(const char *folder, const char *name, const char *text, si
 }
 
 /* One drawing, if the run has data for it; *made: whether there is a file. */
-static wg_status one(const char *folder, const wg_run_reader *run, const json_t *cells, int i, const wg_plot_out *as, bool *made,
-                     wg_error *err)
+static wg_status one(const char *folder, const wg_run_reader *run, const json_t *cells, int i, const wg_plot_out *as,
+                     bool *made, wg_error *err)
 {
     char *text = NULL, *caption = NULL, name[NAME_MOST];
     size_t n = 0, length = 0;

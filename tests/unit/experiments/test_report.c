@@ -8,7 +8,7 @@
 #include "core/base/mem.h"
 #include "experiments/report/html.h"
 #include "experiments/report/plot.h"
-#include "experiments/report/report.h"
+#include "experiments/report/report_parts.h"
 #include "experiments/run/runner.h"
 #include "scene.h"
 
@@ -114,6 +114,98 @@ static void says_what_ran(const wg_run_reader *f, const char *text)
     cr_assert(strstr(text, want), "%s: %s", want, text);
 }
 
+/* Gives the cells numbers with intervals, which two prompts do not: speed-ups of 1.31, 2.31, 3.31 and 4.31. The last cell gets
+ * another drafter, and the first two another temperature and batch. */
+static void give_numbers(const wg_run_reader *f, const json_t *cells)
+{
+    size_t i;
+    json_t *c;
+    json_array_foreach((json_t *)cells, i, c) {
+        json_t *config = json_object_get(json_array_get(f->cells, i), "config");
+        json_object_set_new(c, "speedup", json_real(1.31 + (double)i));
+        json_object_set_new(c, "speedup_ci", json_pack("[ff]", 1.11 + (double)i, 1.52 + (double)i));
+        json_object_set_new(c, "tau", json_real(2.25));
+        json_object_set_new(c, "tau_ci", json_pack("[ff]", 2.0, 2.5));
+        if (i < 2) json_object_set_new(json_object_get(config, "sampling"), "temperature", json_real(0.5));
+        if (i < 2) json_object_set_new(config, "batch", json_integer(4));
+    }
+    c = json_array_get(cells, 3);
+    json_object_set_new(c, "drafter", json_string("other"));
+    c = json_array_get(json_object_get(c, "categories"), 0);
+    json_object_set_new(c, "speedup", json_real(1.75));
+    json_object_set_new(c, "speedup_ci", json_pack("[ff]", 1.5, 2.0));
+}
+
+/* A drawing that has no data writes nothing. */
+static void nothing(void draw(const wg_plot_out *, const wg_run_reader *, const json_t *), const wg_run_reader *f)
+{
+    char *text = NULL;
+    size_t n = 0;
+    const wg_plot_out to = { .f = open_memstream(&text, &n), .form = WG_PLOT_SVG };
+    draw(&to, f, json_object_get(f->summary, "cells"));
+    fclose(to.f);
+    cr_assert_eq(n, 0, "%.200s", text);
+    free(text);
+}
+
+static void no_data_no_drawing(wg_run_reader *f)
+{
+    const int n = f->n;
+    nothing(wg_report_plot_drafters, f);     /* one drafter */
+    nothing(wg_report_plot_temperatures, f); /* one temperature */
+    nothing(wg_report_plot_batches, f);
+    f->n = 0;
+    nothing(wg_report_plot_ttft, f);
+    nothing(wg_report_plot_tpot, f);
+    f->n = n;
+}
+
+/* The text of a drawing in a folder, well-formed, with a point that says this. */
+static char *with_point(const char *path, const char *says)
+{
+    char *text = file_read(path, NULL);
+    well_formed(text);
+    cr_assert(strstr(text, says), "%s: no '%s'", path, says);
+    return text;
+}
+
+/* The two requests of plain decoding at heights 0.5 and 1. */
+static void distribution_of_plain(const wg_run_reader *f, const char *path, bool first_token)
+{
+    char note[120];
+    double least = INFINITY, most = 0;
+    for (int i = 0; i < f->n; i++) {
+        const double v = first_token ? f->entry[i].ttft : f->entry[i].tpot;
+        if (f->entry[i].cell >= 0) continue;
+        least = fmin(least, v);
+        most = fmax(most, v);
+    }
+    snprintf(note, sizeof note, ">plain decoding: share of requests 0.50 at %s in ms %g<", first_token ? "TTFT" : "TPOT",
+             least);
+    free(with_point(path, note));
+    snprintf(note, sizeof note, ">plain decoding: share of requests 1.00 at %s in ms %g<", first_token ? "TTFT" : "TPOT", most);
+    free(with_point(path, note));
+}
+
+/* The fastest cell of each temperature and batch is in the front, which is drawn last. */
+static void front_of(const char *path, const char *rest, const char *best)
+{
+    char *text = with_point(path, rest);
+    cr_assert(strstr(text, best) > strstr(text, rest), "%s: '%s' is not in the front", path, best);
+    free(text);
+}
+
+static void drawings_of_sweeps(const wg_run_reader *f)
+{
+    free(with_point("figures/drafters.svg", "3  length=3, rule=greedy, a&amp;b: speed-up 1.750 [1.500, 2.000]<"));
+    front_of("figures/temperatures.svg", ": speed-up 1.31 [1.11, 1.52] at temperature 0.5<",
+             ": speed-up 2.31 [2.11, 2.52] at temperature 0.5<");
+    front_of("figures/batches.svg", ": speed-up 3.31 [3.11, 3.52] at batch 1<", ": speed-up 4.31 [4.11, 4.52] at batch 1<");
+    free(with_point("figures/isolines.svg", ": tau 2.25 [2.00, 2.50] at cost of a round (plain pass: 1) 1.72<"));
+    distribution_of_plain(f, "figures/ttft.svg", true);
+    distribution_of_plain(f, "figures/tpot.svg", false);
+}
+
 /* A file is alone: its namespace, its colours written out, the legend, the caption and the points' notes in it. */
 static void drawings_alone(const char *dir)
 {
@@ -121,13 +213,9 @@ static void drawings_alone(const char *dir)
     wg_run_reader *f = reader_of(dir);
     char note[120];
     int files;
-    size_t i;
-    json_t *c;
     const json_t *cells = json_object_get(f->summary, "cells");
-    json_array_foreach((json_t *)cells, i, c) { /* two prompts give no intervals */
-        json_object_set_new(c, "speedup", json_real(1.31 + (double)i));
-        json_object_set_new(c, "speedup_ci", json_pack("[ff]", 1.11 + (double)i, 1.52 + (double)i));
-    }
+    no_data_no_drawing(f);
+    give_numbers(f, cells);
     const int n = figures(f, "figures", WG_PLOT_SVG), pdf = figures(f, "pdf", WG_PLOT_PDF);
     if (n > 0) {
         char *text = file_read("figures/speedups.svg", NULL), *captions = file_read("figures/captions.txt", NULL);
@@ -135,7 +223,7 @@ static void drawings_alone(const char *dir)
         cr_assert(strncmp(text, "<svg xmlns=\"http://www.w3.org/2000/svg\"", 38) == 0 && strstr(text, "</svg>\n"));
         cr_assert(!strstr(text, "var(") && !strstr(text, "rgb(") && strstr(text, "'#0072b2'"));
         cr_assert(strstr(text, ">measured</tspan>") || strstr(text, ">measured</text>"));
-        for (i = 0; i < json_array_size(cells); i++) {
+        for (size_t i = 0; i < json_array_size(cells); i++) {
             snprintf(note, sizeof note, ": measured %zu.31x [%zu.11, %zu.52]<", i + 1, i + 1, i + 1);
             cr_assert(strstr(text, note), "%s", note);
         }
@@ -143,6 +231,7 @@ static void drawings_alone(const char *dir)
         says_what_ran(f, strstr(captions, "lengths.svg: Tokens per pass"));
         free(text);
         free(captions);
+        drawings_of_sweeps(f);
     }
     if (pdf > 0) {
         char *text = file_read("pdf/lengths.pdf", NULL);
@@ -204,8 +293,13 @@ static void table_of_latex(const char *dir)
 }
 
 static const char *const drawn[] = { "Speed-up of each cell, measured and predicted</title>",
-                                     "Speed-up measured against predicted</title>", "Tau against draft length</title>",
-                                     "Acceptance by position in the draft</title>", "Speed-up by category</title>" };
+                                     "Speed-up measured against predicted</title>",
+                                     "Tau against draft length</title>",
+                                     "Acceptance by position in the draft</title>",
+                                     "Speed-up by category</title>",
+                                     "Tau against the cost of a round</title>",
+                                     "Time to first token, by request</title>",
+                                     "Time per output token, by request</title>" };
 
 Test(report, says_what_the_summary_says)
 {
