@@ -334,7 +334,7 @@ wg_status wg_report_write(FILE *f, const wg_run_reader *run, bool drawings, wg_e
     if (drawn) wg_report_plot_lengths(&to, run, cells);
     if (drawn) wg_report_plot_positions(&to, run, cells);
     wg_report_acceptance(f, run, cells);
-    wg_report_confidence(f, run, cells);
+    wg_report_confidence(&to, run, cells, drawn);
     parts(f, run, cells);
     phases(f, run, cells);
     if (drawn) wg_report_plot_ttft(&to, run, cells);

@@ -25,6 +25,7 @@ static const struct {
     { "isolines", wg_report_plot_isolines },
     { "ttft", wg_report_plot_ttft },
     { "tpot", wg_report_plot_tpot },
+    { "losses", wg_report_plot_losses },
 };
 enum { FIGURES = sizeof figure / sizeof *figure, NAME_MOST = 40 };
 

@@ -58,10 +58,11 @@ static void latency(const wg_plot_out *to, const wg_run_reader *run, const json_
     }
     const wg_line_chart o = {
         .title = first_token ? "Time to first token, by request" : "Time per output token, by request",
-        .caption = first_token ? "Share of requests whose first token came within this time: the fastest cells, and plain "
-                                 "decoding beside them."
-                               : "Share of requests whose mean time per output token after the first (TPOT) was at most this: the "
-                                 "fastest cells, and plain decoding beside them.",
+        .caption = first_token
+                       ? "Share of requests whose first token came within this time: the fastest cells, and plain "
+                         "decoding beside them."
+                       : "Share of requests whose mean time per output token after the first (TPOT) was at most this: the "
+                         "fastest cells, and plain decoding beside them.",
         .x = first_token ? "TTFT in ms" : "TPOT in ms",
         .y = "share of requests",
         .range = "[0:1]",

@@ -42,6 +42,7 @@ void wg_report_plot_drafters(const wg_plot_out *to, const wg_run_reader *run, co
 void wg_report_plot_temperatures(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
 void wg_report_plot_batches(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
 void wg_report_plot_isolines(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
+void wg_report_plot_losses(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
 void wg_report_plot_ttft(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
 void wg_report_plot_tpot(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
 
@@ -51,8 +52,8 @@ wg_estimate_ci wg_report_estimate(const json_t *o, const char *key, const char *
 char *wg_report_numbered(const wg_run_reader *run, size_t cell);
 int wg_report_fastest(const json_t *cells, size_t *chosen, int most, const char *list, size_t least);
 
-void wg_report_confidence(FILE *f, const wg_run_reader *run,
-                          const json_t *cells); /* writes nothing without a trace of probabilities */
+/* Writes nothing without a trace of probabilities. */
+void wg_report_confidence(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells, bool drawings);
 void wg_report_acceptance(FILE *f, const wg_run_reader *run, const json_t *cells);
 void wg_report_use(FILE *f, const wg_run_reader *run, const json_t *cells);
 void wg_report_transcripts(FILE *f, const wg_run_reader *run, int cell);

@@ -160,9 +160,10 @@ void wg_report_plot_isolines(const wg_plot_out *to, const wg_run_reader *run, co
     }
     if (n) qsort(p, (size_t)n, sizeof *p, by_x);
     const wg_scatter_plot o = { .title = "Tau against the cost of a round",
-                                .caption = "Tau against the cost of a round, in passes of plain decoding (tau over speed-up), a "
-                                           "point a cell; vertical: 95 % intervals of tau. Cells on one line have the speed-up "
-                                           "that it names; on the dashed line they are as fast as plain decoding.",
+                                .caption =
+                                    "Tau against the cost of a round, in passes of plain decoding (tau over speed-up), a "
+                                    "point a cell; vertical: 95 % intervals of tau. Cells on one line have the speed-up "
+                                    "that it names; on the dashed line they are as fast as plain decoding.",
                                 .x = "cost of a round (plain pass: 1)",
                                 .y = "tau",
                                 .point = p,

@@ -128,12 +128,17 @@ static void give_numbers(const wg_run_reader *f, const json_t *cells)
         json_object_set_new(c, "tau_ci", json_pack("[ff]", 2.0, 2.5));
         if (i < 2) json_object_set_new(json_object_get(config, "sampling"), "temperature", json_real(0.5));
         if (i < 2) json_object_set_new(config, "batch", json_integer(4));
+        json_object_set_new(c, "attribution",
+                            json_pack("{s:f, s:[ff], s:f, s:n}", "drafter_loss", 0.25, "drafter_loss_ci", 0.2, 0.3, "rule_loss",
+                                      0.01 * (double)i, "rule_loss_ci"));
     }
     c = json_array_get(cells, 3);
     json_object_set_new(c, "drafter", json_string("other"));
     c = json_array_get(json_object_get(c, "categories"), 0);
     json_object_set_new(c, "speedup", json_real(1.75));
     json_object_set_new(c, "speedup_ci", json_pack("[ff]", 1.5, 2.0));
+    c = json_array_get(json_object_get(json_array_get(cells, 3), "categories"), 1);
+    json_object_set_new(c, "speedup", json_real(2.75));
 }
 
 /* A drawing that has no data writes nothing. */
@@ -154,6 +159,7 @@ static void no_data_no_drawing(wg_run_reader *f)
     nothing(wg_report_plot_drafters, f);     /* one drafter */
     nothing(wg_report_plot_temperatures, f); /* one temperature */
     nothing(wg_report_plot_batches, f);
+    nothing(wg_report_plot_losses, f); /* no rows of p and q */
     f->n = 0;
     nothing(wg_report_plot_ttft, f);
     nothing(wg_report_plot_tpot, f);
@@ -198,9 +204,13 @@ static void front_of(const char *path, const char *rest, const char *best)
 static void drawings_of_sweeps(const wg_run_reader *f)
 {
     free(with_point("figures/drafters.svg", "3  length=3, rule=greedy, a&amp;b: speed-up 1.750 [1.500, 2.000]<"));
+    free(with_point("figures/drafters.svg", "3  length=3, rule=greedy, c: speed-up 2.750<"));
     front_of("figures/temperatures.svg", ": speed-up 1.31 [1.11, 1.52] at temperature 0.5<",
              ": speed-up 2.31 [2.11, 2.52] at temperature 0.5<");
     front_of("figures/batches.svg", ": speed-up 3.31 [3.11, 3.52] at batch 1<", ": speed-up 4.31 [4.11, 4.52] at batch 1<");
+    free(with_point("figures/losses.svg",
+                    ">loss of the drafter, 0  length=2, rule=match: share of nodes 0.250 [0.200, 0.300]<"));
+    free(with_point("figures/losses.svg", ">loss of the rule, 3  length=3, rule=greedy: share of nodes 0.030<"));
     free(with_point("figures/isolines.svg", ": tau 2.25 [2.00, 2.50] at cost of a round (plain pass: 1) 1.72<"));
     distribution_of_plain(f, "figures/ttft.svg", true);
     distribution_of_plain(f, "figures/tpot.svg", false);
