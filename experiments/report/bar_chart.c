@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+enum { LABEL = 16, LABEL_ROOM = 100 }; /* characters of a group's name; pixels right of the bars, for it is slanted */
+
 static const wg_estimate_ci *value(const wg_bar_chart *c, int group, int series)
 {
     return &c->value[(size_t)group * (size_t)c->n + (size_t)series];
@@ -42,10 +44,10 @@ static int draw(FILE *s, int width, const void *arg)
             c->y, 1. / (c->n + 1), c->groups - 0.4);
     for (int g = 0; g < c->groups; g++) {
         fputs(g ? ", " : "", s);
-        wg_plot_label(s, c->group[g], 16);
+        wg_plot_label(s, c->group[g], LABEL);
         fprintf(s, " %d", g);
     }
-    fputs(")\nset rmargin 8\nplot ", s);
+    fprintf(s, ")\nset rmargin at screen %.4f\nplot ", 1 - LABEL_ROOM / (double)width);
     if (isfinite(c->line)) fprintf(s, "%g with lines dt 2 lw 1.5 lc rgb '%s', ", c->line, wg_plot_colour(7));
     for (int k = 0; k < c->n; k++) {
         fprintf(s,
