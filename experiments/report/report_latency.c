@@ -7,7 +7,7 @@
 #include "experiments/report/line_chart.h"
 #include "experiments/report/report_parts.h"
 
-enum { CURVES = 4, MARKS = 40 }; /* cells, each perhaps with its baseline; marks of a curve */
+enum { CURVES = 4, MARKS = 20 }; /* cells, each perhaps with its baseline; marks of a curve */
 
 static int ascending(const void *a, const void *b)
 {
