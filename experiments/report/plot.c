@@ -47,7 +47,8 @@ void wg_plot_label(FILE *script, const char *text, int most)
         const unsigned char c = (unsigned char)*p;
         n += (c & 0xC0) != 0x80;
         if (all > most && n == most) break;
-        fputc(c < 32 || strchr("'\"\\`", c) ? ' ' : c, script);
+        if (c == '\'') fputs("''", script);
+        else fputc(c < 32 || strchr("\"\\`", c) ? ' ' : c, script);
     }
     fputs(all > most ? "\u2026'" : "'", script);
 }

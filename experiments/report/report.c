@@ -321,7 +321,7 @@ wg_status wg_report_write(FILE *f, const wg_run_reader *run, bool drawings, wg_e
     answer(f, run, cells);
     main_table(f, run, cells);
     const bool drawn = drawings && wg_plot_available(WG_PLOT_PAGE);
-    char *about = wg_report_about(run);
+    char *about = wg_run_reader_about(run);
     const wg_plot_out to = { .f = f, .about = about };
     if (drawn) wg_report_plot_speedups(&to, run, cells);
     else if (drawings)

@@ -18,10 +18,6 @@ wg_status wg_report_write(FILE *f, const wg_run_reader *run, bool drawings, wg_e
  * captions.txt with a line a file. *files: the number of drawings. EINVAL: no summary, no gnuplot, or nothing to draw; EIO. */
 wg_status wg_report_figures(const char *folder, const wg_run_reader *run, wg_plot_form form, int *files, wg_error *err);
 
-/* What every caption ends with: processor and kernel level, models of the target, prompts and requests (free); NULL: no
- * memory. */
-char *wg_report_about(const wg_run_reader *run);
-
 /* The table as LaTeX, with the rules of booktabs. Errors as above. */
 wg_status wg_report_latex(FILE *f, const wg_run_reader *run, const wg_column_choice *columns, wg_error *err);
 

@@ -29,44 +29,6 @@ static const struct {
 };
 enum { FIGURES = sizeof figure / sizeof *figure, NAME_MOST = 40 };
 
-static const char *after_slash(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
-}
-
-/* "A, B": the targets of all cells, each once. */
-static void put_targets(FILE *f, const wg_run_reader *run)
-{
-    const size_t n = json_array_size(run->cells);
-    int shown = 0;
-    for (size_t i = 0; i < n; i++) {
-        const char *model =
-            wg_json_word(json_object_get(json_object_get(json_array_get(run->cells, i), "config"), "target"), "model");
-        bool seen = !*model;
-        for (size_t k = 0; k < i && !seen; k++)
-            seen =
-                !strcmp(model, wg_json_word(json_object_get(json_object_get(json_array_get(run->cells, k), "config"), "target"),
-                                            "model"));
-        if (!seen) fprintf(f, "%s%s", shown++ ? ", " : "", after_slash(model));
-    }
-    if (!shown) fputs("unknown target", f);
-}
-
-char *wg_report_about(const wg_run_reader *run)
-{
-    const json_t *cpu = json_object_get(run->machine, "cpu");
-    const char *model = wg_json_word(cpu, "model"), *level = wg_json_word(cpu, "kernels");
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
-    if (!f) return NULL;
-    fprintf(f, "%s (%s); ", *model ? model : "unknown processor", *level ? level : "unknown kernels");
-    put_targets(f, run);
-    fprintf(f, "; %d prompt%s, %d request%s.", run->n_asked, run->n_asked == 1 ? "" : "s", run->n, run->n == 1 ? "" : "s");
-    return fclose(f) == 0 ? text : (free(text), NULL);
-}
-
 static wg_status save(const char *folder, const char *name, const char *text, size_t n, wg_error *err)
 {
     wg_save *to = NULL;
@@ -112,7 +74,7 @@ wg_status wg_report_figures(const char *folder, const wg_run_reader *run, wg_plo
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return wg_fail(err, WG_EIO, "%s: cannot make this folder: %s; choose another with --figures FOLDER", folder,
                        strerror(errno));
-    char *captions = NULL, *about = wg_report_about(run);
+    char *captions = NULL, *about = wg_run_reader_about(run);
     size_t n = 0;
     const wg_plot_out to = { NULL, form, about, open_memstream(&captions, &n) };
     wg_status s = about && to.captions ? WG_OK : wg_nomem(err, 1, "captions");

@@ -108,7 +108,7 @@ wg_status wg_report_latex(FILE *f, const wg_run_reader *run, const wg_column_cho
     const char *question = json_string_value(json_object_get(run->config, "question")),
                *name = json_string_value(json_object_get(run->config, "name"));
     WG_TRY(wg_run_reader_cells(run, &cells, err));
-    char *about = wg_report_about(run), *caption = NULL;
+    char *about = wg_run_reader_about(run), *caption = NULL;
     size_t n = 0;
     FILE *m = about ? open_memstream(&caption, &n) : NULL;
     if (m)
