@@ -57,11 +57,13 @@ replayed() { # OUT CONFIG
 
 # The drawings that this run has something for, as SVG files.
 draw() { # OUT NAME
-  local plot file
+  local plot folder=$1/figures
   command -v gnuplot >/dev/null || { echo "run-all: no gnuplot: the drawings of results/$2 stay as they are" >&2; return; }
+  rm -rf "$folder"
+  "$wager" report "$1" --figures "$folder" >/dev/null || return
   for plot in speedups lengths; do
-    file=results/$2/$plot.svg
-    if "$wager" report "$1" --svg $plot >"$file.tmp" 2>/dev/null; then mv "$file.tmp" "$file"; else rm -f "$file.tmp" "$file"; fi
+    rm -f "results/$2/$plot.svg"
+    [ ! -f "$folder/$plot.svg" ] || cp "$folder/$plot.svg" "results/$2/"
   done
 }
 

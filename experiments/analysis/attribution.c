@@ -12,6 +12,7 @@
 #include "experiments/analysis/reliability.h"
 #include "experiments/analysis/counterfactual.h"
 #include "experiments/base/json_number.h"
+#include "experiments/base/stats.h"
 
 static const double factors[] = { 0.5, 0.75, 1.25, 1.5, 2 };
 static const double nuclei[] = { 0.8, 0.9, 0.95 };
@@ -25,6 +26,13 @@ typedef struct sums {
     long n;
 } sums;
 
+/* Sums over the reached nodes of each prompt, for intervals over prompts: number has the prompts' numbers, ascending. */
+typedef struct by_prompt {
+    int32_t *number;
+    double *nodes, *drafter, *rule;
+    int n, at; /* at: of the round at hand */
+} by_prompt;
+
 typedef struct study {
     wg_trace *t;
     wg_replay *r;
@@ -32,6 +40,7 @@ typedef struct study {
     double *used;          /* (vocab) the target's mass by token */
     int32_t *rank, *order; /* (vocab) rank by that mass; scratch */
     double *row, *pv, *qv; /* (vocab) scratch */
+    by_prompt prompt;
     sums alpha, star, kept, at[FACTORS], in[NUCLEI], of[PARTS], outside[PARTS];
     wg_samples sample[SIGNALS];
     double expected, realised; /* tokens: expected by the drafter's confidence; accepted */
@@ -117,6 +126,9 @@ static wg_status study_round(study *s, wg_error *err)
         const double best = wg_optimal_alpha(t, node, &r->p, &r->q, &r->work);
         add(&s->star, best);
         add(&s->kept, next >= 0);
+        s->prompt.nodes[s->prompt.at]++;
+        s->prompt.drafter[s->prompt.at] += 1 - best;
+        s->prompt.rule[s->prompt.at] += best - (next >= 0);
         if (t->qrow[child] < 0) continue;
         const double *p = wg_rows_dense(&r->p, node, s->pv), *q = wg_rows_dense(&r->q, t->qrow[child], s->qv);
         add(&s->alpha, wg_alpha(p, q, r->vocab));
@@ -129,6 +141,50 @@ static wg_status study_round(study *s, wg_error *err)
         s->scored++;
     }
     return judge_paths(s, err);
+}
+
+/* ---- prompts ----------------------------------------------------------------------------------------------------- */
+
+static int by_number(const void *a, const void *b)
+{
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static wg_status make_prompts(by_prompt *p, const wg_trace *t, wg_error *err)
+{
+    const size_t n = (size_t)t->requests + 1;
+    p->number = wg_alloc(n, sizeof *p->number);
+    p->nodes = wg_calloc(n, sizeof *p->nodes);
+    p->drafter = wg_calloc(n, sizeof *p->drafter);
+    p->rule = wg_calloc(n, sizeof *p->rule);
+    if (!p->number || !p->nodes || !p->drafter || !p->rule) return wg_nomem(err, n * 28, "sums of prompts");
+    for (int i = 0; i < t->requests; i++) p->number[i] = t->request[i].asked.prompt;
+    qsort(p->number, (size_t)t->requests, sizeof *p->number, by_number);
+    for (int i = 0; i < t->requests; i++)
+        if (i == 0 || p->number[i] != p->number[i - 1]) p->number[p->n++] = p->number[i];
+    return WG_OK;
+}
+
+static void choose_prompt(by_prompt *p, int32_t number)
+{
+    const int32_t *at = bsearch(&number, p->number, (size_t)p->n, sizeof *p->number, by_number);
+    p->at = (int)(at - p->number);
+}
+
+static json_t *loss_interval(const by_prompt *p, const double *lost)
+{
+    double lo, hi;
+    if (!wg_ratio_interval_additive(lost, p->nodes, p->n, &lo, &hi)) return json_null();
+    return json_pack("[o,o]", wg_json_number(lo), wg_json_number(hi));
+}
+
+static void free_prompts(by_prompt *p)
+{
+    wg_free(p->number);
+    wg_free(p->nodes);
+    wg_free(p->drafter);
+    wg_free(p->rule);
 }
 
 /* ---- the target's tokens ----------------------------------------------------------------------------------------- */
@@ -282,6 +338,8 @@ static void add_losses(const study *s, json_t *v)
                  "rule %s looks ahead: what it keeps at a node depends on tokens further on, and may be more than alpha*",
                  rule->name);
     json_object_set_new(v, "drafter_loss", wg_json_number(1 - star));
+    json_object_set_new(v, "drafter_loss_ci", loss_interval(&s->prompt, s->prompt.drafter));
+    json_object_set_new(v, "rule_loss_ci", *why ? json_null() : loss_interval(&s->prompt, s->prompt.rule));
     json_object_set_new(v, "rule_loss", *why ? json_null() : wg_json_number(star - kept));
     if (*why) json_object_set_new(v, "rule_loss_unknown", json_string(why));
 }
@@ -338,6 +396,7 @@ static void free_study(study *s)
     wg_free(s->qv);
     wg_free(s->rank);
     wg_free(s->order);
+    free_prompts(&s->prompt);
     wg_replay_close(s->r);
 }
 
@@ -347,9 +406,11 @@ wg_status wg_attribution(json_t **out, wg_trace *t, int cell, bool whole, wg_err
     json_t *others = json_array();
     wg_status st = wg_replay_open(&s.r, t, cell, -1, err);
     if (!st) st = make_study(&s, err);
+    if (!st) st = make_prompts(&s.prompt, t, err);
     if (!st && whole) st = rank_tokens(&s, err);
     for (int i = 0; !st && i < t->rounds; i++) {
         if (!is_of(t, i, cell)) continue;
+        choose_prompt(&s.prompt, t->request[t->round[i].request].asked.prompt);
         st = wg_replay_load(s.r, i, err);
         if (!st) st = study_round(&s, err);
     }

@@ -2,6 +2,7 @@
  * Samples of runs, their pairs of cells, verdicts and warnings, as JSON. */
 #include "experiments/analysis/compare.h"
 
+#include <stdlib.h>
 #include <math.h>
 #include <string.h>
 
@@ -273,6 +274,9 @@ static json_t *run_json(const wg_run_reader *f)
     json_object_set(v, "started", started ? started : json_null());
     json_object_set_new(v, "complete", json_boolean(f->complete));
     json_object_set_new(v, "resumed", json_boolean(json_object_get(f->machine, "resumed") != NULL));
+    char *about = wg_run_reader_about(f);
+    json_object_set_new(v, "about", about ? wg_json_text(about) : json_null());
+    free(about);
     json_object_set_new(v, "requests", json_integer(f->n));
     json_object_set_new(v, "published", json_boolean(f->published));
     json_object_set_new(v, "failed", json_integer(f->failed));

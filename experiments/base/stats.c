@@ -140,6 +140,14 @@ static double share(const series *s, int i)
     return sum / s->n;
 }
 
+/* Degrees of freedom of n pseudo-values: stats.h has the formula. kish: sum of squared shares; square, fourth: sums of powers of
+ * the centred pseudo-values. */
+static double freedom_of(int n, double kish, double square, double fourth)
+{
+    const double few = fmin(n - 1, 1 / kish - 1);
+    return fmax(1, fourth > 0 ? fmin(few, 2 * square * square / fourth) : few);
+}
+
 bool wg_ratio_log(const wg_ratio *x, const wg_ratio *y, wg_log_ratio *out)
 {
     series s = { .n = 0 };
@@ -163,8 +171,7 @@ bool wg_ratio_log(const wg_ratio *x, const wg_ratio *y, wg_log_ratio *out)
         fourth += z * z * z * z;
     }
     if (!isfinite(square)) return false;
-    const double few = fmin(n - 1, 1 / kish - 1), freedom = fourth > 0 ? fmin(few, 2 * square * square / fourth) : few;
-    *out = (wg_log_ratio){ .log = all, .variance = square / (n - 1) / n, .freedom = fmax(1, freedom) };
+    *out = (wg_log_ratio){ .log = all, .variance = square / (n - 1) / n, .freedom = freedom_of(n, kish, square, fourth) };
     return true;
 }
 
@@ -175,6 +182,29 @@ bool wg_ratio_interval(const wg_ratio *r, double *lo, double *hi)
     const double half = wg_student_t(0.05, e.freedom) * sqrt(e.variance);
     *lo = exp(e.log - half);
     *hi = exp(e.log + half);
+    return true;
+}
+
+bool wg_ratio_interval_additive(const double *a, const double *b, int n, double *lo, double *hi)
+{
+    const double of = total(a, n), by = total(b, n);
+    double sum = 0, kish = 0, square = 0, fourth = 0;
+    int counted = 0;
+    for (int i = 0; i < n; i++) {
+        if (!(b[i] > 0)) continue;
+        counted++;
+        sum += (of - a[i]) / (by - b[i]);
+        kish += b[i] / by * (b[i] / by);
+    }
+    if (counted < WG_INTERVAL_PROMPTS || !isfinite(sum)) return false;
+    for (int i = 0; i < n; i++) {
+        const double z = b[i] > 0 ? (counted - 1) * (sum / counted - (of - a[i]) / (by - b[i])) : 0;
+        square += z * z;
+        fourth += z * z * z * z;
+    }
+    const double half = wg_student_t(0.05, freedom_of(counted, kish, square, fourth)) * sqrt(square / (counted - 1) / counted);
+    *lo = of / by - half;
+    *hi = of / by + half;
     return true;
 }
 

@@ -37,6 +37,10 @@ bool wg_ratio_log(const wg_ratio *x, const wg_ratio *y, wg_log_ratio *out);
 /* The 95 % interval exp(log +- t sqrt(variance)) of a ratio; false as wg_ratio_log. */
 bool wg_ratio_interval(const wg_ratio *r, double *lo, double *hi);
 
+/* The 95 % interval of sum a / sum b over n prompts, where sum a may be 0 or negative (b >= 0): value +- t sqrt(variance), by
+ * the jackknife of the ratio itself. Prompts with b = 0 do not count; false with fewer than WG_INTERVAL_PROMPTS others. */
+bool wg_ratio_interval_additive(const double *a, const double *b, int n, double *lo, double *hi);
+
 /* The interval as [lo, hi], or null. And both in an object: NAME and NAME_ci. */
 json_t *wg_ratio_interval_json(const wg_ratio *r);
 void wg_ratio_set_json(json_t *o, const char *name, const wg_ratio *r);

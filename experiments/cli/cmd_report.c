@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * wager report: a run as a page, a table, Markdown or comma-separated values, or a folder of runs as an index. */
+ * wager report: a run as a page, a table, Markdown, LaTeX, comma-separated values or drawings, or a folder of runs as an
+ * index. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,12 +32,21 @@ static wg_status write_page(FILE *f, void *arg, wg_error *err)
 
 /* The form of the output. */
 typedef struct form {
-    bool table, csv, markdown;
-    const char *svg; /* the name of a drawing */
-    const char *by;  /* the rows of CSV, or NULL */
+    bool table, csv, markdown, latex;
+    const char *figures, *format; /* the folder of the drawings, and "svg" or "pdf"; NULL: none */
+    wg_plot_form drawing;
+    const char *by; /* the rows of CSV, or NULL */
     wg_csv_rows rows;
     const wg_column_choice *columns;
 } form;
+
+static wg_status print_figures(const char *folder, const wg_run_reader *run, wg_plot_form form, wg_error *err)
+{
+    int files;
+    WG_TRY(wg_report_figures(folder, run, form, &files, err));
+    printf("%s: %d drawing%s, and captions.txt\n", folder, files, files == 1 ? "" : "s");
+    return WG_OK;
+}
 
 static wg_status print_run(const char *dir, const form *as, wg_error *err)
 {
@@ -44,7 +54,8 @@ static wg_status print_run(const char *dir, const form *as, wg_error *err)
     const json_t *cells;
     WG_TRY(wg_run_reader_open_result(&run, dir, err));
     wg_status s = WG_OK;
-    if (as->svg) s = wg_report_drawing(stdout, run, as->svg, err);
+    if (as->figures) s = print_figures(as->figures, run, as->drawing, err);
+    else if (as->latex) s = wg_report_latex(stdout, run, as->columns, err);
     else if (as->markdown) s = wg_report_markdown(stdout, run, as->columns, err);
     else if ((s = wg_run_reader_cells(run, &cells, err))) cells = NULL;
     else if (as->csv) wg_table_print_csv(stdout, run->summary, as->rows, as->columns);
@@ -58,8 +69,12 @@ static wg_status print_run(const char *dir, const form *as, wg_error *err)
 static wg_status check_form(form *as, const char *dir, const char *out, wg_error *err)
 {
     static const char *const rows[] = { "cell", "position", "category", "turn", "part", NULL }; /* wg_csv_rows */
-    if (as->table + as->csv + as->markdown + !!as->svg > 1)
-        return wg_fail(err, WG_EINVAL, "one of --table, --md, --csv and --svg at a time");
+    if (as->table + as->csv + as->markdown + as->latex + !!as->figures > 1)
+        return wg_fail(err, WG_EINVAL, "one of --table, --md, --latex, --csv and --figures at a time");
+    if (as->format && !as->figures) return wg_fail(err, WG_EINVAL, "--format is for --figures: what its files are");
+    if (as->format && strcmp(as->format, "svg") != 0 && strcmp(as->format, "pdf") != 0)
+        return wg_fail(err, WG_EINVAL, "--format %s: expected svg or pdf", as->format);
+    as->drawing = as->format && !strcmp(as->format, "pdf") ? WG_PLOT_PDF : WG_PLOT_SVG;
     if (as->by && !as->csv) return wg_fail(err, WG_EINVAL, "--by is for --csv: what has a row there");
     for (int k = 0; as->by && rows[k]; k++)
         if (!strcmp(as->by, rows[k])) as->rows = (wg_csv_rows)k;
@@ -88,8 +103,10 @@ int wg_cmd_report(int argc, char **argv)
         { "table", 0, WG_FLAG_BOOL, &as.table, NULL, "print the table that the run ended with instead", 0, 0 },
         { "md", 0, WG_FLAG_BOOL, &as.markdown, NULL, "print the run as Markdown instead: question, answer, table", 0, 0 },
         { "csv", 0, WG_FLAG_BOOL, &as.csv, NULL, "print all numbers of all cells instead, comma-separated", 0, 0 },
-        { "svg", 0, WG_FLAG_STRING, &as.svg, "NAME",
-          "print a drawing instead: speedups, predicted, lengths, positions, categories", 0, 0 },
+        { "latex", 0, WG_FLAG_BOOL, &as.latex, NULL, "print the table as LaTeX instead (booktabs)", 0, 0 },
+        { "figures", 0, WG_FLAG_STRING, &as.figures, "FOLDER", "write the drawings instead, a file each, and captions.txt", 0,
+          0 },
+        { "format", 0, WG_FLAG_STRING, &as.format, "FORMAT", "of --figures: svg (default) or pdf", 0, 0 },
         { "by", 0, WG_FLAG_STRING, &as.by, "WHAT", "with --csv, a row for each cell, position, category, turn or part", 0, 0 },
         { "columns", 0, WG_FLAG_STRING, &list, "LIST", WG_COLUMNS_DOC, 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
@@ -99,8 +116,8 @@ int wg_cmd_report(int argc, char **argv)
     wg_error problem;
     if (list && wg_columns_named(list, &chosen, &problem)) return wg_cli_fail(&problem);
     as.columns = list ? &chosen : NULL;
-    if (list && !as.csv && !as.markdown) as.table = true;
-    if (as.table || as.csv || as.markdown || as.svg || as.by)
+    if (list && !as.csv && !as.markdown && !as.latex) as.table = true;
+    if (as.table || as.csv || as.markdown || as.latex || as.figures || as.format || as.by)
         return check_form(&as, dir, out, &problem) || print_run(dir, &as, &problem) ? wg_cli_fail(&problem) : WG_EXIT_OK;
     page p = { dir, is_run(dir), !plain };
     char path[4096];

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/file/synth.h"
+#include "core/model/arch.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "kernels/types.h"
@@ -11,12 +12,15 @@
 /* context 0: that of the shape. */
 static wg_status synth(const char *like, int type, uint64_t seed, int context, const char *out, wg_error *err)
 {
-    for (const wg_synth_shape *s = wg_synth_shapes(); context && s->name; s++)
-        if (!strcmp(s->name, like)) {
-            wg_synth_shape shape = *s;
-            shape.context = context;
-            return wg_synth_write(&shape, type, seed, out, err);
-        }
+    for (const wg_synth_shape *s = wg_synth_shapes(); s->name; s++) {
+        if (strcmp(s->name, like) != 0) continue;
+        wg_synth_shape shape = *s;
+        if (!wg_arch_reads(s->arch))
+            return wg_fail(err, WG_EUNSUPPORTED, "--like %s: nothing here reads models of family %s; choose another shape",
+                           like, s->arch);
+        if (context) shape.context = context;
+        return wg_synth_write(&shape, type, seed, out, err);
+    }
     return wg_synth(like, type, seed, out, err);
 }
 

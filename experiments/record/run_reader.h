@@ -79,4 +79,7 @@ bool wg_run_reader_sweeps(const wg_run_reader *f, const char *key);
 /* A readable name of a cell: "length=4, rule=match", or drafter and rule without a sweep (wg_free). */
 char *wg_run_reader_cell_name(const wg_run_reader *f, int cell);
 
+/* What captions end with: processor and kernel level, models of the target, prompts and requests (free); NULL: no memory. */
+char *wg_run_reader_about(const wg_run_reader *f);
+
 #endif

@@ -2,6 +2,7 @@
  * A comparison as one page: the speed ratio, its breakdown, and the equality of texts. Every number comes from the JSON of
  * `wager compare --json`. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/json.h"
@@ -196,7 +197,7 @@ static wg_estimate_ci speedup(const json_t *o)
 
 static const wg_estimate_ci none = { NAN, NAN, NAN };
 
-static void pairs_figure(FILE *f, const json_t *pairs)
+static void pairs_figure(const wg_plot_out *to, const json_t *pairs)
 {
     const size_t n = json_array_size(pairs);
     wg_forest_plot_row *row = wg_calloc(n, sizeof *row);
@@ -212,7 +213,7 @@ static void pairs_figure(FILE *f, const json_t *pairs)
                                .digits = 3,
                                .row = row,
                                .n = row ? (int)n : 0 };
-    wg_forest_plot_figure(&(wg_plot_out){ f, false }, &o);
+    wg_forest_plot_figure(to, &o);
     for (size_t i = 0; row && i < n; i++) wg_free(row[i].name);
     wg_free(row);
 }
@@ -239,7 +240,7 @@ static const char *part_name(char *to, size_t n, const json_t *o)
     return to;
 }
 
-static void where_figure(FILE *f, const json_t *p)
+static void where_figure(const wg_plot_out *to, const json_t *p)
 {
     const size_t n = parts_of(p);
     char name[80];
@@ -257,7 +258,7 @@ static void where_figure(FILE *f, const json_t *p)
                                .digits = 3,
                                .row = row,
                                .n = at };
-    if (row) wg_forest_plot_figure(&(wg_plot_out){ f, false }, &o);
+    if (row) wg_forest_plot_figure(to, &o);
     for (int i = 0; i < at; i++) wg_free(row[i].name);
     wg_free(row);
 }
@@ -345,8 +346,9 @@ static void diff(FILE *f, const json_t *list, int runs, const char *caption)
     wg_html_table_end(f);
 }
 
-static void one_pair(FILE *f, const json_t *p, bool heading, bool drawn)
+static void one_pair(const wg_plot_out *to, const json_t *p, bool heading, bool drawn)
 {
+    FILE *f = to->f;
     if (heading) fputs("<h3>", f), put_name(f, p), fputs("</h3>\n", f);
     if (wg_json_measured(p, "requests") < 1) {
         fputs("<p>No request ended well in both.</p>\n", f);
@@ -356,7 +358,7 @@ static void one_pair(FILE *f, const json_t *p, bool heading, bool drawn)
     if (failed > 0 || alone > 0)
         fprintf(f, "<p class=\"warn\">Left out: %.0f requests that failed, %.0f that only one run has.</p>\n", failed, alone);
     divergence(f, p);
-    if (drawn) where_figure(f, p);
+    if (drawn) where_figure(to, p);
     where_table(f, p);
     regressions(f, p);
 }
@@ -372,11 +374,26 @@ static void put_title(FILE *f, const json_t *o)
     }
 }
 
+/* "A: PROCESSOR (LEVEL); MODEL; ... B: ...": what captions end with (free). */
+static char *about_runs(const json_t *o)
+{
+    char *text = NULL;
+    size_t n = 0, i;
+    json_t *r;
+    FILE *f = open_memstream(&text, &n);
+    if (!f) return NULL;
+    json_array_foreach(json_object_get(o, "runs"), i, r)
+        fprintf(f, "%s%c: %s", i ? " " : "", (char)('A' + i), wg_json_word(r, "about"));
+    return fclose(f) == 0 ? text : (free(text), NULL);
+}
+
 void wg_compare_page(FILE *f, const json_t *o, bool drawings)
 {
+    char *about = about_runs(o);
+    const wg_plot_out to = { .f = f, .about = about };
     const json_t *pairs = json_object_get(o, "pairs");
     const int n = (int)json_array_size(json_object_get(o, "runs"));
-    const bool drawn = drawings && wg_plot_available();
+    const bool drawn = drawings && wg_plot_available(WG_PLOT_PAGE);
     wg_html_begin(f, "Comparison");
     fputs("<h1>Is it faster? ", f);
     put_title(f, o);
@@ -385,12 +402,12 @@ void wg_compare_page(FILE *f, const json_t *o, bool drawings)
     runs(f, o);
     fputs("<h2>Numbers</h2>\n", f);
     main_table(f, pairs);
-    if (drawn && json_array_size(pairs) > 1) pairs_figure(f, pairs);
+    if (drawn && json_array_size(pairs) > 1) pairs_figure(&to, pairs);
     if (drawings && !drawn)
         fputs("<p class=\"soft\">There is no gnuplot on the machine that wrote this page, so it has tables only.</p>\n", f);
     fputs("<h2>Where</h2>\n", f);
     for (size_t i = 0; i < json_array_size(pairs) && i < PAIRS; i++)
-        one_pair(f, json_array_get(pairs, i), json_array_size(pairs) > 1, drawn);
+        one_pair(&to, json_array_get(pairs, i), json_array_size(pairs) > 1, drawn);
     if (json_array_size(pairs) > PAIRS)
         fprintf(f, "<p class=\"soft\">Details of the first %d cells; <code>wager compare --json</code> has all.</p>\n", PAIRS);
     fputs("<h2>What differs</h2>\n", f);
@@ -399,4 +416,5 @@ void wg_compare_page(FILE *f, const json_t *o, bool drawings)
     diff(f, json_object_get(o, "machine_diff"), n, "Besides the config: program, machine, files.");
     if (drawn) wg_plot_script(f);
     wg_html_end(f);
+    free(about);
 }

@@ -111,14 +111,18 @@ static int draw(FILE *s, int width, const void *arg)
     }
     const double height = TOP + rows + BOTTOM;
     wg_plot_look(s);
-    fprintf(s, "set lmargin at screen %g\nset rmargin at screen %g\nset tmargin at screen %g\nset bmargin at screen %g\n",
+    fprintf(s,
+            "set lmargin at screen %g\nset rmargin at screen %g\nset tmargin at screen below+(1-below)*%g\n"
+            "set bmargin at screen below+(1-below)*%g\n",
             (under ? UNDER : LEFT) / (double)width, 1 - (numbers ? NUMBERS : LEFT) / (double)width, 1 - TOP / height,
             BOTTOM / height);
     fprintf(s,
-            "set xrange [%.6g:%.6g]\nset yrange [%d:0]\nset border 1\nset grid x\nunset ytics\nset xtics %g\nset label '%s' at "
-            "graph 0.5, screen %g center\n"
-            "set arrow from 1, graph 0 to 1, graph 1 nohead lc rgb '%s' lw 1.5 dt 2 back\n",
-            lo, hi, rows, step(hi - lo, width / 75), o->axis, 10 / height, wg_plot_colour(7));
+            "set xrange [%.6g:%.6g]\nset yrange [%d:0]\nset border 1\nset grid x\nunset ytics\nset xtics %g\nset arrow from 1, "
+            "graph 0 "
+            "to 1, graph 1 nohead lc rgb '%s' lw 1.5 dt 2 back\nset label ",
+            lo, hi, rows, step(hi - lo, width / 75), wg_plot_colour(7));
+    wg_plot_label(s, o->axis, width / 8);
+    fprintf(s, " at graph 0.5, screen below+(1-below)*%g center\n", 10 / height);
     names(s, o, width);
     for (int k = 0; k <= last; k++) points(s, o, k, numbers);
     for (int k = last; k >= 0; k--) {

@@ -17,6 +17,7 @@ typedef struct wg_chart_line {
 typedef struct wg_line_chart {
     const char *title, *caption, *x, *y;
     const char *range; /* of y, as gnuplot writes it: "[0:1]" */
+    bool real;         /* x is a measurement, not a count */
     const wg_chart_line *curve;
     int n;
 } wg_line_chart;

@@ -25,7 +25,11 @@ const char *wg_plot_colour(int series) { return colour[series % WG_PLOT_SERIES];
 int wg_plot_point(int series) { return mark[series % MARKS].point; }
 const char *wg_plot_symbol(int series) { return mark[series % MARKS].symbol; }
 
-bool wg_plot_available(void) { return system("gnuplot --version >/dev/null 2>&1") == 0; }
+bool wg_plot_available(wg_plot_form form)
+{
+    return system(form == WG_PLOT_PDF ? "gnuplot -e 'set terminal pdfcairo' >/dev/null 2>&1"
+                                      : "gnuplot -e 'set terminal svg' >/dev/null 2>&1") == 0;
+}
 
 void wg_plot_look(FILE *script)
 {
@@ -43,7 +47,8 @@ void wg_plot_label(FILE *script, const char *text, int most)
         const unsigned char c = (unsigned char)*p;
         n += (c & 0xC0) != 0x80;
         if (all > most && n == most) break;
-        fputc(c < 32 || strchr("'\"\\`", c) ? ' ' : c, script);
+        if (c == '\'') fputs("''", script);
+        else fputc(c < 32 || strchr("\"\\`", c) ? ' ' : c, script);
     }
     fputs(all > most ? "\u2026'" : "'", script);
 }
@@ -133,7 +138,7 @@ static size_t replace_note(FILE *f, const char *p)
 static void put_colour(const wg_plot_out *to, const char *name)
 {
     fputc('\'', to->f);
-    if (to->svg) wg_html_colour(to->f, name);
+    if (to->form == WG_PLOT_SVG) wg_html_colour(to->f, name);
     else fprintf(to->f, "var(--%s)", name);
     fputc('\'', to->f);
 }
@@ -167,39 +172,95 @@ static void inlined(const wg_plot_out *to, const char *svg, int id)
     }
 }
 
-static char *run(const char *script, size_t n)
+/* What gnuplot writes to standard output, *got bytes and a 0, or NULL (free). */
+static char *run(const char *script, size_t n, size_t *got)
 {
     char path[] = "/tmp/wager-plot-XXXXXX", command[128], chunk[4096], *text = NULL;
-    size_t size = 0, got;
+    size_t part;
+    *got = 0;
     const int fd = mkstemp(path);
     FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
     if (!f) return NULL;
     const bool all = fwrite(script, 1, n, f) == n, written = fclose(f) == 0 && all;
     snprintf(command, sizeof command, "gnuplot %s 2>/dev/null", path);
-    FILE *pipe = written ? popen(command, "r") : NULL, *to = pipe ? open_memstream(&text, &size) : NULL;
-    while (to && (got = fread(chunk, 1, sizeof chunk, pipe)) > 0) fwrite(chunk, 1, got, to);
+    FILE *pipe = written ? popen(command, "r") : NULL, *to = pipe ? open_memstream(&text, got) : NULL;
+    while (to && (part = fread(chunk, 1, sizeof chunk, pipe)) > 0) fwrite(chunk, 1, part, to);
     const bool kept = to && fclose(to) == 0;
-    const bool ok = pipe && pclose(pipe) == 0 && kept && size > 0 && strstr(text, "</svg>");
+    const bool ok = pipe && pclose(pipe) == 0 && kept && *got > 0 && (strstr(text, "</svg>") || begins(text, "%PDF"));
     unlink(path);
     if (!ok) free(text);
     return ok ? text : NULL;
 }
 
-/* gnuplot's drawing, from its canvas on, or NULL (free). */
-static char *drawn(const wg_plot *p, int width, int *height)
+enum { KEY_HEIGHT = 18, KEY_ROOM = 8, PIXELS_PER_INCH = 96 }; /* of an entry of a file's legend, one below the other */
+
+/* Writes a script with the light colours of the style sheet in place of the encoded names. */
+static void put_light(FILE *f, const char *script)
 {
-    char *body = NULL, *whole = NULL;
-    size_t n = 0, size = 0;
+    for (const char *p = script; *p;) {
+        int series, n = 0;
+        char name[16];
+        if (sscanf(p, "#1%5d'%n", &series, &n) == 1 && n == 8) {
+            snprintf(name, sizeof name, "s%d", series);
+            wg_html_colour(f, series < WG_PLOT_SERIES ? name : series == WG_PLOT_SERIES ? "soft" : "line");
+            p += n - 1;
+        } else fputc(*p++, f);
+    }
+}
+
+/* Pixels of the legend below a drawing; a page has it as a list instead. */
+static int legend_room(const wg_plot *p, wg_plot_form form)
+{
+    int keys = 0;
+    wg_plot_key key;
+    while (form != WG_PLOT_PAGE && p->legend && p->legend(p->arg, keys, &key)) keys++;
+    return keys ? keys * KEY_HEIGHT + KEY_ROOM : 0;
+}
+
+/* The terminal, and the legend. all: pixels of the height, with the room of the legend. */
+static void put_head(FILE *f, const wg_plot *p, wg_plot_form form, int width, int all)
+{
+    wg_plot_key key;
+    const int room = legend_room(p, form);
+    if (form == WG_PLOT_PDF)
+        fprintf(f, "set terminal pdfcairo size %.4f,%.4f font 'sans-serif,9.75' fontscale 1\n", (double)width / PIXELS_PER_INCH,
+                (double)all / PIXELS_PER_INCH);
+    else fprintf(f, "set terminal svg size %d,%d font 'sans-serif,13'\n", width, all);
+    fprintf(f, "set encoding utf8\nset termoption noenhanced\nbelow = %.6f\nset origin 0, below\nset size 1, 1 - below\n",
+            (double)room / all);
+    for (int i = 0; room && p->legend(p->arg, i, &key); i++) {
+        int m = 0;
+        while (m < MARKS - 1 && strcmp(mark[m].symbol, key.symbol) != 0) m++;
+        fputs("set label ", f);
+        wg_plot_label(f, key.name, width / 8);
+        fprintf(f, " at screen %.4f, %.6f left point pt %d ps 0.8 lc rgb '%s' offset 1, 0\n", 18. / width,
+                (room - (i + 0.5) * KEY_HEIGHT) / all, mark[m].point, wg_plot_colour(key.series));
+    }
+}
+
+/* gnuplot's drawing, or NULL (free); *height in pixels, with the legend of a file. */
+static char *drawn(const wg_plot *p, wg_plot_form form, int width, int *height, size_t *size)
+{
+    char *body = NULL, *whole = NULL, *out = NULL;
+    size_t n = 0, all = 0;
     FILE *f = open_memstream(&body, &n);
     *height = f ? p->draw(f, width, p->arg) : 0;
     if (f) fclose(f);
-    f = *height > 0 ? open_memstream(&whole, &size) : NULL;
-    if (f) fprintf(f, "set terminal svg size %d,%d font 'sans-serif,13'\n%s\n", width, *height, body);
+    if (*height > 0) *height += legend_room(p, form);
+    f = *height > 0 ? open_memstream(&whole, &all) : NULL;
+    if (f) put_head(f, p, form, width, *height);
+    if (f) fputs(body, f);
     if (f) fclose(f);
-    char *svg = f ? run(whole, size) : NULL;
     free(body);
+    if (f && form == WG_PLOT_PDF && (f = open_memstream(&body, &n))) {
+        put_light(f, whole);
+        fclose(f);
+        free(whole);
+        whole = body, all = n;
+    }
+    out = f ? run(whole, all, size) : NULL;
     free(whole);
-    return svg;
+    return out;
 }
 
 static const char *canvas_of(const char *svg)
@@ -208,8 +269,17 @@ static const char *canvas_of(const char *svg)
     return canvas ? canvas : "";
 }
 
-static void put(FILE *f, const wg_plot *p, const char *svg, int width, int height, const char *look, int id)
+/* The caption, and what every caption ends with. */
+static void put_caption(const wg_plot_out *to, FILE *f, const wg_plot *p)
 {
+    wg_html_puts(f, p->caption);
+    if (to->about) fputc(' ', f);
+    wg_html_puts(f, to->about);
+}
+
+static void put(const wg_plot_out *to, const wg_plot *p, const char *svg, int width, int height, const char *look, int id)
+{
+    FILE *f = to->f;
     fprintf(
         f,
         "<svg class=\"%s\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" preserveAspectRatio=\"xMinYMin\" role=\"group\" "
@@ -218,9 +288,9 @@ static void put(FILE *f, const wg_plot *p, const char *svg, int width, int heigh
         look, width, height, width, height, id, id, id);
     wg_html_puts(f, p->title);
     fprintf(f, "</title>\n<desc id=\"d%d-text\">", id);
-    wg_html_puts(f, p->caption);
+    put_caption(to, f, p);
     fputs("</desc>\n", f);
-    inlined(&(wg_plot_out){ f, false }, canvas_of(svg), id);
+    inlined(to, canvas_of(svg), id);
     fputs("</svg>\n", f);
 }
 
@@ -238,62 +308,63 @@ static void legend_list(FILE *f, const wg_plot *p)
 
 /* ---- a file of its own ------------------------------------------------------------------------------------------- */
 
-enum { KEY_HEIGHT = 18 }; /* pixels of an entry of the legend, one below the other */
-
-static bool write_svg(const wg_plot_out *to, const wg_plot *p)
+static void put_svg(const wg_plot_out *to, const wg_plot *p, const char *svg, int height)
 {
-    int height, keys = 0;
-    wg_plot_key key;
-    char *svg = drawn(p, WG_PLOT_BROAD, &height);
-    if (!svg) return false;
-    while (p->legend && p->legend(p->arg, keys, &key)) keys++;
-    const int whole = height + keys * KEY_HEIGHT + (keys ? 8 : 0);
     fprintf(to->f,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\" width=\"%d\" height=\"%d\" "
             "viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"13\" role=\"img\" color=",
-            WG_PLOT_BROAD, whole, WG_PLOT_BROAD, whole);
+            WG_PLOT_BROAD, height, WG_PLOT_BROAD, height);
     put_colour(to, "ink");
     fputs(">\n<title>", to->f);
     wg_html_puts(to->f, p->title);
     fputs("</title>\n<desc>", to->f);
-    wg_html_puts(to->f, p->caption);
+    put_caption(to, to->f, p);
     fputs("</desc>\n<rect width=\"100%\" height=\"100%\" fill=", to->f);
     put_colour(to, "back");
     fputs("/>\n", to->f);
     inlined(to, canvas_of(svg), 0);
-    for (int i = 0; i < keys && p->legend(p->arg, i, &key); i++) {
-        char name[16];
-        snprintf(name, sizeof name, "s%d", key.series);
-        fprintf(to->f, "<text x=\"14\" y=\"%d\" fill=\"currentColor\"><tspan fill=", height + (i + 1) * KEY_HEIGHT - 5);
-        put_colour(to, name);
-        fprintf(to->f, ">%s</tspan> ", key.symbol);
-        wg_html_puts(to->f, key.name);
-        fputs("</text>\n", to->f);
-    }
     fputs("</svg>\n", to->f);
-    free(svg);
+}
+
+static bool write_file(const wg_plot_out *to, const wg_plot *p)
+{
+    int height;
+    size_t n;
+    char *text = drawn(p, to->form, WG_PLOT_BROAD, &height, &n);
+    if (!text) return false;
+    if (to->form == WG_PLOT_SVG) put_svg(to, p, text, height);
+    else fwrite(text, 1, n, to->f);
+    free(text);
     return true;
 }
 
-bool wg_plot_figure(const wg_plot_out *to, const wg_plot *p)
+static bool write_page(const wg_plot_out *to, const wg_plot *p)
 {
-    if (to->svg) return write_svg(to, p);
     FILE *f = to->f;
+    size_t n;
     int broad_height, slim_height;
-    char *broad = drawn(p, WG_PLOT_BROAD, &broad_height), *slim = broad ? drawn(p, WG_PLOT_SLIM, &slim_height) : NULL;
+    char *broad = drawn(p, to->form, WG_PLOT_BROAD, &broad_height, &n),
+         *slim = broad ? drawn(p, to->form, WG_PLOT_SLIM, &slim_height, &n) : NULL;
     const bool ok = broad && slim;
     if (ok) {
         const int id = (int)(ftell(f) & 0x3FFFFFFF); /* the offset in the page is a unique id */
         fputs("<figure>\n", f);
-        put(f, p, broad, WG_PLOT_BROAD, broad_height, "broad", id);
-        put(f, p, slim, WG_PLOT_SLIM, slim_height, "slim", id + 1);
+        put(to, p, broad, WG_PLOT_BROAD, broad_height, "broad", id);
+        put(to, p, slim, WG_PLOT_SLIM, slim_height, "slim", id + 1);
         fputs("<p class=\"tip soft\"></p>\n", f);
         legend_list(f, p);
         fputs("<figcaption>", f);
-        wg_html_puts(f, p->caption);
+        put_caption(to, f, p);
         fputs("</figcaption>\n</figure>\n", f);
     }
     free(broad);
     free(slim);
+    return ok;
+}
+
+bool wg_plot_figure(const wg_plot_out *to, const wg_plot *p)
+{
+    const bool ok = to->form == WG_PLOT_PAGE ? write_page(to, p) : write_file(to, p);
+    if (ok && to->captions) fprintf(to->captions, "%s%s%s\n", p->caption, to->about ? " " : "", to->about ? to->about : "");
     return ok;
 }

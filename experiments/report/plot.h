@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Drawings by gnuplot, which may or may not be installed when a report is written. A page contains each drawing twice, for
- * wide and for narrow screens, with the page's font and the colours of the style sheet. An SVG file contains it once, wide,
- * with the light colours of the style sheet and the legend below. */
+ * wide and for narrow screens, with the page's font and the colours of the style sheet. A file of its own (SVG or PDF)
+ * contains it once, wide, with the light colours of the style sheet and the legend below. */
 #ifndef WG_EXPERIMENTS_REPORT_PLOT_H
 #define WG_EXPERIMENTS_REPORT_PLOT_H
 
@@ -10,7 +10,9 @@
 
 enum { WG_PLOT_BROAD = 760, WG_PLOT_SLIM = 360, WG_PLOT_SERIES = 8 }; /* pixels of the two widths; colours */
 
-/* Writes a gnuplot script for a drawing of that width; returns its height in pixels, or 0 when there is nothing to draw. */
+/* Writes a gnuplot script for a drawing of that width; returns its height in pixels, or 0 when there is nothing to draw. The
+ * variable `below` of the script is the share of the height that the legend takes: a drawing that places something by screen
+ * coordinates writes the height h as "below+(1-below)*h". */
 typedef int wg_plot_draw(FILE *script, int width, const void *arg);
 
 /* Entry i of a legend. */
@@ -26,16 +28,22 @@ typedef struct wg_plot {
     bool (*legend)(const void *arg, int i, wg_plot_key *out); /* false behind the last entry; NULL: no legend */
 } wg_plot;
 
-/* The destination of a drawing: a page, as a <figure>, or an SVG file of its own. */
+/* The form of a drawing: a <figure> of a page, or a file of its own. */
+typedef enum wg_plot_form { WG_PLOT_PAGE, WG_PLOT_SVG, WG_PLOT_PDF } wg_plot_form;
+
+/* The destination of drawings. about: the last sentence of every caption (machine, model, n), or NULL. captions: gets the
+ * caption of each drawing that was written, or NULL. */
 typedef struct wg_plot_out {
     FILE *f;
-    bool svg;
+    wg_plot_form form;
+    const char *about;
+    FILE *captions;
 } wg_plot_out;
 
-/* Whether gnuplot can be run. */
-bool wg_plot_available(void);
+/* Whether gnuplot can be run, and draws this form. */
+bool wg_plot_available(wg_plot_form form);
 
-/* Writes a <figure> with both drawings inline, or an SVG file; false, with nothing written, when gnuplot failed. */
+/* Writes one drawing in the form of `to`; false, with nothing written, when gnuplot failed or there is nothing to draw. */
 bool wg_plot_figure(const wg_plot_out *to, const wg_plot *p);
 
 /* Of a series (mod WG_PLOT_SERIES): its colour in the style sheet, as a gnuplot colour; its symbol as gnuplot's number; its

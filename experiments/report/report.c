@@ -3,6 +3,7 @@
 #include "experiments/report/report.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/json.h"
@@ -186,11 +187,13 @@ static void elements(FILE *f, const wg_run_reader *run, const json_t *cells, con
     wg_html_table_end(f);
 }
 
-static void categories(FILE *f, const wg_run_reader *run, const json_t *cells, bool drawings)
+static void categories(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells, bool drawings)
 {
+    FILE *f = to->f;
     if (!any_has(cells, "categories")) return;
     fputs("<h2>By category</h2>\n", f);
-    if (drawings) wg_report_plot_categories(&(wg_plot_out){ f, false }, run, cells);
+    if (drawings) wg_report_plot_drafters(to, run, cells);
+    if (drawings) wg_report_plot_categories(to, run, cells);
     elements(f, run, cells, "categories", wg_category_columns,
              "Speed-up and acceptance by category, with 95 % intervals over its prompts.");
 }
@@ -318,26 +321,33 @@ wg_status wg_report_write(FILE *f, const wg_run_reader *run, bool drawings, wg_e
     else fputs("a published result: config.json and summary.json, without the requests and the machine</p>\n", f);
     answer(f, run, cells);
     main_table(f, run, cells);
-    const bool drawn = drawings && wg_plot_available();
-    const wg_plot_out to = { f, false };
+    const bool drawn = drawings && wg_plot_available(WG_PLOT_PAGE);
+    char *about = wg_run_reader_about(run);
+    const wg_plot_out to = { .f = f, .about = about };
     if (drawn) wg_report_plot_speedups(&to, run, cells);
     else if (drawings)
         fputs("<p class=\"soft\">There is no gnuplot on the machine that wrote this page, so it has tables only.</p>\n", f);
     fputs("<h2>How it comes about</h2>\n", f);
+    if (drawn) wg_report_plot_isolines(&to, run, cells);
+    if (drawn) wg_report_plot_temperatures(&to, run, cells);
+    if (drawn) wg_report_plot_batches(&to, run, cells);
     if (drawn) wg_report_plot_predicted(&to, run, cells);
     if (drawn) wg_report_plot_lengths(&to, run, cells);
     if (drawn) wg_report_plot_positions(&to, run, cells);
     wg_report_acceptance(f, run, cells);
-    wg_report_confidence(f, run, cells);
+    wg_report_confidence(&to, run, cells, drawn);
     parts(f, run, cells);
     phases(f, run, cells);
+    if (drawn) wg_report_plot_ttft(&to, run, cells);
+    if (drawn) wg_report_plot_tpot(&to, run, cells);
     wg_report_use(f, run, cells);
-    categories(f, run, cells, drawn);
+    categories(&to, run, cells, drawn);
     turns(f, run, cells);
     if (!run->published) wg_report_transcripts(f, run, wg_report_best(cells));
     provenance(f, run);
     wg_report_words(f);
     if (drawn) wg_plot_script(f);
     wg_html_end(f);
+    free(about);
     return WG_OK;
 }

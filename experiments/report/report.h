@@ -9,13 +9,17 @@
 
 #include "experiments/report/columns.h"
 #include "experiments/record/run_reader.h"
+#include "experiments/report/plot.h"
 
 /* EINVAL when the run has no summary. drawings: use gnuplot when it is installed. */
 wg_status wg_report_write(FILE *f, const wg_run_reader *run, bool drawings, wg_error *err);
 
-/* One drawing of the page as an SVG file: "speedups", "predicted", "lengths", "positions" or "categories". EINVAL: no such
- * drawing, no summary, no gnuplot, or no data for it in this run. */
-wg_status wg_report_drawing(FILE *f, const wg_run_reader *run, const char *name, wg_error *err);
+/* The drawings of the page that this run has data for, as files of a folder, which is made: NAME.svg or NAME.pdf, and
+ * captions.txt with a line a file. *files: the number of drawings. EINVAL: no summary, no gnuplot, or nothing to draw; EIO. */
+wg_status wg_report_figures(const char *folder, const wg_run_reader *run, wg_plot_form form, int *files, wg_error *err);
+
+/* The table as LaTeX, with the rules of booktabs. Errors as above. */
+wg_status wg_report_latex(FILE *f, const wg_run_reader *run, const wg_column_choice *columns, wg_error *err);
 
 /* A short report as Markdown: question, answer, table (columns: NULL for the default ones), environment. Errors as above. */
 wg_status wg_report_markdown(FILE *f, const wg_run_reader *run, const wg_column_choice *columns, wg_error *err);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * The sections of a report from a trace of probabilities: losses of drafter and rule, and calibration of confidences. */
+#include <math.h>
 #include <string.h>
 
+#include "core/base/mem.h"
+#include "experiments/report/bar_chart.h"
 #include "experiments/report/html.h"
 #include "experiments/report/report_parts.h"
 
@@ -20,9 +23,45 @@ static const json_t *calibration(const json_t *cells, size_t i)
     return json_object_get(c, "event") ? c : NULL;
 }
 
-static void losses(FILE *f, const wg_run_reader *run, const json_t *cells)
+void wg_report_plot_losses(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells)
 {
+    static char *const series[] = { "loss of the drafter", "loss of the rule" };
+    enum { CELLS = 12, PARTS = 2 };
+    size_t chosen[CELLS];
+    char *group[CELLS];
+    wg_estimate_ci value[CELLS * PARTS];
+    int n = 0;
+    const int all = wg_report_fastest(cells, chosen, CELLS, NULL, 0);
+    for (int k = 0; k < all; k++) {
+        const json_t *o = attribution(cells, chosen[k]);
+        if (!json_is_object(o) || !(group[n] = wg_report_numbered(run, chosen[k]))) continue;
+        value[PARTS * n] = wg_report_estimate(o, "drafter_loss", "drafter_loss_ci");
+        value[PARTS * n++ + 1] = wg_report_estimate(o, "rule_loss", "rule_loss_ci");
+    }
+    const wg_bar_chart o = { .title = "Losses of drafter and rule",
+                             .caption =
+                                 (int)json_array_size(cells) > CELLS
+                                     ? "Shares of the reached nodes with a draft that a better drafter (1 - alpha*) and a "
+                                       "better rule (alpha* - kept) would keep, with 95 % intervals over prompts: the "
+                                       "twelve fastest cells."
+                                     : "Shares of the reached nodes with a draft that a better drafter (1 - alpha*) and a "
+                                       "better rule (alpha* - kept) would keep, with 95 % intervals over prompts.",
+                             .y = "share of nodes",
+                             .group = group,
+                             .series = series,
+                             .value = value,
+                             .groups = n,
+                             .n = PARTS,
+                             .line = NAN };
+    wg_bar_chart_figure(to, &o);
+    for (int k = 0; k < n; k++) wg_free(group[k]);
+}
+
+static void losses(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells, bool drawings)
+{
+    FILE *f = to->f;
     fputs("<h2>Who loses what</h2>\n", f);
+    if (drawings) wg_report_plot_losses(to, run, cells);
     wg_report_columns(
         f, run, cells, WG_IN_LOSSES,
         "Of the nodes that were reached and had a draft: the share kept, the most that any lossless rule could have "
@@ -81,14 +120,15 @@ static void reliability(FILE *f, const wg_run_reader *run, const json_t *cells)
     wg_html_table_end(f);
 }
 
-void wg_report_confidence(FILE *f, const wg_run_reader *run, const json_t *cells)
+void wg_report_confidence(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells, bool drawings)
 {
+    FILE *f = to->f;
     bool lost = false, calibrated = false;
     for (size_t i = 0; i < json_array_size(cells); i++) {
         lost = lost || json_is_object(attribution(cells, i));
         calibrated = calibrated || calibration(cells, i);
     }
-    if (lost) losses(f, run, cells);
+    if (lost) losses(to, run, cells, drawings);
     if (!calibrated) return;
     areas(f, run, cells);
     reliability(f, run, cells);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A short report, for a README or a paper: every sentence is generated from summary.json. */
+ * A short report, for a README, and the table for a paper: every sentence is generated from summary.json. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/mem.h"
@@ -101,4 +102,23 @@ wg_status wg_report_markdown(FILE *f, const wg_run_reader *run, const wg_column_
                 (int)json_integer_value(json_object_get(json_object_get(run->machine, "cpu"), "cores_online")), run->n_asked,
                 run->n, wg_json_measured(run->summary, "seconds"), when ? when : "unknown time");
     return WG_OK;
+}
+
+wg_status wg_report_latex(FILE *f, const wg_run_reader *run, const wg_column_choice *columns, wg_error *err)
+{
+    const json_t *cells;
+    const char *question = json_string_value(json_object_get(run->config, "question")),
+               *name = json_string_value(json_object_get(run->config, "name"));
+    WG_TRY(wg_run_reader_cells(run, &cells, err));
+    char *about = wg_run_reader_about(run), *caption = NULL;
+    size_t n = 0;
+    FILE *m = about ? open_memstream(&caption, &n) : NULL;
+    if (m)
+        fprintf(m, "%s%sA line a cell, beside its own baseline; brackets: 95 %% intervals over prompts. %s",
+                question ? question : "", question && *question ? " " : "", about);
+    const bool ok = m && fclose(m) == 0;
+    if (ok) wg_table_print_latex(f, run->summary, columns, name ? name : "run", caption);
+    free(caption);
+    free(about);
+    return ok ? WG_OK : wg_nomem(err, n, "a caption");
 }

@@ -4,6 +4,7 @@
 #define WG_EXPERIMENTS_REPORT_REPORT_PARTS_H
 
 #include "experiments/base/json_number.h"
+#include "experiments/report/forest_plot.h"
 #include "experiments/report/plot.h"
 #include "experiments/report/report.h"
 
@@ -37,9 +38,22 @@ void wg_report_plot_predicted(const wg_plot_out *to, const wg_run_reader *run, c
 void wg_report_plot_categories(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
 void wg_report_plot_lengths(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
 void wg_report_plot_positions(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
+void wg_report_plot_drafters(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells); /* and categories */
+void wg_report_plot_temperatures(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
+void wg_report_plot_batches(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
+void wg_report_plot_isolines(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
+void wg_report_plot_losses(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
+void wg_report_plot_ttft(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
+void wg_report_plot_tpot(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
 
-void wg_report_confidence(FILE *f, const wg_run_reader *run,
-                          const json_t *cells); /* writes nothing without a trace of probabilities */
+/* For drawings: a number with its interval; "12  length=4, rule=match", the number that `wager compare` uses and the cell's
+ * name (wg_free); at most `most` cells, fastest first, of those whose `list` (NULL: any) has `least` elements or more. */
+wg_estimate_ci wg_report_estimate(const json_t *o, const char *key, const char *interval);
+char *wg_report_numbered(const wg_run_reader *run, size_t cell);
+int wg_report_fastest(const json_t *cells, size_t *chosen, int most, const char *list, size_t least);
+
+/* Writes nothing without a trace of probabilities. */
+void wg_report_confidence(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells, bool drawings);
 void wg_report_acceptance(FILE *f, const wg_run_reader *run, const json_t *cells);
 void wg_report_use(FILE *f, const wg_run_reader *run, const json_t *cells);
 void wg_report_transcripts(FILE *f, const wg_run_reader *run, int cell);

@@ -13,19 +13,18 @@ enum { LINES = 8, FASTEST = 6, NAMED = 5 };
 
 static const json_t *cell_at(const json_t *cells, size_t i) { return json_array_get(cells, i); }
 
-static wg_estimate_ci estimate(const json_t *o, const char *key, const char *interval)
+wg_estimate_ci wg_report_estimate(const json_t *o, const char *key, const char *interval)
 {
     return (wg_estimate_ci){ wg_json_measured(o, key), wg_json_item(o, interval, 0), wg_json_item(o, interval, 1) };
 }
 
 static const wg_estimate_ci none = { NAN, NAN, NAN };
 
-/* At most `most` of the cells whose `list` has `least` elements or more, fastest first. */
-static int fastest(const json_t *cells, size_t *chosen, int most, const char *list, size_t least)
+int wg_report_fastest(const json_t *cells, size_t *chosen, int most, const char *list, size_t least)
 {
     int n = 0;
     for (size_t i = 0; i < json_array_size(cells); i++) {
-        if (json_array_size(json_object_get(cell_at(cells, i), list)) < least) continue;
+        if (list && json_array_size(json_object_get(cell_at(cells, i), list)) < least) continue;
         const double v = wg_json_measured(cell_at(cells, i), "speedup");
         int at = n < most ? n : most - 1;
         if (n == most && !(v > wg_json_measured(cell_at(cells, chosen[at]), "speedup"))) continue;
@@ -36,8 +35,7 @@ static int fastest(const json_t *cells, size_t *chosen, int most, const char *li
     return n;
 }
 
-/* "12 length=4, rule=match": the number that `wager compare` uses, and the cell's name. */
-static char *numbered(const wg_run_reader *run, size_t cell)
+char *wg_report_numbered(const wg_run_reader *run, size_t cell)
 {
     char *name = wg_run_reader_cell_name(run, (int)cell);
     const size_t n = name ? strlen(name) + 32 : 0;
@@ -55,10 +53,11 @@ void wg_report_plot_speedups(const wg_plot_out *to, const wg_run_reader *run, co
     wg_forest_plot_row *row = wg_calloc(n, sizeof *row);
     bool any = false;
     for (size_t i = 0; row && i < n; i++) {
-        row[i] = (wg_forest_plot_row){ numbered(run, i),
-                                       false,
-                                       { estimate(cell_at(cells, i), "speedup", "speedup_ci"),
-                                         estimate(cell_at(cells, i), "predicted_speedup", "predicted_speedup_range") } };
+        row[i] =
+            (wg_forest_plot_row){ wg_report_numbered(run, i),
+                                  false,
+                                  { wg_report_estimate(cell_at(cells, i), "speedup", "speedup_ci"),
+                                    wg_report_estimate(cell_at(cells, i), "predicted_speedup", "predicted_speedup_range") } };
         any = any || isfinite(row[i].point[1].v);
     }
     const wg_forest_plot o = {
@@ -81,24 +80,25 @@ void wg_report_plot_speedups(const wg_plot_out *to, const wg_run_reader *run, co
 void wg_report_plot_categories(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells)
 {
     size_t chosen[FASTEST], rows = 0;
-    const int n = fastest(cells, chosen, FASTEST, "categories", 2);
+    const int n = wg_report_fastest(cells, chosen, FASTEST, "categories", 2);
     for (int i = 0; i < n; i++) rows += 2 + json_array_size(json_object_get(cell_at(cells, chosen[i]), "categories"));
     wg_forest_plot_row *row = n ? wg_calloc(rows, sizeof *row) : NULL;
     size_t at = 0;
     for (int i = 0; row && i < n; i++) {
         const json_t *c = cell_at(cells, chosen[i]), *list = json_object_get(c, "categories");
-        row[at++] = (wg_forest_plot_row){ numbered(run, chosen[i]), false, { none, none } };
-        row[at++] = (wg_forest_plot_row){ wg_strdup("all prompts"), true, { estimate(c, "speedup", "speedup_ci"), none } };
+        row[at++] = (wg_forest_plot_row){ wg_report_numbered(run, chosen[i]), false, { none, none } };
+        row[at++] =
+            (wg_forest_plot_row){ wg_strdup("all prompts"), true, { wg_report_estimate(c, "speedup", "speedup_ci"), none } };
         for (size_t k = 0; k < json_array_size(list); k++) {
             const json_t *one = json_array_get(list, k);
             row[at++] = (wg_forest_plot_row){ wg_strdup(json_string_value(json_object_get(one, "category"))),
                                               true,
-                                              { estimate(one, "speedup", "speedup_ci"), none } };
+                                              { wg_report_estimate(one, "speedup", "speedup_ci"), none } };
         }
     }
     char caption[200];
-    snprintf(caption, sizeof caption, "Speed-up by category with 95 %% intervals over its prompts. %s",
-             json_array_size(cells) > FASTEST ? "The six fastest cells; the table has all." : "");
+    snprintf(caption, sizeof caption, "Speed-up by category with 95 %% intervals over its prompts.%s",
+             json_array_size(cells) > FASTEST ? " The six fastest cells; the table has all." : "");
     const wg_forest_plot o = { .title = "Speed-up by category",
                                .caption = caption,
                                .axis = "speed-up (plain decoding: 1)",
@@ -151,15 +151,15 @@ static int draw_predicted(FILE *s, int width, const void *arg)
     wg_plot_look(s);
     fputs("$data << EOD\n", s);
     for (size_t i = 0; i < json_array_size(cells); i++) {
-        const wg_estimate_ci x = estimate(cell_at(cells, i), "predicted_speedup", "predicted_speedup_range"),
-                             y = estimate(cell_at(cells, i), "speedup", "speedup_ci");
+        const wg_estimate_ci x = wg_report_estimate(cell_at(cells, i), "predicted_speedup", "predicted_speedup_range"),
+                             y = wg_report_estimate(cell_at(cells, i), "speedup", "speedup_ci");
         if (!isfinite(x.v) || !isfinite(y.v)) continue;
         drawn++;
         least = fmin(least, fmin(x.v, y.v));
         most = fmax(most, fmax(x.v, y.v));
         fprintf(s, "%.6g %.6g %.6g %.6g %.6g %.6g", x.v, y.v, isfinite(x.lo) ? x.lo : x.v, isfinite(x.hi) ? x.hi : x.v,
                 isfinite(y.lo) ? y.lo : y.v, isfinite(y.hi) ? y.hi : y.v);
-        char *name = numbered(of->run, i);
+        char *name = wg_report_numbered(of->run, i);
         wg_plot_note(s, "%s: measured %.2fx, predicted %.2fx", name ? name : "", y.v, x.v);
         fputc('\n', s);
         wg_free(name);
@@ -194,11 +194,11 @@ void wg_report_plot_positions(const wg_plot_out *to, const wg_run_reader *run, c
 {
     size_t chosen[LINES];
     wg_chart_line curve[LINES];
-    const int n = fastest(cells, chosen, LINES, "acceptance_by_position", 2);
+    const int n = wg_report_fastest(cells, chosen, LINES, "acceptance_by_position", 2);
     for (int k = 0; k < n; k++) {
         const json_t *c = cell_at(cells, chosen[k]);
         const size_t all = json_array_size(json_object_get(c, "acceptance_by_position"));
-        curve[k] = (wg_chart_line){ numbered(run, chosen[k]), wg_calloc(all, sizeof(wg_chart_point)), (int)all };
+        curve[k] = (wg_chart_line){ wg_report_numbered(run, chosen[k]), wg_calloc(all, sizeof(wg_chart_point)), (int)all };
         for (size_t d = 0; curve[k].point && d < all; d++)
             curve[k].point[d] = (wg_chart_point){ (double)d + 1, wg_json_item(c, "acceptance_by_position", d), NAN, NAN };
         if (!curve[k].point) curve[k].n = 0;
@@ -282,7 +282,7 @@ void wg_report_plot_lengths(const wg_plot_out *to, const wg_run_reader *run, con
     int kept = 0;
     for (size_t i = 0; m && i < n; i++) {
         m[kept] = (measured){ length_of(json_object_get(json_array_get(run->cells, i), "config")),
-                              estimate(cell_at(cells, i), "tau", "tau_ci"), NULL };
+                              wg_report_estimate(cell_at(cells, i), "tau", "tau_ci"), NULL };
         if (!isfinite(m[kept].length) || !isfinite(m[kept].tau.v)) continue;
         m[kept++].rest = rest_of(run, i);
     }
@@ -300,36 +300,4 @@ void wg_report_plot_lengths(const wg_plot_out *to, const wg_run_reader *run, con
     wg_free(m);
     wg_free(curve);
     wg_free(point);
-}
-
-/* ---- one drawing alone ------------------------------------------------------------------------------------------- */
-
-wg_status wg_report_drawing(FILE *f, const wg_run_reader *run, const char *name, wg_error *err)
-{
-    static const struct {
-        const char *name;
-        void (*draw)(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
-    } drawing[] = { { "speedups", wg_report_plot_speedups },
-                    { "predicted", wg_report_plot_predicted },
-                    { "lengths", wg_report_plot_lengths },
-                    { "positions", wg_report_plot_positions },
-                    { "categories", wg_report_plot_categories } };
-    enum { DRAWINGS = sizeof drawing / sizeof *drawing };
-    int i = 0;
-    while (i < DRAWINGS && strcmp(drawing[i].name, name) != 0) i++;
-    if (i == DRAWINGS)
-        return wg_fail(err, WG_EINVAL, "--svg %s: expected speedups, predicted, lengths, positions or categories", name);
-    const json_t *cells;
-    WG_TRY(wg_run_reader_cells(run, &cells, err));
-    if (!wg_plot_available()) return wg_fail(err, WG_EINVAL, "--svg needs gnuplot, which is not installed");
-    char *text = NULL;
-    size_t n = 0;
-    FILE *m = open_memstream(&text, &n);
-    if (!m) return wg_nomem(err, 1, "a drawing");
-    drawing[i].draw(&(wg_plot_out){ m, true }, run, cells);
-    if (fclose(m) != 0) return free(text), wg_nomem(err, n, "a drawing");
-    const wg_status s = n ? WG_OK : wg_fail(err, WG_EINVAL, "%s has nothing for the drawing '%s'", run->path, name);
-    fwrite(text, 1, n, f);
-    free(text);
-    return s;
 }

@@ -424,3 +424,54 @@ void wg_table_print_markdown(FILE *f, const json_t *summary, const wg_column_cho
     }
     fputc('\n', f);
 }
+
+/* ---- LaTeX ------------------------------------------------------------------------------------------------------- */
+
+/* Text of LaTeX. A bracket at its beginning must not be taken as the option of a "\\" before it; a minus sign is one. */
+static void put_latex(FILE *f, const char *s)
+{
+    static const struct {
+        char c;
+        const char *as;
+    } escape[] = { { '\\', "\\textbackslash{}" }, { '~', "\\textasciitilde{}" }, { '^', "\\textasciicircum{}" },
+                   { '<', "\\textless{}" },       { '>', "\\textgreater{}" },    { '|', "\\textbar{}" },
+                   { '"', "\\textquotedbl{}" } };
+    enum { ESCAPES = sizeof escape / sizeof *escape };
+    if (*s == '[') fputs("{[}", f), s++;
+    if (*s == '-' && s[1] >= '0' && s[1] <= '9') fputs("$-$", f), s++;
+    for (; *s; s++) {
+        int k = 0;
+        while (k < ESCAPES && escape[k].c != *s) k++;
+        if (k < ESCAPES) fputs(escape[k].as, f);
+        else if (strchr("&%$#_{}", *s)) fprintf(f, "\\%c", *s);
+        else fputc((unsigned char)*s < 32 ? ' ' : *s, f);
+    }
+}
+
+void wg_table_print_latex(FILE *f, const json_t *summary, const wg_column_choice *chosen, const char *name, const char *caption)
+{
+    grid g;
+    wg_column_choice usual;
+    const json_t *cells = json_object_get(summary, "cells");
+    wg_columns_of(wg_columns, WG_IN_MARKDOWN, &usual);
+    lay_out(&g, cells, chosen ? chosen : &usual, false);
+    fputs("% needs \\usepackage{booktabs}, T1 fonts and UTF-8\n\\begin{table}\n\\centering\n\\caption{", f);
+    put_latex(f, caption);
+    fputs("}\n\\label{tab:", f);
+    for (const char *p = name; *p; p++) fputc(strchr("\\{}%#~&^$_, ", *p) || (unsigned char)*p < 32 ? '-' : *p, f);
+    fputs("}\n\\begin{tabular}{@{}", f);
+    for (int k = 0; k < g.n; k++) fputc(g.of[k].left ? 'l' : 'r', f);
+    fputs("@{}}\n\\toprule\n", f);
+    for (int k = 0; k < g.n; k++) fputs(k ? " & " : "", f), put_latex(f, g.of[k].head);
+    fputs(" \\\\\n\\midrule\n", f);
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        for (int k = 0; k < g.n; k++) {
+            char b[WIDTH];
+            cell_text(&g.of[k], json_array_get(cells, i), b, sizeof b);
+            fputs(k ? " & " : "", f);
+            put_latex(f, b);
+        }
+        fputs(" \\\\\n", f);
+    }
+    fputs("\\bottomrule\n\\end{tabular}\n\\end{table}\n", f);
+}

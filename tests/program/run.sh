@@ -207,6 +207,7 @@ good_cases() {
   expect report-md '^\| none \| rejection \| 0 \|' wager report "$base/run-a" --md
   expect report-csv '^cell,drafter,rule,.*,tau,tau_lo,tau_hi,.*,median_ttft_ms,.*,phase_ms_draft,' wager report "$base/run-a" --csv
   expect report-csv-by '^0,0,,,,,[0-9]+$' wager report "$base/run-a" --csv --by position
+  expect report-latex '^none & rejection & 0 & [0-9.]+ \\\\$' wager report "$base/run-a" --latex --columns median_ttft_ms
   expect report-columns '^drafter +rule +temp +TTFT p50 +MBU$' wager report "$base/run-a" --columns median_ttft_ms,mbu
   expect report-md-columns '^\| none \| rejection \| 0 \| [0-9.]+ \|$' wager report "$base/run-a" --md --columns p99_tpot_ms
   expect columns '^  mean_acceptance_length +-$' wager columns --as vllm "$base/run-a"

@@ -197,6 +197,19 @@ Test(attribution, calibration_of_a_perfect_drafter, .timeout = 60)
     scene_remove(&s);
 }
 
+/* Intervals are over prompts, so three prompts have none, however often they are repeated. */
+static void has_interval(const json_t *v, const char *loss, bool expected)
+{
+    char key[40];
+    snprintf(key, sizeof key, "%s_ci", loss);
+    const json_t *ci = json_object_get(v, key);
+    cr_assert_eq(json_is_array(ci), expected, "%s", key);
+    if (!expected) return;
+    const double lo = json_number_value(json_array_get(ci, 0)), hi = json_number_value(json_array_get(ci, 1));
+    cr_assert(lo < real(v, loss) && real(v, loss) < hi && hi - lo < 1, "%s: %g to %g", key, lo, hi);
+    cr_assert_float_eq((lo + hi) / 2, real(v, loss), 1e-9);
+}
+
 /* A loss at a node is that of rules that decide there, and of lossless ones. */
 Test(attribution, losses_of_rules_that_look_ahead, .timeout = 60)
 {
@@ -214,6 +227,11 @@ Test(attribution, losses_of_rules_that_look_ahead, .timeout = 60)
         json_t *v = attribution_of("\"model\": \"draft.gguf\", \"length\": 3", rules[i].rule);
         const char *why = json_string_value(json_object_get(v, "rule_loss_unknown"));
         cr_assert(real(v, "drafter_loss") > 0);
+        has_interval(v, "drafter_loss", i > 0);
+        has_interval(v, "rule_loss", i > 0 && !rules[i].why);
+        if (i == 0)
+            put("prompts.jsonl", "{\"prompt\": \"The cat sat\"}\n{\"prompt\": \"A dog ran\"}\n{\"prompt\": \"abab\"}\n"
+                                 "{\"prompt\": \"and then\"}\n{\"prompt\": \"what\"}\n");
         cr_assert_eq(json_is_number(json_object_get(v, "rule_loss")), !rules[i].why, "%s", rules[i].rule);
         cr_assert(rules[i].why ? why && !strncmp(why, rules[i].why, strlen(rules[i].why)) : !why, "%s: %s", rules[i].rule, why);
         json_decref(v);

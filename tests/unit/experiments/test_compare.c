@@ -8,7 +8,9 @@
 #include "experiments/cli/commands.h"
 #include "experiments/analysis/compare.h"
 #include "experiments/base/json_scan.h"
+#include "experiments/base/json_number.h"
 #include "experiments/base/stats.h"
+#include "experiments/report/plot.h"
 #include "scene.h"
 
 static scene s;
@@ -187,8 +189,12 @@ Test(compare, conversations_are_one_prompt)
     cr_assert(strstr(text, "| turn | prompts | speed-up, B/A |") && strstr(text, "| 2 | 5 | 0.667x [0.648, 0.685] |"), "%s",
               text);
     f = open_memstream(&page, &n);
-    wg_compare_page(f, o, false);
+    wg_compare_page(f, o, true);
     fclose(f);
+    const char *caption = strstr(page, "<figcaption>");
+    cr_assert_eq(caption != NULL, wg_plot_available(WG_PLOT_PAGE), "%s", page);
+    for (size_t i = 0; i < 2 && caption; i++) /* it names both runs */
+        cr_assert(strstr(caption, wg_json_word(json_array_get(json_object_get(o, "runs"), i), "about")), "%s", page);
     cr_assert(strstr(page, "in prompt p2, turn 2, repeat 0, at token 1."), "%s", page);
     cr_assert(strstr(page, "class=\"w\">turn 2</th><td>5</td>"), "%s", page);
     free(text);

@@ -8,7 +8,7 @@
 #include "core/base/mem.h"
 #include "experiments/report/html.h"
 #include "experiments/report/plot.h"
-#include "experiments/report/report.h"
+#include "experiments/report/report_parts.h"
 #include "experiments/run/runner.h"
 #include "scene.h"
 
@@ -91,60 +91,240 @@ static void well_formed(const char *html)
     cr_assert_eq(depth, 0, "<%s> is open", depth ? open[depth - 1] : "");
 }
 
-/* A drawing alone is an SVG file: its namespace, its colours written out, the legend and the points' notes in it. */
-static void drawing_alone(const char *dir)
+/* Drawings as files: `form` into `folder`; their number, or -1 where there is no gnuplot. */
+static int figures(const wg_run_reader *f, const char *folder, wg_plot_form form)
+{
+    wg_error err;
+    int files;
+    const wg_status s = wg_report_figures(folder, f, form, &files, &err);
+    cr_assert_eq(s, wg_plot_available(form) ? WG_OK : WG_EINVAL, "%s", err.text);
+    if (s != WG_OK)
+        cr_assert_str_eq(err.text, form == WG_PLOT_SVG ? "--figures needs gnuplot with its SVG terminal; install gnuplot-nox"
+                                                       : "--figures needs gnuplot with its PDF terminal; install gnuplot-nox");
+    return s == WG_OK ? files : -1;
+}
+
+/* What a caption has to name: the processor, its kernel level, the model, prompts and requests. */
+static void says_what_ran(const wg_run_reader *f, const char *text)
+{
+    char want[64];
+    const json_t *cpu = json_object_get(f->machine, "cpu");
+    cr_assert(strstr(text, wg_json_word(cpu, "model")) && strstr(text, wg_json_word(cpu, "kernels")), "%s", text);
+    snprintf(want, sizeof want, "; target.gguf; 2 prompts, %d requests.", f->n);
+    cr_assert(strstr(text, want), "%s: %s", want, text);
+}
+
+/* Gives the cells numbers with intervals, which two prompts do not: speed-ups of 1.31, 2.31, 3.31 and 4.31. The last cell gets
+ * another drafter, and the first two another temperature and batch. */
+static void give_numbers(const wg_run_reader *f, const json_t *cells)
+{
+    size_t i;
+    json_t *c;
+    json_array_foreach((json_t *)cells, i, c) {
+        json_t *config = json_object_get(json_array_get(f->cells, i), "config");
+        json_object_set_new(c, "speedup", json_real(1.31 + (double)i));
+        json_object_set_new(c, "speedup_ci", json_pack("[ff]", 1.11 + (double)i, 1.52 + (double)i));
+        json_object_set_new(c, "tau", json_real(2.25));
+        json_object_set_new(c, "tau_ci", json_pack("[ff]", 2.0, 2.5));
+        if (i < 2) json_object_set_new(json_object_get(config, "sampling"), "temperature", json_real(0.5));
+        if (i < 2) json_object_set_new(config, "batch", json_integer(4));
+        json_object_set_new(c, "attribution",
+                            json_pack("{s:f, s:[ff], s:f, s:n}", "drafter_loss", 0.25, "drafter_loss_ci", 0.2, 0.3, "rule_loss",
+                                      0.01 * (double)i, "rule_loss_ci"));
+    }
+    c = json_array_get(cells, 3);
+    json_object_set_new(c, "drafter", json_string("other"));
+    c = json_array_get(json_object_get(c, "categories"), 0);
+    json_object_set_new(c, "speedup", json_real(1.75));
+    json_object_set_new(c, "speedup_ci", json_pack("[ff]", 1.5, 2.0));
+    c = json_array_get(json_object_get(json_array_get(cells, 3), "categories"), 1);
+    json_object_set_new(c, "speedup", json_real(2.75));
+}
+
+/* A drawing that has no data writes nothing. */
+static void nothing(void draw(const wg_plot_out *, const wg_run_reader *, const json_t *), const wg_run_reader *f)
 {
     char *text = NULL;
     size_t n = 0;
+    const wg_plot_out to = { .f = open_memstream(&text, &n), .form = WG_PLOT_SVG };
+    draw(&to, f, json_object_get(f->summary, "cells"));
+    fclose(to.f);
+    cr_assert_eq(n, 0, "%.200s", text);
+    free(text);
+}
+
+static void no_data_no_drawing(wg_run_reader *f)
+{
+    const int n = f->n;
+    nothing(wg_report_plot_drafters, f);     /* one drafter */
+    nothing(wg_report_plot_temperatures, f); /* one temperature */
+    nothing(wg_report_plot_batches, f);
+    nothing(wg_report_plot_losses, f); /* no rows of p and q */
+    f->n = 0;
+    nothing(wg_report_plot_ttft, f);
+    nothing(wg_report_plot_tpot, f);
+    f->n = n;
+}
+
+/* The text of a drawing in a folder, well-formed, with a point that says this. */
+static char *with_point(const char *path, const char *says)
+{
+    char *text = file_read(path, NULL);
+    well_formed(text);
+    cr_assert(strstr(text, says), "%s: no '%s'", path, says);
+    return text;
+}
+
+/* The two requests of plain decoding at heights 0.5 and 1. */
+static void distribution_of_plain(const wg_run_reader *f, const char *path, bool first_token)
+{
+    char note[120];
+    double least = INFINITY, most = 0;
+    for (int i = 0; i < f->n; i++) {
+        const double v = first_token ? f->entry[i].ttft : f->entry[i].tpot;
+        if (f->entry[i].cell >= 0) continue;
+        least = fmin(least, v);
+        most = fmax(most, v);
+    }
+    snprintf(note, sizeof note, ">plain decoding: share of requests 0.50 at %s in ms %g<", first_token ? "TTFT" : "TPOT",
+             least);
+    free(with_point(path, note));
+    snprintf(note, sizeof note, ">plain decoding: share of requests 1.00 at %s in ms %g<", first_token ? "TTFT" : "TPOT", most);
+    free(with_point(path, note));
+}
+
+/* The fastest cell of each temperature and batch is in the front, which is drawn last. */
+static void front_of(const char *path, const char *rest, const char *best)
+{
+    char *text = with_point(path, rest);
+    cr_assert(strstr(text, best) > strstr(text, rest), "%s: '%s' is not in the front", path, best);
+    free(text);
+}
+
+static void drawings_of_sweeps(const wg_run_reader *f)
+{
+    free(with_point("figures/drafters.svg", "3  length=3, rule=greedy, a&amp;b: speed-up 1.750 [1.500, 2.000]<"));
+    free(with_point("figures/drafters.svg", "3  length=3, rule=greedy, c: speed-up 2.750<"));
+    front_of("figures/temperatures.svg", ": speed-up 1.31 [1.11, 1.52] at temperature 0.5<",
+             ": speed-up 2.31 [2.11, 2.52] at temperature 0.5<");
+    front_of("figures/batches.svg", ": speed-up 3.31 [3.11, 3.52] at batch 1<", ": speed-up 4.31 [4.11, 4.52] at batch 1<");
+    free(with_point("figures/losses.svg",
+                    ">loss of the drafter, 0  length=2, rule=match: share of nodes 0.250 [0.200, 0.300]<"));
+    free(with_point("figures/losses.svg", ">loss of the rule, 3  length=3, rule=greedy: share of nodes 0.030<"));
+    free(with_point("figures/isolines.svg", ": tau 2.25 [2.00, 2.50] at cost of a round (plain pass: 1) 1.72<"));
+    distribution_of_plain(f, "figures/ttft.svg", true);
+    distribution_of_plain(f, "figures/tpot.svg", false);
+}
+
+/* A file is alone: its namespace, its colours written out, the legend, the caption and the points' notes in it. */
+static void drawings_alone(const char *dir)
+{
     wg_error err;
     wg_run_reader *f = reader_of(dir);
-    FILE *m = open_memstream(&text, &n);
-    const wg_status s = wg_report_drawing(m, f, "speedups", &err);
-    fclose(m);
-    cr_assert_eq(s, wg_plot_available() ? WG_OK : WG_EINVAL, "%s", err.text);
-    if (s == WG_OK) {
+    char note[120];
+    int files;
+    const json_t *cells = json_object_get(f->summary, "cells");
+    no_data_no_drawing(f);
+    give_numbers(f, cells);
+    const int n = figures(f, "figures", WG_PLOT_SVG), pdf = figures(f, "pdf", WG_PLOT_PDF);
+    if (n > 0) {
+        char *text = file_read("figures/speedups.svg", NULL), *captions = file_read("figures/captions.txt", NULL);
         well_formed(text);
         cr_assert(strncmp(text, "<svg xmlns=\"http://www.w3.org/2000/svg\"", 38) == 0 && strstr(text, "</svg>\n"));
         cr_assert(!strstr(text, "var(") && !strstr(text, "rgb(") && strstr(text, "'#0072b2'"));
-        cr_assert(strstr(text, ">measured</text>") || strstr(text, "</tspan> measured</text>"));
-        cr_assert(strstr(text, "length=3, rule=greedy: measured "));
-    } else {
-        cr_assert_eq(n, 0);
-        cr_assert_str_eq(err.text, "--svg needs gnuplot, which is not installed");
+        cr_assert(strstr(text, ">measured</tspan>") || strstr(text, ">measured</text>"));
+        for (size_t i = 0; i < json_array_size(cells); i++) {
+            snprintf(note, sizeof note, ": measured %zu.31x [%zu.11, %zu.52]<", i + 1, i + 1, i + 1);
+            cr_assert(strstr(text, note), "%s", note);
+        }
+        says_what_ran(f, strstr(text, "<desc>"));
+        says_what_ran(f, strstr(captions, "lengths.svg: Tokens per pass"));
+        free(text);
+        free(captions);
+        drawings_of_sweeps(f);
     }
-    free(text);
-    FILE *null = fopen("/dev/null", "w");
-    cr_assert_eq(wg_report_drawing(null, f, "pie", &err), WG_EINVAL);
-    cr_assert_str_eq(err.text, "--svg pie: expected speedups, predicted, lengths, positions or categories");
-    if (wg_plot_available()) { /* a run of one length has no curve over lengths */
+    if (pdf > 0) {
+        char *text = file_read("pdf/lengths.pdf", NULL);
+        cr_assert(strncmp(text, "%PDF-", 5) == 0);
+        cr_assert_eq(pdf, n);
+        free(text);
+    }
+    if (n > 0) { /* a folder in a file, and a run whose cells are gone */
+        cr_assert_eq(wg_report_figures("out/config.json/x", f, WG_PLOT_SVG, &files, &err), WG_EIO);
+        cr_assert_str_eq(err.text, "out/config.json/x: cannot make this folder: Not a directory; choose another with --figures "
+                                   "FOLDER");
         json_array_clear(json_object_get(f->summary, "cells"));
-        cr_assert_eq(wg_report_drawing(null, f, "lengths", &err), WG_EINVAL);
-        cr_assert_str_eq(err.text, "out has nothing for the drawing 'lengths'");
+        cr_assert_eq(wg_report_figures("none", f, WG_PLOT_SVG, &files, &err), WG_EINVAL);
+        cr_assert_str_eq(err.text, "out has nothing to draw: no cell has a number");
+        cr_assert(access("none/captions.txt", F_OK) != 0 && access("none/speedups.svg", F_OK) != 0);
     }
     json_object_del(f->summary, "cells");
-    cr_assert_eq(wg_report_drawing(null, f, "lengths", &err), WG_EINVAL);
+    cr_assert_eq(wg_report_figures("none", f, WG_PLOT_SVG, &files, &err), WG_EINVAL);
     cr_assert_str_eq(err.text, "out: there is no summary.json: the run never came to its end; wager run --resume goes on");
-    fclose(null);
+    wg_run_reader_close(f);
+}
+
+static void latex(char **text, const wg_run_reader *f, const char *columns)
+{
+    wg_column_choice chosen;
+    wg_error err;
+    size_t n = 0;
+    cr_assert_eq(wg_columns_named(columns, &chosen, &err), WG_OK);
+    FILE *m = open_memstream(text, &n);
+    cr_assert_eq(wg_report_latex(m, f, &chosen, &err), WG_OK);
+    fclose(m);
+}
+
+/* The table of LaTeX: the chosen columns, the numbers of the summary, and no character that LaTeX would read. */
+static void table_of_latex(const char *dir)
+{
+    char want[200];
+    wg_run_reader *f = reader_of(dir);
+    json_t *cell = json_array_get(json_object_get(f->summary, "cells"), 0);
+    json_object_set_new(cell, "drafter", json_string("[a]_&%#{}$~^\\<"));
+    json_object_set_new(cell, "rule", json_string("-1"));
+    json_object_set_new(cell, "tau", json_real(2.25));
+    json_object_set_new(cell, "tau_ci", json_pack("[ff]", 2.0, 2.5));
+    json_object_set_new(cell, "draft_acceptance_rate", json_real(0.612));
+    char *text = NULL;
+    latex(&text, f, "tau,draft_acceptance_rate");
+    cr_assert(strstr(text, "\\begin{tabular}{@{}lrlrrr@{}}\n\\toprule\ndrafter & length & rule & temp & tau & accepted "
+                           "\\\\\n\\midrule\n"),
+              "%s", text);
+    strcpy(want,
+           "\n{[}a]\\_\\&\\%\\#\\{\\}\\$\\textasciitilde{}\\textasciicircum{}\\textbackslash{}\\textless{} & 2 & $-$1 & 1 & "
+           "2.25 [2.00, 2.50] & 61.2 \\% \\\\\n");
+    cr_assert(strstr(text, want), "%s%s", want, text);
+    cr_assert(strstr(text, "\\bottomrule\n\\end{tabular}\n\\end{table}\n") && strstr(text, "\\label{tab:t}"));
+    cr_assert(strstr(text, "\\caption{Is 1 \\textless{} 2 \\& \\textquotedbl{}so\\textquotedbl{}? "), "%s", text);
+    says_what_ran(f, strstr(text, "\\caption"));
+    free(text);
     wg_run_reader_close(f);
 }
 
 static const char *const drawn[] = { "Speed-up of each cell, measured and predicted</title>",
-                                     "Speed-up measured against predicted</title>", "Tau against draft length</title>",
-                                     "Acceptance by position in the draft</title>", "Speed-up by category</title>" };
+                                     "Speed-up measured against predicted</title>",
+                                     "Tau against draft length</title>",
+                                     "Acceptance by position in the draft</title>",
+                                     "Speed-up by category</title>",
+                                     "Tau against the cost of a round</title>",
+                                     "Time to first token, by request</title>",
+                                     "Time per output token, by request</title>" };
 
 Test(report, says_what_the_summary_says)
 {
     char want[64];
     run("out", ", \"sweep\": {\"draft.length\": [2, 3], \"verify.rule\": [\"match\", \"greedy\"]}, \"sampling\": "
                "{\"temperature\": 1}");
-    drawing_alone("out");
+    drawings_alone("out");
+    table_of_latex("out");
     char *html = page("out", true);
     well_formed(html);
     cr_assert(strstr(html, "<h1>Is 1 &lt; 2 &amp; &quot;so&quot;?</h1>"));
     cr_assert(!strstr(html, "src=") && !strstr(html, "@import"), "it needs nothing else");
-    cr_assert_eq(strstr(html, "<script>") != NULL, wg_plot_available(), "only drawings have one");
+    cr_assert_eq(strstr(html, "<script>") != NULL, wg_plot_available(WG_PLOT_PAGE), "only drawings have one");
     cr_assert_null(strstr(html, "gnuplot_svg"), "gnuplot's own scripts are not there");
-    cr_assert_eq(strstr(html, "length=3, rule=greedy: measured ") != NULL, wg_plot_available(),
+    cr_assert_eq(strstr(html, "length=3, rule=greedy: measured ") != NULL, wg_plot_available(WG_PLOT_PAGE),
                  "a point says its cell and value");
     cr_assert_null(strstr(html, "http:"));
     cr_assert_null(strstr(html, "https:"));
@@ -152,11 +332,14 @@ Test(report, says_what_the_summary_says)
     cr_assert(strstr(html, "<h3>&lt;cat&gt;, a&amp;b</h3>"));
     cr_assert(strstr(html, "class=\"a\">drafted</span> by model"), "the legend names who drafted");
     cr_assert(strstr(html, "no (lossy)") && strstr(html, "length=3, rule=greedy") && strstr(html, "scope=\"row\""));
-    cr_assert_eq(strstr(html, "<svg") != NULL, wg_plot_available());
-    for (size_t i = 0; wg_plot_available() && i < sizeof drawn / sizeof *drawn; i++)
+    cr_assert_eq(strstr(html, "<svg") != NULL, wg_plot_available(WG_PLOT_PAGE));
+    for (size_t i = 0; wg_plot_available(WG_PLOT_PAGE) && i < sizeof drawn / sizeof *drawn; i++)
         cr_assert(strstr(html, drawn[i]), "%s", drawn[i]);
+    wg_run_reader *f = reader_of("out");
+    for (const char *at = html; (at = strstr(at, "<figcaption>")); at++) says_what_ran(f, at);
+    wg_run_reader_close(f);
     cr_assert_null(strstr(html, "rgb("), "a colour that the style sheet does not know");
-    cr_assert_eq(strstr(html, "There is no gnuplot") != NULL, !wg_plot_available());
+    cr_assert_eq(strstr(html, "There is no gnuplot") != NULL, !wg_plot_available(WG_PLOT_PAGE));
     json_t *sum = json_load_file("out/summary.json", 0, NULL), *cell = json_array_get(json_object_get(sum, "cells"), 2);
     snprintf(want, sizeof want, "<td>%.1f</td><td>%.1f</td>", json_number_value(json_object_get(cell, "tok_s")),
              json_number_value(json_object_get(cell, "baseline_tok_s")));

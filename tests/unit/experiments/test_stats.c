@@ -104,6 +104,19 @@ Test(stats, an_interval_by_hand)
     cr_assert(wg_ratio_log(&r, &r, &against) && against.log == 0 && against.variance < 1e-30);
 }
 
+/* Five equal prompts of -2 to 2: the jackknife of a mean is its standard error, sqrt(10 / 4 / 5), with 4 degrees of freedom. A
+ * prompt without nodes does not count, four are too few, and prompts weigh by their nodes. */
+Test(stats, an_additive_interval_by_hand)
+{
+    const double a[] = { -2, -1, 0, 0, 1, 2 }, b[] = { 1, 1, 1, 0, 1, 1 }, more[] = { 1, 1, 1, 1, 9, 1 };
+    double lo, hi;
+    cr_assert(wg_ratio_interval_additive(a, b, 6, &lo, &hi));
+    cr_assert_float_eq(hi, 2.776445105 * sqrt(0.5), 1e-8);
+    cr_assert_float_eq(lo, -hi, 1e-12);
+    cr_assert_not(wg_ratio_interval_additive(a, b, 5, &lo, &hi));
+    cr_assert(wg_ratio_interval_additive(more, more, 6, &lo, &hi) && fabs(lo - 1) < 1e-12 && fabs(hi - 1) < 1e-12);
+}
+
 Test(stats, no_interval_without_data)
 {
     const double a[] = { 1, 2, 3, 4, 5 }, b[] = { 1, 1, 1, 1, 1 }, one[] = { 0, 0, 7, 0, 0 }, none[5] = { 0 };

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ * The sentence that captions end with: machine, model, n. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/base/json_number.h"
+#include "experiments/record/run_reader.h"
+
+static const char *after_slash(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+/* "A, B": the targets of all cells, each once. */
+static void put_targets(FILE *f, const wg_run_reader *run)
+{
+    const size_t n = json_array_size(run->cells);
+    int shown = 0;
+    for (size_t i = 0; i < n; i++) {
+        const char *model =
+            wg_json_word(json_object_get(json_object_get(json_array_get(run->cells, i), "config"), "target"), "model");
+        bool seen = !*model;
+        for (size_t k = 0; k < i && !seen; k++)
+            seen =
+                !strcmp(model, wg_json_word(json_object_get(json_object_get(json_array_get(run->cells, k), "config"), "target"),
+                                            "model"));
+        if (!seen) fprintf(f, "%s%s", shown++ ? ", " : "", after_slash(model));
+    }
+    if (!shown) fputs("unknown target", f);
+}
+
+char *wg_run_reader_about(const wg_run_reader *run)
+{
+    const json_t *cpu = json_object_get(run->machine, "cpu");
+    const char *model = wg_json_word(cpu, "model"), *level = wg_json_word(cpu, "kernels");
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    if (!f) return NULL;
+    fprintf(f, "%s (%s); ", *model ? model : "unknown processor", *level ? level : "unknown kernels");
+    put_targets(f, run);
+    fprintf(f, "; %d prompt%s, %d request%s.", run->n_asked, run->n_asked == 1 ? "" : "s", run->n, run->n == 1 ? "" : "s");
+    return fclose(f) == 0 ? text : (free(text), NULL);
+}
