@@ -362,13 +362,6 @@ static wg_status read_family(reader *r)
                    (int)(s.n < 64 ? s.n : 64), s.s, list);
 }
 
-bool wg_arch_reads(const char *family)
-{
-    for (int i = 0; i < FAMILIES; i++)
-        if (!strcmp(families[i].name, family)) return true;
-    return false;
-}
-
 wg_status wg_arch_read(const wg_weights *w, wg_arch *out, wg_error *err)
 {
     wg_arch a = { 0 };

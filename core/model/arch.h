@@ -56,8 +56,6 @@ static inline bool wg_arch_windowed(const wg_arch *a, int layer) { return a->win
  * families there are. */
 wg_status wg_arch_read(const wg_weights *w, wg_arch *out, wg_error *err);
 
-bool wg_arch_reads(const char *family); /* whether models of this family can be read */
-
 /* Number of weights: layers, embedding, head unless tied, norms, biases. */
 int64_t wg_arch_parameters(const wg_arch *a);
 

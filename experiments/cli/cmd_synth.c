@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/file/synth.h"
-#include "core/model/arch.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "kernels/types.h"
@@ -15,9 +14,6 @@ static wg_status synth(const char *like, int type, uint64_t seed, int context, c
     for (const wg_synth_shape *s = wg_synth_shapes(); s->name; s++) {
         if (strcmp(s->name, like) != 0) continue;
         wg_synth_shape shape = *s;
-        if (!wg_arch_reads(s->arch))
-            return wg_fail(err, WG_EUNSUPPORTED, "--like %s: nothing here reads models of family %s; choose another shape",
-                           like, s->arch);
         if (context) shape.context = context;
         return wg_synth_write(&shape, type, seed, out, err);
     }

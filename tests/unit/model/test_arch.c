@@ -2,6 +2,7 @@
  * Hyper-parameters: values read, values derived, and values refused with their messages. */
 #include <criterion/criterion.h>
 
+#include "core/file/synth.h"
 #include "core/model/arch.h"
 #include "tests/unit/model/tiny_model.h"
 
@@ -352,4 +353,17 @@ Test(arch, reads_gpt2)
               2 * (4 * 48 * 48 + 2 * 48 * 40 + 4 * 48 + 3 * 48 + 48 + 40 + 48) + 2 * 19 * 48 + 2 * 48 + 77 * 48);
     t.skip_key = "gpt2.attention.layer_norm_epsilon";
     expect(&t, WG_EMODEL, "FILE: key 'gpt2.attention.layer_norm_epsilon' is missing: expected a number 0..1");
+}
+
+/* `wager synth` writes nothing that cannot be read. */
+Test(arch, reads_every_shape_of_synth)
+{
+    for (const wg_synth_shape *s = wg_synth_shapes(); s->name; s++) {
+        char name[96];
+        wg_weights *w;
+        snprintf(name, sizeof name, "synth:%s:f16:layers=1", s->name);
+        cr_assert_eq(wg_weights_open(&w, name, &err), WG_OK, "%s", err.text);
+        cr_expect_eq(wg_arch_read(w, &a, &err), WG_OK, "%s: %s", s->name, err.text);
+        wg_weights_close(w);
+    }
 }
