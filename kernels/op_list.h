@@ -38,8 +38,8 @@ OP(void, matmul, (const wg_matrix *w, const void *act, int rows, float *y, size_
  * All divisions and the root are the correctly rounded ones of f32. */
 OP(void, rmsnorm, (const float *x, size_t ldx, const float *weight, int dim, float eps, float *y, size_t ldy, int rows))
 
-/* LayerNorm of rows, dim floats apart: mean = lanes16 sum of x / dim; v = lanes16 sum of fma(d,d,.), d = x - mean; r = 1 / sqrt(v/dim + eps);
- * y = fma(d * r, weight, bias). y may be x. */
+/* LayerNorm of rows, dim floats apart: mean = lanes16 sum of x / dim; v = lanes16 sum of fma(d,d,.), d = x - mean; r = 1 /
+ * sqrt(v/dim + eps); y = fma(d * r, weight, bias). y may be x. */
 OP(void, layernorm, (const float *x, const float *weight, const float *bias, int dim, float eps, float *y, int rows))
 
 /* Rotary embedding in place on `heads` heads of width hd in row x. cs: (hd/2) pairs cos,sin of the row's position, only
@@ -53,8 +53,9 @@ OP(void, kv_store, (const wg_kv_view *kv, int32_t slot, const float *k, const fl
 
 /* Attention of one row for the query heads [h0,h1). q, out: heads*hd floats; out may not overlap q. At least one key.
  * For chunks of 64 keys at absolute positions, ascending:
- *   s_j = lanes16 sum over d of fma(q,k,.) * scale, then with a cap softcap (kernels/act.h); m' = max(m, max_j s_j); c = exp(m - m') (0 for the first chunk);
- *   w_j = exp(s_j - m'); l = fma(l, c, lanes16 sum of w_j, lane = position % 16); o = o * c, then
+ *   s_j = lanes16 sum over d of fma(q,k,.) * scale, then with a cap softcap (kernels/act.h); m' = max(m, max_j s_j); c = exp(m
+ *   - m') (0 for the first chunk); w_j = exp(s_j - m'); l = fma(l, c, lanes16 sum of w_j, lane = position % 16); o = o * c,
+ *     then
  *   o = fma(w_j, v_j, o), j ascending.
  * m = -inf, l = 0, o = 0 at the start; out = o / l.
  * WG_KV_Q8: q is made into codes and scales like a key. s_j = 0; for the blocks of the head ascending: i = exact integer

@@ -7,16 +7,17 @@
  * come in pairs, in the order in which they were drawn, the last one of an odd number alone.
  *   - Of a pair one child y is selected (pair_selection.h, with the target t and q without the children before the pair); its
  *     law is s. The other one, and all behind it, is given up. A single child is its own selection, s = q.
- *   - Go down to y with r_y = min(1, t(y)/s(y)). A node without untried children is accepted, with its path, with probability r.
+ *   - Go down to y with r_y = min(1, t(y)/s(y)). A node without untried children is accepted, with its path, with probability
+ *     r.
  *   - After a rejection of y, with Z the mass of (t - s)+: P becomes norm((t - s)+) and r becomes Z / (Z + 1 - r).
  * `next` is drawn from the accepted node's P.
  *
- * Theorem. The text has the law of p. Claim: entered with r and P, a node is accepted with probability r, and then the text from
- * there on has the law P. It holds without children. With a pair: y has the law s given all that happened before, so by induction
- * text that goes by y has mass s(y) r_y = min(s, t)(y), and what is left to deliver is (t - s)+, of mass Z, while the mass of
- * rejections is 1 - sum min(s, t) = 1 - r + Z. Neither depends on which pair was drawn, and later children are draws from q
- * without the earlier ones, whatever happened to those; so the rest is the same claim with r = Z / (Z + 1 - r). For the root r
- * is 1. How the pair's token is selected does not matter to the law, only to what is kept.
+ * Theorem. The text has the law of p. Claim: entered with r and P, a node is accepted with probability r, and then the text
+ * from there on has the law P. It holds without children. With a pair: y has the law s given all that happened before, so by
+ * induction text that goes by y has mass s(y) r_y = min(s, t)(y), and what is left to deliver is (t - s)+, of mass Z, while the
+ * mass of rejections is 1 - sum min(s, t) = 1 - r + Z. Neither depends on which pair was drawn, and later children are draws
+ * from q without the earlier ones, whatever happened to those; so the rest is the same claim with r = Z / (Z + 1 - r). For the
+ * root r is 1. How the pair's token is selected does not matter to the law, only to what is kept.
  *
  * At one node with two children this attains alpha* but for what pair_selection.h leaves; a chain is `block`; with one child a
  * node it is `traversal`, and siblings that are a fixed set are verified by it. Whether two children are a pair must not depend

@@ -179,10 +179,10 @@ static double log_time_of(int k, const double *qv, int n)
 
 /* Token x arrives at an Exp(q(x)) time; the first k to arrive are the siblings. All are in S when no outsider has arrived by
  * the time T of the kth arrival in S: Pr = E[exp(-(1 - q(S)) T)], an integral over s = log T, whose density is that of a number
- * of independent arrivals (updated token by token, with its derivative). Trapezoidal sums of step h err by the Fourier transform
- * of the integrand at 2 pi / h: like |Gamma(k + 2 pi i / h)| / Gamma(k) for the kth of many arrivals, below 1e-11 for these
- * steps. They run over the times between which the kth token of all arrives but for a probability of TAIL: k in S have then
- * arrived or an outsider has. */
+ * of independent arrivals (updated token by token, with its derivative). Trapezoidal sums of step h err by the Fourier
+ * transform of the integrand at 2 pi / h: like |Gamma(k + 2 pi i / h)| / Gamma(k) for the kth of many arrivals, below 1e-11 for
+ * these steps. They run over the times between which the kth token of all arrives but for a probability of TAIL: k in S have
+ * then arrived or an outsider has. */
 static double more_without_replacement(wg_rows *p, int prow, wg_rows *q, int qrow, const wg_ratio_test *order, int n, int k,
                                        wg_workspace *w)
 {

@@ -71,11 +71,11 @@ WG_PLUGIN_API void wg_tree_reset(wg_tree *t, int32_t root, wg_sibling_law law);
 /* Appends a child; returns its number, or -1 when the tree is full or has probes (nodes come first). */
 WG_PLUGIN_API int wg_tree_push(wg_tree *t, int parent, int32_t token, int qrow);
 /* Declares, before the first of them is drawn, how many children a node will have: a function of the prefix, of q and of the
- * past, never of these draws (METHODS L4); of distinct ones no more than q can draw. Rules that weigh siblings jointly accept groups of drawn siblings only in this form
- * (core/engine/verifier.h). */
+ * past, never of these draws (METHODS L4); of distinct ones no more than q can draw. Rules that weigh siblings jointly accept
+ * groups of drawn siblings only in this form (core/engine/verifier.h). */
 static inline void wg_tree_group(wg_tree *t, int node, int children) { t->group[node] = (int16_t)children; }
-/* The first node that has not as many children as were declared before they were drawn (*children: how many it has), in a tree of
- * law IID or WITHOUT_REPLACEMENT. A single child needs no declaration. -1: there is none. */
+/* The first node that has not as many children as were declared before they were drawn (*children: how many it has), in a tree
+ * of law IID or WITHOUT_REPLACEMENT. A single child needs no declaration. -1: there is none. */
 int wg_tree_undeclared(const wg_tree *t, int *children);
 /* Keeps the nodes for which keep[node] is set, and drops the probes; children of a dropped node must be dropped. The nodes are
  * numbered anew: node i is the old node from[i], ascending. Returns how many nodes stay. */

@@ -104,12 +104,12 @@ typedef struct wg_drafter_class {
     wg_status (*open)(wg_drafter *d, const wg_env *env, wg_error *err);
     /* Fills out[i] for seq[i] (root = its last token) and pushes the q rows that the trees name (q is shared by the n trees and
      * cleared before the call). May reserve tail slots of seq[i]->kv and write its own space there: slot len + node. A drafter
-     * without a proposal leaves the root as the only node, and says why in no_draft unless it found nothing. The shape of a tree: whether a node has children, and how many, may
-     * depend on its prefix, its q row and the past, not on what is drawn for them (METHODS L3, L4). A drafter that draws several
-     * siblings from q declares their number first (wg_tree_group); rules that weigh siblings jointly (.joint of
-     * wg_verifier_class) refuse other trees. Nodes deeper than wg_seq_room are cut by whole levels and the others numbered
-     * anew: observe gets the tree that was verified. On failure the engine rolls the caches back; the drafter's own state must
-     * be as before the call. */
+     * without a proposal leaves the root as the only node, and says why in no_draft unless it found nothing. The shape of a
+     * tree: whether a node has children, and how many, may depend on its prefix, its q row and the past, not on what is drawn
+     * for them (METHODS L3, L4). A drafter that draws several siblings from q declares their number first (wg_tree_group);
+     * rules that weigh siblings jointly (.joint of wg_verifier_class) refuse other trees. Nodes deeper than wg_seq_room are cut
+     * by whole levels and the others numbered anew: observe gets the tree that was verified. On failure the engine rolls the
+     * caches back; the drafter's own state must be as before the call. */
     wg_status (*propose)(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err);
     /* After the commit of one sequence: tree, path, and the target's rows (tree->row ..., none for probes). The rows are there
      * after wg_env_watch; else they may have stayed on a device. NULL: the drafter does not learn. Cannot fail. */

@@ -62,8 +62,8 @@ static wg_status check_running(const wg_engine *e, wg_seq *const *seq, int n, wg
     return WG_OK;
 }
 
-/* Siblings that the rule weighs jointly are as many as were declared before they were drawn (METHODS L4). A single child needs no
- * declaration: a drafter that draws more in other cases is refused there. */
+/* Siblings that the rule weighs jointly are as many as were declared before they were drawn (METHODS L4). A single child needs
+ * no declaration: a drafter that draws more in other cases is refused there. */
 static wg_status check_groups(const wg_engine *e, const wg_tree *t, wg_error *err)
 {
     char legal[1024];
@@ -83,8 +83,8 @@ static wg_status check_groups(const wg_engine *e, const wg_tree *t, wg_error *er
                    node, t->group[node], children, e->verifier->name, *legal ? "; choose one of: " : "", legal);
 }
 
-/* Requirements of the rule beside the law: no siblings, if it verifies chains; a q that could have drawn the nodes; and declared
- * numbers of siblings, if it weighs them jointly. */
+/* Requirements of the rule beside the law: no siblings, if it verifies chains; a q that could have drawn the nodes; and
+ * declared numbers of siblings, if it weighs them jointly. */
 static wg_status check_draws(wg_engine *e, const wg_tree *t, wg_error *err)
 {
     for (int i = 1; i < t->n; i++) {

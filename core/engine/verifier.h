@@ -29,8 +29,8 @@ typedef struct wg_verifier_class {
      * drawn (METHODS L4). The engine refuses trees of law IID or WITHOUT_REPLACEMENT with two or more siblings whose number the
      * drafter has not declared (wg_tree_group), or that is not the declared one. */
     bool joint;
-    /* Whether it accepts a child depends on rows behind that child (block verification). At one node such a rule may accept more
-     * or less than the best rule that decides node by node, so its loss at a node is not defined (attribution.h). */
+    /* Whether it accepts a child depends on rows behind that child (block verification). At one node such a rule may accept
+     * more or less than the best rule that decides node by node, so its loss at a node is not defined (attribution.h). */
     bool looks_ahead;
     /* Verifies one tree. p: row tree->row + i is the target's distribution after node i. q: rows by the tree's qrow. Both are
      * read under the contract of rows.h. chance->position is that of the first token that the step emits. Fills out->n,

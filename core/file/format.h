@@ -75,8 +75,8 @@ wg_tensor *wg_weights_add_tensor(wg_weights *w, char *name);
 /* Builds both tables. EFORMAT when a name occurs twice. */
 wg_status wg_weights_index(wg_weights *w, wg_error *err);
 
-/* Weights that are described by the head of a GGUF file: `whole` bytes of untouched memory that begin with the n bytes of a head (copied). Takes over the
- * maker, also on failure. */
+/* Weights that are described by the head of a GGUF file: `whole` bytes of untouched memory that begin with the n bytes of a
+ * head (copied). Takes over the maker, also on failure. */
 wg_status wg_weights_open_made(wg_weights **out, const char *name, const void *head, size_t n, size_t whole,
                                const wg_maker *maker, wg_error *err);
 

@@ -37,8 +37,8 @@ typedef struct wg_hf_config {
     bool mtp;               /* tensors of model.mtp_layers are left aside */
     bool fused;             /* queries, keys and values are one tensor; so are gate and up */
 
-    /* Rotary positions: the base of all layers, and of those with a window (0: the same); the factor of linear scaling and YaRN;
-     * what cos and sin are multiplied with, apart from YaRN's usual factor. */
+    /* Rotary positions: the base of all layers, and of those with a window (0: the same); the factor of linear scaling and
+     * YaRN; what cos and sin are multiplied with, apart from YaRN's usual factor. */
     int n_rot;
     double rope_base, window_rope_base, rope_factor, rope_magnitude;
     bool yarn, longrope;

@@ -10,8 +10,8 @@
 
 typedef enum biases { NO_BIASES, QKV_ALWAYS, ALL_BY_KEY } biases;
 
-/* Which layers have a window, where there is one: none; all; all if use_sliding_window; from max_window_layers on, if so; all but each n-th.
- * The last two kinds may list them in layer_types. */
+/* Which layers have a window, where there is one: none; all; all if use_sliding_window; from max_window_layers on, if so; all
+ * but each n-th. The last two kinds may list them in layer_types. */
 typedef enum windows { NO_WINDOW, ALL_WINDOWED, ALL_SWITCHED, FROM_LAYER, PERIODIC } windows;
 
 static const struct model_type {

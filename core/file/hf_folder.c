@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A Hugging Face folder as weights. Its files are described by the head of a GGUF file that is never written: keys, tensor names
- * and shapes. Tensors stay where they are in the mapped shards; only those that differ in a GGUF file (permuted rows, rotary
- * divisors) or do not lie at a multiple of their elements are made when they are needed. */
+ * A Hugging Face folder as weights. Its files are described by the head of a GGUF file that is never written: keys, tensor
+ * names and shapes. Tensors stay where they are in the mapped shards; only those that differ in a GGUF file (permuted rows,
+ * rotary divisors) or do not lie at a multiple of their elements are made when they are needed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,9 +15,10 @@
 #include "core/base/read_file.h"
 #include "core/file/format.h"
 #include "core/file/hf.h"
+#include "core/file/hf_names.h"
 #include "core/file/safetensors.h"
 
-enum { SHARDS_MOST = 1024, NAME = 64, EMBEDDING = 0, HEAD = 2 /* in head_names */, EXPERT_NAMES = 6 };
+enum { SHARDS_MOST = 1024, EXPERT_NAMES = 6 };
 
 typedef struct shard {
     char *path;
@@ -178,136 +179,6 @@ static wg_status open_shards(folder *f)
     return s;
 }
 
-/* ---- names */
-
-/* Of which models a name is: those whose outputs of attention and MLP are normed give one name another meaning. */
-enum { POST_NORMS = 1, NO_POST_NORMS = 2 };
-
-static const struct name {
-    const char *hf, *gguf;
-    bool permuted; /* rows of queries and keys, where the family's are */
-    unsigned only; /* 0: of all models */
-} head_names[] = {
-    { "model.embed_tokens.weight", "token_embd.weight", false, 0 },
-    { "model.norm.weight", "output_norm.weight", false, 0 },
-    { "lm_head.weight", "output.weight", false, 0 },
-}, layer_names[] = {
-    { "input_layernorm.weight", "attn_norm.weight", false, 0 },
-    { "self_attn.q_proj.weight", "attn_q.weight", true, 0 },
-    { "self_attn.k_proj.weight", "attn_k.weight", true, 0 },
-    { "self_attn.v_proj.weight", "attn_v.weight", false, 0 },
-    { "self_attn.qkv_proj.weight", "attn_qkv.weight", false, 0 },
-    { "self_attn.o_proj.weight", "attn_output.weight", false, 0 },
-    { "self_attn.q_proj.bias", "attn_q.bias", true, 0 },
-    { "self_attn.k_proj.bias", "attn_k.bias", true, 0 },
-    { "self_attn.v_proj.bias", "attn_v.bias", false, 0 },
-    { "self_attn.o_proj.bias", "attn_output.bias", false, 0 },
-    { "self_attn.q_norm.weight", "attn_q_norm.weight", false, 0 },
-    { "self_attn.k_norm.weight", "attn_k_norm.weight", false, 0 },
-    { "post_attention_layernorm.weight", "ffn_norm.weight", false, NO_POST_NORMS },
-    { "post_attention_layernorm.weight", "post_attention_norm.weight", false, POST_NORMS },
-    { "pre_feedforward_layernorm.weight", "ffn_norm.weight", false, POST_NORMS },
-    { "post_feedforward_layernorm.weight", "post_ffw_norm.weight", false, POST_NORMS },
-    { "mlp.gate_proj.weight", "ffn_gate.weight", false, 0 },
-    { "mlp.up_proj.weight", "ffn_up.weight", false, 0 },
-    { "mlp.gate_up_proj.weight", "ffn_up.weight", false, 0 },
-    { "mlp.down_proj.weight", "ffn_down.weight", false, 0 },
-    { "mlp.gate.weight", "ffn_gate_inp.weight", false, 0 },
-    { "block_sparse_moe.gate.weight", "ffn_gate_inp.weight", false, 0 },
-    { "self_attn.rotary_emb.inv_freq", NULL, false, 0 }, /* old files hold what is computed */
-};
-
-/* GPT-2's, with or without "transformer." in front. Its matrices are stored by inputs: columns become rows. */
-static const struct name gpt2_head_names[] = {
-    { "wte.weight", "token_embd.weight", false, 0 },
-    { "ln_f.weight", "output_norm.weight", false, 0 },
-    { "lm_head.weight", "output.weight", false, 0 },
-    { "ln_f.bias", "output_norm.bias", false, 0 },
-    { "wpe.weight", "position_embd.weight", false, 0 },
-}, gpt2_layer_names[] = {
-    { "ln_1.weight", "attn_norm.weight", false, 0 },
-    { "ln_1.bias", "attn_norm.bias", false, 0 },
-    { "attn.c_attn.weight", "attn_qkv.weight", false, 0 },
-    { "attn.c_attn.bias", "attn_qkv.bias", false, 0 },
-    { "attn.c_proj.weight", "attn_output.weight", false, 0 },
-    { "attn.c_proj.bias", "attn_output.bias", false, 0 },
-    { "ln_2.weight", "ffn_norm.weight", false, 0 },
-    { "ln_2.bias", "ffn_norm.bias", false, 0 },
-    { "mlp.c_fc.weight", "ffn_up.weight", false, 0 },
-    { "mlp.c_fc.bias", "ffn_up.bias", false, 0 },
-    { "mlp.c_proj.weight", "ffn_down.weight", false, 0 },
-    { "mlp.c_proj.bias", "ffn_down.bias", false, 0 },
-    { "attn.bias", NULL, false, 0 }, /* masks, not weights */
-    { "attn.masked_bias", NULL, false, 0 },
-};
-
-/* How the tensors of a model are called. */
-typedef struct dialect {
-    const char *before, *layer; /* in front of all names, where it stands; of the names of layers */
-    const struct name *head, *in_layer;
-    size_t heads, in_layers;
-} dialect;
-
-#define LIST(of) sizeof of / sizeof of[0]
-
-static dialect dialect_of(const wg_hf_config *c)
-{
-    if (c->learned_positions)
-        return (dialect){ .before = "transformer.",
-                          .layer = "h.%d.",
-                          .head = gpt2_head_names,
-                          .in_layer = gpt2_layer_names,
-                          .heads = LIST(gpt2_head_names),
-                          .in_layers = LIST(gpt2_layer_names) };
-    return (dialect){ .before = "",
-                      .layer = "model.layers.%d.",
-                      .head = head_names,
-                      .in_layer = layer_names,
-                      .heads = LIST(head_names),
-                      .in_layers = LIST(layer_names) };
-}
-
-/* The name without what may stand in front of it. */
-static const char *plain_name(const dialect *in, const char *name)
-{
-    const size_t n = strlen(in->before);
-    return strncmp(name, in->before, n) == 0 ? name + n : name;
-}
-
-/* The layer of a name, and what stands behind it; NULL: the name is not that of a layer's tensor. */
-static const char *layer_of(const dialect *in, const char *name, int layers, int *layer)
-{
-    char exact[NAME];
-    const char *number = strpbrk(name, "0123456789");
-    *layer = number ? atoi(number) : -1;
-    if (*layer < 0 || *layer >= layers) return NULL;
-    const int n = snprintf(exact, sizeof exact, in->layer, *layer);
-    return strncmp(name, exact, (size_t)n) == 0 ? name + n : NULL;
-}
-
-/* The name in GGUF files, in `to`; an empty one for a tensor that is not read. NULL: there is no such tensor in these families. */
-static const struct name *find_name(const wg_hf_config *c, const char *hf, char to[NAME])
-{
-    int layer;
-    const dialect in = dialect_of(c);
-    *to = '\0';
-    hf = plain_name(&in, hf);
-    for (size_t i = 0; i < in.heads; i++)
-        if (strcmp(hf, in.head[i].hf) == 0) {
-            if (!c->tied || i != HEAD) /* a tied head is the embedding, whatever the file says */
-                snprintf(to, NAME, "%s", in.head[i].gguf);
-            return &in.head[i];
-        }
-    const char *rest = layer_of(&in, hf, c->layers, &layer);
-    for (size_t i = 0; rest && i < in.in_layers; i++) {
-        const struct name *name = &in.in_layer[i];
-        if (strcmp(rest, name->hf) != 0 || name->only == (c->post_norms ? NO_POST_NORMS : POST_NORMS)) continue;
-        if (name->gguf) snprintf(to, NAME, "blk.%d.%s", layer, name->gguf);
-        return name;
-    }
-    return NULL;
-}
-
 /* ---- experts: a tensor each here, one tensor of all in GGUF files */
 
 static const struct {
@@ -321,7 +192,7 @@ static const struct {
 /* Whether a name is that of an expert's tensor: its layer, kind and number. */
 static bool find_expert(const wg_hf_config *c, const char *hf, int *layer, int *kind, int *expert)
 {
-    char exact[NAME];
+    char exact[WG_HF_NAME];
     for (*kind = 0; c->experts > 0 && *kind < EXPERT_NAMES; ++*kind) {
         snprintf(exact, sizeof exact, "model.layers.%%4d.%s.experts.%%4d.", expert_names[*kind].before);
         if (sscanf(hf, exact, layer, expert) != 2) continue;
@@ -347,7 +218,7 @@ static wg_status declare_stack(folder *f, wg_gguf_writer *g, const wg_safetensor
 
 static wg_status add_expert(folder *f, wg_gguf_writer *g, const char *path, const wg_safetensor *t, int layer, int kind, int e)
 {
-    char name[NAME];
+    char name[WG_HF_NAME];
     int32_t *stack = &f->stack[layer * EXPERT_NAMES + kind];
     snprintf(name, sizeof name, "blk.%d.%s.weight", layer, expert_names[kind].gguf);
     if (t->type < 0)
@@ -377,7 +248,7 @@ static wg_status check_experts(const folder *f)
 /* Adds one tensor of a shard under its name in GGUF files. */
 static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, const wg_safetensor *t)
 {
-    char name[NAME];
+    char name[WG_HF_NAME];
     const wg_hf_config *c = &f->config;
     int layer, kind, expert;
     if (c->mtp && strncmp(t->name, MTP, strlen(MTP)) == 0) {
@@ -385,7 +256,7 @@ static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, cons
         return WG_OK;
     }
     if (find_expert(c, t->name, &layer, &kind, &expert)) return add_expert(f, g, path, t, layer, kind, expert);
-    const struct name *as = find_name(c, t->name, name);
+    const wg_hf_name *as = wg_hf_find_name(c, t->name, name);
     if (!as)
         return wg_fail(f->err, WG_EUNSUPPORTED,
                        "%s: tensor '%.120s' has no place in a %s model of %d layers: its results would be wrong without it",
@@ -497,10 +368,10 @@ static wg_status read_config(folder *f, wg_json *config, wg_hf_ids *ids)
 
 static const wg_safetensor *find_tensor(const folder *f, const char *name)
 {
-    const dialect in = dialect_of(&f->config);
+    const wg_hf_dialect in = wg_hf_dialect_of(&f->config);
     for (size_t i = 0; i < f->shards; i++)
         for (size_t k = 0; k < f->shard[i].list.n; k++)
-            if (strcmp(plain_name(&in, f->shard[i].list.tensor[k].name), name) == 0) return &f->shard[i].list.tensor[k];
+            if (strcmp(wg_hf_plain_name(&in, f->shard[i].list.tensor[k].name), name) == 0) return &f->shard[i].list.tensor[k];
     return NULL;
 }
 
@@ -508,20 +379,20 @@ static const wg_safetensor *find_tensor(const folder *f, const char *name)
 static wg_status check_tensors(const folder *f)
 {
     const wg_hf_config *c = &f->config;
-    const dialect in = dialect_of(c);
+    const wg_hf_dialect in = wg_hf_dialect_of(c);
     const struct {
         const char *name, *key;
         bool needed;
     } row[] = {
-        { in.head[HEAD].hf, "tie_word_embeddings", !c->tied },
+        { in.head[WG_HF_HEAD_NAME].hf, "tie_word_embeddings", !c->tied },
         { "model.layers.0.self_attn.q_proj.bias", "attention_bias", c->qkv_bias },
         { "model.layers.0.self_attn.o_proj.bias", "attention_bias", c->output_bias },
     };
-    const wg_safetensor *t = find_tensor(f, in.head[EMBEDDING].hf);
+    const wg_safetensor *t = find_tensor(f, in.head[WG_HF_EMBEDDING_NAME].hf);
     if (!t || t->n_dims != 2 || t->dim[0] != c->vocab || t->bytes == 0)
         return wg_fail(f->err, WG_EMODEL,
                        "%s: there is no tensor '%s' of %d rows, the vocab_size of config.json; is the folder complete?",
-                       f->path, in.head[EMBEDDING].hf, c->vocab);
+                       f->path, in.head[WG_HF_EMBEDDING_NAME].hf, c->vocab);
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
         if (row[i].needed && !find_tensor(f, row[i].name))
             return wg_fail(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The pipeline of a tokenizer.json: what happens to a text before and after the model. Steps are recognised by what they do, never
- * by the name of a model, and become the lists of words that core/text reads. A step that is not known is refused by its name,
- * because it would change the ids. */
+ * The pipeline of a tokenizer.json: what happens to a text before and after the model. Steps are recognised by what they do,
+ * never by the name of a model, and become the lists of words that core/text reads. A step that is not known is refused by its
+ * name, because it would change the ids. */
 #include <string.h>
 
 #include "core/base/mem.h"

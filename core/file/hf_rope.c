@@ -12,8 +12,8 @@
 #define FACTOR_MAX 1e6
 #define CONTEXT_MAX 1e9
 
-/* The scaling of Llama 3.1: long wavelengths are divided by `factor`, short ones stay, those between are interpolated. GGUF files
- * hold it as divisors, rounded to f32. */
+/* The scaling of Llama 3.1: long wavelengths are divided by `factor`, short ones stay, those between are interpolated. GGUF
+ * files hold it as divisors, rounded to f32. */
 static wg_status llama3(const wg_hf_keys *r, wg_hf_config *c)
 {
     double factor, low, high, context;

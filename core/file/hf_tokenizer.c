@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * tokenizer.json of the library `tokenizers`, as the keys of a GGUF file: tokens, added tokens, merges, scores. Its pipeline is read
- * in hf_pipeline.c; what GGUF has no key for is written to tokenizer.wager.* (docs/models.md).
+ * tokenizer.json of the library `tokenizers`, as the keys of a GGUF file: tokens, added tokens, merges, scores. Its pipeline is
+ * read in hf_pipeline.c; what GGUF has no key for is written to tokenizer.wager.* (docs/models.md).
  *
- * SPM-style BPE is written twice: its merges, by which core/text joins, and scores for other readers, minus the rank of the first
- * merge that makes the token. */
+ * SPM-style BPE is written twice: its merges, by which core/text joins, and scores for other readers, minus the rank of the
+ * first merge that makes the token. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

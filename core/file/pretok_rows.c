@@ -35,8 +35,8 @@
 /* clang-format off */
 static const wg_pretok_row rows[] = {
     { .names = "gpt-2 gpt2 phi-2 mpt olmo jais gpt-neox trillion granite-docling", .words = { ISOLATED, WG_PRETOK_GPT2 } },
-    { .names = "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2", .words = { ISOLATED, LLAMA3("\\p{N}{1,3}") },
-      .whole_words = true, .add_bos = true },
+    { .names = "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2",
+      .words = { ISOLATED, LLAMA3("\\p{N}{1,3}") }, .whole_words = true, .add_bos = true },
     { .names = "dbrx smaug-bpe chatglm-bpe glm4", .words = { ISOLATED, LLAMA3("\\p{N}{1,3}") } },
     { .names = "qwen2 deepseek-r1-qwen stablelm2 hunyuan megrez", .words = { ISOLATED, LLAMA3("\\p{N}") } },
     { .names = "qwen35", .words = { ISOLATED, QWEN35 } },
@@ -45,14 +45,16 @@ static const wg_pretok_row rows[] = {
     { .names = "tekken", .words = { ISOLATED, CASES("", "\\p{N}") }, .whole_words = true, .add_bos = true },
     { .names = "gpt-4o llama4", .words = { ISOLATED, CASES(CONTRACTION "?", "\\p{N}{1,3}") } },
     { .names = "deepseek-llm",
-      .words = { ISOLATED, "[\r\n]", ISOLATED, CASED, ISOLATED, "\\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+",
-                 ISOLATED, "\\s+$", ISOLATED, CJK, "digits", "each" } },
+      .words = { ISOLATED, "[\r\n]", ISOLATED, CASED, ISOLATED,
+                 "\\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+", ISOLATED, "\\s+$", ISOLATED, CJK,
+                 "digits", "each" } },
     { .names = "deepseek-coder",
       .words = { ISOLATED, "[\r\n]", ISOLATED, "\\s?\\p{L}+", ISOLATED, "\\s?\\p{P}+", ISOLATED, CJK, "digits", "each" } },
     { .names = "deepseek-v3 hunyuan-dense",
       .words = { ISOLATED, "\\p{N}{1,3}", ISOLATED, "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+", ISOLATED, DEEPSEEK3 } },
     { .names = "falcon",
-      .words = { "punctuation", "contiguous", ISOLATED, WG_PRETOK_GPT2, "bytes", "digits", "runs", ISOLATED, "[0-9][0-9][0-9]" } },
+      .words = { "punctuation", "contiguous", ISOLATED, WG_PRETOK_GPT2, "bytes", "digits", "runs", ISOLATED,
+                 "[0-9][0-9][0-9]" } },
 };
 /* clang-format on */
 

@@ -23,8 +23,9 @@ typedef struct wg_safetensors {
     size_t n;
 } wg_safetensors;
 
-/* Reads the header of n bytes in memory, which are borrowed; `path` stands in messages. EFORMAT: lengths, shapes and offsets are
- * checked, tensors must cover the data without gaps and overlaps. Allocates by the bytes read, never by a number in them. */
+/* Reads the header of n bytes in memory, which are borrowed; `path` stands in messages. EFORMAT: lengths, shapes and offsets
+ * are checked, tensors must cover the data without gaps and overlaps. Allocates by the bytes read, never by a number in them.
+ * */
 wg_status wg_safetensors_read(wg_safetensors *out, const char *path, const void *bytes, size_t n, wg_error *err);
 void wg_safetensors_free(wg_safetensors *s); /* of a zeroed one: nothing */
 

@@ -25,8 +25,8 @@ typedef struct wg_tensor {
 
 typedef struct wg_weights wg_weights; /* read-only after open; may be shared between threads */
 
-/* Opens a file of any known format, a Hugging Face folder, or by name a model without a file (core/file/synth.h). Errors: ENOENT, EIO, EFORMAT
- * (what, where in the file, what was expected). */
+/* Opens a file of any known format, a Hugging Face folder, or by name a model without a file (core/file/synth.h). Errors:
+ * ENOENT, EIO, EFORMAT (what, where in the file, what was expected). */
 wg_status wg_weights_open(wg_weights **out, const char *path, wg_error *err);
 /* The same over bytes in memory, which are borrowed until close (fuzzing, tests); `name` stands for the path. */
 wg_status wg_weights_open_memory(wg_weights **out, const char *name, const void *bytes, size_t n, wg_error *err);

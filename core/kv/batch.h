@@ -41,8 +41,8 @@ int wg_batch_chain(wg_batch *b, wg_kv_seq *kv, int first, const int32_t *token, 
  * the path root..node, itself included. Returns its logit row (or -1). */
 int wg_batch_node(wg_batch *b, wg_kv_seq *kv, int node, int depth, wg_mask anc, int32_t token, bool logits);
 
-/* The row restricted to the last `window` positions, itself included: earlier slots of its prefix are left out, and when the prefix
- * ends before them, its first ancestors too. Sinks stay. */
+/* The row restricted to the last `window` positions, itself included: earlier slots of its prefix are left out, and when the
+ * prefix ends before them, its first ancestors too. Sinks stay. */
 wg_row wg_row_within(wg_row r, int window);
 
 #endif

@@ -15,9 +15,9 @@ enum { ALL_LAYERS = 1, UNKNOWN = 0 }; /* n > 1: all but each n-th */
 typedef struct family {
     const char *name;
     bool rope_adjacent;
-    unsigned has, may; /* wg_trait: of every model; of those whose files hold the tensors */
-    int window_period; /* ALL_LAYERS, UNKNOWN, or n */
-    wg_activation activation;
+    unsigned has, may;               /* wg_trait: of every model; of those whose files hold the tensors */
+    int window_period;               /* ALL_LAYERS, UNKNOWN (0), or n */
+    wg_activation activation;        /* WG_SWIGLU (0) or WG_GEGLU */
     bool scaled_embedding;           /* by sqrt(dim) */
     double attention_cap, logit_cap; /* where the file does not say */
     double window_rope_base;         /* the same; 0: that of all layers */
@@ -27,16 +27,23 @@ typedef struct family {
 /* clang-format off */
 static const family families[] = {
     /* The files of the first family, Mistral's among them, hold query and key rows permuted for adjacent pairs. */
-    { "llama", true, 0, WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS | WG_TRAIT_EXPERTS, ALL_LAYERS, WG_SWIGLU, false, 0, 0, 0, 0 },
-    { "qwen2", false, WG_TRAIT_QKV_BIAS, 0, UNKNOWN, WG_SWIGLU, false, 0, 0, 0, 0 }, /* 2.5 too */
-    { "qwen3", false, WG_TRAIT_HEAD_NORM, WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS, UNKNOWN, WG_SWIGLU, false, 0, 0, 0, 0 },
-    { "qwen3moe", false, WG_TRAIT_HEAD_NORM | WG_TRAIT_EXPERTS, WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS, ALL_LAYERS, WG_SWIGLU, false, 0, 0, 0, 0 },
+    { .name = "llama", .rope_adjacent = true, .may = WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS | WG_TRAIT_EXPERTS,
+      .window_period = ALL_LAYERS },
+    { .name = "qwen2", .has = WG_TRAIT_QKV_BIAS }, /* 2.5 too */
+    { .name = "qwen3", .has = WG_TRAIT_HEAD_NORM, .may = WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS },
+    { .name = "qwen3moe", .has = WG_TRAIT_HEAD_NORM | WG_TRAIT_EXPERTS, .may = WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS,
+      .window_period = ALL_LAYERS },
     /* Norm weights of these are those of the training plus 1. */
-    { "gemma", false, 0, 0, UNKNOWN, WG_GEGLU, true, 0, 0, 0, 0 },
-    { "gemma2", false, WG_TRAIT_POST_NORM, 0, 2, WG_GEGLU, true, 50, 30, 0, 46 },
-    { "gemma3", false, WG_TRAIT_POST_NORM | WG_TRAIT_HEAD_NORM, 0, 6, WG_GEGLU, true, 0, 0, 10000, 62 },
-    { "gpt2", false, WG_TRAIT_LAYER_NORM | WG_TRAIT_POSITIONS | WG_TRAIT_UNGATED | WG_TRAIT_FUSED_QKV | WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS, 0, ALL_LAYERS, WG_GEGLU, false, 0, 0, 0, 0 },
-    { "phi3", false, WG_TRAIT_FUSED_QKV | WG_TRAIT_FUSED_GATE, 0, ALL_LAYERS, WG_SWIGLU, false, 0, 0, 0, 0 }, /* 4 too */
+    { .name = "gemma", .activation = WG_GEGLU, .scaled_embedding = true },
+    { .name = "gemma2", .has = WG_TRAIT_POST_NORM, .window_period = 2, .activation = WG_GEGLU, .scaled_embedding = true,
+      .attention_cap = 50, .logit_cap = 30, .wide_layers = 46 },
+    { .name = "gemma3", .has = WG_TRAIT_POST_NORM | WG_TRAIT_HEAD_NORM, .window_period = 6, .activation = WG_GEGLU,
+      .scaled_embedding = true, .window_rope_base = 10000, .wide_layers = 62 },
+    { .name = "gpt2",
+      .has = WG_TRAIT_LAYER_NORM | WG_TRAIT_POSITIONS | WG_TRAIT_UNGATED | WG_TRAIT_FUSED_QKV | WG_TRAIT_QKV_BIAS |
+             WG_TRAIT_OUTPUT_BIAS,
+      .window_period = ALL_LAYERS, .activation = WG_GEGLU },
+    { .name = "phi3", .has = WG_TRAIT_FUSED_QKV | WG_TRAIT_FUSED_GATE, .window_period = ALL_LAYERS }, /* 4 too */
 };
 /* clang-format on */
 

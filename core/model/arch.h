@@ -59,8 +59,8 @@ wg_status wg_arch_read(const wg_weights *w, wg_arch *out, wg_error *err);
 /* Number of weights: layers, embedding, head unless tied, norms, biases. */
 int64_t wg_arch_parameters(const wg_arch *a);
 
-/* Multiply-adds of a row of a forward pass (of experts those that a row uses), without those of keys and values: of layers and head; of one layer's attention
- * block; of its MLP; of the head. */
+/* Multiply-adds of a row of a forward pass (of experts those that a row uses), without those of keys and values: of layers and
+ * head; of one layer's attention block; of its MLP; of the head. */
 int64_t wg_arch_macs(const wg_arch *a);
 int64_t wg_arch_attention_macs(const wg_arch *a);
 int64_t wg_arch_mlp_macs(const wg_arch *a);

@@ -35,7 +35,8 @@ typedef struct wg_decode_loop_times {
 } wg_decode_loop_times;
 
 /* *out stays NULL where no loop is possible: the models are not on one device or attend over a window, passes are not recorded
- * there, drafts are longer than WG_DECODE_DRAFT_MAX or of another vocabulary, or not even one sequence fits. ENOMEM names the option to lower. */
+ * there, drafts are longer than WG_DECODE_DRAFT_MAX or of another vocabulary, or not even one sequence fits. ENOMEM names the
+ * option to lower. */
 wg_status wg_decode_loop_open(wg_decode_loop **out, wg_lm *target, const wg_kv *kv, const wg_decode_loop_options *o,
                               wg_error *err);
 void wg_decode_loop_close(wg_decode_loop *l); /* NULL is fine; before the models */

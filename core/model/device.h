@@ -146,8 +146,8 @@ typedef struct wg_device_class {
     /* x += the row of `table` (positions, dim) of each row's position. */
     void (*positions)(wg_device *d, const float *table, const wg_row *row, int rows, float *x, int dim);
     void (*gelu)(wg_device *d, float *x, int n, int rows); /* in place */
-    /* x += weight * W_down (silu(W_gate h) * W_up h) for each expert of a row (route of kernels/op_list.h), in ascending order of
-     * experts. */
+    /* x += weight * W_down (silu(W_gate h) * W_up h) for each expert of a row (route of kernels/op_list.h), in ascending order
+     * of experts. */
     void (*experts)(wg_device *d, const wg_experts *e, const float *h, int rows, float *x);
     /* Fused stages, with the bits of the single stages; NULL where a device has only those.
      * norm_prepare: rmsnorm into h, then prepare (h may stay unwritten). matmul_add: x += a product. matmul_swiglu: y =
@@ -165,7 +165,8 @@ typedef struct wg_device_class {
                         float *y);
     bool (*prepare_add)(wg_device *d, const wg_matrix *w, const float *y, int rows, float *x);
     bool (*norm_head)(wg_device *d, const wg_matrix *w, const float *x, const wg_norm *norm, int rows);
-    /* The last product, y = x w^T (rows, w->n), with its soft cap (0: none), into host memory; act is room for the prepared x. */
+    /* The last product, y = x w^T (rows, w->n), with its soft cap (0: none), into host memory; act is room for the prepared x.
+     * */
     void (*head)(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float cap, float *y);
     /* Row i of y is row from[i] of x. */
     void (*gather)(wg_device *d, const float *x, const int32_t *from, int n, float *y, int rows);

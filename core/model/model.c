@@ -411,7 +411,8 @@ static wg_status check_options(const wg_model_options *opt, const wg_arch *a, wg
     return WG_OK;
 }
 
-/* A window of layers that the file does not name: a token of a longer context would attend to fewer tokens than it does here. */
+/* A window of layers that the file does not name: a token of a longer context would attend to fewer tokens than it does here.
+ * */
 static wg_status check_window(const wg_weights *w, const wg_arch *a, int context, wg_error *err)
 {
     if (a->window == 0 || !a->window_unknown || context <= a->window) return WG_OK;

@@ -25,15 +25,16 @@ wg_status wg_model_open(wg_model **out, const wg_weights *w, const wg_device *de
                         wg_error *err);
 void wg_model_close(wg_model *m); /* NULL is fine */
 
-/* What wg_model_open refuses before it reads weights: hyper-parameters, options, tensors that are missing, too many, or of a wrong
- * shape or type. Sets *out. */
+/* What wg_model_open refuses before it reads weights: hyper-parameters, options, tensors that are missing, too many, or of a
+ * wrong shape or type. Sets *out. */
 wg_status wg_model_check(const wg_weights *w, const wg_model_options *opt, wg_arch *out, wg_error *err);
 
 const wg_arch *wg_model_arch(const wg_model *m);
 wg_lm *wg_model_lm(wg_model *m);           /* owned by the model */
 int wg_model_head_rows(const wg_model *m); /* width of a row of logits: the vocabulary, or n_head */
 size_t wg_model_bytes(const wg_model *m);  /* weights in memory */
-/* Of them, bytes that a pass of one row reads: layers and head, not a separate embedding, of experts those that the row uses. */
+/* Of them, bytes that a pass of one row reads: layers and head, not a separate embedding, of experts those that the row uses.
+ * */
 size_t wg_model_pass_bytes(const wg_model *m);
 
 #endif

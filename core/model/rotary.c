@@ -11,7 +11,8 @@ static double pair_of(const wg_arch *a, double turns)
     return a->n_rot * log(a->original_context / (turns * 2 * 3.14159265358979323846)) / (2 * log(a->rope_base));
 }
 
-/* Which part of its unscaled frequency pair i loses: 0 of the fast ones, 1 of the slow ones (Peng et al. 2023, NTK by parts). */
+/* Which part of its unscaled frequency pair i loses: 0 of the fast ones, 1 of the slow ones (Peng et al. 2023, NTK by parts).
+ * */
 static double ramp(const wg_arch *a, int i)
 {
     const double low = fmax(floor(pair_of(a, a->yarn_fast)), 0);

@@ -28,8 +28,8 @@ typedef struct wg_bpe {
 
 #define WG_WHOLE_WORDS_KEY "tokenizer.wager.ignore_merges"
 
-/* In three steps, as the vocabulary, and the pre-tokeniser (wg_free(b->pretok) at the end). Errors: EMODEL, ENOMEM; EUNSUPPORTED
- * for a pre-tokeniser that is not in the list. */
+/* In three steps, as the vocabulary, and the pre-tokeniser (wg_free(b->pretok) at the end). Errors: EMODEL, ENOMEM;
+ * EUNSUPPORTED for a pre-tokeniser that is not in the list. */
 wg_status wg_bpe_open_pretok(wg_bpe *b, const wg_weights *w, wg_error *err);
 wg_status wg_bpe_count(wg_bpe *b, const wg_weights *w, bool in_characters, wg_error *err);
 void wg_bpe_carve(wg_bpe *b, char *base, size_t *used);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The map of characters of a SentencePiece model ("precompiled_charsmap"; nmt_nfkc and others): a double-array trie (Aoe 1989) from
- * pieces of text to their replacements, of which the longest match counts. Layout: u32 bytes of the trie, its units of u32, and the
- * replacements, each ended by NUL. A unit's bits: 31 and 0..7 label, 8 whether a value follows, 9 and 10..30 offset. */
+ * The map of characters of a SentencePiece model ("precompiled_charsmap"; nmt_nfkc and others): a double-array trie (Aoe 1989)
+ * from pieces of text to their replacements, of which the longest match counts. Layout: u32 bytes of the trie, its units of
+ * u32, and the replacements, each ended by NUL. A unit's bits: 31 and 0..7 label, 8 whether a value follows, 9 and 10..30
+ * offset. */
 #ifndef WG_CORE_TEXT_CHARSMAP_H
 #define WG_CORE_TEXT_CHARSMAP_H
 

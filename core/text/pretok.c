@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A splitter has one level for each step. A level takes a piece of the level above, searches matches in it, and hands out matches
- * and gaps by the step's behaviour. Nothing is stored but the next match of each level. */
+ * A splitter has one level for each step. A level takes a piece of the level above, searches matches in it, and hands out
+ * matches and gaps by the step's behaviour. Nothing is stored but the next match of each level. */
 #include "core/text/pretok.h"
 
 #include <string.h>

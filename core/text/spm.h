@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The kinds of SentencePiece: spaces become U+2581 and text starts as characters. Kind "llama" is BPE: the neighbours whose
- * concatenation is the token with the highest score join first, or, where a file says so, the pair that stands first in the list of
- * merges. Kind "t5" is Unigram (unigram.h). Characters without a token fall back to bytes "<0xNN>". */
+ * concatenation is the token with the highest score join first, or, where a file says so, the pair that stands first in the
+ * list of merges. Kind "t5" is Unigram (unigram.h). Characters without a token fall back to bytes "<0xNN>". */
 #ifndef WG_CORE_TEXT_SPM_H
 #define WG_CORE_TEXT_SPM_H
 

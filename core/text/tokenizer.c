@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * The tokenizer's public functions but opening: special tokens in text, encoding, decoding, streaming.
  *
- * User-defined tokens are always found, control and unknown ones only when the caller allows `special`; the longest wins. Where a
- * file says so, some are found in the text as it is and the others in its normal form. In "llama" files every stretch of text after
- * such a token gets its own prefix space, as in llama.cpp, unless the file says otherwise. */
+ * User-defined tokens are always found, control and unknown ones only when the caller allows `special`; the longest wins. Where
+ * a file says so, some are found in the text as it is and the others in its normal form. In "llama" files every stretch of text
+ * after such a token gets its own prefix space, as in llama.cpp, unless the file says otherwise. */
 #include <string.h>
 
 #include "core/base/mem.h"
@@ -113,8 +113,8 @@ static bool stands(const wg_special *x, wg_text s, size_t begin, size_t at, size
 
 static wg_status encode_stretch(encoder *e, wg_text s, bool first, bool begins, bool normal);
 
-/* Cuts out the special tokens, in the text as it is or (`normal`) in its normal form. `begins`: it begins a stretch; `first`: the
- * first of a text. */
+/* Cuts out the special tokens, in the text as it is or (`normal`) in its normal form. `begins`: it begins a stretch; `first`:
+ * the first of a text. */
 static wg_status find_specials(encoder *e, wg_text s, bool first, bool begins, bool normal)
 {
     const wg_vocab *v = &e->t->v;

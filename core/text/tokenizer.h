@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Text to token ids and back, from the metadata of a weights file. Three kinds: SPM-style BPE ("llama": merge the pair with the
- * best score, spaces as U+2581, byte fallback), byte-level BPE ("gpt2": pre-tokeniser, byte map, ranked merges) and Unigram ("t5":
- * the best sum of scores). */
+ * best score, spaces as U+2581, byte fallback), byte-level BPE ("gpt2": pre-tokeniser, byte map, ranked merges) and Unigram
+ * ("t5": the best sum of scores). */
 #ifndef WG_CORE_TEXT_TOKENIZER_H
 #define WG_CORE_TEXT_TOKENIZER_H
 
@@ -37,8 +37,8 @@ wg_text wg_tokenizer_piece(const wg_tokenizer *t, int32_t id);
 void wg_tokenizer_digest(const wg_tokenizer *t, char hex[WG_SHA256_HEX]);
 
 /* Encodes n bytes (any bytes; invalid UTF-8 is encoded byte by byte). `special`: texts of control tokens become these
- * tokens; otherwise they are plain text. With `bos` the tokens that the file puts before and after a text are added. *ids is allocated
- * (wg_free); *n_ids may be 0. Cost O(n log n). Errors: ENOMEM, EINVAL (n > 256 MB). */
+ * tokens; otherwise they are plain text. With `bos` the tokens that the file puts before and after a text are added. *ids is
+ * allocated (wg_free); *n_ids may be 0. Cost O(n log n). Errors: ENOMEM, EINVAL (n > 256 MB). */
 wg_status wg_tokenizer_encode(const wg_tokenizer *t, const char *text, size_t n, bool bos, bool special, int32_t **ids,
                               size_t *n_ids, wg_error *err);
 
@@ -57,8 +57,8 @@ size_t wg_tokenizer_special(const wg_tokenizer *t, wg_text s, size_t begin, size
 /* Encoding a text in parts. A cut is an offset such that the parts before and after it, encoded separately, have the ids of
  * the whole, for any later text. wg_tokenizer_cut returns the last one that is found in n bytes; 0: none. encode_part
  * appends the ids of a part (control tokens are plain text) with working memory of the caller; `begins`: the part begins the
- * text. It allocates nothing if ids, and the symbols and the text of the merger, have room for WG_PART_ROOM(n), but for a normaliser's
- * working memory, which grows to the longest part. ENOMEM. */
+ * text. It allocates nothing if ids, and the symbols and the text of the merger, have room for WG_PART_ROOM(n), but for a
+ * normaliser's working memory, which grows to the longest part. ENOMEM. */
 #define WG_PART_ROOM(n) (4 * (n) + 4)
 size_t wg_tokenizer_cut(const wg_tokenizer *t, const char *text, size_t n);
 wg_status wg_tokenizer_encode_part(const wg_tokenizer *t, const char *text, size_t n, bool begins, wg_merger *m, wg_ids *ids,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Opening a tokenizer: one block holds the vocabulary with its merges; the pre-tokeniser and the words of the normaliser have their
- * own. The keys tokenizer.wager.* (docs/models.md) hold what GGUF has no key for. */
+ * Opening a tokenizer: one block holds the vocabulary with its merges; the pre-tokeniser and the words of the normaliser have
+ * their own. The keys tokenizer.wager.* (docs/models.md) hold what GGUF has no key for. */
 #include <string.h>
 
 #include "core/base/mem.h"

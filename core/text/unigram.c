@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The tokens that begin at a position are found by narrowing the sorted list byte by byte. A node of the search is a wg_pair of the
- * merger's heap: `key` holds the bits of the sum, `n` where the last token begins, `id` this token. */
+ * The tokens that begin at a position are found by narrowing the sorted list byte by byte. A node of the search is a wg_pair of
+ * the merger's heap: `key` holds the bits of the sum, `n` where the last token begins, `id` this token. */
 #include "core/text/unigram.h"
 
 #include <inttypes.h>

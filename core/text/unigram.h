@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Unigram (Kudo 2018): the segmentation of a text into tokens with the highest sum of scores, by Viterbi's algorithm over the
- * positions of the text. Of equal sums the first found counts: ends from left to right, for each the earliest beginning, as in the
- * libraries `tokenizers` and SentencePiece. A character without a token of its own length costs the lowest score less 10.
+ * positions of the text. Of equal sums the first found counts: ends from left to right, for each the earliest beginning, as in
+ * the libraries `tokenizers` and SentencePiece. A character without a token of its own length costs the lowest score less 10.
  *
- * Numbers: files of tokenizer.json carry their scores as double, and sums are double; others carry float, and each sum is rounded
- * to float as in SentencePiece. */
+ * Numbers: files of tokenizer.json carry their scores as double, and sums are double; others carry float, and each sum is
+ * rounded to float as in SentencePiece. */
 #ifndef WG_CORE_TEXT_UNIGRAM_H
 #define WG_CORE_TEXT_UNIGRAM_H
 

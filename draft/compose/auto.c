@@ -6,8 +6,8 @@
  * A drafter by look-up drafts at every round, which costs microseconds, and learns from the committed text whether its draft
  * would have been kept: so it is taken up again as soon as the text repeats. A drafter with a model drafts only when it is
  * chosen. Until then it runs no pass; the text that it has missed is read in the first pass of its next draft, and that price
- * is part of the choice. So that its counts do not grow stale it is tried again, for one token, whenever the price of that is at
- * most `probe` of the time since the last such trial.
+ * is part of the choice. So that its counts do not grow stale it is tried again, for one token, whenever the price of that is
+ * at most `probe` of the time since the last such trial.
  *
  * Non-anticipation (METHODS L3, L4). The choice depends on committed text, on prices, on the declared scores, on the shapes of
  * fixed drafts, and at a node on its q before its child is drawn: never on a drawn token that it decides about. Trees are cut

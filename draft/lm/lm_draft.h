@@ -29,7 +29,7 @@ extern const wg_option wg_growth_option_rows[]; /* those of WG_GROWTH_OPTIONS, t
     WG_OPTION_ENUM(wg_growth, grow, 0, wg_growth_shapes,                                                                       \
                    "shape of the draft: a chain of `length` (or `tree`, when that is given); kary and file: see `tree`; "      \
                    "sequoia: the best tree for `accept`; best_first: the `budget` most probable nodes (EAGLE-2, OPT-Tree)"),   \
-    WG_OPTION_NAME(wg_growth, tree, WG_NAMES_SHAPE, "",                                                                                         \
+    WG_OPTION_NAME(wg_growth, tree, WG_NAMES_SHAPE, "",                                                                        \
                   "kary: children of a node by its depth, such as 3-2-1; file: a JSON list of parents or paths"),              \
     WG_OPTION_STR(wg_growth, accept, "0.6/0.15/0.06/0.03",                                                                     \
                   "sequoia: how often the 1st, 2nd, ... child is the accepted one"),                                           \

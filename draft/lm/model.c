@@ -193,8 +193,8 @@ static void remember(model_drafter *m, const wg_seq *s, const wg_tree *t)
 }
 
 /* The largest depth of a sequence's draft: `next` takes the last place before the limit, the deepest fed node (at depth
- * height-1) must fit the draft model's context, and so must every token fed in its vocabulary. *why: the reason where nothing is
- * drafted. */
+ * height-1) must fit the draft model's context, and so must every token fed in its vocabulary. *why: the reason where nothing
+ * is drafted. */
 static int height_for(model_drafter *m, const wg_seq *s, const wg_reading *text, wg_no_draft *why)
 {
     const int context = m->lm->context - text->n + 1;

@@ -121,7 +121,8 @@ static bool is_sure(const slem_drafter *d, const float *logits)
     return !d->weight || d->base.env->ops->softmax64(logits, d->lm->vocab, 1, d->weight) * d->opt.p_min <= 1;
 }
 
-/* Appends the most probable token; the draft ends at a token that ends a text, that is no text, or for which there is no room. */
+/* Appends the most probable token; the draft ends at a token that ends a text, that is no text, or for which there is no room.
+ * */
 static void write(slem_drafter *d, writing *w, const float *logits)
 {
     const int32_t x = d->base.env->ops->argmax(logits, d->lm->vocab);

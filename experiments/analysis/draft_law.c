@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * See draft_law.h. Nodes are compared in the order of their numbers: given the nodes before it and its parent, a node's token must
- * have the law of its row. */
+ * See draft_law.h. Nodes are compared in the order of their numbers: given the nodes before it and its parent, a node's token
+ * must have the law of its row. */
 #include "experiments/analysis/draft_law.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The law of a drafter's drafts after one past, by enumeration: each different draft with its chance, compared node by node with
- * the rows of q that it declares, and with the numbers of children that it declares. */
+ * The law of a drafter's drafts after one past, by enumeration: each different draft with its chance, compared node by node
+ * with the rows of q that it declares, and with the numbers of children that it declares. */
 #ifndef WG_EXPERIMENTS_ANALYSIS_DRAFT_LAW_H
 #define WG_EXPERIMENTS_ANALYSIS_DRAFT_LAW_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * See prove_drafter.h. The drafter runs inside another one that looks at each call of propose: under enumeration it collects the
- * drafts after each past, with production's draws it digests them. */
+ * See prove_drafter.h. The drafter runs inside another one that looks at each call of propose: under enumeration it collects
+ * the drafts after each past, with production's draws it digests them. */
 #include "experiments/analysis/prove_drafter.h"
 
 #include <math.h>
@@ -24,7 +24,8 @@ static const double bound = 1e-12;
 const char *const wg_drafter_check_names[WG_DRAFTER_CHECKS] = { "trees",  "draws",  "groups", "room", "look-ahead",
                                                                 "output", "forget", "seed",   "batch" };
 
-/* What is watched, and where it is kept. `class` stands in for the drafter's own, and is first: an instance finds the watch by it. */
+/* What is watched, and where it is kept. `class` stands in for the drafter's own, and is first: an instance finds the watch by
+ * it. */
 typedef struct watch {
     wg_drafter_class class;
     const wg_prove_drafter_options *o;
@@ -63,8 +64,8 @@ static void put_numbers(char *b, size_t n, const double *v, int count)
     for (int i = 0; i < count && at < n; i++) at += (size_t)snprintf(b + at, n - at, " %.4g", v[i]);
 }
 
-/* Notes a failure whose text has `size` tokens, at a node, and begins its example; NULL: a smaller one, or one that deviates more,
- * is known. */
+/* Notes a failure whose text has `size` tokens, at a node, and begins its example; NULL: a smaller one, or one that deviates
+ * more, is known. */
 static char *failure(watch *w, wg_drafter_check check, const int32_t *text, int size, int node, double deviation)
 {
     wg_drafter_finding *f = &w->out->finding[check];
@@ -231,8 +232,8 @@ typedef struct prompt {
     bool cut;
 } prompt;
 
-/* One prompt under a drafter and a rule: each run's probability is added to that of its text, `want` or `got`. A run that the engine
- * ends with an error is a finding. */
+/* One prompt under a drafter and a rule: each run's probability is added to that of its text, `want` or `got`. A run that the
+ * engine ends with an error is a finding. */
 static wg_status enumerate(watch *w, const wg_drafter_class *drafter, const wg_verifier_class *rule, prompt *of, bool want,
                            wg_error *err)
 {

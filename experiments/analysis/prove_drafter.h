@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The prover of a drafter: runs its own code in an engine over a small target and enumerates every random decision, its own and
- * the rule's, so that what it says of its drafts is compared with what it draws, and the law of the emitted text with that of plain
- * decoding. Its other obligations (core/engine/drafter.h) are tested with production's draws. */
+ * the rule's, so that what it says of its drafts is compared with what it draws, and the law of the emitted text with that of
+ * plain decoding. Its other obligations (core/engine/drafter.h) are tested with production's draws. */
 #ifndef WG_EXPERIMENTS_ANALYSIS_PROVE_DRAFTER_H
 #define WG_EXPERIMENTS_ANALYSIS_PROVE_DRAFTER_H
 

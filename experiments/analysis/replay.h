@@ -44,8 +44,8 @@ void wg_replay_close(wg_replay *r); /* NULL is fine */
 wg_status wg_replay_load(wg_replay *r, int i, wg_error *err);
 
 /* Verifies the loaded round: its tree to the depth `length` (0: all of it). *path is cut as in the run. ELAW when the rule
- * does not accept the tree's law, or weighs siblings jointly and their numbers were not declared; EUNSUPPORTED when a drawn tree
- * cannot be cut at that depth by leaving out its last nodes. */
+ * does not accept the tree's law, or weighs siblings jointly and their numbers were not declared; EUNSUPPORTED when a drawn
+ * tree cannot be cut at that depth by leaving out its last nodes. */
 wg_status wg_replay_rule(wg_replay *r, const wg_verifier_class *rule, const void *options, int length, wg_path *path,
                          wg_error *err);
 /* The tree that is verified: cut before the first node that is too deep; node numbers do not change. Where nodes are numbered

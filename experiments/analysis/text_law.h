@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The exact law of what an engine emits: every random decision of one sequence, the drafter's draws included, is enumerated
- * (core/dist/chance.h), and the probability of each run is added to that of its text. In a batch of two the other sequence draws
- * in production's way, under a fixed seed. */
+ * (core/dist/chance.h), and the probability of each run is added to that of its text. In a batch of two the other sequence
+ * draws in production's way, under a fixed seed. */
 #ifndef WG_EXPERIMENTS_ANALYSIS_TEXT_LAW_H
 #define WG_EXPERIMENTS_ANALYSIS_TEXT_LAW_H
 

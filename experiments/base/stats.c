@@ -140,8 +140,8 @@ static double share(const series *s, int i)
     return sum / s->n;
 }
 
-/* Degrees of freedom of n pseudo-values: stats.h has the formula. kish: sum of squared shares; square, fourth: sums of powers of
- * the centred pseudo-values. */
+/* Degrees of freedom of n pseudo-values: stats.h has the formula. kish: sum of squared shares; square, fourth: sums of powers
+ * of the centred pseudo-values. */
 static double freedom_of(int n, double kish, double square, double fourth)
 {
     const double few = fmin(n - 1, 1 / kish - 1);

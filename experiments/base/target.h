@@ -38,7 +38,8 @@ wg_engine_parts wg_target_engine_parts(const wg_target *t);
 /* Checks without loading weights all that opening with these options would refuse (format, family, tensors, tokenizer), except
  * values of weights, memory and devices: cheap enough for `wager check`. opt NULL: all defaults. */
 wg_status wg_target_probe(const char *path, const wg_target_options *opt, wg_arch *out, wg_error *err);
-/* Whether an open file can run at all, with a context that it allows; `tokenizer`: with the file's own tokenizer, if it has one. */
+/* Whether an open file can run at all, with a context that it allows; `tokenizer`: with the file's own tokenizer, if it has
+ * one. */
 wg_status wg_target_check(const wg_weights *w, bool tokenizer, wg_error *err);
 
 #endif

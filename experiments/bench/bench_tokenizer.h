@@ -5,9 +5,9 @@
 
 #include "core/base/error.h"
 
-/* Encodes and decodes, on one thread, the text of a file (NULL: none), and a megabyte of one long word, of spaces, of combining marks,
- * of digits and of beginnings of added tokens, each also at half the length: a line with MB/s for each, and the ratio of the times.
- * Medians of `repeats`. Errors: those of opening the model and the text. */
+/* Encodes and decodes, on one thread, the text of a file (NULL: none), and a megabyte of one long word, of spaces, of combining
+ * marks, of digits and of beginnings of added tokens, each also at half the length: a line with MB/s for each, and the ratio of
+ * the times. Medians of `repeats`. Errors: those of opening the model and the text. */
 wg_status wg_bench_tokenizer(const char *model, const char *text, int repeats, bool json, wg_error *err);
 
 #endif

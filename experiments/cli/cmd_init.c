@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * wager init: writes an experiment to begin with, with comments, whose paths are relative to its file. It is checked as `wager check`
- * does, and not kept where that fails. */
+ * wager init: writes an experiment to begin with, with comments, whose paths are relative to its file. It is checked as `wager
+ * check` does, and not kept where that fails. */
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The second half of `wager plan`: drafters without a model, a length policy and `auto` are not predicted but tried, on a few of
- * its prompts, in turn with plain decoding. */
+ * The second half of `wager plan`: drafters without a model, a length policy and `auto` are not predicted but tried, on a few
+ * of its prompts, in turn with plain decoding. */
 #ifndef WG_EXPERIMENTS_CLI_PLAN_TRY_H
 #define WG_EXPERIMENTS_CLI_PLAN_TRY_H
 
@@ -29,8 +29,8 @@ typedef struct wg_try {
     int prompts, max_new;
 } wg_try;
 
-/* Opens an engine for each of n trials (trial[0].spec is "none"), under the rule `match` at temperature 0 and `rejection` above it,
- * decodes the prompts, one by one with all trials in turn, and closes the engines. */
+/* Opens an engine for each of n trials (trial[0].spec is "none"), under the rule `match` at temperature 0 and `rejection` above
+ * it, decodes the prompts, one by one with all trials in turn, and closes the engines. */
 wg_status wg_plan_try(wg_trial *trial, int n, const wg_try *on, wg_error *err);
 
 #endif

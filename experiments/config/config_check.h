@@ -62,8 +62,8 @@ void wg_problem(wg_checker *c, const char *path, bool key, const char *fmt, ...)
 const wg_json *wg_source(const wg_checker *c, const char *path);
 
 /* Paths in the text of an option (wg_option_names) that stands in a document are relative to the document's folder: rewrites
- * them as seen from the working directory, where those of --set are relative to. (`config.json` of a result folder has them so.)
- * A file that exists only in the working directory is a problem. text: WG_OPTION_STRING bytes. */
+ * them as seen from the working directory, where those of --set are relative to. (`config.json` of a result folder has them
+ * so.) A file that exists only in the working directory is a problem. text: WG_OPTION_STRING bytes. */
 #define WG_CONFIG_PATHS "a path in a config is relative to the folder of its file, one of --set to the working directory"
 void wg_config_paths(wg_checker *c, const char *path, const wg_option *row, char *text);
 

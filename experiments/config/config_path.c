@@ -123,8 +123,8 @@ static void rewrite_command(const place *p, char *text)
 
 static void rewrite(const place *p, const wg_option *row, char *text);
 
-/* One component, KIND:option=value;option=value: appends it with its values rewritten. What is not of this form is appended as it
- * is; wg_component_check reports it. */
+/* One component, KIND:option=value;option=value: appends it with its values rewritten. What is not of this form is appended as
+ * it is; wg_component_check reports it. */
 static bool rewrite_component(const place *p, const char *spec, char out[WG_OPTION_STRING], size_t *at)
 {
     const wg_env names = { .plugins = p->c->plugins };

@@ -7,8 +7,8 @@
 
 #include "core/engine/seq.h"
 
-/* sum min(p, q) summed over the positions of a text at which a token was drafted, rules and policies aside (teacher_pass.h). A sum
- * that is NaN: not measured. */
+/* sum min(p, q) summed over the positions of a text at which a token was drafted, rules and policies aside (teacher_pass.h). A
+ * sum that is NaN: not measured. */
 typedef struct wg_taught {
     double sum;
     long n;

@@ -21,7 +21,8 @@ enum { WG_ROW_ONE_HOT, WG_ROW_DENSE, WG_ROW_LIST, WG_ROW_LOGITS, WG_ROW_F16, WG_
 enum { WG_RECORD_HEADER = 1, WG_RECORD_REQUEST, WG_RECORD_ROUND, WG_RECORD_END }; /* kinds of records */
 enum { WG_TRACE_VERSION = 1, WG_TRACE_VOCAB_MAX = 1 << 20, WG_TRACE_POLICY = 16 };
 
-/* Added to the law of a tree of independent or distinct drawn siblings whose numbers were declared before they were drawn (wg_tree_group). */
+/* Added to the law of a tree of independent or distinct drawn siblings whose numbers were declared before they were drawn
+ * (wg_tree_group). */
 enum { WG_TRACE_DECLARED = 256 };
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */

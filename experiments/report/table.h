@@ -9,8 +9,8 @@
 #include "experiments/report/columns.h"
 
 /* One row per cell: its name and the chosen columns (NULL: those of WG_IN_TABLE, with a short legend). Prints the requests
- * that failed, and whether the run is incomplete. width: columns of the terminal; a wider table is folded into blocks, each with
- * the columns that identify a cell, and longer lines are broken. 0: nothing is folded. */
+ * that failed, and whether the run is incomplete. width: columns of the terminal; a wider table is folded into blocks, each
+ * with the columns that identify a cell, and longer lines are broken. 0: nothing is folded. */
 void wg_table_print(FILE *f, const json_t *summary, const wg_column_choice *chosen, int width);
 
 /* The share of the target's vocabulary that draft models cover, a line for each that lacks tokens. */
@@ -21,7 +21,8 @@ void wg_table_draft_contexts(FILE *f, const json_t *cells, const char *before, c
 /* How many intervals miss by chance, and how many cells have none and why; each sentence between `before` and `after`. */
 void wg_table_intervals(FILE *f, const json_t *cells, const char *before, const char *after);
 
-/* Two sentences on what these cells say, in numbers of these cells: the fastest, how many gain and lose, and how `auto` fared. */
+/* Two sentences on what these cells say, in numbers of these cells: the fastest, how many gain and lose, and how `auto` fared.
+ * */
 void wg_table_learnt(FILE *f, const json_t *cells);
 
 /* One JSON object per line, a line per cell. */

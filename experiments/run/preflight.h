@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What is known of a run when everything is open and nothing has run: cells that cannot be opened, and warnings of settings that
- * have another effect than they seem to have. Each text stands once, whatever the number of its cells. */
+ * What is known of a run when everything is open and nothing has run: cells that cannot be opened, and warnings of settings
+ * that have another effect than they seem to have. Each text stands once, whatever the number of its cells. */
 #ifndef WG_EXPERIMENTS_RUN_PREFLIGHT_H
 #define WG_EXPERIMENTS_RUN_PREFLIGHT_H
 

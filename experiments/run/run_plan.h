@@ -8,8 +8,8 @@
 #include "experiments/config/config.h"
 
 /* Prints question, files, number of cells, requests, tokens and passes, memory and disk, warnings, then a line per cell.
- * seconds < 0: no estimate of the time. open: everything is opened as a run does, or errors are returned and nothing is printed;
- * else warnings are those of the config alone. */
+ * seconds < 0: no estimate of the time. open: everything is opened as a run does, or errors are returned and nothing is
+ * printed; else warnings are those of the config alone. */
 wg_status wg_run_plan_print(FILE *f, const wg_config *c, double seconds, bool open, wg_error *err);
 
 #endif

@@ -85,8 +85,8 @@ typedef struct wg_run_options {
     bool resume; /* resume in a folder (out, or the latest of this config) that has the first part of this run */
 } wg_run_options;
 
-/* Opens everything as a run does, drafters and draft models included, and closes it; prints warnings, each after `before`. Errors:
- * those of opening targets and engines; of several cells each error once, with its cells. */
+/* Opens everything as a run does, drafters and draft models included, and closes it; prints warnings, each after `before`.
+ * Errors: those of opening targets and engines; of several cells each error once, with its cells. */
 wg_status wg_run_open(const wg_config *config, FILE *warnings, const char *before, wg_error *err);
 
 /* Opens everything, makes the folder, runs, and writes summary.json. *path receives the folder's name (wg_free) when there

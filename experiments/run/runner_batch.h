@@ -56,15 +56,16 @@ typedef struct wg_room {
     wg_energy *energy;
 } wg_room;
 
-/* Which conversations a batch takes and how far: first .. first+n-1 of the dataset, to their ends or to their turn `turns`, at most
- * max_new tokens a turn. */
+/* Which conversations a batch takes and how far: first .. first+n-1 of the dataset, to their ends or to their turn `turns`, at
+ * most max_new tokens a turn. */
 typedef struct wg_batch_plan {
     int first, n, repeat, turns, max_new;
 } wg_batch_plan;
 
-/* The timed pass, on the path that users get: the plan's conversations, into a->request. All of them finish a turn before the next one is asked, so that a turn is a batch of its own, with its own clock. A request that
- * fails says so itself, and with it the later turns of its conversation. A failure (EINTERRUPTED, or of the tracer, which may
- * be NULL) leaves the requests without meaning. */
+/* The timed pass, on the path that users get: the plan's conversations, into a->request. All of them finish a turn before the
+ * next one is asked, so that a turn is a batch of its own, with its own clock. A request that fails says so itself, and with it
+ * the later turns of its conversation. A failure (EINTERRUPTED, or of the tracer, which may be NULL) leaves the requests
+ * without meaning. */
 wg_status wg_batch_run(const wg_room *room, const wg_group *g, wg_arm *a, const wg_batch_plan *plan, wg_tracer *tracer,
                        wg_error *err);
 

@@ -69,7 +69,8 @@ template <int TYPE> WG_DEVICE void load_tile(const workplace<TYPE> &w, size_t of
         w.tile[i] = ((const typename stored<TYPE>::type *)(w.key[i / hd] + offset))[i % hd];
 }
 
-/* s = lanes16 sum over d of fma(q, k, .) * scale, with the cap. Two threads a key: the one of parity p keeps the lanes of parity p. */
+/* s = lanes16 sum over d of fma(q, k, .) * scale, with the cap. Two threads a key: the one of parity p keeps the lanes of
+ * parity p. */
 template <int TYPE> WG_DEVICE void scores(const workplace<TYPE> &w, int heads, int n, const attention_job &of)
 {
     const int hd = of.hd;

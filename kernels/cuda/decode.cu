@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * What the host does in a round (core/engine/engine.c, draft/lm/model.c, core/engine/seq.c), done where the rounds are: rows for
- * the next pass, a node drawn behind another or a lookup, a path taken into the text, an event for the host, and whether there
- * is another round. Numbers and addresses of draws are the host's, so its text is too. One block: a thread a row or a sequence.
+ * What the host does in a round (core/engine/engine.c, draft/lm/model.c, core/engine/seq.c), done where the rounds are: rows
+ * for the next pass, a node drawn behind another or a lookup, a path taken into the text, an event for the host, and whether
+ * there is another round. Numbers and addresses of draws are the host's, so its text is too. One block: a thread a row or a
+ * sequence.
  *
  * Positions are where such loops go wrong without a trace: a text with every position off by one reads well. What holds them is
  * a comparison of texts, counts and pages with rounds that the host makes (tests/unit/cuda/test_gpu_decode.c). */
@@ -100,8 +101,8 @@ extern "C" void WG_GPU(loop_nodes)(wg_gpu *g, const wg_gpu_decode_loop *loop, wg
     WG_LAUNCH(node_rows, 1, WG_DECODE_ROWS_MAX, 0, g->stream, *loop, row);
 }
 
-/* ---- a draft grows by a node: draft/lm/model.c. The most probable token is the largest of the head's partial maxima, where it has:
- * 4 KiB to read instead of a vocabulary. */
+/* ---- a draft grows by a node: draft/lm/model.c. The most probable token is the largest of the head's partial maxima, where it
+ * has: 4 KiB to read instead of a vocabulary. */
 
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1) draw_node(wg_gpu_decode_loop l, int depth, int vocab, const float *logits,
                                                           const wg_gpu_best *best, const double *q, const int32_t *q_one_hot)

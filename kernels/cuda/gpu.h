@@ -47,8 +47,8 @@ enum {
  * WG_GPU_K with zeros. */
 typedef enum wg_gpu_layout { WG_GPU_PANELS, WG_GPU_FRAGMENTS, WG_GPU_ROWS } wg_gpu_layout;
 
-/* What is done with a product's sums: y = sum; y += sum; of two matrices, y[0] = silu(sum of the first) * sum of the second; or,
- * of queries, keys and values, what rope_store does. With the bits of the single steps. */
+/* What is done with a product's sums: y = sum; y += sum; of two matrices, y[0] = silu(sum of the first) * sum of the second;
+ * or, of queries, keys and values, what rope_store does. With the bits of the single steps. */
 typedef enum wg_gpu_then { WG_GPU_STORE, WG_GPU_ADD, WG_GPU_SWIGLU, WG_GPU_ROTARY } wg_gpu_then;
 
 /* Rows (rows, k) that a product, or norm_prepare, norms (weight: (k) of an RMSNorm; NULL: not) and prepares by itself. */
@@ -75,8 +75,9 @@ typedef struct wg_gpu_kv {
     size_t stride, value_at;
 } wg_gpu_kv;
 
-/* Where queries, keys and values go. cs: (positions, n_rot / 2) pairs cos, sin; row: (rows). The first matrix of a product gives queries (0), keys (1) or values (2),
- * the ones behind it what follows; queries go to y, the others to the pages only; rope_store does not read `first`. */
+/* Where queries, keys and values go. cs: (positions, n_rot / 2) pairs cos, sin; row: (rows). The first matrix of a product
+ * gives queries (0), keys (1) or values (2), the ones behind it what follows; queries go to y, the others to the pages only;
+ * rope_store does not read `first`. */
 typedef struct wg_gpu_rotary {
     const float *cs;
     int n_rot, adjacent, hd, first;
@@ -84,8 +85,9 @@ typedef struct wg_gpu_rotary {
     wg_gpu_kv kv;
 } wg_gpu_rotary;
 
-/* Attention of rows. q, out: (rows, heads, hd); scale, cap: of scores, as in wg_heads of kernels/ops.h; most: the most keys of any row; split 0: the bits of kernels/ref; scratch:
- * wg_gpu_attention_bytes; arrived: (rows, heads) zeros, which it leaves as zeros. */
+/* Attention of rows. q, out: (rows, heads, hd); scale, cap: of scores, as in wg_heads of kernels/ops.h; most: the most keys of
+ * any row; split 0: the bits of kernels/ref; scratch: wg_gpu_attention_bytes; arrived: (rows, heads) zeros, which it leaves as
+ * zeros. */
 typedef struct wg_gpu_attention {
     const float *q;
     const wg_gpu_row *row;

@@ -6,8 +6,8 @@
 #include "kernels/layout.h"
 #include "kernels/tiles.h"
 
-/* What a tile of float weights multiplies. w: chunk of the first panel; panel: bytes between panels; x: (rows, ldx); k: products
- * of a sum. */
+/* What a tile of float weights multiplies. w: chunk of the first panel; panel: bytes between panels; x: (rows, ldx); k:
+ * products of a sum. */
 typedef struct wg_tile_inputs {
     const char *w;
     size_t panel;

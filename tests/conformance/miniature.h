@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The miniature models of this folder: draws the weights that make_miniatures.py drew, and writes the folder of a checkpoint. */
+ * The miniature models of this folder: draws the weights that make_miniatures.py drew, and writes the folder of a checkpoint.
+ * */
 #ifndef WG_TESTS_CONFORMANCE_MINIATURE_H
 #define WG_TESTS_CONFORMANCE_MINIATURE_H
 

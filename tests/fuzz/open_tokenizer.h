@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the fuzz targets of tokenizers do with what was accepted: it opens as a tokenizer or is refused with a message, and encodes and
- * decodes the input itself. */
+ * What the fuzz targets of tokenizers do with what was accepted: it opens as a tokenizer or is refused with a message, and
+ * encodes and decodes the input itself. */
 #ifndef WG_TESTS_FUZZ_OPEN_TOKENIZER_H
 #define WG_TESTS_FUZZ_OPEN_TOKENIZER_H
 

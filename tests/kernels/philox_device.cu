@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * kernels/philox.h is one text for host and device: the same addresses must give the same bits on both. Exits 77 (skipped) without a GPU. */
+ * kernels/philox.h is one text for host and device: the same addresses must give the same bits on both. Exits 77 (skipped)
+ * without a GPU. */
 #include <cstdio>
 #include <cuda_runtime.h>
 

@@ -2,8 +2,9 @@
  * No lossless rule emits more tokens in a step than the ceiling of its draft law (tests/ceiling/ceiling.py): on every pair of p
  * and q of tests/golden/ceiling.json, the exact tau of every rule of the registry with each of its test options is at most the
  * linear program's optimum. It is that optimum for `block`, `traversal`, `multipath` and `paired` on chains, for `optimal` and
- * `multipath` at one level of independent draws, and for `paired` at one level of two distinct ones (of these pairs; not always). A lossy rule must exceed it somewhere, or the comparison could not fail. Prints the means
- * over the pairs, one table for each law of siblings. */
+ * `multipath` at one level of independent draws, and for `paired` at one level of two distinct ones (of these pairs; not
+ * always). A lossy rule must exceed it somewhere, or the comparison could not fail. Prints the means over the pairs, one table
+ * for each law of siblings. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

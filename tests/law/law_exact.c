@@ -3,13 +3,13 @@
  * random decision enumerated. The law of whole texts equals the target's to 1e-12, and no random address is asked twice.
  *
  * Rows are the drafters with the test options of their classes, and for drafters that grow trees also every shape and sibling
- * law; columns are the rules with the test options of theirs: so a new drafter or rule is in the matrix without being named. All
- * pairs of a row and a column run above temperature 0 and at it, and where tokens are drawn once more from whole rows;
+ * law; columns are the rules with the test options of theirs: so a new drafter or rule is in the matrix without being named.
+ * All pairs of a row and a column run above temperature 0 and at it, and where tokens are drawn once more from whole rows;
  * sampler chain, temperature, length policy, the other sequence of the batch, and whether a token ends the text are chosen so
  * that every legal pair of values of any two factors occurs (pairwise). With --thin every fourth pair runs, once.
  *
- * Targets have three tokens, or four: a table, and a small transformer for drafters that run the target's layers. Drafters that need a
- * tokenizer run over 320 tokens, of which the sampler chain leaves two. */
+ * Targets have three tokens, or four: a table, and a small transformer for drafters that run the target's layers. Drafters that
+ * need a tokenizer run over 320 tokens, of which the sampler chain leaves two. */
 #include <time.h>
 
 #include "draft/length/length.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Siblings drawn without replacement at sizes that the prover does not enumerate: what `paired` and `without_replacement` keep
- * at a node beside alpha*, the most that any lossless rule keeps. Prints a table for two children, computed exactly from the law
- * of selection, which is checked against its definition, the sum over all pairs of tokens. With 2 to 8 children over 64 tokens it
- * takes the mean over drawn trees, for each of which every decision of the rules is enumerated.
+ * at a node beside alpha*, the most that any lossless rule keeps. Prints a table for two children, computed exactly from the
+ * law of selection, which is checked against its definition, the sum over all pairs of tokens. With 2 to 8 children over 64
+ * tokens it takes the mean over drawn trees, for each of which every decision of the rules is enumerated.
  *
  *   law_pairs          the table for two children; with more, that `paired` keeps more than `without_replacement`
  *   law_pairs TREES    the table for 2 to 8 children, of so many drawn trees for each pair of p and q */
@@ -39,7 +39,8 @@ static double uniform(int vocab, int number, int which, int x)
     return wg_philox_double(w.v[0], w.v[1]);
 }
 
-/* Pair `number`: both flat; both peaked; q near p; ranks of one Zipf law, disturbed; with zeros; q with nearly all on one token. */
+/* Pair `number`: both flat; both peaked; q near p; ranks of one Zipf law, disturbed; with zeros; q with nearly all on one
+ * token. */
 static void rows(int vocab, int number, double *p, double *q)
 {
     const int kind = number % KINDS;

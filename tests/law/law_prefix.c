@@ -2,11 +2,11 @@
  * The Prefix Law: the logits of a token depend on the model and on its token prefix, and on nothing else, bit for bit.
  *
  * Each case draws a small model (family, shape, window, weight types, cache type), a page size, a thread count and an op
- * level, and up to three sequences with prefill in random chunks, random trees of up to WG_TREE_NODES nodes of which some are not scored,
- * commits of random paths, catching up, forks with other continuations, all mixed in the same batches in random order. Every
- * row with logits is compared by memcmp to plain decoding of its token path: one token a pass, one sequence, one thread, in
- * every fourth case the reference ops, which are slow, else those of the best level. A batch with a deliberate error (one
- * ancestor bit, of low and of high nodes) must be detected.
+ * level, and up to three sequences with prefill in random chunks, random trees of up to WG_TREE_NODES nodes of which some are
+ * not scored, commits of random paths, catching up, forks with other continuations, all mixed in the same batches in random
+ * order. Every row with logits is compared by memcmp to plain decoding of its token path: one token a pass, one sequence, one
+ * thread, in every fourth case the reference ops, which are slow, else those of the best level. A batch with a deliberate error
+ * (one ancestor bit, of low and of high nodes) must be detected.
  *
  * On another device the batches run there. Plain decoding runs on the same device without recorded graphs (/eager), or,
  * where the device promises the CPU's bits (/exact), on the CPU.

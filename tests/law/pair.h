@@ -137,8 +137,8 @@ static inline int pair_run(const law_row *row, const law_setup *setup, const law
     return bad;
 }
 
-/* Decodes the requests plainly, then with every drafter: at temperature 0 one half one at a time and the other half by eight, at
- * each temperature above it one half one way or the other, in turn; on one thread and on two. Returns the failures. */
+/* Decodes the requests plainly, then with every drafter: at temperature 0 one half one at a time and the other half by eight,
+ * at each temperature above it one half one way or the other, in turn; on one thread and on two. Returns the failures. */
 static inline int pair_check(const char *target_path, const char *draft_path, const law_request *r, int n)
 {
     const wg_sampling samplings[] = { WG_SAMPLING(0, 0, 1, 0), WG_SAMPLING(0.7, 0, 0.95, 0), WG_SAMPLING(1, 0, 1, 0) };

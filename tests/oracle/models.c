@@ -15,12 +15,12 @@ int main(int argc, char **argv)
           .tied = true },
         { .name = "ten-on-two", .layers = 2, .dim = 320, .heads = 10, .kv_heads = 2, .head_dim = 32, .hidden = 288,
           .vocab = 1777, .context = 64, .rope_base = 500000 },
-        { .name = "whole-blocks", .layers = 2, .dim = 256, .heads = 4, .kv_heads = 2, .head_dim = 64, .hidden = 384, .vocab = 300,
-          .context = 64 }, /* of f8_e4m3 */
+        { .name = "whole-blocks", .layers = 2, .dim = 256, .heads = 4, .kv_heads = 2, .head_dim = 64, .hidden = 384,
+          .vocab = 300, .context = 64 }, /* of f8_e4m3 */
         { .name = "biased", .arch = "qwen2", .layers = 2, .dim = 96, .heads = 6, .kv_heads = 2, .hidden = 160, .vocab = 300,
           .context = 64, .rope_base = 1000000, .tied = true },
-        { .name = "head-norms", .arch = "qwen3", .layers = 2, .dim = 96, .heads = 4, .kv_heads = 2, .head_dim = 40, .hidden = 160,
-          .vocab = 300, .context = 64 },
+        { .name = "head-norms", .arch = "qwen3", .layers = 2, .dim = 96, .heads = 4, .kv_heads = 2, .head_dim = 40,
+          .hidden = 160, .vocab = 300, .context = 64 },
     };
     /* clang-format on */
     static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Programs linked with this file find the emulated device under the name cuda:0, and may answer what its rules ask. At their end
- * they write the number of graphs that were replayed into the file that WG_SIMT_REPLAYS names. */
+ * Programs linked with this file find the emulated device under the name cuda:0, and may answer what its rules ask. At their
+ * end they write the number of graphs that were replayed into the file that WG_SIMT_REPLAYS names. */
 #include <stdio.h>
 #include <stdlib.h>
 

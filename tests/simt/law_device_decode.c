@@ -2,7 +2,8 @@
  * Rounds that a device goes through by itself are steps of the host: with target and draft on cuda:0/exact, every rule that
  * settles there gives the CPU's text and counts under plain decoding, chains of a draft model and of n-grams, of batches whose
  * requests come and go.
- * usage: law_device_decode [RUNS [WORDS]]     so many of them; all when left out. WORDS: /serial, /eager (then the host makes the rounds) */
+ * usage: law_device_decode [RUNS [WORDS]]     so many of them; all when left out. WORDS: /serial, /eager (then the host makes
+ * the rounds) */
 #include <inttypes.h>
 
 #include "core/engine/device_decode.h"

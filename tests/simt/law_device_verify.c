@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Settling on the device is verify on the host: with the same target on cuda:0/exact, every drafter under every rule that it
  * may be drafting for gives the CPU's text, byte for byte, and where nobody looks at rows none of them comes to the host.
- * usage: law_device_verify [RULES [WORDS]]     so many rules a drafter, those that ran least first; all when left out. WORDS of the
- * device's name: /eager, /serial, /eager/serial */
+ * usage: law_device_verify [RULES [WORDS]]     so many rules a drafter, those that ran least first; all when left out. WORDS of
+ * the device's name: /eager, /serial, /eager/serial */
 #include "core/engine/device_verify.h"
 #include "core/engine/engine_impl.h"
 #include "tests/law/pair.h"

@@ -2,8 +2,8 @@
  * The memory of the emulated device: two stretches of addresses, one of them for weights, with the access rights of the moment.
  * The host can touch neither; copies touch both; a kernel reads weights, and the rest once it has called wg_depend(). A kernel
  * that writes weights (the fault tells) makes them like the rest until the next copy. So a host pointer handed to a kernel, a
- * device pointer read by the host and a kernel that reads or writes too early all stop the test. Fresh memory is NaN; blocks are
- * fenced under the address sanitizer.
+ * device pointer read by the host and a kernel that reads or writes too early all stop the test. Fresh memory is NaN; blocks
+ * are fenced under the address sanitizer.
  * Changing access rights takes up to a millisecond where many threads run, so it ends after GUARDED changes: a mistake is seen
  * where it is made early. */
 #include <signal.h>

@@ -49,9 +49,9 @@ simt_card simt_card_read(void);
 typedef enum simt_mma_sums { SIMT_MMA_EXACT, SIMT_MMA_AMPERE, SIMT_MMA_HOPPER, SIMT_MMA_KINDS } simt_mma_sums;
 void simt_mma_set(simt_mma_sums how);
 
-/* The stub runtime, for tests of what runtime.cu makes of its answers. fail: the nth call of this name from now on fails with an
- * error (a cudaError_t); WG_SIMT_FAIL names a call that always fails. break: every call fails, for good. capture_answers: what
- * is illegal during a capture is answered as the toolkit answers it, instead of stopping the test. */
+/* The stub runtime, for tests of what runtime.cu makes of its answers. fail: the nth call of this name from now on fails with
+ * an error (a cudaError_t); WG_SIMT_FAIL names a call that always fails. break: every call fails, for good. capture_answers:
+ * what is illegal during a capture is answered as the toolkit answers it, instead of stopping the test. */
 void simt_cuda_fail(const char *call, int nth, int error);
 void simt_cuda_break(int error);
 void simt_capture_answers(bool answers);

@@ -273,8 +273,8 @@ static void cuda_gelu(wg_device *d, float *x, int n, int rows)
     s->gpu.api->gelu(&s->gpu, x, n, s->rows);
 }
 
-/* All experts over all rows, of which each takes its own: launches that do not depend on what a router says, so that passes can be
- * recorded. The work is that of all experts. */
+/* All experts over all rows, of which each takes its own: launches that do not depend on what a router says, so that passes can
+ * be recorded. The work is that of all experts. */
 static void cuda_experts(wg_device *d, const wg_experts *e, const float *h, int rows, float *x)
 {
     wg_cuda *s = wg_cuda_of(d);

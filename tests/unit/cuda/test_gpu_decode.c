@@ -412,8 +412,8 @@ Test(gpu_decode, whether_there_is_another_round)
     }
 }
 
-/* A greedy node from the head's largest logits by piece (wg_gpu_best): the largest, of equals the lowest token. -1 and -inf give
- * no node. Given pieces, the draw does not read the logits, which differ from them here; without pieces it reads them. */
+/* A greedy node from the head's largest logits by piece (wg_gpu_best): the largest, of equals the lowest token. -1 and -inf
+ * give no node. Given pieces, the draw does not read the logits, which differ from them here; without pieces it reads them. */
 Test(gpu_decode, a_greedy_node_is_the_largest_logit_of_the_head)
 {
     enum { SEQUENCES = 4, V = 300 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * For the tests of drafters that open others: small models in a folder of their own, and an engine over them by names. What they
- * emit has the target's law: tests/law/law_exact.c. Include once per test program. */
+ * For the tests of drafters that open others: small models in a folder of their own, and an engine over them by names. What
+ * they emit has the target's law: tests/law/law_exact.c. Include once per test program. */
 #ifndef WG_TESTS_UNIT_DRAFT_COMPOSED_H
 #define WG_TESTS_UNIT_DRAFT_COMPOSED_H
 

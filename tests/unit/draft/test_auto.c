@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * auto: the arithmetic of its choice, and what it does over a text, with given costs: it stops drafting where drafts are not kept
- * and begins again where they are, without passes of a model that is not chosen; its decisions repeat, from a log too; and texts do
- * not depend on it where the rule compares. The law of its drafts: tests/law/law_exact.c. */
+ * auto: the arithmetic of its choice, and what it does over a text, with given costs: it stops drafting where drafts are not
+ * kept and begins again where they are, without passes of a model that is not chosen; its decisions repeat, from a log too; and
+ * texts do not depend on it where the rule compares. The law of its drafts: tests/law/law_exact.c. */
 #include <math.h>
 
 #include "draft/compose/auto_plan.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The cascade: what it refuses, that it drafts the middle model's text, and that its caches go back with the text. That it emits
- * the target's law is in the matrix (tests/law/law_exact.c). */
+ * The cascade: what it refuses, that it drafts the middle model's text, and that its caches go back with the text. That it
+ * emits the target's law is in the matrix (tests/law/law_exact.c). */
 #include "tests/unit/draft/composed.h"
 
 enum { V = 3 };

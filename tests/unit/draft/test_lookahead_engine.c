@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Lookahead over a model: its window against one that is worked out a token at a time. A hard build has no trees that hold it. The
- * law of what is emitted is in the matrix (tests/law/law_exact.c). */
+ * Lookahead over a model: its window against one that is worked out a token at a time. A hard build has no trees that hold it.
+ * The law of what is emitted is in the matrix (tests/law/law_exact.c). */
 #include "tests/unit/draft/composed.h"
 
 #ifndef WG_HARD

@@ -18,8 +18,8 @@ static void open_models(void)
 TestSuite(no_draft, .init = open_models, .fini = close_target);
 
 /* Decodes a text of TEXT tokens after `prompt` of them. Each step without a draft must have the reason
- * that `expected` has for a text of so many tokens before the step; a step with a draft, none (-1). Options name the short model
- * as %s. Returns the counts. */
+ * that `expected` has for a text of so many tokens before the step; a step with a draft, none (-1). Options name the short
+ * model as %s. Returns the counts. */
 static wg_counts follow(const char *drafter, const char *options, int prompt, int (*expected)(int n))
 {
     char text[1400];
@@ -76,8 +76,8 @@ Test(no_draft, nothing_is_found)
     follow("sam", "n_min=58", 30, never_found);
 }
 
-/* After the model was asked, and before, where a draft does not pay: a plan of 0 comes before the context. Such a policy tries again
- * after 16 steps. */
+/* After the model was asked, and before, where a draft does not pay: a plan of 0 comes before the context. Such a policy tries
+ * again after 16 steps. */
 Test(no_draft, the_policy_chooses_none)
 {
     follow("model", "model=%s,p_min=1", 6, unsure_then_ended);

@@ -51,8 +51,8 @@ Test(config, a_sweep_is_the_product_of_its_lists)
     wg_config_close(c);
 }
 
-/* A drafter without a length is the only one of `auto`, in cells and in the resolved config, which reads as the same experiment. A
- * named length, siblings that composites refuse, and a sweep of single options leave it as it is. */
+/* A drafter without a length is the only one of `auto`, in cells and in the resolved config, which reads as the same
+ * experiment. A named length, siblings that composites refuse, and a sweep of single options leave it as it is. */
 Test(config, a_drafter_without_a_length_runs_under_auto)
 {
     static const char *const by_itself[][2] = {

@@ -167,8 +167,8 @@ static void deceived(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, 
     lied_to->accept(opt, &other, p, q, c, work, out);
 }
 
-/* A drafter that draws no sibling after the first that is token 0, however many it was to draw: the rule is shown the others only
- * (METHODS L4). */
+/* A drafter that draws no sibling after the first that is token 0, however many it was to draw: the rule is shown the others
+ * only (METHODS L4). */
 static void stopped(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c, wg_workspace *work,
                     wg_path *out)
 {

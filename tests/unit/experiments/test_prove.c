@@ -114,7 +114,7 @@ Test(prove, trees_are_exact)
     static const shape s[] = {
         { 2, 1, { 2 }, 24, 1 },       { 3, 1, { 2 }, 24, 1 },    { 3, 1, { 3 }, 24, 1 },    { 4, 1, { 3 }, 24, 1 },
         { 2, 2, { 2, 2 }, 24, 1 },    { 3, 2, { 2, 1 }, 16, 1 }, { 3, 2, { 1, 2 }, 16, 1 }, { 4, 2, { 2, 1 }, 8, 1 },
-        { 2, 3, { 2, 1, 1 }, 16, 1 }, { 2, 1, { 4 }, 24, 1 }, /* more children than tokens: duplicates among siblings, drawn or ranked */
+        { 2, 3, { 2, 1, 1 }, 16, 1 }, { 2, 1, { 4 }, 24, 1 }, /* more children than tokens: duplicates */
         { 3, 2, { 2, 2 }, 8, 1 },                             /* seven nodes */
     };
     expect_all_exact(s, sizeof s / sizeof *s);

@@ -142,7 +142,7 @@ Test(second_pass, finds_what_is_found_between_steps)
         "\"sampling\": {\"temperature\": 0.9}, \"verify\": {\"rule\": \"rejection\"}",
         "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"tree\": \"2-2\"}, \"batch\": 2, \"trace\": \"steps\","
         "\"sampling\": {\"temperature\": 0.9}, \"verify\": {\"rule\": \"rejection\"}",
-        "\"draft\": {\"kind\": \"ngram_cache\", \"k\": 8}, \"batch\": 2, \"verify\": {\"rule\": \"match\"}", /* remembers requests */
+        "\"draft\": {\"kind\": \"ngram_cache\", \"k\": 8}, \"batch\": 2, \"verify\": {\"rule\": \"match\"}", /* cross-request */
         "\"draft\": {\"kind\": \"synthetic\", \"ahead\": \"memory\"}, \"verify\": {\"rule\": \"match\"}",
         "\"draft\": {\"kind\": \"recycle\", \"nodes\": 24}, \"trace\": \"probs\", \"batch\": 3, \"verify\": {\"rule\": "
         "\"match\"}",

@@ -271,7 +271,8 @@ Test(trace, cut_and_damaged)
     free(byte);
 }
 
-/* Takes away from the rounds what says that numbers of siblings were declared, as in traces of versions that did not write it. */
+/* Takes away from the rounds what says that numbers of siblings were declared, as in traces of versions that did not write it.
+ * */
 static int forget_declared(char *byte, size_t n)
 {
     int forgotten = 0;
@@ -310,8 +311,8 @@ static wg_status by_rule(wg_trace *t, int cell, const char *name, int length, wg
     return s;
 }
 
-/* Rules that weigh siblings jointly replay drafts whose numbers of siblings were declared, at every length; where the trace does
- * not say so they are refused by name, but for the rule that the run had. */
+/* Rules that weigh siblings jointly replay drafts whose numbers of siblings were declared, at every length; where the trace
+ * does not say so they are refused by name, but for the rule that the run had. */
 Test(trace, numbers_of_siblings_travel)
 {
     static const char *const joint[] = { "kseq", "optimal", "multipath" };

@@ -126,8 +126,8 @@ Test(pretok, cuts)
     }
 }
 
-/* The characters that are looked at grow as the text does, whatever the text: a run of one kind, kinds that alternatives begin with
- * in vain, marks of every sort. */
+/* The characters that are looked at grow as the text does, whatever the text: a run of one kind, kinds that alternatives begin
+ * with in vain, marks of every sort. */
 Test(pretok, linear)
 {
     static const char *const units[] = { "a",  "A",  " ",  "\n",           " \n",  "1",         "'",   "!", "\xcc\x81",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Golden vectors of every rule: tests/golden/rules/RULE.jsonl holds trees, rows of p and q, the uniforms of every decision, and the
- * path. docs/golden-vectors.md describes the format for other engines. The test replays each vector twice: with the production
- * chance at the recorded address, and with the recorded uniforms under the plain arithmetic of that page. WG_UPDATE=1 writes the
- * files anew; git diff reviews them. */
+ * Golden vectors of every rule: tests/golden/rules/RULE.jsonl holds trees, rows of p and q, the uniforms of every decision, and
+ * the path. docs/golden-vectors.md describes the format for other engines. The test replays each vector twice: with the
+ * production chance at the recorded address, and with the recorded uniforms under the plain arithmetic of that page.
+ * WG_UPDATE=1 writes the files anew; git diff reviews them. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>

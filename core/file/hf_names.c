@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT
+ * Names of the tensors of Hugging Face folders, and what they are called in GGUF files. */
+#include "core/file/hf_names.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of which models a name is: those whose outputs of attention and MLP are normed give one name another meaning. */
+enum { POST_NORMS = 1, NO_POST_NORMS = 2 };
+
+static const wg_hf_name head_names[] = {
+    { "model.embed_tokens.weight", "token_embd.weight", false, 0 },
+    { "model.norm.weight", "output_norm.weight", false, 0 },
+    { "lm_head.weight", "output.weight", false, 0 },
+}, layer_names[] = {
+    { "input_layernorm.weight", "attn_norm.weight", false, 0 },
+    { "self_attn.q_proj.weight", "attn_q.weight", true, 0 },
+    { "self_attn.k_proj.weight", "attn_k.weight", true, 0 },
+    { "self_attn.v_proj.weight", "attn_v.weight", false, 0 },
+    { "self_attn.qkv_proj.weight", "attn_qkv.weight", false, 0 },
+    { "self_attn.o_proj.weight", "attn_output.weight", false, 0 },
+    { "self_attn.q_proj.bias", "attn_q.bias", true, 0 },
+    { "self_attn.k_proj.bias", "attn_k.bias", true, 0 },
+    { "self_attn.v_proj.bias", "attn_v.bias", false, 0 },
+    { "self_attn.o_proj.bias", "attn_output.bias", false, 0 },
+    { "self_attn.q_norm.weight", "attn_q_norm.weight", false, 0 },
+    { "self_attn.k_norm.weight", "attn_k_norm.weight", false, 0 },
+    { "post_attention_layernorm.weight", "ffn_norm.weight", false, NO_POST_NORMS },
+    { "post_attention_layernorm.weight", "post_attention_norm.weight", false, POST_NORMS },
+    { "pre_feedforward_layernorm.weight", "ffn_norm.weight", false, POST_NORMS },
+    { "post_feedforward_layernorm.weight", "post_ffw_norm.weight", false, POST_NORMS },
+    { "mlp.gate_proj.weight", "ffn_gate.weight", false, 0 },
+    { "mlp.up_proj.weight", "ffn_up.weight", false, 0 },
+    { "mlp.gate_up_proj.weight", "ffn_up.weight", false, 0 },
+    { "mlp.down_proj.weight", "ffn_down.weight", false, 0 },
+    { "mlp.gate.weight", "ffn_gate_inp.weight", false, 0 },
+    { "block_sparse_moe.gate.weight", "ffn_gate_inp.weight", false, 0 },
+    { "self_attn.rotary_emb.inv_freq", NULL, false, 0 }, /* old files hold what is computed */
+};
+
+/* GPT-2's, with or without "transformer." in front. Its matrices are stored by inputs: columns become rows. */
+static const wg_hf_name gpt2_head_names[] = {
+    { "wte.weight", "token_embd.weight", false, 0 },
+    { "ln_f.weight", "output_norm.weight", false, 0 },
+    { "lm_head.weight", "output.weight", false, 0 },
+    { "ln_f.bias", "output_norm.bias", false, 0 },
+    { "wpe.weight", "position_embd.weight", false, 0 },
+}, gpt2_layer_names[] = {
+    { "ln_1.weight", "attn_norm.weight", false, 0 },
+    { "ln_1.bias", "attn_norm.bias", false, 0 },
+    { "attn.c_attn.weight", "attn_qkv.weight", false, 0 },
+    { "attn.c_attn.bias", "attn_qkv.bias", false, 0 },
+    { "attn.c_proj.weight", "attn_output.weight", false, 0 },
+    { "attn.c_proj.bias", "attn_output.bias", false, 0 },
+    { "ln_2.weight", "ffn_norm.weight", false, 0 },
+    { "ln_2.bias", "ffn_norm.bias", false, 0 },
+    { "mlp.c_fc.weight", "ffn_up.weight", false, 0 },
+    { "mlp.c_fc.bias", "ffn_up.bias", false, 0 },
+    { "mlp.c_proj.weight", "ffn_down.weight", false, 0 },
+    { "mlp.c_proj.bias", "ffn_down.bias", false, 0 },
+    { "attn.bias", NULL, false, 0 }, /* masks, not weights */
+    { "attn.masked_bias", NULL, false, 0 },
+};
+
+#define LIST(of) sizeof of / sizeof of[0]
+
+wg_hf_dialect wg_hf_dialect_of(const wg_hf_config *c)
+{
+    if (c->learned_positions)
+        return (wg_hf_dialect){ .before = "transformer.",
+                                .layer = "h.%d.",
+                                .head = gpt2_head_names,
+                                .in_layer = gpt2_layer_names,
+                                .heads = LIST(gpt2_head_names),
+                                .in_layers = LIST(gpt2_layer_names) };
+    return (wg_hf_dialect){ .before = "",
+                            .layer = "model.layers.%d.",
+                            .head = head_names,
+                            .in_layer = layer_names,
+                            .heads = LIST(head_names),
+                            .in_layers = LIST(layer_names) };
+}
+
+const char *wg_hf_plain_name(const wg_hf_dialect *in, const char *name)
+{
+    const size_t n = strlen(in->before);
+    return strncmp(name, in->before, n) == 0 ? name + n : name;
+}
+
+/* The layer of a name, and what stands behind it; NULL: the name is not that of a layer's tensor. */
+static const char *layer_of(const wg_hf_dialect *in, const char *name, int layers, int *layer)
+{
+    char exact[WG_HF_NAME];
+    const char *number = strpbrk(name, "0123456789");
+    *layer = number ? atoi(number) : -1;
+    if (*layer < 0 || *layer >= layers) return NULL;
+    const int n = snprintf(exact, sizeof exact, in->layer, *layer);
+    return strncmp(name, exact, (size_t)n) == 0 ? name + n : NULL;
+}
+
+const wg_hf_name *wg_hf_find_name(const wg_hf_config *c, const char *hf, char to[WG_HF_NAME])
+{
+    int layer;
+    const wg_hf_dialect in = wg_hf_dialect_of(c);
+    *to = '\0';
+    hf = wg_hf_plain_name(&in, hf);
+    for (size_t i = 0; i < in.heads; i++)
+        if (strcmp(hf, in.head[i].hf) == 0) {
+            if (!c->tied || i != WG_HF_HEAD_NAME) /* a tied head is the embedding, whatever the file says */
+                snprintf(to, WG_HF_NAME, "%s", in.head[i].gguf);
+            return &in.head[i];
+        }
+    const char *rest = layer_of(&in, hf, c->layers, &layer);
+    for (size_t i = 0; rest && i < in.in_layers; i++) {
+        const wg_hf_name *name = &in.in_layer[i];
+        if (strcmp(rest, name->hf) != 0 || name->only == (c->post_norms ? NO_POST_NORMS : POST_NORMS)) continue;
+        if (name->gguf) snprintf(to, WG_HF_NAME, "blk.%d.%s", layer, name->gguf);
+        return name;
+    }
+    return NULL;
+}
