@@ -516,9 +516,9 @@ void wg_model_close(wg_model *m)
         }
     if (m->head.data != m->embed.data) d->class->matrix_free(d, &m->head);
     d->class->matrix_free(d, &m->embed);
-    const wg_buf buf[] = {
-        m->out_norm, m->angles[0], m->angles[1], m->x, m->h, m->q, m->att, m->k, m->v, m->gate, m->up, m->act
-    };
+    const wg_buf buf[] = { m->out_norm, m->out_norm_bias, m->positions, m->angles[0], m->angles[1], m->x,  m->h,
+                           m->q,        m->att,           m->k,         m->v,         m->gate,      m->up, m->act,
+                           m->routed,   m->chosen,        m->picked,    m->mixed,     m->hidden_act };
     for (size_t i = 0; i < sizeof buf / sizeof buf[0]; i++) d->class->free(d, buf[i]);
     wg_free(m->asked);
     wg_free(m->seen);

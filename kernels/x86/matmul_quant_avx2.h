@@ -94,7 +94,7 @@ static void take_inputs(int type, const wg_q8_act *a, int T, int n, inputs *x)
     x->act = a;
     for (int m = 0; m < T; m++)
         for (int part = 0; part < wg_block_sums(type); part++)
-            for (int b = 0; b < WG_ACT_BLOCKS; b++) x->start[part][m][b] = wg_act_start(type, a + m, b, part);
+            for (int b = 0; b < n; b++) x->start[part][m][b] = wg_act_start(type, a + m, b, part);
     take_pairs(type, a, T, n, x);
 }
 
