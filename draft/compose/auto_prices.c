@@ -6,7 +6,7 @@
 #include "core/model/model.h"
 #include "draft/compose/auto_impl.h"
 
-enum { MEASURED = 9, READ = 8 }; /* rows of the largest target pass, and draft pass, that are timed */
+enum { MEASURED = 9, READ = 4 }; /* rows of the largest target pass, and draft pass, that are timed */
 /* Of a draft model's pass: what one more row costs, where it was not measured. */
 static const double ONE_MORE = 0.35;
 /* The most that the first draft of a drafter of unknown price counts: it may have read the prompt. */

@@ -195,7 +195,7 @@ WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) merge_spans(attention_job j)
 extern "C" void WG_GPU(attention)(wg_gpu *g, const wg_gpu_attention *of)
 {
     const int type = of->kv.type, shared_by = of->heads / of->kv_heads;
-    if (of->split && wg_gpu_is_half(type) && of->hd % 16 == 0) {
+    if (of->split && wg_gpu_is_half(type) && of->hd % 16 == 0 && of->cap == 0) { /* a cap needs more registers than it has */
         WG_GPU(attention_mma)(g, of);
         return;
     }

@@ -21,9 +21,9 @@
  * A block has one team of four warps, or two that take half of the queries each. Keys and values come through a ring of STAGES
  * tiles by cp.async, lines 16 bytes longer than a head, so that the eight rows of an 8 x 8 matrix lie in different banks.
  * Bytes: shared keys and values once for every 64 queries, own ones once for a row. */
-#include "kernels/act.h"
 #include "kernels/cuda/page.h"
 #include "kernels/cuda/prepare.h"
+#include "kernels/exp.h"
 
 enum {
     THREADS = 128 /* of a team */,
@@ -46,7 +46,7 @@ struct tiles_job {
     int rows, heads, kv_heads, hd, spans; /* spans: that may have shared chunks */
     int at_once, groups;                  /* heads of a block; how many blocks share a kv head */
     int tile, slots;                      /* most rows of a block; blocks that share the tiles of a span */
-    float scale, cap;
+    float scale;
     float *out, *scratch; /* scratch: (rows, heads, spans + WG_GPU_OWN) parts of o (hd), l, m, 2 unused */
     uint32_t *arrived;    /* (rows, blocks of a row side by side) */
 };
@@ -212,7 +212,7 @@ template <int TYPE> WG_DEVICE void multiply(float *d, const uint32_t *a, const u
 
 /* s[i][e]: key 16 warp + lane / 4 + 8 (e / 2) with query 8 i + 2 (lane % 4) + e % 2; -infinity behind the last key. */
 template <int TYPE, int TILES, int QUERIES>
-WG_DEVICE void scores(const workplace &w, const char *keys, int used, int n, int hd, float cap, float s[TILES][4])
+WG_DEVICE void scores(const workplace &w, const char *keys, int used, int n, int hd, float s[TILES][4])
 {
     const int lane = lane_of(), warp = warp_of(), line = line_of(hd);
     const char *k = keys + (warp * 16 + lane % 16) * line + lane / 16 * 16;
@@ -233,9 +233,7 @@ WG_DEVICE void scores(const workplace &w, const char *keys, int used, int n, int
         if (i < used)
             WG_UNROLL_FOR(int e = 0; e < 4; e++) {
                 const int key = warp * 16 + lane / 4 + e / 2 * 8, query = i * 8 + lane % 4 * 2 + e % 2;
-                s[i][e] *= w.by[query];
-                if (cap > 0) s[i][e] = wg_softcap_of(s[i][e], cap);
-                if (key >= n) s[i][e] = -INFINITY;
+                s[i][e] = key < n ? s[i][e] * w.by[query] : -INFINITY;
             }
 }
 
@@ -368,7 +366,7 @@ WG_DEVICE void attend(const tiles_job &j, workplace &w, const stretch &k)
         __syncthreads(); /* tile `at` is there; the one before it has been used */
         fetch(j, w, 2 * chunks, keys, 2 * c + STAGES - 1, w.ring + (at ? at - 1 : STAGES - 1) * size);
         if (works) {
-            scores<TYPE, TILES, QUERIES>(w, w.ring + at * size, used, n, j.hd, j.cap, s);
+            scores<TYPE, TILES, QUERIES>(w, w.ring + at * size, used, n, j.hd, s);
             warp_maxima<TILES, QUERIES>(w, used, s);
         }
         at = at + 1 < STAGES ? at + 1 : 0;
@@ -526,7 +524,7 @@ extern "C" void WG_GPU(attention_mma)(wg_gpu *g, const wg_gpu_attention *of)
     j.rows = of->rows, j.heads = of->heads, j.kv_heads = of->kv_heads, j.hd = of->hd;
     j.out = of->out, j.scratch = of->scratch, j.arrived = of->arrived;
     j.spans = of->most > 0 ? ((of->most - 1) / CHUNK + CHUNKS - 1) / CHUNKS : 0; /* a row sees itself, which is no prefix */
-    j.scale = of->scale, j.cap = of->cap;
+    j.scale = of->scale;
     if (of->kv.type == WG_F16) launch_for<WG_F16>(g, j);
     else launch_for<WG_BF16>(g, j);
 }

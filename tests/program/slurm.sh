@@ -80,6 +80,7 @@ pkill -KILL -f -- "--out shards/2" || fail "shard 2 ended before it could be kil
 failed() { scontrol show job "${job}_2" | grep -q 'JobState=\(FAILED\|NODE_FAIL\)'; }
 until_true failed || fail "the killed task is not seen as failed"
 scontrol requeue "${job}_2" || fail "requeue"
+sleep 2 # the credential of the task that was killed is revoked by whole seconds
 start() { scontrol update jobid="${job}_2" starttime=now; } # Slurm waits two minutes before it starts a requeued task
 until_true start || fail "the requeued task is not started"
 before=$(wc -l <shards/2/requests.jsonl)
