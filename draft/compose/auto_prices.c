@@ -9,6 +9,8 @@
 enum { MEASURED = 9, READ = 4 }; /* rows of the largest target pass, and draft pass, that are timed */
 /* Of a draft model's pass: what one more row costs, where it was not measured. */
 static const double ONE_MORE = 0.35;
+/* Bytes of weights that a processor's last cache is taken to hold. */
+static const double CACHED = 32e6;
 /* The most that the first draft of a drafter of unknown price counts: it may have read the prompt. */
 static const double UNKNOWN = 0.25;
 
@@ -19,16 +21,19 @@ static void extend(double *pass, int n)
     for (int r = n + 1; r <= WG_TREE_MAX; r++) pass[r] = pass[r - 1] + slope;
 }
 
-/* A processor whose weights' stream pays for two rows, and whose arithmetic is paid for by each one more. */
-static void nominal_passes(double *pass)
-{
-    for (int r = 1; r <= WG_TREE_MAX; r++) pass[r] = r == 1 ? 1 : r == 2 ? 1.08 : 1.3 + 0.4 * (r - 3);
-}
-
 static double weight_bytes(const wg_lm *lm)
 {
     const wg_model *m = lm ? wg_lm_transformer(lm) : NULL;
     return m ? (double)wg_model_pass_bytes(m) : 0;
+}
+
+/* A model whose weights stay in a cache is bound by arithmetic, which every row pays for; of a larger one the stream of weights
+ * pays for two rows, and each one more for itself. Constants of the model, not of a machine. */
+static void nominal_passes(double *pass, double weights)
+{
+    const bool cached = weights > 0 && weights < CACHED;
+    for (int r = 1; r <= WG_TREE_MAX; r++)
+        pass[r] = cached ? 1 + 0.72 * (r - 1) : r == 1 ? 1 : r == 2 ? 1.08 : 1.3 + 0.4 * (r - 3);
 }
 
 /* By the weights that a pass reads; a model without a file is taken for a tenth of the target. */
@@ -71,7 +76,7 @@ wg_status wg_auto_prices_open(wg_auto_drafter *a, wg_error *err)
         one = a->price.pass[1];
         for (int r = 1; r <= timed; r++) a->price.pass[r] /= one;
         extend(a->price.pass, timed);
-    } else if (nominal) nominal_passes(a->price.pass);
+    } else if (nominal) nominal_passes(a->price.pass, weight_bytes(env->target));
     else WG_TRY(wg_length_given_costs(a->price.pass, costs, "auto", err));
     a->second = measured ? one : 0;
     if (*a->opt.draft_costs) WG_TRY(given_levels(a, err));

@@ -173,7 +173,7 @@ good_cases() {
   expect resume 'speed-up' wager run "$base/run.json" --resume --out "$base/run-a"
   expect run-again '^machine: .+, [0-9]+ cores, kernels [a-z0-9]+; load [0-9.]+ before the run' wager run "$base/run.json" --out "$base/run-b" --set seed=2
   expect run-probs 'speed-up' wager run "$base/run.json" --out "$base/run-p" --set trace=probs --set sampling.temperature=1 \
-    --set 'draft={"kind":"model","model":"'"$base/draft.gguf"'"}'
+    --set 'draft={"kind":"model","model":"'"$base/draft.gguf"'","length":4}'
   expect replay '^ +0  rejection +- +([0-9]+) +\1 ' wager replay "$base/run-p"
   expect replay-all '^ +0  block ' wager replay "$base/run-p/trace.wgt" --rule all --length 2
   expect replay-json '"recorded_rule":"rejection"' wager replay "$base/run-p" --rule match --json
