@@ -454,14 +454,11 @@ void wg_lm_drafter_forget(wg_drafter *d, const wg_seq *seq)
 }
 
 const wg_lm *wg_lm_drafter_lm(const wg_drafter *d) { return ((const wg_lm_drafter *)d)->lm; }
-
 void wg_lm_drafter_extent(const wg_drafter *d, int depth, wg_draft_extent *out)
 {
     const wg_lm_drafter *m = (const wg_lm_drafter *)d;
-    const int last = depth < m->levels ? depth : m->levels;
-    *out = (wg_draft_extent){ .levels = m->levels,
-                              .rows = m->best ? m->opt.budget + 1 : m->shape.above[last + 1],
-                              .guided = m->length.guide != NULL };
+    const int last = depth < m->levels ? depth : m->levels, rows = m->best ? m->opt.budget + 1 : m->shape.above[last + 1];
+    *out = (wg_draft_extent){ .levels = m->levels, .rows = rows, .guided = m->length.guide != NULL };
 }
 
 bool wg_lm_drafter_device_chain(const wg_drafter *d, wg_device_chain *out)
