@@ -20,12 +20,12 @@ pids=
 stop() { for pid in $pids; do kill "$pid" 2>/dev/null; done; wait 2>/dev/null; pkill -f "slurmstepd.*$base" 2>/dev/null; rm -rf "$base"; }
 trap stop EXIT
 skip() { echo "skipped: $1"; tail -n 3 "$base"/*.log; exit 77; }
-fail() { echo "FAIL: $1"; tail -n 5 "$base"/*.log "$base"/work/*.log 2>/dev/null; exit 1; }
+fail() { echo "FAIL: $1"; tail -n 5 "$base"/*.log "$base"/runs/*.log 2>/dev/null; exit 1; }
 until_true() { for _ in $(seq 150); do "$@" >/dev/null 2>&1 && return 0; sleep 0.1; done; return 1; }
 
 # The cluster.
 cd "$base" || exit 1
-mkdir spool state work
+mkdir spool state runs
 host=$(hostname -s)
 port=$((20000 + $$ % 20000))
 cat >slurm.conf <<END
@@ -66,7 +66,7 @@ idle() { [ "$(sinfo -h -o %T 2>/dev/null)" = idle ]; }
 until_true idle || skip "the cluster does not come up"
 
 # The whole run, and the array. The second shard is killed once its first request is recorded.
-cd work || exit 1
+cd runs || exit 1
 "$WAGER" synth --like tiny --type f32 --seed 1 --out target.gguf >/dev/null || fail "synth"
 for i in $(seq 64); do echo "{\"id\": $i, \"prompt\": \"The cat $i sat\"}"; done >prompts.jsonl
 cat >config.json <<'END'
