@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The experts of a row, for host and device: kernels/op_list.h defines the result to the bit. */
+ * The router of a mixture of experts (Shazeer et al. 2017): the experts of a row, for host and device. kernels/op_list.h
+ * defines the result to the bit. */
 #ifndef WG_KERNELS_ROUTE_H
 #define WG_KERNELS_ROUTE_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The rotary angles of a model (RoPE; Su et al. 2021) with the scalings of its hyper-parameters. */
+ * The rotary angles of a model (RoPE; Su et al. 2021) with the scalings of its hyper-parameters: linear, by
+ * divisors of frequencies (llama3, longrope), YaRN (Peng et al. 2023). */
 #ifndef WG_CORE_MODEL_ROTARY_H
 #define WG_CORE_MODEL_ROTARY_H
 
