@@ -5,6 +5,8 @@
     peers.py build [--level avx2]       the peer, from the source package of llama-cpp-python (a development tool; minutes)
     peers.py run [--level avx2] [--type q8_0] [--threads 2] [--rounds 5 | --quick]
                                         measures, keeps it in results/peers/peers.json and prints its table
+    peers.py run --attention [--level avx2] [--threads 2] [--rounds 5]
+                                        attention alone: 4096 keys of 22 layers, 32 heads on 4 of 64, an f16 cache
     peers.py table                      writes the tables of docs/performance.md from that file
     peers.py --self-test
 
@@ -21,6 +23,7 @@ every number of rows by itself. Run it on a machine that does nothing else.
 import argparse
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -34,6 +37,7 @@ REPO = HERE.parent.parent
 RESULT = REPO / "results/peers/peers.json"
 PAGE = REPO / "docs/performance.md"
 PACKAGE, VERSION = "llama-cpp-python", "0.3.36"
+ATTENTION_ROWS = [1, 4, 16]
 TYPES = ["q8_0", "q4_0", "q4_k", "bf16", "f16"]
 PLAIN = {"q4_k"}
 ROWS = [1, 4, 8, 16, 32, 64, 512]
@@ -57,6 +61,7 @@ class Bars(NamedTuple):
     peak: list      # (type, share): 512 rows, share of the f32 FMA peak
     cached: list    # (type, share): products from the cache, share of the f32 FMA peak
     cost: list      # (type, n, v(n) at most)
+    attention: list  # (rows, at least so many times the peer)
 
 
 BARS = {
@@ -67,14 +72,16 @@ BARS = {
         peak=[("bf16", 0.65), ("f16", 0.65)],
         cached=[],
         cost=[("q8_0", 4, 1.08), ("q8_0", 8, 1.2), ("q8_0", 16, 1.5), ("q8_0", 32, 2.5), ("q4_0", 4, 1.15), ("q4_0", 8, 1.55),
-              ("q4_0", 16, 2.4)]),
+              ("q4_0", 16, 2.4)],
+        attention=[]),
     "avx2": Bars(
         factors=[(kind, n, 1.5) for kind in ("q8_0", "q4_0") for n in (8, 16, 32, 64, 512)] + [
             (kind, n, 1) for kind in ("f16", "bf16") for n in (1, 8, 64, 512)],
         stream=[("q8_0", 0.9), ("q4_0", 0.9)],
         peak=[],
         cached=[("q8_0", 1.3), ("q4_0", 1.6)],
-        cost=[]),
+        cost=[],
+        attention=[(n, 1) for n in ATTENTION_ROWS]),
 }
 
 
@@ -128,10 +135,11 @@ def build(cache, level):
     call(["cmake", "-S", source, "-B", out, "-G", "Ninja", *COMMON, *LEVELS[level]["flags"]])
     print(f"building {source.parent.parent.name} (stopped, it goes on where it was)")
     call(["ninja", "-C", out, f"-j{os.cpu_count()}", "llama"])
-    call(["gcc", "-std=gnu11", "-O2", f"-I{source}/include", f"-I{source}/ggml/include", "-c", HERE / "llama_bench.c", "-o",
-          home / "llama_bench.o"])
-    call(["g++", "-fopenmp", home / "llama_bench.o", "-o", home / "llama_bench", "-Wl,--start-group", *out.rglob("*.a"),
-          "-Wl,--end-group", "-lpthread", "-ldl", "-lm"])
+    for tool in ("llama_bench", "attention_bench"):
+        call(["gcc", "-std=gnu11", "-O2", f"-I{source}/include", f"-I{source}/ggml/include", "-c", HERE / f"{tool}.c", "-o",
+              home / f"{tool}.o"])
+        call(["g++", "-fopenmp", home / f"{tool}.o", "-o", home / tool, "-Wl,--start-group", *out.rglob("*.a"),
+              "-Wl,--end-group", "-lpthread", "-ldl", "-lm"])
     call(["gcc", "-O2", *LEVELS[level]["peaks"], HERE / "peaks.c", "-o", home / "peaks", "-lpthread"])
     print(f"built {home}/llama_bench")
 
@@ -194,6 +202,31 @@ def measure(o, kind):
     return out
 
 
+# A line of `kernelcheck --bench --op attention` that both programs measure.
+ATTENTION_LINE = re.compile(r"attention f16, 32 heads on 4 of 64, (\d+) keys, (\d+) layers, (\d+) row\(s\), \d+ thread\(s\): ([\d.]+) ms")
+
+
+def measure_attention(o):
+    """Rounds of attention alone: {"ms": {arm: {rows: [...]}}, ...}."""
+    home, environment = place(o.cache, o.level), dict(os.environ, **LEVELS[o.level]["env"])
+    out = {"level": o.level, "threads": o.threads, "rounds": o.rounds, "ms": {"wager": {}, "llama.cpp": {}}}
+    def ours():
+        text = call([o.kernelcheck, "--bench", "--op", "attention", "--threads", o.threads], env=environment)
+        for keys, layers, rows, ms in ATTENTION_LINE.findall(text):
+            out["keys"], out["layers"] = int(keys), int(layers)
+            out["ms"]["wager"].setdefault(rows, []).append(float(ms))
+    def peers():
+        args = [home / "attention_bench", "--keys", out.get("keys", 4096), "--layers", out.get("layers", 22), "--threads", o.threads]
+        for line in call(args, env=environment).splitlines():
+            got = json.loads(line)
+            out["ms"]["llama.cpp"].setdefault(str(got["rows"]), []).append(got["ms"])
+    for r in range(o.rounds):
+        for arm in (ours, peers) if r % 2 == 0 else (peers, ours):
+            arm()
+        print(f"{o.level}, attention, {o.threads} thread(s): round {r + 1} of {o.rounds}", file=sys.stderr)
+    return out
+
+
 def processor():
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -202,13 +235,16 @@ def processor():
 
 
 def keep(run):
-    """Into the file, in place of what was there of this level, type and number of threads."""
+    """Into the file, in place of what was there of this level, type (none: attention) and number of threads."""
     def key(x):
-        return list(LEVELS).index(level_of(x)), x["threads"], TYPES.index(x["type"])
-    old = json.loads(RESULT.read_text()) if RESULT.is_file() else {"runs": []}
-    runs = sorted([x for x in old["runs"] if key(x) != key(run)] + [run], key=key)
-    flags = {level: COMMON + at["flags"] for level, at in LEVELS.items()}
-    text = json.dumps({"shape": SHAPE, "package": f"{PACKAGE} {VERSION}", "flags": flags, "runs": runs}, indent=1)
+        return list(LEVELS).index(level_of(x)), x["threads"], TYPES.index(x["type"]) if "type" in x else len(TYPES)
+    old = json.loads(RESULT.read_text()) if RESULT.is_file() else {}
+    part = "runs" if "type" in run else "attention"
+    result = {"shape": SHAPE, "package": f"{PACKAGE} {VERSION}",
+              "flags": {level: COMMON + at["flags"] for level, at in LEVELS.items()},
+              "runs": old.get("runs", []), "attention": old.get("attention", [])}
+    result[part] = sorted([x for x in result[part] if key(x) != key(run)] + [run], key=key)
+    text = json.dumps(result, indent=1)
     RESULT.parent.mkdir(parents=True, exist_ok=True)
     part = RESULT.with_suffix(".part")
     part.write_text(text + "\n")
@@ -256,7 +292,23 @@ def share(run, part, whole):
     return middle([a / b for a, b in zip(run[part], run[whole])]) if run and run.get(part) else None
 
 
-def bar_rows(bars, by):
+def attention_table(run):
+    """Of one number of threads."""
+    ms = run["ms"]
+    lines = [f"Attention alone, {run['threads']} thread{'s' * (run['threads'] > 1)}, {run['rounds']} rounds: {run['keys']} keys of "
+             f"{run['layers']} layers, 32 heads on 4 of 64, f16.", "",
+             "| ms at rows | " + " | ".join(map(str, ATTENTION_ROWS)) + " |", "|---" * (len(ATTENTION_ROWS) + 1) + "|"]
+    for arm in ms:
+        lines.append(f"| {arm} | " + " | ".join(number(middle(ms[arm][str(n)])) for n in ATTENTION_ROWS) + " |")
+    times = [attention_ratios(run, n) for n in ATTENTION_ROWS]
+    return lines + ["| ratio | " + " | ".join(f"{middle(x):.2f} ({min(x):.2f}..{max(x):.2f})" for x in times) + " |"]
+
+
+def attention_ratios(run, rows):
+    return [b / a for a, b in zip(run["ms"]["wager"][str(rows)], run["ms"]["llama.cpp"][str(rows)])]
+
+
+def bar_rows(bars, by, attention=None):
     """(what, bar, how a run's value is got and compared) for every bar; by: {type: run} of one number of threads."""
     for kind, n, bar in bars.factors:
         name = f"{kind}, {n} row{'s' * (n > 1)} against the peer"
@@ -273,13 +325,16 @@ def bar_rows(bars, by):
         x = by.get(kind)
         v = x and middle([n * a / b for a, b in zip(x["tok_s"]["wager"]["1"], x["tok_s"]["wager"][str(n)])])
         yield f"{kind}, v({n})", f"<= {bar}", v, bar, False
+    for n, bar in bars.attention:
+        name = f"attention, {n} row{'s' * (n > 1)} against the peer"
+        yield name, f">= {bar}", attention and middle(attention_ratios(attention, n)), bar, True
 
 
-def bar_table(bars, threads):
-    """threads: {number: {type: run}}"""
+def bar_table(bars, threads, attention):
+    """threads: {number: {type: run}}; attention: {number: run}"""
     names = [f"{t} thread{'s' * (t > 1)}" for t in threads]
     lines = ["| bar | | " + " | ".join(names) + " |", "|---" * (len(names) + 2) + "|"]
-    columns = [list(bar_rows(bars, by)) for by in threads.values()]
+    columns = [list(bar_rows(bars, by, attention.get(t))) for t, by in threads.items()]
     for row in zip(*columns):
         cells = []
         for _, _, value, bar, at_least in row:
@@ -298,6 +353,7 @@ def text_of(result, level):
         return f"Not measured: `peers.py build --level {level}` and `run --level {level}`, then `table`.\n"
     for run in runs:
         threads.setdefault(run["threads"], {})[run["type"]] = run
+    attention = {x["threads"]: x for x in result.get("attention", []) if level_of(x) == level}
     some = runs[0]
     lines = [f"{SHAPE} shape, whole forward, context 0, logits for all rows up to 64 and the last of 512, f16 cache.",
              f"The peer: llama.cpp {some['version']} of {result['package']}, {LEVELS[level]['words']},",
@@ -313,7 +369,9 @@ def text_of(result, level):
         lines += [f"{t} thread{'s' * (t > 1)}, {rounds} rounds. Read-only stream, f32 FMA and 8-bit dot peaks in them:",
                   f"{peaks}.", ""]
         lines += speed_table(runs) + [""]
-    return "\n".join(lines + bar_table(BARS[level], threads)) + "\n"
+        if t in attention:
+            lines += attention_table(attention[t]) + [""]
+    return "\n".join(lines + bar_table(BARS[level], threads, attention)) + "\n"
 
 
 def replace(page, level, text):
@@ -361,6 +419,11 @@ def self_test():
                  "| f16, 1 row against the peer | >= 1 | not measured |",
                  "| q8_0, products from the cache, share of the f32 FMA peak | >= 1.3 | 1.32, met |"):
         assert line in text_of(both, "avx2").splitlines(), text_of(both, "avx2")
+    alone = {"level": "avx2", "threads": 2, "rounds": 2, "keys": 9, "layers": 1, "processor": "P", "cores": 2,
+             "ms": {"wager": {str(n): [2.0, 4.0] for n in ATTENTION_ROWS}, "llama.cpp": {str(n): [3.0, 3.0] for n in ATTENTION_ROWS}}}
+    text = text_of(dict(both, attention=[alone]), "avx2").splitlines()
+    assert "| attention, 4 rows against the peer | >= 1 | 1.12, met |" in text, text
+    assert "| ratio | 1.12 (0.75..1.50) | 1.12 (0.75..1.50) | 1.12 (0.75..1.50) |" in text, text
     page = "a\n<!-- peers avx2:begin -->\nold\n<!-- peers avx2:end -->\nb\n"
     assert replace(page, "avx2", "new\n") == page.replace("old", "new")
     try:
@@ -378,6 +441,8 @@ def main():
     home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     ap.add_argument("--cache", type=Path, default=home / "wager-peers")
     ap.add_argument("--wager", type=Path, default=REPO / "build/release/wager", help="the program (build/release/wager)")
+    ap.add_argument("--kernelcheck", type=Path, default=REPO / "build/release/tests/kernelcheck", help="for --attention")
+    ap.add_argument("--attention", action="store_true", help="attention alone, no type")
     ap.add_argument("--level", choices=list(LEVELS), default="native")
     ap.add_argument("--type", action="append", choices=TYPES, help="only this type; may be given again")
     ap.add_argument("--threads", type=int, default=2)
@@ -400,8 +465,14 @@ def main():
         raise Trouble(f"{place(o.cache, o.level)}: the peer is not there; peers.py build --level {o.level} makes it")
     if not o.wager.is_file():
         raise Trouble(f"{o.wager}: no program there; build it (cmake --preset release) or name it with --wager")
+    machine = {"processor": processor(), "cores": len(os.sched_getaffinity(0))}
+    if o.attention:
+        run = dict(measure_attention(o), **machine)
+        keep(run)
+        print("\n".join(attention_table(run)))
+        return None
     for kind in o.type or TYPES:
-        run = dict(measure(o, kind), processor=processor(), cores=len(os.sched_getaffinity(0)))
+        run = dict(measure(o, kind), **machine)
         keep(run)
         print("\n".join(speed_table([run])))
     return None
