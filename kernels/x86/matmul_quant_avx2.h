@@ -104,7 +104,7 @@ static void chunk_tiles(const wg_matrix *w, const char *chunk, const inputs *x, 
 {
     tile_fn *const *run = tiles_of(w->type);
     const int tiles = wg_tiles(rows, TALL), left = wg_blocks(w->k) - b, blocks = left < WG_ACT_BLOCKS ? left : WG_ACT_BLOCKS;
-    const char *const end = next + wg_chunk_bytes(w->type);
+    const char *const end = next + (asks(rows) ? wg_chunk_bytes(w->type) : 0);
     for (int m = 0, t = 0, T; m < rows; m += T, t++) {
         T = wg_tile_rows(rows - m, tiles - t);
         for (int r = 0; r < WG_PANEL; r += T == 1 ? 8 * WIDE : 16, next += 64 * ASKED * WG_ACT_BLOCKS) {

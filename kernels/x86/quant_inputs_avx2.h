@@ -32,13 +32,15 @@ typedef struct block {
 } block;
 enum { ASKED = STEPS + 1 };
 
-/* The prefetches of step j, into L2 and without a condition, which would keep steps from overlapping. A row alone has none: it
- * waits for memory, and the hardware's prefetcher is faster. */
-INLINE void ask_ahead(const int T, const char *ask, const int j)
+/* The prefetches of step j, into L2 and without a condition, which would keep steps from overlapping. */
+INLINE void ask_ahead(const char *ask, const int j)
 {
-    if (T > 1) _mm_prefetch(ask + 64 * j, _MM_HINT_T1);
-    if (T > 1 && j == STEPS - 1) _mm_prefetch(ask + 64 * STEPS, _MM_HINT_T1);
+    _mm_prefetch(ask + 64 * j, _MM_HINT_T1);
+    if (j == STEPS - 1) _mm_prefetch(ask + 64 * STEPS, _MM_HINT_T1);
 }
+
+/* A row alone waits for memory. AMD's hardware prefetcher is then faster than instructions; Intel's is not (docs/kernels.md). */
+static inline int asks(int rows) { return rows > 1 || __builtin_cpu_is("intel"); }
 
 /* a + b, in this place: gcc 12 would regroup the additions of a block and keep its products in memory until the end. */
 INLINE __m256i sum32(__m256i a, __m256i b)

@@ -72,7 +72,10 @@ int main(int argc, char **argv)
 {
     shape s = { .keys = 4096, .layers = 22, .threads = 1 };
     for (int i = 1; i + 1 < argc; i += 2) {
-        int *to = !strcmp(argv[i], "--keys") ? &s.keys : !strcmp(argv[i], "--layers") ? &s.layers : !strcmp(argv[i], "--threads") ? &s.threads : NULL;
+        int *to = !strcmp(argv[i], "--keys")      ? &s.keys
+                  : !strcmp(argv[i], "--layers")  ? &s.layers
+                  : !strcmp(argv[i], "--threads") ? &s.threads
+                                                  : NULL;
         if (!to || (*to = atoi(argv[i + 1])) < 1) return fprintf(stderr, "attention_bench: %s is not understood\n", argv[i]), 2;
     }
     for (s.rows = 1; s.rows <= ROWS_MOST; s.rows *= 4) time_rows(&s);
