@@ -98,10 +98,6 @@ int wg_cmd_compare(int argc, char **argv)
     for (; n < WG_COMPARE_MOST && dir[n] && s == WG_OK; n++) s = open_run(&run[n], &folder[n], dir[n], &err);
     if (s == WG_OK) s = wg_compare(&result, run, n, &err);
     page page = { result, !plain };
-    for (int i = 0; i < n && html && s == WG_OK; i++)
-        if (folder[i]->published)
-            s = wg_fail(&err, WG_EINVAL, "%s is a published result without requests.jsonl, which --html needs; leave it out",
-                        folder[i]->path);
     if (s == WG_OK && html) s = wg_html_save(html, write_page, &page, &err);
     if (s != WG_OK) status = wg_cli_fail(&err);
     char *text = json && result ? wg_json_canonical(result, false) : NULL;

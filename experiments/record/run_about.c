@@ -38,8 +38,9 @@ char *wg_run_reader_about(const wg_run_reader *run)
     size_t n = 0;
     FILE *f = open_memstream(&text, &n);
     if (!f) return NULL;
-    fprintf(f, "%s (%s); ", *model ? model : "unknown processor", *level ? level : "unknown kernels");
+    if (!run->published) fprintf(f, "%s (%s); ", *model ? model : "unknown processor", *level ? level : "unknown kernels");
     put_targets(f, run);
-    fprintf(f, "; %d prompt%s, %d request%s.", run->n_asked, run->n_asked == 1 ? "" : "s", run->n, run->n == 1 ? "" : "s");
+    if (run->published) fputs("; a published result, whose machine and requests are not there.", f);
+    else fprintf(f, "; %d prompt%s, %d request%s.", run->n_asked, run->n_asked == 1 ? "" : "s", run->n, run->n == 1 ? "" : "s");
     return fclose(f) == 0 ? text : (free(text), NULL);
 }

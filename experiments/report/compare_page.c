@@ -106,7 +106,8 @@ static void answer(FILE *f, const json_t *o)
     } else
         fprintf(f, "Beyond chance, %d of %d cells are faster than A's relative to plain decoding, %d slower; %d undecided.",
                 faster, n, slower, n - faster - slower);
-    fprintf(f, "</p>\n<p>Same texts: %d of %d requests.</p>\n</div>\n", equal, of);
+    if (of) fprintf(f, "</p>\n<p>Same texts: %d of %d requests.</p>\n</div>\n", equal, of);
+    else fputs("</p>\n</div>\n", f);
     size_t i;
     json_t *warning;
     json_array_foreach(json_object_get(o, "warnings"), i, warning) {
@@ -135,13 +136,19 @@ static void runs(FILE *f, const json_t *o)
         wg_html_name(f, wg_json_word(r, "path"));
         fputs("</td><td class=\"l\">", f);
         wg_html_puts(f, wg_json_word(r, "started"));
-        fprintf(f, "</td><td>%.0f</td><td>%.0f</td><td>%.0f</td><td>", wg_json_measured(r, "cells"),
-                wg_json_measured(r, "requests"), wg_json_measured(r, "failed"));
+        const bool published = json_is_true(json_object_get(r, "published")); /* its requests are not there */
+        fprintf(f, "</td><td>%.0f</td><td>", wg_json_measured(r, "cells"));
+        wg_report_put(f, "%.0f", published ? NAN : wg_json_measured(r, "requests"));
+        fputs("</td><td>", f);
+        wg_report_put(f, "%.0f", published ? NAN : wg_json_measured(r, "failed"));
+        fputs("</td><td>", f);
         wg_report_put(f, "%.0f", wg_json_measured(with_a, "common"));
         fputs("</td><td>", f);
         wg_report_put(f, "%.0f", wg_json_measured(with_a, "only_a") + wg_json_measured(with_a, "only_b"));
         fprintf(f, "</td><td class=\"l\">%s%s</td></tr>\n",
-                json_is_true(json_object_get(r, "complete")) ? "complete" : "INCOMPLETE",
+                published                                      ? "published"
+                : json_is_true(json_object_get(r, "complete")) ? "complete"
+                                                               : "INCOMPLETE",
                 json_is_true(json_object_get(r, "resumed")) ? ", resumed" : "");
     }
     wg_html_table_end(f);
@@ -183,8 +190,10 @@ static void main_table(FILE *f, const json_t *pairs)
         put_two(f, p, "tok_s", "%.1f", 1);
         put_ratio(f, p, "faster", "faster_ci");
         put_ratio(f, p, "baseline_faster", "baseline_faster_ci");
-        fprintf(f, "<td>%.0f of %.0f</td></tr>\n", json_number_value(json_object_get(same, "equal")),
-                json_number_value(json_object_get(same, "of")));
+        if (same)
+            fprintf(f, "<td>%.0f of %.0f</td></tr>\n", json_number_value(json_object_get(same, "equal")),
+                    json_number_value(json_object_get(same, "of")));
+        else fputs("<td>-</td></tr>\n", f);
     }
     wg_html_table_end(f);
 }

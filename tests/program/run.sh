@@ -141,6 +141,18 @@ good_cases() {
   expect vocab-overlap-json '"draft_vocabulary":512' wager vocab overlap -m models/wager-story-1m-q8_0.gguf -d "$base/target.gguf" --json
   expect prove 'rejection' wager prove --rule rejection --vocab 2 --depth 2 --cases 5
   expect prove-json '"rule":"match"' wager prove --rule match --vocab 2 --depth 2 --cases 5 --json
+  # A page of published results has what their tables say, and the reason why no text is compared.
+  if wager compare results/quickstart results/auto --no-drawings --html "$base/page.html" >/dev/null && grep -q 'Speed-up over' "$base/page.html" &&
+    grep -q '>published<' "$base/page.html" && ! grep -q 'unknown processor\|0 of 0' "$base/page.html"; then ok
+  else fail "compare --html: no page of published results"; fi
+  # A program that answers with one token keeps every check of a drafter; one with three goes past the end of the text.
+  talker='while read -r m; do case $m in *forget*) ;; *) echo "{\\"tokens\\":[%s]}";; esac; done\n'
+  printf "$talker" 1 >"$base/one.sh" && printf "$talker" 1,1,1 >"$base/three.sh"
+  expect prove-process '^room +holds' wager prove --drafter "process:command=sh '$base/one.sh'" --vocab 2 --length 2 --cases 1
+  if wager prove --drafter "process:command=sh '$base/three.sh'" --vocab 2 --length 2 --cases 1 >"$base/out" 2>&1; then
+    fail "prove-process: a draft past the end of the text passes"
+  elif grep -q '^room  *FAILS' "$base/out"; then ok
+  else fail "prove-process: a draft past the end of the text has another finding"; fi
   expect bench-forward '"v":' wager bench forward -m "$base/target.gguf" --rows 1,8 --repeats 2 --json
   expect bench-kernels '^matmul +q4_k +[a-z0-9]+ +3 +[0-9.]+ +[0-9.]+ +[0-9]+%' wager bench kernels --op matmul --type q4_k --rows 1,3 \
     --megabytes 2 --repeats 1
