@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A block of one output of a packed quantised matrix: element k = value[k] * scale[part] + min[part]. Private to kernels/ref. */
+ * A block of one output of a packed quantised matrix: element k = value[k] * scale[part] + min[part]. Private to
+ * kernels/ref. */
 #ifndef WG_KERNELS_REF_DEQUANT_H
 #define WG_KERNELS_REF_DEQUANT_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Writes random models of odd shapes for the oracle: models DIR, then one line per file: "name tolerance"; or models --quantised
- * DIR: those of tests/conformance/quantised.py, TYPE.gguf. */
+ * Writes random models of odd shapes for the oracle: models DIR, then one line per file: "name tolerance"; or, models
+ * --quantised DIR, those of tests/conformance/quantised.py: TYPE.gguf. */
 #include <stdio.h>
 #include <string.h>
 

@@ -52,7 +52,8 @@ Test(quantised, logits_are_those_of_the_weights)
         memcpy(numbers, want, sizeof numbers);
         free(want);
         const double error = error_of(logits, numbers);
-        fprintf(stderr, "conformance: %-7s %d tokens, relative error %.1e (allowed %.0e)\n", name, QUANTISED_TOKENS, error, allowed);
+        fprintf(stderr, "conformance: %-7s %d tokens, relative error %.1e (allowed %.0e)\n", name, QUANTISED_TOKENS, error,
+                allowed);
         cr_expect(error < allowed, "%s", name);
     }
 }
