@@ -128,8 +128,9 @@ static wg_status join(const joint *j, wg_weights *first)
         WG_TRY(add_part(j, first, part));
     }
     if (first->n_tensors != j->tensors)
-        return wg_fail(j->err, WG_EFORMAT, "%s: the model's %d files have %d tensors, but split.tensors.count is %" PRId64 "; " ALL_PARTS,
-                       j->given, j->count, first->n_tensors, j->tensors);
+        return wg_fail(j->err, WG_EFORMAT,
+                       "%s: the model's %d files have %d tensors, but split.tensors.count is %" PRId64 "; " ALL_PARTS, j->given,
+                       j->count, first->n_tensors, j->tensors);
     drop_keys(first);
     snprintf(first->format + strlen(first->format), sizeof first->format - strlen(first->format), " in %d files", j->count);
     return wg_weights_index(first, j->err);
@@ -154,7 +155,8 @@ wg_status wg_gguf_join(wg_weights **out, wg_weights *w, const char *path, wg_err
     wg_meta_int(w, "split.tensors.count", &j.tensors);
     if (count < 0 || count > MOST_PARTS || !wg_meta_int(w, "split.no", &no) || no < 0 || no >= count) {
         s = wg_fail(err, WG_EFORMAT,
-                    "%s: split.no is %" PRId64 " and split.count %" PRId64 "; expected a part from 0 on of at most %d; " ALL_PARTS,
+                    "%s: split.no is %" PRId64 " and split.count %" PRId64
+                    "; expected a part from 0 on of at most %d; " ALL_PARTS,
                     path, no, count, MOST_PARTS);
     } else {
         name_end(end, (int)no, j.count);
