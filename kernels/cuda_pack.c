@@ -77,13 +77,19 @@ static void put_scales(int type, const wg_block *file, int from, uint8_t *record
         return;
     }
     uint8_t *wide = record + wg_step_wide_at(type);
+    if (!wg_has_min(type) || wg_block_sums(type) == 2)
+        for (int s = 0; s < 2; s++) {
+            const int run = (from + 16 * s) / file->run;
+            scales[(WG_STEP * h + b) * 2 + s] = (uint8_t)(file->scale[run] | (wg_has_min(type) ? file->min[run] << 4 : 0));
+        }
     if (!wg_has_min(type)) {
-        for (int s = 0; s < 2; s++) scales[(WG_STEP * h + b) * 2 + s] = (uint8_t)file->scale[from / file->run + s];
         memcpy(wide + 4 * g + 2 * h, &file->d, 2);
         return;
     }
-    scales[WG_STEP * h + b] = (uint8_t)file->scale[from / file->run];
-    scales[2 * WG_STEP + WG_STEP * h + b] = file->min[from / file->run];
+    if (wg_block_sums(type) == 1) {
+        scales[WG_STEP * h + b] = (uint8_t)file->scale[from / file->run];
+        scales[2 * WG_STEP + WG_STEP * h + b] = file->min[from / file->run];
+    }
     memcpy(wide + 8 * g + 2 * h, &file->d, 2);
     memcpy(wide + 8 * g + 4 + 2 * h, &file->m, 2);
 }

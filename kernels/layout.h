@@ -20,13 +20,19 @@ enum {
 /* A panel of a quantised type is a line of chunks of 8 blocks; a chunk has a head (K types), then its blocks. The last chunk
  * may have fewer blocks. All parts are whole cache lines:
  *   head    K types: f16 d[32]; with minima: f16 dmin[32]
- *   block   scales:  f16 d[32] (with minima f16 m[32] too), or u8 scale[32], u8 min[32] (q4_k, q5_k), or s8 scale[2][32] (q6_k)
+ *   block   scales:  f16 d[32] (mxfp4: bf16; with minima f16 m[32] too), or s8 scale[parts][32], u8 min[parts][32] (K types;
+ *                    parts: 2 where runs have 16 elements)
  *           high:    5 bits: u64 bit[8][2], bit 4 r + i of bit[j][h] is row 16 h + r, k = 4 j + i
  *                    6 bits: u8 two[2][32][4], bits 2 (j % 4).. of two[j / 4][r][i] are row r, k = 4 j + i
  *           codes:   8 bits: u8 q[8][32][4], q[j][r][i] is row r, k = 4 j + i
  *                    else:   u8 q[4][32][4], low half k = 4 j + i, high half k = 16 + 4 j + i */
 WG_HD static inline int wg_head_bytes(int type) { return !wg_is_k(type) ? 0 : wg_has_min(type) ? 128 : 64; }
-WG_HD static inline int wg_high_at(int type) { return !wg_is_k(type) && wg_has_min(type) ? 128 : 64; }
+WG_HD static inline int wg_block_sums(int type) { return wg_run_of(type) < WG_QUANT_BLOCK ? 2 : 1; } /* parts of a block */
+WG_HD static inline int wg_high_at(int type)
+{
+    return wg_has_min(type) && (!wg_is_k(type) || wg_block_sums(type) == 2) ? 128 : 64;
+}
+WG_HD static inline int wg_min_at(int type, int part) { return 32 * (wg_block_sums(type) + part); } /* of K types */
 WG_HD static inline int wg_codes_at(int type)
 {
     return wg_high_at(type) + (wg_code_bits(type) == 8 ? 0 : 128 * (wg_code_bits(type) - 4));
@@ -42,9 +48,6 @@ WG_HD static inline size_t wg_float_at(int type, int k)
     return (size_t)k * WG_PANEL * (size_t)wg_float_size(type) + (type == WG_F8_E4M3 ? (size_t)(k / WG_F8_RUN) * WG_F8_HEAD : 0);
 }
 
-/* Sums of a block: q6_k has a scale for each 16 inputs. */
-WG_HD static inline int wg_block_sums(int type) { return wg_run_of(type) < WG_QUANT_BLOCK ? 2 : 1; }
-
 /* One row x 256 inputs. The last chunk of a row may be partly used. */
 typedef struct wg_q8_act {
     int8_t q[WG_ACT_BLOCKS * WG_QUANT_BLOCK];
@@ -55,12 +58,21 @@ typedef struct wg_q8_act {
     int32_t sum[WG_ACT_BLOCKS], low[WG_ACT_BLOCKS]; /* of q, all 32 and the first 16 */
 } wg_q8_act;
 
+/* The sum of the inputs of a part of a block; da times it is what the part's minimum is multiplied with. */
+static inline int32_t wg_act_sum(int type, const wg_q8_act *a, int b, int part)
+{
+    return wg_block_sums(type) == 1 ? a->sum[b] : part ? a->sum[b] - a->low[b] : a->low[b];
+}
+static inline float wg_act_das(int type, const wg_q8_act *a, int b, int part)
+{
+    return wg_block_sums(type) == 1 ? a->das[b] : a->da[b] * (float)wg_act_sum(type, a, b, part);
+}
+
 /* The start of the sum of part 0 or 1 of a block. */
 static inline int32_t wg_act_start(int type, const wg_q8_act *a, int b, int part)
 {
     if (wg_code_zero(type) == 128) return a->ini[b];
-    if (wg_block_sums(type) == 1) return WG_MAGIC_BITS - wg_code_zero(type) * a->sum[b];
-    return WG_MAGIC_BITS - wg_code_zero(type) * (part ? a->sum[b] - a->low[b] : a->low[b]);
+    return WG_MAGIC_BITS - wg_code_zero(type) * wg_act_sum(type, a, b, part);
 }
 
 WG_HD static inline int wg_blocks(int k) { return k / WG_QUANT_BLOCK; }

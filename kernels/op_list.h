@@ -28,10 +28,10 @@ OP(void, act_prepare, (int type, const float *x, size_t ldx, int rows, int k, vo
  *   float types: acc = 0; for k ascending: acc = fma(w, x, acc)
  *   f8_e4m3: acc = 0; for blocks of 128 ascending: s = 0; for k ascending in the block: s = fma(value of the code, x, s);
  *   acc = fma(scale, s, acc). A block with a NaN code has the scale NaN, by packing
- *   quantised types, element = value * scale + min: acc = 0; for blocks of 32 ascending (q6_k: halves of 16, which have
- *   their own scales): i = exact integer dot of values and q; t = (float)i * da; acc = fma(t, scale, acc); types with
- *   minima then acc = fma(da * (float)sum(q), min, acc). scale = d, or d * small scale; min = m, or -(dmin * small min):
- *   exact in f32 */
+ *   quantised types, element = value * scale + min: acc = 0; for blocks of 32 ascending: for its parts (one; q2_k, q3_k
+ *   and q6_k: two halves of 16, which have their own scales) i = exact integer dot of values and q; t = (float)i * da;
+ *   acc = fma(t, scale, acc); types with minima then for its parts acc = fma(da * (float)sum(q), min, acc). scale = d, or
+ *   d * small scale; min = m, or -(dmin * small min): exact in f32 */
 OP(void, matmul, (const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1))
 
 /* RMSNorm of rows: s = lanes16 sum of fma(x,x,.); r = 1 / sqrt(s/dim + eps); y = (x * r) * weight. y may be x.

@@ -32,7 +32,7 @@ enum {
 /* ---- packed weights: panels of WG_PANEL output rows, padded with zeros when N % 32 (layouts of docs/kernels.md).
  *   f32, f16, bf16: [panel][k][32 rows], element type as in the file (products are exact conversions to f32)
  *   f8_e4m3: [panel][block of 128 k]{ f32 scale of each row, [128][32 rows] codes }, K % 128 == 0
- *   q8_0 q4_0 q4_1 q5_0 q5_1 iq4_nl q4_k q5_k q6_k: [panel][block of 32 k]{ scales, codes }, K % 32 == 0 (K types: % 256)  */
+ *   quantised types: [panel][block of 32 k]{ scales, codes }, K % 32 == 0 (K types: % 256)  */
 typedef struct wg_matrix {
     int type;         /* wg_type: f32, f16, bf16, f8_e4m3 or one of the quantised types above */
     int n, k;         /* outputs (rows of the file's matrix), inputs */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 const uint8_t wg_iq4_table[16] = { 1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241 };
+const uint8_t wg_mxfp4_table[16] = { 128, 129, 130, 131, 132, 134, 136, 140, 128, 127, 126, 125, 124, 122, 120, 116 };
 
 static uint16_t load16(const uint8_t *p)
 {
@@ -59,6 +60,30 @@ static void codes_q6(const uint8_t *low, const uint8_t *high, uint8_t *code)
         }
 }
 
+/* Two halves of 128: four runs of 32 from the bit pairs of 32 bytes; bit 4 half + run of high[l], if any, is the third bit. */
+static void codes_q2(const uint8_t *q, const uint8_t *high, uint8_t *code)
+{
+    for (int run = 0; run < 8; run++, code += 32)
+        for (int l = 0; l < 32; l++)
+            code[l] = (uint8_t)((q[32 * (run / 4) + l] >> 2 * (run % 4) & 3) | (high ? high[l] >> run & 1 : 0) << 2);
+}
+
+/* 16 scales: low halves of 8 bytes, then their high halves; bit pairs of the last 4 bytes above them; 32 is 0. */
+static void scales_q3(const uint8_t *b, int8_t *scale)
+{
+    for (int s = 0; s < 16; s++)
+        scale[s] = (int8_t)(((b[s % 8] >> 4 * (s / 8) & 15) | (b[8 + s % 4] >> 2 * (s / 4) & 3) << 4) - 32);
+}
+
+/* Eight scales: their low halves in 4 bytes, two higher bits each in the 16-bit word before them; 32 is 0. */
+static void scales_iq4_xs(const uint8_t *b, int8_t *scale)
+{
+    for (int s = 0; s < 8; s++) scale[s] = (int8_t)(((b[2 + s / 2] >> 4 * (s % 2) & 15) | (load16(b) >> 2 * s & 3) << 4) - 32);
+}
+
+/* 2^(e - 128) as a bf16, subnormal below e = 2: half of the scale of E8M0, because the table has twice the values. */
+static uint16_t half_e8m0(int e) { return (uint16_t)(e < 2 ? 0x20 << e : (e - 1) << 7); }
+
 int wg_block_read(int type, const void *src, wg_block *out)
 {
     const uint8_t *p = src;
@@ -76,6 +101,30 @@ int wg_block_read(int type, const void *src, wg_block *out)
         out->m = load16(p + 2);
         if (type == WG_Q4_1) nibbles32(p + 4, NULL, out->code);
         else nibbles32(p + 8, p + 4, out->code);
+        return 0;
+    case WG_MXFP4:
+        out->d = half_e8m0(p[0]);
+        nibbles32(p + 1, NULL, out->code);
+        return 0;
+    case WG_IQ4_XS:
+        out->n = 256;
+        scales_iq4_xs(p + 2, out->scale);
+        for (int b = 0; b < 8; b++) nibbles32(p + 8 + 16 * b, NULL, out->code + 32 * b);
+        return 0;
+    case WG_Q2_K:
+        out->n = 256;
+        out->run = 16;
+        out->d = load16(p + 80);
+        out->m = load16(p + 82);
+        for (int s = 0; s < 16; s++) out->scale[s] = p[s] & 15, out->min[s] = p[s] >> 4;
+        codes_q2(p + 16, NULL, out->code);
+        return 0;
+    case WG_Q3_K:
+        out->n = 256;
+        out->run = 16;
+        out->d = load16(p + 108);
+        scales_q3(p + 96, out->scale);
+        codes_q2(p + 32, p, out->code);
         return 0;
     case WG_Q4_K:
     case WG_Q5_K:

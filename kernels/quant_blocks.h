@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Quantised blocks of a file, decoded to integers and scales. All quantised types have one form: element k = value(code[k])
- * * scale + min, with one scale (and min) for each run of `run` elements, value(code) = code - zero, or iq4_nl's table.
- * Scales and minima are products of an f16 and a small integer: exact in f32, and so is value * scale; a type with minima
- * therefore rounds once, in the addition. Private to kernels/. */
+ * * scale + min, with one scale (and min) for each run of `run` elements, value(code) = code - zero, or that of a table.
+ * Scales and minima are an f16 (mxfp4: a power of two, which a bf16 holds) or products of an f16 and a small integer: exact
+ * in f32, and so is value * scale; a type with minima therefore rounds once, in the addition. Private to kernels/. */
 #ifndef WG_KERNELS_QUANT_BLOCKS_H
 #define WG_KERNELS_QUANT_BLOCKS_H
 
@@ -14,9 +14,9 @@ enum { WG_BLOCK_MOST = 256 };
 typedef struct wg_block {
     int n, run;                  /* elements; elements that share a scale */
     uint8_t code[WG_BLOCK_MOST]; /* 0..15, 0..31, 0..63; q8_0: value + 128 */
-    uint16_t d, m;               /* f16: scale and minimum of the block, or the factors of the runs' scales and minima */
-    int8_t scale[16];            /* of each run; K types only */
-    uint8_t min[8];
+    uint16_t d, m;               /* f16 (d of mxfp4: bf16): scale and minimum of the block, or the factors of the runs' */
+    int8_t scale[16];            /* of each run; types with blocks of 256 only */
+    uint8_t min[16];
 } wg_block;
 
 WG_HD static inline int wg_is_quantised(int type) { return !wg_type_is_float(type); }
@@ -39,17 +39,27 @@ WG_HD static inline int wg_code_bits(int type) { WG_TYPE_COLUMN(type, WG_BITS, 4
 WG_HD static inline int wg_run_of(int type) { WG_TYPE_COLUMN(type, WG_RUN, 32) } /* clang-format on */
 
 /* Code of the value 0. */
-WG_HD static inline int wg_code_zero(int type)
-{
-    WG_TYPE_COLUMN(type, WG_ZERO, 0)
-}
+WG_HD static inline int wg_code_zero(int type){ WG_TYPE_COLUMN(type, WG_ZERO, 0) }
 
-/* iq4_nl's values + 128 (ggml, "non-linear" 4 bits). */
-extern const uint8_t wg_iq4_table[16];
+/* Types whose 4-bit codes are indices of a table of bytes: values + 128. iq4_nl and iq4_xs have one (ggml, "non-linear" 4
+ * bits), mxfp4 twice the values of OCP FP4 E2M1. */
+WG_HD static inline int wg_has_table(int type)
+{
+    return wg_code_bits(type) == 4 && wg_code_zero(type) == 128;
+}
+extern const uint8_t wg_iq4_table[16], wg_mxfp4_table[16];
+static inline const uint8_t *wg_table_of(int type) { return type == WG_MXFP4 ? wg_mxfp4_table : wg_iq4_table; }
 
 static inline int wg_code_value(int type, int code)
 {
-    return (type == WG_IQ4_NL ? wg_iq4_table[code] : code) - wg_code_zero(type);
+    return (wg_has_table(type) ? wg_table_of(type)[code] : code) - wg_code_zero(type);
+}
+
+/* The 16 bits of a scale of a block, as a number. */
+WG_HD static inline int wg_scale_is_bf16(int type) { return type == WG_MXFP4; }
+static inline float wg_wide_scale(int type, uint16_t d)
+{
+    return wg_scale_is_bf16(type) ? wg_bf16_to_f32(d) : wg_f16_to_f32(d);
 }
 
 /* Decodes the block at src. Returns 0, or -1 for a type without quantised blocks that this program reads. */
@@ -58,7 +68,7 @@ int wg_block_read(int type, const void *src, wg_block *out);
 /* Scale and minimum of run s. */
 static inline float wg_block_scale(int type, const wg_block *b, int s)
 {
-    const float d = wg_f16_to_f32(b->d);
+    const float d = wg_wide_scale(type, b->d);
     return wg_is_k(type) ? d * (float)b->scale[s] : d;
 }
 static inline float wg_block_min(int type, const wg_block *b, int s)

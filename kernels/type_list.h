@@ -5,9 +5,10 @@
  * number     in a GGUF file                                    written    1: wg_row_from_f32 writes it
  * block      elements of a block                               bytes      of a block in a file
  * and of quantised types, 0 of the others:
- * bits       of a code                                         zero       the code of the value 0
- * run        elements that share a scale                       minimum    1: element = value * scale + minimum
- * d          offset of the f16 scale in a block; with minima the f16 of the minima follows
+ * bits       of a code, as it is packed                        zero       the code of the value 0; of types whose values are
+ * run        elements that share a scale                                  in a table (with 128 added), 128
+ * minimum    1: element = value * scale + minimum
+ * d          offset of the f16 scale in a block; with minima the f16 of the minima follows. mxfp4 has no f16, but a byte
  * kernels/quant_blocks.c reads the blocks of a file and kernels/types.c writes them; everything else follows from the row. */
 #ifndef WG_KERNELS_TYPE_LIST_H
 #define WG_KERNELS_TYPE_LIST_H
@@ -28,8 +29,11 @@
     TYPE(Q4_1, q4_1, 3, 32, 20, 1, 4, 0, 32, 1, 0)                                                                             \
     TYPE(Q5_0, q5_0, 6, 32, 22, 1, 5, 16, 32, 0, 0)                                                                            \
     TYPE(Q5_1, q5_1, 7, 32, 24, 1, 5, 0, 32, 1, 0)                                                                             \
-    TYPE(IQ4_NL, iq4_nl, 20, 32, 18, 0, 4, 128, 32, 0, 0) /* zero: after its table, whose values have 128
-                                                           * added */                      \
+    TYPE(IQ4_NL, iq4_nl, 20, 32, 18, 0, 4, 128, 32, 0, 0)                                                                      \
+    TYPE(IQ4_XS, iq4_xs, 23, 256, 136, 0, 4, 128, 32, 0, 0)                                                                    \
+    TYPE(MXFP4, mxfp4, 39, 32, 17, 0, 4, 128, 32, 0, 0)                                                                        \
+    TYPE(Q2_K, q2_k, 10, 256, 84, 0, 4, 0, 16, 1, 80)                                                                          \
+    TYPE(Q3_K, q3_k, 11, 256, 110, 0, 4, 4, 16, 0, 108)                                                                        \
     TYPE(Q4_K, q4_k, 12, 256, 144, 0, 4, 0, 32, 1, 0)                                                                          \
     TYPE(Q5_K, q5_k, 13, 256, 176, 0, 5, 0, 32, 1, 0)
 #define WG_LAST_QUANT_TYPE(TYPE) TYPE(Q6_K, q6_k, 14, 256, 210, 0, 6, 32, 16, 0, 208)

@@ -16,14 +16,10 @@ typedef struct type_row {
 
 static const type_row type_rows[] = {
 #define TYPE(id, name, number, block, bytes, written, bits, zero, run, minimum, d)                                             \
-    { number, { #name, block, bytes, 1, written, (bits) ? 1 + (minimum) : 0, d } },
+    { number, { #name, block, bytes, 1, written, (bits) && (number) != WG_MXFP4 ? 1 + (minimum) : 0, d } },
     WG_WEIGHT_TYPES(TYPE)
 #undef TYPE
     /* read, without kernels */
-    { WG_Q2_K, { "q2_k", 256, 84, 0, 0, 0, 0 } },
-    { WG_Q3_K, { "q3_k", 256, 110, 0, 0, 0, 0 } },
-    { WG_IQ4_XS, { "iq4_xs", 256, 136, 0, 0, 0, 0 } },
-    { WG_MXFP4, { "mxfp4", 32, 17, 0, 0, 0, 0 } },
     { WG_I8, { "i8", 1, 1, 0, 0, 0, 0 } },
     { WG_I16, { "i16", 1, 2, 0, 0, 0, 0 } },
     { WG_I32, { "i32", 1, 4, 0, 0, 0, 0 } },

@@ -20,15 +20,11 @@ typedef enum wg_type {
 #define TYPE(id, name, number, ...) WG_##id = number,
     WG_WEIGHT_TYPES(TYPE)
 #undef TYPE
-    WG_Q2_K = 10,
-    WG_Q3_K = 11,
-    WG_IQ4_XS = 23,
     WG_I8 = 24,
     WG_I16 = 25,
     WG_I32 = 26,
     WG_I64 = 27,
     WG_F64 = 28,
-    WG_MXFP4 = 39,
 } wg_type;
 /* clang-format on */
 
@@ -38,7 +34,7 @@ typedef struct wg_type_info {
     int bytes;            /* bytes per block */
     int computable;       /* the kernels multiply with it */
     int writable;         /* wg_row_from_f32 makes it */
-    int scales, scale_at; /* f16 of a quantised block: 0 for other types, 1, or 2 with minima; bytes before them */
+    int scales, scale_at; /* f16 of a quantised block: 0 for other types and mxfp4, 1, or 2 with minima; bytes before them */
 } wg_type_info;
 
 /* For messages; a unit test compares them with the table. */
@@ -89,8 +85,7 @@ static inline int wg_f8_is_nan(uint8_t code) { return (code & 0x7F) == 0x7F; }
 float wg_f8_scale(const void *block); /* the scale of a block; NaN where one of its codes is, so that codes need no check */
 
 /* One row of n elements (whole blocks) as f32, and back. 0, or -1 for a type without a converter.
- * To f32: f32 f16 bf16 f8_e4m3 q8_0 q4_0 q4_1 q5_0 q5_1 iq4_nl q4_k q5_k q6_k; exact, but for one rounding of f8_e4m3 and where
- * a minimum is added.
+ * To f32: WG_COMPUTABLE_TYPES; exact, but for one rounding of f8_e4m3 and where a minimum is added.
  * From f32: f32 f16 bf16 f8_e4m3 (scale = amax/448 of a block, x/scale to nearest even; a block below 448 * 2^-126 becomes
  * zeros of scale 1) and q8_0 q4_0 q4_1 q5_0 q5_1, rounding as ggml's reference does: q8_0 round-half-away of x/d with the
  * unrounded d = amax/127; q4_0 and q5_0 trunc(x/d + 8.5 or 16.5), d = -(element of largest magnitude)/8 or 16; q4_1 and q5_1

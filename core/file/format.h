@@ -64,6 +64,8 @@ struct wg_weights {
     wg_meta *meta;
     wg_tensor *tensor; /* names are owned */
     wg_names meta_names, tensor_names;
+    int n_parts; /* the other files of a model in several: the first one's tensors are all of them */
+    wg_weights **part;
     uint8_t *blob;  /* metadata of a format without metadata; NULL otherwise */
     wg_maker maker; /* of a model without a file, or of a folder; make is NULL otherwise */
 };
@@ -72,13 +74,21 @@ struct wg_weights {
 wg_meta *wg_weights_add_meta(wg_weights *w, char *name);
 wg_tensor *wg_weights_add_tensor(wg_weights *w, char *name);
 
-/* Builds both tables. EFORMAT when a name occurs twice. */
+/* Builds both tables, again where there are some. EFORMAT when a name occurs twice. */
 wg_status wg_weights_index(wg_weights *w, wg_error *err);
 
 /* Weights that are described by the head of a GGUF file: `whole` bytes of untouched memory that begin with the n bytes of a
  * head (copied). Takes over the maker, also on failure. */
 wg_status wg_weights_open_made(wg_weights **out, const char *name, const void *head, size_t n, size_t whole,
                                const wg_maker *maker, wg_error *err);
+
+/* Opens a file by itself: one part of a model in several files, too. */
+wg_status wg_weights_open_file(wg_weights **out, const char *path, wg_error *err);
+/* split.count, 1 where there is none; and the model that the file `w` at `path` is a part of: *out is w itself if it is whole,
+ * else all parts as one. Takes w over, also on failure. */
+int64_t wg_gguf_split_count(const wg_weights *w);
+wg_status wg_gguf_join(wg_weights **out, wg_weights *w, const char *path, wg_error *err);
+const wg_meta *wg_weights_meta(const wg_weights *w, const char *key); /* NULL if absent */
 
 /* The readers. w has path, base and bytes; on failure the caller closes it. */
 wg_status wg_gguf_read(wg_weights *w, wg_error *err);

@@ -242,21 +242,6 @@ static wg_status read_alignment(reader *r, size_t *alignment)
     return WG_OK;
 }
 
-/* One part of a model in several files has all the metadata but not all the tensors. */
-static wg_status refuse_split(reader *r)
-{
-    for (int i = 0; i < r->w->n_meta; i++) {
-        const wg_meta *m = &r->w->meta[i];
-        uint16_t parts = 0;
-        if (strcmp(m->key, "split.count") != 0 || m->type != GGUF_U16) continue;
-        memcpy(&parts, m->value, sizeof parts);
-        if (parts > 1)
-            return refuse(r, WG_EUNSUPPORTED, (size_t)(m->value - r->w->base),
-                          "the model is split into %d files; join them first (llama-gguf-split --merge)", parts);
-    }
-    return WG_OK;
-}
-
 /* ---- tensors ----------------------------------------------------------------------------------------------------- */
 
 static wg_status read_name(reader *r, uint64_t i, char **name)
@@ -389,7 +374,6 @@ wg_status wg_gguf_read(wg_weights *w, wg_error *err)
     size_t alignment;
     WG_TRY(read_header(&r));
     WG_TRY(read_metadata(&r));
-    WG_TRY(refuse_split(&r));
     WG_TRY(read_alignment(&r, &alignment));
     WG_TRY(read_tensors(&r, alignment));
     return place_data(&r, alignment);

@@ -163,15 +163,15 @@ typedef struct coded {
 static const coded *coded_of(int type)
 {
     static const coded kind[] = {
-        { WG_IQ4_NL, 66.7, 0 },
-        { WG_Q4_K, 258.2, 7.5 },
-        { WG_Q5_K, 526.7, 15.5 },
-        { WG_Q6_K, 1365.6, 0 },
+        { WG_IQ4_NL, 66.7, 0 }, { WG_IQ4_XS, 1232.6, 0 }, { WG_MXFP4, 5.852, 0 },   { WG_Q2_K, 13.87, 1.5 },
+        { WG_Q3_K, 43.34, 0 },  { WG_Q4_K, 258.2, 7.5 },  { WG_Q5_K, 526.7, 15.5 }, { WG_Q6_K, 1365.6, 0 },
     };
     for (size_t i = 0; i < sizeof kind / sizeof *kind; i++)
         if (kind[i].type == type) return &kind[i];
     return NULL;
 }
+
+static bool can_draw(int type) { return coded_of(type) || (wg_type_get(type) && wg_type_get(type)->writable); }
 
 /* Fills a row of such codes with this deviation. */
 static void draw_codes(const job *j, uint64_t row, uint8_t *dst, size_t n, double deviation)
@@ -187,7 +187,8 @@ static void draw_codes(const job *j, uint64_t row, uint8_t *dst, size_t n, doubl
         memcpy(dst + at, &r, bytes - at < sizeof r ? bytes - at : sizeof r);
     }
     for (uint8_t *b = dst; b < dst + bytes; b += info->bytes) {
-        memcpy(b + info->scale_at, &half, sizeof half);
+        if (info->scales == 0) b[0] = (uint8_t)(128 + (int)lround(log2((double)d))); /* mxfp4: 2^(b[0] - 128) */
+        else memcpy(b + info->scale_at, &half, sizeof half);
         if (info->scales == 2) memcpy(b + info->scale_at + sizeof half, &min, sizeof min);
     }
 }
@@ -411,8 +412,8 @@ wg_status wg_synth_write(const wg_synth_shape *shape, int type, uint64_t seed, c
 {
     wg_synth_shape s;
     WG_TRY(check_shape(shape, &s, err));
-    if (!wg_type_get(type) || !wg_type_get(type)->writable)
-        return wg_fail(err, WG_EINVAL, "cannot make weights of %s; expected " WG_WRITABLE_TYPES, wg_type_name(type));
+    if (!can_draw(type))
+        return wg_fail(err, WG_EINVAL, "cannot make weights of %s; expected " WG_COMPUTABLE_TYPES, wg_type_name(type));
     job j = { .seed = seed };
     wg_gguf_writer *g;
     WG_TRY(wg_gguf_writer_open(&g, out, err));
@@ -477,8 +478,7 @@ static wg_status parse(const char *name, wg_synth_shape *s, int *type, name_opti
     const wg_synth_shape *shape = find_shape(like, err);
     if (!shape) return wg_fail_in(err, WG_EINVAL, "%.100s", name);
     *type = wg_type_parse(of);
-    const wg_type_info *info = wg_type_get(*type); /* of -1: NULL */
-    if (!info || !info->computable || (!info->writable && !coded_of(*type)))
+    if (!can_draw(*type))
         return wg_fail(err, WG_EINVAL, "%.100s: weights of type '%s': expected " WG_COMPUTABLE_TYPES, name, of);
     while (*at) {
         if (!take_word(&at, like, sizeof like)) return wg_fail(err, WG_EINVAL, "%.100s: expected " WG_SYNTH_NAMES, name);

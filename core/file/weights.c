@@ -40,6 +40,7 @@ static int names_find(const wg_names *t, const void *rows, size_t stride, const 
 /* A table at most half full. *twice: the first row whose name an earlier row has, or -1. */
 static bool names_build(wg_names *t, const void *rows, size_t stride, int n, int *twice)
 {
+    wg_free(t->slot);
     size_t size = 8;
     while (size < 2 * (size_t)n) size *= 2;
     *twice = -1;
@@ -189,8 +190,15 @@ static wg_status map(wg_weights *w, int fd, wg_error *err)
 wg_status wg_weights_open(wg_weights **out, const char *path, wg_error *err)
 {
     struct stat st;
+    wg_weights *w;
     if (strncmp(path, WG_SYNTH_NAME, strlen(WG_SYNTH_NAME)) == 0) return wg_synth_open(out, path, err);
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return wg_hf_open(out, path, err);
+    WG_TRY(wg_weights_open_file(&w, path, err));
+    return wg_gguf_join(out, w, path, err);
+}
+
+wg_status wg_weights_open_file(wg_weights **out, const char *path, wg_error *err)
+{
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         if (errno == ENOENT) return wg_fail(err, WG_ENOENT, "%s: there is no such file", path);
@@ -212,7 +220,15 @@ wg_status wg_weights_open_memory(wg_weights **out, const char *name, const void 
     if (!w) return wg_nomem(err, sizeof *w, "a weights file");
     w->base = bytes;
     w->bytes = n;
-    return open_bytes(out, w, err);
+    WG_TRY(open_bytes(&w, w, err));
+    if (wg_gguf_split_count(w) > 1) {
+        wg_fail(err, WG_EUNSUPPORTED, "%s: one of %lld files of a model, which are opened by their names alone", name,
+                (long long)wg_gguf_split_count(w));
+        wg_weights_close(w);
+        return WG_EUNSUPPORTED;
+    }
+    *out = w;
+    return WG_OK;
 }
 
 wg_status wg_weights_open_made(wg_weights **out, const char *name, const void *head, size_t n, size_t whole,
@@ -246,6 +262,8 @@ void wg_weights_close(wg_weights *w)
     wg_free(w->meta_names.slot);
     wg_free(w->tensor_names.slot);
     wg_free(w->blob);
+    for (int i = 0; i < w->n_parts; i++) wg_weights_close(w->part[i]);
+    wg_free(w->part);
     if (w->maker.close) w->maker.close(w->maker.user);
     if (w->mapped) munmap((void *)w->base, w->bytes);
     wg_free(w->path);
@@ -254,7 +272,12 @@ void wg_weights_close(wg_weights *w)
 
 const char *wg_weights_path(const wg_weights *w) { return w->path; }
 const char *wg_weights_format(const wg_weights *w) { return w->format; }
-size_t wg_weights_file_bytes(const wg_weights *w) { return w->bytes; }
+size_t wg_weights_file_bytes(const wg_weights *w)
+{
+    size_t all = w->bytes;
+    for (int i = 0; i < w->n_parts; i++) all += w->part[i]->bytes;
+    return all;
+}
 
 int wg_weights_count(const wg_weights *w) { return w->n_tensors; }
 const wg_tensor *wg_weights_at(const wg_weights *w, int i) { return i >= 0 && i < w->n_tensors ? &w->tensor[i] : NULL; }
@@ -286,7 +309,7 @@ void wg_weights_release(const wg_weights *w, const wg_tensor *t)
 
 /* ---- metadata ---------------------------------------------------------------------------------------------------- */
 
-static const wg_meta *meta_find(const wg_weights *w, const char *key)
+const wg_meta *wg_weights_meta(const wg_weights *w, const char *key)
 {
     const int i = names_find(&w->meta_names, w->meta, sizeof *w->meta, key);
     return i < 0 ? NULL : &w->meta[i];
@@ -330,19 +353,19 @@ static bool value_float(int type, const uint8_t *p, double *out)
 
 bool wg_meta_int(const wg_weights *w, const char *key, int64_t *out)
 {
-    const wg_meta *m = meta_find(w, key);
+    const wg_meta *m = wg_weights_meta(w, key);
     return m && value_int(m->type, m->value, out);
 }
 
 bool wg_meta_float(const wg_weights *w, const char *key, double *out)
 {
-    const wg_meta *m = meta_find(w, key);
+    const wg_meta *m = wg_weights_meta(w, key);
     return m && value_float(m->type, m->value, out);
 }
 
 bool wg_meta_bool(const wg_weights *w, const char *key, bool *out)
 {
-    const wg_meta *m = meta_find(w, key);
+    const wg_meta *m = wg_weights_meta(w, key);
     if (!m || m->type != GGUF_BOOL) return false;
     *out = *m->value != 0;
     return true;
@@ -350,7 +373,7 @@ bool wg_meta_bool(const wg_weights *w, const char *key, bool *out)
 
 bool wg_meta_string(const wg_weights *w, const char *key, wg_text *out)
 {
-    const wg_meta *m = meta_find(w, key);
+    const wg_meta *m = wg_weights_meta(w, key);
     if (!m || m->type != GGUF_STRING) return false;
     *out = (wg_text){ (const char *)m->value, m->bytes };
     return true;
@@ -370,7 +393,7 @@ static wg_meta_kind kind_of(int type)
 
 int64_t wg_meta_array(const wg_weights *w, const char *key, wg_meta_kind *kind)
 {
-    const wg_meta *m = meta_find(w, key);
+    const wg_meta *m = wg_weights_meta(w, key);
     if (!m || m->type != GGUF_ARRAY) return -1;
     if (kind) *kind = kind_of(m->element);
     return (int64_t)m->count;
@@ -385,7 +408,7 @@ static const uint8_t *element_at(const wg_meta *m, int64_t i)
 
 bool wg_meta_array_int(const wg_weights *w, const char *key, int64_t i, int64_t *out)
 {
-    const wg_meta *m = meta_find(w, key);
+    const wg_meta *m = wg_weights_meta(w, key);
     const uint8_t *p = element_at(m, i);
     if (p && m->element == GGUF_BOOL) return *out = *p != 0, true;
     return p && value_int(m->element, p, out);
@@ -393,14 +416,14 @@ bool wg_meta_array_int(const wg_weights *w, const char *key, int64_t i, int64_t 
 
 bool wg_meta_array_float(const wg_weights *w, const char *key, int64_t i, double *out)
 {
-    const wg_meta *m = meta_find(w, key);
+    const wg_meta *m = wg_weights_meta(w, key);
     const uint8_t *p = element_at(m, i);
     return p && value_float(m->element, p, out);
 }
 
 bool wg_meta_array_string(const wg_weights *w, const char *key, int64_t i, wg_text *out)
 {
-    const wg_meta *m = meta_find(w, key);
+    const wg_meta *m = wg_weights_meta(w, key);
     if (!element_at(m, i) || m->element != GGUF_STRING) return false;
     uint64_t n;
     const uint8_t *p = m->value + m->start[i];

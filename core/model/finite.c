@@ -44,14 +44,23 @@ static int64_t find_codes(const job *j, int64_t lo, int64_t hi)
     return -1;
 }
 
+/* Exponents of mxfp4: with the largest of its values the last ones are infinite, and 255 is NaN. */
+static int64_t find_exponents(const job *j, int64_t lo, int64_t hi)
+{
+    for (int64_t i = lo; i < hi; i++)
+        if (j->data[(size_t)i * j->step] >= 253) return i * j->run;
+    return -1;
+}
+
 static void find_part(void *arg, int thread, int threads)
 {
     job *j = arg;
     const int64_t lo = j->count * thread / threads, hi = j->count * (thread + 1) / threads;
-    j->found[thread] = j->width == 4 ? find32(j, lo, hi) : j->width == 2 ? find16(j, lo, hi) : find_codes(j, lo, hi);
+    int64_t (*const find[])(const job *, int64_t, int64_t) = { find_exponents, find_codes, find16, NULL, find32 };
+    j->found[thread] = find[j->width](j, lo, hi);
 }
 
-/* The places of a block's numbers: f16, or for f8_e4m3 an f32 and the codes. */
+/* The places of a block's numbers: f16, or for f8_e4m3 an f32 and the codes, or for mxfp4 its exponent. */
 static int scales_of(int type, int at[2])
 {
     const wg_type_info *t = wg_type_get(type);
@@ -67,7 +76,9 @@ int64_t wg_finite_check(wg_pool *pool, const wg_tensor *t)
     const int numbers = scales_of(t->type, at);
     const bool wide = t->type == WG_F32 || t->type == WG_F8_E4M3;
     job j = { .step = (size_t)type->bytes,
-              .width = wide ? 4 : 2,
+              .width = wide                  ? 4
+                       : t->type == WG_MXFP4 ? 0
+                                             : 2,
               .run = type->block,
               .exponent = wide                 ? 0x7F800000
                           : t->type == WG_BF16 ? 0x7F80

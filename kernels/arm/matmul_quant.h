@@ -4,7 +4,7 @@
  * code[j]: 4 outputs x 4 inputs as signed bytes. A vector of a packed step is that already, so every weight is loaded once and
  * unpacked once for a tile of up to 4 rows. Integer sums stay in registers, float sums of the tile in L1.
  * Codes are taken without their zero where they have one: sums start at -zero times the sum of the inputs (q8_0's bytes and
- * iq4_nl's table are made signed instead, and start at 0). Integer sums are exact, so all of it is the reference's integer. */
+ * tables are made signed instead, and start at 0). Integer sums are exact, so all of it is the reference's integer. */
 #ifndef WG_KERNELS_ARM_MATMUL_QUANT_H
 #define WG_KERNELS_ARM_MATMUL_QUANT_H
 
@@ -35,8 +35,8 @@ INLINE void codes(const int type, const uint8_t *block, int r, int8x16_t code[ST
             v[j / 2 + STEPS / 2] = vshrq_n_u8(two, 4);
         }
     }
-    if (type == WG_IQ4_NL) {
-        const uint8x16_t table = veorq_u8(vld1q_u8(wg_iq4_table), vdupq_n_u8(0x80));
+    if (wg_has_table(type)) {
+        const uint8x16_t table = veorq_u8(vld1q_u8(wg_table_of(type)), vdupq_n_u8(0x80));
         UNROLL_FOR(int j = 0; j < STEPS; j++) v[j] = vqtbl1q_u8(table, v[j]);
     }
     if (bits == 5) { /* byte i of the vector tests bit i of 16 */
@@ -62,9 +62,7 @@ INLINE void codes(const int type, const uint8_t *block, int r, int8x16_t code[ST
 /* The start of the integer sum of a part. */
 INLINE int32_t start(const int type, const wg_q8_act *a, int b, const int part)
 {
-    if (wg_code_zero(type) == 128) return 0;
-    if (wg_block_sums(type) == 1) return -wg_code_zero(type) * a->sum[b];
-    return -wg_code_zero(type) * (part ? a->sum[b] - a->low[b] : a->low[b]);
+    return wg_code_zero(type) == 128 ? 0 : -wg_code_zero(type) * wg_act_sum(type, a, b, part);
 }
 
 INLINE float32x4_t halves(const uint8_t *p) { return v_load(WG_F16, p); }
@@ -75,14 +73,16 @@ INLINE float32x4_t bytes(const uint8_t *p)
     return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(four))))));
 }
 
-/* Scales of a part, and minima (of K types as they are stored: they are subtracted), of 4 outputs from row r on. */
+/* Scales and minima of a part (minima of K types as they are stored: they are subtracted), of 4 outputs from row r on. */
 INLINE float32x4_t scales(const int type, const uint8_t *head, const uint8_t *block, const int part, int r)
 {
+    if (wg_scale_is_bf16(type)) return v_load(WG_BF16, block + 2 * r);
     return wg_is_k(type) ? vmulq_f32(halves(head + 2 * r), bytes(block + 32 * part + r)) : halves(block + 2 * r);
 }
-INLINE float32x4_t minima(const int type, const uint8_t *head, const uint8_t *block, int r)
+INLINE float32x4_t minima(const int type, const uint8_t *head, const uint8_t *block, const int part, int r)
 {
-    return wg_is_k(type) ? vmulq_f32(halves(head + 64 + 2 * r), bytes(block + 32 + r)) : halves(block + 64 + 2 * r);
+    if (!wg_is_k(type)) return halves(block + 64 + 2 * r);
+    return vmulq_f32(halves(head + 64 + 2 * r), bytes(block + wg_min_at(type, part) + r));
 }
 
 /* T rows x a panel x `blocks` blocks. acc: (T, 32). */
@@ -106,11 +106,14 @@ INLINE void quant_tile(const int type, const int T, const uint8_t *chunk, const 
                     sum[m] = vfmaq_f32(sum[m], vmulq_n_f32(vcvtq_f32_s32(dot), a[m].da[b]), d);
                 }
             }
-            if (wg_has_min(type)) {
-                const float32x4_t least = minima(type, chunk, w, 4 * i);
-                UNROLL_FOR(int m = 0; m < T; m++)
-                    sum[m] = wg_is_k(type) ? vfmsq_n_f32(sum[m], least, a[m].das[b]) : vfmaq_n_f32(sum[m], least, a[m].das[b]);
-            }
+            if (wg_has_min(type))
+                UNROLL_FOR(int part = 0; part < parts; part++) {
+                    const float32x4_t least = minima(type, chunk, w, part, 4 * i);
+                    UNROLL_FOR(int m = 0; m < T; m++) {
+                        const float das = wg_act_das(type, a + m, b, part);
+                        sum[m] = wg_is_k(type) ? vfmsq_n_f32(sum[m], least, das) : vfmaq_n_f32(sum[m], least, das);
+                    }
+                }
             UNROLL_FOR(int m = 0; m < T; m++) vst1q_f32(acc + WG_PANEL * m + 4 * i, sum[m]);
         }
     }

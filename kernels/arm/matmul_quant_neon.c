@@ -6,7 +6,7 @@
 INLINE int32x4_t dot_codes(const int bits, const int steps, const int8x16_t *code, const int8_t *q, int32x4_t sum)
 {
     /* 2 * run products: 128 * 127 * 2, 63 * 127 * 4, 31 * 127 * 8 and 15 * 127 * 16 are below 2^15 */
-    const int run = bits == 8 ? 1 : bits == 6 ? 2 : bits == 5 ? 4 : 8;
+    const int fit = bits == 8 ? 1 : bits == 6 ? 2 : bits == 5 ? 4 : 8, run = fit < steps ? fit : steps;
     UNROLL_FOR(int j = 0; j < steps; j += run) {
         int16x8_t low, high; /* outputs 0 and 1, 2 and 3: four inputs each */
         UNROLL_FOR(int i = j; i < j + run; i++) {

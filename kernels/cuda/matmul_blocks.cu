@@ -9,7 +9,7 @@
  * cost a multiprocessor its second block): blocks past the last input are zeros, codes and scales of the weights as well as
  * those of the inputs, so i is 0 and acc + 0 is what it was. It never is -0, which would become 0: it begins as 0, all its
  * addends are multiples of 2^-149 (a step is no smaller than 1e-30 or 0, a scale a multiple of 2^-24), and no sum of these
- * rounds to -0.
+ * rounds to -0. Only mxfp4 has smaller scales: a sum that is -0 because all of it was below 2^-150 may become 0.
  *
  * A warp owns a stripe of 16 outputs and all of K. Records of weights (stripe.h) and steps of inputs come through a ring of
  * STAGES stages by cp.async, so that a block of few warps keeps enough bytes under way; how many warps share a step of inputs
@@ -27,8 +27,9 @@ enum {
     BOUND = 384 /* leaves a thread 168 registers */
 };
 
-/* What is read of a row's scales: da; then what minima or the codes' zero need. */
-WG_HD static constexpr int arrays_of(int type) { return type == WG_Q8_0 || type == WG_IQ4_NL ? 1 : type == WG_Q6_K ? 3 : 2; }
+/* What is read of a row's scales: da; then what minima or the codes' zero need: das or the sum; the sum of the low half. */
+WG_HD static inline int arrays_of(int type) { return wg_block_sums(type) == 2 ? 3 : wg_code_zero(type) == 128 ? 1 : 2; }
+WG_HD static inline bool takes_das(int type) { return wg_has_min(type) && wg_block_sums(type) == 1; }
 
 /* Under 99 KB of shared memory with the most warps that the launch takes. */
 WG_HD static constexpr int stages_of(int type, int tiles) { return tiles == 8 ? 3 : tiles == 4 ? 6 : type == WG_Q8_0 ? 8 : 10; }
@@ -62,7 +63,7 @@ template <int TYPE, int TILES> WG_DEVICE void fetch_inputs(const wg_product &p, 
         const float *from = (const float *)((const int8_t *)p.act + (size_t)p.rows * p.k);
         for (int i = t; i < arrays_of(TYPE) * TILES * 8; i += threads) {
             const int row = i % (TILES * 8), which = i / (TILES * 8);
-            const int array = which == 0 ? 0 : which == 2 ? 3 : wg_has_min(TYPE) ? 1 : 2; /* da; low; das or sum */
+            const int array = which == 0 ? 0 : which == 2 ? 3 : takes_das(TYPE) ? 1 : 2; /* da; low; das or sum */
             const bool valid = first + row < p.rows;
             const size_t at = ((size_t)array * p.rows + (valid ? first + row : 0)) * (wg_steps(p.k) * WG_STEP) + step * WG_STEP;
             wg_copy_async16(scales + i * 16, from + at, valid);
@@ -74,15 +75,24 @@ template <int TYPE, int TILES> WG_DEVICE void fetch_inputs(const wg_product &p, 
 /* The weights of a record that one lane multiplies with, for both of its outputs. */
 template <int TYPE> struct weights {
     uint32_t a[WG_STEP][4];
-    float scale[WG_STEP][2][2], min[WG_STEP][2]; /* (block, output, part), (block, output) */
+    float scale[WG_STEP][2][2], min[WG_STEP][2][2]; /* (block, output, part) */
 };
 
 template <int TYPE> WG_DEVICE void take_weights(const uint8_t *record, int lane, weights<TYPE> *w)
 {
     WG_UNROLL_FOR(int b = 0; b < WG_STEP; b++) {
         wg_step_words<TYPE>(record, lane, b, w->a[b]);
-        WG_UNROLL_FOR(int h = 0; h < 2; h++) wg_step_scales<TYPE>(record, lane / 4, h, b, w->scale[b][h], &w->min[b][h]);
+        WG_UNROLL_FOR(int h = 0; h < 2; h++) wg_step_scales<TYPE>(record, lane / 4, h, b, w->scale[b][h], w->min[b][h]);
     }
+}
+
+/* The sum of a column's inputs of a part. */
+template <int TYPE> WG_DEVICE int part_sum(const float (*scales)[2], int part, int column)
+{
+    const int sum = (int)__float_as_uint(scales[1][column]);
+    if (wg_block_sums(TYPE) == 1) return sum;
+    const int low = (int)__float_as_uint(scales[2][column]);
+    return part ? sum - low : low;
 }
 
 /* One block of one tile: x two words of inputs, scales of the columns 2 t and 2 t + 1. */
@@ -92,13 +102,7 @@ WG_DEVICE void add_block(const weights<TYPE> &w, int b, const uint32_t *x, const
     const int parts = wg_block_sums(TYPE), zero = wg_step_zero<TYPE>();
     WG_UNROLL_FOR(int part = 0; part < parts; part++) {
         int start[4], i[4];
-        WG_UNROLL_FOR(int e = 0; e < 4; e++) {
-            start[e] = WG_MAGIC_BITS;
-            if (zero == 0) continue;
-            const int sum = (int)__float_as_uint(scales[1][e % 2]);
-            const int low = parts == 2 ? (int)__float_as_uint(scales[2][e % 2]) : sum;
-            start[e] -= zero * (part ? sum - low : low);
-        }
+        WG_UNROLL_FOR(int e = 0; e < 4; e++) start[e] = WG_MAGIC_BITS - (zero ? zero * part_sum<TYPE>(scales, part, e % 2) : 0);
         if (parts == 1) wg_mma_s8(i, w.a[b], x, start);
         else wg_mma_s8_half(i, w.a[b] + 2 * part, x + part, start);
         WG_UNROLL_FOR(int e = 0; e < 4; e++) {
@@ -107,7 +111,12 @@ WG_DEVICE void add_block(const weights<TYPE> &w, int b, const uint32_t *x, const
         }
     }
     if (wg_has_min(TYPE))
-        WG_UNROLL_FOR(int e = 0; e < 4; e++) acc[e] = fmaf(scales[1][e % 2], w.min[b][e / 2], acc[e]);
+        WG_UNROLL_FOR(int i = 0; i < parts * 4; i++) {
+            const int part = i / 4, e = i % 4;
+            const float das =
+                takes_das(TYPE) ? scales[1][e % 2] : scales[0][e % 2] * (float)part_sum<TYPE>(scales, part, e % 2);
+            acc[e] = fmaf(das, w.min[b][e / 2][part], acc[e]);
+        }
 }
 
 /* The first `blocks` of a record's blocks, of one tile. x: the lane's row and its half of a block (lanes from 16 on: of the
@@ -224,7 +233,7 @@ WG_DEVICE void add_line(const uint8_t *record, const uint8_t *x, const uint8_t *
     WG_UNROLL_FOR(int i = 0; i < 2 * WG_STEP; i++) {
         const float4 four = *(const float4 *)(column[i / WG_STEP] + i % WG_STEP * WG_LINE_BLOCK);
         scales[0][i / WG_STEP][i % WG_STEP] = four.x;
-        scales[1][i / WG_STEP][i % WG_STEP] = wg_has_min(TYPE) ? four.y : four.z;
+        scales[1][i / WG_STEP][i % WG_STEP] = takes_das(TYPE) ? four.y : four.z;
         scales[2][i / WG_STEP][i % WG_STEP] = four.w;
     }
     add_tile<TYPE, WG_LINE_BLOCK>(w, x, scales, WG_STEP, acc);

@@ -8,19 +8,26 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/stripe.h"
 
-#define WG_GPU_QUANTISED(X) X(WG_Q8_0) X(WG_Q4_0) X(WG_Q4_1) X(WG_Q5_0) X(WG_Q5_1) X(WG_IQ4_NL) X(WG_Q4_K) X(WG_Q5_K) X(WG_Q6_K)
+#define WG_GPU_QUANTISED(X)                                                                                                    \
+    X(WG_Q8_0)                                                                                                                 \
+    X(WG_Q4_0)                                                                                                                 \
+    X(WG_Q4_1)                                                                                                                 \
+    X(WG_Q5_0)                                                                                                                 \
+    X(WG_Q5_1) X(WG_IQ4_NL) X(WG_IQ4_XS) X(WG_MXFP4) X(WG_Q2_K) X(WG_Q3_K) X(WG_Q4_K) X(WG_Q5_K) X(WG_Q6_K)
 
-/* iq4_nl's values of four codes, a byte each. */
-WG_DEVICE uint32_t wg_iq4_values(uint32_t codes)
+/* A table's values (quant_blocks.h) of four codes, a byte each. */
+template <int TYPE> WG_DEVICE uint32_t wg_table_values(uint32_t codes)
 {
+    const bool mx = TYPE == WG_MXFP4;
     const uint32_t three = codes & 0x07070707u, packed = three | three >> 4;
     const uint32_t which = (packed & 0xFFu) | (packed >> 8 & 0xFF00u), upper = (codes >> 3 & 0x01010101u) * 255u;
-    const uint32_t low = __byte_perm(0xBFAD9881u, 0xF6EADDCFu, which), high = __byte_perm(0x26190D01u, 0x71594535u, which);
+    const uint32_t low = __byte_perm(mx ? 0x03020100u : 0xBFAD9881u, mx ? 0x0C080604u : 0xF6EADDCFu, which);
+    const uint32_t high = __byte_perm(mx ? 0xFDFEFF00u : 0x26190D01u, mx ? 0xF4F8FAFCu : 0x71594535u, which);
     return (low & ~upper) | (high & upper);
 }
 
 /* What wg_step_words' bytes exceed the values by. */
-template <int TYPE> WG_DEVICE int wg_step_zero() { return TYPE == WG_Q8_0 || TYPE == WG_IQ4_NL ? 0 : wg_code_zero(TYPE); }
+template <int TYPE> WG_DEVICE int wg_step_zero() { return wg_code_zero(TYPE) == 128 ? 0 : wg_code_zero(TYPE); }
 
 /* The four words of a lane for block b of a record (stripe.h): the A operand of mma.m16n8k32, signed bytes. */
 template <int TYPE> WG_DEVICE void wg_step_words(const uint8_t *record, int lane, int b, uint32_t *a)
@@ -34,21 +41,23 @@ template <int TYPE> WG_DEVICE void wg_step_words(const uint8_t *record, int lane
     a[0] = v.x & 0x0F0F0F0Fu, a[1] = v.y & 0x0F0F0F0Fu, a[2] = v.x >> 4 & 0x0F0F0F0Fu, a[3] = v.y >> 4 & 0x0F0F0F0Fu;
     const uint8_t *high = record + wg_step_high_at(TYPE);
     WG_UNROLL_FOR(int j = 0; j < 4; j++) {
-        if (TYPE == WG_IQ4_NL) a[j] = wg_iq4_values(a[j]);
+        if (wg_has_table(TYPE)) a[j] = wg_table_values<TYPE>(a[j]);
         if (wg_code_bits(TYPE) == 5)
             a[j] |= (*(const uint32_t *)(high + lane * 8 + b / 2 * 4) >> (4 * (b % 2) + j) & 0x01010101u) << 4;
         if (wg_code_bits(TYPE) == 6) a[j] |= (*(const uint32_t *)(high + lane * 16 + b * 4) >> 2 * j & 0x03030303u) << 4;
     }
 }
 
-/* Scales of output g + 8 h of block b of a record: of each part, and the minimum. */
+/* Scales and minima of output g + 8 h of block b of a record, of each part. */
 template <int TYPE> WG_DEVICE void wg_step_scales(const uint8_t *record, int g, int h, int b, float *scale, float *min)
 {
     const uint8_t *at = record + wg_step_scales_at(TYPE) + 16 * g;
     const int i = WG_STEP * h + b;
     if (!wg_is_k(TYPE)) {
-        scale[0] = scale[1] = wg_f16_value(((const uint16_t *)at)[i]);
-        *min = wg_has_min(TYPE) ? wg_f16_value(((const uint16_t *)(record + wg_step_minima_at(TYPE) + 16 * g))[i]) : 0.0f;
+        const uint16_t d = ((const uint16_t *)at)[i];
+        scale[0] = scale[1] = wg_scale_is_bf16(TYPE) ? wg_bf16_value(d) : wg_f16_value(d);
+        min[0] = wg_has_min(TYPE) ? wg_f16_value(((const uint16_t *)(record + wg_step_minima_at(TYPE) + 16 * g))[i]) : 0.0f;
+        min[1] = min[0];
         return;
     }
     const uint16_t *wide = (const uint16_t *)(record + wg_step_wide_at(TYPE)) + (wg_has_min(TYPE) ? 4 : 2) * g;
@@ -56,11 +65,16 @@ template <int TYPE> WG_DEVICE void wg_step_scales(const uint8_t *record, int g, 
     if (!wg_has_min(TYPE)) {
         scale[0] = d * (float)(int8_t)at[2 * i];
         scale[1] = d * (float)(int8_t)at[2 * i + 1];
-        *min = 0;
+        min[0] = min[1] = 0;
         return;
     }
-    scale[0] = scale[1] = d * (float)(int8_t)at[i];
-    *min = wg_f16_value(wide[2 + h]) * -(float)at[2 * WG_STEP + i];
+    const float dmin = wg_f16_value(wide[2 + h]);
+    WG_UNROLL_FOR(int part = 0; part < 2; part++) {
+        const bool halves = wg_block_sums(TYPE) == 2;
+        const int both = at[halves ? 2 * i + part : i];
+        scale[part] = d * (float)(halves ? both & 15 : both);
+        min[part] = dmin * -(float)(halves ? both >> 4 : at[2 * WG_STEP + i]);
+    }
 }
 
 /* Element (n, k) of a panel matrix, as wg_row_to_f32 of the file's row gives it; so are the two below. */
@@ -84,13 +98,14 @@ template <int TYPE> WG_DEVICE float wg_stripe_element(const void *data, int inpu
     const uint8_t *record = (const uint8_t *)data + (size_t)(n / WG_STRIPE) * wg_stripe_bytes(TYPE, inputs) +
                             (size_t)(b / WG_STEP) * wg_step_bytes(TYPE);
     uint32_t a[4];
-    float scale[2], min;
+    float scale[2], min[2];
     wg_step_words<TYPE>(record, r % 8 * 4 + k % 16 / 4, b % WG_STEP, a);
-    wg_step_scales<TYPE>(record, r % 8, r / 8, b % WG_STEP, scale, &min);
+    wg_step_scales<TYPE>(record, r % 8, r / 8, b % WG_STEP, scale, min);
     const uint32_t word = p ? (r < 8 ? a[2] : a[3]) : (r < 8 ? a[0] : a[1]);
     const int value = (int)(int8_t)(word >> 8 * (k % 4)) - wg_step_zero<TYPE>();
-    const float x = (float)value * (wg_block_sums(TYPE) == 2 && p ? scale[1] : scale[0]);
-    return wg_has_min(TYPE) ? x + min : x;
+    const int part = wg_block_sums(TYPE) == 2 ? p : 0;
+    const float x = (float)value * scale[part];
+    return wg_has_min(TYPE) ? x + min[part] : x;
 }
 
 /* Of one in fragment order. */

@@ -8,8 +8,8 @@
  *           fewer:  [block / 2][lane][block % 2][2 words], word h: low halves are word h (p = 0), high ones word 2 + h (p = 1)
  *   high    5 bits: [lane][block / 2] words: bit 8 i + 4 (block % 2) + j is bit 4 of byte i of word j
  *           6 bits: [lane][block] words: bits 8 i + 2 j .. + 1 are bits 4, 5 of byte i of word j
- *   scales  16 bytes for each g: f16 d[2][WG_STEP] (outputs g, g + 8); q4_k, q5_k: u8 scale[2][WG_STEP], min[2][WG_STEP];
- *           q6_k: s8 scale[2][WG_STEP][2]
+ *   scales  16 bytes for each g: f16 (mxfp4: bf16) d[2][WG_STEP] (outputs g, g + 8); K types: s8 scale[2][WG_STEP][2], of
+ *           halves of a block; q2_k: u4 scale, u4 min[2][WG_STEP][2]; q4_k, q5_k: u8 scale[2][WG_STEP], min[2][WG_STEP]
  *   minima  q4_1, q5_1: 16 bytes for each g, f16 m[2][WG_STEP]
  *   wide    K types, for each g: f16 d[2], with minima f16 dmin[2]
  * All parts are whole lines of 16 bytes, so a record is copied as it lies. */

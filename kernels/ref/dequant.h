@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A block of one output of a packed quantised matrix: element k = value[k] * scale[part] + min. Private to kernels/ref. */
+ * A block of one output of a packed quantised matrix: element k = value[k] * scale[part] + min[part]. Private to
+ * kernels/ref. */
 #ifndef WG_KERNELS_REF_DEQUANT_H
 #define WG_KERNELS_REF_DEQUANT_H
 
@@ -7,7 +8,7 @@
 
 typedef struct wg_weights32 {
     int value[WG_QUANT_BLOCK]; /* code - zero */
-    float scale[2], min;       /* of each part; min: minus what q4_k and q5_k store, 0 where the type has none */
+    float scale[2], min[2];    /* of each part; min: minus what K types store, 0 where the type has none */
 } wg_weights32;
 
 /* Output n, block b. */

@@ -36,7 +36,7 @@ static float dot_f8(const wg_matrix *w, int n, const float *x)
 }
 
 /* Blocks ascending, in a block its parts: acc = fma(i * da, scale, acc) with the exact integer dot i of a part; where the type
- * has minima, acc = fma(da * sum(q), min, acc). */
+ * has minima, then its parts again: acc = fma(da * sum(q), min, acc). */
 static float dot_quantised(const wg_matrix *w, int n, const wg_q8_act *act, size_t stride)
 {
     const int parts = wg_block_sums(w->type), run = WG_QUANT_BLOCK / parts;
@@ -50,8 +50,9 @@ static float dot_quantised(const wg_matrix *w, int n, const wg_q8_act *act, size
             int i = 0;
             for (int k = run * part; k < run * (part + 1); k++) i += v.value[k] * q[k];
             acc = fmaf((float)i * a->da[b % WG_ACT_BLOCKS], v.scale[part], acc);
-            if (wg_has_min(w->type)) acc = fmaf(a->das[b % WG_ACT_BLOCKS], v.min, acc);
         }
+        for (int part = 0; wg_has_min(w->type) && part < parts; part++)
+            acc = fmaf(wg_act_das(w->type, a, b % WG_ACT_BLOCKS, part), v.min[part], acc);
     }
     return acc;
 }

@@ -72,8 +72,10 @@ static void put_scales(int type, const wg_block *b, int from, uint8_t *head, uin
     memcpy(wide + 2 * r, &b->d, 2);
     if (wg_has_min(type)) memcpy(wide + 64 + 2 * r, &b->m, 2);
     if (!wg_is_k(type)) return;
-    for (int s = 0; s < WG_QUANT_BLOCK / b->run; s++) block[32 * s + r] = (uint8_t)b->scale[from / b->run + s];
-    if (wg_has_min(type)) block[32 + r] = b->min[from / b->run];
+    for (int part = 0; part < wg_block_sums(type); part++) {
+        block[32 * part + r] = (uint8_t)b->scale[from / b->run + part];
+        if (wg_has_min(type)) block[wg_min_at(type, part) + r] = b->min[from / b->run + part];
+    }
 }
 
 static void pack_quantised(int type, int n, int k, const char *rows, char *packed, int p0, int p1)
@@ -143,11 +145,13 @@ void wg_weights_read(const wg_matrix *w, int n, int b, wg_weights32 *out)
         const uint32_t c = four_codes(type, block, r, j);
         for (int i = 0; i < 4; i++) out->value[4 * j + i] = wg_code_value(type, (int)(c >> 8 * i & 255));
     }
-    out->scale[0] = out->scale[1] = wg_f16_to_f32(load16(wide + 2 * r));
-    out->min = wg_has_min(type) ? wg_f16_to_f32(load16(wide + 64 + 2 * r)) : 0;
+    out->scale[0] = out->scale[1] = wg_wide_scale(type, load16(wide + 2 * r));
+    out->min[0] = out->min[1] = wg_has_min(type) ? wg_f16_to_f32(load16(wide + 64 + 2 * r)) : 0;
     if (!wg_is_k(type)) return;
-    for (int part = 0; part < wg_block_sums(type); part++) out->scale[part] *= (float)(int8_t)block[32 * part + r];
-    if (wg_has_min(type)) out->min *= -(float)block[32 + r];
+    for (int part = 0; part < wg_block_sums(type); part++) {
+        out->scale[part] *= (float)(int8_t)block[32 * part + r];
+        if (wg_has_min(type)) out->min[part] *= -(float)block[wg_min_at(type, part) + r];
+    }
 }
 
 const uint8_t *wg_f8_read(const wg_matrix *w, int n, int b, float *scale)
@@ -183,8 +187,9 @@ void wg_matrix_row_ref(const wg_matrix *w, int i, float *dst)
             wg_weights32 v;
             wg_weights_read(w, i, b, &v);
             for (int j = 0; j < WG_QUANT_BLOCK; j++) {
-                const float x = (float)v.value[j] * v.scale[j * wg_block_sums(w->type) / WG_QUANT_BLOCK];
-                dst[b * WG_QUANT_BLOCK + j] = wg_has_min(w->type) ? x + v.min : x;
+                const int part = j * wg_block_sums(w->type) / WG_QUANT_BLOCK;
+                const float x = (float)v.value[j] * v.scale[part];
+                dst[b * WG_QUANT_BLOCK + j] = wg_has_min(w->type) ? x + v.min[part] : x;
             }
         }
         break;

@@ -24,8 +24,8 @@ INLINE __m256i codes(const int type, const char *from, const char *fifth, const 
     if (bits == 8) return _mm256_load_si256((const void *)(at + 128 * j));
     const __m256i two = _mm256_load_si256((const void *)(at + 128 * (j % 4)));
     const __m256i v = _mm256_and_si256(j < 4 ? two : _mm256_srli_epi16(two, 4), _mm256_set1_epi8(15));
-    if (type == WG_IQ4_NL)
-        return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)wg_iq4_table)), v);
+    if (wg_has_table(type))
+        return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)wg_table_of(type))), v);
     if (bits == 4) return v;
     if (bits == 5) { /* byte i of the vector tests bit i of a word */
         const __m256i byte = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
@@ -43,16 +43,22 @@ INLINE __m256i codes(const int type, const char *from, const char *fifth, const 
 }
 
 INLINE __m256 halves(const char *p) { return _mm256_cvtph_ps(_mm_load_si128((const void *)p)); }
+INLINE __m256 brains(const char *p) /* bf16 */
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_load_si128((const void *)p)), 16));
+}
 INLINE __m256 bytes(const char *p) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const void *)p))); }
 
-/* Scales of a part, and minima (of K types as they are stored: they are subtracted), of 8 outputs from row r on. */
+/* Scales and minima of a part (minima of K types as they are stored: they are subtracted), of 8 outputs from row r on. */
 INLINE __m256 scales(const int type, const char *head, const char *block, const int part, int r)
 {
+    if (wg_scale_is_bf16(type)) return brains(block + 2 * r);
     return wg_is_k(type) ? _mm256_mul_ps(halves(head + 2 * r), bytes(block + 32 * part + r)) : halves(block + 2 * r);
 }
-INLINE __m256 minima(const int type, const char *head, const char *block, int r)
+INLINE __m256 minima(const int type, const char *head, const char *block, const int part, int r)
 {
-    return wg_is_k(type) ? _mm256_mul_ps(halves(head + 64 + 2 * r), bytes(block + 32 + r)) : halves(block + 64 + 2 * r);
+    if (!wg_is_k(type)) return halves(block + 64 + 2 * r);
+    return _mm256_mul_ps(halves(head + 64 + 2 * r), bytes(block + wg_min_at(type, part) + r));
 }
 
 #endif

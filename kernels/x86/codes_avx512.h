@@ -16,7 +16,8 @@ INLINE __m512i codes(const int type, const char *block, const int j, const int h
     if (bits == 8) return _mm512_load_si512(at + 128 * j);
     const __m512i two = _mm512_load_si512(at + 128 * (j % 4)), low = _mm512_set1_epi8(15);
     const __m512i v = _mm512_and_si512(j < 4 ? two : _mm512_srli_epi16(two, 4), low);
-    if (type == WG_IQ4_NL) return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const void *)wg_iq4_table)), v);
+    if (wg_has_table(type))
+        return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const void *)wg_table_of(type))), v);
     if (bits == 4) return v;
     if (bits == 5) {
         uint64_t fifth;
@@ -32,20 +33,24 @@ INLINE __m512i codes(const int type, const char *block, const int j, const int h
 }
 
 INLINE __m512 halves(const char *p) { return _mm512_cvtph_ps(_mm256_load_si256((const void *)p)); }
+INLINE __m512 brains(const char *p) /* bf16 */
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_load_si256((const void *)p)), 16));
+}
 
 /* Scales of a part, of the outputs 16 h .. 16 h + 15. */
 INLINE __m512 scales(const int type, const char *head, const char *block, const int part, const int h)
 {
-    if (!wg_is_k(type)) return halves(block + 32 * h);
+    if (!wg_is_k(type)) return wg_scale_is_bf16(type) ? brains(block + 32 * h) : halves(block + 32 * h);
     const __m128i small = _mm_load_si128((const void *)(block + 32 * part + 16 * h));
     return _mm512_mul_ps(halves(head + 32 * h), _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(small)));
 }
 
-/* Minima; those of the K types as they are stored: they are subtracted. */
-INLINE __m512 minima(const int type, const char *head, const char *block, const int h)
+/* Minima of a part; those of the K types as they are stored: they are subtracted. */
+INLINE __m512 minima(const int type, const char *head, const char *block, const int part, const int h)
 {
     if (!wg_is_k(type)) return halves(block + 64 + 32 * h);
-    const __m128i small = _mm_load_si128((const void *)(block + 32 + 16 * h));
+    const __m128i small = _mm_load_si128((const void *)(block + wg_min_at(type, part) + 16 * h));
     return _mm512_mul_ps(halves(head + 64 + 32 * h), _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(small)));
 }
 

@@ -12,12 +12,12 @@ enum {
     STEPS = WG_QUANT_BLOCK / 4,
 };
 
-/* The kinds of types after unpacking. HALVES: a scale for each 16 inputs. */
-typedef enum kind { PLAIN, MINIMA, HALVES } kind;
+/* The kinds of types after unpacking. HALVES: a scale (and a minimum) for each 16 inputs. */
+typedef enum kind { PLAIN, MINIMA, HALVES, HALVES_MINIMA } kind;
 
 typedef struct opened {
     float scale[WG_ACT_BLOCKS][2][WG_PANEL]; /* of each part */
-    float min[WG_ACT_BLOCKS][WG_PANEL];      /* the minimum, which is added */
+    float min[WG_ACT_BLOCKS][2][WG_PANEL];   /* the minimum of each part, which is added */
     uint8_t q[WG_ACT_BLOCKS][STEPS][WG_PANEL][4];
 } opened;
 
@@ -39,28 +39,30 @@ INLINE void open_chunk(const int type, const char *chunk, int blocks, opened *o)
         UNROLL_FOR(int j = 0; j < STEPS; j++)
             UNROLL_FOR(int h = 0; h < 2; h++)
                 _mm512_store_si512(o->q[b][j][16 * h], _mm512_add_epi8(codes(type, w, j, h), move));
-        UNROLL_FOR(int h = 0; h < 2; h++) {
-            UNROLL_FOR(int part = 0; part < wg_block_sums(type); part++)
-                _mm512_store_ps(o->scale[b][part] + 16 * h, scales(type, chunk, w, part, h));
+        UNROLL_FOR(int p = 0; p < 2 * wg_block_sums(type); p++) {
+            const int part = p / 2, h = p % 2;
+            _mm512_store_ps(o->scale[b][part] + 16 * h, scales(type, chunk, w, part, h));
             if (!wg_has_min(type)) continue;
-            const __m512 m = minima(type, chunk, w, h);
-            _mm512_store_ps(o->min[b] + 16 * h, wg_is_k(type) ? _mm512_sub_ps(_mm512_set1_ps(-0.0f), m) : m);
+            const __m512 m = minima(type, chunk, w, part, h);
+            _mm512_store_ps(o->min[b][part] + 16 * h, wg_is_k(type) ? _mm512_sub_ps(_mm512_set1_ps(-0.0f), m) : m);
         }
     }
 }
 
+INLINE int has_min(const kind k) { return k == MINIMA || k == HALVES_MINIMA; }
+INLINE int type_like(const kind k) { return k >= HALVES ? WG_Q6_K : WG_Q8_0; } /* a type with the same parts */
+
 INLINE int32_t start(const kind k, const wg_q8_act *a, int b, const int part)
 {
-    if (k == MINIMA) return WG_MAGIC_BITS;
-    if (k == PLAIN) return a->ini[b];
-    return WG_MAGIC_BITS - 128 * (part ? a->sum[b] - a->low[b] : a->low[b]);
+    if (has_min(k)) return WG_MAGIC_BITS;
+    return k == PLAIN ? a->ini[b] : WG_MAGIC_BITS - 128 * wg_act_sum(type_like(k), a, b, part);
 }
 
 /* T rows x 32 outputs x `blocks` blocks. acc: (T, 32), 64-byte aligned. */
 INLINE void open_tile(const kind k, const int T, const opened *o, const wg_q8_act *a, int blocks, float *acc, int first,
                       ask ahead)
 {
-    const int parts = k == HALVES ? 2 : 1, steps = STEPS / parts;
+    const int parts = wg_block_sums(type_like(k)), steps = STEPS / parts;
     __m512 f[TALL][2];
     UNROLL_FOR(int m = 0; m < T; m++)
         UNROLL_FOR(int h = 0; h < 2; h++) f[m][h] = first ? _mm512_setzero_ps() : _mm512_load_ps(acc + 32 * m + 16 * h);
@@ -87,12 +89,14 @@ INLINE void open_tile(const kind k, const int T, const opened *o, const wg_q8_ac
                 f[m][1] = _mm512_fmadd_ps(_mm512_fmsub_ps(_mm512_castsi512_ps(sum[m][1]), da, mda), d1, f[m][1]);
             }
         }
-        if (k != MINIMA) continue;
-        const __m512 m0 = _mm512_load_ps(o->min[b]), m1 = _mm512_load_ps(o->min[b] + 16);
-        UNROLL_FOR(int m = 0; m < T; m++) {
-            const __m512 das = _mm512_set1_ps(a[m].das[b]);
-            f[m][0] = _mm512_fmadd_ps(das, m0, f[m][0]);
-            f[m][1] = _mm512_fmadd_ps(das, m1, f[m][1]);
+        if (!has_min(k)) continue;
+        UNROLL_FOR(int part = 0; part < parts; part++) {
+            const __m512 m0 = _mm512_load_ps(o->min[b][part]), m1 = _mm512_load_ps(o->min[b][part] + 16);
+            UNROLL_FOR(int m = 0; m < T; m++) {
+                const __m512 das = _mm512_set1_ps(wg_act_das(type_like(k), a + m, b, part));
+                f[m][0] = _mm512_fmadd_ps(das, m0, f[m][0]);
+                f[m][1] = _mm512_fmadd_ps(das, m1, f[m][1]);
+            }
         }
     }
     UNROLL_FOR(int m = 0; m < T; m++)
@@ -115,6 +119,7 @@ INLINE void open_tile(const kind k, const int T, const opened *o, const wg_q8_ac
 TILE_TABLE(plain, PLAIN)
 TILE_TABLE(minimum, MINIMA)
 TILE_TABLE(halves_of, HALVES)
+TILE_TABLE(halves_minimum, HALVES_MINIMA)
 
 #define TYPE(id, name, ...)                                                                                                    \
     static void name(const char *chunk, int blocks, opened *o) { open_chunk(WG_##id, chunk, blocks, o); }
@@ -137,7 +142,8 @@ static void multiply(const wg_matrix *w, const wg_q8_act *act, int rows, float *
 {
     _Alignas(64) opened o;
     open_fn *const open = open_of(w->type);
-    tile_fn *const *tile = wg_block_sums(w->type) > 1 ? halves_of : wg_has_min(w->type) ? minimum : plain;
+    static tile_fn *const *const tiles[2][2] = { { plain, minimum }, { halves_of, halves_minimum } };
+    tile_fn *const *tile = tiles[wg_block_sums(w->type) - 1][wg_has_min(w->type)];
     const int blocks = wg_blocks(w->k), chunks = wg_chunks(w->k), asks = wg_tiles(rows, TALL) * WG_ACT_BLOCKS;
     const size_t bytes = wg_chunk_bytes(w->type);
     const int lines = ((int)bytes / 64 + asks - 1) / asks;

@@ -6,11 +6,11 @@
 
 INLINE int is_wide(const int type) { return wg_code_zero(type) == 128; } /* codes of 8 bits */
 
-/* Steps whose sums fit 16 bits: each has at most 2 * 127 * the largest code. */
+/* Steps of a part whose sums fit 16 bits: each has at most 2 * 127 * the largest code. */
 INLINE int steps_of_16(const int type)
 {
     const int bits = wg_code_bits(type);
-    return bits == 4 ? 8 : bits == 5 ? 4 : 2;
+    return bits == 4 ? STEPS / wg_block_sums(type) : bits == 5 ? 4 : 2;
 }
 
 static void take_pairs(int type, const wg_q8_act *a, int rows, int blocks, inputs *x)

@@ -52,11 +52,12 @@ INLINE void quant_tile(const int type, const int T, const int V, const tile *t)
             }
         }
         if (!wg_has_min(type)) continue;
-        UNROLL_FOR(int i = 0; i < V; i++) {
-            const __m256 least = minima(type, chunk, w, r + 8 * i);
+        UNROLL_FOR(int p = 0; p < parts * V; p++) {
+            const int i = p % V, part = p / V;
+            const __m256 least = minima(type, chunk, w, part, r + 8 * i);
             UNROLL_FOR(int m = 0; m < T; m++) {
                 float *o = acc + WG_PANEL * m + 8 * i;
-                const __m256 das = _mm256_set1_ps(a[m].das[b]), f = _mm256_load_ps(o);
+                const __m256 das = _mm256_set1_ps(wg_act_das(type, a + m, b, part)), f = _mm256_load_ps(o);
                 _mm256_store_ps(o, wg_is_k(type) ? _mm256_fnmadd_ps(das, least, f) : _mm256_fmadd_ps(das, least, f));
             }
         }

@@ -86,11 +86,13 @@ INLINE void quant_tile(const int type, const int T, const char *chunk, const wg_
             }
         }
         if (!wg_has_min(type)) continue;
-        const __m512 m0 = minima(type, chunk, w, 0), m1 = minima(type, chunk, w, 1);
-        UNROLL_FOR(int m = 0; m < T; m++) {
-            const __m512 das = _mm512_set1_ps(a[m].das[b]);
-            f[m][0] = wg_is_k(type) ? _mm512_fnmadd_ps(das, m0, f[m][0]) : _mm512_fmadd_ps(das, m0, f[m][0]);
-            f[m][1] = wg_is_k(type) ? _mm512_fnmadd_ps(das, m1, f[m][1]) : _mm512_fmadd_ps(das, m1, f[m][1]);
+        UNROLL_FOR(int part = 0; part < parts; part++) {
+            const __m512 m0 = minima(type, chunk, w, part, 0), m1 = minima(type, chunk, w, part, 1);
+            UNROLL_FOR(int m = 0; m < T; m++) {
+                const __m512 das = _mm512_set1_ps(wg_act_das(type, a + m, b, part));
+                f[m][0] = wg_is_k(type) ? _mm512_fnmadd_ps(das, m0, f[m][0]) : _mm512_fmadd_ps(das, m0, f[m][0]);
+                f[m][1] = wg_is_k(type) ? _mm512_fnmadd_ps(das, m1, f[m][1]) : _mm512_fmadd_ps(das, m1, f[m][1]);
+            }
         }
     }
     UNROLL_FOR(int m = 0; m < T; m++)

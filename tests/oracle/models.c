@@ -1,9 +1,26 @@
 /* SPDX-License-Identifier: MIT
- * Writes random models of odd shapes for the oracle: models DIR, then one line per file: "name tolerance". */
+ * Writes random models of odd shapes for the oracle: models DIR, then one line per file: "name tolerance"; or, models
+ * --quantised DIR, those of tests/conformance/quantised.py: TYPE.gguf. */
 #include <stdio.h>
+#include <string.h>
 
 #include "core/file/synth.h"
 #include "kernels/types.h"
+#include "tests/conformance/quantised.h"
+
+static int write_quantised(const char *folder)
+{
+    for (int i = 0; i < QUANTISED_TYPES; i++) {
+        char path[4096];
+        wg_error err;
+        snprintf(path, sizeof path, "%s/%s.gguf", folder, wg_type_name(quantised_types[i]));
+        if (quantised_write(quantised_types[i], path, &err)) {
+            fprintf(stderr, "%s\n", err.text);
+            return 1;
+        }
+    }
+    return 0;
+}
 
 int main(int argc, char **argv)
 {
@@ -29,6 +46,7 @@ int main(int argc, char **argv)
     } type[] = {
         { WG_F32, 1e-3 }, { WG_F16, 1e-3 }, { WG_BF16, 1e-3 }, { WG_Q8_0, 3e-2 }, { WG_F8_E4M3, 1e-3 },
     };
+    if (argc == 3 && strcmp(argv[1], "--quantised") == 0) return write_quantised(argv[2]);
     if (argc != 2) return 2;
     for (unsigned s = 0; s < sizeof shape / sizeof *shape; s++)
         for (unsigned t = 0; t < sizeof type / sizeof *type; t++) {

@@ -155,6 +155,8 @@ Test(gpu_matmul, q8_0_has_the_references_bits) { exact_type(WG_Q8_0); }
 Test(gpu_matmul, four_bits_have_the_references_bits) { exact_type(WG_Q4_0), exact_type(WG_Q4_1), exact_type(WG_IQ4_NL); }
 Test(gpu_matmul, five_bits_have_the_references_bits) { exact_type(WG_Q5_0), exact_type(WG_Q5_1); }
 Test(gpu_matmul, k_types_have_the_references_bits) { exact_type(WG_Q4_K), exact_type(WG_Q5_K), exact_type(WG_Q6_K); }
+Test(gpu_matmul, small_k_types_have_the_references_bits) { exact_type(WG_Q2_K), exact_type(WG_Q3_K); }
+Test(gpu_matmul, tables_have_the_references_bits) { exact_type(WG_IQ4_XS), exact_type(WG_MXFP4); }
 
 /* Against sums in double: inputs keep 16 bits or more, sums are f32, rounded or cut off (ampere's: 2.2e-6 seen). */
 Test(gpu_matmul, fragments_against_double)

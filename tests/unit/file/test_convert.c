@@ -209,15 +209,15 @@ Test(convert, types_without_a_converter_are_only_copied)
     wg_error err;
     make(&f);
     wg_log_to(ignore, NULL);
-    write_matrix(f.out, WG_Q3_K);
+    write_matrix(f.out, WG_I16);
     cr_assert_eq(wg_convert(f.out, NULL, f.again, WG_F16, &err), WG_EUNSUPPORTED);
     cr_assert_str_eq(err.text + strlen(f.out),
-                     ": tensor 'a.weight' is q3_k, which cannot be converted to f16; start from an f32, f16, "
+                     ": tensor 'a.weight' is i16, which cannot be converted to f16; start from an f32, f16, "
                      "bf16 or q8_0 file");
     cr_assert_null(file_read(f.again, NULL));
     cr_assert_eq(wg_convert(f.out, NULL, f.again, -1, &err), WG_OK);
     wg_weights *w = open_ok(f.again);
-    cr_assert_eq(wg_weights_at(w, 0)->type, WG_Q3_K);
+    cr_assert_eq(wg_weights_at(w, 0)->type, WG_I16);
     cr_assert_eq(((const char *)wg_weights_at(w, 0)->data)[287], 3);
     wg_weights_close(w);
 

@@ -239,6 +239,7 @@ Test(gguf, names_must_differ)
     check_golden("key-twice", err.text);
 }
 
+/* In memory, where the others have no names; test_gguf_split.c opens files. */
 Test(gguf, one_part_of_a_split_model_is_refused)
 {
     for (uint16_t parts = 1; parts <= 2; parts++) {

@@ -221,8 +221,8 @@ Test(synth, bad_shapes_are_refused)
         cr_assert_eq(wg_synth_write(&row[i].s, WG_F32, 1, "/dev/null", &err), WG_EINVAL);
         cr_assert_str_eq(err.text, row[i].text);
     }
-    cr_assert_eq(wg_synth("tiny", WG_Q4_K, 1, "/dev/null", &err), WG_EINVAL);
-    cr_assert_str_eq(err.text, "cannot make weights of q4_k; expected " WG_WRITABLE_TYPES);
+    cr_assert_eq(wg_synth("tiny", WG_I16, 1, "/dev/null", &err), WG_EINVAL);
+    cr_assert_str_eq(err.text, "cannot make weights of i16; expected " WG_COMPUTABLE_TYPES);
     cr_assert_eq(wg_synth("llama", WG_F32, 1, "/dev/null", &err), WG_EINVAL);
     cr_assert_str_eq(
         err.text,
@@ -284,7 +284,7 @@ Test(synth, a_name_is_the_file_it_stands_for)
 /* Types that are not written: whole blocks of random codes, with the mean and the deviation of the others. */
 Test(synth, random_codes_have_the_deviation_too)
 {
-    static const char *const type[] = { "q4_k", "q5_k", "q6_k", "iq4_nl" };
+    static const char *const type[] = { "q4_k", "q5_k", "q6_k", "iq4_nl", "q2_k", "q3_k", "iq4_xs" };
     for (size_t i = 0; i < sizeof type / sizeof type[0]; i++) {
         char name[64];
         snprintf(name, sizeof name, "synth:draft-124m:%s:layers=1:vocab=300", type[i]);
@@ -316,7 +316,7 @@ Test(synth, names_are_checked_piece_by_piece)
         { "synth:tiny:", "expected synth:SHAPE:TYPE" },
         { "synth:teeny:f16", "synth:teeny:f16: there is no shape 'teeny'; expected one of: llama-3.2-1b" },
         { "synth:tiny:f17", "weights of type 'f17': expected f32, f16" },
-        { "synth:tiny:q2_k", "weights of type 'q2_k'" },
+        { "synth:tiny:iq2_s", "weights of type 'iq2_s'" },
         { "synth:tiny:f16:layer=2", "layers" },
         { "synth:tiny:f16:layers=0x", "synth:tiny:f16:layers=0x: " },
         { "synth:tiny:f16:layers=1:seed", "seed" },

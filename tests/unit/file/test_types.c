@@ -249,7 +249,7 @@ Test(types, q4_0_rows)
         cr_assert_eq(y[j + 16], (float)(15 - j - 8) / 2);
     }
     cr_assert_eq(wg_row_from_f32(WG_Q4_K, y, q, 256), -1);
-    cr_assert_eq(wg_row_to_f32(WG_Q3_K, q, y, 256), -1);
+    cr_assert_eq(wg_row_to_f32(WG_I8, q, y, 32), -1);
 }
 
 /* 512 elements of each type from blocks of a fixed pattern; the hashes are of ggml's own values (PyPI gguf, dequantize). */
@@ -259,9 +259,11 @@ Test(types, blocks_have_the_values_of_ggml)
         int type;
         uint64_t hash;
     } row[] = {
-        { WG_Q4_0, 0x9b268a464e485800u }, { WG_Q4_1, 0x8bcd79ae297d6000u }, { WG_Q5_0, 0xa9626414d42c1800u },
-        { WG_Q5_1, 0x1b1101e974924000u }, { WG_Q8_0, 0x089d4074e3f23900u }, { WG_IQ4_NL, 0x7512ddefbe697b80u },
-        { WG_Q4_K, 0x43de22762e580f70u }, { WG_Q5_K, 0x00971d941df79370u }, { WG_Q6_K, 0x8e687997adcefb6cu },
+        { WG_Q4_0, 0x9b268a464e485800u },  { WG_Q4_1, 0x8bcd79ae297d6000u }, { WG_Q5_0, 0xa9626414d42c1800u },
+        { WG_Q5_1, 0x1b1101e974924000u },  { WG_Q8_0, 0x089d4074e3f23900u }, { WG_IQ4_NL, 0x7512ddefbe697b80u },
+        { WG_Q4_K, 0x43de22762e580f70u },  { WG_Q5_K, 0x00971d941df79370u }, { WG_Q6_K, 0x8e687997adcefb6cu },
+        { WG_Q2_K, 0x4fc95af89ba2c500u },  { WG_Q3_K, 0xb6eddbf44810de80u }, { WG_IQ4_XS, 0x5ce77a624e873b14u },
+        { WG_MXFP4, 0x69bcda3e8cc00000u },
     };
     static uint8_t block[1024];
     float x[512];
@@ -280,6 +282,23 @@ Test(types, blocks_have_the_values_of_ggml)
             hash = hash * 1099511628211u + u;
         }
         cr_assert_eq(hash, row[i].hash, "%s: %016llx", t->name, (unsigned long long)hash);
+    }
+}
+
+/* OCP MX: 2^(e - 127) times 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives; ggml's e = 0 is 2^-127 too, and 255 is 2^128. */
+Test(types, mxfp4_exponents)
+{
+    static const float value[] = { 0, 0.5f, 1, 1.5f, 2, 3, 4, 6 };
+    uint8_t block[17];
+    float x[32];
+    for (int k = 0; k < 16; k++) block[1 + k] = (uint8_t)(k | (15 - k) << 4);
+    for (int e = 0; e < 256; e++) {
+        block[0] = (uint8_t)e;
+        cr_assert_eq(wg_row_to_f32(WG_MXFP4, block, x, 32), 0);
+        for (int k = 0; k < 16; k++) {
+            const float want = ldexpf(k < 8 ? value[k] : -value[k - 8], e - 127);
+            cr_assert(x[k] == want && x[31 - k] == want, "e = %d, code %d: %g", e, k, (double)x[k]);
+        }
     }
 }
 

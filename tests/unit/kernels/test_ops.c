@@ -81,7 +81,12 @@ Test(ops, sizes_that_cannot_be_packed)
 {
     cr_assert_eq(ref()->matrix_bytes(WG_Q8_0, 32, 33), 0);
     cr_assert_eq(ref()->matrix_bytes(WG_Q4_K, 32, 288), 0);
-    cr_assert_eq(ref()->matrix_bytes(WG_Q3_K, 32, 256), 0);
+    cr_assert_eq(ref()->matrix_bytes(WG_I16, 32, 256), 0);
+    cr_assert_eq(ref()->matrix_bytes(WG_Q2_K, 32, 288), 0);
+    cr_assert_eq(ref()->matrix_bytes(WG_Q2_K, 1, 256), 5248);
+    cr_assert_eq(ref()->matrix_bytes(WG_Q3_K, 1, 256), 4672);
+    cr_assert_eq(ref()->matrix_bytes(WG_IQ4_XS, 1, 256), 4672);
+    cr_assert_eq(ref()->matrix_bytes(WG_MXFP4, 1, 64), 2u * 576);
     cr_assert_eq(ref()->matrix_bytes(WG_Q4_0, 1, 64), 2u * 576);
     cr_assert_eq(ref()->matrix_bytes(WG_Q4_K, 1, 512), 2u * 4736);
     cr_assert_eq(ref()->matrix_bytes(WG_Q6_K, 1, 256), 6720);

@@ -62,7 +62,7 @@ static bool third_dim(const tiny *t, wg_tensor *x)
 static bool retype(const tiny *t, wg_tensor *x)
 {
     (void)t;
-    if (strcmp(x->name, victim) == 0) x->type = WG_MXFP4;
+    if (strcmp(x->name, victim) == 0) x->type = WG_I16;
     return true;
 }
 
@@ -105,7 +105,7 @@ Test(model_bad, wrong_shapes_and_types)
     expect(&t, NULL, WG_EMODEL, "FILE: tensor 'blk.0.attn_k.weight' has shape (64, 32, 2, 1): expected (64, 32)");
     t.tensor = retype;
     expect(&t, NULL, WG_EUNSUPPORTED,
-           "FILE: tensor 'blk.0.attn_k.weight' has type mxfp4: expected " WG_COMPUTABLE_TYPES
+           "FILE: tensor 'blk.0.attn_k.weight' has type i16: expected " WG_COMPUTABLE_TYPES
            "; `wager convert` writes f32, f16, bf16, q8_0 and more");
     victim = "blk.1.attn_norm.weight";
     t.tensor = block_norm;
@@ -196,7 +196,9 @@ Test(model_bad, nan_in_every_type)
         { "blk.0.attn_q.weight", WG_Q5_1, 0, 2 },     { "blk.0.attn_q.weight", WG_IQ4_NL, 0, 0 },
         { "blk.0.attn_q.weight", WG_Q4_K, 0, 2 },     { "blk.0.attn_q.weight", WG_Q5_K, 0, 0 },
         { "blk.0.attn_q.weight", WG_Q6_K, 256, 418 }, { "blk.0.attn_q.weight", WG_F8_E4M3, 128, 134 },
-        { "output.weight", WG_F8_E4M3, 5, 9 },
+        { "output.weight", WG_F8_E4M3, 5, 9 },        { "blk.0.attn_q.weight", WG_Q2_K, 0, 80 },
+        { "blk.0.attn_q.weight", WG_Q2_K, 256, 166 }, { "blk.0.attn_q.weight", WG_Q3_K, 256, 218 },
+        { "blk.0.attn_q.weight", WG_IQ4_XS, 0, 0 },   { "blk.0.attn_q.weight", WG_MXFP4, 32, 17 },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         char message[300];
