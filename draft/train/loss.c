@@ -155,7 +155,7 @@ static void measure(wg_loss *l, const wg_loss_target *t, int rows, const logits 
         alpha += r->alpha;
         if (t[i].text < 0) depth = -1;
     }
-    out->alpha = out->rows > 0 ? alpha / out->rows : 0;
+    out->alpha = alpha;
 }
 
 /* D-PACE: w_i = sum_{j >= i} prod_{m <= j} ((1 - a) q_m + a), a = dpace_least. A row without text counts with its alpha. */
@@ -182,25 +182,25 @@ static void finish_blocks(wg_loss *l, const wg_loss_target *t, int rows, wg_loss
         weigh_positions(l, t + i, l->row + i, n);
         for (int k = 0; k < WG_LOSS_RULES; k++) {
             if (l->spec.weight[WG_LOSS_REJECTION + k] == 0) continue;
-            double *term = &out->term[WG_LOSS_REJECTION + k];
+            double tokens = 1;
             wg_loss_chain_back(k == 1, l->spec.prefix, l->row + i, n, k);
-            *term -= 1;
-            for (int j = 0; j < n; j++) *term -= l->row[i + j].step[k].by_p + l->row[i + j].step[k].by_q;
+            for (int j = 0; j < n; j++) tokens += l->row[i + j].step[k].by_p + l->row[i + j].step[k].by_q;
+            out->term[WG_LOSS_REJECTION + k] -= n * tokens;
         }
+        for (int j = 0; j < n; j++) l->row[i + j].block = n;
     }
-    for (int k = 0; k < WG_LOSS_RULES && out->blocks > 0; k++) out->term[WG_LOSS_REJECTION + k] /= out->blocks;
 }
 
 static void make_gradient(wg_loss *l, const wg_loss_target *t, const wg_loss_row *r, wg_loss_value *out)
 {
-    const double *w = l->spec.weight, scale = r->position / out->rows;
-    const double lk = exp(-l->spec.lk_decay * (l->spec.lk_mean ? out->alpha : r->alpha));
+    const double *w = l->spec.weight, scale = r->position;
+    const double lk = exp(-l->spec.lk_decay * (l->spec.lk_mean ? out->alpha / out->rows : r->alpha));
     wg_loss_fill(l, t, r);
     memset(l->h, 0, ((size_t)l->vocab + 1) * sizeof *l->h);
     wg_loss_distances(l, t, r, scale, lk, out->term);
     for (int k = 0; k < WG_LOSS_RULES; k++) {
         const double weight = w[WG_LOSS_REJECTION + k];
-        if (weight > 0) wg_loss_chain_row(l, t, &r->step[k], -weight / out->blocks);
+        if (weight > 0) wg_loss_chain_row(l, t, &r->step[k], -weight * r->block);
     }
     wg_loss_spread(l, t, r, t->text >= 0 ? -scale * w[WG_LOSS_CE] : 0, scale * w[WG_LOSS_REVERSE_KL]);
 }

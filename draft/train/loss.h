@@ -79,12 +79,13 @@ typedef struct wg_loss_target {
 /* Row `row` of p, as a sampler made it: temperature and truncation are those that the rule will see. The target borrows it. */
 wg_loss_target wg_loss_target_of(wg_rows *p, int row, int32_t text);
 
+/* Sums over rows, to be divided by `rows`. A block counts with -E[N] for each of its rows, so that the mean over rows of blocks
+ * of one length is -E[N]. */
 typedef struct wg_loss_value {
-    double loss; /* the weighted sum */
-    double
-        term[WG_LOSS_TERMS]; /* without weights: means over rows; of the terms for a rule, over blocks. 0 where the weight is */
-    double alpha;            /* mean over rows of sum min(p, q) */
-    int rows, blocks;        /* that were counted; the mean of none is 0 */
+    double loss;                /* the terms by their weights */
+    double term[WG_LOSS_TERMS]; /* without weights; 0 where the weight is 0 */
+    double alpha;               /* sum min(p, q) */
+    int rows, blocks;           /* with a loss */
 } wg_loss_value;
 
 typedef struct wg_loss wg_loss;
@@ -94,8 +95,9 @@ typedef struct wg_loss wg_loss;
 wg_status wg_loss_open(wg_loss **out, const wg_loss_spec *spec, double temperature, int rows, int vocab, wg_error *err);
 void wg_loss_close(wg_loss *l); /* NULL is fine */
 
-/* The loss of consecutive positions, and its gradient: z, dz (rows, vocab). dz is overwritten; it may be z. A logit of -inf is
- * a token that the student does not have. One thread at a time. */
+/* The loss of consecutive positions, and the gradient of out->loss: z, dz (rows, vocab). dz is overwritten; it may be z. A logit
+ * of -inf is a token that the student does not have. A block begins with the first row, and ends with the last. One thread at
+ * a time for each wg_loss. */
 void wg_loss_rows(wg_loss *l, const wg_loss_target *target, int rows, const float *z, float *dz, wg_loss_value *out);
 void wg_loss_rows_double(wg_loss *l, const wg_loss_target *target, int rows, const double *z, double *dz, wg_loss_value *out);
 

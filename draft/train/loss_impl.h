@@ -23,7 +23,8 @@ typedef struct wg_loss_row {
     double log_p_text, log_q_text; /* of the class of the text's token */
     double kl, alpha, log_alpha;
     double position; /* weight of its place in the block */
-    int depth;       /* place in its block, from 0 */
+    int depth;       /* place in its block, from 0; -1: the row is left out */
+    int block;       /* rows of its block */
     wg_loss_step step[WG_LOSS_RULES];
 } wg_loss_row;
 

@@ -96,7 +96,7 @@ static void check_gradient(const char *json, double temperature, scene *x, int c
         const double down = loss_of(json, temperature, x, z, NULL).loss;
         z[k] = x->z[k];
         const double want = (up - down) / (2 * step);
-        cr_assert_float_eq(dz[k], want, 2e-8 * (1 + fabs(want)), "%s, case %d, row %d, token %d: %.12g, differences %.12g",
+        cr_assert_float_eq(dz[k], want, 1e-7 * (1 + fabs(want)), "%s, case %d, row %d, token %d: %.12g, differences %.12g",
                            json, c, k / V, k % V, dz[k], want);
     }
 }
@@ -145,7 +145,7 @@ Test(loss, weights_are_held_fixed)
         double own = 0, sum = 0, q[V], weight = 0, product = 1;
         for (int v = 0; v < V; v++) sum += q[v] = exp(x.z[i * V + v]);
         for (int v = 0; v < V; v++) own += fmin(q[v] / sum, x.p[i * V + v]);
-        const double w = exp(-2 * own), all = exp(-2 * alpha);
+        const double w = exp(-2 * own), all = exp(-2 * alpha / ROWS);
         for (int j = i / 4 * 4; j < i / 4 * 4 + 4; j++) { /* prod over m <= j of 0.7 q(text) + 0.3, summed over j >= i */
             sum = 0;
             for (int v = 0; v < V; v++) sum += exp(x.z[j * V + v]);
@@ -227,7 +227,8 @@ Test(loss, of_a_rule_by_hand)
         cr_assert_eq(wg_loss_open(&l, &spec, 1, 2, 2, &err), WG_OK);
         wg_loss_rows_double(l, t, 2, z, dz, &out);
         wg_loss_close(l);
-        cr_assert_float_eq(-out.loss, cases[i].want, 1e-15, "%s, text %d: %.17g", cases[i].spec, (int)cases[i].text, -out.loss);
+        cr_assert_float_eq(-out.loss / 2, cases[i].want, 1e-15, "%s, text %d: %.17g", cases[i].spec, (int)cases[i].text,
+                           -out.loss / 2);
     }
 }
 
@@ -246,7 +247,7 @@ Test(loss, of_a_row_without_its_zeros_is_that_of_the_row)
         for (int i = 0; i < ROWS; i++) list(&x, i, 0);
         const wg_loss_value some = loss_of(everything, 0.8, &x, x.z, b);
         for (int k = 0; k < WG_LOSS_TERMS; k++)
-            cr_assert_float_eq(full.term[k], some.term[k], 1e-12, "%s, case %d: %.17g and %.17g", wg_loss_names[k], c,
+            cr_assert_float_eq(full.term[k], some.term[k], 1e-11, "%s, case %d: %.17g and %.17g", wg_loss_names[k], c,
                                full.term[k], some.term[k]);
         for (int k = 0; k < ROWS * V; k++) cr_assert_float_eq(a[k], b[k], 1e-12, "case %d: %g and %g", c, a[k], b[k]);
     }
@@ -273,13 +274,13 @@ Test(loss, of_a_tail_is_that_of_one_token_more)
         const wg_loss_value one = loss_of(everything, 1, &y, y.z, NULL);
         for (int k = 0; k < WG_LOSS_TERMS; k++) {
             if (k == WG_LOSS_CE || (k == WG_LOSS_REVERSE_KL && c % 4 >= 2)) continue; /* tail 0 is no class */
-            cr_assert_float_eq(some.term[k], one.term[k], 1e-12, "%s, case %d: %.17g and %.17g", wg_loss_names[k], c,
+            cr_assert_float_eq(some.term[k], one.term[k], 1e-11, "%s, case %d: %.17g and %.17g", wg_loss_names[k], c,
                                some.term[k], one.term[k]);
             if (k <= WG_LOSS_NLA && k != WG_LOSS_REVERSE_KL) cr_assert(some.term[k] <= full.term[k] + 1e-12);
         }
-        cr_assert_geq(some.alpha, full.alpha - 1e-12);
-        cr_assert_float_eq(some.term[WG_LOSS_CE], full.term[WG_LOSS_CE], 1e-14);
-        cr_assert_float_eq(full.term[WG_LOSS_TV], 1 - full.alpha, 1e-14);
+        cr_assert(some.alpha >= full.alpha - 1e-12);
+        cr_assert_float_eq(some.term[WG_LOSS_CE], full.term[WG_LOSS_CE], 1e-13);
+        cr_assert_float_eq(full.term[WG_LOSS_TV], full.rows - full.alpha, 1e-13);
     }
 }
 
@@ -440,9 +441,11 @@ Test(loss, is_that_of_another_implementation)
     cr_assert_geq(json_object_size(terms), 10);
     json_object_foreach(terms, name, one) {
         const wg_loss_value out = loss_of(name, json_number_value(json_object_get(file, "temperature")), &x, x.z, dz);
-        cr_assert_float_eq(out.loss, json_number_value(json_object_get(one, "loss")), 1e-12, "%s: %.17g", name, out.loss);
+        cr_assert_float_eq(out.loss, ROWS * json_number_value(json_object_get(one, "loss")), 1e-11, "%s: %.17g", name,
+                           out.loss);
         read_numbers(json_object_get(one, "gradient"), want, ROWS * V);
-        for (int k = 0; k < ROWS * V; k++) cr_assert_float_eq(dz[k], want[k], 1e-12, "%s: %.17g, %.17g", name, dz[k], want[k]);
+        for (int k = 0; k < ROWS * V; k++)
+            cr_assert_float_eq(dz[k], ROWS * want[k], 1e-11, "%s: %.17g, %.17g", name, dz[k], want[k]);
     }
     json_decref(file);
 }

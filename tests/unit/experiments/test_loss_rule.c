@@ -97,9 +97,9 @@ static double mean_of(const char *rule, int prefix, const tables *t, double grad
         }
         wg_loss_rows_double(l, target, K, z, z, &out);
         if (!(weight > 0)) continue; /* no such text */
-        mean -= weight * out.loss;
+        mean -= weight * out.loss / K;
         for (int i = 0; i < K; i++)
-            for (int x = 0; x < V; x++) gradient[at[i] * V + x] -= weight * z[i * V + x];
+            for (int x = 0; x < V; x++) gradient[at[i] * V + x] -= weight * z[i * V + x] / K;
     }
     wg_loss_close(l);
     return mean;
