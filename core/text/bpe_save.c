@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * A trained vocabulary as tokenizer.json of the library `tokenizers`. The steps of the pre-tokeniser are written from the same
- * words (core/file/pretok_rows.h) that the trainer cut by. */
+ * A trained vocabulary as tokenizer.json of the library `tokenizers`, or as the GGUF file without tensors that this would become.
+ * The steps of the pre-tokeniser are written from the same words (core/file/pretok_rows.h) that the trainer cut by. */
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/mem.h"
 #include "core/base/save.h"
+#include "core/file/hf.h"
 #include "core/text/bpe_train.h"
 
 /* A step of words from `at` on; *at behind them. */
@@ -89,21 +91,44 @@ static int write_part(const char *s, size_t n, void *user)
     return k->status ? -1 : 0;
 }
 
+static wg_status save_json(const wg_bpe_trainer *t, const json_t *root, const char *path, wg_error *err)
+{
+    sink k = { .err = err };
+    WG_TRY(wg_save_open(&k.save, path, err));
+    const int done = json_dump_callback(root, write_part, &k, JSON_INDENT(1));
+    if (!k.status && done) k.status = wg_nomem(err, t->token.n_bytes, "a tokenizer.json");
+    if (!k.status) return wg_save_commit(k.save, err);
+    wg_save_abort(k.save);
+    return k.status;
+}
+
+/* The keys of a GGUF file, by way of the reader of tokenizer.json. */
+static wg_status save_gguf(const wg_bpe_trainer *t, const json_t *root, const char *path, wg_error *err)
+{
+    const wg_hf_ids ids = { .bos = -1, .end = { t->specials > 0 ? 0 : -1, -1, -1 } };
+    char *text = json_dumps(root, JSON_COMPACT);
+    wg_json *doc = NULL;
+    wg_gguf_writer *g = NULL;
+    wg_status s = text ? wg_json_parse(&doc, path, text, strlen(text), err) : wg_nomem(err, t->token.n_bytes, "a tokenizer");
+    if (!s) s = wg_gguf_writer_open(&g, path, err);
+    if (!s) s = wg_hf_tokenizer(g, doc, &ids, (int)t->token.n, err);
+    if (!s) s = wg_gguf_writer_finish(g, err);
+    else wg_gguf_writer_abort(g);
+    wg_json_close(doc);
+    free(text);
+    return s;
+}
+
 wg_status wg_bpe_trainer_save(const wg_bpe_trainer *t, const char *path, wg_error *err)
 {
+    const size_t n = strlen(path);
+    const bool gguf = n > 5 && strcmp(path + n - 5, ".gguf") == 0;
     json_t *root =
         json_pack("{s:s, s:n, s:n, s:o, s:n, s:o, s:n, s:{s:s, s:b, s:b, s:b}, s:o}", "version", "1.0", "truncation", "padding",
                   "added_tokens", added_tokens(t), "normalizer", "pre_tokenizer", pre_tokenizer(t->row), "post_processor",
                   "decoder", "type", "ByteLevel", "add_prefix_space", 1, "trim_offsets", 1, "use_regex", 1, "model", model(t));
-    sink k = { .err = err };
     if (!root) return wg_nomem(err, t->token.n_bytes, "a tokenizer.json");
-    k.status = wg_save_open(&k.save, path, err);
-    if (!k.status) {
-        const int done = json_dump_callback(root, write_part, &k, JSON_INDENT(1) | JSON_ENCODE_ANY);
-        if (!k.status && done) k.status = wg_nomem(err, t->token.n_bytes, "a tokenizer.json");
-        if (k.status) wg_save_abort(k.save);
-        else k.status = wg_save_commit(k.save, err);
-    }
+    const wg_status s = (gguf ? save_gguf : save_json)(t, root, path, err);
     json_decref(root);
-    return k.status;
+    return s;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * wager tokenizer train: a vocabulary of byte-level BPE from texts (core/text/bpe_train.h), written as a tokenizer.json. */
+ * wager tokenizer train: a vocabulary of byte-level BPE from texts (core/text/bpe_train.h), written as a tokenizer.json or
+ * a GGUF file without tensors. */
 #include <stdio.h>
 #include <string.h>
 
@@ -51,7 +52,7 @@ int wg_cmd_tokenizer(int argc, char **argv)
     arguments a = { .text = word + 1, .least = 2, .pre = "gpt-2" };
     const wg_flag flags[] = {
         { "vocab", 0, WG_FLAG_INT, &a.vocab, "N", "tokens of the vocabulary", 1, WG_VOCAB_MAX },
-        { "out", 'o', WG_FLAG_STRING, &a.out, "FILE", "the tokenizer.json to write", 0, 0 },
+        { "out", 'o', WG_FLAG_STRING, &a.out, "FILE", "the tokenizer.json, or NAME.gguf, to write", 0, 0 },
         { "special", 0, WG_FLAG_LIST, &a.special, "TEXT", "a special token; may be repeated, ids begin with them", 0, 0 },
         { "pre", 0, WG_FLAG_STRING, &a.pre, "NAME", "how text is cut into words: gpt-2, llama-bpe, qwen2 ...", 0, 0 },
         { "min-frequency", 0, WG_FLAG_INT, &a.least, "N", "least times that a merged pair stands in the texts", 1, 1 << 30 },

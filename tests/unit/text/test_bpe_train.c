@@ -253,6 +253,34 @@ Test(bpe_train, reads_a_word_longer_than_a_part)
     temp_remove(&folder);
 }
 
+/* A GGUF file without tensors, in which the first special token ends a text. */
+Test(bpe_train, writes_gguf)
+{
+    wg_bpe_trainer t;
+    temp folder;
+    wg_weights *w;
+    wg_tokenizer *k;
+    int32_t *ids;
+    size_t n;
+    static const wg_text special[] = { { "<end>", 5 }, { "<pad>", 5 } };
+    temp_make(&folder);
+    const char *path = temp_at(&folder, "vocabulary.gguf");
+    cr_assert_eq(wg_bpe_trainer_open(&t, row_named("qwen2"), &err), WG_OK);
+    cr_assert_eq(wg_bpe_trainer_add(&t, "TEXT", "abc abc ab 12 12", 16, &err), WG_OK);
+    cr_assert_eq(wg_bpe_trainer_run(&t, 300, 2, special, 2, &err), WG_OK);
+    cr_assert_eq(wg_bpe_trainer_save(&t, path, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_weights_open(&w, path, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_tokenizer_open(&k, w, &err), WG_OK, "%s", err.text);
+    cr_assert(wg_tokenizer_eos(k) == 0 && wg_tokenizer_size(k) == (int)t.token.n);
+    cr_assert_eq(wg_tokenizer_encode(k, "ab<end> abc1", 12, false, true, &ids, &n, &err), WG_OK);
+    cr_assert(n == 5 && ids[1] == 0, "%zu", n); /* ab <end> _ab c 1 */
+    wg_free(ids);
+    wg_tokenizer_close(k);
+    wg_weights_close(w);
+    wg_bpe_trainer_close(&t);
+    temp_remove(&folder);
+}
+
 /* A byte that is not UTF-8 is named by its place in the file, also behind the first part. */
 Test(bpe_train, refuses_what_is_not_text)
 {
