@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A trained vocabulary as tokenizer.json of the library `tokenizers`, or as the GGUF file without tensors that this would become.
+ * A trained vocabulary as tokenizer.json of the library `tokenizers`, or as the GGUF file without tensors that it would be.
  * The steps of the pre-tokeniser are written from the same words (core/file/pretok_rows.h) that the trainer cut by. */
 #include <jansson.h>
 #include <stdlib.h>
@@ -69,7 +69,6 @@ static json_t *model(const wg_bpe_trainer *t)
         json_object_setn_new(vocab, s.s, s.n, json_integer((json_int_t)i));
     }
     for (size_t i = 0; i < t->merges; i++) {
-        if (t->merge[i].again) continue;
         json_array_append_new(merges,
                               json_pack("[o, o]", text_of(t, (size_t)t->merge[i].left), text_of(t, (size_t)t->merge[i].right)));
     }

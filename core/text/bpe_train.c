@@ -15,7 +15,6 @@ typedef struct pair {
     int64_t count;
     uint32_t fresh;       /* words found in this round */
     uint32_t round, word; /* the last of them, and when */
-    int64_t merge;        /* its last merge; -1: none */
     size_t next;          /* where its next place goes */
 } pair;
 
@@ -76,7 +75,7 @@ static wg_status change(work *w, int32_t left, int32_t right, int by, uint32_t w
     const size_t at = slot_of(w, left, right);
     if (w->slot[at] == 0) {
         WG_TRY(wg_grow((void **)&w->pair, &w->pair_room, w->pairs + 1, sizeof *w->pair, "pairs of tokens", w->err));
-        w->pair[w->pairs] = (pair){ .left = left, .right = right, .merge = -1 };
+        w->pair[w->pairs] = (pair){ .left = left, .right = right };
         w->slot[at] = (uint32_t)++w->pairs;
     }
     const uint32_t number = w->slot[at] - 1;
@@ -169,7 +168,7 @@ static wg_status merge_word(work *w, uint32_t word, int32_t left, int32_t right,
     return WG_OK;
 }
 
-/* The token of the texts of two; two merges may make the same. `text` has room for it. */
+/* The token of the texts of two, which may be a special one. `text` has room for it. */
 static wg_status join(work *w, int32_t left, int32_t right, int32_t *id, char *text)
 {
     wg_bpe_trainer *t = w->t;
@@ -189,8 +188,6 @@ static wg_status merge_pair(work *w, const waiting *top, char *text)
     int32_t id;
     WG_TRY(join(w, left, right, &id, text));
     WG_TRY(wg_grow((void **)&t->merge, &w->merge_room, t->merges + 1, sizeof *t->merge, "merges", w->err));
-    if (w->pair[top->pair].merge >= 0) t->merge[w->pair[top->pair].merge].again = true;
-    w->pair[top->pair].merge = (int64_t)t->merges;
     t->merge[t->merges++] = (wg_bpe_merge){ .left = left, .right = right, .id = id };
     for (size_t i = 0; i < top->n; i++) WG_TRY(merge_word(w, w->place[top->at + i], left, right, id));
     return end_round(w);

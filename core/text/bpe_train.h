@@ -17,7 +17,6 @@
 
 typedef struct wg_bpe_merge {
     int32_t left, right, id;
-    bool again; /* the same pair was merged once more later, which counts */
 } wg_bpe_merge;
 
 typedef struct wg_bpe_trainer {
@@ -48,8 +47,8 @@ wg_status wg_bpe_trainer_add(wg_bpe_trainer *t, const char *name, const char *te
 wg_status wg_bpe_trainer_run(wg_bpe_trainer *t, size_t vocab, int64_t least, const wg_text *special, size_t specials,
                              wg_error *err);
 
-/* Writes the result (save.h) as a tokenizer.json, or where the name ends in .gguf as a GGUF file of these keys alone, in which the
- * first special token ends a text. Errors: EIO, ENOMEM. */
+/* Writes the result (save.h) as a tokenizer.json, or where the name ends in .gguf as a GGUF file of these keys alone, in which
+ * the first special token ends a text. Errors: EIO, ENOMEM. */
 wg_status wg_bpe_trainer_save(const wg_bpe_trainer *t, const char *path, wg_error *err);
 
 #endif

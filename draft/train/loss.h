@@ -95,9 +95,9 @@ typedef struct wg_loss wg_loss;
 wg_status wg_loss_open(wg_loss **out, const wg_loss_spec *spec, double temperature, int rows, int vocab, wg_error *err);
 void wg_loss_close(wg_loss *l); /* NULL is fine */
 
-/* The loss of consecutive positions, and the gradient of out->loss: z, dz (rows, vocab). dz is overwritten; it may be z. A logit
- * of -inf is a token that the student does not have. A block begins with the first row, and ends with the last. One thread at
- * a time for each wg_loss. */
+/* The loss of consecutive positions, and the gradient of out->loss: z, dz (rows, vocab). dz is overwritten; it may be z. A
+ * logit of -inf is a token that the student does not have. A block begins with the first row, and ends with the last. One
+ * thread at a time for each wg_loss. */
 void wg_loss_rows(wg_loss *l, const wg_loss_target *target, int rows, const float *z, float *dz, wg_loss_value *out);
 void wg_loss_rows_double(wg_loss *l, const wg_loss_target *target, int rows, const double *z, double *dz, wg_loss_value *out);
 

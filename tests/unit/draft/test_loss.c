@@ -232,6 +232,34 @@ Test(loss, of_a_rule_by_hand)
     }
 }
 
+/* A token that the target cannot emit ends the block, whoever wrote the text; so does a row without text. */
+Test(loss, of_a_rule_ends_where_the_text_does)
+{
+    static const double p[] = { 0, 1, 0.5, 0.5, 0.5, 0.5 };
+    const double z[] = { 0, 0, 0, 0, 0, 0 };
+    const char *const specs[] = { "rejection", "block" }, *const prefixes[] = { "target", "draft", "any" };
+    for (int k = 0; k < 18; k++) {
+        const int32_t texts[][3] = { { 0, 0, 0 }, { -1, 0, 0 }, { 1, 0, 0 } };
+        const int32_t *text = texts[k / 6];
+        const wg_loss_target t[] = { { .p = p, .text = text[0] },
+                                     { .p = p + 2, .text = text[1] },
+                                     { .p = p + 4, .text = text[2] } };
+        char json[80];
+        wg_loss *l;
+        wg_loss_value out;
+        double dz[6];
+        snprintf(json, sizeof json, "{\"%s\": 1, \"prefix\": \"%s\"}", specs[k % 2], prefixes[k % 6 / 2]);
+        const wg_loss_spec spec = spec_of(json);
+        cr_assert_eq(wg_loss_open(&l, &spec, 1, 3, 2, &err), WG_OK);
+        wg_loss_rows_double(l, t, 3, z, dz, &out);
+        wg_loss_close(l);
+        const double row = k % 6 < 2 || k % 6 > 3 ? 0.5 : 1; /* the first token's min(1, q/p), or min(1, p/q) */
+        const double want[] = { 3 * 1.5, 1.5 + 2 * 3, 3 * (1.5 + 2 * row) };
+        cr_assert_float_eq(-out.loss, want[k / 6], 1e-14, "%s, text %d: %.17g", json, (int)text[0], -out.loss);
+        for (int v = 0; v < 6; v++) cr_assert(isfinite(dz[v]) && (k >= 6 || v < 2 || dz[v] == 0), "%s: %g", json, dz[v]);
+    }
+}
+
 /* ---- forms of rows */
 
 static const char everything[] = "{\"kl\": 1, \"reverse_kl\": 1, \"jsd\": 1, \"tv\": 1, \"nla\": 1, \"lk\": 1, \"ce\": 1, "
@@ -317,7 +345,9 @@ Test(loss, is_finite_where_p_or_q_is_zero)
             for (int i = 0; i < ROWS; i++) list(&x, i, c % 3);
         const wg_loss_value out = loss_of(everything, 1, &x, x.z, dz);
         cr_assert(isfinite(out.loss), "case %d: %g", c, out.loss);
-        for (int k = 0; k < ROWS * V; k++) cr_assert(isfinite(dz[k]), "case %d, row %d, token %d: %g", c, k / V, k % V, dz[k]);
+        for (int k = 0; k < ROWS * V; k++)
+            cr_assert(isfinite(dz[k]) && (x.z[k] > -INFINITY || dz[k] == 0), "case %d, row %d, token %d: %g", c, k / V, k % V,
+                      dz[k]);
         for (int i = 0; i < ROWS; i++) { /* probabilities keep their sum */
             double sum = 0, most = 1;
             for (int v = 0; v < V; v++) sum += dz[i * V + v], most = fmax(most, fabs(dz[i * V + v]));
@@ -367,10 +397,10 @@ Test(loss, of_rows_in_single_precision)
     wg_loss_value out;
     const wg_loss_spec spec = spec_of(everything);
     make(&x, 3);
-    x.t[4].left_out = true;
+    x.t[4].left_out = x.t[2].begins = x.t[7].begins = true;
     for (int k = 0; k < ROWS * V; k++) x.z[k] = z[k] = (float)x.z[k];
     const wg_loss_value want = loss_of(everything, 1, &x, x.z, dz);
-    cr_assert(want.rows == ROWS - 1 && want.blocks == 3, "%d rows, %d blocks", want.rows, want.blocks);
+    cr_assert(want.rows == ROWS - 1 && want.blocks == 4, "%d rows, %d blocks", want.rows, want.blocks);
     cr_assert_eq(wg_loss_open(&l, &spec, 1, ROWS, V, &err), WG_OK);
     wg_loss_rows(l, x.t, ROWS, z, z, &out);
     wg_loss_close(l);
