@@ -387,6 +387,37 @@ Test(loss, of_a_nan_is_a_nan)
         }
 }
 
+/* A large vocabulary: values against sums of higher precision, and a gradient that sums to 0. */
+Test(loss, of_a_large_vocabulary)
+{
+    enum { MANY = 1 << 18 };
+    double *p = wg_alloc(3 * MANY, sizeof *p), *z = p + MANY, *dz = z + MANY;
+    long double sum[2] = { 0, 0 }, kl = 0, alpha = 0, all = 0;
+    for (int v = 0; v < MANY; v++) {
+        z[v] = 12 * uniform(0, v, 0, 0);
+        sum[0] += p[v] = exp(10 * uniform(0, v, 1, 0));
+        sum[1] += expl(z[v]);
+    }
+    for (int v = 0; v < MANY; v++) p[v] = (double)(p[v] / sum[0]);
+    for (int v = 0; v < MANY; v++) {
+        const long double q = expl(z[v]) / sum[1];
+        kl += p[v] * logl(p[v] / q);
+        alpha += p[v] < q ? p[v] : q;
+    }
+    const wg_loss_target t = { .p = p, .text = 5 };
+    const wg_loss_spec spec = spec_of(everything);
+    wg_loss *l;
+    wg_loss_value out;
+    cr_assert_eq(wg_loss_open(&l, &spec, 1, 1, MANY, &err), WG_OK);
+    wg_loss_rows_double(l, &t, 1, z, dz, &out);
+    wg_loss_close(l);
+    for (int v = 0; v < MANY; v++) all += dz[v];
+    cr_assert_float_eq(out.term[WG_LOSS_KL], (double)kl, 1e-12);
+    cr_assert_float_eq(out.alpha, (double)alpha, 1e-12);
+    cr_assert_float_eq((double)all, 0, 1e-12);
+    wg_free(p);
+}
+
 /* Rows left out have no gradient, and split blocks; single precision has the same numbers, in place too. */
 Test(loss, of_rows_in_single_precision)
 {
