@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A Hugging Face folder (config.json, model.safetensors or its shards, tokenizer.json, generation_config.json, chat
  * template), read as the GGUF file that it would become: the same keys and tensor names, so that everything above reads one
- * format. Private to core/file. */
+ * format. For core/file, and for what writes a tokenizer. */
 #ifndef WG_CORE_FILE_HF_H
 #define WG_CORE_FILE_HF_H
 

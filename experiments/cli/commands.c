@@ -28,6 +28,8 @@ const wg_command wg_commands[] = {
     { "logits", "logits MODEL --tokens 1,2,3 [--parents -1,0,1] [--out FILE.f32]",
       "Logits of a token sequence or tree: top five and a digest per row, or all of them in a file.", wg_cmd_logits },
     { "tokenize", "tokenize MODEL TEXT", "The tokens of a text.", wg_cmd_tokenize },
+    { "tokenizer", "tokenizer train TEXT... --vocab N --out FILE [--special TEXT]... [--pre NAME] [--min-frequency N]",
+      "A vocabulary of byte-level BPE from texts, as a tokenizer.json or a GGUF file without tensors.", wg_cmd_tokenizer },
     { "template", "template MODEL [--messages FILE.json] [--tools FILE.json] [--ids]",
       "A conversation as the model's own chat template writes it, or its tokens.", wg_cmd_template },
     { "inspect", "inspect MODEL", "What is in a model file.", wg_cmd_inspect },

@@ -112,6 +112,9 @@ good_cases() {
   expect list-json '"kind":"drafter"' wager list --json
   expect inspect 'token_embd.weight' wager inspect "$base/target.gguf"
   expect inspect-json '"name":"token_embd.weight"' wager inspect "$base/target.gguf" --json
+  expect 'tokenizer train' 'fewer than 300 tokens: no other pair stands in the texts 2 times' \
+    wager tokenizer train "$base/prompts.jsonl" --vocab 300 --special '<end>' --out "$base/vocabulary.gguf"
+  expect 'tokenizer train, the file' '^ *0  <end>' wager tokenize "$base/vocabulary.gguf" 'A dog<end>' --special
   expect tokenize '[0-9]+ tokens' wager tokenize "$base/target.gguf" "The cat"
   expect synth 'wrote' wager synth --like tiny --type f32 --seed 1 --context 777 --out "$base/long.gguf"
   expect synth-context ', context 777,' wager inspect "$base/long.gguf"

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ * Losses of a student that is to draft for a target, with their gradients with respect to the student's logits: distillation
+ * (forward KL, reverse KL, JSD, total variation, -log alpha, LK hybrid), cross-entropy on text, and a loss for the rule: minus
+ * the expected tokens of a step under the rules `rejection` and `block`. docs/training-losses.md has the formulas.
+ *
+ * One row is one position of a text: logits z (vocab) of the student, q = softmax(z / T), and what the target says there. All
+ * sums are in double. Values and gradients are finite wherever p or q is 0; a NaN or +inf in z gives a NaN.
+ *
+ * The loss for the rule. A draft x_1..x_K is drawn from q and verified; the step emits N tokens,
+ *     E[N] = 1 + sum_l sum_x M_l(x_1..x_l),
+ * M_l the probability that x_1..x_l is drafted and accepted. With P_l and Q_l the probabilities of x_1..x_l under p and q:
+ *     rejection  M_l = M_{l-1} min(p_l(x_l), q_l(x_l))
+ *     block      M_l = min(M_{l-1} p_l(x_l), Q_l),   as M_l = r_l Q_l with the r_l of kernels/rule/block.h
+ * Rows are known along one text y only, so the sum over prefixes is an expectation over y, and the sum over the last token of
+ * each prefix is exact:
+ *     F(y) = 1 + sum_l sum_v min(M_{l-1} p_l(v), M_{l-1} q_l(v)) / R_{l-1}      (rejection)
+ *     F(y) = 1 + sum_l sum_v min(M_{l-1} p_l(v), Q_{l-1} q_l(v)) / R_{l-1}      (block)
+ * with M and Q along y and R_l the probability of y_1..y_l under the law that y was drawn from (option `prefix`):
+ *   target  R = P: y is the target's own text. E[F] = E[N], and R does not depend on the student, so the gradient of F is an
+ *           unbiased estimate of that of E[N]; there is no score-function term. M_l / P_l is prod min(1, q/p) for rejection,
+ *           and for block the least of the products q_1/p_1 .. q_j/p_j, j = 0..l.
+ *   draft   R = Q: y was sampled from the student. M and Q are differentiated and R is not, which adds the score-function
+ *           term: sum_y Q grad(M/R) with R held at Q is sum_y grad M. Unbiased too.
+ *   any     y comes from elsewhere. R_l = M_l / prod_{j<=l} c_j with c_l = sum_v min(p_l(v), (Q_{l-1} / M_{l-1}) q_l(v)), so
+ *           F = 1 + sum_l prod_{j<=l} c_j; for rejection c_l = alpha_l. E[F] = E[N] if y has the law of accepted prefixes; F is
+ *           differentiated as it stands, without the score-function term of that law: a biased estimate of little variance.
+ * A block ends behind a token of the text that p (for draft: q) cannot emit, since no draft is accepted there. */
+#ifndef WG_DRAFT_TRAIN_LOSS_H
+#define WG_DRAFT_TRAIN_LOSS_H
+
+#include <jansson.h>
+
+#include "core/base/option.h"
+#include "core/dist/rows.h"
+
+typedef enum wg_loss_term {
+    WG_LOSS_KL,         /* sum p log(p/q) */
+    WG_LOSS_REVERSE_KL, /* sum q log(q/max(p, floor)) */
+    WG_LOSS_JSD,        /* b KL(p, m) + (1 - b) KL(q, m), m = b p + (1 - b) q, b = jsd_beta */
+    WG_LOSS_TV,         /* 1 - alpha, alpha = sum min(p, q) */
+    WG_LOSS_NLA,        /* -log alpha */
+    WG_LOSS_LK,         /* w KL + (1 - w) TV, w = exp(-lk_decay alpha), not differentiated */
+    WG_LOSS_CE,         /* -log q(y), y the token of the text */
+    WG_LOSS_REJECTION,  /* -E[N], above */
+    WG_LOSS_BLOCK,
+    WG_LOSS_TERMS
+} wg_loss_term;
+
+typedef enum wg_loss_positions { WG_LOSS_UNIFORM, WG_LOSS_DECAY, WG_LOSS_DPACE } wg_loss_positions;
+typedef enum wg_loss_prefix { WG_LOSS_TARGET, WG_LOSS_DRAFT, WG_LOSS_ANY } wg_loss_prefix;
+
+typedef struct wg_loss_spec {
+    double weight[WG_LOSS_TERMS];
+    double jsd_beta, lk_decay, floor, decay, dpace_least;
+    int length;    /* K: rows of a block */
+    int positions; /* wg_loss_positions: weights of the rows of a block, for all terms but those for a rule */
+    int prefix;    /* wg_loss_prefix */
+    bool lk_mean;  /* w of lk from the mean alpha of all rows of a call, not from the row's own */
+} wg_loss_spec;
+extern const wg_option wg_loss_options[];
+extern const char *const wg_loss_names[WG_LOSS_TERMS];
+
+/* From an object of a config, such as {"tv": 0.5, "kl": 0.5}. EINVAL: not an object, an unknown key or value, no term. */
+wg_status wg_loss_read(wg_loss_spec *out, const json_t *object, wg_error *err);
+
+/* What the target says of one position. A full row: token NULL and p (vocab). Some tokens: n of them, ascending, p of each, and
+ * the mass of all others together, `tail`: they are one class then, as if p and q were distributions over n + 1 outcomes, which
+ * makes the divergences lower bounds and alpha an upper bound of those of the full rows. tail 0: p of every other token is 0,
+ * and the row is the same as its full form. All of p, with tail, sums to 1. */
+typedef struct wg_loss_target {
+    const int32_t *token;
+    const double *p;
+    int n;
+    double tail;
+    int32_t text;          /* the text's token at this position; -1: none, for which `ce` is 0 and a block ends */
+    bool begins, left_out; /* a text begins here, and with it a block; the row has no loss, and a block ends before it */
+} wg_loss_target;
+
+/* Row `row` of p, as a sampler made it: temperature and truncation are those that the rule will see. The target borrows it. */
+wg_loss_target wg_loss_target_of(wg_rows *p, int row, int32_t text);
+
+/* Sums over rows, to be divided by `rows`. A block counts with -E[N] for each of its rows, so that the mean over rows of blocks
+ * of one length is -E[N]. */
+typedef struct wg_loss_value {
+    double loss;                /* the terms by their weights */
+    double term[WG_LOSS_TERMS]; /* without weights; 0 where the weight is 0 */
+    double alpha;               /* sum min(p, q) */
+    int rows, blocks;           /* with a loss */
+} wg_loss_value;
+
+typedef struct wg_loss wg_loss;
+
+/* For calls of at most `rows` rows of `vocab` tokens; temperature: of q (0: 1, as a draft at temperature 0 has no gradient).
+ * Errors: EINVAL, ENOMEM. */
+wg_status wg_loss_open(wg_loss **out, const wg_loss_spec *spec, double temperature, int rows, int vocab, wg_error *err);
+void wg_loss_close(wg_loss *l); /* NULL is fine */
+
+/* The loss of consecutive positions, and the gradient of out->loss: z, dz (rows, vocab). dz is overwritten; it may be z. A
+ * logit of -inf is a token that the student does not have. A block begins with the first row, and ends with the last. One
+ * thread at a time for each wg_loss. */
+void wg_loss_rows(wg_loss *l, const wg_loss_target *target, int rows, const float *z, float *dz, wg_loss_value *out);
+void wg_loss_rows_double(wg_loss *l, const wg_loss_target *target, int rows, const double *z, double *dz, wg_loss_value *out);
+
+#endif
