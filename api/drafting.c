@@ -7,8 +7,10 @@ static wg_status check_kind(const wg_sequence *q, const char *function, wg_error
 {
     if (!q) return wg_missing(function, "the sequence", err);
     if (q->session->kind == WG_SESSION_DRAFTER) return WG_OK;
-    return wg_fail(err, WG_EUNSUPPORTED, "%s: this session has a target, which drafts and verifies by wg_sequence_next; a "
-                                         "drafter alone is opened by wg_session_open_drafter", function);
+    return wg_fail(err, WG_EUNSUPPORTED,
+                   "%s: this session has a target, which drafts and verifies by wg_sequence_next; a "
+                   "drafter alone is opened by wg_session_open_drafter",
+                   function);
 }
 
 wg_status wg_sequence_propose(wg_sequence *q, wg_draft *out, wg_error *err)
@@ -41,8 +43,7 @@ wg_status wg_sequence_q(wg_sequence *q, int row, double *out, wg_error *err)
     WG_TRY(check_kind(q, "wg_sequence_q", err));
     if (!out) return wg_missing("wg_sequence_q", "out", err);
     wg_rows *rows = wg_engine_last_step(q->session->engine).q;
-    if (row < 0 || row >= rows->n)
-        return wg_fail(err, WG_EINVAL, "row %d of q; the last draft has %d rows", row, rows->n);
+    if (row < 0 || row >= rows->n) return wg_fail(err, WG_EINVAL, "row %d of q; the last draft has %d rows", row, rows->n);
     const double *from = wg_rows_dense(rows, row, out);
     for (int i = 0; from != out && i < rows->vocab; i++) out[i] = from[i];
     return WG_OK;

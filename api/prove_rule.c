@@ -61,8 +61,7 @@ static void ask(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const
     };
     const int n = cb->rule->accept(cb->rule->user, &d, p->vocab, wg_rows_at(p, t->row), q->p, &choice, node, &next);
     const bool legal = is_path(t, p->vocab, node, n, next);
-    if (!legal && !(*cb->wrong)++)
-        snprintf(cb->said, SAID, "%d nodes from %d on and the token %d", n, (int)node[0], (int)next);
+    if (!legal && !(*cb->wrong)++) snprintf(cb->said, SAID, "%d nodes from %d on and the token %d", n, (int)node[0], (int)next);
     *out = (wg_path){ .n = legal ? n : 1, .next = legal ? next : 0 };
     for (int i = 0; legal && i < n; i++) out->node[i] = (int16_t)node[i];
 }
@@ -73,12 +72,9 @@ static wg_status options_in(const wg_proof_options *from, wg_prove_options *out,
 {
     wg_proof_options o = { 0 };
     WG_TRY(wg_struct_in(&o, sizeof o, from, WG_SIZE_TO(wg_proof_options, seed), "wg_proof_options", err));
-    *out = (wg_prove_options){ .vocab = o.vocab,
-                               .depth = o.depth,
-                               .children = o.children,
-                               .steps = o.steps,
-                               .cases = o.cases,
-                               .seed = o.seed };
+    *out = (wg_prove_options){
+        .vocab = o.vocab, .depth = o.depth, .children = o.children, .steps = o.steps, .cases = o.cases, .seed = o.seed
+    };
     WG_TRY(wg_law_in(o.law ? o.law : "iid", &out->law, err));
     if (o.cases < 1) return wg_fail(err, WG_EINVAL, "prove: %d cases; expected at least 1", o.cases);
     return WG_OK;
@@ -112,8 +108,10 @@ static wg_status prove(const wg_verifier_class *rule, const wg_prove_options *o,
     if (!s && !lossless && counterexample && !(cb && *cb->wrong)) s = describe(rule, o, &text, err);
     if (cb && *cb->wrong) {
         wg_free(text);
-        return wg_fail(err, WG_EINVAL, "rule %s returned no path of the tree: %s; expected node 0, then a child of the node "
-                                       "before each, and a token of the vocabulary", rule->name, cb->said);
+        return wg_fail(err, WG_EINVAL,
+                       "rule %s returned no path of the tree: %s; expected node 0, then a child of the node "
+                       "before each, and a token of the vocabulary",
+                       rule->name, cb->said);
     }
     if (s) return s;
     const wg_proof proof = { .deviation = r.deviation,

@@ -27,7 +27,8 @@ wg_status wg_tree_in(const wg_draft *d, int vocab, wg_tree *out, wg_error *err)
     for (int i = 1; i < d->n; i++) {
         const int qrow = d->qrow ? d->qrow[i] : -1;
         if (d->parent[i] < 0 || d->parent[i] >= i)
-            return wg_fail(err, WG_EINVAL, "draft tree: the parent of node %d is %d; expected 0..%d", i, (int)d->parent[i], i - 1);
+            return wg_fail(err, WG_EINVAL, "draft tree: the parent of node %d is %d; expected 0..%d", i, (int)d->parent[i],
+                           i - 1);
         if (qrow < -1 || qrow >= d->q_rows)
             return wg_fail(err, WG_EINVAL, "draft tree: the q row of node %d is %d; there are %d rows", i, qrow, d->q_rows);
         wg_tree_push(out, d->parent[i], d->token[i], qrow);
@@ -51,8 +52,7 @@ wg_status wg_rows_in(const double *from, int n, int vocab, const char *name, wg_
                 return wg_fail(err, WG_EINVAL, "row %d of %s: token %d has probability %g", r, name, i, row[i]);
             sum += row[i];
         }
-        if (!(fabs(sum - 1) <= SLACK))
-            return wg_fail(err, WG_EINVAL, "row %d of %s sums to %.9g; expected 1", r, name, sum);
+        if (!(fabs(sum - 1) <= SLACK)) return wg_fail(err, WG_EINVAL, "row %d of %s sums to %.9g; expected 1", r, name, sum);
         memcpy(wg_rows_at(out, wg_rows_push(out)), row, (size_t)vocab * sizeof *row);
     }
     return WG_OK;

@@ -11,12 +11,12 @@ struct wg_scorer_lm {
     wg_scorer scorer;
     wg_place_fn *place;
     const void *user;
-    int cap;                /* rows of a pass */
-    wg_score_rows *of;      /* (batch) */
+    int cap;           /* rows of a pass */
+    wg_score_rows *of; /* (batch) */
     int batch;
-    int32_t *prefix;        /* (batch, context) */
+    int32_t *prefix;         /* (batch, context) */
     int32_t *token, *parent; /* (cap) */
-    float **logits;         /* (cap) */
+    float **logits;          /* (cap) */
 };
 
 static wg_status attach(wg_lm *lm, wg_kv *kv, wg_error *err) { return wg_kv_space(kv, 1, 1, 1, WG_F32, &lm->space, err); }
@@ -82,7 +82,8 @@ static wg_status forward(wg_lm *lm, const wg_batch *batch, float *logits, wg_err
     const int failed = t->scorer.score(t->scorer.user, t->of, n, why, sizeof why);
     why[sizeof why - 1] = '\0';
     if (failed)
-        return wg_fail(err, WG_EIO, "target %s: its callback failed with %d%s%s", t->scorer.name, failed, *why ? ": " : "", why);
+        return wg_fail(err, WG_EIO, "target %s: its callback failed with %d%s%s", t->scorer.name, failed, *why ? ": " : "",
+                       why);
     for (int r = 0; r < batch->n; r++) wg_kv_wrote(batch->row[r].kv, lm->space, batch->row[r].slot);
     return WG_OK;
 }

@@ -155,8 +155,8 @@ wg_status wg_sequence_extend(wg_sequence *q, const char *text, size_t bytes, int
     if (q->questions == 0)
         return wg_fail(err, WG_EINVAL, "this sequence was opened with tokens; continue it with wg_sequence_extend_tokens");
     WG_TRY(keep_question(q, text, bytes, err));
-    wg_status s = wg_chat_encode_next(q->session->target->tokenizer, &chat, q->question, q->questions, &asked.token, &n,
-                                      &closed, err);
+    wg_status s =
+        wg_chat_encode_next(q->session->target->tokenizer, &chat, q->question, q->questions, &asked.token, &n, &closed, err);
     asked.n = n > INT_MAX ? INT_MAX : (int)n;
     asked.closed = (int)closed;
     if (!s) s = extend(q, &asked, max_tokens, err);
@@ -207,7 +207,9 @@ wg_status wg_session_round(wg_session *s, wg_sequence *const *q, int n, wg_error
 
 wg_status wg_sequence_last(wg_sequence *q, wg_round *out, wg_error *err)
 {
-    static const wg_end ends[] = { [WG_RUNNING] = WG_END_NOT, [WG_FINISH_EOS] = WG_END_EOS, [WG_FINISH_LENGTH] = WG_END_LENGTH };
+    static const wg_end ends[] = {
+        [WG_RUNNING] = WG_END_NOT, [WG_FINISH_EOS] = WG_END_EOS, [WG_FINISH_LENGTH] = WG_END_LENGTH
+    };
     if (!q || !out) return wg_missing("wg_sequence_last", q ? "out" : "the sequence", err);
     const wg_round round = { .text = q->text,
                              .bytes = q->bytes,

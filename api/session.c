@@ -49,9 +49,9 @@ static wg_status open_scorer(wg_session *s, wg_engine_parts *parts, wg_error *er
 static wg_status open_session(wg_session *s, const wg_engine_text *text, wg_error *err)
 {
     WG_TRY(wg_engine_config_open(&s->cell, text, &wg_program_plugins, err));
-    const wg_engine_options opt = {
-        .max_batch = s->cell.top.batch, .seed = (uint64_t)s->cell.top.seed, .sampling = s->cell.sampling
-    };
+    const wg_engine_options opt = { .max_batch = s->cell.top.batch,
+                                    .seed = (uint64_t)s->cell.top.seed,
+                                    .sampling = s->cell.sampling };
     wg_engine_parts parts;
     WG_TRY(s->kind == WG_SESSION_MODEL ? open_target(s, &parts, err) : open_scorer(s, &parts, err));
     parts.drafter = s->cell.drafter;

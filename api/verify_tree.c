@@ -110,8 +110,10 @@ static wg_status verify(job *j, wg_outcome *out, wg_error *err)
     if (h->uniform) c = (wg_chance){ .class = &in_order, .position = h->position, .state = &given };
     j->rule.class->accept(j->rule.options, &j->tree, &j->p, &j->q, &c, &j->work, &path);
     if (h->uniform && given.used > given.n)
-        return wg_fail(err, WG_EINVAL, "rule %s needs more than %d uniforms for this tree; one for each node and one more are "
-                                       "enough for most rules", j->rule.class->name, given.n);
+        return wg_fail(err, WG_EINVAL,
+                       "rule %s needs more than %d uniforms for this tree; one for each node and one more are "
+                       "enough for most rules",
+                       j->rule.class->name, given.n);
     for (int i = 0; i < path.n; i++) out->node[i] = path.node[i];
     out->n = path.n;
     out->next = path.next;

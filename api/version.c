@@ -27,8 +27,9 @@ wg_status wg_struct_in(void *own, size_t own_size, const void *from, size_t leas
     WG_TRY(check_size(size, least, name, err));
     for (size_t i = own_size; i < size; i++)
         if (((const char *)from)[i])
-            return wg_fail(err, WG_EUNSUPPORTED, "%s has a member at byte %zu that libwager " WG_VERSION
-                           " does not know; use a newer libwager", name, i);
+            return wg_fail(err, WG_EUNSUPPORTED,
+                           "%s has a member at byte %zu that libwager " WG_VERSION " does not know; use a newer libwager", name,
+                           i);
     memcpy(own, from, size < own_size ? size : own_size);
     return WG_OK;
 }

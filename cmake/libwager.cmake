@@ -44,6 +44,10 @@ if(NOT WG_SANITIZE)
 endif()
 
 # pkg-config and CMake packages.
+set(cuda_libs)
+if(WG_CUDA)
+  set(cuda_libs " -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -lrt")
+endif()
 file(RELATIVE_PATH include_from_pc /x/${CMAKE_INSTALL_LIBDIR}/pkgconfig /x/${CMAKE_INSTALL_INCLUDEDIR})
 configure_file(${CMAKE_SOURCE_DIR}/cmake/wager.pc.in wager.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/wager.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

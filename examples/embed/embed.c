@@ -18,7 +18,8 @@ int main(int argc, char **argv)
     if (argc != 3) return fprintf(stderr, "usage: embed MODEL PROMPT\n"), 2;
     snprintf(config, sizeof config,
              "{\"target\": {\"model\": \"%s\"}, \"draft\": {\"kind\": \"suffix\"}, \"verify\": {\"rule\": \"match\"},"
-             " \"max_tokens\": 64}", argv[1]);
+             " \"max_tokens\": 64}",
+             argv[1]);
     if (wg_session_open(&session, config, &err)) return fail(&err);
     if (wg_sequence_open(session, &text, argv[2], strlen(argv[2]), NULL, &err)) return wg_session_close(session), fail(&err);
     for (wg_round round = { .size = sizeof round }; round.end == WG_END_NOT;) {

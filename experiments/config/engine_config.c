@@ -8,8 +8,8 @@
 #include "experiments/config/config_check.h"
 
 /* Of the top level; of the section `prompts`. `name` and `question` are for the reader. */
-static const char *const top[] = { "name", "question", "seed", "max_tokens", "batch", "target", "draft", "verify", "sampling",
-                                   "prompts", NULL };
+static const char *const top[] = { "name",  "question", "seed",     "max_tokens", "batch", "target",
+                                   "draft", "verify",   "sampling", "prompts",    NULL };
 static const char *const prompts[] = { "chat", "system", "date", NULL };
 
 static bool is_one_of(const char *key, const char *const *names)
@@ -46,8 +46,7 @@ static bool put_model(json_t *root, const char *model)
 static wg_status check(wg_checker *c, const wg_engine_text *text, json_t *root, wg_cell *cell, wg_error *err)
 {
     WG_TRY(wg_parts_put(c, root, err));
-    if (text->model && !put_model(root, text->model))
-        return wg_fail(err, WG_EINVAL, "the model's path is not text in UTF-8");
+    if (text->model && !put_model(root, text->model)) return wg_fail(err, WG_EINVAL, "the model's path is not text in UTF-8");
     check_keys(c, root, "", top);
     check_keys(c, json_object_get(root, "prompts"), "prompts", prompts);
     if (!text->target && json_object_get(root, "target"))

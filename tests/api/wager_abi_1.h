@@ -99,9 +99,9 @@ WG_API void wg_session_close(wg_session *s); /* closes its sequences too; NULL i
  * rows come from outside, so equal bits are not promised. */
 typedef struct wg_session_about {
     size_t size;
-    int vocab, context, batch;   /* tokens; tokens of a sequence; sequences of a round */
-    int lossless, law_only;      /* 0 or 1 */
-    const char *drafter, *rule;  /* names; live as long as the session */
+    int vocab, context, batch;  /* tokens; tokens of a sequence; sequences of a round */
+    int lossless, law_only;     /* 0 or 1 */
+    const char *drafter, *rule; /* names; live as long as the session */
 } wg_session_about;
 WG_API wg_status wg_session_about_get(const wg_session *s, wg_session_about *out, wg_error *err);
 
@@ -119,8 +119,8 @@ typedef struct wg_sequence_options {
     int max_tokens;   /* new tokens; 0: the config's */
 } wg_sequence_options;
 
-/* Opens a sequence for a text of `bytes` bytes (under the config's chat template a question), or for tokens. EFULL: the
- * session's `batch` sequences are open. */
+/* Opens a sequence for a text of `bytes` bytes, or for tokens. Texts of control tokens become these tokens; under the config's
+ * chat template the text is a question, and they stay text. EFULL: the session's `batch` sequences are open. */
 WG_API wg_status wg_sequence_open(wg_session *s, wg_sequence **out, const char *text, size_t bytes,
                                   const wg_sequence_options *opt, wg_error *err);
 WG_API wg_status wg_sequence_open_tokens(wg_session *s, wg_sequence **out, const int32_t *token, int n,
@@ -143,9 +143,9 @@ typedef struct wg_round {
     size_t size;
     const char *text; /* complete UTF-8 characters, NUL-terminated; "" without a tokenizer */
     size_t bytes;
-    const int32_t *token; /* (n) */
+    const int32_t *token;   /* (n) */
     const uint8_t *drafted; /* (n) 1: an accepted draft token */
-    int n, nodes; /* nodes: draft tokens that were verified */
+    int n, nodes;           /* nodes: draft tokens that were verified */
     wg_end end;
 } wg_round;
 
@@ -185,11 +185,11 @@ typedef struct wg_verification {
     size_t size;
     const char *rule; /* "rejection", "typical:epsilon=0.3" (wager list rules) */
     int vocab;
-    const double *p; /* (draft.n, vocab) the target's distribution after each node */
-    const double *q; /* (draft.q_rows, vocab); may be NULL where draft.q_rows is 0 */
-    uint64_t seed;   /* the address of the random decisions, with the two below */
+    const double *p;            /* (draft.n, vocab) the target's distribution after each node */
+    const double *q;            /* (draft.q_rows, vocab); may be NULL where draft.q_rows is 0 */
+    uint64_t seed;              /* the address of the random decisions, with the two below */
     uint32_t request, position; /* position: that of the first token that is emitted */
-    const double *uniform; /* (uniforms) in [0, 1), used in their order in the place of the seed; NULL: by address */
+    const double *uniform;      /* (uniforms) in [0, 1), used in their order in the place of the seed; NULL: by address */
     int uniforms;
 } wg_verification;
 
@@ -235,13 +235,13 @@ typedef struct wg_proof_options {
 
 typedef struct wg_proof {
     size_t size;
-    double deviation;   /* largest |chance of a text - what it should be|: rounding (1e-12) for a rule that is lossless */
-    double tau, alpha;  /* mean tokens of a round; chance that a child of the root is kept */
-    double alpha_star;  /* the largest such chance of any lossless rule */
-    int64_t runs;       /* combinations of outcomes that were visited */
-    int64_t reused;     /* random decisions that were taken twice: must be 0 */
+    double deviation;  /* largest |chance of a text - what it should be|: rounding (1e-12) for a rule that is lossless */
+    double tau, alpha; /* mean tokens of a round; chance that a child of the root is kept */
+    double alpha_star; /* the largest such chance of any lossless rule */
+    int64_t runs;      /* combinations of outcomes that were visited */
+    int64_t reused;    /* random decisions that were taken twice: must be 0 */
     int cases;
-    int lossless;       /* 1: the deviation is at most 1e-12, and nothing is reused */
+    int lossless; /* 1: the deviation is at most 1e-12, and nothing is reused */
 } wg_proof;
 
 /* Enumerates every outcome of a rule and its drafts and compares the law of the text with the target's. rule: as in
