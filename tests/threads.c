@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The program for ThreadSanitizer (Criterion does not start under it): the pool alone, then batches of sequences decoded with
- * three threads by every drafter, compared with one thread; then every rule on three threads over the same rows; then two sessions of libwager at once. Built with
- * -DWG_SANITIZE=thread a race fails it; built otherwise it still compares. */
+ * three threads by every drafter, compared with one thread; then every rule on three threads over the same rows; then two
+ * sessions of libwager at once. Built with -DWG_SANITIZE=thread a race fails it; built otherwise it still compares. */
 #include <unistd.h>
 
 #include "core/file/synth.h"

@@ -22,11 +22,12 @@
 enum { LEAVES = 48, ROWS = 2048, CONTEXT = 2048 };
 
 #define FUNCTIONS(X)                                                                                                           \
-    X(llama_backend_init) X(llama_model_default_params) X(llama_context_default_params) X(llama_model_load_from_file)          \
-    X(llama_model_free) X(llama_model_get_vocab) X(llama_model_is_recurrent) X(llama_model_n_ctx_train)                        \
-    X(llama_init_from_model) X(llama_free) X(llama_vocab_n_tokens) X(llama_vocab_is_eog) X(llama_tokenize)                     \
-    X(llama_token_to_piece) X(llama_get_memory) X(llama_memory_seq_rm) X(llama_memory_seq_cp) X(llama_decode)                  \
-    X(llama_get_logits_ith)
+    X(llama_backend_init)                                                                                                      \
+    X(llama_model_default_params)                                                                                              \
+    X(llama_context_default_params) X(llama_model_load_from_file) X(llama_model_free) X(llama_model_get_vocab)                 \
+        X(llama_model_is_recurrent) X(llama_model_n_ctx_train) X(llama_init_from_model) X(llama_free) X(llama_vocab_n_tokens)  \
+            X(llama_vocab_is_eog) X(llama_tokenize) X(llama_token_to_piece) X(llama_get_memory) X(llama_memory_seq_rm)         \
+                X(llama_memory_seq_cp) X(llama_decode) X(llama_get_logits_ith)
 
 typedef struct llama {
 #define X(name) __typeof__(&name) name;
@@ -35,9 +36,9 @@ typedef struct llama {
     struct llama_model *model;
     struct llama_context *context;
     const struct llama_vocab *vocab;
-    int held;               /* tokens of sequence 0's cache: the text */
+    int held; /* tokens of sequence 0's cache: the text */
     int32_t text[CONTEXT];
-    int n, from;            /* the rows of the last call: nodes, and the position of the first */
+    int n, from; /* the rows of the last call: nodes, and the position of the first */
     int32_t token[ROWS], parent[ROWS], depth[ROWS], leaf[ROWS]; /* leaf: a leaf below the node, 1 .., 0: none has an id */
     llama_pos pos[ROWS];
     int32_t ids[ROWS];
@@ -56,7 +57,8 @@ static int load(llama *l, const char *path)
 #undef X
     const struct llama_context_params p = l->llama_context_default_params();
     if (p.n_seq_max != 1 || p.n_ctx > 1 << 20 || p.n_batch < 1 || p.n_batch > 1 << 20)
-        return fprintf(stderr, "llama_target: %s has other parameters than the header; use the header of that version\n", path), 1;
+        return fprintf(stderr, "llama_target: %s has other parameters than the header; use the header of that version\n", path),
+               1;
     return 0;
 }
 
@@ -67,7 +69,8 @@ static int open_model(llama *l, const char *path)
     l->model = l->llama_model_load_from_file(path, l->llama_model_default_params());
     if (!l->model) return fprintf(stderr, "llama_target: libllama cannot load %s\n", path), 1;
     if (l->llama_model_is_recurrent(l->model))
-        return fprintf(stderr, "llama_target: %s has a recurrent state, which rejected drafts cannot be taken out of\n", path), 1;
+        return fprintf(stderr, "llama_target: %s has a recurrent state, which rejected drafts cannot be taken out of\n", path),
+               1;
     const int trained = l->llama_model_n_ctx_train(l->model);
     p.n_ctx = trained < CONTEXT ? (uint32_t)trained : CONTEXT;
     p.n_batch = p.n_ubatch = ROWS;
@@ -131,6 +134,13 @@ static int give_ids(llama *l, const wg_score_rows *r, int first)
     return 1;
 }
 
+static struct llama_batch batch_of(llama *l, int n)
+{
+    return (struct llama_batch){
+        .n_tokens = n, .token = l->token, .pos = l->pos, .n_seq_id = l->ids, .seq_id = l->id, .logits = l->wanted
+    };
+}
+
 /* Decodes tokens of the text that are not held yet, which nobody reads. */
 static int catch_up(llama *l, const wg_score_rows *r)
 {
@@ -143,7 +153,7 @@ static int catch_up(llama *l, const wg_score_rows *r)
         l->id[i] = &text;
         l->wanted[i] = 0;
     }
-    const struct llama_batch batch = { n, l->token, NULL, l->pos, l->ids, l->id, l->wanted };
+    const struct llama_batch batch = batch_of(l, n);
     if (n > 0 && l->llama_decode(l->context, batch)) return 1;
     l->held = r->prefix_n;
     return 0;
@@ -152,7 +162,8 @@ static int catch_up(llama *l, const wg_score_rows *r)
 static int score(void *user, const wg_score_rows *r, int n, char *message, size_t room)
 {
     llama *l = user;
-    if (n != 1 || r->n > ROWS || r->prefix_n + r->n > CONTEXT) return snprintf(message, room, "one sequence, as it was opened"), 1;
+    if (n != 1 || r->n > ROWS || r->prefix_n + r->n > CONTEXT)
+        return snprintf(message, room, "one sequence, as it was opened"), 1;
     settle(l, r);
     if (catch_up(l, r)) return snprintf(message, room, "llama_decode failed on the text"), 1;
     if (!give_ids(l, r, 0)) return snprintf(message, room, "a tree of more than %d leaves; draft fewer nodes", LEAVES), 1;
@@ -163,7 +174,7 @@ static int score(void *user, const wg_score_rows *r, int n, char *message, size_
         l->pos[i] = r->prefix_n + l->depth[i];
         l->wanted[i] = r->logits[i] != NULL;
     }
-    const struct llama_batch batch = { r->n, l->token, NULL, l->pos, l->ids, l->id, l->wanted };
+    const struct llama_batch batch = batch_of(l, r->n);
     const int failed = l->llama_decode(l->context, batch);
     if (failed) return snprintf(message, room, "llama_decode returned %d", failed), 1;
     const size_t bytes = sizeof(float) * (size_t)l->llama_vocab_n_tokens(l->vocab);
@@ -185,14 +196,20 @@ static int generate(llama *l, const char *prompt, const char *config)
     static int32_t ids[CONTEXT];
     const int n = l->llama_tokenize(l->vocab, prompt, (int32_t)strlen(prompt), ids, CONTEXT, true, true);
     const int trained = l->llama_model_n_ctx_train(l->model);
-    const wg_scorer target = { sizeof target, "llama.cpp", l->llama_vocab_n_tokens(l->vocab), trained < CONTEXT ? trained : CONTEXT,
-                               score, is_end, l };
+    const wg_scorer target = { .size = sizeof target,
+                               .name = "llama.cpp",
+                               .vocab = l->llama_vocab_n_tokens(l->vocab),
+                               .context = trained < CONTEXT ? trained : CONTEXT,
+                               .score = score,
+                               .is_end = is_end,
+                               .user = l };
     wg_session *session = NULL;
     wg_sequence *text = NULL;
     wg_round round = { .size = sizeof round };
     wg_stats stats = { .size = sizeof stats };
     wg_error err;
-    int failed = wg_session_open_scorer(&session, &target, config, &err) || wg_sequence_open_tokens(session, &text, ids, n, NULL, &err);
+    int failed =
+        wg_session_open_scorer(&session, &target, config, &err) || wg_sequence_open_tokens(session, &text, ids, n, NULL, &err);
     while (!failed && round.end == WG_END_NOT) {
         failed = wg_sequence_next(text, &round, &err) != WG_OK;
         for (int i = 0; !failed && i < round.n; i++) {

@@ -64,14 +64,18 @@ static int parts(void)
 {
     const int32_t token[] = { 0, 1 }, parent[] = { -1, 0 }, qrow[] = { -1, 0 }, prompt[] = { 1, 2, 3, 1, 2 };
     const double p[] = { 0.5, 0.5, 0.25, 0.75 }, q[] = { 0.25, 0.75 }, u[] = { 0.5, 0.5 };
-    const wg_draft d = { sizeof d, 2, token, parent, qrow, 1, "iid" };
-    const wg_verification v = { sizeof v, "rejection", 2, p, q, 0, 0, 0, u, 2 };
+    const wg_draft d = { .size = sizeof d, .n = 2, .token = token, .parent = parent, .qrow = qrow, .q_rows = 1, .law = "iid" };
+    const wg_verification v = {
+        .size = sizeof v, .rule = "rejection", .vocab = 2, .p = p, .q = q, .uniform = u, .uniforms = 2
+    };
     int32_t node[2];
     double row[8];
-    wg_outcome o = { sizeof o, 0, node, 0, 0 };
-    const wg_proof_options po = { sizeof po, 2, 1, 1, 1, "iid", 5, 1 };
-    const wg_rule_callback rule = { sizeof rule, "mine", "iid", 0, accept, NULL };
-    const wg_scorer scorer = { sizeof scorer, "counting", 8, 32, score, NULL, NULL };
+    wg_outcome o = { .size = sizeof o, .node = node };
+    const wg_proof_options po = {
+        .size = sizeof po, .vocab = 2, .depth = 1, .children = 1, .steps = 1, .law = "iid", .cases = 5, .seed = 1
+    };
+    const wg_rule_callback rule = { .size = sizeof rule, .name = "mine", .law = "iid", .accept = accept };
+    const wg_scorer scorer = { .size = sizeof scorer, .name = "counting", .vocab = 8, .context = 32, .score = score };
     wg_proof proof = { .size = sizeof proof };
     wg_draft got = { .size = sizeof got };
     wg_round r = { .size = sizeof r };

@@ -125,7 +125,10 @@ int32_t llama_decode(struct llama_context *ctx, struct llama_batch b)
         if (!h) return -3;
         /* a to z: mostly a function of the last letter and the one before; now and then of everything */
         for (int x = 0; x < VOCAB && b.logits[i]; x++)
-            ctx->logits[i][x] = x < 'a' || x > 'z' ? -30.f : x == 'a' + (last[0] + (last[1] & 1) + 3) % 9 ? 6.f : x == 'a' + (int)(h % 26) ? 5.f : 0.f;
+            ctx->logits[i][x] = x < 'a' || x > 'z'                             ? -30.f
+                                : x == 'a' + (last[0] + (last[1] & 1) + 3) % 9 ? 6.f
+                                : x == 'a' + (int)(h % 26)                     ? 5.f
+                                                                               : 0.f;
     }
     return 0;
 }
