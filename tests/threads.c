@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * The program for ThreadSanitizer (Criterion does not start under it): the pool alone, then batches of sequences decoded with
- * three threads by every drafter, compared with one thread; then every rule on three threads over the same rows. Built with
- * -DWG_SANITIZE=thread a race fails it; built otherwise it still compares. */
+ * three threads by every drafter, compared with one thread; then every rule on three threads over the same rows; then two
+ * sessions of libwager at once. Built with -DWG_SANITIZE=thread a race fails it; built otherwise it still compares. */
 #include <unistd.h>
 
 #include "core/file/synth.h"
 #include "kernels/philox.h"
+#include <pthread.h>
+
+#include "include/wager.h"
 #include "tests/law/plain_decode.h"
 #include "verify/verify.h"
 
@@ -184,9 +187,49 @@ static int check_rules(void)
     return wrong + (kept == 0);
 }
 
+/* ---- libwager: two sessions of one process on two threads, each with a pool of its own */
+
+typedef struct session_job {
+    const char *drafter;
+    char text[1 << 12];
+    bool failed;
+} session_job;
+
+/* Opens, generates and closes three times; the last text counts. */
+static void *run_session(void *arg)
+{
+    session_job *j = arg;
+    char config[512];
+    snprintf(config, sizeof config,
+             "{\"target\": {\"model\": \"models/wager-story-1m-q8_0.gguf\", \"threads\": 2}, \"draft\": {\"kind\": \"%s\"}, "
+             "\"verify\": {\"rule\": \"match\"}, \"sampling\": {\"temperature\": 0.8}, \"max_tokens\": 24}",
+             j->drafter);
+    for (int i = 0; i < 3; i++) {
+        char *text = NULL;
+        wg_error err;
+        j->failed = wg_generate(NULL, "Once upon a time", config, &text, &err) != WG_OK;
+        snprintf(j->text, sizeof j->text, "%s", j->failed ? err.text : text);
+        wg_text_free(text);
+    }
+    return NULL;
+}
+
+static int check_sessions(void)
+{
+    static session_job job[] = { { .drafter = "none" }, { .drafter = "ngram" } };
+    pthread_t thread[2];
+    for (int i = 0; i < 2; i++)
+        if (pthread_create(&thread[i], NULL, run_session, &job[i])) return 1;
+    for (int i = 0; i < 2; i++) pthread_join(thread[i], NULL);
+    const bool same = !strcmp(job[0].text, job[1].text) && !job[0].failed && !job[1].failed;
+    printf("libwager: two sessions at once, %s\n", same ? "one text" : "TEXTS DIFFER");
+    if (!same) printf("%s\n%s\n", job[0].text, job[1].text);
+    return !same;
+}
+
 int main(void)
 {
     write_models();
     atexit(remove_models);
-    return (check_pool() + check_decode() + check_rules()) != 0;
+    return (check_pool() + check_decode() + check_rules() + check_sessions()) != 0;
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void to_stderr(void *user, wg_log_level level, const char *text)
+void wg_log_to_stderr(void *user, wg_log_level level, const char *text)
 {
     (void)user;
     static const char *const name[] = { "debug", "note", "warning" };
@@ -19,11 +19,11 @@ static void to_stderr(void *user, wg_log_level level, const char *text)
 static struct {
     wg_log_fn *fn;
     void *user;
-} sink = { to_stderr, NULL };
+} sink;
 
 void wg_log_to(wg_log_fn *fn, void *user)
 {
-    sink.fn = fn ? fn : to_stderr;
+    sink.fn = fn;
     sink.user = fn ? user : NULL;
 }
 
@@ -31,6 +31,7 @@ void wg_log(wg_log_level level, const char *fmt, ...)
 {
     char text[1024];
     va_list ap;
+    if (!sink.fn) return;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);

@@ -6,8 +6,10 @@
 typedef enum wg_log_level { WG_LOG_DEBUG, WG_LOG_INFO, WG_LOG_WARN } wg_log_level;
 typedef void wg_log_fn(void *user, wg_log_level level, const char *text);
 
-/* NULL restores the default: warnings to stderr, everything with WG_TRACE=1. */
+/* NULL is the default: nowhere, because a library does not print. */
 void wg_log_to(wg_log_fn *fn, void *user);
+/* The sink of the program: warnings to stderr, everything with WG_TRACE=1. */
+void wg_log_to_stderr(void *user, wg_log_level level, const char *text);
 void wg_log(wg_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

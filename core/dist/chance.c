@@ -24,7 +24,7 @@ static bool philox_ratio(const wg_chance *c, wg_purpose purpose, int index, doub
 /* The inverse of the cumulative mass, whose intermediate sums are stored at intervals, so that the search does not start
  * from the beginning. A weight below one step, 2^-53 of the largest, is never drawn; where there is no other (weights that
  * are no numbers), the last positive one is. */
-static int philox_pick(const wg_chance *c, wg_purpose purpose, int index, const double *weight, int n)
+int wg_pick_at(double u, const double *weight, int n)
 {
     enum { NOTES = 128, LEAST = 16 };
     const double scale = wg_scale_of(wg_weights_largest(weight, n));
@@ -35,7 +35,7 @@ static int philox_pick(const wg_chance *c, wg_purpose purpose, int index, const 
         note[notes++] = sum;
         sum += wg_weights_mass(weight + i, n - i < step ? n - i : step, scale);
     }
-    const wg_mass at = wg_mass_part(sum, uniform(c, purpose, index));
+    const wg_mass at = wg_mass_part(sum, u);
     while (from + 1 < notes && note[from + 1] <= at) from++;
     wg_mass run = notes ? note[from] : 0;
     for (int i = from * step; i < n; i++) {
@@ -45,6 +45,11 @@ static int philox_pick(const wg_chance *c, wg_purpose purpose, int index, const 
         if (at < run) break;
     }
     return last;
+}
+
+static int philox_pick(const wg_chance *c, wg_purpose purpose, int index, const double *weight, int n)
+{
+    return wg_pick_at(uniform(c, purpose, index), weight, n);
 }
 
 /* An Exp(1) time is at least its u: most runners are known to be late without a logarithm. */

@@ -67,6 +67,9 @@ WG_PLUGIN_API bool wg_chance_ratio(const wg_chance *c, wg_purpose purpose, int i
  * numbers (mass_weights.h): the first i whose mass, with those before it, is above u times the total mass. */
 WG_PLUGIN_API int wg_chance_pick(const wg_chance *c, wg_purpose purpose, int index, const double *weight, int n);
 
+/* The same decision for a given u in [0,1). */
+int wg_pick_at(double u, const double *weight, int n);
+
 /* The winner of a race: the i with the smallest E_x / weight[i], x = token[i] (NULL: i itself), where E_x is the least of the
  * times that token x has in these lists: independent Exp(1) times that belong to the address (position, purpose) and not to
  * this call. One race picks i with probability weight[i] / sum; two races at one address with other weights run on the same

@@ -4,6 +4,7 @@
 #include "core/dist/tree.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const struct {
     wg_sibling_law law;
@@ -21,6 +22,13 @@ const char *wg_law_name(wg_sibling_law law)
     for (int i = 0; i < LAWS; i++)
         if (laws[i].law == law) return laws[i].name;
     return "unknown law";
+}
+
+int wg_law_named(const char *name)
+{
+    for (int i = 0; i < LAWS; i++)
+        if (!strcmp(laws[i].name, name)) return laws[i].law;
+    return 0;
 }
 
 const char *wg_law_list(unsigned set, char *buf, int size)

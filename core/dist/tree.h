@@ -32,6 +32,7 @@ typedef enum wg_sibling_law {
     WG_LAWS = 15,                   /* all of them */
 } wg_sibling_law;
 WG_PLUGIN_API const char *wg_law_name(wg_sibling_law law);                 /* "fixed", "iid", "without_replacement" */
+int wg_law_named(const char *name);                                        /* 0: there is no such law */
 WG_PLUGIN_API const char *wg_law_list(unsigned laws, char *buf, int size); /* "fixed, iid" */
 
 /* Why a drafter left the root as the only node. ROOM is the engine's word: the text ends with the token that the pass gives. */

@@ -24,4 +24,10 @@ const char *wg_rules_for(unsigned laws, bool any, const wg_verifier_class *const
 wg_status wg_check_laws(const wg_drafter_class *d, unsigned laws, const wg_verifier_class *v,
                         const wg_verifier_class *const *rules, wg_error *err);
 
+/* Requirements of a rule beside the law, of a checked tree: no siblings, if it verifies chains; a q that could have drawn the
+ * nodes; and declared numbers of siblings, if it weighs them jointly. rules (may be NULL): those that a message may name.
+ * massless (may be NULL) counts tokens without probability in their row of q. ELAW, EINVAL. */
+wg_status wg_check_draws(const wg_verifier_class *rule, const wg_verifier_class *const *rules, const wg_tree *t, wg_rows *q,
+                         long *massless, wg_error *err);
+
 #endif

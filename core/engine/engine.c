@@ -62,48 +62,6 @@ static wg_status check_running(const wg_engine *e, wg_seq *const *seq, int n, wg
     return WG_OK;
 }
 
-/* Siblings that the rule weighs jointly are as many as were declared before they were drawn (METHODS L4). A single child needs
- * no declaration: a drafter that draws more in other cases is refused there. */
-static wg_status check_groups(const wg_engine *e, const wg_tree *t, wg_error *err)
-{
-    char legal[1024];
-    int children;
-    const int node = wg_tree_undeclared(t, &children);
-    if (node < 0) return WG_OK;
-    wg_rules_for(t->law, false, e->rules, legal, sizeof legal);
-    if (t->group[node] < 0)
-        return wg_fail(err, WG_ELAW,
-                       "draft tree: node %d has %d children whose number was not declared before they were drawn; rule %s "
-                       "weighs siblings jointly and would be biased if their draws decide how many there are. Declare it "
-                       "(wg_tree_group)%s%s",
-                       node, children, e->verifier->name, *legal ? ", or choose one of: " : "", legal);
-    return wg_fail(err, WG_ELAW,
-                   "draft tree: node %d was to have %d children and has %d; rule %s weighs siblings jointly and would be "
-                   "biased%s%s",
-                   node, t->group[node], children, e->verifier->name, *legal ? "; choose one of: " : "", legal);
-}
-
-/* Requirements of the rule beside the law: no siblings, if it verifies chains; a q that could have drawn the nodes; and
- * declared numbers of siblings, if it weighs them jointly. */
-static wg_status check_draws(wg_engine *e, const wg_tree *t, wg_error *err)
-{
-    for (int i = 1; i < t->n; i++) {
-        if (e->verifier->chains && t->parent[i] != i - 1)
-            return wg_fail(err, WG_ELAW,
-                           "draft tree: node %d is a sibling, but rule %s takes chains only; draft chains, or use a "
-                           "rule for trees (traversal is block on trees)",
-                           i, e->verifier->name);
-        if (t->law & (WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT) && !(wg_rows_prob(&e->q, t->qrow[i], t->token[i]) > 0)) {
-            e->massless++;
-            return wg_fail(err, WG_EINVAL,
-                           "draft tree: node %d is token %d, but its q row %d gives that no probability; give the "
-                           "row it was drawn from",
-                           i, (int)t->token[i], t->qrow[i]);
-        }
-    }
-    return e->verifier->joint ? check_groups(e, t, err) : WG_OK;
-}
-
 /* Cuts what is too deep to be emitted: whole levels, since any other choice among siblings would depend on how deep the draft
  * went below one of them, and so on draws (METHODS L3, L4). What is left moves up, in every space that the drafter has. */
 static void cut(wg_engine *e, const wg_seq *s, wg_tree *t)
@@ -136,9 +94,19 @@ static wg_status take_tree(wg_engine *e, const wg_seq *s, wg_tree *t, wg_error *
                          (int)s->token[s->n - 1]);
     if (!status && t->n > 1 && !(t->law & d->laws))
         status = wg_fail(err, WG_EINVAL, "draft tree: law %s is not among those the drafter declares", wg_law_name(t->law));
-    if (!status) status = check_draws(e, t, err);
+    if (!status) status = wg_check_draws(e->verifier, e->rules, t, &e->q, &e->massless, err);
     if (status) return wg_fail_in(err, status, "drafter %s, request %u", d->name, (unsigned)s->request);
     cut(e, s, t);
+    return WG_OK;
+}
+
+wg_status wg_engine_draft(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
+{
+    e->proposed = NULL; /* its place is taken */
+    wg_rows_clear(&e->q);
+    for (int i = 0; i < n; i++) wg_tree_reset(&e->tree[i], seq[i]->token[seq[i]->n - 1], WG_LAW_FIXED);
+    WG_TRY(e->drafter->class->propose(e->drafter, seq, n, e->tree, &e->q, err));
+    for (int i = 0; i < n; i++) WG_TRY(take_tree(e, seq[i], &e->tree[i], err));
     return WG_OK;
 }
 
@@ -185,10 +153,7 @@ static wg_status draft_and_score(wg_engine *e, wg_seq *const *seq, int n, bool *
     for (int i = 0; i < n; i++)
         if (wg_kv_len(seq[i]->kv) < seq[i]->n - 1) WG_TRY(wg_engine_prefill(e, seq[i], err));
     double clock = wg_clock_now();
-    wg_rows_clear(&e->q);
-    for (int i = 0; i < n; i++) wg_tree_reset(&e->tree[i], seq[i]->token[seq[i]->n - 1], WG_LAW_FIXED);
-    WG_TRY(e->drafter->class->propose(e->drafter, seq, n, e->tree, &e->q, err));
-    for (int i = 0; i < n; i++) WG_TRY(take_tree(e, seq[i], &e->tree[i], err));
+    WG_TRY(wg_engine_draft(e, seq, n, err));
     e->phases.draft += lap(&clock);
 
     wg_batch_clear(&e->batch);

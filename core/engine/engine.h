@@ -110,6 +110,15 @@ wg_status wg_engine_prefill(wg_engine *e, wg_seq *s, wg_error *err);
  * stays in the cache). EINVAL: n out of range, a sequence twice or finished, or a tree the drafter may not make. */
 wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err);
 
+/* A drafter beside another engine, which scores and verifies (core/engine/propose.c). propose: a draft for one running
+ * sequence, as the tree and q of wg_engine_last_step; nothing is scored. observe: the n tokens that its text has been given
+ * since, drafted ones included. A call for another sequence drops the draft. EUNSUPPORTED: the drafter reads rows or logits of
+ * the target, which there are none of. EINVAL: a token outside the vocabulary. ECONTEXT: the tokens do not fit. On failure
+ * nothing has changed (of an engine with `pages` 0). Not for sequences that have been stepped. */
+wg_status wg_engine_proposes(const wg_engine *e, wg_error *err); /* EUNSUPPORTED or WG_OK, before there is a sequence */
+wg_status wg_engine_propose(wg_engine *e, wg_seq *s, wg_error *err);
+wg_status wg_engine_observe(wg_engine *e, wg_seq *s, const int32_t *token, int n, wg_error *err);
+
 /* Up to `rounds` steps of those of n different sequences that are running. on_round (may be NULL) is called after each step of
  * a sequence, with the verified tree: for all running sequences, in their order, before it is called for the next step. Where
  * the device supports it (device_decode.h) it runs several steps at a time, with the same text and counts. Ends early when no

@@ -27,8 +27,12 @@ struct wg_engine {
     struct wg_device_verify *device_verify; /* steps whose rule runs on the target's device (device_verify.h); NULL: none */
     struct wg_device_decode *device_decode; /* rounds of device decode (device_decode.h); NULL: none */
     wg_phases phases;
-    long massless;     /* drafts that were refused for a token without mass in its row of q */
-    uint64_t slots[4]; /* sequence slots in use, one bit each */
+    long massless;          /* drafts that were refused for a token without mass in its row of q */
+    uint64_t slots[4];      /* sequence slots in use, one bit each */
+    const wg_seq *proposed; /* the sequence whose draft tree[0] is, which was proposed and not yet observed; NULL: none */
 };
+
+/* The draft trees of n sequences, checked and cut, and q. Fallible: roll the caches back after a failure. */
+wg_status wg_engine_draft(wg_engine *e, wg_seq *const *seq, int n, wg_error *err);
 
 #endif

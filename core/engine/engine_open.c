@@ -288,6 +288,7 @@ void wg_seq_close(wg_engine *e, wg_seq *s)
 {
     if (!s) return;
     if (s->kv) wg_engine_forget(e, s);
+    if (e->proposed == s) e->proposed = NULL;
     wg_kv_seq_close(s->kv);
     if (s->slot >= 0) e->slots[s->slot / 64] &= ~(1ull << s->slot % 64);
     wg_free(s->token);

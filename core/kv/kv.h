@@ -112,6 +112,13 @@ void wg_kv_renumber(wg_kv_seq *s, int space, const int16_t *slot, int n);
 /* The view of layer `layer` of a space for attention and kv_store. Valid until the next reserve, commit, fork or close. */
 wg_kv_view wg_kv_view_of(const wg_kv_seq *s, int space, int layer);
 
+/* The key of a slot in a space of one key of four bytes; its value is value_at bytes after it. For language models that keep
+ * tokens instead of keys. */
+static inline char *wg_kv_key4(const wg_kv_view *v, int slot)
+{
+    return v->pool + (size_t)v->page[slot / v->page_slots] * v->stride + (size_t)(slot % v->page_slots) * 4;
+}
+
 /* Checks every invariant over the pool and all sequences. EINVAL with the number of the broken invariant. */
 wg_status wg_kv_check(const wg_kv *kv, wg_error *err);
 

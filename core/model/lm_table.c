@@ -7,12 +7,6 @@
 
 static wg_status attach(wg_lm *lm, wg_kv *kv, wg_error *err) { return wg_kv_space(kv, 1, 1, 1, WG_F32, &lm->space, err); }
 
-/* The key of a slot; its value is value_at bytes after it. */
-static char *slot_at(const wg_kv_view *v, int slot)
-{
-    return v->pool + (size_t)v->page[slot / v->page_slots] * v->stride + (size_t)(slot % v->page_slots) * sizeof(float);
-}
-
 /* Folds the last `order` tokens that a row sees, itself first, into 64 bits. */
 static wg_status context_of(const wg_lm_table *t, const wg_row *row, const wg_kv_view *v, uint64_t *out, wg_error *err)
 {
@@ -22,7 +16,7 @@ static wg_status context_of(const wg_lm_table *t, const wg_row *row, const wg_kv
     for (int i = 0; i < t->order && i <= row->position; i++) {
         const int bit = wg_mask_take_last(&anc), slot = bit >= 0 ? row->tail + bit : row->prefix - 1 - (i - seen);
         if (slot < 0) return wg_fail(err, WG_EINVAL, "table model: the row at position %d sees too little", (int)row->position);
-        const char *key = slot_at(v, slot);
+        const char *key = wg_kv_key4(v, slot);
         const int token = (int)*(const float *)key, position = (int)*(const float *)(key + v->value_at);
         if (position != row->position - i)
             return wg_fail(err, WG_EINVAL, "table model: slot %d holds position %d; expected %d", slot, position,
@@ -50,7 +44,7 @@ static wg_status forward(wg_lm *lm, const wg_batch *batch, float *logits, wg_err
     for (int r = 0; r < batch->n; r++) {
         const wg_row *row = &batch->row[r];
         const wg_kv_view v = wg_kv_view_of(row->kv, lm->space, 0);
-        char *key = slot_at(&v, row->slot);
+        char *key = wg_kv_key4(&v, row->slot);
         uint64_t hash = 0;
         *(float *)key = (float)row->token;
         *(float *)(key + v.value_at) = (float)row->position;

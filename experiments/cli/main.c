@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/log.h"
 #include "core/base/option.h"
 #include "experiments/cli/cli.h"
 
@@ -31,6 +32,7 @@ static int end(int status)
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write(), no signal */
+    wg_log_to(wg_log_to_stderr, NULL);
     if (argc < 2) {
         usage(stderr);
         return WG_EXIT_USAGE;

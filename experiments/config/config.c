@@ -274,7 +274,7 @@ static json_t *swept_json(const wg_checker *c, const wg_config *o, int index)
 
 /* ---- cells ------------------------------------------------------------------------------------------------------- */
 
-static void cell_close(wg_cell *cell)
+void wg_cell_close(wg_cell *cell)
 {
     json_decref(cell->swept);
     json_decref(cell->config);
@@ -286,7 +286,7 @@ static void cell_close(wg_cell *cell)
 
 /* A drafter without a named length runs under `auto` (wg_draft_by_itself): in all cells and in the resolved config, or, where
  * the sweep sets single options of it or the target, in none. */
-static wg_status draft_by_itself(const wg_checker *c, const json_t *raw, wg_cell *cell, wg_error *err)
+wg_status wg_cell_by_itself(const wg_checker *c, const json_t *raw, wg_cell *cell, wg_error *err)
 {
     const json_t *named = json_object_get(raw, "draft");
     bool by_itself = cell->drafter && cell->drafter->length_options && !strcmp(cell->target.device, "cpu");
@@ -311,7 +311,7 @@ static void open_cell(wg_checker *c, const json_t *root, wg_config *owner, int i
     c->in_cell = true;
     wg_check_values(c, raw, cell);
     wg_check_cell(c, cell, owner);
-    if (wg_is_clean(c)) c->failed = draft_by_itself(c, raw, cell, &c->err);
+    if (wg_is_clean(c)) c->failed = wg_cell_by_itself(c, raw, cell, &c->err);
     if (wg_is_clean(c)) c->failed = wg_choose_lone(cell->drafter, cell->draft, &cell->lone, &c->err);
     if (wg_is_clean(c)) cell->config = cell_json(cell, raw);
     json_decref(raw);
@@ -368,7 +368,7 @@ static wg_status finish(wg_checker *c, wg_config *o, wg_cell *base, const json_t
     for (int i = 0; i < o->n; i++)
         if (!(o->cell[i].swept = swept_json(c, o, i))) return wg_nomem(err, 1, "cells");
     WG_TRY(number_groups(o, err));
-    WG_TRY(draft_by_itself(c, root, base, err));
+    WG_TRY(wg_cell_by_itself(c, root, base, err));
     o->top = base->top;
     o->resolved = cell_json(base, root);
     const bool list = json_is_array(json_object_get(root, "sweep"));
@@ -397,7 +397,7 @@ static wg_status resolve(wg_checker *c, wg_config *o, wg_override *over, json_t 
     }
     if (s == WG_OK) s = wg_problems_report(c, err);
     if (s == WG_OK) s = finish(c, o, &base, root, err);
-    cell_close(&base);
+    wg_cell_close(&base);
     return s;
 }
 
@@ -449,6 +449,14 @@ wg_status wg_config_document(wg_json **doc, const char *path, wg_error *err)
     return wg_fail(err, s == WG_ENOMEM ? s : WG_ECONFIG, "%s", e.text);
 }
 
+void wg_checker_close(wg_checker *c)
+{
+    for (int i = 0; i < c->n_part; i++) wg_json_close(c->part[i].doc);
+    wg_free(c->part);
+    wg_free(c->seen);
+    wg_free(c->found);
+}
+
 wg_status wg_config_open(wg_config **out, const char *path, const char *const *set, int n_set, const wg_plugins *plugins,
                          wg_error *err)
 {
@@ -472,10 +480,7 @@ wg_status wg_config_open(wg_config **out, const char *path, const char *const *s
         wg_free(over[i].text);
     }
     wg_free(over);
-    for (int i = 0; i < c.n_part; i++) wg_json_close(c.part[i].doc);
-    wg_free(c.part);
-    wg_free(c.seen);
-    wg_free(c.found);
+    wg_checker_close(&c);
     json_decref(root);
     wg_json_close(doc);
     if (s == WG_OK) *out = o;
@@ -486,7 +491,7 @@ wg_status wg_config_open(wg_config **out, const char *path, const char *const *s
 void wg_config_close(wg_config *c)
 {
     if (!c) return;
-    for (int i = 0; i < c->n; i++) cell_close(&c->cell[i]);
+    for (int i = 0; i < c->n; i++) wg_cell_close(&c->cell[i]);
     for (int i = 0; i < c->datasets; i++) wg_dataset_close(c->dataset[i]);
     json_decref(c->resolved);
     wg_free(c->cell);

@@ -20,6 +20,7 @@
 #include "core/engine/build.h"
 #include "core/text/chat.h"
 #include "experiments/base/spec.h"
+#include "experiments/base/target.h"
 #include "experiments/config/dataset.h"
 #include "experiments/config/shard.h"
 
@@ -39,6 +40,16 @@ typedef struct wg_config_target {
     int threads, pin, kv_type, context;
     bool allow_nan;
 } wg_config_target;
+
+/* need_tokenizer stays false. */
+static inline wg_target_options wg_config_target_options(const wg_config_target *t)
+{
+    return (wg_target_options){ .device = t->device,
+                                .threads = t->threads,
+                                .pin = t->pin,
+                                .model = {
+                                    .kv_type = wg_kv_type_ids[t->kv_type], .context = t->context, .allow_nan = t->allow_nan } };
+}
 
 typedef struct wg_config_prompts {
     char file[WG_OPTION_STRING], category[WG_OPTION_STRING], merge[WG_OPTION_STRING];

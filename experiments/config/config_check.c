@@ -342,7 +342,7 @@ static void check_prompts(wg_checker *c, wg_cell *cell, wg_config *owner)
 
 /* The vocabulary must have all tokens of the chat template; a model's own one must render, and with `turns` a second
  * question. */
-static void check_chat(wg_checker *c, const wg_cell *cell, bool turns)
+void wg_check_chat(wg_checker *c, const wg_cell *cell, bool turns)
 {
     char once[2 * WG_OPTION_STRING + 64];
     wg_chat chat = wg_prompt_chat(&cell->prompts, NULL);
@@ -388,15 +388,19 @@ static void load_rule(wg_checker *c, wg_cell *cell)
     else if (s) wg_problem(c, "verify", false, "verify: %s", e.text);
 }
 
-void wg_check_cell(wg_checker *c, wg_cell *cell, wg_config *owner)
+static void check_target(wg_checker *c, const wg_cell *cell)
 {
-    check_name(c, cell->top.name);
     wg_error device;
     if (wg_device_name_check(cell->target.device, &device)) wg_problem(c, "target.device", false, "target.%s", device.text);
     const wg_target_options as_target = { .need_tokenizer = true,
                                           .model = { .kv_type = WG_F16, .context = cell->target.context } };
     if (*cell->target.model) check_model_file(c, "target.model", cell->target.model, &as_target, "the target");
     else wg_problem(c, "target", false, "target.model: missing; it names the target's weights file");
+}
+
+void wg_check_engine(wg_checker *c, wg_cell *cell, bool target)
+{
+    if (target) check_target(c, cell);
     if (cell->drafter) check_draft_model(c, cell);
     if (cell->drafter) check_inner(c, cell);
     if (cell->named) load_rule(c, cell);
@@ -406,10 +410,16 @@ void wg_check_cell(wg_checker *c, wg_cell *cell, wg_config *owner)
         const wg_status s = wg_check_laws(cell->drafter, laws, cell->verifier, c->plugins->verifiers, &e);
         if (s) wg_problem(c, "verify.rule", false, "verify.rule: %s", e.text);
     }
+}
+
+void wg_check_cell(wg_checker *c, wg_cell *cell, wg_config *owner)
+{
+    check_name(c, cell->top.name);
+    wg_check_engine(c, cell, true);
     cell->dataset = -1;
     if (*cell->prompts.file) check_prompts(c, cell, owner);
     else wg_problem(c, "prompts", false, "prompts.file: missing; it names a JSONL file of prompts");
-    check_chat(c, cell, cell->dataset >= 0 && owner->dataset[cell->dataset]->turns > 1);
+    wg_check_chat(c, cell, cell->dataset >= 0 && owner->dataset[cell->dataset]->turns > 1);
     if (cell->dataset >= 0 && (long)owner->dataset[cell->dataset]->questions * cell->top.repeats > REQUESTS_MAX)
         wg_problem(c, "repeats", false, "repeats: %d prompts x %d repeats are more than %d requests of a cell",
                    owner->dataset[cell->dataset]->questions, cell->top.repeats, REQUESTS_MAX);

@@ -102,6 +102,16 @@ void wg_check_values(wg_checker *c, const json_t *root, wg_cell *cell);
 /* Checks of a whole cell: required values, rule against drafter, files. Fills cell->dataset through `datasets`. */
 void wg_check_cell(wg_checker *c, wg_cell *cell, wg_config *owner);
 
+/* The part of it that opening an engine needs: target (if it is to have one), drafter, rule. */
+void wg_check_engine(wg_checker *c, wg_cell *cell, bool target);
+void wg_check_chat(wg_checker *c, const wg_cell *cell, bool turns);
+
+/* A drafter without a named length runs under `auto` (wg_draft_by_itself), unless a sweep sets parts of it. raw: the cell's
+ * config as written. */
+wg_status wg_cell_by_itself(const wg_checker *c, const json_t *raw, wg_cell *cell, wg_error *err);
+void wg_cell_close(wg_cell *cell); /* its members */
+void wg_checker_close(wg_checker *c);
+
 /* Option names separated by ", ", and the nearest to `word` as "; did you mean \"x\"?" or "". */
 const char *wg_suggestion(const char *word, const char *const *names, char *buf, size_t size);
 

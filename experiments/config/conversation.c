@@ -43,7 +43,12 @@ wg_status wg_conversation_ask(wg_engine *e, wg_seq **s, const wg_question *q, in
 {
     q += turn;
     if (turn == 0) return wg_seq_open(e, s, request, q->token, q->n, max_new, err);
-    const bool said = q->closed && (*s)->token[(*s)->n - 1] == q->token[q->closed - 1];
+    return wg_conversation_extend(e, *s, q, max_new, err);
+}
+
+wg_status wg_conversation_extend(wg_engine *e, wg_seq *s, const wg_question *q, int max_new, wg_error *err)
+{
+    const bool said = q->closed && s->token[s->n - 1] == q->token[q->closed - 1];
     const int skip = said ? q->closed : 0;
-    return wg_seq_extend(e, *s, q->token + skip, q->n - skip, max_new, err);
+    return wg_seq_extend(e, s, q->token + skip, q->n - skip, max_new, err);
 }

@@ -30,5 +30,7 @@ long wg_conversation_most(const wg_question *q, int turns, int max_new);
  * wg_seq_extend. */
 wg_status wg_conversation_ask(wg_engine *e, wg_seq **s, const wg_question *q, int turn, uint32_t request, int max_new,
                               wg_error *err);
+/* The same of one later question. */
+wg_status wg_conversation_extend(wg_engine *e, wg_seq *s, const wg_question *q, int max_new, wg_error *err);
 
 #endif

@@ -145,16 +145,9 @@ static wg_status open_target(runner *r, const wg_cell *cell, const wg_target **o
     if (*out) return WG_OK;
     for (int i = 0; i < r->config->n; i++)
         if (r->config->cell[i].top.batch > batch) batch = r->config->cell[i].top.batch;
-    const wg_target_options o = {
-        .threads = cell->target.threads,
-        .pin = cell->target.pin,
-        .device = cell->target.device,
-        .need_tokenizer = true,
-        .model = { .kv_type = wg_kv_type_ids[cell->target.kv_type],
-                   .context = cell->target.context,
-                   .allow_nan = cell->target.allow_nan,
-                   .max_rows = batch > 8 ? batch * WG_TREE_MAX : 0 },
-    };
+    wg_target_options o = wg_config_target_options(&cell->target);
+    o.need_tokenizer = true;
+    o.model.max_rows = batch > 8 ? batch * WG_TREE_MAX : 0;
     WG_TRY(wg_target_open(&r->target[index], cell->target.model, &o, err));
     *out = r->target[index];
     return WG_OK;

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ * What a rule requires of a draft tree beside the law of its siblings. */
+#include "core/engine/build.h"
+
+/* Siblings that the rule weighs jointly are as many as were declared before they were drawn (METHODS L4). A single child needs
+ * no declaration: a drafter that draws more in other cases is refused there. */
+static wg_status check_groups(const wg_verifier_class *rule, const wg_verifier_class *const *rules, const wg_tree *t,
+                              wg_error *err)
+{
+    char legal[1024];
+    int children;
+    const int node = wg_tree_undeclared(t, &children);
+    if (node < 0) return WG_OK;
+    wg_rules_for(t->law, false, rules, legal, sizeof legal);
+    if (t->group[node] < 0)
+        return wg_fail(err, WG_ELAW,
+                       "draft tree: node %d has %d children whose number was not declared before they were drawn; rule %s "
+                       "weighs siblings jointly and would be biased if their draws decide how many there are. Declare it "
+                       "(wg_tree_group)%s%s",
+                       node, children, rule->name, *legal ? ", or choose one of: " : "", legal);
+    return wg_fail(err, WG_ELAW,
+                   "draft tree: node %d was to have %d children and has %d; rule %s weighs siblings jointly and would be "
+                   "biased%s%s",
+                   node, t->group[node], children, rule->name, *legal ? "; choose one of: " : "", legal);
+}
+
+wg_status wg_check_draws(const wg_verifier_class *rule, const wg_verifier_class *const *rules, const wg_tree *t, wg_rows *q,
+                         long *massless, wg_error *err)
+{
+    for (int i = 1; i < t->n; i++) {
+        if (rule->chains && t->parent[i] != i - 1)
+            return wg_fail(err, WG_ELAW,
+                           "draft tree: node %d is a sibling, but rule %s takes chains only; draft chains, or use a "
+                           "rule for trees (traversal is block on trees)",
+                           i, rule->name);
+        if (t->law & (WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT) && !(wg_rows_prob(q, t->qrow[i], t->token[i]) > 0)) {
+            if (massless) ++*massless;
+            return wg_fail(err, WG_EINVAL,
+                           "draft tree: node %d is token %d, but its q row %d gives that no probability; give the "
+                           "row it was drawn from",
+                           i, (int)t->token[i], t->qrow[i]);
+        }
+    }
+    return rule->joint ? check_groups(rule, rules, t, err) : WG_OK;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ * The part of an experiment that opens an engine, from a text in memory: target, drafter, rule, sampling, seed, max_tokens,
+ * batch, and the chat template of `prompts`. Keys, checks, defaults and messages are those of an experiment; a key that only a
+ * measurement has (sweep, repeats, trace ...) is refused. */
+#ifndef WG_EXPERIMENTS_CONFIG_ENGINE_CONFIG_H
+#define WG_EXPERIMENTS_CONFIG_ENGINE_CONFIG_H
+
+#include "experiments/config/config.h"
+
+typedef struct wg_engine_text {
+    const char *name; /* stands for the path in messages */
+    const char *json;
+    const char *model; /* the target's file where the text names none; may be NULL */
+    bool target;       /* false: the target is not a file; a section `target` is refused, and no drafter is put under `auto`,
+                        * which times the target */
+} wg_engine_text;
+
+/* Fills *out, whose `config`, `swept` and dataset stay empty. ECONFIG reports all problems at once. ENOMEM. */
+wg_status wg_engine_config_open(wg_cell *out, const wg_engine_text *text, const wg_plugins *plugins, wg_error *err);
+void wg_engine_config_close(wg_cell *cell); /* zeroed is fine */
+
+#endif

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT
+ * libwager: speculative decoding as a library. C99 and C++, no other header of the project.
+ *
+ * Three tiers, each usable without the one before it:
+ *   1. wg_generate: a text from a model file, in one call;
+ *   2. sessions: a target, a drafter and a rule, opened from the keys of an experiment (docs/embed.md), and sequences that
+ *      are read round by round: streams, conversations, batches, statistics;
+ *   3. parts: verification of a tree by rows of p and q, proofs of rules, a drafter alone, and the engine around a target of
+ *      the caller's.
+ *
+ * Errors. A function that can fail returns a wg_status and fills *err (which may be NULL): the code and the text that the
+ * program prints. On failure nothing has changed, and an output pointer is untouched.
+ *
+ * Threads. A session and its sequences are used by one thread at a time; sessions do not know each other, and any number may
+ * run at the same time. Functions without a session may run on any thread. The library keeps no state of its own, installs
+ * no signal handler, and neither prints nor exits: only a bug of the library itself (a broken invariant) prints its place and
+ * aborts. It reads one environment variable: WG_CPU, the instruction set.
+ *
+ * ABI. Structs that cross the border begin with their size (set it to sizeof) and grow at their end only; everything else is
+ * opaque. Functions are never changed or removed under one WG_ABI; the symbols are versioned. */
+#ifndef WAGER_H
+#define WAGER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define WG_API __attribute__((visibility("default")))
+#else
+#define WG_API
+#endif
+
+/* The number of this interface; the same as wg_abi() of a library that this header fits. */
+#define WG_ABI 1
+
+/* wg_abi: the WG_ABI of the library. wg_version: its version, as wager --version has it. Any thread. */
+WG_API int wg_abi(void);
+WG_API const char *wg_version(void);
+
+/* ---- errors -------------------------------------------------------------------------------------------------------- */
+
+#ifndef WG_CORE_BASE_ERROR_H /* inside the library these are its own */
+/* Codes are never renumbered. A library newer than this header may return others. */
+typedef enum wg_status {
+    WG_OK = 0,
+    WG_EINVAL = 1001,       /* invalid argument */
+    WG_ENOMEM = 1002,       /* out of memory */
+    WG_EIO = 1003,          /* input/output error; also what a callback reports */
+    WG_ENOENT = 1004,       /* no such file */
+    WG_EFORMAT = 1005,      /* malformed file */
+    WG_EUNSUPPORTED = 1006, /* not supported */
+    WG_ECONFIG = 1007,      /* invalid configuration */
+    WG_EMODEL = 1008,       /* unusable model */
+    WG_EVOCAB = 1009,       /* vocabularies differ */
+    WG_ELAW = 1010,         /* verifier cannot check this kind of draft */
+    WG_EFULL = 1011,        /* no free KV page */
+    WG_ECONTEXT = 1012,     /* context length exceeded */
+    WG_EREPLAY = 1013,      /* a second pass differs from the timed one */
+    WG_EINTERRUPTED = 1014  /* interrupted */
+} wg_status;
+
+enum { WG_ERROR_TEXT = 2048 };
+
+/* Lives on the caller's stack; on success it is left untouched. text: what, where, expected, how to fix; UTF-8, no newline at
+ * its end. */
+typedef struct wg_error {
+    wg_status code;
+    char text[WG_ERROR_TEXT];
+} wg_error;
+#endif
+
+/* Frees a text that the library has allocated. NULL is fine. Any thread. */
+WG_API void wg_text_free(char *text);
+
+/* ---- tier 1: one call ---------------------------------------------------------------------------------------------- */
+
+/* Continues `prompt`. model: the target's weights file, or NULL where the config names one. config: a JSON object with the
+ * keys of wg_session_open, or NULL for plain decoding with the defaults. *text: the continuation without the prompt, NUL-
+ * terminated, freed by wg_text_free. Any thread. */
+WG_API wg_status wg_generate(const char *model, const char *prompt, const char *config, char **text, wg_error *err);
+
+/* ---- tier 2: sessions ---------------------------------------------------------------------------------------------- */
+
+typedef struct wg_session wg_session;   /* one thread at a time */
+typedef struct wg_sequence wg_sequence; /* belongs to its session, and to its session's thread */
+
+/* Opens a target, a drafter and a rule. config: a JSON object with the keys of an experiment (wager list options): the
+ * sections target, draft, verify and sampling; seed, max_tokens and batch; and of `prompts` chat, system and date. Keys that
+ * only a measurement has are refused. Paths are relative to the working directory. Errors: ECONFIG with all problems and
+ * their places ("config:3:14: ..."); those of opening the files; ENOMEM. */
+WG_API wg_status wg_session_open(wg_session **out, const char *config, wg_error *err);
+WG_API void wg_session_close(wg_session *s); /* closes its sequences too; NULL is fine */
+
+/* What a session emits: lossless: its text has the law of plain decoding (of p, for a target of the caller's). law_only: the
+ * rows come from outside, so equal bits are not promised. */
+typedef struct wg_session_about {
+    size_t size;
+    int vocab, context, batch;  /* tokens; tokens of a sequence; sequences of a round */
+    int lossless, law_only;     /* 0 or 1 */
+    const char *drafter, *rule; /* names; live as long as the session */
+} wg_session_about;
+WG_API wg_status wg_session_about_get(const wg_session *s, wg_session_about *out, wg_error *err);
+
+/* Seconds of all rounds so far, by phase. */
+typedef struct wg_seconds {
+    size_t size;
+    double draft, verify, accept, kv, prefill;
+} wg_seconds;
+WG_API wg_status wg_session_seconds(const wg_session *s, wg_seconds *out, wg_error *err);
+
+/* NULL in their place: request is the number of sequences opened before, max_tokens the config's. */
+typedef struct wg_sequence_options {
+    size_t size;
+    uint32_t request; /* addresses the randomness: one seed and request give one text, in any batch */
+    int max_tokens;   /* new tokens; 0: the config's */
+} wg_sequence_options;
+
+/* Opens a sequence for a text of `bytes` bytes, or for tokens. Texts of control tokens become these tokens; under the config's
+ * chat template the text is a question, and they stay text. EFULL: the session's `batch` sequences are open. */
+WG_API wg_status wg_sequence_open(wg_session *s, wg_sequence **out, const char *text, size_t bytes,
+                                  const wg_sequence_options *opt, wg_error *err);
+WG_API wg_status wg_sequence_open_tokens(wg_session *s, wg_sequence **out, const int32_t *token, int n,
+                                         const wg_sequence_options *opt, wg_error *err);
+WG_API void wg_sequence_close(wg_sequence *q); /* NULL is fine */
+
+/* Continues a conversation when the answer has ended: the next question (with a chat template around it), or tokens. Nothing
+ * is read again. max_tokens: of the next answer; 0: as before. */
+WG_API wg_status wg_sequence_extend(wg_sequence *q, const char *text, size_t bytes, int max_tokens, wg_error *err);
+WG_API wg_status wg_sequence_extend_tokens(wg_sequence *q, const int32_t *token, int n, int max_tokens, wg_error *err);
+
+typedef enum wg_end {
+    WG_END_NOT = 0,   /* it goes on */
+    WG_END_EOS = 1,   /* the model ended the text */
+    WG_END_LENGTH = 2 /* max_tokens, or the end of the context */
+} wg_end;
+
+/* What the last round emitted. Pointers are valid until the next call with this sequence. */
+typedef struct wg_round {
+    size_t size;
+    const char *text; /* complete UTF-8 characters, NUL-terminated; "" without a tokenizer */
+    size_t bytes;
+    const int32_t *token;   /* (n) */
+    const uint8_t *drafted; /* (n) 1: an accepted draft token */
+    int n, nodes;           /* nodes: draft tokens that were verified */
+    wg_end end;
+} wg_round;
+
+/* One round: draft, verify, accept. On a sequence that has ended: n is 0 and `end` says why. */
+WG_API wg_status wg_sequence_next(wg_sequence *q, wg_round *out, wg_error *err);
+
+/* One round of several sequences of a session in one pass of the target; those that have ended are left out. Read each with
+ * wg_sequence_last. */
+WG_API wg_status wg_session_round(wg_session *s, wg_sequence *const *q, int n, wg_error *err);
+WG_API wg_status wg_sequence_last(wg_sequence *q, wg_round *out, wg_error *err);
+
+/* Counts of the current answer. emitted / passes is tau. */
+typedef struct wg_stats {
+    size_t size;
+    int64_t prompt, emitted;           /* tokens before the answer; tokens of it */
+    int64_t passes, drafted, accepted; /* of the target; draft tokens verified, and kept */
+    int lossless;                      /* as in wg_session_about */
+} wg_stats;
+WG_API wg_status wg_sequence_stats(const wg_sequence *q, wg_stats *out, wg_error *err);
+
+/* ---- tier 3: parts ------------------------------------------------------------------------------------------------- */
+
+/* A draft tree. Node 0 is the last token of the text; a parent precedes its children; a chain is a tree of width 1. */
+typedef struct wg_draft {
+    size_t size;
+    int n;                 /* nodes, node 0 included */
+    const int32_t *token;  /* (n) */
+    const int32_t *parent; /* (n) parent[0] is -1 */
+    const int32_t *qrow;   /* (n) the row of q that a node was drawn from; -1: none. NULL: none has one */
+    int q_rows;            /* rows of q */
+    const char *law;       /* how siblings were drawn: "fixed", "iid", "without_replacement" or "coupled" */
+} wg_draft;
+
+/* How a tree is verified. Rows are distributions after the sampler chain; a row sums to 1. Rules that weigh siblings jointly
+ * take the number of a node's children as declared before the children were drawn. */
+typedef struct wg_verification {
+    size_t size;
+    const char *rule; /* "rejection", "typical:epsilon=0.3" (wager list rules) */
+    int vocab;
+    const double *p;            /* (draft.n, vocab) the target's distribution after each node */
+    const double *q;            /* (draft.q_rows, vocab); may be NULL where draft.q_rows is 0 */
+    uint64_t seed;              /* the address of the random decisions, with the two below */
+    uint32_t request, position; /* position: that of the first token that is emitted */
+    const double *uniform;      /* (uniforms) in [0, 1), used in their order in the place of the seed; NULL: by address */
+    int uniforms;
+} wg_verification;
+
+typedef struct wg_outcome {
+    size_t size;
+    int n;         /* accepted nodes, node 0 included */
+    int32_t *node; /* (draft.n) the caller's: the accepted nodes, from node 0 down */
+    int32_t next;  /* the token after them: corrected, or the bonus */
+    int used;      /* uniforms that were used */
+} wg_outcome;
+
+/* Verifies one tree. EINVAL: a tree or a row that is none; a drafted token that its row of q gives no probability; too few
+ * uniforms. ELAW: the rule does not check such drafts. EUNSUPPORTED: uniforms for a rule that races. Any thread. */
+WG_API wg_status wg_verify_tree(const wg_draft *draft, const wg_verification *how, wg_outcome *out, wg_error *err);
+
+/* A rule of the caller's, to be proved. All its random decisions go through `choice`. */
+typedef struct wg_choice wg_choice;
+typedef struct wg_rule_callback {
+    size_t size;
+    const char *name;
+    const char *law; /* of the siblings that it checks */
+    int chains;      /* 1: it takes chains only */
+    /* p: (draft->n, vocab), q: (draft->q_rows, vocab). Writes the accepted nodes, node 0 first, to node (draft->n) and the
+     * token after them to *next; returns how many nodes. It must return the same for the same choices. */
+    int (*accept)(void *user, const wg_draft *draft, int vocab, const double *p, const double *q, const wg_choice *choice,
+                  int32_t *node, int32_t *next);
+    void *user;
+} wg_rule_callback;
+
+/* 1 with probability min(1, num / den): whether node `node` is accepted. Once per node. */
+WG_API int wg_choice_accept(const wg_choice *c, int node, double num, double den);
+/* A token with probability weight[i] / sum, weight: (n), for the token after `accepted` accepted nodes (node 0 not counted). */
+WG_API int wg_choice_token(const wg_choice *c, int accepted, const double *weight, int n);
+
+typedef struct wg_proof_options {
+    size_t size;
+    int vocab, depth, children; /* tokens of the language; of the trees: levels, and children of a node */
+    int steps;                  /* consecutive rounds; 0: 1 */
+    const char *law;            /* of the siblings; NULL: "iid" */
+    int cases;                  /* random pairs of p and q */
+    uint64_t seed;
+} wg_proof_options;
+
+typedef struct wg_proof {
+    size_t size;
+    double deviation;  /* largest |chance of a text - what it should be|: rounding (1e-12) for a rule that is lossless */
+    double tau, alpha; /* mean tokens of a round; chance that a child of the root is kept */
+    double alpha_star; /* the largest such chance of any lossless rule */
+    int64_t runs;      /* combinations of outcomes that were visited */
+    int64_t reused;    /* random decisions that were taken twice: must be 0 */
+    int cases;
+    int lossless; /* 1: the deviation is at most 1e-12, and nothing is reused */
+} wg_proof;
+
+/* Enumerates every outcome of a rule and its drafts and compares the law of the text with the target's. rule: as in
+ * wg_verification, or the callback's. *counterexample (may be NULL): NULL, or for a rule that is not lossless the smallest
+ * counterexample found, in words (wg_text_free). Any thread. */
+WG_API wg_status wg_rule_prove(const char *rule, const wg_proof_options *opt, wg_proof *out, char **counterexample,
+                               wg_error *err);
+WG_API wg_status wg_rule_prove_callback(const wg_rule_callback *rule, const wg_proof_options *opt, wg_proof *out,
+                                        char **counterexample, wg_error *err);
+
+/* A target of the caller's. One call scores rows of one or more sequences. */
+typedef struct wg_score_rows {
+    size_t size;
+    int sequence;          /* 0 .. batch - 1: the sequence's place, which a later sequence may take */
+    const int32_t *prefix; /* (prefix_n) the tokens before the rows, from the first one on */
+    int prefix_n;
+    int n;                 /* rows */
+    const int32_t *token;  /* (n) */
+    const int32_t *parent; /* (n) the row before it, or -1: the prefix ends before it. Parents precede children */
+    float *const *logits;  /* (n) where the logits after the row go, (vocab) each; NULL: they are not asked for */
+} wg_score_rows;
+
+typedef struct wg_scorer {
+    size_t size;
+    const char *name; /* for messages */
+    int vocab, context;
+    /* Scores the rows of n sequences. 0: done. Other values: failed, with a reason in message (room bytes); the round then
+     * fails with EIO and every sequence is as it was. Called on the session's thread. */
+    int (*score)(void *user, const wg_score_rows *rows, int n, char *message, size_t room);
+    int (*is_end)(void *user, int32_t token); /* nonzero: the token ends a text; NULL: none does */
+    void *user;
+} wg_scorer;
+
+/* A session around the caller's target. config: as above without the section target; or NULL. Sequences are opened with
+ * tokens, and rounds have no text. The scorer is copied; what it points to must outlive the session. */
+WG_API wg_status wg_session_open_scorer(wg_session **out, const wg_scorer *target, const char *config, wg_error *err);
+
+/* A drafter alone: a session without a target, for vocab tokens and sequences of up to `context`. config: as above; verify
+ * names the rule that will check the drafts. Drafters that need the target's rows or weights are refused by name. Sequences
+ * are opened with tokens; wg_sequence_close makes the drafter forget one. */
+WG_API wg_status wg_session_open_drafter(wg_session **out, int vocab, int context, const char *config, wg_error *err);
+
+/* The draft after the sequence's last token. Pointers are valid until the next call with this session. */
+WG_API wg_status wg_sequence_propose(wg_sequence *q, wg_draft *out, wg_error *err);
+/* Row `row` of q of the last draft: (vocab). */
+WG_API wg_status wg_sequence_q(wg_sequence *q, int row, double *out, wg_error *err);
+/* The tokens that the text has been given since, drafted ones included; the drafter learns from them. ECONTEXT: they do not
+ * fit. */
+WG_API wg_status wg_sequence_observe(wg_sequence *q, const int32_t *token, int n, wg_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
