@@ -7,7 +7,7 @@ cmake_policy(SET CMP0057 NEW) # IN_LIST
 set(rooms
   kernels kernels/rule kernels/cuda
   core/base core/file core/text core/kv core/dist core/model core/engine
-  draft draft/length draft/lookup draft/lm draft/compose draft/external
+  draft draft/length draft/lookup draft/lm draft/compose draft/external draft/train
   verify
   experiments/base experiments/config experiments/record experiments/analysis experiments/run experiments/report
   experiments/bench experiments/cli)
@@ -29,6 +29,7 @@ set(allow_draft/lookup  ${draft_common} draft/lookup/)
 set(allow_draft/lm      ${draft_common} draft/lm/)
 set(allow_draft/compose ${draft_common} draft/compose/ draft/lm/)
 set(allow_draft/external ${draft_common} draft/external/)
+set(allow_draft/train   core/ kernels/philox.h kernels/exp.h kernels/cpu.h draft/train/)
 set(allow_verify        core/base/ core/dist/ core/engine/ verify/ kernels/exp.h kernels/mass.h kernels/rule/)
 
 # Rooms of the laboratory, each over those before it.
