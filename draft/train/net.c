@@ -17,10 +17,10 @@ enum { ATTN_NORM, Q, K, V, O, FFN_NORM, GATE, UP, DOWN, LAYER_TENSORS };
 
 /* Activations of a layer: (rows, ...) each. */
 typedef struct layer_state {
-    void *x, *h, *r;            /* (dim) input and its norm; (1) */
+    void *x, *h, *r;             /* (dim) input and its norm; (1) */
     void *q, *k, *v, *att, *lse; /* (heads hd), (kv_heads hd) twice, (heads hd), (heads) */
-    void *mid, *h2, *r2;        /* (dim) after attention, and its norm; (1) */
-    void *gate, *up, *act;      /* (hidden) */
+    void *mid, *h2, *r2;         /* (dim) after attention, and its norm; (1) */
+    void *gate, *up, *act;       /* (hidden) */
 } layer_state;
 
 struct wg_net {
@@ -31,15 +31,15 @@ struct wg_net {
     wg_net_tensor *tensor; /* embedding, those of each layer, output norm, head unless tied */
     size_t elements;
     void *w, *g;
-    void *cs;             /* (context, n_rot) */
-    layer_state *layer;   /* (layers) */
-    void *x, *h, *r;      /* (rows, dim) behind the last layer, its norm; (rows) */
-    void *dx, *dh;        /* (rows, dim) gradients of the residual stream and of a norm's output */
+    void *cs;                                       /* (context, n_rot) */
+    layer_state *layer;                             /* (layers) */
+    void *x, *h, *r;                                /* (rows, dim) behind the last layer, its norm; (rows) */
+    void *dx, *dh;                                  /* (rows, dim) gradients of the residual stream and of a norm's output */
     void *dq, *dk, *dv, *datt, *dgate, *dup, *dact; /* as those of layer_state without d */
-    void *z, *dz;         /* (logit rows, vocab) */
-    void *work;           /* of attention */
-    void *memory;         /* all of the above but w and g */
-    wg_loss_part *part;   /* (parts of logit rows) */
+    void *z, *dz;                                   /* (logit rows, vocab) */
+    void *work;                                     /* of attention */
+    void *memory;                                   /* all of the above but w and g */
+    wg_loss_part *part;                             /* (parts of logit rows) */
 };
 
 static int logit_rows(int length) { return length < LOGIT_ROWS ? length : LOGIT_ROWS; }
@@ -55,11 +55,13 @@ wg_status wg_net_check(const wg_arch *a, const char *name, wg_error *err)
     else if (a->traits || a->activation != WG_SWIGLU) what = "a block that is not the Llama family's";
     else if (a->embedding_scale != 1 || a->attention_cap != 0 || a->logit_cap != 0) what = "scaled embeddings or capped scores";
     else if (a->window && a->window < a->context) what = "a window of attention";
+    else if (a->rope_scale != 1 || a->rope_magnitude != 1 || a->yarn || a->original_context) what = "scaled rotary positions";
     if (!what) return WG_OK;
-    return wg_fail(err, WG_EUNSUPPORTED,
-                   "%s: family '%s' has %s, which cannot be trained here; expected RMSNorm, rotary positions and SwiGLU without "
-                   "biases, as in the family 'llama'",
-                   name, a->family, what);
+    return wg_fail(
+        err, WG_EUNSUPPORTED,
+        "%s: family '%s' has %s, which cannot be trained here; expected RMSNorm, rotary positions and SwiGLU without "
+        "biases, as in the family 'llama'",
+        name, a->family, what);
 }
 
 /* ---- memory: one function counts and places ------------------------------------------------------------------------- */
@@ -185,13 +187,13 @@ static wg_status allocate(wg_net *n, wg_error *err)
     return WG_OK;
 }
 
-static wg_status set_angles(wg_net *n, const float *divisor, wg_error *err)
+static wg_status set_angles(wg_net *n, wg_error *err)
 {
     float ones[WG_MAX_HEAD / 2];
     wg_rotary r;
     const size_t count = (size_t)n->length * (size_t)n->arch.n_rot;
     for (int i = 0; i < WG_MAX_HEAD / 2; i++) ones[i] = 1;
-    wg_rotary_of(&n->arch, false, divisor ? divisor : ones, &r);
+    wg_rotary_of(&n->arch, false, ones, &r);
     float *cs = wg_alloc(count, sizeof *cs);
     if (!cs) return wg_nomem(err, count * sizeof *cs, "rotary angles");
     wg_rotary_angles(&r, n->length, n->pool, cs);
@@ -203,8 +205,8 @@ static wg_status set_angles(wg_net *n, const float *divisor, wg_error *err)
     return WG_OK;
 }
 
-wg_status wg_net_open(wg_net **out, const wg_train_ops *op, const wg_arch *a, const float *divisor, int sequences, int length,
-                      wg_pool *pool, wg_error *err)
+wg_status wg_net_open(wg_net **out, const wg_train_ops *op, const wg_arch *a, int sequences, int length, wg_pool *pool,
+                      wg_error *err)
 {
     WG_TRY(wg_blas_open(err));
     WG_TRY(wg_net_check(a, a->name, err));
@@ -213,7 +215,7 @@ wg_status wg_net_open(wg_net **out, const wg_train_ops *op, const wg_arch *a, co
     n->op = op, n->pool = pool, n->arch = *a;
     n->sequences = sequences, n->length = length, n->rows = sequences * length;
     wg_status s = allocate(n, err);
-    if (s == WG_OK) s = set_angles(n, divisor, err);
+    if (s == WG_OK) s = set_angles(n, err);
     if (s != WG_OK) wg_net_close(n);
     else *out = n;
     return s;
@@ -250,22 +252,51 @@ static void *gradient(const wg_net *n, const wg_net_tensor *t) { return at(n, n-
 /* y = x w^T, or y += with `add`. */
 static wg_gemm product(const wg_net *n, const wg_net_tensor *t, const void *x, void *y, int rows, bool add)
 {
-    return (wg_gemm){ .tb = true, .m = rows, .n = t->rows, .k = t->columns, .alpha = 1, .beta = add, .a = x, .b = weight(n, t),
-                      .c = y, .lda = t->columns, .ldb = t->columns, .ldc = t->rows };
+    return (wg_gemm){ .tb = true,
+                      .m = rows,
+                      .n = t->rows,
+                      .k = t->columns,
+                      .alpha = 1,
+                      .beta = add,
+                      .a = x,
+                      .b = weight(n, t),
+                      .c = y,
+                      .lda = t->columns,
+                      .ldb = t->columns,
+                      .ldc = t->rows };
 }
 
 /* dx = dy w, or dx += with `add`. */
 static wg_gemm product_back(const wg_net *n, const wg_net_tensor *t, const void *dy, void *dx, int rows, bool add)
 {
-    return (wg_gemm){ .m = rows, .n = t->columns, .k = t->rows, .alpha = 1, .beta = add, .a = dy, .b = weight(n, t), .c = dx,
-                      .lda = t->rows, .ldb = t->columns, .ldc = t->columns };
+    return (wg_gemm){ .m = rows,
+                      .n = t->columns,
+                      .k = t->rows,
+                      .alpha = 1,
+                      .beta = add,
+                      .a = dy,
+                      .b = weight(n, t),
+                      .c = dx,
+                      .lda = t->rows,
+                      .ldb = t->columns,
+                      .ldc = t->columns };
 }
 
 /* dw += dy^T x */
 static wg_gemm weight_back(const wg_net *n, const wg_net_tensor *t, const void *dy, const void *x, int rows)
 {
-    return (wg_gemm){ .ta = true, .m = t->rows, .n = t->columns, .k = rows, .alpha = 1, .beta = 1, .a = dy, .b = x,
-                      .c = gradient(n, t), .lda = t->rows, .ldb = t->columns, .ldc = t->columns };
+    return (wg_gemm){ .ta = true,
+                      .m = t->rows,
+                      .n = t->columns,
+                      .k = rows,
+                      .alpha = 1,
+                      .beta = 1,
+                      .a = dy,
+                      .b = x,
+                      .c = gradient(n, t),
+                      .lda = t->rows,
+                      .ldb = t->columns,
+                      .ldc = t->columns };
 }
 
 static void products(wg_net *n, const wg_gemm *g, int count) { wg_products(n->pool, n->op, g, count); }
@@ -273,15 +304,24 @@ static void over(wg_net *n, wg_part_fn *fn, const void *job, int items) { wg_ove
 
 static void norm(wg_net *n, const wg_net_tensor *t, const void *x, void *y, void *r)
 {
-    const wg_norm_job j = { .x = x, .w = weight(n, t), .y = y, .r = r, .rows = n->rows, .dim = n->arch.dim, .eps = n->arch.eps };
+    const wg_norm_job j = {
+        .x = x, .w = weight(n, t), .y = y, .r = r, .rows = n->rows, .dim = n->arch.dim, .eps = n->arch.eps
+    };
     over(n, n->op->norm, &j, n->rows);
 }
 
 /* dx += the gradient through the norm; that of its weight. */
 static void norm_back(wg_net *n, const wg_net_tensor *t, const void *x, void *r, const void *dy)
 {
-    const wg_norm_job j = { .x = x, .w = weight(n, t), .dy = dy, .r = r, .dx = n->dx, .dw = gradient(n, t), .rows = n->rows,
-                            .dim = n->arch.dim, .eps = n->arch.eps };
+    const wg_norm_job j = { .x = x,
+                            .w = weight(n, t),
+                            .dy = dy,
+                            .r = r,
+                            .dx = n->dx,
+                            .dw = gradient(n, t),
+                            .rows = n->rows,
+                            .dim = n->arch.dim,
+                            .eps = n->arch.eps };
     over(n, n->op->norm_back, &j, n->rows);
     wg_over(n->pool, n->op->norm_weight_back, &j, n->arch.dim, ALIGNED);
 }
@@ -289,23 +329,47 @@ static void norm_back(wg_net *n, const wg_net_tensor *t, const void *x, void *r,
 static void turn(wg_net *n, const wg_train_rows *rows, void *x, int heads, bool back)
 {
     const wg_arch *a = &n->arch;
-    const wg_turn_job j = { .x = x, .cs = n->cs, .position = rows->position, .heads = heads, .hd = a->head_dim,
-                            .n_rot = a->n_rot, .adjacent = a->rope_adjacent, .back = back };
+    const wg_turn_job j = { .x = x,
+                            .cs = n->cs,
+                            .position = rows->position,
+                            .heads = heads,
+                            .hd = a->head_dim,
+                            .n_rot = a->n_rot,
+                            .adjacent = a->rope_adjacent,
+                            .back = back };
     over(n, n->op->turn, &j, n->rows);
 }
 
 static wg_attention_job attention_of(const wg_net *n, const wg_train_rows *rows, const layer_state *l)
 {
     const wg_arch *a = &n->arch;
-    return (wg_attention_job){ .q = l->q, .k = l->k, .v = l->v, .y = l->att, .lse = l->lse, .dy = n->datt, .dq = n->dq,
-                               .dk = n->dk, .dv = n->dv, .start = rows->start, .work = n->work, .sequences = n->sequences,
-                               .length = n->length, .heads = a->heads, .kv_heads = a->kv_heads, .hd = a->head_dim,
+    return (wg_attention_job){ .q = l->q,
+                               .k = l->k,
+                               .v = l->v,
+                               .y = l->att,
+                               .lse = l->lse,
+                               .dy = n->datt,
+                               .dq = n->dq,
+                               .dk = n->dk,
+                               .dv = n->dv,
+                               .start = rows->start,
+                               .work = n->work,
+                               .sequences = n->sequences,
+                               .length = n->length,
+                               .heads = a->heads,
+                               .kv_heads = a->kv_heads,
+                               .hd = a->head_dim,
                                .scale = (double)a->attention_scale };
 }
 
 static wg_gate_job gate_of(const wg_net *n, const layer_state *l)
 {
-    return (wg_gate_job){ .gate = l->gate, .up = l->up, .y = l->act, .dy = n->dact, .dgate = n->dgate, .dup = n->dup,
+    return (wg_gate_job){ .gate = l->gate,
+                          .up = l->up,
+                          .y = l->act,
+                          .dy = n->dact,
+                          .dgate = n->dgate,
+                          .dup = n->dup,
                           .n = (size_t)n->rows * (size_t)n->arch.hidden };
 }
 
@@ -321,9 +385,11 @@ static void layer_forward(wg_net *n, const wg_train_rows *rows, int i, void *nex
 
     /* queries, keys and values of the normed row, queries and keys turned by position */
     norm(n, of_layer(n, i, ATTN_NORM), l->x, l->h, l->r);
-    products(n, (const wg_gemm[]){ product(n, of_layer(n, i, Q), l->h, l->q, m, false),
-                                   product(n, of_layer(n, i, K), l->h, l->k, m, false),
-                                   product(n, of_layer(n, i, V), l->h, l->v, m, false) }, 3);
+    products(n,
+             (const wg_gemm[]){ product(n, of_layer(n, i, Q), l->h, l->q, m, false),
+                                product(n, of_layer(n, i, K), l->h, l->k, m, false),
+                                product(n, of_layer(n, i, V), l->h, l->v, m, false) },
+             3);
     turn(n, rows, l->q, n->arch.heads, false);
     turn(n, rows, l->k, n->arch.kv_heads, false);
 
@@ -335,8 +401,10 @@ static void layer_forward(wg_net *n, const wg_train_rows *rows, int i, void *nex
 
     /* next = mid + W_down (silu(W_gate n) W_up n) */
     norm(n, of_layer(n, i, FFN_NORM), l->mid, l->h2, l->r2);
-    products(n, (const wg_gemm[]){ product(n, of_layer(n, i, GATE), l->h2, l->gate, m, false),
-                                   product(n, of_layer(n, i, UP), l->h2, l->up, m, false) }, 2);
+    products(n,
+             (const wg_gemm[]){ product(n, of_layer(n, i, GATE), l->h2, l->gate, m, false),
+                                product(n, of_layer(n, i, UP), l->h2, l->up, m, false) },
+             2);
     const wg_gate_job gate = gate_of(n, l);
     over(n, n->op->gate, &gate, wg_spans(gate.n));
     copy(n, next, l->mid);
@@ -359,27 +427,34 @@ static void layer_back(wg_net *n, const wg_train_rows *rows, int i)
     const int m = n->rows;
 
     /* MLP */
-    products(n, (const wg_gemm[]){ product_back(n, of_layer(n, i, DOWN), n->dx, n->dact, m, false),
-                                   weight_back(n, of_layer(n, i, DOWN), n->dx, l->act, m) }, 2);
+    products(n,
+             (const wg_gemm[]){ product_back(n, of_layer(n, i, DOWN), n->dx, n->dact, m, false),
+                                weight_back(n, of_layer(n, i, DOWN), n->dx, l->act, m) },
+             2);
     const wg_gate_job gate = gate_of(n, l);
     over(n, n->op->gate_back, &gate, wg_spans(gate.n));
-    products(n, (const wg_gemm[]){ product_back(n, of_layer(n, i, GATE), n->dgate, n->dh, m, false),
-                                   weight_back(n, of_layer(n, i, GATE), n->dgate, l->h2, m),
-                                   weight_back(n, of_layer(n, i, UP), n->dup, l->h2, m) }, 3);
+    products(n,
+             (const wg_gemm[]){ product_back(n, of_layer(n, i, GATE), n->dgate, n->dh, m, false),
+                                weight_back(n, of_layer(n, i, GATE), n->dgate, l->h2, m),
+                                weight_back(n, of_layer(n, i, UP), n->dup, l->h2, m) },
+             3);
     products(n, (const wg_gemm[]){ product_back(n, of_layer(n, i, UP), n->dup, n->dh, m, true) }, 1);
     norm_back(n, of_layer(n, i, FFN_NORM), l->mid, l->r2, n->dh);
 
     /* attention */
-    products(n, (const wg_gemm[]){ product_back(n, of_layer(n, i, O), n->dx, n->datt, m, false),
-                                   weight_back(n, of_layer(n, i, O), n->dx, l->att, m) }, 2);
+    products(n,
+             (const wg_gemm[]){ product_back(n, of_layer(n, i, O), n->dx, n->datt, m, false),
+                                weight_back(n, of_layer(n, i, O), n->dx, l->att, m) },
+             2);
     const wg_attention_job att = attention_of(n, rows, l);
     over(n, n->op->attention_back, &att, n->sequences * n->arch.kv_heads);
     turn(n, rows, n->dq, n->arch.heads, true);
     turn(n, rows, n->dk, n->arch.kv_heads, true);
-    products(n, (const wg_gemm[]){ product_back(n, of_layer(n, i, Q), n->dq, n->dh, m, false),
-                                   weight_back(n, of_layer(n, i, Q), n->dq, l->h, m),
-                                   weight_back(n, of_layer(n, i, K), n->dk, l->h, m),
-                                   weight_back(n, of_layer(n, i, V), n->dv, l->h, m) }, 4);
+    products(n,
+             (const wg_gemm[]){
+                 product_back(n, of_layer(n, i, Q), n->dq, n->dh, m, false), weight_back(n, of_layer(n, i, Q), n->dq, l->h, m),
+                 weight_back(n, of_layer(n, i, K), n->dk, l->h, m), weight_back(n, of_layer(n, i, V), n->dv, l->h, m) },
+             4);
     products(n, (const wg_gemm[]){ product_back(n, of_layer(n, i, K), n->dk, n->dh, m, true) }, 1);
     products(n, (const wg_gemm[]){ product_back(n, of_layer(n, i, V), n->dv, n->dh, m, true) }, 1);
     norm_back(n, of_layer(n, i, ATTN_NORM), l->x, l->r, n->dh);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The network that is trained: the transformer of core/model/forward.c over packed sequences, forward and backward, written once
- * for both element types of train_ops.h. Families: RMSNorm, rotary positions with any scaling, grouped-query attention, SwiGLU, head
- * tied or not; no biases, norms of heads, caps, windows or experts. */
+ * for both element types of train_ops.h. Families: RMSNorm, rotary positions, grouped-query attention, SwiGLU, head tied or not;
+ * no biases, norms of heads, caps, windows, scaled positions or experts. */
 #ifndef WG_DRAFT_TRAIN_NET_H
 #define WG_DRAFT_TRAIN_NET_H
 
@@ -50,10 +50,10 @@ typedef struct wg_net_bytes {
 } wg_net_bytes;
 wg_net_bytes wg_net_need(const wg_arch *a, size_t element, int sequences, int length, int threads);
 
-/* Weights and gradients are zero. divisor: (n_rot / 2) of rotary frequencies, or NULL. op and pool are borrowed. Loads OpenBLAS.
- * Errors: EUNSUPPORTED, ENOMEM (what was needed, and what to lower). */
-wg_status wg_net_open(wg_net **out, const wg_train_ops *op, const wg_arch *a, const float *divisor, int sequences, int length,
-                      wg_pool *pool, wg_error *err);
+/* Weights and gradients are zero. op and pool are borrowed. Loads OpenBLAS. Errors: EUNSUPPORTED, ENOMEM (what was needed, and
+ * what to lower). */
+wg_status wg_net_open(wg_net **out, const wg_train_ops *op, const wg_arch *a, int sequences, int length, wg_pool *pool,
+                      wg_error *err);
 void wg_net_close(wg_net *n); /* NULL is fine */
 
 int wg_net_tensors(const wg_net *n);

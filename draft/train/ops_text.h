@@ -124,9 +124,9 @@ static void turn(const void *job, int thread, int lo, int hi)
 
 /* One block of query rows of one head: its place, and the keys that any row of it sees. */
 typedef struct block {
-    size_t first;     /* row of the sequence's beginning */
-    int i0, i1, k0;   /* query rows [i0, i1), keys [k0, i1) of the sequence */
-    size_t q, kv;     /* element of the head in row i0, and of the key head in row k0 */
+    size_t first;   /* row of the sequence's beginning */
+    int i0, i1, k0; /* query rows [i0, i1), keys [k0, i1) of the sequence */
+    size_t q, kv;   /* element of the head in row i0, and of the key head in row k0 */
     int ldq, ldk;
 } block;
 
@@ -144,8 +144,17 @@ static block block_of(const wg_attention_job *j, int sequence, int kv_head, int 
 static void scores(const wg_attention_job *j, const block *b, REAL *s)
 {
     const int keys = b->i1 - b->k0;
-    GEMM(&(wg_gemm){ .tb = true, .m = b->i1 - b->i0, .n = keys, .k = j->hd, .alpha = j->scale, .a = (const REAL *)j->q + b->q,
-                     .b = (const REAL *)j->k + b->kv, .c = s, .lda = b->ldq, .ldb = b->ldk, .ldc = keys });
+    GEMM(&(wg_gemm){ .tb = true,
+                     .m = b->i1 - b->i0,
+                     .n = keys,
+                     .k = j->hd,
+                     .alpha = j->scale,
+                     .a = (const REAL *)j->q + b->q,
+                     .b = (const REAL *)j->k + b->kv,
+                     .c = s,
+                     .lda = b->ldq,
+                     .ldb = b->ldk,
+                     .ldc = keys });
 }
 
 /* The keys [*lo, *hi) of a block that its row i sees, the keys of the block counted from 0. */
@@ -195,8 +204,15 @@ static void attention(const void *job, int thread, int lo, int hi)
                     ((REAL *)j->lse)[(size_t)head * rows + b.first + (size_t)i] = c;
                     probabilities(row, keys, from, to, c);
                 }
-                GEMM(&(wg_gemm){ .m = b.i1 - b.i0, .n = j->hd, .k = keys, .alpha = 1, .a = s,
-                                 .b = (const REAL *)j->v + b.kv, .c = (REAL *)j->y + b.q, .lda = keys, .ldb = b.ldk,
+                GEMM(&(wg_gemm){ .m = b.i1 - b.i0,
+                                 .n = j->hd,
+                                 .k = keys,
+                                 .alpha = 1,
+                                 .a = s,
+                                 .b = (const REAL *)j->v + b.kv,
+                                 .c = (REAL *)j->y + b.q,
+                                 .lda = keys,
+                                 .ldb = b.ldk,
                                  .ldc = b.ldq });
             }
 }
@@ -221,15 +237,52 @@ static void block_back(const wg_attention_job *j, const block *b, int head, REAL
     const int keys = b->i1 - b->k0, m = b->i1 - b->i0;
     const REAL *dy = (const REAL *)j->dy + b->q, *q = (const REAL *)j->q + b->q;
     scores(j, b, s);
-    GEMM(&(wg_gemm){ .tb = true, .m = m, .n = keys, .k = j->hd, .alpha = 1, .a = dy, .b = (const REAL *)j->v + b->kv, .c = dp,
-                     .lda = b->ldq, .ldb = b->ldk, .ldc = keys });
+    GEMM(&(wg_gemm){ .tb = true,
+                     .m = m,
+                     .n = keys,
+                     .k = j->hd,
+                     .alpha = 1,
+                     .a = dy,
+                     .b = (const REAL *)j->v + b->kv,
+                     .c = dp,
+                     .lda = b->ldq,
+                     .ldb = b->ldk,
+                     .ldc = keys });
     scores_back(j, b, head, s, dp);
-    GEMM(&(wg_gemm){ .m = m, .n = j->hd, .k = keys, .alpha = j->scale, .a = dp, .b = (const REAL *)j->k + b->kv,
-                     .c = (REAL *)j->dq + b->q, .lda = keys, .ldb = b->ldk, .ldc = b->ldq });
-    GEMM(&(wg_gemm){ .ta = true, .m = keys, .n = j->hd, .k = m, .alpha = j->scale, .beta = 1, .a = dp, .b = q,
-                     .c = (REAL *)j->dk + b->kv, .lda = keys, .ldb = b->ldq, .ldc = b->ldk });
-    GEMM(&(wg_gemm){ .ta = true, .m = keys, .n = j->hd, .k = m, .alpha = 1, .beta = 1, .a = s, .b = dy,
-                     .c = (REAL *)j->dv + b->kv, .lda = keys, .ldb = b->ldq, .ldc = b->ldk });
+    GEMM(&(wg_gemm){ .m = m,
+                     .n = j->hd,
+                     .k = keys,
+                     .alpha = j->scale,
+                     .a = dp,
+                     .b = (const REAL *)j->k + b->kv,
+                     .c = (REAL *)j->dq + b->q,
+                     .lda = keys,
+                     .ldb = b->ldk,
+                     .ldc = b->ldq });
+    GEMM(&(wg_gemm){ .ta = true,
+                     .m = keys,
+                     .n = j->hd,
+                     .k = m,
+                     .alpha = j->scale,
+                     .beta = 1,
+                     .a = dp,
+                     .b = q,
+                     .c = (REAL *)j->dk + b->kv,
+                     .lda = keys,
+                     .ldb = b->ldq,
+                     .ldc = b->ldk });
+    GEMM(&(wg_gemm){ .ta = true,
+                     .m = keys,
+                     .n = j->hd,
+                     .k = m,
+                     .alpha = 1,
+                     .beta = 1,
+                     .a = s,
+                     .b = dy,
+                     .c = (REAL *)j->dv + b->kv,
+                     .lda = keys,
+                     .ldb = b->ldq,
+                     .ldc = b->ldk });
 }
 
 static void attention_back(const void *job, int thread, int lo, int hi)

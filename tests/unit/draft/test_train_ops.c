@@ -39,8 +39,8 @@ static void check_gradient(const char *what, value_fn *f, void *ctx, double *x, 
         const double less = f(ctx);
         x[i] = was;
         const double expected = (more - less) / (2 * h);
-        cr_assert(fabs(expected - gradient[i]) < 1e-8 * (1 + fabs(expected)), "%s: element %d: gradient %.12g, differences %.12g",
-                  what, i, gradient[i], expected);
+        cr_assert(fabs(expected - gradient[i]) < 1e-8 * (1 + fabs(expected)),
+                  "%s: element %d: gradient %.12g, differences %.12g", what, i, gradient[i], expected);
     }
 }
 
@@ -73,7 +73,9 @@ Test(train_ops, norm)
     fill(t.x, ROWS * DIM, 1), fill(t.w, DIM, 2), fill(t.c, ROWS * DIM, 3), fill(before, ROWS * DIM, 4);
     memcpy(dx, before, sizeof dx);
     fill(dw, DIM, 5);
-    t.j = (wg_norm_job){ .x = t.x, .w = t.w, .y = t.y, .r = t.r, .dy = t.c, .dx = dx, .dw = dw, .rows = ROWS, .dim = DIM, .eps = 1e-2 };
+    t.j = (wg_norm_job){
+        .x = t.x, .w = t.w, .y = t.y, .r = t.r, .dy = t.c, .dx = dx, .dw = dw, .rows = ROWS, .dim = DIM, .eps = 1e-2
+    };
     norm_value(&t);
     wg_ops_f64.norm_back(&t.j, 0, 0, ROWS);
     wg_ops_f64.norm_weight_back(&t.j, 0, 0, 7); /* in two parts */
@@ -165,9 +167,23 @@ static attention_case *attention_case_open(void)
         t.start[i] = i < 20 ? 0 : i < 66 ? 20 : 66;
         t.start[LENGTH + i] = i < 1 ? 0 : 1;
     }
-    t.j = (wg_attention_job){ .q = t.q, .k = t.k, .v = t.v, .y = t.y, .lse = t.lse, .dy = t.c, .dq = t.dq, .dk = t.dk,
-                              .dv = t.dv, .start = t.start, .work = t.work, .sequences = 2, .length = LENGTH, .heads = HEADS,
-                              .kv_heads = KV_HEADS, .hd = HD, .scale = 0.7 };
+    t.j = (wg_attention_job){ .q = t.q,
+                              .k = t.k,
+                              .v = t.v,
+                              .y = t.y,
+                              .lse = t.lse,
+                              .dy = t.c,
+                              .dq = t.dq,
+                              .dk = t.dk,
+                              .dv = t.dv,
+                              .start = t.start,
+                              .work = t.work,
+                              .sequences = 2,
+                              .length = LENGTH,
+                              .heads = HEADS,
+                              .kv_heads = KV_HEADS,
+                              .hd = HD,
+                              .scale = 0.7 };
     return &t;
 }
 
@@ -209,8 +225,14 @@ typedef struct turn_case {
 
 static wg_turn_job turn_of(turn_case *t, double *x, bool back)
 {
-    return (wg_turn_job){ .x = x, .cs = t->cs, .position = t->position, .heads = HEADS, .hd = HD, .n_rot = 4,
-                          .adjacent = t->adjacent, .back = back };
+    return (wg_turn_job){ .x = x,
+                          .cs = t->cs,
+                          .position = t->position,
+                          .heads = HEADS,
+                          .hd = HD,
+                          .n_rot = 4,
+                          .adjacent = t->adjacent,
+                          .back = back };
 }
 
 static double turn_value(void *ctx)
@@ -272,8 +294,19 @@ static void check_product(wg_pool *pool, bool ta, bool tb)
     enum { M = 530, N = 1100, K = 3 };
     static double a[M * K], b[N * K], c[M * N];
     fill(a, M * K, 1), fill(b, N * K, 2), fill(c, M * N, 3);
-    const wg_gemm g = { .ta = ta, .tb = tb, .m = M, .n = N, .k = K, .alpha = 2, .beta = 1, .a = a, .b = b, .c = c,
-                        .lda = ta ? M : K, .ldb = tb ? K : N, .ldc = N };
+    const wg_gemm g = { .ta = ta,
+                        .tb = tb,
+                        .m = M,
+                        .n = N,
+                        .k = K,
+                        .alpha = 2,
+                        .beta = 1,
+                        .a = a,
+                        .b = b,
+                        .c = c,
+                        .lda = ta ? M : K,
+                        .ldb = tb ? K : N,
+                        .ldc = N };
     wg_products(pool, &wg_ops_f64, &g, 1);
     for (int m = 0; m < M; m += 13)
         for (int n = 0; n < N; n++) {
@@ -307,8 +340,19 @@ static void run_table(const wg_train_ops *op, float *out)
     memset(out, 0, 6 * MOST * sizeof *out);
     memcpy(out, w, sizeof w);
     wg_loss_part sum = { 0 };
-    const wg_adamw_job adam = { .w = out, .m = m, .v = v, .g = x, .n = N, .lr = 0.1, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8,
-                                .decay = 0.1, .clip = 0.5, .correct1 = 0.1, .correct2 = 0.01 };
+    const wg_adamw_job adam = { .w = out,
+                                .m = m,
+                                .v = v,
+                                .g = x,
+                                .n = N,
+                                .lr = 0.1,
+                                .beta1 = 0.9,
+                                .beta2 = 0.99,
+                                .eps = 1e-8,
+                                .decay = 0.1,
+                                .clip = 0.5,
+                                .correct1 = 0.1,
+                                .correct2 = 0.01 };
     op->adamw(&adam, 0, 0, 1);
     const wg_momentum_job mom = { .m = m, .u = u, .g = x, .n = N, .mu = 0.95, .clip = 0.5 };
     op->momentum(&mom, 0, 0, 1);
@@ -317,8 +361,9 @@ static void run_table(const wg_train_ops *op, float *out)
     const wg_gate_job gate = { .gate = x, .up = w, .y = y, .dy = u, .dgate = y + N, .dup = y + 2 * N, .n = N - 1 };
     op->gate(&gate, 0, 0, 1);
     op->gate_back(&gate, 0, 0, 1);
-    const wg_norm_job norm = { .x = x, .w = w, .y = y + 3 * N, .r = r, .dy = w, .dx = y + 4 * N, .dw = y + 5 * N, .rows = 4,
-                               .dim = 249, .eps = 1e-5 };
+    const wg_norm_job norm = {
+        .x = x, .w = w, .y = y + 3 * N, .r = r, .dy = w, .dx = y + 4 * N, .dw = y + 5 * N, .rows = 4, .dim = 249, .eps = 1e-5
+    };
     op->norm(&norm, 0, 0, 4);
     op->norm_back(&norm, 0, 0, 4);
     op->norm_weight_back(&norm, 0, 0, 249);
