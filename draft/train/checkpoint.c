@@ -101,8 +101,12 @@ static uint64_t floats_of(wg_net *net, wg_optimiser *o)
 
 static wg_status put_all(out *o, const wg_checkpoint *c, wg_net *net, wg_optimiser *opt, wg_error *err)
 {
-    const header h = { .magic = MAGIC, .version = VERSION, .step = c->step, .log_bytes = c->log_bytes,
-                       .settings = strlen(c->settings), .floats = floats_of(net, opt) };
+    const header h = { .magic = MAGIC,
+                       .version = VERSION,
+                       .step = c->step,
+                       .log_bytes = c->log_bytes,
+                       .settings = strlen(c->settings),
+                       .floats = floats_of(net, opt) };
     float *p;
     size_t n;
     WG_TRY(put(o, &h, sizeof h, err));
@@ -175,10 +179,11 @@ static wg_status other_settings(const mapped *m, const char *a, size_t n, const 
     const char *end = memchr(a + i, '\n', n - i);
     int in_a = (int)(end ? end - (a + i) : (long)(n - i)), in_b = (int)strcspn(b + i, "\n");
     for (; in_a > 0 && in_b > 0 && a[i] == ' ' && b[i] == ' '; i++) in_a--, in_b--;
-    return wg_fail(err, WG_EINVAL,
-                   "%s: the checkpoint is of another config: there '%.*s', here '%.*s'. Go on with the same config, or train into "
-                   "another folder",
-                   m->path, in_a < 100 ? in_a : 100, a + i, in_b < 100 ? in_b : 100, b + i);
+    return wg_fail(
+        err, WG_EINVAL,
+        "%s: the checkpoint is of another config: there '%.*s', here '%.*s'. Go on with the same config, or train into "
+        "another folder",
+        m->path, in_a < 100 ? in_a : 100, a + i, in_b < 100 ? in_b : 100, b + i);
 }
 
 static wg_status take(const mapped *m, const header *h, wg_checkpoint *c, wg_net *net, wg_optimiser *o, wg_error *err)
@@ -187,8 +192,10 @@ static wg_status take(const mapped *m, const header *h, wg_checkpoint *c, wg_net
     if (h->settings != strlen(c->settings) || memcmp(at, c->settings, h->settings) != 0)
         return other_settings(m, at, h->settings, c->settings, err);
     if (h->floats != floats_of(net, o))
-        return wg_fail(err, WG_EFORMAT, "%s: the checkpoint has %llu numbers, the model and its optimiser %llu; train into another "
-                       "folder", m->path, (unsigned long long)h->floats, (unsigned long long)floats_of(net, o));
+        return wg_fail(err, WG_EFORMAT,
+                       "%s: the checkpoint has %llu numbers, the model and its optimiser %llu; train into another "
+                       "folder",
+                       m->path, (unsigned long long)h->floats, (unsigned long long)floats_of(net, o));
     float *p;
     size_t n;
     at += h->settings;

@@ -122,10 +122,11 @@ static wg_status write_parts(builder *b, const char *train, const char *held, wg
     wg_corpus *c = b->c;
     for (int i = 0; i < 2; i++) c->documents[i] = b->part[i].documents, c->tokens[i] = b->part[i].n;
     if (c->documents[0] == 0)
-        return wg_fail(err, WG_EINVAL,
-                       "%s: no text to train on: %d files, %zu documents held out; expected a text file, or a folder with *.txt "
-                       "or *.md files",
-                       c->path, b->files, c->documents[1]);
+        return wg_fail(
+            err, WG_EINVAL,
+            "%s: no text to train on: %d files, %zu documents held out; expected a text file, or a folder with *.txt "
+            "or *.md files",
+            c->path, b->files, c->documents[1]);
     WG_TRY(wg_tokens_write(train, b->t, b->part[0].id, b->part[0].n, b->part[0].start, b->part[0].documents, err));
     if (c->documents[1] == 0) return WG_OK;
     return wg_tokens_write(held, b->t, b->part[1].id, b->part[1].n, b->part[1].start, b->part[1].documents, err);

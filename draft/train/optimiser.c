@@ -130,11 +130,14 @@ static void transpose(const float *x, int rows, int columns, float *y)
 static float *orthogonal(const wg_train_ops *op, float *x, float *y, float *a, float *b, int m, int n)
 {
     for (int i = 0; i < STEPS; i++) {
-        op->gemm(&(wg_gemm){ .tb = true, .m = m, .n = m, .k = n, .alpha = 1, .a = x, .b = x, .c = a, .lda = n, .ldb = n, .ldc = m });
+        op->gemm(
+            &(wg_gemm){ .tb = true, .m = m, .n = m, .k = n, .alpha = 1, .a = x, .b = x, .c = a, .lda = n, .ldb = n, .ldc = m });
         memcpy(b, a, (size_t)m * (size_t)m * sizeof *a);
-        op->gemm(&(wg_gemm){ .m = m, .n = m, .k = m, .alpha = NS_C, .beta = NS_B, .a = a, .b = a, .c = b, .lda = m, .ldb = m, .ldc = m });
+        op->gemm(&(wg_gemm){
+            .m = m, .n = m, .k = m, .alpha = NS_C, .beta = NS_B, .a = a, .b = a, .c = b, .lda = m, .ldb = m, .ldc = m });
         memcpy(y, x, (size_t)m * (size_t)n * sizeof *x);
-        op->gemm(&(wg_gemm){ .m = m, .n = n, .k = m, .alpha = 1, .beta = NS_A, .a = b, .b = x, .c = y, .lda = m, .ldb = n, .ldc = n });
+        op->gemm(&(wg_gemm){
+            .m = m, .n = n, .k = m, .alpha = 1, .beta = NS_A, .a = b, .b = x, .c = y, .lda = m, .ldb = n, .ldc = n });
         float *t = x;
         x = y;
         y = t;

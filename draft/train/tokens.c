@@ -120,7 +120,11 @@ wg_status wg_tokens_write(const char *path, const wg_tokenizer *tokenizer, const
 {
     char hex[WG_SHA256_HEX];
     const int vocab = wg_tokenizer_size(tokenizer);
-    header h = { .magic = MAGIC, .version = VERSION, .vocab = (uint32_t)vocab, .width = vocab <= 1 << 16 ? 2 : 4, .tokens = n,
+    header h = { .magic = MAGIC,
+                 .version = VERSION,
+                 .vocab = (uint32_t)vocab,
+                 .width = vocab <= 1 << 16 ? 2 : 4,
+                 .tokens = n,
                  .documents = documents };
     wg_tokenizer_digest(tokenizer, hex);
     memcpy(h.digest, hex, sizeof h.digest);

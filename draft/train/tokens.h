@@ -41,9 +41,9 @@ typedef struct wg_windows {
     int32_t bos;      /* -1: none */
     double bos_share; /* of the windows whose first token is replaced by bos, since texts begin with it in use */
     uint64_t seed;
-    size_t count;      /* windows of an epoch */
-    uint64_t epoch;    /* whose order is in: */
-    uint32_t *order;   /* (count) */
+    size_t count;    /* windows of an epoch */
+    uint64_t epoch;  /* whose order is in: */
+    uint32_t *order; /* (count) */
 } wg_windows;
 /* EINVAL: the file is shorter than one sequence. */
 wg_status wg_windows_open(wg_windows *w, wg_error *err);

@@ -35,8 +35,12 @@ struct wg_trainer {
 
 static wg_windows windows_of(const wg_trainer *t, const wg_tokens *tokens)
 {
-    return (wg_windows){ .tokens = tokens, .length = t->opt.length, .vocab = wg_net_arch(t->p.net)->vocab, .bos = t->p.bos,
-                         .bos_share = t->opt.bos_share, .seed = (uint64_t)t->opt.seed };
+    return (wg_windows){ .tokens = tokens,
+                         .length = t->opt.length,
+                         .vocab = wg_net_arch(t->p.net)->vocab,
+                         .bos = t->p.bos,
+                         .bos_share = t->opt.bos_share,
+                         .seed = (uint64_t)t->opt.seed };
 }
 
 static wg_status open_all(wg_trainer *t, wg_error *err)
@@ -93,8 +97,12 @@ static wg_window_out sequence_at(const wg_trainer *t, size_t i)
 static wg_train_rows pass_at(const wg_trainer *t, int sequence)
 {
     const wg_window_out o = sequence_at(t, (size_t)sequence);
-    return (wg_train_rows){ .sequences = t->opt.micro, .length = t->opt.length, .token = o.token, .target = o.target,
-                            .start = o.start, .position = o.position };
+    return (wg_train_rows){ .sequences = t->opt.micro,
+                            .length = t->opt.length,
+                            .token = o.token,
+                            .target = o.target,
+                            .start = o.start,
+                            .position = o.position };
 }
 
 static wg_status load_step(wg_trainer *t, long *targets, wg_error *err)
@@ -124,7 +132,8 @@ static wg_status pass(wg_trainer *t, const wg_train_rows *rows, double scale, bo
 static wg_status not_finite(const wg_trainer *t, const char *what, wg_error *err)
 {
     char kept[96] = "no checkpoint was written yet";
-    if (t->saved != UINT64_MAX) snprintf(kept, sizeof kept, "the checkpoint of step %llu is kept", (unsigned long long)t->saved);
+    if (t->saved != UINT64_MAX)
+        snprintf(kept, sizeof kept, "the checkpoint of step %llu is kept", (unsigned long long)t->saved);
     return wg_fail(err, WG_EINVAL,
                    "step %ld: the %s is not a finite number; %s. Lower the learning rate, raise the warm-up or clip the "
                    "gradients, and begin again or go on from the checkpoint",
@@ -148,8 +157,14 @@ static wg_status step(wg_trainer *t, wg_train_report *r, wg_error *err)
     if (!isfinite(norm)) return not_finite(t, "gradient", err);
     wg_optimiser_step(t->optimiser, t->step, rate, norm);
     t->step++;
-    *r = (wg_train_report){ .step = t->step, .steps = t->opt.steps, .loss = sum.loss / counted, .alpha = sum.alpha / counted,
-                            .norm = norm, .rate = rate, .rows = sum.rows, .seconds = wg_clock_now() - start };
+    *r = (wg_train_report){ .step = t->step,
+                            .steps = t->opt.steps,
+                            .loss = sum.loss / counted,
+                            .alpha = sum.alpha / counted,
+                            .norm = norm,
+                            .rate = rate,
+                            .rows = sum.rows,
+                            .seconds = wg_clock_now() - start };
     return WG_OK;
 }
 
@@ -169,8 +184,13 @@ wg_status wg_trainer_held_out(wg_trainer *t, int windows, wg_train_report *out, 
         WG_TRY(pass(t, &rows, 0, false, &sum, err));
     }
     const double counted = sum.rows ? sum.rows : 1;
-    *out = (wg_train_report){ .step = t->step, .steps = t->opt.steps, .loss = sum.loss / counted, .alpha = sum.alpha / counted,
-                              .rows = sum.rows, .seconds = wg_clock_now() - start, .held_out = true };
+    *out = (wg_train_report){ .step = t->step,
+                              .steps = t->opt.steps,
+                              .loss = sum.loss / counted,
+                              .alpha = sum.alpha / counted,
+                              .rows = sum.rows,
+                              .seconds = wg_clock_now() - start,
+                              .held_out = true };
     return WG_OK;
 }
 

@@ -34,13 +34,13 @@ typedef struct wg_train_parts {
 
 /* One step, or a held-out loss. */
 typedef struct wg_train_report {
-    long step, steps; /* done */
-    double loss;      /* nats per row; of the step's rows before its update */
-    double alpha;     /* mean of the loss's own alpha, where it has one, else 0 */
+    long step, steps;  /* done */
+    double loss;       /* nats per row; of the step's rows before its update */
+    double alpha;      /* mean of the loss's own alpha, where it has one, else 0 */
     double norm, rate; /* of the gradients before clipping; factor of the learning rates */
-    long rows;        /* with a loss, in this step */
-    double seconds;   /* that the step took */
-    bool held_out;    /* of the held-out text: only step, loss, rows and seconds are set */
+    long rows;         /* with a loss, in this step */
+    double seconds;    /* that the step took */
+    bool held_out;     /* of the held-out text: only step, loss, rows and seconds are set */
 } wg_train_report;
 /* Appends a record to the log. Returns false to stop the run (the log cannot be written). */
 typedef wg_status wg_train_report_fn(void *user, const wg_train_report *r, wg_error *err);

@@ -59,8 +59,9 @@ wg_status wg_net_read(wg_net *n, const wg_weights *w, wg_error *err)
 {
     const wg_tensor *other = other_tensor(n, w);
     if (other)
-        return wg_fail(err, WG_EUNSUPPORTED, "%s: tensor '%s' cannot be trained here; expected those of the family 'llama' alone",
-                       wg_weights_path(w), other->name);
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "%s: tensor '%s' cannot be trained here; expected those of the family 'llama' alone", wg_weights_path(w),
+                       other->name);
     for (int i = 0; i < wg_net_tensors(n); i++) {
         const wg_net_tensor *t = wg_net_tensor_at(n, i);
         const wg_tensor *from = wg_weights_find(w, t->name);
@@ -95,7 +96,8 @@ static wg_status fill(void *user, const wg_tensor *t, void *dst, wg_error *err)
         const size_t columns = (size_t)from->columns, row = t->bytes / (size_t)from->rows;
         for (int r = 0; r < from->rows; r++) {
             const float *x = (const float *)wg_net_weights(w->net) + from->at + (size_t)r * columns;
-            wg_assert(wg_row_from_f32(t->type, x, (char *)dst + (size_t)r * row, columns) == 0); /* add chose a type that fits */
+            wg_assert(wg_row_from_f32(t->type, x, (char *)dst + (size_t)r * row, columns) ==
+                      0); /* add chose a type that fits */
         }
     }
     return WG_OK;
@@ -140,7 +142,9 @@ static void add(wg_gguf_writer *g, const wg_net_tensor *t, int type, writer *w)
     const bool fits = t->columns % wg_type_get(type)->block == 0;
     wg_gguf_add(g,
                 &(wg_tensor){ .name = t->name,
-                              .type = t->rows == 1 ? WG_F32 : fits ? type : WG_F16,
+                              .type = t->rows == 1 ? WG_F32
+                                      : fits       ? type
+                                                   : WG_F16,
                               .n_dims = t->rows == 1 ? 1 : 2,
                               .dim = { t->columns, t->rows, 1, 1 } },
                 fill, w);

@@ -46,6 +46,8 @@ const wg_command wg_commands[] = {
       "The shape of a draft tree: drawn, with the tokens it is to yield.", wg_cmd_tree },
     { "skip-search", "skip-search -m MODEL --prompts FILE [--skip N] [--length N] [--time] [--out FILE]",
       "Finds layers that a draft can do without (drafter layer_skip), on given prompts.", wg_cmd_skip_search },
+    { "train", "train CONFIG --out DIR [--set a.b=c]... [--resume] [--threads N] [--json]",
+      "Trains a language model on a text, or trains one on, and writes it as a GGUF file.", wg_cmd_train },
     { "bench", "bench forward|round|perplexity|draft|verify|kernels|compare|tokenizer [-m MODEL] [flags]",
       "Times passes, speculative rounds beside plain decoding, and the parts of both, interleaved.", wg_cmd_bench },
     { "columns", "columns [--json] | columns --as ENGINE DIR [--json]",
