@@ -10,7 +10,8 @@
 /* The id of a token of the list of added ones or of the vocabulary; -1: there is none. */
 static int64_t id_of(const json_t *root, const char *text)
 {
-    const json_t *added = json_object_get(root, "added_tokens"), *vocab = json_object_get(json_object_get(root, "model"), "vocab");
+    const json_t *added = json_object_get(root, "added_tokens"),
+                 *vocab = json_object_get(json_object_get(root, "model"), "vocab");
     size_t i;
     const json_t *t;
     json_array_foreach(added, i, t) {
@@ -24,14 +25,14 @@ static int64_t id_of(const json_t *root, const char *text)
 /* One more than the highest id. */
 static int64_t size_of(const json_t *root)
 {
-    const json_t *added = json_object_get(root, "added_tokens"), *vocab = json_object_get(json_object_get(root, "model"), "vocab");
+    const json_t *added = json_object_get(root, "added_tokens"),
+                 *vocab = json_object_get(json_object_get(root, "model"), "vocab");
     int64_t n = (int64_t)json_array_size(vocab); /* of Unigram */
     const char *key;
     json_t *v;
     size_t i;
     json_object_foreach((json_t *)vocab, key, v) n = json_integer_value(v) >= n ? json_integer_value(v) + 1 : n;
-    json_array_foreach(added, i, v)
-    {
+    json_array_foreach(added, i, v) {
         const int64_t id = json_integer_value(json_object_get(v, "id"));
         if (id >= n) n = id + 1;
     }

@@ -89,7 +89,8 @@ wg_status wg_optimiser_open(wg_optimiser **out, wg_net *net, const wg_optimiser_
     if (o->opt.lr_embedding == 0) o->opt.lr_embedding = muon ? 0.004 : o->opt.lr;
     measure(o);
     const size_t work = (size_t)wg_pool_threads(pool) * o->work_size;
-    o->m = wg_calloc(n, sizeof *o->m);
+    const bool fits = (2 * n + work) * sizeof *o->m <= wg_mem_available();
+    o->m = fits ? wg_calloc(n, sizeof *o->m) : NULL;
     o->v = wg_calloc(n, sizeof *o->v);
     o->square = wg_calloc((size_t)wg_spans(n), sizeof *o->square);
     o->work = wg_alloc(work, sizeof *o->work);

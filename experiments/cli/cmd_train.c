@@ -31,15 +31,15 @@ static void print(const wg_train_result *r, bool json)
 {
     if (json) {
         json_t *o = json_pack("{s:s, s:I, s:I, s:I, s:f, s:f, s:o}", "model", r->model, "parameters", (json_int_t)r->parameters,
-                              "steps", (json_int_t)r->step, "tokens", (json_int_t)r->rows, "loss", r->loss, "seconds", r->seconds,
-                              "held_out", isnan(r->held) ? json_null() : json_real(r->held));
+                              "steps", (json_int_t)r->step, "tokens", (json_int_t)r->rows, "loss", r->loss, "seconds",
+                              r->seconds, "held_out", isnan(r->held) ? json_null() : json_real(r->held));
         json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
         putchar('\n');
         json_decref(o);
         return;
     }
-    printf("%lld parameters, %ld steps, %ld tokens in %.1f s: loss %.4f", (long long)r->parameters, r->step, r->rows, r->seconds,
-           r->loss);
+    printf("%lld parameters, %ld steps, %ld tokens in %.1f s: loss %.4f", (long long)r->parameters, r->step, r->rows,
+           r->seconds, r->loss);
     if (!isnan(r->held)) printf(", held out %.4f", r->held);
     printf("\nwrote %s\n", r->model);
 }
@@ -70,8 +70,9 @@ int wg_cmd_train(int argc, char **argv)
     int status = WG_EXIT_OK;
     if (wg_train_config_open(&c, path, set.item, set.n, &err)) return wg_cli_fail(&err);
     catch_signals();
-    const wg_train_run_options o = { .folder = out, .threads = (int)threads, .resume = resume,
-                                     .progress = wg_cli_terminal(STDERR_FILENO), .stop = &stop };
+    const wg_train_run_options o = {
+        .folder = out, .threads = (int)threads, .resume = resume, .progress = wg_cli_terminal(STDERR_FILENO), .stop = &stop
+    };
     const wg_status s = wg_train_run(&c, &o, &result, &err);
     if (s) status = wg_cli_fail(&err);
     else print(&result, json);

@@ -48,7 +48,7 @@ const wg_command wg_commands[] = {
       "Finds layers that a draft can do without (drafter layer_skip), on given prompts.", wg_cmd_skip_search },
     { "train", "train CONFIG --out DIR [--set a.b=c]... [--resume] [--threads N] [--json]",
       "Trains a language model on a text, or trains one on, and writes it as a GGUF file.", wg_cmd_train },
-    { "bench", "bench forward|round|perplexity|draft|verify|kernels|compare|tokenizer [-m MODEL] [flags]",
+    { "bench", "bench forward|round|perplexity|draft|verify|kernels|compare|tokenizer|train [-m MODEL] [flags]",
       "Times passes, speculative rounds beside plain decoding, and the parts of both, interleaved.", wg_cmd_bench },
     { "columns", "columns [--json] | columns --as ENGINE DIR [--json]",
       "The numbers of a run under the names and definitions of another engine, or the list of these.", wg_cmd_columns },

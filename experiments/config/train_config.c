@@ -63,7 +63,9 @@ static void check_sections(wg_checker *c, const json_t *root, wg_train_config *o
     names[n] = NULL;
     json_object_foreach((json_t *)root, key, v) {
         const wg_train_section *s = find(key);
-        if (!s) wg_problem(c, key, true, "unknown section \"%.60s\" of a training run%s", key, wg_suggestion(key, names, hint, sizeof hint));
+        if (!s)
+            wg_problem(c, key, true, "unknown section \"%.60s\" of a training run%s", key,
+                       wg_suggestion(key, names, hint, sizeof hint));
         else if (!json_is_object(v)) wg_problem(c, key, false, "%s: expected an object with options", key);
         else wg_check_members(c, v, s->name, "", s->table, NULL, (char *)out + s->at);
     }
@@ -75,26 +77,28 @@ static void check_together(wg_checker *c, wg_train_config *o)
     wg_train_model *m = &o->model;
     const int type = wg_type_parse(o->output.type);
     if (!*m->init && !*m->tokenizer)
-        wg_problem(c, "model", true, "model.tokenizer is needed: a model file or a tokenizer.json whose tokenizer makes the tokens");
+        wg_problem(c, "model", true,
+                   "model.tokenizer is needed: a model file or a tokenizer.json whose tokenizer makes the tokens");
     if (m->kv_heads == 0) m->kv_heads = m->heads;
     if (m->head_dim == 0) m->head_dim = m->dim / m->heads;
     if (m->hidden == 0) m->hidden = (m->dim * 8 / 3 + 31) / 32 * 32;
     if (m->heads % m->kv_heads != 0)
-        wg_problem(c, "model.kv_heads", false, "model.heads is %d, model.kv_heads %d: expected a multiple", m->heads, m->kv_heads);
+        wg_problem(c, "model.kv_heads", false, "model.heads is %d, model.kv_heads %d: expected a multiple", m->heads,
+                   m->kv_heads);
     if (m->head_dim < 2 || m->head_dim % 2 != 0)
         wg_problem(c, "model.head_dim", false, "model.head_dim is %d: expected an even number", m->head_dim);
-    if (!*o->data.text == !*o->data.tokens)
-        wg_problem(c, "data", true, "data: expected `text` or `tokens`, one of them");
+    if (!*o->data.text == !*o->data.tokens) wg_problem(c, "data", true, "data: expected `text` or `tokens`, one of them");
     if (*o->data.held && !*o->data.tokens)
         wg_problem(c, "data.held", false, "data.held belongs to data.tokens; a text has data.held_out");
     if (o->train.batch % o->train.micro != 0)
-        wg_problem(c, "train.batch", false, "train.batch is %d, train.micro %d: expected a multiple", o->train.batch, o->train.micro);
+        wg_problem(c, "train.batch", false, "train.batch is %d, train.micro %d: expected a multiple", o->train.batch,
+                   o->train.micro);
     if (!*m->init && o->train.length > m->context)
         wg_problem(c, "train.length", false, "train.length is %d: the model's context is %d", o->train.length, m->context);
     if (!wg_type_get(type) || !wg_type_get(type)->writable)
         wg_problem(c, "output.type", false, "output.type: expected %s, got \"%.20s\"", WG_WRITABLE_TYPES, o->output.type);
-    if (!*o->output.name || strspn(o->output.name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") !=
-                                strlen(o->output.name))
+    if (!*o->output.name ||
+        strspn(o->output.name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != strlen(o->output.name))
         wg_problem(c, "output.name", false, "output.name: expected letters, digits, '.', '_' and '-'");
 }
 

@@ -17,6 +17,7 @@
 #include "core/base/number.h"
 #include "core/base/save.h"
 #include "core/file/tokenizer_file.h"
+#include "core/model/model.h"
 
 enum { PATH_ROOM = 2 * WG_OPTION_STRING + 64, EVERY = 20 }; /* lines of a log without a terminal */
 
@@ -74,7 +75,7 @@ static wg_status open_model(run *r, wg_error *err)
     const wg_train_model *m = &r->c->model;
     if (*m->init) {
         WG_TRY(wg_weights_open(&r->init, m->init, err));
-        WG_TRY(wg_arch_read(r->init, &r->arch, err));
+        WG_TRY(wg_model_check(r->init, &(wg_model_options){ 0 }, &r->arch, err));
         WG_TRY(wg_net_check(&r->arch, m->init, err));
     }
     WG_TRY(*m->tokenizer ? wg_tokenizer_file_open(&r->source, m->tokenizer, err) : WG_OK);
@@ -125,10 +126,11 @@ static void check_held(run *r)
 static wg_status open_log(run *r, wg_error *err)
 {
     char path[PATH_ROOM];
+    struct stat st;
     in_folder(r, "train.jsonl", path);
     if (mkdir(r->o->folder, 0777) != 0 && errno != EEXIST)
         return wg_fail(err, WG_EIO, "%s: cannot make the folder: %s", r->o->folder, strerror(errno));
-    if (!r->o->resume && access(path, F_OK) == 0)
+    if (!r->o->resume && stat(path, &st) == 0 && st.st_size > 0) /* steps were made */
         return wg_fail(err, WG_EINVAL, "%s: holds a training run; go on with it with --resume, or train into another folder",
                        r->o->folder);
     r->log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -139,8 +141,9 @@ static wg_status open_log(run *r, wg_error *err)
 
 static wg_status cut_log(run *r, wg_error *err)
 {
+    char path[PATH_ROOM];
     if (ftruncate(r->log, (off_t)r->log_bytes) == 0) return WG_OK;
-    return wg_fail(err, WG_EIO, "%s/train.jsonl: cannot cut: %s", r->o->folder, strerror(errno));
+    return wg_fail(err, WG_EIO, "%s: cannot cut: %s", in_folder(r, "train.jsonl", path), strerror(errno));
 }
 
 static wg_status append(run *r, const char *line, size_t n, wg_error *err)
@@ -149,9 +152,10 @@ static wg_status append(run *r, const char *line, size_t n, wg_error *err)
         const ssize_t w = write(r->log, line + done, n - done);
         if (w < 0 && errno == EINTR) continue;
         if (w <= 0)
-            return wg_fail(err, WG_EIO,
-                           "%s/train.jsonl: cannot write: %s; the last checkpoint is kept. Free some space, then go on with --resume",
-                           r->o->folder, strerror(w < 0 ? errno : ENOSPC));
+            return wg_fail(
+                err, WG_EIO,
+                "%s/train.jsonl: cannot write: %s; the last checkpoint is kept. Free some space, then go on with --resume",
+                r->o->folder, strerror(w < 0 ? errno : ENOSPC));
         done += (size_t)w;
     }
     r->log_bytes += n;
@@ -168,8 +172,8 @@ static void show(run *r, const wg_train_report *t)
     if (r->o->progress ? now - r->shown < 0.2 : t->step % (t->steps / EVERY + 1) != 0) return;
     r->shown = now;
     fprintf(stderr, "%sstep %ld/%ld: loss %.4f%s%s, %.0f tok/s, %d:%02d:%02d left%s", r->o->progress ? "\r\x1b[K" : "", t->step,
-            t->steps, t->loss, alpha, t->norm > 0 ? "" : " (no gradient)", rate, (int)left / 3600, (int)left / 60 % 60, (int)left % 60,
-            r->o->progress ? "" : "\n");
+            t->steps, t->loss, alpha, t->norm > 0 ? "" : " (no gradient)", rate, (int)left / 3600, (int)left / 60 % 60,
+            (int)left % 60, r->o->progress ? "" : "\n");
     fflush(stderr);
 }
 
@@ -187,7 +191,8 @@ static wg_status report(void *user, const wg_train_report *t, wg_error *err)
         r->rows += (double)t->rows;
         r->result->loss = t->loss;
         r->result->rows += t->rows;
-        n = snprintf(line, sizeof line, "{\"alpha\":%s,\"loss\":%s,\"norm\":%s,\"rate\":%s,\"rows\":%ld,\"seconds\":%.3f,\"step\":%ld}\n",
+        n = snprintf(line, sizeof line,
+                     "{\"alpha\":%s,\"loss\":%s,\"norm\":%s,\"rate\":%s,\"rows\":%ld,\"seconds\":%.3f,\"step\":%ld}\n",
                      t->alpha > 0 ? wg_number_text(t->alpha, number[0], WG_NUMBER_TEXT) : "null",
                      wg_number_text(t->loss, number[1], WG_NUMBER_TEXT), wg_number_text(t->norm, number[2], WG_NUMBER_TEXT),
                      wg_number_text(t->rate, number[3], WG_NUMBER_TEXT), t->rows, t->seconds, t->step);
@@ -205,10 +210,18 @@ static wg_status open_trainer(run *r, wg_error *err)
     WG_TRY(wg_net_open(&r->net, wg_ops_f32(), &r->arch, c->train.micro, r->length, r->pool, err));
     if (r->init) WG_TRY(wg_net_read(r->net, r->init, err));
     else wg_net_randomise(r->net, (uint64_t)c->train.seed);
-    const wg_train_parts parts = { .net = r->net, .pool = r->pool, .train = r->train, .held = r->held,
-                                   .bos = wg_tokenizer_bos(r->tokenizer), .loss = r->o->loss, .options = &c->train,
-                                   .optimiser = &c->optimiser, .schedule = &c->schedule, .folder = r->o->folder,
-                                   .settings = c->resolved, .stop = r->o->stop };
+    const wg_train_parts parts = { .net = r->net,
+                                   .pool = r->pool,
+                                   .train = r->train,
+                                   .held = r->held,
+                                   .bos = wg_tokenizer_bos(r->tokenizer),
+                                   .loss = r->o->loss,
+                                   .options = &c->train,
+                                   .optimiser = &c->optimiser,
+                                   .schedule = &c->schedule,
+                                   .folder = r->o->folder,
+                                   .settings = c->resolved,
+                                   .stop = r->o->stop };
     WG_TRY(wg_trainer_open(&r->trainer, &parts, err));
     r->result->parameters = wg_arch_parameters(&r->arch);
     r->result->steps = c->train.steps;

@@ -8,16 +8,16 @@
 
 typedef struct wg_train_run_options {
     const char *folder;
-    int threads; /* 0: the cores this process may run on */
+    int threads;           /* 0: the cores this process may run on */
     bool resume, progress; /* progress: a line on stderr that is written over */
     const volatile sig_atomic_t *stop;
     const wg_train_loss *loss; /* NULL: cross-entropy */
 } wg_train_run_options;
 
 typedef struct wg_train_result {
-    char model[2 * WG_OPTION_STRING + 64];/* path of the file; "": the run did not get there */
-    long step, steps, rows;            /* rows: with a loss, in this process */
-    double loss, held, seconds;        /* of the last step; held-out, NaN: none */
+    char model[2 * WG_OPTION_STRING + 64]; /* path of the file; "": the run did not get there */
+    long step, steps, rows;                /* rows: with a loss, in this process */
+    double loss, held, seconds;            /* of the last step; held-out, NaN: none */
     int64_t parameters;
 } wg_train_result;
 

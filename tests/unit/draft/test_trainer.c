@@ -60,7 +60,12 @@ static void rows_make(rows *x, int sequences, int length, int cut, int vocab)
         x->position[i] = at - x->start[i];
         x->target[i] = at == cut - 1 ? -1 : (int32_t)(wg_philox_at(6, (uint32_t)i, 0, 0, 0).v[0] % (unsigned)vocab);
     }
-    x->r = (wg_train_rows){ sequences, length, x->token, x->target, x->start, x->position };
+    x->r = (wg_train_rows){ .sequences = sequences,
+                            .length = length,
+                            .token = x->token,
+                            .target = x->target,
+                            .start = x->start,
+                            .position = x->position };
 }
 
 /* ---- the network */
@@ -190,6 +195,37 @@ Test(trainer, other_families_are_refused_by_name)
     }
 }
 
+static bool without_up(const tiny *t, wg_tensor *tensor)
+{
+    (void)t;
+    return strcmp(tensor->name, "blk.1.ffn_up.weight") != 0;
+}
+
+/* Files that have too much, too little, or weights that cannot be read back. */
+Test(trainer, weights_that_do_not_fit_are_refused_by_name)
+{
+    static const struct {
+        wg_status status;
+        const char *what;
+    } row[] = { { WG_EUNSUPPORTED,
+                  "tensor 'rope_freqs.weight' cannot be trained here; expected those of the family 'llama' alone" },
+                { WG_EMODEL, "tensor 'blk.1.ffn_up.weight' is missing, or has another shape or type: expected 24 x 40 of " } };
+    for (int i = 0; i < 2; i++) {
+        wg_error err;
+        wg_net *net;
+        tiny t = shape;
+        const wg_arch a = arch_of(&t);
+        t.freqs = i == 0;
+        t.tensor = i == 1 ? without_up : NULL;
+        wg_weights *w = weights_open(&t);
+        must(wg_net_open(&net, wg_ops_f32(), &a, 1, 8, NULL, &err), &err);
+        cr_assert_eq(wg_net_read(net, w, &err), row[i].status, "%d", i);
+        cr_assert(strstr(err.text, row[i].what), "%s", err.text);
+        wg_net_close(net);
+        wg_weights_close(w);
+    }
+}
+
 /* ---- runs */
 
 static const char page[] =
@@ -264,6 +300,7 @@ static void run_open(run *u, const wg_tokens *tokens, int kind, int threads, con
     if (u->stop_at == 0) u->stop_at = -1;
     u->opt.steps = u->steps ? u->steps : 60, u->opt.batch = 4, u->opt.micro = 2, u->opt.checkpoint = 10;
     u->optimiser.kind = kind;
+    if (kind == WG_ADAMW) u->optimiser.lr = 0.01;
     must(wg_pool_open(&u->pool, threads, &err), &err);
     must(wg_net_open(&u->net, wg_ops_f32(), &a, 2, 64, u->pool, &err), &err);
     wg_net_randomise(u->net, 1);
@@ -408,8 +445,10 @@ Test(trainer, other_checkpoints_are_refused)
     run_open(&other, tokens, WG_ADAMW, 1, dir.dir, NULL); /* the same settings, but more state */
     uint64_t log;
     cr_assert_eq(wg_trainer_resume(other.trainer, &log, &err), WG_EFORMAT);
-    cr_assert(strstr(err.text, "the checkpoint has ") && strstr(err.text, " numbers, the model and its optimiser "), "%s",
-              err.text);
+    unsigned long long there, here;
+    snprintf(expected, sizeof expected,
+             "%s: the checkpoint has %%llu numbers, the model and its optimiser %%llu; train into another folder", path);
+    cr_assert(sscanf(err.text, expected, &there, &here) == 2 && there < here, "%s", err.text);
     wg_optimiser *o;
     must(wg_optimiser_open(&o, u.net, &u.optimiser, u.pool, &err), &err);
     wg_checkpoint c = { .settings = "{\n  \"seed\": 2\n}\n" };
@@ -422,6 +461,30 @@ Test(trainer, other_checkpoints_are_refused)
     cr_assert_str_eq(err.text, expected);
     wg_optimiser_close(o);
     run_close(&other);
+    run_close(&u);
+    wg_tokens_close(tokens);
+    temp_remove(&dir);
+}
+
+Test(trainer, steps_are_whole_passes)
+{
+    temp dir;
+    wg_error err;
+    temp_make(&dir);
+    wg_tokens *tokens = page_open(&dir, 1);
+    run u = { 0 };
+    wg_trainer *t;
+    run_open(&u, tokens, WG_MUON, 1, NULL, NULL);
+    u.opt.batch = 5;
+    const wg_train_parts parts = { .net = u.net,
+                                   .pool = u.pool,
+                                   .train = tokens,
+                                   .bos = -1,
+                                   .options = &u.opt,
+                                   .optimiser = &u.optimiser,
+                                   .schedule = &u.schedule };
+    cr_assert_eq(wg_trainer_open(&t, &parts, &err), WG_EINVAL);
+    cr_assert_str_eq(err.text, "batch 5 is not a multiple of micro 2; a step is made of whole passes");
     run_close(&u);
     wg_tokens_close(tokens);
     temp_remove(&dir);
