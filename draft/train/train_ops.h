@@ -2,6 +2,8 @@
  * The operations of training with their gradients, for f32 and f64 from one text (ops_text.h): the network (net.c) is written
  * once over this table, and finite differences check it in double.
  *
+ * Embedding, RMSNorm, RoPE, causal attention over packed documents, SwiGLU, cross-entropy; AdamW and the momentum of Muon.
+ *
  * A function takes a job and the items [lo, hi) of it, which any thread may do: items write different outputs, and every sum
  * runs in one order that depends on neither the threads nor the vector width. Arrays are row-major, of the table's element type
  * unless another is named. A gradient of a weight is added to what is there. */

@@ -18,7 +18,7 @@ typedef struct bench {
     wg_net *net;
     wg_optimiser *optimiser;
     int length, rows;
-    int32_t *ids;  /* (4, rows) */
+    int32_t *ids;     /* (4, rows) */
     float *x, *y, *w; /* of the products alone: (rows, widest) twice, (largest matrix, threads) */
     size_t widest, largest;
     wg_train_rows in;
@@ -34,7 +34,11 @@ static void fill(bench *b)
         start[i] = 0;
         position[i] = i % b->length;
     }
-    b->in = (wg_train_rows){ .sequences = b->o->sequences, .length = b->length, .token = token, .target = target, .start = start,
+    b->in = (wg_train_rows){ .sequences = b->o->sequences,
+                             .length = b->length,
+                             .token = token,
+                             .target = target,
+                             .start = start,
                              .position = position };
 }
 
@@ -57,9 +61,11 @@ static void products_part(void *arg, int thread, int threads)
         const float *w = (float *)wg_net_weights(b->net) + t->at;
         const int n = t->rows, k = t->columns;
         if (!is_product(b, i)) continue;
-        wg_gemm_f32(&(wg_gemm){ .tb = true, .m = m, .n = n, .k = k, .alpha = 1, .a = x, .b = w, .c = y, .lda = k, .ldb = k, .ldc = n });
+        wg_gemm_f32(
+            &(wg_gemm){ .tb = true, .m = m, .n = n, .k = k, .alpha = 1, .a = x, .b = w, .c = y, .lda = k, .ldb = k, .ldc = n });
         wg_gemm_f32(&(wg_gemm){ .m = m, .n = k, .k = n, .alpha = 1, .a = y, .b = w, .c = x, .lda = n, .ldb = k, .ldc = k });
-        wg_gemm_f32(&(wg_gemm){ .ta = true, .m = n, .n = k, .k = m, .alpha = 1, .a = y, .b = x, .c = dw, .lda = n, .ldb = k, .ldc = k });
+        wg_gemm_f32(&(wg_gemm){
+            .ta = true, .m = n, .n = k, .k = m, .alpha = 1, .a = y, .b = x, .c = dw, .lda = n, .ldb = k, .ldc = k });
         memset(x, 0, (size_t)m * (size_t)k * sizeof *x); /* numbers stay finite */
     }
 }
