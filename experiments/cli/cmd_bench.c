@@ -6,6 +6,7 @@
  *   round    plain decoding and speculative rounds of the same target, interleaved
  *   verify   from logits to the next root, without a model: sampler, accept, draw (bench_verify.c)
  *   tokenizer  encoding and decoding a text, and texts made to be slow
+ *   train    a pass of training forward and backward beside OpenBLAS alone
  *   compare  two large result folders, written for the purpose: seconds and memory
  *   kernels  products, the preparing of inputs and attention, each alone, beside what the machine gives
  * Medians of repeats in which the arms alternate; nothing here is asserted anywhere. */
@@ -26,6 +27,7 @@
 #include "experiments/bench/bench_verify.h"
 #include "experiments/bench/bench_draft.h"
 #include "experiments/bench/bench_tokenizer.h"
+#include "experiments/bench/bench_train.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/base/spec.h"
@@ -36,7 +38,7 @@ typedef struct bench {
     long history, threads, repeats, n, seed, vocab;
     double temperature, top_p;
     const char *text, *op, *type;
-    long tokens, megabytes, requests;
+    long tokens, megabytes, requests, sequences, length;
     bool json, stages, pin, steps;
 } bench;
 
@@ -181,12 +183,24 @@ static wg_status bench_kernels(const bench *b, wg_error *err)
     return wg_bench_kernels(&k, err);
 }
 
+static wg_status bench_train(const bench *b, wg_error *err)
+{
+    const wg_bench_train_options o = { .model = b->model,
+                                       .threads = (int)b->threads,
+                                       .sequences = (int)b->sequences,
+                                       .length = (int)b->length,
+                                       .repeats = (int)b->repeats,
+                                       .json = b->json };
+    return wg_bench_train(&o, err);
+}
+
 int wg_cmd_bench(int argc, char **argv)
 {
     bench b = { .tokens = 1 << 24,
                 .history = 32768,
                 .megabytes = 300,
                 .requests = 100000,
+                .sequences = 4,
                 .repeats = 7,
                 .n = 128,
                 .seed = 1,
@@ -211,6 +225,8 @@ int wg_cmd_bench(int argc, char **argv)
         { "draft", 0, WG_FLAG_STRING, &b.draft, "KIND[:k=v,...]", "round, draft: a drafter and its options", 0, 0 },
         { "history", 0, WG_FLAG_INT, &b.history, "N", "draft: tokens of the text", 256, 10000000 },
         { "requests", 0, WG_FLAG_INT, &b.requests, "N", "compare: requests of a folder, at least", 10, 10000000 },
+        { "sequences", 0, WG_FLAG_INT, &b.sequences, "N", "train: of a pass", 1, 4096 },
+        { "length", 0, WG_FLAG_INT, &b.length, "N", "train: tokens of a sequence; 0: the model's context", 0, 1 << 20 },
         { "rule", 0, WG_FLAG_STRING, &b.rule, "R", "verification rule (round: rejection; verify: all)", 0, 0 },
         { "temp", 't', WG_FLAG_FLOAT, &b.temperature, "T", "temperature (round: 1; verify: 0.8)", 0, 100 },
         { "top-p", 0, WG_FLAG_FLOAT, &b.top_p, "P", "verify: mass of the nucleus", 0, 1 },
@@ -237,11 +253,12 @@ int wg_cmd_bench(int argc, char **argv)
                                                                                                   : WG_EXIT_OK;
     if (!strcmp(what, "tokenizer") && b.model)
         return wg_bench_tokenizer(b.model, b.text, (int)b.repeats, b.json, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
+    if (!strcmp(what, "train") && b.model) return bench_train(&b, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
     if (!strcmp(what, "kernels")) return bench_kernels(&b, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
-    if (!forward && !perplexity && strcmp(what, "round") && strcmp(what, "tokenizer")) {
+    if (!forward && !perplexity && strcmp(what, "round") && strcmp(what, "tokenizer") && strcmp(what, "train")) {
         fprintf(stderr,
                 "wager bench: there is no benchmark '%s'; there are: forward, kernels, perplexity, round, verify, draft, "
-                "compare, tokenizer\n",
+                "compare, tokenizer, train\n",
                 what);
         return WG_EXIT_USAGE;
     }

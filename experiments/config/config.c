@@ -13,7 +13,7 @@
 
 /* ---- --set ------------------------------------------------------------------------------------------------------- */
 
-static wg_status open_override(wg_override *o, const char *text, wg_error *err)
+wg_status wg_override_open(wg_override *o, const char *text, wg_error *err)
 {
     const char *eq = strchr(text, '=');
     if (!eq || eq == text) return wg_fail(err, WG_EINVAL, "--set %s: expected path=value, such as --set draft.length=8", text);
@@ -59,7 +59,7 @@ void wg_config_uncomment(json_t *v)
     }
 }
 
-static void apply_override(wg_checker *c, json_t *root, wg_override *o, const char *value)
+void wg_override_apply(wg_checker *c, json_t *root, wg_override *o, const char *value)
 {
     json_t *v = json_loads(value, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
     if (!v) v = json_string(value);
@@ -76,7 +76,7 @@ static wg_status override(wg_checker *c, wg_override *all, json_t *root, const c
 {
     WG_TRY(wg_parts_put(c, root, err));
     for (int i = 0; i < c->n_set; i++) {
-        apply_override(c, root, &all[i], set[i] + strlen(all[i].path) + 1);
+        wg_override_apply(c, root, &all[i], set[i] + strlen(all[i].path) + 1);
         for (int k = 0; k < i && wg_path_inside(all[i].path, "sweep"); k++) all[k].reaches = false; /* other objects now */
         WG_TRY(wg_parts_put(c, root, err));
     }
@@ -166,7 +166,7 @@ static int read_sweep(wg_checker *c, const json_t *root)
 
 /* ---- resolved JSON ----------------------------------------------------------------------------------------------- */
 
-static json_t *row_json(const wg_option *row, const void *o)
+json_t *wg_option_json(const wg_option *row, const void *o)
 {
     char text[WG_OPTION_STRING];
     const void *f = (const char *)o + row->at;
@@ -194,7 +194,7 @@ static json_t *cell_json(const wg_cell *cell, const json_t *raw)
             else json_object_update(into, json_object_get(raw, s->name));
         }
         for (const wg_option *r = table; r && r->name; r++)
-            json_object_set_new(into, r->name, row_json(r, wg_cell_section(cell, s)));
+            json_object_set_new(into, r->name, wg_option_json(r, wg_cell_section(cell, s)));
         if (*s->name) json_object_set_new(root, s->name, into);
         else json_decref(into);
     }
@@ -467,7 +467,7 @@ wg_status wg_config_open(wg_config **out, const char *path, const char *const *s
     json_t *root = json_deep_copy(wg_json_root(doc));
     wg_checker c = { .doc = doc, .plugins = plugins, .set = over, .n_set = n_set };
     wg_status s = over && o && root ? WG_OK : wg_nomem(err, sizeof *o, "a config");
-    for (int i = 0; i < n_set && s == WG_OK; i++) s = open_override(&over[i], set[i], err);
+    for (int i = 0; i < n_set && s == WG_OK; i++) s = wg_override_open(&over[i], set[i], err);
     if (s == WG_OK && !json_is_object(root))
         s = wg_fail(err, WG_ECONFIG, "%s: expected an object: {\"name\": ..., \"target\": ...}", path);
     wg_config_uncomment(root);

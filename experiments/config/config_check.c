@@ -166,9 +166,8 @@ static int table_names(const wg_option *table, const char **names, int n, int ma
     return n;
 }
 
-/* Checks the members of a section except `selector`, which has been read. */
-static void check_members(wg_checker *c, const json_t *object, const char *section, const char *of, const wg_option *table,
-                          const char *selector, void *o)
+void wg_check_members(wg_checker *c, const json_t *object, const char *section, const char *of, const wg_option *table,
+                      const char *selector, void *o)
 {
     enum { MANY = 96 };
     const char *names[MANY + 1];
@@ -219,7 +218,7 @@ static void check_kind(wg_checker *c, const wg_config_section *s, const json_t *
     }
     wg_option_defaults(table, *o);
     snprintf(of, sizeof of, " of %s \"%s\"", drafter ? "drafter" : "rule", name);
-    if (object) check_members(c, object, s->name, of, table, s->selector, *o);
+    if (object) wg_check_members(c, object, s->name, of, table, s->selector, *o);
 }
 
 static const wg_config_section *find_section(const char *name)
@@ -251,7 +250,7 @@ void wg_check_values(wg_checker *c, const json_t *root, wg_cell *cell)
         else if (s && !json_is_object(v))
             wg_problem(c, key, false, "%s: expected an object, got %s", key, got(v, is, sizeof is));
         else if (s && s->selector) check_kind(c, s, v, cell);
-        else if (s) check_members(c, v, s->name, "", s->table, NULL, (char *)cell + s->at);
+        else if (s) wg_check_members(c, v, s->name, "", s->table, NULL, (char *)cell + s->at);
         else if (strcmp(key, "sweep") != 0)
             wg_problem(c, key, true, "unknown key \"%.60s\"%s", key, wg_suggestion(key, names, hint, sizeof hint));
     }

@@ -67,6 +67,10 @@ const wg_json *wg_source(const wg_checker *c, const char *path);
 #define WG_CONFIG_PATHS "a path in a config is relative to the folder of its file, one of --set to the working directory"
 void wg_config_paths(wg_checker *c, const char *path, const wg_option *row, char *text);
 
+/* Opens "a.b=value" (whose doc and text the caller closes), and applies it to a config; value: the text behind the "=". */
+wg_status wg_override_open(wg_override *o, const char *text, wg_error *err);
+void wg_override_apply(wg_checker *c, json_t *root, wg_override *o, const char *value);
+
 /* Reports a problem with a --set itself. */
 void wg_problem_in_set(wg_checker *c, const wg_override *set, const char *text);
 
@@ -95,6 +99,14 @@ wg_status wg_problems_report(wg_checker *c, wg_error *err);
 
 /* True on the first call with this text. */
 bool wg_first_time(wg_checker *c, const char *what, const char *text);
+
+/* Sets the options of a section from its members, except `selector`, which has been read; of: what messages add behind the
+ * section's name. */
+void wg_check_members(wg_checker *c, const json_t *object, const char *section, const char *of, const wg_option *table,
+                      const char *selector, void *o);
+
+/* The value of an option. */
+json_t *wg_option_json(const wg_option *row, const void *o);
 
 /* Reads all members of a config or cell into *cell and sets its options; unknown keys and bad values are reported. */
 void wg_check_values(wg_checker *c, const json_t *root, wg_cell *cell);

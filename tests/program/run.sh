@@ -98,6 +98,24 @@ same_text() { # FLAGS...
   done < <(tested_drafters | while IFS= read -r t; do with_files "$t" && echo; done)
 }
 
+# Training: a run that is killed at any moment and goes on writes the model of an undisturbed one; it runs; it can be trained on.
+train_cases() {
+  printf '{"model": {"tokenizer": "target.gguf", "dim": 32, "layers": 1, "heads": 2, "context": 16},
+    "data": {"text": "prompts.jsonl", "separator": "\\n", "held_out": 0}, "train": {"steps": 400, "batch": 2, "micro": 1, "checkpoint": 20}}' >"$base/train.json"
+  expect train '^wrote .*/straight/model.gguf$' wager train "$base/train.json" --out "$base/straight" --threads 2
+  "$program" train "$base/train.json" --out "$base/killed" --threads 2 2>"$base/err" &
+  local pid=$!
+  for _ in $(seq 400); do [ -e "$base/killed/checkpoint-00000020.wgc" ] && break; sleep 0.01; done
+  kill -9 $pid 2>/dev/null
+  wait $pid 2>/dev/null
+  expect train-resume '^wrote ' wager train "$base/train.json" --out "$base/killed" --resume --threads 1
+  if cmp -s "$base/straight/model.gguf" "$base/killed/model.gguf"; then ok; else fail "train: a resumed run has another model"; fi
+  if [ "$(wc -l <"$base/straight/train.jsonl")" = 400 ] && [ "$(wc -l <"$base/killed/train.jsonl")" = 400 ]; then ok
+  else fail "train: train.jsonl has not one line a step"; fi
+  expect train-generate 'tau [0-9.]+' wager generate -m "$base/straight/model.gguf" -p "The cat" -n 8
+  expect train-init '^wrote ' wager train "$base/train.json" --out "$base/further" --set model.init="$base/straight/model.gguf" --set train.steps=2
+}
+
 good_cases() {
   expect help 'commands:' wager --help
   expect version '^wager [0-9]' wager --version
@@ -279,6 +297,6 @@ good_cases() {
 
 prepare || { echo "FAIL: the tiny models could not be made"; exit 1; }
 for dir in tests/bad/cli-*/; do bad_case "${dir%/}"; done
-[ "$update" = --update ] || good_cases
+[ "$update" = --update ] || { good_cases; train_cases; }
 echo "program: $passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ * Matrix products by OpenBLAS, which is loaded when training first needs it: the program neither links it nor starts its
+ * threads. A product runs on the calling thread alone; callers divide work into tiles that do not depend on the number of
+ * threads, so that results do not either. */
+#ifndef WG_DRAFT_TRAIN_BLAS_H
+#define WG_DRAFT_TRAIN_BLAS_H
+
+#include "core/base/error.h"
+
+/* c (m, n) = alpha op(a) op(b) + beta c, row-major; op(x) is x, or with ta, tb its transpose. Rows are lda, ldb, ldc apart.
+ * beta 0: c is not read. */
+typedef struct wg_gemm {
+    bool ta, tb;
+    int m, n, k;
+    double alpha, beta;
+    const void *a, *b;
+    void *c;
+    int lda, ldb, ldc;
+} wg_gemm;
+
+/* Loads the library. EUNSUPPORTED: it is not there, and how to install it. Later calls cost nothing. Not for two threads at
+ * once. */
+wg_status wg_blas_open(wg_error *err);
+const char *wg_blas_about(void); /* "OpenBLAS 0.3.21 SkylakeX"; "" before it is open */
+
+void wg_gemm_f32(const wg_gemm *g);
+void wg_gemm_f64(const wg_gemm *g);
+
+#endif

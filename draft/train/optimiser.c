@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT
+ * Muon replaces a matrix of momentum by a nearly orthogonal one: five Newton-Schulz steps X = a X + (b A + c A A) X, A = X X^T,
+ * with the coefficients of Jordan et al. A matrix is one thread's, whole, so its bits depend on nothing else. */
+#include "draft/train/optimiser.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+
+enum { STEPS = 5 };
+#define NS_A 3.4445
+#define NS_B (-4.7750)
+#define NS_C 2.0315
+
+static const char *const kinds[] = { "muon", "adamw", NULL };
+static const char *const schedules[] = { "cosine", "wsd", "constant", NULL };
+
+/* clang-format off */
+const wg_option wg_optimiser_table[] = {
+    WG_OPTION_ENUM(wg_optimiser_options, kind, WG_MUON, kinds, "muon: for the matrices of layers, adamw for the rest; adamw: for all"),
+    WG_OPTION_FLOAT(wg_optimiser_options, lr, 0, 0, 10, "highest learning rate; of the matrices with muon; 0: 0.02 of muon, 0.002 of adamw"),
+    WG_OPTION_FLOAT(wg_optimiser_options, lr_embedding, 0, 0, 10, "that of embedding, head and norms; 0: 0.004 beside muon, lr with adamw"),
+    WG_OPTION_FLOAT(wg_optimiser_options, beta1, 0.9, 0, 0.999999, "adamw: memory of the gradient"),
+    WG_OPTION_FLOAT(wg_optimiser_options, beta2, 0.98, 0, 0.999999, "adamw: memory of its square"),
+    WG_OPTION_FLOAT(wg_optimiser_options, eps, 1e-8, 0, 1, "adamw: added to the root of the square"),
+    WG_OPTION_FLOAT(wg_optimiser_options, decay, 0.1, 0, 10, "weight decay of the matrices of layers"),
+    WG_OPTION_FLOAT(wg_optimiser_options, momentum, 0.95, 0, 0.999999, "of muon"),
+    WG_OPTION_FLOAT(wg_optimiser_options, clip, 1, 0, 1e9, "largest norm of all gradients; 0: not clipped"),
+    WG_OPTION_END,
+};
+const wg_option wg_schedule_table[] = {
+    WG_OPTION_ENUM(wg_schedule_options, kind, WG_WSD, schedules, "after the warm-up: cosine, wsd (constant, then linear decay) or constant"),
+    WG_OPTION_FLOAT(wg_schedule_options, warmup, 0.02, 0, 1, "share of the steps in which the rate rises"),
+    WG_OPTION_FLOAT(wg_schedule_options, decay, 0.3, 0, 1, "wsd: share of the steps in which it falls"),
+    WG_OPTION_FLOAT(wg_schedule_options, floor, 0, 0, 1, "what is left of it at the end"),
+    WG_OPTION_END,
+};
+/* clang-format on */
+
+double wg_schedule_at(const wg_schedule_options *o, long step, long steps)
+{
+    const double at = (double)step + 1, all = (double)steps, up = ceil(o->warmup * all), down = ceil(o->decay * all);
+    if (at <= up) return at / up;
+    if (o->kind == WG_COSINE) {
+        const double done = (at - up) / (all - up);
+        return o->floor + (1 - o->floor) * 0.5 * (1 + cos(3.14159265358979323846 * done));
+    }
+    if (o->kind == WG_CONSTANT || at <= all - down) return 1;
+    return o->floor + (1 - o->floor) * (all - at + 1) / (down + 1);
+}
+
+struct wg_optimiser {
+    wg_net *net;
+    wg_pool *pool;
+    const wg_train_ops *op;
+    wg_optimiser_options opt;
+    float *m, *v; /* as the weights; v of a matrix under muon stays zero and is not part of the state */
+    double *square;
+    float *work; /* (threads, work_size): of Newton-Schulz */
+    size_t work_size, x_size;
+};
+
+static bool by_muon(const wg_optimiser *o, const wg_net_tensor *t) { return o->opt.kind == WG_MUON && t->matrix; }
+
+/* Room of Newton-Schulz for the largest matrix: two of its size, two squares of its shorter side. */
+static void measure(wg_optimiser *o)
+{
+    size_t square = 0;
+    for (int i = 0; i < wg_net_tensors(o->net); i++) {
+        const wg_net_tensor *t = wg_net_tensor_at(o->net, i);
+        const size_t all = (size_t)t->rows * (size_t)t->columns, side = (size_t)(t->rows < t->columns ? t->rows : t->columns);
+        if (!by_muon(o, t)) continue;
+        if (all > o->x_size) o->x_size = all;
+        if (side * side > square) square = side * side;
+    }
+    o->work_size = 2 * o->x_size + 2 * square;
+}
+
+wg_status wg_optimiser_open(wg_optimiser **out, wg_net *net, const wg_optimiser_options *opt, wg_pool *pool, wg_error *err)
+{
+    const size_t n = wg_net_elements(net);
+    wg_optimiser *o = wg_calloc(1, sizeof *o);
+    if (!o) return wg_nomem(err, sizeof *o, "an optimiser");
+    *o = (wg_optimiser){ .net = net, .pool = pool, .op = wg_ops_f32(), .opt = *opt };
+    const bool muon = opt->kind == WG_MUON;
+    if (o->opt.lr == 0) o->opt.lr = muon ? 0.02 : 0.002;
+    if (o->opt.lr_embedding == 0) o->opt.lr_embedding = muon ? 0.004 : o->opt.lr;
+    measure(o);
+    const size_t work = (size_t)wg_pool_threads(pool) * o->work_size;
+    const bool fits = (2 * n + work) * sizeof *o->m <= wg_mem_available();
+    o->m = fits ? wg_calloc(n, sizeof *o->m) : NULL;
+    o->v = wg_calloc(n, sizeof *o->v);
+    o->square = wg_calloc((size_t)wg_spans(n), sizeof *o->square);
+    o->work = wg_alloc(work, sizeof *o->work);
+    if (!o->m || !o->v || !o->square || !o->work) {
+        wg_optimiser_close(o);
+        return wg_nomem(err, (2 * n + work) * sizeof *o->m, "the optimiser's state; lower the model or the threads");
+    }
+    *out = o;
+    return WG_OK;
+}
+
+void wg_optimiser_close(wg_optimiser *o)
+{
+    if (!o) return;
+    wg_free(o->m), wg_free(o->v), wg_free(o->square), wg_free(o->work);
+    wg_free(o);
+}
+
+double wg_optimiser_norm(wg_optimiser *o)
+{
+    const size_t n = wg_net_elements(o->net);
+    const wg_square_job j = { .x = wg_net_gradients(o->net), .sum = o->square, .n = n };
+    double sum = 0;
+    wg_over(o->pool, o->op->square, &j, wg_spans(n), 1);
+    for (int i = 0; i < wg_spans(n); i++) sum += o->square[i];
+    return sqrt(sum);
+}
+
+/* ---- Muon */
+
+static void transpose(const float *x, int rows, int columns, float *y)
+{
+    for (int r = 0; r < rows; r++)
+        for (int c = 0; c < columns; c++) y[(size_t)c * (size_t)rows + (size_t)r] = x[(size_t)r * (size_t)columns + (size_t)c];
+}
+
+/* x (m, n), m <= n, becomes nearly orthogonal. y: as x; a, b: (m, m). Returns where the result is, x or y. */
+static float *orthogonal(const wg_train_ops *op, float *x, float *y, float *a, float *b, int m, int n)
+{
+    for (int i = 0; i < STEPS; i++) {
+        op->gemm(
+            &(wg_gemm){ .tb = true, .m = m, .n = m, .k = n, .alpha = 1, .a = x, .b = x, .c = a, .lda = n, .ldb = n, .ldc = m });
+        memcpy(b, a, (size_t)m * (size_t)m * sizeof *a);
+        op->gemm(&(wg_gemm){
+            .m = m, .n = m, .k = m, .alpha = NS_C, .beta = NS_B, .a = a, .b = a, .c = b, .lda = m, .ldb = m, .ldc = m });
+        memcpy(y, x, (size_t)m * (size_t)n * sizeof *x);
+        op->gemm(&(wg_gemm){
+            .m = m, .n = n, .k = m, .alpha = 1, .beta = NS_A, .a = b, .b = x, .c = y, .lda = m, .ldb = n, .ldc = n });
+        float *t = x;
+        x = y;
+        y = t;
+    }
+    return x;
+}
+
+typedef struct muon_job {
+    wg_optimiser *o;
+    double lr, clip;
+    atomic_int next; /* tensor */
+} muon_job;
+
+static void muon(const muon_job *j, const wg_net_tensor *t, float *work)
+{
+    wg_optimiser *o = j->o;
+    const size_t n = (size_t)t->rows * (size_t)t->columns;
+    float *g = (float *)wg_net_gradients(o->net) + t->at, *w = (float *)wg_net_weights(o->net) + t->at;
+    float *x = work, *y = x + o->x_size, *a = y + o->x_size;
+    const bool turned = t->rows > t->columns;
+    const int rows = turned ? t->columns : t->rows, columns = turned ? t->rows : t->columns;
+    const wg_momentum_job m = { .m = o->m + t->at, .u = g, .g = g, .n = n, .mu = o->opt.momentum, .clip = j->clip };
+    o->op->momentum(&m, 0, 0, wg_spans(n));
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += (double)g[i] * (double)g[i];
+    if (!(sum > 0)) return; /* a matrix whose gradient is still zero */
+    const float scale = (float)(1 / sqrt(sum));
+    for (size_t i = 0; i < n; i++) g[i] *= scale;
+    if (turned) transpose(g, t->rows, t->columns, x);
+    else memcpy(x, g, n * sizeof *x);
+    float *r = orthogonal(o->op, x, y, a, a + (size_t)rows * (size_t)rows, rows, columns);
+    if (turned) transpose(r, rows, columns, g), r = g;
+    const double shape = t->rows > t->columns ? sqrt((double)t->rows / (double)t->columns) : 1;
+    const float keep = (float)(1 - j->lr * o->opt.decay), step = (float)(j->lr * shape);
+    for (size_t i = 0; i < n; i++) w[i] = w[i] * keep - step * r[i];
+}
+
+static void muon_part(void *arg, int thread, int threads)
+{
+    muon_job *j = arg;
+    (void)threads;
+    for (int i; (i = atomic_fetch_add_explicit(&j->next, 1, memory_order_relaxed)) < wg_net_tensors(j->o->net);) {
+        const wg_net_tensor *t = wg_net_tensor_at(j->o->net, i);
+        if (by_muon(j->o, t)) muon(j, t, j->o->work + (size_t)thread * j->o->work_size);
+    }
+}
+
+static void adamw(wg_optimiser *o, const wg_net_tensor *t, long step, double rate, double clip)
+{
+    const size_t n = (size_t)t->rows * (size_t)t->columns;
+    const wg_adamw_job j = { .w = (float *)wg_net_weights(o->net) + t->at,
+                             .m = o->m + t->at,
+                             .v = o->v + t->at,
+                             .g = (float *)wg_net_gradients(o->net) + t->at,
+                             .n = n,
+                             .lr = rate * (t->matrix ? o->opt.lr : o->opt.lr_embedding),
+                             .beta1 = o->opt.beta1,
+                             .beta2 = o->opt.beta2,
+                             .eps = o->opt.eps,
+                             .decay = t->matrix ? o->opt.decay : 0,
+                             .clip = clip,
+                             .correct1 = 1 - pow(o->opt.beta1, (double)step + 1),
+                             .correct2 = 1 - pow(o->opt.beta2, (double)step + 1) };
+    wg_over(o->pool, o->op->adamw, &j, wg_spans(n), 1);
+}
+
+void wg_optimiser_step(wg_optimiser *o, long step, double rate, double norm)
+{
+    const double clip = o->opt.clip > 0 && norm > o->opt.clip ? o->opt.clip / norm : 1;
+    muon_job j = { .o = o, .lr = rate * o->opt.lr, .clip = clip };
+    if (o->opt.kind == WG_MUON) wg_pool_run(o->pool, muon_part, &j);
+    for (int i = 0; i < wg_net_tensors(o->net); i++)
+        if (!by_muon(o, wg_net_tensor_at(o->net, i))) adamw(o, wg_net_tensor_at(o->net, i), step, rate, clip);
+}
+
+bool wg_optimiser_state(wg_optimiser *o, int i, float **state, size_t *n)
+{
+    const int tensors = wg_net_tensors(o->net);
+    if (i >= 2 * tensors) return false;
+    const wg_net_tensor *t = wg_net_tensor_at(o->net, i % tensors);
+    *state = (i < tensors ? o->m : o->v) + t->at;
+    *n = i >= tensors && by_muon(o, t) ? 0 : (size_t)t->rows * (size_t)t->columns;
+    return true;
+}

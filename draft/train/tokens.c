@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+#include "draft/train/tokens.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/mem.h"
+#include "core/base/save.h"
+#include "kernels/philox.h"
+
+#define MAGIC "WAGERTK\n"
+enum { VERSION = 1 };
+
+/* Then `documents` times the first token of a document (u64), then the ids. */
+typedef struct header {
+    char magic[8];
+    uint32_t version, vocab, width, zero; /* width: bytes of an id, 2 or 4 */
+    uint64_t tokens, documents;
+    char digest[64];
+    uint8_t rest[16];
+    uint64_t check; /* FNV-1a of the bytes before */
+} header;
+_Static_assert(sizeof(header) == 128, "the file's header");
+
+struct wg_tokens {
+    char *path;
+    void *map;
+    size_t bytes, tokens, documents;
+    int width;
+    const uint64_t *start;
+    const void *id;
+};
+
+static uint64_t check_of(const header *h) { return wg_hash64(WG_HASH_START, h, sizeof *h - sizeof h->check); }
+
+static wg_status damaged(const wg_tokens *t, const char *what, wg_error *err)
+{
+    return wg_fail(err, WG_EFORMAT, "%s: %s; expected a token file of version %d, such as `wager train` writes from a text",
+                   t->path, what, VERSION);
+}
+
+static wg_status view(wg_tokens *t, const char *digest, wg_error *err)
+{
+    header h;
+    size_t ids = 0, starts = 0, all = sizeof h;
+    if (t->bytes < sizeof h) return damaged(t, "no header", err);
+    memcpy(&h, t->map, sizeof h);
+    if (memcmp(h.magic, MAGIC, sizeof h.magic) != 0) return damaged(t, "another format", err);
+    if (h.version != VERSION || h.check != check_of(&h) || (h.width != 2 && h.width != 4))
+        return damaged(t, "a damaged header, or another version", err);
+    if (!wg_size_mul(h.tokens, h.width, &ids) || !wg_size_mul(h.documents, sizeof(uint64_t), &starts) ||
+        !wg_size_add(all, ids, &all) || !wg_size_add(all, starts, &all) || all != t->bytes)
+        return damaged(t, "the size differs from that of its header", err);
+    t->start = (const uint64_t *)((const char *)t->map + sizeof h);
+    for (uint64_t i = 0; i < h.documents; i++)
+        if (t->start[i] >= h.tokens || (i == 0 ? t->start[i] != 0 : t->start[i] <= t->start[i - 1]))
+            return damaged(t, "documents that are not in order", err);
+    if (digest && memcmp(h.digest, digest, sizeof h.digest) != 0)
+        return wg_fail(err, WG_EVOCAB,
+                       "%s: written with another tokenizer (digest %.12s, expected %.12s); write it again from the text",
+                       t->path, h.digest, digest);
+    t->id = (const char *)t->map + sizeof h + starts;
+    t->tokens = h.tokens, t->documents = h.documents, t->width = (int)h.width;
+    return WG_OK;
+}
+
+wg_status wg_tokens_open(wg_tokens **out, const char *path, const char *digest, wg_error *err)
+{
+    struct stat st;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return wg_fail(err, errno == ENOENT ? WG_ENOENT : WG_EIO, "%s: cannot open the token file: %s", path, strerror(errno));
+    wg_tokens *t = wg_calloc(1, sizeof *t);
+    if (t) t->path = wg_strdup(path);
+    if (t && fstat(fd, &st) == 0 && st.st_size > 0) {
+        void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (p != MAP_FAILED) t->map = p, t->bytes = (size_t)st.st_size;
+    }
+    close(fd);
+    if (!t || !t->path) {
+        wg_tokens_close(t);
+        return wg_nomem(err, sizeof *t, "a token file");
+    }
+    const wg_status s = view(t, digest, err);
+    if (s) wg_tokens_close(t);
+    else *out = t;
+    return s;
+}
+
+void wg_tokens_close(wg_tokens *t)
+{
+    if (!t) return;
+    if (t->map) munmap(t->map, t->bytes);
+    wg_free(t->path);
+    wg_free(t);
+}
+
+size_t wg_tokens_count(const wg_tokens *t) { return t->tokens; }
+size_t wg_tokens_documents(const wg_tokens *t) { return t->documents; }
+const char *wg_tokens_path(const wg_tokens *t) { return t->path; }
+
+static wg_status write_ids(wg_save *s, int width, const int32_t *id, size_t n, wg_error *err)
+{
+    uint16_t part[4096];
+    if (width == 4) return wg_save_write(s, id, n * sizeof *id, err);
+    for (size_t at = 0; at < n;) {
+        size_t m = 0;
+        for (; m < sizeof part / sizeof *part && at < n; m++) part[m] = (uint16_t)id[at++];
+        WG_TRY(wg_save_write(s, part, m * sizeof *part, err));
+    }
+    return WG_OK;
+}
+
+wg_status wg_tokens_write(const char *path, const wg_tokenizer *tokenizer, const int32_t *id, size_t n, const uint64_t *start,
+                          size_t documents, wg_error *err)
+{
+    char hex[WG_SHA256_HEX];
+    const int vocab = wg_tokenizer_size(tokenizer);
+    header h = { .magic = MAGIC,
+                 .version = VERSION,
+                 .vocab = (uint32_t)vocab,
+                 .width = vocab <= 1 << 16 ? 2 : 4,
+                 .tokens = n,
+                 .documents = documents };
+    wg_tokenizer_digest(tokenizer, hex);
+    memcpy(h.digest, hex, sizeof h.digest);
+    h.check = check_of(&h);
+    wg_save *f;
+    WG_TRY(wg_save_open(&f, path, err));
+    wg_status s = wg_save_write(f, &h, sizeof h, err);
+    if (!s) s = wg_save_write(f, start, documents * sizeof *start, err);
+    if (!s) s = write_ids(f, (int)h.width, id, n, err);
+    if (!s) return wg_save_commit(f, err);
+    wg_save_abort(f);
+    return s;
+}
+
+/* ---- windows -------------------------------------------------------------------------------------------------------- */
+
+enum { ORDER = 1, GRID, BEGIN }; /* what a draw is for */
+
+static double draw(const wg_windows *w, uint64_t index, uint64_t epoch, uint32_t what)
+{
+    const wg_philox p = wg_philox_at(w->seed, (uint32_t)index, (uint32_t)epoch, what, (uint32_t)(epoch >> 32));
+    return wg_philox_double(p.v[0], p.v[1]);
+}
+
+/* Fisher and Yates. */
+static void shuffle(wg_windows *w, uint64_t epoch)
+{
+    for (size_t i = 0; i < w->count; i++) w->order[i] = (uint32_t)i;
+    for (size_t i = w->count; i-- > 1;) {
+        const size_t k = (size_t)(draw(w, i, epoch, ORDER) * (double)(i + 1));
+        const uint32_t t = w->order[i];
+        w->order[i] = w->order[k];
+        w->order[k] = t;
+    }
+    w->epoch = epoch;
+}
+
+wg_status wg_windows_open(wg_windows *w, wg_error *err)
+{
+    const size_t n = w->tokens->tokens, length = (size_t)w->length;
+    if (n < length + 1)
+        return wg_fail(err, WG_EINVAL, "%s: %zu tokens: a sequence of %d needs %zu; lower the length or add text",
+                       w->tokens->path, n, w->length, length + 1);
+    w->count = (n - 1) / length;
+    if (w->count > UINT32_MAX) w->count = UINT32_MAX;
+    w->order = wg_alloc(w->count, sizeof *w->order);
+    if (!w->order) return wg_nomem(err, w->count * sizeof *w->order, "the order of sequences");
+    shuffle(w, 0);
+    return WG_OK;
+}
+
+void wg_windows_close(wg_windows *w)
+{
+    wg_free(w->order);
+    w->order = NULL;
+}
+
+static int32_t id_at(const wg_tokens *t, size_t i)
+{
+    if (t->width == 2) return ((const uint16_t *)t->id)[i];
+    return (int32_t)((const uint32_t *)t->id)[i];
+}
+
+/* The number of the document that token i belongs to; 0 for a file without documents. */
+static size_t document_of(const wg_tokens *t, size_t i)
+{
+    size_t lo = 0, hi = t->documents;
+    while (hi - lo > 1) {
+        const size_t mid = lo + (hi - lo) / 2;
+        if (t->start[mid] <= i) lo = mid;
+        else hi = mid;
+    }
+    return lo;
+}
+
+static wg_status cut(const wg_windows *w, size_t first, const wg_window_out *out, wg_error *err)
+{
+    const wg_tokens *t = w->tokens;
+    size_t document = document_of(t, first);
+    int32_t start = 0;
+    for (int i = 0; i < w->length; i++) {
+        const size_t at = first + (size_t)i;
+        const bool ends = document + 1 < t->documents && t->start[document + 1] == at + 1; /* the next token begins another */
+        out->token[i] = id_at(t, at);
+        out->target[i] = ends ? -1 : id_at(t, at + 1);
+        out->start[i] = start;
+        out->position[i] = i - start;
+        if (out->token[i] < 0 || out->token[i] >= w->vocab || out->target[i] < -1 || out->target[i] >= w->vocab)
+            return wg_fail(err, WG_EFORMAT, "%s: token %zu has id %d: the vocabulary has %d tokens", t->path, at,
+                           out->token[i] < 0 || out->token[i] >= w->vocab ? out->token[i] : out->target[i], w->vocab);
+        if (!ends) continue;
+        start = i + 1;
+        document++;
+    }
+    return WG_OK;
+}
+
+wg_status wg_windows_get(wg_windows *w, uint64_t n, bool straight, const wg_window_out *out, wg_error *err)
+{
+    const size_t slack = w->tokens->tokens - 1 - w->count * (size_t)w->length;
+    if (straight) return cut(w, (size_t)n * (size_t)w->length, out, err);
+    const uint64_t epoch = n / w->count;
+    if (epoch != w->epoch) shuffle(w, epoch);
+    const size_t grid = (size_t)(draw(w, 0, epoch, GRID) * (double)(slack + 1));
+    WG_TRY(cut(w, grid + (size_t)w->order[n % w->count] * (size_t)w->length, out, err));
+    if (w->bos >= 0 && draw(w, n % w->count, epoch, BEGIN) < w->bos_share) out->token[0] = w->bos;
+    return WG_OK;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT
+ * Training of a network on packed sequences: passes with accumulated gradients, an optimiser under a schedule, held-out loss,
+ * checkpoints. A run depends on its options, its weights at the start and its token files, not on the number of threads; a run that
+ * goes on from a checkpoint has the bits of one that was never interrupted. A loss that is plugged in (net.h) makes a distiller
+ * of it. */
+#ifndef WG_DRAFT_TRAIN_TRAINER_H
+#define WG_DRAFT_TRAIN_TRAINER_H
+
+#include <signal.h>
+
+#include "draft/train/optimiser.h"
+#include "draft/train/tokens.h"
+
+typedef struct wg_train_options {
+    int steps, batch, micro, length, seed, checkpoint, evaluate, held_out;
+    double bos_share;
+} wg_train_options;
+extern const wg_option wg_train_table[];
+
+/* What training is made of. Everything is borrowed. */
+typedef struct wg_train_parts {
+    wg_net *net; /* f32, opened for options.micro sequences of options.length */
+    wg_pool *pool;
+    const wg_tokens *train, *held; /* held NULL: no held-out loss */
+    int bos;                       /* token, -1: none */
+    const wg_train_loss *loss;     /* NULL: cross-entropy */
+    const wg_train_options *options;
+    const wg_optimiser_options *optimiser;
+    const wg_schedule_options *schedule;
+    const char *folder;                /* of checkpoints; NULL: none are written */
+    const char *settings;              /* text that a checkpoint must carry to be gone on from: the config */
+    const volatile sig_atomic_t *stop; /* not 0: save a checkpoint and stop; NULL: never */
+} wg_train_parts;
+
+/* One step, or a held-out loss. */
+typedef struct wg_train_report {
+    long step, steps;  /* done */
+    double loss;       /* nats per row; of the step's rows before its update */
+    double alpha;      /* mean of the loss's own alpha, where it has one, else 0 */
+    double norm, rate; /* of the gradients before clipping; factor of the learning rates */
+    long rows;         /* with a loss, in this step */
+    double seconds;    /* that the step took */
+    bool held_out;     /* of the held-out text: only step, loss, rows and seconds are set */
+} wg_train_report;
+/* Appends a record to the log. Returns false to stop the run (the log cannot be written). */
+typedef wg_status wg_train_report_fn(void *user, const wg_train_report *r, wg_error *err);
+
+typedef struct wg_trainer wg_trainer;
+
+/* Errors: EINVAL (micro does not divide batch, text too short), ENOMEM. */
+wg_status wg_trainer_open(wg_trainer **out, const wg_train_parts *parts, wg_error *err);
+void wg_trainer_close(wg_trainer *t); /* NULL is fine */
+
+/* Continues from the newest checkpoint of the folder that is whole. *log_bytes: as told to wg_trainer_log_is. Errors: ENOENT (there is
+ * none), EINVAL (of other settings, and which), EFORMAT (none is whole: what is wrong with the last). */
+wg_status wg_trainer_resume(wg_trainer *t, uint64_t *log_bytes, wg_error *err);
+long wg_trainer_step(const wg_trainer *t); /* steps done */
+
+/* The length of the log, which the next checkpoint keeps, so that a resumed run cuts off what came later. */
+void wg_trainer_log_is(wg_trainer *t, uint64_t bytes);
+
+/* All steps that are left, reports and checkpoints; at the end one of each. Errors: EINVAL (the loss is not finite: at which
+ * step, and what to do), EINTERRUPTED (after a checkpoint), EIO, those of the loss. The last checkpoint is always whole. */
+wg_status wg_trainer_run(wg_trainer *t, wg_train_report_fn *report, void *user, wg_error *err);
+
+/* Mean loss of up to `windows` sequences of the held-out text. */
+wg_status wg_trainer_held_out(wg_trainer *t, int windows, wg_train_report *out, wg_error *err);
+
+/* ---- checkpoints (checkpoint.c) */
+
+typedef struct wg_checkpoint {
+    uint64_t step, log_bytes;
+    const char *settings;
+} wg_checkpoint;
+
+/* FOLDER/checkpoint-STEP.wgc: weights and optimiser state, written beside it, synced and renamed; then all but the last two are
+ * removed. */
+wg_status wg_checkpoint_save(const char *folder, const wg_checkpoint *c, wg_net *net, wg_optimiser *o, wg_error *err);
+/* Errors as wg_trainer_resume. On failure weights and state are as they were. */
+wg_status wg_checkpoint_load(const char *folder, wg_checkpoint *c, wg_net *net, wg_optimiser *o, wg_error *err);
+
+/* ---- weights in and out (weights_io.c) */
+
+/* Random weights that depend on the seed alone: matrices of deviation 1 / sqrt(columns), embedding and head 0.02, norms 1; the last
+ * matrices of attention and MLP are zero, so that every block begins as the identity. */
+void wg_net_randomise(wg_net *n, uint64_t seed);
+/* From a file of the same shape, of any type that can be converted to f32. EMODEL: a tensor is missing or has another shape. */
+wg_status wg_net_read(wg_net *n, const wg_weights *w, wg_error *err);
+/* A GGUF file with the tokenizer of `tokenizer` (all its keys tokenizer.*), matrices of this type. EIO, ENOMEM. */
+wg_status wg_net_write(wg_net *n, const char *path, const char *name, const wg_weights *tokenizer, int type, wg_error *err);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT
+ * Weights of a network: random, from a file, to a GGUF file. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/angles.h"
+#include "core/base/mem.h"
+#include "core/file/gguf_write.h"
+#include "draft/train/trainer.h"
+#include "kernels/philox.h"
+
+/* Normal numbers in pairs (Box and Muller). */
+static void normal(uint64_t seed, uint32_t tensor, float deviation, float *w, size_t n)
+{
+    for (size_t i = 0; i < n; i += 2) {
+        const wg_philox p = wg_philox_at(seed, (uint32_t)(i / 2), tensor, (uint32_t)(i / 2 >> 32), 0);
+        const double radius = sqrt(2 * wg_philox_exponential(wg_philox_double(p.v[0], p.v[1])));
+        double sine, cosine;
+        wg_sincos(6.283185307179586 * wg_philox_double(p.v[2], p.v[3]), &sine, &cosine);
+        w[i] = deviation * (float)(radius * cosine);
+        if (i + 1 < n) w[i + 1] = deviation * (float)(radius * sine);
+    }
+}
+
+static bool ends(const char *s, const char *with)
+{
+    const size_t n = strlen(s), m = strlen(with);
+    return n >= m && strcmp(s + n - m, with) == 0;
+}
+
+void wg_net_randomise(wg_net *n, uint64_t seed)
+{
+    for (int i = 0; i < wg_net_tensors(n); i++) {
+        const wg_net_tensor *t = wg_net_tensor_at(n, i);
+        float *w = (float *)wg_net_weights(n) + t->at;
+        const size_t size = (size_t)t->rows * (size_t)t->columns;
+        const bool last = ends(t->name, "attn_output.weight") || ends(t->name, "ffn_down.weight");
+        if (t->rows == 1)
+            for (size_t k = 0; k < size; k++) w[k] = 1;
+        else if (last) memset(w, 0, size * sizeof *w);
+        else normal(seed, (uint32_t)i, t->matrix ? 1 / sqrtf((float)t->columns) : 0.02f, w, size);
+    }
+}
+
+/* A tensor of the file that the network has not. */
+static const wg_tensor *other_tensor(wg_net *n, const wg_weights *w)
+{
+    for (int i = 0; i < wg_weights_count(w); i++) {
+        bool known = false;
+        for (int k = 0; k < wg_net_tensors(n) && !known; k++)
+            known = strcmp(wg_net_tensor_at(n, k)->name, wg_weights_at(w, i)->name) == 0;
+        if (!known) return wg_weights_at(w, i);
+    }
+    return NULL;
+}
+
+wg_status wg_net_read(wg_net *n, const wg_weights *w, wg_error *err)
+{
+    const wg_tensor *other = other_tensor(n, w);
+    if (other)
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "%s: tensor '%s' cannot be trained here; expected those of the family 'llama' alone", wg_weights_path(w),
+                       other->name);
+    for (int i = 0; i < wg_net_tensors(n); i++) {
+        const wg_net_tensor *t = wg_net_tensor_at(n, i);
+        const wg_tensor *from = wg_weights_find(w, t->name);
+        if (!from || from->dim[0] != t->columns || from->dim[1] != t->rows || !wg_type_get(from->type)->computable)
+            return wg_fail(err, WG_EMODEL, "%s: tensor '%s' is missing, or has another shape or type: expected %d x %d of %s",
+                           wg_weights_path(w), t->name, t->columns, t->rows, WG_COMPUTABLE_TYPES);
+        WG_TRY(wg_weights_need(w, from, err));
+        const size_t row = wg_type_size(wg_type_get(from->type), (size_t)t->columns);
+        for (int r = 0; r < t->rows; r++) {
+            float *to = (float *)wg_net_weights(n) + t->at + (size_t)r * (size_t)t->columns;
+            const int bad = wg_row_to_f32(from->type, (const char *)from->data + (size_t)r * row, to, (size_t)t->columns);
+            wg_assert(!bad); /* computable */
+        }
+        wg_weights_release(w, from);
+    }
+    return WG_OK;
+}
+
+typedef struct writer {
+    wg_net *net;
+} writer;
+
+static wg_status fill(void *user, const wg_tensor *t, void *dst, wg_error *err)
+{
+    const writer *w = user;
+    (void)err;
+    for (int i = 0; i < wg_net_tensors(w->net); i++) {
+        const wg_net_tensor *from = wg_net_tensor_at(w->net, i);
+        if (strcmp(from->name, t->name) != 0) continue;
+        const size_t columns = (size_t)from->columns, row = t->bytes / (size_t)from->rows;
+        for (int r = 0; r < from->rows; r++) {
+            const float *x = (const float *)wg_net_weights(w->net) + from->at + (size_t)r * columns;
+            wg_assert(wg_row_from_f32(t->type, x, (char *)dst + (size_t)r * row, columns) ==
+                      0); /* add chose a type that fits */
+        }
+    }
+    return WG_OK;
+}
+
+static void set_u32(wg_gguf_writer *g, const char *family, const char *key, int v)
+{
+    char name[96];
+    snprintf(name, sizeof name, "%s.%s", family, key);
+    wg_gguf_set_u32(g, name, (uint32_t)v);
+}
+
+static void set_f32(wg_gguf_writer *g, const char *family, const char *key, double v)
+{
+    char name[96];
+    snprintf(name, sizeof name, "%s.%s", family, key);
+    wg_gguf_set_f32(g, name, (float)v);
+}
+
+static void set_keys(wg_gguf_writer *g, const wg_arch *a, const char *name, int type)
+{
+    wg_gguf_set_string(g, "general.architecture", a->family, strlen(a->family));
+    wg_gguf_set_string(g, "general.name", name, strlen(name));
+    wg_gguf_set_u32(g, "general.file_type", wg_gguf_file_type(type));
+    if (wg_type_get(type)->block > 1) wg_gguf_set_u32(g, "general.quantization_version", 2);
+    set_u32(g, a->family, "vocab_size", a->vocab);
+    set_u32(g, a->family, "context_length", a->context);
+    set_u32(g, a->family, "embedding_length", a->dim);
+    set_u32(g, a->family, "block_count", a->layers);
+    set_u32(g, a->family, "feed_forward_length", a->hidden);
+    set_u32(g, a->family, "attention.head_count", a->heads);
+    set_u32(g, a->family, "attention.head_count_kv", a->kv_heads);
+    set_u32(g, a->family, "attention.key_length", a->head_dim);
+    set_u32(g, a->family, "attention.value_length", a->head_dim);
+    set_u32(g, a->family, "rope.dimension_count", a->n_rot);
+    set_f32(g, a->family, "attention.layer_norm_rms_epsilon", (double)a->eps);
+    set_f32(g, a->family, "rope.freq_base", a->rope_base);
+}
+
+static void add(wg_gguf_writer *g, const wg_net_tensor *t, int type, writer *w)
+{
+    const bool fits = t->columns % wg_type_get(type)->block == 0;
+    wg_gguf_add(g,
+                &(wg_tensor){ .name = t->name,
+                              .type = t->rows == 1 ? WG_F32
+                                      : fits       ? type
+                                                   : WG_F16,
+                              .n_dims = t->rows == 1 ? 1 : 2,
+                              .dim = { t->columns, t->rows, 1, 1 } },
+                fill, w);
+}
+
+wg_status wg_net_write(wg_net *n, const char *path, const char *name, const wg_weights *tokenizer, int type, wg_error *err)
+{
+    wg_gguf_writer *g;
+    writer w = { n };
+    WG_TRY(wg_gguf_writer_open(&g, path, err));
+    set_keys(g, wg_net_arch(n), name, type);
+    for (int i = 0; tokenizer && i < wg_meta_count(tokenizer); i++)
+        if (strncmp(wg_meta_key(tokenizer, i), "tokenizer.", 10) == 0) wg_gguf_copy_meta(g, tokenizer, i);
+    for (int i = 0; i < wg_net_tensors(n); i++) add(g, wg_net_tensor_at(n, i), type, &w);
+    return wg_gguf_writer_finish(g, err);
+}

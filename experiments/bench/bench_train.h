@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ * The speed of training beside that of OpenBLAS alone on products of the same sizes. */
+#ifndef WG_EXPERIMENTS_BENCH_BENCH_TRAIN_H
+#define WG_EXPERIMENTS_BENCH_BENCH_TRAIN_H
+
+#include "core/base/error.h"
+
+/* model: a file, for its shape; length 0: its context. `sequences` of a pass. Errors: those of opening; EUNSUPPORTED. */
+typedef struct wg_bench_train_options {
+    const char *model;
+    int threads, sequences, length, repeats;
+    bool json;
+} wg_bench_train_options;
+
+/* Medians of repeats in which the arms alternate: the products of a pass forward and backward alone, each thread on its share of
+ * the rows with one call a product; the pass; an update by Muon. share: of the speed of the products alone that the pass has,
+ * counting the multiply-adds of these products and nothing else (no attention). */
+wg_status wg_bench_train(const wg_bench_train_options *o, wg_error *err);
+
+#endif
