@@ -111,7 +111,11 @@ good_cases() {
     fail "list options prints a shared group more than once, or never"
   expect list-json '"kind":"drafter"' wager list --json
   expect inspect 'token_embd.weight' wager inspect "$base/target.gguf"
-  expect inspect-json '"name":"token_embd.weight"' wager inspect "$base/target.gguf" --json
+  expect inspect-json '"name": "token_embd.weight"' wager inspect "$base/target.gguf" --json
+  expect inspect-memory '^memory .* bytes a token, .* for 3 x 100 tokens; together' wager inspect "$base/target.gguf" -c 100 -b 3
+  expect inspect-tokenizer '^tokenizer llama, .* tokens, .*, eos 2' wager inspect "$base/target.gguf"
+  expect inspect-draft 'can draft for it with: model, slem$' wager inspect "$base/target.gguf" -d "$base/draft.gguf"
+  expect inspect-runs '"runs": true' wager inspect "$base/target.gguf" --json
   expect tokenize '[0-9]+ tokens' wager tokenize "$base/target.gguf" "The cat"
   expect synth 'wrote' wager synth --like tiny --type f32 --seed 1 --context 777 --out "$base/long.gguf"
   expect synth-context ', context 777,' wager inspect "$base/long.gguf"

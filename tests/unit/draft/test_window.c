@@ -105,8 +105,16 @@ static char tiny_path[2][512]; /* a model with a window in all layers; a draft f
 static void write_windowed(void)
 {
     wg_error err;
-    tiny t = { .layers = 2, .dim = 16, .heads = 2, .kv_heads = 1, .head_dim = 8, .hidden = 16, .vocab = VOCAB, .context = 4096,
-               .window = WINDOW, .seed = 3 };
+    tiny t = { .layers = 2,
+               .dim = 16,
+               .heads = 2,
+               .kv_heads = 1,
+               .head_dim = 8,
+               .hidden = 16,
+               .vocab = VOCAB,
+               .context = 4096,
+               .window = WINDOW,
+               .seed = 3 };
     (void)tiny_open;
     for (int i = 0; i < 2; i++) {
         snprintf(tiny_path[i], sizeof tiny_path[i], "%s", temp_at(&folder, i ? "few.gguf" : "windowed.gguf"));
