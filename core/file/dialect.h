@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Files that draft for another model (EAGLE, Medusa, layers for multi-token prediction, ...), recognised by their tensors: their
- * config files often name the class of an ordinary model, or another drafter's. */
+ * Files that draft for another model (EAGLE, Medusa, layers for multi-token prediction, ...), recognised by their tensors:
+ * their config files often name the class of an ordinary model, or another drafter's. */
 #ifndef WG_CORE_FILE_DIALECT_H
 #define WG_CORE_FILE_DIALECT_H
 
@@ -25,10 +25,10 @@ typedef struct wg_dialect {
     const char *doc;
 } wg_dialect;
 
-/* The tensors of a safetensors file, or of all such files of a folder; only headers are read. Errors: ENOENT (none there), EIO,
- * EFORMAT, ENOMEM. */
+/* The tensors of a safetensors file, or of all such files of a folder; only headers are read. Errors: ENOENT (none there),
+ * EIO, EFORMAT, ENOMEM. */
 wg_status wg_tensor_list_read(wg_tensor_list *out, const char *path, wg_error *err);
-/* Of an open file; NULL file: nothing. ENOMEM. */
+/* Of an open file. ENOMEM. */
 wg_status wg_tensor_list_of(wg_tensor_list *out, const wg_weights *w, wg_error *err);
 void wg_tensor_list_free(wg_tensor_list *list); /* of a zeroed one: nothing */
 

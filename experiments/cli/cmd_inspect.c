@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * wager inspect: a model's file: metadata, tensors, sizes, memory, tokenizer; what it drafts for, if it is a drafter; and whether
- * another model can draft for it. */
+ * wager inspect: a model's file: metadata, tensors, sizes, memory, tokenizer; which kind of drafter it is, if it is one; and
+ * whether another model can draft for it. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>

@@ -38,10 +38,10 @@ static json_t *architecture_of(const wg_arch *a)
 {
     int windowed = 0;
     for (int i = 0; i < a->layers && a->window; i++) windowed += wg_arch_windowed(a, i);
-    json_t *o = json_pack("{s:s, s:o, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:b}", "family", a->family, "name", text(a->name),
-                          "layers", a->layers, "width", a->dim, "heads", a->heads, "kv_heads", a->kv_heads, "head_dim",
-                          a->head_dim, "hidden", a->hidden, "vocabulary", a->vocab, "context", a->context, "parameters",
-                          (json_int_t)wg_arch_parameters(a), "tied", a->tied);
+    json_t *o = json_pack("{s:s, s:o, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:b}", "family", a->family, "name",
+                          text(a->name), "layers", a->layers, "width", a->dim, "heads", a->heads, "kv_heads", a->kv_heads,
+                          "head_dim", a->head_dim, "hidden", a->hidden, "vocabulary", a->vocab, "context", a->context,
+                          "parameters", (json_int_t)wg_arch_parameters(a), "tied", a->tied);
     json_object_set_new(o, "window", a->window ? json_integer(a->window) : json_null());
     json_object_set_new(o, "window_layers", json_integer(windowed));
     json_object_set_new(o, "experts", json_integer(a->experts));
@@ -56,8 +56,8 @@ static json_t *memory_of(const wg_arch *a, double weights, const wg_facts_option
     const double token = (double)wg_kv_token_bytes(o->kv_type, a->layers, a->kv_heads, a->head_dim);
     const double cache = token * context * o->batch;
     return json_pack("{s:s, s:I, s:i, s:i, s:I, s:I, s:I}", "cache_type", wg_kv_type_name(o->kv_type), "bytes_per_token",
-                     (json_int_t)token, "context", context, "batch", o->batch, "cache_bytes", (json_int_t)cache,
-                     "weight_bytes", (json_int_t)weights, "bytes", (json_int_t)(cache + weights));
+                     (json_int_t)token, "context", context, "batch", o->batch, "cache_bytes", (json_int_t)cache, "weight_bytes",
+                     (json_int_t)weights, "bytes", (json_int_t)(cache + weights));
 }
 
 static json_t *string_of(const wg_weights *w, const char *key)
@@ -103,10 +103,11 @@ static json_t *tokenizer_of(const wg_weights *w)
         if (wg_tokenizer_is_eog(t, id)) json_array_append_new(ends, token_of(t, id));
     }
     wg_tokenizer_digest(t, digest);
-    json_t *o = json_pack("{s:s, s:i, s:o, s:o, s:o, s:b, s:i, s:o, s:o, s:s, s:n}", "kind", wg_tokenizer_kind(t), "size",
-                          wg_tokenizer_size(t), "pre", string_of(w, "tokenizer.ggml.pre"), "bos", token_of(t, wg_tokenizer_bos(t)),
-                          "eos", token_of(t, wg_tokenizer_eos(t)), "adds_bos", wg_tokenizer_add_bos(t), "control_tokens", control,
-                          "ends", ends, "templates", templates_of(w), "digest", digest, "refused");
+    json_t *o =
+        json_pack("{s:s, s:i, s:o, s:o, s:o, s:b, s:i, s:o, s:o, s:s, s:n}", "kind", wg_tokenizer_kind(t), "size",
+                  wg_tokenizer_size(t), "pre", string_of(w, "tokenizer.ggml.pre"), "bos", token_of(t, wg_tokenizer_bos(t)),
+                  "eos", token_of(t, wg_tokenizer_eos(t)), "adds_bos", wg_tokenizer_add_bos(t), "control_tokens", control,
+                  "ends", ends, "templates", templates_of(w), "digest", digest, "refused");
     wg_tokenizer_close(t);
     return o;
 }
@@ -118,8 +119,8 @@ static json_t *tensors_of(const wg_tensor_list *list)
         const wg_listed_tensor *t = &list->tensor[i];
         json_t *dims = json_array();
         for (int d = 0; d < t->n_dims; d++) json_array_append_new(dims, json_integer(t->dim[d]));
-        json_array_append_new(all, json_pack("{s:o, s:s, s:o, s:I}", "name", text(t->name), "type", t->type, "dims", dims, "bytes",
-                                             (json_int_t)t->bytes));
+        json_array_append_new(all, json_pack("{s:o, s:s, s:o, s:I}", "name", text(t->name), "type", t->type, "dims", dims,
+                                             "bytes", (json_int_t)t->bytes));
     }
     return all;
 }
@@ -132,8 +133,9 @@ json_t *wg_model_facts(const wg_weights *w, const char *path, const wg_tensor_li
     const bool known = w && wg_arch_read(w, &a, &err) == WG_OK;
     return json_pack("{s:o, s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "path", text(path), "format",
                      w ? wg_weights_format(w) : "safetensors", "bytes", (json_int_t)list->bytes, "runs", !refused, "refused",
-                     text(refused), "drafter", dialect_of(path, list), "architecture", known ? architecture_of(&a) : json_null(),
-                     "memory", known ? memory_of(&a, (double)list->bytes, o) : json_null(), "tokenizer",
+                     text(refused), "drafter", dialect_of(path, list), "architecture",
+                     known ? architecture_of(&a) : json_null(), "memory",
+                     known ? memory_of(&a, (double)list->bytes, o) : json_null(), "tokenizer",
                      w ? tokenizer_of(w) : json_null(), "tensors", tensors_of(list));
 }
 
@@ -164,7 +166,8 @@ static json_t *sizes_of(const wg_arch *target, const wg_arch *draft, json_t *wit
     char line[160];
     if (target->vocab == draft->vocab) {
         json_array_append_new(with, json_string("model"));
-        json_array_append_new(why, json_string("one of them has no tokenizer: only the sizes of the vocabularies are compared"));
+        json_array_append_new(why,
+                              json_string("one of them has no tokenizer: only the sizes of the vocabularies are compared"));
         return json_pack("{s:s, s:i, s:i}", "kind", "same", "shared", target->vocab, "of", target->vocab);
     }
     snprintf(line, sizeof line, "%d and %d tokens, and one of them has no tokenizer", target->vocab, draft->vocab);

@@ -74,7 +74,7 @@ static void expect_draft_of_the_end(const char *options, wg_sampling sampling)
 Test(window, the_draft_is_that_of_the_last_tokens)
 {
     expect_draft_of_the_end("model=%s,length=4", (wg_sampling)WG_SAMPLING(0, 0, 1, 0));
-    expect_draft_of_the_end("model=%s,tree=2-2-1,kv_type=f32", (wg_sampling)WG_SAMPLING(0, 0, 1, 0));
+    expect_draft_of_the_end("model=%s,tree=2-1-1,kv_type=f32", (wg_sampling)WG_SAMPLING(0, 0, 1, 0));
     expect_draft_of_the_end("model=%s,grow=best_first,budget=6,length=5", (wg_sampling)WG_SAMPLING(0, 0, 1, 0));
     expect_draft_of_the_end("model=%s,length=3", (wg_sampling)WG_SAMPLING(1, 0, 1, 0));
 }
@@ -167,7 +167,7 @@ static reading decode(const law_model *m, const char *drafter, const char *optio
 /* The same text in a pool that could not hold it, with a number of pages that does not grow with it. */
 Test(window, a_long_text_holds_few_pages)
 {
-    enum { BOUND = (WINDOW + WG_KV_BACK) / PAGE + 2, POOL = BOUND + 256 / 16 + 1 };
+    enum { BOUND = (WINDOW + WG_KV_BACK) / PAGE + 2, POOL = BOUND + 256 / PAGE + 1 };
     law_model m;
     char with[700];
     write_windowed();
@@ -177,7 +177,7 @@ Test(window, a_long_text_holds_few_pages)
     snprintf(with, sizeof with, "model=%s,length=3", tiny_path[1]);
     static const char *const drafters[] = { "none", "ngram", "model" };
     for (int i = 0; i < 3; i++) {
-        const int more = i == 2 ? 300 / 16 : 0; /* the draft model has read nothing before the first step */
+        const int more = i == 2 ? 300 / PAGE : 0; /* the draft model has read nothing before the first step */
         const reading r = decode(&m, drafters[i], i == 2 ? with : "", POOL + more, false);
         cr_assert_eq(memcmp(r.token, whole.token, LONG * sizeof *r.token), 0, "%s", drafters[i]);
         cr_assert(r.most <= (i == 2 ? BOUND + 300 / PAGE : BOUND), "%s: %d pages", drafters[i], r.most);

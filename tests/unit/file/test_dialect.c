@@ -15,10 +15,11 @@ TestSuite(dialect, .init = make, .fini = clean);
 
 #define LAYER(before)                                                                                                          \
     " " before "self_attn.q_proj.weight " before "self_attn.k_proj.weight " before "self_attn.v_proj.weight " before           \
-    "self_attn.o_proj.weight " before "mlp.gate_proj.weight " before "mlp.up_proj.weight " before "mlp.down_proj.weight " before \
-    "post_attention_layernorm.weight "
+    "self_attn.o_proj.weight " before "mlp.gate_proj.weight " before "mlp.up_proj.weight " before                              \
+    "mlp.down_proj.weight " before "post_attention_layernorm.weight "
 #define LLAMA                                                                                                                  \
-    "model.embed_tokens.weight model.norm.weight lm_head.weight model.layers.0.input_layernorm.weight" LAYER("model.layers.0.")
+    "model.embed_tokens.weight model.norm.weight lm_head.weight model.layers.0.input_layernorm.weight" LAYER("model.layers."   \
+                                                                                                             "0.")
 
 static const struct {
     const char *dialect, *what, *names; /* of a whole model with layers that draft: those of LLAMA first */
@@ -27,10 +28,12 @@ static const struct {
     { NULL, "GPT-2", "wte.weight wpe.weight h.0.ln_1.weight h.0.attn.c_attn.weight ln_f.weight" },
     { "eagle-1/2", "EAGLE", "embed_tokens.weight fc.weight fc.bias" LAYER("layers.0.") },
     { "eagle-1/2", "EAGLE in a class", "model.embed_tokens.weight model.fc.weight" LAYER("model.layers.0.") },
-    { "eagle-3", "SafeAILab", "fc.weight norm.weight lm_head.weight t2d d2t midlayer.hidden_norm.weight "
-                              "midlayer.input_layernorm.weight" LAYER("midlayer.") },
-    { "eagle-3", "speculators", "fc.weight norm.weight lm_head.weight t2d d2t layers.0.hidden_norm.weight "
-                                "layers.0.input_layernorm.weight embed_tokens.weight" LAYER("layers.0.") },
+    { "eagle-3", "SafeAILab",
+      "fc.weight norm.weight lm_head.weight t2d d2t midlayer.hidden_norm.weight "
+      "midlayer.input_layernorm.weight" LAYER("midlayer.") },
+    { "eagle-3", "speculators",
+      "fc.weight norm.weight lm_head.weight t2d d2t layers.0.hidden_norm.weight "
+      "layers.0.input_layernorm.weight embed_tokens.weight" LAYER("layers.0.") },
     { "eagle-3", "without a smaller vocabulary", "fc.weight norm.weight lm_head.weight midlayer.hidden_norm.weight" },
     { "p-eagle", "speculators", "mask_hidden fc.weight norm.weight d2t t2d layers.0.hidden_norm.weight" LAYER("layers.0.") },
     { "medusa", "FasterDecoding", "0.0.linear.weight 0.0.linear.bias 0.1.weight 1.0.linear.weight 1.0.linear.bias 1.1.weight" },
@@ -38,21 +41,28 @@ static const struct {
     { "medusa", "vLLM", "blocks.0.layers.0.weight lm_heads.0.weight blocks.1.layers.0.weight lm_heads.1.weight" },
     { "hydra", "Hydra", "hydra_mlp.0.0.linear.weight hydra_lm_head.0.weight" },
     { "mtp", "MiMo", LLAMA "model.mtp_layers.0.input_proj.weight model.mtp_layers.0.token_layernorm.weight" },
-    { "mtp", "Qwen3.5", LLAMA "mtp.fc.weight mtp.norm.weight mtp.pre_fc_norm_hidden.weight mtp.layers.0.input_layernorm.weight" },
+    { "mtp", "Qwen3.5",
+      LLAMA "mtp.fc.weight mtp.norm.weight mtp.pre_fc_norm_hidden.weight mtp.layers.0.input_layernorm.weight" },
     { "mtp", "DeepSeek-V3", LLAMA "model.layers.61.eh_proj.weight model.layers.61.enorm.weight model.layers.61.hnorm.weight" },
-    { "mtp", "speculators", "mtp_layers.0.input_proj.weight mtp_layers.0.final_layernorm.weight mtp_layers.0.hidden_layernorm.weight"
-                            " mtp_layers.0.token_layernorm.weight" LAYER("mtp_layers.0.") },
-    { "dflash", "z-lab", "fc.weight hidden_norm.weight norm.weight layers.0.input_layernorm.weight "
-                         "layers.0.self_attn.q_norm.weight layers.0.self_attn.k_norm.weight" LAYER("layers.0.") },
-    { "dflash", "with a smaller vocabulary", "fc.weight hidden_norm.weight norm.weight d2t t2d lm_head.weight "
-                                             "layers.0.input_layernorm.weight" LAYER("layers.0.") },
-    { "dflash-2", "z-lab", "fc.weight hidden_norm.weight layers.0.attention_conv.base_kernel "
-                           "candidate_selector.predecessor_codebook candidate_selector.hidden_projection.weight" LAYER("layers.0.") },
-    { "dspark", "DeepSpec", "fc.weight hidden_norm.weight norm.weight markov_head.markov_w1.weight "
-                            "markov_head.markov_w2.weight confidence_head.proj.weight embed_tokens.weight" LAYER("layers.0.") },
-    { "domino", "Domino", "fc.weight hidden_norm.weight prefix_gru.weight_ih_l0 prefix_gru.weight_hh_l0 embed_proj.0.weight"
-                          LAYER("layers.0.") },
-    { "mlp-speculator", "IBM", "speculator.emb.0.weight speculator.proj.0.weight speculator.head.0.weight speculator.ln.0.weight" },
+    { "mtp", "speculators",
+      "mtp_layers.0.input_proj.weight mtp_layers.0.final_layernorm.weight mtp_layers.0.hidden_layernorm.weight"
+      " mtp_layers.0.token_layernorm.weight" LAYER("mtp_layers.0.") },
+    { "dflash", "z-lab",
+      "fc.weight hidden_norm.weight norm.weight layers.0.input_layernorm.weight "
+      "layers.0.self_attn.q_norm.weight layers.0.self_attn.k_norm.weight" LAYER("layers.0.") },
+    { "dflash", "with a smaller vocabulary",
+      "fc.weight hidden_norm.weight norm.weight d2t t2d lm_head.weight "
+      "layers.0.input_layernorm.weight" LAYER("layers.0.") },
+    { "dflash-2", "z-lab",
+      "fc.weight hidden_norm.weight layers.0.attention_conv.base_kernel "
+      "candidate_selector.predecessor_codebook candidate_selector.hidden_projection.weight" LAYER("layers.0.") },
+    { "dspark", "DeepSpec",
+      "fc.weight hidden_norm.weight norm.weight markov_head.markov_w1.weight "
+      "markov_head.markov_w2.weight confidence_head.proj.weight embed_tokens.weight" LAYER("layers.0.") },
+    { "domino", "Domino",
+      "fc.weight hidden_norm.weight prefix_gru.weight_ih_l0 prefix_gru.weight_hh_l0 embed_proj.0.weight" LAYER("layers.0.") },
+    { "mlp-speculator", "IBM",
+      "speculator.emb.0.weight speculator.proj.0.weight speculator.head.0.weight speculator.ln.0.weight" },
 };
 
 /* Writes a file of these tensors, of one f16 each. */
@@ -63,8 +73,8 @@ static void write_safetensors(const char *path, const char *names)
     snprintf(all, sizeof all, "%s", names);
     for (const char *name; (name = strtok_r(rest, " ", &rest)); count++)
         n += snprintf(header + n, sizeof header - (size_t)n,
-                      "%s\"%s\":{\"dtype\":\"F16\",\"shape\":[1,1],\"data_offsets\":[%d,%d]}", count ? "," : "", name, 2 * count,
-                      2 * count + 2);
+                      "%s\"%s\":{\"dtype\":\"F16\",\"shape\":[1,1],\"data_offsets\":[%d,%d]}", count ? "," : "", name,
+                      2 * count, 2 * count + 2);
     n += snprintf(header + n, sizeof header - (size_t)n, "}");
     FILE *f = fopen(path, "wb");
     const uint64_t length = (uint64_t)n;
