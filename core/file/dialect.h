@@ -32,8 +32,7 @@ wg_status wg_tensor_list_read(wg_tensor_list *out, const char *path, wg_error *e
 wg_status wg_tensor_list_of(wg_tensor_list *out, const wg_weights *w, wg_error *err);
 void wg_tensor_list_free(wg_tensor_list *list); /* of a zeroed one: nothing */
 
-/* The dialect of a drafter with these tensors; NULL: it is none, or a whole model. *whole: it is a model that can also draft for
- * itself: these layers are beside its own. */
+/* The dialect of a drafter with these tensors; NULL: none. *whole: they are layers of a whole model that drafts for itself. */
 const wg_dialect *wg_dialect_of(const wg_tensor_list *list, bool *whole);
 /* All dialects, ending with a row whose name is NULL. */
 const wg_dialect *wg_dialects(void);
