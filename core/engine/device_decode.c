@@ -22,9 +22,8 @@ struct wg_device_decode {
     void *user;
     bool wanted;
     int law;
-    wg_no_draft no_draft; /* of a round without a draft, where the text has room for one */
-    int round;            /* of the last event; -1: none yet */
-    double since;         /* the time of the last event */
+    int round;    /* of the last event; -1: none yet */
+    double since; /* the time of the last event */
 };
 
 void wg_device_decode_close(wg_engine *e)
@@ -61,7 +60,6 @@ wg_status wg_device_decode_open(wg_engine *e, wg_error *err)
                                          : wg_nomem(err, (size_t)e->opt.max_batch * sizeof *l->seq, "rounds in a loop");
     wg_free(ends);
     if (l) l->law = o.draft.law;
-    if (l) l->no_draft = o.draft.source == WG_CHAIN_MODEL ? WG_NO_DRAFT_CONTEXT : WG_NO_DRAFT_NOTHING;
     if (l && !l->loop) wg_device_decode_close(e);
     return status;
 }
@@ -106,7 +104,6 @@ static bool take_event(void *user, const wg_gpu_event *event)
     wg_tree *t = &e->tree[event->seq];
     wg_path path = { .n = event->kept + 1, .next = event->next };
     wg_tree_reset(t, s->token[s->n - 1], (wg_sibling_law)l->law);
-    t->no_draft = l->no_draft;
     for (int i = 0; i < event->drafted; i++) wg_tree_push(t, i, event->token[i], -1);
     for (int i = 0; i < path.n; i++) path.node[i] = (int16_t)i;
     wg_seq_append(s, t, &path, e->is_eog, e->is_eog_user);

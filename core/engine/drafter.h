@@ -130,6 +130,9 @@ typedef struct wg_drafter_class {
     int (*composite_stats)(const wg_drafter *d, const wg_seq *seq, wg_composite_stats *out, int most);
     /* The language model whose seconds, passes and rows are the cost of its drafts. NULL: it runs none. */
     const wg_lm *(*lm)(const wg_drafter *d);
+    /* The context of the model that drafts, in its tokens. *slides: of a longer text it reads the last tokens, else rounds
+     * beyond have no draft (WG_NO_DRAFT_CONTEXT). 0, or NULL: nothing bounds it. */
+    int (*context)(const wg_drafter *d, bool *slides);
     /* What a draft of `depth` levels takes. NULL: it runs no model. */
     void (*extent)(const wg_drafter *d, int depth, wg_draft_extent *out);
     /* The target's tokens that its draft model has. False, or NULL: all of them under the same ids, or it runs no model. */
@@ -148,6 +151,10 @@ struct wg_drafter {
 }; /* first member of every drafter */
 
 static inline const wg_lm *wg_drafter_lm(const wg_drafter *d) { return d->class->lm ? d->class->lm(d) : NULL; }
+static inline int wg_drafter_context(const wg_drafter *d, bool *slides)
+{
+    return d->class->context ? d->class->context(d, slides) : 0;
+}
 static inline bool wg_drafter_overlap(const wg_drafter *d, wg_overlap *out)
 {
     return d->class->overlap && d->class->overlap(d, out);

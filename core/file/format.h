@@ -70,6 +70,11 @@ struct wg_weights {
     wg_maker maker; /* of a model without a file, or of a folder; make is NULL otherwise */
 };
 
+/* What makes a folder of safetensors of a model in torch's own formats. */
+#define WG_SAVE_SAFETENSORS                                                                                                    \
+    "save it as safetensors: python3 -c \"from transformers import AutoModelForCausalLM as M; "                                \
+    "M.from_pretrained('FOLDER').save_pretrained('OUT')\", copy the tokenizer's files to OUT and give OUT"
+
 /* Append a row and take `name` over (also on failure); NULL when out of memory. */
 wg_meta *wg_weights_add_meta(wg_weights *w, char *name);
 wg_tensor *wg_weights_add_tensor(wg_weights *w, char *name);

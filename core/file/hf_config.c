@@ -179,6 +179,17 @@ static wg_status get_type(const wg_hf_keys *r, const struct model_type **out)
     return WG_OK;
 }
 
+/* Codes of GPTQ, AWQ, bitsandbytes, FP8 or MLX in place of weights. */
+static wg_status refuse_quantised(const wg_hf_keys *r, const json_t *how)
+{
+    const char *method = json_string_value(json_object_get(how, "quant_method"));
+    return wg_fail(
+        r->err, WG_EUNSUPPORTED,
+        "%s: the weights are quantised (%.60s), which is not read from safetensors: take the model that this one was "
+        "made from and quantise it with wager convert FOLDER --type q4_0 --out FILE.gguf, or take a GGUF file of it",
+        r->path, method ? method : "by key 'quantization' or 'quantization_config'");
+}
+
 /* Keys that would change the results: absent, or with the value that changes nothing. */
 static wg_status refuse_what_is_missing_here(const wg_hf_keys *r, const struct model_type *type)
 {
@@ -187,6 +198,7 @@ static wg_status refuse_what_is_missing_here(const wg_hf_keys *r, const struct m
     } row[] = {
         { "mlp_bias", "false" },
         { "quantization_config", NULL },
+        { "quantization", NULL }, /* MLX */
         { "compression_config", NULL },
         { "auto_map", NULL },
         { "dual_chunk_attention_config", NULL },
@@ -210,6 +222,7 @@ static wg_status refuse_what_is_missing_here(const wg_hf_keys *r, const struct m
             !v || (same && (json_equal(v, same) ||
                             (json_is_number(v) && json_number_value(v) == json_number_value(same) && json_is_number(same))));
         json_decref(same);
+        if (!fine && strncmp(row[i].key, "quantization", 12) == 0) return refuse_quantised(r, v);
         if (!fine) return wg_hf_refuse(r, row[i].key, row[i].harmless ? row[i].harmless : "no such key");
     }
     return WG_OK;

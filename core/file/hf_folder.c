@@ -168,11 +168,11 @@ static wg_status open_shards(folder *f)
     wg_json *doc;
     if (has(f, "model.safetensors")) return add_shard(f, "model.safetensors");
     if (!has(f, "model.safetensors.index.json"))
-        return wg_fail(
-            f->err, WG_ENOENT,
-            "%s: has neither model.safetensors nor model.safetensors.index.json; weights in other formats (.bin, .pt) are "
-            "not read: save the model with safetensors",
-            f->path);
+        return wg_fail(f->err, WG_ENOENT,
+                       "%s: has neither model.safetensors nor model.safetensors.index.json; weights in other formats (.bin, "
+                       ".pt, .pth, .onnx) "
+                       "are not read: " WG_SAVE_SAFETENSORS,
+                       f->path);
     WG_TRY(open_json(f, "model.safetensors.index.json", &doc));
     const wg_status s = open_index(f, wg_json_root(doc), wg_json_name(doc));
     wg_json_close(doc);

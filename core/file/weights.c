@@ -12,6 +12,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/mem.h"
+#include "core/file/dialect.h"
 #include "core/file/format.h"
 #include "core/file/hf.h"
 #include "core/file/synth.h"
@@ -128,6 +129,13 @@ static wg_status refuse_unknown(const wg_weights *w, wg_error *err)
                    w->path, w->bytes, w->bytes ? hex : " with nothing");
 }
 
+/* A graph without a magic number: by its name, and a first field that is its version. */
+static bool is_onnx(const wg_weights *w)
+{
+    const size_t n = strlen(w->path);
+    return n > 5 && strcmp(w->path + n - 5, ".onnx") == 0 && w->bytes >= 2 && w->base[0] == 0x08;
+}
+
 /* The first bytes determine the format. Formats that are known but not supported are refused by name. */
 static wg_status read_format(wg_weights *w, wg_error *err)
 {
@@ -145,7 +153,15 @@ static wg_status read_format(wg_weights *w, wg_error *err)
                        "%s: a safetensors file, which holds weights alone: give its folder, with config.json", w->path);
     if (w->bytes >= 4 && memcmp(b, "PK\x03\x04", 4) == 0)
         return wg_fail(err, WG_EUNSUPPORTED,
-                       "%s: a torch archive, which is a program as much as data; convert the model to GGUF", w->path);
+                       "%s: a torch archive (.bin, .pt, .pth), which is a program as much as data; " WG_SAVE_SAFETENSORS,
+                       w->path);
+    if (w->bytes >= 2 && b[0] == 0x80 && b[1] >= 2 && b[1] <= 5)
+        return wg_fail(err, WG_EUNSUPPORTED, "%s: a pickle, which is a program as much as data; " WG_SAVE_SAFETENSORS, w->path);
+    if (is_onnx(w))
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "%s: an ONNX graph, which is not read: give the folder that it was exported from, with config.json and "
+                       "safetensors, or a GGUF file",
+                       w->path);
     if (wg_llama2c_fits(b, w->bytes)) return wg_llama2c_read(w, err);
     return refuse_unknown(w, err);
 }
@@ -187,7 +203,7 @@ static wg_status map(wg_weights *w, int fd, wg_error *err)
     return WG_OK;
 }
 
-wg_status wg_weights_open(wg_weights **out, const char *path, wg_error *err)
+static wg_status open_path(wg_weights **out, const char *path, wg_error *err)
 {
     struct stat st;
     wg_weights *w;
@@ -212,6 +228,12 @@ wg_status wg_weights_open_file(wg_weights **out, const char *path, wg_error *err
         return s;
     }
     return open_bytes(out, w, err);
+}
+
+wg_status wg_weights_open(wg_weights **out, const char *path, wg_error *err)
+{
+    const wg_status s = open_path(out, path, err);
+    return s == WG_OK ? WG_OK : wg_dialect_refuse(path, s, err);
 }
 
 wg_status wg_weights_open_memory(wg_weights **out, const char *name, const void *bytes, size_t n, wg_error *err)

@@ -50,9 +50,19 @@ int wg_batch_node(wg_batch *b, wg_kv_seq *kv, int node, int depth, wg_mask anc, 
     return push(b, row, logits);
 }
 
+void wg_batch_rebase(wg_batch *b, int from, int base)
+{
+    for (int i = from; i < b->n; i++) {
+        wg_row *r = &b->row[i];
+        wg_assert(r->gap == 0 && base <= r->prefix);
+        r->position -= base;
+        r->base = r->gap = base;
+    }
+}
+
 wg_row wg_row_within(wg_row r, int window)
 {
-    int out = r.position + 1 - window; /* positions that it does not see: the first ones */
+    int out = r.base + r.position + 1 - window; /* first slots that it does not see; of a tree, nodes of its path */
     const int of_prefix = out < r.prefix ? out : r.prefix;
     if (of_prefix > r.sinks + r.gap) r.gap = of_prefix - r.sinks;
     for (; out > r.prefix; out--) wg_mask_take(&r.anc);

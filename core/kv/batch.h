@@ -14,6 +14,7 @@ _Static_assert(WG_TREE_NODES <= (int)WG_KV_TAIL_MAX, "a tree fits the tail of a 
 typedef struct wg_row {
     int32_t token, position;
     int32_t slot;   /* where its key and value go */
+    int32_t base;   /* the slot of position 0 (wg_batch_rebase) */
     int32_t prefix; /* it attends to slots 0..prefix-1, then slots tail + b for the bits b of anc: itself last */
     int32_t tail;
     wg_mask anc;
@@ -40,6 +41,10 @@ int wg_batch_chain(wg_batch *b, wg_kv_seq *kv, int first, const int32_t *token, 
 /* Appends node `node` of a tree whose root is at tail slot 0: position wg_kv_len + depth, slot wg_kv_len + node, anc = bits of
  * the path root..node, itself included. Returns its logit row (or -1). */
 int wg_batch_node(wg_batch *b, wg_kv_seq *kv, int node, int depth, wg_mask anc, int32_t token, bool logits);
+
+/* Rows `from` .. n-1 become rows of a text that begins at slot `base` with position 0: they see no slot before it. Not for rows
+ * with a sparse view. */
+void wg_batch_rebase(wg_batch *b, int from, int base);
 
 /* The row restricted to the last `window` positions, itself included: earlier slots of its prefix are left out, and when the
  * prefix ends before them, its first ancestors too. Sinks stay. */

@@ -50,6 +50,7 @@ wg_status wg_kv_open(wg_kv **out, int page_slots, int pages, int max_slots, wg_e
     kv->page_slots = page_slots;
     kv->pages = kv->free_pages = pages;
     kv->max_slots = max_slots;
+    kv->back = WG_KV_BACK;
     kv->refs = wg_calloc((size_t)pages, sizeof *kv->refs);
     kv->free = wg_calloc((size_t)pages, sizeof *kv->free);
     kv->count = wg_calloc((size_t)pages, sizeof *kv->count);
@@ -110,6 +111,12 @@ wg_status wg_kv_space_at(wg_kv *kv, const wg_kv_memory *memory, int layers, int 
     *space = kv->spaces;
     kv->space[kv->spaces++] = t;
     return WG_OK;
+}
+
+void wg_kv_window(wg_kv *kv, int space, int window)
+{
+    wg_assert(space >= 0 && space < kv->spaces && !kv->placed && window >= 0);
+    kv->space[space].window = window;
 }
 
 int wg_kv_page_slots(const wg_kv *kv) { return kv->page_slots; }
@@ -182,7 +189,8 @@ static void keep_slots(wg_kv_seq *s, int len)
     const int words = (s->tail + 63) / 64;
     for (int i = 0; i < s->kv->spaces; i++) memset(s->wrote[i], 0, (size_t)words * sizeof s->wrote[i][0]);
     const int keep = wg_kv_pages_for(s->kv, len);
-    while (s->pages > keep) page_drop(s->kv, s->page[--s->pages]);
+    while (s->pages > keep && s->pages > s->gone) page_drop(s->kv, s->page[--s->pages]);
+    if (s->gone > keep) s->pages = s->gone = keep; /* nothing is left */
     s->len = len;
     s->tail = 0;
 }
@@ -207,9 +215,11 @@ wg_status wg_kv_fork(wg_kv_seq *from, wg_kv_seq **out, wg_error *err)
     WG_TRY(wg_kv_seq_open(from->kv, &s, err));
     s->len = from->len;
     s->pages = from->pages;
+    s->gone = from->gone;
+    memcpy(s->first, from->first, sizeof s->first);
     memcpy(s->valid, from->valid, sizeof s->valid);
     memcpy(s->page, from->page, (size_t)from->pages * sizeof *s->page);
-    for (int i = 0; i < s->pages; i++) s->kv->refs[s->page[i]]++;
+    for (int i = s->gone; i < s->pages; i++) s->kv->refs[s->page[i]]++;
     *out = s;
     hard_check(s->kv);
     return WG_OK;
@@ -313,6 +323,13 @@ static void slot_move(moving *w, int to, int from)
     }
 }
 
+/* Gives back the pages that nothing will read (7). */
+static void drop_unread(wg_kv_seq *s)
+{
+    const int keep = wg_kv_unread(s, s->len, s->kv->back) / s->kv->page_slots;
+    while (s->gone < keep) page_drop(s->kv, s->page[s->gone++]);
+}
+
 /* path[i] >= i, so copying in ascending order never reads a slot that was already overwritten. NULL is 0, 1, ..., n-1. */
 static void commit(wg_kv_seq *s, const int16_t *path, int n)
 {
@@ -328,6 +345,7 @@ static void commit(wg_kv_seq *s, const int16_t *path, int n)
         moving_end(&w);
     }
     keep_slots(s, s->len + n);
+    drop_unread(s);
     hard_check(s->kv);
 }
 
@@ -353,9 +371,12 @@ void wg_kv_rollback(wg_kv_seq *s)
 void wg_kv_truncate(wg_kv_seq *s, int len)
 {
     wg_assert(s->tail == 0 && len >= 0 && len <= s->len);
+    if (s->gone * s->kv->page_slots > wg_kv_unread(s, len, 0)) len = 0;
     keep_slots(s, len);
-    for (int i = 0; i < s->kv->spaces; i++)
+    for (int i = 0; i < s->kv->spaces; i++) {
+        if (s->first[i] > len) s->first[i] = s->valid[i] = 0;
         if (s->valid[i] > len) s->valid[i] = len;
+    }
     hard_check(s->kv);
 }
 
@@ -377,6 +398,14 @@ void wg_kv_renumber(wg_kv_seq *s, int space, const int16_t *slot, int n)
 int wg_kv_len(const wg_kv_seq *s) { return s->len; }
 int wg_kv_tail(const wg_kv_seq *s) { return s->tail; }
 
+int wg_kv_pages_held(const wg_kv_seq *s) { return s->pages - s->gone; }
+
+int wg_kv_first(const wg_kv_seq *s, int space)
+{
+    wg_assert(space >= 0 && space < s->kv->spaces);
+    return s->first[space];
+}
+
 int wg_kv_valid(const wg_kv_seq *s, int space)
 {
     wg_assert(space >= 0 && space < s->kv->spaces);
@@ -386,7 +415,8 @@ int wg_kv_valid(const wg_kv_seq *s, int space)
 bool wg_kv_holds(const wg_kv_seq *s, int space, int slot)
 {
     wg_assert(space >= 0 && space < s->kv->spaces && slot >= 0);
-    return slot < s->len ? slot < s->valid[space] : slot < s->len + s->tail && tail_wrote(s, space, slot - s->len);
+    if (slot >= s->len) return slot < s->len + s->tail && tail_wrote(s, space, slot - s->len);
+    return slot >= s->first[space] && slot < s->valid[space] && slot / s->kv->page_slots >= s->gone;
 }
 
 void wg_kv_wrote(wg_kv_seq *s, int space, int slot)
@@ -400,6 +430,18 @@ void wg_kv_wrote(wg_kv_seq *s, int space, int slot)
         wg_assert(slot == s->valid[space]);
         s->valid[space]++;
     }
+}
+
+bool wg_kv_restart(wg_kv_seq *s, int space, int from)
+{
+    const wg_kv *kv = s->kv;
+    wg_assert(space >= 0 && space < kv->spaces && from >= 0 && from <= s->len);
+    if (from < s->gone * kv->page_slots) return false;
+    for (int i = from / kv->page_slots; s->tail && i < s->pages; i++)
+        if (kv->refs[s->page[i]] > 1) return false;
+    s->first[space] = s->valid[space] = from;
+    hard_check(kv);
+    return true;
 }
 
 void wg_kv_unwrite(wg_kv_seq *s, int space, int from)

@@ -11,21 +11,26 @@
  *
  * Invariants (wg_kv_check tests them all; a hard build after every step):
  *  (1) a page with no references is on the free list, and only there; references count the page tables that hold it;
- *  (2) slot i of a sequence is page[i / P], offset i % P, and exactly the pages for len + tail slots are held;
+ *  (2) slot i of a sequence is page[i / P], offset i % P, and exactly the pages for len + tail slots are held, but for the
+ *      first ones that have gone back (7);
  *  (3) every page that holds a slot >= the lowest valid length of any space (what may still be written) has exactly one
  *      reference while in TAIL: reserve copies shared pages first;
  *  (4) commit and rollback leave the tail empty; commit keeps the slots of path[0] < path[1] < ... in that order, compacted;
  *  (5) reserve either succeeds or changes nothing; commit and rollback never fail and never allocate;
- *  (6) valid[space] <= len: slots 0..valid-1 of that space hold the keys and values of the sequence's first tokens.      */
+ *  (6) first[space] <= valid[space] <= len: slots first..valid-1 of that space hold the keys and values of these tokens. first
+ *      is 0 unless the space was restarted there: a model whose context is shorter than the text reads the end of it;
+ *  (7) pages of which no space will read a slot go back to the pool at a commit: those behind the windows of all spaces (or
+ *      before their first slot). Committed slots within WG_KV_BACK of the end can still be dropped.                          */
 #ifndef WG_CORE_KV_KV_H
 #define WG_CORE_KV_KV_H
 
 #include <stdint.h>
 
 #include "core/base/error.h"
+#include "kernels/mask.h"
 #include "kernels/ops.h"
 
-enum { WG_KV_SPACES = 8, WG_KV_TAIL_MAX = 1024 };
+enum { WG_KV_SPACES = 8, WG_KV_TAIL_MAX = 1024, WG_KV_BACK = WG_TREE_NODES };
 
 /* Element types of a cache by the names that options give them, and their ids in the same order. */
 extern const char *const wg_kv_type_names[]; /* "f32", "f16", "bf16", "q8", NULL */
@@ -44,6 +49,10 @@ void wg_kv_close(wg_kv *kv); /* NULL is fine; all sequences must be closed */
 /* Registers a model's storage: layers x (keys, values) x kv_heads x head_dim elements of type f32, f16, bf16 or WG_KV_Q8 per
  * slot. Only before the first sequence is opened. *space is its number. EINVAL, EFULL (more than WG_KV_SPACES). */
 wg_status wg_kv_space(wg_kv *kv, int layers, int kv_heads, int head_dim, int type, int *space, wg_error *err);
+
+/* No row of this space reads more than the last `window` slots before the one that it fills, itself included; 0 (as after
+ * registering): it may read all. Only before the first sequence is opened. */
+void wg_kv_window(wg_kv *kv, int space, int window);
 
 /* Moves of slots within a pool, in order. A slot is `count` pieces of `bytes` bytes, `stride` apart; from and to are offsets of
  * the first piece, in bytes from the pool's begin. No slot is read after it was written. */
@@ -72,8 +81,9 @@ int wg_kv_page_slots(const wg_kv *kv);
 int wg_kv_pages(const wg_kv *kv);
 int wg_kv_pages_free(const wg_kv *kv);
 int wg_kv_pages_most(const wg_kv *kv); /* of one sequence */
-int wg_kv_spaces(const wg_kv *kv);     /* registered so far */
-size_t wg_kv_bytes(const wg_kv *kv);   /* of all pages and tables */
+int wg_kv_pages_held(const wg_kv_seq *s);
+int wg_kv_spaces(const wg_kv *kv);   /* registered so far */
+size_t wg_kv_bytes(const wg_kv *kv); /* of all pages and tables */
 
 wg_status wg_kv_seq_open(wg_kv *kv, wg_kv_seq **out, wg_error *err);
 void wg_kv_seq_close(wg_kv_seq *s); /* NULL is fine; in TAIL it rolls back first */
@@ -91,17 +101,23 @@ void wg_kv_commit(wg_kv_seq *s, const int16_t *path, int n);
 void wg_kv_commit_chain(wg_kv_seq *s, int n); /* path = 0, 1, ..., n-1; n up to the tail */
 void wg_kv_rollback(wg_kv_seq *s);            /* IDLE or TAIL */
 
-/* Drops committed slots from `len` on (a prompt that continues differently). IDLE only. */
+/* Drops committed slots from `len` on (a prompt that continues differently); all of them where a page has gone back that the
+ * next token would read (7). IDLE only. */
 void wg_kv_truncate(wg_kv_seq *s, int len);
 
 int wg_kv_len(const wg_kv_seq *s);
 int wg_kv_tail(const wg_kv_seq *s);
+int wg_kv_first(const wg_kv_seq *s, int space);
 int wg_kv_valid(const wg_kv_seq *s, int space);
 bool wg_kv_holds(const wg_kv_seq *s, int space, int slot); /* the slot, committed or of the tail, was written in this space */
 
 /* Marks a slot as written by a forward pass; slot < len + tail. A slot < len must be the space's valid length (the next
  * committed slot to be caught up). */
 void wg_kv_wrote(wg_kv_seq *s, int space, int slot);
+
+/* Empties a space before it is read again from slot `from` <= len on: first and valid become `from`. False, with nothing
+ * changed: pages of these slots have gone back, or are shared while in TAIL. */
+bool wg_kv_restart(wg_kv_seq *s, int space, int from);
 
 /* Invalidates tail slots len + from .. of a space: their contents belong to a draft that was dropped. */
 void wg_kv_unwrite(wg_kv_seq *s, int space, int from);

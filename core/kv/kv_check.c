@@ -15,13 +15,14 @@ static wg_status check_table(const wg_kv *kv, const wg_kv_seq *s, int number, wg
     const int want = wg_kv_pages_for(kv, s->len + s->tail);
     if (s->pages != want)
         return BROKEN(2, "sequence %d holds %d pages for %d slots, expected %d", number, s->pages, s->len + s->tail, want);
-    for (int i = 0; i < s->pages; i++) {
+    if (s->gone < 0 || s->gone > s->pages) return BROKEN(2, "sequence %d gave %d of %d pages back", number, s->gone, s->pages);
+    for (int i = s->gone; i < s->pages; i++) {
         if (s->page[i] < 0 || s->page[i] >= kv->pages)
             return BROKEN(2, "sequence %d holds page %d of %d", number, (int)s->page[i], kv->pages);
         if (kv->count[s->page[i]] < 0) return BROKEN(2, "sequence %d holds page %d twice", number, (int)s->page[i]);
         kv->count[s->page[i]] = -kv->count[s->page[i]] - 1; /* counted, and seen in this table */
     }
-    for (int i = 0; i < s->pages; i++) kv->count[s->page[i]] *= -1;
+    for (int i = s->gone; i < s->pages; i++) kv->count[s->page[i]] *= -1;
     return WG_OK;
 }
 
@@ -36,12 +37,19 @@ static wg_status check_alone(const wg_kv *kv, const wg_kv_seq *s, int number, wg
     return WG_OK;
 }
 
+/* (7) what may be read is still there. */
+static wg_status check_window(const wg_kv *kv, const wg_kv_seq *s, int number, wg_error *err)
+{
+    const int unread = wg_kv_unread(s, s->len, 0), gone = s->gone * kv->page_slots;
+    return gone <= unread ? WG_OK : BROKEN(7, "sequence %d gave %d slots back and may read from slot %d", number, gone, unread);
+}
+
 /* (4) marks only below the tail; (6) valid lengths. */
 static wg_status check_spaces(const wg_kv *kv, const wg_kv_seq *s, int number, wg_error *err)
 {
     for (int k = 0; k < kv->spaces; k++) {
-        if (s->valid[k] < 0 || s->valid[k] > s->len)
-            return BROKEN(6, "sequence %d: space %d is valid to %d of %d", number, k, s->valid[k], s->len);
+        if (s->first[k] < 0 || s->valid[k] < s->first[k] || s->valid[k] > s->len)
+            return BROKEN(6, "sequence %d: space %d is valid from %d to %d of %d", number, k, s->first[k], s->valid[k], s->len);
         for (int w = s->tail / 64; w < WG_KV_WORDS; w++) {
             const uint64_t past = s->wrote[k][w] >> (w == s->tail / 64 ? s->tail % 64 : 0);
             if (past)
@@ -78,8 +86,9 @@ wg_status wg_kv_check(const wg_kv *kv, wg_error *err)
     for (const wg_kv_seq *s = kv->first; s; s = s->next, number++) WG_TRY(check_table(kv, s, number, err));
     number = 0;
     for (const wg_kv_seq *s = kv->first; s; s = s->next, number++) {
-        WG_TRY(check_alone(kv, s, number, err));
         WG_TRY(check_spaces(kv, s, number, err));
+        WG_TRY(check_window(kv, s, number, err));
+        WG_TRY(check_alone(kv, s, number, err));
     }
     WG_TRY(check_pool(kv, err));
     return number == kv->sequences ? WG_OK : BROKEN(1, "%d sequences are open, %d are known", kv->sequences, number);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/file/dialect.h"
 #include "kernels/ops.h"
 
 /* Which layers a window holds for, where a file has one and does not list them. */
@@ -369,7 +370,7 @@ static wg_status read_family(reader *r)
                    (int)(s.n < 64 ? s.n : 64), s.s, list);
 }
 
-wg_status wg_arch_read(const wg_weights *w, wg_arch *out, wg_error *err)
+static wg_status read_arch(const wg_weights *w, wg_arch *out, wg_error *err)
 {
     wg_arch a = { 0 };
     reader r = { .w = w, .a = &a, .err = err };
@@ -387,6 +388,12 @@ wg_status wg_arch_read(const wg_weights *w, wg_arch *out, wg_error *err)
     snprintf(a.name, sizeof a.name, "%.*s", (int)(name.n < sizeof a.name ? name.n : sizeof a.name - 1), name.s);
     *out = a;
     return WG_OK;
+}
+
+wg_status wg_arch_read(const wg_weights *w, wg_arch *out, wg_error *err)
+{
+    const wg_status s = read_arch(w, out, err);
+    return s == WG_OK ? WG_OK : wg_dialect_refuse_open(w, s, err);
 }
 
 int64_t wg_arch_attention_macs(const wg_arch *a)

@@ -42,7 +42,7 @@ wg_status wg_decode_loop_open(wg_decode_loop **out, wg_lm *target, const wg_kv *
 void wg_decode_loop_close(wg_decode_loop *l); /* NULL is fine; before the models */
 
 /* Whether the loop can run this batch: no more sequences than its places, and of each the draft model has read all but two
- * tokens, or will read none. */
+ * tokens, and none can become longer than its context in a round. */
 bool wg_decode_loop_fits(const wg_decode_loop *l, const wg_decode_loop_seq *seq, int n);
 
 /* Runs up to `rounds` rounds, fewer where the window or the ring ends. *ran: their number; 0 where the loop could not be

@@ -339,8 +339,8 @@ wg_status wg_model_pass(wg_model *m, const wg_layer_plan *plan, int space, const
         wg_assert(r->slot >= 0 && r->slot < end && r->prefix >= 0 && r->prefix <= end);
         wg_assert(r->sinks >= 0 && r->gap >= 0 && r->sinks + r->gap <= r->prefix);
     }
-    check_rows(b, space);
     const wg_batch seen = within_window(m, b);
+    check_rows(&seen, space);
     wg_device *d = &m->device;
     const wg_pass pass = { .model = m,
                            .plan = plan,
@@ -391,7 +391,9 @@ wg_status wg_model_attach(wg_model *m, wg_kv *kv, int *space, wg_error *err)
         .max_rows = m->max_rows, .heads = a->heads, .head_dim = a->head_dim, .vocab = a->vocab, .kv_type = m->kv_type
     };
     if (m->device.class->attach) WG_TRY(m->device.class->attach(&m->device, kv, &shape, err));
-    return wg_kv_space_at(kv, m->device.memory, a->layers, a->kv_heads, a->head_dim, m->kv_type, space, err);
+    WG_TRY(wg_kv_space_at(kv, m->device.memory, a->layers, a->kv_heads, a->head_dim, m->kv_type, space, err));
+    if (m->all_windowed) wg_kv_window(kv, *space, m->window);
+    return WG_OK;
 }
 
 static wg_status model_attach(wg_lm *lm, wg_kv *kv, wg_error *err)

@@ -129,6 +129,12 @@ static const wg_lm *lone_lm(const wg_drafter *d)
     return a->of.n == 1 ? wg_drafter_lm(a->of.in[0].d) : NULL;
 }
 
+static int lone_context(const wg_drafter *d, bool *slides)
+{
+    const wg_auto_drafter *a = (const wg_auto_drafter *)d;
+    return a->of.n == 1 ? wg_drafter_context(a->of.in[0].d, slides) : 0;
+}
+
 static bool lone_overlap(const wg_drafter *d, wg_overlap *out)
 {
     const wg_auto_drafter *a = (const wg_auto_drafter *)d;
@@ -427,4 +433,5 @@ const wg_drafter_class wg_drafter_auto = {
     .close = close,
     .lm = lone_lm,
     .overlap = lone_overlap,
+    .context = lone_context,
 };

@@ -220,6 +220,13 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
     return WG_OK;
 }
 
+/* A text of so many tokens leaves no place for one that the middle model writes. */
+static int context(const wg_drafter *d, bool *slides)
+{
+    *slides = false;
+    return wg_engine_options_of(((const cascade_drafter *)d)->engine)->max_tokens;
+}
+
 static void forget(wg_drafter *d, const wg_seq *seq)
 {
     cascade_drafter *c = (cascade_drafter *)d;
@@ -245,5 +252,6 @@ const wg_drafter_class wg_drafter_cascade = {
     .propose = propose,
     .forget = forget,
     .close = close,
+    .context = context,
     .cross_request = true,
 };

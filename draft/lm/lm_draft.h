@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The common part of drafters that run a language model (draft/lm/model.c has the laws and the passes): options of a draft's
+ * The common part of drafters that run a language model (draft/lm/lm_draft.c has the laws and the passes): options of a draft's
  * growth, and the drafting itself, over any model that the drafter opens. Such a drafter is a struct that begins with a
  * wg_lm_drafter, with options that begin with a wg_growth; its propose, observe, forget and laws_for are the functions
  * below. */
@@ -53,8 +53,16 @@ typedef struct wg_logit_row {
 typedef struct wg_reading {
     wg_kv_seq *kv;
     const int32_t *token;
-    int n;
+    int n, base; /* token `base` has position 0 (wg_window_base) */
 } wg_reading;
+
+/* Where a model begins to read a text of n tokens that is longer than its context: at a multiple of half the context, so that
+ * at most a context of tokens is left, and at least half of one. It is a function of n alone. */
+static inline int wg_window_base(int n, int context)
+{
+    const int step = context / 2;
+    return n <= context || step == 0 ? 0 : (n - context + step - 1) / step * step;
+}
 
 typedef struct wg_lm_drafter {
     wg_drafter base;
@@ -99,6 +107,7 @@ wg_status wg_lm_drafter_propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tre
 void wg_lm_drafter_observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target);
 void wg_lm_drafter_forget(wg_drafter *d, const wg_seq *seq);
 const wg_lm *wg_lm_drafter_lm(const wg_drafter *d);
+int wg_lm_drafter_context(const wg_drafter *d, bool *slides);
 void wg_lm_drafter_extent(const wg_drafter *d, int depth, wg_draft_extent *out);
 bool wg_lm_drafter_device_chain(const wg_drafter *d, wg_device_chain *out);
 int wg_lm_drafter_policy(const wg_drafter *d, const wg_seq *seq, double *out, int most);
@@ -108,6 +117,6 @@ unsigned wg_growth_laws(const void *options, const wg_sampling *target);
 #define WG_LM_DRAFTER_MEMBERS                                                                                                  \
     .laws = WG_LAWS, .laws_for = wg_growth_laws, .open = open, .observe = wg_lm_drafter_observe,                               \
     .length_options = wg_growth_length_options, .policy = wg_lm_drafter_policy, .forget = wg_lm_drafter_forget,                \
-    .lm = wg_lm_drafter_lm, .extent = wg_lm_drafter_extent
+    .lm = wg_lm_drafter_lm, .context = wg_lm_drafter_context, .extent = wg_lm_drafter_extent
 
 #endif

@@ -13,6 +13,7 @@ wg_status wg_self_open(wg_self_drafter *d, const wg_growth *growth, const wg_lay
     WG_TRY(wg_lm_drafter_begin(&d->m, growth, env, err));
     const wg_status s = wg_submodel_open(&d->part, env->target, plan, err);
     if (s) return wg_fail_in(err, s, "drafter %s", d->m.base.class->name);
+    if (plan->sinks) wg_kv_window(env->kv, env->target->space, 0); /* sinks are read behind any window */
     return wg_lm_drafter_open(&d->m, wg_submodel_lm(d->part), wg_submodel_rows(d->part), err);
 }
 

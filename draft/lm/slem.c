@@ -238,6 +238,12 @@ static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *o
 
 static void forget(wg_drafter *base, const wg_seq *s) { wg_retokenizer_forget(&((slem_drafter *)base)->reader, s); }
 
+static int context(const wg_drafter *base, bool *slides)
+{
+    *slides = false;
+    return ((const slem_drafter *)base)->lm->context;
+}
+
 static bool overlap(const wg_drafter *base, wg_overlap *out)
 {
     const slem_drafter *d = (const slem_drafter *)base;
@@ -264,4 +270,5 @@ const wg_drafter_class wg_drafter_slem = {
     .forget = forget,
     .close = close,
     .overlap = overlap,
+    .context = context,
 };

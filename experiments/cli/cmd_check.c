@@ -22,6 +22,13 @@ static double megabytes(const char *path)
     return stat(path, &st) == 0 ? (double)st.st_size / 1e6 : 0;
 }
 
+/* Of `auto`: the drafters that it chooses among; the config may have named one of them, without a length. */
+static void print_choices(FILE *f, const wg_cell *cell)
+{
+    const wg_option *of = strcmp(cell->drafter->name, "auto") ? NULL : wg_option_find(cell->drafter->options, "of");
+    if (of) fprintf(f, " (auto: at each round no draft, or one of: %s)", (const char *)cell->draft + of->at);
+}
+
 /* "draft.length=4 verify.rule=match", or the drafter and rule of a config without a sweep. */
 static void print_cell(FILE *f, int i, const wg_cell *cell)
 {
@@ -34,6 +41,7 @@ static void print_cell(FILE *f, int i, const wg_cell *cell)
         fprintf(f, " %s=%s", key, text ? text : "?");
         wg_free(text);
     }
+    print_choices(f, cell);
     fputc('\n', f);
 }
 

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * wager inspect: the contents of a model file: metadata, tensors, sizes. */
+ * wager inspect: a model's file: metadata, tensors, sizes, memory, tokenizer; which kind of drafter it is, if it is one; and
+ * whether another model can draft for it. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 
+#include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/file/weights.h"
 #include "experiments/base/target.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
+#include "experiments/cli/model_facts.h"
 
 enum { SHOW_TEXT = 60, SHOW_ELEMENTS = 4 };
 
@@ -69,73 +72,195 @@ static void print_value(const wg_weights *w, int i)
     }
 }
 
-static void print_shape(const wg_tensor *t, char *buf, size_t size)
+static void print_metadata(const wg_weights *w)
 {
-    int n = 0;
-    for (int d = 0; d < t->n_dims; d++) n += snprintf(buf + n, size - (size_t)n, "%s%" PRId64, d ? " x " : "", t->dim[d]);
-}
-
-static void print_table(const wg_weights *w, const wg_arch *a)
-{
-    printf("%s: %s, %.2f MB, %d tensors, %d metadata keys\n\n", wg_weights_path(w), wg_weights_format(w),
-           (double)wg_weights_file_bytes(w) / 1e6, wg_weights_count(w), wg_meta_count(w));
     for (int i = 0; i < wg_meta_count(w); i++) {
         printf("  %-42s ", wg_meta_key(w, i));
         print_value(w, i);
         putchar('\n');
     }
     putchar('\n');
-    for (int i = 0; i < wg_weights_count(w); i++) {
-        const wg_tensor *t = wg_weights_at(w, i);
-        char shape[96];
-        print_shape(t, shape, sizeof shape);
-        printf("  %-32s %-6s %-20s %12zu bytes\n", t->name, wg_type_name(t->type), shape, t->bytes);
-    }
-    if (!a) return;
-    printf("\n%s: %d layers, width %d, %d heads of %d on %d, hidden %d, vocabulary %d, context %d, %.2f M parameters\n",
-           a->family, a->layers, a->dim, a->heads, a->head_dim, a->kv_heads, a->hidden, a->vocab, a->context,
-           (double)wg_arch_parameters(a) / 1e6);
-    if (a->window) printf("attention over a window of %d tokens\n", a->window);
 }
 
-/* One JSON object per tensor. */
-static int print_json(const wg_weights *w)
+static void print_tensors(const json_t *tensors)
 {
-    for (int i = 0; i < wg_weights_count(w); i++) {
-        const wg_tensor *t = wg_weights_at(w, i);
-        json_t *dims = json_array();
-        for (int d = 0; d < t->n_dims; d++) json_array_append_new(dims, json_integer(t->dim[d]));
-        json_t *o = json_pack("{s:s, s:s, s:o, s:I}", "name", t->name, "type", wg_type_name(t->type), "dims", dims, "bytes",
-                              (json_int_t)t->bytes);
-        if (!o || json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT)) {
-            json_decref(o);
-            return WG_EXIT_FAILED;
+    size_t i, k;
+    json_t *t, *dim;
+    json_array_foreach(tensors, i, t) {
+        char shape[96] = "";
+        size_t n = 0;
+        json_array_foreach(json_object_get(t, "dims"), k, dim) {
+            const int more =
+                snprintf(shape + n, sizeof shape - n, "%s%lld", k ? " x " : "", (long long)json_integer_value(dim));
+            n += (size_t)more;
         }
-        putchar('\n');
-        json_decref(o);
+        printf("  %-32s %-6s %-20s %12lld bytes\n", json_string_value(json_object_get(t, "name")),
+               json_string_value(json_object_get(t, "type")), shape,
+               (long long)json_integer_value(json_object_get(t, "bytes")));
     }
-    return WG_EXIT_OK;
+}
+
+/* ---- facts */
+
+static long long number(const json_t *o, const char *key) { return (long long)json_number_value(json_object_get(o, key)); }
+static const char *word(const json_t *o, const char *key) { return json_string_value(json_object_get(o, key)); }
+
+static void print_architecture(const json_t *a)
+{
+    printf("\n%s: %lld layers, width %lld, %lld heads of %lld on %lld, hidden %lld, vocabulary %lld, context %lld, %.2f M "
+           "parameters\n",
+           word(a, "family"), number(a, "layers"), number(a, "width"), number(a, "heads"), number(a, "head_dim"),
+           number(a, "kv_heads"), number(a, "hidden"), number(a, "vocabulary"), number(a, "context"),
+           (double)number(a, "parameters") / 1e6);
+    if (number(a, "window"))
+        printf("attention over a window of %lld tokens in %lld of %lld layers\n", number(a, "window"),
+               number(a, "window_layers"), number(a, "layers"));
+    if (number(a, "experts"))
+        printf("%lld experts in each layer, of which a token uses %lld\n", number(a, "experts"), number(a, "experts_used"));
+}
+
+static void print_memory(const json_t *m)
+{
+    printf("memory    %.1f MB of weights; cache (%s) %lld bytes a token, %.1f MB for %lld x %lld tokens; together %.1f MB\n",
+           (double)number(m, "weight_bytes") / 1e6, word(m, "cache_type"), number(m, "bytes_per_token"),
+           (double)number(m, "cache_bytes") / 1e6, number(m, "batch"), number(m, "context"), (double)number(m, "bytes") / 1e6);
+}
+
+static void print_token(const char *name, const json_t *t)
+{
+    if (json_is_object(t)) printf(", %s %lld '%s'", name, number(t, "id"), word(t, "text"));
+}
+
+/* "name, name" of an array of texts, or of tokens by their texts. */
+static void print_names(const json_t *list)
+{
+    size_t i;
+    json_t *v;
+    json_array_foreach(list, i, v) printf("%s%s", i ? ", " : "", json_is_object(v) ? word(v, "text") : json_string_value(v));
+    putchar('\n');
+}
+
+static void print_tokenizer(const json_t *t)
+{
+    if (word(t, "refused")) return; /* the error says it */
+    printf("tokenizer %s%s%s, %lld tokens, %lld of them control", word(t, "kind"), word(t, "pre") ? ", pre-tokeniser " : "",
+           word(t, "pre") ? word(t, "pre") : "", number(t, "size"), number(t, "control_tokens"));
+    print_token("bos", json_object_get(t, "bos"));
+    print_token("eos", json_object_get(t, "eos"));
+    printf("%s\nends      ", json_is_true(json_object_get(t, "adds_bos")) ? "; a text begins with bos" : "");
+    print_names(json_object_get(t, "ends"));
+    if (json_array_size(json_object_get(t, "templates"))) {
+        fputs("templates ", stdout);
+        print_names(json_object_get(t, "templates"));
+    }
+}
+
+static void print_draft(const json_t *d)
+{
+    const json_t *v = json_object_get(d, "vocabulary");
+    size_t i;
+    json_t *note;
+    printf("\ndraft     %s: ", word(d, "path"));
+    if (json_is_true(json_object_get(d, "can_draft"))) {
+        fputs("can draft for it with: ", stdout);
+        print_names(json_object_get(d, "drafters"));
+    } else puts("cannot draft for it");
+    if (json_is_object(v))
+        printf("          vocabulary: %s, %lld of %lld tokens\n", word(v, "kind"), number(v, "shared"), number(v, "of"));
+    if (json_is_number(json_object_get(d, "parameters_share")))
+        printf("          %.3f of the target's work for a token\n", json_number_value(json_object_get(d, "parameters_share")));
+    json_array_foreach(json_object_get(d, "notes"), i, note) printf("          %s\n", json_string_value(note));
+}
+
+static void print_text_of(const wg_weights *w, const json_t *o)
+{
+    const json_t *drafter = json_object_get(o, "drafter"), *a = json_object_get(o, "architecture");
+    printf("%s: %s, %.2f MB, %zu tensors", word(o, "path"), word(o, "format"), (double)number(o, "bytes") / 1e6,
+           json_array_size(json_object_get(o, "tensors")));
+    if (w) printf(", %d metadata keys", wg_meta_count(w));
+    fputs("\n\n", stdout);
+    if (w) print_metadata(w);
+    print_tensors(json_object_get(o, "tensors"));
+    if (json_is_object(drafter))
+        printf("\n%s %s: %s\n", json_is_true(json_object_get(drafter, "beside_a_model")) ? "has layers of" : "drafter of kind",
+               word(drafter, "name"), word(drafter, "about"));
+    if (json_is_object(a)) print_architecture(a);
+    if (json_is_object(json_object_get(o, "memory"))) print_memory(json_object_get(o, "memory"));
+    if (json_is_object(json_object_get(o, "tokenizer"))) print_tokenizer(json_object_get(o, "tokenizer"));
+    if (json_is_object(json_object_get(o, "draft"))) print_draft(json_object_get(o, "draft"));
+}
+
+/* ---- the command */
+
+typedef struct inspected {
+    wg_weights *w; /* NULL: it cannot be opened */
+    wg_tensor_list list;
+    wg_error refused; /* of a file that cannot be a target */
+    wg_status status;
+} inspected;
+
+static void close(inspected *f)
+{
+    wg_tensor_list_free(&f->list);
+    wg_weights_close(f->w);
+}
+
+/* WG_OK: there are facts to tell, even if the file cannot run. */
+static wg_status open(inspected *f, const char *path, wg_error *err)
+{
+    *f = (inspected){ 0 };
+    f->status = wg_weights_open(&f->w, path, &f->refused);
+    if (!f->status) {
+        f->status = wg_target_check(f->w, true, &f->refused);
+        return wg_tensor_list_of(&f->list, f->w, err);
+    }
+    *err = f->refused;
+    return wg_tensor_list_read(&f->list, path, NULL) == WG_OK && f->list.n ? WG_OK : f->status;
+}
+
+static int print(const inspected *f, const char *path, const char *draft, const wg_facts_options *opt, bool as_json)
+{
+    json_t *o = wg_model_facts(f->w, path, &f->list, f->status ? f->refused.text : NULL, opt);
+    if (o && draft && f->w) json_object_set_new(o, "draft", wg_draft_facts(f->w, draft));
+    wg_error err;
+    char *text = o && as_json ? wg_json_canonical(o, true) : NULL;
+    int status = !o || (as_json && !text) ? wg_cli_fail((wg_nomem(&err, 1, "the facts of a file"), &err)) : WG_EXIT_OK;
+    if (text) fputs(text, stdout);
+    else if (o) print_text_of(f->w, o);
+    const json_t *pair = json_object_get(o, "draft"), *why = json_array_get(json_object_get(pair, "notes"), 0);
+    if (pair && !json_is_true(json_object_get(pair, "can_draft"))) {
+        const char *note = json_string_value(why);
+        status = wg_cli_fail((wg_fail(&err, WG_EVOCAB, "%s cannot draft for %s: %s", draft, path, note ? note : "?"), &err));
+    }
+    wg_free(text);
+    json_decref(o);
+    return status;
 }
 
 int wg_cmd_inspect(int argc, char **argv)
 {
     bool json = false;
-    const char *path;
+    const char *path, *draft = NULL, *kv_type = NULL;
+    long context = 0, batch = 1;
     const wg_flag flags[] = {
-        { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object per tensor", 0, 0 },
+        { "draft", 'd', WG_FLAG_STRING, &draft, "FILE", "whether this model can draft for it, with which drafters, or why not",
+          0, 0 },
+        { "context", 'c', WG_FLAG_INT, &context, "N", "tokens of a sequence, for the memory of the cache; the model's context",
+          1, 1 << 20 },
+        { "batch", 'b', WG_FLAG_INT, &batch, "N", "sequences at once, likewise", 1, 256 },
+        { "kv-type", 0, WG_FLAG_STRING, &kv_type, "TYPE", WG_KV_TYPE_DOC, 0, 0 },
+        { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object, with the keys of docs/models.md", 0, 0 },
         { 0 },
     };
     const int done = wg_cli_parse("inspect", flags, argc, argv, &path, 1, 1);
     if (done >= 0) return done;
-    wg_weights *w;
+    const wg_facts_options o = { (int)context, (int)batch, wg_cli_kv_type("inspect", kv_type) };
+    if (o.kv_type < 0) return WG_EXIT_USAGE;
+    inspected f;
     wg_error err;
-    if (wg_weights_open(&w, path, &err)) return wg_cli_fail(&err);
-    int status = WG_EXIT_OK;
-    wg_arch a;
-    const wg_status s = wg_arch_read(w, &a, &err);
-    if (json) status = print_json(w);
-    else print_table(w, s ? NULL : &a);
-    if (wg_target_check(w, true, &err)) status = wg_cli_fail(&err);
-    wg_weights_close(w);
+    if (open(&f, path, &err)) return wg_cli_fail(&err);
+    int status = print(&f, path, draft, &o, json);
+    if (f.status) status = wg_cli_fail(&f.refused);
+    close(&f);
     return status;
 }

@@ -101,17 +101,23 @@ void wg_preflight_group(wg_preflight *p, const wg_group *g)
     const int context = g->target->lm->context, n = too_long(g, context), max = g->like->top.max_tokens;
     for (int k = 1; k < g->arms; k++) {
         const wg_arm *a = &g->arm[k];
-        const wg_lm *lm = a->engine ? wg_drafter_lm(wg_engine_drafter(a->engine)) : NULL;
-        const int late = lm && lm->context < context ? too_long(g, lm->context) : 0;
+        bool slides = false;
+        const int own = a->engine ? wg_drafter_context(wg_engine_drafter(a->engine), &slides) : 0;
+        const int late = own && own < context ? too_long(g, own) : 0;
         if (n)
             add(p, a->cell, WG_OK,
                 "max_tokens %d is beyond the context: %d of %d texts may end at it before (prompt and answers; context %d)",
                 max, n, g->dataset->n, context);
-        if (late)
+        if (late && slides)
+            add(p, a->cell, WG_OK,
+                "the draft model's context is shorter: %d of %d texts may be longer than its %d tokens; it then reads the last "
+                "%d to %d of them",
+                late, g->dataset->n, own, own - own / 2 + 1, own);
+        else if (late)
             add(p, a->cell, WG_OK,
                 "the draft model's context is shorter: %d of %d texts may be longer than its %d tokens, and later rounds have "
                 "no draft",
-                late, g->dataset->n, lm->context);
+                late, g->dataset->n, own);
     }
 }
 

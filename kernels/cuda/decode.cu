@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the host does in a round (core/engine/engine.c, draft/lm/model.c, core/engine/seq.c), done where the rounds are: rows
+ * What the host does in a round (core/engine/engine.c, draft/lm/lm_draft.c, core/engine/seq.c), done where the rounds are: rows
  * for the next pass, a node drawn behind another or a lookup, a path taken into the text, an event for the host, and whether
  * there is another round. Numbers and addresses of draws are the host's, so its text is too. One block: a thread a row or a
  * sequence.
@@ -101,7 +101,7 @@ extern "C" void WG_GPU(loop_nodes)(wg_gpu *g, const wg_gpu_decode_loop *loop, wg
     WG_LAUNCH(node_rows, 1, WG_DECODE_ROWS_MAX, 0, g->stream, *loop, row);
 }
 
-/* ---- a draft grows by a node: draft/lm/model.c. The most probable token is the largest of the head's partial maxima, where it
+/* ---- a draft grows by a node: draft/lm/lm_draft.c. The most probable token is the largest of the head's partial maxima, where
  * has: 4 KiB to read instead of a vocabulary. */
 
 WG_KERNEL WG_LAUNCH_BOUNDS(WG_BLOCK_THREADS, 1) draw_node(wg_gpu_decode_loop l, int depth, int vocab, const float *logits,

@@ -367,7 +367,7 @@ static void fork_and_scribble(world *w, sequence *s)
     for (int i = 0; i < 9; i++) token[i] = (int32_t)rnd((uint32_t)w->shape.vocab);
     must(wg_kv_reserve(old, 9, &err), &err);
     wg_batch_clear(b);
-    wg_batch_chain(b, old, keep, token, 9, 0);
+    wg_batch_chain(b, old, wg_kv_len(old), token, 9, 0);
     must(wg_lm_forward(wg_model_lm(w->test.model), b, NULL, &err), &err);
     wg_kv_rollback(old);
 }

@@ -129,7 +129,11 @@ good_cases() {
     fail "list options prints a shared group more than once, or never"
   expect list-json '"kind":"drafter"' wager list --json
   expect inspect 'token_embd.weight' wager inspect "$base/target.gguf"
-  expect inspect-json '"name":"token_embd.weight"' wager inspect "$base/target.gguf" --json
+  expect inspect-json '"name": "token_embd.weight"' wager inspect "$base/target.gguf" --json
+  expect inspect-memory '^memory .* bytes a token, .* for 3 x 100 tokens; together' wager inspect "$base/target.gguf" -c 100 -b 3
+  expect inspect-tokenizer '^tokenizer llama, .* tokens, .*, eos 2' wager inspect "$base/target.gguf"
+  expect inspect-draft 'can draft for it with: model, slem$' wager inspect "$base/target.gguf" -d "$base/draft.gguf"
+  expect inspect-runs '"runs": true' wager inspect "$base/target.gguf" --json
   expect 'tokenizer train' 'fewer than 300 tokens: no other pair stands in the texts 2 times' \
     wager tokenizer train "$base/prompts.jsonl" --vocab 300 --special '<end>' --out "$base/vocabulary.gguf"
   expect 'tokenizer train, the file' '^ *0  <end>' wager tokenize "$base/vocabulary.gguf" 'A dog<end>' --special
@@ -196,6 +200,8 @@ good_cases() {
   expect init-bundled 'next: wager check' wager init "$base/bundled.json"
   expect check-warns '^warning   cell 0: top_k: no effect at temperature 0' wager check "$base/run.json" --set sampling.top_k=3
   expect check-headers '^    0  draft.kind=auto' wager check "$base/run.json" --headers --set 'draft={"kind":"retrieval","datastore":"none"}'
+  expect check-auto 'auto: at each round no draft, or one of: retrieval:datastore=none' \
+    wager check "$base/run.json" --headers --set 'draft={"kind":"retrieval","datastore":"none"}'
   for open in "check" "check --json" "run --dry-run"; do # as a run would be refused
     if ! wager $open "$base/run.json" --set 'draft={"kind":"retrieval","datastore":"none"}' >"$base/out" 2>"$base/err" &&
       [ ! -s "$base/out" ] && grep -q '^wager: cell 0: none: cannot open the datastore' "$base/err"; then ok

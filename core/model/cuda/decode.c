@@ -159,15 +159,28 @@ void wg_decode_loop_limit(wg_decode_loop *l, int rounds, int events)
 
 wg_decode_loop_times wg_decode_loop_times_of(const wg_decode_loop *l) { return l->times; }
 
+/* Rounds after which no text can be longer than the draft model's context; from there on the host chooses what the model reads
+ * (draft/lm/lm_draft.h). */
+static int rounds_within(const wg_decode_loop *l, const wg_decode_loop_seq *seq, int n)
+{
+    const int each = l->o.draft.length + 1;
+    int rounds = INT32_MAX;
+    for (int i = 0; l->draft && i < n; i++) {
+        const int context = l->draft->lm.context, room = context > seq[i].n ? (context - seq[i].n) / each : 0;
+        if (seq[i].limit > context && room < rounds) rounds = room;
+    }
+    return rounds;
+}
+
 bool wg_decode_loop_fits(const wg_decode_loop *l, const wg_decode_loop_seq *seq, int n)
 {
     if (l->broken || n > l->o.sequences || n > l->events) return false;
     for (int i = 0; i < n; i++) {
         const wg_decode_loop_seq *s = &seq[i];
         if (wg_kv_len(s->kv) != s->n - 1) return false;
-        if (l->draft && wg_kv_valid(s->kv, l->draft->lm.space) < s->n - 2 && s->n <= l->draft->lm.context) return false;
+        if (l->draft && wg_kv_valid(s->kv, l->draft->lm.space) < s->n - 2) return false;
     }
-    return true;
+    return rounds_within(l, seq, n) > 0;
 }
 
 /* ---- the body of a round */
@@ -410,6 +423,7 @@ wg_status wg_decode_loop_run(wg_decode_loop *l, const wg_decode_loop_seq *seq, i
     *ran = 0;
     wg_assert(wg_decode_loop_fits(l, seq, n));
     if (rounds > l->rounds) rounds = l->rounds;
+    if (rounds > rounds_within(l, seq, n)) rounds = rounds_within(l, seq, n);
     const wg_status status = get_ready(l, seq, n, &rounds, err);
     if (status) {
         for (int i = 0; i < n; i++) wg_kv_rollback(seq[i].kv);

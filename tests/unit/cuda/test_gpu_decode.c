@@ -37,7 +37,7 @@ static tiny shape_of(int layers, int context)
 /* The draft is the target without its second layer, which agrees with it often, up to some length. */
 static void write_models(void)
 {
-    const tiny shape = shape_of(LAYERS - 1, CONTEXT / 3);
+    const tiny shape = shape_of(LAYERS - 1, CONTEXT / 2);
     snprintf(draft_path, sizeof draft_path, "/tmp/wg-loop-%d.gguf", (int)getpid());
     cr_assert_eq(tiny_write(&shape, draft_path, &err), WG_OK, "%s", err.text);
 }
@@ -312,6 +312,15 @@ Test(gpu_decode, conversations)
         { "match", "none", "", GREEDY, .batch = 1, .prompt = 3, .most = 12, .again = 20, .end = -1 },
     };
     for (int i = 0; i < 2; i++) check(&ways[i], "conversation");
+}
+
+/* The host makes the rounds of a text that is longer than the draft model's context: what it reads then begins elsewhere. */
+Test(gpu_decode, beyond_the_context_of_the_draft)
+{
+    static const way w = { "rejection", "model",  "device=cuda:0,length=3", WARM, .batch = 2, .prompt = 30, .most = 30,
+                           .again = 20, .end = -1 };
+    check(&w, "beyond");
+    cr_assert(want[0].n > CONTEXT / 2 && want[0].counts.without_draft[WG_NO_DRAFT_CONTEXT] == 0);
 }
 
 Test(gpu_decode, lookups)

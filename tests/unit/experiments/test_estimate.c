@@ -123,9 +123,11 @@ Test(estimate, warnings)
           "w: cells 4-5: max_tokens 64 is beyond the context: 3 of 3 texts may end at it before (prompt and answers; context "
           "64)\n" },
         { ", \"sweep\": {\"draft\": [{\"kind\": \"ngram\"}, {\"kind\": \"model\", \"model\": \"brief.gguf\"}]}",
+          "w: cell 1: the draft model's context is shorter: 3 of 3 texts may be longer than its 24 tokens; it then reads "
+          "the last 13 to 24 of them\n" },
+        { ", \"sweep\": {\"draft\": [{\"kind\": \"ngram\"}, {\"kind\": \"cascade\", \"model\": \"brief.gguf\"}]}",
           "w: cell 1: the draft model's context is shorter: 3 of 3 texts may be longer than its 24 tokens, and later rounds "
-          "have no "
-          "draft\n" },
+          "have no draft\n" },
     };
     wg_error err;
     brief.context = 24;

@@ -302,7 +302,10 @@ Test(gguf, other_formats_are_refused_by_name)
         { "24ka\2\0\0\0", 8, "FILE: a llama2.c file of version 1 or 2; only version 0 is read: export with --version 0" },
         { "\x10\0\0\0\0\0\0\0{\"a\":1}            ", 28,
           "FILE: a safetensors file, which holds weights alone: give its folder, with config.json" },
-        { "PK\3\4xxxxxxxxxx", 14, "FILE: a torch archive, which is a program as much as data; convert the model to GGUF" },
+        { "PK\3\4xxxxxxxxxx", 14,
+          "FILE: a torch archive (.bin, .pt, .pth), which is a program as much as data; save it as safetensors: python3 -c "
+          "\"" },
+        { "\x80\2}q\0X", 6, "FILE: a pickle, which is a program as much as data; save it as safetensors: python3 -c \"" },
         { "", 0, "0 bytes, beginning with nothing" },
         { "hello", 5, "5 bytes, beginning 68 65 6c 6c 6f)" },
     };

@@ -123,8 +123,16 @@ Test(hf_config, refusals)
         { LLAMA ",\"hidden_act\":\"gelu\"}", "FILE: key 'hidden_act' = \"gelu\" is not supported: expected \"silu\"" },
         { LLAMA ",\"mlp_bias\":true}", "FILE: key 'mlp_bias' = true is not supported: expected false" },
         { LLAMA ",\"partial_rotary_factor\":0.5}", "FILE: key 'partial_rotary_factor' = 0.5 is not supported: expected 1" },
-        { LLAMA ",\"quantization_config\":{\"bits\":4}}",
-          "FILE: key 'quantization_config' = {\"bits\":4} is not supported: expected no such key" },
+        { LLAMA ",\"quantization_config\":{\"bits\":4,\"quant_method\":\"gptq\"}}",
+          "FILE: the weights are quantised (gptq), which is not read from safetensors: take the model that this one was made "
+          "from "
+          "and quantise it with wager convert FOLDER --type q4_0 --out FILE.gguf, or take a GGUF file of it" },
+        { LLAMA ",\"quantization\":{\"bits\":4,\"group_size\":64}}",
+          "FILE: the weights are quantised (by key 'quantization' or 'quantization_config'), which is not read from "
+          "safetensors: "
+          "take the model that this one was made from and quantise it with wager convert FOLDER --type q4_0 --out FILE.gguf, "
+          "or "
+          "take a GGUF file of it" },
         { LLAMA ",\"compression_config\":{}}", "FILE: key 'compression_config' = {} is not supported: expected no such key" },
         { LLAMA ",\"auto_map\":{}}", "FILE: key 'auto_map' = {} is not supported: expected no such key" },
         { LLAMA ",\"dual_chunk_attention_config\":{}}",

@@ -149,8 +149,9 @@ Test(hf_folder, files_that_are_missing)
     rmdir(temp_at(&t, "model-00002-of-00003.safetensors"));
     unlink(temp_at(&t, "model.safetensors.index.json"));
     expect(WG_ENOENT,
-           "$: has neither model.safetensors nor model.safetensors.index.json; weights in other formats (.bin, .pt) are not "
-           "read: save the model with safetensors");
+           "$: has neither model.safetensors nor model.safetensors.index.json; weights in other formats (.bin, .pt, .pth, "
+           ".onnx) are not read: save it as safetensors: python3 -c \"from transformers import AutoModelForCausalLM as M; "
+           "M.from_pretrained('FOLDER').save_pretrained('OUT')\", copy the tokenizer's files to OUT and give OUT");
     unlink(temp_at(&t, "config.json"));
     expect(WG_EUNSUPPORTED,
            "$: is a folder without config.json; give a GGUF file, or the folder of a model with config.json and "

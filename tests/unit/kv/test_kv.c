@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The KV manager: a million random operations against a model that stores every token's contents, each invariant violated
- * once, the messages, and that reserve, commit and rollback never allocate. */
+ * The KV manager: a million random operations, over spaces with and without windows, against a model that stores every token's
+ * contents, each invariant violated once, the messages, and that reserve, commit and rollback never allocate. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,18 +74,21 @@ static bool slot_holds(const wg_kv_seq *s, int space, int slot, uint32_t tag)
 
 typedef struct shadow {
     wg_kv_seq *kv; /* NULL: not open */
-    int len, valid[SPACES];
+    int len, first[SPACES], valid[SPACES];
+    int gone; /* pages that went back */
     uint32_t tag[MAX_SLOTS];
 } shadow;
 
 typedef struct world {
     wg_kv *kv;
     shadow seq[SEQS];
+    int window[SPACES]; /* 0: none */
     uint32_t next_tag;
-    long refused_full, refused_context, copies_seen, catch_ups;
+    long refused_full, refused_context, copies_seen, catch_ups, pages_back, restarts, dropped;
 } world;
 
-static void world_open(world *w, int page_slots, int pages)
+/* windows: 0, of some spaces (1), of all (2). */
+static void world_open(world *w, int page_slots, int pages, int windows)
 {
     wg_error err;
     memset(w, 0, sizeof *w);
@@ -96,6 +99,11 @@ static void world_open(world *w, int page_slots, int pages)
                   WG_OK);
         cr_assert(space == i);
     }
+    w->kv->back = (int)rnd(9);
+    for (int i = 0; i < SPACES; i++) {
+        w->window[i] = windows == 2 || (windows == 1 && rnd(2)) ? 1 + (int)rnd(20) : 0;
+        wg_kv_window(w->kv, i, w->window[i]);
+    }
 }
 
 static void world_close(world *w)
@@ -105,13 +113,25 @@ static void world_close(world *w)
     wg_kv_close(w->kv);
 }
 
-/* The slots [from, len) of every space up to its valid length, and every length. */
-static void compare(const shadow *s, int from)
+/* The first slot that a row of the space may read when the sequence has `len` slots. */
+static int reads_from(const world *w, const shadow *s, int k, int len)
 {
+    const int next = s->valid[k] < len ? s->valid[k] : len, from = w->window[k] ? next - (w->window[k] - 1) : 0;
+    if (s->first[k] > len) return 0;
+    return from > s->first[k] ? from : s->first[k];
+}
+
+/* The slots [from, len) of every space that can be read, up to its valid length; every length; the pages. */
+static void compare(const world *w, const shadow *s, int from)
+{
+    const int P = wg_kv_page_slots(w->kv);
     cr_assert(wg_kv_len(s->kv) == s->len && wg_kv_tail(s->kv) == 0);
+    cr_assert_eq(wg_kv_pages_held(s->kv), (s->len + P - 1) / P - s->gone);
     for (int k = 0; k < SPACES; k++) {
-        cr_assert(wg_kv_valid(s->kv, k) == s->valid[k]);
-        for (int i = from; i < s->valid[k]; i++) cr_assert(slot_holds(s->kv, k, i, s->tag[i]), "space %d slot %d", k, i);
+        const int reads = reads_from(w, s, k, s->len);
+        cr_assert(wg_kv_valid(s->kv, k) == s->valid[k] && wg_kv_first(s->kv, k) == s->first[k]);
+        for (int i = from > reads ? from : reads; i < s->valid[k]; i++)
+            cr_assert(slot_holds(s->kv, k, i, s->tag[i]), "space %d slot %d", k, i);
     }
 }
 
@@ -154,6 +174,30 @@ static void catch_up(world *w, shadow *s)
     }
 }
 
+/* Pages that a commit gives back. */
+static void give_back(world *w, shadow *s)
+{
+    int low = s->len;
+    for (int k = 0; k < SPACES; k++) {
+        int from = w->window[k] ? reads_from(w, s, k, s->len) - w->kv->back : 0;
+        if (from < s->first[k]) from = s->first[k];
+        if (from < low) low = from;
+    }
+    for (; (s->gone + 1) * wg_kv_page_slots(w->kv) <= low; s->gone++) w->pages_back++;
+}
+
+/* A space is emptied and read again from a later slot, in TAIL or before. */
+static void restart(world *w, shadow *s)
+{
+    const int k = (int)rnd(SPACES), from = (int)rnd((uint32_t)s->len + 1), P = wg_kv_page_slots(w->kv);
+    bool alone = true;
+    for (int i = from / P; i < s->kv->pages && wg_kv_tail(s->kv); i++)
+        if (i >= s->gone) alone = alone && w->kv->refs[s->kv->page[i]] == 1;
+    const bool can = from >= s->gone * P && alone;
+    cr_assert_eq(wg_kv_restart(s->kv, k, from), can);
+    if (can) s->first[k] = s->valid[k] = from, w->restarts++;
+}
+
 /* reserve (perhaps in two parts), write the tail in every space (perhaps not all of it), then commit a path or roll back. */
 static void step_tail(world *w, shadow *s)
 {
@@ -167,6 +211,7 @@ static void step_tail(world *w, shadow *s)
         return;
     }
     cr_assert(wg_kv_tail(s->kv) == first);
+    if (rnd(16) == 0) restart(w, s);
     w->copies_seen +=
         free_before - wg_kv_pages_free(w->kv) > wg_kv_pages_for(w->kv, s->len + first) - wg_kv_pages_for(w->kv, s->len);
     catch_up(w, s);
@@ -187,7 +232,7 @@ static void step_tail(world *w, shadow *s)
     }
     if (rnd(5) == 0) {
         wg_kv_rollback(s->kv);
-        compare(s, s->len - 3 < 0 ? 0 : s->len - 3);
+        compare(w, s, s->len - 3 < 0 ? 0 : s->len - 3);
         return;
     }
     int16_t path[TAIL];
@@ -204,15 +249,24 @@ static void step_tail(world *w, shadow *s)
     s->len += m;
     if (chain) wg_kv_commit_chain(s->kv, m);
     else wg_kv_commit(s->kv, path, m);
-    compare(s, from);
+    give_back(w, s);
+    compare(w, s, from);
 }
 
-static void step_truncate(shadow *s)
+static void step_truncate(world *w, shadow *s)
 {
-    s->len = (int)rnd((uint32_t)s->len + 1);
+    const int asked = rnd(2) && s->len > 8 ? s->len - (int)rnd(8) : (int)rnd((uint32_t)s->len + 1);
+    s->len = asked;
     for (int k = 0; k < SPACES; k++)
+        if (reads_from(w, s, k, asked) < s->gone * wg_kv_page_slots(w->kv)) s->len = 0;
+    w->dropped += s->len < asked;
+    for (int k = 0; k < SPACES; k++) {
+        if (s->first[k] > s->len) s->first[k] = s->valid[k] = 0;
         if (s->valid[k] > s->len) s->valid[k] = s->len;
-    wg_kv_truncate(s->kv, s->len);
+    }
+    if (s->len == 0) s->gone = 0;
+    wg_kv_truncate(s->kv, asked);
+    compare(w, s, s->len - 3 < 0 ? 0 : s->len - 3);
 }
 
 static void step(world *w)
@@ -221,7 +275,8 @@ static void step(world *w)
     const uint32_t what = rnd(32);
     if (!s->kv || what == 0) step_open(w, s);
     else if (what <= 2) step_fork(w, s, &w->seq[rnd(SEQS)]);
-    else if (what <= 4) step_truncate(s);
+    else if (what <= 4) step_truncate(w, s);
+    else if (what == 6) restart(w, s);
     else if (what == 5) {
         wg_kv_seq_close(s->kv);
         s->kv = NULL;
@@ -231,13 +286,13 @@ static void step(world *w)
 /* Operations in all; every one checked in the first 1/16 of each world, one in 64 after that. */
 static void random_operations(long operations, int worlds)
 {
-    long full = 0, context = 0, copies = 0, catch_ups = 0;
+    long full = 0, context = 0, copies = 0, catch_ups = 0, back = 0, restarts = 0, dropped = 0;
     for (int t = 0; t < worlds; t++) {
         static const int page_slots[] = { 1, 2, 3, 4, 7, 16, 64 };
         world w;
         rng_state = 0x5EED + (uint64_t)t;
         const int P = page_slots[t % 7];
-        world_open(&w, P, 1 + (int)rnd(1 + 5 * MAX_SLOTS / (uint32_t)P));
+        world_open(&w, P, 1 + (int)rnd(1 + 5 * MAX_SLOTS / (uint32_t)P), t % 3);
         const long n = operations / worlds;
         for (long i = 0; i < n; i++) {
             step(&w);
@@ -245,20 +300,24 @@ static void random_operations(long operations, int worlds)
             wg_error err;
             cr_assert(wg_kv_check(w.kv, &err) == WG_OK, "world %d, operation %ld: %s", t, i, err.text);
             for (int k = 0; k < SEQS; k++)
-                if (w.seq[k].kv) compare(&w.seq[k], 0);
+                if (w.seq[k].kv) compare(&w, &w.seq[k], 0);
         }
         full += w.refused_full;
         context += w.refused_context;
         copies += w.copies_seen;
         catch_ups += w.catch_ups;
+        back += w.pages_back;
+        restarts += w.restarts;
+        dropped += w.dropped;
         world_close(&w);
     }
     fprintf(stderr,
             "kv: %ld random operations in %d worlds; refused: %ld for pages, %ld for context; %ld copies on write, "
-            "%ld catch-ups\n",
-            operations, worlds, full, context, copies, catch_ups);
+            "%ld catch-ups; %ld pages behind windows, %ld restarts, %ld texts dropped\n",
+            operations, worlds, full, context, copies, catch_ups, back, restarts, dropped);
     cr_assert(full > operations / 1000 && context > operations / 1000 && copies > operations / 1000 &&
-              catch_ups > operations / 100);
+              catch_ups > operations / 100 && back > operations / 100 && restarts > operations / 100 &&
+              dropped > operations / 2000);
 }
 
 Test(kv, million_random_operations)
@@ -334,8 +393,17 @@ Test(kv, check_catches_every_broken_invariant)
     expect_broken(p.kv, "KV invariant (4): sequence 0: space 0 has marks of written slots past its tail of 0");
     p.b->wrote[0][15] = 0;
     p.b->valid[0] = 3;
-    expect_broken(p.kv, "KV invariant (6): sequence 0: space 0 is valid to 3 of 2");
+    expect_broken(p.kv, "KV invariant (6): sequence 0: space 0 is valid from 0 to 3 of 2");
+    p.b->valid[0] = 1;
+    p.b->first[0] = 2;
+    expect_broken(p.kv, "KV invariant (6): sequence 0: space 0 is valid from 2 to 1 of 2");
     p.b->valid[0] = 2;
+    p.b->first[0] = 0;
+    p.b->gone = 2;
+    expect_broken(p.kv, "KV invariant (2): sequence 0 gave 2 of 1 pages back");
+    p.b->gone = 1;
+    expect_broken(p.kv, "KV invariant (7): sequence 0 gave 2 slots back and may read from slot 0");
+    p.b->gone = 0;
     cr_assert(wg_kv_check(p.kv, &err) == WG_OK, "%s", err.text);
     wg_kv_seq_close(p.a);
     wg_kv_seq_close(p.b);
@@ -387,13 +455,13 @@ Test(kv, messages)
 Test(kv, steps_never_allocate)
 {
     world w;
-    world_open(&w, 4, 200);
+    world_open(&w, 4, 200, 0);
     wg_error err;
     for (int i = 0; i < SEQS; i++) step_open(&w, &w.seq[i]);
     rng_state = 1;
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < SEQS; i++) wg_kv_truncate(w.seq[i].kv, 0);
-        for (int i = 0; i < SEQS; i++) w.seq[i].len = 0, memset(w.seq[i].valid, 0, sizeof w.seq[i].valid);
+        for (int i = 0; i < SEQS; i++) w.seq[i] = (shadow){ .kv = w.seq[i].kv };
         const uint64_t calls = wg_mem_read().calls;
         for (int i = 0; i < 2000; i++) step_tail(&w, &w.seq[i % SEQS]);
         cr_assert(wg_mem_read().calls == calls);

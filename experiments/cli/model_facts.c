@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT
+ * See model_facts.h. Each section is null where the file has nothing of the kind. */
+#include "experiments/cli/model_facts.h"
+
+#include <string.h>
+
+#include "core/kv/kv.h"
+#include "core/text/vocab_map.h"
+#include "experiments/base/target.h"
+
+/* Text of a file, which need not be UTF-8: bytes beyond ASCII are then question marks. */
+static json_t *text_of(const char *s, size_t n)
+{
+    json_t *whole = json_stringn(s, n);
+    if (whole) return whole;
+    char plain[200];
+    if (n > sizeof plain) n = sizeof plain;
+    for (size_t i = 0; i < n; i++) plain[i] = s[i] & 0x80 ? '?' : s[i];
+    return json_stringn(plain, n);
+}
+static json_t *text(const char *s) { return s ? text_of(s, strlen(s)) : json_null(); }
+
+/* ---- sections */
+
+/* By all tensors of a folder: an open one has left some aside. */
+static json_t *dialect_of(const char *path, const wg_tensor_list *list)
+{
+    wg_tensor_list all = { 0 };
+    bool whole;
+    const bool folder = wg_tensor_list_read(&all, path, NULL) == WG_OK;
+    const wg_dialect *d = wg_dialect_of(folder ? &all : list, &whole);
+    wg_tensor_list_free(&all);
+    if (!d) return json_null();
+    return json_pack("{s:s, s:s, s:b}", "name", d->name, "about", d->doc, "beside_a_model", whole);
+}
+
+static json_t *architecture_of(const wg_arch *a)
+{
+    int windowed = 0;
+    for (int i = 0; i < a->layers && a->window; i++) windowed += wg_arch_windowed(a, i);
+    json_t *o = json_pack("{s:s, s:o, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:b}", "family", a->family, "name",
+                          text(a->name), "layers", a->layers, "width", a->dim, "heads", a->heads, "kv_heads", a->kv_heads,
+                          "head_dim", a->head_dim, "hidden", a->hidden, "vocabulary", a->vocab, "context", a->context,
+                          "parameters", (json_int_t)wg_arch_parameters(a), "tied", a->tied);
+    json_object_set_new(o, "window", a->window ? json_integer(a->window) : json_null());
+    json_object_set_new(o, "window_layers", json_integer(windowed));
+    json_object_set_new(o, "experts", json_integer(a->experts));
+    json_object_set_new(o, "experts_used", json_integer(a->experts_used));
+    return o;
+}
+
+/* Memory of a run: weights as the file has them, and the cache for `batch` sequences of `context` tokens. */
+static json_t *memory_of(const wg_arch *a, double weights, const wg_facts_options *o)
+{
+    const int context = o->context ? o->context : a->context;
+    const double token = (double)wg_kv_token_bytes(o->kv_type, a->layers, a->kv_heads, a->head_dim);
+    const double cache = token * context * o->batch;
+    return json_pack("{s:s, s:I, s:i, s:i, s:I, s:I, s:I}", "cache_type", wg_kv_type_name(o->kv_type), "bytes_per_token",
+                     (json_int_t)token, "context", context, "batch", o->batch, "cache_bytes", (json_int_t)cache, "weight_bytes",
+                     (json_int_t)weights, "bytes", (json_int_t)(cache + weights));
+}
+
+static json_t *string_of(const wg_weights *w, const char *key)
+{
+    wg_text t;
+    return wg_meta_string(w, key, &t) ? text_of(t.s, t.n) : json_null();
+}
+
+/* A token's id and text; null: there is none. */
+static json_t *token_of(const wg_tokenizer *t, int id)
+{
+    if (id < 0) return json_null();
+    const wg_text piece = wg_tokenizer_piece(t, id);
+    return json_pack("{s:i, s:o}", "id", id, "text", text_of(piece.s, piece.n));
+}
+
+/* Names of the chat templates: "default", and variants. */
+static json_t *templates_of(const wg_weights *w)
+{
+    static const char key[] = "tokenizer.chat_template";
+    json_t *names = json_array();
+    for (int i = 0; i < wg_meta_count(w); i++) {
+        const char *k = wg_meta_key(w, i);
+        if (strncmp(k, key, strlen(key)) != 0 || wg_meta_kind_of(w, i) != WG_META_STRING) continue;
+        if (k[strlen(key)] == 0) json_array_insert_new(names, 0, json_string("default"));
+        else if (k[strlen(key)] == '.') json_array_append_new(names, text(k + strlen(key) + 1));
+    }
+    return names;
+}
+
+static json_t *tokenizer_of(const wg_weights *w)
+{
+    wg_tokenizer *t;
+    wg_text kind;
+    wg_error err;
+    if (!wg_meta_string(w, "tokenizer.ggml.model", &kind)) return json_null();
+    if (wg_tokenizer_open(&t, w, &err)) return json_pack("{s:o}", "refused", text(err.text));
+    char digest[WG_SHA256_HEX];
+    int control = 0;
+    json_t *ends = json_array();
+    for (int id = 0; id < wg_tokenizer_size(t); id++) {
+        control += wg_tokenizer_is_control(t, id);
+        if (wg_tokenizer_is_eog(t, id)) json_array_append_new(ends, token_of(t, id));
+    }
+    wg_tokenizer_digest(t, digest);
+    json_t *o =
+        json_pack("{s:s, s:i, s:o, s:o, s:o, s:b, s:i, s:o, s:o, s:s, s:n}", "kind", wg_tokenizer_kind(t), "size",
+                  wg_tokenizer_size(t), "pre", string_of(w, "tokenizer.ggml.pre"), "bos", token_of(t, wg_tokenizer_bos(t)),
+                  "eos", token_of(t, wg_tokenizer_eos(t)), "adds_bos", wg_tokenizer_add_bos(t), "control_tokens", control,
+                  "ends", ends, "templates", templates_of(w), "digest", digest, "refused");
+    wg_tokenizer_close(t);
+    return o;
+}
+
+static json_t *tensors_of(const wg_tensor_list *list)
+{
+    json_t *all = json_array();
+    for (size_t i = 0; i < list->n; i++) {
+        const wg_listed_tensor *t = &list->tensor[i];
+        json_t *dims = json_array();
+        for (int d = 0; d < t->n_dims; d++) json_array_append_new(dims, json_integer(t->dim[d]));
+        json_array_append_new(all, json_pack("{s:o, s:s, s:o, s:I}", "name", text(t->name), "type", t->type, "dims", dims,
+                                             "bytes", (json_int_t)t->bytes));
+    }
+    return all;
+}
+
+json_t *wg_model_facts(const wg_weights *w, const char *path, const wg_tensor_list *list, const char *refused,
+                       const wg_facts_options *o)
+{
+    wg_arch a;
+    wg_error err;
+    const bool known = w && wg_arch_read(w, &a, &err) == WG_OK;
+    return json_pack("{s:o, s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "path", text(path), "format",
+                     w ? wg_weights_format(w) : "safetensors", "bytes", (json_int_t)list->bytes, "runs", !refused, "refused",
+                     text(refused), "drafter", dialect_of(path, list), "architecture",
+                     known ? architecture_of(&a) : json_null(), "memory",
+                     known ? memory_of(&a, (double)list->bytes, o) : json_null(), "tokenizer",
+                     w ? tokenizer_of(w) : json_null(), "tensors", tensors_of(list));
+}
+
+/* ---- a pair */
+
+/* How the vocabularies of two tokenizers agree: "same", "overlap" or "other"; the drafters for each. */
+static json_t *pair_of(const wg_tokenizer *a, const wg_tokenizer *b, json_t *with, json_t *why)
+{
+    wg_vocab_map map;
+    wg_error err;
+    if (wg_tokenizer_same(a, b, "the target", "the draft model", &err) == WG_OK) {
+        json_array_append_new(with, json_string("model"));
+        json_array_append_new(with, json_string("slem"));
+        return json_pack("{s:s, s:i, s:i}", "kind", "same", "shared", wg_tokenizer_size(a), "of", wg_tokenizer_size(a));
+    }
+    json_array_append_new(why, text(err.text));
+    if (wg_vocab_map_open(&map, a, b, &err)) return json_null();
+    if (map.shared) json_array_append_new(with, json_string("model:vocabulary=intersection"));
+    json_array_append_new(with, json_string("slem"));
+    json_t *o = json_pack("{s:s, s:i, s:i}", "kind", map.shared ? "overlap" : "other", "shared", map.shared, "of", map.a);
+    wg_vocab_map_close(&map);
+    return o;
+}
+
+/* Files without a tokenizer: only sizes can be compared. */
+static json_t *sizes_of(const wg_arch *target, const wg_arch *draft, json_t *with, json_t *why)
+{
+    char line[160];
+    if (target->vocab == draft->vocab) {
+        json_array_append_new(with, json_string("model"));
+        json_array_append_new(why,
+                              json_string("one of them has no tokenizer: only the sizes of the vocabularies are compared"));
+        return json_pack("{s:s, s:i, s:i}", "kind", "same", "shared", target->vocab, "of", target->vocab);
+    }
+    snprintf(line, sizeof line, "%d and %d tokens, and one of them has no tokenizer", target->vocab, draft->vocab);
+    json_array_append_new(why, json_string(line));
+    return json_pack("{s:s, s:i, s:i}", "kind", "other", "shared", 0, "of", target->vocab);
+}
+
+static json_t *context_of(const wg_arch *target, const wg_arch *draft, bool own_tokens, json_t *why)
+{
+    char line[200];
+    if (draft->context >= target->context) return json_integer(draft->context);
+    if (own_tokens)
+        snprintf(line, sizeof line, "its context of %d tokens is shorter: later rounds of longer texts have no draft",
+                 draft->context);
+    else
+        snprintf(line, sizeof line, "its context is shorter: of texts of more than %d tokens it reads the last %d to %d",
+                 draft->context, draft->context - draft->context / 2 + 1, draft->context);
+    json_array_append_new(why, json_string(line));
+    return json_integer(draft->context);
+}
+
+/* Both are open and run as models. */
+static void compare(const wg_weights *w, const wg_weights *d, json_t *o, json_t *with, json_t *why)
+{
+    wg_tokenizer *a = NULL, *b = NULL;
+    wg_arch target, draft;
+    wg_error err;
+    if (wg_arch_read(w, &target, &err) || wg_arch_read(d, &draft, &err)) {
+        json_array_append_new(why, text(err.text));
+        return;
+    }
+    const bool read = wg_tokenizer_open(&a, w, &err) == WG_OK && wg_tokenizer_open(&b, d, &err) == WG_OK;
+    json_t *vocabulary = read ? pair_of(a, b, with, why) : sizes_of(&target, &draft, with, why);
+    const char *kind = json_string_value(json_object_get(vocabulary, "kind"));
+    json_object_set_new(o, "context", context_of(&target, &draft, !kind || strcmp(kind, "same") != 0, why));
+    json_object_set_new(o, "vocabulary", vocabulary);
+    json_object_set_new(o, "parameters_share", json_real((double)wg_arch_macs(&draft) / (double)wg_arch_macs(&target)));
+    wg_tokenizer_close(a);
+    wg_tokenizer_close(b);
+}
+
+json_t *wg_draft_facts(const wg_weights *w, const char *draft)
+{
+    wg_weights *d = NULL;
+    wg_error err;
+    json_t *with = json_array(), *why = json_array();
+    json_t *o = json_pack("{s:o, s:n, s:n, s:n}", "path", text(draft), "context", "vocabulary", "parameters_share");
+    wg_status s = wg_weights_open(&d, draft, &err);
+    if (!s) s = wg_target_check(d, true, &err);
+    if (s) json_array_append_new(why, text(err.text));
+    else compare(w, d, o, with, why);
+    wg_weights_close(d);
+    json_object_set_new(o, "can_draft", json_boolean(json_array_size(with) > 0));
+    json_object_set_new(o, "drafters", with);
+    json_object_set_new(o, "notes", why);
+    return o;
+}
