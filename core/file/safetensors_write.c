@@ -38,8 +38,9 @@ static wg_status place(wg_safetensors_writer *w, const wg_safetensors_entry *e, 
     bool fits = e->n_dims >= 0 && e->n_dims <= WG_DIMS;
     for (int d = 0; fits && d < e->n_dims; d++) fits = e->dim[d] >= 0 && wg_size_mul(bytes, (size_t)e->dim[d], &bytes);
     if (!fits || !wg_size_add(sum, bytes, &sum) || sum > INT64_MAX)
-        return wg_fail(err, WG_EINVAL, "%s: tensor '%.80s' cannot be written with this shape: expected at most %d dimensions "
-                                       "from 0 on, and bytes that can be addressed",
+        return wg_fail(err, WG_EINVAL,
+                       "%s: tensor '%.80s' cannot be written with this shape: expected at most %d dimensions "
+                       "from 0 on, and bytes that can be addressed",
                        w->path, e->name, WG_DIMS);
     *end = sum;
     return WG_OK;
@@ -71,7 +72,7 @@ static wg_status check_metadata(const wg_safetensors_writer *w, const json_t *me
 static wg_status list_tensors(wg_safetensors_writer *w, const wg_safetensors_entry *entry, json_t *header, wg_error *err)
 {
     for (int i = 0; i < w->n; i++) {
-        uint64_t end;
+        uint64_t end = 0;
         WG_TRY(place(w, &entry[i], w->all, &end, err));
         if (json_object_get(header, entry[i].name))
             return wg_fail(err, WG_EINVAL, "%s: tensor '%.80s' is listed twice", w->path, entry[i].name);
