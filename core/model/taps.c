@@ -17,14 +17,14 @@ struct wg_tap_queue {
 
 wg_status wg_taps_check(const int *tap, int n, int layers, wg_error *err)
 {
-    if (n < 1 || n > WG_TAPS_MOST)
-        return wg_fail(err, WG_EINVAL, "%d taps: expected 1..%d", n, WG_TAPS_MOST);
+    if (n < 1 || n > WG_TAPS_MOST) return wg_fail(err, WG_EINVAL, "%d taps: expected 1..%d", n, WG_TAPS_MOST);
     for (int i = 0; i < n; i++) {
         if (tap[i] < 0 || tap[i] > layers + 1)
-            return wg_fail(err, WG_EINVAL,
-                           "tap %d: a model of %d layers has taps 0 (the embedding) to %d (behind the last layer), and %d behind "
-                           "the final norm",
-                           tap[i], layers, layers, layers + 1);
+            return wg_fail(
+                err, WG_EINVAL,
+                "tap %d: a model of %d layers has taps 0 (the embedding) to %d (behind the last layer), and %d behind "
+                "the final norm",
+                tap[i], layers, layers, layers + 1);
         for (int k = 0; k < i; k++)
             if (tap[k] == tap[i]) return wg_fail(err, WG_EINVAL, "tap %d is asked for twice", tap[i]);
     }

@@ -51,7 +51,7 @@ int wg_tap_queue_room(const wg_tap_queue *q);
 int wg_tap_queue_rows(const wg_tap_queue *q);
 const float *wg_tap_queue_at(const wg_tap_queue *q, int i); /* the i-th oldest row, as wg_taps_at; valid until the next push */
 wg_status wg_tap_queue_read(const wg_tap_queue *q, int i, int rows, float *to, wg_error *err); /* as wg_taps_read */
-void wg_tap_queue_drop(wg_tap_queue *q, int n);                                                /* the n oldest: they were read */
+void wg_tap_queue_drop(wg_tap_queue *q, int n); /* the n oldest: they were read */
 
 /* ---- for the forward pass (forward.c) */
 
