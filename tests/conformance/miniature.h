@@ -66,11 +66,11 @@ static inline void mini_taps(const miniature *m, int tap[MINI_TAPS])
     memcpy(tap, list, sizeof list);
 }
 
-/* The largest relative error of a tap of a token: sqrt(sum (x - ref)^2 / sum ref^2). x: (MINI_TOKENS, MINI_TAPS, dim). */
-static inline double mini_worst_tap(const miniature *m, const float *x)
+/* The largest relative error of a tap of a token: sqrt(sum (x - ref)^2 / sum ref^2). x: (tokens, MINI_TAPS, dim). */
+static inline double mini_worst_tap(const miniature *m, const float *x, int tokens)
 {
     double worst = 0;
-    for (int i = 0; i < MINI_TAPPED * MINI_TAPS; i++) {
+    for (int i = 0; i < MINI_TAPPED * MINI_TAPS && mini_tapped[i / MINI_TAPS] < tokens; i++) {
         const size_t dim = (size_t)m->dim, row = (size_t)mini_tapped[i / MINI_TAPS] * MINI_TAPS + (size_t)(i % MINI_TAPS);
         double d = 0, s = 0;
         for (size_t e = 0; e < dim; e++) {

@@ -59,7 +59,7 @@ static void check_taps(setup *u, const char *name, const miniature *m, float *lo
     must(wg_lm_forward(u->lm, &u->batch, logits, &err), &err);
     wg_kv_rollback(u->seq);
     must(wg_taps_read(taps, 0, MINI_TOKENS, x, &err), &err);
-    const double error = mini_worst_tap(m, x);
+    const double error = mini_worst_tap(m, x, MINI_TOKENS);
     fprintf(stderr, "conformance: %-15s %d taps of %d tokens, largest relative error %.1e (allowed %.0e)\n", name, MINI_TAPS,
             MINI_TAPPED, error, allowed);
     cr_assert(error < allowed, "%s", name);
