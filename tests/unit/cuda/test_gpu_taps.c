@@ -53,7 +53,7 @@ static void conforms(const char *name)
 
 Test(gpu_taps, families)
 {
-    static const char *const name[] = { "llama-scaled", "mistral", "qwen2", "qwen3", "gemma", "gemma2",
+    static const char *const name[] = { "llama-scaled", "mistral", "qwen2", "qwen3",   "gemma",    "gemma2",
                                         "gemma3",       "phi3",    "gpt2",  "mixtral", "qwen3-moe" };
     for (size_t i = 0; i < sizeof name / sizeof name[0]; i++) conforms(name[i]);
 }
@@ -104,8 +104,7 @@ Test(gpu_taps, recorded_passes)
     cr_assert(wg_tap_queue_rows(q) == 4 && wg_tap_queue_room(q) == 0);
     must(wg_tap_queue_read(q, 0, 4, again, &err));
     static const size_t want[] = { 1, 2, 0, 3 };
-    for (int i = 0; i < 4; i++)
-        cr_assert_arr_eq(again + (size_t)i * row, x + want[i] * row, row * sizeof *x, "kept row %d", i);
+    for (int i = 0; i < 4; i++) cr_assert_arr_eq(again + (size_t)i * row, x + want[i] * row, row * sizeof *x, "kept row %d", i);
     wg_tap_queue_close(q);
     wg_taps_close(taps);
     wg_taps_close(other);

@@ -42,9 +42,11 @@ Test(taps, refused)
     } row[] = {
         { { 0, 0 }, 0, "0 taps: expected 1..64" },
         { { 0, 0 }, 2, "tap 0 is asked for twice" },
-        { { 1, 5 }, 2,
+        { { 1, 5 },
+          2,
           "tap 5: a model of 3 layers has taps 0 (the embedding) to 3 (behind the last layer), and 4 behind the final norm" },
-        { { -1, 0 }, 1,
+        { { -1, 0 },
+          1,
           "tap -1: a model of 3 layers has taps 0 (the embedding) to 3 (behind the last layer), and 4 behind the final norm" },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
