@@ -45,15 +45,17 @@ static wg_status place_tensors(const wg_safetensors *s, const char *path, wg_dum
 {
     const wg_safetensor *token = find(s, "token_ids"), *hidden = find(s, "hidden_states");
     if (!token || !hidden)
-        return wg_fail(err, WG_EFORMAT, "%s: there is no tensor '%s': expected token_ids and hidden_states, as vLLM's "
-                                        "extract_hidden_states writes them",
+        return wg_fail(err, WG_EFORMAT,
+                       "%s: there is no tensor '%s': expected token_ids and hidden_states, as vLLM's "
+                       "extract_hidden_states writes them",
                        path, token ? "hidden_states" : "token_ids");
     const bool wide = strcmp(token->dtype, "I64") == 0;
     if (token->n_dims != 1 || token->dim[0] < 1 || (!wide && strcmp(token->dtype, "I32") != 0))
         return wg_fail(err, WG_EFORMAT, "%s: tensor 'token_ids' is no list of tokens: expected (n) of I64 or I32", path);
     if (hidden->n_dims != 3 || hidden->type < 0 || hidden->bytes == 0 || hidden->dim[1] > WG_DUMP_TAPS)
-        return wg_fail(err, WG_EFORMAT, "%s: tensor 'hidden_states' is %s of %d dimensions: expected (tokens, layers up to %d, "
-                                        "width) of F32, F16 or BF16",
+        return wg_fail(err, WG_EFORMAT,
+                       "%s: tensor 'hidden_states' is %s of %d dimensions: expected (tokens, layers up to %d, "
+                       "width) of F32, F16 or BF16",
                        path, hidden->dtype, hidden->n_dims, WG_DUMP_TAPS);
     if (hidden->dim[0] != token->dim[0])
         return wg_fail(err, WG_EFORMAT, "%s: hidden states of %" PRId64 " tokens, and %" PRId64 " tokens; " AGAIN, path,
@@ -105,8 +107,8 @@ static wg_status integer(const wg_json *doc, const char *key, int64_t least, int
     const json_t *v = json_object_get(wg_json_root(doc), key);
     *out = json_integer_value(v);
     if (json_is_integer(v) && *out >= least && *out <= most) return WG_OK;
-    return wg_fail(err, WG_EFORMAT, "%s: key '%s' is no integer from %" PRId64 " to %" PRId64 "; " AGAIN, wg_json_name(doc), key,
-                   least, most);
+    return wg_fail(err, WG_EFORMAT, "%s: key '%s' is no integer from %" PRId64 " to %" PRId64 "; " AGAIN, wg_json_name(doc),
+                   key, least, most);
 }
 
 static wg_status word(const wg_json *doc, const char *key, const char *expected, wg_error *err)
@@ -162,8 +164,7 @@ static wg_status read_shards(wg_dump_cache *c, const wg_json *doc, wg_error *err
 static wg_status read_manifest(wg_dump_cache *c, const wg_json *doc, wg_error *err)
 {
     int64_t ignored;
-    if (!json_is_object(wg_json_root(doc)))
-        return wg_fail(err, WG_EFORMAT, "%s: is no JSON object; " AGAIN, wg_json_name(doc));
+    if (!json_is_object(wg_json_root(doc))) return wg_fail(err, WG_EFORMAT, "%s: is no JSON object; " AGAIN, wg_json_name(doc));
     WG_TRY(integer(doc, "version", 2, 2, &ignored, err));
     WG_TRY(integer(doc, "index_record_size", WG_DUMP_RECORD, WG_DUMP_RECORD, &ignored, err));
     WG_TRY(integer(doc, "num_samples", 0, INT32_MAX, &c->samples, err));
@@ -221,8 +222,9 @@ wg_status wg_dump_place(const wg_dump_cache *c, const wg_dump_record *r, const c
     for (int i = 0; i < 5; i++) {
         size_t bytes, end;
         if (!wg_size_mul((size_t)r->n, each[i], &bytes) || !wg_size_add((size_t)r->at[i], bytes, &end) || end > n)
-            return wg_fail(err, WG_EFORMAT, "%s: %s of %" PRId64 " tokens at byte %" PRIu64 " ends behind the file of %zu; " AGAIN,
-                           path, name[i], r->n, r->at[i], n);
+            return wg_fail(err, WG_EFORMAT,
+                           "%s: %s of %" PRId64 " tokens at byte %" PRIu64 " ends behind the file of %zu; " AGAIN, path,
+                           name[i], r->n, r->at[i], n);
     }
     *out = (wg_dump_sample){ .n = r->n,
                              .token = base + r->at[0],
@@ -311,7 +313,8 @@ static wg_status list_files(wg_dump *d, wg_error *err)
     if (dir) closedir(dir);
     if (s == WG_OK && d->files == 0)
         s = wg_fail(err, WG_ENOENT,
-                    "%s: has neither manifest.json (a DeepSpec cache) nor .safetensors files (vLLM's hidden states)", d->folder);
+                    "%s: has neither manifest.json (a DeepSpec cache) nor .safetensors files (vLLM's hidden states)",
+                    d->folder);
     if (d->files > 1) qsort(d->file, (size_t)d->files, sizeof *d->file, by_number);
     return s;
 }

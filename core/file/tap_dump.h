@@ -52,11 +52,11 @@ void wg_dump_abandon(wg_dump_writer *w); /* leaves whole files of samples, no ca
 
 /* Pointers into a mapped file, at any alignment: wg_dump_token and wg_dump_row read them. */
 typedef struct wg_dump_sample {
-    int64_t n;                                        /* tokens, 1 or more */
-    const uint8_t *token;                             /* (n) of token_bytes (4 or 8): none is negative or larger than INT32_MAX */
-    const uint8_t *loss;                              /* (n) NULL: the layout has none, as of: */
-    const uint8_t *last;                              /* (n, dim) behind the final norm */
-    const uint8_t *hidden;                            /* (n, taps, dim) */
+    int64_t n;             /* tokens, 1 or more */
+    const uint8_t *token;  /* (n) of token_bytes (4 or 8): none is negative or larger than INT32_MAX */
+    const uint8_t *loss;   /* (n) NULL: the layout has none, as of: */
+    const uint8_t *last;   /* (n, dim) behind the final norm */
+    const uint8_t *hidden; /* (n, taps, dim) */
     int token_bytes, type, taps;
     int64_t dim;
 } wg_dump_sample;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/base/mem.h"
 #include "core/base/save.h"
@@ -15,10 +16,11 @@
 struct wg_dump_writer {
     char *dir, *file; /* file: room for a path in it */
     wg_dump_plan plan;
-    uint8_t *row;                    /* of the largest: (columns, dim) in the type of the plan */
-    wg_safetensors_writer *sample;   /* vllm: of the running sample */
-    wg_save *index, *shard;          /* deepspec */
+    uint8_t *row;                  /* of the largest: (columns, dim) in the type of the plan */
+    wg_safetensors_writer *sample; /* vllm: of the running sample */
+    wg_save *index, *shard;        /* deepspec */
     uint64_t shard_end, hidden_at, last_at;
+    bool made;                    /* the folder: it goes where nothing is written */
     int samples, shards, n, done; /* n: tokens of the running sample, of which `done` were written; 0: none runs */
 };
 
@@ -35,16 +37,18 @@ static wg_status check_plan(const wg_dump_plan *p, const char *dir, wg_error *er
     bool ascends = p->tap[0] >= 0;
     if (p->layout != WG_DUMP_DEEPSPEC) return WG_OK;
     if (p->type != WG_BF16)
-        return wg_fail(err, WG_EINVAL, "%s: a DeepSpec cache is of type bf16; leave the type out, or choose the layout vllm", dir);
+        return wg_fail(err, WG_EINVAL, "%s: a DeepSpec cache is of type bf16; leave the type out, or choose the layout vllm",
+                       dir);
     for (int i = 1; i < p->taps; i++) ascends = ascends && p->tap[i] > p->tap[i - 1];
     if (ascends) return WG_OK;
     return wg_fail(err, WG_EINVAL, "%s: the taps of a DeepSpec cache must ascend, or choose the layout vllm", dir);
 }
 
 /* The folder, made or empty. */
-static wg_status make_folder(const char *dir, wg_error *err)
+static wg_status make_folder(const char *dir, bool *made, wg_error *err)
 {
-    if (mkdir(dir, 0777) == 0) return WG_OK;
+    *made = mkdir(dir, 0777) == 0;
+    if (*made) return WG_OK;
     if (errno != EEXIST) return wg_fail(err, WG_EIO, "%s: cannot make the folder: %s", dir, strerror(errno));
     DIR *d = opendir(dir);
     int files = 0;
@@ -59,7 +63,6 @@ wg_status wg_dump_create(wg_dump_writer **out, const char *dir, const wg_dump_pl
 {
     const size_t columns = (size_t)plan->taps + 1, row = columns * (size_t)plan->dim * sizeof(float);
     WG_TRY(check_plan(plan, dir, err));
-    WG_TRY(make_folder(dir, err));
     wg_dump_writer *w = wg_calloc(1, sizeof *w);
     if (!w) return wg_nomem(err, sizeof *w, "a dump");
     w->plan = *plan;
@@ -67,6 +70,7 @@ wg_status wg_dump_create(wg_dump_writer **out, const char *dir, const wg_dump_pl
     w->file = wg_alloc(strlen(dir) + 64, 1);
     w->row = wg_alloc(row, 1);
     wg_status s = w->dir && w->file && w->row ? WG_OK : wg_nomem(err, row, "a row of hidden states");
+    if (s == WG_OK) s = make_folder(dir, &w->made, err);
     if (s == WG_OK && plan->layout == WG_DUMP_DEEPSPEC) s = wg_save_open(&w->index, path_of(w, "samples.idx", 0), err);
     if (s == WG_OK) *out = w;
     else wg_dump_abandon(w);
@@ -209,6 +213,7 @@ void wg_dump_abandon(wg_dump_writer *w)
     wg_safetensors_abandon(w->sample);
     wg_save_abort(w->shard);
     wg_save_abort(w->index);
+    if (w->made) (void)!rmdir(w->dir); /* where it is empty */
     wg_free(w->dir);
     wg_free(w->file);
     wg_free(w->row);
