@@ -29,7 +29,7 @@ typedef struct request {
 /* "0, 2, 4" of the taps of a sample, or how many there are. */
 static void taps_text(const int *tap, int n, int of_sample, char *text, size_t size)
 {
-    if (n == 0) snprintf(text, size, "%d taps (the layout does not say which)", of_sample);
+    if (n == 0) snprintf(text, size, "%d tap%s (the layout does not say which)", of_sample, of_sample == 1 ? "" : "s");
     else snprintf(text, size, "taps");
     for (int i = 0; i < n; i++) {
         const size_t at = strlen(text);
@@ -43,7 +43,7 @@ typedef struct contents {
     bool losses;
 } contents;
 
-static wg_status check_dump(wg_dump *d, contents *c, wg_error *err)
+static wg_status check_dump(const char *path, wg_dump *d, contents *c, wg_error *err)
 {
     c->samples = wg_dump_samples(d);
     c->taps = wg_dump_taps(d, c->tap);
@@ -53,9 +53,9 @@ static wg_status check_dump(wg_dump *d, contents *c, wg_error *err)
         if (i == 0) c->of_sample = s.taps, c->dim = s.dim, c->type = s.type;
         if (s.taps != c->of_sample || s.dim != c->dim || s.type != c->type)
             return wg_fail(err, WG_EFORMAT,
-                           "sample %" PRId64 " has %d taps of width %" PRId64 " in %s, the first %d of %" PRId64
+                           "%s: sample %" PRId64 " has %d taps of width %" PRId64 " in %s, the first %d of %" PRId64
                            " in %s; are these files of one dump?",
-                           i, s.taps, s.dim, wg_type_name(s.type), c->of_sample, c->dim, wg_type_name(c->type));
+                           path, i, s.taps, s.dim, wg_type_name(s.type), c->of_sample, c->dim, wg_type_name(c->type));
         c->tokens += s.n;
         c->losses = s.loss != NULL;
         for (int64_t k = 0; s.loss && k < s.n; k++) c->trained += s.loss[k] != 0;
@@ -90,9 +90,8 @@ static wg_status describe(const request *r, wg_error *err)
     wg_dump *d;
     contents c = { 0 };
     WG_TRY(wg_dump_open(&d, r->dump, err));
-    wg_status s = check_dump(d, &c, err);
-    if (s) s = wg_fail_in(err, s, "%s", r->dump);
-    else print_contents(r, wg_dump_layout_of(d), &c);
+    const wg_status s = check_dump(r->dump, d, &c, err);
+    if (!s) print_contents(r, wg_dump_layout_of(d), &c);
     wg_dump_close(d);
     return s;
 }

@@ -26,11 +26,9 @@ struct wg_tap_dumper {
 /* Ascending, without those that are there already. */
 static void usual_taps(wg_dump_plan *p, int layers)
 {
-    const int some[] = { 2, layers / 2, layers - 3, layers };
-    for (int i = 0; i < (p->layout == WG_DUMP_VLLM ? 4 : 3); i++) {
-        const int least = p->taps ? p->tap[p->taps - 1] + 1 : 0;
-        if (some[i] >= least && some[i] <= layers) p->tap[p->taps++] = some[i];
-    }
+    const bool last = p->layout == WG_DUMP_VLLM;
+    for (int tap = 0; tap <= layers; tap++)
+        if (tap == 2 || tap == layers / 2 || tap == layers - 3 || (last && tap == layers)) p->tap[p->taps++] = tap;
 }
 
 /* With the taps of the plan and, for a cache, what is behind the norm. */
