@@ -77,8 +77,8 @@ static void print_contents(const request *r, wg_dump_layout layout, const conten
     json_t *list = json_array(), *o;
     for (int i = 0; i < c->taps; i++) json_array_append_new(list, json_integer(c->tap[i]));
     o = json_pack("{s:s, s:I, s:I, s:i, s:o, s:I, s:s}", "layout", wg_dump_layouts[layout], "samples", (json_int_t)c->samples,
-                  "tokens", (json_int_t)c->tokens, "taps_of_token", c->of_sample, "taps", list, "dim", (json_int_t)c->dim, "type",
-                  wg_type_name(c->type));
+                  "tokens", (json_int_t)c->tokens, "taps_of_token", c->of_sample, "taps", list, "dim", (json_int_t)c->dim,
+                  "type", wg_type_name(c->type));
     if (c->losses) json_object_set_new(o, "trained_tokens", json_integer(c->trained));
     json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
     putchar('\n');
@@ -119,15 +119,15 @@ static wg_status add_prompt(wg_tap_dumper *d, const request *r, const wg_target 
     const wg_text text = { p->text, p->bytes };
     const json_t *ids = json_object_get(line, "ids");
     const size_t answer = json_array_size(ids);
-    const json_int_t asked = json_integer_value(json_object_get(line, "prompt_tokens"));
+    const long asked = (long)json_integer_value(json_object_get(line, "prompt_tokens"));
     int32_t *token;
     size_t n;
     chat.model = t->weights;
     WG_TRY(wg_chat_encode(t->tokenizer, &chat, &text, 1, &token, &n, err));
     wg_status s = WG_OK;
-    if (line && (json_int_t)n != asked)
+    if (line && (long)n != asked)
         s = wg_fail(err, WG_EINVAL,
-                    "%s: prompt '%.80s' had %" JSON_INTEGER_FORMAT " tokens in that run and has %zu here: give the model, "
+                    "%s: prompt '%.80s' had %ld tokens in that run and has %zu here: give the model, "
                     "--chat and --system of the run",
                     r->run, p->id, asked, n);
     int32_t *more = s ? NULL : wg_realloc(token, n + answer, sizeof *more);
@@ -253,7 +253,8 @@ int wg_cmd_taps(int argc, char **argv)
         { "prompts", 'p', WG_FLAG_STRING, &r.prompts, "FILE", "prompts (JSONL), the first question of each", 0, 0 },
         { "run", 0, WG_FLAG_STRING, &r.run, "DIR", "a run over these prompts: with the answers of its baseline", 0, 0 },
         { "taps", 0, WG_FLAG_STRING, &r.tap_list, "LIST",
-          "0: the embedding; i: behind layer i; one more than the layers: behind the final norm (2, half, the last but two; the "
+          "0: the embedding; i: behind layer i; one more than the layers: behind the final norm (2, half, the last but two; "
+          "the "
           "last)",
           0, 0 },
         { "layout", 0, WG_FLAG_STRING, &r.layout, "NAME", "vllm (safetensors, a file a sample) or deepspec (a target cache)", 0,

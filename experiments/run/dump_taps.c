@@ -41,10 +41,11 @@ static wg_status open_taps(wg_tap_dumper *d, wg_error *err)
     memcpy(tap, p->tap, (size_t)n * sizeof *tap);
     for (int i = 0; i < n && p->layout == WG_DUMP_DEEPSPEC; i++)
         if (tap[i] > layers)
-            return wg_fail(err, WG_EINVAL,
-                           "tap %d is behind the final norm: a DeepSpec cache has these states beside its taps, and no layer id "
-                           "for them; leave it out",
-                           tap[i]);
+            return wg_fail(
+                err, WG_EINVAL,
+                "tap %d is behind the final norm: a DeepSpec cache has these states beside its taps, and no layer id "
+                "for them; leave it out",
+                tap[i]);
     if (p->layout == WG_DUMP_DEEPSPEC) tap[n++] = layers + 1;
     return wg_taps_open(&d->taps, d->target->lm, tap, n, err);
 }
