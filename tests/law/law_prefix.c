@@ -6,9 +6,8 @@
  * not scored, commits of random paths, catching up, forks with other continuations, all mixed in the same batches in random
  * order. Every row with logits is compared by memcmp to plain decoding of its token path: one token a pass, one sequence, one
  * thread, in every fourth case the reference ops, which are slow, else those of the best level. A batch with a deliberate error
- * (one ancestor bit, of low and of high nodes) must be detected. Half of the passes ask for hidden states (taps), in a random
- * list: those of every row, with logits or without, are compared in the same way, and those of committed rows once more where
- * they are kept.
+ * (one ancestor bit, of low and of high nodes) must be detected. Half of the passes ask for a random list of hidden states
+ * (taps): those of every row are compared in the same way, and those of committed rows once more where they are kept.
  *
  * On another device the batches run there. Plain decoding runs on the same device without recorded graphs (/eager), or,
  * where the device promises the CPU's bits (/exact), on the CPU.
@@ -194,12 +193,6 @@ static side side_open(const wg_weights *w, const char *device, wg_pool *pool, wg
     must(wg_lm_attach(wg_model_lm(s.model), s.kv, &err), &err);
     must(wg_batch_open(&s.batch, ROWS, &err), &err);
     return s;
-}
-
-static void side_tap(side *s, const int *tap, int n)
-{
-    wg_error err;
-    must(wg_taps_open(&s->taps, wg_model_lm(s->model), tap, n, &err), &err);
 }
 
 static void side_close(side *s)
@@ -503,14 +496,15 @@ static void draw_taps(world *w)
 {
     const int all = w->shape.layers + 2, some = 1 + (int)rnd((uint32_t)all);
     int tap[WG_TAPS_MOST];
+    wg_error err;
     for (int i = 0; i < all; i++) tap[i] = i;
-    side_tap(&w->plain, tap, all);
+    must(wg_taps_open(&w->plain.taps, wg_model_lm(w->plain.model), tap, all, &err), &err);
     for (int i = 0; i < some; i++) {
         const int k = i + (int)rnd((uint32_t)(all - i));
         w->list[i] = tap[k];
         tap[k] = tap[i];
     }
-    side_tap(&w->test, w->list, some);
+    must(wg_taps_open(&w->test.taps, wg_model_lm(w->test.model), w->list, some, &err), &err);
 }
 
 static void run_case(int number, wg_pool *const *pool)
@@ -567,13 +561,9 @@ static void run_case(int number, wg_pool *const *pool)
         wg_kv_seq_close(w.seq[i].twin);
         wg_kv_seq_close(w.seq[i].plain);
         wg_tap_queue_close(w.seq[i].queue);
-        free(w.seq[i].logits);
-        free(w.seq[i].taps);
+        free(w.seq[i].logits), free(w.seq[i].taps);
     }
-    free(w.out_taps);
-    free(w.one_tap);
-    free(w.out);
-    free(w.one);
+    free(w.out_taps), free(w.one_tap), free(w.out), free(w.one);
     side_close(&w.test);
     side_close(&w.plain);
     wg_weights_close(file);
