@@ -4,8 +4,8 @@
  *   vllm      a safetensors file per sample (vLLM's extract_hidden_states, speculators' hs_0.safetensors ...):
  *             token_ids (n) and hidden_states (n, taps, dim) in F32, BF16 or F16
  *   deepspec  a folder (DeepSpec's target cache, version 2): manifest.json, samples.idx with a record of 56 bytes a sample, and
- *             shards with the five arrays of each: tokens int32, attention and loss mask uint8, (n, taps, dim) hidden states and
- *             (n, dim) states behind the final norm, both BF16. Its target_layer_ids name what a layer puts out: id i is tap
+ *             shards with the five arrays of each: tokens int32, attention and loss mask uint8, hidden states (n, taps, dim)
+ *             and behind the final norm (n, dim), both BF16. Its target_layer_ids name what a layer puts out: id i is tap
  *             i + 1, id -1 the embedding.
  *
  * Writing streams: a few rows are in memory. A file appears when it is whole, a cache is one when its manifest is there, last.
@@ -33,8 +33,8 @@ typedef struct wg_dump_plan {
 
 typedef struct wg_dump_writer wg_dump_writer;
 
-/* Makes the folder, which may exist if it is empty. EINVAL: a deepspec cache in another type than BF16, or with taps that do not
- * ascend; a folder that is not empty. EIO, ENOENT, ENOMEM. */
+/* Makes the folder, which may exist if it is empty. EINVAL: a deepspec cache in another type than BF16, or with taps that do
+ * not ascend; a folder that is not empty. EIO, ENOENT, ENOMEM. */
 wg_status wg_dump_create(wg_dump_writer **out, const char *dir, const wg_dump_plan *plan, wg_error *err);
 
 /* Begins a sample of n > 0 tokens. loss: (n) 1 where a token is trained on; NULL: all. */

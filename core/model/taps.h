@@ -66,8 +66,8 @@ struct wg_taps {
 /* The largest tap that a pass asks for; -1: it asks for none. */
 static inline int wg_taps_last(const wg_taps *t) { return t ? t->last : -1; }
 
-/* x (rows, dim) is tap `tap`: takes it where it is asked for. take_last: of a plan of so many layers, and behind the final norm.
- * h: scratch. */
+/* x (rows, dim) is tap `tap`: takes it where it is asked for. take_last: of a plan of so many layers, and behind the final
+ * norm. h: scratch. */
 void wg_taps_take(wg_taps *t, int tap, const float *x, int rows);
 void wg_taps_take_last(wg_taps *t, int layers, const float *x, const wg_norm *norm, float *h, int rows);
 

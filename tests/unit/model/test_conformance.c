@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Miniatures of every family against transformers (tests/conformance): logits in one pass, token by token and in a tree, and
- * hidden states (taps) in a pass that asks for few logits; the same model as a GGUF file has the same bits. Error of a row: sqrt(sum (x - ref)^2 / sum ref^2). */
+ * hidden states (taps) in a pass that asks for few logits; the same model as a GGUF file has the same bits.
+ * Error of a row: sqrt(sum (x - ref)^2 / sum ref^2). */
 #include <criterion/criterion.h>
 #include <stdio.h>
 
