@@ -116,6 +116,21 @@ wg_status wg_save_write(wg_save *s, const void *bytes, size_t n, wg_error *err)
     return WG_OK;
 }
 
+wg_status wg_save_write_at(wg_save *s, uint64_t at, const void *bytes, size_t n, wg_error *err)
+{
+    const unsigned char *p = bytes;
+    while (n > 0) {
+        const ssize_t did = pwrite(s->fd, p, n, (off_t)at);
+        if (did < 0 && errno == EINTR) continue;
+        if (did <= 0) return fail_io(s, did < 0 ? errno : ENOSPC, err);
+        p += did;
+        at += (uint64_t)did;
+        n -= (size_t)did;
+        s->written += (uint64_t)did;
+    }
+    return WG_OK;
+}
+
 uint64_t wg_save_written(const wg_save *s) { return s->written; }
 
 /* A rename is durable once its folder is. Best effort: not every file system can sync a folder. */

@@ -19,6 +19,9 @@ wg_status wg_save_open(wg_save **out, const char *path, wg_error *err);
 /* Appends n bytes (buffered). After a failure only abort may follow. */
 wg_status wg_save_write(wg_save *s, const void *bytes, size_t n, wg_error *err);
 
+/* Writes n bytes at a place of the file, unbuffered; a file is either appended to or written so. EIO. */
+wg_status wg_save_write_at(wg_save *s, uint64_t at, const void *bytes, size_t n, wg_error *err);
+
 uint64_t wg_save_written(const wg_save *s); /* bytes appended so far */
 
 /* Renames the temporary file to its name. Closes s, also on failure. */

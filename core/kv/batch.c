@@ -17,7 +17,11 @@ void wg_batch_close(wg_batch *b)
     *b = (wg_batch){ 0 };
 }
 
-void wg_batch_clear(wg_batch *b) { b->n = b->logits = 0; }
+void wg_batch_clear(wg_batch *b)
+{
+    b->n = b->logits = 0;
+    b->taps = NULL;
+}
 
 static int push(wg_batch *b, wg_row row, bool logits)
 {

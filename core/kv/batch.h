@@ -23,15 +23,17 @@ typedef struct wg_row {
     wg_kv_seq *kv;
 } wg_row;
 
+struct wg_taps;
 typedef struct wg_batch {
     int n, cap; /* rows */
     int logits; /* logit rows requested so far */
     wg_row *row;
+    struct wg_taps *taps; /* where the hidden states of all rows go (core/model/taps.h); NULL: nobody asks. Borrowed */
 } wg_batch;
 
 wg_status wg_batch_open(wg_batch *b, int cap, wg_error *err);
 void wg_batch_close(wg_batch *b);
-void wg_batch_clear(wg_batch *b);
+void wg_batch_clear(wg_batch *b); /* no rows, no taps */
 
 /* Appends a chain: tokens at positions = slots first, first+1, ...; each sees all slots before it and itself. `logits`: the
  * last `logits` rows get logits. Slots must be reserved (or be committed ones that are being caught up). Returns the index

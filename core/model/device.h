@@ -80,6 +80,7 @@ typedef struct wg_pass {
     float *logits; /* (asked, width) in host memory, as the stage `head` has it; NULL: logits stay on the device */
     int width;
     const wg_verify_spec *verify; /* verification on the device, instead of logits; NULL: none */
+    const struct wg_taps *taps;   /* where its hidden states go (taps.h); NULL: nowhere */
 } wg_pass;
 
 /* Numbers of passes, by the way a device with its own memory ran them, since it was opened. */
@@ -107,6 +108,10 @@ typedef struct wg_device_class {
     wg_buf (*alloc)(wg_device *d, size_t floats); /* NULL when out of memory */
     void (*free)(wg_device *d, wg_buf b);
     void (*upload)(wg_device *d, wg_buf to, const float *from, size_t floats);
+    /* To host memory, after what was launched before; EIO: the device failed. copy: within device memory, no overlap, in order
+     * with passes. */
+    wg_status (*download)(wg_device *d, float *to, const float *from, size_t floats, wg_error *err);
+    void (*copy)(wg_device *d, wg_buf to, const float *from, size_t floats);
 
     /* Devices with their own memory; NULL for the CPU.
      * attach: allocates for passes of up to max_rows rows over this cache (heads of hd, logits of up to `vocab`).
@@ -170,6 +175,8 @@ typedef struct wg_device_class {
     void (*head)(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float cap, float *y);
     /* Row i of y is row from[i] of x. */
     void (*gather)(wg_device *d, const float *x, const int32_t *from, int n, float *y, int rows);
+    /* Row i of y, whose rows lie `stride` floats apart, is row i of x (n). */
+    void (*tap)(wg_device *d, const float *x, int n, float *y, int stride, int rows);
 } wg_device_class;
 
 struct wg_device {

@@ -6,8 +6,10 @@
  * logits of the rows that request them. Every stage computes each row independently; rows meet only in attention, where a
  * row reads keys and values of its own prefix, in position order. Hence the Prefix Law. A layer plan (submodel.h) selects
  * the layers that run; the model itself runs all. All keys and values of the batch are stored before any row attends, so a
- * row may attend to other rows of the batch. No function here allocates. */
+ * row may attend to other rows of the batch. Hidden states are copied out where a batch asks for them (taps.h). No function
+ * here allocates. */
 #include "core/model/model_impl.h"
+#include "core/model/taps.h"
 
 /* y[i] = x w[i]^T for several matrices of one input (rows, k). The input is prepared once for all matrices that take it in the
  * same form. */
@@ -238,7 +240,7 @@ void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg
     wg_device *d = &m->device;
     const wg_device_class *op = d->class;
     const wg_arch *a = &m->arch;
-    const int last = last_attention(plan);
+    const int attends = last_attention(plan), narrow = wg_taps_last(b->taps) > attends ? plan->layers : attends;
     const wg_row *seen[2] = { b->row, m->within ? m->within : b->row }; /* by layers without and with a window */
     wg_attention_rows at = { .space = space,
                              .heads = a->heads,
@@ -253,10 +255,11 @@ void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg
     op->embed(d, &m->embed, b->row, rows, x, a->dim);
     if (a->embedding_scale != 1) op->scale(d, x, a->embedding_scale, a->dim, rows);
     if (m->positions) op->positions(d, m->positions, b->row, rows, x, a->dim);
-    if (last < 0) rows = keep_asked(m, b, &x, &h, &q, &att);
+    if (narrow < 0) rows = keep_asked(m, b, &x, &h, &q, &att);
 
     for (int i = 0; i < plan->layers && rows > 0; i++) {
         const wg_layer *l = &m->layer[i];
+        wg_taps_take(b->taps, i, x, rows);
         if (wg_layer_plan_skips(plan, i, WG_SKIP_ATTENTION)) {
             if (!wg_layer_plan_skips(plan, i, WG_SKIP_MLP)) mlp(m, l, x, h, rows);
             continue;
@@ -269,8 +272,8 @@ void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg
         at.row = seen[at.windowed];
         qkv(m, &at, x, h, q);
 
-        /* after the last keys and values only rows with logits are needed */
-        if (i == last) {
+        /* after the last keys and values only rows with logits are needed, where no tap is */
+        if (i == narrow) {
             rows = keep_asked(m, b, &x, &h, &q, &att);
             if (rows < b->n) at.row = at.windowed ? m->asked_within : m->asked;
             at.rows = rows;
@@ -284,10 +287,14 @@ void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg
 
         if (!wg_layer_plan_skips(plan, i, WG_SKIP_MLP)) mlp(m, l, x, h, rows);
     }
+    const wg_norm norm = norm_of(m, m->out_norm, m->out_norm_bias);
+    if (narrow == plan->layers) {
+        wg_taps_take_last(b->taps, plan->layers, x, &norm, h, rows);
+        rows = keep_asked(m, b, &x, &h, &q, &att);
+    }
     if (rows == 0) return;
 
     /* logits = W_head norm(x) */
-    const wg_norm norm = norm_of(m, m->out_norm, m->out_norm_bias);
     if (a->logit_cap == 0 && !norm.bias && op->norm_head && op->norm_head(d, &m->head, x, &norm, rows)) return;
     op->rmsnorm(d, x, &norm, h, rows);
     op->head(d, &m->head, h, rows, m->act, a->logit_cap, logits);
@@ -333,6 +340,7 @@ wg_status wg_model_pass(wg_model *m, const wg_layer_plan *plan, int space, const
         return wg_fail(err, WG_EINVAL, "a batch of %d rows: this model was opened for at most %d; raise max_rows or send fewer",
                        b->n, m->max_rows);
     wg_assert(space >= 0); /* attached */
+    wg_assert(!b->taps || b->taps->model == m);
     for (int i = 0; i < b->n; i++) {
         const wg_row *r = &b->row[i];
         const int end = wg_kv_len(r->kv) + wg_kv_tail(r->kv);
@@ -352,11 +360,14 @@ wg_status wg_model_pass(wg_model *m, const wg_layer_plan *plan, int space, const
                            .space = space,
                            .logits = logits,
                            .width = m->head.n,
-                           .verify = m->verify };
+                           .verify = m->verify,
+                           .taps = b->taps };
+    if (b->taps) b->taps->rows = 0;
     if (d->class->begin) d->class->begin(d, &pass);
     if (!d->class->again) wg_model_stages(m, plan, space, &seen, logits);
     while (d->class->again && d->class->again(d)) wg_model_stages(m, plan, space, &seen, logits);
     if (d->class->finish) WG_TRY(d->class->finish(d, err));
+    if (b->taps) b->taps->rows = b->n;
     for (int i = 0; i < b->n; i++) wg_kv_wrote(b->row[i].kv, space, b->row[i].slot);
     return WG_OK;
 }

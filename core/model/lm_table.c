@@ -40,6 +40,7 @@ static void fill(const wg_lm_table *t, uint64_t hash, float *logits)
 static wg_status forward(wg_lm *lm, const wg_batch *batch, float *logits, wg_error *err)
 {
     wg_lm_table *t = (wg_lm_table *)lm;
+    wg_assert(!batch->taps); /* it has no hidden states, and wg_taps_open refuses it */
     if (t->fail_in > 0 && --t->fail_in == 0) return wg_fail(err, WG_EINTERRUPTED, "table model: this pass was to fail");
     for (int r = 0; r < batch->n; r++) {
         const wg_row *row = &batch->row[r];

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <string.h>
 
+#include "core/base/mem.h"
 #include "core/base/option.h"
 #include "core/kv/kv.h"
 #include "kernels/types.h"
@@ -168,6 +169,24 @@ int wg_cli_weight_type(const char *command, const char *name)
     if (type >= 0 && wg_type_get(type)->writable) return type;
     fprintf(stderr, "wager %s: --type %s: expected " WG_WRITABLE_TYPES "\n", command, name);
     return -1;
+}
+
+wg_status wg_cli_read_ints(const char *flag, const char *text, wg_cli_ints *out, wg_error *err)
+{
+    size_t room = 1;
+    for (const char *c = text; *c; c++) room += *c == ',';
+    out->n = 0;
+    if (!(out->v = wg_calloc(room, sizeof *out->v))) return wg_nomem(err, room * sizeof *out->v, flag);
+    for (const char *at = text;;) {
+        char *end;
+        errno = 0;
+        const long v = strtol(at, &end, 10);
+        if (end == at || errno || v < -1 || v > INT32_MAX || (*end && *end != ','))
+            return wg_fail(err, WG_EINVAL, "--%s: expected integers with commas between, found '%s'", flag, at);
+        out->v[out->n++] = (int32_t)v;
+        if (!*end) return WG_OK;
+        at = end + 1;
+    }
 }
 
 bool wg_cli_terminal(int fd)

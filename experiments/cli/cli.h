@@ -50,6 +50,13 @@ bool wg_cli_terminal(int fd);
 /* The columns that tables may have: those of COLUMNS, or of the terminal; 0, any number: a file or a pipe. */
 int wg_cli_width(int fd);
 
+/* The integers from -1 on of a flag's value, with commas between; v is allocated (wg_free), also on failure. */
+typedef struct wg_cli_ints {
+    int32_t *v;
+    int n;
+} wg_cli_ints;
+wg_status wg_cli_read_ints(const char *flag, const char *text, wg_cli_ints *out, wg_error *err);
+
 /* A weight type that can be written, by its name; -1 after an explanation on stderr. */
 int wg_cli_weight_type(const char *command, const char *name);
 

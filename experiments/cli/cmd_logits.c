@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * wager logits: the logits of a model for a token sequence or tree: the top five and a digest per row, or every row in a
  * file. */
-#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -17,40 +16,17 @@
 
 enum { TOP = 5, PASS_ROWS = 64 };
 
-typedef struct int_list {
-    int32_t *v;
-    int n;
-} int_list;
-
 /* What the command line asks for. */
 typedef struct request {
     const char *path, *device;
-    int_list tokens, parents; /* parents.v NULL: a sequence */
-    wg_save *out;             /* NULL: to standard output */
+    wg_cli_ints tokens, parents; /* parents.v NULL: a sequence */
+    wg_save *out;                /* NULL: to standard output */
     int threads, kv_type;
     bool json, allow_nan;
 } request;
 
-static wg_status parse_list(const char *flag, const char *text, int_list *out, wg_error *err)
-{
-    size_t room = 1;
-    for (const char *c = text; *c; c++) room += *c == ',';
-    out->n = 0;
-    if (!(out->v = wg_calloc(room, sizeof *out->v))) return wg_nomem(err, room * sizeof *out->v, flag);
-    for (const char *at = text;;) {
-        char *end;
-        errno = 0;
-        const long v = strtol(at, &end, 10);
-        if (end == at || errno || v < -1 || v > INT32_MAX || (*end && *end != ','))
-            return wg_fail(err, WG_EINVAL, "--%s: expected integers with commas between, found '%s'", flag, at);
-        out->v[out->n++] = (int32_t)v;
-        if (!*end) return WG_OK;
-        at = end + 1;
-    }
-}
-
 /* Adds tokens[first .. first+n) as nodes of a tree given by parents. */
-static void add_tree(wg_batch *b, wg_kv_seq *kv, const int_list *tokens, const int_list *parents)
+static void add_tree(wg_batch *b, wg_kv_seq *kv, const wg_cli_ints *tokens, const wg_cli_ints *parents)
 {
     wg_mask anc[WG_TREE_NODES];
     int depth[WG_TREE_NODES];
@@ -62,7 +38,7 @@ static void add_tree(wg_batch *b, wg_kv_seq *kv, const int_list *tokens, const i
     }
 }
 
-static wg_status check_parents(const int_list *tokens, const int_list *parents, wg_error *err)
+static wg_status check_parents(const wg_cli_ints *tokens, const wg_cli_ints *parents, wg_error *err)
 {
     if (parents->n != tokens->n)
         return wg_fail(err, WG_EINVAL, "--parents has %d numbers for %d tokens; give one per token, -1 for a root", parents->n,
@@ -119,7 +95,7 @@ static void print_row(const wg_target *t, int row, int32_t token, const float *x
 /* Passes of at most PASS_ROWS rows; every row's logits go to the printer or the file. */
 static wg_status run_passes(const request *r, const wg_target *t, wg_kv_seq *kv, wg_batch *b, float *logits, wg_error *err)
 {
-    const int_list *tokens = &r->tokens, *parents = &r->parents;
+    const wg_cli_ints *tokens = &r->tokens, *parents = &r->parents;
     for (int first = 0; first < tokens->n;) {
         const int left = tokens->n - first, n = parents->v || left < PASS_ROWS ? left : PASS_ROWS;
         WG_TRY(wg_kv_reserve(kv, n, err));
@@ -198,8 +174,8 @@ int wg_cmd_logits(int argc, char **argv)
         .path = path, .device = device, .threads = (int)threads, .kv_type = kv_type, .json = json, .allow_nan = allow_nan
     };
     wg_error err;
-    wg_status s = parse_list("tokens", token_text, &r.tokens, &err);
-    if (!s && parent_text) s = parse_list("parents", parent_text, &r.parents, &err);
+    wg_status s = wg_cli_read_ints("tokens", token_text, &r.tokens, &err);
+    if (!s && parent_text) s = wg_cli_read_ints("parents", parent_text, &r.parents, &err);
     if (!s && parent_text) s = check_parents(&r.tokens, &r.parents, &err);
     if (!s && out_path) s = wg_save_open(&r.out, out_path, &err);
     if (!s) s = logits_run(&r, &err);

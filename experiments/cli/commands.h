@@ -11,6 +11,7 @@ int wg_cmd_report(int argc, char **argv);
 int wg_cmd_replay(int argc, char **argv);
 int wg_cmd_generate(int argc, char **argv);
 int wg_cmd_logits(int argc, char **argv);
+int wg_cmd_taps(int argc, char **argv);
 int wg_cmd_tokenize(int argc, char **argv);
 int wg_cmd_tokenizer(int argc, char **argv);
 int wg_cmd_template(int argc, char **argv);

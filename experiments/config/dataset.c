@@ -51,6 +51,17 @@ void wg_prompt_digest(const wg_prompt *p, char hex[WG_SHA256_HEX])
     wg_sha256_end(&sha, hex);
 }
 
+const wg_prompt *wg_dataset_find(const wg_dataset *d, const char *id, const char *hash)
+{
+    for (int i = 0; d && *hash && i < d->n; i++) {
+        char sha[WG_SHA256_HEX];
+        if (strcmp(d->prompt[i].id, id) != 0) continue;
+        wg_prompt_digest(&d->prompt[i], sha);
+        if (!strncmp(sha, hash, strlen(hash))) return &d->prompt[i];
+    }
+    return NULL;
+}
+
 /* The texts of a line: `prompt` or `question`, or the list `turns`. */
 static wg_status prompt_texts(const json_t *line, const char *where, const json_t **out, wg_error *err)
 {

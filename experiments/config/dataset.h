@@ -61,6 +61,9 @@ void wg_dataset_close(wg_dataset *d); /* NULL is fine */
 wg_turn wg_prompt_turn(const wg_prompt *p, int turn);
 void wg_prompt_digest(const wg_prompt *p, char hex[WG_SHA256_HEX]);
 
+/* The prompt of this id whose digest begins with `hash` , which is not ""; NULL: there is none, or no data set. */
+const wg_prompt *wg_dataset_find(const wg_dataset *d, const char *id, const char *hash);
+
 /* The number of questions of n prompts from `first` on. */
 int wg_dataset_questions(const wg_dataset *d, int first, int n);
 

@@ -28,17 +28,6 @@ static wg_dataset *prompts_of(const wg_run_reader *run, int cell)
     return d;
 }
 
-static const wg_prompt *prompt_of(const wg_dataset *d, const wg_prompt_key *a)
-{
-    for (int i = 0; d && i < d->n; i++) {
-        char sha[WG_SHA256_HEX];
-        if (strcmp(d->prompt[i].id, a->id) != 0) continue;
-        wg_prompt_digest(&d->prompt[i], sha);
-        if (*a->hash && !strncmp(sha, a->hash, strlen(a->hash))) return &d->prompt[i];
-    }
-    return NULL;
-}
-
 /* Moves an offset to the beginning of a character. */
 static size_t boundary(const char *text, size_t n, size_t at)
 {
@@ -109,7 +98,7 @@ static void transcript(FILE *f, const wg_run_reader *run, const wg_entry *e, con
     const json_t *text = json_object_get(line, "text"), *turns = json_object_get(line, "drafted_bytes");
     const steps s = steps_of(line);
     const wg_prompt_key *a = &run->asked[e->prompt];
-    const wg_prompt *p = prompt_of(d, a);
+    const wg_prompt *p = wg_dataset_find(d, a->id, a->hash);
     if (e->turn == 0) {
         fputs("<h3>", f);
         wg_html_puts(f, a->id);

@@ -159,6 +159,7 @@ typedef struct wg_gpu_stream {
  *                finite everywhere, never all zeros. drawn: random words lie there already; else Philox of (seed; line of 16
  *                bytes, stream)
  *   gather, gather_rows  from -1: zeros; a row that fills up
+ *   tap          row i of y, whose rows lie `stride` floats apart, is row i of x (n)
  *   act_bytes is the room for prepared activations: wg_gpu_act_bytes below
  *   rmsnorm, layernorm  y may be x
  *   positions    x += the row of table of each row's position; gelu: in place
@@ -183,6 +184,7 @@ typedef struct wg_gpu_stream {
     X(embed, (wg_gpu * g, const wg_matrix *table, int layout, const wg_gpu_row *row, int rows, float *x))                      \
     X(gather, (wg_gpu * g, const float *x, const int32_t *from, int n, float *y, int rows))                                    \
     X(gather_rows, (wg_gpu * g, const wg_gpu_row *x, const int32_t *from, wg_gpu_row *y, int rows))                            \
+    X(tap, (wg_gpu * g, const float *x, int n, float *y, int stride, int rows))                                                \
     X(rmsnorm, (wg_gpu * g, const float *x, const float *weight, int dim, float eps, float *y, int rows))                      \
     X(add, (wg_gpu * g, float *x, const float *y, int n, int rows))                                                            \
     X(bias, (wg_gpu * g, float *y, const float *b, int n, int rows))                                                           \

@@ -75,6 +75,17 @@ extern "C" void WG_GPU(gather)(wg_gpu *g, const float *x, const int32_t *from, i
     WG_LAUNCH(gather_floats, rows, THREADS, 0, g->stream, x, from, n, y);
 }
 
+WG_KERNEL tap_rows(const float *x, int n, float *y, int stride)
+{
+    wg_depend();
+    for (int i = (int)threadIdx.x; i < n; i += THREADS) y[(size_t)blockIdx.x * stride + i] = x[(size_t)blockIdx.x * n + i];
+}
+
+extern "C" void WG_GPU(tap)(wg_gpu *g, const float *x, int n, float *y, int stride, int rows)
+{
+    WG_LAUNCH(tap_rows, rows, THREADS, 0, g->stream, x, n, y, stride);
+}
+
 WG_KERNEL gather_descriptors(const wg_gpu_row *x, const int32_t *from, wg_gpu_row *y, int rows)
 {
     wg_depend();

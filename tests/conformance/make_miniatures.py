@@ -3,8 +3,10 @@
 """Writes the fixtures of this folder: make_miniatures.py [NAME...]. A development tool; tests read what it wrote.
 
 For each miniature model: config.json (and generation_config.json) as a checkpoint has them, case.json (tensors by name, dtype,
-shape and file; tokens) and logits.f32 (a row for each token). Weights are not stored: test_conformance.c draws the same ones. The
-logits are those of transformers in float32 with eager attention.
+shape and file; tokens), logits.f32 (a row for each token) and taps.f32: of the tokens at TAPPED (positions, taps, width) the
+residual stream after 0, 1 and all layers, and behind the final norm. Weights are not stored: test_conformance.c draws the same
+ones. Logits and taps are those of transformers in float32 with eager attention; taps are read by hooks, because the last of
+output_hidden_states is not the same thing in every class.
 
 Element e of a tensor: u = mix(hash(name) + (e + 1) * 0x9E3779B97F4A7C15), i = the highest byte of u as a signed integer; norms are
 1 + (i >> 2) / 128, biases i / 256, embeddings i / 128, other matrices i * 2^-k with the k that gives a deviation next to
@@ -20,6 +22,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 MASK = (1 << 64) - 1
 TOKENS = 64
+TAPPED = [0, 13, 44, 63]
 
 # Keys as checkpoints of both dialects write them; `shards`: files of the model.
 MODELS = {
@@ -189,6 +192,36 @@ def checkpoint(key, shape, kind):
             yield f"{layer}.{before}.experts.{e}.{part}.weight", [rows, shape[2]]
 
 
+class Taps:
+    """The residual stream of a pass: what enters the first two layers, and what enters and leaves the final norm."""
+
+    def __init__(self, m):
+        base = m.base_model
+        self.layers = base.layers if hasattr(base, "layers") else base.h
+        self.norm = base.norm if hasattr(base, "norm") else base.ln_f
+        self.kept, self.hooks = [], []
+
+    def __enter__(self):
+        def enters(module, args, kwargs):
+            self.kept.append(args[0] if args else kwargs["hidden_states"])
+
+        def leaves(module, args, out):
+            self.kept.append(out)
+
+        self.hooks = [layer.register_forward_pre_hook(enters, with_kwargs=True) for layer in self.layers[:2]]
+        self.hooks += [self.norm.register_forward_pre_hook(enters, with_kwargs=True), self.norm.register_forward_hook(leaves)]
+        return self
+
+    def __exit__(self, *_):
+        for hook in self.hooks:
+            hook.remove()
+
+    def rows(self, positions):
+        import torch
+        assert len(self.kept) == 4
+        return torch.stack([k[0].float() for k in self.kept], dim=1)[positions]
+
+
 def model(name):
     import torch
     import transformers
@@ -208,8 +241,9 @@ def model(name):
                 tensors.append(dict(name=part, dtype=dtype, shape=shape, file=len(tensors) % shards))
             p.copy_(torch.tensor(values, dtype=torch.float64).reshape(p.shape).float())
     tokens = [mix(fnv(name) + i) % keys["vocab_size"] for i in range(TOKENS)]
-    with torch.no_grad():
+    with torch.no_grad(), Taps(m) as taps:
         logits = m(torch.tensor([tokens])).logits[0].float()
+    taps.rows(TAPPED).numpy().astype("<f4").tofile(os.path.join(folder, "taps.f32"))
     logits.numpy().astype("<f4").tofile(os.path.join(folder, "logits.f32"))
     save(os.path.join(folder, "case.json"), dict(files=shards, tensors=tensors, tokens=tokens))
     print(f"{name}: {sum(p.numel() for p in m.parameters())} weights, logits of rms {logits.square().mean().sqrt():.3f}")

@@ -12,14 +12,19 @@
 #include "kernels/types.h"
 #include "tests/temp.h"
 
-enum { MINI_TOKENS = 64 };
+enum { MINI_TOKENS = 64, MINI_TAPPED = 4, MINI_TAPS = 4 };
+
+/* The tokens and taps of taps.f32: MINI_TAPPED of make_miniatures.py; taps 0, 1, L and L + 1 of L layers. */
+static const int mini_tapped[MINI_TAPPED] = { 0, 13, 44, 63 };
 
 typedef struct miniature {
     char from[256]; /* its folder here */
     json_t *config, *config_case;
     int vocab;
     int32_t token[MINI_TOKENS];
+    int dim, layers;
     float *logits; /* (MINI_TOKENS, vocab) of transformers */
+    float *taps;   /* (MINI_TAPPED, MINI_TAPS, dim) likewise */
 } miniature;
 
 static inline uint64_t mini_mix(uint64_t z)
@@ -47,6 +52,36 @@ static inline float mini_element(const char *name, uint64_t e, double columns)
     return ldexpf((float)i, -(int)nearbyint(log2(74 * sqrt(columns))));
 }
 
+/* A size of the config, under the name that most families give it or another. */
+static inline int mini_size(const miniature *m, const char *key, const char *other)
+{
+    const json_t *v = json_object_get(m->config, key);
+    return (int)json_integer_value(v ? v : json_object_get(m->config, other));
+}
+
+/* The list of taps of taps.f32. */
+static inline void mini_taps(const miniature *m, int tap[MINI_TAPS])
+{
+    const int list[MINI_TAPS] = { 0, 1, m->layers, m->layers + 1 };
+    memcpy(tap, list, sizeof list);
+}
+
+/* The largest relative error of a tap of a token: sqrt(sum (x - ref)^2 / sum ref^2). x: (tokens, MINI_TAPS, dim). */
+static inline double mini_worst_tap(const miniature *m, const float *x, int tokens)
+{
+    double worst = 0;
+    for (int i = 0; i < MINI_TAPPED * MINI_TAPS && mini_tapped[i / MINI_TAPS] < tokens; i++) {
+        const size_t dim = (size_t)m->dim, row = (size_t)mini_tapped[i / MINI_TAPS] * MINI_TAPS + (size_t)(i % MINI_TAPS);
+        double d = 0, s = 0;
+        for (size_t e = 0; e < dim; e++) {
+            const double want = (double)m->taps[(size_t)i * dim + e], off = (double)x[row * dim + e] - want;
+            d += off * off, s += want * want;
+        }
+        worst = fmax(worst, sqrt(d / s));
+    }
+    return worst;
+}
+
 static inline void mini_open(miniature *m, const char *name)
 {
     char path[320];
@@ -61,6 +96,11 @@ static inline void mini_open(miniature *m, const char *name)
     m->logits = (float *)(void *)file_read(path, &n);
     m->vocab = (int)json_integer_value(json_object_get(m->config, "vocab_size"));
     if (!m->config_case || !m->logits || n != MINI_TOKENS * (size_t)m->vocab * sizeof(float)) abort();
+    m->dim = mini_size(m, "hidden_size", "n_embd");
+    m->layers = mini_size(m, "num_hidden_layers", "n_layer");
+    snprintf(path, sizeof path, "%s/taps.f32", m->from);
+    m->taps = (float *)(void *)file_read(path, &n);
+    if (!m->taps || n != MINI_TAPPED * MINI_TAPS * (size_t)m->dim * sizeof(float)) abort();
     for (size_t i = 0; i < MINI_TOKENS; i++)
         m->token[i] = (int32_t)json_integer_value(json_array_get(json_object_get(m->config_case, "tokens"), i));
 }
@@ -70,6 +110,7 @@ static inline void mini_close(miniature *m)
     json_decref(m->config);
     json_decref(m->config_case);
     free(m->logits);
+    free(m->taps);
 }
 
 /* One file of the model: header and data; `pad`: spaces behind the header, which shift the data. */

@@ -6,7 +6,8 @@
  * not scored, commits of random paths, catching up, forks with other continuations, all mixed in the same batches in random
  * order. Every row with logits is compared by memcmp to plain decoding of its token path: one token a pass, one sequence, one
  * thread, in every fourth case the reference ops, which are slow, else those of the best level. A batch with a deliberate error
- * (one ancestor bit, of low and of high nodes) must be detected.
+ * (one ancestor bit, of low and of high nodes) must be detected. Half of the passes ask for a random list of hidden states
+ * (taps): those of every row are compared in the same way, and those of committed rows once more where they are kept.
  *
  * On another device the batches run there. Plain decoding runs on the same device without recorded graphs (/eager), or,
  * where the device promises the CPU's bits (/exact), on the CPU.
@@ -19,7 +20,7 @@
 #include <string.h>
 
 #include "core/base/clock.h"
-#include "core/model/model.h"
+#include "core/model/taps.h"
 #include "kernels/cpu.h"
 #include "tests/unit/model/tiny_model.h"
 
@@ -29,7 +30,7 @@ static struct {
     uint64_t seed, rng;
     int number;
     char what[320];
-    long rows, trees;
+    long rows, trees, tapped;
     int highest;
     const char *device;
     bool far; /* prompts of more than 256 tokens: where a device splits attention */
@@ -75,6 +76,9 @@ typedef struct sequence {
     int32_t token[LONGEST];
     int len, prompt, rounds; /* committed; of the prompt; trees still to come */
     float *logits;           /* (LONGEST, vocab) of plain decoding, for every committed token */
+    float *taps;             /* (LONGEST, layers + 2, dim) of the same */
+    wg_tap_queue *queue;     /* of committed rows whose pass asked for taps, at these positions: */
+    int kept[ROWS];
     tree tree;
     int chunk; /* this pass: rows of prefill, or 0 */
     bool takes_part;
@@ -87,6 +91,7 @@ typedef struct side {
     wg_model *model;
     wg_kv *kv;
     wg_batch batch;
+    wg_taps *taps; /* under test: a random list; plain: all */
 } side;
 
 typedef struct world {
@@ -94,7 +99,9 @@ typedef struct world {
     side test, plain;
     sequence seq[SEQS];
     int n;
-    float *out, *one; /* logits of a pass under test; of plain decoding */
+    float *out, *one;          /* logits of a pass under test; of plain decoding */
+    float *out_taps, *one_tap; /* their taps */
+    int list[WG_TAPS_MOST];    /* the taps of the side under test */
 } world;
 
 static const int weight_types[] = { WG_WEIGHT_TYPES(WG_TYPE_ID) };
@@ -175,7 +182,7 @@ static tiny draw_shape(void)
 static side side_open(const wg_weights *w, const char *device, wg_pool *pool, wg_cpu_level level, int cache_type,
                       int page_slots)
 {
-    side s;
+    side s = { 0 };
     wg_error err;
     const wg_model_options opt = { .kv_type = cache_type };
     must(wg_device_open(&s.device, device, pool, &err), &err);
@@ -190,6 +197,7 @@ static side side_open(const wg_weights *w, const char *device, wg_pool *pool, wg
 
 static void side_close(side *s)
 {
+    wg_taps_close(s->taps);
     wg_batch_close(&s->batch);
     wg_kv_close(s->kv);
     wg_model_close(s->model);
@@ -198,31 +206,46 @@ static void side_close(side *s)
 
 /* ---- plain decoding: one token a pass */
 
-static void plain_step(world *w, sequence *s, int32_t token, float *logits)
+static size_t tap_floats(const world *w) { return (size_t)(w->shape.layers + 2) * (size_t)w->shape.dim; }
+
+static void plain_step(world *w, sequence *s, int32_t token, float *logits, float *taps)
 {
     wg_error err;
     side *p = &w->plain;
     must(wg_kv_reserve(s->plain, 1, &err), &err);
     wg_batch_clear(&p->batch);
     wg_batch_chain(&p->batch, s->plain, wg_kv_len(s->plain), &token, 1, 1);
+    p->batch.taps = p->taps;
     must(wg_lm_forward(wg_model_lm(p->model), &p->batch, logits, &err), &err);
+    must(wg_taps_read(p->taps, 0, 1, taps, &err), &err);
     wg_kv_commit_chain(s->plain, 1);
 }
 
 /* Another committed token of a sequence. */
 static void commit(world *w, sequence *s, int32_t token)
 {
-    plain_step(w, s, token, s->logits + (size_t)s->len * (size_t)w->shape.vocab);
+    const size_t at = (size_t)s->len;
+    plain_step(w, s, token, s->logits + at * (size_t)w->shape.vocab, s->taps + at * tap_floats(w));
     s->token[s->len++] = token;
 }
 
-static const float *row_under_test(const world *w, const sequence *s, int row)
+/* Where a row of a sequence is in the batch. */
+static int row_under_test(const world *w, const sequence *s, int row)
 {
     const wg_batch *b = &w->test.batch;
     for (int i = 0; i < b->n; i++)
-        if (b->row[i].kv == s->test && row-- == 0)
-            return b->row[i].logits < 0 ? NULL : w->out + (size_t)b->row[i].logits * (size_t)w->shape.vocab;
+        if (b->row[i].kv == s->test && row-- == 0) return i;
     failed("row %d of a sequence is not in the batch", row);
+}
+
+/* got: (taps of the list, dim); want: (all taps, dim). */
+static void compare_taps(const world *w, const float *got, const float *want, const char *kind, int index)
+{
+    const size_t dim = (size_t)w->shape.dim;
+    for (int i = 0; i < wg_taps_count(w->test.taps); i++)
+        if (memcmp(got + (size_t)i * dim, want + (size_t)w->list[i] * dim, dim * sizeof *got) != 0)
+            failed("%s %d: the hidden states of tap %d differ from plain decoding", kind, index, w->list[i]);
+    now.tapped++;
 }
 
 static bool same(const world *w, const float *a, const float *b)
@@ -230,10 +253,16 @@ static bool same(const world *w, const float *a, const float *b)
     return memcmp(a, b, (size_t)w->shape.vocab * sizeof *a) == 0;
 }
 
-static void compare(const world *w, const sequence *s, int row, const float *want, const char *kind, int index)
+static void compare(const world *w, const sequence *s, int row, const float *want, const float *want_taps, const char *kind,
+                    int index)
 {
-    const float *got = row_under_test(w, s, row);
-    if (!got) return;
+    const wg_batch *b = &w->test.batch;
+    const int at = row_under_test(w, s, row), asked = b->row[at].logits;
+    if (b->taps)
+        compare_taps(w, w->out_taps + (size_t)at * (size_t)wg_taps_count(b->taps) * (size_t)w->shape.dim, want_taps, kind,
+                     index);
+    if (asked < 0) return;
+    const float *got = w->out + (size_t)asked * (size_t)w->shape.vocab;
     now.rows++;
     if (!same(w, got, want))
         failed("sequence %d, %s %d: the logits differ from plain decoding (%.9g, %.9g, ... instead of %.9g, %.9g, ...)",
@@ -246,8 +275,8 @@ static void compare_tree(world *w, sequence *s, int node, int *row_of)
     const tree *t = &s->tree;
     const int len = wg_kv_len(s->plain);
     if (!t->scored[node]) return;
-    plain_step(w, s, t->token[node], w->one);
-    compare(w, s, row_of[node], w->one, "node", node);
+    plain_step(w, s, t->token[node], w->one, w->one_tap);
+    compare(w, s, row_of[node], w->one, w->one_tap, "node", node);
     if (node > now.highest) now.highest = node;
     for (int i = node + 1; i < t->n; i++)
         if (t->parent[i] == node) compare_tree(w, s, i, row_of);
@@ -290,6 +319,29 @@ static void plan(world *w, sequence *s)
     must(wg_kv_reserve(s->test, s->chunk ? s->chunk : s->tree.n, &err), &err);
 }
 
+/* Rows of the pass that were committed at positions first, first + 1 ...: their taps wait, and are the right ones still after
+ * other passes. */
+static void keep(world *w, sequence *s, int first, const int *row, int n)
+{
+    wg_error err;
+    if (!w->test.batch.taps) return;
+    if (wg_tap_queue_room(s->queue) < n) wg_tap_queue_drop(s->queue, wg_tap_queue_rows(s->queue));
+    const int before = wg_tap_queue_rows(s->queue);
+    int at[ROWS];
+    for (int i = 0; i < n; i++) {
+        at[i] = row_under_test(w, s, row[i]);
+        s->kept[before + i] = first + i;
+    }
+    wg_tap_queue_push(s->queue, at, n);
+    const int rows = wg_tap_queue_rows(s->queue), left = (int)rnd((uint32_t)rows + 1);
+    for (int i = 0; i < rows; i++) {
+        must(wg_tap_queue_read(s->queue, i, 1, w->one_tap, &err), &err);
+        compare_taps(w, w->one_tap, s->taps + (size_t)s->kept[i] * tap_floats(w), "kept token", s->kept[i]);
+    }
+    wg_tap_queue_drop(s->queue, rows - left);
+    memmove(s->kept, s->kept + rows - left, (size_t)left * sizeof *s->kept);
+}
+
 /* Puts the sequence's next row into the batch. */
 static void put_row(world *w, sequence *s)
 {
@@ -315,6 +367,7 @@ static void build(world *w)
     const bool mixed = rnd(2);
     wg_batch_clear(&w->test.batch);
     for (int i = 0; i < w->n; i++) left += w->seq[i].takes_part ? w->seq[i].rows : 0;
+    if (rnd(2)) w->test.batch.taps = w->test.taps;
     for (int i = (int)rnd((uint32_t)w->n); left > 0; i = mixed ? (int)rnd((uint32_t)w->n) : (i + 1) % w->n) {
         sequence *s = &w->seq[i];
         for (int k = mixed ? 1 : s->rows; s->takes_part && k > 0 && s->next < s->rows; k--, left--) put_row(w, s);
@@ -324,13 +377,22 @@ static void build(world *w)
 /* Compares this pass's rows of a sequence, then commits what it keeps. */
 static void check_and_commit(world *w, sequence *s)
 {
-    const size_t V = (size_t)w->shape.vocab;
-    for (int i = 0; i < s->behind; i++) compare(w, s, i, s->logits + (size_t)(s->len - s->behind + i) * V, "catch-up row", i);
+    const size_t V = (size_t)w->shape.vocab, taps = tap_floats(w);
+    int rows[ROWS];
+    for (int i = 0; i < s->behind; i++) {
+        const size_t at = (size_t)(s->len - s->behind + i);
+        compare(w, s, i, s->logits + at * V, s->taps + at * taps, "catch-up row", i);
+    }
     if (s->chunk) {
         const int first = s->len;
         while (s->len < first + s->chunk) commit(w, s, s->token[s->len]);
-        for (int i = 0; i < s->chunk; i++) compare(w, s, i, s->logits + (size_t)(first + i) * V, "prompt token", first + i);
+        for (int i = 0; i < s->chunk; i++) {
+            const size_t at = (size_t)(first + i);
+            compare(w, s, i, s->logits + at * V, s->taps + at * taps, "prompt token", first + i);
+            rows[i] = i;
+        }
         wg_kv_commit_chain(s->test, s->chunk);
+        keep(w, s, first, rows, s->chunk);
         return;
     }
     const tree *t = &s->tree;
@@ -342,13 +404,17 @@ static void check_and_commit(world *w, sequence *s)
         wg_kv_rollback(s->test);
         return;
     }
-    const int last = (int)rnd((uint32_t)t->n);
+    const int last = (int)rnd((uint32_t)t->n), first = s->len;
     int16_t path[NODES];
-    int n = 0;
+    int n = 0, scored = 0;
     for (int i = 0; i <= last; i++)
         if (wg_mask_has(&t->anc[last], i)) path[n++] = (int16_t)i;
     wg_kv_commit(s->test, path, n);
-    for (int i = 0; i < n; i++) commit(w, s, t->token[path[i]]);
+    for (int i = 0; i < n; i++) {
+        commit(w, s, t->token[path[i]]);
+        if (row_of[path[i]] >= 0) rows[scored++] = row_of[path[i]]; /* of a path its first nodes */
+    }
+    keep(w, s, first, rows, scored);
 }
 
 /* Goes on in a fork while the original, which shares its pages, is written over; or stays as it is until the next fork. */
@@ -379,6 +445,7 @@ static void live(world *w)
         for (int i = 0; i < w->n; i++) plan(w, &w->seq[i]);
         build(w);
         must(wg_lm_forward(wg_model_lm(w->test.model), &w->test.batch, w->out, &err), &err);
+        if (w->test.batch.taps) must(wg_taps_read(w->test.taps, 0, w->test.batch.n, w->out_taps, &err), &err);
         left = 0;
         for (int i = 0; i < w->n; i++) {
             sequence *s = &w->seq[i];
@@ -412,9 +479,9 @@ static void broken_batch_is_noticed(world *w, int first)
         for (int i = 0; i < SMALL; i++) wg_batch_node(&w->test.batch, s->test, node[i], depth[i], anc[i], token[i], true);
         must(wg_lm_forward(wg_model_lm(w->test.model), &w->test.batch, w->out, &err), &err);
         wg_kv_rollback(s->test);
-        plain_step(w, s, token[0], w->one);
-        plain_step(w, s, token[A], w->one);
-        plain_step(w, s, token[C], w->one);
+        plain_step(w, s, token[0], w->one, w->one_tap);
+        plain_step(w, s, token[A], w->one, w->one_tap);
+        plain_step(w, s, token[C], w->one, w->one_tap);
         wg_kv_truncate(s->plain, s->len);
         if (same(w, w->out + C * (size_t)w->shape.vocab, w->one) != (broken == 0))
             failed("control %d at node %d: %s", broken, first,
@@ -423,6 +490,22 @@ static void broken_batch_is_noticed(world *w, int first)
 }
 
 /* ---- cases */
+
+/* All taps of plain decoding; some of them, in another order, under test. */
+static void draw_taps(world *w)
+{
+    const int all = w->shape.layers + 2, some = 1 + (int)rnd((uint32_t)all);
+    int tap[WG_TAPS_MOST];
+    wg_error err;
+    for (int i = 0; i < all; i++) tap[i] = i;
+    must(wg_taps_open(&w->plain.taps, wg_model_lm(w->plain.model), tap, all, &err), &err);
+    for (int i = 0; i < some; i++) {
+        const int k = i + (int)rnd((uint32_t)(all - i));
+        w->list[i] = tap[k];
+        tap[k] = tap[i];
+    }
+    must(wg_taps_open(&w->test.taps, wg_model_lm(w->test.model), w->list, some, &err), &err);
+}
 
 static void run_case(int number, wg_pool *const *pool)
 {
@@ -452,6 +535,9 @@ static void run_case(int number, wg_pool *const *pool)
     const char *plain = strstr(now.device, "/exact") ? "cpu" : same;
     w.test = side_open(file, now.device, pool[threads - 1], level, cache, page_slots);
     w.plain = side_open(file, plain, NULL, now.number % 4 ? wg_cpu_best() : WG_CPU_REF, cache, 16);
+    draw_taps(&w);
+    w.out_taps = malloc(ROWS * tap_floats(&w) * sizeof *w.out_taps);
+    w.one_tap = malloc(tap_floats(&w) * sizeof *w.one_tap);
     w.out = malloc(ROWS * (size_t)t->vocab * sizeof *w.out);
     w.one = malloc((size_t)t->vocab * sizeof *w.one);
     for (int i = 0; i < w.n; i++) {
@@ -459,6 +545,8 @@ static void run_case(int number, wg_pool *const *pool)
         must(wg_kv_seq_open(w.test.kv, &s->test, &err), &err);
         must(wg_kv_seq_open(w.plain.kv, &s->plain, &err), &err);
         s->logits = malloc(LONGEST * (size_t)t->vocab * sizeof *s->logits);
+        s->taps = malloc(LONGEST * tap_floats(&w) * sizeof *s->taps);
+        must(wg_tap_queue_open(&s->queue, w.test.taps, ROWS, &err), &err);
         s->prompt = now.far ? 240 + (int)rnd(60) : 1 + (int)rnd(rnd(6) ? 30 : 160);
         s->rounds = 1 + (int)rnd(3);
         for (int k = 0; k < s->prompt; k++) s->token[k] = (int32_t)rnd((uint32_t)t->vocab);
@@ -472,10 +560,10 @@ static void run_case(int number, wg_pool *const *pool)
         wg_kv_seq_close(w.seq[i].test);
         wg_kv_seq_close(w.seq[i].twin);
         wg_kv_seq_close(w.seq[i].plain);
-        free(w.seq[i].logits);
+        wg_tap_queue_close(w.seq[i].queue);
+        free(w.seq[i].logits), free(w.seq[i].taps);
     }
-    free(w.out);
-    free(w.one);
+    free(w.out_taps), free(w.one_tap), free(w.out), free(w.one);
     side_close(&w.test);
     side_close(&w.plain);
     wg_weights_close(file);
@@ -501,10 +589,11 @@ int main(int argc, char **argv)
     else
         for (int i = 0; i < cases; i++) run_case(i, pool);
     for (int i = 1; i < THREADS; i++) wg_pool_close(pool[i]);
-    printf("law_prefix: %d cases from seed %llu: %ld rows equal to plain decoding bit for bit, %ld trees, nodes up to %d, "
-           "best level %s, %.1f s\n",
-           only >= 0 ? 1 : cases, (unsigned long long)now.seed, now.rows, now.trees, now.highest, wg_cpu_name(wg_cpu_best()),
-           wg_clock_now() - start);
+    printf("law_prefix: %d cases from seed %llu: %ld rows equal to plain decoding bit for bit, %ld with taps, %ld trees, nodes "
+           "up to %d, best level %s, %.1f s\n",
+           only >= 0 ? 1 : cases, (unsigned long long)now.seed, now.rows, now.tapped, now.trees, now.highest,
+           wg_cpu_name(wg_cpu_best()), wg_clock_now() - start);
+    if (only < 0 && now.tapped < 5 * cases) failed("only the taps of %ld rows were compared", now.tapped);
     if (only < 0 && now.rows < 10 * cases) failed("only %ld rows were compared", now.rows);
     if (only < 0 && cases >= 60 && now.highest < NODES * 7 / 8) failed("no node above %d was compared", now.highest);
     return 0;

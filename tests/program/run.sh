@@ -36,6 +36,25 @@ passed=0 failed=0
 fail() { echo "FAIL $1"; failed=$((failed + 1)); }
 ok() { passed=$((passed + 1)); }
 
+# Hidden states of texts and of a run's answers, in both layouts; the scalar reference writes the same bytes.
+tap_dumps() {
+  local t=$base/taps
+  expect taps '^wrote .*: 2 samples, 19 tokens, taps 1, 2, width 32, bf16$' \
+    wager taps -m "$base/target.gguf" --out "$t" --prompts "$base/prompts.jsonl"
+  expect taps-read ': hidden states as vLLM writes them, 2 samples, 19 tokens, 2 taps .*, width 32, bf16$' wager taps "$t"
+  expect taps-cut '^1 of them were longer and are cut' \
+    wager taps -m "$base/target.gguf" --out "$t-cut" --text "$base/prompts.jsonl" --taps 3,0 --tokens 5 --type f32
+  WG_CPU=ref wager taps -m "$base/target.gguf" --out "$t-ref" --text "$base/prompts.jsonl" --taps 3,0 --tokens 5 --type f32 \
+    --threads 1 >"$base/out"
+  if cmp "$t-cut/hs_0.safetensors" "$t-ref/hs_0.safetensors"; then ok; else fail "taps: the scalar reference differs"; fi
+  printf '{"name": "t", "target": {"model": "target.gguf"}, "draft": {"kind": "ngram"}, "verify": {"rule": "match"},
+    "prompts": {"file": "prompts.jsonl"}, "max_tokens": 5}' >"$base/t.json"
+  wager run "$base/t.json" --out "$t-run" >"$base/out" 2>&1 || fail "taps: no run"
+  expect taps-run ': 2 samples, 29 tokens, taps 0, 2, width 32' wager taps -m "$base/target.gguf" --out "$t-cache" \
+    --layout deepspec --prompts "$base/prompts.jsonl" --run "$t-run" --taps 0,2 --shard-mb 1
+  expect taps-cache '"layout":"deepspec","samples":2,"taps":\[0,2\],.*"tokens":29,"trained_tokens":10' wager taps "$t-cache" --json
+}
+
 bad_case() { # DIR: the error must be the golden one, and nothing may be left behind
   local dir=$1 name T status
   name=$(basename "$dir")
@@ -279,6 +298,7 @@ good_cases() {
     --skip 2 --threads 1 --json --out "$base/again.json"
   if cmp "$base/set.json" "$base/again.json"; then ok; else fail "skip-search: another answer the second time"; fi
   expect skip-found 'layer_skip, match' wager generate -m "$base/target.gguf" -p Hello -n 9 --draft "$found"
+  tap_dumps
   local chat written
   chat=$(digest wager generate -m "$base/target.gguf" -p Hello -n 9 --chat vicuna --system "Be kind.")
   written=$(digest wager generate -m "$base/target.gguf" -p "Be kind. USER: Hello ASSISTANT:" -n 9)

@@ -37,6 +37,13 @@ static void cpu_upload(wg_device *d, wg_buf to, const float *from, size_t floats
     memcpy(to, from, floats * sizeof *to);
 }
 
+static wg_status cpu_download(wg_device *d, float *to, const float *from, size_t floats, wg_error *err)
+{
+    (void)err;
+    cpu_upload(d, to, from, floats);
+    return WG_OK;
+}
+
 static wg_buf cpu_alloc(wg_device *d, size_t floats)
 {
     (void)d;
@@ -97,7 +104,7 @@ typedef struct rows_job {
     const float *x, *weight, *bias;
     float *y;
     void *act;
-    int type, n, rows;
+    int type, n, stride, rows;
     float eps, by;
 } rows_job;
 
@@ -278,6 +285,21 @@ static void cpu_gather(wg_device *d, const float *x, const int32_t *from, int n,
 {
     rows_job j = { .x = x, .from = from, .y = y, .n = n, .rows = rows };
     run(d, 1.0 * rows * n, gather_part, &j);
+}
+
+static void tap_part(void *arg, int thread, int threads)
+{
+    const rows_job *j = arg;
+    int r0, r1;
+    wg_pool_share(j->rows, 1, thread, threads, &r0, &r1);
+    for (int r = r0; r < r1; r++)
+        memcpy(j->y + (size_t)r * (size_t)j->stride, j->x + (size_t)r * (size_t)j->n, (size_t)j->n * sizeof(float));
+}
+
+static void cpu_tap(wg_device *d, const float *x, int n, float *y, int stride, int rows)
+{
+    rows_job j = { .x = x, .y = y, .n = n, .stride = stride, .rows = rows };
+    run(d, 1.0 * rows * n, tap_part, &j);
 }
 
 /* ---- products: the panels of all matrices in sequence, distributed in contiguous runs */
@@ -466,6 +488,8 @@ static const wg_device_class cpu_class = {
     .alloc = cpu_alloc,
     .free = cpu_free,
     .upload = cpu_upload,
+    .download = cpu_download,
+    .copy = cpu_upload,
     .embed = cpu_embed,
     .rmsnorm = cpu_rmsnorm,
     .prepare = cpu_prepare,
@@ -483,6 +507,7 @@ static const wg_device_class cpu_class = {
     .norm_heads = cpu_norm_heads,
     .head = cpu_head,
     .gather = cpu_gather,
+    .tap = cpu_tap,
 };
 
 wg_status wg_device_cpu(wg_device *out, wg_pool *pool, wg_error *err)

@@ -322,6 +322,13 @@ static void cuda_gather(wg_device *d, const float *x, const int32_t *from, int n
     if (s->rows > 0) s->gpu.api->gather(&s->gpu, x, s->from, n, y, s->rows);
 }
 
+static void cuda_tap(wg_device *d, const float *x, int n, float *y, int stride, int rows)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)rows;
+    s->gpu.api->tap(&s->gpu, x, n, y, stride, s->rows);
+}
+
 static const wg_device_class cuda_class = {
     .name = "cuda",
     .matrix_bytes = wg_cuda_matrix_bytes,
@@ -334,6 +341,8 @@ static const wg_device_class cuda_class = {
     .alloc = wg_cuda_alloc,
     .free = wg_cuda_free,
     .upload = wg_cuda_upload,
+    .download = wg_cuda_download,
+    .copy = wg_cuda_copy,
     .attach = wg_cuda_attach,
     .begin = wg_cuda_begin,
     .again = wg_cuda_again,
@@ -368,6 +377,7 @@ static const wg_device_class cuda_class = {
     .norm_head = cuda_norm_head,
     .head = cuda_head,
     .gather = cuda_gather,
+    .tap = cuda_tap,
 };
 
 wg_status wg_device_cuda(wg_device *out, const wg_gpu_api *api, int ordinal, unsigned mode, wg_pool *pool, wg_error *err)

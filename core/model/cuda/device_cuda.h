@@ -87,6 +87,8 @@ wg_kv_memory wg_cuda_kv_memory(wg_cuda *s);
 wg_buf wg_cuda_alloc(wg_device *d, size_t floats);
 void wg_cuda_free(wg_device *d, wg_buf b);
 void wg_cuda_upload(wg_device *d, wg_buf to, const float *from, size_t floats);
+wg_status wg_cuda_download(wg_device *d, float *to, const float *from, size_t floats, wg_error *err);
+void wg_cuda_copy(wg_device *d, wg_buf to, const float *from, size_t floats);
 size_t wg_cuda_matrix_bytes(const wg_device *d, int type, int n, int k);
 wg_status wg_cuda_matrix(wg_device *d, int type, int n, int k, const void *rows, wg_matrix *out, wg_error *err);
 bool wg_cuda_draws(const wg_device *d, int type);

@@ -16,6 +16,7 @@ enum { WG_GRAPHS = 64, WG_GRAPH_ROWS = 64, WG_GRAPH_LAYERS = 128 }; /* keys; row
 /* Compared as bytes: zeroed before it is filled. */
 typedef struct wg_graph_key {
     const void *model, *pool;   /* whose pass, over which pages */
+    const void *taps;           /* where its hidden states go */
     int64_t rows, asked, spans; /* rounded up; asked: rows with logits, -1 when all */
     int64_t layers;
     uint64_t skip[WG_GRAPH_LAYERS / 32]; /* two bits a layer */

@@ -37,6 +37,21 @@ void wg_cuda_upload(wg_device *d, wg_buf to, const float *from, size_t floats)
     s->gpu.api->put(&s->gpu, to, from, floats * sizeof *from);
 }
 
+wg_status wg_cuda_download(wg_device *d, float *to, const float *from, size_t floats, wg_error *err)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    char why[WG_GPU_WHY];
+    s->gpu.api->get(&s->gpu, to, from, floats * sizeof *to);
+    if (s->gpu.api->wait(&s->gpu, why) == 0) return WG_OK;
+    return wg_fail(err, WG_EIO, "%s (%s): %s", s->name, s->gpu.card, why);
+}
+
+void wg_cuda_copy(wg_device *d, wg_buf to, const float *from, size_t floats)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    s->gpu.api->copy(&s->gpu, to, from, floats * sizeof *to);
+}
+
 static void drop(wg_cuda *s)
 {
     if (--s->owners > 0) return;

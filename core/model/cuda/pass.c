@@ -55,6 +55,7 @@ static void find_graph(wg_cuda *s)
     if (s->mode & WG_CUDA_EAGER || p->rows > WG_GRAPH_ROWS || !s->small || !wg_graph_plan(&key, p->plan)) return;
     s->most = wg_graph_spans(s->most) * WG_GPU_SPAN;
     key.model = p->model;
+    key.taps = p->taps;
     key.pool = wg_kv_view_of(p->row[0].kv, p->space, 0).pool;
     key.rows = s->all;
     key.asked = p->asked == p->rows ? -1 : s->asked;

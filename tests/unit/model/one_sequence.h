@@ -42,7 +42,7 @@ static void setup_close(setup *u)
 }
 
 /* Appends n tokens in one pass; logits: (n, vocab), of all of them. */
-static void feed(setup *u, const int32_t *token, int n, float *logits)
+static inline void feed(setup *u, const int32_t *token, int n, float *logits)
 {
     wg_error err;
     wg_batch_clear(&u->batch);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Miniatures of every family against transformers (tests/conformance): logits in one pass, token by token and in a tree; the
- * same model as a GGUF file has the same bits. Error of a row: sqrt(sum (x - ref)^2 / sum ref^2). */
+ * Miniatures of every family against transformers (tests/conformance): logits in one pass, token by token and in a tree, and
+ * hidden states (taps) in a pass that asks for few logits; the same model as a GGUF file has the same bits.
+ * Error of a row: sqrt(sum (x - ref)^2 / sum ref^2). */
 #include <criterion/criterion.h>
 #include <stdio.h>
 
 #include "core/file/convert.h"
+#include "core/model/taps.h"
 #include "tests/conformance/miniature.h"
 #include "tests/unit/model/one_sequence.h"
 
@@ -42,6 +44,30 @@ static double worst_row(const float *x, const float *ref, int rows, int n)
     return worst;
 }
 
+/* Hidden states of a pass over all tokens, of which one has logits. */
+static void check_taps(setup *u, const char *name, const miniature *m, float *logits)
+{
+    int tap[MINI_TAPS];
+    wg_taps *taps;
+    float *x = malloc(MINI_TOKENS * MINI_TAPS * (size_t)m->dim * sizeof *x);
+    mini_taps(m, tap);
+    must(wg_taps_open(&taps, u->lm, tap, MINI_TAPS, &err), &err);
+    wg_kv_truncate(u->seq, 0);
+    must(wg_kv_reserve(u->seq, MINI_TOKENS, &err), &err);
+    wg_batch_clear(&u->batch);
+    wg_batch_chain(&u->batch, u->seq, 0, m->token, MINI_TOKENS, 1);
+    u->batch.taps = taps;
+    must(wg_lm_forward(u->lm, &u->batch, logits, &err), &err);
+    wg_kv_rollback(u->seq);
+    must(wg_taps_read(taps, 0, MINI_TOKENS, x, &err), &err);
+    const double error = mini_worst_tap(m, x, MINI_TOKENS);
+    fprintf(stderr, "conformance: %-15s %d taps of %d tokens, largest relative error %.1e (allowed %.0e)\n", name, MINI_TAPS,
+            MINI_TAPPED, error, allowed);
+    cr_assert(error < allowed, "%s", name);
+    wg_taps_close(taps);
+    free(x);
+}
+
 /* Prefill, decode and tree passes over `rows` tokens. All three have the same bits, which are returned. */
 static float *check_passes(const char *name, const char *path, const miniature *m, int rows)
 {
@@ -62,6 +88,7 @@ static float *check_passes(const char *name, const char *path, const miniature *
     wg_kv_truncate(u.seq, rows - TREE);
     feed_tree(&u, m->token + rows - TREE, TREE, one);
     cr_assert(memcmp(one, all + (size_t)(rows - TREE) * row, TREE * row * sizeof(float)) == 0, "%s: a tree differs", name);
+    check_taps(&u, name, m, one);
     setup_close(&u);
     wg_weights_close(w);
     free(one);

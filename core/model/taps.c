@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT
+ * Hidden states: taken by the forward pass with one copy each, read by the host, kept for drafters. A queue is a plain array
+ * whose rows move to its begin when the end is reached, so that those of a sequence always follow each other: a head
+ * multiplies with them as they lie. */
+#include "core/model/taps.h"
+
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "core/model/model_impl.h"
+
+struct wg_tap_queue {
+    wg_taps *taps;
+    wg_buf at; /* (room, taps, dim) */
+    int first, rows, room;
+};
+
+wg_status wg_taps_check(const int *tap, int n, int layers, wg_error *err)
+{
+    if (n < 1 || n > WG_TAPS_MOST) return wg_fail(err, WG_EINVAL, "%d taps: expected 1..%d", n, WG_TAPS_MOST);
+    for (int i = 0; i < n; i++) {
+        if (tap[i] < 0 || tap[i] > layers + 1)
+            return wg_fail(
+                err, WG_EINVAL,
+                "tap %d: a model of %d layers has taps 0 (the embedding) to %d (behind the last layer), and %d behind "
+                "the final norm",
+                tap[i], layers, layers, layers + 1);
+        for (int k = 0; k < i; k++)
+            if (tap[k] == tap[i]) return wg_fail(err, WG_EINVAL, "tap %d is asked for twice", tap[i]);
+    }
+    return WG_OK;
+}
+
+wg_status wg_taps_open(wg_taps **out, wg_lm *lm, const int *tap, int n, wg_error *err)
+{
+    wg_model *m = wg_lm_transformer(lm);
+    if (!m)
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "hidden states are those of a transformer of this program; the target is none (it is: %s)",
+                       lm->class ? lm->class->name : "unknown");
+    WG_TRY(wg_taps_check(tap, n, m->arch.layers, err));
+    wg_taps *t = wg_calloc(1, sizeof *t);
+    if (!t) return wg_nomem(err, sizeof *t, "hidden states");
+    t->model = m;
+    t->n = n;
+    t->dim = m->arch.dim;
+    memcpy(t->tap, tap, (size_t)n * sizeof *tap);
+    for (int i = 0; i < n; i++) t->last = tap[i] > t->last ? tap[i] : t->last;
+    const size_t floats = (size_t)m->max_rows * (size_t)n * (size_t)t->dim;
+    t->room = m->device.class->alloc(&m->device, floats);
+    if (!t->room) {
+        wg_free(t);
+        return wg_nomem(err, floats * sizeof(float), "the hidden states of a pass; lower max_rows or ask for fewer taps");
+    }
+    *out = t;
+    return WG_OK;
+}
+
+void wg_taps_close(wg_taps *t)
+{
+    if (!t) return;
+    t->model->device.class->free(&t->model->device, t->room);
+    wg_free(t);
+}
+
+int wg_taps_count(const wg_taps *t) { return t->n; }
+int wg_taps_dim(const wg_taps *t) { return t->dim; }
+int wg_taps_rows(const wg_taps *t) { return t->rows; }
+
+static size_t row_floats(const wg_taps *t) { return (size_t)t->n * (size_t)t->dim; }
+
+const float *wg_taps_at(const wg_taps *t, int row)
+{
+    wg_assert(row >= 0 && row < t->rows);
+    return t->room + (size_t)row * row_floats(t);
+}
+
+static wg_status read_rows(const wg_taps *t, const float *from, int rows, float *to, wg_error *err)
+{
+    return t->model->device.class->download(&t->model->device, to, from, (size_t)rows * row_floats(t), err);
+}
+
+wg_status wg_taps_read(const wg_taps *t, int row, int rows, float *to, wg_error *err)
+{
+    wg_assert(row >= 0 && rows >= 0 && row + rows <= t->rows);
+    return read_rows(t, t->room + (size_t)row * row_floats(t), rows, to, err);
+}
+
+void wg_taps_take(wg_taps *t, int tap, const float *x, int rows)
+{
+    if (!t) return;
+    wg_device *d = &t->model->device;
+    for (int i = 0; i < t->n; i++)
+        if (t->tap[i] == tap) d->class->tap(d, x, t->dim, t->room + (size_t)i * (size_t)t->dim, t->n * t->dim, rows);
+}
+
+void wg_taps_take_last(wg_taps *t, int layers, const float *x, const wg_norm *norm, float *h, int rows)
+{
+    const int normed = t ? t->model->arch.layers + 1 : 0;
+    wg_taps_take(t, layers, x, rows);
+    if (!t || t->last < normed) return;
+    t->model->device.class->rmsnorm(&t->model->device, x, norm, h, rows);
+    wg_taps_take(t, normed, h, rows);
+}
+
+/* ---- queues */
+
+wg_status wg_tap_queue_open(wg_tap_queue **out, wg_taps *taps, int rows, wg_error *err)
+{
+    wg_device *d = &taps->model->device;
+    const size_t floats = (size_t)rows * row_floats(taps);
+    wg_tap_queue *q = wg_calloc(1, sizeof *q);
+    if (!q) return wg_nomem(err, sizeof *q, "kept hidden states");
+    *q = (wg_tap_queue){ .taps = taps, .at = d->class->alloc(d, floats), .room = rows };
+    if (!q->at) {
+        wg_free(q);
+        return wg_nomem(err, floats * sizeof(float), "kept hidden states; ask for fewer taps or rows");
+    }
+    *out = q;
+    return WG_OK;
+}
+
+void wg_tap_queue_close(wg_tap_queue *q)
+{
+    if (!q) return;
+    q->taps->model->device.class->free(&q->taps->model->device, q->at);
+    wg_free(q);
+}
+
+/* Copies rows within the device; rows of `to` and `from` do not overlap. */
+static void copy(wg_tap_queue *q, int to, const float *from, int rows)
+{
+    wg_device *d = &q->taps->model->device;
+    const size_t row = row_floats(q->taps);
+    d->class->copy(d, q->at + (size_t)to * row, from, (size_t)rows * row);
+}
+
+/* Moves all rows to the begin, in pieces as long as the way they go. */
+static void to_begin(wg_tap_queue *q)
+{
+    for (int done = 0, n; done < q->rows; done += n) {
+        n = q->rows - done < q->first ? q->rows - done : q->first;
+        copy(q, done, q->at + (size_t)(q->first + done) * row_floats(q->taps), n);
+    }
+    q->first = 0;
+}
+
+void wg_tap_queue_push(wg_tap_queue *q, const int *row, int n)
+{
+    wg_assert(n <= wg_tap_queue_room(q));
+    if (q->rows == 0) q->first = 0;
+    if (q->first + q->rows + n > q->room) to_begin(q);
+    for (int i = 0, run; i < n; i += run) {
+        for (run = 1; i + run < n && row[i + run] == row[i] + run; run++) {}
+        wg_assert(row[i] + run <= q->taps->rows);
+        copy(q, q->first + q->rows + i, wg_taps_at(q->taps, row[i]), run);
+    }
+    q->rows += n;
+}
+
+int wg_tap_queue_room(const wg_tap_queue *q) { return q->room - q->rows; }
+int wg_tap_queue_rows(const wg_tap_queue *q) { return q->rows; }
+
+const float *wg_tap_queue_at(const wg_tap_queue *q, int i)
+{
+    wg_assert(i >= 0 && i < q->rows);
+    return q->at + (size_t)(q->first + i) * row_floats(q->taps);
+}
+
+wg_status wg_tap_queue_read(const wg_tap_queue *q, int i, int rows, float *to, wg_error *err)
+{
+    wg_assert(i >= 0 && rows >= 0 && i + rows <= q->rows);
+    return read_rows(q->taps, q->at + (size_t)(q->first + i) * row_floats(q->taps), rows, to, err);
+}
+
+void wg_tap_queue_drop(wg_tap_queue *q, int n)
+{
+    wg_assert(n >= 0 && n <= q->rows);
+    q->first += n;
+    q->rows -= n;
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT
+ * wager taps: writes the hidden states of texts as a dump (core/file/tap_dump.h), or says what is in one. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "core/base/read_file.h"
+#include "experiments/cli/cli.h"
+#include "experiments/cli/commands.h"
+#include "experiments/config/conversation.h"
+#include "experiments/record/run_reader.h"
+#include "experiments/run/dump_taps.h"
+
+enum { TEXT_MOST = 256 << 20 };
+
+typedef struct request {
+    const char *dump, *model, *out, *prompts, *run, *tap_list, *layout, *type, *device, *kv_name, *chat_name, *system;
+    wg_flag_list texts;
+    wg_chat chat;
+    long most, limit, threads, shard_mb;
+    int kv_type;
+    bool json, allow_nan;
+} request;
+
+/* ---- what is in a dump */
+
+/* "0, 2, 4" of the taps of a sample, or how many there are. */
+static void taps_text(const int *tap, int n, int of_sample, char *text, size_t size)
+{
+    if (n == 0) snprintf(text, size, "%d tap%s (the layout does not say which)", of_sample, of_sample == 1 ? "" : "s");
+    else snprintf(text, size, "taps");
+    for (int i = 0; i < n; i++) {
+        const size_t at = strlen(text);
+        snprintf(text + at, size - at, "%s %d", i ? "," : "", tap[i]);
+    }
+}
+
+typedef struct contents {
+    int64_t samples, tokens, trained, dim;
+    int tap[WG_DUMP_TAPS], taps, of_sample, type;
+    bool losses;
+} contents;
+
+static wg_status check_dump(const char *path, wg_dump *d, contents *c, wg_error *err)
+{
+    c->samples = wg_dump_samples(d);
+    c->taps = wg_dump_taps(d, c->tap);
+    for (int64_t i = 0; i < c->samples; i++) {
+        wg_dump_sample s;
+        WG_TRY(wg_dump_sample_at(d, i, &s, err));
+        if (i == 0) c->of_sample = s.taps, c->dim = s.dim, c->type = s.type;
+        if (s.taps != c->of_sample || s.dim != c->dim || s.type != c->type)
+            return wg_fail(err, WG_EFORMAT,
+                           "%s: sample %" PRId64 " has %d taps of width %" PRId64 " in %s, the first %d of %" PRId64
+                           " in %s; are these files of one dump?",
+                           path, i, s.taps, s.dim, wg_type_name(s.type), c->of_sample, c->dim, wg_type_name(c->type));
+        c->tokens += s.n;
+        c->losses = s.loss != NULL;
+        for (int64_t k = 0; s.loss && k < s.n; k++) c->trained += s.loss[k] != 0;
+    }
+    return WG_OK;
+}
+
+static void print_contents(const request *r, wg_dump_layout layout, const contents *c)
+{
+    char taps[8 * WG_DUMP_TAPS];
+    taps_text(c->tap, c->taps, c->of_sample, taps, sizeof taps);
+    if (!r->json) {
+        printf("%s: %s, %" PRId64 " samples, %" PRId64 " tokens", r->dump,
+               layout == WG_DUMP_VLLM ? "hidden states as vLLM writes them" : "a DeepSpec cache", c->samples, c->tokens);
+        if (c->losses) printf(" (%" PRId64 " trained on)", c->trained);
+        printf(", %s, width %" PRId64 ", %s\n", taps, c->dim, wg_type_name(c->type));
+        return;
+    }
+    json_t *list = json_array(), *o;
+    for (int i = 0; i < c->taps; i++) json_array_append_new(list, json_integer(c->tap[i]));
+    o = json_pack("{s:s, s:I, s:I, s:i, s:o, s:I, s:s}", "layout", wg_dump_layouts[layout], "samples", (json_int_t)c->samples,
+                  "tokens", (json_int_t)c->tokens, "taps_of_token", c->of_sample, "taps", list, "dim", (json_int_t)c->dim,
+                  "type", wg_type_name(c->type));
+    if (c->losses) json_object_set_new(o, "trained_tokens", json_integer(c->trained));
+    json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
+    putchar('\n');
+    json_decref(o);
+}
+
+static wg_status describe(const request *r, wg_error *err)
+{
+    wg_dump *d;
+    contents c = { 0 };
+    WG_TRY(wg_dump_open(&d, r->dump, err));
+    const wg_status s = check_dump(r->dump, d, &c, err);
+    if (!s) print_contents(r, wg_dump_layout_of(d), &c);
+    wg_dump_close(d);
+    return s;
+}
+
+/* ---- texts */
+
+static wg_status add_file(wg_tap_dumper *d, const wg_target *t, const char *path, wg_error *err)
+{
+    char *bytes;
+    int32_t *token = NULL;
+    size_t n_bytes, n = 0;
+    WG_TRY(wg_read_file(path, TEXT_MOST, &bytes, &n_bytes, err));
+    wg_status s = wg_tokenizer_encode(t->tokenizer, bytes, n_bytes, true, false, &token, &n, err);
+    wg_free(bytes);
+    if (s == WG_OK) s = wg_tap_dumper_add(d, path, token, n, 0, err);
+    wg_free(token);
+    return s;
+}
+
+/* A prompt and, if there is one, its answer: the ids of a line of a run. */
+static wg_status add_prompt(wg_tap_dumper *d, const request *r, const wg_target *t, const wg_prompt *p, const json_t *line,
+                            wg_error *err)
+{
+    wg_chat chat = r->chat;
+    const wg_text text = { p->text, p->bytes };
+    const json_t *ids = json_object_get(line, "ids");
+    const size_t answer = json_array_size(ids);
+    const long asked = (long)json_integer_value(json_object_get(line, "prompt_tokens"));
+    int32_t *token;
+    size_t n;
+    chat.model = t->weights;
+    WG_TRY(wg_chat_encode(t->tokenizer, &chat, &text, 1, &token, &n, err));
+    wg_status s = WG_OK;
+    if (line && (long)n != asked)
+        s = wg_fail(err, WG_EINVAL,
+                    "%s: prompt '%.80s' had %ld tokens in that run and has %zu here: give the model, "
+                    "--chat and --system of the run",
+                    r->run, p->id, asked, n);
+    int32_t *more = s ? NULL : wg_realloc(token, n + answer, sizeof *more);
+    if (more) token = more;
+    else if (!s) s = wg_nomem(err, (n + answer) * sizeof *token, "a text");
+    for (size_t i = 0; !s && i < answer; i++) token[n + i] = (int32_t)json_integer_value(json_array_get(ids, i));
+    if (!s) s = wg_tap_dumper_add(d, p->id, token, n + answer, line ? n : 0, err);
+    wg_free(token);
+    return s;
+}
+
+/* The texts of plain decoding in a run: the first repeat's first answers. */
+static wg_status add_run(wg_tap_dumper *d, const request *r, const wg_target *t, const wg_dataset *prompts, wg_error *err)
+{
+    wg_run_reader *run;
+    long added = 0;
+    WG_TRY(wg_run_reader_open(&run, r->run, err));
+    wg_status s = WG_OK;
+    for (int i = 0; i < run->n && s == WG_OK && (!r->limit || added < r->limit); i++) {
+        const wg_entry *e = &run->entry[i];
+        if (e->cell >= 0 || e->repeat || e->turn || !e->ok || e->group) continue;
+        const wg_prompt_key *key = &run->asked[e->prompt];
+        const wg_prompt *p = wg_dataset_find(prompts, key->id, key->hash);
+        json_t *line = p ? wg_run_reader_line(run, e) : NULL;
+        if (!p)
+            s = wg_fail(err, WG_EINVAL, "%s: its prompt '%.80s' is not in %s: give the prompts of the run", r->run, key->id,
+                        prompts->path);
+        else if (!line) s = wg_fail(err, WG_EIO, "%s: requests.jsonl cannot be read", r->run);
+        else s = add_prompt(d, r, t, p, line, err);
+        json_decref(line);
+        added++;
+    }
+    if (s == WG_OK && added == 0) s = wg_fail(err, WG_EINVAL, "%s: no request of its baseline has a text", r->run);
+    wg_run_reader_close(run);
+    return s;
+}
+
+static wg_status add_texts(wg_tap_dumper *d, const request *r, const wg_target *t, const wg_dataset *prompts, wg_error *err)
+{
+    for (int i = 0; i < r->texts.n; i++) WG_TRY(add_file(d, t, r->texts.item[i], err));
+    if (r->run) return add_run(d, r, t, prompts, err);
+    for (int i = 0; prompts && i < prompts->n; i++) WG_TRY(add_prompt(d, r, t, &prompts->prompt[i], NULL, err));
+    return WG_OK;
+}
+
+/* ---- a dump */
+
+static wg_status plan_of(const request *r, wg_dump_plan *p, wg_error *err)
+{
+    wg_cli_ints list = { 0 };
+    *p = (wg_dump_plan){ .type = WG_BF16, .model = r->model, .shard_bytes = (uint64_t)r->shard_mb << 20 };
+    for (int i = 0; r->layout && wg_dump_layouts[i]; i++)
+        if (strcmp(r->layout, wg_dump_layouts[i]) == 0) p->layout = (wg_dump_layout)i;
+    if (r->layout && strcmp(r->layout, wg_dump_layouts[p->layout]) != 0)
+        return wg_fail(err, WG_EINVAL, "--layout %s: expected vllm or deepspec", r->layout);
+    if (r->type && strcmp(r->type, "bf16") != 0 && strcmp(r->type, "f32") != 0)
+        return wg_fail(err, WG_EINVAL, "--type %s: expected bf16 or f32", r->type);
+    if (r->type && strcmp(r->type, "f32") == 0) p->type = WG_F32;
+    if (!r->tap_list) return WG_OK;
+    wg_status s = wg_cli_read_ints("taps", r->tap_list, &list, err);
+    if (!s && list.n > WG_DUMP_TAPS - 1)
+        s = wg_fail(err, WG_EINVAL, "--taps has %d numbers: expected at most %d", list.n, WG_DUMP_TAPS - 1);
+    for (int i = 0; !s && i < list.n; i++) p->tap[p->taps++] = list.v[i];
+    wg_free(list.v);
+    return s;
+}
+
+static void print_totals(const request *r, const wg_dump_plan *p, const wg_tap_totals *n)
+{
+    char taps[8 * WG_DUMP_TAPS];
+    taps_text(p->tap, p->taps, p->taps, taps, sizeof taps);
+    printf("wrote %s: %ld samples, %ld tokens, %s, width %d, %s\n", r->out, n->samples, n->tokens, taps, p->dim,
+           wg_type_name(p->type));
+    if (n->cut) printf("%ld of them were longer and are cut: --tokens, or the model's context\n", n->cut);
+}
+
+static wg_status dump_texts(const request *r, wg_target *t, const wg_dataset *prompts, const wg_dump_plan *plan, wg_error *err)
+{
+    wg_tap_dumper *d;
+    wg_tap_totals totals;
+    WG_TRY(wg_tap_dumper_open(&d, t, r->out, plan, (int)r->most, err));
+    wg_status s = add_texts(d, r, t, prompts, err);
+    if (!s) s = wg_tap_dumper_finish(d, &totals, err);
+    if (!s) print_totals(r, wg_tap_dumper_plan(d), &totals);
+    wg_tap_dumper_close(d);
+    return s;
+}
+
+static wg_status write_dump(const request *r, wg_error *err)
+{
+    wg_dump_plan plan;
+    wg_target *t;
+    wg_dataset *prompts = NULL;
+    const wg_dataset_options taken = { .limit = r->run ? 0 : (int)r->limit };
+    const wg_target_options want = { .device = r->device,
+                                     .threads = (int)r->threads,
+                                     .need_tokenizer = true,
+                                     .model = { .kv_type = r->kv_type, .allow_nan = r->allow_nan } };
+    WG_TRY(plan_of(r, &plan, err));
+    if (r->prompts) WG_TRY(wg_dataset_open(&prompts, r->prompts, &taken, err));
+    wg_status s = wg_target_open(&t, r->model, &want, err);
+    if (!s) {
+        s = dump_texts(r, t, prompts, &plan, err);
+        wg_target_close(t);
+    }
+    wg_dataset_close(prompts);
+    return s;
+}
+
+static int usage(const char *what)
+{
+    fprintf(stderr, "wager taps: %s\n", what);
+    return WG_EXIT_USAGE;
+}
+
+int wg_cmd_taps(int argc, char **argv)
+{
+    request r = { .shard_mb = 65536 };
+    const wg_flag flags[] = {
+        { "model", 'm', WG_FLAG_STRING, &r.model, "FILE", "whose hidden states", 0, 0 },
+        { "out", 'o', WG_FLAG_STRING, &r.out, "DIR", "the folder of the dump, new or empty", 0, 0 },
+        { "text", 0, WG_FLAG_LIST, &r.texts, "FILE", "a text, a sample each", 0, 0 },
+        { "prompts", 'p', WG_FLAG_STRING, &r.prompts, "FILE", "prompts (JSONL), the first question of each", 0, 0 },
+        { "run", 0, WG_FLAG_STRING, &r.run, "DIR", "a run over these prompts: with the answers of its baseline", 0, 0 },
+        { "taps", 0, WG_FLAG_STRING, &r.tap_list, "LIST",
+          "0: the embedding; i: behind layer i; one more than the layers: behind the final norm (2, half, the last but two; "
+          "the "
+          "last)",
+          0, 0 },
+        { "layout", 0, WG_FLAG_STRING, &r.layout, "NAME", "vllm (safetensors, a file a sample) or deepspec (a target cache)", 0,
+          0 },
+        { "type", 0, WG_FLAG_STRING, &r.type, "TYPE", "of the numbers: bf16, or f32 in the layout vllm", 0, 0 },
+        { "tokens", 'n', WG_FLAG_INT, &r.most, "N", "longer texts are cut; 0: at the context of the model", 0, 1e9 },
+        { "limit", 0, WG_FLAG_INT, &r.limit, "N", "at most so many prompts; 0: all", 0, 1e6 },
+        { "shard-mb", 0, WG_FLAG_INT, &r.shard_mb, "N", "size of a shard of a cache, in MiB (65536)", 1, 1e9 },
+        { "chat", 0, WG_FLAG_STRING, &r.chat_name, "NAME", WG_CHAT_DOC, 0, 0 },
+        { "system", 0, WG_FLAG_STRING, &r.system, "TEXT", WG_SYSTEM_DOC, 0, 0 },
+        { "device", 0, WG_FLAG_STRING, &r.device, "D", "where it runs: " WG_DEVICE_NAMES, 0, 0 },
+        { "threads", 0, WG_FLAG_INT, &r.threads, "N", "0: all cores", 0, 256 },
+        { "kv-type", 0, WG_FLAG_STRING, &r.kv_name, "TYPE", WG_KV_TYPE_DOC " (f16)", 0, 0 },
+        { "allow-nan", 0, WG_FLAG_BOOL, &r.allow_nan, NULL, "accept NaN and infinities in weights", 0, 0 },
+        { "json", 0, WG_FLAG_BOOL, &r.json, NULL, "what is in a dump, as a JSON object", 0, 0 },
+        { 0 },
+    };
+    wg_error err;
+    const int done = wg_cli_parse("taps", flags, argc, argv, &r.dump, 0, 1);
+    if (done >= 0) return done;
+    if (r.dump && r.model) return usage("give a dump to look at, or -m FILE and texts to write one, not both");
+    if (r.dump) return describe(&r, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
+    if (!r.model || !r.out) return usage("-m FILE, --out DIR and texts to write a dump, or the path of a dump to look at");
+    if (!r.texts.n && !r.prompts) return usage("no text: give --text FILE or --prompts FILE");
+    if (r.run && !r.prompts) return usage("--run DIR has the answers: --prompts FILE must give the prompts");
+    if (!wg_cli_chat("taps", r.chat_name, r.system, &r.chat)) return WG_EXIT_USAGE;
+    if ((r.kv_type = wg_cli_kv_type("taps", r.kv_name)) < 0) return WG_EXIT_USAGE;
+    return write_dump(&r, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
+}
