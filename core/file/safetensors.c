@@ -37,6 +37,12 @@ static const struct dtype *find_dtype(const char *name)
     return NULL;
 }
 
+size_t wg_safetensors_dtype_bytes(const char *dtype)
+{
+    const struct dtype *kind = find_dtype(dtype);
+    return kind ? kind->bytes : 0;
+}
+
 static wg_status read_shape(const reader *r, const json_t *shape, size_t size, wg_safetensor *t)
 {
     const size_t n = json_array_size(shape);

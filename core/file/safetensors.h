@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The header of a safetensors file: 8 bytes with its length, that many bytes of JSON (name -> dtype, shape, data_offsets), then
- * the data. Private to core/file; hf_folder.c reads whole models. */
+ * the data. hf_folder.c reads whole models; safetensors_write.h writes. */
 #ifndef WG_CORE_FILE_SAFETENSORS_H
 #define WG_CORE_FILE_SAFETENSORS_H
 
@@ -28,5 +28,7 @@ typedef struct wg_safetensors {
  * */
 wg_status wg_safetensors_read(wg_safetensors *out, const char *path, const void *bytes, size_t n, wg_error *err);
 void wg_safetensors_free(wg_safetensors *s); /* of a zeroed one: nothing */
+
+size_t wg_safetensors_dtype_bytes(const char *dtype); /* of an element; 0: there is no such dtype, or NULL */
 
 #endif
