@@ -71,7 +71,7 @@ static wg_status check_metadata(const wg_safetensors_writer *w, const json_t *me
 static wg_status list_tensors(wg_safetensors_writer *w, const wg_safetensors_entry *entry, json_t *header, wg_error *err)
 {
     for (int i = 0; i < w->n; i++) {
-        uint64_t end;
+        uint64_t end = 0;
         WG_TRY(place(w, &entry[i], w->all, &end, err));
         if (json_object_get(header, entry[i].name))
             return wg_fail(err, WG_EINVAL, "%s: tensor '%.80s' is listed twice", w->path, entry[i].name);
