@@ -8,7 +8,7 @@
  * bits       of a code                                         zero       the code of the value 0
  * run        elements that share a scale                       minimum    1: element = value * scale + minimum
  * d          offset of the f16 scale in a block; with minima the f16 of the minima follows
- * kernels/quant_blocks.c reads the blocks of a file and kernels/types.c writes them; everything else follows from the row. */
+ * quant_blocks.c reads the blocks of a file, types.c and quantize_k.c write them; everything else follows from the row. */
 #ifndef WG_KERNELS_TYPE_LIST_H
 #define WG_KERNELS_TYPE_LIST_H
 
@@ -30,9 +30,9 @@
     TYPE(Q5_1, q5_1, 7, 32, 24, 1, 5, 0, 32, 1, 0)                                                                             \
     TYPE(IQ4_NL, iq4_nl, 20, 32, 18, 0, 4, 128, 32, 0, 0) /* zero: after its table, whose values have 128
                                                            * added */                      \
-    TYPE(Q4_K, q4_k, 12, 256, 144, 0, 4, 0, 32, 1, 0)                                                                          \
+    TYPE(Q4_K, q4_k, 12, 256, 144, 1, 4, 0, 32, 1, 0)                                                                          \
     TYPE(Q5_K, q5_k, 13, 256, 176, 0, 5, 0, 32, 1, 0)
-#define WG_LAST_QUANT_TYPE(TYPE) TYPE(Q6_K, q6_k, 14, 256, 210, 0, 6, 32, 16, 0, 208)
+#define WG_LAST_QUANT_TYPE(TYPE) TYPE(Q6_K, q6_k, 14, 256, 210, 1, 6, 32, 16, 0, 208)
 
 #define WG_WEIGHT_TYPES(TYPE) WG_FLOAT_TYPES(TYPE) WG_SCALED_FLOAT_TYPES(TYPE) WG_QUANT_TYPES(TYPE)
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/quant_blocks.h"
+#include "kernels/quantize_k.h"
 
 typedef struct type_row {
     int id;
@@ -294,6 +295,8 @@ int wg_row_from_f32(int type, const float *src, void *dst, size_t n)
     case WG_Q5_0: signed_from_f32(type, src, dst, n); return 0;
     case WG_Q4_1:
     case WG_Q5_1: ranged_from_f32(type, src, dst, n); return 0;
+    case WG_Q4_K: wg_q4_k_from_f32(src, dst, n); return 0;
+    case WG_Q6_K: wg_q6_k_from_f32(src, dst, n); return 0;
     default: return -1;
     }
 }

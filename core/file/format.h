@@ -68,6 +68,9 @@ struct wg_weights {
     wg_maker maker; /* of a model without a file, or of a folder; make is NULL otherwise */
 };
 
+/* Tells the system that these bytes of a mapping will not be read again. */
+void wg_pages_release(const void *at, size_t bytes);
+
 /* Append a row and take `name` over (also on failure); NULL when out of memory. */
 wg_meta *wg_weights_add_meta(wg_weights *w, char *name);
 wg_tensor *wg_weights_add_tensor(wg_weights *w, char *name);

@@ -35,7 +35,7 @@ typedef struct wg_config_top {
 } wg_config_top;
 
 typedef struct wg_config_target {
-    char model[WG_OPTION_STRING], device[WG_OPTION_STRING];
+    char model[WG_OPTION_STRING], device[WG_OPTION_STRING], quantize[WG_OPTION_STRING];
     int threads, pin, kv_type, context;
     bool allow_nan;
 } wg_config_target;

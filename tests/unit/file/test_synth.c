@@ -221,8 +221,8 @@ Test(synth, bad_shapes_are_refused)
         cr_assert_eq(wg_synth_write(&row[i].s, WG_F32, 1, "/dev/null", &err), WG_EINVAL);
         cr_assert_str_eq(err.text, row[i].text);
     }
-    cr_assert_eq(wg_synth("tiny", WG_Q4_K, 1, "/dev/null", &err), WG_EINVAL);
-    cr_assert_str_eq(err.text, "cannot make weights of q4_k; expected " WG_WRITABLE_TYPES);
+    cr_assert_eq(wg_synth("tiny", WG_Q5_K, 1, "/dev/null", &err), WG_EINVAL);
+    cr_assert_str_eq(err.text, "cannot make weights of q5_k; expected " WG_WRITABLE_TYPES);
     cr_assert_eq(wg_synth("llama", WG_F32, 1, "/dev/null", &err), WG_EINVAL);
     cr_assert_str_eq(
         err.text,
