@@ -70,7 +70,8 @@ static wg_status add_tensor(folder *f, const wg_tensor *t, int wanted)
     float none;
     if (strncmp(t->name, "rope_", 5) == 0) return WG_OK; /* what config.json says */
     if (wg_row_to_f32(t->type, t->data, &none, 0) != 0)
-        return wg_fail(f->err, WG_EUNSUPPORTED, "%s: tensor '%s' is %s, which cannot be converted to a type that such folders have",
+        return wg_fail(f->err, WG_EUNSUPPORTED,
+                       "%s: tensor '%s' is %s, which cannot be converted to a type that such folders have",
                        wg_weights_path(f->w), t->name, wg_type_name(t->type));
     for (int e = 0; e < experts; e++) {
         item *i = add_item(f);
@@ -111,7 +112,8 @@ static wg_status list_tensors(folder *f, const wg_hf_write_options *opt)
 static void convert(folder *f, const item *i)
 {
     const wg_tensor *t = i->from;
-    const int64_t k = t->dim[0], rows = t->dim[1] * (i->expert < 0 ? t->dim[2] : 1), first = i->expert < 0 ? 0 : i->expert * rows;
+    const int64_t k = t->dim[0], rows = t->dim[1] * (i->expert < 0 ? t->dim[2] : 1),
+                  first = i->expert < 0 ? 0 : i->expert * rows;
     const size_t in = wg_type_size(wg_type_get(t->type), (size_t)k), out = wg_type_size(wg_type_get(i->type), (size_t)k);
     const size_t each = wg_type_size(wg_type_get(i->type), 1);
     const bool vector = t->n_dims == 1;
@@ -160,7 +162,9 @@ static wg_status write_shard(folder *f, int shard)
         if (it->shard != shard) continue;
         wg_safetensors_entry *e = &entry[n++];
         *e = (wg_safetensors_entry){ .name = it->name,
-                                     .dtype = it->type == WG_F32 ? "F32" : it->type == WG_F16 ? "F16" : "BF16",
+                                     .dtype = it->type == WG_F32   ? "F32"
+                                              : it->type == WG_F16 ? "F16"
+                                                                   : "BF16",
                                      .n_dims = it->expert < 0 ? t->n_dims : 2 };
         for (int d = 0; d < e->n_dims; d++) e->dim[d] = t->dim[it->change.turned ? d : e->n_dims - 1 - d];
     }
@@ -216,7 +220,12 @@ static wg_status write_small(folder *f, wg_hf_config *c)
 {
     json_t *config, *tokenizer, *ids = wg_hf_ids_json(f->w);
     WG_TRY(wg_hf_config_json(c, wg_weights_path(f->w), main_type(f), &config, f->err));
-    json_object_update_missing(config, ids);
+    static const char *const roles[] = { "bos_token_id", "eos_token_id",
+                                         "pad_token_id" }; /* model types have defaults for them */
+    for (int i = 0; i < 3; i++) {
+        json_t *id = json_object_get(ids, roles[i]);
+        json_object_set_new(config, roles[i], id ? json_incref(id) : json_null());
+    }
     wg_status s = save(f, "config.json", config);
     if (s == WG_OK) s = save(f, "generation_config.json", json_incref(ids));
     json_decref(ids);
@@ -235,8 +244,8 @@ static wg_status make_part(folder *f, const char *out)
     while (n > 1 && out[n - 1] == '/') n--;
     if (n + 40 > sizeof f->part) return wg_fail(f->err, WG_EINVAL, "a path of %zu bytes; expected a shorter one", n);
     if (stat(out, &st) == 0 && !S_ISDIR(st.st_mode))
-        return wg_fail(f->err, WG_EINVAL, "%s: is a file; a Hugging Face model is a folder: name one, or a file that ends in .gguf",
-                       out);
+        return wg_fail(f->err, WG_EINVAL,
+                       "%s: is a file; a Hugging Face model is a folder: name one, or a file that ends in .gguf", out);
     snprintf(f->part, sizeof f->part, "%.*s.%ld.part", (int)n, out, (long)getpid());
     if (mkdir(f->part, 0777) == 0) return WG_OK;
     const int why = errno;
@@ -269,8 +278,9 @@ static wg_status write_all(folder *f, wg_hf_config *c, const char *out, const wg
     WG_TRY(write_index(f));
     if (opt->check) WG_TRY(opt->check(opt->user, f->part, f->err));
     if (rename(f->part, out) == 0) return WG_OK; /* replaces an empty folder */
-    return wg_fail(f->err, WG_EIO, "%s: cannot give the folder its name: %s; name a folder that does not exist, or remove it first",
-                   out, strerror(errno));
+    return wg_fail(f->err, WG_EIO,
+                   "%s: cannot give the folder its name: %s; name a folder that does not exist, or remove it first", out,
+                   strerror(errno));
 }
 
 wg_status wg_hf_write(const wg_weights *w, wg_hf_config *c, const char *out, const wg_hf_write_options *opt, wg_error *err)

@@ -304,6 +304,14 @@ static bool in_words(const writer *t, const char *s, size_t n)
     return id && type_of(t, json_integer_value(id)) == WG_HF_NORMAL;
 }
 
+/* Whether this part can stand in a word before it is joined: a token, or any one character. */
+static bool joins(const writer *t, const char *s, size_t n)
+{
+    size_t first = 1;
+    while (first < n && ((unsigned char)s[first] & 0xC0) == 0x80) first++;
+    return first == n || in_words(t, s, n);
+}
+
 static wg_status merges_of_scores(const writer *t, json_t *list)
 {
     size_t n = 0, room = 0;
@@ -314,7 +322,11 @@ static wg_status merges_of_scores(const writer *t, json_t *list)
         if (type_of(t, i) != WG_HF_NORMAL) continue;
         (void)wg_meta_array_float(t->w, KEY("scores"), i, &score);
         for (size_t k = 1; k < s.n; k++) {
-            if (((unsigned char)s.s[k] & 0xC0) == 0x80 || !in_words(t, s.s, k) || !in_words(t, s.s + k, s.n - k)) continue;
+            if (((unsigned char)s.s[k] & 0xC0) == 0x80 || !joins(t, s.s, k) || !joins(t, s.s + k, s.n - k)) continue;
+            if (!in_words(t, s.s, k) || !in_words(t, s.s + k, s.n - k)) {
+                wg_free(all);
+                return refuse(t, "a token of characters that are no tokens themselves, which scores join and merges cannot");
+            }
             if (n == room) {
                 joint *more = wg_realloc(all, room = room ? 2 * room : 4096, sizeof *all);
                 if (!more) {
@@ -356,8 +368,8 @@ static wg_status bpe(const writer *t, bool whole, json_t **out)
     json_t *merges = json_array();
     wg_text s;
     *out = json_pack("{s:s, s:o, s:b, s:b, s:b, s:O, s:o}", "type", "BPE", "unk_token", unknown(t), "fuse_unk",
-                     flag(t, "tokenizer.wager.fuse_unk", false), "byte_fallback", t->spm && has_bytes(t), "ignore_merges", whole,
-                     "vocab", t->vocab, "merges", merges);
+                     flag(t, "tokenizer.wager.fuse_unk", false), "byte_fallback", t->spm && has_bytes(t), "ignore_merges",
+                     whole, "vocab", t->vocab, "merges", merges);
     if (t->spm && !flag(t, "tokenizer.wager.pair_merges", false)) return merges_of_scores(t, merges);
     for (int64_t i = 0; wg_meta_array_string(t->w, KEY("merges"), i, &s); i++) json_array_append_new(merges, text_of(s));
     return WG_OK;
@@ -375,8 +387,8 @@ static wg_status unigram(const writer *t, json_t **out)
         if (!wg_meta_array_float(t->w, key, i, &score) || !isfinite(score)) score = -1e6; /* never the best */
         json_array_append_new(list, json_pack("[o, f]", text_of(token(t, i)), score));
     }
-    *out = json_pack("{s:s, s:I, s:b, s:o}", "type", "Unigram", "unk_id", (json_int_t)unk, "byte_fallback", has_bytes(t), "vocab",
-                     list);
+    *out = json_pack("{s:s, s:I, s:b, s:o}", "type", "Unigram", "unk_id", (json_int_t)unk, "byte_fallback", has_bytes(t),
+                     "vocab", list);
     return WG_OK;
 }
 
@@ -387,7 +399,8 @@ static wg_status fill(writer *t, json_t *root)
     json_t *normal = NULL, *pre = NULL, *model = NULL;
     wg_text metaspace = { "", 0 };
     bool whole = false;
-    const bool prefix = !t->bytes && flag(t, KEY("add_space_prefix"), true), split_spaces = flag(t, "tokenizer.wager.split_spaces", 0);
+    const bool prefix = !t->bytes && flag(t, KEY("add_space_prefix"), true),
+               split_spaces = flag(t, "tokenizer.wager.split_spaces", 0);
     const bool by_step = !t->bytes && (wg_meta_string(t->w, "tokenizer.wager.metaspace", &metaspace) || split_spaces);
     wg_status s = normalizer(t, !t->bytes && !by_step, prefix, &normal);
     json_object_set_new(root, "normalizer", normal);
@@ -450,8 +463,8 @@ static void set_token(const wg_weights *w, json_t *o, const char *name, const ch
 json_t *wg_hf_tokenizer_config_json(const wg_weights *w, int context)
 {
     static const char key[] = "tokenizer.chat_template";
-    json_t *list = json_array(), *o = json_pack("{s:s, s:i, s:b}", "tokenizer_class", "PreTrainedTokenizerFast", "model_max_length",
-                                                context, "clean_up_tokenization_spaces", 0);
+    json_t *list = json_array(), *o = json_pack("{s:s, s:i, s:b}", "tokenizer_class", "PreTrainedTokenizerFast",
+                                                "model_max_length", context, "clean_up_tokenization_spaces", 0);
     set_token(w, o, "bos_token", "wager.bos_token", KEY("bos_token_id"));
     set_token(w, o, "eos_token", "wager.eos_token", KEY("eos_token_id"));
     for (int i = 0; i < wg_meta_count(w); i++) {

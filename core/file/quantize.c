@@ -209,11 +209,12 @@ static wg_status convert(const view *v, job *j, wg_error *err)
     wg_pool_run(v->pool, convert_rows, j);
     for (int i = 0; i < threads; i++)
         if (j->bad[i] >= 0)
-            return wg_fail(err, WG_EMODEL,
-                           "%s: tensor '%s' holds NaN, infinity or a number too large for %s at row %lld, from column %lld on: it "
-                           "cannot be converted; is the file damaged?",
-                           wg_weights_path(v->in), j->to->name, wg_type_name(j->to->type), (long long)(j->bad[i] / k),
-                           (long long)(j->bad[i] % k));
+            return wg_fail(
+                err, WG_EMODEL,
+                "%s: tensor '%s' holds NaN, infinity or a number too large for %s at row %lld, from column %lld on: it "
+                "cannot be converted; is the file damaged?",
+                wg_weights_path(v->in), j->to->name, wg_type_name(j->to->type), (long long)(j->bad[i] / k),
+                (long long)(j->bad[i] % k));
     wg_weights_release(v->in, j->from);
     return WG_OK;
 }

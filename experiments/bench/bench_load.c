@@ -55,7 +55,8 @@ static wg_status add_file(files *f, const char *path, wg_error *err)
 static wg_status list_files(files *f, const char *model, wg_error *err)
 {
     struct stat st;
-    if (stat(model, &st) != 0) return wg_fail(err, WG_ENOENT, "%s: there is no such file: bench load reads one from the disk", model);
+    if (stat(model, &st) != 0)
+        return wg_fail(err, WG_ENOENT, "%s: there is no such file: bench load reads one from the disk", model);
     DIR *d = S_ISDIR(st.st_mode) ? opendir(model) : NULL;
     if (!d) return add_file(f, model, err);
     wg_status s = WG_OK;
@@ -148,10 +149,10 @@ static void print(const files *f, result *r, int repeats, bool json)
 {
     const double read = wg_bench_median(r->read, repeats), open = wg_bench_median(r->open, repeats), bytes = (double)f->bytes;
     if (json) {
-        json_t *o = json_pack("{s:I, s:f, s:f, s:f, s:I, s:I, s:I, s:f, s:I}", "file_bytes", (json_int_t)f->bytes, "read_s", read,
-                              "open_s", open, "open_over_read", open / read, "peak_bytes", (json_int_t)r->peak, "resident_bytes",
-                              (json_int_t)r->resident, "weight_bytes", (json_int_t)r->weights, "peak_over_file",
-                              (double)r->peak / bytes, "cached_bytes", (json_int_t)r->left);
+        json_t *o = json_pack("{s:I, s:f, s:f, s:f, s:I, s:I, s:I, s:f, s:I}", "file_bytes", (json_int_t)f->bytes, "read_s",
+                              read, "open_s", open, "open_over_read", open / read, "peak_bytes", (json_int_t)r->peak,
+                              "resident_bytes", (json_int_t)r->resident, "weight_bytes", (json_int_t)r->weights,
+                              "peak_over_file", (double)r->peak / bytes, "cached_bytes", (json_int_t)r->left);
         json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
         putchar('\n');
         json_decref(o);

@@ -70,8 +70,8 @@ int wg_cmd_quantize(int argc, char **argv)
     const char *word[2];
     const wg_flag flags[] = {
         { "type", 0, WG_FLAG_STRING, &r.type, "TYPE", WG_WRITABLE_TYPES " (needed)", 0, 0 },
-        { "keep", 0, WG_FLAG_LIST, &r.keep, "PATTERN=TYPE", "another type for matrices whose names match, such as output.weight=f16",
-          0, 0 },
+        { "keep", 0, WG_FLAG_LIST, &r.keep, "PATTERN=TYPE",
+          "another type for matrices whose names match, such as output.weight=f16", 0, 0 },
         { "threads", 0, WG_FLAG_INT, &r.threads, "N", "0: all cores", 0, 256 },
         { "verbose", 'v', WG_FLAG_BOOL, &r.verbose, NULL, "a line for each tensor: its types and its error", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &r.json, NULL, "the same as JSON objects, then one of the whole", 0, 0 },
@@ -96,8 +96,7 @@ int wg_cmd_quantize(int argc, char **argv)
     const int threads = wg_pool_threads(pool);
     wg_pool_close(pool);
     if (s) return wg_cli_fail(&err);
-    if (r.json)
-        printf("{\"seconds\":%.6f,\"threads\":%d,\"weight_bytes\":%zu}\n", seconds, threads, bytes);
+    if (r.json) printf("{\"seconds\":%.6f,\"threads\":%d,\"weight_bytes\":%zu}\n", seconds, threads, bytes);
     else printf("wrote %s: %.3f GB of weights\n", r.out, (double)bytes / 1e9);
     return WG_EXIT_OK;
 }

@@ -98,8 +98,8 @@ Test(quantize, bits_are_those_of_each_row)
             for (int64_t r = 0; r < y->dim[1]; r++) {
                 wg_row_to_f32(x->type, (const char *)x->data + (size_t)r * 512, row, 256);
                 cr_assert_eq(wg_row_from_f32(types[i], row, want, 256), 0);
-                cr_assert_eq(memcmp(want, (const char *)y->data + (size_t)r * bytes, bytes), 0, "%s, row %d", wg_type_name(types[i]),
-                             (int)r);
+                cr_assert_eq(memcmp(want, (const char *)y->data + (size_t)r * bytes, bytes), 0, "%s, row %d",
+                             wg_type_name(types[i]), (int)r);
             }
             cr_assert_eq(wg_convert_weights(w, NULL, out, &err), WG_OK, "%s", err.text);
             cr_assert_eq(wg_weights_open(&written, out, &err), WG_OK);
@@ -153,8 +153,8 @@ Test(quantize, blocks_of_k_types)
             wg_row_from_f32(row[i].type, x, q, 256);
             wg_row_to_f32(row[i].type, q, y, 256);
             for (int k = 0; k < 256; k++)
-                cr_expect(fabsf(x[k] - y[k]) <= 0.06f * most + 0x1p-24f, "%s: %g became %g", wg_type_name(row[i].type), (double)x[k],
-                          (double)y[k]);
+                cr_expect(fabsf(x[k] - y[k]) <= 0.06f * most + 0x1p-24f, "%s: %g became %g", wg_type_name(row[i].type),
+                          (double)x[k], (double)y[k]);
         }
     free(x), free(y), free(q);
 }
@@ -177,11 +177,10 @@ Test(quantize, what_is_refused)
     } bad[] = {
         { "q3_z", "'q3_z' is no type that weights are converted to: expected " WG_WRITABLE_TYPES },
         { "", "'' is no type that weights are converted to: expected " WG_WRITABLE_TYPES },
-        { "q8_0,output.weight",
-          "'output.weight' is no PATTERN=TYPE (up to 32, each pattern shorter than 64 bytes), such as blk.0.*=f16; TYPE: expected "
-          WG_WRITABLE_TYPES },
-        { "q8_0,=f16", "'=f16' is no PATTERN=TYPE (up to 32, each pattern shorter than 64 bytes), such as blk.0.*=f16; TYPE: expected "
-          WG_WRITABLE_TYPES },
+        { "q8_0,output.weight", "'output.weight' is no PATTERN=TYPE (up to 32, each pattern shorter than 64 bytes), such as "
+                                "blk.0.*=f16; TYPE: expected " WG_WRITABLE_TYPES },
+        { "q8_0,=f16", "'=f16' is no PATTERN=TYPE (up to 32, each pattern shorter than 64 bytes), such as blk.0.*=f16; TYPE: "
+                       "expected " WG_WRITABLE_TYPES },
     };
     wg_quantize q;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -193,16 +192,21 @@ Test(quantize, what_is_refused)
         int type;
         const char *text;
     } row[] = {
-        { NAN, WG_Q8_0, "m.gguf: tensor 'a.weight' holds NaN, infinity or a number too large for q8_0 at row 1, from column 5 on: it cannot "
-                        "be converted; is the file damaged?" },
-        { -INFINITY, WG_Q4_K, "m.gguf: tensor 'a.weight' holds NaN, infinity or a number too large for q4_k at row 1, from column 5 on: it "
-                              "cannot be converted; is the file damaged?" },
-        { 1e30f, WG_Q6_K, "m.gguf: tensor 'a.weight' holds NaN, infinity or a number too large for q6_k at row 1, from column 0 on: it "
-                          "cannot be converted; is the file damaged?" },
-        { 1e30f, WG_Q4_0, "m.gguf: tensor 'a.weight' holds NaN, infinity or a number too large for q4_0 at row 1, from column 0 on: it "
-                          "cannot be converted; is the file damaged?" },
-        { 7e4f, WG_F16, "m.gguf: tensor 'a.weight' holds NaN, infinity or a number too large for f16 at row 1, from column 5 on: it cannot "
-                        "be converted; is the file damaged?" },
+        { NAN, WG_Q8_0,
+          "m.gguf: tensor 'a.weight' holds NaN, infinity or a number too large for q8_0 at row 1, from column 5 on: it cannot "
+          "be converted; is the file damaged?" },
+        { -INFINITY, WG_Q4_K,
+          "m.gguf: tensor 'a.weight' holds NaN, infinity or a number too large for q4_k at row 1, from column 5 on: it "
+          "cannot be converted; is the file damaged?" },
+        { 1e30f, WG_Q6_K,
+          "m.gguf: tensor 'a.weight' holds NaN, infinity or a number too large for q6_k at row 1, from column 0 on: it "
+          "cannot be converted; is the file damaged?" },
+        { 1e30f, WG_Q4_0,
+          "m.gguf: tensor 'a.weight' holds NaN, infinity or a number too large for q4_0 at row 1, from column 0 on: it "
+          "cannot be converted; is the file damaged?" },
+        { 7e4f, WG_F16,
+          "m.gguf: tensor 'a.weight' holds NaN, infinity or a number too large for f16 at row 1, from column 5 on: it cannot "
+          "be converted; is the file damaged?" },
         { NAN, WG_BF16, NULL },
     };
     temp t;

@@ -49,7 +49,7 @@ static wg_tokenizer *tokenizer_of(const json_t *tokenizer, const wg_hf_ids *ids,
     return k;
 }
 
-static wg_tokenizer *named(const char *name, const wg_hf_ids *ids, int vocab)
+static inline wg_tokenizer *named(const char *name, const wg_hf_ids *ids, int vocab)
 {
     json_t *v = fixture(name);
     wg_tokenizer *t = tokenizer_of(json_object_get(v, "tokenizer"), ids, vocab);
