@@ -36,8 +36,8 @@ const char *wg_hf_plain_name(const wg_hf_dialect *in, const char *name);
 /* The name in GGUF files, in `to`; an empty one for a tensor that is not read. NULL: these families have no such tensor. */
 const wg_hf_name *wg_hf_find_name(const wg_hf_config *c, const char *hf, char to[WG_HF_NAME]);
 
-/* What else differs between the two: rows of queries and keys are permuted (of so many heads; 0: not), 1 is added, columns become
- * rows. */
+/* What else differs between the two: rows of queries and keys are permuted (of so many heads; 0: not), 1 is added, columns
+ * become rows. */
 typedef struct wg_hf_change {
     int heads;
     bool plus_one, turned;

@@ -223,8 +223,9 @@ static bool llama3_is(const wg_hf_config *c, const double p[4])
     return true;
 }
 
-/* The parameters of llama3 that give these divisors, which hold them up to a common factor of low, high and context: low is 1. The
- * published ones are tried first; then context and high are those of the line through the first and the last pair between. */
+/* The parameters of llama3 that give these divisors, which hold them up to a common factor of low, high and context: low is
+ * 1. The published ones are tried first; then context and high are those of the line through the first and the last pair
+ * between. */
 static bool find_llama3(const wg_hf_config *c, double p[4])
 {
     int pair[2] = { -1, -1 };

@@ -237,6 +237,15 @@ static wg_status write_small(folder *f, wg_hf_config *c)
 
 /* ---- the folder */
 
+static bool is_empty(const char *folder)
+{
+    int n = 0;
+    DIR *d = opendir(folder);
+    for (const struct dirent *e; d && (e = readdir(d));) n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    if (d) closedir(d);
+    return n == 0;
+}
+
 static wg_status make_part(folder *f, const char *out)
 {
     size_t n = strlen(out);
@@ -246,6 +255,9 @@ static wg_status make_part(folder *f, const char *out)
     if (stat(out, &st) == 0 && !S_ISDIR(st.st_mode))
         return wg_fail(f->err, WG_EINVAL,
                        "%s: is a file; a Hugging Face model is a folder: name one, or a file that ends in .gguf", out);
+    if (stat(out, &st) == 0 && !is_empty(out))
+        return wg_fail(f->err, WG_EINVAL, "%s: is a folder with files in it; name one that does not exist, or remove it first",
+                       out);
     snprintf(f->part, sizeof f->part, "%.*s.%ld.part", (int)n, out, (long)getpid());
     if (mkdir(f->part, 0777) == 0) return WG_OK;
     const int why = errno;
@@ -278,9 +290,7 @@ static wg_status write_all(folder *f, wg_hf_config *c, const char *out, const wg
     WG_TRY(write_index(f));
     if (opt->check) WG_TRY(opt->check(opt->user, f->part, f->err));
     if (rename(f->part, out) == 0) return WG_OK; /* replaces an empty folder */
-    return wg_fail(f->err, WG_EIO,
-                   "%s: cannot give the folder its name: %s; name a folder that does not exist, or remove it first", out,
-                   strerror(errno));
+    return wg_fail(f->err, WG_EIO, "%s: cannot give the folder its name: %s", out, strerror(errno));
 }
 
 wg_status wg_hf_write(const wg_weights *w, wg_hf_config *c, const char *out, const wg_hf_write_options *opt, wg_error *err)

@@ -7,8 +7,8 @@
 #include "core/file/hf.h"
 
 /* *out: config.json of what `c` says, by the first model type of its family that can say it. type: of the matrices, for
- * torch_dtype. Sets what tensors are called by (c->fused and such). EUNSUPPORTED: no type can, or a rotary scaling that cannot be
- * told from its divisors. */
+ * torch_dtype. Sets what tensors are called by (c->fused and such). EUNSUPPORTED: no type can, or a rotary scaling that
+ * cannot be told from its divisors. */
 wg_status wg_hf_config_json(wg_hf_config *c, const char *path, int type, json_t **out, wg_error *err);
 
 /* The number with the fewest digits that `as` (NULL: itself) makes the same f32 of as of v. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The view is described by the head of a GGUF file that is never written, as folders are (hf_folder.c). Rows are converted one by
- * one through f32, each by one thread, so the number of threads changes no bit. */
+ * The view is described by the head of a GGUF file that is never written, as folders are (hf_folder.c). Rows are converted one
+ * by one through f32, each by one thread, so the number of threads changes no bit. */
 #include "core/file/quantize.h"
 
 #include <fnmatch.h>

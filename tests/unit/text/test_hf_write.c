@@ -30,10 +30,10 @@ static bytes head_of(const json_t *tokenizer, const wg_hf_ids *ids, int vocab)
 /* Every fixture: what is written leads to the same keys, byte for byte, with and without rows that pad the embedding. */
 Test(hf_write, every_pipeline_comes_back)
 {
-    static const char *const names[] = { "gpt2",   "llama3",       "qwen2",          "qwen35",      "smollm",    "tekken",
-                                         "o200k",  "deepseek-llm", "deepseek-coder", "deepseek-v3", "falcon",    "mpt",
-                                         "nfd",    "flags",        "behaviors",      "prefix",      "words",     "llama2",
-                                         "gemma",  "mistral",      "metaspace",      "no-prefix",   "unigram",   "unigram-bytes" };
+    static const char *const names[] = { "gpt2",  "llama3",       "qwen2",          "qwen35",      "smollm",  "tekken",
+                                         "o200k", "deepseek-llm", "deepseek-coder", "deepseek-v3", "falcon",  "mpt",
+                                         "nfd",   "flags",        "behaviors",      "prefix",      "words",   "llama2",
+                                         "gemma", "mistral",      "metaspace",      "no-prefix",   "unigram", "unigram-bytes" };
     const wg_hf_ids ids[] = { { -1, { -1, -1, -1 } }, { 7, { 9, 11, -1 } } };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         for (int k = 0; k < 2; k++) {
@@ -75,8 +75,9 @@ Test(hf_write, scores_become_merges)
     json_array_foreach(texts, i, text) {
         int32_t *id[2];
         for (int k = 0; k < 2; k++)
-            cr_assert_eq(wg_tokenizer_encode(t[k], json_string_value(text), json_string_length(text), true, true, &id[k], &n[k], &err),
-                         WG_OK);
+            cr_assert_eq(
+                wg_tokenizer_encode(t[k], json_string_value(text), json_string_length(text), true, true, &id[k], &n[k], &err),
+                WG_OK);
         cr_expect(n[0] == n[1] && memcmp(id[0], id[1], n[0] * sizeof **id) == 0, "text %zu: %s", i, json_string_value(text));
         wg_free(id[0]), wg_free(id[1]);
     }
