@@ -11,32 +11,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/four.h"
 #include "kernels/types.h"
 
 enum { BLOCK = 256 };
-
-typedef float four __attribute__((vector_size(16)));
-typedef int32_t mask4 __attribute__((vector_size(16)));
-
-static inline four load(const float *x)
-{
-    four v;
-    memcpy(&v, x, sizeof v);
-    return v;
-}
-
-static inline four all(float x) { return (four){ x, x, x, x }; }
-static inline float sum(four v) { return (v[0] + v[1]) + (v[2] + v[3]); }
-static inline four choose(mask4 m, four a, four b) { return (four)(((mask4)a & m) | ((mask4)b & ~m)); }
-static inline four smaller(four a, four b) { return choose(a < b, a, b); }
-static inline four larger(four a, four b) { return choose(a > b, a, b); }
-
-/* To the nearest integer from low to high, ties to even. */
-static inline four rounded(four x, float low, float high)
-{
-    const four big = all(0x1.8p23f);
-    return (smaller(larger(x, all(low)), all(high)) + big) - big;
-}
 
 static int nearest(float x, int most)
 {
@@ -60,14 +38,14 @@ typedef struct sums {
 
 static inline sums code_sums(const float *x, float low, float inverse)
 {
-    four q1 = all(0), q2 = q1, qx = q1;
+    four q1 = four_all(0), q2 = q1, qx = q1;
     for (int i = 0; i < RUN4; i += 4) {
-        const four v = load(x + i), q = rounded((v - all(low)) * all(inverse), 0, TOP4);
+        const four v = four_load(x + i), q = four_rounded((v - four_all(low)) * four_all(inverse), 0, TOP4);
         q1 += q;
         q2 += q * q;
         qx += q * v;
     }
-    return (sums){ sum(q1), sum(q2), sum(qx) };
+    return (sums){ four_sum(q1), four_sum(q2), four_sum(qx) };
 }
 
 /* The best scale and minimum for codes with these sums; x: the sum of the elements. */
@@ -85,14 +63,14 @@ static inline line regression(sums s, float x)
 static line fit_run4(const float *x)
 {
     enum { WIDTHS = 9, ROUNDS = 3 };
-    four low4 = all(0), high4 = all(0), x4 = all(0);
+    four low4 = four_all(0), high4 = four_all(0), x4 = four_all(0);
     for (int i = 0; i < RUN4; i += 4) {
-        const four v = load(x + i);
-        low4 = smaller(v, low4);
-        high4 = larger(v, high4);
+        const four v = four_load(x + i);
+        low4 = four_smaller(v, low4);
+        high4 = four_larger(v, high4);
         x4 += v;
     }
-    const float low = fminf(fminf(low4[0], low4[1]), fminf(low4[2], low4[3])), total = sum(x4);
+    const float low = fminf(fminf(low4[0], low4[1]), fminf(low4[2], low4[3])), total = four_sum(x4);
     const float range = fmaxf(fmaxf(high4[0], high4[1]), fmaxf(high4[2], high4[3])) - low;
     line best = { 0 };
     if (!(range > 0x1p-100f)) return best;
@@ -115,7 +93,7 @@ static void set_codes4(const float *x, float d, float m, const uint8_t *scale, c
     for (int r = 0; r < RUNS4; r++) {
         const float step = d * (float)scale[r], low = m * (float)min[r], inverse = step > 0 ? 1 / step : 0;
         for (int i = 0; i < RUN4; i += 4) {
-            const four q = rounded((load(x + RUN4 * r + i) + all(low)) * all(inverse), 0, TOP4);
+            const four q = four_rounded((four_load(x + RUN4 * r + i) + four_all(low)) * four_all(inverse), 0, TOP4);
             memcpy(code + RUN4 * r + i, &q, sizeof q);
         }
     }
@@ -127,20 +105,20 @@ static void refit4(const float *x, const uint8_t *scale, const uint8_t *min, con
 {
     float uu = 0, uv = 0, vv = 0, ux = 0, vx = 0;
     for (int r = 0; r < RUNS4; r++) {
-        four q1 = all(0), q2 = q1, qx = q1, x1 = q1;
+        four q1 = four_all(0), q2 = q1, qx = q1, x1 = q1;
         for (int i = 0; i < RUN4; i += 4) {
-            const four v = load(x + RUN4 * r + i), q = load(code + RUN4 * r + i);
+            const four v = four_load(x + RUN4 * r + i), q = four_load(code + RUN4 * r + i);
             q1 += q;
             q2 += q * q;
             qx += q * v;
             x1 += v;
         }
         const float s = scale[r], l = min[r];
-        uu += s * s * sum(q2);
-        uv += s * l * sum(q1);
+        uu += s * s * four_sum(q2);
+        uv += s * l * four_sum(q1);
         vv += l * l * (float)RUN4;
-        ux += s * sum(qx);
-        vx += l * sum(x1);
+        ux += s * four_sum(qx);
+        vx += l * four_sum(x1);
     }
     const float det = uu * vv - uv * uv;
     float a, b;
@@ -209,14 +187,14 @@ enum { RUNS6 = 16, RUN6 = 16, ZERO6 = 32, SCALE6 = 127 };
 /* The best scale for the codes that this one gives, and the gain of it. */
 static inline float scale_for(const float *x, float inverse, float *gain)
 {
-    four q2 = all(0), qx = q2;
+    four q2 = four_all(0), qx = q2;
     for (int i = 0; i < RUN6; i += 4) {
-        const four v = load(x + i), q = rounded(v * all(inverse), -ZERO6, ZERO6 - 1);
+        const four v = four_load(x + i), q = four_rounded(v * four_all(inverse), -ZERO6, ZERO6 - 1);
         q2 += q * q;
         qx += q * v;
     }
-    const float qq = sum(q2), scale = qq > 0 ? sum(qx) / qq : 0;
-    *gain = scale * sum(qx);
+    const float qq = four_sum(q2), scale = qq > 0 ? four_sum(qx) / qq : 0;
+    *gain = scale * four_sum(qx);
     return scale;
 }
 
@@ -245,7 +223,7 @@ static void set_codes6(const float *x, float d, const int8_t *scale, float *code
     for (int r = 0; r < RUNS6; r++) {
         const float step = d * (float)scale[r], inverse = step != 0 ? 1 / step : 0;
         for (int i = 0; i < RUN6; i += 4) {
-            const four q = rounded(load(x + RUN6 * r + i) * all(inverse), -ZERO6, ZERO6 - 1);
+            const four q = four_rounded(four_load(x + RUN6 * r + i) * four_all(inverse), -ZERO6, ZERO6 - 1);
             memcpy(code + RUN6 * r + i, &q, sizeof q);
         }
     }
@@ -255,15 +233,15 @@ static float refit6(const float *x, float d, const int8_t *scale, const float *c
 {
     float uu = 0, ux = 0;
     for (int r = 0; r < RUNS6; r++) {
-        four q2 = all(0), qx = q2;
+        four q2 = four_all(0), qx = q2;
         for (int i = 0; i < RUN6; i += 4) {
-            const four v = load(x + RUN6 * r + i), q = load(code + RUN6 * r + i);
+            const four v = four_load(x + RUN6 * r + i), q = four_load(code + RUN6 * r + i);
             q2 += q * q;
             qx += q * v;
         }
         const float s = scale[r];
-        uu += s * s * sum(q2);
-        ux += s * sum(qx);
+        uu += s * s * four_sum(q2);
+        ux += s * four_sum(qx);
     }
     const float better = uu > 0 ? ux / uu : 0;
     return better > 0 && better < 65504 ? better : d;

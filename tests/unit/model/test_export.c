@@ -47,7 +47,8 @@ static wg_weights *changed(temp *t, const change *c)
     if (c->key) wg_gguf_set_u32(g, c->key, (uint32_t)c->value);
     for (int i = 0; i < wg_weights_count(in); i++) wg_gguf_add(g, wg_weights_at(in, i), fill, in);
     if (c->tensor)
-        wg_gguf_add(g, &(wg_tensor){ .name = c->tensor, .type = WG_F32, .n_dims = 1, .dim = { c->elements, 1, 1, 1 } }, fill, in);
+        wg_gguf_add(g, &(wg_tensor){ .name = c->tensor, .type = WG_F32, .n_dims = 1, .dim = { c->elements, 1, 1, 1 } }, fill,
+                    in);
     cr_assert_eq(wg_gguf_writer_finish(g, &err), WG_OK, "%s", err.text);
     wg_weights_close(in);
     cr_assert_eq(wg_weights_open(&out, to, &err), WG_OK);
@@ -61,12 +62,15 @@ Test(export, what_a_folder_cannot_say)
         const char *text;
     } row[] = {
         { { "blk.0.attn_output.bias", 32, NULL, 0 },
-          "m.gguf: no Hugging Face model type of the family llama has these biases, windows and experts together; write a GGUF file "
+          "m.gguf: no Hugging Face model type of the family llama has these biases, windows and experts together; write a GGUF "
+          "file "
           "instead" },
         { { "rope_freqs.weight", 8, NULL, 0 },
-          "m.gguf: tensor 'rope_freqs.weight' holds divisors that no scaling of the kind llama3 gives; write a GGUF file instead" },
-        { { "blk.0.ffn_norm.bias", 32, NULL, 0 }, "m.gguf: tensor 'blk.0.ffn_norm.bias' has no name in Hugging Face folders of llama "
-                                                  "models" },
+          "m.gguf: tensor 'rope_freqs.weight' holds divisors that no scaling of the kind llama3 gives; write a GGUF file "
+          "instead" },
+        { { "blk.0.ffn_norm.bias", 32, NULL, 0 },
+          "m.gguf: tensor 'blk.0.ffn_norm.bias' has no name in Hugging Face folders of llama "
+          "models" },
         { { NULL, 0, "llama.attention.scale", 1 },
           "m.gguf: its hyper-parameters cannot be said in the config.json of a llama model; write a GGUF file instead" },
     };
