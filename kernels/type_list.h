@@ -9,7 +9,7 @@
  * run        elements that share a scale                                  in a table (with 128 added), 128
  * minimum    1: element = value * scale + minimum
  * d          offset of the f16 scale in a block; with minima the f16 of the minima follows. mxfp4 has no f16, but a byte
- * kernels/quant_blocks.c reads the blocks of a file and kernels/types.c writes them; everything else follows from the row. */
+ * kernels/quant_blocks.c reads the blocks of a file, types.c and quantize_k.c write them; everything else follows from the row. */
 #ifndef WG_KERNELS_TYPE_LIST_H
 #define WG_KERNELS_TYPE_LIST_H
 
@@ -34,9 +34,9 @@
     TYPE(MXFP4, mxfp4, 39, 32, 17, 0, 4, 128, 32, 0, 0)                                                                        \
     TYPE(Q2_K, q2_k, 10, 256, 84, 0, 4, 0, 16, 1, 80)                                                                          \
     TYPE(Q3_K, q3_k, 11, 256, 110, 0, 4, 4, 16, 0, 108)                                                                        \
-    TYPE(Q4_K, q4_k, 12, 256, 144, 0, 4, 0, 32, 1, 0)                                                                          \
+    TYPE(Q4_K, q4_k, 12, 256, 144, 1, 4, 0, 32, 1, 0)                                                                          \
     TYPE(Q5_K, q5_k, 13, 256, 176, 0, 5, 0, 32, 1, 0)
-#define WG_LAST_QUANT_TYPE(TYPE) TYPE(Q6_K, q6_k, 14, 256, 210, 0, 6, 32, 16, 0, 208)
+#define WG_LAST_QUANT_TYPE(TYPE) TYPE(Q6_K, q6_k, 14, 256, 210, 1, 6, 32, 16, 0, 208)
 
 #define WG_WEIGHT_TYPES(TYPE) WG_FLOAT_TYPES(TYPE) WG_SCALED_FLOAT_TYPES(TYPE) WG_QUANT_TYPES(TYPE)
 

@@ -7,7 +7,9 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "kernels/four.h"
 #include "kernels/quant_blocks.h"
+#include "kernels/quantize_k.h"
 
 typedef struct type_row {
     int id;
@@ -195,15 +197,37 @@ static void f8_from_f32(const float *src, uint8_t *dst, size_t n)
 /* x is within 127 up to rounding unless the block held NaN, infinity or only subnormal numbers. */
 static int8_t round_i8(float x) { return x >= 127 ? 127 : x <= -127 ? -127 : x == x ? (int8_t)roundf(x) : 0; }
 
+/* The largest magnitude of a block. *ordinary: all are finite, and so are 1 / it and what the types below divide it by. */
+static float block_max(const float *src, int *ordinary)
+{
+    four most = four_all(0), zero = most;
+    for (int j = 0; j < BLOCK; j += 4) {
+        const four v = four_load(src + j);
+        most = four_larger(four_abs(v), most); /* NaN is passed over */
+        zero += v * four_all(0);
+    }
+    const float amax = four_max(most);
+    *ordinary = four_sum(zero) == 0 && amax > 1e-30f && amax < 1e30f;
+    return amax;
+}
+
 static void q8_0_from_f32(const float *src, uint8_t *dst, size_t n)
 {
     for (size_t b = 0; b < n / BLOCK; b++, src += BLOCK, dst += 2 + BLOCK) {
-        float amax = 0;
-        for (int j = 0; j < BLOCK; j++) amax = fabsf(src[j]) > amax ? fabsf(src[j]) : amax;
-        const float d = amax / 127, inverse = d > 0 ? 1 / d : 0;
+        int ordinary;
+        float code[BLOCK];
+        const float amax = block_max(src, &ordinary), d = amax / 127, inverse = d > 0 ? 1 / d : 0;
         const uint16_t h = wg_f32_to_f16(d);
         memcpy(dst, &h, sizeof h);
-        for (int j = 0; j < BLOCK; j++) dst[2 + j] = (uint8_t)round_i8(src[j] * inverse);
+        for (int j = 0; j < BLOCK && !ordinary; j++) dst[2 + j] = (uint8_t)round_i8(src[j] * inverse);
+        for (int j = 0; j < BLOCK && ordinary; j += 4) {
+            const four x = four_load(src + j) * four_all(inverse), a = four_smaller(four_abs(x), four_all(127));
+            four r = four_rounded(a, 0, 127);
+            r += four_choose(a - r == four_all(0.5f), four_all(1), four_all(0)); /* halves away from zero */
+            r = four_choose(x < four_all(0), -r, r);
+            memcpy(code + j, &r, sizeof r);
+        }
+        for (int j = 0; j < BLOCK && ordinary; j++) dst[2 + j] = (uint8_t)(int8_t)code[j];
     }
 }
 
@@ -216,24 +240,49 @@ static void put_codes(const uint8_t *code, int bits, uint8_t *dst)
         memcpy(dst, &high, sizeof high);
         dst += sizeof high;
     }
-    for (int j = 0; j < BLOCK / 2; j++) dst[j] = (uint8_t)((code[j] & 15) | code[j + BLOCK / 2] << 4);
+    uint8_t low[BLOCK / 2]; /* apart from dst, so that compilers see that nothing overlaps */
+    for (int j = 0; j < BLOCK / 2; j++) low[j] = (uint8_t)((code[j] & 15) | code[j + BLOCK / 2] << 4);
+    memcpy(dst, low, sizeof low);
 }
 
 /* trunc(x) within 0..most; NaN is 0. */
 static uint8_t code_of(float x, int most) { return x >= (float)most ? (uint8_t)most : x > 0 ? (uint8_t)x : 0; }
+
+/* The first element of this magnitude, the largest of the block. */
+static float first_of(const float *src, float amax)
+{
+    four high = four_all(-amax), low = four_all(amax);
+    int first = 0;
+    for (int j = 0; j < BLOCK; j += 4) {
+        high = four_larger(four_load(src + j), high);
+        low = four_smaller(four_load(src + j), low);
+    }
+    const float up = four_max(high), down = four_max(-low);
+    if (amax == 0) return 0;
+    if (up != down) return up > down ? up : -down;
+    while (fabsf(src[first]) != amax) first++;
+    return src[first];
+}
 
 /* q4_0, q5_0: d = the element of largest magnitude / -2^(bits-1), so that this element is exact but for d's rounding. */
 static void signed_from_f32(int type, const float *src, uint8_t *dst, size_t n)
 {
     const int bits = wg_code_bits(type), zero = wg_code_zero(type);
     for (size_t b = 0; b < n / BLOCK; b++, src += BLOCK, dst += 2 + BLOCK * bits / 8) {
+        int ordinary;
         uint8_t code[BLOCK];
-        float most = 0;
-        for (int j = 0; j < BLOCK; j++) most = fabsf(src[j]) > fabsf(most) ? src[j] : most;
-        const float d = most / (float)-zero, inverse = d != 0 ? 1 / d : 0;
+        float value[BLOCK];
+        const float amax = block_max(src, &ordinary), middle = (float)zero + 0.5f, top = (float)(2 * zero - 1);
+        const float most = first_of(src, amax), d = most / (float)-zero, inverse = d != 0 ? 1 / d : 0;
         const uint16_t h = wg_f32_to_f16(d);
         memcpy(dst, &h, sizeof h);
-        for (int j = 0; j < BLOCK; j++) code[j] = code_of(src[j] * inverse + ((float)zero + 0.5f), 2 * zero - 1);
+        for (int j = 0; j < BLOCK && !ordinary; j++) code[j] = code_of(src[j] * inverse + middle, 2 * zero - 1);
+        for (int j = 0; j < BLOCK && ordinary; j += 4) {
+            const four x = four_load(src + j) * four_all(inverse) + four_all(middle);
+            const four v = four_smaller(four_larger(x, four_all(0)), four_all(top));
+            memcpy(value + j, &v, sizeof v);
+        }
+        for (int j = 0; j < BLOCK && ordinary; j++) code[j] = (uint8_t)(int)value[j];
         put_codes(code, bits, dst + 2);
     }
 }
@@ -290,6 +339,8 @@ int wg_row_from_f32(int type, const float *src, void *dst, size_t n)
     case WG_Q5_0: signed_from_f32(type, src, dst, n); return 0;
     case WG_Q4_1:
     case WG_Q5_1: ranged_from_f32(type, src, dst, n); return 0;
+    case WG_Q4_K: wg_q4_k_from_f32(src, dst, n); return 0;
+    case WG_Q6_K: wg_q6_k_from_f32(src, dst, n); return 0;
     default: return -1;
     }
 }

@@ -43,7 +43,7 @@ typedef struct wg_type_info {
 #define WG_COMPUTABLE_TYPES                                                                                                    \
     "f32" WG_HALF_TYPES(WG_AND_TYPE) WG_SCALED_FLOAT_TYPES(WG_AND_TYPE) WG_QUANT_TYPES_BUT_LAST(WG_AND_TYPE)                   \
         WG_LAST_QUANT_TYPE(WG_OR_TYPE)
-#define WG_WRITABLE_TYPES "f32, f16, bf16, f8_e4m3, q8_0, q4_0, q4_1, q5_0 or q5_1"
+#define WG_WRITABLE_TYPES "f32, f16, bf16, f8_e4m3, q8_0, q4_0, q4_1, q5_0, q5_1, q4_k or q6_k"
 
 /* NULL for an id that is not in the table (and for known ids without a reader; wg_type_name still names those). */
 const wg_type_info *wg_type_get(int id);
@@ -89,7 +89,7 @@ float wg_f8_scale(const void *block); /* the scale of a block; NaN where one of 
  * From f32: f32 f16 bf16 f8_e4m3 (scale = amax/448 of a block, x/scale to nearest even; a block below 448 * 2^-126 becomes
  * zeros of scale 1) and q8_0 q4_0 q4_1 q5_0 q5_1, rounding as ggml's reference does: q8_0 round-half-away of x/d with the
  * unrounded d = amax/127; q4_0 and q5_0 trunc(x/d + 8.5 or 16.5), d = -(element of largest magnitude)/8 or 16; q4_1 and q5_1
- * trunc((x-min)/d + 0.5), d = (max-min)/15 or 31. The K types need a search for their scales: they are read, not written. */
+ * trunc((x-min)/d + 0.5), d = (max-min)/15 or 31. q4_k, q6_k: quantize_k.c, of finite numbers. */
 int wg_row_to_f32(int type, const void *src, float *dst, size_t n);
 int wg_row_from_f32(int type, const float *src, void *dst, size_t n);
 

@@ -4,12 +4,15 @@
 #ifndef WG_CORE_FILE_CONVERT_H
 #define WG_CORE_FILE_CONVERT_H
 
-#include "core/base/error.h"
+#include "core/file/weights.h"
 
-/* in: any format of wg_weights_open. tokenizer: a llama2.c tokenizer.bin that replaces that of `in`, or NULL. type: of
- * the weight matrices (WG_WRITABLE_TYPES), or -1 to keep theirs; norms, biases and learned positions stay as they are, and a
- * matrix whose rows do not fit the block keeps a float type (logged). Errors: those of opening and writing; EINVAL,
- * EUNSUPPORTED (a type without a converter, naming the tensor); EFORMAT (tokenizer, with the byte). */
+/* in: any format of wg_weights_open. tokenizer: a llama2.c tokenizer.bin that replaces that of `in`, or NULL. type: of all
+ * weight matrices (WG_WRITABLE_TYPES; core/file/quantize.h says which tensors and rows keep theirs), or -1 to keep theirs.
+ * Errors: those of opening and writing; EINVAL, EUNSUPPORTED (a type without a converter, naming the tensor); EFORMAT
+ * (tokenizer, with the byte). */
 wg_status wg_convert(const char *in, const char *tokenizer, const char *out, int type, wg_error *err);
+
+/* The same of open weights, as they are. */
+wg_status wg_convert_weights(const wg_weights *in, const char *tokenizer, const char *out, wg_error *err);
 
 #endif

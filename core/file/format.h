@@ -74,6 +74,8 @@ struct wg_weights {
 #define WG_SAVE_SAFETENSORS                                                                                                    \
     "save it as safetensors: python3 -c \"from transformers import AutoModelForCausalLM as M; "                                \
     "M.from_pretrained('FOLDER').save_pretrained('OUT')\", copy the tokenizer's files to OUT and give OUT"
+/* Tells the system that these bytes of a mapping will not be read again. */
+void wg_pages_release(const void *at, size_t bytes);
 
 /* Append a row and take `name` over (also on failure); NULL when out of memory. */
 wg_meta *wg_weights_add_meta(wg_weights *w, char *name);

@@ -220,6 +220,8 @@ uint32_t wg_gguf_file_type(int type)
     case WG_Q8_0: return 7;
     case WG_Q5_0: return 8;
     case WG_Q5_1: return 9;
+    case WG_Q4_K: return 14; /* "small": no mixture */
+    case WG_Q6_K: return 18;
     case WG_BF16: return 32;
     case WG_F8_E4M3: return WG_F8_E4M3; /* GGUF has no number for it */
     default: return 0;

@@ -35,6 +35,7 @@ typedef struct wg_hf_config {
     bool experts_normed;
     bool learned_positions; /* GPT-2: nothing is rotated, and its tensors have names and orders of their own */
     bool mtp;               /* tensors of model.mtp_layers are left aside */
+    bool sparse_names;      /* experts are called as Mixtral's */
     bool fused;             /* queries, keys and values are one tensor; so are gate and up */
 
     /* Rotary positions: the base of all layers, and of those with a window (0: the same); the factor of linear scaling and

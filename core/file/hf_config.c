@@ -3,10 +3,12 @@
  * this class ignores is ignored here. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/mem.h"
 #include "core/file/hf_keys.h"
+#include "core/file/hf_write.h"
 
 typedef enum biases { NO_BIASES, QKV_ALWAYS, ALL_BY_KEY } biases;
 
@@ -36,6 +38,7 @@ struct model_type {
     bool mtp;            /* tensors of model.mtp_layers are left aside; the code that auto_map names is not needed */
     bool gpt2;           /* keys, tensors and positions of GPT-2 */
     bool experts_normed; /* always; else by norm_topk_prob */
+    bool sparse_names;   /* experts are called as Mixtral's */
 };
 
 /* What several types share. */
@@ -56,7 +59,7 @@ static const struct model_type model_types[] = {
       .kv_heads = 32, .windows = FROM_LAYER, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS },
     { .name = "mixtral", .architecture = "MixtralForCausalLM", .family = "llama", .adjacent = true, .kv_heads = 8,
       .windows = ALL_WINDOWED, SILU, .eps = 1e-5, .rope = { .base = 1000000 }, NO_CAPS, .experts = "num_local_experts",
-      .experts_absent = 8, .experts_used = 2, .experts_normed = true },
+      .experts_absent = 8, .experts_used = 2, .experts_normed = true, .sparse_names = true },
     { .name = "qwen3_moe", .architecture = "Qwen3MoeForCausalLM", .family = "qwen3moe", .biases = ALL_BY_KEY, .kv_heads = 4,
       .windows = ALL_SWITCHED, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS,
       .experts = "num_experts", .experts_absent = 128, .experts_used = 8, .experts_hidden = "moe_intermediate_size" },
@@ -96,6 +99,25 @@ static const struct int_key {
     { "vocab_size", "vocab_size", offsetof(wg_hf_config, vocab), 1 << 24, true },
     { "max_position_embeddings", "n_positions", offsetof(wg_hf_config, context), 1 << 30, true },
 };
+
+/* Keys that are read and written below. */
+#define KEY_TIED "tie_word_embeddings"
+#define KEY_BIASED "attention_bias"
+#define KEY_WINDOW "sliding_window"
+#define KEY_USES_WINDOW "use_sliding_window"
+#define KEY_LAYERS "layer_types"
+#define KEY_SLIDING "sliding_attention"
+#define KEY_FULL "full_attention"
+#define KEY_SCALAR "query_pre_attn_scalar"
+#define KEY_SCORE_CAP "attn_logit_softcapping"
+#define KEY_LOGIT_CAP "final_logit_softcapping"
+#define KEY_EXPERTS_USED "num_experts_per_tok"
+#define KEY_EXPERTS_NORMED "norm_topk_prob"
+#define KEY_INNER "n_inner"
+#define KEY_TYPE "model_type"
+#define KEY_ARCHITECTURES "architectures"
+
+static const char *eps_key(const struct model_type *type) { return type->gpt2 ? "layer_norm_epsilon" : "rms_norm_eps"; }
 
 const json_t *wg_hf_get(const wg_hf_keys *r, const char *key) { return wg_hf_member(r->o, key); }
 
@@ -161,10 +183,10 @@ static wg_status get_ints(const wg_hf_keys *r, bool old, wg_hf_config *c)
 
 static wg_status get_type(const wg_hf_keys *r, const struct model_type **out)
 {
-    const char *type = json_string_value(wg_hf_get(r, "model_type"));
-    const json_t *list = wg_hf_get(r, "architectures");
+    const char *type = json_string_value(wg_hf_get(r, KEY_TYPE));
+    const json_t *list = wg_hf_get(r, KEY_ARCHITECTURES);
     char names[256] = "";
-    if (!type) return wg_hf_wrong(r, "model_type", "the name of a model type");
+    if (!type) return wg_hf_wrong(r, KEY_TYPE, "the name of a model type");
     for (int i = 0; i < MODEL_TYPES; i++) {
         const size_t n = strlen(names);
         if (strcmp(type, model_types[i].name) == 0) *out = &model_types[i];
@@ -175,7 +197,7 @@ static wg_status get_type(const wg_hf_keys *r, const struct model_type **out)
                        names);
     const char *first = json_string_value(json_array_get(list, 0));
     if (list && (!first || strcmp(first, (*out)->architecture) != 0))
-        return wg_hf_refuse(r, "architectures", (*out)->architecture);
+        return wg_hf_refuse(r, KEY_ARCHITECTURES, (*out)->architecture);
     return WG_OK;
 }
 
@@ -231,15 +253,15 @@ static wg_status refuse_what_is_missing_here(const wg_hf_keys *r, const struct m
 /* The layers with a window that layer_types lists. */
 static wg_status list_windows(const wg_hf_keys *r, wg_hf_config *c)
 {
-    const json_t *list = wg_hf_get(r, "layer_types");
+    const json_t *list = wg_hf_get(r, KEY_LAYERS);
     if (!list) return WG_OK;
     if (!json_is_array(list) || json_array_size(list) != (size_t)c->layers)
-        return wg_hf_wrong(r, "layer_types", "full_attention or sliding_attention for each layer");
+        return wg_hf_wrong(r, KEY_LAYERS, "full_attention or sliding_attention for each layer");
     for (int i = 0; i < c->layers; i++) {
         const char *kind = json_string_value(json_array_get(list, (size_t)i));
-        c->windowed[i] = kind && strcmp(kind, "sliding_attention") == 0;
-        if (!kind || (!c->windowed[i] && strcmp(kind, "full_attention") != 0))
-            return wg_hf_refuse(r, "layer_types", "full_attention or sliding_attention for each layer");
+        c->windowed[i] = kind && strcmp(kind, KEY_SLIDING) == 0;
+        if (!kind || (!c->windowed[i] && strcmp(kind, KEY_FULL) != 0))
+            return wg_hf_refuse(r, KEY_LAYERS, "full_attention or sliding_attention for each layer");
     }
     return WG_OK;
 }
@@ -262,11 +284,11 @@ static wg_status get_windowed(const wg_hf_keys *r, const struct model_type *type
 static wg_status get_window(const wg_hf_keys *r, const struct model_type *type, wg_hf_config *c)
 {
     bool used = type->windows != NO_WINDOW;
-    const json_t *v = json_object_get(r->o, "sliding_window");
-    if (type->windows == FROM_LAYER || type->windows == ALL_SWITCHED) WG_TRY(wg_hf_bool(r, "use_sliding_window", false, &used));
+    const json_t *v = json_object_get(r->o, KEY_WINDOW);
+    if (type->windows == FROM_LAYER || type->windows == ALL_SWITCHED) WG_TRY(wg_hf_bool(r, KEY_USES_WINDOW, false, &used));
     if (!used || json_is_null(v) || (!v && type->window == 0)) return WG_OK;
     if (v && (!json_is_integer(v) || json_integer_value(v) < 1 || json_integer_value(v) > 1 << 30))
-        return wg_hf_wrong(r, "sliding_window", "an integer 1..1073741824, or null");
+        return wg_hf_wrong(r, KEY_WINDOW, "an integer 1..1073741824, or null");
     c->window = v ? (int)json_integer_value(v) : type->window;
     return get_windowed(r, type, c);
 }
@@ -283,10 +305,10 @@ static wg_status get_cap(const wg_hf_keys *r, const char *key, double absent, do
 static wg_status get_scales(const wg_hf_keys *r, const struct model_type *type, wg_hf_config *c)
 {
     double scalar = type->scalar;
-    if (scalar > 0) WG_TRY(wg_hf_number(r, "query_pre_attn_scalar", scalar, 1e-6, 1e6, &scalar));
+    if (scalar > 0) WG_TRY(wg_hf_number(r, KEY_SCALAR, scalar, 1e-6, 1e6, &scalar));
     c->attention_scale = scalar > 0 ? 1 / sqrt(scalar) : 0;
-    WG_TRY(get_cap(r, "attn_logit_softcapping", type->attention_cap, &c->attention_cap));
-    return get_cap(r, "final_logit_softcapping", type->logit_cap, &c->logit_cap);
+    WG_TRY(get_cap(r, KEY_SCORE_CAP, type->attention_cap, &c->attention_cap));
+    return get_cap(r, KEY_LOGIT_CAP, type->logit_cap, &c->logit_cap);
 }
 
 static wg_status get_count(const wg_hf_keys *r, const char *key, int absent, int max, int *out)
@@ -306,10 +328,10 @@ static wg_status get_experts(const wg_hf_keys *r, const struct model_type *type,
     double step;
     if (!type->experts) return WG_OK;
     WG_TRY(get_count(r, type->experts, type->experts_absent, WG_HF_EXPERTS, &c->experts));
-    WG_TRY(get_count(r, "num_experts_per_tok", type->experts_used, c->experts, &c->experts_used));
+    WG_TRY(get_count(r, KEY_EXPERTS_USED, type->experts_used, c->experts, &c->experts_used));
     if (type->experts_hidden) WG_TRY(get_count(r, type->experts_hidden, 768, 1 << 22, &c->hidden));
     c->experts_normed = true;
-    if (!type->experts_normed) WG_TRY(wg_hf_bool(r, "norm_topk_prob", false, &c->experts_normed));
+    if (!type->experts_normed) WG_TRY(wg_hf_bool(r, KEY_EXPERTS_NORMED, false, &c->experts_normed));
     WG_TRY(wg_hf_number(r, "decoder_sparse_step", 1, 0, 1e6, &step));
     if (step != 1) return wg_hf_refuse(r, "decoder_sparse_step", "1");
     if (json_array_size(wg_hf_get(r, "mlp_only_layers")) > 0) return wg_hf_refuse(r, "mlp_only_layers", "no such layers");
@@ -352,13 +374,14 @@ wg_status wg_hf_config_read(wg_hf_config *out, const wg_json *config, wg_error *
     c.norms_less_one = type->norms_less_one;
     c.post_norms = type->post_norms;
     c.fused = type->fused;
+    c.sparse_names = type->sparse_names;
     c.learned_positions = type->gpt2;
     c.mtp = type->mtp;
-    if (type->gpt2) WG_TRY(get_count(&r, "n_inner", 4 * c.dim, 1 << 22, &c.hidden));
-    WG_TRY(wg_hf_number(&r, type->gpt2 ? "layer_norm_epsilon" : "rms_norm_eps", type->eps, 0, 1, &c.eps));
-    WG_TRY(wg_hf_bool(&r, "tie_word_embeddings", type->tied, &c.tied));
+    if (type->gpt2) WG_TRY(get_count(&r, KEY_INNER, 4 * c.dim, 1 << 22, &c.hidden));
+    WG_TRY(wg_hf_number(&r, eps_key(type), type->eps, 0, 1, &c.eps));
+    WG_TRY(wg_hf_bool(&r, KEY_TIED, type->tied, &c.tied));
     bool biased = false;
-    if (type->biases == ALL_BY_KEY) WG_TRY(wg_hf_bool(&r, "attention_bias", false, &biased));
+    if (type->biases == ALL_BY_KEY) WG_TRY(wg_hf_bool(&r, KEY_BIASED, false, &biased));
     c.qkv_bias = biased || type->biases == QKV_ALWAYS;
     c.output_bias = biased;
     WG_TRY(get_window(&r, type, &c));
@@ -406,8 +429,8 @@ void wg_hf_config_write(const wg_hf_config *c, wg_gguf_writer *g)
         { "attention.layer_norm_rms_epsilon", c->eps, !c->learned_positions },
         { "attention.layer_norm_epsilon", c->eps, c->learned_positions },
         { "attention.scale", c->attention_scale, c->attention_scale > 0 },
-        { "attn_logit_softcapping", c->attention_cap, c->attention_cap >= 0 },
-        { "final_logit_softcapping", c->logit_cap, c->logit_cap >= 0 },
+        { KEY_SCORE_CAP, c->attention_cap, c->attention_cap >= 0 },
+        { KEY_LOGIT_CAP, c->logit_cap, c->logit_cap >= 0 },
     };
     for (size_t i = 0; i < sizeof number / sizeof number[0]; i++) {
         snprintf(key, sizeof key, "%s.%s", c->family, number[i].key);
@@ -418,6 +441,99 @@ void wg_hf_config_write(const wg_hf_config *c, wg_gguf_writer *g)
     snprintf(key, sizeof key, "%s.attention.sliding_window_pattern", c->family);
     if (c->window > 0 && c->lists_windows) wg_gguf_set_bools(g, key, c->windowed, (size_t)c->layers);
     if (!c->learned_positions) wg_hf_rope_write(c, g);
+}
+
+/* ---- the other way round */
+
+/* Whether config.json of a type can say all of this. */
+static bool can_say(const struct model_type *type, const wg_hf_config *c)
+{
+    const bool biases = type->gpt2 || (type->biases == NO_BIASES && !c->qkv_bias && !c->output_bias) ||
+                        (type->biases == QKV_ALWAYS && c->qkv_bias && !c->output_bias) ||
+                        (type->biases == ALL_BY_KEY && c->qkv_bias == c->output_bias);
+    return strcmp(type->family, c->family) == 0 && biases && (type->experts != NULL) == (c->experts > 0) &&
+           (c->window == 0 || type->windows != NO_WINDOW) && (c->attention_cap <= 0 || type->attention_cap >= 0) &&
+           (c->logit_cap <= 0 || type->logit_cap >= 0) && (c->experts_normed || !type->experts_normed || c->experts == 0);
+}
+
+double wg_hf_shortest(double v, double (*as)(double v, double with), double with)
+{
+    char digits[40];
+    for (int precision = 1; precision < 17; precision++) {
+        snprintf(digits, sizeof digits, "%.*g", precision, v);
+        const double w = strtod(digits, NULL);
+        if ((as ? (float)as(w, with) : (float)w) == (as ? (float)as(v, with) : (float)v)) return w;
+    }
+    return v;
+}
+
+static double scale_of(double scalar, double unused) { return (void)unused, 1 / sqrt(scalar); }
+
+static void set_windows(const struct model_type *type, const wg_hf_config *c, json_t *o)
+{
+    if (type->windows == NO_WINDOW) return;
+    if (type->windows == FROM_LAYER || type->windows == ALL_SWITCHED)
+        json_object_set_new(o, KEY_USES_WINDOW, json_boolean(c->window > 0));
+    json_object_set_new(o, KEY_WINDOW, c->window > 0 ? json_integer(c->window) : json_null());
+    if (c->window == 0 || (type->windows != FROM_LAYER && type->windows != PERIODIC)) return;
+    json_t *list = json_array();
+    for (int i = 0; i < c->layers; i++) json_array_append_new(list, json_string(c->windowed[i] ? KEY_SLIDING : KEY_FULL));
+    json_object_set_new(o, KEY_LAYERS, list);
+}
+
+static void set_numbers(const struct model_type *type, const wg_hf_config *c, json_t *o)
+{
+    const double scalar = c->attention_scale > 0 ? 1 / (c->attention_scale * c->attention_scale) : c->head_dim,
+                 short_one = wg_hf_shortest(scalar, scale_of, 0);
+    for (size_t i = 0; i < sizeof int_keys / sizeof int_keys[0]; i++) {
+        const char *key = type->gpt2 ? int_keys[i].old : int_keys[i].key;
+        const int v = *(const int *)((const char *)c + int_keys[i].at);
+        const bool usual = int_keys[i].at == offsetof(wg_hf_config, head_dim) && v * c->heads == c->dim && !type->head_dim;
+        if (key && !usual) json_object_set_new(o, key, json_integer(v));
+    }
+    if (type->gpt2) json_object_set_new(o, KEY_INNER, json_integer(c->hidden));
+    json_object_set_new(o, eps_key(type), json_real(wg_hf_shortest(c->eps, NULL, 0)));
+    json_object_set_new(o, KEY_TIED, json_boolean(c->tied));
+    json_object_set_new(o, type->act_key, json_string(type->act));
+    if (type->biases == ALL_BY_KEY) json_object_set_new(o, KEY_BIASED, json_boolean(c->qkv_bias));
+    if (type->scalar > 0)
+        json_object_set_new(o, KEY_SCALAR,
+                            short_one == floor(short_one) ? json_integer((json_int_t)short_one) : json_real(short_one));
+    const double cap[] = { type->attention_cap, c->attention_cap, type->logit_cap, c->logit_cap };
+    for (int i = 0; i < 4; i += 2)
+        if (cap[i] >= 0)
+            json_object_set_new(o, i ? KEY_LOGIT_CAP : KEY_SCORE_CAP,
+                                cap[i + 1] > 0 ? json_real(wg_hf_shortest(cap[i + 1], NULL, 0)) : json_null());
+    if (!type->experts) return;
+    json_object_set_new(o, type->experts, json_integer(c->experts));
+    json_object_set_new(o, KEY_EXPERTS_USED, json_integer(c->experts_used));
+    if (type->experts_hidden) json_object_set_new(o, type->experts_hidden, json_integer(c->hidden));
+    if (!type->experts_normed) json_object_set_new(o, KEY_EXPERTS_NORMED, json_boolean(c->experts_normed));
+}
+
+wg_status wg_hf_config_json(wg_hf_config *c, const char *path, int dtype, json_t **out, wg_error *err)
+{
+    const struct model_type *type = NULL;
+    for (int i = MODEL_TYPES - 1; i >= 0; i--)
+        if (can_say(&model_types[i], c)) type = &model_types[i];
+    if (!type)
+        return wg_fail(
+            err, WG_EUNSUPPORTED,
+            "%s: no Hugging Face model type of the family %s has these biases, windows and experts together; write a "
+            "GGUF file instead",
+            path, c->family);
+    c->adjacent = type->adjacent;
+    c->norms_less_one = type->norms_less_one;
+    c->post_norms = type->post_norms;
+    c->fused = type->fused;
+    c->sparse_names = type->sparse_names;
+    json_t *o = *out = json_pack("{s:s, s:[s]}", KEY_TYPE, type->name, KEY_ARCHITECTURES, type->architecture);
+    json_object_set_new(o, "torch_dtype", json_string(dtype == WG_F16 ? "float16" : dtype == WG_BF16 ? "bfloat16" : "float32"));
+    set_numbers(type, c, o);
+    set_windows(type, c, o);
+    const wg_status s = type->gpt2 ? WG_OK : wg_hf_rope_json(c, &type->rope, path, o, err);
+    if (s != WG_OK) json_decref(o);
+    return s;
 }
 
 /* ---- special tokens */

@@ -18,7 +18,8 @@
 #include "core/file/hf_names.h"
 #include "core/file/safetensors.h"
 
-enum { SHARDS_MOST = 1024, EXPERT_NAMES = 6 };
+enum { SHARDS_MOST = 1024, EXPERT_NAMES = WG_HF_EXPERT_NAMES };
+#define expert_names wg_hf_expert_names
 
 typedef struct shard {
     char *path;
@@ -181,14 +182,6 @@ static wg_status open_shards(folder *f)
 
 /* ---- experts: a tensor each here, one tensor of all in GGUF files */
 
-static const struct {
-    const char *before, *after, *gguf;
-} expert_names[EXPERT_NAMES] = {
-    { "mlp", "gate_proj", "ffn_gate_exps" },     { "mlp", "up_proj", "ffn_up_exps" },
-    { "mlp", "down_proj", "ffn_down_exps" },     { "block_sparse_moe", "w1", "ffn_gate_exps" },
-    { "block_sparse_moe", "w3", "ffn_up_exps" }, { "block_sparse_moe", "w2", "ffn_down_exps" },
-};
-
 /* Whether a name is that of an expert's tensor: its layer, kind and number. */
 static bool find_expert(const wg_hf_config *c, const char *hf, int *layer, int *kind, int *expert)
 {
@@ -196,8 +189,7 @@ static bool find_expert(const wg_hf_config *c, const char *hf, int *layer, int *
     for (*kind = 0; c->experts > 0 && *kind < EXPERT_NAMES; ++*kind) {
         snprintf(exact, sizeof exact, "model.layers.%%4d.%s.experts.%%4d.", expert_names[*kind].before);
         if (sscanf(hf, exact, layer, expert) != 2) continue;
-        snprintf(exact, sizeof exact, "model.layers.%d.%s.experts.%d.%s.weight", *layer, expert_names[*kind].before, *expert,
-                 expert_names[*kind].after);
+        snprintf(exact, sizeof exact, WG_HF_EXPERT, *layer, expert_names[*kind].before, *expert, expert_names[*kind].after);
         if (strcmp(hf, exact) == 0 && *layer >= 0 && *layer < c->layers && *expert >= 0 && *expert < c->experts) return true;
     }
     return false;
@@ -274,15 +266,13 @@ static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, cons
     wg_tensor to = { .name = name, .type = t->type, .n_dims = t->n_dims, .dim = { 1, 1, 1, 1 } };
     for (int d = 0; d < t->n_dims; d++) to.dim[d] = t->dim[t->n_dims - 1 - d];
     source *s = &f->source[f->sources++];
-    *s = (source){ .from = t,
-                   .plus_one = c->norms_less_one && strstr(as->hf, "norm."),
-                   .heads = c->adjacent && as->permuted ? strstr(as->hf, "q_proj") ? c->heads : c->kv_heads : 0 };
+    const wg_hf_change change = wg_hf_change_of(c, as, t->n_dims);
+    *s = (source){ .from = t, .plus_one = change.plus_one, .heads = change.heads, .turned = change.turned };
     const int64_t rows = t->dim[0], width = c->head_dim;
     if (s->heads && (t->n_dims < 1 || t->n_dims > 2 || rows != s->heads * width))
         return wg_fail(f->err, WG_EMODEL, "%s: tensor '%.120s' has %lld rows: expected %d heads of %lld", path, t->name,
                        (long long)rows, s->heads, (long long)width);
     if (s->plus_one) to.type = WG_F32;
-    s->turned = c->learned_positions && t->n_dims == 2 && strstr(as->hf, ".c_");
     if (s->turned) to.dim[0] = t->dim[0], to.dim[1] = t->dim[1];
     s->there = !s->heads && !s->plus_one && !s->turned && (uintptr_t)t->data % wg_type_size(wg_type_get(t->type), 1) == 0;
     wg_gguf_add(g, &to, NULL, NULL);
@@ -314,14 +304,11 @@ static wg_status add_tensors(folder *f, wg_gguf_writer *g)
 
 /* ---- tensors that are made */
 
-/* Row h * width + 2 i + j is row h * width + j * width / 2 + i of the file: pairs become neighbours. */
+/* Pairs become neighbours. */
 static void permute(const wg_safetensor *t, int heads, char *to)
 {
     const size_t rows = (size_t)t->dim[0], row = t->bytes / rows, width = rows / (size_t)heads;
-    for (size_t r = 0; r < rows; r++) {
-        const size_t in = r % width;
-        memcpy(to + r * row, t->data + (r - in + in % 2 * (width / 2) + in / 2) * row, row);
-    }
+    for (size_t r = 0; r < rows; r++) memcpy(to + r * row, t->data + (size_t)wg_hf_row((int64_t)r, (int64_t)width) * row, row);
 }
 
 static void turn(const wg_safetensor *t, char *to)
@@ -345,12 +332,15 @@ static wg_status make(void *user, const wg_tensor *t, void *dst, wg_error *err)
     if (s->there) return WG_OK;
     if (!s->from) memcpy(dst, f->config.divisor[s->divisors], t->bytes);
     else if (s->each)
-        for (int e = 0; e < f->config.experts; e++)
+        for (int e = 0; e < f->config.experts; e++) {
             memcpy((char *)dst + (size_t)e * s->from->bytes, s->each[e]->data, s->from->bytes);
+            wg_pages_release(s->each[e]->data, s->from->bytes);
+        }
     else if (s->plus_one) add_one(s->from, t->bytes / sizeof(float), dst);
     else if (s->turned) turn(s->from, dst);
     else if (s->heads) permute(s->from, s->heads, dst);
     else memcpy(dst, s->from->data, t->bytes);
+    if (s->from) wg_pages_release(s->from->data, s->from->bytes);
     return WG_OK;
 }
 

@@ -38,5 +38,7 @@ wg_status wg_hf_rope(const wg_hf_keys *top, const wg_hf_rope_defaults *of, wg_hf
 
 /* Sets their keys. */
 void wg_hf_rope_write(const wg_hf_config *c, wg_gguf_writer *g);
+/* The keys of config.json that wg_hf_rope reads. EUNSUPPORTED: divisors that no scaling gives. */
+wg_status wg_hf_rope_json(const wg_hf_config *c, const wg_hf_rope_defaults *of, const char *path, json_t *to, wg_error *err);
 
 #endif

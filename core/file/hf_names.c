@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of which models a name is: those whose outputs of attention and MLP are normed give one name another meaning. */
-enum { POST_NORMS = 1, NO_POST_NORMS = 2 };
+/* Of which models a name is: those whose outputs of attention and MLP are normed give one name another meaning. The others
+ * tell names apart that mean the same in GGUF files, for writing. */
+enum { POST_NORMS = 1, NO_POST_NORMS = 2, FUSED = 4, SPLIT = 8, SPARSE = 16, NOT_SPARSE = 32, WRITING = 60 };
 
 static const wg_hf_name head_names[] = {
     { "model.embed_tokens.weight", "token_embd.weight", false, 0 },
@@ -18,7 +19,7 @@ static const wg_hf_name head_names[] = {
     { "self_attn.q_proj.weight", "attn_q.weight", true, 0 },
     { "self_attn.k_proj.weight", "attn_k.weight", true, 0 },
     { "self_attn.v_proj.weight", "attn_v.weight", false, 0 },
-    { "self_attn.qkv_proj.weight", "attn_qkv.weight", false, 0 },
+    { "self_attn.qkv_proj.weight", "attn_qkv.weight", false, FUSED },
     { "self_attn.o_proj.weight", "attn_output.weight", false, 0 },
     { "self_attn.q_proj.bias", "attn_q.bias", true, 0 },
     { "self_attn.k_proj.bias", "attn_k.bias", true, 0 },
@@ -31,11 +32,11 @@ static const wg_hf_name head_names[] = {
     { "pre_feedforward_layernorm.weight", "ffn_norm.weight", false, POST_NORMS },
     { "post_feedforward_layernorm.weight", "post_ffw_norm.weight", false, POST_NORMS },
     { "mlp.gate_proj.weight", "ffn_gate.weight", false, 0 },
-    { "mlp.up_proj.weight", "ffn_up.weight", false, 0 },
-    { "mlp.gate_up_proj.weight", "ffn_up.weight", false, 0 },
+    { "mlp.up_proj.weight", "ffn_up.weight", false, SPLIT },
+    { "mlp.gate_up_proj.weight", "ffn_up.weight", false, FUSED },
     { "mlp.down_proj.weight", "ffn_down.weight", false, 0 },
-    { "mlp.gate.weight", "ffn_gate_inp.weight", false, 0 },
-    { "block_sparse_moe.gate.weight", "ffn_gate_inp.weight", false, 0 },
+    { "mlp.gate.weight", "ffn_gate_inp.weight", false, NOT_SPARSE },
+    { "block_sparse_moe.gate.weight", "ffn_gate_inp.weight", false, SPARSE },
     { "self_attn.rotary_emb.inv_freq", NULL, false, 0 }, /* old files hold what is computed */
 };
 
@@ -62,6 +63,20 @@ static const wg_hf_name gpt2_head_names[] = {
     { "attn.bias", NULL, false, 0 }, /* masks, not weights */
     { "attn.masked_bias", NULL, false, 0 },
 };
+
+const wg_hf_expert_name wg_hf_expert_names[WG_HF_EXPERT_NAMES] = {
+    { "mlp", "gate_proj", "ffn_gate_exps", NOT_SPARSE }, { "mlp", "up_proj", "ffn_up_exps", NOT_SPARSE },
+    { "mlp", "down_proj", "ffn_down_exps", NOT_SPARSE }, { "block_sparse_moe", "w1", "ffn_gate_exps", SPARSE },
+    { "block_sparse_moe", "w3", "ffn_up_exps", SPARSE }, { "block_sparse_moe", "w2", "ffn_down_exps", SPARSE },
+};
+
+/* Whether a name is one of this model's. */
+static bool belongs(const wg_hf_config *c, unsigned only, bool writing)
+{
+    const unsigned is = (c->post_norms ? POST_NORMS : NO_POST_NORMS) | (c->fused ? FUSED : SPLIT) |
+                        (c->sparse_names ? SPARSE : NOT_SPARSE) | (writing ? 0 : WRITING);
+    return (only & ~is) == 0;
+}
 
 #define LIST(of) sizeof of / sizeof of[0]
 
@@ -114,9 +129,63 @@ const wg_hf_name *wg_hf_find_name(const wg_hf_config *c, const char *hf, char to
     const char *rest = layer_of(&in, hf, c->layers, &layer);
     for (size_t i = 0; rest && i < in.in_layers; i++) {
         const wg_hf_name *name = &in.in_layer[i];
-        if (strcmp(rest, name->hf) != 0 || name->only == (c->post_norms ? NO_POST_NORMS : POST_NORMS)) continue;
+        if (strcmp(rest, name->hf) != 0 || !belongs(c, name->only, false)) continue;
         if (name->gguf) snprintf(to, WG_HF_NAME, "blk.%d.%s", layer, name->gguf);
         return name;
     }
     return NULL;
+}
+
+wg_hf_change wg_hf_change_of(const wg_hf_config *c, const wg_hf_name *as, int n_dims)
+{
+    return (wg_hf_change){ .heads = c->adjacent && as->permuted ? strstr(as->hf, "q_proj") ? c->heads : c->kv_heads : 0,
+                           .plus_one = c->norms_less_one && strstr(as->hf, "norm."),
+                           .turned = c->learned_positions && n_dims == 2 && strstr(as->hf, ".c_") };
+}
+
+/* ---- the other way round */
+
+/* The layer of a name of a GGUF file, and what stands behind it; NULL: it is none of a layer's. */
+static const char *gguf_layer(const wg_hf_config *c, const char *gguf, int *layer)
+{
+    int n = 0;
+    if (sscanf(gguf, "blk.%4d.%n", layer, &n) != 1 || n == 0 || *layer < 0 || *layer >= c->layers) return NULL;
+    return gguf + n;
+}
+
+const wg_hf_name *wg_hf_name_of(const wg_hf_config *c, const char *gguf, char to[WG_HF_FULL_NAME])
+{
+    int layer;
+    const wg_hf_dialect in = wg_hf_dialect_of(c);
+    for (size_t i = 0; i < in.heads; i++)
+        if (in.head[i].gguf && strcmp(gguf, in.head[i].gguf) == 0) {
+            /* the head does not have what stands in front of all others */
+            snprintf(to, WG_HF_FULL_NAME, "%s%s", i == WG_HF_HEAD_NAME ? "" : in.before, in.head[i].hf);
+            return &in.head[i];
+        }
+    const char *rest = gguf_layer(c, gguf, &layer);
+    for (size_t i = 0; rest && i < in.in_layers; i++) {
+        const wg_hf_name *name = &in.in_layer[i];
+        if (!name->gguf || strcmp(rest, name->gguf) != 0 || !belongs(c, name->only, true)) continue;
+        const int n = snprintf(to, WG_HF_FULL_NAME, "%s", in.before);
+        const int k = snprintf(to + n, (size_t)(WG_HF_FULL_NAME - n), in.layer, layer);
+        snprintf(to + n + k, (size_t)(WG_HF_FULL_NAME - n - k), "%s", name->hf);
+        return name;
+    }
+    return NULL;
+}
+
+bool wg_hf_expert_of(const wg_hf_config *c, const char *gguf, int expert, char to[WG_HF_FULL_NAME])
+{
+    int layer;
+    char exact[WG_HF_NAME];
+    const char *rest = gguf_layer(c, gguf, &layer);
+    for (int k = 0; rest && k < WG_HF_EXPERT_NAMES; k++) {
+        const wg_hf_expert_name *e = &wg_hf_expert_names[k];
+        snprintf(exact, sizeof exact, "%s.weight", e->gguf);
+        if (strcmp(rest, exact) != 0 || !belongs(c, e->only, true)) continue;
+        snprintf(to, WG_HF_FULL_NAME, WG_HF_EXPERT, layer, e->before, expert, e->after);
+        return true;
+    }
+    return false;
 }

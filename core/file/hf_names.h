@@ -13,6 +13,15 @@ typedef struct wg_hf_name {
     unsigned only;         /* of which models; 0: of all */
 } wg_hf_name;
 
+/* The tensors of experts: one each here, one of all in GGUF files. */
+enum { WG_HF_EXPERT_NAMES = 6, WG_HF_FULL_NAME = 128 };
+#define WG_HF_EXPERT "model.layers.%d.%s.experts.%d.%s.weight"
+typedef struct wg_hf_expert_name {
+    const char *before, *after, *gguf;
+    unsigned only;
+} wg_hf_expert_name;
+extern const wg_hf_expert_name wg_hf_expert_names[WG_HF_EXPERT_NAMES];
+
 /* How the tensors of a model are called. */
 typedef struct wg_hf_dialect {
     const char *before, *layer; /* in front of all names, where it stands; of the names of layers */
@@ -26,5 +35,24 @@ const char *wg_hf_plain_name(const wg_hf_dialect *in, const char *name);
 
 /* The name in GGUF files, in `to`; an empty one for a tensor that is not read. NULL: these families have no such tensor. */
 const wg_hf_name *wg_hf_find_name(const wg_hf_config *c, const char *hf, char to[WG_HF_NAME]);
+
+/* What else differs between the two: rows of queries and keys are permuted (of so many heads; 0: not), 1 is added, columns
+ * become rows. */
+typedef struct wg_hf_change {
+    int heads;
+    bool plus_one, turned;
+} wg_hf_change;
+wg_hf_change wg_hf_change_of(const wg_hf_config *c, const wg_hf_name *as, int n_dims);
+
+/* The row in a folder of row r of a GGUF file, of heads of this width: neighbours there are pairs of both halves of a head. */
+static inline int64_t wg_hf_row(int64_t r, int64_t width)
+{
+    const int64_t in = r % width;
+    return r - in + in % 2 * (width / 2) + in / 2;
+}
+
+/* The name in a folder of a tensor of a GGUF file, and that of one expert of a tensor of all. NULL, false: it has none. */
+const wg_hf_name *wg_hf_name_of(const wg_hf_config *c, const char *gguf, char to[WG_HF_FULL_NAME]);
+bool wg_hf_expert_of(const wg_hf_config *c, const char *gguf, int expert, char to[WG_HF_FULL_NAME]);
 
 #endif

@@ -104,15 +104,25 @@ static void take_spaces(reader *r)
 
 /* ---- pre_tokenizer */
 
+/* Behaviours as tokenizer.json and the list of words call them. */
+enum { BEHAVIORS = 5 };
+static const char *const behaviors[BEHAVIORS][2] = { { "Isolated", "isolated" },
+                                                     { "Removed", "removed" },
+                                                     { "Contiguous", "contiguous" },
+                                                     { "MergedWithPrevious", "merged_with_previous" },
+                                                     { "MergedWithNext", "merged_with_next" } };
+
 static const char *behavior_of(const json_t *v)
 {
-    static const char *const names[][2] = { { "Isolated", "isolated" },
-                                            { "Removed", "removed" },
-                                            { "Contiguous", "contiguous" },
-                                            { "MergedWithPrevious", "merged_with_previous" },
-                                            { "MergedWithNext", "merged_with_next" } };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (is_text(get(v, "behavior"), names[i][0])) return names[i][1];
+    for (size_t i = 0; i < BEHAVIORS; i++)
+        if (is_text(get(v, "behavior"), behaviors[i][0])) return behaviors[i][1];
+    return NULL;
+}
+
+const char *wg_hf_behavior_title(wg_text word)
+{
+    for (size_t i = 0; i < BEHAVIORS; i++)
+        if (word.n == strlen(behaviors[i][1]) && memcmp(word.s, behaviors[i][1], word.n) == 0) return behaviors[i][0];
     return NULL;
 }
 

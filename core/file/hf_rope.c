@@ -7,35 +7,58 @@
 
 #include "core/base/angles.h"
 #include "core/file/hf_keys.h"
+#include "core/file/hf_write.h"
+
+/* Keys that are read and written below. */
+#define KEY_ORIGINAL "original_max_position_embeddings"
+#define KEY_FACTOR "factor"
+#define KEY_LOW "low_freq_factor"
+#define KEY_HIGH "high_freq_factor"
+#define KEY_FAST "beta_fast"
+#define KEY_SLOW "beta_slow"
+#define KEY_MAGNITUDE "attention_factor"
+#define KEY_LONG "long_factor"
+#define KEY_SHORT "short_factor"
+#define KEY_TYPE "rope_type"
+#define KEY_BASE "rope_theta"
+#define KEY_LOCAL_BASE "rope_local_base_freq"
+#define KEY_SCALING "rope_scaling"
+#define KEY_SHARE "partial_rotary_factor"
 
 /* Wavelengths and factors beyond these are mistakes. */
 #define FACTOR_MAX 1e6
 #define CONTEXT_MAX 1e9
+
+static double wavelength(const wg_hf_config *c, int i)
+{
+    return 2 * 3.14159265358979323846 / wg_rope_frequency(c->rope_base, 1, i, c->n_rot);
+}
+
+/* Of pair i; p: factor, low, high, context. */
+static float llama3_divisor(const wg_hf_config *c, int i, const double p[4])
+{
+    const double length = wavelength(c, i), s = (p[3] / length - p[1]) / (p[2] - p[1]);
+    return (float)(length < p[3] / p[2] ? 1 : length > p[3] / p[1] ? p[0] : 1 / ((1 - s) / p[0] + s));
+}
 
 /* The scaling of Llama 3.1: long wavelengths are divided by `factor`, short ones stay, those between are interpolated. GGUF
  * files hold it as divisors, rounded to f32. */
 static wg_status llama3(const wg_hf_keys *r, wg_hf_config *c)
 {
     double factor, low, high, context;
-    WG_TRY(wg_hf_number(r, "factor", WG_HF_ABSENT, 1, FACTOR_MAX, &factor));
-    WG_TRY(wg_hf_number(r, "low_freq_factor", WG_HF_ABSENT, 1e-3, 1e6, &low));
-    WG_TRY(wg_hf_number(r, "high_freq_factor", WG_HF_ABSENT, 1e-3, 1e6, &high));
-    WG_TRY(wg_hf_number(r, "original_max_position_embeddings", WG_HF_ABSENT, 1, CONTEXT_MAX, &context));
-    if (!(high > low)) return wg_hf_wrong(r, "high_freq_factor", "more than low_freq_factor");
+    WG_TRY(wg_hf_number(r, KEY_FACTOR, WG_HF_ABSENT, 1, FACTOR_MAX, &factor));
+    WG_TRY(wg_hf_number(r, KEY_LOW, WG_HF_ABSENT, 1e-3, 1e6, &low));
+    WG_TRY(wg_hf_number(r, KEY_HIGH, WG_HF_ABSENT, 1e-3, 1e6, &high));
+    WG_TRY(wg_hf_number(r, KEY_ORIGINAL, WG_HF_ABSENT, 1, CONTEXT_MAX, &context));
+    if (!(high > low)) return wg_hf_wrong(r, KEY_HIGH, "more than low_freq_factor");
     c->divisors = c->n_rot / 2;
-    for (int i = 0; i < c->divisors; i++) {
-        const double wavelength = 2 * 3.14159265358979323846 / wg_rope_frequency(c->rope_base, 1, i, c->n_rot);
-        const double s = (context / wavelength - low) / (high - low);
-        c->divisor[0][i] = (float)(wavelength < context / high  ? 1
-                                   : wavelength > context / low ? factor
-                                                                : 1 / ((1 - s) / factor + s));
-    }
+    for (int i = 0; i < c->divisors; i++) c->divisor[0][i] = llama3_divisor(c, i, (double[]){ factor, low, high, context });
     return WG_OK;
 }
 
 static wg_status linear(const wg_hf_keys *r, wg_hf_config *c)
 {
-    return wg_hf_number(r, "factor", WG_HF_ABSENT, 1, FACTOR_MAX, &c->rope_factor);
+    return wg_hf_number(r, KEY_FACTOR, WG_HF_ABSENT, 1, FACTOR_MAX, &c->rope_factor);
 }
 
 static double magnitude(double factor, double by) { return factor <= 1 ? 1 : 0.1 * by * log(factor) + 1; }
@@ -44,8 +67,8 @@ static double magnitude(double factor, double by) { return factor <= 1 ? 1 : 0.1
 static wg_status original_context(const wg_hf_keys *top, const wg_hf_keys *r, wg_hf_config *c)
 {
     double context;
-    const wg_hf_keys *in = wg_hf_get(top, "original_max_position_embeddings") ? top : r;
-    WG_TRY(wg_hf_number(in, "original_max_position_embeddings", c->context, 2, CONTEXT_MAX, &context));
+    const wg_hf_keys *in = wg_hf_get(top, KEY_ORIGINAL) ? top : r;
+    WG_TRY(wg_hf_number(in, KEY_ORIGINAL, c->context, 2, CONTEXT_MAX, &context));
     c->original_context = (int)context;
     return WG_OK;
 }
@@ -56,14 +79,14 @@ static wg_status yarn(const wg_hf_keys *top, const wg_hf_keys *r, wg_hf_config *
     double all, part, factor;
     bool truncated;
     WG_TRY(original_context(top, r, c));
-    WG_TRY(wg_hf_number(r, "factor", (double)c->context / c->original_context, 1, FACTOR_MAX, &c->rope_factor));
-    WG_TRY(wg_hf_number(r, "beta_fast", 32, 1e-3, 1e6, &c->yarn_fast));
-    WG_TRY(wg_hf_number(r, "beta_slow", 1, 1e-3, 1e6, &c->yarn_slow));
+    WG_TRY(wg_hf_number(r, KEY_FACTOR, (double)c->context / c->original_context, 1, FACTOR_MAX, &c->rope_factor));
+    WG_TRY(wg_hf_number(r, KEY_FAST, 32, 1e-3, 1e6, &c->yarn_fast));
+    WG_TRY(wg_hf_number(r, KEY_SLOW, 1, 1e-3, 1e6, &c->yarn_slow));
     WG_TRY(wg_hf_number(r, "mscale", 0, 0, 1e3, &part));
     WG_TRY(wg_hf_number(r, "mscale_all_dim", 0, 0, 1e3, &all));
     const double usual = magnitude(c->rope_factor, 1);
     factor = part > 0 && all > 0 ? magnitude(c->rope_factor, part) / magnitude(c->rope_factor, all) : usual;
-    WG_TRY(wg_hf_number(r, "attention_factor", factor, 1e-3, 1e3, &factor));
+    WG_TRY(wg_hf_number(r, KEY_MAGNITUDE, factor, 1e-3, 1e3, &factor));
     WG_TRY(wg_hf_bool(r, "truncate", true, &truncated));
     if (!truncated) return wg_hf_refuse(r, "truncate", "true");
     c->yarn = true;
@@ -88,22 +111,26 @@ static wg_status factors(const wg_hf_keys *r, const char *key, int n, float *to)
     return WG_OK;
 }
 
+static double longrope_magnitude(double factor, double context)
+{
+    return factor <= 1 ? 1 : sqrt(1 + log(factor) / log(context));
+}
+
 static wg_status longrope(const wg_hf_keys *top, const wg_hf_keys *r, wg_hf_config *c)
 {
     double factor;
     WG_TRY(original_context(top, r, c));
     c->divisors = c->n_rot / 2;
     c->longrope = true;
-    WG_TRY(factors(r, "long_factor", c->divisors, c->divisor[0]));
-    WG_TRY(factors(r, "short_factor", c->divisors, c->divisor[1]));
-    WG_TRY(wg_hf_number(r, "factor", (double)c->context / c->original_context, 1e-3, FACTOR_MAX, &factor));
-    const double usual = factor <= 1 ? 1 : sqrt(1 + log(factor) / log(c->original_context));
-    return wg_hf_number(r, "attention_factor", usual, 1e-3, 1e3, &c->rope_magnitude);
+    WG_TRY(factors(r, KEY_LONG, c->divisors, c->divisor[0]));
+    WG_TRY(factors(r, KEY_SHORT, c->divisors, c->divisor[1]));
+    WG_TRY(wg_hf_number(r, KEY_FACTOR, (double)c->context / c->original_context, 1e-3, FACTOR_MAX, &factor));
+    return wg_hf_number(r, KEY_MAGNITUDE, longrope_magnitude(factor, c->original_context), 1e-3, 1e3, &c->rope_magnitude);
 }
 
 static wg_status scaling(const wg_hf_keys *top, const wg_hf_keys *r, bool only_longrope, wg_hf_config *c)
 {
-    const char *key = wg_hf_get(r, "rope_type") ? "rope_type" : "type", *type = json_string_value(wg_hf_get(r, key));
+    const char *key = wg_hf_get(r, KEY_TYPE) ? KEY_TYPE : "type", *type = json_string_value(wg_hf_get(r, key));
     if (!wg_hf_get(r, key)) return WG_OK;
     if (!type) return wg_hf_refuse(r, key, "the name of a scaling");
     if (strcmp(type, "default") == 0) return WG_OK;
@@ -119,12 +146,12 @@ static wg_status scaling(const wg_hf_keys *top, const wg_hf_keys *r, bool only_l
 static wg_status rotated(const wg_hf_keys *top, const wg_hf_keys *r, bool partial, wg_hf_config *c)
 {
     double share;
-    const wg_hf_keys *in = r->o && wg_hf_get(r, "partial_rotary_factor") ? r : top;
-    WG_TRY(wg_hf_number(in, "partial_rotary_factor", 1, 0, 1, &share));
-    if (share != 1 && !partial) return wg_hf_refuse(in, "partial_rotary_factor", "1");
+    const wg_hf_keys *in = r->o && wg_hf_get(r, KEY_SHARE) ? r : top;
+    WG_TRY(wg_hf_number(in, KEY_SHARE, 1, 0, 1, &share));
+    if (share != 1 && !partial) return wg_hf_refuse(in, KEY_SHARE, "1");
     c->n_rot = (int)(c->head_dim * share);
     if (c->n_rot >= 2 && c->n_rot % 2 == 0) return WG_OK;
-    return wg_hf_wrong(in, "partial_rotary_factor", "the share of an even number of elements of a head, at least two");
+    return wg_hf_wrong(in, KEY_SHARE, "the share of an even number of elements of a head, at least two");
 }
 
 /* rope_parameters of kinds of layers: r becomes that of layers without a window. */
@@ -139,26 +166,25 @@ static wg_status local(const wg_hf_keys *top, const wg_hf_rope_defaults *of, wg_
         return wg_fail(top->err, WG_EUNSUPPORTED,
                        "%s: key 'rope_parameters' differs between kinds of layers: expected one for all", top->path);
     if (!w.o) return WG_OK;
-    WG_TRY(wg_hf_number(&w, "rope_theta", c->window_rope_base, 1, 1e12, &c->window_rope_base));
-    const char *type = json_string_value(wg_hf_get(&w, "rope_type"));
-    return wg_hf_get(&w, "rope_type") && (!type || strcmp(type, "default") != 0) ? wg_hf_refuse(&w, "rope_type", "default")
-                                                                                 : WG_OK;
+    WG_TRY(wg_hf_number(&w, KEY_BASE, c->window_rope_base, 1, 1e12, &c->window_rope_base));
+    const char *type = json_string_value(wg_hf_get(&w, KEY_TYPE));
+    return wg_hf_get(&w, KEY_TYPE) && (!type || strcmp(type, "default") != 0) ? wg_hf_refuse(&w, KEY_TYPE, "default") : WG_OK;
 }
 
 wg_status wg_hf_rope(const wg_hf_keys *top, const wg_hf_rope_defaults *of, wg_hf_config *c)
 {
-    const json_t *now = wg_hf_get(top, "rope_parameters"), *old = wg_hf_get(top, "rope_scaling");
+    const json_t *now = wg_hf_get(top, "rope_parameters"), *old = wg_hf_get(top, KEY_SCALING);
     wg_hf_keys r = *top;
     r.o = now ? now : old;
     r.where = now ? "rope_parameters." : "rope_scaling.";
     c->rope_factor = c->rope_magnitude = 1;
-    WG_TRY(wg_hf_number(top, "rope_theta", of->base, 1, 1e12, &c->rope_base));
-    if (of->local_base > 0) WG_TRY(wg_hf_number(top, "rope_local_base_freq", of->local_base, 1, 1e12, &c->window_rope_base));
-    if (r.o && !json_is_object(r.o)) return wg_hf_wrong(top, now ? "rope_parameters" : "rope_scaling", "an object");
+    WG_TRY(wg_hf_number(top, KEY_BASE, of->base, 1, 1e12, &c->rope_base));
+    if (of->local_base > 0) WG_TRY(wg_hf_number(top, KEY_LOCAL_BASE, of->local_base, 1, 1e12, &c->window_rope_base));
+    if (r.o && !json_is_object(r.o)) return wg_hf_wrong(top, now ? "rope_parameters" : KEY_SCALING, "an object");
     if (r.o && (wg_hf_get(&r, "full_attention") || wg_hf_get(&r, "sliding_attention"))) WG_TRY(local(top, of, &r, c));
     WG_TRY(rotated(top, &r, of->partial, c));
     if (!r.o) return WG_OK;
-    WG_TRY(wg_hf_number(&r, "rope_theta", c->rope_base, 1, 1e12, &c->rope_base));
+    WG_TRY(wg_hf_number(&r, KEY_BASE, c->rope_base, 1, 1e12, &c->rope_base));
     return scaling(top, &r, of->only_longrope, c);
 }
 
@@ -186,4 +212,95 @@ void wg_hf_rope_write(const wg_hf_config *c, wg_gguf_writer *g)
     if (type) wg_gguf_set_string(g, key, type, strlen(type));
     snprintf(key, sizeof key, "%s.rope.scaling.original_context_length", c->family);
     if (c->original_context > 0) wg_gguf_set_u32(g, key, (uint32_t)c->original_context);
+}
+
+/* ---- the other way round */
+
+static bool llama3_is(const wg_hf_config *c, const double p[4])
+{
+    for (int i = 0; i < c->divisors; i++)
+        if (llama3_divisor(c, i, p) != c->divisor[0][i]) return false;
+    return true;
+}
+
+/* The parameters of llama3 that give these divisors, which hold them up to a common factor of low, high and context: low is
+ * 1. The published ones are tried first; then context and high are those of the line through the first and the last pair
+ * between. */
+static bool find_llama3(const wg_hf_config *c, double p[4])
+{
+    int pair[2] = { -1, -1 };
+    double s[2];
+    p[0] = 1;
+    for (int i = 0; i < c->divisors; i++) p[0] = c->divisor[0][i] > p[0] ? c->divisor[0][i] : p[0];
+    p[1] = 1, p[2] = 4;
+    for (p[3] = 32; p[3] <= 1 << 20; p[3] *= 2)
+        if (llama3_is(c, p)) return true;
+    for (int i = 0; i < c->divisors; i++)
+        if (c->divisor[0][i] > 1 && c->divisor[0][i] < p[0]) pair[pair[0] < 0 ? 0 : 1] = i;
+    if (pair[1] < 0) return false;
+    for (int k = 0; k < 2; k++) s[k] = (1 / (double)c->divisor[0][pair[k]] - 1 / p[0]) / (1 - 1 / p[0]);
+    const double slope = (s[0] - s[1]) / (1 / wavelength(c, pair[0]) - 1 / wavelength(c, pair[1])); /* context / (high - 1) */
+    const double below = slope / wavelength(c, pair[0]) - s[0];                                     /* 1 / (high - 1) */
+    p[3] = nearbyint(slope / below);
+    for (int digits = 1; digits < 8; digits++) {
+        const double scale = pow(10, digits);
+        p[2] = nearbyint((1 + 1 / below) * scale) / scale;
+        if (llama3_is(c, p)) return true;
+    }
+    return false;
+}
+
+static double magnitude_over(double factor, double usual) { return factor / usual; }
+
+static json_t *number(double v) { return json_real(wg_hf_shortest(v, NULL, 0)); }
+
+static json_t *list_of(const float *v, int n)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < n; i++) json_array_append_new(list, number((double)v[i]));
+    return list;
+}
+
+/* The object of the scaling; NULL in *out: there is none. */
+static wg_status scaling_json(const wg_hf_config *c, const char *path, json_t *top, json_t **out, wg_error *err)
+{
+    double p[4];
+    json_t *o = *out = NULL;
+    if (c->longrope) {
+        o = json_pack("{s:s, s:o, s:o}", "type", "longrope", KEY_LONG, list_of(c->divisor[0], c->divisors), KEY_SHORT,
+                      list_of(c->divisor[1], c->divisors));
+        const double usual = longrope_magnitude((double)c->context / c->original_context, c->original_context);
+        if ((float)usual != (float)c->rope_magnitude) json_object_set_new(o, KEY_MAGNITUDE, number(c->rope_magnitude));
+        json_object_set_new(top, KEY_ORIGINAL, json_integer(c->original_context));
+    } else if (c->divisors > 0) {
+        if (!find_llama3(c, p))
+            return wg_fail(
+                err, WG_EUNSUPPORTED,
+                "%s: tensor 'rope_freqs.weight' holds divisors that no scaling of the kind llama3 gives; write a GGUF "
+                "file instead",
+                path);
+        o = json_pack("{s:s, s:f, s:f, s:f, s:I}", KEY_TYPE, "llama3", KEY_FACTOR, p[0], KEY_LOW, p[1], KEY_HIGH, p[2],
+                      KEY_ORIGINAL, (json_int_t)p[3]);
+    } else if (c->yarn) {
+        const double usual = magnitude(c->rope_factor, 1);
+        o = json_pack("{s:s, s:o, s:I, s:o, s:o}", KEY_TYPE, "yarn", KEY_FACTOR, number(c->rope_factor), KEY_ORIGINAL,
+                      (json_int_t)c->original_context, KEY_FAST, number(c->yarn_fast), KEY_SLOW, number(c->yarn_slow));
+        if (c->rope_magnitude != 1)
+            json_object_set_new(o, KEY_MAGNITUDE, json_real(wg_hf_shortest(c->rope_magnitude * usual, magnitude_over, usual)));
+    } else if (c->rope_factor != 1) {
+        o = json_pack("{s:s, s:o}", KEY_TYPE, "linear", KEY_FACTOR, number(c->rope_factor));
+    }
+    *out = o;
+    return WG_OK;
+}
+
+wg_status wg_hf_rope_json(const wg_hf_config *c, const wg_hf_rope_defaults *of, const char *path, json_t *to, wg_error *err)
+{
+    json_t *scaling;
+    json_object_set_new(to, KEY_BASE, number(c->rope_base));
+    if (of->local_base > 0) json_object_set_new(to, KEY_LOCAL_BASE, number(c->window_rope_base));
+    if (of->partial && c->n_rot != c->head_dim) json_object_set_new(to, KEY_SHARE, json_real((double)c->n_rot / c->head_dim));
+    WG_TRY(scaling_json(c, path, to, &scaling, err));
+    json_object_set_new(to, KEY_SCALING, scaling ? scaling : json_null());
+    return WG_OK;
 }

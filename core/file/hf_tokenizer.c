@@ -230,10 +230,11 @@ static void write_template(const reader *r, const wg_hf_ids *ids, wg_gguf_writer
     else if (r->afters > 0) wg_gguf_set_i32s(g, "tokenizer.wager.after", r->after, r->afters);
 }
 
+const char *const wg_hf_end_keys[WG_HF_ENDS] = { "tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
+                                                 "tokenizer.ggml.eom_token_id" };
+
 static void write(const reader *r, const wg_hf_ids *ids, wg_gguf_writer *g)
 {
-    static const char *const ends[WG_HF_ENDS] = { "tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
-                                                  "tokenizer.ggml.eom_token_id" };
     const char *model = r->unigram ? "t5" : r->spm ? "llama" : "gpt2";
     bool flags = false;
     wg_gguf_set_string(g, "tokenizer.ggml.model", model, strlen(model));
@@ -245,7 +246,7 @@ static void write(const reader *r, const wg_hf_ids *ids, wg_gguf_writer *g)
     else wg_gguf_set_strings(g, "tokenizer.ggml.merges", r->merge, r->merges);
     write_template(r, ids, g);
     for (int i = 0; i < WG_HF_ENDS; i++)
-        if (ids->end[i] >= 0) wg_gguf_set_u32(g, ends[i], (uint32_t)ids->end[i]);
+        if (ids->end[i] >= 0) wg_gguf_set_u32(g, wg_hf_end_keys[i], (uint32_t)ids->end[i]);
     for (int i = 0; i < r->n; i++) {
         if (r->type[i] == UNKNOWN) wg_gguf_set_u32(g, "tokenizer.ggml.unknown_token_id", (uint32_t)i);
         flags = flags || r->flags[i];
@@ -259,7 +260,7 @@ static void name_unused(reader *r, size_t at)
     for (int i = 0; i < r->n; i++) {
         if (r->text[i].s) continue;
         char *to = r->bytes + at;
-        r->text[i] = (wg_text){ to, (size_t)snprintf(to, PAD_TEXT, "[PAD%d]", i) };
+        r->text[i] = (wg_text){ to, (size_t)snprintf(to, PAD_TEXT, WG_HF_PAD, i) };
         r->type[i] = UNUSED;
         at += PAD_TEXT;
     }

@@ -8,6 +8,11 @@
 enum { WG_HF_NORMAL = 1, WG_HF_UNKNOWN, WG_HF_CONTROL, WG_HF_USER, WG_HF_UNUSED, WG_HF_BYTE }; /* tokenizer.ggml.token_type */
 enum { WG_HF_WORDS = 48, WG_HF_AROUND = 8 };
 
+#define WG_HF_PAD "[PAD%d]"                          /* the text of an id without a token */
+extern const char *const wg_hf_end_keys[WG_HF_ENDS]; /* of the tokens that end a text */
+/* The name in tokenizer.json of a behaviour in a list of words; NULL: it is none. */
+const char *wg_hf_behavior_title(wg_text word);
+
 #define WG_HF_SPACE "\xe2\x96\x81" /* U+2581 */
 
 typedef struct wg_hf_words {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "core/file/hf.h"
+#include "core/file/hf_tokenizer_impl.h"
 
 enum { VARINT, FIXED64, BYTES, FIXED32 = 5 }; /* how a field is written */
 enum { UNIGRAM = 1, BPE, NORMAL = 1, UNUSED = 5, TYPE_MOST = 6, PAD_TEXT = 20 };
@@ -166,15 +166,13 @@ static void name_unused(model *m)
 {
     for (int64_t i = m->pieces; i < m->n; i++) {
         char *to = m->pads + (i - m->pieces) * PAD_TEXT;
-        m->text[i] = (wg_text){ to, (size_t)snprintf(to, PAD_TEXT, "[PAD%lld]", (long long)i) };
+        m->text[i] = (wg_text){ to, (size_t)snprintf(to, PAD_TEXT, WG_HF_PAD, (int)i) };
         m->type[i] = UNUSED;
     }
 }
 
 static void write(const model *m, const wg_hf_ids *ids, wg_gguf_writer *g)
 {
-    static const char *const ends[WG_HF_ENDS] = { "tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
-                                                  "tokenizer.ggml.eom_token_id" };
     const char *kind = m->kind == UNIGRAM ? "t5" : "llama";
     const size_t n = (size_t)m->n;
     wg_text words[3];
@@ -197,7 +195,7 @@ static void write(const model *m, const wg_hf_ids *ids, wg_gguf_writer *g)
     wg_gguf_set_bool(g, "tokenizer.ggml.add_bos_token", m->first >= 0);
     for (int i = 0; i < WG_HF_ENDS; i++) {
         const int64_t end = i == 0 && ids->end[0] < 0 ? m->last : ids->end[i];
-        if (end >= 0) wg_gguf_set_u32(g, ends[i], (uint32_t)end);
+        if (end >= 0) wg_gguf_set_u32(g, wg_hf_end_keys[i], (uint32_t)end);
     }
 }
 

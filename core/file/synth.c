@@ -204,11 +204,11 @@ static void draw_rows(void *arg, int thread, int threads)
     wg_pool_share(rows, 1, thread, threads, &lo, &hi);
     for (int r = lo; r < hi; r++) {
         char *dst = j->dst + (size_t)r * row_bytes;
-        if (wg_type_get(j->t->type)->writable) {
+        if (coded_of(j->t->type)) {
+            draw_codes(j, (uint64_t)r, (uint8_t *)dst, k, 1 / sqrt((double)k));
+        } else {
             draw(j, (uint64_t)r * k, row, k);
             (void)wg_row_from_f32(j->t->type, row, dst, k);
-        } else {
-            draw_codes(j, (uint64_t)r, (uint8_t *)dst, k, 1 / sqrt((double)k));
         }
     }
 }

@@ -323,9 +323,13 @@ bool wg_weights_made(const wg_weights *w, uint64_t *seed)
 
 void wg_weights_release(const wg_weights *w, const wg_tensor *t)
 {
-    if (!w->mapped) return;
+    if (w->mapped) wg_pages_release(t->data, t->bytes);
+}
+
+void wg_pages_release(const void *at, size_t bytes)
+{
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    const uintptr_t lo = ((uintptr_t)t->data + page - 1) & ~(page - 1), hi = ((uintptr_t)t->data + t->bytes) & ~(page - 1);
+    const uintptr_t lo = ((uintptr_t)at + page - 1) & ~(page - 1), hi = ((uintptr_t)at + bytes) & ~(page - 1);
     if (lo < hi) (void)madvise((void *)lo, hi - lo, MADV_DONTNEED); /* advice: a failure changes nothing */
 }
 

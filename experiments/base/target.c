@@ -3,6 +3,7 @@
 #include "experiments/base/target.h"
 
 #include "core/base/mem.h"
+#include "core/file/quantize.h"
 #include "experiments/base/spec.h"
 
 static const wg_target_options defaults = { .model = { .kv_type = WG_F16 } };
@@ -19,11 +20,24 @@ static wg_status open_tokenizer(wg_tokenizer **out, const wg_weights *w, bool ne
                    wg_weights_path(w));
 }
 
+/* The weights as they are to be run. */
+static wg_status open_weights(wg_weights **out, const char *path, const char *quantize, wg_pool *pool, wg_error *err)
+{
+    wg_weights *w;
+    wg_quantize q;
+    const bool as_they_are = !quantize || !*quantize;
+    if (!as_they_are && wg_quantize_parse(&q, quantize, err)) return wg_fail_in(err, WG_EINVAL, "quantize");
+    WG_TRY(wg_weights_open(&w, path, err));
+    if (!as_they_are) WG_TRY(wg_quantize_open(&w, w, &q, pool, err));
+    *out = w;
+    return WG_OK;
+}
+
 static wg_status open_parts(wg_target *t, const wg_target_options *opt, wg_error *err)
 {
-    WG_TRY(wg_weights_open(&t->weights, t->path, err));
-    WG_TRY(open_tokenizer(&t->tokenizer, t->weights, opt->need_tokenizer, err));
     WG_TRY(wg_pool_open(&t->pool, opt->threads, err));
+    WG_TRY(open_weights(&t->weights, t->path, opt->quantize, t->pool, err));
+    WG_TRY(open_tokenizer(&t->tokenizer, t->weights, opt->need_tokenizer, err));
     if (opt->pin) WG_TRY(wg_pool_pin(t->pool, err));
     WG_TRY(wg_device_open(&t->device, opt->device ? opt->device : "cpu", t->pool, err));
     t->ops = t->device.ops;
@@ -48,9 +62,9 @@ void wg_target_close(wg_target *t)
     if (!t) return;
     wg_model_close(t->model);
     wg_device_close(&t->device);
-    wg_pool_close(t->pool);
     wg_tokenizer_close(t->tokenizer);
     wg_weights_close(t->weights);
+    wg_pool_close(t->pool);
     wg_free(t->path);
     wg_free(t);
 }
@@ -87,8 +101,8 @@ wg_status wg_target_check(const wg_weights *w, bool tokenizer, wg_error *err)
 wg_status wg_target_probe(const char *path, const wg_target_options *opt, wg_arch *out, wg_error *err)
 {
     wg_weights *w;
-    WG_TRY(wg_weights_open(&w, path, err));
     if (!opt) opt = &defaults;
+    WG_TRY(open_weights(&w, path, opt->quantize, NULL, err));
     wg_status s = wg_model_check(w, &opt->model, out, err);
     if (!s) s = check_tokenizer(w, opt->need_tokenizer, err);
     wg_weights_close(w);

@@ -9,10 +9,11 @@
 #include "core/text/tokenizer.h"
 
 typedef struct wg_target_options {
-    const char *device;  /* as in core/model/device.h; NULL: cpu */
-    int threads;         /* 0: the cores this process may run on */
-    bool pin;            /* wg_pool_pin */
-    bool need_tokenizer; /* then a file without a tokenizer is EMODEL; otherwise it gives tokenizer == NULL */
+    const char *device;   /* as in core/model/device.h; NULL: cpu */
+    int threads;          /* 0: the cores this process may run on */
+    bool pin;             /* wg_pool_pin */
+    const char *quantize; /* as in core/file/quantize.h: weights are converted while they are loaded; NULL, "": they are not */
+    bool need_tokenizer;  /* then a file without a tokenizer is EMODEL; otherwise it gives tokenizer == NULL */
     wg_model_options model;
 } wg_target_options;
 

@@ -8,6 +8,7 @@
  *   tokenizer  encoding and decoding a text, and texts made to be slow
  *   train    a pass of training forward and backward beside OpenBLAS alone
  *   compare  two large result folders, written for the purpose: seconds and memory
+ *   load     opening a model that is on the disk alone, beside reading its files once, and the memory it takes
  *   kernels  products, the preparing of inputs and attention, each alone, beside what the machine gives
  * Medians of repeats in which the arms alternate; nothing here is asserted anywhere. */
 #include <inttypes.h>
@@ -19,10 +20,12 @@
 
 #include "core/base/clock.h"
 #include "core/base/mem.h"
+#include "core/file/quantize.h"
 #include "experiments/base/timing.h"
 #include "experiments/cli/bench_compare.h"
 #include "experiments/bench/bench_forward.h"
 #include "experiments/bench/bench_kernels.h"
+#include "experiments/bench/bench_load.h"
 #include "experiments/bench/bench_perplexity.h"
 #include "experiments/bench/bench_verify.h"
 #include "experiments/bench/bench_draft.h"
@@ -34,7 +37,7 @@
 #include "experiments/base/target.h"
 
 typedef struct bench {
-    const char *model, *draft_model, *draft, *rule, *rows, *context, *device, *kv_name;
+    const char *model, *draft_model, *draft, *rule, *rows, *context, *device, *kv_name, *quantize;
     long history, threads, repeats, n, seed, vocab;
     double temperature, top_p;
     const char *text, *op, *type;
@@ -237,12 +240,14 @@ int wg_cmd_bench(int argc, char **argv)
         { "threads", 0, WG_FLAG_INT, &b.threads, "N", "0: all cores", 0, 256 },
         { "pin", 0, WG_FLAG_BOOL, &b.pin, NULL, "bind each worker thread to a processor of its own", 0, 0 },
         { "kv-type", 0, WG_FLAG_STRING, &b.kv_name, "TYPE", WG_KV_TYPE_DOC " (f16)", 0, 0 },
+        { "quantize", 0, WG_FLAG_STRING, &b.quantize, "T[,P=T]...", "forward, round, perplexity, load: " WG_QUANTIZE_DOC, 0,
+          0 },
         { "json", 0, WG_FLAG_BOOL, &b.json, NULL, "one JSON object a line", 0, 0 },
         { 0 },
     };
     const int done = wg_cli_parse("bench", flags, argc, argv, &what, 1, 1);
     if (done >= 0) return done;
-    const bool forward = !strcmp(what, "forward"), perplexity = !strcmp(what, "perplexity"),
+    const bool forward = !strcmp(what, "forward"), perplexity = !strcmp(what, "perplexity"), load = !strcmp(what, "load"),
                temperature_given = b.temperature >= 0;
     wg_error err;
     if (!strcmp(what, "verify")) return bench_verify(&b, temperature_given, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
@@ -255,10 +260,10 @@ int wg_cmd_bench(int argc, char **argv)
         return wg_bench_tokenizer(b.model, b.text, (int)b.repeats, b.json, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
     if (!strcmp(what, "train") && b.model) return bench_train(&b, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
     if (!strcmp(what, "kernels")) return bench_kernels(&b, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
-    if (!forward && !perplexity && strcmp(what, "round") && strcmp(what, "tokenizer") && strcmp(what, "train")) {
+    if (!forward && !perplexity && !load && strcmp(what, "round") && strcmp(what, "tokenizer") && strcmp(what, "train")) {
         fprintf(stderr,
                 "wager bench: there is no benchmark '%s'; there are: forward, kernels, perplexity, round, verify, draft, "
-                "compare, tokenizer, train\n",
+                "compare, tokenizer, train, load\n",
                 what);
         return WG_EXIT_USAGE;
     }
@@ -274,8 +279,9 @@ int wg_cmd_bench(int argc, char **argv)
     }
     wg_target *t = NULL;
     const wg_target_options want = {
-        .device = b.device, .threads = (int)b.threads, .pin = b.pin, .model = { .kv_type = kv_type }
+        .device = b.device, .threads = (int)b.threads, .pin = b.pin, .quantize = b.quantize, .model = { .kv_type = kv_type }
     };
+    if (load) return wg_bench_load(b.model, &want, (int)b.repeats, b.json, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
     wg_status s = wg_target_open(&t, b.model, &want, &err);
     const wg_forward_bench passes = {
         .rows = b.rows, .context = b.context, .kv_type = kv_type, .repeats = (int)b.repeats, .stages = b.stages, .json = b.json

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * wager convert: any model file to GGUF, optionally in another weight type. */
+ * wager convert: any model to GGUF, or to a Hugging Face folder, optionally in another weight type. */
 #include <stdio.h>
+#include <string.h>
 
 #include "core/file/convert.h"
+#include "core/model/export.h"
 #include "experiments/base/target.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
-#include "kernels/types.h"
 
 /* Nothing is written that could not run. */
 static wg_status check(const char *in, bool tokenizer, wg_error *err)
@@ -18,26 +19,52 @@ static wg_status check(const char *in, bool tokenizer, wg_error *err)
     return s;
 }
 
+static wg_status to_folder(const char *in, const char *out, int type, double shard_gb, wg_error *err)
+{
+    wg_weights *w;
+    WG_TRY(wg_weights_open(&w, in, err));
+    const wg_status s = wg_export(w, out, type, (size_t)(shard_gb * 1e9), err);
+    wg_weights_close(w);
+    return s;
+}
+
+static bool ends_in_gguf(const char *name)
+{
+    const size_t n = strlen(name);
+    return n >= 5 && strcmp(name + n - 5, ".gguf") == 0;
+}
+
 int wg_cmd_convert(int argc, char **argv)
 {
-    const char *in, *tokenizer = NULL, *out = NULL, *type_name = NULL;
+    const char *word[2] = { NULL, NULL }, *tokenizer = NULL, *out = NULL, *type_name = NULL;
+    double shard_gb = 5;
     const wg_flag flags[] = {
         { "tokenizer", 0, WG_FLAG_STRING, &tokenizer, "FILE", "tokenizer.bin that belongs to a llama2.c model", 0, 0 },
-        { "out", 'o', WG_FLAG_STRING, &out, "FILE", "the GGUF file to write", 0, 0 },
-        { "type", 0, WG_FLAG_STRING, &type_name, "TYPE", WG_WRITABLE_TYPES " for all matrices; kept when left out", 0, 0 },
+        { "out", 'o', WG_FLAG_STRING, &out, "FILE", "the GGUF file to write, whatever its name", 0, 0 },
+        { "type", 0, WG_FLAG_STRING, &type_name, "TYPE",
+          WG_WRITABLE_TYPES " for all matrices; kept when left out. Folders: f32, f16 or bf16; others become f32 when left out",
+          0, 0 },
+        { "shard-gb", 0, WG_FLAG_FLOAT, &shard_gb, "GB", "folders: bytes of a file of weights (5)", 1e-6, 1e6 },
         { 0 },
     };
-    const int done = wg_cli_parse("convert", flags, argc, argv, &in, 1, 1);
+    const int done = wg_cli_parse("convert", flags, argc, argv, word, 1, 2);
     if (done >= 0) return done;
-    if (!out) {
-        fputs("wager convert: --out FILE is missing\n", stderr);
+    if (!out == !word[1]) {
+        fputs("wager convert: expected one name of what is written: OUT.gguf, a folder, or --out FILE\n", stderr);
         return WG_EXIT_USAGE;
     }
     const int type = type_name ? wg_cli_weight_type("convert", type_name) : -1;
     if (type_name && type < 0) return WG_EXIT_USAGE;
+    const bool folder = !out && !ends_in_gguf(word[1]);
+    if (!out) out = word[1];
+    if (folder && tokenizer) {
+        fputs("wager convert: --tokenizer is for GGUF files: write one first, then a folder of it\n", stderr);
+        return WG_EXIT_USAGE;
+    }
     wg_error err;
-    if (check(in, tokenizer == NULL, &err)) return wg_cli_fail(&err);
-    if (wg_convert(in, tokenizer, out, type, &err)) return wg_cli_fail(&err);
+    if (check(word[0], tokenizer == NULL, &err)) return wg_cli_fail(&err);
+    if (folder ? to_folder(word[0], out, type, shard_gb, &err) : wg_convert(word[0], tokenizer, out, type, &err))
+        return wg_cli_fail(&err);
     printf("wrote %s\n", out);
     return WG_EXIT_OK;
 }

@@ -12,6 +12,7 @@
 #include "core/base/clock.h"
 #include "core/base/hash.h"
 #include "core/base/mem.h"
+#include "core/file/quantize.h"
 #include "draft/compose/composite.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
@@ -23,7 +24,7 @@
 enum { PROMPT_MOST = 16 << 20 }; /* bytes of a prompt from standard input */
 
 typedef struct generate {
-    const char *target, *draft_model, *draft, *prompt, *rule, *device, *kv_type, *chat_name, *system, *date;
+    const char *target, *draft_model, *draft, *prompt, *rule, *device, *kv_type, *quantize, *chat_name, *system, *date;
     size_t prompt_bytes;
     wg_chat chat;
     long n, top_k, penalty_window, seed, threads;
@@ -201,6 +202,7 @@ static wg_status generate_run(generate *g, wg_error *err)
     const wg_target_options want = { .device = g->device,
                                      .threads = (int)g->threads,
                                      .pin = g->pin,
+                                     .quantize = g->quantize,
                                      .need_tokenizer = true,
                                      .model = { .kv_type = wg_cli_kv_type("generate", g->kv_type),
                                                 .allow_nan = g->allow_nan } };
@@ -286,6 +288,7 @@ int wg_cmd_generate(int argc, char **argv)
         { "threads", 0, WG_FLAG_INT, &g.threads, "N", "0: all cores", 0, 256 },
         { "pin", 0, WG_FLAG_BOOL, &g.pin, NULL, "bind each worker thread to a processor of its own", 0, 0 },
         { "kv-type", 0, WG_FLAG_STRING, &g.kv_type, "TYPE", WG_KV_TYPE_DOC " (f16)", 0, 0 },
+        { "quantize", 0, WG_FLAG_STRING, &g.quantize, "T[,P=T]...", WG_QUANTIZE_DOC, 0, 0 },
         { "allow-nan", 0, WG_FLAG_BOOL, &g.allow_nan, NULL, "accept NaN and infinities in weights", 0, 0 },
         { "audit", 0, WG_FLAG_BOOL, &g.audit, NULL, "test whether drafts were drawn from the declared rows of q", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &g.json, NULL, "one JSON object instead of text", 0, 0 },

@@ -10,6 +10,7 @@
 #include "core/base/hash.h"
 #include "core/base/mem.h"
 #include "core/base/save.h"
+#include "core/file/quantize.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/base/target.h"
@@ -18,7 +19,7 @@ enum { TOP = 5, PASS_ROWS = 64 };
 
 /* What the command line asks for. */
 typedef struct request {
-    const char *path, *device;
+    const char *path, *device, *quantize;
     wg_cli_ints tokens, parents; /* parents.v NULL: a sequence */
     wg_save *out;                /* NULL: to standard output */
     int threads, kv_type;
@@ -124,6 +125,7 @@ static wg_status logits_run(const request *r, wg_error *err)
     float *logits = NULL;
     const wg_target_options want = { .device = r->device,
                                      .threads = r->threads,
+                                     .quantize = r->quantize,
                                      .model = { .kv_type = r->kv_type, .allow_nan = r->allow_nan } };
     wg_status s = wg_target_open(&t, r->path, &want, err);
     if (!s && r->tokens.n > t->lm->context)
@@ -147,7 +149,8 @@ static wg_status logits_run(const request *r, wg_error *err)
 
 int wg_cmd_logits(int argc, char **argv)
 {
-    const char *path, *token_text = NULL, *parent_text = NULL, *out_path = NULL, *device = NULL, *kv_name = NULL;
+    const char *path, *token_text = NULL, *parent_text = NULL, *out_path = NULL, *device = NULL, *kv_name = NULL,
+                      *quantize = NULL;
     long threads = 0;
     bool json = false, allow_nan = false;
     const wg_flag flags[] = {
@@ -158,6 +161,7 @@ int wg_cmd_logits(int argc, char **argv)
         { "device", 0, WG_FLAG_STRING, &device, "D", "where it runs: " WG_DEVICE_NAMES, 0, 0 },
         { "threads", 0, WG_FLAG_INT, &threads, "N", "0: all cores", 0, 256 },
         { "kv-type", 0, WG_FLAG_STRING, &kv_name, "TYPE", WG_KV_TYPE_DOC " (f16)", 0, 0 },
+        { "quantize", 0, WG_FLAG_STRING, &quantize, "T[,P=T]...", WG_QUANTIZE_DOC, 0, 0 },
         { "allow-nan", 0, WG_FLAG_BOOL, &allow_nan, NULL, "accept NaN and infinities in weights", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object per row", 0, 0 },
         { 0 },
@@ -170,9 +174,13 @@ int wg_cmd_logits(int argc, char **argv)
         fputs("wager logits: --tokens is missing: token ids with commas between (wager tokenize gives them)\n", stderr);
         return WG_EXIT_USAGE;
     }
-    request r = {
-        .path = path, .device = device, .threads = (int)threads, .kv_type = kv_type, .json = json, .allow_nan = allow_nan
-    };
+    request r = { .path = path,
+                  .device = device,
+                  .quantize = quantize,
+                  .threads = (int)threads,
+                  .kv_type = kv_type,
+                  .json = json,
+                  .allow_nan = allow_nan };
     wg_error err;
     wg_status s = wg_cli_read_ints("tokens", token_text, &r.tokens, &err);
     if (!s && parent_text) s = wg_cli_read_ints("parents", parent_text, &r.parents, &err);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "core/file/quantize.h"
 #include "draft/lm/second_model.h"
 #include "experiments/base/timing.h"
 #include "experiments/run/calibrate.h"
@@ -21,7 +22,7 @@
 enum { TEXTS = 64, KV_F16 = 1, CANDIDATES = WG_TREE_MAX + WG_BENCH_LIST };
 
 typedef struct plan {
-    const char *model, *draft, *prompts, *accept, *budgets, *chat_name, *system, *kv_name;
+    const char *model, *draft, *prompts, *accept, *budgets, *chat_name, *system, *kv_name, *quantize;
     wg_chat chat;
     long length, n, limit, batch, context, threads, seed;
     double alpha, temperature;
@@ -60,9 +61,11 @@ typedef struct planner {
 static wg_status open_parts(planner *p, wg_error *err)
 {
     const plan *o = p->o;
-    const wg_target_options want = {
-        .threads = (int)o->threads, .pin = o->pin, .need_tokenizer = o->alpha < 0, .model = { .kv_type = o->kv_type }
-    };
+    const wg_target_options want = { .threads = (int)o->threads,
+                                     .pin = o->pin,
+                                     .quantize = o->quantize,
+                                     .need_tokenizer = o->alpha < 0,
+                                     .model = { .kv_type = o->kv_type } };
     WG_TRY(wg_target_open(&p->t, o->model, &want, err));
     wg_engine_parts parts = wg_target_engine_parts(p->t);
     const wg_engine_options engine = { .max_batch = 1,
@@ -418,6 +421,7 @@ int wg_cmd_plan(int argc, char **argv)
         { "threads", 0, WG_FLAG_INT, &o.threads, "N", "0: all cores", 0, 256 },
         { "pin", 0, WG_FLAG_BOOL, &o.pin, NULL, "bind each worker thread to a processor of its own", 0, 0 },
         { "kv-type", 0, WG_FLAG_STRING, &o.kv_name, "TYPE", "of the target: " WG_KV_TYPE_DOC " (f16)", 0, 0 },
+        { "quantize", 0, WG_FLAG_STRING, &o.quantize, "T[,P=T]...", "of the target: " WG_QUANTIZE_DOC, 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &o.json, NULL, "one JSON object a line for each draft", 0, 0 },
         { 0 },
     };

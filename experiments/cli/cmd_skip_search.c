@@ -11,6 +11,7 @@
 #include "core/base/clock.h"
 #include "core/base/mem.h"
 #include "core/base/save.h"
+#include "core/file/quantize.h"
 #include "core/model/submodel.h"
 #include "draft/length/length.h"
 #include "experiments/cli/cli.h"
@@ -33,7 +34,7 @@ typedef struct outcome {
 } outcome;
 
 typedef struct search {
-    const char *model, *prompts, *category, *out, *chat_name, *system, *kv_name;
+    const char *model, *prompts, *category, *out, *chat_name, *system, *kv_name, *quantize;
     wg_chat chat;
     long limit, tokens, length, skip, tries, seed, threads, top_k;
     double temperature, top_p, verify_cost;
@@ -125,9 +126,11 @@ static wg_status value(void *user, const uint8_t *skip, double *out, wg_error *e
 
 static wg_status find(search *s, wg_error *err)
 {
-    const wg_target_options want = {
-        .threads = (int)s->threads, .pin = s->pin, .need_tokenizer = true, .model = { .kv_type = s->kv_type }
-    };
+    const wg_target_options want = { .threads = (int)s->threads,
+                                     .pin = s->pin,
+                                     .quantize = s->quantize,
+                                     .need_tokenizer = true,
+                                     .model = { .kv_type = s->kv_type } };
     wg_skip_options o = { .tokens = (int)s->tokens,
                           .length = (int)s->length,
                           .seed = (uint64_t)s->seed,
@@ -273,6 +276,7 @@ int wg_cmd_skip_search(int argc, char **argv)
         { "threads", 0, WG_FLAG_INT, &s.threads, "N", "0: all cores", 0, 256 },
         { "pin", 0, WG_FLAG_BOOL, &s.pin, NULL, "bind each worker thread to a processor of its own", 0, 0 },
         { "kv-type", 0, WG_FLAG_STRING, &s.kv_name, "TYPE", WG_KV_TYPE_DOC " (f16)", 0, 0 },
+        { "quantize", 0, WG_FLAG_STRING, &s.quantize, "T[,P=T]...", WG_QUANTIZE_DOC, 0, 0 },
         { "out", 'o', WG_FLAG_STRING, &s.out, "FILE", "writes what was found there, as JSON", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &s.json, NULL, "one JSON object instead of text", 0, 0 },
         { 0 },

@@ -36,7 +36,7 @@ typedef struct wg_config_top {
 } wg_config_top;
 
 typedef struct wg_config_target {
-    char model[WG_OPTION_STRING], device[WG_OPTION_STRING];
+    char model[WG_OPTION_STRING], device[WG_OPTION_STRING], quantize[WG_OPTION_STRING];
     int threads, pin, kv_type, context;
     bool allow_nan;
 } wg_config_target;
@@ -45,6 +45,7 @@ typedef struct wg_config_target {
 static inline wg_target_options wg_config_target_options(const wg_config_target *t)
 {
     return (wg_target_options){ .device = t->device,
+                                .quantize = t->quantize,
                                 .threads = t->threads,
                                 .pin = t->pin,
                                 .model = {

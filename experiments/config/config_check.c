@@ -8,6 +8,7 @@
 
 #include "core/base/mem.h"
 #include "core/base/number.h"
+#include "core/file/quantize.h"
 #include "core/model/device.h"
 #include "draft/compose/composite.h"
 #include "verify/rule_plugin.h"
@@ -60,6 +61,7 @@ static const wg_option target_options[] = {
     WG_OPTION_BOOL(wg_config_target, pin, 0, "bind each worker thread to a processor of its own"),
     WG_OPTION_ENUM(wg_config_target, kv_type, 1, wg_kv_type_names, "element type of the target's cache"),
     WG_OPTION_INT(wg_config_target, context, 0, 0, 1 << 24, "longest sequence; 0: the file's"),
+    WG_OPTION_STR(wg_config_target, quantize, "", WG_QUANTIZE_DOC),
     WG_OPTION_BOOL(wg_config_target, allow_nan, 0, "accept NaN and infinities in weights"),
     WG_OPTION_END,
 };
@@ -262,8 +264,9 @@ void wg_check_values(wg_checker *c, const json_t *root, wg_cell *cell)
 
 static void check_model_file(wg_checker *c, const char *path, const char *file, const wg_target_options *opt, const char *what)
 {
-    char once[WG_OPTION_STRING + 64];
-    snprintf(once, sizeof once, "%d %d %s", opt->need_tokenizer, opt->model.context, file);
+    char once[2 * WG_OPTION_STRING + 64];
+    snprintf(once, sizeof once, "%d %d %s %s", opt->need_tokenizer, opt->model.context, opt->quantize ? opt->quantize : "",
+             file);
     if (!wg_first_time(c, "model", once)) return;
     wg_error e;
     wg_arch arch;
@@ -391,7 +394,8 @@ static void check_target(wg_checker *c, const wg_cell *cell)
 {
     wg_error device;
     if (wg_device_name_check(cell->target.device, &device)) wg_problem(c, "target.device", false, "target.%s", device.text);
-    const wg_target_options as_target = { .need_tokenizer = true,
+    const wg_target_options as_target = { .quantize = cell->target.quantize,
+                                          .need_tokenizer = true,
                                           .model = { .kv_type = WG_F16, .context = cell->target.context } };
     if (*cell->target.model) check_model_file(c, "target.model", cell->target.model, &as_target, "the target");
     else wg_problem(c, "target", false, "target.model: missing; it names the target's weights file");

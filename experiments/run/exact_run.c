@@ -285,6 +285,7 @@ wg_status wg_exact_cell(const wg_config *c, int cell, const wg_exact_shape *shap
     *l = (lesson){ .cell = k, .out = out, .max = k->top.max_tokens };
     const wg_target_options o = {
         .threads = k->target.threads,
+        .quantize = k->target.quantize,
         .need_tokenizer = true,
         .model = { .kv_type = wg_kv_type_ids[k->target.kv_type],
                    .context = k->target.context,

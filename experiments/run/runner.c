@@ -132,7 +132,7 @@ static const wg_target *find_target(const runner *r, const wg_config_target *t, 
         const wg_config_target *o = &r->config->cell[i].target;
         const bool same = !strcmp(o->model, t->model) && o->threads == t->threads && o->pin == t->pin &&
                           o->kv_type == t->kv_type && o->context == t->context && o->allow_nan == t->allow_nan &&
-                          !strcmp(o->device, t->device);
+                          !strcmp(o->device, t->device) && !strcmp(o->quantize, t->quantize);
         if (same) return *index = i, r->target[i];
     }
     return NULL;

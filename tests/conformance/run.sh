@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The program against what others compute or read: run.sh transformers|traces WAGER. transformers: logits, greedy texts and tau
+# The program against what others compute or read: run.sh transformers|export|traces WAGER. export: folders that `wager convert`
+# writes (check_export.py). transformers: logits, greedy texts and tau
 # against the results in reference.json. traces: a reader written from docs/traces.md draws every decision of three cells again,
 # and must refuse a wrong seed and a changed byte. Exits 77 (skipped) when there is no python3, or for traces no numpy.
 set -u
@@ -13,6 +14,11 @@ trap 'rm -rf "$dir"' EXIT
 if [ "$what" = transformers ]; then
   command -v "$python" >/dev/null || { echo "SKIPPED: needs python3"; exit 77; }
   "$python" "$here/check.py" "$wager" "$dir"
+  exit
+fi
+if [ "$what" = export ]; then
+  command -v "$python" >/dev/null || { echo "SKIPPED: needs python3"; exit 77; }
+  "$python" "$here/check_export.py" "$wager"
   exit
 fi
 "$python" -c 'import numpy' 2>/dev/null || { echo "SKIPPED: needs python3 with numpy (python3-numpy)"; exit 77; }

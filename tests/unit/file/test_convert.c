@@ -238,8 +238,8 @@ Test(convert, failures_leave_nothing)
     wg_error err;
     make(&f);
     const int before = dir_count(f.t.dir);
-    cr_assert_eq(wg_convert(f.model, NULL, f.out, WG_Q4_K, &err), WG_EINVAL);
-    cr_assert_str_eq(err.text, "cannot convert to q4_k; expected " WG_WRITABLE_TYPES);
+    cr_assert_eq(wg_convert(f.model, NULL, f.out, WG_Q5_K, &err), WG_EINVAL);
+    cr_assert_str_eq(err.text, "cannot convert to q5_k; expected " WG_WRITABLE_TYPES);
     cr_assert_eq(wg_convert("/nowhere/x.bin", NULL, f.out, -1, &err), WG_ENOENT);
     cr_assert_eq(wg_convert(f.model, "/nowhere/tok.bin", f.out, -1, &err), WG_ENOENT);
     cr_assert_eq(wg_convert(f.model, f.model, f.out, -1, &err), WG_EFORMAT);

@@ -248,7 +248,7 @@ Test(types, q4_0_rows)
         cr_assert_eq(y[j], (float)(j - 8) / 2);
         cr_assert_eq(y[j + 16], (float)(15 - j - 8) / 2);
     }
-    cr_assert_eq(wg_row_from_f32(WG_Q4_K, y, q, 256), -1);
+    cr_assert_eq(wg_row_from_f32(WG_Q5_K, y, q, 256), -1);
     cr_assert_eq(wg_row_to_f32(WG_I8, q, y, 32), -1);
 }
 

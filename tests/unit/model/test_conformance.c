@@ -7,6 +7,7 @@
 
 #include "core/file/convert.h"
 #include "core/model/taps.h"
+#include "core/model/export.h"
 #include "tests/conformance/miniature.h"
 #include "tests/unit/model/one_sequence.h"
 
@@ -95,6 +96,28 @@ static float *check_passes(const char *name, const char *path, const miniature *
     return all;
 }
 
+/* A folder of the GGUF file, in shards, has the same bits again. */
+static void check_export(const char *name, const char *gguf, const miniature *m, const float *want)
+{
+    const size_t bytes = MINI_TOKENS * (size_t)m->vocab * sizeof(float);
+    wg_weights *w;
+    temp t;
+    temp_make(&t);
+    must(wg_weights_open(&w, gguf, &err), &err);
+    must(wg_export(w, t.dir, -1, 20000, &err), &err);
+    wg_weights_close(w);
+    must(wg_weights_open(&w, t.dir, &err), &err);
+    cr_assert(strstr(wg_weights_format(w), "files"), "one shard of 20 kB?");
+    setup u = setup_open(w, WG_F32, 0);
+    float *got = malloc(bytes);
+    feed(&u, m->token, MINI_TOKENS, got);
+    cr_assert(memcmp(got, want, bytes) == 0, "%s: the folder has other bits", name);
+    setup_close(&u);
+    wg_weights_close(w);
+    free(got);
+    temp_remove(&t);
+}
+
 /* pad 3: no tensor lies at a multiple of 2, so all of them are copied. */
 static void conforms(const char *name, int pad)
 {
@@ -111,6 +134,7 @@ static void conforms(const char *name, int pad)
     float *there = check_passes("  as GGUF", gguf, &m, MINI_TOKENS);
     cr_assert(memcmp(here, there, MINI_TOKENS * (size_t)m.vocab * sizeof(float)) == 0, "%s: the GGUF file has other bits",
               name);
+    check_export(name, gguf, &m, here);
     free(here), free(there);
     temp_remove(&t);
     mini_close(&m);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ * Quantisation, and other changes of element types: a view over open weights whose matrices are converted when their bytes are needed. What
+ * writes a file of another type and what loads a model in another type read the same view, so their bits are the same. */
+#ifndef WG_CORE_FILE_QUANTIZE_H
+#define WG_CORE_FILE_QUANTIZE_H
+
+#include "core/base/pool.h"
+#include "core/file/weights.h"
+
+enum { WG_QUANTIZE_KEEPS = 32, WG_QUANTIZE_PATTERN = 64 };
+
+/* Which type a matrix gets: that of the first pattern (of fnmatch) that its name matches, else `type`. Norms, biases,
+ * learned positions and routers keep theirs. `mixed`: where `type` has fewer than six bits, the output head (the embedding
+ * where it is the head) is q6_k, or q8_0 where its rows are no multiple of 256. Rows that are no multiple of the type's
+ * block: q8_0 instead of a K type if they are one of 32; else a float type stays, and another becomes f16. */
+typedef struct wg_quantize {
+    int type; /* of WG_WRITABLE_TYPES */
+    bool mixed;
+    int keeps;
+    struct {
+        char pattern[WG_QUANTIZE_PATTERN];
+        int type;
+    } keep[WG_QUANTIZE_KEEPS];
+} wg_quantize;
+
+#define WG_QUANTIZE_DOC                                                                                                        \
+    "weights are converted when they are loaded: TYPE[,PATTERN=TYPE]..., such as q8_0 or q4_k,output.weight=f16"
+
+/* Parses TYPE[,PATTERN=TYPE]...; mixed is set. EINVAL: what is wrong, and what was expected. */
+wg_status wg_quantize_parse(wg_quantize *out, const char *text, wg_error *err);
+/* Adds one PATTERN=TYPE. */
+wg_status wg_quantize_keep(wg_quantize *q, const char *text, wg_error *err);
+
+/* What became of a tensor: the root mean square of its elements and of their errors. */
+typedef struct wg_quantize_result {
+    const char *name;
+    int from, to;
+    int64_t elements;
+    double rms, error; /* 0 where the type stayed */
+} wg_quantize_result;
+typedef void wg_quantize_report_fn(void *user, const wg_quantize_result *r);
+
+/* The view. It takes `in` over, also on failure; the pool is borrowed until close and may be NULL. At most the converted
+ * bytes of one tensor and a row for each thread are in memory, if the reader releases what it has read. Tensors that keep
+ * their type are not copied. Errors here: EINVAL (a pattern that no matrix matches), EUNSUPPORTED (a tensor without a
+ * converter, by name), ENOMEM. wg_weights_need of the view: EMODEL (NaN, infinity, or a number too large for the type, by
+ * row and column). */
+wg_status wg_quantize_open(wg_weights **out, wg_weights *in, const wg_quantize *q, wg_pool *pool, wg_error *err);
+
+/* From now on each converted tensor is read back and reported when it has been needed. Of such a view alone. */
+void wg_quantize_report(wg_weights *view, wg_quantize_report_fn *report, void *user);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT
+ * wager quantize: any model to a GGUF file of smaller weights, and what that costs in each tensor. */
+#include <jansson.h>
+#include <stdio.h>
+
+#include "core/base/clock.h"
+#include "core/base/pool.h"
+#include "core/file/convert.h"
+#include "core/file/quantize.h"
+#include "experiments/base/target.h"
+#include "experiments/cli/cli.h"
+#include "experiments/cli/commands.h"
+
+typedef struct request {
+    const char *in, *out, *type;
+    wg_flag_list keep;
+    long threads;
+    bool json, verbose;
+} request;
+
+/* One line a tensor, in their order. */
+static void print_tensor(void *user, const wg_quantize_result *r)
+{
+    const request *q = user;
+    const bool same = r->from == r->to;
+    if (q->json) {
+        json_t *o = json_pack("{s:s, s:s, s:s, s:I}", "tensor", r->name, "from", wg_type_name(r->from), "to",
+                              wg_type_name(r->to), "elements", (json_int_t)r->elements);
+        if (!same) {
+            json_object_set_new(o, "rms", json_real(r->rms));
+            json_object_set_new(o, "rms_error", json_real(r->error));
+            json_object_set_new(o, "relative_error", json_real(r->rms > 0 ? r->error / r->rms : 0));
+        }
+        json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
+        putchar('\n');
+        json_decref(o);
+    } else if (same) {
+        printf("%-32s %-8s stays\n", r->name, wg_type_name(r->from));
+    } else {
+        printf("%-32s %-8s to %-8s relative error %.5f\n", r->name, wg_type_name(r->from), wg_type_name(r->to),
+               r->rms > 0 ? r->error / r->rms : 0);
+    }
+}
+
+static wg_status parse(const request *r, wg_quantize *q, wg_error *err)
+{
+    WG_TRY(wg_quantize_parse(q, r->type, err));
+    for (int i = 0; i < r->keep.n; i++)
+        if (wg_quantize_keep(q, r->keep.item[i], err)) return wg_fail_in(err, WG_EINVAL, "--keep");
+    return WG_OK;
+}
+
+/* Nothing is written that could not run. */
+static wg_status write(request *r, const wg_quantize *q, wg_pool *pool, size_t *bytes, wg_error *err)
+{
+    wg_weights *w;
+    WG_TRY(wg_weights_open(&w, r->in, err));
+    WG_TRY(wg_quantize_open(&w, w, q, pool, err));
+    for (int i = 0; i < wg_weights_count(w); i++) *bytes += wg_weights_at(w, i)->bytes;
+    if (r->json || r->verbose) wg_quantize_report(w, print_tensor, r);
+    wg_status s = wg_target_check(w, true, err);
+    if (s == WG_OK) s = wg_convert_weights(w, NULL, r->out, err);
+    wg_weights_close(w);
+    return s;
+}
+
+int wg_cmd_quantize(int argc, char **argv)
+{
+    request r = { 0 };
+    const char *word[2];
+    const wg_flag flags[] = {
+        { "type", 0, WG_FLAG_STRING, &r.type, "TYPE", WG_WRITABLE_TYPES " (needed)", 0, 0 },
+        { "keep", 0, WG_FLAG_LIST, &r.keep, "PATTERN=TYPE",
+          "another type for matrices whose names match, such as output.weight=f16", 0, 0 },
+        { "threads", 0, WG_FLAG_INT, &r.threads, "N", "0: all cores", 0, 256 },
+        { "verbose", 'v', WG_FLAG_BOOL, &r.verbose, NULL, "a line for each tensor: its types and its error", 0, 0 },
+        { "json", 0, WG_FLAG_BOOL, &r.json, NULL, "the same as JSON objects, then one of the whole", 0, 0 },
+        { 0 },
+    };
+    const int done = wg_cli_parse("quantize", flags, argc, argv, word, 2, 2);
+    if (done >= 0) return done;
+    if (!r.type) {
+        fputs("wager quantize: --type is missing: " WG_WRITABLE_TYPES "\n", stderr);
+        return WG_EXIT_USAGE;
+    }
+    wg_error err;
+    wg_quantize q;
+    wg_pool *pool;
+    size_t bytes = 0;
+    r.in = word[0], r.out = word[1];
+    if (parse(&r, &q, &err)) return wg_cli_fail(&err);
+    if (wg_pool_open(&pool, (int)r.threads, &err)) return wg_cli_fail(&err);
+    const double begin = wg_clock_now();
+    const wg_status s = write(&r, &q, pool, &bytes, &err);
+    const double seconds = wg_clock_now() - begin;
+    const int threads = wg_pool_threads(pool);
+    wg_pool_close(pool);
+    if (s) return wg_cli_fail(&err);
+    if (r.json) printf("{\"seconds\":%.6f,\"threads\":%d,\"weight_bytes\":%zu}\n", seconds, threads, bytes);
+    else printf("wrote %s: %.3f GB of weights\n", r.out, (double)bytes / 1e9);
+    return WG_EXIT_OK;
+}
