@@ -336,6 +336,28 @@ static wg_status load_rotary(const loader *o)
     return WG_OK;
 }
 
+/* ---- numbers that are in no file */
+
+static wg_status load_numbers(const loader *o)
+{
+    wg_model *m = o->m;
+    const wg_arch *a = &m->arch;
+    const wg_device_class *op = m->device.class;
+    const bool plain = (a->traits & (WG_TRAIT_LAYER_NORM | WG_TRAIT_NORM_BIAS)) == WG_TRAIT_LAYER_NORM;
+    const size_t heads = (size_t)a->heads, dim = (size_t)a->dim, n = heads > dim ? heads : dim;
+    float *host = wg_calloc(n, sizeof *host);
+    if (a->alibi > 0) m->slopes = op->alloc(&m->device, heads);
+    if (plain) m->zeros = op->alloc(&m->device, dim);
+    const bool fits = host && (m->slopes || a->alibi == 0) && (m->zeros || !plain);
+    if (fits && plain) op->upload(&m->device, m->zeros, host, dim);
+    if (fits && a->alibi > 0) {
+        wg_arch_slopes(a, host);
+        op->upload(&m->device, m->slopes, host, heads);
+    }
+    wg_free(host);
+    return fits ? WG_OK : wg_nomem(o->err, 2 * n * sizeof(float), "a model");
+}
+
 /* ---- scratch of one pass */
 
 /* The largest prepared form of any stage's input. */
@@ -473,6 +495,7 @@ static wg_status open_into(wg_model *m, const wg_weights *w, const wg_model_opti
     m->layer = wg_calloc((size_t)a->layers, sizeof *m->layer);
     if (!m->layer) return wg_nomem(err, (size_t)a->layers * sizeof *m->layer, "a model");
     WG_TRY(load_rotary(&o));
+    WG_TRY(load_numbers(&o));
     WG_TRY(load_all(&o));
     return open_scratch(m, err);
 }
@@ -516,9 +539,9 @@ void wg_model_close(wg_model *m)
         }
     if (m->head.data != m->embed.data) d->class->matrix_free(d, &m->head);
     d->class->matrix_free(d, &m->embed);
-    const wg_buf buf[] = { m->out_norm, m->out_norm_bias, m->positions, m->angles[0], m->angles[1], m->x,  m->h,
-                           m->q,        m->att,           m->k,         m->v,         m->gate,      m->up, m->act,
-                           m->routed,   m->chosen,        m->picked,    m->mixed,     m->hidden_act };
+    const wg_buf buf[] = { m->out_norm, m->out_norm_bias, m->positions, m->angles[0], m->angles[1],  m->x,      m->h,
+                           m->q,        m->att,           m->k,         m->v,         m->gate,       m->up,     m->act,
+                           m->routed,   m->chosen,        m->picked,    m->mixed,     m->hidden_act, m->slopes, m->zeros };
     for (size_t i = 0; i < sizeof buf / sizeof buf[0]; i++) d->class->free(d, buf[i]);
     wg_free(m->asked);
     wg_free(m->seen);

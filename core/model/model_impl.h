@@ -34,7 +34,8 @@ struct wg_model {
     wg_matrix embed;                 /* (vocab, dim) */
     wg_matrix head;                  /* (vocab or n_head, dim); when tied and whole, the same memory as embed */
     wg_buf out_norm;                 /* (dim) */
-    wg_buf out_norm_bias, positions; /* (dim); (context of the file, dim) learned positions; NULL without */
+    wg_buf out_norm_bias, positions; /* (dim); (context of the file, dim) learned positions; NULL without, as these: */
+    wg_buf slopes, zeros;            /* (heads) of ALiBi; (dim) biases of a LayerNorm that has none */
     wg_layer *layer;                 /* (layers) */
     wg_rope rope[2];                 /* of layers without and with a window */
     wg_buf angles[2];                /* (context, n_rot/2, 2), what rope.cs points to; the second NULL when both are the same */

@@ -85,15 +85,16 @@ typedef struct wg_gpu_rotary {
     wg_gpu_kv kv;
 } wg_gpu_rotary;
 
-/* Attention of rows. q, out: (rows, heads, hd); scale, cap: of scores, as in wg_heads of kernels/ops.h; most: the most keys of
- * any row; split 0: the bits of kernels/ref; scratch: wg_gpu_attention_bytes; arrived: (rows, heads) zeros, which it leaves as
- * zeros. */
+/* Attention of rows. q, out: (rows, heads, hd); scale, cap, slope: of scores, as in wg_heads of kernels/ops.h; most: the most
+ * keys of any row; split 0: the bits of kernels/ref; scratch: wg_gpu_attention_bytes; arrived: (rows, heads) zeros, which it
+ * leaves as zeros. */
 typedef struct wg_gpu_attention {
     const float *q;
     const wg_gpu_row *row;
     wg_gpu_kv kv;
     int rows, most, heads, kv_heads, hd, split;
     float scale, cap;
+    const float *slope;
     float *scratch;
     uint32_t *arrived;
     float *out;
@@ -161,7 +162,7 @@ typedef struct wg_gpu_stream {
  *   gather, gather_rows  from -1: zeros; a row that fills up
  *   act_bytes is the room for prepared activations: wg_gpu_act_bytes below
  *   rmsnorm, layernorm  y may be x
- *   positions    x += the row of table of each row's position; gelu: in place
+ *   positions    x += the row of table of each row's position; gelu, gelu_erf, clamp: in place
  *   bias         every row of y += b
  *   route        as in kernels/op_list.h, n <= WG_MAX_EXPERTS; id, weight: (rows, k)
  *   add_expert   x += weight * y of the rows (n floats) that have this expert among their k
@@ -192,6 +193,8 @@ typedef struct wg_gpu_stream {
     X(scale, (wg_gpu * g, float *x, float by, int n, int rows))                                                                \
     X(layernorm, (wg_gpu * g, const float *x, const float *weight, const float *bias, int dim, float eps, float *y, int rows)) \
     X(gelu, (wg_gpu * g, float *x, int n, int rows))                                                                           \
+    X(gelu_erf, (wg_gpu * g, float *x, int n, int rows))                                                                       \
+    X(clamp, (wg_gpu * g, float *x, float limit, int n, int rows))                                                             \
     X(positions, (wg_gpu * g, const float *table, const wg_gpu_row *row, int dim, float *x, int rows))                         \
     X(route, (wg_gpu * g, const float *x, int n, int k, int norm, int32_t *id, float *weight, int rows))                       \
     X(add_expert, (wg_gpu * g, float *x, const float *y, const wg_gpu_chosen *of, int expert, int n, int rows))                \

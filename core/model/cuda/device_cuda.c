@@ -232,6 +232,7 @@ static void cuda_attention(wg_device *d, const float *q, const wg_attention_rows
                                                             .split = !wg_cuda_exact(s),
                                                             .scale = at->scale,
                                                             .cap = at->cap,
+                                                            .slope = at->slope,
                                                             .scratch = s->partial,
                                                             .arrived = s->arrived,
                                                             .out = out + (size_t)first * one });
@@ -271,6 +272,20 @@ static void cuda_gelu(wg_device *d, float *x, int n, int rows)
     wg_cuda *s = wg_cuda_of(d);
     (void)rows;
     s->gpu.api->gelu(&s->gpu, x, n, s->rows);
+}
+
+static void cuda_gelu_erf(wg_device *d, float *x, int n, int rows)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)rows;
+    s->gpu.api->gelu_erf(&s->gpu, x, n, s->rows);
+}
+
+static void cuda_clamp(wg_device *d, float *x, float limit, int n, int rows)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)rows;
+    s->gpu.api->clamp(&s->gpu, x, limit, n, s->rows);
 }
 
 /* All experts over all rows, of which each takes its own: launches that do not depend on what a router says, so that passes can
@@ -355,6 +370,8 @@ static const wg_device_class cuda_class = {
     .scale = cuda_scale,
     .positions = cuda_positions,
     .gelu = cuda_gelu,
+    .gelu_erf = cuda_gelu_erf,
+    .clamp = cuda_clamp,
     .experts = cuda_experts,
     .add = cuda_add,
     .bias = cuda_bias,
