@@ -2,8 +2,8 @@
  * Activation functions of one number, defined to the bit: these scalar texts are the specification, vectors do the same
  * operations. gelu is the approximation by tanh (Hendrycks and Gimpel 2016), with tanh u = 2 / (1 + exp(-2u)) - 1 written out:
  *     gelu(x) = x / (1 + exp32(x * fma(x * x, -2 c k, -2 c)))     c = sqrt(2 / pi), k = 0.044715
- * gelu_erf is the exact one, x Phi(x). The normal law's tail is exp(-x^2/2) t P(t), t = 1 / (1 + p |x|), with P a minimax fit of
- * the relative error (Remez exchange in 40 digits, 3.0e-8 for |x| <= 14; Horner with fma):
+ * gelu_erf is the exact one, x Phi(x). The normal law's tail is exp(-x^2/2) t P(t), t = 1 / (1 + p |x|), with P a minimax
+ * fit of the relative error (Remez exchange in 40 digits, 3.0e-8 for |x| <= 14; Horner with fma):
  *     h = exp32(x x * -0.5) * (t P(t)), y = x h for x < 0, else x - x h
  * softcap limits a number to [-cap, cap] (Bello et al. 2016; Gemma 2):
  *     softcap(x) = cap * (+-((1 - e) / (1 + e)))                  e = exp32(-2 |x / cap|), the sign that of x */

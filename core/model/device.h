@@ -46,9 +46,11 @@ typedef struct wg_experts {
     const float *logits; /* (rows, n) of the router */
     int32_t *id;         /* (rows, used) room, as these: */
     float *weight;       /* (rows, used) */
-    float *picked, *y;   /* (rows, dim) */
-    float *g, *u;        /* (rows, hidden) */
+    float *picked, *y;   /* (slots, dim), slots as expert_slots says, or rows */
+    float *g, *u;        /* (slots, hidden) */
     void *act, *hidden_act;
+    const void *const *gates, *const *ups, *const *downs; /* (n) addresses of the matrices' data, in device memory */
+    int32_t *grouped;                                     /* (2 slots + rows used) room of a device that has expert_slots */
 } wg_experts;
 
 /* Sizes of a model's passes. */
@@ -152,6 +154,7 @@ typedef struct wg_device_class {
     /* x += weight * W_down (silu(W_gate h) * W_up h) for each expert of a row (route of kernels/op_list.h), in ascending order
      * of experts. */
     void (*experts)(wg_device *d, const wg_experts *e, const float *h, int rows, float *x);
+    int (*expert_slots)(int rows, int used, int n); /* inputs of experts that lie beside each other at most. NULL: rows */
     /* Fused stages, with the bits of the single stages; NULL where a device has only those.
      * norm_prepare: rmsnorm into h, then prepare (h may stay unwritten). matmul_add: x += a product. matmul_swiglu: y =
      * silu(product with gate) * product with up, of one type. */

@@ -181,9 +181,13 @@ static void experts(wg_model *m, const wg_layer *l, float *x, float *h, int rows
 {
     const wg_arch *a = &m->arch;
     const wg_norm norm = norm_of(m, l->ffn_norm, l->ffn_norm_bias);
-    const wg_experts e = { .gate = l->expert_gate,
-                           .up = l->expert_up,
-                           .down = l->expert_down,
+    const wg_experts e = { .gate = l->expert_gate.each,
+                           .up = l->expert_up.each,
+                           .down = l->expert_down.each,
+                           .gates = (const void *const *)(void *)l->expert_gate.data,
+                           .ups = (const void *const *)(void *)l->expert_up.data,
+                           .downs = (const void *const *)(void *)l->expert_down.data,
+                           .grouped = (int32_t *)(void *)m->grouped,
                            .n = a->experts,
                            .used = a->experts_used,
                            .dim = a->dim,

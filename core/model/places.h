@@ -15,7 +15,7 @@ typedef struct place {
     unsigned unless;       /* of those that have it elsewhere */
     const enum width *all; /* a part of a tensor with rows of these widths, up to ONE; NULL: the whole tensor */
     int part;              /* which of them */
-    bool each;             /* a matrix of each expert: `at` is that of a pointer to them */
+    bool each;             /* a matrix of each expert: `at` is that of a wg_stack */
 } place;
 
 static const enum width qkv_rows[] = { Q_DIM, KV_DIM, KV_DIM, ONE }, gate_rows[] = { HIDDEN, HIDDEN, ONE };

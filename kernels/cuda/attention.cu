@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Attention of rows over the pages of their sequences: chains and trees alike; on CUDA cores, for the exact mode, pages of f32,
  * heads that are no multiple of 16, caps and slopes (the others: attention_mma.cu). A block serves one row and up to HEADS
- * query heads of one kv head, whose keys it reads once. Keys are visited by position in chunks of 64 at absolute positions, through
- * the row's own list of slots, so pages, trees and neighbours cannot move a chunk border or the order of a sum.
+ * query heads of one kv head, whose keys it reads once. Keys are visited by position in chunks of 64 at absolute positions,
+ * through the row's own list of slots, so pages, trees and neighbours cannot move a chunk border or the order of a sum.
  *
  * Within a chunk, and from chunk to chunk of one block, the operations are those of kernels/ref/attention.c in the same order
  * (running maximum, Milakov and Gimelshein 2018). Unsplit, a block visits all chunks of its row and returns the reference's

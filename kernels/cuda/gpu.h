@@ -144,6 +144,28 @@ typedef struct wg_gpu_chosen {
     int k;
 } wg_gpu_chosen;
 
+/* Rows grouped by expert, for a product each: slots in runs of WG_GPU_RUN, each of one expert, experts and rows ascending.
+ * row: (slots) the row that stands there, -1: none. expert: (slots / WG_GPU_RUN) of a run, -1: none. slot: (rows, k) where a
+ * row stands for each of its experts. */
+enum { WG_GPU_RUN = 8 };
+typedef struct wg_gpu_groups {
+    int32_t *row, *expert, *slot;
+    int slots;
+} wg_gpu_groups;
+
+/* How many slots are enough for k of n experts each. */
+static inline int wg_gpu_slots(int rows, int k, int n)
+{
+    const int pairs = rows * k, some = pairs < n ? pairs : n;
+    return (pairs + some * (WG_GPU_RUN - 1) + WG_GPU_RUN - 1) / WG_GPU_RUN * WG_GPU_RUN;
+}
+
+/* Matrices of experts, alike: one of them, and the addresses of the data of all, in device memory. */
+typedef struct wg_gpu_stack {
+    const wg_matrix *one;
+    const void *const *data;
+} wg_gpu_stack;
+
 typedef struct wg_gpu wg_gpu;
 
 /* What launches go to. early: a kernel may begin before the one before it has ended, and waits for it by itself (wg_depend of
@@ -166,6 +188,10 @@ typedef struct wg_gpu_stream {
  *   bias         every row of y += b
  *   route        as in kernels/op_list.h, n <= WG_MAX_EXPERTS; id, weight: (rows, k)
  *   add_expert   x += weight * y of the rows (n floats) that have this expert among their k
+ *   group        the groups of rows by `experts` experts; to->slots: wg_gpu_slots
+ *   matmul_experts  as matmul, each run of slots with its expert's matrices; act and y have a row for each slot. Runs without
+ *                an expert are left out; not of matrices in rows
+ *   add_experts  x += weight * y of its slot, for each of a row's experts ascending
  *   norm_prepare rmsnorm, then prepare, of what is not in panels
  *   matmul       up to WG_GPU_MATRICES matrices of one type and one k, not in rows, over one prepared input; then: wg_gpu_then
  *   matmul_fused norm_prepare (or prepare), then matmul, of rows that fit (wg_gpu_fits)
@@ -198,6 +224,10 @@ typedef struct wg_gpu_stream {
     X(positions, (wg_gpu * g, const float *table, const wg_gpu_row *row, int dim, float *x, int rows))                         \
     X(route, (wg_gpu * g, const float *x, int n, int k, int norm, int32_t *id, float *weight, int rows))                       \
     X(add_expert, (wg_gpu * g, float *x, const float *y, const wg_gpu_chosen *of, int expert, int n, int rows))                \
+    X(group, (wg_gpu * g, const wg_gpu_chosen *of, int experts, const wg_gpu_groups *to, int rows))                            \
+    X(matmul_experts, (wg_gpu * g, const wg_gpu_stack *w, float *const *y, int matrices, int layout, const void *act,          \
+                       const wg_gpu_groups *by, int then))                                                                     \
+    X(add_experts, (wg_gpu * g, float *x, const float *y, const wg_gpu_chosen *of, const int32_t *slot, int n, int rows))      \
     X(prepare, (wg_gpu * g, int type, int layout, const float *x, int rows, int k, void *act))                                 \
     X(norm_prepare, (wg_gpu * g, int type, int layout, const wg_gpu_input *in, int rows, int k, void *act))                    \
     X(matmul,                                                                                                                  \
