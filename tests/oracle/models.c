@@ -21,6 +21,14 @@ int main(int argc, char **argv)
           .context = 64, .rope_base = 1000000, .tied = true },
         { .name = "head-norms", .arch = "qwen3", .layers = 2, .dim = 96, .heads = 4, .kv_heads = 2, .head_dim = 40,
           .hidden = 160, .vocab = 300, .context = 64 },
+        { .name = "learned", .arch = "gpt2", .layers = 2, .dim = 96, .heads = 4, .hidden = 160, .vocab = 300, .context = 64,
+          .tied = true },
+        { .name = "parallel", .arch = "gptneox", .layers = 2, .dim = 96, .heads = 3, .hidden = 160, .vocab = 300,
+          .context = 64 },
+        { .name = "one-norm", .arch = "falcon", .layers = 2, .dim = 96, .heads = 6, .kv_heads = 1, .hidden = 160, .vocab = 300,
+          .context = 64, .tied = true },
+        { .name = "alibi", .arch = "mpt", .layers = 2, .dim = 96, .heads = 6, .hidden = 160, .vocab = 300, .context = 64,
+          .tied = true },
     };
     /* clang-format on */
     static const struct {
