@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Logits of a GGUF model (llama, qwen2, qwen3) in float64, from the formulas: an independent check of the engine's forward pass.
+"""Logits of a GGUF model of a family of FAMILIES in float64, from the formulas: an independent check of the engine's forward pass.
 
     forward_oracle.py MODEL.gguf --tokens 1,2,3 [--parents -1,0,1] [--out FILE.f32]     all rows, row-major f32
     forward_oracle.py MODEL.gguf --tokens 1,2,3 --compare FILE.f32 [--tolerance 1e-3]   exit 1 when further away
