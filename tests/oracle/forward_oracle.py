@@ -166,7 +166,8 @@ def forward(g, tokens, parents):
         q, k = rotate(q, angle, family == "llama"), rotate(k, angle, family == "llama")
         k, v = np.repeat(k, heads // kv_heads, axis=1), np.repeat(v, heads // kv_heads, axis=1)
         score = np.einsum("ihd,jhd->hij", q, k) / np.sqrt(hd)
-        score = score + slopes(heads, alibi)[:, None, None] * (depth[None, None, :] - depth[None, :, None])
+        if alibi:
+            score = score + slopes(heads, alibi)[:, None, None] * (depth[None, None, :] - depth[None, :, None])
         score = np.where(sees[None], score, -np.inf)
         weight = np.exp(score - score.max(axis=-1, keepdims=True))
         weight /= weight.sum(axis=-1, keepdims=True)

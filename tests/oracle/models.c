@@ -7,6 +7,7 @@
 
 int main(int argc, char **argv)
 {
+    enum { OTHERS = 6 }; /* families that are not made like Llama */
     /* clang-format off */
     static const wg_synth_shape shape[] = {
         { .name = "head32", .layers = 3, .dim = 96, .heads = 3, .kv_heads = 1, .head_dim = 32, .hidden = 160, .vocab = 1777,
@@ -41,6 +42,7 @@ int main(int argc, char **argv)
     for (unsigned s = 0; s < sizeof shape / sizeof *shape; s++)
         for (unsigned t = 0; t < sizeof type / sizeof *type; t++) {
             if ((type[t].type == WG_F8_E4M3) != (shape[s].dim % WG_F8_RUN == 0)) continue;
+            if (s >= OTHERS && (type[t].type == WG_F16 || type[t].type == WG_BF16)) continue; /* enough of these */
             char path[4096];
             wg_error err;
             snprintf(path, sizeof path, "%s/%s-%s.gguf", argv[1], shape[s].name, wg_type_name(type[t].type));
