@@ -53,9 +53,9 @@ OP(void, kv_store, (const wg_kv_view *kv, int32_t slot, const float *k, const fl
 
 /* Attention of one row for the query heads [h0,h1). q, out: heads*hd floats; out may not overlap q. At least one key.
  * For chunks of 64 keys at absolute positions, ascending:
- *   s_j = lanes16 sum over d of fma(q,k,.) * scale, then with a cap softcap (kernels/act.h); m' = max(m, max_j s_j); c = exp(m
- *   - m') (0 for the first chunk); w_j = exp(s_j - m'); l = fma(l, c, lanes16 sum of w_j, lane = position % 16); o = o * c,
- *     then
+ *   s_j = lanes16 sum over d of fma(q,k,.) * scale, then with a cap softcap (kernels/act.h), then with slopes (ALiBi; Press et
+ *   al. 2022) s_j = fma(slope, distance, s_j), the distance that of wg_key_distance; m' = max(m, max_j s_j); c = exp(m - m') (0
+ *   for the first chunk); w_j = exp(s_j - m'); l = fma(l, c, lanes16 sum of w_j, lane = position % 16); o = o * c, then
  *   o = fma(w_j, v_j, o), j ascending.
  * m = -inf, l = 0, o = 0 at the start; out = o / l.
  * WG_KV_Q8: q is made into codes and scales like a key. s_j = 0; for the blocks of the head ascending: i = exact integer
@@ -69,9 +69,12 @@ OP(void, attention, (const float *q, const wg_row_keys *keys, const wg_heads *of
 /* y = silu(gate) * up over n elements, as (g / (1 + exp32(-g))) * u. y may be gate. */
 OP(void, swiglu, (const float *gate, const float *up, float *y, int n))
 
-/* kernels/act.h has the formulas. geglu: y = gelu(gate) * up; gelu: y = gelu(x). y may be gate, or x. softcap: in place. */
+/* kernels/act.h has the formulas. geglu: y = gelu(gate) * up; gelu, gelu_erf: y = gelu(x). y may be gate, or x. softcap, and
+ * clamp to [-limit, limit]: in place. */
 OP(void, geglu, (const float *gate, const float *up, float *y, int n))
 OP(void, gelu, (const float *x, float *y, int n))
+OP(void, gelu_erf, (const float *x, float *y, int n))
+OP(void, clamp, (float *x, float limit, int n))
 OP(void, softcap, (float *x, float cap, int n))
 
 OP(void, add, (float *x, const float *y, int n))                  /* x += y */

@@ -81,6 +81,7 @@ typedef struct wg_heads {
     int hd;              /* elements of a head, <= WG_MAX_HEAD */
     float scale;         /* of scores: 1 / sqrt(hd) in most families */
     float cap;           /* scores are limited to it by softcap (kernels/act.h); 0: not */
+    const float *slope;  /* (heads) a key's score is lower by so much for each position that it is further back; NULL: not */
 } wg_heads;
 
 /* The keys one row sees, in position order: slots 0..prefix-1, then slots tail + b for the set bits b of anc, ascending.
@@ -92,6 +93,14 @@ typedef struct wg_row_keys {
     wg_mask anc;
     int32_t sinks, gap;
 } wg_row_keys;
+
+static inline int wg_keys_seen(const wg_row_keys *k) { return k->prefix - k->gap + wg_mask_count(&k->anc); }
+
+/* From the row to key i of the `seen`, in positions: 0 of the last, which is the row's own, else negative. */
+static inline int wg_key_distance(const wg_row_keys *k, int seen, int i)
+{
+    return i - (seen - 1) - (i < k->sinks ? k->gap : 0);
+}
 
 /* The table of a level. */
 typedef struct wg_ops {

@@ -22,21 +22,32 @@ static inline const json_t *wg_hf_member(const json_t *o, const char *key)
     return json_is_null(v) ? NULL : v;
 }
 
+/* How a model type calls its keys and tensors. */
+typedef enum wg_hf_style { WG_HF_USUAL, WG_HF_GPT2, WG_HF_NEOX, WG_HF_FALCON, WG_HF_MPT, WG_HF_STYLES } wg_hf_style;
+
 /* What config.json says. */
 typedef struct wg_hf_config {
     const char *family; /* general.architecture of GGUF */
+    wg_hf_style style;
     int layers, dim, hidden, heads, kv_heads, head_dim, vocab, context, window;
     double eps;
     bool adjacent; /* GGUF files of the family hold query and key rows permuted for adjacent pairs */
-    bool tied, qkv_bias, output_bias;
-    bool norms_less_one;       /* norm weights are stored less 1 */
-    bool post_norms;           /* the outputs of attention and MLP are normed */
-    int experts, experts_used; /* 0: none */
+    bool tied, qkv_bias, output_bias, mlp_bias;
+    bool layer_norm, norm_bias; /* norms are LayerNorm; with biases */
+    bool parallel;              /* attention and MLP read the same row (of styles that have the choice) */
+    bool own_norm, one_norm;    /* attention has a norm beside that of the MLP; the MLP has attention's */
+    bool grouped;               /* rows of the fused projection stand by key head: its queries, its key, its value */
+    bool unrotated;             /* there are no rotary positions */
+    double alibi;               /* the exponent of ALiBi's slopes; 0: there are none */
+    double qkv_limit;           /* of queries, keys and values; 0: none */
+    const char *activation;     /* of an MLP without a gate, where it is not the family's; NULL: it is */
+    bool norms_less_one;        /* norm weights are stored less 1 */
+    bool post_norms;            /* the outputs of attention and MLP are normed */
+    int experts, experts_used;  /* 0: none */
     bool experts_normed;
-    bool learned_positions; /* GPT-2: nothing is rotated, and its tensors have names and orders of their own */
-    bool mtp;               /* tensors of model.mtp_layers are left aside */
-    bool sparse_names;      /* experts are called as Mixtral's */
-    bool fused;             /* queries, keys and values are one tensor; so are gate and up */
+    bool mtp;          /* tensors of model.mtp_layers are left aside */
+    bool sparse_names; /* experts are called as Mixtral's */
+    bool fused;        /* queries, keys and values are one tensor; so are gate and up */
 
     /* Rotary positions: the base of all layers, and of those with a window (0: the same); the factor of linear scaling and
      * YaRN; what cos and sin are multiplied with, apart from YaRN's usual factor. */

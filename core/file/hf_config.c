@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/base/mem.h"
 #include "core/file/hf_keys.h"
@@ -35,8 +36,9 @@ struct model_type {
     const char *experts;              /* the key of their number; NULL: there are none */
     int experts_absent, experts_used; /* when the keys are absent */
     const char *experts_hidden;       /* the key of their width; NULL: intermediate_size */
-    bool mtp;            /* tensors of model.mtp_layers are left aside; the code that auto_map names is not needed */
-    bool gpt2;           /* keys, tensors and positions of GPT-2 */
+    bool mtp;                         /* tensors of model.mtp_layers are left aside */
+    bool auto_map;                    /* the code that auto_map names is not needed: it says the same as the type's class */
+    wg_hf_style style;
     bool experts_normed; /* always; else by norm_topk_prob */
     bool sparse_names;   /* experts are called as Mixtral's */
 };
@@ -54,7 +56,8 @@ static const struct model_type model_types[] = {
       .windows = FROM_LAYER, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS },
     /* Qwen2, and layers for multi-token prediction that no text of its own needs */
     { .name = "mimo", .architecture = "MiMoForCausalLM", .family = "qwen2", .biases = QKV_ALWAYS, .kv_heads = 32,
-      .windows = FROM_LAYER, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS, .mtp = true },
+      .windows = FROM_LAYER, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS, .mtp = true,
+      .auto_map = true },
     { .name = "qwen3", .architecture = "Qwen3ForCausalLM", .family = "qwen3", .biases = ALL_BY_KEY, .head_dim = 128,
       .kv_heads = 32, .windows = FROM_LAYER, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS },
     { .name = "mixtral", .architecture = "MixtralForCausalLM", .family = "llama", .adjacent = true, .kv_heads = 8,
@@ -75,7 +78,14 @@ static const struct model_type model_types[] = {
       .tied = true, .eps = 1e-6, .rope = { .base = 1000000, .local_base = 10000 }, .scalar = 256, .attention_cap = 0,
       .logit_cap = 0, .norms_less_one = true, .post_norms = true },
     { .name = "gpt2", .architecture = "GPT2LMHeadModel", .family = "gpt2", .act_key = "activation_function",
-      .act = "gelu_new", .tied = true, .eps = 1e-5, .rope = { .base = 10000 }, NO_CAPS, .fused = true, .gpt2 = true },
+      .act = "gelu_new", .tied = true, .eps = 1e-5, .rope = { .base = 10000 }, NO_CAPS, .fused = true, .style = WG_HF_GPT2 },
+    { .name = "gpt_neox", .architecture = "GPTNeoXForCausalLM", .family = "gptneox", .act_key = "hidden_act", .act = "gelu",
+      .eps = 1e-5, .rope = { .base = 10000, .partial = true, .share = 0.25, .base_key = "rotary_emb_base",
+      .share_key = "rotary_pct" }, NO_CAPS, .fused = true, .style = WG_HF_NEOX },
+    { .name = "falcon", .architecture = "FalconForCausalLM", .family = "falcon", .act_key = "activation", .act = "gelu",
+      .tied = true, .eps = 1e-5, .rope = { .base = 10000 }, NO_CAPS, .fused = true, .style = WG_HF_FALCON, .auto_map = true },
+    { .name = "mpt", .architecture = "MptForCausalLM", .family = "mpt", .act_key = "activation", .act = "gelu", .tied = true,
+      .eps = 1e-5, NO_CAPS, .fused = true, .style = WG_HF_MPT, .auto_map = true },
     { .name = "phi3", .architecture = "Phi3ForCausalLM", .family = "phi3", .windows = ALL_WINDOWED, SILU, .eps = 1e-5,
       .rope = { .base = 10000, .only_longrope = true, .partial = true }, NO_CAPS, .fused = true },
 };
@@ -83,21 +93,30 @@ static const struct model_type model_types[] = {
 
 enum { MODEL_TYPES = (int)(sizeof model_types / sizeof model_types[0]) };
 
-/* Integers >= 1; old: GPT-2's name, NULL: it has no such key. */
+/* Integers >= 1, by what the styles call them (usual, GPT-2, GPT-NeoX, Falcon, MPT); NULL: there is no such key. */
 static const struct int_key {
-    const char *key, *old;
+    const char *key[WG_HF_STYLES];
     size_t at;
     int max;
     bool required;
 } int_keys[] = {
-    { "num_hidden_layers", "n_layer", offsetof(wg_hf_config, layers), WG_HF_LAYERS, true },
-    { "hidden_size", "n_embd", offsetof(wg_hf_config, dim), 1 << 20, true },
-    { "intermediate_size", NULL, offsetof(wg_hf_config, hidden), 1 << 22, true },
-    { "num_attention_heads", "n_head", offsetof(wg_hf_config, heads), 4096, true },
-    { "num_key_value_heads", NULL, offsetof(wg_hf_config, kv_heads), 4096, false },
-    { "head_dim", NULL, offsetof(wg_hf_config, head_dim), WG_HF_HEAD, false },
-    { "vocab_size", "vocab_size", offsetof(wg_hf_config, vocab), 1 << 24, true },
-    { "max_position_embeddings", "n_positions", offsetof(wg_hf_config, context), 1 << 30, true },
+    { { "num_hidden_layers", "n_layer", "num_hidden_layers", "num_hidden_layers", "n_layers" },
+      offsetof(wg_hf_config, layers),
+      WG_HF_LAYERS,
+      true },
+    { { "hidden_size", "n_embd", "hidden_size", "hidden_size", "d_model" }, offsetof(wg_hf_config, dim), 1 << 20, true },
+    { { "intermediate_size", NULL, "intermediate_size", NULL, NULL }, offsetof(wg_hf_config, hidden), 1 << 22, true },
+    { { "num_attention_heads", "n_head", "num_attention_heads", "num_attention_heads", "n_heads" },
+      offsetof(wg_hf_config, heads),
+      4096,
+      true },
+    { { "num_key_value_heads" }, offsetof(wg_hf_config, kv_heads), 4096, false },
+    { { "head_dim" }, offsetof(wg_hf_config, head_dim), WG_HF_HEAD, false },
+    { { "vocab_size", "vocab_size", "vocab_size", "vocab_size", "vocab_size" }, offsetof(wg_hf_config, vocab), 1 << 24, true },
+    { { "max_position_embeddings", "n_positions", "max_position_embeddings", NULL, "max_seq_len" },
+      offsetof(wg_hf_config, context),
+      1 << 30,
+      true },
 };
 
 /* Keys that are read and written below. */
@@ -113,11 +132,11 @@ static const struct int_key {
 #define KEY_LOGIT_CAP "final_logit_softcapping"
 #define KEY_EXPERTS_USED "num_experts_per_tok"
 #define KEY_EXPERTS_NORMED "norm_topk_prob"
-#define KEY_INNER "n_inner"
 #define KEY_TYPE "model_type"
 #define KEY_ARCHITECTURES "architectures"
 
-static const char *eps_key(const struct model_type *type) { return type->gpt2 ? "layer_norm_epsilon" : "rms_norm_eps"; }
+static const char *const eps_key[WG_HF_STYLES] = { "rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps", "layer_norm_epsilon",
+                                                   "layer_norm_epsilon" };
 
 const json_t *wg_hf_get(const wg_hf_keys *r, const char *key) { return wg_hf_member(r->o, key); }
 
@@ -163,11 +182,11 @@ wg_status wg_hf_bool(const wg_hf_keys *r, const char *key, bool absent, bool *ou
     return !v || json_is_boolean(v) ? WG_OK : wg_hf_wrong(r, key, "true or false");
 }
 
-static wg_status get_ints(const wg_hf_keys *r, bool old, wg_hf_config *c)
+static wg_status get_ints(const wg_hf_keys *r, wg_hf_style style, wg_hf_config *c)
 {
     for (size_t i = 0; i < sizeof int_keys / sizeof int_keys[0]; i++) {
         const struct int_key *k = &int_keys[i];
-        const char *key = old ? k->old : k->key;
+        const char *key = k->key[style];
         char expected[48];
         const json_t *v = key ? wg_hf_get(r, key) : NULL;
         const json_int_t n = json_integer_value(v);
@@ -196,7 +215,7 @@ static wg_status get_type(const wg_hf_keys *r, const struct model_type **out)
         return wg_fail(r->err, WG_EUNSUPPORTED, "%s: model type '%.60s' is not supported: expected one of: %s", r->path, type,
                        names);
     const char *first = json_string_value(json_array_get(list, 0));
-    if (list && (!first || strcmp(first, (*out)->architecture) != 0))
+    if (list && (!first || strcasecmp(first, (*out)->architecture) != 0)) /* MPT's own says MPTForCausalLM */
         return wg_hf_refuse(r, KEY_ARCHITECTURES, (*out)->architecture);
     return WG_OK;
 }
@@ -218,6 +237,8 @@ static wg_status refuse_what_is_missing_here(const wg_hf_keys *r, const struct m
     static const struct {
         const char *key, *harmless; /* as JSON; NULL: no value is */
     } row[] = {
+        { "ffn_config", NULL },
+        { "logit_scale", "1" },
         { "mlp_bias", "false" },
         { "quantization_config", NULL },
         { "quantization", NULL }, /* MLX */
@@ -235,9 +256,9 @@ static wg_status refuse_what_is_missing_here(const wg_hf_keys *r, const struct m
         { "use_bidirectional_attention", "false" },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-        const bool expected =
-            (type->experts && strcmp(type->experts, row[i].key) == 0) ||
-            (type->mtp && (strcmp(row[i].key, "num_nextn_predict_layers") == 0 || strcmp(row[i].key, "auto_map") == 0));
+        const bool expected = (type->experts && strcmp(type->experts, row[i].key) == 0) ||
+                              (type->mtp && strcmp(row[i].key, "num_nextn_predict_layers") == 0) ||
+                              (type->auto_map && strcmp(row[i].key, "auto_map") == 0);
         const json_t *v = expected ? NULL : wg_hf_get(r, row[i].key);
         json_t *same = row[i].harmless ? json_loads(row[i].harmless, JSON_DECODE_ANY, NULL) : NULL;
         const bool fine =
@@ -311,7 +332,7 @@ static wg_status get_scales(const wg_hf_keys *r, const struct model_type *type, 
     return get_cap(r, KEY_LOGIT_CAP, type->logit_cap, &c->logit_cap);
 }
 
-static wg_status get_count(const wg_hf_keys *r, const char *key, int absent, int max, int *out)
+wg_status wg_hf_count(const wg_hf_keys *r, const char *key, int absent, int max, int *out)
 {
     char expected[48];
     const json_t *v = wg_hf_get(r, key);
@@ -327,9 +348,9 @@ static wg_status get_experts(const wg_hf_keys *r, const struct model_type *type,
 {
     double step;
     if (!type->experts) return WG_OK;
-    WG_TRY(get_count(r, type->experts, type->experts_absent, WG_HF_EXPERTS, &c->experts));
-    WG_TRY(get_count(r, KEY_EXPERTS_USED, type->experts_used, c->experts, &c->experts_used));
-    if (type->experts_hidden) WG_TRY(get_count(r, type->experts_hidden, 768, 1 << 22, &c->hidden));
+    WG_TRY(wg_hf_count(r, type->experts, type->experts_absent, WG_HF_EXPERTS, &c->experts));
+    WG_TRY(wg_hf_count(r, KEY_EXPERTS_USED, type->experts_used, c->experts, &c->experts_used));
+    if (type->experts_hidden) WG_TRY(wg_hf_count(r, type->experts_hidden, 768, 1 << 22, &c->hidden));
     c->experts_normed = true;
     if (!type->experts_normed) WG_TRY(wg_hf_bool(r, KEY_EXPERTS_NORMED, false, &c->experts_normed));
     WG_TRY(wg_hf_number(r, "decoder_sparse_step", 1, 0, 1e6, &step));
@@ -338,13 +359,22 @@ static wg_status get_experts(const wg_hf_keys *r, const struct model_type *type,
     return WG_OK;
 }
 
-static wg_status get_activation(const wg_hf_keys *r, const struct model_type *type)
+/* Of an MLP without a gate, exact gelu and that by tanh have several names each. */
+static wg_status get_activation(const wg_hf_keys *r, const struct model_type *type, wg_hf_config *c)
 {
+    static const char *const by_tanh[] = { "gelu_pytorch_tanh", "gelu_new", "gelu_fast" };
     char expected[64];
     const json_t *v = wg_hf_get(r, type->act_key);
     const char *act = json_string_value(v);
-    snprintf(expected, sizeof expected, "\"%s\"", type->act);
-    return !v || (act && strcmp(act, type->act) == 0) ? WG_OK : wg_hf_refuse(r, type->act_key, expected);
+    const bool ungated = type->style != WG_HF_USUAL, usual = strcmp(type->act, "gelu") != 0;
+    snprintf(expected, sizeof expected, ungated ? "\"gelu\", \"%s\" or another name of it" : "\"%s\"",
+             ungated ? by_tanh[0] : type->act);
+    if (!v || (act && strcmp(act, type->act) == 0)) return WG_OK;
+    bool tanh = false;
+    for (int i = 0; act && i < 3; i++) tanh = tanh || strcmp(act, by_tanh[i]) == 0;
+    if (!ungated || !act || (!tanh && strcmp(act, "gelu") != 0)) return wg_hf_refuse(r, type->act_key, expected);
+    if (tanh != usual) c->activation = tanh ? by_tanh[0] : "gelu";
+    return WG_OK;
 }
 
 static wg_status get_heads(const wg_hf_keys *r, const struct model_type *type, wg_hf_config *c)
@@ -367,7 +397,7 @@ wg_status wg_hf_config_read(wg_hf_config *out, const wg_json *config, wg_error *
     wg_hf_config c = { 0 };
     if (!json_is_object(r.o)) return wg_fail(err, WG_EMODEL, "%s: is no JSON object: expected a model's config.json", r.path);
     WG_TRY(get_type(&r, &type));
-    WG_TRY(get_ints(&r, type->gpt2, &c));
+    WG_TRY(get_ints(&r, type->style, &c));
     WG_TRY(get_heads(&r, type, &c));
     c.family = type->family;
     c.adjacent = type->adjacent;
@@ -375,19 +405,19 @@ wg_status wg_hf_config_read(wg_hf_config *out, const wg_json *config, wg_error *
     c.post_norms = type->post_norms;
     c.fused = type->fused;
     c.sparse_names = type->sparse_names;
-    c.learned_positions = type->gpt2;
+    c.style = type->style;
     c.mtp = type->mtp;
-    if (type->gpt2) WG_TRY(get_count(&r, KEY_INNER, 4 * c.dim, 1 << 22, &c.hidden));
-    WG_TRY(wg_hf_number(&r, eps_key(type), type->eps, 0, 1, &c.eps));
+    WG_TRY(wg_hf_number(&r, eps_key[type->style], type->eps, 0, 1, &c.eps));
     WG_TRY(wg_hf_bool(&r, KEY_TIED, type->tied, &c.tied));
     bool biased = false;
     if (type->biases == ALL_BY_KEY) WG_TRY(wg_hf_bool(&r, KEY_BIASED, false, &biased));
     c.qkv_bias = biased || type->biases == QKV_ALWAYS;
     c.output_bias = biased;
     WG_TRY(get_window(&r, type, &c));
-    if (!type->gpt2) WG_TRY(wg_hf_rope(&r, &type->rope, &c));
     WG_TRY(get_scales(&r, type, &c));
-    WG_TRY(get_activation(&r, type));
+    WG_TRY(wg_hf_style_keys(&r, &c));
+    if (!c.unrotated) WG_TRY(wg_hf_rope(&r, &type->rope, &c));
+    WG_TRY(get_activation(&r, type, &c));
     WG_TRY(get_experts(&r, type, &c));
     WG_TRY(refuse_what_is_missing_here(&r, type));
     *out = c;
@@ -426,8 +456,10 @@ void wg_hf_config_write(const wg_hf_config *c, wg_gguf_writer *g)
         double v;
         bool written;
     } number[] = {
-        { "attention.layer_norm_rms_epsilon", c->eps, !c->learned_positions },
-        { "attention.layer_norm_epsilon", c->eps, c->learned_positions },
+        { "attention.layer_norm_rms_epsilon", c->eps, !c->layer_norm },
+        { "attention.layer_norm_epsilon", c->eps, c->layer_norm },
+        { "attention.max_alibi_bias", c->alibi, c->alibi > 0 },
+        { "attention.clamp_kqv", c->qkv_limit, c->qkv_limit > 0 },
         { "attention.scale", c->attention_scale, c->attention_scale > 0 },
         { KEY_SCORE_CAP, c->attention_cap, c->attention_cap >= 0 },
         { KEY_LOGIT_CAP, c->logit_cap, c->logit_cap >= 0 },
@@ -440,7 +472,10 @@ void wg_hf_config_write(const wg_hf_config *c, wg_gguf_writer *g)
     if (c->experts) wg_gguf_set_bool(g, key, c->experts_normed);
     snprintf(key, sizeof key, "%s.attention.sliding_window_pattern", c->family);
     if (c->window > 0 && c->lists_windows) wg_gguf_set_bools(g, key, c->windowed, (size_t)c->layers);
-    if (!c->learned_positions) wg_hf_rope_write(c, g);
+    snprintf(key, sizeof key, "%s.use_parallel_residual", c->family);
+    if (c->style == WG_HF_NEOX || c->style == WG_HF_FALCON) wg_gguf_set_bool(g, key, c->parallel);
+    if (c->activation) wg_gguf_set_string(g, "wager.activation", c->activation, strlen(c->activation));
+    if (!c->unrotated) wg_hf_rope_write(c, g);
 }
 
 /* ---- the other way round */
@@ -448,10 +483,10 @@ void wg_hf_config_write(const wg_hf_config *c, wg_gguf_writer *g)
 /* Whether config.json of a type can say all of this. */
 static bool can_say(const struct model_type *type, const wg_hf_config *c)
 {
-    const bool biases = type->gpt2 || (type->biases == NO_BIASES && !c->qkv_bias && !c->output_bias) ||
+    const bool biases = type->style == WG_HF_GPT2 || (type->biases == NO_BIASES && !c->qkv_bias && !c->output_bias) ||
                         (type->biases == QKV_ALWAYS && c->qkv_bias && !c->output_bias) ||
                         (type->biases == ALL_BY_KEY && c->qkv_bias == c->output_bias);
-    return strcmp(type->family, c->family) == 0 && biases && (type->experts != NULL) == (c->experts > 0) &&
+    return type->style <= WG_HF_GPT2 && strcmp(type->family, c->family) == 0 && biases && (type->experts != NULL) == (c->experts > 0) &&
            (c->window == 0 || type->windows != NO_WINDOW) && (c->attention_cap <= 0 || type->attention_cap >= 0) &&
            (c->logit_cap <= 0 || type->logit_cap >= 0) && (c->experts_normed || !type->experts_normed || c->experts == 0);
 }
@@ -486,13 +521,13 @@ static void set_numbers(const struct model_type *type, const wg_hf_config *c, js
     const double scalar = c->attention_scale > 0 ? 1 / (c->attention_scale * c->attention_scale) : c->head_dim,
                  short_one = wg_hf_shortest(scalar, scale_of, 0);
     for (size_t i = 0; i < sizeof int_keys / sizeof int_keys[0]; i++) {
-        const char *key = type->gpt2 ? int_keys[i].old : int_keys[i].key;
+        const char *key = int_keys[i].key[type->style];
         const int v = *(const int *)((const char *)c + int_keys[i].at);
         const bool usual = int_keys[i].at == offsetof(wg_hf_config, head_dim) && v * c->heads == c->dim && !type->head_dim;
         if (key && !usual) json_object_set_new(o, key, json_integer(v));
     }
-    if (type->gpt2) json_object_set_new(o, KEY_INNER, json_integer(c->hidden));
-    json_object_set_new(o, eps_key(type), json_real(wg_hf_shortest(c->eps, NULL, 0)));
+    if (type->style == WG_HF_GPT2) json_object_set_new(o, WG_HF_KEY_INNER, json_integer(c->hidden));
+    json_object_set_new(o, eps_key[type->style], json_real(wg_hf_shortest(c->eps, NULL, 0)));
     json_object_set_new(o, KEY_TIED, json_boolean(c->tied));
     json_object_set_new(o, type->act_key, json_string(type->act));
     if (type->biases == ALL_BY_KEY) json_object_set_new(o, KEY_BIASED, json_boolean(c->qkv_bias));
@@ -519,19 +554,20 @@ wg_status wg_hf_config_json(wg_hf_config *c, const char *path, int dtype, json_t
     if (!type)
         return wg_fail(
             err, WG_EUNSUPPORTED,
-            "%s: no Hugging Face model type of the family %s has these biases, windows and experts together; write a "
-            "GGUF file instead",
+            "%s: no Hugging Face model type of the family %s has these biases, windows and experts together, or none is written "
+            "for it; write a GGUF file instead",
             path, c->family);
     c->adjacent = type->adjacent;
     c->norms_less_one = type->norms_less_one;
     c->post_norms = type->post_norms;
     c->fused = type->fused;
     c->sparse_names = type->sparse_names;
+    c->style = type->style;
     json_t *o = *out = json_pack("{s:s, s:[s]}", KEY_TYPE, type->name, KEY_ARCHITECTURES, type->architecture);
     json_object_set_new(o, "torch_dtype", json_string(dtype == WG_F16 ? "float16" : dtype == WG_BF16 ? "bfloat16" : "float32"));
     set_numbers(type, c, o);
     set_windows(type, c, o);
-    const wg_status s = type->gpt2 ? WG_OK : wg_hf_rope_json(c, &type->rope, path, o, err);
+    const wg_status s = type->style == WG_HF_GPT2 ? WG_OK : wg_hf_rope_json(c, &type->rope, path, o, err);
     if (s != WG_OK) json_decref(o);
     return s;
 }

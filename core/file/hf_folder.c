@@ -34,6 +34,7 @@ typedef struct shard {
 typedef struct source {
     const wg_safetensor *from;  /* NULL: the rotary divisors */
     int heads;                  /* whose rows are permuted; 0: they are not */
+    bool grouped;               /* rows of queries, keys and values, which stand by key head */
     int divisors;               /* of `from` NULL: which list of config.json */
     bool turned;                /* columns become rows */
     bool plus_one;              /* a norm's weights, stored less 1 */
@@ -237,6 +238,14 @@ static wg_status check_experts(const folder *f)
     return WG_OK;
 }
 
+static bool has_bias(const wg_hf_config *c, const char *gguf)
+{
+    return strstr(gguf, "norm")          ? c->norm_bias
+           : strstr(gguf, "ffn_")        ? c->mlp_bias
+           : strstr(gguf, "attn_output") ? c->output_bias
+                                         : c->qkv_bias;
+}
+
 /* Adds one tensor of a shard under its name in GGUF files. */
 static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, const wg_safetensor *t)
 {
@@ -257,8 +266,7 @@ static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, cons
     if (t->type < 0)
         return wg_fail(f->err, WG_EUNSUPPORTED, "%s: tensor '%.120s' has the dtype %s: expected F32, F16 or BF16", path,
                        t->name, t->dtype);
-    const bool bias = strstr(as->hf, ".bias"), output = strstr(as->hf, "o_proj");
-    if (bias && !c->learned_positions && !(output ? c->output_bias : c->qkv_bias))
+    if (strstr(as->gguf, ".bias") && !has_bias(c, as->gguf))
         return wg_fail(f->err, WG_EMODEL,
                        "%s: tensor '%.120s' is a bias that config.json says the model has not; do the files belong "
                        "together?",
@@ -267,14 +275,22 @@ static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, cons
     for (int d = 0; d < t->n_dims; d++) to.dim[d] = t->dim[t->n_dims - 1 - d];
     source *s = &f->source[f->sources++];
     const wg_hf_change change = wg_hf_change_of(c, as, t->n_dims);
-    *s = (source){ .from = t, .plus_one = change.plus_one, .heads = change.heads, .turned = change.turned };
-    const int64_t rows = t->dim[0], width = c->head_dim;
+    *s = (source){ .from = t,
+                   .plus_one = change.plus_one,
+                   .heads = change.heads,
+                   .turned = change.turned,
+                   .grouped = c->grouped && strstr(as->gguf, "attn_qkv") };
+    const int64_t rows = t->dim[0], width = c->head_dim, heads = c->heads + 2 * c->kv_heads;
+    if (s->grouped && (t->n_dims < 1 || t->n_dims > 2 || rows != heads * width))
+        return wg_fail(f->err, WG_EMODEL, "%s: tensor '%.120s' has %lld rows: expected %d heads of %lld", path, t->name,
+                       (long long)rows, (int)heads, (long long)width);
     if (s->heads && (t->n_dims < 1 || t->n_dims > 2 || rows != s->heads * width))
         return wg_fail(f->err, WG_EMODEL, "%s: tensor '%.120s' has %lld rows: expected %d heads of %lld", path, t->name,
                        (long long)rows, s->heads, (long long)width);
     if (s->plus_one) to.type = WG_F32;
     if (s->turned) to.dim[0] = t->dim[0], to.dim[1] = t->dim[1];
-    s->there = !s->heads && !s->plus_one && !s->turned && (uintptr_t)t->data % wg_type_size(wg_type_get(t->type), 1) == 0;
+    s->there = !s->heads && !s->plus_one && !s->turned && !s->grouped &&
+               (uintptr_t)t->data % wg_type_size(wg_type_get(t->type), 1) == 0;
     wg_gguf_add(g, &to, NULL, NULL);
     return WG_OK;
 }
@@ -311,6 +327,18 @@ static void permute(const wg_safetensor *t, int heads, char *to)
     for (size_t r = 0; r < rows; r++) memcpy(to + r * row, t->data + (size_t)wg_hf_row((int64_t)r, (int64_t)width) * row, row);
 }
 
+/* Groups of the queries of a key head, its key and its value become all queries, all keys, all values. */
+static void regroup(const wg_safetensor *t, const wg_hf_config *c, char *to)
+{
+    const size_t rows = (size_t)t->dim[0], row = t->bytes / rows, width = (size_t)c->head_dim;
+    const size_t heads = (size_t)c->heads, kv = (size_t)c->kv_heads, queries = heads / kv;
+    for (size_t r = 0; r < rows; r++) {
+        const size_t h = r / width, k = h < heads ? 0 : 1 + (h - heads) / kv; /* a query, a key, a value */
+        const size_t group = k ? (h - heads) % kv : h / queries, in = k ? queries + k - 1 : h % queries;
+        memcpy(to + r * row, t->data + ((group * (queries + 2) + in) * width + r % width) * row, row);
+    }
+}
+
 static void turn(const wg_safetensor *t, char *to)
 {
     const size_t rows = (size_t)t->dim[0], columns = (size_t)t->dim[1], each = wg_type_size(wg_type_get(t->type), 1);
@@ -338,6 +366,7 @@ static wg_status make(void *user, const wg_tensor *t, void *dst, wg_error *err)
         }
     else if (s->plus_one) add_one(s->from, t->bytes / sizeof(float), dst);
     else if (s->turned) turn(s->from, dst);
+    else if (s->grouped) regroup(s->from, &f->config, dst);
     else if (s->heads) permute(s->from, s->heads, dst);
     else memcpy(dst, s->from->data, t->bytes);
     if (s->from) wg_pages_release(s->from->data, s->from->bytes);
@@ -365,32 +394,56 @@ static const wg_safetensor *find_tensor(const folder *f, const char *name)
     return NULL;
 }
 
+/* The tensor of the first layer that a GGUF file calls so; NULL: there is none. hf: what it is called here. */
+static const wg_safetensor *find_first(const folder *f, const char *gguf, char hf[WG_HF_NAME])
+{
+    const wg_hf_dialect in = wg_hf_dialect_of(&f->config);
+    const wg_safetensor *t = NULL;
+    for (size_t i = 0; i < in.in_layers && !t; i++) {
+        if (!in.in_layer[i].gguf || strcmp(in.in_layer[i].gguf, gguf) != 0) continue;
+        const int n = snprintf(hf, WG_HF_NAME, in.layer, 0);
+        snprintf(hf + n, WG_HF_NAME - (size_t)n, "%s", in.in_layer[i].hf);
+        t = find_tensor(f, hf);
+    }
+    return t;
+}
+
 /* Tensors whose presence GGUF files decide by, and config.json here. */
 static wg_status check_tensors(const folder *f)
 {
     const wg_hf_config *c = &f->config;
     const wg_hf_dialect in = wg_hf_dialect_of(c);
+    const char *biases = c->style == WG_HF_FALCON ? "bias" : "attention_bias";
     const struct {
-        const char *name, *key;
+        const char *gguf, *key;
         bool needed;
     } row[] = {
-        { in.head[WG_HF_HEAD_NAME].hf, "tie_word_embeddings", !c->tied },
-        { "model.layers.0.self_attn.q_proj.bias", "attention_bias", c->qkv_bias },
-        { "model.layers.0.self_attn.o_proj.bias", "attention_bias", c->output_bias },
+        { c->fused ? "attn_qkv.bias" : "attn_q.bias", biases, c->qkv_bias },
+        { "attn_output.bias", biases, c->output_bias },
+        { "ffn_up.bias", biases, c->mlp_bias },
+        { "attn_norm.bias", "model_type", c->norm_bias },
+        { "attn_norm_2.weight", "num_ln_in_parallel_attn", c->own_norm },
+        { "ffn_norm.weight", "parallel_attn", !c->one_norm },
     };
+    const char *missing = in.head[WG_HF_HEAD_NAME].hf, *key = "tie_word_embeddings";
+    char hf[WG_HF_NAME];
     const wg_safetensor *t = find_tensor(f, in.head[WG_HF_EMBEDDING_NAME].hf);
     if (!t || t->n_dims != 2 || t->dim[0] != c->vocab || t->bytes == 0)
         return wg_fail(f->err, WG_EMODEL,
                        "%s: there is no tensor '%s' of %d rows, the vocab_size of config.json; is the folder complete?",
                        f->path, in.head[WG_HF_EMBEDDING_NAME].hf, c->vocab);
-    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
-        if (row[i].needed && !find_tensor(f, row[i].name))
-            return wg_fail(
-                f->err, WG_EMODEL,
-                "%s: there is no tensor '%s', which the model has by its type and '%s' of config.json; is the folder "
-                "complete?",
-                f->path, row[i].name, row[i].key);
-    return WG_OK;
+    bool whole = c->tied;
+    for (size_t i = WG_HF_HEAD_NAME; i < in.heads && !whole; i++)
+        whole = strcmp(in.head[i].gguf, "output.weight") == 0 && find_tensor(f, in.head[i].hf);
+    for (size_t i = 0; i < sizeof row / sizeof row[0] && whole; i++) {
+        whole = !row[i].needed || find_first(f, row[i].gguf, hf);
+        missing = hf, key = row[i].key;
+    }
+    if (whole) return WG_OK;
+    return wg_fail(f->err, WG_EMODEL,
+                   "%s: there is no tensor '%s', which the model has by its type and '%s' of config.json; is the folder "
+                   "complete?",
+                   f->path, missing, key);
 }
 
 /* Sets the keys of tokenizer.json, or of tokenizer.model where there is none. */

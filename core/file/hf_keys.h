@@ -6,6 +6,7 @@
 #include "core/file/hf.h"
 
 enum { WG_HF_ABSENT = -1 };
+#define WG_HF_KEY_INNER "n_inner" /* of GPT-2: the width of the MLP */
 
 typedef struct wg_hf_keys {
     const json_t *o;   /* the object in question */
@@ -27,11 +28,18 @@ wg_status wg_hf_bool(const wg_hf_keys *r, const char *key, bool absent, bool *ou
 
 /* What a model type has of its own about rotary positions. */
 typedef struct wg_hf_rope_defaults {
-    double base;        /* when the key is absent */
-    double local_base;  /* the same, of layers with a window; 0: they have the base of all */
-    bool only_longrope; /* the names of former scalings mean longrope too */
-    bool partial;       /* partial_rotary_factor may be less than 1 */
+    double base;                      /* when the key is absent */
+    double local_base;                /* the same, of layers with a window; 0: they have the base of all */
+    bool only_longrope;               /* the names of former scalings mean longrope too */
+    bool partial;                     /* partial_rotary_factor may be less than 1 */
+    double share;                     /* it, when the key is absent; 0: 1 */
+    const char *base_key, *share_key; /* what a type calls rope_theta and partial_rotary_factor; NULL: so */
 } wg_hf_rope_defaults;
+
+/* Keys that styles have of their own. Sets what is not the usual of them: biases, norms, positions. */
+wg_status wg_hf_style_keys(const wg_hf_keys *r, wg_hf_config *c);
+
+wg_status wg_hf_count(const wg_hf_keys *r, const char *key, int absent, int max, int *out); /* absent 0: it is required */
 
 /* rope_theta, rope_scaling, rope_parameters, partial_rotary_factor. */
 wg_status wg_hf_rope(const wg_hf_keys *top, const wg_hf_rope_defaults *of, wg_hf_config *c);

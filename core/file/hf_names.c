@@ -10,11 +10,11 @@
  * tell names apart that mean the same in GGUF files, for writing. */
 enum { POST_NORMS = 1, NO_POST_NORMS = 2, FUSED = 4, SPLIT = 8, SPARSE = 16, NOT_SPARSE = 32, WRITING = 60 };
 
-static const wg_hf_name head_names[] = {
+static const wg_hf_name usual_head_names[] = {
     { "model.embed_tokens.weight", "token_embd.weight", false, 0 },
     { "model.norm.weight", "output_norm.weight", false, 0 },
     { "lm_head.weight", "output.weight", false, 0 },
-}, layer_names[] = {
+}, usual_layer_names[] = {
     { "input_layernorm.weight", "attn_norm.weight", false, 0 },
     { "self_attn.q_proj.weight", "attn_q.weight", true, 0 },
     { "self_attn.k_proj.weight", "attn_k.weight", true, 0 },
@@ -64,6 +64,67 @@ static const wg_hf_name gpt2_head_names[] = {
     { "attn.masked_bias", NULL, false, 0 },
 };
 
+static const wg_hf_name neox_head_names[] = {
+    { "embed_in.weight", "token_embd.weight", false, 0 },
+    { "final_layer_norm.weight", "output_norm.weight", false, 0 },
+    { "embed_out.weight", "output.weight", false, 0 },
+    { "final_layer_norm.bias", "output_norm.bias", false, 0 },
+    { "lm_head.weight", "output.weight", false, 0 }, /* its newer name */
+}, neox_layer_names[] = {
+    { "input_layernorm.weight", "attn_norm.weight", false, 0 },
+    { "input_layernorm.bias", "attn_norm.bias", false, 0 },
+    { "post_attention_layernorm.weight", "ffn_norm.weight", false, 0 },
+    { "post_attention_layernorm.bias", "ffn_norm.bias", false, 0 },
+    { "attention.query_key_value.weight", "attn_qkv.weight", false, 0 },
+    { "attention.query_key_value.bias", "attn_qkv.bias", false, 0 },
+    { "attention.dense.weight", "attn_output.weight", false, 0 },
+    { "attention.dense.bias", "attn_output.bias", false, 0 },
+    { "mlp.dense_h_to_4h.weight", "ffn_up.weight", false, 0 },
+    { "mlp.dense_h_to_4h.bias", "ffn_up.bias", false, 0 },
+    { "mlp.dense_4h_to_h.weight", "ffn_down.weight", false, 0 },
+    { "mlp.dense_4h_to_h.bias", "ffn_down.bias", false, 0 },
+    { "attention.bias", NULL, false, 0 }, /* masks and what is computed, not weights */
+    { "attention.masked_bias", NULL, false, 0 },
+    { "attention.rotary_emb.inv_freq", NULL, false, 0 },
+};
+
+/* The MLP's norm is called attn_norm in GGUF files, where attention has another. */
+static const wg_hf_name falcon_head_names[] = {
+    { "word_embeddings.weight", "token_embd.weight", false, 0 },
+    { "ln_f.weight", "output_norm.weight", false, 0 },
+    { "lm_head.weight", "output.weight", false, 0 },
+    { "ln_f.bias", "output_norm.bias", false, 0 },
+}, falcon_layer_names[] = {
+    { "input_layernorm.weight", "attn_norm.weight", false, 0 },
+    { "input_layernorm.bias", "attn_norm.bias", false, 0 },
+    { "ln_mlp.weight", "attn_norm.weight", false, 0 },
+    { "ln_mlp.bias", "attn_norm.bias", false, 0 },
+    { "ln_attn.weight", "attn_norm_2.weight", false, 0 },
+    { "ln_attn.bias", "attn_norm_2.bias", false, 0 },
+    { "post_attention_layernorm.weight", "ffn_norm.weight", false, 0 },
+    { "post_attention_layernorm.bias", "ffn_norm.bias", false, 0 },
+    { "self_attention.query_key_value.weight", "attn_qkv.weight", false, 0 },
+    { "self_attention.query_key_value.bias", "attn_qkv.bias", false, 0 },
+    { "self_attention.dense.weight", "attn_output.weight", false, 0 },
+    { "self_attention.dense.bias", "attn_output.bias", false, 0 },
+    { "mlp.dense_h_to_4h.weight", "ffn_up.weight", false, 0 },
+    { "mlp.dense_h_to_4h.bias", "ffn_up.bias", false, 0 },
+    { "mlp.dense_4h_to_h.weight", "ffn_down.weight", false, 0 },
+    { "mlp.dense_4h_to_h.bias", "ffn_down.bias", false, 0 },
+};
+
+static const wg_hf_name mpt_head_names[] = {
+    { "wte.weight", "token_embd.weight", false, 0 },
+    { "norm_f.weight", "output_norm.weight", false, 0 },
+    { "lm_head.weight", "output.weight", false, 0 },
+}, mpt_layer_names[] = {
+    { "norm_1.weight", "attn_norm.weight", false, 0 },
+    { "norm_2.weight", "ffn_norm.weight", false, 0 },
+    { "attn.Wqkv.weight", "attn_qkv.weight", false, 0 },
+    { "attn.out_proj.weight", "attn_output.weight", false, 0 },
+    { "ffn.up_proj.weight", "ffn_up.weight", false, 0 },
+    { "ffn.down_proj.weight", "ffn_down.weight", false, 0 },
+};
 const wg_hf_expert_name wg_hf_expert_names[WG_HF_EXPERT_NAMES] = {
     { "mlp", "gate_proj", "ffn_gate_exps", NOT_SPARSE }, { "mlp", "up_proj", "ffn_up_exps", NOT_SPARSE },
     { "mlp", "down_proj", "ffn_down_exps", NOT_SPARSE }, { "block_sparse_moe", "w1", "ffn_gate_exps", SPARSE },
@@ -79,22 +140,19 @@ static bool belongs(const wg_hf_config *c, unsigned only, bool writing)
 }
 
 #define LIST(of) sizeof of / sizeof of[0]
+#define NAMES(of)                                                                                                              \
+    .head = of##_head_names, .in_layer = of##_layer_names, .heads = LIST(of##_head_names), .in_layers = LIST(of##_layer_names)
 
 wg_hf_dialect wg_hf_dialect_of(const wg_hf_config *c)
 {
-    if (c->learned_positions)
-        return (wg_hf_dialect){ .before = "transformer.",
-                                .layer = "h.%d.",
-                                .head = gpt2_head_names,
-                                .in_layer = gpt2_layer_names,
-                                .heads = LIST(gpt2_head_names),
-                                .in_layers = LIST(gpt2_layer_names) };
-    return (wg_hf_dialect){ .before = "",
-                            .layer = "model.layers.%d.",
-                            .head = head_names,
-                            .in_layer = layer_names,
-                            .heads = LIST(head_names),
-                            .in_layers = LIST(layer_names) };
+    static const wg_hf_dialect of[WG_HF_STYLES] = {
+        [WG_HF_USUAL] = { .before = "", .layer = "model.layers.%d.", NAMES(usual) },
+        [WG_HF_GPT2] = { .before = "transformer.", .layer = "h.%d.", NAMES(gpt2) },
+        [WG_HF_NEOX] = { .before = "gpt_neox.", .layer = "layers.%d.", NAMES(neox) },
+        [WG_HF_FALCON] = { .before = "transformer.", .layer = "h.%d.", NAMES(falcon) },
+        [WG_HF_MPT] = { .before = "transformer.", .layer = "blocks.%d.", NAMES(mpt) },
+    };
+    return of[c->style];
 }
 
 const char *wg_hf_plain_name(const wg_hf_dialect *in, const char *name)
@@ -122,7 +180,8 @@ const wg_hf_name *wg_hf_find_name(const wg_hf_config *c, const char *hf, char to
     hf = wg_hf_plain_name(&in, hf);
     for (size_t i = 0; i < in.heads; i++)
         if (strcmp(hf, in.head[i].hf) == 0) {
-            if (!c->tied || i != WG_HF_HEAD_NAME) /* a tied head is the embedding, whatever the file says */
+            if (!c->tied ||
+                strcmp(in.head[i].gguf, "output.weight") != 0) /* a tied head is the embedding, whatever the file says */
                 snprintf(to, WG_HF_NAME, "%s", in.head[i].gguf);
             return &in.head[i];
         }
@@ -140,7 +199,7 @@ wg_hf_change wg_hf_change_of(const wg_hf_config *c, const wg_hf_name *as, int n_
 {
     return (wg_hf_change){ .heads = c->adjacent && as->permuted ? strstr(as->hf, "q_proj") ? c->heads : c->kv_heads : 0,
                            .plus_one = c->norms_less_one && strstr(as->hf, "norm."),
-                           .turned = c->learned_positions && n_dims == 2 && strstr(as->hf, ".c_") };
+                           .turned = c->style == WG_HF_GPT2 && n_dims == 2 && strstr(as->hf, ".c_") };
 }
 
 /* ---- the other way round */

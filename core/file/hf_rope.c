@@ -143,15 +143,17 @@ static wg_status scaling(const wg_hf_keys *top, const wg_hf_keys *r, bool only_l
 }
 
 /* The part of a head that is rotated. */
-static wg_status rotated(const wg_hf_keys *top, const wg_hf_keys *r, bool partial, wg_hf_config *c)
+static wg_status rotated(const wg_hf_keys *top, const wg_hf_keys *r, const wg_hf_rope_defaults *of, wg_hf_config *c)
 {
     double share;
-    const wg_hf_keys *in = r->o && wg_hf_get(r, KEY_SHARE) ? r : top;
-    WG_TRY(wg_hf_number(in, KEY_SHARE, 1, 0, 1, &share));
-    if (share != 1 && !partial) return wg_hf_refuse(in, KEY_SHARE, "1");
+    const char *key = KEY_SHARE;
+    const wg_hf_keys *in = r->o && wg_hf_get(r, key) ? r : top;
+    if (in == top && of->share_key) key = of->share_key;
+    WG_TRY(wg_hf_number(in, key, of->share > 0 ? of->share : 1, 0, 1, &share));
+    if (share != 1 && !of->partial) return wg_hf_refuse(in, key, "1");
     c->n_rot = (int)(c->head_dim * share);
     if (c->n_rot >= 2 && c->n_rot % 2 == 0) return WG_OK;
-    return wg_hf_wrong(in, KEY_SHARE, "the share of an even number of elements of a head, at least two");
+    return wg_hf_wrong(in, key, "the share of an even number of elements of a head, at least two");
 }
 
 /* rope_parameters of kinds of layers: r becomes that of layers without a window. */
@@ -178,11 +180,11 @@ wg_status wg_hf_rope(const wg_hf_keys *top, const wg_hf_rope_defaults *of, wg_hf
     r.o = now ? now : old;
     r.where = now ? "rope_parameters." : "rope_scaling.";
     c->rope_factor = c->rope_magnitude = 1;
-    WG_TRY(wg_hf_number(top, KEY_BASE, of->base, 1, 1e12, &c->rope_base));
+    WG_TRY(wg_hf_number(top, of->base_key ? of->base_key : KEY_BASE, of->base, 1, 1e12, &c->rope_base));
     if (of->local_base > 0) WG_TRY(wg_hf_number(top, KEY_LOCAL_BASE, of->local_base, 1, 1e12, &c->window_rope_base));
     if (r.o && !json_is_object(r.o)) return wg_hf_wrong(top, now ? "rope_parameters" : KEY_SCALING, "an object");
     if (r.o && (wg_hf_get(&r, "full_attention") || wg_hf_get(&r, "sliding_attention"))) WG_TRY(local(top, of, &r, c));
-    WG_TRY(rotated(top, &r, of->partial, c));
+    WG_TRY(rotated(top, &r, of, c));
     if (!r.o) return WG_OK;
     WG_TRY(wg_hf_number(&r, KEY_BASE, c->rope_base, 1, 1e12, &c->rope_base));
     return scaling(top, &r, of->only_longrope, c);

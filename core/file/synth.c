@@ -28,6 +28,9 @@ static const wg_synth_shape shapes[] = {
     { "qwen3-8b", "qwen3", 36, 4096, 32, 8, 128, 12288, 151936, 40960, 1000000, false, 0, 0 },
     { "qwen3-30b-a3b", "qwen3moe", 48, 2048, 32, 4, 128, 768, 151936, 40960, 1000000, false, 128, 8 },
     { "gpt2", "gpt2", 12, 768, 12, 12, 64, 3072, 50257, 1024, 0, true, 0, 0 },
+    { "pythia-1.4b", "gptneox", 24, 2048, 16, 16, 128, 8192, 50304, 2048, 10000, false, 0, 0 },
+    { "falcon-7b", "falcon", 32, 4544, 71, 1, 64, 18176, 65024, 2048, 10000, true, 0, 0 },
+    { "mpt-7b", "mpt", 32, 4096, 32, 32, 128, 16384, 50432, 2048, 0, true, 0, 0 },
     { "tiny", "llama", 2, 32, 2, 1, 16, 64, 512, 256, 10000, true, 0, 0 },
     { NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, 0, 0 },
 };
@@ -42,9 +45,15 @@ enum {
     GPT2 = 4,
     QWEN3 = 8,
     MOE = 16,
+    NEOX = 32,
+    FALCON = 64,
+    MPT = 128,
     DENSE = LLAMA | QWEN2 | QWEN3,
     GATED = DENSE | MOE,
-    ALL = GATED | GPT2
+    BIASED = GPT2 | NEOX,
+    UNGATED = BIASED | FALCON | MPT,
+    ROTATED = GATED | NEOX | FALCON,
+    ALL = GATED | UNGATED
 };
 typedef enum law { MATRIX, NORM, BIAS } law;
 
@@ -59,13 +68,13 @@ typedef struct part {
 
 static const part head_parts[] = {
     { "token_embd.weight", ALL, MATRIX, 'd', 'v', false }, { "position_embd.weight", GPT2, MATRIX, 'd', 'c', false },
-    { "output_norm.weight", ALL, NORM, 'd', 0, false },    { "output_norm.bias", GPT2, BIAS, 'd', 0, false },
+    { "output_norm.weight", ALL, NORM, 'd', 0, false },    { "output_norm.bias", BIASED | FALCON, BIAS, 'd', 0, false },
     { "output.weight", ALL, MATRIX, 'd', 'v', false },
 };
 
 static const part layer_parts[] = {
     { "attn_norm.weight", ALL, NORM, 'd', 0, false },
-    { "attn_norm.bias", GPT2, BIAS, 'd', 0, false },
+    { "attn_norm.bias", BIASED | FALCON, BIAS, 'd', 0, false },
     { "attn_q.weight", GATED, MATRIX, 'd', 'q', false },
     { "attn_q.bias", QWEN2, BIAS, 'q', 0, false },
     { "attn_k.weight", GATED, MATRIX, 'd', 'k', false },
@@ -74,21 +83,21 @@ static const part layer_parts[] = {
     { "attn_v.bias", QWEN2, BIAS, 'k', 0, false },
     { "attn_q_norm.weight", QWEN3 | MOE, NORM, 'h', 0, false },
     { "attn_k_norm.weight", QWEN3 | MOE, NORM, 'h', 0, false },
-    { "attn_qkv.weight", GPT2, MATRIX, 'd', 'a', false },
-    { "attn_qkv.bias", GPT2, BIAS, 'a', 0, false },
+    { "attn_qkv.weight", UNGATED, MATRIX, 'd', 'a', false },
+    { "attn_qkv.bias", BIASED, BIAS, 'a', 0, false },
     { "attn_output.weight", ALL, MATRIX, 'q', 'd', false },
-    { "attn_output.bias", GPT2, BIAS, 'd', 0, false },
-    { "ffn_norm.weight", ALL, NORM, 'd', 0, false },
-    { "ffn_norm.bias", GPT2, BIAS, 'd', 0, false },
+    { "attn_output.bias", BIASED, BIAS, 'd', 0, false },
+    { "ffn_norm.weight", ALL & ~FALCON, NORM, 'd', 0, false },
+    { "ffn_norm.bias", BIASED, BIAS, 'd', 0, false },
     { "ffn_gate.weight", DENSE, MATRIX, 'd', 'f', false },
-    { "ffn_up.weight", DENSE | GPT2, MATRIX, 'd', 'f', false },
-    { "ffn_up.bias", GPT2, BIAS, 'f', 0, false },
-    { "ffn_down.weight", DENSE | GPT2, MATRIX, 'f', 'd', false },
+    { "ffn_up.weight", DENSE | UNGATED, MATRIX, 'd', 'f', false },
+    { "ffn_up.bias", BIASED, BIAS, 'f', 0, false },
+    { "ffn_down.weight", DENSE | UNGATED, MATRIX, 'f', 'd', false },
     { "ffn_gate_inp.weight", MOE, MATRIX, 'd', 'e', false },
     { "ffn_gate_exps.weight", MOE, MATRIX, 'd', 'f', true },
     { "ffn_up_exps.weight", MOE, MATRIX, 'd', 'f', true },
     { "ffn_down_exps.weight", MOE, MATRIX, 'f', 'd', true },
-    { "ffn_down.bias", GPT2, BIAS, 'd', 0, false },
+    { "ffn_down.bias", BIASED, BIAS, 'd', 0, false },
 };
 
 enum {
@@ -118,7 +127,8 @@ static int family_of(const char *arch)
     static const struct {
         const char *arch;
         int family;
-    } row[] = { { "llama", LLAMA }, { "qwen2", QWEN2 }, { "qwen3", QWEN3 }, { "qwen3moe", MOE }, { "gpt2", GPT2 } };
+    } row[] = { { "llama", LLAMA }, { "qwen2", QWEN2 },  { "qwen3", QWEN3 },   { "qwen3moe", MOE },
+                { "gpt2", GPT2 },   { "gptneox", NEOX }, { "falcon", FALCON }, { "mpt", MPT } };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
         if (strcmp(arch, row[i].arch) == 0) return row[i].family;
     return 0;
@@ -325,7 +335,8 @@ static void set_hyper(wg_gguf_writer *g, const wg_synth_shape *s, int type)
         { "attention.head_count_kv", s->kv_heads, ALL },
         { "attention.key_length", s->head_dim, ALL },
         { "attention.value_length", s->head_dim, ALL },
-        { "rope.dimension_count", s->head_dim, GATED },
+        { "rope.dimension_count", s->head_dim, ROTATED & ~NEOX },
+        { "rope.dimension_count", (s->head_dim + 6) / 8 * 2, NEOX }, /* a quarter */
         { "expert_count", s->experts, MOE },
         { "expert_used_count", s->experts_used, MOE },
         { "expert_feed_forward_length", s->hidden, MOE },
@@ -340,9 +351,11 @@ static void set_hyper(wg_gguf_writer *g, const wg_synth_shape *s, int type)
         snprintf(key, sizeof key, "%s.%s", s->arch, row[i].name);
         wg_gguf_set_u32(g, key, (uint32_t)row[i].v);
     }
-    snprintf(key, sizeof key, "%s.attention.layer_norm_%sepsilon", s->arch, family == GPT2 ? "" : "rms_");
+    snprintf(key, sizeof key, "%s.attention.layer_norm_%sepsilon", s->arch, family & UNGATED ? "" : "rms_");
     wg_gguf_set_f32(g, key, 1e-5f);
-    if (family == GPT2) return;
+    snprintf(key, sizeof key, "%s.attention.max_alibi_bias", s->arch);
+    if (family == MPT) wg_gguf_set_f32(g, key, 8);
+    if (!(family & ROTATED)) return;
     snprintf(key, sizeof key, "%s.rope.freq_base", s->arch);
     wg_gguf_set_f32(g, key, (float)s->rope_base);
 }
@@ -367,7 +380,8 @@ static wg_status check_shape(const wg_synth_shape *in, wg_synth_shape *s, wg_err
         if (size[i].v < 1 || size[i].v > SIZE_MOST)
             return wg_fail(err, WG_EINVAL, "synthetic shape: %s is %d; expected 1..%d", size[i].name, size[i].v, SIZE_MOST);
     if (!family_of(s->arch))
-        return wg_fail(err, WG_EINVAL, "synthetic shape: arch is '%s'; expected llama, qwen2, qwen3, qwen3moe or gpt2",
+        return wg_fail(err, WG_EINVAL,
+                       "synthetic shape: arch is '%s'; expected llama, qwen2, qwen3, qwen3moe, gpt2, gptneox, falcon or mpt",
                        s->arch);
     if (strcmp(s->arch, "qwen3moe") == 0 &&
         (s->experts < 2 || s->experts > 512 || s->experts_used < 1 || s->experts_used > s->experts))

@@ -23,7 +23,11 @@ typedef struct family {
     double attention_cap, logit_cap; /* where the file does not say */
     double window_rope_base;         /* the same; 0: that of all layers */
     int wide_layers;                 /* a model of so many layers scales scores by 1 / sqrt(dim / heads) */
+    bool may_alibi, alibi_scaled;    /* instead of rotary positions: of scores before they are scaled */
+    bool unrotated;                  /* never */
 } family;
+
+#define BIASES (WG_TRAIT_NORM_BIAS | WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS | WG_TRAIT_MLP_BIAS)
 
 /* clang-format off */
 static const family families[] = {
@@ -41,21 +45,31 @@ static const family families[] = {
     { .name = "gemma3", .has = WG_TRAIT_POST_NORM | WG_TRAIT_HEAD_NORM, .window_period = 6, .activation = WG_GEGLU,
       .scaled_embedding = true, .window_rope_base = 10000, .wide_layers = 62 },
     { .name = "gpt2",
-      .has = WG_TRAIT_LAYER_NORM | WG_TRAIT_POSITIONS | WG_TRAIT_UNGATED | WG_TRAIT_FUSED_QKV | WG_TRAIT_QKV_BIAS |
-             WG_TRAIT_OUTPUT_BIAS,
+      .has = WG_TRAIT_LAYER_NORM | WG_TRAIT_POSITIONS | WG_TRAIT_UNGATED | WG_TRAIT_FUSED_QKV | BIASES,
       .window_period = ALL_LAYERS, .activation = WG_GEGLU },
+    { .name = "gptneox", .has = WG_TRAIT_LAYER_NORM | WG_TRAIT_UNGATED | WG_TRAIT_FUSED_QKV | WG_TRAIT_PARALLEL, .may = BIASES,
+      .activation = WG_GELU_ERF },
+    /* Of 7B; of 40B, whose attention has a norm of its own; and of the RefinedWeb models, which are not parallel. */
+    { .name = "falcon", .has = WG_TRAIT_LAYER_NORM | WG_TRAIT_UNGATED | WG_TRAIT_FUSED_QKV | WG_TRAIT_PARALLEL,
+      .may = BIASES | WG_TRAIT_ONE_NORM | WG_TRAIT_OWN_NORM, .activation = WG_GELU_ERF, .may_alibi = true,
+      .alibi_scaled = true },
+    { .name = "mpt", .has = WG_TRAIT_LAYER_NORM | WG_TRAIT_UNGATED | WG_TRAIT_FUSED_QKV, .may = BIASES | WG_TRAIT_POSITIONS,
+      .activation = WG_GELU_ERF, .may_alibi = true, .unrotated = true },
     { .name = "phi3", .has = WG_TRAIT_FUSED_QKV | WG_TRAIT_FUSED_GATE, .window_period = ALL_LAYERS }, /* 4 too */
 };
 /* clang-format on */
 
-/* The tensor that shows a trait which not every model of a family has. */
+/* The tensor that shows a trait which not every model of a family has, by being there or by being absent. */
 static const struct {
     wg_trait trait;
     const char *tensor;
+    bool absent;
 } shown_by[] = {
-    { WG_TRAIT_QKV_BIAS, "blk.0.attn_q.bias" },
-    { WG_TRAIT_OUTPUT_BIAS, "blk.0.attn_output.bias" },
-    { WG_TRAIT_EXPERTS, "blk.0.ffn_gate_inp.weight" },
+    { WG_TRAIT_QKV_BIAS, "blk.0.attn_q.bias", false },         { WG_TRAIT_QKV_BIAS, "blk.0.attn_qkv.bias", false },
+    { WG_TRAIT_OUTPUT_BIAS, "blk.0.attn_output.bias", false }, { WG_TRAIT_NORM_BIAS, "blk.0.attn_norm.bias", false },
+    { WG_TRAIT_EXPERTS, "blk.0.ffn_gate_inp.weight", false },  { WG_TRAIT_MLP_BIAS, "blk.0.ffn_up.bias", false },
+    { WG_TRAIT_OWN_NORM, "blk.0.attn_norm_2.weight", false },  { WG_TRAIT_ONE_NORM, "blk.0.ffn_norm.weight", true },
+    { WG_TRAIT_POSITIONS, "position_embd.weight", false },
 };
 
 enum { FAMILIES = (int)(sizeof families / sizeof families[0]), KEY = 160 };
@@ -186,6 +200,24 @@ static wg_status read_floats(reader *r)
     return read_scaling(r);
 }
 
+/* The activation of an MLP without a gate, where it is not the family's: a key of our own, as GGUF has none. */
+static wg_status read_activation(reader *r)
+{
+    static const char *const names[] = { [WG_GEGLU] = "gelu_pytorch_tanh", [WG_GELU_ERF] = "gelu" };
+    wg_text is_text;
+    r->a->activation = r->family->activation;
+    snprintf(r->key, sizeof r->key, "wager.activation");
+    if (!wg_meta_string(r->w, r->key, &is_text)) return WG_OK;
+    for (int i = WG_GEGLU; i <= WG_GELU_ERF && r->family->has & WG_TRAIT_UNGATED; i++)
+        if (is(is_text, names[i])) {
+            r->a->activation = (wg_activation)i;
+            return WG_OK;
+        }
+    return wg_fail(r->err, WG_EUNSUPPORTED,
+                   "%s: key '%s' = '%.*s': expected gelu or gelu_pytorch_tanh, of an MLP without a gate", wg_weights_path(r->w),
+                   r->key, (int)(is_text.n < 64 ? is_text.n : 64), is_text.s);
+}
+
 /* Factors and caps. The scale of scores has no key in the files of most families: they follow the rule of their column. */
 static wg_status read_scales(reader *r)
 {
@@ -198,7 +230,8 @@ static wg_status read_scales(reader *r)
     a->attention_cap = (float)cap;
     WG_TRY(read_float(r, "final_logit_softcapping", r->family->logit_cap, 0, 1e6, &cap));
     a->logit_cap = (float)cap;
-    a->activation = r->family->activation;
+    WG_TRY(read_float(r, "attention.clamp_kqv", 0, 0, 1e6, &cap));
+    a->qkv_limit = (float)cap;
     a->embedding_scale = r->family->scaled_embedding ? sqrtf((float)a->dim) : 1.0f;
     return WG_OK;
 }
@@ -218,7 +251,7 @@ static wg_status derive(reader *r)
         a->head_dim = a->dim / a->heads;
     }
     if (a->n_rot == 0) a->n_rot = a->head_dim / 2 * 2;
-    if (r->family->has & WG_TRAIT_POSITIONS) a->n_rot = 0;
+    if (r->family->unrotated || a->traits & WG_TRAIT_POSITIONS || a->alibi > 0) a->n_rot = 0;
     if (a->n_rot > a->head_dim || a->n_rot % 2 != 0)
         return wg_fail(r->err, WG_EMODEL,
                        "%s: %d rotated elements of heads of %d: expected an even number up to the head's width", path, a->n_rot,
@@ -232,10 +265,21 @@ static wg_status derive(reader *r)
         return missing(r, "an integer, or the tensor 'token_embd.weight'");
     }
     a->tied = !wg_weights_find(r->w, "output.weight");
+    return WG_OK;
+}
+
+static wg_status read_traits(reader *r)
+{
+    wg_arch *a = r->a;
+    bool parallel = true;
     a->traits = r->family->has;
     for (size_t i = 0; i < sizeof shown_by / sizeof shown_by[0]; i++)
-        if (r->family->may & shown_by[i].trait && wg_weights_find(r->w, shown_by[i].tensor)) a->traits |= shown_by[i].trait;
-    return WG_OK;
+        if (r->family->may & shown_by[i].trait && !wg_weights_find(r->w, shown_by[i].tensor) == shown_by[i].absent)
+            a->traits |= shown_by[i].trait;
+    (void)wg_meta_bool(r->w, key_of(r, "use_parallel_residual"), &parallel);
+    if (!parallel) a->traits &= ~(unsigned)WG_TRAIT_PARALLEL;
+    a->alibi_scaled = r->family->alibi_scaled;
+    return r->family->may_alibi ? read_float(r, "attention.max_alibi_bias", 0, 0, 1e3, &a->alibi) : WG_OK;
 }
 
 /* Which layers have the window: those that the file lists, or else as the family has it. */
@@ -321,13 +365,12 @@ static wg_status refuse_what_is_missing_here(reader *r)
         { "leading_dense_block_count", 0 },
         { "nextn_predict_layers", 0 },
         { "attention.value_length", r->a->head_dim },
-        { "attention.clamp_kqv", 0 },
-        { "attention.max_alibi_bias", 0 },
+        { "attention.max_alibi_bias", r->a->alibi },
         { "attention.causal", 1 },
         { "logit_scale", 1 },
         { "embedding_scale", 1 },
         { "residual_scale", 1 },
-        { "use_parallel_residual", 0 },
+        { "use_parallel_residual", (r->a->traits & WG_TRAIT_PARALLEL) != 0 },
         { "rope.scaling.yarn_attn_factor", 1 },
         { "rope.scaling.yarn_log_multiplier", 0 },
     };
@@ -377,6 +420,8 @@ static wg_status read_arch(const wg_weights *w, wg_arch *out, wg_error *err)
     WG_TRY(read_family(&r));
     WG_TRY(read_ints(&r));
     WG_TRY(read_floats(&r));
+    WG_TRY(read_traits(&r));
+    WG_TRY(read_activation(&r));
     WG_TRY(derive(&r));
     WG_TRY(read_scales(&r));
     WG_TRY(read_experts(&r));
@@ -394,6 +439,14 @@ wg_status wg_arch_read(const wg_weights *w, wg_arch *out, wg_error *err)
 {
     const wg_status s = read_arch(w, out, err);
     return s == WG_OK ? WG_OK : wg_dialect_refuse_open(w, s, err);
+}
+
+void wg_arch_slopes(const wg_arch *a, float *slope)
+{
+    int n = 1;
+    while (2 * n <= a->heads) n *= 2;
+    const double by = a->alibi_scaled ? (double)a->attention_scale : 1;
+    for (int h = 0; h < a->heads; h++) slope[h] = (float)(by * exp2(-a->alibi * (h < n ? h + 1 : h - n + 0.5) / n));
 }
 
 int64_t wg_arch_attention_macs(const wg_arch *a)
@@ -421,14 +474,14 @@ static int64_t layer_weights(const wg_arch *a)
 int64_t wg_arch_parameters(const wg_arch *a)
 {
     const int64_t d = a->dim, q = (int64_t)a->heads * a->head_dim, kv = (int64_t)a->kv_heads * a->head_dim;
-    int64_t vectors = 2 * d; /* of a layer */
+    int64_t vectors = (a->traits & (WG_TRAIT_ONE_NORM | WG_TRAIT_OWN_NORM)) == WG_TRAIT_ONE_NORM ? d : 2 * d; /* of a layer */
+    if (a->traits & WG_TRAIT_NORM_BIAS) vectors *= 2;
     if (a->traits & WG_TRAIT_QKV_BIAS) vectors += q + 2 * kv;
     if (a->traits & WG_TRAIT_OUTPUT_BIAS) vectors += d;
     if (a->traits & WG_TRAIT_HEAD_NORM) vectors += (int64_t)2 * a->head_dim;
     if (a->traits & WG_TRAIT_POST_NORM) vectors += 2 * d;
-    if (a->traits & WG_TRAIT_UNGATED) vectors += a->hidden + d;
-    if (a->traits & WG_TRAIT_LAYER_NORM) vectors += 2 * d;
-    const int64_t head = a->traits & WG_TRAIT_LAYER_NORM ? 2 * d : d,
+    if (a->traits & WG_TRAIT_MLP_BIAS) vectors += a->hidden + d;
+    const int64_t head = a->traits & WG_TRAIT_NORM_BIAS ? 2 * d : d,
                   places = a->traits & WG_TRAIT_POSITIONS ? d * a->context : 0;
     return (layer_weights(a) + vectors) * a->layers + d * a->vocab * (a->tied ? 1 : 2) + head + places;
 }

@@ -15,14 +15,19 @@ typedef enum wg_trait {
     WG_TRAIT_POST_NORM = 8,    /* RMSNorm of what attention and MLP give, before it is added to the residual stream */
     WG_TRAIT_FUSED_QKV = 16,   /* queries, keys and values are the rows of one tensor, in this order */
     WG_TRAIT_FUSED_GATE = 32,  /* so are gate and up */
-    WG_TRAIT_LAYER_NORM = 128, /* norms are LayerNorm with a bias (Ba et al. 2016), not RMSNorm */
+    WG_TRAIT_LAYER_NORM = 128, /* norms are LayerNorm (Ba et al. 2016), not RMSNorm, */
+    WG_TRAIT_NORM_BIAS = 1024, /* with biases */
     WG_TRAIT_POSITIONS = 256,  /* learned positions are added to embeddings; nothing is rotated */
-    WG_TRAIT_UNGATED = 512,    /* the MLP is W_down gelu(W_up n), with biases of both products */
+    WG_TRAIT_UNGATED = 512,    /* the MLP is W_down f(W_up n), */
+    WG_TRAIT_MLP_BIAS = 2048,  /* with biases of both products */
     WG_TRAIT_EXPERTS = 64,     /* the MLP is a mixture of experts (Shazeer et al. 2017) */
+    WG_TRAIT_PARALLEL = 4096,  /* attention and MLP read the same x, and both are added to it (Wang and Komatsuzaki 2021) */
+    WG_TRAIT_ONE_NORM = 8192,  /* the MLP's norm is the tensor attn_norm, */
+    WG_TRAIT_OWN_NORM = 16384, /* and attention's is attn_norm_2 */
 } wg_trait;
 
-/* The gate of an MLP: gate = f(W_gate n) * W_up n. */
-typedef enum wg_activation { WG_SWIGLU, WG_GEGLU } wg_activation;
+/* The gate of an MLP: gate = f(W_gate n) * W_up n; without a gate f(W_up n). f: silu, gelu by tanh, exact gelu. */
+typedef enum wg_activation { WG_SWIGLU, WG_GEGLU, WG_GELU_ERF } wg_activation;
 
 typedef struct wg_arch {
     char family[32]; /* general.architecture */
@@ -45,6 +50,9 @@ typedef struct wg_arch {
     float embedding_scale;                 /* embeddings are multiplied by it */
     float attention_scale;                 /* of scores q k */
     float attention_cap, logit_cap;        /* soft caps of scores and of logits (kernels/act.h); 0: none */
+    float qkv_limit;                       /* queries, keys and values are limited to +- it; 0: not */
+    double alibi;                          /* the exponent of ALiBi's slopes (Press et al. 2022); 0: there are none */
+    bool alibi_scaled;                     /* slopes are multiplied by attention_scale */
     int window;                            /* a token attends to this many, itself included; 0: to all */
     bool window_unknown;                   /* of some layers, and which ones is not known here */
     uint64_t windowed[WG_LAYERS_MAX / 64]; /* layers with the window: a bit each */
@@ -55,6 +63,10 @@ static inline bool wg_arch_windowed(const wg_arch *a, int layer) { return a->win
 /* Reads and checks the hyper-parameters. EMODEL names the key, its value and what was expected; EUNSUPPORTED lists the
  * families there are. */
 wg_status wg_arch_read(const wg_weights *w, wg_arch *out, wg_error *err);
+
+/* The slopes of ALiBi of all heads: 2^(-alibi (h+1) / n) of the first n, the largest power of two there is of heads, and of the
+ * rest those between: 2^(-alibi (2 (h-n) + 1) / 2n). */
+void wg_arch_slopes(const wg_arch *a, float *slope);
 
 /* Number of weights: layers, embedding, head unless tied, norms, biases. */
 int64_t wg_arch_parameters(const wg_arch *a);

@@ -21,7 +21,7 @@ typedef struct wg_rope {
     const float *cs;
 } wg_rope;
 
-/* RMSNorm of rows of `dim` floats, or with a bias LayerNorm, which fused stages do not have (kernels/ops.h). */
+/* RMSNorm of rows of `dim` floats, or with a bias, be it zeros, LayerNorm, which fused stages do not have (kernels/ops.h). */
 typedef struct wg_norm {
     const float *weight, *bias; /* (dim) */
     int dim;
@@ -34,7 +34,8 @@ typedef struct wg_attention_rows {
     const wg_row *row;
     bool windowed; /* these are the rows `within` of the pass */
     int rows, space, layer, heads, kv_heads, hd;
-    float scale, cap; /* of scores (wg_heads of kernels/ops.h) */
+    float scale, cap;   /* of scores (wg_heads of kernels/ops.h), as: */
+    const float *slope; /* (heads) in device memory, or NULL */
 } wg_attention_rows;
 
 /* The experts of a layer, and room for a pass. Their prepared inputs lie in act, of gate and up, and hidden_act, of down. */
@@ -45,9 +46,11 @@ typedef struct wg_experts {
     const float *logits; /* (rows, n) of the router */
     int32_t *id;         /* (rows, used) room, as these: */
     float *weight;       /* (rows, used) */
-    float *picked, *y;   /* (rows, dim) */
-    float *g, *u;        /* (rows, hidden) */
+    float *picked, *y;   /* (slots, dim), slots as expert_slots says, or rows */
+    float *g, *u;        /* (slots, hidden) */
     void *act, *hidden_act;
+    const void *const *gates, *const *ups, *const *downs; /* (n) addresses of the matrices' data, in device memory */
+    int32_t *grouped;                                     /* (2 slots + rows used) room of a device that has expert_slots */
 } wg_experts;
 
 /* Sizes of a model's passes. */
@@ -150,10 +153,13 @@ typedef struct wg_device_class {
     void (*scale)(wg_device *d, float *x, float by, int n, int rows); /* x *= by */
     /* x += the row of `table` (positions, dim) of each row's position. */
     void (*positions)(wg_device *d, const float *table, const wg_row *row, int rows, float *x, int dim);
-    void (*gelu)(wg_device *d, float *x, int n, int rows); /* in place */
+    void (*gelu)(wg_device *d, float *x, int n, int rows); /* in place, as these: */
+    void (*gelu_erf)(wg_device *d, float *x, int n, int rows);
+    void (*clamp)(wg_device *d, float *x, float limit, int n, int rows);
     /* x += weight * W_down (silu(W_gate h) * W_up h) for each expert of a row (route of kernels/op_list.h), in ascending order
      * of experts. */
     void (*experts)(wg_device *d, const wg_experts *e, const float *h, int rows, float *x);
+    int (*expert_slots)(int rows, int used, int n); /* inputs of experts that lie beside each other at most. NULL: rows */
     /* Fused stages, with the bits of the single stages; NULL where a device has only those.
      * norm_prepare: rmsnorm into h, then prepare (h may stay unwritten). matmul_add: x += a product. matmul_swiglu: y =
      * silu(product with gate) * product with up, of one type. */

@@ -40,7 +40,6 @@ static wg_status config_of(const wg_weights *w, const wg_arch *a, wg_hf_config *
                          .experts = a->experts,
                          .experts_used = a->experts_used,
                          .experts_normed = a->experts_normed,
-                         .learned_positions = a->traits & WG_TRAIT_POSITIONS,
                          .n_rot = a->n_rot,
                          .rope_base = a->rope_base,
                          .window_rope_base = a->window_rope_base,

@@ -33,10 +33,10 @@ static void project(wg_model *m, const float *x, int rows, int k, const wg_matri
     }
 }
 
-/* A norm of this model's rows. */
+/* A norm of this model's rows. A LayerNorm without a bias adds zeros. */
 static wg_norm norm_of(const wg_model *m, const float *weight, const float *bias)
 {
-    return (wg_norm){ weight, bias, m->arch.dim, m->arch.eps };
+    return (wg_norm){ weight, bias ? bias : m->zeros, m->arch.dim, m->arch.eps };
 }
 
 /* y[i] = n w[i]^T of the normed rows n. h: scratch. */
@@ -88,7 +88,7 @@ static void project_add(wg_model *m, const float *y, int rows, int k, const wg_m
     op->add(d, x, h, m->arch.dim, rows);
 }
 
-/* What queries, keys and values have in some families beside their product: biases, then norms of heads. */
+/* What queries, keys and values have in some families beside their product: biases, a limit, then norms of heads. */
 static void bias_and_norm(wg_model *m, const wg_attention_rows *at, float *q)
 {
     wg_device *d = &m->device;
@@ -98,6 +98,11 @@ static void bias_and_norm(wg_model *m, const wg_attention_rows *at, float *q)
         d->class->bias(d, q, l->q_bias, at->heads * hd, rows);
         d->class->bias(d, m->k, l->k_bias, at->kv_heads * hd, rows);
         d->class->bias(d, m->v, l->v_bias, at->kv_heads * hd, rows);
+    }
+    if (m->arch.qkv_limit > 0) {
+        d->class->clamp(d, q, m->arch.qkv_limit, at->heads * hd, rows);
+        d->class->clamp(d, m->k, m->arch.qkv_limit, at->kv_heads * hd, rows);
+        d->class->clamp(d, m->v, m->arch.qkv_limit, at->kv_heads * hd, rows);
     }
     if (m->arch.traits & WG_TRAIT_HEAD_NORM) {
         d->class->norm_heads(d, q, &(wg_norm){ l->q_norm, NULL, hd, m->arch.eps }, at->heads, rows);
@@ -113,7 +118,8 @@ static void qkv(wg_model *m, const wg_attention_rows *at, const float *x, float 
     const wg_layer *l = &m->layer[at->layer];
     const wg_matrix *const w[] = { &l->q, &l->k, &l->v };
     const wg_norm norm = norm_of(m, l->attn_norm, l->attn_norm_bias);
-    const bool plain = !(m->arch.traits & (WG_TRAIT_QKV_BIAS | WG_TRAIT_HEAD_NORM | WG_TRAIT_LAYER_NORM));
+    const bool plain =
+        !(m->arch.traits & (WG_TRAIT_QKV_BIAS | WG_TRAIT_HEAD_NORM | WG_TRAIT_LAYER_NORM)) && m->arch.qkv_limit == 0;
     const wg_rope *rope = &m->rope[wg_arch_windowed(&m->arch, at->layer)];
     if (plain && d->class->norm_qkv && d->class->norm_qkv(d, w, x, &norm, rope, at, q)) return;
     project_normed(m, x, &norm, h, at->rows, w, (float *const[]){ q, m->k, m->v }, 3);
@@ -177,9 +183,13 @@ static void experts(wg_model *m, const wg_layer *l, float *x, float *h, int rows
 {
     const wg_arch *a = &m->arch;
     const wg_norm norm = norm_of(m, l->ffn_norm, l->ffn_norm_bias);
-    const wg_experts e = { .gate = l->expert_gate,
-                           .up = l->expert_up,
-                           .down = l->expert_down,
+    const wg_experts e = { .gate = l->expert_gate.each,
+                           .up = l->expert_up.each,
+                           .down = l->expert_down.each,
+                           .gates = (const void *const *)(void *)l->expert_gate.data,
+                           .ups = (const void *const *)(void *)l->expert_up.data,
+                           .downs = (const void *const *)(void *)l->expert_down.data,
+                           .grouped = (int32_t *)(void *)m->grouped,
                            .n = a->experts,
                            .used = a->experts_used,
                            .dim = a->dim,
@@ -199,17 +209,18 @@ static void experts(wg_model *m, const wg_layer *l, float *x, float *h, int rows
     m->device.class->experts(&m->device, &e, h, rows, x);
 }
 
-/* x += W_down gelu(W_up n + b) + b, n the normed row. h: scratch. */
+/* x += W_down f(W_up n + b) + b, n the normed row, f gelu, the biases where there are any. h: scratch. */
 static void ungated(wg_model *m, const wg_layer *l, float *x, float *h, int rows)
 {
     wg_device *d = &m->device;
     const int hidden = m->arch.hidden;
     const wg_norm norm = norm_of(m, l->ffn_norm, l->ffn_norm_bias);
     project_normed(m, x, &norm, h, rows, (const wg_matrix *const[]){ &l->up }, (float *const[]){ m->gate }, 1);
-    d->class->bias(d, m->gate, l->up_bias, hidden, rows);
-    d->class->gelu(d, m->gate, hidden, rows);
+    if (l->up_bias) d->class->bias(d, m->gate, l->up_bias, hidden, rows);
+    if (m->arch.activation == WG_GELU_ERF) d->class->gelu_erf(d, m->gate, hidden, rows);
+    else d->class->gelu(d, m->gate, hidden, rows);
     project_add(m, m->gate, rows, hidden, &l->down, l->ffn_post_norm, h, x);
-    d->class->bias(d, x, l->down_bias, m->arch.dim, rows);
+    if (l->down_bias) d->class->bias(d, x, l->down_bias, m->arch.dim, rows);
 }
 
 /* x += W_down gate, or what experts give. h: scratch. */
@@ -225,6 +236,14 @@ static void mlp(wg_model *m, const wg_layer *l, float *x, float *h, int rows)
     }
     gated(m, l, x, h, rows);
     project_add(m, m->gate, rows, m->arch.hidden, &l->down, l->ffn_post_norm, h, x);
+}
+
+/* x += W_o att + b. h: scratch. */
+static void output(wg_model *m, const wg_layer *l, const float *att, float *x, float *h, int rows)
+{
+    const wg_arch *a = &m->arch;
+    project_add(m, att, rows, a->heads * a->head_dim, &l->o, l->attn_post_norm, h, x);
+    if (l->o_bias) m->device.class->bias(&m->device, x, l->o_bias, a->dim, rows);
 }
 
 /* The last layer of a plan whose attention runs; -1: none of them does. */
@@ -247,7 +266,8 @@ void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg
                              .kv_heads = a->kv_heads,
                              .hd = a->head_dim,
                              .scale = a->attention_scale,
-                             .cap = a->attention_cap };
+                             .cap = a->attention_cap,
+                             .slope = m->slopes };
     int rows = b->n;
     wg_buf x = m->x, h = m->h, q = m->q, att = m->att;
 
@@ -259,9 +279,10 @@ void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg
 
     for (int i = 0; i < plan->layers && rows > 0; i++) {
         const wg_layer *l = &m->layer[i];
+        const bool has_mlp = !wg_layer_plan_skips(plan, i, WG_SKIP_MLP), parallel = a->traits & WG_TRAIT_PARALLEL;
         wg_taps_take(b->taps, i, x, rows);
         if (wg_layer_plan_skips(plan, i, WG_SKIP_ATTENTION)) {
-            if (!wg_layer_plan_skips(plan, i, WG_SKIP_MLP)) mlp(m, l, x, h, rows);
+            if (has_mlp) mlp(m, l, x, h, rows);
             continue;
         }
 
@@ -280,12 +301,11 @@ void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg
             if (rows == 0) return;
         }
 
-        /* x += W_o softmax(scale q k^T) v over the part of the prefix that the layer sees */
+        /* x += W_o softmax(scale q k^T) v over the part of the prefix that the layer sees; a parallel MLP reads x before */
         op->attention(d, q, &at, att);
-        project_add(m, att, rows, a->heads * a->head_dim, &l->o, l->attn_post_norm, h, x);
-        if (a->traits & WG_TRAIT_OUTPUT_BIAS) op->bias(d, x, l->o_bias, a->dim, rows);
-
-        if (!wg_layer_plan_skips(plan, i, WG_SKIP_MLP)) mlp(m, l, x, h, rows);
+        if (has_mlp && parallel) mlp(m, l, x, h, rows);
+        output(m, l, att, x, h, rows);
+        if (has_mlp && !parallel) mlp(m, l, x, h, rows);
     }
     const wg_norm norm = norm_of(m, m->out_norm, m->out_norm_bias);
     if (narrow == plan->layers) {

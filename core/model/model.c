@@ -3,6 +3,7 @@
  * device, and its pages are released. An unknown tensor is refused by name: leaving it out would change every number. */
 #include "core/model/model.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,21 +105,25 @@ static int64_t rows_of(const loader *o, const place *p, int64_t *before)
 static int64_t depth_of(const loader *o, const place *p) { return p->each ? o->width[EXPERTS] : 1; }
 
 /* The matrices of all experts, which lie one behind another. */
-static wg_status load_each(const loader *o, const place *p, const wg_tensor *t, wg_matrix **to)
+static wg_status load_each(const loader *o, const place *p, const wg_tensor *t, wg_stack *to)
 {
     wg_device *d = &o->m->device;
-    const size_t n = (size_t)o->width[EXPERTS];
+    const size_t n = (size_t)o->width[EXPERTS], words = n * sizeof(void *) / sizeof(float);
+    const void *data[WG_MAX_EXPERTS];
     WG_TRY(need(o, t));
-    wg_matrix *m = *to = wg_calloc(n, sizeof *m);
-    if (!m) return wg_nomem(o->err, n * sizeof *m, "a layer's experts");
+    wg_matrix *m = to->each = wg_calloc(n, sizeof *m);
+    to->data = d->class->alloc(d, words);
+    if (!m || !to->data) return wg_nomem(o->err, n * sizeof *m, "a layer's experts");
     for (size_t i = 0; i < n; i++, m++) {
         const char *from = (const char *)t->data + i * (t->bytes / n);
         if (d->class->matrix(d, t->type, (int)o->width[p->out], (int)o->width[p->in], from, m, o->err) != WG_OK)
             return wg_fail_in(o->err, WG_ENOMEM, "%s: tensor '%s'", wg_weights_path(o->w), t->name);
         const size_t bytes = d->class->matrix_bytes(d, m->type, m->n, m->k);
         o->m->bytes += bytes;
-        o->m->idle_bytes += (int)i >= o->m->arch.experts_used ? bytes : 0;
+        o->m->expert_bytes += bytes;
+        data[i] = m->data;
     }
+    d->class->upload(d, to->data, (const float *)(const void *)data, words);
     wg_weights_release(o->w, t);
     return WG_OK;
 }
@@ -142,7 +147,7 @@ static wg_status load(const loader *o, const place *p, const char *name, void *i
     int64_t before;
     const int64_t in = o->width[p->in], out = o->width[p->out], rows = rows_of(o, p, &before);
     WG_TRY(find_of(o, p, name, &t));
-    if (p->each) return load_each(o, p, t, (wg_matrix **)(void *)((char *)into + p->at));
+    if (p->each) return load_each(o, p, t, (wg_stack *)(void *)((char *)into + p->at));
     wg_buf *to = (wg_buf *)(void *)((char *)into + p->at);
     if (p->out == ONE) return load_vector(o, t, before, in, to);
     if (is_table(p)) return load_vector(o, t, 0, in * out, to);
@@ -336,7 +341,37 @@ static wg_status load_rotary(const loader *o)
     return WG_OK;
 }
 
+/* ---- numbers that are in no file */
+
+static wg_status load_numbers(const loader *o)
+{
+    wg_model *m = o->m;
+    const wg_arch *a = &m->arch;
+    const wg_device_class *op = m->device.class;
+    const bool plain = (a->traits & (WG_TRAIT_LAYER_NORM | WG_TRAIT_NORM_BIAS)) == WG_TRAIT_LAYER_NORM;
+    const size_t heads = (size_t)a->heads, dim = (size_t)a->dim, n = heads > dim ? heads : dim;
+    float *host = wg_calloc(n, sizeof *host);
+    if (a->alibi > 0) m->slopes = op->alloc(&m->device, heads);
+    if (plain) m->zeros = op->alloc(&m->device, dim);
+    const bool fits = host && (m->slopes || a->alibi == 0) && (m->zeros || !plain);
+    if (fits && plain) op->upload(&m->device, m->zeros, host, dim);
+    if (fits && a->alibi > 0) {
+        wg_arch_slopes(a, host);
+        op->upload(&m->device, m->slopes, host, heads);
+    }
+    wg_free(host);
+    return fits ? WG_OK : wg_nomem(o->err, 2 * n * sizeof(float), "a model");
+}
+
 /* ---- scratch of one pass */
+
+/* Rows of the products of experts. */
+static int expert_rows(const wg_model *m)
+{
+    const wg_arch *a = &m->arch;
+    if (a->experts == 0 || !m->device.class->expert_slots) return m->max_rows;
+    return m->device.class->expert_slots(m->max_rows, a->experts_used, a->experts);
+}
 
 /* The largest prepared form of any stage's input. */
 static size_t act_floats(const wg_model *m)
@@ -349,7 +384,7 @@ static size_t act_floats(const wg_model *m)
     for (int i = 0; i < 3; i++)
         for (int t = 0; t < 4; t++) {
             if (width[i] % wg_type_get(types[t])->block) continue;
-            const size_t bytes = d->class->act_bytes(d, types[t], m->max_rows, width[i]);
+            const size_t bytes = d->class->act_bytes(d, types[t], expert_rows(m), width[i]);
             most = bytes > most ? bytes : most;
         }
     return (most + sizeof(float) - 1) / sizeof(float);
@@ -359,7 +394,7 @@ static wg_status open_scratch(wg_model *m, wg_error *err)
 {
     const wg_arch *a = &m->arch;
     const size_t rows = (size_t)m->max_rows, q_dim = (size_t)a->heads * (size_t)a->head_dim;
-    const size_t kv_dim = (size_t)a->kv_heads * (size_t)a->head_dim;
+    const size_t kv_dim = (size_t)a->kv_heads * (size_t)a->head_dim, slots = (size_t)expert_rows(m);
     const struct {
         wg_buf *buf;
         size_t floats;
@@ -370,16 +405,17 @@ static wg_status open_scratch(wg_model *m, wg_error *err)
         { &m->att, rows * q_dim },
         { &m->k, rows * kv_dim },
         { &m->v, rows * kv_dim },
-        { &m->gate, rows * (size_t)a->hidden },
-        { &m->up, rows * (size_t)a->hidden },
+        { &m->gate, slots * (size_t)a->hidden },
+        { &m->up, slots * (size_t)a->hidden },
         { &m->act, act_floats(m) },
         { &m->routed, rows * (size_t)a->experts },
         { &m->chosen, 2 * rows * (size_t)a->experts_used },
-        { &m->picked, rows * (size_t)a->dim },
-        { &m->mixed, rows * (size_t)a->dim },
+        { &m->picked, slots * (size_t)a->dim },
+        { &m->mixed, slots * (size_t)a->dim },
         { &m->hidden_act, act_floats(m) },
+        { &m->grouped, 2 * slots + rows * (size_t)a->experts_used },
     };
-    const size_t parts = sizeof part / sizeof part[0] - (a->experts ? 0 : 5); /* the last are those of experts */
+    const size_t parts = sizeof part / sizeof part[0] - (a->experts ? 0 : 6); /* the last are those of experts */
     for (size_t i = 0; i < parts; i++) {
         *part[i].buf = m->device.class->alloc(&m->device, part[i].floats);
         if (!*part[i].buf) return wg_nomem(err, part[i].floats * sizeof(float), "the scratch of a pass; lower max_rows");
@@ -473,6 +509,7 @@ static wg_status open_into(wg_model *m, const wg_weights *w, const wg_model_opti
     m->layer = wg_calloc((size_t)a->layers, sizeof *m->layer);
     if (!m->layer) return wg_nomem(err, (size_t)a->layers * sizeof *m->layer, "a model");
     WG_TRY(load_rotary(&o));
+    WG_TRY(load_numbers(&o));
     WG_TRY(load_all(&o));
     return open_scratch(m, err);
 }
@@ -490,10 +527,11 @@ wg_status wg_model_open(wg_model **out, const wg_weights *w, const wg_device *de
     return s;
 }
 
-static void close_each(wg_model *m, wg_matrix *of)
+static void close_each(wg_model *m, wg_stack *of)
 {
-    for (int i = 0; of && i < m->arch.experts; i++) m->device.class->matrix_free(&m->device, &of[i]);
-    wg_free(of);
+    for (int i = 0; of->each && i < m->arch.experts; i++) m->device.class->matrix_free(&m->device, &of->each[i]);
+    m->device.class->free(&m->device, of->data);
+    wg_free(of->each);
 }
 
 /* Several places are one buffer's. */
@@ -510,15 +548,16 @@ void wg_model_close(wg_model *m)
     for (int l = 0; m->layer && l < m->arch.layers; l++)
         for (int i = 0; i < LAYER_PLACES; i++) {
             char *at = (char *)&m->layer[l] + layer_places[i].at;
-            if (layer_places[i].each) close_each(m, *(wg_matrix **)(void *)at);
+            if (layer_places[i].each) close_each(m, (wg_stack *)(void *)at);
             else if (layer_places[i].out == ONE) free_vector(d, (wg_buf *)(void *)at);
             else d->class->matrix_free(d, (wg_matrix *)(void *)at);
         }
     if (m->head.data != m->embed.data) d->class->matrix_free(d, &m->head);
     d->class->matrix_free(d, &m->embed);
-    const wg_buf buf[] = { m->out_norm, m->out_norm_bias, m->positions, m->angles[0], m->angles[1], m->x,  m->h,
-                           m->q,        m->att,           m->k,         m->v,         m->gate,      m->up, m->act,
-                           m->routed,   m->chosen,        m->picked,    m->mixed,     m->hidden_act };
+    const wg_buf buf[] = { m->out_norm, m->out_norm_bias, m->positions, m->angles[0], m->angles[1],  m->x,       m->h,
+                           m->q,        m->att,           m->k,         m->v,         m->gate,       m->up,      m->act,
+                           m->routed,   m->chosen,        m->picked,    m->mixed,     m->hidden_act, m->grouped, m->slopes,
+                           m->zeros };
     for (size_t i = 0; i < sizeof buf / sizeof buf[0]; i++) d->class->free(d, buf[i]);
     wg_free(m->asked);
     wg_free(m->seen);
@@ -534,9 +573,11 @@ wg_lm *wg_model_lm(wg_model *m) { return &m->lm; }
 int wg_model_head_rows(const wg_model *m) { return m->head.n; }
 size_t wg_model_bytes(const wg_model *m) { return m->bytes; }
 
-size_t wg_model_pass_bytes(const wg_model *m)
+size_t wg_model_pass_bytes(const wg_model *m, int rows)
 {
+    const wg_arch *a = &m->arch;
     const size_t embed =
         m->head.data == m->embed.data ? 0 : m->device.class->matrix_bytes(&m->device, m->embed.type, m->embed.n, m->embed.k);
-    return m->bytes - m->angles_bytes - m->idle_bytes - embed;
+    const double left = a->experts ? pow(1 - (double)a->experts_used / a->experts, rows) : 0; /* of the experts */
+    return m->bytes - m->angles_bytes - embed - (size_t)((double)m->expert_bytes * left);
 }

@@ -33,8 +33,8 @@ const wg_arch *wg_model_arch(const wg_model *m);
 wg_lm *wg_model_lm(wg_model *m);           /* owned by the model */
 int wg_model_head_rows(const wg_model *m); /* width of a row of logits: the vocabulary, or n_head */
 size_t wg_model_bytes(const wg_model *m);  /* weights in memory */
-/* Of them, bytes that a pass of one row reads: layers and head, not a separate embedding, of experts those that the row uses.
- * */
-size_t wg_model_pass_bytes(const wg_model *m);
+/* Of them, bytes that a pass of so many rows reads: layers and head, not a separate embedding; of experts as many as rows that
+ * choose each with the same probability are expected to use. */
+size_t wg_model_pass_bytes(const wg_model *m, int rows);
 
 #endif

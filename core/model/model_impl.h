@@ -6,6 +6,12 @@
 #include "core/model/model.h"
 #include "core/model/submodel.h"
 
+/* Matrices of a layer's experts, and the addresses of their data, in device memory. */
+typedef struct wg_stack {
+    wg_matrix *each; /* (experts) */
+    wg_buf data;     /* as many addresses */
+} wg_stack;
+
 typedef struct wg_layer {
     wg_buf attn_norm, ffn_norm;           /* (dim) */
     wg_buf attn_post_norm, ffn_post_norm; /* (dim) of the outputs of attention and MLP; NULL without (wg_trait) */
@@ -17,8 +23,8 @@ typedef struct wg_layer {
     wg_matrix k, v;                /* (kv_heads * head_dim, dim) */
     wg_matrix o;                   /* (dim, heads * head_dim) */
     wg_matrix gate, up;            /* (hidden, dim) */
-    wg_matrix router;              /* (experts, dim), as those of the experts, (experts) matrices each, in their place */
-    wg_matrix *expert_gate, *expert_up, *expert_down;
+    wg_matrix router;              /* (experts, dim), as those of the experts, in their place */
+    wg_stack expert_gate, expert_up, expert_down;
     wg_matrix down; /* (dim, hidden) */
 } wg_layer;
 
@@ -27,14 +33,15 @@ struct wg_model {
     wg_device device;
     wg_arch arch;
     int kv_type, max_rows;
-    int window;                             /* tokens that a row attends to in layers with a window; 0: all */
-    bool all_windowed;                      /* these are all layers */
-    size_t bytes, angles_bytes, idle_bytes; /* idle: of the experts that a row does not use */
+    int window;                               /* tokens that a row attends to in layers with a window; 0: all */
+    bool all_windowed;                        /* these are all layers */
+    size_t bytes, angles_bytes, expert_bytes; /* of all; of rotary angles; of experts */
 
     wg_matrix embed;                 /* (vocab, dim) */
     wg_matrix head;                  /* (vocab or n_head, dim); when tied and whole, the same memory as embed */
     wg_buf out_norm;                 /* (dim) */
-    wg_buf out_norm_bias, positions; /* (dim); (context of the file, dim) learned positions; NULL without */
+    wg_buf out_norm_bias, positions; /* (dim); (context of the file, dim) learned positions; NULL without, as these: */
+    wg_buf slopes, zeros;            /* (heads) of ALiBi; (dim) biases of a LayerNorm that has none */
     wg_layer *layer;                 /* (layers) */
     wg_rope rope[2];                 /* of layers without and with a window */
     wg_buf angles[2];                /* (context, n_rot/2, 2), what rope.cs points to; the second NULL when both are the same */
@@ -47,6 +54,7 @@ struct wg_model {
     wg_buf routed, chosen; /* (rows, experts) logits of routers; (rows, 2, experts_used) what they chose. NULL without, as: */
     wg_buf picked, mixed;  /* (rows, dim) inputs and outputs of an expert */
     wg_buf hidden_act;     /* prepared inputs of its last product */
+    wg_buf grouped;        /* which rows have an expert */
     wg_buf act;            /* prepared activations of any stage */
     wg_row *seen;          /* the rows of a pass within the window; NULL without one */
     wg_row *asked, *asked_within; /* the rows with logits; as layers with a window see them, NULL without one */

@@ -15,16 +15,19 @@ typedef struct place {
     unsigned unless;       /* of those that have it elsewhere */
     const enum width *all; /* a part of a tensor with rows of these widths, up to ONE; NULL: the whole tensor */
     int part;              /* which of them */
-    bool each;             /* a matrix of each expert: `at` is that of a pointer to them */
+    bool each;             /* a matrix of each expert: `at` is that of a wg_stack */
 } place;
 
 static const enum width qkv_rows[] = { Q_DIM, KV_DIM, KV_DIM, ONE }, gate_rows[] = { HIDDEN, HIDDEN, ONE };
 #define FUSED_QKV WG_TRAIT_FUSED_QKV
 #define FUSED_GATE WG_TRAIT_FUSED_GATE
+#define NORM_BIAS WG_TRAIT_NORM_BIAS
 
 /* clang-format off */
 static const place layer_places[] = {
-    { "attn_norm.weight", offsetof(wg_layer, attn_norm), DIM, ONE, 0, 0, NULL, 0, false },
+    { "attn_norm.weight", offsetof(wg_layer, attn_norm), DIM, ONE, 0, WG_TRAIT_OWN_NORM, NULL, 0, false },
+    { "attn_norm_2.weight", offsetof(wg_layer, attn_norm), DIM, ONE, WG_TRAIT_OWN_NORM, 0, NULL, 0, false },
+    { "attn_norm.weight", offsetof(wg_layer, ffn_norm), DIM, ONE, WG_TRAIT_ONE_NORM, 0, NULL, 0, false },
     { "attn_q.weight", offsetof(wg_layer, q), DIM, Q_DIM, 0, FUSED_QKV, NULL, 0, false },
     { "attn_k.weight", offsetof(wg_layer, k), DIM, KV_DIM, 0, FUSED_QKV, NULL, 0, false },
     { "attn_v.weight", offsetof(wg_layer, v), DIM, KV_DIM, 0, FUSED_QKV, NULL, 0, false },
@@ -34,10 +37,12 @@ static const place layer_places[] = {
     { "attn_qkv.bias", offsetof(wg_layer, q_bias), Q_DIM, ONE, FUSED_QKV | WG_TRAIT_QKV_BIAS, 0, qkv_rows, 0, false },
     { "attn_qkv.bias", offsetof(wg_layer, k_bias), KV_DIM, ONE, FUSED_QKV | WG_TRAIT_QKV_BIAS, 0, qkv_rows, 1, false },
     { "attn_qkv.bias", offsetof(wg_layer, v_bias), KV_DIM, ONE, FUSED_QKV | WG_TRAIT_QKV_BIAS, 0, qkv_rows, 2, false },
-    { "attn_norm.bias", offsetof(wg_layer, attn_norm_bias), DIM, ONE, WG_TRAIT_LAYER_NORM, 0, NULL, 0, false },
-    { "ffn_norm.bias", offsetof(wg_layer, ffn_norm_bias), DIM, ONE, WG_TRAIT_LAYER_NORM, 0, NULL, 0, false },
-    { "ffn_up.bias", offsetof(wg_layer, up_bias), HIDDEN, ONE, WG_TRAIT_UNGATED, 0, NULL, 0, false },
-    { "ffn_down.bias", offsetof(wg_layer, down_bias), DIM, ONE, WG_TRAIT_UNGATED, 0, NULL, 0, false },
+    { "attn_norm.bias", offsetof(wg_layer, attn_norm_bias), DIM, ONE, NORM_BIAS, WG_TRAIT_OWN_NORM, NULL, 0, false },
+    { "attn_norm_2.bias", offsetof(wg_layer, attn_norm_bias), DIM, ONE, NORM_BIAS | WG_TRAIT_OWN_NORM, 0, NULL, 0, false },
+    { "attn_norm.bias", offsetof(wg_layer, ffn_norm_bias), DIM, ONE, NORM_BIAS | WG_TRAIT_ONE_NORM, 0, NULL, 0, false },
+    { "ffn_norm.bias", offsetof(wg_layer, ffn_norm_bias), DIM, ONE, NORM_BIAS, WG_TRAIT_ONE_NORM, NULL, 0, false },
+    { "ffn_up.bias", offsetof(wg_layer, up_bias), HIDDEN, ONE, WG_TRAIT_MLP_BIAS, 0, NULL, 0, false },
+    { "ffn_down.bias", offsetof(wg_layer, down_bias), DIM, ONE, WG_TRAIT_MLP_BIAS, 0, NULL, 0, false },
     { "attn_output.weight", offsetof(wg_layer, o), Q_DIM, DIM, 0, 0, NULL, 0, false },
     { "attn_q.bias", offsetof(wg_layer, q_bias), Q_DIM, ONE, WG_TRAIT_QKV_BIAS, FUSED_QKV, NULL, 0, false },
     { "attn_k.bias", offsetof(wg_layer, k_bias), KV_DIM, ONE, WG_TRAIT_QKV_BIAS, FUSED_QKV, NULL, 0, false },
@@ -47,7 +52,7 @@ static const place layer_places[] = {
     { "attn_output.bias", offsetof(wg_layer, o_bias), DIM, ONE, WG_TRAIT_OUTPUT_BIAS, 0, NULL, 0, false },
     { "post_attention_norm.weight", offsetof(wg_layer, attn_post_norm), DIM, ONE, WG_TRAIT_POST_NORM, 0, NULL, 0, false },
     { "post_ffw_norm.weight", offsetof(wg_layer, ffn_post_norm), DIM, ONE, WG_TRAIT_POST_NORM, 0, NULL, 0, false },
-    { "ffn_norm.weight", offsetof(wg_layer, ffn_norm), DIM, ONE, 0, 0, NULL, 0, false },
+    { "ffn_norm.weight", offsetof(wg_layer, ffn_norm), DIM, ONE, 0, WG_TRAIT_ONE_NORM, NULL, 0, false },
     { "ffn_gate.weight", offsetof(wg_layer, gate), DIM, HIDDEN, 0, FUSED_GATE | WG_TRAIT_EXPERTS | WG_TRAIT_UNGATED, NULL, 0,
       false },
     { "ffn_up.weight", offsetof(wg_layer, up), DIM, HIDDEN, 0, FUSED_GATE | WG_TRAIT_EXPERTS, NULL, 0, false },
@@ -63,7 +68,7 @@ static const place layer_places[] = {
 static const place model_places[] = {
     { "token_embd.weight", offsetof(wg_model, embed), DIM, VOCAB, 0, 0, NULL, 0, false },
     { "output_norm.weight", offsetof(wg_model, out_norm), DIM, ONE, 0, 0, NULL, 0, false },
-    { "output_norm.bias", offsetof(wg_model, out_norm_bias), DIM, ONE, WG_TRAIT_LAYER_NORM, 0, NULL, 0, false },
+    { "output_norm.bias", offsetof(wg_model, out_norm_bias), DIM, ONE, NORM_BIAS, 0, NULL, 0, false },
     { "position_embd.weight", offsetof(wg_model, positions), DIM, CONTEXT, WG_TRAIT_POSITIONS, 0, NULL, 0, false },
     { "output.weight", offsetof(wg_model, head), DIM, VOCAB, 0, 0, NULL, 0, false }, /* absent when tied */
 };

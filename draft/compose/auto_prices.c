@@ -24,7 +24,7 @@ static void extend(double *pass, int n)
 static double weight_bytes(const wg_lm *lm)
 {
     const wg_model *m = lm ? wg_lm_transformer(lm) : NULL;
-    return m ? (double)wg_model_pass_bytes(m) : 0;
+    return m ? (double)wg_model_pass_bytes(m, 1) : 0;
 }
 
 /* A model whose weights stay in a cache is bound by arithmetic, which every row pays for; of a larger one the stream of weights

@@ -99,12 +99,13 @@ static double macs_of(const wg_arch *a, int rows, int context)
     return rows * ((double)wg_arch_macs(a) - head) + logits_of(rows) * head + 2 * seen * a->heads * a->head_dim * a->layers;
 }
 
-/* Keys and values of the context, each with its scales, and the weights. */
-static double bytes_of(const wg_model *m, int kv_type, int context)
+/* Keys and values of the context, each with its scales, and the weights; of experts those that rows are expected to use.
+ * */
+static double bytes_of(const wg_model *m, int kv_type, int context, int rows)
 {
     const wg_arch *a = wg_model_arch(m);
     const size_t token = wg_kv_token_bytes(kv_type, a->layers, a->kv_heads, a->head_dim);
-    return (double)wg_model_pass_bytes(m) + (double)context * (double)token;
+    return (double)wg_model_pass_bytes(m, rows) + (double)context * (double)token;
 }
 
 static void print_json(const pass *p, const timing *t, double gb_s, double gmac_s)
@@ -127,7 +128,7 @@ static void print_json(const pass *p, const timing *t, double gb_s, double gmac_
 
 static void print_timing(const pass *p, const timing *t)
 {
-    const double bytes = bytes_of(p->model, p->b->kv_type, t->context) / t->s;
+    const double bytes = bytes_of(p->model, p->b->kv_type, t->context, t->rows) / t->s;
     const double macs = macs_of(wg_model_arch(p->model), t->rows, t->context) / t->s;
     if (p->b->json) {
         print_json(p, t, bytes / 1e9, macs / 1e9);

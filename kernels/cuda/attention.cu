@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Attention of rows over the pages of their sequences: chains and trees alike; on CUDA cores, for the exact mode, pages of f32
- * and heads that are no multiple of 16 (the others: attention_mma.cu). A block serves one row and up to HEADS query
- * heads of one kv head, whose keys it reads once. Keys are visited by position in chunks of 64 at absolute positions, through
- * the row's own list of slots, so pages, trees and neighbours cannot move a chunk border or the order of a sum.
+ * Attention of rows over the pages of their sequences: chains and trees alike; on CUDA cores, for the exact mode, pages of f32,
+ * heads that are no multiple of 16, caps and slopes (the others: attention_mma.cu). A block serves one row and up to HEADS
+ * query heads of one kv head, whose keys it reads once. Keys are visited by position in chunks of 64 at absolute positions,
+ * through the row's own list of slots, so pages, trees and neighbours cannot move a chunk border or the order of a sum.
  *
  * Within a chunk, and from chunk to chunk of one block, the operations are those of kernels/ref/attention.c in the same order
  * (running maximum, Milakov and Gimelshein 2018). Unsplit, a block visits all chunks of its row and returns the reference's
@@ -69,9 +69,11 @@ template <int TYPE> WG_DEVICE void load_tile(const workplace<TYPE> &w, size_t of
         w.tile[i] = ((const typename stored<TYPE>::type *)(w.key[i / hd] + offset))[i % hd];
 }
 
-/* s = lanes16 sum over d of fma(q, k, .) * scale, with the cap. Two threads a key: the one of parity p keeps the lanes of
- * parity p. */
-template <int TYPE> WG_DEVICE void scores(const workplace<TYPE> &w, int heads, int n, const attention_job &of)
+/* s = lanes16 sum over d of fma(q, k, .) * scale, with the cap, of heads from h0 on. Two threads a key: the one of parity p
+ * keeps the lanes of parity p. first: which of the row's keys is the chunk's first. */
+template <int TYPE>
+WG_DEVICE void scores(const workplace<TYPE> &w, int heads, int n, const attention_job &of, const wg_gpu_row *row, int first,
+                      int h0)
 {
     const int hd = of.hd;
     const int j = (int)threadIdx.x / 2, parity = (int)threadIdx.x % 2;
@@ -85,7 +87,13 @@ template <int TYPE> WG_DEVICE void scores(const workplace<TYPE> &w, int heads, i
         WG_UNROLL_FOR(int by = LANES / 2; by; by /= 2)
             WG_UNROLL_FOR(int u = 0; u < by; u++) lane[u] += lane[u + by];
         const float sum = lane[0] + __shfl_xor_sync(0xffffffffu, lane[0], 1);
-        if (parity == 0 && j < n) w.s[h * CHUNK + j] = of.cap > 0 ? wg_softcap_of(sum * of.scale, of.cap) : sum * of.scale;
+        if (parity > 0 || j >= n) continue;
+        float s = of.cap > 0 ? wg_softcap_of(sum * of.scale, of.cap) : sum * of.scale;
+        if (of.slope) { /* wg_key_distance of kernels/ops.h */
+            const int at = first + j, distance = at - (row->keys - 1) - (at < row->sinks ? row->gap : 0);
+            s = fmaf(of.slope[h0 + h], (float)distance, s);
+        }
+        w.s[h * CHUNK + j] = s;
     }
 }
 
@@ -149,7 +157,7 @@ template <int TYPE> WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 2) attend(attention_job 
         __syncthreads();
         load_tile<TYPE>(w, 0, n, j.hd);
         __syncthreads();
-        scores<TYPE>(w, heads, n, j);
+        scores<TYPE>(w, heads, n, j, row, first, h0);
         __syncthreads();
         load_tile<TYPE>(w, j.kv.value_at, n, j.hd);
         weigh<TYPE>(w, heads, n, first == from);
@@ -195,7 +203,8 @@ WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) merge_spans(attention_job j)
 extern "C" void WG_GPU(attention)(wg_gpu *g, const wg_gpu_attention *of)
 {
     const int type = of->kv.type, shared_by = of->heads / of->kv_heads;
-    if (of->split && wg_gpu_is_half(type) && of->hd % 16 == 0 && of->cap == 0) { /* a cap needs more registers than it has */
+    if (of->split && wg_gpu_is_half(type) && of->hd % 16 == 0 && of->cap == 0 &&
+        !of->slope) { /* caps and slopes need more registers than it has */
         WG_GPU(attention_mma)(g, of);
         return;
     }

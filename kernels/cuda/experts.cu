@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Mixture of experts: which experts a row has, and adding the output of one. The bits of kernels/ref. */
+ * Mixture of experts: which experts a row has, rows grouped by expert, and adding the outputs. The bits of kernels/ref. */
 #include "kernels/cuda/launch.h"
 #include "kernels/route.h"
 
@@ -61,4 +61,59 @@ WG_KERNEL add_expert_row(float *x, const float *y, const int32_t *id, const floa
 extern "C" void WG_GPU(add_expert)(wg_gpu *g, float *x, const float *y, const wg_gpu_chosen *of, int expert, int n, int rows)
 {
     WG_LAUNCH(add_expert_row, rows, THREADS, 0, g->stream, x, y, of->id, of->weight, of->k, expert, n);
+}
+
+/* ---- groups. One block, a thread an expert: it counts its rows, learns where its runs begin, and lists them. */
+
+enum { GROUP_THREADS = WG_MAX_EXPERTS };
+
+WG_KERNEL WG_LAUNCH_BOUNDS(GROUP_THREADS, 1) group_rows(const int32_t *id, int k, int experts, wg_gpu_groups to, int rows)
+{
+    wg_depend();
+    WG_SHARED(int, begin, (WG_MAX_EXPERTS + 1));
+    const int e = (int)threadIdx.x, pairs = rows * k;
+    int n = 0;
+    for (int i = 0; i < pairs && e < experts; i++) n += id[i] == e;
+    begin[e + 1] = (n + WG_GPU_RUN - 1) / WG_GPU_RUN * WG_GPU_RUN;
+    __syncthreads();
+    if (e == 0) {
+        begin[0] = 0;
+        for (int i = 0; i < experts; i++) begin[i + 1] += begin[i];
+    }
+    __syncthreads();
+    const int end = e < experts ? begin[e + 1] : 0;
+    int at = e < experts ? begin[e] : 0;
+    for (int i = at; i < end; i += WG_GPU_RUN) to.expert[i / WG_GPU_RUN] = e;
+    for (int i = 0; i < pairs && at < end; i++)
+        if (id[i] == e) {
+            to.row[at] = i / k;
+            to.slot[i] = at++;
+        }
+    for (; at < end; at++) to.row[at] = -1;
+    for (int i = begin[experts] + e; i < to.slots; i += GROUP_THREADS) {
+        to.row[i] = -1;
+        if (i % WG_GPU_RUN == 0) to.expert[i / WG_GPU_RUN] = -1;
+    }
+}
+
+extern "C" void WG_GPU(group)(wg_gpu *g, const wg_gpu_chosen *of, int experts, const wg_gpu_groups *to, int rows)
+{
+    WG_LAUNCH(group_rows, 1, GROUP_THREADS, 0, g->stream, of->id, of->k, experts, *to, rows);
+}
+
+WG_KERNEL add_chosen_rows(float *x, const float *y, const int32_t *slot, const float *weight, int k, int n)
+{
+    wg_depend();
+    const size_t row = blockIdx.x;
+    for (int i = (int)threadIdx.x; i < n; i += THREADS) {
+        float sum = x[row * n + i];
+        for (int j = 0; j < k; j++) sum = fmaf(weight[row * k + j], y[(size_t)slot[row * k + j] * n + i], sum);
+        x[row * n + i] = sum;
+    }
+}
+
+extern "C" void WG_GPU(add_experts)(wg_gpu *g, float *x, const float *y, const wg_gpu_chosen *of, const int32_t *slot, int n,
+                                    int rows)
+{
+    WG_LAUNCH(add_chosen_rows, rows, THREADS, 0, g->stream, x, y, slot, of->weight, of->k, n);
 }

@@ -85,15 +85,16 @@ typedef struct wg_gpu_rotary {
     wg_gpu_kv kv;
 } wg_gpu_rotary;
 
-/* Attention of rows. q, out: (rows, heads, hd); scale, cap: of scores, as in wg_heads of kernels/ops.h; most: the most keys of
- * any row; split 0: the bits of kernels/ref; scratch: wg_gpu_attention_bytes; arrived: (rows, heads) zeros, which it leaves as
- * zeros. */
+/* Attention of rows. q, out: (rows, heads, hd); scale, cap, slope: of scores, as in wg_heads of kernels/ops.h; most: the most
+ * keys of any row; split 0: the bits of kernels/ref; scratch: wg_gpu_attention_bytes; arrived: (rows, heads) zeros, which it
+ * leaves as zeros. */
 typedef struct wg_gpu_attention {
     const float *q;
     const wg_gpu_row *row;
     wg_gpu_kv kv;
     int rows, most, heads, kv_heads, hd, split;
     float scale, cap;
+    const float *slope;
     float *scratch;
     uint32_t *arrived;
     float *out;
@@ -143,6 +144,28 @@ typedef struct wg_gpu_chosen {
     int k;
 } wg_gpu_chosen;
 
+/* Rows grouped by expert, for a product each: slots in runs of WG_GPU_RUN, each of one expert, experts and rows ascending.
+ * row: (slots) the row that stands there, -1: none. expert: (slots / WG_GPU_RUN) of a run, -1: none. slot: (rows, k) where a
+ * row stands for each of its experts. */
+enum { WG_GPU_RUN = 8 };
+typedef struct wg_gpu_groups {
+    int32_t *row, *expert, *slot;
+    int slots;
+} wg_gpu_groups;
+
+/* How many slots are enough for k of n experts each. */
+static inline int wg_gpu_slots(int rows, int k, int n)
+{
+    const int pairs = rows * k, some = pairs < n ? pairs : n;
+    return (pairs + some * (WG_GPU_RUN - 1) + WG_GPU_RUN - 1) / WG_GPU_RUN * WG_GPU_RUN;
+}
+
+/* Matrices of experts, alike: one of them, and the addresses of the data of all, in device memory. */
+typedef struct wg_gpu_stack {
+    const wg_matrix *one;
+    const void *const *data;
+} wg_gpu_stack;
+
 typedef struct wg_gpu wg_gpu;
 
 /* What launches go to. early: a kernel may begin before the one before it has ended, and waits for it by itself (wg_depend of
@@ -162,10 +185,14 @@ typedef struct wg_gpu_stream {
  *   tap          row i of y, whose rows lie `stride` floats apart, is row i of x (n)
  *   act_bytes is the room for prepared activations: wg_gpu_act_bytes below
  *   rmsnorm, layernorm  y may be x
- *   positions    x += the row of table of each row's position; gelu: in place
+ *   positions    x += the row of table of each row's position; gelu, gelu_erf, clamp: in place
  *   bias         every row of y += b
  *   route        as in kernels/op_list.h, n <= WG_MAX_EXPERTS; id, weight: (rows, k)
  *   add_expert   x += weight * y of the rows (n floats) that have this expert among their k
+ *   group        the groups of rows by `experts` experts; to->slots: wg_gpu_slots
+ *   matmul_experts  as matmul, each run of slots with its expert's matrices; act and y have a row for each slot. Runs without
+ *                an expert are left out; not of matrices in rows
+ *   add_experts  x += weight * y of its slot, for each of a row's experts ascending
  *   norm_prepare rmsnorm, then prepare, of what is not in panels
  *   matmul       up to WG_GPU_MATRICES matrices of one type and one k, not in rows, over one prepared input; then: wg_gpu_then
  *   matmul_fused norm_prepare (or prepare), then matmul, of rows that fit (wg_gpu_fits)
@@ -194,9 +221,15 @@ typedef struct wg_gpu_stream {
     X(scale, (wg_gpu * g, float *x, float by, int n, int rows))                                                                \
     X(layernorm, (wg_gpu * g, const float *x, const float *weight, const float *bias, int dim, float eps, float *y, int rows)) \
     X(gelu, (wg_gpu * g, float *x, int n, int rows))                                                                           \
+    X(gelu_erf, (wg_gpu * g, float *x, int n, int rows))                                                                       \
+    X(clamp, (wg_gpu * g, float *x, float limit, int n, int rows))                                                             \
     X(positions, (wg_gpu * g, const float *table, const wg_gpu_row *row, int dim, float *x, int rows))                         \
     X(route, (wg_gpu * g, const float *x, int n, int k, int norm, int32_t *id, float *weight, int rows))                       \
     X(add_expert, (wg_gpu * g, float *x, const float *y, const wg_gpu_chosen *of, int expert, int n, int rows))                \
+    X(group, (wg_gpu * g, const wg_gpu_chosen *of, int experts, const wg_gpu_groups *to, int rows))                            \
+    X(matmul_experts, (wg_gpu * g, const wg_gpu_stack *w, float *const *y, int matrices, int layout, const void *act,          \
+                       const wg_gpu_groups *by, int then))                                                                     \
+    X(add_experts, (wg_gpu * g, float *x, const float *y, const wg_gpu_chosen *of, const int32_t *slot, int n, int rows))      \
     X(prepare, (wg_gpu * g, int type, int layout, const float *x, int rows, int k, void *act))                                 \
     X(norm_prepare, (wg_gpu * g, int type, int layout, const wg_gpu_input *in, int rows, int k, void *act))                    \
     X(matmul,                                                                                                                  \

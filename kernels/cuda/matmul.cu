@@ -31,6 +31,22 @@ extern "C" void WG_GPU(matmul)(wg_gpu *g, const wg_matrix *const *w, float *cons
     else WG_GPU(matmul_blocks)(g, type, &p);
 }
 
+extern "C" void WG_GPU(matmul_experts)(wg_gpu *g, const wg_gpu_stack *w, float *const *y, int matrices, int layout,
+                                       const void *act, const wg_gpu_groups *by, int then)
+{
+    const wg_matrix *one[WG_GPU_MATRICES] = {};
+    wg_expert_runs of = {};
+    for (int i = 0; i < matrices; i++) one[i] = w[i].one, of.data[i] = w[i].data;
+    of.expert = by->expert;
+    const int type = one[0]->type;
+    wg_product p = product_of(one, y, matrices, by->slots, then, [=](int n) { return wg_gpu_units(type, layout, n); });
+    p.act = act;
+    if (wg_gpu_in_panels(type, layout)) WG_GPU(experts_float)(g, type, &p, &of);
+    else if (type == WG_F8_E4M3) WG_GPU(experts_f8)(g, &p, &of);
+    else if (wg_gpu_is_half(type)) WG_GPU(experts_mma)(g, type, &p, &of);
+    else WG_GPU(experts_blocks)(g, type, &p, &of);
+}
+
 extern "C" void WG_GPU(matmul_fused)(wg_gpu *g, const wg_matrix *const *w, float *const *y, int matrices,
                                      const wg_gpu_input *in, int rows, const wg_gpu_output *out)
 {

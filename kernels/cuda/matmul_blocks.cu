@@ -154,9 +154,9 @@ WG_DEVICE void add_step(const uint8_t *record, const uint8_t *inputs, int blocks
     }
 }
 
-template <int TYPE, int TILES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) matmul_stripes(wg_product p)
+/* EARLY: weights are known before wg_depend(). */
+template <int TYPE, int TILES, bool EARLY> WG_DEVICE void sum_stripes(const wg_product &p, uint8_t *ring)
 {
-    WG_SHARED_DYNAMIC(uint8_t, ring);
     const int lane = (int)threadIdx.x % WG_WARP, warp = (int)threadIdx.x / WG_WARP, warps = (int)blockDim.x / WG_WARP;
     const int stages = stages_of(TYPE, TILES), size = stage_bytes<TYPE, TILES>(warps), steps = wg_steps(p.k);
     const int first = (int)blockIdx.y * TILES * 8;
@@ -164,7 +164,7 @@ template <int TYPE, int TILES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) matmul_strip
     float acc[TILES][4];
     WG_UNROLL_FOR(int i = 0; i < TILES; i++) acc[i][0] = acc[i][1] = acc[i][2] = acc[i][3] = 0;
     for (int s = 0; s < stages - 1; s++) fetch_weights<TYPE>(p, u, ring + s * size, s);
-    wg_depend();
+    if (EARLY) wg_depend();
     for (int s = 0; s < stages - 1; s++) fetch_inputs<TYPE, TILES>(p, ring + s * size, first, s);
     for (int s = 0, at = 0; s < steps; s++) {
         wg_copy_wait(stages_of(TYPE, TILES) - 2);
@@ -183,6 +183,39 @@ template <int TYPE, int TILES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) matmul_strip
     WG_UNROLL_FOR(int i = 0; i < TILES * 4; i++)
         wg_store_sum(p, u, first + i / 4 * 8 + lane % 4 * 2 + i % 2, u.index * WG_STRIPE + lane / 4 + i / 2 % 2 * 8,
                      acc[i / 4][i % 4]);
+}
+
+template <int TYPE, int TILES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) matmul_stripes(wg_product p)
+{
+    WG_SHARED_DYNAMIC(uint8_t, ring);
+    sum_stripes<TYPE, TILES, true>(p, ring);
+}
+
+template <int TYPE> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) expert_stripes(wg_product p, wg_expert_runs of)
+{
+    WG_SHARED_DYNAMIC(uint8_t, ring);
+    wg_depend();
+    if (wg_take_expert(of, &p)) sum_stripes<TYPE, WG_GPU_RUN / 8, false>(p, ring);
+}
+
+template <int TYPE> static void launch_experts(wg_gpu *g, const wg_product *p, const wg_expert_runs *of)
+{
+    enum { EACH = 2 };
+    const size_t bytes = (size_t)stages_of(TYPE, 1) * (size_t)stage_bytes<TYPE, 1>(EACH);
+    const dim3 grid(wg_blocks_for((size_t)p->units, EACH), (unsigned)(p->rows / WG_GPU_RUN));
+    void (*kernel)(wg_product, wg_expert_runs) = expert_stripes<TYPE>;
+    WG_LAUNCH(kernel, grid, EACH * WG_WARP, bytes, g->stream, *p, *of);
+}
+
+extern "C" void WG_GPU(experts_blocks)(wg_gpu *g, int type, const wg_product *p, const wg_expert_runs *of)
+{
+    switch (type) {
+#define X(type)                                                                                                                \
+    case type: launch_experts<type>(g, p, of); break;
+        WG_GPU_QUANTISED(X)
+#undef X
+    default: break;
+    }
 }
 
 template <int TYPE, int TILES> static void launch(wg_gpu *g, const wg_product *p)

@@ -61,9 +61,9 @@ WG_DEVICE void add_step(const uint8_t *record, int step, const uint16_t *x, int 
     }
 }
 
-template <int TILES, int STAGES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) matmul_codes(wg_product p, int stripes)
+/* EARLY: weights are known before wg_depend(). */
+template <int TILES, int STAGES, bool EARLY> WG_DEVICE void sum_codes(const wg_product &p, int stripes, uint8_t *ring)
 {
-    WG_SHARED_DYNAMIC(uint8_t, ring);
     const bool alone = warps_of(TILES) == 1;
     const int lane = (int)threadIdx.x % WG_WARP, warp = (int)threadIdx.x / WG_WARP, first = (int)blockIdx.y * TILES * 8;
     const int size = stage_bytes<TILES, RECORD>(stripes), blocks = p.k / WG_F8_RUN;
@@ -77,7 +77,7 @@ template <int TILES, int STAGES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) matmul_cod
     block_sums<TILES> block = {};
     int at = 0;
     for (int s = 0; s < STAGES - 1; s++) fetch_weights<RECORD>(p, u, ring + s * size, from + s < to ? from + s : -1);
-    wg_depend();
+    if (EARLY) wg_depend();
     for (int s = 0; s < STAGES - 1; s++)
         fetch_inputs<TILES, RECORD>(p, stripes, ring + s * size, first, from + s < to ? from + s : -1);
     for (int slice = 0; slice < SLICES / warps_of(TILES); slice++) {
@@ -110,6 +110,28 @@ template <int TILES, int STAGES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) matmul_cod
     WG_UNROLL_FOR(int i = 0; i < TILES * 4; i++)
         wg_store_sum(p, u, first + i / 4 * 8 + lane % 4 * 2 + i % 2, u.index * 16 + lane / 4 + i / 2 % 2 * 8,
                      sum[i / 4][i % 4]);
+}
+
+template <int TILES, int STAGES> WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) matmul_codes(wg_product p, int stripes)
+{
+    WG_SHARED_DYNAMIC(uint8_t, ring);
+    sum_codes<TILES, STAGES, true>(p, stripes, ring);
+}
+
+enum { EXPERT_STAGES = 5, EXPERT_STRIPES = 2 };
+
+WG_KERNEL WG_LAUNCH_BOUNDS(BOUND, 1) expert_codes(wg_product p, wg_expert_runs of)
+{
+    WG_SHARED_DYNAMIC(uint8_t, ring);
+    wg_depend();
+    if (wg_take_expert(of, &p)) sum_codes<WG_GPU_RUN / 8, EXPERT_STAGES, false>(p, EXPERT_STRIPES, ring);
+}
+
+extern "C" void WG_GPU(experts_f8)(wg_gpu *g, const wg_product *p, const wg_expert_runs *of)
+{
+    const size_t bytes = (size_t)EXPERT_STAGES * (size_t)stage_bytes<1, RECORD>(EXPERT_STRIPES);
+    const dim3 grid(wg_blocks_for((size_t)p->units, EXPERT_STRIPES), (unsigned)(p->rows / WG_GPU_RUN));
+    WG_LAUNCH(expert_codes, grid, EXPERT_STRIPES * warps_of(1) * WG_WARP, bytes, g->stream, *p, *of);
 }
 
 template <int TILES, int STAGES> static void launch(wg_gpu *g, const wg_product *p, int stripes)

@@ -10,10 +10,9 @@
 
 enum { THREADS = 128, WARPS = THREADS / WG_WARP, MOST_ROWS = 8, TILE_K = 256 };
 
-template <int TYPE, int ROWS> WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) matmul_panels(wg_product p)
+/* x: ROWS * TILE_K floats, shared. */
+template <int TYPE, int ROWS> WG_DEVICE void sum_panels(const wg_product &p, float *x)
 {
-    wg_depend();
-    WG_SHARED(float, x, (ROWS * TILE_K));
     const int lane = (int)threadIdx.x % WG_WARP, first = (int)blockIdx.y * ROWS;
     const wg_unit u = wg_unit_of(p, (int)blockIdx.x * WARPS + (int)threadIdx.x / WG_WARP);
     const size_t at = (size_t)u.index * p.k * WG_PANEL + lane;
@@ -50,6 +49,20 @@ template <int TYPE, int ROWS> WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) matmul_pane
     WG_UNROLL_FOR(int r = 0; r < ROWS; r++) wg_store_sum(p, u, first + r, u.index * WG_PANEL + lane, acc[r]);
 }
 
+template <int TYPE, int ROWS> WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) matmul_panels(wg_product p)
+{
+    wg_depend();
+    WG_SHARED(float, x, (ROWS * TILE_K));
+    sum_panels<TYPE, ROWS>(p, x);
+}
+
+template <int TYPE> WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) expert_panels(wg_product p, wg_expert_runs of)
+{
+    wg_depend();
+    WG_SHARED(float, x, (WG_GPU_RUN * TILE_K));
+    if (wg_take_expert(of, &p)) sum_panels<TYPE, WG_GPU_RUN>(p, x);
+}
+
 typedef void product_kernel(wg_product);
 
 template <int ROWS> static product_kernel *kernel_for(int type)
@@ -66,4 +79,14 @@ extern "C" void WG_GPU(matmul_float)(wg_gpu *g, int type, const wg_product *p)
     product_kernel *kernel = p->rows == 1 ? kernel_for<1>(type) : kernel_for<MOST_ROWS>(type);
     const dim3 grid(wg_blocks_for((size_t)p->units, WARPS), wg_blocks_for((size_t)p->rows, (unsigned)each));
     WG_LAUNCH(kernel, grid, THREADS, 0, g->stream, *p);
+}
+
+extern "C" void WG_GPU(experts_float)(wg_gpu *g, int type, const wg_product *p, const wg_expert_runs *of)
+{
+    void (*kernel)(wg_product, wg_expert_runs) = type == WG_F32       ? expert_panels<WG_F32>
+                                                 : type == WG_F16     ? expert_panels<WG_F16>
+                                                 : type == WG_F8_E4M3 ? expert_panels<WG_F8_E4M3>
+                                                                      : expert_panels<WG_BF16>;
+    const dim3 grid(wg_blocks_for((size_t)p->units, WARPS), (unsigned)(p->rows / WG_GPU_RUN));
+    WG_LAUNCH(kernel, grid, THREADS, 0, g->stream, *p, *of);
 }

@@ -16,6 +16,28 @@ struct wg_product {
     const void *act;
 };
 
+/* Matrices of experts: the addresses of the data of all, and of which one a run of WG_GPU_RUN rows is (-1: of none). */
+struct wg_expert_runs {
+    const void *const *data[WG_GPU_MATRICES];
+    const int32_t *expert;
+};
+
+/* The matrices of this block's run, behind wg_depend(). false: the run has no expert. */
+WG_DEVICE bool wg_take_expert(const wg_expert_runs &of, wg_product *p)
+{
+    const int expert = of.expert[blockIdx.y];
+    if (expert < 0) return false;
+    p->data[0] = of.data[0][expert];
+    if (p->then == WG_GPU_SWIGLU) p->data[1] = of.data[1][expert];
+    return true;
+}
+
+/* The same kernels, a run of rows with its expert's matrices a block. */
+extern "C" void WG_GPU(experts_float)(wg_gpu *g, int type, const wg_product *p, const wg_expert_runs *of);
+extern "C" void WG_GPU(experts_mma)(wg_gpu *g, int type, const wg_product *p, const wg_expert_runs *of);
+extern "C" void WG_GPU(experts_f8)(wg_gpu *g, const wg_product *p, const wg_expert_runs *of);
+extern "C" void WG_GPU(experts_blocks)(wg_gpu *g, int type, const wg_product *p, const wg_expert_runs *of);
+
 /* matmul_float.cu, matmul_mma.cu, matmul_f8.cu, matmul_blocks.cu */
 extern "C" void WG_GPU(matmul_float)(wg_gpu *g, int type, const wg_product *p);
 extern "C" void WG_GPU(matmul_mma)(wg_gpu *g, int type, const wg_product *p);

@@ -171,6 +171,32 @@ extern "C" void WG_GPU(gelu)(wg_gpu *g, float *x, int n, int rows)
     WG_LAUNCH(gelu_elements, wg_blocks_for(all, THREADS), THREADS, 0, g->stream, x, all);
 }
 
+WG_KERNEL gelu_erf_elements(float *x, size_t n)
+{
+    wg_depend();
+    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i < n) x[i] = wg_gelu_erf_of(x[i]);
+}
+
+extern "C" void WG_GPU(gelu_erf)(wg_gpu *g, float *x, int n, int rows)
+{
+    const size_t all = (size_t)n * (size_t)rows;
+    WG_LAUNCH(gelu_erf_elements, wg_blocks_for(all, THREADS), THREADS, 0, g->stream, x, all);
+}
+
+WG_KERNEL clamp_elements(float *x, float limit, size_t n)
+{
+    wg_depend();
+    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i < n) x[i] = wg_clamp_of(x[i], limit);
+}
+
+extern "C" void WG_GPU(clamp)(wg_gpu *g, float *x, float limit, int n, int rows)
+{
+    const size_t all = (size_t)n * (size_t)rows;
+    WG_LAUNCH(clamp_elements, wg_blocks_for(all, THREADS), THREADS, 0, g->stream, x, limit, all);
+}
+
 WG_KERNEL add_positions(const float *table, const wg_gpu_row *row, int dim, float *x)
 {
     wg_depend();

@@ -15,6 +15,30 @@ INLINE lanes16 gelu16(lanes16 x)
     return x;
 }
 
+INLINE lanes16 gelu_erf16(lanes16 x)
+{
+    static const float c[] = { WG_GELU_ERF_C7, WG_GELU_ERF_C6, WG_GELU_ERF_C5, WG_GELU_ERF_C4,
+                               WG_GELU_ERF_C3, WG_GELU_ERF_C2, WG_GELU_ERF_C1, WG_GELU_ERF_C0 };
+    lanes16 t, p = all16(WG_GELU_ERF_C8), e;
+    EACH t.v[i] = v_all(1.0f) / v_fma(v_abs(x.v[i]), v_all(WG_GELU_ERF_P), v_all(1.0f));
+    UNROLL_FOR(int k = 0; k < 8; k++) EACH p.v[i] = v_fma(p.v[i], t.v[i], v_all(c[k]));
+    EACH e.v[i] = x.v[i] * x.v[i] * v_all(-0.5f);
+    exp32_low(e.v, PARTS);
+    EACH
+    {
+        const vec h = x.v[i] * (e.v[i] * (p.v[i] * t.v[i]));
+        x.v[i] = v_pick(v_below(x.v[i], v_all(0)), h, x.v[i] - h);
+    }
+    return x;
+}
+
+INLINE lanes16 clamp16(lanes16 x, vec limit)
+{
+    const vec low = v_all(0) - limit;
+    EACH x.v[i] = v_pick(v_below(x.v[i], low), low, v_pick(v_below(limit, x.v[i]), limit, x.v[i]));
+    return x;
+}
+
 /* n registers. */
 INLINE void v_softcap(vec *x, const int n, vec cap)
 {

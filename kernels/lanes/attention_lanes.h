@@ -196,6 +196,17 @@ OUTLINE void cap_scores(tile *t, int heads, int n, float cap)
         }
 }
 
+/* ---- slopes: (heads) of the tile's heads; the chunk's first key is key `first` of the row */
+OUTLINE void slope_scores(tile *t, const wg_row_keys *keys, const float *slope, int heads, int first)
+{
+    _Alignas(64) float distance[WG_CHUNK_KEYS];
+    const int seen = wg_keys_seen(keys);
+    for (int j = 0; j < WG_CHUNK_KEYS; j++) distance[j] = (float)wg_key_distance(keys, seen, first + j);
+    for (int h = 0; h < heads; h++)
+        for (int j = 0; j < WG_CHUNK_KEYS && first + j < seen; j += LANES)
+            v_store(t->s[h] + j, v_fma(v_all(slope[h]), v_load(WG_F32, distance + j), v_load(WG_F32, t->s[h] + j)));
+}
+
 /* ---- weights of all heads of the tile: s -> exp(s - m'); m', c and l follow. full: n is WG_CHUNK_KEYS */
 
 /* v[h]: of head h, h < heads -> one lane a head; `rest` where there is none. */
@@ -341,6 +352,7 @@ INLINE void mix_all(const kind *k, const mixing *x, int h, int last, int d, int 
 typedef struct place {
     int heads, hd, kv_head[HEADS];
     size_t at[HEADS];
+    const float *slope; /* (heads), or NULL */
 } place;
 
 static int end_of_share(const place *p, int h, int most)
@@ -429,7 +441,7 @@ static void attend(const kind *k, const float *q, const wg_row_keys *keys, const
     for (int i = 0; i < 16; i++) t.m[i] = -INFINITY, t.l[i] = 0;
     if (!floats) prepare_codes(&t, p, q, scale);
     int n = chunk_after(&walk, NULL, 0, &two[0], !floats);
-    for (int i = 0, more; n > 0; n = more, i = !i) {
+    for (int i = 0, more, first = 0; n > 0; first += n, n = more, i = !i) {
         const chunk *now = &two[i], *next = &two[!i];
         more = chunk_after(&walk, now, n, &two[!i], !floats);
         const float(*w)[WG_CHUNK_KEYS] = (const float(*)[WG_CHUNK_KEYS])t.s;
@@ -437,6 +449,7 @@ static void attend(const kind *k, const float *q, const wg_row_keys *keys, const
         if (floats) score_floats(k, &t, p, q, now, next, n, scale);
         else score_blocks(&t, p, now, next, n, slots);
         if (of->cap > 0) cap_scores(&t, p->heads, n, of->cap);
+        if (p->slope) slope_scores(&t, keys, p->slope, p->heads, first);
         weigh_all(&t, p->heads, n);
         if (floats) mix_all(k, &x, 0, p->heads, 0, p->hd);
         else mix_blocks(k, &t, p, x, now, next, value_at, slots);
@@ -508,6 +521,7 @@ void LEVEL(attention)(const float *q, const wg_row_keys *keys, const wg_heads *o
     place p = { .hd = hd };
     for (int h = h0; h < h1; h += p.heads) {
         p.heads = h1 - h < HEADS ? h1 - h : HEADS;
+        p.slope = of->slope ? of->slope + h : NULL;
         for (int i = 0; i < p.heads; i++) {
             p.kv_head[i] = (h + i) * of->kv_heads / of->heads;
             p.at[i] = (size_t)(p.kv_head[i] * hd) * size_of(k->type);

@@ -216,6 +216,20 @@ void LEVEL(gelu)(const float *x, float *y, int n)
     if (i < n) store16(y + i, n - i, gelu16(load16(n - i, x + i)));
 }
 
+void LEVEL(gelu_erf)(const float *x, float *y, int n)
+{
+    int i = 0;
+    for (; i + 16 <= n; i += 16) store16(y + i, 16, gelu_erf16(load16(16, x + i)));
+    if (i < n) store16(y + i, n - i, gelu_erf16(load16(n - i, x + i)));
+}
+
+void LEVEL(clamp)(float *x, float limit, int n)
+{
+    int i = 0;
+    for (; i + 16 <= n; i += 16) store16(x + i, 16, clamp16(load16(16, x + i), v_all(limit)));
+    if (i < n) store16(x + i, n - i, clamp16(load16(n - i, x + i), v_all(limit)));
+}
+
 INLINE void softcap(float *x, const int n, float cap)
 {
     lanes16 v = load16(n, x);

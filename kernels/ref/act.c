@@ -24,6 +24,16 @@ void wg_gelu_ref(const float *x, float *y, int n)
     for (int i = 0; i < n; i++) y[i] = wg_gelu_of(x[i]);
 }
 
+void wg_gelu_erf_ref(const float *x, float *y, int n)
+{
+    for (int i = 0; i < n; i++) y[i] = wg_gelu_erf_of(x[i]);
+}
+
+void wg_clamp_ref(float *x, float limit, int n)
+{
+    for (int i = 0; i < n; i++) x[i] = wg_clamp_of(x[i], limit);
+}
+
 void wg_softcap_ref(float *x, float cap, int n)
 {
     for (int i = 0; i < n; i++) x[i] = wg_softcap_of(x[i], cap);

@@ -98,10 +98,11 @@ static void mix(float w, const wg_kv_view *kv, int slot, int head, int hd, float
     for (int d = 0; d < hd; d++) out[d] = fmaf(w * by[d / WG_KV_BLOCK * kv->page_slots], code[d], out[d]);
 }
 
-static void attend_head(const float *q, const wg_row_keys *keys, int head, const wg_heads *of, float *out)
+/* Query head h. */
+static void attend_head(const float *q, const wg_row_keys *keys, int h, const wg_heads *of, float *out)
 {
     const wg_kv_view *kv = keys->kv;
-    const int hd = of->hd;
+    const int hd = of->hd, head = h * of->kv_heads / of->heads, seen = wg_keys_seen(keys);
     int slot[WG_CHUNK_KEYS], n;
     float s[WG_CHUNK_KEYS], m = -INFINITY, l = 0;
     query me;
@@ -112,6 +113,7 @@ static void attend_head(const float *q, const wg_row_keys *keys, int head, const
         for (int j = 0; j < n; j++) {
             s[j] = score(&me, kv, slot[j], head, hd, of->scale);
             if (of->cap > 0) s[j] = wg_softcap_of(s[j], of->cap);
+            if (of->slope) s[j] = fmaf(of->slope[h], (float)wg_key_distance(keys, seen, first + j), s[j]);
             next = s[j] > next ? s[j] : next;
         }
         const float c = first ? wg_exp32_of(m - next) : 0.0f;
@@ -130,5 +132,5 @@ static void attend_head(const float *q, const wg_row_keys *keys, int head, const
 void wg_attention_ref(const float *q, const wg_row_keys *keys, const wg_heads *of, float *out, int h0, int h1)
 {
     const int hd = of->hd;
-    for (int h = h0; h < h1; h++) attend_head(q + h * hd, keys, h * of->kv_heads / of->heads, of, out + h * hd);
+    for (int h = h0; h < h1; h++) attend_head(q + h * hd, keys, h, of, out + h * hd);
 }

@@ -5,8 +5,8 @@
 For each miniature model: config.json (and generation_config.json) as a checkpoint has them, case.json (tensors by name, dtype,
 shape and file; tokens), logits.f32 (a row for each token) and taps.f32: of the tokens at TAPPED (positions, taps, width) the
 residual stream after 0, 1 and all layers, and behind the final norm. Weights are not stored: test_conformance.c draws the same
-ones. Logits and taps are those of transformers in float32 with eager attention; taps are read by hooks, because the last of
-output_hidden_states is not the same thing in every class.
+ones. Logits and taps are those of transformers in float32 with eager attention, of falcon-rw with sdpa: eager adds the biases of
+ALiBi twice. Taps are read by hooks, because the last of output_hidden_states is not the same thing in every class.
 
 Element e of a tensor: u = mix(hash(name) + (e + 1) * 0x9E3779B97F4A7C15), i = the highest byte of u as a signed integer; norms are
 1 + (i >> 2) / 128, biases i / 256, embeddings i / 128, other matrices i * 2^-k with the k that gives a deviation next to
@@ -139,6 +139,42 @@ MODELS |= {
         architectures=["GPT2LMHeadModel"], model_type="gpt2", n_embd=48, n_layer=2, n_head=4, n_positions=96, n_inner=80,
         vocab_size=100, layer_norm_epsilon=1e-5, activation_function="gelu_new", bos_token_id=0, eos_token_id=0,
         torch_dtype="float32"),
+    "pythia": dict(  # a parallel block with two norms, the projections of a head together, a quarter of a head turned
+        architectures=["GPTNeoXForCausalLM"], model_type="gpt_neox", hidden_size=64, intermediate_size=96, num_hidden_layers=2,
+        num_attention_heads=4, vocab_size=110, max_position_embeddings=256, layer_norm_eps=1e-5, rotary_pct=0.25,
+        rotary_emb_base=10000, hidden_act="gelu", use_parallel_residual=True, tie_word_embeddings=False, bos_token_id=0,
+        eos_token_id=0, torch_dtype="float16"),
+    "neox-serial": dict(  # one block behind the other, gelu by tanh, the newer dialect, no biases of attention
+        architectures=["GPTNeoXForCausalLM"], model_type="gpt_neox", hidden_size=48, intermediate_size=80, num_hidden_layers=2,
+        num_attention_heads=3, vocab_size=90, max_position_embeddings=256, layer_norm_eps=1e-6, attention_bias=False,
+        rope_parameters=dict(rope_type="default", rope_theta=20000.0, partial_rotary_factor=0.5), hidden_act="gelu_fast",
+        use_parallel_residual=False, tie_word_embeddings=True, dtype="float32"),
+    "falcon-7b": dict(  # one key head, a parallel block with one norm, no biases
+        architectures=["FalconForCausalLM"], model_type="falcon", hidden_size=80, num_hidden_layers=2, num_attention_heads=5,
+        vocab_size=100, layer_norm_epsilon=1e-5, multi_query=True, parallel_attn=True, bias=False, alibi=False,
+        new_decoder_architecture=False, bos_token_id=11, eos_token_id=11, torch_dtype="bfloat16"),
+    "falcon-40b": dict(  # groups of queries with a key and a value, two norms
+        architectures=["FalconForCausalLM"], model_type="falcon", hidden_size=64, num_hidden_layers=2, num_attention_heads=8,
+        num_kv_heads=2, vocab_size=90, layer_norm_epsilon=1e-5, parallel_attn=True, bias=False, alibi=False,
+        new_decoder_architecture=True, torch_dtype="bfloat16"),
+    "falcon-11b": dict(  # the same with one norm, a width of its own, another base
+        architectures=["FalconForCausalLM"], model_type="falcon", hidden_size=48, num_hidden_layers=2, num_attention_heads=6,
+        num_kv_heads=3, ffn_hidden_size=112, vocab_size=80, layer_norm_epsilon=1e-5, num_ln_in_parallel_attn=1, bias=False,
+        alibi=False, new_decoder_architecture=True, rope_theta=500042.0, max_position_embeddings=512,
+        tie_word_embeddings=False, torch_dtype="float32"),
+    "falcon-rw": dict(  # ALiBi before the scale of scores, blocks behind one another, biases; slopes are exact in bfloat16
+        architectures=["FalconForCausalLM"], model_type="falcon", hidden_size=64, num_hidden_layers=2, num_attention_heads=8,
+        vocab_size=90, layer_norm_epsilon=1e-5, multi_query=False, parallel_attn=False, bias=True, alibi=True,
+        new_decoder_architecture=False, torch_dtype="float16"),
+    "mpt": dict(  # ALiBi of heads that are no power of two, limited queries, keys and values, LayerNorm without biases
+        architectures=["MPTForCausalLM"], model_type="mpt", d_model=72, n_heads=6, n_layers=2, expansion_ratio=4,
+        max_seq_len=128, vocab_size=100, no_bias=True, learned_pos_emb=True, norm_type="low_precision_layernorm",
+        logit_scale=None, attn_config=dict(alibi=True, alibi_bias_max=8, attn_impl="torch", attn_type="multihead_attention",
+                                           clip_qkv=0.75, prefix_lm=False, qk_ln=False, softmax_scale=None),
+        torch_dtype="bfloat16"),
+    "mpt-scaled": dict(  # a scale of scores of its own
+        architectures=["MPTForCausalLM"], model_type="mpt", d_model=32, n_heads=4, n_layers=3, max_seq_len=128, vocab_size=80,
+        attn_config=dict(alibi=True, clip_qkv=None, softmax_scale=0.5), torch_dtype="float32"),
 }
 SHARDS = {"qwen3": 3, "phi3": 2, "qwen3-moe": 4}
 DTYPES = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
@@ -162,11 +198,11 @@ def draw(name, shape):
     for e in range(n):
         i = mix((key + (e + 1) * 0x9E3779B97F4A7C15) & MASK) >> 56
         i -= 256 * (i > 127)
-        if name.endswith("norm.weight") or name.endswith(".weight") and "ln_" in name:
+        if name.endswith("norm.weight") or name.endswith(".weight") and ("ln_" in name or "norm_" in name):
             yield 1 + (i >> 2) / 128
         elif name.endswith(".bias"):
             yield i / 256
-        elif "embed_tokens" in name or name in ("wte.weight", "wpe.weight"):
+        elif any(of in name for of in ("embed_tokens", "embed_in", "word_embeddings")) or name in ("wte.weight", "wpe.weight"):
             yield i / 128
         else:
             yield i * 2.0 ** -round(math.log2(74 * math.sqrt(shape[-1])))
@@ -182,6 +218,8 @@ def checkpoint(key, shape, kind):
     """The tensors of a checkpoint that a parameter of transformers is made of: names and shapes. Experts are one parameter there."""
     if ".experts." not in key:
         key = key.removeprefix("transformer.")
+        if kind == "gpt_neox" and key == "lm_head.weight":
+            key = "embed_out.weight"
         yield key.replace(".mlp.gate.", ".block_sparse_moe.gate.") if kind == "mixtral" else key, list(shape)
         return
     layer = key.split(".mlp.")[0]
@@ -229,7 +267,7 @@ def model(name):
     os.makedirs(folder, exist_ok=True)
     save(os.path.join(folder, "config.json"), keys)
     config = transformers.AutoConfig.from_pretrained(folder)
-    config._attn_implementation = "eager"
+    config._attn_implementation = "sdpa" if keys.get("alibi") else "eager"
     m = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
     shards, tensors = SHARDS.get(name, 1), []
     dtype = DTYPES[keys.get("torch_dtype", keys.get("dtype"))]

@@ -45,9 +45,11 @@ static inline float mini_element(const char *name, uint64_t e, double columns)
 {
     const uint64_t key = wg_hash64(WG_HASH_START, name, strlen(name));
     const int i = (int8_t)(mini_mix(key + (e + 1) * 0x9E3779B97F4A7C15ull) >> 56);
-    if (mini_ends(name, "norm.weight") || (mini_ends(name, ".weight") && strstr(name, "ln_"))) return 1 + (float)(i >> 2) / 128;
+    if (mini_ends(name, "norm.weight") || (mini_ends(name, ".weight") && (strstr(name, "ln_") || strstr(name, "norm_"))))
+        return 1 + (float)(i >> 2) / 128;
     if (mini_ends(name, ".bias")) return (float)i / 256;
-    if (strstr(name, "embed_tokens") || strcmp(name, "wte.weight") == 0 || strcmp(name, "wpe.weight") == 0)
+    if (strstr(name, "embed_tokens") || strstr(name, "embed_in") || strstr(name, "word_embeddings") ||
+        strcmp(name, "wte.weight") == 0 || strcmp(name, "wpe.weight") == 0)
         return (float)i / 128;
     return ldexpf((float)i, -(int)nearbyint(log2(74 * sqrt(columns))));
 }

@@ -358,10 +358,14 @@ static void check_attention_case(source *s, int type, int heads, int kv_heads, i
     note(want.data, n);
     if (flavour < 2 && !any_nonzero((float *)want.data, n)) fail("attention", 0, "all zero", "hd=%d", hd);
     const int cut_at = next_below(s, heads);
-    for (int capped = 0; capped < (flavour < 2 && prefix < 100 ? 2 : 1); capped++) {
-        if (capped) {
-            of.cap = 0.5f;
+    float slope[16];
+    for (int h = 0; h < heads; h++) slope[h] = 1.0f / (float)(2 + h);
+    for (int more = 0; more < (flavour < 2 && prefix < 140 ? 3 : 1); more++) { /* with a cap, with slopes */
+        if (more) {
+            of.cap = more == 1 ? 0.5f : 0;
+            of.slope = more == 1 ? NULL : slope;
             ops_of(WG_CPU_REF)->attention(q, &keys, &of, (float *)want.data, 0, heads);
+            if (more == 2) note(want.data, n);
         }
         for (int level = 0; level <= (int)wg_cpu_best(); level++)
             for (int split = 0; split < 2 && level_wanted(level); split++) {
@@ -374,8 +378,12 @@ static void check_attention_case(source *s, int type, int heads, int kv_heads, i
                 if (!guarded_intact(&out)) fail("attention", level, "wrote outside", "hd=%d", hd);
                 if (!same_floats(out.data, want.data, n))
                     fail("attention", level, "bits differ",
-                         "%s heads=%d/%d hd=%d page=%d prefix=%d sinks=%d gap=%d tail=%d cut=%d flavour=%d", wg_type_name(type),
-                         heads, kv_heads, hd, page_slots, prefix, keys.sinks, keys.gap, wg_mask_count(&keys.anc), cut, flavour);
+                         "%s heads=%d/%d hd=%d page=%d prefix=%d sinks=%d gap=%d tail=%d cut=%d flavour=%d %s",
+                         wg_type_name(type), heads, kv_heads, hd, page_slots, prefix, keys.sinks, keys.gap,
+                         wg_mask_count(&keys.anc), cut, flavour,
+                         more == 2 ? "slopes"
+                         : more    ? "cap"
+                                   : "");
             }
     }
     free(q);

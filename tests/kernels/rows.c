@@ -50,6 +50,16 @@ static void run_gelu(const wg_ops *ops, const row_case *t, float *y)
     if (t->extra) memcpy(y, t->a, (size_t)t->n * 4);
     ops->gelu(t->extra ? y : t->a, y, t->n);
 }
+static void run_gelu_erf(const wg_ops *ops, const row_case *t, float *y)
+{
+    if (t->extra) memcpy(y, t->a, (size_t)t->n * 4);
+    ops->gelu_erf(t->extra ? y : t->a, y, t->n);
+}
+static void run_clamp(const wg_ops *ops, const row_case *t, float *y)
+{
+    memcpy(y, t->a, (size_t)t->n * 4);
+    ops->clamp(y, t->extra ? 0.25f : 1.5f, t->n);
+}
 static void run_softcap(const wg_ops *ops, const row_case *t, float *y)
 {
     memcpy(y, t->a, (size_t)t->n * 4);
@@ -159,6 +169,8 @@ static const row_op row_ops[] = {
     { "softcap", run_softcap, 2, 4, 0 },
     { "scale", run_scale, 1, 4, 0 },
     { "add_scaled", run_add_scaled, 1, 4, 0 },
+    { "gelu_erf", run_gelu_erf, 2, 4, 0 },
+    { "clamp", run_clamp, 2, 4, 0 },
 };
 
 static void check_row_case(source *s, const row_op *op, int n, int extra, int flavour)

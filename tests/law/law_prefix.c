@@ -108,6 +108,17 @@ static const int weight_types[] = { WG_WEIGHT_TYPES(WG_TYPE_ID) };
 enum { WEIGHT_TYPES = (int)(sizeof weight_types / sizeof weight_types[0]) };
 static const int cache_types[] = { WG_F32, WG_F16, WG_BF16, WG_KV_Q8 }; /* the last on the CPU only */
 
+/* GPT-NeoX (9), Falcon (10), MPT (11): parallel or not, norms, ALiBi, biases, both kinds of gelu. */
+static void draw_later_family(tiny *t, int f)
+{
+    t->norm_bias = rnd(2), t->mlp_bias = rnd(2);
+    t->serial = rnd(3) == 0;
+    t->one_norm = f == 10 && rnd(3);
+    t->own_norm = t->one_norm && rnd(2);
+    if ((f == 10 && rnd(3) == 0) || (f == 11 && rnd(4))) t->alibi = rnd(2) ? 8 : 4;
+    if (rnd(3) == 0) t->activation = "gelu_pytorch_tanh";
+}
+
 /* A family, and what its layers may have beside the tensors of all of them; windows, caps, scales and bases in any mixture. */
 static void draw_family(tiny *t)
 {
@@ -119,17 +130,22 @@ static void draw_family(tiny *t)
         { "qwen3", true, false, true, true, false, false },    { "gemma", false, false, false, false, false, false },
         { "gemma2", false, false, false, false, true, false }, { "gemma3", false, false, false, true, true, false },
         { "phi3", false, false, false, false, false, true },   { "gpt2", true, true, true, false, false, true },
-        { "qwen3moe", true, false, true, true, false, false },
+        { "qwen3moe", true, false, true, true, false, false }, { "gptneox", true, false, true, false, false, true },
+        { "falcon", true, false, true, false, false, true },   { "mpt", true, false, true, false, false, true },
     };
-    const int f = (int)rnd(9);
+    const int f = (int)rnd(12);
     t->family = family[f].name;
     t->head_norm = family[f].head_norm;
     t->post_norm = family[f].post_norm;
     t->fused = family[f].fused;
     t->qkv_bias = family[f].always || (family[f].biases && rnd(2));
     t->output_bias = family[f].output && (f == 7 || rnd(2));
-    t->gpt2 = f == 7;
-    if (t->gpt2) t->freqs = false;
+    t->layer_norm = t->ungated = f == 7 || f > 8;
+    t->positions = f == 7 || (f == 11 && rnd(4) == 0);
+    t->norm_bias = t->mlp_bias = f == 7;
+    if (f > 8) draw_later_family(t, f);
+    if (t->positions || t->alibi > 0 || f == 11) t->freqs = false;
+    if (rnd(6) == 0) t->qkv_limit = 0.5 + rnd(2);
     if (f == 8 || (f == 0 && rnd(3) == 0)) {
         t->experts = 2 + (int)rnd(f ? 10 : 3);
         t->experts_used = 1 + (int)rnd((uint32_t)t->experts);
@@ -137,7 +153,7 @@ static void draw_family(tiny *t)
     }
     if (rnd(2)) t->window = 1 + (int)rnd(now.far ? 280 : 1 + rnd(90));
     if (t->window && (family[f].always || rnd(2))) t->windowed = 1 + rnd((1u << t->layers) - 1);
-    if (t->window && !t->windowed && (f == 2 || f == 3)) t->windowed = 1; /* which layers: these families do not say */
+    if (t->window && !t->windowed && (f == 2 || f == 3 || f > 8)) t->windowed = 1; /* which layers: these families do not say */
     if (rnd(3) == 0) t->attention_cap = 0.5 + rnd(4);
     if (rnd(3) == 0) t->logit_cap = 1 + rnd(8);
     if (rnd(4) == 0) t->attention_scale = 0.05 + 0.1 * rnd(4);
@@ -520,15 +536,17 @@ static void run_case(int number, wg_pool *const *pool)
     wg_cpu_level level = (wg_cpu_level)rnd((uint32_t)wg_cpu_best() + 1);
     while (!wg_cpu_has(level)) level--;
     const tiny *t = &w.shape;
-    snprintf(now.what, sizeof now.what,
-             "%s, %d/%d experts, %s%swindow %d of %x, caps %g %g%s, %d layers, dim %d, heads %d/%d of %d, hidden %d, vocab %d, "
-             "%s %s %s %s, "
-             "cache %s in pages of %d, "
-             "%d sequences, %d threads, %s",
-             t->family, t->experts_used, t->experts, t->qkv_bias ? "biased, " : "", t->n_rot ? "half turned, " : "", t->window,
-             t->windowed, t->attention_cap, t->logit_cap, t->yarn ? ", yarn" : "", t->layers, t->dim, t->heads, t->kv_heads,
-             t->head_dim, t->hidden, t->vocab, wg_type_name(t->type[0]), wg_type_name(t->type[1]), wg_type_name(t->type[2]),
-             wg_type_name(t->type[3]), wg_kv_type_name(cache), page_slots, w.n, threads, wg_cpu_name(level));
+    snprintf(
+        now.what, sizeof now.what,
+        "%s, %s%s%d/%d experts, %s%swindow %d of %x, caps %g %g%s, %d layers, dim %d, heads %d/%d of %d, hidden %d, vocab %d, "
+        "%s %s %s %s, "
+        "cache %s in pages of %d, "
+        "%d sequences, %d threads, %s",
+        t->family, t->alibi > 0 ? "alibi, " : "", t->qkv_limit > 0 ? "limited, " : "", t->experts_used, t->experts,
+        t->qkv_bias ? "biased, " : "", t->n_rot ? "half turned, " : "", t->window, t->windowed, t->attention_cap, t->logit_cap,
+        t->yarn ? ", yarn" : "", t->layers, t->dim, t->heads, t->kv_heads, t->head_dim, t->hidden, t->vocab,
+        wg_type_name(t->type[0]), wg_type_name(t->type[1]), wg_type_name(t->type[2]), wg_type_name(t->type[3]),
+        wg_kv_type_name(cache), page_slots, w.n, threads, wg_cpu_name(level));
     must(tiny_open(&w.shape, &file, path, &err), &err);
     char same[40]; /* with nothing recorded */
     snprintf(same, sizeof same, "%s%s", now.device, strcmp(now.device, "cuda:0") == 0 ? "/eager" : "");

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Logits of a GGUF model (llama, qwen2, qwen3) in float64, from the formulas: an independent check of the engine's forward pass.
+"""Logits of a GGUF model of a family of FAMILIES in float64, from the formulas: an independent check of the engine's forward pass.
 
     forward_oracle.py MODEL.gguf --tokens 1,2,3 [--parents -1,0,1] [--out FILE.f32]     all rows, row-major f32
     forward_oracle.py MODEL.gguf --tokens 1,2,3 --compare FILE.f32 [--tolerance 1e-3]   exit 1 when further away
@@ -8,6 +8,7 @@ A token's parent is an earlier index (or -1); the default is a chain. Needs nump
 knows f32, f16, bf16, q8_0 and f8_e4m3. Error of a comparison: sqrt(sum (x - ref)^2 / sum ref^2) over all rows.
 """
 import argparse
+import math
 import mmap
 import struct
 import sys
@@ -83,8 +84,24 @@ class Gguf:
         return x.reshape(dims[::-1])
 
 
-def norm(x, weight, eps):
-    return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + eps) * weight
+def norm(x, weight, eps, bias=None):
+    """RMSNorm, or with a bias, which may be 0, LayerNorm."""
+    if bias is not None:
+        x = x - np.mean(x, axis=-1, keepdims=True)
+    return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + eps) * weight + (0 if bias is None else bias)
+
+
+def gelu(x, exact):
+    if exact:
+        return x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
+    return x * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))
+
+
+def slopes(heads, most):
+    """ALiBi's: a geometric sequence of the first power of two of heads, then every other one of the next such sequence."""
+    n = 2 ** int(math.log2(heads))
+    first, second = ([2 ** (-most * (i + 1) / m) for i in range(m)] for m in (n, 2 * n))
+    return np.array((first + second[::2])[:heads])
 
 
 def rotate(x, angle, adjacent):
@@ -97,10 +114,13 @@ def rotate(x, angle, adjacent):
     return x
 
 
+FAMILIES = ("llama", "qwen2", "qwen3", "gpt2", "gptneox", "falcon", "mpt")
+
+
 def forward(g, tokens, parents):
     family = g.meta["general.architecture"]
-    if family not in ("llama", "qwen2", "qwen3"):
-        sys.exit(f"model family {family}: expected llama, qwen2 or qwen3")
+    if family not in FAMILIES:
+        sys.exit(f"model family {family}: expected one of {', '.join(FAMILIES)}")
 
     def key(name, default=None):
         v = g.meta.get(f"{family}.{name}", default)
@@ -109,8 +129,10 @@ def forward(g, tokens, parents):
     layers, dim, heads = key("block_count"), key("embedding_length"), key("attention.head_count")
     kv_heads = key("attention.head_count_kv", heads)
     hd = key("attention.key_length", dim // heads)
-    eps = key("attention.layer_norm_rms_epsilon")
-    n_rot = key("rope.dimension_count", hd)
+    eps, ungated = key("attention.layer_norm_rms_epsilon"), family in FAMILIES[3:]
+    eps = key("attention.layer_norm_epsilon") if ungated else eps
+    alibi = key("attention.max_alibi_bias", 0)
+    n_rot = 0 if alibi or "position_embd.weight" in g.place else key("rope.dimension_count", hd)
     scale = 1.0 if key("rope.scaling.type") == "none" else key("rope.scaling.factor", key("rope.scale_linear", 1.0))
     frequency = key("rope.freq_base", 10000.0) ** (-np.arange(0, n_rot, 2) / n_rot) / scale
     if "rope_freqs.weight" in g.place:
@@ -124,27 +146,49 @@ def forward(g, tokens, parents):
         sees[i, i] = True
     angle = depth[:, None] * frequency
 
-    x = g.tensor("token_embd.weight")[tokens]
-    for l in range(layers):
-        w = lambda name: g.tensor(f"blk.{l}.{name}.weight")
-        b = lambda name: g.tensor(f"blk.{l}.{name}.bias") if family == "qwen2" else 0
-        head_norm = lambda x, name: norm(x, w(name), eps) if family == "qwen3" else x
-        h = norm(x, w("attn_norm"), eps)
-        q = head_norm((h @ w("attn_q").T + b("attn_q")).reshape(rows, heads, hd), "attn_q_norm")
-        k = head_norm((h @ w("attn_k").T + b("attn_k")).reshape(rows, kv_heads, hd), "attn_k_norm")
-        v = (h @ w("attn_v").T + b("attn_v")).reshape(rows, kv_heads, hd)
+    def bias(name):
+        return g.tensor(f"{name}.bias") if f"{name}.bias" in g.place else 0
+
+    def normed(x, name):
+        return norm(x, g.tensor(f"{name}.weight"), eps, bias(name) if ungated else None)
+
+    def product(x, name):
+        return x @ g.tensor(f"{name}.weight").T + bias(name)
+
+    def attention(h, at):
+        if f"{at}.attn_qkv.weight" in g.place:
+            q, k, v = np.split(product(h, f"{at}.attn_qkv"), [heads * hd, (heads + kv_heads) * hd], axis=-1)
+        else:
+            q, k, v = (product(h, f"{at}.attn_{part}") for part in "qkv")
+        q, k, v = (part.reshape(rows, -1, hd) for part in (q, k, v))
+        if family == "qwen3":
+            q, k = (norm(part, g.tensor(f"{at}.attn_{name}_norm.weight"), eps) for part, name in ((q, "q"), (k, "k")))
         q, k = rotate(q, angle, family == "llama"), rotate(k, angle, family == "llama")
         k, v = np.repeat(k, heads // kv_heads, axis=1), np.repeat(v, heads // kv_heads, axis=1)
         score = np.einsum("ihd,jhd->hij", q, k) / np.sqrt(hd)
+        if alibi:
+            score = score + slopes(heads, alibi)[:, None, None] * (depth[None, None, :] - depth[None, :, None])
         score = np.where(sees[None], score, -np.inf)
         weight = np.exp(score - score.max(axis=-1, keepdims=True))
         weight /= weight.sum(axis=-1, keepdims=True)
-        x = x + np.einsum("hij,jhd->ihd", weight, v).reshape(rows, heads * hd) @ w("attn_output").T
-        h = norm(x, w("ffn_norm"), eps)
-        gate = h @ w("ffn_gate").T
-        x = x + (gate / (1 + np.exp(-gate)) * (h @ w("ffn_up").T)) @ w("ffn_down").T
+        return product(np.einsum("hij,jhd->ihd", weight, v).reshape(rows, heads * hd), f"{at}.attn_output")
+
+    def mlp(h, at):
+        if ungated:
+            return product(gelu(product(h, f"{at}.ffn_up"), family != "gpt2"), f"{at}.ffn_down")
+        gate = product(h, f"{at}.ffn_gate")
+        return product(gate / (1 + np.exp(-gate)) * product(h, f"{at}.ffn_up"), f"{at}.ffn_down")
+
+    x = g.tensor("token_embd.weight")[tokens]
+    if "position_embd.weight" in g.place:
+        x = x + g.tensor("position_embd.weight")[depth.astype(int)]
+    for l in range(layers):
+        at = f"blk.{l}"
+        second = f"{at}.ffn_norm" if f"{at}.ffn_norm.weight" in g.place else f"{at}.attn_norm"
+        given = attention(normed(x, f"{at}.attn_norm"), at)
+        x = x + given + mlp(normed(x if family in ("gptneox", "falcon") else x + given, second), at)
     head = "output.weight" if "output.weight" in g.place else "token_embd.weight"
-    return norm(x, g.tensor("output_norm.weight"), eps) @ g.tensor(head).T
+    return normed(x, "output_norm") @ g.tensor(head).T
 
 
 def main():

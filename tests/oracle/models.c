@@ -24,6 +24,7 @@ static int write_quantised(const char *folder)
 
 int main(int argc, char **argv)
 {
+    enum { OTHERS = 6 }; /* families that are not made like Llama */
     /* clang-format off */
     static const wg_synth_shape shape[] = {
         { .name = "head32", .layers = 3, .dim = 96, .heads = 3, .kv_heads = 1, .head_dim = 32, .hidden = 160, .vocab = 1777,
@@ -38,6 +39,14 @@ int main(int argc, char **argv)
           .context = 64, .rope_base = 1000000, .tied = true },
         { .name = "head-norms", .arch = "qwen3", .layers = 2, .dim = 96, .heads = 4, .kv_heads = 2, .head_dim = 40,
           .hidden = 160, .vocab = 300, .context = 64 },
+        { .name = "learned", .arch = "gpt2", .layers = 2, .dim = 96, .heads = 4, .hidden = 160, .vocab = 300, .context = 64,
+          .tied = true },
+        { .name = "parallel", .arch = "gptneox", .layers = 2, .dim = 96, .heads = 3, .hidden = 160, .vocab = 300,
+          .context = 64 },
+        { .name = "one-norm", .arch = "falcon", .layers = 2, .dim = 96, .heads = 6, .kv_heads = 1, .hidden = 160, .vocab = 300,
+          .context = 64, .tied = true },
+        { .name = "alibi", .arch = "mpt", .layers = 2, .dim = 96, .heads = 6, .hidden = 160, .vocab = 300, .context = 64,
+          .tied = true },
     };
     /* clang-format on */
     static const struct {
@@ -51,6 +60,7 @@ int main(int argc, char **argv)
     for (unsigned s = 0; s < sizeof shape / sizeof *shape; s++)
         for (unsigned t = 0; t < sizeof type / sizeof *type; t++) {
             if ((type[t].type == WG_F8_E4M3) != (shape[s].dim % WG_F8_RUN == 0)) continue;
+            if (s >= OTHERS && (type[t].type == WG_F16 || type[t].type == WG_BF16)) continue; /* enough of these */
             char path[4096];
             wg_error err;
             snprintf(path, sizeof path, "%s/%s-%s.gguf", argv[1], shape[s].name, wg_type_name(type[t].type));

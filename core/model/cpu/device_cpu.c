@@ -202,6 +202,34 @@ static void cpu_gelu(wg_device *d, float *x, int n, int rows)
     run(d, 8.0 * rows * n, gelu_part, &j);
 }
 
+static void gelu_erf_part(void *arg, int thread, int threads)
+{
+    const rows_job *j = arg;
+    int lo, hi;
+    wg_pool_share(j->rows * j->n, LINE, thread, threads, &lo, &hi);
+    if (lo < hi) j->ops->gelu_erf(j->y + lo, j->y + lo, hi - lo);
+}
+
+static void cpu_gelu_erf(wg_device *d, float *x, int n, int rows)
+{
+    rows_job j = { .ops = d->ops, .y = x, .n = n, .rows = rows };
+    run(d, 12.0 * rows * n, gelu_erf_part, &j);
+}
+
+static void clamp_part(void *arg, int thread, int threads)
+{
+    const rows_job *j = arg;
+    int lo, hi;
+    wg_pool_share(j->rows * j->n, LINE, thread, threads, &lo, &hi);
+    if (lo < hi) j->ops->clamp(j->y + lo, j->by, hi - lo);
+}
+
+static void cpu_clamp(wg_device *d, float *x, float limit, int n, int rows)
+{
+    rows_job j = { .ops = d->ops, .y = x, .by = limit, .n = n, .rows = rows };
+    run(d, 1.0 * rows * n, clamp_part, &j);
+}
+
 static void positions_part(void *arg, int thread, int threads)
 {
     const rows_job *j = arg;
@@ -451,7 +479,9 @@ static void attention_part(void *arg, int thread, int threads)
     const heads_job *j = arg;
     const wg_attention_rows a = *j->at;
     const size_t q_dim = (size_t)a.heads * (size_t)a.hd;
-    const wg_heads of = { .heads = a.heads, .kv_heads = a.kv_heads, .hd = a.hd, .scale = a.scale, .cap = a.cap };
+    const wg_heads of = {
+        .heads = a.heads, .kv_heads = a.kv_heads, .hd = a.hd, .scale = a.scale, .cap = a.cap, .slope = a.slope
+    };
     const int per = a.heads / j->groups;
     for (int i = thread; i < j->groups * a.rows; i += threads) {
         const wg_row *row = &a.row[i % a.rows];
@@ -501,6 +531,8 @@ static const wg_device_class cpu_class = {
     .scale = cpu_scale,
     .positions = cpu_positions,
     .gelu = cpu_gelu,
+    .gelu_erf = cpu_gelu_erf,
+    .clamp = cpu_clamp,
     .experts = cpu_experts,
     .add = cpu_add,
     .bias = cpu_bias,

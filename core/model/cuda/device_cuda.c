@@ -232,6 +232,7 @@ static void cuda_attention(wg_device *d, const float *q, const wg_attention_rows
                                                             .split = !wg_cuda_exact(s),
                                                             .scale = at->scale,
                                                             .cap = at->cap,
+                                                            .slope = at->slope,
                                                             .scratch = s->partial,
                                                             .arrived = s->arrived,
                                                             .out = out + (size_t)first * one });
@@ -273,13 +274,25 @@ static void cuda_gelu(wg_device *d, float *x, int n, int rows)
     s->gpu.api->gelu(&s->gpu, x, n, s->rows);
 }
 
-/* All experts over all rows, of which each takes its own: launches that do not depend on what a router says, so that passes can
- * be recorded. The work is that of all experts. */
-static void cuda_experts(wg_device *d, const wg_experts *e, const float *h, int rows, float *x)
+static void cuda_gelu_erf(wg_device *d, float *x, int n, int rows)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)rows;
+    s->gpu.api->gelu_erf(&s->gpu, x, n, s->rows);
+}
+
+static void cuda_clamp(wg_device *d, float *x, float limit, int n, int rows)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)rows;
+    s->gpu.api->clamp(&s->gpu, x, limit, n, s->rows);
+}
+
+/* All experts over all rows, of which each takes its own: of the mode /fast, whose library has no products by groups. */
+static void all_experts(wg_device *d, const wg_experts *e, const float *h, int rows, float *x)
 {
     wg_cuda *s = wg_cuda_of(d);
     const wg_gpu_chosen chosen = { e->id, e->weight, e->used };
-    s->gpu.api->route(&s->gpu, e->logits, e->n, e->used, e->normed, e->id, e->weight, s->rows);
     for (int i = 0; i < e->n; i++) {
         const wg_matrix *const in[] = { &e->gate[i], &e->up[i] }, *down = &e->down[i];
         float *out[] = { e->g, e->u }, *y = e->y;
@@ -292,6 +305,47 @@ static void cuda_experts(wg_device *d, const wg_experts *e, const float *h, int 
         cuda_matmul(d, &down, &y, 1, e->hidden_act, rows);
         s->gpu.api->add_expert(&s->gpu, x, e->y, &chosen, i, e->dim, s->rows);
     }
+}
+
+static void expert_product(wg_cuda *s, const wg_gpu_stack *w, int matrices, float *y, const wg_gpu_groups *by)
+{
+    const wg_gpu_layout layout = wg_cuda_layout(s, w->one->type);
+    float *const to[] = { y, y };
+    s->gpu.api->matmul_experts(&s->gpu, w, to, matrices, layout, s->input, by, matrices == 2 ? WG_GPU_SWIGLU : WG_GPU_STORE);
+}
+
+/* Rows are grouped by expert on the device, and a launch does each product of all experts: the launches do not depend on what a
+ * router says, so that passes can be recorded. Experts without a row are not read. */
+static void cuda_experts(wg_device *d, const wg_experts *e, const float *h, int rows, float *x)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    const wg_gpu_api *api = s->gpu.api;
+    const wg_gpu_chosen chosen = { e->id, e->weight, e->used };
+    const int slots = wg_gpu_slots(s->rows, e->used, e->n);
+    const wg_gpu_groups by = { e->grouped, e->grouped + slots, e->grouped + 2 * slots, slots };
+    const wg_gpu_stack in[] = { { e->gate, e->gates }, { e->up, e->ups } }, down = { e->down, e->downs };
+    const wg_matrix *const used[] = { e->gate, e->up, e->down };
+    bool by_library = false;
+    for (int i = 0; i < 3; i++) by_library = by_library || wg_cuda_layout(s, used[i]->type) == WG_GPU_ROWS;
+    api->route(&s->gpu, e->logits, e->n, e->used, e->normed, e->id, e->weight, s->rows);
+    if (by_library || slots / WG_GPU_RUN > UINT16_MAX) { /* or more runs than a grid may have */
+        all_experts(d, e, h, rows, x);
+        return;
+    }
+    api->group(&s->gpu, &chosen, e->n, &by, s->rows);
+    api->gather(&s->gpu, h, by.row, e->dim, e->picked, slots);
+    prepare_rows(d, e->gate->type, e->picked, slots, e->dim, e->act);
+    if (e->gate->type == e->up->type) {
+        expert_product(s, in, 2, e->g, &by);
+    } else {
+        expert_product(s, in, 1, e->g, &by);
+        prepare_rows(d, e->up->type, e->picked, slots, e->dim, e->act);
+        expert_product(s, in + 1, 1, e->u, &by);
+        api->swiglu(&s->gpu, e->g, e->u, e->g, e->hidden, slots);
+    }
+    prepare_rows(d, e->down->type, e->g, slots, e->hidden, e->hidden_act);
+    expert_product(s, &down, 1, e->y, &by);
+    api->add_experts(&s->gpu, x, e->y, &chosen, by.slot, e->dim, s->rows);
 }
 
 static void cuda_add(wg_device *d, float *x, const float *y, int n, int rows)
@@ -364,7 +418,10 @@ static const wg_device_class cuda_class = {
     .scale = cuda_scale,
     .positions = cuda_positions,
     .gelu = cuda_gelu,
+    .gelu_erf = cuda_gelu_erf,
+    .clamp = cuda_clamp,
     .experts = cuda_experts,
+    .expert_slots = wg_gpu_slots,
     .add = cuda_add,
     .bias = cuda_bias,
     .norm_heads = cuda_norm_heads,

@@ -43,6 +43,14 @@ Test(gpu_rows, norm_swiglu_add)
             from_device(got, dy, bytes);
             cr_assert_arr_eq(got, want, bytes, "LayerNorm and gelu of %d", dim);
 
+            ref()->gelu_erf(x, want, (int)n);
+            ref()->clamp(want, 0.5f, (int)n);
+            gpu()->api->copy(gpu(), dy, dx, bytes);
+            gpu()->api->gelu_erf(gpu(), dy, dim, rows);
+            gpu()->api->clamp(gpu(), dy, 0.5f, dim, rows);
+            from_device(got, dy, bytes);
+            cr_assert_arr_eq(got, want, bytes, "exact gelu, clamp of %d", dim);
+
             ref()->geglu(x, want, want, (int)n);
             gpu()->api->geglu(gpu(), dx, dy, dy, dim, rows);
             ref()->scale(want, 0.3f, (int)n);

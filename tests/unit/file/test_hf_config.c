@@ -68,6 +68,35 @@ Test(hf_config, windows_caps_and_scales)
     cr_assert(c.n_rot == 12 && c.fused && c.window == 0 && c.eps == 1e-5);
 }
 
+#define FALCON                                                                                                                 \
+    "{\"model_type\":\"falcon\",\"hidden_size\":64,\"num_hidden_layers\":2,\"num_attention_heads\":4,\"vocab_size\":200"
+#define MPT "{\"model_type\":\"mpt\",\"d_model\":64,\"n_layers\":2,\"n_heads\":4,\"max_seq_len\":128,\"vocab_size\":200"
+#define NEOX "{\"model_type\":\"gpt_neox\"," BASE
+
+Test(hf_config, types_with_keys_of_their_own)
+{
+    reads(NEOX ",\"architectures\":[\"GPTNeoXForCausalLM\"],\"rotary_emb_base\":20000,\"hidden_act\":\"gelu\"}");
+    cr_assert(c.n_rot == 4 && c.rope_base == 20000 && c.parallel && c.grouped && c.layer_norm && c.norm_bias && !c.activation);
+    cr_assert(c.qkv_bias && c.output_bias && c.mlp_bias && c.eps == 1e-5 && !c.tied);
+    reads(NEOX ",\"rotary_pct\":0.5,\"hidden_act\":\"gelu_fast\",\"use_parallel_residual\":false,\"attention_bias\":false}");
+    cr_assert(c.n_rot == 8 && !c.parallel && !c.qkv_bias && !c.output_bias && c.mlp_bias);
+    cr_assert_str_eq(c.activation, "gelu_pytorch_tanh");
+    reads(FALCON ",\"auto_map\":{}}");
+    cr_assert(c.kv_heads == 1 && c.hidden == 256 && c.context == 2048 && c.n_rot == 16 && c.parallel && c.one_norm);
+    cr_assert(!c.own_norm && !c.grouped && !c.qkv_bias && !c.mlp_bias && c.norm_bias && c.tied);
+    reads(FALCON ",\"new_decoder_architecture\":true,\"num_kv_heads\":2,\"ffn_hidden_size\":96}");
+    cr_assert(c.kv_heads == 2 && c.hidden == 96 && c.own_norm && c.one_norm && c.grouped);
+    reads(FALCON ",\"alibi\":true,\"multi_query\":false,\"parallel_attn\":false,\"bias\":true}");
+    cr_assert(c.kv_heads == 4 && c.alibi == 8 && c.unrotated && !c.parallel && !c.one_norm && c.qkv_bias && c.mlp_bias);
+    reads(
+        MPT
+        ",\"architectures\":[\"MPTForCausalLM\"],\"attn_config\":{\"clip_qkv\":6,\"alibi_bias_max\":4,\"softmax_scale\":0.5}}");
+    cr_assert(c.alibi == 4 && c.qkv_limit == 6 && c.attention_scale == 0.5 && c.hidden == 256 && c.layer_norm && !c.norm_bias);
+    reads("{\"model_type\":\"gpt2\",\"n_layer\":1,\"n_embd\":8,\"n_head\":2,\"n_positions\":8,\"vocab_size\":9,"
+          "\"activation_function\":\"gelu\"}");
+    cr_assert_str_eq(c.activation, "gelu");
+}
+
 Test(hf_config, rotary_dialects)
 {
     reads(LLAMA ",\"rope_theta\":500000.0,\"rope_scaling\":null}");
@@ -106,7 +135,7 @@ Test(hf_config, refusals)
         { "{\"model_type\":\"mamba\"}",
           "FILE: model type 'mamba' is not supported: expected one of: llama, mistral, qwen2, mimo, "
           "qwen3, mixtral, qwen3_moe, gemma, "
-          "gemma2, gemma3_text, gpt2, phi3" },
+          "gemma2, gemma3_text, gpt2, gpt_neox, falcon, mpt, phi3" },
         { "{\"model_type\":\"llama\"}", "FILE: key 'num_hidden_layers' is missing: expected an integer 1..4096" },
         { LLAMA ",\"head_dim\":257}", "FILE: key 'head_dim' = 257: expected an integer 1..256" },
         { LLAMA ",\"head_dim\":15}", "FILE: heads of 15 elements: expected an even number up to 256" },
@@ -186,6 +215,24 @@ Test(hf_config, refusals)
           "sliding_attention for each layer" },
         { "{\"model_type\":\"gemma3_text\",\"rope_parameters\":{\"sliding_attention\":{\"rope_type\":\"yarn\"}}," BASE "}",
           "FILE: key 'rope_parameters.sliding_attention.rope_type' = \"yarn\" is not supported: expected default" },
+        { NEOX ",\"hidden_act\":\"relu\"}", "FILE: key 'hidden_act' = \"relu\" is not supported: expected \"gelu\", "
+                                            "\"gelu_pytorch_tanh\" or another name of it" },
+        { NEOX ",\"rotary_pct\":0.1}",
+          "FILE: key 'rotary_pct' = 0.1: expected the share of an even number of elements of a head, at least two" },
+        { FALCON ",\"new_decoder_architecture\":true,\"parallel_attn\":false}",
+          "FILE: key 'parallel_attn' = false is not supported: expected true in the new decoder architecture" },
+        { FALCON ",\"num_ln_in_parallel_attn\":2}",
+          "FILE: key 'num_ln_in_parallel_attn' = 2 is not supported: expected 1 before the new decoder architecture" },
+        { FALCON ",\"num_kv_heads\":3}", "FILE: key 'num_kv_heads' = 3: expected a divisor of num_attention_heads" },
+        { MPT ",\"attn_config\":7}", "FILE: key 'attn_config' = 7: expected an object" },
+        { MPT ",\"attn_config\":{\"alibi\":false}}", "FILE: key 'attn_config.alibi' = false is not supported: expected true" },
+        { MPT ",\"attn_config\":{\"qk_ln\":true}}", "FILE: key 'attn_config.qk_ln' = true is not supported: expected false" },
+        { MPT ",\"attn_config\":{\"attn_type\":\"multiquery_attention\"}}",
+          "FILE: key 'attn_config.attn_type' = \"multiquery_attention\" is not supported: expected \"multihead_attention\"" },
+        { MPT ",\"no_bias\":false}", "FILE: key 'no_bias' = false is not supported: expected true" },
+        { MPT ",\"logit_scale\":0.5}", "FILE: key 'logit_scale' = 0.5 is not supported: expected 1" },
+        { MPT ",\"ffn_config\":{}}", "FILE: key 'ffn_config' = {} is not supported: expected no such key" },
+        { MPT ",\"expansion_ratio\":0.001}", "FILE: key 'expansion_ratio' = 0.001: expected a width of the MLP up to 4194304" },
         { LLAMA ",\"rope_scaling\":{\"type\":\"linear\"}}",
           "FILE: key 'rope_scaling.factor' is missing: expected a number 1..1e+06" },
         { LLAMA ",\"rope_parameters\":{\"full_attention\":{}}}",

@@ -386,3 +386,43 @@ Test(hf_folder, any_allocation_may_fail)
     }
     clean();
 }
+
+/* Types with names of their own: fused rows by key head, biases and norms that config.json says there are. */
+Test(hf_folder, other_styles)
+{
+    wg_weights *w;
+    make("falcon-40b"); /* 8 queries on 2 keys: 4 queries, a key and a value a group, heads of 8 */
+    cr_assert_eq(wg_weights_open(&w, t.dir, &err), WG_OK, "%s", err.text);
+    const wg_tensor *qkv = wg_weights_find(w, "blk.0.attn_qkv.weight");
+    cr_assert(qkv && wg_weights_find(w, "blk.1.attn_norm_2.bias") && !wg_weights_find(w, "output.weight"));
+    cr_assert_eq(wg_weights_need(w, qkv, &err), WG_OK);
+    static const int from[] = { 0, 1, 2, 3, 6, 7, 8, 9, 4, 10, 5, 11 }; /* heads of the file, in the order here */
+    for (int r = 0; r < 12 * 8; r++)
+        for (int i = 0; i < 64; i++) {
+            const uint64_t e = (uint64_t)(from[r / 8] * 8 + r % 8) * 64 + (uint64_t)i;
+            const float want = mini_element("h.0.self_attention.query_key_value.weight", e, 64);
+            uint16_t bits;
+            memcpy(&bits, (const char *)qkv->data + 2 * (r * 64 + i), 2);
+            cr_assert_eq(wg_bf16_to_f32(bits), want, "row %d, column %d", r, i);
+        }
+    wg_weights_close(w);
+    set("num_kv_heads", json_integer(4));
+    expect(WG_EMODEL, "$/model.safetensors: tensor 'h.0.self_attention.query_key_value.weight' has 96 rows: expected 16 heads "
+                      "of 8");
+    set("num_kv_heads", json_integer(2));
+    set("bias", json_true());
+    expect(WG_EMODEL, "$: there is no tensor 'h.0.self_attention.query_key_value.bias', which the model has by its type and "
+                      "'bias' of config.json; is the folder complete?");
+    clean();
+    make("falcon-rw");
+    set("parallel_attn", json_false());
+    set("bias", json_false());
+    expect(WG_EMODEL, "$/model.safetensors: tensor 'h.0.self_attention.query_key_value.bias' is a bias that config.json says "
+                      "the model has not; do the files belong together?");
+    clean();
+    make("falcon-7b");
+    set("parallel_attn", json_false());
+    expect(WG_EMODEL, "$: there is no tensor 'h.0.post_attention_layernorm.weight', which the model has by its type and "
+                      "'parallel_attn' of config.json; is the folder complete?");
+    clean();
+}

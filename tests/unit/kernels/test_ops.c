@@ -205,6 +205,7 @@ Test(ops, rope_turns_pairs)
 }
 
 /* A cache of 5-slot pages in reverse order, a prefix and a scattered tail. */
+#define TREE 0x8000000000400207ull
 Test(ops, attention_is_softmax_of_the_keys_it_sees)
 {
     enum { HEADS = 6, KV = 2, HD = 24, SLOTS = 240, PAGE = 5, PAGES = SLOTS / PAGE, PREFIX = 150, TAIL = 153, DIM = KV * HD };
@@ -224,24 +225,27 @@ Test(ops, attention_is_softmax_of_the_keys_it_sees)
     for (int i = 0; i < HEADS * HD; i++) q[i] *= 3;
     for (int i = 0; i < PAGES; i++) page[i] = PAGES - 1 - i;
     for (int i = 0; i < SLOTS; i++) ref()->kv_store(&view, i, k + i * DIM, v + i * DIM);
-    for (int h = 0; h < HEADS * 4; h++) {
+    float slope[HEADS];
+    for (int h = 0; h < HEADS; h++) slope[h] = 0.02f * (float)(h + 1);
+    for (int h = 0; h < HEADS * 8; h++) {
+        const int head = h % HEADS, sloped = h >= HEADS * 4, last = PREFIX + wg_mask_count(&(wg_mask){ { TREE } }) - 1;
         const wg_row_keys keys = { .kv = &view,
                                    .prefix = PREFIX,
                                    .tail = TAIL,
-                                   .anc = { { 0x8000000000400207ull } },
-                                   .sinks = sinks[h / HEADS],
-                                   .gap = gaps[h / HEADS] };
-        const int head = h % HEADS;
-        const wg_heads of = { .heads = HEADS, .kv_heads = KV, .hd = HD, .scale = 0.5f };
+                                   .anc = { { TREE } },
+                                   .sinks = sinks[h / HEADS % 4],
+                                   .gap = gaps[h / HEADS % 4] };
+        const wg_heads of = { .heads = HEADS, .kv_heads = KV, .hd = HD, .scale = 0.5f, .slope = sloped ? slope : NULL };
         if (head == 0) ref()->attention(q, &keys, &of, out, 0, HEADS);
         double sum = 0, want[HD] = { 0 };
-        for (int s = 0; s < SLOTS; s++) {
+        for (int s = 0, position = 0; s < SLOTS; s++) { /* keys that are left out have positions too */
             const int hidden = s >= keys.sinks && s < keys.sinks + keys.gap;
             const int seen = (s < PREFIX && !hidden) || (s >= TAIL && s - TAIL < 64 && wg_mask_has(&keys.anc, s - TAIL));
             const int at = s * DIM + head / (HEADS / KV) * HD;
             double dot = 0;
             for (int d = 0; d < HD; d++) dot += (double)q[head * HD + d] * (double)k[at + d];
-            const double w = seen ? exp(dot * 0.5) : 0;
+            const double lean = sloped ? (double)slope[head] * (position - last) : 0, w = seen ? exp(dot * 0.5 + lean) : 0;
+            position += seen || hidden;
             sum += w;
             for (int d = 0; d < HD; d++) want[d] += w * (double)v[at + d];
         }
@@ -349,8 +353,26 @@ Test(ops, gelu_geglu_and_softcap)
     float far[4] = { -1000, 1000, -0.0f, 1e30f };
     ref()->gelu(far, y, 4);
     cr_assert(y[0] == 0 && y[1] == 1000 && y[2] == 0 && y[3] == 1e30f);
+    ref()->gelu_erf(far, y, 4);
+    cr_assert(y[0] == 0 && y[1] == 1000 && y[2] == 0 && y[3] == 1e30f);
     ref()->softcap(far, 30, 4);
     cr_assert(far[0] == -30 && far[1] == 30 && far[2] == 0 && far[3] == 30);
+}
+
+/* Against x Phi(x) in double, and of the tail relative to what is left of it. */
+Test(ops, exact_gelu_and_clamp)
+{
+    enum { N = 6401 };
+    static float x[N], y[N], c[N];
+    for (int i = 0; i < N; i++) c[i] = x[i] = (float)(i - N / 2) / 256;
+    ref()->gelu_erf(x, y, N);
+    ref()->clamp(c, 6, N);
+    for (int i = 0; i < N; i++) {
+        const double z = (double)x[i], want = z * 0.5 * erfc(-z / sqrt(2.0));
+        cr_assert_leq(fabs((double)y[i] - want), fabs(want) * (4e-7 + 1.5e-7 * z * z), "gelu(%g) = %.9g, not %.9g", z,
+                      (double)y[i], want);
+        cr_assert_eq(c[i], z < -6 ? -6.0f : z > 6 ? 6.0f : x[i]);
+    }
 }
 
 Test(ops, layernorm)

@@ -175,7 +175,7 @@ Test(arch, refuses_what_it_cannot_compute)
     t.meta = mamba;
     expect(&t, WG_EUNSUPPORTED,
            "FILE: model family 'mamba' is not supported: expected one of: llama, qwen2, qwen3, qwen3moe, "
-           "gemma, gemma2, gemma3, gpt2, phi3");
+           "gemma, gemma2, gemma3, gpt2, gptneox, falcon, mpt, phi3");
 }
 
 Test(arch, families)
@@ -219,7 +219,6 @@ Test(arch, refuses_keys_that_would_change_the_results)
         double value, harmless;
     } row[] = {
         { "nextn_predict_layers", 1, 0 },
-        { "attention.clamp_kqv", 8, 0 },
         { "attention.max_alibi_bias", 8, 0 },
         { "attention.causal", 0, 1 },
         { "logit_scale", 0.5, 1 },
@@ -346,13 +345,65 @@ Test(arch, reads_gpt2)
 {
     tiny t = base;
     t.family = "gpt2";
-    t.gpt2 = t.fused = t.qkv_bias = t.output_bias = true;
+    tiny_layer_norm(&t, true);
+    t.positions = true;
     t.kv_heads = 4;
     cr_assert(arch_of(&t) == WG_OK && a.n_rot == 0 && a.eps == 1e-5f && a.traits & WG_TRAIT_UNGATED, "%s", err.text);
     cr_assert(wg_arch_parameters(&a) ==
               2 * (4 * 48 * 48 + 2 * 48 * 40 + 4 * 48 + 3 * 48 + 48 + 40 + 48) + 2 * 19 * 48 + 2 * 48 + 77 * 48);
     t.skip_key = "gpt2.attention.layer_norm_epsilon";
     expect(&t, WG_EMODEL, "FILE: key 'gpt2.attention.layer_norm_epsilon' is missing: expected a number 0..1");
+}
+
+/* What files show by their tensors and keys. */
+Test(arch, reads_parallel_families)
+{
+    tiny t = base;
+    t.family = "gptneox";
+    tiny_layer_norm(&t, true);
+    t.n_rot = 4;
+    cr_assert(arch_of(&t) == WG_OK && a.traits & WG_TRAIT_PARALLEL && a.n_rot == 4 && a.activation == WG_GELU_ERF, "%s",
+              err.text);
+    t.serial = true;
+    t.activation = "gelu_pytorch_tanh";
+    cr_assert(arch_of(&t) == WG_OK && !(a.traits & WG_TRAIT_PARALLEL) && a.activation == WG_GEGLU, "%s", err.text);
+    t.activation = "relu";
+    expect(&t, WG_EUNSUPPORTED,
+           "FILE: key 'wager.activation' = 'relu': expected gelu or gelu_pytorch_tanh, of an MLP without a gate");
+    t = base;
+    t.family = "falcon";
+    tiny_layer_norm(&t, false);
+    t.norm_bias = t.one_norm = true;
+    cr_assert(arch_of(&t) == WG_OK, "%s", err.text);
+    cr_assert(a.traits & WG_TRAIT_ONE_NORM && !(a.traits & (WG_TRAIT_OWN_NORM | WG_TRAIT_MLP_BIAS | WG_TRAIT_QKV_BIAS)));
+    const int64_t layer = 2 * 48 * 48 + 2 * 48 * 24 + 2 * 48 * 40 + 2 * 48;
+    cr_assert(wg_arch_parameters(&a) == 2 * layer + 2 * 19 * 48 + 2 * 48);
+    t.own_norm = true;
+    cr_assert(arch_of(&t) == WG_OK && a.traits & WG_TRAIT_OWN_NORM);
+    cr_assert(wg_arch_parameters(&a) == 2 * (layer + 2 * 48) + 2 * 19 * 48 + 2 * 48);
+}
+
+/* Slopes: a power of two of heads, and what lies between; scaled with the scores in one family. */
+Test(arch, reads_alibi)
+{
+    float slope[6];
+    tiny t = base;
+    t.family = "mpt";
+    tiny_layer_norm(&t, false);
+    t.heads = 6, t.kv_heads = 6, t.head_dim = 8;
+    cr_assert(arch_of(&t) == WG_OK && a.n_rot == 0 && a.alibi == 0, "%s", err.text);
+    t.alibi = 8;
+    t.qkv_limit = 6;
+    cr_assert(arch_of(&t) == WG_OK && a.alibi == 8 && a.qkv_limit == 6 && !(a.traits & WG_TRAIT_NORM_BIAS), "%s", err.text);
+    wg_arch_slopes(&a, slope);
+    for (int h = 0; h < 6; h++) cr_assert_eq(slope[h], h < 4 ? exp2f(-2 * (float)(h + 1)) : exp2f(-(float)(2 * (h - 4) + 1)));
+    t.family = "falcon";
+    t.norm_bias = true;
+    cr_assert(arch_of(&t) == WG_OK && a.n_rot == 0, "%s", err.text);
+    wg_arch_slopes(&a, slope);
+    cr_assert_eq(slope[0], (float)(0.25 * (double)a.attention_scale));
+    t.alibi = -1;
+    expect(&t, WG_EMODEL, "FILE: key 'falcon.attention.max_alibi_bias' = -1: expected a number 0..1000");
 }
 
 /* `wager synth` writes nothing that cannot be read. */

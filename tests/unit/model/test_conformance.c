@@ -162,3 +162,11 @@ Test(conformance, mixtral) { conforms("mixtral", 3); }
 Test(conformance, qwen3_moe) { conforms("qwen3-moe", 0); }
 Test(conformance, qwen3_moe_plain) { conforms("qwen3-moe-plain", 0); }
 Test(conformance, gpt2) { conforms("gpt2", 0); }
+Test(conformance, pythia) { conforms("pythia", 3); }
+Test(conformance, neox_serial) { conforms("neox-serial", 0); }
+Test(conformance, falcon_7b) { conforms("falcon-7b", 0); }
+Test(conformance, falcon_40b) { conforms("falcon-40b", 3); }
+Test(conformance, falcon_11b) { conforms("falcon-11b", 0); }
+Test(conformance, falcon_rw) { conforms("falcon-rw", 0); }
+Test(conformance, mpt) { conforms("mpt", 3); }
+Test(conformance, mpt_scaled) { conforms("mpt-scaled", 0); }

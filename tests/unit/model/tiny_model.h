@@ -21,7 +21,13 @@ typedef struct tiny {
     const char *family; /* NULL: llama */
     bool qkv_bias, output_bias, head_norm, post_norm;
     bool fused;                      /* queries, keys and values are one tensor, and so are gate and up */
-    bool gpt2;                       /* LayerNorm, learned positions, an MLP without a gate; with `fused` and biases */
+    bool layer_norm, norm_bias;      /* tiny_layer_norm sets what goes together */
+    bool ungated, mlp_bias;          /* an MLP without a gate; with biases */
+    bool positions;                  /* learned ones */
+    bool serial;                     /* use_parallel_residual says no */
+    bool one_norm, own_norm;         /* without ffn_norm; with attn_norm_2 */
+    double alibi, qkv_limit;         /* 0: left out of the file */
+    const char *activation;          /* the same of NULL */
     int experts, experts_used;       /* 0: one MLP */
     int window;                      /* 0: left out of the file */
     unsigned windowed;               /* the layers with the window, a bit each; 0: left out of the file */
@@ -41,6 +47,13 @@ typedef struct tiny {
     int poison_at;                 /* the f16 at this byte of the first one */
     const char *zero[2];           /* tensors (f32) that are all zeros; NULL: none */
 } tiny;
+
+/* LayerNorm, an MLP without a gate, fused projections; biases of everything, or of nothing. */
+__attribute__((unused)) static void tiny_layer_norm(tiny *t, bool biases)
+{
+    t->layer_norm = t->ungated = t->fused = true;
+    t->norm_bias = t->mlp_bias = t->qkv_bias = t->output_bias = biases;
+}
 
 static uint64_t tiny_mix(uint64_t z)
 {
@@ -133,6 +146,10 @@ static void tiny_more_keys(const tiny *m, wg_gguf_writer *g)
     for (int i = 0; i < 32; i++) windowed[i] = m->windowed >> i & 1;
     if (m->windowed && tiny_key(m, "attention.sliding_window_pattern"))
         wg_gguf_set_bools(g, tiny_key(m, "attention.sliding_window_pattern"), windowed, (size_t)m->layers);
+    if (m->alibi != 0) tiny_f32(m, g, "attention.max_alibi_bias", m->alibi);
+    if (m->qkv_limit != 0) tiny_f32(m, g, "attention.clamp_kqv", m->qkv_limit);
+    if (m->serial && tiny_key(m, "use_parallel_residual")) wg_gguf_set_bool(g, tiny_key(m, "use_parallel_residual"), false);
+    if (m->activation) wg_gguf_set_string(g, "wager.activation", m->activation, strlen(m->activation));
     if (m->experts) tiny_u32(m, g, "expert_count", m->experts);
     if (m->experts) tiny_u32(m, g, "expert_used_count", m->experts_used);
     if (!m->yarn) return;
@@ -151,10 +168,10 @@ static void tiny_keys(const tiny *m, wg_gguf_writer *g)
     tiny_u32(m, g, "attention.head_count", m->heads);
     tiny_u32(m, g, "attention.head_count_kv", m->kv_heads);
     tiny_u32(m, g, "attention.key_length", m->head_dim);
-    if (!m->gpt2) tiny_u32(m, g, "rope.dimension_count", m->n_rot ? m->n_rot : m->head_dim);
+    if (!m->positions && m->alibi == 0) tiny_u32(m, g, "rope.dimension_count", m->n_rot ? m->n_rot : m->head_dim);
     tiny_u32(m, g, "vocab_size", m->vocab);
     tiny_u32(m, g, "context_length", m->context);
-    tiny_f32(m, g, m->gpt2 ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", 1e-5);
+    tiny_f32(m, g, m->layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", 1e-5);
     if (m->window != 0) tiny_u32(m, g, "attention.sliding_window", m->window);
     if (m->rope_base != 0) tiny_f32(m, g, "rope.freq_base", m->rope_base);
     if (m->rope_factor != 0) tiny_f32(m, g, "rope.scaling.factor", m->rope_factor);
@@ -184,18 +201,20 @@ static wg_status tiny_write(const tiny *m, const char *path, wg_error *err)
         { "attn_k.bias", kv, 0, !m->qkv_bias || m->fused, false },
         { "attn_v.bias", kv, 0, !m->qkv_bias || m->fused, false },
         { "attn_qkv.bias", q + 2 * kv, 0, !m->qkv_bias || !m->fused, false },
-        { "attn_norm.bias", d, 0, !m->gpt2, false },
-        { "ffn_norm.bias", d, 0, !m->gpt2, false },
-        { "ffn_up.bias", m->hidden, 0, !m->gpt2, false },
-        { "ffn_down.bias", d, 0, !m->gpt2, false },
+        { "attn_norm.bias", d, 0, !m->norm_bias, false },
+        { "attn_norm_2.weight", d, 0, !m->own_norm, false },
+        { "attn_norm_2.bias", d, 0, !m->own_norm || !m->norm_bias, false },
+        { "ffn_norm.bias", d, 0, !m->norm_bias || m->one_norm, false },
+        { "ffn_up.bias", m->hidden, 0, !m->mlp_bias, false },
+        { "ffn_down.bias", d, 0, !m->mlp_bias, false },
         { "attn_output.bias", d, 0, !m->output_bias, false },
         { "attn_q_norm.weight", m->head_dim, 0, !m->head_norm, false },
         { "attn_k_norm.weight", m->head_dim, 0, !m->head_norm, false },
         { "post_attention_norm.weight", d, 0, !m->post_norm, false },
-        { "ffn_norm.weight", d, 0, false, false },
+        { "ffn_norm.weight", d, 0, m->one_norm, false },
         { "post_ffw_norm.weight", d, 0, !m->post_norm, false },
         { "ffn_gate.weight", d, m->hidden, m->fused || m->experts, false },
-        { "ffn_up.weight", d, m->fused && !m->gpt2 ? 2 * m->hidden : m->hidden, m->experts > 0, false },
+        { "ffn_up.weight", d, m->fused && !m->ungated ? 2 * m->hidden : m->hidden, m->experts > 0, false },
         { "ffn_down.weight", m->hidden, d, m->experts > 0, false },
         { "ffn_gate_inp.weight", d, m->experts, !m->experts, false },
         { "ffn_gate_exps.weight", d, m->hidden, !m->experts, true },
@@ -213,8 +232,8 @@ static wg_status tiny_write(const tiny *m, const char *path, wg_error *err)
                        part[i].stacked ? m->experts : 1);
         }
     tiny_tensor(m, g, "output_norm.weight", m->norm_type, d, 0);
-    if (m->gpt2) tiny_tensor(m, g, "output_norm.bias", m->norm_type, d, 0);
-    if (m->gpt2) tiny_tensor(m, g, "position_embd.weight", WG_F32, d, m->context);
+    if (m->norm_bias) tiny_tensor(m, g, "output_norm.bias", m->norm_type, d, 0);
+    if (m->positions) tiny_tensor(m, g, "position_embd.weight", WG_F32, d, m->context);
     if (m->freqs) tiny_tensor(m, g, "rope_freqs.weight", WG_F32, (m->n_rot ? m->n_rot : m->head_dim) / 2, 0);
     if (!m->tied) tiny_tensor(m, g, "output.weight", m->type[n++ % 4], d, m->vocab);
     return wg_gguf_writer_finish(g, err);
