@@ -234,7 +234,7 @@ template <int TYPE> static void launch_for(wg_gpu *g, const wg_product *p)
     const int tiles = (p->rows + 7) / 8;
     if (tiles == 1) launch<TYPE, 1>(g, p);
     else if (tiles == 2) launch<TYPE, 2>(g, p);
-    else if (tiles <= 4) launch<TYPE, 4>(g, p);
+    else if (tiles <= 4) launch<TYPE, TYPE == WG_Q2_K ? 2 : 4>(g, p); /* with four its halves and minima spill */
     else launch<TYPE, 8>(g, p);
 }
 

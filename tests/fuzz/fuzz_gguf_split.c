@@ -41,8 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     size_t end[MOST] = { 0 };
     int files = 0;
     if (!*folder.dir) temp_make(&folder), atexit(leave);
-    for (size_t at = 0; at < n && files < MOST; at = end[files++])
-        end[files] = files == MOST - 1 ? n : next_file(bytes, at, n);
+    for (size_t at = 0; at < n && files < MOST; at = end[files++]) end[files] = files == MOST - 1 ? n : next_file(bytes, at, n);
     for (int i = 0; i < files; i++) {
         char name[64];
         const size_t at = i ? end[i - 1] : 0;
