@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Training: the network against the product's forward pass and against finite differences, a page learnt by heart, runs that
- * are
- * cut off and go on, files that are damaged. */
+ * are cut off and go on, files that are damaged. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
