@@ -6,7 +6,8 @@
 #include "core/file/weights.h"
 
 /* A *.json: a tokenizer. The file does not say which tokens begin and end a text: they are <s> and </s>, else <|endoftext|>
- * ends one, where there are such tokens. Any other path: wg_weights_open. Errors: ENOENT, EIO, EFORMAT, EMODEL, EUNSUPPORTED. */
+ * ends one, where there are such tokens. Any other path: wg_weights_open. Errors: ENOENT, EIO, EFORMAT, EMODEL, EUNSUPPORTED.
+ * */
 wg_status wg_tokenizer_file_open(wg_weights **out, const char *path, wg_error *err);
 
 #endif

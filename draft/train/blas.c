@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The library is found by its name, not linked: a program that does not train runs without it. OPENBLAS_NUM_THREADS is set while
- * it loads, because it starts a thread for every core at that moment otherwise. */
+ * The library is found by its name, not linked: a program that does not train runs without it. OPENBLAS_NUM_THREADS is set
+ * while it loads, because it starts a thread for every core at that moment otherwise. */
 #include "draft/train/blas.h"
 
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Files of a checkpoint: a header, the settings as text, the weights tensor by tensor, the optimiser's arrays, a checksum of all of
- * it. One is read only after its checksum has been computed, so a damaged file changes nothing. */
+ * Files of a checkpoint: a header, the settings as text, the weights tensor by tensor, the optimiser's arrays, a checksum of
+ * all of it. One is read only after its checksum has been computed, so a damaged file changes nothing. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

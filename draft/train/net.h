@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The network that is trained: the transformer of core/model/forward.c over packed sequences, forward and backward, written once
- * for both element types of train_ops.h. Families: RMSNorm, rotary positions, grouped-query attention, SwiGLU, head tied or not;
- * no biases, norms of heads, caps, windows, scaled positions or experts. */
+ * The network that is trained: the transformer of core/model/forward.c over packed sequences, forward and backward, written
+ * once for both element types of train_ops.h. Families: RMSNorm, rotary positions, grouped-query attention, SwiGLU, head tied
+ * or not; no biases, norms of heads, caps, windows, scaled positions or experts. */
 #ifndef WG_DRAFT_TRAIN_NET_H
 #define WG_DRAFT_TRAIN_NET_H
 

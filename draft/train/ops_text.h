@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The text of train_ops.h for the element type REAL, with GEMM, SQRT, FMA, EXP and the table's name OPS defined by the includer. Compiled
- * for f64, and for f32 once an instruction set: loops over elements are left to the compiler's vectors, sums have LANES partial
- * sums, so that the order of additions is the same at every width. */
+ * The text of train_ops.h for the element type REAL, with GEMM, SQRT, FMA, EXP and the table's name OPS defined by the
+ * includer. Compiled for f64, and for f32 once an instruction set: loops over elements are left to the compiler's vectors,
+ * sums have LANES partial sums, so that the order of additions is the same at every width. */
 #include <math.h>
 #include <string.h>
 

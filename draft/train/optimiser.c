@@ -19,9 +19,12 @@ static const char *const schedules[] = { "cosine", "wsd", "constant", NULL };
 
 /* clang-format off */
 const wg_option wg_optimiser_table[] = {
-    WG_OPTION_ENUM(wg_optimiser_options, kind, WG_MUON, kinds, "muon: for the matrices of layers, adamw for the rest; adamw: for all"),
-    WG_OPTION_FLOAT(wg_optimiser_options, lr, 0, 0, 10, "highest learning rate; of the matrices with muon; 0: 0.02 of muon, 0.002 of adamw"),
-    WG_OPTION_FLOAT(wg_optimiser_options, lr_embedding, 0, 0, 10, "that of embedding, head and norms; 0: 0.004 beside muon, lr with adamw"),
+    WG_OPTION_ENUM(wg_optimiser_options, kind, WG_MUON, kinds,
+        "muon: for the matrices of layers, adamw for the rest; adamw: for all"),
+    WG_OPTION_FLOAT(wg_optimiser_options, lr, 0, 0, 10,
+        "highest learning rate; of the matrices with muon; 0: 0.02 of muon, 0.002 of adamw"),
+    WG_OPTION_FLOAT(wg_optimiser_options, lr_embedding, 0, 0, 10,
+        "that of embedding, head and norms; 0: 0.004 beside muon, lr with adamw"),
     WG_OPTION_FLOAT(wg_optimiser_options, beta1, 0.9, 0, 0.999999, "adamw: memory of the gradient"),
     WG_OPTION_FLOAT(wg_optimiser_options, beta2, 0.98, 0, 0.999999, "adamw: memory of its square"),
     WG_OPTION_FLOAT(wg_optimiser_options, eps, 1e-8, 0, 1, "adamw: added to the root of the square"),
@@ -31,7 +34,8 @@ const wg_option wg_optimiser_table[] = {
     WG_OPTION_END,
 };
 const wg_option wg_schedule_table[] = {
-    WG_OPTION_ENUM(wg_schedule_options, kind, WG_WSD, schedules, "after the warm-up: cosine, wsd (constant, then linear decay) or constant"),
+    WG_OPTION_ENUM(wg_schedule_options, kind, WG_WSD, schedules,
+        "after the warm-up: cosine, wsd (constant, then linear decay) or constant"),
     WG_OPTION_FLOAT(wg_schedule_options, warmup, 0.02, 0, 1, "share of the steps in which the rate rises"),
     WG_OPTION_FLOAT(wg_schedule_options, decay, 0.3, 0, 1, "wsd: share of the steps in which it falls"),
     WG_OPTION_FLOAT(wg_schedule_options, floor, 0, 0, 1, "what is left of it at the end"),

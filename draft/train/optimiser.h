@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Optimisers and schedules. AdamW (Loshchilov and Hutter 2019) for all weights, or Muon (Jordan et al. 2024) for the matrices of
- * layers and AdamW for embedding, head and norms. Gradients are clipped by their norm over all weights. */
+ * Optimisers and schedules. AdamW (Loshchilov and Hutter 2019) for all weights, or Muon (Jordan et al. 2024) for the matrices
+ * of layers and AdamW for embedding, head and norms. Gradients are clipped by their norm over all weights. */
 #ifndef WG_DRAFT_TRAIN_OPTIMISER_H
 #define WG_DRAFT_TRAIN_OPTIMISER_H
 

@@ -9,8 +9,8 @@
 
 typedef struct wg_tokens wg_tokens; /* read-only; may be shared between threads */
 
-/* digest: of the tokenizer that the ids must be of (wg_tokenizer_digest); NULL: any. Errors: ENOENT, EIO, EFORMAT (what and where),
- * EVOCAB (another tokenizer). */
+/* digest: of the tokenizer that the ids must be of (wg_tokenizer_digest); NULL: any. Errors: ENOENT, EIO, EFORMAT (what and
+ * where), EVOCAB (another tokenizer). */
 wg_status wg_tokens_open(wg_tokens **out, const char *path, const char *digest, wg_error *err);
 void wg_tokens_close(wg_tokens *t); /* NULL is fine */
 size_t wg_tokens_count(const wg_tokens *t);
@@ -23,8 +23,8 @@ wg_status wg_tokens_write(const char *path, const wg_tokenizer *tokenizer, const
 
 /* Encodes texts and writes two token files, of documents to train on and of documents that are held out. A document is a file,
  * or what stands between two `separator` (NULL, "": none) in one; it gets the tokenizer's bos before and its eos behind it. A
- * document is held out when the SHA-256 of (file name, number) modulo held_out is 0; held_out 0: none is. path: files, or folders
- * whose *.txt and *.md files are taken in the order of their names. */
+ * document is held out when the SHA-256 of (file name, number) modulo held_out is 0; held_out 0: none is. path: files, or
+ * folders whose *.txt and *.md files are taken in the order of their names. */
 typedef struct wg_corpus {
     const char *path, *separator;
     int held_out;

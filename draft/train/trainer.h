@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Training of a network on packed sequences: passes with accumulated gradients, an optimiser under a schedule, held-out loss,
- * checkpoints. A run depends on its options, its weights at the start and its token files, not on the number of threads; a run that
- * goes on from a checkpoint has the bits of one that was never interrupted. A loss that is plugged in (net.h) makes a distiller
- * of it. */
+ * checkpoints. A run depends on its options, its weights at the start and its token files, not on the number of threads; a run
+ * that goes on from a checkpoint has the bits of one that was never interrupted. A loss that is plugged in (net.h) makes a
+ * distiller of it. */
 #ifndef WG_DRAFT_TRAIN_TRAINER_H
 #define WG_DRAFT_TRAIN_TRAINER_H
 
@@ -42,7 +42,7 @@ typedef struct wg_train_report {
     double seconds;    /* that the step took */
     bool held_out;     /* of the held-out text: only step, loss, rows and seconds are set */
 } wg_train_report;
-/* Appends a record to the log. Returns false to stop the run (the log cannot be written). */
+/* Told of every step and held-out loss; a failure stops the run. */
 typedef wg_status wg_train_report_fn(void *user, const wg_train_report *r, wg_error *err);
 
 typedef struct wg_trainer wg_trainer;
@@ -51,8 +51,8 @@ typedef struct wg_trainer wg_trainer;
 wg_status wg_trainer_open(wg_trainer **out, const wg_train_parts *parts, wg_error *err);
 void wg_trainer_close(wg_trainer *t); /* NULL is fine */
 
-/* Continues from the newest checkpoint of the folder that is whole. *log_bytes: as told to wg_trainer_log_is. Errors: ENOENT (there is
- * none), EINVAL (of other settings, and which), EFORMAT (none is whole: what is wrong with the last). */
+/* Continues from the newest checkpoint of the folder that is whole. *log_bytes: as told to wg_trainer_log_is. Errors: ENOENT
+ * (there is none), EINVAL (of other settings, and which), EFORMAT (none is whole: what is wrong with the last). */
 wg_status wg_trainer_resume(wg_trainer *t, uint64_t *log_bytes, wg_error *err);
 long wg_trainer_step(const wg_trainer *t); /* steps done */
 
@@ -81,8 +81,8 @@ wg_status wg_checkpoint_load(const char *folder, wg_checkpoint *c, wg_net *net, 
 
 /* ---- weights in and out (weights_io.c) */
 
-/* Random weights that depend on the seed alone: matrices of deviation 1 / sqrt(columns), embedding and head 0.02, norms 1; the last
- * matrices of attention and MLP are zero, so that every block begins as the identity. */
+/* Random weights that depend on the seed alone: matrices of deviation 1 / sqrt(columns), embedding and head 0.02, norms 1; the
+ * last matrices of attention and MLP are zero, so that every block begins as the identity. */
 void wg_net_randomise(wg_net *n, uint64_t seed);
 /* From a file of the same shape, of any type that can be converted to f32. EMODEL: a tensor is missing or has another shape. */
 wg_status wg_net_read(wg_net *n, const wg_weights *w, wg_error *err);

@@ -12,9 +12,9 @@ typedef struct wg_bench_train_options {
     bool json;
 } wg_bench_train_options;
 
-/* Medians of repeats in which the arms alternate: the products of a pass forward and backward alone, each thread on its share of
- * the rows with one call a product; the pass; an update by Muon. share: of the speed of the products alone that the pass has,
- * counting the multiply-adds of these products and nothing else (no attention). */
+/* Medians of repeats in which the arms alternate: the products of a pass forward and backward alone, each thread on its share
+ * of the rows with one call a product; the pass; an update by Muon. share: of the speed of the products alone that the pass
+ * has, counting the multiply-adds of these products and nothing else (no attention). */
 wg_status wg_bench_train(const wg_bench_train_options *o, wg_error *err);
 
 #endif

@@ -8,8 +8,10 @@
 
 /* clang-format off */
 static const wg_option model_table[] = {
-    WG_OPTION_NAME(wg_train_model, init, WG_NAMES_FILE, "", "model file to train on from; its shape and tokenizer hold, and the shape here is left out"),
-    WG_OPTION_NAME(wg_train_model, tokenizer, WG_NAMES_FILE, "", "model file or folder, or tokenizer.json, whose tokenizer is used (needed without init)"),
+    WG_OPTION_NAME(wg_train_model, init, WG_NAMES_FILE, "",
+        "model file to train on from; its shape and tokenizer hold, and the shape here is left out"),
+    WG_OPTION_NAME(wg_train_model, tokenizer, WG_NAMES_FILE, "",
+        "model file or folder, or tokenizer.json, whose tokenizer is used (needed without init)"),
     WG_OPTION_INT(wg_train_model, layers, 2, 1, WG_LAYERS_MAX, "blocks"),
     WG_OPTION_INT(wg_train_model, dim, 128, 8, 1 << 16, "width"),
     WG_OPTION_INT(wg_train_model, heads, 4, 1, 4096, "of attention"),
