@@ -32,8 +32,8 @@ void wg_result_add_coverage(wg_result *o, const wg_engine *e, const wg_request *
 {
     wg_overlap v;
     wg_coverage *c = &o->coverage;
-    const wg_lm *lm = wg_drafter_lm(wg_engine_drafter(e));
-    if (lm) c->context = lm->context;
+    bool slides;
+    c->context = wg_drafter_context(wg_engine_drafter(e), &slides);
     if (q->status || !wg_drafter_overlap(wg_engine_drafter(e), &v)) return;
     c->shared = v.shared;
     c->vocab = v.vocab;

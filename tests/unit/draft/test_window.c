@@ -95,9 +95,11 @@ Test(window, drafts_are_as_if_fresh)
 /* ---- pages behind the window of a target */
 
 #ifdef WG_HARD
-enum { LONG = 600, PAGE = 2 };
+enum { LONG = 600, LESS = 600, PAGE = 2 };
+#elif defined(__SANITIZE_ADDRESS__)
+enum { LONG = 1500, LESS = 700, PAGE = 16 };
 #else
-enum { LONG = 4000, PAGE = 16 };
+enum { LONG = 4000, LESS = 1200, PAGE = 16 };
 #endif
 
 static char tiny_path[2][512]; /* a model with a window in all layers; a draft for it, with a short context as well */
@@ -129,12 +131,13 @@ typedef struct reading {
     int n, most; /* tokens; pages held after a step, at most */
 } reading;
 
-/* Decodes a text of LONG tokens; pages: of the pool, 0 for enough. keep: pages do not return. */
+/* Decodes a text of LONG tokens, with a draft of LESS; pages: of the pool, 0 for enough. keep: pages do not return. */
 static reading decode(const law_model *m, const char *drafter, const char *options, int pages, bool keep)
 {
     wg_error err;
+    const int n = strcmp(drafter, "none") ? LESS : LONG;
     int32_t prompt[300];
-    reading r = { .token = malloc(LONG * sizeof *r.token) };
+    reading r = { .token = malloc((size_t)n * sizeof *r.token), .n = n };
     make_text(prompt, 300);
     static const wg_plugins plugins = { wg_drafters, wg_verifiers };
     wg_engine_parts parts = { .target = m->lm, .pool = m->pool, .ops = m->ops, .rules = wg_verifiers, .plugins = &plugins };
@@ -150,14 +153,14 @@ static reading decode(const law_model *m, const char *drafter, const char *optio
     LAW_TRY(wg_engine_open(&e, &parts, &o, &err));
     wg_free(opt);
     if (keep) wg_kv_window(wg_engine_kv(e), m->lm->space, 0);
-    LAW_TRY(wg_seq_open(e, &s, 0, prompt, 300, LONG - 300, &err));
+    LAW_TRY(wg_seq_open(e, &s, 0, prompt, 300, n - 300, &err));
     while (s->finish == WG_RUNNING) {
         LAW_TRY(wg_engine_step(e, &s, 1, &err));
         const int held = wg_kv_pages_held(s->kv);
         if (held > r.most) r.most = held;
     }
-    cr_assert(s->n == LONG && (s->counts.accepted > 0 || !strcmp(drafter, "none")));
-    memcpy(r.token, s->token, LONG * sizeof *r.token);
+    cr_assert(s->n == n && (s->counts.accepted > 0 || !strcmp(drafter, "none")));
+    memcpy(r.token, s->token, (size_t)n * sizeof *r.token);
     wg_seq_close(e, s);
     cr_assert_eq(wg_kv_pages_free(wg_engine_kv(e)), wg_kv_pages(wg_engine_kv(e)));
     wg_engine_close(e);
@@ -179,12 +182,12 @@ Test(window, a_long_text_holds_few_pages)
     for (int i = 0; i < 3; i++) {
         const int more = i == 2 ? 300 / PAGE : 0; /* the draft model has read nothing before the first step */
         const reading r = decode(&m, drafters[i], i == 2 ? with : "", POOL + more, false);
-        cr_assert_eq(memcmp(r.token, whole.token, LONG * sizeof *r.token), 0, "%s", drafters[i]);
+        cr_assert_eq(memcmp(r.token, whole.token, (size_t)r.n * sizeof *r.token), 0, "%s", drafters[i]);
         cr_assert(r.most <= (i == 2 ? BOUND + 300 / PAGE : BOUND), "%s: %d pages", drafters[i], r.most);
         free(r.token);
     }
     const reading sinks = decode(&m, "sparse_kv", "sinks=2,window=20,length=2", 0, false);
-    cr_assert(sinks.most == whole.most && !memcmp(sinks.token, whole.token, LONG * sizeof *sinks.token));
+    cr_assert(sinks.most >= (LESS - 1) / PAGE && !memcmp(sinks.token, whole.token, LESS * sizeof *sinks.token));
     free(sinks.token);
     free(whole.token);
     law_model_close(&m);

@@ -201,7 +201,7 @@ Test(runner, summary_has_every_field)
     json_decref(sum);
 }
 
-/* A draft model whose context ends before the texts do: the rounds after that are counted, in the requests as in the summary,
+/* A middle model whose context ends before the texts do: the rounds after that are counted, in the requests as in the summary,
  * and the table warns of them. */
 Test(runner, the_context_of_a_draft_ends)
 {
@@ -211,7 +211,8 @@ Test(runner, the_context_of_a_draft_ends)
     wg_error err;
     cr_assert_eq(wg_synth_write(&draft, WG_F32, 2, "short.gguf", &err), WG_OK, "%s", err.text);
     json_t *sum = run(CONFIG("\"sampling\": {\"temperature\": 0}, \"trace\": \"steps\", \"sweep\": {\"draft\": ["
-                             "{\"kind\": \"ngram\"}, {\"kind\": \"model\", \"model\": \"short.gguf\", \"length\": 3}]}"),
+                             "{\"kind\": \"ngram\"}, {\"kind\": \"cascade\", \"model\": \"short.gguf\", \"length\": 3, "
+                             "\"inner\": \"ngram\"}]}"),
                       "out", WG_OK);
     json_t *requests = lines("out/requests.jsonl"), *steps = lines("out/steps.jsonl"), *v;
     const json_t *c = cell(sum, 1), *without = json_object_get(c, "rounds_without_draft");
@@ -219,7 +220,7 @@ Test(runner, the_context_of_a_draft_ends)
     size_t i;
     json_array_foreach(steps, i, v) {
         const bool last = real(v, "height") == 0 && real(v, "emitted") == 1;
-        if (real(v, "cell") == 1 && last && real(v, "position") > SHORT) ended++;
+        if (real(v, "cell") == 1 && last && real(v, "position") >= SHORT) ended++;
     }
     json_array_foreach(requests, i, v) {
         const json_t *spec = json_object_get(v, "speculative_decoding");
@@ -240,7 +241,7 @@ Test(runner, the_context_of_a_draft_ends)
     wg_table_print(f, sum, NULL, 0);
     fclose(f);
     snprintf(want, sizeof want,
-             "\nwarning: cell 1, model: %ld of %.0f rounds had no draft: the draft's context of 16 positions had "
+             "\nwarning: cell 1, cascade: %ld of %.0f rounds had no draft: the draft's context of 16 positions had "
              "ended\n",
              ended, real(c, "target_passes"));
     cr_assert(strstr(text, want) && !strstr(text, "cell 0, ngram: "), "%s", text);
