@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Four floats at once, in vectors that every compiler target here has: the same bits everywhere. For converting weights; products
- * have kernels of their own (lanes/). Private to kernels/. */
+ * Four floats at once, in vectors that every compiler target here has: the same bits everywhere. For converting weights;
+ * products have kernels of their own (lanes/). Private to kernels/. */
 #ifndef WG_KERNELS_FOUR_H
 #define WG_KERNELS_FOUR_H
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Quantising to q4_k and q6_k by least squares of blocks (their form: quant_blocks.c). Of each run of elements a scale (and a
- * minimum) is searched that makes the sum of squared errors small: for several widths of the grid the elements are rounded to codes, and for these codes
- * the best scale and minimum are those of the linear regression of the elements on the codes, whose remaining error follows
- * from the same sums. Then the scales of all runs are rounded to 6 or 8 bits, the codes follow, and the two factors of the
- * block are fitted once more to them. The least squares are unweighted: the error that is made small is the one reported.
+ * Quantising to q4_k and q6_k by least squares of blocks (their form: quant_blocks.c). Of each run of elements a scale (and
+ * a minimum) is searched that makes the sum of squared errors small: for several widths of the grid the elements are rounded
+ * to codes, and for these codes the best scale and minimum are those of the linear regression of the elements on the codes,
+ * whose remaining error follows from the same sums. Then the scales of all runs are rounded to 6 or 8 bits, the codes follow,
+ * and the two factors of the block are fitted once more to them. The least squares are unweighted: the error that is made
+ * small is the one reported.
  *
  * Sums have four lanes in one order and nothing is contracted: the bits are the same on every machine. */
 #include "kernels/quantize_k.h"

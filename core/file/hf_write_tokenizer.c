@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * tokenizer.json of the keys that hf_tokenizer.c and hf_pipeline.c set, and of GGUF files of others: a vocabulary, merges or
- * scores, the steps before them, tokens around a text. SPM-style BPE without a list of merges gets one of its scores: every split
- * of a token into two, by the score of the token. */
+ * tokenizer.json of the keys that hf_tokenizer.c and hf_pipeline.c set, and of GGUF files of others: a vocabulary, merges
+ * or scores, the steps before them, tokens around a text. SPM-style BPE without a list of merges gets one of its scores:
+ * every split of a token into two, by the score of the token. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

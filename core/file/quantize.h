@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Quantisation, and other changes of element types: a view over open weights whose matrices are converted when their bytes are needed. What
- * writes a file of another type and what loads a model in another type read the same view, so their bits are the same. */
+ * Quantisation, and other changes of element types: a view over open weights whose matrices are converted when their bytes
+ * are needed. What writes a file of another type and what loads a model in another type read the same view, so their bits
+ * are the same. */
 #ifndef WG_CORE_FILE_QUANTIZE_H
 #define WG_CORE_FILE_QUANTIZE_H
 
