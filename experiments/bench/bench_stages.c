@@ -75,6 +75,7 @@ static void timed_positions(wg_device *d, const float *table, const wg_row *row,
 
 static void timed_gelu(wg_device *d, float *x, int n, int rows) { TIMED(SWIGLU, gelu(d, x, n, rows)); }
 static void timed_gelu_erf(wg_device *d, float *x, int n, int rows) { TIMED(SWIGLU, gelu_erf(d, x, n, rows)); }
+static void timed_clamp(wg_device *d, float *x, float limit, int n, int rows) { TIMED(ADD, clamp(d, x, limit, n, rows)); }
 
 static void timed_experts(wg_device *d, const wg_experts *e, const float *h, int rows, float *x)
 {
@@ -121,6 +122,7 @@ void wg_stages_wrap(wg_stages *s, wg_device *d)
     s->class.positions = timed_positions;
     s->class.gelu = timed_gelu;
     s->class.gelu_erf = timed_gelu_erf;
+    s->class.clamp = timed_clamp;
     s->class.add = timed_add;
     s->class.bias = timed_bias;
     s->class.norm_heads = timed_norm_heads;
