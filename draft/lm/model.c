@@ -110,7 +110,7 @@ const wg_drafter_class wg_drafter_model = {
               .siblings = true },
             { .options = "model=$near,grow=sequoia,accept=0.4/0.2/0.1,budget=7,length=4", .siblings = true },
             { .options = "model=$far,length=2,temperature=1.5" },
-            { .options = "model=$short,length=7", .keeps = 0.5 },
+            { .options = "model=$short,length=7", .keeps = 0.15 },
             { .options = "model=$near,length=5,siblings=coupled" },
             { .options = WG_TREE_MAX > 8 ? "model=$near,siblings=coupled,tree=3-2-1" : "model=$near,siblings=coupled,tree=3-1",
               .siblings = true },

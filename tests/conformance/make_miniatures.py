@@ -235,8 +235,8 @@ class Taps:
 
     def __init__(self, m):
         base = m.base_model
-        self.layers = base.layers if hasattr(base, "layers") else base.h
-        self.norm = base.norm if hasattr(base, "norm") else base.ln_f
+        self.layers = next(getattr(base, name) for name in ("layers", "h", "blocks") if hasattr(base, name))
+        self.norm = next(getattr(base, name) for name in ("norm", "ln_f", "final_layer_norm", "norm_f") if hasattr(base, name))
         self.kept, self.hooks = [], []
 
     def __enter__(self):

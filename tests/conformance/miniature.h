@@ -55,10 +55,11 @@ static inline float mini_element(const char *name, uint64_t e, double columns)
 }
 
 /* A size of the config, under the name that most families give it or another. */
-static inline int mini_size(const miniature *m, const char *key, const char *other)
+static inline int mini_size(const miniature *m, const char *const keys[3])
 {
-    const json_t *v = json_object_get(m->config, key);
-    return (int)json_integer_value(v ? v : json_object_get(m->config, other));
+    const json_t *v = NULL;
+    for (int i = 0; i < 3 && !v; i++) v = json_object_get(m->config, keys[i]);
+    return (int)json_integer_value(v);
 }
 
 /* The list of taps of taps.f32. */
@@ -98,8 +99,8 @@ static inline void mini_open(miniature *m, const char *name)
     m->logits = (float *)(void *)file_read(path, &n);
     m->vocab = (int)json_integer_value(json_object_get(m->config, "vocab_size"));
     if (!m->config_case || !m->logits || n != MINI_TOKENS * (size_t)m->vocab * sizeof(float)) abort();
-    m->dim = mini_size(m, "hidden_size", "n_embd");
-    m->layers = mini_size(m, "num_hidden_layers", "n_layer");
+    m->dim = mini_size(m, (const char *const[]){ "hidden_size", "n_embd", "d_model" });
+    m->layers = mini_size(m, (const char *const[]){ "num_hidden_layers", "n_layer", "n_layers" });
     snprintf(path, sizeof path, "%s/taps.f32", m->from);
     m->taps = (float *)(void *)file_read(path, &n);
     if (!m->taps || n != MINI_TAPPED * MINI_TAPS * (size_t)m->dim * sizeof(float)) abort();

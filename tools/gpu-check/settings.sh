@@ -16,7 +16,7 @@ simt)
 *)
   big=llama-3.1-8b one=llama-3.2-1b small=draft-124m vocab=128256 rows=1,2,4,8,16,32,64 some=1,8,16,64 far=1024 few=128
   repeats=51 tokens=256 cases=60 length=64 runs=1000
-  units="attention draw fast fused graphs matmul move rows sample verify" model=models/wager-story-11m-q8_0.gguf
+  units="attention draw experts fast fused graphs matmul move rows sample taps verify" model=models/wager-story-11m-q8_0.gguf
   export WG_GPU=cuda
   ;;
 esac
