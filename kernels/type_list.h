@@ -9,7 +9,7 @@
  * run        elements that share a scale                                  in a table (with 128 added), 128
  * minimum    1: element = value * scale + minimum
  * d          offset of the f16 scale in a block; with minima the f16 of the minima follows. mxfp4 has no f16, but a byte
- * kernels/quant_blocks.c reads the blocks of a file, types.c and quantize_k.c write them; everything else follows from the row. */
+ * quant_blocks.c reads the blocks of a file, types.c and quantize_k.c write them; everything else follows from the row. */
 #ifndef WG_KERNELS_TYPE_LIST_H
 #define WG_KERNELS_TYPE_LIST_H
 

@@ -24,7 +24,6 @@ UNREACHABLE = {
     "bench compare: cannot start a process: %s": "needs a system that has no more processes",
     "bench compare: the comparison of %s and %s did not pair all requests": "needs a comparison that loses requests",
     "a trace record of %zu bytes; try trace_rows=top": "needs a round of 4 GB",
-    "%s: requests.jsonl cannot be read": "needs a file that is damaged between two reads",
     "%s: cannot map into memory: %s": "needs a system that has no address space left",
     "'%.40s...' is too long: %d bytes of at most %zu": "needs a longer text than an option of the outer drafter holds",
     "drafter cascade: %s has %d tokens, the target %d: a middle model needs as many":

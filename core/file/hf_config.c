@@ -486,9 +486,10 @@ static bool can_say(const struct model_type *type, const wg_hf_config *c)
     const bool biases = type->style == WG_HF_GPT2 || (type->biases == NO_BIASES && !c->qkv_bias && !c->output_bias) ||
                         (type->biases == QKV_ALWAYS && c->qkv_bias && !c->output_bias) ||
                         (type->biases == ALL_BY_KEY && c->qkv_bias == c->output_bias);
-    return type->style <= WG_HF_GPT2 && strcmp(type->family, c->family) == 0 && biases && (type->experts != NULL) == (c->experts > 0) &&
-           (c->window == 0 || type->windows != NO_WINDOW) && (c->attention_cap <= 0 || type->attention_cap >= 0) &&
-           (c->logit_cap <= 0 || type->logit_cap >= 0) && (c->experts_normed || !type->experts_normed || c->experts == 0);
+    return type->style <= WG_HF_GPT2 && strcmp(type->family, c->family) == 0 && biases &&
+           (type->experts != NULL) == (c->experts > 0) && (c->window == 0 || type->windows != NO_WINDOW) &&
+           (c->attention_cap <= 0 || type->attention_cap >= 0) && (c->logit_cap <= 0 || type->logit_cap >= 0) &&
+           (c->experts_normed || !type->experts_normed || c->experts == 0);
 }
 
 double wg_hf_shortest(double v, double (*as)(double v, double with), double with)
@@ -552,11 +553,11 @@ wg_status wg_hf_config_json(wg_hf_config *c, const char *path, int dtype, json_t
     for (int i = MODEL_TYPES - 1; i >= 0; i--)
         if (can_say(&model_types[i], c)) type = &model_types[i];
     if (!type)
-        return wg_fail(
-            err, WG_EUNSUPPORTED,
-            "%s: no Hugging Face model type of the family %s has these biases, windows and experts together, or none is written "
-            "for it; write a GGUF file instead",
-            path, c->family);
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "%s: no Hugging Face model type of the family %s has these biases, windows and experts together, or "
+                       "none is written "
+                       "for it; write a GGUF file instead",
+                       path, c->family);
     c->adjacent = type->adjacent;
     c->norms_less_one = type->norms_less_one;
     c->post_norms = type->post_norms;

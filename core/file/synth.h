@@ -25,9 +25,10 @@ typedef struct wg_synth_shape {
 /* The named shapes, ending with a row whose name is NULL. */
 const wg_synth_shape *wg_synth_shapes(void);
 
-/* Writes a GGUF file. type: of the matrices (WG_COMPUTABLE_TYPES; those that are not written from numbers get random codes); norms, biases and learned positions are f32, and a matrix
- * whose rows do not fit the type's block is f16. Matrices and embeddings have standard deviation 1/sqrt(row length), norms
- * lie around 1: logits are of order 1 at any depth. Errors: EINVAL (the field, what was expected), EIO, ENOMEM. */
+/* Writes a GGUF file. type: of the matrices (WG_COMPUTABLE_TYPES; those that are not written from numbers get random codes);
+ * norms, biases and learned positions are f32, and a matrix whose rows do not fit the type's block is f16. Matrices and
+ * embeddings have standard deviation 1/sqrt(row length), norms lie around 1: logits are of order 1 at any depth. Errors: EINVAL
+ * (the field, what was expected), EIO, ENOMEM. */
 wg_status wg_synth_write(const wg_synth_shape *shape, int type, uint64_t seed, const char *out, wg_error *err);
 
 /* The same for a named shape; EINVAL lists the names. */

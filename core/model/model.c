@@ -350,6 +350,7 @@ static wg_status load_numbers(const loader *o)
     const wg_device_class *op = m->device.class;
     const bool plain = (a->traits & (WG_TRAIT_LAYER_NORM | WG_TRAIT_NORM_BIAS)) == WG_TRAIT_LAYER_NORM;
     const size_t heads = (size_t)a->heads, dim = (size_t)a->dim, n = heads > dim ? heads : dim;
+    if (!plain && a->alibi == 0) return WG_OK;
     float *host = wg_calloc(n, sizeof *host);
     if (a->alibi > 0) m->slopes = op->alloc(&m->device, heads);
     if (plain) m->zeros = op->alloc(&m->device, dim);

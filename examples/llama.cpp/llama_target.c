@@ -21,13 +21,14 @@
 
 enum { LEAVES = 48, ROWS = 2048, CONTEXT = 2048 };
 
-#define FUNCTIONS(X)                                                                                                           \
-    X(llama_backend_init)                                                                                                      \
-    X(llama_model_default_params)                                                                                              \
-    X(llama_context_default_params) X(llama_model_load_from_file) X(llama_model_free) X(llama_model_get_vocab)                 \
-        X(llama_model_is_recurrent) X(llama_model_n_ctx_train) X(llama_init_from_model) X(llama_free) X(llama_vocab_n_tokens)  \
-            X(llama_vocab_is_eog) X(llama_tokenize) X(llama_token_to_piece) X(llama_get_memory) X(llama_memory_seq_rm)         \
-                X(llama_memory_seq_cp) X(llama_decode) X(llama_get_logits_ith)
+/* clang-format off */
+#define FUNCTIONS(X) \
+    X(llama_backend_init) X(llama_model_default_params) X(llama_context_default_params) \
+    X(llama_model_load_from_file) X(llama_model_free) X(llama_model_get_vocab) X(llama_model_is_recurrent) \
+    X(llama_model_n_ctx_train) X(llama_init_from_model) X(llama_free) X(llama_vocab_n_tokens) \
+    X(llama_vocab_is_eog) X(llama_tokenize) X(llama_token_to_piece) X(llama_get_memory) X(llama_memory_seq_rm) \
+    X(llama_memory_seq_cp) X(llama_decode) X(llama_get_logits_ith)
+/* clang-format on */
 
 typedef struct llama {
 #define X(name) __typeof__(&name) name;

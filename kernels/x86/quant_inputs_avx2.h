@@ -39,7 +39,7 @@ INLINE void ask_ahead(const char *ask, const int j)
     if (j == STEPS - 1) _mm_prefetch(ask + 64 * STEPS, _MM_HINT_T1);
 }
 
-/* A row alone waits for memory. AMD's hardware prefetcher is then faster than instructions; Intel's is not (docs/kernels.md). */
+/* A row alone waits for memory: AMD's hardware prefetcher is then faster than instructions, Intel's not (docs/kernels.md). */
 static inline int asks(int rows) { return rows > 1 || __builtin_cpu_is("intel"); }
 
 /* a + b, in this place: gcc 12 would regroup the additions of a block and keep its products in memory until the end. */

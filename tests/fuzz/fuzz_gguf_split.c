@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Arbitrary bytes as a model in several GGUF files: a file begins at each "GGUF" (three at most), and the last one is opened. What
- * opens can be read to the last byte. */
+ * Arbitrary bytes as a model in several GGUF files: a file begins at each "GGUF" (three at most), and the last one is opened.
+ * What opens can be read to the last byte. */
 #include <stdlib.h>
 #include <string.h>
 

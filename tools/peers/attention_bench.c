@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * llama.cpp's flash attention timed as `kernelcheck --bench --op attention` times ours: rows that see the same keys, an f16 cache
- * of as many layers as a model has, visited in turn, so that no layer's keys are still in a processor's cache. Built by
+ * llama.cpp's flash attention timed as `kernelcheck --bench --op attention` times ours: rows that see the same keys, an f16
+ * cache of as many layers as a model has, visited in turn, so that no layer's keys are still in a processor's cache. Built by
  * peers.py against ggml; no part of the product includes or links it.
  *   attention_bench --keys 4096 --layers 22 --threads N        a line of JSON for 1, 4 and 16 rows: 32 heads on 4 of 64
  * Keys and values lie as llama.cpp's cache has them: a slot holds the elements of all heads. Times are medians; one thread is

@@ -62,7 +62,8 @@ Test(export, what_a_folder_cannot_say)
         const char *text;
     } row[] = {
         { { "blk.0.attn_output.bias", 32, NULL, 0 },
-          "m.gguf: no Hugging Face model type of the family llama has these biases, windows and experts together; write a GGUF "
+          "m.gguf: no Hugging Face model type of the family llama has these biases, windows and experts together, or none is "
+          "written for it; write a GGUF "
           "file "
           "instead" },
         { { "rope_freqs.weight", 8, NULL, 0 },
