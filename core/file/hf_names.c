@@ -125,6 +125,7 @@ static const wg_hf_name mpt_head_names[] = {
     { "ffn.up_proj.weight", "ffn_up.weight", false, 0 },
     { "ffn.down_proj.weight", "ffn_down.weight", false, 0 },
 };
+
 const wg_hf_expert_name wg_hf_expert_names[WG_HF_EXPERT_NAMES] = {
     { "mlp", "gate_proj", "ffn_gate_exps", NOT_SPARSE }, { "mlp", "up_proj", "ffn_up_exps", NOT_SPARSE },
     { "mlp", "down_proj", "ffn_down_exps", NOT_SPARSE }, { "block_sparse_moe", "w1", "ffn_gate_exps", SPARSE },

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * wager run: runs an experiment's file, and writes its result folder and table. */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,29 +9,12 @@
 #include "core/model/device.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
+#include "experiments/cli/signals.h"
 #include "experiments/base/spec.h"
 #include "experiments/run/run_plan.h"
 #include "experiments/run/runner.h"
 #include "experiments/run/summary.h"
 #include "experiments/report/table.h"
-
-/* A signal handler can only write to a global. */
-static volatile sig_atomic_t stop;
-static void on_signal(int number)
-{
-    (void)number;
-    stop = 1;
-}
-
-/* The first Ctrl-C ends the run with the finished requests, the second one kills the process. A full disk is an error of
- * write(), no signal. */
-static void catch_signals(void)
-{
-    struct sigaction a = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND | SA_RESTART };
-    sigaction(SIGINT, &a, NULL);
-    sigaction(SIGTERM, &a, NULL);
-    signal(SIGXFSZ, SIG_IGN);
-}
 
 /* Whether some cell has no successful request: that is a failure. */
 static bool some_cell_is_empty(const wg_run *run)
@@ -47,11 +29,12 @@ static int run(const wg_config *c, const char *out, bool resume, bool json, cons
     wg_error err;
     wg_run result;
     char *path = NULL;
-    const wg_run_options o = {
-        .out = out, .stop = &stop, .progress = wg_cli_terminal(STDERR_FILENO), .resume = resume, .warnings = stderr
-    };
+    const wg_run_options o = { .out = out,
+                               .stop = wg_cli_catch_signals(),
+                               .progress = wg_cli_terminal(STDERR_FILENO),
+                               .resume = resume,
+                               .warnings = stderr };
     const double load = wg_machine_load();
-    catch_signals();
     const wg_status s = wg_run_config(c, &o, &result, &path, &err);
     json_t *summary = !s || s == WG_EINTERRUPTED ? wg_summary_json(&result) : NULL;
     if (summary && json) wg_table_print_json(stdout, summary);

@@ -2,30 +2,13 @@
  * wager train: trains a language model as a config says, and writes it as a GGUF file. */
 #include <jansson.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
+#include "experiments/cli/signals.h"
 #include "experiments/run/train_run.h"
-
-/* A signal handler can only write to a global. */
-static volatile sig_atomic_t stop;
-static void on_signal(int number)
-{
-    (void)number;
-    stop = 1;
-}
-
-/* The first Ctrl-C ends the run after a checkpoint, the second one kills the process. */
-static void catch_signals(void)
-{
-    struct sigaction a = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND | SA_RESTART };
-    sigaction(SIGINT, &a, NULL);
-    sigaction(SIGTERM, &a, NULL);
-    signal(SIGXFSZ, SIG_IGN);
-}
 
 static void print(const wg_train_result *r, bool json)
 {
@@ -69,10 +52,11 @@ int wg_cmd_train(int argc, char **argv)
     wg_train_result result;
     int status = WG_EXIT_OK;
     if (wg_train_config_open(&c, path, set.item, set.n, &err)) return wg_cli_fail(&err);
-    catch_signals();
-    const wg_train_run_options o = {
-        .folder = out, .threads = (int)threads, .resume = resume, .progress = wg_cli_terminal(STDERR_FILENO), .stop = &stop
-    };
+    const wg_train_run_options o = { .folder = out,
+                                     .threads = (int)threads,
+                                     .resume = resume,
+                                     .progress = wg_cli_terminal(STDERR_FILENO),
+                                     .stop = wg_cli_catch_signals() };
     const wg_status s = wg_train_run(&c, &o, &result, &err);
     if (s) status = wg_cli_fail(&err);
     else print(&result, json);
