@@ -89,7 +89,7 @@ def by_steps(args, config):
             if line.get("cell") is None or "ids" not in line:
                 continue
             k, steps = line["cell"], line["speculative_decoding"]
-            kinds = words(cells[k]).split(",")[0].split("|")
+            kinds = [part["drafter"] for part in cells[k].get("parts") or []] or [cells[k]["drafter"]]
             drafted = steps["per_step_drafted"]
             parts = steps.get("per_step_part") or [0] * len(drafted)
             tokens[k] += len(line["ids"])

@@ -30,6 +30,7 @@
 
 enum { AUTO, NO, YES };           /* options live and memory */
 enum { CARRIED = 12, EXTRA = 4 }; /* trials that a new sequence takes from others; tokens that a guided chain may be longer */
+static const double FOUND = 0.5;  /* of the prior, for a draft that is looked up */
 static const double SAVED_MOST = 16; /* passes of the target that probes may have in store */
 
 static const char *const triple[] = { "auto", "no", "yes", NULL };
@@ -47,7 +48,8 @@ static const wg_option options[] = {
                    "costs follow the clock; auto: where the text does not depend on the drafts and costs are not given"),
     WG_OPTION_ENUM(wg_auto_options, memory, AUTO, triple,
                    "a sequence begins with what earlier ones learned; auto: where the text does not depend on the drafts"),
-    WG_OPTION_FLOAT(wg_auto_options, prior, 0.6, 0, 1, "survival of a drafted token before any was seen"),
+    WG_OPTION_FLOAT(wg_auto_options, prior, 0.75, 0, 1,
+                    "survival of a token drafted by a model before any was seen; looked-up tokens: half"),
     WG_OPTION_FLOAT(wg_auto_options, keep, 0.95, 0, 0.9999, "what counts keep of themselves at a trial"),
     WG_OPTION_FLOAT(wg_auto_options, probe, 0.02, 0, 1, "share of the time for trials of models that are not chosen"),
     WG_OPTION_END,
@@ -153,11 +155,11 @@ static void close(wg_drafter *d)
 
 /* ---- what can be drafted in this round */
 
-static wg_auto_offer offer_found(wg_component *in, int i, int room)
+static wg_auto_offer offer_found(wg_component *in, int i, int room, double prior)
 {
     const wg_tree *t = &in->tree[i];
     const double score = t->score > 0 ? t->score : 0;
-    wg_auto_offer o = { .class = wg_auto_class(score), .rows = { 1 } };
+    wg_auto_offer o = { .class = wg_auto_class(score), .rows = { 1 }, .prior = prior };
     o.height = wg_tree_height(t) < room ? wg_tree_height(t) : room;
     if (o.height > WG_AUTO_DEPTH) o.height = WG_AUTO_DEPTH;
     for (int node = 1; node < t->n; node++)
@@ -166,9 +168,9 @@ static wg_auto_offer offer_found(wg_component *in, int i, int room)
     return o;
 }
 
-static wg_auto_offer offer_asked(const wg_auto_part *part, const wg_auto_survival *s, int lag, int room)
+static wg_auto_offer offer_asked(const wg_auto_part *part, const wg_auto_survival *s, int lag, int room, double prior)
 {
-    wg_auto_offer o = { .height = part->height < room ? part->height : room, .lag = lag, .rows = { 1 } };
+    wg_auto_offer o = { .height = part->height < room ? part->height : room, .lag = lag, .rows = { 1 }, .prior = prior };
     for (int depth = 1; depth <= o.height; depth++) {
         const double seen = ceil(s->rows[depth]);
         o.rows[depth] = part->rows[depth] ? part->rows[depth] : seen > depth ? (int)seen : depth + 1;
@@ -190,8 +192,8 @@ static void begin_round(wg_auto_drafter *a, const wg_seq *seq, int i)
     s->reach = 1;
     for (int k = 0; k < a->of.n; k++) {
         const int lag = a->part[k].shares ? 0 : seq->n - 1 - s->read[k];
-        s->offer[k] = a->part[k].free ? offer_found(&a->of.in[k], i, room)
-                                      : offer_asked(&a->part[k], &s->survival[k], lag > 1 ? lag : 0, room);
+        s->offer[k] = a->part[k].free ? offer_found(&a->of.in[k], i, room, FOUND * a->opt.prior)
+                                      : offer_asked(&a->part[k], &s->survival[k], lag > 1 ? lag : 0, room, a->opt.prior);
     }
 }
 
@@ -231,11 +233,11 @@ static void choose(const wg_auto_drafter *a, const wg_seq *seq, int batch)
     wg_auto_state *s = &a->state[seq->slot];
     const int sequences = a->independent ? batch : 1, left = seq->limit - seq->n;
     wg_auto_offer found[WG_AUTO_MOST];
-    s->choice = wg_auto_choose(&a->price, s->survival, s->offer, a->of.n, sequences, left, a->opt.prior);
+    s->choice = wg_auto_choose(&a->price, s->survival, s->offer, a->of.n, sequences, left);
     s->spare = s->choice;
     if (s->choice.candidate >= 0 && !a->part[s->choice.candidate].free) {
         for (int k = 0; k < a->of.n; k++) found[k] = a->part[k].free ? s->offer[k] : (wg_auto_offer){ .rows = { 1 } };
-        s->spare = wg_auto_choose(&a->price, s->survival, found, a->of.n, sequences, left, a->opt.prior);
+        s->spare = wg_auto_choose(&a->price, s->survival, found, a->of.n, sequences, left);
     }
     choose_probe(a, s, sequences);
     set_logged(a, &s->choice);
@@ -252,7 +254,7 @@ static wg_pace pace(wg_length_guide *g, const wg_seq *seq, double top)
     wg_auto_state *s = &a->state[seq->slot];
     const int depth = s->node++;
     if (depth >= WG_AUTO_DEPTH) return WG_PACE_ENDS;
-    const double next = wg_auto_survive_top(&s->survival[k], top);
+    const double next = wg_auto_survive_top(&s->survival[k], depth + 1, top, a->opt.prior);
     s->top[depth] = top;
     const int sequences = a->independent ? guide->sequences : 1;
     const wg_auto_chain chain = {

@@ -5,7 +5,8 @@
 #include <math.h>
 
 enum { HORIZON = 64 };          /* tokens over which reading the text is spread */
-static const double WEIGHT = 2; /* trials that a prior is worth */
+static const double WEIGHT = 4; /* trials that a prior is worth */
+static const double TILT = 0.7; /* of survival, by q's best probability */
 /* Live prices: part of a logarithmic difference; the most that counts; what all prices share of it, since most differences are
  * the machine's load and not one size's. */
 static const double FORWARD = 0.2, CLIP = 0.5, COMMON = 0.7;
@@ -59,6 +60,8 @@ void wg_auto_learn(wg_auto_survival *s, int class, int depth, bool hit, double k
 void wg_auto_learn_top(wg_auto_survival *s, double top, bool hit, double keep)
 {
     count(&s->top_hit[top_bin(top)], &s->top_trial[top_bin(top)], hit, keep);
+    s->top_sum = keep * s->top_sum + clamp01(top);
+    s->top_count = keep * s->top_count + 1;
 }
 
 void wg_auto_learn_rows(wg_auto_survival *s, int depth, int rows)
@@ -88,22 +91,24 @@ double wg_auto_survive(const wg_auto_survival *s, int class, int depth, double p
     return a;
 }
 
-double wg_auto_survive_top(const wg_auto_survival *s, double top)
+double wg_auto_survive_top(const wg_auto_survival *s, int depth, double top, double prior)
 {
     const int b = top_bin(top);
-    return (s->top_hit[b] + WEIGHT * (0.2 + 0.7 * clamp01(top))) / (s->top_trial[b] + WEIGHT);
+    const double mean = s->top_count > 0 ? s->top_sum / s->top_count : clamp01(top);
+    const double expected = clamp01(wg_auto_survive(s, 0, depth, prior) + TILT * (clamp01(top) - mean));
+    return (s->top_hit[b] + WEIGHT * expected) / (s->top_trial[b] + WEIGHT);
 }
 
 /* ---- decisions */
 
 /* The best depth of one candidate, without what reading costs it. */
 static wg_auto_choice best_depth(const wg_auto_prices *p, const wg_auto_survival *s, const wg_auto_offer *o, int k,
-                                 int sequences, double prior)
+                                 int sequences)
 {
     wg_auto_choice best = { .candidate = -1, .tokens = 1, .cost = wg_auto_pass(p, 1, sequences) };
     double reach = 1, tokens = 1;
     for (int d = 1; d <= o->height && d <= WG_AUTO_DEPTH; d++) {
-        reach *= wg_auto_survive(s, o->class, d, prior);
+        reach *= wg_auto_survive(s, o->class, d, o->prior);
         tokens += reach;
         const double cost = wg_auto_pass(p, o->rows[d], sequences) + d * p->level[k];
         if (tokens * best.cost > best.tokens * cost * (1 + 1e-9)) best = (wg_auto_choice){ k, d, tokens, cost };
@@ -112,13 +117,13 @@ static wg_auto_choice best_depth(const wg_auto_prices *p, const wg_auto_survival
 }
 
 wg_auto_choice wg_auto_choose(const wg_auto_prices *p, const wg_auto_survival *s, const wg_auto_offer *offer, int n,
-                              int sequences, int left, double prior)
+                              int sequences, int left)
 {
     const double span = left < 1 ? 1 : left < HORIZON ? left : HORIZON;
     wg_auto_choice best = { .candidate = -1, .tokens = 1, .cost = wg_auto_pass(p, 1, sequences) };
     double least = best.cost; /* per token, reading included */
     for (int k = 0; k < n; k++) {
-        const wg_auto_choice c = best_depth(p, &s[k], &offer[k], k, sequences, prior);
+        const wg_auto_choice c = best_depth(p, &s[k], &offer[k], k, sequences);
         const double each = c.cost / c.tokens + p->read[k] * offer[k].lag / span;
         if (c.candidate < 0 || each * (1 + 1e-9) >= least) continue;
         least = each;

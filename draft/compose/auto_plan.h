@@ -23,7 +23,8 @@ double wg_auto_pass(const wg_auto_prices *p, int rows, int sequences);
  * a token there. */
 typedef struct wg_auto_survival {
     double hit[WG_AUTO_CLASSES][WG_AUTO_DEPTH], trial[WG_AUTO_CLASSES][WG_AUTO_DEPTH]; /* by the score's class and depth - 1 */
-    double top_hit[WG_AUTO_TOPS], top_trial[WG_AUTO_TOPS];                             /* by q's best probability */
+    double top_hit[WG_AUTO_TOPS], top_trial[WG_AUTO_TOPS];                             /* by q's best probability, */
+    double top_sum, top_count;                                                         /* and its mean over trials */
     double rows[WG_AUTO_DEPTH + 1]; /* rows of a tree of that height; 0: not known */
 } wg_auto_survival;
 
@@ -35,9 +36,10 @@ void wg_auto_learn_rows(wg_auto_survival *s, int depth, int rows);
 void wg_auto_fade(wg_auto_survival *s, double most);
 
 /* The probability that a token of depth d is kept, when those above are. Its prior is the estimate one level above (depth 1:
- * `prior`), with the weight of two trials. _top: from q's best probability at its parent. */
+ * `prior`), with the weight of two trials. _top: from q's best probability at its parent too; the prior is the estimate for
+ * that depth, corrected by half of what `top` differs from its mean so far. */
 double wg_auto_survive(const wg_auto_survival *s, int class, int depth, double prior);
-double wg_auto_survive_top(const wg_auto_survival *s, double top);
+double wg_auto_survive_top(const wg_auto_survival *s, int depth, double top, double prior);
 
 /* The class of a draft that expects to keep so many tokens (wg_tree.score; 0: not declared). */
 int wg_auto_class(double score);
@@ -47,6 +49,7 @@ typedef struct wg_auto_offer {
     int height;                  /* deepest possible draft; 0: none */
     int class;                   /* of its score */
     int lag;                     /* tokens of the text that it must read first */
+    double prior;                /* survival at depth 1 before any was seen */
     int rows[WG_AUTO_DEPTH + 1]; /* (height + 1) rows of the target's pass when it is cut at a depth; rows[0] == 1 */
 } wg_auto_offer;
 
@@ -56,9 +59,9 @@ typedef struct wg_auto_choice {
 } wg_auto_choice;
 
 /* The choice with the most tokens per cost. left: tokens that the text may still get, over which the cost of reading is
- * spread. sequences: of the step. prior: of survival. Among equals: the one named first, the shortest. */
+ * spread. sequences: of the step. Among equals: the one named first, the shortest. */
 wg_auto_choice wg_auto_choose(const wg_auto_prices *p, const wg_auto_survival *s, const wg_auto_offer *offer, int n,
-                              int sequences, int left, double prior);
+                              int sequences, int left);
 
 /* A chain that grows: at a node at this depth, whose tokens so far survive with probability `reach`, and whose child does with
  * `next`. rate: tokens per cost that the choice was made for. */

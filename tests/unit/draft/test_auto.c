@@ -19,7 +19,7 @@ static wg_auto_prices prices(double slope, double level, double read)
 
 static wg_auto_offer chain(int height, int lag)
 {
-    wg_auto_offer o = { .height = height, .lag = lag };
+    wg_auto_offer o = { .height = height, .lag = lag, .prior = 0.6 };
     for (int d = 0; d <= height; d++) o.rows[d] = d + 1;
     return o;
 }
@@ -45,7 +45,7 @@ Test(auto_plan, has_most_tokens_per_cost)
             tokens += reach *= a;
             if (tokens / (1 + d * (slope + 0.1)) > best * (1 + 1e-6)) best = tokens / (1 + d * (slope + 0.1)), want = d;
         }
-        const wg_auto_choice c = wg_auto_choose(&p, &s, &o, 1, 1, 1000, 0.6);
+        const wg_auto_choice c = wg_auto_choose(&p, &s, &o, 1, 1, 1000);
         cr_assert_eq(c.depth, want, "kept %g, slope %g: depth %d, not %d", a, slope, c.depth, want);
         cr_assert_eq(c.candidate, want ? 0 : -1);
     }
@@ -56,9 +56,9 @@ Test(auto_plan, reading_a_text_must_pay)
     const wg_auto_prices p = prices(0.1, 0.1, 0.1);
     const wg_auto_survival s = kept(0.8);
     const wg_auto_offer near = chain(4, 10), far = chain(4, 4000);
-    cr_assert_gt(wg_auto_choose(&p, &s, &near, 1, 1, 100, 0.6).depth, 0);
-    cr_assert_eq(wg_auto_choose(&p, &s, &far, 1, 1, 100, 0.6).depth, 0);
-    cr_assert_eq(wg_auto_choose(&p, &s, &near, 1, 1, 2, 0.6).depth, 0, "the text is over soon");
+    cr_assert_gt(wg_auto_choose(&p, &s, &near, 1, 1, 100).depth, 0);
+    cr_assert_eq(wg_auto_choose(&p, &s, &far, 1, 1, 100).depth, 0);
+    cr_assert_eq(wg_auto_choose(&p, &s, &near, 1, 1, 2).depth, 0, "the text is over soon");
 }
 
 /* A pass with many rows of several sequences costs more for each than one alone where rows are not free. */
@@ -68,8 +68,8 @@ Test(auto_plan, counts_all_rows_of_a_step)
     for (int r = 5; r <= WG_TREE_MAX; r++) p.pass[r] = p.pass[r - 1] + 0.5;
     const wg_auto_survival s = kept(0.6);
     const wg_auto_offer o = chain(3, 0);
-    cr_assert_eq(wg_auto_choose(&p, &s, &o, 1, 1, 100, 0.6).depth, 3);
-    cr_assert_lt(wg_auto_choose(&p, &s, &o, 1, 4, 100, 0.6).depth, 3);
+    cr_assert_eq(wg_auto_choose(&p, &s, &o, 1, 1, 100).depth, 3);
+    cr_assert_lt(wg_auto_choose(&p, &s, &o, 1, 4, 100).depth, 3);
     cr_assert_float_eq(wg_auto_pass(&p, WG_TREE_MAX, 2), (p.pass[WG_TREE_MAX] + 0.5 * WG_TREE_MAX) / 2, 0.2 * WG_TREE_MAX);
 }
 
@@ -78,8 +78,8 @@ Test(auto_plan, learns_and_forgets)
     wg_auto_survival s = { 0 };
     cr_assert_float_eq(wg_auto_survive(&s, 0, 3, 0.6), 0.6, 1e-12, "without evidence the prior");
     for (int i = 0; i < 32; i++) wg_auto_learn(&s, 0, 1, false, 0.95);
-    cr_assert_lt(wg_auto_survive(&s, 0, 1, 0.6), 0.1);
-    cr_assert_lt(wg_auto_survive(&s, 0, 2, 0.6), 0.1, "the prior of a depth is what is known of the one above");
+    cr_assert_lt(wg_auto_survive(&s, 0, 1, 0.6), 0.12);
+    cr_assert_lt(wg_auto_survive(&s, 0, 2, 0.6), 0.12, "the prior of a depth is what is known of the one above");
     cr_assert_float_eq(wg_auto_survive(&s, 1, 1, 0.6), 0.6, 1e-12, "another class");
     for (int i = 0; i < 32; i++) wg_auto_learn(&s, 0, 1, true, 0.95);
     cr_assert_gt(wg_auto_survive(&s, 0, 1, 0.6), 0.75);
@@ -87,8 +87,18 @@ Test(auto_plan, learns_and_forgets)
     wg_auto_fade(&s, 4);
     cr_assert_lt(s.trial[0][0], 4 + 1e-9);
     cr_assert_float_eq(wg_auto_survive(&s, 0, 1, before), before, 0.15);
-    for (int i = 0; i < 20; i++) wg_auto_learn_top(&s, 0.95, true, 0.95), wg_auto_learn_top(&s, 0.3, false, 0.95);
-    cr_assert(wg_auto_survive_top(&s, 0.95) > 0.9 && wg_auto_survive_top(&s, 0.3) < 0.1);
+}
+
+/* Before a value of q was tried, its survival is that of the depth, more where q is surer than usual. */
+Test(auto_plan, knows_survival_by_q)
+{
+    wg_auto_survival s = { 0 };
+    cr_assert_float_eq(wg_auto_survive_top(&s, 2, 0.1, 0.7), 0.7, 1e-12, "without evidence the prior, whatever q is");
+    for (int i = 0; i < 20; i++) wg_auto_learn(&s, 0, 1, true, 0.95), wg_auto_learn_top(&s, 0.3, true, 0.95);
+    const double mean = wg_auto_survive_top(&s, 1, 0.3, 0.7), surer = wg_auto_survive_top(&s, 1, 0.45, 0.7);
+    cr_assert(mean > 0.9 && surer > 0.9 && wg_auto_survive_top(&s, 1, 0.02, 0.7) < 0.85);
+    for (int i = 0; i < 40; i++) wg_auto_learn_top(&s, 0.95, true, 0.95), wg_auto_learn_top(&s, 0.3, false, 0.95);
+    cr_assert(wg_auto_survive_top(&s, 1, 0.95, 0.7) > 0.9 && wg_auto_survive_top(&s, 1, 0.3, 0.7) < 0.25);
 }
 
 /* Live prices: one pass that took a hundred times as long moves little; a machine that became half as fast is believed. */
@@ -230,7 +240,7 @@ Test(auto_text, a_model_is_put_aside_and_taken_up_again)
     knows = nothing;
     passes = 0;
     follow("of=oracle" COSTS ",draft_costs=0.02", NULL, 20, drafted, step_of);
-    cr_assert_lt(passes, 0.06 * TEXT, "%ld passes", passes);
+    cr_assert_lt(passes, 0.07 * TEXT, "%ld passes", passes);
     cr_assert_leq(sum(drafted, step_of[20 + 32], step_of[TEXT - 20]), passes);
     knows = the_end;
     follow("of=oracle" COSTS ",draft_costs=0.02", NULL, 20, drafted, step_of);
