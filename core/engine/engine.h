@@ -116,8 +116,8 @@ wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
 /* A drafter beside another engine, which scores and verifies (core/engine/propose.c). propose: a draft for one running
  * sequence, as the tree and q of wg_engine_last_step; nothing is scored. observe: the n tokens that its text has been given
  * since, drafted ones included. A call for another sequence drops the draft. EUNSUPPORTED: the drafter reads rows, logits or
- * hidden states of the target, which there are none of. EINVAL: a token outside the vocabulary. ECONTEXT: the tokens do not fit. On failure
- * nothing has changed (of an engine with `pages` 0). Not for sequences that have been stepped. */
+ * hidden states of the target, which there are none of. EINVAL: a token outside the vocabulary. ECONTEXT: the tokens do not
+ * fit. On failure nothing has changed (of an engine with `pages` 0). Not for sequences that have been stepped. */
 wg_status wg_engine_proposes(const wg_engine *e, wg_error *err); /* EUNSUPPORTED or WG_OK, before there is a sequence */
 wg_status wg_engine_propose(wg_engine *e, wg_seq *s, wg_error *err);
 wg_status wg_engine_observe(wg_engine *e, wg_seq *s, const int32_t *token, int n, wg_error *err);

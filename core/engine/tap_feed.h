@@ -27,7 +27,7 @@ typedef struct wg_tap_feed wg_tap_feed;
 typedef struct wg_tap_reader {
     const int *tap; /* (n) copied */
     int n;
-    int latest; /* so many rows, the newest, are all that it needs of a sequence: older ones are dropped. 0: it reads every row */
+    int latest; /* so many rows, the newest, are all that it needs of a text: older ones are dropped. 0: it reads every row */
     /* Called before rows need the place of some that wait: reads and drops them. Needed where `latest` is 0: a prompt has more
      * rows than there is room for, and a composite does not ask every drafter in every step. All rows up to `first` + `rows`
      * belong to committed tokens, and seq->token has one more. No pass of the target. On failure the step fails. */

@@ -18,7 +18,7 @@
 #include "core/base/plugin_api.h"
 #include "core/engine/drafter.h"
 
-enum { WG_DRAFTER_ABI = 3 }; /* goes up when the meaning of the contract changes and no size does */
+enum { WG_DRAFTER_ABI = 3 };                             /* goes up when the meaning of the contract changes and no size does */
 enum { WG_DRAFTER_ENV_LEAST = offsetof(wg_env, feeds) }; /* bytes of the shortest wg_env of this abi */
 
 /* `abi` stays first for ever; the rest belongs to this abi. */

@@ -5,8 +5,8 @@
  *
  *     wager generate -m TARGET.gguf -p "..." --draft plugin:path=libnearest.so,options=tap=2
  *
- * The engine hands it the rows of the accepted text (core/engine/tap_feed.h): row i is the state of token i, from which the model
- * predicts token i + 1. It keeps the last WINDOW of them, by position. */
+ * The engine hands it the rows of the accepted text (core/engine/tap_feed.h): row i is the state of token i, from which the
+ * model predicts token i + 1. It keeps the last WINDOW of them, by position. */
 #include <math.h>
 #include <stdlib.h>
 
