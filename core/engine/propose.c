@@ -28,6 +28,11 @@ wg_status wg_engine_proposes(const wg_engine *e, wg_error *err)
                        "drafter %s learns from the target's rows, and here the target is another engine's; choose one that "
                        "learns from tokens, such as suffix",
                        e->drafter->class->name);
+    if (e->feeds.list)
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "drafter %s reads the target's hidden states, and here the target is another engine's; choose one that "
+                       "drafts from tokens, such as suffix",
+                       e->drafter->class->name);
     return WG_OK;
 }
 
