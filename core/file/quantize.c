@@ -52,6 +52,7 @@ static int wanted_type(const wg_quantize *q, const wg_weights *w, const wg_tenso
 /* The type that a tensor gets. */
 static int type_of(const wg_quantize *q, const wg_weights *w, const wg_tensor *t)
 {
+    if (t->n_dims == 1 && wg_type_is_float(t->type)) return WG_F32; /* as other readers need norms and biases */
     if (!is_matrix(t)) return t->type;
     const int type = wanted_type(q, w, t);
     const wg_type_info *info = wg_type_get(type), *from = wg_type_get(t->type);
@@ -243,6 +244,12 @@ static wg_status make(void *user, const wg_tensor *t, void *dst, wg_error *err)
 
 /* ---- the view */
 
+static void ahead(void *user, const wg_tensor *t)
+{
+    const view *v = user;
+    wg_weights_ahead(v->in, wg_weights_at(v->in, (int)(t - wg_weights_at(v->out, 0))));
+}
+
 static void view_close(void *user)
 {
     view *v = user;
@@ -305,7 +312,7 @@ static wg_status open_view(wg_weights **out, view *v, const wg_quantize *q, wg_e
         view_close(v);
         return s;
     }
-    const wg_maker maker = { .make = make, .close = view_close, .user = v };
+    const wg_maker maker = { .make = make, .close = view_close, .ahead = ahead, .user = v };
     s = wg_weights_open_made(out, wg_weights_path(v->in), head, n, whole, &maker, err);
     wg_free(head);
     return s;

@@ -321,9 +321,21 @@ bool wg_weights_made(const wg_weights *w, uint64_t *seed)
     return w->maker.random;
 }
 
+void wg_weights_ahead(const wg_weights *w, const wg_tensor *t)
+{
+    if (w->maker.ahead) w->maker.ahead(w->maker.user, t);
+    else if (w->mapped && !w->maker.make) wg_pages_ahead(t->data, t->bytes);
+}
+
 void wg_weights_release(const wg_weights *w, const wg_tensor *t)
 {
     if (w->mapped) wg_pages_release(t->data, t->bytes);
+}
+
+void wg_pages_ahead(const void *at, size_t bytes)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), lo = (uintptr_t)at & ~(page - 1);
+    (void)madvise((void *)lo, (uintptr_t)at + bytes - lo, MADV_WILLNEED); /* advice: a failure changes nothing */
 }
 
 void wg_pages_release(const void *at, size_t bytes)

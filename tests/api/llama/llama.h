@@ -27,8 +27,13 @@ struct llama_model_params {
 };
 struct llama_context_params {
     uint32_t n_ctx, n_batch, n_ubatch, n_seq_max;
+    int32_t n_threads, n_threads_batch;
     bool kv_unified;
 };
+enum ggml_log_level { GGML_LOG_LEVEL_ERROR = 4 };
+typedef void (*ggml_log_callback)(enum ggml_log_level level, const char *text, void *user_data);
+
+void llama_log_set(ggml_log_callback log_callback, void *user_data);
 
 void llama_backend_init(void);
 struct llama_model_params llama_model_default_params(void);

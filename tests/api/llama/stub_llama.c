@@ -22,6 +22,7 @@ struct llama_context {
     float logits[OUTPUTS][VOCAB];
 };
 
+void llama_log_set(ggml_log_callback log_callback, void *user_data) { (void)log_callback, (void)user_data; }
 void llama_backend_init(void) {}
 struct llama_model_params llama_model_default_params(void) { return (struct llama_model_params){ 0 }; }
 struct llama_context_params llama_context_default_params(void)
@@ -110,7 +111,7 @@ static uint64_t seen(const struct llama_context *c, int seq, int32_t pos, int32_
 int32_t llama_decode(struct llama_context *ctx, struct llama_batch b)
 {
     for (int i = 0; i < b.n_tokens; i++) {
-        if (ctx->n == CELLS || b.pos[i] >= (int32_t)ctx->n_ctx) return 1;
+        if (ctx->n == CELLS || ctx->n == (int)ctx->n_ctx) return 1;
         ctx->cell[ctx->n].token = b.token[i];
         ctx->cell[ctx->n].pos = b.pos[i];
         ctx->cell[ctx->n].of = 0;
