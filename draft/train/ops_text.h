@@ -355,10 +355,33 @@ static void cross_entropy(const int32_t *target, int rows, int vocab, const void
 
 enum { SPAN = 512 };
 
+static void row_scaled(const void *target, const void *draft, int n, double factor, double out[2])
+{
+    const REAL *restrict p = target, *restrict q = draft, c = (REAL)factor;
+    out[0] = out[1] = 0;
+    for (int at = 0, i; at < n; at += SPAN) {
+        REAL below[LANES] = { 0 }, rest[LANES] = { 0 };
+        const int end = at + SPAN < n ? at + SPAN : n;
+        for (i = at; i + LANES <= end; i += LANES)
+            for (int l = 0; l < LANES; l++) {
+                const REAL x = q[i + l], y = p[i + l], less = c * x < y ? (REAL)1 : (REAL)0;
+                below[l] = FMA(x, less, below[l]);
+                rest[l] = FMA(y, (REAL)1 - less, rest[l]);
+            }
+        for (int l = 0; i < end; i++, l++) {
+            const REAL less = c * q[i] < p[i] ? (REAL)1 : (REAL)0;
+            below[l] = FMA(q[i], less, below[l]);
+            rest[l] = FMA(p[i], (REAL)1 - less, rest[l]);
+        }
+        out[0] += (double)fold(below);
+        out[1] += (double)fold(rest);
+    }
+}
+
 static void row_measure(const void *logits, const void *target, void *out_q, int n, double inverse, wg_row_sums *out)
 {
-    const REAL *z = logits, *p = target, scale = (REAL)inverse;
-    REAL *q = out_q, tops[LANES];
+    const REAL *restrict z = logits, *restrict p = target, scale = (REAL)inverse;
+    REAL *restrict q = out_q, tops[LANES];
     wg_row_sums s = { 0 };
     for (int l = 0; l < LANES; l++) tops[l] = z[0];
     int i = 0;
@@ -390,56 +413,20 @@ static void row_measure(const void *logits, const void *target, void *out_q, int
         s.dot += (double)fold(product);
     }
     const REAL share = (REAL)(1 / s.sum);
-    for (int at = 0; at < n; at += SPAN) {
-        REAL overlap[LANES] = { 0 }, below[LANES] = { 0 };
-        const int end = at + SPAN < n ? at + SPAN : n;
-        for (i = at; i + LANES <= end; i += LANES)
-            for (int l = 0; l < LANES; l++) {
-                const REAL x = q[i + l] * share, y = p[i + l];
-                q[i + l] = x;
-                overlap[l] += x < y ? x : y;
-                below[l] += x < y ? x : (REAL)0;
-            }
-        for (int l = 0; i < end; i++, l++) {
-            const REAL x = q[i] * share, y = p[i];
-            q[i] = x;
-            overlap[l] += x < y ? x : y;
-            below[l] += x < y ? x : (REAL)0;
-        }
-        s.overlap += (double)fold(overlap);
-        s.below += (double)fold(below);
-    }
+    double side[2];
+    for (i = 0; i < n; i++) q[i] *= share;
+    row_scaled(p, q, n, 1, side);
+    s.below = side[0];
+    s.overlap = side[0] + side[1];
     s.top = (double)top;
     *out = s;
 }
 
-static void row_scaled(const void *target, const void *draft, int n, double factor, double out[2])
-{
-    const REAL *p = target, *q = draft, c = (REAL)factor;
-    out[0] = out[1] = 0;
-    for (int at = 0, i; at < n; at += SPAN) {
-        REAL below[LANES] = { 0 }, rest[LANES] = { 0 };
-        const int end = at + SPAN < n ? at + SPAN : n;
-        for (i = at; i + LANES <= end; i += LANES)
-            for (int l = 0; l < LANES; l++) {
-                const REAL x = q[i + l], y = p[i + l];
-                below[l] += c * x < y ? x : (REAL)0;
-                rest[l] += c * x < y ? (REAL)0 : y;
-            }
-        for (int l = 0; i < end; i++, l++) {
-            below[l] += c * q[i] < p[i] ? q[i] : (REAL)0;
-            rest[l] += c * q[i] < p[i] ? (REAL)0 : p[i];
-        }
-        out[0] += (double)fold(below);
-        out[1] += (double)fold(rest);
-    }
-}
-
 static void row_gradient(const wg_row_gradient *g)
 {
-    const REAL *p = g->p, all = (REAL)g->all, of_p = (REAL)g->of_p, of_q = (REAL)g->of_q, of_cq = (REAL)g->of_cq,
-               c = (REAL)g->c;
-    REAL *q = g->q;
+    const REAL *restrict p = g->p, all = (REAL)g->all, of_p = (REAL)g->of_p, of_q = (REAL)g->of_q, of_cq = (REAL)g->of_cq,
+                         c = (REAL)g->c;
+    REAL *restrict q = g->q;
     for (int i = 0; i < g->n; i++) {
         const REAL x = q[i], y = p[i];
         q[i] = FMA(x, all + (x < y ? of_q : (REAL)0) + (c * x < y ? of_cq : (REAL)0), y * of_p);
