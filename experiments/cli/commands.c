@@ -54,6 +54,8 @@ const wg_command wg_commands[] = {
       "Finds layers that a draft can do without (drafter layer_skip), on given prompts.", wg_cmd_skip_search },
     { "train", "train CONFIG --out DIR [--set a.b=c]... [--resume] [--threads N] [--json]",
       "Trains a language model on a text, or trains one on, and writes it as a GGUF file.", wg_cmd_train },
+    { "distill", "distill CONFIG --out DIR [--set a.b=c]... [--resume] [--threads N] [--json]",
+      "Trains draft models for a target on its distributions, and writes them as GGUF files.", wg_cmd_distill },
     { "bench", "bench forward|round|perplexity|draft|verify|kernels|compare|tokenizer|train|load [-m MODEL] [flags]",
       "Times passes, speculative rounds beside plain decoding, and the parts of both, interleaved.", wg_cmd_bench },
     { "columns", "columns [--json] | columns --as ENGINE DIR [--json]",

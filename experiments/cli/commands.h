@@ -25,6 +25,7 @@ int wg_cmd_prove(int argc, char **argv);
 int wg_cmd_merge(int argc, char **argv);
 int wg_cmd_plan(int argc, char **argv);
 int wg_cmd_tree(int argc, char **argv);
+int wg_cmd_distill(int argc, char **argv);
 int wg_cmd_train(int argc, char **argv);
 int wg_cmd_skip_search(int argc, char **argv);
 int wg_cmd_bench(int argc, char **argv);

@@ -135,6 +135,30 @@ train_cases() {
   expect train-init '^wrote ' wager train "$base/train.json" --out "$base/further" --set model.init="$base/straight/model.gguf" --set train.steps=2
 }
 
+# Distillation: a run that is killed at any moment and goes on writes the students of an undisturbed one; rejected rows of a trace.
+distill_cases() {
+  printf '{"target": {"model": "target.gguf"}, "distill": {"predict": false}, "model": {"dim": 32, "layers": 1, "heads": 2},
+    "data": {"text": "prompts.jsonl", "separator": "\\n", "held_out": 0},
+    "students": [{"name": "kl", "loss": {"kl": 1}}, {"name": "rule", "loss": {"block": 1}}],
+    "train": {"steps": 300, "batch": 2, "micro": 1, "length": 16, "checkpoint": 20}}' >"$base/distill.json"
+  expect distill '^wrote .*/whole/distill.json$' wager distill "$base/distill.json" --out "$base/whole" --threads 2
+  "$program" distill "$base/distill.json" --out "$base/shot" --threads 2 2>"$base/err" &
+  local pid=$! name
+  for _ in $(seq 400); do [ -e "$base/shot/checkpoint-00000020.wgc" ] && break; sleep 0.01; done
+  kill -9 $pid 2>/dev/null
+  wait $pid 2>/dev/null
+  expect distill-resume '^kl ' wager distill "$base/distill.json" --out "$base/shot" --resume --threads 1
+  for name in kl rule; do
+    if cmp -s "$base/whole/$name.gguf" "$base/shot/$name.gguf"; then ok; else fail "distill: a resumed run has another student $name"; fi
+  done
+  expect distill-draft 'tau [0-9.]+' wager generate -m "$base/target.gguf" -d "$base/whole/kl.gguf" -p "The cat" -n 8
+  printf '{"name": "t", "target": {"model": "target.gguf"}, "draft": {"kind": "model", "model": "whole/kl.gguf", "length": 3},
+    "sampling": {"temperature": 1}, "prompts": {"file": "prompts.jsonl"}, "max_tokens": 20, "trace": "probs"}' >"$base/traced.json"
+  wager run "$base/traced.json" --out "$base/traced" >"$base/out" 2>&1 || fail "distill: no trace"
+  expect distill-trace '^kl ' wager distill "$base/distill.json" --out "$base/rejected" --set train.steps=3 \
+    --set distill.sources='{"trace": 1, "text": 0}' --set distill.trace="$base/traced/trace.wgt"
+}
+
 good_cases() {
   expect help 'commands:' wager --help
   expect version '^wager [0-9]' wager --version
@@ -323,6 +347,6 @@ good_cases() {
 
 prepare || { echo "FAIL: the tiny models could not be made"; exit 1; }
 for dir in tests/bad/cli-*/; do bad_case "${dir%/}"; done
-[ "$update" = --update ] || { good_cases; train_cases; }
+[ "$update" = --update ] || { good_cases; train_cases; distill_cases; }
 echo "program: $passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
