@@ -190,40 +190,44 @@ def check_transformers(o, folder, prompts_file, texts, result):
             same = sum(x == y for x, y in zip(my_texts, their_texts))
             say(same == len(texts), f"greedy texts: {same} of {len(texts)} equal")
             equal = sum(list(x[:3]) == list(y[:3]) for x, y in zip(my_rows, their_rows))
+            greedy = [tokenizer.decode(t, skip_special_tokens=True) for t in my_texts]
             result["greedy"] = dict(engine="transformers", prompts=len(texts), same_text=same, same_counts=equal)
             print(f"       of {len(texts)} texts, {equal} with equal counts of drafted and accepted tokens", flush=True)
-        elif temperature == 1.0 or draft_options: # elsewhere the temperature is applied twice
+        elif temperature == 1.0 or draft_options:  # elsewhere the temperature is applied twice
             say(a[1] <= b[2] and b[1] <= a[2], "the intervals overlap")
+    return greedy
 
 
 # ---- llama.cpp
 
-def check_llama(o, folder, texts, result):
+def check_llama(o, folder, texts, greedy, result):
+    """greedy: wager's continuations of the texts."""
     bin_ = pathlib.Path(o.llama).resolve()
-    common = ["-t", "1", "-c", "512", "-ctk", "f32", "-ctv", "f32", "-fa", "off", "--no-warmup", "--no-conversation"]
+    common = ["-t", "1", "-c", "512", "-ctk", "f32", "-ctv", "f32", "-fa", "off"]
+    model = lambda name: folder / f"{name}-f32" / f"{name}.gguf"
     for name in ("target", "student"):
         worst = 0.0
         for i, text in enumerate(texts[:8]):
-            tokens = [json.loads(line)["id"] for line in call(o.wager, "tokenize", folder / name, text, "--json").splitlines()]
+            tokens = [json.loads(line)["id"] for line in call(o.wager, "tokenize", model(name), text, "--json").splitlines()]
             work = folder / f"debug-{name}-{i}"
             work.mkdir()
-            call(bin_ / "llama-debug", "-m", folder / f"{name}-f32" / f"{name}.gguf", "-p", text, "--save-logits", *common[:-1], cwd=work)
-            saved = next(f for f in sorted(work.rglob("*.bin")) if "prompt" not in f.name and "tokens" not in f.name)
-            theirs = np.fromfile(saved, np.float32)
-            mine = logits(o.wager, folder / f"{name}-f32" / f"{name}.gguf", tokens, folder)
-            worst = max(worst, float(np.abs(theirs[-mine.shape[1]:] - mine[-1]).max()))
+            call(bin_ / "llama-debug", "-m", model(name), "-p", text, "--save-logits", "--no-warmup", *common, cwd=work)
+            theirs = np.fromfile(work / f"data/llamacpp-{name}.bin", np.float32)
+            worst = max(worst, float(np.abs(theirs - logits(o.wager, model(name), tokens, folder)[-1]).max()))
         result["logits"].append(dict(engine="llama.cpp", model=name, rows=8, largest_difference=float(f"{worst:.2g}"), bound=BOUND))
         say(worst <= BOUND, f"llama.cpp, {name}: the last rows of 8 prompts, at most {worst:.1e} away")
     rows, same = [], 0
-    for text in texts:
-        out = call(bin_ / "llama-speculative-simple", "-m", folder / "target-f32/target.gguf", "-md", folder / "student-f32/student.gguf",
-                   "--spec-type", "draft-simple", "--spec-draft-n-max", DRAFTS, "-n", TOKENS, "--temp", "0", "--seed", "1", "-p", text,
-                   *common, cwd=folder)
-        number = lambda key: int(re.search(rf"{key}\s*=\s*(\d+)", out)[1])
+    for text, ours in zip(texts, greedy):
+        command = [bin_ / "llama-speculative-simple", "-m", model("target"), "-md", model("student"), "--spec-type", "draft-simple",
+                   "--spec-draft-n-max", DRAFTS, "-n", TOKENS, "--temp", 0, "-p", text, "-lv", 4, *common]
+        done = subprocess.run([str(c) for c in command], cwd=folder, capture_output=True, text=True)
+        number = lambda key: int(re.search(rf"{key}\s*=\s*(\d+)", done.stdout + done.stderr)[1])
         rows.append((number("n_drafted"), number("n_accept"), number("n_predict"), number("n_predict") - number("n_accept")))
-    result["drafting"].append(dict(counted(rows), engine="llama.cpp", temperature=0.0))
+        same += ours in done.stdout
+    result["drafting"].append(dict(counted(rows), engine="llama.cpp", temperature=0.0, same_text=same))
+    say(same == len(texts), f"llama.cpp -md: {same} of {len(texts)} greedy texts equal")
     a, b = result["drafting"][-1]["acceptance"], next(d for d in result["drafting"] if d["engine"] == "wager")["acceptance"]
-    say(a[1] <= b[2] and b[1] <= a[2], f"llama.cpp -md: {a}, wager {b}: the intervals overlap")
+    say(a[1] <= b[2] and b[1] <= a[2], f"llama.cpp -md: accepted {a}, wager {b}: the intervals overlap")
 
 
 def main():
@@ -255,9 +259,9 @@ def main():
             check_fixture(o, folder, prompts)
             sys.exit(1 if failures else 0)
         result["versions"] = dict(transformers=transformers.__version__, torch=torch.__version__.split("+")[0])
-        check_transformers(o, folder, prompts, texts, result)
+        greedy = check_transformers(o, folder, prompts, texts, result)
         if o.llama:
-            check_llama(o, folder, texts, result)
+            check_llama(o, folder, texts, greedy, result)
         else:
             print("       llama.cpp: not checked (no --llama)", flush=True)
     if o.out:
