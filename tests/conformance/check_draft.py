@@ -86,11 +86,11 @@ def logits(wager, model, tokens, folder):
     return np.fromfile(out, np.float32).reshape(len(tokens), -1)
 
 
-def run(wager, folder, name, temperature, repeats, prompts, **draft):
+def run(wager, folder, name, temperature, repeats, prompts, draft=None):
     config = folder / f"{name}.json"
     config.write_text(json.dumps(dict(
         name=name, seed=5, repeats=repeats, target=dict(model=str(folder / "target"), kv_type="f32"),
-        draft=dict(kind="model", model=str(folder / "student"), length=DRAFTS, kv_type="f32", **draft), verify=dict(rule="rejection"),
+        draft=dict(kind="model", model=str(folder / "student"), length=DRAFTS, kv_type="f32", **(draft or {})), verify=dict(rule="rejection"),
         sampling=dict(temperature=temperature), prompts=dict(file=str(prompts)), max_tokens=TOKENS)))
     call(wager, "run", config, "--out", folder / name)
     requests = [json.loads(line) for line in (folder / name / "requests.jsonl").read_text().splitlines()]
@@ -176,7 +176,7 @@ def check_transformers(o, folder, prompts_file, texts, result):
     theirs = {}
     for temperature, repeats, draft_options in conditions:
         my_rows, my_texts = run(o.wager, folder, f"t{temperature}{len(draft_options)}", temperature, repeats, prompts_file,
-                                **draft_options)
+                                draft_options)
         mine = measured(my_rows, temperature)
         if draft_options:
             mine["draft_temperature"] = draft_options["temperature"]
