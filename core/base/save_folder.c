@@ -28,8 +28,8 @@ static wg_status make_part(wg_save_folder *f, wg_error *err)
     size_t n = strlen(f->path);
     struct stat st;
     while (n > 1 && f->path[n - 1] == '/') n--;
-    if (n == 0 || n + 40 > sizeof f->part)
-        return wg_fail(err, WG_EINVAL, "the name of a folder has %zu bytes; expected 1 to %zu", n, sizeof f->part - 40);
+    if (n == 0) return wg_fail(err, WG_EINVAL, "the name of a folder is empty");
+    if (n + 40 > sizeof f->part) return wg_fail(err, WG_EINVAL, "a path of %zu bytes; expected a shorter one", n);
     if (stat(f->path, &st) == 0 && !S_ISDIR(st.st_mode))
         return wg_fail(err, WG_EINVAL, "%s: is a file; expected the name of a folder that does not exist, or is empty",
                        f->path);

@@ -7,8 +7,8 @@
 
 #include "core/base/error.h"
 
-/* *out: a list with an object for each cell of a result folder whose drafter is `model` over this file (equal by SHA-256 to what
- * the run read; of a folder its weights), or over any file (model NULL):
+/* *out: a list with an object for each cell of a result folder whose drafter is `model` over this file (equal by SHA-256 to
+ * what the run read; of a folder its weights), or over any file (model NULL):
  *
  *   results, cell, target, draft, rule, temperature, length, prompts, requests, machine
  *   alpha, alpha_ci               teacher-forced mean of sum min(p, q); null: not measured

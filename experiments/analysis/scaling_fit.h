@@ -3,8 +3,8 @@
  *
  *      log(1 - alpha) = c + a log(parameters) + b log(tokens)
  *
- * by least squares over measured students, in the form of the scaling laws of losses (Kaplan et al. 2020) without their constant,
- * which a few points cannot tell. What does not differ between the points has no term. */
+ * by least squares over measured students, in the form of the scaling laws of losses (Kaplan et al. 2020) without their
+ * constant, which a few points cannot tell. What does not differ between the points has no term. */
 #ifndef WG_EXPERIMENTS_ANALYSIS_SCALING_FIT_H
 #define WG_EXPERIMENTS_ANALYSIS_SCALING_FIT_H
 
@@ -32,7 +32,7 @@ typedef struct wg_scaling_fit {
  * that is none (alpha must be above 0 and below 1): what there is, what is needed. */
 wg_status wg_scaling_fit_points(wg_scaling_fit *out, const wg_scaling_point *p, int n, wg_error *err);
 
-/* alpha of a student, and the 95 % prediction interval for a further one (Student's t with points - terms degrees of freedom). */
+/* alpha of a student, and the 95 % prediction interval for a further one (Student's t, points - terms degrees of freedom). */
 typedef struct wg_scaling_alpha {
     double alpha, lo, hi;
     bool outside; /* of the sizes or tokens between which there are points */

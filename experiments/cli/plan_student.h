@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * `wager plan --student`: which size of student pays for a target on this machine, and what training it costs, before the first
- * step. Passes of target and students (random weights of the same shapes) are timed, acceptance comes from a fit through measured
- * students (scaling_fit.h), or there is none. */
+ * `wager plan --student`: which size of student pays for a target on this machine, and what training it costs, before the
+ * first step. Passes of target and students (random weights of the same shapes) are timed, acceptance comes from a fit through
+ * measured students (scaling_fit.h), or there is none. */
 #ifndef WG_EXPERIMENTS_CLI_PLAN_STUDENT_H
 #define WG_EXPERIMENTS_CLI_PLAN_STUDENT_H
 

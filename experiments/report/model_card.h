@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The model card of an exported student: README.md with its sizes, tokenizer, what it drafts for, training, measured acceptance,
- * and the command lines of the engines that can draft with it. */
+ * The model card of an exported student: README.md with its sizes, tokenizer, what it drafts for, training, measured
+ * acceptance, and the command lines of the engines that can draft with it. */
 #ifndef WG_EXPERIMENTS_REPORT_MODEL_CARD_H
 #define WG_EXPERIMENTS_REPORT_MODEL_CARD_H
 

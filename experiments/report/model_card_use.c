@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * How engines draft with an exported student: exact command lines, and the limits of each. Sources: vLLM 0.26 to 0.30
  * (vllm/config/speculative.py, docs/features/speculative_decoding/draft_model.md), SGLang
- * (docs/advanced_features/speculative_decoding.md), llama.cpp of October 2026 (0c1e570; common/speculative.cpp, common/arg.cpp),
+ * (docs/advanced_features/speculative_decoding.md), llama.cpp of October 2026 (0c1e570; common/speculative.cpp, arg.cpp),
  * transformers 5.23 (generation/candidate_generator.py, generation/utils.py). */
 #include <string.h>
 

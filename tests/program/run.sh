@@ -57,15 +57,15 @@ tap_dumps() {
 
 # A draft model for other engines: both forms and the card; the folder's logits are those of the source as f32.
 exports() {
-  local made="$base/made student"
+  local made="$base/made student" student=models/wager-story-1m-q8_0.gguf
   expect export '^model.safetensors read again: 64 rows of logits, at most 0 from those of the source as f32 ' \
-    wager export "$base/draft.gguf" --to "$made" --format both --for "$base/target.gguf" --name student
+    wager export $student --to "$made" --format both --for models/wager-story-11m-q8_0.gguf --name student
   expect export-files '^README.md config.json generation_config.json model.safetensors student.gguf tokenizer.json tokenizer_config.json $' \
     sh -c 'ls "$1" | tr "\n" " "' - "$made"
-  expect export-card "^llama-server -m '.*/target.gguf' -md '.*/made student/student.gguf' --spec-type draft-simple" cat "$made/README.md"
+  expect export-card "^llama-server -m models/.* -md '.*/made student/student.gguf' --spec-type draft-simple" cat "$made/README.md"
   expect export-unmeasured '^Not measured\. ' cat "$made/README.md"
-  expect export-json '"source_as": "f16"' wager export "$base/draft.gguf" --to "$base/made-f16" --type f16 --json
-  wager logits "$made" --tokens 1,2,3 >"$base/want" && wager convert "$base/draft.gguf" --out "$base/made-f32.gguf" --type f32 >"$base/out"
+  expect export-json '"source_as": "f16"' wager export $student --to "$base/made-f16" --type f16 --json
+  wager logits "$made" --tokens 1,2,3 >"$base/want" && wager convert $student --out "$base/made-f32.gguf" --type f32 >"$base/out"
   if wager logits "$base/made-f32.gguf" --tokens 1,2,3 | cmp - "$base/want"; then ok; else fail "export: other logits"; fi
 }
 
