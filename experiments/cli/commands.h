@@ -17,6 +17,7 @@ int wg_cmd_tokenizer(int argc, char **argv);
 int wg_cmd_template(int argc, char **argv);
 int wg_cmd_inspect(int argc, char **argv);
 int wg_cmd_convert(int argc, char **argv);
+int wg_cmd_export(int argc, char **argv);
 int wg_cmd_quantize(int argc, char **argv);
 int wg_cmd_datastore(int argc, char **argv);
 int wg_cmd_vocab(int argc, char **argv);

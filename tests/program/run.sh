@@ -55,6 +55,20 @@ tap_dumps() {
   expect taps-cache '"layout":"deepspec","samples":2,"taps":\[0,2\],.*"tokens":29,"trained_tokens":10' wager taps "$t-cache" --json
 }
 
+# A draft model for other engines: both forms and the card; the folder's logits are those of the source as f32.
+exports() {
+  local made="$base/made student" student=models/wager-story-1m-q8_0.gguf
+  expect export '^model.safetensors read again: 64 rows of logits, at most 0 from those of the source as f32 ' \
+    wager export $student --to "$made" --format both --for models/wager-story-11m-q8_0.gguf --name student
+  expect export-files '^README.md config.json generation_config.json model.safetensors student.gguf tokenizer.json tokenizer_config.json $' \
+    sh -c 'ls "$1" | tr "\n" " "' - "$made"
+  expect export-card "^llama-server -m models/.* -md '.*/made student/student.gguf' --spec-type draft-simple" cat "$made/README.md"
+  expect export-unmeasured '^Not measured\. ' cat "$made/README.md"
+  expect export-json '"source_as": "f16"' wager export $student --to "$base/made-f16" --type f16 --json
+  wager logits "$made" --tokens 1,2,3 >"$base/want" && wager convert $student --out "$base/made-f32.gguf" --type f32 >"$base/out"
+  if wager logits "$base/made-f32.gguf" --tokens 1,2,3 | cmp - "$base/want"; then ok; else fail "export: other logits"; fi
+}
+
 bad_case() { # DIR: the error must be the golden one, and nothing may be left behind
   local dir=$1 name T status
   name=$(basename "$dir")
@@ -229,6 +243,7 @@ good_cases() {
   expect bench-kernels-prepare '^prepare +q8_0 ' wager bench kernels --op prepare --rows 1,65 --repeats 1
   expect bench-round 'plain' wager bench round -m "$base/target.gguf" -d "$base/draft.gguf" --repeats 2 -n 16
   expect convert 'wrote' wager convert "$base/target.gguf" --out "$base/made.gguf" --type f16
+  exports
   expect parts '"pattern": *"\^@' wager list --schema
   expect schema '"\$schema": "https://json-schema.org/draft/2020-12/schema"' wager list --schema
   printf '{"name": "t", "target": {"model": "%s", "threads": 1}, "prompts": {"file": "%s"}, "max_tokens": 8}' \
