@@ -50,6 +50,7 @@ static wg_status open_session(wg_session *s, const wg_engine_text *text, wg_erro
 {
     WG_TRY(wg_engine_config_open(&s->cell, text, &wg_program_plugins, err));
     const wg_engine_options opt = { .max_batch = s->cell.top.batch,
+                                    .step_batch = s->kind == WG_SESSION_DRAFTER, /* it proposes for one at a time */
                                     .seed = (uint64_t)s->cell.top.seed,
                                     .sampling = s->cell.sampling };
     wg_engine_parts parts;

@@ -40,10 +40,11 @@ foreach(room base config record analysis run report bench cli)
   set(allow_experiments/${room} ${below})
 endforeach()
 
-# libwager: over the rooms that the program shares with it, beside those of measurements. The public header includes nothing.
+# libwager: over the rooms that the program shares with it, beside those of measurements, whose traces it reads and writes. The
+# public header includes nothing.
 set(allow_include)
 set(allow_api include/wager.h core/ draft/ verify/ kernels/cpu.h kernels/mask.h api/ experiments/base/ experiments/config/
-  experiments/analysis/)
+  experiments/analysis/ experiments/record/trace.h)
 
 get_filename_component(ROOT "${ROOT}" ABSOLUTE)
 set(bad 0)

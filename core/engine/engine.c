@@ -51,8 +51,8 @@ wg_status wg_engine_prefill(wg_engine *e, wg_seq *s, wg_error *err)
 static wg_status check_running(const wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
 {
     uint64_t seen[4] = { 0 };
-    if (n < 1 || n > e->opt.max_batch)
-        return wg_fail(err, WG_EINVAL, "a step of %d sequences; expected 1..%d (max_batch)", n, e->opt.max_batch);
+    if (n < 1 || n > e->opt.step_batch)
+        return wg_fail(err, WG_EINVAL, "a step of %d sequences; expected 1..%d (max_batch)", n, e->opt.step_batch);
     for (int i = 0; i < n; i++) {
         const uint64_t bit = 1ull << seq[i]->slot % 64;
         if (seq[i]->finish != WG_RUNNING)

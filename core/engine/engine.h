@@ -9,7 +9,8 @@
 enum { WG_ENGINE_PAGE_SLOTS = 16, WG_ENGINE_PREFILL_ROWS = 256 };
 
 typedef struct wg_engine_options {
-    int max_batch;    /* sequences of one step, 1 .. 256 */
+    int max_batch;    /* sequences at a time, 1 .. 256 */
+    int step_batch;   /* of them in one step, for which rows are allocated; 0: all */
     int max_tokens;   /* longest sequence, prompt included; 0: the target's context */
     int page_slots;   /* 0: WG_ENGINE_PAGE_SLOTS */
     int pages;        /* 0: enough for max_batch sequences of max_tokens */

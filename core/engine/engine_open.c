@@ -28,6 +28,7 @@ static wg_status check_options(wg_engine *e, const wg_engine_options *opt, wg_er
 #endif
     if (o->max_batch < 1 || o->max_batch > most)
         return wg_fail(err, WG_EINVAL, "max_batch %d; expected 1..%d", o->max_batch, most);
+    if (o->step_batch == 0) o->step_batch = o->max_batch;
     if (o->max_tokens < 2 || o->max_tokens > context)
         return wg_fail(err, WG_EINVAL, "max_tokens %d; expected 2..%d, the context of the target", o->max_tokens, context);
     if (o->prefill_rows < 1 || o->prefill_rows > WG_KV_TAIL_MAX)
@@ -46,7 +47,7 @@ static wg_status check_options(wg_engine *e, const wg_engine_options *opt, wg_er
 
 static wg_status open_buffers(wg_engine *e, wg_error *err)
 {
-    const int rows = e->opt.max_batch * WG_TREE_MAX, vocab = e->target->vocab;
+    const int rows = e->opt.step_batch * WG_TREE_MAX, vocab = e->target->vocab;
     const int threads = e->env.pool ? wg_pool_threads(e->env.pool) : 1;
     WG_TRY(wg_batch_open(&e->batch, rows > e->opt.prefill_rows ? rows : e->opt.prefill_rows, err));
     WG_TRY(wg_rows_open(&e->p, rows, vocab, err));
