@@ -25,6 +25,8 @@ const wg_command wg_commands[] = {
       "replay TRACE|DIR [--rule R]... [--length N]... [--temperature T] | --exact CONFIG [--rule R]... [--tree K-K]...",
       "Verifies the recorded rounds of a run with \"trace\": \"probs\" again, by any rule that accepts their laws.",
       wg_cmd_replay },
+    { "audit", "audit RECORDS|TRACE|DIR [--rule R] [--json]",
+      "Decides from recorded rounds of any engine whether it follows a lossless rule, and names the defect.", wg_cmd_audit },
     { "generate", "generate -m TARGET [-d DRAFT | --draft KIND[:k=v,...]] -p TEXT -n N [flags]",
       "Continues a text; accepted draft tokens are coloured on a terminal.", wg_cmd_generate },
     { "logits", "logits MODEL --tokens 1,2,3 [--parents -1,0,1] [--out FILE.f32]",

@@ -9,6 +9,7 @@ int wg_cmd_check(int argc, char **argv);
 int wg_cmd_compare(int argc, char **argv);
 int wg_cmd_report(int argc, char **argv);
 int wg_cmd_replay(int argc, char **argv);
+int wg_cmd_audit(int argc, char **argv);
 int wg_cmd_generate(int argc, char **argv);
 int wg_cmd_logits(int argc, char **argv);
 int wg_cmd_taps(int argc, char **argv);

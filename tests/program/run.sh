@@ -274,6 +274,12 @@ good_cases() {
   expect replay '^ +0  rejection +- +([0-9]+) +\1 ' wager replay "$base/run-p"
   expect replay-all '^ +0  block ' wager replay "$base/run-p/trace.wgt" --rule all --length 2
   expect replay-json '"recorded_rule":"rejection"' wager replay "$base/run-p" --rule match --json
+  expect audit '^  drafts and decisions follow the rule at this evidence' wager audit "$base/run-p"
+  awk '/^```json$/ { p = 1; next } /^```$/ { p = 0 } p' docs/audit.md >"$base/page.jsonl"
+  expect audit-page '^engine 1.2, T = 0.8, rule rejection: lossless$' wager audit "$base/page.jsonl"
+  sed 's/"plain": \[5, 6, 7\]/"plain": [5, 8]/' "$base/page.jsonl" >"$base/differs.jsonl"
+  wager audit "$base/differs.jsonl" --json >"$base/out"
+  if [ $? = 1 ] && grep -q '"why": "line 5: token 1 differs from plain decoding' "$base/out"; then ok; else fail "audit: a defect"; fi
   expect attribution 'the drafter loses 0\.' wager replay "$base/run-p" --attribution
   expect attribution-json '"calibration":' wager replay "$base/run-p" --attribution --json
   expect exact '^ +0  model .* block ' wager replay --exact "$base/run-p/config.json" --set trace=none
