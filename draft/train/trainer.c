@@ -18,6 +18,8 @@ const wg_option wg_train_table[] = {
     WG_OPTION_INT(wg_train_options, evaluate, 100, 0, 1 << 30, "steps between held-out losses; 0: only at the end"),
     WG_OPTION_INT(wg_train_options, held_out, 32, 1, 1 << 20, "sequences of a held-out loss"),
     WG_OPTION_FLOAT(wg_train_options, bos_share, 0.5, 0, 1, "share of the sequences whose first token is replaced by bos"),
+    WG_OPTION_BOOL(wg_train_options, keep_zeros, false,
+                   "weights of layers that are 0 at the start stay 0: fine-tuning of a pruned model"),
     WG_OPTION_END,
 };
 /* clang-format on */
@@ -29,6 +31,7 @@ struct wg_trainer {
     wg_optimiser *optimiser;
     int32_t *arrays; /* (4, batch * length) tokens, targets, starts, positions of a step */
     size_t rows;     /* batch * length */
+    uint8_t *kept;   /* (elements of the weights) 0: a weight that stays 0; NULL: all are trained */
     long step;
     uint64_t log_bytes, saved; /* saved: steps of the last checkpoint; UINT64_MAX: none */
 };
@@ -43,6 +46,30 @@ static wg_windows windows_of(const wg_trainer *t, const wg_tokens *tokens)
                          .seed = (uint64_t)t->opt.seed };
 }
 
+/* Which weights of the layers are not 0. */
+static wg_status mark_zeros(wg_trainer *t, wg_error *err)
+{
+    wg_net *net = t->p.net;
+    const float *w = wg_net_weights(net);
+    if (!t->opt.keep_zeros) return WG_OK;
+    t->kept = wg_alloc(wg_net_elements(net), 1);
+    if (!t->kept) return wg_nomem(err, wg_net_elements(net), "the marks of pruned weights");
+    memset(t->kept, 1, wg_net_elements(net));
+    for (int i = 0; i < wg_net_tensors(net); i++) {
+        const wg_net_tensor *x = wg_net_tensor_at(net, i);
+        const size_t n = (size_t)x->rows * (size_t)x->columns;
+        for (size_t k = 0; k < n && x->matrix; k++) t->kept[x->at + k] = w[x->at + k] != 0;
+    }
+    return WG_OK;
+}
+
+/* Of weights or gradients. */
+static void clear_pruned(const wg_trainer *t, float *x)
+{
+    const size_t n = t->kept ? wg_net_elements(t->p.net) : 0;
+    for (size_t i = 0; i < n; i++) x[i] = t->kept[i] ? x[i] : 0;
+}
+
 static wg_status open_all(wg_trainer *t, wg_error *err)
 {
     if (t->opt.batch % t->opt.micro != 0)
@@ -54,6 +81,7 @@ static wg_status open_all(wg_trainer *t, wg_error *err)
         t->held = windows_of(t, t->p.held);
         WG_TRY(wg_windows_open(&t->held, err));
     }
+    WG_TRY(mark_zeros(t, err));
     t->rows = (size_t)t->opt.batch * (size_t)t->opt.length;
     t->arrays = wg_calloc(4 * t->rows, sizeof *t->arrays);
     if (!t->arrays) return wg_nomem(err, 4 * t->rows * sizeof *t->arrays, "the tokens of a step; lower batch");
@@ -81,6 +109,7 @@ void wg_trainer_close(wg_trainer *t)
     wg_windows_close(&t->held);
     wg_optimiser_close(t->optimiser);
     wg_free(t->arrays);
+    wg_free(t->kept);
     wg_free(t);
 }
 
@@ -151,11 +180,13 @@ static wg_status step(wg_trainer *t, wg_train_report *r, wg_error *err)
         const wg_train_rows rows = pass_at(t, i);
         WG_TRY(pass(t, &rows, targets ? 1 / (double)targets : 0, true, &sum, err));
     }
+    clear_pruned(t, wg_net_gradients(t->p.net));
     const double norm = wg_optimiser_norm(t->optimiser), rate = wg_schedule_at(t->p.schedule, t->step, t->opt.steps);
     const double counted = sum.rows ? sum.rows : 1;
     if (!isfinite(sum.loss)) return not_finite(t, "loss", err);
     if (!isfinite(norm)) return not_finite(t, "gradient", err);
     wg_optimiser_step(t->optimiser, t->step, rate, norm);
+    clear_pruned(t, wg_net_weights(t->p.net)); /* Muon's updates are dense */
     t->step++;
     *r = (wg_train_report){ .step = t->step,
                             .steps = t->opt.steps,
