@@ -422,6 +422,21 @@ void wg_net_forward(wg_net *n, const wg_train_rows *rows)
     norm(n, out_norm(n), n->x, n->h, n->r);
 }
 
+const void *wg_net_input(const wg_net *n, int i)
+{
+    const wg_net_tensor *t = &n->tensor[i];
+    if (t == head(n) && !n->arch.tied) return n->h;
+    if (!t->matrix) return NULL;
+    const layer_state *l = &n->layer[(i - 1) / LAYER_TENSORS];
+    switch ((i - 1) % LAYER_TENSORS) {
+    case O: return l->att;
+    case DOWN: return l->act;
+    case GATE:
+    case UP: return l->h2;
+    default: return l->h;
+    }
+}
+
 /* dx holds the gradient of the layer's output, and then that of its input. */
 static void layer_back(wg_net *n, const wg_train_rows *rows, int i)
 {

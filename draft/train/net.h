@@ -69,6 +69,8 @@ void wg_net_freeze_ends(wg_net *n);
 
 /* Hidden states of the rows, with all that the gradient needs. */
 void wg_net_forward(wg_net *n, const wg_train_rows *rows);
+/* After it: the input (rows, columns) of tensor i, a matrix of a layer or an output head of its own; NULL: of others. */
+const void *wg_net_input(const wg_net *n, int i);
 /* After it: logits (rows, vocab) of rows [first, first + rows). */
 void wg_net_logits(wg_net *n, int first, int rows, void *z);
 /* After it: the loss of all rows; loss NULL: cross-entropy with rows->target. With backward the gradients of all weights of

@@ -18,6 +18,8 @@ const wg_option wg_train_table[] = {
     WG_OPTION_INT(wg_train_options, evaluate, 100, 0, 1 << 30, "steps between held-out losses; 0: only at the end"),
     WG_OPTION_INT(wg_train_options, held_out, 32, 1, 1 << 20, "sequences of a held-out loss"),
     WG_OPTION_FLOAT(wg_train_options, bos_share, 0.5, 0, 1, "share of the sequences whose first token is replaced by bos"),
+    WG_OPTION_BOOL(wg_train_options, keep_zeros, false,
+                   "weights of layers that are 0 at the start stay 0: fine-tuning of a pruned model"),
     WG_OPTION_END,
 };
 /* clang-format on */
@@ -26,7 +28,8 @@ const wg_option wg_train_table[] = {
 typedef struct learner {
     wg_optimiser *optimiser;
     int32_t *arrays; /* (4, batch * length) tokens, targets, starts, positions of a step; shared where students' rows are */
-    long targets;    /* rows with a loss */
+    uint8_t *unpruned; /* (elements of the weights) 0: a weight that stays 0; NULL: all are trained */
+    long targets;      /* rows with a loss */
     wg_loss_part sum;
 } learner;
 
@@ -54,6 +57,28 @@ static wg_windows windows_of(const wg_trainer *t, const wg_tokens *tokens)
                          .seed = (uint64_t)t->opt.seed };
 }
 
+/* Which weights of the layers are not 0. */
+static wg_status mark_zeros(learner *l, wg_net *net, wg_error *err)
+{
+    const float *w = wg_net_weights(net);
+    l->unpruned = wg_alloc(wg_net_elements(net), 1);
+    if (!l->unpruned) return wg_nomem(err, wg_net_elements(net), "the marks of pruned weights");
+    memset(l->unpruned, 1, wg_net_elements(net));
+    for (int i = 0; i < wg_net_tensors(net); i++) {
+        const wg_net_tensor *x = wg_net_tensor_at(net, i);
+        const size_t n = (size_t)x->rows * (size_t)x->columns;
+        for (size_t k = 0; k < n && x->matrix; k++) l->unpruned[x->at + k] = w[x->at + k] != 0;
+    }
+    return WG_OK;
+}
+
+/* Of weights or gradients. */
+static void clear_pruned(const learner *l, const wg_net *net, float *x)
+{
+    const size_t n = l->unpruned ? wg_net_elements(net) : 0;
+    for (size_t i = 0; i < n; i++) x[i] = l->unpruned[i] ? x[i] : 0;
+}
+
 static wg_status open_learners(wg_trainer *t, wg_error *err)
 {
     const size_t n = (size_t)t->p.students;
@@ -67,6 +92,7 @@ static wg_status open_learners(wg_trainer *t, wg_error *err)
             l->arrays = wg_calloc(4 * t->rows, sizeof *l->arrays);
             if (!l->arrays) return wg_nomem(err, 4 * t->rows * sizeof *l->arrays, "the tokens of a step; lower batch");
         }
+        if (t->opt.keep_zeros) WG_TRY(mark_zeros(l, t->student[i].net, err));
         WG_TRY(wg_optimiser_open(&l->optimiser, t->student[i].net, t->student[i].optimiser, t->p.pool, err));
         WG_TRY(wg_checkpoint_add_net(&t->kept, t->student[i].net, l->optimiser, err));
     }
@@ -116,6 +142,7 @@ void wg_trainer_close(wg_trainer *t)
     for (int i = 0; t->learner && i < t->p.students; i++) {
         wg_optimiser_close(t->learner[i].optimiser);
         wg_free(t->learner[i].arrays);
+        wg_free(t->learner[i].unpruned);
     }
     wg_checkpoint_close(&t->kept);
     wg_free(t->student);
@@ -257,6 +284,7 @@ static wg_status step(wg_trainer *t, wg_train_report *out, wg_error *err)
     for (int k = 0; k < students; k++) wg_net_clear_gradients(t->student[k].net);
     for (int i = 0; i < t->passes; i++) WG_TRY(pass_all(t, i, is_own(t, i), true, err));
     for (int k = 0; k < students; k++) {
+        clear_pruned(&t->learner[k], t->student[k].net, wg_net_gradients(t->student[k].net));
         out[k].norm = wg_optimiser_norm(t->learner[k].optimiser);
         if (!isfinite(t->learner[k].sum.loss)) return not_finite(t, k, "loss", err);
         if (!isfinite(out[k].norm)) return not_finite(t, k, "gradient", err);
@@ -264,6 +292,7 @@ static wg_status step(wg_trainer *t, wg_train_report *out, wg_error *err)
     for (int k = 0; k < students; k++) {
         const double norm = out[k].norm, rate = wg_schedule_at(t->student[k].schedule, t->step, t->opt.steps);
         wg_optimiser_step(t->learner[k].optimiser, t->step, rate, norm);
+        clear_pruned(&t->learner[k], t->student[k].net, wg_net_weights(t->student[k].net)); /* Muon's updates are dense */
         out[k] = report_of(t, k, start);
         out[k].step++;
         out[k].norm = norm;

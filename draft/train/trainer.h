@@ -15,6 +15,7 @@
 typedef struct wg_train_options {
     int steps, batch, micro, length, seed, checkpoint, evaluate, held_out;
     double bos_share;
+    bool keep_zeros;
 } wg_train_options;
 extern const wg_option wg_train_table[];
 
