@@ -180,7 +180,7 @@ Test(bets, are_fair_under_every_lossless_rule)
     open_scene(&s);
     for (int i = 0; i < n; i++)
         for (size_t l = 0; l < sizeof laws / sizeof *laws; l++)
-            for (int wide = 1; wide <= 2; wide++)
+            for (int wide = 1; wide <= 3; wide++)
                 for (int named = 0; named < 2; named++) {
                     wg_bet which = 0;
                     double probability;
