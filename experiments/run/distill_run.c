@@ -351,20 +351,30 @@ static wg_status compare(run *r, json_t *result, json_t *list, wg_error *err)
     return s;
 }
 
-/* Rows with a loss, and seconds of steps, of all processes that worked in the folder. */
-static wg_status read_totals(const run *r, double *rows, double *seconds, wg_error *err)
+static student *student_named(run *r, const char *name)
+{
+    for (int i = 0; name && i < r->students; i++)
+        if (!strcmp(r->student[i].c->name, name)) return &r->student[i];
+    return NULL;
+}
+
+/* From the log, so that all processes that worked in the folder count: rows with a loss, seconds of steps, and what each
+ * student came to. */
+static wg_status read_log(run *r, double *rows, double *seconds, wg_error *err)
 {
     char path[WG_TRAIN_PATH], line[1024];
     FILE *f = fopen(wg_train_folder_at(&r->folder, r->folder.log_name, path), "re");
     if (!f) return wg_fail(err, WG_EIO, "%s: cannot read: %s", path, strerror(errno));
-    const char *last = r->c->student[r->students - 1].name;
-
     while (fgets(line, sizeof line, f)) {
         json_t *o = json_loads(line, 0, NULL);
-        const char *name = json_string_value(json_object_get(o, "student"));
-        if (name && json_object_get(o, "loss")) {
+        student *s = student_named(r, json_string_value(json_object_get(o, "student")));
+        if (s && json_object_get(o, "loss")) {
+            s->last = json_number_value(json_object_get(o, "loss"));
             *rows += json_number_value(json_object_get(o, "rows"));
-            if (!strcmp(name, last)) *seconds += json_number_value(json_object_get(o, "seconds"));
+            if (s == &r->student[r->students - 1]) *seconds += json_number_value(json_object_get(o, "seconds"));
+        } else if (s) {
+            s->held = json_number_value(json_object_get(o, "held_out"));
+            s->alpha = json_number_value(json_object_get(o, "alpha"));
         }
         json_decref(o);
     }
@@ -376,7 +386,7 @@ static wg_status write_result(run *r, json_t **result, wg_error *err)
 {
     char path[WG_TRAIN_PATH];
     double rows = 0, seconds = 0;
-    WG_TRY(read_totals(r, &rows, &seconds, err));
+    WG_TRY(read_log(r, &rows, &seconds, err));
     json_t *list = json_array();
     *result = json_pack("{s:i, s:s, s:I, s:I, s:f, s:f, s:o}", "schema", 1, "target", r->target->path, "steps",
                         (json_int_t)wg_trainer_step(r->trainer), "tokens", (json_int_t)(rows / r->students), "seconds", seconds,

@@ -255,17 +255,23 @@ static void check_resume(const char *const *set, int n_set)
     static const char *const names[] = { "a-1.gguf", "a-2.gguf", "b-1.gguf", "b-2.gguf" };
     scene s[2] = { 0 };
     wg_error err;
-    json_t *result;
+    json_t *result[3], *none;
     double loss[2][64];
     for (int i = 0; i < 2; i++) scene_open(&s[i], two, set, n_set);
-    must(go(&s[0], false, 1, &result, &err), &err);
-    json_decref(result);
+    must(go(&s[0], false, 1, &result[0], &err), &err);
     s[1].stop = 1; /* after the first step, which is not due for a checkpoint; then to the end on two threads */
-    cr_assert_eq(go(&s[1], false, 1, &result, &err), WG_EINTERRUPTED);
-    cr_assert_eq(go(&s[1], true, 2, &result, &err), WG_EINTERRUPTED);
+    cr_assert_eq(go(&s[1], false, 1, &none, &err), WG_EINTERRUPTED);
+    cr_assert_eq(go(&s[1], true, 2, &none, &err), WG_EINTERRUPTED);
     s[1].stop = 0;
-    must(go(&s[1], true, 2, &result, &err), &err);
-    json_decref(result);
+    must(go(&s[1], true, 2, &result[1], &err), &err);
+    must(go(&s[1], true, 1, &result[2], &err), &err); /* there is nothing left but the results */
+    for (int i = 1; i < 3; i++) {
+        static const char *const same[] = { "students", "families", "tokens", "steps", "documents" };
+        for (int k = 0; k < 5; k++)
+            cr_assert(json_equal(json_object_get(result[0], same[k]), json_object_get(result[i], same[k])), "%d: %s", i,
+                      same[k]);
+    }
+    for (int i = 0; i < 3; i++) json_decref(result[i]);
     for (int k = 0; k < 4; k++) {
         size_t n[2];
         char *p[2] = { model_of(&s[0], names[k], &n[0]), model_of(&s[1], names[k], &n[1]) };
