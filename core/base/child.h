@@ -32,8 +32,8 @@ int wg_child_stop(wg_child *c, int grace_ms);
 /* Begins an exchange, which sends and reads must finish in limit_ms milliseconds; limit_name: the option that says so. */
 void wg_child_begin(wg_child *c, int limit_ms, const char *limit_name);
 
-/* Sends n bytes. read: 1 .. room bytes of what it wrote, *n; EIO, with the status it ended with, at the end of its output. After
- * EIO it may run still: stop it. */
+/* Sends n bytes. read: 1 .. room bytes of what it wrote, *n; EIO, with the status it ended with, at the end of its output.
+ * After EIO it may run still: stop it. */
 wg_status wg_child_send(wg_child *c, const void *bytes, size_t n, wg_error *err);
 wg_status wg_child_read(wg_child *c, void *to, size_t room, size_t *n, wg_error *err);
 wg_status wg_child_read_all(wg_child *c, void *to, size_t n, wg_error *err); /* exactly n bytes */

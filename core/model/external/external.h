@@ -11,8 +11,8 @@
 #include "core/model/external/held_rows.h"
 #include "core/model/lm.h"
 
-/* Rows of one sequence. It keeps `kept` tokens of the text that it holds, then rows path[0 .. path_n - 1] of the sequence's last
- * request, which follow each other in the text, and nothing else. The new rows stand behind these. */
+/* Rows of one sequence. It keeps `kept` tokens of the text that it holds, then rows path[0 .. path_n - 1] of the sequence's
+ * last request, which follow each other in the text, and nothing else. The new rows stand behind these. */
 typedef struct wg_asked_part {
     int sequence; /* 0 .. sequences - 1 */
     int kept, path_n, n;
@@ -30,8 +30,8 @@ typedef struct wg_row_server wg_row_server;
 
 typedef struct wg_row_server_class {
     const char *name;
-    /* Writes logits (asked->logits, vocab) and, where they are wanted, taps (asked->rows, taps, dim): finite numbers. On failure
-     * it holds nothing of any sequence afterwards. */
+    /* Writes logits (asked->logits, vocab) and, where they are wanted, taps (asked->rows, taps, dim): finite numbers. On
+     * failure it holds nothing of any sequence afterwards. */
     wg_status (*answer)(wg_row_server *s, const wg_asked *asked, float *logits, float *taps, wg_error *err);
     void (*close)(wg_row_server *s);
 } wg_row_server_class;

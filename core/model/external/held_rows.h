@@ -30,8 +30,8 @@ void wg_held_close(wg_held_rows *h);
 void wg_held_drop(wg_held_rows *h); /* it holds nothing any more */
 
 /* Makes h what it is to be before a text of `prefix` (n) goes on: the first *kept tokens of its text, then rows path[0 ..
- * *path_n - 1] of the last request, a path of the tree, and nothing else. h->n = *kept + *path_n tokens of the prefix. Room for n
- * is reserved. */
+ * *path_n - 1] of the last request, a path of the tree, and nothing else. h->n = *kept + *path_n tokens of the prefix. Room
+ * for n is reserved. */
 void wg_held_settle(wg_held_rows *h, const int32_t *prefix, int n, int *kept, int32_t *path, int *path_n);
 
 /* These n rows were asked and answered. */

@@ -5,8 +5,8 @@
 #include <dlfcn.h>
 #include <string.h>
 
-/* The end of a context's parameters by default: the types of keys and values (f16), a callback and its argument, then embeddings,
- * offload_kqv, no_perf, op_offload, swa_full and kv_unified. */
+/* The end of a context's parameters by default: the types of keys and values (f16), a callback and its argument, then
+ * embeddings, offload_kqv, no_perf, op_offload, swa_full and kv_unified. */
 static const unsigned char end_of_params[] = { 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
                                                0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 0 };
 

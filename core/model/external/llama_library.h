@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The functions of libllama that a target uses, as its header declares them, without that header: versions differ in members of the
- * parameters, which are passed by value. Here they are bytes, of which the first four numbers have stood still and the flag
- * kv_unified is found behind its neighbours' defaults; a library where it is not found is refused. */
+ * The functions of libllama that a target uses, as its header declares them, without that header: versions differ in members
+ * of the parameters, which are passed by value. Here they are bytes, of which the first four numbers have stood still and the
+ * flag kv_unified is found behind its neighbours' defaults; a library where it is not found is refused. */
 #ifndef WG_CORE_MODEL_EXTERNAL_LLAMA_LIBRARY_H
 #define WG_CORE_MODEL_EXTERNAL_LLAMA_LIBRARY_H
 

@@ -35,8 +35,8 @@ int wg_rows_put_open(int32_t *to, int serial, const wg_rows_hello *h, const int 
 int wg_rows_put_ask(int32_t *to, int serial, const wg_asked *asked);
 int wg_rows_ask_words(int sequences); /* of the largest request */
 
-/* Reads the answer to a request: exactly its header and words, by `read`, into word (WG_ROWS_ANSWER_MOST); *n words. EFORMAT: it
- * is no answer to this request. EIO: the program says that it failed; its text is the message; or `read` failed. */
+/* Reads the answer to a request: exactly its header and words, by `read`, into word (WG_ROWS_ANSWER_MOST); *n words. EFORMAT:
+ * it is no answer to this request. EIO: the program says that it failed; its text is the message; or `read` failed. */
 typedef wg_status wg_rows_read_fn(void *user, void *to, size_t bytes, wg_error *err);
 wg_status wg_rows_answer(wg_rows_read_fn *read, void *user, wg_rows_kind kind, int serial, int32_t *word, int *n,
                          wg_error *err);

@@ -13,8 +13,8 @@ wg_status wg_token_space(wg_kv *kv, int *space, wg_error *err);
 /* The first row behind `lo` that belongs to another sequence. */
 int wg_token_rows_end(const wg_batch *b, int lo);
 
-/* Writes the tokens of rows [lo, hi), which are one sequence's, into the cache. Returns the length of their common prefix: slots
- * before the first of theirs. */
+/* Writes the tokens of rows [lo, hi), which are one sequence's, into the cache. Returns the length of their common prefix:
+ * slots before the first of theirs. */
 int wg_token_rows_put(const wg_batch *b, int lo, int hi, int space);
 
 /* The n tokens of the prefix of row lo's sequence. */
