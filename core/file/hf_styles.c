@@ -137,6 +137,13 @@ static void falcon_json(const wg_hf_config *c, json_t *o)
     json_object_set_new(o, "max_position_embeddings", json_integer(c->context));
 }
 
+/* transformers takes an integer alone where a key's published values are integers. */
+static json_t *whole_or_real(double v)
+{
+    const double shortest = wg_hf_shortest(v, NULL, 0);
+    return shortest == floor(shortest) ? json_integer((json_int_t)shortest) : json_real(shortest);
+}
+
 static void mpt_json(const wg_hf_config *c, json_t *o)
 {
     const bool usual = (float)c->attention_scale == 1.0f / sqrtf((float)c->head_dim);
@@ -144,8 +151,8 @@ static void mpt_json(const wg_hf_config *c, json_t *o)
            *limit = c->qkv_limit > 0 ? json_real(wg_hf_shortest(c->qkv_limit, NULL, 0)) : json_null();
     json_object_set_new(o, "attn_config",
                         json_pack("{s:b, s:o, s:s, s:o, s:b, s:b, s:o}", "alibi", true, "alibi_bias_max",
-                                  json_real(wg_hf_shortest(c->alibi, NULL, 0)), "attn_type", "multihead_attention", "clip_qkv",
-                                  limit, "prefix_lm", false, "qk_ln", false, "softmax_scale", scale));
+                                  whole_or_real(c->alibi), "attn_type", "multihead_attention", "clip_qkv", limit, "prefix_lm",
+                                  false, "qk_ln", false, "softmax_scale", scale));
     json_object_set_new(o, "expansion_ratio", json_integer(c->hidden / c->dim));
     json_object_set_new(o, "no_bias", json_true());
 }
