@@ -297,7 +297,7 @@ good_cases() {
   expect report-published-page 'a published result: config.json and summary.json' cat "$base/published/report.html"
   expect report-published-table '^drafter +rule .*same text$' wager report "$base/published" --table
   expect report-published-md '^A published result: without its requests and its machine.$' wager report "$base/published" --md
-  expect report-published-csv '^cell,draft[.].*,draft.kind,.*,drafter,rule,' wager report results/quickstart --csv
+  expect report-published-csv '^cell,draft[.].*,drafter,rule,' wager report results/quickstart --csv
   expect compare-published 'same texts +2 of 2 equal' wager compare "$base/published" "$base/run-a"
   expect compare-committed '^  speed-ups +([0-9.]+x) . \1$' wager compare results/quickstart:0 results/quickstart:0
   expect run-again-from-results '^    0  draft.kind=none' wager check "$base/published/config.json"
