@@ -228,16 +228,19 @@ def measure_attention(o):
 
 
 def processor():
+    """Its name with family and model, since a hypervisor may leave no more than the brand in the name."""
+    said = {}
     for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return "unknown"
+        key, _, value = line.partition(":")
+        said.setdefault(key.strip(), value.strip())
+    name = said.get("model name", "unknown")
+    return f"{name}, family {said['cpu family']}, model {said['model']}" if "cpu family" in said and "model" in said else name
 
 
 def keep(run):
-    """Into the file, in place of what was there of this level, type (none: attention) and number of threads."""
+    """Into the file, in place of what was there of this level, processor, type (none: attention) and number of threads."""
     def key(x):
-        return list(LEVELS).index(level_of(x)), x["threads"], TYPES.index(x["type"]) if "type" in x else len(TYPES)
+        return list(LEVELS).index(level_of(x)), x["processor"], x["threads"], TYPES.index(x["type"]) if "type" in x else len(TYPES)
     old = json.loads(RESULT.read_text()) if RESULT.is_file() else {}
     part = "runs" if "type" in run else "attention"
     result = {"shape": SHAPE, "package": f"{PACKAGE} {VERSION}",
@@ -349,30 +352,38 @@ def bar_table(bars, threads, attention):
 
 
 def text_of(result, level):
-    runs, threads = [x for x in result["runs"] if level_of(x) == level], {}
+    """The tables of a level: one part for each processor that was measured, never two processors in one table."""
+    runs = [x for x in result["runs"] if level_of(x) == level]
     if not runs:
         return f"Not measured: `peers.py build --level {level}` and `run --level {level}`, then `table`.\n"
+    lines = [f"{SHAPE} shape, whole forward, context 0, logits for all rows up to 64 and the last of 512, f16 cache.",
+             f"The peer: llama.cpp {runs[0]['version']} of {result['package']}, {LEVELS[level]['words']},",
+             "flash attention on, the faster of its weights repacked or not. Medians over rounds; in brackets the least and the",
+             "greatest ratio of a round.", ""]
+    for name in sorted({x["processor"] for x in runs}):
+        attention = [x for x in result.get("attention", []) if level_of(x) == level and x["processor"] == name]
+        lines += processor_text(level, name, [x for x in runs if x["processor"] == name], attention) + [""]
+    return "\n".join(lines[:-1]) + "\n"
+
+
+def processor_text(level, name, runs, attention):
+    """Lines: speeds, attention and bars of one level on one processor."""
+    lines = [f"**{name}**, {runs[0]['cores']} cores. The peer about itself:", f"`{runs[0]['system'].strip(' |')}`.", ""]
+    threads = {}
     for run in runs:
         threads.setdefault(run["threads"], {})[run["type"]] = run
-    attention = {x["threads"]: x for x in result.get("attention", []) if level_of(x) == level}
-    some = runs[0]
-    lines = [f"{SHAPE} shape, whole forward, context 0, logits for all rows up to 64 and the last of 512, f16 cache.",
-             f"The peer: llama.cpp {some['version']} of {result['package']}, {LEVELS[level]['words']},",
-             "flash attention on, the faster of its weights repacked or not. Medians over rounds; in brackets the least and the",
-             "greatest ratio of a round.",
-             f"Processor: {some['processor']}, {some['cores']} cores. The peer about itself:",
-             f"`{some['system'].strip(' |')}`.", ""]
+    attention = {x["threads"]: x for x in attention}
     for t, by in threads.items():
-        runs = [by[k] for k in TYPES if k in by]
+        some = [by[k] for k in TYPES if k in by]
         peaks = ", ".join(f"{x['type']} {middle(x['stream_gb_s']):.1f} GB/s, {middle(x['fma_gmac_s']):.0f} and "
-                          f"{middle(x['dot8_gmac_s']):.0f} GMAC/s" for x in runs)
-        rounds = "/".join(str(x["rounds"]) for x in runs)
+                          f"{middle(x['dot8_gmac_s']):.0f} GMAC/s" for x in some)
+        rounds = "/".join(str(x["rounds"]) for x in some)
         lines += [f"{t} thread{'s' * (t > 1)}, {rounds} rounds. Read-only stream, f32 FMA and 8-bit dot peaks in them:",
                   f"{peaks}.", ""]
-        lines += speed_table(runs) + [""]
+        lines += speed_table(some) + [""]
         if t in attention:
             lines += attention_table(attention[t]) + [""]
-    return "\n".join(lines + bar_table(BARS[level], threads, attention)) + "\n"
+    return lines + bar_table(BARS[level], threads, attention)
 
 
 def replace(page, level, text):
