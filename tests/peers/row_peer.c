@@ -77,7 +77,8 @@ static void ask(const int32_t *w, int serial)
 
 int main(int argc, char **argv)
 {
-    int32_t h[4], *w = NULL;
+    static int32_t *w;
+    int32_t h[4];
     fault = argc > 1 ? argv[1] : "none";
     const int wait = argc > 2 ? atoi(argv[2]) : 0;
     after = 1;

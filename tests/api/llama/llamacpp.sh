@@ -44,3 +44,19 @@ refuses 'recurrent.gguf has a recurrent state, which rejected drafts cannot be t
 refuses 'has no llama_memory_seq_cp; it is another library, or of another version' model "$old"
 refuses 'has other parameters than are known here; use another version of llama.cpp' model "$other"
 refuses 'nothere.so: cannot open shared object file' model "$dir/nothere.so"
+
+# The real library (WG_LIBLLAMA: its libllama.so; a development test): greedy texts with chains and trees are those without drafts.
+[ -n "${WG_LIBLLAMA:-}" ] || { echo "SKIPPED in part: the real libllama (WG_LIBLLAMA=libllama.so)"; exit 0; }
+real() {
+  "$wager" generate -m models/wager-story-11m-q8_0.gguf --target "llamacpp:library=$WG_LIBLLAMA" --threads 2 -p "Once upon a time" -n 60 --json "$@" \
+    >"$dir/out" 2>"$dir/said" || { cat "$dir/said"; exit 1; }
+  [ ! -s "$dir/said" ] || { echo "libllama said:"; cat "$dir/said"; exit 1; }
+}
+real
+plain=$(number output_sha256)
+for draft in ngram:k=5 recycle:nodes=40,depth=6 suffix:tree=true model:model=models/wager-story-1m-q8_0.gguf,length=4; do
+  real --draft "$draft"
+  [ "$(number output_sha256)" = "$plain" ] || { echo "$draft changed the text"; exit 1; }
+  [ "$(number target_passes)" -lt 60 ] || { echo "$draft: $(number target_passes) passes"; exit 1; }
+  echo "$draft: $(number target_passes) passes instead of 60"
+done
