@@ -109,6 +109,12 @@ static wg_status list_tensors(folder *f, const wg_hf_write_options *opt)
 
 /* ---- a tensor */
 
+/* The row of the folder, or the element of a vector, that row r of the GGUF file is; `width` of a head. */
+static int64_t row_of(const folder *f, const item *i, int64_t r, int64_t width)
+{
+    return i->change.grouped ? wg_hf_grouped_row(f->config, r) : width ? wg_hf_row(r, width) : r;
+}
+
 static void convert(folder *f, const item *i)
 {
     const wg_tensor *t = i->from;
@@ -121,12 +127,13 @@ static void convert(folder *f, const item *i)
     for (int64_t r = 0; r < rows; r++) {
         wg_row_to_f32(t->type, (const char *)t->data + (size_t)(first + r) * in, f->row, (size_t)k);
         for (int64_t c = 0; i->change.plus_one && c < k; c++) f->row[c] -= 1.0f;
-        if (i->change.turned || (width && vector)) {
+        if (i->change.turned || ((width || i->change.grouped) && vector)) {
             for (int64_t c = 0; c < k; c++)
-                wg_row_from_f32(i->type, f->row + c, f->data + (size_t)(vector ? wg_hf_row(c, width) : c * rows + r) * each, 1);
+                wg_row_from_f32(i->type, f->row + c, f->data + (size_t)(vector ? row_of(f, i, c, width) : c * rows + r) * each,
+                                1);
             continue;
         }
-        wg_row_from_f32(i->type, f->row, f->data + (size_t)(width ? wg_hf_row(r, width) : r) * out, (size_t)k);
+        wg_row_from_f32(i->type, f->row, f->data + (size_t)row_of(f, i, r, width) * out, (size_t)k);
     }
 }
 

@@ -54,7 +54,8 @@ def check_model(wager, name, base):
     case, config = load(name, "case.json"), load(name, "config.json")
     write_checkpoint(config, case["tensors"], os.path.join(base, name))
     again = there_and_back(wager, os.path.join(base, name), "--type", "f32", "--shard-gb", "0.00005")
-    m, info = transformers.AutoModelForCausalLM.from_pretrained(again, dtype=torch.float32, attn_implementation="eager",
+    attention = "sdpa" if config.get("alibi") else "eager"  # as make_miniatures.py
+    m, info = transformers.AutoModelForCausalLM.from_pretrained(again, dtype=torch.float32, attn_implementation=attention,
                                                                 output_loading_info=True)
     with torch.no_grad():
         got = m.eval()(torch.tensor([case["tokens"]])).logits[0].double()
@@ -92,8 +93,7 @@ def main():
     global failed
     wager, only = os.path.abspath(sys.argv[1]), sys.argv[2:]
     refused = {"sp-unigram", "sp-unigram-bytes"}  # a map of characters, which a tokenizer.json that is read here cannot hold
-    read_only = {"gpt_neox", "falcon", "mpt"}  # types of folders that are not written
-    models = [name for name, config in mini.MODELS.items() if config["model_type"] not in read_only]
+    models = list(mini.MODELS)
     files = sorted(f[:-5] for f in os.listdir(os.path.join(HERE, "tokenizers")) if f.endswith(".json") and f != "texts.json")
     with tempfile.TemporaryDirectory() as base:
         for check, names in ((check_model, models), (check_tokenizer, [f for f in files if f not in refused])):
