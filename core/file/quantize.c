@@ -334,3 +334,15 @@ void wg_quantize_report(wg_weights *view_of, wg_quantize_report_fn *fn, void *us
     v->report = fn;
     v->user = user;
 }
+
+wg_status wg_quantize_open_file(wg_weights **out, const char *path, const char *quantize, wg_pool *pool, wg_error *err)
+{
+    wg_weights *w;
+    wg_quantize q;
+    const bool as_they_are = !quantize || !*quantize;
+    if (!as_they_are && wg_quantize_parse(&q, quantize, err)) return wg_fail_in(err, WG_EINVAL, "quantize");
+    WG_TRY(wg_weights_open(&w, path, err));
+    if (!as_they_are) WG_TRY(wg_quantize_open(&w, w, &q, pool, err));
+    *out = w;
+    return WG_OK;
+}

@@ -48,6 +48,10 @@ typedef void wg_quantize_report_fn(void *user, const wg_quantize_result *r);
  * row and column). */
 wg_status wg_quantize_open(wg_weights **out, wg_weights *in, const wg_quantize *q, wg_pool *pool, wg_error *err);
 
+/* Opens the file or folder at `path`, as such a view where `quantize` says so (the text of wg_quantize_parse; NULL, "": as it
+ * is). Errors: those of wg_weights_open; EINVAL. */
+wg_status wg_quantize_open_file(wg_weights **out, const char *path, const char *quantize, wg_pool *pool, wg_error *err);
+
 /* From now on each converted tensor is read back and reported when it has been needed. Of such a view alone. */
 void wg_quantize_report(wg_weights *view, wg_quantize_report_fn *report, void *user);
 

@@ -282,7 +282,9 @@ static void check_draft_model(wg_checker *c, const wg_cell *cell)
     const wg_option *row = wg_option_find(cell->drafter->options, "model");
     if (!row || row->type != WG_OPT_STRING) return;
     const char *file = (const char *)cell->draft + row->at;
-    static const wg_target_options as_draft = { .model = { .kv_type = WG_F16 } };
+    const wg_option *how = wg_option_find(cell->drafter->options, "quantize");
+    const wg_target_options as_draft = { .model = { .kv_type = WG_F16 },
+                                         .quantize = how ? (const char *)cell->draft + how->at : NULL };
     if (*file) check_model_file(c, "draft.model", file, &as_draft, "the draft model");
     else wg_problem(c, "draft", false, "draft: drafter \"%s\" needs \"model\": %s", cell->drafter->name, row->doc);
 }
