@@ -6,12 +6,14 @@
 #include "core/engine/drafter.h"
 #include "core/engine/verifier.h"
 
+enum { WG_ENGINE_PAGE_SLOTS = 16, WG_ENGINE_PREFILL_ROWS = 256 };
+
 typedef struct wg_engine_options {
     int max_batch;    /* sequences of one step, 1 .. 256 */
     int max_tokens;   /* longest sequence, prompt included; 0: the target's context */
-    int page_slots;   /* 0: 16 */
+    int page_slots;   /* 0: WG_ENGINE_PAGE_SLOTS */
     int pages;        /* 0: enough for max_batch sequences of max_tokens */
-    int prefill_rows; /* prompt tokens of one pass; 0: 256 */
+    int prefill_rows; /* prompt tokens of one pass; 0: WG_ENGINE_PREFILL_ROWS */
     uint64_t seed;
     wg_sampling sampling;
     bool host_rows;         /* the caller reads p or the logits after a step: they are copied to the host from any device */

@@ -20,8 +20,8 @@ static wg_status check_options(wg_engine *e, const wg_engine_options *opt, wg_er
     const int most = slots < trees ? slots : trees;
     *o = *opt;
     if (o->max_tokens == 0) o->max_tokens = context;
-    if (o->page_slots == 0) o->page_slots = 16;
-    if (o->prefill_rows == 0) o->prefill_rows = 256;
+    if (o->page_slots == 0) o->page_slots = WG_ENGINE_PAGE_SLOTS;
+    if (o->prefill_rows == 0) o->prefill_rows = WG_ENGINE_PREFILL_ROWS;
 #ifdef WG_HARD
     o->page_slots = 2; /* the cache doubles small pages: the number of pages must fit */
     if (o->prefill_rows > 3) o->prefill_rows = 3;

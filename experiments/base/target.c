@@ -20,23 +20,10 @@ static wg_status open_tokenizer(wg_tokenizer **out, const wg_weights *w, bool ne
                    wg_weights_path(w));
 }
 
-/* The weights as they are to be run. */
-static wg_status open_weights(wg_weights **out, const char *path, const char *quantize, wg_pool *pool, wg_error *err)
-{
-    wg_weights *w;
-    wg_quantize q;
-    const bool as_they_are = !quantize || !*quantize;
-    if (!as_they_are && wg_quantize_parse(&q, quantize, err)) return wg_fail_in(err, WG_EINVAL, "quantize");
-    WG_TRY(wg_weights_open(&w, path, err));
-    if (!as_they_are) WG_TRY(wg_quantize_open(&w, w, &q, pool, err));
-    *out = w;
-    return WG_OK;
-}
-
 static wg_status open_parts(wg_target *t, const wg_target_options *opt, wg_error *err)
 {
     WG_TRY(wg_pool_open(&t->pool, opt->threads, err));
-    WG_TRY(open_weights(&t->weights, t->path, opt->quantize, t->pool, err));
+    WG_TRY(wg_quantize_open_file(&t->weights, t->path, opt->quantize, t->pool, err));
     WG_TRY(open_tokenizer(&t->tokenizer, t->weights, opt->need_tokenizer, err));
     if (opt->pin) WG_TRY(wg_pool_pin(t->pool, err));
     WG_TRY(wg_device_open(&t->device, opt->device ? opt->device : "cpu", t->pool, err));
@@ -102,9 +89,17 @@ wg_status wg_target_probe(const char *path, const wg_target_options *opt, wg_arc
 {
     wg_weights *w;
     if (!opt) opt = &defaults;
-    WG_TRY(open_weights(&w, path, opt->quantize, NULL, err));
+    WG_TRY(wg_quantize_open_file(&w, path, opt->quantize, NULL, err));
     wg_status s = wg_model_check(w, &opt->model, out, err);
     if (!s) s = check_tokenizer(w, opt->need_tokenizer, err);
     wg_weights_close(w);
     return s;
+}
+
+int wg_target_held(const wg_arch *a, int n)
+{
+    bool all = a->window > 0 && !a->window_unknown;
+    for (int i = 0; i < a->layers && all; i++) all = wg_arch_windowed(a, i);
+    const int most = all ? wg_kv_window_slots(a->window, WG_ENGINE_PREFILL_ROWS, WG_ENGINE_PAGE_SLOTS) : n;
+    return most < n ? most : n;
 }

@@ -43,4 +43,8 @@ wg_status wg_target_probe(const char *path, const wg_target_options *opt, wg_arc
  * one. */
 wg_status wg_target_check(const wg_weights *w, bool tokenizer, wg_error *err);
 
+/* The tokens of a text of n whose keys and values the cache holds at once: all of them, unless every layer has a window. A
+ * layer without one needs the pages of all tokens, and a page has those of all layers. */
+int wg_target_held(const wg_arch *a, int n);
+
 #endif

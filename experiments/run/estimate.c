@@ -73,7 +73,7 @@ static bool first_pair(const wg_config *c, int i)
 static double cache_bytes(const wg_arch *a, const wg_cell *cell, int longest)
 {
     const int type = wg_kv_type_ids[cell->target.kv_type];
-    return (double)wg_kv_token_bytes(type, a->layers, a->kv_heads, a->head_dim) * longest * cell->top.batch;
+    return (double)wg_kv_token_bytes(type, a->layers, a->kv_heads, a->head_dim) * wg_target_held(a, longest) * cell->top.batch;
 }
 
 /* Upper bound: a prompt has at most as many tokens as bytes, plus the beginning token and the chat template. A turn adds its
