@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -118,6 +119,55 @@ static wg_status start(process_drafter *p, wg_error *err)
     return wg_fail(err, WG_EIO, "drafter process: '%s' cannot be started: %s", p->opt.command, strerror(e));
 }
 
+/* ---- before it starts */
+
+static bool is_builtin(const char *word)
+{
+    static const char *const names[] = { ".",     ":",    "[",     "alias", "break", "cd",     "command", "continue",
+                                         "echo",  "eval", "exit",  "false", "hash",  "printf", "read",    "set",
+                                         "shift", "test", "trap",  "true",  "type",  "umask",  "unset",   "wait",
+                                         "if",    "for",  "while", "case",  "until" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(word, names[i]) == 0) return true;
+    return false;
+}
+
+/* Whether a folder of PATH has an executable file of this name. */
+static bool on_path(const char *word)
+{
+    char file[2 * WG_OPTION_STRING];
+    const char *path = getenv("PATH");
+    for (const char *at = path ? path : "/usr/bin:/bin"; *at;) {
+        const size_t n = strcspn(at, ":");
+        const int k = snprintf(file, sizeof file, "%.*s/%s", (int)n, at, word);
+        if (k > 0 && (size_t)k < sizeof file && access(file, X_OK) == 0) return true;
+        at += n + (at[n] == ':');
+    }
+    return false;
+}
+
+/* A command that begins with the plain name of a program: there must be one. What else a shell understands is left to it. */
+static wg_status check_program(const char *command, wg_error *err)
+{
+    char word[WG_OPTION_STRING];
+    struct stat st;
+    command += strspn(command, " \t");
+    if (strncmp(command, "exec ", 5) == 0) command += 5 + strspn(command + 5, " \t");
+    const bool quoted = *command == '\'';
+    command += quoted;
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(command, quoted ? "'" : " \t"), command);
+    if (!*word || (!quoted && (strpbrk(word, "\"'`$&|;<>(){}*?[]~#=!\\\n") || is_builtin(word)))) return WG_OK;
+    if (!strchr(word, '/')) {
+        if (on_path(word)) return WG_OK;
+        return wg_fail(err, WG_ENOENT, "drafter process: there is no program '%s' in the folders of PATH; give its path", word);
+    }
+    if (stat(word, &st) != 0)
+        return wg_fail(err, WG_ENOENT, "drafter process: there is no program '%s': %s", word, strerror(errno));
+    if (S_ISREG(st.st_mode) && access(word, X_OK) == 0) return WG_OK;
+    return wg_fail(err, WG_EINVAL,
+                   "drafter process: '%s' is not executable; make it so (chmod +x), or put its interpreter before it", word);
+}
+
 static wg_status open_process(wg_drafter *d, const wg_env *env, wg_error *err)
 {
     process_drafter *p = (process_drafter *)d;
@@ -125,6 +175,7 @@ static wg_status open_process(wg_drafter *d, const wg_env *env, wg_error *err)
     p->to = p->from = -1;
     if (!*p->opt.command)
         return wg_fail(err, WG_ECONFIG, "drafter process: no program is named; set its option command=COMMAND");
+    WG_TRY(check_program(p->opt.command, err));
     if (!(p->sent = wg_calloc(n, sizeof *p->sent))) return wg_nomem(err, n * sizeof *p->sent, "a process drafter");
     return start(p, err);
 }
