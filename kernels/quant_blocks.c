@@ -15,14 +15,32 @@ static uint16_t load16(const uint8_t *p)
     return h;
 }
 
+/* Codes are made four at a time, in the bytes of a word. */
+static uint32_t load32(const uint8_t *p)
+{
+    uint32_t w;
+    memcpy(&w, p, sizeof w);
+    return w;
+}
+
+static void store32(uint8_t *p, uint32_t w) { memcpy(p, &w, sizeof w); }
+
+/* Bit 0 of every byte, both bits 0 and 1, and the low half of every byte of a word. */
+#define ONES 0x01010101u
+#define PAIRS 0x03030303u
+#define LOW 0x0F0F0F0Fu
+
+/* Bits 0 to 3 of n as the low bits of four bytes. */
+static uint32_t spread(uint32_t n) { return (n & 15) * 0x00204081u & ONES; }
+
 /* 32 nibbles from 16 bytes; `high`: 32 fifth bits, or NULL. */
 static void nibbles32(const uint8_t *q, const uint8_t *high, uint8_t *code)
 {
-    uint32_t h = 0;
-    if (high) memcpy(&h, high, sizeof h);
-    for (int j = 0; j < 16; j++) {
-        code[j] = (uint8_t)((q[j] & 15) | (h >> j & 1) << 4);
-        code[j + 16] = (uint8_t)(q[j] >> 4 | (h >> (j + 16) & 1) << 4);
+    const uint32_t h = high ? load32(high) : 0;
+    for (int j = 0; j < 16; j += 4) {
+        const uint32_t w = load32(q + j);
+        store32(code + j, (w & LOW) | spread(h >> j) << 4);
+        store32(code + 16 + j, (w >> 4 & LOW) | spread(h >> (16 + j)) << 4);
     }
 }
 
@@ -41,10 +59,10 @@ static void scales_k(const uint8_t *b, wg_block *out)
 static void codes_k(const uint8_t *q, const uint8_t *high, uint8_t *code)
 {
     for (int g = 0; g < 4; g++, q += 32, code += 64)
-        for (int l = 0; l < 32; l++) {
-            const int h = high ? high[l] >> (2 * g) : 0;
-            code[l] = (uint8_t)((q[l] & 15) | (h & 1) << 4);
-            code[l + 32] = (uint8_t)(q[l] >> 4 | (h & 2) << 3);
+        for (int l = 0; l < 32; l += 4) {
+            const uint32_t w = load32(q + l), h = high ? load32(high + l) >> 2 * g : 0;
+            store32(code + l, (w & LOW) | (h & ONES) << 4);
+            store32(code + 32 + l, (w >> 4 & LOW) | (h >> 1 & ONES) << 4);
         }
 }
 
@@ -52,11 +70,12 @@ static void codes_k(const uint8_t *q, const uint8_t *high, uint8_t *code)
 static void codes_q6(const uint8_t *low, const uint8_t *high, uint8_t *code)
 {
     for (int half = 0; half < 2; half++, low += 64, high += 32, code += 128)
-        for (int l = 0; l < 32; l++) {
-            code[l] = (uint8_t)((low[l] & 15) | (high[l] & 3) << 4);
-            code[l + 32] = (uint8_t)((low[l + 32] & 15) | (high[l] >> 2 & 3) << 4);
-            code[l + 64] = (uint8_t)(low[l] >> 4 | (high[l] >> 4 & 3) << 4);
-            code[l + 96] = (uint8_t)(low[l + 32] >> 4 | (high[l] >> 6) << 4);
+        for (int l = 0; l < 32; l += 4) {
+            const uint32_t w = load32(low + l), v = load32(low + 32 + l), h = load32(high + l);
+            store32(code + l, (w & LOW) | (h & PAIRS) << 4);
+            store32(code + 32 + l, (v & LOW) | (h >> 2 & PAIRS) << 4);
+            store32(code + 64 + l, (w >> 4 & LOW) | (h >> 4 & PAIRS) << 4);
+            store32(code + 96 + l, (v >> 4 & LOW) | (h >> 6 & PAIRS) << 4);
         }
 }
 
@@ -64,8 +83,10 @@ static void codes_q6(const uint8_t *low, const uint8_t *high, uint8_t *code)
 static void codes_q2(const uint8_t *q, const uint8_t *high, uint8_t *code)
 {
     for (int run = 0; run < 8; run++, code += 32)
-        for (int l = 0; l < 32; l++)
-            code[l] = (uint8_t)((q[32 * (run / 4) + l] >> 2 * (run % 4) & 3) | (high ? high[l] >> run & 1 : 0) << 2);
+        for (int l = 0; l < 32; l += 4) {
+            const uint32_t w = load32(q + 32 * (run / 4) + l), h = high ? load32(high + l) : 0;
+            store32(code + l, (w >> 2 * (run % 4) & PAIRS) | (h >> run & ONES) << 2);
+        }
 }
 
 /* 16 scales: low halves of 8 bytes, then their high halves; bit pairs of the last 4 bytes above them; 32 is 0. */
@@ -143,4 +164,30 @@ int wg_block_read(int type, const void *src, wg_block *out)
         return 0;
     default: return -1;
     }
+}
+
+/* Element j in the low half of byte j, element j + 16 in the high half; fifth bits, if any, in one word before them. */
+static void put_nibbles(const uint8_t *code, int bits, uint8_t *dst)
+{
+    if (bits == 5) {
+        uint32_t high = 0;
+        for (int j = 0; j < 32; j++) high |= (uint32_t)(code[j] >> 4) << j;
+        memcpy(dst, &high, sizeof high);
+        dst += sizeof high;
+    }
+    uint8_t low[16]; /* apart from dst, so that compilers see that nothing overlaps */
+    for (int j = 0; j < 16; j++) low[j] = (uint8_t)((code[j] & 15) | code[j + 16] << 4);
+    memcpy(dst, low, sizeof low);
+}
+
+void wg_block_write(int type, const wg_block *b, void *dst)
+{
+    uint8_t *p = dst;
+    memcpy(p, &b->d, 2), p += 2;
+    if (wg_has_min(type)) memcpy(p, &b->m, 2), p += 2;
+    if (wg_code_bits(type) != 8) {
+        put_nibbles(b->code, wg_code_bits(type), p);
+        return;
+    }
+    for (int j = 0; j < 32; j++) p[j] = b->code[j] ^ 0x80;
 }

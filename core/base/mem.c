@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 typedef struct header {
     uint64_t magic;
@@ -80,6 +81,16 @@ void *wg_alloc(size_t n, size_t size)
 {
     size_t bytes;
     return must_fail() || !wg_size_mul(n, size, &bytes) ? NULL : block_new(bytes, false);
+}
+
+void wg_mem_large_pages(void *p, size_t bytes)
+{
+#ifdef MADV_HUGEPAGE
+    const uintptr_t large = 2 << 20, lo = ((uintptr_t)p + large - 1) & ~(large - 1), hi = ((uintptr_t)p + bytes) & ~(large - 1);
+    if (lo < hi) (void)madvise((void *)lo, hi - lo, MADV_HUGEPAGE); /* advice: a failure changes nothing */
+#else
+    (void)p, (void)bytes;
+#endif
 }
 
 void *wg_realloc(void *p, size_t n, size_t size)

@@ -48,6 +48,7 @@ typedef struct wg_names {
 typedef struct wg_maker {
     wg_status (*make)(void *user, const wg_tensor *t, void *dst, wg_error *err);
     void (*close)(void *user);
+    void (*ahead)(void *user, const wg_tensor *t); /* wg_weights_ahead of what it is made of; NULL: of no file */
     void *user;
     bool random; /* bytes come from the seed */
     uint64_t seed;
@@ -74,7 +75,8 @@ struct wg_weights {
 #define WG_SAVE_SAFETENSORS                                                                                                    \
     "save it as safetensors: python3 -c \"from transformers import AutoModelForCausalLM as M; "                                \
     "M.from_pretrained('FOLDER').save_pretrained('OUT')\", copy the tokenizer's files to OUT and give OUT"
-/* Tells the system that these bytes of a mapping will not be read again. */
+/* Tells the system that these bytes of a mapping will be read soon, or not again. */
+void wg_pages_ahead(const void *at, size_t bytes);
 void wg_pages_release(const void *at, size_t bytes);
 
 /* Append a row and take `name` over (also on failure); NULL when out of memory. */

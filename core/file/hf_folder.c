@@ -246,6 +246,13 @@ static bool has_bias(const wg_hf_config *c, const char *gguf)
                                          : c->qkv_bias;
 }
 
+/* Tensors that are f32 whatever the shard has, because other readers of GGUF files take no other: vectors, learned positions,
+ * routers. */
+static bool is_f32(const wg_tensor *t)
+{
+    return t->n_dims == 1 || strcmp(t->name, "position_embd.weight") == 0 || strstr(t->name, "ffn_gate_inp");
+}
+
 /* Adds one tensor of a shard under its name in GGUF files. */
 static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, const wg_safetensor *t)
 {
@@ -285,9 +292,9 @@ static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, cons
     if (s->heads && (t->n_dims < 1 || t->n_dims > 2 || rows != s->heads * width))
         return wg_fail(f->err, WG_EMODEL, "%s: tensor '%.120s' has %lld rows: expected %d heads of %lld", path, t->name,
                        (long long)rows, s->heads, (long long)width);
-    if (s->plus_one) to.type = WG_F32;
+    if (is_f32(&to)) to.type = WG_F32;
     if (s->turned) to.dim[0] = t->dim[0], to.dim[1] = t->dim[1];
-    s->there = !s->heads && !s->plus_one && !s->turned && !s->grouped &&
+    s->there = to.type == t->type && !s->heads && !s->plus_one && !s->turned && !s->grouped &&
                (uintptr_t)t->data % wg_type_size(wg_type_get(t->type), 1) == 0;
     wg_gguf_add(g, &to, NULL, NULL);
     return WG_OK;
@@ -339,31 +346,39 @@ static void turn(const wg_safetensor *t, char *to)
         for (size_t r = 0; r < rows; r++) memcpy(to + (c * rows + r) * each, t->data + (r * columns + c) * each, each);
 }
 
-static void add_one(const wg_safetensor *t, size_t n, float *to)
-{
-    wg_row_to_f32(t->type, t->data, to, n);
-    for (size_t i = 0; i < n; i++) to[i] += 1.0f;
-}
-
 static wg_status make(void *user, const wg_tensor *t, void *dst, wg_error *err)
 {
     const folder *f = user;
     const source *s = &f->source[t - wg_weights_at(f->weights, 0)];
     (void)err;
     if (s->there) return WG_OK;
-    if (!s->from) memcpy(dst, f->config.divisor[s->divisors], t->bytes);
-    else if (s->each)
+    if (!s->from) return memcpy(dst, f->config.divisor[s->divisors], t->bytes), WG_OK;
+    if (s->each) {
         for (int e = 0; e < f->config.experts; e++) {
             memcpy((char *)dst + (size_t)e * s->from->bytes, s->each[e]->data, s->from->bytes);
             wg_pages_release(s->each[e]->data, s->from->bytes);
         }
-    else if (s->plus_one) add_one(s->from, t->bytes / sizeof(float), dst);
-    else if (s->turned) turn(s->from, dst);
-    else if (s->grouped) regroup(s->from, &f->config, dst);
-    else if (s->heads) permute(s->from, s->heads, dst);
-    else memcpy(dst, s->from->data, t->bytes);
-    if (s->from) wg_pages_release(s->from->data, s->from->bytes);
+        return WG_OK;
+    }
+    char *to = (char *)dst + t->bytes -
+               s->from->bytes; /* what becomes f32 stands at the end first, and is read before it is written */
+    if (s->turned) turn(s->from, to);
+    else if (s->grouped) regroup(s->from, &f->config, to);
+    else if (s->heads) permute(s->from, s->heads, to);
+    else memcpy(to, s->from->data, s->from->bytes);
+    const size_t n = t->bytes / sizeof(float);
+    if (t->type != s->from->type) wg_row_to_f32(s->from->type, to, dst, n);
+    for (size_t i = 0; s->plus_one && i < n; i++) ((float *)dst)[i] += 1.0f;
+    wg_pages_release(s->from->data, s->from->bytes);
     return WG_OK;
+}
+
+static void ahead(void *user, const wg_tensor *t)
+{
+    const folder *f = user;
+    const source *s = &f->source[t - wg_weights_at(f->weights, 0)];
+    for (int e = 0; s->each && e < f->config.experts; e++) wg_pages_ahead(s->each[e]->data, s->each[e]->bytes);
+    if (s->from && !s->each) wg_pages_ahead(s->from->data, s->from->bytes);
 }
 
 /* ---- the folder */
@@ -511,7 +526,7 @@ wg_status wg_hf_open(wg_weights **out, const char *path, wg_error *err)
         wg_free(plain);
         return s;
     }
-    const wg_maker maker = { .make = make, .close = folder_close, .user = f };
+    const wg_maker maker = { .make = make, .close = folder_close, .ahead = ahead, .user = f };
     s = wg_weights_open_made(out, plain, head, n, whole, &maker, err);
     wg_free(head);
     wg_free(plain);

@@ -321,9 +321,23 @@ bool wg_weights_made(const wg_weights *w, uint64_t *seed)
     return w->maker.random;
 }
 
+void wg_weights_ahead(const wg_weights *w, const wg_tensor *t)
+{
+    if (w->maker.ahead) w->maker.ahead(w->maker.user, t);
+    else if (w->mapped && !w->maker.make) wg_pages_ahead(t->data, t->bytes);
+}
+
 void wg_weights_release(const wg_weights *w, const wg_tensor *t)
 {
     if (w->mapped) wg_pages_release(t->data, t->bytes);
+}
+
+/* In pieces, because Linux answers one advice with no more than its window of reading ahead, commonly 128 KB. */
+void wg_pages_ahead(const void *at, size_t bytes)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), piece = 128 << 10, end = (uintptr_t)at + bytes;
+    for (uintptr_t p = (uintptr_t)at & ~(page - 1); p < end; p += piece) /* advice: a failure changes nothing */
+        (void)madvise((void *)p, end - p < piece ? end - p : piece, MADV_WILLNEED);
 }
 
 void wg_pages_release(const void *at, size_t bytes)

@@ -45,6 +45,8 @@ wg_status wg_weights_need(const wg_weights *w, const wg_tensor *t, wg_error *err
 bool wg_weights_made(const wg_weights *w,
                      uint64_t *seed); /* true for a model without a file; *seed: its seed (seed may be NULL) */
 
+/* Tells the system that the bytes of this tensor will be needed soon: it reads them from the disk in the meantime. */
+void wg_weights_ahead(const wg_weights *w, const wg_tensor *t);
 /* Tells the system that the pages of this tensor will not be read again (after repacking). */
 void wg_weights_release(const wg_weights *w, const wg_tensor *t);
 

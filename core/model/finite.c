@@ -15,25 +15,41 @@ typedef struct job {
     int64_t found[256]; /* per thread; the pool has at most 256 */
 } job;
 
-/* Each: the first element of [lo, hi) numbers that is not finite, or -1. */
-static int64_t find16(const job *j, int64_t lo, int64_t hi)
+/* Whether one of n numbers, `step` bytes apart, has all bits of e: without a branch, for widths and steps known when this is
+ * compiled. */
+static inline __attribute__((always_inline)) bool any_bad(const unsigned char *p, size_t width, size_t step, uint32_t e,
+                                                          int64_t n)
 {
-    for (int64_t i = lo; i < hi; i++) {
-        uint16_t h;
-        memcpy(&h, j->data + (size_t)i * j->step, sizeof h);
-        if ((h & j->exponent) == j->exponent) return i * j->run;
+    uint32_t bad = 0;
+    for (int64_t i = 0; i < n; i++, p += step) {
+        uint32_t u = 0;
+        memcpy(&u, p, width);
+        bad |= (u & e) == e;
+    }
+    return bad;
+}
+
+/* The first element of [lo, hi) numbers that is not finite, or -1: its number is sought where one of RUN is bad. */
+static inline __attribute__((always_inline)) int64_t find(const job *j, size_t width, size_t step, int64_t lo, int64_t hi)
+{
+    enum { RUN = 256 };
+    for (int64_t i = lo, n; i < hi; i += n) {
+        n = hi - i < RUN ? hi - i : RUN;
+        if (!any_bad(j->data + (size_t)i * step, width, step, j->exponent, n)) continue;
+        while (!any_bad(j->data + (size_t)i * step, width, step, j->exponent, 1)) i++;
+        return i * j->run;
     }
     return -1;
 }
 
+static int64_t find16(const job *j, int64_t lo, int64_t hi)
+{
+    return j->step == 2 ? find(j, 2, 2, lo, hi) : find(j, 2, j->step, lo, hi);
+}
+
 static int64_t find32(const job *j, int64_t lo, int64_t hi)
 {
-    for (int64_t i = lo; i < hi; i++) {
-        uint32_t u;
-        memcpy(&u, j->data + (size_t)i * j->step, sizeof u);
-        if ((u & j->exponent) == j->exponent) return i * j->run;
-    }
-    return -1;
+    return j->step == 4 ? find(j, 4, 4, lo, hi) : find(j, 4, j->step, lo, hi);
 }
 
 static int64_t find_codes(const job *j, int64_t lo, int64_t hi)

@@ -12,6 +12,7 @@
 #include "core/base/mem.h"
 #include "core/model/model_impl.h"
 #include "core/model/places.h"
+#include "core/model/read_ahead.h"
 #include "core/model/rotary.h"
 
 typedef struct loader {
@@ -19,6 +20,7 @@ typedef struct loader {
     const wg_weights *w;
     const wg_model_options *opt;
     int64_t width[WIDTHS];
+    wg_read_ahead *ahead;
     wg_error *err;
 } loader;
 
@@ -147,6 +149,7 @@ static wg_status load(const loader *o, const place *p, const char *name, void *i
     int64_t before;
     const int64_t in = o->width[p->in], out = o->width[p->out], rows = rows_of(o, p, &before);
     WG_TRY(find_of(o, p, name, &t));
+    wg_read_ahead_next(o->ahead);
     if (p->each) return load_each(o, p, t, (wg_stack *)(void *)((char *)into + p->at));
     wg_buf *to = (wg_buf *)(void *)((char *)into + p->at);
     if (p->out == ONE) return load_vector(o, t, before, in, to);
@@ -268,24 +271,48 @@ static wg_status check_tensors(const loader *o)
     return WG_OK;
 }
 
-static wg_status load_all(const loader *o)
+typedef wg_status visit_fn(const loader *o, const place *p, const char *name, void *into);
+
+/* The places that tensors are loaded into, in the order of loading. */
+static wg_status each_place(const loader *o, visit_fn *visit)
 {
     wg_model *m = o->m;
-    WG_TRY(check_room(o));
     for (int i = 0; i < MODEL_PLACES; i++) {
         const place *p = &model_places[i];
-        if (p->at == offsetof(wg_model, head) && o->opt->head) WG_TRY(load_head(o));
-        else if (p->at == offsetof(wg_model, head) && m->arch.tied) m->head = m->embed;
-        else if (belongs(o, p)) WG_TRY(load(o, p, p->name, m));
+        const bool elsewhere = p->at == offsetof(wg_model, head) && (o->opt->head || m->arch.tied);
+        if (!elsewhere && belongs(o, p)) WG_TRY(visit(o, p, p->name, m));
     }
     for (int l = 0; l < m->arch.layers; l++)
         for (int i = 0; i < LAYER_PLACES; i++) {
             char name[NAME];
             if (!belongs(o, &layer_places[i])) continue;
             snprintf(name, sizeof name, "blk.%d.%s", l, layer_places[i].name);
-            WG_TRY(load(o, &layer_places[i], name, &m->layer[l]));
+            WG_TRY(visit(o, &layer_places[i], name, &m->layer[l]));
         }
     return WG_OK;
+}
+
+static wg_status list_tensor(const loader *o, const place *p, const char *name, void *into)
+{
+    const wg_tensor *t;
+    (void)into;
+    WG_TRY(find_of(o, p, name, &t));
+    return wg_read_ahead_add(o->ahead, t) ? WG_OK : wg_nomem(o->err, sizeof t, "a list of tensors");
+}
+
+static wg_status load_all(loader *o)
+{
+    wg_model *m = o->m;
+    wg_read_ahead list = { .weights = o->w };
+    WG_TRY(check_room(o));
+    if (o->opt->head) WG_TRY(load_head(o));
+    o->ahead = &list;
+    wg_status s = each_place(o, list_tensor);
+    if (s == WG_OK) s = each_place(o, load);
+    wg_read_ahead_close(&list);
+    o->ahead = NULL;
+    if (!o->opt->head && m->arch.tied) m->head = m->embed;
+    return s;
 }
 
 /* ---- rotary angles */

@@ -151,7 +151,7 @@ static void rewind_to(const cascade_drafter *c, wg_seq *in, const wg_seq *s)
     while (same < in->n && same < s->n && in->token[same] == s->token[same]) same++;
     if (same < in->n) wg_engine_forget(c->engine, in);
     if (same > s->n - 1) same = s->n - 1; /* the last token is never in the cache between steps */
-    if (same < wg_kv_len(in->kv)) wg_kv_truncate(in->kv, same);
+    if (same < wg_kv_len(in->kv)) wg_seq_truncate(c->engine, in, same);
     memcpy(in->token, s->token, (size_t)s->n * sizeof *s->token);
     in->n = in->prompt = s->n;
 }

@@ -17,13 +17,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <wager.h>
 
-enum { LEAVES = 48, ROWS = 2048, CONTEXT = 2048 };
+/* A tree's nodes have cells of their own beside those of a whole text: siblings share a position, not a cell. */
+enum { LEAVES = 63, ROWS = 2048, CONTEXT = 2048, TREE = 256 };
 
 /* clang-format off */
 #define FUNCTIONS(X) \
-    X(llama_backend_init) X(llama_model_default_params) X(llama_context_default_params) \
+    X(llama_log_set) X(llama_backend_init) X(llama_model_default_params) X(llama_context_default_params) \
     X(llama_model_load_from_file) X(llama_model_free) X(llama_model_get_vocab) X(llama_model_is_recurrent) \
     X(llama_model_n_ctx_train) X(llama_init_from_model) X(llama_free) X(llama_vocab_n_tokens) \
     X(llama_vocab_is_eog) X(llama_tokenize) X(llama_token_to_piece) X(llama_get_memory) X(llama_memory_seq_rm) \
@@ -37,7 +39,8 @@ typedef struct llama {
     struct llama_model *model;
     struct llama_context *context;
     const struct llama_vocab *vocab;
-    int held; /* tokens of sequence 0's cache: the text */
+    int held;   /* tokens of sequence 0's cache: the text */
+    int leaves; /* sequences of the last call */
     int32_t text[CONTEXT];
     int n, from; /* the rows of the last call: nodes, and the position of the first */
     int32_t token[ROWS], parent[ROWS], depth[ROWS], leaf[ROWS]; /* leaf: a leaf below the node, 1 .., 0: none has an id */
@@ -63,9 +66,16 @@ static int load(llama *l, const char *path)
     return 0;
 }
 
+static void say_errors(enum ggml_log_level level, const char *text, void *user)
+{
+    (void)user;
+    if (level == GGML_LOG_LEVEL_ERROR) fputs(text, stderr);
+}
+
 static int open_model(llama *l, const char *path)
 {
     struct llama_context_params p = l->llama_context_default_params();
+    l->llama_log_set(say_errors, NULL);
     l->llama_backend_init();
     l->model = l->llama_model_load_from_file(path, l->llama_model_default_params());
     if (!l->model) return fprintf(stderr, "llama_target: libllama cannot load %s\n", path), 1;
@@ -73,9 +83,10 @@ static int open_model(llama *l, const char *path)
         return fprintf(stderr, "llama_target: %s has a recurrent state, which rejected drafts cannot be taken out of\n", path),
                1;
     const int trained = l->llama_model_n_ctx_train(l->model);
-    p.n_ctx = trained < CONTEXT ? (uint32_t)trained : CONTEXT;
-    p.n_batch = p.n_ubatch = ROWS;
+    p.n_ctx = (uint32_t)(trained < CONTEXT ? trained : CONTEXT) + TREE;
+    p.n_batch = ROWS;
     p.n_seq_max = LEAVES + 1;
+    p.n_threads = p.n_threads_batch = (int32_t)sysconf(_SC_NPROCESSORS_ONLN);
     p.kv_unified = true; /* leaves share the cells of the text */
     l->context = l->llama_init_from_model(l->model, p);
     l->vocab = l->llama_model_get_vocab(l->model);
@@ -95,42 +106,42 @@ static void settle(llama *l, const wg_score_rows *r)
                 node = i;
             }
     if (node >= 0 && l->leaf[node]) l->llama_memory_seq_cp(memory, l->leaf[node], 0, l->from, same);
-    for (int k = 1; k <= LEAVES; k++) l->llama_memory_seq_rm(memory, k, -1, -1);
+    for (int k = 1; k <= l->leaves; k++) l->llama_memory_seq_rm(memory, k, -1, -1);
     l->llama_memory_seq_rm(memory, 0, same, -1);
     l->held = same;
-    l->n = 0;
+    l->n = l->leaves = 0;
 }
 
 /* Gives every node the ids of the leaves below it: in a chain sequence 0 itself. False: more leaves than ids. */
-static int give_ids(llama *l, const wg_score_rows *r, int first)
+static int give_ids(llama *l, const wg_score_rows *r)
 {
     llama_memory_t memory = l->llama_get_memory(l->context);
-    int leaves = 0, used = 0, chain = 1;
+    int used = 0, chain = 1;
     for (int i = 0; i < r->n; i++) {
         chain = chain && r->parent[i] == i - 1;
-        l->ids[first + i] = 0;
+        l->ids[i] = 0;
         l->leaf[i] = 0;
     }
     for (int i = 0; i < r->n && !chain; i++) {
         int children = 0;
         for (int k = i + 1; k < r->n; k++) children += r->parent[k] == i;
         if (children) continue;
-        if (leaves == LEAVES) return 0;
-        l->llama_memory_seq_cp(memory, 0, ++leaves, -1, -1);
-        for (int k = i; k >= 0; k = r->parent[k]) l->ids[first + k]++, l->leaf[k] = leaves;
+        if (l->leaves == LEAVES) return 0;
+        l->llama_memory_seq_cp(memory, 0, ++l->leaves, -1, -1);
+        for (int k = i; k >= 0; k = r->parent[k]) l->ids[k]++, l->leaf[k] = l->leaves;
     }
     for (int i = 0; i < r->n; i++) {
-        l->id[first + i] = l->room + used;
-        used += chain ? 1 : l->ids[first + i];
+        l->id[i] = l->room + used;
+        used += chain ? 1 : l->ids[i];
         if (used > ROWS * 8) return 0;
-        if (chain) l->ids[first + i] = 1, *l->id[first + i] = 0;
-        else l->ids[first + i] = 0;
+        if (chain) l->ids[i] = 1, *l->id[i] = 0;
+        else l->ids[i] = 0;
     }
     for (int i = 0, k = 0; i < r->n && !chain; i++) {
         int children = 0;
         for (int j = i + 1; j < r->n; j++) children += r->parent[j] == i;
         if (children) continue;
-        for (int j = (k++, i); j >= 0; j = r->parent[j]) l->id[first + j][l->ids[first + j]++] = k;
+        for (int j = (k++, i); j >= 0; j = r->parent[j]) l->id[j][l->ids[j]++] = k;
     }
     return 1;
 }
@@ -163,11 +174,10 @@ static int catch_up(llama *l, const wg_score_rows *r)
 static int score(void *user, const wg_score_rows *r, int n, char *message, size_t room)
 {
     llama *l = user;
-    if (n != 1 || r->n > ROWS || r->prefix_n + r->n > CONTEXT)
-        return snprintf(message, room, "one sequence, as it was opened"), 1;
+    if (n != 1 || r->n > ROWS || r->prefix_n > CONTEXT) return snprintf(message, room, "one sequence, as it was opened"), 1;
     settle(l, r);
     if (catch_up(l, r)) return snprintf(message, room, "llama_decode failed on the text"), 1;
-    if (!give_ids(l, r, 0)) return snprintf(message, room, "a tree of more than %d leaves; draft fewer nodes", LEAVES), 1;
+    if (!give_ids(l, r)) return snprintf(message, room, "a tree of more than %d leaves; draft fewer nodes", LEAVES), 1;
     for (int i = 0; i < r->n; i++) {
         l->token[i] = r->token[i];
         l->parent[i] = r->parent[i];

@@ -15,20 +15,53 @@ size_t wg_matrix_bytes_ref(int type, int n, int k)
     return panels * (wg_is_quantised(type) ? wg_panel_bytes(type, k) : wg_float_at(type, k));
 }
 
+/* Squares of 8 x 8 or 4 x 4 elements, row r at from + r * k, as columns at to + j * WG_PANEL. Interleaving the first half of the
+ * rows with the second once for each halving of the square turns it. */
+typedef uint16_t eight16 __attribute__((vector_size(16)));
+typedef uint32_t four32 __attribute__((vector_size(16)));
+
+static void turn16(const uint16_t *from, size_t k, uint16_t *to)
+{
+    eight16 a[8], b[8];
+    for (size_t r = 0; r < 8; r++) memcpy(&a[r], from + r * k, sizeof *a);
+    for (int pass = 0; pass < 3; pass++, memcpy(a, b, sizeof a))
+        for (int i = 0; i < 4; i++) {
+            b[2 * i] = __builtin_shufflevector(a[i], a[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+            b[2 * i + 1] = __builtin_shufflevector(a[i], a[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+        }
+    for (int j = 0; j < 8; j++) memcpy(to + j * WG_PANEL, &a[j], sizeof *a);
+}
+
+static void turn32(const uint32_t *from, size_t k, uint32_t *to)
+{
+    four32 a[4], b[4];
+    for (size_t r = 0; r < 4; r++) memcpy(&a[r], from + r * k, sizeof *a);
+    for (int pass = 0; pass < 2; pass++, memcpy(a, b, sizeof a))
+        for (int i = 0; i < 2; i++) {
+            b[2 * i] = __builtin_shufflevector(a[i], a[i + 2], 0, 4, 1, 5);
+            b[2 * i + 1] = __builtin_shufflevector(a[i], a[i + 2], 2, 6, 3, 7);
+        }
+    for (int j = 0; j < 4; j++) memcpy(to + j * WG_PANEL, &a[j], sizeof *a);
+}
+
 /* rows: (n, k); panels [p0,p1) of (panel, k, 32). Written front to back, 32 streams read. */
-#define PACK(name, element)                                                                                                    \
+#define PACK(name, element, turn, side)                                                                                        \
     static void name(int n, int k, const element *rows, element *packed, int p0, int p1)                                       \
     {                                                                                                                          \
-        for (int p = p0; p < p1; p++)                                                                                          \
-            for (int j = 0; j < k; j++)                                                                                        \
-                for (int r = 0; r < WG_PANEL; r++) {                                                                           \
-                    const int row = p * WG_PANEL + r;                                                                          \
-                    packed[((size_t)p * (size_t)k + (size_t)j) * WG_PANEL + (size_t)r] =                                       \
-                        row < n ? rows[(size_t)row * (size_t)k + (size_t)j] : 0;                                               \
-                }                                                                                                              \
+        for (int p = p0; p < p1; p++) {                                                                                        \
+            const element *from = rows + (size_t)p * WG_PANEL * (size_t)k;                                                     \
+            element *to = packed + (size_t)p * WG_PANEL * (size_t)k;                                                           \
+            const int left = n - p * WG_PANEL, whole = left < WG_PANEL ? 0 : k / side * side;                                  \
+            for (int j = 0; j < whole; j += side)                                                                              \
+                for (int r = 0; r < WG_PANEL; r += side)                                                                       \
+                    turn(from + (size_t)r * (size_t)k + j, (size_t)k, to + (size_t)j * WG_PANEL + r);                          \
+            for (int j = whole; j < k; j++)                                                                                    \
+                for (int r = 0; r < WG_PANEL; r++)                                                                             \
+                    to[(size_t)j * WG_PANEL + (size_t)r] = r < left ? from[(size_t)r * (size_t)k + (size_t)j] : 0;             \
+        }                                                                                                                      \
     }
-PACK(pack32, uint32_t)
-PACK(pack16, uint16_t)
+PACK(pack32, uint32_t, turn32, 4)
+PACK(pack16, uint16_t, turn16, 8)
 
 /* The kernels take no NaN codes: a block that has one gets the scale NaN. */
 static void pack8(int n, int k, const uint8_t *rows, uint8_t *packed, int p0, int p1)
@@ -47,57 +80,74 @@ static void pack8(int n, int k, const uint8_t *rows, uint8_t *packed, int p0, in
         }
 }
 
-/* Writes the 32 codes of row r to a packed block that was zero, four codes at a time. */
-static void put_codes(int type, const uint8_t *code, uint8_t *block, int r)
+/* Functions over a type that is known when they are compiled. */
+#define OF_TYPE static inline __attribute__((always_inline))
+
+/* Writes the 32 codes of row r to a packed block whose high bits are zero, four codes at a time. */
+OF_TYPE void put_codes(int type, const uint8_t *code, uint8_t *block, int r)
 {
     uint8_t *to = block + wg_codes_at(type) + 4 * r, *high = block + wg_high_at(type);
     const int bits = wg_code_bits(type);
     uint32_t c[WG_QUANT_BLOCK / 4], two[2] = { 0, 0 };
     memcpy(c, code, sizeof c);
-    for (int j = 0; j < WG_QUANT_BLOCK / 4; j++) {
-        const uint32_t low = (c[j] & 0x0f0f0f0fu) | (c[(j + 4) % 8] & 0x0f0f0f0fu) << 4;
-        if (bits == 8) memcpy(to + 128 * j, &c[j], 4);
-        else if (j < 4) memcpy(to + 128 * j, &low, 4);
-        for (int i = 0; i < 4 && bits == 5; i++)
-            high[16 * j + r / 2] |= (uint8_t)((c[j] >> (8 * i + 4) & 1) << (4 * (r % 2) + i));
-        two[j / 4] |= (c[j] >> 4 & 0x03030303u) << (2 * (j % 4));
+    for (int j = 0; j < 8 && bits == 8; j++) memcpy(to + 128 * j, &c[j], 4);
+    for (int j = 0; j < 4 && bits < 8; j++) {
+        const uint32_t low = (c[j] & 0x0F0F0F0Fu) | (c[j + 4] & 0x0F0F0F0Fu) << 4;
+        memcpy(to + 128 * j, &low, 4);
     }
+    for (int j = 0; j < 8 && bits == 5; j++) /* the product gathers bit 4 of the four bytes */
+        high[16 * j + r / 2] |= (uint8_t)(((c[j] >> 4 & 0x01010101u) * 0x01020408u >> 24 & 15) << 4 * (r % 2));
+    for (int j = 0; j < 8 && bits == 6; j++) two[j / 4] |= (c[j] >> 4 & 0x03030303u) << (2 * (j % 4));
     for (int g = 0; g < 2 && bits == 6; g++) memcpy(high + 128 * g + 4 * r, &two[g], 4);
 }
 
 /* Scales of row r, for the 32 elements from `from` on of a file block. */
-static void put_scales(int type, const wg_block *b, int from, uint8_t *head, uint8_t *block, int r)
+OF_TYPE void put_scales(int type, const wg_block *b, int from, uint8_t *head, uint8_t *block, int r)
 {
     uint8_t *wide = wg_is_k(type) ? head : block;
     memcpy(wide + 2 * r, &b->d, 2);
     if (wg_has_min(type)) memcpy(wide + 64 + 2 * r, &b->m, 2);
     if (!wg_is_k(type)) return;
+    const int run = from / wg_run_of(type);
     for (int part = 0; part < wg_block_sums(type); part++) {
-        block[32 * part + r] = (uint8_t)b->scale[from / b->run + part];
-        if (wg_has_min(type)) block[wg_min_at(type, part) + r] = b->min[from / b->run + part];
+        block[32 * part + r] = (uint8_t)b->scale[run + part];
+        if (wg_has_min(type)) block[wg_min_at(type, part) + r] = b->min[run + part];
     }
 }
 
-static void pack_quantised(int type, int n, int k, const char *rows, char *packed, int p0, int p1)
+OF_TYPE void pack_blocks(int type, int n, int k, const char *rows, uint8_t *packed, int p0, int p1)
 {
     const wg_type_info *info = wg_type_get(type);
     const size_t row_bytes = wg_type_size(info, (size_t)k), panel_bytes = wg_panel_bytes(type, k);
     for (int p = p0; p < p1; p++) {
-        uint8_t *panel = (uint8_t *)packed + (size_t)p * panel_bytes;
-        memset(panel, 0, panel_bytes);
-        for (int at = 0; at < k; at += info->block) /* a block of all rows, then the next: written front to back */
-            for (int r = 0; r < WG_PANEL && p * WG_PANEL + r < n; r++) {
-                const size_t row = (size_t)p * WG_PANEL + (size_t)r;
+        uint8_t *panel = packed + (size_t)p * panel_bytes;
+        const char *from = rows + (size_t)p * WG_PANEL * row_bytes;
+        const int left = n - p * WG_PANEL;
+        if (left < WG_PANEL) memset(panel, 0, panel_bytes);
+        for (int at = 0; at < k; at += info->block, from += info->bytes) { /* a block of all rows, then the next */
+            const int first = at / WG_QUANT_BLOCK, last = (at + info->block) / WG_QUANT_BLOCK;
+            for (int i = first; i < last; i++) memset(panel + wg_block_of(type, i), 0, (size_t)wg_codes_at(type));
+            for (int r = 0; r < WG_PANEL && r < left; r++) {
                 wg_block b;
-                wg_block_read(type, rows + row * row_bytes + wg_type_size(info, (size_t)at), &b);
-                for (int from = 0; from < b.n; from += WG_QUANT_BLOCK) {
-                    const int i = (at + from) / WG_QUANT_BLOCK;
+                wg_block_read(type, from + (size_t)r * row_bytes, &b);
+                for (int i = first; i < last; i++) {
                     uint8_t *block = panel + wg_block_of(type, i);
-                    put_codes(type, b.code + from, block, r);
-                    put_scales(type, &b, from, panel + wg_head_of(type, i), block, r);
+                    put_codes(type, b.code + (i - first) * WG_QUANT_BLOCK, block, r);
+                    put_scales(type, &b, (i - first) * WG_QUANT_BLOCK, panel + wg_head_of(type, i), block, r);
                 }
             }
+        }
     }
+}
+
+static void pack_quantised(int type, int n, int k, const char *rows, uint8_t *packed, int p0, int p1)
+{
+#define TYPE(id, ...)                                                                                                          \
+    case WG_##id: pack_blocks(WG_##id, n, k, rows, packed, p0, p1); break;
+    switch (type) {
+        WG_QUANT_TYPES(TYPE)
+    }
+#undef TYPE
 }
 
 void wg_matrix_pack_ref(int type, int n, int k, const void *rows, void *packed, int p0, int p1)

@@ -176,6 +176,26 @@ MODELS |= {
         architectures=["MPTForCausalLM"], model_type="mpt", d_model=32, n_heads=4, n_layers=3, max_seq_len=128, vocab_size=80,
         attn_config=dict(alibi=True, clip_qkv=None, softmax_scale=0.5), torch_dtype="float32"),
 }
+# Widths of whole blocks of 256, so that every matrix can have every type: llama_cpp.py makes GGUF files of them.
+SIZES_256 = dict(hidden_size=256, intermediate_size=512, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+                 vocab_size=64, max_position_embeddings=128, torch_dtype="float32")
+MODELS |= {name + "-256": MODELS[name] | SIZES_256 | more for name, more in {
+    "llama-scaled": dict(tie_word_embeddings=False),
+    "mixtral": dict(intermediate_size=256),
+    "qwen2": dict(),
+    "qwen3": dict(num_attention_heads=2, num_key_value_heads=1, head_dim=128),
+    "qwen3-moe": dict(moe_intermediate_size=256, num_attention_heads=4, head_dim=64, num_experts=4, num_experts_per_tok=2),
+    "gemma": dict(num_key_value_heads=1, head_dim=64),
+    "gemma2": dict(num_attention_heads=2, num_key_value_heads=1, head_dim=128, query_pre_attn_scalar=128),
+    "gemma3": dict(num_attention_heads=2, num_key_value_heads=1, head_dim=128, query_pre_attn_scalar=128, num_hidden_layers=3),
+    "phi3": dict(num_key_value_heads=4, original_max_position_embeddings=128),
+    "pythia": dict(),
+}.items()}
+MODELS |= {
+    "gpt2-256": MODELS["gpt2"] | dict(n_embd=256, n_inner=512, n_positions=128, vocab_size=64),
+    "falcon-7b-256": MODELS["falcon-7b"] | dict(hidden_size=256, num_attention_heads=4, vocab_size=64, torch_dtype="float32"),
+    "mpt-256": MODELS["mpt"] | dict(d_model=256, n_heads=4, vocab_size=64, torch_dtype="float32"),
+}
 SHARDS = {"qwen3": 3, "phi3": 2, "qwen3-moe": 4}
 DTYPES = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 

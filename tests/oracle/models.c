@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Writes random models of odd shapes for the oracle: models DIR, then one line per file: "name tolerance"; or, models
- * --quantised DIR, those of tests/conformance/quantised.py: TYPE.gguf. */
+ * --quantised DIR, those of tests/conformance/quantised.py: TYPE.gguf; or, models --miniature NAME OUT.gguf TYPE, a miniature of
+ * tests/conformance. */
 #include <stdio.h>
 #include <string.h>
 
+#include "core/file/convert.h"
 #include "core/file/synth.h"
 #include "kernels/types.h"
+#include "tests/conformance/miniature.h"
 #include "tests/conformance/quantised.h"
 
 static int write_quantised(const char *folder)
@@ -20,6 +23,23 @@ static int write_quantised(const char *folder)
         }
     }
     return 0;
+}
+
+static int write_miniature(const char *name, const char *out, const char *type)
+{
+    miniature m;
+    temp t;
+    wg_error err;
+    char folder[64];
+    mini_open(&m, name);
+    temp_make(&t);
+    mini_write(&m, &t, 0);
+    snprintf(folder, sizeof folder, "%s", t.dir);
+    const wg_status s = wg_convert(folder, NULL, out, wg_type_parse(type), &err);
+    if (s) fprintf(stderr, "%s\n", err.text);
+    temp_remove(&t);
+    mini_close(&m);
+    return s != WG_OK;
 }
 
 int main(int argc, char **argv)
@@ -56,6 +76,7 @@ int main(int argc, char **argv)
         { WG_F32, 1e-3 }, { WG_F16, 1e-3 }, { WG_BF16, 1e-3 }, { WG_Q8_0, 3e-2 }, { WG_F8_E4M3, 1e-3 },
     };
     if (argc == 3 && strcmp(argv[1], "--quantised") == 0) return write_quantised(argv[2]);
+    if (argc == 5 && strcmp(argv[1], "--miniature") == 0) return write_miniature(argv[2], argv[3], argv[4]);
     if (argc != 2) return 2;
     for (unsigned s = 0; s < sizeof shape / sizeof *shape; s++)
         for (unsigned t = 0; t < sizeof type / sizeof *type; t++) {

@@ -81,6 +81,7 @@ static wg_status cpu_matrix(wg_device *d, int type, int n, int k, const void *ro
                        wg_type_name(type), n, k);
     void *packed = wg_alloc(bytes, 1);
     if (!packed) return wg_nomem(err, bytes, "a weight matrix");
+    wg_mem_large_pages(packed, bytes);
     *out = (wg_matrix){ .type = type, .n = n, .k = k, .data = packed };
     pack_job j = { d->ops, out, rows, packed };
     run(d, (double)n * k, pack_part, &j);
