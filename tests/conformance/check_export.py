@@ -54,7 +54,8 @@ def check_model(wager, name, base):
     case, config = load(name, "case.json"), load(name, "config.json")
     write_checkpoint(config, case["tensors"], os.path.join(base, name))
     again = there_and_back(wager, os.path.join(base, name), "--type", "f32", "--shard-gb", "0.00005")
-    m, info = transformers.AutoModelForCausalLM.from_pretrained(again, dtype=torch.float32, attn_implementation="eager",
+    attention = "sdpa" if config.get("alibi") else "eager"  # as make_miniatures.py
+    m, info = transformers.AutoModelForCausalLM.from_pretrained(again, dtype=torch.float32, attn_implementation=attention,
                                                                 output_loading_info=True)
     with torch.no_grad():
         got = m.eval()(torch.tensor([case["tokens"]])).logits[0].double()
