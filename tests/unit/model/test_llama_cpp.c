@@ -4,8 +4,8 @@
  * products round, and may be, on either side, what the type explains:
  *   f32     orders of sums; llama.cpp's gelu comes from a table of f16, and is the one by tanh in every family
  *   f16     llama.cpp rounds inputs to f16 (11 bits), bf16: to bf16 (8 bits); we keep f32
- *   blocks  inputs are rounded to 8 bits in blocks, on both sides. Of normal inputs a block of n has a maximum of 2.1 (n = 32) or
- *           2.8 (256) deviations, so a rounding has a deviation of max / 127 / sqrt(12): 0.5 % or 0.6 % of the inputs, and so
+ *   blocks  inputs are rounded to 8 bits in blocks, on both sides. Of normal inputs a block of n has a maximum of 2.1 (n = 32)
+ *           or 2.8 (256) deviations, so a rounding has a deviation of max / 127 / sqrt(12): 0.5 % or 0.6 % of the inputs, and so
  *           has a product. A model of two layers has nine in a row, whose errors add by squares: three times that; inputs of
  *           the last product of an MLP have larger maxima. For K types llama.cpp has one scale for 256 inputs, for the others,
  *           as we for all types, one for 32.
