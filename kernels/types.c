@@ -234,16 +234,19 @@ static void q8_0_from_f32(const float *src, uint8_t *dst, size_t n)
 /* trunc(x) within 0..most; NaN is 0. */
 static uint8_t code_of(float x, int most) { return x >= (float)most ? (uint8_t)most : x > 0 ? (uint8_t)x : 0; }
 
-/* The first element of this magnitude, the largest of the block. */
-static float first_of(const float *src, float amax)
+/* The first element of the largest magnitude; *ordinary as in block_max. NaN is passed over. */
+static float block_first(const float *src, int *ordinary)
 {
-    four high = four_all(-amax), low = four_all(amax);
+    four high = four_all(0), low = high, zero = high;
     int first = 0;
     for (int j = 0; j < BLOCK; j += 4) {
-        high = four_larger(four_load(src + j), high);
-        low = four_smaller(four_load(src + j), low);
+        const four v = four_load(src + j);
+        high = four_larger(v, high);
+        low = four_smaller(v, low);
+        zero += v * four_all(0);
     }
-    const float up = four_max(high), down = four_max(-low);
+    const float up = four_max(high), down = four_max(-low), amax = up > down ? up : down;
+    *ordinary = four_sum(zero) == 0 && amax > 1e-30f && amax < 1e30f;
     if (amax == 0) return 0;
     if (up != down) return up > down ? up : -down;
     while (fabsf(src[first]) != amax) first++;
@@ -259,8 +262,8 @@ static void signed_from_f32(int type, const float *src, uint8_t *dst, size_t n)
         wg_block out;
         uint8_t *code = out.code;
         float value[BLOCK];
-        const float amax = block_max(src, &ordinary), middle = (float)zero + 0.5f, top = (float)(2 * zero - 1);
-        const float most = first_of(src, amax), d = most / (float)-zero, inverse = d != 0 ? 1 / d : 0;
+        const float middle = (float)zero + 0.5f, top = (float)(2 * zero - 1);
+        const float most = block_first(src, &ordinary), d = most / (float)-zero, inverse = d != 0 ? 1 / d : 0;
         out.d = wg_f32_to_f16(d);
         for (int j = 0; j < BLOCK && !ordinary; j++) code[j] = code_of(src[j] * inverse + middle, 2 * zero - 1);
         for (int j = 0; j < BLOCK && ordinary; j += 4) {

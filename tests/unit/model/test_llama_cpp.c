@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * The miniatures as GGUF files against llama.cpp (fixtures by tests/conformance/llama_cpp.py): every family that it reads, every
- * type. `exact` is our pass over the same weights read as f32, whose inputs nobody rounds; the distance from it is what a type's
- * products round, and may be, on either side, what the type explains:
+ * The miniatures as GGUF files against llama.cpp (fixtures by tests/conformance/llama_cpp.py): every family that it reads,
+ * every type. `exact` is our pass over the same weights read as f32, whose inputs nobody rounds; the distance from it is what a
+ * type's products round, and may be, on either side, what the type explains:
  *   f32     orders of sums; llama.cpp's gelu comes from a table of f16, and is the one by tanh in every family
  *   f16     llama.cpp rounds inputs to f16 (11 bits), bf16: to bf16 (8 bits); we keep f32
- *   blocks  inputs are rounded to 8 bits in blocks, on both sides. Of normal inputs a block of n has a maximum of 2.1 (n = 32) or
- *           2.8 (256) deviations, so a rounding has a deviation of max / 127 / sqrt(12): 0.5 % or 0.6 % of the inputs, and so has
- *           a product. A model of two layers has nine in a row, whose errors add by squares: three times that; inputs of the last
- *           product of an MLP have larger maxima. For K types llama.cpp has one scale for 256 inputs, for the others, as we for
- *           all types, one for 32.
+ *   blocks  inputs are rounded to 8 bits in blocks, on both sides. Of normal inputs a block of n has a maximum of 2.1 (n = 32)
+ *           or 2.8 (256) deviations, so a rounding has a deviation of max / 127 / sqrt(12): 0.5 % or 0.6 % of the inputs, as
+ *           a product has. A model of two layers has nine in a row, whose errors add by squares: three times that; inputs of
+ *           the last product of an MLP have larger maxima. For K types llama.cpp has one scale for 256 inputs, for the
+ *           others, as we for all types, one for 32.
  * Error of a row: sqrt(sum (x - ref)^2 / sum ref^2); of rows: their root mean square, of a mixture of experts
  * the median, because rounding may give a row other experts where two are nearly as good, and later rows attend to it. */
 #include <criterion/criterion.h>
