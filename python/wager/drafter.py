@@ -11,6 +11,7 @@ import numpy as np
 
 from ._library import check, failure, ffi, lib, new_error, struct
 from .errors import ArgumentError
+from .spec import rule_section
 from .tree import Tree, int_array
 
 
@@ -153,7 +154,7 @@ class Drafter:
     ) -> None:
         config: dict[str, Any] = {"draft": {"kind": kind, **options}, "batch": sequences, "seed": seed}
         if rule is not None:
-            config["verify"] = {"rule": rule} if isinstance(rule, str) else rule
+            config["verify"] = rule_section(rule) if isinstance(rule, str) else rule
         if sampling is not None:
             config["sampling"] = sampling
         self.vocab, self.context, self.config = vocab, context, config

@@ -67,6 +67,14 @@ class Traces(unittest.TestCase):
         self.assertEqual(row["same_rounds"], row["rounds"])
         self.assertGreater(row["rounds"], 10)
 
+    def test_rules_with_options(self):
+        config = {"seed": 1, "verify": {"rule": "typical", "epsilon": 0.25}, "sampling": {"temperature": 1}}
+        with trace.Writer(self.path, V, config=config) as writer:
+            request = writer.request([1], max_tokens=9)
+            request.verify(wager.Tree([1, 2], [-1, 0], law="fixed"), np.full((2, V), 1 / V))
+        self.assertIn('"rule":"typical"', program.call(["replay", self.path, "--json"]).replace(" ", ""))
+        self.assertEqual(wager.Drafter("ngram", vocab=8, rule="typical:epsilon=0.25").config["verify"]["epsilon"], 0.25)
+
     def test_compact_rows_say_their_error(self):
         self.record(rows="top", top=2)
         with trace.Reader(self.path) as got:

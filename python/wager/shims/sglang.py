@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from ..drafter import Drafter
+from ..spec import read_spec
 from .history import Histories
-from .vllm import options_of
 
 MOST = 256  # texts of one drafter
 
@@ -31,7 +31,7 @@ class Corpus:
     """What the NGRAM worker asks of its corpus. vocab: tokens; draft_token_num: nodes of a draft, the last token included."""
 
     def __init__(self, *, vocab: int, draft_token_num: int, context: int = 8192, drafter: str | None = None) -> None:
-        kind, options = options_of(drafter or os.environ.get("WAGER_DRAFT", "suffix"))
+        kind, options = read_spec(drafter or os.environ.get("WAGER_DRAFT", "suffix"))
         self.n, self._context = draft_token_num, context
         options.setdefault("k", max(draft_token_num - 1, 1))
         self._texts = Histories(Drafter(kind, vocab=vocab, context=context, sequences=MOST, **options))

@@ -29,6 +29,7 @@ from transformers.generation import CandidateGenerator
 
 from ..drafter import Draft, Drafter
 from ..errors import ArgumentError
+from ..spec import rule_section
 from ..trace import RequestWriter, Writer
 from ..tree import Tree
 from ..verification import Outcome, verify
@@ -141,10 +142,13 @@ class Speculation:
         if self._trace is None:
             return None
         if self._writer is None:
-            name, _, options = self.rule.partition(":")
-            rule = {"rule": name, **dict(pair.split("=") for pair in options.split(",") if pair)}
             kind = self._drafter if isinstance(self._drafter, str) else self._drafter.config["draft"]["kind"]
-            config = {"seed": self.seed, "verify": rule, "sampling": sampling, "draft": {"kind": kind, **self._options}}
+            config = {
+                "seed": self.seed,
+                "verify": rule_section(self.rule),
+                "sampling": sampling,
+                "draft": {"kind": kind, **self._options},
+            }
             self._writer = Writer(
                 self._trace, vocab, sorted(ends), config, engine=f"transformers, {torch.__version__}", rows=self._trace_rows
             )

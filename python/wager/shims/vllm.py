@@ -14,7 +14,6 @@ do not draw fit; vLLM compares. The model runner V2 refuses the method, and asyn
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -23,22 +22,10 @@ import numpy as np
 
 from ..drafter import Drafter
 from ..errors import ArgumentError
+from ..spec import read_spec
 from .history import Histories, chain_of
 
 MOST = 256  # texts of one drafter
-
-
-def options_of(spec: str) -> tuple[str, dict[str, Any]]:
-    """A drafter as on the command line, "KIND:key=value,...": its kind and options."""
-
-    def value_of(text: str) -> Any:
-        try:
-            return json.loads(text)
-        except ValueError:
-            return text
-
-    kind, _, rest = spec.partition(":")
-    return kind, {key: value_of(value) for key, _, value in (pair.partition("=") for pair in rest.split(",") if pair)}
 
 
 class Proposer:
@@ -47,7 +34,7 @@ class Proposer:
     def __init__(self, vllm_config: Any) -> None:
         spec, model = vllm_config.speculative_config, vllm_config.model_config
         self.k, self.max_model_len = int(spec.num_speculative_tokens), int(model.max_model_len)
-        kind, options = options_of(os.environ.get("WAGER_DRAFT", "suffix"))
+        kind, options = read_spec(os.environ.get("WAGER_DRAFT", "suffix"))
         rows = int(vllm_config.scheduler_config.max_num_seqs)
         if rows > MOST:
             raise ArgumentError(f"wager.shims.vllm: max_num_seqs is {rows}; a drafter has at most {MOST} texts", "EINVAL")

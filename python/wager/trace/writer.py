@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from .._library import check, ffi, lib, new_error, struct
 from ..errors import ArgumentError
+from ..spec import rule_spec
 from ..tree import CRows, CTree, Tree, int_array, pointer
 from ..verification import Outcome, verify
 
@@ -36,7 +37,7 @@ class RequestWriter:
             tree,
             p,
             q,
-            _rule_of(config),
+            rule_spec(config["verify"]),
             seed=int(config.get("seed", 0)),
             request=self.address,
             position=before,
@@ -83,13 +84,6 @@ class RequestWriter:
     def finish(self) -> None:
         """Marks the request as complete."""
         self._writer._end(self.number)
-
-
-def _rule_of(config: dict[str, Any]) -> str:
-    """The rule of a config's section `verify` as `verify` takes it."""
-    section = dict(config["verify"])
-    name = section.pop("rule")
-    return f"{name}:{','.join(f'{key}={value}' for key, value in section.items())}" if section else name
 
 
 class Writer:

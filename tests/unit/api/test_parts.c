@@ -132,16 +132,17 @@ Test(prove, built_in_rules)
 
 /* Speculative sampling on chains, written by a user; `greedy`: a mistake that is often made, drafts are kept without a test. */
 typedef struct user_rule {
-    int keeps_all, answers_nonsense;
+    int keeps_all, answers_nonsense, asked_after_it;
 } user_rule;
 
 static int accept_chain(void *user, const wg_draft *d, int vocab, const double *p, const double *q, const wg_choice *c,
                         int32_t *node, int32_t *next)
 {
-    const user_rule *how = user;
+    user_rule *how = user;
     double rest[8], left = 0;
     int n = 1;
     node[0] = 0;
+    how->asked_after_it += how->answers_nonsense > 1;
     for (; n < d->n; n++) {
         const int32_t x = d->token[n];
         const double *row = q + d->qrow[n] * vocab;
@@ -153,6 +154,7 @@ static int accept_chain(void *user, const wg_draft *d, int vocab, const double *
         }
         node[n] = n;
     }
+    how->answers_nonsense *= 2;
     *next = how->answers_nonsense ? vocab : wg_choice_token(c, n - 1, p + (n - 1) * vocab, vocab);
     return n;
 }
@@ -183,6 +185,7 @@ Test(prove, a_rule_of_the_callers)
     SAYS(err,
          "rule mine returned no path of the tree: 3 nodes from 0 on and the token 3; expected node 0, then a child of the node "
          "before each, and a token of the vocabulary");
+    cr_assert(mine.asked_after_it == 0, "the proof ends at once");
 }
 
 /* ---- a target of the caller's ------------------------------------------------------------------------------------------ */

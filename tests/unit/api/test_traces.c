@@ -3,10 +3,12 @@
  * refused before a byte is written. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "tests/temp.h"
@@ -233,6 +235,34 @@ Test(traces, files_and_requests_that_are_refused)
     SAYS(err, "prompt token 1 is 3; the vocabulary is 0..2");
     OK(wg_recorder_close(r, &err));
     OK(wg_recorder_close(NULL, &err));
+}
+
+/* A write that fails in its middle leaves the rounds before it, and no piece of its own. */
+Test(traces, a_full_disk_leaves_whole_records)
+{
+    wg_error err;
+    wg_recorder *r = begin(file());
+    wg_recording *t = NULL;
+    wg_recording_about a = { .size = sizeof a };
+    OK(wg_recorder_round(r, &whole, NULL, NULL, &err));
+    size_t size;
+    free(file_read(file(), &size));
+    const struct rlimit most = { size + 100, RLIM_INFINITY };
+    signal(SIGXFSZ, SIG_IGN);
+    cr_assert(setrlimit(RLIMIT_FSIZE, &most) == 0);
+    cr_assert(wg_recorder_round(r, &whole, NULL, NULL, &err) == WG_EIO);
+    SAYS(err, "trace.wgt: cannot write at byte ");
+    cr_assert(setrlimit(RLIMIT_FSIZE, &(struct rlimit){ RLIM_INFINITY, RLIM_INFINITY }) == 0);
+    OK(wg_recording_open(&t, file(), &err));
+    OK(wg_recording_about_get(t, &a, &err));
+    cr_assert(a.rounds == 1 && !*a.damage, "%s", a.damage);
+    wg_recording_close(t);
+    OK(wg_recorder_round(r, &whole, NULL, NULL, &err)); /* nothing has changed: the next call goes on */
+    OK(wg_recorder_close(r, &err));
+    OK(wg_recording_open(&t, file(), &err));
+    OK(wg_recording_about_get(t, &a, &err));
+    cr_assert(a.rounds == 2 && !*a.damage, "%s", a.damage);
+    wg_recording_close(t);
 }
 
 Test(traces, ten_thousand_lives_leak_nothing)
