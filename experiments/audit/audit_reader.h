@@ -26,7 +26,8 @@ typedef struct wg_audit_counters {
     int histogram_n, offered_n; /* rounds by the number of tokens they accepted; -1: not recorded */
     double histogram[WG_TREE_MAX], by_position[WG_TREE_MAX]; /* accepted tokens by position */
     int positions;                                           /* -1: not recorded */
-    double mean_length, rate;                                /* as the engine states them; NaN: not recorded */
+    double steps, step_drafted, step_accepted, over; /* sums of lists by round; over: rounds that accept more than they draft */
+    double mean_length, rate;                        /* as the engine states them; NaN: not recorded */
 } wg_audit_counters;
 
 typedef enum wg_audit_line { WG_AUDIT_NOTHING, WG_AUDIT_HEADER, WG_AUDIT_RECORD } wg_audit_line;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * See import.h. Members of the counters, by program:
- *   vLLM: metrics.speculative_decoding, or that object itself: num_spec_steps, num_draft_tokens, num_accepted_draft_tokens,
- *     acceptance_histogram (rounds by accepted tokens), mean_acceptance_length, draft_acceptance_rate; level "detailed" adds
- *     per_step_accepted and per_step_drafted. AIPerf writes the same object per request (profile_export.jsonl).
+ *   vLLM: num_spec_steps, num_draft_tokens, num_accepted_draft_tokens, acceptance_histogram (rounds by accepted tokens, a list
+ *     or an object of those that are not 0), mean_acceptance_length, draft_acceptance_rate; level "detailed" adds
+ *     per_step_accepted and per_step_drafted. AIPerf's record of a request has the same members.
  *   SGLang: meta_info: spec_verify_ct (rounds), completion_tokens, spec_accept_length (tokens a round, next included).
  *   llama.cpp: timings: draft_n (verified), draft_n_accepted, predicted_n, and draft_n_verif_steps where it is there. */
 #include "experiments/audit/import.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "experiments/base/json_number.h"
@@ -19,16 +20,46 @@ static double count_of(const json_t *o, const char *key)
     return json_is_number(v) ? json_number_value(v) : -1;
 }
 
+/* A list of counts, or an object of those that are not 0 by their index; its length, -1 where there is none. */
 static int counts_of(const json_t *o, const char *key, double out[WG_TREE_MAX])
 {
     const json_t *list = json_object_get(o, key), *v;
+    const char *name;
     size_t i;
+    int n = 0;
+    if (json_is_object(list)) {
+        memset(out, 0, WG_TREE_MAX * sizeof *out);
+        json_object_foreach((json_t *)list, name, v) {
+            char *end;
+            const long at = strtol(name, &end, 10);
+            if (*end || end == name || at < 0 || at >= WG_TREE_MAX) return -1;
+            out[at] = json_is_number(v) ? json_number_value(v) : -1;
+            n = at >= n ? (int)at + 1 : n;
+        }
+        return n;
+    }
     if (!json_is_array(list) || json_array_size(list) > WG_TREE_MAX) return -1;
     json_array_foreach(list, i, v) out[i] = json_is_number(v) ? json_number_value(v) : -1;
     return (int)json_array_size(list);
 }
 
-static const wg_audit_counters none = { .rounds = -1,
+static void read_steps(const json_t *o, wg_audit_counters *c)
+{
+    const json_t *accepted = json_object_get(o, "per_step_accepted"), *drafted = json_object_get(o, "per_step_drafted"), *v;
+    size_t i;
+    if (!json_is_array(accepted) || json_array_size(accepted) != json_array_size(drafted)) return;
+    c->steps = (double)json_array_size(accepted);
+    c->step_accepted = c->step_drafted = c->over = 0;
+    json_array_foreach(accepted, i, v) {
+        const double a = json_number_value(v), d = json_number_value(json_array_get(drafted, i));
+        c->step_accepted += a;
+        c->step_drafted += d;
+        c->over += a > d;
+    }
+}
+
+static const wg_audit_counters none = { .steps = -1,
+                                        .rounds = -1,
                                         .drafted = -1,
                                         .accepted = -1,
                                         .emitted = -1,
@@ -57,6 +88,7 @@ static void read_vllm(const json_t *o, wg_audit_counters *c)
     c->histogram_n = counts_of(o, "acceptance_histogram", c->histogram);
     c->mean_length = wg_json_measured(o, "mean_acceptance_length");
     c->rate = wg_json_measured(o, "draft_acceptance_rate");
+    read_steps(o, c);
 }
 
 static void read_sglang(const json_t *o, wg_audit_counters *c)
@@ -75,33 +107,37 @@ static void read_llama(const json_t *o, wg_audit_counters *c)
     c->accepted = count_of(o, "draft_n_accepted");
 }
 
-/* The object that has a member, among o and those inside it by these names. */
-static const json_t *with(const json_t *o, const char *member, const char *const *inside)
+/* The first object with a member: o itself, or one inside it, a few levels down. */
+static const json_t *with(const json_t *o, const char *member, int levels)
 {
-    if (json_object_get(o, member)) return o;
-    for (int i = 0; inside[i]; i++) {
-        const json_t *found = with(json_object_get(o, inside[i]), member, inside + i + 1);
-        if (found) return found;
-    }
-    return NULL;
+    const json_t *v, *found = json_object_get(o, member) ? o : NULL;
+    const char *key;
+    size_t i;
+    if (found || levels == 0) return found;
+    json_object_foreach((json_t *)o, key, v)
+        if (!found) found = with(v, member, levels - 1);
+    json_array_foreach(o, i, v)
+        if (!found) found = with(v, member, levels - 1);
+    return found;
 }
 
 bool wg_import_counters(const json_t *o, wg_audit_counters *out)
 {
+    enum { LEVELS = 5 };
     static const struct {
-        const char *member, *inside[5];
+        const char *member;
         void (*read)(const json_t *, wg_audit_counters *);
     } forms[] = {
-        { "num_spec_steps", { "metrics", "speculative_decoding", NULL }, read_vllm },
-        { "num_draft_tokens", { "metrics", "speculative_decoding", NULL }, read_vllm },
-        { "spec_verify_ct", { "meta_info", NULL }, read_sglang },
-        { "draft_n", { "timings", NULL }, read_llama },
+        { "num_spec_steps", read_vllm },
+        { "spec_verify_ct", read_sglang },
+        { "draft_n", read_llama },
     };
     *out = none;
     const json_t *own = json_object_get(o, "counters");
     if (own) read_own(own, out);
+    if (json_object_get(o, "draft") || json_object_get(o, "tokens")) return own != NULL;
     for (size_t i = 0; !own && i < sizeof forms / sizeof *forms; i++) {
-        own = with(o, forms[i].member, forms[i].inside);
+        own = with(o, forms[i].member, LEVELS);
         if (own) forms[i].read(own, out);
     }
     return own != NULL;
@@ -137,6 +173,13 @@ const char *wg_counters_contradiction(const wg_audit_counters *c, char *buf, siz
         say(&f, "the histogram has another number of rounds", rounds, c->rounds);
     if (c->histogram_n >= 0 && c->accepted >= 0 && accepted != c->accepted)
         say(&f, "the histogram has another number of accepted tokens", accepted, c->accepted);
+    if (c->over > 0) say(&f, "rounds accept more tokens than they draft", c->over, c->steps);
+    if (c->steps >= 0 && c->rounds >= 0 && c->steps != c->rounds)
+        say(&f, "the lists by round have another number of rounds", c->steps, c->rounds);
+    if (c->steps >= 0 && c->accepted >= 0 && c->step_accepted != c->accepted)
+        say(&f, "the lists by round have another number of accepted tokens", c->step_accepted, c->accepted);
+    if (c->steps >= 0 && c->drafted >= 0 && c->step_drafted != c->drafted)
+        say(&f, "the lists by round have another number of drafted tokens", c->step_drafted, c->drafted);
     for (int i = 1; i < c->positions; i++)
         if (c->by_position[i] > c->by_position[i - 1])
             say(&f, "a position is accepted more often than the one before it", c->by_position[i], c->by_position[i - 1]);

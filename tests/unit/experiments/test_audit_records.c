@@ -323,6 +323,23 @@ Test(audit, counters_of_other_programs)
         { "{\"num_spec_steps\": 9, \"num_draft_tokens\": 30, \"num_accepted_draft_tokens\": 15, \"acceptance_histogram\": [2, "
           "3, 3, 1]}",
           9, 30, 15, "the histogram has another number of accepted tokens: 12 and 15" },
+        { "{\"choices\": [{\"speculative_decoding_stats\": {\"num_spec_steps\": 43, \"num_draft_tokens\": 129, "
+          "\"num_accepted_draft_tokens\": 10, \"acceptance_histogram\": {\"0\": 39, \"1\": 1, \"3\": 3}, "
+          "\"mean_acceptance_length\": 1.2325581395348837, \"draft_acceptance_rate\": 0.07751937984496124}}]}",
+          43, 129, 10, NULL },
+        { "{\"num_spec_steps\": 4, \"num_draft_tokens\": 12, \"num_accepted_draft_tokens\": 4, "
+          "\"per_step_accepted\": [0, 1, 3, 0], \"per_step_drafted\": [3, 3, 3, 3]}",
+          4, 12, 4, NULL },
+        { "{\"num_spec_steps\": 4, \"num_draft_tokens\": 12, \"num_accepted_draft_tokens\": 4, "
+          "\"per_step_accepted\": [0, 1, 3, 0], \"per_step_drafted\": [3, 3, 2, 4]}",
+          4, 12, 4, "rounds accept more tokens than they draft: 1 and 4" },
+        { "{\"num_spec_steps\": 5, \"per_step_accepted\": [0, 1], \"per_step_drafted\": [3, 3]}", 5, -1, -1,
+          "the lists by round have another number of rounds: 2 and 5" },
+        { "{\"num_spec_steps\": 2, \"num_accepted_draft_tokens\": 2, \"per_step_accepted\": [0, 1], \"per_step_drafted\": [3, "
+          "3]}",
+          2, -1, 2, "the lists by round have another number of accepted tokens: 1 and 2" },
+        { "{\"num_spec_steps\": 2, \"num_draft_tokens\": 7, \"per_step_accepted\": [0, 1], \"per_step_drafted\": [3, 3]}", 2, 7,
+          -1, "the lists by round have another number of drafted tokens: 6 and 7" },
         { "{\"meta_info\": {\"spec_verify_ct\": 4, \"completion_tokens\": 9}}", 4, -1, -1, NULL },
         { "{\"timings\": {\"draft_n\": 8, \"draft_n_accepted\": 6}}", -1, 8, 6, NULL },
         { "{\"counters\": {\"rounds\": 4, \"accepted\": 6, \"drafted\": 8, \"mean_length\": 2.6}}", 4, 8, 6,
