@@ -25,8 +25,7 @@
 #include "experiments/run/checkpoint_model.h"
 
 enum { PATH = WG_SAVE_FOLDER_PATH + 300, NAME = 200, USUAL_LENGTH = 4 };
-#define UNPACKED ".checkpoint.gguf" /* the model of a checkpoint, while the folder is written */
-#define BOUND 1e-3                  /* of the largest difference between a logit of the source and one of what was written */
+#define BOUND 1e-3 /* of the largest difference between a logit of the source and one of what was written */
 
 typedef struct job {
     const char *model, *to, *type_name, *measured;
@@ -69,7 +68,7 @@ static wg_status open_source(job *j, wg_error *err)
     wg_tokenizer *t;
     snprintf(j->weights, sizeof j->weights, "%s", j->model);
     if (wg_is_checkpoint(j->model)) {
-        in_part(j, UNPACKED, j->weights);
+        snprintf(j->weights, sizeof j->weights, "%s.gguf", wg_save_folder_part(j->folder)); /* beside it, while it is written */
         WG_TRY(wg_checkpoint_model(j->model, j->weights, err));
     }
     WG_TRY(wg_weights_open(&j->w, j->weights, err));
@@ -215,7 +214,6 @@ static wg_status write_all(job *j, wg_error *err)
     if (j->hf) WG_TRY(check_written(j, "model.safetensors", true, err));
     if (j->gguf) WG_TRY(check_written(j, j->file, false, err));
     WG_TRY(describe_written(j, err));
-    (void)unlink(in_part(j, UNPACKED, path));
     WG_TRY(list_files(j, err));
     return wg_model_card_save(in_part(j, "README.md", path), j->card, err);
 }
@@ -226,6 +224,7 @@ static wg_status export(job *j, wg_error *err)
     wg_status s = open_source(j, err);
     if (s == WG_OK) s = describe_source(j, err);
     if (s == WG_OK) s = write_all(j, err);
+    if (wg_is_checkpoint(j->model)) (void)unlink(j->weights);
     if (s == WG_OK) return wg_save_folder_commit(j->folder, err);
     wg_save_folder_abort(j->folder);
     return s;

@@ -146,7 +146,7 @@ static void put_checkpoint(const char *path, const char *config, uint64_t floats
 Test(students, checkpoints_that_are_no_model)
 {
     wg_error err = { 0 };
-    size_t n;
+    size_t n = 0;
     put_checkpoint("a.wgc", "{\"students\": []}", 5);
     cr_assert_eq(wg_checkpoint_model("a.wgc", "out.gguf", &err), WG_EUNSUPPORTED);
     cr_assert(strstr(err.text,
