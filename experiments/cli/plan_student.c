@@ -403,8 +403,8 @@ static void print_text(const planner *p)
            ENOUGH, p->o->length, ENOUGH, outside ? " *: beyond the sizes or tokens of the points." : "");
     json_t *config = config_json(p);
     char *text = wg_json_canonical(config, true);
-    printf("\nto paste into a file in this folder, for wager distill%s:\n%s", p->fitted ? "" : " (sizes that a fit can be made through)",
-           text ? text : "");
+    printf("\nto paste into a file in this folder, for wager distill%s:\n%s",
+           p->fitted ? "" : " (sizes that a fit can be made through)", text ? text : "");
     wg_free(text);
     json_decref(config);
 }
