@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/base/hash.h"
 #include "core/base/json.h"
@@ -21,12 +22,14 @@
 #include "experiments/cli/model_facts.h"
 #include "experiments/record/training_record.h"
 #include "experiments/report/model_card.h"
+#include "experiments/run/checkpoint_model.h"
 
 enum { PATH = WG_SAVE_FOLDER_PATH + 300, NAME = 200, USUAL_LENGTH = 4 };
 #define BOUND 1e-3 /* of the largest difference between a logit of the source and one of what was written */
 
 typedef struct job {
     const char *model, *to, *type_name, *measured;
+    char weights[PATH]; /* the model, or what was made of a checkpoint */
     wg_flag_list targets;
     bool hf, gguf;
     int type, threads;               /* type -1: kept */
@@ -38,7 +41,7 @@ typedef struct job {
 
 /* ---- the source -------------------------------------------------------------------------------------------------- */
 
-/* The last component of the model's path, without ".gguf"; false after a message where it is no name. */
+/* The last component of the model's path, without ".gguf" or ".wgc"; false after a message where it is no name. */
 static bool set_name(job *j, const char *given)
 {
     const char *path = given ? given : j->model;
@@ -46,6 +49,7 @@ static bool set_name(job *j, const char *given)
     while (n > 1 && path[n - 1] == '/') n--;
     for (first = n; first > 0 && path[first - 1] != '/';) first--;
     if (!given && n - first > 5 && strncmp(path + n - 5, ".gguf", 5) == 0) n -= 5;
+    else if (!given && n - first > 4 && strncmp(path + n - 4, ".wgc", 4) == 0) n -= 4;
     snprintf(j->name, sizeof j->name, "%.*s", (int)(n - first), path + first);
     snprintf(j->file, sizeof j->file, "%s.gguf", j->name);
     if (*j->name && strcmp(j->name, ".") != 0 && strcmp(j->name, "..") != 0) return true;
@@ -53,10 +57,21 @@ static bool set_name(job *j, const char *given)
     return false;
 }
 
+static const char *in_part(const job *j, const char *name, char path[PATH])
+{
+    snprintf(path, PATH, "%s%s%s", wg_save_folder_part(j->folder), *name ? "/" : "", name);
+    return path;
+}
+
 static wg_status open_source(job *j, wg_error *err)
 {
     wg_tokenizer *t;
-    WG_TRY(wg_weights_open(&j->w, j->model, err));
+    snprintf(j->weights, sizeof j->weights, "%s", j->model);
+    if (wg_is_checkpoint(j->model)) {
+        snprintf(j->weights, sizeof j->weights, "%s.gguf", wg_save_folder_part(j->folder)); /* beside it, while it is written */
+        WG_TRY(wg_checkpoint_model(j->model, j->weights, err));
+    }
+    WG_TRY(wg_weights_open(&j->w, j->weights, err));
     WG_TRY(wg_target_check(j->w, true, err));
     if (wg_tokenizer_open(&t, j->w, err) != WG_OK)
         return wg_fail_in(err, err->code, "a student is exported with its tokenizer");
@@ -68,7 +83,7 @@ static wg_status check_target(job *j, const char *path, wg_error *err)
 {
     wg_weights *w;
     WG_TRY(wg_weights_open(&w, path, err));
-    json_t *facts = wg_draft_facts(w, j->model);
+    json_t *facts = wg_draft_facts(w, j->weights);
     wg_weights_close(w);
     if (!facts) return wg_nomem(err, 1, "the facts of a pair");
     const json_t *notes = json_object_get(facts, "notes");
@@ -116,12 +131,6 @@ static wg_status describe_source(job *j, wg_error *err)
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-static const char *in_part(const job *j, const char *name, char path[PATH])
-{
-    snprintf(path, PATH, "%s%s%s", wg_save_folder_part(j->folder), *name ? "/" : "", name);
-    return path;
-}
-
 /* As what the source is read to be compared: its own types where they are kept, else the type that was written. */
 static const char *source_as(const job *j, bool folder)
 {
@@ -154,9 +163,9 @@ static wg_status check_written(job *j, const char *name, bool folder, wg_error *
     char path[PATH];
     const char *as = source_as(j, folder);
     wg_logit_rows row[3] = { { 0 } }; /* source, written, source as it is stored */
-    wg_status s = wg_logit_rows_read(&row[0], j->model, as, j->threads, err);
+    wg_status s = wg_logit_rows_read(&row[0], j->weights, as, j->threads, err);
     if (s == WG_OK) s = wg_logit_rows_read(&row[1], in_part(j, folder ? "" : name, path), NULL, j->threads, err);
-    if (s == WG_OK && as) s = wg_logit_rows_read(&row[2], j->model, NULL, j->threads, err);
+    if (s == WG_OK && as) s = wg_logit_rows_read(&row[2], j->weights, NULL, j->threads, err);
     if (s == WG_OK) s = add_check(j, name, as, row, err);
     for (int i = 0; i < 3; i++) wg_logit_rows_free(&row[i]);
     return s;
@@ -201,7 +210,7 @@ static wg_status write_all(job *j, wg_error *err)
 {
     char path[PATH];
     if (j->hf) WG_TRY(wg_export(j->w, in_part(j, "", path), j->type, 0, err));
-    if (j->gguf) WG_TRY(wg_convert(j->model, NULL, in_part(j, j->file, path), j->type, err));
+    if (j->gguf) WG_TRY(wg_convert(j->weights, NULL, in_part(j, j->file, path), j->type, err));
     if (j->hf) WG_TRY(check_written(j, "model.safetensors", true, err));
     if (j->gguf) WG_TRY(check_written(j, j->file, false, err));
     WG_TRY(describe_written(j, err));
@@ -211,10 +220,11 @@ static wg_status write_all(job *j, wg_error *err)
 
 static wg_status export(job *j, wg_error *err)
 {
-    WG_TRY(open_source(j, err));
-    WG_TRY(describe_source(j, err));
     WG_TRY(wg_save_folder_open(&j->folder, j->to, err));
-    const wg_status s = write_all(j, err);
+    wg_status s = open_source(j, err);
+    if (s == WG_OK) s = describe_source(j, err);
+    if (s == WG_OK) s = write_all(j, err);
+    if (wg_is_checkpoint(j->model)) (void)unlink(j->weights);
     if (s == WG_OK) return wg_save_folder_commit(j->folder, err);
     wg_save_folder_abort(j->folder);
     return s;

@@ -19,6 +19,7 @@
 #include "experiments/base/target.h"
 #include "experiments/base/timing.h"
 #include "experiments/bench/bench_train.h"
+#include "experiments/run/checkpoint_model.h"
 
 enum { STUDENTS = 48, SEQUENCES = 4, BATCH = 16, LENGTH = 512, REPEATS = 3, ROWS = 64, CHOSEN = 4, SHORTEST = 32 };
 #define ENOUGH 1.5 /* the speed-up that the second break-even is for */
@@ -83,26 +84,11 @@ static int usual_heads(int dim)
 static void set_arch(const planner *p, student *s)
 {
     const wg_student_shape *w = &s->shape;
-    const int heads = w->heads ? w->heads : usual_heads(w->dim), size = w->dim / heads;
-    s->arch = (wg_arch){ .layers = w->layers,
-                         .dim = w->dim,
-                         .heads = heads,
-                         .kv_heads = heads % 2 == 0 ? heads / 2 : heads,
-                         .head_dim = size,
-                         .hidden = (w->dim * 8 / 3 + 31) / 32 * 32,
-                         .vocab = p->arch->vocab,
-                         .context = p->arch->context,
-                         .n_rot = size,
-                         .rope_adjacent = true,
-                         .rope_base = 10000,
-                         .rope_scale = 1,
-                         .rope_magnitude = 1,
-                         .eps = 1e-5f,
-                         .tied = w->target_head ? p->arch->tied : true,
-                         .activation = WG_SWIGLU,
-                         .embedding_scale = 1,
-                         .attention_scale = 1.0f / sqrtf((float)size) };
-    strcpy(s->arch.family, "llama");
+    const int heads = w->heads ? w->heads : usual_heads(w->dim);
+    wg_student_arch(&s->arch, "", w->layers, w->dim, heads, p->arch->vocab);
+    s->arch.kv_heads = heads % 2 == 0 ? heads / 2 : heads;
+    s->arch.context = p->arch->context;
+    if (w->target_head) s->arch.tied = p->arch->tied;
     snprintf(s->name, sizeof s->name, "%dx%d%s", w->layers, w->dim, w->target_head ? "h" : "");
 }
 
@@ -417,8 +403,8 @@ static void print_text(const planner *p)
            ENOUGH, p->o->length, ENOUGH, outside ? " *: beyond the sizes or tokens of the points." : "");
     json_t *config = config_json(p);
     char *text = wg_json_canonical(config, true);
-    printf("\nto paste, for wager distill%s:\n%s", p->fitted ? "" : " (sizes that a fit can be made through)",
-           text ? text : "");
+    printf("\nto paste into a file in this folder, for wager distill%s:\n%s",
+           p->fitted ? "" : " (sizes that a fit can be made through)", text ? text : "");
     wg_free(text);
     json_decref(config);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "experiments/record/training_record.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,12 +11,12 @@
 
 enum { PATH = 4096 };
 
-/* Splits FOLDER/NAME.gguf; the folder of a bare name is ".". */
-static bool split(const char *model, char folder[PATH], char name[PATH])
+/* Splits FOLDER/NAME.ENDING; the folder of a bare name is ".". */
+static bool split(const char *model, const char *ending, char folder[PATH], char name[PATH])
 {
     const char *slash = strrchr(model, '/'), *base = slash ? slash + 1 : model;
-    const size_t n = strlen(base), end = strlen(".gguf");
-    if (n <= end || n >= PATH || strlen(model) >= PATH || strcmp(base + n - end, ".gguf") != 0) return false;
+    const size_t n = strlen(base), end = strlen(ending);
+    if (n <= end || n >= PATH || strlen(model) >= PATH || strcmp(base + n - end, ending) != 0) return false;
     snprintf(name, PATH, "%.*s", (int)(n - end), base);
     if (slash == model) strcpy(folder, "/");
     else snprintf(folder, PATH, "%.*s", slash ? (int)(slash - model) : 1, slash ? model : ".");
@@ -37,7 +38,8 @@ static void read_line(json_t *record, const json_t *line)
     json_object_set_new(record, "loss", json_real(wg_json_real(line, "loss")));
 }
 
-static void read_log(json_t *record, const char *folder)
+/* Lines up to a step. */
+static void read_log(json_t *record, const char *folder, json_int_t last)
 {
     char path[PATH + 32], *text = NULL;
     size_t size = 0;
@@ -45,7 +47,7 @@ static void read_log(json_t *record, const char *folder)
     FILE *f = fopen(path, "r");
     for (ssize_t n; f && (n = getline(&text, &size, f)) > 0;) {
         json_t *line = json_loadb(text, (size_t)n, 0, NULL);
-        if (json_is_object(line)) read_line(record, line);
+        if (json_is_object(line) && wg_json_int(line, "step") <= last) read_line(record, line);
         json_decref(line);
     }
     free(text);
@@ -71,24 +73,29 @@ static json_t *distilled(const char *folder, const char *name)
     return record;
 }
 
-static json_t *trained(const char *folder, const char *name)
+/* name NULL: whatever the config calls it. */
+static json_t *trained(const char *folder, const char *name, json_int_t last)
 {
     json_t *config = wg_json_load(folder, "config.json");
     const json_t *output = json_object_get(config, "output");
-    if (!json_is_object(json_object_get(config, "train")) || strcmp(wg_json_word(output, "name"), name) != 0) {
+    if (!json_is_object(json_object_get(config, "train")) || (name && strcmp(wg_json_word(output, "name"), name) != 0)) {
         json_decref(config);
         return NULL;
     }
     json_t *record = json_pack("{s:o, s:i, s:I, s:f, s:n, s:n, s:n, s:n}", "config", config, "steps", 0, "tokens",
                                (json_int_t)0, "seconds", 0.0, "loss", "held_out", "held_out_step", "student");
-    if (record) read_log(record, folder);
+    if (record) read_log(record, folder, last);
     return record;
 }
 
 json_t *wg_training_record(const char *model)
 {
     char folder[PATH], name[PATH];
-    if (!split(model, folder, name)) return NULL;
+    long long step;
+    int end = 0;
+    if (split(model, ".wgc", folder, name))
+        return sscanf(name, "checkpoint-%lld%n", &step, &end) == 1 && name[end] == '\0' ? trained(folder, NULL, step) : NULL;
+    if (!split(model, ".gguf", folder, name)) return NULL;
     json_t *record = distilled(folder, name);
-    return record ? record : trained(folder, name);
+    return record ? record : trained(folder, name, INT64_MAX);
 }

@@ -5,8 +5,8 @@
 
 #include <jansson.h>
 
-/* Of a model file that `wager train` wrote, FOLDER/NAME.gguf with output.name = NAME in FOLDER/config.json; or `wager distill`,
- * a student of FOLDER/distill.json:
+/* Of a model file that `wager train` wrote, FOLDER/NAME.gguf with output.name = NAME in FOLDER/config.json; or a
+ * checkpoint of it (lines of the log up to its step); or of `wager distill`, a student of FOLDER/distill.json:
  *
  *   config                              the resolved config
  *   steps, tokens, seconds, loss        steps made, rows with a loss and seconds of all of them, loss of the last (nats)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""An exported student in the engines it is for, beside wager: check_draft.py WAGER [--llama BIN] [--out FILE.json] [--quick]
+"""An exported student in the engines it is for, beside wager: check_draft.py WAGER [--llama BIN] [--out FILE.json] [--repeats N] [--quick]
 
 `wager export` writes the bundled pair; transformers loads both folders, its logits are compared with wager's, and it drafts with the
 student (`assistant_model`); llama.cpp does the same with the GGUF files where --llama names a folder with llama-debug and
@@ -31,7 +31,7 @@ except ImportError as e:
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TARGET, STUDENT = "models/wager-story-11m-q8_0.gguf", "models/wager-story-1m-q8_0.gguf"
 PROMPTS = ROOT / "configs/prompts/quickstart.jsonl"
-TOKENS, DRAFTS, REPEATS, BOUND = 64, 4, 4, 1e-3
+TOKENS, DRAFTS, BOUND = 64, 4, 1e-3
 failures = 0
 
 
@@ -172,7 +172,7 @@ def check_transformers(o, folder, prompts_file, texts, result):
         result["logits"].append(dict(engine="transformers", model=name, rows=len(tokens), largest_difference=float(f"{d:.2g}"),
                                      bound=BOUND))
         say(d <= BOUND, f"transformers, {name}: {len(tokens)} rows of logits, at most {d:.1e} away")
-    conditions = [(0.0, 1, {})] + ([] if o.quick else [(1.0, REPEATS, {}), (0.8, REPEATS, {}), (0.8, REPEATS, {"temperature": 0.64})])
+    conditions = [(0.0, 1, {})] + ([] if o.quick else [(1.0, o.repeats, {}), (0.8, o.repeats, {}), (0.8, o.repeats, {"temperature": 0.64})])
     theirs = {}
     for temperature, repeats, draft_options in conditions:
         my_rows, my_texts = run(o.wager, folder, f"t{temperature}{len(draft_options)}", temperature, repeats, prompts_file,
@@ -220,8 +220,12 @@ def check_llama(o, folder, texts, greedy, result):
     for text, ours in zip(texts, greedy):
         command = [bin_ / "llama-speculative-simple", "-m", model("target"), "-md", model("student"), "--spec-type", "draft-simple",
                    "--spec-draft-n-max", DRAFTS, "-n", TOKENS, "--temp", 0, "-p", text, "-lv", 4, *common]
-        done = subprocess.run([str(c) for c in command], cwd=folder, capture_output=True, text=True)
-        number = lambda key: int(re.search(rf"{key}\s*=\s*(\d+)", done.stdout + done.stderr)[1])
+        for _ in range(3):  # its last lines are lost at times
+            done = subprocess.run([str(c) for c in command], cwd=folder, capture_output=True, text=True)
+            found = dict(re.findall(r"(n_\w+)\s*=\s*(\d+)", done.stdout + done.stderr))
+            if {"n_drafted", "n_accept", "n_predict"} <= set(found):
+                break
+        number = lambda key: int(found[key])
         rows.append((number("n_drafted"), number("n_accept"), number("n_predict"), number("n_predict") - number("n_accept")))
         same += ours in done.stdout
     result["drafting"].append(dict(counted(rows), engine="llama.cpp", temperature=0.0, same_text=same))
@@ -236,6 +240,7 @@ def main():
     p.add_argument("--llama")
     p.add_argument("--out")
     p.add_argument("--quick", action="store_true")
+    p.add_argument("--repeats", type=int, default=4, help="of the sampled texts")
     o = p.parse_args()
     o.quick = o.quick and not missing  # draft.json has all prompts
     if not missing:
@@ -246,7 +251,7 @@ def main():
     if o.quick:
         global TOKENS
         lines, TOKENS = lines[::4], 24
-    result = dict(prompts=len(lines), tokens=TOKENS, draft_length=DRAFTS, repeats=REPEATS, logits=[], drafting=[])
+    result = dict(prompts=len(lines), tokens=TOKENS, draft_length=DRAFTS, repeats=o.repeats, logits=[], drafting=[])
     with tempfile.TemporaryDirectory() as base:
         folder = pathlib.Path(base)
         prompts = folder / "prompts.jsonl"

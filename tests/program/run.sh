@@ -65,6 +65,14 @@ exports() {
   expect export-card "^llama-server -m models/.* -md '.*/made student/student.gguf' --spec-type draft-simple" cat "$made/README.md"
   expect export-unmeasured '^Not measured\. ' cat "$made/README.md"
   expect export-json '"source_as": "f16"' wager export $student --to "$base/made-f16" --type f16 --json
+  printf '{"model": {"tokenizer": "%s", "dim": 16, "layers": 1, "heads": 2, "context": 16}, "data": {"text": "%s", "held_out": 0},
+    "train": {"steps": 3, "batch": 1, "micro": 1}, "output": {"type": "f32"}}' "$PWD/$student" "$base/prompts.jsonl" >"$base/train.json"
+  if wager train "$base/train.json" --out "$base/trained" >"$base/out" 2>"$base/err"; then
+    expect export-checkpoint '^3 steps, [0-9]+ tokens, ' sh -c '"$@" >/dev/null && cat "$0/README.md"' "$base/made-checkpoint" \
+      "$program" export "$base/trained/checkpoint-00000003.wgc" --to "$base/made-checkpoint" --format both --name m
+    if [ "$(ls -A "$base/made-checkpoint" | wc -l)" = 7 ] && cmp "$base/made-checkpoint/m.gguf" "$base/trained/model.gguf"; then ok
+    else fail "export: another model than the run wrote"; fi
+  else grep -q OpenBLAS "$base/err" && echo "SKIPPED: export of a checkpoint: no OpenBLAS"; fi
   wager logits "$made" --tokens 1,2,3 >"$base/want" && wager convert $student --out "$base/made-f32.gguf" --type f32 >"$base/out"
   if wager logits "$base/made-f32.gguf" --tokens 1,2,3 | cmp - "$base/want"; then ok; else fail "export: other logits"; fi
 }

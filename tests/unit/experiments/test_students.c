@@ -5,7 +5,9 @@
 #include "experiments/analysis/logit_rows.h"
 #include "experiments/analysis/measured_draft.h"
 #include "experiments/record/training_record.h"
+#include "core/base/hash.h"
 #include "experiments/report/model_card.h"
+#include "experiments/run/checkpoint_model.h"
 #include "run_scene.h"
 
 static scene s;
@@ -94,6 +96,12 @@ Test(students, training_is_read_from_the_folder_of_the_run)
     cr_assert_float_eq(real(r, "loss"), 4, 1e-12);
     cr_assert_float_eq(real(r, "held_out"), 4.5, 1e-12);
     json_decref(r);
+    r = wg_training_record("checkpoint-00000001.wgc");
+    cr_assert_not_null(r);
+    cr_assert(real(r, "steps") == 1 && real(r, "tokens") == 10, "lines behind its step are not of it");
+    cr_assert(json_is_null(json_object_get(r, "held_out")));
+    json_decref(r);
+    cr_assert_null(wg_training_record("checkpoint-1x.wgc"));
     cr_assert_null(wg_training_record("other.gguf"), "a file of another name is not what the run wrote");
     cr_assert_null(wg_training_record("m"));
     cr_assert_null(wg_training_record("no/m.gguf"));
@@ -120,4 +128,51 @@ Test(students, command_lines_quote_paths)
     cr_assert(strstr(text, "`wager convert t.gguf TARGET_FOLDER`"));
     free(text);
     json_decref(card);
+}
+
+/* A checkpoint with this config and so many numbers. */
+static void put_checkpoint(const char *path, const char *config, uint64_t floats)
+{
+    char bytes[4096] = "WAGERCP\n\1";
+    const uint64_t n = strlen(config), words[] = { 3, 0, n, floats };
+    memcpy(bytes + 16, words, sizeof words);
+    memcpy(bytes + 48, config, n);
+    const size_t end = 48 + n + 4 * floats;
+    const uint64_t hash = wg_hash64(WG_HASH_START, bytes, end);
+    memcpy(bytes + end, &hash, sizeof hash);
+    file_write(path, bytes, end + sizeof hash);
+}
+
+Test(students, checkpoints_that_are_no_model)
+{
+    wg_error err = { 0 };
+    size_t n = 0;
+    put_checkpoint("a.wgc", "{\"students\": []}", 5);
+    cr_assert_eq(wg_checkpoint_model("a.wgc", "out.gguf", &err), WG_EUNSUPPORTED);
+    cr_assert(strstr(err.text,
+                     "a.wgc: is a checkpoint of a distillation; its folder has the students as GGUF files when it is done"));
+    put_checkpoint("a.wgc",
+                   "{\"model\": {\"tokenizer\": \"draft.gguf\", \"layers\": 1, \"dim\": 8, \"heads\": 1, \"kv_heads\": 1, "
+                   "\"head_dim\": 8, \"hidden\": 8, \"context\": 8, \"rope_base\": 10000, \"eps\": 0.00001, \"tied\": true}}",
+                   5);
+    const wg_status s = wg_checkpoint_model("a.wgc", "out.gguf", &err);
+    cr_assert(s == WG_EFORMAT || s == WG_EUNSUPPORTED, "the second: there is no OpenBLAS");
+    if (s == WG_EFORMAT)
+        cr_assert(
+            strstr(err.text,
+                   "a.wgc: has 5 numbers, which the model of its config does not fit; is its tokenizer still the one that it"),
+            "%s", err.text);
+    char *bytes = file_read("a.wgc", &n);
+    for (size_t cut = 0; cut < n; cut += 7) {
+        file_write("b.wgc", bytes, cut);
+        cr_assert_eq(wg_checkpoint_model("b.wgc", "out.gguf", &err), WG_EFORMAT);
+        bytes[cut] ^= 4;
+        file_write("b.wgc", bytes, n);
+        bytes[cut] ^= 4;
+        cr_assert_eq(wg_checkpoint_model("b.wgc", "out.gguf", &err), WG_EFORMAT);
+        cr_assert(
+            strstr(err.text, "b.wgc: the checkpoint is damaged: its size or its checksum is wrong; take the one before it"));
+    }
+    free(bytes);
+    cr_assert(wg_is_checkpoint("a/b.wgc") && !wg_is_checkpoint("a.gguf") && !wg_is_checkpoint(".wgc"));
 }

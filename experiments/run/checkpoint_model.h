@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ * The model in a checkpoint of `wager train` (docs/training.md has the form of the file). */
+#ifndef WG_EXPERIMENTS_RUN_CHECKPOINT_MODEL_H
+#define WG_EXPERIMENTS_RUN_CHECKPOINT_MODEL_H
+
+#include "core/model/arch.h"
+
+/* Whether a path has the name of a checkpoint, *.wgc. */
+bool wg_is_checkpoint(const char *path);
+
+/* Writes the model as a GGUF file in f32, with the tokenizer that its config names (as seen from the working directory of the
+ * run). Loads OpenBLAS, as training does. Errors: those of reading and of the files that the config names; EFORMAT: the file is
+ * damaged, or its numbers are not those of the config's model; EUNSUPPORTED: it is of a distillation, which writes its students
+ * as files. */
+wg_status wg_checkpoint_model(const char *checkpoint, const char *out, wg_error *err);
+
+/* A shape of the family llama, as training has it, with heads of dim / heads and the usual rope_base, eps and context (10000,
+ * 1e-5 and 512). */
+void wg_student_arch(wg_arch *out, const char *name, int layers, int dim, int heads, int vocab);
+
+#endif
