@@ -2,7 +2,7 @@
  * Quantised blocks of a file, decoded to integers and scales. All quantised types have one form: element k = value(code[k])
  * * scale + min, with one scale (and min) for each run of `run` elements, value(code) = code - zero, or that of a table.
  * Scales and minima are an f16 (mxfp4: a power of two, which a bf16 holds) or products of an f16 and a small integer: exact
- * in f32, and so is value * scale; a type with minima therefore rounds once, in the addition. Private to kernels/. */
+ * in f32, and so is value * scale; a type with minima therefore rounds once, in the addition. For kernels/ and quantisers. */
 #ifndef WG_KERNELS_QUANT_BLOCKS_H
 #define WG_KERNELS_QUANT_BLOCKS_H
 

@@ -20,6 +20,8 @@ REPORTERS = {"wg_fail": 2, "wg_fail_in": 2, "wg_problem": 3, "wg_problem_in_set"
 SHORTEST = 8  # letters of a format below which it only passes on what another one said
 
 UNREACHABLE = {
+    "tensor '%s': its inputs over the calibration text are not finite, or damping %g is too small for them":
+        "needs activations that overflow",
     "cuda:0 cannot be opened: %s": "needs an emulated device that cannot be opened",
     "bench compare: cannot start a process: %s": "needs a system that has no more processes",
     "bench compare: the comparison of %s and %s did not pair all requests": "needs a comparison that loses requests",

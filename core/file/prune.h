@@ -17,7 +17,8 @@ typedef struct wg_prune {
     double share; /* of a row's weights, below 1 */
 } wg_prune;
 
-#define WG_PRUNE_DOC "N:M (N of every M consecutive weights stay, such as 2:4), or a share of each row from 0 to 0.99, such as 0.5"
+#define WG_PRUNE_DOC                                                                                                           \
+    "N:M (N of every M consecutive weights stay, such as 2:4), or a share of each row from 0 to 0.99, such as 0.5"
 
 static inline bool wg_prune_any(const wg_prune *p) { return p->of > 0 || p->share > 0; }
 

@@ -140,8 +140,8 @@ typedef struct job {
     char *dst;
     int rows;
     bool prunes;
-    int64_t *bad;  /* (threads) the first element that cannot be written; -1: none */
-    double *error; /* (rows, 2) sums of squares, of elements and of errors; NULL: not wanted */
+    int64_t *bad;          /* (threads) the first element that cannot be written; -1: none */
+    double *error;         /* (rows, 2) sums of squares, of elements and of errors; NULL: not wanted */
     wg_quantize_result by; /* what the maker said of it */
 } job;
 

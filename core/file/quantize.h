@@ -32,7 +32,7 @@ typedef wg_status wg_quantize_maker(void *user, const wg_tensor *from, const wg_
 typedef struct wg_quantize {
     int type; /* of WG_WRITABLE_TYPES */
     bool mixed;
-    wg_prune prune; /* of the matrices of layers, before they are converted; embedding and head stay whole */
+    wg_prune prune;        /* of the matrices of layers, before they are converted; embedding and head stay whole */
     wg_quantize_maker *by; /* asked for each matrix; NULL: none */
     void *user;            /* of by; both as long as the view */
     int keeps;
@@ -43,7 +43,8 @@ typedef struct wg_quantize {
 } wg_quantize;
 
 #define WG_QUANTIZE_DOC                                                                                                        \
-    "weights are converted when they are loaded: TYPE[,PATTERN=TYPE]..., such as q8_0 or q4_k,output.weight=f16; prune=2:4 or "   \
+    "weights are converted when they are loaded: TYPE[,PATTERN=TYPE]..., such as q8_0 or q4_k,output.weight=f16; prune=2:4 "   \
+    "or "                                                                                                                      \
     "prune=0.5 among them prunes the layers before"
 
 /* Parses TYPE[,PATTERN=TYPE]...[,prune=SPEC]; mixed is set. EINVAL: what is wrong, and what was expected. */

@@ -89,7 +89,9 @@ static wg_status run_text(wg_calibration *c, const wg_tokens *text, const wg_tra
     for (size_t n = 0; s == WG_OK && n < count; n++) {
         const wg_window_out o = { a, a + all, a + 2 * all, a + 3 * all };
         s = wg_windows_get(&w, n * w.count / count, true, &o, err);
-        const wg_train_rows rows = { 1, length, o.token, o.target, o.start, o.position };
+        const wg_train_rows rows = {
+            .sequences = 1, .length = length, .token = o.token, .target = o.target, .start = o.start, .position = o.position
+        };
         if (s == WG_OK) wg_net_forward(c->net, &rows);
         if (s == WG_OK) add_pass(c, &rows);
     }
@@ -189,8 +191,8 @@ static wg_status factor(input *in, const wg_net_tensor *t, double damp, wg_error
     wg_free(in->u);
     in->u = NULL;
     return wg_fail(err, WG_EMODEL,
-                   "tensor '%s': its inputs over the calibration text are not finite, or damping %g is too small for them", t->name,
-                   damp);
+                   "tensor '%s': its inputs over the calibration text are not finite, or damping %g is too small for them",
+                   t->name, damp);
 }
 
 wg_status wg_calibration_quantize(wg_calibration *c, int i, const wg_gptq *q, void *dst, wg_gptq_loss loss[2], wg_error *err)

@@ -27,7 +27,7 @@ const wg_option wg_train_table[] = {
 /* A student in training. */
 typedef struct learner {
     wg_optimiser *optimiser;
-    int32_t *arrays; /* (4, batch * length) tokens, targets, starts, positions of a step; shared where students' rows are */
+    int32_t *arrays;   /* (4, batch * length) tokens, targets, starts, positions of a step; shared where students' rows are */
     uint8_t *unpruned; /* (elements of the weights) 0: a weight that stays 0; NULL: all are trained */
     long targets;      /* rows with a loss */
     wg_loss_part sum;

@@ -78,7 +78,12 @@ static wg_status write(const request *r, wg_quantize *q, wg_pool *pool, size_t *
     wg_calibrated *by = NULL;
     WG_TRY(wg_weights_open(&w, r->in, err));
     snprintf(scratch, sizeof scratch, "%s.tokens", r->out);
-    const wg_calibrated_options o = { r->calibrate, scratch, (int)r->windows, (int)r->bits, r->damp, q->prune };
+    const wg_calibrated_options o = { .text = r->calibrate,
+                                      .scratch = scratch,
+                                      .windows = (int)r->windows,
+                                      .bits = (int)r->bits,
+                                      .damp = r->damp,
+                                      .prune = q->prune };
     if (r->calibrate || r->bits) {
         const wg_status s = wg_calibrated_open(&by, w, q->type, &o, pool, err);
         if (s) {

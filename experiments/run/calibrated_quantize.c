@@ -24,7 +24,8 @@ struct wg_calibrated {
 static wg_status check(wg_calibrated *c, int type, const wg_calibrated_options *o, wg_error *err)
 {
     if (!wg_gptq_can(type))
-        return wg_fail(err, WG_EINVAL, "%s cannot be calibrated, nor have fewer bits: expected " WG_GPTQ_TYPES, wg_type_name(type));
+        return wg_fail(err, WG_EINVAL, "%s cannot be calibrated, nor have fewer bits: expected " WG_GPTQ_TYPES,
+                       wg_type_name(type));
     const int most = wg_gptq_bits(type);
     c->q = (wg_gptq){ .type = type, .bits = o->bits ? o->bits : most, .damp = o->damp };
     c->prune = o->prune;
@@ -113,8 +114,8 @@ static int tensor_of(const wg_net *n, const char *name)
     return -1;
 }
 
-wg_status wg_calibrated_make(void *user, const wg_tensor *from, const wg_tensor *to, void *dst, wg_quantize_result *r, bool *made,
-                             wg_error *err)
+wg_status wg_calibrated_make(void *user, const wg_tensor *from, const wg_tensor *to, void *dst, wg_quantize_result *r,
+                             bool *made, wg_error *err)
 {
     wg_calibrated *c = user;
     wg_gptq_loss loss[2];

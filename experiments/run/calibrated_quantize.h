@@ -18,9 +18,9 @@ typedef struct wg_calibrated_options {
 
 typedef struct wg_calibrated wg_calibrated;
 
-/* With a text: loads the model for training (families of wg_net_check), runs the text. w is borrowed until close, as is the pool.
- * type: that most matrices get. Errors: EINVAL (a type or bits that cannot be had, a text that is too short), EUNSUPPORTED,
- * EMODEL, those of files, ENOMEM. */
+/* With a text: loads the model for training (families of wg_net_check), runs the text. w is borrowed until close, as is the
+ * pool. type: that most matrices get. Errors: EINVAL (a type or bits that cannot be had, a text that is too short),
+ * EUNSUPPORTED, EMODEL, those of files, ENOMEM. */
 wg_status wg_calibrated_open(wg_calibrated **out, const wg_weights *w, int type, const wg_calibrated_options *o, wg_pool *pool,
                              wg_error *err);
 void wg_calibrated_close(wg_calibrated *c); /* NULL is fine */

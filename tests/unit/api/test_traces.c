@@ -245,7 +245,7 @@ Test(traces, a_full_disk_leaves_whole_records)
     wg_recording *t = NULL;
     wg_recording_about a = { .size = sizeof a };
     OK(wg_recorder_round(r, &whole, NULL, NULL, &err));
-    size_t size;
+    size_t size = 0;
     free(file_read(file(), &size));
     const struct rlimit most = { size + 100, RLIM_INFINITY };
     signal(SIGXFSZ, SIG_IGN);

@@ -67,8 +67,7 @@ static double lost(const double *h, const float *w, const float *back)
 {
     double sum = 0;
     for (int i = 0; i < K; i++)
-        for (int j = 0; j < K; j++)
-            sum += ((double)back[i] - (double)w[i]) * h[i * K + j] * ((double)back[j] - (double)w[j]);
+        for (int j = 0; j < K; j++) sum += ((double)back[i] - (double)w[i]) * h[i * K + j] * ((double)back[j] - (double)w[j]);
     return sum;
 }
 
@@ -111,7 +110,9 @@ Test(gptq, outputs_lose_less)
 /* Plain rounding is the file type's own: within half a step everywhere. */
 Test(gptq, rounding)
 {
-    static const wg_gptq q[] = { { .type = WG_Q8_0, .bits = 8 }, { .type = WG_Q5_0, .bits = 5 }, { .type = WG_Q4_0, .bits = 4 } };
+    static const wg_gptq q[] = { { .type = WG_Q8_0, .bits = 8 },
+                                 { .type = WG_Q5_0, .bits = 5 },
+                                 { .type = WG_Q4_0, .bits = 4 } };
     for (size_t t = 0; t < sizeof q / sizeof *q; t++) {
         float w[K], back[K], theirs[K];
         char blocks[K * 2], others[K * 2];
@@ -150,7 +151,8 @@ Test(gptq, few_bits_and_pruned_weights)
             for (int b = 0; b < K / 32; b++) {
                 wg_block block;
                 wg_block_read(q.type, blocks + 18 * b, &block);
-                for (int i = 0; i < 32; i++) cr_assert(block.code[i] >= 8 - (1 << (bits - 1)) && block.code[i] < 8 + (1 << (bits - 1)));
+                for (int i = 0; i < 32; i++)
+                    cr_assert(block.code[i] >= 8 - (1 << (bits - 1)) && block.code[i] < 8 + (1 << (bits - 1)));
             }
             for (int i = 0; half && i < K; i += 4) {
                 int kept = 0;
