@@ -202,7 +202,7 @@ Test(traces, options_that_are_refused)
     o = options, o.top = -1;
     not_opened(&o, WG_EINVAL, "wg_recorder_options: top is -1; expected 0 or more");
     o = options, o.config = "[]";
-    not_opened(&o, WG_ECONFIG, "config: expected a JSON object, such as");
+    not_opened(&o, WG_ECONFIG, "config: expected a JSON object, such as {\"seed\": 1, \"verify\"");
     o = options, o.config = "{\"verify\": {\"rule\": \"rejektion\"}}";
     not_opened(&o, WG_ECONFIG, "did you mean \"rejection\"?");
 }
