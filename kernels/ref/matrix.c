@@ -15,8 +15,8 @@ size_t wg_matrix_bytes_ref(int type, int n, int k)
     return panels * (wg_is_quantised(type) ? wg_panel_bytes(type, k) : wg_float_at(type, k));
 }
 
-/* Squares of 8 x 8 or 4 x 4 elements, row r at from + r * k, as columns at to + j * WG_PANEL. Interleaving the first half of the
- * rows with the second once for each halving of the square turns it. */
+/* Squares of 8 x 8 or 4 x 4 elements, row r at from + r * k, as columns at to + j * WG_PANEL. Interleaving the first half of
+ * the rows with the second once for each halving of the square turns it. */
 typedef uint16_t eight16 __attribute__((vector_size(16)));
 typedef uint32_t four32 __attribute__((vector_size(16)));
 

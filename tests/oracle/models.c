@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Writes random models of odd shapes for the oracle: models DIR, then one line per file: "name tolerance"; or, models
- * --quantised DIR, those of tests/conformance/quantised.py: TYPE.gguf; or, models --miniature NAME OUT.gguf TYPE, a miniature of
- * tests/conformance. */
+ * --quantised DIR, those of tests/conformance/quantised.py: TYPE.gguf; or, models --miniature NAME OUT.gguf TYPE, a miniature
+ * of tests/conformance. */
 #include <stdio.h>
 #include <string.h>
 
