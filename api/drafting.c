@@ -34,7 +34,8 @@ wg_status wg_sequence_propose(wg_sequence *q, wg_draft *out, wg_error *err)
                     .parent = parent,
                     .qrow = qrow,
                     .q_rows = last.q->n,
-                    .law = wg_law_name(last.tree->law) };
+                    .law = wg_law_name(last.tree->law),
+                    .score = last.tree->score };
     return wg_struct_out(out, &d, sizeof d, WG_SIZE_TO(wg_draft, law), "wg_draft", err);
 }
 
@@ -54,4 +55,17 @@ wg_status wg_sequence_observe(wg_sequence *q, const int32_t *token, int n, wg_er
     WG_TRY(check_kind(q, "wg_sequence_observe", err));
     if (!token) return wg_missing("wg_sequence_observe", "token", err);
     return wg_engine_observe(q->session->engine, q->seq, token, n, err);
+}
+
+wg_status wg_sequence_advance(wg_sequence *q, const int32_t *token, int n, wg_draft *out, wg_error *err)
+{
+    if (!out) return wg_missing("wg_sequence_advance", "out", err);
+    if (n != 0) WG_TRY(wg_sequence_observe(q, token, n, err));
+    return wg_sequence_propose(q, out, err);
+}
+
+void wg_sequence_finish(wg_sequence *q)
+{
+    if (q && q->seq->finish == WG_RUNNING) q->seq->finish = WG_FINISH_EOS; /* what drafters ask when they forget it */
+    wg_sequence_close(q);
 }

@@ -34,15 +34,6 @@ int wg_choice_token(const wg_choice *c, int accepted, const double *weight, int 
     return wg_chance_pick(&at, WG_DRAW_NEXT, 0, weight, n);
 }
 
-/* What is wrong with a path of n nodes; NULL: nothing. */
-static bool is_path(const wg_tree *t, int vocab, const int32_t *node, int n, int32_t next)
-{
-    if (n < 1 || n > t->n || node[0] != 0 || next < 0 || next >= vocab) return false;
-    for (int i = 1; i < n; i++)
-        if (node[i] <= 0 || node[i] >= t->n || t->parent[node[i]] != node[i - 1]) return false;
-    return true;
-}
-
 static void ask(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
                 wg_path *out)
 {
@@ -60,9 +51,9 @@ static void ask(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const
         .size = sizeof d, .n = t->n, .token = token, .parent = parent, .qrow = qrow, .q_rows = q->n, .law = wg_law_name(t->law)
     };
     const int n = cb->rule->accept(cb->rule->user, &d, p->vocab, wg_rows_at(p, t->row), q->p, &choice, node, &next);
-    const bool legal = is_path(t, p->vocab, node, n, next);
+    const bool legal = wg_is_path(t, p->vocab, node, n, next);
     if (!legal && !(*cb->wrong)++) snprintf(cb->said, SAID, "%d nodes from %d on and the token %d", n, (int)node[0], (int)next);
-    *out = (wg_path){ .n = legal ? n : 1, .next = legal ? next : 0 };
+    *out = (wg_path){ .n = legal ? n : 0, .next = legal ? next : 0 }; /* no node: the enumeration ends */
     for (int i = 0; legal && i < n; i++) out->node[i] = (int16_t)node[i];
 }
 

@@ -24,6 +24,7 @@ wg_status wg_tree_in(const wg_draft *d, int vocab, wg_tree *out, wg_error *err)
         return wg_fail(err, WG_EINVAL, "draft tree: %d nodes; expected 1..%d", d->n, (int)WG_TREE_MAX);
     WG_TRY(wg_law_in(d->law, &law, err));
     wg_tree_reset(out, d->token[0], law);
+    out->score = d->score;
     for (int i = 1; i < d->n; i++) {
         const int qrow = d->qrow ? d->qrow[i] : -1;
         if (d->parent[i] < 0 || d->parent[i] >= i)
@@ -56,4 +57,12 @@ wg_status wg_rows_in(const double *from, int n, int vocab, const char *name, wg_
         memcpy(wg_rows_at(out, wg_rows_push(out)), row, (size_t)vocab * sizeof *row);
     }
     return WG_OK;
+}
+
+bool wg_is_path(const wg_tree *t, int vocab, const int32_t *node, int n, int32_t next)
+{
+    if (n < 1 || n > t->n || node[0] != 0 || next < 0 || next >= vocab) return false;
+    for (int i = 1; i < n; i++)
+        if (node[i] <= 0 || node[i] >= t->n || t->parent[node[i]] != node[i - 1]) return false;
+    return true;
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The caller's target as a language model. The cache keeps tokens in the place of keys, so commit, rollback and trees are
- * those of every model, and the prefix that the callback gets is what the cache really holds. */
-#include <string.h>
-
+ * The caller's target as a language model: rows of a pass become tokens and parents behind a prefix (token_rows.h). */
 #include "api/api_impl.h"
 #include "core/base/mem.h"
+#include "core/model/external/token_rows.h"
 
 struct wg_scorer_lm {
     wg_lm lm; /* first */
@@ -19,43 +17,18 @@ struct wg_scorer_lm {
     float **logits;          /* (cap) */
 };
 
-static wg_status attach(wg_lm *lm, wg_kv *kv, wg_error *err) { return wg_kv_space(kv, 1, 1, 1, WG_F32, &lm->space, err); }
-
-static int32_t token_at(const wg_kv_view *v, int slot)
-{
-    int32_t token;
-    memcpy(&token, wg_kv_key4(v, slot), sizeof token);
-    return token;
-}
-
-/* The slot of the token before a row: its last ancestor but itself, or the end of its prefix. */
-static int slot_before(const wg_row *row)
-{
-    wg_mask anc = row->anc;
-    wg_mask_take_last(&anc);
-    const int bit = wg_mask_take_last(&anc);
-    return bit >= 0 ? row->tail + bit : row->prefix - 1;
-}
+static wg_status attach(wg_lm *lm, wg_kv *kv, wg_error *err) { return wg_token_space(kv, &lm->space, err); }
 
 /* Describes rows [lo, hi), which are one sequence's. */
 static void describe(wg_scorer_lm *t, const wg_batch *batch, int lo, int hi, int number, float *logits)
 {
-    const wg_kv_view v = wg_kv_view_of(batch->row[lo].kv, t->lm.space, 0);
     int32_t *prefix = t->prefix + (size_t)number * (size_t)t->lm.context;
-    int first = batch->row[lo].slot;
+    const int first = wg_token_rows_put(batch, lo, hi, t->lm.space);
+    wg_token_rows_prefix(batch, lo, t->lm.space, first, prefix);
+    wg_token_rows_parents(batch, lo, hi, first, t->parent + lo);
     for (int r = lo; r < hi; r++) {
         const wg_row *row = &batch->row[r];
-        memcpy(wg_kv_key4(&v, row->slot), &row->token, sizeof row->token);
-        if (row->slot < first) first = row->slot;
-    }
-    for (int i = 0; i < first; i++) prefix[i] = token_at(&v, i);
-    for (int r = lo; r < hi; r++) {
-        const wg_row *row = &batch->row[r];
-        const int before = slot_before(row);
         t->token[r] = row->token;
-        t->parent[r] = -1;
-        for (int i = r - 1; i >= lo && before >= first && t->parent[r] < 0; i--)
-            if (batch->row[i].slot == before) t->parent[r] = i - lo;
         t->logits[r] = row->logits >= 0 ? logits + (size_t)row->logits * (size_t)t->lm.vocab : NULL;
     }
     t->of[number] = (wg_score_rows){ .size = sizeof t->of[number],
@@ -75,7 +48,7 @@ static wg_status forward(wg_lm *lm, const wg_batch *batch, float *logits, wg_err
     int n = 0;
     wg_assert(batch->n <= t->cap);
     for (int lo = 0, hi; lo < batch->n; lo = hi) {
-        for (hi = lo + 1; hi < batch->n && batch->row[hi].kv == batch->row[lo].kv; hi++) continue;
+        hi = wg_token_rows_end(batch, lo);
         wg_assert(n < t->batch);
         describe(t, batch, lo, hi, n++, logits);
     }
@@ -84,11 +57,11 @@ static wg_status forward(wg_lm *lm, const wg_batch *batch, float *logits, wg_err
     if (failed)
         return wg_fail(err, WG_EIO, "target %s: its callback failed with %d%s%s", t->scorer.name, failed, *why ? ": " : "",
                        why);
-    for (int r = 0; r < batch->n; r++) wg_kv_wrote(batch->row[r].kv, lm->space, batch->row[r].slot);
+    wg_token_rows_wrote(batch, lm->space);
     return WG_OK;
 }
 
-static const wg_lm_class scorer_class = { .name = "callback", .attach = attach, .forward = forward };
+static const wg_lm_class scorer_class = { .name = "callback", .attach = attach, .forward = forward, .law_only = true };
 
 wg_lm *wg_scorer_lm_of(wg_scorer_lm *lm) { return &lm->lm; }
 

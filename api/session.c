@@ -26,6 +26,7 @@ static wg_status open_target(wg_session *s, wg_engine_parts *parts, wg_error *er
     const int batch = s->cell.top.batch;
     o.need_tokenizer = true;
     o.model.max_rows = batch > 8 ? batch * WG_TREE_MAX : 0;
+    o.external.sequences = batch;
     WG_TRY(wg_target_open(&s->target, s->cell.target.model, &o, err));
     *parts = wg_target_engine_parts(s->target);
     return WG_OK;
@@ -50,6 +51,7 @@ static wg_status open_session(wg_session *s, const wg_engine_text *text, wg_erro
 {
     WG_TRY(wg_engine_config_open(&s->cell, text, &wg_program_plugins, err));
     const wg_engine_options opt = { .max_batch = s->cell.top.batch,
+                                    .step_batch = s->kind == WG_SESSION_DRAFTER, /* it proposes for one at a time */
                                     .seed = (uint64_t)s->cell.top.seed,
                                     .sampling = s->cell.sampling };
     wg_engine_parts parts;
@@ -140,7 +142,7 @@ wg_status wg_session_about_get(const wg_session *s, wg_session_about *out, wg_er
                                      .context = lm->context,
                                      .batch = s->cell.top.batch,
                                      .lossless = wg_cell_lossless(&s->cell),
-                                     .law_only = s->kind != WG_SESSION_MODEL,
+                                     .law_only = lm->class->law_only,
                                      .drafter = wg_engine_drafter(s->engine)->class->name,
                                      .rule = wg_engine_verifier(s->engine)->name };
     return wg_struct_out(out, &about, sizeof about, WG_SIZE_TO(wg_session_about, rule), "wg_session_about", err);

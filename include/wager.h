@@ -5,8 +5,8 @@
  *   1. wg_generate: a text from a model file, in one call;
  *   2. sessions: a target, a drafter and a rule, opened from the keys of an experiment (docs/embed.md), and sequences that
  *      are read round by round: streams, conversations, batches, statistics;
- *   3. parts: verification of a tree by rows of p and q, proofs of rules, a drafter alone, and the engine around a target of
- *      the caller's.
+ *   3. parts: verification of a tree by rows of p and q, proofs of rules, a drafter alone, the engine around a target of the
+ *      caller's, and traces of any engine's rounds.
  *
  * Errors. A function that can fail returns a wg_status and fills *err (which may be NULL): the code and the text that the
  * program prints. On failure nothing has changed, and an output pointer is untouched.
@@ -17,7 +17,7 @@
  * aborts. It reads one environment variable: WG_CPU, the instruction set.
  *
  * ABI. Structs that cross the border begin with their size (set it to sizeof) and grow at their end only; everything else is
- * opaque. Functions are never changed or removed under one WG_ABI; the symbols are versioned. */
+ * opaque. Functions are never changed or removed; those that came after the first WG_ABI say so. The symbols are versioned. */
 #ifndef WAGER_H
 #define WAGER_H
 
@@ -35,7 +35,7 @@ extern "C" {
 #endif
 
 /* The number of this interface; the same as wg_abi() of a library that this header fits. */
-#define WG_ABI 1
+#define WG_ABI 2
 
 /* wg_abi: the WG_ABI of the library. wg_version: its version, as wager --version has it. Any thread. */
 WG_API int wg_abi(void);
@@ -177,6 +177,7 @@ typedef struct wg_draft {
     const int32_t *qrow;   /* (n) the row of q that a node was drawn from; -1: none. NULL: none has one */
     int q_rows;            /* rows of q */
     const char *law;       /* how siblings were drawn: "fixed", "iid", "without_replacement" or "coupled" */
+    double score;          /* ABI 2: tokens that the drafter expects to be accepted; 0: it does not say */
 } wg_draft;
 
 /* How a tree is verified. Rows are distributions after the sampler chain; a row sums to 1. Rules that weigh siblings jointly
@@ -213,7 +214,8 @@ typedef struct wg_rule_callback {
     const char *law; /* of the siblings that it checks */
     int chains;      /* 1: it takes chains only */
     /* p: (draft->n, vocab), q: (draft->q_rows, vocab). Writes the accepted nodes, node 0 first, to node (draft->n) and the
-     * token after them to *next; returns how many nodes. It must return the same for the same choices. */
+     * token after them to *next; returns how many nodes. It must return the same for the same choices. Returning 0, or a path
+     * that is none, ends the proof with EINVAL. */
     int (*accept)(void *user, const wg_draft *draft, int vocab, const double *p, const double *q, const wg_choice *choice,
                   int32_t *node, int32_t *next);
     void *user;
@@ -291,6 +293,91 @@ WG_API wg_status wg_sequence_q(wg_sequence *q, int row, double *out, wg_error *e
 /* The tokens that the text has been given since, drafted ones included; the drafter learns from them. ECONTEXT: they do not
  * fit. */
 WG_API wg_status wg_sequence_observe(wg_sequence *q, const int32_t *token, int n, wg_error *err);
+/* Both in one call, which is what an engine's round needs: observes n tokens (0: none), then proposes. Tokens that were
+ * observed stay so when there is no draft after them. ABI 2. */
+WG_API wg_status wg_sequence_advance(wg_sequence *q, const int32_t *token, int n, wg_draft *out, wg_error *err);
+/* As wg_sequence_close, of a text that is complete: drafters that learn across texts learn this one. (One that is merely closed
+ * counts as aborted.) NULL is fine. ABI 2. */
+WG_API void wg_sequence_finish(wg_sequence *q);
+
+/* ---- traces (docs/traces.md), ABI 2 -------------------------------------------------------------------------------- */
+
+/* A request of a trace: a prompt and what followed. */
+typedef struct wg_recorded_request {
+    size_t size;
+    const int32_t *token; /* (n) the prompt; of a recording also the output */
+    int n, prompt_tokens; /* of a recorder n alone counts, and prompt_tokens is left 0 */
+    int limit;            /* most tokens, prompt included; more than the prompt has */
+    uint32_t address;     /* of its randomness: wg_verification.request */
+    int prompt, repeat;   /* numbers: of the prompt among all, of the repetition */
+    int vocab, cell;      /* of a recording: its vocabulary, and the cell of the header that it belongs to */
+    int rounds, ended;    /* of a recording: how many, and whether its end was written */
+} wg_recorded_request;
+
+/* A round of a trace: a step of one request. */
+typedef struct wg_recorded_round {
+    size_t size;
+    int request;           /* its number in the file, from 0 */
+    const wg_draft *draft; /* node 0 is the last token of the request's text */
+    int n;                 /* accepted nodes, node 0 included */
+    const int32_t *node;   /* (n) from node 0 down */
+    int32_t next;          /* the token after them */
+    const double *p, *q;   /* (draft->n, vocab), (draft->q_rows, vocab); of a recording NULL: wg_recording_rows */
+    int batch;             /* sequences of the step; 0: 1 */
+    double seconds, draft_seconds, verify_seconds, accept_seconds, kv_seconds; /* this request's share; 0: not measured */
+    int step, position; /* of a recording: its number in the request; the position of the first token that it emitted */
+    wg_end end;         /* of a recording: whether the text ended with it */
+} wg_recorded_round;
+
+typedef struct wg_recorder wg_recorder;   /* one thread at a time */
+typedef struct wg_recording wg_recording; /* one thread at a time */
+
+typedef struct wg_recorder_options {
+    size_t size;
+    int vocab;          /* tokens, 1 .. 1048576 */
+    const int32_t *eog; /* (eogs) the tokens that end a text */
+    int eogs;
+    const char *config; /* a JSON object: of an experiment's keys name, seed, verify and sampling, which a replay needs; and
+                         * `draft`, which may be anything that names the drafter. NULL: {} */
+    const char *engine; /* what has made the rounds, for the header's `program`; may be NULL */
+    const char *rows;   /* "exact", "f16" or "top"; NULL: exact */
+    int top;            /* tokens of a "top" row; 0: 64 */
+} wg_recorder_options;
+
+/* Starts the trace `path`; a file of that name is replaced. The rounds of any engine are recorded: `wager replay` verifies them
+ * again, by the recorded rule with the same decisions where the engine took them by wg_verify_tree with the config's seed, the
+ * request's address and the round's position. Errors: ECONFIG, EINVAL, EIO, ENOMEM. */
+WG_API wg_status wg_recorder_open(wg_recorder **out, const char *path, const wg_recorder_options *opt, wg_error *err);
+/* Begins a request; *number is what its rounds name. Requests may be interleaved. */
+WG_API wg_status wg_recorder_request(wg_recorder *r, const wg_recorded_request *q, int *number, wg_error *err);
+/* Adds the round *o. The path is cut behind the first token that ends the text, and at the limit: *emitted is how many tokens
+ * are left of it, `next` among them, *end says which (both may be NULL). A row sums to 1 within 1e-6. EINVAL: a tree, path or
+ * row that is none, a root that is not the text's last token, a token that its row of q cannot draw, a request that has ended;
+ * then nothing is written. EIO. */
+WG_API wg_status wg_recorder_round(wg_recorder *r, const wg_recorded_round *o, int *emitted, wg_end *end, wg_error *err);
+/* Ends a request; `wager replay` uses the rounds of others too. */
+WG_API wg_status wg_recorder_end(wg_recorder *r, int request, wg_error *err);
+/* NULL is fine. EIO: the last bytes could not be written. The recorder is freed in any case. */
+WG_API wg_status wg_recorder_close(wg_recorder *r, wg_error *err);
+
+/* A trace, of `wager run` or of a recorder. Errors: EFORMAT: not a trace; ENOENT, EIO, ENOMEM, EUNSUPPORTED. */
+WG_API wg_status wg_recording_open(wg_recording **out, const char *path, wg_error *err);
+WG_API void wg_recording_close(wg_recording *r); /* NULL is fine */
+
+typedef struct wg_recording_about {
+    size_t size;
+    int requests, rounds;
+    const char *header; /* JSON text; lives as long as the recording */
+    const char *damage; /* "", or why the file is used up to a place only; lives as long */
+} wg_recording_about;
+WG_API wg_status wg_recording_about_get(const wg_recording *r, wg_recording_about *out, wg_error *err);
+/* Pointers are valid as long as the recording. */
+WG_API wg_status wg_recording_request(const wg_recording *r, int i, wg_recorded_request *out, wg_error *err);
+/* Round i of all, in the file's order. Pointers are valid until the next call with this recording. */
+WG_API wg_status wg_recording_round(wg_recording *r, int i, wg_recorded_round *out, wg_error *err);
+/* The rows of round i, p: (draft->n, vocab), q: (draft->q_rows, vocab), each may be NULL; *error (may be NULL): the largest
+ * total variation between them and the true rows (0 unless the trace has compact rows). */
+WG_API wg_status wg_recording_rows(wg_recording *r, int i, double *p, double *q, double *error, wg_error *err);
 
 #ifdef __cplusplus
 }

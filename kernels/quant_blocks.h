@@ -65,6 +65,9 @@ static inline float wg_wide_scale(int type, uint16_t d)
 /* Decodes the block at src. Returns 0, or -1 for a type without quantised blocks that this program reads. */
 int wg_block_read(int type, const void *src, wg_block *out);
 
+/* Writes a block of a type of 32 elements without a table, from n, code, d and m: what wg_block_read reads. */
+void wg_block_write(int type, const wg_block *b, void *dst);
+
 /* Scale and minimum of run s. */
 static inline float wg_block_scale(int type, const wg_block *b, int s)
 {

@@ -231,20 +231,6 @@ static void q8_0_from_f32(const float *src, uint8_t *dst, size_t n)
     }
 }
 
-/* Element j in the low half of byte j, element j + 16 in the high half; fifth bits, if any, in one word before them. */
-static void put_codes(const uint8_t *code, int bits, uint8_t *dst)
-{
-    if (bits == 5) {
-        uint32_t high = 0;
-        for (int j = 0; j < BLOCK; j++) high |= (uint32_t)(code[j] >> 4) << j;
-        memcpy(dst, &high, sizeof high);
-        dst += sizeof high;
-    }
-    uint8_t low[BLOCK / 2]; /* apart from dst, so that compilers see that nothing overlaps */
-    for (int j = 0; j < BLOCK / 2; j++) low[j] = (uint8_t)((code[j] & 15) | code[j + BLOCK / 2] << 4);
-    memcpy(dst, low, sizeof low);
-}
-
 /* trunc(x) within 0..most; NaN is 0. */
 static uint8_t code_of(float x, int most) { return x >= (float)most ? (uint8_t)most : x > 0 ? (uint8_t)x : 0; }
 
@@ -273,12 +259,12 @@ static void signed_from_f32(int type, const float *src, uint8_t *dst, size_t n)
     const int bits = wg_code_bits(type), zero = wg_code_zero(type);
     for (size_t b = 0; b < n / BLOCK; b++, src += BLOCK, dst += 2 + BLOCK * bits / 8) {
         int ordinary;
-        uint8_t code[BLOCK];
+        wg_block out;
+        uint8_t *code = out.code;
         float value[BLOCK];
         const float middle = (float)zero + 0.5f, top = (float)(2 * zero - 1);
         const float most = block_first(src, &ordinary), d = most / (float)-zero, inverse = d != 0 ? 1 / d : 0;
-        const uint16_t h = wg_f32_to_f16(d);
-        memcpy(dst, &h, sizeof h);
+        out.d = wg_f32_to_f16(d);
         for (int j = 0; j < BLOCK && !ordinary; j++) code[j] = code_of(src[j] * inverse + middle, 2 * zero - 1);
         for (int j = 0; j < BLOCK && ordinary; j += 4) {
             const four x = four_load(src + j) * four_all(inverse) + four_all(middle);
@@ -286,7 +272,7 @@ static void signed_from_f32(int type, const float *src, uint8_t *dst, size_t n)
             memcpy(value + j, &v, sizeof v);
         }
         for (int j = 0; j < BLOCK && ordinary; j++) code[j] = (uint8_t)(int)value[j];
-        put_codes(code, bits, dst + 2);
+        wg_block_write(type, &out, dst);
     }
 }
 
@@ -295,17 +281,16 @@ static void ranged_from_f32(int type, const float *src, uint8_t *dst, size_t n)
 {
     const int bits = wg_code_bits(type), top = (1 << bits) - 1;
     for (size_t b = 0; b < n / BLOCK; b++, src += BLOCK, dst += 4 + BLOCK * bits / 8) {
-        uint8_t code[BLOCK];
+        wg_block out;
         float min = src[0], max = src[0];
         for (int j = 1; j < BLOCK; j++) {
             min = src[j] < min ? src[j] : min;
             max = src[j] > max ? src[j] : max;
         }
         const float d = (max - min) / (float)top, inverse = d > 0 ? 1 / d : 0;
-        const uint16_t h[2] = { wg_f32_to_f16(d), wg_f32_to_f16(min) };
-        memcpy(dst, h, sizeof h);
-        for (int j = 0; j < BLOCK; j++) code[j] = code_of((src[j] - min) * inverse + 0.5f, top);
-        put_codes(code, bits, dst + 4);
+        out.d = wg_f32_to_f16(d), out.m = wg_f32_to_f16(min);
+        for (int j = 0; j < BLOCK; j++) out.code[j] = code_of((src[j] - min) * inverse + 0.5f, top);
+        wg_block_write(type, &out, dst);
     }
 }
 

@@ -5,7 +5,7 @@
 format=clang-format-14
 command -v $format >/dev/null || format=clang-format
 $format --version 2>/dev/null | grep -q 'version 14\.' || { echo "SKIPPED: needs clang-format 14"; exit 77; }
-files=$(git ls-files '*.c' '*.h' '*.cu' '*.cpp' 2>/dev/null | grep -Ev '^core/text/(unicode|normal)_table\.c$')
+files=$(git ls-files '*.c' '*.h' '*.cu' '*.cpp' 2>/dev/null | grep -Ev '^core/text/(unicode|normal|grapheme)_table\.c$')
 [ -n "$files" ] || { echo "SKIPPED: needs the git repository, for the list of files"; exit 77; }
 if [ "${1:-}" = --fix ]; then exec $format -i $files; fi
 all=$(echo "$files" | wc -l)

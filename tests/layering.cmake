@@ -9,7 +9,7 @@ set(rooms
   core/base core/file core/text core/kv core/dist core/model core/engine
   draft draft/length draft/lookup draft/lm draft/compose draft/external draft/train
   verify
-  experiments/base experiments/config experiments/record experiments/analysis experiments/run experiments/report
+  experiments/base experiments/config experiments/record experiments/analysis experiments/audit experiments/run experiments/report
   experiments/bench experiments/cli
   api include)
 
@@ -35,15 +35,16 @@ set(allow_verify        core/base/ core/dist/ core/engine/ verify/ kernels/exp.h
 
 # Rooms of the laboratory, each over those before it.
 set(below core/ draft/ verify/ kernels/)
-foreach(room base config record analysis run report bench cli)
+foreach(room base config record analysis audit run report bench cli)
   list(APPEND below experiments/${room}/)
   set(allow_experiments/${room} ${below})
 endforeach()
 
-# libwager: over the rooms that the program shares with it, beside those of measurements. The public header includes nothing.
+# libwager: over the rooms that the program shares with it, beside those of measurements, whose traces it reads and writes. The
+# public header includes nothing.
 set(allow_include)
 set(allow_api include/wager.h core/ draft/ verify/ kernels/cpu.h kernels/mask.h api/ experiments/base/ experiments/config/
-  experiments/analysis/)
+  experiments/analysis/ experiments/record/trace.h)
 
 get_filename_component(ROOT "${ROOT}" ABSOLUTE)
 set(bad 0)

@@ -30,7 +30,7 @@ UNREACHABLE = {
         "needs two models of one tokenizer that pad its vocabulary differently",
     "law %s was not declared": "needs a drafter of ours that breaks the contract; those of plug-ins are found out before",
     "%s: a word of more than %d MB from byte %llu on: expected plain text": "needs a text of 512 MB",
-    "drafter process: '%s' cannot be started: %s": "needs a system that has no more processes",
+    "%s:%ld: longer than %d MB; expected a round a line": "needs a line of 256 MB",
 }
 
 STRING = r'"(?:[^"\\\n]|\\.)*"'

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * The program for ThreadSanitizer (Criterion does not start under it): the pool alone, then batches of sequences decoded with
- * three threads by every drafter, compared with one thread; then every rule on three threads over the same rows; then two
- * sessions of libwager at once. Built with -DWG_SANITIZE=thread a race fails it; built otherwise it still compares. */
+ * three threads by every drafter, compared with one thread; then every rule on three threads over the same rows; then texts: a
+ * template and a tokenizer that two threads share, and such that are refused; then two sessions of libwager at once. Built with
+ * -DWG_SANITIZE=thread a race fails it; built otherwise it still compares. */
 #include <unistd.h>
 
 #include "core/file/synth.h"
+#include "core/file/tokenizer_file.h"
+#include "core/text/jinja/jinja.h"
+#include "core/text/pretok.h"
+#include "core/text/tokenizer.h"
 #include "kernels/philox.h"
 #include <pthread.h>
 
@@ -187,6 +192,95 @@ static int check_rules(void)
     return wrong + (kept == 0);
 }
 
+/* ---- texts: what is open is read only, and what is refused leaves nothing behind */
+
+enum { ROUNDS = 200 };
+
+typedef struct text_job {
+    const wg_tokenizer *tokenizer;
+    const wg_jinja *template;
+    const json_t *data;
+    uint64_t digest; /* of all ids and texts */
+    int failed;
+} text_job;
+
+/* A template with a mistake in front of other text, and an expression that is longer than a program. */
+static int refuse_both(void)
+{
+    char regex[200] = "";
+    wg_jinja *bad = NULL;
+    wg_pretok *pre = NULL;
+    wg_error err;
+    memset(regex, 'a', 180);
+    const wg_text words[] = { { "split", 5 }, { "isolated", 8 }, { regex, strlen(regex) } };
+    const char text[] = "{{ 1 + }} {% for x in [1, 2] %}{{ x }}{% endfor %}";
+    return (wg_jinja_open(&bad, "bad", text, sizeof text - 1, &err) == WG_OK) +
+           (wg_pretok_open(&pre, "long", "key", words, 3, &err) == WG_OK);
+}
+
+static void *use_texts(void *arg)
+{
+    static const char text[] = "It's 12345 tokens,\n\n  \xe4\xb8\xad\xe6\x96\x87 and e\xcc\x81 more ...";
+    text_job *j = arg;
+    wg_error err;
+    j->digest = WG_HASH_START;
+    for (int i = 0; i < ROUNDS; i++) {
+        int32_t *ids;
+        size_t n;
+        wg_rendered out;
+        j->failed += wg_tokenizer_encode(j->tokenizer, text, sizeof text - 1, true, true, &ids, &n, &err) != WG_OK;
+        j->digest = wg_hash64(j->digest, ids, n * sizeof *ids);
+        wg_free(ids);
+        j->failed += wg_jinja_render(j->template, &(wg_jinja_input){ .data = j->data }, &out, &err) != WG_OK;
+        j->digest = wg_hash64(j->digest, out.text, out.n);
+        wg_rendered_free(&out);
+        j->failed += refuse_both();
+    }
+    return NULL;
+}
+
+/* The tokenizer of a fixture, whose pre-tokeniser has expressions, and whose normaliser has tables. */
+static wg_tokenizer *open_fixture(const char *fixture)
+{
+    char path[64];
+    wg_error err;
+    wg_weights *w;
+    wg_tokenizer *t;
+    json_t *v = json_load_file(fixture, JSON_ALLOW_NUL, NULL);
+    snprintf(path, sizeof path, "%s/t.json", dir);
+    if (!v || json_dump_file(json_object_get(v, "tokenizer"), path, JSON_COMPACT)) exit((perror(fixture), 1));
+    json_decref(v);
+    LAW_TRY(wg_tokenizer_file_open(&w, path, &err));
+    LAW_TRY(wg_tokenizer_open(&t, w, &err));
+    wg_weights_close(w);
+    remove(path);
+    return t;
+}
+
+static int check_texts(void)
+{
+    static const char template[] =
+        "{% for m in messages %}{{ loop.index }}{{ m.role | upper }}: {{ m.content.split() | join('_') }}"
+        "{% for x in none_such %}{{ x }}{% endfor %}{{ {'a': [1, m]} | tojson }}{% endfor %}";
+    wg_error err;
+    wg_jinja *open;
+    pthread_t thread[2];
+    json_t *data = json_pack("{s:[{s:s, s:s}, {s:s, s:s}]}", "messages", "role", "user", "content", "a b  c", "role", "system",
+                             "content", "d");
+    wg_tokenizer *t = open_fixture("tests/conformance/tokenizers/qwen2.json");
+    LAW_TRY(wg_jinja_open(&open, "shared", template, sizeof template - 1, &err));
+    text_job job[2] = { { t, open, data, 0, 0 }, { t, open, data, 0, 0 } };
+    for (int i = 0; i < 2; i++)
+        if (pthread_create(&thread[i], NULL, use_texts, &job[i])) return 1;
+    for (int i = 0; i < 2; i++) pthread_join(thread[i], NULL);
+    const bool same = job[0].digest == job[1].digest && job[0].failed + job[1].failed == 0;
+    printf("texts: two threads, %d rounds, %s\n", ROUNDS, same ? "one digest" : "DIGESTS DIFFER");
+    wg_jinja_close(open);
+    wg_tokenizer_close(t);
+    json_decref(data);
+    return !same;
+}
+
 /* ---- libwager: two sessions of one process on two threads, each with a pool of its own */
 
 typedef struct session_job {
@@ -231,5 +325,5 @@ int main(void)
 {
     write_models();
     atexit(remove_models);
-    return (check_pool() + check_decode() + check_rules() + check_sessions()) != 0;
+    return (check_pool() + check_decode() + check_rules() + check_texts() + check_sessions()) != 0;
 }

@@ -50,7 +50,7 @@ wg_status wg_device_decode_open(wg_engine *e, wg_error *err)
 {
     const wg_drafter_class *d = e->drafter->class;
     wg_decode_loop_options o = { .sequences = e->opt.max_batch, .rounds = ROUNDS, .events = ROUNDS * e->opt.max_batch };
-    if (!e->device_verify || !d->device_chain || !d->device_chain(e->drafter, &o.draft)) return WG_OK;
+    if (!e->device_verify || e->feeds.list || !d->device_chain || !d->device_chain(e->drafter, &o.draft)) return WG_OK;
     o.how = wg_device_verify_how(e, &o.rows);
     struct wg_device_decode *l = e->device_decode = wg_calloc(1, sizeof *l);
     uint64_t *ends = l ? ends_of(e) : NULL;
@@ -72,7 +72,7 @@ void wg_device_decode_limit(wg_engine *e, int rounds, int events)
 bool wg_device_decode_fits(wg_engine *e, wg_seq *const *seq, int n)
 {
     struct wg_device_decode *l = e->device_decode;
-    if (!l) return false;
+    if (!l || e->feeds.list) return false; /* the rows of a round that the host does not make are gone */
     for (int i = 0; i < n; i++) {
         const wg_seq *s = seq[i];
         l->seq[i] = (wg_decode_loop_seq){

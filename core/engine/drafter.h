@@ -41,7 +41,9 @@ typedef struct wg_env {
     const float *logits;              /* (rows, vocab) the target's, inside observe: row tree->row + node follows that node,
                                         or probe.
                                         NULL: this engine does not hand them out */
-} wg_env;
+    struct wg_tap_feeds *feeds;       /* hidden states of the target's rows: a drafter that reads them opens a feed in open
+                                       * (tap_feed.h). NULL: no engine runs the target */
+} wg_env; /* new members go to the end: objects built before them still run (draft/external/drafter_plugin.h) */
 
 /* Nothing after such a token is emitted, so a draft may end there. */
 static inline bool wg_env_is_eog(const wg_env *env, int32_t token)

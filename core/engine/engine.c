@@ -27,8 +27,10 @@ static wg_status prefill(wg_engine *e, wg_seq *s, wg_error *err)
         WG_TRY(wg_kv_reserve(s->kv, n, err));
         wg_batch_clear(&e->batch);
         wg_batch_chain(&e->batch, s->kv, at, s->token + at, n, 0);
+        e->batch.taps = e->feeds.taps;
         WG_TRY(wg_lm_forward(e->target, &e->batch, e->logits, err));
         wg_kv_commit_chain(s->kv, n);
+        if (e->feeds.taps) WG_TRY(wg_tap_feeds_chunk(&e->feeds, s, n, err));
     }
     return WG_OK;
 }
@@ -40,7 +42,7 @@ wg_status wg_engine_prefill(wg_engine *e, wg_seq *s, wg_error *err)
     const wg_status status = prefill(e, s, err);
     if (status) {
         wg_kv_rollback(s->kv);
-        wg_kv_truncate(s->kv, len);
+        wg_seq_truncate(e, s, len);
     }
     e->phases.prefill += lap(&clock);
     return status;
@@ -49,8 +51,8 @@ wg_status wg_engine_prefill(wg_engine *e, wg_seq *s, wg_error *err)
 static wg_status check_running(const wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
 {
     uint64_t seen[4] = { 0 };
-    if (n < 1 || n > e->opt.max_batch)
-        return wg_fail(err, WG_EINVAL, "a step of %d sequences; expected 1..%d (max_batch)", n, e->opt.max_batch);
+    if (n < 1 || n > e->opt.step_batch)
+        return wg_fail(err, WG_EINVAL, "a step of %d sequences; expected 1..%d (max_batch)", n, e->opt.step_batch);
     for (int i = 0; i < n; i++) {
         const uint64_t bit = 1ull << seq[i]->slot % 64;
         if (seq[i]->finish != WG_RUNNING)
@@ -153,10 +155,12 @@ static wg_status draft_and_score(wg_engine *e, wg_seq *const *seq, int n, bool *
     for (int i = 0; i < n; i++)
         if (wg_kv_len(seq[i]->kv) < seq[i]->n - 1) WG_TRY(wg_engine_prefill(e, seq[i], err));
     double clock = wg_clock_now();
+    for (int i = 0; i < n && e->feeds.taps; i++) WG_TRY(wg_tap_feeds_make_room(&e->feeds, seq[i], err));
     WG_TRY(wg_engine_draft(e, seq, n, err));
     e->phases.draft += lap(&clock);
 
     wg_batch_clear(&e->batch);
+    e->batch.taps = e->feeds.taps;
     for (int i = 0; i < n; i++) {
         wg_tree *t = &e->tree[i];
         WG_TRY(wg_kv_reserve(seq[i]->kv, wg_tree_rows(t), err));
@@ -231,6 +235,7 @@ wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
         if (e->opt.audit) wg_audit_draws(&s->counts.audit, t, &e->p, &e->q);
         e->phases.measure += lap(&clock);
         wg_kv_commit(s->kv, s->path.node, s->path.n);
+        if (e->feeds.taps) wg_tap_feeds_path(&e->feeds, s, t->row, &s->path);
         e->phases.kv += lap(&clock);
         if (e->drafter->class->observe) e->drafter->class->observe(e->drafter, s, t, &s->path, &e->p);
         e->phases.draft += lap(&clock);

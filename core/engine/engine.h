@@ -6,12 +6,15 @@
 #include "core/engine/drafter.h"
 #include "core/engine/verifier.h"
 
+enum { WG_ENGINE_PAGE_SLOTS = 16, WG_ENGINE_PREFILL_ROWS = 256 };
+
 typedef struct wg_engine_options {
-    int max_batch;    /* sequences of one step, 1 .. 256 */
+    int max_batch;    /* sequences at a time, 1 .. 256 */
+    int step_batch;   /* of them in one step, for which rows are allocated; 0: all */
     int max_tokens;   /* longest sequence, prompt included; 0: the target's context */
-    int page_slots;   /* 0: 16 */
+    int page_slots;   /* 0: WG_ENGINE_PAGE_SLOTS */
     int pages;        /* 0: enough for max_batch sequences of max_tokens */
-    int prefill_rows; /* prompt tokens of one pass; 0: 256 */
+    int prefill_rows; /* prompt tokens of one pass; 0: WG_ENGINE_PREFILL_ROWS */
     uint64_t seed;
     wg_sampling sampling;
     bool host_rows;         /* the caller reads p or the logits after a step: they are copied to the host from any device */
@@ -59,7 +62,8 @@ wg_drafter *wg_engine_drafter(const wg_engine *e);
 const wg_verifier_class *wg_engine_verifier(const wg_engine *e);
 const wg_engine_options *wg_engine_options_of(const wg_engine *e);
 wg_kv *wg_engine_kv(const wg_engine *e);
-const wg_env *wg_engine_env(const wg_engine *e); /* the drafter's environment */
+const wg_env *wg_engine_env(const wg_engine *e);    /* the drafter's environment */
+struct wg_tap_feeds *wg_engine_feeds(wg_engine *e); /* for readers beside the drafter (tap_feed.h) */
 
 /* Whether the target's device runs the rule of a step, where a step fits; and whether it decodes several rounds of a call of
  * wg_engine_rounds without the host. */
@@ -89,6 +93,8 @@ wg_last_step wg_engine_last_step(wg_engine *e);
 
 /* The drafter drops its state of this sequence, as when it is closed. Call it after changing the text by hand. */
 void wg_engine_forget(wg_engine *e, const wg_seq *s);
+/* Drops cached tokens from `len` on (wg_kv_truncate), and their hidden states. Before the text behind them is changed. */
+void wg_seq_truncate(wg_engine *e, wg_seq *s, int len);
 
 /* A sequence for a prompt of n >= 1 tokens (ids checked against the vocabulary). `request` addresses its randomness. It
  * finishes after max_new tokens or at the end of the context. ECONTEXT when the prompt alone does not fit; EFULL when no place
@@ -112,9 +118,9 @@ wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
 
 /* A drafter beside another engine, which scores and verifies (core/engine/propose.c). propose: a draft for one running
  * sequence, as the tree and q of wg_engine_last_step; nothing is scored. observe: the n tokens that its text has been given
- * since, drafted ones included. A call for another sequence drops the draft. EUNSUPPORTED: the drafter reads rows or logits of
- * the target, which there are none of. EINVAL: a token outside the vocabulary. ECONTEXT: the tokens do not fit. On failure
- * nothing has changed (of an engine with `pages` 0). Not for sequences that have been stepped. */
+ * since, drafted ones included. A call for another sequence drops the draft. EUNSUPPORTED: the drafter reads rows, logits or
+ * hidden states of the target, which there are none of. EINVAL: a token outside the vocabulary. ECONTEXT: the tokens do not
+ * fit. On failure nothing has changed (of an engine with `pages` 0). Not for sequences that have been stepped. */
 wg_status wg_engine_proposes(const wg_engine *e, wg_error *err); /* EUNSUPPORTED or WG_OK, before there is a sequence */
 wg_status wg_engine_propose(wg_engine *e, wg_seq *s, wg_error *err);
 wg_status wg_engine_observe(wg_engine *e, wg_seq *s, const int32_t *token, int n, wg_error *err);

@@ -4,6 +4,7 @@
 #define WG_CORE_ENGINE_ENGINE_IMPL_H
 
 #include "core/engine/engine.h"
+#include "core/engine/tap_feed.h"
 
 struct wg_engine {
     wg_lm *target;
@@ -26,6 +27,7 @@ struct wg_engine {
     bool watched;                           /* by the drafter (wg_env_watch) */
     struct wg_device_verify *device_verify; /* steps whose rule runs on the target's device (device_verify.h); NULL: none */
     struct wg_device_decode *device_decode; /* rounds of device decode (device_decode.h); NULL: none */
+    wg_tap_feeds feeds;                     /* of hidden states; no list: nobody reads them */
     wg_phases phases;
     long massless;          /* drafts that were refused for a token without mass in its row of q */
     uint64_t slots[4];      /* sequence slots in use, one bit each */

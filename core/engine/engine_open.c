@@ -20,14 +20,15 @@ static wg_status check_options(wg_engine *e, const wg_engine_options *opt, wg_er
     const int most = slots < trees ? slots : trees;
     *o = *opt;
     if (o->max_tokens == 0) o->max_tokens = context;
-    if (o->page_slots == 0) o->page_slots = 16;
-    if (o->prefill_rows == 0) o->prefill_rows = 256;
+    if (o->page_slots == 0) o->page_slots = WG_ENGINE_PAGE_SLOTS;
+    if (o->prefill_rows == 0) o->prefill_rows = WG_ENGINE_PREFILL_ROWS;
 #ifdef WG_HARD
     o->page_slots = 2; /* the cache doubles small pages: the number of pages must fit */
     if (o->prefill_rows > 3) o->prefill_rows = 3;
 #endif
     if (o->max_batch < 1 || o->max_batch > most)
         return wg_fail(err, WG_EINVAL, "max_batch %d; expected 1..%d", o->max_batch, most);
+    if (o->step_batch == 0) o->step_batch = o->max_batch;
     if (o->max_tokens < 2 || o->max_tokens > context)
         return wg_fail(err, WG_EINVAL, "max_tokens %d; expected 2..%d, the context of the target", o->max_tokens, context);
     if (o->prefill_rows < 1 || o->prefill_rows > WG_KV_TAIL_MAX)
@@ -46,7 +47,7 @@ static wg_status check_options(wg_engine *e, const wg_engine_options *opt, wg_er
 
 static wg_status open_buffers(wg_engine *e, wg_error *err)
 {
-    const int rows = e->opt.max_batch * WG_TREE_MAX, vocab = e->target->vocab;
+    const int rows = e->opt.step_batch * WG_TREE_MAX, vocab = e->target->vocab;
     const int threads = e->env.pool ? wg_pool_threads(e->env.pool) : 1;
     WG_TRY(wg_batch_open(&e->batch, rows > e->opt.prefill_rows ? rows : e->opt.prefill_rows, err));
     WG_TRY(wg_rows_open(&e->p, rows, vocab, err));
@@ -101,6 +102,7 @@ static wg_status open_engine(wg_engine *e, const wg_engine_parts *parts, const w
 {
     e->target = parts->target;
     WG_TRY(check_options(e, opt, err));
+    e->feeds = (wg_tap_feeds){ .target = e->target, .sequences = e->opt.max_batch };
     e->is_eog = parts->is_eog ? parts->is_eog : parts->tokenizer ? tokenizer_says : NULL;
     e->is_eog_user = parts->is_eog ? parts->is_eog_user : parts->tokenizer;
     WG_TRY(wg_kv_open(&e->kv, e->opt.page_slots, e->opt.pages, e->opt.max_tokens + WG_TREE_MAX, err));
@@ -121,6 +123,7 @@ static wg_status open_engine(wg_engine *e, const wg_engine_parts *parts, const w
         .watches = &e->watched,
         .plugins = parts->plugins,
         .lengths = e->opt.lengths,
+        .feeds = &e->feeds,
     };
     WG_TRY(open_buffers(e, err));
     e->env.logits = e->logits;
@@ -154,6 +157,7 @@ void wg_engine_close(wg_engine *e)
     wg_device_decode_close(e);
     if (e->drafter && e->drafter->class->close) e->drafter->class->close(e->drafter);
     wg_free(e->drafter);
+    wg_tap_feeds_close(&e->feeds);
     wg_device_verify_close(e);
     wg_free(e->verifier_opt);
     for (int i = 0; i < e->samplers; i++) wg_sampler_close(&e->sampler[i]);
@@ -176,6 +180,7 @@ const wg_verifier_class *wg_engine_verifier(const wg_engine *e) { return e->veri
 const wg_engine_options *wg_engine_options_of(const wg_engine *e) { return &e->opt; }
 wg_kv *wg_engine_kv(const wg_engine *e) { return e->kv; }
 const wg_env *wg_engine_env(const wg_engine *e) { return &e->env; }
+wg_tap_feeds *wg_engine_feeds(wg_engine *e) { return &e->feeds; }
 bool wg_engine_decodes_on_device(const wg_engine *e) { return e->device_decode; }
 long wg_engine_massless(const wg_engine *e) { return e->massless; }
 const wg_phases *wg_engine_phases(const wg_engine *e) { return &e->phases; }
@@ -189,6 +194,12 @@ wg_last_step wg_engine_last_step(wg_engine *e)
 void wg_engine_forget(wg_engine *e, const wg_seq *s)
 {
     if (e->drafter->class->forget) e->drafter->class->forget(e->drafter, s);
+}
+
+void wg_seq_truncate(wg_engine *e, wg_seq *s, int len)
+{
+    wg_kv_truncate(s->kv, len);
+    wg_tap_feeds_rewind(&e->feeds, s->slot, wg_kv_len(s->kv));
 }
 
 /* ---- sequences */
@@ -229,6 +240,7 @@ static wg_status check_prompt(const wg_engine *e, int before, const int32_t *pro
 wg_status wg_seq_open(wg_engine *e, wg_seq **out, uint32_t request, const int32_t *prompt, int n, int max_new, wg_error *err)
 {
     WG_TRY(check_prompt(e, 0, prompt, n, max_new, err));
+    WG_TRY(wg_tap_feeds_start(&e->feeds, err));
     wg_seq *s = wg_calloc(1, sizeof *s);
     if (!s) return wg_nomem(err, sizeof *s, "a sequence");
     wg_status status = WG_OK;
@@ -290,6 +302,7 @@ void wg_seq_close(wg_engine *e, wg_seq *s)
     if (s->kv) wg_engine_forget(e, s);
     if (e->proposed == s) e->proposed = NULL;
     wg_kv_seq_close(s->kv);
+    if (s->slot >= 0) wg_tap_feeds_rewind(&e->feeds, s->slot, 0);
     if (s->slot >= 0) e->slots[s->slot / 64] &= ~(1ull << s->slot % 64);
     wg_free(s->token);
     wg_free(s->drafted);

@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: MIT
  * A drafter without a target: proposals, and the tokens that another engine emitted after them. What was emitted is a path of
  * the proposed tree and the token after it, then paths of one node: the same appends, commits and observations as those of a
- * step. The target's space stays unwritten; a drafter with a model feeds its own space from the text. */
+ * step. Nothing writes the target's space or reads it; a drafter with a model feeds its own space from the text. */
 #include "core/engine/engine_impl.h"
+
+/* A tail of n slots. They count as written in the target's space: what is behind the last slot that all spaces have is looked
+ * through at every reservation, and no pass of the target will come. */
+static wg_status reserve(wg_engine *e, wg_seq *s, int n, wg_error *err)
+{
+    WG_TRY(wg_kv_reserve(s->kv, n, err));
+    for (int i = 0; i < n; i++) wg_kv_wrote(s->kv, e->target->space, wg_kv_len(s->kv) + i);
+    return WG_OK;
+}
 
 /* Committed slots for all tokens but the last, in chunks: the cache has positions for what drafters write. */
 static wg_status catch_up(wg_engine *e, wg_seq *s, wg_error *err)
 {
     for (int at; (at = wg_kv_len(s->kv)) < s->n - 1;) {
         const int left = s->n - 1 - at, n = left < e->opt.prefill_rows ? left : e->opt.prefill_rows;
-        WG_TRY(wg_kv_reserve(s->kv, n, err));
+        WG_TRY(reserve(e, s, n, err));
         wg_kv_commit_chain(s->kv, n);
     }
     return WG_OK;
@@ -27,6 +36,11 @@ wg_status wg_engine_proposes(const wg_engine *e, wg_error *err)
         return wg_fail(err, WG_EUNSUPPORTED,
                        "drafter %s learns from the target's rows, and here the target is another engine's; choose one that "
                        "learns from tokens, such as suffix",
+                       e->drafter->class->name);
+    if (e->feeds.list)
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "drafter %s reads the target's hidden states, and here the target is another engine's; choose one that "
+                       "drafts from tokens, such as suffix",
                        e->drafter->class->name);
     return WG_OK;
 }
@@ -74,7 +88,7 @@ wg_status wg_engine_observe(wg_engine *e, wg_seq *s, const int32_t *token, int n
     for (int at = 0; at < n;) {
         wg_tree *t = &e->tree[0];
         if (e->proposed != s) wg_tree_reset(t, s->token[s->n - 1], WG_LAW_FIXED);
-        WG_TRY(wg_kv_reserve(s->kv, wg_tree_rows(t), err));
+        WG_TRY(reserve(e, s, wg_tree_rows(t), err));
         t->row = 0;
         at += take_path(e, s, t, token + at, n - at);
         e->proposed = NULL;

@@ -483,10 +483,10 @@ void wg_hf_config_write(const wg_hf_config *c, wg_gguf_writer *g)
 /* Whether config.json of a type can say all of this. */
 static bool can_say(const struct model_type *type, const wg_hf_config *c)
 {
-    const bool biases = type->style == WG_HF_GPT2 || (type->biases == NO_BIASES && !c->qkv_bias && !c->output_bias) ||
+    const bool biases = type->style != WG_HF_USUAL || (type->biases == NO_BIASES && !c->qkv_bias && !c->output_bias) ||
                         (type->biases == QKV_ALWAYS && c->qkv_bias && !c->output_bias) ||
                         (type->biases == ALL_BY_KEY && c->qkv_bias == c->output_bias);
-    return type->style <= WG_HF_GPT2 && strcmp(type->family, c->family) == 0 && biases &&
+    return strcmp(type->family, c->family) == 0 && biases && wg_hf_style_can_say(type->style, c) &&
            (type->experts != NULL) == (c->experts > 0) && (c->window == 0 || type->windows != NO_WINDOW) &&
            (c->attention_cap <= 0 || type->attention_cap >= 0) && (c->logit_cap <= 0 || type->logit_cap >= 0) &&
            (c->experts_normed || !type->experts_normed || c->experts == 0);
@@ -517,6 +517,13 @@ static void set_windows(const struct model_type *type, const wg_hf_config *c, js
     json_object_set_new(o, KEY_LAYERS, list);
 }
 
+/* The type's name of the activation. */
+static const char *activation_of(const struct model_type *type, const wg_hf_config *c)
+{
+    const bool usual = !c->activation || (strcmp(c->activation, "gelu") == 0) == (strcmp(type->act, "gelu") == 0);
+    return usual ? type->act : c->activation;
+}
+
 static void set_numbers(const struct model_type *type, const wg_hf_config *c, json_t *o)
 {
     const double scalar = c->attention_scale > 0 ? 1 / (c->attention_scale * c->attention_scale) : c->head_dim,
@@ -527,10 +534,9 @@ static void set_numbers(const struct model_type *type, const wg_hf_config *c, js
         const bool usual = int_keys[i].at == offsetof(wg_hf_config, head_dim) && v * c->heads == c->dim && !type->head_dim;
         if (key && !usual) json_object_set_new(o, key, json_integer(v));
     }
-    if (type->style == WG_HF_GPT2) json_object_set_new(o, WG_HF_KEY_INNER, json_integer(c->hidden));
     json_object_set_new(o, eps_key[type->style], json_real(wg_hf_shortest(c->eps, NULL, 0)));
     json_object_set_new(o, KEY_TIED, json_boolean(c->tied));
-    json_object_set_new(o, type->act_key, json_string(type->act));
+    json_object_set_new(o, type->act_key, json_string(activation_of(type, c)));
     if (type->biases == ALL_BY_KEY) json_object_set_new(o, KEY_BIASED, json_boolean(c->qkv_bias));
     if (type->scalar > 0)
         json_object_set_new(o, KEY_SCALAR,
@@ -553,11 +559,11 @@ wg_status wg_hf_config_json(wg_hf_config *c, const char *path, int dtype, json_t
     for (int i = MODEL_TYPES - 1; i >= 0; i--)
         if (can_say(&model_types[i], c)) type = &model_types[i];
     if (!type)
-        return wg_fail(err, WG_EUNSUPPORTED,
-                       "%s: no Hugging Face model type of the family %s has these biases, windows and experts together, or "
-                       "none is written "
-                       "for it; write a GGUF file instead",
-                       path, c->family);
+        return wg_fail(
+            err, WG_EUNSUPPORTED,
+            "%s: no Hugging Face model type of the family %s has these norms, biases, positions, windows and experts "
+            "together; write a GGUF file instead",
+            path, c->family);
     c->adjacent = type->adjacent;
     c->norms_less_one = type->norms_less_one;
     c->post_norms = type->post_norms;
@@ -568,7 +574,9 @@ wg_status wg_hf_config_json(wg_hf_config *c, const char *path, int dtype, json_t
     json_object_set_new(o, "torch_dtype", json_string(dtype == WG_F16 ? "float16" : dtype == WG_BF16 ? "bfloat16" : "float32"));
     set_numbers(type, c, o);
     set_windows(type, c, o);
-    const wg_status s = type->style == WG_HF_GPT2 ? WG_OK : wg_hf_rope_json(c, &type->rope, path, o, err);
+    wg_hf_style_json(c, o);
+    const bool rotates = type->style == WG_HF_USUAL || c->n_rot > 0;
+    const wg_status s = rotates ? wg_hf_rope_json(c, &type->rope, path, o, err) : WG_OK;
     if (s != WG_OK) json_decref(o);
     return s;
 }

@@ -282,11 +282,9 @@ static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, cons
     for (int d = 0; d < t->n_dims; d++) to.dim[d] = t->dim[t->n_dims - 1 - d];
     source *s = &f->source[f->sources++];
     const wg_hf_change change = wg_hf_change_of(c, as, t->n_dims);
-    *s = (source){ .from = t,
-                   .plus_one = change.plus_one,
-                   .heads = change.heads,
-                   .turned = change.turned,
-                   .grouped = c->grouped && strstr(as->gguf, "attn_qkv") };
+    *s = (source){
+        .from = t, .plus_one = change.plus_one, .heads = change.heads, .turned = change.turned, .grouped = change.grouped
+    };
     const int64_t rows = t->dim[0], width = c->head_dim, heads = c->heads + 2 * c->kv_heads;
     if (s->grouped && (t->n_dims < 1 || t->n_dims > 2 || rows != heads * width))
         return wg_fail(f->err, WG_EMODEL, "%s: tensor '%.120s' has %lld rows: expected %d heads of %lld", path, t->name,
@@ -337,13 +335,8 @@ static void permute(const wg_safetensor *t, int heads, char *to)
 /* Groups of the queries of a key head, its key and its value become all queries, all keys, all values. */
 static void regroup(const wg_safetensor *t, const wg_hf_config *c, char *to)
 {
-    const size_t rows = (size_t)t->dim[0], row = t->bytes / rows, width = (size_t)c->head_dim;
-    const size_t heads = (size_t)c->heads, kv = (size_t)c->kv_heads, queries = heads / kv;
-    for (size_t r = 0; r < rows; r++) {
-        const size_t h = r / width, k = h < heads ? 0 : 1 + (h - heads) / kv; /* a query, a key, a value */
-        const size_t group = k ? (h - heads) % kv : h / queries, in = k ? queries + k - 1 : h % queries;
-        memcpy(to + r * row, t->data + ((group * (queries + 2) + in) * width + r % width) * row, row);
-    }
+    const size_t rows = (size_t)t->dim[0], row = t->bytes / rows;
+    for (size_t r = 0; r < rows; r++) memcpy(to + r * row, t->data + (size_t)wg_hf_grouped_row(c, (int64_t)r) * row, row);
 }
 
 static void turn(const wg_safetensor *t, char *to)

@@ -38,6 +38,9 @@ typedef struct wg_hf_rope_defaults {
 
 /* Keys that styles have of their own. Sets what is not the usual of them: biases, norms, positions. */
 wg_status wg_hf_style_keys(const wg_hf_keys *r, wg_hf_config *c);
+/* The other way round: whether the style's keys can say all of this, and they themselves. Sets c->grouped. */
+bool wg_hf_style_can_say(wg_hf_style style, const wg_hf_config *c);
+void wg_hf_style_json(wg_hf_config *c, json_t *o);
 
 wg_status wg_hf_count(const wg_hf_keys *r, const char *key, int absent, int max, int *out); /* absent 0: it is required */
 

@@ -8,7 +8,17 @@
 
 /* Of which models a name is: those whose outputs of attention and MLP are normed give one name another meaning. The others
  * tell names apart that mean the same in GGUF files, for writing. */
-enum { POST_NORMS = 1, NO_POST_NORMS = 2, FUSED = 4, SPLIT = 8, SPARSE = 16, NOT_SPARSE = 32, WRITING = 60 };
+enum {
+    POST_NORMS = 1,
+    NO_POST_NORMS = 2,
+    FUSED = 4,
+    SPLIT = 8,
+    SPARSE = 16,
+    NOT_SPARSE = 32,
+    OWN_NORM = 64,
+    NO_OWN_NORM = 128,
+    WRITING = 252
+};
 
 static const wg_hf_name usual_head_names[] = {
     { "model.embed_tokens.weight", "token_embd.weight", false, 0 },
@@ -95,10 +105,10 @@ static const wg_hf_name falcon_head_names[] = {
     { "lm_head.weight", "output.weight", false, 0 },
     { "ln_f.bias", "output_norm.bias", false, 0 },
 }, falcon_layer_names[] = {
-    { "input_layernorm.weight", "attn_norm.weight", false, 0 },
-    { "input_layernorm.bias", "attn_norm.bias", false, 0 },
-    { "ln_mlp.weight", "attn_norm.weight", false, 0 },
-    { "ln_mlp.bias", "attn_norm.bias", false, 0 },
+    { "input_layernorm.weight", "attn_norm.weight", false, NO_OWN_NORM },
+    { "input_layernorm.bias", "attn_norm.bias", false, NO_OWN_NORM },
+    { "ln_mlp.weight", "attn_norm.weight", false, OWN_NORM },
+    { "ln_mlp.bias", "attn_norm.bias", false, OWN_NORM },
     { "ln_attn.weight", "attn_norm_2.weight", false, 0 },
     { "ln_attn.bias", "attn_norm_2.bias", false, 0 },
     { "post_attention_layernorm.weight", "ffn_norm.weight", false, 0 },
@@ -136,7 +146,8 @@ const wg_hf_expert_name wg_hf_expert_names[WG_HF_EXPERT_NAMES] = {
 static bool belongs(const wg_hf_config *c, unsigned only, bool writing)
 {
     const unsigned is = (c->post_norms ? POST_NORMS : NO_POST_NORMS) | (c->fused ? FUSED : SPLIT) |
-                        (c->sparse_names ? SPARSE : NOT_SPARSE) | (writing ? 0 : WRITING);
+                        (c->sparse_names ? SPARSE : NOT_SPARSE) | (c->own_norm ? OWN_NORM : NO_OWN_NORM) |
+                        (writing ? 0 : WRITING);
     return (only & ~is) == 0;
 }
 
@@ -200,7 +211,16 @@ wg_hf_change wg_hf_change_of(const wg_hf_config *c, const wg_hf_name *as, int n_
 {
     return (wg_hf_change){ .heads = c->adjacent && as->permuted ? strstr(as->hf, "q_proj") ? c->heads : c->kv_heads : 0,
                            .plus_one = c->norms_less_one && strstr(as->hf, "norm."),
-                           .turned = c->style == WG_HF_GPT2 && n_dims == 2 && strstr(as->hf, ".c_") };
+                           .turned = c->style == WG_HF_GPT2 && n_dims == 2 && strstr(as->hf, ".c_"),
+                           .grouped = c->grouped && as->gguf && strstr(as->gguf, "attn_qkv") };
+}
+
+int64_t wg_hf_grouped_row(const wg_hf_config *c, int64_t r)
+{
+    const int64_t width = c->head_dim, heads = c->heads, kv = c->kv_heads, queries = heads / kv;
+    const int64_t h = r / width, k = h < heads ? 0 : 1 + (h - heads) / kv; /* a query, a key, a value */
+    const int64_t group = k ? (h - heads) % kv : h / queries, in = k ? queries + k - 1 : h % queries;
+    return (group * (queries + 2) + in) * width + r % width;
 }
 
 /* ---- the other way round */

@@ -37,10 +37,10 @@ const char *wg_hf_plain_name(const wg_hf_dialect *in, const char *name);
 const wg_hf_name *wg_hf_find_name(const wg_hf_config *c, const char *hf, char to[WG_HF_NAME]);
 
 /* What else differs between the two: rows of queries and keys are permuted (of so many heads; 0: not), 1 is added, columns
- * become rows. */
+ * become rows, rows of a fused projection stand by key head in the folder. */
 typedef struct wg_hf_change {
     int heads;
-    bool plus_one, turned;
+    bool plus_one, turned, grouped;
 } wg_hf_change;
 wg_hf_change wg_hf_change_of(const wg_hf_config *c, const wg_hf_name *as, int n_dims);
 
@@ -50,6 +50,10 @@ static inline int64_t wg_hf_row(int64_t r, int64_t width)
     const int64_t in = r % width;
     return r - in + in % 2 * (width / 2) + in / 2;
 }
+
+/* The same of a fused projection whose rows stand by key head in the folder (its queries, its key, its value); in a GGUF file
+ * they are all queries, all keys, all values. */
+int64_t wg_hf_grouped_row(const wg_hf_config *c, int64_t r);
 
 /* The name in a folder of a tensor of a GGUF file, and that of one expert of a tensor of all. NULL, false: it has none. */
 const wg_hf_name *wg_hf_name_of(const wg_hf_config *c, const char *gguf, char to[WG_HF_FULL_NAME]);

@@ -4,6 +4,7 @@
  * name, because it would change the ids. */
 #include <string.h>
 
+#include "core/base/base64.h"
 #include "core/base/mem.h"
 #include "core/file/hf_tokenizer_impl.h"
 #include "core/file/pretok_rows.h"
@@ -51,17 +52,42 @@ static bool add(wg_hf_words *to, const char *a, const char *b, const json_t *c)
 
 /* ---- normalizer */
 
+const char *const wg_hf_plain_normalizers[WG_HF_PLAIN_NORMALIZERS][2] = {
+    { "NFC", "nfc" },
+    { "NFD", "nfd" },
+    { "NFKC", "nfkc" },
+    { "NFKD", "nfkd" },
+    { "Lowercase", "lowercase" },
+    { "StripAccents", "strip_accents" },
+    { "Nmt", "nmt" },
+};
+
+/* The map of characters, which the file has in base64. One of them is kept. */
+static bool add_precompiled(reader *r, const json_t *map)
+{
+    const size_t n = json_string_length(map), room = n / 4 * 3 + 1;
+    if (n == 0 || r->map.s || !(r->map.s = wg_alloc(room, 1))) return false;
+    return wg_base64_decode(json_string_value(map), n, (char *)(uintptr_t)r->map.s, &r->map.n) &&
+           add(&r->normal, "precompiled", NULL, NULL) && (r->normal.word[r->normal.n++] = r->map, true);
+}
+
+static bool add_replace(reader *r, const json_t *v)
+{
+    const json_t *pattern = get(v, "pattern"), *content = get(v, "content");
+    const bool regex = json_is_string(get(pattern, "Regex"));
+    const json_t *from = get(pattern, regex ? "Regex" : "String");
+    return json_string_length(from) > 0 && json_is_string(content) &&
+           add(&r->normal, regex ? "replace_regex" : "replace", NULL, from) && add(&r->normal, NULL, NULL, content);
+}
+
 static bool add_normal(reader *r, const json_t *v)
 {
     wg_hf_words *to = &r->normal;
-    if (is_type(v, "NFC")) return add(to, "nfc", NULL, NULL);
-    if (is_type(v, "NFD")) return add(to, "nfd", NULL, NULL);
+    for (size_t i = 0; i < WG_HF_PLAIN_NORMALIZERS; i++)
+        if (is_type(v, wg_hf_plain_normalizers[i][0])) return add(to, wg_hf_plain_normalizers[i][1], NULL, NULL);
+    if (is_type(v, "Precompiled")) return add_precompiled(r, get(v, "precompiled_charsmap"));
+    if (is_type(v, "Replace")) return add_replace(r, v);
     if (is_type(v, "Prepend") && json_is_string(get(v, "prepend"))) return add(to, "prepend", NULL, get(v, "prepend"));
-    if (is_type(v, "Replace")) {
-        const json_t *from = get(get(v, "pattern"), "String"), *content = get(v, "content");
-        return json_string_length(from) > 0 && json_is_string(content) && add(to, "replace", NULL, from) &&
-               add(to, NULL, NULL, content);
-    }
     if (!is_type(v, "Strip")) return false;
     const bool left = json_is_true(get(v, "strip_left")), right = json_is_true(get(v, "strip_right"));
     return !(left || right) || add(to, "strip", left && right ? "both" : left ? "left" : "right", NULL);

@@ -299,9 +299,10 @@ static wg_status scaling_json(const wg_hf_config *c, const char *path, json_t *t
 wg_status wg_hf_rope_json(const wg_hf_config *c, const wg_hf_rope_defaults *of, const char *path, json_t *to, wg_error *err)
 {
     json_t *scaling;
-    json_object_set_new(to, KEY_BASE, number(c->rope_base));
+    json_object_set_new(to, of->base_key ? of->base_key : KEY_BASE, number(c->rope_base));
     if (of->local_base > 0) json_object_set_new(to, KEY_LOCAL_BASE, number(c->window_rope_base));
-    if (of->partial && c->n_rot != c->head_dim) json_object_set_new(to, KEY_SHARE, json_real((double)c->n_rot / c->head_dim));
+    if (of->partial && (of->share > 0 || c->n_rot != c->head_dim))
+        json_object_set_new(to, of->share_key ? of->share_key : KEY_SHARE, json_real((double)c->n_rot / c->head_dim));
     WG_TRY(scaling_json(c, path, to, &scaling, err));
     json_object_set_new(to, KEY_SCALING, scaling ? scaling : json_null());
     return WG_OK;

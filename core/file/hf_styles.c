@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Keys of config.json in model types of other styles than Llama's: GPT-2, GPT-NeoX, Falcon, MPT. */
+#include <math.h>
 #include <string.h>
 
 #include "core/file/hf_keys.h"
+#include "core/file/hf_write.h"
 
 /* LayerNorm, and biases everywhere or nowhere. */
 static void layer_norm(wg_hf_config *c, bool norm_bias, bool biases)
@@ -98,5 +100,74 @@ wg_status wg_hf_style_keys(const wg_hf_keys *r, wg_hf_config *c)
     case WG_HF_FALCON: return falcon(r, c);
     case WG_HF_MPT: return mpt(r, c);
     default: return WG_OK;
+    }
+}
+
+/* ---- the other way round */
+
+bool wg_hf_style_can_say(wg_hf_style style, const wg_hf_config *c)
+{
+    const bool all = c->qkv_bias == c->output_bias && c->output_bias == c->mlp_bias;
+    const bool single = c->kv_heads == 1 && !c->own_norm, apart = c->kv_heads == c->heads;
+    switch (style) {
+    case WG_HF_GPT2: return c->qkv_bias && all;
+    case WG_HF_NEOX:
+        return c->norm_bias && c->mlp_bias && c->qkv_bias == c->output_bias && c->kv_heads == c->heads && c->qkv_limit == 0;
+    case WG_HF_FALCON:
+        return c->norm_bias && all && c->parallel == c->one_norm && (c->parallel || ((single || apart) && !c->own_norm)) &&
+               (c->alibi == 0 || c->alibi == 8) && c->qkv_limit == 0;
+    case WG_HF_MPT: /* transformers has an MLP of four times the width with exact gelu, whatever the keys say */
+        return !c->norm_bias && !c->qkv_bias && all && c->kv_heads == c->heads && c->alibi > 0 && c->hidden == 4 * c->dim &&
+               (!c->activation || strcmp(c->activation, "gelu") == 0);
+    default: return !c->layer_norm && !c->mlp_bias && c->alibi == 0 && c->qkv_limit == 0;
+    }
+}
+
+static void falcon_json(const wg_hf_config *c, json_t *o)
+{
+    const bool newer = c->parallel && (c->kv_heads > 1 || c->own_norm);
+    json_object_set_new(o, "new_decoder_architecture", json_boolean(newer));
+    json_object_set_new(o, "multi_query", json_boolean(c->kv_heads == 1));
+    json_object_set_new(o, "parallel_attn", json_boolean(c->parallel));
+    json_object_set_new(o, "bias", json_boolean(c->qkv_bias));
+    json_object_set_new(o, "alibi", json_boolean(c->alibi > 0));
+    json_object_set_new(o, "num_kv_heads", json_integer(c->kv_heads));
+    if (newer) json_object_set_new(o, "num_ln_in_parallel_attn", json_integer(c->own_norm ? 2 : 1));
+    json_object_set_new(o, "ffn_hidden_size", json_integer(c->hidden));
+    json_object_set_new(o, "max_position_embeddings", json_integer(c->context));
+}
+
+/* transformers takes an integer alone where a key's published values are integers. */
+static json_t *whole_or_real(double v)
+{
+    const double shortest = wg_hf_shortest(v, NULL, 0);
+    return shortest == floor(shortest) ? json_integer((json_int_t)shortest) : json_real(shortest);
+}
+
+static void mpt_json(const wg_hf_config *c, json_t *o)
+{
+    const bool usual = (float)c->attention_scale == 1.0f / sqrtf((float)c->head_dim);
+    json_t *scale = usual ? json_null() : json_real(wg_hf_shortest(c->attention_scale, NULL, 0)),
+           *limit = c->qkv_limit > 0 ? json_real(wg_hf_shortest(c->qkv_limit, NULL, 0)) : json_null();
+    json_object_set_new(o, "attn_config",
+                        json_pack("{s:b, s:o, s:s, s:o, s:b, s:b, s:o}", "alibi", true, "alibi_bias_max",
+                                  whole_or_real(c->alibi), "attn_type", "multihead_attention", "clip_qkv", limit, "prefix_lm",
+                                  false, "qk_ln", false, "softmax_scale", scale));
+    json_object_set_new(o, "expansion_ratio", json_integer(c->hidden / c->dim));
+    json_object_set_new(o, "no_bias", json_true());
+}
+
+void wg_hf_style_json(wg_hf_config *c, json_t *o)
+{
+    c->grouped = (c->style == WG_HF_NEOX || c->style == WG_HF_FALCON) && c->kv_heads > 1;
+    switch (c->style) {
+    case WG_HF_GPT2: json_object_set_new(o, WG_HF_KEY_INNER, json_integer(c->hidden)); break;
+    case WG_HF_NEOX:
+        json_object_set_new(o, "attention_bias", json_boolean(c->qkv_bias));
+        json_object_set_new(o, "use_parallel_residual", json_boolean(c->parallel));
+        break;
+    case WG_HF_FALCON: falcon_json(c, o); break;
+    case WG_HF_MPT: mpt_json(c, o); break;
+    default: break;
     }
 }

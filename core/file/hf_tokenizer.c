@@ -305,29 +305,37 @@ static wg_status check_ids(const reader *r, const wg_hf_ids *ids)
     return WG_OK;
 }
 
+/* Reads all tokens and writes the keys. */
+static wg_status convert(reader *r, const wg_hf_ids *ids, wg_gguf_writer *g)
+{
+    const size_t n = (size_t)r->n;
+    r->text = wg_calloc(n, sizeof *r->text);
+    r->type = wg_calloc(n, sizeof *r->type);
+    r->flags = wg_calloc(n, sizeof *r->flags);
+    r->score = wg_calloc(n, sizeof *r->score);
+    r->log = wg_calloc(n, sizeof *r->log);
+    const bool ok = r->text && r->type && r->flags && r->score && r->log;
+    wg_status s = ok ? read_all(r) : wg_nomem(r->err, n * sizeof *r->text, "a vocabulary");
+    if (s == WG_OK) write(r, ids, g);
+    wg_free(r->text);
+    wg_free(r->type);
+    wg_free(r->flags);
+    wg_free(r->score);
+    wg_free(r->log);
+    wg_free(r->bytes);
+    wg_free(r->merge);
+    return s;
+}
+
 wg_status wg_hf_tokenizer(wg_gguf_writer *g, const wg_json *tokenizer, const wg_hf_ids *ids, int vocab, wg_error *err)
 {
     const json_t *root = wg_json_root(tokenizer), *model = get(root, "model");
-    const size_t n = (size_t)vocab;
     reader r = {
         .root = root, .model = model, .vocab = get(model, "vocab"), .path = wg_json_name(tokenizer), .n = vocab, .err = err
     };
-    WG_TRY(wg_hf_pipeline(&r));
-    WG_TRY(check_ids(&r, ids));
-    r.text = wg_calloc(n, sizeof *r.text);
-    r.type = wg_calloc(n, sizeof *r.type);
-    r.flags = wg_calloc(n, sizeof *r.flags);
-    r.score = wg_calloc(n, sizeof *r.score);
-    r.log = wg_calloc(n, sizeof *r.log);
-    const bool ok = r.text && r.type && r.flags && r.score && r.log;
-    wg_status s = ok ? read_all(&r) : wg_nomem(err, n * sizeof *r.text, "a vocabulary");
-    if (s == WG_OK) write(&r, ids, g);
-    wg_free(r.text);
-    wg_free(r.type);
-    wg_free(r.flags);
-    wg_free(r.score);
-    wg_free(r.log);
-    wg_free(r.bytes);
-    wg_free(r.merge);
+    wg_status s = wg_hf_pipeline(&r);
+    if (s == WG_OK) s = check_ids(&r, ids);
+    if (s == WG_OK) s = convert(&r, ids, g);
+    wg_free((void *)(uintptr_t)r.map.s);
     return s;
 }

@@ -10,6 +10,9 @@ enum { WG_HF_WORDS = 48, WG_HF_AROUND = 8 };
 
 #define WG_HF_PAD "[PAD%d]"                          /* the text of an id without a token */
 extern const char *const wg_hf_end_keys[WG_HF_ENDS]; /* of the tokens that end a text */
+/* Normalisers without parameters: as tokenizer.json and the list of words call them. */
+enum { WG_HF_PLAIN_NORMALIZERS = 7 };
+extern const char *const wg_hf_plain_normalizers[WG_HF_PLAIN_NORMALIZERS][2];
 /* The name in tokenizer.json of a behaviour in a list of words; NULL: it is none. */
 const char *wg_hf_behavior_title(wg_text word);
 
@@ -29,6 +32,7 @@ typedef struct wg_hf_tokenizer_reader {
     wg_hf_words normal, pre; /* steps (core/file/pretok_rows.h, core/text/normal.h) */
     int32_t before[WG_HF_AROUND], after[WG_HF_AROUND]; /* put around a text */
     size_t befores, afters;
+    wg_text map;    /* of Precompiled, owned */
     wg_text *text;  /* (n) of each token; s NULL: none has this id */
     int32_t *type;  /* (n) */
     int32_t *flags; /* (n) of added tokens */

@@ -3,19 +3,17 @@
  * names and the changes of tensors are those of hf_names.c. */
 #include "core/file/hf_write.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/base/mem.h"
+#include "core/base/save_folder.h"
 #include "core/file/format.h"
 #include "core/file/hf_names.h"
 #include "core/file/safetensors_write.h"
 
-enum { PATH = 4096 };
+enum { PATH = WG_SAVE_FOLDER_PATH };
 
 /* A tensor of the folder. */
 typedef struct item {
@@ -30,7 +28,7 @@ typedef struct item {
 typedef struct folder {
     const wg_weights *w;
     const wg_hf_config *config;
-    char part[PATH]; /* where it is written */
+    const char *part; /* where it is written */
     item *item;
     size_t n, room;
     int shards;
@@ -109,6 +107,12 @@ static wg_status list_tensors(folder *f, const wg_hf_write_options *opt)
 
 /* ---- a tensor */
 
+/* The row of the folder, or the element of a vector, that row r of the GGUF file is; `width` of a head. */
+static int64_t row_of(const folder *f, const item *i, int64_t r, int64_t width)
+{
+    return i->change.grouped ? wg_hf_grouped_row(f->config, r) : width ? wg_hf_row(r, width) : r;
+}
+
 static void convert(folder *f, const item *i)
 {
     const wg_tensor *t = i->from;
@@ -121,12 +125,13 @@ static void convert(folder *f, const item *i)
     for (int64_t r = 0; r < rows; r++) {
         wg_row_to_f32(t->type, (const char *)t->data + (size_t)(first + r) * in, f->row, (size_t)k);
         for (int64_t c = 0; i->change.plus_one && c < k; c++) f->row[c] -= 1.0f;
-        if (i->change.turned || (width && vector)) {
+        if (i->change.turned || ((width || i->change.grouped) && vector)) {
             for (int64_t c = 0; c < k; c++)
-                wg_row_from_f32(i->type, f->row + c, f->data + (size_t)(vector ? wg_hf_row(c, width) : c * rows + r) * each, 1);
+                wg_row_from_f32(i->type, f->row + c, f->data + (size_t)(vector ? row_of(f, i, c, width) : c * rows + r) * each,
+                                1);
             continue;
         }
-        wg_row_from_f32(i->type, f->row, f->data + (size_t)(width ? wg_hf_row(r, width) : r) * out, (size_t)k);
+        wg_row_from_f32(i->type, f->row, f->data + (size_t)row_of(f, i, r, width) * out, (size_t)k);
     }
 }
 
@@ -237,48 +242,8 @@ static wg_status write_small(folder *f, wg_hf_config *c)
 
 /* ---- the folder */
 
-static bool is_empty(const char *folder)
+static wg_status write_all(folder *f, wg_hf_config *c, const wg_hf_write_options *opt)
 {
-    int n = 0;
-    DIR *d = opendir(folder);
-    for (const struct dirent *e; d && (e = readdir(d));) n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
-    if (d) closedir(d);
-    return n == 0;
-}
-
-static wg_status make_part(folder *f, const char *out)
-{
-    size_t n = strlen(out);
-    struct stat st;
-    while (n > 1 && out[n - 1] == '/') n--;
-    if (n + 40 > sizeof f->part) return wg_fail(f->err, WG_EINVAL, "a path of %zu bytes; expected a shorter one", n);
-    if (stat(out, &st) == 0 && !S_ISDIR(st.st_mode))
-        return wg_fail(f->err, WG_EINVAL,
-                       "%s: is a file; a Hugging Face model is a folder: name one, or a file that ends in .gguf", out);
-    if (stat(out, &st) == 0 && !is_empty(out))
-        return wg_fail(f->err, WG_EINVAL, "%s: is a folder with files in it; name one that does not exist, or remove it first",
-                       out);
-    snprintf(f->part, sizeof f->part, "%.*s.%ld.part", (int)n, out, (long)getpid());
-    if (mkdir(f->part, 0777) == 0) return WG_OK;
-    const int why = errno;
-    f->part[0] = '\0';
-    return wg_fail(f->err, why == ENOENT ? WG_ENOENT : WG_EIO, "%s: cannot create a folder beside it: %s", out, strerror(why));
-}
-
-static void remove_part(const folder *f)
-{
-    DIR *d = *f->part ? opendir(f->part) : NULL;
-    for (const struct dirent *e; d && (e = readdir(d));) {
-        char path[PATH + 300];
-        snprintf(path, sizeof path, "%s/%s", f->part, e->d_name);
-        if (e->d_name[0] != '.') (void)unlink(path);
-    }
-    if (d) closedir(d), (void)rmdir(f->part);
-}
-
-static wg_status write_all(folder *f, wg_hf_config *c, const char *out, const wg_hf_write_options *opt)
-{
-    WG_TRY(make_part(f, out));
     {
         json_t *unused; /* decides what tensors are called, and refuses before the weights are read */
         WG_TRY(wg_hf_config_json(c, wg_weights_path(f->w), WG_F32, &unused, f->err));
@@ -288,9 +253,22 @@ static wg_status write_all(folder *f, wg_hf_config *c, const char *out, const wg
     WG_TRY(write_small(f, c));
     for (int i = 0; i < f->shards; i++) WG_TRY(write_shard(f, i));
     WG_TRY(write_index(f));
-    if (opt->check) WG_TRY(opt->check(opt->user, f->part, f->err));
-    if (rename(f->part, out) == 0) return WG_OK; /* replaces an empty folder */
-    return wg_fail(f->err, WG_EIO, "%s: cannot give the folder its name: %s", out, strerror(errno));
+    return opt->check ? opt->check(opt->user, f->part, f->err) : WG_OK;
+}
+
+static wg_status write_atomically(folder *f, wg_hf_config *c, const char *out, const wg_hf_write_options *opt)
+{
+    struct stat st;
+    wg_save_folder *part;
+    if (stat(out, &st) == 0 && !S_ISDIR(st.st_mode))
+        return wg_fail(f->err, WG_EINVAL,
+                       "%s: is a file; a Hugging Face model is a folder: name one, or a file that ends in .gguf", out);
+    WG_TRY(wg_save_folder_open(&part, out, f->err));
+    f->part = wg_save_folder_part(part);
+    const wg_status s = write_all(f, c, opt);
+    if (s == WG_OK) return wg_save_folder_commit(part, f->err);
+    wg_save_folder_abort(part);
+    return s;
 }
 
 wg_status wg_hf_write(const wg_weights *w, wg_hf_config *c, const char *out, const wg_hf_write_options *opt, wg_error *err)
@@ -301,8 +279,7 @@ wg_status wg_hf_write(const wg_weights *w, wg_hf_config *c, const char *out, con
     f->w = w;
     f->config = c;
     f->err = err ? err : &own;
-    const wg_status s = write_all(f, c, out, opt);
-    if (s != WG_OK) remove_part(f);
+    const wg_status s = write_atomically(f, c, out, opt);
     wg_free(f->item);
     wg_free(f->data);
     wg_free(f->row);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/base64.h"
 #include "core/base/mem.h"
 #include "core/file/hf_tokenizer_impl.h"
 #include "core/file/hf_write.h"
@@ -85,9 +86,28 @@ static json_t *sequence(const char *list, json_t *steps)
     return one;
 }
 
-static json_t *replace(wg_text from, wg_text to)
+static json_t *replace(const char *kind, wg_text from, wg_text to)
 {
-    return json_pack("{s:s, s:{s:o}, s:o}", "type", "Replace", "pattern", "String", text_of(from), "content", text_of(to));
+    return json_pack("{s:s, s:{s:o}, s:o}", "type", "Replace", "pattern", kind, text_of(from), "content", text_of(to));
+}
+
+/* The name in tokenizer.json of a normaliser without parameters; NULL: it is none. */
+static const char *plain_normalizer(wg_text word)
+{
+    for (size_t i = 0; i < WG_HF_PLAIN_NORMALIZERS; i++)
+        if (is(word, wg_hf_plain_normalizers[i][1])) return wg_hf_plain_normalizers[i][0];
+    return NULL;
+}
+
+static wg_status precompiled(const writer *t, wg_text map, json_t **out)
+{
+    const size_t room = (map.n + 2) / 3 * 4;
+    char *text = wg_alloc(room, 1);
+    if (!text) return wg_nomem(t->err, room, "a map of characters");
+    *out = json_pack("{s:s, s:o}", "type", "Precompiled", "precompiled_charsmap",
+                     json_stringn(text, wg_base64_encode(map.s, map.n, text)));
+    wg_free(text);
+    return WG_OK;
 }
 
 /* The words of a key, or -1: there is no such key. */
@@ -111,9 +131,10 @@ static wg_status normalizer(const writer *t, bool spaces, bool prefix, json_t **
         return refuse(t, "the map of characters of a SentencePiece model");
     for (int i = 0; i < n; i++) {
         json_t *step = NULL;
-        if (is(word[i], "nfc")) step = typed("NFC");
-        else if (is(word[i], "nfd")) step = typed("NFD");
-        else if (is(word[i], "replace") && i + 2 < n) step = replace(word[i + 1], word[i + 2]), i += 2;
+        if (plain_normalizer(word[i])) step = typed(plain_normalizer(word[i]));
+        else if (is(word[i], "replace") && i + 2 < n) step = replace("String", word[i + 1], word[i + 2]), i += 2;
+        else if (is(word[i], "replace_regex") && i + 2 < n) step = replace("Regex", word[i + 1], word[i + 2]), i += 2;
+        else if (is(word[i], "precompiled") && i + 1 < n) WG_TRY(precompiled(t, word[++i], &step));
         else if (is(word[i], "prepend") && i + 1 < n)
             step = json_pack("{s:s, s:o}", "type", "Prepend", "prepend", text_of(word[++i]));
         else if (is(word[i], "strip") && i + 1 < n) {
@@ -125,7 +146,7 @@ static wg_status normalizer(const writer *t, bool spaces, bool prefix, json_t **
     }
     const wg_text mark = { WG_HF_SPACE, strlen(WG_HF_SPACE) };
     if (spaces && prefix) json_array_append_new(steps, json_pack("{s:s, s:s}", "type", "Prepend", "prepend", WG_HF_SPACE));
-    if (spaces) json_array_append_new(steps, replace((wg_text){ " ", 1 }, mark));
+    if (spaces) json_array_append_new(steps, replace("String", (wg_text){ " ", 1 }, mark));
     *out = json_array_size(steps) > 0 ? sequence("normalizers", steps) : json_null();
     if (json_is_null(*out)) json_decref(steps);
     return WG_OK;
@@ -195,7 +216,7 @@ static wg_status pretok(const writer *t, json_t **out, bool *whole)
 static json_t *decoder(bool prefix)
 {
     json_t *steps = json_array();
-    json_array_append_new(steps, replace((wg_text){ WG_HF_SPACE, strlen(WG_HF_SPACE) }, (wg_text){ " ", 1 }));
+    json_array_append_new(steps, replace("String", (wg_text){ WG_HF_SPACE, strlen(WG_HF_SPACE) }, (wg_text){ " ", 1 }));
     json_array_append_new(steps, typed("ByteFallback"));
     json_array_append_new(steps, typed("Fuse"));
     if (prefix)

@@ -16,10 +16,11 @@
 typedef struct view {
     wg_weights *in, *out;
     wg_pool *pool;
-    float *rows; /* (threads, 2 * longest row): a row, and what is read back of it */
+    float *rows; /* (threads, 3, longest row): a row, the same when it is pruned, and what is read back of it */
+    wg_quantize q;
     size_t row_room;
     wg_quantize_report_fn *report;
-    void *user;
+    void *user; /* of report */
 } view;
 
 /* ---- which type */
@@ -37,6 +38,17 @@ static bool is_matrix(const wg_tensor *t)
 static bool is_head(const wg_weights *w, const wg_tensor *t)
 {
     return strcmp(t->name, wg_weights_find(w, "output.weight") ? "output.weight" : "token_embd.weight") == 0;
+}
+
+static bool is_pruned(const wg_prune *p, const wg_tensor *t)
+{
+    return wg_prune_any(p) && is_matrix(t) && strncmp(t->name, "blk.", 4) == 0;
+}
+
+/* Whether a tensor has other bytes in the view than in the file. */
+static bool changes(const wg_quantize *q, const wg_tensor *from, int type)
+{
+    return from->type != type || is_pruned(&q->prune, from) || (q->by && is_matrix(from));
 }
 
 static bool below_six_bits(int type) { return wg_type_get(type)->bytes * 8 < wg_type_get(type)->block * 6; }
@@ -100,7 +112,8 @@ wg_status wg_quantize_parse(wg_quantize *out, const char *text, wg_error *err)
                        (int)(n < 100 ? n : 100), text);
     for (text += n; *text; text += n) {
         n = strcspn(++text, ",");
-        WG_TRY(add_keep(out, text, n, err));
+        const bool prunes = strncmp(text, "prune=", 6) == 0;
+        WG_TRY(prunes ? wg_prune_parse(&out->prune, text + 6, n - 6, err) : add_keep(out, text, n, err));
     }
     return WG_OK;
 }
@@ -126,8 +139,10 @@ typedef struct job {
     const wg_tensor *from, *to;
     char *dst;
     int rows;
+    bool prunes;
     int64_t *bad;  /* (threads) the first element that cannot be written; -1: none */
     double *error; /* (rows, 2) sums of squares, of elements and of errors; NULL: not wanted */
+    wg_quantize_result by; /* what the maker said of it */
 } job;
 
 /* The first element that is not finite, or -1. */
@@ -159,12 +174,27 @@ static int64_t too_large(int type, const float *x, const uint8_t *p, size_t n)
     return -1;
 }
 
+/* Sums of squares of a row and of what its bytes in dst are off. back: room. */
+static void measure(const job *j, int r, const float *row, float *back)
+{
+    const size_t k = (size_t)j->to->dim[0], out = j->to->bytes / (size_t)j->rows;
+    double *sum = j->error + 2 * (size_t)r;
+    (void)wg_row_to_f32(j->to->type, j->dst + (size_t)r * out, back, k);
+    sum[0] = sum[1] = 0;
+    for (size_t i = 0; i < k; i++) {
+        const double off = (double)back[i] - (double)row[i];
+        sum[0] += (double)row[i] * (double)row[i];
+        sum[1] += off * off;
+    }
+}
+
 static void convert_rows(void *arg, int thread, int threads)
 {
     const job *j = arg;
     const size_t k = (size_t)j->to->dim[0], out = j->to->bytes / (size_t)j->rows;
     const size_t in = wg_type_size(wg_type_get(j->from->type), k);
-    float *row = j->v->rows + 2 * (size_t)thread * j->v->row_room, *back = row + j->v->row_room;
+    float *row = j->v->rows + 3 * (size_t)thread * j->v->row_room, *pruned = row + j->v->row_room;
+    float *back = pruned + j->v->row_room, *used = pruned;
     const bool blocks = wg_type_get(j->to->type)->block > 1;
     int lo, hi;
     wg_pool_share(j->rows, 1, thread, threads, &lo, &hi);
@@ -172,19 +202,31 @@ static void convert_rows(void *arg, int thread, int threads)
         char *dst = j->dst + (size_t)r * out;
         int failed = wg_row_to_f32(j->from->type, (const char *)j->from->data + (size_t)r * in, row, k);
         int64_t bad = blocks ? not_finite(row, k) : -1; /* a float type keeps what is not finite */
-        if (bad < 0) failed |= wg_row_from_f32(j->to->type, row, dst, k);
-        if (bad < 0) bad = too_large(j->to->type, row, (const uint8_t *)dst, k);
+        if (j->prunes) {
+            memcpy(pruned, row, k * sizeof *row);
+            wg_prune_row(&j->v->q.prune, pruned, k, back);
+        } else {
+            used = row;
+        }
+        if (bad < 0) failed |= wg_row_from_f32(j->to->type, used, dst, k);
+        if (bad < 0) bad = too_large(j->to->type, used, (const uint8_t *)dst, k);
         wg_assert(!failed); /* check_types */
         if (bad >= 0) j->bad[thread] = (int64_t)r * (int64_t)k + bad;
-        if (!j->error || bad >= 0) continue;
-        double *sum = j->error + 2 * (size_t)r;
-        (void)wg_row_to_f32(j->to->type, dst, back, k);
-        sum[0] = sum[1] = 0;
-        for (size_t i = 0; i < k; i++) {
-            const double off = (double)back[i] - (double)row[i];
-            sum[0] += (double)row[i] * (double)row[i];
-            sum[1] += off * off;
-        }
+        if (j->error && bad < 0) measure(j, r, row, back);
+    }
+}
+
+/* The errors of rows that another has made. */
+static void measure_rows(void *arg, int thread, int threads)
+{
+    const job *j = arg;
+    const size_t k = (size_t)j->to->dim[0], in = wg_type_size(wg_type_get(j->from->type), k);
+    float *row = j->v->rows + 3 * (size_t)thread * j->v->row_room;
+    int lo, hi;
+    wg_pool_share(j->rows, 1, thread, threads, &lo, &hi);
+    for (int r = lo; r < hi; r++) {
+        (void)wg_row_to_f32(j->from->type, (const char *)j->from->data + (size_t)r * in, row, k);
+        measure(j, r, row, row + j->v->row_room);
     }
 }
 
@@ -198,11 +240,14 @@ static void report(const view *v, const job *j)
                                               .from = j->from->type,
                                               .to = j->to->type,
                                               .elements = n,
+                                              .lost = j->by.lost,
+                                              .lost_rounded = j->by.lost_rounded,
+                                              .stayed = !changes(&v->q, j->from, j->to->type),
                                               .rms = sqrt(sum[0] / (double)n),
                                               .error = sqrt(sum[1] / (double)n) });
 }
 
-static wg_status convert(const view *v, job *j, wg_error *err)
+static wg_status convert_all(const view *v, job *j, wg_error *err)
 {
     const int threads = v->pool ? wg_pool_threads(v->pool) : 1;
     const int64_t k = j->to->dim[0];
@@ -216,6 +261,15 @@ static wg_status convert(const view *v, job *j, wg_error *err)
                 "cannot be converted; is the file damaged?",
                 wg_weights_path(v->in), j->to->name, wg_type_name(j->to->type), (long long)(j->bad[i] / k),
                 (long long)(j->bad[i] % k));
+    return WG_OK;
+}
+
+static wg_status convert(const view *v, job *j, wg_error *err)
+{
+    bool made = false;
+    if (v->q.by && is_matrix(j->to)) WG_TRY(v->q.by(v->q.user, j->from, j->to, j->dst, &j->by, &made, err));
+    if (!made) WG_TRY(convert_all(v, j, err));
+    else if (j->error) wg_pool_run(v->pool, measure_rows, j);
     wg_weights_release(v->in, j->from);
     return WG_OK;
 }
@@ -225,8 +279,9 @@ static wg_status make(void *user, const wg_tensor *t, void *dst, wg_error *err)
     const view *v = user;
     job j = { .v = v, .to = t, .dst = dst, .rows = (int)(t->dim[1] * t->dim[2] * t->dim[3]) };
     j.from = wg_weights_at(v->in, (int)(t - wg_weights_at(v->out, 0)));
+    j.prunes = is_pruned(&v->q.prune, t);
     WG_TRY(wg_weights_need(v->in, j.from, err));
-    if (j.from->type == t->type) {
+    if (!changes(&v->q, j.from, t->type)) {
         if (dst != j.from->data) memcpy(dst, j.from->data, t->bytes);
         if (v->report) report(v, &j);
         return WG_OK;
@@ -283,7 +338,7 @@ static void describe(wg_gguf_writer *g, view *v, const wg_quantize *q)
         wg_tensor t = *wg_weights_at(v->in, i);
         t.type = type_of(q, v->in, &t);
         blocks = blocks || wg_type_get(t.type)->block > 1;
-        if (t.type != wg_weights_at(v->in, i)->type && (size_t)t.dim[0] > v->row_room) v->row_room = (size_t)t.dim[0];
+        if (changes(q, wg_weights_at(v->in, i), t.type) && (size_t)t.dim[0] > v->row_room) v->row_room = (size_t)t.dim[0];
         wg_gguf_add(g, &t, NULL, NULL);
     }
     wg_gguf_set_u32(g, "general.file_type", wg_gguf_file_type(q->type));
@@ -302,7 +357,7 @@ static wg_status open_view(wg_weights **out, view *v, const wg_quantize *q, wg_e
         describe(g, v, q);
         s = wg_gguf_writer_head(g, &head, &n, &whole, err);
     }
-    const size_t rows = 2 * v->row_room * (v->pool ? (size_t)wg_pool_threads(v->pool) : 1);
+    const size_t rows = 3 * v->row_room * (v->pool ? (size_t)wg_pool_threads(v->pool) : 1);
     v->rows = wg_alloc(rows, sizeof *v->rows);
     if (s == WG_OK && !v->rows) {
         s = wg_nomem(err, rows * sizeof *v->rows, "rows of weights");
@@ -327,11 +382,12 @@ wg_status wg_quantize_open(wg_weights **out, wg_weights *in, const wg_quantize *
     }
     v->in = in;
     v->pool = pool;
+    v->q = *q;
     WG_TRY(open_view(out, v, q, err));
     wg_weights *w = v->out = *out;
     snprintf(w->format, sizeof w->format, "%.20s as %.7s", in->format, wg_type_name(q->type));
     for (int i = 0; i < w->n_tensors; i++) /* what stays as it is is not copied, but where it is borrowed */
-        if (in->mapped && w->tensor[i].type == in->tensor[i].type) w->tensor[i].data = in->tensor[i].data;
+        if (in->mapped && !changes(q, &in->tensor[i], w->tensor[i].type)) w->tensor[i].data = in->tensor[i].data;
     return WG_OK;
 }
 
@@ -340,4 +396,16 @@ void wg_quantize_report(wg_weights *view_of, wg_quantize_report_fn *fn, void *us
     view *v = view_of->maker.user;
     v->report = fn;
     v->user = user;
+}
+
+wg_status wg_quantize_open_file(wg_weights **out, const char *path, const char *quantize, wg_pool *pool, wg_error *err)
+{
+    wg_weights *w;
+    wg_quantize q;
+    const bool as_they_are = !quantize || !*quantize;
+    if (!as_they_are && wg_quantize_parse(&q, quantize, err)) return wg_fail_in(err, WG_EINVAL, "quantize");
+    WG_TRY(wg_weights_open(&w, path, err));
+    if (!as_they_are) WG_TRY(wg_quantize_open(&w, w, &q, pool, err));
+    *out = w;
+    return WG_OK;
 }

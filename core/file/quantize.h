@@ -6,9 +6,24 @@
 #define WG_CORE_FILE_QUANTIZE_H
 
 #include "core/base/pool.h"
+#include "core/file/prune.h"
 #include "core/file/weights.h"
 
 enum { WG_QUANTIZE_KEEPS = 32, WG_QUANTIZE_PATTERN = 64 };
+
+/* What became of a tensor: the root mean square of its elements and of their errors. */
+typedef struct wg_quantize_result {
+    const char *name;
+    int from, to;
+    int64_t elements;
+    double rms, error; /* 0 where the tensor stayed */
+    bool stayed;
+    double lost, lost_rounded; /* share of the outputs lost, by the maker and by plain rounding; 0: the maker knows no inputs */
+} wg_quantize_result;
+
+/* Makes the bytes of a matrix in place of rounding its rows one by one; sets *made, and lost of r, or leaves it to the view. */
+typedef wg_status wg_quantize_maker(void *user, const wg_tensor *from, const wg_tensor *to, void *dst, wg_quantize_result *r,
+                                    bool *made, wg_error *err);
 
 /* Which type a matrix gets: that of the first pattern (of fnmatch) that its name matches, else `type`. Norms, biases,
  * learned positions and routers keep theirs. `mixed`: where `type` has fewer than six bits, the output head (the embedding
@@ -17,6 +32,9 @@ enum { WG_QUANTIZE_KEEPS = 32, WG_QUANTIZE_PATTERN = 64 };
 typedef struct wg_quantize {
     int type; /* of WG_WRITABLE_TYPES */
     bool mixed;
+    wg_prune prune; /* of the matrices of layers, before they are converted; embedding and head stay whole */
+    wg_quantize_maker *by; /* asked for each matrix; NULL: none */
+    void *user;            /* of by; both as long as the view */
     int keeps;
     struct {
         char pattern[WG_QUANTIZE_PATTERN];
@@ -25,20 +43,15 @@ typedef struct wg_quantize {
 } wg_quantize;
 
 #define WG_QUANTIZE_DOC                                                                                                        \
-    "weights are converted when they are loaded: TYPE[,PATTERN=TYPE]..., such as q8_0 or q4_k,output.weight=f16"
+    "weights are converted when they are loaded: TYPE[,PATTERN=TYPE]..., such as q8_0 or q4_k,output.weight=f16; prune=2:4 or "   \
+    "prune=0.5 among them prunes the layers before"
 
-/* Parses TYPE[,PATTERN=TYPE]...; mixed is set. EINVAL: what is wrong, and what was expected. */
+/* Parses TYPE[,PATTERN=TYPE]...[,prune=SPEC]; mixed is set. EINVAL: what is wrong, and what was expected. */
 wg_status wg_quantize_parse(wg_quantize *out, const char *text, wg_error *err);
 /* Adds one PATTERN=TYPE. */
 wg_status wg_quantize_keep(wg_quantize *q, const char *text, wg_error *err);
 
-/* What became of a tensor: the root mean square of its elements and of their errors. */
-typedef struct wg_quantize_result {
-    const char *name;
-    int from, to;
-    int64_t elements;
-    double rms, error; /* 0 where the type stayed */
-} wg_quantize_result;
+/* Told of a tensor. */
 typedef void wg_quantize_report_fn(void *user, const wg_quantize_result *r);
 
 /* The view. It takes `in` over, also on failure; the pool is borrowed until close and may be NULL. At most the converted
@@ -47,6 +60,10 @@ typedef void wg_quantize_report_fn(void *user, const wg_quantize_result *r);
  * converter, by name), ENOMEM. wg_weights_need of the view: EMODEL (NaN, infinity, or a number too large for the type, by
  * row and column). */
 wg_status wg_quantize_open(wg_weights **out, wg_weights *in, const wg_quantize *q, wg_pool *pool, wg_error *err);
+
+/* Opens the file or folder at `path`, as such a view where `quantize` says so (the text of wg_quantize_parse; NULL, "": as it
+ * is). Errors: those of wg_weights_open; EINVAL. */
+wg_status wg_quantize_open_file(wg_weights **out, const char *path, const char *quantize, wg_pool *pool, wg_error *err);
 
 /* From now on each converted tensor is read back and reported when it has been needed. Of such a view alone. */
 void wg_quantize_report(wg_weights *view, wg_quantize_report_fn *report, void *user);

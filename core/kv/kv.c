@@ -123,6 +123,11 @@ int wg_kv_page_slots(const wg_kv *kv) { return kv->page_slots; }
 int wg_kv_pages(const wg_kv *kv) { return kv->pages; }
 int wg_kv_spaces(const wg_kv *kv) { return kv->spaces; }
 int wg_kv_pages_free(const wg_kv *kv) { return kv->free_pages; }
+int wg_kv_window_slots(int window, int tail, int page_slots)
+{
+    return ((window + WG_KV_BACK) / page_slots + 2 + tail / page_slots + 1) * page_slots;
+}
+
 int wg_kv_pages_most(const wg_kv *kv) { return wg_kv_pages_for(kv, kv->max_slots); }
 
 static size_t table_bytes(const wg_kv *kv) { return (size_t)wg_kv_pages_for(kv, kv->max_slots) * sizeof(int32_t); }

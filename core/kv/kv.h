@@ -53,6 +53,8 @@ wg_status wg_kv_space(wg_kv *kv, int layers, int kv_heads, int head_dim, int typ
 /* No row of this space reads more than the last `window` slots before the one that it fills, itself included; 0 (as after
  * registering): it may read all. Only before the first sequence is opened. */
 void wg_kv_window(wg_kv *kv, int space, int window);
+/* The most slots whose pages a sequence holds at once where all spaces have this window, and tails are at most so long. */
+int wg_kv_window_slots(int window, int tail, int page_slots);
 
 /* Moves of slots within a pool, in order. A slot is `count` pieces of `bytes` bytes, `stride` apart; from and to are offsets of
  * the first piece, in bytes from the pool's begin. No slot is read after it was written. */

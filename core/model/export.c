@@ -37,6 +37,17 @@ static wg_status config_of(const wg_weights *w, const wg_arch *a, wg_hf_config *
                          .tied = a->tied,
                          .qkv_bias = a->traits & WG_TRAIT_QKV_BIAS,
                          .output_bias = a->traits & WG_TRAIT_OUTPUT_BIAS,
+                         .mlp_bias = a->traits & WG_TRAIT_MLP_BIAS,
+                         .layer_norm = a->traits & WG_TRAIT_LAYER_NORM,
+                         .norm_bias = a->traits & WG_TRAIT_NORM_BIAS,
+                         .parallel = a->traits & WG_TRAIT_PARALLEL,
+                         .own_norm = a->traits & WG_TRAIT_OWN_NORM,
+                         .one_norm = a->traits & WG_TRAIT_ONE_NORM,
+                         .alibi = a->alibi,
+                         .qkv_limit = (double)a->qkv_limit,
+                         .activation = !(a->traits & WG_TRAIT_UNGATED) ? NULL
+                                       : a->activation == WG_GELU_ERF  ? "gelu"
+                                                                       : "gelu_pytorch_tanh",
                          .experts = a->experts,
                          .experts_used = a->experts_used,
                          .experts_normed = a->experts_normed,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The interface of a language model: rows in, logits out. Implementations: the transformer (model.h) and a table for tests
- * (lm_table.h). The Prefix Law is part of the contract: a row's logits depend on its token prefix alone, bit for bit. */
+ * The interface of a language model: rows in, logits out. Implementations: the transformer (model.h), a table for tests
+ * (lm_table.h), a model elsewhere (external/external.h). The Prefix Law is part of the contract, but for a class that says
+ * law_only: a row's logits depend on its token prefix alone, bit for bit. */
 #ifndef WG_CORE_MODEL_LM_H
 #define WG_CORE_MODEL_LM_H
 
@@ -23,6 +24,8 @@ typedef struct wg_lm_class {
      * fits (0: not on this device). */
     wg_status (*verify_open)(wg_lm *lm, wg_rule_kind rule, int trees, int *rows, wg_error *err);
     wg_status (*verify)(wg_lm *lm, const wg_batch *batch, const wg_verify_spec *s, wg_error *err);
+    /* Its logits are not computed here, and need not keep the Prefix Law: texts are equal in law, not byte by byte. */
+    bool law_only;
     /* The transformer behind it (core/model/model.h). NULL: a model of another kind. */
     struct wg_model *(*transformer)(const wg_lm *lm);
 } wg_lm_class;

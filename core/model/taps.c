@@ -11,8 +11,10 @@
 
 struct wg_tap_queue {
     wg_taps *taps;
-    wg_buf at; /* (room, taps, dim) */
+    wg_buf at; /* (room, n, dim) */
     int first, rows, room;
+    int n, column[WG_TAPS_MOST]; /* its taps' places in a row of a pass */
+    bool whole;                  /* they are all of that row, in its order */
 };
 
 wg_status wg_taps_check(const int *tap, int n, int layers, wg_error *err)
@@ -31,14 +33,20 @@ wg_status wg_taps_check(const int *tap, int n, int layers, wg_error *err)
     return WG_OK;
 }
 
-wg_status wg_taps_open(wg_taps **out, wg_lm *lm, const int *tap, int n, wg_error *err)
+wg_status wg_taps_offered(const wg_lm *lm, const int *tap, int n, wg_error *err)
 {
-    wg_model *m = wg_lm_transformer(lm);
-    if (!m)
+    const wg_arch *arch = wg_lm_arch(lm);
+    if (!arch)
         return wg_fail(err, WG_EUNSUPPORTED,
                        "hidden states are those of a transformer of this program; the target is none (it is: %s)",
                        lm->class ? lm->class->name : "unknown");
-    WG_TRY(wg_taps_check(tap, n, m->arch.layers, err));
+    return wg_taps_check(tap, n, arch->layers, err);
+}
+
+wg_status wg_taps_open(wg_taps **out, wg_lm *lm, const int *tap, int n, wg_error *err)
+{
+    WG_TRY(wg_taps_offered(lm, tap, n, err));
+    wg_model *m = wg_lm_transformer(lm);
     wg_taps *t = wg_calloc(1, sizeof *t);
     if (!t) return wg_nomem(err, sizeof *t, "hidden states");
     t->model = m;
@@ -75,15 +83,15 @@ const float *wg_taps_at(const wg_taps *t, int row)
     return t->room + (size_t)row * row_floats(t);
 }
 
-static wg_status read_rows(const wg_taps *t, const float *from, int rows, float *to, wg_error *err)
+static wg_status download(const wg_taps *t, const float *from, size_t floats, float *to, wg_error *err)
 {
-    return t->model->device.class->download(&t->model->device, to, from, (size_t)rows * row_floats(t), err);
+    return t->model->device.class->download(&t->model->device, to, from, floats, err);
 }
 
 wg_status wg_taps_read(const wg_taps *t, int row, int rows, float *to, wg_error *err)
 {
     wg_assert(row >= 0 && rows >= 0 && row + rows <= t->rows);
-    return read_rows(t, t->room + (size_t)row * row_floats(t), rows, to, err);
+    return download(t, t->room + (size_t)row * row_floats(t), (size_t)rows * row_floats(t), to, err);
 }
 
 void wg_taps_take(wg_taps *t, int tap, const float *x, int rows)
@@ -105,13 +113,28 @@ void wg_taps_take_last(wg_taps *t, int layers, const float *x, const wg_norm *no
 
 /* ---- queues */
 
-wg_status wg_tap_queue_open(wg_tap_queue **out, wg_taps *taps, int rows, wg_error *err)
+static size_t queue_floats(const wg_tap_queue *q) { return (size_t)q->n * (size_t)q->taps->dim; }
+
+static int column_of(const wg_taps *t, int tap)
+{
+    int i = 0;
+    while (i < t->n && t->tap[i] != tap) i++;
+    wg_assert(i < t->n); /* the passes have all that a queue takes */
+    return i;
+}
+
+wg_status wg_tap_queue_open(wg_tap_queue **out, wg_taps *taps, const int *tap, int n, int rows, wg_error *err)
 {
     wg_device *d = &taps->model->device;
-    const size_t floats = (size_t)rows * row_floats(taps);
     wg_tap_queue *q = wg_calloc(1, sizeof *q);
     if (!q) return wg_nomem(err, sizeof *q, "kept hidden states");
-    *q = (wg_tap_queue){ .taps = taps, .at = d->class->alloc(d, floats), .room = rows };
+    *q = (wg_tap_queue){ .taps = taps, .room = rows, .n = n, .whole = n == taps->n };
+    for (int i = 0; i < n; i++) {
+        q->column[i] = column_of(taps, tap[i]);
+        q->whole = q->whole && q->column[i] == i;
+    }
+    const size_t floats = (size_t)rows * queue_floats(q);
+    q->at = d->class->alloc(d, floats);
     if (!q->at) {
         wg_free(q);
         return wg_nomem(err, floats * sizeof(float), "kept hidden states; ask for fewer taps or rows");
@@ -127,33 +150,47 @@ void wg_tap_queue_close(wg_tap_queue *q)
     wg_free(q);
 }
 
-/* Copies rows within the device; rows of `to` and `from` do not overlap. */
-static void copy(wg_tap_queue *q, int to, const float *from, int rows)
+/* Copies within the device; the parts do not overlap. */
+static void copy(const wg_tap_queue *q, float *to, const float *from, size_t floats)
 {
     wg_device *d = &q->taps->model->device;
-    const size_t row = row_floats(q->taps);
-    d->class->copy(d, q->at + (size_t)to * row, from, (size_t)rows * row);
+    d->class->copy(d, to, from, floats);
 }
 
 /* Moves all rows to the begin, in pieces as long as the way they go. */
 static void to_begin(wg_tap_queue *q)
 {
+    const size_t row = queue_floats(q);
     for (int done = 0, n; done < q->rows; done += n) {
         n = q->rows - done < q->first ? q->rows - done : q->first;
-        copy(q, done, q->at + (size_t)(q->first + done) * row_floats(q->taps), n);
+        copy(q, q->at + (size_t)done * row, q->at + (size_t)(q->first + done) * row, (size_t)n * row);
     }
     q->first = 0;
 }
 
+/* The queue's taps of a row of the pass, in pieces that follow each other there too. */
+static void take_columns(const wg_tap_queue *q, float *to, const float *from)
+{
+    const size_t dim = (size_t)q->taps->dim;
+    for (int i = 0, run; i < q->n; i += run) {
+        for (run = 1; i + run < q->n && q->column[i + run] == q->column[i] + run; run++) {}
+        copy(q, to + (size_t)i * dim, from + (size_t)q->column[i] * dim, (size_t)run * dim);
+    }
+}
+
 void wg_tap_queue_push(wg_tap_queue *q, const int *row, int n)
 {
+    const size_t floats = queue_floats(q);
     wg_assert(n <= wg_tap_queue_room(q));
     if (q->rows == 0) q->first = 0;
     if (q->first + q->rows + n > q->room) to_begin(q);
-    for (int i = 0, run; i < n; i += run) {
-        for (run = 1; i + run < n && row[i + run] == row[i] + run; run++) {}
+    float *to = q->at + (size_t)(q->first + q->rows) * floats;
+    for (int i = 0, run; i < n; i += run, to += (size_t)run * floats) {
+        for (run = 1; q->whole && i + run < n && row[i + run] == row[i] + run; run++) {}
         wg_assert(row[i] + run <= q->taps->rows);
-        copy(q, q->first + q->rows + i, wg_taps_at(q->taps, row[i]), run);
+        const float *from = wg_taps_at(q->taps, row[i]);
+        if (q->whole) copy(q, to, from, (size_t)run * floats);
+        else take_columns(q, to, from);
     }
     q->rows += n;
 }
@@ -164,18 +201,25 @@ int wg_tap_queue_rows(const wg_tap_queue *q) { return q->rows; }
 const float *wg_tap_queue_at(const wg_tap_queue *q, int i)
 {
     wg_assert(i >= 0 && i < q->rows);
-    return q->at + (size_t)(q->first + i) * row_floats(q->taps);
+    return q->at + (size_t)(q->first + i) * queue_floats(q);
 }
 
 wg_status wg_tap_queue_read(const wg_tap_queue *q, int i, int rows, float *to, wg_error *err)
 {
+    const size_t row = queue_floats(q);
     wg_assert(i >= 0 && rows >= 0 && i + rows <= q->rows);
-    return read_rows(q->taps, q->at + (size_t)(q->first + i) * row_floats(q->taps), rows, to, err);
+    return download(q->taps, q->at + (size_t)(q->first + i) * row, (size_t)rows * row, to, err);
 }
 
 void wg_tap_queue_drop(wg_tap_queue *q, int n)
 {
     wg_assert(n >= 0 && n <= q->rows);
     q->first += n;
+    q->rows -= n;
+}
+
+void wg_tap_queue_cut(wg_tap_queue *q, int n)
+{
+    wg_assert(n >= 0 && n <= q->rows);
     q->rows -= n;
 }

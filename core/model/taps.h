@@ -8,7 +8,8 @@
  * of the last such pass. The Prefix Law holds for them as for logits: they depend on the row's token prefix alone.
  *
  * What a drafter has not read yet is kept in a wg_tap_queue per sequence: after the commit of rows their taps are pushed, in
- * the order of the text, and stay until they are dropped, on the device all the while. */
+ * the order of the text, and stay until they are dropped, on the device all the while. Queues of several readers take what
+ * each of them reads from one pass (core/engine/tap_feed.h). */
 #ifndef WG_CORE_MODEL_TAPS_H
 #define WG_CORE_MODEL_TAPS_H
 
@@ -24,8 +25,9 @@ typedef struct wg_taps wg_taps;
 wg_status wg_taps_open(wg_taps **out, wg_lm *lm, const int *tap, int n, wg_error *err);
 void wg_taps_close(wg_taps *t); /* NULL is fine; close its queues first */
 
-/* What wg_taps_open refuses of a list, for a model of `layers` layers. */
+/* What wg_taps_open refuses, before it allocates: of a list, for a model of `layers` layers; of a model and a list. */
 wg_status wg_taps_check(const int *tap, int n, int layers, wg_error *err);
+wg_status wg_taps_offered(const wg_lm *lm, const int *tap, int n, wg_error *err);
 
 int wg_taps_count(const wg_taps *t);
 int wg_taps_dim(const wg_taps *t);
@@ -41,8 +43,8 @@ wg_status wg_taps_read(const wg_taps *t, int row, int rows, float *to, wg_error 
 
 typedef struct wg_tap_queue wg_tap_queue;
 
-/* Room for `rows` rows on the device. ENOMEM. */
-wg_status wg_tap_queue_open(wg_tap_queue **out, wg_taps *taps, int rows, wg_error *err);
+/* Room for `rows` rows on the device, each (n, dim): of the passes' taps, tap[0 .. n-1] in this order. ENOMEM. */
+wg_status wg_tap_queue_open(wg_tap_queue **out, wg_taps *taps, const int *tap, int n, int rows, wg_error *err);
 void wg_tap_queue_close(wg_tap_queue *q); /* NULL is fine */
 
 /* Takes rows row[0 .. n-1] of the last pass (indices in its batch). Cannot fail: at most wg_tap_queue_room rows. */
@@ -52,6 +54,7 @@ int wg_tap_queue_rows(const wg_tap_queue *q);
 const float *wg_tap_queue_at(const wg_tap_queue *q, int i); /* the i-th oldest row, as wg_taps_at; valid until the next push */
 wg_status wg_tap_queue_read(const wg_tap_queue *q, int i, int rows, float *to, wg_error *err); /* as wg_taps_read */
 void wg_tap_queue_drop(wg_tap_queue *q, int n); /* the n oldest: they were read */
+void wg_tap_queue_cut(wg_tap_queue *q, int n);  /* the n newest: their tokens were dropped from the text */
 
 /* ---- for the forward pass (forward.c) */
 

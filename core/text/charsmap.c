@@ -23,22 +23,48 @@ static bool unit_at(const wg_charsmap *m, size_t at, uint32_t *unit)
 
 static size_t offset_of(uint32_t unit) { return (size_t)(unit >> 10) << ((unit & 1u << 9) >> 6); }
 
-size_t wg_charsmap_find(const wg_charsmap *m, const char *s, size_t n, wg_text *to)
+/* A walk along a text. */
+typedef struct walk {
+    size_t node;
+    bool lost; /* no piece goes on here */
+} walk;
+
+static walk begin(const wg_charsmap *m)
+{
+    uint32_t root;
+    const bool lost = !unit_at(m, 0, &root);
+    return (walk){ lost ? 0 : offset_of(root), lost };
+}
+
+/* Takes a byte; true: a piece ends behind it, which becomes *to. */
+static bool step(const wg_charsmap *m, walk *w, uint32_t c, wg_text *to)
 {
     uint32_t unit, value;
-    size_t best = 0, node;
-    if (!unit_at(m, 0, &unit)) return 0;
-    node = offset_of(unit);
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t c = (unsigned char)s[i];
-        node ^= c;
-        if (!unit_at(m, node, &unit) || (unit & (1u << 31 | 255)) != c) break;
-        node ^= offset_of(unit);
-        if (!(unit >> 8 & 1)) continue;
-        if (!unit_at(m, node, &value) || (value & 0x7fffffff) >= m->values.n) break;
-        const char *text = m->values.s + (value & 0x7fffffff);
-        *to = (wg_text){ text, strlen(text) }; /* the last byte of all is NUL */
-        best = i + 1;
-    }
+    w->node ^= c;
+    w->lost = !unit_at(m, w->node, &unit) || (unit & (1u << 31 | 255)) != c;
+    if (w->lost) return false;
+    w->node ^= offset_of(unit);
+    if (!(unit >> 8 & 1)) return false;
+    w->lost = !unit_at(m, w->node, &value) || (value & 0x7fffffff) >= m->values.n;
+    if (w->lost) return false;
+    const char *text = m->values.s + (value & 0x7fffffff);
+    *to = (wg_text){ text, strlen(text) }; /* the last byte of all is NUL */
+    return true;
+}
+
+size_t wg_charsmap_find(const wg_charsmap *m, const char *s, size_t n, wg_text *to)
+{
+    size_t best = 0;
+    walk w = begin(m);
+    for (size_t i = 0; i < n && i < WG_CHARSMAP_PIECE && !w.lost; i++)
+        if (step(m, &w, (unsigned char)s[i], to)) best = i + 1;
     return best;
+}
+
+bool wg_charsmap_first(const wg_charsmap *m, const char *s, size_t n, wg_text *to)
+{
+    walk w = begin(m);
+    for (size_t i = 0; i < n && s[i] && !w.lost; i++)
+        if (step(m, &w, (unsigned char)s[i], to)) return true;
+    return false;
 }

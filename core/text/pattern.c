@@ -158,6 +158,13 @@ static size_t match(wg_matcher *m, int pc, size_t at)
     }
 }
 
+bool wg_pattern_matches_nothing(const wg_pattern *p)
+{
+    wg_matcher m = { .p = p };
+    wg_matcher_text(&m, "", 0);
+    return match(&m, 0, 0) != FAILED;
+}
+
 size_t wg_matcher_at(wg_matcher *m, size_t at)
 {
     const size_t end = match(m, 0, at);

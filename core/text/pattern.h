@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "core/base/error.h"
+#include "core/file/weights.h"
 
 enum { WG_PATTERN_CODE = 160, WG_PATTERN_SETS = 64, WG_PATTERN_RANGES = 512, WG_PATTERN_LOOPS = 24 };
 
@@ -54,6 +55,10 @@ typedef struct wg_pattern {
 
 /* Compiles n bytes. NULL, or what is not implemented and at which byte of the expression (*at). */
 const char *wg_pattern_compile(wg_pattern *p, const char *regex, size_t n, size_t *at);
+/* EUNSUPPORTED: "PATH: KEY: the expression REGEX has at byte AT WHY, which is not implemented". */
+wg_status wg_pattern_refuse(const char *path, const char *key, wg_text regex, const char *why, size_t at, wg_error *err);
+/* Whether the empty text is a match. */
+bool wg_pattern_matches_nothing(const wg_pattern *p);
 /* A literal text, and the sets of the library's steps Digits and Punctuation (`each`: single characters, else runs). */
 const char *wg_pattern_literal(wg_pattern *p, const char *s, size_t n);
 void wg_pattern_digits(wg_pattern *p, bool each);

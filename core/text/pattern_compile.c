@@ -5,6 +5,7 @@
 
 #include "core/text/pattern.h"
 #include "core/text/unicode.h"
+#include "core/text/vocab.h"
 
 enum { WAYS = 4096, MOST = 1000, ALL_CATEGORIES = (1 << (WG_CATEGORY_SPACE + 1)) - 1 };
 
@@ -19,7 +20,9 @@ typedef struct compiler {
     size_t n, at;
     bool any_case;
     int depth;
-    const char *why; /* NULL: all is well */
+    const char *why;         /* NULL: all is well */
+    wg_pattern_code no_code; /* what is written where there is no room */
+    wg_charset no_set;
 } compiler;
 
 static bool refuse(compiler *c, const char *why)
@@ -39,10 +42,9 @@ static bool eat(compiler *c, const char *x)
 
 static wg_pattern_code *emit(compiler *c, wg_pattern_op op)
 {
-    static wg_pattern_code none;
     if (c->p->n == WG_PATTERN_CODE) {
         refuse(c, "an expression of this length");
-        return &none;
+        return &c->no_code;
     }
     wg_pattern_code *code = &c->p->code[c->p->n++];
     *code = (wg_pattern_code){ .op = (uint8_t)op };
@@ -53,10 +55,9 @@ static wg_pattern_code *emit(compiler *c, wg_pattern_op op)
 
 static wg_charset *new_set(compiler *c)
 {
-    static wg_charset none;
     if (c->p->sets == WG_PATTERN_SETS) {
         refuse(c, "an expression of so many sets");
-        return &none;
+        return &c->no_set;
     }
     wg_charset *set = &c->p->set[c->p->sets++];
     *set = (wg_charset){ .range = (uint16_t)c->p->ranges };
@@ -235,12 +236,15 @@ static bool is_space_set(const wg_charset *s)
     return s->categories == BIT(SPACE) && s->ranges == 0 && !s->negated && s->ascii[0] == 0x100003e00ull && s->ascii[1] == 0;
 }
 
+/* The number of a set; that of no_set does not count. */
+static uint8_t index_of(const compiler *c, const wg_charset *set) { return set == &c->no_set ? 0 : (uint8_t)(set - c->p->set); }
+
 /* A set has been read: with its quantifier it is one instruction. */
 static void one(compiler *c, wg_charset *set, int *ways)
 {
     int min, max;
     bool possessive;
-    const uint8_t index = (uint8_t)(set - c->p->set);
+    const uint8_t index = index_of(c, set);
     if (c->why) return;
     if (!quantifier(c, &min, &max, &possessive)) {
         emit(c, WG_PATTERN_SET)->set = index;
@@ -270,7 +274,7 @@ static void behind_space(compiler *c, wg_pattern_op op)
         add_category(set, ALL_CATEGORIES & ~BIT(SPACE));
         finish_set(c->p, set, false);
     }
-    emit(c, op)->set = set ? (uint8_t)(set - c->p->set) : 0;
+    emit(c, op)->set = set ? index_of(c, set) : 0;
 }
 
 static void alternatives(compiler *c);
@@ -376,6 +380,13 @@ const char *wg_pattern_compile(wg_pattern *p, const char *regex, size_t n, size_
     return NULL;
 }
 
+wg_status wg_pattern_refuse(const char *path, const char *key, wg_text regex, const char *why, size_t at, wg_error *err)
+{
+    char quoted[400];
+    return wg_fail(err, WG_EUNSUPPORTED, "%s: %s: the expression %s has at byte %zu %s, which is not implemented", path, key,
+                   wg_vocab_quote(regex, quoted, sizeof quoted), at, why);
+}
+
 const char *wg_pattern_literal(wg_pattern *p, const char *s, size_t n)
 {
     compiler c = { .p = p, .s = s, .n = n };
@@ -385,7 +396,7 @@ const char *wg_pattern_literal(wg_pattern *p, const char *s, size_t n)
         wg_charset *set = new_set(&c);
         if (cp == WG_UTF8_BAD) refuse(&c, "a text that is not UTF-8");
         add_range(&c, set, cp, cp);
-        emit(&c, WG_PATTERN_SET)->set = (uint8_t)(set - p->set);
+        emit(&c, WG_PATTERN_SET)->set = index_of(&c, set);
     }
     emit(&c, WG_PATTERN_MATCH);
     return n == 0 ? "an empty text" : c.why;

@@ -53,13 +53,6 @@ static wg_status bad_list(const reader *r)
         r->path, r->key, r->at, wg_vocab_quote(word, quoted, sizeof quoted));
 }
 
-static wg_status refuse_pattern(const reader *r, wg_text regex, const char *why, size_t at)
-{
-    char quoted[400];
-    return wg_fail(r->err, WG_EUNSUPPORTED, "%s: %s: the expression %s has at byte %zu %s, which is not implemented", r->path,
-                   r->key, wg_vocab_quote(regex, quoted, sizeof quoted), at, why);
-}
-
 /* One step that searches; `left`: words behind its name. */
 static wg_status read_search(reader *r, wg_text name, wg_pretok_step *step)
 {
@@ -83,7 +76,7 @@ static wg_status read_search(reader *r, wg_text name, wg_pretok_step *step)
     if (is(name, "text")) why = wg_pattern_literal(&step->pattern, word[1].s, word[1].n);
     else if (step->inverted || is(name, "split")) why = wg_pattern_compile(&step->pattern, word[1].s, word[1].n, &at);
     else return bad_list(r);
-    if (why) return refuse_pattern(r, word[1], why, at);
+    if (why) return wg_pattern_refuse(r->path, r->key, word[1], why, at, r->err);
     r->at += 3;
     return WG_OK;
 }

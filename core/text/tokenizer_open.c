@@ -187,6 +187,7 @@ void wg_tokenizer_close(wg_tokenizer *t)
 {
     if (!t) return;
     wg_free(t->bpe.pretok);
+    wg_normalizer_close(&t->normalizer);
     wg_free(t->words);
     wg_free(t);
 }

@@ -22,7 +22,8 @@
 #include "kernels/philox.h"
 
 typedef struct cascade_options {
-    char model[WG_OPTION_STRING], device[WG_OPTION_STRING], inner[WG_OPTION_STRING], rule[WG_OPTION_STRING];
+    char model[WG_OPTION_STRING], quantize[WG_OPTION_STRING], device[WG_OPTION_STRING], inner[WG_OPTION_STRING],
+        rule[WG_OPTION_STRING];
     int length, kv_type;
     double temperature;
 } cascade_options;
@@ -44,6 +45,7 @@ static const wg_option options[] = {
     WG_OPTION_STR(cascade_options, rule, "rejection", "the rule that verifies these drafts; it must be lossless"),
     WG_OPTION_INT(cascade_options, length, 4, 1, WG_DRAFT_MAX, "tokens of the chain"),
     WG_OPTION_FLOAT(cascade_options, temperature, -1, -1, 100, "of the middle model; negative: the target's"),
+    WG_OPTION_STR(cascade_options, quantize, "", WG_SECOND_MODEL_QUANTIZE),
     WG_OPTION_STR(cascade_options, device, "cpu", "where that model runs: " WG_DEVICE_NAMES),
     WG_OPTION_ENUM(cascade_options, kv_type, 1, wg_kv_type_names, "element type of the middle model's cache"),
     WG_OPTION_END,
@@ -115,7 +117,9 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
     if (c->opt.temperature >= 0) sampling.temperature = c->opt.temperature;
     c->law = (wg_sibling_law)law_of(c->opt.temperature, env->sampling);
     if (!*c->opt.model) return wg_fail(err, WG_ECONFIG, "drafter cascade: no middle model is named; set its option model=FILE");
-    const wg_second_model_spec spec = { .path = c->opt.model, .device = c->opt.device, .kv_type = c->opt.kv_type };
+    const wg_second_model_spec spec = {
+        .path = c->opt.model, .quantize = c->opt.quantize, .device = c->opt.device, .kv_type = c->opt.kv_type
+    };
     WG_TRY(wg_second_model_open(&c->model, env, &spec, err));
     if (wg_model_lm(c->model)->vocab != env->target->vocab)
         return wg_fail(err, WG_EVOCAB, "drafter cascade: %s has %d tokens, the target %d: a middle model needs as many",
@@ -147,7 +151,7 @@ static void rewind_to(const cascade_drafter *c, wg_seq *in, const wg_seq *s)
     while (same < in->n && same < s->n && in->token[same] == s->token[same]) same++;
     if (same < in->n) wg_engine_forget(c->engine, in);
     if (same > s->n - 1) same = s->n - 1; /* the last token is never in the cache between steps */
-    if (same < wg_kv_len(in->kv)) wg_kv_truncate(in->kv, same);
+    if (same < wg_kv_len(in->kv)) wg_seq_truncate(c->engine, in, same);
     memcpy(in->token, s->token, (size_t)s->n * sizeof *s->token);
     in->n = in->prompt = s->n;
 }

@@ -77,8 +77,8 @@ static wg_status check_table(const plugin_drafter *p, const wg_plugin_table *t, 
                        "drafter plugin: %s was built for trees of %u nodes, this program for %u; rebuild it "
                        "with the same WG_TREE_NODES and WG_HARD",
                        path, t->tree_max, own.tree_max);
-    if (t->class_size != own.class_size || t->env_size != own.env_size || t->seq_size != own.seq_size ||
-        t->tree_size != own.tree_size || t->rows_size != own.rows_size)
+    if (t->class_size != own.class_size || t->env_size < WG_DRAFTER_ENV_LEAST || t->env_size > own.env_size ||
+        t->seq_size != own.seq_size || t->tree_size != own.tree_size || t->rows_size != own.rows_size)
         return wg_fail(err, WG_EUNSUPPORTED,
                        "drafter plugin: %s was built against other headers (the structures of "
                        "core/engine/drafter.h differ in size); rebuild it against this program's",

@@ -3,30 +3,23 @@
  * one line of JSON each (docs/process-drafter.md). One program serves all sequences; one request is in progress at a time.
  *
  * A program that hangs, exits or writes anything else fails the current request, which ends with a message, and nothing
- * more: it is killed with its process group and reaped, and the next request starts it again. Its input is a socket, so
- * writing to a dead program is an error of that write and no signal.
+ * more: it is ended (core/base/child.h), and the next request starts it again.
  *
  * The answer is read into a fixed buffer by a parser for this one form, so a step allocates nothing; only starting the
  * program again does (inside the C library). Law FIXED: the program must give the same draft for the same text. */
 #include "draft/draft.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <time.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/clock.h"
+#include "core/base/child.h"
 #include "core/base/mem.h"
 
-enum { LINE = 8192, OUT = 4096, GRACE_MS = 300, FORGET_MS = 100 };
+enum { LINE = 8192, OUT = 4096, FORGET_MS = 100 };
 
 typedef struct process_options {
     char command[WG_OPTION_STRING];
@@ -36,10 +29,8 @@ typedef struct process_options {
 typedef struct process_drafter {
     wg_drafter base;
     process_options opt;
-    pid_t pid;       /* 0: not running */
-    int to, from;    /* this program's ends; -1: closed */
-    int *sent;       /* (max_batch) by slot: tokens of its text that the program has; 0: none */
-    double deadline; /* of the current exchange */
+    wg_child child;
+    int *sent; /* (max_batch) by slot: tokens of its text that the program has; 0: none */
     int in_n, out_n;
     char in[LINE + 1], out[OUT];
 } process_drafter;
@@ -53,78 +44,77 @@ static const wg_option options[] = {
 
 /* ---- the program's life */
 
-static void close_ends(process_drafter *p)
+/* Ends the program; the next one has been told nothing. */
+static void stop(process_drafter *p, int grace_ms)
 {
-    if (p->to >= 0) close(p->to);
-    if (p->from >= 0) close(p->from);
-    p->to = p->from = -1;
-}
-
-/* Ends the program and everything it started, and reaps it: its wait status. The group is killed while the program, running or
- * not, still holds its number. */
-static int stop(process_drafter *p, int grace_ms)
-{
-    int status = 0;
-    close_ends(p);
-    if (p->pid == 0) return 0;
-    for (int ms = 0; ms < grace_ms; ms++) {
-        siginfo_t info = { 0 };
-        const struct timespec nap = { 0, 1000000 };
-        if (waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid) break;
-        nanosleep(&nap, NULL);
-    }
-    kill(-p->pid, SIGKILL);
-    while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) {}
-    p->pid = 0;
+    wg_child_stop(&p->child, grace_ms);
     memset(p->sent, 0, (size_t)p->base.env->max_batch * sizeof *p->sent);
     p->in_n = p->out_n = 0;
-    return status;
-}
-
-static int spawn(process_drafter *p, int in, int out)
-{
-    extern char **environ;
-    char *const argv[] = { "sh", "-c", p->opt.command, NULL };
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attr;
-    int e = posix_spawn_file_actions_init(&files);
-    if (e) return e;
-    if ((e = posix_spawnattr_init(&attr)) == 0) {
-        if (!e) e = posix_spawn_file_actions_adddup2(&files, in, STDIN_FILENO);
-        if (!e) e = posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
-        if (!e) e = posix_spawnattr_setpgroup(&attr, 0);
-        if (!e) e = posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP);
-        if (!e) e = posix_spawn(&p->pid, "/bin/sh", &files, &attr, argv, environ);
-        if (e) p->pid = 0;
-        posix_spawnattr_destroy(&attr);
-    }
-    posix_spawn_file_actions_destroy(&files);
-    return e;
 }
 
 static wg_status start(process_drafter *p, wg_error *err)
 {
-    int in[2] = { -1, -1 }, out[2] = { -1, -1 }, e = 0;
-    if (p->pid) return WG_OK;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) < 0 || pipe2(out, O_CLOEXEC) < 0) e = errno;
-    p->to = in[0];
-    p->from = out[0];
-    if (!e && fcntl(p->from, F_SETFL, O_NONBLOCK) < 0) e = errno;
-    if (!e) e = spawn(p, in[1], out[1]);
-    if (in[1] >= 0) close(in[1]);
-    if (out[1] >= 0) close(out[1]);
-    if (!e) return WG_OK;
-    close_ends(p);
-    return wg_fail(err, WG_EIO, "drafter process: '%s' cannot be started: %s", p->opt.command, strerror(e));
+    const wg_status s = wg_child_start(&p->child, -1, err);
+    return s ? wg_fail_in(err, s, "drafter process") : WG_OK;
+}
+
+/* ---- before it starts */
+
+static bool is_builtin(const char *word)
+{
+    static const char *const names[] = { ".",     ":",    "[",     "alias", "break", "cd",     "command", "continue",
+                                         "echo",  "eval", "exit",  "false", "hash",  "printf", "read",    "set",
+                                         "shift", "test", "trap",  "true",  "type",  "umask",  "unset",   "wait",
+                                         "if",    "for",  "while", "case",  "until" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(word, names[i]) == 0) return true;
+    return false;
+}
+
+/* Whether a folder of PATH has an executable file of this name. */
+static bool on_path(const char *word)
+{
+    char file[2 * WG_OPTION_STRING];
+    const char *path = getenv("PATH");
+    for (const char *at = path ? path : "/usr/bin:/bin"; *at;) {
+        const size_t n = strcspn(at, ":");
+        const int k = snprintf(file, sizeof file, "%.*s/%s", (int)n, at, word);
+        if (k > 0 && (size_t)k < sizeof file && access(file, X_OK) == 0) return true;
+        at += n + (at[n] == ':');
+    }
+    return false;
+}
+
+/* A command that begins with the plain name of a program: there must be one. What else a shell understands is left to it. */
+static wg_status check_program(const char *command, wg_error *err)
+{
+    char word[WG_OPTION_STRING];
+    struct stat st;
+    command += strspn(command, " \t");
+    if (strncmp(command, "exec ", 5) == 0) command += 5 + strspn(command + 5, " \t");
+    const bool quoted = *command == '\'';
+    command += quoted;
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(command, quoted ? "'" : " \t"), command);
+    if (!*word || (!quoted && (strpbrk(word, "\"'`$&|;<>(){}*?[]~#=!\\\n") || is_builtin(word)))) return WG_OK;
+    if (!strchr(word, '/')) {
+        if (on_path(word)) return WG_OK;
+        return wg_fail(err, WG_ENOENT, "drafter process: there is no program '%s' in the folders of PATH; give its path", word);
+    }
+    if (stat(word, &st) != 0)
+        return wg_fail(err, WG_ENOENT, "drafter process: there is no program '%s': %s", word, strerror(errno));
+    if (S_ISREG(st.st_mode) && access(word, X_OK) == 0) return WG_OK;
+    return wg_fail(err, WG_EINVAL,
+                   "drafter process: '%s' is not executable; make it so (chmod +x), or put its interpreter before it", word);
 }
 
 static wg_status open_process(wg_drafter *d, const wg_env *env, wg_error *err)
 {
     process_drafter *p = (process_drafter *)d;
     const size_t n = (size_t)env->max_batch;
-    p->to = p->from = -1;
+    wg_child_init(&p->child, p->opt.command);
     if (!*p->opt.command)
         return wg_fail(err, WG_ECONFIG, "drafter process: no program is named; set its option command=COMMAND");
+    WG_TRY(check_program(p->opt.command, err));
     if (!(p->sent = wg_calloc(n, sizeof *p->sent))) return wg_nomem(err, n * sizeof *p->sent, "a process drafter");
     return start(p, err);
 }
@@ -132,57 +122,17 @@ static wg_status open_process(wg_drafter *d, const wg_env *env, wg_error *err)
 static void close_process(wg_drafter *d)
 {
     process_drafter *p = (process_drafter *)d;
-    if (p->sent) stop(p, GRACE_MS);
+    if (p->sent) stop(p, WG_CHILD_GRACE_MS);
     wg_free(p->sent);
 }
 
 /* ---- lines out and in */
 
-/* Whether poll reports an event on one end before the deadline. */
-static bool ready(const process_drafter *p, int fd, short what)
-{
-    for (;;) {
-        const double left = (p->deadline - wg_clock_now()) * 1000;
-        struct pollfd f = { .fd = fd, .events = what };
-        if (left <= 0) return false;
-        const int n = poll(&f, 1, (int)left + 1);
-        if (n > 0) return true;
-        if (n < 0 && errno != EINTR) return false;
-    }
-}
-
-static wg_status hung(const process_drafter *p, const char *doing, wg_error *err)
-{
-    return wg_fail(err, WG_EIO, "the program '%s' did not %s within %d ms (option timeout_ms)", p->opt.command, doing,
-                   p->opt.timeout_ms);
-}
-
-/* The program closed an end. Waits briefly for its exit, so that the message has its status. */
-static wg_status ended(process_drafter *p, wg_error *err)
-{
-    const int status = stop(p, GRACE_MS);
-    if (WIFEXITED(status)) {
-        const int code = WEXITSTATUS(status);
-        char why[40] = "";
-        if (code == 127) snprintf(why, sizeof why, " (no such command?)");
-        if (code > 128) snprintf(why, sizeof why, " (signal %d, says the shell)", code - 128);
-        return wg_fail(err, WG_EIO, "the program '%s' ended with status %d before it answered%s", p->opt.command, code, why);
-    }
-    return wg_fail(err, WG_EIO, "the program '%s' was ended by signal %d (%s) or closed its output before it answered",
-                   p->opt.command, WTERMSIG(status), strsignal(WTERMSIG(status)));
-}
-
 static wg_status flush(process_drafter *p, wg_error *err)
 {
-    for (int at = 0; at < p->out_n;) {
-        const ssize_t n = send(p->to, p->out + at, (size_t)(p->out_n - at), MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n >= 0) at += (int)n;
-        else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            if (!ready(p, p->to, POLLOUT)) return hung(p, "read a request", err);
-        } else if (errno != EINTR) return ended(p, err);
-    }
+    const size_t n = (size_t)p->out_n;
     p->out_n = 0;
-    return WG_OK;
+    return wg_child_send(&p->child, p->out, n, err);
 }
 
 static wg_status put(process_drafter *p, wg_error *err, const char *format, long number)
@@ -218,10 +168,9 @@ static wg_status read_line(process_drafter *p, int *rest, wg_error *err)
         if (p->in_n == LINE)
             return wg_fail(err, WG_EFORMAT, "the program '%s' answered with a line of more than %d bytes", p->opt.command,
                            (int)LINE);
-        if (!ready(p, p->from, POLLIN)) return hung(p, "answer", err);
-        const ssize_t n = read(p->from, p->in + p->in_n, (size_t)(LINE - p->in_n));
-        if (n > 0) p->in_n += (int)n;
-        else if (n == 0 || (errno != EINTR && errno != EAGAIN)) return ended(p, err);
+        size_t n;
+        WG_TRY(wg_child_read(&p->child, p->in + p->in_n, (size_t)(LINE - p->in_n), &n, err));
+        p->in_n += (int)n;
     }
 }
 
@@ -310,7 +259,7 @@ static wg_status take_answer(const process_drafter *p, const wg_seq *s, wg_tree 
 static wg_status exchange(process_drafter *p, const wg_seq *s, wg_tree *t, wg_rows *q, wg_error *err)
 {
     int taken = 0;
-    p->deadline = wg_clock_now() + p->opt.timeout_ms * 1e-3;
+    wg_child_begin(&p->child, p->opt.timeout_ms, "timeout_ms");
     WG_TRY(send_request(p, s, err));
     WG_TRY(read_line(p, &taken, err));
     WG_TRY(take_answer(p, s, t, q, err));
@@ -337,9 +286,9 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
 static void forget(wg_drafter *d, const wg_seq *seq)
 {
     process_drafter *p = (process_drafter *)d;
-    if (p->pid == 0 || p->sent[seq->slot] == 0) return;
+    if (p->child.pid == 0 || p->sent[seq->slot] == 0) return;
     p->sent[seq->slot] = 0;
-    p->deadline = wg_clock_now() + FORGET_MS * 1e-3;
+    wg_child_begin(&p->child, FORGET_MS, "timeout_ms");
     if (put(p, NULL, "{\"forget\":%ld}\n", (long)seq->request) || flush(p, NULL)) stop(p, 0);
 }
 

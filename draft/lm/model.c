@@ -8,7 +8,7 @@
 
 typedef struct second_options {
     wg_growth growth; /* first */
-    char model[WG_OPTION_STRING], device[WG_OPTION_STRING], prune[WG_OPTION_STRING];
+    char model[WG_OPTION_STRING], quantize[WG_OPTION_STRING], device[WG_OPTION_STRING], prune[WG_OPTION_STRING];
     int kv_type, vocabulary;
 } second_options;
 
@@ -30,6 +30,7 @@ static const wg_option options[] = {
                    "same: the target's, others are refused; intersection: any, of which the tokens that both have are drafted"),
     WG_OPTION_NAME(second_options, prune, WG_NAMES_FILE, "",
                    "only the tokens in this file are drafted (wager vocab prune); empty: all"),
+    WG_OPTION_STR(second_options, quantize, "", WG_SECOND_MODEL_QUANTIZE),
     WG_OPTION_STR(second_options, device, "cpu", "where that model runs: " WG_DEVICE_NAMES),
     WG_OPTION_ENUM(second_options, kv_type, 1, wg_kv_type_names, "element type of the draft model's cache"),
     WG_OPTION_END,
@@ -37,7 +38,9 @@ static const wg_option options[] = {
 
 static wg_second_model_spec spec_of(const second_options *o)
 {
-    return (wg_second_model_spec){ .path = o->model, .device = o->device, .kv_type = o->kv_type, .max_rows = WG_DRAFT_ROWS };
+    return (wg_second_model_spec){
+        .path = o->model, .quantize = o->quantize, .device = o->device, .kv_type = o->kv_type, .max_rows = WG_DRAFT_ROWS
+    };
 }
 
 /* A model that proposes a part of the vocabulary, or has another. */
@@ -106,6 +109,7 @@ const wg_drafter_class wg_drafter_model = {
             { .options = "model=$target,kv_type=f32,length=3", .keeps = 1 },
             { .options = "model=$target,kv_type=f32,tree=2-1-1", .siblings = true, .keeps = 0.4 },
             { .options = "model=$near,length=6,p_min=0.05,kv_type=bf16" },
+            { .options = "model=$near,quantize=q4_0,length=4" },
             { .options = WG_TREE_MAX > 8 ? "model=$near,temperature=0,tree=3-1-1" : "model=$near,temperature=0,tree=2-2",
               .siblings = true },
             { .options = "model=$near,grow=sequoia,accept=0.4/0.2/0.1,budget=7,length=4", .siblings = true },

@@ -2,6 +2,8 @@
  * Opening a draft model (second_model.h). */
 #include "draft/lm/second_model.h"
 
+#include "core/file/quantize.h"
+
 /* Ids of the two models must mean the same. Without both tokenizers only the sizes can be compared. */
 static wg_status check_vocabulary(const wg_env *env, const wg_lm *lm, const wg_weights *w, const char *path, wg_error *err)
 {
@@ -36,7 +38,7 @@ static wg_status open_model(wg_model **out, const wg_env *env, const wg_weights 
 wg_status wg_second_model_open(wg_model **out, const wg_env *env, const wg_second_model_spec *spec, wg_error *err)
 {
     wg_weights *w;
-    WG_TRY(wg_weights_open(&w, spec->path, err));
+    WG_TRY(wg_quantize_open_file(&w, spec->path, spec->quantize, env->pool, err));
     const wg_model_options o = { .kv_type = wg_kv_type_ids[spec->kv_type], .max_rows = spec->max_rows };
     const wg_status s = open_model(out, env, w, spec, &o, true, err);
     wg_weights_close(w);
@@ -47,7 +49,7 @@ wg_status wg_second_model_open_part(wg_model **out, wg_draft_vocab *v, bool inte
                                     const wg_second_model_spec *spec, wg_error *err)
 {
     wg_weights *w;
-    WG_TRY(wg_weights_open(&w, spec->path, err));
+    WG_TRY(wg_quantize_open_file(&w, spec->path, spec->quantize, env->pool, err));
     wg_status s = wg_draft_vocab_open(v, env, w, spec->path, intersection, pruned, err);
     const wg_model_options o = {
         .kv_type = wg_kv_type_ids[spec->kv_type], .max_rows = spec->max_rows, .head = v->row, .n_head = v->n
@@ -61,7 +63,7 @@ wg_status wg_second_model_open_foreign(wg_model **out, wg_tokenizer **tokenizer,
                                        const wg_second_model_spec *spec, wg_error *err)
 {
     wg_weights *w;
-    WG_TRY(wg_weights_open(&w, spec->path, err));
+    WG_TRY(wg_quantize_open_file(&w, spec->path, spec->quantize, env->pool, err));
     const wg_model_options o = { .kv_type = wg_kv_type_ids[spec->kv_type], .max_rows = spec->max_rows };
     wg_status s = wg_tokenizer_open(tokenizer, w, err);
     if (!s) s = open_model(out, env, w, spec, &o, false, err);

@@ -7,10 +7,14 @@
 #include "core/model/model.h"
 #include "draft/lm/draft_vocab.h"
 
-/* The file at `path`, for passes of at most max_rows rows (0: as the model's own), on the device of that name. */
+#define WG_SECOND_MODEL_QUANTIZE                                                                                               \
+    "that model's weights are converted when they are loaded: TYPE[,PATTERN=TYPE]..., as target.quantize; empty: not"
+
+/* The file at `path`, converted while it is loaded (core/file/quantize.h; "": as it is), for passes of at most max_rows rows
+ * (0: as the model's own), on the device of that name. */
 typedef struct wg_second_model_spec {
-    const char *path, *device; /* names of devices: core/model/device.h */
-    int kv_type;               /* indexes wg_kv_type_names */
+    const char *path, *quantize, *device; /* names of devices: core/model/device.h */
+    int kv_type;                          /* indexes wg_kv_type_names */
     int max_rows;
 } wg_second_model_spec;
 

@@ -28,7 +28,7 @@ enum { PASS_ROWS = 256 };
 enum { TEXT = 2048 }; /* largest text of a draft in bytes */
 
 typedef struct slem_options {
-    char model[WG_OPTION_STRING], device[WG_OPTION_STRING];
+    char model[WG_OPTION_STRING], quantize[WG_OPTION_STRING], device[WG_OPTION_STRING];
     int length, kv_type;
     double p_min;
 } slem_options;
@@ -63,6 +63,7 @@ static const wg_option options[] = {
                    "weights file of the draft model, with a tokenizer of any kind (needed)"),
     WG_OPTION_INT(slem_options, length, 5, 1, WG_DRAFT_MAX, "tokens that the draft model writes"),
     WG_OPTION_FLOAT(slem_options, p_min, 0, 0, 1, "the draft ends where the most probable next token is below this"),
+    WG_OPTION_STR(slem_options, quantize, "", WG_SECOND_MODEL_QUANTIZE),
     WG_OPTION_STR(slem_options, device, "cpu", "where that model runs: " WG_DEVICE_NAMES),
     WG_OPTION_ENUM(slem_options, kv_type, 1, wg_kv_type_names, "element type of the draft model's cache"),
     WG_OPTION_END,
@@ -89,9 +90,11 @@ static wg_status open(wg_drafter *base, const wg_env *env, wg_error *err)
     if (!env->tokenizer)
         return wg_fail(err, WG_EMODEL, "drafter slem: %s has no tokenizer, so text cannot become its tokens",
                        env->target_name ? env->target_name : "the target");
-    const wg_second_model_spec spec = {
-        .path = d->opt.model, .device = d->opt.device, .kv_type = d->opt.kv_type, .max_rows = PASS_ROWS
-    };
+    const wg_second_model_spec spec = { .path = d->opt.model,
+                                        .quantize = d->opt.quantize,
+                                        .device = d->opt.device,
+                                        .kv_type = d->opt.kv_type,
+                                        .max_rows = PASS_ROWS };
     WG_TRY(wg_second_model_open_foreign(&d->model, &d->tokenizer, env, &spec, err));
     d->lm = wg_model_lm(d->model);
     WG_TRY(wg_vocab_map_open(&d->map, env->tokenizer, d->tokenizer, err));

@@ -26,6 +26,42 @@ typedef struct header {
     uint64_t step, log_bytes, settings, floats; /* bytes of the settings; of weights and state */
 } header;
 
+/* ---- what is kept */
+
+wg_status wg_checkpoint_add(wg_checkpoint *c, float *p, size_t n, wg_error *err)
+{
+    if (c->arrays == c->room) {
+        const int room = c->room ? 2 * c->room : 64;
+        void *more = wg_realloc(c->array, (size_t)room, sizeof *c->array);
+        if (!more) return wg_nomem(err, (size_t)room * sizeof *c->array, "the list of a checkpoint");
+        c->array = more;
+        c->room = room;
+    }
+    c->array[c->arrays].p = p;
+    c->array[c->arrays++].n = n;
+    return WG_OK;
+}
+
+wg_status wg_checkpoint_add_net(wg_checkpoint *c, wg_net *net, wg_optimiser *o, wg_error *err)
+{
+    float *p;
+    size_t n;
+    for (int i = 0; i < wg_net_tensors(net); i++) {
+        const wg_net_tensor *t = wg_net_tensor_at(net, i);
+        p = (float *)wg_net_weights(net) + t->at;
+        WG_TRY(wg_checkpoint_add(c, p, (size_t)t->rows * (size_t)t->columns, err));
+    }
+    for (int i = 0; wg_optimiser_state(o, i, &p, &n); i++) WG_TRY(wg_checkpoint_add(c, p, n, err));
+    return WG_OK;
+}
+
+void wg_checkpoint_close(wg_checkpoint *c)
+{
+    wg_free(c->array);
+    c->array = NULL;
+    c->arrays = c->room = 0;
+}
+
 /* ---- files of a folder */
 
 static int is_checkpoint(const struct dirent *e)
@@ -75,54 +111,35 @@ static wg_status put(out *o, const void *bytes, size_t n, wg_error *err)
     return wg_save_write(o->f, bytes, n, err);
 }
 
-static size_t tensor_size(const wg_net *n, int i)
-{
-    const wg_net_tensor *t = wg_net_tensor_at(n, i);
-    return (size_t)t->rows * (size_t)t->columns;
-}
-
-/* The ith array of a checkpoint: weights, then state; false behind the last. */
-static bool array_at(wg_net *net, wg_optimiser *o, int i, float **p, size_t *n)
-{
-    if (i >= wg_net_tensors(net)) return wg_optimiser_state(o, i - wg_net_tensors(net), p, n);
-    *p = (float *)wg_net_weights(net) + wg_net_tensor_at(net, i)->at;
-    *n = tensor_size(net, i);
-    return true;
-}
-
-static uint64_t floats_of(wg_net *net, wg_optimiser *o)
+static uint64_t floats_of(const wg_checkpoint *c)
 {
     uint64_t all = 0;
-    float *p;
-    size_t n;
-    for (int i = 0; array_at(net, o, i, &p, &n); i++) all += n;
+    for (int i = 0; i < c->arrays; i++) all += c->array[i].n;
     return all;
 }
 
-static wg_status put_all(out *o, const wg_checkpoint *c, wg_net *net, wg_optimiser *opt, wg_error *err)
+static wg_status put_all(out *o, const wg_checkpoint *c, wg_error *err)
 {
     const header h = { .magic = MAGIC,
                        .version = VERSION,
                        .step = c->step,
                        .log_bytes = c->log_bytes,
                        .settings = strlen(c->settings),
-                       .floats = floats_of(net, opt) };
-    float *p;
-    size_t n;
+                       .floats = floats_of(c) };
     WG_TRY(put(o, &h, sizeof h, err));
     WG_TRY(put(o, c->settings, h.settings, err));
-    for (int i = 0; array_at(net, opt, i, &p, &n); i++) WG_TRY(put(o, p, n * sizeof *p, err));
+    for (int i = 0; i < c->arrays; i++) WG_TRY(put(o, c->array[i].p, c->array[i].n * sizeof(float), err));
     const uint64_t hash = o->hash;
     return wg_save_write(o->f, &hash, sizeof hash, err);
 }
 
-wg_status wg_checkpoint_save(const char *folder, const wg_checkpoint *c, wg_net *net, wg_optimiser *o, wg_error *err)
+wg_status wg_checkpoint_save(const char *folder, const wg_checkpoint *c, wg_error *err)
 {
     char path[PATH_ROOM];
     out w = { .hash = WG_HASH_START };
     snprintf(path, sizeof path, "%s/checkpoint-%08llu.wgc", folder, (unsigned long long)c->step);
     WG_TRY(wg_save_open(&w.f, path, err));
-    const wg_status s = put_all(&w, c, net, o, err);
+    const wg_status s = put_all(&w, c, err);
     if (s) wg_save_abort(w.f);
     WG_TRY(s);
     WG_TRY(wg_save_commit(w.f, err));
@@ -186,26 +203,28 @@ static wg_status other_settings(const mapped *m, const char *a, size_t n, const 
         m->path, in_a < 100 ? in_a : 100, a + i, in_b < 100 ? in_b : 100, b + i);
 }
 
-static wg_status take(const mapped *m, const header *h, wg_checkpoint *c, wg_net *net, wg_optimiser *o, wg_error *err)
+static wg_status take(const mapped *m, const header *h, wg_checkpoint *c, wg_error *err)
 {
     const char *at = m->p + sizeof *h;
     if (h->settings != strlen(c->settings) || memcmp(at, c->settings, h->settings) != 0)
         return other_settings(m, at, h->settings, c->settings, err);
-    if (h->floats != floats_of(net, o))
+    if (h->floats != floats_of(c))
         return wg_fail(err, WG_EFORMAT,
                        "%s: the checkpoint has %llu numbers, the model and its optimiser %llu; train into another "
                        "folder",
-                       m->path, (unsigned long long)h->floats, (unsigned long long)floats_of(net, o));
-    float *p;
-    size_t n;
+                       m->path, (unsigned long long)h->floats, (unsigned long long)floats_of(c));
     at += h->settings;
-    for (int i = 0; array_at(net, o, i, &p, &n); at += n * sizeof *p, i++) memcpy(p, at, n * sizeof *p);
+    for (int i = 0; i < c->arrays; i++) {
+        const size_t bytes = c->array[i].n * sizeof(float);
+        memcpy(c->array[i].p, at, bytes);
+        at += bytes;
+    }
     c->step = h->step;
     c->log_bytes = h->log_bytes;
     return WG_OK;
 }
 
-wg_status wg_checkpoint_load(const char *folder, wg_checkpoint *c, wg_net *net, wg_optimiser *o, wg_error *err)
+wg_status wg_checkpoint_load(const char *folder, wg_checkpoint *c, wg_error *err)
 {
     struct dirent **list = NULL;
     const int n = scandir(folder, &list, is_checkpoint, alphasort);
@@ -222,7 +241,7 @@ wg_status wg_checkpoint_load(const char *folder, wg_checkpoint *c, wg_net *net, 
         s = map(&m, path, err);
         if (s == WG_OK) s = check(&m, &h, err);
         if (s == WG_EFORMAT && i > 0) wg_log(WG_LOG_WARN, "%s is damaged; going on from the checkpoint before it", path);
-        if (s == WG_OK) s = take(&m, &h, c, net, o, err);
+        if (s == WG_OK) s = take(&m, &h, c, err);
         if (m.p) munmap(m.p, m.n);
     }
     remove_all_but(folder, list, n, n);

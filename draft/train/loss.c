@@ -81,7 +81,7 @@ wg_status wg_loss_open(wg_loss **out, const wg_loss_spec *spec, double temperatu
                        "loss: temperature %g, %d rows of %d tokens: expected a temperature >= 0, one row and one "
                        "token or more",
                        temperature, rows, vocab);
-    const size_t n = (size_t)vocab, width = 4 * n + 3;
+    const size_t n = (size_t)vocab, width = 5 * n + 3;
     wg_loss *l = wg_calloc(1, sizeof *l);
     if (!l) return wg_nomem(err, sizeof *l, "a loss");
     *l = (wg_loss){ .spec = *spec, .rows = rows, .vocab = vocab, .inverse = temperature > 0 ? 1 / temperature : 1 };
@@ -94,6 +94,7 @@ wg_status wg_loss_open(wg_loss **out, const wg_loss_spec *spec, double temperatu
     l->log_q = l->s + n;
     l->log_p = l->log_q + n + 1;
     l->h = l->log_p + n + 1;
+    l->wide = l->h + n + 1;
     *out = l;
     return WG_OK;
 }
@@ -132,6 +133,30 @@ static void store(const wg_loss *l, const logits *x, int i)
     }
 }
 
+/* A row in f32 as one in double. */
+static wg_loss_target widened(wg_loss *l, const wg_loss_target *t)
+{
+    wg_loss_target w = *t;
+    if (!t->narrow) return w;
+    for (int v = 0; v < l->vocab; v++) l->wide[v] = (double)t->narrow[v];
+    w.p = l->wide;
+    return w;
+}
+
+/* Where q of row i stands, if it is computed in f32. */
+static float *narrow_q(const wg_loss *l, const logits *x, int i) { return x->dz ? x->dz + (size_t)i * (size_t)l->vocab : NULL; }
+
+static void measure_row(wg_loss *l, const wg_loss_target *t, int i, const logits *x, wg_loss_row *r)
+{
+    const float *z = x->z ? x->z + (size_t)i * (size_t)l->vocab : NULL;
+    wg_assert(!t->narrow || !z || z != narrow_q(l, x, i));
+    r->narrow = t->narrow && z && wg_loss_narrow_measure(l, t, z, narrow_q(l, x, i), r);
+    if (r->narrow) return;
+    const wg_loss_target wide = widened(l, t);
+    load(l, x, i);
+    wg_loss_measure(l, &wide, r);
+}
+
 static void measure(wg_loss *l, const wg_loss_target *t, int rows, const logits *x, wg_loss_value *out)
 {
     wg_loss_chain chain[WG_LOSS_RULES];
@@ -142,13 +167,12 @@ static void measure(wg_loss *l, const wg_loss_target *t, int rows, const logits 
         r->depth = -1;
         if (t[i].left_out || t[i].begins || depth == l->spec.length - 1) depth = -1;
         if (t[i].left_out) continue;
-        load(l, x, i);
-        wg_loss_measure(l, &t[i], r);
+        measure_row(l, &t[i], i, x, r);
         r->depth = ++depth;
         for (int k = 0; k < WG_LOSS_RULES; k++) {
             if (l->spec.weight[WG_LOSS_REJECTION + k] == 0) continue;
             if (depth == 0) chain[k] = wg_loss_chain_begin(k == 1, l->spec.prefix);
-            wg_loss_chain_step(&chain[k], l, &t[i], r, &r->step[k]);
+            wg_loss_chain_step(&chain[k], l, &t[i], r, narrow_q(l, x, i), &r->step[k]);
         }
         out->rows++;
         out->blocks += depth == 0;
@@ -191,10 +215,9 @@ static void finish_blocks(wg_loss *l, const wg_loss_target *t, int rows, wg_loss
     }
 }
 
-static void make_gradient(wg_loss *l, const wg_loss_target *t, const wg_loss_row *r, wg_loss_value *out)
+static void make_gradient(wg_loss *l, const wg_loss_target *t, const wg_loss_row *r, double lk, wg_loss_value *out)
 {
     const double *w = l->spec.weight, scale = r->position;
-    const double lk = exp(-l->spec.lk_decay * (l->spec.lk_mean ? out->alpha / out->rows : r->alpha));
     wg_loss_fill(l, t, r);
     memset(l->h, 0, ((size_t)l->vocab + 1) * sizeof *l->h);
     wg_loss_distances(l, t, r, scale, lk, out->term);
@@ -212,9 +235,17 @@ static void run(wg_loss *l, const wg_loss_target *t, int rows, const logits *x, 
     measure(l, t, rows, x, out);
     finish_blocks(l, t, rows, out);
     for (int i = 0; i < rows; i++) {
-        load(l, x, i);
-        if (!t[i].left_out) make_gradient(l, &t[i], &l->row[i], out);
-        else memset(l->s, 0, (size_t)l->vocab * sizeof *l->s);
+        const wg_loss_row *r = &l->row[i];
+        const double lk = exp(-l->spec.lk_decay * (l->spec.lk_mean ? out->alpha / out->rows : r->alpha));
+        if (t[i].left_out) memset(l->s, 0, (size_t)l->vocab * sizeof *l->s);
+        else if (r->narrow) {
+            wg_loss_narrow_gradient(l, &t[i], r, lk, narrow_q(l, x, i), out->term);
+            continue;
+        } else {
+            const wg_loss_target wide = widened(l, &t[i]);
+            load(l, x, i);
+            make_gradient(l, &wide, r, lk, out);
+        }
         store(l, x, i);
     }
     for (int k = 0; k < WG_LOSS_TERMS; k++) {

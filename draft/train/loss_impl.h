@@ -4,6 +4,7 @@
 #define WG_DRAFT_TRAIN_LOSS_IMPL_H
 
 #include "draft/train/loss.h"
+#include "draft/train/train_ops.h"
 
 enum { WG_LOSS_RULES = 2 }; /* WG_LOSS_REJECTION, WG_LOSS_BLOCK */
 
@@ -15,6 +16,7 @@ typedef struct wg_loss_step {
     double m, q, by_p, by_q;
     double scale;   /* of the row's gradient */
     double at_text; /* d F / d log q(y) */
+    double below;   /* rows in f32: the sum of q where it is the smaller side */
 } wg_loss_step;
 
 /* What the first pass finds out about a row. */
@@ -25,6 +27,8 @@ typedef struct wg_loss_row {
     double position; /* weight of its place in the block */
     int depth;       /* place in its block, from 0; -1: the row is left out */
     int block;       /* rows of its block */
+    bool narrow;     /* it is computed in f32: q stands where the gradient will be */
+    wg_row_sums sums;
     wg_loss_step step[WG_LOSS_RULES];
 } wg_loss_row;
 
@@ -38,6 +42,7 @@ struct wg_loss {
     double apart;   /* sum of h of the tokens that are not listed, where they are no class (reverse KL) */
     double *h;      /* (vocab + 1) d loss / d log q of a class, as if classes were independent */
     wg_loss_row *row;
+    double *wide; /* (vocab) p of a row in f32 that is computed in double */
 };
 
 /* The classes of a row: `listed` tokens, and behind them the rest if there is one. */
@@ -56,6 +61,17 @@ void wg_loss_fill(wg_loss *l, const wg_loss_target *t, const wg_loss_row *r);
 void wg_loss_distances(wg_loss *l, const wg_loss_target *t, const wg_loss_row *r, double scale, double lk, double *term);
 void wg_loss_spread(wg_loss *l, const wg_loss_target *t, const wg_loss_row *r, double text, double reverse);
 
+/* Adds a row's values; value: of reverse KL and of JSD; log_q: of the text's token. */
+void wg_loss_terms(const wg_loss_target *t, const wg_loss_row *r, double scale, double lk, const double value[2], double log_q,
+                   double *term);
+
+/* loss_f32.c. measure: false, and nothing has changed but q, where the row needs double: a term that has no f32 form, logits
+ * that are not finite, hardly any overlap. The addend of a rule; the gradient, over q. */
+bool wg_loss_narrow_measure(const wg_loss *l, const wg_loss_target *t, const float *z, float *q, wg_loss_row *r);
+void wg_loss_narrow_sums(const wg_loss_target *t, const wg_loss_row *r, const float *q, int vocab, wg_loss_step *s);
+void wg_loss_narrow_gradient(const wg_loss *l, const wg_loss_target *t, const wg_loss_row *r, double lk, float *q,
+                             double *term);
+
 /* loss_rule.c. A block in the first pass, row by row; then from its end; then a row's part of h. */
 typedef struct wg_loss_chain {
     bool block, there;
@@ -63,7 +79,9 @@ typedef struct wg_loss_chain {
     double m, q; /* log (M / R), log (Q / R) */
 } wg_loss_chain;
 wg_loss_chain wg_loss_chain_begin(bool block, int prefix);
-void wg_loss_chain_step(wg_loss_chain *c, const wg_loss *l, const wg_loss_target *t, const wg_loss_row *r, wg_loss_step *out);
+/* q: of a row in f32. */
+void wg_loss_chain_step(wg_loss_chain *c, const wg_loss *l, const wg_loss_target *t, const wg_loss_row *r, const float *q,
+                        wg_loss_step *out);
 void wg_loss_chain_back(bool block, int prefix, wg_loss_row *row, int n, int rule);
 void wg_loss_chain_row(wg_loss *l, const wg_loss_target *t, const wg_loss_step *step, double weight);
 

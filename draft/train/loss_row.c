@@ -131,9 +131,22 @@ static void jsd(wg_loss *l, const wg_loss_target *t, double weight, double *valu
     }
 }
 
+void wg_loss_terms(const wg_loss_target *t, const wg_loss_row *r, double scale, double lk, const double value[2], double log_q,
+                   double *term)
+{
+    const double tv = 1 - r->alpha;
+    term[WG_LOSS_KL] += scale * r->kl;
+    term[WG_LOSS_REVERSE_KL] += scale * value[0];
+    term[WG_LOSS_JSD] += scale * value[1];
+    term[WG_LOSS_TV] += scale * tv;
+    term[WG_LOSS_NLA] -= scale * (r->log_alpha == -INFINITY ? log(least) : r->log_alpha);
+    term[WG_LOSS_LK] += scale * (lk * r->kl + (1 - lk) * tv);
+    if (t->text >= 0) term[WG_LOSS_CE] -= scale * (log_q == -INFINITY ? log(least) : log_q);
+}
+
 void wg_loss_distances(wg_loss *l, const wg_loss_target *t, const wg_loss_row *r, double scale, double lk, double *term)
 {
-    const double *w = l->spec.weight, tv = 1 - r->alpha;
+    const double *w = l->spec.weight;
     const double of_kl = scale * (w[WG_LOSS_KL] + lk * w[WG_LOSS_LK]);
     const double of_tv = scale * (w[WG_LOSS_TV] + (1 - lk) * w[WG_LOSS_LK]), of_nla = scale * w[WG_LOSS_NLA];
     double value[2] = { 0, 0 };
@@ -146,16 +159,7 @@ void wg_loss_distances(wg_loss *l, const wg_loss_target *t, const wg_loss_row *r
     l->apart = 0;
     if (w[WG_LOSS_REVERSE_KL] > 0) reverse_kl(l, t, r, scale * w[WG_LOSS_REVERSE_KL], &value[0]);
     if (w[WG_LOSS_JSD] > 0) jsd(l, t, scale * w[WG_LOSS_JSD], &value[1]);
-    term[WG_LOSS_KL] += scale * r->kl;
-    term[WG_LOSS_REVERSE_KL] += scale * value[0];
-    term[WG_LOSS_JSD] += scale * value[1];
-    term[WG_LOSS_TV] += scale * tv;
-    term[WG_LOSS_NLA] -= scale * (r->log_alpha == -INFINITY ? log(least) : r->log_alpha);
-    term[WG_LOSS_LK] += scale * (lk * r->kl + (1 - lk) * tv);
-    if (t->text >= 0) {
-        const double log_q = l->s[t->text] - r->sum;
-        term[WG_LOSS_CE] -= scale * (log_q == -INFINITY ? log(least) : log_q);
-    }
+    wg_loss_terms(t, r, scale, lk, value, t->text >= 0 ? l->s[t->text] - r->sum : 0, term);
 }
 
 void wg_loss_spread(wg_loss *l, const wg_loss_target *t, const wg_loss_row *r, double text, double reverse)

@@ -11,15 +11,22 @@ wg_loss_chain wg_loss_chain_begin(bool block, int prefix)
     return (wg_loss_chain){ .block = block, .there = true, .prefix = prefix };
 }
 
-void wg_loss_chain_step(wg_loss_chain *c, const wg_loss *l, const wg_loss_target *t, const wg_loss_row *r, wg_loss_step *out)
+static void add_sides(const wg_loss *l, const wg_loss_target *t, wg_loss_step *out)
 {
-    *out = (wg_loss_step){ .there = c->there, .m = c->m, .q = c->q };
-    if (!c->there) return;
     for (int k = 0; k < wg_loss_classes(l, t); k++) {
-        const double by_p = c->m + l->log_p[k], by_q = c->q + l->log_q[k];
+        const double by_p = out->m + l->log_p[k], by_q = out->q + l->log_q[k];
         if (by_q < by_p) out->by_q += exp(by_q);
         else out->by_p += exp(by_p);
     }
+}
+
+void wg_loss_chain_step(wg_loss_chain *c, const wg_loss *l, const wg_loss_target *t, const wg_loss_row *r,
+                        const float *narrow_q, wg_loss_step *out)
+{
+    *out = (wg_loss_step){ .there = c->there, .m = c->m, .q = c->q };
+    if (!c->there) return;
+    if (r->narrow) wg_loss_narrow_sums(t, r, narrow_q, l->vocab, out);
+    else add_sides(l, t, out);
     if (isnan(r->sum)) out->by_q = NAN;
     const double f = out->by_p + out->by_q, p = r->log_p_text, q = r->log_q_text;
     c->there = t->text >= 0 && p > -INFINITY && q > -INFINITY && f > 0;

@@ -28,6 +28,7 @@ struct wg_net {
     wg_pool *pool;
     wg_arch arch;
     int sequences, length, rows, tensors;
+    bool ends_frozen;      /* embedding and head */
     wg_net_tensor *tensor; /* embedding, those of each layer, output norm, head unless tied */
     size_t elements;
     void *w, *g;
@@ -235,6 +236,7 @@ const wg_arch *wg_net_arch(const wg_net *n) { return &n->arch; }
 size_t wg_net_elements(const wg_net *n) { return n->elements; }
 void *wg_net_weights(wg_net *n) { return n->w; }
 void *wg_net_gradients(wg_net *n) { return n->g; }
+void wg_net_freeze_ends(wg_net *n) { n->ends_frozen = true; }
 void wg_net_clear_gradients(wg_net *n) { memset(n->g, 0, n->elements * n->op->size); }
 
 /* ---- stages ---------------------------------------------------------------------------------------------------------- */
@@ -420,6 +422,21 @@ void wg_net_forward(wg_net *n, const wg_train_rows *rows)
     norm(n, out_norm(n), n->x, n->h, n->r);
 }
 
+const void *wg_net_input(const wg_net *n, int i)
+{
+    const wg_net_tensor *t = &n->tensor[i];
+    if (t == head(n) && !n->arch.tied) return n->h;
+    if (!t->matrix) return NULL;
+    const layer_state *l = &n->layer[(i - 1) / LAYER_TENSORS];
+    switch ((i - 1) % LAYER_TENSORS) {
+    case O: return l->att;
+    case DOWN: return l->act;
+    case GATE:
+    case UP: return l->h2;
+    default: return l->h;
+    }
+}
+
 /* dx holds the gradient of the layer's output, and then that of its input. */
 static void layer_back(wg_net *n, const wg_train_rows *rows, int i)
 {
@@ -467,7 +484,7 @@ static void backward(wg_net *n, const wg_train_rows *rows)
     norm_back(n, out_norm(n), n->x, n->r, n->dh);
     for (int i = n->arch.layers - 1; i >= 0; i--) layer_back(n, rows, i);
     const wg_embed_job j = { .token = rows->token, .dx = n->dx, .dw = n->g, .rows = n->rows, .dim = n->arch.dim };
-    wg_over(n->pool, n->op->embed_back, &j, n->arch.dim, ALIGNED);
+    if (!n->ends_frozen) wg_over(n->pool, n->op->embed_back, &j, n->arch.dim, ALIGNED);
 }
 
 void wg_net_logits(wg_net *n, int first, int rows, void *z)
@@ -518,7 +535,7 @@ wg_loss_part wg_net_loss(wg_net *n, const wg_train_rows *rows, const wg_train_lo
             wg_gemm g[] = { product_back(n, head(n), n->dz, at(n, n->dh, element), count, false),
                             weight_back(n, head(n), n->dz, at(n, n->h, element), count) };
             g[0].alpha = g[1].alpha = scale;
-            products(n, g, 2);
+            products(n, g, n->ends_frozen ? 1 : 2);
         }
         first += count;
     }

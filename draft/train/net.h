@@ -32,9 +32,8 @@ typedef struct wg_train_rows {
 enum { WG_LOSS_ROWS = 64 };
 typedef void wg_loss_fn(void *ctx, int thread, int first, int rows, int vocab, const float *z, float *dz, wg_loss_part *sum);
 
-/* A loss that is plugged in. prepare (may be NULL) is called with the rows of each pass before the pass: a target runs here. */
+/* A loss that is plugged in. */
 typedef struct wg_train_loss {
-    wg_status (*prepare)(void *ctx, const wg_train_rows *rows, wg_error *err);
     wg_loss_fn *fn;
     void *ctx;
 } wg_train_loss;
@@ -65,8 +64,13 @@ void *wg_net_gradients(wg_net *n);
 
 void wg_net_clear_gradients(wg_net *n);
 
+/* From now on embedding and head keep their values: they get no gradient, and its products are left out. */
+void wg_net_freeze_ends(wg_net *n);
+
 /* Hidden states of the rows, with all that the gradient needs. */
 void wg_net_forward(wg_net *n, const wg_train_rows *rows);
+/* After it: the input (rows, columns) of tensor i, a matrix of a layer or an output head of its own; NULL: of others. */
+const void *wg_net_input(const wg_net *n, int i);
 /* After it: logits (rows, vocab) of rows [first, first + rows). */
 void wg_net_logits(wg_net *n, int first, int rows, void *z);
 /* After it: the loss of all rows; loss NULL: cross-entropy with rows->target. With backward the gradients of all weights of

@@ -351,6 +351,88 @@ static void cross_entropy(const int32_t *target, int rows, int vocab, const void
     }
 }
 
+/* ---- rows of distances: sums of SPAN elements in lanes, those in double */
+
+enum { SPAN = 512 };
+
+static void row_scaled(const void *target, const void *draft, int n, double factor, double out[2])
+{
+    const REAL *restrict p = target, *restrict q = draft, c = (REAL)factor;
+    out[0] = out[1] = 0;
+    for (int at = 0, i; at < n; at += SPAN) {
+        REAL below[LANES] = { 0 }, rest[LANES] = { 0 };
+        const int end = at + SPAN < n ? at + SPAN : n;
+        for (i = at; i + LANES <= end; i += LANES)
+            for (int l = 0; l < LANES; l++) {
+                const REAL x = q[i + l], y = p[i + l], less = c * x < y ? (REAL)1 : (REAL)0;
+                below[l] = FMA(x, less, below[l]);
+                rest[l] = FMA(y, (REAL)1 - less, rest[l]);
+            }
+        for (int l = 0; i < end; i++, l++) {
+            const REAL less = c * q[i] < p[i] ? (REAL)1 : (REAL)0;
+            below[l] = FMA(q[i], less, below[l]);
+            rest[l] = FMA(p[i], (REAL)1 - less, rest[l]);
+        }
+        out[0] += (double)fold(below);
+        out[1] += (double)fold(rest);
+    }
+}
+
+static void row_measure(const void *logits, const void *target, void *out_q, int n, double inverse, wg_row_sums *out)
+{
+    const REAL *restrict z = logits, *restrict p = target, scale = (REAL)inverse;
+    REAL *restrict q = out_q, tops[LANES];
+    wg_row_sums s = { 0 };
+    for (int l = 0; l < LANES; l++) tops[l] = z[0];
+    int i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int l = 0; l < LANES; l++) tops[l] = z[i + l] > tops[l] ? z[i + l] : tops[l];
+    for (int l = 0; i < n; i++, l++) tops[l] = z[i] > tops[l] ? z[i] : tops[l];
+    REAL top = tops[0];
+    for (int l = 1; l < LANES; l++) top = tops[l] > top ? tops[l] : top;
+    for (int at = 0; at < n; at += SPAN) {
+        REAL sum[LANES] = { 0 }, mass[LANES] = { 0 }, product[LANES] = { 0 };
+        const int end = at + SPAN < n ? at + SPAN : n;
+        for (i = at; i + LANES <= end; i += LANES)
+            for (int l = 0; l < LANES; l++) {
+                const REAL x = (z[i + l] - top) * scale, e = EXP(x);
+                q[i + l] = e;
+                sum[l] += e;
+                mass[l] += p[i + l];
+                product[l] = FMA(p[i + l], x, product[l]);
+            }
+        for (int l = 0; i < end; i++, l++) {
+            const REAL x = (z[i] - top) * scale, e = EXP(x);
+            q[i] = e;
+            sum[l] += e;
+            mass[l] += p[i];
+            product[l] = FMA(p[i], x, product[l]);
+        }
+        s.sum += (double)fold(sum);
+        s.mass += (double)fold(mass);
+        s.dot += (double)fold(product);
+    }
+    const REAL share = (REAL)(1 / s.sum);
+    double side[2];
+    for (i = 0; i < n; i++) q[i] *= share;
+    row_scaled(p, q, n, 1, side);
+    s.below = side[0];
+    s.overlap = side[0] + side[1];
+    s.top = (double)top;
+    *out = s;
+}
+
+static void row_gradient(const wg_row_gradient *g)
+{
+    const REAL *restrict p = g->p, all = (REAL)g->all, of_p = (REAL)g->of_p, of_q = (REAL)g->of_q, of_cq = (REAL)g->of_cq,
+                         c = (REAL)g->c;
+    REAL *restrict q = g->q;
+    for (int i = 0; i < g->n; i++) {
+        const REAL x = q[i], y = p[i];
+        q[i] = FMA(x, all + (x < y ? of_q : (REAL)0) + (c * x < y ? of_cq : (REAL)0), y * of_p);
+    }
+}
+
 /* ---- optimisers */
 
 static void square(const void *job, int thread, int lo, int hi)
@@ -416,4 +498,7 @@ const wg_train_ops OPS = {
     .adamw = adamw,
     .momentum = momentum,
     .cross_entropy = cross_entropy,
+    .row_measure = row_measure,
+    .row_scaled = row_scaled,
+    .row_gradient = row_gradient,
 };

@@ -103,6 +103,18 @@ size_t wg_tokens_count(const wg_tokens *t) { return t->tokens; }
 size_t wg_tokens_documents(const wg_tokens *t) { return t->documents; }
 const char *wg_tokens_path(const wg_tokens *t) { return t->path; }
 
+int32_t wg_tokens_id(const wg_tokens *t, size_t at)
+{
+    if (t->width == 2) return ((const uint16_t *)t->id)[at];
+    return (int32_t)((const uint32_t *)t->id)[at];
+}
+
+void wg_tokens_document(const wg_tokens *t, size_t i, size_t *first, size_t *n)
+{
+    *first = t->start[i];
+    *n = (i + 1 < t->documents ? t->start[i + 1] : t->tokens) - t->start[i];
+}
+
 static wg_status write_ids(wg_save *s, int width, const int32_t *id, size_t n, wg_error *err)
 {
     uint16_t part[4096];
@@ -182,12 +194,6 @@ void wg_windows_close(wg_windows *w)
     w->order = NULL;
 }
 
-static int32_t id_at(const wg_tokens *t, size_t i)
-{
-    if (t->width == 2) return ((const uint16_t *)t->id)[i];
-    return (int32_t)((const uint32_t *)t->id)[i];
-}
-
 /* The number of the document that token i belongs to; 0 for a file without documents. */
 static size_t document_of(const wg_tokens *t, size_t i)
 {
@@ -208,8 +214,8 @@ static wg_status cut(const wg_windows *w, size_t first, const wg_window_out *out
     for (int i = 0; i < w->length; i++) {
         const size_t at = first + (size_t)i;
         const bool ends = document + 1 < t->documents && t->start[document + 1] == at + 1; /* the next token begins another */
-        out->token[i] = id_at(t, at);
-        out->target[i] = ends ? -1 : id_at(t, at + 1);
+        out->token[i] = wg_tokens_id(t, at);
+        out->target[i] = ends ? -1 : wg_tokens_id(t, at + 1);
         out->start[i] = start;
         out->position[i] = i - start;
         if (out->token[i] < 0 || out->token[i] >= w->vocab || out->target[i] < -1 || out->target[i] >= w->vocab)
@@ -222,14 +228,20 @@ static wg_status cut(const wg_windows *w, size_t first, const wg_window_out *out
     return WG_OK;
 }
 
-wg_status wg_windows_get(wg_windows *w, uint64_t n, bool straight, const wg_window_out *out, wg_error *err)
+size_t wg_windows_first(wg_windows *w, uint64_t n)
 {
     const size_t slack = w->tokens->tokens - 1 - w->count * (size_t)w->length;
-    if (straight) return cut(w, (size_t)n * (size_t)w->length, out, err);
     const uint64_t epoch = n / w->count;
     if (epoch != w->epoch) shuffle(w, epoch);
     const size_t grid = (size_t)(draw(w, 0, epoch, GRID) * (double)(slack + 1));
-    WG_TRY(cut(w, grid + (size_t)w->order[n % w->count] * (size_t)w->length, out, err));
+    return grid + (size_t)w->order[n % w->count] * (size_t)w->length;
+}
+
+wg_status wg_windows_get(wg_windows *w, uint64_t n, bool straight, const wg_window_out *out, wg_error *err)
+{
+    if (straight) return cut(w, (size_t)n * (size_t)w->length, out, err);
+    WG_TRY(cut(w, wg_windows_first(w, n), out, err));
+    const uint64_t epoch = n / w->count;
     if (w->bos >= 0 && draw(w, n % w->count, epoch, BEGIN) < w->bos_share) out->token[0] = w->bos;
     return WG_OK;
 }

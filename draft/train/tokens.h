@@ -16,6 +16,9 @@ void wg_tokens_close(wg_tokens *t); /* NULL is fine */
 size_t wg_tokens_count(const wg_tokens *t);
 size_t wg_tokens_documents(const wg_tokens *t);
 const char *wg_tokens_path(const wg_tokens *t);
+int32_t wg_tokens_id(const wg_tokens *t, size_t at);
+/* The first token of document i, and how many it has. */
+void wg_tokens_document(const wg_tokens *t, size_t i, size_t *first, size_t *n);
 
 /* Writes n ids; start: (documents) ascending, start[0] is 0. Atomic. Errors: EIO, ENOMEM. */
 wg_status wg_tokens_write(const char *path, const wg_tokenizer *tokenizer, const int32_t *id, size_t n, const uint64_t *start,
@@ -55,5 +58,6 @@ typedef struct wg_window_out {
     int32_t *token, *target, *start, *position;
 } wg_window_out;
 wg_status wg_windows_get(wg_windows *w, uint64_t n, bool straight, const wg_window_out *out, wg_error *err);
+size_t wg_windows_first(wg_windows *w, uint64_t n); /* the token of the file that the nth sequence, not straight, begins with */
 
 #endif

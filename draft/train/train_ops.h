@@ -73,6 +73,20 @@ typedef struct wg_loss_part {
     int rows;
 } wg_loss_part;
 
+/* A row of a distance between p and q = softmax(inverse z), n tokens. */
+typedef struct wg_row_sums {
+    double top, sum;       /* the largest logit; sum of exp(inverse (z - top)) */
+    double mass, dot;      /* sums of p; of p inverse (z - top) */
+    double overlap, below; /* sums of min(p, q); of q where q < p */
+} wg_row_sums;
+typedef struct wg_row_gradient {
+    const void *p;
+    void *q; /* becomes the gradient: */
+    int n;
+    double all, of_p; /* q (all + [q < p] of_q + [c q < p] of_cq) + p of_p */
+    double of_q, of_cq, c;
+} wg_row_gradient;
+
 /* sum[span] = sum of squares, in double. Items are spans. */
 typedef struct wg_square_job {
     const void *x;
@@ -106,6 +120,10 @@ typedef struct wg_train_ops {
         *square, *adamw, *momentum;
     /* -log softmax(z)[target] and its gradient softmax(z) - [v = target]; rows with target -1 have none. dz may be z. */
     void (*cross_entropy)(const int32_t *target, int rows, int vocab, const void *z, void *dz, wg_loss_part *sum);
+    /* Rows of distances. measure fills q. scaled: sums of q where c q < p, and of p elsewhere. */
+    void (*row_measure)(const void *z, const void *p, void *q, int n, double inverse, wg_row_sums *out);
+    void (*row_scaled)(const void *p, const void *q, int n, double c, double out[2]);
+    void (*row_gradient)(const wg_row_gradient *g);
 } wg_train_ops;
 
 extern const wg_train_ops wg_ops_f64, wg_ops_f32_ref, wg_ops_f32_avx2, wg_ops_f32_avx512; /* those of x86 on x86 only */

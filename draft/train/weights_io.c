@@ -43,41 +43,71 @@ void wg_net_randomise(wg_net *n, uint64_t seed)
     }
 }
 
-/* A tensor of the file that the network has not. */
+/* The number of the layer of a tensor's name, and what follows it; -1: of none. */
+static int layer_of(const char *name, const char **rest)
+{
+    int layer = -1, end = 0;
+    *rest = name;
+    if (sscanf(name, "blk.%d.%n", &layer, &end) == 1 && end > 0) *rest = name + end;
+    return end > 0 ? layer : -1;
+}
+
+/* A tensor of the file that the network has not, in no layer. */
 static const wg_tensor *other_tensor(wg_net *n, const wg_weights *w)
 {
     for (int i = 0; i < wg_weights_count(w); i++) {
         bool known = false;
+        const char *rest, *own;
+        const bool of_layer = layer_of(wg_weights_at(w, i)->name, &rest) >= 0;
         for (int k = 0; k < wg_net_tensors(n) && !known; k++)
-            known = strcmp(wg_net_tensor_at(n, k)->name, wg_weights_at(w, i)->name) == 0;
+            known = (layer_of(wg_net_tensor_at(n, k)->name, &own) >= 0) == of_layer && strcmp(own, rest) == 0;
         if (!known) return wg_weights_at(w, i);
     }
     return NULL;
 }
 
-wg_status wg_net_read(wg_net *n, const wg_weights *w, wg_error *err)
+static wg_status read_tensor(wg_net *n, const wg_net_tensor *t, const wg_weights *w, const char *name, wg_error *err)
 {
-    const wg_tensor *other = other_tensor(n, w);
+    const wg_tensor *from = wg_weights_find(w, name);
+    if (!from || from->dim[0] != t->columns || from->dim[1] != t->rows || !wg_type_get(from->type)->computable)
+        return wg_fail(err, WG_EMODEL, "%s: tensor '%s' is missing, or has another shape or type: expected %d x %d of %s",
+                       wg_weights_path(w), name, t->columns, t->rows, WG_COMPUTABLE_TYPES);
+    WG_TRY(wg_weights_need(w, from, err));
+    const size_t row = wg_type_size(wg_type_get(from->type), (size_t)t->columns);
+    for (int r = 0; r < t->rows; r++) {
+        float *to = (float *)wg_net_weights(n) + t->at + (size_t)r * (size_t)t->columns;
+        const int bad = wg_row_to_f32(from->type, (const char *)from->data + (size_t)r * row, to, (size_t)t->columns);
+        wg_assert(!bad); /* computable */
+    }
+    wg_weights_release(w, from);
+    return WG_OK;
+}
+
+wg_status wg_net_read_parts(wg_net *n, const wg_weights *w, const int *layer, wg_error *err)
+{
+    const wg_tensor *other = layer ? other_tensor(n, w) : NULL;
     if (other)
         return wg_fail(err, WG_EUNSUPPORTED,
                        "%s: tensor '%s' cannot be trained here; expected those of the family 'llama' alone", wg_weights_path(w),
                        other->name);
     for (int i = 0; i < wg_net_tensors(n); i++) {
         const wg_net_tensor *t = wg_net_tensor_at(n, i);
-        const wg_tensor *from = wg_weights_find(w, t->name);
-        if (!from || from->dim[0] != t->columns || from->dim[1] != t->rows || !wg_type_get(from->type)->computable)
-            return wg_fail(err, WG_EMODEL, "%s: tensor '%s' is missing, or has another shape or type: expected %d x %d of %s",
-                           wg_weights_path(w), t->name, t->columns, t->rows, WG_COMPUTABLE_TYPES);
-        WG_TRY(wg_weights_need(w, from, err));
-        const size_t row = wg_type_size(wg_type_get(from->type), (size_t)t->columns);
-        for (int r = 0; r < t->rows; r++) {
-            float *to = (float *)wg_net_weights(n) + t->at + (size_t)r * (size_t)t->columns;
-            const int bad = wg_row_to_f32(from->type, (const char *)from->data + (size_t)r * row, to, (size_t)t->columns);
-            wg_assert(!bad); /* computable */
-        }
-        wg_weights_release(w, from);
+        char name[64];
+        const char *rest;
+        const int own = layer_of(t->name, &rest);
+        if (own >= 0 && !layer) continue;
+        if (own >= 0) snprintf(name, sizeof name, "blk.%d.%s", layer[own], rest);
+        WG_TRY(read_tensor(n, t, w, own >= 0 ? name : t->name, err));
     }
     return WG_OK;
+}
+
+wg_status wg_net_read(wg_net *n, const wg_weights *w, wg_error *err)
+{
+    int layer[WG_LAYERS_MAX];
+    const int layers = wg_net_arch(n)->layers;
+    for (int i = 0; i < layers; i++) layer[i] = i;
+    return wg_net_read_parts(n, w, layer, err);
 }
 
 typedef struct writer {

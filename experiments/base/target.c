@@ -4,7 +4,11 @@
 
 #include "core/base/mem.h"
 #include "core/file/quantize.h"
+#include "core/model/external/llamacpp.h"
+#include "core/model/external/process_target.h"
 #include "experiments/base/spec.h"
+
+const char *const wg_target_kinds[] = { "model", "process", "llamacpp", NULL };
 
 static const wg_target_options defaults = { .model = { .kv_type = WG_F16 } };
 
@@ -20,27 +24,47 @@ static wg_status open_tokenizer(wg_tokenizer **out, const wg_weights *w, bool ne
                    wg_weights_path(w));
 }
 
-/* The weights as they are to be run. */
-static wg_status open_weights(wg_weights **out, const char *path, const char *quantize, wg_pool *pool, wg_error *err)
+static wg_status open_process(wg_target *t, const wg_target_options *opt, wg_error *err)
 {
-    wg_weights *w;
-    wg_quantize q;
-    const bool as_they_are = !quantize || !*quantize;
-    if (!as_they_are && wg_quantize_parse(&q, quantize, err)) return wg_fail_in(err, WG_EINVAL, "quantize");
-    WG_TRY(wg_weights_open(&w, path, err));
-    if (!as_they_are) WG_TRY(wg_quantize_open(&w, w, &q, pool, err));
-    *out = w;
-    return WG_OK;
+    const wg_target_external *x = &opt->external;
+    const wg_process_target o = { .command = x->command,
+                                  .timeout_ms = x->timeout_ms,
+                                  .start_ms = x->start_ms,
+                                  .sequences = x->sequences,
+                                  .context = opt->model.context };
+    return wg_process_target_open(&t->lm, &o, err);
+}
+
+static wg_status open_llamacpp(wg_target *t, const wg_target_options *opt, wg_error *err)
+{
+    const wg_llamacpp_target o = { .library = opt->external.library,
+                                   .model = t->path,
+                                   .threads = opt->threads,
+                                   .sequences = opt->external.sequences,
+                                   .context = opt->model.context };
+    return wg_llamacpp_open(&t->lm, &o, err);
+}
+
+/* Every token of a text must be one that the external model knows. */
+static wg_status open_external(wg_target *t, const wg_target_options *opt, wg_error *err)
+{
+    WG_TRY(opt->external.kind == WG_TARGET_PROCESS ? open_process(t, opt, err) : open_llamacpp(t, opt, err));
+    const int tokens = t->tokenizer ? wg_tokenizer_size(t->tokenizer) : 0;
+    if (tokens <= t->lm->vocab) return WG_OK;
+    return wg_fail(err, WG_EVOCAB,
+                   "%s: its tokenizer has %d tokens, the external model a vocabulary of %d; name the file of that model",
+                   t->path, tokens, t->lm->vocab);
 }
 
 static wg_status open_parts(wg_target *t, const wg_target_options *opt, wg_error *err)
 {
     WG_TRY(wg_pool_open(&t->pool, opt->threads, err));
-    WG_TRY(open_weights(&t->weights, t->path, opt->quantize, t->pool, err));
+    WG_TRY(wg_quantize_open_file(&t->weights, t->path, opt->quantize, t->pool, err));
     WG_TRY(open_tokenizer(&t->tokenizer, t->weights, opt->need_tokenizer, err));
     if (opt->pin) WG_TRY(wg_pool_pin(t->pool, err));
     WG_TRY(wg_device_open(&t->device, opt->device ? opt->device : "cpu", t->pool, err));
     t->ops = t->device.ops;
+    if (opt->external.kind != WG_TARGET_MODEL) return open_external(t, opt, err);
     WG_TRY(wg_model_open(&t->model, t->weights, &t->device, &opt->model, err));
     t->lm = wg_model_lm(t->model);
     return WG_OK;
@@ -60,6 +84,7 @@ wg_status wg_target_open(wg_target **out, const char *path, const wg_target_opti
 void wg_target_close(wg_target *t)
 {
     if (!t) return;
+    if (t->lm && !t->model) t->lm->class->close(t->lm);
     wg_model_close(t->model);
     wg_device_close(&t->device);
     wg_tokenizer_close(t->tokenizer);
@@ -102,9 +127,19 @@ wg_status wg_target_probe(const char *path, const wg_target_options *opt, wg_arc
 {
     wg_weights *w;
     if (!opt) opt = &defaults;
-    WG_TRY(open_weights(&w, path, opt->quantize, NULL, err));
-    wg_status s = wg_model_check(w, &opt->model, out, err);
+    WG_TRY(wg_quantize_open_file(&w, path, opt->quantize, NULL, err));
+    wg_status s = WG_OK;
+    if (opt->external.kind == WG_TARGET_MODEL) s = wg_model_check(w, &opt->model, out, err);
+    else *out = (wg_arch){ .context = opt->model.context ? opt->model.context : 1 << 24 };
     if (!s) s = check_tokenizer(w, opt->need_tokenizer, err);
     wg_weights_close(w);
     return s;
+}
+
+int wg_target_held(const wg_arch *a, int n)
+{
+    bool all = a->window > 0 && !a->window_unknown;
+    for (int i = 0; i < a->layers && all; i++) all = wg_arch_windowed(a, i);
+    const int most = all ? wg_kv_window_slots(a->window, WG_ENGINE_PREFILL_ROWS, WG_ENGINE_PAGE_SLOTS) : n;
+    return most < n ? most : n;
 }

@@ -95,12 +95,7 @@ static double update(bench *b, int step)
 
 static wg_status open_bench(bench *b, wg_error *err)
 {
-    wg_weights *w;
     wg_optimiser_options opt;
-    WG_TRY(wg_weights_open(&w, b->o->model, err));
-    const wg_status s = wg_arch_read(w, &b->arch, err);
-    wg_weights_close(w);
-    WG_TRY(s);
     b->length = b->o->length ? b->o->length : b->arch.context;
     b->rows = b->o->sequences * b->length;
     WG_TRY(wg_pool_open(&b->pool, b->o->threads, err));
@@ -125,8 +120,9 @@ static wg_status open_bench(bench *b, wg_error *err)
     return WG_OK;
 }
 
-static void print(const bench *b, double product, double one, double change)
+static void print(const bench *b, const wg_train_speed *v)
 {
+    const double product = v->products, one = v->pass, change = v->update;
     double macs = 0;
     for (int i = 0; i < wg_net_tensors(b->net); i++) {
         const wg_net_tensor *t = wg_net_tensor_at(b->net, i);
@@ -153,7 +149,7 @@ static void print(const bench *b, double product, double one, double change)
     json_decref(o);
 }
 
-static void measure(bench *b)
+static void measure(bench *b, wg_train_speed *out)
 {
     double seconds[3][WG_BENCH_REPEATS];
     for (int i = -1; i < b->o->repeats; i++) { /* the first is a warm-up */
@@ -162,18 +158,37 @@ static void measure(bench *b)
         seconds[1][at] = pass(b);
         seconds[2][at] = update(b, at);
     }
-    print(b, wg_bench_median(seconds[0], b->o->repeats), wg_bench_median(seconds[1], b->o->repeats),
-          wg_bench_median(seconds[2], b->o->repeats));
+    *out = (wg_train_speed){ .rows = b->rows,
+                             .products = wg_bench_median(seconds[0], b->o->repeats),
+                             .pass = wg_bench_median(seconds[1], b->o->repeats),
+                             .update = wg_bench_median(seconds[2], b->o->repeats) };
 }
 
-wg_status wg_bench_train(const wg_bench_train_options *o, wg_error *err)
+static wg_status bench_arch(const wg_arch *arch, const wg_bench_train_options *o, bool show, wg_train_speed *out, wg_error *err)
 {
-    bench b = { .o = o };
+    bench b = { .o = o, .arch = *arch };
     const wg_status s = open_bench(&b, err);
-    if (s == WG_OK) measure(&b);
+    if (s == WG_OK) measure(&b, out);
+    if (s == WG_OK && show) print(&b, out);
     wg_free(b.ids), wg_free(b.x), wg_free(b.y), wg_free(b.w);
     wg_optimiser_close(b.optimiser);
     wg_net_close(b.net);
     wg_pool_close(b.pool);
     return s;
+}
+
+wg_status wg_bench_train_speed(const wg_arch *arch, const wg_bench_train_options *o, wg_train_speed *out, wg_error *err)
+{
+    return bench_arch(arch, o, false, out, err);
+}
+
+wg_status wg_bench_train(const wg_bench_train_options *o, wg_error *err)
+{
+    wg_weights *w;
+    wg_arch arch;
+    wg_train_speed speed;
+    WG_TRY(wg_weights_open(&w, o->model, err));
+    const wg_status s = wg_arch_read(w, &arch, err);
+    wg_weights_close(w);
+    return s ? s : bench_arch(&arch, o, true, &speed, err);
 }

@@ -3,7 +3,7 @@
 #ifndef WG_EXPERIMENTS_BENCH_BENCH_TRAIN_H
 #define WG_EXPERIMENTS_BENCH_BENCH_TRAIN_H
 
-#include "core/base/error.h"
+#include "core/model/arch.h"
 
 /* model: a file, for its shape; length 0: its context. `sequences` of a pass. Errors: those of opening; EUNSUPPORTED. */
 typedef struct wg_bench_train_options {
@@ -16,5 +16,12 @@ typedef struct wg_bench_train_options {
  * of the rows with one call a product; the pass; an update by Muon. share: of the speed of the products alone that the pass
  * has, counting the multiply-adds of these products and nothing else (no attention). */
 wg_status wg_bench_train(const wg_bench_train_options *o, wg_error *err);
+
+/* The same of a shape without a file (o->model is not read), and nothing is printed: medians, in seconds. */
+typedef struct wg_train_speed {
+    int rows;                      /* of a pass */
+    double products, pass, update; /* update: one step of Muon, whatever the rows */
+} wg_train_speed;
+wg_status wg_bench_train_speed(const wg_arch *arch, const wg_bench_train_options *o, wg_train_speed *out, wg_error *err);
 
 #endif

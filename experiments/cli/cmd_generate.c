@@ -18,18 +18,19 @@
 #include "experiments/cli/commands.h"
 #include "core/base/read_file.h"
 #include "experiments/base/spec.h"
-#include "experiments/base/target.h"
+#include "experiments/config/config.h"
 #include "experiments/record/audit_json.h"
 
 enum { PROMPT_MOST = 16 << 20 }; /* bytes of a prompt from standard input */
 
 typedef struct generate {
-    const char *target, *draft_model, *draft, *prompt, *rule, *device, *kv_type, *quantize, *chat_name, *system, *date;
+    const char *target, *kind, *draft_model, *draft, *prompt, *rule, *device, *kv_type, *quantize, *chat_name, *system, *date;
     size_t prompt_bytes;
     wg_chat chat;
     long n, top_k, penalty_window, seed, threads;
     double temperature, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty;
-    bool json, allow_nan, pin, audit, plugin_rule;
+    bool json, allow_nan, pin, audit, plugin_rule, law_only;
+    wg_config_target external; /* of `kind`, where there is one */
 } generate;
 
 typedef struct printer {
@@ -115,14 +116,15 @@ static void put_footer(const generate *g, const wg_engine *e, const wg_tokenizer
     law l;
     find_law(g, e, s, &l);
     if (!g->json) {
-        printf("\n[%d tokens%s, %.1f tok/s, tau %.2f, accepted %ld of %ld drafted, prompt %d tokens in %.0f ms, %s, %s%s%s%s, "
-               "output %.12s]\n",
-               n, full_context(g, s) ? " (the context is full)" : "", rate, tau, c->accepted, c->drafted, s->prompt,
-               prefill * 1e3, drafter, rule,
-               !l.lossless  ? " (LOSSY)"
-               : l.rests_on ? " (lossless if "
-                            : "",
-               l.rests_on ? l.rests_on : "", l.rests_on ? ")" : "", hash);
+        printf(
+            "\n[%d tokens%s, %.1f tok/s, tau %.2f, accepted %ld of %ld drafted, prompt %d tokens in %.0f ms, %s, %s%s%s%s%s, "
+            "output %.12s]\n",
+            n, full_context(g, s) ? " (the context is full)" : "", rate, tau, c->accepted, c->drafted, s->prompt, prefill * 1e3,
+            drafter, rule,
+            !l.lossless  ? " (LOSSY)"
+            : l.rests_on ? " (lossless if "
+                         : "",
+            l.rests_on ? l.rests_on : "", l.rests_on ? ")" : "", g->law_only ? " (law only)" : "", hash);
         put_audit(g, &c->audit, &l);
         return;
     }
@@ -142,6 +144,7 @@ static void put_footer(const generate *g, const wg_engine *e, const wg_tokenizer
                           (json_int_t)c->passes, "drafted", (json_int_t)c->drafted, "accepted", (json_int_t)c->accepted,
                           "probes", (json_int_t)c->probes, "prefill_ms", prefill * 1e3, "decode_ms", decode * 1e3, "draft",
                           drafter, "rule", rule, "output_sha256", hash, "lossless", l.lossless);
+    json_object_set_new(o, "law_only", json_boolean(g->law_only));
     json_object_set_new(o, "lossless_if", l.rests_on ? json_string(l.rests_on) : json_null());
     json_object_set_new(o, "lossless_withdrawn", l.withdrawn ? json_string(l.withdrawn) : json_null());
     if (g->audit) json_object_set_new(o, "audit", wg_audit_verdict_json(&c->audit));
@@ -199,13 +202,12 @@ static wg_status generate_run(generate *g, wg_error *err)
     wg_target *t = NULL;
     wg_engine *e = NULL;
     wg_drafter_choice draft = { 0 };
-    const wg_target_options want = { .device = g->device,
-                                     .threads = (int)g->threads,
-                                     .pin = g->pin,
-                                     .quantize = g->quantize,
-                                     .need_tokenizer = true,
-                                     .model = { .kv_type = wg_cli_kv_type("generate", g->kv_type),
-                                                .allow_nan = g->allow_nan } };
+    wg_target_options want = { .device = g->device,
+                               .threads = (int)g->threads,
+                               .pin = g->pin,
+                               .quantize = g->quantize,
+                               .need_tokenizer = true,
+                               .model = { .kv_type = wg_cli_kv_type("generate", g->kv_type), .allow_nan = g->allow_nan } };
     const wg_engine_options opt = { .max_batch = 1,
                                     .seed = (uint64_t)g->seed,
                                     .measure_alpha = g->audit,
@@ -220,12 +222,19 @@ static wg_status generate_run(generate *g, wg_error *err)
                                                   .penalty_window = (int)g->penalty_window } };
     wg_engine_parts parts;
     wg_rule_choice rule;
+    if (g->kind) {
+        WG_TRY(wg_config_target_parse(&g->external, g->kind, err));
+        want.external = wg_config_target_options(&g->external).external;
+        want.model.context = g->external.context;
+    }
     wg_status s = wg_choose_rule(g->rule, &rule, err);
     g->plugin_rule = rule.object;
     if (!s)
         s = g->draft_model ? wg_choose_draft_model(g->draft_model, &draft, err)
                            : wg_choose_drafter(g->draft ? g->draft : "none", &draft, err);
-    const bool on_cpu = !g->device || !strcmp(g->device, "cpu"); /* another device drafts chains of one length by itself */
+    g->law_only = want.external.kind != WG_TARGET_MODEL;
+    const bool on_cpu =
+        (!g->device || !strcmp(g->device, "cpu")) && !g->law_only; /* another device drafts chains of one length by itself */
     if (!s && on_cpu && !wg_names_length(draft.class, g->draft ? g->draft : "")) s = wg_draft_by_itself(&draft, err);
     if (!s) s = wg_target_open(&t, g->target, &want, err);
     if (!s) {
@@ -262,6 +271,8 @@ int wg_cmd_generate(int argc, char **argv)
     generate g = { .prompt = "", .rule = "match", .n = 128, .top_p = 1, .repetition_penalty = 1, .seed = 1 };
     const wg_flag flags[] = {
         { "model", 'm', WG_FLAG_STRING, &g.target, "FILE", "the target model", 0, 0 },
+        { "target", 0, WG_FLAG_STRING, &g.kind, "KIND:k=v,...",
+          "a target that wager does not compute, such as process:command=PROGRAM; FILE then has the tokenizer", 0, 0 },
         { "draft-model", 'd', WG_FLAG_STRING, &g.draft_model, "FILE", "a draft model; the same as --draft model:model=FILE", 0,
           0 },
         { "draft", 0, WG_FLAG_STRING, &g.draft, "KIND[:k=v,...]", "a drafter and its options (wager list drafters)", 0, 0 },

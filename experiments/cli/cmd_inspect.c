@@ -121,9 +121,13 @@ static void print_architecture(const json_t *a)
 
 static void print_memory(const json_t *m)
 {
-    printf("memory    %.1f MB of weights; cache (%s) %lld bytes a token, %.1f MB for %lld x %lld tokens; together %.1f MB\n",
+    char held[80] = "";
+    if (number(m, "held") < number(m, "context"))
+        snprintf(held, sizeof held, ", of which it holds %lld at once", number(m, "held"));
+    printf("memory    %.1f MB of weights; cache (%s) %lld bytes a token, %.1f MB for %lld x %lld tokens%s; together %.1f MB\n",
            (double)number(m, "weight_bytes") / 1e6, word(m, "cache_type"), number(m, "bytes_per_token"),
-           (double)number(m, "cache_bytes") / 1e6, number(m, "batch"), number(m, "context"), (double)number(m, "bytes") / 1e6);
+           (double)number(m, "cache_bytes") / 1e6, number(m, "batch"), number(m, "context"), held,
+           (double)number(m, "bytes") / 1e6);
 }
 
 static void print_token(const char *name, const json_t *t)

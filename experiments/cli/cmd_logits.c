@@ -13,15 +13,15 @@
 #include "core/file/quantize.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
-#include "experiments/base/target.h"
+#include "experiments/config/config.h"
 
 enum { TOP = 5, PASS_ROWS = 64 };
 
 /* What the command line asks for. */
 typedef struct request {
-    const char *path, *device, *quantize;
-    wg_cli_ints tokens, parents; /* parents.v NULL: a sequence */
-    wg_save *out;                /* NULL: to standard output */
+    const char *path, *kind, *device, *quantize; /* kind: of an external target, or NULL */
+    wg_cli_ints tokens, parents;                 /* parents.v NULL: a sequence */
+    wg_save *out;                                /* NULL: to standard output */
     int threads, kv_type;
     bool json, allow_nan;
 } request;
@@ -123,10 +123,15 @@ static wg_status logits_run(const request *r, wg_error *err)
     wg_kv_seq *seq = NULL;
     wg_batch b = { 0 };
     float *logits = NULL;
-    const wg_target_options want = { .device = r->device,
-                                     .threads = r->threads,
-                                     .quantize = r->quantize,
-                                     .model = { .kv_type = r->kv_type, .allow_nan = r->allow_nan } };
+    wg_target_options want = { .device = r->device,
+                               .threads = r->threads,
+                               .quantize = r->quantize,
+                               .model = { .kv_type = r->kv_type, .allow_nan = r->allow_nan } };
+    wg_config_target external;
+    if (r->kind) {
+        WG_TRY(wg_config_target_parse(&external, r->kind, err));
+        want.external = wg_config_target_options(&external).external;
+    }
     wg_status s = wg_target_open(&t, r->path, &want, err);
     if (!s && r->tokens.n > t->lm->context)
         s = wg_fail(err, WG_ECONTEXT, "%s: %d tokens are more than the model\'s context of %d; give fewer", r->path,
@@ -150,11 +155,12 @@ static wg_status logits_run(const request *r, wg_error *err)
 int wg_cmd_logits(int argc, char **argv)
 {
     const char *path, *token_text = NULL, *parent_text = NULL, *out_path = NULL, *device = NULL, *kv_name = NULL,
-                      *quantize = NULL;
+                      *quantize = NULL, *kind = NULL;
     long threads = 0;
     bool json = false, allow_nan = false;
     const wg_flag flags[] = {
         { "tokens", 0, WG_FLAG_STRING, &token_text, "1,2,3", "token ids", 0, 0 },
+        { "target", 0, WG_FLAG_STRING, &kind, "KIND:k=v,...", "as of wager generate", 0, 0 },
         { "parents", 0, WG_FLAG_STRING, &parent_text, "-1,0,1", "a tree: the number of each token's parent, -1 for a root", 0,
           0 },
         { "out", 'o', WG_FLAG_STRING, &out_path, "FILE", "write all rows there, row-major f32", 0, 0 },
@@ -175,6 +181,7 @@ int wg_cmd_logits(int argc, char **argv)
         return WG_EXIT_USAGE;
     }
     request r = { .path = path,
+                  .kind = kind,
                   .device = device,
                   .quantize = quantize,
                   .threads = (int)threads,

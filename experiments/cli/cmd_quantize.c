@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * wager quantize: any model to a GGUF file of smaller weights, and what that costs in each tensor. */
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/base/clock.h"
 #include "core/base/pool.h"
@@ -10,11 +12,14 @@
 #include "experiments/base/target.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
+#include "experiments/run/calibrated_quantize.h"
 
 typedef struct request {
-    const char *in, *out, *type;
+    const char *in, *out, *type, *prune;
+    const char *calibrate;
     wg_flag_list keep;
-    long threads;
+    long threads, windows, bits;
+    double damp;
     bool json, verbose;
 } request;
 
@@ -22,7 +27,7 @@ typedef struct request {
 static void print_tensor(void *user, const wg_quantize_result *r)
 {
     const request *q = user;
-    const bool same = r->from == r->to;
+    const bool same = r->stayed;
     if (q->json) {
         json_t *o = json_pack("{s:s, s:s, s:s, s:I}", "tensor", r->name, "from", wg_type_name(r->from), "to",
                               wg_type_name(r->to), "elements", (json_int_t)r->elements);
@@ -31,47 +36,80 @@ static void print_tensor(void *user, const wg_quantize_result *r)
             json_object_set_new(o, "rms_error", json_real(r->error));
             json_object_set_new(o, "relative_error", json_real(r->rms > 0 ? r->error / r->rms : 0));
         }
+        if (r->lost > 0) {
+            json_object_set_new(o, "output_error", json_real(sqrt(r->lost)));
+            json_object_set_new(o, "output_error_rounded", json_real(sqrt(r->lost_rounded)));
+        }
         json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
         putchar('\n');
         json_decref(o);
     } else if (same) {
         printf("%-32s %-8s stays\n", r->name, wg_type_name(r->from));
     } else {
-        printf("%-32s %-8s to %-8s relative error %.5f\n", r->name, wg_type_name(r->from), wg_type_name(r->to),
+        printf("%-32s %-8s to %-8s relative error %.5f", r->name, wg_type_name(r->from), wg_type_name(r->to),
                r->rms > 0 ? r->error / r->rms : 0);
+        if (r->lost > 0) printf("; of outputs %.5f, rounded %.5f", sqrt(r->lost), sqrt(r->lost_rounded));
+        putchar('\n');
     }
 }
 
 static wg_status parse(const request *r, wg_quantize *q, wg_error *err)
 {
     WG_TRY(wg_quantize_parse(q, r->type, err));
+    if (r->prune && wg_prune_parse(&q->prune, r->prune, strlen(r->prune), err)) return wg_fail_in(err, WG_EINVAL, "--prune");
     for (int i = 0; i < r->keep.n; i++)
         if (wg_quantize_keep(q, r->keep.item[i], err)) return wg_fail_in(err, WG_EINVAL, "--keep");
     return WG_OK;
 }
 
-/* Nothing is written that could not run. */
-static wg_status write(request *r, const wg_quantize *q, wg_pool *pool, size_t *bytes, wg_error *err)
+/* Converts to r->out. Nothing is written that could not run. */
+static wg_status convert(const request *r, wg_weights *w, size_t *bytes, wg_error *err)
 {
-    wg_weights *w;
-    WG_TRY(wg_weights_open(&w, r->in, err));
-    WG_TRY(wg_quantize_open(&w, w, q, pool, err));
     for (int i = 0; i < wg_weights_count(w); i++) *bytes += wg_weights_at(w, i)->bytes;
-    if (r->json || r->verbose) wg_quantize_report(w, print_tensor, r);
-    wg_status s = wg_target_check(w, true, err);
-    if (s == WG_OK) s = wg_convert_weights(w, NULL, r->out, err);
-    wg_weights_close(w);
+    if (r->json || r->verbose) wg_quantize_report(w, print_tensor, (void *)(uintptr_t)r);
+    WG_TRY(wg_target_check(w, true, err));
+    return wg_convert_weights(w, NULL, r->out, err);
+}
+
+static wg_status write(const request *r, wg_quantize *q, wg_pool *pool, size_t *bytes, wg_error *err)
+{
+    char scratch[4096];
+    wg_weights *w;
+    wg_calibrated *by = NULL;
+    WG_TRY(wg_weights_open(&w, r->in, err));
+    snprintf(scratch, sizeof scratch, "%s.tokens", r->out);
+    const wg_calibrated_options o = { r->calibrate, scratch, (int)r->windows, (int)r->bits, r->damp, q->prune };
+    if (r->calibrate || r->bits) {
+        const wg_status s = wg_calibrated_open(&by, w, q->type, &o, pool, err);
+        if (s) {
+            wg_weights_close(w);
+            return s;
+        }
+        q->by = wg_calibrated_make, q->user = by;
+    }
+    wg_status s = wg_quantize_open(&w, w, q, pool, err);
+    if (s == WG_OK) {
+        s = convert(r, w, bytes, err);
+        wg_weights_close(w);
+    }
+    wg_calibrated_close(by);
     return s;
 }
 
 int wg_cmd_quantize(int argc, char **argv)
 {
-    request r = { 0 };
+    request r = { .windows = 128, .damp = 0.01 };
     const char *word[2];
     const wg_flag flags[] = {
         { "type", 0, WG_FLAG_STRING, &r.type, "TYPE", WG_WRITABLE_TYPES " (needed)", 0, 0 },
         { "keep", 0, WG_FLAG_LIST, &r.keep, "PATTERN=TYPE",
           "another type for matrices whose names match, such as output.weight=f16", 0, 0 },
+        { "prune", 0, WG_FLAG_STRING, &r.prune, "SPEC", "prune the layers before: " WG_PRUNE_DOC, 0, 0 },
+        { "calibrate", 0, WG_FLAG_STRING, &r.calibrate, "TEXT",
+          "a text file, a folder or a token file: GPTQ, which keeps outputs over this text (" WG_GPTQ_TYPES ")", 0, 0 },
+        { "windows", 0, WG_FLAG_INT, &r.windows, "N", "windows of that text, of up to 512 tokens", 1, 1 << 20 },
+        { "damp", 0, WG_FLAG_FLOAT, &r.damp, "X", "added to the inputs' squares, in means of them", 0, 10 },
+        { "bits", 0, WG_FLAG_INT, &r.bits, "N", "fewer codes than the type has, such as 2 or 3 of q4_0: an experiment", 0, 8 },
         { "threads", 0, WG_FLAG_INT, &r.threads, "N", "0: all cores", 0, 256 },
         { "verbose", 'v', WG_FLAG_BOOL, &r.verbose, NULL, "a line for each tensor: its types and its error", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &r.json, NULL, "the same as JSON objects, then one of the whole", 0, 0 },

@@ -49,15 +49,17 @@ static json_t *architecture_of(const wg_arch *a)
     return o;
 }
 
-/* Memory of a run: weights as the file has them, and the cache for `batch` sequences of `context` tokens. */
+/* Memory of a run: weights as the file has them, and the cache for `batch` sequences of `context` tokens, of which it holds the
+ * keys and values of `held` at once. */
 static json_t *memory_of(const wg_arch *a, double weights, const wg_facts_options *o)
 {
     const int context = o->context ? o->context : a->context;
+    const int held = wg_target_held(a, context);
     const double token = (double)wg_kv_token_bytes(o->kv_type, a->layers, a->kv_heads, a->head_dim);
-    const double cache = token * context * o->batch;
-    return json_pack("{s:s, s:I, s:i, s:i, s:I, s:I, s:I}", "cache_type", wg_kv_type_name(o->kv_type), "bytes_per_token",
-                     (json_int_t)token, "context", context, "batch", o->batch, "cache_bytes", (json_int_t)cache, "weight_bytes",
-                     (json_int_t)weights, "bytes", (json_int_t)(cache + weights));
+    const double cache = token * held * o->batch;
+    return json_pack("{s:s, s:I, s:i, s:i, s:i, s:I, s:I, s:I}", "cache_type", wg_kv_type_name(o->kv_type), "bytes_per_token",
+                     (json_int_t)token, "context", context, "held", held, "batch", o->batch, "cache_bytes", (json_int_t)cache,
+                     "weight_bytes", (json_int_t)weights, "bytes", (json_int_t)(cache + weights));
 }
 
 static json_t *string_of(const wg_weights *w, const char *key)

@@ -194,7 +194,8 @@ static json_t *cell_json(const wg_cell *cell, const json_t *raw)
             else json_object_update(into, json_object_get(raw, s->name));
         }
         for (const wg_option *r = table; r && r->name; r++)
-            json_object_set_new(into, r->name, wg_option_json(r, wg_cell_section(cell, s)));
+            if (!wg_target_leaves_out(cell, s, r))
+                json_object_set_new(into, r->name, wg_option_json(r, wg_cell_section(cell, s)));
         if (*s->name) json_object_set_new(root, s->name, into);
         else json_decref(into);
     }
@@ -289,7 +290,8 @@ void wg_cell_close(wg_cell *cell)
 wg_status wg_cell_by_itself(const wg_checker *c, const json_t *raw, wg_cell *cell, wg_error *err)
 {
     const json_t *named = json_object_get(raw, "draft");
-    bool by_itself = cell->drafter && cell->drafter->length_options && !strcmp(cell->target.device, "cpu");
+    bool by_itself =
+        cell->drafter && cell->drafter->length_options && !strcmp(cell->target.device, "cpu") && !wg_cell_law_only(cell);
     for (const wg_grid *g = c->grid; g < c->grid + c->n_grids; g++)
         for (int i = 0; i < g->n_axes; i++)
             by_itself = by_itself && !wg_path_inside(g->axis[i].path, "target") && strncmp(g->axis[i].path, "draft.", 6) != 0;
@@ -522,7 +524,10 @@ const char *wg_config_fast(const wg_config *c)
     return NULL;
 }
 
+bool wg_cell_law_only(const wg_cell *cell) { return cell->target.kind != WG_TARGET_MODEL; }
+
 bool wg_cell_repeats_plain(const wg_cell *cell)
 {
-    return wg_cell_lossless(cell) && (cell->sampling.temperature == 0 || !strcmp(cell->verifier->name, "match"));
+    return wg_cell_lossless(cell) && !wg_cell_law_only(cell) &&
+           (cell->sampling.temperature == 0 || !strcmp(cell->verifier->name, "match"));
 }

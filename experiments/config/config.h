@@ -39,17 +39,34 @@ typedef struct wg_config_target {
     char model[WG_OPTION_STRING], device[WG_OPTION_STRING], quantize[WG_OPTION_STRING];
     int threads, pin, kv_type, context;
     bool allow_nan;
+    int kind; /* WG_TARGET_MODEL, ... */
+    char command[WG_OPTION_STRING];
+    int timeout_ms, start_ms;
+    char library[WG_OPTION_STRING];
 } wg_config_target;
+extern const wg_option wg_config_target_table[];
 
-/* need_tokenizer stays false. */
+/* "KIND:option=value,..." of a command line: a target that this program does not compute. EINVAL, as wg_target_kind_check. */
+wg_status wg_config_target_parse(wg_config_target *out, const char *spec, wg_error *err);
+
+/* EINVAL: options that do not belong together, or one that is missing. */
+wg_status wg_target_kind_check(const wg_config_target *t, wg_error *err);
+
+/* need_tokenizer stays false. Borrows texts of t. */
 static inline wg_target_options wg_config_target_options(const wg_config_target *t)
 {
-    return (wg_target_options){ .device = t->device,
-                                .quantize = t->quantize,
-                                .threads = t->threads,
-                                .pin = t->pin,
-                                .model = {
-                                    .kv_type = wg_kv_type_ids[t->kv_type], .context = t->context, .allow_nan = t->allow_nan } };
+    return (wg_target_options){
+        .device = t->device,
+        .quantize = t->quantize,
+        .threads = t->threads,
+        .pin = t->pin,
+        .model = { .kv_type = wg_kv_type_ids[t->kv_type], .context = t->context, .allow_nan = t->allow_nan },
+        .external = { .kind = (wg_target_kind)t->kind,
+                      .command = t->command,
+                      .timeout_ms = t->timeout_ms,
+                      .start_ms = t->start_ms,
+                      .library = t->library }
+    };
 }
 
 typedef struct wg_config_prompts {
@@ -126,9 +143,11 @@ wg_status wg_config_open(wg_config **out, const char *path, const char *const *s
                          wg_error *err);
 void wg_config_close(wg_config *c); /* NULL is fine */
 
-/* wg_cell_lossless: the law of the cell's output is that of plain decoding. wg_cell_repeats_plain: its output is plain
- * decoding's, token by token. */
+/* wg_cell_lossless: the law of the cell's output is that of plain decoding. wg_cell_law_only: the target is not computed here
+ * (wg_lm_class.law_only), so nothing more than that can be promised. wg_cell_repeats_plain: its output is plain decoding's,
+ * token by token. */
 bool wg_cell_lossless(const wg_cell *cell);
+bool wg_cell_law_only(const wg_cell *cell);
 bool wg_cell_repeats_plain(const wg_cell *cell);
 
 /* Whether the drafter, or a component of it, is a plug-in or a process (wg_drafter_class.outside). */

@@ -54,7 +54,7 @@ bool wg_config_of_all_cells(const char *option)
     return names[i] != NULL;
 }
 
-static const wg_option target_options[] = {
+const wg_option wg_config_target_table[] = {
     WG_OPTION_NAME(wg_config_target, model, WG_NAMES_FILE, "", "weights file (needed)"),
     WG_OPTION_STR(wg_config_target, device, "cpu", "where it runs: " WG_DEVICE_NAMES),
     WG_OPTION_INT(wg_config_target, threads, 0, 0, 256, "0: the cores this process may run on"),
@@ -63,6 +63,15 @@ static const wg_option target_options[] = {
     WG_OPTION_INT(wg_config_target, context, 0, 0, 1 << 24, "longest sequence; 0: the file's"),
     WG_OPTION_STR(wg_config_target, quantize, "", WG_QUANTIZE_DOC),
     WG_OPTION_BOOL(wg_config_target, allow_nan, 0, "accept NaN and infinities in weights"),
+    WG_OPTION_ENUM(
+        wg_config_target, kind, WG_TARGET_MODEL, wg_target_kinds,
+        "model: wager runs the file; process: a program of your own does (docs/process-target.md), and the file has the "
+        "tokenizer; llamacpp: llama.cpp's library does. Results of the last two are equal in law only"),
+    WG_OPTION_NAME(wg_config_target, command, WG_NAMES_COMMAND, "", "shell command of a process (needed there)"),
+    WG_OPTION_INT(wg_config_target, timeout_ms, 60000, 1, 3600000, "milliseconds that a process has to answer a pass"),
+    WG_OPTION_INT(wg_config_target, start_ms, 300000, 1, 3600000, "milliseconds that a process has to load its model"),
+    WG_OPTION_NAME(wg_config_target, library, WG_NAMES_COMMAND, "libllama.so",
+                   "llama.cpp's library: a path, or a name that the loader finds"),
     WG_OPTION_END,
 };
 static const char *const turn_words[] = { "all", "first", NULL };
@@ -88,7 +97,7 @@ static const wg_option prompt_options[] = {
 
 const wg_config_section wg_config_sections[] = {
     { "", "the experiment", NULL, top_options, offsetof(wg_cell, top) },
-    { "target", "the model whose output is wanted", NULL, target_options, offsetof(wg_cell, target) },
+    { "target", "the model whose output is wanted", NULL, wg_config_target_table, offsetof(wg_cell, target) },
     { "draft", "the drafter, by kind, and its options", "kind", NULL, offsetof(wg_cell, draft) },
     { "verify", "the verification rule and its options", "rule", NULL, offsetof(wg_cell, verify) },
     { "sampling", "how logits become a distribution", NULL, wg_sampling_options, offsetof(wg_cell, sampling) },
@@ -265,8 +274,8 @@ void wg_check_values(wg_checker *c, const json_t *root, wg_cell *cell)
 static void check_model_file(wg_checker *c, const char *path, const char *file, const wg_target_options *opt, const char *what)
 {
     char once[2 * WG_OPTION_STRING + 64];
-    snprintf(once, sizeof once, "%d %d %s %s", opt->need_tokenizer, opt->model.context, opt->quantize ? opt->quantize : "",
-             file);
+    snprintf(once, sizeof once, "%d %d %d %s %s", (int)opt->external.kind, opt->need_tokenizer, opt->model.context,
+             opt->quantize ? opt->quantize : "", file);
     if (!wg_first_time(c, "model", once)) return;
     wg_error e;
     wg_arch arch;
@@ -282,7 +291,9 @@ static void check_draft_model(wg_checker *c, const wg_cell *cell)
     const wg_option *row = wg_option_find(cell->drafter->options, "model");
     if (!row || row->type != WG_OPT_STRING) return;
     const char *file = (const char *)cell->draft + row->at;
-    static const wg_target_options as_draft = { .model = { .kv_type = WG_F16 } };
+    const wg_option *how = wg_option_find(cell->drafter->options, "quantize");
+    const wg_target_options as_draft = { .model = { .kv_type = WG_F16 },
+                                         .quantize = how ? (const char *)cell->draft + how->at : NULL };
     if (*file) check_model_file(c, "draft.model", file, &as_draft, "the draft model");
     else wg_problem(c, "draft", false, "draft: drafter \"%s\" needs \"model\": %s", cell->drafter->name, row->doc);
 }
@@ -392,11 +403,13 @@ static void load_rule(wg_checker *c, wg_cell *cell)
 
 static void check_target(wg_checker *c, const wg_cell *cell)
 {
-    wg_error device;
+    wg_error device, kind;
+    if (wg_target_kind_check(&cell->target, &kind)) wg_problem(c, "target", false, "%s", kind.text);
     if (wg_device_name_check(cell->target.device, &device)) wg_problem(c, "target.device", false, "target.%s", device.text);
     const wg_target_options as_target = { .quantize = cell->target.quantize,
                                           .need_tokenizer = true,
-                                          .model = { .kv_type = WG_F16, .context = cell->target.context } };
+                                          .model = { .kv_type = WG_F16, .context = cell->target.context },
+                                          .external = { .kind = (wg_target_kind)cell->target.kind } };
     if (*cell->target.model) check_model_file(c, "target.model", cell->target.model, &as_target, "the target");
     else wg_problem(c, "target", false, "target.model: missing; it names the target's weights file");
 }
@@ -422,6 +435,12 @@ void wg_check_cell(wg_checker *c, wg_cell *cell, wg_config *owner)
     cell->dataset = -1;
     if (*cell->prompts.file) check_prompts(c, cell, owner);
     else wg_problem(c, "prompts", false, "prompts.file: missing; it names a JSONL file of prompts");
+    if (wg_cell_law_only(cell) && cell->top.second_pass == WG_SECOND_PASS_ALWAYS)
+        wg_problem(
+            c, "second_pass", false,
+            "second_pass: \"always\" compares two passes token by token, and a target of kind %s is equal in law only; leave "
+            "it out",
+            wg_target_kinds[cell->target.kind]);
     wg_check_chat(c, cell, cell->dataset >= 0 && owner->dataset[cell->dataset]->turns > 1);
     if (cell->dataset >= 0 && (long)owner->dataset[cell->dataset]->questions * cell->top.repeats > REQUESTS_MAX)
         wg_problem(c, "repeats", false, "repeats: %d prompts x %d repeats are more than %d requests of a cell",

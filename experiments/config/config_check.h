@@ -127,4 +127,7 @@ void wg_checker_close(wg_checker *c);
 /* Option names separated by ", ", and the nearest to `word` as "; did you mean \"x\"?" or "". */
 const char *wg_suggestion(const char *word, const char *const *names, char *buf, size_t size);
 
+/* Whether the resolved config of a cell has no such option: those of external targets, where the target is a model. */
+bool wg_target_leaves_out(const wg_cell *cell, const wg_config_section *s, const wg_option *row);
+
 #endif

@@ -95,15 +95,18 @@ static bool append(char out[WG_OPTION_STRING], size_t *at, const char *text, siz
     return true;
 }
 
-/* A word of a command: a file beside the config, else anything. */
-static bool rewrite_word(const place *p, const char *word, size_t n, char out[WG_OPTION_STRING], size_t *at)
+/* A word of a command: a file beside the config, else anything. The shell is to read the path as one word, whatever the folder
+ * is called; `quoted`: it does already. */
+static bool rewrite_word(const place *p, const char *word, size_t n, bool quoted, char out[WG_OPTION_STRING], size_t *at)
 {
     char file[WG_OPTION_STRING], here[WG_OPTION_STRING];
     if (n == 0 || n >= sizeof file || *word == '/') return append(out, at, word, n);
     snprintf(file, sizeof file, "%.*s", (int)n, word);
     const bool fits = from_here(p, file, here), there = fits && is_file(here);
     if (fits && !there && strchr(file, '/') && is_file(file)) in_the_wrong_place(p, file, here);
-    return append(out, at, there ? here : file, there ? strlen(here) : n);
+    const bool quotes = there && !quoted && strpbrk(here, " \t\n\"<>()&|;*?[$`\\") && !strchr(here, '\'');
+    return append(out, at, "'", quotes) && append(out, at, there ? here : file, there ? strlen(here) : n) &&
+           append(out, at, "'", quotes);
 }
 
 static void rewrite_command(const place *p, char *text)
@@ -114,7 +117,8 @@ static void rewrite_command(const place *p, char *text)
     bool fits = true;
     for (const char *s = text; fits && *s;) {
         const size_t gap = strspn(s, between), n = strcspn(s + gap, between);
-        fits = append(out, &at, s, gap) && rewrite_word(p, s + gap, n, out, &at);
+        const bool quoted = gap > 0 && strchr("\"'", s[gap - 1]);
+        fits = append(out, &at, s, gap) && rewrite_word(p, s + gap, n, quoted, out, &at);
         s += gap + n;
     }
     if (fits) memcpy(text, out, sizeof out);

@@ -90,6 +90,7 @@ json_t *wg_files_json(const wg_config *c)
     for (int i = 0; i < c->n; i++) {
         const wg_cell *cell = &c->cell[i];
         add_model(files, cell->target.model);
+        add_value(files, cell->target.command);
         for (const wg_option *o = cell->drafter->options; o && o->name; o++) {
             if (o->type != WG_OPT_STRING) continue;
             const char *value = (const char *)cell->draft + o->at;

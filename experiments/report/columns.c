@@ -90,6 +90,8 @@ const wg_column wg_columns[] = {
     { "temperature", "temp", "", T | M | P, "temperature", NULL, "%g", NULL, "of the sampling" },
     { "group", "group", "", 0, "group", NULL, "%.0f", NULL, "cells of one number share a baseline" },
     { "lossless", "lossless", "", 0, "lossless", NULL, NULL, NULL, "the law of the output is the target's" },
+    { "law_only", "law only", "", 0, "law_only", NULL, NULL, NULL,
+      "the target is not computed here: texts are equal in law, not token by token" },
     { "lossless_if", "lossless if", "", 0, "lossless_if", NULL, NULL, lossless_if,
       "what that rests on, and nothing here has proved" },
     { "lossless_withdrawn", "lossless withdrawn", "", 0, "lossless_withdrawn", NULL, NULL, withdrawn,

@@ -12,6 +12,7 @@ enum { TIMES_MEASURED = 5, TIMES_MOST = 50, LEAST = 1 << 20 };
 
 wg_pass_cost wg_pass_cost_of(const wg_model *m, int kv_type)
 {
+    if (!m) return (wg_pass_cost){ 0 };
     const wg_arch *a = wg_model_arch(m);
     return (wg_pass_cost){ .weight_bytes = (double)wg_model_pass_bytes(m, 1),
                            .slot_bytes = (double)wg_kv_token_bytes(kv_type, a->layers, a->kv_heads, a->head_dim),
@@ -25,7 +26,7 @@ wg_status wg_roofline_measure(wg_roofline *p, const wg_target *t, wg_error *err)
 {
     wg_machine_bench b;
     *p = (wg_roofline){ 0 };
-    if (t->device.class->finish) return WG_OK;
+    if (t->device.class->finish || !t->model) return WG_OK;
     const double pass = fmin(fmax((double)wg_model_pass_bytes(t->model, 1), LEAST), WG_MACHINE_STREAM);
     const wg_status s = wg_machine_bench_open(&b, t->pool, t->ops, wg_machine_type(t->weights), (int)pass, err);
     const double readings = s ? 0 : fmin(TIMES_MOST, TIMES_MEASURED * (WG_MACHINE_STREAM / pass));

@@ -73,7 +73,7 @@ static bool first_pair(const wg_config *c, int i)
 static double cache_bytes(const wg_arch *a, const wg_cell *cell, int longest)
 {
     const int type = wg_kv_type_ids[cell->target.kv_type];
-    return (double)wg_kv_token_bytes(type, a->layers, a->kv_heads, a->head_dim) * longest * cell->top.batch;
+    return (double)wg_kv_token_bytes(type, a->layers, a->kv_heads, a->head_dim) * wg_target_held(a, longest) * cell->top.batch;
 }
 
 /* Upper bound: a prompt has at most as many tokens as bytes, plus the beginning token and the chat template. A turn adds its
@@ -113,10 +113,11 @@ wg_status wg_estimate_memory(wg_memory *out, const wg_config *c, wg_error *err)
         const int arms = first_of_group(c, i) ? 2 : 1, pairs = first_pair(c, i); /* the baseline too */
         wg_arch target, draft;
         WG_TRY(wg_target_probe(cell->target.model,
-                               &(wg_target_options){ .model = { .kv_type = WG_F16, .context = cell->target.context } }, &target,
-                               err));
+                               &(wg_target_options){ .model = { .kv_type = WG_F16, .context = cell->target.context },
+                                                     .external = { .kind = (wg_target_kind)cell->target.kind } },
+                               &target, err));
         const int longest = longest_sequence(c, cell, &target);
-        if (first_target(c, i)) out->target += file_bytes(cell->target.model);
+        if (first_target(c, i) && !wg_cell_law_only(cell)) out->target += file_bytes(cell->target.model);
         out->cache += (arms + pairs) * cache_bytes(&target, cell, longest);
         if (*draft_model(cell) && wg_target_probe(draft_model(cell), NULL, &draft, NULL) == WG_OK) {
             out->draft += (1 + pairs) * file_bytes(draft_model(cell));

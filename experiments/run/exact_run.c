@@ -283,14 +283,9 @@ wg_status wg_exact_cell(const wg_config *c, int cell, const wg_exact_shape *shap
     *out = (wg_exact_run){ .cell = cell, .drafter = wg_cell_lone(k).class->name };
     if (!l) return wg_nomem(err, sizeof *l, "texts");
     *l = (lesson){ .cell = k, .out = out, .max = k->top.max_tokens };
-    const wg_target_options o = {
-        .threads = k->target.threads,
-        .quantize = k->target.quantize,
-        .need_tokenizer = true,
-        .model = { .kv_type = wg_kv_type_ids[k->target.kv_type],
-                   .context = k->target.context,
-                   .allow_nan = k->target.allow_nan },
-    };
+    wg_target_options o = wg_config_target_options(&k->target);
+    o.device = NULL; /* the rows of p are wanted on the host */
+    o.need_tokenizer = true;
     int depth = 1;
     for (int i = 0; i < shapes; i++) depth = shape[i].depth > depth ? shape[i].depth : depth;
     wg_status s = wg_target_open(&t, k->target.model, &o, err);

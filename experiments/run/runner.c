@@ -132,7 +132,9 @@ static const wg_target *find_target(const runner *r, const wg_config_target *t, 
         const wg_config_target *o = &r->config->cell[i].target;
         const bool same = !strcmp(o->model, t->model) && o->threads == t->threads && o->pin == t->pin &&
                           o->kv_type == t->kv_type && o->context == t->context && o->allow_nan == t->allow_nan &&
-                          !strcmp(o->device, t->device) && !strcmp(o->quantize, t->quantize);
+                          !strcmp(o->device, t->device) && !strcmp(o->quantize, t->quantize) && o->kind == t->kind &&
+                          !strcmp(o->command, t->command) && o->timeout_ms == t->timeout_ms && o->start_ms == t->start_ms &&
+                          !strcmp(o->library, t->library);
         if (same) return *index = i, r->target[i];
     }
     return NULL;
@@ -148,6 +150,7 @@ static wg_status open_target(runner *r, const wg_cell *cell, const wg_target **o
     wg_target_options o = wg_config_target_options(&cell->target);
     o.need_tokenizer = true;
     o.model.max_rows = batch > 8 ? batch * WG_TREE_MAX : 0;
+    o.external.sequences = batch;
     WG_TRY(wg_target_open(&r->target[index], cell->target.model, &o, err));
     *out = r->target[index];
     return WG_OK;

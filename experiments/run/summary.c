@@ -288,6 +288,7 @@ static void add_law(json_t *v, const wg_config *config, const wg_cell *cell, con
     const char *why = wg_verifier_withdrawn(cell->verifier, cell->sampling.temperature, &r->counts.audit, words, sizeof words);
     const char *on = wg_cell_rests_on(config, cell);
     json_object_set_new(v, "lossless", json_boolean(wg_cell_lossless(cell) && !why));
+    json_object_set_new(v, "law_only", json_boolean(wg_cell_law_only(cell)));
     json_object_set_new(v, "lossless_if", on && !why ? json_string(on) : json_null());
     json_object_set_new(v, "lossless_withdrawn", why ? json_string(why) : json_null());
     json_object_set_new(v, "audit", wg_audit_verdict_json(&r->counts.audit));

@@ -11,7 +11,6 @@ typedef struct wg_train_run_options {
     int threads;           /* 0: the cores this process may run on */
     bool resume, progress; /* progress: a line on stderr that is written over */
     const volatile sig_atomic_t *stop;
-    const wg_train_loss *loss; /* NULL: cross-entropy */
 } wg_train_run_options;
 
 typedef struct wg_train_result {

@@ -92,8 +92,7 @@ def main():
     global failed
     wager, only = os.path.abspath(sys.argv[1]), sys.argv[2:]
     refused = {"sp-unigram", "sp-unigram-bytes"}  # a map of characters, which a tokenizer.json that is read here cannot hold
-    read_only = {"gpt_neox", "falcon", "mpt"}  # types of folders that are not written
-    models = [name for name, config in mini.MODELS.items() if config["model_type"] not in read_only]
+    models = list(mini.MODELS)
     files = sorted(f[:-5] for f in os.listdir(os.path.join(HERE, "tokenizers")) if f.endswith(".json") and f != "texts.json")
     with tempfile.TemporaryDirectory() as base:
         for check, names in ((check_model, models), (check_tokenizer, [f for f in files if f not in refused])):

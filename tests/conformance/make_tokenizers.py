@@ -9,7 +9,8 @@ has other tokens and merges. Training is not deterministic: a new run writes oth
 
 sp-*.model are models of SentencePiece, trained on the same lines; sp-*.json has the ids that its library gives.
 
-Needs the libraries tokenizers 0.23 and sentencepiece 0.2: python3 -m venv V && V/bin/pip install tokenizers sentencepiece
+Needs the libraries tokenizers 0.23, sentencepiece 0.2 and protobuf:
+python3 -m venv V && V/bin/pip install tokenizers sentencepiece protobuf
 """
 
 import json
@@ -116,6 +117,28 @@ TEXTS = [
     "tab\tand\u000bvt\u000cff \u001c\u001d",
     "Führer 4 ½ months—ago",
 ]
+
+def charsmap(rules):
+    """The map of characters of a SentencePiece model that is made with these rules."""
+    import io
+    import tempfile
+    import sentencepiece
+    from sentencepiece import sentencepiece_model_pb2
+
+    file, model = io.BytesIO(), sentencepiece_model_pb2.ModelProto()
+    with tempfile.NamedTemporaryFile("w", suffix=".tsv") as f:
+        f.write(rules)
+        f.flush()
+        sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(CORPUS), model_writer=file, vocab_size=200, minloglevel=2,
+                                                 hard_vocab_limit=False, normalization_rule_tsv=f.name)
+    model.ParseFromString(file.getvalue())
+    return model.normalizer_spec.precompiled_charsmap
+
+
+# For the step Precompiled: full-width letters, ligatures, letters with marks, white space, several characters and none. Of a
+# cluster the first piece counts: "A" with a ring, "x" with anything behind it, "q" before "qb".
+MAPPED = ("FF21\t41\nFF22\t42\nFB01\t66 69\n41 30A\tC5\n3000\t20\nA0\t20\n200B\t\n2026\t2E 2E 2E\n78\t58\nE9\t65\n301\t27\n"
+          "D\t\nBD\t31 2F 32\nFDFA\t635 644 649\n1100\t3131\nA9\t28 63 29\n600\t23\n71\t51\n71 62\t42\n")
 
 GPT2 = pre.ByteLevel(add_prefix_space=False, use_regex=True)
 BYTES = pre.ByteLevel(add_prefix_space=False, use_regex=False)
@@ -226,6 +249,33 @@ BYTE_LEVEL = {
     ),
     "mpt": (normalizers.NFC(), GPT2, False, PLAIN + SPACES, None),
     "nfd": (normalizers.NFD(), GPT2, False, PLAIN, None),
+    "nfkc": (normalizers.NFKC(), GPT2, False, PLAIN, None),
+    "nfkd": (normalizers.NFKD(), GPT2, False, PLAIN, None),
+    "folded": (
+        normalizers.Sequence([normalizers.NFD(), normalizers.Lowercase(), normalizers.StripAccents()]),
+        GPT2,
+        False,
+        PLAIN,
+        None,
+    ),
+    "lowercase": (normalizers.Lowercase(), GPT2, False, PLAIN, None),
+    "nmt": (
+        normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " "),
+                              normalizers.Strip()]),
+        GPT2,
+        False,
+        PLAIN,
+        None,
+    ),
+    "replaced": (
+        normalizers.Sequence([normalizers.Replace(Regex(r"[\r\n]+|\t"), " | "), normalizers.Replace(Regex(r"\p{N}{2,3}"), "#"),
+                              normalizers.Replace(Regex("(?i:the)|[^\\s\\p{L}\\p{N}]{2}"), ""), normalizers.Prepend("<< ")]),
+        GPT2,
+        False,
+        PLAIN,
+        None,
+    ),
+    "precompiled": (normalizers.Precompiled(charsmap(MAPPED)), GPT2, False, PLAIN, None),
     "flags": (normalizers.NFC(), GPT2, False, FLAGS, (["<left>", "<both>"], ["<|im_start|>"])),
     "behaviors": (
         normalizers.Sequence([normalizers.Strip(True, False), normalizers.Replace("the", "THE")]),
@@ -266,6 +316,14 @@ CHARACTERS = {
     "no-prefix": ("bpe", True, None, meta("never", False), KEEP, (["<s>"], ["</s>"])),
     "unigram": ("unigram", False, None, meta("always", True), meta_decoder("always"), ([], ["</s>"])),
     "unigram-bytes": ("unigram", True, LLAMA2, None, STRIP, (["<s>"], [])),
+    "xlm-r": (
+        "unigram",
+        False,
+        normalizers.Sequence([normalizers.Precompiled(charsmap(MAPPED)), normalizers.Replace(Regex(" {2,}"), " ")]),
+        meta("always", True),
+        meta_decoder("always"),
+        (["<s>"], ["</s>"]),
+    ),
 }
 FIRST = ["<unk>", "<s>", "</s>"]
 

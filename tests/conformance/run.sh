@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The program against what others compute or read: run.sh transformers|export|traces WAGER. export: folders that `wager convert`
-# writes (check_export.py). transformers: logits, greedy texts and tau
+# The program against what others compute or read: run.sh transformers|export|draft|traces WAGER. export: folders that `wager
+# convert` writes (check_export.py). draft: an exported student drafts as in transformers (check_draft.py). transformers: logits, greedy texts and tau
 # against the results in reference.json. traces: a reader written from docs/traces.md draws every decision of three cells again,
 # and must refuse a wrong seed and a changed byte. Exits 77 (skipped) when there is no python3, or for traces no numpy.
 set -u
@@ -16,9 +16,9 @@ if [ "$what" = transformers ]; then
   "$python" "$here/check.py" "$wager" "$dir"
   exit
 fi
-if [ "$what" = export ]; then
+if [ "$what" = export ] || [ "$what" = draft ]; then
   command -v "$python" >/dev/null || { echo "SKIPPED: needs python3"; exit 77; }
-  "$python" "$here/check_export.py" "$wager"
+  "$python" "$here/check_$what.py" "$wager" $([ "$what" = draft ] && echo --quick)
   exit
 fi
 "$python" -c 'import numpy' 2>/dev/null || { echo "SKIPPED: needs python3 with numpy (python3-numpy)"; exit 77; }

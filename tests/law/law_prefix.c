@@ -22,7 +22,7 @@
 #include "core/base/clock.h"
 #include "core/model/taps.h"
 #include "kernels/cpu.h"
-#include "tests/unit/model/tiny_model.h"
+#include "tests/law/random_model.h"
 
 enum { CASES = 600, SEQS = 3, NODES = WG_TREE_NODES, LONGEST = 304 + 4 * NODES, ROWS = 320 + SEQS * NODES, THREADS = 4 };
 
@@ -36,7 +36,7 @@ static struct {
     bool far; /* prompts of more than 256 tokens: where a device splits attention */
 } now = { .device = "cpu" };
 
-static uint32_t rnd(uint32_t n) { return (uint32_t)(tiny_mix(now.rng += 0x9E3779B97F4A7C15ull) >> 32) % n; }
+static uint32_t rnd(uint32_t n) { return random_below(&now.rng, n); }
 
 _Noreturn __attribute__((format(printf, 1, 2))) static void failed(const char *fmt, ...)
 {
@@ -104,96 +104,7 @@ typedef struct world {
     int list[WG_TAPS_MOST];    /* the taps of the side under test */
 } world;
 
-static const int weight_types[] = { WG_WEIGHT_TYPES(WG_TYPE_ID) };
-enum { WEIGHT_TYPES = (int)(sizeof weight_types / sizeof weight_types[0]) };
 static const int cache_types[] = { WG_F32, WG_F16, WG_BF16, WG_KV_Q8 }; /* the last on the CPU only */
-
-/* GPT-NeoX (9), Falcon (10), MPT (11): parallel or not, norms, ALiBi, biases, both kinds of gelu. */
-static void draw_later_family(tiny *t, int f)
-{
-    t->norm_bias = rnd(2), t->mlp_bias = rnd(2);
-    t->serial = rnd(3) == 0;
-    t->one_norm = f == 10 && rnd(3);
-    t->own_norm = t->one_norm && rnd(2);
-    if ((f == 10 && rnd(3) == 0) || (f == 11 && rnd(4))) t->alibi = rnd(2) ? 8 : 4;
-    if (rnd(3) == 0) t->activation = "gelu_pytorch_tanh";
-}
-
-/* A family, and what its layers may have beside the tensors of all of them; windows, caps, scales and bases in any mixture. */
-static void draw_family(tiny *t)
-{
-    static const struct {
-        const char *name;
-        bool biases, always, output, head_norm, post_norm, fused;
-    } family[] = {
-        { "llama", true, false, true, false, false, false },   { "qwen2", true, true, false, false, false, false },
-        { "qwen3", true, false, true, true, false, false },    { "gemma", false, false, false, false, false, false },
-        { "gemma2", false, false, false, false, true, false }, { "gemma3", false, false, false, true, true, false },
-        { "phi3", false, false, false, false, false, true },   { "gpt2", true, true, true, false, false, true },
-        { "qwen3moe", true, false, true, true, false, false }, { "gptneox", true, false, true, false, false, true },
-        { "falcon", true, false, true, false, false, true },   { "mpt", true, false, true, false, false, true },
-    };
-    const int f = (int)rnd(12);
-    t->family = family[f].name;
-    t->head_norm = family[f].head_norm;
-    t->post_norm = family[f].post_norm;
-    t->fused = family[f].fused;
-    t->qkv_bias = family[f].always || (family[f].biases && rnd(2));
-    t->output_bias = family[f].output && (f == 7 || rnd(2));
-    t->layer_norm = t->ungated = f == 7 || f > 8;
-    t->positions = f == 7 || (f == 11 && rnd(4) == 0);
-    t->norm_bias = t->mlp_bias = f == 7;
-    if (f > 8) draw_later_family(t, f);
-    if (t->positions || t->alibi > 0 || f == 11) t->freqs = false;
-    if (rnd(6) == 0) t->qkv_limit = 0.5 + rnd(2);
-    if (f == 8 || (f == 0 && rnd(3) == 0)) {
-        t->experts = 2 + (int)rnd(f ? 10 : 3);
-        t->experts_used = 1 + (int)rnd((uint32_t)t->experts);
-        if (t->hidden > 64 && wg_type_get(t->type[0])->block <= 32) t->hidden = 16;
-    }
-    if (rnd(2)) t->window = 1 + (int)rnd(now.far ? 280 : 1 + rnd(90));
-    if (t->window && (family[f].always || rnd(2))) t->windowed = 1 + rnd((1u << t->layers) - 1);
-    if (t->window && !t->windowed && (f == 2 || f == 3 || f > 8)) t->windowed = 1; /* which layers: these families do not say */
-    if (rnd(3) == 0) t->attention_cap = 0.5 + rnd(4);
-    if (rnd(3) == 0) t->logit_cap = 1 + rnd(8);
-    if (rnd(4) == 0) t->attention_scale = 0.05 + 0.1 * rnd(4);
-    if (rnd(4) == 0) t->window_rope_base = 500;
-    t->rope_factor = rnd(4) ? 0 : 2.5;
-    t->yarn = rnd(5) == 0;
-    if (rnd(3) == 0) t->n_rot = t->head_dim / 2 / 2 * 2;
-}
-
-static tiny draw_shape(void)
-{
-    static const struct {
-        int heads, kv_heads, head_dim;
-    } attention[] = {
-        { 2, 1, 32 }, { 1, 1, 80 }, { 10, 2, 8 }, { 4, 4, 8 },  { 4, 2, 16 },
-        { 3, 1, 24 }, { 2, 2, 6 },  { 8, 1, 4 },  { 1, 1, 64 },
-    };
-    const int a = (int)rnd(9), dims[] = { 24, 32, 40, 64, 96 };
-    tiny t = { .layers = 1 + (int)rnd(3),
-               .dim = dims[rnd(5)],
-               .hidden = 16 + (int)rnd(4) * 32,
-               .context = LONGEST,
-               .heads = attention[a].heads,
-               .kv_heads = attention[a].kv_heads,
-               .head_dim = attention[a].head_dim,
-               .vocab = rnd(12) == 0 ? 1777 : 17 + (int)rnd(90),
-               .tied = rnd(2),
-               .freqs = rnd(4) == 0,
-               .norm_type = rnd(2) ? WG_F32 : WG_F16,
-               .seed = now.rng };
-    const int same = weight_types[rnd(rnd(3) ? WEIGHT_TYPES - 3 : WEIGHT_TYPES)]; /* the larger models of K types more rarely */
-    for (int i = 0; i < 4; i++) t.type[i] = rnd(3) ? same : weight_types[rnd(WEIGHT_TYPES)];
-    if (wg_type_get(same)->block > 32) { /* rows of whole blocks */
-        t.layers = 1;
-        t.dim = t.hidden = wg_type_get(same)->block;
-        t.heads = 4, t.kv_heads = 2, t.head_dim = 64;
-    }
-    draw_family(&t);
-    return t;
-}
 
 static side side_open(const wg_weights *w, const char *device, wg_pool *pool, wg_cpu_level level, int cache_type,
                       int page_slots)
@@ -530,7 +441,7 @@ static void run_case(int number, wg_pool *const *pool)
     char path[64];
     now.number = number;
     now.rng = tiny_mix(now.seed ^ (uint64_t)number * 0xD1342543DE82EF95ull);
-    world w = { .shape = draw_shape(), .n = 1 + (int)rnd(SEQS) };
+    world w = { .shape = random_model(&now.rng, LONGEST, now.far), .n = 1 + (int)rnd(SEQS) };
     const uint32_t types = strcmp(now.device, "cpu") == 0 ? 4 : 3;
     const int threads = 1 + (int)rnd(THREADS), cache = cache_types[rnd(types)], page_slots = 1 + (int)rnd(rnd(2) ? 8 : 64);
     wg_cpu_level level = (wg_cpu_level)rnd((uint32_t)wg_cpu_best() + 1);
@@ -564,7 +475,7 @@ static void run_case(int number, wg_pool *const *pool)
         must(wg_kv_seq_open(w.plain.kv, &s->plain, &err), &err);
         s->logits = malloc(LONGEST * (size_t)t->vocab * sizeof *s->logits);
         s->taps = malloc(LONGEST * tap_floats(&w) * sizeof *s->taps);
-        must(wg_tap_queue_open(&s->queue, w.test.taps, ROWS, &err), &err);
+        must(wg_tap_queue_open(&s->queue, w.test.taps, w.list, wg_taps_count(w.test.taps), ROWS, &err), &err);
         s->prompt = now.far ? 240 + (int)rnd(60) : 1 + (int)rnd(rnd(6) ? 30 : 160);
         s->rounds = 1 + (int)rnd(3);
         for (int k = 0; k < s->prompt; k++) s->token[k] = (int32_t)rnd((uint32_t)t->vocab);

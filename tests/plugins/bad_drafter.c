@@ -2,7 +2,20 @@
  * A plug-in with one fault, chosen by FAULT when it is compiled (tests/CMakeLists.txt). */
 #include "draft/external/drafter_plugin.h"
 
-enum { NONE, WRONG_ABI, WRONG_TREE, WRONG_SIZE, NO_TABLE, WRONG_LAW, NO_PROPOSE, UNDECLARED, FAILS, WRONG_ROOT };
+enum {
+    NONE,
+    WRONG_ABI,
+    WRONG_TREE,
+    WRONG_SIZE,
+    NO_TABLE,
+    WRONG_LAW,
+    NO_PROPOSE,
+    UNDECLARED,
+    FAILS,
+    WRONG_ROOT,
+    LONG_ENV,
+    SHORT_ENV
+};
 
 /* Token 0 after the text, as if it were drawn. */
 static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
@@ -39,7 +52,9 @@ const wg_plugin_table wg_plugin_drafter = {
     .abi = WG_DRAFTER_ABI + (FAULT == WRONG_ABI ? 6 : 0),
     .tree_max = FAULT == WRONG_TREE ? 5 : WG_TREE_MAX,
     .class_size = sizeof(wg_drafter_class),
-    .env_size = sizeof(wg_env),
+    .env_size = FAULT == LONG_ENV    ? sizeof(wg_env) + 8
+                : FAULT == SHORT_ENV ? WG_DRAFTER_ENV_LEAST
+                                     : sizeof(wg_env),
     .seq_size = sizeof(wg_seq) + (FAULT == WRONG_SIZE ? 8 : 0),
     .tree_size = sizeof(wg_tree),
     .rows_size = sizeof(wg_rows),

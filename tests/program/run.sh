@@ -55,6 +55,20 @@ tap_dumps() {
   expect taps-cache '"layout":"deepspec","samples":2,"taps":\[0,2\],.*"tokens":29,"trained_tokens":10' wager taps "$t-cache" --json
 }
 
+# A draft model for other engines: both forms and the card; the folder's logits are those of the source as f32.
+exports() {
+  local made="$base/made student" student=models/wager-story-1m-q8_0.gguf
+  expect export '^model.safetensors read again: 64 rows of logits, at most 0 from those of the source as f32 ' \
+    wager export $student --to "$made" --format both --for models/wager-story-11m-q8_0.gguf --name student
+  expect export-files '^README.md config.json generation_config.json model.safetensors student.gguf tokenizer.json tokenizer_config.json $' \
+    sh -c 'ls "$1" | tr "\n" " "' - "$made"
+  expect export-card "^llama-server -m models/.* -md '.*/made student/student.gguf' --spec-type draft-simple" cat "$made/README.md"
+  expect export-unmeasured '^Not measured\. ' cat "$made/README.md"
+  expect export-json '"source_as": "f16"' wager export $student --to "$base/made-f16" --type f16 --json
+  wager logits "$made" --tokens 1,2,3 >"$base/want" && wager convert $student --out "$base/made-f32.gguf" --type f32 >"$base/out"
+  if wager logits "$base/made-f32.gguf" --tokens 1,2,3 | cmp - "$base/want"; then ok; else fail "export: other logits"; fi
+}
+
 bad_case() { # DIR: the error must be the golden one, and nothing may be left behind
   local dir=$1 name T status
   name=$(basename "$dir")
@@ -135,6 +149,30 @@ train_cases() {
   expect train-init '^wrote ' wager train "$base/train.json" --out "$base/further" --set model.init="$base/straight/model.gguf" --set train.steps=2
 }
 
+# Distillation: a run that is killed at any moment and goes on writes the students of an undisturbed one; rejected rows of a trace.
+distill_cases() {
+  printf '{"target": {"model": "target.gguf"}, "distill": {"predict": false}, "model": {"dim": 32, "layers": 1, "heads": 2},
+    "data": {"text": "prompts.jsonl", "separator": "\\n", "held_out": 0},
+    "students": [{"name": "kl", "loss": {"kl": 1}}, {"name": "rule", "loss": {"block": 1}}],
+    "train": {"steps": 300, "batch": 2, "micro": 1, "length": 16, "checkpoint": 20}}' >"$base/distill.json"
+  expect distill '^wrote .*/whole/distill.json$' wager distill "$base/distill.json" --out "$base/whole" --threads 2
+  "$program" distill "$base/distill.json" --out "$base/shot" --threads 2 2>"$base/err" &
+  local pid=$! name
+  for _ in $(seq 400); do [ -e "$base/shot/checkpoint-00000020.wgc" ] && break; sleep 0.01; done
+  kill -9 $pid 2>/dev/null
+  wait $pid 2>/dev/null
+  expect distill-resume '^kl ' wager distill "$base/distill.json" --out "$base/shot" --resume --threads 1
+  for name in kl rule; do
+    if cmp -s "$base/whole/$name.gguf" "$base/shot/$name.gguf"; then ok; else fail "distill: a resumed run has another student $name"; fi
+  done
+  expect distill-draft 'tau [0-9.]+' wager generate -m "$base/target.gguf" -d "$base/whole/kl.gguf" -p "The cat" -n 8
+  printf '{"name": "t", "target": {"model": "target.gguf"}, "draft": {"kind": "model", "model": "whole/kl.gguf", "length": 3},
+    "sampling": {"temperature": 1}, "prompts": {"file": "prompts.jsonl"}, "max_tokens": 20, "trace": "probs"}' >"$base/traced.json"
+  wager run "$base/traced.json" --out "$base/traced" >"$base/out" 2>&1 || fail "distill: no trace"
+  expect distill-trace '^kl ' wager distill "$base/distill.json" --out "$base/rejected" --set train.steps=3 \
+    --set distill.sources='{"trace": 1, "text": 0}' --set distill.trace="$base/traced/trace.wgt"
+}
+
 good_cases() {
   expect help 'commands:' wager --help
   expect version '^wager [0-9]' wager --version
@@ -205,6 +243,7 @@ good_cases() {
   expect bench-kernels-prepare '^prepare +q8_0 ' wager bench kernels --op prepare --rows 1,65 --repeats 1
   expect bench-round 'plain' wager bench round -m "$base/target.gguf" -d "$base/draft.gguf" --repeats 2 -n 16
   expect convert 'wrote' wager convert "$base/target.gguf" --out "$base/made.gguf" --type f16
+  exports
   expect parts '"pattern": *"\^@' wager list --schema
   expect schema '"\$schema": "https://json-schema.org/draft/2020-12/schema"' wager list --schema
   printf '{"name": "t", "target": {"model": "%s", "threads": 1}, "prompts": {"file": "%s"}, "max_tokens": 8}' \
@@ -235,6 +274,12 @@ good_cases() {
   expect replay '^ +0  rejection +- +([0-9]+) +\1 ' wager replay "$base/run-p"
   expect replay-all '^ +0  block ' wager replay "$base/run-p/trace.wgt" --rule all --length 2
   expect replay-json '"recorded_rule":"rejection"' wager replay "$base/run-p" --rule match --json
+  expect audit '^  drafts and decisions follow the rule at this evidence' wager audit "$base/run-p"
+  awk '/^```json$/ { p = 1; next } /^```$/ { p = 0 } p' docs/audit.md >"$base/page.jsonl"
+  expect audit-page '^engine 1.2, T = 0.8, rule rejection: lossless$' wager audit "$base/page.jsonl"
+  sed 's/"plain": \[5, 6, 7\]/"plain": [5, 8]/' "$base/page.jsonl" >"$base/differs.jsonl"
+  wager audit "$base/differs.jsonl" --json >"$base/out"
+  if [ $? = 1 ] && grep -q '"why": "line 5: token 1 differs from plain decoding' "$base/out"; then ok; else fail "audit: a defect"; fi
   expect attribution 'the drafter loses 0\.' wager replay "$base/run-p" --attribution
   expect attribution-json '"calibration":' wager replay "$base/run-p" --attribution --json
   expect exact '^ +0  model .* block ' wager replay --exact "$base/run-p/config.json" --set trace=none
@@ -252,7 +297,7 @@ good_cases() {
   expect report-published-page 'a published result: config.json and summary.json' cat "$base/published/report.html"
   expect report-published-table '^drafter +rule .*same text$' wager report "$base/published" --table
   expect report-published-md '^A published result: without its requests and its machine.$' wager report "$base/published" --md
-  expect report-published-csv '^cell,draft.kind,.*,drafter,rule,' wager report results/quickstart --csv
+  expect report-published-csv '^cell,draft[.].*,draft.kind,.*,drafter,rule,' wager report results/quickstart --csv
   expect compare-published 'same texts +2 of 2 equal' wager compare "$base/published" "$base/run-a"
   expect compare-committed '^  speed-ups +([0-9.]+x) . \1$' wager compare results/quickstart:0 results/quickstart:0
   expect run-again-from-results '^    0  draft.kind=none' wager check "$base/published/config.json"
@@ -323,6 +368,6 @@ good_cases() {
 
 prepare || { echo "FAIL: the tiny models could not be made"; exit 1; }
 for dir in tests/bad/cli-*/; do bad_case "${dir%/}"; done
-[ "$update" = --update ] || { good_cases; train_cases; }
+[ "$update" = --update ] || { good_cases; train_cases; distill_cases; }
 echo "program: $passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -205,6 +205,11 @@ typedef struct wgj {
     wgj_scope *scope;
     wgj_buffer *out;
     const struct tm *now;
+    /* what stands for an object that could not be had, after a failure (no_list: for no elements too) */
+    wgj_list no_list;
+    wgj_dict no_dict;
+    wgj_node no_node;
+    wgj_token no_token;
 } wgj;
 
 struct wg_jinja {
@@ -231,7 +236,7 @@ bool wgj_skip_name(wgj *j, const char *name);
 void wgj_expect_op(wgj *j, int op);
 void wgj_expected(wgj *j, const char *what);                     /* fails with the token found */
 const wgj_text *wgj_expect_name(wgj *j);                         /* NULL after a failure */
-wgj_node *wgj_node_new(wgj *j, wgj_node_kind kind, uint32_t at); /* never NULL: after a failure a shared empty one */
+wgj_node *wgj_node_new(wgj *j, wgj_node_kind kind, uint32_t at); /* never NULL: after a failure j->no_node */
 bool wgj_text_is(const wgj_text *t, const char *s);
 wgj_node *wgj_parse_expr(wgj *j, bool choice);
 wgj_node *wgj_parse_tuple(wgj *j, bool choice, const char *end);

@@ -23,12 +23,11 @@ typedef struct lexer {
 
 static wgj_token *add(lexer *x, wgj_token_kind kind, size_t at)
 {
-    static wgj_token spare;
     wgj *j = x->j;
     if (j->tokens == j->room) {
         const size_t room = j->room ? 2 * j->room : 256;
         wgj_token *more = wgj_take(j, room, sizeof *more);
-        if (!more) return &spare;
+        if (!more) return &j->no_token;
         if (j->tokens) memcpy(more, j->token, j->tokens * sizeof *more);
         j->token = more;
         j->room = room;

@@ -10,9 +10,8 @@
 
 wgj_node *wgj_node_new(wgj *j, wgj_node_kind kind, uint32_t at)
 {
-    static wgj_node spare;
     wgj_node *n = wgj_take(j, 1, sizeof *n);
-    if (!n) return spare = (wgj_node){ .kind = kind }, &spare;
+    if (!n) return j->no_node = (wgj_node){ .kind = kind }, &j->no_node;
     n->kind = kind;
     n->at = at;
     return n;

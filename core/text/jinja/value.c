@@ -55,12 +55,10 @@ static int64_t whole(wgj_value v) { return v.kind == WGJ_INT ? v.as.i : v.as.b; 
 
 /* ---- lists and dictionaries */
 
-static wgj_list none = { NULL, 0 };
-
 wgj_value wgj_list_new(wgj *j, wgj_kind kind, size_t n)
 {
     wgj_list *l = wgj_take(j, 1, sizeof *l);
-    if (!l || !wgj_spend(j, n)) return (wgj_value){ kind, { .list = &none } };
+    if (!l || !wgj_spend(j, n)) return (wgj_value){ kind, { .list = &j->no_list } };
     l->v = wgj_take(j, n, sizeof *l->v);
     l->n = l->v ? n : 0;
     return (wgj_value){ kind, { .list = l } };
@@ -75,9 +73,8 @@ wgj_value wgj_pair(wgj *j, wgj_value a, wgj_value b)
 
 wgj_value wgj_dict_new(wgj *j, wgj_kind kind, size_t cap)
 {
-    static wgj_dict empty;
     wgj_dict *d = wgj_take(j, 1, sizeof *d);
-    if (!d) return empty = (wgj_dict){ 0 }, (wgj_value){ kind, { .dict = &empty } };
+    if (!d) return j->no_dict = (wgj_dict){ 0 }, (wgj_value){ kind, { .dict = &j->no_dict } };
     d->key = wgj_take(j, cap, sizeof *d->key);
     d->v = wgj_take(j, cap, sizeof *d->v);
     d->cap = d->key && d->v ? cap : 0;
@@ -238,7 +235,7 @@ wgj_list *wgj_elements(wgj *j, wgj_value v)
 {
     wgj_list *l;
     switch (v.kind) {
-    case WGJ_UNDEFINED: return &none;
+    case WGJ_UNDEFINED: return &j->no_list;
     case WGJ_TEXT: return characters(j, v.as.text);
     case WGJ_LIST:
     case WGJ_TUPLE:
@@ -246,7 +243,7 @@ wgj_list *wgj_elements(wgj *j, wgj_value v)
     case WGJ_VIEW: return v.as.list;
     case WGJ_ITERATOR: /* its elements are gone afterwards */
         l = wgj_take(j, 1, sizeof *l);
-        if (!l) return &none;
+        if (!l) return &j->no_list;
         *l = *v.as.list;
         if (l->n) v.as.list->n = 0;
         return l;
@@ -254,7 +251,7 @@ wgj_list *wgj_elements(wgj *j, wgj_value v)
         l = wgj_list_new(j, WGJ_LIST, v.as.dict->n).as.list;
         if (l->n) memcpy(l->v, v.as.dict->key, l->n * sizeof *l->v);
         return l;
-    default: wgj_fail(j, WG_EMODEL, "a %s cannot be iterated over", wgj_type(v)); return &none;
+    default: wgj_fail(j, WG_EMODEL, "a %s cannot be iterated over", wgj_type(v)); return &j->no_list;
     }
 }
 

@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VOCAB = 128, CELLS = 8192, OUTPUTS = 2048 };
+#ifndef STUB_OTHER
+#define STUB_OTHER 0 /* 1: its parameters lie elsewhere */
+#endif
+enum { VOCAB = 512, CELLS = 8192, OUTPUTS = 2048, SEQUENCES = 64 };
 struct llama_model {
     bool recurrent;
 };
@@ -24,17 +27,33 @@ struct llama_context {
 
 void llama_log_set(ggml_log_callback log_callback, void *user_data) { (void)log_callback, (void)user_data; }
 void llama_backend_init(void) {}
+size_t llama_max_parallel_sequences(void) { return SEQUENCES; }
+void llama_set_n_threads(struct llama_context *ctx, int32_t n_threads, int32_t n_threads_batch)
+{
+    (void)ctx, (void)n_threads, (void)n_threads_batch;
+}
 struct llama_model_params llama_model_default_params(void) { return (struct llama_model_params){ 0 }; }
 struct llama_context_params llama_context_default_params(void)
 {
-    return (struct llama_context_params){ .n_ctx = 512, .n_batch = 2048, .n_ubatch = 512, .n_seq_max = 1 };
+    return (struct llama_context_params){ .n_ctx = 512,
+                                          .n_batch = 2048,
+                                          .n_ubatch = 512,
+                                          .n_seq_max = 1,
+                                          .rope_scaling_type = -1,
+                                          .yarn_ext_factor = -1,
+                                          .type_k = 1,
+                                          .type_v = 1,
+                                          .offload_kqv = true,
+                                          .no_perf = true,
+                                          .op_offload = true,
+                                          .swa_full = !STUB_OTHER };
 }
 struct llama_model *llama_model_load_from_file(const char *path, struct llama_model_params params)
 {
     (void)params;
     struct llama_model *m = calloc(1, sizeof *m);
-    m->recurrent = !strcmp(path, "recurrent");
-    if (strcmp(path, "missing")) return m;
+    m->recurrent = strstr(path, "recurrent");
+    if (!strstr(path, "missing")) return m;
     free(m);
     return NULL;
 }
@@ -44,7 +63,7 @@ bool llama_model_is_recurrent(const struct llama_model *model) { return model->r
 int32_t llama_model_n_ctx_train(const struct llama_model *model) { return model ? 512 : 0; }
 struct llama_context *llama_init_from_model(struct llama_model *model, struct llama_context_params params)
 {
-    struct llama_context *c = model && params.kv_unified && params.n_seq_max <= 64 ? calloc(1, sizeof *c) : NULL;
+    struct llama_context *c = model && params.kv_unified && params.n_seq_max <= SEQUENCES ? calloc(1, sizeof *c) : NULL;
     if (c) c->n_ctx = params.n_ctx;
     return c;
 }
@@ -68,6 +87,12 @@ int32_t llama_token_to_piece(const struct llama_vocab *vocab, llama_token token,
 llama_memory_t llama_get_memory(const struct llama_context *ctx) { return (llama_memory_t)ctx; }
 
 static bool in_range(int32_t pos, llama_pos p0, llama_pos p1) { return (p0 < 0 || pos >= p0) && (p1 < 0 || pos < p1); }
+
+void llama_memory_clear(llama_memory_t mem, bool data)
+{
+    (void)data;
+    ((struct llama_context *)mem)->n = 0;
+}
 
 bool llama_memory_seq_rm(llama_memory_t mem, llama_seq_id seq_id, llama_pos p0, llama_pos p1)
 {

@@ -345,6 +345,30 @@ Test(drafter, proposes_observes_forgets)
     SAYS(err, "drafter recycle learns from the target's rows");
 }
 
+/* One call a round, and what a complete text leaves to the next one. */
+Test(drafter, advances_and_learns_from_finished_texts)
+{
+    wg_error err;
+    for (int complete = 0; complete < 2; complete++) {
+        wg_session *s = NULL;
+        wg_sequence *q = NULL;
+        wg_draft d = { .size = sizeof d };
+        cr_assert(wg_session_open_drafter(&s, 32, 64, "{\"draft\": {\"kind\": \"suffix\", \"factor\": 2}}", &err) == WG_OK,
+                  "%s", err.text);
+        cr_assert(wg_sequence_open_tokens(s, &q, (const int32_t[]){ 1, 2 }, 2, NULL, &err) == WG_OK, "%s", err.text);
+        cr_assert(wg_sequence_advance(q, NULL, 0, &d, &err) == WG_OK && d.n == 1 && d.score == 0, "nothing to observe");
+        cr_assert(wg_sequence_advance(q, (const int32_t[]){ 3, 9, 8, 7, 9 }, 5, &d, &err) == WG_OK, "%s", err.text);
+        cr_assert(d.n == 3 && d.token[1] == 8 && d.token[2] == 7 && d.score > 1.9, "%d nodes, score %g", d.n, d.score);
+        cr_assert(wg_sequence_advance(q, (const int32_t[]){ 32 }, 1, &d, &err) == WG_EINVAL);
+        if (complete) wg_sequence_finish(q);
+        else wg_sequence_close(q);
+        wg_sequence_finish(NULL);
+        cr_assert(wg_sequence_open_tokens(s, &q, (const int32_t[]){ 5, 9 }, 2, NULL, &err) == WG_OK, "%s", err.text);
+        cr_assert(wg_sequence_propose(q, &d, &err) == WG_OK && d.n == (complete ? 3 : 1), "%d nodes", d.n);
+        wg_session_close(s);
+    }
+}
+
 /* A draft model alone drafts what it writes itself, and its rows of q are distributions. */
 Test(drafter, a_model_drafts_its_own_text)
 {

@@ -97,7 +97,7 @@ Test(gpu_taps, recorded_passes)
     wg_tap_queue *q;
     s.b.taps = taps;
     must(wg_lm_forward(lm, &s.b, logits, &err));
-    must(wg_tap_queue_open(&q, taps, 4, &err));
+    must(wg_tap_queue_open(&q, taps, tap, TAPS, 4, &err));
     wg_tap_queue_push(q, (const int[]){ 4, 1, 2 }, 3);
     wg_tap_queue_drop(q, 1);
     wg_tap_queue_push(q, (const int[]){ 0, 3 }, 2);
@@ -105,6 +105,14 @@ Test(gpu_taps, recorded_passes)
     must(wg_tap_queue_read(q, 0, 4, again, &err));
     static const size_t want[] = { 1, 2, 0, 3 };
     for (int i = 0; i < 4; i++) cr_assert_arr_eq(again + (size_t)i * row, x + want[i] * row, row * sizeof *x, "kept row %d", i);
+    wg_tap_queue_close(q);
+
+    /* two of the taps, in another order */
+    must(wg_tap_queue_open(&q, taps, (const int[]){ tap[2], tap[0] }, 2, 1, &err));
+    wg_tap_queue_push(q, (const int[]){ 3 }, 1);
+    must(wg_tap_queue_read(q, 0, 1, again, &err));
+    cr_assert_arr_eq(again, x + 3 * row + 2 * DIM, DIM * sizeof *x);
+    cr_assert_arr_eq(again + DIM, x + 3 * row, DIM * sizeof *x);
     wg_tap_queue_close(q);
     wg_taps_close(taps);
     wg_taps_close(other);

@@ -67,6 +67,10 @@ Test(plugin, refuses_what_was_not_built_for_this_program)
         { WG_TEST_PLUGINS "/libbad_drafter_3.so", "",
           "was built against other headers (the structures of core/engine/drafter.h differ in size); rebuild it against this "
           "program's" },
+        { WG_TEST_PLUGINS "/libbad_drafter_10.so", "",
+          "was built against other headers (the structures of core/engine/drafter.h differ in size); rebuild it against this "
+          "program's" },
+        { WG_TEST_PLUGINS "/libnearest.so", "tap=3", "drafter nearest: tap 3: a model of 1 layers has taps 0 (the embedding)" },
         { WG_TEST_PLUGINS "/libbad_drafter_4.so", "",
           "has no symbol wg_plugin_drafter; define it with WG_DRAFTER_PLUGIN(class)" },
         { WG_TEST_PLUGINS "/libbad_drafter_5.so", "",
@@ -82,6 +86,37 @@ Test(plugin, refuses_what_was_not_built_for_this_program)
         const char *text = refusal(&target, "plugin", options, true);
         cr_assert(text && strstr(text, bad[i].says), "%s: %s", options, text ? text : "it opens");
     }
+}
+
+/* Built when wg_env was shorter. */
+Test(plugin, an_older_object_runs)
+{
+    cr_assert_null(refusal(&target, "plugin", "path=" WG_TEST_PLUGINS "/libbad_drafter_11.so", true));
+}
+
+/* Hidden states go through the object's feed: what it proposes is a function of them, and the text is plain decoding's. */
+Test(plugin, reads_hidden_states)
+{
+    const law_request r = { prompt, 7, 60 };
+    law_output plain = { 0 }, got = { 0 };
+    wg_counts counts = { 0 };
+    law_setup setup = {
+        .target = &target, .drafter = "none", .rule = "match", .sampling = WG_SAMPLING(1, 4, 1, 0), .prefill_rows = 2
+    };
+    law_decode(&setup, &r, 1, &plain, &counts);
+    setup.drafter = "plugin";
+    for (int composed = 0; composed < 2; composed++) {
+        setup.drafter = composed ? "best_of" : "plugin";
+        setup.options = composed ? "of=plugin:path=" WG_TEST_PLUGINS "/libnearest.so;options={k=3;tap=1}|ngram:k=2"
+                                 : "path=" WG_TEST_PLUGINS "/libnearest.so,options=k=3;tap=1";
+        counts = (wg_counts){ 0 };
+        law_decode(&setup, &r, 1, &got, &counts);
+        cr_assert_eq(law_compare("plugin", &plain, &got, 1), 0);
+        cr_assert_gt(counts.drafted, 20);
+        cr_assert_gt(counts.accepted, 0);
+        law_free(&got, 1);
+    }
+    law_free(&plain, 1);
 }
 
 /* A tree with a law that the plug-in did not declare, and a failure without a message: errors of the step. */
@@ -126,4 +161,5 @@ Test(plugin, a_wrapped_one_is_checked_too)
 Test(plugin, every_failed_allocation_is_an_error_and_leaks_nothing)
 {
     fail_every_allocation(&target, "plugin", "path=" WG_TEST_PLUGINS "/libbigram.so,options=k=3");
+    fail_every_allocation(&target, "plugin", "path=" WG_TEST_PLUGINS "/libnearest.so,options=k=3");
 }

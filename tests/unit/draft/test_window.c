@@ -170,7 +170,8 @@ static reading decode(const law_model *m, const char *drafter, const char *optio
 /* The same text in a pool that could not hold it, with a number of pages that does not grow with it. */
 Test(window, a_long_text_holds_few_pages)
 {
-    enum { BOUND = (WINDOW + WG_KV_BACK) / PAGE + 2, POOL = BOUND + 256 / PAGE + 1 };
+    enum { BOUND = (WINDOW + WG_KV_BACK) / PAGE + 2 };
+    const int pool = wg_kv_window_slots(WINDOW, 256, PAGE) / PAGE;
     law_model m;
     char with[700];
     write_windowed();
@@ -181,7 +182,7 @@ Test(window, a_long_text_holds_few_pages)
     static const char *const drafters[] = { "none", "ngram", "model" };
     for (int i = 0; i < 3; i++) {
         const int more = i == 2 ? 300 / PAGE : 0; /* the draft model has read nothing before the first step */
-        const reading r = decode(&m, drafters[i], i == 2 ? with : "", POOL + more, false);
+        const reading r = decode(&m, drafters[i], i == 2 ? with : "", pool + more, false);
         cr_assert_eq(memcmp(r.token, whole.token, (size_t)r.n * sizeof *r.token), 0, "%s", drafters[i]);
         cr_assert(r.most <= (i == 2 ? BOUND + 300 / PAGE : BOUND), "%s: %d pages", drafters[i], r.most);
         free(r.token);

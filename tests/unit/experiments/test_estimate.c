@@ -183,3 +183,23 @@ Test(estimate, schema_has_every_option)
     json_decref(want);
     json_decref(schema);
 }
+
+/* The cache holds pages of all layers: one layer that reads all tokens keeps all pages. */
+Test(estimate, tokens_that_a_cache_holds)
+{
+    wg_arch *a = wg_calloc(1, sizeof *a);
+    a->layers = 3;
+    cr_expect_eq(wg_target_held(a, 5000), 5000);
+    a->window = 100;
+    a->windowed[0] = 7;
+    const int most = wg_kv_window_slots(100, WG_ENGINE_PREFILL_ROWS, WG_ENGINE_PAGE_SLOTS);
+    cr_expect(most >= 100 + WG_KV_BACK + WG_ENGINE_PREFILL_ROWS && most < 5000, "%d", most);
+    cr_expect_eq(wg_target_held(a, 5000), most);
+    cr_expect_eq(wg_target_held(a, most - 1), most - 1);
+    a->windowed[0] = 5;
+    cr_expect_eq(wg_target_held(a, 5000), 5000);
+    a->windowed[0] = 7;
+    a->window_unknown = true;
+    cr_expect_eq(wg_target_held(a, 5000), 5000);
+    wg_free(a);
+}

@@ -265,3 +265,65 @@ Test(quantize, errors_are_reported)
     cr_assert(worst[0] > 0.06 && worst[0] < 0.075 && worst[0] == worst[1], "%g %g", worst[0], worst[1]);
     temp_remove(&t);
 }
+
+/* ---- pruning */
+
+Test(prune, rows)
+{
+    const float row[8] = { 1, -4, 3, 2, -1, 1, -1, 1 };
+    float w[8], room[8];
+    static const struct {
+        const char *spec;
+        float left[8];
+    } of[] = {
+        { "2:4", { 0, -4, 3, 0, -1, 1, 0, 0 } },
+        { "1:2", { 0, -4, 3, 0, -1, 0, -1, 0 } },
+        { "2:5", { 0, -4, 3, 0, 0, 1, -1, 1 } }, /* three are left over */
+        { "0.5", { 1, -4, 3, 2, 0, 0, 0, 0 } },
+        { "0", { 1, -4, 3, 2, -1, 1, -1, 1 } },
+    };
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        wg_prune p;
+        cr_assert_eq(wg_prune_parse(&p, of[i].spec, strlen(of[i].spec), &err), WG_OK, "%s", err.text);
+        memcpy(w, row, sizeof w);
+        wg_prune_row(&p, w, 8, room);
+        for (int k = 0; k < 8; k++) cr_expect_eq(w[k], of[i].left[k], "%s: %d is %g", of[i].spec, k, (double)w[k]);
+    }
+    static const char *const bad[] = { "", "4:2", "2:", "0:4", "2:33", "1", "-0.1", "half", "0.5x", "2:4:1", "nan" };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        wg_prune p;
+        cr_expect_eq(wg_prune_parse(&p, bad[i], strlen(bad[i]), &err), WG_EINVAL, "%s", bad[i]);
+    }
+    cr_assert_str_eq(err.text, "'nan' is no pruning: expected N:M (N of every M consecutive weights stay, such as 2:4), or a "
+                               "share of each row from 0 to 0.99, such as 0.5; M is at most 32");
+}
+
+/* The layers are pruned, embedding and head are not; a type that stays is pruned too, and its codes stay. */
+Test(prune, views)
+{
+    temp t;
+    temp_make(&t);
+    wg_log_to(ignore, NULL);
+    char path[256];
+    strcpy(path, temp_at(&t, "m.gguf"));
+    cr_assert_eq(wg_synth_write(&shape, WG_Q8_0, 3, path, NULL), WG_OK);
+    wg_weights *whole, *w = view_of(path, "q8_0,prune=2:4", NULL);
+    cr_assert_eq(wg_weights_open(&whole, path, &err), WG_OK);
+    static const char *const name[] = { "blk.0.attn_q.weight", "blk.1.ffn_down.weight", "output.weight", "token_embd.weight" };
+    for (int i = 0; i < 4; i++) {
+        float a[320], b[320];
+        const wg_tensor *from = need(whole, name[i]), *to = need(w, name[i]);
+        const size_t k = (size_t)from->dim[0];
+        int zeros = 0;
+        wg_row_to_f32(WG_Q8_0, from->data, a, k);
+        wg_row_to_f32(WG_Q8_0, to->data, b, k);
+        for (size_t j = 0; j < k; j++) {
+            zeros += b[j] == 0 && a[j] != 0;
+            cr_assert(b[j] == a[j] || b[j] == 0, "%s: %g became %g", name[i], (double)a[j], (double)b[j]);
+        }
+        cr_expect(i < 2 ? zeros > (int)k / 2 - 8 : zeros == 0, "%s: %d of %zu", name[i], zeros, k);
+    }
+    wg_weights_close(w);
+    wg_weights_close(whole);
+    temp_remove(&t);
+}

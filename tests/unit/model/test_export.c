@@ -62,10 +62,8 @@ Test(export, what_a_folder_cannot_say)
         const char *text;
     } row[] = {
         { { "blk.0.attn_output.bias", 32, NULL, 0 },
-          "m.gguf: no Hugging Face model type of the family llama has these biases, windows and experts together, or none is "
-          "written for it; write a GGUF "
-          "file "
-          "instead" },
+          "m.gguf: no Hugging Face model type of the family llama has these norms, biases, positions, windows and experts "
+          "together; write a GGUF file instead" },
         { { "rope_freqs.weight", 8, NULL, 0 },
           "m.gguf: tensor 'rope_freqs.weight' holds divisors that no scaling of the kind llama3 gives; write a GGUF file "
           "instead" },
@@ -88,6 +86,46 @@ Test(export, what_a_folder_cannot_say)
         cr_expect_eq(dir_count(t.dir), before);
         wg_weights_close(w);
         cr_expect_eq(wg_mem_read().live_blocks, live);
+        temp_remove(&t);
+    }
+}
+
+/* transformers' MPT has an MLP of four times the width, and its Falcon and GPT-NeoX no limit of queries, keys and values. */
+Test(export, what_a_style_cannot_say)
+{
+    static const char *const families[] = { "mpt", "falcon", "gptneox" };
+    static const int hidden[] = { 96, 128, 128 };
+    for (int i = 0; i < 3; i++) {
+        temp t;
+        temp_make(&t);
+        char from[256], to[256], limit[64];
+        strcpy(from, temp_at(&t, "from.gguf"));
+        strcpy(to, temp_at(&t, "m.gguf"));
+        const wg_synth_shape s = { .arch = families[i],
+                                   .name = "s",
+                                   .layers = 1,
+                                   .dim = 32,
+                                   .heads = 2,
+                                   .kv_heads = 2,
+                                   .hidden = hidden[i],
+                                   .vocab = 64,
+                                   .context = 32 };
+        wg_weights *in, *w;
+        wg_gguf_writer *g;
+        cr_assert_eq(wg_synth_write(&s, WG_F32, 3, from, &err), WG_OK, "%s", err.text);
+        cr_assert_eq(wg_weights_open(&in, from, &err), WG_OK);
+        cr_assert_eq(wg_gguf_writer_open(&g, to, &err), WG_OK);
+        for (int k = 0; k < wg_meta_count(in); k++)
+            if (strncmp(wg_meta_key(in, k), "tokenizer.", 10) != 0) wg_gguf_copy_meta(g, in, k);
+        snprintf(limit, sizeof limit, "%s.attention.clamp_kqv", families[i]);
+        if (i > 0) wg_gguf_set_f32(g, limit, 4);
+        for (int k = 0; k < wg_weights_count(in); k++) wg_gguf_add(g, wg_weights_at(in, k), fill, in);
+        cr_assert_eq(wg_gguf_writer_finish(g, &err), WG_OK, "%s", err.text);
+        wg_weights_close(in);
+        cr_assert_eq(wg_weights_open(&w, to, &err), WG_OK);
+        cr_expect_eq(wg_export(w, temp_at(&t, "out"), -1, 0, &err), WG_EUNSUPPORTED, "%s: %s", families[i], err.text);
+        cr_expect(strstr(err.text, "has these norms, biases, positions, windows and experts together"), "%s", err.text);
+        wg_weights_close(w);
         temp_remove(&t);
     }
 }

@@ -115,7 +115,7 @@ Test(taps, queue)
     float x[N * DIM], got[ROOM * DIM];
     int held[ROOM], n = 0, next = 0;
     must(wg_taps_open(&t, u.lm, tap, 1, &err), &err);
-    must(wg_tap_queue_open(&q, t, ROOM, &err), &err);
+    must(wg_tap_queue_open(&q, t, tap, 1, ROOM, &err), &err);
     must(wg_kv_reserve(u.seq, N, &err), &err);
     wg_batch_chain(&u.batch, u.seq, 0, token, N, 0);
     u.batch.taps = t;

@@ -73,6 +73,12 @@ Test(hf_tokenizer, byte_level)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) agrees(names[i]);
 }
 
+Test(hf_tokenizer, normalisers)
+{
+    static const char *const names[] = { "nfkc", "nfkd", "folded", "lowercase", "nmt", "replaced", "precompiled", "xlm-r" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) agrees(names[i]);
+}
+
 Test(hf_tokenizer, in_characters)
 {
     static const char *const names[] = { "llama2", "gemma", "mistral", "metaspace", "no-prefix" };
@@ -360,8 +366,17 @@ Test(hf_tokenizer, refusals)
         { "{\"model\":{\"type\":\"BPE\",\"dropout\":0.1}}", "FILE: dropout is not implemented: 0.1" KNOWN },
         { "{\"model\":{\"type\":\"BPE\",\"end_of_word_suffix\":\"</w>\"}}",
           "FILE: end_of_word_suffix is not implemented: \"</w>\"" KNOWN },
-        { "{" MODEL ",\"normalizer\":{\"type\":\"NFKC\"}}",
-          "FILE: this normalizer is not implemented: {\"type\":\"NFKC\"}" KNOWN },
+        { "{" MODEL ",\"normalizer\":{\"type\":\"BertNormalizer\"}}",
+          "FILE: this normalizer is not implemented: {\"type\":\"BertNormalizer\"}" KNOWN },
+        { "{" MODEL ",\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"BAA\"}}",
+          "FILE: this normalizer is not implemented: {\"precompiled_charsmap\":\"BAA\",\"type\":\"Precompiled\"}" KNOWN },
+        { "{" MODEL
+          ",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Precompiled\",\"precompiled_charsmap\":"
+          "\"BAAA\"},{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"\"}]}}",
+          "FILE: this normalizer is not implemented: {\"precompiled_charsmap\":\"\",\"type\":\"Precompiled\"}" KNOWN },
+        { "{" MODEL ",\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"\"},\"content\":\"\"}}",
+          "FILE: this normalizer is not implemented: "
+          "{\"content\":\"\",\"pattern\":{\"Regex\":\"\"},\"type\":\"Replace\"}" KNOWN },
         { "{" MODEL
           ",\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},\"decoder\":{\"type\":\"WordPiece\"}}",
           "FILE: this decoder is not implemented: {\"type\":\"WordPiece\"}" KNOWN },
@@ -495,7 +510,9 @@ static wg_status open_with(const char *model, const char *key, const char *const
 Test(hf_tokenizer, wrong_keys)
 {
     static const int32_t far[] = { 0, 4 }, many[9] = { 0 };
-    static const char *const sort[] = { "sort" }, *const replace[] = { "replace", "", "a" }, *const last[] = { "last" };
+    static const char *const sort[] = { "sort" }, *const replace[] = { "replace", "", "a" }, *const last[] = { "last" },
+                             *const behind[] = { "replace_regex", "a(?=b)", "" },
+                             *const nothing[] = { "replace_regex", "a*", "" }, *const map[] = { "precompiled", "abcdefgh" };
     static const struct {
         const char *model, *key;
         const char *const *words;
@@ -505,13 +522,21 @@ Test(hf_tokenizer, wrong_keys)
         const char *text;
     } row[] = {
         { "llama", "tokenizer.wager.normalizer", sort, NULL, 1, WG_EMODEL,
-          "FILE: tokenizer.wager.normalizer[0] is \"sort\": expected at most 16 steps (nfc, nfd, replace, prepend, strip, "
-          "charsmap, squeeze) with "
-          "their words; convert the model again" },
+          "FILE: tokenizer.wager.normalizer[0] is \"sort\": expected at most 16 steps (nfc, nfd, nfkc, nfkd, lowercase, "
+          "strip_accents, nmt, "
+          "replace, replace_regex, prepend, strip, charsmap, precompiled, squeeze) with their words; convert the model again" },
         { "llama", "tokenizer.wager.normalizer", replace, NULL, 3, WG_EMODEL,
-          "FILE: tokenizer.wager.normalizer[0] is \"replace\": expected at most 16 steps (nfc, nfd, replace, prepend, strip, "
-          "charsmap, squeeze) "
-          "with their words; convert the model again" },
+          "FILE: tokenizer.wager.normalizer[0] is \"replace\": expected at most 16 steps (nfc, nfd, nfkc, nfkd, lowercase, "
+          "strip_accents, nmt, "
+          "replace, replace_regex, prepend, strip, charsmap, precompiled, squeeze) with their words; convert the model again" },
+        { "llama", "tokenizer.wager.normalizer", behind, NULL, 3, WG_EUNSUPPORTED,
+          "FILE: tokenizer.wager.normalizer: the expression \"a(?=b)\" has at byte 3 this kind of group, which is not "
+          "implemented" },
+        { "llama", "tokenizer.wager.normalizer", nothing, NULL, 3, WG_EUNSUPPORTED,
+          "FILE: tokenizer.wager.normalizer: the expression \"a*\" has at byte 2 a match of no characters, which is not "
+          "implemented" },
+        { "llama", "tokenizer.wager.normalizer", map, NULL, 2, WG_EMODEL,
+          "FILE: the map of characters of the normaliser is broken; convert the model again" },
         { "llama", "tokenizer.wager.metaspace", last, NULL, 1, WG_EMODEL,
           "FILE: tokenizer.wager.metaspace is \"last\", expected \"first\" or \"always\"; convert the model again" },
         { "llama", "tokenizer.wager.after", NULL, far, 2, WG_EMODEL,

@@ -30,10 +30,12 @@ static bytes head_of(const json_t *tokenizer, const wg_hf_ids *ids, int vocab)
 /* Every fixture: what is written leads to the same keys, byte for byte, with and without rows that pad the embedding. */
 Test(hf_write, every_pipeline_comes_back)
 {
-    static const char *const names[] = { "gpt2",  "llama3",       "qwen2",          "qwen35",      "smollm",  "tekken",
-                                         "o200k", "deepseek-llm", "deepseek-coder", "deepseek-v3", "falcon",  "mpt",
-                                         "nfd",   "flags",        "behaviors",      "prefix",      "words",   "llama2",
-                                         "gemma", "mistral",      "metaspace",      "no-prefix",   "unigram", "unigram-bytes" };
+    static const char *const names[] = {
+        "gpt2",           "llama3",      "qwen2",  "qwen35",    "smollm",    "tekken",    "o200k",       "deepseek-llm",
+        "deepseek-coder", "deepseek-v3", "falcon", "mpt",       "nfd",       "flags",     "behaviors",   "prefix",
+        "words",          "llama2",      "gemma",  "mistral",   "metaspace", "no-prefix", "unigram",     "unigram-bytes",
+        "nfkc",           "nfkd",        "folded", "lowercase", "nmt",       "replaced",  "precompiled", "xlm-r"
+    };
     const wg_hf_ids ids[] = { { -1, { -1, -1, -1 } }, { 7, { 9, 11, -1 } } };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         for (int k = 0; k < 2; k++) {

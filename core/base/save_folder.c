@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/base/save_folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/mem.h"
+
+struct wg_save_folder {
+    char *path, part[WG_SAVE_FOLDER_PATH];
+};
+
+static bool is_empty(const char *folder)
+{
+    int n = 0;
+    DIR *d = opendir(folder);
+    for (const struct dirent *e; d && (e = readdir(d));) n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    if (d) closedir(d);
+    return n == 0;
+}
+
+static wg_status make_part(wg_save_folder *f, wg_error *err)
+{
+    size_t n = strlen(f->path);
+    struct stat st;
+    while (n > 1 && f->path[n - 1] == '/') n--;
+    if (n == 0) return wg_fail(err, WG_EINVAL, "the name of a folder is empty");
+    if (n + 40 > sizeof f->part) return wg_fail(err, WG_EINVAL, "a path of %zu bytes; expected a shorter one", n);
+    if (stat(f->path, &st) == 0 && !S_ISDIR(st.st_mode))
+        return wg_fail(err, WG_EINVAL, "%s: is a file; expected the name of a folder that does not exist, or is empty",
+                       f->path);
+    if (stat(f->path, &st) == 0 && !is_empty(f->path))
+        return wg_fail(err, WG_EINVAL, "%s: is a folder with files in it; name one that does not exist, or remove it first",
+                       f->path);
+    snprintf(f->part, sizeof f->part, "%.*s.%ld.part", (int)n, f->path, (long)getpid());
+    if (mkdir(f->part, 0777) == 0) return WG_OK;
+    const int why = errno;
+    return wg_fail(err, why == ENOENT ? WG_ENOENT : WG_EIO, "%s: cannot create a folder beside it: %s", f->path, strerror(why));
+}
+
+wg_status wg_save_folder_open(wg_save_folder **out, const char *path, wg_error *err)
+{
+    wg_save_folder *f = *out = wg_calloc(1, sizeof *f);
+    if (!f || !(f->path = wg_strdup(path))) {
+        wg_free(f);
+        *out = NULL;
+        return wg_nomem(err, sizeof *f + strlen(path), "a folder");
+    }
+    const wg_status s = make_part(f, err);
+    if (s == WG_OK) return s;
+    wg_free(f->path);
+    wg_free(f);
+    *out = NULL;
+    return s;
+}
+
+const char *wg_save_folder_part(const wg_save_folder *f) { return f->part; }
+
+static void close_folder(wg_save_folder *f)
+{
+    wg_free(f->path);
+    wg_free(f);
+}
+
+void wg_save_folder_abort(wg_save_folder *f)
+{
+    if (!f) return;
+    DIR *d = opendir(f->part);
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        char path[WG_SAVE_FOLDER_PATH + 300];
+        snprintf(path, sizeof path, "%s/%s", f->part, e->d_name);
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) (void)unlink(path);
+    }
+    if (d) closedir(d), (void)rmdir(f->part);
+    close_folder(f);
+}
+
+wg_status wg_save_folder_commit(wg_save_folder *f, wg_error *err)
+{
+    if (rename(f->part, f->path) == 0) { /* replaces an empty folder */
+        close_folder(f);
+        return WG_OK;
+    }
+    const wg_status s = wg_fail(err, WG_EIO, "%s: cannot give the folder its name: %s", f->path, strerror(errno));
+    wg_save_folder_abort(f);
+    return s;
+}

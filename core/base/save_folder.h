@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ * Atomic folders: the folder's name never shows a partial folder. Files go to NAME.PID.part beside it, which gets the name when
+ * all of them are there. A failure removes it; only a killed process leaves it. */
+#ifndef WG_CORE_BASE_SAVE_FOLDER_H
+#define WG_CORE_BASE_SAVE_FOLDER_H
+
+#include "core/base/error.h"
+
+enum { WG_SAVE_FOLDER_PATH = 4096 }; /* bytes of the path of the part */
+
+typedef struct wg_save_folder wg_save_folder;
+
+/* path must not exist, or be an empty folder. Errors: EINVAL (it is a file, or a folder with files, or too long), ENOENT (the
+ * folder above it), EIO, ENOMEM. */
+wg_status wg_save_folder_open(wg_save_folder **out, const char *path, wg_error *err);
+const char *wg_save_folder_part(const wg_save_folder *f); /* where files go */
+
+/* Gives the part its name. Closes f, also on failure (EIO): then nothing is left. */
+wg_status wg_save_folder_commit(wg_save_folder *f, wg_error *err);
+void wg_save_folder_abort(wg_save_folder *f); /* removes the part and its files; NULL is fine */
+
+#endif

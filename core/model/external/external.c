@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT
+ * See external.h. A pass is one request, unless its sequences are more than the server holds, or a text that the server has
+ * lost is longer than a request: then rows without logits go first. */
+#include "core/model/external/external.h"
+
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "core/model/external/token_rows.h"
+
+/* A sequence that the server holds. */
+typedef struct place {
+    const wg_kv_seq *kv; /* whose rows were asked last; an address only: the text says whether it is the same */
+    long used;           /* the request of its last use */
+    wg_held_rows held;
+} place;
+
+typedef struct external {
+    wg_lm lm; /* first */
+    wg_row_server *server;
+    place *place;        /* (sequences) */
+    int32_t *last;       /* (sequences, 2, rows) of held */
+    wg_asked_part *part; /* (sequences) of the request that is gathered, as these: */
+    int32_t *path;       /* (rows) */
+    wg_asked_row *row;   /* (rows) */
+    wg_asked asked;
+    int paths;       /* words of path */
+    int32_t *prefix; /* (prefix_room) of the sequence at hand */
+    int prefix_room;
+    int32_t parent[WG_EXTERNAL_ROWS];
+    long requests;
+} external;
+
+static wg_status attach(wg_lm *lm, wg_kv *kv, wg_error *err) { return wg_token_space(kv, &lm->space, err); }
+
+static void begin_request(external *x)
+{
+    x->asked = (wg_asked){ .part = x->part };
+    x->paths = 0;
+    x->requests++;
+}
+
+/* Sends what is gathered; *logits moves behind the rows that it wrote. */
+static wg_status send(external *x, float **logits, wg_error *err)
+{
+    const wg_row_server_class *c = x->server->class;
+    const wg_status s = x->asked.parts ? c->answer(x->server, &x->asked, *logits, NULL, err) : WG_OK;
+    for (int i = 0; i < x->asked.parts && !s; i++) {
+        const wg_asked_part *p = &x->part[i];
+        wg_held_asked(&x->place[p->sequence].held, p->row, p->n);
+    }
+    for (int i = 0; i < x->server->sequences && s; i++) wg_held_drop(&x->place[i].held);
+    if (!s && *logits) *logits += (size_t)x->asked.logits * (size_t)x->lm.vocab;
+    begin_request(x);
+    return s;
+}
+
+/* The place of a cache: its own, or the one that was not used for the longest time. */
+static int place_of(external *x, const wg_kv_seq *kv)
+{
+    int oldest = 0;
+    for (int i = 0; i < x->server->sequences; i++) {
+        if (x->place[i].kv == kv) return i;
+        if (x->place[i].used < x->place[oldest].used) oldest = i;
+    }
+    return oldest;
+}
+
+/* Adds to the request that is gathered: `catch_up` tokens of the prefix behind those held, then rows [lo, hi) of the batch. */
+static void gather(external *x, const wg_batch *b, int at, int kept, int path_n, int catch_up, int lo, int hi)
+{
+    place *p = &x->place[at];
+    const int held = p->held.n;
+    wg_asked_row *row = x->row + x->asked.rows;
+    for (int i = 0; i < catch_up; i++)
+        row[i] = (wg_asked_row){ .token = x->prefix[held + i], .parent = i - 1, .position = held + i, .logits = -1 };
+    for (int i = 0; i < hi - lo; i++) {
+        const wg_row *r = &b->row[lo + i];
+        row[catch_up + i] = (wg_asked_row){ .token = r->token,
+                                            .parent = x->parent[i] + catch_up,
+                                            .position = r->position,
+                                            .logits = r->logits >= 0 ? x->asked.logits++ : -1 };
+    }
+    x->part[x->asked.parts++] = (wg_asked_part){
+        .sequence = at, .kept = kept, .path_n = path_n, .n = catch_up + hi - lo, .path = x->path + x->paths, .row = row
+    };
+    x->asked.rows += catch_up + hi - lo;
+    x->paths += path_n;
+    p->used = x->requests;
+}
+
+/* Reads the prefix of rows [lo, hi) from the cache, and their parents. */
+static wg_status read_rows(external *x, const wg_batch *b, int lo, int hi, int *prefix_n, wg_error *err)
+{
+    const int n = wg_token_rows_put(b, lo, hi, x->lm.space);
+    if (n > x->prefix_room) {
+        const int room = n + n / 2 + 256;
+        int32_t *prefix = wg_realloc(x->prefix, (size_t)room, sizeof *prefix);
+        if (!prefix) return wg_nomem(err, (size_t)room * sizeof *prefix, "a prefix for an external target");
+        x->prefix = prefix;
+        x->prefix_room = room;
+    }
+    wg_token_rows_prefix(b, lo, x->lm.space, n, x->prefix);
+    wg_token_rows_parents(b, lo, hi, n, x->parent);
+    *prefix_n = n;
+    return WG_OK;
+}
+
+/* Rows [lo, hi) of one sequence join the request that is gathered; what does not fit with it is sent first. */
+static wg_status add_rows(external *x, const wg_batch *b, int lo, int hi, float **logits, wg_error *err)
+{
+    int32_t path[WG_EXTERNAL_ROWS];
+    int prefix_n = 0, kept, path_n;
+    if (hi - lo > WG_EXTERNAL_ROWS)
+        return wg_fail(err, WG_EUNSUPPORTED, "%d rows of one sequence in a pass; an external target takes %d", hi - lo,
+                       WG_EXTERNAL_ROWS);
+    WG_TRY(read_rows(x, b, lo, hi, &prefix_n, err));
+    int at = place_of(x, b->row[lo].kv);
+    if (x->asked.parts == x->server->sequences || (x->asked.parts && x->place[at].used == x->requests))
+        WG_TRY(send(x, logits, err));
+    wg_held_rows *h = &x->place[at].held;
+    WG_TRY(wg_held_reserve(h, prefix_n, err));
+    x->place[at].kv = b->row[lo].kv;
+    wg_held_settle(h, x->prefix, prefix_n, &kept, path, &path_n);
+    if (x->paths + path_n > WG_EXTERNAL_ROWS || x->asked.rows + prefix_n - h->n + hi - lo > WG_EXTERNAL_ROWS)
+        WG_TRY(send(x, logits, err));
+    while (prefix_n - h->n + hi - lo > WG_EXTERNAL_ROWS) { /* a part of the lost text by itself */
+        const int left = prefix_n - h->n, n = left < WG_EXTERNAL_ROWS ? left : WG_EXTERNAL_ROWS;
+        memcpy(x->path, path, (size_t)path_n * sizeof *path);
+        gather(x, b, at, kept, path_n, n, lo, lo);
+        WG_TRY(send(x, logits, err));
+        wg_held_settle(h, x->prefix, prefix_n, &kept, path, &path_n);
+    }
+    memcpy(x->path + x->paths, path, (size_t)path_n * sizeof *path);
+    gather(x, b, at, kept, path_n, prefix_n - h->n, lo, hi);
+    return WG_OK;
+}
+
+static wg_status forward(wg_lm *lm, const wg_batch *batch, float *logits, wg_error *err)
+{
+    external *x = (external *)lm;
+    wg_assert(!batch->taps); /* it has no hidden states, and wg_taps_open refuses it */
+    begin_request(x);
+    wg_status s = WG_OK;
+    for (int lo = 0, hi; lo < batch->n && !s; lo = hi) {
+        hi = wg_token_rows_end(batch, lo);
+        s = add_rows(x, batch, lo, hi, &logits, err);
+    }
+    if (!s) s = send(x, &logits, err);
+    if (s) {
+        for (int i = 0; i < x->server->sequences; i++) wg_held_drop(&x->place[i].held);
+        return wg_fail_in(err, s, "target %s", x->server->class->name);
+    }
+    wg_token_rows_wrote(batch, lm->space);
+    return WG_OK;
+}
+
+static void close_lm(wg_lm *lm)
+{
+    external *x = (external *)lm;
+    for (int i = 0; x->place && i < x->server->sequences; i++) wg_held_close(&x->place[i].held);
+    x->server->class->close(x->server);
+    wg_free(x->place);
+    wg_free(x->last);
+    wg_free(x->part);
+    wg_free(x->path);
+    wg_free(x->row);
+    wg_free(x->prefix);
+    wg_free(x);
+}
+
+static const wg_lm_class external_class = {
+    .name = "external", .attach = attach, .forward = forward, .close = close_lm, .law_only = true
+};
+
+wg_status wg_external_open(wg_lm **out, wg_row_server *server, int context, wg_error *err)
+{
+    const size_t n = (size_t)server->sequences, rows = WG_EXTERNAL_ROWS;
+    if (context > server->context) {
+        const int most = server->context;
+        server->class->close(server);
+        return wg_fail(err, WG_ECONTEXT, "target: context is %d; the external model's is %d tokens", context, most);
+    }
+    external *x = wg_calloc(1, sizeof *x);
+    if (!x) {
+        server->class->close(server);
+        return wg_nomem(err, sizeof *x, "an external target");
+    }
+    x->lm = (wg_lm){
+        .class = &external_class, .vocab = server->vocab, .context = context ? context : server->context, .space = -1
+    };
+    x->server = server;
+    x->place = wg_calloc(n, sizeof *x->place);
+    x->last = wg_calloc(n * 2 * rows, sizeof *x->last);
+    x->part = wg_calloc(n, sizeof *x->part);
+    x->path = wg_calloc(rows, sizeof *x->path);
+    x->row = wg_calloc(rows, sizeof *x->row);
+    if (!x->place || !x->last || !x->part || !x->path || !x->row) {
+        close_lm(&x->lm);
+        return wg_nomem(err, n * 2 * rows * sizeof *x->last, "an external target's rows");
+    }
+    for (size_t i = 0; i < n; i++) {
+        x->place[i].held.token = x->last + i * 2 * rows;
+        x->place[i].held.parent = x->last + (i * 2 + 1) * rows;
+    }
+    *out = &x->lm;
+    return WG_OK;
+}

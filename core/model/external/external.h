@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ * A language model elsewhere: another process (process_target.h), another engine's library. It answers rows of logits for trees
+ * of tokens behind texts that it keeps; how is the matter of a wg_row_server. What it holds of each sequence is known here
+ * (held_rows.h), so it is told what to keep and what is new, and after any failure everything again.
+ *
+ * Its bits are not ours (wg_lm_class.law_only): it need not keep the Prefix Law, so speculative texts are equal to plain
+ * decoding's in law, not byte by byte. */
+#ifndef WG_CORE_MODEL_EXTERNAL_EXTERNAL_H
+#define WG_CORE_MODEL_EXTERNAL_EXTERNAL_H
+
+#include "core/model/external/held_rows.h"
+#include "core/model/lm.h"
+
+/* Rows of one sequence. It keeps `kept` tokens of the text that it holds, then rows path[0 .. path_n - 1] of the sequence's
+ * last request, which follow each other in the text, and nothing else. The new rows stand behind these. */
+typedef struct wg_asked_part {
+    int sequence; /* 0 .. sequences - 1 */
+    int kept, path_n, n;
+    const int32_t *path;     /* (path_n) */
+    const wg_asked_row *row; /* (n) */
+} wg_asked_part;
+
+typedef struct wg_asked {
+    int parts, rows, logits; /* rows, and rows of logits, of all parts */
+    bool taps;               /* hidden states of all rows are wanted */
+    const wg_asked_part *part;
+} wg_asked;
+
+typedef struct wg_row_server wg_row_server;
+
+typedef struct wg_row_server_class {
+    const char *name;
+    /* Writes logits (asked->logits, vocab) and, where they are wanted, taps (asked->rows, taps, dim): finite numbers. On
+     * failure it holds nothing of any sequence afterwards. */
+    wg_status (*answer)(wg_row_server *s, const wg_asked *asked, float *logits, float *taps, wg_error *err);
+    void (*close)(wg_row_server *s);
+} wg_row_server_class;
+
+enum { WG_EXTERNAL_ROWS = WG_KV_TAIL_MAX, WG_EXTERNAL_SEQUENCES = 8 };
+
+struct wg_row_server {
+    const wg_row_server_class *class;
+    int vocab, context;
+    int sequences; /* that it holds at once; at least 1 */
+};
+
+/* Takes the server, on failure too. `context`: the longest sequence, at most the server's; 0: the server's. ENOMEM, EINVAL. */
+wg_status wg_external_open(wg_lm **out, wg_row_server *server, int context, wg_error *err);
+
+#endif

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT
+ * See llamacpp.h. */
+#include "core/model/external/llamacpp.h"
+
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "core/model/external/llama_library.h"
+#include "core/model/external/row_protocol.h"
+
+enum { ROWS = WG_EXTERNAL_ROWS, IDS_MOST = 256, IDS_OF_ROWS = 8 * ROWS };
+
+/* A sequence: its text has the id of its number. */
+typedef struct held_text {
+    int text, rows;        /* tokens of the text; rows of its last request, behind it */
+    int32_t leaf[ROWS];    /* an id of a leaf below the row, or that of the text in a chain */
+    uint8_t own[IDS_MOST]; /* ids that its leaves have */
+    int leaves;
+} held_text;
+
+typedef struct llama_server {
+    wg_row_server base; /* first */
+    wg_llama_library lib;
+    void *model, *context, *memory;
+    int ids;         /* of texts and leaves */
+    held_text *held; /* (sequences) */
+    bool taken[IDS_MOST];
+    int32_t token[ROWS], pos[ROWS], ids_of[ROWS], *id[ROWS], room[IDS_OF_ROWS];
+    int8_t wanted[ROWS];
+} llama_server;
+
+/* ---- sequence ids */
+
+static void drop_leaves(llama_server *s, held_text *h)
+{
+    for (int i = 0; i < h->leaves; i++) {
+        s->lib.llama_memory_seq_rm(s->memory, h->own[i], -1, -1);
+        s->taken[h->own[i]] = false;
+    }
+    h->leaves = 0;
+}
+
+/* Keeps what the part says, and nothing else of its sequence. */
+static wg_status settle(llama_server *s, const wg_asked_part *p, wg_error *err)
+{
+    held_text *h = &s->held[p->sequence];
+    const int text = p->kept + p->path_n, id = p->path_n ? h->leaf[p->path[p->path_n - 1]] : p->sequence;
+    if (id != p->sequence) s->lib.llama_memory_seq_cp(s->memory, id, p->sequence, h->text, text);
+    drop_leaves(s, h);
+    h->text = text;
+    h->rows = 0;
+    if (s->lib.llama_memory_seq_rm(s->memory, p->sequence, text, -1)) return WG_OK;
+    return wg_fail(err, WG_EUNSUPPORTED, "libllama cannot take rejected drafts out of this model's memory");
+}
+
+static bool is_chain(const wg_asked_part *p)
+{
+    for (int i = 0; i < p->n; i++)
+        if (p->row[i].parent != i - 1) return false;
+    return true;
+}
+
+static bool is_leaf(const wg_asked_part *p, int row)
+{
+    for (int i = row + 1; i < p->n; i++)
+        if (p->row[i].parent == row) return false;
+    return true;
+}
+
+/* A free id, which then has the cells of the text; -1: all are taken. */
+static int take_id(llama_server *s, const wg_asked_part *p)
+{
+    held_text *h = &s->held[p->sequence];
+    int id = s->base.sequences;
+    while (id < s->ids && s->taken[id]) id++;
+    if (id == s->ids) return -1;
+    s->taken[id] = true;
+    h->own[h->leaves++] = (uint8_t)id;
+    s->lib.llama_memory_seq_cp(s->memory, p->sequence, id, -1, -1);
+    return id;
+}
+
+/* Gives every row the ids of the leaves below it, or in a chain that of the text. */
+static wg_status give_ids(llama_server *s, const wg_asked_part *p, wg_error *err)
+{
+    held_text *h = &s->held[p->sequence];
+    const bool chain = is_chain(p);
+    int32_t leaf_id[ROWS];
+    int used = 0;
+    for (int i = 0; i < p->n; i++) {
+        s->ids_of[i] = chain;
+        h->leaf[i] = leaf_id[i] = chain ? p->sequence : -1;
+    }
+    for (int i = 0; i < p->n && !chain; i++) {
+        if (!is_leaf(p, i)) continue;
+        if ((leaf_id[i] = take_id(s, p)) < 0)
+            return wg_fail(err, WG_EUNSUPPORTED, "more leaves of trees than the %d ids that libllama has; draft fewer nodes",
+                           s->ids - s->base.sequences);
+        for (int k = i; k >= 0; k = p->row[k].parent) s->ids_of[k]++, h->leaf[k] = leaf_id[i];
+    }
+    for (int i = 0; i < p->n; i++) {
+        s->id[i] = s->room + used;
+        used += s->ids_of[i];
+        if (used > IDS_OF_ROWS)
+            return wg_fail(err, WG_EUNSUPPORTED, "a tree of too many paths for libllama; draft fewer nodes");
+        if (chain) *s->id[i] = p->sequence;
+        else s->ids_of[i] = 0;
+    }
+    for (int i = 0; i < p->n && !chain; i++)
+        for (int k = leaf_id[i] < 0 ? -1 : i; k >= 0; k = p->row[k].parent) s->id[k][s->ids_of[k]++] = leaf_id[i];
+    return WG_OK;
+}
+
+/* ---- passes */
+
+static wg_status pass(llama_server *s, const wg_asked_part *p, float *logits, wg_error *err)
+{
+    const size_t vocab = (size_t)s->base.vocab;
+    WG_TRY(settle(s, p, err));
+    WG_TRY(give_ids(s, p, err));
+    for (int i = 0; i < p->n; i++) {
+        s->token[i] = p->row[i].token;
+        s->pos[i] = p->row[i].position;
+        s->wanted[i] = p->row[i].logits >= 0;
+    }
+    const wg_llama_batch batch = {
+        .n_tokens = p->n, .token = s->token, .pos = s->pos, .n_seq_id = s->ids_of, .seq_id = s->id, .logits = s->wanted
+    };
+    const int failed = s->lib.llama_decode(s->context, batch);
+    if (failed)
+        return wg_fail(err, WG_EIO, "llama_decode returned %d for %d rows behind %d tokens", failed, p->n,
+                       s->held[p->sequence].text);
+    s->held[p->sequence].rows = p->n;
+    for (int i = 0; i < p->n; i++) {
+        if (!s->wanted[i]) continue;
+        float *to = logits + (size_t)p->row[i].logits * vocab;
+        const float *row = s->lib.llama_get_logits_ith(s->context, i);
+        if (!row) return wg_fail(err, WG_EIO, "libllama has no logits of row %d", i);
+        memcpy(to, row, vocab * sizeof *to);
+        WG_TRY(wg_rows_check_finite(to, 1, s->base.vocab, "logits", err));
+    }
+    return WG_OK;
+}
+
+static wg_status answer(wg_row_server *base, const wg_asked *asked, float *logits, float *taps, wg_error *err)
+{
+    llama_server *s = (llama_server *)base;
+    wg_status status = WG_OK;
+    (void)taps;
+    for (int i = 0; i < asked->parts && !status; i++) status = pass(s, &asked->part[i], logits, err);
+    if (!status) return WG_OK;
+    s->lib.llama_memory_clear(s->memory, true);
+    memset(s->held, 0, (size_t)s->base.sequences * sizeof *s->held);
+    memset(s->taken, 0, sizeof s->taken);
+    return status;
+}
+
+static void close_server(wg_row_server *base)
+{
+    llama_server *s = (llama_server *)base;
+    if (s->context) s->lib.llama_free(s->context);
+    if (s->model) s->lib.llama_model_free(s->model);
+    wg_llama_library_close(&s->lib);
+    wg_free(s->held);
+    wg_free(s);
+}
+
+static const wg_row_server_class llamacpp_class = { .name = "llamacpp", .answer = answer, .close = close_server };
+
+/* ---- opening */
+
+static void say_nothing(int level, const char *text, void *user) { (void)level, (void)text, (void)user; }
+
+static wg_status load_model(llama_server *s, const char *path, wg_error *err)
+{
+    s->lib.llama_log_set(say_nothing, NULL);
+    s->lib.llama_backend_init();
+    s->model = s->lib.llama_model_load_from_file(path, s->lib.llama_model_default_params());
+    if (!s->model) return wg_fail(err, WG_EMODEL, "libllama cannot load %s", path);
+    if (!s->lib.llama_model_is_recurrent(s->model)) return WG_OK;
+    return wg_fail(err, WG_EUNSUPPORTED, "%s has a recurrent state, which rejected drafts cannot be taken out of", path);
+}
+
+static wg_status open_context(llama_server *s, const wg_llamacpp_target *o, wg_error *err)
+{
+    const int trained = s->lib.llama_model_n_ctx_train(s->model), n = o->sequences > 0 ? o->sequences : 1;
+    const size_t most = s->lib.llama_max_parallel_sequences();
+    wg_llama_params p = s->lib.llama_context_default_params();
+    s->base.context = o->context ? o->context : trained < WG_LLAMACPP_CONTEXT ? trained : WG_LLAMACPP_CONTEXT;
+    s->base.sequences = n;
+    s->ids = most < IDS_MOST ? (int)most : IDS_MOST;
+    if (n >= s->ids)
+        return wg_fail(err, WG_EUNSUPPORTED, "%d sequences at once; libllama has %d ids, of which trees need some", n, s->ids);
+    if (s->base.context > trained)
+        return wg_fail(err, WG_ECONTEXT, "context is %d; the model was trained for %d tokens", s->base.context, trained);
+    p.word[WG_LLAMA_N_CTX] = (uint32_t)n * (uint32_t)(s->base.context + 4 * WG_TREE_NODES);
+    p.word[WG_LLAMA_N_BATCH] = ROWS;
+    p.word[WG_LLAMA_N_SEQ_MAX] = (uint32_t)s->ids;
+    p.byte[s->lib.kv_unified] = true; /* leaves share the cells of the text */
+    s->context = s->lib.llama_init_from_model(s->model, p);
+    if (!s->context)
+        return wg_fail(err, WG_ENOMEM, "libllama cannot open a context of %u cells; lower target.context", p.word[0]);
+    s->memory = s->lib.llama_get_memory(s->context);
+    if (o->threads) s->lib.llama_set_n_threads(s->context, o->threads, o->threads);
+    s->base.vocab = s->lib.llama_vocab_n_tokens(s->lib.llama_model_get_vocab(s->model));
+    s->held = wg_calloc((size_t)n, sizeof *s->held);
+    return s->held ? WG_OK : wg_nomem(err, (size_t)n * sizeof *s->held, "a target of llama.cpp");
+}
+
+wg_status wg_llamacpp_open(wg_lm **out, const wg_llamacpp_target *o, wg_error *err)
+{
+    llama_server *s = wg_calloc(1, sizeof *s);
+    if (!s) return wg_nomem(err, sizeof *s, "a target of llama.cpp");
+    s->base.class = &llamacpp_class;
+    wg_status status = wg_llama_library_open(&s->lib, o->library, err);
+    if (!status) status = load_model(s, o->model, err);
+    if (!status) status = open_context(s, o, err);
+    if (!status) return wg_external_open(out, &s->base, 0, err);
+    close_server(&s->base);
+    return wg_fail_in(err, status, "target llamacpp");
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+#include "draft/train/distill_loss.h"
+
+#include "core/base/mem.h"
+
+struct wg_distill_loss {
+    const wg_target_rows *target;
+    wg_loss **loss; /* (threads) */
+    int threads;
+};
+
+size_t wg_distill_loss_need(int vocab, int threads) { return (size_t)threads * 5 * (size_t)vocab * sizeof(double); }
+
+static wg_status open_all(wg_distill_loss *l, const wg_loss_spec *spec, int vocab, double temperature, wg_error *err)
+{
+    l->loss = wg_calloc((size_t)l->threads, sizeof *l->loss);
+    if (!l->loss) return wg_nomem(err, (size_t)l->threads * sizeof *l->loss, "a loss");
+    for (int i = 0; i < l->threads; i++) WG_TRY(wg_loss_open(&l->loss[i], spec, temperature, WG_LOSS_ROWS, vocab, err));
+    return WG_OK;
+}
+
+wg_status wg_distill_loss_open(wg_distill_loss **out, const wg_loss_spec *spec, const wg_target_rows *target, int vocab,
+                               double temperature, int threads, wg_error *err)
+{
+    wg_distill_loss *l = wg_calloc(1, sizeof *l);
+    if (!l) return wg_nomem(err, sizeof *l, "a loss");
+    l->target = target;
+    l->threads = threads;
+    const wg_status s = open_all(l, spec, vocab, temperature, err);
+    if (s) wg_distill_loss_close(l);
+    else *out = l;
+    return s;
+}
+
+void wg_distill_loss_close(wg_distill_loss *l)
+{
+    if (!l) return;
+    for (int i = 0; l->loss && i < l->threads; i++) wg_loss_close(l->loss[i]);
+    wg_free(l->loss);
+    wg_free(l);
+}
+
+static void loss_of_rows(void *ctx, int thread, int first, int rows, int vocab, const float *z, float *dz, wg_loss_part *sum)
+{
+    const wg_distill_loss *l = ctx;
+    const wg_train_rows *in = wg_target_rows_of(l->target);
+    wg_loss_target at[WG_LOSS_ROWS];
+    wg_loss_value value;
+    (void)vocab;
+    for (int i = 0; i < rows; i++) {
+        const int row = first + i;
+        at[i] = (wg_loss_target){ .narrow = wg_target_rows_p(l->target, row),
+                                  .entropy = wg_target_rows_entropy(l->target, row),
+                                  .text = in->target[row],
+                                  .begins = in->start[row] == row % in->length,
+                                  .left_out = in->target[row] < 0 };
+    }
+    wg_loss_rows(l->loss[thread], at, rows, z, dz, &value);
+    sum->loss += value.loss;
+    sum->alpha += value.alpha;
+    sum->rows += value.rows;
+}
+
+wg_train_loss wg_distill_loss_plug(wg_distill_loss *l) { return (wg_train_loss){ loss_of_rows, l }; }

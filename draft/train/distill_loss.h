@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ * The losses of loss.h as losses that are plugged into the training of a network (net.h): p are the target's rows of the
+ * pass (target_rows.h). Rows without a token to predict have no loss; a block begins where a document or a part of at most
+ * WG_LOSS_ROWS rows begins. */
+#ifndef WG_DRAFT_TRAIN_DISTILL_LOSS_H
+#define WG_DRAFT_TRAIN_DISTILL_LOSS_H
+
+#include "draft/train/loss.h"
+#include "draft/train/target_rows.h"
+
+typedef struct wg_distill_loss wg_distill_loss;
+
+/* For `threads` threads; temperature: that of q. spec is copied, target borrowed. ENOMEM. */
+wg_status wg_distill_loss_open(wg_distill_loss **out, const wg_loss_spec *spec, const wg_target_rows *target, int vocab,
+                               double temperature, int threads, wg_error *err);
+void wg_distill_loss_close(wg_distill_loss *l);         /* NULL is fine */
+wg_train_loss wg_distill_loss_plug(wg_distill_loss *l); /* borrows l */
+size_t wg_distill_loss_need(int vocab, int threads);    /* bytes */
+
+#endif

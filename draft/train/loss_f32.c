@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ * Rows of the losses in f32: p is given in f32, q is computed by the vector operations of train_ops.h, and a row comes to a few
+ * sums in double. One exponential a token and no logarithm. With k = [q < p] and a text's token y the gradient of the
+ * logits is
+ *     dz = (q (k a + [c q < p] b - H) - p kl + [v = y] t) / T,   H = a below + b below_c - kl sum p + t
+ * where a has the weights of tv, nla, lk and rejection, b that of block with c = Q/M, and t those of the text. */
+#include <math.h>
+#include <string.h>
+
+#include "draft/train/loss_impl.h"
+
+static const double hardly = 1e-30, most = 1e30; /* overlap below which f32 does not do; of Q/M */
+
+/* Q/M of the prefix. */
+static double factor(const wg_loss_step *s)
+{
+    const double c = exp(s->q - s->m);
+    return c < most ? c : most;
+}
+
+bool wg_loss_narrow_measure(const wg_loss *l, const wg_loss_target *t, const float *z, float *q, wg_loss_row *r)
+{
+    wg_row_sums *s = &r->sums;
+    if (l->spec.weight[WG_LOSS_REVERSE_KL] > 0 || l->spec.weight[WG_LOSS_JSD] > 0) return false;
+    wg_ops_f32()->row_measure(z, t->narrow, q, l->vocab, l->inverse, s);
+    if (!isfinite(s->sum) || !isfinite(s->dot) || !(s->overlap > hardly)) return false;
+    const double log_sum = log(s->sum);
+    r->sum = s->top * l->inverse + log_sum;
+    r->rest = -INFINITY;
+    r->kl = log_sum * s->mass - s->dot - t->entropy;
+    r->alpha = s->overlap;
+    r->log_alpha = log(s->overlap);
+    if (t->text >= 0) {
+        r->log_p_text = log((double)t->narrow[t->text]);
+        r->log_q_text = (double)z[t->text] * l->inverse - r->sum;
+    }
+    return true;
+}
+
+void wg_loss_narrow_sums(const wg_loss_target *t, const wg_loss_row *r, const float *q, int vocab, wg_loss_step *s)
+{
+    double side[2] = { r->sums.below, r->sums.overlap - r->sums.below };
+    if (s->q != s->m) wg_ops_f32()->row_scaled(t->narrow, q, vocab, factor(s), side);
+    s->below = side[0];
+    s->by_q = exp(s->q) * side[0];
+    s->by_p = exp(s->m) * side[1];
+}
+
+void wg_loss_narrow_gradient(const wg_loss *l, const wg_loss_target *t, const wg_loss_row *r, double lk, float *q, double *term)
+{
+    static const double none[2] = { 0, 0 };
+    const double *w = l->spec.weight, scale = r->position;
+    const double of_kl = scale * (w[WG_LOSS_KL] + lk * w[WG_LOSS_LK]);
+    double of_q = -scale * (w[WG_LOSS_TV] + (1 - lk) * w[WG_LOSS_LK] + w[WG_LOSS_NLA] / r->alpha), of_cq = 0, c = 1;
+    double of_text = t->text >= 0 ? -scale * w[WG_LOSS_CE] : 0, all = 0;
+    for (int k = 0; k < WG_LOSS_RULES; k++) {
+        const wg_loss_step *s = &r->step[k];
+        const double weight = -w[WG_LOSS_REJECTION + k] * r->block;
+        if (weight == 0 || !s->there) continue;
+        const double by_q = weight * s->scale * exp(s->q);
+        if (s->q == s->m) of_q += by_q;
+        else {
+            of_cq = by_q;
+            c = factor(s);
+            all += by_q * s->below;
+        }
+        if (t->text >= 0) of_text += weight * s->at_text;
+    }
+    wg_loss_terms(t, r, scale, lk, none, r->log_q_text, term);
+    all += of_q * r->sums.below - of_kl * r->sums.mass + of_text;
+    const wg_row_gradient g = { .p = t->narrow,
+                                .q = q,
+                                .n = l->vocab,
+                                .all = -all * l->inverse,
+                                .of_p = -of_kl * l->inverse,
+                                .of_q = of_q * l->inverse,
+                                .of_cq = of_cq * l->inverse,
+                                .c = c };
+    wg_ops_f32()->row_gradient(&g);
+    if (t->text >= 0) q[t->text] += (float)(of_text * l->inverse);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+#include "draft/train/target_rows.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+
+enum { BLOCK = 256, PAGE = 16 }; /* rows of a pass of the target */
+
+struct wg_target_rows {
+    wg_target_rows_options o;
+    wg_kv *kv;
+    wg_kv_seq *seq;
+    wg_batch batch;
+    wg_train_rows rows;
+    float *logits;   /* (BLOCK, vocab) */
+    float *p;        /* (sequences * length, vocab) */
+    double *entropy; /* (sequences * length) */
+    double *scratch; /* (threads, vocab) */
+};
+
+size_t wg_target_rows_need(int vocab, int sequences, int length, int threads)
+{
+    const size_t rows = (size_t)sequences * (size_t)length + BLOCK;
+    return (size_t)vocab * (rows * sizeof(float) + (size_t)threads * sizeof(double));
+}
+
+static wg_status open_all(wg_target_rows *t, wg_error *err)
+{
+    const wg_target_rows_options *o = &t->o;
+    const size_t vocab = (size_t)o->lm->vocab, rows = (size_t)o->sequences * (size_t)o->length;
+    const int threads = wg_pool_threads(o->pool), block = o->length < BLOCK ? o->length : BLOCK;
+    if (o->length > o->lm->context)
+        return wg_fail(err, WG_EINVAL, "sequences have %d tokens, the target's context %d: lower train.length", o->length,
+                       o->lm->context);
+    WG_TRY(wg_kv_open(&t->kv, PAGE, (o->length + PAGE - 1) / PAGE + 2, o->length, err));
+    WG_TRY(wg_lm_attach(o->lm, t->kv, err));
+    WG_TRY(wg_kv_seq_open(t->kv, &t->seq, err));
+    WG_TRY(wg_batch_open(&t->batch, block, err));
+    t->logits = wg_alloc((size_t)block * vocab, sizeof *t->logits);
+    t->p = wg_alloc(rows * vocab, sizeof *t->p);
+    t->entropy = wg_alloc(rows, sizeof *t->entropy);
+    t->scratch = wg_alloc((size_t)threads * vocab, sizeof *t->scratch);
+    if (t->logits && t->p && t->entropy && t->scratch) return WG_OK;
+    return wg_nomem(err, wg_target_rows_need(o->lm->vocab, o->sequences, o->length, threads),
+                    "the target's rows; lower micro or length");
+}
+
+wg_status wg_target_rows_open(wg_target_rows **out, const wg_target_rows_options *o, wg_error *err)
+{
+    wg_target_rows *t = wg_calloc(1, sizeof *t);
+    if (!t) return wg_nomem(err, sizeof *t, "the target's rows");
+    t->o = *o;
+    const wg_status s = open_all(t, err);
+    if (s) wg_target_rows_close(t);
+    else *out = t;
+    return s;
+}
+
+void wg_target_rows_close(wg_target_rows *t)
+{
+    if (!t) return;
+    wg_kv_seq_close(t->seq);
+    wg_kv_close(t->kv);
+    wg_batch_close(&t->batch);
+    wg_free(t->logits);
+    wg_free(t->p);
+    wg_free(t->entropy);
+    wg_free(t->scratch);
+    wg_free(t);
+}
+
+const float *wg_target_rows_p(const wg_target_rows *t, int row) { return t->p + (size_t)row * (size_t)t->o.lm->vocab; }
+double wg_target_rows_entropy(const wg_target_rows *t, int row) { return t->entropy[row]; }
+const wg_train_rows *wg_target_rows_of(const wg_target_rows *t) { return &t->rows; }
+
+/* Rows [first, first + n) of a sequence, document by document. */
+static void add_block(wg_target_rows *t, const int32_t *token, const int32_t *start, int first, int n)
+{
+    wg_batch_clear(&t->batch);
+    for (int i = first, end = i + 1; i < first + n; i = end++) {
+        while (end < first + n && start[end] == start[i]) end++;
+        const int from = t->batch.n;
+        wg_batch_chain(&t->batch, t->seq, i, token + i, end - i, end - i);
+        if (start[i] > 0) wg_batch_rebase(&t->batch, from, start[i]);
+    }
+}
+
+typedef struct softmax_job {
+    const wg_target_rows *t;
+    float *p;
+    double *entropy;
+    int rows;
+} softmax_job;
+
+/* p = e / sum, e = exp((z - top) / T); returns its entropy, log sum - sum p (z - top) / T. */
+static double divide(const float *z, const double *e, int vocab, double sum, double temperature, float top, float *p)
+{
+    enum { LANES = 8 };
+    const double share = 1 / sum;
+    double lane[LANES] = { 0 }, dot = 0;
+    int v = 0;
+    for (; v + LANES <= vocab; v += LANES)
+        for (int l = 0; l < LANES; l++) {
+            p[v + l] = (float)(e[v + l] * share);
+            lane[l] += e[v + l] > 0 ? e[v + l] * (double)(z[v + l] - top) : 0;
+        }
+    for (; v < vocab; v++) {
+        p[v] = (float)(e[v] * share);
+        dot += e[v] > 0 ? e[v] * (double)(z[v] - top) : 0;
+    }
+    for (int l = 0; l < LANES; l++) dot += lane[l];
+    return log(sum) - dot * share / temperature;
+}
+
+static void softmax_rows(void *arg, int thread, int threads)
+{
+    const softmax_job *j = arg;
+    const wg_target_rows *t = j->t;
+    const int vocab = t->o.lm->vocab;
+    double *e = t->scratch + (size_t)thread * (size_t)vocab;
+    int lo, hi;
+    wg_pool_share(j->rows, 1, thread, threads, &lo, &hi);
+    for (int i = lo; i < hi; i++) {
+        const float *z = t->logits + (size_t)i * (size_t)vocab;
+        float *p = j->p + (size_t)i * (size_t)vocab;
+        const int best = t->o.ops->argmax(z, vocab), most = best < 0 ? 0 : best;
+        if (t->o.temperature > 0) {
+            const double sum = t->o.ops->softmax64(z, vocab, 1 / t->o.temperature, e);
+            j->entropy[i] = divide(z, e, vocab, sum, t->o.temperature, z[most], p);
+        } else {
+            memset(p, 0, (size_t)vocab * sizeof *p);
+            p[most] = 1;
+            j->entropy[i] = 0;
+        }
+    }
+}
+
+static wg_status compute_sequence(wg_target_rows *t, int sequence, wg_error *err)
+{
+    const size_t at = (size_t)sequence * (size_t)t->o.length;
+    for (int first = 0, n; first < t->o.length; first += n) {
+        n = t->o.length - first < t->batch.cap ? t->o.length - first : t->batch.cap;
+        WG_TRY(wg_kv_reserve(t->seq, n, err));
+        add_block(t, t->rows.token + at, t->rows.start + at, first, n);
+        WG_TRY(wg_lm_forward(t->o.lm, &t->batch, t->logits, err));
+        wg_kv_commit_chain(t->seq, n);
+        const size_t row = at + (size_t)first;
+        softmax_job j = { t, t->p + row * (size_t)t->o.lm->vocab, t->entropy + row, n };
+        wg_pool_run(t->o.pool, softmax_rows, &j);
+    }
+    return WG_OK;
+}
+
+wg_status wg_target_rows_compute(wg_target_rows *t, const wg_train_rows *rows, wg_error *err)
+{
+    wg_assert(rows->sequences <= t->o.sequences && rows->length == t->o.length);
+    t->rows = *rows;
+    for (int i = 0; i < rows->sequences; i++) {
+        const wg_status s = compute_sequence(t, i, err);
+        wg_kv_rollback(t->seq);
+        wg_kv_truncate(t->seq, 0);
+        WG_TRY(s);
+    }
+    return WG_OK;
+}

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""A process target in Hugging Face transformers: any causal language model with a cache of keys and values.
+
+    wager generate -m FOLDER --target "process:command=python3 transformers_target.py FOLDER" -p "Once upon a time"
+
+Trees are passes with a mask of four dimensions, which says what every row sees; afterwards the cache keeps the rows on the path that
+became text. Models that keep a state instead of keys and values cannot go back, and are refused."""
+import argparse
+
+import torch
+import transformers
+
+import row_peer
+
+
+class Model:
+    def __init__(self, folder, dtype, threads):
+        if threads:
+            torch.set_num_threads(threads)
+        self.model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype)).eval()
+        config = self.model.config.get_text_config()
+        self.vocab, self.context = self.model.get_output_embeddings().weight.shape[0], config.max_position_embeddings
+        self.name, self.layers, self.dim = str(folder).rstrip("/").rpartition("/")[2], 0, 0
+        self.cache = {}  # of a sequence: the cache of keys and values, and how many of its slots are text
+
+    def settle(self, p):
+        """The cache with what is kept and nothing else, and the number of its tokens."""
+        cache, text = self.cache.get(p.sequence, (transformers.DynamicCache(), 0))
+        kept = p.kept + len(p.path)
+        if not kept:
+            cache = transformers.DynamicCache()
+        elif cache.get_seq_length() > kept:
+            slot = torch.cat([torch.arange(p.kept), text + torch.as_tensor(p.path.copy(), dtype=torch.long)])
+            for layer in cache.layers:
+                layer.keys, layer.values = layer.keys[:, :, slot], layer.values[:, :, slot]
+        self.cache[p.sequence] = cache, kept
+        return cache, kept
+
+    @torch.no_grad()
+    def ask(self, parts, logits, taps):
+        for p in parts:
+            cache, text = self.settle(p)
+            token, parent, position, wanted = (torch.as_tensor(c.copy(), dtype=torch.long) for c in p.rows.T)
+            n = len(token)
+            sees = torch.zeros(n, n, dtype=torch.bool)
+            for r in range(n):
+                if parent[r] >= 0:
+                    sees[r] = sees[parent[r]]
+                sees[r, r] = True
+            mask = torch.zeros(1, 1, n, text + n, dtype=self.model.dtype)
+            mask[0, 0, :, text:].masked_fill_(~sees, torch.finfo(mask.dtype).min)
+            out = self.model(input_ids=token[None], attention_mask=mask, position_ids=position[None], past_key_values=cache,
+                             use_cache=True)
+            if cache.get_seq_length() != text + n:
+                raise ValueError("this model's cache does not keep keys and values of every token")
+            rows = wanted >= 0
+            logits[wanted[rows].numpy()] = out.logits[0, rows].float().numpy()
+
+
+if __name__ == "__main__":
+    options = argparse.ArgumentParser(description="started by wager: \"kind\": \"process\"")
+    options.add_argument("folder")
+    options.add_argument("--dtype", default="float32")
+    options.add_argument("--threads", type=int, default=0)
+    o = options.parse_args()
+    row_peer.serve(Model(o.folder, o.dtype, o.threads))

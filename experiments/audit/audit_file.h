@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT
+ * A file of records into an auditor: JSON lines (audit_reader.h), or a trace of this program, whose cells are the streams. */
+#ifndef WG_EXPERIMENTS_AUDIT_AUDIT_FILE_H
+#define WG_EXPERIMENTS_AUDIT_AUDIT_FILE_H
+
+#include "experiments/audit/auditor.h"
+
+/* rule: of streams whose header names none ("" none). ENOENT, EIO, EFORMAT, EINVAL. */
+wg_status wg_audit_file(wg_auditor *a, const char *path, const char *rule, wg_error *err);
+
+#endif

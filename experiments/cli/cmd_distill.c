@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ * wager distill: trains draft models, the students, for a target, as a config says, and writes them as GGUF files. */
+#include <jansson.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "experiments/cli/cli.h"
+#include "experiments/cli/commands.h"
+#include "experiments/cli/signals.h"
+#include "experiments/report/distill_plots.h"
+#include "experiments/run/distill_run.h"
+
+/* A number at a path of two keys, or of one and an index; "-" where there is none. */
+static const char *decimals(const json_t *o, const char *part, const char *key, size_t index, char text[32])
+{
+    const json_t *v = part ? json_object_get(json_object_get(o, part), key) : json_object_get(o, key);
+    if (json_is_array(v)) v = json_array_get(v, index);
+    if (json_is_number(v)) snprintf(text, 32, "%.4f", json_number_value(v));
+    else snprintf(text, 32, "-");
+    return text;
+}
+
+static void print(json_t *result, const char *folder, bool json)
+{
+    size_t i;
+    json_t *s;
+    if (json) {
+        json_dumpf(result, stdout, JSON_SORT_KEYS | JSON_COMPACT);
+        putchar('\n');
+        return;
+    }
+    printf("%-20s %10s %9s %9s %9s %9s %9s\n", "student", "parameters", "loss", "held out", "alpha", "tau(4)", "predicted");
+    json_array_foreach(json_object_get(result, "students"), i, s) {
+        const bool written = json_object_get(s, "target_text");
+        char text[5][32];
+        printf("%-20s %10lld %9s %9s %9s %9s %9s\n", json_string_value(json_object_get(s, "name")),
+               (long long)json_integer_value(json_object_get(s, "parameters")), decimals(s, NULL, "loss", 0, text[0]),
+               decimals(s, NULL, "held_out", 0, text[1]), decimals(s, written ? "target_text" : NULL, "alpha", 0, text[2]),
+               decimals(s, "target_text", "tau", 3, text[3]), decimals(s, "predicted", "speedup", 0, text[4]));
+    }
+    printf("%lld steps, %lld tokens of each student in %.1f s\nwrote %s/distill.json\n",
+           (long long)json_integer_value(json_object_get(result, "steps")),
+           (long long)json_integer_value(json_object_get(result, "tokens")),
+           json_number_value(json_object_get(result, "seconds")), folder);
+}
+
+int wg_cmd_distill(int argc, char **argv)
+{
+    wg_flag_list set = { .n = 0 };
+    const char *path, *out = NULL;
+    long threads = 0;
+    bool resume = false, json = false;
+    const wg_flag flags[] = {
+        { "out", 'o', WG_FLAG_STRING, &out, "DIR", "the folder of the run (needed)", 0, 0 },
+        { "set", 0, WG_FLAG_LIST, &set, "A.B=V", "override a value of the file (JSON, or text); may be repeated", 0, 0 },
+        { "resume", 'r', WG_FLAG_BOOL, &resume, NULL, "go on from the last checkpoint in the folder", 0, 0 },
+        { "threads", 't', WG_FLAG_INT, &threads, "N", "0: those of the config; results do not depend on it", 0, 256 },
+        { "json", 0, WG_FLAG_BOOL, &json, NULL, "the result as a JSON object", 0, 0 },
+        { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
+    };
+    const int bad = wg_cli_parse("distill", flags, argc, argv, &path, 1, 1);
+    if (bad >= 0) return bad;
+    if (!out) {
+        fputs("wager distill: --out DIR is missing: the folder of the run\n", stderr);
+        return WG_EXIT_USAGE;
+    }
+    wg_error err;
+    wg_distill_config c;
+    json_t *result;
+    int status = WG_EXIT_OK;
+    if (wg_distill_config_open(&c, path, set.item, set.n, &err)) return wg_cli_fail(&err);
+    const wg_distill_run_options o = { .folder = out,
+                                       .threads = (int)threads,
+                                       .resume = resume,
+                                       .progress = wg_cli_terminal(STDERR_FILENO),
+                                       .stop = wg_cli_catch_signals() };
+    wg_status s = wg_distill_run(&c, &o, &result, &err);
+    if (s == WG_OK) s = wg_distill_plots(out, result, &err);
+    if (s) status = wg_cli_fail(&err);
+    else print(result, out, json);
+    if (s == WG_EINTERRUPTED) fprintf(stderr, "to go on: the same command with --resume\n");
+    json_decref(result);
+    wg_distill_config_close(&c);
+    return status;
+}

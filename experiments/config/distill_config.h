@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ * The file of a distillation (docs/distillation.md): the sections of a training run (train_config.h) beside `target`,
+ * `distill`, `students` and `seeds`. A student takes what it leaves out from the sections of the file; every student is there
+ * once for each seed. */
+#ifndef WG_EXPERIMENTS_CONFIG_DISTILL_CONFIG_H
+#define WG_EXPERIMENTS_CONFIG_DISTILL_CONFIG_H
+
+#include "draft/train/distill_feed.h"
+#include "draft/train/loss.h"
+#include "experiments/config/config.h"
+#include "experiments/config/train_config.h"
+
+enum { WG_DISTILL_NAME = 80, WG_DISTILL_LAYERS = 64 };
+
+typedef struct wg_distill_options {
+    double temperature;
+    wg_source_options source;
+    int documents; /* of the evaluation at the end; 0: none */
+    bool predict;
+    char trace[WG_OPTION_STRING]; /* file or result folder */
+} wg_distill_options;
+extern const wg_option wg_distill_table[], wg_source_table[];
+
+/* Whose embedding and head a student has. */
+enum { WG_HEAD_OWN, WG_HEAD_COPIED, WG_HEAD_FROZEN };
+
+typedef struct wg_distill_student {
+    char name[WG_DISTILL_NAME]; /* with several seeds NAME-SEED */
+    char family_name[WG_DISTILL_NAME];
+    int family, seed; /* its number in the list */
+    wg_train_model shape;
+    int head;                                  /* WG_HEAD_... */
+    int layer[WG_DISTILL_LAYERS], from_target; /* layers of the target that it begins with; how many, 0: none */
+    wg_loss_spec loss;
+    wg_optimiser_options optimiser;
+    wg_schedule_options schedule;
+} wg_distill_student;
+
+typedef struct wg_distill_config {
+    wg_config_target target;
+    wg_distill_options distill;
+    wg_train_config train;       /* sections that all students share; `model`, `optimiser`, `schedule` are their defaults */
+    wg_distill_student *student; /* (students), family by family, seed by seed; owned */
+    int students, families, seeds;
+    char *resolved; /* a config itself; owned */
+} wg_distill_config;
+
+/* set: as of wg_train_config_open. ECONFIG: all problems at once, each with its place. ENOMEM. */
+wg_status wg_distill_config_open(wg_distill_config *out, const char *path, const char *const *set, int n_set, wg_error *err);
+void wg_distill_config_close(wg_distill_config *c); /* zeroed is fine */
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+#include "experiments/run/distill_eval.h"
+
+#include <math.h>
+
+#include "core/base/mem.h"
+#include "experiments/analysis/exact.h"
+
+/* What a row of a student says. */
+typedef struct row_value {
+    double alpha, term[WG_LOSS_TERMS], accept; /* accept: min(1, q/p) of the text's token */
+} row_value;
+
+typedef struct eval {
+    const wg_distill_eval_parts *p;
+    wg_held_sums *out;
+    int documents, vocab;
+    int *document; /* (documents) numbers in the file */
+    wg_text_writer *writer;
+    wg_loss **loss;   /* (threads) of a row */
+    row_value *value; /* (rows of a pass) */
+    int32_t *arrays;  /* (4, rows of a pass) */
+    double *scratch;  /* (2, length + 1) */
+} eval;
+
+static bool is_long_enough(const wg_distill_eval_parts *p, size_t document)
+{
+    size_t first, tokens;
+    wg_tokens_document(p->held, document, &first, &tokens);
+    return tokens >= (size_t)p->prompt + 2;
+}
+
+static int long_enough(const wg_distill_eval_parts *p)
+{
+    int n = 0;
+    for (size_t i = 0; i < wg_tokens_documents(p->held); i++) n += is_long_enough(p, i);
+    return n;
+}
+
+int wg_distill_eval_documents(const wg_distill_eval_parts *p)
+{
+    const int n = long_enough(p);
+    return n < p->documents ? n : p->documents;
+}
+
+/* Spread over those that are long enough. */
+static void choose(eval *e)
+{
+    const int all = long_enough(e->p);
+    int seen = 0, n = 0;
+    for (size_t i = 0; n < e->documents; i++)
+        if (is_long_enough(e->p, i) && seen++ == (int)((int64_t)n * all / e->documents)) e->document[n++] = (int)i;
+}
+
+static wg_status open_eval(eval *e, wg_error *err)
+{
+    const wg_distill_eval_parts *p = e->p;
+    const size_t threads = (size_t)wg_pool_threads(p->pool);
+    const size_t rows = (size_t)p->writer.sequences * (size_t)p->writer.length;
+    wg_loss_spec spec;
+    e->document = wg_calloc((size_t)e->documents, sizeof *e->document);
+    e->loss = wg_calloc(threads, sizeof(wg_loss *));
+    e->value = wg_calloc(rows, sizeof *e->value);
+    e->arrays = wg_calloc(4 * rows, sizeof *e->arrays);
+    e->scratch = wg_calloc(2 * ((size_t)p->writer.length + 1), sizeof *e->scratch);
+    if (!e->document || !e->loss || !e->value || !e->arrays || !e->scratch)
+        return wg_nomem(err, rows * sizeof *e->value, "an evaluation");
+    choose(e);
+    wg_option_defaults(wg_loss_options, &spec);
+    for (int i = WG_LOSS_KL; i <= WG_LOSS_CE; i++) spec.weight[i] = i != WG_LOSS_LK;
+    for (size_t i = 0; i < threads; i++) WG_TRY(wg_loss_open(&e->loss[i], &spec, p->writer.temperature, 1, e->vocab, err));
+    return wg_text_writer_open(&e->writer, &p->writer, err);
+}
+
+static void close_eval(eval *e)
+{
+    for (int i = 0; e->loss && i < wg_pool_threads(e->p->pool); i++) wg_loss_close(e->loss[i]);
+    wg_text_writer_close(e->writer);
+    wg_free(e->document), wg_free(e->loss), wg_free(e->value), wg_free(e->arrays), wg_free(e->scratch);
+}
+
+/* A "loss" that keeps the value of every row. */
+static void keep_rows(void *ctx, int thread, int first, int rows, int vocab, const float *z, float *dz, wg_loss_part *sum)
+{
+    const eval *e = ctx;
+    const wg_train_rows *in = wg_target_rows_of(e->p->rows);
+    for (int i = 0; i < rows; i++) {
+        const int row = first + i;
+        const wg_loss_target t = { .narrow = wg_target_rows_p(e->p->rows, row),
+                                   .entropy = wg_target_rows_entropy(e->p->rows, row),
+                                   .text = in->target[row] };
+        const size_t at = (size_t)i * (size_t)vocab;
+        wg_loss_value v;
+        if (t.text < 0) continue;
+        wg_loss_rows(e->loss[thread], &t, 1, z + at, dz + at, &v);
+        row_value *to = &e->value[row];
+        to->alpha = v.alpha;
+        for (int k = 0; k < WG_LOSS_TERMS; k++) to->term[k] = v.term[k];
+        const double q = exp(-v.term[WG_LOSS_CE]), of_target = (double)t.narrow[t.text];
+        to->accept = of_target > q ? q / of_target : 1;
+        sum->rows++;
+    }
+}
+
+static wg_train_rows rows_at(const eval *e)
+{
+    const size_t n = (size_t)e->p->writer.sequences * (size_t)e->p->writer.length;
+    return (wg_train_rows){ .sequences = e->p->writer.sequences,
+                            .length = e->p->writer.length,
+                            .token = e->arrays,
+                            .target = e->arrays + n,
+                            .start = e->arrays + 2 * n,
+                            .position = e->arrays + 3 * n };
+}
+
+/* The documents' own tokens; what is left of a sequence is padding, a document without targets. */
+static void fill_documents(eval *e, int from)
+{
+    const int length = e->p->writer.length;
+    const size_t n = (size_t)e->p->writer.sequences * (size_t)length;
+    for (int s = 0; s < e->p->writer.sequences; s++) {
+        const int document = e->document[from + s < e->documents ? from + s : e->documents - 1];
+        size_t first, tokens;
+        wg_tokens_document(e->p->held, (size_t)document, &first, &tokens);
+        for (int i = 0; i < length; i++) {
+            const size_t at = (size_t)s * (size_t)length + (size_t)i;
+            const bool there = (size_t)i < tokens;
+            const int start = there ? 0 : (int)tokens;
+            e->arrays[at] = wg_tokens_id(e->p->held, first + (there ? (size_t)i : 0));
+            const int32_t next = (size_t)i + 1 < tokens ? wg_tokens_id(e->p->held, first + (size_t)i + 1) : -1;
+            e->arrays[n + at] = next < e->vocab ? next : -1;
+            e->arrays[2 * n + at] = start;
+            e->arrays[3 * n + at] = i - start;
+        }
+    }
+}
+
+static void add_text(const eval *e, const wg_train_rows *in, int sequence, wg_held_sums *to)
+{
+    for (int i = sequence * in->length; i < (sequence + 1) * in->length; i++) {
+        if (in->target[i] < 0) continue;
+        to->rows++;
+        to->alpha += e->value[i].alpha;
+        for (int k = 0; k < WG_LOSS_TERMS; k++) to->term[k] += e->value[i].term[k];
+    }
+}
+
+/* The continuation up to its end: the first row that predicts no token. */
+static void add_written(eval *e, const wg_train_rows *in, int sequence, wg_held_sums *to)
+{
+    double *accept = e->scratch, *scratch = e->scratch + in->length + 1;
+    const double *of[WG_TAU_LENGTHS];
+    int n = 0;
+    for (int i = e->p->prompt - 1; i < in->length && in->target[sequence * in->length + i] >= 0; i++) {
+        const row_value *v = &e->value[sequence * in->length + i];
+        to->written_alpha += v->alpha;
+        accept[n++] = v->accept;
+    }
+    to->tokens = n;
+    for (int k = 0; k < WG_TAU_LENGTHS; k++) of[k] = accept;
+    for (int k = 0; k < WG_TAU_LENGTHS; k++) to->rounds[k] = n > 0 ? wg_exact_rounds(false, of, k + 1, n, scratch) : 0;
+}
+
+static wg_status score(eval *e, int from, bool written, wg_error *err)
+{
+    const wg_train_loss keep = { keep_rows, e };
+    const wg_train_rows in = rows_at(e);
+    WG_TRY(wg_target_rows_compute(e->p->rows, &in, err));
+    for (int k = 0; k < e->p->students; k++) {
+        wg_net_forward(e->p->student[k], &in);
+        wg_net_loss(e->p->student[k], &in, &keep, 0, false);
+        for (int s = 0; s < in.sequences && from + s < e->documents; s++) {
+            wg_held_sums *to = &e->out[(size_t)k * (size_t)e->documents + (size_t)(from + s)];
+            if (written) add_written(e, &in, s, to);
+            else add_text(e, &in, s, to);
+        }
+    }
+    return WG_OK;
+}
+
+static wg_status evaluate(eval *e, wg_error *err)
+{
+    const size_t n = (size_t)e->p->writer.sequences * (size_t)e->p->writer.length;
+    const wg_window_out out = { e->arrays, e->arrays + n, e->arrays + 2 * n, e->arrays + 3 * n };
+    for (int from = 0; from < e->documents; from += e->p->writer.sequences) {
+        fill_documents(e, from);
+        WG_TRY(score(e, from, false, err));
+        WG_TRY(wg_text_writer_continue(e->writer, (uint64_t)from, e->p->prompt, &out, err));
+        WG_TRY(score(e, from, true, err));
+    }
+    return WG_OK;
+}
+
+wg_status wg_distill_evaluate(const wg_distill_eval_parts *p, wg_held_sums *out, wg_error *err)
+{
+    eval e = { .p = p, .out = out, .documents = wg_distill_eval_documents(p), .vocab = p->writer.lm->vocab };
+    for (int i = 0; i < p->students * e.documents; i++) out[i] = (wg_held_sums){ 0 };
+    wg_status s = open_eval(&e, err);
+    if (s == WG_OK) s = evaluate(&e, err);
+    close_eval(&e);
+    return s;
+}

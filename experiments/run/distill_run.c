@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: MIT */
+#include "experiments/run/distill_run.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/json.h"
+#include "core/base/mem.h"
+#include "core/base/number.h"
+#include "draft/train/distill_feed.h"
+#include "draft/train/distill_loss.h"
+#include "draft/train/trainer.h"
+#include "experiments/run/distill_result.h"
+#include "experiments/run/distill_student.h"
+#include "experiments/run/distill_trace.h"
+#include "experiments/run/train_folder.h"
+
+enum { EVERY = 20 }; /* lines of a log without a terminal */
+
+typedef struct student {
+    const wg_distill_student *c;
+    wg_arch arch;
+    wg_net *net;
+    wg_distill_loss *loss;
+    wg_train_loss plug;
+    double last, held, alpha; /* loss of the last step; held-out loss and alpha, NaN: none */
+} student;
+
+typedef struct run {
+    const wg_distill_config *c;
+    const wg_distill_run_options *o;
+    wg_target *target;
+    wg_target_rows *rows;
+    student *student;
+    wg_train_student *part; /* as the trainer takes them */
+    wg_net **net;           /* theirs */
+    wg_rejections trace;
+    wg_distill_feed *feed;
+    int students, length;
+    wg_train_folder folder;
+    wg_trainer *trainer;
+    long begun;                         /* step of the beginning */
+    double start, shown, spent, worked; /* worked: rows of the steps that took `spent` seconds, for the rate */
+} run;
+
+/* ---- opening */
+
+static wg_status open_target(run *r, wg_error *err)
+{
+    wg_target_options o = wg_config_target_options(&r->c->target);
+    o.need_tokenizer = true;
+    if (r->o->threads) o.threads = r->o->threads;
+    WG_TRY(wg_target_open(&r->target, r->c->target.model, &o, err));
+    r->length = r->c->train.train.length;
+    if (r->length == 0) r->length = r->target->lm->context;
+    if (r->length <= r->target->lm->context) return WG_OK;
+    return wg_fail(err, WG_EINVAL, "train.length is %d: the context of %s is %d", r->length, r->target->path,
+                   r->target->lm->context);
+}
+
+static wg_status open_shapes(run *r, wg_error *err)
+{
+    r->students = r->c->students;
+    r->student = wg_calloc((size_t)r->students, sizeof *r->student);
+    r->part = wg_calloc((size_t)r->students, sizeof *r->part);
+    r->net = wg_calloc((size_t)r->students, sizeof(wg_net *));
+    if (!r->student || !r->part || !r->net) return wg_nomem(err, (size_t)r->students * sizeof *r->student, "students");
+    for (int i = 0; i < r->students; i++) {
+        student *s = &r->student[i];
+        s->c = &r->c->student[i];
+        s->held = s->alpha = s->last = NAN;
+        WG_TRY(wg_distill_arch(&s->arch, s->c, r->target, r->length, err));
+    }
+    return WG_OK;
+}
+
+/* All of it is counted before anything is allocated. */
+static wg_status check_memory(const run *r, wg_error *err)
+{
+    const int micro = r->c->train.train.micro, threads = wg_pool_threads(r->target->pool), vocab = r->target->lm->vocab;
+    const size_t available = wg_mem_available();
+    double weights = 0, passes = 0, rows = (double)wg_target_rows_need(vocab, micro, r->length, threads);
+    for (int i = 0; i < r->students; i++) {
+        const wg_net_bytes b = wg_net_need(&r->student[i].arch, sizeof(float), micro, r->length, threads);
+        weights += (double)b.weights * 3 + (double)b.gradients; /* two of the optimiser's */
+        passes += (double)b.activations + (double)b.logits + (double)wg_distill_loss_need(vocab, threads);
+    }
+    if (weights + passes + rows <= (double)available) return WG_OK;
+    return wg_fail(err, WG_ENOMEM,
+                   "distilling needs %.0f MB: weights, gradients and optimisers of %d students %.0f, activations and logits of "
+                   "%d x %d tokens %.0f, the target's rows %.0f; %.0f MB are free: lower the sequences of a pass (micro), the "
+                   "length, the models, or train fewer students at a time",
+                   (weights + passes + rows) * 1e-6, r->students, weights * 1e-6, micro, r->length, passes * 1e-6, rows * 1e-6,
+                   (double)available * 1e-6);
+}
+
+static wg_status open_rows(run *r, wg_error *err)
+{
+    const wg_target_rows_options o = { .lm = r->target->lm,
+                                       .ops = r->target->ops,
+                                       .pool = r->target->pool,
+                                       .temperature = r->c->distill.temperature,
+                                       .sequences = r->c->train.train.micro,
+                                       .length = r->length };
+    return wg_target_rows_open(&r->rows, &o, err);
+}
+
+static wg_status open_students(run *r, wg_error *err)
+{
+    wg_pool *pool = r->target->pool;
+    const int vocab = r->target->lm->vocab;
+    for (int i = 0; i < r->students; i++) {
+        student *s = &r->student[i];
+        WG_TRY(wg_net_open(&s->net, wg_ops_f32(), &s->arch, r->c->train.train.micro, r->length, pool, err));
+        r->net[i] = s->net;
+        WG_TRY(wg_distill_begin(s->net, s->c, r->target, err));
+        WG_TRY(
+            wg_distill_loss_open(&s->loss, &s->c->loss, r->rows, vocab, r->c->distill.temperature, wg_pool_threads(pool), err));
+        s->plug = wg_distill_loss_plug(s->loss);
+        r->part[i] = (wg_train_student){ .net = s->net,
+                                         .loss = &s->plug,
+                                         .optimiser = &s->c->optimiser,
+                                         .schedule = &s->c->schedule,
+                                         .name = r->students > 1 ? s->c->name : NULL };
+    }
+    return WG_OK;
+}
+
+static wg_status open_feed(run *r, wg_error *err)
+{
+    const wg_distill_options *o = &r->c->distill;
+    char path[WG_TRAIN_PATH];
+    const double written = o->source.share[WG_SOURCE_TARGET] + o->source.share[WG_SOURCE_STUDENT];
+    if (written > 0 && o->source.prompt >= r->length)
+        return wg_fail(err, WG_EINVAL, "distill.prompt is %d, but sequences have %d tokens: there is nothing to continue",
+                       o->source.prompt, r->length);
+    if (o->source.share[WG_SOURCE_TRACE] > 0)
+        WG_TRY(wg_rejections_open(&r->trace, o->trace, wg_train_folder_at(&r->folder, "trace.tokens", path), r->target, err));
+    const wg_distill_feed_parts parts = { .options = &o->source,
+                                          .rows = r->rows,
+                                          .target = r->target->lm,
+                                          .ops = r->target->ops,
+                                          .device = &r->target->device,
+                                          .tokenizer = r->target->tokenizer,
+                                          .tokenizer_file = r->target->weights,
+                                          .student = r->net,
+                                          .students = r->students,
+                                          .micro = r->c->train.train.micro,
+                                          .length = r->length,
+                                          .temperature = o->temperature,
+                                          .bos_share = r->c->train.train.bos_share,
+                                          .seed = (uint64_t)r->c->train.train.seed,
+                                          .text = r->folder.train,
+                                          .trace = r->trace.text,
+                                          .rejected = r->trace.at,
+                                          .folder = r->o->folder };
+    return wg_distill_feed_open(&r->feed, &parts, err);
+}
+
+static wg_status open_trainer(run *r, const wg_train_feed *feed, wg_train_options *options, wg_error *err)
+{
+    options->length = r->length;
+    const wg_train_parts parts = { .student = r->part,
+                                   .students = r->students,
+                                   .feed = feed,
+                                   .pool = r->target->pool,
+                                   .train = r->folder.train,
+                                   .held = r->folder.held,
+                                   .bos = wg_tokenizer_bos(r->target->tokenizer),
+                                   .options = options,
+                                   .folder = r->o->folder,
+                                   .settings = r->c->resolved,
+                                   .stop = r->o->stop };
+    WG_TRY(wg_trainer_open(&r->trainer, &parts, err));
+    if (r->o->resume) WG_TRY(wg_trainer_resume(r->trainer, &r->folder.log_bytes, err));
+    r->begun = wg_trainer_step(r->trainer);
+    return wg_train_folder_cut(&r->folder, err);
+}
+
+/* ---- progress and log */
+
+/* The student of the highest held-out alpha; 0 without one. */
+static int best(const run *r)
+{
+    int at = 0;
+    for (int i = 1; i < r->students; i++)
+        if (r->student[i].alpha > r->student[at].alpha) at = i;
+    return at;
+}
+
+static void show(run *r, const wg_train_report *t)
+{
+    const double now = wg_clock_now(), rate = r->worked / r->spent;
+    const double left = (now - r->start) / (double)(t->step - r->begun) * (double)(t->steps - t->step);
+    const student *s = &r->student[best(r)];
+    char alpha[160] = "", of[WG_DISTILL_NAME + 8] = "";
+    if (r->o->progress ? now - r->shown < 0.2 : t->step % (t->steps / EVERY + 1) != 0) return;
+    if (r->students > 1) snprintf(of, sizeof of, " of %s", s->c->name);
+    if (!isnan(s->alpha)) snprintf(alpha, sizeof alpha, ", held-out alpha %.4f", s->alpha);
+    r->shown = now;
+    fprintf(stderr, "%sstep %ld/%ld: loss%s %.4f%s, %.0f tok/s, %d:%02d:%02d left%s", r->o->progress ? "\r\x1b[K" : "", t->step,
+            t->steps, of, s->last, alpha, rate, (int)left / 3600, (int)left / 60 % 60, (int)left % 60,
+            r->o->progress ? "" : "\n");
+    fflush(stderr);
+}
+
+static wg_status report(void *user, const wg_train_report *t, wg_error *err)
+{
+    run *r = user;
+    student *s = &r->student[t->student];
+    char line[640], loss[WG_NUMBER_TEXT], alpha[WG_NUMBER_TEXT], norm[WG_NUMBER_TEXT], rate[WG_NUMBER_TEXT];
+    int n;
+    wg_number_text(t->loss, loss, WG_NUMBER_TEXT);
+    wg_number_text(t->alpha, alpha, WG_NUMBER_TEXT);
+    if (t->held_out) {
+        s->held = t->loss;
+        s->alpha = t->alpha;
+        n = snprintf(line, sizeof line,
+                     "{\"alpha\":%s,\"held_out\":%s,\"rows\":%ld,\"seconds\":%.3f,\"step\":%ld,\"student\":\"%s\"}\n", alpha,
+                     loss, t->rows, t->seconds, t->step, s->c->name);
+    } else {
+        s->last = t->loss;
+        n = snprintf(line, sizeof line,
+                     "{\"alpha\":%s,\"loss\":%s,\"norm\":%s,\"rate\":%s,\"rows\":%ld,\"seconds\":%.3f,\"step\":%ld,"
+                     "\"student\":\"%s\"}\n",
+                     alpha, loss, wg_number_text(t->norm, norm, WG_NUMBER_TEXT), wg_number_text(t->rate, rate, WG_NUMBER_TEXT),
+                     t->rows, t->seconds, t->step, s->c->name);
+        r->worked += (double)t->rows;
+        if (t->student == r->students - 1) {
+            r->spent += t->seconds;
+            show(r, t);
+        }
+    }
+    WG_TRY(wg_train_folder_append(&r->folder, line, (size_t)n, err));
+    wg_trainer_log_is(r->trainer, r->folder.log_bytes);
+    return WG_OK;
+}
+
+/* ---- results */
+
+static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
+
+static const char *model_path(const run *r, int i, char path[WG_TRAIN_PATH])
+{
+    char name[WG_DISTILL_NAME + 8];
+    snprintf(name, sizeof name, "%s.gguf", r->c->student[i].name);
+    return wg_train_folder_at(&r->folder, name, path);
+}
+
+static wg_status write_models(run *r, json_t *list, wg_error *err)
+{
+    char path[WG_TRAIN_PATH];
+    const int type = wg_type_parse(r->c->train.output.type);
+    for (int i = 0; i < r->students; i++) {
+        const student *s = &r->student[i];
+        WG_TRY(wg_net_write(s->net, model_path(r, i, path), s->c->name, r->target->weights, type, err));
+        json_array_append_new(list, json_pack("{s:s, s:i, s:s, s:I, s:o, s:o, s:o, s:s}", "name", s->c->name, "seed",
+                                              s->c->seed, "family", s->c->family_name, "parameters",
+                                              (json_int_t)wg_arch_parameters(&s->arch), "loss", number(s->last), "held_out",
+                                              number(s->held), "alpha", number(s->alpha), "model", strrchr(path, '/') + 1));
+    }
+    return WG_OK;
+}
+
+static wg_status evaluate(run *r, wg_held_sums **sums, int *documents, wg_error *err)
+{
+    const wg_distill_eval_parts p = { .student = r->net,
+                                      .students = r->students,
+                                      .rows = r->rows,
+                                      .pool = r->target->pool,
+                                      .held = r->folder.held,
+                                      .documents = r->c->distill.documents,
+                                      .prompt =
+                                          r->c->distill.source.prompt < r->length ? r->c->distill.source.prompt : r->length / 2,
+                                      .writer = { .lm = r->target->lm,
+                                                  .ops = r->target->ops,
+                                                  .temperature = r->c->distill.temperature,
+                                                  .sequences = r->c->train.train.micro,
+                                                  .length = r->length,
+                                                  .tokenizer = r->target->tokenizer,
+                                                  .seed = (uint64_t)r->c->train.train.seed } };
+    *documents = p.held ? wg_distill_eval_documents(&p) : 0;
+    const size_t n = (size_t)r->students * (size_t)(*documents + 1);
+    *sums = wg_calloc(n, sizeof **sums);
+    if (!*sums) return wg_nomem(err, n * sizeof **sums, "held-out sums");
+    return *documents ? wg_distill_evaluate(&p, *sums, err) : WG_OK;
+}
+
+/* The time of a sampled row, over rows of the last pass. */
+static double time_row(const run *r, wg_error *err)
+{
+    enum { ROWS = 64 };
+    const wg_sampling sampling = WG_SAMPLING(r->c->distill.temperature, 0, 1, 0);
+    const wg_chance chance = wg_chance_philox(1, 0, 0);
+    wg_sampler s;
+    wg_rows rows;
+    double start = 0;
+    if (wg_rows_open(&rows, 1, r->target->lm->vocab, err)) return 0;
+    if (wg_sampler_open(&s, &sampling, r->target->ops, r->target->lm->vocab, err) == WG_OK) {
+        wg_rows_push(&rows);
+        for (int i = -1; i < ROWS; i++) { /* the first one warms the memory */
+            if (i == 0) start = wg_clock_now();
+            wg_sampler_row(&s, wg_target_rows_p(r->rows, 0), &rows, 0);
+            wg_rows_pick(&rows, 0, &chance, WG_DRAW_NEXT, i + 1);
+        }
+        start = (wg_clock_now() - start) / ROWS;
+        wg_sampler_close(&s);
+    }
+    wg_rows_close(&rows);
+    return start;
+}
+
+/* Passes of the written files, one of each family, and of the target. */
+static wg_status measure_costs(run *r, wg_distill_costs *costs, wg_error *err)
+{
+    char path[WG_TRAIN_PATH];
+    costs->context = r->length / 2;
+    costs->row = time_row(r, err);
+    costs->student = wg_calloc((size_t)r->c->families, sizeof *costs->student);
+    if (!costs->student) return wg_nomem(err, (size_t)r->c->families * sizeof *costs->student, "costs");
+    WG_TRY(wg_cost_measure(&costs->target, r->target->lm, WG_TAU_LENGTHS + 1, costs->context, 1, err));
+    for (int f = 0; f < r->c->families; f++) {
+        wg_weights *w;
+        wg_model *m = NULL;
+        WG_TRY(wg_weights_open(&w, model_path(r, f * r->c->seeds, path), err));
+        wg_status s = wg_model_open(&m, w, &r->target->device, &(wg_model_options){ .kv_type = WG_F16 }, err);
+        if (s == WG_OK) s = wg_cost_measure(&costs->student[f], wg_model_lm(m), 2, costs->context, 1, err);
+        wg_model_close(m);
+        wg_weights_close(w);
+        WG_TRY(s);
+    }
+    return WG_OK;
+}
+
+static wg_status compare(run *r, json_t *result, json_t *list, wg_error *err)
+{
+    wg_held_sums *sums = NULL;
+    wg_distill_costs costs = { 0 };
+    wg_distill_outcome o = { .c = r->c };
+    wg_status s = evaluate(r, &sums, &o.documents, err);
+    const bool predict = s == WG_OK && o.documents > 0 && r->c->distill.predict;
+    if (predict) s = measure_costs(r, &costs, err);
+    o.sums = sums;
+    o.costs = predict ? &costs : NULL;
+    if (s == WG_OK) s = wg_distill_result(result, list, &o, err);
+    wg_free(sums);
+    wg_free(costs.student);
+    return s;
+}
+
+static student *student_named(run *r, const char *name)
+{
+    for (int i = 0; name && i < r->students; i++)
+        if (!strcmp(r->student[i].c->name, name)) return &r->student[i];
+    return NULL;
+}
+
+/* From the log, so that all processes that worked in the folder count: rows with a loss, seconds of steps, and what each
+ * student came to. */
+static wg_status read_log(run *r, double *rows, double *seconds, wg_error *err)
+{
+    char path[WG_TRAIN_PATH], line[1024];
+    FILE *f = fopen(wg_train_folder_at(&r->folder, r->folder.log_name, path), "re");
+    if (!f) return wg_fail(err, WG_EIO, "%s: cannot read: %s", path, strerror(errno));
+    while (fgets(line, sizeof line, f)) {
+        json_t *o = json_loads(line, 0, NULL);
+        student *s = student_named(r, json_string_value(json_object_get(o, "student")));
+        if (s && json_object_get(o, "loss")) {
+            s->last = json_number_value(json_object_get(o, "loss"));
+            *rows += json_number_value(json_object_get(o, "rows"));
+            if (s == &r->student[r->students - 1]) *seconds += json_number_value(json_object_get(o, "seconds"));
+        } else if (s) {
+            s->held = json_number_value(json_object_get(o, "held_out"));
+            s->alpha = json_number_value(json_object_get(o, "alpha"));
+        }
+        json_decref(o);
+    }
+    fclose(f);
+    return WG_OK;
+}
+
+static wg_status write_result(run *r, json_t **result, wg_error *err)
+{
+    char path[WG_TRAIN_PATH];
+    double rows = 0, seconds = 0;
+    WG_TRY(read_log(r, &rows, &seconds, err));
+    json_t *list = json_array();
+    *result = json_pack("{s:i, s:s, s:I, s:I, s:f, s:f, s:o}", "schema", 1, "target", r->target->path, "steps",
+                        (json_int_t)wg_trainer_step(r->trainer), "tokens", (json_int_t)(rows / r->students), "seconds", seconds,
+                        "tok_s", seconds > 0 ? rows / seconds : 0.0, "students", list);
+    if (!*result) return wg_nomem(err, 1, "a result");
+    WG_TRY(write_models(r, list, err));
+    WG_TRY(compare(r, *result, list, err));
+    return wg_json_save(*result, wg_train_folder_at(&r->folder, "distill.json", path), err);
+}
+
+static wg_status go(run *r, json_t **result, wg_error *err)
+{
+    wg_train_options options = r->c->train.train;
+    WG_TRY(wg_blas_open(err)); /* before text is read for minutes */
+    WG_TRY(open_target(r, err));
+    WG_TRY(open_shapes(r, err));
+    WG_TRY(check_memory(r, err));
+    WG_TRY(wg_train_folder_open(&r->folder, err));
+    WG_TRY(wg_train_folder_tokens(&r->folder, &r->c->train.data, r->target->tokenizer, r->length, err));
+    WG_TRY(open_rows(r, err));
+    WG_TRY(open_students(r, err));
+    WG_TRY(open_feed(r, err));
+    const wg_train_feed feed = wg_distill_feed_plug(r->feed);
+    WG_TRY(open_trainer(r, &feed, &options, err));
+    WG_TRY(wg_train_folder_save(&r->folder, "config.json", r->c->resolved, err));
+    r->start = wg_clock_now();
+    const wg_status s = wg_trainer_run(r->trainer, report, r, err);
+    if (r->o->progress) fputs("\r\x1b[K", stderr);
+    return s ? s : write_result(r, result, err);
+}
+
+wg_status wg_distill_run(const wg_distill_config *c, const wg_distill_run_options *o, json_t **result, wg_error *err)
+{
+    run r = { .c = c, .o = o };
+    r.folder = (wg_train_folder){ .path = o->folder, .log_name = "distill.jsonl", .resume = o->resume, .log = -1 };
+    *result = NULL;
+    const wg_status s = go(&r, result, err);
+    wg_trainer_close(r.trainer);
+    for (int i = 0; r.student && i < r.students; i++) {
+        wg_net_close(r.student[i].net);
+        wg_distill_loss_close(r.student[i].loss);
+    }
+    wg_distill_feed_close(r.feed);
+    wg_rejections_close(&r.trace);
+    wg_target_rows_close(r.rows);
+    wg_train_folder_close(&r.folder);
+    wg_target_close(r.target);
+    wg_free(r.student);
+    wg_free(r.part);
+    wg_free(r.net);
+    if (s && *result) json_decref(*result), *result = NULL;
+    return s;
+}

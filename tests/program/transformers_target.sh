@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# The bundled target as a Hugging Face folder, served by transformers (examples/process-target/transformers_target.py): its greedy
+# text is that of the model run in the program, plain and with drafts; sampled rounds pass the audit. usage:
+# tests/program/transformers_target.sh WAGER. WG_MODELS_PYTHON: a python with torch and transformers. Exits 77 without them.
+set -u
+wager=$(realpath "$1") python=${WG_MODELS_PYTHON:-python3}
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+"$python" -c 'import torch, transformers, numpy' 2>/dev/null || { echo "SKIPPED: needs torch and transformers (WG_MODELS_PYTHON=python)"; exit 77; }
+dir=$(mktemp -d "${TMPDIR:-/tmp}/wager-transformers.XXXXXX")
+trap 'rm -rf "$dir"' EXIT
+fail() { echo "FAILED: $1"; head -5 "$dir/said"; exit 1; }
+"$wager" convert models/wager-story-11m-q8_0.gguf "$dir/hf" >/dev/null 2>"$dir/said" || fail "convert"
+generate() { "$wager" generate -m "$dir/hf" -p "Once upon a time" -n 40 --json "$@" 2>"$dir/said" || fail "generate $*"; }
+theirs=process:command="$python examples/process-target/transformers_target.py $dir/hf --threads 1"
+ids() { sed -n 's/.*"ids":\[\([0-9,]*\)\].*/\1/p'; }
+own=$(generate | ids)
+for draft in none recycle:nodes=20 suffix:tree=true model:model=models/wager-story-1m-q8_0.gguf,length=4; do
+  generate --target "$theirs" --draft "$draft" >"$dir/out" || exit 1
+  grep -q '"law_only":true' "$dir/out" || fail "not law only"
+  [ -n "$own" ] && [ "$own" = "$(ids <"$dir/out")" ] || fail "$draft: the greedy text differs"
+  echo "$draft: $(sed -n 's/.*"target_passes":\([0-9]*\).*/\1/p' "$dir/out") passes"
+done
+generate --target "$theirs" --draft model:model=models/wager-story-1m-q8_0.gguf,length=4 --rule rejection --temp 0.8 --audit >"$dir/out"
+grep -q '"found":null' "$dir/out" || fail "the audit: $(cat "$dir/out")"

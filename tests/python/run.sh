@@ -1,0 +1,21 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The Python package as its wheel, packed from the finished build: its contents and import (`wheel`), its functions (`api`), the
+# snippets of docs/python.md (`docs`). Exits 77 (skipped) where cffi or numpy is absent.
+# usage: tests/python/run.sh wheel|api|docs BUILD, from the root
+set -eu
+what=$1 build=$2
+python=/usr/bin/python3 # the one that the distribution's packages belong to
+"$python" -c 'import cffi, numpy' 2>/dev/null || python=python3
+"$python" -c 'import cffi, numpy' 2>/dev/null || { echo "SKIPPED: needs python3 with cffi and numpy (python3-cffi, python3-numpy)"; exit 77; }
+export PYTHONDONTWRITEBYTECODE=1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+"$python" tests/python/pack.py "$build" "$dir"
+export PYTHONPATH="$dir/site"
+case $what in
+wheel) "$python" tests/python/check_wheel.py "$dir" ;;
+api) WAGER_SCRATCH=$dir "$python" -m unittest discover -s tests/python -p 'test_*.py' ;;
+docs) "$python" tests/python/snippets.py docs/python.md "$dir" ;;
+*) echo "usage: tests/python/run.sh wheel|api|docs BUILD"; exit 2 ;;
+esac

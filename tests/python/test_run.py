@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""Experiments, results, and one text."""
+
+import os
+import tempfile
+import unittest
+from pathlib import Path
+from xml.etree import ElementTree
+
+import wager
+from wager.plot import Mark, intervals, ticks
+
+MODEL = "models/wager-story-1m-q8_0.gguf"
+CONFIG = {
+    "name": "small",
+    "question": "Is <this> quick?",
+    "target": {"model": MODEL, "threads": 1},
+    "prompts": {"file": "configs/prompts/quickstart.jsonl", "limit": 2},
+    "max_tokens": 8,
+    "repeats": 1,
+    "sweep": {"draft": [{"kind": "ngram", "k": 2}, {"kind": "suffix", "k": 3}]},
+}
+
+
+class Experiments(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(dir=os.environ.get("WAGER_SCRATCH"))
+        cls.result = wager.run(CONFIG, Path(cls.folder.name) / "run", set={"max_tokens": 10, "seed": 3})
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_results(self):
+        result = self.result
+        self.assertEqual((len(result), result.name, result.config["max_tokens"]), (2, "small", 10))
+        cell = result[0]
+        self.assertEqual((cell.drafter, cell.lossless, cell.same_text), ("ngram", True, True))
+        self.assertGreaterEqual(float(cell.tau), 1)
+        self.assertEqual(
+            cell.fields["tokens"], sum(r["tokens"] for r in result.requests() if r["arm"] == "cell" and r["cell"] == 0)
+        )
+        self.assertIn("draft.kind=ngram", cell.name)
+        again = wager.read(result.folder)
+        self.assertEqual(again.cells, result.cells)
+        self.assertEqual(list(Path(".").glob(".wager-*")), [], "no config is left behind")
+
+    def test_what_a_notebook_shows(self):
+        html = self.result._repr_html_()
+        self.assertIn("Is &lt;this&gt; quick?", html)
+        self.assertIn("<svg", html)
+        drawing = self.result.plot("tau")
+        root = ElementTree.fromstring(drawing._repr_svg_())
+        self.assertEqual(len(root.findall(".//{http://www.w3.org/2000/svg}circle")), 2)
+        self.assertEqual(drawing.save(Path(self.folder.name) / "tau.svg").read_text(), drawing.svg)
+        self.assertIn("tau", self.result.table())
+        self.assertEqual(len(self.result.numbers()), 2)
+        self.assertTrue(self.result.report().read_text().startswith("<!"))
+
+    def test_drawings_without_numbers(self):
+        self.assertIn("<svg", intervals([], "nothing").svg)
+        self.assertIn("<svg", intervals([Mark("one", 2.0)], "one").svg)
+        self.assertEqual(ticks(0.9, 2.1), [1.0, 1.5, 2.0])
+
+    def test_frames(self):
+        try:
+            import pandas
+        except ImportError:
+            with self.assertRaisesRegex(ImportError, "pip install pandas"):
+                self.result.frame()
+            return
+        frame = self.result.frame()
+        self.assertIsInstance(frame, pandas.DataFrame)
+        self.assertEqual(list(frame["drafter"]), ["ngram", "suffix"])
+        self.assertIn("cell.draft.kind", frame.columns)
+
+    def test_what_is_refused(self):
+        with self.assertRaises(wager.Error) as caught:
+            wager.run({**CONFIG, "max_tokn": 3}, Path(self.folder.name) / "bad")
+        self.assertIn("max_tokens", str(caught.exception))
+        with self.assertRaises(FileNotFoundError):
+            wager.read(self.folder.name)
+        with self.assertRaises(ValueError):
+            wager.run(CONFIG, resume=True)
+
+
+class Generate(unittest.TestCase):
+    def test_a_text(self):
+        plain = wager.generate(MODEL, "Once upon a time", max_tokens=12)
+        self.assertTrue(plain)
+        self.assertEqual(plain, wager.generate(MODEL, "Once upon a time", max_tokens=12, draft={"kind": "suffix"}))
+        with self.assertRaisesRegex(wager.ArgumentError, "no such file"):
+            wager.generate("missing.gguf", "x")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT
+ * What an export rests on: the comparison of logits, measurements of a draft model, the record of its training, the card. */
+#include <math.h>
+
+#include "experiments/analysis/logit_rows.h"
+#include "experiments/analysis/measured_draft.h"
+#include "experiments/record/training_record.h"
+#include "experiments/report/model_card.h"
+#include "run_scene.h"
+
+static scene s;
+static void setup(void) { scene_make(&s); }
+static void teardown(void) { scene_remove(&s); }
+TestSuite(students, .init = setup, .fini = teardown);
+
+static double real(const json_t *o, const char *key) { return json_number_value(json_object_get(o, key)); }
+
+Test(students, logits_of_one_file_agree_and_of_another_do_not)
+{
+    wg_logit_rows a, b, c;
+    wg_error err;
+    cr_assert_eq(wg_logit_rows_read(&a, "draft.gguf", NULL, 1, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_logit_rows_read(&b, "draft.gguf", "f32", 2, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_synth_write(&scene_draft, WG_F32, 3, "other.gguf", &err), WG_OK);
+    cr_assert_eq(wg_logit_rows_read(&c, "other.gguf", NULL, 1, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(a.n, 64);
+    cr_assert_eq(a.vocab, 320);
+    wg_logit_difference d = wg_logit_rows_difference(&a, &b);
+    cr_assert(d.largest == 0 && d.relative == 0 && d.other_best == 0);
+    cr_assert_eq(wg_logit_rows_agree(&a, &b, 0, "x", &err), WG_OK);
+    cr_assert_eq(wg_logit_rows_agree(&a, &c, 1e-3, "x.gguf", &err), WG_EMODEL);
+    cr_assert(strstr(err.text, " away from those of the source; expected at most 0.001. Nothing is kept"), "%s", err.text);
+    b.z[5 * 320 + 7] += 0.5f; /* one logit */
+    d = wg_logit_rows_difference(&a, &b);
+    cr_assert_float_eq(d.largest, 0.5, 1e-6);
+    double norm = 0;
+    for (int i = 0; i < 320; i++) norm += (double)b.z[5 * 320 + i] * (double)b.z[5 * 320 + i];
+    cr_assert_float_eq(d.relative, 0.5 / sqrt(norm), 1e-6);
+    b.z[319] = NAN;
+    cr_assert(isnan(wg_logit_rows_difference(&a, &b).largest));
+    cr_assert_eq(wg_logit_rows_agree(&a, &b, 1e9, "x", &err), WG_EMODEL, "a NaN agrees with nothing");
+    c.n = 63;
+    cr_assert_eq(wg_logit_rows_agree(&a, &c, 1, "x", &err), WG_EMODEL);
+    cr_assert(strstr(err.text, "it has 63 rows of 320 logits; the source has 64 of 320"));
+    wg_logit_rows_free(&a), wg_logit_rows_free(&b), wg_logit_rows_free(&c);
+}
+
+Test(students, measurements_are_those_of_the_run)
+{
+    put("prompts.jsonl", "{\"prompt\": \"The cat sat\"}\n{\"prompt\": \"A dog ran\"}\n{\"prompt\": \"abababab\"}\n"
+                         "{\"prompt\": \"one two\"}\n{\"prompt\": \"Hello\"}\n{\"prompt\": \"x y z\"}\n");
+    wg_config *c =
+        config_of("{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"max_tokens\": 12,"
+                  "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 2}, \"verify\": {\"rule\": "
+                  "\"rejection\"}, \"sampling\": {\"temperature\": 1}, \"prompts\": {\"file\": \"prompts.jsonl\"}}");
+    json_t *summary = scene_run(c, &(wg_run_options){ .out = "out" }, NULL), *all;
+    const json_t *cell = json_array_get(json_object_get(summary, "cells"), 0);
+    wg_error err;
+    wg_config_close(c);
+    cr_assert_eq(wg_measured_draft_read(&all, "out", "draft.gguf", &err), WG_OK, "%s", err.text);
+    cr_assert_eq(json_array_size(all), 1);
+    const json_t *m = json_array_get(all, 0), *ci = json_object_get(m, "alpha_ci");
+    cr_assert_float_eq(real(m, "alpha"), real(cell, "analytic_alpha"), 1e-12);
+    cr_assert_float_eq(real(m, "acceptance_rate"), real(cell, "acceptance_rate"), 1e-12);
+    cr_assert_float_eq(real(m, "tau"), real(cell, "tau"), 1e-12);
+    cr_assert(json_equal(json_object_get(m, "tau_ci"), json_object_get(cell, "tau_ci")));
+    cr_assert_eq(json_integer_value(json_object_get(m, "length")), 2);
+    cr_assert_eq(json_integer_value(json_object_get(m, "prompts")), 6);
+    cr_assert_eq(json_array_size(ci), 2);
+    cr_assert(json_number_value(json_array_get(ci, 0)) < real(m, "alpha"));
+    cr_assert(json_number_value(json_array_get(ci, 1)) > real(m, "alpha"));
+    json_decref(all);
+    cr_assert_eq(wg_measured_draft_read(&all, "out", NULL, &err), WG_OK, "of any draft model: %s", err.text);
+    json_decref(all);
+    cr_assert_eq(wg_measured_draft_read(&all, "out", "target.gguf", &err), WG_EINVAL, "another file");
+    cr_assert(strstr(err.text, "out: no cell drafts with target.gguf (drafter model; files are compared by SHA-256)"), "%s",
+              err.text);
+    cr_assert_eq(wg_measured_draft_read(&all, "out", "none.gguf", &err), WG_EIO);
+    cr_assert(strstr(err.text, "none.gguf: cannot read its weights for their digest"));
+    json_decref(summary);
+}
+
+Test(students, training_is_read_from_the_folder_of_the_run)
+{
+    put("config.json", "{\"output\": {\"name\": \"m\"}, \"train\": {\"steps\": 3}}");
+    put("train.jsonl",
+        "{\"loss\": 5, \"rows\": 10, \"seconds\": 1, \"step\": 1}\n{\"loss\": 4, \"rows\": 12, \"seconds\": 2, \"step\": 2}\n"
+        "not a line\n{\"held_out\": 4.5, \"rows\": 99, \"seconds\": 9, \"step\": 2}\n");
+    json_t *r = wg_training_record("m.gguf");
+    cr_assert_not_null(r);
+    cr_assert_eq(real(r, "steps"), 2);
+    cr_assert_eq(real(r, "tokens"), 22);
+    cr_assert_float_eq(real(r, "seconds"), 3, 1e-12);
+    cr_assert_float_eq(real(r, "loss"), 4, 1e-12);
+    cr_assert_float_eq(real(r, "held_out"), 4.5, 1e-12);
+    json_decref(r);
+    cr_assert_null(wg_training_record("other.gguf"), "a file of another name is not what the run wrote");
+    cr_assert_null(wg_training_record("m"));
+    cr_assert_null(wg_training_record("no/m.gguf"));
+}
+
+/* A path with a quote and a space stays one word of every command line. */
+Test(students, command_lines_quote_paths)
+{
+    json_t *card = json_pack("{s:s, s:s, s:b, s:s, s:i, s:b, s:[{s:s, s:{s:s}}], s:{s:i}}", "name", "n", "folder", "a b's",
+                             "hf", 1, "gguf", "n.gguf", "draft_length", 3, "draft_length_measured", 0, "targets", "path",
+                             "t.gguf", "vocabulary", "kind", "same", "architecture", "vocabulary", 320);
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    wg_model_card_use(f, card);
+    fclose(f);
+    cr_assert(strstr(text, "wager generate -m t.gguf -d 'a b'\\''s' -p"), "%s", text);
+    cr_assert(strstr(text, "vllm serve TARGET_FOLDER --speculative-config "
+                           "'{\"method\":\"draft_model\",\"model\":\"a b'\\''s\",\"num_speculative_tokens\":3}'"));
+    cr_assert(strstr(text, "--speculative-draft-model-path 'a b'\\''s' --speculative-num-steps 3"));
+    cr_assert(strstr(text, "--speculative-num-draft-tokens 4\n"));
+    cr_assert(strstr(text, "llama-server -m t.gguf -md 'a b'\\''s/n.gguf' --spec-type draft-simple --spec-draft-n-max 3\n"));
+    cr_assert(strstr(text, "from_pretrained(\"a b's\")"));
+    cr_assert(strstr(text, "`wager convert t.gguf TARGET_FOLDER`"));
+    free(text);
+    json_decref(card);
+}
