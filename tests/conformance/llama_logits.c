@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Logits of libllama for a list of tokens, in one pass and token by token: a development tool that llama_cpp.py builds and
- * runs.   llama_logits MODEL.gguf FAMILY VOCAB OUT.f32 TOKEN...
+ * Logits of libllama for a list of tokens, in one pass and token by token: a development tool of llama_cpp.py.
+ *   llama_logits MODEL.gguf FAMILY VOCAB OUT.f32 TOKEN...
  * OUT: (tokens, vocabulary) in f32 of one pass. Weights are not repacked, and scores are computed without flash attention over
- * a cache of f32, so that what is left is the arithmetic of each weight type. FAMILY (general.architecture) and VOCAB stand
- * for a tokenizer where the file has none. Prints the version, and the error of decoding token by token against the pass. */
+ * a cache of f32, so that what is left is the arithmetic of each weight type. FAMILY (general.architecture) and VOCAB stand for
+ * a tokenizer where the file has none. Prints the version, and the error of decoding token by token against the pass. */
 #include <llama.h>
 #include <math.h>
 #include <stdio.h>
