@@ -165,29 +165,3 @@ int wg_block_read(int type, const void *src, wg_block *out)
     default: return -1;
     }
 }
-
-/* Element j in the low half of byte j, element j + 16 in the high half; fifth bits, if any, in one word before them. */
-static void put_nibbles(const uint8_t *code, int bits, uint8_t *dst)
-{
-    if (bits == 5) {
-        uint32_t high = 0;
-        for (int j = 0; j < 32; j++) high |= (uint32_t)(code[j] >> 4) << j;
-        memcpy(dst, &high, sizeof high);
-        dst += sizeof high;
-    }
-    uint8_t low[16]; /* apart from dst, so that compilers see that nothing overlaps */
-    for (int j = 0; j < 16; j++) low[j] = (uint8_t)((code[j] & 15) | code[j + 16] << 4);
-    memcpy(dst, low, sizeof low);
-}
-
-void wg_block_write(int type, const wg_block *b, void *dst)
-{
-    uint8_t *p = dst;
-    memcpy(p, &b->d, 2), p += 2;
-    if (wg_has_min(type)) memcpy(p, &b->m, 2), p += 2;
-    if (wg_code_bits(type) != 8) {
-        put_nibbles(b->code, wg_code_bits(type), p);
-        return;
-    }
-    for (int j = 0; j < 32; j++) p[j] = b->code[j] ^ 0x80;
-}

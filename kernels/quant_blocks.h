@@ -6,6 +6,8 @@
 #ifndef WG_KERNELS_QUANT_BLOCKS_H
 #define WG_KERNELS_QUANT_BLOCKS_H
 
+#include <string.h>
+
 #include "kernels/hd.h"
 #include "kernels/types.h"
 
@@ -65,8 +67,31 @@ static inline float wg_wide_scale(int type, uint16_t d)
 /* Decodes the block at src. Returns 0, or -1 for a type without quantised blocks that this program reads. */
 int wg_block_read(int type, const void *src, wg_block *out);
 
-/* Writes a block of a type of 32 elements without a table, from n, code, d and m: what wg_block_read reads. */
-void wg_block_write(int type, const wg_block *b, void *dst);
+/* Element j in the low half of byte j, element j + 16 in the high half; fifth bits, if any, in one word before them. */
+static inline void wg_put_nibbles(const uint8_t *code, int bits, uint8_t *dst)
+{
+    if (bits == 5) {
+        uint32_t high = 0;
+        for (int j = 0; j < 32; j++) high |= (uint32_t)(code[j] >> 4) << j;
+        memcpy(dst, &high, sizeof high);
+        dst += sizeof high;
+    }
+    uint8_t low[16]; /* apart from dst, so that compilers see that nothing overlaps */
+    for (int j = 0; j < 16; j++) low[j] = (uint8_t)((code[j] & 15) | code[j + 16] << 4);
+    memcpy(dst, low, sizeof low);
+}
+
+/* Writes a block of a type of 32 elements without a table, from code, d and m: what wg_block_read reads. */
+static inline void wg_block_write(int type, const wg_block *b, uint8_t *p)
+{
+    memcpy(p, &b->d, 2), p += 2;
+    if (wg_has_min(type)) memcpy(p, &b->m, 2), p += 2;
+    if (wg_code_bits(type) != 8) {
+        wg_put_nibbles(b->code, wg_code_bits(type), p);
+        return;
+    }
+    for (int j = 0; j < 32; j++) p[j] = b->code[j] ^ 0x80;
+}
 
 /* Scale and minimum of run s. */
 static inline float wg_block_scale(int type, const wg_block *b, int s)
