@@ -37,6 +37,28 @@ prepare_drafters() {
     cmake --build build/plugin-drafter >/dev/null
 }
 
+# The compressed draft models of draft-compression: rounded, calibrated on a book where the books are (else on the prompts), and
+# the one that is pruned 2:4 and trained on.
+prepare_compressed() {
+  local draft=models/wager-story-1m-q8_0.gguf to=build/compressed text=$shared/text/pd-books-children whole=--keep=token_embd.weight=q8_0
+  [ -d "$text" ] || text=configs/prompts/quickstart.jsonl
+  mkdir -p $to
+  compress() { # NAME FLAG...
+    local name=$1
+    shift
+    [ -s "$to/$name.gguf" ] || "$wager" quantize $draft "$to/$name.gguf" $whole "$@" >/dev/null
+  }
+  compress q4_0-gptq --type q4_0 --calibrate "$text" && compress 3-bit --type q4_0 --bits 3 &&
+    compress 3-bit-gptq --type q4_0 --bits 3 --calibrate "$text" && compress 2-bit --type q4_0 --bits 2 &&
+    compress 2-bit-gptq --type q4_0 --bits 2 --calibrate "$text" &&
+    compress 30-percent-sparsegpt --type q8_0 --prune 0.3 --calibrate "$text" &&
+    compress 2-4-sparsegpt --type q8_0 --prune 2:4 --calibrate "$text" || return 1
+  [ -s $to/2-4-trained.gguf ] && return
+  rm -rf $to/run
+  "$wager" train configs/models/prune-and-train.json --out $to/run --set model.init=$to/2-4-sparsegpt.gguf --set "data.text=$text" >/dev/null &&
+    cp $to/run/model.gguf $to/2-4-trained.gguf
+}
+
 overrides() { # NAME: what this machine lacks, said aloud
   if [ "$1" = drafters ] && [ ! -r "$shared/prompts/spec-bench/question.jsonl" ]; then
     echo "run-all: no $shared/prompts/spec-bench/question.jsonl: drafters runs on configs/prompts/quickstart.jsonl instead" >&2
@@ -82,6 +104,7 @@ run_one() { # CONFIG
   out=build/results/$build/$name-$(sha256sum "$1" | cut -c1-8)
   mapfile -t more < <(overrides "$name")
   [ "$name" != drafters ] || prepare_drafters || return 1
+  [ "$name" != draft-compression ] || prepare_compressed || return 1
   mkdir -p "build/results/$build"
   timeout -s INT -k 20 "${LIMIT:-420}" "$wager" run "$1" --resume --out "$out" --set trace=$trace "${more[@]}" >"$out.table" || return 1
   mkdir -p "results/$name"
