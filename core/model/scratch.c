@@ -68,8 +68,8 @@ wg_status wg_model_open_scratch(wg_model *m, wg_error *err)
 
 void wg_model_close_scratch(wg_model *m)
 {
-    const wg_buf buf[] = { m->x,      m->h,      m->q,      m->att,   m->k,          m->v,      m->gate, m->up, m->act,
-                           m->routed, m->chosen, m->picked, m->mixed, m->hidden_act, m->grouped };
+    const wg_buf buf[] = { m->x,   m->h,      m->q,      m->att,    m->k,     m->v,          m->gate,   m->up,
+                           m->act, m->routed, m->chosen, m->picked, m->mixed, m->hidden_act, m->grouped };
     for (size_t i = 0; i < sizeof buf / sizeof buf[0]; i++) m->device.class->free(&m->device, buf[i]);
     wg_free(m->asked);
     wg_free(m->seen);
