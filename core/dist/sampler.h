@@ -86,8 +86,8 @@ typedef struct wg_sampler {
 wg_status wg_sampler_open(wg_sampler *s, const wg_sampling *sampling, const wg_ops *ops, int vocab, wg_error *err);
 void wg_sampler_close(wg_sampler *s);
 
-/* Another chain over the working memory of `memory`, which is borrowed: nothing is allocated, and *out is not closed. One of the
- * samplers of one memory may be in use at a time. EINVAL: an option out of range. */
+/* Another chain over the working memory of `memory`, which is borrowed: nothing is allocated, and *out is not closed. One of
+ * the samplers of one memory may be in use at a time. EINVAL: an option out of range. */
 wg_status wg_sampler_share(wg_sampler *out, const wg_sampler *memory, const wg_sampling *sampling, wg_error *err);
 /* The chain and the biases of one sampler over the working memory of another. */
 wg_sampler wg_sampler_over(const wg_sampler *chain, const wg_sampler *memory);

@@ -46,7 +46,8 @@ static wg_status check_tokens(const wg_engine *e, const wg_seq_sampling *how, wg
     }
     for (int i = 0; i < how->n_allowed; i++)
         if (how->allowed[i] < 0 || how->allowed[i] >= vocab)
-            return wg_fail(err, WG_EINVAL, "allowed tokens: token %d; the vocabulary is 0..%d", (int)how->allowed[i], vocab - 1);
+            return wg_fail(err, WG_EINVAL, "allowed tokens: token %d; the vocabulary is 0..%d", (int)how->allowed[i],
+                           vocab - 1);
     if (how->top < 0 || how->top > WG_LOGPROBS_MAX)
         return wg_fail(err, WG_EINVAL, "log-probabilities of %d tokens; expected 0..%d", how->top, (int)WG_LOGPROBS_MAX);
     return WG_OK;
@@ -58,8 +59,8 @@ static wg_status set_chain(wg_engine *e, const wg_seq *s, struct wg_seq_rows *r,
     const double temperature = r->sampler.sampling.temperature;
     if (e->verifier->zero_only && temperature > 0)
         return wg_fail(err, WG_ELAW,
-                       "request %u: temperature %g, but rule %s verifies greedy decoding alone; set 0, or open the engine with a "
-                       "rule for any temperature, such as rejection",
+                       "request %u: temperature %g, but rule %s verifies greedy decoding alone; set 0, or open the engine "
+                       "with a rule for any temperature, such as rejection",
                        (unsigned)s->request, temperature, e->verifier->name);
     return WG_OK;
 }
@@ -138,9 +139,7 @@ wg_sampler *wg_seq_lazy_sampler(const wg_seq *s, wg_sampler *engines)
 
 wg_prefix wg_seq_prefix(const wg_seq *s, const wg_tree *t, int node)
 {
-    return (wg_prefix){
-        .token = s->token, .n = s->n, .tree = t, .node = node, .allowed = s->rows ? s->rows->allowed : NULL
-    };
+    return (wg_prefix){ .token = s->token, .n = s->n, .tree = t, .node = node, .allowed = s->rows ? s->rows->allowed : NULL };
 }
 
 void wg_seq_rows_emitted(const wg_engine *e, wg_seq *s, const wg_tree *t)

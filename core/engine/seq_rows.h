@@ -2,11 +2,12 @@
  * The rows of one sequence, where they are not made by the engine's sampler chain: a chain of its own, biases of logits, tokens
  * that are allowed, and log-probabilities of what is emitted.
  *
- * Law. A row stays a function of the model and of the token prefix of its node: the committed text and the path to the node, for
- * every node of a draft tree and for the token behind the last one. So what is emitted has the law of plain decoding with the
- * same transformations, under every lossless rule. Drafts that have p = 0 are waste and leave the tree before the target's
- * pass, as far as the law of the siblings allows (METHODS L1, L3, L4): drafts of law FIXED and COUPLED are dropped themselves; a
- * drawn one stays, because without it its siblings would have another law, and what is drafted behind it is dropped.
+ * Law. A row stays a function of the model and of the token prefix of its node: the committed text and the path to the node,
+ * for every node of a draft tree and for the token behind the last one. So what is emitted has the law of plain decoding
+ * with the same transformations, under every lossless rule. Drafts that have p = 0 are waste and leave the tree before the
+ * target's pass, as far as the law of the siblings allows (METHODS L1, L3, L4): drafts of law FIXED and COUPLED are dropped
+ * themselves; a drawn one stays, because without it its siblings would have another law, and what is drafted behind it is
+ * dropped.
  *
  * A device that verifies or decodes by itself knows the engine's chain alone: steps with such a sequence take the host's path,
  * which has the same bits. */
@@ -32,7 +33,8 @@ typedef struct wg_seq_sampling {
  * temperature above 0 under a rule that verifies greedy decoding alone. ENOMEM. On failure nothing has changed. */
 wg_status wg_seq_sample(wg_engine *e, wg_seq *s, const wg_seq_sampling *how, wg_error *err);
 
-/* Log-probabilities of the tokens of the last step, 1 + top for each of the s->last_emitted (wg_logprobs); NULL: not asked for. */
+/* Log-probabilities of the tokens of the last step, 1 + top for each of the s->last_emitted (wg_logprobs); NULL: not asked
+ * for. */
 const wg_logprob *wg_seq_logprobs(const wg_seq *s, int *top);
 
 /* Whether the sequence has rows of its own. */

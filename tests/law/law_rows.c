@@ -102,7 +102,9 @@ static const struct transformation {
     { "biases", { .bias = bias, .biases = 2 }, NULL },
     { "allowed tokens", { .allowed = some, .n_allowed = 2 }, not_1 },
     { "one allowed token", { .allowed = one, .n_allowed = 1 }, only_2 },
-    { "all of them", { .sampling = &penal, .bias = bias, .biases = 2, .allowed = some, .n_allowed = 2, .logprobs = true }, not_1 },
+    { "all of them",
+      { .sampling = &penal, .bias = bias, .biases = 2, .allowed = some, .n_allowed = 2, .logprobs = true },
+      not_1 },
 };
 enum { TRANSFORMATIONS = sizeof transformations / sizeof *transformations };
 
@@ -135,16 +137,15 @@ static void run_blind(exact_target *t)
     for (unsigned l = WG_LAW_FIXED; l <= WG_LAW_COUPLED; l *= 2)
         for (const wg_verifier_class *const *v = wg_verifiers; *v; v++) {
             if (!(*v)->lossless || (*v)->zero_only || (*v)->chains || !((*v)->laws & l)) continue;
-            if (l != WG_LAW_FIXED && !(*v)->reads_q && strcmp((*v)->name, "match")) continue; /* they compare tokens, as match */
+            if (l != WG_LAW_FIXED && !(*v)->reads_q && strcmp((*v)->name, "match")) continue; /* they compare, as match */
             for (int i = 0; i < TRANSFORMATIONS; i++) {
                 const wg_drafter_class c = blind_of((wg_sibling_law)l);
-                exact_run x = { .setup = { .drafter_class = &c,
-                                           .rule = (*v)->name,
-                                           .sampling = WG_SAMPLING(1, 0, 1, 0),
-                                           .seed = 3 },
-                                .other = i % 3 ? 11 : 0,
-                                .after = i % 3 == 2,
-                                .length = i % 2 ? 2 : 3 };
+                exact_run x = {
+                    .setup = { .drafter_class = &c, .rule = (*v)->name, .sampling = WG_SAMPLING(1, 0, 1, 0), .seed = 3 },
+                    .other = i % 3 ? 11 : 0,
+                    .after = i % 3 == 2,
+                    .length = i % 2 ? 2 : 3
+                };
                 check(&x, t, wg_law_name(law), &transformations[i]);
             }
         }
@@ -173,8 +174,8 @@ static void run_registered(exact_target *t, const char *near)
                 static const wg_plugins plugins = { wg_drafters, wg_verifiers };
                 const wg_sampling sampling = WG_SAMPLING(1, 0, 1, 0);
                 const bool model = !strcmp(drafters[d][0], "model"), chain = d == 0 || !strcmp(drafters[d][0], "suffix");
-                snprintf(options, sizeof options, "%s%s%s%s", model ? "model=" : "", model ? near : "",
-                         model ? "," : "", drafters[d][1]);
+                snprintf(options, sizeof options, "%s%s%s%s", model ? "model=" : "", model ? near : "", model ? "," : "",
+                         drafters[d][1]);
                 LAW_TRY(wg_find_verifier(&plugins, rules[r], &rule, &err));
                 if (!law_legal(drafters[d][0], options, &sampling, rule) || (rule->chains && !chain)) continue;
                 exact_run x = { .setup = { .drafter = drafters[d][0],
@@ -281,7 +282,7 @@ static void run_logprobs(exact_target *t)
                 log_text(&setup, request, &how, &got);
                 accepted += got.n;
                 if (same_rows(&got, &want)) continue;
-                fprintf(stderr, "FAILED log-probabilities with drafter %s, request %u: not those of plain decoding\n", drafters[d],
+                fprintf(stderr, "FAILED log-probabilities, drafter %s, request %u: not those of plain decoding\n", drafters[d],
                         (unsigned)request);
                 failures++;
             }
