@@ -21,12 +21,14 @@
 
 /* Seconds, or any one unit. */
 typedef struct wg_row_costs {
-    const double *pass; /* (rows) of a pass of the target over 1, 2 .. rows rows; more rows cost as the last, and in proportion */
+    const double
+        *pass; /* (rows) of a pass of the target over 1, 2 .. rows rows; more rows cost as the last, and in proportion */
     int rows;
     double level; /* of drafting a level deeper, for all sequences together */
     double token; /* of a draft token besides */
     double rest;  /* of a step besides */
-    double width; /* rows of the pass for a level of a draft, on average: 1 for chains, more for trees, whose lengths are depths */
+    double
+        width; /* rows of the pass for a level of a draft, on average: 1 for chains, more for trees, whose lengths are depths */
 } wg_row_costs;
 
 /* Buffers for the largest step. */

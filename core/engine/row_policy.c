@@ -18,11 +18,11 @@ typedef struct own {
 
 struct wg_row_policy {
     wg_row_costs costs;
-    double *pass;          /* (costs.rows) owned */
+    double *pass; /* (costs.rows) owned */
     int slots, depth;
-    double *hits, *trials; /* (depth) owned: of all sequences, by depth */
-    own *own;              /* (slots) owned */
-    double *survival;      /* (slots, depth) owned */
+    double *hits, *trials;       /* (depth) owned: of all sequences, by depth */
+    own *own;                    /* (slots) owned */
+    double *survival;            /* (slots, depth) owned */
     int *most, *sorted, *length; /* (slots) owned */
     wg_row_budget budget;
     double nodes, levels; /* of drafts, with decay: their quotient is the width */

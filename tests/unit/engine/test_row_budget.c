@@ -144,7 +144,8 @@ Test(row_budget, says_when_memory_is_short)
         const wg_status s = wg_row_policy_open(&p, 3, 3, &costs, &err);
         wg_mem_fail_at(0, false);
         cr_assert_eq(s, WG_ENOMEM, "allocation %d", (int)k);
-        cr_assert(strstr(err.text, "the draft lengths of a scheduler") || strstr(err.text, "the rows of a step"), "%s", err.text);
+        cr_assert(strstr(err.text, "the draft lengths of a scheduler") || strstr(err.text, "the rows of a step"), "%s",
+                  err.text);
     }
     cr_assert_eq(wg_mem_read().live_blocks, live);
 }
