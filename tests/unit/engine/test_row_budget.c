@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Rows shared among sequences: the maximum over all choices of lengths, by enumeration of all of them on random small cases with
- * staircases and with costs of no shape at all; and what the lengths may depend on. */
+ * Rows shared among sequences: the maximum over all choices of lengths, by enumeration of all of them on random small cases
+ * with staircases and with costs of no shape at all; and what the lengths may depend on. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -242,7 +242,7 @@ Test(row_policy, comes_back_when_drafts_get_better)
     wg_row_policy_close(p);
 }
 
-/* The plan is a function of what was learned: in any order of the slots, without an allocation, and cut to what each may have. */
+/* The plan is a function of what was learned: in any order of the slots, without an allocation, cut to what each may have. */
 Test(row_policy, depends_on_nothing_else)
 {
     wg_row_policy *p = policy(0.05), *q = policy(0.05);
