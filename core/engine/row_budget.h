@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * The rows of a verification pass, shared among the sequences of a step: how many draft tokens each gets, so that the expected
- * tokens of the step per its time are the most (goodput: SmartSpec, Liu et al. 2024; shared by survival as in DSpark and TETRIS).
+ * tokens of the step per its time are the most (goodput: SmartSpec, Liu et al. 2024; by survival as in DSpark and TETRIS).
  *
  * A chain of k draft tokens of sequence r yields 1 + s(r,1) + .. + s(r,k) tokens, s(r,j) the probability that its first j
  * tokens are all accepted. With n sequences, b draft tokens in all and drafts of depth d at most, a step takes
  *
  *      pass(other + n + width b) + d level + b token + rest
  *
- * pass is a measured table, of any shape: times of passes are staircases, so tokens per time has several local maxima over b, and
- * a search that stops at the first one stays below a step of the stairs. For a fixed depth the best b draft tokens are
- * the b largest s(r,j) with j up to that depth (s falls with j, so they are chains); every b of every depth is evaluated, so
- * the result is the maximum over all choices of lengths, none among them.
+ * pass is a measured table, of any shape: times of passes are staircases, so tokens per time has several local maxima over b,
+ * and a search that stops at the first one stays below a step of the stairs. For a fixed depth the best b draft tokens are the
+ * b largest s(r,j) with j up to that depth (s falls with j, so they are chains); every b of every depth is evaluated, so the
+ * result is the maximum over all choices of lengths, none among them.
  *
  * What is decided before a draft is drawn must not look at the draws (METHODS L3): s has to come from what earlier rounds
  * accepted (row_policy.h), not from this round's tokens or their probabilities. */
