@@ -14,10 +14,7 @@ bool wg_sched_before(const wg_sched *s, const wg_served *a, const wg_served *b)
     return x != y ? x > y : a->id < b->id;
 }
 
-static bool is_in(const wg_served *r)
-{
-    return !r->over && (r->state == WG_SERVED_READING || r->state == WG_SERVED_RUNNING);
-}
+static bool is_in(const wg_served *r) { return !r->over && (r->state == WG_SERVED_READING || r->state == WG_SERVED_RUNNING); }
 
 static int count_in(const wg_sched *s)
 {
@@ -178,7 +175,8 @@ bool wg_sched_relieve(wg_sched *s)
 
 double wg_sched_idle(const wg_sched *s)
 {
-    if (s->opt.mode != WG_SCHED_DYNAMIC || s->n == 0 || s->n >= s->opt.batch || s->stats.draining || count_places(s) > 0) return 0;
+    if (s->opt.mode != WG_SCHED_DYNAMIC || s->n == 0 || s->n >= s->opt.batch || s->stats.draining || count_places(s) > 0)
+        return 0;
     const double left = s->live[0]->submitted + s->opt.window - wg_sched_now(s);
     return left > 0 ? left : 0;
 }

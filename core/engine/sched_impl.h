@@ -50,13 +50,13 @@ struct wg_sched {
     /* Under the lock. */
     pthread_mutex_t lock;
     pthread_cond_t woken;
-    bool open; /* lock and woken are initialised */
+    bool open;            /* lock and woken are initialised */
     wg_served **incoming; /* (queue) submitted since the last step */
     int n_incoming, waiting;
     uint64_t ids;
     bool draining, poked; /* poked: something was cancelled */
     int64_t submitted, refused;
-    double idle; /* seconds after the last step in which a step would do nothing for those that are there */
+    double idle;         /* seconds after the last step in which a step would do nothing for those that are there */
     wg_sched_stats seen; /* what stats_read gives */
 };
 
