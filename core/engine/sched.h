@@ -102,8 +102,8 @@ wg_status wg_sched_open(wg_sched **out, wg_engine *e, const wg_sched_options *op
 void wg_sched_close(wg_sched *s);                         /* ends what has not ended (WG_SCHED_CANCELLED). NULL is fine */
 const wg_sched_options *wg_sched_options_of(wg_sched *s); /* defaults filled in */
 
-/* EFULL: the queue is full. EINTERRUPTED: draining. ECONTEXT: the prompt does not fit the context, or the cache. EINVAL, ENOMEM.
- * On failure nothing has happened. */
+/* EFULL: the queue is full. EINTERRUPTED: draining. ECONTEXT: the prompt does not fit the context, or the cache. EINVAL,
+ * ENOMEM. On failure nothing has happened. */
 wg_status wg_sched_submit(wg_sched *s, const wg_sched_request *r, uint64_t *id, wg_error *err);
 wg_status wg_sched_cancel(wg_sched *s, uint64_t id, wg_error *err); /* ENOENT: no such request, or it has ended */
 /* Returns how many requests have not ended. */

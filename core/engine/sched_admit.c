@@ -89,8 +89,8 @@ static bool find_pages(wg_sched *s, const wg_served *r, wg_kv_seq **from, int *s
 
 static wg_status open_sequence(wg_sched *s, wg_served *r, wg_error *err)
 {
-    const wg_sched_request *a = &r->ask;
-    WG_TRY(wg_seq_open(s->engine, &r->seq, a->number, a->token, a->n, a->max_new, err));
+    const wg_sched_request *a = &r->ask; /* drafters know it by its id: others may have its number */
+    WG_TRY(wg_seq_open(s->engine, &r->seq, (uint32_t)r->id, a->token, a->n, a->max_new, err));
     r->seq->chance = wg_chance_philox(a->seed, a->number, (uint32_t)a->n);
     r->seq->stop = a->stop;
     r->seq->stops = a->stops;

@@ -82,8 +82,8 @@ double wg_sched_idle(const wg_sched *s);
 bool wg_sched_before(const wg_sched *s, const wg_served *a, const wg_served *b);
 /* Takes the pages of a request that runs; it waits for others then. */
 void wg_sched_preempt(wg_sched *s, wg_served *r);
-/* Makes pages free after a step or a chunk has found none: a cached text goes, or a request is preempted, or the only one drafts
- * nothing. False: there is nothing more to take. */
+/* Makes pages free after a step or a chunk has found none: a cached text goes, or a request is preempted, or the only one
+ * drafts nothing. False: there is nothing more to take. */
 bool wg_sched_relieve(wg_sched *s);
 
 /* ---- sched_step.c */
