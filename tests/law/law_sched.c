@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The scheduler's law: a request's tokens depend on the request alone. Random requests, many of which begin alike, are put through
- * schedulers in random schedules: modes, batches, caches that are too small, chunks of prompts, prefix caches, priorities,
- * cancellations, deadlines; with every drafter. Under the rules that repeat plain decoding each text must be plain decoding's,
- * byte by byte; under all rules it must be the text that the request has by itself, with the same passes, drafts and accepted
- * tokens: so a hit of the prefix cache and a preemption leave the drafter as a prefill does. A text that was cut is the beginning
- * of the whole one. No page is lost.
+ * The scheduler's law: a request's tokens depend on the request alone. Random requests, many of which begin alike, are put
+ * through schedulers in random schedules: modes, batches, caches that are too small, chunks of prompts, prefix caches,
+ * priorities, cancellations, deadlines, samplings of their own; with every drafter. Under the rules that repeat plain decoding
+ * each text must be plain decoding's, byte by byte; under all rules it must be the text that the request has by itself, with
+ * the same passes, drafts and accepted tokens: so a hit of the prefix cache and a preemption leave the drafter as a prefill
+ * does. A text that was cut is the beginning of the whole one. No page is lost.
  *
  * usage: law_sched [--worlds N] */
 #include "core/engine/sched.h"
