@@ -32,6 +32,7 @@ int wg_cmd_train(int argc, char **argv);
 int wg_cmd_skip_search(int argc, char **argv);
 int wg_cmd_bench(int argc, char **argv);
 int wg_cmd_columns(int argc, char **argv);
+int wg_cmd_serve(int argc, char **argv);
 int wg_cmd_list(int argc, char **argv);
 
 #endif
