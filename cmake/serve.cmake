@@ -1,5 +1,4 @@
 # wager-serve, over include/wager.h alone. Left out where libmicrohttpd is not there.
-pkg_check_modules(MICROHTTPD IMPORTED_TARGET libmicrohttpd>=0.9.71)
 if(NOT MICROHTTPD_FOUND)
   message(STATUS "wager-serve: left out; it needs libmicrohttpd 0.9.71 or newer (Debian: libmicrohttpd-dev)")
   return()
@@ -8,7 +7,7 @@ endif()
 file(GLOB serve_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/serve/*.c)
 list(REMOVE_ITEM serve_files ${CMAKE_SOURCE_DIR}/serve/main.c)
 add_custom_command(OUTPUT page.c
-  COMMAND ${CMAKE_COMMAND} -DIN=${CMAKE_SOURCE_DIR}/serve/page.html -DOUT=page.c -DNAME=wgs_page -DHEADER=serve/page.h
+  COMMAND ${CMAKE_COMMAND} -DIN=${CMAKE_SOURCE_DIR}/serve/page.html -DOUT=page.c -DNAME=wgs_page -DHEADER=serve/serve_page.h
     -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
   DEPENDS serve/page.html cmake/embed.cmake COMMENT "Embedding serve/page.html" VERBATIM)
 add_library(wg_serve STATIC ${serve_files} page.c)
@@ -19,3 +18,4 @@ target_link_libraries(wager-serve PRIVATE wg_serve)
 file(RELATIVE_PATH lib_from_bin /x/${CMAKE_INSTALL_BINDIR} /x/${CMAKE_INSTALL_LIBDIR})
 set_target_properties(wager-serve PROPERTIES INSTALL_RPATH "$ORIGIN/${lib_from_bin}")
 install(TARGETS wager-serve RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+add_dependencies(manual wager-serve) # its --help is a part of wager.1

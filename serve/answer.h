@@ -66,8 +66,8 @@ void wgs_answer_echo(wgs_answer *a, wgs_token t, const char *bytes, size_t n, co
 /* Ends a round. */
 void wgs_answer_round(wgs_answer *a, int drafted, int accepted);
 
-/* The answer has ended, unless a stop string ended it before: all of its text is settled. bytes: (n) of its last token, those of
- * a character that has no end. */
+/* The answer has ended, unless a stop string ended it before: all of its text is settled. bytes: (n) what its last token has of
+ * a character without an end. */
 void wgs_answer_end(wgs_answer *a, wgs_finish why, const char *bytes, size_t n);
 
 /* Tokens of the answer without the prompt's. */

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/conversation.h"
+#include "serve/chat_prompt.h"
 #include "serve/http.h"
-#include "serve/page.h"
+#include "serve/serve_page.h"
 #include "serve/stream.h"
 
 static enum MHD_Result reply_job(wgs_exchange *x)
@@ -132,8 +132,9 @@ static enum MHD_Result props(wgs_exchange *x)
     json_t *all = json_pack("{s:s, s:s, s:s, s:i, s:i, s:b}", "model_path", s->about.model, "model_alias", s->name, "version",
                             wg_version(), "total_slots", s->about.batch, "queue", s->about.queue, "chat", s->about.chat);
     json_object_set_new(all, "default_generation_settings",
-                        json_pack("{s:i, s:f, s:f, s:i, s:f}", "n_ctx", s->about.context, "temperature", o->temperature,
-                                  "top_p", o->top_p, "top_k", (int)o->top_k, "min_p", o->min_p));
+                        json_pack("{s:i, s:f, s:f, s:i, s:f}", "n_ctx", s->about.context, "temperature",
+                                  o->sampling.temperature, "top_p", o->sampling.top_p, "top_k", o->sampling.top_k, "min_p",
+                                  o->sampling.min_p));
     json_object_set_new(all, "speculation",
                         json_pack("{s:s, s:s, s:s, s:b, s:b, s:I, s:I}", "drafter", s->about.drafter, "rule", s->about.rule,
                                   "mode", o->speculation, "lossless", s->about.lossless, "law_only", s->about.law_only,

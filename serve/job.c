@@ -2,7 +2,7 @@
  * A job: the answers that one HTTP request asks for. */
 #include "serve/job.h"
 
-#include "serve/conversation.h"
+#include "serve/chat_prompt.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -381,21 +381,28 @@ static bool check(const wgs_job *j, wgs_problem *p)
     return true;
 }
 
+/* The sampling of a request over the server's own. */
+static wg_sampler_options sampling_of(const wgs_request *r, const wg_sampler_options *own)
+{
+    wg_sampler_options s = *own;
+    s.temperature = r->temperature;
+    s.top_p = r->top_p;
+    s.min_p = r->min_p;
+    s.top_k = r->top_k > 0 ? r->top_k : 0;
+    s.repetition_penalty = r->repetition_penalty;
+    s.frequency_penalty = r->frequency_penalty;
+    s.presence_penalty = r->presence_penalty;
+    return s;
+}
+
 bool wgs_job_submit(wgs_job *j, struct MHD_Connection *connection, wgs_problem *p)
 {
     const wgs_request *r = &j->request;
-    const wg_sampler_options sampling = { .size = sizeof sampling,
-                                          .temperature = r->temperature,
-                                          .top_p = r->top_p,
-                                          .min_p = r->min_p,
-                                          .top_k = r->top_k > 0 ? r->top_k : 0,
-                                          .repetition_penalty = r->repetition_penalty,
-                                          .frequency_penalty = r->frequency_penalty,
-                                          .presence_penalty = r->presence_penalty };
+    const wg_sampler_options *own = &j->server->options->sampling, sampling = sampling_of(r, own);
     wg_token_bias bias[WGS_BIASES];
     for (int i = 0; i < r->biases; i++) bias[i] = (wg_token_bias){ r->bias[i].token, (float)r->bias[i].bias };
     if (!check(j, p)) return false;
-    wg_request q = request_of(j, &sampling, bias);
+    wg_request q = request_of(j, memcmp(&sampling, own, sizeof sampling) ? &sampling : NULL, bias);
     j->connection = connection;
     j->heard = wgs_now();
     for (int i = 0; i < (r->chat ? 1 : r->prompts); i++) {

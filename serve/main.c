@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * wager-serve: a model behind the OpenAI API, with speculative decoding. The main thread takes signals; the engine and HTTP have
- * a thread each. */
+ * wager-serve: a model behind the OpenAI API, with speculative decoding. The main thread takes signals; the engine and HTTP
+ * have a thread each. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -68,7 +68,7 @@ static char *name_of(const char *path)
 
 static bool open_engine(wgs_server *s, wgs_problem *p)
 {
-    const wgs_options *o = s->options;
+    wgs_options *o = s->options;
     wg_error e;
     const wg_scheduler_options opt = { .size = sizeof opt,
                                        .mode = wgs_options_mode(o),
@@ -76,6 +76,7 @@ static bool open_engine(wgs_server *s, wgs_problem *p)
                                        .pages = (int)o->pages,
                                        .prefill_rows = (int)o->prefill_rows,
                                        .prefix_cache = !o->no_prefix_cache,
+                                       .logprobs = 1,
                                        .speculation = wgs_options_speculation(o) };
     s->config = wgs_options_config(o, p);
     if (!s->config) return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Answers as JSON: whole ones, and the events of a stream, in the shapes of the OpenAI API. The speculation of an answer is told
- * in the fields of llama.cpp's server (`timings`) and of vLLM (`metrics`), and in `spec`, which is ours. All functions return
- * a new reference, or NULL: out of memory. */
+ * Answers as JSON: whole ones, and the events of a stream, in the shapes of the OpenAI API. The speculation of an answer is
+ * told in the fields of llama.cpp's server (`timings`) and of vLLM (`metrics`), and in `spec`, which is ours. All functions
+ * return a new reference, or NULL: out of memory. */
 #ifndef WG_SERVE_OPENAI_ANSWER_H
 #define WG_SERVE_OPENAI_ANSWER_H
 

@@ -137,7 +137,8 @@ int wgs_options_read(wgs_options *o, int argc, char **argv)
     *o = (wgs_options){ .rule = NULL, .host = "127.0.0.1", .port = 8080, .mode = "continuous", .speculation = "fixed" };
     o->details = "summary";
     o->metrics_prefix = "wager:";
-    o->temperature = o->top_p = 1;
+    o->temperature = o->top_p = o->min_p = -1;
+    o->top_k = -1;
     o->body_kib = 8192;
     o->header_kib = 32;
     o->uploads_mib = 256;
@@ -226,7 +227,32 @@ static bool put_component(json_t *config, const char *where, const char *name_ke
     return true;
 }
 
-char *wgs_options_config(const wgs_options *o, wgs_problem *p)
+/* A value of the section `sampling`: the option's where it is given, else the config's, else the usual one. */
+static double put_sampling(json_t *config, const char *key, double given, double usual)
+{
+    json_t *sampling = section(config, "sampling");
+    if (given >= 0)
+        json_object_set_new(sampling, key, given == floor(given) ? json_integer((json_int_t)given) : json_real(given));
+    const json_t *v = json_object_get(sampling, key);
+    return json_is_number(v) ? json_number_value(v) : usual;
+}
+
+static void put_all_sampling(wgs_options *o, json_t *config)
+{
+    const double temperature =
+        o->temperature < 0 && !json_object_get(json_object_get(config, "sampling"), "temperature") ? 1 : o->temperature;
+    o->sampling = (wg_sampler_options){ .size = sizeof o->sampling };
+    o->sampling.temperature = put_sampling(config, "temperature", temperature, 1);
+    o->sampling.top_p = put_sampling(config, "top_p", o->top_p, 1);
+    o->sampling.min_p = put_sampling(config, "min_p", o->min_p, 0);
+    o->sampling.top_k = (int)put_sampling(config, "top_k", (double)o->top_k, 0);
+    o->sampling.penalty_window = (int)put_sampling(config, "penalty_window", -1, 0);
+    o->sampling.repetition_penalty = put_sampling(config, "repetition_penalty", -1, 1);
+    o->sampling.frequency_penalty = put_sampling(config, "frequency_penalty", -1, 0);
+    o->sampling.presence_penalty = put_sampling(config, "presence_penalty", -1, 0);
+}
+
+char *wgs_options_config(wgs_options *o, wgs_problem *p)
 {
     json_error_t e;
     json_t *c = o->config ? json_load_file(o->config, JSON_REJECT_DUPLICATES, &e) : json_object();
@@ -242,6 +268,7 @@ char *wgs_options_config(const wgs_options *o, wgs_problem *p)
     if (o->threads) json_object_set_new(section(c, "target"), "threads", json_integer(o->threads));
     if (o->draft_model) json_object_set_new(c, "draft", json_pack("{s:s, s:s}", "kind", "model", "model", o->draft_model));
     if (o->batch || !json_object_get(c, "batch")) json_object_set_new(c, "batch", json_integer(o->batch ? o->batch : 8));
+    put_all_sampling(o, c);
     const char *rule = o->rule || json_object_get(c, "verify") ? o->rule : "match";
     if (put_component(c, "draft", "kind", o->draft, p) && put_component(c, "verify", "rule", rule, p))
         text = json_dumps(c, JSON_COMPACT | JSON_SORT_KEYS);
@@ -252,10 +279,13 @@ char *wgs_options_config(const wgs_options *o, wgs_problem *p)
 
 void wgs_options_defaults(const wgs_options *o, wgs_request *r)
 {
-    r->temperature = o->temperature;
-    r->top_p = o->top_p;
-    r->top_k = (int)o->top_k;
-    r->min_p = o->min_p;
+    r->temperature = o->sampling.temperature;
+    r->top_p = o->sampling.top_p;
+    r->top_k = o->sampling.top_k;
+    r->min_p = o->sampling.min_p;
+    r->repetition_penalty = o->sampling.repetition_penalty;
+    r->frequency_penalty = o->sampling.frequency_penalty;
+    r->presence_penalty = o->sampling.presence_penalty;
     r->detail = o->details[0] == 'n' ? WGS_DETAIL_NONE : o->details[0] == 's' ? WGS_DETAIL_SUMMARY : WGS_DETAIL_STEPS;
 }
 

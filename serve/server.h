@@ -16,7 +16,7 @@
 struct wgs_job;
 
 typedef struct wgs_server {
-    const wgs_options *options;
+    wgs_options *options;
     wg_scheduler *scheduler;
     wg_scheduler_about about;
     wgs_metrics *metrics;

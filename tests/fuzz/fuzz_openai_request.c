@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Arbitrary bytes as the body of a completion and of a chat: a request whose values are within their ranges, or a problem with a
- * status and words, whose JSON can be written. */
+ * Arbitrary bytes as the body of a completion and of a chat: a request whose values are within their ranges, or a problem with
+ * a status and words, whose JSON can be written. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

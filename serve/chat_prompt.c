@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Conversations as prompts. */
-#include "serve/conversation.h"
+#include "serve/chat_prompt.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Conversations as prompts: by the template of the engine (the model's own, or the one of --chat). A model without one, which was
- * not trained on conversations, continues the texts of the messages, a line end between them. */
-#ifndef WG_SERVE_CONVERSATION_H
-#define WG_SERVE_CONVERSATION_H
+ * Conversations as prompts: by the template of the engine (the model's own, or the one of --chat). A model without one was not
+ * trained on conversations; it continues the texts of the messages, a line end between them. */
+#ifndef WG_SERVE_CHAT_PROMPT_H
+#define WG_SERVE_CHAT_PROMPT_H
 
 #include "serve/server.h"
 
