@@ -75,9 +75,12 @@ typedef struct listener {
     void *user;
 } listener;
 
-static const wg_end ends[] = { [WG_SCHED_NOT] = WG_END_NOT,       [WG_SCHED_EOS] = WG_END_EOS,
-                               [WG_SCHED_LENGTH] = WG_END_LENGTH, [WG_SCHED_STOP] = WG_END_STOP,
-                               [WG_SCHED_CANCELLED] = WG_END_CANCELLED, [WG_SCHED_DEADLINE] = WG_END_DEADLINE };
+static const wg_end ends[] = { [WG_SCHED_NOT] = WG_END_NOT,
+                               [WG_SCHED_EOS] = WG_END_EOS,
+                               [WG_SCHED_LENGTH] = WG_END_LENGTH,
+                               [WG_SCHED_STOP] = WG_END_STOP,
+                               [WG_SCHED_CANCELLED] = WG_END_CANCELLED,
+                               [WG_SCHED_DEADLINE] = WG_END_DEADLINE };
 
 static void on_event(void *user, const wg_sched_event *e)
 {
@@ -120,7 +123,8 @@ static bool samples_as(const wg_sampling *own, const wg_sampler_options *o)
 {
     const double none = 1, own_repetition = own->repetition_penalty > 0 ? own->repetition_penalty : none;
     return own->temperature == o->temperature && own->top_p == o->top_p && own->min_p == o->min_p && own->top_k == o->top_k &&
-           own->penalty_window == o->penalty_window && own_repetition == (o->repetition_penalty > 0 ? o->repetition_penalty : none) &&
+           own->penalty_window == o->penalty_window &&
+           own_repetition == (o->repetition_penalty > 0 ? o->repetition_penalty : none) &&
            own->frequency_penalty == o->frequency_penalty && own->presence_penalty == o->presence_penalty;
 }
 
@@ -128,7 +132,8 @@ static wg_status refuse_rows(const wg_scheduler *s, const wg_request *r, wg_erro
 {
     if (r->sampling) {
         wg_sampler_options o = { 0 };
-        WG_TRY(wg_struct_in(&o, sizeof o, r->sampling, WG_SIZE_TO(wg_sampler_options, presence_penalty), "wg_sampler_options", err));
+        WG_TRY(wg_struct_in(&o, sizeof o, r->sampling, WG_SIZE_TO(wg_sampler_options, presence_penalty), "wg_sampler_options",
+                            err));
         if (!samples_as(&s->session->cell.sampling, &o))
             return wg_fail(err, WG_EUNSUPPORTED,
                            "another sampling than the config's is not supported yet; leave wg_request.sampling NULL");
@@ -142,8 +147,7 @@ static wg_status check_request(const wg_request *r, wg_error *err)
 {
     if (!r->token && r->n > 0) return wg_missing("wg_scheduler_submit", "request->token", err);
     if (!r->stop && r->stops > 0) return wg_missing("wg_scheduler_submit", "request->stop", err);
-    if (r->stops < 0 || r->stops > 1024)
-        return wg_fail(err, WG_EINVAL, "%d stop tokens; expected 0..%d", r->stops, 1024);
+    if (r->stops < 0 || r->stops > 1024) return wg_fail(err, WG_EINVAL, "%d stop tokens; expected 0..%d", r->stops, 1024);
     return WG_OK;
 }
 

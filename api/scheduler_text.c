@@ -113,7 +113,8 @@ static wg_status check_messages(json_t *root, json_t **messages, wg_error *err)
 }
 
 /* By a template written by hand: a system text, then questions and answers in turn. */
-static wg_status encode_turns(const wg_scheduler *s, wg_chat chat, const json_t *messages, int32_t **ids, size_t *n, wg_error *err)
+static wg_status encode_turns(const wg_scheduler *s, wg_chat chat, const json_t *messages, int32_t **ids, size_t *n,
+                              wg_error *err)
 {
     const size_t all = json_array_size(messages);
     size_t first = 0;
@@ -125,9 +126,9 @@ static wg_status encode_turns(const wg_scheduler *s, wg_chat chat, const json_t 
     for (size_t i = first; i < all; i++) {
         const char *role = json_string_value(json_object_get(json_array_get(messages, i), "role"));
         if (strcmp(role, (i - first) % 2 ? "assistant" : "user") != 0)
-            return wg_fail(err, WG_EINVAL,
-                           "messages[%zu].role is \"%.40s\"; this template takes a system text, then user and assistant in turn", i,
-                           role);
+            return wg_fail(
+                err, WG_EINVAL,
+                "messages[%zu].role is \"%.40s\"; this template takes a system text, then user and assistant in turn", i, role);
     }
     if ((all - first) % 2 == 0)
         return wg_fail(err, WG_EINVAL, "messages: the last one is not the user's; an answer follows a question");
@@ -165,16 +166,18 @@ static wg_status make_prompt(const wg_scheduler *s, json_t *root, prompt *out, w
     size_t bytes;
     const wg_chat chat = wg_scheduler_template(s);
     if (chat.family == WG_CHAT_NONE)
-        return wg_fail(err, WG_EUNSUPPORTED,
-                       "this model has no chat template; name one in the config: \"prompts\": {\"chat\": \"chatml\"}, or complete a "
-                       "text");
+        return wg_fail(
+            err, WG_EUNSUPPORTED,
+            "this model has no chat template; name one in the config: \"prompts\": {\"chat\": \"chatml\"}, or complete a "
+            "text");
     WG_TRY(check_messages(root, &messages, err));
     if (chat.family == WG_CHAT_MODEL) return by_model(s, &chat, root, out, err);
     WG_TRY(encode_turns(s, chat, messages, &out->token, &out->n, err));
     return wg_tokenizer_decode(tokenizer_of(s), out->token, out->n, true, &out->text, &bytes, err);
 }
 
-wg_status wg_scheduler_chat(const wg_scheduler *s, const char *conversation, char **text, int32_t **token, int *n, wg_error *err)
+wg_status wg_scheduler_chat(const wg_scheduler *s, const char *conversation, char **text, int32_t **token, int *n,
+                            wg_error *err)
 {
     wg_json *doc;
     wg_error e;

@@ -37,7 +37,8 @@ double wg_log_row(const wg_ops *ops, const float *logits, int vocab, int32_t tok
     int32_t best[WG_LOG_ROW_TOP];
     const int most = top && top->n < WG_LOG_ROW_TOP ? top->n : top ? WG_LOG_ROW_TOP : 0;
     const int32_t peak = ops->argmax(logits, vocab);
-    const double max = peak >= 0 ? (double)logits[peak] : NAN, sum = isfinite(max) ? ops->softmax64(logits, vocab, 1, weight) : 0;
+    const double max = peak >= 0 ? (double)logits[peak] : NAN,
+                 sum = isfinite(max) ? ops->softmax64(logits, vocab, 1, weight) : 0;
     const row r = { logits, max, isfinite(sum) && sum > 0 ? wg_log64_of(sum) : 0, isfinite(sum) && sum > 0 ? -1 : peak };
     const int found = most > 0 ? find_top(logits, vocab, most, best) : 0;
     for (int i = 0; top && i < top->n; i++) {

@@ -140,12 +140,13 @@ static wg_status check_request(const wg_sched *s, const wg_sched_request *r, wg_
     const wg_engine_options *e = wg_engine_options_of(s->engine);
     const int vocab = wg_engine_target(s->engine)->vocab, slots = e->pages * wg_kv_page_slots(wg_engine_kv(s->engine));
     const int most = e->max_tokens < slots ? e->max_tokens : slots;
-    if (r->n < 1) return wg_fail(err, WG_EINVAL, "an empty prompt; expected a token or more (a beginning-of-text token will do)");
+    if (r->n < 1)
+        return wg_fail(err, WG_EINVAL, "an empty prompt; expected a token or more (a beginning-of-text token will do)");
     if (r->max_new < 1) return wg_fail(err, WG_EINVAL, "%d new tokens; expected at least 1", r->max_new);
     if (r->n >= most)
-        return wg_fail(err, WG_ECONTEXT,
-                       "the prompt has %d tokens, but only %d fit, new ones included (%s); shorten it%s", r->n, most,
-                       most == slots ? "the pages of the cache" : "the context", most == slots ? " or raise pages" : "");
+        return wg_fail(err, WG_ECONTEXT, "the prompt has %d tokens, but only %d fit, new ones included (%s); shorten it%s",
+                       r->n, most, most == slots ? "the pages of the cache" : "the context",
+                       most == slots ? " or raise pages" : "");
     for (int i = 0; i < r->n; i++)
         if (r->token[i] < 0 || r->token[i] >= vocab)
             return wg_fail(err, WG_EINVAL, "prompt token %d is %d; the vocabulary is 0..%d", i, (int)r->token[i], vocab - 1);
@@ -240,7 +241,8 @@ bool wg_sched_wait(wg_sched *s, double seconds)
     if (s->n > 0 && s->idle < seconds) seconds = s->idle;
     const double at = (double)until.tv_sec + (double)until.tv_nsec * 1e-9 + (seconds > 0 ? seconds < 1e8 ? seconds : 1e8 : 0);
     until = (struct timespec){ (time_t)at, (long)((at - (double)(time_t)at) * 1e9) };
-    while (idle && s->n_incoming == 0 && !s->poked && pthread_cond_timedwait(&s->woken, &s->lock, &until) != ETIMEDOUT) continue;
+    while (idle && s->n_incoming == 0 && !s->poked && pthread_cond_timedwait(&s->woken, &s->lock, &until) != ETIMEDOUT)
+        continue;
     s->poked = false;
     const bool work = s->n > 0 || s->n_incoming > 0;
     pthread_mutex_unlock(&s->lock);

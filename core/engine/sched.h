@@ -34,14 +34,14 @@ enum { WG_SCHED_QUEUE = 256, WG_SCHED_AGING = 256, WG_SCHED_TEXTS = 256 /* most 
 
 typedef struct wg_sched_options {
     wg_sched_mode mode;
-    int batch;        /* requests that run at once; 0: the engine's step_batch. The engine's max_batch may be larger: so many more
+    int batch; /* requests that run at once; 0: the engine's step_batch. The engine's max_batch may be larger: so many more
                        * can be preempted at a time */
-    int queue;        /* requests that wait, at most; 0: WG_SCHED_QUEUE */
+    int queue; /* requests that wait, at most; 0: WG_SCHED_QUEUE */
     int prefill_rows; /* prompt tokens of a step; 0: what the engine reads at once */
     int aging;        /* a request that has waited so many steps counts as of the next higher priority; 0: WG_SCHED_AGING */
     bool prefix_cache;
-    bool no_draft; /* plain decoding for all */
-    double window; /* seconds; of WG_SCHED_DYNAMIC */
+    bool no_draft;       /* plain decoding for all */
+    double window;       /* seconds; of WG_SCHED_DYNAMIC */
     double (*now)(void); /* a clock, for tests; NULL: wg_clock_now */
 } wg_sched_options;
 
@@ -78,9 +78,9 @@ typedef struct wg_sched_request {
     const int32_t *stop; /* (stops) copied */
     int stops, priority;
     bool ignore_end, logprobs, echo, no_draft;
-    int top;         /* 0 .. WG_LOG_ROW_TOP */
-    int draft_most;  /* 0: as the drafter drafts */
-    double deadline; /* seconds from now; 0: none */
+    int top;                                                   /* 0 .. WG_LOG_ROW_TOP */
+    int draft_most;                                            /* 0: as the drafter drafts */
+    double deadline;                                           /* seconds from now; 0: none */
     void (*on_event)(void *user, const wg_sched_event *event); /* may be NULL */
     void *user;
 } wg_sched_request;
@@ -99,11 +99,11 @@ typedef struct wg_sched_stats {
 /* Over an engine that runs nothing else while the scheduler is open. EINVAL: an option out of range. EUNSUPPORTED: a prefix
  * cache over a target that is another engine's. ENOMEM. */
 wg_status wg_sched_open(wg_sched **out, wg_engine *e, const wg_sched_options *opt, wg_error *err);
-void wg_sched_close(wg_sched *s);                        /* ends what has not ended (WG_SCHED_CANCELLED). NULL is fine */
+void wg_sched_close(wg_sched *s);                         /* ends what has not ended (WG_SCHED_CANCELLED). NULL is fine */
 const wg_sched_options *wg_sched_options_of(wg_sched *s); /* defaults filled in */
 
-/* EFULL: the queue is full. EINTERRUPTED: draining. ECONTEXT: the prompt does not fit the context, or the cache. EINVAL, ENOMEM.
- * On failure nothing has happened. */
+/* EFULL: the queue is full. EINTERRUPTED: draining. ECONTEXT: the prompt does not fit the context, or the cache. EINVAL,
+ * ENOMEM. On failure nothing has happened. */
 wg_status wg_sched_submit(wg_sched *s, const wg_sched_request *r, uint64_t *id, wg_error *err);
 wg_status wg_sched_cancel(wg_sched *s, uint64_t id, wg_error *err); /* ENOENT: no such request, or it has ended */
 /* Returns how many requests have not ended. */

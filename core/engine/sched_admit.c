@@ -14,10 +14,7 @@ bool wg_sched_before(const wg_sched *s, const wg_served *a, const wg_served *b)
     return x != y ? x > y : a->id < b->id;
 }
 
-static bool is_in(const wg_served *r)
-{
-    return !r->over && (r->state == WG_SERVED_READING || r->state == WG_SERVED_RUNNING);
-}
+static bool is_in(const wg_served *r) { return !r->over && (r->state == WG_SERVED_READING || r->state == WG_SERVED_RUNNING); }
 
 static int count_in(const wg_sched *s)
 {
@@ -92,8 +89,8 @@ static bool find_pages(wg_sched *s, const wg_served *r, wg_kv_seq **from, int *s
 
 static wg_status open_sequence(wg_sched *s, wg_served *r, wg_error *err)
 {
-    const wg_sched_request *a = &r->ask;
-    WG_TRY(wg_seq_open(s->engine, &r->seq, a->number, a->token, a->n, a->max_new, err));
+    const wg_sched_request *a = &r->ask; /* drafters know it by its id: others may have its number */
+    WG_TRY(wg_seq_open(s->engine, &r->seq, (uint32_t)r->id, a->token, a->n, a->max_new, err));
     r->seq->chance = wg_chance_philox(a->seed, a->number, (uint32_t)a->n);
     r->seq->stop = a->stop;
     r->seq->stops = a->stops;
@@ -178,7 +175,8 @@ bool wg_sched_relieve(wg_sched *s)
 
 double wg_sched_idle(const wg_sched *s)
 {
-    if (s->opt.mode != WG_SCHED_DYNAMIC || s->n == 0 || s->n >= s->opt.batch || s->stats.draining || count_places(s) > 0) return 0;
+    if (s->opt.mode != WG_SCHED_DYNAMIC || s->n == 0 || s->n >= s->opt.batch || s->stats.draining || count_places(s) > 0)
+        return 0;
     const double left = s->live[0]->submitted + s->opt.window - wg_sched_now(s);
     return left > 0 ? left : 0;
 }

@@ -50,13 +50,13 @@ struct wg_sched {
     /* Under the lock. */
     pthread_mutex_t lock;
     pthread_cond_t woken;
-    bool open; /* lock and woken are initialised */
+    bool open;            /* lock and woken are initialised */
     wg_served **incoming; /* (queue) submitted since the last step */
     int n_incoming, waiting;
     uint64_t ids;
     bool draining, poked; /* poked: something was cancelled */
     int64_t submitted, refused;
-    double idle; /* seconds after the last step in which a step would do nothing for those that are there */
+    double idle;         /* seconds after the last step in which a step would do nothing for those that are there */
     wg_sched_stats seen; /* what stats_read gives */
 };
 
@@ -82,8 +82,8 @@ double wg_sched_idle(const wg_sched *s);
 bool wg_sched_before(const wg_sched *s, const wg_served *a, const wg_served *b);
 /* Takes the pages of a request that runs; it waits for others then. */
 void wg_sched_preempt(wg_sched *s, wg_served *r);
-/* Makes pages free after a step or a chunk has found none: a cached text goes, or a request is preempted, or the only one drafts
- * nothing. False: there is nothing more to take. */
+/* Makes pages free after a step or a chunk has found none: a cached text goes, or a request is preempted, or the only one
+ * drafts nothing. False: there is nothing more to take. */
 bool wg_sched_relieve(wg_sched *s);
 
 /* ---- sched_step.c */

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "core/model/submodel.h"
 #include "core/model/taps.h"
 
 enum { ROOM = 2 * WG_TREE_MAX }; /* rows of a sequence: what a step leaves, and another path */
@@ -203,7 +202,7 @@ int wg_tap_feeds_latest(const wg_tap_feeds *fs)
 
 static tap_wait *waiting(const wg_tap_feed *f, const wg_seq *seq) { return &f->wait[seq->slot]; }
 
-int wg_tap_feed_dim(const wg_tap_feed *f) { return wg_lm_arch(f->of->target)->dim; }
+int wg_tap_feed_dim(const wg_tap_feed *f) { return f->of->target->hidden.dim; }
 int wg_tap_feed_first(const wg_tap_feed *f, const wg_seq *seq) { return waiting(f, seq)->first; }
 int wg_tap_feed_rows(const wg_tap_feed *f, const wg_seq *seq) { return wg_tap_queue_rows(waiting(f, seq)->queue); }
 

@@ -12,7 +12,7 @@
 #define TARGET "\"target\": {\"model\": \"" MODEL "\", \"threads\": 1}, \"max_tokens\": 24"
 #define PLAIN "{" TARGET ", \"sampling\": {\"temperature\": 0.9}}"
 #define DRAFTED                                                                                                                \
-    "{" TARGET ", \"sampling\": {\"temperature\": 0.9}, \"draft\": {\"kind\": \"ngram\", \"k\": 4}, \"verify\": "               \
+    "{" TARGET ", \"sampling\": {\"temperature\": 0.9}, \"draft\": {\"kind\": \"ngram\", \"k\": 4}, \"verify\": "              \
     "{\"rule\": \"match\"}, \"batch\": 4}"
 
 enum { REQUESTS = 7, TOKENS = 160, TOP = 3 };
@@ -103,8 +103,7 @@ static uint64_t submit(wg_scheduler *s, const char *text, wg_request more, told 
 
 static void run(wg_scheduler *s)
 {
-    for (int running = 1, steps = 0; running; steps++)
-        cr_assert(wg_scheduler_step(s, &running, NULL) == WG_OK && steps < 2000);
+    for (int running = 1, steps = 0; running; steps++) cr_assert(wg_scheduler_step(s, &running, NULL) == WG_OK && steps < 2000);
 }
 
 static void expect_same(const told *a, const told *b)
@@ -173,8 +172,8 @@ Test(scheduler, log_probabilities_are_those_without_drafts)
     static told want[REQUESTS], got[REQUESTS];
     const wg_request asks = { .seed = 5, .logprobs = 1, .top = TOP, .echo = 1 };
     one_at_a_time("{" TARGET "}", want, asks);
-    together("{" TARGET ", \"draft\": {\"kind\": \"ngram\", \"k\": 4}, \"batch\": 4}", &(wg_scheduler_options){ .size = sizeof(wg_scheduler_options), .prefill_rows = 2, .prefix_cache = 1 },
-             asks, got);
+    together("{" TARGET ", \"draft\": {\"kind\": \"ngram\", \"k\": 4}, \"batch\": 4}",
+             &(wg_scheduler_options){ .size = sizeof(wg_scheduler_options), .prefill_rows = 2, .prefix_cache = 1 }, asks, got);
     int drafted = 0;
     for (int i = 0; i < REQUESTS; i++) {
         expect_same(&want[i], &got[i]);
@@ -275,7 +274,8 @@ Test(scheduler, bad_requests_are_refused)
     refused(s, (wg_request){ .deadline = -1 }, WG_EINVAL, "a deadline in -1 seconds");
     refused(s, (wg_request){ .sampling = &cold }, WG_EUNSUPPORTED, "another sampling than the config's is not supported yet");
     refused(s, (wg_request){ .biases = 1 }, WG_EUNSUPPORTED, "wg_request.bias is not supported yet");
-    refused(s, (wg_request){ .grammar = (struct wg_grammar *)&cold }, WG_EUNSUPPORTED, "wg_request.grammar is not supported yet");
+    refused(s, (wg_request){ .grammar = (struct wg_grammar *)&cold }, WG_EUNSUPPORTED,
+            "wg_request.grammar is not supported yet");
     told t = { 0 };
     submit(s, prompts[0], (wg_request){ .sampling = &same }, &t);
     run(s);
@@ -360,9 +360,9 @@ Test(scheduler, conversations)
     int n = 0;
     char *text = NULL;
     wg_scheduler *s = open_scheduler("{" TARGET ", \"prompts\": {\"chat\": \"vicuna\"}}", NULL);
-    const char *const said =
-        "{\"messages\": [{\"role\": \"system\", \"content\": \"Be kind.\"}, {\"role\": \"user\", \"content\": [{\"type\": \"text\", "
-        "\"text\": \"Hel\"}, {\"type\": \"text\", \"text\": \"lo\"}]}]}";
+    const char *const said = "{\"messages\": [{\"role\": \"system\", \"content\": \"Be kind.\"}, {\"role\": \"user\", "
+                             "\"content\": [{\"type\": \"text\", "
+                             "\"text\": \"Hel\"}, {\"type\": \"text\", \"text\": \"lo\"}]}]}";
     cr_assert(wg_scheduler_chat(s, said, &text, &token, &n, &err) == WG_OK, "%s", err.text);
     cr_assert(strstr(text, "Be kind.") && strstr(text, "Hello") && n > 5, "%s", text);
     wg_text_free(text);
@@ -371,9 +371,9 @@ Test(scheduler, conversations)
     bad_chat(s, "{\"messages\": 3}", "messages: expected a list of one or more {\"role\": ...");
     bad_chat(s, "{\"messages\": [{\"content\": \"x\"}]}", "messages[0].role: expected a text");
     bad_chat(s, "{\"messages\": [{\"role\": \"user\", \"content\": 3}]}", "messages[0].content: expected a text, or a list");
-    bad_chat(s, "{\"messages\": [{\"role\": \"tool\", \"content\": \"x\"}]}", "this template takes a system text, then user and assistant in turn");
-    bad_chat(s,
-             "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}, {\"role\": \"assistant\", \"content\": \"y\"}]}",
+    bad_chat(s, "{\"messages\": [{\"role\": \"tool\", \"content\": \"x\"}]}",
+             "this template takes a system text, then user and assistant in turn");
+    bad_chat(s, "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}, {\"role\": \"assistant\", \"content\": \"y\"}]}",
              "messages: the last one is not the user's; an answer follows");
     bad_chat(s, "{", "conversation:1");
     wg_scheduler_close(s);
