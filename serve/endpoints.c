@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "serve/chat_prompt.h"
-#include "serve/http.h"
+#include "serve/exchange.h"
 #include "serve/serve_page.h"
 #include "serve/stream.h"
 

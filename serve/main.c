@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "serve/http.h"
+#include "serve/exchange.h"
 
 static void *run_engine(void *user)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What all parts of the server share. Two threads work: one runs the steps of the scheduler and calls the events of requests
- * (engine_thread.h), one is libmicrohttpd's and reads and writes all connections (http.h). They meet in jobs (job.h). */
+ * (main.c), one is libmicrohttpd's and reads and writes all connections (exchange.h). They meet in jobs (job.h). */
 #ifndef WG_SERVE_SERVER_H
 #define WG_SERVE_SERVER_H
 

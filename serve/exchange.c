@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * HTTP over libmicrohttpd. */
-#include "serve/http.h"
+#include "serve/exchange.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

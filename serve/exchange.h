@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * HTTP over libmicrohttpd: connections, bodies within their limits, keys, and the way from a path to its endpoint. */
-#ifndef WG_SERVE_HTTP_H
-#define WG_SERVE_HTTP_H
+#ifndef WG_SERVE_EXCHANGE_H
+#define WG_SERVE_EXCHANGE_H
 
 #include "serve/job.h"
 
