@@ -10,6 +10,7 @@
 #include "core/engine/device_decode.h"
 #include "core/dist/optimal_acceptance.h"
 #include "core/engine/device_verify.h"
+#include "core/engine/seq_rows.h"
 
 /* Seconds since *since, which becomes now. */
 static double lap(double *since)
@@ -65,14 +66,17 @@ static wg_status check_running(const wg_engine *e, wg_seq *const *seq, int n, wg
 }
 
 /* Cuts what is too deep to be emitted: whole levels, since any other choice among siblings would depend on how deep the draft
- * went below one of them, and so on draws (METHODS L3, L4). What is left moves up, in every space that the drafter has. */
+ * went below one of them, and so on draws (METHODS L3, L4). And what the sequence's own rows give no probability (seq_rows.h).
+ * What is left moves up, in every space that the drafter has. */
 static void cut(wg_engine *e, const wg_seq *s, wg_tree *t)
 {
     bool keep[WG_TREE_MAX];
     int16_t from[WG_TREE_MAX];
     const int room = wg_seq_room(s);
     int n = 0, probes = 0;
-    for (int i = 0; i < t->n; i++) n += keep[i] = wg_tree_depth(t, i) <= room;
+    for (int i = 0; i < t->n; i++) keep[i] = wg_tree_depth(t, i) <= room;
+    wg_seq_rows_prune(e, s, t, keep);
+    for (int i = 0; i < t->n; i++) n += keep[i];
     if (n == t->n) {
         while (probes < t->probes && wg_tree_depth(t, t->n + probes) <= room) probes++;
         t->probes = probes;
@@ -119,7 +123,7 @@ typedef struct scored {
     int n;
 } scored;
 
-/* A row is a function of its logits and, with penalties, of the text and the drafted path before it. Probes need none. */
+/* A row is a function of its logits and, in some chains, of the text and the drafted path before it. Probes need none. */
 static void sample_rows(void *arg, int thread, int threads)
 {
     const scored *job = arg;
@@ -128,12 +132,35 @@ static void sample_rows(void *arg, int thread, int threads)
     wg_pool_share(e->p.n, 1, thread, threads, &lo, &hi);
     for (int i = 0; i < job->n; i++) {
         const wg_tree *t = &e->tree[i];
-        wg_prefix prefix = { job->seq[i]->token, job->seq[i]->n, t, 0 };
+        wg_sampler sampler = wg_seq_sampler(job->seq[i], &e->sampler[thread]);
         for (int row = lo > t->row ? lo : t->row; row < hi && row < t->row + t->n; row++) {
-            prefix.node = row - t->row;
-            wg_sampler_row_after(&e->sampler[thread], e->logits + (size_t)row * (size_t)e->p.vocab, &prefix, &e->p, row);
+            const wg_prefix prefix = wg_seq_prefix(job->seq[i], t, row - t->row);
+            wg_sampler_row_after(&sampler, e->logits + (size_t)row * (size_t)e->p.vocab, &prefix, &e->p, row);
         }
     }
+}
+
+/* Leaves all rows of p to be computed when they are read. False: a sequence has rows that cannot wait. */
+static bool leave_lazy(wg_engine *e, wg_seq *const *seq, int n)
+{
+    wg_sampler *sampler;
+    for (int i = 0; i < n; i++)
+        if (!wg_seq_lazy_sampler(seq[i], e->sampler)) return false;
+    for (int i = 0; i < n; i++) {
+        const wg_tree *t = &e->tree[i];
+        sampler = wg_seq_lazy_sampler(seq[i], e->sampler);
+        for (int row = t->row; row < t->row + wg_tree_rows(t); row++)
+            wg_sampler_lazy(sampler, e->logits + (size_t)row * (size_t)e->p.vocab, &e->p, row);
+    }
+    return true;
+}
+
+/* Whether rows take passes over the vocabulary beside the largest logit's. */
+static bool have_work(const wg_engine *e, wg_seq *const *seq, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (wg_seq_has_rows(seq[i])) return true;
+    return e->opt.sampling.temperature > 0;
 }
 
 /* Rows of p, by the pool's threads; or left lazy, when the threads would need as long for all rows as one thread for four
@@ -141,10 +168,8 @@ static void sample_rows(void *arg, int thread, int threads)
 static void make_rows(wg_engine *e, wg_seq *const *seq, int n)
 {
     scored job = { e, seq, n };
-    if (e->p.n > 1 && 4 * n <= e->p.n / e->samplers && !e->sampler->penalises)
-        for (int row = 0; row < e->p.n; row++)
-            wg_sampler_lazy(e->sampler, e->logits + (size_t)row * (size_t)e->p.vocab, &e->p, row);
-    else if (e->p.n > 1 && e->samplers > 1 && e->opt.sampling.temperature > 0) wg_pool_run(e->env.pool, sample_rows, &job);
+    if (e->p.n > 1 && 4 * n <= e->p.n / e->samplers && leave_lazy(e, seq, n)) return;
+    if (e->p.n > 1 && e->samplers > 1 && have_work(e, seq, n)) wg_pool_run(e->env.pool, sample_rows, &job);
     else sample_rows(&job, 0, 1);
 }
 
@@ -169,7 +194,7 @@ static wg_status draft_and_score(wg_engine *e, wg_seq *const *seq, int n, bool *
             wg_batch_node(&e->batch, seq[i]->kv, k, wg_tree_depth(t, k), t->anc[k], t->token[k], true);
     }
     e->phases.kv += lap(&clock);
-    *on_device = wg_device_verify_fits(e, n);
+    *on_device = wg_device_verify_fits(e, seq, n);
     WG_TRY(*on_device ? wg_device_verify_run(e, seq, n, err) : wg_lm_forward(e->target, &e->batch, e->logits, err));
     e->phases.verify += lap(&clock);
     if (*on_device) return WG_OK;
@@ -226,6 +251,7 @@ wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
         else e->verifier->accept(e->verifier_opt, t, &e->p, &e->q, &s->chance, &e->work, &path);
         wg_assert(path.node[path.n - 1] < t->n); /* no rule accepts a probe */
         wg_seq_append(s, t, &path, e->is_eog, e->is_eog_user);
+        wg_seq_rows_emitted(e, s, t);
         s->on_device.verified += on_device;
         e->phases.accept += lap(&clock);
         if (e->opt.measure_alpha) {

@@ -5,6 +5,7 @@
 #include "core/engine/device_decode.h"
 #include "core/engine/engine_impl.h"
 #include "core/engine/device_verify.h"
+#include "core/engine/seq_rows.h"
 
 #include <string.h>
 
@@ -304,6 +305,7 @@ void wg_seq_close(wg_engine *e, wg_seq *s)
     wg_kv_seq_close(s->kv);
     if (s->slot >= 0) wg_tap_feeds_rewind(&e->feeds, s->slot, 0);
     if (s->slot >= 0) e->slots[s->slot / 64] &= ~(1ull << s->slot % 64);
+    wg_seq_rows_close(s);
     wg_free(s->token);
     wg_free(s->drafted);
     wg_free(s);

@@ -51,6 +51,7 @@ typedef struct wg_seq {
     wg_device_passes on_device; /* of counts.passes */
     wg_path path;               /* of the last step */
     int last_nodes, last_probes, last_height, last_emitted;
+    struct wg_seq_rows *rows; /* how its rows are made (seq_rows.h); NULL: by the engine's sampler chain */
 } wg_seq;
 
 /* The largest useful depth of a draft: `next` takes the last place before the limit, so deeper nodes would be wasted. */
