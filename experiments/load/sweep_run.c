@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Running a sweep: repeats outermost, then loads, then servers, so that those that are compared run within the same minutes; which
- * server goes first changes from one load to the next. */
+ * Running a sweep: repeats outermost, then loads, then servers, so that those that are compared run within the same minutes;
+ * which server goes first changes from one load to the next. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
