@@ -24,8 +24,8 @@ extern const wg_option wg_sweep_option_rows[];
 
 /* A server: a command for the shell, in which {port}, {wager} (this program) and the names of `vary` stand for texts. */
 typedef struct wg_swept_server {
-    char name[WG_SWEEP_NAME];   /* unique: its own, and the labels of what varies */
-    char group[WG_SWEEP_NAME];  /* equal for those that differ in the last member of `vary` alone */
+    char name[WG_SWEEP_NAME];  /* unique: its own, and the labels of what varies */
+    char group[WG_SWEEP_NAME]; /* equal for those that differ in the last member of `vary` alone */
     char command[WG_SWEEP_COMMAND];
     json_t *labels; /* owned: {"server": .., and each name of `vary`: its label} */
 } wg_swept_server;

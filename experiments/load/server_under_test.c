@@ -97,7 +97,8 @@ wg_status wg_server_start(wg_server_under_test **out, const char *command, const
     wg_status status = WG_OK;
     if (!port || strchr(log, '\'') || !put(s->command, sizeof s->command, command, port, program) ||
         !put(s->command, sizeof s->command, to, port, program))
-        status = wg_fail(err, WG_EIO, "the server '%.300s' cannot be started: no free port, or a quote in the path %s", command, log);
+        status = wg_fail(err, WG_EIO, "the server '%.300s' cannot be started: no free port, or a quote in the path %s", command,
+                         log);
     if (!status) status = wg_child_start(&s->child, -1, err);
     if (!status) status = wait_ready(s, command, log, seconds, stop, err);
     if (status) wg_server_stop(s);

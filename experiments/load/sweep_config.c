@@ -63,7 +63,8 @@ static wg_status read_loads(wg_load_sweep *s, const char *key, const json_t *lis
         const double x = json_number_value(v);
         char at[80];
         snprintf(at, sizeof at, "%s[%zu]", key, i);
-        const bool good = clients ? json_is_integer(v) && x >= 1 && x <= WG_LOAD_CLIENTS : json_is_number(v) && x > 0 && x <= 1e6;
+        const bool good =
+            clients ? json_is_integer(v) && x >= 1 && x <= WG_LOAD_CLIENTS : json_is_number(v) && x > 0 && x <= 1e6;
         if (!good || s->loads == WG_SWEEP_LOADS)
             return wg_json_problem(s->doc, at, false, err,
                                    "%s: expected up to %d loads: clients 1..%d, rates above 0 requests a second", at,
@@ -109,10 +110,11 @@ static wg_status read_wheels(wg_load_sweep *s, const char *place, const json_t *
             to->n++;
         }
         if (*n == WHEELS || to->n == 0 || to->n > WG_SWEEP_SERVERS || !to->text[to->n - 1])
-            return wg_json_problem(s->doc, place, false, err,
-                                   "%s: expected up to %d members such as {\"mode\": {\"static\": \"--mode static\"}}: labels, and "
-                                   "the text that each puts into the command",
-                                   place, WHEELS - 1);
+            return wg_json_problem(
+                s->doc, place, false, err,
+                "%s: expected up to %d members such as {\"mode\": {\"static\": \"--mode static\"}}: labels, and "
+                "the text that each puts into the command",
+                place, WHEELS - 1);
     }
     return WG_OK;
 }
@@ -140,7 +142,8 @@ static bool add_server(wg_load_sweep *s, const char *name, const char *command, 
 
 static wg_status read_server(wg_load_sweep *s, int at, const json_t *v, wg_error *err)
 {
-    const char *name = json_string_value(json_object_get(v, "name")), *command = json_string_value(json_object_get(v, "command"));
+    const char *name = json_string_value(json_object_get(v, "name")),
+               *command = json_string_value(json_object_get(v, "command"));
     const json_t *vary = json_object_get(v, "vary");
     wheel w[WHEELS];
     char place[40], inner[60];
@@ -153,8 +156,8 @@ static wg_status read_server(wg_load_sweep *s, int at, const json_t *v, wg_error
     WG_TRY(read_wheels(s, inner, vary, w, &n, err));
     do {
         if (!add_server(s, name, command, w, n))
-            return wg_json_problem(s->doc, place, false, err, "%s: more than %d servers, or a command of more than %d bytes", place,
-                                   WG_SWEEP_SERVERS, WG_SWEEP_COMMAND - 1);
+            return wg_json_problem(s->doc, place, false, err, "%s: more than %d servers, or a command of more than %d bytes",
+                                   place, WG_SWEEP_SERVERS, WG_SWEEP_COMMAND - 1);
         for (digit = n - 1; digit >= 0 && ++w[digit].at == w[digit].n; digit--) w[digit].at = 0;
     } while (digit >= 0);
     return WG_OK;

@@ -118,9 +118,10 @@ static void put_cell(FILE *f, const page *p, int server, int load)
 static void table(FILE *f, const page *p)
 {
     fputs("<h2>Numbers</h2>\n", f);
-    wg_html_table(f, "A line a server and load: medians over repeats. Over the best other: the throughput over that of the best of "
-                     "the servers that differ from it in the last member of `vary` alone, within a repeat. The last column "
-                     "begins the digest of the answers; it is empty where repeats differ.");
+    wg_html_table(
+        f, "A line a server and load: medians over repeats. Over the best other: the throughput over that of the best of "
+           "the servers that differ from it in the last member of `vary` alone, within a repeat. The last column "
+           "begins the digest of the answers; it is empty where repeats differ.");
     fputs("<thead><tr><th scope=\"col\">server</th><th scope=\"col\">load</th>", f);
     for (int k = 0; k < COLUMNS; k++) fprintf(f, "<th scope=\"col\">%s</th>", columns[k].title);
     fputs("<th scope=\"col\">completed</th><th scope=\"col\">answers</th></tr></thead>\n<tbody>\n", f);

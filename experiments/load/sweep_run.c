@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Running a sweep: repeats outermost, then loads, then servers, so that those that are compared run within the same minutes; which
- * server goes first changes from one load to the next. */
+ * Running a sweep: repeats outermost, then loads, then servers, so that those that are compared run within the same minutes;
+ * which server goes first changes from one load to the next. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,10 +23,7 @@ typedef struct runner {
     FILE *lines;
 } runner;
 
-static void path_of(char *to, const runner *r, const char *file)
-{
-    snprintf(to, PATH_ROOM, "%s/%s", r->run->folder, file);
-}
+static void path_of(char *to, const runner *r, const char *file) { snprintf(to, PATH_ROOM, "%s/%s", r->run->folder, file); }
 
 /* ---- one test ---------------------------------------------------------------------------------------------------- */
 
@@ -158,7 +155,8 @@ static wg_status resume(runner *r, wg_error *err)
     const bool same = was && json_equal(was, wg_json_root(r->s->doc));
     json_decref(was);
     if (!same)
-        return wg_fail(err, WG_EINVAL, "%s: cannot be resumed: it is no folder of this config; choose another --out, without --resume",
+        return wg_fail(err, WG_EINVAL,
+                       "%s: cannot be resumed: it is no folder of this config; choose another --out, without --resume",
                        r->run->folder);
     r->machine = wg_json_load(r->run->folder, "machine.json");
     return read_points(r, err);

@@ -10,9 +10,21 @@
 enum { REPEATS = 1000 };
 
 static const char *const numbers[] = {
-    "output_throughput",      "request_throughput",  "request_goodput",      "median_ttft_ms",     "p99_ttft_ms",
-    "median_tpot_ms",         "p99_tpot_ms",         "median_itl_ms",        "median_itl_per_token_ms", "median_e2el_ms",
-    "p99_e2el_ms",            "tokens_per_event",    "spec_decode_acceptance_length", "spec_decode_acceptance_rate", "client_cpu_s",
+    "output_throughput",
+    "request_throughput",
+    "request_goodput",
+    "median_ttft_ms",
+    "p99_ttft_ms",
+    "median_tpot_ms",
+    "p99_tpot_ms",
+    "median_itl_ms",
+    "median_itl_per_token_ms",
+    "median_e2el_ms",
+    "p99_e2el_ms",
+    "tokens_per_event",
+    "spec_decode_acceptance_length",
+    "spec_decode_acceptance_rate",
+    "client_cpu_s",
     "duration",
 };
 
@@ -67,8 +79,8 @@ static double against_first(const wg_load_sweep *s, const json_t *points, int se
     double ratio[REPEATS];
     int n = 0;
     for (int repeat = 0; repeat < s->opt.repeats; repeat++) {
-        const double v = throughput(points, &s->server[server], l, repeat) /
-                         throughput(points, &s->server[server], &s->load[0], repeat);
+        const double v =
+            throughput(points, &s->server[server], l, repeat) / throughput(points, &s->server[server], &s->load[0], repeat);
         if (isfinite(v)) ratio[n++] = v;
     }
     return wg_quantile(ratio, n, 0.5);
