@@ -258,10 +258,14 @@ static json_t *digest(const wg_load_measured *m)
 
 static void put_own(json_t *o, const wg_load_measured *m, const totals *t)
 {
-    json_t *kinds = json_object();
+    json_t *kinds = json_object(), *first = json_object();
     for (int k = WG_LOAD_COMPLETED + 1; k < WG_LOAD_KINDS; k++)
         json_object_set_new(kinds, wg_load_outcome_names[k], json_integer(t->kind[k]));
+    for (int i = m->n - 1; i >= 0; i--)
+        if (m->record[i].outcome != WG_LOAD_COMPLETED)
+            json_object_set_new(first, wg_load_outcome_names[m->record[i].outcome], wg_json_text(m->record[i].error));
     json_object_set_new(o, "failed_by_kind", kinds);
+    json_object_set_new(o, "first_errors", first);
     json_object_set_new(o, "planned", json_integer(m->planned));
     json_object_set_new(o, "not_sent", json_integer(m->planned - m->n));
     json_object_set_new(o, "without_done", json_integer(t->without_done));

@@ -388,21 +388,30 @@ void wg_load_result_close(wg_load_result *r)
     *r = (wg_load_result){ .n = 0 };
 }
 
+/* The status of GET url path; 0: no answer. */
+static int status_of(wg_http *h, const char *url, const char *path)
+{
+    char whole[1024], *text = NULL;
+    int status = 0;
+    size_t n;
+    wg_error ignored;
+    snprintf(whole, sizeof whole, "%s%s", url, path);
+    if (wg_http_get(h, whole, 2, SMALL_ANSWER, &text, &n, &status, &ignored)) status = 0;
+    wg_free(text);
+    return status;
+}
+
 wg_status wg_load_wait_ready(const char *url, double seconds, const volatile sig_atomic_t *stop, wg_error *err)
 {
-    char health[1024];
     wg_http *h;
     int status = 0;
-    snprintf(health, sizeof health, "%s/health", url);
     WG_TRY(wg_http_open(&h, 1, NULL, true, err));
     for (const double until = wg_clock_now() + seconds; status != 200 && wg_clock_now() < until && !(stop && *stop);) {
-        char *text = NULL;
-        size_t n;
-        wg_error ignored;
-        if (wg_http_get(h, health, 2, SMALL_ANSWER, &text, &n, &status, &ignored) || status != 200) wg_http_wait(h, 0.02);
-        wg_free(text);
+        status = status_of(h, url, "/health");
+        if (status == 404) status = status_of(h, url, "/v1/models"); /* a server that has no /health */
+        if (status != 200) wg_http_wait(h, 0.02);
     }
     wg_http_close(h);
     if (stop && *stop) return wg_fail(err, WG_EINTERRUPTED, "interrupted");
-    return status == 200 ? WG_OK : wg_fail(err, WG_EIO, "%s did not answer 200 within %g s", health, seconds);
+    return status == 200 ? WG_OK : wg_fail(err, WG_EIO, "%s/health did not answer 200 within %g s", url, seconds);
 }

@@ -54,7 +54,7 @@ void wg_load_result_close(wg_load_result *r);
 json_t *wg_load_result_json(const wg_load_test *t, const wg_load_result *r, const wg_load_goals *goals,
                             const double *percentile, int percentiles, bool detailed);
 
-/* Waits until GET /health answers 200; EIO after so many seconds. */
+/* Waits until GET /health answers 200, or where there is none /v1/models; EIO after so many seconds. */
 wg_status wg_load_wait_ready(const char *url, double seconds, const volatile sig_atomic_t *stop, wg_error *err);
 
 #endif

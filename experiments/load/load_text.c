@@ -56,10 +56,24 @@ static void print_failures(FILE *f, const json_t *m)
     fprintf(f, ", in %.2f s\n", wg_json_real(m, "duration"));
 }
 
+/* A server's words: control characters do not reach a terminal. */
+static void print_errors(FILE *f, const json_t *m)
+{
+    const char *kind;
+    json_t *v;
+    json_object_foreach(json_object_get(m, "first_errors"), kind, v) {
+        fprintf(f, "first %s: ", kind);
+        for (const char *p = json_string_value(v); p && *p; p++) fputc((unsigned char)*p < ' ' || *p == 127 ? ' ' : *p, f);
+        fputc('\n', f);
+    }
+}
+
 void wg_load_print(FILE *f, const json_t *m)
 {
     const json_t *model = json_object_get(m, "latency_model");
     print_failures(f, m);
+    print_errors(f, m);
+    if (wg_json_int(m, "completed") == 0) return;
     fprintf(f, "%.2f requests/s, %.1f tokens/s out, %.1f in and out; %lld requests at once at most\n",
             wg_json_real(m, "request_throughput"), wg_json_real(m, "output_throughput"),
             wg_json_real(m, "total_token_throughput"), (long long)wg_json_int(m, "max_concurrent_requests"));

@@ -92,6 +92,7 @@ def faults():
         check(fault, m["outcomes"][i] == (kind or "completed"), m["outcomes"][i], m["errors"][i])
         check(fault, (m["errors"][i] == "") == (kind is None), m["errors"][i])
     check("sum", m["completed"] == 3 and m["failed"] == n - 3 == sum(m["failed_by_kind"].values()), m["failed_by_kind"])
+    check("first errors", m["first_errors"]["server_error"] == "out of pages" and len(m["first_errors"]) == 9, m["first_errors"])
     check("no [DONE]", m["without_done"] == 1, m["without_done"])
     check("only rejections", load(["fault=429", "gap=1"], "--requests", "4")["failed_by_kind"]["rejected"] == 2)
 
