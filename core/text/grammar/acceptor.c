@@ -179,7 +179,9 @@ static int32_t finish(wg_acceptor *m)
         m->full = true;
         return WG_ACCEPTOR_FULL;
     }
-    m->state[m->states] = (state){ m->places, m->n_next, m->state_head[head], -1, head, m->accepts };
+    m->state[m->states] = (state){
+        .first = m->places, .n = m->n_next, .chain = m->state_head[head], .mask = -1, .head = head, .accepts = m->accepts
+    };
     memcpy(m->place + m->places, m->next, bytes);
     m->places += m->n_next;
     return m->state_head[head] = m->states++;

@@ -38,7 +38,7 @@ int32_t wg_bnf_add(wg_bnf_builder *b, wg_bnf_op op, int lo, int hi, int32_t next
         b->at = b->stop;
         return 0;
     }
-    b->node[b->n] = (wg_bnf_node){ (uint8_t)op, (uint8_t)lo, (uint8_t)hi, next, other };
+    b->node[b->n] = (wg_bnf_node){ .op = (uint8_t)op, .lo = (uint8_t)lo, .hi = (uint8_t)hi, .next = next, .other = other };
     return b->n++;
 }
 
