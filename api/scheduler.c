@@ -69,11 +69,52 @@ void wg_scheduler_close(wg_scheduler *s)
 
 /* ---- requests */
 
-/* Who is told of a request; freed after its last event. */
+/* Who is told of a request, with room for log probabilities of its largest event; freed after its last event. */
 typedef struct listener {
     void (*on_event)(void *user, const wg_event *event);
     void *user;
+    double *logprob, *top_logprob; /* (n), (n, top); NULL: not asked for */
+    int32_t *top_token;
 } listener;
+
+static void close_listener(listener *to)
+{
+    if (!to) return;
+    wg_free(to->logprob);
+    wg_free(to->top_logprob);
+    wg_free(to->top_token);
+    wg_free(to);
+}
+
+static wg_status open_listener(listener **out, const wg_request *r, wg_error *err)
+{
+    const int round = WG_TREE_MAX + 1, top = r->top > 0 ? r->top : 0;
+    const size_t n = r->echo && r->n > round ? (size_t)r->n : (size_t)round, all = n * (size_t)top;
+    listener *to = *out = wg_calloc(1, sizeof *to);
+    if (!to) return wg_nomem(err, sizeof *to, "a request");
+    to->on_event = r->on_event;
+    to->user = r->user;
+    if (!r->logprobs || top > WG_LOGPROBS_MAX) return WG_OK; /* the scheduler refuses more */
+    to->logprob = wg_alloc(n, sizeof *to->logprob);
+    to->top_logprob = wg_alloc(all, sizeof *to->top_logprob);
+    to->top_token = wg_alloc(all, sizeof *to->top_token);
+    if (to->logprob && to->top_logprob && to->top_token) return WG_OK;
+    return wg_nomem(err, (n + all) * sizeof *to->logprob, "log probabilities");
+}
+
+/* Log probabilities as the caller has them: a list for the tokens, and lists for the most probable ones. */
+static void put_logs(listener *to, const wg_sched_event *e)
+{
+    const int top = e->logs.top;
+    for (int i = 0; i < e->n; i++) {
+        const wg_logprob *row = e->logs.row + (size_t)i * (size_t)(1 + top);
+        to->logprob[i] = row->logprob;
+        for (int k = 0; k < top; k++) {
+            to->top_token[i * top + k] = row[1 + k].token;
+            to->top_logprob[i * top + k] = row[1 + k].logprob;
+        }
+    }
+}
 
 static const wg_end ends[] = { [WG_SCHED_NOT] = WG_END_NOT,
                                [WG_SCHED_EOS] = WG_END_EOS,
@@ -87,6 +128,8 @@ static void on_event(void *user, const wg_sched_event *e)
     listener *to = user;
     const bool last = e->kind == WG_SCHED_ENDED || e->kind == WG_SCHED_FAILED;
     const wg_counts none = { 0 }, *c = e->counts ? e->counts : &none;
+    const bool logs = e->logs.row && e->n > 0;
+    if (logs) put_logs(to, e);
     const wg_event event = { .size = sizeof event,
                              .id = e->id,
                              .kind = (wg_event_kind)e->kind,
@@ -95,10 +138,10 @@ static void on_event(void *user, const wg_sched_event *e)
                              .drafted = e->drafted,
                              .n = e->n,
                              .nodes = e->nodes,
-                             .logprob = e->logs.logprob,
-                             .top_token = e->logs.top ? e->logs.top_token : NULL,
-                             .top_logprob = e->logs.top ? e->logs.top_logprob : NULL,
-                             .top = e->logs.top,
+                             .logprob = logs ? to->logprob : NULL,
+                             .top_token = logs && e->logs.top ? to->top_token : NULL,
+                             .top_logprob = logs && e->logs.top ? to->top_logprob : NULL,
+                             .top = logs ? e->logs.top : 0,
                              .prompt_tokens = e->prompt,
                              .cached_tokens = e->cached,
                              .emitted = c->emitted,
@@ -113,35 +156,40 @@ static void on_event(void *user, const wg_sched_event *e)
                              .status = e->why ? e->why->code : WG_OK,
                              .message = e->why ? e->why->text : NULL };
     if (to->on_event) to->on_event(to->user, &event);
-    if (last) wg_free(to);
+    if (last) close_listener(to);
 }
 
 _Static_assert((int)WG_SCHED_STARTED == (int)WG_EVENT_STARTED && (int)WG_SCHED_FAILED == (int)WG_EVENT_FAILED, "event kinds");
 
-/* Another sampling than the config's. */
-static bool samples_as(const wg_sampling *own, const wg_sampler_options *o)
+/* How its tokens are drawn. *sampling: what how->sampling points to. */
+static wg_status take_sampling(const wg_scheduler *s, const wg_request *r, wg_seq_sampling *how, wg_sampling *sampling,
+                               wg_error *err)
 {
-    const double none = 1, own_repetition = own->repetition_penalty > 0 ? own->repetition_penalty : none;
-    return own->temperature == o->temperature && own->top_p == o->top_p && own->min_p == o->min_p && own->top_k == o->top_k &&
-           own->penalty_window == o->penalty_window &&
-           own_repetition == (o->repetition_penalty > 0 ? o->repetition_penalty : none) &&
-           own->frequency_penalty == o->frequency_penalty && own->presence_penalty == o->presence_penalty;
-}
-
-static wg_status refuse_rows(const wg_scheduler *s, const wg_request *r, wg_error *err)
-{
-    if (r->sampling) {
-        wg_sampler_options o = { 0 };
-        WG_TRY(wg_struct_in(&o, sizeof o, r->sampling, WG_SIZE_TO(wg_sampler_options, presence_penalty), "wg_sampler_options",
-                            err));
-        if (!samples_as(&s->session->cell.sampling, &o))
-            return wg_fail(err, WG_EUNSUPPORTED,
-                           "another sampling than the config's is not supported yet; leave wg_request.sampling NULL");
-    }
-    if (r->biases) return wg_fail(err, WG_EUNSUPPORTED, "wg_request.bias is not supported yet; leave it out");
+    *how = (wg_seq_sampling){ .biases = r->biases, .logprobs = r->logprobs, .top = r->logprobs ? r->top : 0 };
+    how->bias = (const wg_logit_bias *)r->bias; /* the same struct, by the assertions below */
+    if (!r->bias && r->biases > 0) return wg_missing("wg_scheduler_submit", "request->bias", err);
     if (r->grammar) return wg_fail(err, WG_EUNSUPPORTED, "wg_request.grammar is not supported yet; leave it out");
+    if (r->top < 0 || r->biases < 0)
+        return wg_fail(err, WG_EINVAL, "wg_request: %d biases, %d most probable tokens; expected 0 or more", r->biases, r->top);
+    if (!r->sampling) return WG_OK;
+    wg_sampler_options o = { 0 };
+    WG_TRY(
+        wg_struct_in(&o, sizeof o, r->sampling, WG_SIZE_TO(wg_sampler_options, presence_penalty), "wg_sampler_options", err));
+    *sampling = s->session->cell.sampling; /* the order of the stages */
+    sampling->temperature = o.temperature;
+    sampling->top_p = o.top_p;
+    sampling->min_p = o.min_p;
+    sampling->top_k = o.top_k;
+    sampling->penalty_window = o.penalty_window;
+    sampling->repetition_penalty = o.repetition_penalty;
+    sampling->frequency_penalty = o.frequency_penalty;
+    sampling->presence_penalty = o.presence_penalty;
+    if (memcmp(sampling, &s->session->cell.sampling, sizeof *sampling) != 0) how->sampling = sampling;
     return WG_OK;
 }
+
+_Static_assert(sizeof(wg_token_bias) == sizeof(wg_logit_bias) && offsetof(wg_token_bias, bias) == offsetof(wg_logit_bias, bias),
+               "biases");
 
 static wg_status check_request(const wg_request *r, wg_error *err)
 {
@@ -157,10 +205,11 @@ wg_status wg_scheduler_submit(wg_scheduler *s, const wg_request *request, uint64
     if (!s || !request) return wg_missing("wg_scheduler_submit", s ? "request" : "the scheduler", err);
     WG_TRY(wg_struct_in(&r, sizeof r, request, WG_SIZE_TO(wg_request, on_event), "wg_request", err));
     WG_TRY(check_request(&r, err));
-    WG_TRY(refuse_rows(s, &r, err));
-    listener *to = wg_calloc(1, sizeof *to);
-    if (!to) return wg_nomem(err, sizeof *to, "a request");
-    *to = (listener){ r.on_event, r.user };
+    wg_seq_sampling how;
+    wg_sampling sampling;
+    WG_TRY(take_sampling(s, &r, &how, &sampling, err));
+    listener *to = NULL;
+    wg_status status = open_listener(&to, &r, err);
     const wg_sched_request ask = { .token = r.token,
                                    .n = r.n,
                                    .max_new = r.max_tokens ? r.max_tokens : s->session->cell.top.max_tokens,
@@ -170,16 +219,15 @@ wg_status wg_scheduler_submit(wg_scheduler *s, const wg_request *request, uint64
                                    .stops = r.stops,
                                    .priority = r.priority,
                                    .ignore_end = r.ignore_end,
-                                   .logprobs = r.logprobs,
                                    .echo = r.echo,
                                    .no_draft = r.no_draft,
-                                   .top = r.top,
+                                   .how = how,
                                    .draft_most = r.draft_most,
                                    .deadline = r.deadline,
                                    .on_event = on_event,
                                    .user = to };
-    const wg_status status = wg_sched_submit(s->sched, &ask, id, err);
-    if (status) wg_free(to);
+    if (!status) status = wg_sched_submit(s->sched, &ask, id, err);
+    if (status) close_listener(to);
     return status;
 }
 

@@ -459,8 +459,8 @@ typedef struct wg_request {
     int stops;
     int priority;                       /* higher ones run first */
     double deadline;                    /* seconds from now after which it ends with what it has; 0: none */
-    const wg_sampler_options *sampling; /* NULL: the config's. EUNSUPPORTED: another one (so far) */
-    const wg_token_bias *bias;          /* (biases) EUNSUPPORTED so far */
+    const wg_sampler_options *sampling; /* NULL: the config's */
+    const wg_token_bias *bias;          /* (biases) of different tokens, added before all else */
     int biases;
     struct wg_grammar *grammar; /* EUNSUPPORTED so far */
     int logprobs;               /* 1: log probabilities of the tokens by the target's logits as they are (temperature 1, all) */

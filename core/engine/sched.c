@@ -4,12 +4,12 @@
 #include "core/engine/sched_impl.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "core/base/clock.h"
 #include "core/base/mem.h"
-#include "core/dist/log_row.h"
 
 /* ---- opening and closing */
 
@@ -51,19 +51,6 @@ static wg_status open_lock(wg_sched *s, wg_error *err)
     return WG_OK;
 }
 
-static wg_status open_logs(wg_sched_logs *l, int n, int top, wg_error *err)
-{
-    const size_t all = (size_t)n * (size_t)(top > 0 ? top : 1);
-    l->logprob = wg_calloc((size_t)n, sizeof *l->logprob);
-    l->top_token = wg_calloc(all, sizeof *l->top_token);
-    l->top_logprob = wg_calloc(all, sizeof *l->top_logprob);
-    l->top = top;
-    if (!l->logprob || !l->top_token || !l->top_logprob)
-        return wg_nomem(err, all * sizeof *l->top_logprob, "log probabilities of tokens");
-    for (int i = 0; i < top; i++) l->top_token[i] = -1;
-    return WG_OK;
-}
-
 static void take_incoming(wg_sched *s);
 static void sweep(wg_sched *s);
 static void count_now(wg_sched *s);
@@ -84,7 +71,6 @@ static wg_status open_sched(wg_sched *s, const wg_sched_options *opt, wg_error *
     s->weight = wg_calloc((size_t)wg_engine_target(s->engine)->vocab, sizeof *s->weight);
     if (!s->live || !s->incoming || !s->running || !s->runner || !s->chunk || !s->reader || !s->weight)
         return wg_nomem(err, (size_t)s->room * sizeof *s->live, "a scheduler");
-    WG_TRY(open_logs(&s->logs, WG_TREE_MAX + 1, WG_LOG_ROW_TOP, err));
     if (s->opt.prefix_cache) WG_TRY(wg_prefix_cache_open(&s->cache, WG_SCHED_TEXTS, err));
     count_now(s);
     return WG_OK;
@@ -101,13 +87,6 @@ wg_status wg_sched_open(wg_sched **out, wg_engine *e, const wg_sched_options *op
     return status;
 }
 
-static void free_logs(wg_sched_logs *l)
-{
-    wg_free(l->logprob);
-    wg_free(l->top_token);
-    wg_free(l->top_logprob);
-}
-
 void wg_sched_close(wg_sched *s)
 {
     if (!s) return;
@@ -120,7 +99,6 @@ void wg_sched_close(wg_sched *s)
         pthread_mutex_destroy(&s->lock);
     }
     wg_prefix_cache_close(&s->cache);
-    free_logs(&s->logs);
     wg_free(s->live);
     wg_free(s->incoming);
     wg_free(s->running);
@@ -150,29 +128,55 @@ static wg_status check_request(const wg_sched *s, const wg_sched_request *r, wg_
     for (int i = 0; i < r->n; i++)
         if (r->token[i] < 0 || r->token[i] >= vocab)
             return wg_fail(err, WG_EINVAL, "prompt token %d is %d; the vocabulary is 0..%d", i, (int)r->token[i], vocab - 1);
-    if (r->top < 0 || r->top > WG_LOG_ROW_TOP)
-        return wg_fail(err, WG_EINVAL, "log probabilities of the %d most probable tokens; expected 0..%d", r->top,
-                       (int)WG_LOG_ROW_TOP);
     if (r->draft_most < 0) return wg_fail(err, WG_EINVAL, "drafts of at most %d tokens; expected 0 or more", r->draft_most);
     if (!(r->deadline >= 0)) return wg_fail(err, WG_EINVAL, "a deadline in %g seconds; expected 0 or more", r->deadline);
-    if (r->logprobs && wg_engine_verifies_on_device(s->engine))
-        return wg_fail(err, WG_EUNSUPPORTED,
-                       "log probabilities: this target's logits stay on its device, which verifies; ask for none");
+    return wg_seq_sampling_check(s->engine, &r->how, err);
+}
+
+/* A copy of n elements; NULL where there are none. False: no memory. */
+static bool copy_list(const void *from, int n, size_t size, void *to)
+{
+    void *copy = n > 0 ? wg_alloc((size_t)n, size) : NULL;
+    if (copy) memcpy(copy, from, (size_t)n * size);
+    memcpy(to, &copy, sizeof copy);
+    return copy || n <= 0;
+}
+
+static int by_token(const void *a, const void *b)
+{
+    const int32_t x = ((const wg_logit_bias *)a)->token, y = ((const wg_logit_bias *)b)->token;
+    return (x > y) - (x < y);
+}
+
+static wg_status sort_biases(wg_logit_bias *bias, int n, wg_error *err)
+{
+    if (n > 1) qsort(bias, (size_t)n, sizeof *bias, by_token);
+    for (int i = 1; i < n; i++)
+        if (bias[i].token == bias[i - 1].token)
+            return wg_fail(err, WG_EINVAL, "logit_bias: token %d is there twice", (int)bias[i].token);
     return WG_OK;
 }
 
 static wg_status copy_request(const wg_sched *s, wg_served *r, const wg_sched_request *from, wg_error *err)
 {
     const int slots = wg_engine_options_of(s->engine)->pages * wg_kv_page_slots(wg_engine_kv(s->engine));
-    int32_t *token = wg_alloc((size_t)from->n, sizeof *token), *stop = wg_alloc((size_t)from->stops, sizeof *stop);
+    const size_t logs = (size_t)from->n * (size_t)(1 + from->how.top);
+    wg_seq_sampling *how = &r->ask.how;
     r->ask = *from;
-    r->ask.token = token;
-    r->ask.stop = stop;
-    if (!token || !stop) return wg_nomem(err, (size_t)from->n * sizeof *token, "a prompt");
-    memcpy(token, from->token, (size_t)from->n * sizeof *token);
-    if (from->stops) memcpy(stop, from->stop, (size_t)from->stops * sizeof *stop);
+    r->ask.token = r->ask.stop = how->allowed = NULL;
+    how->bias = NULL;
+    if (how->sampling) r->sampling = *how->sampling, how->sampling = &r->sampling;
+    if (!copy_list(from->token, from->n, sizeof *from->token, &r->ask.token) ||
+        !copy_list(from->stop, from->stops, sizeof *from->stop, &r->ask.stop) ||
+        !copy_list(from->how.bias, from->how.biases, sizeof *from->how.bias, &how->bias) ||
+        !copy_list(from->how.allowed, from->how.n_allowed, sizeof *from->how.allowed, &how->allowed))
+        return wg_nomem(err, (size_t)from->n * sizeof *from->token, "a request");
+    WG_TRY(sort_biases((wg_logit_bias *)how->bias, how->biases, err));
     if (r->ask.max_new > slots - from->n) r->ask.max_new = slots - from->n; /* alone, it never lacks a page */
-    return from->echo && from->logprobs ? open_logs(&r->logs, from->n, from->top, err) : WG_OK;
+    if (from->echo && how->logprobs && !(r->echo = wg_calloc(logs, sizeof *r->echo)))
+        return wg_nomem(err, logs * sizeof *r->echo, "the log probabilities of a prompt");
+    for (int i = 0; r->echo && i <= how->top; i++) r->echo[i].token = -1; /* the first token follows nothing */
+    return WG_OK;
 }
 
 static wg_status enqueue(wg_sched *s, wg_served *r, uint64_t *id, wg_error *err)

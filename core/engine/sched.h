@@ -11,7 +11,7 @@
 #ifndef WG_CORE_ENGINE_SCHED_H
 #define WG_CORE_ENGINE_SCHED_H
 
-#include "core/engine/engine.h"
+#include "core/engine/seq_rows.h"
 
 typedef struct wg_sched wg_sched;
 
@@ -47,11 +47,9 @@ typedef struct wg_sched_options {
 
 typedef enum wg_sched_event_kind { WG_SCHED_STARTED = 1, WG_SCHED_ROUND, WG_SCHED_ENDED, WG_SCHED_FAILED } wg_sched_event_kind;
 
-/* Log probabilities (core/dist/log_row.h) of tokens: (n) each, and (n, top) of the most probable tokens in their places. */
+/* Log probabilities of n tokens: (n, 1 + top), the token's own and those of the most probable ones (wg_logprobs). */
 typedef struct wg_sched_logs {
-    double *logprob; /* NULL: not asked for */
-    int32_t *top_token;
-    double *top_logprob;
+    const wg_logprob *row; /* NULL: not asked for */
     int top;
 } wg_sched_logs;
 
@@ -77,8 +75,8 @@ typedef struct wg_sched_request {
     uint32_t number;
     const int32_t *stop; /* (stops) copied */
     int stops, priority;
-    bool ignore_end, logprobs, echo, no_draft;
-    int top;                                                   /* 0 .. WG_LOG_ROW_TOP */
+    bool ignore_end, echo, no_draft;
+    wg_seq_sampling how;                                       /* its rows; copied, what it points to as well */
     int draft_most;                                            /* 0: as the drafter drafts */
     double deadline;                                           /* seconds from now; 0: none */
     void (*on_event)(void *user, const wg_sched_event *event); /* may be NULL */

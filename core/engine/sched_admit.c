@@ -59,7 +59,7 @@ static wg_kv_seq *begins_with(wg_sched *s, const wg_served *r, wg_cached_text **
     wg_kv_seq *from = NULL;
     *text = NULL;
     *shared = 0;
-    if (!s->opt.prefix_cache || (r->ask.echo && r->ask.logprobs && r->echoed + 1 < r->ask.n)) return NULL;
+    if (!s->opt.prefix_cache || (r->echo && r->echoed + 1 < r->ask.n)) return NULL;
     if ((*text = wg_prefix_cache_find(&s->cache, token, n, shared))) from = (*text)->kv;
     for (int i = 0; i < s->n; i++) {
         const wg_served *other = s->live[i];
@@ -95,7 +95,7 @@ static wg_status open_sequence(wg_sched *s, wg_served *r, wg_error *err)
     r->seq->stop = a->stop;
     r->seq->stops = a->stops;
     r->seq->ignore_end = a->ignore_end;
-    return WG_OK;
+    return wg_served_has_rows(r) ? wg_seq_sample(s->engine, r->seq, &a->how, err) : WG_OK;
 }
 
 static void left_the_queue(wg_sched *s, wg_served *r)

@@ -3,16 +3,15 @@
 #include "core/engine/sched_impl.h"
 
 #include "core/base/mem.h"
-#include "core/dist/log_row.h"
 
 void wg_served_free(wg_served *r)
 {
     if (!r) return;
     wg_free((int32_t *)r->ask.token);
     wg_free((int32_t *)r->ask.stop);
-    wg_free(r->logs.logprob);
-    wg_free(r->logs.top_token);
-    wg_free(r->logs.top_logprob);
+    wg_free((wg_logit_bias *)r->ask.how.bias);
+    wg_free((int32_t *)r->ask.how.allowed);
+    wg_free(r->echo);
     wg_free(r);
 }
 
@@ -33,20 +32,16 @@ static void tell(wg_sched *s, wg_served *r, wg_sched_event e)
     if (r->ask.on_event) r->ask.on_event(r->ask.user, &e);
 }
 
-/* Element i of the logs: of `token` and of the most probable ones, under a row of logits. */
-static void put_log(const wg_sched *s, const wg_sched_logs *l, int i, int row, int32_t token)
-{
-    const int vocab = wg_engine_target(s->engine)->vocab;
-    const float *logits = wg_engine_last_step(s->engine).logits + (size_t)row * (size_t)vocab;
-    const wg_log_top top = { l->top, l->top_token + (size_t)i * (size_t)l->top, l->top_logprob + (size_t)i * (size_t)l->top };
-    l->logprob[i] = wg_log_row(wg_engine_env(s->engine)->ops, logits, vocab, token, s->weight, l->top > 0 ? &top : NULL);
-}
-
 void wg_served_take_echo(wg_sched *s, wg_served *r, const wg_chunk *c)
 {
     const int first = wg_kv_len(r->seq->kv) - c->n + 1; /* the token that the first row is followed by */
-    for (int i = 0; i < c->n && first + i < r->ask.n; i++)
-        put_log(s, &r->logs, r->echoed = first + i, c->row + i, r->ask.token[first + i]);
+    const int vocab = wg_engine_target(s->engine)->vocab, top = r->ask.how.top;
+    const float *logits = wg_engine_last_step(s->engine).logits + (size_t)c->row * (size_t)vocab;
+    for (int i = 0; i < c->n && first + i < r->ask.n; i++, logits += vocab) {
+        r->echoed = first + i;
+        wg_logprobs(wg_engine_env(s->engine)->ops, logits, vocab, r->ask.token[r->echoed], top, s->weight,
+                    r->echo + (size_t)r->echoed * (size_t)(1 + top));
+    }
 }
 
 void wg_served_tell_started(wg_sched *s, wg_served *r)
@@ -54,7 +49,7 @@ void wg_served_tell_started(wg_sched *s, wg_served *r)
     r->started = wg_sched_now(s);
     r->read = true;
     wg_sched_event e = { .kind = WG_SCHED_STARTED };
-    if (r->ask.echo) e.token = r->ask.token, e.n = r->ask.n, e.logs = r->logs;
+    if (r->ask.echo) e.token = r->ask.token, e.n = r->ask.n, e.logs = (wg_sched_logs){ r->echo, r->ask.how.top };
     tell(s, r, e);
 }
 
@@ -67,7 +62,7 @@ static wg_sched_end end_of(const wg_seq *q)
     return ends[q->finish];
 }
 
-void wg_served_tell_round(wg_sched *s, wg_served *r, const wg_tree *tree)
+void wg_served_tell_round(wg_sched *s, wg_served *r)
 {
     const wg_seq *q = r->seq;
     const int n = q->last_emitted, from = q->n - n;
@@ -78,11 +73,7 @@ void wg_served_tell_round(wg_sched *s, wg_served *r, const wg_tree *tree)
                          .drafted = q->drafted + from,
                          .n = n,
                          .nodes = q->last_nodes - 1 };
-    if (r->ask.logprobs) {
-        e.logs = s->logs;
-        e.logs.top = r->ask.top;
-        for (int i = 0; i < n; i++) put_log(s, &e.logs, i, tree->row + q->path.node[i], e.token[i]);
-    }
+    e.logs.row = wg_seq_logprobs(q, &e.logs.top);
     tell(s, r, e);
     if (q->finish != WG_RUNNING) wg_served_end(s, r, end_of(q));
 }

@@ -14,7 +14,8 @@ typedef enum wg_served_state { WG_SERVED_WAITING, WG_SERVED_READING, WG_SERVED_R
 
 typedef struct wg_served {
     uint64_t id;
-    wg_sched_request ask; /* token and stop are its own */
+    wg_sched_request ask; /* what it points to is its own */
+    wg_sampling sampling; /* what ask.how.sampling points to */
     wg_served_state state;
     wg_seq *seq;
     bool cancelled;     /* under the lock */
@@ -26,7 +27,7 @@ typedef struct wg_served {
     int cached, echoed; /* tokens of the prompt that were not read; whose log probabilities are known */
     int preemptions;
     double submitted, admitted, started, first_token;
-    wg_sched_logs logs; /* of the prompt */
+    wg_logprob *echo; /* (n, 1 + top) of the prompt; NULL: not asked for */
 } wg_served;
 
 struct wg_sched {
@@ -43,8 +44,7 @@ struct wg_sched {
     wg_chunk *chunk;
     wg_served **reader;
     int n_running, chunks;
-    wg_sched_logs logs; /* (WG_TREE_MAX + 1, WG_LOG_ROW_TOP) of a round */
-    double *weight;     /* (vocab) */
+    double *weight; /* (vocab) */
     int64_t steps;
     wg_sched_stats stats; /* of the thread of step */
     /* Under the lock. */
@@ -60,12 +60,19 @@ struct wg_sched {
     wg_sched_stats seen; /* what stats_read gives */
 };
 
+/* Whether its rows are not the engine's. */
+static inline bool wg_served_has_rows(const wg_served *r)
+{
+    const wg_seq_sampling *h = &r->ask.how;
+    return h->sampling || h->biases > 0 || h->n_allowed > 0 || h->logprobs;
+}
+
 static inline double wg_sched_now(const wg_sched *s) { return s->opt.now(); }
 
 /* ---- sched_events.c: what a request is told */
 
 void wg_served_tell_started(wg_sched *s, wg_served *r);
-void wg_served_tell_round(wg_sched *s, wg_served *r, const wg_tree *tree);
+void wg_served_tell_round(wg_sched *s, wg_served *r);
 /* The log probabilities of the prompt tokens behind a chunk, whose logits are those of the last pass. */
 void wg_served_take_echo(wg_sched *s, wg_served *r, const wg_chunk *c);
 /* Ends a request: its last event; its pages go to the prefix cache or back. It leaves `live` at the end of the step. */

@@ -4,7 +4,7 @@
  * rows a step and no pass; elsewhere each chunk is a pass of its own before the step, as many tokens a step. */
 #include "core/engine/sched_impl.h"
 
-static bool reads_logits(const wg_served *r) { return r->ask.echo && r->ask.logprobs && r->echoed + 1 < r->ask.n; }
+static bool reads_logits(const wg_served *r) { return r->echo && r->echoed + 1 < r->ask.n; }
 
 static void told_started(wg_sched *s, wg_served *r)
 {
@@ -61,7 +61,7 @@ static void has_run(wg_sched *s, wg_served *r, const wg_tree *tree)
 {
     s->stats.undrafted_off += tree->n == 1 && r->seq->levels_end == 1;
     r->plain = false;
-    wg_served_tell_round(s, r, tree);
+    wg_served_tell_round(s, r);
 }
 
 /* A pass of the engine, and its events. */

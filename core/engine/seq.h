@@ -52,7 +52,7 @@ typedef struct wg_seq {
     wg_path path;               /* of the last step */
     int last_nodes, last_probes, last_height, last_emitted;
     struct wg_seq_rows *rows; /* how its rows are made (seq_rows.h); NULL: by the engine's sampler chain */
-    const int32_t *stop; /* (stops) tokens that end this text, borrowed; those of the model do so unless ignore_end */
+    const int32_t *stop;      /* (stops) tokens that end this text, borrowed; those of the model do so unless ignore_end */
     int stops;
     bool ignore_end;
     int levels_end; /* drafts end before this level, the root's being 0: who sets it has not seen what is drafted (METHODS L3).

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The scheduler's law: a request's tokens depend on the request alone. Random requests, many of which begin alike, are put through
- * schedulers in random schedules: modes, batches, caches that are too small, chunks of prompts, prefix caches, priorities,
- * cancellations, deadlines; with every drafter. Under the rules that repeat plain decoding each text must be plain decoding's,
- * byte by byte; under all rules it must be the text that the request has by itself, with the same passes, drafts and accepted
- * tokens: so a hit of the prefix cache and a preemption leave the drafter as a prefill does. A text that was cut is the beginning
- * of the whole one. No page is lost.
+ * The scheduler's law: a request's tokens depend on the request alone. Random requests, many of which begin alike, are put
+ * through schedulers in random schedules: modes, batches, caches that are too small, chunks of prompts, prefix caches,
+ * priorities, cancellations, deadlines, samplings of their own; with every drafter. Under the rules that repeat plain decoding
+ * each text must be plain decoding's, byte by byte; under all rules it must be the text that the request has by itself, with
+ * the same passes, drafts and accepted tokens: so a hit of the prefix cache and a preemption leave the drafter as a prefill
+ * does. A text that was cut is the beginning of the whole one. No page is lost.
  *
  * usage: law_sched [--worlds N] */
 #include "core/engine/sched.h"
@@ -16,6 +16,8 @@ typedef struct asked {
     int32_t prompt[ROOM], stop;
     int n;
     wg_sched_request r;
+    wg_sampling own; /* where r.how has it */
+    wg_logit_bias bias[2];
     int at, gone; /* the steps at which it is submitted, and cancelled (0: it is not) */
 } asked;
 
@@ -58,7 +60,7 @@ static void on_event(void *user, const wg_sched_event *e)
 }
 
 /* Prompts that begin as one of a few texts do, and go on in their own way. */
-static void make_requests(asked *out)
+static void make_requests(asked *out, bool hot)
 {
     int32_t base[BASES][BASE];
     for (int b = 0; b < BASES; b++)
@@ -82,6 +84,16 @@ static void make_requests(asked *out)
                                    .draft_most = roll(4) ? 0 : 1 + roll(3),
                                    .no_draft = roll(8) == 0,
                                    .on_event = on_event };
+        /* Of its own: a chain, colder where the rule is for greedy decoding; biases. */
+        a->own = (wg_sampling){ .temperature = hot && roll(4) ? 0.5 + 0.1 * roll(8) : 0,
+                                .top_k = roll(3) ? 0 : 1 + roll(30),
+                                .top_p = roll(2) ? 1 : 0.8,
+                                .presence_penalty = roll(3) ? 0 : 0.5 };
+        a->bias[0] = (wg_logit_bias){ 3 + roll(100), (float)(roll(9) - 4) };
+        a->bias[1] = (wg_logit_bias){ 110 + roll(100), (float)(roll(9) - 4) };
+        if (roll(3) == 0) a->r.how.sampling = &a->own;
+        if (roll(4) == 0) a->r.how.bias = a->bias, a->r.how.biases = 2;
+        a->r.how.logprobs = roll(5) == 0;
         a->at = roll(40);
         if (roll(4) == 0) a->gone = a->at + 1 + roll(20);
         if (roll(8) == 0) a->r.deadline = 0.001 * (1 + roll(200));
@@ -252,7 +264,7 @@ int main(int argc, char **argv)
                         .places = 8,
                         .page_slots = 8,
                         .ride_rows = 24 };
-        make_requests(a);
+        make_requests(a, r > 0);
         each_alone(&s, a, plain);
         for (int d = 0; d < n_rows; d++) {
             s.drafter = rows[d].class->name;

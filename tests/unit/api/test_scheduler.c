@@ -57,7 +57,8 @@ static void on_event(void *user, const wg_event *e)
             t->drafted += e->drafted[i];
             if (!e->logprob) continue;
             t->logprob[t->n + i] = e->logprob[i];
-            cr_assert(e->logprob[i] <= 0 && e->top == TOP);
+            cr_assert(e->logprob[i] <= 0 && (e->top == TOP || e->top == 0));
+            if (e->top == 0) continue;
             for (int k = 1; k < TOP; k++) cr_assert(e->top_logprob[i * TOP + k] <= e->top_logprob[i * TOP + k - 1]);
             cr_assert(e->logprob[i] <= e->top_logprob[i * TOP]);
         }
@@ -260,7 +261,9 @@ Test(scheduler, bad_requests_are_refused)
 {
     static int32_t many[4096];
     const int32_t strange[] = { 3, 1 << 30 };
-    const wg_sampler_options cold = { .size = sizeof cold }, same = { .size = sizeof same, .temperature = 0.9, .top_p = 1 };
+    const wg_sampler_options bad = { .size = sizeof bad, .temperature = 1, .top_p = 7 },
+                             same = { .size = sizeof same, .temperature = 0.9, .top_p = 1 };
+    const wg_token_bias biased[] = { { 5, 1 }, { 5, 2 }, { 9999999, 1 } };
     wg_scheduler *s = open_scheduler(PLAIN, NULL);
     refused(s, (wg_request){ .token = many, .n = 0 }, WG_EINVAL, "an empty prompt");
     refused(s, (wg_request){ .token = NULL, .n = 4 }, WG_EINVAL, "request->token is NULL");
@@ -269,17 +272,43 @@ Test(scheduler, bad_requests_are_refused)
     refused(s, (wg_request){ .max_tokens = -1 }, WG_EINVAL, "-1 new tokens");
     refused(s, (wg_request){ .stops = 2 }, WG_EINVAL, "request->stop is NULL");
     refused(s, (wg_request){ .stop = many, .stops = 4096 }, WG_EINVAL, "4096 stop tokens; expected 0..");
-    refused(s, (wg_request){ .logprobs = 1, .top = 33 }, WG_EINVAL, "the 33 most probable tokens");
+    refused(s, (wg_request){ .logprobs = 1, .top = 33 }, WG_EINVAL, "log-probabilities of 33 tokens");
     refused(s, (wg_request){ .draft_most = -2 }, WG_EINVAL, "drafts of at most -2 tokens");
     refused(s, (wg_request){ .deadline = -1 }, WG_EINVAL, "a deadline in -1 seconds");
-    refused(s, (wg_request){ .sampling = &cold }, WG_EUNSUPPORTED, "another sampling than the config's is not supported yet");
-    refused(s, (wg_request){ .biases = 1 }, WG_EUNSUPPORTED, "wg_request.bias is not supported yet");
-    refused(s, (wg_request){ .grammar = (struct wg_grammar *)&cold }, WG_EUNSUPPORTED,
+    refused(s, (wg_request){ .sampling = &bad }, WG_EINVAL, "top_p");
+    refused(s, (wg_request){ .bias = biased, .biases = 2 }, WG_EINVAL, "logit_bias: token 5 is there twice");
+    refused(s, (wg_request){ .bias = biased + 1, .biases = 2 }, WG_EINVAL, "logit_bias: token 9999999; the vocabulary is");
+    refused(s, (wg_request){ .top = -1 }, WG_EINVAL, "0 biases, -1 most probable tokens; expected 0 or more");
+    refused(s, (wg_request){ .biases = 1 }, WG_EINVAL, "request->bias is NULL");
+    refused(s, (wg_request){ .grammar = (struct wg_grammar *)&same }, WG_EUNSUPPORTED,
             "wg_request.grammar is not supported yet");
     told t = { 0 };
     submit(s, prompts[0], (wg_request){ .sampling = &same }, &t);
     run(s);
     cr_assert(t.ended);
+    wg_scheduler_close(s);
+}
+
+/* A request's own chain and biases, beside others with the config's. */
+Test(scheduler, requests_sample_in_their_own_ways)
+{
+    static told want[REQUESTS], greedy[REQUESTS], got[4];
+    const wg_sampler_options cold = { .size = sizeof cold, .top_p = 1 };
+    one_at_a_time(PLAIN, want, (wg_request){ .seed = 5 });
+    one_at_a_time("{" TARGET "}", greedy, (wg_request){ .seed = 5 });
+    const wg_token_bias never[] = { { greedy[1].token[0], -100 }, { greedy[1].token[1], -100 } };
+    wg_scheduler *s = open_scheduler(DRAFTED, NULL);
+    submit(s, prompts[1], (wg_request){ .seed = 5, .number = 1, .sampling = &cold }, &got[0]);
+    submit(s, prompts[2], (wg_request){ .seed = 5, .number = 2 }, &got[1]);
+    submit(s, prompts[1], (wg_request){ .seed = 5, .sampling = &cold, .bias = never, .biases = 2, .logprobs = 1 }, &got[2]);
+    submit(s, prompts[1], (wg_request){ .seed = 5, .number = 1, .logprobs = 1, .sampling = &cold }, &got[3]);
+    run(s);
+    expect_same(&greedy[1], &got[0]);
+    expect_same(&want[2], &got[1]);
+    expect_same(&greedy[1], &got[3]);
+    for (int i = 0; i < got[2].n; i++)
+        cr_assert(got[2].token[i] != never[0].token && got[2].token[i] != never[1].token && got[2].logprob[i] < 0);
+    cr_assert(got[2].ended && got[2].n > 0);
     wg_scheduler_close(s);
 }
 

@@ -303,7 +303,7 @@ Test(sched, a_request_that_fails_alone_ends)
     close_world(&w);
 }
 
-/* Three requests, with the nth allocation failing (0: none): refused, failed, or whole. Returns how many allocations there were. */
+/* Three requests, with the nth allocation failing (0: none): refused, failed, or whole. Returns the number of allocations. */
 static uint64_t without_memory(uint64_t nth)
 {
     told t[3];
