@@ -333,6 +333,7 @@ static void count_now(wg_sched *s)
     t->pages = wg_kv_pages(kv);
     t->pages_free = wg_kv_pages_free(kv);
     for (int i = 0; i < s->cache.n; i++) t->pages_cached += wg_kv_pages_own(s->cache.text[i].kv);
+    if (!s->n) t->pages_cached = t->pages - t->pages_free; /* those that ended texts share are theirs too */
     t->evictions = s->cache.evictions;
     t->steps = s->steps;
     t->phases = *wg_engine_phases(s->engine);

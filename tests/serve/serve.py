@@ -347,6 +347,16 @@ def test_vanishing_clients():
         k.close()
         s.wait_idle()
         s.wait_for(lambda m: m["http_connections"] == 1)
+    # Beside a connection that is silent, and that no time limit closes: nothing is left of streams whose clients left.
+    with Server(SERVE, "--idle-timeout", "0", model=DRAFT) as s, s.socket():
+        s.wait_for(lambda m: m["http_connections"] == 2)
+        descriptors = s.descriptors()
+        for _ in range(30):
+            with s.socket(request_bytes("/v1/completions", {"prompt": STORY, "max_tokens": 400, "stream": True, "ignore_eos": True})) as k:
+                k.recv(200)
+        s.wait_idle()
+        s.wait_for(lambda m: m["http_connections"] == 2)
+        assert s.descriptors() <= descriptors, (s.descriptors(), descriptors)
 
 
 def test_slow_reader():

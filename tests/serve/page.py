@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The page at / in a browser, over its DevTools protocol: page.py WAGER_SERVE BROWSER."""
+import base64
+import json
+import os
+import re
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+from server import DRAFT, ROOT, Server
+
+
+class Page:
+    """The first page of a browser: WebSocket frames with JSON (RFC 6455), as little as is needed."""
+
+    def __init__(self, port):
+        for _ in range(200):
+            try:
+                with urllib.request.urlopen("http://127.0.0.1:%d/json" % port) as f:
+                    url = next(p["webSocketDebuggerUrl"] for p in json.load(f) if p["type"] == "page")
+                break
+            except (OSError, StopIteration):
+                time.sleep(0.1)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+        key = base64.b64encode(os.urandom(16)).decode()
+        self.socket.sendall(("GET %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: %s\r\n"
+                             "Sec-WebSocket-Version: 13\r\n\r\n" % (url.split(str(port), 1)[1], port, key)).encode())
+        self.data, self.id = b"", 0
+        while b"\r\n\r\n" not in self.data:
+            self.data += self.socket.recv(4096)
+        self.data = self.data.split(b"\r\n\r\n", 1)[1]
+
+    def take(self, n):
+        while len(self.data) < n:
+            self.data += self.socket.recv(65536)
+        out, self.data = self.data[:n], self.data[n:]
+        return out
+
+    def call(self, method, **params):
+        self.id += 1
+        text = json.dumps({"id": self.id, "method": method, "params": params}).encode()
+        size = struct.pack(">BBH", 0x81, 0xfe, len(text)) if len(text) > 125 else struct.pack(">BB", 0x81, 0x80 | len(text))
+        self.socket.sendall(size + b"\0\0\0\0" + text)  # a mask of zeros
+        while True:
+            n = self.take(2)[1]
+            n = struct.unpack(">H", self.take(2))[0] if n == 126 else struct.unpack(">Q", self.take(8))[0] if n == 127 else n
+            answer = json.loads(self.take(n))
+            if answer.get("id") == self.id:
+                assert "error" not in answer and "exceptionDetails" not in answer["result"], answer
+                return answer["result"]
+
+    def value(self, script):
+        return self.call("Runtime.evaluate", expression=script, returnByValue=True)["result"].get("value")
+
+
+def look(page, server):
+    for _ in range(600):  # a link has asked; the answer is complete when another question may be sent
+        if page.value("document.querySelector('.figures') && !document.getElementById('send').disabled"):
+            break
+        time.sleep(0.1)
+    assert page.value("document.getElementById('model').textContent") == "story"
+    assert page.value("document.getElementById('facts').textContent").startswith("drafter model, rule match, context 512")
+    assert page.value("document.querySelector('.turn.user').textContent") == "Once upon a time"
+    said = page.value("document.querySelector('.figures').textContent")
+    found = re.match(r"(\d+) tokens in (\d+) passes: ([\d.]+) tokens per pass, (\d+) accepted draft tokens, [\d.]+ tokens/s\. "
+                     r"Plain decoding: (\d+) passes for the same text\.$", said)
+    assert found, said
+    tokens, passes, per_pass, accepted, plain = (float(x) for x in found.groups())
+    m = server.metrics()
+    assert tokens == plain == m["generation_tokens_total"] == passes + accepted and abs(per_pass - tokens / passes) < 0.01, said
+    assert accepted == m["spec_decode_num_accepted_tokens_total"] > 0, said
+    assert page.value("document.querySelectorAll('.kept').length") == accepted + 1, "one is in the legend"
+    text = page.value("document.querySelector('.answer').textContent")
+    kept = page.value("[...document.querySelectorAll('.answer .kept')].map(e => e.textContent).join('')")
+    assert len(text) > 200 and 0 < len(kept) < len(text)
+    assert page.value("document.querySelectorAll('.error').length") == 0
+    print("ok: %s" % said)
+    page.value("document.getElementById('text').value = 'Tom'; document.getElementById('tokens').value = 450; document.getElementById('ask').requestSubmit()")
+    server.wait_for(lambda m: m["num_requests_running"] == 1)
+    page.value("document.getElementById('stop').click()")
+    server.wait_idle()
+    assert server.metrics()["clients_gone_total"] == 1
+    print("ok: the button stops an answer")
+    assert page.value("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+def main():
+    program, browser = os.path.realpath(sys.argv[1]), sys.argv[2]
+    os.chdir(ROOT)
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    with Server(program, "--draft", "model:model=%s,length=4" % DRAFT, "--name", "story", "--temp", "0.8") as server, \
+            tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as t, open(os.path.join(t, "log"), "w+", encoding="utf-8") as log:
+        chrome = subprocess.Popen([browser, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir=" + t, "--enable-logging=stderr",
+                                   "--remote-debugging-port=%d" % port, "--window-size=400,800",
+                                   "http://127.0.0.1:%d/#Once%%20upon%%20a%%20time" % server.port], stdout=log, stderr=log)
+        try:
+            look(Page(port), server)
+        finally:
+            chrome.kill()
+            chrome.wait()
+        log.seek(0)
+        assert ":CONSOLE" not in log.read(), "the console is not empty"
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
