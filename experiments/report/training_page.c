@@ -143,12 +143,13 @@ static const json_t *less(const json_t *o, const char *text) { return of(of(o, "
 
 static void families(sheet *s, const wg_training_log *l)
 {
-    begin_table(s,
-                "Families on texts of the target, over all seeds: alpha, and tau of drafts of 4 tokens under rejection, with 95 "
-                "% intervals (bootstrap over documents). Less text only: the paired difference, seed by seed and document by "
-                "document.",
-                "family|loss|seeds|alpha|less text only|tau of 4|less text only|predicted speed-up|draft length|held-out "
-                "cross-entropy|less text only");
+    begin_table(
+        s,
+        "Families on texts of the target, over all seeds: alpha, and tau of drafts of 4 tokens under rejection, with 95 "
+        "% intervals (bootstrap over documents). Less text only: the paired difference, seed by seed and document by "
+        "document.",
+        "family|loss|seeds|alpha|less text only|tau of 4|less text only|predicted speed-up|draft length|held-out "
+        "cross-entropy|less text only");
     for (int f = 0; f < l->families; f++) {
         char name[CELL];
         const json_t *o = wg_training_family_result(l, f), *p = of(o, "predicted");
@@ -207,9 +208,10 @@ static void evaluations(sheet *s, const wg_training_log *l)
 
 static void students(sheet *s, const wg_training_log *l)
 {
-    begin_table(s, "Students: loss and alpha of the last step and of the last held-out text; alpha and tau on texts of the target.",
-                "student|parameters|steps|tokens, millions|loss|alpha|held-out loss|held-out alpha|alpha, target's "
-                "texts|less text only|tau of 4|less text only");
+    begin_table(
+        s, "Students: loss and alpha of the last step and of the last held-out text; alpha and tau on texts of the target.",
+        "student|parameters|steps|tokens, millions|loss|alpha|held-out loss|held-out alpha|alpha, target's "
+        "texts|less text only|tau of 4|less text only");
     for (int i = 0; i < l->students; i++) {
         const wg_training_student *t = &l->student[i];
         const wg_training_point none = { NAN, NAN, NAN, NAN };
@@ -276,8 +278,7 @@ static void put_answer(const sheet *s, const wg_training_log *l)
     if (best >= 0 && d && json_is_array(of(d, "alpha_ci")))
         snprintf(text + n, sizeof text - (size_t)n, ", %+.3f [%+.3f, %+.3f] from text only.", wg_json_measured(d, "alpha"),
                  wg_json_item(d, "alpha_ci", 0), wg_json_item(d, "alpha_ci", 1));
-    else if (best >= 0)
-        snprintf(text + n, sizeof text - (size_t)n, "%s", best == base ? ", trained on the text alone." : ".");
+    else if (best >= 0) snprintf(text + n, sizeof text - (size_t)n, "%s", best == base ? ", trained on the text alone." : ".");
     if (!s->markdown) fputs("<div class=\"answer\">\n<p>", s->f);
     put_text(s, text);
     fputs(s->markdown ? "\n" : "</p>\n</div>\n", s->f);

@@ -92,8 +92,9 @@ Test(training_page, of_an_unfinished_run)
 {
     put_log("");
     char *text = text_of(false);
-    expect_in(text, "Trained: 2 of 2 steps, 0.00 million tokens of each student, 5 s. The largest alpha on the held-out text so "
-                    "far has a|<b>: 0.550.");
+    expect_in(text,
+              "Trained: 2 of 2 steps, 0.00 million tokens of each student, 5 s. The largest alpha on the held-out text so "
+              "far has a|<b>: 0.550.");
     expect_in(text, "| a\\|<b> | 0.00 | 4.500 [4.000, 5.000] | 0.550 [0.300, 0.800] | +0.300 [+0.200, +0.400] |\n");
     expect_in(text, "| text-7 | - | 2 | 0.00 | 3.250 | 0.500 | 3.000 | 0.400 | - | - | - | - |\n");
     cr_assert(!strstr(text, "nan") && !strstr(text, "Families on texts"));
@@ -111,15 +112,18 @@ Test(training_page, of_a_finished_run)
 {
     put_log("");
     put("distill.json",
-        "{\"families\": [{\"name\": \"text\", \"target_text\": {\"alpha\": 0.5, \"alpha_ci\": null, \"tau\": [1, 2, 3, 4, 5, 6, 7, "
-        "8], \"tau_ci\": [null, null, null, [3.5, 4.5]]}}, {\"name\": \"a|<b>\", \"target_text\": {\"alpha\": 0.625, \"alpha_ci\": "
+        "{\"families\": [{\"name\": \"text\", \"target_text\": {\"alpha\": 0.5, \"alpha_ci\": null, \"tau\": [1, 2, 3, 4, 5, "
+        "6, 7, "
+        "8], \"tau_ci\": [null, null, null, [3.5, 4.5]]}}, {\"name\": \"a|<b>\", \"target_text\": {\"alpha\": 0.625, "
+        "\"alpha_ci\": "
         "[0.5, 0.75]}, \"less_text_only\": {\"target_text\": {\"alpha\": 0.125, \"alpha_ci\": [-0.25, 0.5]}}, \"predicted\": "
         "{\"speedup\": 1.5, \"length\": 3}}], \"students\": [{\"name\": \"a|<b>-7\", \"parameters\": 77}]}");
     char *text = text_of(false);
     expect_in(text, "The largest alpha on texts of the target has a|<b>: 0.625, +0.125 [-0.250, +0.500] from text only.");
     expect_in(text, "| text | ce | 2 | 0.500 | - | 4.000 [3.500, 4.500] | - | - | - | - | - |\n");
-    expect_in(text, "| a\\|<b> | 0.5 kl + 0.5 tv | 2 | 0.625 [0.500, 0.750] | +0.125 [-0.250, +0.500] | - | - | 1.500 | 3 | - | - "
-                    "|\n");
+    expect_in(text,
+              "| a\\|<b> | 0.5 kl + 0.5 tv | 2 | 0.625 [0.500, 0.750] | +0.125 [-0.250, +0.500] | - | - | 1.500 | 3 | - | - "
+              "|\n");
     expect_in(text, "| text | 1.000 | 2.000 | 3.000 | 4.000 [3.500, 4.500] | 5.000 |");
     expect_in(text, "| a\\|<b>-7 | 77 |");
     cr_assert(!strstr(text, "nan"));
@@ -130,7 +134,8 @@ Test(training_page, of_a_finished_run)
 Test(training_page, of_a_language_model)
 {
     put("config.json", "{\"output\": {\"name\": \"story\"}, \"train\": {\"steps\": 5}}");
-    put("train.jsonl", "{\"step\":1,\"loss\":5,\"alpha\":null,\"rows\":64,\"seconds\":1}\n{\"step\":1,\"held_out\":4.5,\"rows\":9}\n");
+    put("train.jsonl",
+        "{\"step\":1,\"loss\":5,\"alpha\":null,\"rows\":64,\"seconds\":1}\n{\"step\":1,\"held_out\":4.5,\"rows\":9}\n");
     char *text = text_of(false);
     expect_in(text, "# Training: folder");
     expect_in(text, "Not finished: 1 of 5 steps");
