@@ -106,9 +106,8 @@ Test(optimiser, a_step_of_muon_is_the_textbooks)
         double *update = room(t->rows * t->columns);
         expected_update(gradient + t->at, t->rows, t->columns, update);
         for (int k = 0; k < t->rows * t->columns; k++) {
-            const double found = ((double)before[t->at + (size_t)k] - (double)w[t->at + (size_t)k]) / 0.5;
-            cr_assert_float_eq(found, update[k], 2e-5, "%s (%d, %d), element %d: %g, %g", t->name, t->rows, t->columns, k, found,
-                               update[k]);
+            const double found = ((double)before[t->at + (size_t)k] - (double)w[t->at + (size_t)k]) / 0.5, want = update[k];
+            cr_assert_float_eq(found, want, 2e-5, "%s, element %d: %g, %g", t->name, k, found, want);
         }
         free(update);
     }
