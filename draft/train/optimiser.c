@@ -9,7 +9,7 @@
 
 #include "core/base/mem.h"
 
-enum { STEPS = 5 };
+enum { STEPS = 5, STRIP = 64 }; /* of Newton-Schulz; rows of a symmetric product at a time */
 #define NS_A 3.4445
 #define NS_B (-4.7750)
 #define NS_C 2.0315
@@ -131,15 +131,35 @@ static void transpose(const float *x, int rows, int columns, float *y)
         for (int c = 0; c < columns; c++) y[(size_t)c * (size_t)rows + (size_t)r] = x[(size_t)r * (size_t)columns + (size_t)c];
 }
 
+/* c (m, m) = alpha x x^T + beta c, symmetric: strips of rows up to the diagonal, which are then mirrored. x: (m, k) */
+static void symmetric(const wg_train_ops *op, const float *x, int m, int k, double alpha, double beta, float *c)
+{
+    for (int i = 0, rows; i < m; i += rows) {
+        rows = m - i < STRIP ? m - i : STRIP;
+        op->gemm(&(wg_gemm){ .tb = true,
+                             .m = rows,
+                             .n = i + rows,
+                             .k = k,
+                             .alpha = alpha,
+                             .beta = beta,
+                             .a = x + (size_t)i * (size_t)k,
+                             .b = x,
+                             .c = c + (size_t)i * (size_t)m,
+                             .lda = k,
+                             .ldb = k,
+                             .ldc = m });
+    }
+    for (int r = 0; r < m; r++)
+        for (int l = 0; l < r; l++) c[(size_t)l * (size_t)m + (size_t)r] = c[(size_t)r * (size_t)m + (size_t)l];
+}
+
 /* x (m, n), m <= n, becomes nearly orthogonal. y: as x; a, b: (m, m). Returns where the result is, x or y. */
 static float *orthogonal(const wg_train_ops *op, float *x, float *y, float *a, float *b, int m, int n)
 {
     for (int i = 0; i < STEPS; i++) {
-        op->gemm(
-            &(wg_gemm){ .tb = true, .m = m, .n = m, .k = n, .alpha = 1, .a = x, .b = x, .c = a, .lda = n, .ldb = n, .ldc = m });
+        symmetric(op, x, m, n, 1, 0, a);
         memcpy(b, a, (size_t)m * (size_t)m * sizeof *a);
-        op->gemm(&(wg_gemm){
-            .m = m, .n = m, .k = m, .alpha = NS_C, .beta = NS_B, .a = a, .b = a, .c = b, .lda = m, .ldb = m, .ldc = m });
+        symmetric(op, a, m, m, NS_C, NS_B, b);
         memcpy(y, x, (size_t)m * (size_t)n * sizeof *x);
         op->gemm(&(wg_gemm){
             .m = m, .n = n, .k = m, .alpha = 1, .beta = NS_A, .a = b, .b = x, .c = y, .lda = m, .ldb = n, .ldc = n });

@@ -248,16 +248,23 @@ static wg_status pass_all(wg_trainer *t, int pass, bool own, bool backward, wg_e
     return WG_OK;
 }
 
+/* What is left of a run that stops, for messages. */
+enum { KEPT = 96 };
+static const char *kept_of(const wg_trainer *t, char kept[KEPT])
+{
+    if (t->saved == UINT64_MAX) return "no checkpoint was written yet";
+    snprintf(kept, KEPT, "the checkpoint of step %llu is kept", (unsigned long long)t->saved);
+    return kept;
+}
+
 static wg_status not_finite(const wg_trainer *t, int k, const char *what, wg_error *err)
 {
-    char kept[96] = "no checkpoint was written yet";
+    char kept[KEPT];
     const char *name = t->student[k].name;
-    if (t->saved != UINT64_MAX)
-        snprintf(kept, sizeof kept, "the checkpoint of step %llu is kept", (unsigned long long)t->saved);
     return wg_fail(err, WG_EINVAL,
                    "step %ld%s%s: the %s is not a finite number; %s. Lower the learning rate, raise the warm-up or clip the "
                    "gradients, and begin again or go on from the checkpoint",
-                   t->step + 1, name ? ", student " : "", name ? name : "", what, kept);
+                   t->step + 1, name ? ", student " : "", name ? name : "", what, kept_of(t, kept));
 }
 
 static wg_train_report report_of(const wg_trainer *t, int k, double start)
@@ -339,7 +346,13 @@ static wg_status save(wg_trainer *t, wg_error *err)
 {
     t->kept.step = (uint64_t)t->step;
     if (!t->p.folder || t->saved == t->kept.step) return WG_OK;
-    WG_TRY(wg_checkpoint_save(t->p.folder, &t->kept, err));
+    const wg_status s = wg_checkpoint_save(t->p.folder, &t->kept, err);
+    if (s) {
+        char kept[KEPT];
+        const wg_error why = *err;
+        return wg_fail(err, s, "step %ld: %s; %s. Make room, then %s", t->step, why.text, kept_of(t, kept),
+                       t->saved == UINT64_MAX ? "begin again" : "go on with --resume");
+    }
     t->saved = t->kept.step;
     return WG_OK;
 }

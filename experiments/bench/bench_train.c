@@ -128,7 +128,7 @@ static void print(const bench *b, const wg_train_speed *v)
         const wg_net_tensor *t = wg_net_tensor_at(b->net, i);
         if (is_product(b, i)) macs += 3.0 * b->rows * t->rows * t->columns;
     }
-    const double step = one * UPDATE_SEQUENCES / b->o->sequences + change;
+    const double passes = (double)UPDATE_SEQUENCES / b->o->sequences, step = one * passes + change;
     if (!b->o->json) {
         printf("%s, %s: %d x %d tokens, %d threads\n", wg_blas_about(), b->arch.name, b->o->sequences, b->length,
                wg_pool_threads(b->pool));
@@ -136,14 +136,15 @@ static void print(const bench *b, const wg_train_speed *v)
         printf("%-28s %10.1f %10.1f %7.0f%%\n", "products alone", product * 1e3, 2e-9 * macs / product, 100.0);
         printf("%-28s %10.1f %10.1f %7.0f%%\n", "forward and backward", one * 1e3, 2e-9 * macs / one, 100 * product / one);
         printf("%-28s %10.1f\n", "an update by Muon", change * 1e3);
-        printf("%.0f tokens/s in passes; %.0f in steps of %d sequences\n", b->rows / one, UPDATE_SEQUENCES * b->length / step,
-               UPDATE_SEQUENCES);
+        printf("a step of %d sequences%6s %10.1f %10.1f %7.0f%%\n", UPDATE_SEQUENCES, "", step * 1e3,
+               2e-9 * macs * passes / step, 100 * product * passes / step);
+        printf("%.0f tokens/s in passes; %.0f in steps\n", b->rows / one, UPDATE_SEQUENCES * b->length / step);
         return;
     }
-    json_t *o = json_pack("{s:s, s:s, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f}", "blas", wg_blas_about(), "model", b->arch.name,
-                          "sequences", b->o->sequences, "length", b->length, "threads", wg_pool_threads(b->pool), "products_ms",
-                          product * 1e3, "pass_ms", one * 1e3, "update_ms", change * 1e3, "share", product / one, "tok_s",
-                          b->rows / one);
+    json_t *o = json_pack("{s:s, s:s, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f}", "blas", wg_blas_about(), "model",
+                          b->arch.name, "sequences", b->o->sequences, "length", b->length, "threads", wg_pool_threads(b->pool),
+                          "products_ms", product * 1e3, "pass_ms", one * 1e3, "update_ms", change * 1e3, "share", product / one,
+                          "step_share", product * passes / step, "tok_s", b->rows / one);
     json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
     putchar('\n');
     json_decref(o);

@@ -14,7 +14,8 @@ typedef struct wg_bench_train_options {
 
 /* Medians of repeats in which the arms alternate: the products of a pass forward and backward alone, each thread on its share
  * of the rows with one call a product; the pass; an update by Muon. share: of the speed of the products alone that the pass
- * has, counting the multiply-adds of these products and nothing else (no attention). */
+ * has, counting the multiply-adds of these products and nothing else (no attention). step_share: that of a step of 12 sequences
+ * with its update, whose own products (Newton-Schulz) do not count. */
 wg_status wg_bench_train(const wg_bench_train_options *o, wg_error *err);
 
 /* The same of a shape without a file (o->model is not read), and nothing is printed: medians, in seconds. */

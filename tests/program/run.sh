@@ -174,6 +174,21 @@ distill_cases() {
   for name in kl rule; do
     if cmp -s "$base/whole/$name.gguf" "$base/shot/$name.gguf"; then ok; else fail "distill: a resumed run has another student $name"; fi
   done
+  # A disk too full for a checkpoint: what is left is named, no part of a file stays, and the run goes on where there is room.
+  (ulimit -f 64; "$program" distill "$base/distill.json" --out "$base/full" --threads 1 2>"$base/err")
+  if [ $? = 1 ] && grep -q '^wager: step 20: .*checkpoint-00000020.wgc: .*File too large.*; no checkpoint was written yet. Make room, then begin again$' "$base/err" &&
+    ! ls "$base/full" | grep -q 'checkpoint\|gguf'; then ok
+  else fail "distill: a full disk: $(tail -1 "$base/err")"; fi
+  mkdir "$base/part" && cp "$base/whole"/{config.json,train.tokens,distill.jsonl} "$base/whole/checkpoint-00000280.wgc" "$base/part"
+  (ulimit -f 300; "$program" distill "$base/distill.json" --out "$base/part" --resume --threads 1 2>"$base/err")
+  if [ $? = 1 ] && grep -q '; the checkpoint of step 280 is kept. Make room, then go on with --resume$' "$base/err"; then ok
+  else fail "distill: a full disk after a checkpoint: $(tail -1 "$base/err")"; fi
+  expect distill-full-resume '^kl ' wager distill "$base/distill.json" --out "$base/part" --resume --threads 2
+  if cmp -s "$base/whole/kl.gguf" "$base/part/kl.gguf"; then ok; else fail "distill: another student after a full disk"; fi
+  # Numbers without a gradient, divided 0 by 0: the step and the student are named.
+  "$program" distill "$base/distill.json" --out "$base/nan" --set optimiser.eps=0 --set model.target_head=frozen >"$base/err" 2>&1
+  if [ $? != 0 ] && grep -q 'wager: step 2, student kl: the loss is not a finite number; no checkpoint was written yet' "$base/err"; then ok
+  else fail "distill: a loss that is no number: $(tail -1 "$base/err")"; fi
   expect distill-report '/whole/report.html$' wager report "$base/whole"
   expect distill-report-md '^\| rule \| block \| 1 \| ' wager report "$base/whole" --md
   expect distill-draft 'tau [0-9.]+' wager generate -m "$base/target.gguf" -d "$base/whole/kl.gguf" -p "The cat" -n 8
