@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "core/base/mem.h"
-#include "core/text/grammar/schema.h"
+#include "core/text/grammar/json_schema.h"
 #include "tests/unit/text/byte_vocab.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "core/text/grammar/schema.h"
+#include "core/text/grammar/json_schema.h"
 
 typedef struct wg_schema_rule {
     const json_t *schema;

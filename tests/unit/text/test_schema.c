@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 
 #include "core/base/mem.h"
-#include "core/text/grammar/schema.h"
+#include "core/text/grammar/json_schema.h"
 #include "tests/schema_check.h"
 #include "tests/unit/text/byte_vocab.h"
 

@@ -13,8 +13,8 @@
  *              additionalProperties says so by true or a schema
  * Annotations (title, description, default, examples, ...) are passed over. Every other keyword is refused by its name and
  * place: a schema is never half obeyed. */
-#ifndef WG_CORE_TEXT_GRAMMAR_SCHEMA_H
-#define WG_CORE_TEXT_GRAMMAR_SCHEMA_H
+#ifndef WG_CORE_TEXT_GRAMMAR_JSON_SCHEMA_H
+#define WG_CORE_TEXT_GRAMMAR_JSON_SCHEMA_H
 
 #include <jansson.h>
 #include <stddef.h>
