@@ -11,7 +11,7 @@ set(rooms
   verify
   experiments/base experiments/config experiments/record experiments/analysis experiments/audit experiments/run experiments/report
   experiments/load experiments/bench experiments/cli
-  api include)
+  api include serve)
 
 set(allow_kernels       kernels/)
 set(allow_kernels/rule  kernels/rule/ kernels/hd.h kernels/mask.h kernels/mass.h kernels/exp.h kernels/ln.h)
@@ -46,6 +46,9 @@ set(allow_include)
 set(allow_api include/wager.h core/ draft/ verify/ kernels/cpu.h kernels/mask.h api/ experiments/base/ experiments/config/
   experiments/analysis/ experiments/record/trace.h)
 
+# The server is a program of the library's like any other.
+set(allow_serve include/wager.h serve/)
+
 get_filename_component(ROOT "${ROOT}" ABSOLUTE)
 set(bad 0)
 set(seen 0)
@@ -62,7 +65,7 @@ foreach(file ${all})
   list(APPEND headers ${name})
 endforeach()
 
-foreach(top kernels core draft verify experiments api include)
+foreach(top kernels core draft verify experiments api include serve)
   file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/${top}/*.c ${ROOT}/${top}/*.h ${ROOT}/${top}/*.cu ${ROOT}/${top}/*.cuh)
   foreach(file ${files})
     get_filename_component(room ${file} DIRECTORY)

@@ -33,6 +33,7 @@ UNREACHABLE = {
     "law %s was not declared": "needs a drafter of ours that breaks the contract; those of plug-ins are found out before",
     "%s: a word of more than %d MB from byte %llu on: expected plain text": "needs a text of 512 MB",
     "%s:%ld: longer than %d MB; expected a round a line": "needs a line of 256 MB",
+    "a text of %zu tokens; expected at most %d": "needs a text of 2 GB",
     "libcurl is not there (%s); install libcurl4": "needs a machine without libcurl",
     "libcurl has no curl_%s; install a newer libcurl4": "needs an older libcurl",
     "%s/points.jsonl: cannot write: %s": "needs a disk that fills up during a sweep",

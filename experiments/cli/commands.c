@@ -30,6 +30,8 @@ const wg_command wg_commands[] = {
       "Decides from recorded rounds of any engine whether it follows a lossless rule, and names the defect.", wg_cmd_audit },
     { "generate", "generate -m TARGET [-d DRAFT | --draft KIND[:k=v,...]] -p TEXT -n N [flags]",
       "Continues a text; accepted draft tokens are coloured on a terminal.", wg_cmd_generate },
+    { "serve", "serve MODEL [-d DRAFT | --draft KIND[:k=v,...]] [--port N] [options]",
+      "Serves a model by the OpenAI API, with speculative decoding (wager serve --help).", wg_cmd_serve },
     { "logits", "logits MODEL --tokens 1,2,3 [--parents -1,0,1] [--out FILE.f32]",
       "Logits of a token sequence or tree: top five and a digest per row, or all of them in a file.", wg_cmd_logits },
     { "taps", "taps -m MODEL --out DIR --text FILE|--prompts FILE [--run DIR] [--taps 2,4,8] [--layout vllm|deepspec] | DUMP",

@@ -33,6 +33,7 @@ int wg_cmd_skip_search(int argc, char **argv);
 int wg_cmd_load(int argc, char **argv);
 int wg_cmd_bench(int argc, char **argv);
 int wg_cmd_columns(int argc, char **argv);
+int wg_cmd_serve(int argc, char **argv);
 int wg_cmd_list(int argc, char **argv);
 
 #endif
