@@ -4,8 +4,36 @@
 
 #include "api/scheduler_impl.h"
 #include "core/base/mem.h"
+#include "draft/length/length.h"
+
+enum { ROWS = 64, LOOKED_UP = 16 }; /* rows of a table of costs; depth that is planned of drafts without a model */
 
 /* ---- opening */
+
+/* Given costs, or measured ones: of passes of the target, and of a pass of a draft model over one row. */
+static wg_status take_costs(const wg_session *in, const wg_scheduler_options *o, double pass[ROWS + 1], wg_row_costs *out,
+                            wg_error *err)
+{
+    const wg_drafter *d = wg_engine_drafter(in->engine);
+    const wg_lm *lm = wg_drafter_lm(d);
+    double one[2] = { 0 };
+    *out = (wg_row_costs){ .pass = pass + 1, .level = o->draft_cost, .width = 1 };
+    while (out->rows < ROWS && o->cost[out->rows] > 0) pass[out->rows + 1] = o->cost[out->rows], out->rows++;
+    if (out->rows > 0) return WG_OK;
+    WG_TRY(wg_length_measure(wg_engine_target(in->engine), ROWS, pass, err));
+    if (lm) WG_TRY(wg_length_measure((wg_lm *)(uintptr_t)lm, 1, one, err));
+    out->rows = ROWS;
+    if (out->level == 0) out->level = one[1];
+    return WG_OK;
+}
+
+/* The deepest draft of a drafter. */
+static int depth_of(const wg_drafter *d)
+{
+    wg_draft_extent e = { .levels = LOOKED_UP };
+    if (d->class->extent) d->class->extent(d, WG_TREE_MAX - 1, &e);
+    return e.levels < 1 ? 1 : e.levels < WG_TREE_MAX ? e.levels : WG_TREE_MAX - 1;
+}
 
 static wg_status take_options(wg_scheduler_options *o, const wg_scheduler_options *opt, wg_error *err)
 {
@@ -15,8 +43,13 @@ static wg_status take_options(wg_scheduler_options *o, const wg_scheduler_option
     if (o->speculation > WG_SPECULATION_ADAPTIVE)
         return wg_fail(err, WG_EINVAL, "wg_scheduler_options.speculation is %d; expected one of wg_speculation",
                        (int)o->speculation);
-    if (o->speculation == WG_SPECULATION_ADAPTIVE)
-        return wg_fail(err, WG_EUNSUPPORTED, "adaptive speculation is not there yet; use WG_SPECULATION_FIXED");
+    for (int i = 0; i < ROWS; i++)
+        if (!(o->cost[i] >= 0) || o->cost[i] > 1e12)
+            return wg_fail(err, WG_EINVAL,
+                           "wg_scheduler_options.cost[%d] is %g; expected a number above 0, or 0 behind the last", i,
+                           o->cost[i]);
+    if (!(o->draft_cost >= 0) || o->draft_cost > 1e12)
+        return wg_fail(err, WG_EINVAL, "wg_scheduler_options.draft_cost is %g; expected 0 or more", o->draft_cost);
     if (o->batch < 0 || o->batch > 256)
         return wg_fail(err, WG_EINVAL, "wg_scheduler_options.batch is %d; expected 1..256, or 0", o->batch);
     if (o->prefill_rows < 0 || o->prefill_rows > WG_KV_TAIL_MAX)
@@ -35,8 +68,14 @@ static wg_status open_scheduler(wg_scheduler *s, const wg_engine_text *text, con
     const wg_engine_options serving = {
         .step_batch = o->batch, .pages = o->pages, .prefill_rows = rows, .ride_rows = rows, .host_rows = o->logprobs
     };
+    double pass[ROWS + 1];
+    wg_row_costs costs;
+    const bool adaptive = o->speculation == WG_SPECULATION_ADAPTIVE;
     WG_TRY(wg_session_make_serving(&s->session, text, &serving, err));
-    const wg_sched_options opt = { .mode = modes[o->mode],
+    if (adaptive) WG_TRY(take_costs(s->session, o, pass, &costs, err));
+    const wg_sched_options opt = { .costs = adaptive ? &costs : NULL,
+                                   .depth = depth_of(wg_engine_drafter(s->session->engine)),
+                                   .mode = modes[o->mode],
                                    .queue = o->queue,
                                    .aging = o->aging,
                                    .prefix_cache = o->prefix_cache,

@@ -23,6 +23,7 @@ static wg_status check_options(wg_sched *s, const wg_sched_options *opt, wg_erro
     if (o->queue == 0) o->queue = WG_SCHED_QUEUE;
     if (o->prefill_rows == 0) o->prefill_rows = most;
     if (o->aging == 0) o->aging = WG_SCHED_AGING;
+    if (o->depth == 0) o->depth = WG_SCHED_DEPTH;
     if (!o->now) o->now = wg_clock_now;
     if (o->batch < 1 || o->batch > e->step_batch)
         return wg_fail(err, WG_EINVAL, "scheduler: a batch of %d requests; expected 1..%d", o->batch, e->step_batch);
@@ -31,6 +32,8 @@ static wg_status check_options(wg_sched *s, const wg_sched_options *opt, wg_erro
     if (o->prefill_rows < 1 || o->prefill_rows > most)
         return wg_fail(err, WG_EINVAL, "scheduler: prefill_rows %d; expected 1..%d", o->prefill_rows, most);
     if (o->aging < 1) return wg_fail(err, WG_EINVAL, "scheduler: aging of %d steps; expected 1 or more", o->aging);
+    if (o->depth < 1 || o->depth >= WG_TREE_MAX)
+        return wg_fail(err, WG_EINVAL, "scheduler: drafts of depth %d; expected 1..%d", o->depth, WG_TREE_MAX - 1);
     if (!(o->window >= 0)) return wg_fail(err, WG_EINVAL, "scheduler: a window of %g seconds; expected 0 or more", o->window);
     if (o->prefix_cache && wg_engine_target(s->engine)->class->law_only)
         return wg_fail(err, WG_EUNSUPPORTED,
@@ -68,10 +71,15 @@ static wg_status open_sched(wg_sched *s, const wg_sched_options *opt, wg_error *
     s->runner = wg_calloc((size_t)s->places, sizeof *s->runner);
     s->chunk = wg_calloc((size_t)s->places, sizeof *s->chunk);
     s->reader = wg_calloc((size_t)s->places, sizeof *s->reader);
+    s->slot = wg_calloc((size_t)s->places, sizeof *s->slot);
+    s->most = wg_calloc((size_t)s->places, sizeof *s->most);
+    s->length = wg_calloc((size_t)s->places, sizeof *s->length);
     s->weight = wg_calloc((size_t)wg_engine_target(s->engine)->vocab, sizeof *s->weight);
-    if (!s->live || !s->incoming || !s->running || !s->runner || !s->chunk || !s->reader || !s->weight)
+    if (!s->live || !s->incoming || !s->running || !s->runner || !s->chunk || !s->reader || !s->weight || !s->slot ||
+        !s->most || !s->length)
         return wg_nomem(err, (size_t)s->room * sizeof *s->live, "a scheduler");
     if (s->opt.prefix_cache) WG_TRY(wg_prefix_cache_open(&s->cache, WG_SCHED_TEXTS, err));
+    if (s->opt.costs) WG_TRY(wg_row_policy_open(&s->policy, s->places, s->opt.depth, s->opt.costs, err));
     count_now(s);
     return WG_OK;
 }
@@ -106,6 +114,10 @@ void wg_sched_close(wg_sched *s)
     wg_free(s->chunk);
     wg_free(s->reader);
     wg_free(s->weight);
+    wg_free(s->slot);
+    wg_free(s->most);
+    wg_free(s->length);
+    wg_row_policy_close(s->policy);
     wg_free(s);
 }
 

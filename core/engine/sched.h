@@ -11,6 +11,7 @@
 #ifndef WG_CORE_ENGINE_SCHED_H
 #define WG_CORE_ENGINE_SCHED_H
 
+#include "core/engine/row_budget.h"
 #include "core/engine/seq_rows.h"
 
 typedef struct wg_sched wg_sched;
@@ -30,7 +31,12 @@ typedef enum wg_sched_end {
     WG_SCHED_DEADLINE
 } wg_sched_end;
 
-enum { WG_SCHED_QUEUE = 256, WG_SCHED_AGING = 256, WG_SCHED_TEXTS = 256 /* most texts in the prefix cache */ };
+enum {
+    WG_SCHED_QUEUE = 256,
+    WG_SCHED_AGING = 256,
+    WG_SCHED_DEPTH = 16,
+    WG_SCHED_TEXTS = 256 /* most texts in the prefix cache */
+};
 
 typedef struct wg_sched_options {
     wg_sched_mode mode;
@@ -40,7 +46,11 @@ typedef struct wg_sched_options {
     int prefill_rows; /* prompt tokens of a step; 0: what the engine reads at once */
     int aging;        /* a request that has waited so many steps counts as of the next higher priority; 0: WG_SCHED_AGING */
     bool prefix_cache;
-    bool no_draft;       /* plain decoding for all */
+    bool no_draft; /* plain decoding for all */
+    const wg_row_costs
+        *costs;          /* of passes: the depths of each step's drafts are planned by them (row_policy.h); copied. NULL: as
+                                * the drafter drafts */
+    int depth;           /* with costs: the deepest draft that is planned; 0: WG_SCHED_DEPTH */
     double window;       /* seconds; of WG_SCHED_DYNAMIC */
     double (*now)(void); /* a clock, for tests; NULL: wg_clock_now */
 } wg_sched_options;

@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "core/engine/prefix_cache.h"
+#include "core/engine/row_policy.h"
 #include "core/engine/sched.h"
 
 /* WAITING: in the queue, without a sequence. READING: its prompt, or after preemption its text, goes into the cache. PREEMPTED:
@@ -23,6 +24,7 @@ typedef struct wg_served {
     bool over;          /* its last event is called, or has been; written under the lock */
     bool read;          /* its prompt has been read once */
     bool plain;         /* no draft in the coming step: pages are short */
+    bool off;           /* no draft in the coming step, for this or another reason than the policy */
     int64_t since;      /* the step at which it came */
     int cached, echoed; /* tokens of the prompt that were not read; whose log probabilities are known */
     int preemptions;
@@ -44,7 +46,9 @@ struct wg_sched {
     wg_chunk *chunk;
     wg_served **reader;
     int n_running, chunks;
-    double *weight; /* (vocab) */
+    wg_row_policy *policy;     /* NULL: as the drafter drafts */
+    int *slot, *most, *length; /* (places) what it plans */
+    double *weight;            /* (vocab) */
     int64_t steps;
     wg_sched_stats stats; /* of the thread of step */
     /* Under the lock. */

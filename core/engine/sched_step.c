@@ -40,14 +40,33 @@ static void plan(wg_sched *s)
     s->chunks = some;
 }
 
-/* How deep a request may draft in this step. It is decided from what the step begins with, before anything is drawn. */
+/* How deep each request may draft in this step. It is decided from what the step begins with, before anything is drawn: by the
+ * request, by its room, and by what rules have accepted of earlier drafts (METHODS L3). */
 static void limit_drafts(wg_sched *s)
 {
+    int other = 0;
     for (int i = 0; i < s->n_running; i++) {
-        const wg_served *r = s->runner[i];
-        const bool off = s->opt.no_draft || r->ask.no_draft || r->plain;
-        r->seq->levels_end = off ? 1 : r->ask.draft_most > 0 ? r->ask.draft_most + 1 : 0;
+        wg_served *r = s->runner[i];
+        wg_seq *q = r->seq;
+        r->off = s->opt.no_draft || r->ask.no_draft || r->plain;
+        q->levels_end = r->off ? 1 : r->ask.draft_most > 0 ? r->ask.draft_most + 1 : 0;
+        s->slot[i] = q->slot;
+        s->most[i] = wg_seq_room(q) < s->opt.depth ? wg_seq_room(q) : s->opt.depth;
     }
+    for (int i = 0; i < s->chunks; i++) other += wg_engine_carries(s->engine) ? s->chunk[i].n : 0;
+    if (!s->policy) return;
+    wg_row_policy_plan(s->policy, s->slot, s->most, s->n_running, other, s->length);
+    for (int i = 0; i < s->n_running; i++)
+        if (s->length[i] < s->most[i]) s->running[i]->levels_end = s->length[i] + 1;
+}
+
+/* What became of a draft; behind the end of a text nothing was decided. */
+static void learn(wg_sched *s, const wg_seq *q)
+{
+    const int accepted = q->path.n - 1;
+    if (s->policy)
+        wg_row_policy_learn(s->policy, q->slot, q->last_nodes - 1, q->finish == WG_RUNNING ? q->last_height : accepted,
+                            accepted);
 }
 
 static void has_read(wg_sched *s, wg_served *r, const wg_chunk *c)
@@ -59,8 +78,10 @@ static void has_read(wg_sched *s, wg_served *r, const wg_chunk *c)
 
 static void has_run(wg_sched *s, wg_served *r, const wg_tree *tree)
 {
-    s->stats.undrafted_off += tree->n == 1 && r->seq->levels_end == 1;
+    s->stats.undrafted_off += tree->n == 1 && r->off;
+    s->stats.undrafted_policy += tree->n == 1 && !r->off && r->seq->levels_end == 1;
     r->plain = false;
+    learn(s, r->seq);
     wg_served_tell_round(s, r);
 }
 

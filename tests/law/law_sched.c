@@ -132,9 +132,20 @@ static void each_alone(const law_setup *s, const asked *a, told *out)
     wg_engine_close(e);
 }
 
-/* All of them in one random schedule. Returns the number of lost pages. */
-static int together(const law_setup *s, const asked *a, told *out, wg_sched_stats *stats)
+/* A staircase. */
+static void make_costs(double pass[24], wg_row_costs *out)
 {
+    double at = 1;
+    for (int i = 0; i < 24; i++) pass[i] = at += roll(4) ? 0 : 0.2 * roll(9);
+    *out = (wg_row_costs){ .pass = pass, .rows = 24, .level = 0.02 * roll(20), .width = 1 };
+}
+
+/* All of them in one random schedule. Returns the number of lost pages. planned: the depths of drafts are. */
+static int together(const law_setup *s, const asked *a, bool planned, told *out, wg_sched_stats *stats)
+{
+    double pass[24];
+    wg_row_costs costs;
+    make_costs(pass, &costs);
     wg_error err;
     wg_engine *e = law_engine(s);
     wg_sched *sched = scheduler(e, (wg_sched_options){ .mode = (wg_sched_mode)(roll(4) % 3),
@@ -142,6 +153,8 @@ static int together(const law_setup *s, const asked *a, told *out, wg_sched_stat
                                                        .prefill_rows = 1 + roll(s->ride_rows),
                                                        .aging = 1 + roll(60),
                                                        .prefix_cache = roll(4) > 0,
+                                                       .costs = planned ? &costs : NULL,
+                                                       .depth = 1 + roll(8),
                                                        .window = 0.001 * roll(30) });
     for (int step = 0, left = 1; left || step <= 60; step++) {
         for (int i = 0; i < REQUESTS; i++) {
@@ -204,7 +217,7 @@ static const wg_verifier_class *rule_named(const char *name)
 
 typedef struct sums {
     int settings, failures;
-    long tokens, hits, preemptions, cut;
+    long tokens, hits, preemptions, cut, plans; /* plans: of no draft */
 } sums;
 
 /* One drafter under one rule: against plain decoding, and against itself. */
@@ -224,15 +237,54 @@ static void check(const law_setup *s, const law_row *row, const asked *a, const 
         law_setup some = *s;
         some.pages = ALONE_PAGES + roll(24);
         snprintf(what, sizeof what, "%s, rule %s, world %d", row->label, s->rule, w);
-        const int lost = together(&some, a, got, &stats);
+        const bool planned = compares && w % 3 == 2;
+        const int lost = together(&some, a, planned, got, &stats);
         if (lost) sum->failures++, fprintf(stderr, "FAILED %s: %d pages are lost\n", what, lost);
         if (compares) sum->failures += differ(what, plain, got, false);
-        if (own) sum->failures += differ(what, alone, got, !by_batch);
+        if (own) sum->failures += differ(what, alone, got, !by_batch && !planned);
+        sum->plans += stats.undrafted_policy;
         for (int i = 0; i < REQUESTS; i++) sum->tokens += got[i].n, sum->cut += cut_off(&got[i]);
         sum->hits += stats.hits;
         sum->preemptions += stats.preemptions;
         sum->settings++;
     }
+}
+
+/* A text twice: the second time target and draft model read neither its prompt nor anything else again. */
+static int reads_again(law_setup s, const char *near)
+{
+    enum { PROMPT = 40 };
+    char options[128];
+    told t[2];
+    asked a = { .n = PROMPT, .r = { .n = PROMPT, .max_new = 20, .seed = 9, .on_event = on_event } };
+    long rows[3] = { 0 }, draft_rows[3] = { 0 };
+    for (int k = 0; k < PROMPT; k++) a.prompt[k] = 3 + roll(13);
+    a.r.token = a.prompt;
+    snprintf(options, sizeof options, "model=%.100s,length=3", near);
+    s.drafter = "model";
+    s.options = options;
+    s.pages = 0;
+    wg_engine *e = law_engine(&s);
+    wg_sched *sched = scheduler(e, (wg_sched_options){ .prefix_cache = true });
+    const wg_lm *target = wg_engine_target(e), *draft = wg_drafter_lm(wg_engine_drafter(e));
+    const long before = target->rows;
+    for (int i = 0; i < 2; i++) {
+        put(sched, &a, true, &t[i]);
+        while (wg_sched_step(sched)) continue;
+        rows[i + 1] = target->rows - before;
+        draft_rows[i + 1] = draft->rows;
+    }
+    wg_sched_close(sched);
+    wg_engine_close(e);
+    const long spared = 2 * rows[1] - rows[2], draft_spared = 2 * draft_rows[1] - draft_rows[2];
+    if (t[1].cached == PROMPT - 1 && spared == t[1].cached && draft_spared >= t[1].cached - 1 && same_text(&t[0], &t[1]) &&
+        same_counts(&t[0], &t[1]))
+        return 0;
+    fprintf(stderr,
+            "FAILED: a text a second time: %d tokens of its prompt were cached, %ld rows of the target spared, %ld of the "
+            "draft model\n",
+            t[1].cached, spared, draft_spared);
+    return 1;
 }
 
 int main(int argc, char **argv)
@@ -245,7 +297,7 @@ int main(int argc, char **argv)
                                            { .temperature = 0.8, .top_k = 40, .top_p = 0.95, .repetition_penalty = 1.2 },
                                            WG_SAMPLING(0.8, 0, 1, 0),
                                            WG_SAMPLING(0.7, 0, 0.95, 0) };
-    const int worlds = argc > 2 && !strcmp(argv[1], "--worlds") ? atoi(argv[2]) : 2;
+    const int worlds = argc > 2 && !strcmp(argv[1], "--worlds") ? atoi(argv[2]) : 3;
     law_model target;
     sums sum = { 0 };
     int32_t text[TEXT];
@@ -272,10 +324,12 @@ int main(int argc, char **argv)
             if (law_legal(s.drafter, s.options, &s.sampling, rule_named(s.rule))) check(&s, &rows[d], a, plain, worlds, &sum);
         }
     }
+    sum.failures += reads_again(
+        (law_setup){ .target = &target, .rule = "match", .sampling = samplings[2], .batch = 2, .ride_rows = 16 }, files.near);
     law_model_close(&target);
-    printf("%d schedules, %ld tokens, %ld hits of the prefix cache, %ld preemptions, %ld requests cut: %d differ from the "
-           "request by "
-           "itself\n",
-           sum.settings, sum.tokens, sum.hits, sum.preemptions, sum.cut, sum.failures);
-    return sum.failures != 0 || sum.hits == 0 || sum.preemptions == 0 || sum.cut == 0;
+    printf("%d schedules, %ld tokens, %ld hits of the prefix cache, %ld preemptions, %ld requests cut, %ld steps planned "
+           "without a "
+           "draft: %d differ from the request by itself\n",
+           sum.settings, sum.tokens, sum.hits, sum.preemptions, sum.cut, sum.plans, sum.failures);
+    return sum.failures != 0 || sum.hits == 0 || sum.preemptions == 0 || sum.cut == 0 || sum.plans == 0;
 }

@@ -160,6 +160,8 @@ Test(scheduler, a_request_depends_on_itself_alone)
         { .size = sizeof *options, .prefix_cache = 1, .batch = 2 },
         { .size = sizeof *options, .pages = 9, .prefill_rows = 5 },
         { .size = sizeof *options, .speculation = WG_SPECULATION_OFF },
+        { .size = sizeof *options, .speculation = WG_SPECULATION_ADAPTIVE },
+        { .size = sizeof *options, .speculation = WG_SPECULATION_ADAPTIVE, .cost = { 1, 1.1, 2, 2, 2, 5 }, .draft_cost = 0.01 },
     };
     for (size_t k = 0; k < sizeof options / sizeof *options; k++) {
         together(DRAFTED, &options[k], warm, got);
@@ -325,8 +327,8 @@ Test(scheduler, options_out_of_range_are_refused)
 {
     not_opened((wg_scheduler_options){ .mode = (wg_batching)7 }, WG_EINVAL, "wg_scheduler_options.mode is 7");
     not_opened((wg_scheduler_options){ .speculation = (wg_speculation)7 }, WG_EINVAL, "wg_scheduler_options.speculation is 7");
-    not_opened((wg_scheduler_options){ .speculation = WG_SPECULATION_ADAPTIVE }, WG_EUNSUPPORTED,
-               "adaptive speculation is not there yet; use");
+    not_opened((wg_scheduler_options){ .cost = { 1, -2 } }, WG_EINVAL, "wg_scheduler_options.cost[1] is -2; expected a number");
+    not_opened((wg_scheduler_options){ .draft_cost = -1 }, WG_EINVAL, "wg_scheduler_options.draft_cost is -1; expected 0");
     not_opened((wg_scheduler_options){ .batch = 1000 }, WG_EINVAL, "wg_scheduler_options.batch is 1000");
     not_opened((wg_scheduler_options){ .prefill_rows = 5000 }, WG_EINVAL, "wg_scheduler_options.prefill_rows is 5000");
     not_opened((wg_scheduler_options){ .pages = -1 }, WG_EINVAL, "wg_scheduler_options.pages is -1");
