@@ -52,7 +52,6 @@ static void limit_drafts(wg_sched *s)
         q->levels_end = r->off ? 1 : r->ask.draft_most > 0 ? r->ask.draft_most + 1 : 0;
         s->slot[i] = q->slot;
         s->most[i] = wg_seq_room(q) < s->opt.depth ? wg_seq_room(q) : s->opt.depth;
-        if (q->levels_end > 0 && s->most[i] >= q->levels_end) s->most[i] = q->levels_end - 1;
     }
     for (int i = 0; i < s->chunks; i++) other += wg_engine_carries(s->engine) ? s->chunk[i].n : 0;
     if (!s->policy) return;
