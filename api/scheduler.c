@@ -6,24 +6,28 @@
 #include "core/base/mem.h"
 #include "draft/length/length.h"
 
-enum { ROWS = 64, LOOKED_UP = 16 }; /* rows of a table of costs; depth that is planned of drafts without a model */
+/* Rows of a table of costs, and of the larger draft pass that is timed; depth that is planned of drafts without a model. */
+enum { ROWS = 64, DRAFT_ROWS = 16, LOOKED_UP = 16 };
 
 /* ---- opening */
 
-/* Given costs, or measured ones: of passes of the target, and of a pass of a draft model over one row. */
+/* Given costs, or measured ones: of passes of the target, and of passes of a draft model, as a line over their rows: a level of
+ * the draft is one pass, with a row for each sequence that drafts so deep. */
 static wg_status take_costs(const wg_session *in, const wg_scheduler_options *o, double pass[ROWS + 1], wg_row_costs *out,
                             wg_error *err)
 {
     const wg_drafter *d = wg_engine_drafter(in->engine);
     const wg_lm *lm = wg_drafter_lm(d);
-    double one[2] = { 0 };
+    double draft[DRAFT_ROWS + 1] = { 0 };
     *out = (wg_row_costs){ .pass = pass + 1, .level = o->draft_cost, .width = 1 };
     while (out->rows < ROWS && o->cost[out->rows] > 0) pass[out->rows + 1] = o->cost[out->rows], out->rows++;
     if (out->rows > 0) return WG_OK;
     WG_TRY(wg_length_measure(wg_engine_target(in->engine), ROWS, pass, err));
-    if (lm) WG_TRY(wg_length_measure((wg_lm *)(uintptr_t)lm, 1, one, err));
     out->rows = ROWS;
-    if (out->level == 0) out->level = one[1];
+    if (out->level > 0 || !lm) return WG_OK;
+    WG_TRY(wg_length_measure((wg_lm *)(uintptr_t)lm, DRAFT_ROWS, draft, err));
+    out->token = (draft[DRAFT_ROWS] - draft[1]) / (DRAFT_ROWS - 1);
+    out->level = draft[1] - out->token;
     return WG_OK;
 }
 

@@ -208,6 +208,19 @@ static int differ(const char *what, const told *want, const told *got, bool coun
     return bad;
 }
 
+/* Requests that drafted deeper than they allow. */
+static int too_deep(const char *what, const asked *a, const told *got)
+{
+    int bad = 0;
+    for (int i = 0; i < REQUESTS; i++) {
+        const int most = a[i].r.no_draft ? 0 : a[i].r.draft_most ? a[i].r.draft_most : WG_TREE_MAX - 1;
+        if (most == WG_TREE_MAX - 1 || got[i].counts.offered_at[most + 1] == 0) continue; /* at d: that reached d */
+        bad++;
+        fprintf(stderr, "FAILED %s: request %d allows drafts of depth %d, and had deeper ones\n", what, i, most);
+    }
+    return bad;
+}
+
 static const wg_verifier_class *rule_named(const char *name)
 {
     for (const wg_verifier_class *const *v = wg_verifiers; *v; v++)
@@ -242,6 +255,7 @@ static void check(const law_setup *s, const law_row *row, const asked *a, const 
         if (lost) sum->failures++, fprintf(stderr, "FAILED %s: %d pages are lost\n", what, lost);
         if (compares) sum->failures += differ(what, plain, got, false);
         if (own) sum->failures += differ(what, alone, got, !by_batch && !planned);
+        sum->failures += too_deep(what, a, got);
         sum->plans += stats.undrafted_policy;
         for (int i = 0; i < REQUESTS; i++) sum->tokens += got[i].n, sum->cut += cut_off(&got[i]);
         sum->hits += stats.hits;

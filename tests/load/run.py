@@ -172,6 +172,10 @@ def sweep():
     check("page", "Does &lt;it&gt; work?" in page and page.count("<tr>") >= 7 and "made, none, fast" in page)
     check("not twice", run().returncode == 1 and ": cannot make the folder: File exists; --resume goes on with one that is there" in run().stderr)
 
+    for name in os.listdir(os.path.join(here, "../../configs/load")):  # read without fault, and refused for the folder alone
+        command[3] = os.path.join(here, "../../configs/load", name)
+        check(name, "cannot make the folder" in run().stderr, run().stderr)
+    command[3] = path
     lines = open(os.path.join(out, "points.jsonl")).read().split("\n")
     with open(os.path.join(out, "points.jsonl"), "w") as f:
         f.write("\n".join(lines[:9]) + "\n" + lines[9][:40])
