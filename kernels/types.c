@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Element types. The table is GGUF's and f8_e4m3; the conversions are exact, or round to nearest even where a narrower float
- * receives. */
+ * Element types. The table is GGUF's, f8_e4m3 and q8_2of4; the conversions are exact, or round to nearest even where a
+ * narrower float receives. */
 #include "kernels/types.h"
 
 #include <math.h>
@@ -212,6 +212,8 @@ static float block_max(const float *src, int *ordinary)
     return amax;
 }
 
+static float magnitude(float x) { return x == x ? fabsf(x) : INFINITY; }
+
 static void q8_0_from_f32(const float *src, uint8_t *dst, size_t n)
 {
     for (size_t b = 0; b < n / BLOCK; b++, src += BLOCK, dst += 2 + BLOCK) {
@@ -229,6 +231,29 @@ static void q8_0_from_f32(const float *src, uint8_t *dst, size_t n)
             memcpy(code + j, &r, sizeof r);
         }
         for (int j = 0; j < BLOCK && ordinary; j++) dst[2 + j] = (uint8_t)(int8_t)code[j];
+    }
+}
+
+/* Of every four the two largest stay. */
+static void q8_2of4_from_f32(const float *src, uint8_t *dst, size_t n)
+{
+    const size_t bytes = (size_t)wg_type_get(WG_Q8_2OF4)->bytes;
+    for (size_t b = 0; b < n / BLOCK; b++, src += BLOCK, dst += bytes) {
+        float kept[BLOCK];
+        uint8_t dense[2 + BLOCK];
+        wg_block out;
+        memcpy(kept, src, sizeof kept);
+        for (int i = 0; i < BLOCK; i++) {
+            int larger = 0;
+            for (int j = i / 4 * 4; j < i / 4 * 4 + 4; j++) {
+                const float a = magnitude(src[j]), m = magnitude(src[i]);
+                larger += a > m || (a == m && j < i);
+            }
+            if (larger >= 2) kept[i] = 0;
+        }
+        q8_0_from_f32(kept, dense, BLOCK);
+        wg_block_read(WG_Q8_0, dense, &out);
+        wg_block_write(WG_Q8_2OF4, &out, dst);
     }
 }
 
@@ -335,6 +360,7 @@ int wg_row_from_f32(int type, const float *src, void *dst, size_t n)
         for (size_t i = 0; i < n; i++) h[i] = wg_f32_to_bf16(src[i]);
         return 0;
     case WG_F8_E4M3: f8_from_f32(src, dst, n); return 0;
+    case WG_Q8_2OF4: q8_2of4_from_f32(src, dst, n); return 0;
     case WG_Q8_0: q8_0_from_f32(src, dst, n); return 0;
     case WG_Q4_0: signed_from_f32(WG_Q4_0, src, dst, n); return 0;
     case WG_Q5_0: signed_from_f32(WG_Q5_0, src, dst, n); return 0;

@@ -36,6 +36,8 @@ UNREACHABLE = {
     "a text of %zu tokens; expected at most %d": "needs a text of 2 GB",
     "libcurl is not there (%s); install libcurl4": "needs a machine without libcurl",
     "libcurl has no curl_%s; install a newer libcurl4": "needs an older libcurl",
+    "%s/points.jsonl: cannot write: %s": "needs a disk that fills up during a sweep",
+    "%s: cannot cut a half line: %s": "needs a file that can be written and not cut",
     "libcurl does not start": "needs a libcurl that fails to start",
     "this program was built without libcurl: install libcurl4-openssl-dev, configure and build it again":
         "needs a build without libcurl",

@@ -129,8 +129,8 @@ typedef struct wg_chunk {
 /* A pass over one chunk alone, of at most prefill_rows tokens. After a failure the sequence is as it was. */
 wg_status wg_engine_chunk(wg_engine *e, wg_chunk *c, wg_error *err);
 
-/* wg_engine_step with chunks of other sequences in its pass, at most ride_rows tokens in all, which are in the cache then. n may
- * be 0. EUNSUPPORTED with chunks unless wg_engine_carries: where hidden states are read (reading them may fail, and after a
+/* wg_engine_step with chunks of other sequences in its pass, at most ride_rows tokens in all, which are in the cache then. n
+ * may be 0. EUNSUPPORTED with chunks unless wg_engine_carries: where hidden states are read (reading them may fail, and after a
  * pass nothing may), or the device verifies. */
 bool wg_engine_carries(const wg_engine *e);
 wg_status wg_engine_step_with(wg_engine *e, wg_seq *const *seq, int n, wg_chunk *chunk, int chunks, wg_error *err);

@@ -12,16 +12,17 @@
 #include "core/base/option.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
+#include "experiments/cli/load_sweep_command.h"
 #include "experiments/cli/signals.h"
 #include "experiments/load/arrivals.h"
 #include "experiments/load/load_test.h"
 #include "experiments/load/load_text.h"
 
 typedef struct load {
-    const char *prompts, *arrivals, *endpoint, *goodput, *percentiles, *extra, *out;
+    const char *sweep, *prompts, *arrivals, *endpoint, *goodput, *percentiles, *extra, *out;
     long requests, warmups, clients, n, seed, words, range, line;
     double rate, burstiness, temperature, timeout, ready;
-    bool json, detailed, ignore_eos, no_stream, one_connection_each;
+    bool resume, json, detailed, ignore_eos, no_stream, one_connection_each;
     wg_load_test test;
     wg_load_goals goals;
     double percentile[WG_LOAD_PERCENTILES];
@@ -226,8 +227,15 @@ int wg_cmd_load(int argc, char **argv)
         { "out", 'o', WG_FLAG_STRING, &l.out, "FILE", "write the numbers as JSON", 0, 0 },
         { "detailed", 0, WG_FLAG_BOOL, &l.detailed, NULL, "with those of every request, and its text", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &l.json, NULL, "print the numbers as JSON", 0, 0 },
+        { "sweep", 0, WG_FLAG_STRING, &l.sweep, "CONFIG",
+          "instead: every server of a config at every load, into the folder --out", 0, 0 },
+        { "resume", 0, WG_FLAG_BOOL, &l.resume, NULL, "with --sweep: go on in the folder", 0, 0 },
         { 0 },
     };
-    const int done = wg_cli_parse("load", flags, argc, argv, &l.url, 1, 1);
-    return done >= 0 ? done : run(&l);
+    const int done = wg_cli_parse("load", flags, argc, argv, &l.url, 0, 1);
+    if (done >= 0) return done;
+    if (!l.sweep && l.url && !l.resume) return run(&l);
+    if (l.sweep && !l.url && l.out) return wg_load_sweep_command(l.sweep, l.out, l.resume);
+    fputs("wager load: expected the address of a server, or --sweep CONFIG --out FOLDER, perhaps with --resume\n", stderr);
+    return WG_EXIT_USAGE;
 }

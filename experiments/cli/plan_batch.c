@@ -15,8 +15,8 @@ wg_status wg_plan_batches(const char *text, int *first, int *last, wg_error *err
     const char *second = end + 2;
     const long b = range ? strtol(second, &end, 10) : a;
     if (end == text || (range && end == second) || *end || a < 1 || b < a || b > WG_PLAN_BATCHES)
-        return wg_fail(err, WG_EINVAL, "--batch %s: expected 1..%d sequences of a step: a number, or a range such as 1..%d", text,
-                       WG_PLAN_BATCHES, WG_PLAN_BATCHES);
+        return wg_fail(err, WG_EINVAL, "--batch %s: expected 1..%d sequences of a step: a number, or a range such as 1..%d",
+                       text, WG_PLAN_BATCHES, WG_PLAN_BATCHES);
     *first = (int)a;
     *last = (int)b;
     return WG_OK;
@@ -40,9 +40,9 @@ void wg_plan_batch_print(const wg_batch_choice *c, int n)
         if (x->tokens) snprintf(speed, sizeof speed, "%.2fx [%.2f, %.2f]", x->speedup, x->lo, x->hi);
         else snprintf(speed, sizeof speed, "1.00x");
         printf("%5d  %-5s  %6d  %6d  %5.2f  %18s  %11.1f  %8.1f  %10d     %.2fx\n", x->batch,
-               !x->tokens ? "none" :
-               x->tree    ? "tree" :
-                            "chain",
+               !x->tokens ? "none"
+               : x->tree  ? "tree"
+                          : "chain",
                x->tokens, x->levels, x->tau, speed, x->plain, x->drafted, x->chain, x->chain_speedup);
     }
 }
@@ -51,11 +51,11 @@ void wg_plan_batch_json(const wg_batch_choice *c, int n)
 {
     for (int i = 0; i < n; i++) {
         const wg_batch_choice *x = &c[i];
-        json_t *v = json_pack("{s:s, s:i, s:s, s:i, s:i, s:f, s:f, s:[f,f], s:i, s:f, s:f, s:f}", "kind", "batch", "batch", x->batch,
-                              "draft",
-                              !x->tokens ? "none" :
-                              x->tree    ? "tree" :
-                                           "chain",
+        json_t *v = json_pack("{s:s, s:i, s:s, s:i, s:i, s:f, s:f, s:[f,f], s:i, s:f, s:f, s:f}", "kind", "batch", "batch",
+                              x->batch, "draft",
+                              !x->tokens ? "none"
+                              : x->tree  ? "tree"
+                                         : "chain",
                               "draft_tokens", x->tokens, "levels", x->levels, "tau", x->tau, "predicted_speedup", x->speedup,
                               "predicted_speedup_range", x->lo, x->hi, "chain_tokens", x->chain, "chain_predicted_speedup",
                               x->chain_speedup, "plain_tok_s", x->plain, "tok_s", x->drafted);

@@ -139,7 +139,60 @@ def servers_that_are_none():
         check(where, r.returncode == 1 and text in r.stderr, r.returncode, r.stderr)
 
 
-for part in (delays, tokens_of_events, faults, loops, interrupted, servers_that_are_none):
+def sweep():
+    """Two kinds of server, two settings of one, two loads, two repeats; stopped and resumed; and what a config may not say."""
+    script = f"'{sys.executable}' '{os.path.join(here, 'server.py')}' {{port}}"
+    config = {"name": "curve", "question": "Does <it> work?", "clients": [1, 4], "requests": 4, "repeats": 2,
+              "warmups": 1, "requests_per_client": 2, "goal_ttft": 10000,
+              "servers": [{"name": "made", "command": script + " {first} {gap}",
+                           "vary": {"first": {"none": "first=0"}, "gap": {"slow": "gap=20", "fast": "gap=2"}}},
+                          {"name": "plain", "command": script + " events=2"}]}
+    path, out = os.path.join(folder, "sweep.json"), os.path.join(folder, "sweep")
+    command = [wager, "load", "--sweep", path, "--out", out]
+
+    def write(o):
+        with open(path, "w") as f:
+            json.dump(o, f, indent=1)
+
+    def run(*more):
+        return subprocess.run(command + list(more), capture_output=True, text=True)
+
+    write(config)
+    r = run()
+    check("sweep", r.returncode == 0 and "report.html" in r.stdout, r.stderr)
+    cells = {(c["server"], c["clients"], c["rate"]): c for c in json.load(open(os.path.join(out, "summary.json")))["cells"]}
+    slow, fast = cells["made, none, slow", 4, None], cells["made, none, fast", 4, None]
+    check("cells", len(cells) == 6 and all(c["failed"] == 0 and c["tests"] == 2 for c in cells.values()), cells.keys())
+    check("requests", slow["completed"] == 16 and cells["plain", 1, None]["completed"] == 8, slow["completed"])
+    check("better", fast["over_best_other"] > 1.5 and slow["over_best_other"] < 0.7 and slow["group"] == "made, none", slow)
+    check("alone", cells["plain", 4, None]["over_best_other"] is None and slow["over_first_load"] > 1.5, slow)
+    check("same answers", slow["output_sha256"] == fast["output_sha256"] != cells["plain", 4, None]["output_sha256"])
+    page = open(os.path.join(out, "report.html")).read()
+    check("page", "Does &lt;it&gt; work?" in page and page.count("<tr>") >= 7 and "made, none, fast" in page)
+    check("not twice", run().returncode == 1 and ": cannot make the folder: File exists; --resume goes on with one that is there" in run().stderr)
+
+    lines = open(os.path.join(out, "points.jsonl")).read().split("\n")
+    with open(os.path.join(out, "points.jsonl"), "w") as f:
+        f.write("\n".join(lines[:9]) + "\n" + lines[9][:40])
+    r = run("--resume")
+    again = open(os.path.join(out, "points.jsonl")).read().split("\n")
+    check("resumed", r.returncode == 0 and again[:9] == lines[:9] and len(again) == 13, len(again), r.stderr)
+    write(dict(config, requests=5))
+    check("another config", run("--resume").returncode == 2 and 
+          ": cannot be resumed: it is no folder of this config; choose another --out, without --resume" in run("--resume").stderr)
+
+    command[-1] = os.path.join(folder, "none")
+    write(dict(config, servers=[{"name": "x", "command": "sh -c 'echo no model; exit 3' {port}"}]))
+    r = run()
+    check("no server", r.returncode == 1 and "the server 'sh -c 'echo no model; exit 3' {port}' has ended; its log " in r.stderr and "no model" in r.stderr, r.stderr)
+    command[-1] = os.path.join(folder, "never")
+    write(dict(config, ready_seconds=0.5, servers=[{"name": "x", "command": "sleep 5 # {port}"}]))
+    check("never ready", "was not ready in time" in run().stderr)
+    command[-1] = os.path.join(folder, "it's")
+    check("quote", "no free port, or a quote in the path" in run().stderr)
+
+
+for part in (delays, tokens_of_events, faults, loops, interrupted, servers_that_are_none, sweep):
     part()
 server.stdin.close()
 server.wait()

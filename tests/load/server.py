@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A server of completions for the tests of `wager load`, with known delays and known faults: server.py, which prints its port.
+"""A server of completions for the tests of `wager load`, with known delays and known faults: server.py, which prints its port and
+ends with its standard input, or server.py PORT [key=value ...], with defaults for what prompts do not say.
 
 What it does is written in the request's prompt, as words key=value: first=MS until the first event, gap=MS between events,
 events=N, tokens=K of each, say=ids|n|usage|no (how events say their tokens), and fault=NAME, one of FAULTS. The speculation of a
@@ -75,7 +76,7 @@ class Handler(BaseHTTPRequestHandler):
     def serve(self, q):
         chat = "messages" in q
         prompt = q["messages"][0]["content"] if chat else q["prompt"]
-        want = dict(w.split("=", 1) for w in prompt.split() if "=" in w)
+        want = dict(defaults, **dict(w.split("=", 1) for w in prompt.split() if "=" in w))
         fault = want.get("fault", "")
         assert not fault or fault in FAULTS.split(), fault
         if fault in ("429", "503", "500"):
@@ -171,7 +172,9 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 256
 
 
-server = Server(("127.0.0.1", 0), Handler)
+defaults = dict(w.split("=", 1) for w in sys.argv[2:])
+server = Server(("127.0.0.1", int(sys.argv[1]) if sys.argv[1:] else 0), Handler)
 print(server.server_address[1], flush=True)
-threading.Thread(target=lambda: (sys.stdin.read(), server.shutdown()), daemon=True).start() # ends with who started it
+if not sys.argv[1:]:
+    threading.Thread(target=lambda: (sys.stdin.read(), server.shutdown()), daemon=True).start()
 server.serve_forever()

@@ -153,6 +153,7 @@ train_cases() {
   if cmp -s "$base/straight/model.gguf" "$base/killed/model.gguf"; then ok; else fail "train: a resumed run has another model"; fi
   if [ "$(wc -l <"$base/straight/train.jsonl")" = 400 ] && [ "$(wc -l <"$base/killed/train.jsonl")" = 400 ]; then ok
   else fail "train: train.jsonl has not one line a step"; fi
+  expect train-report '/straight/report.html$' wager report "$base/straight"
   expect train-generate 'tau [0-9.]+' wager generate -m "$base/straight/model.gguf" -p "The cat" -n 8
   expect train-init '^wrote ' wager train "$base/train.json" --out "$base/further" --set model.init="$base/straight/model.gguf" --set train.steps=2
 }
@@ -173,6 +174,8 @@ distill_cases() {
   for name in kl rule; do
     if cmp -s "$base/whole/$name.gguf" "$base/shot/$name.gguf"; then ok; else fail "distill: a resumed run has another student $name"; fi
   done
+  expect distill-report '/whole/report.html$' wager report "$base/whole"
+  expect distill-report-md '^\| rule \| block \| 1 \| ' wager report "$base/whole" --md
   expect distill-draft 'tau [0-9.]+' wager generate -m "$base/target.gguf" -d "$base/whole/kl.gguf" -p "The cat" -n 8
   printf '{"name": "t", "target": {"model": "target.gguf"}, "draft": {"kind": "model", "model": "whole/kl.gguf", "length": 3},
     "sampling": {"temperature": 1}, "prompts": {"file": "prompts.jsonl"}, "max_tokens": 20, "trace": "probs"}' >"$base/traced.json"

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/file/prune.h"
+
 Test(types, table)
 {
     static const struct {
@@ -36,6 +38,7 @@ Test(types, table)
         { WG_I64, "i64", 1, 8 },
         { WG_F64, "f64", 1, 8 },
         { WG_F8_E4M3, "f8_e4m3", 128, 132 },
+        { WG_Q8_2OF4, "q8_2of4", 32, 22 },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         const wg_type_info *t = wg_type_get(row[i].id);
@@ -222,14 +225,14 @@ Test(types, q8_0_rows)
 /* Nothing a file may hold is undefined behaviour. */
 Test(types, blocks_of_strange_rows)
 {
-    static const int types[] = { WG_Q8_0, WG_Q4_0, WG_Q4_1, WG_Q5_0, WG_Q5_1, WG_F8_E4M3 };
+    static const int types[] = { WG_Q8_0, WG_Q4_0, WG_Q4_1, WG_Q5_0, WG_Q5_1, WG_F8_E4M3, WG_Q8_2OF4 };
     float x[128], y[128];
     uint8_t q[34 * 4];
     static const float strange[] = { NAN, INFINITY, -INFINITY, 1e-45f, 3e38f, -3e38f, 0 };
     for (size_t a = 0; a < 7; a++)
         for (size_t b = 0; b < 7; b++) {
             for (int i = 0; i < 128; i++) x[i] = strange[i % 2 ? a : b];
-            for (int t = 0; t < 6; t++) {
+            for (int t = 0; t < 7; t++) {
                 cr_assert_eq(wg_row_from_f32(types[t], x, q, 128), 0);
                 cr_assert_eq(wg_row_to_f32(types[t], q, y, 128), 0);
             }
@@ -393,10 +396,57 @@ Test(types, written_blocks_are_those_of_the_definition)
     }
 }
 
+/* The bytes of a block: places of codes 4 s + i are bits 2 s of byte i; the same place twice leaves the later code. */
+Test(types, q8_2of4_bytes)
+{
+    uint8_t q[22] = { 0 };
+    float x[32] = { 0 }, y[32];
+    const uint16_t one = wg_f32_to_f16(1);
+    x[1] = 127, x[2] = -3, x[7] = 5, x[28] = 9, x[31] = -9, x[16] = 2;
+    cr_assert_eq(wg_row_from_f32(WG_Q8_2OF4, x, q, 32), 0);
+    static const uint8_t place[4] = { 0x01, 0x02 | 1 << 4, 0x00, 0x03 | 1 << 2 | 1 << 4 | 3 << 6 };
+    static const int8_t code[16] = { 127, -3, 0, 5, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 9, -9 };
+    cr_assert_eq(memcmp(q, &one, 2), 0);
+    for (int i = 0; i < 16; i++) cr_assert_eq((int8_t)q[6 + i], code[i], "code %d: %d", i, (int8_t)q[6 + i]);
+    for (int i = 0; i < 4; i++)
+        for (int s = 0; s < 4; s++) {
+            const bool spare = code[4 * s + i] == 0; /* the first place that is free */
+            cr_assert(spare || (q[2 + i] >> 2 * s & 3) == (place[i] >> 2 * s & 3), "place %d of step %d", i, s);
+        }
+    cr_assert_eq(wg_row_to_f32(WG_Q8_2OF4, q, y, 32), 0);
+    cr_assert_eq(memcmp(x, y, sizeof x), 0);
+    q[2] = 2, q[3] = 2;
+    cr_assert_eq(wg_row_to_f32(WG_Q8_2OF4, q, y, 32), 0);
+    cr_assert(y[0] == 0 && y[1] == 0 && y[2] == -3 && y[3] == 0);
+}
+
+/* The values are those of q8_0 of the pruned row, with ties and rows that were pruned before. */
+Test(types, q8_2of4_is_q8_0_of_the_pruned_row)
+{
+    static const wg_prune prune = { .keep = 2, .of = 4 };
+    float x[256], y[256], z[256], room[256];
+    uint8_t dense[272], sparse[176], again[176];
+    uint32_t s = 3;
+    for (int round = 0; round < 200; round++) {
+        for (int i = 0; i < 256; i++) {
+            s = s * 1664525u + 1013904223u;
+            x[i] = round % 2 ? (float)(s >> 8) / 0x1p23f - 1 : (float)((int)(s >> 29) - 4);
+        }
+        cr_assert_eq(wg_row_from_f32(WG_Q8_2OF4, x, sparse, 256), 0);
+        wg_prune_row(&prune, x, 256, room);
+        wg_row_from_f32(WG_Q8_0, x, dense, 256);
+        wg_row_to_f32(WG_Q8_0, dense, y, 256);
+        wg_row_to_f32(WG_Q8_2OF4, sparse, z, 256);
+        cr_assert_eq(memcmp(y, z, sizeof y), 0, "round %d", round);
+        wg_row_from_f32(WG_Q8_2OF4, x, again, 256);
+        cr_assert_eq(memcmp(again, sparse, sizeof again), 0, "round %d", round);
+    }
+}
+
 Test(types, lists_in_messages_are_the_table)
 {
-    for (int i = 0; i < 65; i++) {
-        const wg_type_info *t = wg_type_get(i < 64 ? i : WG_F8_E4M3);
+    for (int i = 0; i < 66; i++) {
+        const wg_type_info *t = wg_type_get(i < 64 ? i : i == 64 ? WG_F8_E4M3 : WG_Q8_2OF4);
         if (!t) continue;
         char word[16];
         snprintf(word, sizeof word, "%s", t->name);
