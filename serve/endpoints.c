@@ -8,25 +8,34 @@
 #include "serve/serve_page.h"
 #include "serve/stream.h"
 
+/* The answers of a job that has finished, or what went wrong with one of them: NULL, and *p. Under the job's lock. */
+static json_t *job_json(const wgs_job *j, wgs_problem *p)
+{
+    for (int i = 0; i < j->n; i++)
+        if (j->answer[i].finish == WGS_ERROR) {
+            wgs_refuse(p, j->answer[i].http, NULL, "%s", j->answer[i].error);
+            return NULL;
+        }
+    json_t *all = wgs_answers_json(&j->head, j->answer, j->n);
+    if (!all) wgs_refuse(p, 500, NULL, "out of memory for the answer");
+    return all;
+}
+
 static enum MHD_Result reply_job(wgs_exchange *x)
 {
     wgs_job *j = x->job;
     wgs_problem p;
+    json_t *all = NULL;
     pthread_mutex_lock(&j->lock);
-    const bool waits = j->running > 0 && !j->gone;
+    const bool gone = j->gone, waits = j->running > 0 && !gone;
     if (waits) {
         j->suspended = true;
         MHD_suspend_connection(x->connection);
-    }
+    } else if (!gone) all = job_json(j, &p);
     pthread_mutex_unlock(&j->lock);
     if (waits) return MHD_YES;
-    if (j->gone) return MHD_NO;
-    for (int i = 0; i < j->n; i++)
-        if (j->answer[i].finish == WGS_ERROR) {
-            wgs_refuse(&p, j->answer[i].http, NULL, "%s", j->answer[i].error);
-            return wgs_reply_problem(x, &p);
-        }
-    return wgs_reply_json(x, 200, wgs_answers_json(&j->head, j->answer, j->n));
+    if (gone) return MHD_NO;
+    return all ? wgs_reply_json(x, 200, all) : wgs_reply_problem(x, &p);
 }
 
 static bool knows_model(const wgs_exchange *x, const wgs_request *r, wgs_problem *p)

@@ -101,10 +101,10 @@ def main():
         for s in silent:
             s.close()
         server.wait_for(lambda now: now["http_connections"] == 1)
-        low, high = min(memory), max(memory)
+        low, high = min(memory[1:]), max(memory[1:])
         print("memory from %d to %d KiB: %.2f %%; descriptors %d to %d, %d without idle connections" % (
             low, high, 100 * (high / low - 1), min(descriptors), max(descriptors), server.descriptors()))
-        assert high <= 1.02 * low and len(set(descriptors)) == 1
+        assert high <= 1.02 * low and max(descriptors) - min(descriptors) <= 1  # one may belong to the reading of the metrics
     return 0
 
 
