@@ -24,7 +24,9 @@ enum {
  *                    parts: 2 where runs have 16 elements)
  *           high:    5 bits: u64 bit[8][2], bit 4 r + i of bit[j][h] is row 16 h + r, k = 4 j + i
  *                    6 bits: u8 two[2][32][4], bits 2 (j % 4).. of two[j / 4][r][i] are row r, k = 4 j + i
+ *                    q8_2of4: u8 place[32][4], as in a file (types.h)
  *           codes:   8 bits: u8 q[8][32][4], q[j][r][i] is row r, k = 4 j + i
+ *                    q8_2of4: s8 q[4][32][4], q[s][r][i] is code 4 s + i of row r
  *                    else:   u8 q[4][32][4], low half k = 4 j + i, high half k = 16 + 4 j + i */
 WG_HD static inline int wg_head_bytes(int type) { return !wg_is_k(type) ? 0 : wg_has_min(type) ? 128 : 64; }
 WG_HD static inline int wg_block_sums(int type) { return wg_run_of(type) < WG_QUANT_BLOCK ? 2 : 1; } /* parts of a block */
@@ -35,9 +37,13 @@ WG_HD static inline int wg_high_at(int type)
 WG_HD static inline int wg_min_at(int type, int part) { return 32 * (wg_block_sums(type) + part); } /* of K types */
 WG_HD static inline int wg_codes_at(int type)
 {
+    if (wg_is_sparse(type)) return wg_high_at(type) + 128;
     return wg_high_at(type) + (wg_code_bits(type) == 8 ? 0 : 128 * (wg_code_bits(type) - 4));
 }
-WG_HD static inline int wg_block_bytes(int type) { return wg_codes_at(type) + (wg_code_bits(type) == 8 ? 1024 : 512); }
+WG_HD static inline int wg_block_bytes(int type)
+{
+    return wg_codes_at(type) + (wg_code_bits(type) == 8 && !wg_is_sparse(type) ? 1024 : 512);
+}
 
 /* A panel of a float type is [k][32 outputs]; of f8_e4m3 a line of blocks of WG_F8_RUN inputs: f32 scale[32], then u8
  * code[WG_F8_RUN][32]. The bytes of its first k inputs (f8_e4m3: whole blocks). */
@@ -71,6 +77,7 @@ static inline float wg_act_das(int type, const wg_q8_act *a, int b, int part)
 /* The start of the sum of part 0 or 1 of a block. */
 static inline int32_t wg_act_start(int type, const wg_q8_act *a, int b, int part)
 {
+    if (wg_is_sparse(type)) return WG_MAGIC_BITS; /* its codes are signed */
     if (wg_code_zero(type) == 128) return a->ini[b];
     return WG_MAGIC_BITS - wg_code_zero(type) * wg_act_sum(type, a, b, part);
 }

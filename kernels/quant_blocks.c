@@ -114,6 +114,10 @@ int wg_block_read(int type, const void *src, wg_block *out)
     case WG_Q8_0:
         for (int j = 0; j < 32; j++) out->code[j] = p[2 + j] ^ 0x80;
         return 0;
+    case WG_Q8_2OF4:
+        memset(out->code, 0x80, 32);
+        for (int i = 0; i < 16; i++) out->code[4 * (i / 2) + (p[2 + i % 4] >> 2 * (i / 4) & 3)] = p[6 + i] ^ 0x80;
+        return 0;
     case WG_Q4_0:
     case WG_IQ4_NL: nibbles32(p + 2, NULL, out->code); return 0;
     case WG_Q5_0: nibbles32(p + 6, p + 2, out->code); return 0;
@@ -163,5 +167,30 @@ int wg_block_read(int type, const void *src, wg_block *out)
         codes_q6(p, p + 128, out->code);
         return 0;
     default: return -1;
+    }
+}
+
+/* The places of the two of four codes that are not zero, ascending; where there are fewer, the first that are. */
+static void kept_places(const uint8_t *four, int place[2])
+{
+    int kept = 0, n = 0;
+    for (int i = 0; i < 4; i++) kept += four[i] != 0x80;
+    for (int i = 0, spare = 2 - kept; i < 4 && n < 2; i++) {
+        const int zero = four[i] == 0x80;
+        if (!zero || spare > 0) place[n++] = i;
+        spare -= zero;
+    }
+}
+
+void wg_sparse_codes(const uint8_t *code, uint8_t q[16], uint8_t place[4])
+{
+    memset(place, 0, 4);
+    for (int g = 0; g < 8; g++) {
+        int at[2] = { 0, 1 };
+        kept_places(code + 4 * g, at);
+        for (int i = 0; i < 2; i++) {
+            q[2 * g + i] = code[4 * g + at[i]] ^ 0x80;
+            place[2 * (g % 2) + i] |= (uint8_t)(at[i] << 2 * (g / 2));
+        }
     }
 }

@@ -15,7 +15,7 @@ enum { WG_BLOCK_MOST = 256 };
 
 typedef struct wg_block {
     int n, run;                  /* elements; elements that share a scale */
-    uint8_t code[WG_BLOCK_MOST]; /* 0..15, 0..31, 0..63; q8_0: value + 128 */
+    uint8_t code[WG_BLOCK_MOST]; /* 0..15, 0..31, 0..63; q8_0, q8_2of4: value + 128 */
     uint16_t d, m;               /* f16 (d of mxfp4: bf16): scale and minimum of the block, or the factors of the runs' */
     int8_t scale[16];            /* of each run; types with blocks of 256 only */
     uint8_t min[16];
@@ -57,6 +57,10 @@ static inline int wg_code_value(int type, int code)
     return (wg_has_table(type) ? wg_table_of(type)[code] : code) - wg_code_zero(type);
 }
 
+/* Types that store two elements of every four, in blocks as types.h describes them. */
+enum { WG_SPARSE_STEPS = 4 }; /* of eight elements and four codes */
+WG_HD static inline int wg_is_sparse(int type) { return type == WG_Q8_2OF4; }
+
 /* The 16 bits of a scale of a block, as a number. */
 WG_HD static inline int wg_scale_is_bf16(int type) { return type == WG_MXFP4; }
 static inline float wg_wide_scale(int type, uint16_t d)
@@ -67,12 +71,24 @@ static inline float wg_wide_scale(int type, uint16_t d)
 /* Decodes the block at src. Returns 0, or -1 for a type without quantised blocks that this program reads. */
 int wg_block_read(int type, const void *src, wg_block *out);
 
+/* The fifth bits of eight codes, the first one's lowest: multiplying moves bit 0 of byte j to bit 56 + j. */
+static inline uint32_t wg_fifth_bits(const uint8_t *code)
+{
+    uint64_t w = 0;
+    for (int j = 0; j < 8; j++) w |= (uint64_t)code[j] << 8 * j;
+    return (uint32_t)((w >> 4 & 0x0101010101010101u) * 0x0102040810204080u >> 56);
+}
+
+/* The 32 codes of a block (0x80: zero) of which at most two of every four are not zero, as a sparse block stores them: signed
+ * codes and their places. */
+void wg_sparse_codes(const uint8_t *code, uint8_t q[16], uint8_t place[4]);
+
 /* Element j in the low half of byte j, element j + 16 in the high half; fifth bits, if any, in one word before them. */
 static inline void wg_put_nibbles(const uint8_t *code, int bits, uint8_t *dst)
 {
     if (bits == 5) {
         uint32_t high = 0;
-        for (int j = 0; j < 32; j++) high |= (uint32_t)(code[j] >> 4) << j;
+        for (int j = 0; j < 32; j += 8) high |= wg_fifth_bits(code + j) << j;
         memcpy(dst, &high, sizeof high);
         dst += sizeof high;
     }
@@ -86,6 +102,10 @@ static inline void wg_block_write(int type, const wg_block *b, uint8_t *p)
 {
     memcpy(p, &b->d, 2), p += 2;
     if (wg_has_min(type)) memcpy(p, &b->m, 2), p += 2;
+    if (wg_is_sparse(type)) {
+        wg_sparse_codes(b->code, p + 4, p);
+        return;
+    }
     if (wg_code_bits(type) != 8) {
         wg_put_nibbles(b->code, wg_code_bits(type), p);
         return;

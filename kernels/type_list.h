@@ -9,7 +9,8 @@
  * run        elements that share a scale                                  in a table (with 128 added), 128
  * minimum    1: element = value * scale + minimum
  * d          offset of the f16 scale in a block; with minima the f16 of the minima follows. mxfp4 has no f16, but a byte
- * quant_blocks.c reads the blocks of a file, types.c and quantize_k.c write them; everything else follows from the row. */
+ * q8_2of4 keeps two codes of four and their places (types.h). quant_blocks.c reads the blocks of a file, types.c and
+ * quantize_k.c write them; everything else follows from the row. */
 #ifndef WG_KERNELS_TYPE_LIST_H
 #define WG_KERNELS_TYPE_LIST_H
 
@@ -21,8 +22,12 @@
 /* Codes of floats with an f32 scale before each 128 of them; the number is this project's. */
 #define WG_SCALED_FLOAT_TYPES(TYPE) TYPE(F8_E4M3, f8_e4m3, 0xF8E43, 128, 132, 1, 0, 0, 0, 0, 0)
 
+/* q8_0 with two of every four codes, 2:4 sparse; the number is this project's. */
+#define WG_SPARSE_TYPES(TYPE) TYPE(Q8_2OF4, q8_2of4, 0x80204, 32, 22, 1, 8, 128, 32, 0, 0)
+
 /* The last type is separate: messages print "or" before it. */
-#define WG_QUANT_TYPES(TYPE) WG_QUANT_TYPES_BUT_LAST(TYPE) WG_LAST_QUANT_TYPE(TYPE)
+#define WG_QUANT_TYPES(TYPE) WG_SPARSE_TYPES(TYPE) WG_GGUF_QUANT_TYPES(TYPE)
+#define WG_GGUF_QUANT_TYPES(TYPE) WG_QUANT_TYPES_BUT_LAST(TYPE) WG_LAST_QUANT_TYPE(TYPE)
 #define WG_QUANT_TYPES_BUT_LAST(TYPE)                                                                                          \
     TYPE(Q8_0, q8_0, 8, 32, 34, 1, 8, 128, 32, 0, 0)                                                                           \
     TYPE(Q4_0, q4_0, 2, 32, 18, 1, 4, 8, 32, 0, 0)                                                                             \

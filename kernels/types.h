@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Element types of tensors: ids, block sizes and the exact value of every element. Ids are those of GGUF, and one of this
- * project: f8_e4m3, which GGUF has no name for. Its block is an f32 scale, then 128 codes of OCP FP8 E4M3FN (4 bits of
- * exponent, bias 7, 3 of mantissa, no infinity, NaN 0x7f and 0xff); element = value of the code * scale, rounded once. */
+ * Element types of tensors: ids, block sizes and the exact value of every element. Ids are those of GGUF, and two of this
+ * project that GGUF has no name for; other readers refuse them as unknown types:
+ *   f8_e4m3  0xF8E43 (1019459). A block is an f32 scale, then 128 codes of OCP FP8 E4M3FN (4 bits of exponent, bias 7, 3 of
+ *            mantissa, no infinity, NaN 0x7f and 0xff); element = value of the code * scale, rounded once.
+ *   q8_2of4  0x80204 (524804). q8_0 that is 2:4 sparse: of every four elements two are stored, the others are 0. A block of
+ *            32 is an f16 d, u8 place[4], s8 q[16]: codes 4 s + i, i = 0..3, belong to elements 8 s .. 8 s + 7, codes i = 0, 1
+ *            to the first four of these and 2, 3 to the others; bits 2 s, 2 s + 1 of place[i] say to which of the four. The
+ *            element is d * q, as in q8_0. Places ascend within a four; where a file has the same twice, the later code
+ *            stands. */
 #ifndef WG_KERNELS_TYPES_H
 #define WG_KERNELS_TYPES_H
 
@@ -41,9 +47,9 @@ typedef struct wg_type_info {
 #define WG_AND_TYPE(id, name, ...) ", " #name
 #define WG_OR_TYPE(id, name, ...) " or " #name
 #define WG_COMPUTABLE_TYPES                                                                                                    \
-    "f32" WG_HALF_TYPES(WG_AND_TYPE) WG_SCALED_FLOAT_TYPES(WG_AND_TYPE) WG_QUANT_TYPES_BUT_LAST(WG_AND_TYPE)                   \
-        WG_LAST_QUANT_TYPE(WG_OR_TYPE)
-#define WG_WRITABLE_TYPES "f32, f16, bf16, f8_e4m3, q8_0, q4_0, q4_1, q5_0, q5_1, q4_k or q6_k"
+    "f32" WG_HALF_TYPES(WG_AND_TYPE) WG_SCALED_FLOAT_TYPES(WG_AND_TYPE) WG_SPARSE_TYPES(WG_AND_TYPE)                           \
+        WG_QUANT_TYPES_BUT_LAST(WG_AND_TYPE) WG_LAST_QUANT_TYPE(WG_OR_TYPE)
+#define WG_WRITABLE_TYPES "f32, f16, bf16, f8_e4m3, q8_2of4, q8_0, q4_0, q4_1, q5_0, q5_1, q4_k or q6_k"
 
 /* NULL for an id that is not in the table (and for known ids without a reader; wg_type_name still names those). */
 const wg_type_info *wg_type_get(int id);
@@ -89,7 +95,8 @@ float wg_f8_scale(const void *block); /* the scale of a block; NaN where one of 
  * From f32: f32 f16 bf16 f8_e4m3 (scale = amax/448 of a block, x/scale to nearest even; a block below 448 * 2^-126 becomes
  * zeros of scale 1) and q8_0 q4_0 q4_1 q5_0 q5_1, rounding as ggml's reference does: q8_0 round-half-away of x/d with the
  * unrounded d = amax/127; q4_0 and q5_0 trunc(x/d + 8.5 or 16.5), d = -(element of largest magnitude)/8 or 16; q4_1 and q5_1
- * trunc((x-min)/d + 0.5), d = (max-min)/15 or 31. q4_k, q6_k: quantize_k.c, of finite numbers. */
+ * trunc((x-min)/d + 0.5), d = (max-min)/15 or 31. q8_2of4: of every four the two largest magnitudes (of equal ones the first;
+ * NaN is the largest), coded as q8_0 codes the row whose other elements are 0. q4_k, q6_k: quantize_k.c, of finite numbers. */
 int wg_row_to_f32(int type, const void *src, float *dst, size_t n);
 int wg_row_from_f32(int type, const float *src, void *dst, size_t n);
 

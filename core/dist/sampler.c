@@ -59,6 +59,12 @@ static wg_status set_chain(wg_sampler *s, const wg_sampling *o, wg_error *err)
     return wg_sampler_stages(o->order, s->stage, &s->usual, err);
 }
 
+wg_status wg_sampling_check(const wg_sampling *sampling, wg_error *err)
+{
+    wg_sampler s = { 0 };
+    return set_chain(&s, sampling, err);
+}
+
 wg_status wg_sampler_share(wg_sampler *out, const wg_sampler *memory, const wg_sampling *sampling, wg_error *err)
 {
     *out = *memory;

@@ -83,6 +83,8 @@ typedef struct wg_sampler {
     int n_seen;
 } wg_sampler;
 
+/* Whether a sampler can be opened with these options. EINVAL. Any thread. */
+wg_status wg_sampling_check(const wg_sampling *sampling, wg_error *err);
 wg_status wg_sampler_open(wg_sampler *s, const wg_sampling *sampling, const wg_ops *ops, int vocab, wg_error *err);
 void wg_sampler_close(wg_sampler *s);
 

@@ -134,6 +134,18 @@ static wg_status set_buffers(const wg_engine *e, const wg_seq *s, struct wg_seq_
     return WG_OK;
 }
 
+wg_status wg_seq_sampling_check(const wg_engine *e, const wg_seq_sampling *how, wg_error *err)
+{
+    WG_TRY(check_tokens(e, how, err));
+    if (!how->sampling) return WG_OK;
+    WG_TRY(wg_sampling_check(how->sampling, err));
+    if (!e->verifier->zero_only || how->sampling->temperature == 0) return WG_OK;
+    return wg_fail(err, WG_ELAW,
+                   "temperature %g, but rule %s verifies greedy decoding alone; set 0, or open the engine with a rule "
+                   "for any temperature, such as rejection",
+                   how->sampling->temperature, e->verifier->name);
+}
+
 wg_status wg_seq_sample(wg_engine *e, wg_seq *s, const wg_seq_sampling *how, wg_error *err)
 {
     WG_TRY(check_tokens(e, how, err));

@@ -37,6 +37,8 @@ typedef struct wg_seq_sampling {
     int top;       /* and of so many most probable tokens, 0 .. WG_LOGPROBS_MAX */
 } wg_seq_sampling;
 
+/* What wg_seq_sample refuses of its arguments, without a sequence. Any thread. */
+wg_status wg_seq_sampling_check(const wg_engine *e, const wg_seq_sampling *how, wg_error *err);
 /* Sets how the rows of this sequence are made from its next step on. EINVAL: a value out of range, with its name. ELAW: a
  * temperature above 0 under a rule that verifies greedy decoding alone. EUNSUPPORTED: a grammar, and no token ends a text.
  * ENOMEM. On failure nothing has changed. */

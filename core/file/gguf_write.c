@@ -223,7 +223,8 @@ uint32_t wg_gguf_file_type(int type)
     case WG_Q4_K: return 14; /* "small": no mixture */
     case WG_Q6_K: return 18;
     case WG_BF16: return 32;
-    case WG_F8_E4M3: return WG_F8_E4M3; /* GGUF has no number for it */
+    case WG_F8_E4M3: /* GGUF has no numbers for these */
+    case WG_Q8_2OF4: return (uint32_t)type;
     default: return 0;
     }
 }

@@ -40,10 +40,9 @@ static bool is_head(const wg_weights *w, const wg_tensor *t)
     return strcmp(t->name, wg_weights_find(w, "output.weight") ? "output.weight" : "token_embd.weight") == 0;
 }
 
-static bool is_pruned(const wg_prune *p, const wg_tensor *t)
-{
-    return wg_prune_any(p) && is_matrix(t) && strncmp(t->name, "blk.", 4) == 0;
-}
+static bool in_layer(const wg_tensor *t) { return strncmp(t->name, "blk.", 4) == 0; }
+
+static bool is_pruned(const wg_prune *p, const wg_tensor *t) { return wg_prune_any(p) && is_matrix(t) && in_layer(t); }
 
 /* Whether a tensor has other bytes in the view than in the file. */
 static bool changes(const wg_quantize *q, const wg_tensor *from, int type)
@@ -57,6 +56,7 @@ static int wanted_type(const wg_quantize *q, const wg_weights *w, const wg_tenso
 {
     for (int i = 0; i < q->keeps; i++)
         if (fnmatch(q->keep[i].pattern, t->name, 0) == 0) return q->keep[i].type;
+    if (q->type == WG_Q8_2OF4 && !in_layer(t)) return WG_Q8_0;
     if (q->mixed && below_six_bits(q->type) && is_head(w, t)) return t->dim[0] % 256 == 0 ? WG_Q6_K : WG_Q8_0;
     return q->type;
 }

@@ -27,8 +27,9 @@ typedef wg_status wg_quantize_maker(void *user, const wg_tensor *from, const wg_
 
 /* Which type a matrix gets: that of the first pattern (of fnmatch) that its name matches, else `type`. Norms, biases,
  * learned positions and routers keep theirs. `mixed`: where `type` has fewer than six bits, the output head (the embedding
- * where it is the head) is q6_k, or q8_0 where its rows are no multiple of 256. Rows that are no multiple of the type's
- * block: q8_0 instead of a K type if they are one of 32; else a float type stays, and another becomes f16. */
+ * where it is the head) is q6_k, or q8_0 where its rows are no multiple of 256. With q8_2of4 embedding and head are q8_0. Rows
+ * that are no multiple of the type's block: q8_0 instead of a K type if they are one of 32; else a float type stays, and
+ * another becomes f16. */
 typedef struct wg_quantize {
     int type; /* of WG_WRITABLE_TYPES */
     bool mixed;

@@ -10,7 +10,7 @@
 
 enum { BLOCK = 32 };
 
-bool wg_gptq_can(int type) { return type == WG_Q8_0 || type == WG_Q5_0 || type == WG_Q4_0; }
+bool wg_gptq_can(int type) { return type == WG_Q8_0 || type == WG_Q8_2OF4 || type == WG_Q5_0 || type == WG_Q4_0; }
 
 /* ---- the factor */
 
@@ -81,7 +81,7 @@ static grid grid_of(const wg_gptq *q, const double *w)
     double most = 0;
     for (int j = 0; j < BLOCK; j++)
         if (fabs(w[j]) > fabs(most)) most = w[j];
-    const bool even = q->type == WG_Q8_0; /* as many codes below zero as above */
+    const bool even = wg_code_bits(q->type) == 8; /* as many codes below zero as above */
     const double d = even ? fabs(most) / (top - 1) : most / -top;
     grid g = { .half = wg_f32_to_f16((float)d), .low = even ? 1 - top : -top, .high = top - 1 };
     g.d = wg_f16_to_f32(g.half);

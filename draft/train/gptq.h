@@ -11,18 +11,18 @@
 #include "draft/train/net.h"
 #include "draft/train/tokens.h"
 
-/* How a matrix is rounded. type: q8_0, q4_0 or q5_0. bits: of a weight, 2 to those of the type, whose codes it uses fewer of:
+/* How a matrix is rounded. type: of WG_GPTQ_TYPES. bits: of a weight, 2 to those of the type, whose codes it uses fewer of:
  * a file of q4_0 with 2 bits holds four different codes. damp: what is added to the diagonal of H, in means of it. prune: a
- * share is taken of every 32 weights. */
+ * share is taken of every 32 weights; of q8_2of4 it is 2:4. */
 typedef struct wg_gptq {
     int type, bits;
     double damp;
     wg_prune prune;
 } wg_gptq;
-#define WG_GPTQ_TYPES "q8_0, q5_0 or q4_0"
+#define WG_GPTQ_TYPES "q8_0, q8_2of4, q5_0 or q4_0"
 enum { WG_GPTQ_BITS = 2 };
 bool wg_gptq_can(int type);
-static inline int wg_gptq_bits(int type) { return type == WG_Q8_0 ? 8 : type == WG_Q5_0 ? 5 : 4; }
+static inline int wg_gptq_bits(int type) { return type == WG_Q8_0 || type == WG_Q8_2OF4 ? 8 : type == WG_Q5_0 ? 5 : 4; }
 
 /* Prepares H (k, k), symmetric, in place: U, upper triangular, with inv(H + damping) = U^T U. Inputs that were always 0 get 1
  * on the diagonal. false: a number is not finite. */

@@ -239,7 +239,8 @@ static void run(wg_loss *l, const wg_loss_target *t, int rows, const logits *x, 
         const double lk = exp(-l->spec.lk_decay * (l->spec.lk_mean ? out->alpha / out->rows : r->alpha));
         if (t[i].left_out) memset(l->s, 0, (size_t)l->vocab * sizeof *l->s);
         else if (r->narrow) {
-            wg_loss_narrow_gradient(l, &t[i], r, lk, narrow_q(l, x, i), out->term);
+            const float *z = x->z + (size_t)i * (size_t)l->vocab;
+            wg_loss_narrow_gradient(l, &t[i], r, lk, z, narrow_q(l, x, i), out->term);
             continue;
         } else {
             const wg_loss_target wide = widened(l, &t[i]);

@@ -65,12 +65,12 @@ void wg_loss_spread(wg_loss *l, const wg_loss_target *t, const wg_loss_row *r, d
 void wg_loss_terms(const wg_loss_target *t, const wg_loss_row *r, double scale, double lk, const double value[2], double log_q,
                    double *term);
 
-/* loss_f32.c. measure: false, and nothing has changed but q, where the row needs double: a term that has no f32 form, logits
- * that are not finite, hardly any overlap. The addend of a rule; the gradient, over q. */
+/* loss_f32.c. measure: false, and nothing has changed but q, where the row needs double: a floor of reverse_kl below f32,
+ * logits that are not finite, hardly any overlap. The addend of a rule; the gradient, over q. */
 bool wg_loss_narrow_measure(const wg_loss *l, const wg_loss_target *t, const float *z, float *q, wg_loss_row *r);
 void wg_loss_narrow_sums(const wg_loss_target *t, const wg_loss_row *r, const float *q, int vocab, wg_loss_step *s);
-void wg_loss_narrow_gradient(const wg_loss *l, const wg_loss_target *t, const wg_loss_row *r, double lk, float *q,
-                             double *term);
+void wg_loss_narrow_gradient(const wg_loss *l, const wg_loss_target *t, const wg_loss_row *r, double lk, const float *z,
+                             float *q, double *term);
 
 /* loss_rule.c. A block in the first pass, row by row; then from its end; then a row's part of h. */
 typedef struct wg_loss_chain {

@@ -7,4 +7,5 @@
 #define SQRT sqrt
 #define FMA fma
 #define EXP wg_exp64_of
+#define LOG log
 #include "draft/train/ops_text.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The text of train_ops.h for the element type REAL, with GEMM, SQRT, FMA, EXP and the table's name OPS defined by the
+ * The text of train_ops.h for the element type REAL, with GEMM, SQRT, FMA, EXP, LOG and the table's name OPS defined by the
  * includer. Compiled for f64, and for f32 once an instruction set: loops over elements are left to the compiler's vectors,
  * sums have LANES partial sums, so that the order of additions is the same at every width. */
 #include <math.h>
@@ -422,12 +422,47 @@ static void row_measure(const void *logits, const void *target, void *out_q, int
     *out = s;
 }
 
+static void row_ratio(wg_row_ratio *r)
+{
+    const REAL *restrict z = r->z, *restrict p = r->p, *restrict q = r->q, top = (REAL)r->top, scale = (REAL)r->inverse;
+    const REAL log_sum = (REAL)r->log_sum, a = (REAL)r->of_p, b = (REAL)r->of_q, least = (REAL)r->least, w = (REAL)r->weight;
+    REAL *restrict more = r->more;
+    r->by_q = r->by_p = 0;
+    for (int at = 0, i; at < r->n; at += SPAN) {
+        REAL by_q[LANES] = { 0 }, by_p[LANES] = { 0 };
+        const int end = at + SPAN < r->n ? at + SPAN : r->n;
+        for (i = at; i + LANES <= end; i += LANES)
+            for (int l = 0; l < LANES; l++) {
+                const REAL m = FMA(b, q[i + l], a * p[i + l]), under = LOG(m > least ? m : least);
+                const REAL over = (z[i + l] - top) * scale - log_sum - under;
+                more[i + l] = FMA(w, over, more[i + l]);
+                by_q[l] = FMA(q[i + l], over, by_q[l]);
+                by_p[l] = FMA(p[i + l], under, by_p[l]);
+            }
+        for (int l = 0; i < end; i++, l++) {
+            const REAL m = FMA(b, q[i], a * p[i]), under = LOG(m > least ? m : least);
+            const REAL over = (z[i] - top) * scale - log_sum - under;
+            more[i] = FMA(w, over, more[i]);
+            by_q[l] = FMA(q[i], over, by_q[l]);
+            by_p[l] = FMA(p[i], under, by_p[l]);
+        }
+        r->by_q += (double)fold(by_q);
+        r->by_p += (double)fold(by_p);
+    }
+}
+
 static void row_gradient(const wg_row_gradient *g)
 {
     const REAL *restrict p = g->p, all = (REAL)g->all, of_p = (REAL)g->of_p, of_q = (REAL)g->of_q, of_cq = (REAL)g->of_cq,
                          c = (REAL)g->c;
+    const REAL *restrict more = g->more;
     REAL *restrict q = g->q;
-    for (int i = 0; i < g->n; i++) {
+    for (int i = 0; more && i < g->n; i++) {
+        const REAL x = q[i], y = p[i];
+        const REAL side = (x < y ? of_q : (REAL)0) + (c * x < y ? of_cq : (REAL)0);
+        q[i] = FMA(x, all + side + more[i], y * of_p);
+    }
+    for (int i = 0; !more && i < g->n; i++) {
         const REAL x = q[i], y = p[i];
         q[i] = FMA(x, all + (x < y ? of_q : (REAL)0) + (c * x < y ? of_cq : (REAL)0), y * of_p);
     }
@@ -500,5 +535,6 @@ const wg_train_ops OPS = {
     .cross_entropy = cross_entropy,
     .row_measure = row_measure,
     .row_scaled = row_scaled,
+    .row_ratio = row_ratio,
     .row_gradient = row_gradient,
 };

@@ -80,12 +80,22 @@ typedef struct wg_row_sums {
     double overlap, below; /* sums of min(p, q); of q where q < p */
 } wg_row_sums;
 typedef struct wg_row_gradient {
-    const void *p;
-    void *q; /* becomes the gradient: */
+    const void *p, *more; /* more: NULL is zeros */
+    void *q;              /* becomes the gradient: */
     int n;
-    double all, of_p; /* q (all + [q < p] of_q + [c q < p] of_cq) + p of_p */
+    double all, of_p; /* q (all + [q < p] of_q + [c q < p] of_cq + more) + p of_p */
     double of_q, of_cq, c;
 } wg_row_gradient;
+
+/* log(q / d), d = max(of_p p + of_q q, least), log q = inverse (z - top) - log_sum. more += weight log(q / d). */
+typedef struct wg_row_ratio {
+    const void *z, *p, *q;
+    void *more;
+    int n;
+    double inverse, top, log_sum;
+    double of_p, of_q, least, weight; /* least: a normal number of the element type */
+    double by_q, by_p;                /* out: sums of q log(q / d), of p log d */
+} wg_row_ratio;
 
 /* sum[span] = sum of squares, in double. Items are spans. */
 typedef struct wg_square_job {
@@ -123,6 +133,7 @@ typedef struct wg_train_ops {
     /* Rows of distances. measure fills q. scaled: sums of q where c q < p, and of p elsewhere. */
     void (*row_measure)(const void *z, const void *p, void *q, int n, double inverse, wg_row_sums *out);
     void (*row_scaled)(const void *p, const void *q, int n, double c, double out[2]);
+    void (*row_ratio)(wg_row_ratio *r);
     void (*row_gradient)(const wg_row_gradient *g);
 } wg_train_ops;
 

@@ -7,7 +7,7 @@
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/cli/signals.h"
-#include "experiments/report/distill_plots.h"
+#include "experiments/report/training_plots.h"
 #include "experiments/run/distill_run.h"
 
 /* A number at a path of two keys, or of one and an index; "-" where there is none. */
@@ -75,7 +75,7 @@ int wg_cmd_distill(int argc, char **argv)
                                        .progress = wg_cli_terminal(STDERR_FILENO),
                                        .stop = wg_cli_catch_signals() };
     wg_status s = wg_distill_run(&c, &o, &result, &err);
-    if (s == WG_OK) s = wg_distill_plots(out, result, &err);
+    if (s == WG_OK) s = wg_training_plot_files(out, &err);
     if (s) status = wg_cli_fail(&err);
     else print(result, out, json);
     if (s == WG_EINTERRUPTED) fprintf(stderr, "to go on: the same command with --resume\n");

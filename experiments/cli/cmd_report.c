@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * wager report: a run as a page, a table, Markdown, LaTeX, comma-separated values or drawings, or a folder of runs as an
- * index. */
+ * index; a run of `wager train` or `wager distill` as a page or Markdown. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +10,7 @@
 #include "experiments/report/html.h"
 #include "experiments/report/report.h"
 #include "experiments/report/table.h"
+#include "experiments/report/training_page.h"
 
 static bool is_run(const char *dir) { return wg_run_reader_is_run(dir) || wg_run_reader_is_published(dir); }
 
@@ -22,7 +23,14 @@ static wg_status write_page(FILE *f, void *arg, wg_error *err)
 {
     int runs;
     wg_run_reader *folder;
+    wg_training_log log;
     const page *p = arg;
+    if (wg_training_is_run(p->dir)) {
+        WG_TRY(wg_training_log_open(&log, p->dir, err));
+        wg_training_page(f, &log, p->dir, p->drawings);
+        wg_training_log_close(&log);
+        return WG_OK;
+    }
     if (!p->run) return wg_report_index(f, p->dir, &runs, err);
     WG_TRY(wg_run_reader_open_result(&folder, p->dir, err));
     const wg_status s = wg_report_write(f, folder, p->drawings, err);
@@ -52,8 +60,15 @@ static wg_status print_run(const char *dir, const form *as, wg_error *err)
 {
     wg_run_reader *run;
     const json_t *cells;
-    WG_TRY(wg_run_reader_open_result(&run, dir, err));
     wg_status s = WG_OK;
+    if (wg_training_is_run(dir)) {
+        wg_training_log log;
+        WG_TRY(wg_training_log_open(&log, dir, err));
+        wg_training_markdown(stdout, &log, dir);
+        wg_training_log_close(&log);
+        return fflush(stdout) || ferror(stdout) ? wg_fail(err, WG_EIO, "cannot write to standard output") : WG_OK;
+    }
+    WG_TRY(wg_run_reader_open_result(&run, dir, err));
     if (as->figures) s = print_figures(as->figures, run, as->drawing, err);
     else if (as->latex) s = wg_report_latex(stdout, run, as->columns, err);
     else if (as->markdown) s = wg_report_markdown(stdout, run, as->columns, err);
@@ -83,6 +98,10 @@ static wg_status check_form(form *as, const char *dir, const char *out, wg_error
     if (as->rows && as->columns)
         return wg_fail(err, WG_EINVAL, "--columns chooses among those of cells; --by rows have their own");
     if (out) return wg_fail(err, WG_EINVAL, "--out is for the page; anything else goes to standard output: > '%s'", out);
+    if (wg_training_is_run(dir))
+        return as->markdown && !as->columns
+                   ? WG_OK
+                   : wg_fail(err, WG_EINVAL, "'%s' is a training run: it has a page, and Markdown (--md)", dir);
     if (!is_run(dir))
         return wg_fail(err, WG_EINVAL,
                        "'%s' is no result folder of a run: it has no requests.jsonl, and no config.json beside a summary.json",
@@ -119,7 +138,7 @@ int wg_cmd_report(int argc, char **argv)
     if (list && !as.csv && !as.markdown && !as.latex) as.table = true;
     if (as.table || as.csv || as.markdown || as.latex || as.figures || as.format || as.by)
         return check_form(&as, dir, out, &problem) || print_run(dir, &as, &problem) ? wg_cli_fail(&problem) : WG_EXIT_OK;
-    page p = { dir, is_run(dir), !plain };
+    page p = { dir, is_run(dir) || wg_training_is_run(dir), !plain };
     char path[4096];
     snprintf(path, sizeof path, "%s/%s", dir, p.run ? "report.html" : "index.html");
     if (wg_html_save(out ? out : path, write_page, &p, &problem) != WG_OK) return wg_cli_fail(&problem);

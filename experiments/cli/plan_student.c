@@ -19,7 +19,7 @@
 #include "experiments/base/target.h"
 #include "experiments/base/timing.h"
 #include "experiments/bench/bench_train.h"
-#include "experiments/run/checkpoint_model.h"
+#include "experiments/run/train_folder.h"
 
 enum { STUDENTS = 48, SEQUENCES = 4, BATCH = 16, LENGTH = 512, REPEATS = 3, ROWS = 64, CHOSEN = 4, SHORTEST = 32 };
 #define ENOUGH 1.5 /* the speed-up that the second break-even is for */
@@ -85,9 +85,11 @@ static void set_arch(const planner *p, student *s)
 {
     const wg_student_shape *w = &s->shape;
     const int heads = w->heads ? w->heads : usual_heads(w->dim);
-    wg_student_arch(&s->arch, "", w->layers, w->dim, heads, p->arch->vocab);
-    s->arch.kv_heads = heads % 2 == 0 ? heads / 2 : heads;
-    s->arch.context = p->arch->context;
+    wg_train_model shape;
+    wg_train_model_shape(&shape, w->layers, w->dim, heads);
+    shape.kv_heads = heads % 2 == 0 ? heads / 2 : heads;
+    shape.context = p->arch->context;
+    wg_train_arch(&s->arch, &shape, p->arch->vocab, "");
     if (w->target_head) s->arch.tied = p->arch->tied;
     snprintf(s->name, sizeof s->name, "%dx%d%s", w->layers, w->dim, w->target_head ? "h" : "");
 }

@@ -89,12 +89,24 @@ static void check_sections(wg_checker *c, const json_t *root, wg_train_config *o
                        wg_suggestion(key, names, hint, sizeof hint));
 }
 
-void wg_train_check_shape(wg_checker *c, const char *section, wg_train_model *m, int length)
+void wg_train_model_shape(wg_train_model *m, int layers, int dim, int heads)
 {
-    char path[128];
+    wg_option_defaults(model_table, m);
+    m->layers = layers, m->dim = dim, m->heads = heads;
+    wg_train_model_complete(m);
+}
+
+void wg_train_model_complete(wg_train_model *m)
+{
     if (m->kv_heads == 0) m->kv_heads = m->heads;
     if (m->head_dim == 0) m->head_dim = m->dim / m->heads;
     if (m->hidden == 0) m->hidden = (m->dim * 8 / 3 + 31) / 32 * 32;
+}
+
+void wg_train_check_shape(wg_checker *c, const char *section, wg_train_model *m, int length)
+{
+    char path[128];
+    wg_train_model_complete(m);
     if (m->heads % m->kv_heads != 0) {
         snprintf(path, sizeof path, "%s.kv_heads", section);
         wg_problem(c, path, false, "%s.heads is %d, %s.kv_heads %d: expected a multiple", section, m->heads, section,

@@ -29,6 +29,8 @@ static wg_status check(wg_calibrated *c, int type, const wg_calibrated_options *
     const int most = wg_gptq_bits(type);
     c->q = (wg_gptq){ .type = type, .bits = o->bits ? o->bits : most, .damp = o->damp };
     c->prune = o->prune;
+    if (type == WG_Q8_2OF4 && wg_prune_any(&o->prune) && (o->prune.keep != 2 || o->prune.of != 4))
+        return wg_fail(err, WG_EINVAL, "q8_2of4 keeps 2 of every 4 weights: leave the pruning out, or expected 2:4");
     if (c->q.bits >= WG_GPTQ_BITS && c->q.bits <= most) return WG_OK;
     return wg_fail(err, WG_EINVAL, "%d bits do not fit %s: expected %d to %d", c->q.bits, wg_type_name(type), (int)WG_GPTQ_BITS,
                    most);
@@ -121,6 +123,7 @@ wg_status wg_calibrated_make(void *user, const wg_tensor *from, const wg_tensor 
     wg_gptq_loss loss[2];
     if (to->type != c->q.type) return WG_OK;
     c->q.prune = strncmp(to->name, "blk.", 4) == 0 ? c->prune : (wg_prune){ 0 };
+    if (to->type == WG_Q8_2OF4) c->q.prune = (wg_prune){ .keep = 2, .of = 4 };
     const int i = c->inputs ? tensor_of(c->net, to->name) : -1;
     if (i >= 0 && wg_calibration_has(c->inputs, i)) {
         WG_TRY(wg_calibration_quantize(c->inputs, i, &c->q, dst, loss, err));

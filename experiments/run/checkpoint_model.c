@@ -2,7 +2,6 @@
 #include "experiments/run/checkpoint_model.h"
 
 #include <jansson.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +12,7 @@
 #include "core/model/model.h"
 #include "draft/train/trainer.h"
 #include "experiments/base/json_number.h"
+#include "experiments/run/train_folder.h"
 
 enum { HEADER = 48 };
 #define MOST ((size_t)1 << 36) /* bytes of a file */
@@ -37,31 +37,6 @@ bool wg_is_checkpoint(const char *path)
 {
     const size_t n = strlen(path);
     return n > 4 && strcmp(path + n - 4, ".wgc") == 0;
-}
-
-void wg_student_arch(wg_arch *out, const char *name, int layers, int dim, int heads, int vocab)
-{
-    const int size = dim / heads;
-    *out = (wg_arch){ .layers = layers,
-                      .dim = dim,
-                      .heads = heads,
-                      .kv_heads = heads,
-                      .head_dim = size,
-                      .hidden = (dim * 8 / 3 + 31) / 32 * 32,
-                      .vocab = vocab,
-                      .context = 512,
-                      .n_rot = size,
-                      .rope_adjacent = true,
-                      .rope_base = 10000,
-                      .rope_scale = 1,
-                      .rope_magnitude = 1,
-                      .eps = 1e-5f,
-                      .tied = true,
-                      .activation = WG_SWIGLU,
-                      .embedding_scale = 1,
-                      .attention_scale = 1.0f / sqrtf((float)size) };
-    strcpy(out->family, "llama");
-    snprintf(out->name, sizeof out->name, "%.90s", name);
 }
 
 /* ---- the file */
@@ -104,17 +79,20 @@ static bool shape_of(const file *f, source *s)
     const json_t *m = json_object_get(f->config, "model");
     const int heads = (int)wg_json_int(m, "heads"), layers = (int)wg_json_int(m, "layers"), dim = (int)wg_json_int(m, "dim");
     if (heads < 1 || layers < 1 || layers > WG_LAYERS_MAX || dim < heads) return false;
-    wg_student_arch(&s->arch, wg_json_word(json_object_get(f->config, "output"), "name"), layers, dim, heads,
-                    wg_tokenizer_size(s->tokenizer));
-    s->arch.kv_heads = (int)wg_json_int(m, "kv_heads");
-    s->arch.head_dim = s->arch.n_rot = (int)wg_json_int(m, "head_dim");
-    s->arch.hidden = (int)wg_json_int(m, "hidden");
-    s->arch.context = (int)wg_json_int(m, "context");
-    s->arch.tied = json_is_true(json_object_get(m, "tied"));
-    s->arch.rope_base = wg_json_real(m, "rope_base");
-    s->arch.eps = (float)wg_json_real(m, "eps");
-    s->arch.attention_scale = 1.0f / sqrtf((float)s->arch.head_dim);
-    return s->arch.kv_heads > 0 && s->arch.head_dim > 0 && s->arch.hidden > 0 && s->arch.context > 1;
+    const wg_train_model shape = { .layers = layers,
+                                   .dim = dim,
+                                   .heads = heads,
+                                   .kv_heads = (int)wg_json_int(m, "kv_heads"),
+                                   .head_dim = (int)wg_json_int(m, "head_dim"),
+                                   .hidden = (int)wg_json_int(m, "hidden"),
+                                   .context = (int)wg_json_int(m, "context"),
+                                   .tied = json_is_true(json_object_get(m, "tied")),
+                                   .rope_base = wg_json_real(m, "rope_base"),
+                                   .eps = wg_json_real(m, "eps") };
+    if (shape.kv_heads < 1 || shape.head_dim < 1 || shape.hidden < 1 || shape.context < 2) return false;
+    wg_train_arch(&s->arch, &shape, wg_tokenizer_size(s->tokenizer),
+                  wg_json_word(json_object_get(f->config, "output"), "name"));
+    return true;
 }
 
 static wg_status open_source(const file *f, source *s, wg_error *err)

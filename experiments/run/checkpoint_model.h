@@ -14,8 +14,4 @@ bool wg_is_checkpoint(const char *path);
  * as files. */
 wg_status wg_checkpoint_model(const char *checkpoint, const char *out, wg_error *err);
 
-/* A shape of the family llama, as training has it, with heads of dim / heads and the usual rope_base, eps and context (10000,
- * 1e-5 and 512). */
-void wg_student_arch(wg_arch *out, const char *name, int layers, int dim, int heads, int vocab);
-
 #endif

@@ -20,11 +20,37 @@ enum {
     NEAR = 4352,     /* distance of prefetches, bytes */
 };
 
+/* Those of a sparse block: code i of a four goes to the byte of its place. */
+INLINE void sparse_codes(const uint8_t *place, const uint8_t *q, int8x16_t code[STEPS])
+{
+    static const uint8_t spread[4][16] = {
+        { 0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12 },
+        { 1, 1, 1, 1, 5, 5, 5, 5, 9, 9, 9, 9, 13, 13, 13, 13 },
+        { 2, 2, 2, 2, 6, 6, 6, 6, 10, 10, 10, 10, 14, 14, 14, 14 },
+        { 3, 3, 3, 3, 7, 7, 7, 7, 11, 11, 11, 11, 15, 15, 15, 15 },
+    };
+    const uint8x16_t here = vreinterpretq_u8_u32(vdupq_n_u32(0x03020100u)), places = vld1q_u8(place);
+    UNROLL_FOR(int j = 0; j < STEPS; j++) {
+        const uint8x16_t both = vld1q_u8(q + 128 * (j / 2)),
+                         two = vandq_u8(vshlq_u8(places, vdupq_n_s8(-(j & 6))), vdupq_n_u8(3));
+        uint8x16_t v = vdupq_n_u8(0);
+        UNROLL_FOR(int i = 2 * (j % 2); i < 2 * (j % 2) + 2; i++) {
+            const uint8x16_t to = vld1q_u8(spread[i]);
+            v = vorrq_u8(v, vandq_u8(vceqq_u8(vqtbl1q_u8(two, to), here), vqtbl1q_u8(both, to)));
+        }
+        code[j] = vreinterpretq_s8_u8(v);
+    }
+}
+
 /* Codes of a block of 4 outputs from row r on: code[j] are inputs 4 j .. 4 j + 3. */
 INLINE void codes(const int type, const uint8_t *block, int r, int8x16_t code[STEPS])
 {
     const int bits = wg_code_bits(type);
     const uint8_t *at = block + wg_codes_at(type) + 4 * r, *high = block + wg_high_at(type);
+    if (wg_is_sparse(type)) {
+        sparse_codes(high + 4 * r, at, code);
+        return;
+    }
     uint8x16_t v[STEPS];
     UNROLL_FOR(int j = 0; j < STEPS; j += bits == 8 ? 1 : 2) {
         if (bits == 8) {

@@ -209,7 +209,7 @@ template <int TYPE> static void launch_experts(wg_gpu *g, const wg_product *p, c
 
 extern "C" void WG_GPU(experts_blocks)(wg_gpu *g, int type, const wg_product *p, const wg_expert_runs *of)
 {
-    switch (type) {
+    switch (wg_stripe_type(type)) {
 #define X(type)                                                                                                                \
     case type: launch_experts<type>(g, p, of); break;
         WG_GPU_QUANTISED(X)
@@ -240,7 +240,7 @@ template <int TYPE> static void launch_for(wg_gpu *g, const wg_product *p)
 
 extern "C" void WG_GPU(matmul_blocks)(wg_gpu *g, int type, const wg_product *p)
 {
-    switch (type) {
+    switch (wg_stripe_type(type)) {
 #define X(type)                                                                                                                \
     case type: launch_for<type>(g, p); break;
         WG_GPU_QUANTISED(X)
@@ -328,7 +328,7 @@ template <int TYPE> static void launch_fused(wg_gpu *g, const wg_product *p, con
 
 extern "C" void WG_GPU(fused_blocks)(wg_gpu *g, int type, const wg_product *p, const wg_fusion *f)
 {
-    switch (type) {
+    switch (wg_stripe_type(type)) {
 #define X(type)                                                                                                                \
     case type: launch_fused<type>(g, p, f); break;
         WG_GPU_QUANTISED(X)

@@ -8,6 +8,7 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/stripe.h"
 
+/* Of a file's types all but q8_2of4, for which wg_stripe_type stands in. */
 #define WG_GPU_QUANTISED(X)                                                                                                    \
     X(WG_Q8_0)                                                                                                                 \
     X(WG_Q4_0)                                                                                                                 \

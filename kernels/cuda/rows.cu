@@ -46,7 +46,7 @@ template <int TYPE> static auto embed_of(int layout)
 extern "C" void WG_GPU(embed)(wg_gpu *g, const wg_matrix *table, int layout, const wg_gpu_row *row, int rows, float *x)
 {
     void (*kernel)(const void *, int, const wg_gpu_row *, float *) = NULL;
-    switch (table->type) {
+    switch (wg_stripe_type(table->type)) {
     case WG_F32: kernel = embed_panels<WG_F32>; break;
     case WG_F16: kernel = embed_of<WG_F16>(layout); break;
     case WG_BF16: kernel = embed_of<WG_BF16>(layout); break;

@@ -20,6 +20,9 @@
 
 enum { WG_STRIPE = 16, WG_STEP = 4 };
 
+/* The type whose records and kernels a quantised type has: q8_2of4 is q8_0 on a device, its zeros stored. */
+WG_HD static inline int wg_stripe_type(int type) { return wg_is_sparse(type) ? WG_Q8_0 : type; }
+
 WG_HD static inline int wg_step_high_at(int type) { return wg_code_bits(type) == 8 ? 2048 : 1024; }
 WG_HD static inline int wg_step_scales_at(int type)
 {

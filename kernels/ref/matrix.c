@@ -89,6 +89,12 @@ OF_TYPE void put_codes(int type, const uint8_t *code, uint8_t *block, int r)
     uint8_t *to = block + wg_codes_at(type) + 4 * r, *high = block + wg_high_at(type);
     const int bits = wg_code_bits(type);
     uint32_t c[WG_QUANT_BLOCK / 4], two[2] = { 0, 0 };
+    if (wg_is_sparse(type)) {
+        uint8_t q[16];
+        wg_sparse_codes(code, q, high + 4 * r);
+        for (int s = 0; s < WG_SPARSE_STEPS; s++) memcpy(to + 128 * s, q + 4 * s, 4);
+        return;
+    }
     memcpy(c, code, sizeof c);
     for (int j = 0; j < 8 && bits == 8; j++) memcpy(to + 128 * j, &c[j], 4);
     for (int j = 0; j < 4 && bits < 8; j++) {
@@ -174,6 +180,14 @@ static uint32_t four_codes(int type, const uint8_t *block, int r, int j)
     const uint8_t *codes = block + wg_codes_at(type), *high = block + wg_high_at(type);
     const int bits = wg_code_bits(type);
     uint32_t c, h;
+    if (wg_is_sparse(type)) {
+        c = 0x80808080u;
+        for (int i = 2 * (j % 2); i < 2 * (j % 2) + 2; i++) {
+            const int at = 8 * (high[4 * r + i] >> 2 * (j / 2) & 3);
+            c = (c & ~(0xFFu << at)) | (uint32_t)(codes[128 * (j / 2) + 4 * r + i] ^ 0x80) << at;
+        }
+        return c;
+    }
     memcpy(&c, codes + 128 * (bits == 8 ? j : j % 4) + 4 * r, 4);
     if (bits == 8) return c;
     c = c >> (j < 4 ? 0 : 4) & 0x0F0F0F0Fu;

@@ -42,6 +42,19 @@ INLINE __m256i codes(const int type, const char *from, const char *fifth, const 
     return _mm256_or_si256(v, _mm256_and_si256(moved, _mm256_set1_epi8(0x30)));
 }
 
+/* Of a sparse block, of the i-th 8 outputs: the codes 4 s .. 4 s + 3, signed, and which of the 16 inputs from 16 (s / 2) on
+ * they belong to. */
+INLINE __m256i sparse_codes(const int type, const char *from, const int s, const int i)
+{
+    return _mm256_load_si256((const void *)(from + wg_codes_at(type) + 128 * s + 32 * i));
+}
+INLINE __m256i sparse_places(const int type, const char *from, const int s, const int i)
+{
+    const __m256i place = _mm256_load_si256((const void *)(from + wg_high_at(type) + 32 * i));
+    const __m256i two = _mm256_and_si256(_mm256_srli_epi16(place, 2 * s), _mm256_set1_epi8(3));
+    return _mm256_or_si256(two, _mm256_set1_epi32(s % 2 ? 0x0C0C0808 : 0x04040000));
+}
+
 INLINE __m256 halves(const char *p) { return _mm256_cvtph_ps(_mm_load_si128((const void *)p)); }
 INLINE __m256 brains(const char *p) /* bf16 */
 {

@@ -32,6 +32,19 @@ INLINE __m512i codes(const int type, const char *block, const int j, const int h
     return _mm512_ternarylogic_epi64(v, moved, mask, 0xF8); /* v | (moved & mask) */
 }
 
+/* Of a sparse block: the codes 4 s .. 4 s + 3 of the outputs 16 h .. 16 h + 15, signed, and which of the 16 inputs from
+ * 16 (s / 2) on they belong to. */
+INLINE __m512i sparse_codes(const int type, const char *block, const int s, const int h)
+{
+    return _mm512_load_si512(block + wg_codes_at(type) + 128 * s + 64 * h);
+}
+INLINE __m512i sparse_places(const int type, const char *block, const int s, const int h)
+{
+    const __m512i place = _mm512_load_si512(block + wg_high_at(type) + 64 * h), two = _mm512_set1_epi8(3);
+    const __m512i first = _mm512_set1_epi32(s % 2 ? 0x0C0C0808 : 0x04040000);
+    return _mm512_ternarylogic_epi64(first, _mm512_srli_epi16(place, 2 * s), two, 0xF8); /* first | (place & two) */
+}
+
 INLINE __m512 halves(const char *p) { return _mm512_cvtph_ps(_mm256_load_si256((const void *)p)); }
 INLINE __m512 brains(const char *p) /* bf16 */
 {

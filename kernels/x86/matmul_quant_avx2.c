@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Products with quantised weights without a dot-product instruction. Codes of at most 6 bits: vpmaddubsw adds pairs of
  * products with inputs in 16 bits; they are summed there for as many steps as fit and then widened. Pairs of bytes do not fit
- * (255 * 127 * 2): their even and odd ones become 16-bit numbers, as the inputs', and vpmaddwd adds exact pairs. */
+ * (255 * 127 * 2): their even and odd ones become 16-bit numbers, as the inputs', and vpmaddwd adds exact pairs. Codes of
+ * q8_2of4 are signed, and their signs go to the inputs that are picked for them (quant_inputs_avx2.h). */
 #include "kernels/x86/quant_inputs_avx2.h"
 
 INLINE int is_wide(const int type) { return wg_code_zero(type) == 128; } /* codes of 8 bits */
@@ -15,7 +16,7 @@ INLINE int steps_of_16(const int type)
 
 static void take_pairs(int type, const wg_q8_act *a, int rows, int blocks, inputs *x)
 {
-    for (int m = 0; is_wide(type) && m < rows; m++)
+    for (int m = 0; is_wide(type) && !wg_is_sparse(type) && m < rows; m++)
         for (int b = 0; b < blocks; b++) {
             const __m256i q = _mm256_loadu_si256((const void *)(a[m].q + WG_QUANT_BLOCK * b));
             _mm256_store_si256((void *)x->pairs[m][b][0], _mm256_srai_epi16(_mm256_slli_epi16(q, 8), 8));
@@ -78,7 +79,8 @@ INLINE void add_codes(const int type, const int T, const int V, const block *k, 
 
 INLINE void dots(const int type, const int T, const int V, const block *k, const int part, __m256i sum[TALL][WIDE])
 {
-    if (is_wide(type)) add_bytes(type, T, V, k, sum);
+    if (wg_is_sparse(type)) sparse_dots(type, T, V, k, sum);
+    else if (is_wide(type)) add_bytes(type, T, V, k, sum);
     else add_codes(type, T, V, k, part, sum);
 }
 

@@ -7,6 +7,10 @@
  * i * da is one fmsub: exact in i, and WG_MAGIC * da is exact because da has 16 significant bits, so the result is round(i *
  * da), the bits of the reference.
  *
+ * Of q8_2of4 the inputs are picked, the weights are not spread: a byte shuffle takes from 16 inputs those that 16 outputs have
+ * codes for, so one vpdpbusd does the work of two. Its unsigned operand are the inputs + 128; 128 times the sum of the codes is
+ * taken from the start of each output's sum.
+ *
  * Weights are read once, front to back, by chunks of 8 blocks (4.6 to 8.7 KB) that stay in L1 while all row tiles use them.
  * Lines are prefetched, a line or two per step, spread over the steps of a block and the tiles of a chunk: in bursts the
  * requests would fill the line buffers, and loads that hit would wait for them. Prefetches past the end are harmless. */
@@ -51,11 +55,64 @@ INLINE void ask_ahead(const int type, ask ahead, int b, const int j)
     }
 }
 
+/* The same of a sparse block's step of eight inputs: its lines in three turns over four steps. */
+INLINE void ask_sparse(const int type, ask ahead, int b, const int s)
+{
+    const char *at = ahead.from + b * share_bytes(type) + 64 * s;
+    if (ahead.lines > 0) _mm_prefetch(at, _MM_HINT_T0);
+    if (ahead.lines > WG_SPARSE_STEPS) _mm_prefetch(at + 64 * WG_SPARSE_STEPS, _MM_HINT_T0);
+    if (ahead.lines > 2 * WG_SPARSE_STEPS) _mm_prefetch(at + 128 * WG_SPARSE_STEPS, _MM_HINT_T0);
+}
+
+/* Integer sums of block b, whose codes are at w: sum[m][h] of row m and outputs 16 h .. 16 h + 15. */
+INLINE void dense_sums(const int type, const int T, const int part, const char *w, const wg_q8_act *a, int b, ask ahead,
+                       __m512i sum[TALL][2])
+{
+    const int steps = STEPS / wg_block_sums(type);
+    UNROLL_FOR(int m = 0; m < T; m++) sum[m][0] = sum[m][1] = _mm512_set1_epi32(wg_act_start(type, a + m, b, part));
+    UNROLL_FOR(int j = steps * part; j < steps * (part + 1); j++) {
+        const __m512i w0 = codes(type, w, j, 0), w1 = codes(type, w, j, 1);
+        ask_ahead(type, ahead, b, j);
+        UNROLL_FOR(int m = 0; m < T; m++) {
+            int32_t four;
+            memcpy(&four, a[m].q + WG_QUANT_BLOCK * b + 4 * j, 4);
+            const __m512i x = _mm512_set1_epi32(four);
+            sum[m][0] = _mm512_dpbusd_epi32(sum[m][0], w0, x);
+            sum[m][1] = _mm512_dpbusd_epi32(sum[m][1], w1, x);
+        }
+    }
+}
+
+INLINE void sparse_sums(const int type, const int T, const char *w, const wg_q8_act *a, int b, ask ahead, __m512i sum[TALL][2])
+{
+    const __m512i bias = _mm512_set1_epi8((char)0x80);
+    __m512i q[WG_SPARSE_STEPS][2], all[2];
+    UNROLL_FOR(int h = 0; h < 2; h++) {
+        all[h] = _mm512_setzero_si512();
+        UNROLL_FOR(int s = 0; s < WG_SPARSE_STEPS; s++) {
+            q[s][h] = sparse_codes(type, w, s, h);
+            all[h] = _mm512_dpbusd_epi32(all[h], bias, q[s][h]);
+        }
+        all[h] = _mm512_sub_epi32(_mm512_set1_epi32(WG_MAGIC_BITS), all[h]);
+    }
+    UNROLL_FOR(int m = 0; m < T; m++) sum[m][0] = all[0], sum[m][1] = all[1];
+    UNROLL_FOR(int s = 0; s < WG_SPARSE_STEPS; s++) {
+        const __m512i p0 = sparse_places(type, w, s, 0), p1 = sparse_places(type, w, s, 1);
+        ask_sparse(type, ahead, b, s);
+        UNROLL_FOR(int m = 0; m < T; m++) {
+            const void *from = a[m].q + WG_QUANT_BLOCK * b + 16 * (s / 2);
+            const __m512i x = _mm512_xor_si512(_mm512_broadcast_i32x4(_mm_loadu_si128(from)), bias);
+            sum[m][0] = _mm512_dpbusd_epi32(sum[m][0], _mm512_shuffle_epi8(x, p0), q[s][0]);
+            sum[m][1] = _mm512_dpbusd_epi32(sum[m][1], _mm512_shuffle_epi8(x, p1), q[s][1]);
+        }
+    }
+}
+
 /* T rows x 32 outputs x `blocks` blocks. acc: (T, 32), 64-byte aligned. Float sums of tall tiles live on the stack (in L1). */
 INLINE void quant_tile(const int type, const int T, const char *chunk, const wg_q8_act *a, int blocks, float *acc, int first,
                        ask ahead)
 {
-    const int parts = wg_block_sums(type), steps = STEPS / parts;
+    const int parts = wg_block_sums(type);
     __m512 f[TALL][2];
     UNROLL_FOR(int m = 0; m < T; m++)
         UNROLL_FOR(int h = 0; h < 2; h++) f[m][h] = first ? _mm512_setzero_ps() : _mm512_load_ps(acc + 32 * m + 16 * h);
@@ -64,18 +121,8 @@ INLINE void quant_tile(const int type, const int T, const char *chunk, const wg_
         const char *w = chunk + wg_head_bytes(type) + (size_t)b * (size_t)wg_block_bytes(type);
         UNROLL_FOR(int part = 0; part < parts; part++) {
             __m512i sum[TALL][2];
-            UNROLL_FOR(int m = 0; m < T; m++) sum[m][0] = sum[m][1] = _mm512_set1_epi32(wg_act_start(type, a + m, b, part));
-            UNROLL_FOR(int j = steps * part; j < steps * (part + 1); j++) {
-                const __m512i w0 = codes(type, w, j, 0), w1 = codes(type, w, j, 1);
-                ask_ahead(type, ahead, b, j);
-                UNROLL_FOR(int m = 0; m < T; m++) {
-                    int32_t four;
-                    memcpy(&four, a[m].q + WG_QUANT_BLOCK * b + 4 * j, 4);
-                    const __m512i x = _mm512_set1_epi32(four);
-                    sum[m][0] = _mm512_dpbusd_epi32(sum[m][0], w0, x);
-                    sum[m][1] = _mm512_dpbusd_epi32(sum[m][1], w1, x);
-                }
-            }
+            if (wg_is_sparse(type)) sparse_sums(type, T, w, a, b, ahead, sum);
+            else dense_sums(type, T, part, w, a, b, ahead, sum);
             const __m512 d0 = scales(type, chunk, w, part, 0), d1 = scales(type, chunk, w, part, 1);
             UNROLL_FOR(int m = 0; m < T; m++) {
                 const __m512 da = _mm512_set1_ps(a[m].da[b]), mda = _mm512_set1_ps(a[m].mda[b]);

@@ -11,6 +11,10 @@ static void take_pairs(int type, const wg_q8_act *a, int rows, int blocks, input
 
 INLINE void dots(const int type, const int T, const int V, const block *k, const int part, __m256i sum[TALL][WIDE])
 {
+    if (wg_is_sparse(type)) {
+        sparse_dots(type, T, V, k, sum);
+        return;
+    }
     const int steps = STEPS / wg_block_sums(type);
     const inputs *x = k->x;
     const int b = k->b;

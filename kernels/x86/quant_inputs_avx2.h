@@ -56,4 +56,33 @@ INLINE __m256i sum16(__m256i a, __m256i b)
     return s;
 }
 
+/* sum + the products of four unsigned bytes w, at most 128, with four inputs x. */
+INLINE __m256i sum_fours(__m256i sum, __m256i w, __m256i x)
+{
+#ifdef __AVXVNNI__
+    return _mm256_dpbusd_avx_epi32(sum, w, x);
+#else
+    return sum32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(w, x), _mm256_set1_epi16(1))); /* pairs: 2 * 128 * 127 */
+#endif
+}
+
+/* The dots of a sparse block: a byte shuffle takes from 16 inputs those that 8 outputs have codes for, with the codes' signs.
+ * Vectors of outputs one after the other, because the weights of a step take three registers. */
+INLINE void sparse_dots(const int type, const int T, const int V, const block *k, __m256i sum[TALL][WIDE])
+{
+    UNROLL_FOR(int i = 0; i < V; i++) {
+        UNROLL_FOR(int m = 0; m < T; m++) sum[m][i] = _mm256_set1_epi32(WG_MAGIC_BITS);
+        UNROLL_FOR(int s = 0; s < WG_SPARSE_STEPS; s++) {
+            const __m256i q = sparse_codes(type, k->from, s, i), places = sparse_places(type, k->from, s, i);
+            const __m256i w = _mm256_abs_epi8(q);
+            if (i < 2) ask_ahead(k->ask, WG_SPARSE_STEPS * i + s);
+            UNROLL_FOR(int m = 0; m < T; m++) {
+                const void *from = k->x->act[m].q + WG_QUANT_BLOCK * k->b + 16 * (s / 2);
+                const __m256i x = _mm256_broadcastsi128_si256(_mm_loadu_si128(from));
+                sum[m][i] = sum_fours(sum[m][i], w, _mm256_sign_epi8(_mm256_shuffle_epi8(x, places), q));
+            }
+        }
+    }
+}
+
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The model of tests/conformance/quantised: random codes of a quantised type in every matrix, by seed, and the tokens. */
+ * The model of tests/conformance/quantised: random codes of a quantised type of GGUF in every matrix, by
+ * seed, and the tokens. */
 #ifndef WG_TESTS_QUANTISED_H
 #define WG_TESTS_QUANTISED_H
 
@@ -7,7 +8,7 @@
 
 enum { QUANTISED_SEED = 5, QUANTISED_TOKENS = 24, QUANTISED_VOCAB = 96 };
 
-static const int quantised_types[] = { WG_QUANT_TYPES(WG_TYPE_ID) };
+static const int quantised_types[] = { WG_GGUF_QUANT_TYPES(WG_TYPE_ID) };
 enum { QUANTISED_TYPES = sizeof quantised_types / sizeof *quantised_types };
 
 static inline wg_status quantised_write(int type, const char *path, wg_error *err)

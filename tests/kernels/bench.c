@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * kernelcheck --bench: medians of interleaved repetitions, beside a read-only stream of the same weights in the same run.
- * v is the time of n rows over the time of one. Threads split panels; they meet at a spinning barrier after each product. */
+ * v is the time of n rows over the time of one. Threads split panels; they meet at a spinning barrier after each product.
+ * --against TYPE times the products of two types in turn and prints ratios. */
 #include "tests/kernels/check.h"
 
 #include <math.h>
@@ -121,45 +122,90 @@ static void stream_job(team *t, int thread, void *arg)
     if (thread == 0) p->sum += sum[0]; /* keeps the loads */
 }
 
-static void bench_matmul(const options *opt, const wg_ops *ops, int type)
-{
-    static const int rows[] = { 1, 2, 4, 8, 12, 16, 32, 64 };
-    enum { KINDS = sizeof rows / sizeof *rows };
-    static double time[KINDS + 1][REPEATS];
-    product p = { .ops = ops, .w = { type, N, K, NULL }, .bytes = ops->matrix_bytes(type, N, K) };
-    p.matrices = (int)(WEIGHT_BYTES / p.bytes);
-    const size_t total = p.bytes * (size_t)p.matrices;
-    uint16_t *weights = must_alloc(total);
-    for (size_t i = 0; i < total / 2; i++)
-        weights[i] = (uint16_t)((i * 2654435761u >> 7 & 0x83ff) | 0x2c00); /* moderate f16 and f32 */
-    p.w.data = weights;
-    float *x = must_alloc(64 * K * 4);
+static const int bench_rows[] = { 1, 2, 4, 8, 12, 16, 32, 64 };
+enum { KINDS = sizeof bench_rows / sizeof *bench_rows };
+
+/* The matrices of a type, inputs of each number of rows, and seconds of their products and of the stream (last). */
+typedef struct products {
+    product p;
     char *act[KINDS];
-    p.y = must_alloc(64 * N * 4);
-    for (int i = 0; i < 64 * K; i++) x[i] = sinf((float)(i % 9973));
+    size_t total;
+    double time[KINDS + 1][REPEATS];
+} products;
+
+static void products_open(products *b, const wg_ops *ops, int type, const float *x, float *y)
+{
+    *b = (products){ .p = { .ops = ops, .w = { type, N, K, NULL }, .bytes = ops->matrix_bytes(type, N, K), .y = y } };
+    b->p.matrices = (int)(WEIGHT_BYTES / b->p.bytes);
+    b->total = b->p.bytes * (size_t)b->p.matrices;
+    uint16_t *weights = must_alloc(b->total);
+    for (size_t i = 0; i < b->total / 2; i++)
+        weights[i] = (uint16_t)((i * 2654435761u >> 7 & 0x83ff) | 0x2c00); /* moderate f16 and f32 */
+    b->p.w.data = weights;
     for (int i = 0; i < KINDS; i++) {
-        act[i] = must_alloc(ops->act_bytes(type, rows[i], K));
-        ops->act_prepare(type, x, K, rows[i], K, act[i], 0, rows[i]);
+        b->act[i] = must_alloc(ops->act_bytes(type, bench_rows[i], K));
+        ops->act_prepare(type, x, K, bench_rows[i], K, b->act[i], 0, bench_rows[i]);
     }
-    for (int r = 0; r < REPEATS; r++) {
-        for (int i = 0; i < KINDS; i++) {
-            p.rows = rows[i];
-            p.act = act[i];
-            time[i][r] = run_team(opt->threads, product_job, &p);
-        }
-        time[KINDS][r] = run_team(opt->threads, stream_job, &p);
-    }
+}
+
+static void products_close(products *b)
+{
+    for (int i = 0; i < KINDS; i++) free(b->act[i]);
+    free((void *)(uintptr_t)b->p.w.data);
+}
+
+static void products_time(products *b, const options *opt, int kind, int repeat)
+{
+    b->p.rows = kind < KINDS ? bench_rows[kind] : 0;
+    b->p.act = kind < KINDS ? b->act[kind] : NULL;
+    b->time[kind][repeat] = run_team(opt->threads, kind < KINDS ? product_job : stream_job, &b->p);
+}
+
+static void products_print(products *b, const options *opt)
+{
+    const product *p = &b->p;
     printf("%s %s %dx%d x %d, %.0f MB, %d thread(s); read-only stream %.1f GB/s\n  rows      ms   GB/s GMAC/s     v\n",
-           ops->name, wg_type_name(type), N, K, p.matrices, (double)total / 1e6, opt->threads,
-           (double)total / 1e9 / median(time[KINDS], REPEATS));
-    const double one = median(time[0], REPEATS);
+           p->ops->name, wg_type_name(p->w.type), N, K, p->matrices, (double)b->total / 1e6, opt->threads,
+           (double)b->total / 1e9 / median(b->time[KINDS], REPEATS));
+    const double one = median(b->time[0], REPEATS);
     for (int i = 0; i < KINDS; i++) {
-        const double t = i ? median(time[i], REPEATS) : one;
-        printf("  %4d %7.2f %6.1f %6.0f %5.2f\n", rows[i], t * 1e3, (double)total / t / 1e9,
-               (double)rows[i] * p.matrices * N * K / t / 1e9, t / one);
-        free(act[i]);
+        const double t = i ? median(b->time[i], REPEATS) : one;
+        printf("  %4d %7.2f %6.1f %6.0f %5.2f\n", bench_rows[i], t * 1e3, (double)b->total / t / 1e9,
+               (double)bench_rows[i] * p->matrices * N * K / t / 1e9, t / one);
     }
-    free(weights), free(x), free(p.y);
+}
+
+/* How many times as fast as those of the other type products are: medians, least and most of pairs that were timed in turn. */
+static void ratios_print(const products *b, const products *other)
+{
+    const double matrices = (double)b->p.matrices / other->p.matrices;
+    printf("%s against %s, the same products in turn\n  rows  times as fast\n", wg_type_name(b->p.w.type),
+           wg_type_name(other->p.w.type));
+    for (int i = 0; i < KINDS; i++) {
+        double ratio[REPEATS];
+        for (int r = 0; r < REPEATS; r++) ratio[r] = other->time[i][r] / b->time[i][r] * matrices;
+        const double middle = median(ratio, REPEATS); /* sorts */
+        printf("  %4d  %.2f (%.2f to %.2f)\n", bench_rows[i], middle, ratio[0], ratio[REPEATS - 1]);
+    }
+}
+
+/* against: a type that is timed in turn; -1: none. */
+static void bench_matmul(const options *opt, const wg_ops *ops, int type, int against)
+{
+    static products of[2];
+    float *x = must_alloc(64 * K * 4), *y = must_alloc(64 * N * 4);
+    const int types = against < 0 ? 1 : 2;
+    for (int i = 0; i < 64 * K; i++) x[i] = sinf((float)(i % 9973));
+    for (int t = 0; t < types; t++) products_open(&of[t], ops, t ? against : type, x, y);
+    for (int r = 0; r < REPEATS; r++)
+        for (int i = 0; i <= KINDS; i++)
+            for (int t = 0; t < types; t++) products_time(&of[t], opt, i, r);
+    if (types == 2) ratios_print(&of[0], &of[1]);
+    for (int t = 0; t < types; t++) {
+        products_print(&of[t], opt);
+        products_close(&of[t]);
+    }
+    free(x), free(y);
 }
 
 /* ---- small things: nanoseconds a call from cache, the median of batches */
@@ -304,9 +350,10 @@ int bench_main(const options *opt)
     if (o.threads > THREADS_MAX) o.threads = THREADS_MAX;
     const int all = !opt->op;
     clock_used = o.threads > 1 ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID;
-    static const int types[] = { WG_Q8_0, WG_Q4_0, WG_Q4_K, WG_Q6_K, WG_F32, WG_F16, WG_BF16, WG_F8_E4M3 };
+    static const int types[] = { WG_Q8_0, WG_Q8_2OF4, WG_Q4_0, WG_Q4_K, WG_Q6_K, WG_F32, WG_F16, WG_BF16, WG_F8_E4M3 };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (all || !strcmp("matmul", opt->op) || !strcmp(wg_type_name(types[i]), opt->op)) bench_matmul(&o, ops, types[i]);
+        if (all || !strcmp("matmul", opt->op) || !strcmp(wg_type_name(types[i]), opt->op))
+            bench_matmul(&o, ops, types[i], o.against);
     if (all || strstr("small", opt->op)) bench_small(ops);
     if (all || strstr("attention", opt->op)) {
         bench_attention(&o, ops, WG_F32, 8, 4, 8, 200, 5);

@@ -22,7 +22,7 @@
 
 enum { GUARD = 64, CANARY = 0xA5 };
 
-options opt = { .level = -1, .threads = 1 };
+options opt = { .level = -1, .against = -1, .threads = 1 };
 long calls, failures;
 static uint64_t digest;
 
@@ -493,7 +493,8 @@ static int check_main(void)
 static int usage(void)
 {
     fprintf(stderr,
-            "usage: kernelcheck [--bench | [--quick] [--digest]] [--op NAME] [--seed N] [--level NAME] [--threads N]\n");
+            "usage: kernelcheck [--bench | [--quick] [--digest]] [--op NAME] [--against TYPE] [--seed N] [--level NAME] "
+            "[--threads N]\n");
     return 2;
 }
 
@@ -513,7 +514,10 @@ int main(int argc, char **argv)
         if (!value) return usage();
         i++;
         if (!strcmp(arg, "--op")) opt.op = value;
-        else if (!strcmp(arg, "--seed")) opt.seed = strtoull(value, NULL, 10);
+        else if (!strcmp(arg, "--against")) {
+            opt.against = wg_type_parse(value);
+            if (opt.against < 0 || !wg_type_get(opt.against)->computable) return usage();
+        } else if (!strcmp(arg, "--seed")) opt.seed = strtoull(value, NULL, 10);
         else if (!strcmp(arg, "--threads")) opt.threads = atoi(value) > 0 ? atoi(value) : 1;
         else if (!strcmp(arg, "--level")) {
             for (int l = 0; l < WG_CPU_LEVELS; l++)

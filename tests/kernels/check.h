@@ -13,12 +13,12 @@
 
 typedef struct options {
     uint64_t seed;
-    const char *op; /* only ops whose name contains it; NULL for all */
-    int level;      /* only this level; -1 for all */
-    int threads;    /* of the benchmark */
-    int bench;
-    int quick;  /* without the large shapes: for an emulated machine */
-    int digest; /* print a digest of each op's reference results, and no times */
+    const char *op;     /* only ops whose name contains it; NULL for all */
+    int level;          /* only this level; -1 for all */
+    int threads;        /* of the benchmark */
+    int bench, against; /* against: a type to compare products with; -1: none */
+    int quick;          /* without the large shapes: for an emulated machine */
+    int digest;         /* print a digest of each op's reference results, and no times */
 } options;
 
 /* A stream of random numbers with an address of its own. */

@@ -153,6 +153,7 @@ train_cases() {
   if cmp -s "$base/straight/model.gguf" "$base/killed/model.gguf"; then ok; else fail "train: a resumed run has another model"; fi
   if [ "$(wc -l <"$base/straight/train.jsonl")" = 400 ] && [ "$(wc -l <"$base/killed/train.jsonl")" = 400 ]; then ok
   else fail "train: train.jsonl has not one line a step"; fi
+  expect train-report '/straight/report.html$' wager report "$base/straight"
   expect train-generate 'tau [0-9.]+' wager generate -m "$base/straight/model.gguf" -p "The cat" -n 8
   expect train-init '^wrote ' wager train "$base/train.json" --out "$base/further" --set model.init="$base/straight/model.gguf" --set train.steps=2
 }
@@ -173,6 +174,8 @@ distill_cases() {
   for name in kl rule; do
     if cmp -s "$base/whole/$name.gguf" "$base/shot/$name.gguf"; then ok; else fail "distill: a resumed run has another student $name"; fi
   done
+  expect distill-report '/whole/report.html$' wager report "$base/whole"
+  expect distill-report-md '^\| rule \| block \| 1 \| ' wager report "$base/whole" --md
   expect distill-draft 'tau [0-9.]+' wager generate -m "$base/target.gguf" -d "$base/whole/kl.gguf" -p "The cat" -n 8
   printf '{"name": "t", "target": {"model": "target.gguf"}, "draft": {"kind": "model", "model": "whole/kl.gguf", "length": 3},
     "sampling": {"temperature": 1}, "prompts": {"file": "prompts.jsonl"}, "max_tokens": 20, "trace": "probs"}' >"$base/traced.json"
@@ -332,6 +335,10 @@ good_cases() {
   expect plan-q8 '<- best|plain decoding is the fastest' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --alpha 0.8 --kv-type q8 \
     --pin
   expect plan-given '^alpha +0.800, as given' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --alpha 0.8 --accept 0.7/0.2 --batch 2
+  expect plan-batch '^ +8 +[a-z]+ +[0-9]+ .*x$' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --alpha 0.8 --batch 1..8
+  expect plan-batch-json '"batch":8,.*"kind":"batch"' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --alpha 0.8 --batch 1..8 --json
+  expect plan-batch-vllm '"num_speculative_tokens_per_batch_size":\[\[1,.*8,[0-9]+\]\]\}$' wager plan -m "$base/target.gguf" \
+    -d "$base/draft.gguf" --alpha 0.8 --batch 1..8 --vllm
   expect plan-json '"kind":"chain".*"predicted_speedup":' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --alpha 0.8 --json
   expect index 'index.html$' wager report "$base" --out "$base/index.html"
   expect datastore '^wrote .* tokens of 1 text' wager datastore build -m "$base/target.gguf" --out "$base/store" "$base/prompts.jsonl"

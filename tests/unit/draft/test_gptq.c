@@ -161,3 +161,25 @@ Test(gptq, few_bits_and_pruned_weights)
             }
         }
 }
+
+/* Stored compressed, a row has the values of the same row as q8_0. */
+Test(gptq, sparse_rows)
+{
+    static double h[K * K];
+    const wg_gptq dense = { .type = WG_Q8_0, .bits = 8, .prune = { .keep = 2, .of = 4 } };
+    wg_gptq sparse = dense;
+    sparse.type = WG_Q8_2OF4;
+    inputs(h);
+    cr_assert(wg_gptq_factor(h, K, 0.01));
+    for (int pass = 0; pass < 2; pass++) {
+        float w[K], x[K], y[K];
+        char blocks[K * 2];
+        double room[K];
+        for (int i = 0; i < K; i++) w[i] = (float)noise(6, (uint32_t)i);
+        wg_gptq_row(&dense, w, K, pass ? h : NULL, room, blocks);
+        wg_row_to_f32(WG_Q8_0, blocks, x, K);
+        wg_gptq_row(&sparse, w, K, pass ? h : NULL, room, blocks);
+        wg_row_to_f32(WG_Q8_2OF4, blocks, y, K);
+        cr_assert_eq(memcmp(x, y, sizeof x), 0);
+    }
+}

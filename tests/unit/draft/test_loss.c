@@ -558,7 +558,10 @@ Test(loss, of_rows_in_f32_is_that_in_double)
                                          "{\"block\": 1, \"prefix\": \"any\"}",
                                          "{\"block\": 1, \"rejection\": 0.5, \"kl\": 0.25, \"ce\": 0.1, \"length\": 6}",
                                          "{\"reverse_kl\": 1, \"kl\": 1}",
-                                         "{\"jsd\": 1}" };
+                                         "{\"reverse_kl\": 1, \"floor\": 1e-3}",
+                                         "{\"reverse_kl\": 1, \"positions\": \"decay\", \"length\": 5}",
+                                         "{\"jsd\": 1}",
+                                         "{\"jsd\": 1, \"jsd_beta\": 0.1, \"reverse_kl\": 0.5, \"tv\": 0.5}" };
     static float z[LONG * WIDE], p[LONG * WIDE], dz[2][LONG * WIDE];
     static double wide[LONG * WIDE];
     wg_loss_target t[LONG];

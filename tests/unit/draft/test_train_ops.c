@@ -328,6 +328,27 @@ Test(train_ops, products)
 
 /* ---- instruction sets */
 
+/* A row of distances: x are logits, |w| the other distribution. to: (3 N + 6) */
+static void run_rows(const wg_train_ops *op, const float *x, const float *w, float *to)
+{
+    enum { N = 999 };
+    float p[N], *q = to, *more = to + N, *last = to + 2 * N;
+    wg_row_sums s;
+    for (int i = 0; i < N; i++) p[i] = fabsf(w[i]) / N;
+    op->row_measure(x, p, q, N, 0.8, &s);
+    wg_row_ratio r = { .z = x, .p = p, .q = q, .more = more, .n = N, .inverse = 0.8, .top = s.top, .log_sum = log(s.sum) };
+    r.of_p = 0.3, r.of_q = 0.7, r.least = 1e-30, r.weight = 2;
+    memset(more, 0, N * sizeof *more);
+    op->row_ratio(&r);
+    memcpy(last, q, N * sizeof *q);
+    const wg_row_gradient g = {
+        .p = p, .q = last, .more = more, .n = N, .all = 0.1, .of_p = 0.2, .of_q = 0.3, .of_cq = 0.4, .c = 2
+    };
+    op->row_gradient(&g);
+    const double sums[] = { s.sum, s.dot, s.overlap, s.below, r.by_q, r.by_p };
+    for (int i = 0; i < 6; i++) to[3 * N + i] = (float)sums[i];
+}
+
 /* Everything that elementwise operations of a table write, into out (6 * MOST floats). */
 static void run_table(const wg_train_ops *op, float *out)
 {
@@ -367,6 +388,7 @@ static void run_table(const wg_train_ops *op, float *out)
     op->norm(&norm, 0, 0, 4);
     op->norm_back(&norm, 0, 0, 4);
     op->norm_weight_back(&norm, 0, 0, 249);
+    run_rows(op, x, w, out + 5 * MOST);
 }
 
 Test(train_ops, every_instruction_set_has_the_same_bits)

@@ -53,6 +53,11 @@ Test(quantize, which_tensor_gets_which_type)
         { "q4_0", "output.weight", WG_Q6_K },
         { "q5_1", "output.weight", WG_Q5_1 }, /* six bits an element */
         { "f16", "output.weight", WG_F16 },
+        { "q8_2of4", "blk.0.attn_q.weight", WG_Q8_2OF4 },
+        { "q8_2of4", "blk.1.ffn_down.weight", WG_Q8_2OF4 },
+        { "q8_2of4", "output.weight", WG_Q8_0 },
+        { "q8_2of4", "token_embd.weight", WG_Q8_0 },
+        { "q8_2of4,output.weight=q8_2of4", "output.weight", WG_Q8_2OF4 },
         { "q4_0,output.weight=q4_0", "output.weight", WG_Q4_0 },
         { "q4_0,blk.1.*=f16,*=q8_0", "blk.1.ffn_up.weight", WG_F16 },
         { "q4_0,blk.1.*=f16,*=q8_0", "blk.0.ffn_up.weight", WG_Q8_0 },
@@ -75,7 +80,7 @@ Test(quantize, which_tensor_gets_which_type)
 /* A written file has the bits of the view, which are those of each row alone; the number of threads changes none. */
 Test(quantize, bits_are_those_of_each_row)
 {
-    static const int types[] = { WG_F32, WG_F16, WG_Q8_0, WG_Q4_0, WG_Q4_K, WG_Q6_K };
+    static const int types[] = { WG_F32, WG_F16, WG_Q8_0, WG_Q4_0, WG_Q4_K, WG_Q6_K, WG_Q8_2OF4 };
     temp t;
     temp_make(&t);
     wg_log_to(ignore, NULL);

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/file/prune.h"
+
 Test(types, table)
 {
     static const struct {
@@ -36,6 +38,7 @@ Test(types, table)
         { WG_I64, "i64", 1, 8 },
         { WG_F64, "f64", 1, 8 },
         { WG_F8_E4M3, "f8_e4m3", 128, 132 },
+        { WG_Q8_2OF4, "q8_2of4", 32, 22 },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         const wg_type_info *t = wg_type_get(row[i].id);
@@ -222,14 +225,14 @@ Test(types, q8_0_rows)
 /* Nothing a file may hold is undefined behaviour. */
 Test(types, blocks_of_strange_rows)
 {
-    static const int types[] = { WG_Q8_0, WG_Q4_0, WG_Q4_1, WG_Q5_0, WG_Q5_1, WG_F8_E4M3 };
+    static const int types[] = { WG_Q8_0, WG_Q4_0, WG_Q4_1, WG_Q5_0, WG_Q5_1, WG_F8_E4M3, WG_Q8_2OF4 };
     float x[128], y[128];
     uint8_t q[34 * 4];
     static const float strange[] = { NAN, INFINITY, -INFINITY, 1e-45f, 3e38f, -3e38f, 0 };
     for (size_t a = 0; a < 7; a++)
         for (size_t b = 0; b < 7; b++) {
             for (int i = 0; i < 128; i++) x[i] = strange[i % 2 ? a : b];
-            for (int t = 0; t < 6; t++) {
+            for (int t = 0; t < 7; t++) {
                 cr_assert_eq(wg_row_from_f32(types[t], x, q, 128), 0);
                 cr_assert_eq(wg_row_to_f32(types[t], q, y, 128), 0);
             }
@@ -335,10 +338,115 @@ Test(types, written_blocks_are_near)
         }
 }
 
+/* ---- blocks of 32 by their definition, one element after the other */
+
+static void write_by_definition(int type, const float *x, uint8_t *to)
+{
+    const int bits = type == WG_Q4_0 || type == WG_Q4_1 ? 4 : 5, top = (1 << bits) - 1;
+    const bool with_min = type == WG_Q4_1 || type == WG_Q5_1;
+    float most = 0, min = x[0], max = x[0];
+    uint32_t fifth = 0;
+    for (int j = 0; j < 32; j++) {
+        if (fabsf(x[j]) > fabsf(most)) most = x[j];
+        if (x[j] < min) min = x[j];
+        if (x[j] > max) max = x[j];
+    }
+    const float d = with_min ? (max - min) / (float)top : most / (float)-(1 << (bits - 1));
+    const float inverse = (with_min ? d > 0 : d != 0) ? 1 / d : 0;
+    const uint16_t half[2] = { wg_f32_to_f16(d), wg_f32_to_f16(min) };
+    memcpy(to, half, with_min ? 4 : 2);
+    to += (with_min ? 4 : 2) + (bits == 5 ? 4 : 0);
+    memset(to, 0, 16);
+    for (int j = 0; j < 32; j++) {
+        const float v = with_min ? (x[j] - min) * inverse + 0.5f : x[j] * inverse + ((float)(1 << (bits - 1)) + 0.5f);
+        const uint32_t code = v >= (float)top ? (uint32_t)top : v > 0 ? (uint32_t)v : 0;
+        to[j % 16] |= (uint8_t)((code & 15) << 4 * (j / 16));
+        fifth |= code >> 4 << j;
+    }
+    if (bits == 5) memcpy(to - 4, &fifth, 4);
+}
+
+/* Ordinary numbers, of them many equal in magnitude, any bits, and what has a case of its own. */
+static float element(int kind, uint32_t u)
+{
+    static const float strange[] = { 0, -0.0f, INFINITY, -INFINITY, NAN, 1e-45f, -1e-45f, 3e38f, -3e38f, 1, -1, 65504 };
+    if (kind == 0) return (float)(int32_t)u * 0x1p-31f;
+    if (kind == 1) return (float)(int)(u % 15) - 7;
+    if (kind == 2) return u % 7 ? (u & 1024 ? 0 : -0.0f) : (float)(u % 3);
+    return kind == 3 ? from_bits(u) : strange[u % 12];
+}
+
+Test(types, written_blocks_are_those_of_the_definition)
+{
+    static const int types[] = { WG_Q4_0, WG_Q4_1, WG_Q5_0, WG_Q5_1 };
+    float x[32];
+    uint8_t block[32], want[32];
+    uint64_t s = 3;
+    for (int round = 0; round < 20000; round++) {
+        for (int k = 0; k < 32; k++) {
+            s = s * 6364136223846793005u + 1442695040888963407u;
+            x[k] = element(round % 5, (uint32_t)(s >> 32));
+        }
+        for (int i = 0; i < 4; i++) {
+            const size_t bytes = wg_type_size(wg_type_get(types[i]), 32);
+            cr_assert_eq(wg_row_from_f32(types[i], x, block, 32), 0);
+            write_by_definition(types[i], x, want);
+            cr_assert_eq(memcmp(block, want, bytes), 0, "%s, round %d", wg_type_name(types[i]), round);
+        }
+    }
+}
+
+/* The bytes of a block: places of codes 4 s + i are bits 2 s of byte i; the same place twice leaves the later code. */
+Test(types, q8_2of4_bytes)
+{
+    uint8_t q[22] = { 0 };
+    float x[32] = { 0 }, y[32];
+    const uint16_t one = wg_f32_to_f16(1);
+    x[1] = 127, x[2] = -3, x[7] = 5, x[28] = 9, x[31] = -9, x[16] = 2;
+    cr_assert_eq(wg_row_from_f32(WG_Q8_2OF4, x, q, 32), 0);
+    static const uint8_t place[4] = { 0x01, 0x02 | 1 << 4, 0x00, 0x03 | 1 << 2 | 1 << 4 | 3 << 6 };
+    static const int8_t code[16] = { 127, -3, 0, 5, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 9, -9 };
+    cr_assert_eq(memcmp(q, &one, 2), 0);
+    for (int i = 0; i < 16; i++) cr_assert_eq((int8_t)q[6 + i], code[i], "code %d: %d", i, (int8_t)q[6 + i]);
+    for (int i = 0; i < 4; i++)
+        for (int s = 0; s < 4; s++) {
+            const bool spare = code[4 * s + i] == 0; /* the first place that is free */
+            cr_assert(spare || (q[2 + i] >> 2 * s & 3) == (place[i] >> 2 * s & 3), "place %d of step %d", i, s);
+        }
+    cr_assert_eq(wg_row_to_f32(WG_Q8_2OF4, q, y, 32), 0);
+    cr_assert_eq(memcmp(x, y, sizeof x), 0);
+    q[2] = 2, q[3] = 2;
+    cr_assert_eq(wg_row_to_f32(WG_Q8_2OF4, q, y, 32), 0);
+    cr_assert(y[0] == 0 && y[1] == 0 && y[2] == -3 && y[3] == 0);
+}
+
+/* The values are those of q8_0 of the pruned row, with ties and rows that were pruned before. */
+Test(types, q8_2of4_is_q8_0_of_the_pruned_row)
+{
+    static const wg_prune prune = { .keep = 2, .of = 4 };
+    float x[256], y[256], z[256], room[256];
+    uint8_t dense[272], sparse[176], again[176];
+    uint32_t s = 3;
+    for (int round = 0; round < 200; round++) {
+        for (int i = 0; i < 256; i++) {
+            s = s * 1664525u + 1013904223u;
+            x[i] = round % 2 ? (float)(s >> 8) / 0x1p23f - 1 : (float)((int)(s >> 29) - 4);
+        }
+        cr_assert_eq(wg_row_from_f32(WG_Q8_2OF4, x, sparse, 256), 0);
+        wg_prune_row(&prune, x, 256, room);
+        wg_row_from_f32(WG_Q8_0, x, dense, 256);
+        wg_row_to_f32(WG_Q8_0, dense, y, 256);
+        wg_row_to_f32(WG_Q8_2OF4, sparse, z, 256);
+        cr_assert_eq(memcmp(y, z, sizeof y), 0, "round %d", round);
+        wg_row_from_f32(WG_Q8_2OF4, x, again, 256);
+        cr_assert_eq(memcmp(again, sparse, sizeof again), 0, "round %d", round);
+    }
+}
+
 Test(types, lists_in_messages_are_the_table)
 {
-    for (int i = 0; i < 65; i++) {
-        const wg_type_info *t = wg_type_get(i < 64 ? i : WG_F8_E4M3);
+    for (int i = 0; i < 66; i++) {
+        const wg_type_info *t = wg_type_get(i < 64 ? i : i == 64 ? WG_F8_E4M3 : WG_Q8_2OF4);
         if (!t) continue;
         char word[16];
         snprintf(word, sizeof word, "%s", t->name);

@@ -88,6 +88,7 @@ Test(ops, sizes_that_cannot_be_packed)
     cr_assert_eq(ref()->matrix_bytes(WG_IQ4_XS, 1, 256), 4672);
     cr_assert_eq(ref()->matrix_bytes(WG_MXFP4, 1, 64), 2u * 576);
     cr_assert_eq(ref()->matrix_bytes(WG_Q4_0, 1, 64), 2u * 576);
+    cr_assert_eq(ref()->matrix_bytes(WG_Q8_2OF4, 1, 64), 2u * 704);
     cr_assert_eq(ref()->matrix_bytes(WG_Q4_K, 1, 512), 2u * 4736);
     cr_assert_eq(ref()->matrix_bytes(WG_Q6_K, 1, 256), 6720);
     cr_assert_eq(ref()->matrix_bytes(WG_F8_E4M3, 33, 256), 2u * 2 * 128 * 33);
