@@ -172,7 +172,7 @@ static wg_status take_sampling(const wg_scheduler *s, const wg_request *r, wg_se
     how->bias = (const wg_logit_bias *)r->bias; /* the same struct, by the assertions below */
     if (!r->bias && r->biases > 0) return wg_missing("wg_scheduler_submit", "request->bias", err);
     if (r->grammar) how->acceptor = r->grammar->of.acceptor;
-    how->forced = r->grammar && !r->no_draft;
+    how->forced = r->grammar && strcmp(wg_engine_drafter(s->session->engine)->class->name, "none") != 0;
     if (r->top < 0 || r->biases < 0)
         return wg_fail(err, WG_EINVAL, "wg_request: %d biases, %d most probable tokens; expected 0 or more", r->biases, r->top);
     if (!r->sampling) return WG_OK;

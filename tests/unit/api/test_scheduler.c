@@ -421,7 +421,7 @@ Test(scheduler, requests_have_grammars)
 {
     static const char schema[] = "{\"type\": \"array\", \"items\": {\"enum\": [\"cat\", \"dog\"]}, \"minItems\": 1, "
                                  "\"maxItems\": 3}";
-    told alone[2] = { { 0 } }, together[3] = { { 0 } };
+    static told alone[2], together[3];
     for (int drafted = 0; drafted < 2; drafted++) {
         wg_scheduler *s = open_scheduler(drafted ? DRAFTED : PLAIN, NULL);
         wg_grammar *g;
