@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Rows of the losses in f32: p is given in f32, q is computed by the vector operations of train_ops.h, and a row comes to a few
- * sums in double. One exponential a token, and a logarithm for each of reverse_kl and jsd. With k = [q < p] and a text's token y
- * the gradient of the logits is
+ * sums in double. One exponential a token, and a logarithm for each of reverse_kl and jsd. With k = [q < p] and a text's
+ * token y the gradient of the logits is
  *     dz = (q (k a + [c q < p] b - H) - p kl + [v = y] t) / T,   H = a below + b below_c - kl sum p + t
  * where a has the weights of tv, nla, lk and rejection, b that of block with c = Q/M, and t those of the text.
  * reverse_kl and jsd add q u to dz and sum q u to H: u = log(q/max(p, floor)) for the one, (1 - b) log(q/m) for the other. */
