@@ -42,7 +42,8 @@ struct wg_session {
     wg_scorer_lm *lm; /* in the place of a target */
     wg_pool *pool;    /* of an engine without a target: one thread */
     wg_engine *engine;
-    wg_sequence *first; /* the open ones */
+    wg_engine_options opt; /* what the engine was opened with, or will be */
+    wg_sequence *first;    /* the open ones */
     uint32_t opened;
 };
 
@@ -62,5 +63,9 @@ struct wg_sequence {
 
 wg_status wg_session_make(wg_session **out, const wg_engine_text *text, const wg_scorer *scorer, wg_session_kind kind,
                           wg_error *err);
+/* A session whose engine runs for a scheduler: step_batch (0: the config's batch), pages, prefill_rows, ride_rows and host_rows
+ * of *serving; as many more requests can be preempted. */
+wg_status wg_session_make_serving(wg_session **out, const wg_engine_text *text, const wg_engine_options *serving,
+                                  wg_error *err);
 
 #endif

@@ -207,9 +207,10 @@ wg_status wg_session_round(wg_session *s, wg_sequence *const *q, int n, wg_error
 
 wg_status wg_sequence_last(wg_sequence *q, wg_round *out, wg_error *err)
 {
-    static const wg_end ends[] = {
-        [WG_RUNNING] = WG_END_NOT, [WG_FINISH_EOS] = WG_END_EOS, [WG_FINISH_LENGTH] = WG_END_LENGTH
-    };
+    static const wg_end ends[] = { [WG_RUNNING] = WG_END_NOT,
+                                   [WG_FINISH_EOS] = WG_END_EOS,
+                                   [WG_FINISH_LENGTH] = WG_END_LENGTH,
+                                   [WG_FINISH_STOP] = WG_END_STOP };
     if (!q || !out) return wg_missing("wg_sequence_last", q ? "out" : "the sequence", err);
     const wg_round round = { .text = q->text,
                              .bytes = q->bytes,

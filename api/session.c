@@ -23,10 +23,10 @@ static bool scorer_ends(const void *user, int32_t token)
 static wg_status open_target(wg_session *s, wg_engine_parts *parts, wg_error *err)
 {
     wg_target_options o = wg_config_target_options(&s->cell.target);
-    const int batch = s->cell.top.batch;
+    const int batch = s->opt.step_batch, rows = batch * WG_TREE_MAX + s->opt.ride_rows;
     o.need_tokenizer = true;
-    o.model.max_rows = batch > 8 ? batch * WG_TREE_MAX : 0;
-    o.external.sequences = batch;
+    o.model.max_rows = batch > 8 || s->opt.ride_rows > 0 ? rows : 0;
+    o.external.sequences = s->opt.max_batch;
     WG_TRY(wg_target_open(&s->target, s->cell.target.model, &o, err));
     *parts = wg_target_engine_parts(s->target);
     return WG_OK;
@@ -49,31 +49,44 @@ static wg_status open_scorer(wg_session *s, wg_engine_parts *parts, wg_error *er
 
 static wg_status open_session(wg_session *s, const wg_engine_text *text, wg_error *err)
 {
+    const bool serves = s->opt.ride_rows > 0;
     WG_TRY(wg_engine_config_open(&s->cell, text, &wg_program_plugins, err));
-    const wg_engine_options opt = { .max_batch = s->cell.top.batch,
-                                    .step_batch = s->kind == WG_SESSION_DRAFTER, /* it proposes for one at a time */
-                                    .seed = (uint64_t)s->cell.top.seed,
-                                    .sampling = s->cell.sampling };
+    if (s->opt.step_batch == 0)
+        s->opt.step_batch = s->kind == WG_SESSION_DRAFTER ? 1 : s->cell.top.batch; /* it proposes for
+                                                                                                            * one at a time */
+    s->opt.max_batch = serves ? 2 * s->opt.step_batch : s->cell.top.batch;
+    if (s->opt.max_batch > 256) s->opt.max_batch = 256;
+    s->opt.seed = (uint64_t)s->cell.top.seed;
+    s->opt.sampling = s->cell.sampling;
     wg_engine_parts parts;
     WG_TRY(s->kind == WG_SESSION_MODEL ? open_target(s, &parts, err) : open_scorer(s, &parts, err));
     parts.drafter = s->cell.drafter;
     parts.drafter_options = s->cell.draft;
     parts.verifier = s->cell.verifier;
     parts.verifier_options = s->cell.verifier_options;
-    return wg_engine_open(&s->engine, &parts, &opt, err);
+    return wg_engine_open(&s->engine, &parts, &s->opt, err);
+}
+
+static wg_status open_new(wg_session **out, wg_session with, const wg_engine_text *text, wg_error *err)
+{
+    wg_session *s = wg_calloc(1, sizeof *s);
+    if (!s) return wg_nomem(err, sizeof *s, "a session");
+    *s = with;
+    const wg_status status = open_session(s, text, err);
+    if (status) wg_session_close(s);
+    else *out = s;
+    return status;
 }
 
 wg_status wg_session_make(wg_session **out, const wg_engine_text *text, const wg_scorer *scorer, wg_session_kind kind,
                           wg_error *err)
 {
-    wg_session *s = wg_calloc(1, sizeof *s);
-    if (!s) return wg_nomem(err, sizeof *s, "a session");
-    s->kind = kind;
-    if (scorer) s->scorer = *scorer;
-    const wg_status status = open_session(s, text, err);
-    if (status) wg_session_close(s);
-    else *out = s;
-    return status;
+    return open_new(out, (wg_session){ .kind = kind, .scorer = scorer ? *scorer : (wg_scorer){ 0 } }, text, err);
+}
+
+wg_status wg_session_make_serving(wg_session **out, const wg_engine_text *text, const wg_engine_options *serving, wg_error *err)
+{
+    return open_new(out, (wg_session){ .kind = WG_SESSION_MODEL, .opt = *serving }, text, err);
 }
 
 wg_status wg_session_open(wg_session **out, const char *config, wg_error *err)

@@ -69,6 +69,12 @@ if(WG_CUDA)
   set(cuda_line "\nPackageName: cudart\nSPDXID: SPDXRef-cudart\nPackageVersion: ${CUDAToolkit_VERSION}\nPackageDownloadLocation: NOASSERTION
 PackageLicenseDeclared: LicenseRef-NVIDIA-CUDA-EULA\nRelationship: SPDXRef-wager STATIC_LINK SPDXRef-cudart\n")
 endif()
+set(serve_line)
+if(MICROHTTPD_FOUND)
+  set(serve_line "\nPackageName: libmicrohttpd\nSPDXID: SPDXRef-libmicrohttpd\nPackageVersion: ${MICROHTTPD_VERSION}
+PackageDownloadLocation: NOASSERTION\nPackageLicenseDeclared: LGPL-2.1-or-later
+Relationship: SPDXRef-wager DYNAMIC_LINK SPDXRef-libmicrohttpd\n")
+endif()
 configure_file(${CMAKE_SOURCE_DIR}/cmake/wager.spdx.in wager.spdx @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/wager.spdx ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * libwager: speculative decoding as a library. C99 and C++, no other header of the project.
  *
- * Three tiers, each usable without the one before it:
+ * Tiers, each usable without the one before it:
  *   1. wg_generate: a text from a model file, in one call;
  *   2. sessions: a target, a drafter and a rule, opened from the keys of an experiment (docs/embed.md), and sequences that
  *      are read round by round: streams, conversations, batches, statistics;
  *   3. parts: verification of a tree by rows of p and q, proofs of rules, a drafter alone, the engine around a target of the
- *      caller's, and traces of any engine's rounds.
+ *      caller's, and traces of any engine's rounds;
+ *   4. serving: a scheduler that runs many requests at once.
  *
  * Errors. A function that can fail returns a wg_status and fills *err (which may be NULL): the code and the text that the
  * program prints. On failure nothing has changed, and an output pointer is untouched.
@@ -35,7 +36,7 @@ extern "C" {
 #endif
 
 /* The number of this interface; the same as wg_abi() of a library that this header fits. */
-#define WG_ABI 2
+#define WG_ABI 3
 
 /* wg_abi: the WG_ABI of the library. wg_version: its version, as wager --version has it. Any thread. */
 WG_API int wg_abi(void);
@@ -133,9 +134,12 @@ WG_API wg_status wg_sequence_extend(wg_sequence *q, const char *text, size_t byt
 WG_API wg_status wg_sequence_extend_tokens(wg_sequence *q, const int32_t *token, int n, int max_tokens, wg_error *err);
 
 typedef enum wg_end {
-    WG_END_NOT = 0,   /* it goes on */
-    WG_END_EOS = 1,   /* the model ended the text */
-    WG_END_LENGTH = 2 /* max_tokens, or the end of the context */
+    WG_END_NOT = 0,       /* it goes on */
+    WG_END_EOS = 1,       /* the model ended the text */
+    WG_END_LENGTH = 2,    /* max_tokens, or the end of the context */
+    WG_END_STOP = 3,      /* ABI 3, of requests: one of its stop tokens */
+    WG_END_CANCELLED = 4, /* by the caller */
+    WG_END_DEADLINE = 5   /* its time was over */
 } wg_end;
 
 /* What the last round emitted. Pointers are valid until the next call with this sequence. */
@@ -378,6 +382,201 @@ WG_API wg_status wg_recording_round(wg_recording *r, int i, wg_recorded_round *o
 /* The rows of round i, p: (draft->n, vocab), q: (draft->q_rows, vocab), each may be NULL; *error (may be NULL): the largest
  * total variation between them and the true rows (0 unless the trace has compact rows). */
 WG_API wg_status wg_recording_rows(wg_recording *r, int i, double *p, double *q, double *error, wg_error *err);
+
+/* ---- serving, ABI 3 ------------------------------------------------------------------------------------------------- */
+
+/* Many requests over one target, one drafter and one rule (docs/scheduler.md). A request's tokens depend on its own prompt,
+ * seed and number, not on other requests, the load, the mode, preemption, the prefix cache or cancellation: under the rules
+ * that repeat plain decoding (greedy, match, coupled) always; under rules that draw, where the drafter does not learn across
+ * requests, `speculation` is WG_SPECULATION_FIXED and pages do not run out.
+ *
+ * Threads. One thread at a time calls wg_scheduler_step, and the events of that step are called from it. All other functions of
+ * a scheduler may be called from any thread, from inside an event too; wg_scheduler_close when no other thread uses it. */
+typedef struct wg_scheduler wg_scheduler;
+
+typedef enum wg_batching {
+    WG_BATCHING_CONTINUOUS = 0, /* requests enter between steps, as places get free */
+    WG_BATCHING_DYNAMIC = 1,    /* a batch runs to its end; the next begins when it is full or its first has waited `window` */
+    WG_BATCHING_STATIC = 2      /* a batch runs to its end; the next is what waits then, up to `batch` requests */
+} wg_batching;
+
+typedef enum wg_speculation {
+    WG_SPECULATION_FIXED = 0,   /* as the config's drafter drafts */
+    WG_SPECULATION_OFF = 1,     /* plain decoding */
+    WG_SPECULATION_ADAPTIVE = 2 /* each step's rows are shared by the chances of acceptance and the cost of a pass */
+} wg_speculation;
+
+/* 0 in their place: the default. */
+typedef struct wg_scheduler_options {
+    size_t size;
+    wg_batching mode;
+    int batch; /* requests that run at once; 0: the config's `batch` */
+    int queue; /* requests that wait, at most; 0: 256 */
+    int pages; /* of the cache (wg_scheduler_stats.page_tokens each); 0: enough for `batch` texts as long as the context */
+    int prefill_rows; /* prompt tokens that one step reads, of all requests together; 0: 256 */
+    int logprobs;     /* 1: log probabilities can be asked for where the target's device verifies too; logits are copied */
+    int prefix_cache; /* 1: keeps the pages of texts that have ended, while no other text needs them */
+    int aging;        /* steps after which a waiting request counts as of the next higher priority; 0: 256 */
+    wg_speculation speculation;
+    double window;   /* seconds; of WG_BATCHING_DYNAMIC; 0: 0.01 */
+    double cost[64]; /* of WG_SPECULATION_ADAPTIVE: seconds, or any unit, of a pass of the target over 1, 2, ... rows, the last
+                      * one given (> 0) for all larger ones; none given: measured when the scheduler opens */
+    double draft_cost; /* of a draft token, in the same unit; 0: measured with them */
+} wg_scheduler_options;
+
+/* config: as of wg_session_open, whose errors it has. EINVAL: an option out of range. EUNSUPPORTED: a prefix cache for a target
+ * that is another engine's. */
+WG_API wg_status wg_scheduler_open(wg_scheduler **out, const char *config, const wg_scheduler_options *opt, wg_error *err);
+/* Ends what has not ended (WG_END_CANCELLED; their events are called). NULL is fine. */
+WG_API void wg_scheduler_close(wg_scheduler *s);
+
+/* How a token is drawn from its logits; as the section `sampling` of a config. Not set by 0: give all of them. */
+typedef struct wg_sampler_options {
+    size_t size;
+    double temperature, top_p, min_p;
+    int top_k, penalty_window;
+    double repetition_penalty, frequency_penalty, presence_penalty;
+} wg_sampler_options;
+
+typedef struct wg_token_bias {
+    int32_t token;
+    float bias; /* added to its logit */
+} wg_token_bias;
+
+typedef struct wg_event wg_event;
+struct wg_grammar;
+
+/* 0 or NULL in their place: the default. Everything is copied but `grammar`, which must live until the request has ended. */
+typedef struct wg_request {
+    size_t size;
+    const int32_t *token; /* (n) the prompt: 1 token or more */
+    int n;
+    int max_tokens;      /* new tokens; 0: the config's */
+    uint64_t seed;       /* of its draws, with `number`: */
+    uint32_t number;     /* answers to one prompt under one seed differ by it */
+    int ignore_end;      /* 1: tokens that end a text do not end it */
+    const int32_t *stop; /* (stops) these tokens end it too */
+    int stops;
+    int priority;                       /* higher ones run first */
+    double deadline;                    /* seconds from now after which it ends with what it has; 0: none */
+    const wg_sampler_options *sampling; /* NULL: the config's */
+    const wg_token_bias *bias;          /* (biases) of different tokens, added before all else */
+    int biases;
+    struct wg_grammar *grammar; /* EUNSUPPORTED so far */
+    int logprobs;               /* 1: log probabilities of the tokens by the target's logits as they are (temperature 1, all) */
+    int top;                    /* with logprobs: of so many most probable tokens too, 0 .. 32 */
+    int echo;                   /* 1: WG_EVENT_STARTED has the prompt, with log probabilities where these are asked for */
+    int no_draft;               /* 1: plain decoding */
+    int draft_most;             /* drafts of at most so many tokens in depth; 0: as the drafter drafts */
+    void *user;
+    void (*on_event)(void *user, const wg_event *event); /* may be NULL */
+} wg_request;
+
+/* Puts a request into the queue; *id (may be NULL) is its name, never 0 and never used again. Its events: WG_EVENT_STARTED,
+ * WG_EVENT_ROUND for every step, and WG_EVENT_ENDED or WG_EVENT_FAILED, exactly once and last. EFULL: `queue` requests wait.
+ * EINTERRUPTED: the scheduler is draining. ECONTEXT: the prompt does not fit the context, or the cache. EINVAL, EUNSUPPORTED,
+ * ENOMEM. On failure nothing has happened. */
+WG_API wg_status wg_scheduler_submit(wg_scheduler *s, const wg_request *request, uint64_t *id, wg_error *err);
+
+/* The request ends in the next step (WG_END_CANCELLED), and its pages return then. ENOENT: no such request, or it has ended. */
+WG_API wg_status wg_scheduler_cancel(wg_scheduler *s, uint64_t id, wg_error *err);
+
+typedef enum wg_event_kind {
+    WG_EVENT_STARTED = 1, /* its prompt has been read */
+    WG_EVENT_ROUND = 2,   /* tokens */
+    WG_EVENT_ENDED = 3,
+    WG_EVENT_FAILED = 4 /* status and message say why; other requests go on */
+} wg_event_kind;
+
+/* Pointers are valid during the call. Times are seconds since the submission. */
+struct wg_event {
+    size_t size;
+    uint64_t id;
+    wg_event_kind kind;
+    wg_end end;             /* of ENDED; of the last ROUND too */
+    const int32_t *token;   /* (n) ROUND: the new tokens; STARTED with echo: the prompt */
+    const uint8_t *drafted; /* (n) 1: an accepted draft token */
+    int n;
+    int nodes;                 /* draft tokens that this round verified */
+    const double *logprob;     /* (n) NULL where not asked for; of the prompt's first token 0, which means nothing */
+    const int32_t *top_token;  /* (n, top) the most probable first; -1: there is none */
+    const double *top_logprob; /* (n, top) */
+    int top;
+    int prompt_tokens, cached_tokens; /* of the request; cached: not read again, thanks to the prefix cache */
+    int64_t emitted, passes, drafted_tokens, accepted_tokens; /* of the request so far */
+    int preemptions;                                          /* so often its pages were taken away */
+    double now, admitted, started, first_token;               /* admitted: left the queue; 0: has not happened */
+    wg_status status;
+    const char *message;
+};
+
+/* Ends what was cancelled or is late, admits requests, runs one step of all that run, and calls their events. *running (may be
+ * NULL): requests that have not ended; 0: nothing to do until the next submission. A request that makes a step fail ends with
+ * WG_EVENT_FAILED; the others go on. The call itself fails only for a NULL. */
+WG_API wg_status wg_scheduler_step(wg_scheduler *s, int *running, wg_error *err);
+
+/* Sleeps until there is work for a step, at most `seconds`. Returns 1 when there is, else 0. */
+WG_API int wg_scheduler_wait(wg_scheduler *s, double seconds);
+
+/* Refuses new requests from now on; steps run the others to their ends. */
+WG_API void wg_scheduler_drain(wg_scheduler *s);
+
+/* Counts since it was opened; the first row is now. */
+typedef struct wg_scheduler_stats {
+    size_t size;
+    int waiting, running, reading, preempted; /* reading: of those running, prompts that are not yet read */
+    int pages, pages_free, pages_cached;      /* cached: held by the prefix cache alone; they count as used */
+    int page_tokens, draining;
+    int64_t submitted, refused, ended, failed, cancelled, expired; /* ended: all ends but failed */
+    int64_t steps, preemptions, evictions;                         /* evictions: texts that the prefix cache gave up */
+    int64_t prompt_tokens, cached_tokens, read_tokens;        /* read: prompt tokens that passes read, again after preemption */
+    int64_t lookups, hits;                                    /* of the prefix cache */
+    int64_t emitted, passes, drafts, drafted, accepted;       /* passes: of requests, so a step of 8 requests counts 8 */
+    int64_t undrafted_off, undrafted_policy, undrafted_other; /* passes without a draft: by `speculation` or the request; by an
+                                                               * adaptive limit of 0; for reasons of the drafter */
+    int64_t offered_at[64], accepted_at[64];                  /* drafts that reached depth d + 1; that were accepted so far */
+    double draft_seconds, verify_seconds, accept_seconds, kv_seconds, prefill_seconds, step_seconds;
+} wg_scheduler_stats;
+WG_API wg_status wg_scheduler_stats_get(wg_scheduler *s, wg_scheduler_stats *out, wg_error *err);
+
+/* What it serves. Texts live as long as the scheduler. */
+typedef struct wg_scheduler_about {
+    size_t size;
+    int vocab, context, batch, queue;               /* batch, queue: as in the options, filled in */
+    int lossless, law_only;                         /* as in wg_session_about */
+    int max_tokens;                                 /* the config's */
+    int bos, eos;                                   /* tokens; -1: none */
+    int chat;                                       /* 1: wg_scheduler_chat has a template */
+    const char *drafter, *rule, *model, *tokenizer; /* model: the target's path; tokenizer: its kind */
+} wg_scheduler_about;
+WG_API wg_status wg_scheduler_about_get(const wg_scheduler *s, wg_scheduler_about *out, wg_error *err);
+
+/* ---- its texts */
+
+/* A text as tokens; *token is freed by wg_tokens_free. special: texts of control tokens become these tokens; add: what the
+ * model puts before and after a text is added. */
+WG_API wg_status wg_scheduler_tokenize(const wg_scheduler *s, const char *text, size_t bytes, int special, int add,
+                                       int32_t **token, int *n, wg_error *err);
+WG_API void wg_tokens_free(int32_t *token); /* NULL is fine */
+/* Tokens as a text, NUL-terminated, freed by wg_text_free. special: control tokens give their texts; else none. EINVAL: no
+ * such token. */
+WG_API wg_status wg_scheduler_detokenize(const wg_scheduler *s, const int32_t *token, int n, int special, char **text,
+                                         size_t *bytes, wg_error *err);
+/* The prompt of a conversation, as text and as tokens (each may be NULL), up to where the answer begins. conversation: a JSON
+ * object with `messages` ([{"role":, "content":}, ...]), and for the model's own template whatever else it reads (tools ...).
+ * The template is the config's `prompts.chat`, else the model's own. EINVAL: no such conversation. EUNSUPPORTED: there is no
+ * template. EMODEL: the template fails. */
+WG_API wg_status wg_scheduler_chat(const wg_scheduler *s, const char *conversation, char **text, int32_t **token, int *n,
+                                   wg_error *err);
+
+/* Tokens as a text piece by piece. One thread at a time. */
+typedef struct wg_detokenizer wg_detokenizer;
+WG_API wg_status wg_detokenizer_open(wg_detokenizer **out, const wg_scheduler *s, wg_error *err);
+WG_API void wg_detokenizer_close(wg_detokenizer *d); /* NULL is fine */
+/* The text of n more tokens, in complete UTF-8 characters; an incomplete one is held back until its end comes, or until the end
+ * of the text (n == 0). Valid until the next call. EINVAL: no such token; then nothing has changed. ENOMEM. */
+WG_API wg_status wg_detokenizer_put(wg_detokenizer *d, const int32_t *token, int n, const char **text, size_t *bytes,
+                                    wg_error *err);
 
 #ifdef __cplusplus
 }

@@ -71,6 +71,14 @@ static inline float wg_wide_scale(int type, uint16_t d)
 /* Decodes the block at src. Returns 0, or -1 for a type without quantised blocks that this program reads. */
 int wg_block_read(int type, const void *src, wg_block *out);
 
+/* The fifth bits of eight codes, the first one's lowest: multiplying moves bit 0 of byte j to bit 56 + j. */
+static inline uint32_t wg_fifth_bits(const uint8_t *code)
+{
+    uint64_t w = 0;
+    for (int j = 0; j < 8; j++) w |= (uint64_t)code[j] << 8 * j;
+    return (uint32_t)((w >> 4 & 0x0101010101010101u) * 0x0102040810204080u >> 56);
+}
+
 /* The 32 codes of a block (0x80: zero) of which at most two of every four are not zero, as a sparse block stores them: signed
  * codes and their places. */
 void wg_sparse_codes(const uint8_t *code, uint8_t q[16], uint8_t place[4]);
@@ -80,7 +88,7 @@ static inline void wg_put_nibbles(const uint8_t *code, int bits, uint8_t *dst)
 {
     if (bits == 5) {
         uint32_t high = 0;
-        for (int j = 0; j < 32; j++) high |= (uint32_t)(code[j] >> 4) << j;
+        for (int j = 0; j < 32; j += 8) high |= wg_fifth_bits(code + j) << j;
         memcpy(dst, &high, sizeof high);
         dst += sizeof high;
     }

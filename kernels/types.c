@@ -10,6 +10,7 @@
 #include "kernels/four.h"
 #include "kernels/quant_blocks.h"
 #include "kernels/quantize_k.h"
+#include "kernels/unroll.h"
 
 typedef struct type_row {
     int id;
@@ -256,65 +257,77 @@ static void q8_2of4_from_f32(const float *src, uint8_t *dst, size_t n)
     }
 }
 
-/* trunc(x) within 0..most; NaN is 0. */
-static uint8_t code_of(float x, int most) { return x >= (float)most ? (uint8_t)most : x > 0 ? (uint8_t)x : 0; }
-
-/* The first element of the largest magnitude; *ordinary as in block_max. NaN is passed over. */
-static float block_first(const float *src, int *ordinary)
+/* The first element of the largest magnitude. NaN is passed over. */
+INLINE float block_first(const float *src)
 {
-    four high = four_all(0), low = high, zero = high;
+    four high = four_all(0), low = high;
     int first = 0;
     for (int j = 0; j < BLOCK; j += 4) {
         const four v = four_load(src + j);
         high = four_larger(v, high);
         low = four_smaller(v, low);
-        zero += v * four_all(0);
     }
-    const float up = four_max(high), down = four_max(-low), amax = up > down ? up : down;
-    *ordinary = four_sum(zero) == 0 && amax > 1e-30f && amax < 1e30f;
-    if (amax == 0) return 0;
+    const float up = four_max(high), down = four_max(-low);
     if (up != down) return up > down ? up : -down;
-    while (fabsf(src[first]) != amax) first++;
+    if (up == 0) return 0;
+    while (fabsf(src[first]) != up) first++;
     return src[first];
 }
 
+/* Least and greatest element, of zeros the first; NaN is passed over, but for the first element's. */
+INLINE void block_range(const float *src, float *min, float *max)
+{
+    four low = four_all(src[0]), high = low;
+    int first = 0;
+    for (int j = 0; j < BLOCK; j += 4) {
+        const four v = four_load(src + j);
+        low = four_smaller(v, low);
+        high = four_larger(v, high);
+    }
+    *min = -four_max(-low);
+    *max = four_max(high);
+    if (*min != 0) return;
+    while (src[first] != 0) first++;
+    *min = src[first];
+}
+
+/* trunc((x - low) * inverse + add) within 0..top; of NaN 0. */
+INLINE void put_codes(const float *src, float low, float inverse, float add, int top, uint8_t *code)
+{
+    for (int half = 0; half < BLOCK; half += 16) {
+        four v[4];
+        for (int i = 0; i < 4; i++) {
+            const four x = (four_load(src + half + 4 * i) - four_all(low)) * four_all(inverse) + four_all(add);
+            v[i] = four_smaller(four_larger(x, four_all(0)), four_all((float)top));
+        }
+        four_to_bytes(v, code + half);
+    }
+}
+
 /* q4_0, q5_0: d = the element of largest magnitude / -2^(bits-1), so that this element is exact but for d's rounding. */
-static void signed_from_f32(int type, const float *src, uint8_t *dst, size_t n)
+INLINE void signed_from_f32(int type, const float *src, uint8_t *dst, size_t n)
 {
     const int bits = wg_code_bits(type), zero = wg_code_zero(type);
     for (size_t b = 0; b < n / BLOCK; b++, src += BLOCK, dst += 2 + BLOCK * bits / 8) {
-        int ordinary;
         wg_block out;
-        uint8_t *code = out.code;
-        float value[BLOCK];
-        const float middle = (float)zero + 0.5f, top = (float)(2 * zero - 1);
-        const float most = block_first(src, &ordinary), d = most / (float)-zero, inverse = d != 0 ? 1 / d : 0;
+        const float d = block_first(src) / (float)-zero, inverse = d != 0 ? 1 / d : 0;
         out.d = wg_f32_to_f16(d);
-        for (int j = 0; j < BLOCK && !ordinary; j++) code[j] = code_of(src[j] * inverse + middle, 2 * zero - 1);
-        for (int j = 0; j < BLOCK && ordinary; j += 4) {
-            const four x = four_load(src + j) * four_all(inverse) + four_all(middle);
-            const four v = four_smaller(four_larger(x, four_all(0)), four_all(top));
-            memcpy(value + j, &v, sizeof v);
-        }
-        for (int j = 0; j < BLOCK && ordinary; j++) code[j] = (uint8_t)(int)value[j];
+        put_codes(src, 0, inverse, (float)zero + 0.5f, 2 * zero - 1, out.code);
         wg_block_write(type, &out, dst);
     }
 }
 
 /* q4_1, q5_1: min + code * (max - min) / (2^bits - 1). */
-static void ranged_from_f32(int type, const float *src, uint8_t *dst, size_t n)
+INLINE void ranged_from_f32(int type, const float *src, uint8_t *dst, size_t n)
 {
     const int bits = wg_code_bits(type), top = (1 << bits) - 1;
     for (size_t b = 0; b < n / BLOCK; b++, src += BLOCK, dst += 4 + BLOCK * bits / 8) {
         wg_block out;
-        float min = src[0], max = src[0];
-        for (int j = 1; j < BLOCK; j++) {
-            min = src[j] < min ? src[j] : min;
-            max = src[j] > max ? src[j] : max;
-        }
+        float min, max;
+        block_range(src, &min, &max);
         const float d = (max - min) / (float)top, inverse = d > 0 ? 1 / d : 0;
         out.d = wg_f32_to_f16(d), out.m = wg_f32_to_f16(min);
-        for (int j = 0; j < BLOCK; j++) out.code[j] = code_of((src[j] - min) * inverse + 0.5f, top);
+        put_codes(src, min, inverse, 0.5f, top, out.code);
         wg_block_write(type, &out, dst);
     }
 }
@@ -349,10 +362,10 @@ int wg_row_from_f32(int type, const float *src, void *dst, size_t n)
     case WG_F8_E4M3: f8_from_f32(src, dst, n); return 0;
     case WG_Q8_2OF4: q8_2of4_from_f32(src, dst, n); return 0;
     case WG_Q8_0: q8_0_from_f32(src, dst, n); return 0;
-    case WG_Q4_0:
-    case WG_Q5_0: signed_from_f32(type, src, dst, n); return 0;
-    case WG_Q4_1:
-    case WG_Q5_1: ranged_from_f32(type, src, dst, n); return 0;
+    case WG_Q4_0: signed_from_f32(WG_Q4_0, src, dst, n); return 0;
+    case WG_Q5_0: signed_from_f32(WG_Q5_0, src, dst, n); return 0;
+    case WG_Q4_1: ranged_from_f32(WG_Q4_1, src, dst, n); return 0;
+    case WG_Q5_1: ranged_from_f32(WG_Q5_1, src, dst, n); return 0;
     case WG_Q4_K: wg_q4_k_from_f32(src, dst, n); return 0;
     case WG_Q6_K: wg_q6_k_from_f32(src, dst, n); return 0;
     default: return -1;

@@ -10,8 +10,8 @@ set(rooms
   draft draft/length draft/lookup draft/lm draft/compose draft/external draft/train
   verify
   experiments/base experiments/config experiments/record experiments/analysis experiments/audit experiments/run experiments/report
-  experiments/bench experiments/cli
-  api include)
+  experiments/load experiments/bench experiments/cli
+  api include serve)
 
 set(allow_kernels       kernels/)
 set(allow_kernels/rule  kernels/rule/ kernels/hd.h kernels/mask.h kernels/mass.h kernels/exp.h kernels/ln.h)
@@ -35,7 +35,7 @@ set(allow_verify        core/base/ core/dist/ core/engine/ verify/ kernels/exp.h
 
 # Rooms of the laboratory, each over those before it.
 set(below core/ draft/ verify/ kernels/)
-foreach(room base config record analysis audit run report bench cli)
+foreach(room base config record analysis audit run report load bench cli)
   list(APPEND below experiments/${room}/)
   set(allow_experiments/${room} ${below})
 endforeach()
@@ -45,6 +45,9 @@ endforeach()
 set(allow_include)
 set(allow_api include/wager.h core/ draft/ verify/ kernels/cpu.h kernels/mask.h api/ experiments/base/ experiments/config/
   experiments/analysis/ experiments/record/trace.h)
+
+# The server is a program of the library's like any other.
+set(allow_serve include/wager.h serve/)
 
 get_filename_component(ROOT "${ROOT}" ABSOLUTE)
 set(bad 0)
@@ -62,7 +65,7 @@ foreach(file ${all})
   list(APPEND headers ${name})
 endforeach()
 
-foreach(top kernels core draft verify experiments api include)
+foreach(top kernels core draft verify experiments api include serve)
   file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/${top}/*.c ${ROOT}/${top}/*.h ${ROOT}/${top}/*.cu ${ROOT}/${top}/*.cuh)
   foreach(file ${files})
     get_filename_component(room ${file} DIRECTORY)

@@ -33,6 +33,14 @@ UNREACHABLE = {
     "law %s was not declared": "needs a drafter of ours that breaks the contract; those of plug-ins are found out before",
     "%s: a word of more than %d MB from byte %llu on: expected plain text": "needs a text of 512 MB",
     "%s:%ld: longer than %d MB; expected a round a line": "needs a line of 256 MB",
+    "a text of %zu tokens; expected at most %d": "needs a text of 2 GB",
+    "libcurl is not there (%s); install libcurl4": "needs a machine without libcurl",
+    "libcurl has no curl_%s; install a newer libcurl4": "needs an older libcurl",
+    "%s/points.jsonl: cannot write: %s": "needs a disk that fills up during a sweep",
+    "%s: cannot cut a half line: %s": "needs a file that can be written and not cut",
+    "libcurl does not start": "needs a libcurl that fails to start",
+    "this program was built without libcurl: install libcurl4-openssl-dev, configure and build it again":
+        "needs a build without libcurl",
 }
 
 STRING = r'"(?:[^"\\\n]|\\.)*"'
@@ -159,7 +167,7 @@ def tested_texts(root, macros):
             path = os.path.join(folder, file)
             if file.endswith((".c", ".h")):
                 said.update(strings(without_comments(open(path, encoding="utf-8").read()), macros))
-            elif file.endswith(".sh"):
+            elif file.endswith(".sh") or (file.endswith(".py") and file != "messages.py"):
                 said.update(open(path, encoding="utf-8").read().split("\n"))
     return golden, [s for s in said if len(s) >= 10]
 

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 PARAMETERS, FIELDS = 8, 4
-FOLDERS = ("core", "draft", "verify", "kernels", "experiments", "tests", "tools", "examples")
+FOLDERS = ("core", "draft", "verify", "kernels", "experiments", "serve", "tests", "tools", "examples")
 ENDINGS = (".c", ".h", ".cpp", ".cu", ".cuh")
 SKIPPED = {"core/text/unicode_table.c", "draft/train/blas.c"}  # generated; the functions of BLAS
 TOKEN = re.compile(r"[A-Za-z_]\w*|[.]{3}|[\d.]\w+|\S")

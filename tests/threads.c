@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The program for ThreadSanitizer (Criterion does not start under it): the pool alone, then batches of sequences decoded with
  * three threads by every drafter, compared with one thread; then every rule on three threads over the same rows; then texts: a
- * template and a tokenizer that two threads share, and such that are refused; then two sessions of libwager at once. Built with
+ * template and a tokenizer that two threads share, and such that are refused; then two sessions of libwager at once; then a
+ * scheduler that other threads submit to and cancel in. Built with
  * -DWG_SANITIZE=thread a race fails it; built otherwise it still compares. */
 #include <unistd.h>
 
@@ -321,9 +322,97 @@ static int check_sessions(void)
     return !same;
 }
 
+/* ---- libwager: threads that submit, cancel and count while one steps */
+
+enum { CLIENTS = 3, EACH = 12 };
+
+typedef struct client {
+    wg_scheduler *s;
+    int index, refused;
+    int32_t token[EACH][32];
+    int n[EACH], last[EACH];
+    wg_end end[EACH];
+} client;
+
+typedef struct answer {
+    client *of;
+    int i;
+} answer;
+
+static void on_answer(void *user, const wg_event *e)
+{
+    const answer *a = user;
+    client *c = a->of;
+    for (int k = 0; e->kind == WG_EVENT_ROUND && k < e->n; k++) c->token[a->i][c->n[a->i]++] = e->token[k];
+    if (e->kind == WG_EVENT_ENDED || e->kind == WG_EVENT_FAILED) c->last[a->i]++, c->end[a->i] = e->end;
+}
+
+/* Its requests, every third of which it cancels at once. Request i of every client is the same. */
+static void *submit_all(void *arg)
+{
+    static answer answers[CLIENTS][EACH];
+    client *c = arg;
+    for (int i = 0; i < EACH; i++) {
+        int32_t prompt[24];
+        uint64_t id = 0;
+        for (int k = 0; k < 24; k++) prompt[k] = 3 + (i % 4 + 5 * k) % 17;
+        answers[c->index][i] = (answer){ c, i };
+        const wg_request r = { .size = sizeof r,
+                               .token = prompt,
+                               .n = 10 + i,
+                               .max_tokens = 16,
+                               .number = (uint32_t)i,
+                               .seed = 4,
+                               .user = &answers[c->index][i],
+                               .on_event = on_answer };
+        wg_scheduler_stats t = { .size = sizeof t };
+        while (wg_scheduler_submit(c->s, &r, &id, NULL) == WG_EFULL) c->refused++, usleep(200);
+        if (i % 3 == c->index) wg_scheduler_cancel(c->s, id, NULL);
+        wg_scheduler_stats_get(c->s, &t, NULL);
+        usleep(100);
+    }
+    return NULL;
+}
+
+static int check_scheduler(void)
+{
+    static client c[CLIENTS];
+    pthread_t thread[CLIENTS];
+    wg_error err;
+    wg_scheduler *s;
+    const wg_scheduler_options o = { .size = sizeof o, .prefix_cache = 1, .queue = 6, .pages = 24, .prefill_rows = 8 };
+    LAW_TRY(wg_scheduler_open(
+        &s,
+        "{\"target\": {\"model\": \"models/wager-story-1m-q8_0.gguf\", \"threads\": 2}, \"draft\": {\"kind\": "
+        "\"ngram\"}, \"verify\": {\"rule\": \"match\"}, \"sampling\": {\"temperature\": 0.8}, \"batch\": 4}",
+        &o, &err));
+    for (int i = 0; i < CLIENTS; i++) {
+        c[i] = (client){ .s = s, .index = i };
+        if (pthread_create(&thread[i], NULL, submit_all, &c[i])) return 1;
+    }
+    wg_scheduler_stats t = { .size = sizeof t };
+    for (t.ended = 0; t.ended < CLIENTS * EACH; wg_scheduler_stats_get(s, &t, NULL))
+        if (wg_scheduler_wait(s, 0.01)) wg_scheduler_step(s, NULL, NULL);
+    for (int i = 0; i < CLIENTS; i++) pthread_join(thread[i], NULL);
+    wg_scheduler_close(s);
+    int bad = 0, cut = 0;
+    for (int i = 0; i < EACH; i++) {
+        const client *whole = &c[i % 3 == 0]; /* one that has not cancelled it */
+        for (int k = 0; k < CLIENTS; k++) {
+            const int n = c[k].n[i];
+            bad += c[k].last[i] != 1 || n > whole->n[i] || memcmp(c[k].token[i], whole->token[i], (size_t)n * sizeof(int32_t));
+            bad += c[k].end[i] != WG_END_CANCELLED && n != whole->n[i];
+            cut += c[k].end[i] == WG_END_CANCELLED;
+        }
+    }
+    printf("scheduler: %d requests of %d threads, %d cancelled, %s\n", CLIENTS * EACH, CLIENTS, cut,
+           bad ? "TEXTS DIFFER" : "one text each");
+    return bad != 0;
+}
+
 int main(void)
 {
     write_models();
     atexit(remove_models);
-    return (check_pool() + check_decode() + check_rules() + check_texts() + check_sessions()) != 0;
+    return (check_pool() + check_decode() + check_rules() + check_texts() + check_sessions() + check_scheduler()) != 0;
 }

@@ -48,14 +48,45 @@ static wg_status check(const wg_sampling *o, wg_error *err)
     return WG_OK;
 }
 
-wg_status wg_sampler_open(wg_sampler *s, const wg_sampling *sampling, const wg_ops *ops, int vocab, wg_error *err)
+static wg_status set_chain(wg_sampler *s, const wg_sampling *o, wg_error *err)
 {
-    const wg_sampling *o = sampling;
-    *s = (wg_sampler){ .sampling = *sampling, .ops = ops, .vocab = vocab };
-    WG_TRY(check(o, err));
-    WG_TRY(wg_sampler_stages(o->order, s->stage, &s->usual, err));
+    s->sampling = *o;
+    s->bias = NULL;
+    s->n_bias = 0;
     s->penalises =
         (o->repetition_penalty > 0 && o->repetition_penalty != 1) || o->frequency_penalty != 0 || o->presence_penalty != 0;
+    WG_TRY(check(o, err));
+    return wg_sampler_stages(o->order, s->stage, &s->usual, err);
+}
+
+wg_status wg_sampling_check(const wg_sampling *sampling, wg_error *err)
+{
+    wg_sampler s = { 0 };
+    return set_chain(&s, sampling, err);
+}
+
+wg_status wg_sampler_share(wg_sampler *out, const wg_sampler *memory, const wg_sampling *sampling, wg_error *err)
+{
+    *out = *memory;
+    return set_chain(out, sampling, err);
+}
+
+wg_sampler wg_sampler_over(const wg_sampler *chain, const wg_sampler *memory)
+{
+    wg_sampler s = *memory;
+    s.sampling = chain->sampling;
+    s.usual = chain->usual;
+    s.penalises = chain->penalises;
+    memcpy(s.stage, chain->stage, sizeof s.stage);
+    s.bias = chain->bias;
+    s.n_bias = chain->n_bias;
+    return s;
+}
+
+wg_status wg_sampler_open(wg_sampler *s, const wg_sampling *sampling, const wg_ops *ops, int vocab, wg_error *err)
+{
+    *s = (wg_sampler){ .ops = ops, .vocab = vocab };
+    WG_TRY(set_chain(s, sampling, err));
     s->order = wg_alloc((size_t)vocab, sizeof *s->order);
     s->clean = wg_alloc((size_t)vocab, sizeof *s->clean);
     s->room = vocab / 8;
@@ -63,14 +94,10 @@ wg_status wg_sampler_open(wg_sampler *s, const wg_sampling *sampling, const wg_o
     s->near = wg_alloc((size_t)s->room, sizeof *s->near);
     s->weight = wg_alloc((size_t)s->room, sizeof *s->weight);
     s->whole = wg_alloc((size_t)vocab, sizeof *s->whole);
-    if (s->penalises) {
-        s->count = wg_calloc((size_t)vocab, sizeof *s->count);
-        s->seen = wg_alloc((size_t)vocab, sizeof *s->seen);
-        s->before = wg_alloc((size_t)vocab, sizeof *s->before);
-    }
-    if (s->order && s->clean && s->id && s->near && s->weight && s->whole &&
-        (!s->penalises || (s->count && s->seen && s->before)))
-        return WG_OK;
+    s->count = wg_calloc((size_t)vocab, sizeof *s->count);
+    s->seen = wg_alloc((size_t)vocab, sizeof *s->seen);
+    s->before = wg_alloc((size_t)vocab, sizeof *s->before);
+    if (s->order && s->clean && s->id && s->near && s->weight && s->whole && s->count && s->seen && s->before) return WG_OK;
     wg_sampler_close(s);
     return wg_nomem(err, (size_t)vocab * 8, "the sampler");
 }
@@ -362,8 +389,38 @@ static void keep(const wg_sampler *s, const wg_lazy_row *d, double *p)
     s->ops->keep64(d->logits, p, s->vocab, d->edge, d->last, d->lightest, d->scale);
 }
 
+/* Sets the logits of all other tokens to -inf. A set without a finite logit gets one, so that the row stays inside it. */
+static void keep_allowed(const uint64_t *allowed, int vocab, float *x)
+{
+    int32_t first = -1;
+    bool any = false;
+    for (int32_t from = 0; from < vocab; from += 64) {
+        const uint64_t word = allowed[from / 64];
+        const int32_t end = vocab - from < 64 ? vocab : from + 64;
+        for (int32_t i = from; i < end; i++) {
+            const bool in = word >> (i - from) & 1;
+            x[i] = in ? x[i] : -INFINITY;
+            any |= x[i] > -INFINITY; /* not NaN */
+            if (in && first < 0) first = i;
+        }
+    }
+    if (!any && first >= 0) x[first] = 0;
+}
+
+/* The logits with biases, of the tokens that may follow: in s->clean, or as they are where there is neither. */
+static float *allowed_logits(const wg_sampler *s, float *logits, const wg_prefix *prefix)
+{
+    const uint64_t *allowed = prefix ? prefix->allowed : NULL;
+    if (s->n_bias == 0 && !allowed) return logits;
+    memcpy(s->clean, logits, (size_t)s->vocab * sizeof *logits);
+    for (int i = 0; i < s->n_bias; i++) s->clean[s->bias[i].token] += s->bias[i].bias;
+    if (allowed) keep_allowed(allowed, s->vocab, s->clean);
+    return s->clean;
+}
+
 void wg_sampler_row_after(wg_sampler *s, float *logits, const wg_prefix *prefix, wg_rows *out, int row)
 {
+    logits = allowed_logits(s, logits, prefix);
     if (!s->usual) {
         out->supported[row] = -1;
         out->lazy[row].state = WG_ROW_THERE;
@@ -393,7 +450,7 @@ void wg_sampler_row(wg_sampler *s, const float *logits, wg_rows *out, int row)
 void wg_sampler_lazy(wg_sampler *s, const float *logits, wg_rows *out, int row)
 {
     wg_lazy_row *d = &out->lazy[row];
-    if (!s->usual || s->penalises) {
+    if (!wg_sampler_may_wait(s)) {
         wg_sampler_row(s, logits, out, row);
         return;
     }

@@ -5,7 +5,10 @@
  *
  * Penalties make a row a function of the text before it, drafted tokens included (METHODS B14-2). No state is kept between
  * rows: the tokens of the window are counted for each row, along the path of a draft tree, so no step, rejection or
- * preemption can leave a wrong count. */
+ * preemption can leave a wrong count.
+ *
+ * Before the stages a sampler adds logit biases and removes the tokens that may not follow the prefix (wg_prefix.allowed); both
+ * happen in a copy, so the logits stay as the model gave them. */
 #ifndef WG_CORE_DIST_SAMPLER_H
 #define WG_CORE_DIST_SAMPLER_H
 
@@ -47,7 +50,18 @@ typedef struct wg_prefix {
     int n;
     const wg_tree *tree;
     int node;
+    const uint64_t *allowed; /* which tokens may follow: bit x % 64 of word x / 64, one set at least. NULL: all */
 } wg_prefix;
+
+static inline size_t wg_token_words(int vocab) { return ((size_t)vocab + 63) / 64; }
+static inline bool wg_token_in(const uint64_t *set, int32_t x) { return set[x / 64] >> x % 64 & 1; }
+static inline void wg_token_add(uint64_t *set, int32_t x) { set[x / 64] |= 1ull << x % 64; }
+
+/* Added to the logit of a token before all stages. */
+typedef struct wg_logit_bias {
+    int32_t token;
+    float bias; /* finite */
+} wg_logit_bias;
 
 typedef struct wg_sampler {
     wg_sampling sampling;
@@ -62,23 +76,37 @@ typedef struct wg_sampler {
     float *clean;          /* (vocab) working logits of a chain in another order */
     bool usual, penalises; /* the stages are in the usual order; penalties are on */
     wg_stage stage[WG_STAGES];
-    int32_t *count, *seen; /* (vocab) of the window, 0 between calls; (vocab) its different tokens. NULL: penalties are off */
+    const wg_logit_bias *bias; /* (n_bias) different tokens; borrowed */
+    int n_bias;
+    int32_t *count, *seen; /* (vocab) of the window, 0 between calls; (vocab) its different tokens */
     float *before;         /* (vocab) the logits of these before the penalties */
     int n_seen;
 } wg_sampler;
 
+/* Whether a sampler can be opened with these options. EINVAL. Any thread. */
+wg_status wg_sampling_check(const wg_sampling *sampling, wg_error *err);
 wg_status wg_sampler_open(wg_sampler *s, const wg_sampling *sampling, const wg_ops *ops, int vocab, wg_error *err);
 void wg_sampler_close(wg_sampler *s);
+
+/* Another chain over the working memory of `memory`, which is borrowed: nothing is allocated, and *out is not closed. One of
+ * the samplers of one memory may be in use at a time. EINVAL: an option out of range. */
+wg_status wg_sampler_share(wg_sampler *out, const wg_sampler *memory, const wg_sampling *sampling, wg_error *err);
+/* The chain and the biases of one sampler over the working memory of another. */
+wg_sampler wg_sampler_over(const wg_sampler *chain, const wg_sampler *memory);
 
 /* logits (vocab) -> row `row` of out. Ties keep the lowest ids. NaN logits count as -inf; +inf, or no finite logit at all,
  * gives the one-hot row at the lowest such id (0). */
 void wg_sampler_row(wg_sampler *s, const float *logits, wg_rows *out, int row);
 
+/* Whether a row of this chain may be lazy: it depends on its logits alone, and its stages are in the usual order. */
+static inline bool wg_sampler_may_wait(const wg_sampler *s) { return s->usual && !s->penalises && s->n_bias == 0; }
+
 /* Makes row `row` of out lazy: the same row, computed by this sampler when it is read (rows.h has the contract). Chains with
  * penalties or in another order compute the row at once. */
 void wg_sampler_lazy(wg_sampler *s, const float *logits, wg_rows *out, int row);
 
-/* The same with penalties for the tokens of the prefix. The logits change during the call and are restored. */
+/* The same after a prefix: with penalties for its tokens, the biases, and the tokens that may follow alone. Where these have no
+ * finite logit, the row is one-hot at the first of them. The logits change during the call and are restored. */
 void wg_sampler_row_after(wg_sampler *s, float *logits, const wg_prefix *prefix, wg_rows *out, int row);
 
 /* The two halves of wg_sampler_row_after, for callers that rank tokens: apply the penalties in place; restore the logits. */

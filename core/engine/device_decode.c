@@ -8,6 +8,7 @@
 #include "core/base/clock.h"
 #include "core/base/mem.h"
 #include "core/engine/device_verify.h"
+#include "core/engine/seq_rows.h"
 #include "core/model/decode_loop.h"
 
 enum { ROUNDS = 32 }; /* rounds of a window */
@@ -75,6 +76,8 @@ bool wg_device_decode_fits(wg_engine *e, wg_seq *const *seq, int n)
     if (!l || e->feeds.list) return false; /* the rows of a round that the host does not make are gone */
     for (int i = 0; i < n; i++) {
         const wg_seq *s = seq[i];
+        if (wg_seq_has_rows(s) || s->stops || s->ignore_end || s->levels_end)
+            return false; /* the device knows nothing of these */
         l->seq[i] = (wg_decode_loop_seq){
             .kv = s->kv, .seed = s->chance.seed, .request = s->chance.request, .token = s->token, .n = s->n, .limit = s->limit
         };

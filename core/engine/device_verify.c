@@ -3,6 +3,7 @@
  * sent: a rule that only compares tokens, and drafts with one-hot rows, need no row of q. */
 #include "core/engine/device_verify.h"
 #include "core/engine/engine_impl.h"
+#include "core/engine/seq_rows.h"
 
 #include <string.h>
 
@@ -66,11 +67,11 @@ const wg_verify_spec *wg_device_verify_how(const wg_engine *e, int *rows)
     return &e->device_verify->s;
 }
 
-bool wg_device_verify_fits(const wg_engine *e, int n)
+bool wg_device_verify_fits(const wg_engine *e, wg_seq *const *seq, int n)
 {
     const struct wg_device_verify *s = e->device_verify;
     for (int i = 0; i < n; i++)
-        if (e->tree[i].probes) return false;
+        if (e->tree[i].probes || wg_seq_has_rows(seq[i])) return false;
     return s && e->batch.logits <= s->rows && (!e->verifier->reads_q || e->q.n <= s->rows);
 }
 

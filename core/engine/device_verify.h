@@ -13,8 +13,9 @@ void wg_device_verify_close(wg_engine *e);
 /* The chain and the rule, and the number of rows of p that fit. */
 const wg_verify_spec *wg_device_verify_how(const wg_engine *e, int *rows);
 
-/* Whether the device can verify the trees of a step: their rows and q rows fit, and there are no probes. */
-bool wg_device_verify_fits(const wg_engine *e, int n);
+/* Whether the device can verify the trees of a step: their rows and q rows fit, there are no probes, and all rows are made by
+ * the engine's chain. */
+bool wg_device_verify_fits(const wg_engine *e, wg_seq *const *seq, int n);
 
 /* Runs the target's pass over e->batch with verification. wg_device_verify_path returns tree i's path; e->p stays empty. */
 wg_status wg_device_verify_run(wg_engine *e, wg_seq *const *seq, int n, wg_error *err);

@@ -10,6 +10,7 @@
 #include "core/engine/device_decode.h"
 #include "core/dist/optimal_acceptance.h"
 #include "core/engine/device_verify.h"
+#include "core/engine/seq_rows.h"
 
 /* Seconds since *since, which becomes now. */
 static double lap(double *since)
@@ -19,20 +20,42 @@ static double lap(double *since)
     return *since - start;
 }
 
-/* Prefills the prompt tokens except the last, in chunks; a chain without logits. */
+/* Adds the rows of a chunk to the pass: a chain. */
+static wg_status add_chunk(wg_engine *e, wg_chunk *c, wg_error *err)
+{
+    const int at = wg_kv_len(c->seq->kv);
+    WG_TRY(wg_kv_reserve(c->seq->kv, c->n, err));
+    c->row = wg_batch_chain(&e->batch, c->seq->kv, at, c->seq->token + at, c->n, c->logits ? c->n : 0);
+    return WG_OK;
+}
+
+/* A pass over one chunk. */
+static wg_status pass_chunk(wg_engine *e, wg_chunk *c, wg_error *err)
+{
+    wg_batch_clear(&e->batch);
+    e->batch.taps = e->feeds.taps;
+    WG_TRY(add_chunk(e, c, err));
+    WG_TRY(wg_lm_forward(e->target, &e->batch, e->logits, err));
+    wg_kv_commit_chain(c->seq->kv, c->n);
+    return e->feeds.taps ? wg_tap_feeds_chunk(&e->feeds, c->seq, c->n, err) : WG_OK;
+}
+
+/* Prefills the prompt tokens except the last, in chunks without logits. */
 static wg_status prefill(wg_engine *e, wg_seq *s, wg_error *err)
 {
     for (int at; (at = wg_kv_len(s->kv)) < s->n - 1;) {
-        const int left = s->n - 1 - at, n = left < e->opt.prefill_rows ? left : e->opt.prefill_rows;
-        WG_TRY(wg_kv_reserve(s->kv, n, err));
-        wg_batch_clear(&e->batch);
-        wg_batch_chain(&e->batch, s->kv, at, s->token + at, n, 0);
-        e->batch.taps = e->feeds.taps;
-        WG_TRY(wg_lm_forward(e->target, &e->batch, e->logits, err));
-        wg_kv_commit_chain(s->kv, n);
-        if (e->feeds.taps) WG_TRY(wg_tap_feeds_chunk(&e->feeds, s, n, err));
+        const int left = s->n - 1 - at;
+        wg_chunk c = { .seq = s, .n = left < e->opt.prefill_rows ? left : e->opt.prefill_rows };
+        WG_TRY(pass_chunk(e, &c, err));
     }
     return WG_OK;
+}
+
+/* Undoes what a failed prefill from `len` on has done. */
+static void undo(wg_engine *e, wg_seq *s, int len)
+{
+    wg_kv_rollback(s->kv);
+    wg_seq_truncate(e, s, len);
 }
 
 wg_status wg_engine_prefill(wg_engine *e, wg_seq *s, wg_error *err)
@@ -40,10 +63,25 @@ wg_status wg_engine_prefill(wg_engine *e, wg_seq *s, wg_error *err)
     const int len = wg_kv_len(s->kv);
     double clock = wg_clock_now();
     const wg_status status = prefill(e, s, err);
-    if (status) {
-        wg_kv_rollback(s->kv);
-        wg_seq_truncate(e, s, len);
-    }
+    if (status) undo(e, s, len);
+    e->phases.prefill += lap(&clock);
+    return status;
+}
+
+static wg_status check_chunk(const wg_chunk *c, int most, wg_error *err)
+{
+    if (c->n >= 1 && c->n <= most && c->n <= c->seq->n - 1 - wg_kv_len(c->seq->kv)) return WG_OK;
+    return wg_fail(err, WG_EINVAL, "request %u: a chunk of %d tokens; %d are left to be read, and a pass has room for %d",
+                   (unsigned)c->seq->request, c->n, c->seq->n - 1 - wg_kv_len(c->seq->kv), most);
+}
+
+wg_status wg_engine_chunk(wg_engine *e, wg_chunk *c, wg_error *err)
+{
+    WG_TRY(check_chunk(c, e->opt.prefill_rows, err));
+    const int len = wg_kv_len(c->seq->kv);
+    double clock = wg_clock_now();
+    const wg_status status = pass_chunk(e, c, err);
+    if (status) undo(e, c->seq, len);
     e->phases.prefill += lap(&clock);
     return status;
 }
@@ -51,7 +89,7 @@ wg_status wg_engine_prefill(wg_engine *e, wg_seq *s, wg_error *err)
 static wg_status check_running(const wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
 {
     uint64_t seen[4] = { 0 };
-    if (n < 1 || n > e->opt.step_batch)
+    if (n < 0 || n > e->opt.step_batch)
         return wg_fail(err, WG_EINVAL, "a step of %d sequences; expected 1..%d (max_batch)", n, e->opt.step_batch);
     for (int i = 0; i < n; i++) {
         const uint64_t bit = 1ull << seq[i]->slot % 64;
@@ -65,14 +103,17 @@ static wg_status check_running(const wg_engine *e, wg_seq *const *seq, int n, wg
 }
 
 /* Cuts what is too deep to be emitted: whole levels, since any other choice among siblings would depend on how deep the draft
- * went below one of them, and so on draws (METHODS L3, L4). What is left moves up, in every space that the drafter has. */
+ * went below one of them, and so on draws (METHODS L3, L4). And what the sequence's own rows give no probability (seq_rows.h).
+ * What is left moves up, in every space that the drafter has. */
 static void cut(wg_engine *e, const wg_seq *s, wg_tree *t)
 {
     bool keep[WG_TREE_MAX];
     int16_t from[WG_TREE_MAX];
     const int room = wg_seq_room(s);
     int n = 0, probes = 0;
-    for (int i = 0; i < t->n; i++) n += keep[i] = wg_tree_depth(t, i) <= room;
+    for (int i = 0; i < t->n; i++) keep[i] = wg_tree_depth(t, i) <= room;
+    wg_seq_rows_prune(e, s, t, keep);
+    for (int i = 0; i < t->n; i++) n += keep[i];
     if (n == t->n) {
         while (probes < t->probes && wg_tree_depth(t, t->n + probes) <= room) probes++;
         t->probes = probes;
@@ -119,7 +160,7 @@ typedef struct scored {
     int n;
 } scored;
 
-/* A row is a function of its logits and, with penalties, of the text and the drafted path before it. Probes need none. */
+/* A row is a function of its logits and, in some chains, of the text and the drafted path before it. Probes need none. */
 static void sample_rows(void *arg, int thread, int threads)
 {
     const scored *job = arg;
@@ -128,12 +169,35 @@ static void sample_rows(void *arg, int thread, int threads)
     wg_pool_share(e->p.n, 1, thread, threads, &lo, &hi);
     for (int i = 0; i < job->n; i++) {
         const wg_tree *t = &e->tree[i];
-        wg_prefix prefix = { job->seq[i]->token, job->seq[i]->n, t, 0 };
+        wg_sampler sampler = wg_seq_sampler(job->seq[i], &e->sampler[thread]);
         for (int row = lo > t->row ? lo : t->row; row < hi && row < t->row + t->n; row++) {
-            prefix.node = row - t->row;
-            wg_sampler_row_after(&e->sampler[thread], e->logits + (size_t)row * (size_t)e->p.vocab, &prefix, &e->p, row);
+            const wg_prefix prefix = wg_seq_prefix(job->seq[i], t, row - t->row);
+            wg_sampler_row_after(&sampler, e->logits + (size_t)row * (size_t)e->p.vocab, &prefix, &e->p, row);
         }
     }
+}
+
+/* Leaves all rows of p to be computed when they are read. False: a sequence has rows that cannot wait. */
+static bool leave_lazy(wg_engine *e, wg_seq *const *seq, int n)
+{
+    wg_sampler *sampler;
+    for (int i = 0; i < n; i++)
+        if (!wg_seq_lazy_sampler(seq[i], e->sampler)) return false;
+    for (int i = 0; i < n; i++) {
+        const wg_tree *t = &e->tree[i];
+        sampler = wg_seq_lazy_sampler(seq[i], e->sampler);
+        for (int row = t->row; row < t->row + wg_tree_rows(t); row++)
+            wg_sampler_lazy(sampler, e->logits + (size_t)row * (size_t)e->p.vocab, &e->p, row);
+    }
+    return true;
+}
+
+/* Whether rows take passes over the vocabulary beside the largest logit's. */
+static bool have_work(const wg_engine *e, wg_seq *const *seq, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (wg_seq_has_rows(seq[i])) return true;
+    return e->opt.sampling.temperature > 0;
 }
 
 /* Rows of p, by the pool's threads; or left lazy, when the threads would need as long for all rows as one thread for four
@@ -141,22 +205,26 @@ static void sample_rows(void *arg, int thread, int threads)
 static void make_rows(wg_engine *e, wg_seq *const *seq, int n)
 {
     scored job = { e, seq, n };
-    if (e->p.n > 1 && 4 * n <= e->p.n / e->samplers && !e->sampler->penalises)
-        for (int row = 0; row < e->p.n; row++)
-            wg_sampler_lazy(e->sampler, e->logits + (size_t)row * (size_t)e->p.vocab, &e->p, row);
-    else if (e->p.n > 1 && e->samplers > 1 && e->opt.sampling.temperature > 0) wg_pool_run(e->env.pool, sample_rows, &job);
+    if (e->p.n > 1 && 4 * n <= e->p.n / e->samplers && leave_lazy(e, seq, n)) return;
+    if (e->p.n > 1 && e->samplers > 1 && have_work(e, seq, n)) wg_pool_run(e->env.pool, sample_rows, &job);
     else sample_rows(&job, 0, 1);
 }
 
+/* What rides with a step. */
+typedef struct riders {
+    wg_chunk *chunk;
+    int n;
+} riders;
+
 /* Draft trees from q; slots for them; p at every node in one pass of the target, or the paths that the device verifies:
- * *on_device. */
-static wg_status draft_and_score(wg_engine *e, wg_seq *const *seq, int n, bool *on_device, wg_error *err)
+ * *on_device. Chunks follow the trees in the pass. */
+static wg_status draft_and_score(wg_engine *e, wg_seq *const *seq, int n, riders with, bool *on_device, wg_error *err)
 {
     for (int i = 0; i < n; i++)
         if (wg_kv_len(seq[i]->kv) < seq[i]->n - 1) WG_TRY(wg_engine_prefill(e, seq[i], err));
     double clock = wg_clock_now();
     for (int i = 0; i < n && e->feeds.taps; i++) WG_TRY(wg_tap_feeds_make_room(&e->feeds, seq[i], err));
-    WG_TRY(wg_engine_draft(e, seq, n, err));
+    if (n > 0) WG_TRY(wg_engine_draft(e, seq, n, err));
     e->phases.draft += lap(&clock);
 
     wg_batch_clear(&e->batch);
@@ -168,13 +236,15 @@ static wg_status draft_and_score(wg_engine *e, wg_seq *const *seq, int n, bool *
         for (int k = 0; k < wg_tree_rows(t); k++)
             wg_batch_node(&e->batch, seq[i]->kv, k, wg_tree_depth(t, k), t->anc[k], t->token[k], true);
     }
+    const int scored = e->batch.logits;
+    for (int i = 0; i < with.n; i++) WG_TRY(add_chunk(e, &with.chunk[i], err));
     e->phases.kv += lap(&clock);
-    *on_device = wg_device_verify_fits(e, n);
+    *on_device = n > 0 && wg_device_verify_fits(e, seq, n);
     WG_TRY(*on_device ? wg_device_verify_run(e, seq, n, err) : wg_lm_forward(e->target, &e->batch, e->logits, err));
     e->phases.verify += lap(&clock);
     if (*on_device) return WG_OK;
 
-    e->p.n = e->batch.logits;
+    e->p.n = scored;
     make_rows(e, seq, n);
     e->phases.accept += lap(&clock);
     return WG_OK;
@@ -208,15 +278,40 @@ static void measure_alpha(wg_engine *e, const wg_tree *t, const wg_path *path, w
     }
 }
 
+bool wg_engine_carries(const wg_engine *e) { return e->opt.ride_rows > 0 && !e->feeds.list && !e->device_verify; }
+
+static wg_status check_riders(const wg_engine *e, wg_seq *const *seq, int n, riders with, wg_error *err)
+{
+    int left = e->opt.ride_rows;
+    if (with.n > 0 && !wg_engine_carries(e))
+        return wg_fail(err, WG_EUNSUPPORTED, "this engine's steps carry no chunks of prompts (ride_rows, wg_engine_carries)");
+    for (int i = 0; i < with.n; left -= with.chunk[i++].n) {
+        WG_TRY(check_chunk(&with.chunk[i], left, err));
+        for (int k = 0; k < n + i; k++)
+            if ((k < n ? seq[k] : with.chunk[k - n].seq) == with.chunk[i].seq)
+                return wg_fail(err, WG_EINVAL, "request %u is twice in one step", (unsigned)with.chunk[i].seq->request);
+    }
+    return WG_OK;
+}
+
 wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
 {
+    if (n == 0) return wg_fail(err, WG_EINVAL, "a step of %d sequences; expected 1..%d (max_batch)", n, e->opt.step_batch);
+    return wg_engine_step_with(e, seq, n, NULL, 0, err);
+}
+
+wg_status wg_engine_step_with(wg_engine *e, wg_seq *const *seq, int n, wg_chunk *chunk, int chunks, wg_error *err)
+{
+    const riders with = { chunk, chunks };
     WG_TRY(check_running(e, seq, n, err));
-    bool on_device;
-    const wg_status status = draft_and_score(e, seq, n, &on_device, err);
+    WG_TRY(check_riders(e, seq, n, with, err));
+    bool on_device = false;
+    const wg_status status = n + chunks ? draft_and_score(e, seq, n, with, &on_device, err) : WG_OK;
     if (status) {
-        for (int i = 0; i < n; i++) wg_kv_rollback(seq[i]->kv);
+        for (int i = 0; i < n + chunks; i++) wg_kv_rollback(i < n ? seq[i]->kv : chunk[i - n].seq->kv);
         return status;
     }
+    for (int i = 0; i < chunks; i++) wg_kv_commit_chain(chunk[i].seq->kv, chunk[i].n);
     double clock = wg_clock_now();
     for (int i = 0; i < n; i++) { /* nothing below can fail */
         wg_seq *s = seq[i];
@@ -226,6 +321,7 @@ wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
         else e->verifier->accept(e->verifier_opt, t, &e->p, &e->q, &s->chance, &e->work, &path);
         wg_assert(path.node[path.n - 1] < t->n); /* no rule accepts a probe */
         wg_seq_append(s, t, &path, e->is_eog, e->is_eog_user);
+        wg_seq_rows_emitted(e, s, t);
         s->on_device.verified += on_device;
         e->phases.accept += lap(&clock);
         if (e->opt.measure_alpha) {

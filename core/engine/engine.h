@@ -15,6 +15,8 @@ typedef struct wg_engine_options {
     int page_slots;   /* 0: WG_ENGINE_PAGE_SLOTS */
     int pages;        /* 0: enough for max_batch sequences of max_tokens */
     int prefill_rows; /* prompt tokens of one pass; 0: WG_ENGINE_PREFILL_ROWS */
+    int ride_rows; /* prompt tokens that may ride with the trees of a step (wg_engine_step_with); 0: none. The target's passes
+                       * then have up to step_batch x WG_TREE_MAX + ride_rows rows */
     uint64_t seed;
     wg_sampling sampling;
     bool host_rows;         /* the caller reads p or the logits after a step: they are copied to the host from any device */
@@ -115,6 +117,34 @@ wg_status wg_engine_prefill(wg_engine *e, wg_seq *s, wg_error *err);
  * that can fail happens before the first commit; after a failure every sequence is as it was (a prompt whose prefill was done
  * stays in the cache). EINVAL: n out of range, a sequence twice or finished, or a tree the drafter may not make. */
 wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err);
+
+/* A chunk of a prompt: n of its tokens from wg_kv_len on, at most to its last but one. */
+typedef struct wg_chunk {
+    wg_seq *seq;
+    int n;
+    bool logits; /* asks for the logits after each of them */
+    int row;     /* out, with `logits`: the first of these rows in wg_last_step.logits, which the next pass overwrites */
+} wg_chunk;
+
+/* A pass over one chunk alone, of at most prefill_rows tokens. After a failure the sequence is as it was. */
+wg_status wg_engine_chunk(wg_engine *e, wg_chunk *c, wg_error *err);
+
+/* wg_engine_step with chunks of other sequences in its pass, at most ride_rows tokens in all, which are in the cache then. n
+ * may be 0. EUNSUPPORTED with chunks unless wg_engine_carries: where hidden states are read (reading them may fail, and after a
+ * pass nothing may), or the device verifies. */
+bool wg_engine_carries(const wg_engine *e);
+wg_status wg_engine_step_with(wg_engine *e, wg_seq *const *seq, int n, wg_chunk *chunk, int chunks, wg_error *err);
+
+/* The cache of a sequence that has none yet, or was truncated to 0, becomes the first `len` slots of `from`, whose pages it
+ * shares (fewer where readers of hidden states need some of them); pages are taken when it writes. Hidden states of these slots
+ * count as read: see wg_seq_shareable. The slots hold the sequence's first tokens. ENOMEM. */
+wg_status wg_seq_share(wg_engine *e, wg_seq *s, wg_kv_seq *from, int len, wg_error *err);
+/* So many of the slots in a sequence's cache another sequence with the same tokens can share: fewer than wg_kv_len where
+ * readers of hidden states have not read the last ones. */
+int wg_seq_shareable(const wg_engine *e, const wg_seq *s);
+/* Takes the cache out of a sequence that ends: the caller's (wg_kv_seq_close, before the engine is closed). The sequence keeps
+ * its tokens, and can only be closed. */
+wg_kv_seq *wg_seq_take_cache(wg_engine *e, wg_seq *s);
 
 /* A drafter beside another engine, which scores and verifies (core/engine/propose.c). propose: a draft for one running
  * sequence, as the tree and q of wg_engine_last_step; nothing is scored. observe: the n tokens that its text has been given

@@ -5,6 +5,7 @@
 #include "core/engine/device_decode.h"
 #include "core/engine/engine_impl.h"
 #include "core/engine/device_verify.h"
+#include "core/engine/seq_rows.h"
 
 #include <string.h>
 
@@ -33,6 +34,8 @@ static wg_status check_options(wg_engine *e, const wg_engine_options *opt, wg_er
         return wg_fail(err, WG_EINVAL, "max_tokens %d; expected 2..%d, the context of the target", o->max_tokens, context);
     if (o->prefill_rows < 1 || o->prefill_rows > WG_KV_TAIL_MAX)
         return wg_fail(err, WG_EINVAL, "prefill_rows %d; expected 1..%d", o->prefill_rows, (int)WG_KV_TAIL_MAX);
+    if (o->ride_rows < 0 || o->ride_rows > WG_KV_TAIL_MAX)
+        return wg_fail(err, WG_EINVAL, "ride_rows %d; expected 0..%d", o->ride_rows, (int)WG_KV_TAIL_MAX);
     if (o->page_slots < 1 || o->page_slots > 256)
         return wg_fail(err, WG_EINVAL, "page_slots %d; expected 1..256", o->page_slots);
     if (o->pages < 0) return wg_fail(err, WG_EINVAL, "pages %d; expected 1 or more, or 0 for enough", o->pages);
@@ -48,12 +51,12 @@ static wg_status check_options(wg_engine *e, const wg_engine_options *opt, wg_er
 static wg_status open_buffers(wg_engine *e, wg_error *err)
 {
     const int rows = e->opt.step_batch * WG_TREE_MAX, vocab = e->target->vocab;
-    const int threads = e->env.pool ? wg_pool_threads(e->env.pool) : 1;
-    WG_TRY(wg_batch_open(&e->batch, rows > e->opt.prefill_rows ? rows : e->opt.prefill_rows, err));
+    const int threads = e->env.pool ? wg_pool_threads(e->env.pool) : 1, most = rows + e->opt.ride_rows;
+    WG_TRY(wg_batch_open(&e->batch, most > e->opt.prefill_rows ? most : e->opt.prefill_rows, err));
     WG_TRY(wg_rows_open(&e->p, rows, vocab, err));
     WG_TRY(wg_rows_open(&e->q, rows, vocab, err));
     WG_TRY(wg_workspace_open(&e->work, vocab, err));
-    const size_t logits = (size_t)rows * (size_t)vocab * sizeof *e->logits;
+    const size_t logits = (size_t)e->batch.cap * (size_t)vocab * sizeof *e->logits;
     if (!(e->logits = wg_alloc(logits, 1))) return wg_nomem(err, logits, "the target's logits; lower max_batch?");
     if (!(e->tree = wg_calloc((size_t)e->opt.max_batch, sizeof *e->tree)))
         return wg_nomem(err, (size_t)e->opt.max_batch * sizeof *e->tree, "draft trees");
@@ -296,6 +299,30 @@ wg_status wg_seq_extend(wg_engine *e, wg_seq *s, const int32_t *token, int n, in
     return WG_OK;
 }
 
+wg_status wg_seq_share(wg_engine *e, wg_seq *s, wg_kv_seq *from, int len, wg_error *err)
+{
+    wg_kv_seq *kv;
+    const int most = s->n - 1 - wg_tap_feeds_latest(&e->feeds);
+    wg_assert(wg_kv_len(s->kv) == 0 && len >= 0 && len <= wg_kv_len(from));
+    if (len > most) len = most > 0 ? most : 0;
+    WG_TRY(wg_kv_fork(from, &kv, err));
+    wg_kv_truncate(kv, len); /* to 0 where pages that the next token would read have gone */
+    wg_kv_seq_close(s->kv);
+    s->kv = kv;
+    wg_tap_feeds_resume(&e->feeds, s->slot, wg_kv_len(kv));
+    return WG_OK;
+}
+
+int wg_seq_shareable(const wg_engine *e, const wg_seq *s) { return wg_tap_feeds_read(&e->feeds, s->slot, wg_kv_len(s->kv)); }
+
+wg_kv_seq *wg_seq_take_cache(wg_engine *e, wg_seq *s)
+{
+    wg_kv_seq *kv = s->kv;
+    wg_engine_forget(e, s);
+    s->kv = NULL;
+    return kv;
+}
+
 void wg_seq_close(wg_engine *e, wg_seq *s)
 {
     if (!s) return;
@@ -304,6 +331,7 @@ void wg_seq_close(wg_engine *e, wg_seq *s)
     wg_kv_seq_close(s->kv);
     if (s->slot >= 0) wg_tap_feeds_rewind(&e->feeds, s->slot, 0);
     if (s->slot >= 0) e->slots[s->slot / 64] &= ~(1ull << s->slot % 64);
+    wg_seq_rows_close(s);
     wg_free(s->token);
     wg_free(s->drafted);
     wg_free(s);

@@ -48,12 +48,19 @@ static void count(wg_seq *s, const wg_tree *tree, const wg_path *path, int accep
     for (int d = 1; d <= s->last_height; d++) c->offered_at[d]++;
     for (int d = 1; d <= accepted; d++) c->tried_at[d]++, c->accepted_at[d]++;
     if (accepted < s->path.n && wg_tree_child(tree, last, last) >= 0) c->tried_at[accepted + 1]++;
-    if (tree->n == 1) c->without_draft[room > 0 ? stated(tree) : WG_NO_DRAFT_ROOM]++;
+    if (tree->n == 1) c->without_draft[room <= 0 ? WG_NO_DRAFT_ROOM : s->levels_end == 1 ? WG_NO_DRAFT_POLICY : stated(tree)]++;
+}
+
+static bool stops_at(const wg_seq *s, int32_t token)
+{
+    for (int i = 0; i < s->stops; i++)
+        if (s->stop[i] == token) return true;
+    return false;
 }
 
 void wg_seq_append(wg_seq *s, const wg_tree *tree, const wg_path *path, wg_is_eog_fn *is_eog, const void *user)
 {
-    const int room = wg_seq_room(s);
+    const int room = s->limit - s->n - 1;
     int accepted = 0;
     s->path = *path;
     for (int i = 1; i <= path->n && s->finish == WG_RUNNING; i++) {
@@ -64,7 +71,8 @@ void wg_seq_append(wg_seq *s, const wg_tree *tree, const wg_path *path, wg_is_eo
         accepted += draft;
         s->path.n = i;
         s->path.next = token;
-        if (is_eog && is_eog(user, token)) s->finish = WG_FINISH_EOS;
+        if (!s->ignore_end && is_eog && is_eog(user, token)) s->finish = WG_FINISH_EOS;
+        else if (stops_at(s, token)) s->finish = WG_FINISH_STOP;
         else if (s->n >= s->limit) s->finish = WG_FINISH_LENGTH;
     }
     s->chance.position = (uint32_t)s->n;

@@ -9,7 +9,7 @@
 #include "core/dist/tree.h"
 #include "core/kv/kv.h"
 
-typedef enum wg_finish { WG_RUNNING, WG_FINISH_EOS, WG_FINISH_LENGTH } wg_finish;
+typedef enum wg_finish { WG_RUNNING, WG_FINISH_EOS, WG_FINISH_LENGTH, WG_FINISH_STOP } wg_finish; /* STOP: wg_seq.stop */
 
 typedef struct wg_counts {
     long passes;                   /* target passes (steps) */
@@ -51,10 +51,21 @@ typedef struct wg_seq {
     wg_device_passes on_device; /* of counts.passes */
     wg_path path;               /* of the last step */
     int last_nodes, last_probes, last_height, last_emitted;
+    struct wg_seq_rows *rows; /* how its rows are made (seq_rows.h); NULL: by the engine's sampler chain */
+    const int32_t *stop;      /* (stops) tokens that end this text, borrowed; those of the model do so unless ignore_end */
+    int stops;
+    bool ignore_end;
+    int levels_end; /* drafts end before this level, the root's being 0: who sets it has not seen what is drafted (METHODS L3).
+                     * 0: nowhere */
 } wg_seq;
 
-/* The largest useful depth of a draft: `next` takes the last place before the limit, so deeper nodes would be wasted. */
-static inline int wg_seq_room(const wg_seq *s) { return s->limit - s->n - 1; }
+/* The largest useful depth of a draft: `next` takes the last place before the limit, so deeper nodes would be wasted; and no
+ * deeper than this step's drafts may be. */
+static inline int wg_seq_room(const wg_seq *s)
+{
+    const int room = s->limit - s->n - 1;
+    return s->levels_end > 0 && s->levels_end <= room ? s->levels_end - 1 : room;
+}
 
 /* Appends the tokens of the path: node[1..] and next. Cuts after an end-of-generation token (is_eog may be NULL) and at the
  * limit. Sets finish, counts, and `path` (after the cut: the nodes to commit); advances the chance. Cannot fail: the memory was

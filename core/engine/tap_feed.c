@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "core/model/submodel.h"
 #include "core/model/taps.h"
 
 enum { ROOM = 2 * WG_TREE_MAX }; /* rows of a sequence: what a step leaves, and another path */
@@ -178,11 +177,32 @@ void wg_tap_feeds_rewind(wg_tap_feeds *fs, int slot, int len)
     }
 }
 
+void wg_tap_feeds_resume(wg_tap_feeds *fs, int slot, int len)
+{
+    wg_tap_feeds_rewind(fs, slot, 0);
+    for (wg_tap_feed *f = fs->list; f && f->wait; f = f->next) f->wait[slot].first = len;
+}
+
+int wg_tap_feeds_read(const wg_tap_feeds *fs, int slot, int len)
+{
+    for (const wg_tap_feed *f = fs->list; f && f->wait; f = f->next)
+        if (f->reader.latest == 0 && f->wait[slot].first < len) len = f->wait[slot].first;
+    return len;
+}
+
+int wg_tap_feeds_latest(const wg_tap_feeds *fs)
+{
+    int most = 0;
+    for (const wg_tap_feed *f = fs->list; f; f = f->next)
+        if (f->reader.latest > most) most = f->reader.latest;
+    return most;
+}
+
 /* ---- reading */
 
 static tap_wait *waiting(const wg_tap_feed *f, const wg_seq *seq) { return &f->wait[seq->slot]; }
 
-int wg_tap_feed_dim(const wg_tap_feed *f) { return wg_lm_arch(f->of->target)->dim; }
+int wg_tap_feed_dim(const wg_tap_feed *f) { return f->of->target->hidden.dim; }
 int wg_tap_feed_first(const wg_tap_feed *f, const wg_seq *seq) { return waiting(f, seq)->first; }
 int wg_tap_feed_rows(const wg_tap_feed *f, const wg_seq *seq) { return wg_tap_queue_rows(waiting(f, seq)->queue); }
 

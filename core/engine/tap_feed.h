@@ -73,5 +73,10 @@ wg_status wg_tap_feeds_make_room(wg_tap_feeds *fs, const wg_seq *seq, wg_error *
 void wg_tap_feeds_path(wg_tap_feeds *fs, const wg_seq *seq, int row, const wg_path *path);
 /* The cache of the sequence in a slot ends after `len` tokens now; 0: it was closed. */
 void wg_tap_feeds_rewind(wg_tap_feeds *fs, int slot, int len);
+/* A sequence begins with a cache of `len` tokens, which count as read (the drafter's space has what was made of them). */
+void wg_tap_feeds_resume(wg_tap_feeds *fs, int slot, int len);
+/* How many of the first `len` tokens another sequence may begin with: those that all readers of every row have read. */
+int wg_tap_feeds_read(const wg_tap_feeds *fs, int slot, int len);
+int wg_tap_feeds_latest(const wg_tap_feeds *fs); /* rows before the root that some reader needs of every text */
 
 #endif

@@ -46,6 +46,7 @@ static wg_status check_part(const joint *j, const wg_weights *w, int no)
     return WG_OK;
 }
 
+/* NULL on failure. */
 static wg_status open_part(const joint *j, int no, wg_weights **part)
 {
     char end[NAME_END], *path = wg_alloc(j->stem + NAME_END, 1);
@@ -59,6 +60,7 @@ static wg_status open_part(const joint *j, int no, wg_weights **part)
     s = check_part(j, *part, no);
     if (s == WG_OK) return WG_OK;
     wg_weights_close(*part);
+    *part = NULL;
     return s;
 }
 

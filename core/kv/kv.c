@@ -405,6 +405,13 @@ int wg_kv_tail(const wg_kv_seq *s) { return s->tail; }
 
 int wg_kv_pages_held(const wg_kv_seq *s) { return s->pages - s->gone; }
 
+int wg_kv_pages_own(const wg_kv_seq *s)
+{
+    int n = 0;
+    for (int i = s->gone; i < s->pages; i++) n += s->kv->refs[s->page[i]] == 1;
+    return n;
+}
+
 int wg_kv_first(const wg_kv_seq *s, int space)
 {
     wg_assert(space >= 0 && space < s->kv->spaces);

@@ -360,7 +360,7 @@ wg_status wg_model_pass(wg_model *m, const wg_layer_plan *plan, int space, const
         return wg_fail(err, WG_EINVAL, "a batch of %d rows: this model was opened for at most %d; raise max_rows or send fewer",
                        b->n, m->max_rows);
     wg_assert(space >= 0); /* attached */
-    wg_assert(!b->taps || b->taps->model == m);
+    wg_assert(!b->taps || b->taps->lm == &m->lm);
     for (int i = 0; i < b->n; i++) {
         const wg_row *r = &b->row[i];
         const int end = wg_kv_len(r->kv) + wg_kv_tail(r->kv);

@@ -30,12 +30,20 @@ typedef struct wg_lm_class {
     struct wg_model *(*transformer)(const wg_lm *lm);
 } wg_lm_class;
 
+/* The hidden states that its passes can give (taps.h). */
+typedef struct wg_hidden {
+    int layers, dim;   /* taps 0 .. layers + 1, of dim floats each */
+    int rows;          /* of its largest pass; 0: of any number */
+    wg_device *device; /* in whose memory they lie; borrowed. NULL: it gives none */
+} wg_hidden;
+
 struct wg_lm {
     const wg_lm_class *class;
     int vocab, context; /* context: the longest sequence, in tokens */
     int space;          /* its number in the cache after attach, or -1 */
     double seconds;     /* spent in forward passes so far; passes and rows counted beside it */
     long passes, rows;
+    wg_hidden hidden;
 };
 
 /* forward with the clock running; checks the batch (tokens inside the vocabulary, positions inside the context). */

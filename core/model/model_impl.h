@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The struct of a model, shared by model.c (loading) and forward.c (computing). Private to core/model. */
+ * The struct of a model, shared by model.c (loading), scratch.c and forward.c (computing). Private to core/model. */
 #ifndef WG_CORE_MODEL_MODEL_IMPL_H
 #define WG_CORE_MODEL_MODEL_IMPL_H
 
@@ -65,6 +65,10 @@ struct wg_model {
 
 /* The wg_lm of the transformer (forward.c). */
 extern const wg_lm_class wg_model_lm_class;
+
+/* The scratch of passes (scratch.c). ENOMEM: wg_model_close_scratch frees what there is. */
+wg_status wg_model_open_scratch(wg_model *m, wg_error *err);
+void wg_model_close_scratch(wg_model *m);
 
 /* Calls the stages of a pass; its device computes, launches or records them. */
 void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg_batch *b, float *logits);

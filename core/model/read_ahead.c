@@ -21,7 +21,7 @@ bool wg_read_ahead_add(wg_read_ahead *a, const wg_tensor *t)
 void wg_read_ahead_next(wg_read_ahead *a)
 {
     if (!a || a->at == a->n) return;
-    for (; a->asked < a->n && (a->asked <= a->at || a->bytes < MOST); a->asked++) {
+    for (; a->asked < a->n && a->bytes < MOST; a->asked++) {
         wg_weights_ahead(a->weights, a->tensor[a->asked]);
         a->bytes += a->tensor[a->asked]->bytes;
     }

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "core/model/model_impl.h"
 
 struct wg_tap_queue {
     wg_taps *taps;
@@ -35,47 +34,59 @@ wg_status wg_taps_check(const int *tap, int n, int layers, wg_error *err)
 
 wg_status wg_taps_offered(const wg_lm *lm, const int *tap, int n, wg_error *err)
 {
-    const wg_arch *arch = wg_lm_arch(lm);
-    if (!arch)
-        return wg_fail(err, WG_EUNSUPPORTED,
-                       "hidden states are those of a transformer of this program; the target is none (it is: %s)",
-                       lm->class ? lm->class->name : "unknown");
-    return wg_taps_check(tap, n, arch->layers, err);
+    if (!lm->hidden.device)
+        return wg_fail(
+            err, WG_EUNSUPPORTED,
+            "the target gives no hidden states (it is: %s); expected a transformer of this program, or a process that "
+            "says how many layers it has",
+            lm->class ? lm->class->name : "unknown");
+    return wg_taps_check(tap, n, lm->hidden.layers, err);
 }
 
 wg_status wg_taps_open(wg_taps **out, wg_lm *lm, const int *tap, int n, wg_error *err)
 {
     WG_TRY(wg_taps_offered(lm, tap, n, err));
-    wg_model *m = wg_lm_transformer(lm);
     wg_taps *t = wg_calloc(1, sizeof *t);
     if (!t) return wg_nomem(err, sizeof *t, "hidden states");
-    t->model = m;
+    t->lm = lm;
     t->n = n;
-    t->dim = m->arch.dim;
+    t->dim = lm->hidden.dim;
     memcpy(t->tap, tap, (size_t)n * sizeof *tap);
     for (int i = 0; i < n; i++) t->last = tap[i] > t->last ? tap[i] : t->last;
-    const size_t floats = (size_t)m->max_rows * (size_t)n * (size_t)t->dim;
-    t->room = m->device.class->alloc(&m->device, floats);
-    if (!t->room) {
-        wg_free(t);
+    const wg_status s = wg_taps_reserve(t, lm->hidden.rows, err);
+    if (s) wg_taps_close(t);
+    else *out = t;
+    return s;
+}
+
+static wg_device *device_of(const wg_taps *t) { return t->lm->hidden.device; }
+static size_t row_floats(const wg_taps *t) { return (size_t)t->n * (size_t)t->dim; }
+
+wg_status wg_taps_reserve(wg_taps *t, int rows, wg_error *err)
+{
+    wg_device *d = device_of(t);
+    if (rows <= t->most) return WG_OK;
+    const size_t floats = (size_t)rows * row_floats(t);
+    const wg_buf room = d->class->alloc(d, floats);
+    if (!room)
         return wg_nomem(err, floats * sizeof(float), "the hidden states of a pass; lower max_rows or ask for fewer taps");
-    }
-    *out = t;
+    if (t->rows) d->class->copy(d, room, t->room, (size_t)t->rows * row_floats(t));
+    d->class->free(d, t->room);
+    t->room = room;
+    t->most = rows;
     return WG_OK;
 }
 
 void wg_taps_close(wg_taps *t)
 {
     if (!t) return;
-    t->model->device.class->free(&t->model->device, t->room);
+    device_of(t)->class->free(device_of(t), t->room);
     wg_free(t);
 }
 
 int wg_taps_count(const wg_taps *t) { return t->n; }
 int wg_taps_dim(const wg_taps *t) { return t->dim; }
 int wg_taps_rows(const wg_taps *t) { return t->rows; }
-
-static size_t row_floats(const wg_taps *t) { return (size_t)t->n * (size_t)t->dim; }
 
 const float *wg_taps_at(const wg_taps *t, int row)
 {
@@ -85,7 +96,7 @@ const float *wg_taps_at(const wg_taps *t, int row)
 
 static wg_status download(const wg_taps *t, const float *from, size_t floats, float *to, wg_error *err)
 {
-    return t->model->device.class->download(&t->model->device, to, from, floats, err);
+    return device_of(t)->class->download(device_of(t), to, from, floats, err);
 }
 
 wg_status wg_taps_read(const wg_taps *t, int row, int rows, float *to, wg_error *err)
@@ -97,17 +108,17 @@ wg_status wg_taps_read(const wg_taps *t, int row, int rows, float *to, wg_error 
 void wg_taps_take(wg_taps *t, int tap, const float *x, int rows)
 {
     if (!t) return;
-    wg_device *d = &t->model->device;
+    wg_device *d = device_of(t);
     for (int i = 0; i < t->n; i++)
         if (t->tap[i] == tap) d->class->tap(d, x, t->dim, t->room + (size_t)i * (size_t)t->dim, t->n * t->dim, rows);
 }
 
 void wg_taps_take_last(wg_taps *t, int layers, const float *x, const wg_norm *norm, float *h, int rows)
 {
-    const int normed = t ? t->model->arch.layers + 1 : 0;
+    const int normed = t ? t->lm->hidden.layers + 1 : 0;
     wg_taps_take(t, layers, x, rows);
     if (!t || t->last < normed) return;
-    t->model->device.class->rmsnorm(&t->model->device, x, norm, h, rows);
+    device_of(t)->class->rmsnorm(device_of(t), x, norm, h, rows);
     wg_taps_take(t, normed, h, rows);
 }
 
@@ -125,7 +136,7 @@ static int column_of(const wg_taps *t, int tap)
 
 wg_status wg_tap_queue_open(wg_tap_queue **out, wg_taps *taps, const int *tap, int n, int rows, wg_error *err)
 {
-    wg_device *d = &taps->model->device;
+    wg_device *d = device_of(taps);
     wg_tap_queue *q = wg_calloc(1, sizeof *q);
     if (!q) return wg_nomem(err, sizeof *q, "kept hidden states");
     *q = (wg_tap_queue){ .taps = taps, .room = rows, .n = n, .whole = n == taps->n };
@@ -146,14 +157,14 @@ wg_status wg_tap_queue_open(wg_tap_queue **out, wg_taps *taps, const int *tap, i
 void wg_tap_queue_close(wg_tap_queue *q)
 {
     if (!q) return;
-    q->taps->model->device.class->free(&q->taps->model->device, q->at);
+    device_of(q->taps)->class->free(device_of(q->taps), q->at);
     wg_free(q);
 }
 
 /* Copies within the device; the parts do not overlap. */
 static void copy(const wg_tap_queue *q, float *to, const float *from, size_t floats)
 {
-    wg_device *d = &q->taps->model->device;
+    wg_device *d = device_of(q->taps);
     d->class->copy(d, to, from, floats);
 }
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Hidden states (taps) of a transformer. Tap i of a row is its residual stream after i layers: tap 0 is the embedding as it
+ * Hidden states (taps) of a language model. Tap i of a row is its residual stream after i layers: tap 0 is the embedding as it
  * enters the first layer (scaled, with positions), tap L that behind the last of L layers, before the final norm; tap L + 1 is
  * tap L behind the final norm. They are what drafters with heads read (EAGLE, MTP, Medusa, DFlash; METHODS A5 to A9).
  *
  * Asked for per pass: a batch whose `taps` is set (after wg_batch_clear, which unsets it) has the taps of all its rows written
  * here, of those without logits too. They lie in the memory of the model's device as (rows, taps, dim) floats, and are those
- * of the last such pass. The Prefix Law holds for them as for logits: they depend on the row's token prefix alone.
+ * of the last such pass. The Prefix Law holds for them as for logits: they depend on the row's token prefix alone. The taps of
+ * a model elsewhere (external/external.h) are what that model says they are, in host memory.
  *
  * What a drafter has not read yet is kept in a wg_tap_queue per sequence: after the commit of rows their taps are pushed, in
  * the order of the text, and stay until they are dropped, on the device all the while. Queues of several readers take what
@@ -13,15 +14,16 @@
 #ifndef WG_CORE_MODEL_TAPS_H
 #define WG_CORE_MODEL_TAPS_H
 
-#include "core/model/model.h"
+#include "core/model/device.h"
+#include "core/model/lm.h"
 
 enum { WG_TAPS_MOST = 64 };
 
 typedef struct wg_taps wg_taps;
 
-/* Taps tap[0 .. n-1] of the model behind lm, in this order; room for its largest pass is allocated on its device. Borrows the
- * model: close before it. EUNSUPPORTED: lm is no transformer. EINVAL: no tap, too many, one twice, one the model has not.
- * ENOMEM. */
+/* Taps tap[0 .. n-1] of lm, in this order; room for its largest pass is allocated on its device, where it has a largest one.
+ * Borrows lm: close before it. EUNSUPPORTED: lm gives no hidden states. EINVAL: no tap, too many, one twice, one the model has
+ * not. ENOMEM. */
 wg_status wg_taps_open(wg_taps **out, wg_lm *lm, const int *tap, int n, wg_error *err);
 void wg_taps_close(wg_taps *t); /* NULL is fine; close its queues first */
 
@@ -56,15 +58,19 @@ wg_status wg_tap_queue_read(const wg_tap_queue *q, int i, int rows, float *to, w
 void wg_tap_queue_drop(wg_tap_queue *q, int n); /* the n oldest: they were read */
 void wg_tap_queue_cut(wg_tap_queue *q, int n);  /* the n newest: their tokens were dropped from the text */
 
-/* ---- for the forward pass (forward.c) */
+/* ---- for the pass (forward.c, external/external.c) */
 
 struct wg_taps {
-    wg_model *model; /* borrowed */
+    wg_lm *lm; /* borrowed */
     int tap[WG_TAPS_MOST];
     int n, dim, last; /* last: the largest tap */
     int rows;
-    wg_buf room; /* (max_rows of the model, n, dim) */
+    int most;    /* rows that there is room for */
+    wg_buf room; /* (most, n, dim) */
 };
+
+/* Room for `rows` rows, those of before among them. ENOMEM: nothing has changed. */
+wg_status wg_taps_reserve(wg_taps *t, int rows, wg_error *err);
 
 /* The largest tap that a pass asks for; -1: it asks for none. */
 static inline int wg_taps_last(const wg_taps *t) { return t ? t->last : -1; }

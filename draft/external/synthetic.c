@@ -26,6 +26,7 @@
 
 #include "core/base/mem.h"
 #include "core/base/number.h"
+#include "core/engine/seq_rows.h"
 
 enum { PROFILE_IID, PROFILE_POSITIONS, PROFILE_MARKOV };
 enum { AHEAD_TARGET, AHEAD_MEMORY };
@@ -193,10 +194,11 @@ static bool extend(synthetic_drafter *d, const wg_seq *s, int place, int32_t rig
 /* The token that the engine will draw from the last node's logits. */
 static int32_t right_token(synthetic_drafter *d, const wg_seq *s, float *logits, const wg_tree *t)
 {
-    const wg_prefix prefix = { s->token, s->n, t, t->n - 1 };
+    const wg_prefix prefix = wg_seq_prefix(s, t, t->n - 1);
     const wg_chance at = wg_chance_at(&s->chance, t->n - 1);
     wg_rows_clear(&d->p);
-    wg_sampler_row_after(&d->sampler, logits, &prefix, &d->p, wg_rows_push(&d->p));
+    wg_sampler sampler = wg_seq_sampler(s, &d->sampler);
+    wg_sampler_row_after(&sampler, logits, &prefix, &d->p, wg_rows_push(&d->p));
     return wg_rows_pick(&d->p, 0, &at, WG_DRAW_NEXT, 0);
 }
 

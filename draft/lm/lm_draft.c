@@ -33,6 +33,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "core/engine/seq_rows.h"
 #include "draft/lm/lm_draft.h"
 
 enum { PASS_ROWS = WG_DRAFT_ROWS };
@@ -297,12 +298,20 @@ static void grow_distinct(model_drafter *m, const wg_seq *s, int seq, wg_tree *t
     }
 }
 
+/* The chain that q is made by: the sequence's own, unless the options set another temperature. */
+static wg_sampler sampler_for(const model_drafter *m, const wg_seq *s)
+{
+    return m->opt.temperature >= 0 ? m->sampler : wg_seq_sampler(s, &m->sampler);
+}
+
 /* Draws from the row. */
 static void grow_drawn(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, int node, float *logits, wg_rows *q)
 {
     const int row = wg_rows_push(q);
     if (row < 0) return;
-    wg_sampler_row_after(&m->sampler, logits, &(wg_prefix){ s->token, s->n, t, node }, q, row);
+    wg_sampler sampler = sampler_for(m, s);
+    const wg_prefix prefix = wg_seq_prefix(s, t, node);
+    wg_sampler_row_after(&sampler, logits, &prefix, q, row);
     if (m->words) wg_draft_vocab_support(m->words, q, row);
     if (m->opt.p_min > 0 && wg_rows_prob(q, row, wg_rows_argmax(q, row)) < m->opt.p_min) return;
     if (wg_length_stops(&m->length, s, q->point[row] < 0 ? wg_rows_at(q, row) : NULL, m->vocab, 1)) return;
@@ -324,8 +333,9 @@ static void grow(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, int nod
         grow_drawn(m, s, seq, t, node, logits, q);
         return;
     }
-    wg_sampler_penalise(&m->sampler, logits, &(wg_prefix){ s->token, s->n, t, node }); /* in place: this buffer is the
-                                                                                        * drafter's */
+    wg_sampler sampler = sampler_for(m, s);
+    const wg_prefix prefix = wg_seq_prefix(s, t, node);
+    wg_sampler_penalise(&sampler, logits, &prefix); /* in place: this buffer is the drafter's */
     if (m->best) grow_best(m, s, &m->best[seq], node, logits);
     else grow_fixed(m, s, seq, t, node, logits, q);
 }

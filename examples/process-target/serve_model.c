@@ -15,6 +15,7 @@
 #include "core/kv/kv.h"
 #include "core/model/external/row_protocol.h"
 #include "core/model/model.h"
+#include "core/model/taps.h"
 
 enum { CHUNK = 256, SHARED = 3 };
 
@@ -33,7 +34,12 @@ typedef struct server {
     int sequences;
     wg_batch batch;
     float *logits; /* (WG_EXTERNAL_ROWS, vocab) of a pass */
-    float *rows;   /* the shared memory */
+    void *shared;  /* the shared memory: */
+    size_t bytes;  /* its size */
+    float *rows;   /* logits in it */
+    float *states; /* and hidden states */
+    wg_taps *taps; /* that OPEN named; NULL: none */
+    int tapped;    /* rows of hidden states of the request so far; -1: it wants none */
 } server;
 
 static void need(wg_status s, const wg_error *err)
@@ -77,14 +83,21 @@ static int chain_of(const wg_asked_row *row, int n)
     return chain < n && first + 1 < chain ? first + 1 : chain;
 }
 
-/* Copies the logits of batch rows, which are rows `row` of the request, to where they were asked. */
-static void copy_logits(server *s, const wg_asked_row *row, int n)
+/* Runs the batch, whose rows are rows `row` of the request, and copies what was asked of them into the shared memory. */
+static wg_status forward(server *s, const wg_asked_row *row, int n, wg_error *err)
 {
     const size_t vocab = (size_t)s->lm->vocab;
+    s->batch.taps = s->tapped >= 0 ? s->taps : NULL;
+    WG_TRY(wg_lm_forward(s->lm, &s->batch, s->logits, err));
     for (int i = 0; i < n; i++)
         if (row[i].logits >= 0)
             memcpy(s->rows + (size_t)row[i].logits * vocab, s->logits + (size_t)s->batch.row[i].logits * vocab,
                    vocab * sizeof(float));
+    if (!s->batch.taps) return WG_OK;
+    const size_t floats = (size_t)wg_taps_count(s->taps) * (size_t)wg_taps_dim(s->taps);
+    float *to = s->states + (size_t)s->tapped * floats;
+    s->tapped += n;
+    return wg_taps_read(s->taps, 0, n, to, err);
 }
 
 static wg_status pass_chain(server *s, sequence *q, const wg_asked_row *row, int n, wg_error *err)
@@ -98,8 +111,7 @@ static wg_status pass_chain(server *s, sequence *q, const wg_asked_row *row, int
     WG_TRY(wg_kv_reserve(q->kv, n, err));
     wg_batch_clear(&s->batch);
     wg_batch_chain(&s->batch, q->kv, wg_kv_len(q->kv), token, n, asked);
-    WG_TRY(wg_lm_forward(s->lm, &s->batch, s->logits, err));
-    copy_logits(s, row, n);
+    WG_TRY(forward(s, row, n, err));
     wg_kv_commit_chain(q->kv, n);
     return WG_OK;
 }
@@ -119,9 +131,7 @@ static wg_status pass_tree(server *s, sequence *q, const wg_asked_row *row, int 
         depth[i] = parent < 0 ? 0 : depth[parent] + 1;
         wg_batch_node(&s->batch, q->kv, i, depth[i], anc[i], row[i].token, row[i].logits >= 0);
     }
-    WG_TRY(wg_lm_forward(s->lm, &s->batch, s->logits, err));
-    copy_logits(s, row, n);
-    return WG_OK;
+    return forward(s, row, n, err);
 }
 
 static wg_status pass_part(server *s, sequence *q, const wg_asked_row *row, int n, wg_error *err)
@@ -141,6 +151,8 @@ static wg_status ask(server *s, const int32_t *w, int serial, wg_error *err)
 {
     int32_t logits = 0;
     const int parts = w[1];
+    if (w[0] && !s->taps) return wg_fail(err, WG_EINVAL, "hidden states are wanted, and OPEN named none");
+    s->tapped = w[0] ? 0 : -1;
     w += 2;
     for (int i = 0; i < parts; i++) {
         sequence *q = &s->sequence[w[0]];
@@ -152,14 +164,14 @@ static wg_status ask(server *s, const int32_t *w, int serial, wg_error *err)
         for (int k = 0; k < n; k++) logits += row[k].logits >= 0;
         w += 4 + path_n + 4 * n;
     }
-    answer(WG_ROWS_ASK, serial, (const int32_t[]){ logits, 0 }, 2);
+    answer(WG_ROWS_ASK, serial, (const int32_t[]){ logits, s->tapped > 0 ? s->tapped : 0 }, 2);
     return WG_OK;
 }
 
 static wg_status greet(server *s, const int32_t *w, int serial, wg_error *err)
 {
     const int longest = s->lm->context + WG_EXTERNAL_ROWS;
-    const int32_t word[5] = { WG_ROWS_VERSION, s->lm->vocab, s->lm->context, 0, 0 };
+    const int32_t word[5] = { WG_ROWS_VERSION, s->lm->vocab, s->lm->context, s->lm->hidden.layers, s->lm->hidden.dim };
     s->sequences = w[2];
     s->sequence = calloc((size_t)s->sequences, sizeof *s->sequence);
     s->logits = calloc((size_t)WG_EXTERNAL_ROWS * (size_t)s->lm->vocab, sizeof *s->logits);
@@ -171,12 +183,21 @@ static wg_status greet(server *s, const int32_t *w, int serial, wg_error *err)
     return WG_OK;
 }
 
+/* It comes again when other hidden states are wanted. */
 static wg_status share(server *s, const int32_t *w, int serial, wg_error *err)
 {
-    uint64_t bytes;
+    uint64_t bytes, states;
     memcpy(&bytes, w, sizeof bytes);
-    s->rows = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, SHARED, 0);
-    if (s->rows == MAP_FAILED) return wg_fail(err, WG_ENOMEM, "the shared memory cannot be mapped");
+    memcpy(&states, w + 2, sizeof states);
+    if (s->shared) munmap(s->shared, s->bytes);
+    s->shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, SHARED, 0);
+    if (s->shared == MAP_FAILED) return wg_fail(err, WG_ENOMEM, "the shared memory cannot be mapped");
+    s->bytes = bytes;
+    s->rows = s->shared;
+    s->states = s->rows + states / sizeof(float);
+    wg_taps_close(s->taps);
+    s->taps = NULL;
+    if (w[4]) WG_TRY(wg_taps_open(&s->taps, s->lm, w + 5, w[4], err));
     answer(WG_ROWS_OPEN, serial, NULL, 0);
     return WG_OK;
 }

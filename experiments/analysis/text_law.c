@@ -62,6 +62,7 @@ wg_status wg_engine_law_once(wg_engine_law *x, wg_engine *e, wg_chance_tree *tre
     for (int i = 0; i < n && !status; i++)
         if (i == me) status = wg_seq_open(e, &seq[i], WG_LAW_REQUEST, x->prompt, x->n, x->length, err);
         else status = wg_seq_open(e, &seq[i], WG_LAW_OTHER, others, 7, x->length + 1, err);
+    if (!status && x->sampling) status = wg_seq_sample(e, seq[me], x->sampling, err);
     const long passes = wg_engine_target(e)->passes;
     *text = 0;
     if (!status) {

@@ -5,7 +5,7 @@
 #ifndef WG_EXPERIMENTS_ANALYSIS_TEXT_LAW_H
 #define WG_EXPERIMENTS_ANALYSIS_TEXT_LAW_H
 
-#include "core/engine/engine.h"
+#include "core/engine/seq_rows.h"
 
 /* Texts, as a tree of their beginnings: text 0 is the empty one. */
 typedef struct wg_text_law {
@@ -34,9 +34,10 @@ enum { WG_LAW_REQUEST = 7, WG_LAW_OTHER = 8, WG_LAW_LENGTH = 8 };
 /* What is enumerated, and the sums over runs. */
 typedef struct wg_engine_law {
     const int32_t *prompt;
-    int n, length;  /* tokens of the prompt, and of a text (at most WG_LAW_LENGTH) */
-    uint64_t other; /* seed of the other sequence's draws; 0: there is none */
-    bool after;     /* the enumerated sequence stands behind the other in the batch */
+    int n, length;                   /* tokens of the prompt, and of a text (at most WG_LAW_LENGTH) */
+    uint64_t other;                  /* seed of the other sequence's draws; 0: there is none */
+    bool after;                      /* the enumerated sequence stands behind the other in the batch */
+    const wg_seq_sampling *sampling; /* how the enumerated sequence's rows are made; NULL: as the engine's */
     long runs, drafted, accepted;
     double passes;                       /* expected number of the target's */
     unsigned heights[WG_LAW_LENGTH + 1]; /* by the room of a step: bit h for a draft of height h */

@@ -14,21 +14,25 @@
 #include "experiments/run/calibrate.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
+#include "experiments/cli/plan_batch.h"
 #include "experiments/cli/plan_student.h"
 #include "experiments/cli/plan_try.h"
 #include "experiments/analysis/forecast.h"
 #include "experiments/base/spec.h"
 #include "experiments/base/stats.h"
 
-enum { TEXTS = 64, KV_F16 = 1, CANDIDATES = WG_TREE_MAX + WG_BENCH_LIST };
+/* TIMED_ROWS: of the largest pass that is timed; larger ones are in proportion to it, as those bound by arithmetic are. */
+enum { TEXTS = 64, KV_F16 = 1, CANDIDATES = WG_TREE_MAX + WG_BENCH_LIST, TIMED_ROWS = 1024 };
 
 typedef struct plan {
     const char *model, *draft, *prompts, *accept, *budgets, *chat_name, *system, *kv_name, *quantize;
     wg_chat chat;
-    long length, n, limit, batch, context, threads, seed;
+    const char *batches; /* "4" or "1..64" */
+    int batch, last_batch;
+    long length, n, limit, context, threads, seed;
     double alpha, temperature;
     int kv_type;
-    bool json, pin;
+    bool json, pin, vllm;
     bool student; /* plan_student.h, and what belongs to it: */
     const char *shapes, *text;
     wg_flag_list points;
@@ -184,9 +188,9 @@ static void foretell_tau(const planner *p, candidate *c)
 }
 
 /* Each sampled row costs as much as a plain step's; a level of a draft is one pass of the draft model. */
-static void price(const planner *p, candidate *c, const wg_step_cost *plain)
+static void price(const planner *p, candidate *c, int batch, const wg_step_cost *plain)
 {
-    const double k = (double)p->o->batch, rows = c->shape.n;
+    const double k = batch, rows = c->shape.n;
     c->step = (wg_step_cost){ 0, wg_cost_pass(&p->target_cost, rows * k, p->context, k) / k, p->rest * rows };
     for (int level = 0; level < c->shape.levels; level++) {
         const int wide = c->shape.above[level + 1] - c->shape.above[level];
@@ -201,23 +205,28 @@ static void price(const planner *p, candidate *c, const wg_step_cost *plain)
     }
 }
 
+static void price_all(planner *p, int batch, wg_step_cost *plain)
+{
+    *plain = (wg_step_cost){ 0, wg_cost_pass(&p->target_cost, batch, p->context, batch) / batch, p->rest };
+    for (int i = 0; i < p->n; i++) price(p, &p->c[i], batch, plain);
+}
+
 static wg_status foretell(planner *p, wg_step_cost *plain, wg_error *err)
 {
     int rows = 1, wide = 1;
-    const int batch = (int)p->o->batch;
+    const int batch = p->o->last_batch;
     for (int i = 0; i < p->n; i++) {
         const wg_shape *s = &p->c[i].shape;
         rows = s->n > rows ? s->n : rows;
         for (int l = 0; l < s->levels; l++) wide = s->above[l + 1] - s->above[l] > wide ? s->above[l + 1] - s->above[l] : wide;
     }
-    wg_status st = wg_cost_measure(&p->target_cost, p->t->lm, rows * batch, p->context, batch, err);
-    if (!st) st = wg_cost_measure(&p->draft_cost, wg_model_lm(p->draft), wide * batch, p->context, batch, err);
-    *plain = (wg_step_cost){ 0, wg_cost_pass(&p->target_cost, batch, p->context, batch) / batch, p->rest };
-    for (int i = 0; i < p->n && !st; i++) {
-        foretell_tau(p, &p->c[i]);
-        price(p, &p->c[i], plain);
-    }
-    return st;
+    WG_TRY(wg_cost_measure(&p->target_cost, p->t->lm, rows * batch < TIMED_ROWS ? rows * batch : TIMED_ROWS, p->context, batch,
+                           err));
+    WG_TRY(wg_cost_measure(&p->draft_cost, wg_model_lm(p->draft), wide * batch < TIMED_ROWS ? wide * batch : TIMED_ROWS,
+                           p->context, batch, err));
+    for (int i = 0; i < p->n; i++) foretell_tau(p, &p->c[i]);
+    price_all(p, p->o->batch, plain);
+    return WG_OK;
 }
 
 /* ---- trials ------------------------------------------------------------------------------------------------------ */
@@ -357,7 +366,7 @@ static void print_head(const planner *p, const wg_step_cost *plain)
     if (p->texts)
         printf("alpha   %.3f over %.0f tokens of %d texts at temperature %g\n", overlap / n, n, p->texts, p->o->temperature);
     else printf("alpha   %.3f, as given\n", p->o->alpha);
-    printf("plain   %.4g ms a token, batch %ld\n\n", (plain->verify + plain->rest) * 1e3, p->o->batch);
+    printf("plain   %.4g ms a token, batch %d\n\n", (plain->verify + plain->rest) * 1e3, p->o->batch);
 }
 
 static void print_plan(const planner *p, const wg_step_cost *plain)
@@ -382,6 +391,44 @@ static void print_plan(const planner *p, const wg_step_cost *plain)
     else put_flags(flags, sizeof flags, p->o, &p->c[best]), printf("\n%s\n", flags);
 }
 
+/* ---- a range of batches ------------------------------------------------------------------------------------------ */
+
+static wg_batch_choice choose_at(planner *p, int batch)
+{
+    wg_step_cost plain;
+    price_all(p, batch, &plain);
+    const double share = plain.verify + plain.rest;
+    const int best = best_of(p);
+    wg_batch_choice c = {
+        .batch = batch, .tau = 1, .speedup = 1, .lo = 1, .hi = 1, .chain_speedup = 1, .plain = 1 / share, .drafted = 1 / share
+    };
+    for (int i = 0; i < p->n; i++)
+        if (!p->c[i].tree && p->c[i].speed.speedup > c.chain_speedup)
+            c.chain = p->c[i].shape.levels, c.chain_speedup = p->c[i].speed.speedup;
+    if (best < 0) return c;
+    const candidate *b = &p->c[best];
+    c.tree = b->tree;
+    c.tokens = b->shape.n - 1;
+    c.levels = b->shape.levels;
+    c.tau = b->tau;
+    c.speedup = b->speed.speedup;
+    c.lo = b->speed.lo;
+    c.hi = b->speed.hi;
+    c.drafted = b->tau / (b->step.draft + b->step.verify + b->step.rest);
+    return c;
+}
+
+static void plan_batches(planner *p, const wg_step_cost *plain)
+{
+    wg_batch_choice c[WG_PLAN_BATCHES];
+    const int n = p->o->last_batch - p->o->batch + 1;
+    if (!p->o->json && !p->o->vllm) print_head(p, plain);
+    for (int i = 0; i < n; i++) c[i] = choose_at(p, p->o->batch + i);
+    if (p->o->vllm) wg_plan_batch_vllm(c, n, p->o->draft);
+    else if (p->o->json) wg_plan_batch_json(c, n);
+    else wg_plan_batch_print(c, n);
+}
+
 static wg_status run(planner *p, wg_error *err)
 {
     wg_step_cost plain;
@@ -389,6 +436,10 @@ static wg_status run(planner *p, wg_error *err)
     WG_TRY(learn(p, err));
     WG_TRY(add_candidates(p, err));
     WG_TRY(foretell(p, &plain, err));
+    if (p->o->last_batch > p->o->batch || p->o->vllm) {
+        plan_batches(p, &plain);
+        return WG_OK;
+    }
     WG_TRY(try_others(p, err));
     if (!p->o->json) print_plan(p, &plain), print_trials(p);
     for (int i = 0; i < p->n && p->o->json; i++) print_json(p, i, i == best_of(p));
@@ -423,7 +474,7 @@ int wg_cmd_plan(int argc, char **argv)
                .length = 8,
                .n = 96,
                .limit = 12,
-               .batch = 1,
+               .batches = "1",
                .seed = 1,
                .alpha = -1,
                .temperature = NAN,
@@ -442,7 +493,9 @@ int wg_cmd_plan(int argc, char **argv)
         { "temp", 't', WG_FLAG_FLOAT, &o.temperature, "T", "temperature; 0 is greedy", 0, 100 },
         { "max-length", 'l', WG_FLAG_INT, &o.length, "N", "longest chain, deepest tree", 1, WG_TREE_MAX - 1 },
         { "budgets", 0, WG_FLAG_STRING, &o.budgets, "4,8,16", "draft tokens of trees", 0, 0 },
-        { "batch", 'b', WG_FLAG_INT, &o.batch, "N", "sequences of a step", 1, 64 },
+        { "batch", 'b', WG_FLAG_STRING, &o.batches, "N|A..B", "sequences of a step, or the best draft of each number of them",
+          0, 0 },
+        { "vllm", 0, WG_FLAG_BOOL, &o.vllm, NULL, "print the chains of --batch A..B as vLLM's --speculative-config", 0, 0 },
         { "context", 0, WG_FLAG_INT, &o.context, "N", "tokens before a step; 0: as the texts have", 0, 1e7 },
         { "seed", 0, WG_FLAG_INT, &o.seed, "S", "of texts", 1, 2147483647 },
         { "threads", 0, WG_FLAG_INT, &o.threads, "N", "0: all cores", 0, 256 },
@@ -473,6 +526,7 @@ int wg_cmd_plan(int argc, char **argv)
     if (o.student) return plan_students(&o, o.temperature);
     if (isnan(o.temperature)) o.temperature = 0;
     wg_error err;
+    if (wg_plan_batches(o.batches, &o.batch, &o.last_batch, &err)) return wg_cli_fail(&err);
     planner *p = wg_calloc(1, sizeof *p);
     wg_status s = p ? WG_OK : wg_nomem(&err, sizeof *p, "a plan");
     if (p) {

@@ -9,6 +9,7 @@
 #include "core/base/read_file.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
+#include "experiments/config/config.h"
 #include "experiments/config/conversation.h"
 #include "experiments/record/run_reader.h"
 #include "experiments/run/dump_taps.h"
@@ -16,7 +17,7 @@
 enum { TEXT_MOST = 256 << 20 };
 
 typedef struct request {
-    const char *dump, *model, *out, *prompts, *run, *tap_list, *layout, *type, *device, *kv_name, *chat_name, *system;
+    const char *dump, *model, *kind, *out, *prompts, *run, *tap_list, *layout, *type, *device, *kv_name, *chat_name, *system;
     wg_flag_list texts;
     wg_chat chat;
     long most, limit, threads, shard_mb;
@@ -222,11 +223,16 @@ static wg_status write_dump(const request *r, wg_error *err)
     wg_target *t;
     wg_dataset *prompts = NULL;
     const wg_dataset_options taken = { .limit = r->run ? 0 : (int)r->limit };
-    const wg_target_options want = { .device = r->device,
-                                     .threads = (int)r->threads,
-                                     .need_tokenizer = true,
-                                     .model = { .kv_type = r->kv_type, .allow_nan = r->allow_nan } };
+    wg_target_options want = { .device = r->device,
+                               .threads = (int)r->threads,
+                               .need_tokenizer = true,
+                               .model = { .kv_type = r->kv_type, .allow_nan = r->allow_nan } };
+    wg_config_target external;
     WG_TRY(plan_of(r, &plan, err));
+    if (r->kind) {
+        WG_TRY(wg_config_target_parse(&external, r->kind, err));
+        want.external = wg_config_target_options(&external).external;
+    }
     if (r->prompts) WG_TRY(wg_dataset_open(&prompts, r->prompts, &taken, err));
     wg_status s = wg_target_open(&t, r->model, &want, err);
     if (!s) {
@@ -248,6 +254,7 @@ int wg_cmd_taps(int argc, char **argv)
     request r = { .shard_mb = 65536 };
     const wg_flag flags[] = {
         { "model", 'm', WG_FLAG_STRING, &r.model, "FILE", "whose hidden states", 0, 0 },
+        { "target", 0, WG_FLAG_STRING, &r.kind, "KIND:k=v,...", "as of wager generate", 0, 0 },
         { "out", 'o', WG_FLAG_STRING, &r.out, "DIR", "the folder of the dump, new or empty", 0, 0 },
         { "text", 0, WG_FLAG_LIST, &r.texts, "FILE", "a text, a sample each", 0, 0 },
         { "prompts", 'p', WG_FLAG_STRING, &r.prompts, "FILE", "prompts (JSONL), the first question of each", 0, 0 },

@@ -30,8 +30,10 @@ int wg_cmd_tree(int argc, char **argv);
 int wg_cmd_distill(int argc, char **argv);
 int wg_cmd_train(int argc, char **argv);
 int wg_cmd_skip_search(int argc, char **argv);
+int wg_cmd_load(int argc, char **argv);
 int wg_cmd_bench(int argc, char **argv);
 int wg_cmd_columns(int argc, char **argv);
+int wg_cmd_serve(int argc, char **argv);
 int wg_cmd_list(int argc, char **argv);
 
 #endif

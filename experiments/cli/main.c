@@ -45,7 +45,7 @@ int main(int argc, char **argv)
         puts("wager " WG_VERSION);
         return end(WG_EXIT_OK);
     }
-    const char *names[32];
+    const char *names[64];
     int n = 0;
     for (const wg_command *c = wg_commands; c->name; c++) {
         if (!strcmp(c->name, argv[1])) return end(c->run(argc - 1, argv + 1));

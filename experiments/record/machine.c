@@ -108,22 +108,29 @@ void wg_machine_line(FILE *f, double load_before)
     json_decref(model);
 }
 
-json_t *wg_machine_json(const wg_config *config, const wg_energy *energy)
+json_t *wg_machine_facts_json(void)
 {
-    char utc[64], shard[WG_SHARD_TEXT];
+    char utc[64];
     const time_t now = time(NULL);
     struct tm tm;
     gmtime_r(&now, &tm);
     strftime(utc, sizeof utc, "%Y-%m-%dT%H:%M:%SZ", &tm);
     json_t *v = json_object();
     json_object_set_new(v, "started", json_string(utc));
-    json_object_set_new(v, "config_sha256", json_string(config->sha256));
-    if (config->shard.count) json_object_set_new(v, "shard", json_string(wg_shard_text(config->shard, shard)));
     json_object_set_new(v, "program", program_json());
     json_object_set_new(v, "system", system_json());
     json_object_set_new(v, "cpu", cpu_json());
-    json_object_set_new(v, "energy", energy ? wg_energy_json(energy) : json_null());
     json_object_set_new(v, "environment", environment_json());
+    return v;
+}
+
+json_t *wg_machine_json(const wg_config *config, const wg_energy *energy)
+{
+    char shard[WG_SHARD_TEXT];
+    json_t *v = wg_machine_facts_json();
+    json_object_set_new(v, "config_sha256", json_string(config->sha256));
+    if (config->shard.count) json_object_set_new(v, "shard", json_string(wg_shard_text(config->shard, shard)));
+    json_object_set_new(v, "energy", energy ? wg_energy_json(energy) : json_null());
     json_object_set_new(v, "files_sha256", wg_files_json(config));
     return v;
 }

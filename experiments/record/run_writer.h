@@ -88,6 +88,7 @@ wg_status wg_run_writer_summary(wg_run_writer *r, const json_t *summary, wg_erro
 
 /* The environment of a run: processor, memory, system, the program and its digest, environment variables, digests of the
  * files that the config names, energy counters (energy NULL: not opened). */
+json_t *wg_machine_facts_json(void); /* those that do not depend on an experiment */
 json_t *wg_machine_json(const wg_config *config, const wg_energy *energy);
 
 /* The processes that ran or waited, in the mean of the last minute; NaN: not known. */

@@ -35,7 +35,7 @@ static void usual_taps(wg_dump_plan *p, int layers)
 static wg_status open_taps(wg_tap_dumper *d, wg_error *err)
 {
     wg_dump_plan *p = &d->plan;
-    const int layers = wg_model_arch(d->target->model)->layers;
+    const int layers = d->target->lm->hidden.layers;
     int tap[WG_DUMP_TAPS + 1], n = p->taps;
     if (n == 0) usual_taps(p, layers), n = p->taps;
     memcpy(tap, p->tap, (size_t)n * sizeof *tap);

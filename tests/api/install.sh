@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # What a user has after `cmake --install`: the header alone as C99 and C++, examples/embed by pkg-config (shared and static) and as
-# a CMake package, its text that of `wager generate`, the manual pages, the bill of materials, the snippets of docs/embed.md.
+# a CMake package, its text that of `wager generate`, the manual pages, the bill of materials, the snippets of docs/embed.md; and
+# the Debian package, which has the same files.
 # usage: tests/api/install.sh BUILD CC, from the root
 set -eu
 build=$1 cc=$2 model=models/wager-story-1m-q8_0.gguf
@@ -69,4 +70,24 @@ done
 for what in jansson libmd libdivsufsort; do
   grep -A 2 "^PackageName: $what\$" "$(find "$dir/usr" -name wager.spdx)" | grep -q '^PackageVersion: [0-9]' || { echo "wager.spdx: no version of $what"; exit 1; }
 done
+for file in "$dir/usr/bin/wager" "$(find "$dir/usr" -name 'libwager.so.*.*')"; do # no library is linked that has no line
+  for what in $(readelf -d "$file" | sed -n 's/.*NEEDED.*\[lib\([a-z]*\)\.so.*/\1/p' | grep -vx 'c\|m\|wager'); do
+    grep -q "^PackageName: \(lib\)\{0,1\}$what\$" "$(find "$dir/usr" -name wager.spdx)" || { echo "wager.spdx has no line of lib$what"; exit 1; }
+  done
+done
+
+# The Debian package.
+if command -v dpkg-deb > "$dir/which" && command -v dpkg-shlibdeps > "$dir/which"; then
+  (cd "$build" && cpack -G DEB -B "$dir/deb" -D CPACK_DEBIAN_COMPRESSION_TYPE=none) > "$dir/log" 2>&1 || { tail "$dir/log"; exit 1; }
+  dpkg-deb -x "$dir"/deb/wager_*.deb "$dir/root"
+  (cd "$dir/usr" && find . ! -type d | sort) > "$dir/installed"
+  (cd "$dir/root/usr" && find . ! -type d | sort) | diff "$dir/installed" - || { echo "the package has other files than are installed"; exit 1; }
+  for what in libjansson4 libmd0 libdivsufsort3; do
+    dpkg-deb -f "$dir"/deb/wager_*.deb Depends | grep -q "$what" || { echo "the package does not depend on $what"; exit 1; }
+  done
+  LD_LIBRARY_PATH="$dir/root/usr/lib" "$dir/embed" "$model" "$prompt" 2> "$dir/said" | cmp - "$dir/text" || { cat "$dir/said"; exit 1; }
+  "$dir/root/usr/bin/wager" --version > "$dir/out"
+else
+  echo "SKIPPED in part: the Debian package needs dpkg-deb and dpkg-shlibdeps (dpkg-dev)"
+fi
 cd "$root"

@@ -5,7 +5,7 @@
     llama_cpp.py write ORACLE_MODELS [--level avx2]     llama.cpp/NAME.f32 and llama.cpp/cases.json, by the libraries of `peers.py build
                                                         --level LEVEL`. ORACLE_MODELS: the program oracle_models of a build, which writes
                                                         the GGUF files
-    llama_cpp.py library                                libllama as a shared library, and the environment of the test llama_real
+    llama_cpp.py library                                libllama as a shared library, and the environment of the test llamacpp
 
 Everything that is built or fetched lies outside the repository (--cache, ~/.cache/wager-peers). NAME.f32 holds the rows of the
 tokens at ROWS, (types, rows, vocabulary) in f32, in the order of types that cases.json has. Miniatures whose names end in -256 have
@@ -70,7 +70,7 @@ def library(cache):
     flags = [x for x in peers.COMMON if not x.startswith("-DBUILD_SHARED_LIBS")]
     peers.call(["cmake", "-S", source, "-B", home, "-G", "Ninja", *flags, "-DBUILD_SHARED_LIBS=ON", *peers.LEVELS["avx2"]["flags"]])
     peers.call(["ninja", "-C", home, "llama"])
-    print(f"WG_LIBLLAMA={sorted(home.rglob('libllama.so'))[0]} WG_LLAMA_SOURCE={source}")
+    print(f"WG_LIBLLAMA={sorted(home.rglob('libllama.so'))[0]}")
 
 
 def error(x, ref):

@@ -35,7 +35,8 @@ static void answer(const uint8_t *bytes, size_t n, wg_rows_kind kind, int serial
     int words = 0;
     wg_error err = { 0 };
     wg_rows_hello hello;
-    const wg_asked asked = { .parts = 1, .rows = 3, .logits = 2 };
+    static const int tap[] = { 1, 0 };
+    const wg_asked asked = { .parts = 1, .rows = 3, .logits = 2, .tap = tap, .taps = serial % 2 ? 2 : 0 };
     wg_status s = wg_rows_answer(take, &in, kind, serial, word, &words, &err);
     check(s, &err);
     if (s) return;
@@ -62,6 +63,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
         if (body) memcpy(framed + sizeof header, bytes, body);
         answer(bytes, n, kind, 7);
         answer(framed, sizeof header + body, kind, 7);
+        framed[2 * sizeof *header] = 8; /* the serial number of a request without hidden states */
+        answer(framed, sizeof header + body, kind, 8);
+        framed[2 * sizeof *header] = 7;
         if (kind == WG_ROWS_FAILED) answer(framed, sizeof header + body, WG_ROWS_ASK, 7);
         free(framed);
     }

@@ -120,13 +120,37 @@ static inline void exact_penalise(const wg_sampling *o, const int32_t *text, int
     }
 }
 
+/* ---- one enumeration */
+
+typedef struct exact_run {
+    law_setup setup;            /* its batch is 1 or 2 */
+    bool fresh;                 /* the drafter remembers requests that are over: a new engine for each run */
+    uint64_t other;             /* as of wg_engine_law, */
+    bool after;                 /* likewise */
+    const wg_seq_sampling *own; /* how its rows are made; NULL: as setup.sampling says */
+    bool (*may)(const int32_t *text, int n, int32_t token); /* what may follow a text, prompt included; NULL: all */
+    const int32_t *prompt;
+    int n, length;
+    long most; /* runs; 0: a million */
+    /* What came out. */
+    long runs, reused, drafted, accepted;
+    double deviation, passes; /* largest over texts; the expected number of the target's passes */
+    bool cut, beyond;         /* there were more runs; a joint law of races that is not known */
+    unsigned heights[WG_LAW_LENGTH + 1];
+} exact_run;
+
 /* p after a text: what decoding one token at a time draws from. */
-static inline void exact_row(exact_target *t, const wg_sampling *o, const int32_t *text, int n, double *p)
+static inline void exact_row(const exact_run *run, exact_target *t, const int32_t *text, int n, double *p)
 {
     const int vocab = t->m.lm->vocab;
+    const wg_seq_sampling *own = run->own;
+    const wg_sampling *o = own && own->sampling ? own->sampling : &run->setup.sampling;
     float x[EXACT_VOCAB];
     double temperature = 1;
     exact_logits(t, text, n, x);
+    for (int i = 0; own && i < own->biases; i++) x[own->bias[i].token] += own->bias[i].bias;
+    for (int i = 0; i < vocab; i++)
+        if (run->may && !run->may(text, n, i)) x[i] = -INFINITY;
     for (const char *at = *o->order ? o->order : WG_SAMPLING_ORDER; *at; at += strcspn(at, ","), at += *at == ',') {
         if (!strncmp(at, "pen", 3)) exact_penalise(o, text, n, vocab, x);
         else if (!strncmp(at, "tem", 3)) temperature = o->temperature;
@@ -143,23 +167,6 @@ static inline void exact_row(exact_target *t, const wg_sampling *o, const int32_
     const double sum = exact_softmax(x, vocab, o->temperature > 0 ? temperature : 1, p);
     for (int i = 0; i < vocab; i++) p[i] /= sum;
 }
-
-/* ---- one enumeration */
-
-typedef struct exact_run {
-    law_setup setup; /* its batch is 1 or 2 */
-    bool fresh;      /* the drafter remembers requests that are over: a new engine for each run */
-    uint64_t other;  /* as of wg_engine_law, */
-    bool after;      /* likewise */
-    const int32_t *prompt;
-    int n, length;
-    long most; /* runs; 0: a million */
-    /* What came out. */
-    long runs, reused, drafted, accepted;
-    double deviation, passes; /* largest over texts; the expected number of the target's passes */
-    bool cut, beyond;         /* there were more runs; a joint law of races that is not known */
-    unsigned heights[WG_LAW_LENGTH + 1];
-} exact_run;
 
 static inline int exact_child(wg_text_laws *l, int at, int32_t token)
 {
@@ -178,7 +185,7 @@ static inline void exact_want(const exact_run *x, exact_target *t, wg_text_laws 
         l->text[at].want = probability;
         return;
     }
-    exact_row(t, &x->setup.sampling, text, n, p);
+    exact_row(x, t, text, n, p);
     for (int i = 0; i < t->m.lm->vocab; i++) {
         if (!(p[i] > 0)) continue;
         text[n] = i;
@@ -200,7 +207,9 @@ static inline void exact_law_of(exact_run *x, exact_target *t)
     static wg_text_laws laws;
     wg_error err;
     wg_chance_tree tree;
-    wg_engine_law run = { .prompt = x->prompt, .n = x->n, .length = x->length, .other = x->other, .after = x->after };
+    wg_engine_law run = {
+        .prompt = x->prompt, .n = x->n, .length = x->length, .other = x->other, .after = x->after, .sampling = x->own
+    };
     int32_t text[EXACT_CONTEXT];
     int at;
     if (!laws.text) LAW_TRY(wg_text_laws_open(&laws, EXACT_TEXTS, &err));

@@ -86,6 +86,7 @@ typedef struct law_setup {
     wg_sampling sampling;
     uint64_t seed;
     int batch, max_tokens, page_slots, prefill_rows; /* 0: the engine's defaults; batch 0: 1 */
+    int places, pages, ride_rows;                    /* places: of sequences; 0: as many as the batch */
     bool alpha;
     wg_length_log *lengths;
     wg_is_eog_fn *is_eog; /* NULL: the tokenizer says which tokens end a text */
@@ -222,7 +223,12 @@ static inline wg_engine *law_engine(const law_setup *s)
         LAW_TRY(wg_option_set_list(parts.verifier->options, rule_options, sizeof rule_options, s->rule_options, &err));
         parts.verifier_options = rule_options;
     }
-    const wg_engine_options o = { .max_batch = s->batch ? s->batch : 1,
+    const wg_engine_options o = { .max_batch = s->places  ? s->places
+                                               : s->batch ? s->batch
+                                                          : 1,
+                                  .step_batch = s->batch,
+                                  .pages = s->pages,
+                                  .ride_rows = s->ride_rows,
                                   .max_tokens = s->max_tokens,
                                   .page_slots = s->page_slots,
                                   .prefill_rows = s->prefill_rows,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A process target with faults (docs/process-target.md): row_peer FAULT [AFTER]. Without a fault, and for AFTER requests of
- * rows before it, it answers rows that depend on token and position; its vocabulary is 40. AFTER -1: in its first answer. It
- * includes nothing of wager's: it is written from the page. */
+ * rows before it, it answers rows that depend on token and position; its vocabulary is 40, its hidden states have 2 layers and
+ * 4 numbers. AFTER -1: in its first answer. It includes nothing of wager's: it is written from the page. */
 #include <math.h>
 #include <signal.h>
 #include <stdint.h>
@@ -11,13 +11,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { HELLO = 1, OPEN, ASK, FAILED, VOCAB = 40, CONTEXT = 500 };
+enum { HELLO = 1, OPEN, ASK, FAILED, VOCAB = 40, CONTEXT = 500, LAYERS = 2, DIM = 4 };
 static const int32_t magic = 0x53574F52;
 
 static const char *fault;
 static int after;
-static float *rows;
-static int rows_asked;
+static float *rows, *states;
+static uint64_t bytes, states_at;
+static int32_t tap[64], taps;
+static int rows_asked, opened;
 
 static int is(const char *name) { return !strcmp(fault, name) && after <= 0; }
 
@@ -43,18 +45,19 @@ static void answer(int kind, int serial, const int32_t *word, int n)
 
 static void greet(int serial)
 {
-    int32_t w[6] = { 1, VOCAB, CONTEXT, 0, 0, 0x72656570 };
+    int32_t w[6] = { 1, VOCAB, CONTEXT, LAYERS, DIM, 0x72656570 };
     if (is("version")) w[0] = 2;
     if (is("vocabulary")) w[1] = 1 << 30;
     if (is("context")) w[2] = -5;
-    if (is("width")) w[3] = 3;
+    if (is("width")) w[3] = 3, w[4] = 0;
+    if (is("stateless")) w[3] = w[4] = 0;
     answer(HELLO, serial, w, is("short hello") ? 4 : 6);
 }
 
 static void ask(const int32_t *w, int serial)
 {
     int32_t out[3] = { 0, 0, 0 };
-    const int parts = w[1];
+    const int parts = w[1], wanted = w[0];
     w += 2;
     for (int i = 0; i < parts; i++) {
         const int n = w[3];
@@ -63,6 +66,9 @@ static void ask(const int32_t *w, int serial)
             const int32_t *x = row + 4 * r;
             for (int k = 0; k < VOCAB && x[3] >= 0; k++) rows[x[3] * VOCAB + k] = (float)((x[0] * 31 + x[2] * 7 + k * 5) % 13);
             out[0] += x[3] >= 0;
+            for (int k = 0; k < taps * DIM && wanted; k++)
+                states[out[1] * taps * DIM + k] = (float)((x[0] * 31 + x[2] * 7 + tap[k / DIM] * 3 + k % DIM) % 11);
+            out[1] += wanted;
         }
         w += 4 + w[2] + 4 * n;
     }
@@ -70,9 +76,25 @@ static void ask(const int32_t *w, int serial)
     if (is("infinity") && out[0]) rows[3] = -INFINITY;
     if (is("count")) out[0]++;
     if (is("many")) out[0] = 1 << 30;
-    if (is("taps")) out[1] = 1;
+    if (is("taps")) out[1]++;
     if (is("shrink") && ftruncate(3, 0)) exit(5);
+    if (is("nan state") && wanted) states[2 * taps * DIM - 1] = NAN;
+    if (is("shrink states") && ftruncate(3, (off_t)states_at)) exit(5);
     answer(ASK, serial, out, is("answer") ? 3 : 2);
+}
+
+/* It comes again when other hidden states are wanted. */
+static void share(const int32_t *w, int serial)
+{
+    if (rows) munmap(rows, bytes);
+    memcpy(&bytes, w, sizeof bytes);
+    memcpy(&states_at, w + 2, sizeof states_at);
+    taps = w[4];
+    memcpy(tap, w + 5, (size_t)taps * sizeof *tap);
+    rows = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, 3, 0);
+    if (rows == MAP_FAILED) exit(6);
+    states = rows + states_at / sizeof *rows;
+    answer(OPEN, serial, w, is("open") || (!strcmp(fault, "reopen") && opened++));
 }
 
 int main(int argc, char **argv)
@@ -85,7 +107,6 @@ int main(int argc, char **argv)
     if (wait < 0) after = 0; /* in the first answer */
     if (is("deaf")) sleep(1000);
     while (fread(h, sizeof *h, 4, stdin) == 4) {
-        uint64_t bytes;
         if (h[0] != magic || h[3] < 0 || !(w = realloc(w, ((size_t)h[3] + 1) * sizeof *w))) return 3;
         if (fread(w, sizeof *w, (size_t)h[3], stdin) != (size_t)h[3]) return 4;
         if (h[1] == ASK) after = ++rows_asked > wait ? 0 : 1;
@@ -96,12 +117,7 @@ int main(int argc, char **argv)
         if (is("fail")) put(magic, FAILED, h[2], (const int32_t *)"out of \nluck", 3, 3);
         else if (h[1] == HELLO) greet(h[2]);
         else if (h[1] == ASK) ask(w, h[2]);
-        else if (h[1] == OPEN) {
-            memcpy(&bytes, w, sizeof bytes);
-            rows = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, 3, 0);
-            if (rows == MAP_FAILED) return 6;
-            answer(OPEN, h[2], w, is("open") ? 1 : 0);
-        }
+        else if (h[1] == OPEN) share(w, h[2]);
     }
     return 0;
 }

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Process targets that compute the bundled model to the bit: wager's own engine in another process, and, where there is numpy, the
-# same in Python. Logits, texts and traces must be those of the model run in the program; results say "law only"; a program that
-# dies fails its request and not the run. usage: tests/program/process_target.sh WAGER SERVE_MODEL
+# same in Python. Logits, hidden states, texts and traces must be those of the model run in the program; results say "law only"; a
+# program that dies fails its request and not the run. usage: tests/program/process_target.sh WAGER SERVE_MODEL NEAREST, a plug-in
+# that drafts by hidden states
 set -u
-wager=$(realpath "$1") serve=$(realpath "$2")
+wager=$(realpath "$1") serve=$(realpath "$2") nearest=$(realpath "$3")
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 python=/usr/bin/python3 # the one that the distribution's numpy belongs to
 "$python" -c 'import numpy' 2>/dev/null || python=python3
@@ -22,6 +23,21 @@ same_logits() { # NAME COMMAND
     logits $what --out "$dir/theirs" --target "process:command=$2" >/dev/null || fail "$1: no logits of the process"
     cmp "$dir/own" "$dir/theirs" || fail "$1: logits differ"
   done
+}
+
+# Hidden states: as a dump, and as a drafter reads them.
+printf 'Once upon a time there was a dog who liked to run in the park with his friend.' >"$dir/text"
+states() { "$wager" taps -m "$model" --text "$dir/text" --taps 4,0,2,3 --type f32 "$@" >/dev/null 2>"$dir/said"; }
+draft() {
+  "$wager" generate -m "$model" -p "Once upon a time there was a dog" -n 30 --draft "plugin:path=$nearest" --json "$@" 2>"$dir/said" |
+    grep -o '"accepted":[1-9][0-9]*\|"output_sha256":"[0-9a-f]*"'
+}
+states --out "$dir/states" || fail "no hidden states"
+draft >"$dir/drafted" && [ "$(wc -l <"$dir/drafted")" = 2 ] || fail "no drafts by hidden states"
+same_states() { # NAME COMMAND
+  states --out "$dir/states-$1" --target "process:command=$2" || fail "$1: no hidden states of the process"
+  diff -r "$dir/states" "$dir/states-$1" >"$dir/said" || fail "$1: hidden states differ"
+  draft --target "process:command=$2" | diff - "$dir/drafted" || fail "$1: drafts by hidden states differ"
 }
 
 # A config in two forms: texts, draws and rows of p of every round.
@@ -48,6 +64,7 @@ same_run() { # NAME COMMAND
 }
 
 same_logits serve_model "$serve $model"
+same_states serve_model "$serve $model"
 config "" >"$dir/native.json"
 run native
 grep -q '"law_only": *false' "$dir/native/summary.json" || fail "the model is said to be law only"
@@ -69,6 +86,7 @@ done
 said="wager's engine"
 if "$python" -c 'import numpy' 2>/dev/null; then
   same_logits numpy "$python examples/process-target/numpy_target.py $model"
+  same_states numpy "$python examples/process-target/numpy_target.py $model"
   same_run numpy "$python $PWD/examples/process-target/numpy_target.py $model"
   said="$said and numpy"
 else

@@ -350,6 +350,10 @@ good_cases() {
   expect plan-q8 '<- best|plain decoding is the fastest' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --alpha 0.8 --kv-type q8 \
     --pin
   expect plan-given '^alpha +0.800, as given' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --alpha 0.8 --accept 0.7/0.2 --batch 2
+  expect plan-batch '^ +8 +[a-z]+ +[0-9]+ .*x$' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --alpha 0.8 --batch 1..8
+  expect plan-batch-json '"batch":8,.*"kind":"batch"' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --alpha 0.8 --batch 1..8 --json
+  expect plan-batch-vllm '"num_speculative_tokens_per_batch_size":\[\[1,.*8,[0-9]+\]\]\}$' wager plan -m "$base/target.gguf" \
+    -d "$base/draft.gguf" --alpha 0.8 --batch 1..8 --vllm
   expect plan-json '"kind":"chain".*"predicted_speedup":' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --alpha 0.8 --json
   expect index 'index.html$' wager report "$base" --out "$base/index.html"
   expect datastore '^wrote .* tokens of 1 text' wager datastore build -m "$base/target.gguf" --out "$base/store" "$base/prompts.jsonl"

@@ -39,6 +39,10 @@ class Signatures(unittest.TestCase):
         }.items():
             self.assertEqual(parameters(function), SIGNATURES[name]["parameters"], name)
 
+    def test_sglangs_corpus_has_all_that_is_asked_of_it(self):
+        for name in SIGNATURES["sglang.NGRAMWorker of its corpus"]["parameters"]:
+            self.assertTrue(callable(getattr(sglang.Corpus, name, None)), name)
+
 
 class HistoriesTest(unittest.TestCase):
     def test_texts_are_followed(self):
@@ -105,6 +109,9 @@ class Engines(unittest.TestCase):
         tokens, _ = corpus.batch_get(["a"], [[9, 5, 6, 7]], [len(LOOP) + 1])
         self.assertEqual(tokens.tolist(), [7, 8, 9, 5], "only the new token was added")
         corpus.batch_put([LOOP])
+        self.assertEqual(corpus.list_external_corpora(), {})
+        with self.assertRaises(NotImplementedError):
+            corpus.load_external_corpus_named("a", [LOOP])
         corpus.reset()
         self.assertEqual(corpus.batch_get(["a"], [[5, 6]], [2])[0].tolist(), [6, 6, 6, 6])
 

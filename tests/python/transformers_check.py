@@ -6,7 +6,8 @@ difference:
   greedy      the text of `generate` with wager's loop is that of `generate` alone, for each drafter
   assisted    the same of transformers' assisted generation with wager's candidates
   sampled     tau at temperature 0.8 lies in the 95 % interval of `wager run` on the same files
-  trace       `wager replay` repeats every recorded decision"""
+  trace       `wager replay` repeats every recorded decision
+  audit       `wager audit` finds the recorded rounds lossless"""
 
 import json
 import sys
@@ -79,6 +80,8 @@ def main(folder):
         row["same_rounds"] == row["rounds"],
         f"trace: {row['same_rounds']} of {row['rounds']} rounds are repeated by wager replay",
     )
+    verdict = json.loads(program.call(["audit", trace, "--json"]))["all"]
+    say(verdict["verdict"] == "lossless", f"audit: {verdict['rounds']} rounds, {verdict['verdict']}: {verdict['why']}")
 
 
 with tempfile.TemporaryDirectory() as scratch:

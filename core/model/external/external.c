@@ -7,6 +7,7 @@
 
 #include "core/base/mem.h"
 #include "core/model/external/token_rows.h"
+#include "core/model/taps.h"
 
 /* A sequence that the server holds. */
 typedef struct place {
@@ -18,12 +19,16 @@ typedef struct place {
 typedef struct external {
     wg_lm lm; /* first */
     wg_row_server *server;
-    place *place;        /* (sequences) */
-    int32_t *last;       /* (sequences, 2, rows) of held */
-    wg_asked_part *part; /* (sequences) of the request that is gathered, as these: */
-    int32_t *path;       /* (rows) */
-    wg_asked_row *row;   /* (rows) */
+    place *place;               /* (sequences) */
+    int32_t *last;              /* (sequences, 2, rows) of held */
+    wg_asked_part *part;        /* (sequences) of the request that is gathered, as these: */
+    int32_t *path;              /* (rows) */
+    wg_asked_row *row;          /* (rows) */
+    bool own[WG_EXTERNAL_ROWS]; /* it is a row of the batch, not one of a text that the server has lost */
+    int owned;                  /* of these */
     wg_asked asked;
+    wg_taps *taps;   /* where the hidden states of the running pass go; NULL: nowhere */
+    wg_device host;  /* whose memory that is */
     int paths;       /* words of path */
     int32_t *prefix; /* (prefix_room) of the sequence at hand */
     int prefix_room;
@@ -36,15 +41,45 @@ static wg_status attach(wg_lm *lm, wg_kv *kv, wg_error *err) { return wg_token_s
 static void begin_request(external *x)
 {
     x->asked = (wg_asked){ .part = x->part };
-    x->paths = 0;
+    x->paths = x->owned = 0;
     x->requests++;
+}
+
+/* Room for the hidden states of the rows that are gathered, behind those of the pass so far. */
+static wg_status ask_taps(external *x, wg_error *err)
+{
+    wg_taps *t = x->taps;
+    if (!t || !x->owned) return WG_OK;
+    x->asked.tap = t->tap;
+    x->asked.taps = t->n;
+    return wg_taps_reserve(t, t->rows + x->asked.rows, err);
+}
+
+/* The hidden states that were answered: those of the batch's rows stay. */
+static void keep_own(external *x)
+{
+    wg_taps *t = x->taps;
+    const size_t row = (size_t)t->n * (size_t)t->dim;
+    const float *from = t->room + (size_t)t->rows * row;
+    for (int i = 0; i < x->asked.rows; i++, from += row)
+        if (x->own[i]) memmove(t->room + (size_t)t->rows++ * row, from, row * sizeof *from);
+}
+
+static wg_status answer(external *x, float *logits, wg_error *err)
+{
+    wg_taps *t = x->taps;
+    if (!x->asked.parts) return WG_OK;
+    WG_TRY(ask_taps(x, err));
+    float *taps = x->asked.taps ? t->room + (size_t)t->rows * (size_t)t->n * (size_t)t->dim : NULL;
+    WG_TRY(x->server->class->answer(x->server, &x->asked, logits, taps, err));
+    if (taps) keep_own(x);
+    return WG_OK;
 }
 
 /* Sends what is gathered; *logits moves behind the rows that it wrote. */
 static wg_status send(external *x, float **logits, wg_error *err)
 {
-    const wg_row_server_class *c = x->server->class;
-    const wg_status s = x->asked.parts ? c->answer(x->server, &x->asked, *logits, NULL, err) : WG_OK;
+    const wg_status s = answer(x, *logits, err);
     for (int i = 0; i < x->asked.parts && !s; i++) {
         const wg_asked_part *p = &x->part[i];
         wg_held_asked(&x->place[p->sequence].held, p->row, p->n);
@@ -72,6 +107,7 @@ static void gather(external *x, const wg_batch *b, int at, int kept, int path_n,
     place *p = &x->place[at];
     const int held = p->held.n;
     wg_asked_row *row = x->row + x->asked.rows;
+    for (int i = 0; i < catch_up + hi - lo; i++) x->own[x->asked.rows + i] = i >= catch_up;
     for (int i = 0; i < catch_up; i++)
         row[i] = (wg_asked_row){ .token = x->prefix[held + i], .parent = i - 1, .position = held + i, .logits = -1 };
     for (int i = 0; i < hi - lo; i++) {
@@ -85,6 +121,7 @@ static void gather(external *x, const wg_batch *b, int at, int kept, int path_n,
         .sequence = at, .kept = kept, .path_n = path_n, .n = catch_up + hi - lo, .path = x->path + x->paths, .row = row
     };
     x->asked.rows += catch_up + hi - lo;
+    x->owned += hi - lo;
     x->paths += path_n;
     p->used = x->requests;
 }
@@ -139,7 +176,9 @@ static wg_status add_rows(external *x, const wg_batch *b, int lo, int hi, float 
 static wg_status forward(wg_lm *lm, const wg_batch *batch, float *logits, wg_error *err)
 {
     external *x = (external *)lm;
-    wg_assert(!batch->taps); /* it has no hidden states, and wg_taps_open refuses it */
+    wg_assert(!batch->taps || batch->taps->lm == lm);
+    x->taps = batch->taps;
+    if (x->taps) x->taps->rows = 0;
     begin_request(x);
     wg_status s = WG_OK;
     for (int lo = 0, hi; lo < batch->n && !s; lo = hi) {
@@ -148,6 +187,7 @@ static wg_status forward(wg_lm *lm, const wg_batch *batch, float *logits, wg_err
     }
     if (!s) s = send(x, &logits, err);
     if (s) {
+        if (x->taps) x->taps->rows = 0;
         for (int i = 0; i < x->server->sequences; i++) wg_held_drop(&x->place[i].held);
         return wg_fail_in(err, s, "target %s", x->server->class->name);
     }
@@ -166,6 +206,7 @@ static void close_lm(wg_lm *lm)
     wg_free(x->path);
     wg_free(x->row);
     wg_free(x->prefix);
+    wg_device_close(&x->host);
     wg_free(x);
 }
 
@@ -173,9 +214,25 @@ static const wg_lm_class external_class = {
     .name = "external", .attach = attach, .forward = forward, .close = close_lm, .law_only = true
 };
 
+static wg_status open_rows(external *x, wg_error *err)
+{
+    const size_t n = (size_t)x->server->sequences, rows = WG_EXTERNAL_ROWS;
+    x->place = wg_calloc(n, sizeof *x->place);
+    x->last = wg_calloc(n * 2 * rows, sizeof *x->last);
+    x->part = wg_calloc(n, sizeof *x->part);
+    x->path = wg_calloc(rows, sizeof *x->path);
+    x->row = wg_calloc(rows, sizeof *x->row);
+    if (!x->place || !x->last || !x->part || !x->path || !x->row)
+        return wg_nomem(err, n * 2 * rows * sizeof *x->last, "an external target's rows");
+    for (size_t i = 0; i < n; i++) {
+        x->place[i].held.token = x->last + i * 2 * rows;
+        x->place[i].held.parent = x->last + (i * 2 + 1) * rows;
+    }
+    return wg_device_cpu(&x->host, NULL, err);
+}
+
 wg_status wg_external_open(wg_lm **out, wg_row_server *server, int context, wg_error *err)
 {
-    const size_t n = (size_t)server->sequences, rows = WG_EXTERNAL_ROWS;
     if (context > server->context) {
         const int most = server->context;
         server->class->close(server);
@@ -186,23 +243,16 @@ wg_status wg_external_open(wg_lm **out, wg_row_server *server, int context, wg_e
         server->class->close(server);
         return wg_nomem(err, sizeof *x, "an external target");
     }
+    x->server = server;
+    const wg_status status = open_rows(x, err);
+    if (status) {
+        close_lm(&x->lm);
+        return status;
+    }
     x->lm = (wg_lm){
         .class = &external_class, .vocab = server->vocab, .context = context ? context : server->context, .space = -1
     };
-    x->server = server;
-    x->place = wg_calloc(n, sizeof *x->place);
-    x->last = wg_calloc(n * 2 * rows, sizeof *x->last);
-    x->part = wg_calloc(n, sizeof *x->part);
-    x->path = wg_calloc(rows, sizeof *x->path);
-    x->row = wg_calloc(rows, sizeof *x->row);
-    if (!x->place || !x->last || !x->part || !x->path || !x->row) {
-        close_lm(&x->lm);
-        return wg_nomem(err, n * 2 * rows * sizeof *x->last, "an external target's rows");
-    }
-    for (size_t i = 0; i < n; i++) {
-        x->place[i].held.token = x->last + i * 2 * rows;
-        x->place[i].held.parent = x->last + (i * 2 + 1) * rows;
-    }
+    if (server->layers) x->lm.hidden = (wg_hidden){ .layers = server->layers, .dim = server->dim, .device = &x->host };
     *out = &x->lm;
     return WG_OK;
 }

@@ -22,8 +22,9 @@ typedef struct wg_asked_part {
 
 typedef struct wg_asked {
     int parts, rows, logits; /* rows, and rows of logits, of all parts */
-    bool taps;               /* hidden states of all rows are wanted */
     const wg_asked_part *part;
+    const int *tap; /* (taps) the hidden states that are wanted of all rows (core/model/taps.h); taps 0: none */
+    int taps;
 } wg_asked;
 
 typedef struct wg_row_server wg_row_server;
@@ -41,7 +42,8 @@ enum { WG_EXTERNAL_ROWS = WG_KV_TAIL_MAX, WG_EXTERNAL_SEQUENCES = 8 };
 struct wg_row_server {
     const wg_row_server_class *class;
     int vocab, context;
-    int sequences; /* that it holds at once; at least 1 */
+    int layers, dim; /* of its hidden states: taps 0 .. layers + 1, of dim floats; 0 and 0: it gives none */
+    int sequences;   /* that it holds at once; at least 1 */
 };
 
 /* Takes the server, on failure too. `context`: the longest sequence, at most the server's; 0: the server's. ENOMEM, EINVAL. */

@@ -9,6 +9,9 @@
 
 #include "core/base/child.h"
 #include "core/base/mem.h"
+#include "core/model/taps.h"
+
+_Static_assert((int)WG_TAPS_MOST <= (int)WG_ROWS_TAPS_MOST, "what a pass can ask for, OPEN can name");
 
 typedef struct process_server {
     wg_row_server base; /* first */
@@ -17,7 +20,8 @@ typedef struct process_server {
     int timeout_ms, start_ms;
     wg_rows_hello hello; /* of its first start; a later one must say the same */
     wg_rows_layout layout;
-    int memory; /* a descriptor of the shared memory, a new one for every start; -1: none */
+    int tap[WG_ROWS_TAPS_MOST], taps; /* the hidden states that OPEN named last */
+    int memory;                       /* a descriptor of the shared memory, a new one for every start; -1: none */
     int serial;
     int32_t *words; /* (wg_rows_ask_words) */
     int32_t answer[WG_ROWS_ANSWER_MOST];
@@ -48,12 +52,20 @@ static wg_status make_memory(process_server *s, wg_error *err)
     return s->memory >= 0 ? WG_OK : wg_fail(err, WG_EIO, "no shared memory can be made: %s", strerror(errno));
 }
 
-static wg_status size_memory(process_server *s, wg_error *err)
+/* Gives the memory the size for logits and the hidden states s->tap, and tells the program. It never becomes smaller, as the
+ * program has it mapped. */
+static wg_status share_memory(process_server *s, wg_error *err)
 {
-    s->layout = wg_rows_layout_of(&s->hello, 0);
-    if (ftruncate(s->memory, (off_t)s->layout.bytes) == 0) return WG_OK;
-    return wg_fail(err, WG_EIO, "the shared memory cannot have %llu bytes: %s", (unsigned long long)s->layout.bytes,
-                   strerror(errno));
+    const uint64_t before = s->layout.bytes;
+    int n;
+    s->layout = wg_rows_layout_of(&s->hello, s->taps);
+    if (s->layout.bytes < before) s->layout.bytes = before;
+    if (ftruncate(s->memory, (off_t)s->layout.bytes) != 0)
+        return wg_fail(err, WG_EIO, "the shared memory cannot have %llu bytes: %s", (unsigned long long)s->layout.bytes,
+                       strerror(errno));
+    const int words = wg_rows_put_open(s->words, ++s->serial, &s->layout, s->tap, s->taps);
+    WG_TRY(exchange(s, WG_ROWS_OPEN, words, &n, err));
+    return wg_rows_take_open(s->answer, n, err);
 }
 
 /* From nothing to a program that has its memory. */
@@ -62,6 +74,7 @@ static wg_status greet(process_server *s, wg_error *err)
     wg_rows_hello hello;
     int n;
     WG_TRY(make_memory(s, err));
+    s->layout = (wg_rows_layout){ 0 };
     WG_TRY(wg_child_start(&s->child, s->memory, err));
     wg_child_begin(&s->child, s->start_ms, "start_ms");
     WG_TRY(exchange(s, WG_ROWS_HELLO, wg_rows_put_hello(s->words, ++s->serial, s->base.sequences), &n, err));
@@ -71,9 +84,7 @@ static wg_status greet(process_server *s, wg_error *err)
                        "started again it is another model: a vocabulary of %d and a context of %d, before %d and %d",
                        hello.vocab, hello.context, s->hello.vocab, s->hello.context);
     s->hello = hello;
-    WG_TRY(size_memory(s, err));
-    WG_TRY(exchange(s, WG_ROWS_OPEN, wg_rows_put_open(s->words, ++s->serial, &s->hello, NULL, 0), &n, err));
-    return wg_rows_take_open(s->answer, n, err);
+    return share_memory(s, err);
 }
 
 static wg_status start(process_server *s, wg_error *err)
@@ -99,21 +110,33 @@ static wg_status copy_rows(const process_server *s, float *to, uint64_t at, int 
     return wg_rows_check_finite(to, rows, width, what, err);
 }
 
-static wg_status ask(process_server *s, const wg_asked *asked, float *logits, wg_error *err)
+/* Names the hidden states that the request wants, unless they are those of before. */
+static wg_status name_taps(process_server *s, const wg_asked *asked, wg_error *err)
+{
+    const size_t bytes = (size_t)asked->taps * sizeof *s->tap;
+    if (!asked->taps || (s->taps == asked->taps && !memcmp(s->tap, asked->tap, bytes))) return WG_OK;
+    memcpy(s->tap, asked->tap, bytes);
+    s->taps = asked->taps;
+    return share_memory(s, err);
+}
+
+static wg_status ask(process_server *s, const wg_asked *asked, float *logits, float *taps, wg_error *err)
 {
     int n;
     WG_TRY(start(s, err));
     wg_child_begin(&s->child, s->timeout_ms, "timeout_ms");
+    WG_TRY(name_taps(s, asked, err));
     WG_TRY(exchange(s, WG_ROWS_ASK, wg_rows_put_ask(s->words, ++s->serial, asked), &n, err));
     WG_TRY(wg_rows_take_ask(s->answer, n, asked, err));
-    return copy_rows(s, logits, 0, asked->logits, s->hello.vocab, "logits", err);
+    WG_TRY(copy_rows(s, logits, 0, asked->logits, s->hello.vocab, "logits", err));
+    if (!asked->taps) return WG_OK;
+    return copy_rows(s, taps, s->layout.taps_at, asked->rows, asked->taps * s->hello.dim, "hidden states", err);
 }
 
 static wg_status answer(wg_row_server *base, const wg_asked *asked, float *logits, float *taps, wg_error *err)
 {
     process_server *s = (process_server *)base;
-    (void)taps;
-    const wg_status status = ask(s, asked, logits, err);
+    const wg_status status = ask(s, asked, logits, taps, err);
     if (status) stop(s, 0);
     return status;
 }
@@ -144,6 +167,8 @@ static wg_status open_server(process_server *s, const wg_process_target *o, wg_e
     if (status) return wg_fail_in(err, status, "target process");
     s->base.vocab = s->hello.vocab;
     s->base.context = s->hello.context;
+    s->base.layers = s->hello.layers;
+    s->base.dim = s->hello.dim;
     return WG_OK;
 }
 

@@ -38,10 +38,9 @@ int wg_rows_put_hello(int32_t *to, int serial, int sequences)
     return put_header(to, WG_ROWS_HELLO, serial, WG_ROWS_HELLO_WORDS);
 }
 
-int wg_rows_put_open(int32_t *to, int serial, const wg_rows_hello *h, const int *tap, int taps)
+int wg_rows_put_open(int32_t *to, int serial, const wg_rows_layout *at, const int *tap, int taps)
 {
-    const wg_rows_layout at = wg_rows_layout_of(h, taps);
-    int32_t *w = put_wide(put_wide(to + WG_ROWS_HEADER, at.bytes), at.taps_at);
+    int32_t *w = put_wide(put_wide(to + WG_ROWS_HEADER, at->bytes), at->taps_at);
     *w++ = taps;
     for (int i = 0; i < taps; i++) *w++ = tap[i];
     return put_header(to, WG_ROWS_OPEN, serial, WG_ROWS_OPEN_WORDS + taps);
@@ -52,7 +51,7 @@ int wg_rows_ask_words(int sequences) { return WG_ROWS_HEADER + 2 + 4 * sequences
 int wg_rows_put_ask(int32_t *to, int serial, const wg_asked *asked)
 {
     int32_t *w = to + WG_ROWS_HEADER;
-    *w++ = asked->taps;
+    *w++ = asked->taps > 0;
     *w++ = asked->parts;
     for (int i = 0; i < asked->parts; i++) {
         const wg_asked_part *p = &asked->part[i];

@@ -18,7 +18,7 @@ enum { WG_ROWS_HELLO_WORDS = 3, WG_ROWS_OPEN_WORDS = 5, WG_ROWS_TAPS_MOST = 64 }
 /* What the program says in its answer to HELLO. */
 typedef struct wg_rows_hello {
     int vocab, context;
-    int layers, dim; /* of its hidden states (taps 0 .. layers + 1, dim floats); 0 and 0: it gives none */
+    int layers, dim; /* as in wg_row_server */
     char name[64];   /* of the model, for people */
 } wg_rows_hello;
 
@@ -31,7 +31,7 @@ wg_rows_layout wg_rows_layout_of(const wg_rows_hello *h, int taps);
 /* Requests as words. ask: `room` words at `to`; wg_rows_ask_words of them are needed. They return the number written, header
  * included. */
 int wg_rows_put_hello(int32_t *to, int serial, int sequences);
-int wg_rows_put_open(int32_t *to, int serial, const wg_rows_hello *h, const int *tap, int taps);
+int wg_rows_put_open(int32_t *to, int serial, const wg_rows_layout *at, const int *tap, int taps);
 int wg_rows_put_ask(int32_t *to, int serial, const wg_asked *asked);
 int wg_rows_ask_words(int sequences); /* of the largest request */
 

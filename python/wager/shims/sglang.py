@@ -87,6 +87,16 @@ class Corpus:
     def load_external_corpus_named(self, corpus_id: str, token_chunks: Any) -> int:
         raise NotImplementedError("wager.shims.sglang has no external corpora; WAGER_DRAFT=retrieval reads a datastore")
 
+    def commit_external_corpus_load(self, corpus_id: str, loaded_token_count: int) -> None:
+        """Nothing: none was loaded."""
+
+    def remove_external_corpus(self, corpus_id: str) -> None:
+        """Nothing: there is none."""
+
+    def list_external_corpora(self) -> dict[str, int]:
+        """{}: there are none."""
+        return {}
+
 
 def worker_class(server_args: Any) -> type:
     """SGLang's NGRAM worker with a drafter of wager's for a corpus."""

@@ -57,11 +57,6 @@ int32_t llama_model_n_ctx_train(const struct llama_model *model);
 struct llama_context *llama_init_from_model(struct llama_model *model, struct llama_context_params params);
 void llama_free(struct llama_context *ctx);
 int32_t llama_vocab_n_tokens(const struct llama_vocab *vocab);
-bool llama_vocab_is_eog(const struct llama_vocab *vocab, llama_token token);
-int32_t llama_tokenize(const struct llama_vocab *vocab, const char *text, int32_t text_len, llama_token *tokens,
-                       int32_t n_tokens_max, bool add_special, bool parse_special);
-int32_t llama_token_to_piece(const struct llama_vocab *vocab, llama_token token, char *buf, int32_t length, int32_t lstrip,
-                             bool special);
 llama_memory_t llama_get_memory(const struct llama_context *ctx);
 void llama_memory_clear(llama_memory_t mem, bool data);
 bool llama_memory_seq_rm(llama_memory_t mem, llama_seq_id seq_id, llama_pos p0, llama_pos p1);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A library with libllama's interface and no model: tokens are letters, a cell of the cache has a position and a set of
- * sequences, and the logits after a token are a function of all tokens that it sees. A token that sees two cells of one
- * position, misses one, or sees different texts through its sequence ids is an error, so a wrong tree or a wrong commit
- * cannot go unnoticed. */
+ * A library with libllama's interface and no model: a cell of the cache has a position and a set of sequences, and the logits
+ * after a token are a function of all tokens that it sees. A token that sees two cells of one position, misses one, or sees
+ * different texts through its sequence ids is an error, so a wrong tree or a wrong commit cannot go unnoticed. */
 #include "tests/api/llama/llama.h"
 
 #include <stdlib.h>
@@ -69,21 +68,6 @@ struct llama_context *llama_init_from_model(struct llama_model *model, struct ll
 }
 void llama_free(struct llama_context *ctx) { free(ctx); }
 int32_t llama_vocab_n_tokens(const struct llama_vocab *vocab) { return vocab ? VOCAB : 0; }
-bool llama_vocab_is_eog(const struct llama_vocab *vocab, llama_token token) { return !vocab || token == 0; }
-int32_t llama_tokenize(const struct llama_vocab *vocab, const char *text, int32_t text_len, llama_token *tokens,
-                       int32_t n_tokens_max, bool add_special, bool parse_special)
-{
-    (void)vocab, (void)add_special, (void)parse_special;
-    for (int i = 0; i < text_len && i < n_tokens_max; i++) tokens[i] = text[i] & 127;
-    return text_len;
-}
-int32_t llama_token_to_piece(const struct llama_vocab *vocab, llama_token token, char *buf, int32_t length, int32_t lstrip,
-                             bool special)
-{
-    (void)vocab, (void)lstrip, (void)special;
-    if (length > 0) *buf = (char)token;
-    return 1;
-}
 llama_memory_t llama_get_memory(const struct llama_context *ctx) { return (llama_memory_t)ctx; }
 
 static bool in_range(int32_t pos, llama_pos p0, llama_pos p1) { return (p0 < 0 || pos >= p0) && (p1 < 0 || pos < p1); }

@@ -76,10 +76,10 @@ Test(penalty, counts_the_text_and_the_drafted_path)
             fill((uint32_t)node, x);
             memcpy(kept, x, sizeof x);
             by_hand(chains[c], x, text, n, &want);
-            wg_sampler_row_after(&s, x, &(wg_prefix){ text, TEXT, &t, node }, &got, 0);
+            wg_sampler_row_after(&s, x, &(wg_prefix){ .token = text, .n = TEXT, .tree = &t, .node = node }, &got, 0);
             expect_equal(&want, 0, &got, 0);
             cr_assert(memcmp(kept, x, sizeof x) == 0, "the logits are given back");
-            wg_sampler_row_after(&s, x, &(wg_prefix){ text, n, NULL, 0 }, &got, 0); /* the same text without a tree */
+            wg_sampler_row_after(&s, x, &(wg_prefix){ .token = text, .n = n }, &got, 0); /* the same text without a tree */
             expect_equal(&want, 0, &got, 0);
         }
         wg_sampler_close(&s);
@@ -100,7 +100,7 @@ Test(penalty, a_repetition_penalty_of_zero_is_none)
     for (int row = 0; row < 2; row++) {
         const wg_sampling o = { .temperature = 1, .top_p = 1, .repetition_penalty = row, .frequency_penalty = 0.4 };
         wg_sampler s = sampler_of(&o, V);
-        wg_sampler_row_after(&s, row ? y : x, &(wg_prefix){ (const int32_t[]){ 1, 4, 1 }, 3, NULL, 0 }, &r, row);
+        wg_sampler_row_after(&s, row ? y : x, &(wg_prefix){ .token = (const int32_t[]){ 1, 4, 1 }, .n = 3 }, &r, row);
         wg_sampler_close(&s);
     }
     expect_equal(&r, 0, &r, 1);
@@ -114,7 +114,7 @@ Test(penalty, lazy_rows_are_made_at_once)
         { .temperature = 0.8, .top_p = 0.9, .repetition_penalty = 1.3 },
         { .temperature = 0.8, .top_p = 0.9, .order = "penalties,top_p,temperature,top_k,min_p" },
     };
-    const wg_prefix text = { (const int32_t[]){ 0, 2, 7 }, 3, NULL, 0 };
+    const wg_prefix text = { .token = (const int32_t[]){ 0, 2, 7 }, .n = 3 };
     wg_rows r;
     cr_assert(!wg_rows_open(&r, 2, V, NULL));
     wg_rows_push(&r), wg_rows_push(&r);
@@ -143,7 +143,7 @@ static void row_of(const wg_sampling *o, const float *x, int n, double *out)
     memcpy(copy, x, (size_t)n * sizeof *x);
     wg_sampler s = sampler_of(o, n);
     cr_assert(!wg_rows_open(&r, 1, n, NULL));
-    wg_sampler_row_after(&s, copy, &(wg_prefix){ (const int32_t[]){ 0, 2 }, 2, NULL, 0 }, &r, wg_rows_push(&r));
+    wg_sampler_row_after(&s, copy, &(wg_prefix){ .token = (const int32_t[]){ 0, 2 }, .n = 2 }, &r, wg_rows_push(&r));
     memcpy(out, wg_rows_dense(&r, 0, (double[V]){ 0 }), (size_t)n * sizeof *out);
     wg_rows_close(&r);
     wg_sampler_close(&s);

@@ -179,7 +179,7 @@ static inline void plain_row(plain *p, const int32_t *token, int n)
     wg_batch_clear(&p->batch);
     wg_batch_chain(&p->batch, kv, 0, token, n, 1);
     cr_assert_eq(wg_lm_forward(wg_model_lm(p->m), &p->batch, p->logits, &err), WG_OK, "%s", err.text);
-    wg_sampler_row_after(&p->sampler, p->logits, &(wg_prefix){ token, n, NULL, 0 }, &p->row, 0);
+    wg_sampler_row_after(&p->sampler, p->logits, &(wg_prefix){ .token = token, .n = n }, &p->row, 0);
     wg_kv_seq_close(kv);
 }
 

@@ -147,7 +147,7 @@ static void expect_row(const law_model *draft, const wg_vocab_map *map, wg_sampl
     LAW_TRY(wg_sampler_open(&sampler, &sampling, target.ops, VOCAB, &err));
     LAW_TRY(wg_rows_open(&row, 1, VOCAB, &err));
     wg_rows_push(&row);
-    wg_sampler_row_after(&sampler, spread, &(wg_prefix){ prompt, PROMPT, NULL, 0 }, &row, 0);
+    wg_sampler_row_after(&sampler, spread, &(wg_prefix){ .token = prompt, .n = PROMPT }, &row, 0);
 
     const law_setup s = {
         .target = &target, .drafter = "model", .options = options, .rule = "rejection", .sampling = sampling

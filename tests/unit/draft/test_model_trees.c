@@ -110,7 +110,7 @@ static void check_best(const bench *b, const wg_seq *s, const wg_tree *t, plain 
         if (node) sum += value[node];
         if (wg_tree_depth(t, node) == depth) continue;
         plain_row(p, text, n);
-        wg_sampler_penalise(&p->sampler, p->logits, &(wg_prefix){ text, n, NULL, 0 });
+        wg_sampler_penalise(&p->sampler, p->logits, &(wg_prefix){ .token = text, .n = n });
         const double scale = 1 / wg_ops_for(WG_CPU_REF)->softmax64(p->logits, VOCAB, 1 / temperature, w);
         for (int child = wg_tree_child(t, node, node); child >= 0; child = wg_tree_child(t, node, child)) {
             value[child] = value[node] * w[t->token[child]] * scale;

@@ -170,7 +170,7 @@ static void part_row(bench *b, const int32_t *text, int n, const int32_t *path, 
         wg_batch_node(&b->batch, s, i, i, anc, all[n - 1 + i], true);
         try(wg_lm_forward(wg_submodel_lm(b->part), &b->batch, b->logits, &b->err), &b->err);
     }
-    wg_sampler_row_after(&b->sampler, b->logits, &(wg_prefix){ all, n + depth, NULL, 0 }, &b->row, 0);
+    wg_sampler_row_after(&b->sampler, b->logits, &(wg_prefix){ .token = all, .n = n + depth }, &b->row, 0);
     wg_kv_seq_close(s);
 }
 

@@ -3,6 +3,7 @@
  * and closing; what is refused. law_taps compares the bits over random models and steps. */
 #include "core/engine/tap_feed.h"
 
+#include "core/model/model.h"
 #include "core/model/taps.h"
 #include "tests/unit/engine/bench.h"
 #include "tests/unit/model/tiny_model.h"
@@ -409,7 +410,7 @@ Test(tap_feed, refused)
     stage_close(&s);
     bench b = start((setup){ 0 }); /* over a table */
     cr_assert_eq(wg_tap_feed_open(&f, b.e->env.feeds, &t.reader[0], &err), WG_EUNSUPPORTED);
-    cr_assert(strstr(err.text, "the target is none (it is: table)"), "%s", err.text);
+    cr_assert(strstr(err.text, "the target gives no hidden states (it is: table)"), "%s", err.text);
     wg_seq *seq = open_seq(&b, 1, 9); /* without readers passes are asked for nothing */
     step(&b, &seq, 1);
     cr_assert_null(b.e->batch.taps);

@@ -151,6 +151,12 @@ Test(gguf_split, every_lie_is_refused_by_name)
           WG_EFORMAT,
           "DIR/m-00003-of-00003.gguf: split.count is 4, but 3 in DIR/m-00001-of-00003.gguf: these are files of different "
           "models; " AGAIN },
+        { 0, /* the first of another model, opened by way of a later one */
+          2,
+          { .no = 0, .count = 4, .tensors = 3, .file = "m-00001-of-00003.gguf" },
+          WG_EFORMAT,
+          "DIR/m-00001-of-00003.gguf: split.count is 4, but 3 in DIR/m-00003-of-00003.gguf: these are files of different "
+          "models; " AGAIN },
         { 2,
           0,
           { .no = 1, .count = 3, .tensors = 3, .file = "m-00003-of-00003.gguf" },

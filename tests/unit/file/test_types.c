@@ -338,6 +338,64 @@ Test(types, written_blocks_are_near)
         }
 }
 
+/* ---- blocks of 32 by their definition, one element after the other */
+
+static void write_by_definition(int type, const float *x, uint8_t *to)
+{
+    const int bits = type == WG_Q4_0 || type == WG_Q4_1 ? 4 : 5, top = (1 << bits) - 1;
+    const bool with_min = type == WG_Q4_1 || type == WG_Q5_1;
+    float most = 0, min = x[0], max = x[0];
+    uint32_t fifth = 0;
+    for (int j = 0; j < 32; j++) {
+        if (fabsf(x[j]) > fabsf(most)) most = x[j];
+        if (x[j] < min) min = x[j];
+        if (x[j] > max) max = x[j];
+    }
+    const float d = with_min ? (max - min) / (float)top : most / (float)-(1 << (bits - 1));
+    const float inverse = (with_min ? d > 0 : d != 0) ? 1 / d : 0;
+    const uint16_t half[2] = { wg_f32_to_f16(d), wg_f32_to_f16(min) };
+    memcpy(to, half, with_min ? 4 : 2);
+    to += (with_min ? 4 : 2) + (bits == 5 ? 4 : 0);
+    memset(to, 0, 16);
+    for (int j = 0; j < 32; j++) {
+        const float v = with_min ? (x[j] - min) * inverse + 0.5f : x[j] * inverse + ((float)(1 << (bits - 1)) + 0.5f);
+        const uint32_t code = v >= (float)top ? (uint32_t)top : v > 0 ? (uint32_t)v : 0;
+        to[j % 16] |= (uint8_t)((code & 15) << 4 * (j / 16));
+        fifth |= code >> 4 << j;
+    }
+    if (bits == 5) memcpy(to - 4, &fifth, 4);
+}
+
+/* Ordinary numbers, of them many equal in magnitude, any bits, and what has a case of its own. */
+static float element(int kind, uint32_t u)
+{
+    static const float strange[] = { 0, -0.0f, INFINITY, -INFINITY, NAN, 1e-45f, -1e-45f, 3e38f, -3e38f, 1, -1, 65504 };
+    if (kind == 0) return (float)(int32_t)u * 0x1p-31f;
+    if (kind == 1) return (float)(int)(u % 15) - 7;
+    if (kind == 2) return u % 7 ? (u & 1024 ? 0 : -0.0f) : (float)(u % 3);
+    return kind == 3 ? from_bits(u) : strange[u % 12];
+}
+
+Test(types, written_blocks_are_those_of_the_definition)
+{
+    static const int types[] = { WG_Q4_0, WG_Q4_1, WG_Q5_0, WG_Q5_1 };
+    float x[32];
+    uint8_t block[32], want[32];
+    uint64_t s = 3;
+    for (int round = 0; round < 20000; round++) {
+        for (int k = 0; k < 32; k++) {
+            s = s * 6364136223846793005u + 1442695040888963407u;
+            x[k] = element(round % 5, (uint32_t)(s >> 32));
+        }
+        for (int i = 0; i < 4; i++) {
+            const size_t bytes = wg_type_size(wg_type_get(types[i]), 32);
+            cr_assert_eq(wg_row_from_f32(types[i], x, block, 32), 0);
+            write_by_definition(types[i], x, want);
+            cr_assert_eq(memcmp(block, want, bytes), 0, "%s, round %d", wg_type_name(types[i]), round);
+        }
+    }
+}
+
 /* The bytes of a block: places of codes 4 s + i are bits 2 s of byte i; the same place twice leaves the later code. */
 Test(types, q8_2of4_bytes)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * External targets without a process: a server in this program keeps texts as it is told to and answers a digest of every row's
- * whole prefix. Random chains, trees, commits, truncations, new sequences and failures must give the digest of what the cache
- * holds. */
+ * whole prefix, as its logits and as its hidden states. Random chains, trees, commits, truncations, new sequences and failures
+ * must give the digest of what the cache holds. */
 #include "core/model/external/external.h"
 
 #include <criterion/criterion.h>
@@ -9,9 +9,10 @@
 
 #include "core/base/hash.h"
 #include "core/base/mem.h"
+#include "core/model/taps.h"
 #include "kernels/philox.h"
 
-enum { V = 3, CONTEXT = 6000, SEQUENCES = 3, CACHES = 5, LONG = 2600 };
+enum { V = 3, DIM = 2, LAYERS = 3, TAPS = 2, STATES = TAPS * DIM, CONTEXT = 6000, SEQUENCES = 3, CACHES = 5, LONG = 2600 };
 
 typedef struct text {
     int n;
@@ -35,6 +36,18 @@ static void digest(const int32_t *token, int n, float out[V])
     out[2] = (float)(h >> 32 & 0xffff);
 }
 
+static const int tap_list[TAPS] = { 4, 1 };
+
+/* Hidden states of a row: (TAPS, DIM). */
+static void state(const int32_t *token, int n, const int *tap, float out[STATES])
+{
+    for (int i = 0; i < TAPS; i++) {
+        const uint64_t h = wg_hash64(WG_HASH_START + (uint64_t)tap[i] + 1, token, (size_t)n * sizeof *token);
+        out[i * DIM] = (float)(h & 0xffff);
+        out[i * DIM + 1] = (float)(h >> 16 & 0xffff);
+    }
+}
+
 /* Keeps what it is told to. */
 static void settle(server *s, const wg_asked_part *p)
 {
@@ -52,7 +65,8 @@ static wg_status answer(wg_row_server *base, const wg_asked *asked, float *logit
 {
     server *s = (server *)base;
     int rows = 0, wanted = 0;
-    cr_assert(!taps && asked->parts >= 1 && asked->parts <= SEQUENCES);
+    cr_assert(asked->parts >= 1 && asked->parts <= SEQUENCES);
+    cr_assert(!taps == !asked->taps && (!taps || (asked->taps == TAPS && !memcmp(asked->tap, tap_list, sizeof tap_list))));
     s->requests++;
     if (s->fail_in > 0 && --s->fail_in == 0) {
         for (int i = 0; i < SEQUENCES; i++) s->held[i].n = s->rows[i] = 0;
@@ -71,6 +85,7 @@ static wg_status answer(wg_row_server *base, const wg_asked *asked, float *logit
             cr_assert_eq(p->row[r].position, t->n + n - 1);
             memcpy(path, t->token, (size_t)t->n * sizeof *path);
             for (int k = 0; k < n; k++) path[t->n + k] = back[n - 1 - k];
+            if (taps) state(path, t->n + n, asked->tap, taps + (size_t)(rows + r) * STATES);
             if (p->row[r].logits < 0) continue;
             cr_assert_eq(p->row[r].logits, wanted++);
             digest(path, t->n + n, logits + (size_t)p->row[r].logits * V);
@@ -90,6 +105,7 @@ static const wg_row_server_class test_class = { .name = "of a test", .answer = a
 typedef struct bench {
     server *server;
     wg_lm *lm;
+    wg_taps *taps;
     wg_kv *kv;
     wg_batch batch;
     wg_kv_seq *seq[CACHES];
@@ -104,8 +120,11 @@ static bench *start(void)
     wg_error err;
     memset(&b, 0, sizeof b);
     b.server = wg_calloc(1, sizeof *b.server);
-    b.server->base = (wg_row_server){ .class = &test_class, .vocab = V, .context = CONTEXT, .sequences = SEQUENCES };
+    b.server->base = (wg_row_server){
+        .class = &test_class, .vocab = V, .context = CONTEXT, .layers = LAYERS, .dim = DIM, .sequences = SEQUENCES
+    };
     must(wg_external_open(&b.lm, &b.server->base, 0, &err), &err);
+    must(wg_taps_open(&b.taps, b.lm, tap_list, TAPS, &err), &err);
     must(wg_kv_open(&b.kv, 16, CACHES * (CONTEXT / 16 + 80), CONTEXT + WG_KV_TAIL_MAX, &err), &err);
     must(wg_lm_attach(b.lm, b.kv, &err), &err);
     must(wg_batch_open(&b.batch, CACHES * 80 + WG_EXTERNAL_ROWS, &err), &err);
@@ -118,14 +137,15 @@ static void stop(bench *b)
     for (int i = 0; i < CACHES; i++) wg_kv_seq_close(b->seq[i]);
     wg_batch_close(&b->batch);
     wg_kv_close(b->kv);
+    wg_taps_close(b->taps);
     b->lm->class->close(b->lm);
 }
 
 static uint32_t draws;
 static int draw(int below) { return (int)(wg_philox_at(7, draws++, 0, 0, 0).v[0] % (uint32_t)below); }
 
-/* Rows of a random tree, or of a chain, behind the text of sequence i; want: their digests. */
-static int add_rows(bench *b, int i, int n, bool tree, float *want, int32_t *token, int *parent)
+/* Rows of a random tree, or of a chain, behind the text of sequence i; want, states: their digests. */
+static int add_rows(bench *b, int i, int n, bool tree, float *want, float *states, int32_t *token, int *parent)
 {
     wg_error err;
     text *t = &b->is[i];
@@ -147,6 +167,7 @@ static int add_rows(bench *b, int i, int n, bool tree, float *want, int32_t *tok
         for (int a = k; a >= 0; a = parent[a]) back[d++] = token[a];
         memcpy(path, t->token, (size_t)t->n * sizeof *path);
         for (int a = 0; a < d; a++) path[t->n + a] = back[d - 1 - a];
+        if (states) state(path, t->n + d, tap_list, states + (size_t)k * STATES);
         if (logits) digest(path, t->n + d, want + (size_t)wanted++ * V);
     }
     return wanted;
@@ -178,9 +199,21 @@ static void change_something(bench *b)
     } else if (what == 2) b->server->fail_in = 1 + draw(3);
 }
 
+/* The hidden states of the rows of all sequences, n[i] of each; none after a failure. */
+static void expect_states(const bench *b, const int n[CACHES], float want[CACHES][WG_TREE_NODES * STATES], bool failed)
+{
+    static float got[CACHES * WG_TREE_NODES * STATES];
+    wg_error err;
+    int rows = 0;
+    cr_assert_eq(wg_taps_rows(b->taps), failed ? 0 : b->batch.n);
+    must(wg_taps_read(b->taps, 0, wg_taps_rows(b->taps), got, &err), &err);
+    for (int i = 0; i < CACHES && !failed; rows += n[i++])
+        cr_assert(memcmp(got + rows * STATES, want[i], (size_t)n[i] * STATES * sizeof *got) == 0, "sequence %d", i);
+}
+
 static int step(bench *b)
 {
-    static float want[CACHES][WG_TREE_NODES * V], got[CACHES * WG_TREE_NODES * V];
+    static float want[CACHES][WG_TREE_NODES * V], got[CACHES * WG_TREE_NODES * V], states[CACHES][WG_TREE_NODES * STATES];
     static int32_t token[CACHES][WG_TREE_NODES];
     static int parent[CACHES][WG_TREE_NODES];
     int n[CACHES], wanted[CACHES];
@@ -188,10 +221,12 @@ static int step(bench *b)
     wg_batch_clear(&b->batch);
     for (int i = 0; i < CACHES; i++) {
         n[i] = draw(3) && b->is[i].n < CONTEXT - 100 ? 1 + draw(WG_TREE_NODES / 2) : 0;
-        wanted[i] = n[i] ? add_rows(b, i, n[i], draw(4) > 0, want[i], token[i], parent[i]) : 0;
+        wanted[i] = n[i] ? add_rows(b, i, n[i], draw(4) > 0, want[i], states[i], token[i], parent[i]) : 0;
     }
+    b->batch.taps = draw(2) ? b->taps : NULL;
     const wg_status s = wg_lm_forward(b->lm, &b->batch, got, &err);
     if (s) cr_assert(s == WG_EIO && !strcmp(err.text, "target of a test: as the test wants it"), "%s", err.text);
+    if (b->batch.taps && b->batch.n) expect_states(b, n, states, s != WG_OK);
     const float *row = got;
     for (int i = 0; i < CACHES; i++) {
         if (!n[i]) continue;
@@ -226,7 +261,7 @@ Test(external, a_lost_text_is_sent_again)
     for (int done = 0; done < LONG; done += 1000) {
         const int n = LONG - done < 1000 ? LONG - done : 1000;
         wg_batch_clear(&b->batch);
-        add_rows(b, 0, n, false, want, token, parent);
+        add_rows(b, 0, n, false, want, NULL, token, parent);
         must(wg_lm_forward(b->lm, &b->batch, got, &err), &err);
         cr_assert(memcmp(got, want, sizeof got) == 0);
         memcpy(b->is[0].token + b->is[0].n, token, (size_t)n * sizeof *token);
@@ -235,11 +270,15 @@ Test(external, a_lost_text_is_sent_again)
     }
     cr_assert(b->server->asked == LONG && b->server->requests == 3);
     b->server->fail_in = 1;
-    for (int again = 0; again < 2; again++) {
+    for (int again = 0; again < 2; again++) { /* of what is sent again nobody gets hidden states */
+        float states[2 * STATES], rows[2 * STATES];
         wg_batch_clear(&b->batch);
-        add_rows(b, 0, 2, false, want, token, parent);
+        add_rows(b, 0, 2, false, want, states, token, parent);
+        b->batch.taps = b->taps;
         cr_assert_eq(wg_lm_forward(b->lm, &b->batch, got, &err), again ? WG_OK : WG_EIO);
-        if (again) cr_assert(memcmp(got, want, sizeof got) == 0);
+        if (again) cr_assert(memcmp(got, want, sizeof got) == 0 && wg_taps_rows(b->taps) == 2);
+        if (again) must(wg_taps_read(b->taps, 0, 2, rows, &err), &err);
+        if (again) cr_assert(memcmp(rows, states, sizeof rows) == 0);
         wg_kv_rollback(b->seq[0]);
     }
     cr_assert_eq(b->server->asked, 2 * LONG + 2);

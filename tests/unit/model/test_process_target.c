@@ -2,6 +2,7 @@
  * Programs as targets: one that answers, and ones that hang, die, or answer anything else. Each fault fails one pass with a
  * message; the next pass starts the program again, and no process is left. */
 #include "core/model/external/process_target.h"
+#include "core/model/taps.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -9,7 +10,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-enum { V = 40, CONTEXT = 500 };
+enum { V = 40, CONTEXT = 500, LAYERS = 2, DIM = 4 };
 
 static void expect_no_child(void) { cr_assert(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "a child is left"); }
 
@@ -21,18 +22,21 @@ static wg_status open_peer(wg_lm **lm, const char *arguments, int timeout_ms, wg
     return wg_process_target_open(lm, &o, err);
 }
 
-/* A pass of three tokens, of which the last two have logits; nothing stays in the cache. */
-static wg_status pass(wg_lm *lm, wg_kv_seq *s, float *logits, wg_error *err)
+/* A pass of three tokens, of which the last two have logits; nothing stays in the cache. taps may be NULL. */
+static wg_status pass_with(wg_lm *lm, wg_kv_seq *s, float *logits, wg_taps *taps, wg_error *err)
 {
     static const int32_t token[] = { 3, 1, 4 };
     wg_batch b;
     cr_assert(!wg_batch_open(&b, 8, NULL) && !wg_kv_reserve(s, 3, NULL));
     wg_batch_chain(&b, s, 0, token, 3, 2);
+    b.taps = taps;
     const wg_status status = wg_lm_forward(lm, &b, logits, err);
     wg_kv_rollback(s);
     wg_batch_close(&b);
     return status;
 }
+
+static wg_status pass(wg_lm *lm, wg_kv_seq *s, float *logits, wg_error *err) { return pass_with(lm, s, logits, NULL, err); }
 
 static void expect_rows(const float *logits)
 {
@@ -157,6 +161,99 @@ Test(process_target, faults_cost_the_pass_and_not_the_run)
         }
         stop(&b);
     }
+}
+
+/* ---- hidden states */
+
+/* Of a pass's three rows. */
+static void expect_states(const wg_taps *t, const int *tap, int n)
+{
+    static const int token[] = { 3, 1, 4 };
+    float x[3 * 2 * DIM];
+    cr_assert(wg_taps_rows(t) == 3 && wg_taps_count(t) == n && wg_taps_dim(t) == DIM && !wg_taps_read(t, 0, 3, x, NULL));
+    for (int r = 0; r < 3; r++)
+        for (int k = 0; k < n * DIM; k++)
+            cr_assert_eq(x[r * n * DIM + k], (float)((token[r] * 31 + r * 7 + tap[k / DIM] * 3 + k % DIM) % 11));
+}
+
+/* Lists that change from pass to pass: the program is told of each. */
+Test(process_target, hidden_states)
+{
+    static const int few[] = { 1 }, more[] = { 3, 0 }, wrong[] = { 4 };
+    float logits[2 * V];
+    wg_error err;
+    wg_taps *a, *c;
+    bench b;
+    cr_assert_eq(open_peer(&b.lm, "none", 20000, &err), WG_OK, "%s", err.text);
+    start(&b);
+    cr_assert_eq(wg_taps_open(&a, b.lm, wrong, 1, &err), WG_EINVAL);
+    cr_assert(strstr(err.text, "tap 4: a model of 2 layers has taps 0"), "%s", err.text);
+    cr_assert(!wg_taps_open(&a, b.lm, few, 1, &err) && !wg_taps_open(&c, b.lm, more, 2, &err));
+    for (int i = 0; i < 9; i++) {
+        wg_taps *t = i % 3 == 0 ? NULL : i % 2 ? a : c;
+        memset(logits, 0, sizeof logits);
+        cr_assert_eq(pass_with(b.lm, b.s, logits, t, &err), WG_OK, "%s", err.text);
+        expect_rows(logits);
+        if (t) expect_states(t, t == a ? few : more, t == a ? 1 : 2);
+    }
+    wg_taps_close(a);
+    wg_taps_close(c);
+    stop(&b);
+}
+
+/* The second pass wants others than the first and fails; the third is that of a new program, which is told of them at once. */
+Test(process_target, faults_of_hidden_states)
+{
+    static const fault bad[] = {
+        { "taps 1", "2 rows of logits and 4 of taps; 2 and 3 were asked", 20000, WG_EFORMAT },
+        { "'nan state' 1", "row 1 of hidden states has nan at 7; expected finite numbers", 20000, WG_EFORMAT },
+        { "'shrink states' 1", "the shared memory ends before 3 rows of hidden states; the program made it shorter", 20000,
+          WG_EFORMAT },
+        { "reopen", "an answer to OPEN of 1 words; expected none", 20000, WG_EFORMAT },
+        { "exit 1", "ended with status 7 before it answered", 20000, WG_EIO },
+    };
+    static const int few[] = { 1 }, more[] = { 3, 0 };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const bool reopens = !strcmp(bad[i].arguments, "reopen");
+        wg_error err = { 0 };
+        wg_taps *first, *then;
+        bench b;
+        cr_assert_eq(open_peer(&b.lm, bad[i].arguments, bad[i].timeout_ms, &err), WG_OK, "%s: %s", bad[i].arguments, err.text);
+        start(&b);
+        cr_assert(!wg_taps_open(&first, b.lm, few, 1, &err) && !wg_taps_open(&then, b.lm, more, 2, &err));
+        for (int k = 0; k < 3; k++) {
+            float logits[2 * V] = { 0 };
+            wg_taps *t = k ? then : reopens ? NULL : first;
+            const wg_status s = pass_with(b.lm, b.s, logits, t, &err);
+            cr_assert_eq(s, k == 1 ? bad[i].status : WG_OK, "%s, pass %d: %s: %s", bad[i].arguments, k, wg_status_name(s),
+                         s ? err.text : "");
+            if (k == 1) {
+                cr_assert(strstr(err.text, bad[i].says), "%s: %s", bad[i].arguments, err.text);
+                cr_assert_eq(wg_taps_rows(then), 0);
+                continue;
+            }
+            expect_rows(logits);
+            if (t) expect_states(t, k ? more : few, k ? 2 : 1);
+        }
+        wg_taps_close(first);
+        wg_taps_close(then);
+        stop(&b);
+    }
+}
+
+Test(process_target, a_program_without_hidden_states)
+{
+    static const int tap[] = { 0 };
+    wg_error err;
+    wg_taps *t;
+    wg_lm *lm;
+    cr_assert_eq(open_peer(&lm, "stateless -1", 20000, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_taps_open(&t, lm, tap, 1, &err), WG_EUNSUPPORTED);
+    cr_assert_str_eq(err.text,
+                     "the target gives no hidden states (it is: external); expected a transformer of this program, or "
+                     "a process that says how many layers it has");
+    lm->class->close(lm);
+    expect_no_child();
 }
 
 Test(process_target, what_is_not_started)

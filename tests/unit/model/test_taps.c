@@ -57,7 +57,10 @@ Test(taps, refused)
     cr_assert_str_eq(err.text, "65 taps: expected 1..64");
     wg_lm none = { 0 };
     cr_assert_eq(wg_taps_open(&t, &none, many, 1, &err), WG_EUNSUPPORTED);
-    cr_assert_str_eq(err.text, "hidden states are those of a transformer of this program; the target is none (it is: unknown)");
+    cr_assert_str_eq(
+        err.text,
+        "the target gives no hidden states (it is: unknown); expected a transformer of this program, or a process that says "
+        "how many layers it has");
     for (uint64_t nth = 1; nth <= 2; nth++) {
         wg_mem_fail_at(nth, false);
         cr_assert_eq(wg_taps_open(&t, u.lm, many, 3, &err), WG_ENOMEM);

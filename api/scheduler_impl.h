@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ * The fields of a scheduler of libwager. */
+#ifndef WG_API_SCHEDULER_IMPL_H
+#define WG_API_SCHEDULER_IMPL_H
+
+#include "api/api_impl.h"
+#include "core/engine/sched.h"
+#include "core/text/chat.h"
+
+struct wg_scheduler {
+    wg_session *session; /* its engine runs for the scheduler alone */
+    wg_sched *sched;
+};
+
+/* The template of its conversations: the config's, else the model's own, else none. */
+wg_chat wg_scheduler_template(const wg_scheduler *s);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT
+ * See row_policy.h. */
+#include "core/engine/row_policy.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+
+/* Before anything is seen: a rate of 0.7, of so many tokens' weight; a deeper level starts from the one above it. KEEP: the
+ * share of what was seen that is left after a round, of all sequences and of one. */
+static const double FIRST_RATE = 0.7, FIRST_WEIGHT = 2, COMMON_KEEP = 0.998, OWN_KEEP = 0.95, OWN_WEIGHT = 6;
+static const double HIGHEST_RATE = 0.995;
+
+typedef struct own {
+    double hits, expected; /* tokens accepted, and those that the common rates gave */
+} own;
+
+struct wg_row_policy {
+    wg_row_costs costs;
+    double *pass; /* (costs.rows) owned */
+    int slots, depth;
+    double *hits, *trials;       /* (depth) owned: of all sequences, by depth */
+    own *own;                    /* (slots) owned */
+    double *survival;            /* (slots, depth) owned */
+    int *most, *sorted, *length; /* (slots) owned */
+    wg_row_budget budget;
+    double nodes, levels; /* of drafts, with decay: their quotient is the width */
+    int idle;
+    long probes;
+};
+
+static wg_status allocate(wg_row_policy *p, const wg_row_costs *costs, wg_error *err)
+{
+    const size_t slots = (size_t)p->slots, depth = (size_t)p->depth, rows = (size_t)costs->rows;
+    p->pass = wg_calloc(rows, sizeof *p->pass);
+    p->hits = wg_calloc(depth, sizeof *p->hits);
+    p->trials = wg_calloc(depth, sizeof *p->trials);
+    p->own = wg_calloc(slots, sizeof *p->own);
+    p->survival = wg_calloc(slots * depth, sizeof *p->survival);
+    p->most = wg_calloc(slots, sizeof *p->most);
+    p->sorted = wg_calloc(slots, sizeof *p->sorted);
+    p->length = wg_calloc(slots, sizeof *p->length);
+    if (!p->pass || !p->hits || !p->trials || !p->own || !p->survival || !p->most || !p->sorted || !p->length)
+        return wg_nomem(err, (slots * (depth + 4) + 2 * depth + rows) * sizeof(double), "the draft lengths of a scheduler");
+    memcpy(p->pass, costs->pass, rows * sizeof *p->pass);
+    p->costs.pass = p->pass;
+    return wg_row_budget_open(&p->budget, p->slots, p->depth, err);
+}
+
+wg_status wg_row_policy_open(wg_row_policy **out, int slots, int depth, const wg_row_costs *costs, wg_error *err)
+{
+    wg_row_policy *p = wg_calloc(1, sizeof *p);
+    if (!p) return wg_nomem(err, sizeof *p, "the draft lengths of a scheduler");
+    p->slots = slots;
+    p->depth = depth;
+    p->costs = *costs;
+    const wg_status s = allocate(p, costs, err);
+    if (s) wg_row_policy_close(p);
+    else *out = p;
+    return s;
+}
+
+void wg_row_policy_close(wg_row_policy *p)
+{
+    if (!p) return;
+    wg_row_budget_close(&p->budget);
+    void *const all[] = { p->pass, p->hits, p->trials, p->own, p->survival, p->most, p->sorted, p->length };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) wg_free(all[i]);
+    wg_free(p);
+}
+
+/* ---- estimates --------------------------------------------------------------------------------------------------- */
+
+/* Of a token at depth j, given those before it. */
+static double common_rate(const wg_row_policy *p, int j)
+{
+    double rate = FIRST_RATE;
+    for (int k = 0; k < j; k++) rate = (p->hits[k] + FIRST_WEIGHT * rate) / (p->trials[k] + FIRST_WEIGHT);
+    return rate;
+}
+
+void wg_row_policy_survival(const wg_row_policy *p, int slot, double *survival)
+{
+    const own *o = &p->own[slot];
+    const double factor = (o->hits + OWN_WEIGHT) / (o->expected + OWN_WEIGHT);
+    double rate = FIRST_RATE, reach = 1;
+    for (int j = 0; j < p->depth; j++) {
+        rate = (p->hits[j] + FIRST_WEIGHT * rate) / (p->trials[j] + FIRST_WEIGHT);
+        survival[j] = reach *= fmin(rate * factor, HIGHEST_RATE);
+    }
+}
+
+void wg_row_policy_learn(wg_row_policy *p, int slot, int nodes, int offered, int accepted)
+{
+    own *o = &p->own[slot];
+    if (offered > 0) {
+        p->nodes = COMMON_KEEP * p->nodes + nodes;
+        p->levels = COMMON_KEEP * p->levels + offered;
+        p->costs.width = fmax(1, p->nodes / p->levels);
+    }
+    if (offered > p->depth) offered = p->depth;
+    if (accepted > offered) accepted = offered;
+    const int tested = accepted < offered ? accepted + 1 : offered;
+    if (tested == 0) return;
+    o->hits *= OWN_KEEP;
+    o->expected *= OWN_KEEP;
+    for (int j = 1; j <= tested; j++) o->expected += common_rate(p, j);
+    o->hits += accepted;
+    for (int k = 0; k < tested; k++) {
+        p->hits[k] = COMMON_KEEP * p->hits[k] + (k < accepted);
+        p->trials[k] = COMMON_KEEP * p->trials[k] + 1;
+    }
+}
+
+void wg_row_policy_forget(wg_row_policy *p, int slot) { p->own[slot] = (own){ 0 }; }
+
+/* ---- a step ------------------------------------------------------------------------------------------------------ */
+
+/* Every PROBE steps without a draft, a token of one sequence that may have one. */
+static void probe(wg_row_policy *p, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (p->length[i] > 0) {
+            p->idle = 0;
+            return;
+        }
+    if (++p->idle < WG_ROW_PROBE) return;
+    for (int k = 0; k < n; k++) {
+        const int i = (int)((p->probes + k) % n);
+        if (p->most[i] < 1) continue;
+        p->length[i] = 1;
+        p->probes++;
+        p->idle = 0;
+        return;
+    }
+}
+
+void wg_row_policy_plan(wg_row_policy *p, const int *slot, const int *most, int n, int other, int *length)
+{
+    for (int i = 0; i < n; i++) { /* in the order of slots, whatever that of the caller */
+        int at = i;
+        for (; at > 0 && slot[p->sorted[at - 1]] > slot[i]; at--) p->sorted[at] = p->sorted[at - 1];
+        p->sorted[at] = i;
+    }
+    for (int i = 0; i < n; i++) {
+        const int k = p->sorted[i];
+        p->most[i] = most[k] < 0 ? 0 : most[k] > p->depth ? p->depth : most[k];
+        wg_row_policy_survival(p, slot[k], p->survival + (size_t)i * (size_t)p->depth);
+    }
+    wg_row_budget_share(&p->budget, &p->costs, p->survival, p->most, n, other, p->length);
+    probe(p, n);
+    for (int i = 0; i < n; i++) length[p->sorted[i]] = p->length[i];
+}

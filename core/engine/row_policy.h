@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ * Load-aware draft lengths: acceptance estimated from earlier rounds, and each step's rows shared by it (row_budget.h).
+ *
+ * The probability that the draft token at depth j is accepted, given that those before it were, is estimated over all sequences
+ * with decay, and per sequence as a factor on these rates (its hits over those that the common rates give it, drawn towards 1
+ * by a few tokens' weight). Nothing else is looked at, so a length does not depend on the draws that it is judged by (METHODS
+ * L3). A step without drafts learns nothing; so after PROBE of them in a row one sequence drafts one token, in turn. */
+#ifndef WG_CORE_ENGINE_ROW_POLICY_H
+#define WG_CORE_ENGINE_ROW_POLICY_H
+
+#include "core/engine/row_budget.h"
+
+enum { WG_ROW_PROBE = 64 };
+
+typedef struct wg_row_policy wg_row_policy;
+
+/* slots: sequences are told apart by 0 .. slots - 1. depth: of the longest chain. The table of the costs is copied. ENOMEM. */
+wg_status wg_row_policy_open(wg_row_policy **out, int slots, int depth, const wg_row_costs *costs, wg_error *err);
+void wg_row_policy_close(wg_row_policy *p); /* NULL is fine */
+
+/* The draft tokens of each of n different slots in the next step. most: (n) the longest chain that each may have; more than
+ * `depth` counts as depth. other: rows of the pass besides. Never allocates, and does not depend on the order of the slots. */
+void wg_row_policy_plan(wg_row_policy *p, const int *slot, const int *most, int n, int other, int *length);
+
+/* What a draft of a slot came to: `nodes` tokens were verified, `offered` of them in depth, and `accepted` accepted. */
+void wg_row_policy_learn(wg_row_policy *p, int slot, int nodes, int offered, int accepted);
+void wg_row_policy_forget(wg_row_policy *p, int slot); /* another request has the slot */
+
+/* The estimate: the probabilities that the first 1 .. depth draft tokens of a slot are all accepted. */
+void wg_row_policy_survival(const wg_row_policy *p, int slot, double *survival);
+
+#endif

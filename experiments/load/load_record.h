@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ * A request of a load test as the client saw it, and how it ended: every request that is sent ends in exactly one outcome. */
+#ifndef WG_EXPERIMENTS_LOAD_LOAD_RECORD_H
+#define WG_EXPERIMENTS_LOAD_LOAD_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/base/hash.h"
+
+/* clang-format off */
+#define WG_LOAD_OUTCOMES(X)                                                                                           \
+    X(COMPLETED,   "completed",    "an answer with tokens, its end announced by finish_reason or [DONE]")             \
+    X(UNREACHABLE, "unreachable",  "no connection, or none that lasted until the status line")                        \
+    X(REJECTED,    "rejected",     "status 429 or 503: the server has more to do than it takes")                      \
+    X(STATUS,      "status",       "another status than 200")                                                         \
+    X(DROPPED,     "dropped",      "the connection or the stream ended before the answer did")                        \
+    X(MALFORMED,   "malformed",    "an event that is no server-sent event, or no JSON object")                        \
+    X(TOO_LONG,    "too_long",     "a line or an event over the limit (--line-limit)")                                \
+    X(SERVER,      "server_error", "an error that the server announced inside an answer")                             \
+    X(EMPTY,       "empty",        "an answer without any token")                                                     \
+    X(TIMEOUT,     "timeout",      "longer than --timeout")                                                           \
+    X(CANCELLED,   "cancelled",    "not at its end when the test was interrupted")
+/* clang-format on */
+
+typedef enum wg_load_outcome {
+#define X(name, word, doc) WG_LOAD_##name,
+    WG_LOAD_OUTCOMES(X)
+#undef X
+        WG_LOAD_KINDS
+} wg_load_outcome;
+extern const char *const wg_load_outcome_names[WG_LOAD_KINDS];
+
+enum { WG_LOAD_ERROR = 200 };
+
+/* Times are seconds since the test began. An event is one that brought tokens; its tokens arrive together. */
+typedef struct wg_load_record {
+    double arrival, start; /* when it was due, when it was sent */
+    double first, last;    /* the first and the last event; NaN without any */
+    double end;            /* when the response was complete, or given up */
+    int events;
+    double *gap;       /* (events - 1) owned: since the previous event */
+    int *gap_tokens;   /* (events - 1) owned: tokens of the event behind the gap */
+    int room;          /* of both */
+    int first_tokens;  /* of the first event */
+    int tokens;        /* of all; by `usage` where the server sends it, else as counted */
+    bool counted;      /* the tokens of every event were said, and add up to `tokens`; else each stands for one */
+    int prompt_tokens; /* by `usage`; -1: not said */
+    int cached_tokens; /* of these, found in the server's prefix cache; -1: not said */
+    long drafts, draft_tokens, accepted_tokens; /* -1: not said */
+    bool new_connection, without_done;          /* no [DONE] came */
+    int status;                                 /* of HTTP; 0: none */
+    wg_load_outcome outcome;
+    char error[WG_LOAD_ERROR];  /* "" when completed */
+    char sha256[WG_SHA256_HEX]; /* of the text */
+    char *text;                 /* (text_n) owned; NULL unless it is kept */
+    size_t text_n, text_room;
+} wg_load_record;
+
+/* Adds an event of `tokens` tokens at a time; false: out of memory. */
+bool wg_load_record_event(wg_load_record *r, double at, int tokens);
+void wg_load_record_close(wg_load_record *r);
+
+/* Time per output token after the first event's: (last - first) / (tokens - 1); NaN with one token, or one event. */
+double wg_load_record_tpot(const wg_load_record *r);
+
+#endif

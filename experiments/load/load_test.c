@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: MIT
+ * See load_test.h. */
+#include "experiments/load/load_test.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "core/base/clock.h"
+#include "core/base/mem.h"
+#include "experiments/load/arrivals.h"
+#include "experiments/load/completion_chunk.h"
+#include "experiments/load/http.h"
+#include "experiments/load/request_body.h"
+#include "experiments/load/sse.h"
+
+enum { SMALL_ANSWER = 4 << 20, SMALL_SECONDS = 10, BODY_MOST = 512, UNLIMITED_CLIENTS = 1024 };
+
+typedef struct loader loader;
+
+/* A request under way. */
+typedef struct flight {
+    loader *of;
+    wg_load_record *record; /* NULL: a warm-up, which is not recorded */
+    wg_sse sse;
+    bool busy, finished; /* finished: a finish_reason came */
+    long said;           /* completion tokens by usage; -1: not said */
+    long counted;        /* tokens of events so far */
+    bool all_counted;    /* by every event */
+    char *body;          /* (body_n) owned: the beginning of an error's body, or a whole answer that is no stream */
+    size_t body_n, body_room;
+    wg_sha256_state digest;
+} flight;
+
+struct loader {
+    const wg_load_test *t;
+    wg_load_result *out;
+    wg_http *http;
+    flight *flight; /* (slots) */
+    int slots, busy;
+    double *arrival, began; /* arrival: (requests) owned */
+    char url[1024];         /* of completions */
+    bool nomem;
+};
+
+static double cpu_seconds(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+static bool stopped(const wg_load_test *t) { return t->stop && *t->stop; }
+
+/* The first failure of a request is its outcome. */
+static bool fail(flight *f, wg_load_outcome outcome, const char *text, size_t n)
+{
+    wg_load_record *r = f->record;
+    if (r && r->outcome == WG_LOAD_COMPLETED) {
+        r->outcome = outcome;
+        snprintf(r->error, sizeof r->error, "%.*s", (int)(n < sizeof r->error ? n : sizeof r->error - 1), text);
+    }
+    return false;
+}
+
+static bool append(char **to, size_t *n, size_t *room, const char *bytes, size_t more)
+{
+    if (*n + more + 1 > *room) {
+        const size_t want = 2 * (*n + more + 1);
+        char *grown = wg_realloc(*to, want, 1);
+        if (!grown) return false;
+        *to = grown;
+        *room = want;
+    }
+    memcpy(*to + *n, bytes, more);
+    *n += more;
+    return true;
+}
+
+/* ---- an answer --------------------------------------------------------------------------------------------------- */
+
+static void take_numbers(flight *f, const wg_completion_chunk *c)
+{
+    wg_load_record *r = f->record;
+    if (c->completion_tokens >= 0) f->said = c->completion_tokens;
+    if (c->prompt_tokens >= 0) r->prompt_tokens = (int)c->prompt_tokens;
+    if (c->cached_tokens >= 0) r->cached_tokens = (int)c->cached_tokens;
+    if (c->drafts >= 0) r->drafts = c->drafts;
+    if (c->draft_tokens >= 0) r->draft_tokens = c->draft_tokens;
+    if (c->accepted_tokens >= 0) r->accepted_tokens = c->accepted_tokens;
+}
+
+/* The tokens of a chunk; -1: it does not say. Usage tells where every chunk has it, by its difference to the one before. */
+static long tokens_of(const flight *f, const wg_completion_chunk *c)
+{
+    const bool begins = f->record->events == 0 && c->text_n > 0;
+    if (c->tokens >= 0 || c->completion_tokens < 0) return c->tokens;
+    return f->said >= 0 ? c->completion_tokens - f->said : begins ? c->completion_tokens : -1;
+}
+
+/* A chunk with tokens is an event; tokens without text are those of a character that is not whole yet. Where chunks do not say
+ * their tokens, text stands for one. */
+static bool take_tokens(flight *f, const wg_completion_chunk *c)
+{
+    wg_load_record *r = f->record;
+    long tokens = tokens_of(f, c);
+    const bool unknown = tokens < 0 && c->text_n > 0;
+    wg_sha256_add(&f->digest, c->text ? c->text : "", c->text_n);
+    if (f->of->t->keep_text && c->text_n) f->of->nomem = !append(&r->text, &r->text_n, &r->text_room, c->text, c->text_n);
+    if (unknown) tokens = 1;
+    if (tokens > 0) {
+        f->all_counted = f->all_counted && !unknown;
+        f->counted += tokens;
+        f->of->nomem = !wg_load_record_event(r, wg_clock_now() - f->of->began, (int)tokens) || f->of->nomem;
+    }
+    return !f->of->nomem;
+}
+
+static bool take_event(void *user, const char *data, size_t n)
+{
+    flight *f = user;
+    wg_completion_chunk c;
+    bool goes_on = wg_completion_chunk_read(&c, data, n);
+    if (!goes_on) fail(f, WG_LOAD_MALFORMED, data, n);
+    else if (c.error) goes_on = fail(f, WG_LOAD_SERVER, c.error, strlen(c.error));
+    else if (f->record) {
+        goes_on = take_tokens(f, &c);
+        take_numbers(f, &c);
+        if (c.done) f->record->without_done = false;
+    }
+    f->finished = f->finished || c.finish || c.done;
+    wg_completion_chunk_close(&c);
+    return goes_on;
+}
+
+static bool too_long(flight *f)
+{
+    char why[100];
+    const int n = snprintf(why, sizeof why, "a line or an answer of more than %zu bytes", f->of->t->line_most);
+    return fail(f, WG_LOAD_TOO_LONG, why, (size_t)n);
+}
+
+static bool take_body(void *user, int status, const char *bytes, size_t n)
+{
+    flight *f = user;
+    const size_t most = status == 200 ? f->of->t->line_most : BODY_MOST;
+    if (status == 200 && !f->of->t->no_stream) {
+        const wg_sse_state s = wg_sse_feed(&f->sse, bytes, n, take_event, f);
+        if (s == WG_SSE_MALFORMED) return fail(f, WG_LOAD_MALFORMED, bytes, n);
+        if (s == WG_SSE_LONG) return too_long(f);
+        f->of->nomem = f->of->nomem || s == WG_SSE_NOMEM;
+        return s == WG_SSE_OK;
+    }
+    if (n > most - f->body_n) {
+        if (status == 200) return too_long(f);
+        n = most - f->body_n;
+    }
+    return append(&f->body, &f->body_n, &f->body_room, bytes, n) || !(f->of->nomem = true);
+}
+
+/* ---- begin and end of a request ---------------------------------------------------------------------------------- */
+
+static wg_status begin(loader *l, int slot, int number, wg_error *err)
+{
+    flight *f = &l->flight[slot];
+    wg_load_record *r = number < 0 ? NULL : &l->out->record[number];
+    char *body = wg_request_body(l->t, l->out->model, number);
+    if (!body) return wg_nomem(err, 1, "a request");
+    f->record = r;
+    f->finished = false;
+    f->said = -1;
+    f->counted = 0;
+    f->all_counted = true;
+    f->body_n = 0;
+    wg_sse_restart(&f->sse);
+    wg_sha256_begin(&f->digest);
+    const wg_http_request q = {
+        .url = l->url, .body = body, .n = strlen(body), .seconds = l->t->seconds, .on_body = take_body, .user = f
+    };
+    const double now = wg_clock_now() - l->began;
+    if (r)
+        *r = (wg_load_record){ .arrival = l->arrival ? l->arrival[number] : now,
+                               .start = now,
+                               .first = NAN,
+                               .last = NAN,
+                               .end = NAN,
+                               .prompt_tokens = -1,
+                               .cached_tokens = -1,
+                               .drafts = -1,
+                               .draft_tokens = -1,
+                               .accepted_tokens = -1,
+                               .without_done = !l->t->no_stream };
+    const wg_status s = wg_http_start(l->http, slot, &q, err);
+    free(body);
+    f->busy = s == WG_OK;
+    l->busy += f->busy;
+    if (r && f->busy) l->out->n = number + 1;
+    return s;
+}
+
+static void judge(flight *f, const wg_http_end *e)
+{
+    static const wg_load_outcome of[] = { [WG_HTTP_COMPLETE] = WG_LOAD_COMPLETED,
+                                          [WG_HTTP_UNREACHABLE] = WG_LOAD_UNREACHABLE,
+                                          [WG_HTTP_BROKEN] = WG_LOAD_DROPPED,
+                                          [WG_HTTP_TIMEOUT] = WG_LOAD_TIMEOUT,
+                                          [WG_HTTP_GIVEN_UP] = WG_LOAD_CANCELLED };
+    wg_load_record *r = f->record;
+    static const char empty[] = "an answer without tokens", cut[] = "the stream ended before finish_reason and [DONE]";
+    if (e->status && e->status != 200 && e->result == WG_HTTP_COMPLETE)
+        fail(f, e->status == 429 || e->status == 503 ? WG_LOAD_REJECTED : WG_LOAD_STATUS, f->body ? f->body : "", f->body_n);
+    if (e->result != WG_HTTP_COMPLETE && !(f->finished && e->result == WG_HTTP_BROKEN))
+        fail(f, of[e->result], e->error, strlen(e->error));
+    if (!f->finished) fail(f, WG_LOAD_DROPPED, cut, sizeof cut - 1);
+    if (r->events == 0) fail(f, WG_LOAD_EMPTY, empty, sizeof empty - 1);
+}
+
+static void end(loader *l, flight *f, const wg_http_end *e)
+{
+    wg_load_record *r = f->record;
+    f->busy = false;
+    l->busy--;
+    if (!r) return;
+    r->status = e->status;
+    r->new_connection = e->new_connection;
+    if (l->t->no_stream && e->status == 200 && e->result == WG_HTTP_COMPLETE) take_event(f, f->body ? f->body : "", f->body_n);
+    r->end = wg_clock_now() - l->began;
+    r->tokens = (int)(f->said >= 0 ? f->said : f->counted);
+    if (r->events > 0 && r->tokens < 1) r->tokens = 1;
+    r->counted = f->all_counted && f->counted == r->tokens;
+    wg_sha256_end(&f->digest, r->sha256);
+    judge(f, e);
+}
+
+/* ---- the loop ---------------------------------------------------------------------------------------------------- */
+
+static int free_slot(const loader *l)
+{
+    for (int i = 0; i < l->slots; i++)
+        if (!l->flight[i].busy) return i;
+    return -1;
+}
+
+/* Sends what is due. *wait: seconds until more is. */
+static wg_status send_due(loader *l, int *sent, int requests, bool warm, double *wait, wg_error *err)
+{
+    *wait = 0.1;
+    while (*sent < requests && l->busy < l->slots) {
+        const double due = warm || !l->arrival ? 0 : l->arrival[*sent] - (wg_clock_now() - l->began);
+        if (due > 0) {
+            *wait = due < *wait ? due : *wait;
+            break;
+        }
+        WG_TRY(begin(l, free_slot(l), warm ? -1 - *sent : *sent, err));
+        ++*sent;
+    }
+    return WG_OK;
+}
+
+static wg_status run_requests(loader *l, int requests, bool warm, wg_error *err)
+{
+    int sent = 0, ended = 0;
+    for (double wait; ended < requests && !stopped(l->t);) {
+        wg_http_end e;
+        bool any = false;
+        WG_TRY(send_due(l, &sent, requests, warm, &wait, err));
+        wg_http_wait(l->http, 0);
+        while (wg_http_ended(l->http, &e)) end(l, &l->flight[e.slot], &e), ended++, any = true;
+        if (l->nomem) return wg_nomem(err, 1, "the records of a load test");
+        if (l->t->progress && !warm) l->t->progress(l->t->progress_user, sent, ended);
+        if (!any && ended < requests) wg_http_wait(l->http, wait);
+    }
+    return WG_OK;
+}
+
+/* What is under way when the test is interrupted. */
+static void cancel(loader *l)
+{
+    static const char why[] = "the test was interrupted";
+    for (int i = 0; i < l->slots; i++) {
+        const wg_http_end e = { .slot = i, .result = WG_HTTP_GIVEN_UP };
+        flight *f = &l->flight[i];
+        if (!f->busy) continue;
+        wg_http_abandon(l->http, i);
+        fail(f, WG_LOAD_CANCELLED, why, sizeof why - 1);
+        end(l, f, &e);
+    }
+}
+
+/* ---- before and after -------------------------------------------------------------------------------------------- */
+
+static wg_status find_model(loader *l, wg_error *err)
+{
+    char url[1024], *text;
+    size_t n;
+    int status;
+    if (l->t->model) return (l->out->model = wg_strdup(l->t->model)) ? WG_OK : wg_nomem(err, 1, "a name");
+    snprintf(url, sizeof url, "%s/v1/models", l->t->url);
+    WG_TRY(wg_http_get(l->http, url, SMALL_SECONDS, SMALL_ANSWER, &text, &n, &status, err));
+    json_t *o = json_loadb(text, n, 0, NULL);
+    const char *id = json_string_value(json_object_get(json_array_get(json_object_get(o, "data"), 0), "id"));
+    if (id) l->out->model = wg_strdup(id);
+    const wg_status s = status != 200 || !id
+                            ? wg_fail(err, WG_EIO, "%s names no model (status %d); name it: --model", url, status)
+                        : l->out->model ? WG_OK
+                                        : wg_nomem(err, n, "a name");
+    json_decref(o);
+    wg_free(text);
+    return s;
+}
+
+/* A server without counters is no error. */
+static void read_counters(loader *l, wg_server_counters *c)
+{
+    char url[1024], *text = NULL;
+    size_t n;
+    int status;
+    wg_error ignored;
+    *c = (wg_server_counters){ .found = false };
+    snprintf(url, sizeof url, "%s/metrics", l->t->url);
+    if (wg_http_get(l->http, url, SMALL_SECONDS, SMALL_ANSWER, &text, &n, &status, &ignored)) return;
+    if (status == 200) wg_server_counters_read(c, text, n);
+    wg_free(text);
+}
+
+static wg_status open_loader(loader *l, wg_error *err)
+{
+    const wg_load_test *t = l->t;
+    const bool open = t->rate > 0 || t->arrival;
+    const int most = t->requests > t->warmups ? t->requests : t->warmups;
+    l->slots = t->clients ? t->clients : UNLIMITED_CLIENTS;
+    if (l->slots > most) l->slots = most < 1 ? 1 : most;
+    WG_TRY(wg_http_open(&l->http, l->slots, t->key, !t->one_connection_each, err));
+    l->flight = wg_calloc((size_t)l->slots, sizeof *l->flight);
+    l->out->record = wg_calloc((size_t)t->requests, sizeof *l->out->record);
+    if (open) l->arrival = wg_calloc((size_t)t->requests, sizeof *l->arrival);
+    if (!l->flight || !l->out->record || (open && !l->arrival))
+        return wg_nomem(err, (size_t)t->requests * sizeof *l->out->record, "the records of a load test");
+    for (int i = 0; i < l->slots; i++) {
+        l->flight[i].of = l;
+        wg_sse_init(&l->flight[i].sse, t->line_most);
+    }
+    if (t->arrival) memcpy(l->arrival, t->arrival, (size_t)t->requests * sizeof *l->arrival);
+    else if (open) wg_arrivals_gamma(l->arrival, t->requests, t->rate, t->burstiness, t->seed);
+    snprintf(l->url, sizeof l->url, "%s/v1/%scompletions", t->url, t->chat ? "chat/" : "");
+    return find_model(l, err);
+}
+
+static wg_status measure(loader *l, wg_error *err)
+{
+    const wg_load_test *t = l->t;
+    WG_TRY(run_requests(l, t->warmups, true, err));
+    read_counters(l, &l->out->before);
+    const double cpu = cpu_seconds();
+    l->began = wg_clock_now();
+    const wg_status s = run_requests(l, t->requests, false, err);
+    if (!s) cancel(l);
+    l->out->seconds = wg_clock_now() - l->began;
+    l->out->client_cpu = cpu_seconds() - cpu;
+    if (!s && !stopped(t)) read_counters(l, &l->out->after);
+    return s;
+}
+
+wg_status wg_load_test_run(const wg_load_test *t, wg_load_result *out, wg_error *err)
+{
+    loader l = { .t = t, .out = out };
+    *out = (wg_load_result){ .n = 0 };
+    wg_status s = open_loader(&l, err);
+    if (!s) s = measure(&l, err);
+    wg_http_close(l.http);
+    for (int i = 0; l.flight && i < l.slots; i++) {
+        wg_sse_close(&l.flight[i].sse);
+        wg_free(l.flight[i].body);
+    }
+    wg_free(l.flight);
+    wg_free(l.arrival);
+    if (!s && stopped(t)) return wg_fail(err, WG_EINTERRUPTED, "interrupted after %d of %d requests", out->n, t->requests);
+    return s;
+}
+
+void wg_load_result_close(wg_load_result *r)
+{
+    for (int i = 0; i < r->n; i++) wg_load_record_close(&r->record[i]);
+    wg_free(r->record);
+    wg_free(r->model);
+    *r = (wg_load_result){ .n = 0 };
+}
+
+wg_status wg_load_wait_ready(const char *url, double seconds, const volatile sig_atomic_t *stop, wg_error *err)
+{
+    char health[1024];
+    wg_http *h;
+    int status = 0;
+    snprintf(health, sizeof health, "%s/health", url);
+    WG_TRY(wg_http_open(&h, 1, NULL, true, err));
+    for (const double until = wg_clock_now() + seconds; status != 200 && wg_clock_now() < until && !(stop && *stop);) {
+        char *text = NULL;
+        size_t n;
+        wg_error ignored;
+        if (wg_http_get(h, health, 2, SMALL_ANSWER, &text, &n, &status, &ignored) || status != 200) wg_http_wait(h, 0.02);
+        wg_free(text);
+    }
+    wg_http_close(h);
+    if (stop && *stop) return wg_fail(err, WG_EINTERRUPTED, "interrupted");
+    return status == 200 ? WG_OK : wg_fail(err, WG_EIO, "%s did not answer 200 within %g s", health, seconds);
+}

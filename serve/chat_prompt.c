@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ * Conversations as prompts. */
+#include "serve/chat_prompt.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/job.h"
+
+static void put_json(wgs_buffer *b, const json_t *text)
+{
+    wgs_buffer_put(b, json_string_value(text), json_string_length(text));
+}
+
+/* The texts of the messages, for a model without a template. */
+static bool plain(const json_t *messages, wgs_buffer *out, wgs_problem *p)
+{
+    size_t i, k;
+    json_t *m, *part;
+    json_array_foreach(messages, i, m) {
+        const json_t *content = json_object_get(m, "content");
+        if (i) wgs_buffer_puts(out, "\n");
+        if (json_is_string(content)) put_json(out, content);
+        json_array_foreach(content, k, part) put_json(out, json_object_get(part, "text"));
+    }
+    return !out->failed || wgs_refuse(p, 500, NULL, "out of memory for the conversation");
+}
+
+static bool by_template(const wgs_server *s, const json_t *messages, const json_t *options, char **text, int32_t **token,
+                        int *n, wgs_problem *p)
+{
+    wg_error e;
+    json_t *talk = options ? json_copy((json_t *)options) : json_object();
+    json_object_set(talk, "messages", (json_t *)messages);
+    char *words = json_dumps(talk, JSON_COMPACT);
+    json_decref(talk);
+    if (!words) return wgs_refuse(p, 500, NULL, "out of memory for the conversation");
+    const wg_status status = wg_scheduler_chat(s->scheduler, words, text, token, n, &e);
+    free(words);
+    if (status) wgs_problem_of(p, &e);
+    return !status;
+}
+
+bool wgs_conversation_text(const wgs_server *s, const json_t *messages, const json_t *options, wgs_buffer *out, wgs_problem *p)
+{
+    char *text = NULL;
+    if (!s->about.chat) return plain(messages, out, p);
+    if (!by_template(s, messages, options, &text, NULL, NULL, p)) return false;
+    wgs_buffer_puts(out, text);
+    wg_text_free(text);
+    return !out->failed || wgs_refuse(p, 500, NULL, "out of memory for the conversation");
+}
+
+bool wgs_conversation_tokens(const wgs_server *s, const json_t *messages, const json_t *options, int32_t **token, int *n,
+                             wgs_problem *p)
+{
+    wgs_buffer b = { 0 };
+    wg_error e;
+    if (s->about.chat) return by_template(s, messages, options, NULL, token, n, p);
+    bool good = plain(messages, &b, p);
+    if (good && wg_scheduler_tokenize(s->scheduler, b.s ? b.s : "", b.n, 0, 1, token, n, &e)) {
+        wgs_problem_of(p, &e);
+        good = false;
+    }
+    wgs_buffer_free(&b);
+    return good;
+}

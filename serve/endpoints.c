@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT
+ * The endpoints: what is called by which path. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/chat_prompt.h"
+#include "serve/exchange.h"
+#include "serve/serve_page.h"
+#include "serve/stream.h"
+
+static enum MHD_Result reply_job(wgs_exchange *x)
+{
+    wgs_job *j = x->job;
+    wgs_problem p;
+    pthread_mutex_lock(&j->lock);
+    const bool waits = j->running > 0 && !j->gone;
+    if (waits) {
+        j->suspended = true;
+        MHD_suspend_connection(x->connection);
+    }
+    pthread_mutex_unlock(&j->lock);
+    if (waits) return MHD_YES;
+    if (j->gone) return MHD_NO;
+    for (int i = 0; i < j->n; i++)
+        if (j->answer[i].finish == WGS_ERROR) {
+            wgs_refuse(&p, j->answer[i].http, NULL, "%s", j->answer[i].error);
+            return wgs_reply_problem(x, &p);
+        }
+    return wgs_reply_json(x, 200, wgs_answers_json(&j->head, j->answer, j->n));
+}
+
+static bool knows_model(const wgs_exchange *x, const wgs_request *r, wgs_problem *p)
+{
+    if (!r->model || !*r->model || !strcmp(r->model, x->server->name)) return true;
+    wgs_refuse(p, 404, "model", "there is no model '%.200s'; this server has '%s'", r->model, x->server->name);
+    p->code = "model_not_found";
+    return false;
+}
+
+static enum MHD_Result generate(wgs_exchange *x, bool chat)
+{
+    wgs_server *s = x->server;
+    wgs_request r;
+    wgs_problem p;
+    if (x->job) return reply_job(x);
+    if (atomic_load(&s->draining)) wgs_refuse(&p, 503, NULL, "the server is shutting down");
+    else if (atomic_load(&s->streams) >= s->options->streams)
+        wgs_refuse(&p, 429, NULL, "%ld requests are in work, as many as this server takes at once (--max-streams); try again",
+                   s->options->streams);
+    else {
+        wgs_request_init(&r, chat);
+        wgs_options_defaults(s->options, &r);
+        if (wgs_request_read(&r, x->body.s, x->body.n, &p)) {
+            wgs_metrics_count(s->metrics, WGS_UNKNOWN_FIELDS, r.unknown);
+            if (!knows_model(x, &r, &p)) wgs_request_free(&r);
+            else if ((x->job = wgs_job_open(s, &r, &p)) && wgs_job_submit(x->job, x->connection, &p)) {
+                if (!x->job->request.stream) return reply_job(x);
+                wgs_job *j = x->job;
+                x->job = NULL; /* the response has it now */
+                return wgs_reply_stream(x, wgs_stream_response(j));
+            }
+        }
+    }
+    if (x->job) wgs_job_leave(x->job);
+    x->job = NULL;
+    return wgs_reply_problem(x, &p);
+}
+
+static enum MHD_Result completions(wgs_exchange *x) { return generate(x, false); }
+static enum MHD_Result chat_completions(wgs_exchange *x) { return generate(x, true); }
+
+static enum MHD_Result health(wgs_exchange *x)
+{
+    wgs_problem p;
+    if (!atomic_load(&x->server->draining)) return wgs_reply_json(x, 200, json_pack("{s:s}", "status", "ok"));
+    wgs_refuse(&p, 503, NULL, "the server is shutting down");
+    return wgs_reply_problem(x, &p);
+}
+
+static enum MHD_Result live(wgs_exchange *x) { return wgs_reply_json(x, 200, json_pack("{s:s}", "status", "alive")); }
+
+static enum MHD_Result version(wgs_exchange *x) { return wgs_reply_json(x, 200, json_pack("{s:s}", "version", wg_version())); }
+
+static enum MHD_Result models(wgs_exchange *x)
+{
+    const wgs_server *s = x->server;
+    return wgs_reply_json(x, 200,
+                          json_pack("{s:s, s:[{s:s, s:s, s:I, s:s, s:i, s:{s:i, s:s, s:s, s:s}}]}", "object", "list", "data",
+                                    "id", s->name, "object", "model", "created", (json_int_t)s->created, "owned_by", "wager",
+                                    "max_model_len", s->about.context, "meta", "n_vocab", s->about.vocab, "tokenizer",
+                                    s->about.tokenizer, "drafter", s->about.drafter, "rule", s->about.rule));
+}
+
+static enum MHD_Result metrics(wgs_exchange *x)
+{
+    wgs_server *s = x->server;
+    wg_scheduler_stats now = { .size = sizeof now };
+    wgs_buffer out = { 0 };
+    wg_scheduler_stats_get(s->scheduler, &now, NULL);
+    const wgs_gauges g = { .running = now.running,
+                           .waiting = now.waiting,
+                           .connections = atomic_load(&s->connections),
+                           .pages_used = now.pages - now.pages_free - now.pages_cached,
+                           .pages_cached = now.pages_cached,
+                           .pages = now.pages,
+                           .cached_tokens = now.cached_tokens,
+                           .evictions = now.evictions,
+                           .preemptions = now.preemptions,
+                           .seconds_draft = now.draft_seconds,
+                           .seconds_verify = now.verify_seconds,
+                           .seconds_accept = now.accept_seconds,
+                           .seconds_kv = now.kv_seconds,
+                           .seconds_prefill = now.prefill_seconds,
+                           .undrafted = { now.undrafted_off, now.undrafted_policy, now.undrafted_other },
+                           .model = s->name,
+                           .drafter = s->about.drafter,
+                           .rule = s->about.rule,
+                           .version = wg_version() };
+    wgs_metrics_write(s->metrics, s->options->metrics_prefix, &g, &out);
+    const enum MHD_Result done =
+        out.failed ? MHD_NO : wgs_reply_text(x, 200, "text/plain; version=0.0.4; charset=utf-8", out.s, out.n);
+    wgs_buffer_free(&out);
+    return done;
+}
+
+static enum MHD_Result props(wgs_exchange *x)
+{
+    const wgs_server *s = x->server;
+    const wgs_options *o = s->options;
+    wg_scheduler_stats now = { .size = sizeof now };
+    wg_scheduler_stats_get(s->scheduler, &now, NULL);
+    json_t *all = json_pack("{s:s, s:s, s:s, s:i, s:i, s:b}", "model_path", s->about.model, "model_alias", s->name, "version",
+                            wg_version(), "total_slots", s->about.batch, "queue", s->about.queue, "chat", s->about.chat);
+    json_object_set_new(all, "default_generation_settings",
+                        json_pack("{s:i, s:f, s:f, s:i, s:f}", "n_ctx", s->about.context, "temperature",
+                                  o->sampling.temperature, "top_p", o->sampling.top_p, "top_k", o->sampling.top_k, "min_p",
+                                  o->sampling.min_p));
+    json_object_set_new(all, "speculation",
+                        json_pack("{s:s, s:s, s:s, s:b, s:b, s:I, s:I}", "drafter", s->about.drafter, "rule", s->about.rule,
+                                  "mode", o->speculation, "lossless", s->about.lossless, "law_only", s->about.law_only,
+                                  "drafted", (json_int_t)now.drafted, "accepted", (json_int_t)now.accepted));
+    json_object_set_new(all, "batching",
+                        json_pack("{s:s, s:i, s:i, s:b}", "mode", o->mode, "pages", now.pages, "page_tokens", now.page_tokens,
+                                  "prefix_cache", !o->no_prefix_cache));
+    json_object_set_new(all, "limits",
+                        json_pack("{s:i, s:i, s:i, s:i, s:f, s:f}", "body_kib", (int)o->body_kib, "header_kib",
+                                  (int)o->header_kib, "connections", (int)o->connections, "streams", (int)o->streams,
+                                  "request_timeout_s", o->request_timeout, "idle_timeout_s", o->idle_timeout));
+    json_object_set_new(all, "config", json_loads(s->config, 0, NULL));
+    return wgs_reply_json(x, 200, all);
+}
+
+/* Reads the body of a small endpoint. */
+static json_t *document(wgs_exchange *x, wgs_problem *p)
+{
+    json_t *o = NULL;
+    return wgs_json_read(x->body.s ? x->body.s : "", x->body.n, &o, p) ? o : NULL;
+}
+
+/* The first of two names that an object has. */
+static const json_t *either(const json_t *o, const char *a, const char *b)
+{
+    const json_t *v = json_object_get(o, a);
+    return v ? v : json_object_get(o, b);
+}
+
+/* Tokens with their texts, where the texts are asked for: `with_pieces` (llama.cpp), `return_token_strs` (vLLM). */
+static json_t *tokens_json(const wgs_server *s, const int32_t *token, int n, const json_t *o)
+{
+    const bool pieces = json_is_true(json_object_get(o, "with_pieces"));
+    json_t *all = json_pack("{s:i, s:i}", "count", n, "max_model_len", s->about.context), *ids = json_array(),
+           *texts = json_array();
+    for (int i = 0; i < n; i++) {
+        char *text = NULL;
+        size_t bytes = 0;
+        wgs_buffer b = { 0 };
+        if (!wg_scheduler_detokenize(s->scheduler, token + i, 1, 1, &text, &bytes, NULL)) wgs_buffer_put_utf8(&b, text, bytes);
+        json_t *piece = json_stringn(b.s ? b.s : "", b.n);
+        json_array_append_new(ids,
+                              pieces ? json_pack("{s:i, s:O}", "id", (int)token[i], "piece", piece) : json_integer(token[i]));
+        json_array_append_new(texts, piece);
+        wgs_buffer_free(&b);
+        wg_text_free(text);
+    }
+    json_object_set_new(all, "tokens", ids);
+    if (json_is_true(json_object_get(o, "return_token_strs"))) json_object_set(all, "token_strs", texts);
+    json_decref(texts);
+    return all;
+}
+
+static enum MHD_Result tokenize(wgs_exchange *x)
+{
+    wgs_problem p;
+    wg_error e;
+    json_t *o = document(x, &p), *all = NULL;
+    const json_t *text = either(o, "prompt", "content"), *add = either(o, "add_special_tokens", "add_special");
+    int32_t *token = NULL;
+    int n = 0;
+    if (o && !json_is_string(text)) wgs_refuse(&p, 400, "prompt", "'prompt' (or 'content') is missing; expected a text");
+    else if (o &&
+             wg_scheduler_tokenize(x->server->scheduler, json_string_value(text), json_string_length(text), 1,
+                                   json_object_get(o, "content") ? json_is_true(add) : !json_is_false(add), &token, &n, &e))
+        wgs_problem_of(&p, &e);
+    else if (o) all = tokens_json(x->server, token, n, o);
+    wg_tokens_free(token);
+    json_decref(o);
+    return all ? wgs_reply_json(x, 200, all) : wgs_reply_problem(x, &p);
+}
+
+static enum MHD_Result detokenize(wgs_exchange *x)
+{
+    wgs_problem p;
+    wg_error e;
+    json_t *o = document(x, &p), *id, *all = NULL;
+    const json_t *ids = json_object_get(o, "tokens");
+    const size_t n = json_array_size(ids);
+    int32_t *token = o && json_is_array(ids) ? malloc((n ? n : 1) * sizeof *token) : NULL;
+    char *text = NULL;
+    size_t i, bytes = 0;
+    bool good = token != NULL;
+    if (o && !token) wgs_refuse(&p, 400, "tokens", "'tokens' is missing; expected a list of tokens");
+    json_array_foreach(ids, i, id) {
+        const json_int_t v = json_integer_value(id);
+        if (good && (!json_is_integer(id) || v < 0 || v > INT32_MAX))
+            good = wgs_refuse(&p, 400, "tokens", "tokens[%zu] is no token; expected a whole number from 0 to %d", i,
+                              x->server->about.vocab - 1);
+        if (good) token[i] = (int32_t)v;
+    }
+    if (good && wg_scheduler_detokenize(x->server->scheduler, token, (int)n, 1, &text, &bytes, &e)) wgs_problem_of(&p, &e);
+    if (text) {
+        wgs_buffer b = { 0 };
+        wgs_buffer_put_utf8(&b, text, bytes);
+        json_t *whole = json_stringn(b.s ? b.s : "", b.n);
+        all = json_pack("{s:O, s:o}", "prompt", whole, "content", whole);
+        wgs_buffer_free(&b);
+    }
+    wg_text_free(text);
+    free(token);
+    json_decref(o);
+    return all ? wgs_reply_json(x, 200, all) : wgs_reply_problem(x, &p);
+}
+
+static enum MHD_Result apply_template(wgs_exchange *x)
+{
+    wgs_problem p;
+    wgs_buffer b = { 0 };
+    json_t *o = document(x, &p), *all = NULL;
+    const json_t *messages = json_object_get(o, "messages"), *options = json_object_get(o, "chat_template_kwargs");
+    if (o && wgs_messages_check(messages, &p) && wgs_conversation_text(x->server, messages, options, &b, &p))
+        all = json_pack("{s:o}", "prompt", json_stringn(b.s ? b.s : "", b.n));
+    wgs_buffer_free(&b);
+    json_decref(o);
+    return all ? wgs_reply_json(x, 200, all) : wgs_reply_problem(x, &p);
+}
+
+static enum MHD_Result page(wgs_exchange *x)
+{
+    wgs_problem p;
+    if (!x->server->options->no_page) return wgs_reply_text(x, 200, "text/html; charset=utf-8", wgs_page, strlen(wgs_page));
+    wgs_refuse(&p, 404, NULL, "this server has no page (--no-page)");
+    return wgs_reply_problem(x, &p);
+}
+
+const wgs_endpoint wgs_endpoints[] = {
+    { "POST", "/v1/completions", false, completions },
+    { "POST", "/v1/chat/completions", false, chat_completions },
+    { "GET", "/v1/models", false, models },
+    { "GET", "/health", true, health },
+    { "GET", "/v1/health", true, health },
+    { "GET", "/live", true, live },
+    { "GET", "/metrics", true, metrics },
+    { "GET", "/version", false, version },
+    { "GET", "/props", false, props },
+    { "POST", "/tokenize", false, tokenize },
+    { "POST", "/detokenize", false, detokenize },
+    { "POST", "/apply-template", false, apply_template },
+    { "GET", "/", true, page },
+    { NULL, NULL, false, NULL },
+};

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT
+ * Answers as JSON. */
+#include "serve/openai_answer.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "serve/speculation_json.h"
+
+static json_t *text_json(const char *s, size_t n)
+{
+    wgs_buffer b = { 0 };
+    size_t length = 0;
+    for (size_t i = 0; i < n && (length = wgs_utf8_length(s + i, n - i)); i += length) {}
+    if (!n || length) return json_stringn_nocheck(n ? s : "", n);
+    wgs_buffer_put_utf8(&b, s, n);
+    json_t *text = b.failed ? NULL : json_stringn_nocheck(b.s, b.n);
+    wgs_buffer_free(&b);
+    return text;
+}
+
+/* The text of a token. Bytes that are no text are written out, "bytes:\xe2\x82", as the API does. */
+static json_t *piece_json(const wgs_head *h, int32_t token)
+{
+    size_t n, length = 0;
+    const char *s = h->piece(h->user, token, &n);
+    for (size_t i = 0; i < n && (length = wgs_utf8_length(s + i, n - i)); i += length) {}
+    if (!n || length) return json_stringn_nocheck(n ? s : "", n);
+    wgs_buffer b = { 0 };
+    wgs_buffer_puts(&b, "bytes:");
+    for (size_t i = 0; i < n; i++) wgs_buffer_format(&b, "\\x%02x", (unsigned char)s[i]);
+    json_t *text = b.failed ? NULL : json_stringn(b.s, b.n);
+    wgs_buffer_free(&b);
+    return text;
+}
+
+static json_t *bytes_json(const wgs_head *h, int32_t token)
+{
+    size_t n;
+    const char *s = h->piece(h->user, token, &n);
+    json_t *bytes = json_array();
+    for (size_t i = 0; i < n; i++) json_array_append_new(bytes, json_integer((unsigned char)s[i]));
+    return bytes;
+}
+
+/* JSON has no infinity: a token that cannot be drawn has -9999. */
+static json_t *logprob_json(double logprob) { return json_real(logprob > -9999 ? logprob : -9999); }
+
+/* {token: logarithm}; the token itself is one of them, as the API promises. */
+static json_t *tops_json(const wgs_head *h, const wgs_answer *a, const wgs_token *t)
+{
+    json_t *all = json_object();
+    for (int i = 0; i < t->tops; i++) {
+        json_t *name = a->top_token[t->top_at + i] < 0 ? NULL : piece_json(h, a->top_token[t->top_at + i]);
+        const char *key = json_string_value(name);
+        if (key && !json_object_get(all, key))
+            json_object_set_new_nocheck(all, key, logprob_json(a->top_logprob[t->top_at + i]));
+        json_decref(name);
+    }
+    json_t *own = piece_json(h, t->id);
+    if (own && !json_object_get(all, json_string_value(own)))
+        json_object_set_new_nocheck(all, json_string_value(own), logprob_json(t->logprob));
+    json_decref(own);
+    return all;
+}
+
+static json_t *completion_logprobs(const wgs_head *h, const wgs_answer *a, int from, int to)
+{
+    json_t *tokens = json_array(), *own = json_array(), *tops = json_array(), *offset = json_array();
+    for (int i = from; i < to; i++) {
+        const wgs_token *t = &a->token[i];
+        json_array_append_new(tokens, piece_json(h, t->id));
+        json_array_append_new(own, t->scored ? logprob_json(t->logprob) : json_null());
+        json_array_append_new(tops, t->scored && h->request->logprobs > 0 ? tops_json(h, a, t) : json_null());
+        json_array_append_new(offset, json_integer(i ? (json_int_t)a->token[i - 1].end : 0));
+    }
+    return json_pack("{s:o, s:o, s:o, s:o}", "tokens", tokens, "token_logprobs", own, "top_logprobs", tops, "text_offset",
+                     offset);
+}
+
+static json_t *chat_logprobs(const wgs_head *h, const wgs_answer *a, int from, int to)
+{
+    json_t *content = json_array();
+    for (int i = from; i < to; i++) {
+        const wgs_token *t = &a->token[i];
+        json_t *tops = json_array();
+        for (int k = 0; k < t->tops; k++) {
+            const int32_t id = a->top_token[t->top_at + k];
+            if (id < 0) continue;
+            json_array_append_new(tops, json_pack("{s:o, s:o, s:o}", "token", piece_json(h, id), "logprob",
+                                                  logprob_json(a->top_logprob[t->top_at + k]), "bytes", bytes_json(h, id)));
+        }
+        json_array_append_new(content,
+                              json_pack("{s:o, s:o, s:o, s:o}", "token", piece_json(h, t->id), "logprob",
+                                        logprob_json(t->logprob), "bytes", bytes_json(h, t->id), "top_logprobs", tops));
+    }
+    return json_pack("{s:o}", "content", content);
+}
+
+static json_t *logprobs_json(const wgs_head *h, const wgs_answer *a, int from, int to)
+{
+    if (h->request->logprobs < 0) return json_null();
+    return h->request->chat ? chat_logprobs(h, a, from, to) : completion_logprobs(h, a, from, to);
+}
+
+/* What return_token_ids adds: the tokens, their texts, and which of them were drafted. */
+static void add_tokens(json_t *choice, const wgs_answer *a, int from, int to)
+{
+    json_t *ids = json_array(), *pieces = json_array(), *drafted = json_array();
+    for (int i = from; i < to; i++) {
+        const size_t begin = i ? a->token[i - 1].end : 0;
+        json_array_append_new(ids, json_integer(a->token[i].id));
+        json_array_append_new(pieces, text_json(a->text.s + begin, a->token[i].end - begin));
+        json_array_append_new(drafted, json_integer(a->token[i].drafted));
+    }
+    json_object_set_new(choice, "token_ids", ids);
+    json_object_set_new(choice, "pieces", pieces);
+    json_object_set_new(choice, "drafted", drafted);
+}
+
+static json_t *finish_json(const wgs_answer *a)
+{
+    return a->finish == WGS_RUNS ? json_null() : json_string(wgs_finish_names[a->finish]);
+}
+
+static json_t *choice_json(const wgs_head *h, const wgs_answer *a, int index)
+{
+    json_t *text = text_json(a->text.s, a->text.n), *choice = json_pack("{s:i}", "index", index);
+    if (h->request->chat) json_object_set_new(choice, "message", json_pack("{s:s, s:o}", "role", "assistant", "content", text));
+    else json_object_set_new(choice, "text", text);
+    json_object_set_new(choice, "logprobs", logprobs_json(h, a, 0, a->tokens));
+    json_object_set_new(choice, "finish_reason", finish_json(a));
+    if (h->request->return_token_ids) add_tokens(choice, a, 0, a->tokens);
+    return choice;
+}
+
+static json_t *usage_json(const wgs_head *h, const wgs_answer *answer, int n)
+{
+    json_int_t prompt = 0, cached = 0, tokens = 0;
+    for (int i = 0; i < n; i++) {
+        tokens += wgs_answer_new_tokens(&answer[i]);
+        if (i % h->request->n) continue; /* the same prompt */
+        prompt += answer[i].prompt_tokens;
+        cached += answer[i].cached_tokens;
+    }
+    return json_pack("{s:I, s:I, s:I, s:{s:I}}", "prompt_tokens", prompt, "completion_tokens", tokens, "total_tokens",
+                     prompt + tokens, "prompt_tokens_details", "cached_tokens", cached);
+}
+
+static json_t *head_json(const wgs_head *h, const char *object)
+{
+    return json_pack("{s:s, s:s, s:I, s:s, s:s}", "id", h->id, "object", object, "created", (json_int_t)h->created, "model",
+                     h->model, "system_fingerprint", h->fingerprint);
+}
+
+static const char *object_name(const wgs_head *h, bool part)
+{
+    return !h->request->chat ? "text_completion" : part ? "chat.completion.chunk" : "chat.completion";
+}
+
+/* What is told of the speculation of a request's only answer. */
+static void add_speculation(json_t *o, const wgs_head *h, const wgs_answer *answer, int n)
+{
+    if (n == 1) json_object_set_new(o, "timings", wgs_timings_json(&answer[0]));
+    if (h->request->detail != WGS_DETAIL_NONE)
+        json_object_set_new(o, "metrics",
+                            n == 1 ? wgs_metrics_json(&answer[0], h->draft_length, h->request->detail == WGS_DETAIL_STEPS)
+                                   : json_null());
+    json_object_set_new(o, "spec", json_pack("{s:I}", "seed", (json_int_t)h->seed));
+}
+
+json_t *wgs_answers_json(const wgs_head *h, const wgs_answer *answer, int n)
+{
+    json_t *o = head_json(h, object_name(h, false)), *choices = json_array();
+    for (int i = 0; i < n; i++) json_array_append_new(choices, choice_json(h, &answer[i], i));
+    json_object_set_new(o, "choices", choices);
+    json_object_set_new(o, "usage", usage_json(h, answer, n));
+    add_speculation(o, h, answer, n);
+    return o;
+}
+
+static json_t *event_json(const wgs_head *h, json_t *choice)
+{
+    json_t *o = head_json(h, object_name(h, true)), *choices = json_array();
+    if (choice) json_array_append_new(choices, choice);
+    json_object_set_new(o, "choices", choices);
+    if (h->request->include_usage) json_object_set_new(o, "usage", json_null());
+    return o;
+}
+
+json_t *wgs_role_json(const wgs_head *h, int index)
+{
+    return event_json(h, json_pack("{s:i, s:{s:s, s:s}, s:n, s:n}", "index", index, "delta", "role", "assistant", "content", "",
+                                   "logprobs", "finish_reason"));
+}
+
+json_t *wgs_part_json(const wgs_head *h, const wgs_answer *a, const wgs_part *part)
+{
+    const size_t bytes = part->text_to - part->text_from;
+    json_t *text = text_json(bytes ? a->text.s + part->text_from : "", bytes),
+           *choice = json_pack("{s:i}", "index", part->index);
+    if (!h->request->chat) json_object_set_new(choice, "text", text);
+    else if (part->last && !bytes && part->token_to == part->token_from) {
+        json_decref(text);
+        json_object_set_new(choice, "delta", json_object());
+    } else json_object_set_new(choice, "delta", json_pack("{s:o}", "content", text));
+    const bool tokens = part->token_to > part->token_from;
+    json_object_set_new(choice, "logprobs", tokens ? logprobs_json(h, a, part->token_from, part->token_to) : json_null());
+    json_object_set_new(choice, "finish_reason", part->last ? finish_json(a) : json_null());
+    if (h->request->return_token_ids) add_tokens(choice, a, part->token_from, part->token_to);
+    json_t *o = event_json(h, choice);
+    json_object_set_new(o, "spec",
+                        json_pack("{s:i, s:i, s:i}", "tokens", part->token_to - part->token_from, "drafted", part->drafted,
+                                  "accepted", part->accepted));
+    if (h->request->timings_per_token) json_object_set_new(o, "timings", wgs_timings_json(a));
+    return o;
+}
+
+json_t *wgs_usage_event_json(const wgs_head *h, const wgs_answer *answer, int n)
+{
+    json_t *o = event_json(h, NULL);
+    json_object_set_new(o, "usage", usage_json(h, answer, n));
+    add_speculation(o, h, answer, n);
+    return o;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ * The body of POST /v1/completions and /v1/chat/completions: fields of the OpenAI API, those that other engines have added, and
+ * how to speculate. Every value is checked against its range: nothing is clamped. A field with null is one that is absent.
+ * Fields that nobody knows are ignored and counted; fields that are known and would change the answer, but are not implemented,
+ * are refused by name. */
+#ifndef WG_SERVE_OPENAI_REQUEST_H
+#define WG_SERVE_OPENAI_REQUEST_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "serve/problem.h"
+#include "serve/stop_strings.h"
+
+enum {
+    WGS_JSON_DEPTH = 128,  /* brackets within brackets */
+    WGS_CHOICES = 128,     /* most answers of a request: prompts times n */
+    WGS_TOP_LOGPROBS = 20, /* most alternatives that are told */
+    WGS_STOP_TOKENS = 64,
+    WGS_BIASES = 1024
+};
+
+typedef struct wgs_prompt {
+    const char *text; /* (bytes) of the document; NULL: tokens */
+    size_t bytes;
+    int32_t *token; /* (n) owned */
+    int n;
+} wgs_prompt;
+
+typedef struct wgs_bias {
+    int32_t token;
+    double bias;
+} wgs_bias;
+
+typedef enum wgs_format { WGS_FORMAT_TEXT, WGS_FORMAT_JSON, WGS_FORMAT_SCHEMA, WGS_FORMAT_GRAMMAR } wgs_format;
+
+/* What an answer tells about its drafts. */
+typedef enum wgs_detail { WGS_DETAIL_NONE, WGS_DETAIL_SUMMARY, WGS_DETAIL_STEPS } wgs_detail;
+
+typedef struct wgs_request {
+    json_t *document; /* owned; texts point into it */
+    bool chat;
+    const char *model;  /* as the client wrote it; NULL: absent */
+    wgs_prompt *prompt; /* (prompts) owned; of chat none */
+    int prompts;
+    const json_t *messages, *template_options; /* of chat: messages, chat_template_kwargs (or NULL) */
+    bool stream, include_usage, echo, include_stop, ignore_eos, add_special_tokens, return_token_ids, timings_per_token;
+    bool add_generation_prompt;
+    bool seeded;
+    uint64_t seed;
+    int n, max_tokens, min_tokens, top_k, logprobs, draft_length; /* max_tokens, logprobs, draft_length -1: absent */
+    int priority;
+    double temperature, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty;
+    wgs_bias bias[WGS_BIASES];
+    int biases;
+    wgs_stops stops;
+    int32_t stop_token[WGS_STOP_TOKENS];
+    int stop_tokens;
+    wgs_format format;
+    const json_t *schema; /* of WGS_FORMAT_SCHEMA */
+    const char *grammar;  /* of WGS_FORMAT_GRAMMAR */
+    wgs_detail detail;
+    int unknown; /* fields that nobody knows */
+} wgs_request;
+
+/* Reads a JSON document of n bytes. false: *p says where and why (400). *out is to be given to json_decref. */
+bool wgs_json_read(const char *body, size_t n, json_t **out, wgs_problem *p);
+
+/* A request that says nothing, as the API has it. */
+void wgs_request_init(wgs_request *r, bool chat);
+
+/* Reads a request over the defaults in *r. On false *p says what is wrong, and *r holds nothing. */
+bool wgs_request_read(wgs_request *r, const char *body, size_t n, wgs_problem *p);
+void wgs_request_free(wgs_request *r);
+
+/* Whether v is a list of messages as chat has them: [{"role":, "content": a text, or parts of text}, ...]. */
+bool wgs_messages_check(const json_t *v, wgs_problem *p);
+
+#endif

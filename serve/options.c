@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT
+ * The options of wager-serve. */
+#include "serve/options.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum option_kind { O_TEXT, O_INT, O_NUMBER, O_FLAG } option_kind;
+
+typedef struct option_row {
+    const char *name, *value; /* value: how the help calls it; NULL for a flag */
+    char letter;              /* 0: none */
+    option_kind kind;
+    size_t at;
+    double min, max;
+    const char *doc;
+} option_row;
+
+#define AT(member) offsetof(wgs_options, member)
+static const option_row rows[] = {
+    { "draft-model", "FILE", 'd', O_TEXT, AT(draft_model), 0, 0, "a draft model; the same as --draft model:model=FILE" },
+    { "draft", "KIND[:k=v,...]", 0, O_TEXT, AT(draft), 0, 0, "a drafter and its options (wager list drafters)" },
+    { "rule", "R", 0, O_TEXT, AT(rule), 0, 0, "verification rule; match: the very text of plain decoding (match)" },
+    { "config", "FILE", 0, O_TEXT, AT(config), 0, 0, "target, draft, verify, sampling, ... as in an experiment; options win" },
+    { "chat", "NAME", 0, O_TEXT, AT(chat), 0, 0,
+      "chat template: llama-2, llama-3, chatml, zephyr, vicuna, model; without one: the model's own, else messages as they "
+      "are" },
+    { "device", "D", 0, O_TEXT, AT(device), 0, 0, "where the target runs (cpu)" },
+    { "kv-type", "TYPE", 0, O_TEXT, AT(kv_type), 0, 0, "element type of the cache (f16)" },
+    { "threads", "N", 0, O_INT, AT(threads), 0, 256, "threads of the engine; 0: all cores" },
+    { "name", "NAME", 0, O_TEXT, AT(name), 0, 0, "the model's name for clients (the file's name)" },
+    { "host", "ADDRESS", 0, O_TEXT, AT(host), 0, 0, "address to listen at (127.0.0.1)" },
+    { "port", "N", 0, O_INT, AT(port), 0, 65535, "port; 0: a free one (8080)" },
+    { "api-key", "KEY", 0, O_TEXT, AT(key), 0, 0, "clients must send it: Authorization: Bearer KEY" },
+    { "api-key-file", "FILE", 0, O_TEXT, AT(key_file), 0, 0, "the key is the first line of FILE, which `ps` does not show" },
+    { "cors", "ORIGIN", 0, O_TEXT, AT(cors), 0, 0, "pages of this origin may call: https://example.org, or *" },
+    { "batch", "N", 'b', O_INT, AT(batch), 1, 512, "answers that are generated at once (8)" },
+    { "queue", "N", 0, O_INT, AT(queue), 1, 100000, "answers that wait; more are refused with 429 (256)" },
+    { "mode", "MODE", 0, O_TEXT, AT(mode), 0, 0, "batching: continuous, dynamic or static (continuous)" },
+    { "speculation", "MODE", 0, O_TEXT, AT(speculation), 0, 0, "fixed, off or adaptive: by load (fixed)" },
+    { "pages", "N", 0, O_INT, AT(pages), 0, 1e9, "pages of the cache; 0: room for --batch full contexts" },
+    { "prefill-rows", "N", 0, O_INT, AT(prefill_rows), 0, 1e6, "tokens of prompts that one step reads; 0: 256" },
+    { "no-prefix-cache", NULL, 0, O_FLAG, AT(no_prefix_cache), 0, 0, "read every prompt anew" },
+    { "max-tokens", "N", 0, O_INT, AT(max_tokens), 0, 1e9, "most tokens of an answer; 0: as many as the context holds" },
+    { "temp", "T", 't', O_NUMBER, AT(temperature), 0, 100, "temperature of requests that name none (1)" },
+    { "top-k", "K", 0, O_INT, AT(top_k), 0, 1e9, "the same for top_k; 0 keeps all" },
+    { "top-p", "P", 0, O_NUMBER, AT(top_p), 0, 1, "the same for top_p (1)" },
+    { "min-p", "P", 0, O_NUMBER, AT(min_p), 0, 1, "the same for min_p" },
+    { "details", "LEVEL", 0, O_TEXT, AT(details), 0, 0, "of speculation in answers: none, summary or detailed (summary)" },
+    { "metrics-prefix", "P", 0, O_TEXT, AT(metrics_prefix), 0, 0,
+      "of the names of /metrics; `vllm:` for its dashboards (wager:)" },
+    { "no-page", NULL, 0, O_FLAG, AT(no_page), 0, 0, "no page at /" },
+    { "max-body", "KIB", 0, O_INT, AT(body_kib), 1, 1 << 20, "largest body of a request; larger ones have 413 (8192)" },
+    { "max-header", "KIB", 0, O_INT, AT(header_kib), 4, 1024, "memory of a connection, headers in it (32)" },
+    { "max-uploads", "MIB", 0, O_INT, AT(uploads_mib), 1, 1 << 20, "memory of all bodies that are read at once (256)" },
+    { "max-connections", "N", 0, O_INT, AT(connections), 1, 60000, "open connections (2048)" },
+    { "max-streams", "N", 0, O_INT, AT(streams), 1, 60000, "requests in work, waiting ones too; more have 429 (1024)" },
+    { "request-timeout", "S", 0, O_NUMBER, AT(request_timeout), 0, 1e6, "seconds that an answer may take; 0: any (600)" },
+    { "idle-timeout", "S", 0, O_NUMBER, AT(idle_timeout), 0, 1e6, "seconds without a byte, then a connection is closed (75)" },
+    { "shutdown-timeout", "S", 0, O_NUMBER, AT(shutdown_timeout), 0, 1e6, "seconds that answers have to end on SIGTERM (30)" },
+    { "ping", "S", 0, O_NUMBER, AT(ping), 0, 1e6, "a comment in streams that are silent for so long; 0: none (10)" },
+    { NULL, NULL, 0, O_FLAG, 0, 0, 0, NULL },
+};
+
+void wgs_options_help(FILE *f)
+{
+    fputs("wager-serve MODEL [options]\n\nServes a model by the OpenAI API, with speculative decoding (docs/serving.md).\n\n",
+          f);
+    for (const option_row *o = rows; o->name; o++) {
+        char head[64], letter[8] = "";
+        if (o->letter) snprintf(letter, sizeof letter, "-%c, ", o->letter);
+        snprintf(head, sizeof head, "%s--%s%s%s", letter, o->name, o->value ? " " : "", o->value ? o->value : "");
+        fprintf(f, "  %-26s %s\n", head, o->doc);
+    }
+    fputs("  -h, --help                 this text\n  --version                  the version\n", f);
+}
+
+static int usage(const char *what, const char *option, const char *expected)
+{
+    fprintf(stderr, "wager serve: %s%s%s%s; wager serve --help lists the options\n", what, option,
+            expected ? ": expected " : "", expected ? expected : "");
+    return WGS_EXIT_USAGE;
+}
+
+static int out_of_range(const option_row *o, const char *value)
+{
+    fprintf(stderr, "wager serve: --%s %s: expected %s from %g to %g\n", o->name, value,
+            o->kind == O_INT ? "a whole number" : "a number", o->min, o->max);
+    return WGS_EXIT_USAGE;
+}
+
+/* -1, or an exit status. */
+static int set(wgs_options *all, const option_row *o, const char *value)
+{
+    char *place = (char *)all + o->at, *end;
+    if (o->kind == O_FLAG) *(bool *)place = true;
+    else if (o->kind == O_TEXT) *(const char **)place = value;
+    else {
+        const double d = strtod(value, &end);
+        if (!*value || *end || !(d >= o->min && d <= o->max) || (o->kind == O_INT && d != floor(d)))
+            return out_of_range(o, value);
+        if (o->kind == O_INT) *(long *)place = (long)d;
+        else *(double *)place = d;
+    }
+    return -1;
+}
+
+static const option_row *find(const char *word, size_t n, bool letter)
+{
+    for (const option_row *o = rows; o->name; o++)
+        if (letter ? n == 1 && o->letter == *word : strlen(o->name) == n && !memcmp(o->name, word, n)) return o;
+    return NULL;
+}
+
+static bool one_of(const char *word, const char *a, const char *b, const char *c)
+{
+    return !strcmp(word, a) || !strcmp(word, b) || !strcmp(word, c);
+}
+
+static int check(const wgs_options *o)
+{
+    if (!one_of(o->mode, "continuous", "dynamic", "static")) return usage("--mode ", o->mode, "continuous, dynamic or static");
+    if (!one_of(o->speculation, "fixed", "off", "adaptive"))
+        return usage("--speculation ", o->speculation, "fixed, off or adaptive");
+    if (!one_of(o->details, "none", "summary", "detailed")) return usage("--details ", o->details, "none, summary or detailed");
+    if (o->draft && o->draft_model) return usage("-d FILE and --draft KIND", " say the same thing; give one", NULL);
+    if (o->key && o->key_file) return usage("--api-key and --api-key-file", " say the same thing; give one", NULL);
+    if (o->key && !*o->key) return usage("--api-key", " is empty", NULL);
+    if (!o->model && !o->config) return usage("no model", " is named", "wager serve MODEL");
+    return -1;
+}
+
+int wgs_options_read(wgs_options *o, int argc, char **argv)
+{
+    *o = (wgs_options){ .rule = NULL, .host = "127.0.0.1", .port = 8080, .mode = "continuous", .speculation = "fixed" };
+    o->details = "summary";
+    o->metrics_prefix = "wager:";
+    o->temperature = o->top_p = o->min_p = -1;
+    o->top_k = -1;
+    o->body_kib = 8192;
+    o->header_kib = 32;
+    o->uploads_mib = 256;
+    o->connections = 2048;
+    o->streams = 1024;
+    o->request_timeout = 600;
+    o->idle_timeout = 75;
+    o->shutdown_timeout = 30;
+    o->ping = 10;
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i], *value = NULL;
+        if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
+            wgs_options_help(stdout);
+            return WGS_EXIT_OK;
+        }
+        if (!strcmp(word, "--version")) {
+            printf("wager-serve %s\n", wg_version());
+            return WGS_EXIT_OK;
+        }
+        if (word[0] != '-') {
+            if (o->model) return usage("a second model: ", word, NULL);
+            o->model = word;
+            continue;
+        }
+        const bool letter = word[1] != '-';
+        word += letter ? 1 : 2;
+        const char *equals = letter ? NULL : strchr(word, '=');
+        const option_row *row = find(word, equals ? (size_t)(equals - word) : strlen(word), letter);
+        if (!row) return usage("there is no option ", argv[i], NULL);
+        if (row->kind == O_FLAG && equals) return usage(argv[i], " takes no value", NULL);
+        if (row->kind != O_FLAG && !(value = equals ? equals + 1 : i + 1 < argc ? argv[++i] : NULL))
+            return usage(argv[i], " needs a value", row->value);
+        const int done = set(o, row, value);
+        if (done >= 0) return done;
+    }
+    return check(o);
+}
+
+/* "KIND:k=v,..." as the object that a config has; commas within braces belong to the value. */
+static json_t *named(const char *spec, const char *name_key)
+{
+    const size_t kind = strcspn(spec, ":");
+    json_t *o = json_object();
+    json_object_set_new(o, name_key, json_stringn(spec, kind));
+    for (const char *s = spec + kind; *s;) {
+        const char *key = ++s, *equals;
+        int depth = 0;
+        for (; *s && (depth || *s != ','); s++) depth += (*s == '{') - (*s == '}');
+        equals = memchr(key, '=', (size_t)(s - key));
+        if (!equals) {
+            json_decref(o);
+            return NULL;
+        }
+        const size_t n = (size_t)(s - equals - 1);
+        json_t *value = json_loadb(equals + 1, n, JSON_DECODE_ANY, NULL);
+        if (!value || json_is_string(value) || json_is_object(value)) {
+            json_decref(value);
+            value = json_stringn(equals + 1, n);
+        }
+        char word[64] = "";
+        if ((size_t)(equals - key) < sizeof word) memcpy(word, key, (size_t)(equals - key));
+        json_object_set_new(o, word, value);
+    }
+    return o;
+}
+
+/* The section of that name, made where it is missing. */
+static json_t *section(json_t *config, const char *name)
+{
+    json_t *o = json_object_get(config, name);
+    if (!json_is_object(o)) json_object_set_new(config, name, o = json_object());
+    return o;
+}
+
+static void put_text(json_t *config, const char *where, const char *key, const char *value)
+{
+    if (value) json_object_set_new(section(config, where), key, json_string(value));
+}
+
+static bool put_component(json_t *config, const char *where, const char *name_key, const char *spec, wgs_problem *p)
+{
+    if (!spec) return true;
+    json_t *o = named(spec, name_key);
+    if (!o) return wgs_refuse(p, 400, NULL, "'%s': expected NAME or NAME:option=value,...", spec);
+    json_object_set_new(config, where, o);
+    return true;
+}
+
+/* A value of the section `sampling`: the option's where it is given, else the config's, else the usual one. */
+static double put_sampling(json_t *config, const char *key, double given, double usual)
+{
+    json_t *sampling = section(config, "sampling");
+    if (given >= 0)
+        json_object_set_new(sampling, key, given == floor(given) ? json_integer((json_int_t)given) : json_real(given));
+    const json_t *v = json_object_get(sampling, key);
+    return json_is_number(v) ? json_number_value(v) : usual;
+}
+
+static void put_all_sampling(wgs_options *o, json_t *config)
+{
+    const double temperature =
+        o->temperature < 0 && !json_object_get(json_object_get(config, "sampling"), "temperature") ? 1 : o->temperature;
+    o->sampling = (wg_sampler_options){ .size = sizeof o->sampling };
+    o->sampling.temperature = put_sampling(config, "temperature", temperature, 1);
+    o->sampling.top_p = put_sampling(config, "top_p", o->top_p, 1);
+    o->sampling.min_p = put_sampling(config, "min_p", o->min_p, 0);
+    o->sampling.top_k = (int)put_sampling(config, "top_k", (double)o->top_k, 0);
+    o->sampling.penalty_window = (int)put_sampling(config, "penalty_window", -1, 0);
+    o->sampling.repetition_penalty = put_sampling(config, "repetition_penalty", -1, 1);
+    o->sampling.frequency_penalty = put_sampling(config, "frequency_penalty", -1, 0);
+    o->sampling.presence_penalty = put_sampling(config, "presence_penalty", -1, 0);
+}
+
+char *wgs_options_config(wgs_options *o, wgs_problem *p)
+{
+    json_error_t e;
+    json_t *c = o->config ? json_load_file(o->config, JSON_REJECT_DUPLICATES, &e) : json_object();
+    char *text = NULL;
+    if (!c) {
+        wgs_refuse(p, 400, NULL, "%s:%d:%d: %s", o->config, e.line, e.column, e.text);
+        return NULL;
+    }
+    put_text(c, "target", "model", o->model);
+    put_text(c, "target", "device", o->device);
+    put_text(c, "target", "kv_type", o->kv_type);
+    put_text(c, "prompts", "chat", o->chat);
+    if (o->threads) json_object_set_new(section(c, "target"), "threads", json_integer(o->threads));
+    if (o->draft_model) json_object_set_new(c, "draft", json_pack("{s:s, s:s}", "kind", "model", "model", o->draft_model));
+    if (o->batch || !json_object_get(c, "batch")) json_object_set_new(c, "batch", json_integer(o->batch ? o->batch : 8));
+    put_all_sampling(o, c);
+    const char *rule = o->rule || json_object_get(c, "verify") ? o->rule : "match";
+    if (put_component(c, "draft", "kind", o->draft, p) && put_component(c, "verify", "rule", rule, p))
+        text = json_dumps(c, JSON_COMPACT | JSON_SORT_KEYS);
+    if (!text && !p->http) wgs_refuse(p, 500, NULL, "out of memory for the config of the engine");
+    json_decref(c);
+    return text;
+}
+
+void wgs_options_defaults(const wgs_options *o, wgs_request *r)
+{
+    r->temperature = o->sampling.temperature;
+    r->top_p = o->sampling.top_p;
+    r->top_k = o->sampling.top_k;
+    r->min_p = o->sampling.min_p;
+    r->repetition_penalty = o->sampling.repetition_penalty;
+    r->frequency_penalty = o->sampling.frequency_penalty;
+    r->presence_penalty = o->sampling.presence_penalty;
+    r->detail = o->details[0] == 'n' ? WGS_DETAIL_NONE : o->details[0] == 's' ? WGS_DETAIL_SUMMARY : WGS_DETAIL_STEPS;
+}
+
+wg_batching wgs_options_mode(const wgs_options *o)
+{
+    return o->mode[0] == 'd' ? WG_BATCHING_DYNAMIC : o->mode[0] == 's' ? WG_BATCHING_STATIC : WG_BATCHING_CONTINUOUS;
+}
+
+wg_speculation wgs_options_speculation(const wgs_options *o)
+{
+    return o->speculation[0] == 'o'   ? WG_SPECULATION_OFF
+           : o->speculation[0] == 'a' ? WG_SPECULATION_ADAPTIVE
+                                      : WG_SPECULATION_FIXED;
+}

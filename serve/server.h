@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ * What all parts of the server share. Two threads work: one runs the steps of the scheduler and calls the events of requests
+ * (main.c), one is libmicrohttpd's and reads and writes all connections (exchange.h). They meet in jobs (job.h). */
+#ifndef WG_SERVE_SERVER_H
+#define WG_SERVE_SERVER_H
+
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "include/wager.h"
+#include "serve/metrics.h"
+#include "serve/options.h"
+#include "serve/watch.h"
+
+struct wgs_job;
+
+typedef struct wgs_server {
+    wgs_options *options;
+    wg_scheduler *scheduler;
+    wg_scheduler_about about;
+    wgs_metrics *metrics;
+    wgs_watch *watch;
+    struct MHD_Daemon *daemon;
+    pthread_t engine;
+    char *name;           /* of the model, for clients */
+    char *config, *key;   /* of the engine; NULL: no key is asked for */
+    char fingerprint[80]; /* what else an answer depends on */
+    int64_t created;      /* seconds since 1970 */
+    pthread_mutex_t lock; /* of the list of jobs */
+    struct wgs_job *first;
+    atomic_int streams; /* jobs that a client waits for */
+    atomic_int connections;
+    atomic_llong uploads; /* bytes of bodies in memory */
+    atomic_ullong serial; /* of the ids of requests */
+    atomic_bool draining, quit;
+} wgs_server;
+
+#endif

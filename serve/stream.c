@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT
+ * A job as server-sent events. */
+#include "serve/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What was sent of an answer. */
+typedef struct progress {
+    int tokens, rounds;
+    size_t text;
+    bool role, last;
+} progress;
+
+typedef struct stream {
+    wgs_job *job;
+    wgs_buffer out; /* events; those before `at` are sent */
+    size_t at;
+    progress *of; /* (job->n) */
+    int next;     /* the answer that is looked at first: answers take turns */
+    bool complete;
+} stream;
+
+enum { BLOCK = 16384, ENOUGH = 8192 }; /* bytes that libmicrohttpd asks for at once; events in advance */
+
+static void put_event(stream *s, json_t *event)
+{
+    char *text = event ? json_dumps(event, JSON_COMPACT) : NULL;
+    json_decref(event);
+    if (!text) {
+        s->out.failed = true;
+        return;
+    }
+    wgs_buffer_puts(&s->out, "data: ");
+    wgs_buffer_puts(&s->out, text);
+    wgs_buffer_puts(&s->out, "\n\n");
+    free(text);
+}
+
+/* The part of an answer from what was sent up to the end of round `round`; -1: the prompt that is echoed. */
+static wgs_part part_of(const wgs_answer *a, const progress *sent, int index, int round)
+{
+    const bool whole = round == a->rounds - 1 && a->finish != WGS_RUNS;
+    const int tokens = round < 0 ? a->echoed : whole ? a->tokens : a->round[round].tokens;
+    wgs_part p = { .index = index, .token_from = sent->tokens, .token_to = sent->tokens, .text_from = sent->text };
+    p.text_to = round < 0 ? a->text_from : whole ? a->text.n : a->round[round].settled;
+    while (p.token_to < tokens && (whole || a->token[p.token_to].end <= p.text_to)) p.token_to++;
+    if (round >= 0) {
+        p.drafted = a->round[round].drafted;
+        p.accepted = a->round[round].accepted;
+    }
+    return p;
+}
+
+static void put_part(stream *s, const wgs_answer *a, progress *sent, const wgs_part *p)
+{
+    const wgs_head *h = &s->job->head;
+    if (h->request->chat && !sent->role) put_event(s, wgs_role_json(h, p->index));
+    sent->role = true;
+    put_event(s, wgs_part_json(h, a, p));
+    sent->tokens = p->token_to;
+    sent->text = p->text_to;
+}
+
+static void put_error(stream *s, const wgs_answer *a)
+{
+    wgs_problem p;
+    wgs_refuse(&p, a->http ? a->http : 500, NULL, "%s", a->error);
+    put_event(s, wgs_problem_json(&p));
+    s->complete = true; /* no [DONE]: the answer is not whole */
+}
+
+/* The next event of an answer, if there is one. */
+static bool advance(stream *s, int i)
+{
+    const wgs_answer *a = &s->job->answer[i];
+    const bool chat = s->job->head.request->chat;
+    progress *sent = &s->of[i];
+    if (sent->last) return false;
+    if (a->echoed > sent->tokens) {
+        const wgs_part p = part_of(a, sent, i, -1);
+        put_part(s, a, sent, &p);
+        return true;
+    }
+    if (sent->rounds < a->rounds) {
+        wgs_part p = part_of(a, sent, i, sent->rounds++);
+        p.last = !chat && sent->rounds == a->rounds && a->finish != WGS_RUNS && a->finish != WGS_ERROR;
+        sent->last = p.last;
+        if (p.last || p.token_to > p.token_from || p.text_to > p.text_from) put_part(s, a, sent, &p);
+        return true;
+    }
+    if (a->finish == WGS_RUNS) return false;
+    sent->last = true;
+    if (a->finish == WGS_ERROR) put_error(s, a);
+    else {
+        wgs_part p = {
+            .index = i, .token_from = sent->tokens, .token_to = a->tokens, .text_from = sent->text, .text_to = a->text.n
+        };
+        if (chat && p.text_to > p.text_from) put_part(s, a, sent, &p); /* a character without its end */
+        p = (wgs_part){
+            .index = i, .token_from = a->tokens, .token_to = a->tokens, .text_from = a->text.n, .text_to = a->text.n
+        };
+        if (!chat) p.token_from = sent->tokens, p.text_from = sent->text;
+        p.last = true;
+        put_part(s, a, sent, &p);
+    }
+    return true;
+}
+
+/* Writes events until there are enough for a block, or none is left. Under the job's lock. */
+static void fill(stream *s)
+{
+    wgs_job *j = s->job;
+    bool all = true;
+    for (int idle = 0; idle < j->n && s->out.n < ENOUGH && !s->complete; s->next = (s->next + 1) % j->n)
+        idle = advance(s, s->next) ? 0 : idle + 1;
+    for (int i = 0; i < j->n; i++) all = all && s->of[i].last;
+    if (!all || s->complete) return;
+    if (j->request.include_usage) put_event(s, wgs_usage_event_json(&j->head, j->answer, j->n));
+    wgs_buffer_puts(&s->out, "data: [DONE]\n\n");
+    s->complete = true;
+}
+
+static ssize_t read_stream(void *user, uint64_t place, char *to, size_t room)
+{
+    stream *s = user;
+    wgs_job *j = s->job;
+    ssize_t n = 0;
+    (void)place;
+    pthread_mutex_lock(&j->lock);
+    if (s->at == s->out.n) {
+        s->at = s->out.n = 0;
+        if (!s->complete && !j->gone) fill(s);
+        if (!s->out.n && j->ping) wgs_buffer_puts(&s->out, ":\n\n");
+        j->ping = false;
+    }
+    if (j->gone || s->out.failed) n = MHD_CONTENT_READER_END_WITH_ERROR;
+    else if (s->at < s->out.n) {
+        n = (ssize_t)(s->out.n - s->at < room ? s->out.n - s->at : room);
+        memcpy(to, s->out.s + s->at, (size_t)n);
+        s->at += (size_t)n;
+        j->heard = wgs_now();
+    } else if (s->complete) n = MHD_CONTENT_READER_END_OF_STREAM;
+    else {
+        j->suspended = true;
+        MHD_suspend_connection(j->connection);
+    }
+    pthread_mutex_unlock(&j->lock);
+    return n;
+}
+
+static void end_stream(void *user)
+{
+    stream *s = user;
+    wgs_job_leave(s->job);
+    wgs_buffer_free(&s->out);
+    free(s->of);
+    free(s);
+}
+
+struct MHD_Response *wgs_stream_response(wgs_job *j)
+{
+    stream *s = calloc(1, sizeof *s);
+    progress *of = calloc((size_t)j->n, sizeof *of);
+    struct MHD_Response *r = NULL;
+    if (s && of) {
+        s->job = j;
+        s->of = of;
+        r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, read_stream, s, end_stream);
+    }
+    if (!r) {
+        wgs_job_leave(j);
+        free(of);
+        free(s);
+        return NULL;
+    }
+    MHD_add_response_header(r, "Content-Type", "text/event-stream");
+    MHD_add_response_header(r, "Cache-Control", "no-cache");
+    MHD_add_response_header(r, "X-Accel-Buffering", "no");
+    return r;
+}

@@ -1,0 +1,542 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The server as clients meet it: endpoints, streams, stop strings, errors, limits, load, and clients that behave badly.
+
+usage: tests/serve/serve.py WAGER WAGER_SERVE [TEST...]      the tests are the functions test_*; standard library only"""
+import concurrent.futures
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+
+from server import DRAFT, ROOT, TARGET, Server, parse_events, request_bytes
+
+WAGER, SERVE = None, None
+STORY = "Once upon a time"
+
+
+class Skipped(Exception):
+    pass
+
+
+def text_of(answer, i=0):
+    c = answer["choices"][i]
+    return c["message"]["content"] if "message" in c else c["text"]
+
+
+def joined(events, index=0):
+    """The text of an answer from its events."""
+    parts = [c for e in events for c in e["choices"] if c["index"] == index]
+    return "".join(c["text"] if "text" in c else c["delta"].get("content", "") for c in parts)
+
+
+def error_of(answer):
+    e = answer["error"]
+    assert set(e) == {"message", "type", "param", "code"} and e["message"], answer
+    return e
+
+
+def pair(*options, **more):
+    """The bundled pair with drafts of one length: how much is drafted does not depend on the machine."""
+    return Server(SERVE, "--draft", "model:model=%s,length=4" % DRAFT, *options, **more)
+
+
+# ---- endpoints --------------------------------------------------------------------------------------------------------
+
+
+def test_endpoints():
+    with pair("--name", "story") as s:
+        assert s.get("/health") == {"status": "ok"} and s.get("/v1/health") == {"status": "ok"}
+        assert s.get("/live") == {"status": "alive"}
+        assert s.get("/version")["version"]
+        model = s.get("/v1/models")["data"][0]
+        assert model["id"] == "story" and model["object"] == "model" and model["max_model_len"] == 512
+        props = s.get("/props")
+        assert props["model_alias"] == "story" and props["model_path"] == TARGET and props["speculation"]["lossless"] is True
+        assert props["speculation"]["drafted"] == 0
+        code, headers, body = s.call("GET", "/")
+        assert code == 200 and headers["Content-Type"] == "text/html; charset=utf-8" and body.startswith(b"<!doctype html>")
+        assert s.call("HEAD", "/health")[0] == 200
+        assert error_of(s.get("/nothing", 404))["type"] == "not_found_error"
+        code, headers, body = s.call("GET", "/v1/completions")
+        assert code == 405 and headers["Allow"] == "POST" and error_of(json.loads(body))
+        assert s.call("GET", "/health", headers={"X-Request-Id": "mine"})[1]["X-Request-Id"] == "mine"
+        assert s.call("GET", "/health", headers={"X-Request-Id": "a b"})[1]["X-Request-Id"].startswith("req-")
+        m = s.metrics()
+        assert m["spec_decode_num_drafts_total"] == 0 and m['spec_decode_num_accepted_tokens_per_pos_total{position="0"}'] == 0
+        # What the introspection says is what the engine does.
+        a = s.complete(STORY, max_tokens=40)
+        m = s.wait_idle()
+        assert m["spec_decode_num_draft_tokens_total"] == a["timings"]["draft_n"] == s.get("/props")["speculation"]["drafted"] > 0
+        assert m["spec_decode_num_accepted_tokens_total"] == a["timings"]["draft_n_accepted"] > 0
+        assert m["generation_tokens_total"] == 40 == a["timings"]["draft_n_accepted"] + a["timings"]["draft_n_verif_steps"]
+        assert m['request_success_total{finished_reason="length"}'] == 1
+
+
+def test_tokens():
+    with Server(SERVE, model=DRAFT) as s:
+        t = s.post("/tokenize", {"prompt": STORY, "return_token_strs": True})
+        assert t["count"] == len(t["tokens"]) == len(t["token_strs"]) and t["max_model_len"] == 512
+        bare = s.post("/tokenize", {"content": STORY})["tokens"]  # llama.cpp's name, and its default: nothing before the text
+        assert t["tokens"][1:] == bare
+        assert s.post("/tokenize", {"content": STORY, "add_special": True})["tokens"] == t["tokens"]
+        pieces = s.post("/tokenize", {"content": STORY, "with_pieces": True})["tokens"]
+        assert "".join(p["piece"] for p in pieces) == STORY and [p["id"] for p in pieces] == bare
+        assert s.post("/detokenize", {"tokens": bare}) == {"content": STORY, "prompt": STORY}
+        text = "naïve \u20ac \U0001f600 \x00 end"
+        ids = s.post("/tokenize", {"content": text})["tokens"]
+        assert s.post("/detokenize", {"tokens": ids})["content"] == text
+        assert error_of(s.post("/detokenize", {"tokens": [99999999]}, 400))
+        assert error_of(s.post("/detokenize", {"tokens": [-1]}, 400))["param"] == "tokens"
+        assert error_of(s.post("/detokenize", {}, 400))["param"] == "tokens"
+        assert error_of(s.post("/tokenize", {"prompt": 5}, 400))["param"] == "prompt"
+        talk = [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, {"role": "assistant", "content": "c"}]
+        assert s.post("/apply-template", {"messages": talk}) == {"prompt": "ab\nc"}
+        assert error_of(s.post("/apply-template", {"messages": []}, 400))["param"] == "messages"
+
+
+# ---- answers ----------------------------------------------------------------------------------------------------------
+
+
+def test_completion_is_that_of_the_program():
+    with pair("--temp", "0") as s:
+        said = json.loads(subprocess.run([WAGER, "generate", "-m", TARGET, "-p", STORY, "-n", "60", "--json", "--threads", "1"],
+                                         check=True, capture_output=True).stdout)
+        a = s.complete(STORY, max_tokens=60, return_token_ids=True)
+        assert text_of(a) == said["text"] and a["choices"][0]["token_ids"] == said["ids"]
+        assert a["object"] == "text_completion" and a["choices"][0]["finish_reason"] == "length"
+        assert a["usage"]["completion_tokens"] == 60 and a["usage"]["prompt_tokens"] == said["prompt_tokens"]
+        assert "".join(a["choices"][0]["pieces"]) == text_of(a) and sum(a["choices"][0]["drafted"]) == a["timings"]["draft_n_accepted"]
+        # Speculation by request: none, short, and the server's; the text is the same.
+        plain = s.complete(STORY, max_tokens=60, speculative={"enabled": False})
+        short = s.complete(STORY, max_tokens=60, **{"speculative.n_max": 1}, speculative={"details": "detailed"})
+        assert text_of(plain) == text_of(short) == text_of(a)
+        assert plain["timings"]["draft_n"] == 0 and plain["timings"]["draft_n_verif_steps"] == 60
+        steps = short["metrics"]["speculative_decoding"]
+        assert max(steps["per_step_drafted"]) == 1 and sum(steps["per_step_accepted"]) == short["timings"]["draft_n_accepted"] > 0
+        assert len(steps["per_step_drafted"]) == steps["num_spec_steps"] == short["timings"]["draft_n_verif_steps"] < 60
+
+
+def test_prompts_choices_and_seeds():
+    with pair() as s:
+        ids = s.post("/tokenize", {"prompt": STORY})["tokens"]
+        one = text_of(s.complete(STORY, seed=5, max_tokens=20))
+        assert text_of(s.complete(ids, seed=5, max_tokens=20)) == one
+        several = s.complete([STORY, "The dog"], seed=5, max_tokens=20, n=2)
+        assert [c["index"] for c in several["choices"]] == [0, 1, 2, 3]
+        assert text_of(several, 0) == one != text_of(several, 1)
+        assert text_of(several, 2) == text_of(s.complete("The dog", seed=5, max_tokens=20))
+        assert several["usage"]["prompt_tokens"] == len(ids) + len(s.post("/tokenize", {"prompt": "The dog"})["tokens"])
+        assert several["metrics"] is None
+        a, b = s.complete(STORY, max_tokens=20), s.complete(STORY, max_tokens=20)
+        assert a["spec"]["seed"] != b["spec"]["seed"] and text_of(a) != text_of(b)
+        assert text_of(s.complete(STORY, max_tokens=20, seed=a["spec"]["seed"])) == text_of(a)
+        both = s.stream("/v1/completions", {"prompt": [STORY, "The dog"], "seed": 5, "max_tokens": 20, "n": 2})
+        assert [joined(both, i) for i in range(4)] == [text_of(several, i) for i in range(4)]
+        assert s.complete(STORY, max_tokens=0)["choices"][0] == {"index": 0, "text": "", "logprobs": None, "finish_reason": "length"}
+
+
+def test_stream():
+    with pair() as s:
+        whole = s.complete(STORY, max_tokens=50, seed=3)
+        events = s.stream("/v1/completions", {"prompt": STORY, "max_tokens": 50, "seed": 3, "stream_options": {"include_usage": True}})
+        assert joined(events) == text_of(whole)
+        assert len({(e["id"], e["created"], e["model"]) for e in events}) == 1
+        assert events[-1]["choices"] == [] and events[-1]["usage"] == whole["usage"] and all(e["usage"] is None for e in events[:-1])
+        # One event a round, of which the last one says why it ended.
+        rounds = whole["timings"]["draft_n_verif_steps"]
+        assert len(events) == rounds + 1 and sum(e["spec"]["tokens"] for e in events[:-1]) == 50
+        assert [e["choices"][0]["finish_reason"] for e in events[:-1]] == [None] * (rounds - 1) + ["length"]
+        assert sum(e["spec"]["accepted"] for e in events[:-1]) == whole["timings"]["draft_n_accepted"]
+        chat = s.chat("The cat", max_tokens=50, seed=3)
+        events = s.stream("/v1/chat/completions", {"messages": [{"role": "user", "content": "The cat"}], "max_tokens": 50, "seed": 3})
+        assert joined(events) == text_of(chat) and all("usage" not in e for e in events)
+        assert events[0]["choices"][0]["delta"] == {"role": "assistant", "content": ""}
+        assert events[-1]["choices"][0]["delta"] == {} and events[-1]["choices"][0]["finish_reason"] == "length"
+        assert {e["object"] for e in events} == {"chat.completion.chunk"} and chat["object"] == "chat.completion"
+
+
+def test_text_ends_with_the_model():
+    with Server(SERVE, model=DRAFT) as s:
+        for seed in range(40):
+            a = s.complete("The end. He was happy. They lived happily ever after", max_tokens=400, seed=seed, return_token_ids=True)
+            if a["choices"][0]["finish_reason"] == "stop":
+                break
+        else:
+            raise AssertionError("no text has ended")
+        ids = a["choices"][0]["token_ids"]
+        b = s.complete("The end. He was happy. They lived happily ever after", max_tokens=len(ids) + 5, seed=seed, ignore_eos=True, return_token_ids=True)
+        assert b["choices"][0]["token_ids"][:len(ids)] == ids and len(b["choices"][0]["token_ids"]) == len(ids) + 5
+        stop = ids[3]
+        c = s.complete("The end. He was happy. They lived happily ever after", max_tokens=400, seed=seed, stop_token_ids=[stop], return_token_ids=True)
+        assert c["choices"][0]["finish_reason"] == "stop" and c["choices"][0]["token_ids"] == ids[:ids.index(stop) + 1]
+
+
+def test_stop_strings():
+    with pair() as s:
+        whole = text_of(s.complete(STORY, max_tokens=60, seed=8))
+        pick = random.Random(1)
+        for _ in range(25):
+            at, n = pick.randrange(len(whole) - 20), pick.randrange(1, 16)
+            stop = whole[at:at + n]
+            until = whole[:whole.index(stop)]
+            body = {"prompt": STORY, "max_tokens": 60, "seed": 8, "stop": ["never in a story", stop], "return_token_ids": True}
+            a = s.complete(**body)
+            assert text_of(a) == until and a["choices"][0]["finish_reason"] == "stop", (stop, text_of(a))
+            assert a["usage"]["completion_tokens"] == len(a["choices"][0]["token_ids"]) and "".join(a["choices"][0]["pieces"]) == until
+            events = s.stream("/v1/completions", body)
+            assert joined(events) == until, (stop, joined(events))
+            assert text_of(s.complete(**body, include_stop_str_in_output=True)) == until + stop
+            assert text_of(s.complete(**body, speculative={"enabled": False})) == until
+        s.wait_idle()
+        assert text_of(s.complete(STORY, max_tokens=60, seed=8, stop="a stop that is not there")) == whole
+        echoed = s.complete(STORY, max_tokens=60, seed=8, stop="upon", echo=True)
+        assert text_of(echoed).startswith(STORY + whole[:10]), "a stop string in the prompt does not stop the answer"
+
+
+def test_logprobs():
+    with pair() as s:
+        body = {"prompt": STORY, "max_tokens": 30, "seed": 4, "logprobs": 3, "echo": True}
+        a, b = s.complete(**body), s.complete(**body, speculative={"enabled": False})
+        assert a["timings"]["draft_n_accepted"] > 0 and a["choices"] == b["choices"], "logprobs differ under speculation"
+        l = a["choices"][0]["logprobs"]
+        prompt = a["usage"]["prompt_tokens"]
+        assert len(l["tokens"]) == len(l["token_logprobs"]) == len(l["top_logprobs"]) == len(l["text_offset"]) == prompt + 30
+        assert l["token_logprobs"][0] is None and l["top_logprobs"][0] is None and all(x <= 0 for x in l["token_logprobs"][1:])
+        for token, own, top in list(zip(l["tokens"], l["token_logprobs"], l["top_logprobs"]))[1:]:
+            assert top[token] == own and 3 <= len(top) <= 4 and max(top.values()) >= own
+        text = text_of(a)
+        assert text.startswith(STORY) and l["text_offset"][-1] + len(l["tokens"][-1]) == len(text)
+        # The same tokens as a prompt: the rows of a prompt are those of decoding.
+        ids = s.complete(**dict(body, return_token_ids=True))["choices"][0]["token_ids"]
+        again = s.complete(ids, max_tokens=0, logprobs=3, echo=True)["choices"][0]["logprobs"]
+        assert again["token_logprobs"] == l["token_logprobs"] and again["top_logprobs"] == l["top_logprobs"]
+        events = s.stream("/v1/completions", body)
+        parts = [e["choices"][0]["logprobs"] for e in events if e["choices"][0]["logprobs"]]
+        assert sum((p["token_logprobs"] for p in parts), []) == l["token_logprobs"] and sum((p["text_offset"] for p in parts), []) == l["text_offset"]
+        chat = s.chat("The cat", max_tokens=5, seed=4, logprobs=True, top_logprobs=2)["choices"][0]["logprobs"]["content"]
+        assert len(chat) == 5 and all(len(t["top_logprobs"]) == 2 and bytes(t["bytes"]).decode() == t["token"] for t in chat)
+
+
+def test_sampling_by_request():
+    """A request is answered as it asks, or is told what is not possible; never by other sampling."""
+    with pair() as s:
+        code, _, body = s.call("POST", "/v1/completions", {"prompt": STORY, "temperature": 0})
+        if code == 400:  # what the engine cannot do is refused, never done by another sampling
+            assert "sampling" in error_of(json.loads(body))["message"]
+            raise Skipped("the engine has one sampling for all requests")
+        greedy = text_of(s.complete(STORY, max_tokens=30, temperature=0))
+        for fields in ({"top_k": 1}, {"top_p": 0.0001}, {"temperature": 0, "seed": 9}, {"min_p": 1}):
+            assert text_of(s.complete(STORY, max_tokens=30, **fields)) == greedy, fields
+        first = s.complete(STORY, max_tokens=1, temperature=0, return_token_ids=True)["choices"][0]["token_ids"][0]
+        banned = s.complete(STORY, max_tokens=20, temperature=0, logit_bias={str(first): -100}, return_token_ids=True)["choices"][0]["token_ids"]
+        assert first not in banned
+        assert text_of(s.complete(STORY, max_tokens=60, temperature=0, frequency_penalty=2)) != text_of(s.complete(STORY, max_tokens=60, temperature=0))
+        e = error_of(s.complete(STORY, 400, logit_bias={"99999": 1}))
+        assert e["param"] == "logit_bias"
+
+
+# ---- what is wrong ----------------------------------------------------------------------------------------------------
+
+
+def test_errors():
+    with Server(SERVE, "--max-body", "64", "--max-tokens", "100", model=DRAFT) as s:
+        e = error_of(s.complete(STORY, 400, temperature=-1))
+        assert e["type"] == "invalid_request_error" and e["param"] == "temperature"
+        e = error_of(s.complete("a " * 2000, 400))
+        assert e["code"] == "context_length_exceeded" and "512" in e["message"]
+        assert error_of(s.complete([1] * 512, 400))["code"] == "context_length_exceeded"
+        assert error_of(s.complete([5000], 400))
+        assert error_of(s.complete(STORY, 404, model="gpt-9"))["code"] == "model_not_found"
+        assert error_of(s.complete(STORY, 400, max_tokens=101))["param"] == "max_tokens"
+        assert error_of(s.complete(STORY, 400, min_tokens=3))["param"] == "min_tokens"
+        for body in (b"", b"{", b"[]", b"nul", b'{"prompt": "x"} y', b'{"prompt": "\xff"}', b"[" * 60000, b'{"prompt":' + b"[" * 500):
+            code, _, answer = s.call("POST", "/v1/completions", body)
+            assert code == 400 and error_of(json.loads(answer)), body[:20]
+        big = b'{"prompt": "' + b"x" * 100000 + b'"}'
+        code, _, answer = s.call("POST", "/v1/completions", big)
+        assert code == 413 and error_of(json.loads(answer))["type"] == "invalid_request_error"
+        code, _, answer = s.call("POST", "/v1/completions", b"x" * 50000 + b"x" * 100000)
+        assert code == 413
+        chunk = b"c350\r\n" + b"x" * 50000 + b"\r\n"
+        answer = s.raw(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk * 3 + b"0\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 413"), answer[:60]
+        assert s.raw(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\nExpect: 100-continue\r\n\r\n").startswith(b"HTTP/1.1 413")
+        assert s.metrics()["http_errors_total"] >= 16
+        assert s.complete(STORY, max_tokens=2)["usage"]["completion_tokens"] == 2
+
+
+def test_key():
+    with tempfile.NamedTemporaryFile("w", suffix=".key") as f:
+        f.write("secret\n")
+        f.flush()
+        with Server(SERVE, "--api-key-file", f.name, "--cors", "https://example.org", model=DRAFT) as s:
+            for headers in ({}, {"Authorization": "Bearer wrong!"}, {"Authorization": "secret"}, {"Authorization": "Bearer secret2"}):
+                code, h, body = s.call("POST", "/v1/completions", {"prompt": STORY}, headers)
+                assert code == 401 and error_of(json.loads(body))["type"] == "authentication_error" and h["WWW-Authenticate"] == "Bearer"
+            assert s.call("GET", "/v1/models")[0] == 401 and s.call("GET", "/props")[0] == 401
+            assert s.call("GET", "/health")[0] == s.call("GET", "/live")[0] == s.call("GET", "/metrics")[0] == s.call("GET", "/")[0] == 200
+            key = {"Authorization": "Bearer secret"}
+            code, h, _ = s.call("POST", "/v1/completions", {"prompt": STORY}, key)
+            assert code == 200 and h["Access-Control-Allow-Origin"] == "https://example.org"
+            assert s.call("OPTIONS", "/v1/completions")[0] == 204
+
+
+def test_full_queue():
+    """What does not fit is refused at once with 429 and a time to wait; nothing that was accepted is lost."""
+    with pair("--batch", "2", "--queue", "3", "--max-streams", "60") as s:
+        def ask(i):
+            code, headers, body = s.call("POST", "/v1/completions", {"prompt": STORY, "max_tokens": 300, "seed": i})
+            return code, headers["Retry-After"], json.loads(body)
+        with concurrent.futures.ThreadPoolExecutor(40) as pool:
+            answers = list(pool.map(ask, range(40)))
+        codes = [a[0] for a in answers]
+        assert set(codes) == {200, 429}, set(codes)
+        assert all(int(a[1]) >= 1 and error_of(a[2])["type"] == "rate_limit_error" for a in answers if a[0] == 429)
+        assert all(a[2]["choices"][0]["finish_reason"] for a in answers if a[0] == 200)
+        m = s.wait_idle()
+        assert m["requests_rejected_total"] == codes.count(429)
+        assert error_of(s.complete([STORY] * 9, 429, max_tokens=9)), "all answers of a request, or none"
+        s.wait_idle()
+    with Server(SERVE, "--max-streams", "1") as s:
+        c, r = s.open_stream("/v1/completions", {"prompt": STORY, "max_tokens": 400})
+        assert error_of(s.complete(STORY, 429))
+        r.read()
+        c.close()
+        s.wait_idle()
+        s.complete(STORY, max_tokens=1)
+
+
+def test_deadline():
+    with Server(SERVE, "--request-timeout", "0.05") as s:
+        e = error_of(s.complete(STORY, 504, max_tokens=400, n=8))
+        assert e["type"] == "timeout_error" and "0.05" in e["message"]
+        c, r = s.open_stream("/v1/completions", {"prompt": STORY, "max_tokens": 400, "n": 8})
+        events = parse_events(r.read())
+        assert error_of(json.loads(events[-1]))["type"] == "timeout_error"
+        s.wait_idle()
+
+
+# ---- clients that behave badly ----------------------------------------------------------------------------------------
+
+
+def test_vanishing_clients():
+    with pair("--batch", "4") as s:
+        for stream in (True, False):
+            gone = s.metrics()["clients_gone_total"]
+            body = {"prompt": STORY, "max_tokens": 450, "stream": stream, "n": 4, "seed": 1, "ignore_eos": True}
+            sockets = [s.socket(request_bytes("/v1/completions", body)) for _ in range(3)]  # one runs, two wait
+            s.wait_for(lambda m: m["num_requests_running"] >= 4 and m["num_requests_running"] + m["num_requests_waiting"] >= 12)
+            for k in sockets:
+                k.close()
+            start = time.time()
+            m = s.wait_idle()
+            assert time.time() - start < 5 and m["clients_gone_total"] == gone + 3, m["clients_gone_total"]
+        assert m['request_success_total{finished_reason="abort"}'] >= 20
+        # One that resets instead of closing, in the middle of a stream.
+        k = s.socket(request_bytes("/v1/completions", {"prompt": STORY, "max_tokens": 450, "stream": True, "ignore_eos": True}))
+        k.recv(100)
+        k.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        k.close()
+        s.wait_idle()
+        s.wait_for(lambda m: m["http_connections"] == 1)
+
+
+def test_slow_reader():
+    """A client that does not read costs others nothing, and gets all of its answer when it reads."""
+    with Server(SERVE, "--batch", "4", model=DRAFT) as s:
+        body = {"prompt": STORY, "max_tokens": 450, "stream": True, "ignore_eos": True, "seed": 2, "n": 8, "return_token_ids": True, "logprobs": 5}
+        k = socket.socket()
+        k.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        k.connect(("127.0.0.1", s.port))
+        k.sendall(request_bytes("/v1/completions", body, "Connection: close\r\n"))
+        s.wait_for(lambda m: m["generation_tokens_total"] > 100)
+        assert s.complete(STORY, max_tokens=5)["usage"]["completion_tokens"] == 5
+        s.wait_idle()
+        k.settimeout(60)
+        k.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+        data = b""
+        while piece := k.recv(65536):
+            data += piece
+        k.close()
+        chunks, rest = [], data.split(b"\r\n\r\n", 1)[1]
+        while rest:
+            n, rest = rest.split(b"\r\n", 1)
+            chunks.append(rest[:int(n, 16)])
+            rest = rest[int(n, 16) + 2:]
+        events = parse_events(b"".join(chunks))
+        whole = s.complete(**dict(body, stream=False))
+        assert events[-1] == "[DONE]" and [joined([json.loads(e) for e in events[:-1]], i) for i in range(8)] == [text_of(whole, i) for i in range(8)]
+
+
+def test_malformed_http():
+    with Server(SERVE, "--idle-timeout", "1", "--max-connections", "100", model=DRAFT) as s:
+        pick = random.Random(2)
+        good = request_bytes("/v1/completions", {"prompt": STORY, "max_tokens": 2})
+        assert s.raw(b"nonsense\r\n\r\n", 3).startswith((b"HTTP/1.1 400", b""))
+        for data in (b"\0" * 100, b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"POST /v1/completions HTTP/1.1\r\n\r\n",
+                     b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
+                     b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+                     b"GET / HTTP/1.1\r\nHost: x\r\n" + b"A: " + b"b" * 60000 + b"\r\n\r\n"):
+            answer = s.raw(data, 2)
+            assert not answer or answer.startswith(b"HTTP/1."), answer[:60]
+        for _ in range(150):  # bytes changed, cut and repeated at random places
+            data = bytearray(good)
+            for _ in range(pick.randrange(1, 8)):
+                at = pick.randrange(len(data))
+                data[at:at + pick.randrange(3)] = bytes(pick.randrange(256) for _ in range(pick.randrange(4)))
+            answer = s.raw(bytes(data), 0.02)
+            assert not answer or answer.startswith(b"HTTP/1."), answer[:60]
+        idle = [s.socket(good[:pick.randrange(len(good))]) for _ in range(60)]  # half a request each, and silence
+        assert s.complete(STORY, max_tokens=2)["usage"]["completion_tokens"] == 2
+        s.wait_for(lambda m: m["http_connections"] <= 1)
+        for k in idle:
+            k.close()
+        assert s.raw(good + good.replace(b"Host: x", b"Host: x\r\nConnection: close")).count(b"text_completion") == 2, "pipelining"
+
+
+def test_ping():
+    """A stream that waits for its turn is told so by comments."""
+    with Server(SERVE, "--batch", "1", "--ping", "0.1") as s:
+        c, r = s.open_stream("/v1/completions", {"prompt": STORY, "max_tokens": 480, "n": 2, "ignore_eos": True, "seed": 1})
+        c2, r2 = s.open_stream("/v1/completions", {"prompt": STORY, "max_tokens": 1})
+        waited = r2.read()
+        assert parse_events(waited)[-1] == "[DONE]"
+        if b":\n\n" not in waited:  # a machine that is fast enough has nothing to say; its pings come once a second
+            print("    (the answer came before the first comment)")
+        assert parse_events(r.read())[-1] == "[DONE]"
+        c.close(), c2.close()
+
+
+# ---- load and shutdown ------------------------------------------------------------------------------------------------
+
+
+def test_concurrent_equals_alone():
+    """200 seeded requests at once and one at a time: byte for byte, with speculation and without."""
+    prompts = ["Once upon a time", "The dog", "Lily had a big red ball. She", "Tom and Sam went to the park. They saw"]
+    bodies = [{"prompt": prompts[i % 4], "max_tokens": 10 + i % 23, "seed": i // 4, "stream": i % 5 == 0,
+               "logprobs": 1 if i % 7 == 0 else None} for i in range(200)]
+
+    def ask(s, body, draft):
+        body = body if draft else dict(body, speculative={"enabled": False})
+        if body["stream"]:
+            events = s.stream("/v1/completions", body)
+            return joined(events), events[-1]["choices"][0]["finish_reason"], None
+        c = s.complete(**body)["choices"][0]
+        return c["text"], c["finish_reason"], c["logprobs"]
+
+    with pair("--batch", "16", threads=2) as s:
+        with concurrent.futures.ThreadPoolExecutor(200) as pool:
+            at_once = list(pool.map(lambda i: ask(s, bodies[i], i % 2), range(200)))
+            again = list(pool.map(lambda i: ask(s, bodies[i], (i + 1) % 2), range(200)))
+        assert at_once == again, "speculation changes answers"
+        m = s.wait_idle()
+        assert m["spec_decode_num_accepted_tokens_total"] > 0 and m["num_requests_running"] == 0
+    with pair("--batch", "1", "--no-prefix-cache") as s:
+        alone = [ask(s, b, True) for b in bodies]
+    assert at_once == alone, [i for i in range(200) if at_once[i] != alone[i]]
+
+
+def test_drain():
+    with pair("--batch", "4") as s:
+        body = {"prompt": STORY, "max_tokens": 200, "seed": 1, "ignore_eos": True}
+        streams = [s.open_stream("/v1/completions", body) for _ in range(6)]
+        answers = []
+        waiting = threading.Thread(target=lambda: answers.append(s.complete(**body)))
+        waiting.start()
+        s.wait_for(lambda m: m["num_requests_running"] >= 4 and m["num_requests_running"] + m["num_requests_waiting"] == 7)
+        s.process.send_signal(signal.SIGTERM)
+        for _ in range(200):
+            code, _, body = s.call("GET", "/health")
+            if code == 503:
+                break
+            time.sleep(0.005)
+        assert code == 503 and error_of(json.loads(body))["type"] == "unavailable_error"
+        assert s.call("GET", "/live")[0] == 200
+        assert error_of(s.complete(STORY, 503))
+        texts = set()
+        for c, r in streams:
+            events = parse_events(r.read())
+            assert events[-1] == "[DONE]"
+            texts.add(joined([json.loads(e) for e in events[:-1]]))
+            c.close()
+        waiting.join()
+        assert texts == {text_of(answers[0])} and answers[0]["usage"]["completion_tokens"] == 200
+        s.end()
+
+
+def test_drain_has_an_end():
+    with Server(SERVE, "--batch", "1", "--shutdown-timeout", "0.2") as s:
+        streams = [s.open_stream("/v1/completions", {"prompt": STORY, "max_tokens": 480, "n": 8, "ignore_eos": True}) for _ in range(2)]
+        s.process.send_signal(signal.SIGTERM)
+        for c, r in streams:
+            events = parse_events(r.read())
+            assert events[-1] == "[DONE]"
+            assert "abort" in {x["finish_reason"] for e in events[:-1] for x in json.loads(e)["choices"]}
+            c.close()
+        s.end(seconds=10)
+
+
+def test_command():
+    """wager serve is the program beside it; mistakes are told with what was expected."""
+    cases = (([], 2, "no model is named"), ([DRAFT, "--prot", "1"], 2, "there is no option --prot"), ([DRAFT, "--port"], 2, "--port needs a value"),
+             ([DRAFT, "--port", "70000"], 2, "--port 70000: expected a whole number from 0 to 65535"), ([DRAFT, DRAFT], 2, "a second model"),
+             ([DRAFT, "--mode", "fast"], 2, "expected continuous, dynamic or static"), ([DRAFT, "-d", DRAFT, "--draft", "none"], 2, "give one"),
+             ([DRAFT, "--speculation", "x"], 2, "expected fixed, off or adaptive"), ([DRAFT, "--details", "x"], 2, "expected none, summary or detailed"),
+             ([DRAFT, "--no-page=1"], 2, "takes no value"), ([DRAFT, "--api-key", ""], 2, "--api-key is empty"),
+             ([DRAFT, "--api-key-file", "/nowhere"], 1, "cannot read a line"), (["/nowhere.gguf"], 1, "/nowhere.gguf"),
+             ([DRAFT, "--chat", "chatml"], 1, "chatml needs the token <|im_start|>"), ([DRAFT, "--draft", "ngram:k"], 1, "'ngram:k': expected NAME"), ([DRAFT, "--draft", "ngrm"], 1, "ngram"),
+             ([DRAFT, "--host", "no.such.host.invalid", "--port", "0"], 1, "expected an address of this machine"))
+    for options, status, words in cases:
+        done = subprocess.run([WAGER, "serve", *options], capture_output=True, text=True)
+        assert done.returncode == status and words in done.stderr, (options, done.returncode, done.stderr)
+    help_text = subprocess.run([WAGER, "serve", "--help"], capture_output=True, text=True)
+    assert help_text.returncode == 0 and "--shutdown-timeout S" in help_text.stdout
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        done = subprocess.run([SERVE, DRAFT, "--port", str(taken.getsockname()[1])], capture_output=True, text=True)
+        assert done.returncode == 1 and "cannot listen" in done.stderr
+    with tempfile.TemporaryDirectory() as t:
+        with open(os.path.join(t, "c.json"), "w") as f:
+            json.dump({"target": {"model": TARGET}, "draft": {"kind": "ngram", "k": 4}, "verify": {"rule": "coupled"}, "batch": 3}, f)
+        with Server(SERVE, "-d", DRAFT, "--config", f.name) as s:
+            assert s.get("/props")["speculation"]["drafter"] in ("auto", "model"), "options win over the config"
+        with Server(SERVE, "--config", f.name, model=TARGET) as s:
+            props = s.get("/props")
+            assert props["total_slots"] == 3 and props["speculation"]["drafter"] == "ngram" and props["speculation"]["rule"] == "coupled"
+        alone = os.path.join(t, "wager")
+        os.link(WAGER, alone) if os.stat(WAGER).st_dev == os.stat(t).st_dev else subprocess.run(["cp", WAGER, alone], check=True)
+        done = subprocess.run([alone, "serve", DRAFT], capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"})
+        assert done.returncode == 1 and "libmicrohttpd-dev" in done.stderr, done
+
+
+def main():
+    global WAGER, SERVE
+    WAGER, SERVE = os.path.realpath(sys.argv[1]), os.path.realpath(sys.argv[2])
+    os.chdir(ROOT)
+    wanted = sys.argv[3:]
+    failed = 0
+    for name, test in [(n, f) for n, f in list(globals().items()) if n.startswith("test_") and (not wanted or n in wanted)]:
+        start = time.time()
+        try:
+            test()
+            print("ok   %-40s %5.1f s" % (name, time.time() - start), flush=True)
+        except Skipped as e:
+            print("SKIPPED %-36s %s" % (name, e), flush=True)
+        except Exception as e:  # pylint: disable=broad-except
+            traceback.print_exc()
+            print("FAIL %-40s %s" % (name, e), flush=True)
+            failed += 1
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
