@@ -4,8 +4,8 @@
  * the expected tokens of a step under the rules `rejection` and `block`. docs/training-losses.md has the formulas.
  *
  * One row is one position of a text: logits z (vocab) of the student, q = softmax(z / T), and what the target says there. All
- * sums are in double, which is the specification; rows whose p is given in f32 are computed in f32 (loss_f32.c).
- * Values and gradients are finite wherever p or q is 0; a NaN or +inf in z gives a NaN.
+ * sums are in double, which is the specification; rows whose p is given in f32 are computed in f32 (loss_f32.c). Values and
+ * gradients are finite wherever p or q is 0; a NaN or +inf in z gives a NaN.
  *
  * The loss for the rule. A draft x_1..x_K is drawn from q and verified; the step emits N tokens,
  *     E[N] = 1 + sum_l sum_x M_l(x_1..x_l),
@@ -99,8 +99,8 @@ wg_status wg_loss_open(wg_loss **out, const wg_loss_spec *spec, double temperatu
 void wg_loss_close(wg_loss *l); /* NULL is fine */
 
 /* The loss of consecutive positions, and the gradient of out->loss: z, dz (rows, vocab). dz is overwritten; it may be z, but
- * not with rows in f32. A logit of -inf is a token that the student does not have. A block begins with the first row, and ends
- * with the last. One thread at a time for each wg_loss. */
+ * not with rows in f32. A logit of -inf is a token that the student does not have. A block begins with the first row, and
+ * ends with the last. One thread at a time for each wg_loss. */
 void wg_loss_rows(wg_loss *l, const wg_loss_target *target, int rows, const float *z, float *dz, wg_loss_value *out);
 void wg_loss_rows_double(wg_loss *l, const wg_loss_target *target, int rows, const double *z, double *dz, wg_loss_value *out);
 
