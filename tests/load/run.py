@@ -186,7 +186,7 @@ def sweep():
     again = open(os.path.join(out, "points.jsonl")).read().split("\n")
     check("resumed", r.returncode == 0 and again[:9] == lines[:9] and len(again) == 13, len(again), r.stderr)
     write(dict(config, requests=5))
-    check("another config", run("--resume").returncode == 2 and 
+    check("another config", run("--resume").returncode == 2 and
           ": cannot be resumed: it is no folder of this config; choose another --out, without --resume" in run("--resume").stderr)
 
     command[-1] = os.path.join(folder, "none")
