@@ -423,11 +423,9 @@ bool wgs_job_submit(wgs_job *j, struct MHD_Connection *connection, wgs_problem *
     j->heard = wgs_now();
     for (int i = 0; i < (r->chat ? 1 : r->prompts); i++) {
         int32_t *own = NULL;
-        bool good = prompt_tokens(j, i, &q.token, &own, &q.n, p) && fits(j, q.n, p) && submit_prompt(j, &q, i * r->n, p);
+        const bool good = prompt_tokens(j, i, &q.token, &own, &q.n, p) && fits(j, q.n, p) && submit_prompt(j, &q, i * r->n, p);
         wg_tokens_free(own);
-        if (good) continue;
-        cancel(j);
-        return false;
+        if (!good) return false; /* what was submitted is cancelled when the job is left */
     }
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     if (info) {

@@ -40,7 +40,7 @@ typedef struct wgs_job {
 /* Makes a job of a request, whose contents move into it, also on failure. NULL: *p says why. Thread of HTTP. */
 wgs_job *wgs_job_open(wgs_server *s, wgs_request *r, wgs_problem *p);
 
-/* Hands its requests to the scheduler: all, or none (*p says why). */
+/* Hands its requests to the scheduler. false: not all of them were accepted, *p says why, and the job is to be left. */
 bool wgs_job_submit(wgs_job *j, struct MHD_Connection *connection, wgs_problem *p);
 
 /* The client's side is over; what still runs is cancelled. The job must not be used after it. */

@@ -165,7 +165,7 @@ int main(int argc, char **argv)
     if (good) {
         greet(&s);
         notify("READY=1");
-        while (wait_for_signal(&s, &set, 1) <= 0) {}
+        while (wait_for_signal(&s, &set, o.ping > 0 && o.ping < 1 ? o.ping : 1) <= 0) {}
         drain(&s, &set);
     } else fprintf(stderr, "wager serve: %s\n", p.message);
     close_server(&s);

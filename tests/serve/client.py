@@ -82,6 +82,7 @@ def cases(client, openai, done):
             ("error, value", openai.BadRequestError, lambda: client.completions.create(model="story", prompt=story, temperature=-1)),
             ("error, model", openai.NotFoundError, lambda: client.chat.completions.create(model="none", messages=talk)),
             ("error, context", openai.BadRequestError, lambda: client.completions.create(model="story", prompt=[5] * 600)),
+            ("error, format", openai.BadRequestError, lambda: client.chat.completions.create(model="story", messages=talk, response_format={"type": "json_object"})),
             ("error, key", openai.AuthenticationError, lambda: client.with_options(api_key="wrong").models.list())):
         try:
             call()
