@@ -52,6 +52,7 @@ wg_status wg_scheduler_open(wg_scheduler **out, const char *config, const wg_sch
     WG_TRY(take_options(&o, opt, err));
     wg_scheduler *s = wg_calloc(1, sizeof *s);
     if (!s) return wg_nomem(err, sizeof *s, "a scheduler");
+    pthread_mutex_init(&s->trie_lock, NULL);
     const wg_engine_text text = { .name = "config", .json = config, .target = true };
     const wg_status status = open_scheduler(s, &text, &o, err);
     if (status) wg_scheduler_close(s);
@@ -63,6 +64,8 @@ void wg_scheduler_close(wg_scheduler *s)
 {
     if (!s) return;
     wg_sched_close(s->sched);
+    wg_token_trie_close(s->trie);
+    pthread_mutex_destroy(&s->trie_lock);
     wg_session_close(s->session);
     wg_free(s);
 }
@@ -168,7 +171,8 @@ static wg_status take_sampling(const wg_scheduler *s, const wg_request *r, wg_se
     *how = (wg_seq_sampling){ .biases = r->biases, .logprobs = r->logprobs, .top = r->logprobs ? r->top : 0 };
     how->bias = (const wg_logit_bias *)r->bias; /* the same struct, by the assertions below */
     if (!r->bias && r->biases > 0) return wg_missing("wg_scheduler_submit", "request->bias", err);
-    if (r->grammar) return wg_fail(err, WG_EUNSUPPORTED, "wg_request.grammar is not supported yet; leave it out");
+    if (r->grammar) how->acceptor = r->grammar->of.acceptor;
+    how->forced = r->grammar && strcmp(wg_engine_drafter(s->session->engine)->class->name, "none") != 0;
     if (r->top < 0 || r->biases < 0)
         return wg_fail(err, WG_EINVAL, "wg_request: %d biases, %d most probable tokens; expected 0 or more", r->biases, r->top);
     if (!r->sampling) return WG_OK;

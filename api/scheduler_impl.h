@@ -6,10 +6,19 @@
 #include "api/api_impl.h"
 #include "core/engine/sched.h"
 #include "core/text/chat.h"
+#include "core/text/grammar/constraint.h"
+
+#include <pthread.h>
 
 struct wg_scheduler {
     wg_session *session; /* its engine runs for the scheduler alone */
     wg_sched *sched;
+    pthread_mutex_t trie_lock;
+    wg_token_trie *trie; /* of the vocabulary, for grammars; NULL: none has been opened */
+};
+
+struct wg_grammar {
+    wg_constraint of;
 };
 
 /* The template of its conversations: the config's, else the model's own, else none. */

@@ -444,7 +444,16 @@ typedef struct wg_token_bias {
 } wg_token_bias;
 
 typedef struct wg_event wg_event;
-struct wg_grammar;
+
+/* What the text of a request has to be (docs/constrained.md): a grammar in GBNF, JSON that is valid under a JSON schema, or any
+ * JSON object (text NULL). One grammar may serve many requests of its scheduler, one after the other and at the same time. Open
+ * and close: any thread; close it when its requests have ended, before the scheduler. EFORMAT, EUNSUPPORTED, EINVAL: the text,
+ * with the place. ENOMEM. */
+typedef struct wg_grammar wg_grammar;
+typedef enum wg_grammar_kind { WG_GRAMMAR_GBNF = 0, WG_GRAMMAR_SCHEMA = 1, WG_GRAMMAR_JSON = 2 } wg_grammar_kind;
+WG_API wg_status wg_grammar_open(wg_grammar **out, wg_scheduler *s, wg_grammar_kind kind, const char *text, size_t bytes,
+                                 wg_error *err);
+WG_API void wg_grammar_close(wg_grammar *g); /* NULL is fine */
 
 /* 0 or NULL in their place: the default. Everything is copied but `grammar`, which must live until the request has ended. */
 typedef struct wg_request {
@@ -462,12 +471,12 @@ typedef struct wg_request {
     const wg_sampler_options *sampling; /* NULL: the config's */
     const wg_token_bias *bias;          /* (biases) of different tokens, added before all else */
     int biases;
-    struct wg_grammar *grammar; /* EUNSUPPORTED so far */
-    int logprobs;               /* 1: log probabilities of the tokens by the target's logits as they are (temperature 1, all) */
-    int top;                    /* with logprobs: of so many most probable tokens too, 0 .. 32 */
-    int echo;                   /* 1: WG_EVENT_STARTED has the prompt, with log probabilities where these are asked for */
-    int no_draft;               /* 1: plain decoding */
-    int draft_most;             /* drafts of at most so many tokens in depth; 0: as the drafter drafts */
+    wg_grammar *grammar;
+    int logprobs;   /* 1: log probabilities of the tokens by the target's logits as they are (temperature 1, all) */
+    int top;        /* with logprobs: of so many most probable tokens too, 0 .. 32 */
+    int echo;       /* 1: WG_EVENT_STARTED has the prompt, with log probabilities where these are asked for */
+    int no_draft;   /* 1: plain decoding */
+    int draft_most; /* drafts of at most so many tokens in depth; 0: as the drafter drafts */
     void *user;
     void (*on_event)(void *user, const wg_event *event); /* may be NULL */
 } wg_request;

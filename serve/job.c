@@ -64,6 +64,7 @@ static void destroy(wgs_job *j)
     free(j->answer);
     free(j->slot);
     wg_text_free(j->piece_text);
+    wg_grammar_close(j->grammar);
     wgs_request_free(&j->request);
     pthread_mutex_destroy(&j->lock);
     free(j);
@@ -318,6 +319,7 @@ static wg_request request_of(const wgs_job *j, const wg_sampler_options *samplin
     q.sampling = sampling;
     q.bias = r->biases ? bias : NULL;
     q.biases = r->biases;
+    q.grammar = j->grammar;
     q.logprobs = r->logprobs >= 0;
     q.top = r->logprobs > 0 ? r->logprobs : 0;
     q.echo = r->echo;
@@ -372,13 +374,27 @@ static bool check(const wgs_job *j, wgs_problem *p)
 {
     const wgs_request *r = &j->request;
     if (r->min_tokens) return wgs_refuse(p, 400, "min_tokens", "'min_tokens' is not supported by this server; leave it out");
-    if (r->format != WGS_FORMAT_TEXT)
-        return wgs_refuse(p, 400, "response_format", "'response_format' other than text is not supported by this server");
     for (int i = 0; i < r->biases; i++)
         if (r->bias[i].token >= j->server->about.vocab)
             return wgs_refuse(p, 400, "logit_bias", "'logit_bias' has token %d; this model has %d tokens",
                               (int)r->bias[i].token, j->server->about.vocab);
     return true;
+}
+
+/* The grammar of the request's format. */
+static bool open_grammar(wgs_job *j, wgs_problem *p)
+{
+    static const wg_grammar_kind kinds[] = {
+        [WGS_FORMAT_JSON] = WG_GRAMMAR_JSON, [WGS_FORMAT_SCHEMA] = WG_GRAMMAR_SCHEMA, [WGS_FORMAT_GRAMMAR] = WG_GRAMMAR_GBNF
+    };
+    const wgs_request *r = &j->request;
+    wg_error e;
+    if (r->format == WGS_FORMAT_TEXT) return true;
+    char *schema = r->format == WGS_FORMAT_SCHEMA ? json_dumps(r->schema, JSON_COMPACT) : NULL;
+    const char *text = r->format == WGS_FORMAT_GRAMMAR ? r->grammar : schema;
+    const wg_status s = wg_grammar_open(&j->grammar, j->server->scheduler, kinds[r->format], text, text ? strlen(text) : 0, &e);
+    free(schema);
+    return !s || wgs_refuse(p, s == WG_ENOMEM ? 500 : 400, "response_format", "%s", e.text);
 }
 
 /* The sampling of a request over the server's own. */
@@ -401,7 +417,7 @@ bool wgs_job_submit(wgs_job *j, struct MHD_Connection *connection, wgs_problem *
     const wg_sampler_options *own = &j->server->options->sampling, sampling = sampling_of(r, own);
     wg_token_bias bias[WGS_BIASES];
     for (int i = 0; i < r->biases; i++) bias[i] = (wg_token_bias){ r->bias[i].token, (float)r->bias[i].bias };
-    if (!check(j, p)) return false;
+    if (!check(j, p) || !open_grammar(j, p)) return false;
     wg_request q = request_of(j, memcmp(&sampling, own, sizeof sampling) ? &sampling : NULL, bias);
     j->connection = connection;
     j->heard = wgs_now();

@@ -23,6 +23,7 @@ typedef struct wgs_job {
     pthread_mutex_t lock;           /* of what follows, but for the head, which does not change */
     int refs;
     wgs_request request;
+    wg_grammar *grammar; /* of the request's format; NULL: any text */
     wgs_head head;
     char id[64], *piece_text; /* piece_text: of the last token that was asked for */
     wgs_answer *answer;       /* (n) */

@@ -105,19 +105,19 @@ static wg_status check_running(const wg_engine *e, wg_seq *const *seq, int n, wg
 /* Cuts what is too deep to be emitted: whole levels, since any other choice among siblings would depend on how deep the draft
  * went below one of them, and so on draws (METHODS L3, L4). And what the sequence's own rows give no probability (seq_rows.h).
  * What is left moves up, in every space that the drafter has. */
-static void cut(wg_engine *e, const wg_seq *s, wg_tree *t)
+static wg_status cut(wg_engine *e, const wg_seq *s, wg_tree *t, wg_error *err)
 {
     bool keep[WG_TREE_MAX];
     int16_t from[WG_TREE_MAX];
     const int room = wg_seq_room(s);
     int n = 0, probes = 0;
     for (int i = 0; i < t->n; i++) keep[i] = wg_tree_depth(t, i) <= room;
-    wg_seq_rows_prune(e, s, t, keep);
+    WG_TRY(wg_seq_rows_prune(s, t, keep, err));
     for (int i = 0; i < t->n; i++) n += keep[i];
     if (n == t->n) {
         while (probes < t->probes && wg_tree_depth(t, t->n + probes) <= room) probes++;
         t->probes = probes;
-        return;
+        return WG_OK;
     }
     n = wg_tree_keep(t, keep, from);
     for (int i = 0; i < n; i++)
@@ -125,6 +125,7 @@ static void cut(wg_engine *e, const wg_seq *s, wg_tree *t)
     while (n > 0 && from[n - 1] >= wg_kv_tail(s->kv)) n--;
     for (int space = 0; space < wg_kv_spaces(e->kv); space++)
         if (space != e->target->space && n > 0) wg_kv_renumber(s->kv, space, from, n);
+    return WG_OK;
 }
 
 /* A drafter's tree is not trusted: it is checked, then cut. */
@@ -139,14 +140,15 @@ static wg_status take_tree(wg_engine *e, const wg_seq *s, wg_tree *t, wg_error *
         status = wg_fail(err, WG_EINVAL, "draft tree: law %s is not among those the drafter declares", wg_law_name(t->law));
     if (!status) status = wg_check_draws(e->verifier, e->rules, t, &e->q, &e->massless, err);
     if (status) return wg_fail_in(err, status, "drafter %s, request %u", d->name, (unsigned)s->request);
-    cut(e, s, t);
-    return WG_OK;
+    WG_TRY(cut(e, s, t, err));
+    return wg_seq_rows_finish(e, s, t, &e->q, err);
 }
 
 wg_status wg_engine_draft(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
 {
     e->proposed = NULL; /* its place is taken */
     wg_rows_clear(&e->q);
+    for (int i = 0; i < n; i++) WG_TRY(wg_seq_rows_read(seq[i], err));
     for (int i = 0; i < n; i++) wg_tree_reset(&e->tree[i], seq[i]->token[seq[i]->n - 1], WG_LAW_FIXED);
     WG_TRY(e->drafter->class->propose(e->drafter, seq, n, e->tree, &e->q, err));
     for (int i = 0; i < n; i++) WG_TRY(take_tree(e, seq[i], &e->tree[i], err));
@@ -171,7 +173,7 @@ static void sample_rows(void *arg, int thread, int threads)
         const wg_tree *t = &e->tree[i];
         wg_sampler sampler = wg_seq_sampler(job->seq[i], &e->sampler[thread]);
         for (int row = lo > t->row ? lo : t->row; row < hi && row < t->row + t->n; row++) {
-            const wg_prefix prefix = wg_seq_prefix(job->seq[i], t, row - t->row);
+            const wg_prefix prefix = wg_seq_scored_prefix(job->seq[i], t, row - t->row);
             wg_sampler_row_after(&sampler, e->logits + (size_t)row * (size_t)e->p.vocab, &prefix, &e->p, row);
         }
     }

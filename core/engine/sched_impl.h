@@ -64,7 +64,7 @@ struct wg_sched {
 static inline bool wg_served_has_rows(const wg_served *r)
 {
     const wg_seq_sampling *h = &r->ask.how;
-    return h->sampling || h->biases > 0 || h->n_allowed > 0 || h->logprobs;
+    return h->sampling || h->biases > 0 || h->n_allowed > 0 || h->acceptor || h->logprobs;
 }
 
 static inline double wg_sched_now(const wg_sched *s) { return s->opt.now(); }

@@ -8,11 +8,30 @@
 #include "core/base/mem.h"
 #include "core/engine/engine_impl.h"
 
+/* Nodes of which nothing is known, because nothing that follows them is ever read: those behind the end of a text, and drafts
+ * that have p = 0. */
+enum { NOWHERE = -3, BEFORE = -4 }; /* BEFORE: the constrained text has not begun */
+
+/* A constraint of the text: its states, and the tokens that may follow them. */
+typedef struct constrained {
+    wg_acceptor *acceptor;     /* NULL: the set `allowed` is all there is */
+    int from;                  /* where the constrained text begins; 0: at the prompt's end */
+    int32_t after;             /* behind this token; -1: at once */
+    int origin, read;          /* tokens origin .. read - 1 have been read ... */
+    int32_t state;             /* ... and lead to this state ... */
+    uint32_t age;              /* ... of a acceptor of this age */
+    int32_t node[WG_TREE_MAX]; /* states behind the nodes of the draft */
+    size_t words;
+    uint64_t *ends; /* (words) tokens that end a text */
+    uint64_t *set;  /* (WG_TREE_MAX + 1, words) by node; the last one is wg_seq_prefix's */
+} constrained;
+
 struct wg_seq_rows {
     wg_sampler sampler; /* over the memory of the engine's first one */
     wg_logit_bias *bias;
     uint64_t *allowed; /* NULL: all */
-    bool logprobs;
+    constrained by;
+    bool forced, logprobs;
     int top;
     wg_logprob *logprob; /* (WG_TREE_MAX, 1 + top) */
 };
@@ -22,6 +41,8 @@ static void free_rows(struct wg_seq_rows *r)
     if (!r) return;
     wg_free(r->bias);
     wg_free(r->allowed);
+    wg_free(r->by.ends);
+    wg_free(r->by.set);
     wg_free(r->logprob);
     wg_free(r);
 }
@@ -65,7 +86,31 @@ static wg_status set_chain(wg_engine *e, const wg_seq *s, struct wg_seq_rows *r,
     return WG_OK;
 }
 
-static wg_status set_buffers(const wg_engine *e, struct wg_seq_rows *r, const wg_seq_sampling *how, wg_error *err)
+static wg_status set_grammar(const wg_engine *e, const wg_seq *s, constrained *c, const wg_seq_sampling *how, wg_error *err)
+{
+    const int vocab = e->target->vocab, known = wg_acceptor_trie(how->acceptor)->vocab;
+    bool any = false;
+    if (known != vocab)
+        return wg_fail(err, WG_EINVAL, "request %u: a grammar over %d tokens; the vocabulary has %d", (unsigned)s->request,
+                       known, vocab);
+    c->words = wg_token_words(vocab);
+    c->ends = wg_calloc(c->words, sizeof *c->ends);
+    c->set = wg_alloc((WG_TREE_MAX + 1) * c->words, sizeof *c->set);
+    if (!c->ends || !c->set) return wg_nomem(err, (WG_TREE_MAX + 2) * c->words * 8, "the tokens that a grammar allows");
+    for (int32_t x = 0; x < vocab && e->is_eog; x++)
+        if (e->is_eog(e->is_eog_user, x)) wg_token_add(c->ends, x), any = true;
+    if (!any)
+        return wg_fail(err, WG_EUNSUPPORTED, "request %u: a grammar, but no token of this model ends a text",
+                       (unsigned)s->request);
+    c->acceptor = how->acceptor;
+    c->from = how->from;
+    c->after = how->after ? *how->after : -1;
+    c->read = -1;
+    return WG_OK;
+}
+
+static wg_status set_buffers(const wg_engine *e, const wg_seq *s, struct wg_seq_rows *r, const wg_seq_sampling *how,
+                             wg_error *err)
 {
     const size_t words = wg_token_words(e->target->vocab);
     if (how->biases > 0) {
@@ -79,6 +124,8 @@ static wg_status set_buffers(const wg_engine *e, struct wg_seq_rows *r, const wg
         if (!(r->allowed = wg_calloc(words, sizeof *r->allowed))) return wg_nomem(err, words * 8, "the allowed tokens");
         for (int i = 0; i < how->n_allowed; i++) wg_token_add(r->allowed, how->allowed[i]);
     }
+    if (how->acceptor) WG_TRY(set_grammar(e, s, &r->by, how, err));
+    r->forced = how->forced;
     r->logprobs = how->logprobs;
     r->top = how->top;
     const size_t room = (size_t)WG_TREE_MAX * (1 + (size_t)how->top);
@@ -105,7 +152,7 @@ wg_status wg_seq_sample(wg_engine *e, wg_seq *s, const wg_seq_sampling *how, wg_
     struct wg_seq_rows *r = wg_calloc(1, sizeof *r);
     if (!r) return wg_nomem(err, sizeof *r, "the rows of a sequence");
     wg_status status = set_chain(e, s, r, how, err);
-    if (!status) status = set_buffers(e, r, how, err);
+    if (!status) status = set_buffers(e, s, r, how, err);
     if (status) {
         free_rows(r);
         return status;
@@ -122,21 +169,189 @@ const wg_logprob *wg_seq_logprobs(const wg_seq *s, int *top)
     return s->rows->logprob;
 }
 
-/* ---- the step */
+/* ---- the grammar: where a text stands in it */
 
-void wg_seq_rows_prune(const wg_engine *e, const wg_seq *s, wg_tree *t, bool *keep)
+static wg_status too_ambiguous(const wg_seq *s, wg_error *err)
 {
-    const struct wg_seq_rows *r = s->rows;
+    return wg_fail(
+        err, WG_EINVAL,
+        "request %u: its grammar has too many ways to read the text (more than %d places or %d open rules); write it "
+        "with fewer choices that begin alike",
+        (unsigned)s->request, (int)WG_ACCEPTOR_PLACES, (int)WG_ACCEPTOR_DEPTH);
+}
+
+static bool ends_text(const constrained *c, int32_t token) { return wg_token_in(c->ends, token); }
+
+/* A token that ends a text changes nothing: what follows is another matter. */
+static int32_t step(const constrained *c, int32_t state, int32_t token)
+{
+    if (state == BEFORE) return token == c->after ? wg_acceptor_start(c->acceptor) : BEFORE;
+    return ends_text(c, token) ? state : wg_acceptor_token(c->acceptor, state, token);
+}
+
+/* Brings the state up to the end of the text. */
+static int32_t read_text(const wg_seq *s, constrained *c)
+{
+    const int origin = c->from > 0 && c->from < s->n ? c->from : s->prompt;
+    if (c->age != wg_acceptor_age(c->acceptor) || c->origin != origin || c->read > s->n || c->read < origin) {
+        c->state = c->after >= 0 ? BEFORE : wg_acceptor_start(c->acceptor);
+        c->read = c->origin = origin;
+        c->age = wg_acceptor_age(c->acceptor);
+    }
+    for (; c->read < s->n && (c->state >= 0 || c->state == BEFORE); c->read++) c->state = step(c, c->state, s->token[c->read]);
+    return c->state;
+}
+
+bool wg_seq_is_whole(const wg_seq *s)
+{
+    constrained *c = s->rows ? &s->rows->by : NULL;
+    return !c || !c->acceptor || (read_text(s, c) >= 0 && wg_acceptor_accepts(c->acceptor, c->state));
+}
+
+/* The tokens that may follow a state, in set[]: what the grammar and the request allow; tokens that end the text where it is
+ * whole; and these alone where nothing else is left. Returns how many tokens of text they are; -1: a bound is exceeded. */
+static int find_allowed(const struct wg_seq_rows *r, int32_t state, uint64_t *set)
+{
+    const constrained *c = &r->by;
+    int n;
+    const uint64_t *text = wg_acceptor_allowed(c->acceptor, state, &n);
+    const bool whole = wg_acceptor_accepts(c->acceptor, state);
+    uint64_t any = 0;
+    if (!text) return -1;
+    for (size_t i = 0; i < c->words; i++) {
+        set[i] = (text[i] | (whole ? c->ends[i] : 0)) & (r->allowed ? r->allowed[i] : ~0ull);
+        any |= set[i];
+    }
+    if (!any) memcpy(set, c->ends, c->words * sizeof *set);
+    return n;
+}
+
+/* The state behind a token; NOWHERE: behind the end of the text, or behind a token that may not follow. *offered: it may. */
+static int32_t follow(const struct wg_seq_rows *r, int32_t state, int32_t token, bool *offered)
+{
+    const constrained *c = &r->by;
+    uint64_t *set = c->set + WG_TREE_MAX * c->words;
+    *offered = false;
+    if (state == BEFORE) {
+        *offered = !r->allowed || wg_token_in(r->allowed, token);
+        return *offered && !ends_text(c, token) ? step(c, state, token) : NOWHERE;
+    }
+    if (state < 0) return state;
+    if (ends_text(c, token) || r->allowed) {
+        if (find_allowed(r, state, set) < 0) return WG_ACCEPTOR_FULL;
+        *offered = wg_token_in(set, token);
+        if (ends_text(c, token) || !*offered) return NOWHERE;
+    }
+    const int32_t next = wg_acceptor_token(c->acceptor, state, token);
+    *offered = next >= 0;
+    return next == WG_ACCEPTOR_DEAD ? NOWHERE : next;
+}
+
+wg_status wg_seq_rows_read(const wg_seq *s, wg_error *err)
+{
+    constrained *c = s->rows ? &s->rows->by : NULL;
+    if (!c || !c->acceptor) return WG_OK;
+    wg_acceptor_tidy(c->acceptor);
+    if (read_text(s, c) == WG_ACCEPTOR_DEAD)
+        return wg_fail(err, WG_EINVAL, "request %u: the text from token %d on is not the beginning of one of its grammar",
+                       (unsigned)s->request, c->origin);
+    return c->state == WG_ACCEPTOR_FULL ? too_ambiguous(s, err) : WG_OK;
+}
+
+/* ---- the draft */
+
+/* The state behind node i, whose parent's is known. Without a grammar: 0, or NOWHERE. */
+static int32_t state_behind(const struct wg_seq_rows *r, const wg_tree *t, int i, bool *offered)
+{
+    const int32_t parent = r->by.node[t->parent[i]];
+    if (r->by.acceptor) return follow(r, parent, t->token[i], offered);
+    *offered = wg_token_in(r->allowed, t->token[i]);
+    return *offered ? parent : NOWHERE;
+}
+
+wg_status wg_seq_rows_prune(const wg_seq *s, wg_tree *t, bool *keep, wg_error *err)
+{
+    struct wg_seq_rows *r = s->rows;
     const bool drawn = t->law & (WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT);
-    bool ends[WG_TREE_MAX] = { false }; /* nothing can follow */
-    if (!r || !r->allowed) return;
+    if (!r || !(r->allowed || r->by.acceptor)) return WG_OK;
+    int32_t *state = r->by.node;
+    state[0] = r->by.acceptor ? read_text(s, &r->by) : 0;
     for (int i = 1; i < t->n; i++) {
-        const bool offered = wg_token_in(r->allowed, t->token[i]);
-        ends[i] = !offered || (e->is_eog && e->is_eog(e->is_eog_user, t->token[i]));
-        keep[i] = keep[i] && keep[t->parent[i]] && !ends[t->parent[i]] && (offered || drawn);
-        if (ends[i]) t->group[i] = -1;
+        bool offered;
+        state[i] = state_behind(r, t, i, &offered);
+        if (state[i] == WG_ACCEPTOR_FULL) return too_ambiguous(s, err);
+        keep[i] = keep[i] && keep[t->parent[i]] && state[t->parent[i]] != NOWHERE && (offered || drawn);
+        if (state[i] == NOWHERE) t->group[i] = -1;
+    }
+    return WG_OK;
+}
+
+/* The only token of text that may follow; else, where the grammar spells out what follows, the longest token that it begins
+ * with: another may be as good, so it is a proposal. -1: neither. */
+static int32_t forced_token(const struct wg_seq_rows *r, int32_t state, uint64_t *set)
+{
+    char bytes[WG_TRIE_DEPTH];
+    const constrained *c = &r->by;
+    int32_t only = -1;
+    const size_t n = wg_acceptor_forced(c->acceptor, state, bytes, sizeof bytes);
+    if (n > 0) only = wg_token_longest(wg_acceptor_trie(c->acceptor), bytes, n);
+    if (only >= 0) return !r->allowed || wg_token_in(r->allowed, only) ? only : -1;
+    if (find_allowed(r, state, set) != 1 || wg_acceptor_accepts(c->acceptor, state)) return -1;
+    for (size_t i = 0; i < c->words; i++)
+        if (set[i]) only = (int32_t)(64 * i) + __builtin_ctzll(set[i]);
+    return only;
+}
+
+/* A chain of forced tokens below a leaf. Each is a draw from a q that has all its mass there, so it fits every sibling law, and
+ * whether it is drafted depends on the prefix alone. */
+static void force(const wg_seq *s, wg_tree *t, int node, wg_rows *q)
+{
+    struct wg_seq_rows *r = s->rows;
+    uint64_t *set = r->by.set + WG_TREE_MAX * r->by.words;
+    while (wg_tree_depth(t, node) < wg_seq_room(s) && r->by.node[node] >= 0) {
+        bool offered;
+        const int32_t x = forced_token(r, r->by.node[node], set);
+        const int row = x < 0 || t->n == WG_TREE_MAX ? -1 : wg_rows_push(q);
+        if (row < 0) return;
+        q->point[row] = x;
+        wg_tree_group(t, node, 1);
+        const int child = wg_tree_push(t, node, x, row);
+        r->by.node[child] = state_behind(r, t, child, &offered);
+        node = child;
     }
 }
+
+static void force_leaves(const wg_engine *e, const wg_seq *s, wg_tree *t, wg_rows *q)
+{
+    static const wg_sibling_law laws[] = { WG_LAW_FIXED, WG_LAW_IID, WG_LAW_WITHOUT_REPLACEMENT };
+    const int n = t->n;
+    if (t->probes) return; /* nodes come first */
+    for (int i = 0; i < 3 && n == 1; i++)
+        if (e->verifier->laws & laws[i]) {
+            t->law = laws[i];
+            break;
+        }
+    for (int i = 0; i < n; i++)
+        if (wg_tree_child(t, i, i) < 0) force(s, t, i, q);
+}
+
+wg_status wg_seq_rows_finish(const wg_engine *e, const wg_seq *s, wg_tree *t, wg_rows *q, wg_error *err)
+{
+    struct wg_seq_rows *r = s->rows;
+    if (!r || !r->by.acceptor) return WG_OK;
+    constrained *c = &r->by;
+    bool offered;
+    c->node[0] = read_text(s, c);
+    for (int i = 1; i < t->n; i++) c->node[i] = state_behind(r, t, i, &offered);
+    if (r->forced) force_leaves(e, s, t, q);
+    for (int i = 0; i < t->n; i++)
+        if (c->node[i] == WG_ACCEPTOR_FULL ||
+            (c->node[i] >= 0 && find_allowed(r, c->node[i], c->set + (size_t)i * c->words) < 0))
+            return too_ambiguous(s, err);
+    return WG_OK;
+}
+
+/* ---- the rows */
 
 wg_sampler wg_seq_sampler(const wg_seq *s, const wg_sampler *memory)
 {
@@ -146,12 +361,35 @@ wg_sampler wg_seq_sampler(const wg_seq *s, const wg_sampler *memory)
 wg_sampler *wg_seq_lazy_sampler(const wg_seq *s, wg_sampler *engines)
 {
     wg_sampler *own = s->rows ? &s->rows->sampler : engines;
-    return wg_sampler_may_wait(own) && !(s->rows && s->rows->allowed) ? own : NULL;
+    return wg_sampler_may_wait(own) && !(s->rows && (s->rows->allowed || s->rows->by.acceptor)) ? own : NULL;
+}
+
+static wg_prefix prefix_of(const wg_seq *s, const wg_tree *t, int node, const uint64_t *allowed)
+{
+    return (wg_prefix){ .token = s->token, .n = s->n, .tree = t, .node = node, .allowed = allowed };
+}
+
+wg_prefix wg_seq_scored_prefix(const wg_seq *s, const wg_tree *t, int node)
+{
+    const struct wg_seq_rows *r = s->rows;
+    const uint64_t *allowed = r ? r->allowed : NULL;
+    if (r && r->by.acceptor && r->by.node[node] != BEFORE)
+        allowed = r->by.node[node] >= 0 ? r->by.set + (size_t)node * r->by.words : NULL;
+    return prefix_of(s, t, node, allowed);
 }
 
 wg_prefix wg_seq_prefix(const wg_seq *s, const wg_tree *t, int node)
 {
-    return (wg_prefix){ .token = s->token, .n = s->n, .tree = t, .node = node, .allowed = s->rows ? s->rows->allowed : NULL };
+    struct wg_seq_rows *r = s->rows;
+    if (!r || !r->by.acceptor) return prefix_of(s, t, node, r ? r->allowed : NULL);
+    constrained *c = &r->by;
+    uint64_t *set = c->set + WG_TREE_MAX * c->words;
+    int32_t state = read_text(s, c);
+    bool offered;
+    for (int i = 1; i <= node && state != NOWHERE; i++)
+        if (wg_mask_has(&t->anc[node], i)) state = follow(r, state, t->token[i], &offered);
+    if (state == BEFORE) return prefix_of(s, t, node, r->allowed);
+    return prefix_of(s, t, node, state >= 0 && find_allowed(r, state, set) >= 0 ? set : NULL);
 }
 
 void wg_seq_rows_emitted(const wg_engine *e, wg_seq *s, const wg_tree *t)

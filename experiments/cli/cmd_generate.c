@@ -12,7 +12,9 @@
 #include "core/base/clock.h"
 #include "core/base/hash.h"
 #include "core/base/mem.h"
+#include "core/engine/seq_rows.h"
 #include "core/file/quantize.h"
+#include "core/text/grammar/constraint.h"
 #include "draft/compose/composite.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
@@ -24,6 +26,7 @@
 enum { PROMPT_MOST = 16 << 20 }; /* bytes of a prompt from standard input */
 
 typedef struct generate {
+    const char *grammar, *schema; /* files */
     const char *target, *kind, *draft_model, *draft, *prompt, *rule, *device, *kv_type, *quantize, *chat_name, *system, *date;
     size_t prompt_bytes;
     wg_chat chat;
@@ -145,6 +148,7 @@ static void put_footer(const generate *g, const wg_engine *e, const wg_tokenizer
                           "probes", (json_int_t)c->probes, "prefill_ms", prefill * 1e3, "decode_ms", decode * 1e3, "draft",
                           drafter, "rule", rule, "output_sha256", hash, "lossless", l.lossless);
     json_object_set_new(o, "law_only", json_boolean(g->law_only));
+    if (g->grammar || g->schema) json_object_set_new(o, "whole", json_boolean(wg_seq_is_whole(s)));
     json_object_set_new(o, "lossless_if", l.rests_on ? json_string(l.rests_on) : json_null());
     json_object_set_new(o, "lossless_withdrawn", l.withdrawn ? json_string(l.withdrawn) : json_null());
     if (g->audit) json_object_set_new(o, "audit", wg_audit_verdict_json(&c->audit));
@@ -152,6 +156,35 @@ static void put_footer(const generate *g, const wg_engine *e, const wg_tokenizer
     putchar('\n');
     json_decref(o);
     wg_free(text);
+}
+
+/* The constraint of the flags, for a sequence. What it forces is drafted, unless nothing is. */
+typedef struct constrained {
+    wg_token_trie *trie;
+    wg_constraint of;
+} constrained;
+
+static void close_constrained(constrained *c)
+{
+    wg_constraint_close(&c->of);
+    wg_token_trie_close(c->trie);
+}
+
+static wg_status constrain(const generate *g, wg_engine *e, const wg_tokenizer *t, wg_seq *s, constrained *c, wg_error *err)
+{
+    const char *path = g->grammar ? g->grammar : g->schema;
+    const wg_constraint_kind kind = g->grammar ? WG_CONSTRAINT_GBNF : WG_CONSTRAINT_SCHEMA;
+    char *text;
+    size_t n;
+    if (!path) return WG_OK;
+    WG_TRY(wg_read_file(path, WG_BNF_TEXT, &text, &n, err));
+    wg_status status = wg_token_trie_of(&c->trie, t, wg_engine_target(e)->vocab, err);
+    if (!status) status = wg_constraint_open(&c->of, kind, path, text, n, c->trie, err);
+    wg_free(text);
+    if (status) return status;
+    const wg_seq_sampling how = { .acceptor = c->of.acceptor,
+                                  .forced = strcmp(wg_engine_drafter(e)->class->name, "none") != 0 };
+    return wg_seq_sample(e, s, &how, err);
 }
 
 static wg_status generate_with(const generate *g, wg_engine *e, const wg_target *t, wg_error *err)
@@ -169,7 +202,13 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
         n ? wg_seq_open(e, &s, 0, ids, (int)n, (int)g->n, err)
           : wg_fail(err, WG_EINVAL, "the prompt is empty and this model has no begin-of-text token; give a text with -p");
     wg_free(ids);
-    if (status) return status;
+    constrained by = { 0 };
+    if (!status) status = constrain(g, e, t->tokenizer, s, &by, err);
+    if (status) {
+        if (s) wg_seq_close(e, s);
+        close_constrained(&by);
+        return status;
+    }
     printer p = { .tokenizer = t->tokenizer,
                   .quiet = g->json,
                   .colour = wg_cli_terminal(STDOUT_FILENO) && !getenv("NO_COLOR") };
@@ -177,6 +216,7 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
     p.text = wg_alloc(p.room, 1);
     if (!p.text) {
         wg_seq_close(e, s);
+        close_constrained(&by);
         return wg_nomem(err, p.room, "the text of a token");
     }
     if (!g->json) fwrite(prompt.s, 1, prompt.n, stdout);
@@ -194,6 +234,7 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
     wg_free(p.text);
     if (!status) put_footer(g, e, t->tokenizer, s, prefill, decode);
     wg_seq_close(e, s);
+    close_constrained(&by);
     return status;
 }
 
@@ -281,6 +322,9 @@ int wg_cmd_generate(int argc, char **argv)
         { "chat", 0, WG_FLAG_STRING, &g.chat_name, "NAME", WG_CHAT_DOC, 0, 0 },
         { "system", 0, WG_FLAG_STRING, &g.system, "TEXT", WG_SYSTEM_DOC, 0, 0 },
         { "date", 0, WG_FLAG_STRING, &g.date, "YYYY-MM-DD", WG_DATE_DOC, 0, 0 },
+        { "grammar", 0, WG_FLAG_STRING, &g.grammar, "FILE", "the text is one of this grammar in GBNF (docs/constrained.md)", 0,
+          0 },
+        { "schema", 0, WG_FLAG_STRING, &g.schema, "FILE", "the text is JSON that is valid under this JSON schema", 0, 0 },
         { "n", 'n', WG_FLAG_INT, &g.n, "N", "tokens to add", 1, 1e6 },
         { "temp", 't', WG_FLAG_FLOAT, &g.temperature, "T", "temperature; 0 is greedy", 0, 100 },
         { "top-k", 0, WG_FLAG_INT, &g.top_k, "K", "keep the K most probable tokens; 0 keeps all", 0, 1e9 },
@@ -311,6 +355,10 @@ int wg_cmd_generate(int argc, char **argv)
     if (!wg_cli_chat("generate", g.chat_name, g.system, &g.chat)) return WG_EXIT_USAGE;
     if (!g.target) {
         fputs("wager generate: -m FILE is missing: the target model to run\n", stderr);
+        return WG_EXIT_USAGE;
+    }
+    if (g.grammar && g.schema) {
+        fputs("wager generate: give --grammar FILE or --schema FILE, not both\n", stderr);
         return WG_EXIT_USAGE;
     }
     if (g.draft && g.draft_model) {

@@ -3,8 +3,7 @@
  * enumerated, is that of plain decoding with the same transformations (to 1e-12), under every lossless rule, beside another
  * sequence that has none of them, with drafts of every sibling law, from drafters that know the transformations and from one
  * that does not. */
-#include "core/engine/seq_rows.h"
-#include "tests/law/engine_law.h"
+#include "tests/law/blind_drafter.h"
 
 #include <unistd.h>
 
@@ -13,62 +12,6 @@
 enum { V = 3 };
 static int failures;
 static const int32_t prompt[] = { 1, 2, 0, 1, 2, 0 };
-
-/* ---- a drafter that does not know how the rows are made: two children at the root, one behind each */
-
-static wg_sibling_law law;
-
-typedef struct blind {
-    wg_drafter base;
-} blind;
-
-static int push_row(const wg_seq *s, const wg_tree *t, int node, wg_rows *q)
-{
-    const int row = wg_rows_push(q);
-    double sum = 0, *p = wg_rows_at(q, row);
-    for (int x = 0; x < V; x++) sum += p[x] = 1 + (x + t->token[node] + s->n + wg_tree_depth(t, node)) % V;
-    for (int x = 0; x < V; x++) p[x] /= sum;
-    return row;
-}
-
-static void grow(const wg_seq *s, wg_tree *t, int node, int children, wg_rows *q)
-{
-    const int row = law == WG_LAW_FIXED ? -1 : push_row(s, t, node, q);
-    const wg_chance at = wg_chance_at(&s->chance, wg_tree_depth(t, node));
-    double left[V] = { 0 };
-    for (int x = 0; x < V; x++) left[x] = row < 0 ? 1 : wg_rows_prob(q, row, x);
-    wg_tree_group(t, node, children);
-    for (int k = 0; k < children; k++) {
-        int32_t x = (int32_t)((t->token[node] + 2 * k + 1) % V);
-        if (law == WG_LAW_COUPLED) x = wg_chance_race(&at, WG_DRAW_COUPLED, wg_list_0, NULL, left, V);
-        else if (row >= 0) x = wg_chance_pick(&s->chance, WG_DRAW_DRAFT, t->n, left, V);
-        if (law & (WG_LAW_WITHOUT_REPLACEMENT | WG_LAW_COUPLED)) left[x] = 0;
-        wg_tree_push(t, node, x, row);
-    }
-}
-
-static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
-{
-    (void)d, (void)err;
-    for (int i = 0; i < n; i++) {
-        const int room = wg_seq_room(seq[i]);
-        wg_tree_reset(&out[i], seq[i]->token[seq[i]->n - 1], law);
-        if (room > 0) grow(seq[i], &out[i], 0, 2, q);
-        for (int node = 1; node <= 2 && room > 1; node++) grow(seq[i], &out[i], node, 1, q);
-    }
-    return WG_OK;
-}
-
-static const wg_drafter_class blind_class = { .name = "blind", .size = sizeof(blind), .laws = WG_LAWS, .propose = propose };
-
-/* The same with one law declared, so that the engine compares it with the rule's. */
-static wg_drafter_class blind_of(wg_sibling_law one)
-{
-    wg_drafter_class c = blind_class;
-    law = one;
-    c.laws = one;
-    return c;
-}
 
 /* ---- transformations */
 
@@ -146,7 +89,7 @@ static void run_blind(exact_target *t)
                     .after = i % 3 == 2,
                     .length = i % 2 ? 2 : 3
                 };
-                check(&x, t, wg_law_name(law), &transformations[i]);
+                check(&x, t, wg_law_name(blind_law), &transformations[i]);
             }
         }
 }

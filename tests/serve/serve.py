@@ -250,6 +250,31 @@ def test_sampling_by_request():
         assert e["param"] == "logit_bias"
 
 
+def test_response_formats():
+    schema = {
+        "type": "object",
+        "properties": {"name": {"enum": ["Lily", "Tom"]}, "age": {"type": "integer", "minimum": 1, "maximum": 9}},
+        "required": ["name", "age"],
+        "additionalProperties": False,
+    }
+    with pair() as s:
+        wanted = {"type": "json_schema", "json_schema": {"name": "person", "schema": schema}}
+        for seed in range(4):
+            body = {"prompt": STORY, "max_tokens": 80, "seed": seed, "response_format": wanted}
+            a, b = s.complete(**body), s.complete(**body, speculative={"enabled": False})
+            person = json.loads(text_of(a))
+            assert text_of(a) == text_of(b) and a["choices"][0]["finish_reason"] == "stop", (a, b)
+            assert list(person) == ["name", "age"] and person["name"] in ("Lily", "Tom") and 1 <= person["age"] <= 9, person
+        colours = text_of(s.chat("Three colours", max_tokens=60, grammar='root ::= c ("," c){2}\nc ::= "red" | "green"'))
+        assert len(colours.split(",")) == 3 and set(colours.split(",")) <= {"red", "green"}, colours
+        events = s.stream("/v1/completions", {"prompt": STORY, "max_tokens": 80, "response_format": wanted})
+        assert json.loads(joined(events))["name"]
+        e = error_of(s.complete(STORY, 400, response_format={"type": "json_schema", "json_schema": {"schema": {"not": {}}}}))
+        assert e["param"] == "response_format" and e["message"] == "schema#: the keyword not is not supported", e
+        e = error_of(s.complete(STORY, 400, grammar="root ::= x"))
+        assert "grammar:1:10" in e["message"], e
+
+
 # ---- what is wrong ----------------------------------------------------------------------------------------------------
 
 

@@ -280,8 +280,6 @@ Test(scheduler, bad_requests_are_refused)
     refused(s, (wg_request){ .bias = biased + 1, .biases = 2 }, WG_EINVAL, "logit_bias: token 9999999; the vocabulary is");
     refused(s, (wg_request){ .top = -1 }, WG_EINVAL, "0 biases, -1 most probable tokens; expected 0 or more");
     refused(s, (wg_request){ .biases = 1 }, WG_EINVAL, "request->bias is NULL");
-    refused(s, (wg_request){ .grammar = (struct wg_grammar *)&same }, WG_EUNSUPPORTED,
-            "wg_request.grammar is not supported yet");
     told t = { 0 };
     submit(s, prompts[0], (wg_request){ .sampling = &same }, &t);
     run(s);
@@ -406,4 +404,55 @@ Test(scheduler, conversations)
              "messages: the last one is not the user's; an answer follows");
     bad_chat(s, "{", "conversation:1");
     wg_scheduler_close(s);
+}
+
+/* ---- grammars of requests */
+
+static void no_grammar(wg_scheduler *s, int kind, const char *text, wg_status code, const char *says)
+{
+    wg_grammar *g = NULL;
+    wg_error err;
+    const wg_status status = wg_grammar_open(&g, s, (wg_grammar_kind)kind, text, text ? strlen(text) : 0, &err);
+    cr_assert(status == code && !g && strstr(err.text, says), "%s", err.text);
+}
+
+/* Requests under one schema beside one without: the same with drafts and one at a time, and a whole text each. */
+Test(scheduler, requests_have_grammars)
+{
+    static const char schema[] = "{\"type\": \"array\", \"items\": {\"enum\": [\"cat\", \"dog\"]}, \"minItems\": 1, "
+                                 "\"maxItems\": 3}";
+    static told alone[2], together[3];
+    for (int drafted = 0; drafted < 2; drafted++) {
+        wg_scheduler *s = open_scheduler(drafted ? DRAFTED : PLAIN, NULL);
+        wg_grammar *g;
+        wg_error err;
+        cr_assert(wg_grammar_open(&g, s, WG_GRAMMAR_SCHEMA, schema, strlen(schema), &err) == WG_OK, "%s", err.text);
+        told *t = drafted ? together : alone;
+        for (uint32_t i = 0; i < 2; i++) {
+            submit(s, prompts[i], (wg_request){ .seed = 5, .number = i, .max_tokens = 60, .grammar = g }, &t[i]);
+            if (!drafted) run(s);
+        }
+        if (drafted) submit(s, prompts[2], (wg_request){ .seed = 5 }, &t[2]);
+        run(s);
+        for (int i = 0; i < 2; i++) {
+            char *text;
+            size_t n;
+            cr_assert(t[i].end == WG_END_EOS && t[i].n > 2);
+            cr_assert(wg_scheduler_detokenize(s, t[i].token, t[i].n, 0, &text, &n, &err) == WG_OK, "%s", err.text);
+            cr_assert(strchr(text, '[') && strchr(text, ']'), "%s", text);
+            cr_assert(strstr(text, "\"cat\"") || strstr(text, "\"dog\""), "%s", text);
+            wg_text_free(text);
+            if (drafted) expect_same(&alone[i], &t[i]);
+        }
+        no_grammar(s, WG_GRAMMAR_GBNF, "root ::= x", WG_EFORMAT, "grammar:1:10: a rule that is nowhere defined");
+        no_grammar(s, WG_GRAMMAR_SCHEMA, "{\"not\": 1}", WG_EUNSUPPORTED, "schema#: the keyword not is not supported");
+        no_grammar(s, WG_GRAMMAR_SCHEMA, "{", WG_EFORMAT, "schema:1");
+        no_grammar(s, WG_GRAMMAR_GBNF, NULL, WG_EINVAL, "text is NULL");
+        no_grammar(s, 7, "", WG_EINVAL, "wg_grammar_open: kind 7; expected 0..2");
+        wg_grammar_close(g);
+        wg_grammar_close(NULL);
+        cr_assert(wg_grammar_open(&g, s, WG_GRAMMAR_JSON, NULL, 0, &err) == WG_OK, "%s", err.text);
+        wg_grammar_close(g);
+        wg_scheduler_close(s);
+    }
 }

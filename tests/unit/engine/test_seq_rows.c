@@ -137,3 +137,88 @@ Test(seq_rows, refusals_change_nothing)
     wg_seq_close(b.e, s);
     bench_close(&b);
 }
+
+/* ---- grammars; their law is enumerated in tests/law/law_grammar.c */
+
+static const char bad_grammar[] =
+    "root ::= x x x x x x\nx ::= y y y y y | \"\"\ny ::= [ab] y [ab] | [ab]? | \"a\" x \"b\" | \"ab\" x y";
+
+typedef struct grammar {
+    wg_token_trie *trie;
+    wg_bnf *bnf;
+    wg_acceptor *acceptor;
+} grammar;
+
+static grammar open_grammar(const char *text, int vocab)
+{
+    static const wg_text tokens[V] = { { "a", 1 }, { "b", 1 }, { "ab", 2 }, { "ba", 2 }, { "c", 1 }, { "", 0 } };
+    grammar g;
+    wg_error err = { 0 };
+    cr_assert(!wg_token_trie_open(&g.trie, tokens, vocab, &err) && !wg_bnf_open(&g.bnf, "g", text, strlen(text), &err));
+    cr_assert(wg_acceptor_open(&g.acceptor, g.bnf, g.trie, &err) == WG_OK, "%s", err.text);
+    return g;
+}
+
+static void close_grammar(grammar *g)
+{
+    wg_acceptor_close(g->acceptor);
+    wg_bnf_close(g->bnf);
+    wg_token_trie_close(g->trie);
+}
+
+Test(seq_rows, grammars_that_cannot_be)
+{
+    const int end = 5;
+    bench b = start((setup){ .eog = &end }), endless = start((setup){ .opt = { .seed = 1 } });
+    wg_seq *s = open_seq(&b, 3, 20), *without = open_seq(&endless, 3, 20);
+    grammar g = open_grammar("root ::= [ab]{3}", V), small = open_grammar("root ::= [ab]{3}", V - 1);
+    grammar hostile = open_grammar(bad_grammar, V);
+    wg_error err = { 0 };
+    refuse(&b, s, (wg_seq_sampling){ .acceptor = small.acceptor }, WG_EINVAL,
+           "request 3: a grammar over 5 tokens; the vocabulary has 6");
+    refuse(&endless, without, (wg_seq_sampling){ .acceptor = g.acceptor }, WG_EUNSUPPORTED,
+           "request 3: a grammar, but no token of this model ends a text");
+    sample(&b, s, &(wg_seq_sampling){ .acceptor = g.acceptor, .from = 1 });
+    cr_assert(wg_engine_step(b.e, &s, 1, &err) == WG_EINVAL &&
+                  strstr(err.text, "request 3: the text from token 1 on is not the beginning of one of its grammar"),
+              "%s", err.text);
+    sample(&b, s, &(wg_seq_sampling){ .acceptor = hostile.acceptor });
+    wg_status status = WG_OK;
+    while (!status && s->finish == WG_RUNNING) status = wg_engine_step(b.e, &s, 1, &err);
+    cr_assert(!status || strstr(err.text, "its grammar has too many ways to read the text"), "%s", err.text);
+    wg_seq_close(b.e, s), wg_seq_close(endless.e, without);
+    close_grammar(&g), close_grammar(&small), close_grammar(&hostile);
+    bench_close(&b), bench_close(&endless);
+}
+
+/* A turn of a conversation begins the grammar again; a failed step leaves it where it stood; several sequences share one. */
+Test(seq_rows, a_grammar_goes_on_after_failures_and_begins_with_a_turn)
+{
+    const int end = 5;
+    const int32_t question[] = { 1, 0 };
+    bench b = start((setup){ .eog = &end, .draft = { .length = 6, .wide = 1 } });
+    grammar g = open_grammar("root ::= [ab]{9} \"c\"", V);
+    wg_seq *seq[2] = { open_seq(&b, 3, 30), open_seq(&b, 4, 30) };
+    wg_error err = { 0 };
+    for (int i = 0; i < 2; i++) sample(&b, seq[i], &(wg_seq_sampling){ .acceptor = g.acceptor, .forced = true });
+    cr_assert(!wg_seq_is_whole(seq[0]));
+    step(&b, seq, 2);
+    b.lm->fail_in = 1;
+    cr_assert(wg_engine_step(b.e, seq, 2, &err) == WG_EINTERRUPTED);
+    b.lm->fail_in = 0;
+    run(&b, seq, 2);
+    for (int turn = 0; turn < 2; turn++) {
+        for (int i = 0; i < 2; i++) {
+            int bytes = 0;
+            for (int k = seq[i]->prompt; k < seq[i]->n - 1; k++)
+                bytes += seq[i]->token[k] == 2 || seq[i]->token[k] == 3 ? 2 : 1;
+            cr_assert(bytes == 10 && seq[i]->token[seq[i]->n - 2] == 4 && seq[i]->finish == WG_FINISH_EOS &&
+                      wg_seq_is_whole(seq[i]));
+            if (turn == 0) cr_assert(wg_seq_extend(b.e, seq[i], question, 2, 30, &err) == WG_OK, "%s", err.text);
+        }
+        if (turn == 0) run(&b, seq, 2);
+    }
+    for (int i = 0; i < 2; i++) wg_seq_close(b.e, seq[i]);
+    close_grammar(&g);
+    bench_close(&b);
+}

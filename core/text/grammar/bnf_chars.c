@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ * Sets of characters as sequences of byte ranges: a range of code points falls into ranges whose UTF-8 has one length and whose
+ * bytes vary independently (as in RE2 and Rust's utf8-ranges). */
+#include "core/text/grammar/bnf_impl.h"
+
+static int encode(uint32_t c, uint8_t out[4])
+{
+    static const uint8_t lead[] = { 0, 0, 0xC0, 0xE0, 0xF0 };
+    const int n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    for (int i = n - 1; i > 0; i--, c >>= 6) out[i] = (uint8_t)(0x80 | (c & 0x3F));
+    out[0] = (uint8_t)(lead[n] | c);
+    return n;
+}
+
+/* Adds a choice to the piece. */
+static void add_choice(wg_bnf_builder *b, wg_piece *p, int32_t choice)
+{
+    p->start = p->start < 0 ? choice : wg_bnf_add(b, WG_BNF_SPLIT, 0, 0, choice, p->start);
+}
+
+/* lo .. hi have one length, and each byte varies over its whole range. */
+static void add_bytes(wg_bnf_builder *b, wg_piece *p, uint32_t lo, uint32_t hi)
+{
+    uint8_t first[4], last[4];
+    int32_t next = p->end;
+    const int n = encode(lo, first);
+    encode(hi, last);
+    for (int i = n - 1; i >= 0; i--) next = wg_bnf_add(b, WG_BNF_BYTE, first[i], last[i], next, -1);
+    add_choice(b, p, next);
+}
+
+static void add_range(wg_bnf_builder *b, wg_piece *p, uint32_t lo, uint32_t hi)
+{
+    static const uint32_t length[] = { 0x7F, 0x7FF, 0xFFFF };
+    if (lo > hi) return;
+    for (int i = 0; i < 3; i++)
+        if (lo <= length[i] && length[i] < hi) {
+            add_range(b, p, lo, length[i]);
+            add_range(b, p, length[i] + 1, hi);
+            return;
+        }
+    for (int i = 1; i < 4 && hi > 0x7F; i++) {
+        const uint32_t low = (1u << 6 * i) - 1;
+        if ((lo & ~low) == (hi & ~low)) continue;
+        if (lo & low) {
+            add_range(b, p, lo, lo | low);
+            add_range(b, p, (lo | low) + 1, hi);
+            return;
+        }
+        if ((hi & low) != low) {
+            add_range(b, p, lo, (hi & ~low) - 1);
+            add_range(b, p, hi & ~low, hi);
+            return;
+        }
+    }
+    add_bytes(b, p, lo, hi);
+}
+
+wg_piece wg_bnf_chars(wg_bnf_builder *b, const wg_char_range *range, int n)
+{
+    wg_piece p = { -1, wg_bnf_add(b, WG_BNF_SPLIT, 0, 0, -1, -1) };
+    for (int i = 0; i < n; i++) { /* surrogates have no UTF-8 */
+        const uint32_t lo = range[i].lo, hi = range[i].hi;
+        add_range(b, &p, lo, hi < 0xD7FF ? hi : 0xD7FF);
+        add_range(b, &p, lo > 0xE000 ? lo : 0xE000, hi);
+    }
+    if (p.start < 0) p.start = wg_bnf_add(b, WG_BNF_DEAD, 0, 0, -1, -1);
+    return p;
+}

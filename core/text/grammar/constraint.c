@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ * See constraint.h. */
+#include "core/text/grammar/constraint.h"
+
+#include "core/base/json.h"
+#include "core/base/mem.h"
+#include "core/text/grammar/json_schema.h"
+
+static wg_status open_schema(wg_bnf **out, const char *name, const json_t *schema, wg_error *err)
+{
+    char *text;
+    size_t n;
+    WG_TRY(wg_schema_grammar(name, schema, &text, &n, err));
+    const wg_status status = wg_bnf_open(out, name, text, n, err);
+    wg_free(text);
+    return status;
+}
+
+static wg_status open_bnf(wg_bnf **out, wg_constraint_kind kind, const char *name, const char *text, size_t n, wg_error *err)
+{
+    wg_json *doc;
+    if (kind == WG_CONSTRAINT_GBNF) return wg_bnf_open(out, name, text, n, err);
+    if (kind == WG_CONSTRAINT_JSON) return open_schema(out, name, NULL, err);
+    WG_TRY(wg_json_parse(&doc, name, text, n, err));
+    const wg_status status = open_schema(out, name, wg_json_root(doc), err);
+    wg_json_close(doc);
+    return status;
+}
+
+wg_status wg_constraint_open(wg_constraint *out, wg_constraint_kind kind, const char *name, const char *text, size_t n,
+                             const wg_token_trie *trie, wg_error *err)
+{
+    *out = (wg_constraint){ 0 };
+    WG_TRY(open_bnf(&out->bnf, kind, name, text, n, err));
+    const wg_status status = wg_acceptor_open(&out->acceptor, out->bnf, trie, err);
+    if (status) wg_constraint_close(out);
+    return status;
+}
+
+void wg_constraint_close(wg_constraint *c)
+{
+    wg_acceptor_close(c->acceptor);
+    wg_bnf_close(c->bnf);
+    *c = (wg_constraint){ 0 };
+}

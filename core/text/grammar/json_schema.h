@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * JSON Schema to GBNF (bnf.h): the grammar of JSON texts that are valid under a schema, in a form that models write: members in
+ * the schema's order, at most one space or line break where JSON allows white space, numbers of at most 15 digits. All its
+ * texts are valid; not all valid texts are its.
+ *
+ * Keywords (draft 2020-12, and of older drafts `definitions` and `items` as a list):
+ *   any        type (one or a list), enum, const, anyOf, oneOf of choices with different types, allOf of one, $ref "#...",
+ * $defs
+ *   string     minLength, maxLength, format date, time, date-time, uuid, ipv4 (others are annotations)
+ *   integer    minimum, maximum, exclusiveMinimum, exclusiveMaximum; multipleOf 1.  number: minimum 0
+ *   array      items, prefixItems, minItems, maxItems
+ *   object     properties, required, additionalProperties. Where `properties` is given, other members are written only if
+ *              additionalProperties says so by true or a schema
+ * Annotations (title, description, default, examples, ...) are passed over. Every other keyword is refused by its name and
+ * place: a schema is never half obeyed. */
+#ifndef WG_CORE_TEXT_GRAMMAR_JSON_SCHEMA_H
+#define WG_CORE_TEXT_GRAMMAR_JSON_SCHEMA_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "core/base/error.h"
+
+enum { WG_SCHEMA_RULES = 4096 /* subschemas */, WG_SCHEMA_REPEAT = 4096 /* the largest length or number of items */ };
+
+/* The grammar's text, NUL-terminated, *n bytes without it; free with wg_free. schema NULL: any JSON object. `name` stands
+ * for the schema in messages, which give the place as a JSON pointer: NAME#/properties/age. EUNSUPPORTED: a keyword.
+ * EFORMAT: a value that a keyword cannot have, or a schema that nothing satisfies. EINVAL: a limit. ENOMEM. */
+wg_status wg_schema_grammar(const char *name, const json_t *schema, char **text, size_t *n, wg_error *err);
+
+#endif
