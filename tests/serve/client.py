@@ -78,11 +78,19 @@ def cases(client, openai, done):
     assert len(scored.choices[0].logprobs.content) == 3 and len(scored.choices[0].logprobs.content[0].top_logprobs) == 2
     done("chat, logprobs")
 
+    def formatted(schema):
+        return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
+
+    person = {"type": "object", "properties": {"name": {"enum": ["Lily", "Tom"]}}, "required": ["name"], "additionalProperties": False}
+    told = client.chat.completions.create(model="story", messages=talk, max_completion_tokens=200, seed=3, response_format=formatted(person))
+    assert json.loads(told.choices[0].message.content)["name"] in ("Lily", "Tom") and told.choices[0].finish_reason == "stop"
+    done("chat, response_format")
+
     for name, kind, call in (
             ("error, value", openai.BadRequestError, lambda: client.completions.create(model="story", prompt=story, temperature=-1)),
             ("error, model", openai.NotFoundError, lambda: client.chat.completions.create(model="none", messages=talk)),
             ("error, context", openai.BadRequestError, lambda: client.completions.create(model="story", prompt=[5] * 600)),
-            ("error, format", openai.BadRequestError, lambda: client.chat.completions.create(model="story", messages=talk, response_format={"type": "json_object"})),
+            ("error, format", openai.BadRequestError, lambda: client.chat.completions.create(model="story", messages=talk, response_format=formatted({"not": {}}))),
             ("error, key", openai.AuthenticationError, lambda: client.with_options(api_key="wrong").models.list())):
         try:
             call()
