@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-.ci/install-packages gcc libc6-dev cmake ninja-build pkg-config libjansson-dev libmd-dev libdivsufsort-dev libmicrohttpd-dev gnuplot-nox
+.ci/install-packages gcc libc6-dev cmake ninja-build pkg-config libjansson-dev libmd-dev libdivsufsort-dev libmicrohttpd-dev libcurl4-openssl-dev gnuplot-nox
 
 log=build/quickstart.log
 mkdir -p build
