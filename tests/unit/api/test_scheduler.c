@@ -251,9 +251,10 @@ Test(scheduler, a_full_queue_and_draining_refuse)
 
 static void refused(wg_scheduler *s, wg_request r, wg_status status, const char *why)
 {
+    static const int32_t three = 3;
     wg_error err;
     r.size = sizeof r;
-    if (!r.token && !r.n) r.token = (const int32_t[]){ 3 }, r.n = 1;
+    if (!r.token && !r.n) r.token = &three, r.n = 1;
     const wg_status got = wg_scheduler_submit(s, &r, NULL, &err);
     cr_assert(got == status, "%d, expected %d", (int)got, (int)status);
     cr_assert(strstr(err.text, why), "%s", err.text);
