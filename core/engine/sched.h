@@ -34,7 +34,7 @@ typedef enum wg_sched_end {
 enum {
     WG_SCHED_QUEUE = 256,
     WG_SCHED_AGING = 256,
-    WG_SCHED_DEPTH = 16,
+    WG_SCHED_DEPTH = WG_TREE_MAX > 16 ? 16 : WG_TREE_MAX - 1,
     WG_SCHED_TEXTS = 256 /* most texts in the prefix cache */
 };
 

@@ -154,7 +154,7 @@ static int together(const law_setup *s, const asked *a, bool planned, told *out,
                                                        .aging = 1 + roll(60),
                                                        .prefix_cache = roll(4) > 0,
                                                        .costs = planned ? &costs : NULL,
-                                                       .depth = 1 + roll(8),
+                                                       .depth = 1 + roll(WG_TREE_MAX > 8 ? 8 : WG_TREE_MAX - 1),
                                                        .window = 0.001 * roll(30) });
     for (int step = 0, left = 1; left || step <= 60; step++) {
         for (int i = 0; i < REQUESTS; i++) {

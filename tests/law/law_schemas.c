@@ -20,7 +20,7 @@ static const struct way {
 } ways[] = {
     { "none", "", "match", false },
     { "model", "model=" DRAFT ",length=4", "match", true },
-    { "model", "model=" DRAFT ",tree=2-2-1", "rejection", true },
+    { "model", "model=" DRAFT ",tree=2-2", "rejection", true },
     { "suffix", "", "rejection", true },
     { "none", "", "rejection", true },
 };

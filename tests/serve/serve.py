@@ -149,7 +149,9 @@ def test_stream():
         events = s.stream("/v1/completions", {"prompt": STORY, "max_tokens": 50, "seed": 3, "stream_options": {"include_usage": True}})
         assert joined(events) == text_of(whole)
         assert len({(e["id"], e["created"], e["model"]) for e in events}) == 1
-        assert events[-1]["choices"] == [] and events[-1]["usage"] == whole["usage"] and all(e["usage"] is None for e in events[:-1])
+        used = events[-1]["usage"]
+        del used["prompt_tokens_details"], whole["usage"]["prompt_tokens_details"]  # the second may find the prompt cached
+        assert events[-1]["choices"] == [] and used == whole["usage"] and all(e["usage"] is None for e in events[:-1])
         # One event a round, of which the last one says why it ended.
         rounds = whole["timings"]["draft_n_verif_steps"]
         assert len(events) == rounds + 1 and sum(e["spec"]["tokens"] for e in events[:-1]) == 50
@@ -370,8 +372,9 @@ def test_vanishing_clients():
             for k in sockets:
                 k.close()
             start = time.time()
-            m = s.wait_idle()
-            assert time.time() - start < 5 and m["clients_gone_total"] == gone + 3, m["clients_gone_total"]
+            s.wait_idle()
+            m = s.wait_for(lambda m: m["clients_gone_total"] == gone + 3)
+            assert time.time() - start < 5
         assert m['request_success_total{finished_reason="abort"}'] >= 20
         # One that resets instead of closing, in the middle of a stream.
         k = s.socket(request_bytes("/v1/completions", {"prompt": STORY, "max_tokens": 450, "stream": True, "ignore_eos": True}))

@@ -16,6 +16,11 @@
     "{\"rule\": \"match\"}, \"batch\": 4}"
 
 enum { REQUESTS = 7, TOKENS = 160, TOP = 3 };
+#ifdef WG_HARD
+enum { PAGES = 72 }; /* of two tokens each */
+#else
+enum { PAGES = 9 };
+#endif
 
 #define LONG "Once upon a time there was a little girl named Lily. She liked to play in the park with her red ball and her dog."
 
@@ -158,7 +163,7 @@ Test(scheduler, a_request_depends_on_itself_alone)
         { .size = sizeof *options, .mode = WG_BATCHING_STATIC, .prefill_rows = 3 },
         { .size = sizeof *options, .mode = WG_BATCHING_DYNAMIC, .window = 1e-4, .batch = 3 },
         { .size = sizeof *options, .prefix_cache = 1, .batch = 2 },
-        { .size = sizeof *options, .pages = 9, .prefill_rows = 5 },
+        { .size = sizeof *options, .pages = PAGES, .prefill_rows = 5 },
         { .size = sizeof *options, .speculation = WG_SPECULATION_OFF },
         { .size = sizeof *options, .speculation = WG_SPECULATION_ADAPTIVE },
         { .size = sizeof *options, .speculation = WG_SPECULATION_ADAPTIVE, .cost = { 1, 1.1, 2, 2, 2, 5 }, .draft_cost = 0.01 },
