@@ -7,7 +7,7 @@
 #include "draft/length/length.h"
 
 /* Rows of a table of costs, and of the larger draft pass that is timed; depth that is planned of drafts without a model. */
-enum { ROWS = 64, DRAFT_ROWS = 16, LOOKED_UP = 16 };
+enum { ROWS = WG_TREE_MAX > 64 ? 64 : WG_TREE_MAX, DRAFT_ROWS = WG_TREE_MAX > 16 ? 16 : WG_TREE_MAX, LOOKED_UP = 16 };
 
 /* ---- opening */
 

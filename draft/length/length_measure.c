@@ -63,6 +63,7 @@ wg_status wg_length_measure(wg_lm *lm, int n, double *seconds, wg_error *err)
     wg_kv *kv = NULL;
     wg_kv_seq *seq = NULL;
     wg_batch batch = { 0 };
+    wg_assert(n <= WG_TREE_MAX);
     float *logits = wg_alloc((size_t)n * (size_t)lm->vocab, sizeof *logits);
     wg_status s = logits ? WG_OK : wg_nomem(err, (size_t)n * (size_t)lm->vocab * sizeof *logits, "measuring a model");
     if (!s) s = wg_kv_open(&kv, 16, (slots + 15) / 16, slots, err);

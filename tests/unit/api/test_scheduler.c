@@ -17,7 +17,7 @@
 
 enum { REQUESTS = 7, TOKENS = 160, TOP = 3 };
 #ifdef WG_HARD
-enum { PAGES = 72 }; /* of two tokens each */
+enum { PAGES = 40 }; /* of two tokens each */
 #else
 enum { PAGES = 9 };
 #endif
