@@ -30,7 +30,9 @@
 
 enum { AUTO, NO, YES };           /* options live and memory */
 enum { CARRIED = 12, EXTRA = 4 }; /* trials that a new sequence takes from others; tokens that a guided chain may be longer */
-static const double FOUND = 0.5;  /* of the prior, for a draft that is looked up */
+/* Of the prior, for a draft that is looked up: it is known of every round whether it would have been kept, so nothing has to be
+ * tried, and a text that repeats shows it in a few rounds. */
+static const double FOUND = 0.125;
 static const double SAVED_MOST = 16; /* passes of the target that probes may have in store */
 
 static const char *const triple[] = { "auto", "no", "yes", NULL };
@@ -49,7 +51,7 @@ static const wg_option options[] = {
     WG_OPTION_ENUM(wg_auto_options, memory, AUTO, triple,
                    "a sequence begins with what earlier ones learned; auto: where the text does not depend on the drafts"),
     WG_OPTION_FLOAT(wg_auto_options, prior, 0.75, 0, 1,
-                    "survival of a token drafted by a model before any was seen; looked-up tokens: half"),
+                    "survival of a token drafted by a model before any was seen; looked-up tokens: an eighth"),
     WG_OPTION_FLOAT(wg_auto_options, keep, 0.95, 0, 0.9999, "what counts keep of themselves at a trial"),
     WG_OPTION_FLOAT(wg_auto_options, probe, 0.02, 0, 1, "share of the time for trials of models that are not chosen"),
     WG_OPTION_END,
@@ -160,11 +162,15 @@ static wg_auto_offer offer_found(wg_component *in, int i, int room, double prior
     const wg_tree *t = &in->tree[i];
     const double score = t->score > 0 ? t->score : 0;
     wg_auto_offer o = { .class = wg_auto_class(score), .rows = { 1 }, .prior = prior };
-    o.height = wg_tree_height(t) < room ? wg_tree_height(t) : room;
-    if (o.height > WG_AUTO_DEPTH) o.height = WG_AUTO_DEPTH;
-    for (int node = 1; node < t->n; node++)
-        for (int depth = wg_tree_depth(t, node); depth <= o.height; depth++) o.rows[depth]++;
-    for (int depth = 1; depth <= o.height; depth++) o.rows[depth] += 1 + (depth == o.height ? t->probes : 0);
+    int depth[WG_TREE_MAX] = { 0 }, nodes[WG_AUTO_DEPTH + 1] = { 0 };
+    for (int node = 1; node < t->n; node++) {
+        depth[node] = depth[t->parent[node]] + 1;
+        if (depth[node] <= WG_AUTO_DEPTH && depth[node] > o.height) o.height = depth[node];
+        if (depth[node] <= WG_AUTO_DEPTH) nodes[depth[node]]++;
+    }
+    if (o.height > room) o.height = room;
+    for (int d = 1; d <= o.height; d++) o.rows[d] = o.rows[d - 1] + nodes[d];
+    if (o.height > 0) o.rows[o.height] += t->probes;
     return o;
 }
 
@@ -206,7 +212,7 @@ static void choose_probe(const wg_auto_drafter *a, wg_auto_state *s, int sequenc
     for (int k = 0; k < a->of.n; k++) {
         if (a->part[k].free || k == s->choice.candidate || s->offer[k].height < 1) continue;
         const double given_up = s->choice.tokens / s->choice.cost * one - 1;
-        const double cost = wg_auto_pass(&a->price, s->offer[k].rows[1], sequences) - one + a->price.level[k] +
+        const double cost = wg_auto_pass(&a->price, s->offer[k].rows[1], sequences) - one + wg_auto_level(&a->price, k) +
                             a->price.read[k] * s->offer[k].lag + fmax(0, given_up) * one;
         if (s->saved < cost) continue;
         s->choice = (wg_auto_choice){ k, 1, 1, one + cost };

@@ -5,7 +5,11 @@
 #include <math.h>
 
 enum { HORIZON = 64 };          /* tokens over which reading the text is spread */
+enum { ROWS_MADE = 4 };         /* of p, at most, in a step of one sequence; the others are lazy (core/engine/engine.c) */
 static const double WEIGHT = 4; /* trials that a prior is worth */
+/* What a draft must promise beyond plain decoding's tokens per cost: the best of several estimates is too good, and not all
+ * that a round does has a price. */
+static const double GAIN = 1 + 1 / 30.0;
 static const double TILT = 0.7; /* of survival, by q's best probability */
 /* Live prices: part of a logarithmic difference; the most that counts; what all prices share of it, since most differences are
  * the machine's load and not one size's. */
@@ -20,7 +24,15 @@ static double pass_of(const wg_auto_prices *p, int rows)
            (rows - WG_TREE_MAX) * fmax(0, p->pass[WG_TREE_MAX] - p->pass[WG_TREE_MAX / 2]) / (WG_TREE_MAX - WG_TREE_MAX / 2);
 }
 
-double wg_auto_pass(const wg_auto_prices *p, int rows, int sequences) { return pass_of(p, rows * sequences) / sequences; }
+double wg_auto_pass(const wg_auto_prices *p, int rows, int sequences)
+{
+    return pass_of(p, rows * sequences) / sequences + p->row * (rows < ROWS_MADE ? rows : ROWS_MADE);
+}
+
+double wg_auto_level(const wg_auto_prices *p, int candidate)
+{
+    return p->level[candidate] > 0 ? p->level[candidate] + p->row : 0;
+}
 
 double wg_auto_moved(double price, double seen)
 {
@@ -31,11 +43,15 @@ double wg_auto_moved(double price, double seen)
 void wg_auto_observe_pass(wg_auto_prices *p, int rows, double seconds)
 {
     if (rows < 1 || rows > WG_TREE_MAX || !(seconds > 0)) return;
-    const double by = FORWARD * fmax(-CLIP, fmin(CLIP, log(seconds / p->pass[rows])));
-    for (int r = 1; r <= WG_TREE_MAX; r++)
-        p->pass[r] *= exp(by * (COMMON + (1 - COMMON) * exp2(-fabs(log2((double)r / rows)))));
-    for (int k = 0; k < WG_AUTO_MOST; k++) p->level[k] *= exp(by * COMMON), p->read[k] *= exp(by * COMMON);
-    for (int r = 2; r <= WG_TREE_MAX; r++) p->pass[r] = fmax(p->pass[r], p->pass[r - 1]);
+    const double by = FORWARD * fmax(-CLIP, fmin(CLIP, log(seconds / p->pass[rows]))), all = exp(by * COMMON);
+    for (int r = 1; r <= WG_TREE_MAX; r++) {
+        const double own = by * (1 - COMMON) * (r < rows ? (double)r / rows : (double)rows / r);
+        p->pass[r] *= all * (1 + own + own * own / 2); /* exp(own), |own| <= 0.03 */
+    }
+    for (int k = 0; k < WG_AUTO_MOST; k++) p->level[k] *= all, p->read[k] *= all;
+    p->row *= all;
+    for (int r = 2; r <= WG_TREE_MAX; r++)
+        if (p->pass[r] < p->pass[r - 1]) p->pass[r] = p->pass[r - 1];
 }
 
 /* ---- survival */
@@ -84,10 +100,16 @@ void wg_auto_fade(wg_auto_survival *s, double most)
     for (int b = 0; b < WG_AUTO_TOPS; b++) fade(&s->top_hit[b], &s->top_trial[b], most);
 }
 
+/* At a depth, given what is estimated one level above. */
+static double survive_below(const wg_auto_survival *s, int class, int depth, double above)
+{
+    return (s->hit[class][place(depth)] + WEIGHT * above) / (s->trial[class][place(depth)] + WEIGHT);
+}
+
 double wg_auto_survive(const wg_auto_survival *s, int class, int depth, double prior)
 {
     double a = prior;
-    for (int d = 0; d <= place(depth); d++) a = (s->hit[class][d] + WEIGHT * a) / (s->trial[class][d] + WEIGHT);
+    for (int d = 1; d <= place(depth) + 1; d++) a = survive_below(s, class, d, a);
     return a;
 }
 
@@ -106,11 +128,12 @@ static wg_auto_choice best_depth(const wg_auto_prices *p, const wg_auto_survival
                                  int sequences)
 {
     wg_auto_choice best = { .candidate = -1, .tokens = 1, .cost = wg_auto_pass(p, 1, sequences) };
-    double reach = 1, tokens = 1;
+    double reach = 1, tokens = 1, survives = o->prior;
     for (int d = 1; d <= o->height && d <= WG_AUTO_DEPTH; d++) {
-        reach *= wg_auto_survive(s, o->class, d, o->prior);
+        survives = survive_below(s, o->class, d, survives);
+        reach *= survives;
         tokens += reach;
-        const double cost = wg_auto_pass(p, o->rows[d], sequences) + d * p->level[k];
+        const double cost = wg_auto_pass(p, o->rows[d], sequences) + d * wg_auto_level(p, k);
         if (tokens * best.cost > best.tokens * cost * (1 + 1e-9)) best = (wg_auto_choice){ k, d, tokens, cost };
     }
     return best;
@@ -121,7 +144,7 @@ wg_auto_choice wg_auto_choose(const wg_auto_prices *p, const wg_auto_survival *s
 {
     const double span = left < 1 ? 1 : left < HORIZON ? left : HORIZON;
     wg_auto_choice best = { .candidate = -1, .tokens = 1, .cost = wg_auto_pass(p, 1, sequences) };
-    double least = best.cost; /* per token, reading included */
+    double least = best.cost / GAIN; /* per token, reading included */
     for (int k = 0; k < n; k++) {
         const wg_auto_choice c = best_depth(p, &s[k], &offer[k], k, sequences);
         const double each = c.cost / c.tokens + p->read[k] * offer[k].lag / span;
@@ -136,7 +159,7 @@ int wg_auto_pace(const wg_auto_prices *p, const wg_auto_survival *s, const wg_au
 {
     const int rows = c->depth + 2; /* with the child */
     const double one = wg_auto_pass(p, rows - 1, sequences), two = wg_auto_pass(p, rows, sequences);
-    const double more = wg_auto_pass(p, rows + 1, sequences) - two + p->level[c->candidate];
+    const double more = wg_auto_pass(p, rows + 1, sequences) - two + wg_auto_level(p, c->candidate);
     if (c->reach * c->next <= c->rate * (two - one)) return WG_AUTO_ENDS;
     return c->reach * c->next * wg_auto_survive(s, 0, c->depth + 2, prior) <= c->rate * more ? WG_AUTO_LAST : WG_AUTO_GOES_ON;
 }

@@ -14,10 +14,12 @@ typedef struct wg_auto_prices {
     double pass[WG_TREE_MAX + 1]; /* of a target pass over so many rows; more rows: the last slope goes on */
     double level[WG_AUTO_MOST];   /* by candidate: of one level of its draft; 0: it runs no model */
     double read[WG_AUTO_MOST];    /* of a token of the text that its model has not read */
+    double row;                   /* of a row of p or q: made of its logits, and drawn from */
 } wg_auto_prices;
 
 /* The cost of a pass over this many rows of each of k sequences, for one of them. */
 double wg_auto_pass(const wg_auto_prices *p, int rows, int sequences);
+double wg_auto_level(const wg_auto_prices *p, int candidate); /* of a level of its draft, with the row of q */
 
 /* What drafts of a candidate have kept, as decayed counts. A trial of depth d: the draft's tokens above d were kept, and it has
  * a token there. */
@@ -58,7 +60,7 @@ typedef struct wg_auto_choice {
     double tokens, cost;  /* expected */
 } wg_auto_choice;
 
-/* The choice with the most tokens per cost. left: tokens that the text may still get, over which the cost of reading is
+/* The choice with the most tokens per cost; no draft, where none promises a thirtieth more than plain decoding. left: tokens that the text may still get, over which the cost of reading is
  * spread. sequences: of the step. Among equals: the one named first, the shortest. */
 wg_auto_choice wg_auto_choose(const wg_auto_prices *p, const wg_auto_survival *s, const wg_auto_offer *offer, int n,
                               int sequences, int left);

@@ -3,10 +3,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/base/clock.h"
+#include "core/base/mem.h"
+#include "core/dist/chance.h"
 #include "core/model/model.h"
 #include "draft/compose/auto_impl.h"
 
 enum { MEASURED = 9, READ = 4 }; /* rows of the largest target pass, and draft pass, that are timed */
+enum { ROWS_TIMED = 4 };         /* times that a row of p is made and drawn from */
 /* Of a draft model's pass: what one more row costs, where it was not measured. */
 static const double ONE_MORE = 0.35;
 /* Bytes of weights that a processor's last cache is taken to hold. */
@@ -63,6 +67,39 @@ static wg_status measure_level(wg_auto_drafter *a, int k, double one, wg_error *
     return WG_OK;
 }
 
+/* The least of some times of a row of p, drawn from. */
+static double time_row(wg_sampler *sampler, wg_rows *row, const float *logits)
+{
+    double least = INFINITY;
+    const wg_chance chance = wg_chance_philox(0, 0, 0);
+    for (int k = 0; k < ROWS_TIMED; k++) {
+        const double start = wg_clock_now();
+        wg_sampler_row(sampler, logits, row, 0);
+        if (wg_rows_one_hot(row, 0) < 0) wg_rows_pick(row, 0, &chance, WG_DRAW_NEXT, 0);
+        least = fmin(least, wg_clock_now() - start);
+    }
+    return least;
+}
+
+/* Logits of a harmonic row (Zipf's law), its tokens in no order. */
+static wg_status measure_row(wg_auto_drafter *a, double one, wg_error *err)
+{
+    const wg_env *env = a->of.base.env;
+    const int vocab = env->target->vocab;
+    wg_sampler sampler = { 0 };
+    wg_rows row = { 0 };
+    float *logits = wg_alloc((size_t)vocab, sizeof *logits);
+    wg_status s = logits ? WG_OK : wg_nomem(err, (size_t)vocab * sizeof *logits, "measuring a row");
+    for (int i = 0; !s && i < vocab; i++) logits[i] = -logf(1 + (float)(i * 37L % vocab));
+    if (!s) s = wg_sampler_open(&sampler, env->sampling, env->ops, vocab, err);
+    if (!s) s = wg_rows_open(&row, 1, vocab, err);
+    if (!s && wg_rows_push(&row) == 0) a->price.row = time_row(&sampler, &row, logits) / one;
+    wg_rows_close(&row);
+    wg_sampler_close(&sampler);
+    wg_free(logits);
+    return s;
+}
+
 wg_status wg_auto_prices_open(wg_auto_drafter *a, wg_error *err)
 {
     const wg_env *env = a->of.base.env;
@@ -76,6 +113,7 @@ wg_status wg_auto_prices_open(wg_auto_drafter *a, wg_error *err)
         one = a->price.pass[1];
         for (int r = 1; r <= timed; r++) a->price.pass[r] /= one;
         extend(a->price.pass, timed);
+        WG_TRY(measure_row(a, one, err));
     } else if (nominal) nominal_passes(a->price.pass, weight_bytes(env->target));
     else WG_TRY(wg_length_given_costs(a->price.pass, costs, "auto", err));
     a->second = measured ? one : 0;

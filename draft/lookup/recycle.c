@@ -13,12 +13,13 @@
  * Law FIXED: a function of the texts; rows of q are one-hot. */
 #include "draft/draft.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/base/mem.h"
 #include "draft/one_hot.h"
 
-enum { K_MAX = 16, BLOCK = 64 };
+enum { K_MAX = 16, BLOCK = 256 };
 
 typedef struct recycle_options {
     int nodes, depth, k;
@@ -31,6 +32,11 @@ typedef struct recycle_drafter {
     int32_t *next; /* (vocab, k) most probable first; -1: not known */
     int n;         /* nodes of the whole tree, root included */
     int16_t parent[WG_TREE_MAX], rank[WG_TREE_MAX];
+    /* of the row that is read: */
+    float *most;              /* (blocks of the vocabulary) their largest logits, NaN: none is left; */
+    int32_t *at;              /* (blocks) where in the block; */
+    int copied[K_MAX];        /* the blocks that some were taken out of, */
+    float copy[K_MAX][BLOCK]; /* without these */
 } recycle_drafter;
 
 static const wg_option options[] = {
@@ -88,10 +94,20 @@ static wg_status open(wg_drafter *base, const wg_env *env, wg_error *err)
     const size_t n = (size_t)d->vocab * (size_t)d->opt.k;
     if (!(d->next = wg_alloc(n, sizeof *d->next))) return wg_nomem(err, n * sizeof *d->next, "the drafter recycle");
     memset(d->next, -1, n * sizeof *d->next);
+    const size_t blocks = ((size_t)d->vocab + BLOCK - 1) / BLOCK;
+    d->most = wg_alloc(blocks, sizeof *d->most);
+    d->at = wg_alloc(blocks, sizeof *d->at);
+    if (!d->most || !d->at) return wg_nomem(err, blocks * sizeof *d->most, "the drafter recycle");
     return WG_OK;
 }
 
-static void close(wg_drafter *base) { wg_free(((recycle_drafter *)base)->next); }
+static void close(wg_drafter *base)
+{
+    recycle_drafter *d = (recycle_drafter *)base;
+    wg_free(d->next);
+    wg_free(d->most);
+    wg_free(d->at);
+}
 
 static void propose_one(const recycle_drafter *d, const wg_seq *s, wg_tree *t, wg_rows *q)
 {
@@ -117,42 +133,46 @@ static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *o
     return WG_OK;
 }
 
-/* Puts token x with logit v among the best k so far; equal logits keep the lower id first. */
-static int insert(int32_t *best, float *logit, int have, int k, int32_t x, float v)
+static int block_length(const recycle_drafter *d, int b) { return d->vocab - b * BLOCK < BLOCK ? d->vocab - b * BLOCK : BLOCK; }
+
+/* The largest logit of block b, of n numbers. */
+static void find_most(recycle_drafter *d, int b, const float *block, int n)
 {
-    int i = have < k ? have++ : k - 1;
-    for (; i > 0 && logit[i - 1] < v; i--) {
-        logit[i] = logit[i - 1];
-        best[i] = best[i - 1];
-    }
-    logit[i] = v;
-    best[i] = x;
-    return have;
+    d->at[b] = d->base.env->ops->argmax(block, n);
+    d->most[b] = d->at[b] < 0 ? NAN : block[d->at[b]];
 }
 
-/* The k largest of a row; NaN is never among them. Blocks without such a logit are skipped with one comparison per token. */
-static void top_k(const float *logits, int vocab, int k, int32_t *best)
+/* Takes the largest logit out of block b: in a copy, which is the `used`th or an earlier one. */
+static int take_most(recycle_drafter *d, int b, const float *block, int n, int used)
 {
-    float logit[K_MAX];
-    int have = 0;
-    for (int from = 0; from < vocab; from += BLOCK) {
-        const int to = vocab - from < BLOCK ? vocab : from + BLOCK;
-        if (have == k) {
-            const float least = logit[k - 1];
-            int any = 0;
-            for (int i = from; i < to; i++) any |= logits[i] > least;
-            if (!any) continue;
-        }
-        for (int i = from; i < to; i++)
-            if (have < k ? logits[i] == logits[i] : logits[i] > logit[k - 1]) have = insert(best, logit, have, k, i, logits[i]);
+    int i = 0;
+    while (i < used && d->copied[i] != b) i++;
+    if (i == used) {
+        memcpy(d->copy[i], block, (size_t)n * sizeof *block);
+        d->copied[used++] = b;
     }
-    while (have < k) best[have++] = -1;
+    d->copy[i][d->at[b]] = NAN;
+    find_most(d, b, d->copy[i], n);
+    return used;
+}
+
+/* The k largest of a row, by a tournament of blocks; of equal logits the lower id, and never NaN, as argmax has it. */
+static void top_k(recycle_drafter *d, const float *logits, int32_t *best)
+{
+    const int blocks = (d->vocab + BLOCK - 1) / BLOCK;
+    int used = 0;
+    for (int b = 0; b < blocks; b++) find_most(d, b, logits + b * BLOCK, block_length(d, b));
+    for (int i = 0; i < d->opt.k; i++) {
+        const int b = d->base.env->ops->argmax(d->most, blocks);
+        best[i] = b < 0 ? -1 : b * BLOCK + d->at[b];
+        if (b >= 0 && i + 1 < d->opt.k) used = take_most(d, b, logits + b * BLOCK, block_length(d, b), used);
+    }
 }
 
 static void recycle_node(recycle_drafter *d, const wg_tree *t, int node)
 {
     const float *logits = d->base.env->logits + (size_t)(t->row + node) * (size_t)d->vocab;
-    top_k(logits, d->vocab, d->opt.k, d->next + (size_t)t->token[node] * (size_t)d->opt.k);
+    top_k(d, logits, d->next + (size_t)t->token[node] * (size_t)d->opt.k);
 }
 
 static void observe(wg_drafter *base, const wg_seq *s, const wg_tree *tree, const wg_path *path, wg_rows *target)

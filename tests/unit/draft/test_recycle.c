@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
+#include <math.h>
+
+#include "kernels/cpu.h"
 #include "tests/unit/draft/points.h"
 
 enum { ROWS = 2 * WG_TREE_MAX };
 
 static float logits[ROWS * VOCAB];
 static wg_lm lm = { .vocab = VOCAB };
-static const wg_env env = { .target = &lm, .max_batch = 8, .is_eog = points_is_eog, .logits = logits };
+static wg_env env = { .target = &lm, .max_batch = 8, .is_eog = points_is_eog, .logits = logits };
 
 static wg_drafter *make(const char *options)
 {
     wg_error err;
+    env.ops = wg_ops_for(wg_cpu_chosen());
     wg_drafter *d = points_open(&wg_drafter_recycle, &env, options, &err);
     cr_assert_not_null(d, "%s", err.text);
     return d;
@@ -94,33 +98,49 @@ Test(recycle, rejected_nodes_teach_and_accepted_ones_have_the_last_word)
     points_close(d);
 }
 
+/* What a drafter of a vocabulary of n tokens that sees one row keeps of it. */
+static void keep_of_row(int n, int k, wg_tree *t)
+{
+    char options[64];
+    wg_error err;
+    wg_lm wide = { .vocab = n };
+    const wg_env of_wide = { .target = &wide, .max_batch = 1, .logits = logits, .ops = wg_ops_for(wg_cpu_chosen()) };
+    int32_t root = 1;
+    wg_seq s = { .token = &root, .n = 1, .cap = 64, .limit = 9 }, *const seq = &s;
+    wg_rows q = { 0 };
+    snprintf(options, sizeof options, "nodes=%d,depth=1,k=%d", k, k);
+    wg_drafter *d = points_open(&wg_drafter_recycle, &of_wide, options, &err);
+    cr_assert_not_null(d, "%s", err.text);
+    cr_assert_eq(wg_rows_open(&q, WG_TREE_MAX, n, &err), WG_OK);
+    wg_tree_reset(t, root, WG_LAW_FIXED);
+    t->row = 0;
+    observe(d, t, &(wg_path){ .n = 1 });
+    cr_assert_eq(d->class->propose(d, &seq, 1, t, &q, &err), WG_OK);
+    wg_rows_close(&q);
+    points_close(d);
+}
+
 /* The k largest, lower ids first among equals, NaN never: against sorting by definition. */
 Test(recycle, keeps_the_k_largest_of_a_row)
 {
-    for (uint32_t c = 0; c < 300; c++) {
-        const int k = 1 + (int)(c % 7);
-        char options[64];
+    enum { WIDE = 1000 }; /* four blocks */
+    for (uint32_t c = 0; c < 600; c++) {
+        const int k = 1 + (int)(c % 7), n = c < 300 ? VOCAB : WIDE;
         wg_tree t;
-        snprintf(options, sizeof options, "nodes=%d,depth=1,k=%d", k, k);
-        wg_drafter *d = make(options);
-        for (int i = 0; i < VOCAB; i++) {
-            const uint32_t r = wg_philox_at(4, c, (uint32_t)i, 0, 0).v[0];
-            logits[i] = r % 11 == 0 && c % 2 ? 0.0f / 0.0f : c % 3 ? (float)(r % 9) : (float)r * 1e-6f;
+        for (int i = 0; i < n; i++) {
+            const uint32_t r = wg_philox_at(4, c, (uint32_t)i, 0, 0).v[0], few = c % 3 == 1 ? 9 : 300;
+            logits[i] = r % 11 == 0 && c % 2 ? NAN : r % 13 == 0 ? -INFINITY : c % 3 ? (float)(r % few) : (float)r * 1e-6f;
         }
-        wg_tree_reset(&t, 1, WG_LAW_FIXED);
-        t.row = 0;
-        observe(d, &t, &(wg_path){ .n = 1 });
-        propose(d, 1, 9, &t);
+        keep_of_row(n, k, &t);
         cr_assert_eq(t.n, k + 1);
-        bool used[VOCAB] = { false };
+        bool used[WIDE] = { false };
         for (int j = 1; j <= k; j++) {
             int best = -1;
-            for (int i = 0; i < VOCAB; i++)
+            for (int i = 0; i < n; i++)
                 if (!used[i] && logits[i] == logits[i] && (best < 0 || logits[i] > logits[best])) best = i;
             used[best] = true;
             cr_assert_eq(t.token[j], best, "case %u, rank %d: %d, not %d", c, j, t.token[j], best);
         }
-        points_close(d);
     }
 }
 
