@@ -60,8 +60,9 @@ typedef struct wg_auto_choice {
     double tokens, cost;  /* expected */
 } wg_auto_choice;
 
-/* The choice with the most tokens per cost; no draft, where none promises a thirtieth more than plain decoding. left: tokens that the text may still get, over which the cost of reading is
- * spread. sequences: of the step. Among equals: the one named first, the shortest. */
+/* The choice with the most tokens per cost; no draft, where none promises a thirtieth more than plain decoding. left: tokens
+ * that the text may still get, over which the cost of reading is spread. sequences: of the step. Among equals: the one named
+ * first, the shortest. */
 wg_auto_choice wg_auto_choose(const wg_auto_prices *p, const wg_auto_survival *s, const wg_auto_offer *offer, int n,
                               int sequences, int left);
 

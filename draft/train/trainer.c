@@ -261,7 +261,7 @@ static wg_status not_finite(const wg_trainer *t, int k, const char *what, wg_err
 {
     char kept[KEPT];
     const char *name = t->student[k].name;
-    return wg_fail(err, WG_EINVAL,
+    return wg_fail(err, WG_EMODEL,
                    "step %ld%s%s: the %s is not a finite number; %s. Lower the learning rate, raise the warm-up or clip the "
                    "gradients, and begin again or go on from the checkpoint",
                    t->step + 1, name ? ", student " : "", name ? name : "", what, kept_of(t, kept));

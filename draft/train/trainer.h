@@ -86,7 +86,7 @@ long wg_trainer_step(const wg_trainer *t); /* steps done */
 /* The length of the log, which the next checkpoint keeps, so that a resumed run cuts off what came later. */
 void wg_trainer_log_is(wg_trainer *t, uint64_t bytes);
 
-/* All steps that are left, reports and checkpoints; at the end one of each. Errors: EINVAL (the loss is not finite: at which
+/* All steps that are left, reports and checkpoints; at the end one of each. Errors: EMODEL (the loss is not finite: at which
  * step, and what to do), EINTERRUPTED (after a checkpoint), EIO, those of the loss. The last checkpoint is always whole. */
 wg_status wg_trainer_run(wg_trainer *t, wg_train_report_fn *report, void *user, wg_error *err);
 

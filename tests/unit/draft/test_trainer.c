@@ -548,7 +548,7 @@ Test(trainer, a_loss_that_is_not_a_number_stops_the_run)
     const wg_train_feed feed = { .prepare = prepare, .ctx = &p };
     run u = { 0 };
     run_open(&u, tokens, WG_MUON, 2, dir.dir, &loss, &feed);
-    cr_assert_eq(run_go(&u, &err), WG_EINVAL);
+    cr_assert_eq(run_go(&u, &err), WG_EMODEL);
     cr_assert_str_eq(err.text,
                      "step 24: the loss is not a finite number; the checkpoint of step 20 is kept. Lower the learning "
                      "rate, raise the warm-up or clip the gradients, and begin again or go on from the checkpoint");

@@ -356,7 +356,7 @@ Test(distill, a_loss_that_is_not_a_number_stops_all_and_says_where)
     wg_error err;
     json_t *result;
     scene_open(&s, two, set, 3);
-    cr_assert_eq(go(&s, false, 0, &result, &err), WG_EINVAL);
+    cr_assert_eq(go(&s, false, 0, &result, &err), WG_EMODEL);
     long step, kept;
     char name[16], what[16];
     cr_assert(sscanf(err.text,
