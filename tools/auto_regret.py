@@ -1,38 +1,65 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The regret of the drafter `auto`: every cell of `auto` in some experiments, at kernel levels and thread counts, against plain
-decoding and against the fastest fixed setting of its group (summary.json: speedup, best_fixed). A cell is repeated, with another
-seed each time, until the half-width of its speed-up is at most --half-width, or --tries runs were made; the runs of a cell are
-combined with weights 1 / half-width^2. Writes a Markdown table to standard output, and what it runs to standard error.
+decoding and against the fastest fixed setting of its group (summary.json: speedup), until both half-widths are at most --half-width
+or the time is over. The first run of an experiment has all of its cells; the later ones, each with another seed (and other prompts, where
+the experiment shuffles them), have the cells of `auto` and the two fastest settings beside each. Next is always the experiment, level and thread
+count whose interval is widest. Runs are combined with weights 1 / half-width^2. Everything is kept in --out: called again, it goes on, and
+--minutes 0 prints the table of what is there. A Markdown table on standard output, what it runs on standard error.
 
-usage: tools/auto_regret.py [--wager PROGRAM] [--levels avx2,avx512] [--threads 1,2] [--out DIR] [--half-width 0.03] [--tries 3]
-                            [--below 0.97] [--share 0.95] [--set A.B=V]... CONFIG...
+usage: tools/auto_regret.py [--wager PROGRAM] [--levels avx2,avx512] [--threads 1,2] [--out DIR] [--half-width 0.03] [--minutes 90]
+                            [--below 0.97] [--share 0.95] [--set A.B=V]... CONFIG...        (paths of --set: from the config's folder)
 With --by-steps nothing is timed: the steps of a run are priced, each pass by --costs (of 1, 2, ... rows; the last slope goes on) and each
 drafted token of a model by --draft-cost, and the table has tokens per cost of every cell, plain decoding being 1. Reading the prompt, and
 passes of a draft model after which no token was drafted, are left out.
 usage: tools/auto_regret.py --by-steps --costs 1/1.1/1.33 --draft-cost 0.1 [--wager PROGRAM] [--out DIR] [--set A.B=V]... CONFIG
-Exit status: 0; 1 where a cell is below one of the two bounds by more than its half-width; 2 where a run failed.
-Run it on a machine that does nothing else. An experiment without a cell of `auto` has no row."""
+Exit status: 0, both bounds hold everywhere; 1, a cell is below one of them; 2, a run failed; 3, a half-width is still too large.
+Run it on a machine that does nothing else. drafters.json needs what results/run-all.sh prepares. An experiment without `auto` has no row."""
 import argparse
+import itertools
 import json
+import math
 import os
 import subprocess
 import sys
+import time
 
 
-def run(args, config, level, threads, attempt):
+def run(args, config, level, threads, attempt, sets=()):
     """The summary of a new run, in a folder of its own."""
-    name = os.path.splitext(os.path.basename(config))[0]
-    out = os.path.join(args.out, f"{name}-{level}-{threads}-{attempt}")
-    command = [args.wager, "run", config, "--resume", "--out", out, "--threads", str(threads), "--set", f"seed={7 + attempt}"]
-    for value in args.set:
+    out = folder(args, config, level, threads, attempt)
+    done = finished(out)
+    if done:
+        return done
+    command = [os.path.abspath(args.wager), "run", os.path.basename(config), "--resume", "--out", os.path.abspath(out), "--threads",
+               str(threads), "--set", f"seed={7 + attempt}"]
+    for value in [*args.set, *sets]:
         command += ["--set", value]
-    print(f"WG_CPU={level}", " ".join(command), file=sys.stderr)
-    done = subprocess.run(command, env={**os.environ, "WG_CPU": level}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    print(time.strftime("%H:%M:%S"), f"WG_CPU={level}", " ".join(word if len(word) < 80 else word[:80] + "..." for word in command), file=sys.stderr)
+    done = subprocess.run(command, cwd=os.path.dirname(os.path.abspath(config)), env={**os.environ, "WG_CPU": level},
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     if done.returncode:
-        sys.exit(f"auto_regret: {done.stderr.strip()}" if done.stderr else 2)
-    with open(os.path.join(out, "summary.json"), encoding="utf-8") as f:
-        return json.load(f)
+        print(f"auto_regret: {done.stderr.strip() or command}", file=sys.stderr)
+        sys.exit(2)
+    return finished(out)
+
+
+def finished(out):
+    """The summary of a run that is whole, or None."""
+    try:
+        with open(os.path.join(out, "summary.json"), encoding="utf-8") as f:
+            summary = json.load(f)
+        return summary if summary["complete"] else None
+    except OSError:
+        return None
+
+
+def name_of(config):
+    return os.path.splitext(os.path.basename(config))[0]
+
+
+def folder(args, config, level, threads, attempt):
+    return os.path.join(args.out, f"{name_of(config)}-{level}-{threads}-{attempt}")
 
 
 def words(cell):
@@ -42,6 +69,12 @@ def words(cell):
     return f"{kinds}, {cell['rule']}, T = {cell['temperature']:g}"
 
 
+def expand(sweep):
+    """The cells of a sweep, in order: {dotted path: value}."""
+    return [dict(zip(block, values)) for block in (sweep if isinstance(sweep, list) else [sweep])
+            for values in itertools.product(*block.values())]
+
+
 def combine(series):
     """Mean and half-width of independent runs [(value, half-width), ...]."""
     weights = [1 / max(half, 1e-6) ** 2 for _, half in series]
@@ -49,24 +82,108 @@ def combine(series):
     return sum(w * v for w, (v, _) in zip(weights, series)) / total, total ** -0.5
 
 
-def measure(args, config, level, threads):
-    """The rows of one experiment at one level: [words, speed-up, half-width, share, disturbed runs, runs]."""
-    speed, share, disturbed, name = {}, {}, {}, {}
-    for attempt in range(args.tries):
-        summary = run(args, config, level, threads, attempt)
-        for i, cell in enumerate(summary["cells"]):
-            if cell["drafter"] != "auto" or cell["speedup"] is None:
-                continue
+class Measured:
+    """An experiment at a level and a number of threads: the speed-ups of its cells, by what a cell sets."""
+
+    def __init__(self, args, config, level, threads):
+        self.args, self.config, self.level, self.threads = args, config, level, threads
+        with open(config, encoding="utf-8") as f:
+            self.json = json.load(f)
+        self.cells = expand(self.json["sweep"])
+        self.of, self.runs, self.seconds = {}, 0, 0  # of: key -> [summary's cell of each run]
+
+    def wanted(self):
+        """The cells of the next run: all, or those of `auto` and the two fastest settings beside each."""
+        if not self.of:
+            return self.cells
+        keep = []
+        for key in self.autos():
+            rivals = sorted(self.rivals(key), key=lambda k: -self.speed(k)[0])
+            keep += [key] + rivals[:2]
+        return [json.loads(key) for key in dict.fromkeys(keep)]
+
+    def autos(self):
+        return [k for k, runs in self.of.items() if runs[0]["drafter"] == "auto" and runs[0]["speedup"]]
+
+    def rivals(self, key):
+        own = self.of[key][0]
+        return [k for k, runs in self.of.items()
+                if runs[0]["speedup"] and runs[0]["drafter"] not in ("auto", "synthetic") and runs[0]["rule"] == own["rule"]
+                and runs[0]["temperature"] == own["temperature"] and runs[0]["group"] == own["group"]]
+
+    def go_on(self):
+        """One more run."""
+        cells = self.wanted()
+        sets = [] if not self.of else ["sweep=" + json.dumps([{k: [v] for k, v in cell.items()} for cell in cells])]
+        if self.of and self.json["prompts"].get("shuffle"):
+            sets.append(f"prompts.shuffle={self.json['prompts']['shuffle'] + self.runs}")
+        summary = run(self.args, self.config, self.level, self.threads, self.runs, sets)
+        if len(summary["cells"]) != len(cells):
+            sys.exit(f"auto_regret: {self.config}: {len(summary['cells'])} cells, not {len(cells)}; another --out?")
+        for cell, measured in zip(cells, summary["cells"]):
+            kind = cell.get("draft", {}).get("kind", measured["drafter"])
+            if measured["drafter"] != kind or measured["temperature"] != cell.get("sampling.temperature", measured["temperature"]):
+                sys.exit(f"auto_regret: {self.config}: its cells are not in the order of its sweep")
+            self.of.setdefault(json.dumps(cell, sort_keys=True), []).append(measured)
+        self.runs += 1
+        self.seconds = summary["seconds"]
+
+    def speed(self, key):
+        """The speed-up over plain decoding and its half-width."""
+        each = []
+        for cell in self.of[key]:
             low, high = cell["speedup_ci"] or (0, 2 * cell["speedup"])
-            name[i] = words(cell)
-            speed.setdefault(i, []).append((cell["speedup"], (high - low) / 2))
-            disturbed[i] = disturbed.get(i, 0) + bool(cell["disturbed"])
-            if cell["best_fixed"]:
-                share.setdefault(i, []).append(cell["best_fixed"]["share"])
-        if all(combine(s)[1] <= args.half_width for s in speed.values()):
+            each.append((cell["speedup"], (high - low) / 2))
+        return combine(each)
+
+    def share(self, key):
+        """The speed as a share of the fastest setting's, plain decoding's included, its half-width, and that setting's name."""
+        own, half = self.speed(key)
+        best, of, name = 1, 0, "plain"
+        for k in self.rivals(key):
+            speed, wide = self.speed(k)
+            if speed > best:
+                best, of, name = speed, wide, self.of[k][0]["drafter"]
+        return own / best, own / best * math.hypot(half / own, of / best), name
+
+    def width(self):
+        """The largest half-width of what is asked."""
+        return max((max(self.speed(k)[1], self.share(k)[1]) for k in self.autos()), default=0) if self.of else math.inf
+
+    def rows(self):
+        for key in self.autos():
+            value, half = self.speed(key)
+            share, wide, best = self.share(key)
+            disturbed = sum(bool(cell["disturbed"]) for cell in self.of[key])
+            low = value < self.args.below or share < self.args.share
+            verdict = "open" if max(half, wide) > self.args.half_width else "**low**" if low else "holds"
+            yield verdict, (f"| {name_of(self.config)} | {self.level} | {self.threads} | {words(self.of[key][0])} | {value:.2f} ± {half:.2f} | "
+                            f"{share:.2f} ± {wide:.2f} of {best} | {verdict} | {len(self.of[key])}, {disturbed} |")
+
+
+def measure(args):
+    """Runs until every interval is narrow enough or the time is over, then prints the table. The exit status."""
+    begin, verdicts = time.time(), []
+    todo = [Measured(args, config, level, int(threads))
+            for config in args.config for level in args.levels.split(",") for threads in args.threads.split(",")]
+    for m in todo:
+        while finished(folder(args, m.config, m.level, m.threads, m.runs)):
+            m.go_on()
+    while todo:
+        at = max(todo, key=lambda m: (m.width(), -m.runs))
+        if at.width() <= args.half_width or 60 * args.minutes - (time.time() - begin) <= at.seconds / 2:
             break
-    return [[name[i], *combine(speed[i]), sum(share[i]) / len(share[i]) if i in share else None, disturbed[i], len(speed[i])]
-            for i in sorted(speed)]
+        at.go_on()
+    print("| experiment | level | threads | cell | speed-up | of the best fixed | | runs, disturbed |")
+    print("|---|---|--:|---|--:|--:|---|--:|")
+    for m in todo:
+        for verdict, row in m.rows() if m.of else []:
+            verdicts.append(verdict)
+            print(row)
+    unmeasured = sum(not m.of for m in todo)
+    print(f"{verdicts.count('holds')} hold, {verdicts.count('**low**')} low, {verdicts.count('open')} open, {unmeasured} not begun; "
+          f"{(time.time() - begin) / 60:.0f} minutes", file=sys.stderr)
+    return 1 if "**low**" in verdicts else 3 if "open" in verdicts or unmeasured else 0
 
 
 def price(costs, rows):
@@ -82,7 +199,7 @@ def by_steps(args, config):
     costs = [float(x) for x in args.costs.split("/")]
     args.set += ["trace=steps", "alpha=false", "repeats=1"]
     cells = run(args, config, args.levels.split(",")[0], 1, 0)["cells"]
-    out = os.path.join(args.out, f"{os.path.splitext(os.path.basename(config))[0]}-{args.levels.split(',')[0]}-1-0")
+    out = folder(args, config, args.levels.split(",")[0], 1, 0)
     tokens, cost = [0] * len(cells), [0.0] * len(cells)
     with open(os.path.join(out, "requests.jsonl"), encoding="utf-8") as f:
         for line in map(json.loads, f):
@@ -109,7 +226,7 @@ def main():
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--out", default="build/results/auto-regret")
     parser.add_argument("--half-width", type=float, default=0.03)
-    parser.add_argument("--tries", type=int, default=3)
+    parser.add_argument("--minutes", type=float, default=90)
     parser.add_argument("--below", type=float, default=0.97)
     parser.add_argument("--share", type=float, default=0.95)
     parser.add_argument("--set", action="append", default=[])
@@ -123,18 +240,7 @@ def main():
         for config in args.config:
             by_steps(args, config)
         return 0
-    missed = 0
-    print("| experiment | level | threads | cell | speed-up | of the best fixed | runs, disturbed |")
-    print("|---|---|--:|---|--:|--:|--:|")
-    for config in args.config:
-        for level in args.levels.split(","):
-            for threads in args.threads.split(","):
-                for name, value, half, share, disturbed, runs in measure(args, config, level, int(threads)):
-                    low = value + half < args.below or (share is not None and share + half < args.share)
-                    missed += low
-                    print(f"| {os.path.splitext(os.path.basename(config))[0]} | {level} | {threads} | {name} | {value:.2f} ± {half:.2f}"
-                          f"{' **low**' if low else ''} | {'-' if share is None else f'{share:.2f}'} | {runs}, {disturbed} |", flush=True)
-    return 1 if missed else 0
+    return measure(args)
 
 
 if __name__ == "__main__":

@@ -7,36 +7,43 @@
 #include "core/base/mem.h"
 #include "draft/length/length.h"
 
-enum { BEFORE = 64, STRIDE = 4, TRIES = 3 };
+enum { BEFORE = 64, STRIDE = 4, TRIES = 3, MOST_TRIES = 24 };
+static const double SECONDS = 0.06; /* within these there are more tries than TRIES */
 
-static wg_status time_pass(wg_lm *lm, wg_kv_seq *kv, wg_batch *batch, int rows, float *logits, double *seconds, wg_error *err)
+/* Runs a pass over so many rows, and lowers *least to its time; least NULL: a pass that warms the memory for the others. */
+static wg_status time_pass(wg_lm *lm, wg_kv_seq *kv, wg_batch *batch, int rows, float *logits, double *least, wg_error *err)
 {
     int32_t token[WG_TREE_MAX];
-    *seconds = INFINITY;
     for (int i = 0; i < rows; i++) token[i] = i % lm->vocab;
-    for (int k = 0; k <= TRIES; k++) { /* the first pass warms the memory for the others */
-        const double start = wg_clock_now();
-        wg_batch_clear(batch);
-        wg_batch_chain(batch, kv, wg_kv_len(kv), token, rows, rows);
-        WG_TRY(wg_kv_reserve(kv, rows, err));
-        WG_TRY(wg_lm_forward(lm, batch, logits, err));
-        wg_kv_rollback(kv);
-        const double took = wg_clock_now() - start;
-        if (k && took < *seconds) *seconds = took;
-    }
+    const double start = wg_clock_now();
+    wg_batch_clear(batch);
+    wg_batch_chain(batch, kv, wg_kv_len(kv), token, rows, rows);
+    WG_TRY(wg_kv_reserve(kv, rows, err));
+    WG_TRY(wg_lm_forward(lm, batch, logits, err));
+    wg_kv_rollback(kv);
+    if (least) *least = fmin(*least, wg_clock_now() - start);
     return WG_OK;
 }
 
-/* Times at growing sizes; piecewise linear between them, and never decreasing. */
+static int next_size(int rows, int n)
+{
+    const int next = rows + (rows < 4 ? 1 : rows / 3 + 1);
+    return rows < n && next > n ? n : next;
+}
+
+/* Times at growing sizes, in turn, so that what else the machine does strikes all of them; piecewise linear between them, and
+ * never decreasing. */
 static wg_status time_sizes(wg_lm *lm, wg_kv_seq *kv, wg_batch *batch, int n, float *logits, double *seconds, wg_error *err)
 {
-    for (int rows = 1, last = 0; last < n; rows += rows < 4 ? 1 : rows / 3 + 1) {
-        const int at = rows < n ? rows : n;
-        WG_TRY(time_pass(lm, kv, batch, at, logits, &seconds[at], err));
-        if (last && seconds[at] < seconds[last]) seconds[at] = seconds[last];
-        for (int i = last + 1; last && i < at; i++)
+    const double start = wg_clock_now();
+    for (int rows = 1; rows <= n; rows++) seconds[rows] = INFINITY;
+    for (int k = 0; k <= TRIES || (k <= MOST_TRIES && wg_clock_now() - start < SECONDS); k++)
+        for (int rows = 1; rows <= n; rows = next_size(rows, n))
+            WG_TRY(time_pass(lm, kv, batch, rows, logits, k ? &seconds[rows] : NULL, err));
+    for (int last = 1, at; (at = next_size(last, n)) <= n; last = at) {
+        if (seconds[at] < seconds[last]) seconds[at] = seconds[last];
+        for (int i = last + 1; i < at; i++)
             seconds[i] = seconds[last] + (seconds[at] - seconds[last]) * (i - last) / (at - last);
-        last = at;
     }
     return WG_OK;
 }
