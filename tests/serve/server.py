@@ -10,8 +10,8 @@ import subprocess
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-TARGET = os.path.join(ROOT, "models/wager-story-11m-q8_0.gguf")
-DRAFT = os.path.join(ROOT, "models/wager-story-1m-q8_0.gguf")
+TARGET = os.path.join(ROOT, "models/story-target-q8_0.gguf")
+DRAFT = os.path.join(ROOT, "models/story-draft-q8_0.gguf")
 
 
 class Server:
