@@ -4,6 +4,7 @@
  * byte. usage: law_schemas [ANSWERS to each schema]. Exit 77: there is no bundled pair. */
 #include "core/engine/seq_rows.h"
 #include "core/text/grammar/constraint.h"
+#include "tests/bundled.h"
 #include "tests/law/plain_decode.h"
 #include "tests/schema_check.h"
 
@@ -11,8 +12,8 @@
 
 enum { SCHEMAS = 20, MOST = 8, NEW = 120 };
 static int answers = 1; /* to each schema; MOST: what a model opened as usual takes in one pass */
-#define TARGET "models/wager-story-11m-q8_0.gguf"
-#define DRAFT "models/wager-story-1m-q8_0.gguf"
+#define TARGET BUNDLED_TARGET
+#define DRAFT BUNDLED_DRAFT
 
 static const struct way {
     const char *drafter, *options, *rule;
