@@ -30,7 +30,8 @@ set(allow_draft/lookup  ${draft_common} draft/lookup/)
 set(allow_draft/lm      ${draft_common} draft/lm/)
 set(allow_draft/compose ${draft_common} draft/compose/ draft/lm/)
 set(allow_draft/external ${draft_common} draft/external/)
-set(allow_draft/train   core/ kernels/philox.h kernels/exp.h kernels/cpu.h kernels/quant_blocks.h draft/train/)
+set(allow_draft/train   core/ kernels/philox.h kernels/exp.h kernels/cpu.h kernels/quant_blocks.h
+  kernels/train.h kernels/train_elements.h kernels/cuda/gpu.h draft/train/)
 set(allow_verify        core/base/ core/dist/ core/engine/ verify/ kernels/exp.h kernels/mass.h kernels/rule/)
 
 # Rooms of the laboratory, each over those before it.

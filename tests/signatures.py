@@ -16,7 +16,8 @@ import sys
 PARAMETERS, FIELDS = 8, 4
 FOLDERS = ("core", "draft", "verify", "kernels", "experiments", "serve", "tests", "tools", "examples")
 ENDINGS = (".c", ".h", ".cpp", ".cu", ".cuh")
-SKIPPED = {"core/text/unicode_table.c", "draft/train/blas.c"}  # generated; the functions of BLAS
+SKIPPED = {"core/text/unicode_table.c",  # generated
+           "draft/train/blas.c", "kernels/cuda/cublas.h", "tests/simt/cublas.cpp"}  # the functions of BLAS
 TOKEN = re.compile(r"[A-Za-z_]\w*|[.]{3}|[\d.]\w+|\S")
 COMMENT_OR_TEXT = re.compile(r"""/\*.*?\*/|//[^\n]*|^[ ]*\#(?:\\\n|[^\n])*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S | re.M)
 PARAMETER = re.compile(r"(?:(?:const|struct|unsigned|enum) )*[A-Za-z_]\w*(?: const)?(?: \*(?: const| restrict)*)* (?:[A-Za-z_]\w*|\(\))")

@@ -6,17 +6,7 @@
 #define WG_DRAFT_TRAIN_BLAS_H
 
 #include "core/base/error.h"
-
-/* c (m, n) = alpha op(a) op(b) + beta c, row-major; op(x) is x, or with ta, tb its transpose. Rows are lda, ldb, ldc apart.
- * beta 0: c is not read. */
-typedef struct wg_gemm {
-    bool ta, tb;
-    int m, n, k;
-    double alpha, beta;
-    const void *a, *b;
-    void *c;
-    int lda, ldb, ldc;
-} wg_gemm;
+#include "kernels/train.h"
 
 /* Loads the library. EUNSUPPORTED: it is not there, and how to install it. Later calls cost nothing. Not for two threads at
  * once. */

@@ -152,13 +152,23 @@ static wg_status load(wg_distill_feed *f, int k, wg_error *err)
     return wg_text_writer_open(&a->writer, &o, err);
 }
 
+/* The weights of now become those that it writes with. */
+static wg_status keep(const wg_distill_feed *f, int k, wg_error *err)
+{
+    wg_net *net = f->p.student[k];
+    wg_net_fetch(net);
+    WG_TRY(wg_ops_wait(wg_net_ops(net), err));
+    memcpy(f->author[k].kept, wg_net_weights(net), wg_net_elements(net) * sizeof(float));
+    return WG_OK;
+}
+
 static wg_status begin(void *ctx, long step, wg_error *err)
 {
     wg_distill_feed *f = ctx;
     const bool due = step % f->p.options->refresh == 0;
     for (int k = 0; f->author && k < f->p.students; k++) {
         author *a = &f->author[k];
-        if (due) memcpy(a->kept, wg_net_weights(f->p.student[k]), wg_net_elements(f->p.student[k]) * sizeof(float));
+        if (due) WG_TRY(keep(f, k, err));
         if (due || !a->model) WG_TRY(load(f, k, err));
     }
     return WG_OK;

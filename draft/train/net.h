@@ -49,8 +49,8 @@ typedef struct wg_net_bytes {
 } wg_net_bytes;
 wg_net_bytes wg_net_need(const wg_arch *a, size_t element, int sequences, int length, int threads);
 
-/* Weights and gradients are zero. op and pool are borrowed. Loads OpenBLAS. Errors: EUNSUPPORTED, ENOMEM (what was needed, and
- * what to lower). */
+/* Weights and gradients are zero. op and pool are borrowed. Loads OpenBLAS where products are the host's.
+ * Errors: EUNSUPPORTED, ENOMEM (what was needed, and what to lower). */
 wg_status wg_net_open(wg_net **out, const wg_train_ops *op, const wg_arch *a, int sequences, int length, wg_pool *pool,
                       wg_error *err);
 void wg_net_close(wg_net *n); /* NULL is fine */
@@ -59,8 +59,19 @@ int wg_net_tensors(const wg_net *n);
 const wg_net_tensor *wg_net_tensor_at(const wg_net *n, int i); /* in the order of a GGUF file */
 const wg_arch *wg_net_arch(const wg_net *n);
 size_t wg_net_elements(const wg_net *n); /* of the weights together, with the gaps between tensors, which stay zero */
-void *wg_net_weights(wg_net *n);         /* (elements), of the table's type, as are: */
+const wg_train_ops *wg_net_ops(const wg_net *n);
+
+/* (elements), of the table's type. Weights as files and checkpoints see them: in host memory, on a device a copy of those that
+ * are trained. send: the trained ones become this copy; fetch: the copy becomes the trained ones, as soon as wg_ops_wait says
+ * that the device is well. On the host they are the same, and both do nothing. */
+void *wg_net_weights(wg_net *n);
+void wg_net_send(wg_net *n);
+void wg_net_fetch(wg_net *n);
+void *wg_net_trained(wg_net *n); /* in the memory of the table, as are: */
 void *wg_net_gradients(wg_net *n);
+
+/* Room on the host for the logits of losses that are plugged in, which a device needs. ENOMEM. */
+wg_status wg_net_plug(wg_net *n, wg_error *err);
 
 void wg_net_clear_gradients(wg_net *n);
 
@@ -71,10 +82,10 @@ void wg_net_freeze_ends(wg_net *n);
 void wg_net_forward(wg_net *n, const wg_train_rows *rows);
 /* After it: the input (rows, columns) of tensor i, a matrix of a layer or an output head of its own; NULL: of others. */
 const void *wg_net_input(const wg_net *n, int i);
-/* After it: logits (rows, vocab) of rows [first, first + rows). */
+/* After it: logits (rows, vocab) of rows [first, first + rows), into memory of the table. */
 void wg_net_logits(wg_net *n, int first, int rows, void *z);
-/* After it: the loss of all rows; loss NULL: cross-entropy with rows->target. With backward the gradients of all weights of
- * scale * loss are added. */
+/* After it: the loss of all rows; loss NULL: cross-entropy with rows->target; another one needs wg_net_plug. With backward the
+ * gradients of all weights of scale * loss are added. What a device has failed to do, wg_ops_wait tells. */
 wg_loss_part wg_net_loss(wg_net *n, const wg_train_rows *rows, const wg_train_loss *loss, double scale, bool backward);
 
 /* Multiply-adds of a row, forward and backward, in products; without and with those of attention at this length. */

@@ -7,8 +7,7 @@
 
 #include "draft/train/train_ops.h"
 #include "kernels/exp.h"
-
-enum { LANES = 16 };
+#include "kernels/train_elements.h"
 
 static inline REAL fold(const REAL *lane)
 {
@@ -61,13 +60,12 @@ static void norm(const void *job, int thread, int lo, int hi)
     for (int m = lo; m < hi; m++) {
         const REAL *x = (const REAL *)j->x + (size_t)m * (size_t)j->dim;
         REAL *y = (REAL *)j->y + (size_t)m * (size_t)j->dim;
-        const REAL r = (REAL)1 / SQRT(dot(x, x, j->dim) / (REAL)j->dim + (REAL)j->eps);
+        const REAL r = norm_factor(dot(x, x, j->dim), j->dim, (REAL)j->eps);
         ((REAL *)j->r)[m] = r;
         for (int i = 0; i < j->dim; i++) y[i] = x[i] * r * w[i];
     }
 }
 
-/* dx += r (w dy - x r^2 / dim sum(w dy x)) */
 static void norm_back(const void *job, int thread, int lo, int hi)
 {
     const wg_norm_job *j = job;
@@ -81,8 +79,8 @@ static void norm_back(const void *job, int thread, int lo, int hi)
         for (; i + LANES <= j->dim; i += LANES)
             for (int l = 0; l < LANES; l++) lane[l] = FMA(w[i + l] * dy[i + l], x[i + l], lane[l]);
         for (int l = 0; i < j->dim; i++, l++) lane[l] = FMA(w[i] * dy[i], x[i], lane[l]);
-        const REAL r = ((const REAL *)j->r)[m], c = fold(lane) * r * r * r / (REAL)j->dim;
-        for (i = 0; i < j->dim; i++) dx[i] += r * w[i] * dy[i] - c * x[i];
+        const REAL r = ((const REAL *)j->r)[m], c = norm_pull(fold(lane), r, j->dim);
+        for (i = 0; i < j->dim; i++) dx[i] += norm_back_of(x[i], w[i], dy[i], r, c);
     }
 }
 
@@ -112,9 +110,7 @@ static void turn(const void *job, int thread, int lo, int hi)
             REAL *x = (REAL *)j->x + ((size_t)m * (size_t)j->heads + (size_t)h) * (size_t)j->hd;
             for (int i = 0; i < half; i++) {
                 REAL *a = j->adjacent ? x + 2 * i : x + i, *b = j->adjacent ? a + 1 : a + half;
-                const REAL a0 = *a, b0 = *b, c = cs[2 * i], s = sign * cs[2 * i + 1];
-                *a = FMA(a0, c, -(b0 * s));
-                *b = FMA(a0, s, b0 * c);
+                turn_pair(a, b, cs[2 * i], sign * cs[2 * i + 1]);
             }
         }
     }
@@ -316,7 +312,7 @@ static void gate(const void *job, int thread, int lo, int hi)
     const REAL *g = j->gate, *u = j->up;
     REAL *y = j->y;
     (void)thread;
-    for (size_t i = (size_t)lo * WG_SPAN, n = span_end(hi, j->n); i < n; i++) y[i] = g[i] / ((REAL)1 + EXP(-g[i])) * u[i];
+    for (size_t i = (size_t)lo * WG_SPAN, n = span_end(hi, j->n); i < n; i++) y[i] = gated(g[i], u[i]);
 }
 
 static void gate_back(const void *job, int thread, int lo, int hi)
@@ -325,29 +321,28 @@ static void gate_back(const void *job, int thread, int lo, int hi)
     const REAL *gates = j->gate, *ups = j->up, *dy = j->dy;
     REAL *dgate = j->dgate, *dup = j->dup;
     (void)thread;
-    for (size_t i = (size_t)lo * WG_SPAN, n = span_end(hi, j->n); i < n; i++) {
-        const REAL g = gates[i], u = ups[i], s = (REAL)1 / ((REAL)1 + EXP(-g));
-        dgate[i] = dy[i] * u * s * ((REAL)1 + g * ((REAL)1 - s));
-        dup[i] = dy[i] * g * s;
-    }
+    for (size_t i = (size_t)lo * WG_SPAN, n = span_end(hi, j->n); i < n; i++)
+        gated_back(gates[i], ups[i], dy[i], &dgate[i], &dup[i]);
 }
 
 /* ---- loss */
 
-static void cross_entropy(const int32_t *target, int rows, int vocab, const void *z, void *dz, wg_loss_part *sum)
+static void cross_entropy(const void *job, int thread, int lo, int hi)
 {
-    for (int m = 0; m < rows; m++) {
-        const REAL *from = (const REAL *)z + (size_t)m * (size_t)vocab;
-        REAL *to = (REAL *)dz + (size_t)m * (size_t)vocab;
-        if (target[m] < 0) {
-            memset(to, 0, (size_t)vocab * sizeof *to);
+    const wg_entropy_job *j = job;
+    (void)thread;
+    for (int m = lo; m < hi; m++) {
+        const REAL *from = (const REAL *)j->z + (size_t)m * (size_t)j->vocab;
+        REAL *to = (REAL *)j->dz + (size_t)m * (size_t)j->vocab, *loss = (REAL *)j->loss + m;
+        *loss = 0;
+        if (j->target[m] < 0) {
+            memset(to, 0, (size_t)j->vocab * sizeof *to);
             continue;
         }
-        const REAL c = log_sum(from, vocab);
-        sum->loss += (double)(c - from[target[m]]);
-        sum->rows++;
-        for (int v = 0; v < vocab; v++) to[v] = EXP(from[v] - c);
-        to[target[m]] -= (REAL)1;
+        const REAL c = log_sum(from, j->vocab);
+        *loss = c - from[j->target[m]];
+        for (int v = 0; v < j->vocab; v++) to[v] = EXP(from[v] - c);
+        to[j->target[m]] -= (REAL)1;
     }
 }
 
@@ -487,19 +482,22 @@ static void square(const void *job, int thread, int lo, int hi)
     }
 }
 
+static void keep(const void *job, int thread, int lo, int hi)
+{
+    const wg_keep_job *j = job;
+    REAL *x = j->x;
+    (void)thread;
+    for (size_t i = (size_t)lo * WG_SPAN, n = span_end(hi, j->n); i < n; i++) x[i] = j->kept[i] ? x[i] : 0;
+}
+
 static void adamw(const void *job, int thread, int lo, int hi)
 {
     const wg_adamw_job *j = job;
     REAL *w = j->w, *m = j->m, *v = j->v;
-    const REAL *g = j->g, clip = (REAL)j->clip, b1 = (REAL)j->beta1, b2 = (REAL)j->beta2, eps = (REAL)j->eps;
-    const REAL keep = (REAL)(1 - j->lr * j->decay), step = (REAL)(j->lr / j->correct1), scale = (REAL)(1 / sqrt(j->correct2));
+    const REAL *g = j->g;
+    const adamw_step s = adamw_step_of(j);
     (void)thread;
-    for (size_t i = (size_t)lo * WG_SPAN, n = span_end(hi, j->n); i < n; i++) {
-        const REAL x = g[i] * clip;
-        m[i] = b1 * m[i] + ((REAL)1 - b1) * x;
-        v[i] = b2 * v[i] + ((REAL)1 - b2) * x * x;
-        w[i] = w[i] * keep - step * m[i] / (SQRT(v[i]) * scale + eps);
-    }
+    for (size_t i = (size_t)lo * WG_SPAN, n = span_end(hi, j->n); i < n; i++) adamw_of(s, g[i], &w[i], &m[i], &v[i]);
 }
 
 static void momentum(const void *job, int thread, int lo, int hi)
@@ -508,31 +506,59 @@ static void momentum(const void *job, int thread, int lo, int hi)
     REAL *m = j->m, *u = j->u;
     const REAL *g = j->g, clip = (REAL)j->clip, mu = (REAL)j->mu;
     (void)thread;
-    for (size_t i = (size_t)lo * WG_SPAN, n = span_end(hi, j->n); i < n; i++) {
-        const REAL x = ((REAL)1 - mu) * g[i] * clip;
-        m[i] = mu * m[i] + x;
-        u[i] = mu * m[i] + x;
-    }
+    for (size_t i = (size_t)lo * WG_SPAN, n = span_end(hi, j->n); i < n; i++) momentum_of(mu, clip, g[i], &m[i], &u[i]);
+}
+
+/* The sum runs over the elements in turn. */
+static void direction(const void *job, int thread, int lo, int hi)
+{
+    const wg_muon_job *j = job;
+    const REAL *u = j->u;
+    REAL *x = j->x;
+    const size_t rows = (size_t)j->rows, columns = (size_t)j->columns;
+    double sum = 0;
+    (void)thread, (void)lo, (void)hi;
+    for (size_t i = 0; i < rows * columns; i++) sum += (double)u[i] * (double)u[i];
+    *j->square = sum;
+    const REAL scale = sum > 0 ? (REAL)(1 / sqrt(sum)) : 0;
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < columns; c++) x[j->turned ? c * rows + r : r * columns + c] = u[r * columns + c] * scale;
+}
+
+static void descent(const void *job, int thread, int lo, int hi)
+{
+    const wg_muon_job *j = job;
+    const size_t rows = (size_t)j->rows, columns = (size_t)j->columns;
+    const REAL *x = j->x, keep_share = (REAL)j->keep, step = (REAL)j->step;
+    REAL *w = j->w;
+    (void)thread;
+    if (!(*j->square > 0)) return; /* a matrix whose gradient is still zero */
+    for (size_t r = (size_t)lo; r < (size_t)hi; r++)
+        for (size_t c = 0, i = r * columns; c < columns; c++, i++)
+            w[i] = w[i] * keep_share - step * x[j->turned ? c * rows + r : i];
 }
 
 const wg_train_ops OPS = {
     .name = OPS_NAME,
     .size = sizeof(REAL),
     .gemm = GEMM,
-    .embed = embed,
-    .embed_back = embed_back,
-    .norm = norm,
-    .norm_back = norm_back,
-    .norm_weight_back = norm_weight_back,
-    .turn = turn,
-    .attention = attention,
-    .attention_back = attention_back,
-    .gate = gate,
-    .gate_back = gate_back,
-    .square = square,
-    .adamw = adamw,
-    .momentum = momentum,
-    .cross_entropy = cross_entropy,
+    .part = { [WG_OP_EMBED] = embed,
+              [WG_OP_EMBED_BACK] = embed_back,
+              [WG_OP_NORM] = norm,
+              [WG_OP_NORM_BACK] = norm_back,
+              [WG_OP_NORM_WEIGHT_BACK] = norm_weight_back,
+              [WG_OP_TURN] = turn,
+              [WG_OP_ATTENTION] = attention,
+              [WG_OP_ATTENTION_BACK] = attention_back,
+              [WG_OP_GATE] = gate,
+              [WG_OP_GATE_BACK] = gate_back,
+              [WG_OP_CROSS_ENTROPY] = cross_entropy,
+              [WG_OP_KEEP] = keep,
+              [WG_OP_SQUARE] = square,
+              [WG_OP_ADAMW] = adamw,
+              [WG_OP_MOMENTUM] = momentum,
+              [WG_OP_DIRECTION] = direction,
+              [WG_OP_DESCENT] = descent },
     .row_measure = row_measure,
     .row_scaled = row_scaled,
     .row_ratio = row_ratio,

@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdatomic.h>
-#include <string.h>
 
 #include "core/base/mem.h"
 
@@ -58,17 +57,20 @@ double wg_schedule_at(const wg_schedule_options *o, long step, long steps)
 struct wg_optimiser {
     wg_net *net;
     wg_pool *pool;
-    const wg_train_ops *op;
+    const wg_train_ops *op; /* in whose memory these lie: */
     wg_optimiser_options opt;
-    float *m, *v; /* as the weights; v of a matrix under muon stays zero and is not part of the state */
-    double *square;
-    float *work; /* (threads, work_size): of Newton-Schulz */
+    float *m, *v;   /* as the weights; v of a matrix under muon stays zero and is not part of the state */
+    double *square; /* (spans of all weights) */
+    char *work;     /* (threads) bytes: of Muon */
     size_t work_size, x_size;
+    double *host_square; /* square, in host memory, as: */
+    float *host;         /* (2, elements) m and v of a device, for checkpoints */
 };
 
 static bool by_muon(const wg_optimiser *o, const wg_net_tensor *t) { return o->opt.kind == WG_MUON && t->matrix; }
 
-/* Room of Newton-Schulz for the largest matrix: two of its size, two squares of its shorter side. */
+/* Room of Muon for the largest matrix: two of its size, two squares of its shorter side, the sum of its squares and its
+ * parts. */
 static void measure(wg_optimiser *o)
 {
     size_t square = 0;
@@ -79,37 +81,51 @@ static void measure(wg_optimiser *o)
         if (all > o->x_size) o->x_size = all;
         if (side * side > square) square = side * side;
     }
-    o->work_size = 2 * o->x_size + 2 * square;
+    const size_t floats = (2 * o->x_size + 2 * square) * sizeof(float),
+                 sums = (1 + (size_t)wg_spans(o->x_size)) * sizeof(double);
+    o->work_size = (sums + floats + WG_ALIGN - 1) / WG_ALIGN * WG_ALIGN;
+}
+
+/* A device works on one matrix at a time. */
+static wg_pool *pool_of(const wg_optimiser *o) { return o->op->gpu ? NULL : o->pool; }
+
+static wg_status allocate(wg_optimiser *o, wg_error *err)
+{
+    const size_t n = wg_net_elements(o->net), spans = (size_t)wg_spans(n) * sizeof(double);
+    const size_t state = n * sizeof(float), work = (size_t)wg_pool_threads(pool_of(o)) * o->work_size, all = 2 * state + work;
+    const bool fits = all <= wg_ops_available(o->op);
+    o->m = fits ? wg_ops_alloc(o->op, state) : NULL;
+    o->v = fits ? wg_ops_alloc(o->op, state) : NULL;
+    o->square = fits ? wg_ops_alloc(o->op, spans) : NULL;
+    o->work = fits ? wg_ops_alloc(o->op, work) : NULL;
+    if (!o->m || !o->v || !o->square || !o->work)
+        return wg_nomem(err, all, "the optimiser's state; lower the model or the threads");
+    o->host_square = o->op->gpu ? wg_alloc(spans, 1) : o->square;
+    o->host = o->op->gpu ? wg_calloc(2 * n, sizeof *o->host) : o->m;
+    if (o->host_square && o->host) return WG_OK;
+    return wg_nomem(err, 2 * state + spans, "the copy of the optimiser's state that checkpoints are made of");
 }
 
 wg_status wg_optimiser_open(wg_optimiser **out, wg_net *net, const wg_optimiser_options *opt, wg_pool *pool, wg_error *err)
 {
-    const size_t n = wg_net_elements(net);
     wg_optimiser *o = wg_calloc(1, sizeof *o);
     if (!o) return wg_nomem(err, sizeof *o, "an optimiser");
-    *o = (wg_optimiser){ .net = net, .pool = pool, .op = wg_ops_f32(), .opt = *opt };
+    *o = (wg_optimiser){ .net = net, .pool = pool, .op = wg_net_ops(net), .opt = *opt };
     const bool muon = opt->kind == WG_MUON;
     if (o->opt.lr == 0) o->opt.lr = muon ? 0.02 : 0.002;
     if (o->opt.lr_embedding == 0) o->opt.lr_embedding = muon ? 0.004 : o->opt.lr;
     measure(o);
-    const size_t work = (size_t)wg_pool_threads(pool) * o->work_size;
-    const bool fits = (2 * n + work) * sizeof *o->m <= wg_mem_available();
-    o->m = fits ? wg_calloc(n, sizeof *o->m) : NULL;
-    o->v = wg_calloc(n, sizeof *o->v);
-    o->square = wg_calloc((size_t)wg_spans(n), sizeof *o->square);
-    o->work = wg_alloc(work, sizeof *o->work);
-    if (!o->m || !o->v || !o->square || !o->work) {
-        wg_optimiser_close(o);
-        return wg_nomem(err, (2 * n + work) * sizeof *o->m, "the optimiser's state; lower the model or the threads");
-    }
-    *out = o;
-    return WG_OK;
+    const wg_status s = allocate(o, err);
+    if (s) wg_optimiser_close(o);
+    else *out = o;
+    return s;
 }
 
 void wg_optimiser_close(wg_optimiser *o)
 {
     if (!o) return;
-    wg_free(o->m), wg_free(o->v), wg_free(o->square), wg_free(o->work);
+    if (o->op->gpu) wg_free(o->host), wg_free(o->host_square);
+    wg_ops_free(o->op, o->m), wg_ops_free(o->op, o->v), wg_ops_free(o->op, o->square), wg_ops_free(o->op, o->work);
     wg_free(o);
 }
 
@@ -118,38 +134,41 @@ double wg_optimiser_norm(wg_optimiser *o)
     const size_t n = wg_net_elements(o->net);
     const wg_square_job j = { .x = wg_net_gradients(o->net), .sum = o->square, .n = n };
     double sum = 0;
-    wg_over(o->pool, o->op->square, &j, wg_spans(n), 1);
-    for (int i = 0; i < wg_spans(n); i++) sum += o->square[i];
+    wg_over(o->pool, o->op, WG_OP_SQUARE, &j, wg_spans(n), 1);
+    wg_ops_get(o->op, o->host_square, o->square, (size_t)wg_spans(n) * sizeof *o->square);
+    for (int i = 0; i < wg_spans(n); i++) sum += o->host_square[i];
     return sqrt(sum);
 }
 
 /* ---- Muon */
 
-static void transpose(const float *x, int rows, int columns, float *y)
+static void product(const wg_train_ops *op, const wg_gemm *g)
 {
-    for (int r = 0; r < rows; r++)
-        for (int c = 0; c < columns; c++) y[(size_t)c * (size_t)rows + (size_t)r] = x[(size_t)r * (size_t)columns + (size_t)c];
+    if (op->gpu) wg_products(NULL, op, g, 1);
+    else op->gemm(g); /* whole: the tiles of wg_products are for threads */
 }
 
-/* c (m, m) = alpha x x^T + beta c, symmetric: strips of rows up to the diagonal, which are then mirrored. x: (m, k) */
+/* c (m, m) = alpha x x^T + beta c, symmetric: on the host in strips of rows up to the diagonal, which are then mirrored. x:
+ * (m, k) */
 static void symmetric(const wg_train_ops *op, const float *x, int m, int k, double alpha, double beta, float *c)
 {
+    const int strip = op->gpu ? m : STRIP;
     for (int i = 0, rows; i < m; i += rows) {
-        rows = m - i < STRIP ? m - i : STRIP;
-        op->gemm(&(wg_gemm){ .tb = true,
-                             .m = rows,
-                             .n = i + rows,
-                             .k = k,
-                             .alpha = alpha,
-                             .beta = beta,
-                             .a = x + (size_t)i * (size_t)k,
-                             .b = x,
-                             .c = c + (size_t)i * (size_t)m,
-                             .lda = k,
-                             .ldb = k,
-                             .ldc = m });
+        rows = m - i < strip ? m - i : strip;
+        product(op, &(wg_gemm){ .tb = true,
+                                .m = rows,
+                                .n = i + rows,
+                                .k = k,
+                                .alpha = alpha,
+                                .beta = beta,
+                                .a = x + (size_t)i * (size_t)k,
+                                .b = x,
+                                .c = c + (size_t)i * (size_t)m,
+                                .lda = k,
+                                .ldb = k,
+                                .ldc = m });
     }
-    for (int r = 0; r < m; r++)
+    for (int r = 0; r < m && !op->gpu; r++)
         for (int l = 0; l < r; l++) c[(size_t)l * (size_t)m + (size_t)r] = c[(size_t)r * (size_t)m + (size_t)l];
 }
 
@@ -158,11 +177,12 @@ static float *orthogonal(const wg_train_ops *op, float *x, float *y, float *a, f
 {
     for (int i = 0; i < STEPS; i++) {
         symmetric(op, x, m, n, 1, 0, a);
-        memcpy(b, a, (size_t)m * (size_t)m * sizeof *a);
+        wg_ops_copy(op, b, a, (size_t)m * (size_t)m * sizeof *a);
         symmetric(op, a, m, m, NS_C, NS_B, b);
-        memcpy(y, x, (size_t)m * (size_t)n * sizeof *x);
-        op->gemm(&(wg_gemm){
-            .m = m, .n = n, .k = m, .alpha = 1, .beta = NS_A, .a = b, .b = x, .c = y, .lda = m, .ldb = n, .ldc = n });
+        wg_ops_copy(op, y, x, (size_t)m * (size_t)n * sizeof *x);
+        product(op,
+                &(wg_gemm){
+                    .m = m, .n = n, .k = m, .alpha = 1, .beta = NS_A, .a = b, .b = x, .c = y, .lda = m, .ldb = n, .ldc = n });
         float *t = x;
         x = y;
         y = t;
@@ -176,28 +196,24 @@ typedef struct muon_job {
     atomic_int next; /* tensor */
 } muon_job;
 
-static void muon(const muon_job *j, const wg_net_tensor *t, float *work)
+static void muon(const muon_job *j, const wg_net_tensor *t, char *work)
 {
-    wg_optimiser *o = j->o;
+    const wg_optimiser *o = j->o;
     const size_t n = (size_t)t->rows * (size_t)t->columns;
-    float *g = (float *)wg_net_gradients(o->net) + t->at, *w = (float *)wg_net_weights(o->net) + t->at;
-    float *x = work, *y = x + o->x_size, *a = y + o->x_size;
+    float *g = (float *)wg_net_gradients(o->net) + t->at, *w = (float *)wg_net_trained(o->net) + t->at;
+    float *x = (float *)(void *)work, *y = x + o->x_size, *a = y + o->x_size;
+    double *square = (double *)(void *)(work + o->work_size) - 1 - wg_spans(o->x_size);
     const bool turned = t->rows > t->columns;
     const int rows = turned ? t->columns : t->rows, columns = turned ? t->rows : t->columns;
+    const double shape = turned ? sqrt((double)t->rows / (double)t->columns) : 1;
     const wg_momentum_job m = { .m = o->m + t->at, .u = g, .g = g, .n = n, .mu = o->opt.momentum, .clip = j->clip };
-    o->op->momentum(&m, 0, 0, wg_spans(n));
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) sum += (double)g[i] * (double)g[i];
-    if (!(sum > 0)) return; /* a matrix whose gradient is still zero */
-    const float scale = (float)(1 / sqrt(sum));
-    for (size_t i = 0; i < n; i++) g[i] *= scale;
-    if (turned) transpose(g, t->rows, t->columns, x);
-    else memcpy(x, g, n * sizeof *x);
-    float *r = orthogonal(o->op, x, y, a, a + (size_t)rows * (size_t)rows, rows, columns);
-    if (turned) transpose(r, rows, columns, g), r = g;
-    const double shape = t->rows > t->columns ? sqrt((double)t->rows / (double)t->columns) : 1;
-    const float keep = (float)(1 - j->lr * o->opt.decay), step = (float)(j->lr * shape);
-    for (size_t i = 0; i < n; i++) w[i] = w[i] * keep - step * r[i];
+    wg_muon_job d = { .u = g, .w = w, .x = x, .square = square, .rows = t->rows, .columns = t->columns, .turned = turned };
+    d.keep = 1 - j->lr * o->opt.decay, d.step = j->lr * shape;
+    wg_over(NULL, o->op, WG_OP_MOMENTUM, &m, wg_spans(n), 1);
+    wg_over(NULL, o->op, WG_OP_DIRECTION, &d, 1, 1);
+    if (!o->op->gpu && !(*square > 0)) return; /* there is no direction: on a device the descent alone sees it */
+    d.x = orthogonal(o->op, x, y, a, a + (size_t)rows * (size_t)rows, rows, columns);
+    wg_over(NULL, o->op, WG_OP_DESCENT, &d, t->rows, 1);
 }
 
 static void muon_part(void *arg, int thread, int threads)
@@ -213,7 +229,7 @@ static void muon_part(void *arg, int thread, int threads)
 static void adamw(wg_optimiser *o, const wg_net_tensor *t, long step, double rate, double clip)
 {
     const size_t n = (size_t)t->rows * (size_t)t->columns;
-    const wg_adamw_job j = { .w = (float *)wg_net_weights(o->net) + t->at,
+    const wg_adamw_job j = { .w = (float *)wg_net_trained(o->net) + t->at,
                              .m = o->m + t->at,
                              .v = o->v + t->at,
                              .g = (float *)wg_net_gradients(o->net) + t->at,
@@ -226,14 +242,14 @@ static void adamw(wg_optimiser *o, const wg_net_tensor *t, long step, double rat
                              .clip = clip,
                              .correct1 = 1 - pow(o->opt.beta1, (double)step + 1),
                              .correct2 = 1 - pow(o->opt.beta2, (double)step + 1) };
-    wg_over(o->pool, o->op->adamw, &j, wg_spans(n), 1);
+    wg_over(o->pool, o->op, WG_OP_ADAMW, &j, wg_spans(n), 1);
 }
 
 void wg_optimiser_step(wg_optimiser *o, long step, double rate, double norm)
 {
     const double clip = o->opt.clip > 0 && norm > o->opt.clip ? o->opt.clip / norm : 1;
     muon_job j = { .o = o, .lr = rate * o->opt.lr, .clip = clip };
-    if (o->opt.kind == WG_MUON) wg_pool_run(o->pool, muon_part, &j);
+    if (o->opt.kind == WG_MUON) wg_pool_run(pool_of(o), muon_part, &j);
     for (int i = 0; i < wg_net_tensors(o->net); i++)
         if (!by_muon(o, wg_net_tensor_at(o->net, i))) adamw(o, wg_net_tensor_at(o->net, i), step, rate, clip);
 }
@@ -243,7 +259,24 @@ bool wg_optimiser_state(wg_optimiser *o, int i, float **state, size_t *n)
     const int tensors = wg_net_tensors(o->net);
     if (i >= 2 * tensors) return false;
     const wg_net_tensor *t = wg_net_tensor_at(o->net, i % tensors);
-    *state = (i < tensors ? o->m : o->v) + t->at;
+    float *v = o->op->gpu ? o->host + wg_net_elements(o->net) : o->v;
+    *state = (i < tensors ? o->host : v) + t->at;
     *n = i >= tensors && by_muon(o, t) ? 0 : (size_t)t->rows * (size_t)t->columns;
     return true;
+}
+
+void wg_optimiser_fetch(wg_optimiser *o)
+{
+    const size_t n = wg_net_elements(o->net);
+    if (!o->op->gpu) return;
+    wg_ops_get(o->op, o->host, o->m, n * sizeof *o->m);
+    wg_ops_get(o->op, o->host + n, o->v, n * sizeof *o->v);
+}
+
+void wg_optimiser_send(wg_optimiser *o)
+{
+    const size_t n = wg_net_elements(o->net);
+    if (!o->op->gpu) return;
+    wg_ops_put(o->op, o->m, o->host, n * sizeof *o->m);
+    wg_ops_put(o->op, o->v, o->host + n, n * sizeof *o->v);
 }

@@ -27,7 +27,8 @@ double wg_schedule_at(const wg_schedule_options *o, long step, long steps);
 
 typedef struct wg_optimiser wg_optimiser;
 
-/* net and pool are borrowed; f32 networks only. ENOMEM: how much was needed. */
+/* net and pool are borrowed; f32 networks only. The state lies in the memory of the network's table. ENOMEM: how much was
+ * needed. */
 wg_status wg_optimiser_open(wg_optimiser **out, wg_net *net, const wg_optimiser_options *o, wg_pool *pool, wg_error *err);
 void wg_optimiser_close(wg_optimiser *o); /* NULL is fine */
 
@@ -36,7 +37,10 @@ double wg_optimiser_norm(wg_optimiser *o);
 /* One update; step counts from 0; norm: of the gradients, which are overwritten. */
 void wg_optimiser_step(wg_optimiser *o, long step, double rate, double norm);
 
-/* The state, for checkpoints: arrays of (n) floats, from i = 0 on; false behind the last. */
+/* The state, for checkpoints: arrays of (n) floats, from i = 0 on; false behind the last. In host memory, as wg_net_weights,
+ * with fetch and send as there. */
 bool wg_optimiser_state(wg_optimiser *o, int i, float **state, size_t *n);
+void wg_optimiser_fetch(wg_optimiser *o);
+void wg_optimiser_send(wg_optimiser *o);
 
 #endif

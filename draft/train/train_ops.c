@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "kernels/cpu.h"
+#include "kernels/cuda/gpu.h"
 
 const wg_train_ops *wg_ops_f32(void)
 {
@@ -29,9 +30,10 @@ static void over_part(void *arg, int thread, int threads)
     if (lo < hi) j->fn(j->job, thread, lo, hi);
 }
 
-void wg_over(wg_pool *pool, wg_part_fn *fn, const void *job, int items, int grain)
+void wg_over(wg_pool *pool, const wg_train_ops *op, wg_train_part which, const void *job, int items, int grain)
 {
-    wg_pool_run(pool, over_part, &(over_job){ fn, job, items, grain });
+    if (op->gpu) op->gpu->api->train(op->gpu, which, job);
+    else wg_pool_run(pool, over_part, &(over_job){ op->part[which], job, items, grain });
 }
 
 /* Tiles of a product are as even as multiples of 16 rows or columns allow, and at most these. The larger, the less is packed
@@ -87,5 +89,6 @@ static void products_part(void *arg, int thread, int threads)
 void wg_products(wg_pool *pool, const wg_train_ops *op, const wg_gemm *g, int n)
 {
     products_job j = { .op = op, .g = g, .n = n };
-    wg_pool_run(pool, products_part, &j);
+    for (int i = 0; op->gpu && i < n; i++) op->gpu->api->gemm(op->gpu, &g[i], NULL);
+    if (!op->gpu) wg_pool_run(pool, products_part, &j);
 }

@@ -1,71 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * The operations of training with their gradients, for f32 and f64 from one text (ops_text.h): the network (net.c) is written
- * once over this table, and finite differences check it in double.
+ * The operations of training with their gradients (kernels/train.h) as tables: f32 and f64 on the host from one text
+ * (ops_text.h), so that finite differences check in double what the network (net.c) is trained with; and f32 on a CUDA device
+ * (device_ops.c). What is written over a table runs on all of them.
  *
- * Embedding, RMSNorm, RoPE, causal attention over packed documents, SwiGLU, cross-entropy; AdamW and the momentum of Muon.
- *
- * A function takes a job and the items [lo, hi) of it, which any thread may do: items write different outputs, and every sum
- * runs in one order that depends on neither the threads nor the vector width. Arrays are row-major, of the table's element type
- * unless another is named. A gradient of a weight is added to what is there. */
+ * Also rows of losses, on the host alone. */
 #ifndef WG_DRAFT_TRAIN_TRAIN_OPS_H
 #define WG_DRAFT_TRAIN_TRAIN_OPS_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "core/base/pool.h"
 #include "draft/train/blas.h"
-
-/* Rows of x are rows of w. Forward: items are rows. Back: dw[token] += dx, items are columns. */
-typedef struct wg_embed_job {
-    const int32_t *token; /* (rows) */
-    const void *w;        /* (vocab, dim) */
-    void *x, *dw;         /* (rows, dim); (vocab, dim) */
-    const void *dx;
-    int rows, dim;
-} wg_embed_job;
-
-/* y = x r w, r = 1 / sqrt(mean(x^2) + eps) kept for the gradient. Back: dx += ..., items are rows; for the weight they are
- * columns. */
-typedef struct wg_norm_job {
-    const void *x, *w, *dy; /* (rows, dim), (dim), (rows, dim) */
-    void *y, *r;            /* (rows, dim), (rows) */
-    void *dx, *dw;
-    int rows, dim;
-    double eps;
-} wg_norm_job;
-
-/* In place; `back` turns the other way, which is the gradient. Items are rows. */
-typedef struct wg_turn_job {
-    void *x;                 /* (rows, heads * hd) */
-    const void *cs;          /* (positions, n_rot / 2, 2) cos and sin */
-    const int32_t *position; /* (rows) */
-    int heads, hd, n_rot;
-    bool adjacent, back;
-} wg_turn_job;
-
-/* o = softmax(scale q k^T) v; a row sees the rows from start[row] to itself. Rows are sequences of `length` each. Items are
- * pairs of sequence and key head, `back` too: dq, dk and dv are overwritten. */
-typedef struct wg_attention_job {
-    const void *q, *k, *v, *dy; /* (rows, heads * hd), (rows, kv_heads * hd) twice, as q */
-    void *y, *lse;              /* as q; (heads, rows) log of the sum of exponentials */
-    void *dq, *dk, *dv;
-    const int32_t *start; /* (rows) in the sequence: the first row of the row's document */
-    void *work;           /* (threads, wg_attention_work) */
-    int sequences, length, heads, kv_heads, hd;
-    double scale;
-} wg_attention_job;
-enum { WG_ATTENTION_BLOCK = 64 }; /* query rows of a block */
-static inline size_t wg_attention_work(int length) { return 2 * (size_t)WG_ATTENTION_BLOCK * (size_t)length; } /* elements */
-
-/* y = silu(gate) up. Back: dgate and dup, which may be the memory of gate and up. Items are elements / WG_SPAN. */
-typedef struct wg_gate_job {
-    const void *gate, *up, *dy;
-    void *y, *dgate, *dup;
-    size_t n;
-} wg_gate_job;
-enum { WG_SPAN = 4096 };
-static inline int wg_spans(size_t n) { return (int)((n + WG_SPAN - 1) / WG_SPAN); }
+#include "kernels/train.h"
 
 /* Sums over the rows of a part that have a loss. alpha: the sum of acceptance probabilities, where the loss knows them. */
 typedef struct wg_loss_part {
@@ -97,39 +41,14 @@ typedef struct wg_row_ratio {
     double by_q, by_p;                /* out: sums of q log(q / d), of p log d */
 } wg_row_ratio;
 
-/* sum[span] = sum of squares, in double. Items are spans. */
-typedef struct wg_square_job {
-    const void *x;
-    double *sum;
-    size_t n;
-} wg_square_job;
-
-/* AdamW (Loshchilov and Hutter 2019) with gradients times `clip`. correct1, correct2: 1 - beta^step. Items are spans. */
-typedef struct wg_adamw_job {
-    void *w, *m, *v;
-    const void *g;
-    size_t n;
-    double lr, beta1, beta2, eps, decay, clip, correct1, correct2;
-} wg_adamw_job;
-
-/* Nesterov's momentum of Muon: m = mu m + (1 - mu) g; u = mu m + (1 - mu) g. Items are spans. */
-typedef struct wg_momentum_job {
-    void *m, *u;
-    const void *g;
-    size_t n;
-    double mu, clip;
-} wg_momentum_job;
-
-typedef void wg_part_fn(const void *job, int thread, int lo, int hi);
+typedef void wg_part_fn(const void *job, int thread, int lo, int hi); /* the items [lo, hi) of a job */
 
 typedef struct wg_train_ops {
     const char *name;
-    size_t size; /* bytes of an element */
+    size_t size;        /* bytes of an element */
+    struct wg_gpu *gpu; /* the device; NULL: the host, which alone has what follows */
     void (*gemm)(const wg_gemm *g);
-    wg_part_fn *embed, *embed_back, *norm, *norm_back, *norm_weight_back, *turn, *attention, *attention_back, *gate, *gate_back,
-        *square, *adamw, *momentum;
-    /* -log softmax(z)[target] and its gradient softmax(z) - [v = target]; rows with target -1 have none. dz may be z. */
-    void (*cross_entropy)(const int32_t *target, int rows, int vocab, const void *z, void *dz, wg_loss_part *sum);
+    wg_part_fn *part[WG_TRAIN_PARTS];
     /* Rows of distances. measure fills q. scaled: sums of q where c q < p, and of p elsewhere. */
     void (*row_measure)(const void *z, const void *p, void *q, int n, double inverse, wg_row_sums *out);
     void (*row_scaled)(const void *p, const void *q, int n, double c, double out[2]);
@@ -141,10 +60,29 @@ extern const wg_train_ops wg_ops_f64, wg_ops_f32_ref, wg_ops_f32_avx2, wg_ops_f3
 /* f32, for the instruction set of this processor (kernels/cpu.h); the same bits on all of them. */
 const wg_train_ops *wg_ops_f32(void);
 
-/* Runs fn over [0, items) on the pool, in shares of multiples of `grain`. */
-void wg_over(wg_pool *pool, wg_part_fn *fn, const void *job, int items, int grain);
+/* Does all items of a job: on the host in shares of multiples of `grain` on the pool, NULL being the calling thread; on a
+ * device in order with what was asked of it before. A device is one thread's. */
+void wg_over(wg_pool *pool, const wg_train_ops *op, wg_train_part which, const void *job, int items, int grain);
 
-/* Several products at once, divided into tiles that depend on their sizes alone. */
+/* Several products at once, on the host divided into tiles that depend on their sizes alone. */
 void wg_products(wg_pool *pool, const wg_train_ops *op, const wg_gemm *g, int n);
+
+/* ---- memory of a table (device_ops.c): the host's, or the device's, where only put and get reach it */
+
+struct wg_device;
+/* The table of a device that wg_device_open has opened, which it borrows: that of the host's f32 with OpenBLAS, or f32 on CUDA
+ * with cuBLAS; the library is looked for. EUNSUPPORTED: it is not there, and how to get it. EINVAL: a mode of the device that
+ * training does not know. */
+wg_status wg_train_ops_of(wg_train_ops *out, struct wg_device *d, wg_error *err);
+
+size_t wg_ops_available(const wg_train_ops *op);          /* bytes */
+void *wg_ops_alloc(const wg_train_ops *op, size_t bytes); /* zeros; NULL: out of memory */
+void wg_ops_free(const wg_train_ops *op, void *p);        /* NULL is fine */
+void wg_ops_clear(const wg_train_ops *op, void *p, size_t bytes);
+void wg_ops_copy(const wg_train_ops *op, void *to, const void *from, size_t bytes);
+void wg_ops_put(const wg_train_ops *op, void *to, const void *from, size_t bytes); /* nothing where to == from, as get */
+void wg_ops_get(const wg_train_ops *op, void *to, const void *from, size_t bytes);
+/* Waits for all of it. EIO: the device failed, and how; what was computed since the last call means nothing. */
+wg_status wg_ops_wait(const wg_train_ops *op, wg_error *err);
 
 #endif

@@ -28,7 +28,7 @@ const wg_option wg_train_table[] = {
 typedef struct learner {
     wg_optimiser *optimiser;
     int32_t *arrays;   /* (4, batch * length) tokens, targets, starts, positions of a step; shared where students' rows are */
-    uint8_t *unpruned; /* (elements of the weights) 0: a weight that stays 0; NULL: all are trained */
+    uint8_t *unpruned; /* (elements of the weights) where they are trained, 0: one that stays 0; NULL: all are trained */
     long targets;      /* rows with a loss */
     wg_loss_part sum;
 } learner;
@@ -61,22 +61,30 @@ static wg_windows windows_of(const wg_trainer *t, const wg_tokens *tokens)
 static wg_status mark_zeros(learner *l, wg_net *net, wg_error *err)
 {
     const float *w = wg_net_weights(net);
-    l->unpruned = wg_alloc(wg_net_elements(net), 1);
-    if (!l->unpruned) return wg_nomem(err, wg_net_elements(net), "the marks of pruned weights");
-    memset(l->unpruned, 1, wg_net_elements(net));
+    const size_t all = wg_net_elements(net);
+    uint8_t *marks = wg_alloc(all, 1);
+    l->unpruned = wg_ops_alloc(wg_net_ops(net), all);
+    if (!marks || !l->unpruned) {
+        wg_free(marks);
+        return wg_nomem(err, all, "the marks of pruned weights");
+    }
+    memset(marks, 1, all);
     for (int i = 0; i < wg_net_tensors(net); i++) {
         const wg_net_tensor *x = wg_net_tensor_at(net, i);
         const size_t n = (size_t)x->rows * (size_t)x->columns;
-        for (size_t k = 0; k < n && x->matrix; k++) l->unpruned[x->at + k] = w[x->at + k] != 0;
+        for (size_t k = 0; k < n && x->matrix; k++) marks[x->at + k] = w[x->at + k] != 0;
     }
+    wg_ops_put(wg_net_ops(net), l->unpruned, marks, all);
+    wg_free(marks);
     return WG_OK;
 }
 
 /* Of weights or gradients. */
-static void clear_pruned(const learner *l, const wg_net *net, float *x)
+static void clear_pruned(const wg_trainer *t, int k, void *x)
 {
-    const size_t n = l->unpruned ? wg_net_elements(net) : 0;
-    for (size_t i = 0; i < n; i++) x[i] = l->unpruned[i] ? x[i] : 0;
+    const wg_net *net = t->student[k].net;
+    const wg_keep_job j = { .x = x, .kept = t->learner[k].unpruned, .n = wg_net_elements(net) };
+    if (j.kept) wg_over(t->p.pool, wg_net_ops(net), WG_OP_KEEP, &j, wg_spans(j.n), 1);
 }
 
 static wg_status open_learners(wg_trainer *t, wg_error *err)
@@ -92,6 +100,7 @@ static wg_status open_learners(wg_trainer *t, wg_error *err)
             l->arrays = wg_calloc(4 * t->rows, sizeof *l->arrays);
             if (!l->arrays) return wg_nomem(err, 4 * t->rows * sizeof *l->arrays, "the tokens of a step; lower batch");
         }
+        if (t->student[i].loss) WG_TRY(wg_net_plug(t->student[i].net, err));
         if (t->opt.keep_zeros) WG_TRY(mark_zeros(l, t->student[i].net, err));
         WG_TRY(wg_optimiser_open(&l->optimiser, t->student[i].net, t->student[i].optimiser, t->p.pool, err));
         WG_TRY(wg_checkpoint_add_net(&t->kept, t->student[i].net, l->optimiser, err));
@@ -142,7 +151,7 @@ void wg_trainer_close(wg_trainer *t)
     for (int i = 0; t->learner && i < t->p.students; i++) {
         wg_optimiser_close(t->learner[i].optimiser);
         wg_free(t->learner[i].arrays);
-        wg_free(t->learner[i].unpruned);
+        if (t->learner[i].unpruned) wg_ops_free(wg_net_ops(t->student[i].net), t->learner[i].unpruned);
     }
     wg_checkpoint_close(&t->kept);
     wg_free(t->student);
@@ -257,6 +266,15 @@ static const char *kept_of(const wg_trainer *t, char kept[KEPT])
     return kept;
 }
 
+/* What was computed for a student is there. */
+static wg_status wait(const wg_trainer *t, int k, wg_error *err)
+{
+    char kept[KEPT];
+    wg_error why;
+    const wg_status s = wg_ops_wait(wg_net_ops(t->student[k].net), &why);
+    return s ? wg_fail(err, s, "step %ld: %s; %s", t->step + 1, why.text, kept_of(t, kept)) : WG_OK;
+}
+
 static wg_status not_finite(const wg_trainer *t, int k, const char *what, wg_error *err)
 {
     char kept[KEPT];
@@ -291,15 +309,16 @@ static wg_status step(wg_trainer *t, wg_train_report *out, wg_error *err)
     for (int k = 0; k < students; k++) wg_net_clear_gradients(t->student[k].net);
     for (int i = 0; i < t->passes; i++) WG_TRY(pass_all(t, i, is_own(t, i), true, err));
     for (int k = 0; k < students; k++) {
-        clear_pruned(&t->learner[k], t->student[k].net, wg_net_gradients(t->student[k].net));
+        clear_pruned(t, k, wg_net_gradients(t->student[k].net));
         out[k].norm = wg_optimiser_norm(t->learner[k].optimiser);
+        WG_TRY(wait(t, k, err));
         if (!isfinite(t->learner[k].sum.loss)) return not_finite(t, k, "loss", err);
         if (!isfinite(out[k].norm)) return not_finite(t, k, "gradient", err);
     }
     for (int k = 0; k < students; k++) {
         const double norm = out[k].norm, rate = wg_schedule_at(t->student[k].schedule, t->step, t->opt.steps);
         wg_optimiser_step(t->learner[k].optimiser, t->step, rate, norm);
-        clear_pruned(&t->learner[k], t->student[k].net, wg_net_weights(t->student[k].net)); /* Muon's updates are dense */
+        clear_pruned(t, k, wg_net_trained(t->student[k].net)); /* Muon's updates are dense */
         out[k] = report_of(t, k, start);
         out[k].step++;
         out[k].norm = norm;
@@ -327,6 +346,7 @@ wg_status wg_trainer_held_out(wg_trainer *t, int windows, wg_train_report *out, 
         for (int k = 0; k < t->p.students; k++) pass_of(t, k, &rows, false);
     }
     for (int k = 0; k < t->p.students; k++) {
+        WG_TRY(wait(t, k, err));
         out[k] = report_of(t, k, start);
         out[k].held_out = true;
     }
@@ -336,6 +356,10 @@ wg_status wg_trainer_held_out(wg_trainer *t, int windows, wg_train_report *out, 
 wg_status wg_trainer_resume(wg_trainer *t, uint64_t *log_bytes, wg_error *err)
 {
     WG_TRY(wg_checkpoint_load(t->p.folder, &t->kept, err));
+    for (int k = 0; k < t->p.students; k++) {
+        wg_net_send(t->student[k].net);
+        wg_optimiser_send(t->learner[k].optimiser);
+    }
     t->step = (long)t->kept.step;
     t->saved = t->kept.step;
     *log_bytes = t->kept.log_bytes;
@@ -346,6 +370,11 @@ static wg_status save(wg_trainer *t, wg_error *err)
 {
     t->kept.step = (uint64_t)t->step;
     if (!t->p.folder || t->saved == t->kept.step) return WG_OK;
+    for (int k = 0; k < t->p.students; k++) {
+        wg_net_fetch(t->student[k].net);
+        wg_optimiser_fetch(t->learner[k].optimiser);
+        WG_TRY(wait(t, k, err));
+    }
     const wg_status s = wg_checkpoint_save(t->p.folder, &t->kept, err);
     if (s) {
         char kept[KEPT];

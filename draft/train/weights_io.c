@@ -41,6 +41,7 @@ void wg_net_randomise(wg_net *n, uint64_t seed)
         else if (last) memset(w, 0, size * sizeof *w);
         else normal(seed, (uint32_t)i, t->matrix ? 1 / sqrtf((float)t->columns) : 0.02f, w, size);
     }
+    wg_net_send(n);
 }
 
 /* The number of the layer of a tensor's name, and what follows it; -1: of none. */
@@ -99,6 +100,7 @@ wg_status wg_net_read_parts(wg_net *n, const wg_weights *w, const int *layer, wg
         if (own >= 0) snprintf(name, sizeof name, "blk.%d.%s", layer[own], rest);
         WG_TRY(read_tensor(n, t, w, own >= 0 ? name : t->name, err));
     }
+    wg_net_send(n);
     return WG_OK;
 }
 

@@ -6,7 +6,7 @@
  *   round    plain decoding and speculative rounds of the same target, interleaved
  *   verify   from logits to the next root, without a model: sampler, accept, draw (bench_verify.c)
  *   tokenizer  encoding and decoding a text, and texts made to be slow
- *   train    a pass of training forward and backward beside OpenBLAS alone
+ *   train    a pass of training forward and backward beside the library of its products alone
  *   compare  two large result folders, written for the purpose: seconds and memory
  *   load     opening a model that is on the disk alone, beside reading its files once, and the memory it takes
  *   kernels  products, the preparing of inputs and attention, each alone, beside what the machine gives
@@ -189,6 +189,7 @@ static wg_status bench_kernels(const bench *b, wg_error *err)
 static wg_status bench_train(const bench *b, wg_error *err)
 {
     const wg_bench_train_options o = { .model = b->model,
+                                       .device = b->device,
                                        .threads = (int)b->threads,
                                        .sequences = (int)b->sequences,
                                        .length = (int)b->length,
@@ -236,7 +237,7 @@ int wg_cmd_bench(int argc, char **argv)
         { "n", 'n', WG_FLAG_INT, &b.n, "N", "round: tokens of a repeat", 2, 1e6 },
         { "seed", 0, WG_FLAG_INT, &b.seed, "S", "round: seed", 0, 0 },
         { "repeats", 0, WG_FLAG_INT, &b.repeats, "N", "medians are over these", 1, WG_BENCH_REPEATS },
-        { "device", 0, WG_FLAG_STRING, &b.device, "D", "forward, round, perplexity: " WG_DEVICE_NAMES, 0, 0 },
+        { "device", 0, WG_FLAG_STRING, &b.device, "D", "forward, round, perplexity, train: " WG_DEVICE_NAMES, 0, 0 },
         { "threads", 0, WG_FLAG_INT, &b.threads, "N", "0: all cores", 0, 256 },
         { "pin", 0, WG_FLAG_BOOL, &b.pin, NULL, "bind each worker thread to a processor of its own", 0, 0 },
         { "kv-type", 0, WG_FLAG_STRING, &b.kv_name, "TYPE", WG_KV_TYPE_DOC " (f16)", 0, 0 },

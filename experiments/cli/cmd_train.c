@@ -30,7 +30,7 @@ static void print(const wg_train_result *r, bool json)
 int wg_cmd_train(int argc, char **argv)
 {
     wg_flag_list set = { .n = 0 };
-    const char *path, *out = NULL;
+    const char *path, *out = NULL, *device = NULL;
     long threads = 0;
     bool resume = false, json = false;
     const wg_flag flags[] = {
@@ -38,6 +38,7 @@ int wg_cmd_train(int argc, char **argv)
         { "set", 0, WG_FLAG_LIST, &set, "A.B=V", "override a value of the file (JSON, or text); may be repeated", 0, 0 },
         { "resume", 'r', WG_FLAG_BOOL, &resume, NULL, "go on from the last checkpoint in the folder", 0, 0 },
         { "threads", 't', WG_FLAG_INT, &threads, "N", "0: all cores; results do not depend on it", 0, 256 },
+        { "device", 0, WG_FLAG_STRING, &device, "D", "where it is trained: cpu, cuda:0 (1, ...) or auto", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &json, NULL, "the result as a JSON object", 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
     };
@@ -54,6 +55,7 @@ int wg_cmd_train(int argc, char **argv)
     if (wg_train_config_open(&c, path, set.item, set.n, &err)) return wg_cli_fail(&err);
     const wg_train_run_options o = { .folder = out,
                                      .threads = (int)threads,
+                                     .device = device,
                                      .resume = resume,
                                      .progress = wg_cli_terminal(STDERR_FILENO),
                                      .stop = wg_cli_catch_signals() };

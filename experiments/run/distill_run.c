@@ -33,6 +33,8 @@ typedef struct run {
     const wg_distill_config *c;
     const wg_distill_run_options *o;
     wg_target *target;
+    wg_device device; /* of the students */
+    wg_train_ops ops;
     wg_target_rows *rows;
     student *student;
     wg_train_student *part; /* as the trainer takes them */
@@ -82,6 +84,7 @@ static wg_status check_memory(const run *r, wg_error *err)
 {
     const int micro = r->c->train.train.micro, threads = wg_pool_threads(r->target->pool), vocab = r->target->lm->vocab;
     const size_t available = wg_mem_available();
+    if (r->ops.gpu) return WG_OK; /* of which each student is told when it is opened */
     double weights = 0, passes = 0, rows = (double)wg_target_rows_need(vocab, micro, r->length, threads);
     for (int i = 0; i < r->students; i++) {
         const wg_net_bytes b = wg_net_need(&r->student[i].arch, sizeof(float), micro, r->length, threads);
@@ -114,7 +117,7 @@ static wg_status open_students(run *r, wg_error *err)
     const int vocab = r->target->lm->vocab;
     for (int i = 0; i < r->students; i++) {
         student *s = &r->student[i];
-        WG_TRY(wg_net_open(&s->net, wg_ops_f32(), &s->arch, r->c->train.train.micro, r->length, pool, err));
+        WG_TRY(wg_net_open(&s->net, &r->ops, &s->arch, r->c->train.train.micro, r->length, pool, err));
         r->net[i] = s->net;
         WG_TRY(wg_distill_begin(s->net, s->c, r->target, err));
         WG_TRY(
@@ -256,6 +259,8 @@ static wg_status write_models(run *r, json_t *list, wg_error *err)
     const int type = wg_type_parse(r->c->train.output.type);
     for (int i = 0; i < r->students; i++) {
         const student *s = &r->student[i];
+        wg_net_fetch(s->net);
+        WG_TRY(wg_ops_wait(&r->ops, err));
         WG_TRY(wg_net_write(s->net, model_path(r, i, path), s->c->name, r->target->weights, type, err));
         json_array_append_new(list, json_pack("{s:s, s:i, s:s, s:I, s:o, s:o, s:o, s:s}", "name", s->c->name, "seed",
                                               s->c->seed, "family", s->c->family_name, "parameters",
@@ -400,8 +405,9 @@ static wg_status write_result(run *r, json_t **result, wg_error *err)
 static wg_status go(run *r, json_t **result, wg_error *err)
 {
     wg_train_options options = r->c->train.train;
-    WG_TRY(wg_blas_open(err)); /* before text is read for minutes */
-    WG_TRY(open_target(r, err));
+    WG_TRY(open_target(r, err)); /* this and the next before text is read for minutes */
+    WG_TRY(wg_device_open(&r->device, r->o->device ? r->o->device : "cpu", r->target->pool, err));
+    WG_TRY(wg_train_ops_of(&r->ops, &r->device, err));
     WG_TRY(open_shapes(r, err));
     WG_TRY(check_memory(r, err));
     WG_TRY(wg_train_folder_open(&r->folder, err));
@@ -433,6 +439,7 @@ wg_status wg_distill_run(const wg_distill_config *c, const wg_distill_run_option
     wg_rejections_close(&r.trace);
     wg_target_rows_close(r.rows);
     wg_train_folder_close(&r.folder);
+    wg_device_close(&r.device);
     wg_target_close(r.target);
     wg_free(r.student);
     wg_free(r.part);

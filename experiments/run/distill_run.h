@@ -12,6 +12,7 @@
 typedef struct wg_distill_run_options {
     const char *folder;
     int threads;           /* 0: those of the config */
+    const char *device;    /* where students are trained (wg_device_open); NULL: cpu */
     bool resume, progress; /* progress: a line on stderr that is written over */
     const volatile sig_atomic_t *stop;
 } wg_distill_run_options;

@@ -22,6 +22,8 @@ typedef struct run {
     wg_train_folder folder;
     wg_arch arch;
     wg_pool *pool;
+    wg_device device;
+    wg_train_ops ops;
     wg_net *net;
     wg_trainer *trainer;
     int length;
@@ -95,8 +97,7 @@ static wg_status report(void *user, const wg_train_report *t, wg_error *err)
 static wg_status open_trainer(run *r, wg_error *err)
 {
     const wg_train_config *c = r->c;
-    WG_TRY(wg_pool_open(&r->pool, r->o->threads, err));
-    WG_TRY(wg_net_open(&r->net, wg_ops_f32(), &r->arch, c->train.micro, r->length, r->pool, err));
+    WG_TRY(wg_net_open(&r->net, &r->ops, &r->arch, c->train.micro, r->length, r->pool, err));
     if (r->init) WG_TRY(wg_net_read(r->net, r->init, err));
     else wg_net_randomise(r->net, (uint64_t)c->train.seed);
     const wg_train_student student = { .net = r->net, .optimiser = &c->optimiser, .schedule = &c->schedule };
@@ -121,6 +122,8 @@ static wg_status open_trainer(run *r, wg_error *err)
 static wg_status write_model(run *r, wg_error *err)
 {
     char name[WG_OPTION_STRING + 8], path[WG_TRAIN_PATH];
+    wg_net_fetch(r->net);
+    WG_TRY(wg_ops_wait(&r->ops, err));
     snprintf(name, sizeof name, "%s.gguf", r->c->output.name);
     WG_TRY(wg_net_write(r->net, wg_train_folder_at(&r->folder, name, path), r->c->output.name, r->source,
                         wg_type_parse(r->c->output.type), err));
@@ -128,9 +131,17 @@ static wg_status write_model(run *r, wg_error *err)
     return WG_OK;
 }
 
+/* Before text is read for minutes. */
+static wg_status open_device(run *r, wg_error *err)
+{
+    WG_TRY(wg_pool_open(&r->pool, r->o->threads, err));
+    WG_TRY(wg_device_open(&r->device, r->o->device ? r->o->device : "cpu", r->pool, err));
+    return wg_train_ops_of(&r->ops, &r->device, err);
+}
+
 static wg_status go(run *r, wg_error *err)
 {
-    WG_TRY(wg_blas_open(err)); /* before text is read for minutes */
+    WG_TRY(open_device(r, err));
     WG_TRY(open_model(r, err));
     WG_TRY(wg_train_folder_open(&r->folder, err));
     WG_TRY(wg_train_folder_tokens(&r->folder, &r->c->data, r->tokenizer, r->length, err));
@@ -152,6 +163,7 @@ wg_status wg_train_run(const wg_train_config *c, const wg_train_run_options *o, 
     const wg_status s = go(&r, err);
     wg_trainer_close(r.trainer);
     wg_net_close(r.net);
+    wg_device_close(&r.device);
     wg_pool_close(r.pool);
     wg_train_folder_close(&r.folder);
     wg_tokenizer_close(r.tokenizer);

@@ -9,6 +9,7 @@
 typedef struct wg_train_run_options {
     const char *folder;
     int threads;           /* 0: the cores this process may run on */
+    const char *device;    /* where it is trained (wg_device_open); NULL: cpu */
     bool resume, progress; /* progress: a line on stderr that is written over */
     const volatile sig_atomic_t *stop;
 } wg_train_run_options;

@@ -28,6 +28,7 @@
 #include "kernels/rule/rule_kinds.h"
 #include "kernels/hd.h"
 #include "kernels/ops.h"
+#include "kernels/train.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -166,6 +167,12 @@ typedef struct wg_gpu_stack {
     const void *const *data;
 } wg_gpu_stack;
 
+/* Several products of one shape: the next one's matrices lie so many elements behind. */
+typedef struct wg_gpu_batch {
+    int n;
+    size_t a, b, c;
+} wg_gpu_batch;
+
 typedef struct wg_gpu wg_gpu;
 
 /* What launches go to. early: a kernel may begin before the one before it has ended, and waits for it by itself (wg_depend of
@@ -177,6 +184,7 @@ typedef struct wg_gpu_stream {
 } wg_gpu_stream;
 
 /* Every kernel: name and arguments. All pointers are device memory; shapes as in kernels/ops.h, `rows` rows each, dense.
+ *   train        all items of a job of training (kernels/train.h), in f32; blas() was called before
  *   fill_random  n f32 uniform on [-scale, scale): Philox of (seed; index / 4, 0, stream, 0), word index % 4
  *   draw         random weights of deviation 1/sqrt(k) into a packed matrix of a type that wg_gpu_draws, which is written to:
  *                finite everywhere, never all zeros. drawn: random words lie there already; else Philox of (seed; line of 16
@@ -250,6 +258,7 @@ typedef struct wg_gpu_stream {
     X(loop_lookup, (wg_gpu * g, const wg_gpu_decode_loop *loop))                                                               \
     X(loop_nodes, (wg_gpu * g, const wg_gpu_decode_loop *loop, wg_gpu_row *row))                                               \
     X(loop_end, (wg_gpu * g, const wg_gpu_decode_loop *loop))                                                                  \
+    X(train, (wg_gpu * g, wg_train_part which, const void *job))                                                               \
     X(draw, (wg_gpu * g, const wg_matrix *w, int layout, uint64_t seed, uint32_t stream, int drawn))                           \
     X(fill_random, (wg_gpu * g, uint64_t seed, uint32_t stream, float scale, float *x, size_t n))
 
@@ -277,6 +286,10 @@ typedef struct wg_gpu_api {
      * y += x w^T, of w in rows and prepared x. The order of its sums may be another for another number of rows. */
     int (*library)(wg_gpu *g, char why[WG_GPU_WHY]);
     void (*product)(wg_gpu *g, const wg_matrix *w, const void *act, int rows, int add, float *y);
+    /* Products of training by cuBLAS, in f32 without TF32: blas() looks for the library, 0, or -1 and why there is none; gemm()
+     * does one product, or with `batch` several. The same bits in every run on one kind of card with one library. */
+    int (*blas)(wg_gpu *g, char why[WG_GPU_WHY]);
+    void (*gemm)(wg_gpu *g, const wg_gemm *of, const wg_gpu_batch *batch);
     void (*clear)(wg_gpu *g, void *device, size_t bytes); /* to zeros */
     int (*wait)(wg_gpu *g, char why[WG_GPU_WHY]);         /* all done? 0, or -1 and the first failure since the last wait */
     int (*idle)(wg_gpu *g);                               /* whether wait() would not block */
@@ -304,6 +317,7 @@ struct wg_gpu {
     size_t memory;   /* bytes in all */
     void *random;    /* the library's generator behind words(), made on first use */
     void *products;  /* what library() made */
+    void *blas;      /* what blas() made */
     char card[128];
     char failed[WG_GPU_WHY]; /* the first failure that wait() has not returned yet; empty: none */
 };

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/cuda/cublas.h"
 #include "kernels/cuda/cublaslt.h"
 #include "kernels/cuda/curand.h"
 #include "kernels/cuda/kernel_table.h"
@@ -140,6 +141,7 @@ static void gpu_close(wg_gpu *g)
     stream_of(g);
     wg_curand_close(g);
     wg_cublaslt_close(g);
+    wg_cublas_close(g);
     cudaStreamDestroy(stream_of(g));
     cudaGetLastError(); /* there is no caller left to report to */
     free(g->stream.launches);
@@ -235,6 +237,20 @@ static void gpu_product(wg_gpu *g, const wg_matrix *w, const void *act, int rows
                  "cuBLASLt's product of %d rows with %d x %d %s: status %d; take the device "
                  "without /fast",
                  rows, w->n, w->k, w->type == WG_F16 ? "f16" : "bf16", status);
+}
+
+static int gpu_blas(wg_gpu *g, char why[WG_GPU_WHY])
+{
+    stream_of(g);
+    return wg_cublas_open(g, why);
+}
+
+static void gpu_gemm(wg_gpu *g, const wg_gemm *of, const wg_gpu_batch *batch)
+{
+    const int status = wg_cublas_gemm(g, of, batch);
+    if (status && !g->failed[0])
+        snprintf(g->failed, sizeof g->failed, "cuBLAS's product of %d x %d by %d x %d: status %d", of->m, of->k, of->k, of->n,
+                 status);
 }
 
 static int gpu_wait(wg_gpu *g, char why[WG_GPU_WHY])
@@ -382,6 +398,8 @@ static wg_gpu_api make_api()
     api.words = gpu_words;
     api.library = gpu_library;
     api.product = gpu_product;
+    api.blas = gpu_blas;
+    api.gemm = gpu_gemm;
     api.wait = gpu_wait;
     api.idle = gpu_idle;
     api.record = gpu_record;

@@ -140,6 +140,10 @@ optional() { # DEVICE COMMAND...: skipped where this build knows no such device,
   shift
   "$@"
 }
+training() { # a pass forward and backward beside the products of cuBLAS alone, and an update by Muon
+  # shellcheck disable=SC2086
+  wager bench train -m $trained --device "cuda:0${MODE:-}" --repeats $(((repeats + 4) / 5)) --json
+}
 typed() { # TYPE COMMAND...: skipped where this build knows no such type of weights
   wager inspect "$(shape tiny "$1")" >/dev/null 2>&1 || { skip "this build has no type $1"; return; }
   shift

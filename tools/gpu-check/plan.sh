@@ -32,7 +32,9 @@ plan() {
   section drafted_1b_sampled 14 holding recorded arm holding looped arm drafted $one $small 1
   section steps_1b_bf16 14 holding recorded arm drafted $one $small 0 --steps
 
-  section ncu 30 profile
+  section train_11m 13 training
+
+  section ncu 24 profile
   together racecheck 30
   for unit in $units; do member "racecheck_$unit" sanitizer racecheck "$unit"; done
   gather
@@ -43,7 +45,7 @@ plan() {
   section fast_1b_bf16 8 optional cuda:0/fast holding recorded rows forward $one bf16 cuda:0/fast $rows $far
   section eager_1b_bf16 10 forward $one bf16 cuda:0/eager $some $far
   section far_8b_bf16 14 holding recorded rows forward $big bf16 cuda:0 1,8 $((4 * far))
-  section peer 30 peer
+  section peer 26 peer
   together sanitizers 20
   for tool in memcheck synccheck initcheck; do
     for unit in $units; do member "${tool}_$unit" sanitizer $tool "$unit"; done

@@ -510,7 +510,13 @@ static void plugged_loss(void *ctx, int thread, int first, int n, int vocab, con
 {
     const plugged *p = ctx;
     cr_assert(thread >= 0 && thread < 2 && n <= WG_LOSS_ROWS && first % 64 == 0);
-    wg_ops_f32()->cross_entropy(p->target + first, n, vocab, z, dz, sum);
+    float loss[WG_LOSS_ROWS];
+    const wg_entropy_job j = { .target = p->target + first, .z = z, .dz = dz, .loss = loss, .rows = n, .vocab = vocab };
+    wg_ops_f32()->part[WG_OP_CROSS_ENTROPY](&j, 0, 0, n);
+    for (int i = 0; i < n; i++) {
+        sum->loss += (double)loss[i];
+        sum->rows += j.target[i] >= 0;
+    }
     if (p->prepared == p->nan_at) sum->loss = NAN;
     sum->alpha += 0.5 * n;
 }
