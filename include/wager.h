@@ -462,7 +462,8 @@ typedef struct wg_request {
     int n;
     int max_tokens;      /* new tokens; 0: the config's */
     uint64_t seed;       /* of its draws, with `number`: */
-    uint32_t number;     /* answers to one prompt under one seed differ by it */
+    uint32_t number;     /* answers to one prompt under one seed differ by it. Not used under rules that draw where drafts depend
+                          * on other requests (adaptive lengths, drafters that learn): there all requests differ */
     int ignore_end;      /* 1: tokens that end a text do not end it */
     const int32_t *stop; /* (stops) these tokens end it too */
     int stops;
