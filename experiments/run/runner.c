@@ -149,7 +149,7 @@ static wg_status open_target(runner *r, const wg_cell *cell, const wg_target **o
         if (r->config->cell[i].top.batch > batch) batch = r->config->cell[i].top.batch;
     wg_target_options o = wg_config_target_options(&cell->target);
     o.need_tokenizer = true;
-    o.model.max_rows = batch > 8 ? batch * WG_TREE_MAX : 0;
+    o.model.max_rows = wg_target_step_rows(batch, 0);
     o.external.sequences = batch;
     WG_TRY(wg_target_open(&r->target[index], cell->target.model, &o, err));
     *out = r->target[index];

@@ -74,12 +74,18 @@ static const struct kind {
     wg_sibling_law law;
     bool chain, drawn_tree;
 } kinds[] = {
-    { "match", WG_LAW_FIXED, false, false },          { "coupled", WG_LAW_FIXED, false, false },
-    { "rejection", WG_LAW_FIXED, true, false },       { "block", WG_LAW_FIXED, true, false },
-    { "topk", WG_LAW_FIXED, false, false },           { "traversal", WG_LAW_FIXED, false, false },
-    { "rejection", WG_LAW_IID, true, false },         { "block", WG_LAW_IID, true, false },
-    { "rejection", WG_LAW_IID, false, true },         { "traversal", WG_LAW_IID, false, true },
-    { "optimal", WG_LAW_IID, false, true },           { "without_replacement", WG_LAW_WITHOUT_REPLACEMENT, false, true },
+    { "match", WG_LAW_FIXED, false, false },
+    { "coupled", WG_LAW_FIXED, false, false },
+    { "rejection", WG_LAW_FIXED, true, false },
+    { "block", WG_LAW_FIXED, true, false },
+    { "topk", WG_LAW_FIXED, false, false },
+    { "traversal", WG_LAW_FIXED, false, false },
+    { "rejection", WG_LAW_IID, true, false },
+    { "block", WG_LAW_IID, true, false },
+    { "rejection", WG_LAW_IID, false, true },
+    { "traversal", WG_LAW_IID, false, true },
+    { "optimal", WG_LAW_IID, false, true },
+    { "without_replacement", WG_LAW_WITHOUT_REPLACEMENT, false, true },
     { "paired", WG_LAW_WITHOUT_REPLACEMENT, false, true },
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
@@ -208,11 +214,9 @@ static double deviation(world *w, exact_target *t, long *reused)
     wg_error err;
     wg_chance_tree tree;
     int32_t text[PROMPT + LONGEST];
-    const wg_drafter_class class = { .name = "bettor",
-                                     .size = sizeof(wg_drafter),
-                                     .laws = blind_law,
-                                     .propose = propose,
-                                     .cross_request = w->way->learns };
+    const wg_drafter_class class = {
+        .name = "bettor", .size = sizeof(wg_drafter), .laws = blind_law, .propose = propose, .cross_request = w->way->learns
+    };
     const law_setup setup = { .target = &t->m,
                               .drafter_class = &class,
                               .rule = w->rule,
@@ -242,7 +246,9 @@ static double deviation(world *w, exact_target *t, long *reused)
 static double judge(const struct kind *k, const way *how, int number, exact_target *t, long *reused)
 {
     const int longer = k->drawn_tree ? 2 : 3;
-    world w = { .way = how, .rule = k->rule, .length = { number % 2 ? 2 : longer, number % 2 ? longer : 2 }, .late = number % 3 };
+    world w = {
+        .way = how, .rule = k->rule, .length = { number % 2 ? 2 : longer, number % 2 ? longer : 2 }, .late = number % 3
+    };
     blind_law = k->law;
     bettor.chain = k->chain;
     const double off = deviation(&w, t, reused);
