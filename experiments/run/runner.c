@@ -170,6 +170,9 @@ static wg_status open_group(runner *r, int number, wg_error *err)
     for (int unit = 0; unit < shape.units; unit++)
         if (wg_unit_requests(&shape, unit) > g->room) g->room = wg_unit_requests(&shape, unit);
     if (!r->opt->recorded) WG_TRY(encode(g, err));
+    if (!r->opt->recorded)
+        WG_TRY(wg_constrained_open(&g->by, g->like->top.grammar, g->like->top.json_schema, g->target->tokenizer,
+                                   g->target->lm->vocab, err));
     g->arm = wg_calloc((size_t)n + 1, sizeof *g->arm);
     if (!g->arm) return wg_nomem(err, (size_t)n * sizeof *g->arm, "arms");
     g->arms = 1;
@@ -201,6 +204,7 @@ static void close_group(wg_group *g)
         wg_length_log_close(&g->arm[k].lengths);
     }
     wg_teacher_close(g);
+    wg_constrained_close(&g->by);
     wg_conversation_free(g->prompts.question, g->prompts.count);
     wg_free(g->prompts.question);
     wg_free(g->arm);
