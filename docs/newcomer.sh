@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 lines=28 # of a command's output that the page shows
-W=build/release/wager T=models/wager-story-11m-q8_0.gguf D=models/wager-story-1m-q8_0.gguf
+W=build/release/wager T=models/story-target-q8_0.gguf D=models/story-draft-q8_0.gguf
 [ -x $W ] || { echo "newcomer: no program at $W; ./quickstart.sh builds it" >&2; exit 2; }
 page=$(mktemp) said=$(mktemp)
 trap 'rm -f "$page" "$said"' EXIT

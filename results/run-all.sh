@@ -32,7 +32,7 @@ prepare_drafters() {
   local texts=("$shared"/text/pd-books-children/*.md)
   [ -r "${texts[0]}" ] || texts=(configs/prompts/quickstart.jsonl)
   [ -s build/books.store ] ||
-    "$wager" datastore build -m models/wager-story-11m-q8_0.gguf --out build/books.store "${texts[@]}" || return 1
+    "$wager" datastore build -m models/story-target-q8_0.gguf --out build/books.store "${texts[@]}" || return 1
   cmake -S examples/plugin-drafter -B build/plugin-drafter -DCMAKE_BUILD_TYPE=Release >/dev/null &&
     cmake --build build/plugin-drafter >/dev/null
 }
@@ -40,7 +40,7 @@ prepare_drafters() {
 # The compressed draft models of draft-compression: rounded, calibrated on a book where the books are (else on the prompts), and
 # the one that is pruned 2:4 and trained on.
 prepare_compressed() {
-  local draft=models/wager-story-1m-q8_0.gguf to=build/compressed text=$shared/text/pd-books-children whole=--keep=token_embd.weight=q8_0
+  local draft=models/story-draft-q8_0.gguf to=build/compressed text=$shared/text/pd-books-children whole=--keep=token_embd.weight=q8_0
   [ -d "$text" ] || text=configs/prompts/quickstart.jsonl
   mkdir -p $to
   compress() { # NAME FLAG...

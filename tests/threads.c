@@ -15,6 +15,7 @@
 #include <pthread.h>
 
 #include "include/wager.h"
+#include "tests/bundled.h"
 #include "tests/law/plain_decode.h"
 #include "verify/verify.h"
 
@@ -296,7 +297,7 @@ static void *run_session(void *arg)
     session_job *j = arg;
     char config[512];
     snprintf(config, sizeof config,
-             "{\"target\": {\"model\": \"models/wager-story-1m-q8_0.gguf\", \"threads\": 2}, \"draft\": {\"kind\": \"%s\"}, "
+             "{\"target\": {\"model\": \"" BUNDLED_DRAFT "\", \"threads\": 2}, \"draft\": {\"kind\": \"%s\"}, "
              "\"verify\": {\"rule\": \"match\"}, \"sampling\": {\"temperature\": 0.8}, \"max_tokens\": 24}",
              j->drafter);
     for (int i = 0; i < 3; i++) {
@@ -381,11 +382,11 @@ static int check_scheduler(void)
     wg_error err;
     wg_scheduler *s;
     const wg_scheduler_options o = { .size = sizeof o, .prefix_cache = 1, .queue = 6, .pages = 24, .prefill_rows = 8 };
-    LAW_TRY(wg_scheduler_open(
-        &s,
-        "{\"target\": {\"model\": \"models/wager-story-1m-q8_0.gguf\", \"threads\": 2}, \"draft\": {\"kind\": "
-        "\"ngram\"}, \"verify\": {\"rule\": \"match\"}, \"sampling\": {\"temperature\": 0.8}, \"batch\": 4}",
-        &o, &err));
+    LAW_TRY(
+        wg_scheduler_open(&s,
+                          "{\"target\": {\"model\": \"" BUNDLED_DRAFT "\", \"threads\": 2}, \"draft\": {\"kind\": "
+                          "\"ngram\"}, \"verify\": {\"rule\": \"match\"}, \"sampling\": {\"temperature\": 0.8}, \"batch\": 4}",
+                          &o, &err));
     for (int i = 0; i < CLIENTS; i++) {
         c[i] = (client){ .s = s, .index = i };
         if (pthread_create(&thread[i], NULL, submit_all, &c[i])) return 1;

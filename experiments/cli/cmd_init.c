@@ -155,7 +155,7 @@ static wg_status check_file(const char *file, wg_error *err)
 
 int wg_cmd_init(int argc, char **argv)
 {
-    static const char target[] = "models/wager-story-11m-q8_0.gguf", draft[] = "models/wager-story-1m-q8_0.gguf",
+    static const char target[] = "models/story-target-q8_0.gguf", draft[] = "models/story-draft-q8_0.gguf",
                       prompts[] = "configs/prompts/quickstart.jsonl";
     init o = { 0 };
     const wg_flag flags[] = {

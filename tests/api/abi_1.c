@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "tests/api/wager_abi_1.h"
+#include "tests/bundled.h"
 
-#define MODEL "models/wager-story-1m-q8_0.gguf"
+#define MODEL BUNDLED_DRAFT
 #define CHECK(what)                                                                                                            \
     do {                                                                                                                       \
         if (!(what)) return fprintf(stderr, "abi_1.c:%d: %s (%s)\n", __LINE__, #what, err.text), 1;                            \

@@ -5,7 +5,7 @@
 # the Debian package, which has the same files.
 # usage: tests/api/install.sh BUILD CC, from the root
 set -eu
-build=$1 cc=$2 model=models/wager-story-1m-q8_0.gguf
+build=$1 cc=$2 model=models/story-draft-q8_0.gguf
 root=$(pwd)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

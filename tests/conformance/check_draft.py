@@ -29,7 +29,7 @@ except ImportError as e:
     missing = e
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TARGET, STUDENT = "models/wager-story-11m-q8_0.gguf", "models/wager-story-1m-q8_0.gguf"
+TARGET, STUDENT = "models/story-target-q8_0.gguf", "models/story-draft-q8_0.gguf"
 PROMPTS = ROOT / "configs/prompts/quickstart.jsonl"
 TOKENS, DRAFTS, BOUND = 64, 4, 1e-3
 failures = 0

@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'tests/oracle'))
 from forward_oracle import Gguf  # noqa: E402
 
-PAIR = 'models/wager-story-11m-q8_0.gguf', 'models/wager-story-1m-q8_0.gguf'
+PAIR = 'models/story-target-q8_0.gguf', 'models/story-draft-q8_0.gguf'
 PROMPTS = 'configs/prompts/quickstart.jsonl'
 GREEDY, TOKENS, DRAFTS, REPEATS = 32, 64, 4, 4
 IDS = 48  # logits kept of a row: the largest 16, and 32 spread over the vocabulary

@@ -5,6 +5,7 @@
  * there is no bundled pair. */
 #include "core/engine/seq_rows.h"
 #include "core/text/grammar/constraint.h"
+#include "tests/bundled.h"
 #include "tests/law/plain_decode.h"
 #include "tests/schema_check.h"
 
@@ -12,8 +13,8 @@
 
 enum { SCHEMAS = 20, MOST = 100, GROUP = 8, NEW = 120 };
 static int answers = 1; /* to each schema, GROUP at a time */
-#define TARGET "models/wager-story-11m-q8_0.gguf"
-#define DRAFT "models/wager-story-1m-q8_0.gguf"
+#define TARGET BUNDLED_TARGET
+#define DRAFT BUNDLED_DRAFT
 
 static const struct way {
     const char *drafter, *options, *rule;

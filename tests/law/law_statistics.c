@@ -453,7 +453,7 @@ int main(void)
 {
     char target_path[512], draft_path[512], prompts[600];
     if (!pair_find(target_path, draft_path, sizeof target_path)) {
-        printf("SKIPPED: the bundled pair models/*.gguf is not there\n");
+        printf("SKIPPED: the bundled pair is not there\n");
         return LAW_SKIP;
     }
     memory_open(&target, target_path);

@@ -1,40 +1,23 @@
 /* SPDX-License-Identifier: MIT
- * The law tests on the bundled pair (models/ *.gguf: the larger file is the target, the smallest the draft): every drafter
- * under greedy and match gives the tokens of plain decoding, on real prompts. */
+ * The law tests on the bundled pair (models/README.md): every drafter under greedy and match gives the tokens of plain
+ * decoding, on real prompts. */
 #ifndef WG_TESTS_LAW_PAIR_H
 #define WG_TESTS_LAW_PAIR_H
 
-#include <glob.h>
 #include <jansson.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "draft/lookup/datastore.h"
+#include "tests/bundled.h"
 #include "tests/law/plain_decode.h"
 
-/* False when the pair is not there. */
+/* Paths of the pair, of `size` bytes each. False when it is not there. */
 static inline bool pair_find(char *target, char *draft, size_t size)
 {
     const char *root = getenv("WG_ROOT");
-    char pattern[512];
-    snprintf(pattern, sizeof pattern, "%s/models/*.gguf", root ? root : ".");
-    glob_t g = { 0 };
-    off_t largest = -1, smallest = -1;
-    glob(pattern, 0, NULL, &g);
-    for (size_t i = 0; i < g.gl_pathc; i++) {
-        struct stat st;
-        if (stat(g.gl_pathv[i], &st)) continue;
-        if (largest < 0 || st.st_size > largest) {
-            largest = st.st_size;
-            snprintf(target, size, "%s", g.gl_pathv[i]);
-        }
-        if (smallest < 0 || st.st_size < smallest) {
-            smallest = st.st_size;
-            snprintf(draft, size, "%s", g.gl_pathv[i]);
-        }
-    }
-    globfree(&g);
-    return largest > smallest && smallest > 0;
+    snprintf(target, size, "%s/" BUNDLED_TARGET, root ? root : ".");
+    snprintf(draft, size, "%s/" BUNDLED_DRAFT, root ? root : ".");
+    return !access(target, R_OK) && !access(draft, R_OK);
 }
 
 /* The first `max` prompts of a JSONL file ("prompt", or the first of "turns"), every `stride`th line, as tokens cut to
@@ -107,7 +90,7 @@ static inline int pair_rows(pair_paths *paths, const char *target, const char *d
 {
     const char *root = getenv("WG_ROOT");
     if (!root) root = ".";
-    snprintf(paths->other, sizeof paths->other, "%s/models/cross/wager-story-700k-1k-q8_0.gguf", root);
+    snprintf(paths->other, sizeof paths->other, "%s/" BUNDLED_OTHER, root);
     snprintf(paths->list, sizeof paths->list, "%s/configs/vocab/story-1024.json", root);
     const law_files files = { .target = target,
                               .near = draft,
@@ -186,7 +169,7 @@ static inline int pair_main(const char *prompts, int stride, int max, int longes
 {
     char target[512], draft[512];
     if (!pair_find(target, draft, sizeof target)) {
-        printf("SKIPPED: the bundled pair models/*.gguf is not there\n");
+        printf("SKIPPED: the bundled pair is not there\n");
         return LAW_SKIP;
     }
     law_model m; /* for its tokenizer */

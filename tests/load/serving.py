@@ -15,7 +15,7 @@ wager = os.path.realpath(sys.argv[1])
 if not os.path.exists(os.path.join(os.path.dirname(wager), "wager-serve")):
     print("SKIPPED: there is no wager-serve beside", wager)
     sys.exit(77)
-target, draft, prompts = "models/wager-story-11m-q8_0.gguf", "models/wager-story-1m-q8_0.gguf", "configs/prompts/quickstart.jsonl"
+target, draft, prompts = "models/story-target-q8_0.gguf", "models/story-draft-q8_0.gguf", "configs/prompts/quickstart.jsonl"
 failed = 0
 
 

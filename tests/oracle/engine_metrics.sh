@@ -6,10 +6,10 @@ wager=$1
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 dir=$(mktemp -d "${TMPDIR:-/tmp}/wager metrics.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
-[ -f models/wager-story-11m-q8_0.gguf ] || { echo "SKIPPED: the bundled pair models/*.gguf is not there"; exit 77; }
-draft='{"kind": "model", "model": "'$PWD/models/wager-story-1m-q8_0.gguf'"'
+[ -f models/story-target-q8_0.gguf ] || { echo "SKIPPED: the bundled pair is not there"; exit 77; }
+draft='{"kind": "model", "model": "'$PWD/models/story-draft-q8_0.gguf'"'
 cat >"$dir/config.json" <<JSON
-{"name": "metrics", "target": {"model": "$PWD/models/wager-story-11m-q8_0.gguf"}, "prompts": {"file": "$PWD/configs/prompts/quickstart.jsonl",
+{"name": "metrics", "target": {"model": "$PWD/models/story-target-q8_0.gguf"}, "prompts": {"file": "$PWD/configs/prompts/quickstart.jsonl",
  "limit": 3}, "max_tokens": 90, "trace": "steps", "alpha": false, "sampling": {"temperature": 0.8}, "verify": {"rule": "rejection"},
  "sweep": {"draft": [$draft, "length": 5}, $draft, "tree": "3-2-1"}, $draft, "length": 6, "policy": "entropy"},
                      {"kind": "ngram", "k": 4}, {"kind": "none"}]}}

@@ -10,7 +10,7 @@ python=/usr/bin/python3 # the one that the distribution's numpy belongs to
 "$python" -c 'import numpy' 2>/dev/null || python=python3
 dir=$(mktemp -d "${TMPDIR:-/tmp}/wager-process.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
-model=$PWD/models/wager-story-1m-q8_0.gguf
+model=$PWD/models/story-draft-q8_0.gguf
 export OPENBLAS_NUM_THREADS=1
 fail() { echo "FAILED: $1"; [ -s "$dir/said" ] && head -5 "$dir/said"; exit 1; }
 

@@ -57,9 +57,9 @@ tap_dumps() {
 
 # A draft model for other engines: both forms and the card; the folder's logits are those of the source as f32.
 exports() {
-  local made="$base/made student" student=models/wager-story-1m-q8_0.gguf
+  local made="$base/made student" student=models/story-draft-q8_0.gguf
   expect export '^model.safetensors read again: 64 rows of logits, at most 0 from those of the source as f32 ' \
-    wager export $student --to "$made" --format both --for models/wager-story-11m-q8_0.gguf --name student
+    wager export $student --to "$made" --format both --for models/story-target-q8_0.gguf --name student
   expect export-files '^README.md config.json generation_config.json model.safetensors student.gguf tokenizer.json tokenizer_config.json $' \
     sh -c 'ls "$1" | tr "\n" " "' - "$made"
   expect export-card "^llama-server -m models/.* -md '.*/made student/student.gguf' --spec-type draft-simple" cat "$made/README.md"
@@ -126,7 +126,7 @@ tested_files() {
 with_files() {
   local t=$1
   t=${t//\$target/$base/target.gguf} t=${t//\$near/$base/near.gguf} t=${t//\$far/$base/draft.gguf} t=${t//\$short/$base/short.gguf}
-  t=${t//\$other/models/wager-story-1m-q8_0.gguf} t=${t//\$store/$base/store} t=${t//\$list/$base/list.json}
+  t=${t//\$other/models/story-draft-q8_0.gguf} t=${t//\$store/$base/store} t=${t//\$list/$base/list.json}
   printf '%s' "${t//\$plugin/$(dirname "$program")/plugins/libbigram.so}"
 }
 
@@ -267,8 +267,8 @@ good_cases() {
     -o "$base/list.json" "$base/prompts.jsonl"
   expect pruned 'accepted [0-9]+ of' wager generate -m "$base/target.gguf" -p Hello -n 8 \
     --draft model:model="$base/draft.gguf",prune="$base/list.json"
-  expect vocab-overlap '^shared  ' wager vocab overlap -m models/wager-story-1m-q8_0.gguf -d "$base/target.gguf" "$base/prompts.jsonl"
-  expect vocab-overlap-json '"draft_vocabulary":512' wager vocab overlap -m models/wager-story-1m-q8_0.gguf -d "$base/target.gguf" --json
+  expect vocab-overlap '^shared  ' wager vocab overlap -m models/story-draft-q8_0.gguf -d "$base/target.gguf" "$base/prompts.jsonl"
+  expect vocab-overlap-json '"draft_vocabulary":512' wager vocab overlap -m models/story-draft-q8_0.gguf -d "$base/target.gguf" --json
   expect prove 'rejection' wager prove --rule rejection --vocab 2 --depth 2 --cases 5
   expect prove-json '"rule":"match"' wager prove --rule match --vocab 2 --depth 2 --cases 5 --json
   # A page of published results has what their tables say, and the reason why no text is compared.

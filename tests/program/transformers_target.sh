@@ -9,12 +9,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 dir=$(mktemp -d "${TMPDIR:-/tmp}/wager-transformers.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
 fail() { echo "FAILED: $1"; head -5 "$dir/said"; exit 1; }
-"$wager" convert models/wager-story-11m-q8_0.gguf "$dir/hf" >/dev/null 2>"$dir/said" || fail "convert"
+"$wager" convert models/story-target-q8_0.gguf "$dir/hf" >/dev/null 2>"$dir/said" || fail "convert"
 generate() { "$wager" generate -m "$dir/hf" -p "Once upon a time" -n 40 --json "$@" 2>"$dir/said" || fail "generate $*"; }
 theirs=process:command="$python examples/process-target/transformers_target.py $dir/hf --threads 1"
 ids() { sed -n 's/.*"ids":\[\([0-9,]*\)\].*/\1/p'; }
 own=$(generate | ids)
-for draft in none recycle:nodes=20 suffix:tree=true model:model=models/wager-story-1m-q8_0.gguf,length=4; do
+for draft in none recycle:nodes=20 suffix:tree=true model:model=models/story-draft-q8_0.gguf,length=4; do
   generate --target "$theirs" --draft "$draft" >"$dir/out" || exit 1
   grep -q '"law_only":true' "$dir/out" || fail "not law only"
   [ -n "$own" ] && [ "$own" = "$(ids <"$dir/out")" ] || fail "$draft: the greedy text differs"
@@ -39,5 +39,5 @@ print("relative errors of taps", off.max(0))
 sys.exit(not (own.shape == theirs.shape and off.max() < 2e-3))
 END
 cat "$dir/said"
-generate --target "$theirs" --draft model:model=models/wager-story-1m-q8_0.gguf,length=4 --rule rejection --temp 0.8 --audit >"$dir/out"
+generate --target "$theirs" --draft model:model=models/story-draft-q8_0.gguf,length=4 --rule rejection --temp 0.8 --audit >"$dir/out"
 grep -q '"found":null' "$dir/out" || fail "the audit: $(cat "$dir/out")"

@@ -7,7 +7,7 @@ import numpy as np
 
 import wager
 
-MODEL = "models/wager-story-1m-q8_0.gguf"
+MODEL = "models/story-draft-q8_0.gguf"
 
 
 class Drafters(unittest.TestCase):

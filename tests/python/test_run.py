@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import wager
 from wager.plot import Mark, intervals, ticks
 
-MODEL = "models/wager-story-1m-q8_0.gguf"
+MODEL = "models/story-draft-q8_0.gguf"
 CONFIG = {
     "name": "small",
     "question": "Is <this> quick?",

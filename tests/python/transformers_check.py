@@ -34,9 +34,9 @@ def say(is_so, what):
 
 
 def main(folder):
-    for size in ("11m", "1m"):
-        program.call(["convert", f"models/wager-story-{size}-q8_0.gguf", str(folder / size)])
-    target, draft = str(folder / "11m"), str(folder / "1m")
+    target, draft = str(folder / "target"), str(folder / "draft")
+    for role, to in (("target", target), ("draft", draft)):
+        program.call(["convert", f"models/story-{role}-q8_0.gguf", to])
     model, tokenizer = AutoModelForCausalLM.from_pretrained(target), AutoTokenizer.from_pretrained(target)
     lines = Path("configs/prompts/quickstart.jsonl").read_text().splitlines()[:PROMPTS]
     asked = [tokenizer(json.loads(line)["prompt"], return_tensors="pt") for line in lines]

@@ -3,7 +3,7 @@
 # the CPU's bytes, strict ones are near, and every way in which a device can be refused is said.
 # usage: tests/simt/device.sh WAGER_GPU WAGER
 set -u
-gpu=$1 plain=$2 model=models/wager-story-1m-q8_0.gguf
+gpu=$1 plain=$2 model=models/story-draft-q8_0.gguf
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 failed=0

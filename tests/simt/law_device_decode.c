@@ -54,7 +54,7 @@ int main(int argc, char **argv)
     const char *root = getenv("WG_ROOT");
     const int most = argc > 1 ? atoi(argv[1]) : 1000;
     if (!pair_find(large, path, sizeof path)) {
-        printf("SKIPPED: the bundled pair models/*.gguf is not there\n");
+        printf("SKIPPED: the bundled pair is not there\n");
         return LAW_SKIP;
     }
     law_model host, device;

@@ -41,7 +41,7 @@ int main(int argc, char **argv)
     const char *root = getenv("WG_ROOT");
     const int each = argc > 1 ? atoi(argv[1]) : 100;
     if (!pair_find(large, path, sizeof path)) {
-        printf("SKIPPED: the bundled pair models/*.gguf is not there\n");
+        printf("SKIPPED: the bundled pair is not there\n");
         return LAW_SKIP;
     }
     law_model host, device;

@@ -3,7 +3,7 @@
 # and alpha, traces and texts are those of a run on the CPU, from the untimed second pass.
 # usage: tests/simt/run_device.sh WAGER_GPU
 set -u
-gpu=$1 model=$PWD/models/wager-story-1m-q8_0.gguf
+gpu=$1 model=$PWD/models/story-draft-q8_0.gguf
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 printf '%s\n' '{"prompt": "Once upon a time"}' '{"prompt": "A dog and a dog and a"}' >"$tmp/prompts.jsonl"

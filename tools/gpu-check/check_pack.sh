@@ -40,7 +40,7 @@ fi
 for script in "$root"/gpu-check.sh "$root"/tools/gpu-check/*.sh; do bash -n "$script" || fail "$script is no script"; done
 (cd "$root" && ./gpu-check.sh --plan >/dev/null) || fail "its plan does not fit"
 grep -qE '^[0-9a-f]{7,}|^unknown$' "$root/COMMIT" || fail "no commit is in it"
-for f in models/wager-story-11m-q8_0.gguf models/wager-story-1m-q8_0.gguf configs/prompts/quickstart.jsonl \
+for f in models/story-target-q8_0.gguf models/story-draft-q8_0.gguf configs/prompts/quickstart.jsonl \
   results/gpu/table.py tests/gpu/peer_transformers.py; do
   [ -s "$root/$f" ] || fail "no $f is in it"
 done

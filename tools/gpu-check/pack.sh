@@ -29,7 +29,7 @@ for library in $(ldd "$suite" | awk '/=> \// { print $3 }'); do # all but the C 
   *) strip -o "$at/lib/${library##*/}" "$(readlink -f "$library")" ;;
   esac
 done
-cp models/wager-story-11m-q8_0.gguf models/wager-story-1m-q8_0.gguf "$at/models/"
+cp models/story-target-q8_0.gguf models/story-draft-q8_0.gguf "$at/models/"
 cp configs/prompts/quickstart.jsonl "$at/configs/prompts/"
 cp results/gpu/table.py "$at/results/gpu/"
 cp tests/gpu/peer_transformers.py "$at/tests/gpu/"

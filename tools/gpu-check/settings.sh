@@ -10,15 +10,15 @@ case $mode in
 simt)
   budget=${BUDGET:-$budget} patience=${PATIENCE:-1}
   big=tiny one=tiny small=tiny vocab=512 rows=1,2 some=1,2 far=8 few=4 repeats=1 tokens=6 cases=1 length=2 runs=1
-  units="draw move" model=models/wager-story-1m-q8_0.gguf
+  units="draw move" model=models/story-draft-q8_0.gguf
   export WG_GPU=simt
   ;;
 *)
   big=llama-3.1-8b one=llama-3.2-1b small=draft-124m vocab=128256 rows=1,2,4,8,16,32,64 some=1,8,16,64 far=1024 few=128
   repeats=51 tokens=256 cases=60 length=64 runs=1000
-  units="attention draw experts fast fused graphs matmul move rows sample taps verify" model=models/wager-story-11m-q8_0.gguf
+  units="attention draw experts fast fused graphs matmul move rows sample taps verify" model=models/story-target-q8_0.gguf
   export WG_GPU=cuda
   ;;
 esac
-draft=models/wager-story-1m-q8_0.gguf
+draft=models/story-draft-q8_0.gguf
 export mode big one small vocab rows some far few repeats tokens cases length runs units model draft prompt cores PATH

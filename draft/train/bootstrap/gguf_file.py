@@ -1,6 +1,6 @@
 """GGUF v3, as much of it as the bundled pair needs: write F32 and Q8_0 tensors, read them back.
 
-    python gguf_file.py --checkpoint OUT/target.pt --tokenizer OUT/tokenizer.json --name wager-story-11m --to FILE
+    python gguf_file.py --checkpoint OUT/target.pt --tokenizer OUT/tokenizer.json --name NAME --to FILE
 """
 import argparse
 import json

@@ -69,15 +69,15 @@ refuses 'nothere.so: cannot open shared object file' model "$dir/nothere.so"
 # (logits are up to 0.5 % apart), and in longer texts of this model the two best tokens come as near as that.
 [ -n "${WG_LIBLLAMA:-}" ] || { echo "SKIPPED in part: the real libllama (WG_LIBLLAMA=libllama.so)"; exit 0; }
 real() {
-  "$wager" generate -m models/wager-story-11m-q8_0.gguf --target "llamacpp:library=$WG_LIBLLAMA" --threads 2 -p "Once upon a time" -n 32 --json "$@" \
+  "$wager" generate -m models/story-target-q8_0.gguf --target "llamacpp:library=$WG_LIBLLAMA" --threads 2 -p "Once upon a time" -n 32 --json "$@" \
     >"$dir/out" 2>"$dir/said" || { cat "$dir/said"; exit 1; }
   [ ! -s "$dir/said" ] || { echo "libllama said:"; cat "$dir/said"; exit 1; }
 }
-example "$WG_LIBLLAMA" models/wager-story-11m-q8_0.gguf '"draft": {"kind": "suffix", "tree": true}, "max_tokens": 40' || { cat "$dir/said"; exit 1; }
+example "$WG_LIBLLAMA" models/story-target-q8_0.gguf '"draft": {"kind": "suffix", "tree": true}, "max_tokens": 40' || { cat "$dir/said"; exit 1; }
 [ "$passes" -lt 40 ] || { echo "the example: $passes passes"; exit 1; }
 real
 plain=$(number output_sha256)
-for draft in ngram:k=5 recycle:nodes=40,depth=6 suffix:tree=true model:model=models/wager-story-1m-q8_0.gguf,length=4; do
+for draft in ngram:k=5 recycle:nodes=40,depth=6 suffix:tree=true model:model=models/story-draft-q8_0.gguf,length=4; do
   real --draft "$draft"
   [ "$(number output_sha256)" = "$plain" ] || { echo "$draft changed the text"; exit 1; }
   [ "$(number target_passes)" -lt 32 ] || { echo "$draft: $(number target_passes) passes"; exit 1; }

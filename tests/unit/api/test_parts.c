@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/bundled.h"
 #include "wager.h"
 
-#define MODEL "models/wager-story-1m-q8_0.gguf"
+#define MODEL BUNDLED_DRAFT
 #define SAYS(err, part) cr_assert(strstr((err).text, part), "'%s' does not say '%s'", (err).text, part)
 
 /* ---- verification ---------------------------------------------------------------------------------------------------- */

@@ -4,9 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/bundled.h"
 #include "wager.h"
 
-#define MODEL "models/wager-story-1m-q8_0.gguf"
+#define MODEL BUNDLED_DRAFT
 #define PLAIN "{\"target\": {\"model\": \"" MODEL "\", \"threads\": 1}, \"max_tokens\": 40}"
 #define DRAFTED(more)                                                                                                          \
     "{\"target\": {\"model\": \"" MODEL "\", \"threads\": 1}, \"draft\": {\"kind\": \"ngram\", \"k\": 4}, \"verify\": "        \

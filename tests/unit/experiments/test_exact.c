@@ -10,6 +10,7 @@
 #include "kernels/philox.h"
 #include "scene.h"
 #include "tests/accept.h"
+#include "tests/bundled.h"
 #include "verify/verify.h"
 
 enum { V = 3, DEPTH = 2, TEXTS = 1 + V + V * V };
@@ -224,11 +225,11 @@ Test(exact, agrees_with_simulation, .timeout = 240)
     scene_make(&s);
     snprintf(
         text, sizeof text,
-        "{\"name\": \"t\", \"seed\": 3, \"target\": {\"model\": \"%s/models/wager-story-11m-q8_0.gguf\", \"threads\": 1, "
+        "{\"name\": \"t\", \"seed\": 3, \"target\": {\"model\": \"%s/" BUNDLED_TARGET "\", \"threads\": 1, "
         "\"kv_type\": \"q8\"},"
         "\"prompts\": {\"file\": \"%s/configs/prompts/quickstart.jsonl\", \"limit\": 20}, \"max_tokens\": 40, \"repeats\": 3,"
         "\"sampling\": {\"temperature\": 0.8}, \"sweep\": {\"verify.rule\": [\"rejection\", \"match\", \"block\"]},"
-        "\"draft\": {\"kind\": \"model\", \"model\": \"%s/models/wager-story-1m-q8_0.gguf\", \"length\": 4}}",
+        "\"draft\": {\"kind\": \"model\", \"model\": \"%s/" BUNDLED_DRAFT "\", \"length\": 4}}",
         root, root, root);
     for (int trees = 0; trees < 2; trees++) {
         if (trees) {
