@@ -24,8 +24,7 @@ wg_status wg_constrained_open(wg_constrained *out, const char *grammar, const ch
     wg_status s = wg_token_trie_of(&out->trie, t, vocab, err);
     if (!s && bnf) s = open_file(out, WG_CONSTRAINT_GBNF, grammar, err);
     else if (!s && *schema != '{') s = open_file(out, WG_CONSTRAINT_SCHEMA, schema, err);
-    else if (!s)
-        s = wg_constraint_open(&out->of, WG_CONSTRAINT_SCHEMA, "schema", schema, strlen(schema), out->trie, err);
+    else if (!s) s = wg_constraint_open(&out->of, WG_CONSTRAINT_SCHEMA, "schema", schema, strlen(schema), out->trie, err);
     if (s) wg_constrained_close(out);
     return s;
 }

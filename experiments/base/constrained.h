@@ -14,8 +14,9 @@ typedef struct wg_constrained {
     wg_constraint of; /* of.acceptor NULL: texts are free */
 } wg_constrained;
 
-/* grammar: a path. schema: a path, or a schema itself, which begins with "{". At most one is not empty; both empty or NULL: *out
- * is zero. vocab: the model's. Errors: of reading the file (wg_read_file) and of wg_constraint_open, with the file's name. */
+/* grammar: a path. schema: a path, or a schema itself, which begins with "{". At most one is not empty; both empty or NULL:
+ * *out is zero. vocab: the model's. Errors: of reading the file (wg_read_file) and of wg_constraint_open, with the file's
+ * name. */
 wg_status wg_constrained_open(wg_constrained *out, const char *grammar, const char *schema, const wg_tokenizer *t, int vocab,
                               wg_error *err);
 void wg_constrained_close(wg_constrained *c); /* after the sequences that it constrains. Zero is fine */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Answers of the bundled pair under twenty JSON schemas, sampled with speculation off and on: every answer that ends is valid
  * under a validator that shares nothing with the grammar, and under `match` the answers with drafts are those without, byte for
- * byte. usage: law_schemas [ANSWERS], to each schema, 1 to 100 (usually 1); with 50 there are 1,000 in each of the ways. Exit 77:
- * there is no bundled pair. */
+ * byte. usage: law_schemas [ANSWERS], to each schema, 1 to 100 (usually 1); with 50 there are 1,000 in each of the ways. Exit
+ * 77: there is no bundled pair. */
 #include "core/engine/seq_rows.h"
 #include "core/text/grammar/constraint.h"
 #include "tests/bundled.h"
