@@ -5,6 +5,7 @@
 #include "api/scheduler_impl.h"
 #include "core/base/mem.h"
 #include "draft/length/length.h"
+#include "experiments/base/constrained.h"
 
 /* Rows of a table of costs, and of the larger draft pass that is timed; depth that is planned of drafts without a model. */
 enum { ROWS = WG_TREE_MAX > 64 ? 64 : WG_TREE_MAX, DRAFT_ROWS = WG_TREE_MAX > 16 ? 16 : WG_TREE_MAX, LOOKED_UP = 16 };
@@ -215,7 +216,7 @@ static wg_status take_sampling(const wg_scheduler *s, const wg_request *r, wg_se
     how->bias = (const wg_logit_bias *)r->bias; /* the same struct, by the assertions below */
     if (!r->bias && r->biases > 0) return wg_missing("wg_scheduler_submit", "request->bias", err);
     if (r->grammar) how->acceptor = r->grammar->of.acceptor;
-    how->forced = r->grammar && strcmp(wg_engine_drafter(s->session->engine)->class->name, "none") != 0;
+    how->forced = r->grammar && wg_drafts_forced(s->session->engine);
     if (r->top < 0 || r->biases < 0)
         return wg_fail(err, WG_EINVAL, "wg_request: %d biases, %d most probable tokens; expected 0 or more", r->biases, r->top);
     if (!r->sampling) return WG_OK;

@@ -23,9 +23,8 @@ static bool scorer_ends(const void *user, int32_t token)
 static wg_status open_target(wg_session *s, wg_engine_parts *parts, wg_error *err)
 {
     wg_target_options o = wg_config_target_options(&s->cell.target);
-    const int batch = s->opt.step_batch, rows = batch * WG_TREE_MAX + s->opt.ride_rows;
     o.need_tokenizer = true;
-    o.model.max_rows = batch > 8 || s->opt.ride_rows > 0 ? rows : 0;
+    o.model.max_rows = wg_target_step_rows(s->opt.step_batch, s->opt.ride_rows);
     o.external.sequences = s->opt.max_batch;
     WG_TRY(wg_target_open(&s->target, s->cell.target.model, &o, err));
     *parts = wg_target_engine_parts(s->target);

@@ -460,10 +460,11 @@ typedef struct wg_request {
     size_t size;
     const int32_t *token; /* (n) the prompt: 1 token or more */
     int n;
-    int max_tokens;      /* new tokens; 0: the config's */
-    uint64_t seed;       /* of its draws, with `number`: */
-    uint32_t number;     /* answers to one prompt under one seed differ by it */
-    int ignore_end;      /* 1: tokens that end a text do not end it */
+    int max_tokens;  /* new tokens; 0: the config's */
+    uint64_t seed;   /* of its draws, with `number`: */
+    uint32_t number; /* answers to one prompt under one seed differ by it. Not used under rules that draw where drafts depend
+                          * on other requests (adaptive lengths, drafters that learn): there all requests differ */
+    int ignore_end;  /* 1: tokens that end a text do not end it */
     const int32_t *stop; /* (stops) these tokens end it too */
     int stops;
     int priority;                       /* higher ones run first */

@@ -242,7 +242,7 @@ static wg_status draft_and_score(wg_engine *e, wg_seq *const *seq, int n, riders
     for (int i = 0; i < with.n; i++) WG_TRY(add_chunk(e, &with.chunk[i], err));
     e->phases.kv += lap(&clock);
     *on_device = n > 0 && wg_device_verify_fits(e, seq, n);
-    WG_TRY(*on_device ? wg_device_verify_run(e, seq, n, err) : wg_lm_forward(e->target, &e->batch, e->logits, err));
+    WG_TRY(*on_device ? wg_device_verify_run(e, seq, n, err) : wg_lm_forward_in_parts(e->target, &e->batch, e->logits, err));
     e->phases.verify += lap(&clock);
     if (*on_device) return WG_OK;
 

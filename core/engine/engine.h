@@ -14,9 +14,10 @@ typedef struct wg_engine_options {
     int max_tokens;   /* longest sequence, prompt included; 0: the target's context */
     int page_slots;   /* 0: WG_ENGINE_PAGE_SLOTS */
     int pages;        /* 0: enough for max_batch sequences of max_tokens */
-    int prefill_rows; /* prompt tokens of one pass; 0: WG_ENGINE_PREFILL_ROWS */
-    int ride_rows; /* prompt tokens that may ride with the trees of a step (wg_engine_step_with); 0: none. The target's passes
-                       * then have up to step_batch x WG_TREE_MAX + ride_rows rows */
+    int prefill_rows; /* prompt tokens of one pass; 0: WG_ENGINE_PREFILL_ROWS. At most what a pass of the target takes */
+    int ride_rows; /* prompt tokens that may ride with the trees of a step (wg_engine_step_with); 0: none. Likewise. A step then
+                       * has up to step_batch x WG_TREE_MAX + ride_rows rows: in one pass if the target takes so many, else in
+                       * several, each of whole sequences. Where hidden states are read it must be one */
     uint64_t seed;
     wg_sampling sampling;
     bool host_rows;         /* the caller reads p or the logits after a step: they are copied to the host from any device */

@@ -26,7 +26,11 @@ static wg_status check_options(wg_engine *e, const wg_engine_options *opt, wg_er
 #ifdef WG_HARD
     o->page_slots = 2; /* the cache doubles small pages: the number of pages must fit */
     if (o->prefill_rows > 3) o->prefill_rows = 3;
+    if (o->ride_rows > 3) o->ride_rows = 3;
 #endif
+    const int pass = e->target->most_rows;
+    if (pass > 0 && o->prefill_rows > pass) o->prefill_rows = pass;
+    if (pass > 0 && o->ride_rows > pass) o->ride_rows = pass;
     if (o->max_batch < 1 || o->max_batch > most)
         return wg_fail(err, WG_EINVAL, "max_batch %d; expected 1..%d", o->max_batch, most);
     if (o->step_batch == 0) o->step_batch = o->max_batch;

@@ -9,9 +9,11 @@
 wg_status wg_prefix_cache_open(wg_prefix_cache *c, int cap, wg_error *err)
 {
     *c = (wg_prefix_cache){ .cap = cap };
-    if (!(c->text = wg_calloc((size_t)cap, sizeof *c->text)))
-        return wg_nomem(err, (size_t)cap * sizeof *c->text, "a prefix cache");
-    return WG_OK;
+    c->text = wg_calloc((size_t)cap, sizeof *c->text);
+    c->seq = wg_calloc((size_t)cap, sizeof *c->seq);
+    if (c->text && c->seq) return WG_OK;
+    wg_prefix_cache_close(c);
+    return wg_nomem(err, (size_t)cap * (sizeof *c->text + sizeof *c->seq), "a prefix cache");
 }
 
 static void drop(wg_prefix_cache *c, wg_cached_text *t)
@@ -25,6 +27,7 @@ void wg_prefix_cache_close(wg_prefix_cache *c)
 {
     while (c->n > 0) drop(c, &c->text[c->n - 1]);
     wg_free(c->text);
+    wg_free(c->seq);
     *c = (wg_prefix_cache){ 0 };
 }
 
@@ -78,3 +81,9 @@ wg_cached_text *wg_prefix_cache_find(wg_prefix_cache *c, const int32_t *token, i
 }
 
 void wg_prefix_cache_use(wg_prefix_cache *c, wg_cached_text *t) { t->used = ++c->clock; }
+
+int wg_prefix_cache_pages(const wg_prefix_cache *c)
+{
+    for (int i = 0; i < c->n; i++) c->seq[i] = c->text[i].kv;
+    return wg_kv_pages_alone(c->seq, c->n);
+}

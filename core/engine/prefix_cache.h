@@ -15,7 +15,8 @@ typedef struct wg_cached_text {
 } wg_cached_text;
 
 typedef struct wg_prefix_cache {
-    wg_cached_text *text; /* (cap) */
+    wg_cached_text *text; /* (cap) owned */
+    wg_kv_seq **seq;      /* (cap) owned; scratch of wg_prefix_cache_pages */
     int n, cap;
     uint64_t clock; /* one more at each use */
     int64_t evictions;
@@ -33,6 +34,8 @@ wg_cached_text *wg_prefix_cache_find(wg_prefix_cache *c, const int32_t *token, i
 void wg_prefix_cache_use(wg_prefix_cache *c, wg_cached_text *t);
 
 bool wg_prefix_cache_evict(wg_prefix_cache *c); /* the text used least recently. False: it is empty */
+
+int wg_prefix_cache_pages(const wg_prefix_cache *c); /* pages that cached texts alone hold; those that several share once */
 
 int wg_shared_prefix(const int32_t *a, int n, const int32_t *b, int m);
 

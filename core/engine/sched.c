@@ -323,7 +323,7 @@ static void count_now(wg_sched *s)
 {
     wg_sched_stats *t = &s->stats;
     const wg_kv *kv = wg_engine_kv(s->engine);
-    t->running = t->reading = t->preempted = t->pages_cached = 0;
+    t->running = t->reading = t->preempted = 0;
     for (int i = 0; i < s->n; i++) {
         const wg_served_state state = s->live[i]->state;
         t->running += state == WG_SERVED_RUNNING || state == WG_SERVED_READING;
@@ -332,8 +332,7 @@ static void count_now(wg_sched *s)
     }
     t->pages = wg_kv_pages(kv);
     t->pages_free = wg_kv_pages_free(kv);
-    for (int i = 0; i < s->cache.n; i++) t->pages_cached += wg_kv_pages_own(s->cache.text[i].kv);
-    if (!s->n) t->pages_cached = t->pages - t->pages_free; /* those that ended texts share are theirs too */
+    t->pages_cached = wg_prefix_cache_pages(&s->cache);
     t->evictions = s->cache.evictions;
     t->steps = s->steps;
     t->phases = *wg_engine_phases(s->engine);

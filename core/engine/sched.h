@@ -4,7 +4,9 @@
  * being read in the same pass.
  *
  * A request's tokens depend on itself alone: its draws have the address (seed; number, position), its logits depend on its
- * prefix (the Prefix Law), and what the scheduler does between steps changes neither.
+ * prefix (the Prefix Law), and what the scheduler does between steps changes neither. Under rules that draw, with planned
+ * lengths or a drafter that learns across requests, the law of its tokens is the target's, and the tokens depend on others'
+ * (docs/scheduler.md, "What holds").
  *
  * Threads. wg_sched_submit, cancel, drain, wait and stats may be called from any thread; wg_sched_step and close from one at a
  * time. Events are called by step, without the lock. */

@@ -87,11 +87,20 @@ static bool find_pages(wg_sched *s, const wg_served *r, wg_kv_seq **from, int *s
 
 /* ---- entering and leaving the batch */
 
+/* The number in the addresses of its draws. Requests of one seed and number draw alike, so a draft that depends on what became
+ * of other requests may have seen, in another's text, the draws that judge it (METHODS L3; law_budgets). Where that matters the
+ * number is the scheduler's. */
+static uint32_t number_of(const wg_sched *s, const wg_served *r)
+{
+    const bool depends = s->policy || wg_engine_drafter(s->engine)->class->cross_request;
+    return depends && !wg_verifier_compares(wg_engine_verifier(s->engine)) ? (uint32_t)r->id : r->ask.number;
+}
+
 static wg_status open_sequence(wg_sched *s, wg_served *r, wg_error *err)
 {
     const wg_sched_request *a = &r->ask; /* drafters know it by its id: others may have its number */
     WG_TRY(wg_seq_open(s->engine, &r->seq, (uint32_t)r->id, a->token, a->n, a->max_new, err));
-    r->seq->chance = wg_chance_philox(a->seed, a->number, (uint32_t)a->n);
+    r->seq->chance = wg_chance_philox(a->seed, number_of(s, r), (uint32_t)a->n);
     r->seq->stop = a->stop;
     r->seq->stops = a->stops;
     r->seq->ignore_end = a->ignore_end;

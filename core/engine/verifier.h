@@ -58,17 +58,19 @@ static inline bool wg_verifier_lossless(const wg_verifier_class *v, double tempe
 {
     return v->lossless && (!v->zero_only || temperature == 0);
 }
+/* Whether it only compares draft tokens with tokens that it draws without them: no draft changes what it emits. */
+static inline bool wg_verifier_compares(const wg_verifier_class *v) { return v->lossless && v->laws & WG_LAW_COUPLED; }
 /* Whether its law depends on what the drafter says of its draws. At temperature 0 no answer of q changes what is emitted. */
 static inline bool wg_verifier_needs_q(const wg_verifier_class *v, double temperature)
 {
     return wg_verifier_lossless(v, temperature) && v->reads_q && temperature > 0;
 }
 /* Why a lossless rule was not lossless in this run, in buf: the drafts were not what the drafter said of them. NULL: nothing
- * speaks against it. Rules that take law COUPLED only compare tokens, so no draft can change what they emit. */
+ * speaks against it. */
 static inline const char *wg_verifier_withdrawn(const wg_verifier_class *v, double temperature, const wg_audit *a, char *buf,
                                                 size_t size)
 {
-    if (!wg_verifier_lossless(v, temperature) || temperature == 0 || v->laws & WG_LAW_COUPLED) return NULL;
+    if (!wg_verifier_lossless(v, temperature) || temperature == 0 || wg_verifier_compares(v)) return NULL;
     const char *draws = v->reads_q ? wg_audit_draws_found(a, buf, size) : NULL;
     return draws ? draws : wg_audit_kept_found(a, buf, size);
 }

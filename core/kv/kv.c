@@ -405,11 +405,16 @@ int wg_kv_tail(const wg_kv_seq *s) { return s->tail; }
 
 int wg_kv_pages_held(const wg_kv_seq *s) { return s->pages - s->gone; }
 
-int wg_kv_pages_own(const wg_kv_seq *s)
+int wg_kv_pages_alone(wg_kv_seq *const *seq, int n)
 {
-    int n = 0;
-    for (int i = s->gone; i < s->pages; i++) n += s->kv->refs[s->page[i]] == 1;
-    return n;
+    int alone = 0;
+    for (int k = 0; k < n; k++)
+        for (int i = seq[k]->gone; i < seq[k]->pages; i++) seq[k]->kv->count[seq[k]->page[i]] = 0;
+    for (int k = 0; k < n; k++) {
+        const wg_kv *kv = seq[k]->kv;
+        for (int i = seq[k]->gone; i < seq[k]->pages; i++) alone += ++kv->count[seq[k]->page[i]] == kv->refs[seq[k]->page[i]];
+    }
+    return alone;
 }
 
 int wg_kv_first(const wg_kv_seq *s, int space)

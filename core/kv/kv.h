@@ -84,9 +84,10 @@ int wg_kv_pages(const wg_kv *kv);
 int wg_kv_pages_free(const wg_kv *kv);
 int wg_kv_pages_most(const wg_kv *kv); /* of one sequence */
 int wg_kv_pages_held(const wg_kv_seq *s);
-int wg_kv_pages_own(const wg_kv_seq *s); /* of them, those that no other sequence has */
-int wg_kv_spaces(const wg_kv *kv);       /* registered so far */
-size_t wg_kv_bytes(const wg_kv *kv);     /* of all pages and tables */
+/* Pages that no sequence has but these n, each once. They are of one cache, whose scratch this uses. */
+int wg_kv_pages_alone(wg_kv_seq *const *seq, int n);
+int wg_kv_spaces(const wg_kv *kv);   /* registered so far */
+size_t wg_kv_bytes(const wg_kv *kv); /* of all pages and tables */
 
 wg_status wg_kv_seq_open(wg_kv *kv, wg_kv_seq **out, wg_error *err);
 void wg_kv_seq_close(wg_kv_seq *s); /* NULL is fine; in TAIL it rolls back first */

@@ -31,7 +31,7 @@ struct wg_kv {
     int32_t *refs; /* (pages) page tables that hold the page */
     int32_t *free; /* (pages) a stack of free pages */
     int free_pages;
-    int32_t *count;   /* (pages) scratch of wg_kv_check */
+    int32_t *count;   /* (pages) scratch of wg_kv_check and wg_kv_pages_alone */
     wg_kv_seq *first; /* all open sequences */
 };
 

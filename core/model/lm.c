@@ -47,6 +47,39 @@ wg_status wg_lm_forward(wg_lm *lm, const wg_batch *batch, float *logits, wg_erro
     return pass(lm, batch, logits, NULL, err);
 }
 
+/* The end of the rows from `at` on that fit into one pass: whole sequences, the first of them in any case. */
+static int end_of_part(const wg_batch *b, int at, int most)
+{
+    int end = at;
+    for (int i = at + 1; i <= b->n && (i - at <= most || end == at); i++)
+        if (i == b->n || b->row[i].kv != b->row[i - 1].kv) end = i;
+    return end;
+}
+
+/* Rows [at, end) of b, whose first logit row is number `first` of the batch. */
+static wg_status forward_part(wg_lm *lm, const wg_batch *b, int at, int end, int *first, float *logits, wg_error *err)
+{
+    wg_batch part = { .row = b->row + at, .n = end - at, .cap = end - at };
+    for (int i = at; i < end; i++)
+        if (b->row[i].logits >= 0) b->row[i].logits = part.logits++;
+    const wg_status s = wg_lm_forward(lm, &part, logits + (size_t)*first * (size_t)lm->vocab, err);
+    for (int i = at; i < end; i++)
+        if (b->row[i].logits >= 0) b->row[i].logits += *first;
+    *first += part.logits;
+    return s;
+}
+
+wg_status wg_lm_forward_in_parts(wg_lm *lm, const wg_batch *b, float *logits, wg_error *err)
+{
+    int first = 0;
+    if (lm->most_rows == 0 || b->n <= lm->most_rows || b->taps) return wg_lm_forward(lm, b, logits, err);
+    for (int at = 0, end; at < b->n; at = end) {
+        end = end_of_part(b, at, lm->most_rows);
+        WG_TRY(forward_part(lm, b, at, end, &first, logits, err));
+    }
+    return WG_OK;
+}
+
 wg_status wg_lm_verify(wg_lm *lm, const wg_batch *batch, const wg_verify_spec *s, wg_error *err)
 {
     return pass(lm, batch, NULL, s, err);

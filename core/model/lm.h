@@ -33,7 +33,6 @@ typedef struct wg_lm_class {
 /* The hidden states that its passes can give (taps.h). */
 typedef struct wg_hidden {
     int layers, dim;   /* taps 0 .. layers + 1, of dim floats each */
-    int rows;          /* of its largest pass; 0: of any number */
     wg_device *device; /* in whose memory they lie; borrowed. NULL: it gives none */
 } wg_hidden;
 
@@ -41,6 +40,7 @@ struct wg_lm {
     const wg_lm_class *class;
     int vocab, context; /* context: the longest sequence, in tokens */
     int space;          /* its number in the cache after attach, or -1 */
+    int most_rows;      /* of one pass; 0: any number */
     double seconds;     /* spent in forward passes so far; passes and rows counted beside it */
     long passes, rows;
     wg_hidden hidden;
@@ -48,6 +48,10 @@ struct wg_lm {
 
 /* forward with the clock running; checks the batch (tokens inside the vocabulary, positions inside the context). */
 wg_status wg_lm_forward(wg_lm *lm, const wg_batch *batch, float *logits, wg_error *err);
+/* The same for more rows than one pass takes: in several passes, each of whole sequences. A sequence that has more than
+ * most_rows by itself is refused by the model, and so is a batch that asks for hidden states, which are those of one pass.
+ * After a failure the slots of earlier passes count as written. */
+wg_status wg_lm_forward_in_parts(wg_lm *lm, const wg_batch *batch, float *logits, wg_error *err);
 wg_status wg_lm_verify(wg_lm *lm, const wg_batch *batch, const wg_verify_spec *s, wg_error *err);
 wg_status wg_lm_attach(wg_lm *lm, wg_kv *kv, wg_error *err);
 

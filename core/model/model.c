@@ -398,7 +398,7 @@ static wg_status check_options(const wg_model_options *opt, const wg_arch *a, wg
     if (opt->kv_type != WG_F32 && opt->kv_type != WG_F16 && opt->kv_type != WG_BF16 && opt->kv_type != WG_KV_Q8)
         return wg_fail(err, WG_EINVAL, "kv_type = %s: expected f32, f16, bf16 or q8", wg_type_name(opt->kv_type));
     if (opt->max_rows < 0 || opt->max_rows > 1 << 16)
-        return wg_fail(err, WG_EINVAL, "max_rows = %d: expected 1..65536, or 0 for 512", opt->max_rows);
+        return wg_fail(err, WG_EINVAL, "max_rows = %d: expected 1..65536, or 0 for %d", opt->max_rows, (int)WG_MODEL_ROWS);
     if (opt->context < 0 || opt->context > a->context)
         return wg_fail(err, WG_EINVAL, "context = %d: the model was made for %d tokens: expected 1..%d, or 0 for all of them",
                        opt->context, a->context, a->context);
@@ -461,12 +461,13 @@ static wg_status open_into(wg_model *m, const wg_weights *w, const wg_model_opti
     WG_TRY(check(&o, m, w, opt, err));
     const wg_arch *a = &m->arch;
     m->kv_type = opt->kv_type;
-    m->max_rows = opt->max_rows ? opt->max_rows : 512;
+    m->max_rows = opt->max_rows ? opt->max_rows : WG_MODEL_ROWS;
     m->lm = (wg_lm){ .class = &wg_model_lm_class,
                      .vocab = a->vocab,
                      .context = opt->context ? opt->context : a->context,
                      .space = -1,
-                     .hidden = { .layers = a->layers, .dim = a->dim, .rows = m->max_rows, .device = &m->device } };
+                     .most_rows = m->max_rows,
+                     .hidden = { .layers = a->layers, .dim = a->dim, .device = &m->device } };
     m->all_windowed = true;
     for (int l = 0; l < a->layers; l++) {
         if (!wg_arch_windowed(a, l)) m->all_windowed = false;

@@ -9,9 +9,11 @@
 
 typedef struct wg_model wg_model;
 
+enum { WG_MODEL_ROWS = 512 }; /* of one pass, by default */
+
 typedef struct wg_model_options {
     int kv_type;         /* WG_F32, WG_F16, WG_BF16 or WG_KV_Q8 */
-    int max_rows;        /* rows of one pass; larger batches are refused. 0: 512 */
+    int max_rows;        /* rows of one pass; larger batches are refused. 0: WG_MODEL_ROWS */
     int context;         /* 0: the file's */
     bool allow_nan;      /* accept NaN and infinities in weights */
     const int32_t *head; /* of the output head only these rows are kept and computed, in this order: logits are n_head wide */

@@ -53,7 +53,7 @@ wg_status wg_taps_open(wg_taps **out, wg_lm *lm, const int *tap, int n, wg_error
     t->dim = lm->hidden.dim;
     memcpy(t->tap, tap, (size_t)n * sizeof *tap);
     for (int i = 0; i < n; i++) t->last = tap[i] > t->last ? tap[i] : t->last;
-    const wg_status s = wg_taps_reserve(t, lm->hidden.rows, err);
+    const wg_status s = wg_taps_reserve(t, lm->most_rows, err);
     if (s) wg_taps_close(t);
     else *out = t;
     return s;

@@ -33,6 +33,13 @@ typedef struct wg_target_options {
                                   * tokenizer and the chat template; its weights are not read */
 } wg_target_options;
 
+/* model.max_rows for steps of so many sequences, with so many tokens of prompts beside their trees: the largest in one pass. */
+static inline int wg_target_step_rows(int sequences, int ride_rows)
+{
+    const int rows = sequences * WG_TREE_MAX + ride_rows;
+    return rows > WG_MODEL_ROWS ? rows : 0;
+}
+
 /* All members are owned by the target and live until wg_target_close. */
 typedef struct wg_target {
     char *path;

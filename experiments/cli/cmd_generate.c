@@ -12,13 +12,13 @@
 #include "core/base/clock.h"
 #include "core/base/hash.h"
 #include "core/base/mem.h"
+#include "core/base/read_file.h"
 #include "core/engine/seq_rows.h"
 #include "core/file/quantize.h"
-#include "core/text/grammar/constraint.h"
 #include "draft/compose/composite.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
-#include "core/base/read_file.h"
+#include "experiments/base/constrained.h"
 #include "experiments/base/spec.h"
 #include "experiments/config/config.h"
 #include "experiments/record/audit_json.h"
@@ -158,33 +158,12 @@ static void put_footer(const generate *g, const wg_engine *e, const wg_tokenizer
     wg_free(text);
 }
 
-/* The constraint of the flags, for a sequence. What it forces is drafted, unless nothing is. */
-typedef struct constrained {
-    wg_token_trie *trie;
-    wg_constraint of;
-} constrained;
-
-static void close_constrained(constrained *c)
+/* The constraint of the flags, for a sequence. */
+static wg_status constrain(const generate *g, wg_engine *e, const wg_tokenizer *t, wg_seq *s, wg_constrained *c, wg_error *err)
 {
-    wg_constraint_close(&c->of);
-    wg_token_trie_close(c->trie);
-}
-
-static wg_status constrain(const generate *g, wg_engine *e, const wg_tokenizer *t, wg_seq *s, constrained *c, wg_error *err)
-{
-    const char *path = g->grammar ? g->grammar : g->schema;
-    const wg_constraint_kind kind = g->grammar ? WG_CONSTRAINT_GBNF : WG_CONSTRAINT_SCHEMA;
-    char *text;
-    size_t n;
-    if (!path) return WG_OK;
-    WG_TRY(wg_read_file(path, WG_BNF_TEXT, &text, &n, err));
-    wg_status status = wg_token_trie_of(&c->trie, t, wg_engine_target(e)->vocab, err);
-    if (!status) status = wg_constraint_open(&c->of, kind, path, text, n, c->trie, err);
-    wg_free(text);
-    if (status) return status;
-    const wg_seq_sampling how = { .acceptor = c->of.acceptor,
-                                  .forced = strcmp(wg_engine_drafter(e)->class->name, "none") != 0 };
-    return wg_seq_sample(e, s, &how, err);
+    WG_TRY(wg_constrained_open(c, g->grammar, g->schema, t, wg_engine_target(e)->vocab, err));
+    const wg_seq_sampling how = { .acceptor = c->of.acceptor, .forced = wg_drafts_forced(e) };
+    return how.acceptor ? wg_seq_sample(e, s, &how, err) : WG_OK;
 }
 
 static wg_status generate_with(const generate *g, wg_engine *e, const wg_target *t, wg_error *err)
@@ -202,11 +181,11 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
         n ? wg_seq_open(e, &s, 0, ids, (int)n, (int)g->n, err)
           : wg_fail(err, WG_EINVAL, "the prompt is empty and this model has no begin-of-text token; give a text with -p");
     wg_free(ids);
-    constrained by = { 0 };
+    wg_constrained by = { 0 };
     if (!status) status = constrain(g, e, t->tokenizer, s, &by, err);
     if (status) {
         if (s) wg_seq_close(e, s);
-        close_constrained(&by);
+        wg_constrained_close(&by);
         return status;
     }
     printer p = { .tokenizer = t->tokenizer,
@@ -216,7 +195,7 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
     p.text = wg_alloc(p.room, 1);
     if (!p.text) {
         wg_seq_close(e, s);
-        close_constrained(&by);
+        wg_constrained_close(&by);
         return wg_nomem(err, p.room, "the text of a token");
     }
     if (!g->json) fwrite(prompt.s, 1, prompt.n, stdout);
@@ -234,7 +213,7 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
     wg_free(p.text);
     if (!status) put_footer(g, e, t->tokenizer, s, prefill, decode);
     wg_seq_close(e, s);
-    close_constrained(&by);
+    wg_constrained_close(&by);
     return status;
 }
 

@@ -178,6 +178,13 @@ json_t *wg_option_json(const wg_option *row, const void *o)
     }
 }
 
+/* An experiment without a constraint has the digest that it had before there were any. */
+static bool is_left_out(const wg_cell *cell, const wg_option *row)
+{
+    return (!strcmp(row->name, "grammar") && !*cell->top.grammar) ||
+           (!strcmp(row->name, "json_schema") && !*cell->top.json_schema);
+}
+
 /* Every option of a cell with its value. A section whose kind is not known yet is copied from the file. */
 static json_t *cell_json(const wg_cell *cell, const json_t *raw)
 {
@@ -194,7 +201,7 @@ static json_t *cell_json(const wg_cell *cell, const json_t *raw)
             else json_object_update(into, json_object_get(raw, s->name));
         }
         for (const wg_option *r = table; r && r->name; r++)
-            if (!wg_target_leaves_out(cell, s, r))
+            if (!wg_target_leaves_out(cell, s, r) && !is_left_out(cell, r))
                 json_object_set_new(into, r->name, wg_option_json(r, wg_cell_section(cell, s)));
         if (*s->name) json_object_set_new(root, s->name, into);
         else json_decref(into);

@@ -32,7 +32,8 @@ typedef struct wg_config_top {
     int trace_rows, trace_top;                   /* trace_rows: WG_TRACE_EXACT, ... */
     bool alpha;                                  /* alpha, analytic_alpha, alpha_star and independent_acceptance are measured */
     int second_pass;                             /* WG_SECOND_PASS_AUTO, ... */
-    bool audit;                                  /* of every drafter; those from outside are audited with alpha, too */
+    char grammar[WG_OPTION_STRING], json_schema[WG_OPTION_STRING]; /* of all answers; json_schema: a path, or the schema */
+    bool audit; /* of every drafter; those from outside are audited with alpha, too */
 } wg_config_top;
 
 typedef struct wg_config_target {

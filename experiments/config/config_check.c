@@ -12,6 +12,7 @@
 #include "core/model/device.h"
 #include "draft/compose/composite.h"
 #include "verify/rule_plugin.h"
+#include "experiments/base/constrained.h"
 #include "experiments/base/target.h"
 
 enum { REQUESTS_MAX = 1 << 24 }; /* of a cell: each has room in memory for its digest */
@@ -25,6 +26,10 @@ static const wg_option top_options[] = {
     WG_OPTION_STR(wg_config_top, question, "", "what the experiment is to find out"),
     WG_OPTION_INT(wg_config_top, seed, 1, 0, 2147483647, "of all randomness"),
     WG_OPTION_INT(wg_config_top, max_tokens, 128, 1, 1000000, "new tokens of a request"),
+    WG_OPTION_NAME(wg_config_top, grammar, WG_NAMES_FILE, "",
+                   "every answer is a text of this grammar, a file in GBNF (docs/constrained.md); empty: answers are free"),
+    WG_OPTION_NAME(wg_config_top, json_schema, WG_NAMES_FILE, "",
+                   "every answer is JSON that is valid under this schema: a file, or in a config the schema itself"),
     WG_OPTION_INT(wg_config_top, repeats, 1, 1, 10000, "runs of each prompt, each with randomness of its own"),
     WG_OPTION_INT(wg_config_top, batch, 1, 1, 256, "sequences of one step"),
     WG_OPTION_ENUM(wg_config_top, trace, 0, traces,
@@ -155,9 +160,28 @@ static bool set_value(const wg_option *row, const json_t *v, void *o)
            !wg_option_set(one, o, row->name, json_string_value(v), NULL);
 }
 
+/* A schema that stands in the config is kept as its text. False: the value is no such schema. */
+static bool set_schema(wg_checker *c, const char *path, const wg_option *row, const json_t *v, void *o)
+{
+    char text[WG_OPTION_STRING];
+    if (strcmp(path, "json_schema") != 0) return false;
+    if (json_is_string(v) && *json_string_value(v) == '{') return set_value(row, v, o);
+    if (!json_is_object(v)) return false;
+    const size_t n = json_dumpb(v, text, sizeof text - 1, JSON_COMPACT);
+    if (n >= sizeof text)
+        wg_problem(c, path, false, "%s: a schema of %zu bytes; one of more than %d stands in a file of its own, named here",
+                   path, n, WG_OPTION_STRING - 1);
+    else {
+        text[n] = '\0';
+        memcpy((char *)o + row->at, text, n + 1);
+    }
+    return true;
+}
+
 static void check_value(wg_checker *c, const char *path, const wg_option *row, const json_t *v, void *o)
 {
     char expects[512], is[128], hint[256] = "";
+    if (set_schema(c, path, row, v, o)) return;
     if (set_value(row, v, o)) {
         wg_config_paths(c, path, row, (char *)o + row->at);
         return;
@@ -378,6 +402,34 @@ void wg_check_chat(wg_checker *c, const wg_cell *cell, bool turns)
     wg_weights_close(w);
 }
 
+/* A grammar or schema must open with the target's vocabulary. */
+static void check_constraint(wg_checker *c, const wg_cell *cell)
+{
+    const wg_config_top *o = &cell->top;
+    const char *key = *o->grammar ? "grammar" : "json_schema";
+    char once[3 * WG_OPTION_STRING];
+    wg_constrained by;
+    wg_weights *w = NULL;
+    wg_tokenizer *t = NULL;
+    wg_error e;
+    if (!*o->grammar && !*o->json_schema) return;
+    if (*o->grammar && *o->json_schema) wg_problem(c, key, false, "grammar: give grammar or json_schema, not both");
+    if (o->trace && !strcmp(trace_rows[o->trace_rows], "logits"))
+        wg_problem(c, "trace_rows", false, "trace_rows: \"logits\" are those before the grammar; use \"exact\" with %s", key);
+    snprintf(once, sizeof once, "%s\n%s\n%s", o->grammar, o->json_schema, cell->target.model);
+    if (!*cell->target.model || !wg_first_time(c, "constraint", once)) return;
+    if (wg_weights_open(&w, cell->target.model, &e) != WG_OK) return; /* reported where the file was checked */
+    wg_status s = wg_tokenizer_open(&t, w, &e);
+    if (s == WG_OK) {
+        s = wg_constrained_open(&by, o->grammar, o->json_schema, t, wg_tokenizer_size(t), &e);
+        wg_constrained_close(&by);
+        if (s == WG_ENOMEM) c->failed = s, c->err = e;
+        else if (s) wg_problem(c, key, false, "%s: %s", key, e.text);
+    }
+    wg_tokenizer_close(t);
+    wg_weights_close(w);
+}
+
 static void check_name(wg_checker *c, const char *name)
 {
     static const char legal[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
@@ -441,6 +493,7 @@ void wg_check_cell(wg_checker *c, wg_cell *cell, wg_config *owner)
             "second_pass: \"always\" compares two passes token by token, and a target of kind %s is equal in law only; leave "
             "it out",
             wg_target_kinds[cell->target.kind]);
+    check_constraint(c, cell);
     wg_check_chat(c, cell, cell->dataset >= 0 && owner->dataset[cell->dataset]->turns > 1);
     if (cell->dataset >= 0 && (long)owner->dataset[cell->dataset]->questions * cell->top.repeats > REQUESTS_MAX)
         wg_problem(c, "repeats", false, "repeats: %d prompts x %d repeats are more than %d requests of a cell",

@@ -3,6 +3,7 @@
 #include "experiments/config/conversation.h"
 
 #include "core/base/mem.h"
+#include "experiments/base/constrained.h"
 
 enum { TOKENS_MAX = 1 << 28 }; /* larger than any context; a conversation's sum is a long */
 
@@ -39,10 +40,18 @@ long wg_conversation_most(const wg_question *q, int turns, int max_new)
 }
 
 wg_status wg_conversation_ask(wg_engine *e, wg_seq **s, const wg_question *q, int turn, uint32_t request, int max_new,
-                              wg_error *err)
+                              wg_acceptor *by, wg_error *err)
 {
     q += turn;
-    if (turn == 0) return wg_seq_open(e, s, request, q->token, q->n, max_new, err);
+    if (turn == 0) {
+        wg_seq *opened;
+        const wg_seq_sampling how = { .acceptor = by, .forced = wg_drafts_forced(e) };
+        WG_TRY(wg_seq_open(e, &opened, request, q->token, q->n, max_new, err));
+        const wg_status status = by ? wg_seq_sample(e, opened, &how, err) : WG_OK;
+        if (status) wg_seq_close(e, opened);
+        else *s = opened;
+        return status;
+    }
     return wg_conversation_extend(e, *s, q, max_new, err);
 }
 

@@ -5,7 +5,7 @@
 #ifndef WG_EXPERIMENTS_CONFIG_CONVERSATION_H
 #define WG_EXPERIMENTS_CONFIG_CONVERSATION_H
 
-#include "core/engine/engine.h"
+#include "core/engine/seq_rows.h"
 #include "core/text/chat.h"
 #include "experiments/config/dataset.h"
 
@@ -26,10 +26,11 @@ void wg_conversation_free(wg_question *q, int turns); /* zeroed elements are all
 /* An upper bound of the conversation's tokens: every answer has max_new. */
 long wg_conversation_most(const wg_question *q, int turns, int max_new);
 
-/* Feeds question `turn` (from 0) of q: opens *s for the first, extends it for the others. Errors: those of wg_seq_open and
- * wg_seq_extend. */
+/* Feeds question `turn` (from 0) of q: opens *s for the first, extends it for the others. by: each answer is a text of its
+ * grammar (wg_seq_sampling.acceptor); NULL: answers are free. Errors: those of wg_seq_open, wg_seq_sample and wg_seq_extend;
+ * then *s is as before. */
 wg_status wg_conversation_ask(wg_engine *e, wg_seq **s, const wg_question *q, int turn, uint32_t request, int max_new,
-                              wg_error *err);
+                              wg_acceptor *by, wg_error *err);
 /* The same of one later question. */
 wg_status wg_conversation_extend(wg_engine *e, wg_seq *s, const wg_question *q, int max_new, wg_error *err);
 

@@ -91,6 +91,8 @@ json_t *wg_files_json(const wg_config *c)
         const wg_cell *cell = &c->cell[i];
         add_model(files, cell->target.model);
         add_value(files, cell->target.command);
+        add(files, cell->top.grammar);
+        if (*cell->top.json_schema != '{') add(files, cell->top.json_schema);
         for (const wg_option *o = cell->drafter->options; o && o->name; o++) {
             if (o->type != WG_OPT_STRING) continue;
             const char *value = (const char *)cell->draft + o->at;

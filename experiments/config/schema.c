@@ -48,7 +48,8 @@ static json_t *option_schema(const wg_option *o)
         json_object_set_new(s, "default", json_boolean(o->def != 0));
         break;
     case WG_OPT_STRING:
-        json_object_set_new(s, "type", json_string("string"));
+        json_object_set_new(s, "type",
+                            strcmp(o->name, "json_schema") ? json_string("string") : json_pack("[ss]", "string", "object"));
         json_object_set_new(s, "maxLength", json_integer(WG_OPTION_STRING - 1));
         json_object_set_new(s, "default", json_string(o->def_string ? o->def_string : ""));
         break;

@@ -4,6 +4,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/mem.h"
+#include "core/engine/seq_rows.h"
 
 /* The header: the data needed to verify the rounds again without the models. */
 static json_t *header_of(const wg_config *c, const json_t *machine)
@@ -109,7 +110,8 @@ wg_status wg_tracer_round(wg_tracer *t, const wg_request *q, int step, const wg_
         .kv = r->phases.kv,
     };
     if (d->class->policy) f.n_policy = d->class->policy(d, s, f.policy, WG_TRACE_POLICY);
-    WG_TRY(wg_trace_put_round(w, &f, tree, &s->path, last.p, last.q, last.logits, err));
+    WG_TRY(wg_trace_put_round(w, &f, tree, &s->path, last.p, last.q, wg_seq_has_rows(s) ? NULL : last.logits,
+                              err)); /* p is not a function of logits alone */
     return write_out(t, w, start, err);
 }
 

@@ -191,7 +191,7 @@ static wg_status read_texts(lesson *l, int prompt, uint32_t request, const wg_qu
     wg_seq *s = NULL;
     wg_status st = WG_OK;
     for (int turn = 0; turn < turns && !st; turn++) {
-        st = wg_conversation_ask(l->engine, &s, q, turn, request, l->max, err);
+        st = wg_conversation_ask(l->engine, &s, q, turn, request, l->max, NULL, err);
         for (int at = 0; !st && s->finish == WG_RUNNING; at++) {
             st = wg_engine_step(l->engine, &s, 1, err);
             if (!st) note(l, s, at);
@@ -282,6 +282,12 @@ wg_status wg_exact_cell(const wg_config *c, int cell, const wg_exact_shape *shap
     lesson *l = wg_calloc(1, sizeof *l);
     *out = (wg_exact_run){ .cell = cell, .drafter = wg_cell_lone(k).class->name };
     if (!l) return wg_nomem(err, sizeof *l, "texts");
+    if (*k->top.grammar || *k->top.json_schema) {
+        wg_free(l);
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "an exact replay generates free texts; take \"grammar\" and \"json_schema\" out of "
+                       "the config, or replay a trace");
+    }
     *l = (lesson){ .cell = k, .out = out, .max = k->top.max_tokens };
     wg_target_options o = wg_config_target_options(&k->target);
     o.device = NULL; /* the rows of p are wanted on the host */

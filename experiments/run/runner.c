@@ -149,7 +149,7 @@ static wg_status open_target(runner *r, const wg_cell *cell, const wg_target **o
         if (r->config->cell[i].top.batch > batch) batch = r->config->cell[i].top.batch;
     wg_target_options o = wg_config_target_options(&cell->target);
     o.need_tokenizer = true;
-    o.model.max_rows = batch > 8 ? batch * WG_TREE_MAX : 0;
+    o.model.max_rows = wg_target_step_rows(batch, 0);
     o.external.sequences = batch;
     WG_TRY(wg_target_open(&r->target[index], cell->target.model, &o, err));
     *out = r->target[index];
@@ -170,6 +170,9 @@ static wg_status open_group(runner *r, int number, wg_error *err)
     for (int unit = 0; unit < shape.units; unit++)
         if (wg_unit_requests(&shape, unit) > g->room) g->room = wg_unit_requests(&shape, unit);
     if (!r->opt->recorded) WG_TRY(encode(g, err));
+    if (!r->opt->recorded)
+        WG_TRY(wg_constrained_open(&g->by, g->like->top.grammar, g->like->top.json_schema, g->target->tokenizer,
+                                   g->target->lm->vocab, err));
     g->arm = wg_calloc((size_t)n + 1, sizeof *g->arm);
     if (!g->arm) return wg_nomem(err, (size_t)n * sizeof *g->arm, "arms");
     g->arms = 1;
@@ -201,6 +204,7 @@ static void close_group(wg_group *g)
         wg_length_log_close(&g->arm[k].lengths);
     }
     wg_teacher_close(g);
+    wg_constrained_close(&g->by);
     wg_conversation_free(g->prompts.question, g->prompts.count);
     wg_free(g->prompts.question);
     wg_free(g->arm);

@@ -161,7 +161,8 @@ static wg_status ask(batch *b, int i, wg_request *q, wg_error *err)
     if (b->turn && !b->seq[i]) wg_fail(err, s, "it was not run, because the one before it failed");
     else
         s = wg_conversation_ask(b->a->engine, &b->seq[i], question, b->turn,
-                                wg_request_address(b->g, q->prompt, b->plan->repeat), b->plan->max_new, err);
+                                wg_request_address(b->g, q->prompt, b->plan->repeat), b->plan->max_new, b->g->by.of.acceptor,
+                                err);
     if (s) return s;
     q->prompt_tokens = b->seq[i]->n;
     q->cached = wg_kv_len(b->seq[i]->kv);

@@ -6,6 +6,7 @@
 
 #include "experiments/config/conversation.h"
 #include "experiments/run/runner.h"
+#include "experiments/base/constrained.h"
 #include "experiments/base/target.h"
 #include "experiments/record/tracer.h"
 
@@ -40,6 +41,7 @@ typedef struct wg_group {
     const wg_target *target;
     const wg_dataset *dataset;
     wg_encoded prompts;
+    wg_constrained by;    /* what its answers are texts of */
     wg_arm *arm;          /* (arms) the baseline first */
     wg_teacher **teacher; /* (teachers) the pairs of its arms */
     int arms, teachers, batch;

@@ -88,7 +88,8 @@ static wg_status begin_turn(pass *p)
             continue;
         }
         if (wg_conversation_ask(p->a->second, &p->seq[i], question, p->turn,
-                                wg_request_address(p->g, q->prompt, p->plan->repeat), p->plan->max_new, &e)) {
+                                wg_request_address(p->g, q->prompt, p->plan->repeat), p->plan->max_new, p->g->by.of.acceptor,
+                                &e)) {
             differ(p, i, "%.200s", e.text);
             close_seq(p, i);
             continue;

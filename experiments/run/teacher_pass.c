@@ -109,7 +109,8 @@ static void begin_turn(pass *p)
         *value_of(p, i) = (wg_taught){ .n = 0 };
         if (p->turn && !p->seq[i]) continue;
         if (wg_conversation_ask(p->t->engine, &p->seq[i], &p->g->prompts.question[prompt->before], p->turn,
-                                wg_request_address(p->g, p->plan->first + i, p->plan->repeat), p->plan->max_new, &e))
+                                wg_request_address(p->g, p->plan->first + i, p->plan->repeat), p->plan->max_new,
+                                p->g->by.of.acceptor, &e))
             close_seq(p, i);
     }
 }

@@ -244,7 +244,7 @@ static void check(const law_setup *s, const law_row *row, const asked *a, const 
 {
     static told alone[REQUESTS], got[REQUESTS];
     const bool compares = strcmp(s->rule, "rejection") != 0;
-    const bool own = !row->class->cross_request || row->test->own_request;
+    const bool own = !row->class->cross_request || (compares && row->test->own_request); /* sched_admit.c, number_of */
     const bool by_batch = compares && !strcmp(row->class->name, "auto"); /* where the text does not depend on the drafts, its
                                                                          * choice depends on the batch */
     char what[1200];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Answers of the bundled pair under twenty JSON schemas, sampled with speculation off and on: every answer that ends is valid
  * under a validator that shares nothing with the grammar, and under `match` the answers with drafts are those without, byte for
- * byte. usage: law_schemas [ANSWERS to each schema]. Exit 77: there is no bundled pair. */
+ * byte. usage: law_schemas [ANSWERS], to each schema, 1 to 100 (usually 1); with 50 there are 1,000 in each of the ways. Exit
+ * 77: there is no bundled pair. */
 #include "core/engine/seq_rows.h"
 #include "core/text/grammar/constraint.h"
 #include "tests/bundled.h"
@@ -10,8 +11,8 @@
 
 #include <unistd.h>
 
-enum { SCHEMAS = 20, MOST = 8, NEW = 120 };
-static int answers = 1; /* to each schema; MOST: what a model opened as usual takes in one pass */
+enum { SCHEMAS = 20, MOST = 100, GROUP = 8, NEW = 120 };
+static int answers = 1; /* to each schema, GROUP at a time */
 #define TARGET BUNDLED_TARGET
 #define DRAFT BUNDLED_DRAFT
 
@@ -31,6 +32,8 @@ static struct {
     long answers, valid, unfinished, emitted, passes, drafted, accepted;
 } sum[WAYS];
 static int failures;
+static int32_t *prompt;
+static int prompt_n;
 static char *plain[SCHEMAS][MOST];
 
 static void judge(const law_model *m, const json_t *schema, const wg_seq *s, int way, int i, int answer)
@@ -63,7 +66,29 @@ static void judge(const law_model *m, const json_t *schema, const wg_seq *s, int
     }
 }
 
-static void run_way(const law_model *m, const wg_token_trie *trie, int way, const int32_t *prompt, int n)
+/* n answers to a schema, from number `first` on. */
+static void run_group(const law_model *m, wg_engine *e, int way, int i, const wg_seq_sampling *how, const json_t *schema,
+                      int first, int n)
+{
+    wg_error err;
+    wg_seq *seq[GROUP], *running[GROUP];
+    for (int k = 0; k < n; k++) {
+        LAW_TRY(wg_seq_open(e, &seq[k], (uint32_t)(MOST * i + first + k), prompt, prompt_n, NEW, &err));
+        LAW_TRY(wg_seq_sample(e, seq[k], how, &err));
+    }
+    for (int some = 1; some > 0;) {
+        some = 0;
+        for (int k = 0; k < n; k++)
+            if (seq[k]->finish == WG_RUNNING) running[some++] = seq[k];
+        if (some) LAW_TRY(wg_engine_step(e, running, some, &err));
+    }
+    for (int k = 0; k < n; k++) {
+        judge(m, schema, seq[k], way, i, first + k);
+        wg_seq_close(e, seq[k]);
+    }
+}
+
+static void run_way(const law_model *m, const wg_token_trie *trie, int way)
 {
     wg_error err;
     const law_setup setup = { .target = m,
@@ -72,29 +97,16 @@ static void run_way(const law_model *m, const wg_token_trie *trie, int way, cons
                               .rule = ways[way].rule,
                               .sampling = { .temperature = 0.8, .top_p = 0.95 },
                               .seed = 5,
-                              .batch = answers,
-                              .max_tokens = n + NEW };
+                              .batch = answers < GROUP ? answers : GROUP,
+                              .max_tokens = prompt_n + NEW };
     wg_engine *e = law_engine(&setup);
     for (int i = 0; i < SCHEMAS; i++) {
         json_t *schema = json_loads(check_schemas[i], 0, NULL);
         wg_constraint c;
-        wg_seq *seq[MOST], *running[MOST];
         LAW_TRY(wg_constraint_open(&c, WG_CONSTRAINT_SCHEMA, "schema", check_schemas[i], strlen(check_schemas[i]), trie, &err));
         const wg_seq_sampling how = { .acceptor = c.acceptor, .forced = ways[way].forced };
-        for (int k = 0; k < answers; k++) {
-            LAW_TRY(wg_seq_open(e, &seq[k], (uint32_t)(MOST * i + k), prompt, n, NEW, &err));
-            LAW_TRY(wg_seq_sample(e, seq[k], &how, &err));
-        }
-        for (int some = 1; some > 0;) {
-            some = 0;
-            for (int k = 0; k < answers; k++)
-                if (seq[k]->finish == WG_RUNNING) running[some++] = seq[k];
-            if (some) LAW_TRY(wg_engine_step(e, running, some, &err));
-        }
-        for (int k = 0; k < answers; k++) {
-            judge(m, schema, seq[k], way, i, k);
-            wg_seq_close(e, seq[k]);
-        }
+        for (int k = 0; k < answers; k += GROUP)
+            run_group(m, e, way, i, &how, schema, k, answers - k < GROUP ? answers - k : GROUP);
         wg_constraint_close(&c);
         json_decref(schema);
     }
@@ -106,19 +118,20 @@ int main(int argc, char **argv)
     law_model m;
     wg_token_trie *trie;
     wg_error err;
-    int32_t *prompt;
     size_t n;
     const double start = wg_clock_now();
-    if (argc > 1) answers = atoi(argv[1]) < MOST ? atoi(argv[1]) : MOST;
+    if (argc > 1) answers = atoi(argv[1]);
+    if (answers < 1 || answers > MOST) exit((fprintf(stderr, "usage: law_schemas [ANSWERS to each schema, 1..%d]\n", MOST), 2));
     if (access(TARGET, R_OK) || access(DRAFT, R_OK)) {
         printf("SKIPPED: no bundled pair in models/\n");
         return LAW_SKIP;
     }
     law_model_open(&m, TARGET, 2, wg_cpu_chosen(), WG_F16);
     LAW_TRY(wg_tokenizer_encode(m.tokenizer, "The computer said:", 18, true, false, &prompt, &n, &err));
+    prompt_n = (int)n;
     LAW_TRY(wg_token_trie_of(&trie, m.tokenizer, m.lm->vocab, &err));
     for (int way = 0; way < WAYS; way++) {
-        run_way(&m, trie, way, prompt, (int)n);
+        run_way(&m, trie, way);
         printf("%s:%s, rule %s%s: %ld answers, %ld valid, %ld cut by the limit; tau %.2f, %ld of %ld drafts kept\n",
                ways[way].drafter, ways[way].options, ways[way].rule, ways[way].forced ? ", forced" : "", sum[way].answers,
                sum[way].valid, sum[way].unfinished, (double)sum[way].emitted / (double)sum[way].passes, sum[way].accepted,

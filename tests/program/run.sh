@@ -144,6 +144,28 @@ until_there() { # FILE PROCESS
   while [ ! -e "$1" ] && kill -0 "$2" 2>/dev/null; do sleep 0.01; done
 }
 
+# Experiments under a grammar and under a schema: every answer is one of theirs, with drafts the same as without, and a trace has
+# the rows that were verified.
+constrained_runs() {
+  printf 'root ::= [a-c] ("," [a-c])*\n' >"$base/list.gbnf"
+  printf '{"name": "t", "target": {"model": "target.gguf"}, "draft": {"kind": "model", "model": "draft.gguf", "length": 3},
+    "verify": {"rule": "match"}, "sampling": {"temperature": 1}, "prompts": {"file": "prompts.jsonl"}, "max_tokens": 40, "repeats": 5,
+    "grammar": "list.gbnf", "trace": "probs"}' >"$base/list.json"
+  expect constrained-dry 'draft.kind=model verify.rule=match' wager run "$base/list.json" --dry-run
+  expect constrained-run '^model +match .* yes *$' wager run "$base/list.json" --out "$base/run-list"
+  expect constrained-texts '^20 of 20$' sh -c 'n=$(grep -c . "$1"); grep -cE "\"text\":\"[a-c](,[a-c])*(</s>)?\"" "$1" | sed "s/$/ of $n/"' - \
+    "$base/run-list/requests.jsonl"
+  expect constrained-replay '^ +0  match +- +([0-9]+) +\1 ' wager replay "$base/run-list"
+  expect constrained-schema ' law *$' wager run "$base/list.json" --set grammar= --set verify.rule=rejection \
+    --set 'json_schema={"enum": ["yes", "no", 12]}' --out "$base/run-schema"
+  expect constrained-values '^20 of 20$' sh -c 'n=$(grep -c . "$1"); grep -cE "\"text\":\"[ n\\t]*(\\\\\"(yes|no)\\\\\"|12)[ n\\t]*(</s>)?\"" "$1" | sed "s/$/ of $n/"' - \
+    "$base/run-schema/requests.jsonl"
+  printf 'root ::= [^a-m]*' >"$base/wide.gbnf" # rows of many tokens, of which a trace keeps the logits where there is no mask
+  expect constrained-wide '^model +rejection ' wager run "$base/list.json" --set grammar="$base/wide.gbnf" --set verify.rule=rejection --out "$base/run-wide"
+  expect constrained-wide-replay '^ +0  rejection +- +([0-9]+) +\1 ' wager replay "$base/run-wide"
+  expect constrained-schema-replay '^ +0  rejection +- +([0-9]+) +\1 ' wager replay "$base/run-schema"
+}
+
 # Training: a run that is killed at any moment and goes on writes the model of an undisturbed one; it runs; it can be trained on.
 train_cases() {
   printf '{"model": {"tokenizer": "target.gguf", "dim": 32, "layers": 1, "heads": 2, "context": 16},
@@ -379,6 +401,7 @@ good_cases() {
   if cmp "$base/set.json" "$base/again.json"; then ok; else fail "skip-search: another answer the second time"; fi
   expect skip-found 'layer_skip, match' wager generate -m "$base/target.gguf" -p Hello -n 9 --draft "$found"
   tap_dumps
+  constrained_runs
   local chat written
   chat=$(digest wager generate -m "$base/target.gguf" -p Hello -n 9 --chat vicuna --system "Be kind.")
   written=$(digest wager generate -m "$base/target.gguf" -p "Be kind. USER: Hello ASSISTANT:" -n 9)

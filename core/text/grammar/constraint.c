@@ -27,12 +27,25 @@ static wg_status open_bnf(wg_bnf **out, wg_constraint_kind kind, const char *nam
     return status;
 }
 
+/* Refuses a grammar of which the vocabulary has no text, nor the beginning of one. */
+static wg_status check_start(const wg_constraint *c, const char *name, wg_error *err)
+{
+    int n;
+    const int32_t start = wg_acceptor_start(c->acceptor);
+    if (!wg_acceptor_allowed(c->acceptor, start, &n) || n > 0 || wg_acceptor_accepts(c->acceptor, start)) return WG_OK;
+    return wg_fail(err, WG_EINVAL,
+                   "%s: no token of the model begins a text of this grammar; its characters are not in the "
+                   "vocabulary",
+                   name);
+}
+
 wg_status wg_constraint_open(wg_constraint *out, wg_constraint_kind kind, const char *name, const char *text, size_t n,
                              const wg_token_trie *trie, wg_error *err)
 {
     *out = (wg_constraint){ 0 };
     WG_TRY(open_bnf(&out->bnf, kind, name, text, n, err));
-    const wg_status status = wg_acceptor_open(&out->acceptor, out->bnf, trie, err);
+    wg_status status = wg_acceptor_open(&out->acceptor, out->bnf, trie, err);
+    if (!status) status = check_start(out, name, err);
     if (status) wg_constraint_close(out);
     return status;
 }

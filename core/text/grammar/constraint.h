@@ -17,7 +17,7 @@ typedef struct wg_constraint {
 } wg_constraint;
 
 /* `name` stands for the text in messages; the trie is borrowed. Errors: those of bnf.h and json_schema.h; EFORMAT: the
- * schema is no JSON. On failure *out is zero. */
+ * schema is no JSON; EINVAL: no token begins a text of it. On failure *out is zero. */
 wg_status wg_constraint_open(wg_constraint *out, wg_constraint_kind kind, const char *name, const char *text, size_t n,
                              const wg_token_trie *trie, wg_error *err);
 void wg_constraint_close(wg_constraint *c); /* zero is fine */

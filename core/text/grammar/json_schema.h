@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * JSON Schema to GBNF (bnf.h): the grammar of JSON texts that are valid under a schema, in a form that models write: members in
- * the schema's order, at most one space or line break where JSON allows white space, numbers of at most 15 digits. All its
- * texts are valid; not all valid texts are its.
+ * the schema's order; where JSON allows white space nothing, one space, or a line break and at most WG_SCHEMA_INDENT spaces and
+ * tabs, so that no model can write white space for ever; numbers of at most 15 digits. All its texts are valid; not all valid
+ * texts are its.
  *
  * Keywords (draft 2020-12, and of older drafts `definitions` and `items` as a list):
  *   any        type (one or a list), enum, const, anyOf, oneOf of choices with different types, allOf of one, $ref "#...",
@@ -21,7 +22,11 @@
 
 #include "core/base/error.h"
 
-enum { WG_SCHEMA_RULES = 4096 /* subschemas */, WG_SCHEMA_REPEAT = 4096 /* the largest length or number of items */ };
+enum {
+    WG_SCHEMA_RULES = 4096,  /* subschemas */
+    WG_SCHEMA_REPEAT = 4096, /* the largest length or number of items */
+    WG_SCHEMA_INDENT = 16    /* spaces and tabs behind a line break */
+};
 
 /* The grammar's text, NUL-terminated, *n bytes without it; free with wg_free. schema NULL: any JSON object. `name` stands
  * for the schema in messages, which give the place as a JSON pointer: NAME#/properties/age. EUNSUPPORTED: a keyword.

@@ -354,7 +354,6 @@ static void write_rule(wg_schema_writer *w, const json_t *schema)
 
 /* JSON itself. A character escaped by number is none of a pair, nor 0. */
 static const char json_rules[] =
-    "ws ::= (\" \" | \"\\n\" [ \\t]{0,16})?\n"
     "value ::= object | array | string | number | \"true\" | \"false\" | \"null\"\n"
     "object ::= \"{\" ws (member (\",\" ws member)*)? \"}\"\n"
     "member ::= string \":\" ws value ws\n"
@@ -375,6 +374,7 @@ wg_status wg_schema_grammar(const char *name, const json_t *schema, char **text,
     if (!(w.rule = wg_calloc(WG_SCHEMA_RULES, sizeof *w.rule)))
         return wg_nomem(err, WG_SCHEMA_RULES * sizeof *w.rule, "the rules of a schema");
     wg_schema_put(&w, "root ::= ws %s ws\n", schema ? "s0" : "object");
+    wg_schema_put(&w, "ws ::= (\" \" | \"\\n\" [ \\t]{0,%d})?\n", (int)WG_SCHEMA_INDENT);
     put(&w, json_rules, sizeof json_rules - 1);
     if (schema) wg_schema_add(&w, schema, "", NULL, -1);
     for (w.at = 0; w.at < w.rules && !w.status; w.at++) write_rule(&w, w.rule[w.at].schema);

@@ -280,6 +280,78 @@ Test(sched, a_long_prompt_stalls_no_one)
     close_world(&w);
 }
 
+/* ---- the prefix cache */
+
+static void ask_text(world *w, int32_t own, int max_new, told *t)
+{
+    wg_error err = { 0 };
+    int32_t prompt[20];
+    *t = (told){ 0 };
+    for (int i = 0; i < 20; i++) prompt[i] = i < 12 ? own / V : (own + i) % V; /* the first 12 are those of a sixth of all */
+    const wg_sched_request r = { .token = prompt, .n = 20, .max_new = max_new, .seed = 5, .on_event = on_event, .user = t };
+    cr_assert(wg_sched_submit(w->s, &r, NULL, &err) == WG_OK, "%s", err.text);
+}
+
+/* Pages that two ended texts share are cached pages, beside a request that runs too; those that it shares with them are not. */
+Test(sched, cached_pages_are_counted_while_requests_run)
+{
+    told t[4];
+    wg_sched_stats now, idle;
+    world w = open_world((setup){ .opt = { .max_batch = 2, .page_slots = 4 } }, (wg_sched_options){ .prefix_cache = true });
+    for (int i = 0; i < 2; i++) {
+        ask_text(&w, i, 6, &t[i]);
+        run_all(&w);
+    }
+    wg_sched_stats_read(w.s, &idle);
+    cr_assert(idle.hits == 1 && idle.pages_cached == idle.pages - idle.pages_free);
+    ask_text(&w, 2 * V, 30, &t[2]); /* begins otherwise */
+    for (int i = 0; i < 6; i++) one_step(&w);
+    wg_sched_stats_read(w.s, &now);
+    cr_assert(now.running == 1 && now.pages_cached == idle.pages_cached && now.pages - now.pages_free > now.pages_cached);
+    ask_text(&w, 2, 30, &t[3]); /* begins as the first two */
+    for (int i = 0; i < 6; i++) one_step(&w);
+    wg_sched_stats_read(w.s, &now);
+    const int shared = 12 / wg_kv_page_slots(w.b.e->kv);
+    cr_assert(now.running == 2 && now.hits == 2 && now.pages_cached == idle.pages_cached - shared, "%d, %d", now.pages_cached,
+              idle.pages_cached);
+    run_all(&w);
+    wg_sched_stats_read(w.s, &now);
+    cr_assert(now.pages_cached == now.pages - now.pages_free);
+    close_world(&w);
+}
+
+/* ---- steps of more rows than a pass of the target takes */
+
+static const wg_lm_class *whole; /* the table model's */
+static int largest, parts;
+static wg_status count_rows(wg_lm *lm, const wg_batch *b, float *logits, wg_error *err)
+{
+    if (b->n > largest) largest = b->n;
+    parts++;
+    return whole->forward(lm, b, logits, err);
+}
+
+/* Four trees of five rows and chunks of prompts, in passes of at most 7 rows: of whole sequences, with the same texts. */
+Test(sched, a_step_takes_the_passes_that_its_rows_need)
+{
+    told t[4];
+    wg_sched_stats stats;
+    world w = open_world((setup){ .draft = { .length = 4, .wide = 1 }, .opt = { .max_batch = 4 } },
+                         (wg_sched_options){ .prefill_rows = 3 });
+    wg_lm_class counting = *(whole = w.b.lm->lm.class);
+    counting.forward = count_rows;
+    w.b.lm->lm.class = &counting;
+    w.b.lm->lm.most_rows = 7;
+    largest = parts = 0;
+    for (uint32_t i = 0; i < 4; i++) ask(&w, i, 24, 0, &t[i]);
+    run_all(&w);
+    wg_sched_stats_read(w.s, &stats);
+    cr_assert(largest > 4 && largest <= 7 && parts > stats.steps + 10, "%d rows, %d passes", largest, parts);
+    for (uint32_t i = 0; i < 4; i++) expect_plain(&t[i], i, 24, "in parts");
+    w.b.lm->lm.class = whole;
+    close_world(&w);
+}
+
 /* ---- failures */
 
 Test(sched, a_pass_that_fails_costs_no_request)
@@ -290,6 +362,7 @@ Test(sched, a_pass_that_fails_costs_no_request)
                              (wg_sched_options){ .prefill_rows = 3 });
         for (uint32_t i = 0; i < 3; i++) ask(&w, i, 12, 0, &t[i]);
         w.b.lm->fail_in = at;
+        w.b.lm->lm.most_rows = at % 2 ? 7 : 0; /* in one pass, or in several of which any may fail */
         run_all(&w);
         for (uint32_t i = 0; i < 3; i++) expect_plain(&t[i], i, 12, "after a failure");
         close_world(&w);

@@ -51,12 +51,12 @@ Test(conversation, an_answer_ends_once)
     cr_assert_eq(wg_conversation_most(q, 2, 5), 2 + 5 + 3 + 5);
     for (uint32_t request = 0; request < 60; request++) {
         wg_seq *seq = NULL;
-        cr_assert_eq(wg_conversation_ask(e, &seq, q, 0, request, 2, &err), WG_OK, "%s", err.text);
+        cr_assert_eq(wg_conversation_ask(e, &seq, q, 0, request, 2, NULL, &err), WG_OK, "%s", err.text);
         cr_assert(seq->n == 2 && seq->asked == 0);
         while (seq->finish == WG_RUNNING) cr_assert_eq(wg_engine_step(e, &seq, 1, &err), WG_OK, "%s", err.text);
         const int n = seq->n;
         const bool ended = seq->token[n - 1] == END;
-        cr_assert_eq(wg_conversation_ask(e, &seq, q, 1, request, 2, &err), WG_OK, "%s", err.text);
+        cr_assert_eq(wg_conversation_ask(e, &seq, q, 1, request, 2, NULL, &err), WG_OK, "%s", err.text);
         cr_assert_eq(seq->n, n + (ended ? 2 : 3));
         cr_assert_eq(seq->token[seq->n - 2], 5);
         cr_assert_eq(seq->token[seq->n - 1], 6);

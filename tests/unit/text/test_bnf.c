@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "core/base/mem.h"
+#include "core/text/grammar/constraint.h"
 #include "tests/unit/text/byte_vocab.h"
 
 typedef struct language {
@@ -236,4 +237,31 @@ Test(bnf, hostile_grammars_are_bounded)
         cr_assert(wg_mem_read().live_bytes == live);
         close_language(&l);
     }
+}
+
+/* A vocabulary that has no text of a grammar, nor the beginning of one, is told so; what begins and does not go on is not. */
+Test(bnf, a_vocabulary_without_a_beginning)
+{
+    static const wg_text tokens[] = { { "a", 1 }, { "bc", 2 }, { "", 0 } };
+    static const struct {
+        const char *grammar;
+        bool begins;
+    } cases[] = { { "root ::= \"ax\"", true },
+                  { "root ::= \"b\" [c-d]", true },
+                  { "root ::= \"x\"?", true }, /* nothing is a text of it */
+                  { "root ::= \"x\" | \"bd\" | \"ca\"", false } };
+    wg_token_trie *trie;
+    wg_error err = { 0 };
+    cr_assert(wg_token_trie_open(&trie, tokens, 3, &err) == WG_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        wg_constraint c;
+        const char *g = cases[i].grammar;
+        const wg_status s = wg_constraint_open(&c, WG_CONSTRAINT_GBNF, "g.gbnf", g, strlen(g), trie, &err);
+        cr_assert(s == (cases[i].begins ? WG_OK : WG_EINVAL), "%s", g);
+        if (!cases[i].begins)
+            cr_assert_str_eq(err.text, "g.gbnf: no token of the model begins a text of this grammar; its characters are not in "
+                                       "the vocabulary");
+        wg_constraint_close(&c);
+    }
+    wg_token_trie_close(trie);
 }

@@ -90,6 +90,43 @@ Test(schema, texts_of_the_grammar_are_valid)
     cr_assert(drawn > 1800 && different > 800, "%ld texts, %ld of another length", drawn, different);
 }
 
+/* White space that may follow, line breaks first; and whether that is all: the text must go on or end. */
+static int spaces_after(language *l, int32_t state)
+{
+    for (int n = 0; n < 100; n++) {
+        int32_t next = -1;
+        for (const char *c = "\n\r\t "; *c && next < 0; c++) next = wg_acceptor_bytes(l->a, state, c, 1);
+        if (next < 0) return n;
+        state = next;
+    }
+    return 100;
+}
+
+Test(schema, white_space_is_bounded)
+{
+    static char text[4000];
+    int longest = 0;
+    for (int i = -1; i < 20; i++) {
+        language l = open_language(i < 0 ? NULL : check_schemas[i]);
+        for (uint32_t seed = 0; seed < 10; seed++) {
+            const size_t n = draw(&l, seed, text, sizeof text);
+            int32_t state = wg_acceptor_start(l.a);
+            bool string = false; /* inside one white space is text */
+            for (size_t k = 0; k <= n; k++) {
+                const int spaces = string ? 0 : spaces_after(&l, state);
+                cr_assert(spaces <= 1 + WG_SCHEMA_INDENT, "schema %d: %d behind %.*s", i, spaces, (int)k, text);
+                if (spaces > longest) longest = spaces;
+                if (k == n) break;
+                state = wg_acceptor_bytes(l.a, state, text + k, 1);
+                if (string && text[k] == '\\') state = wg_acceptor_bytes(l.a, state, text + ++k, 1);
+                else string ^= text[k] == '"';
+            }
+        }
+        close_language(&l);
+    }
+    cr_assert_eq(longest, 1 + WG_SCHEMA_INDENT);
+}
+
 /* Texts that models write, and texts that they must not. */
 Test(schema, texts_of_models)
 {
