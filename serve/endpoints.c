@@ -70,7 +70,7 @@ static enum MHD_Result generate(wgs_exchange *x, bool chat)
             }
         }
     }
-    if (x->job) wgs_job_leave(x->job);
+    if (x->job) wgs_job_leave(x->job, true);
     x->job = NULL;
     return wgs_reply_problem(x, &p);
 }

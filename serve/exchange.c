@@ -195,7 +195,7 @@ static void on_completed(void *user, struct MHD_Connection *connection, void **s
     wgs_exchange *x = *state;
     (void)user, (void)connection, (void)why;
     if (!x) return;
-    if (x->job) wgs_job_leave(x->job);
+    if (x->job) wgs_job_leave(x->job, false); /* of one that was told, no answer runs */
     atomic_fetch_sub(&x->server->uploads, (long long)x->body.room);
     wgs_buffer_free(&x->body);
     free(x);

@@ -435,11 +435,19 @@ bool wgs_job_submit(wgs_job *j, struct MHD_Connection *connection, wgs_problem *
     return true;
 }
 
-void wgs_job_leave(wgs_job *j)
+/* The client has gone; it is counted once, and only while it had something to wait for. Under the job's lock. */
+static void set_gone(wgs_job *j)
+{
+    if (j->running > 0 && !j->gone) wgs_metrics_count(j->server->metrics, WGS_CLIENTS_GONE, 1);
+    j->gone = true;
+}
+
+void wgs_job_leave(wgs_job *j, bool told)
 {
     if (j->socket >= 0) wgs_watch_remove(j->server->watch, j->socket);
     atomic_fetch_sub(&j->server->streams, 1);
     pthread_mutex_lock(&j->lock);
+    if (!told) set_gone(j); /* a write has failed before the watch has seen the socket close */
     j->connection = NULL;
     j->suspended = false;
     pthread_mutex_unlock(&j->lock);
@@ -451,11 +459,9 @@ void wgs_job_client_gone(void *job)
 {
     wgs_job *j = job;
     pthread_mutex_lock(&j->lock);
-    const bool early = j->running > 0 && !j->gone;
-    j->gone = true;
+    set_gone(j);
     wake(j);
     pthread_mutex_unlock(&j->lock);
-    if (early) wgs_metrics_count(j->server->metrics, WGS_CLIENTS_GONE, 1);
     cancel(j);
 }
 

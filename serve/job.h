@@ -43,8 +43,9 @@ wgs_job *wgs_job_open(wgs_server *s, wgs_request *r, wgs_problem *p);
 /* Hands its requests to the scheduler. false: not all of them were accepted, *p says why, and the job is to be left. */
 bool wgs_job_submit(wgs_job *j, struct MHD_Connection *connection, wgs_problem *p);
 
-/* The client's side is over; what still runs is cancelled. The job must not be used after it. */
-void wgs_job_leave(wgs_job *j);
+/* The client's side is over; what still runs is cancelled. told: the client has got its answer or an error. Else it has gone
+ * away, and is counted if answers run and wgs_job_client_gone has not counted it. The job must not be used after it. */
+void wgs_job_leave(wgs_job *j, bool told);
 
 /* The client has gone away (thread of the engine). */
 void wgs_job_client_gone(void *job);

@@ -154,7 +154,7 @@ static ssize_t read_stream(void *user, uint64_t place, char *to, size_t room)
 static void end_stream(void *user)
 {
     stream *s = user;
-    wgs_job_leave(s->job);
+    wgs_job_leave(s->job, s->complete);
     wgs_buffer_free(&s->out);
     free(s->of);
     free(s);
@@ -171,7 +171,7 @@ struct MHD_Response *wgs_stream_response(wgs_job *j)
         r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, read_stream, s, end_stream);
     }
     if (!r) {
-        wgs_job_leave(j);
+        wgs_job_leave(j, true);
         free(of);
         free(s);
         return NULL;

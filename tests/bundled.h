@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Paths of the bundled models (models/README.md) from the root of the repository, in which tests run. The names say what a file is
- * for, not which weights it has, so they stay when the pair is trained anew. */
+ * Paths of the bundled models (models/README.md) from the root of the repository, in which tests run. The names say what a
+ * file is for, not which weights it has, so they stay when the pair is trained anew. */
 #ifndef WG_TESTS_BUNDLED_H
 #define WG_TESTS_BUNDLED_H
 

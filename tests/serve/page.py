@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The page at / in a browser, over its DevTools protocol: page.py WAGER_SERVE BROWSER."""
 import base64
+import itertools
 import json
 import os
 import re
@@ -13,7 +14,7 @@ import tempfile
 import time
 import urllib.request
 
-from server import DRAFT, ROOT, Server
+from server import DRAFT, ENDLESS, ROOT, Server
 
 
 class Page:
@@ -81,11 +82,16 @@ def look(page, server):
     assert len(text) > 200 and 0 < len(kept) < len(text)
     assert page.value("document.querySelectorAll('.error').length") == 0
     print("ok: %s" % said)
+    endless, unread = server.open_stream("/v1/completions", ENDLESS)  # what is asked next waits, so it has not ended when it is stopped
+    asked = server.metrics()["http_responses_total"]
     page.value("document.getElementById('text').value = 'Tom'; document.getElementById('tokens').value = 450; document.getElementById('ask').requestSubmit()")
-    server.wait_for(lambda m: m["num_requests_running"] == 1)
+    readings = itertools.count(1)  # each is an answer too, counted when it has been read
+    server.wait_for(lambda m: m["http_responses_total"] > asked + next(readings))
     page.value("document.getElementById('stop').click()")
+    server.wait_for(lambda m: m["clients_gone_total"] == 1)
+    unread.close(), endless.close()
     server.wait_idle()
-    assert server.metrics()["clients_gone_total"] == 1
+    assert server.metrics()["clients_gone_total"] == 2
     print("ok: the button stops an answer")
     assert page.value("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 

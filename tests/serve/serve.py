@@ -16,7 +16,7 @@ import threading
 import time
 import traceback
 
-from server import DRAFT, ROOT, TARGET, Server, parse_events, request_bytes
+from server import DRAFT, ENDLESS, PATIENCE, ROOT, TARGET, Server, parse_events, request_bytes
 
 WAGER, SERVE = None, None
 STORY = "Once upon a time"
@@ -327,24 +327,28 @@ def test_key():
 def test_full_queue():
     """What does not fit is refused at once with 429 and a time to wait; nothing that was accepted is lost."""
     with pair("--batch", "2", "--queue", "3", "--max-streams", "60") as s:
-        def ask(i):
-            code, headers, body = s.call("POST", "/v1/completions", {"prompt": STORY, "max_tokens": 300, "seed": i})
-            return code, headers["Retry-After"], json.loads(body)
-        with concurrent.futures.ThreadPoolExecutor(40) as pool:
-            answers = list(pool.map(ask, range(40)))
+        asked = [s.connect() for _ in range(40)]
+        with s.frozen():  # it reads them all at once, so however slow this machine is, they do not fit
+            for i, c in enumerate(asked):
+                c.request("POST", "/v1/completions", json.dumps({"prompt": STORY, "max_tokens": 200, "seed": i, "ignore_eos": True}))
+        answers = []
+        for c in asked:
+            r = c.getresponse()
+            answers.append((r.status, r.headers["Retry-After"], json.loads(r.read())))
+            c.close()
         codes = [a[0] for a in answers]
         assert set(codes) == {200, 429}, set(codes)
         assert all(int(a[1]) >= 1 and error_of(a[2])["type"] == "rate_limit_error" for a in answers if a[0] == 429)
-        assert all(a[2]["choices"][0]["finish_reason"] for a in answers if a[0] == 200)
+        assert all(a[2]["usage"]["completion_tokens"] == 200 for a in answers if a[0] == 200)
         m = s.wait_idle()
         assert m["requests_rejected_total"] == codes.count(429)
-        assert error_of(s.complete([STORY] * 9, 429, max_tokens=9)), "all answers of a request, or none"
+        assert m['request_success_total{finished_reason="length"}'] == codes.count(200)
+        assert error_of(s.complete([STORY] * 128, 429, max_tokens=200, ignore_eos=True)), "all answers of a request, or none"
         s.wait_idle()
     with Server(SERVE, "--max-streams", "1") as s:
-        c, r = s.open_stream("/v1/completions", {"prompt": STORY, "max_tokens": 400})
+        c, r = s.open_stream("/v1/completions", ENDLESS)
         assert error_of(s.complete(STORY, 429))
-        r.read()
-        c.close()
+        r.close(), c.close()
         s.wait_idle()
         s.complete(STORY, max_tokens=1)
 
@@ -363,21 +367,21 @@ def test_deadline():
 
 
 def test_vanishing_clients():
-    with pair("--batch", "4") as s:
-        for stream in (True, False):
-            gone = s.metrics()["clients_gone_total"]
-            body = {"prompt": STORY, "max_tokens": 450, "stream": stream, "n": 4, "seed": 1, "ignore_eos": True}
-            sockets = [s.socket(request_bytes("/v1/completions", body)) for _ in range(3)]  # one runs, two wait
-            s.wait_for(lambda m: m["num_requests_running"] >= 4 and m["num_requests_running"] + m["num_requests_waiting"] >= 12)
-            for k in sockets:
-                k.close()
-            start = time.time()
-            s.wait_idle()
-            m = s.wait_for(lambda m: m["clients_gone_total"] == gone + 3)
-            assert time.time() - start < 5
-        assert m['request_success_total{finished_reason="abort"}'] >= 20
+    """Each client that leaves is counted once, whoever finds it: the watch on its socket, or a write that fails (a comment, an event)."""
+    with pair("--batch", "4", "--queue", "400", "--ping", "0.01") as s:
+        for turn in range(8):
+            before = s.metrics()
+            sockets = [s.socket(request_bytes("/v1/completions", dict(ENDLESS, stream=turn < 6))) for _ in range(3)]  # one runs, two wait
+            s.wait_for(lambda m: m["num_requests_waiting"] > 2 * 128)
+            with s.frozen():
+                for k in sockets:
+                    k.close()
+            after = s.wait_idle()
+            more = {name: after[name] - before[name] for name in before if name.startswith(("clients_gone", "request_success"))}
+            assert more["clients_gone_total"] == 3 and sum(more.values()) == 3 + 3 * 128, (turn, more)
+            assert more['request_success_total{finished_reason="abort"}'] > 128, (turn, more)
         # One that resets instead of closing, in the middle of a stream.
-        k = s.socket(request_bytes("/v1/completions", {"prompt": STORY, "max_tokens": 450, "stream": True, "ignore_eos": True}))
+        k = s.socket(request_bytes("/v1/completions", dict(ENDLESS, stream=True)))
         k.recv(100)
         k.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         k.close()
@@ -386,13 +390,13 @@ def test_vanishing_clients():
     # Beside a connection that is silent, and that no time limit closes: nothing is left of streams whose clients left.
     with Server(SERVE, "--idle-timeout", "0", model=DRAFT) as s, s.socket():
         s.wait_for(lambda m: m["http_connections"] == 2)
-        descriptors = s.descriptors()
+        descriptors = s.descriptors()  # of the connection that has read the metrics, or not
         for _ in range(30):
             with s.socket(request_bytes("/v1/completions", {"prompt": STORY, "max_tokens": 400, "stream": True, "ignore_eos": True})) as k:
                 k.recv(200)
         s.wait_idle()
-        s.wait_for(lambda m: m["http_connections"] == 2)
-        assert s.descriptors() <= descriptors, (s.descriptors(), descriptors)
+        # The connection that reads the metrics may still be open when they were read; all others are closed.
+        s.wait_for(lambda m: m["http_connections"] == 2 and s.descriptors() <= descriptors)
 
 
 def test_slow_reader():
@@ -406,7 +410,7 @@ def test_slow_reader():
         s.wait_for(lambda m: m["generation_tokens_total"] > 100)
         assert s.complete(STORY, max_tokens=5)["usage"]["completion_tokens"] == 5
         s.wait_idle()
-        k.settimeout(60)
+        k.settimeout(PATIENCE)
         k.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
         data = b""
         while piece := k.recv(65536):
@@ -426,7 +430,7 @@ def test_malformed_http():
     with Server(SERVE, "--idle-timeout", "1", "--max-connections", "100", model=DRAFT) as s:
         pick = random.Random(2)
         good = request_bytes("/v1/completions", {"prompt": STORY, "max_tokens": 2})
-        assert s.raw(b"nonsense\r\n\r\n", 3).startswith((b"HTTP/1.1 400", b""))
+        assert s.raw(b"nonsense\r\n\r\n")[:12] in (b"HTTP/1.1 400", b"HTTP/1.0 400", b"")
         for data in (b"\0" * 100, b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"POST /v1/completions HTTP/1.1\r\n\r\n",
                      b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
                      b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
@@ -451,13 +455,15 @@ def test_malformed_http():
 def test_ping():
     """A stream that waits for its turn is told so by comments."""
     with Server(SERVE, "--batch", "1", "--ping", "0.05") as s:
-        c, r = s.open_stream("/v1/completions", {"prompt": STORY, "max_tokens": 480, "n": 2, "ignore_eos": True, "seed": 1})
+        c, r = s.open_stream("/v1/completions", ENDLESS)
         c2, r2 = s.open_stream("/v1/completions", {"prompt": STORY, "max_tokens": 1})
-        waited = r2.read()
-        assert parse_events(waited)[-1] == "[DONE]"
-        assert b":\n\n" in waited
-        assert parse_events(r.read())[-1] == "[DONE]"
-        c.close(), c2.close()
+        waited = b""
+        while waited.count(b":\n\n") < 2:
+            waited += r2.read1()
+        assert parse_events(waited) == []
+        r.close(), c.close()  # its turn comes
+        assert parse_events(r2.read())[-1] == "[DONE]"
+        c2.close()
 
 
 # ---- load and shutdown ------------------------------------------------------------------------------------------------
@@ -491,21 +497,22 @@ def test_concurrent_equals_alone():
 
 def test_drain():
     with pair("--batch", "4") as s:
-        body = {"prompt": STORY, "max_tokens": 200, "seed": 1, "ignore_eos": True}
-        streams = [s.open_stream("/v1/completions", body) for _ in range(6)]
+        body = {"prompt": STORY, "max_tokens": 100, "seed": 1, "ignore_eos": True}
+        streams = [s.open_stream("/v1/completions", body)]
+        endless, unread = s.open_stream("/v1/completions", ENDLESS)  # so that there is something to shut down for as long as we look
+        streams += [s.open_stream("/v1/completions", body) for _ in range(5)]
         answers = []
         waiting = threading.Thread(target=lambda: answers.append(s.complete(**body)))
         waiting.start()
-        s.wait_for(lambda m: m["num_requests_running"] >= 4 and m["num_requests_running"] + m["num_requests_waiting"] == 7)
+        s.wait_for(lambda m: m["num_requests_waiting"] >= 100 and m["http_connections"] == 9)
         s.process.send_signal(signal.SIGTERM)
-        for _ in range(200):
+        code = 200
+        while code == 200:
             code, _, body = s.call("GET", "/health")
-            if code == 503:
-                break
-            time.sleep(0.005)
         assert code == 503 and error_of(json.loads(body))["type"] == "unavailable_error"
         assert s.call("GET", "/live")[0] == 200
         assert error_of(s.complete(STORY, 503))
+        unread.close(), endless.close()
         texts = set()
         for c, r in streams:
             events = parse_events(r.read())
@@ -513,20 +520,20 @@ def test_drain():
             texts.add(joined([json.loads(e) for e in events[:-1]]))
             c.close()
         waiting.join()
-        assert texts == {text_of(answers[0])} and answers[0]["usage"]["completion_tokens"] == 200
+        assert texts == {text_of(answers[0])} and answers[0]["usage"]["completion_tokens"] == 100
         s.end()
 
 
 def test_drain_has_an_end():
     with Server(SERVE, "--batch", "1", "--shutdown-timeout", "0.2") as s:
-        streams = [s.open_stream("/v1/completions", {"prompt": STORY, "max_tokens": 480, "n": 8, "ignore_eos": True}) for _ in range(2)]
+        streams = [s.open_stream("/v1/completions", ENDLESS) for _ in range(2)]
         s.process.send_signal(signal.SIGTERM)
         for c, r in streams:
             events = parse_events(r.read())
             assert events[-1] == "[DONE]"
             assert "abort" in {x["finish_reason"] for e in events[:-1] for x in json.loads(e)["choices"]}
             c.close()
-        s.end(seconds=10)
+        s.end()
 
 
 def test_command():

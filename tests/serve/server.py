@@ -13,6 +13,13 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 TARGET = os.path.join(ROOT, "models/story-target-q8_0.gguf")
 DRAFT = os.path.join(ROOT, "models/story-draft-q8_0.gguf")
 
+# Seconds after which what has not happened will not: far more than a slow machine or a sanitizer takes. No test is about them.
+PATIENCE = 240
+
+# The most answers of a request (WGS_CHOICES), each as long as the context of the bundled models allows: work of half a minute and more,
+# so a request of this kind has not ended when a test looks at it, however late it comes. Who sends it leaves before its end.
+ENDLESS = {"prompt": "Once upon a time", "max_tokens": 480, "n": 128, "ignore_eos": True, "seed": 1}
+
 
 class Server:
     """A running server; `with` ends it and checks that it ends well."""
@@ -35,7 +42,7 @@ class Server:
             self.process.send_signal(signal.SIGTERM)
         self.end(check=kind is None)
 
-    def end(self, check=True, seconds=60):
+    def end(self, check=True, seconds=PATIENCE):
         try:
             _, self.log = self.process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -45,10 +52,10 @@ class Server:
         if check:
             assert self.process.returncode == 0, "the server ended with %d:\n%s" % (self.process.returncode, self.log)
 
-    def connect(self, timeout=60):
+    def connect(self, timeout=PATIENCE):
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
 
-    def call(self, method, path, body=None, headers=None, timeout=60):
+    def call(self, method, path, body=None, headers=None, timeout=PATIENCE):
         """(status, headers, bytes) of one request on a connection of its own."""
         c = self.connect(timeout)
         if body is not None and not isinstance(body, (bytes, str)):
@@ -98,7 +105,7 @@ class Server:
         lines = [line for line in body.decode().split("\n") if line and line[0] != "#"]
         return {line.rsplit(" ", 1)[0].split(":", 1)[1]: float(line.rsplit(" ", 1)[1]) for line in lines}
 
-    def wait_for(self, what, seconds=20):
+    def wait_for(self, what, seconds=PATIENCE):
         """Until what(metrics) holds."""
         end = time.time() + seconds
         while True:
@@ -112,12 +119,16 @@ class Server:
     def wait_idle(self):
         return self.wait_for(lambda m: m["num_requests_running"] == 0 and m["num_requests_waiting"] == 0 and m["kv_pages_used"] == 0)
 
+    def frozen(self):
+        """In a `with`: the server stands still, and finds afterwards all at once what clients did meanwhile."""
+        return Frozen(self.process.pid)
+
     def socket(self, data=b""):
-        s = socket.create_connection(("127.0.0.1", self.port), timeout=30)
+        s = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
         s.sendall(data)
         return s
 
-    def raw(self, data, seconds=5):
+    def raw(self, data, seconds=PATIENCE):
         """What comes back for these bytes, until the server closes or says nothing for a while."""
         with self.socket(data) as s:
             s.settimeout(seconds)
@@ -136,6 +147,28 @@ class Server:
         """KiB of resident memory."""
         with open("/proc/%d/status" % self.process.pid) as f:
             return int(re.search(r"VmRSS:\s+(\d+)", f.read())[1])
+
+
+class Frozen:
+    """A process that is stopped for a while."""
+
+    def __init__(self, pid):
+        self.pid = pid
+
+    def __enter__(self):
+        os.kill(self.pid, signal.SIGSTOP)
+        while not self.stopped():
+            time.sleep(0.001)
+
+    def __exit__(self, *_):
+        os.kill(self.pid, signal.SIGCONT)
+
+    def stopped(self):
+        """All threads are: a signal reaches them one by one."""
+        def state(task):
+            with open("/proc/%d/task/%s/stat" % (self.pid, task)) as f:
+                return f.read().rsplit(")", 1)[1].split()[0]
+        return all(state(task) == "T" for task in os.listdir("/proc/%d/task" % self.pid))
 
 
 def parse_events(body):
