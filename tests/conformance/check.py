@@ -89,6 +89,8 @@ def main():
         if q == 'once':
             requests = run(wager, folder, models, reference, f'tau-{temperature}', temperature, reference['max_tokens'])
             tau(requests, known, taus.get((temperature, 'twice')))
+    if failures:
+        print('after a change of the bundled models: models/update.sh')
     sys.exit(1 if failures else 0)
 
 

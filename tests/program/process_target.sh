@@ -27,7 +27,8 @@ same_logits() { # NAME COMMAND
 
 # Hidden states: as a dump, and as a drafter reads them.
 printf 'Once upon a time there was a dog who liked to run in the park with his friend.' >"$dir/text"
-states() { "$wager" taps -m "$model" --text "$dir/text" --taps 4,0,2,3 --type f32 "$@" >/dev/null 2>"$dir/said"; }
+layers=$("$wager" inspect "$model" | sed -n 's/.*[.]block_count  *//p')
+states() { "$wager" taps -m "$model" --text "$dir/text" --taps $((layers + 1)),0,$((layers - 1)),$layers --type f32 "$@" >/dev/null 2>"$dir/said"; }
 draft() {
   "$wager" generate -m "$model" -p "Once upon a time there was a dog" -n 30 --draft "plugin:path=$nearest" --json "$@" 2>"$dir/said" |
     grep -o '"accepted":[1-9][0-9]*\|"output_sha256":"[0-9a-f]*"'

@@ -161,7 +161,7 @@ def main():
             wrong += 1
             for k in parts:
                 print("FAIL %s: %s was\n%s\nand is\n%s" % (was["name"], k, json.dumps(was[k]), json.dumps(now[k])))
-    print("%d requests, %d wrong" % (len(got), wrong))
+    print("%d requests, %d wrong%s" % (len(got), wrong, "; after a change of the bundled models: models/update.sh" if wrong else ""))
     return wrong != 0 or len(got) != len(recorded) or len(recorded) < 13
 
 

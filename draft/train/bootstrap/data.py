@@ -1,21 +1,20 @@
 """Text cleaning, held-out split, tokenizer and token arrays for the bundled model pair.
 
     python data.py --text DIR [--text DIR ...] --out OUT
+    python data.py --text DIR [--text DIR ...] --chapters OUT
 
 Each *.md or *.txt file below a text folder is one book. Markdown headings cut a book into chapters; a
 chapter is one document. A chapter is held out when the hash of (file name, chapter number) says so
 (1 in 50), so that the split needs no list and no seed. The tokenizer sees the training part only.
 
-OUT receives tokenizer.json, train.u16, held.u16 (token ids, uint16) and data.json (counts, held-out list).
+--out: OUT receives tokenizer.json, train.u16, held.u16 (token ids, uint16) and data.json (counts, held-out list).
+--chapters: OUT/train and OUT/held receive the chapters as NNNNN.txt, in the order of the arrays, for `wager train`.
 """
 import argparse
 import hashlib
 import json
 import re
 from pathlib import Path
-
-import numpy as np
-from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 VOCAB = 4096
 BOS, EOS = 0, 1
@@ -70,6 +69,7 @@ def read_books(folders):
 
 
 def train_tokenizer(texts, vocab):
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     tok = Tokenizer(models.BPE())
     tok.pre_tokenizer = pre_tokenizers.Sequence([
         pre_tokenizers.Split(Regex(GPT2_SPLIT), behavior="isolated"),
@@ -85,6 +85,7 @@ def train_tokenizer(texts, vocab):
 
 def encode(tok, texts):
     """One array: <s> chapter </s> <s> chapter </s> ... and the number of text bytes in it."""
+    import numpy as np
     ids, size = [], 0
     for text, enc in zip(texts, tok.encode_batch(texts)):
         assert tok.decode(enc.ids) == text, "tokenizer does not round-trip"
@@ -113,10 +114,24 @@ def prepare(folders, out, vocab=VOCAB):
     print({k: v for k, v in info.items() if k != "held_out_chapters"})
 
 
+def write_chapters(folders, out):
+    for part, texts in zip(("train", "held"), read_books(folders)):
+        folder = Path(out) / part
+        folder.mkdir(parents=True, exist_ok=True)
+        for number, text in enumerate(texts):
+            (folder / f"{number:05}.txt").write_text(text, encoding="utf-8")
+        print(f"{folder}: {len(texts)} chapters")
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Prepare the tokenizer and the token arrays.")
     parser.add_argument("--text", action="append", required=True, help="folder of books (repeatable)")
-    parser.add_argument("--out", required=True)
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--out", help="folder of the tokenizer and the token arrays")
+    where.add_argument("--chapters", help="folder of the cleaned chapters, a file each")
     parser.add_argument("--vocab", type=int, default=VOCAB, help="tokens of the vocabulary")
     args = parser.parse_args()
-    prepare(args.text, args.out, args.vocab)
+    if args.chapters:
+        write_chapters(args.text, args.chapters)
+    else:
+        prepare(args.text, args.out, args.vocab)

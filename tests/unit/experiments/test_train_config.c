@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * The config of a training run: what is resolved, and that its page has every key with its default. */
 #include <criterion/criterion.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "experiments/config/distill_config.h"
 #include "experiments/config/train_config.h"
 #include "tests/temp.h"
 
@@ -32,6 +35,42 @@ Test(train_config, what_is_left_out_is_derived)
     wg_train_config_close(&again);
     wg_train_config_close(&c);
     temp_remove(&dir);
+}
+
+static wg_status read_shipped(const char *path, bool distill, const char *const *set, int n_set, wg_error *err)
+{
+    wg_train_config t;
+    wg_distill_config d;
+    const wg_status s =
+        distill ? wg_distill_config_open(&d, path, set, n_set, err) : wg_train_config_open(&t, path, set, n_set, err);
+    if (s == WG_OK && distill) wg_distill_config_close(&d);
+    if (s == WG_OK && !distill) wg_train_config_close(&t);
+    return s;
+}
+
+/* What the repository ships is read from its root as it stands, but for a text that is given on the command line. */
+static void are_valid(const char *pattern, bool distill)
+{
+    static const char *const given[] = { "data.text=README.md" };
+    glob_t g;
+    cr_assert_eq(glob(pattern, 0, NULL, &g), 0, "%s", pattern);
+    for (size_t i = 0; i < g.gl_pathc; i++) {
+        wg_error err;
+        wg_status s = read_shipped(g.gl_pathv[i], distill, NULL, 0, &err);
+        if (s != WG_OK && strstr(err.text, "expected `text` or `tokens`"))
+            s = read_shipped(g.gl_pathv[i], distill, given, 1, &err);
+        cr_expect_eq(s, WG_OK, "%s: %s", g.gl_pathv[i], err.text);
+    }
+    globfree(&g);
+}
+
+Test(train_config, shipped_configs_are_valid)
+{
+    const char *root = getenv("WG_ROOT");
+    if (root && chdir(root)) cr_assert_fail();
+    are_valid("configs/train/*.json", false);
+    are_valid("configs/models/prune-and-train.json", false);
+    are_valid("configs/distill/*.json", true);
 }
 
 Test(train_config, the_page_has_every_key)
