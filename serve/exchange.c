@@ -140,7 +140,7 @@ static bool answer_early(wgs_exchange *x, const char *url, const char *method)
     return true;
 }
 
-/* The request is whole. It is called again when x has been handled by the reader, and when something has happened to its job. */
+/* The request is whole. It is called again when the reader has handled x, and when something has happened to its job. */
 static enum MHD_Result answer(wgs_exchange *x, const char *url, const char *method)
 {
     if (!x->begun && !answer_early(x, url, method)) {

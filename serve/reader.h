@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Long bodies: a thread of its own parses them, makes tokens of their texts and submits what they ask for, while the thread of
- * HTTP serves the other connections. A body of 10 MB takes more than a second; one that is short takes less than handing it over. */
+ * Long bodies: a thread of its own parses them, makes tokens of their texts and submits what they ask for, while the thread
+ * of HTTP serves the other connections. A body of 10 MB takes more than a second; one that is short takes less than handing
+ * it over. */
 #ifndef WG_SERVE_READER_H
 #define WG_SERVE_READER_H
 
