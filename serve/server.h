@@ -38,6 +38,7 @@ typedef struct wgs_server {
     atomic_llong uploads; /* bytes of bodies in memory */
     atomic_ullong serial; /* of the ids of requests */
     atomic_bool draining, quit;
+    bool short_turns; /* the thread of HTTP has asked for them */
 } wgs_server;
 
 #endif

@@ -4,12 +4,15 @@
 
 usage: tests/serve/serve.py WAGER WAGER_SERVE [TEST...]      the tests are the functions test_*; standard library only"""
 import concurrent.futures
+import ctypes
+import http.client
 import json
 import os
 import random
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -506,6 +509,25 @@ def test_ping():
         c2.close()
 
 
+def turns_of(thread):
+    """ns of the turns that a thread has asked the scheduler for; 0: the system's own length (sched_getattr(2), x86-64 and 64-bit Arm)."""
+    attr = struct.pack("IIQiIQQQ", 48, *[0] * 7)
+    buffer = ctypes.create_string_buffer(attr, 48)
+    number = {"x86_64": 315, "aarch64": 275}[os.uname().machine]
+    assert ctypes.CDLL(None, use_errno=True).syscall(number, thread, buffer, 48, 0) == 0, os.strerror(ctypes.get_errno())
+    return struct.unpack("IIQiIQQQ", buffer.raw)[5]
+
+
+def test_short_turns():
+    """The thread that writes events runs when it wakes, though the engine's threads keep the processors busy."""
+    if tuple(int(x) for x in os.uname().release.split(".")[:2]) < (6, 12):
+        raise Skipped("Linux %s has turns of one length" % os.uname().release)
+    with Server(SERVE, model=DRAFT) as s:
+        s.complete(STORY, max_tokens=2)
+        turns = [turns_of(int(t)) for t in os.listdir("/proc/%d/task" % s.process.pid)]
+        assert turns.count(100000) == 1, turns
+
+
 # ---- load and shutdown ------------------------------------------------------------------------------------------------
 
 
@@ -574,6 +596,29 @@ def test_drain_has_an_end():
             assert "abort" in {x["finish_reason"] for e in events[:-1] for x in json.loads(e)["choices"]}
             c.close()
         s.end()
+
+
+def test_kill():
+    """kill -9 in the middle of streams leaves nothing to repair: a server on the same port, at once, gives the same answers."""
+    bodies = [{"prompt": p, "max_tokens": 60, "seed": i} for i, p in enumerate(("Once upon a time", "The dog", "Lily had a"))]
+    with tempfile.TemporaryDirectory() as folder:
+        with pair(cwd=folder) as s:
+            answers = [text_of(s.complete(**b)) for b in bodies]
+            streams = [s.open_stream("/v1/completions", dict(ENDLESS, seed=i)) for i in range(2)]
+            begun = b""  # of the first one; the second one waits
+            while b"data: " not in begun:
+                begun += streams[0][1].read1()
+            s.kill()
+            for c, r in streams:
+                try:
+                    r.read()
+                except (http.client.IncompleteRead, ConnectionResetError):
+                    c.close()
+                else:
+                    raise AssertionError("a stream that was cut off seems whole")
+        with pair("--port", str(s.port), cwd=folder) as again:
+            assert again.port == s.port and [text_of(again.complete(**b)) for b in bodies] == answers
+        assert not os.listdir(folder), os.listdir(folder)
 
 
 def test_command():
