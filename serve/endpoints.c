@@ -21,7 +21,14 @@ static json_t *job_json(const wgs_job *j, wgs_problem *p)
     return all;
 }
 
-static enum MHD_Result reply_job(wgs_exchange *x)
+/* Answers with a document, or where there is none with a problem. */
+static void reply(wgs_exchange *x, json_t *all, const wgs_problem *p)
+{
+    if (all) wgs_reply_json(x, 200, all);
+    else wgs_reply_problem(x, p);
+}
+
+bool wgs_reply_job(wgs_exchange *x)
 {
     wgs_job *j = x->job;
     wgs_problem p;
@@ -33,9 +40,9 @@ static enum MHD_Result reply_job(wgs_exchange *x)
         MHD_suspend_connection(x->connection);
     } else if (!gone) all = job_json(j, &p);
     pthread_mutex_unlock(&j->lock);
-    if (waits) return MHD_YES;
-    if (gone) return MHD_NO;
-    return all ? wgs_reply_json(x, 200, all) : wgs_reply_problem(x, &p);
+    if (waits) return false;
+    if (!gone) reply(x, all, &p);
+    return true;
 }
 
 static bool knows_model(const wgs_exchange *x, const wgs_request *r, wgs_problem *p)
@@ -46,12 +53,11 @@ static bool knows_model(const wgs_exchange *x, const wgs_request *r, wgs_problem
     return false;
 }
 
-static enum MHD_Result generate(wgs_exchange *x, bool chat)
+static void generate(wgs_exchange *x, bool chat)
 {
     wgs_server *s = x->server;
     wgs_request r;
     wgs_problem p;
-    if (x->job) return reply_job(x);
     if (atomic_load(&s->draining)) wgs_refuse(&p, 503, NULL, "the server is shutting down");
     else if (atomic_load(&s->streams) >= s->options->streams)
         wgs_refuse(&p, 429, NULL, "%ld requests are in work, as many as this server takes at once (--max-streams); try again",
@@ -63,44 +69,45 @@ static enum MHD_Result generate(wgs_exchange *x, bool chat)
             wgs_metrics_count(s->metrics, WGS_UNKNOWN_FIELDS, r.unknown);
             if (!knows_model(x, &r, &p)) wgs_request_free(&r);
             else if ((x->job = wgs_job_open(s, &r, &p)) && wgs_job_submit(x->job, x->connection, &p)) {
-                if (!x->job->request.stream) return reply_job(x);
                 wgs_job *j = x->job;
+                if (!j->request.stream) return;
                 x->job = NULL; /* the response has it now */
-                return wgs_reply_stream(x, wgs_stream_response(j));
+                wgs_reply_stream(x, wgs_stream_response(j));
+                return;
             }
         }
     }
     if (x->job) wgs_job_leave(x->job, true);
     x->job = NULL;
-    return wgs_reply_problem(x, &p);
+    wgs_reply_problem(x, &p);
 }
 
-static enum MHD_Result completions(wgs_exchange *x) { return generate(x, false); }
-static enum MHD_Result chat_completions(wgs_exchange *x) { return generate(x, true); }
+static void completions(wgs_exchange *x) { return generate(x, false); }
+static void chat_completions(wgs_exchange *x) { return generate(x, true); }
 
-static enum MHD_Result health(wgs_exchange *x)
+static void health(wgs_exchange *x)
 {
     wgs_problem p;
-    if (!atomic_load(&x->server->draining)) return wgs_reply_json(x, 200, json_pack("{s:s}", "status", "ok"));
+    const bool draining = atomic_load(&x->server->draining);
     wgs_refuse(&p, 503, NULL, "the server is shutting down");
-    return wgs_reply_problem(x, &p);
+    reply(x, draining ? NULL : json_pack("{s:s}", "status", "ok"), &p);
 }
 
-static enum MHD_Result live(wgs_exchange *x) { return wgs_reply_json(x, 200, json_pack("{s:s}", "status", "alive")); }
+static void live(wgs_exchange *x) { wgs_reply_json(x, 200, json_pack("{s:s}", "status", "alive")); }
 
-static enum MHD_Result version(wgs_exchange *x) { return wgs_reply_json(x, 200, json_pack("{s:s}", "version", wg_version())); }
+static void version(wgs_exchange *x) { wgs_reply_json(x, 200, json_pack("{s:s}", "version", wg_version())); }
 
-static enum MHD_Result models(wgs_exchange *x)
+static void models(wgs_exchange *x)
 {
     const wgs_server *s = x->server;
-    return wgs_reply_json(x, 200,
-                          json_pack("{s:s, s:[{s:s, s:s, s:I, s:s, s:i, s:{s:i, s:s, s:s, s:s}}]}", "object", "list", "data",
-                                    "id", s->name, "object", "model", "created", (json_int_t)s->created, "owned_by", "wager",
-                                    "max_model_len", s->about.context, "meta", "n_vocab", s->about.vocab, "tokenizer",
-                                    s->about.tokenizer, "drafter", s->about.drafter, "rule", s->about.rule));
+    wgs_reply_json(x, 200,
+                   json_pack("{s:s, s:[{s:s, s:s, s:I, s:s, s:i, s:{s:i, s:s, s:s, s:s}}]}", "object", "list", "data", "id",
+                             s->name, "object", "model", "created", (json_int_t)s->created, "owned_by", "wager",
+                             "max_model_len", s->about.context, "meta", "n_vocab", s->about.vocab, "tokenizer",
+                             s->about.tokenizer, "drafter", s->about.drafter, "rule", s->about.rule));
 }
 
-static enum MHD_Result metrics(wgs_exchange *x)
+static void metrics(wgs_exchange *x)
 {
     wgs_server *s = x->server;
     wg_scheduler_stats now = { .size = sizeof now };
@@ -126,13 +133,11 @@ static enum MHD_Result metrics(wgs_exchange *x)
                            .rule = s->about.rule,
                            .version = wg_version() };
     wgs_metrics_write(s->metrics, s->options->metrics_prefix, &g, &out);
-    const enum MHD_Result done =
-        out.failed ? MHD_NO : wgs_reply_text(x, 200, "text/plain; version=0.0.4; charset=utf-8", out.s, out.n);
+    if (!out.failed) wgs_reply_text(x, 200, "text/plain; version=0.0.4; charset=utf-8", out.s, out.n);
     wgs_buffer_free(&out);
-    return done;
 }
 
-static enum MHD_Result props(wgs_exchange *x)
+static void props(wgs_exchange *x)
 {
     const wgs_server *s = x->server;
     const wgs_options *o = s->options;
@@ -156,7 +161,7 @@ static enum MHD_Result props(wgs_exchange *x)
                                   (int)o->header_kib, "connections", (int)o->connections, "streams", (int)o->streams,
                                   "request_timeout_s", o->request_timeout, "idle_timeout_s", o->idle_timeout));
     json_object_set_new(all, "config", json_loads(s->config, 0, NULL));
-    return wgs_reply_json(x, 200, all);
+    wgs_reply_json(x, 200, all);
 }
 
 /* Reads the body of a small endpoint. */
@@ -197,7 +202,7 @@ static json_t *tokens_json(const wgs_server *s, const int32_t *token, int n, con
     return all;
 }
 
-static enum MHD_Result tokenize(wgs_exchange *x)
+static void tokenize(wgs_exchange *x)
 {
     wgs_problem p;
     wg_error e;
@@ -213,10 +218,10 @@ static enum MHD_Result tokenize(wgs_exchange *x)
     else if (o) all = tokens_json(x->server, token, n, o);
     wg_tokens_free(token);
     json_decref(o);
-    return all ? wgs_reply_json(x, 200, all) : wgs_reply_problem(x, &p);
+    reply(x, all, &p);
 }
 
-static enum MHD_Result detokenize(wgs_exchange *x)
+static void detokenize(wgs_exchange *x)
 {
     wgs_problem p;
     wg_error e;
@@ -246,10 +251,10 @@ static enum MHD_Result detokenize(wgs_exchange *x)
     wg_text_free(text);
     free(token);
     json_decref(o);
-    return all ? wgs_reply_json(x, 200, all) : wgs_reply_problem(x, &p);
+    reply(x, all, &p);
 }
 
-static enum MHD_Result apply_template(wgs_exchange *x)
+static void apply_template(wgs_exchange *x)
 {
     wgs_problem p;
     wgs_buffer b = { 0 };
@@ -259,15 +264,18 @@ static enum MHD_Result apply_template(wgs_exchange *x)
         all = json_pack("{s:o}", "prompt", json_stringn(b.s ? b.s : "", b.n));
     wgs_buffer_free(&b);
     json_decref(o);
-    return all ? wgs_reply_json(x, 200, all) : wgs_reply_problem(x, &p);
+    reply(x, all, &p);
 }
 
-static enum MHD_Result page(wgs_exchange *x)
+static void page(wgs_exchange *x)
 {
     wgs_problem p;
-    if (!x->server->options->no_page) return wgs_reply_text(x, 200, "text/html; charset=utf-8", wgs_page, strlen(wgs_page));
+    if (!x->server->options->no_page) {
+        wgs_reply_text(x, 200, "text/html; charset=utf-8", wgs_page, strlen(wgs_page));
+        return;
+    }
     wgs_refuse(&p, 404, NULL, "this server has no page (--no-page)");
-    return wgs_reply_problem(x, &p);
+    wgs_reply_problem(x, &p);
 }
 
 const wgs_endpoint wgs_endpoints[] = {

@@ -2,29 +2,44 @@
  * HTTP over libmicrohttpd. */
 #include "serve/exchange.h"
 
+#include "serve/reader.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { DISCARD = 64 << 20 }; /* bytes behind the limit of a body that are still read, so that the client reads its answer */
 
-static enum MHD_Result queue(wgs_exchange *x, int http, struct MHD_Response *r)
+/* Makes r, or NULL, the answer. */
+static void reply(wgs_exchange *x, int http, struct MHD_Response *r)
 {
     const wgs_options *o = x->server->options;
-    if (!r) return MHD_NO;
+    x->http = http;
+    x->response = r;
+    if (!r) return;
     MHD_add_response_header(r, "X-Request-Id", x->name);
     if (o->cors) {
         MHD_add_response_header(r, "Access-Control-Allow-Origin", o->cors);
         MHD_add_response_header(r, "Access-Control-Allow-Headers", "Authorization, Content-Type");
         MHD_add_response_header(r, "Access-Control-Allow-Methods", "GET, POST, OPTIONS");
     }
+}
+
+/* Sends the answer; without one the connection closes. */
+static enum MHD_Result send_answer(wgs_exchange *x)
+{
+    struct MHD_Response *r = x->response;
+    if (!r) return MHD_NO;
     wgs_metrics_count(x->server->metrics, WGS_HTTP_ANSWERS, 1);
-    if (http >= 400) wgs_metrics_count(x->server->metrics, WGS_HTTP_ERRORS, 1);
-    const enum MHD_Result done = MHD_queue_response(x->connection, (unsigned)http, r);
+    if (x->http >= 400) wgs_metrics_count(x->server->metrics, WGS_HTTP_ERRORS, 1);
+    const enum MHD_Result done = MHD_queue_response(x->connection, (unsigned)x->http, r);
+    x->response = NULL;
     MHD_destroy_response(r);
     return done;
 }
@@ -36,9 +51,9 @@ static struct MHD_Response *text_response(const char *type, const char *text, si
     return r;
 }
 
-enum MHD_Result wgs_reply_text(wgs_exchange *x, int http, const char *type, const char *text, size_t n)
+void wgs_reply_text(wgs_exchange *x, int http, const char *type, const char *text, size_t n)
 {
-    return queue(x, http, text_response(type, text, n));
+    reply(x, http, text_response(type, text, n));
 }
 
 static struct MHD_Response *json_response(json_t *json)
@@ -50,7 +65,7 @@ static struct MHD_Response *json_response(json_t *json)
     return r;
 }
 
-enum MHD_Result wgs_reply_json(wgs_exchange *x, int http, json_t *json) { return queue(x, http, json_response(json)); }
+void wgs_reply_json(wgs_exchange *x, int http, json_t *json) { reply(x, http, json_response(json)); }
 
 /* Seconds after which a client that found a full queue may find a place: as long as an answer took so far, within bounds. */
 static int retry_after(const wgs_server *s)
@@ -61,7 +76,7 @@ static int retry_after(const wgs_server *s)
     return seconds < 1 ? 1 : seconds > 60 ? 60 : (int)seconds;
 }
 
-enum MHD_Result wgs_reply_problem(wgs_exchange *x, const wgs_problem *p)
+void wgs_reply_problem(wgs_exchange *x, const wgs_problem *p)
 {
     struct MHD_Response *r = json_response(wgs_problem_json(p));
     char seconds[16];
@@ -71,10 +86,10 @@ enum MHD_Result wgs_reply_problem(wgs_exchange *x, const wgs_problem *p)
         MHD_add_response_header(r, "Retry-After", seconds);
     }
     if (r && p->http == 401) MHD_add_response_header(r, "WWW-Authenticate", "Bearer");
-    return queue(x, p->http, r);
+    reply(x, p->http, r);
 }
 
-enum MHD_Result wgs_reply_stream(wgs_exchange *x, struct MHD_Response *r) { return queue(x, 200, r); }
+void wgs_reply_stream(wgs_exchange *x, struct MHD_Response *r) { reply(x, 200, r); }
 
 /* Compares in a time that does not depend on where the keys differ. */
 static bool same_key(const char *a, const char *key)
@@ -91,7 +106,7 @@ static bool has_key(const wgs_exchange *x)
     return !x->server->key || (given && !strncasecmp(given, "Bearer ", 7) && same_key(given + 7, x->server->key));
 }
 
-static enum MHD_Result no_endpoint(wgs_exchange *x, const char *url)
+static void no_endpoint(wgs_exchange *x, const char *url)
 {
     wgs_problem p;
     char methods[64] = "";
@@ -100,30 +115,46 @@ static enum MHD_Result no_endpoint(wgs_exchange *x, const char *url)
             snprintf(methods + strlen(methods), sizeof methods - strlen(methods), "%s%s", *methods ? ", " : "", e->method);
     if (!*methods) {
         wgs_refuse(&p, 404, NULL, "there is no %.200s here; docs/serving.md lists the endpoints", url);
-        return wgs_reply_problem(x, &p);
+        wgs_reply_problem(x, &p);
+        return;
     }
     wgs_refuse(&p, 405, NULL, "%.200s is called by %s", url, methods);
     struct MHD_Response *r = json_response(wgs_problem_json(&p));
     if (r) MHD_add_response_header(r, "Allow", methods);
-    return queue(x, 405, r);
+    reply(x, 405, r);
 }
 
-static enum MHD_Result answer(wgs_exchange *x, const char *url, const char *method)
+/* Answers what needs no handling, or may not have it. */
+static bool answer_early(wgs_exchange *x, const char *url, const char *method)
 {
     wgs_problem p;
-    if (x->server->options->cors && !strcmp(method, "OPTIONS")) return wgs_reply_text(x, 204, "text/plain", "", 0);
-    if (!x->endpoint) return no_endpoint(x, url);
-    if (!x->endpoint->open && !has_key(x)) {
+    if (x->server->options->cors && !strcmp(method, "OPTIONS")) wgs_reply_text(x, 204, "text/plain", "", 0);
+    else if (!x->endpoint) no_endpoint(x, url);
+    else if (!x->endpoint->open && !has_key(x)) {
         wgs_refuse(&p, 401, NULL, "the key is missing or wrong; expected the header Authorization: Bearer KEY");
-        return wgs_reply_problem(x, &p);
-    }
-    if (x->too_large) {
+        wgs_reply_problem(x, &p);
+    } else if (x->too_large) {
         wgs_refuse(&p, 413, NULL,
                    "the body is larger than %ld KiB (--max-body), or than the memory for bodies has room for (--max-uploads)",
                    x->server->options->body_kib);
-        return wgs_reply_problem(x, &p);
+        wgs_reply_problem(x, &p);
+    } else return false;
+    return true;
+}
+
+/* The request is whole. It is called again when the reader has handled x, and when something has happened to its job. */
+static enum MHD_Result answer(wgs_exchange *x, const char *url, const char *method)
+{
+    if (!x->begun && !answer_early(x, url, method)) {
+        x->begun = true;
+        if (x->body.n >= WGS_LONG_BODY) {
+            wgs_reader_put(x->server->reader, x);
+            return MHD_YES;
+        }
+        x->endpoint->handle(x);
     }
-    return x->endpoint->handle(x);
+    if (x->job && !x->response && !wgs_reply_job(x)) return MHD_YES;
+    return send_answer(x);
 }
 
 /* Keeps a piece of the body, within the limits. false: the client sends too much to be worth listening to. */
@@ -195,17 +226,38 @@ static void on_completed(void *user, struct MHD_Connection *connection, void **s
     wgs_exchange *x = *state;
     (void)user, (void)connection, (void)why;
     if (!x) return;
-    if (x->job) wgs_job_leave(x->job, false); /* of one that was told, no answer runs */
+    if (x->response) MHD_destroy_response(x->response); /* the server has closed before it was sent */
+    if (x->job) wgs_job_leave(x->job, false);           /* of one that was told, no answer runs */
     atomic_fetch_sub(&x->server->uploads, (long long)x->body.room);
     wgs_buffer_free(&x->body);
     free(x);
     *state = NULL;
 }
 
+/* Asks for turns of a tenth of a millisecond. The engine's threads may keep all processors busy; the scheduler of Linux from
+ * 6.12 on lets a thread of short turns run when it wakes, not when a turn of theirs ends, which would gather the events of
+ * several rounds. Older ones ignore it. */
+static void ask_for_short_turns(void)
+{
+    struct { /* sched_attr of sched_setattr(2) */
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime, deadline, period; /* ns */
+    } a = { .size = sizeof a };
+    if (syscall(SYS_sched_getattr, 0, &a, sizeof a, 0) || a.policy != SCHED_OTHER) return;
+    a.flags = 0;
+    a.runtime = 100000;
+    syscall(SYS_sched_setattr, 0, &a, 0);
+}
+
 static void on_connection(void *user, struct MHD_Connection *connection, void **state, enum MHD_ConnectionNotificationCode what)
 {
     wgs_server *s = user;
     (void)connection, (void)state;
+    if (!s->short_turns) ask_for_short_turns();
+    s->short_turns = true;
     atomic_fetch_add(&s->connections, what == MHD_CONNECTION_NOTIFY_STARTED ? 1 : -1);
 }
 

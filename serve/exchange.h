@@ -13,11 +13,16 @@ typedef struct wgs_exchange {
     wgs_buffer body;
     size_t received; /* of the body, also what was not kept */
     bool too_large;
-    wgs_job *job;   /* whose end is waited for; NULL: none */
-    char name[129]; /* x-request-id */
+    bool begun;                    /* it has been handled, or a thread handles it (reader.h) */
+    wgs_job *job;                  /* whose end is waited for; NULL: none */
+    int http;                      /* of the answer */
+    struct MHD_Response *response; /* the answer; NULL: there is none yet, or no memory for it */
+    char name[129];                /* x-request-id */
+    struct wgs_exchange *next;     /* of those that wait for the reader */
 } wgs_exchange;
 
-typedef enum MHD_Result wgs_handler(wgs_exchange *x);
+/* Gives x an answer (wgs_reply_*), or a job that will have one (x->job). Any thread, while no other one has x. */
+typedef void wgs_handler(wgs_exchange *x);
 
 typedef struct wgs_endpoint {
     const char *method, *path;
@@ -31,10 +36,13 @@ bool wgs_http_open(wgs_server *s, wgs_problem *p);
 int wgs_http_port(const wgs_server *s);
 void wgs_http_close(wgs_server *s); /* when no job is left */
 
-/* Answers. text: (n) copied. json, which is released: NULL is out of memory. */
-enum MHD_Result wgs_reply_text(wgs_exchange *x, int http, const char *type, const char *text, size_t n);
-enum MHD_Result wgs_reply_json(wgs_exchange *x, int http, json_t *json);
-enum MHD_Result wgs_reply_problem(wgs_exchange *x, const wgs_problem *p);
-enum MHD_Result wgs_reply_stream(wgs_exchange *x, struct MHD_Response *r); /* NULL: out of memory */
+/* Answers. text: (n) copied. json, which is released: NULL is out of memory. r, which is taken: likewise. */
+void wgs_reply_text(wgs_exchange *x, int http, const char *type, const char *text, size_t n);
+void wgs_reply_json(wgs_exchange *x, int http, json_t *json);
+void wgs_reply_problem(wgs_exchange *x, const wgs_problem *p);
+void wgs_reply_stream(wgs_exchange *x, struct MHD_Response *r);
+
+/* Answers with the end of x->job. false: it runs, and x is called again when something has happened to it. Thread of HTTP. */
+bool wgs_reply_job(wgs_exchange *x);
 
 #endif

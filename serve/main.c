@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "serve/exchange.h"
+#include "serve/reader.h"
 
 static void *run_engine(void *user)
 {
@@ -85,10 +85,11 @@ static bool open_engine(wgs_server *s, wgs_problem *p)
         return wgs_refuse(p, 500, NULL, "%s", e.text);
     s->metrics = wgs_metrics_open();
     s->watch = wgs_watch_open();
+    s->reader = wgs_reader_open();
     s->name = o->name ? strdup(o->name) : name_of(s->about.model);
     s->created = (int64_t)time(NULL);
     snprintf(s->fingerprint, sizeof s->fingerprint, "wager-%s-%s", wg_version(), s->about.rule);
-    return (s->metrics && s->watch && s->name) || wgs_refuse(p, 500, NULL, "out of memory");
+    return (s->metrics && s->watch && s->reader && s->name) || wgs_refuse(p, 500, NULL, "out of memory");
 }
 
 static void greet(const wgs_server *s)
@@ -114,6 +115,8 @@ static int wait_for_signal(wgs_server *s, const sigset_t *set, double seconds)
     return signal;
 }
 
+static int in_work(wgs_server *s) { return atomic_load(&s->streams) + atomic_load(&s->reading); }
+
 /* Lets the answers in work end, for a time; a second signal ends them at once. */
 static void drain(wgs_server *s, const sigset_t *set)
 {
@@ -121,16 +124,18 @@ static void drain(wgs_server *s, const sigset_t *set)
     atomic_store(&s->draining, true);
     wg_scheduler_drain(s->scheduler);
     notify("STOPPING=1");
-    fprintf(stderr, "wager-serve: shutting down; %d requests are in work\n", atomic_load(&s->streams));
-    while (atomic_load(&s->streams) && wgs_now() < end)
+    fprintf(stderr, "wager-serve: shutting down; %d requests are in work\n", in_work(s));
+    while (in_work(s) && wgs_now() < end)
         if (wait_for_signal(s, set, 0.02) > 0) break;
     wgs_jobs_abort(s, false);
-    for (int i = 0; i < 100 && atomic_load(&s->streams); i++) wait_for_signal(s, set, 0.02);
+    for (int i = 0; i < 100 && in_work(s); i++) wait_for_signal(s, set, 0.02);
     wgs_jobs_abort(s, true);
 }
 
 static void close_server(wgs_server *s)
 {
+    wgs_reader_close(s->reader);
+    wgs_jobs_abort(s, true); /* of a body that was being read */
     wgs_http_close(s);
     atomic_store(&s->quit, true);
     if (s->engine) pthread_join(s->engine, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What all parts of the server share. Two threads work: one runs the steps of the scheduler and calls the events of requests
- * (main.c), one is libmicrohttpd's and reads and writes all connections (exchange.h). They meet in jobs (job.h). */
+ * What all parts of the server share. Three threads work: one runs the steps of the scheduler and calls the events of requests
+ * (main.c), one is libmicrohttpd's and reads and writes all connections (exchange.h); these meet in jobs (job.h). The third one
+ * handles long bodies (reader.h). */
 #ifndef WG_SERVE_SERVER_H
 #define WG_SERVE_SERVER_H
 
@@ -14,6 +15,7 @@
 #include "serve/watch.h"
 
 struct wgs_job;
+struct wgs_reader;
 
 typedef struct wgs_server {
     wgs_options *options;
@@ -22,6 +24,7 @@ typedef struct wgs_server {
     wgs_metrics *metrics;
     wgs_watch *watch;
     struct MHD_Daemon *daemon;
+    struct wgs_reader *reader;
     pthread_t engine;
     char *name;           /* of the model, for clients */
     char *config, *key;   /* of the engine; NULL: no key is asked for */
@@ -30,10 +33,12 @@ typedef struct wgs_server {
     pthread_mutex_t lock; /* of the list of jobs */
     struct wgs_job *first;
     atomic_int streams; /* jobs that a client waits for */
+    atomic_int reading; /* long bodies that are being handled, or wait for it */
     atomic_int connections;
     atomic_llong uploads; /* bytes of bodies in memory */
     atomic_ullong serial; /* of the ids of requests */
     atomic_bool draining, quit;
+    bool short_turns; /* the thread of HTTP has asked for them */
 } wgs_server;
 
 #endif

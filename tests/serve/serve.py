@@ -4,11 +4,15 @@
 
 usage: tests/serve/serve.py WAGER WAGER_SERVE [TEST...]      the tests are the functions test_*; standard library only"""
 import concurrent.futures
+import ctypes
+import http.client
 import json
 import os
 import random
+import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -431,6 +435,45 @@ def test_slow_reader():
         assert events[-1] == "[DONE]" and [joined([json.loads(e) for e in events[:-1]], i) for i in range(8)] == [text_of(whole, i) for i in range(8)]
 
 
+def test_long_prompt():
+    """A prompt of 4 MB, which takes a second to read, holds no other client up."""
+    words = random.Random(3).choices("the a dog cat ball sun Tom Lily ran saw big red little house tree and then said".split(), k=1000000)
+    long = request_bytes("/v1/completions", {"prompt": " ".join(words)})
+
+    def slowest():
+        """The longest time of /health while the prompt is read, as a share of that time."""
+        times = []
+        with s.socket(long) as k:
+            start = time.monotonic()
+            while not select.select([k], [], [], 0)[0]:
+                times.append(-time.monotonic())
+                assert s.get("/health")
+                times[-1] += time.monotonic()
+            took = time.monotonic() - start
+            head, answer = k.recv(65536).split(b"\r\n\r\n", 1)
+            assert head.startswith(b"HTTP/1.1 400") and error_of(json.loads(answer))["code"] == "context_length_exceeded", head
+        print("     %d times /health in %.2f s, at most %.3f s" % (len(times), took, max(times)))
+        return max(times) / took
+
+    with Server(SERVE, model=DRAFT) as s:
+        shares = [slowest()]
+        while shares[-1] > 0.5 and len(shares) < 3:  # another program may have had the processor
+            shares.append(slowest())
+        assert shares[-1] <= 0.5, shares
+        assert text_of(s.complete(STORY, max_tokens=5, seed=1)) == text_of(s.complete(
+            STORY, max_tokens=5, seed=1, user="u" * 20000)), "the same answer by the way of long bodies"
+        events = s.stream("/v1/completions", {"prompt": STORY, "max_tokens": 5, "seed": 1, "user": "u" * 20000})
+        assert joined(events) == text_of(s.complete(STORY, max_tokens=5, seed=1))
+        assert s.post("/detokenize", {"tokens": s.post("/tokenize", {"content": "a dog " * 5000})["tokens"]})["content"] == "a dog " * 5000
+    # Prompts that are being read, and those that wait for it, do not outlast the server.
+    with Server(SERVE, "--shutdown-timeout", "0.1", model=DRAFT) as s:
+        waiting = [s.socket(long) for _ in range(4)]
+        s.process.send_signal(signal.SIGTERM)
+        s.end()
+        for k in waiting:
+            k.close()
+
+
 def test_malformed_http():
     with Server(SERVE, "--idle-timeout", "1", "--max-connections", "100", model=DRAFT) as s:
         pick = random.Random(2)
@@ -469,6 +512,25 @@ def test_ping():
         r.close(), c.close()  # its turn comes
         assert parse_events(r2.read())[-1] == "[DONE]"
         c2.close()
+
+
+def turns_of(thread):
+    """ns of the turns that a thread has asked the scheduler for; 0: the system's own length (sched_getattr(2), x86-64 and 64-bit Arm)."""
+    attr = struct.pack("IIQiIQQQ", 48, *[0] * 7)
+    buffer = ctypes.create_string_buffer(attr, 48)
+    number = {"x86_64": 315, "aarch64": 275}[os.uname().machine]
+    assert ctypes.CDLL(None, use_errno=True).syscall(number, thread, buffer, 48, 0) == 0, os.strerror(ctypes.get_errno())
+    return struct.unpack("IIQiIQQQ", buffer.raw)[5]
+
+
+def test_short_turns():
+    """The thread that writes events runs when it wakes, though the engine's threads keep the processors busy."""
+    if tuple(int(x) for x in os.uname().release.split(".")[:2]) < (6, 12):
+        raise Skipped("Linux %s has turns of one length" % os.uname().release)
+    with Server(SERVE, model=DRAFT) as s:
+        s.complete(STORY, max_tokens=2)
+        turns = [turns_of(int(t)) for t in os.listdir("/proc/%d/task" % s.process.pid)]
+        assert turns.count(100000) == 1, turns
 
 
 # ---- load and shutdown ------------------------------------------------------------------------------------------------
@@ -539,6 +601,29 @@ def test_drain_has_an_end():
             assert "abort" in {x["finish_reason"] for e in events[:-1] for x in json.loads(e)["choices"]}
             c.close()
         s.end()
+
+
+def test_kill():
+    """kill -9 in the middle of streams leaves nothing to repair: a server on the same port, at once, gives the same answers."""
+    bodies = [{"prompt": p, "max_tokens": 60, "seed": i} for i, p in enumerate(("Once upon a time", "The dog", "Lily had a"))]
+    with tempfile.TemporaryDirectory() as folder:
+        with pair(cwd=folder) as s:
+            answers = [text_of(s.complete(**b)) for b in bodies]
+            streams = [s.open_stream("/v1/completions", dict(ENDLESS, seed=i)) for i in range(2)]
+            begun = b""  # of the first one; the second one waits
+            while b"data: " not in begun:
+                begun += streams[0][1].read1()
+            s.kill()
+            for c, r in streams:
+                try:
+                    r.read()
+                except (http.client.IncompleteRead, ConnectionResetError):
+                    c.close()
+                else:
+                    raise AssertionError("a stream that was cut off seems whole")
+        with pair("--port", str(s.port), cwd=folder) as again:
+            assert again.port == s.port and [text_of(again.complete(**b)) for b in bodies] == answers
+        assert not os.listdir(folder), os.listdir(folder)
 
 
 def test_command():

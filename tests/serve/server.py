@@ -24,23 +24,30 @@ ENDLESS = {"prompt": "Once upon a time", "max_tokens": 480, "n": 128, "ignore_eo
 class Server:
     """A running server; `with` ends it and checks that it ends well."""
 
-    def __init__(self, program, *options, model=TARGET, threads=1):
+    def __init__(self, program, *options, model=TARGET, threads=1, cwd=None):
         self.command = [program, model, "--port", "0", "--threads", str(threads), *options]
-        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd)
         line = self.process.stdout.readline()
         found = re.search(r"listening at http://([^:]+|\[.*\]):(\d+)$", line)
         if not found:
             raise AssertionError("no server: %s%s" % (line, self.process.communicate()[1]))
         self.port = int(found[2])
-        self.log = None
+        self.log, self.killed = None, False
 
     def __enter__(self):
         return self
 
     def __exit__(self, kind, *_):
+        if self.killed:
+            return
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         self.end(check=kind is None)
+
+    def kill(self):
+        self.killed = True
+        self.process.kill()
+        self.process.communicate()
 
     def end(self, check=True, seconds=PATIENCE):
         try:

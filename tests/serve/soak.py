@@ -5,7 +5,7 @@
 usage: tests/serve/soak.py WAGER_SERVE [REQUESTS] [IDLE]     100000 and 1000 when left out; not a part of ctest
 
 The first fifth warms up: pages and buffers are touched for the first time. Then memory is read after each tenth, when no request
-runs. Kinds, by number: completions, streams, chats, stop strings, several answers, scored prompts; errors; bodies that are no JSON or too
+runs. Kinds: completions, streams, chats, stop strings, several answers, scored prompts, long bodies; errors; bodies that are no JSON or too
 large; and clients that leave, before the answer or in the middle of it."""
 import multiprocessing
 import os
@@ -20,13 +20,13 @@ WORDS = "the a dog cat ball sun Tom Lily ran saw big red little house tree and t
 
 
 def prompt(pick):
-    return "Once " + " ".join(pick.choice(WORDS) for _ in range(pick.randrange(1, 40)))
+    return "Once " + " ".join(pick.choice(WORDS) for _ in range(pick.randrange(1, 16)))
 
 
 def one(server, connection, pick, i):
     """One request on a connection that stays; (kind, status). Those that leave have one of their own."""
-    kind = pick.choice(("plain", "plain", "plain", "stream", "stream", "chat", "stop", "several", "scored", "error", "no json", "large", "gone", "gone late"))
-    body = {"prompt": prompt(pick), "max_tokens": pick.randrange(1, 12), "seed": i}
+    kind = pick.choice(("plain", "plain", "plain", "stream", "stream", "chat", "stop", "several", "scored", "long", "error", "no json", "large", "gone", "gone late"))
+    body = {"prompt": prompt(pick), "max_tokens": pick.randrange(1, 8), "seed": i}
     path = "/v1/completions"
     if kind in ("stream", "gone late"):
         body["stream"] = True
@@ -38,6 +38,8 @@ def one(server, connection, pick, i):
         body["n"] = 3
     elif kind == "scored":
         body.update(logprobs=2, echo=True, max_tokens=0)
+    elif kind == "long":  # read by the thread of long bodies
+        body["user"] = "u" * 20000
     elif kind == "error":
         body["top_p"] = 2
     data = request_bytes(path, body)

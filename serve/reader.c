@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT
+ * Long bodies. */
+#include "serve/reader.h"
+
+#include <stdlib.h>
+
+struct wgs_reader {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    wgs_exchange *first, **end; /* what waits; where the next one is put */
+    bool quit;
+};
+
+/* The next one that waits, or NULL: it is time to end. */
+static wgs_exchange *take(wgs_reader *r)
+{
+    pthread_mutex_lock(&r->lock);
+    while (!r->first && !r->quit) pthread_cond_wait(&r->more, &r->lock);
+    wgs_exchange *x = r->quit ? NULL : r->first;
+    if (x && !(r->first = x->next)) r->end = &r->first;
+    pthread_mutex_unlock(&r->lock);
+    return x;
+}
+
+static void resume(wgs_exchange *x)
+{
+    atomic_fetch_sub(&x->server->reading, 1);
+    MHD_resume_connection(x->connection); /* from here on x is the other thread's */
+}
+
+static void *run(void *user)
+{
+    wgs_reader *r = user;
+    for (wgs_exchange *x; (x = take(r));) {
+        x->endpoint->handle(x);
+        resume(x);
+    }
+    return NULL;
+}
+
+wgs_reader *wgs_reader_open(void)
+{
+    wgs_reader *r = calloc(1, sizeof *r);
+    if (!r) return NULL;
+    r->end = &r->first;
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->more, NULL);
+    if (!pthread_create(&r->thread, NULL, run, r)) return r;
+    pthread_cond_destroy(&r->more);
+    pthread_mutex_destroy(&r->lock);
+    free(r);
+    return NULL;
+}
+
+void wgs_reader_put(wgs_reader *r, wgs_exchange *x)
+{
+    MHD_suspend_connection(x->connection);
+    atomic_fetch_add(&x->server->reading, 1);
+    x->next = NULL;
+    pthread_mutex_lock(&r->lock);
+    *r->end = x;
+    r->end = &x->next;
+    pthread_cond_signal(&r->more);
+    pthread_mutex_unlock(&r->lock);
+}
+
+void wgs_reader_close(wgs_reader *r)
+{
+    if (!r) return;
+    pthread_mutex_lock(&r->lock);
+    r->quit = true;
+    pthread_cond_signal(&r->more);
+    pthread_mutex_unlock(&r->lock);
+    pthread_join(r->thread, NULL);
+    for (wgs_exchange *x = r->first, *next; x; x = next) {
+        next = x->next;
+        resume(x);
+    }
+    pthread_cond_destroy(&r->more);
+    pthread_mutex_destroy(&r->lock);
+    free(r);
+}
