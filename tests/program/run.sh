@@ -147,21 +147,21 @@ until_there() { # FILE PROCESS
 # Experiments under a grammar and under a schema: every answer is one of theirs, with drafts the same as without, and a trace has
 # the rows that were verified.
 constrained_runs() {
-  printf 'root ::= [a-c] ("," [a-c])*\n' >"$base/list.gbnf"
+  printf 'root ::= [a-c] ("," [a-c])*\n' >"$base/letters.gbnf"
   printf '{"name": "t", "target": {"model": "target.gguf"}, "draft": {"kind": "model", "model": "draft.gguf", "length": 3},
     "verify": {"rule": "match"}, "sampling": {"temperature": 1}, "prompts": {"file": "prompts.jsonl"}, "max_tokens": 40, "repeats": 5,
-    "grammar": "list.gbnf", "trace": "probs"}' >"$base/list.json"
-  expect constrained-dry 'draft.kind=model verify.rule=match' wager run "$base/list.json" --dry-run
-  expect constrained-run '^model +match .* yes *$' wager run "$base/list.json" --out "$base/run-list"
+    "grammar": "letters.gbnf", "trace": "probs"}' >"$base/letters.json"
+  expect constrained-dry 'draft.kind=model verify.rule=match' wager run "$base/letters.json" --dry-run
+  expect constrained-run '^model +match .* yes *$' wager run "$base/letters.json" --out "$base/run-list"
   expect constrained-texts '^20 of 20$' sh -c 'n=$(grep -c . "$1"); grep -cE "\"text\":\"[a-c](,[a-c])*(</s>)?\"" "$1" | sed "s/$/ of $n/"' - \
     "$base/run-list/requests.jsonl"
   expect constrained-replay '^ +0  match +- +([0-9]+) +\1 ' wager replay "$base/run-list"
-  expect constrained-schema ' law *$' wager run "$base/list.json" --set grammar= --set verify.rule=rejection \
+  expect constrained-schema ' law *$' wager run "$base/letters.json" --set grammar= --set verify.rule=rejection \
     --set 'json_schema={"enum": ["yes", "no", 12]}' --out "$base/run-schema"
   expect constrained-values '^20 of 20$' sh -c 'n=$(grep -c . "$1"); grep -cE "\"text\":\"[ n\\t]*(\\\\\"(yes|no)\\\\\"|12)[ n\\t]*(</s>)?\"" "$1" | sed "s/$/ of $n/"' - \
     "$base/run-schema/requests.jsonl"
   printf 'root ::= [^a-m]*' >"$base/wide.gbnf" # rows of many tokens, of which a trace keeps the logits where there is no mask
-  expect constrained-wide '^model +rejection ' wager run "$base/list.json" --set grammar="$base/wide.gbnf" --set verify.rule=rejection --out "$base/run-wide"
+  expect constrained-wide '^model +rejection ' wager run "$base/letters.json" --set grammar="$base/wide.gbnf" --set verify.rule=rejection --out "$base/run-wide"
   expect constrained-wide-replay '^ +0  rejection +- +([0-9]+) +\1 ' wager replay "$base/run-wide"
   expect constrained-schema-replay '^ +0  rejection +- +([0-9]+) +\1 ' wager replay "$base/run-schema"
 }
