@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/cuda/gpu.h"
 
@@ -46,11 +47,11 @@ static const char *wg_cublas_find(wg_cublas *c)
 {
     struct {
         const char *name;
-        void **at;
+        void *at;
     } const row[] = {
-        { "cublasCreate_v2", (void **)&c->create },        { "cublasDestroy_v2", (void **)&c->destroy },
-        { "cublasSetStream_v2", (void **)&c->set_stream }, { "cublasSetWorkspace_v2", (void **)&c->set_workspace },
-        { "cublasSetMathMode", (void **)&c->set_math },    { "cublasSgemmStridedBatched", (void **)&c->sgemm },
+        { "cublasCreate_v2", &c->create },        { "cublasDestroy_v2", &c->destroy },
+        { "cublasSetStream_v2", &c->set_stream }, { "cublasSetWorkspace_v2", &c->set_workspace },
+        { "cublasSetMathMode", &c->set_math },    { "cublasSgemmStridedBatched", &c->sgemm },
     };
 #ifdef __CUDACC__
     char file[32];
@@ -61,11 +62,12 @@ static const char *wg_cublas_find(wg_cublas *c)
 #endif
     for (const auto &r : row) {
 #ifdef __CUDACC__
-        *r.at = dlsym(library, r.name);
+        void *const found = dlsym(library, r.name);
 #else
-        *r.at = simt_cublas(r.name);
+        void *const found = simt_cublas(r.name);
 #endif
-        if (!*r.at) return r.name;
+        if (!found) return r.name;
+        memcpy(r.at, &found, sizeof found); /* POSIX gives functions as object pointers */
     }
     return NULL;
 }

@@ -103,6 +103,7 @@ is "[x['rows'] for x in r['forward_8b_bf16']] == [1, 2] and r['forward_8b_q4_k']
 is "[x['rows'] for x in r['fast_8b_bf16']] == [1, 2] and r['fast_1b_bf16'][0]['ms'] > 0"
 is "[x.get('arm') for x in r['oracle_8b_bf16']] == [None, None, 'plain', 'synthetic'] and r['oracle_1b_bf16'][3]['tau'] > 1.5"
 is "[x.get('arm') for x in r['drafted_1b_sampled']] == [None, None, 'plain', 'model'] and r['basics'][0]['read_gb_s'] == 2.5"
+is "r['train_11m'][0]['blas'] == 'cuBLAS' and r['train_11m'][0]['share'] > 0"
 is "0 < r['logits_bf16'][0]['difference'] < 1e-2 and r['logits_q8_0'][0]['logits'] > 1000"
 is "[x['texts'] for x in r['texts']] == ['cpu', 'device']"
 [ "$(find "$out" -type f | wc -l)" = 3 ] || fail "not three files: $(find "$out" -type f)"

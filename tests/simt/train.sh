@@ -38,7 +38,7 @@ refused() { # TEXT PROGRAM ARGS...: a run that ends with this message
   rm -rf "$tmp/refused"
 }
 
-# A pruned model keeps its zeros; here the last matrices of attention and MLP, which begin as zeros.
+# AdamW: with a head of its own, and as of a pruned model, which keeps its zeros: the last matrices of attention and MLP.
 for kind in muon adamw; do
   set --
   [ $kind = adamw ] && set -- --set train.keep_zeros=true --set train.steps=3 --set model.tied=false
