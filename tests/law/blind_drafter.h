@@ -5,7 +5,64 @@
 #define WG_TESTS_LAW_BLIND_DRAFTER_H
 
 #include "core/engine/seq_rows.h"
+#include "core/file/synth.h"
 #include "tests/law/engine_law.h"
+
+#include <unistd.h>
+
+/* ---- what a program has enumerated */
+
+typedef struct law_sums {
+    int laws, failures;
+    long runs, drafted, accepted;
+    double worst;
+} law_sums;
+
+/* Counts a law that was enumerated; one that is not the target's, or not known, is a failure by the name `what`. */
+static inline void law_judge(law_sums *all, const exact_run *x, const char *what)
+{
+    all->laws++;
+    all->runs += x->runs, all->drafted += x->drafted, all->accepted += x->accepted;
+    all->worst = fmax(all->worst, x->deviation);
+    if (x->deviation <= 1e-12 && x->reused == 0 && !x->cut && !x->beyond) return;
+    fprintf(stderr, "FAILED %s, rule %s: the law is off by %g; %ld addresses asked twice%s%s\n", what, x->setup.rule,
+            x->deviation, x->reused, x->cut ? "; not all outcomes" : "",
+            x->beyond ? "; a joint law of races is not known" : "");
+    all->failures++;
+}
+
+/* Prints the sums. Returns the status of the program. */
+static inline int law_end(const law_sums *all, double start)
+{
+    printf("%d laws, %ld enumerated runs, %ld drafted, %ld accepted; largest deviation %.2g; %.1f s\n", all->laws, all->runs,
+           all->drafted, all->accepted, all->worst, wg_clock_now() - start);
+    if (all->failures) fprintf(stderr, "%d failures\n", all->failures);
+    return all->failures != 0;
+}
+
+/* ---- a draft model of few tokens, in a file of its own */
+
+typedef struct law_near {
+    char dir[32], path[64];
+} law_near;
+
+static inline void law_near_make(law_near *n, int vocab)
+{
+    wg_error err;
+    const wg_synth_shape shape = { .layers = 1, .dim = 32, .heads = 2, .hidden = 32, .vocab = vocab, .context = EXACT_CONTEXT };
+    snprintf(n->dir, sizeof n->dir, "/tmp/wg-near-XXXXXX");
+    if (!mkdtemp(n->dir)) exit((perror(n->dir), 1));
+    snprintf(n->path, sizeof n->path, "%s/draft.gguf", n->dir);
+    LAW_TRY(wg_synth_write(&shape, WG_F32, 2, n->path, &err));
+}
+
+static inline void law_near_remove(const law_near *n)
+{
+    remove(n->path);
+    remove(n->dir);
+}
+
+/* ---- the drafter */
 
 static wg_sibling_law blind_law;
 

@@ -7,16 +7,11 @@
  * The failures that other engines published are cases by name. */
 #include "tests/law/blind_drafter.h"
 
-#include <unistd.h>
-
-#include "core/file/synth.h"
-
 enum { V = 4, END = 3, PROMPT = 6, MARKER = 2 };
 static const wg_text texts[V] = { { "a", 1 }, { "b", 1 }, { "ab", 2 }, { "", 0 } };
 static const int32_t prompt[PROMPT] = { 1, 2, 0, 1, 2, 0 };
 static const wg_sampling warm = WG_SAMPLING(1, 0, 1, 0), cold = WG_SAMPLING(0, 0, 1, 0),
                          cut = { .temperature = 0.8, .top_k = 2, .top_p = 1, .frequency_penalty = 0.5 };
-static int failures;
 
 static bool token_3_ends(const void *user, int32_t token)
 {
@@ -101,15 +96,12 @@ static bool may(const int32_t *text, int n, int32_t token)
 static wg_token_trie *trie;
 static wg_bnf *grammar[LANGUAGES];
 static wg_acceptor *acceptor[LANGUAGES];
-static struct {
-    int laws;
-    long runs, drafted, accepted;
-    double worst;
-} all;
+static law_sums all;
 
 static void check(exact_run *x, exact_target *t, const char *drafter, const char *name, int language, wg_seq_sampling how)
 {
     const int32_t marker = MARKER;
+    char what[400];
     spoken = &languages[language];
     how.acceptor = acceptor[language];
     how.after = waits ? &marker : NULL;
@@ -119,14 +111,8 @@ static void check(exact_run *x, exact_target *t, const char *drafter, const char
     x->n = PROMPT;
     x->setup.is_eog = token_3_ends;
     exact_law_of(x, t);
-    all.laws++;
-    all.runs += x->runs, all.drafted += x->drafted, all.accepted += x->accepted;
-    all.worst = fmax(all.worst, x->deviation);
-    if (x->deviation <= 1e-12 && x->reused == 0 && !x->cut && !x->beyond) return;
-    fprintf(stderr, "FAILED %s: %s, drafter %s, rule %s: the law is off by %g; %ld addresses asked twice%s%s\n", name,
-            languages[language].grammar, drafter, x->setup.rule, x->deviation, x->reused, x->cut ? "; not all outcomes" : "",
-            x->beyond ? "; a joint law of races is not known" : "");
-    failures++;
+    snprintf(what, sizeof what, "%s: %s, drafter %s", name, languages[language].grammar, drafter);
+    law_judge(&all, x, what);
 }
 
 static exact_run blind_run(const wg_drafter_class *c, const char *rule, int length, bool other)
@@ -253,7 +239,7 @@ static void run_forced(exact_target *t)
                s->counts.passes, s->counts.drafted, s->counts.accepted);
         if (!right || s->counts.accepted == 0 || s->counts.passes >= s->counts.emitted) {
             fprintf(stderr, "FAILED forced tokens under %s\n", rules[i]);
-            failures++;
+            all.failures++;
         }
         wg_seq_close(e, s);
         wg_engine_close(e);
@@ -262,14 +248,11 @@ static void run_forced(exact_target *t)
 
 int main(void)
 {
-    static char dir[] = "/tmp/wg-grammar-XXXXXX", near[64];
+    law_near near;
     exact_target t;
     wg_error err;
     const double start = wg_clock_now();
-    const wg_synth_shape shape = { .layers = 1, .dim = 32, .heads = 2, .hidden = 32, .vocab = V, .context = EXACT_CONTEXT };
-    if (!mkdtemp(dir)) exit((perror(dir), 1));
-    snprintf(near, sizeof near, "%s/draft.gguf", dir);
-    LAW_TRY(wg_synth_write(&shape, WG_F32, 2, near, &err));
+    law_near_make(&near, V);
     LAW_TRY(wg_token_trie_open(&trie, texts, V, &err));
     for (int i = 0; i < LANGUAGES; i++) {
         LAW_TRY(wg_bnf_open(&grammar[i], "grammar", languages[i].grammar, strlen(languages[i].grammar), &err));
@@ -277,7 +260,7 @@ int main(void)
     }
     exact_table(&t, V, 3, 17, 1.2);
     run_blind(&t);
-    run_registered(&t, near);
+    run_registered(&t, near.path);
     run_published(&t);
     run_forced(&t);
     exact_target_close(&t);
@@ -286,10 +269,6 @@ int main(void)
         wg_bnf_close(grammar[i]);
     }
     wg_token_trie_close(trie);
-    remove(near);
-    remove(dir);
-    printf("%d laws, %ld enumerated runs, %ld drafted, %ld accepted; largest deviation %.2g; %.1f s\n", all.laws, all.runs,
-           all.drafted, all.accepted, all.worst, wg_clock_now() - start);
-    if (failures) fprintf(stderr, "%d failures\n", failures);
-    return failures != 0;
+    law_near_remove(&near);
+    return law_end(&all, start);
 }

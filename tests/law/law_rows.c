@@ -5,12 +5,7 @@
  * that does not. */
 #include "tests/law/blind_drafter.h"
 
-#include <unistd.h>
-
-#include "core/file/synth.h"
-
 enum { V = 3 };
-static int failures;
 static const int32_t prompt[] = { 1, 2, 0, 1, 2, 0 };
 
 /* ---- transformations */
@@ -51,27 +46,18 @@ static const struct transformation {
 };
 enum { TRANSFORMATIONS = sizeof transformations / sizeof *transformations };
 
-static struct {
-    int laws;
-    long runs, drafted, accepted;
-    double worst;
-} all;
+static law_sums all;
 
 static void check(exact_run *x, exact_target *t, const char *drafter, const struct transformation *how)
 {
+    char what[160];
     x->own = &how->how;
     x->may = how->may;
     x->prompt = prompt;
     x->n = sizeof prompt / sizeof *prompt;
     exact_law_of(x, t);
-    all.laws++;
-    all.runs += x->runs, all.drafted += x->drafted, all.accepted += x->accepted;
-    all.worst = fmax(all.worst, x->deviation);
-    if (x->deviation <= 1e-12 && x->reused == 0 && !x->cut && !x->beyond) return;
-    fprintf(stderr, "FAILED %s, drafter %s, rule %s: the law is off by %g; %ld addresses asked twice%s%s\n", how->name, drafter,
-            x->setup.rule, x->deviation, x->reused, x->cut ? "; not all outcomes" : "",
-            x->beyond ? "; a joint law of races is not known" : "");
-    failures++;
+    snprintf(what, sizeof what, "%s, drafter %s", how->name, drafter);
+    law_judge(&all, x, what);
 }
 
 /* Drafts of every law, unaware of the transformations: many have p = 0. */
@@ -218,7 +204,7 @@ static void run_logprobs(exact_target *t)
             log_text(&setup, request, &how, &want);
             if (!as_by_hand(t, &want)) {
                 fprintf(stderr, "FAILED log-probabilities of plain decoding, request %u\n", (unsigned)request);
-                failures++;
+                all.failures++;
             }
             for (int d = 0; d < 3; d++) {
                 setup.drafter = drafters[d];
@@ -227,7 +213,7 @@ static void run_logprobs(exact_target *t)
                 if (same_rows(&got, &want)) continue;
                 fprintf(stderr, "FAILED log-probabilities, drafter %s, request %u: not those of plain decoding\n", drafters[d],
                         (unsigned)request);
-                failures++;
+                all.failures++;
             }
         }
     }
@@ -236,23 +222,15 @@ static void run_logprobs(exact_target *t)
 
 int main(void)
 {
-    static char dir[] = "/tmp/wg-rows-XXXXXX", near[64];
+    law_near near;
     exact_target t;
-    wg_error err;
     const double start = wg_clock_now();
-    const wg_synth_shape shape = { .layers = 1, .dim = 32, .heads = 2, .hidden = 32, .vocab = V, .context = EXACT_CONTEXT };
-    if (!mkdtemp(dir)) exit((perror(dir), 1));
-    snprintf(near, sizeof near, "%s/draft.gguf", dir);
-    LAW_TRY(wg_synth_write(&shape, WG_F32, 2, near, &err));
+    law_near_make(&near, V);
     exact_table(&t, V, 3, 17, 1.2);
     run_blind(&t);
-    run_registered(&t, near);
+    run_registered(&t, near.path);
     run_logprobs(&t);
     exact_target_close(&t);
-    remove(near);
-    remove(dir);
-    printf("%d laws, %ld enumerated runs, %ld drafted, %ld accepted; largest deviation %.2g; %.1f s\n", all.laws, all.runs,
-           all.drafted, all.accepted, all.worst, wg_clock_now() - start);
-    if (failures) fprintf(stderr, "%d failures\n", failures);
-    return failures != 0;
+    law_near_remove(&near);
+    return law_end(&all, start);
 }
