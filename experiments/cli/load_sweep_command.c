@@ -18,6 +18,16 @@ static void show(void *user, int done, int all, const char *server, const wg_swe
     else fprintf(stderr, "\r\033[K%d of %d tests done; %s, %g requests a second", done, all, server, load->rate);
 }
 
+/* The servers of the config that are not tested. */
+static void print_left_out(const json_t *left_out)
+{
+    for (size_t i = 0; i < json_array_size(left_out); i++) {
+        const json_t *o = json_array_get(left_out, i);
+        fprintf(stderr, "wager load: SKIPPED: the server '%s' needs %s, which is not there\n", wg_json_word(o, "server"),
+                wg_json_word(o, "needs"));
+    }
+}
+
 static void print_summary(const char *folder)
 {
     json_t *summary = wg_json_load(folder, "summary.json");
@@ -45,6 +55,7 @@ int wg_load_sweep_command(const char *config, const char *folder, bool resume)
     const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     program[n > 0 ? n : 0] = '\0';
     if (wg_load_sweep_open(&s, config, &err)) return wg_cli_fail(&err);
+    print_left_out(s->left_out);
     const bool terminal = wg_cli_terminal(STDERR_FILENO);
     const wg_sweep_run run = { .folder = folder,
                                .program = program,

@@ -42,7 +42,8 @@ typedef struct wg_load_sweep {
     wg_swept_server server[WG_SWEEP_SERVERS];
     wg_swept_load load[WG_SWEEP_LOADS];
     int servers, loads;
-    json_t *extra; /* borrowed from doc; NULL: none */
+    json_t *left_out; /* owned: [{"server": .., "needs": a program that is not there}, ..] */
+    json_t *extra;    /* borrowed from doc; NULL: none */
     wg_dataset *prompts;
 } wg_load_sweep;
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Configs of load sweeps. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/base/mem.h"
 #include "experiments/base/json_number.h"
@@ -140,10 +142,25 @@ static bool add_server(wg_load_sweep *s, const char *name, const char *command, 
     return true;
 }
 
+/* Whether the shell would find the program. */
+static bool is_there(const char *program)
+{
+    char path[WG_SWEEP_COMMAND];
+    const char *at = getenv("PATH");
+    if (strchr(program, '/')) return access(program, X_OK) == 0;
+    for (size_t n; at && *at; at += n + (at[n] == ':')) {
+        n = strcspn(at, ":");
+        snprintf(path, sizeof path, "%.*s/%s", (int)n, at, program);
+        if (access(path, X_OK) == 0) return true;
+    }
+    return false;
+}
+
 static wg_status read_server(wg_load_sweep *s, int at, const json_t *v, wg_error *err)
 {
     const char *name = json_string_value(json_object_get(v, "name")),
-               *command = json_string_value(json_object_get(v, "command"));
+               *command = json_string_value(json_object_get(v, "command")),
+               *needs = json_string_value(json_object_get(v, "needs"));
     const json_t *vary = json_object_get(v, "vary");
     wheel w[WHEELS];
     char place[40], inner[60];
@@ -153,6 +170,10 @@ static wg_status read_server(wg_load_sweep *s, int at, const json_t *v, wg_error
     if (!name || !*name || !command || !strstr(command, "{port}") || (vary && !json_is_object(vary)))
         return wg_json_problem(s->doc, place, false, err,
                                "%s: expected {\"name\": TEXT, \"command\": TEXT with {port} in it, \"vary\": {...}}", place);
+    if (needs && !is_there(needs)) {
+        json_array_append_new(s->left_out, json_pack("{s:s, s:s}", "server", name, "needs", needs));
+        return WG_OK;
+    }
     WG_TRY(read_wheels(s, inner, vary, w, &n, err));
     do {
         if (!add_server(s, name, command, w, n))
@@ -202,8 +223,11 @@ static wg_status read_config(wg_load_sweep *s, const char *path, wg_error *err)
     json_t *v;
     WG_TRY(wg_json_open(&s->doc, path, err));
     wg_option_defaults(wg_sweep_option_rows, &s->opt);
+    if (!(s->left_out = json_array())) return wg_nomem(err, 1, "a sweep");
     json_object_foreach(wg_json_root(s->doc), key, v) WG_TRY(read_member(s, key, v, err));
     WG_TRY(check_names(s, err));
+    if (!s->servers && json_array_size(s->left_out))
+        return wg_fail(err, WG_ECONFIG, "%s: no server is left: each one needs a program that is not there", path);
     if (!s->servers || !s->loads)
         return wg_fail(err, WG_ECONFIG, "%s: expected an object with `servers`, and with loads in `clients` or `rates`", path);
     if (s->opt.words_range >= s->opt.words)
@@ -226,6 +250,7 @@ void wg_load_sweep_close(wg_load_sweep *s)
 {
     if (!s) return;
     for (int i = 0; i < s->servers; i++) json_decref(s->server[i].labels);
+    json_decref(s->left_out);
     wg_dataset_close(s->prompts);
     wg_json_close(s->doc);
     wg_free(s);

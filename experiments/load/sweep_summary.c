@@ -134,6 +134,7 @@ json_t *wg_load_sweep_summary(const wg_load_sweep *s, const json_t *points)
     json_t *cells = json_array();
     for (int k = 0; k < s->loads; k++)
         for (int i = 0; i < s->servers; i++) json_array_append_new(cells, cell(s, points, i, &s->load[k]));
-    return json_pack("{s:i, s:s, s:s, s:b, s:o}", "schema", 1, "name", s->opt.name, "question", s->opt.question, "complete",
-                     (int)json_array_size(points) == s->opt.repeats * s->loads * s->servers, "cells", cells);
+    return json_pack("{s:i, s:s, s:s, s:b, s:O, s:o}", "schema", 1, "name", s->opt.name, "question", s->opt.question,
+                     "complete", (int)json_array_size(points) == s->opt.repeats * s->loads * s->servers, "left_out",
+                     s->left_out, "cells", cells);
 }

@@ -3,6 +3,8 @@
 """Our forward pass beside llama.cpp's: the same file, the same minutes, turn by turn.
 
     peers.py build [--level avx2]       the peer, from the source package of llama-cpp-python (a development tool; minutes)
+    peers.py build --server [--level avx2]
+                                        the peer's server too, for wager load --sweep configs/load/peers.json; prints its path
     peers.py run [--level avx2] [--type q8_0] [--threads 2] [--rounds 5 | --quick]
                                         measures, keeps it in results/peers/peers.json and prints its table
     peers.py run --attention [--level avx2] [--threads 2] [--rounds 5]
@@ -44,6 +46,8 @@ ROWS = [1, 4, 8, 16, 32, 64, 512]
 SHAPE = "tinyllama-1.1b"
 COMMON = ["-DCMAKE_BUILD_TYPE=Release", "-DBUILD_SHARED_LIBS=OFF"] + [
     f"-DLLAMA_BUILD_{part}=OFF" for part in ("COMMON", "TESTS", "TOOLS", "EXAMPLES", "SERVER", "APP", "UI")]
+# The server of the peer, over the same objects. No TLS, and no page, which would be fetched.
+SERVER = [f"-DLLAMA_BUILD_{part}=ON" for part in ("COMMON", "TOOLS", "SERVER")] + ["-DLLAMA_USE_PREBUILT_UI=OFF", "-DLLAMA_OPENSSL=OFF"]
 PARTS = ("AVX", "AVX2", "FMA", "F16C", "BMI2")
 # Of each level: the flags of the peer, of peaks.c and the words of the page, and our environment.
 LEVELS = {
@@ -123,6 +127,14 @@ def fetch(cache):
 def place(cache, level):
     """The folder of what is built for a level."""
     return cache if level == "native" else cache / level
+
+
+def build_server(cache, level):
+    build(cache, level)
+    home = place(cache, level)
+    call(["cmake", "-S", fetch(cache), "-B", home / "build", "-G", "Ninja", *COMMON, *SERVER, *LEVELS[level]["flags"]])
+    call(["ninja", "-C", home / "build", f"-j{os.cpu_count()}", "llama-server"])
+    print(f"built {home}/build/bin/llama-server")
 
 
 def build(cache, level):
@@ -452,6 +464,7 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("what", nargs="?", choices=["build", "run", "table"])
     ap.add_argument("--self-test", action="store_true")
+    ap.add_argument("--server", action="store_true", help="with build: the peer's server too")
     home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     ap.add_argument("--cache", type=Path, default=home / "wager-peers")
     ap.add_argument("--wager", type=Path, default=REPO / "build/release/wager", help="the program (build/release/wager)")
@@ -470,7 +483,7 @@ def main():
     if o.self_test:
         return self_test()
     if o.what == "build":
-        return build(o.cache, o.level)
+        return (build_server if o.server else build)(o.cache, o.level)
     if o.what == "table":
         return table()
     if o.what != "run":
