@@ -79,6 +79,7 @@ static wg_status open_scheduler(wg_scheduler *s, const wg_engine_text *text, con
     WG_TRY(wg_session_make_serving(&s->session, text, &serving, err));
     if (adaptive) WG_TRY(take_costs(s->session, o, pass, &costs, err));
     const wg_sched_options opt = { .costs = adaptive ? &costs : NULL,
+                                   .live_costs = o->cost[0] <= 0,
                                    .depth = depth_of(wg_engine_drafter(s->session->engine)),
                                    .mode = modes[o->mode],
                                    .queue = o->queue,

@@ -420,7 +420,7 @@ typedef struct wg_scheduler_options {
     wg_speculation speculation;
     double window;   /* seconds; of WG_BATCHING_DYNAMIC; 0: 0.01 */
     double cost[64]; /* of WG_SPECULATION_ADAPTIVE: seconds, or any unit, of a pass of the target over 1, 2, ... rows, the last
-                      * one given (> 0) for all larger ones; none given: measured when the scheduler opens */
+                      * one given (> 0) for all larger ones; none given: measured when the scheduler opens, then by its steps */
     double draft_cost; /* of a draft token, in the same unit; 0: measured with them */
 } wg_scheduler_options;
 

@@ -10,16 +10,18 @@ wg_status wg_row_budget_open(wg_row_budget *b, int sequences, int depth, wg_erro
 {
     *b = (wg_row_budget){ .sequences = sequences, .depth = depth };
     const size_t n = (size_t)sequences, all = n * (size_t)depth;
+    b->even = wg_calloc(all, sizeof *b->even);
     b->order = wg_calloc(all, sizeof *b->order);
     b->heap = wg_calloc(n, sizeof *b->heap);
     b->taken = wg_calloc(n, sizeof *b->taken);
-    if (b->order && b->heap && b->taken) return WG_OK;
+    if (b->even && b->order && b->heap && b->taken) return WG_OK;
     wg_row_budget_close(b);
-    return wg_nomem(err, (all + 2 * n) * sizeof(int), "the rows of a step");
+    return wg_nomem(err, all * sizeof(double) + (all + 2 * n) * sizeof(int), "the rows of a step");
 }
 
 void wg_row_budget_close(wg_row_budget *b)
 {
+    wg_free(b->even);
     wg_free(b->order);
     wg_free(b->heap);
     wg_free(b->taken);
@@ -84,24 +86,64 @@ static double step_cost(const wg_row_costs *c, int plain_rows, int drafted, int 
     return wg_row_costs_pass(c, rows) + depth * c->level + drafted * c->token + c->rest;
 }
 
-double wg_row_budget_share(const wg_row_budget *b, const wg_row_costs *costs, const double *survival, const int *most, int n,
-                           int other, int *length)
+/* The choice that maximises tokens per time (price < 0), or tokens less time at a price. Plain decoding is among them. */
+typedef struct choice {
+    double value; /* what is maximised */
+    int depth, tokens;
+} choice;
+
+static choice search(const wg_row_budget *b, const wg_row_costs *c, const double *survival, int all, int n, int other,
+                     double price)
 {
-    const int all = order_tokens(b, survival, most, n);
-    double best = n / step_cost(costs, other + n, 0, 0);
-    int depth = 0, tokens = 0;
+    const double plain = step_cost(c, other + n, 0, 0);
+    choice best = { price < 0 ? n / plain : n - price * plain, 0, 0 };
     for (int d = 1; d <= b->depth; d++) {
         double yield = n;
         for (int i = 0, drafted = 0; i < all; i++) {
             if (b->order[i] % b->depth >= d) continue;
             drafted++;
             yield += survival[b->order[i]];
-            const double rate = yield / step_cost(costs, other + n, drafted, d);
-            if (rate > best) best = rate, depth = d, tokens = drafted;
+            const double cost = step_cost(c, other + n, drafted, d), value = price < 0 ? yield / cost : yield - price * cost;
+            if (value > best.value) best = (choice){ value, d, drafted };
         }
     }
-    for (int i = 0; i < n; i++) length[i] = 0;
-    for (int i = 0; tokens > 0; i++)
-        if (b->order[i] % b->depth < depth) length[b->order[i] / b->depth]++, tokens--;
     return best;
+}
+
+/* Into b->even: the slopes of the least concave curve above what the first 0, 1, .. tokens of each chain yield, fee included. */
+static void take_fees(const wg_row_budget *b, const double *survival, const double *fee, int n, double price)
+{
+    for (int i = 0; i < n; i++) {
+        const double *s = survival + (size_t)i * (size_t)b->depth;
+        double *even = b->even + (size_t)i * (size_t)b->depth;
+        for (int from = 0, to; from < b->depth; from = to) {
+            double sum = 0, slope = -INFINITY;
+            for (int k = to = from; k < b->depth; k++) {
+                sum += s[k] - (k == 0 ? price * fee[i] : 0);
+                if (sum / (k - from + 1) > slope) slope = sum / (k - from + 1), to = k + 1;
+            }
+            for (int k = from; k < to; k++) even[k] = slope;
+        }
+    }
+}
+
+double wg_row_budget_share(const wg_row_budget *b, const wg_row_costs *costs, const double *survival, const int *most,
+                           const double *fee, int n, int other, int *length)
+{
+    bool fees = false;
+    for (int i = 0; i < n && fee; i++) fees |= fee[i] > 0;
+    int all = order_tokens(b, survival, most, n);
+    choice best = search(b, costs, survival, all, n, 0, -1);
+    const double price = best.value, plain = n - price * step_cost(costs, other + n, 0, 0);
+    if (fees) {
+        take_fees(b, survival, fee, n, price);
+        survival = b->even;
+        all = order_tokens(b, survival, most, n);
+    }
+    if (fees || other > 0) best = search(b, costs, survival, all, n, other, price);
+    else best.value = 0; /* tokens are worth their time, by the definition of the price */
+    for (int i = 0; i < n; i++) length[i] = 0;
+    for (int i = 0, left = best.tokens; left > 0; i++)
+        if (b->order[i] % b->depth < best.depth) length[b->order[i] / b->depth]++, left--;
+    return best.value - plain;
 }

@@ -12,6 +12,14 @@
  * b largest s(r,j) with j up to that depth (s falls with j, so they are chains); every b of every depth is evaluated, so the
  * result is the maximum over all choices of lengths, none among them.
  *
+ * `other` rows (prompts) are paid for whatever is drafted. Tokens per time of such a step would count their time as the price
+ * of its tokens, and draft too much. So the price of time is the rate L of the best step without them, and what is maximised
+ * is tokens - L time; for other = 0 both are one (Dinkelbach 1967).
+ *
+ * Where the first draft token of a sequence has a fee (seconds), L fee tokens are taken from what its chain yields. The yield is
+ * then no longer concave in the chain's length, so lengths are those of the least concave curve above it: exact where no chain
+ * is cut inside a stretch that this evens out.
+ *
  * What is decided before a draft is drawn must not look at the draws (METHODS L3): s has to come from what earlier rounds
  * accepted (row_policy.h), not from this round's tokens or their probabilities. */
 #ifndef WG_CORE_ENGINE_ROW_BUDGET_H
@@ -34,19 +42,21 @@ typedef struct wg_row_costs {
 /* Buffers for the largest step. */
 typedef struct wg_row_budget {
     int sequences, depth;
-    int *order; /* (sequences depth) owned: (sequence, depth) of draft tokens by falling probability */
-    int *heap;  /* (sequences) owned */
-    int *taken; /* (sequences) owned */
+    double *even; /* (sequences depth) owned: what draft tokens yield, fees taken off */
+    int *order;   /* (sequences depth) owned: (sequence, depth) of draft tokens by falling probability */
+    int *heap;    /* (sequences) owned */
+    int *taken;   /* (sequences) owned */
 } wg_row_budget;
 wg_status wg_row_budget_open(wg_row_budget *b, int sequences, int depth, wg_error *err); /* ENOMEM */
 void wg_row_budget_close(wg_row_budget *b);
 
 /* survival: (n, b->depth) s(r,j) of n sequences, which do not rise with j. most: (n) the longest chain of each, at most
- * b->depth. other: rows of the pass that are not these sequences' (prompts). Writes length: (n) draft tokens of each, the
- * fewest among equals. Returns the expected tokens per time. O(N log n + depth N) for N = n depth; never allocates; a function
+ * b->depth. fee: (n) seconds, or NULL for none. other: rows of the pass that are not these sequences' (prompts). Writes length: (n) draft tokens of each, the
+ * fewest among equals. Returns the expected tokens beyond those of a step without drafts, less L times the time beyond its; 0
+ * where nothing is drafted. For other = 0 it is n (L / L0 - 1), L0 the rate without drafts. O(N log n + depth N) for N = n depth; never allocates; a function
  * of its arguments. */
-double wg_row_budget_share(const wg_row_budget *b, const wg_row_costs *costs, const double *survival, const int *most, int n,
-                           int other, int *length);
+double wg_row_budget_share(const wg_row_budget *b, const wg_row_costs *costs, const double *survival, const int *most,
+                           const double *fee, int n, int other, int *length);
 
 double wg_row_costs_pass(const wg_row_costs *c, int rows);
 

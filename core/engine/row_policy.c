@@ -3,48 +3,46 @@
 #include "core/engine/row_policy.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "core/base/mem.h"
 
 /* Before anything is seen: a rate of 0.7, of so many tokens' weight; a deeper level starts from the one above it. KEEP: the
- * share of what was seen that is left after a round, of all sequences and of one. */
+ * share of what was seen that is left after a round, of all sequences and of one. PROBE_KEEP: that is left when a token is tried
+ * after a long time without drafts. MARGIN: what drafts must promise beyond plain decoding, of its tokens. */
 static const double FIRST_RATE = 0.7, FIRST_WEIGHT = 2, COMMON_KEEP = 0.998, OWN_KEEP = 0.95, OWN_WEIGHT = 6;
-static const double HIGHEST_RATE = 0.995;
+static const double HIGHEST_RATE = 0.995, MARGIN = 0.03, PROBE_KEEP = 0.9;
 
 typedef struct own {
     double hits, expected; /* tokens accepted, and those that the common rates gave */
 } own;
 
 struct wg_row_policy {
-    wg_row_costs costs;
-    double *pass; /* (costs.rows) owned */
+    wg_row_timing timing;
     int slots, depth;
     double *hits, *trials;       /* (depth) owned: of all sequences, by depth */
     own *own;                    /* (slots) owned */
-    double *survival;            /* (slots, depth) owned */
+    double *survival, *fee;      /* (slots, depth), (slots) owned */
     int *most, *sorted, *length; /* (slots) owned */
     wg_row_budget budget;
     double nodes, levels; /* of drafts, with decay: their quotient is the width */
-    int idle;
+    int idle, patience;   /* steps in a row without a draft; those after which one is made */
     long probes;
 };
 
 static wg_status allocate(wg_row_policy *p, const wg_row_costs *costs, wg_error *err)
 {
-    const size_t slots = (size_t)p->slots, depth = (size_t)p->depth, rows = (size_t)costs->rows;
-    p->pass = wg_calloc(rows, sizeof *p->pass);
+    const size_t slots = (size_t)p->slots, depth = (size_t)p->depth;
     p->hits = wg_calloc(depth, sizeof *p->hits);
     p->trials = wg_calloc(depth, sizeof *p->trials);
     p->own = wg_calloc(slots, sizeof *p->own);
     p->survival = wg_calloc(slots * depth, sizeof *p->survival);
+    p->fee = wg_calloc(slots, sizeof *p->fee);
     p->most = wg_calloc(slots, sizeof *p->most);
     p->sorted = wg_calloc(slots, sizeof *p->sorted);
     p->length = wg_calloc(slots, sizeof *p->length);
-    if (!p->pass || !p->hits || !p->trials || !p->own || !p->survival || !p->most || !p->sorted || !p->length)
-        return wg_nomem(err, (slots * (depth + 4) + 2 * depth + rows) * sizeof(double), "the draft lengths of a scheduler");
-    memcpy(p->pass, costs->pass, rows * sizeof *p->pass);
-    p->costs.pass = p->pass;
+    if (!p->hits || !p->trials || !p->own || !p->survival || !p->fee || !p->most || !p->sorted || !p->length)
+        return wg_nomem(err, (slots * (depth + 5) + 2 * depth) * sizeof(double), "the draft lengths of a scheduler");
+    WG_TRY(wg_row_timing_open(&p->timing, costs, err));
     return wg_row_budget_open(&p->budget, p->slots, p->depth, err);
 }
 
@@ -54,7 +52,7 @@ wg_status wg_row_policy_open(wg_row_policy **out, int slots, int depth, const wg
     if (!p) return wg_nomem(err, sizeof *p, "the draft lengths of a scheduler");
     p->slots = slots;
     p->depth = depth;
-    p->costs = *costs;
+    p->patience = WG_ROW_PROBE;
     const wg_status s = allocate(p, costs, err);
     if (s) wg_row_policy_close(p);
     else *out = p;
@@ -65,7 +63,8 @@ void wg_row_policy_close(wg_row_policy *p)
 {
     if (!p) return;
     wg_row_budget_close(&p->budget);
-    void *const all[] = { p->pass, p->hits, p->trials, p->own, p->survival, p->most, p->sorted, p->length };
+    wg_row_timing_close(&p->timing);
+    void *const all[] = { p->hits, p->trials, p->own, p->survival, p->fee, p->most, p->sorted, p->length };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) wg_free(all[i]);
     wg_free(p);
 }
@@ -97,7 +96,7 @@ void wg_row_policy_learn(wg_row_policy *p, int slot, int nodes, int offered, int
     if (offered > 0) {
         p->nodes = COMMON_KEEP * p->nodes + nodes;
         p->levels = COMMON_KEEP * p->levels + offered;
-        p->costs.width = fmax(1, p->nodes / p->levels);
+        p->timing.costs.width = fmax(1, p->nodes / p->levels);
     }
     if (offered > p->depth) offered = p->depth;
     if (accepted > offered) accepted = offered;
@@ -115,28 +114,36 @@ void wg_row_policy_learn(wg_row_policy *p, int slot, int nodes, int offered, int
 
 void wg_row_policy_forget(wg_row_policy *p, int slot) { p->own[slot] = (own){ 0 }; }
 
+void wg_row_policy_time(wg_row_policy *p, const wg_row_step *step) { wg_row_timing_add(&p->timing, step); }
+
 /* ---- a step ------------------------------------------------------------------------------------------------------ */
 
-/* Every PROBE steps without a draft, a token of one sequence that may have one. */
+/* After so many steps without a draft, a token of one sequence that may have one. */
 static void probe(wg_row_policy *p, int n)
 {
-    for (int i = 0; i < n; i++)
-        if (p->length[i] > 0) {
-            p->idle = 0;
-            return;
-        }
-    if (++p->idle < WG_ROW_PROBE) return;
+    if (++p->idle < p->patience) return;
+    p->patience = p->patience < WG_ROW_PROBE_MOST ? 2 * p->patience : WG_ROW_PROBE_MOST;
     for (int k = 0; k < n; k++) {
         const int i = (int)((p->probes + k) % n);
         if (p->most[i] < 1) continue;
         p->length[i] = 1;
+        for (int j = 0; j < p->depth; j++) p->hits[j] *= PROBE_KEEP, p->trials[j] *= PROBE_KEEP;
         p->probes++;
         p->idle = 0;
         return;
     }
 }
 
-void wg_row_policy_plan(wg_row_policy *p, const int *slot, const int *most, int n, int other, int *length)
+/* The rows of n sequences into `length`; whether there is a draft. */
+static bool share(wg_row_policy *p, int n, int other)
+{
+    const double gain = wg_row_budget_share(&p->budget, &p->timing.costs, p->survival, p->most, p->fee, n, other, p->length);
+    const bool pays = gain > MARGIN * n;
+    for (int i = 0; i < n && !pays; i++) p->length[i] = 0;
+    return pays;
+}
+
+void wg_row_policy_plan(wg_row_policy *p, const int *slot, const int *most, const int *missed, int n, int other, int *length)
 {
     for (int i = 0; i < n; i++) { /* in the order of slots, whatever that of the caller */
         int at = i;
@@ -146,9 +153,10 @@ void wg_row_policy_plan(wg_row_policy *p, const int *slot, const int *most, int 
     for (int i = 0; i < n; i++) {
         const int k = p->sorted[i];
         p->most[i] = most[k] < 0 ? 0 : most[k] > p->depth ? p->depth : most[k];
+        p->fee[i] = missed[k] * p->timing.costs.token / WG_ROW_HORIZON;
         wg_row_policy_survival(p, slot[k], p->survival + (size_t)i * (size_t)p->depth);
     }
-    wg_row_budget_share(&p->budget, &p->costs, p->survival, p->most, n, other, p->length);
-    probe(p, n);
+    if (share(p, n, other)) p->idle = 0, p->patience = WG_ROW_PROBE;
+    else probe(p, n);
     for (int i = 0; i < n; i++) length[p->sorted[i]] = p->length[i];
 }

@@ -4,13 +4,17 @@
  * The probability that the draft token at depth j is accepted, given that those before it were, is estimated over all sequences
  * with decay, and per sequence as a factor on these rates (its hits over those that the common rates give it, drawn towards 1
  * by a few tokens' weight). Nothing else is looked at, so a length does not depend on the draws that it is judged by (METHODS
- * L3). A step without drafts learns nothing; so after PROBE of them in a row one sequence drafts one token, in turn. */
+ * L3). A step without drafts learns nothing; so after PROBE of them in a row one sequence drafts one token, in turn, and after
+ * twice as many the next time, up to PROBE_MOST. Drafts must promise a little more than none. A draft model first reads what
+ * it has missed while it was not asked; that is paid for once and serves the drafts that follow, so a step is charged with one
+ * HORIZON-th of it. */
 #ifndef WG_CORE_ENGINE_ROW_POLICY_H
 #define WG_CORE_ENGINE_ROW_POLICY_H
 
 #include "core/engine/row_budget.h"
+#include "core/engine/row_timing.h"
 
-enum { WG_ROW_PROBE = 64 };
+enum { WG_ROW_PROBE = 64, WG_ROW_PROBE_MOST = 512, WG_ROW_HORIZON = 8 };
 
 typedef struct wg_row_policy wg_row_policy;
 
@@ -19,8 +23,11 @@ wg_status wg_row_policy_open(wg_row_policy **out, int slots, int depth, const wg
 void wg_row_policy_close(wg_row_policy *p); /* NULL is fine */
 
 /* The draft tokens of each of n different slots in the next step. most: (n) the longest chain that each may have; more than
- * `depth` counts as depth. other: rows of the pass besides. Never allocates, and does not depend on the order of the slots. */
-void wg_row_policy_plan(wg_row_policy *p, const int *slot, const int *most, int n, int other, int *length);
+ * `depth` counts as depth. missed: (n) tokens that a draft of each must read first. other: rows of the pass besides. Never allocates, and does not depend on the order of the slots. */
+void wg_row_policy_plan(wg_row_policy *p, const int *slot, const int *most, const int *missed, int n, int other, int *length);
+
+/* What a step has taken: the coming ones are planned by it (row_timing.h). Without a call the costs stay as they are. */
+void wg_row_policy_time(wg_row_policy *p, const wg_row_step *step);
 
 /* What a draft of a slot came to: `nodes` tokens were verified, `offered` of them in depth, and `accepted` accepted. */
 void wg_row_policy_learn(wg_row_policy *p, int slot, int nodes, int offered, int accepted);

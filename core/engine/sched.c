@@ -73,10 +73,11 @@ static wg_status open_sched(wg_sched *s, const wg_sched_options *opt, wg_error *
     s->reader = wg_calloc((size_t)s->places, sizeof *s->reader);
     s->slot = wg_calloc((size_t)s->places, sizeof *s->slot);
     s->most = wg_calloc((size_t)s->places, sizeof *s->most);
+    s->missed = wg_calloc((size_t)s->places, sizeof *s->missed);
     s->length = wg_calloc((size_t)s->places, sizeof *s->length);
     s->weight = wg_calloc((size_t)wg_engine_target(s->engine)->vocab, sizeof *s->weight);
     if (!s->live || !s->incoming || !s->running || !s->runner || !s->chunk || !s->reader || !s->weight || !s->slot ||
-        !s->most || !s->length)
+        !s->most || !s->missed || !s->length)
         return wg_nomem(err, (size_t)s->room * sizeof *s->live, "a scheduler");
     if (s->opt.prefix_cache) WG_TRY(wg_prefix_cache_open(&s->cache, WG_SCHED_TEXTS, err));
     if (s->opt.costs) WG_TRY(wg_row_policy_open(&s->policy, s->places, s->opt.depth, s->opt.costs, err));
@@ -116,6 +117,7 @@ void wg_sched_close(wg_sched *s)
     wg_free(s->weight);
     wg_free(s->slot);
     wg_free(s->most);
+    wg_free(s->missed);
     wg_free(s->length);
     wg_row_policy_close(s->policy);
     wg_free(s);
@@ -347,17 +349,20 @@ static void count_now(wg_sched *s)
 int wg_sched_step(wg_sched *s)
 {
     const double start = wg_sched_now(s);
+    const wg_phases before = *wg_engine_phases(s->engine);
     take_incoming(s);
     end_some(s);
     sweep(s);
     wg_sched_admit(s);
     wg_sched_run(s);
     sweep(s);
+    wg_sched_time(s, &before, s->stepped > 0 ? s->stepped : start);
     s->steps++;
     s->stats.seconds += wg_sched_now(s) - start;
     count_now(s);
     pthread_mutex_lock(&s->lock);
     const int n = s->n + s->n_incoming;
+    s->stepped = n > 0 && s->idle <= 0 ? wg_sched_now(s) : 0;
     pthread_mutex_unlock(&s->lock);
     return n;
 }

@@ -52,6 +52,7 @@ typedef struct wg_sched_options {
     const wg_row_costs
         *costs;          /* of passes: the depths of each step's drafts are planned by them (row_policy.h); copied. NULL: as
                                 * the drafter drafts */
+    bool live_costs;     /* they are seconds, and corrected by what steps take (row_timing.h) */
     int depth;           /* with costs: the deepest draft that is planned; 0: WG_SCHED_DEPTH */
     double window;       /* seconds; of WG_SCHED_DYNAMIC */
     double (*now)(void); /* a clock, for tests; NULL: wg_clock_now */

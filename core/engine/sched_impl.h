@@ -46,9 +46,11 @@ struct wg_sched {
     wg_chunk *chunk;
     wg_served **reader;
     int n_running, chunks;
-    wg_row_policy *policy;     /* NULL: as the drafter drafts */
-    int *slot, *most, *length; /* (places) what it plans */
-    double *weight;            /* (vocab) */
+    wg_row_policy *policy;              /* NULL: as the drafter drafts */
+    int *slot, *most, *missed, *length; /* (places) what it plans by, and plans */
+    wg_row_step step;                   /* the last one, as far as it has been counted */
+    double stepped;                     /* when it ended; 0: there was nothing to do after it */
+    double *weight;                     /* (vocab) */
     int64_t steps;
     wg_sched_stats stats; /* of the thread of step */
     /* Under the lock. */
@@ -100,5 +102,7 @@ bool wg_sched_relieve(wg_sched *s);
 /* ---- sched_step.c */
 
 void wg_sched_run(wg_sched *s); /* one step of the engine */
+/* Has the costs corrected by the last step, which began at `since`, when the engine had spent `before`. */
+void wg_sched_time(wg_sched *s, const wg_phases *before, double since);
 
 #endif

@@ -4,6 +4,8 @@
  * rows a step and no pass; elsewhere each chunk is a pass of its own before the step, as many tokens a step. */
 #include "core/engine/sched_impl.h"
 
+enum { USUAL = 2 }; /* tokens behind the text where a draft model stands after a round: the last accepted and the next */
+
 static bool reads_logits(const wg_served *r) { return r->echo && r->echoed + 1 < r->ask.n; }
 
 static void told_started(wg_sched *s, wg_served *r)
@@ -40,6 +42,14 @@ static void plan(wg_sched *s)
     s->chunks = some;
 }
 
+/* Tokens that a draft model has not read, beyond those that it reads with each draft. */
+static int missed(const wg_sched *s, const wg_seq *q)
+{
+    const wg_lm *lm = wg_drafter_lm(wg_engine_drafter(s->engine));
+    const int behind = lm ? wg_kv_len(q->kv) - wg_kv_valid(q->kv, lm->space) : 0;
+    return behind > USUAL ? behind - USUAL : 0;
+}
+
 /* How deep each request may draft in this step. It is decided from what the step begins with, before anything is drawn: by the
  * request, by its room, and by what rules have accepted of earlier drafts (METHODS L3). */
 static void limit_drafts(wg_sched *s)
@@ -52,10 +62,11 @@ static void limit_drafts(wg_sched *s)
         q->levels_end = r->off ? 1 : r->ask.draft_most > 0 ? r->ask.draft_most + 1 : 0;
         s->slot[i] = q->slot;
         s->most[i] = wg_seq_room(q) < s->opt.depth ? wg_seq_room(q) : s->opt.depth;
+        s->missed[i] = s->policy ? missed(s, q) : 0;
     }
     for (int i = 0; i < s->chunks; i++) other += wg_engine_carries(s->engine) ? s->chunk[i].n : 0;
     if (!s->policy) return;
-    wg_row_policy_plan(s->policy, s->slot, s->most, s->n_running, other, s->length);
+    wg_row_policy_plan(s->policy, s->slot, s->most, s->missed, s->n_running, other, s->length);
     for (int i = 0; i < s->n_running; i++)
         if (s->length[i] < s->most[i]) s->running[i]->levels_end = s->length[i] + 1;
 }
@@ -73,6 +84,7 @@ static void has_read(wg_sched *s, wg_served *r, const wg_chunk *c)
 {
     if (c->logits) wg_served_take_echo(s, r, c);
     s->stats.read_tokens += c->n;
+    if (wg_engine_carries(s->engine)) s->step.rows += c->n;
     if (wg_kv_len(r->seq->kv) >= r->seq->n - 1) told_started(s, r);
 }
 
@@ -85,6 +97,17 @@ static void has_run(wg_sched *s, wg_served *r, const wg_tree *tree)
     wg_served_tell_round(s, r);
 }
 
+/* What the step was, for its price. */
+static void count(wg_sched *s, int i, const wg_tree *tree)
+{
+    wg_row_step *step = &s->step;
+    const int depth = s->running[i]->last_height;
+    step->rows += tree->n;
+    step->drafted += tree->n - 1;
+    step->depth = depth > step->depth ? depth : step->depth;
+    step->read += tree->n > 1 ? s->missed[i] : 0;
+}
+
 /* A pass of the engine, and its events. */
 static wg_status pass(wg_sched *s, int first, int n, int chunk, int chunks, wg_error *err)
 {
@@ -92,7 +115,11 @@ static wg_status pass(wg_sched *s, int first, int n, int chunk, int chunks, wg_e
     if (n == 0 && chunks == 1) WG_TRY(wg_engine_chunk(s->engine, &s->chunk[chunk], err));
     else WG_TRY(wg_engine_step_with(s->engine, s->running + first, n, s->chunk + chunk, chunks, err));
     for (int i = 0; i < chunks; i++) has_read(s, s->reader[chunk + i], &s->chunk[chunk + i]);
-    for (int i = 0; i < n; i++) has_run(s, s->runner[first + i], &wg_engine_last_step(s->engine).tree[i]);
+    for (int i = 0; i < n; i++) {
+        const wg_tree *tree = &wg_engine_last_step(s->engine).tree[i];
+        count(s, first + i, tree);
+        has_run(s, s->runner[first + i], tree);
+    }
     return WG_OK;
 }
 
@@ -116,9 +143,20 @@ static void one_by_one(wg_sched *s)
         if (pass(s, i, 1, 0, 0, &err)) wg_served_fail(s, s->runner[i], &err);
 }
 
+void wg_sched_time(wg_sched *s, const wg_phases *before, double since)
+{
+    const wg_phases *now = wg_engine_phases(s->engine);
+    wg_row_step *step = &s->step;
+    step->draft = now->draft - before->draft;
+    step->pass = now->verify - before->verify;
+    step->rest = wg_sched_now(s) - since - step->draft - step->pass - (now->prefill - before->prefill);
+    if (s->policy && s->opt.live_costs) wg_row_policy_time(s->policy, step);
+}
+
 void wg_sched_run(wg_sched *s)
 {
     wg_error err;
+    s->step = (wg_row_step){ 0 };
     for (;;) {
         plan(s);
         if (s->n_running + s->chunks == 0) return;

@@ -47,8 +47,8 @@ static void make(scene *s, int kind)
                                .width = uniform() < 0.7 ? 1 : 1 + uniform() };
 }
 
-/* By the formula of the header. */
-static double rate_of(const scene *s, const int *length)
+/* By the formula of the header: what a step with drafts of these lengths yields and takes. */
+static double yield_of(const scene *s, const int *length, int other, double *cost)
 {
     double yield = s->n;
     int drafted = 0, depth = 0;
@@ -57,25 +57,30 @@ static double rate_of(const scene *s, const int *length)
         drafted += length[i];
         depth = length[i] > depth ? length[i] : depth;
     }
-    const int rows = s->other + s->n + (int)ceil(drafted * s->costs.width - 1e-9);
-    return yield / (wg_row_costs_pass(&s->costs, rows) + depth * s->costs.level + drafted * s->costs.token + s->costs.rest);
+    const int rows = other + s->n + (int)ceil(drafted * s->costs.width - 1e-9);
+    *cost = wg_row_costs_pass(&s->costs, rows) + depth * s->costs.level + drafted * s->costs.token + s->costs.rest;
+    return yield;
 }
 
-static double best_of_all(const scene *s)
+/* The most of yield / cost (price < 0) or yield - price cost over all lengths. */
+static double best_of_all(const scene *s, int other, double price)
 {
-    double best = 0;
+    double best = -INFINITY;
     int choices = 1;
     for (int i = 0; i < s->n; i++) choices *= s->most[i] + 1;
     for (int c = 0; c < choices; c++) {
         int length[MOST], left = c;
+        double cost;
         for (int i = 0; i < s->n; i++) length[i] = left % (s->most[i] + 1), left /= s->most[i] + 1;
-        best = fmax(best, rate_of(s, length));
+        const double yield = yield_of(s, length, other, &cost);
+        best = fmax(best, price < 0 ? yield / cost : yield - price * cost);
     }
     return best;
 }
 
 Test(row_budget, is_the_maximum_over_all_lengths)
 {
+    static const int none[MOST] = { 0 };
     wg_row_budget b;
     wg_error err;
     int drafting = 0, silent = 0;
@@ -83,18 +88,59 @@ Test(row_budget, is_the_maximum_over_all_lengths)
     for (int trial = 0; trial < 6000; trial++) {
         scene s;
         int length[MOST], tokens = 0;
+        double cost, plain_cost;
         make(&s, trial % 3);
-        const double found = wg_row_budget_share(&b, &s.costs, s.survival, s.most, s.n, s.other, length);
+        const double gain = wg_row_budget_share(&b, &s.costs, s.survival, s.most, NULL, s.n, s.other, length);
         for (int i = 0; i < s.n; i++) {
             cr_assert(length[i] >= 0 && length[i] <= s.most[i], "trial %d", trial);
             tokens += length[i];
         }
-        cr_assert_float_eq(rate_of(&s, length), found, 1e-12 * found, "trial %d: the lengths have another rate", trial);
-        cr_assert_float_eq(best_of_all(&s), found, 1e-12 * found, "trial %d: a better choice is there", trial);
+        const double price = best_of_all(&s, 0, -1), yield = yield_of(&s, length, s.other, &cost);
+        const double plain = yield_of(&s, none, s.other, &plain_cost);
+        cr_assert_float_eq(yield - price * cost, best_of_all(&s, s.other, price), 1e-9, "trial %d: a better choice is there",
+                           trial);
+        cr_assert_float_eq(gain, yield - plain - price * (cost - plain_cost), 1e-9, "trial %d: the lengths gain something else",
+                           trial);
+        cr_assert(s.other > 0 || fabs(gain - s.n * (price * plain_cost / s.n - 1)) < 1e-9, "trial %d", trial);
         drafting += tokens > 0;
         silent += tokens == 0;
     }
     cr_assert(drafting > 500 && silent > 500, "%d with drafts, %d without", drafting, silent);
+    wg_row_budget_close(&b);
+}
+
+/* A prompt in the pass makes the step long, whatever is drafted: that is no reason to draft more. */
+Test(row_budget, pays_for_a_prompt_once)
+{
+    static const double pass[] = { 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5 }, survival[] = { 0.4, 0.3 };
+    const wg_row_costs costs = { .pass = pass, .rows = 8, .width = 1 };
+    const int most = 2;
+    wg_row_budget b;
+    wg_error err;
+    int length;
+    cr_assert_eq(wg_row_budget_open(&b, 1, 2, &err), WG_OK);
+    cr_assert(1.4 / 4 > 1 / 3.5, "tokens per time of the step alone would draft");
+    cr_assert_float_eq(wg_row_budget_share(&b, &costs, survival, &most, NULL, 1, 5, &length), 0, 1e-12);
+    cr_assert_eq(length, 0);
+    wg_row_budget_close(&b);
+}
+
+/* Of two sequences alike, the one whose draft has a fee drafts where time is cheap, and does not where it is dear. */
+Test(row_budget, takes_fees_off_the_first_token)
+{
+    static const double pass[] = { 1, 1.3, 1.6, 1.9, 2.2, 2.5 }, survival[] = { 0.8, 0.7, 0.8, 0.7 };
+    const wg_row_costs costs = { .pass = pass, .rows = 6, .width = 1 };
+    const int most[] = { 2, 2 };
+    wg_row_budget b;
+    wg_error err;
+    int length[2];
+    cr_assert_eq(wg_row_budget_open(&b, 2, 2, &err), WG_OK);
+    const double L = (2 + 1.5 + 1.5) / 2.5; /* the price of time: all four drafted */
+    for (int k = 0; k < 2; k++) {
+        const double gain = 1.5 - L * 0.6, fee[] = { 0, (k ? 1.01 : 0.99) * gain / L };
+        wg_row_budget_share(&b, &costs, survival, most, fee, 2, 0, length);
+        cr_assert(length[0] == 2 && length[1] == (k ? 0 : 2), "%d %d at a fee of %g", length[0], length[1], fee[1]);
+    }
     wg_row_budget_close(&b);
 }
 
@@ -108,10 +154,10 @@ Test(row_budget, looks_past_the_first_maximum)
     wg_error err;
     int length;
     cr_assert_eq(wg_row_budget_open(&b, 1, 6, &err), WG_OK);
-    const double rate = wg_row_budget_share(&b, &costs, survival, &most, 1, 0, &length);
+    const double gain = wg_row_budget_share(&b, &costs, survival, &most, NULL, 1, 0, &length);
     cr_assert(1.85 / 1.9 < 1, "the first draft token alone does not pay");
     cr_assert_eq(length, 6);
-    cr_assert_float_eq(rate, (1 + 0.85 + 0.75 + 0.65 + 0.6 + 0.5 + 0.4) / 1.9, 1e-12);
+    cr_assert_float_eq(gain, (1 + 0.85 + 0.75 + 0.65 + 0.6 + 0.5 + 0.4) / 1.9 - 1, 1e-12);
     wg_row_budget_close(&b);
 }
 
@@ -125,9 +171,9 @@ Test(row_budget, gives_rows_to_those_that_are_accepted)
     wg_error err;
     int length[3];
     cr_assert_eq(wg_row_budget_open(&b, 3, 3, &err), WG_OK);
-    wg_row_budget_share(&b, &costs, survival, most, 3, 0, length);
+    wg_row_budget_share(&b, &costs, survival, most, NULL, 3, 0, length);
     cr_assert(length[0] == 0 && length[1] == 3 && length[2] == 0, "%d %d %d", length[0], length[1], length[2]);
-    wg_row_budget_share(&b, &costs, survival, most, 3, 10, length); /* rows of prompts have filled the pass */
+    wg_row_budget_share(&b, &costs, survival, most, NULL, 3, 10, length); /* rows of prompts have filled the pass */
     cr_assert(length[0] == 0 && length[2] == 0 && length[1] <= 3);
     wg_row_budget_close(&b);
 }
@@ -137,15 +183,16 @@ Test(row_budget, says_when_memory_is_short)
     const size_t live = wg_mem_read().live_blocks;
     const double one = 1;
     const wg_row_costs costs = { .pass = &one, .rows = 1, .width = 1 };
-    for (uint64_t k = 1; k <= 12; k++) { /* all that it makes */
+    for (uint64_t k = 1; k <= 17; k++) { /* all that it makes */
         wg_row_policy *p = NULL;
         wg_error err = { .code = WG_OK };
         wg_mem_fail_at(k, false);
         const wg_status s = wg_row_policy_open(&p, 3, 3, &costs, &err);
         wg_mem_fail_at(0, false);
         cr_assert_eq(s, WG_ENOMEM, "allocation %d", (int)k);
-        cr_assert(strstr(err.text, "the draft lengths of a scheduler") || strstr(err.text, "the rows of a step"), "%s",
-                  err.text);
+        cr_assert(strstr(err.text, "the draft lengths of a scheduler") || strstr(err.text, "the rows of a step") ||
+                      strstr(err.text, "the costs of a scheduler's steps"),
+                  "%s", err.text);
     }
     cr_assert_eq(wg_mem_read().live_blocks, live);
 }
@@ -167,9 +214,9 @@ static wg_row_policy *policy(double per_row)
 
 static int plan_of(wg_row_policy *p, int n, int *length)
 {
-    int slot[SLOTS], most[SLOTS], sum = 0;
+    int slot[SLOTS], most[SLOTS], missed[SLOTS] = { 0 }, sum = 0;
     for (int i = 0; i < n; i++) slot[i] = i, most[i] = LEVELS;
-    wg_row_policy_plan(p, slot, most, n, 0, length);
+    wg_row_policy_plan(p, slot, most, missed, n, 0, length);
     for (int i = 0; i < n; i++) sum += length[i];
     return sum;
 }
@@ -217,16 +264,19 @@ Test(row_policy, drafts_less_where_rows_cost_more)
     cr_assert_eq(last, 0, "a row that costs a pass pays for no draft token");
 }
 
-/* Without a draft nothing is learned: one token is tried now and then, by each sequence in turn, and drafts come back. */
+/* Without a draft nothing is learned: one token is tried now and then, more and more seldom, by each sequence in turn; and drafts
+ * come back. */
 Test(row_policy, comes_back_when_drafts_get_better)
 {
     wg_row_policy *p = policy(0.3);
     int length[SLOTS], tried[SLOTS] = { 0 }, probes = 0;
     for (int round = 0; round < 400; round++) wg_row_policy_learn(p, round % SLOTS, 3, 3, 0);
-    for (int step = 0; step < 40 * WG_ROW_PROBE; step++) {
+    const int first = WG_ROW_PROBE + 2 * WG_ROW_PROBE + 4 * WG_ROW_PROBE, all = first + 37 * WG_ROW_PROBE_MOST;
+    for (int step = 1; step <= all; step++) {
         const int sum = plan_of(p, SLOTS, length);
         cr_assert(sum <= 1);
         probes += sum;
+        if (step == WG_ROW_PROBE || step == first) cr_assert(probes == (step == first ? 3 : 1) && sum == 1, "step %d", step);
         for (int i = 0; i < SLOTS; i++) tried[i] += length[i];
     }
     cr_assert_eq(probes, 40);
@@ -254,10 +304,10 @@ Test(row_policy, depends_on_nothing_else)
         }
     const int up[] = { 0, 1, 2, 3, 4, 5, 6, 7 }, down[] = { 7, 6, 5, 4, 3, 2, 1, 0 };
     const int most[] = { 9, 9, 2, 0, 9, 9, -1, 1 }, most_down[] = { 1, -1, 9, 9, 0, 2, 9, 9 };
-    int a[SLOTS], b[SLOTS];
+    int a[SLOTS], b[SLOTS], missed[SLOTS] = { 0 };
     const uint64_t calls = wg_mem_read().calls;
-    wg_row_policy_plan(p, up, most, SLOTS, 0, a);
-    wg_row_policy_plan(q, down, most_down, SLOTS, 0, b);
+    wg_row_policy_plan(p, up, most, missed, SLOTS, 0, a);
+    wg_row_policy_plan(q, down, most_down, missed, SLOTS, 0, b);
     cr_assert_eq(wg_mem_read().calls, calls);
     for (int i = 0; i < SLOTS; i++) cr_assert_eq(a[i], b[SLOTS - 1 - i], "slot %d", i);
     cr_assert(a[2] <= 2 && a[3] == 0 && a[6] == 0 && a[7] <= 1 && a[0] <= LEVELS);

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT
+ * Prices of steps that follow what steps take: a machine that gets slower, row counts that cost more than the table says,
+ * pauses that are none of theirs. */
+#include <criterion/criterion.h>
+
+#include "core/base/mem.h"
+#include "core/engine/row_policy.h"
+
+enum { ROWS = 8, SLOTS = 4, DEPTH = 4 };
+
+static wg_row_timing opened(void)
+{
+    static const double pass[ROWS] = { 1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7 };
+    const wg_row_costs costs = { .pass = pass, .rows = ROWS, .level = 0.1, .token = 0.02, .width = 1 };
+    wg_row_timing t;
+    wg_error err;
+    cr_assert_eq(wg_row_timing_open(&t, &costs, &err), WG_OK);
+    return t;
+}
+
+Test(row_timing, follows_a_machine_that_gets_slower)
+{
+    wg_row_timing t = opened();
+    const uint64_t calls = wg_mem_read().calls;
+    for (int i = 0; i < 400; i++) {
+        const int rows = 1 + i % 4;
+        wg_row_timing_add(&t, &(wg_row_step){ .rows = rows, .pass = 2.5 * (1 + 0.1 * (rows - 1)), .rest = 0.25 });
+    }
+    cr_assert_eq(wg_mem_read().calls, calls);
+    for (int rows = 1; rows <= 2 * ROWS; rows++) { /* also where no step has been */
+        const double tabled = rows <= ROWS ? 1 + 0.1 * (rows - 1) : 1.7 * rows / ROWS;
+        cr_assert_float_eq(wg_row_costs_pass(&t.costs, rows), 2.5 * tabled, 0.05 * tabled, "%d rows", rows);
+    }
+    cr_assert_float_eq(t.costs.rest, 0.25, 0.01);
+    cr_assert(t.costs.level == 0.1 && t.costs.token == 0.02, "nothing was drafted");
+    wg_row_timing_close(&t);
+}
+
+Test(row_timing, learns_the_price_of_a_row_count)
+{
+    wg_row_timing t = opened();
+    for (int i = 0; i < 600; i++) {
+        const int rows = 1 + i % ROWS;
+        wg_row_timing_add(&t, &(wg_row_step){ .rows = rows, .pass = (1 + 0.1 * (rows - 1)) * (rows == 5 ? 2 : 1) });
+    }
+    cr_assert(wg_row_costs_pass(&t.costs, 5) > 1.6 * 1.4, "%g", wg_row_costs_pass(&t.costs, 5));
+    cr_assert_float_eq(wg_row_costs_pass(&t.costs, 4), 1.3, 0.15);
+    cr_assert_float_eq(wg_row_costs_pass(&t.costs, 6), 1.5, 0.15);
+    wg_row_timing_close(&t);
+}
+
+/* The price of a draft counts what a draft model had to read first, so a step that resumes drafting does not look dear. */
+Test(row_timing, prices_drafts_by_what_they_read)
+{
+    wg_row_timing t = opened();
+    for (int i = 0; i < 400; i++) {
+        wg_row_step s = { .rows = 6, .drafted = 5, .depth = 3, .read = i % 3 ? 0 : 40, .pass = 1.5 };
+        s.draft = 3 * (3 * 0.1 + (5 + s.read) * 0.02);
+        wg_row_timing_add(&t, &s);
+    }
+    cr_assert_float_eq(t.costs.level, 0.3, 0.01, "%g", t.costs.level);
+    cr_assert_float_eq(t.costs.token, 0.06, 0.002, "%g", t.costs.token);
+    wg_row_timing_close(&t);
+}
+
+Test(row_timing, is_not_moved_by_a_pause)
+{
+    wg_row_timing t = opened();
+    for (int i = 0; i < 100; i++) wg_row_timing_add(&t, &(wg_row_step){ .rows = 3, .pass = 1.2, .rest = 0.1 });
+    wg_row_timing_add(&t, &(wg_row_step){ .rows = 3, .pass = 1200, .rest = 100 });
+    cr_assert(wg_row_costs_pass(&t.costs, 3) < 1.2 * 1.1, "%g", wg_row_costs_pass(&t.costs, 3));
+    cr_assert(t.costs.rest < 0.11, "%g", t.costs.rest);
+    wg_row_timing_add(&t, &(wg_row_step){ .rows = 0, .rest = 9 }); /* a step of events only */
+    cr_assert(t.costs.rest < 0.11);
+    wg_row_timing_close(&t);
+}
+
+/* The plan is made by the prices: drafts that turn out to cost five times the table are given up; as the table says, kept. */
+Test(row_timing, is_what_lengths_are_planned_by)
+{
+    static const double pass[ROWS] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+    static const int slot[SLOTS] = { 0, 1, 2, 3 }, most[SLOTS] = { 4, 4, 4, 4 }, missed[SLOTS] = { 0 };
+    const wg_row_costs costs = { .pass = pass, .rows = ROWS, .level = 0.15, .width = 1 };
+    for (int slow = 0; slow < 2; slow++) {
+        wg_row_policy *p;
+        wg_error err;
+        int length[SLOTS], before = 0, after = 0;
+        cr_assert_eq(wg_row_policy_open(&p, SLOTS, DEPTH, &costs, &err), WG_OK);
+        for (int i = 0; i < 50; i++) wg_row_policy_learn(p, i % SLOTS, 2, 2, i % 3);
+        wg_row_policy_plan(p, slot, most, missed, SLOTS, 0, length);
+        for (int i = 0; i < SLOTS; i++) before += length[i];
+        for (int i = 0; i < 200; i++)
+            wg_row_policy_time(p, &(wg_row_step){ .rows = 8, .drafted = 4, .depth = 1, .pass = 1, .draft = slow ? 0.75 : 0.15 });
+        wg_row_policy_plan(p, slot, most, missed, SLOTS, 0, length);
+        for (int i = 0; i < SLOTS; i++) after += length[i];
+        cr_assert(before > 0 && (slow ? after == 0 : after == before), "%d before, %d after", before, after);
+        wg_row_policy_close(p);
+    }
+}
+
+/* What a draft model must read first counts against its draft. */
+Test(row_timing, a_long_way_behind_is_a_reason_to_wait)
+{
+    static const double pass[ROWS] = { 1, 1.2, 1.4, 1.6, 1.8, 2, 2.2, 2.4 };
+    static const int slot[2] = { 0, 1 }, most[2] = { 1, 1 }, missed[2] = { 0, 400 };
+    const wg_row_costs costs = { .pass = pass, .rows = ROWS, .token = 0.01, .width = 1 };
+    wg_row_policy *p;
+    wg_error err;
+    int length[2];
+    cr_assert_eq(wg_row_policy_open(&p, 2, 1, &costs, &err), WG_OK);
+    for (int i = 0; i < 40; i++) wg_row_policy_learn(p, i % 2, 1, 1, i % 4 < 3);
+    wg_row_policy_plan(p, slot, most, missed, 2, 0, length);
+    cr_assert(length[0] == 1 && length[1] == 0, "%d %d", length[0], length[1]);
+    wg_row_policy_close(p);
+}
