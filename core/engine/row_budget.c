@@ -110,7 +110,7 @@ static choice search(const wg_row_budget *b, const wg_row_costs *c, const double
     return best;
 }
 
-/* Into b->even: the slopes of the least concave curve above what the first 0, 1, .. tokens of each chain yield, fee included. */
+/* Into b->even: the slopes of the least concave curve above what the first 0, 1, .. tokens of a chain yield, less its fee. */
 static void take_fees(const wg_row_budget *b, const double *survival, const double *fee, int n, double price)
 {
     for (int i = 0; i < n; i++) {

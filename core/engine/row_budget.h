@@ -16,9 +16,9 @@
  * of its tokens, and draft too much. So the price of time is the rate L of the best step without them, and what is maximised
  * is tokens - L time; for other = 0 both are one (Dinkelbach 1967).
  *
- * Where the first draft token of a sequence has a fee (seconds), L fee tokens are taken from what its chain yields. The yield is
- * then no longer concave in the chain's length, so lengths are those of the least concave curve above it: exact where no chain
- * is cut inside a stretch that this evens out.
+ * Where the first draft token of a sequence has a fee (seconds), L fee tokens are taken from what its chain yields. That is no
+ * longer concave in the chain's length, so lengths are those of the least concave curve above it: exact where no chain is cut
+ * inside a stretch that this evens out.
  *
  * What is decided before a draft is drawn must not look at the draws (METHODS L3): s has to come from what earlier rounds
  * accepted (row_policy.h), not from this round's tokens or their probabilities. */
@@ -51,10 +51,10 @@ wg_status wg_row_budget_open(wg_row_budget *b, int sequences, int depth, wg_erro
 void wg_row_budget_close(wg_row_budget *b);
 
 /* survival: (n, b->depth) s(r,j) of n sequences, which do not rise with j. most: (n) the longest chain of each, at most
- * b->depth. fee: (n) seconds, or NULL for none. other: rows of the pass that are not these sequences' (prompts). Writes length: (n) draft tokens of each, the
- * fewest among equals. Returns the expected tokens beyond those of a step without drafts, less L times the time beyond its; 0
- * where nothing is drafted. For other = 0 it is n (L / L0 - 1), L0 the rate without drafts. O(N log n + depth N) for N = n depth; never allocates; a function
- * of its arguments. */
+ * b->depth. fee: (n) seconds, or NULL for none. other: rows of the pass that are not these sequences' (prompts). Writes length:
+ * (n) draft tokens of each, the fewest among equals. Returns the expected tokens beyond those of a step without drafts, less L
+ * times the time beyond its; 0 where nothing is drafted. For other = 0 it is n (L / L0 - 1), L0 the rate without drafts.
+ * O(N log n + depth N) for N = n depth; never allocates; a function of its arguments. */
 double wg_row_budget_share(const wg_row_budget *b, const wg_row_costs *costs, const double *survival, const int *most,
                            const double *fee, int n, int other, int *length);
 

@@ -7,8 +7,8 @@
 #include "core/base/mem.h"
 
 /* Before anything is seen: a rate of 0.7, of so many tokens' weight; a deeper level starts from the one above it. KEEP: the
- * share of what was seen that is left after a round, of all sequences and of one. PROBE_KEEP: that is left when a token is tried
- * after a long time without drafts. MARGIN: what drafts must promise beyond plain decoding, of its tokens. */
+ * share of what was seen that is left after a round, of all sequences and of one. PROBE_KEEP: that is left when a token is
+ * tried after a long time without drafts. MARGIN: what drafts must promise beyond plain decoding, of its tokens. */
 static const double FIRST_RATE = 0.7, FIRST_WEIGHT = 2, COMMON_KEEP = 0.998, OWN_KEEP = 0.95, OWN_WEIGHT = 6;
 static const double HIGHEST_RATE = 0.995, MARGIN = 0.03, PROBE_KEEP = 0.9;
 

@@ -23,7 +23,8 @@ wg_status wg_row_policy_open(wg_row_policy **out, int slots, int depth, const wg
 void wg_row_policy_close(wg_row_policy *p); /* NULL is fine */
 
 /* The draft tokens of each of n different slots in the next step. most: (n) the longest chain that each may have; more than
- * `depth` counts as depth. missed: (n) tokens that a draft of each must read first. other: rows of the pass besides. Never allocates, and does not depend on the order of the slots. */
+ * `depth` counts as depth. missed: (n) tokens that a draft of each must read first. other: rows of the pass besides. Never
+ * allocates, and does not depend on the order of the slots. */
 void wg_row_policy_plan(wg_row_policy *p, const int *slot, const int *most, const int *missed, int n, int other, int *length);
 
 /* What a step has taken: the coming ones are planned by it (row_timing.h). Without a call the costs stay as they are. */

@@ -264,8 +264,8 @@ Test(row_policy, drafts_less_where_rows_cost_more)
     cr_assert_eq(last, 0, "a row that costs a pass pays for no draft token");
 }
 
-/* Without a draft nothing is learned: one token is tried now and then, more and more seldom, by each sequence in turn; and drafts
- * come back. */
+/* Without a draft nothing is learned: one token is tried now and then, more and more seldom, by each sequence in turn; and
+ * drafts come back. */
 Test(row_policy, comes_back_when_drafts_get_better)
 {
     wg_row_policy *p = policy(0.3);

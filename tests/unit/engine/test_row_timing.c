@@ -75,7 +75,7 @@ Test(row_timing, is_not_moved_by_a_pause)
     wg_row_timing_close(&t);
 }
 
-/* The plan is made by the prices: drafts that turn out to cost five times the table are given up; as the table says, kept. */
+/* The plan is made by the prices: drafts that turn out to cost five times the table are given up, and otherwise kept. */
 Test(row_timing, is_what_lengths_are_planned_by)
 {
     static const double pass[ROWS] = { 1, 1, 1, 1, 1, 1, 1, 1 };
@@ -90,7 +90,8 @@ Test(row_timing, is_what_lengths_are_planned_by)
         wg_row_policy_plan(p, slot, most, missed, SLOTS, 0, length);
         for (int i = 0; i < SLOTS; i++) before += length[i];
         for (int i = 0; i < 200; i++)
-            wg_row_policy_time(p, &(wg_row_step){ .rows = 8, .drafted = 4, .depth = 1, .pass = 1, .draft = slow ? 0.75 : 0.15 });
+            wg_row_policy_time(p,
+                               &(wg_row_step){ .rows = 8, .drafted = 4, .depth = 1, .pass = 1, .draft = slow ? 0.75 : 0.15 });
         wg_row_policy_plan(p, slot, most, missed, SLOTS, 0, length);
         for (int i = 0; i < SLOTS; i++) after += length[i];
         cr_assert(before > 0 && (slow ? after == 0 : after == before), "%d before, %d after", before, after);
