@@ -147,11 +147,12 @@ static enum MHD_Result answer(wgs_exchange *x, const char *url, const char *meth
 {
     if (!x->begun && !answer_early(x, url, method)) {
         x->begun = true;
-        if (x->body.n >= WGS_LONG_BODY) {
+        if (x->body.n >= WGS_LONG_BODY) x->later = x->endpoint->handle;
+        else x->endpoint->handle(x);
+        if (x->later) {
             wgs_reader_put(x->server->reader, x);
             return MHD_YES;
         }
-        x->endpoint->handle(x);
     }
     if (x->job && !x->response && !wgs_reply_job(x)) return MHD_YES;
     return send_answer(x);
