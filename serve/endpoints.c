@@ -53,6 +53,21 @@ static bool knows_model(const wgs_exchange *x, const wgs_request *r, wgs_problem
     return false;
 }
 
+/* Hands what x->job asks for to the scheduler. */
+static void submit(wgs_exchange *x)
+{
+    wgs_problem p;
+    wgs_job *j = x->job;
+    if (!wgs_job_submit(j, x->connection, &p)) {
+        wgs_job_leave(j, true);
+        x->job = NULL;
+        wgs_reply_problem(x, &p);
+    } else if (j->request.stream) {
+        x->job = NULL; /* the response has it now */
+        wgs_reply_stream(x, wgs_stream_response(j));
+    }
+}
+
 static void generate(wgs_exchange *x, bool chat)
 {
     wgs_server *s = x->server;
@@ -68,17 +83,13 @@ static void generate(wgs_exchange *x, bool chat)
         if (wgs_request_read(&r, x->body.s, x->body.n, &p)) {
             wgs_metrics_count(s->metrics, WGS_UNKNOWN_FIELDS, r.unknown);
             if (!knows_model(x, &r, &p)) wgs_request_free(&r);
-            else if ((x->job = wgs_job_open(s, &r, &p)) && wgs_job_submit(x->job, x->connection, &p)) {
-                wgs_job *j = x->job;
-                if (!j->request.stream) return;
-                x->job = NULL; /* the response has it now */
-                wgs_reply_stream(x, wgs_stream_response(j));
+            else if ((x->job = wgs_job_open(s, &r, &p))) {
+                if (x->job->request.format == WGS_FORMAT_TEXT) submit(x);
+                else x->later = submit; /* it makes a grammar */
                 return;
             }
         }
     }
-    if (x->job) wgs_job_leave(x->job, true);
-    x->job = NULL;
     wgs_reply_problem(x, &p);
 }
 

@@ -2,16 +2,15 @@
  * HTTP over libmicrohttpd. */
 #include "serve/exchange.h"
 
+#include "core/base/short_turns.h"
 #include "serve/reader.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { DISCARD = 64 << 20 }; /* bytes behind the limit of a body that are still read, so that the client reads its answer */
@@ -147,11 +146,12 @@ static enum MHD_Result answer(wgs_exchange *x, const char *url, const char *meth
 {
     if (!x->begun && !answer_early(x, url, method)) {
         x->begun = true;
-        if (x->body.n >= WGS_LONG_BODY) {
+        if (x->body.n >= WGS_LONG_BODY) x->later = x->endpoint->handle;
+        else x->endpoint->handle(x);
+        if (x->later) {
             wgs_reader_put(x->server->reader, x);
             return MHD_YES;
         }
-        x->endpoint->handle(x);
     }
     if (x->job && !x->response && !wgs_reply_job(x)) return MHD_YES;
     return send_answer(x);
@@ -234,29 +234,11 @@ static void on_completed(void *user, struct MHD_Connection *connection, void **s
     *state = NULL;
 }
 
-/* Asks for turns of a tenth of a millisecond. The engine's threads may keep all processors busy; the scheduler of Linux from
- * 6.12 on lets a thread of short turns run when it wakes, not when a turn of theirs ends, which would gather the events of
- * several rounds. Older ones ignore it. */
-static void ask_for_short_turns(void)
-{
-    struct { /* sched_attr of sched_setattr(2) */
-        uint32_t size, policy;
-        uint64_t flags;
-        int32_t nice;
-        uint32_t priority;
-        uint64_t runtime, deadline, period; /* ns */
-    } a = { .size = sizeof a };
-    if (syscall(SYS_sched_getattr, 0, &a, sizeof a, 0) || a.policy != SCHED_OTHER) return;
-    a.flags = 0;
-    a.runtime = 100000;
-    syscall(SYS_sched_setattr, 0, &a, 0);
-}
-
 static void on_connection(void *user, struct MHD_Connection *connection, void **state, enum MHD_ConnectionNotificationCode what)
 {
     wgs_server *s = user;
     (void)connection, (void)state;
-    if (!s->short_turns) ask_for_short_turns();
+    if (!s->short_turns) wg_short_turns();
     s->short_turns = true;
     atomic_fetch_add(&s->connections, what == MHD_CONNECTION_NOTIFY_STARTED ? 1 : -1);
 }

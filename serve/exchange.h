@@ -5,8 +5,14 @@
 
 #include "serve/job.h"
 
+typedef struct wgs_exchange wgs_exchange;
+
+/* Gives x an answer (wgs_reply_*), a job that will have one (x->job), or what the reader is to do to that end (x->later). Any
+ * thread, while no other one has x. */
+typedef void wgs_handler(wgs_exchange *x);
+
 /* A request and its answer, from its header to its last byte. */
-typedef struct wgs_exchange {
+struct wgs_exchange {
     wgs_server *server;
     struct MHD_Connection *connection;
     const struct wgs_endpoint *endpoint; /* NULL: there is none */
@@ -14,15 +20,13 @@ typedef struct wgs_exchange {
     size_t received; /* of the body, also what was not kept */
     bool too_large;
     bool begun;                    /* it has been handled, or a thread handles it (reader.h) */
+    wgs_handler *later;            /* what takes long, for the reader; NULL: nothing does */
     wgs_job *job;                  /* whose end is waited for; NULL: none */
     int http;                      /* of the answer */
     struct MHD_Response *response; /* the answer; NULL: there is none yet, or no memory for it */
     char name[129];                /* x-request-id */
-    struct wgs_exchange *next;     /* of those that wait for the reader */
-} wgs_exchange;
-
-/* Gives x an answer (wgs_reply_*), or a job that will have one (x->job). Any thread, while no other one has x. */
-typedef void wgs_handler(wgs_exchange *x);
+    wgs_exchange *next;            /* of those that wait for the reader */
+};
 
 typedef struct wgs_endpoint {
     const char *method, *path;

@@ -419,8 +419,10 @@ bool wgs_job_submit(wgs_job *j, struct MHD_Connection *connection, wgs_problem *
     for (int i = 0; i < r->biases; i++) bias[i] = (wg_token_bias){ r->bias[i].token, (float)r->bias[i].bias };
     if (!check(j, p) || !open_grammar(j, p)) return false;
     wg_request q = request_of(j, memcmp(&sampling, own, sizeof sampling) ? &sampling : NULL, bias);
+    pthread_mutex_lock(&j->lock); /* pings look at all jobs */
     j->connection = connection;
     j->heard = wgs_now();
+    pthread_mutex_unlock(&j->lock);
     for (int i = 0; i < (r->chat ? 1 : r->prompts); i++) {
         int32_t *own = NULL;
         const bool good = prompt_tokens(j, i, &q.token, &own, &q.n, p) && fits(j, q.n, p) && submit_prompt(j, &q, i * r->n, p);

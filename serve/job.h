@@ -37,7 +37,7 @@ typedef struct wgs_job {
     bool ping;      /* it is to be sent a comment */
 } wgs_job;
 
-/* Makes a job of a request, whose contents move into it, also on failure. NULL: *p says why. Thread of HTTP. */
+/* Makes a job of a request, whose contents move into it, also on failure. NULL: *p says why. */
 wgs_job *wgs_job_open(wgs_server *s, wgs_request *r, wgs_problem *p);
 
 /* Hands its requests to the scheduler. false: not all of them were accepted, *p says why, and the job is to be left. */

@@ -135,7 +135,7 @@ static void drain(wgs_server *s, const sigset_t *set)
 static void close_server(wgs_server *s)
 {
     wgs_reader_close(s->reader);
-    wgs_jobs_abort(s, true); /* of a body that was being read */
+    wgs_jobs_abort(s, true); /* of what the reader had */
     wgs_http_close(s);
     atomic_store(&s->quit, true);
     if (s->engine) pthread_join(s->engine, NULL);

@@ -66,9 +66,7 @@ static bool read_ids(const char *name, const json_t *v, int32_t *out, size_t mos
     if (json_array_size(v) > most)
         return wgs_refuse(p, 400, name, "'%s' has %zu tokens; expected at most %zu", name, json_array_size(v), most);
     json_array_foreach(v, i, id) {
-        int token;
-        if (!read_int(name, id, 0, INT32_MAX, &token, p)) return false;
-        out[i] = token;
+        if (!read_int(name, id, 0, INT32_MAX, &out[i], p)) return false;
     }
     return true;
 }

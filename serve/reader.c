@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Long bodies. */
+ * What takes long. */
 #include "serve/reader.h"
 
 #include <stdlib.h>
@@ -33,7 +33,10 @@ static void *run(void *user)
 {
     wgs_reader *r = user;
     for (wgs_exchange *x; (x = take(r));) {
-        x->endpoint->handle(x);
+        for (wgs_handler *handle; (handle = x->later);) {
+            x->later = NULL;
+            handle(x);
+        }
         resume(x);
     }
     return NULL;

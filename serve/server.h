@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What all parts of the server share. Three threads work: one runs the steps of the scheduler and calls the events of requests
  * (main.c), one is libmicrohttpd's and reads and writes all connections (exchange.h); these meet in jobs (job.h). The third one
- * handles long bodies (reader.h). */
+ * does what would take that one long: long bodies, grammars (reader.h). */
 #ifndef WG_SERVE_SERVER_H
 #define WG_SERVE_SERVER_H
 
@@ -33,7 +33,7 @@ typedef struct wgs_server {
     pthread_mutex_t lock; /* of the list of jobs */
     struct wgs_job *first;
     atomic_int streams; /* jobs that a client waits for */
-    atomic_int reading; /* long bodies that are being handled, or wait for it */
+    atomic_int reading; /* requests that the reader has, or that wait for it */
     atomic_int connections;
     atomic_llong uploads; /* bytes of bodies in memory */
     atomic_ullong serial; /* of the ids of requests */

@@ -21,7 +21,8 @@ wg_status wg_constrained_open(wg_constrained *out, const char *grammar, const ch
                               wg_error *err);
 void wg_constrained_close(wg_constrained *c); /* after the sequences that it constrains. Zero is fine */
 
-/* Whether what a grammar forces is drafted in this engine: unless it drafts nothing, so that plain decoding stays plain. */
+/* Whether what a grammar forces is drafted in this engine: unless it drafts nothing, so that plain decoding stays plain. It
+ * stands here, for the program and libwager, because the engine knows no drafter by its name. */
 static inline bool wg_drafts_forced(const wg_engine *e) { return strcmp(wg_engine_drafter(e)->class->name, "none") != 0; }
 
 #endif

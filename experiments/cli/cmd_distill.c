@@ -7,6 +7,7 @@
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/cli/signals.h"
+#include "experiments/cli/training_flags.h"
 #include "experiments/report/training_plots.h"
 #include "experiments/run/distill_run.h"
 
@@ -46,40 +47,24 @@ static void print(json_t *result, const char *folder, bool json)
 
 int wg_cmd_distill(int argc, char **argv)
 {
-    wg_flag_list set = { .n = 0 };
-    const char *path, *out = NULL, *device = NULL;
-    long threads = 0;
-    bool resume = false, json = false;
-    const wg_flag flags[] = {
-        { "out", 'o', WG_FLAG_STRING, &out, "DIR", "the folder of the run (needed)", 0, 0 },
-        { "set", 0, WG_FLAG_LIST, &set, "A.B=V", "override a value of the file (JSON, or text); may be repeated", 0, 0 },
-        { "resume", 'r', WG_FLAG_BOOL, &resume, NULL, "go on from the last checkpoint in the folder", 0, 0 },
-        { "threads", 't', WG_FLAG_INT, &threads, "N", "0: those of the config; results do not depend on it", 0, 256 },
-        { "device", 0, WG_FLAG_STRING, &device, "D", "where students are trained: cpu, cuda:0 (1, ...) or auto", 0, 0 },
-        { "json", 0, WG_FLAG_BOOL, &json, NULL, "the result as a JSON object", 0, 0 },
-        { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
-    };
-    const int bad = wg_cli_parse("distill", flags, argc, argv, &path, 1, 1);
-    if (bad >= 0) return bad;
-    if (!out) {
-        fputs("wager distill: --out DIR is missing: the folder of the run\n", stderr);
-        return WG_EXIT_USAGE;
-    }
+    wg_training_flags f;
+    const int done = wg_training_flags_parse(&f, "distill", "those of the config", argc, argv);
+    if (done >= 0) return done;
     wg_error err;
     wg_distill_config c;
     json_t *result;
     int status = WG_EXIT_OK;
-    if (wg_distill_config_open(&c, path, set.item, set.n, &err)) return wg_cli_fail(&err);
-    const wg_distill_run_options o = { .folder = out,
-                                       .threads = (int)threads,
-                                       .device = device,
-                                       .resume = resume,
+    if (wg_distill_config_open(&c, f.config, f.set.item, f.set.n, &err)) return wg_cli_fail(&err);
+    const wg_distill_run_options o = { .folder = f.out,
+                                       .threads = (int)f.threads,
+                                       .device = f.device,
+                                       .resume = f.resume,
                                        .progress = wg_cli_terminal(STDERR_FILENO),
                                        .stop = wg_cli_catch_signals() };
     wg_status s = wg_distill_run(&c, &o, &result, &err);
-    if (s == WG_OK) s = wg_training_plot_files(out, &err);
+    if (s == WG_OK) s = wg_training_plot_files(f.out, &err);
     if (s) status = wg_cli_fail(&err);
-    else print(result, out, json);
+    else print(result, f.out, f.json);
     if (s == WG_EINTERRUPTED) fprintf(stderr, "to go on: the same command with --resume\n");
     json_decref(result);
     wg_distill_config_close(&c);

@@ -8,6 +8,7 @@
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/cli/signals.h"
+#include "experiments/cli/training_flags.h"
 #include "experiments/run/train_run.h"
 
 static void print(const wg_train_result *r, bool json)
@@ -29,39 +30,23 @@ static void print(const wg_train_result *r, bool json)
 
 int wg_cmd_train(int argc, char **argv)
 {
-    wg_flag_list set = { .n = 0 };
-    const char *path, *out = NULL, *device = NULL;
-    long threads = 0;
-    bool resume = false, json = false;
-    const wg_flag flags[] = {
-        { "out", 'o', WG_FLAG_STRING, &out, "DIR", "the folder of the run (needed)", 0, 0 },
-        { "set", 0, WG_FLAG_LIST, &set, "A.B=V", "override a value of the file (JSON, or text); may be repeated", 0, 0 },
-        { "resume", 'r', WG_FLAG_BOOL, &resume, NULL, "go on from the last checkpoint in the folder", 0, 0 },
-        { "threads", 't', WG_FLAG_INT, &threads, "N", "0: all cores; results do not depend on it", 0, 256 },
-        { "device", 0, WG_FLAG_STRING, &device, "D", "where it is trained: cpu, cuda:0 (1, ...) or auto", 0, 0 },
-        { "json", 0, WG_FLAG_BOOL, &json, NULL, "the result as a JSON object", 0, 0 },
-        { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
-    };
-    const int bad = wg_cli_parse("train", flags, argc, argv, &path, 1, 1);
-    if (bad >= 0) return bad;
-    if (!out) {
-        fputs("wager train: --out DIR is missing: the folder of the run\n", stderr);
-        return WG_EXIT_USAGE;
-    }
+    wg_training_flags f;
+    const int done = wg_training_flags_parse(&f, "train", "all cores", argc, argv);
+    if (done >= 0) return done;
     wg_error err;
     wg_train_config c;
     wg_train_result result;
     int status = WG_EXIT_OK;
-    if (wg_train_config_open(&c, path, set.item, set.n, &err)) return wg_cli_fail(&err);
-    const wg_train_run_options o = { .folder = out,
-                                     .threads = (int)threads,
-                                     .device = device,
-                                     .resume = resume,
+    if (wg_train_config_open(&c, f.config, f.set.item, f.set.n, &err)) return wg_cli_fail(&err);
+    const wg_train_run_options o = { .folder = f.out,
+                                     .threads = (int)f.threads,
+                                     .device = f.device,
+                                     .resume = f.resume,
                                      .progress = wg_cli_terminal(STDERR_FILENO),
                                      .stop = wg_cli_catch_signals() };
     const wg_status s = wg_train_run(&c, &o, &result, &err);
     if (s) status = wg_cli_fail(&err);
-    else print(&result, json);
+    else print(&result, f.json);
     if (s == WG_EINTERRUPTED) fprintf(stderr, "to go on: the same command with --resume\n");
     wg_train_config_close(&c);
     return status;

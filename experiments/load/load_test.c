@@ -3,16 +3,14 @@
 #include "experiments/load/load_test.h"
 
 #include <math.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/mem.h"
+#include "core/base/short_turns.h"
 #include "experiments/load/arrivals.h"
 #include "experiments/load/completion_chunk.h"
 #include "experiments/load/http.h"
@@ -351,28 +349,10 @@ static wg_status open_loader(loader *l, wg_error *err)
     return find_model(l, err);
 }
 
-/* Asks for turns of a tenth of a millisecond, so that this thread runs when an event arrives. Where a server keeps all
- * processors busy, the scheduler of Linux would else run it when a turn of the server's ends, and events of several rounds
- * would seem to arrive together. From Linux 6.12 on; older ones ignore it. serve/exchange.c does so for the server's side. */
-static void ask_for_short_turns(void)
-{
-    struct { /* sched_attr of sched_setattr(2) */
-        uint32_t size, policy;
-        uint64_t flags;
-        int32_t nice;
-        uint32_t priority;
-        uint64_t runtime, deadline, period; /* ns */
-    } a = { .size = sizeof a };
-    if (syscall(SYS_sched_getattr, 0, &a, sizeof a, 0) || a.policy != SCHED_OTHER) return;
-    a.flags = 0;
-    a.runtime = 100000;
-    syscall(SYS_sched_setattr, 0, &a, 0);
-}
-
 static wg_status measure(loader *l, wg_error *err)
 {
     const wg_load_test *t = l->t;
-    ask_for_short_turns();
+    wg_short_turns(); /* so that the events of several rounds do not seem to arrive together */
     WG_TRY(run_requests(l, t->warmups, true, err));
     read_counters(l, &l->out->before);
     const double cpu = cpu_seconds();

@@ -11,30 +11,19 @@ import sys
 import tempfile
 import urllib.request
 
+from checks import check, end, numbers
+
 wager, here = os.path.realpath(sys.argv[1]), os.path.dirname(os.path.realpath(__file__))
 folder = tempfile.mkdtemp(prefix="wager load ")
 server = subprocess.Popen([sys.executable, os.path.join(here, "server.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 url = f"http://127.0.0.1:{int(server.stdout.readline())}"
-failed = 0
-
-
-def check(name, good, *what):
-    global failed
-    if not good:
-        failed += 1
-        print("FAIL", name, *what)
 
 
 def load(prompts, *flags, status=0):
     path = os.path.join(folder, "prompts.jsonl")
     with open(path, "w") as f:
         f.writelines(json.dumps({"prompt": p}) + "\n" for p in prompts)
-    r = subprocess.run([wager, "load", url, "-p", path, "--json", *flags], capture_output=True, text=True)
-    if "built without libcurl" in r.stderr or "libcurl is not there" in r.stderr:
-        print("SKIPPED:", r.stderr.strip())
-        sys.exit(77)
-    check(" ".join(flags), r.returncode == status, r.returncode, r.stderr)
-    return json.loads(r.stdout)
+    return numbers(wager, url, path, *flags, status=status)
 
 
 def at_least(name, value, known, slack, early=0):
@@ -205,5 +194,4 @@ for part in (delays, tokens_of_events, faults, loops, interrupted, servers_that_
     part()
 server.stdin.close()
 server.wait()
-print("load:", "failed" if failed else "passed")
-sys.exit(failed > 0)
+end("load")

@@ -5,25 +5,18 @@
 Sampled requests with seeds have the same answers one at a time and all at once, without speculation, with a draft model and with
 adaptive lengths, in every way of batching; and where more comes than the queue takes, the rest is turned away and nothing is
 lost."""
-import json
 import os
 import socket
 import subprocess
 import sys
+
+from checks import check, end, numbers
 
 wager = os.path.realpath(sys.argv[1])
 if not os.path.exists(os.path.join(os.path.dirname(wager), "wager-serve")):
     print("SKIPPED: there is no wager-serve beside", wager)
     sys.exit(77)
 target, draft, prompts = "models/story-target-q8_0.gguf", "models/story-draft-q8_0.gguf", "configs/prompts/quickstart.jsonl"
-failed = 0
-
-
-def check(name, good, *what):
-    global failed
-    if not good:
-        failed += 1
-        print("FAIL", name, *what)
 
 
 def load(server, *tests):
@@ -33,16 +26,11 @@ def load(server, *tests):
         port = str(s.getsockname()[1])
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with subprocess.Popen([wager, "serve", target, "--port", port, *server], **quiet) as p:
-        out = []
-        for flags in tests:
-            r = subprocess.run([wager, "load", "http://127.0.0.1:" + port, "--ready", "60", "-p", prompts, "-n", "24", "--json",
-                                *flags.split()], capture_output=True, text=True)
-            if "libcurl" in r.stderr:
-                p.kill()
-                print("SKIPPED:", r.stderr.strip())
-                sys.exit(77)
-            check(flags, r.returncode == 0, server, r.stderr)
-            out.append(json.loads(r.stdout))
+        try:
+            out = [numbers(wager, "http://127.0.0.1:" + port, prompts, "--ready", "60", "-n", "24", *flags.split()) for flags in tests]
+        except SystemExit:
+            p.kill()
+            raise
         p.terminate()
         check("drained", p.wait(60) == 0, server, p.returncode)
     return out
@@ -63,5 +51,4 @@ for server in (["--draft", model + ",length=3", "--mode", "static"], ["-d", draf
 m, = load(["-d", draft, "--batch", "2", "--queue", "4"], "--requests 200 -r 2000 -c 0")
 rejected = m["failed_by_kind"]["rejected"]
 check("overload", m["completed"] >= 6 and rejected > 0 and m["completed"] + rejected == 200, m["failed_by_kind"])
-print("serving:", "failed" if failed else "passed")
-sys.exit(failed > 0)
+end("serving")

@@ -1,4 +1,5 @@
 #!/bin/sh
-# The server as clients meet it. usage: tests/serve/run.sh WAGER WAGER_SERVE [TEST...]
+# The server as clients meet it. usage: tests/serve/run.sh serve|hostile WAGER WAGER_SERVE [TEST...]
 command -v python3 >/dev/null || { echo "SKIPPED: needs python3"; exit 77; }
-exec python3 "$(dirname "$0")/serve.py" "$@"
+tests=$1; shift
+exec python3 "$(dirname "$0")/$tests.py" "$@"

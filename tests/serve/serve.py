@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The server as clients meet it: endpoints, streams, stop strings, errors, limits, load, and clients that behave badly.
+"""The server as clients meet it: endpoints, answers, streams, stop strings, errors, limits, load, its end (bad clients: hostile.py).
 
 usage: tests/serve/serve.py WAGER WAGER_SERVE [TEST...]      the tests are the functions test_*; standard library only"""
 import concurrent.futures
@@ -9,7 +9,6 @@ import http.client
 import json
 import os
 import random
-import select
 import signal
 import socket
 import struct
@@ -17,39 +16,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
-import traceback
 
-from server import DRAFT, ENDLESS, PATIENCE, ROOT, TARGET, Server, parse_events, request_bytes
-
-WAGER, SERVE = None, None
-STORY = "Once upon a time"
-
-
-class Skipped(Exception):
-    pass
-
-
-def text_of(answer, i=0):
-    c = answer["choices"][i]
-    return c["message"]["content"] if "message" in c else c["text"]
-
-
-def joined(events, index=0):
-    """The text of an answer from its events."""
-    parts = [c for e in events for c in e["choices"] if c["index"] == index]
-    return "".join(c["text"] if "text" in c else c["delta"].get("content", "") for c in parts)
-
-
-def error_of(answer):
-    e = answer["error"]
-    assert set(e) == {"message", "type", "param", "code"} and e["message"], answer
-    return e
-
-
-def pair(*options, **more):
-    """The bundled pair with drafts of one length: how much is drafted does not depend on the machine."""
-    return Server(SERVE, "--draft", "model:model=%s,length=4" % DRAFT, *options, **more)
+from cases import SERVE, STORY, WAGER, Skipped, error_of, joined, pair, run, text_of
+from server import DRAFT, ENDLESS, TARGET, Server, parse_events
 
 
 # ---- endpoints --------------------------------------------------------------------------------------------------------
@@ -76,7 +45,7 @@ def test_endpoints():
         m = s.metrics()
         assert m["spec_decode_num_drafts_total"] == 0 and m['spec_decode_num_accepted_tokens_per_pos_total{position="0"}'] == 0
         # What the introspection says is what the engine does.
-        a = s.complete(STORY, max_tokens=40)
+        a = s.complete(STORY, max_tokens=40, ignore_eos=True)
         m = s.wait_idle()
         assert m["spec_decode_num_draft_tokens_total"] == a["timings"]["draft_n"] == s.get("/props")["speculation"]["drafted"] > 0
         assert m["spec_decode_num_accepted_tokens_total"] == a["timings"]["draft_n_accepted"] > 0
@@ -278,7 +247,7 @@ def test_response_formats():
             assert list(person) == ["name", "age"] and person["name"] in ("Lily", "Tom") and 1 <= person["age"] <= 9, person
         colours = text_of(s.chat("Three colours", max_tokens=60, grammar='root ::= c ("," c){2}\nc ::= "red" | "green"'))
         assert len(colours.split(",")) == 3 and set(colours.split(",")) <= {"red", "green"}, colours
-        events = s.stream("/v1/completions", {"prompt": STORY, "max_tokens": 80, "response_format": wanted})
+        events = s.stream("/v1/completions", {"prompt": STORY, "max_tokens": 80, "seed": 5, "response_format": wanted})
         assert json.loads(joined(events))["name"]
         e = error_of(s.complete(STORY, 400, response_format={"type": "json_schema", "json_schema": {"schema": {"not": {}}}}))
         assert e["param"] == "response_format" and e["message"] == "schema#: the keyword not is not supported", e
@@ -372,132 +341,7 @@ def test_deadline():
         s.wait_idle()
 
 
-# ---- clients that behave badly ----------------------------------------------------------------------------------------
-
-
-def test_vanishing_clients():
-    """Each client that leaves is counted once, whoever finds it: the watch on its socket, or a write that fails (a comment, an event)."""
-    with pair("--batch", "4", "--queue", "400", "--ping", "0.01") as s:
-        for turn in range(8):
-            before = s.metrics()
-            sockets = [s.socket(request_bytes("/v1/completions", dict(ENDLESS, stream=turn < 6))) for _ in range(3)]  # one runs, two wait
-            s.wait_for(lambda m: m["num_requests_waiting"] > 2 * 128)
-            with s.frozen():
-                for k in sockets:
-                    k.close()
-            after = s.wait_idle()
-            more = {name: after[name] - before[name] for name in before if name.startswith(("clients_gone", "request_success"))}
-            assert more["clients_gone_total"] == 3 and sum(more.values()) == 3 + 3 * 128, (turn, more)
-            assert more['request_success_total{finished_reason="abort"}'] > 128, (turn, more)
-        # One that resets instead of closing, in the middle of a stream.
-        k = s.socket(request_bytes("/v1/completions", dict(ENDLESS, stream=True)))
-        k.recv(100)
-        k.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-        k.close()
-        s.wait_idle()
-        s.wait_for(lambda m: m["http_connections"] == 1)
-    # Beside a connection that is silent, and that no time limit closes: nothing is left of streams whose clients left.
-    with Server(SERVE, "--idle-timeout", "0", model=DRAFT) as s, s.socket():
-        s.wait_for(lambda m: m["http_connections"] == 2)
-        descriptors = s.descriptors()  # of the connection that has read the metrics, or not
-        for _ in range(30):
-            with s.socket(request_bytes("/v1/completions", {"prompt": STORY, "max_tokens": 400, "stream": True, "ignore_eos": True})) as k:
-                k.recv(200)
-        s.wait_idle()
-        # The connection that reads the metrics may still be open when they were read; all others are closed.
-        s.wait_for(lambda m: m["http_connections"] == 2 and s.descriptors() <= descriptors)
-
-
-def test_slow_reader():
-    """A client that does not read costs others nothing, and gets all of its answer when it reads."""
-    with Server(SERVE, "--batch", "4", model=DRAFT) as s:
-        body = {"prompt": STORY, "max_tokens": 450, "stream": True, "ignore_eos": True, "seed": 2, "n": 8, "return_token_ids": True, "logprobs": 5}
-        k = socket.socket()
-        k.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-        k.connect(("127.0.0.1", s.port))
-        k.sendall(request_bytes("/v1/completions", body, "Connection: close\r\n"))
-        s.wait_for(lambda m: m["generation_tokens_total"] > 100)
-        assert s.complete(STORY, max_tokens=5)["usage"]["completion_tokens"] == 5
-        s.wait_idle()
-        k.settimeout(PATIENCE)
-        k.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
-        data = b""
-        while piece := k.recv(65536):
-            data += piece
-        k.close()
-        chunks, rest = [], data.split(b"\r\n\r\n", 1)[1]
-        while rest:
-            n, rest = rest.split(b"\r\n", 1)
-            chunks.append(rest[:int(n, 16)])
-            rest = rest[int(n, 16) + 2:]
-        events = parse_events(b"".join(chunks))
-        whole = s.complete(**dict(body, stream=False))
-        assert events[-1] == "[DONE]" and [joined([json.loads(e) for e in events[:-1]], i) for i in range(8)] == [text_of(whole, i) for i in range(8)]
-
-
-def test_long_prompt():
-    """A prompt of 4 MB, which takes a second to read, holds no other client up."""
-    words = random.Random(3).choices("the a dog cat ball sun Tom Lily ran saw big red little house tree and then said".split(), k=1000000)
-    long = request_bytes("/v1/completions", {"prompt": " ".join(words)})
-
-    def slowest():
-        """The longest time of /health while the prompt is read, as a share of that time."""
-        times = []
-        with s.socket(long) as k:
-            start = time.monotonic()
-            while not select.select([k], [], [], 0)[0]:
-                times.append(-time.monotonic())
-                assert s.get("/health")
-                times[-1] += time.monotonic()
-            took = time.monotonic() - start
-            head, answer = k.recv(65536).split(b"\r\n\r\n", 1)
-            assert head.startswith(b"HTTP/1.1 400") and error_of(json.loads(answer))["code"] == "context_length_exceeded", head
-        print("     %d times /health in %.2f s, at most %.3f s" % (len(times), took, max(times)))
-        return max(times) / took
-
-    with Server(SERVE, model=DRAFT) as s:
-        shares = [slowest()]
-        while shares[-1] > 0.5 and len(shares) < 3:  # another program may have had the processor
-            shares.append(slowest())
-        assert shares[-1] <= 0.5, shares
-        assert text_of(s.complete(STORY, max_tokens=5, seed=1)) == text_of(s.complete(
-            STORY, max_tokens=5, seed=1, user="u" * 20000)), "the same answer by the way of long bodies"
-        events = s.stream("/v1/completions", {"prompt": STORY, "max_tokens": 5, "seed": 1, "user": "u" * 20000})
-        assert joined(events) == text_of(s.complete(STORY, max_tokens=5, seed=1))
-        assert s.post("/detokenize", {"tokens": s.post("/tokenize", {"content": "a dog " * 5000})["tokens"]})["content"] == "a dog " * 5000
-    # Prompts that are being read, and those that wait for it, do not outlast the server.
-    with Server(SERVE, "--shutdown-timeout", "0.1", model=DRAFT) as s:
-        waiting = [s.socket(long) for _ in range(4)]
-        s.process.send_signal(signal.SIGTERM)
-        s.end()
-        for k in waiting:
-            k.close()
-
-
-def test_malformed_http():
-    with Server(SERVE, "--idle-timeout", "1", "--max-connections", "100", model=DRAFT) as s:
-        pick = random.Random(2)
-        good = request_bytes("/v1/completions", {"prompt": STORY, "max_tokens": 2})
-        assert s.raw(b"nonsense\r\n\r\n")[:12] in (b"HTTP/1.1 400", b"HTTP/1.0 400", b"")
-        for data in (b"\0" * 100, b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"POST /v1/completions HTTP/1.1\r\n\r\n",
-                     b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
-                     b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-                     b"GET / HTTP/1.1\r\nHost: x\r\n" + b"A: " + b"b" * 60000 + b"\r\n\r\n"):
-            answer = s.raw(data, 2)
-            assert not answer or answer.startswith(b"HTTP/1."), answer[:60]
-        for _ in range(150):  # bytes changed, cut and repeated at random places
-            data = bytearray(good)
-            for _ in range(pick.randrange(1, 8)):
-                at = pick.randrange(len(data))
-                data[at:at + pick.randrange(3)] = bytes(pick.randrange(256) for _ in range(pick.randrange(4)))
-            answer = s.raw(bytes(data), 0.02)
-            assert not answer or answer.startswith(b"HTTP/1."), answer[:60]
-        idle = [s.socket(good[:pick.randrange(len(good))]) for _ in range(60)]  # half a request each, and silence
-        assert s.complete(STORY, max_tokens=2)["usage"]["completion_tokens"] == 2
-        s.wait_for(lambda m: m["http_connections"] <= 1)
-        for k in idle:
-            k.close()
-        assert s.raw(good + good.replace(b"Host: x", b"Host: x\r\nConnection: close")).count(b"text_completion") == 2, "pipelining"
+# ---- streams of a busy server -----------------------------------------------------------------------------------------
 
 
 def test_ping():
@@ -660,25 +504,5 @@ def test_command():
         assert done.returncode == 1 and "libmicrohttpd-dev" in done.stderr, done
 
 
-def main():
-    global WAGER, SERVE
-    WAGER, SERVE = os.path.realpath(sys.argv[1]), os.path.realpath(sys.argv[2])
-    os.chdir(ROOT)
-    wanted = sys.argv[3:]
-    failed = 0
-    for name, test in [(n, f) for n, f in list(globals().items()) if n.startswith("test_") and (not wanted or n in wanted)]:
-        start = time.time()
-        try:
-            test()
-            print("ok   %-40s %5.1f s" % (name, time.time() - start), flush=True)
-        except Skipped as e:
-            print("SKIPPED %-36s %s" % (name, e), flush=True)
-        except Exception as e:  # pylint: disable=broad-except
-            traceback.print_exc()
-            print("FAIL %-40s %s" % (name, e), flush=True)
-            failed += 1
-    return failed != 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(globals()))

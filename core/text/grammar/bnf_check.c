@@ -110,10 +110,18 @@ static int left_recursive(const wg_bnf *b, const uint8_t *empty, const int32_t *
 
 /* ---- */
 
-static int32_t skip(const wg_bnf *b, int32_t i)
+/* The first node from i on that is more than a way to another. All nodes before it lead to it from now on, so that a row of
+ * empty texts is walked once and not once from each of them. */
+static int32_t skip(wg_bnf *b, int32_t i)
 {
-    while (i >= 0 && b->node[i].op == WG_BNF_SPLIT && b->node[i].other < 0) i = b->node[i].next;
-    return i;
+    int32_t end = i;
+    while (end >= 0 && b->node[end].op == WG_BNF_SPLIT && b->node[end].other < 0) end = b->node[end].next;
+    while (i != end) {
+        const int32_t next = b->node[i].next;
+        b->node[i].next = end;
+        i = next;
+    }
+    return end;
 }
 
 /* Choices lose nodes that no text gets past; a call whose rule's end is the end becomes a tail call, which needs no stack. */

@@ -16,9 +16,9 @@ typedef struct setup {
     wg_batch batch;
 } setup;
 
-static void must(wg_status s, const wg_error *err) { cr_assert(s == WG_OK, "%s", err->text); }
+static inline void must(wg_status s, const wg_error *err) { cr_assert(s == WG_OK, "%s", err->text); }
 
-static setup setup_open(const wg_weights *w, int kv_type, int max_rows)
+static inline setup setup_open(const wg_weights *w, int kv_type, int max_rows)
 {
     setup u;
     wg_error err;
@@ -33,7 +33,7 @@ static setup setup_open(const wg_weights *w, int kv_type, int max_rows)
     return u;
 }
 
-static void setup_close(setup *u)
+static inline void setup_close(setup *u)
 {
     wg_batch_close(&u->batch);
     wg_kv_seq_close(u->seq);

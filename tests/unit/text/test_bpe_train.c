@@ -1,16 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Training of byte-level BPE: merges of the library `tokenizers` on the same texts, by their digests (made by
- * tests/conformance/make_trained_bpe.py); ties by hand; texts in parts; what is written is read, and encodes as the library. */
-#include "core/base/hash.h"
-#include "core/base/read_file.h"
-#include "core/text/bpe_train.h"
-#include "hf_fixture.h"
-#include "tests/temp.h"
-
-typedef struct text {
-    char *s;
-    size_t n;
-} text;
+ * Training of byte-level BPE: merges of the library `tokenizers` on the same text (on a play: test_shared_data.c); ties by
+ * hand; texts in parts; what is written is read, and encodes as the library. */
+#include "trained_bpe.h"
 
 static void append(text *t, const char *s)
 {
@@ -38,8 +29,6 @@ static text generated(int words)
     return t;
 }
 
-static const wg_pretok_row *row_named(const char *name) { return wg_pretok_row_named(name, strlen(name)); }
-
 static void train(wg_bpe_trainer *t, const char *pre, const text *x, size_t vocab, int64_t least)
 {
     cr_assert_eq(wg_bpe_trainer_open(t, row_named(pre), &err), WG_OK, "%s", err.text);
@@ -47,107 +36,11 @@ static void train(wg_bpe_trainer *t, const char *pre, const text *x, size_t voca
     cr_assert_eq(wg_bpe_trainer_run(t, vocab, least, NULL, 0, &err), WG_OK, "%s", err.text);
 }
 
-/* The digest of "left right" lines; lines: how many. */
-static void digest_merges(const wg_bpe_trainer *t, char hex[WG_SHA256_HEX], size_t *lines)
+Test(bpe_train, has_the_merges_of_the_library)
 {
-    wg_sha256_state state;
-    wg_sha256_begin(&state);
-    *lines = 0;
-    for (size_t i = 0; i < t->merges; i++) {
-        const wg_text a = wg_byte_string_at(&t->token, (size_t)t->merge[i].left);
-        const wg_text b = wg_byte_string_at(&t->token, (size_t)t->merge[i].right);
-        wg_sha256_add(&state, a.s, a.n);
-        wg_sha256_add(&state, " ", 1);
-        wg_sha256_add(&state, b.s, b.n);
-        wg_sha256_add(&state, "\n", 1);
-        ++*lines;
-    }
-    wg_sha256_end(&state, hex);
-}
-
-/* What was written is read, and encodes the beginning of the text with the library's ids. */
-static void check_file(const wg_bpe_trainer *t, const text *x, const char *want)
-{
-    char hex[WG_SHA256_HEX], line[16];
-    temp folder;
-    int32_t *ids;
-    size_t n;
-    wg_sha256_state state;
-    temp_make(&folder);
-    const char *path = temp_at(&folder, "tokenizer.json");
-    cr_assert_eq(wg_bpe_trainer_save(t, path, &err), WG_OK, "%s", err.text);
-    json_t *v = json_load_file(path, 0, NULL), *added = json_object_get(v, "added_tokens");
-    cr_assert(v);
-    for (size_t i = 0; i < t->specials; i++) cr_assert(json_is_true(json_object_get(json_array_get(added, i), "special")));
-    cr_assert_eq(json_is_true(json_object_get(json_object_get(v, "model"), "ignore_merges")), t->row->whole_words);
-    wg_tokenizer *k = tokenizer_of(v, &(wg_hf_ids){ -1, { -1, -1, -1 } }, (int)t->token.n);
-    size_t part = 0;
-    for (int c = 0; c < 20001 && part < x->n; part++) c += ((unsigned char)x->s[part] & 0xc0) != 0x80;
-    part -= part < x->n; /* the library counts characters: 20000 */
-    cr_assert_eq(wg_tokenizer_encode(k, x->s, part, false, true, &ids, &n, &err), WG_OK, "%s", err.text);
-    wg_sha256_begin(&state);
-    for (size_t i = 0; i < n; i++) wg_sha256_add(&state, line, (size_t)snprintf(line, sizeof line, "%d\n", (int)ids[i]));
-    wg_sha256_end(&state, hex);
-    cr_assert_str_eq(hex, want, "%zu ids of %zu bytes", n, part);
-    wg_free(ids);
-    wg_tokenizer_close(k);
-    json_decref(v);
-    temp_remove(&folder);
-}
-
-static void check_case(const json_t *one, const text *x)
-{
-    wg_bpe_trainer t;
-    wg_text special[8];
-    char hex[WG_SHA256_HEX];
-    size_t lines;
-    const json_t *names = json_object_get(one, "special");
-    const size_t specials = json_array_size(names);
-    for (size_t i = 0; i < specials; i++) {
-        const char *s = json_string_value(json_array_get(names, i));
-        special[i] = (wg_text){ s, strlen(s) };
-    }
-#define NUMBER(key) json_integer_value(json_object_get(one, key))
-    cr_assert_eq(wg_bpe_trainer_open(&t, row_named(json_string_value(json_object_get(one, "pre"))), &err), WG_OK);
-    cr_assert_eq(wg_bpe_trainer_add(&t, "TEXT", x->s, x->n, &err), WG_OK, "%s", err.text);
-    cr_assert_eq(wg_bpe_trainer_run(&t, (size_t)NUMBER("vocab"), NUMBER("least"), special, specials, &err), WG_OK, "%s",
-                 err.text);
-    digest_merges(&t, hex, &lines);
-    cr_assert_eq((json_int_t)t.token.n, NUMBER("tokens"), "%zu tokens", t.token.n);
-    cr_assert_eq((json_int_t)lines, NUMBER("merges"), "%zu merges", lines);
-    cr_assert_str_eq(hex, json_string_value(json_object_get(one, "merges_sha256")));
-    check_file(&t, x, json_string_value(json_object_get(one, "ids_sha256")));
-    wg_bpe_trainer_close(&t);
-}
-
-/* Cases with the generated text, or the others: those of shared data, where there is any. */
-static int check_cases(bool of_generated)
-{
-    json_t *file = fixture("../trained_bpe"), *one;
-    const char *shared = getenv("WG_SHARED");
-    char path[512];
-    size_t i;
-    int checked = 0;
-    json_array_foreach(file, i, one) {
-        const char *name = json_string_value(json_object_get(one, "text"));
-        if ((strcmp(name, "generated") == 0) != of_generated) continue;
-        text x = { 0 };
-        snprintf(path, sizeof path, "%.200s/%.200s", shared ? shared : "", name);
-        if (of_generated) x = generated(6000);
-        else if (!shared || wg_read_file(path, 1 << 28, &x.s, &x.n, &err)) continue;
-        check_case(one, &x);
-        wg_free(x.s);
-        checked++;
-    }
-    json_decref(file);
-    return checked;
-}
-
-Test(bpe_train, has_the_merges_of_the_library) { cr_assert_eq(check_cases(true), 3); }
-
-Test(bpe_train, has_the_merges_of_the_library_on_a_play)
-{
-    if (check_cases(false) == 0) cr_skip_test("needs the shared data");
+    const text x = generated(6000);
+    cr_assert_eq(check_cases("generated", &x), 3);
+    wg_free(x.s);
 }
 
 /* ---- by hand */

@@ -89,35 +89,3 @@ Test(hf_write, scores_become_merges)
     free(model);
     json_decref(texts), json_decref(v), json_decref(again);
 }
-
-/* Published vocabularies, where the shared data are: a text in many scripts keeps its ids. */
-Test(hf_write, published_vocabularies)
-{
-    static const char *const names[] = { "llama-spm", "phi-3", "gpt-2" };
-    const char *shared = getenv("WG_SHARED");
-    if (!shared) cr_skip_test("needs the shared data");
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char path[400];
-        size_t size = 0, n[2];
-        int32_t *id[2];
-        wg_weights *w;
-        json_t *again;
-        wg_tokenizer *t[2];
-        const wg_hf_ids none = { -1, { -1, -1, -1 } };
-        snprintf(path, sizeof path, "%.200s/tokenizers/gguf/ggml-vocab-%s.gguf", shared, names[i]);
-        cr_assert_eq(wg_weights_open(&w, path, &err), WG_OK, "%s", err.text);
-        snprintf(path + strlen(path), 8, ".inp");
-        char *text = file_read(path, &size);
-        cr_assert(text && size > 1000);
-        cr_assert_eq(wg_tokenizer_open(&t[0], w, &err), WG_OK, "%s", err.text);
-        cr_assert_eq(wg_hf_tokenizer_json(w, &again, &err), WG_OK, "%s", err.text);
-        t[1] = tokenizer_of(again, &none, (int)wg_meta_array(w, "tokenizer.ggml.tokens", NULL));
-        for (int k = 0; k < 2; k++) cr_assert_eq(wg_tokenizer_encode(t[k], text, size, true, true, &id[k], &n[k], &err), WG_OK);
-        cr_expect(n[0] == n[1] && memcmp(id[0], id[1], n[0] * sizeof **id) == 0, "%s: %zu ids, and then %zu", names[i], n[0],
-                  n[1]);
-        for (int k = 0; k < 2; k++) wg_free(id[k]), wg_tokenizer_close(t[k]);
-        wg_weights_close(w);
-        json_decref(again);
-        free(text);
-    }
-}
