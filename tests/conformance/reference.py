@@ -3,7 +3,7 @@
 """Writes reference.json: what transformers (a development tool, not needed to test) computes with the bundled pair's weights in
 f32. Rows of logits, greedy texts, and the tokens per target pass of its assisted generation at temperatures 1 and 0.8.
 
-  reference.py WAGER OUT.json     (half an hour of one core; needs torch, transformers, numpy)
+  reference.py WAGER OUT.json     (minutes to an hour of one core; needs torch, transformers, numpy)
 
 Stock assisted generation applies the temperature twice to its assistant: the candidate generator gives the assistant's own
 generate() both the target's logits processors and a configuration with the temperature, so its q is softmax(z / T^2). The text
@@ -25,7 +25,7 @@ from forward_oracle import Gguf  # noqa: E402
 
 PAIR = 'models/story-target-q8_0.gguf', 'models/story-draft-q8_0.gguf'
 PROMPTS = 'configs/prompts/quickstart.jsonl'
-GREEDY, TOKENS, DRAFTS, REPEATS = 32, 64, 4, 4
+GREEDY, TOKENS, DRAFTS, REPEATS = 32, 64, 4, 16
 IDS = 48  # logits kept of a row: the largest 16, and 32 spread over the vocabulary
 
 

@@ -73,7 +73,7 @@ same_run serve "$serve $model"
 
 # A program that ends now and then: some requests fail with the reason, the others have their texts.
 cat >"$dir/mortal.sh" <<END
-dd bs=1 count=800 status=none | "$serve" "$model"
+dd bs=1 count=700 status=none | "$serve" "$model"
 END
 config ", \"kind\": \"process\", \"start_ms\": 60000, \"command\": \"sh $dir/mortal.sh\"" | sed 's/"sweep".*/"alpha": false}/; s/"trace": "probs", //' >"$dir/mortal.json"
 run mortal
