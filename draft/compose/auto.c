@@ -391,6 +391,13 @@ static void learn_verified(wg_auto_drafter *a, const wg_seq *seq, int k, const w
         learn(a, s, k, depth, depth <= kept, depth <= s->node && depth <= WG_AUTO_DEPTH ? &s->top[depth - 1] : NULL);
 }
 
+/* Kept draft tokens that the draft model has read: all above the deepest level, which is never fed. */
+static int fed(const wg_tree *tree, const wg_path *path)
+{
+    const int kept = path->n - 1, height = wg_tree_height(tree);
+    return kept < height ? kept : height > 1 ? height - 1 : 0;
+}
+
 static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target)
 {
     wg_auto_drafter *a = (wg_auto_drafter *)d;
@@ -402,7 +409,8 @@ static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const
             const wg_tree *t = &a->of.in[k].tree[last->tree[k]];
             if (t->law == WG_LAW_FIXED) learn_found(a, seq, k, t);
         } else if (k == last->taken) learn_verified(a, seq, k, tree, path);
-        if (!a->part[k].free && last->tree[k] >= 0) s->read[k] = seq->n - seq->last_emitted;
+        if (a->part[k].free || last->tree[k] < 0) continue;
+        s->read[k] = seq->n - seq->last_emitted + (k == last->taken ? fed(tree, path) : 0);
     }
     s->saved += a->opt.probe * s->choice.cost;
     if (s->probes) s->saved = 0;

@@ -258,17 +258,28 @@ static bool guide_stops(const wg_length *l, const wg_seq *seq, double top)
     return pace == WG_PACE_ENDS;
 }
 
+/* The largest of the weights, in lanes: one comparison at a time takes longer than the weights took to compute. */
+static double largest(const double *weight, int n)
+{
+    enum { LANES = 8 };
+    double lane[LANES] = { 0 }, top = 0;
+    int i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int k = 0; k < LANES; k++) lane[k] = weight[i + k] > lane[k] ? weight[i + k] : lane[k];
+    for (; i < n; i++) top = fmax(top, weight[i]);
+    for (int k = 0; k < LANES; k++) top = fmax(top, lane[k]);
+    return top;
+}
+
 bool wg_length_stops(const wg_length *l, const wg_seq *seq, const double *weight, int n, double sum)
 {
     if (!l->class->stops && !l->guide) return false;
-    double top = weight ? 0 : 1, mean = 0;
-    for (int i = 0; weight && i < n; i++) {
-        if (weight[i] > top) top = weight[i];
-        if (l->class->stops && weight[i] > 1e-15 * sum) mean += weight[i] * log(weight[i]);
-    }
-    if (guide_stops(l, seq, weight ? top / sum : 1)) return true;
-    return l->class->stops &&
-           l->class->stops(l, &l->state[seq->slot], weight ? top / sum : 1, weight ? fmax(0, log(sum) - mean / sum) : 0);
+    const double top = weight ? largest(weight, n) / sum : 1;
+    double mean = 0;
+    for (int i = 0; weight && l->class->stops && i < n; i++)
+        if (weight[i] > 1e-15 * sum) mean += weight[i] * log(weight[i]);
+    if (guide_stops(l, seq, top)) return true;
+    return l->class->stops && l->class->stops(l, &l->state[seq->slot], top, weight ? fmax(0, log(sum) - mean / sum) : 0);
 }
 
 void wg_length_learn(wg_length *l, const wg_seq *seq, const wg_tree *tree, const wg_path *path)
