@@ -152,7 +152,7 @@ void wg_auto_live_draft(wg_auto_drafter *a, int k, const wg_lm *before, double s
     double *level = &a->price.level[k], *read = &a->price.read[k];
     if (!a->live || passes < 1 || !(a->second > 0)) return;
     const double rows = lm ? (double)passes * sequences * a->price.row : 0; /* of q, which wg_auto_level adds */
-    const double all = seconds / a->second - rows, each = all / (double)passes / sequences;
+    const double all = fmax(0, seconds / a->second - rows), each = all / (double)passes / sequences;
     if (!(*level > 0)) *level = fmin(each, UNKNOWN);
     else if (lag <= 2 * sequences) *level = wg_auto_moved(*level, each);
     else *read = wg_auto_moved(*read, (all - (double)passes * sequences * *level) / lag);

@@ -415,7 +415,7 @@ def test_drain():
         answers = []
         waiting = threading.Thread(target=lambda: answers.append(s.complete(**body)))
         waiting.start()
-        s.wait_for(lambda m: m["num_requests_waiting"] >= 100 and m["http_connections"] == 9)
+        s.wait_for(lambda m: m["num_requests_waiting"] + m["num_requests_running"] == ENDLESS["n"] + 7 and m["http_connections"] == 9)
         s.process.send_signal(signal.SIGTERM)
         code = 200
         while code == 200:
