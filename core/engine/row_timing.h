@@ -23,7 +23,8 @@ typedef struct wg_row_step {
 } wg_row_step;
 
 typedef struct wg_row_timing {
-    wg_row_costs costs; /* the prices; its table is owned here */
+    wg_row_costs costs; /* the prices; their table is `live` */
+    double *live;       /* (rows) owned */
     double *table;      /* (rows) owned: as given */
     double *ratio;      /* (rows) owned: sums of measured seconds over g table[r], with decay */
     double *seen;       /* (rows) owned: their weights */
@@ -33,7 +34,7 @@ typedef struct wg_row_timing {
 
 wg_status wg_row_timing_open(wg_row_timing *t, const wg_row_costs *costs, wg_error *err); /* the table is copied; ENOMEM */
 void wg_row_timing_close(wg_row_timing *t);
-/* Never allocates. O(rows). */
+/* A step whose pass has no rows or was not timed tells nothing. Never allocates. O(rows). */
 void wg_row_timing_add(wg_row_timing *t, const wg_row_step *step);
 
 #endif

@@ -147,9 +147,11 @@ void wg_sched_time(wg_sched *s, const wg_phases *before, double since)
 {
     const wg_phases *now = wg_engine_phases(s->engine);
     wg_row_step *step = &s->step;
+    const double read =
+        now->prefill - before->prefill; /* a chunk that was alone, or not carried: then its rows are not counted */
     step->draft = now->draft - before->draft;
-    step->pass = now->verify - before->verify;
-    step->rest = wg_sched_now(s) - since - step->draft - step->pass - (now->prefill - before->prefill);
+    step->pass = now->verify - before->verify + (wg_engine_carries(s->engine) ? read : 0);
+    step->rest = wg_sched_now(s) - since - step->draft - step->pass - (wg_engine_carries(s->engine) ? 0 : read);
     if (s->policy && s->opt.live_costs) wg_row_policy_time(s->policy, step);
 }
 

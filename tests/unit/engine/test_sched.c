@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The scheduler over a table model: who runs and when, what a step reads, and failures. Texts of whole schedules are the law
  * test's (law_sched). */
-#include "core/engine/sched.h"
+#include "core/engine/sched_impl.h"
 #include "tests/unit/engine/bench.h"
 
 enum { ASKED = 6, MOST = 20000 };
@@ -277,6 +277,23 @@ Test(sched, a_long_prompt_stalls_no_one)
     run_all(&w);
     expect_plain(&t[0], 0, 20, "beside a long prompt");
     expect_plain(&t[1], 2, 5, "read in parts");
+    close_world(&w);
+}
+
+/* Prices of steps follow what is written down of each: a chunk that is alone, or beside a request that runs, is rows of a pass
+ * that took time. Rows without their time would make passes look cheap. */
+Test(sched, rows_of_a_prompt_are_timed_with_their_pass)
+{
+    told t[2];
+    world w = open_world((setup){ .opt = { .max_batch = 2 } }, (wg_sched_options){ .prefill_rows = 2 });
+    for (int i = 0; i < 2; i++) {
+        ask(&w, 2, 20, 0, &t[i]); /* of 9 tokens: 8 are read */
+        for (int k = 0; k < 4; k++) {
+            one_step(&w);
+            cr_assert(w.s->step.rows == 2 + i && w.s->step.pass > 0, "%d rows, %g s", w.s->step.rows, w.s->step.pass);
+        }
+    }
+    run_all(&w);
     close_world(&w);
 }
 
