@@ -34,7 +34,7 @@ bool wgs_reply_job(wgs_exchange *x)
     wgs_problem p;
     json_t *all = NULL;
     pthread_mutex_lock(&j->lock);
-    const bool gone = j->gone, waits = j->running > 0 && !gone;
+    const bool gone = wgs_job_gone(j), waits = j->running > 0 && !gone;
     if (waits) {
         j->suspended = true;
         MHD_suspend_connection(x->connection);

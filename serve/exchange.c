@@ -148,10 +148,7 @@ static enum MHD_Result answer(wgs_exchange *x, const char *url, const char *meth
         x->begun = true;
         if (x->body.n >= WGS_LONG_BODY) x->later = x->endpoint->handle;
         else x->endpoint->handle(x);
-        if (x->later) {
-            wgs_reader_put(x->server->reader, x);
-            return MHD_YES;
-        }
+        if (x->later) return wgs_reader_put(x->server->reader, x) ? MHD_YES : MHD_NO;
     }
     if (x->job && !x->response && !wgs_reply_job(x)) return MHD_YES;
     return send_answer(x);

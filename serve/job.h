@@ -47,6 +47,10 @@ bool wgs_job_submit(wgs_job *j, struct MHD_Connection *connection, wgs_problem *
  * away, and is counted if answers run and wgs_job_client_gone has not counted it. The job must not be used after it. */
 void wgs_job_leave(wgs_job *j, bool told);
 
+/* Nothing more is sent, and the connection may not be suspended: libmicrohttpd cannot stop while one is. Under the job's lock,
+ * so that a connection suspended before the server closes is seen by wgs_jobs_abort. */
+static inline bool wgs_job_gone(const wgs_job *j) { return j->gone || atomic_load(&j->server->closing); }
+
 /* The client has gone away (thread of the engine). */
 void wgs_job_client_gone(void *job);
 

@@ -134,9 +134,11 @@ static void drain(wgs_server *s, const sigset_t *set)
 
 static void close_server(wgs_server *s)
 {
-    wgs_reader_close(s->reader);
+    atomic_store(&s->closing, true);
+    wgs_reader_stop(s->reader);
     wgs_jobs_abort(s, true); /* of what the reader had */
     wgs_http_close(s);
+    wgs_reader_close(s->reader);
     atomic_store(&s->quit, true);
     if (s->engine) pthread_join(s->engine, NULL);
     wg_scheduler_close(s->scheduler);

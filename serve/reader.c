@@ -56,19 +56,23 @@ wgs_reader *wgs_reader_open(void)
     return NULL;
 }
 
-void wgs_reader_put(wgs_reader *r, wgs_exchange *x)
+bool wgs_reader_put(wgs_reader *r, wgs_exchange *x)
 {
-    MHD_suspend_connection(x->connection);
-    atomic_fetch_add(&x->server->reading, 1);
-    x->next = NULL;
     pthread_mutex_lock(&r->lock);
-    *r->end = x;
-    r->end = &x->next;
-    pthread_cond_signal(&r->more);
+    const bool taken = !r->quit;
+    if (taken) {
+        MHD_suspend_connection(x->connection);
+        atomic_fetch_add(&x->server->reading, 1);
+        x->next = NULL;
+        *r->end = x;
+        r->end = &x->next;
+        pthread_cond_signal(&r->more);
+    }
     pthread_mutex_unlock(&r->lock);
+    return taken;
 }
 
-void wgs_reader_close(wgs_reader *r)
+void wgs_reader_stop(wgs_reader *r)
 {
     if (!r) return;
     pthread_mutex_lock(&r->lock);
@@ -80,6 +84,12 @@ void wgs_reader_close(wgs_reader *r)
         next = x->next;
         resume(x);
     }
+    r->first = NULL;
+}
+
+void wgs_reader_close(wgs_reader *r)
+{
+    if (!r) return;
     pthread_cond_destroy(&r->more);
     pthread_mutex_destroy(&r->lock);
     free(r);

@@ -13,10 +13,15 @@ typedef struct wgs_reader wgs_reader;
 
 wgs_reader *wgs_reader_open(void); /* NULL: no memory, or no thread */
 
-/* Suspends the connection of x, does x->later in its turn, and resumes the connection. Thread of HTTP. */
-void wgs_reader_put(wgs_reader *r, wgs_exchange *x);
+/* Suspends the connection of x, does x->later in its turn, and resumes the connection. false: the reader has stopped, and
+ * nothing was done. Thread of HTTP. */
+bool wgs_reader_put(wgs_reader *r, wgs_exchange *x);
 
-/* Returns when nothing is being done; what waits is not done, and its connection closes. NULL is fine. */
+/* Returns when nothing is being done and no connection is suspended by the reader; what waits is not done, and its connection
+ * closes. NULL is fine. */
+void wgs_reader_stop(wgs_reader *r);
+
+/* Releases a reader that has stopped, when HTTP has closed. NULL is fine. */
 void wgs_reader_close(wgs_reader *r);
 
 #endif

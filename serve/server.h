@@ -37,8 +37,10 @@ typedef struct wgs_server {
     atomic_int connections;
     atomic_llong uploads; /* bytes of bodies in memory */
     atomic_ullong serial; /* of the ids of requests */
-    atomic_bool draining, quit;
-    bool short_turns; /* the thread of HTTP has asked for them */
+    atomic_bool draining; /* no new answers */
+    atomic_bool closing;  /* no connection is suspended any more (job.h) */
+    atomic_bool quit;     /* no steps any more */
+    bool short_turns;     /* the thread of HTTP has asked for them */
 } wgs_server;
 
 #endif

@@ -130,13 +130,13 @@ static ssize_t read_stream(void *user, uint64_t place, char *to, size_t room)
     pthread_mutex_lock(&j->lock);
     if (s->at == s->out.n) {
         s->at = s->out.n = 0;
-        if (!s->complete && !j->gone) fill(s);
+        if (!s->complete && !wgs_job_gone(j)) fill(s);
         if (!s->out.n && j->ping) wgs_buffer_puts(&s->out, ":\n\n");
         j->ping = false;
     }
     /* Without [DONE]. An error in its place would leave the connection open: libmicrohttpd 0.9.75 closes it in the next event
      * of its socket, and a client that has gone causes none. */
-    if (j->gone || s->out.failed) n = MHD_CONTENT_READER_END_OF_STREAM;
+    if (wgs_job_gone(j) || s->out.failed) n = MHD_CONTENT_READER_END_OF_STREAM;
     else if (s->at < s->out.n) {
         n = (ssize_t)(s->out.n - s->at < room ? s->out.n - s->at : room);
         memcpy(to, s->out.s + s->at, (size_t)n);
