@@ -163,7 +163,7 @@ static wg_status add_bytes(wg_tensor_list *list, const char *path, const void *b
 static wg_status add_file(wg_tensor_list *list, const char *path, wg_error *err)
 {
     struct stat st;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     const bool fine = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
     void *p = fine ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
     if (fd >= 0) close(fd);

@@ -297,8 +297,8 @@ static wg_status read_type(reader *r, wg_tensor *t, size_t elements)
     const wg_type_info *info = wg_type_get(id);
     if (!info)
         return refuse(r, WG_EUNSUPPORTED, at,
-                      "tensor '%s' has type %" PRIu32 " (%s), which this program does not read; use a file in f16, q8_0 "
-                      "or another common type",
+                      "tensor '%s' has type %" PRIu32 " (%s), which is not read; expected " WG_COMPUTABLE_TYPES
+                      ": use a file of one of these types",
                       t->name, type, wg_type_name(id));
     if (t->dim[0] % info->block != 0)
         return refuse(r, WG_EFORMAT, at,

@@ -94,12 +94,29 @@ static bool has(folder *f, const char *name)
     return path && access(path, F_OK) == 0;
 }
 
+/* A pipe in the place of a file would be waited for. */
+static wg_status check_files(folder *f)
+{
+    static const char *const names[] = {
+        "config.json",         "generation_config.json",      "tokenizer.json", "tokenizer.model", "tokenizer_config.json",
+        "chat_template.jinja", "model.safetensors.index.json"
+    };
+    struct stat st;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *path = path_of(f, names[i]);
+        if (!path) return wg_nomem(f->err, 1, "a path");
+        if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+            return wg_fail(f->err, WG_EFORMAT, "%s: is not a regular file; download it again", path);
+    }
+    return WG_OK;
+}
+
 /* ---- shards */
 
 static wg_status map(shard *s, wg_error *err)
 {
     struct stat st;
-    const int fd = open(s->path, O_RDONLY | O_CLOEXEC);
+    const int fd = open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
         if (errno == ENOENT) return wg_fail(err, WG_ENOENT, "%s: there is no such file; is the folder complete?", s->path);
         return wg_fail(err, WG_EIO, "%s: cannot open: %s", s->path, strerror(errno));
@@ -498,6 +515,7 @@ static wg_status make_head(folder *f, void **head, size_t *n, size_t *whole)
             f->err, WG_EUNSUPPORTED,
             "%s: is a folder without config.json; give a GGUF file, or the folder of a model with config.json and safetensors",
             f->path);
+    WG_TRY(check_files(f));
     WG_TRY(open_json(f, "config.json", &config));
     wg_status s = read_config(f, config, &ids);
     wg_json_close(config);

@@ -276,7 +276,7 @@ static wg_status map(mapped *m, const char *folder, const char *name, wg_error *
     }
     unmap(m);
     m->path = path;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return wg_fail(err, errno == ENOENT ? WG_ENOENT : WG_EIO, "%s: cannot open: %s", path, strerror(errno));
     const bool fine = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
     void *p = fine ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;

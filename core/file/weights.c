@@ -215,7 +215,8 @@ static wg_status open_path(wg_weights **out, const char *path, wg_error *err)
 
 wg_status wg_weights_open_file(wg_weights **out, const char *path, wg_error *err)
 {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* A pipe is refused, not waited for. */
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
         if (errno == ENOENT) return wg_fail(err, WG_ENOENT, "%s: there is no such file", path);
         return wg_fail(err, WG_EIO, "%s: cannot open: %s", path, strerror(errno));

@@ -2,6 +2,8 @@
  * Opening a target: its members in the order of their dependencies. */
 #include "experiments/base/target.h"
 
+#include <string.h>
+
 #include "core/base/mem.h"
 #include "core/file/quantize.h"
 #include "core/model/external/llamacpp.h"
@@ -18,6 +20,10 @@ static wg_status open_tokenizer(wg_tokenizer **out, const wg_weights *w, bool ne
     wg_text kind;
     if (wg_meta_string(w, "tokenizer.ggml.model", &kind)) return wg_tokenizer_open(out, w, err);
     if (!needed) return WG_OK;
+    if (strncmp(wg_weights_format(w), "safetensors", 11) == 0)
+        return wg_fail(err, WG_EMODEL,
+                       "%s: no tokenizer in this folder; copy the model's tokenizer.json or tokenizer.model into it",
+                       wg_weights_path(w));
     return wg_fail(err, WG_EMODEL,
                    "%s: no tokenizer in this file (key tokenizer.ggml.model); "
                    "add one with: wager convert IN --tokenizer FILE --out OUT.gguf",
@@ -113,14 +119,14 @@ static wg_status check_tokenizer(const wg_weights *w, bool needed, wg_error *err
     return s;
 }
 
-wg_status wg_target_check(const wg_weights *w, bool tokenizer, wg_error *err)
+wg_status wg_target_check(const wg_weights *w, wg_tokenizer_check tokenizer, wg_error *err)
 {
     wg_arch a;
     wg_model_options opt = defaults.model;
     WG_TRY(wg_arch_read(w, &a, err));
     if (a.window && a.window < a.context) opt.context = a.window;
     WG_TRY(wg_model_check(w, &opt, &a, err));
-    return tokenizer ? check_tokenizer(w, false, err) : WG_OK;
+    return tokenizer == WG_TOKENIZER_UNREAD ? WG_OK : check_tokenizer(w, tokenizer == WG_TOKENIZER_NEEDED, err);
 }
 
 wg_status wg_target_probe(const char *path, const wg_target_options *opt, wg_arch *out, wg_error *err)

@@ -63,9 +63,11 @@ wg_engine_parts wg_target_engine_parts(const wg_target *t);
  * values of weights, memory and devices, and all that an external target says: cheap enough for `wager check`. opt NULL: all
  * defaults. Of an external target *out has a context only, the longest that there is or that opt names. */
 wg_status wg_target_probe(const char *path, const wg_target_options *opt, wg_arch *out, wg_error *err);
-/* Whether an open file can run at all, with a context that it allows; `tokenizer`: with the file's own tokenizer, if it has
- * one. */
-wg_status wg_target_check(const wg_weights *w, bool tokenizer, wg_error *err);
+/* What is asked of a file's own tokenizer: nothing, that one which is there can be read, or that there is one. */
+typedef enum wg_tokenizer_check { WG_TOKENIZER_UNREAD, WG_TOKENIZER_IF_THERE, WG_TOKENIZER_NEEDED } wg_tokenizer_check;
+
+/* Whether an open file can run at all, with a context that it allows and with its tokenizer. */
+wg_status wg_target_check(const wg_weights *w, wg_tokenizer_check tokenizer, wg_error *err);
 
 /* The tokens of a text of n whose keys and values the cache holds at once: all of them, unless every layer has a window. A
  * layer without one needs the pages of all tokens, and a page has those of all layers. */

@@ -215,7 +215,7 @@ static wg_status open(inspected *f, const char *path, wg_error *err)
     *f = (inspected){ 0 };
     f->status = wg_weights_open(&f->w, path, &f->refused);
     if (!f->status) {
-        f->status = wg_target_check(f->w, true, &f->refused);
+        f->status = wg_target_check(f->w, WG_TOKENIZER_NEEDED, &f->refused);
         return wg_tensor_list_of(&f->list, f->w, err);
     }
     *err = f->refused;

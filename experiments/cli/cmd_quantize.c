@@ -67,7 +67,7 @@ static wg_status convert(const request *r, wg_weights *w, size_t *bytes, wg_erro
 {
     for (int i = 0; i < wg_weights_count(w); i++) *bytes += wg_weights_at(w, i)->bytes;
     if (r->json || r->verbose) wg_quantize_report(w, print_tensor, (void *)(uintptr_t)r);
-    WG_TRY(wg_target_check(w, true, err));
+    WG_TRY(wg_target_check(w, WG_TOKENIZER_IF_THERE, err));
     return wg_convert_weights(w, NULL, r->out, err);
 }
 

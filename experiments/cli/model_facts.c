@@ -218,7 +218,7 @@ json_t *wg_draft_facts(const wg_weights *w, const char *draft)
     json_t *with = json_array(), *why = json_array();
     json_t *o = json_pack("{s:o, s:n, s:n, s:n}", "path", text(draft), "context", "vocabulary", "parameters_share");
     wg_status s = wg_weights_open(&d, draft, &err);
-    if (!s) s = wg_target_check(d, true, &err);
+    if (!s) s = wg_target_check(d, WG_TOKENIZER_IF_THERE, &err);
     if (s) json_array_append_new(why, text(err.text));
     else compare(w, d, o, with, why);
     wg_weights_close(d);

@@ -69,6 +69,21 @@ static inline void mini_taps(const miniature *m, int tap[MINI_TAPS])
     memcpy(tap, list, sizeof list);
 }
 
+/* The largest relative error of the logits of the first tokens: sqrt(sum (x - ref)^2 / sum ref^2). x: (tokens, vocab). */
+static inline double mini_worst_row(const miniature *m, const float *x, int tokens)
+{
+    double worst = 0;
+    for (int t = 0; t < tokens; t++) {
+        double d = 0, s = 0;
+        for (int i = t * m->vocab; i < (t + 1) * m->vocab; i++) {
+            const double want = (double)m->logits[i], off = (double)x[i] - want;
+            d += off * off, s += want * want;
+        }
+        worst = fmax(worst, sqrt(d / s));
+    }
+    return worst;
+}
+
 /* The largest relative error of a tap of a token: sqrt(sum (x - ref)^2 / sum ref^2). x: (tokens, MINI_TAPS, dim). */
 static inline double mini_worst_tap(const miniature *m, const float *x, int tokens)
 {

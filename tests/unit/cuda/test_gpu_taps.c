@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Hidden states on a device: those of transformers for every miniature, the same when a pass is launched, recorded and
- * replayed, and not those of a pass that asks for none; kept rows move within the device. */
+ * Hidden states on a device: those of transformers for a miniature of every family, and its logits; the same states when a pass
+ * is launched, recorded and replayed, and not those of a pass that asks for none; kept rows move within the device. */
 #include "core/model/taps.h"
 #include "tests/conformance/miniature.h"
 #include "tests/unit/cuda/passes.h"
@@ -33,15 +33,16 @@ static void conforms(const char *name)
     must(wg_taps_open(&taps, lm, tap, MINI_TAPS, &err));
 
     const size_t bytes = TOKENS * MINI_TAPS * (size_t)m.dim * sizeof(float);
-    float *x = malloc(bytes);
+    float *x = malloc(bytes), *logits = malloc(TOKENS * (size_t)m.vocab * sizeof(float));
     must(wg_kv_reserve(s.seq, TOKENS, &err));
     wg_batch_clear(&s.b);
-    wg_batch_chain(&s.b, s.seq, 0, m.token, TOKENS, 0);
+    wg_batch_chain(&s.b, s.seq, 0, m.token, TOKENS, TOKENS);
     s.b.taps = taps;
-    must(wg_lm_forward(lm, &s.b, NULL, &err));
+    must(wg_lm_forward(lm, &s.b, logits, &err));
     must(wg_taps_read(taps, 0, TOKENS, x, &err));
-    const double error = mini_worst_tap(&m, x, TOKENS);
-    cr_assert(error < 1e-4, "%s: %g", name, error);
+    const double error = mini_worst_tap(&m, x, TOKENS), of_logits = mini_worst_row(&m, logits, TOKENS);
+    cr_assert(error < 1e-4 && of_logits < 1e-4, "%s: taps %g, logits %g", name, error, of_logits);
+    free(logits);
     wg_taps_close(taps);
     free(x);
     setup_close(&s);
@@ -53,8 +54,9 @@ static void conforms(const char *name)
 
 Test(gpu_taps, families)
 {
-    static const char *const name[] = { "llama-scaled", "mistral", "qwen2", "qwen3",   "gemma",    "gemma2",
-                                        "gemma3",       "phi3",    "gpt2",  "mixtral", "qwen3-moe" };
+    static const char *const name[] = { "llama-scaled", "mistral", "qwen2",      "qwen3",      "gemma",     "gemma2",
+                                        "gemma3",       "phi3",    "gpt2",       "mixtral",    "qwen3-moe", "pythia",
+                                        "neox-serial",  "mpt",     "falcon-40b", "falcon-11b", "falcon-rw" };
     for (size_t i = 0; i < sizeof name / sizeof name[0]; i++) conforms(name[i]);
 }
 

@@ -159,6 +159,39 @@ Test(hf_folder, files_that_are_missing)
     clean();
 }
 
+/* In the place of a file: it is not waited for. */
+static void put_pipe(const char *file, const char *message)
+{
+    char path[sizeof t.path], aside[sizeof t.path];
+    snprintf(path, sizeof path, "%s", temp_at(&t, file));
+    snprintf(aside, sizeof aside, "%s", temp_at(&t, "aside"));
+    rename(path, aside);
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    expect(WG_EFORMAT, message);
+    unlink(path);
+    rename(aside, path);
+}
+
+Test(hf_folder, pipes_are_refused, .timeout = 20)
+{
+    static const char *const files[] = {
+        "config.json",         "generation_config.json",      "tokenizer.json", "tokenizer.model", "tokenizer_config.json",
+        "chat_template.jinja", "model.safetensors.index.json"
+    };
+    make("qwen3");
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char message[100];
+        snprintf(message, sizeof message, "$/%s: is not a regular file; download it again", files[i]);
+        put_pipe(files[i], message);
+    }
+    put_pipe("model-00002-of-00003.safetensors",
+             "$/model-00002-of-00003.safetensors: is no file with weights; download it again");
+    wg_weights *w;
+    cr_assert_eq(mkfifo(temp_at(&t, "model.gguf"), 0600), 0);
+    cr_assert_eq(wg_weights_open(&w, temp_at(&t, "model.gguf"), &err), WG_EIO);
+    clean();
+}
+
 static void put(const char *file, const char *text)
 {
     FILE *f = fopen(temp_at(&t, file), "wb");

@@ -32,20 +32,6 @@ static void feed_tree(setup *u, const int32_t *token, int n, float *logits)
     wg_kv_rollback(u->seq);
 }
 
-static double worst_row(const float *x, const float *ref, int rows, int n)
-{
-    double worst = 0;
-    for (int r = 0; r < rows; r++) {
-        double d = 0, s = 0;
-        for (int i = 0; i < n; i++) {
-            const double want = (double)ref[r * n + i], off = (double)x[r * n + i] - want;
-            d += off * off, s += want * want;
-        }
-        worst = fmax(worst, sqrt(d / s));
-    }
-    return worst;
-}
-
 /* Hidden states of a pass over all tokens, of which one has logits. */
 static void check_taps(setup *u, const char *name, const miniature *m, float *logits)
 {
@@ -80,7 +66,7 @@ static float *check_passes(const char *name, const char *path, const miniature *
     must(wg_weights_open(&w, path, &err), &err);
     setup u = setup_open(w, WG_F32, 0);
     feed(&u, m->token, rows, all);
-    const double error = worst_row(all, m->logits, rows, m->vocab);
+    const double error = mini_worst_row(m, all, rows);
     fprintf(stderr, "conformance: %-15s %d tokens, largest relative error of a row %.1e (allowed %.0e)\n", name, rows, error,
             allowed);
     cr_assert(error < allowed, "%s", name);
