@@ -24,10 +24,13 @@ wg_status wg_sequence_propose(wg_sequence *q, wg_draft *out, wg_error *err)
     WG_TRY(wg_engine_propose(q->session->engine, q->seq, err));
     const wg_last_step last = wg_engine_last_step(q->session->engine);
     int32_t *token = q->node, *parent = token + WG_TREE_MAX, *qrow = parent + WG_TREE_MAX;
+    int parents = 1, rows = 1; /* whether those of node i are i - 1 */
     for (int i = 0; i < last.tree->n; i++) {
         token[i] = last.tree->token[i];
         parent[i] = i ? last.tree->parent[i] : -1;
         qrow[i] = i ? last.tree->qrow[i] : -1;
+        parents &= parent[i] == i - 1;
+        rows &= qrow[i] == (last.q->n ? i - 1 : -1);
     }
     d = (wg_draft){ .n = last.tree->n,
                     .token = token,
@@ -35,7 +38,8 @@ wg_status wg_sequence_propose(wg_sequence *q, wg_draft *out, wg_error *err)
                     .qrow = qrow,
                     .q_rows = last.q->n,
                     .law = wg_law_name(last.tree->law),
-                    .score = last.tree->score };
+                    .score = last.tree->score,
+                    .chain = parents && rows };
     return wg_struct_out(out, &d, sizeof d, WG_SIZE_TO(wg_draft, law), "wg_draft", err);
 }
 

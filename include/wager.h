@@ -182,6 +182,7 @@ typedef struct wg_draft {
     int q_rows;            /* rows of q */
     const char *law;       /* how siblings were drawn: "fixed", "iid", "without_replacement" or "coupled" */
     double score;          /* ABI 2: tokens that the drafter expects to be accepted; 0: it does not say */
+    int chain;             /* ABI 3: of wg_sequence_propose and _advance: 1 where parent[i] and qrow[i] are i - 1, or qrow -1 */
 } wg_draft;
 
 /* How a tree is verified. Rows are distributions after the sampler chain; a row sums to 1. Rules that weigh siblings jointly

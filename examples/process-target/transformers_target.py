@@ -7,6 +7,7 @@ Trees are passes with a mask of four dimensions, which says what every row sees;
 became text. Models that keep a state instead of keys and values cannot go back, and are refused. Hidden states are those of
 output_hidden_states, whose last are behind the final norm, and what a hook sees behind the last layer before it."""
 import argparse
+import inspect
 
 import torch
 import transformers
@@ -26,6 +27,8 @@ class Model:
             if isinstance(layers, torch.nn.ModuleList) and len(layers) == config.num_hidden_layers:
                 self.layers, self.dim = len(layers), config.hidden_size
                 layers[-1].register_forward_hook(self.keep_last)
+        new = "cache" in inspect.signature(self.model.forward).parameters  # transformers 5.24 and newer
+        self.cache_argument = "cache" if new else "past_key_values"
         self.cache = {}  # of a sequence: the cache of keys and values, and how many of its slots are text
 
     def keep_last(self, layer, inputs, output):
@@ -63,8 +66,8 @@ class Model:
                 sees[r, r] = True
             mask = torch.zeros(1, 1, n, text + n, dtype=self.model.dtype)
             mask[0, 0, :, text:].masked_fill_(~sees, torch.finfo(mask.dtype).min)
-            out = self.model(input_ids=token[None], attention_mask=mask, position_ids=position[None], past_key_values=cache,
-                             use_cache=True, output_hidden_states=taps is not None)
+            out = self.model(input_ids=token[None], attention_mask=mask, position_ids=position[None], use_cache=True,
+                             output_hidden_states=taps is not None, **{self.cache_argument: cache})
             if cache.get_seq_length() != text + n:
                 raise ValueError("this model's cache does not keep keys and values of every token")
             rows = wanted >= 0

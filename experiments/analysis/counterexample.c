@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/base/mem.h"
+
 enum { V_MOST = WG_COUNTER_VOCAB, TABLE = 8192, GRAIN_MOST = 4 };
 
 static const struct {
@@ -34,10 +36,11 @@ static bool has_siblings(int shape)
     return false;
 }
 
-/* Proves one pair of rows, the same after every text. */
-static bool convicts(const wg_verifier_class *rule, const wg_prove_options *o, double bound, wg_counterexample *c)
+/* Proves one pair of rows, the same after every text; table: room for the rows of p, then for those of q. */
+static bool convicts(const wg_verifier_class *rule, const wg_prove_options *o, double bound, double *table,
+                     wg_counterexample *c)
 {
-    static _Thread_local double p[TABLE], q[TABLE];
+    double *p = table, *q = table + TABLE;
     wg_prove_result r = { 0 };
     const int texts = wg_prove_texts(o);
     if (texts < 0 || texts * o->vocab > TABLE) return false;
@@ -56,19 +59,22 @@ static bool convicts(const wg_verifier_class *rule, const wg_prove_options *o, d
     return true;
 }
 
-static bool search_rows(const wg_verifier_class *rule, const wg_prove_options *o, double bound, wg_counterexample *c)
+static bool search_rows(const wg_verifier_class *rule, const wg_prove_options *o, double bound, double *table,
+                        wg_counterexample *c)
 {
     for (int grain = 2; grain <= GRAIN_MOST; grain++)
         for (int i = 0; row_of(i, grain, o->vocab, c->p); i++)
             for (int k = 0; row_of(k, grain, o->vocab, c->q); k++)
-                if (convicts(rule, o, bound, c)) return true;
+                if (convicts(rule, o, bound, table, c)) return true;
     return false;
 }
 
 bool wg_counterexample_find(const wg_verifier_class *rule, const wg_prove_options *like, double bound, wg_counterexample *out)
 {
-    for (int s = 0; s < SHAPES; s++)
-        for (int V = 2; V <= V_MOST; V++) {
+    bool found = false;
+    double *table = wg_alloc(2 * TABLE, sizeof *table);
+    for (int s = 0; table && !found && s < SHAPES; s++)
+        for (int V = 2; !found && V <= V_MOST; V++) {
             if (rule->chains && has_siblings(s)) continue;
             const wg_prove_options o = { .vocab = V,
                                          .depth = shapes[s].depth,
@@ -79,9 +85,10 @@ bool wg_counterexample_find(const wg_verifier_class *rule, const wg_prove_option
                                          .max_runs = 100000,
                                          .rule_options = like->rule_options };
             *out = (wg_counterexample){ .tree = shapes[s].tree, .law = o.law, .vocab = V, .steps = o.steps > 0 ? o.steps : 1 };
-            if (search_rows(rule, &o, bound, out)) return true;
+            found = search_rows(rule, &o, bound, table, out);
         }
-    return false;
+    wg_free(table);
+    return found;
 }
 
 static void put_row(FILE *f, const char *name, const double *row, int V)

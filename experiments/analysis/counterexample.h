@@ -21,7 +21,7 @@ typedef struct wg_counterexample {
 } wg_counterexample;
 
 /* Searches trees of at most six nodes, by nodes and then by tokens, for drafts of this law and so many steps. False: there is
- * none among them. */
+ * none among them, or no memory for the search. */
 bool wg_counterexample_find(const wg_verifier_class *rule, const wg_prove_options *like, double bound, wg_counterexample *out);
 
 void wg_counterexample_print(FILE *f, const wg_verifier_class *rule, const wg_counterexample *c);

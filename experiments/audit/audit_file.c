@@ -16,7 +16,7 @@ static wg_status add_record(wg_auditor *a, const wg_audit_reader *r, const char 
 {
     int stream;
     const wg_status s = wg_auditor_stream(a, r->stream, *r->header.rule ? r->header.rule : rule, &stream, err);
-    if (s) return wg_fail_in(err, s, "%s:%ld", r->name, r->line);
+    if (s) return s;
     if (r->round.evidence == WG_EVIDENCE_COUNTERS) wg_auditor_counters(a, stream, &r->counters);
     else if (r->round.evidence == WG_EVIDENCE_TOKENS) wg_auditor_tokens(a, stream, r);
     else return wg_auditor_round(a, stream, &r->round, err);
@@ -36,17 +36,81 @@ static wg_status read_lines(wg_auditor *a, wg_audit_reader *r, FILE *f, const ch
         if (s || kind != WG_AUDIT_RECORD) continue;
         records++;
         s = add_record(a, r, rule, err);
+        if (s) s = wg_fail_in(err, s, "%s:%ld", r->name, r->line);
     }
     wg_free(text);
     if (!s && !records) s = wg_fail(err, WG_EFORMAT, "%s: there are no records in it; docs/audit.md has the format", r->name);
     return s;
 }
 
-static wg_status audit_lines(wg_auditor *a, const char *path, FILE *f, const char *rule, wg_error *err)
+/* ---- one document */
+
+/* The records of a document; NULL: it is a record itself. */
+static const json_t *records_of(const json_t *doc)
+{
+    const json_t *list = json_is_array(doc) ? doc : json_object_get(doc, "results");
+    return json_is_array(list) ? list : NULL;
+}
+
+/* Whether the first line that is not empty is no record of JSON lines, but the beginning of a document or all of it. */
+static wg_status begins_document(wg_audit_reader *r, FILE *f, bool *is, wg_error *err)
+{
+    char *text = NULL;
+    size_t room = 0, blank = 0;
+    long n = 0;
+    wg_status s;
+    *is = false;
+    while (!(s = wg_audit_next_line(r, f, &text, &room, &n, err)) && n >= 0) {
+        const size_t mark = wg_byte_order_mark(text, (size_t)n);
+        for (blank = mark; blank < (size_t)n && strchr(" \t\r", text[blank]) && text[blank];) blank++;
+        if (blank == (size_t)n) continue;
+        json_t *first = json_loadb(text + blank, (size_t)n - blank, 0, NULL);
+        *is = strchr("{[", text[blank]) && text[blank] && (!first || records_of(first));
+        json_decref(first);
+        break;
+    }
+    wg_free(text);
+    rewind(f);
+    return s;
+}
+
+/* The document of a file; NULL: its bytes are none, or are too many for one, and it is read as lines. */
+static wg_status load_document(const char *path, json_t **doc, wg_error *err)
+{
+    char *bytes;
+    size_t n;
+    const wg_status s = wg_read_file(path, WG_AUDIT_LINE_MAX, &bytes, &n, err);
+    if (s) return s == WG_EFORMAT ? WG_OK : s;
+    const size_t mark = wg_byte_order_mark(bytes, n);
+    *doc = json_loadb(bytes + mark, n - mark, JSON_REJECT_DUPLICATES, NULL);
+    wg_free(bytes);
+    return WG_OK;
+}
+
+static wg_status audit_values(wg_auditor *a, wg_audit_reader *r, const json_t *doc, const char *rule, wg_error *err)
+{
+    const json_t *list = records_of(doc);
+    const size_t n = list ? json_array_size(list) : 1;
+    if (n == 0) return wg_fail(err, WG_EFORMAT, "%s: there are no records in it; docs/audit.md has the format", r->name);
+    for (size_t i = 0; i < n; i++) {
+        wg_audit_line kind;
+        wg_status s = wg_audit_read_value(r, list ? json_array_get(list, i) : doc, &kind, err);
+        if (!s && kind == WG_AUDIT_RECORD) s = add_record(a, r, rule, err);
+        if (s) return wg_fail_in(err, s, "%s: record %zu of the document", r->name, i);
+    }
+    return WG_OK;
+}
+
+static wg_status audit_json(wg_auditor *a, const char *path, FILE *f, const char *rule, wg_error *err)
 {
     wg_audit_reader r;
+    json_t *doc = NULL;
+    bool document;
     WG_TRY(wg_audit_reader_open(&r, path, err));
-    const wg_status s = read_lines(a, &r, f, rule, err);
+    wg_status s = begins_document(&r, f, &document, err);
+    if (!s && document) s = load_document(path, &doc, err);
+    if (!s) s = doc ? audit_values(a, &r, doc, rule, err) : read_lines(a, &r, f, rule, err);
+    json_decref(doc);
     wg_audit_reader_close(&r);
     return s;
 }
@@ -144,7 +208,7 @@ wg_status wg_audit_file(wg_auditor *a, const char *path, const char *rule, wg_er
     wg_status s = WG_OK;
     if (!trace && ferror(f)) s = wg_fail(err, WG_EIO, "%s: cannot be read: %s", path, strerror(errno));
     rewind(f);
-    if (!s) s = trace ? audit_trace(a, path, err) : audit_lines(a, path, f, rule, err);
+    if (!s) s = trace ? audit_trace(a, path, err) : audit_json(a, path, f, rule, err);
     fclose(f);
     return s;
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A file of records into an auditor: JSON lines (audit_reader.h), or a trace of this program, whose cells are the streams. */
+ * A file of records into an auditor: JSON lines (audit_reader.h), one JSON document over several lines, or a trace of this
+ * program, whose cells are the streams. A document is a record, a list of records, or an object with a list `results` of them,
+ * as the speed bench of llama.cpp writes. */
 #ifndef WG_EXPERIMENTS_AUDIT_AUDIT_FILE_H
 #define WG_EXPERIMENTS_AUDIT_AUDIT_FILE_H
 

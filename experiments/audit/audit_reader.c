@@ -386,20 +386,19 @@ static wg_status read_record(wg_audit_reader *r, const json_t *o, wg_error *err)
     return wg_fail(err, WG_EFORMAT, "a record has 'draft', 'tokens' or 'counters', and this line none of them");
 }
 
+wg_status wg_audit_read_value(wg_audit_reader *r, const json_t *o, wg_audit_line *out, wg_error *err)
+{
+    *out = json_object_get(o, "format") ? WG_AUDIT_HEADER : WG_AUDIT_RECORD;
+    if (!json_is_object(o)) return wg_fail(err, WG_EFORMAT, "no JSON object; expected one a line");
+    return *out == WG_AUDIT_HEADER ? read_header(r, o, err) : read_record(r, o, err);
+}
+
 static wg_status read_object(wg_audit_reader *r, const char *text, size_t n, wg_audit_line *out, wg_error *err)
 {
     json_error_t why;
     json_t *o = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
-    wg_status s = WG_OK;
-    if (!o) s = wg_fail(err, WG_EFORMAT, "no JSON: %s (column %d)", why.text, why.column);
-    else if (!json_is_object(o)) s = wg_fail(err, WG_EFORMAT, "no JSON object; expected one a line");
-    else if (json_object_get(o, "format")) {
-        *out = WG_AUDIT_HEADER;
-        s = read_header(r, o, err);
-    } else {
-        *out = WG_AUDIT_RECORD;
-        s = read_record(r, o, err);
-    }
+    const wg_status s =
+        o ? wg_audit_read_value(r, o, out, err) : wg_fail(err, WG_EFORMAT, "no JSON: %s (column %d)", why.text, why.column);
     json_decref(o);
     return s;
 }

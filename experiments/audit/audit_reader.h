@@ -5,6 +5,7 @@
 #ifndef WG_EXPERIMENTS_AUDIT_AUDIT_READER_H
 #define WG_EXPERIMENTS_AUDIT_AUDIT_READER_H
 
+#include <jansson.h>
 #include <stdio.h>
 
 #include "experiments/audit/audit_round.h"
@@ -27,7 +28,7 @@ typedef struct wg_audit_counters {
     double histogram[WG_TREE_MAX], by_position[WG_TREE_MAX]; /* accepted tokens by position */
     int positions;                                           /* -1: not recorded */
     double steps, step_drafted, step_accepted, over; /* sums of lists by round; over: rounds that accept more than they draft */
-    double mean_length, rate;                        /* as the engine states them; NaN: not recorded */
+    double mean_length, mean_emitted, rate; /* as the engine states them; NaN: not recorded. mean_emitted: emitted / rounds */
 } wg_audit_counters;
 
 typedef enum wg_audit_line { WG_AUDIT_NOTHING, WG_AUDIT_HEADER, WG_AUDIT_RECORD } wg_audit_line;
@@ -51,6 +52,9 @@ void wg_audit_reader_close(wg_audit_reader *r);
 
 /* Reads one line. EFORMAT "NAME:LINE: what". EUNSUPPORTED: more drafts than this build allows. */
 wg_status wg_audit_read_line(wg_audit_reader *r, const char *text, size_t n, wg_audit_line *out, wg_error *err);
+
+/* The same of a value that is parsed already; messages have no place. */
+wg_status wg_audit_read_value(wg_audit_reader *r, const json_t *o, wg_audit_line *out, wg_error *err);
 
 /* The next line of a file into *text (grown; the caller frees it); *n: its bytes, -1 at the end. EIO, ENOMEM, EFORMAT (longer
  * than WG_AUDIT_LINE_MAX). */

@@ -3,7 +3,9 @@
  *   vLLM: num_spec_steps, num_draft_tokens, num_accepted_draft_tokens, acceptance_histogram (rounds by accepted tokens, a list
  *     or an object of those that are not 0), mean_acceptance_length, draft_acceptance_rate; level "detailed" adds
  *     per_step_accepted and per_step_drafted. AIPerf's record of a request has the same members.
- *   SGLang: meta_info: spec_verify_ct (rounds), completion_tokens, spec_accept_length (tokens a round, next included).
+ *   SGLang: meta_info, or spec_tokens_details of its OpenAI API: spec_verify_ct (rounds), spec_num_correct_drafts,
+ *     spec_num_proposed_drafts, spec_correct_drafts_histogram (once spec_accept_token_num, spec_draft_token_num,
+ *     spec_accept_histogram), spec_accept_rate, completion_tokens, spec_accept_length (completion_tokens / rounds).
  *   llama.cpp: timings: draft_n (verified), draft_n_accepted, predicted_n, and draft_n_verif_steps where it is there. */
 #include "experiments/audit/import.h"
 
@@ -18,6 +20,12 @@ static double count_of(const json_t *o, const char *key)
 {
     const json_t *v = json_object_get(o, key);
     return json_is_number(v) ? json_number_value(v) : -1;
+}
+
+/* A member under the name that it has now, or under its earlier one. */
+static const char *now_or_once(const json_t *o, const char *now, const char *once)
+{
+    return json_object_get(o, now) ? now : once;
 }
 
 /* A list of counts, or an object of those that are not 0 by their index; its length, -1 where there is none. */
@@ -66,6 +74,7 @@ static const wg_audit_counters none = { .steps = -1,
                                         .histogram_n = -1,
                                         .positions = -1,
                                         .mean_length = NAN,
+                                        .mean_emitted = NAN,
                                         .rate = NAN };
 
 static void read_own(const json_t *o, wg_audit_counters *c)
@@ -95,8 +104,11 @@ static void read_sglang(const json_t *o, wg_audit_counters *c)
 {
     c->rounds = count_of(o, "spec_verify_ct");
     c->emitted = count_of(o, "completion_tokens");
-    c->drafted = count_of(o, "spec_draft_token_num");
-    c->accepted = count_of(o, "spec_accept_token_num");
+    c->drafted = count_of(o, now_or_once(o, "spec_num_proposed_drafts", "spec_draft_token_num"));
+    c->accepted = count_of(o, now_or_once(o, "spec_num_correct_drafts", "spec_accept_token_num"));
+    c->histogram_n = counts_of(o, now_or_once(o, "spec_correct_drafts_histogram", "spec_accept_histogram"), c->histogram);
+    if (c->histogram_n == 0) c->histogram_n = -1; /* the default of spec_tokens_details: not recorded */
+    c->mean_emitted = wg_json_measured(o, "spec_accept_length");
     c->rate = wg_json_measured(o, "spec_accept_rate");
 }
 
@@ -186,6 +198,8 @@ const char *wg_counters_contradiction(const wg_audit_counters *c, char *buf, siz
     if (c->rounds > 0 && c->accepted >= 0 && c->mean_length >= 0 &&
         fabs(1 + c->accepted / c->rounds - c->mean_length) > rounded)
         say(&f, "the mean length is not 1 + accepted / rounds", c->mean_length, 1 + c->accepted / c->rounds);
+    if (c->rounds > 0 && c->emitted >= 0 && c->mean_emitted >= 0 && fabs(c->emitted / c->rounds - c->mean_emitted) > rounded)
+        say(&f, "the mean length is not emitted tokens / rounds", c->mean_emitted, c->emitted / c->rounds);
     if (c->drafted > 0 && c->accepted >= 0 && c->rate >= 0 && fabs(c->accepted / c->drafted - c->rate) > rounded)
         say(&f, "the rate is not accepted / drafted", c->rate, c->accepted / c->drafted);
     if (c->emitted >= 0 && c->rounds >= 0 && c->accepted >= 0 && c->emitted > c->rounds + c->accepted + 1)

@@ -81,7 +81,8 @@ const wg_option wg_config_target_table[] = {
 };
 static const char *const turn_words[] = { "all", "first", NULL };
 static const wg_option prompt_options[] = {
-    WG_OPTION_NAME(wg_config_prompts, file, WG_NAMES_FILE, "", "JSONL with `prompt`, `question` or `turns` (needed)"),
+    WG_OPTION_NAME(wg_config_prompts, file, WG_NAMES_FILE, "",
+                   "JSONL with `prompt`, `question`, `turns` or `messages` (needed)"),
     WG_OPTION_COUNT(wg_config_prompts, turns, 1, 0, WG_TURNS_MAX, turn_words,
                     "questions of `turns` that are used, each after the answer to the one before; 0: all"),
     WG_OPTION_INT(wg_config_prompts, limit, 0, 0, 1 << 24, "the first prompts only; 0: all"),

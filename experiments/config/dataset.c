@@ -62,15 +62,58 @@ const wg_prompt *wg_dataset_find(const wg_dataset *d, const char *id, const char
     return NULL;
 }
 
-/* The texts of a line: `prompt` or `question`, or the list `turns`. */
-static wg_status prompt_texts(const json_t *line, const char *where, const json_t **out, wg_error *err)
+#define MESSAGES "%s: \"messages\" must be a list of {\"role\": \"user\", \"content\": text}"
+
+/* `messages` of a user's alone, as SPEED-Bench's preparation writes them, as `turns`. */
+static wg_status turns_of_messages(json_t *line, const char *where, wg_error *err)
+{
+    const json_t *messages = json_object_get(line, "messages"), *m;
+    json_t *turns = json_array();
+    size_t i;
+    wg_status s = json_array_size(messages) ? WG_OK : wg_fail(err, WG_EFORMAT, MESSAGES, where);
+    json_array_foreach(messages, i, m) {
+        const char *role = json_string_value(json_object_get(m, "role"));
+        json_t *content = json_object_get(m, "content");
+        if (role && strcmp(role, "user") != 0)
+            s = wg_fail(err, WG_EUNSUPPORTED,
+                        "%s: \"messages\" has one of the role \"%.40s\"; only questions of the user are read", where, role);
+        else if (!role || !json_is_string(content)) s = wg_fail(err, WG_EFORMAT, MESSAGES, where);
+        if (s) break;
+        json_array_append(turns, content);
+    }
+    if (s) json_decref(turns);
+    else json_object_set_new(line, "turns", turns);
+    return s;
+}
+
+/* SPEED-Bench has a notice in the place of texts that may not be copied. Drafts of it would measure nothing. */
+static wg_status refuse_notices(const wg_dataset *d, const json_t *texts, int line, wg_error *err)
+{
+    const size_t n = json_is_array(texts) ? json_array_size(texts) : 1;
+    for (size_t i = 0; i < n; i++)
+        if (strstr(json_string_value(json_is_array(texts) ? json_array_get(texts, i) : texts),
+                   "FULL BENCHMARK DATA SHOULD BE FETCHED FROM THE SOURCE"))
+            return wg_fail(err, WG_EFORMAT,
+                           "%s:%d: this is no prompt but a notice that the text must be fetched; prepare the dataset with its "
+                           "publisher's program, or remove the line",
+                           d->path, line);
+    return WG_OK;
+}
+
+/* The texts of a line: `prompt` or `question`, or the list `turns`, or of `messages`. */
+static wg_status prompt_texts(json_t *line, const char *where, const json_t **out, wg_error *err)
 {
     static const char *const keys[] = { "prompt", "question", "turns" };
     const char *key = NULL;
     for (int i = 0; i < 3 && !key; i++)
         if (json_object_get(line, keys[i])) key = keys[i];
+    if (!key && json_object_get(line, "messages")) {
+        WG_TRY(turns_of_messages(line, where, err));
+        key = keys[2];
+    }
     if (!key)
-        return wg_fail(err, WG_EFORMAT, "%s: expected a key \"prompt\" or \"question\" (text) or \"turns\" (a list of texts)",
+        return wg_fail(err, WG_EFORMAT,
+                       "%s: expected a key \"prompt\" or \"question\" (text), \"turns\" (a list of texts) or \"messages\"",
                        where);
     const json_t *v = json_object_get(line, key);
     const bool list = *key == 't';
@@ -183,6 +226,7 @@ static wg_status push(wg_dataset *d, int *cap, const json_t *line, const json_t 
     const char *category = merged(opt->merge ? opt->merge : "", own ? own : "", &name);
     if (opt->category && *opt->category && (strlen(opt->category) != name || memcmp(opt->category, category, name) != 0))
         return WG_OK;
+    WG_TRY(refuse_notices(d, texts, number, err));
     if (d->n == *cap) {
         const int more = *cap ? *cap * 2 : 32;
         wg_prompt *grown = wg_realloc(d->prompt, (size_t)more, sizeof *grown);

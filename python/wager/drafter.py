@@ -14,15 +14,50 @@ from .errors import ArgumentError
 from .spec import rule_section
 from .tree import Tree, int_array
 
+_advance, _unpack = lib.wg_sequence_advance, ffi.unpack
+_laws: dict[Any, str] = {}  # by the library's strings, which live as long as it
+
 
 class Draft(Tree):
     """What a drafter proposes: a tree whose node 0 is the last token of the text. Its rows of q: `q()`. score: tokens that the
-    drafter expects to be accepted, 0 where it does not say."""
+    drafter expects to be accepted, 0 where it does not say.
 
-    def __init__(self, text: Text, tokens: list[int], parents: list[int], q_rows: list[int], law: str, score: float) -> None:
-        self.score = score
-        self.tokens, self.parents, self.q_rows, self.law = tokens, parents, q_rows, law
-        self._text, self._serial = text, text._serial
+    Made once a round: of a chain only the tokens are copied, since they tell the rest."""
+
+    def __init__(self, text: Text, out: Any) -> None:
+        n = out.n
+        self.tokens = _unpack(out.token, n)
+        if out.chain:
+            self._parents = None
+            self._rows = out.q_rows
+        else:
+            self._parents, self._q_rows = _unpack(out.parent, n), _unpack(out.qrow, n)
+        self._law, self.score = out.law, out.score
+        self._text = text
+        text._serial = self._serial = text._serial + 1
+
+    def _tell(self) -> None:
+        n = len(self.tokens)
+        self._parents = list(range(-1, n - 1))
+        self._q_rows = list(self._parents) if self._rows else [-1] * n
+
+    @property
+    def parents(self) -> list[int]:
+        if self._parents is None:
+            self._tell()
+        return self._parents
+
+    @property
+    def q_rows(self) -> list[int]:
+        if self._parents is None:
+            self._tell()
+        return self._q_rows
+
+    @property
+    def law(self) -> str:
+        if self._law not in _laws:
+            _laws[self._law] = ffi.string(self._law).decode()
+        return _laws[self._law]
 
     @property
     def drafted(self) -> list[int]:
@@ -46,7 +81,6 @@ class Text:
         self._error, self._room = new_error(), 256
         self._buffer = ffi.new("int32_t[]", self._room)
         self._out = struct("wg_draft")
-        self._law: tuple[Any, str] = (ffi.NULL, "")
         prompt = int_array(tokens, "tokens")
         options = struct("wg_sequence_options", request=request or 0)
         handle = ffi.new("wg_sequence **")
@@ -74,19 +108,11 @@ class Text:
             self._buffer[0:n] = int_array(tokens, "tokens").tolist()
         return n
 
-    def _draft(self) -> Draft:
-        out, unpack = self._out, ffi.unpack
-        self._serial += 1
-        n, law = out.n, out.law
-        if law != self._law[0]:
-            self._law = (law, ffi.string(law).decode())
-        return Draft(self, unpack(out.token, n), unpack(out.parent, n), unpack(out.qrow, n), self._law[1], out.score)
-
     def propose(self) -> Draft:
         """The draft after the text's last token."""
         if lib.wg_sequence_propose(self._handle, self._out, self._error):
             raise failure(self._error)
-        return self._draft()
+        return Draft(self, self._out)
 
     def observe(self, tokens: Sequence[int]) -> None:
         """What the text has been given since, drafted tokens included; the drafter learns from it."""
@@ -97,9 +123,14 @@ class Text:
 
     def advance(self, tokens: Sequence[int]) -> Draft:
         """`observe(tokens)`, then `propose()`, in one call of C: what a round of an engine needs."""
-        if lib.wg_sequence_advance(self._handle, self._buffer, self._fill(tokens), self._out, self._error):
+        n, out = len(tokens), self._out
+        try:
+            self._buffer[0:n] = tokens
+        except (TypeError, IndexError):  # an array, or more tokens than fit
+            self._fill(tokens)
+        if _advance(self._handle, self._buffer, n, out, self._error):
             raise failure(self._error)
-        return self._draft()
+        return Draft(self, out)
 
     def finish(self) -> None:
         """Ends a complete text, which makes room for another one. Drafters that learn across texts (`suffix`, `ngram_cache` and

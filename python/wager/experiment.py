@@ -39,7 +39,7 @@ def run(
         program.call(["run", os.fspath(config), *arguments], show=show)
         return Result.read(to)
     with tempfile.NamedTemporaryFile("w", dir=".", prefix=".wager-", suffix=".json", encoding="utf-8") as file:
-        json.dump(config, file)
+        json.dump(config, file, indent=2)  # messages quote the line of a mistake
         file.flush()
         program.call(["run", os.path.basename(file.name), *arguments], show=show)
     return Result.read(to)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
@@ -20,9 +20,10 @@ STYLE = (
 
 @dataclass(frozen=True)
 class Drawing:
-    """A drawing; a notebook shows it. svg: its text."""
+    """A drawing; a notebook shows it. svg: its text; title: what it shows."""
 
-    svg: str
+    svg: str = field(repr=False)
+    title: str = ""
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -88,4 +89,4 @@ def intervals(marks: Sequence[Mark], label: str, one: float | None = None) -> Dr
         parts.append(_text(WIDTH - RIGHT + 10, y + 4, said, "start"))
     parts.append(_text((LABEL + WIDTH - RIGHT) / 2, foot + 34, label, "middle"))
     head = f'<svg xmlns="http://www.w3.org/2000/svg" class="wg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" role="img">'
-    return Drawing(f"{head}<title>{escape(label)}</title><style>{STYLE}</style>{''.join(parts)}</svg>\n")
+    return Drawing(f"{head}<title>{escape(label)}</title><style>{STYLE}</style>{''.join(parts)}</svg>\n", label)

@@ -20,24 +20,33 @@ def call(arguments: Sequence[str], *, show: bool = False) -> str:
     """Runs a command of the program and returns what it printed. show: what it prints, progress included, goes to this
     process's output as well as it does in a terminal, and "" is returned.
 
-    Raises Error with the program's own message. ctrl-C reaches the program, which ends as it does in a terminal."""
+    Raises Error with the program's own message. What is raised while it runs, KeyboardInterrupt among it, ends the program,
+    which finishes what it has begun to write, and goes on afterwards."""
     command = [path(), *arguments]
-    if show:
-        process = subprocess.Popen(command)
-        out, said = "", ""
-    else:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8")
+    pipe = None if show else subprocess.PIPE
+    process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, encoding="utf-8")
     try:
-        if not show:
-            out, said = process.communicate()
-        status = process.wait()
-    except KeyboardInterrupt:
-        process.wait()  # it has had the same signal
+        out, said = process.communicate()
+    except BaseException:
+        _end(process)
         raise
+    status = process.returncode
     if status:
-        lines = said.strip() or f"wager {' '.join(arguments)}: exit status {status}"
+        lines = (said or "").strip() or f"wager {' '.join(arguments)}: exit status {status}"
         raise Error(lines.removeprefix("error: "), "EPROGRAM")
-    return out
+    return out or ""
+
+
+def _end(process: subprocess.Popen) -> None:
+    """Asks a program to end, and waits for it; asked twice, it is killed. It may have had the ctrl-C of the terminal as well:
+    then SIGTERM says the same again, where a second SIGINT would kill it in the middle of a line."""
+    process.terminate()
+    try:
+        process.communicate()
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
 
 
 def main() -> None:

@@ -152,7 +152,8 @@ class Result:
         """The drawings of the run's page. They need gnuplot, as the page does: Error without it."""
         with tempfile.TemporaryDirectory(prefix="wager-") as folder:
             program.call(["report", str(self.folder), "--figures", folder])
-            return Figures(Drawing(file.read_text(encoding="utf-8")) for file in sorted(Path(folder).glob("*.svg")))
+            files = sorted(Path(folder).glob("*.svg"))
+            return Figures(Drawing(file.read_text(encoding="utf-8"), file.stem) for file in files)
 
     def plot(self, what: str = "speedup") -> Drawing:
         """ "speedup" or "tau" of each cell, with its interval, as a drawing. Needs nothing but this package."""

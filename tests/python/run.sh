@@ -14,7 +14,17 @@ trap 'rm -rf "$dir"' EXIT
 "$python" tests/python/pack.py "$build" "$dir"
 export PYTHONPATH="$dir/site"
 case $what in
-wheel) "$python" tests/python/check_wheel.py "$dir" ;;
+wheel)
+  "$python" tests/python/check_wheel.py "$dir"
+  # As a user installs it: pip puts it into an environment of its own, which has the library, the program and the package.
+  if "$python" -m venv --without-pip --system-site-packages "$dir/env" 2> "$dir/said" &&
+    "$python" -m pip --python "$dir/env/bin/python" --version > "$dir/said" 2>&1; then
+    unset PYTHONPATH
+    "$python" -m pip --python "$dir/env/bin/python" install -q --no-index --no-deps "$dir"/*.whl > "$dir/said" 2>&1 || { cat "$dir/said"; exit 1; }
+    "$dir/env/bin/python" tests/python/installed.py "$dir/env"
+  else
+    echo "SKIPPED in part: an environment with the wheel needs python3-venv and pip 22.3"
+  fi ;;
 api) WAGER_SCRATCH=$dir "$python" -m unittest discover -s tests/python -p 'test_*.py' ;;
 docs) "$python" tests/python/snippets.py docs/python.md "$dir" ;;
 *) echo "usage: tests/python/run.sh wheel|api|docs BUILD"; exit 2 ;;

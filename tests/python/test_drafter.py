@@ -29,6 +29,17 @@ class Drafters(unittest.TestCase):
             other.forget()
             drafter.sequence([1, 2, 3])
 
+    def test_a_tree_has_its_parents_after_the_next_call(self):
+        with wager.Drafter("suffix", vocab=8, context=64, tree=True) as drafter:
+            text = drafter.sequence([1, 2, 3, 1, 2, 4, 1, 2])
+            draft = text.propose()
+            text.advance([5])
+            self.assertEqual(draft.children(0), [i for i, parent in enumerate(draft.parents) if parent == 0])
+            self.assertEqual({draft.tokens[i] for i in draft.children(0)}, {3, 4})
+            self.assertEqual((len(draft.q_rows), draft.law, draft.q_rows is draft.q_rows), (draft.n, "fixed", True))
+            chain = text.advance([6, 1, 2, 3])
+            self.assertEqual((chain.parents, chain.n > 2), (list(range(-1, chain.n - 1)), True))
+
     def test_a_finished_text_is_learned_and_an_aborted_one_is_not(self):
         for ends, drafted in (("finish", [8, 7]), ("forget", [])):
             with wager.Drafter("suffix", vocab=32, context=64, factor=2) as drafter:

@@ -2,6 +2,7 @@
 """Experiments, results, and one text."""
 
 import os
+import signal
 import tempfile
 import unittest
 from pathlib import Path
@@ -53,6 +54,7 @@ class Experiments(unittest.TestCase):
         drawing = self.result.plot("tau")
         root = ElementTree.fromstring(drawing._repr_svg_())
         self.assertEqual(len(root.findall(".//{http://www.w3.org/2000/svg}circle")), 2)
+        self.assertEqual(repr(drawing), "Drawing(title='tokens per target pass')")
         self.assertEqual(drawing.save(Path(self.folder.name) / "tau.svg").read_text(), drawing.svg)
         self.assertIn("tau", self.result.table())
         self.assertEqual(len(self.result.numbers()), 2)
@@ -74,6 +76,30 @@ class Experiments(unittest.TestCase):
         self.assertIsInstance(frame, pandas.DataFrame)
         self.assertEqual(list(frame["drafter"]), ["ngram", "suffix"])
         self.assertIn("cell.draft.kind", frame.columns)
+
+    def test_what_is_raised_ends_the_program_and_resume_goes_on(self):
+        out = Path(self.folder.name) / "ended"
+        lines = out / "requests.jsonl"
+        config = {**CONFIG, "prompts": {**CONFIG["prompts"], "limit": 12}, "max_tokens": 200}
+
+        def after_a_request(*_):
+            if lines.exists() and lines.stat().st_size:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                raise KeyboardInterrupt
+
+        before = signal.signal(signal.SIGALRM, after_a_request)
+        signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+        try:
+            with self.assertRaises(KeyboardInterrupt):
+                wager.run(config, out)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        with self.assertRaises(ChildProcessError):  # none is left
+            os.waitpid(-1, os.WNOHANG)
+        done = len(lines.read_text().splitlines())
+        self.assertLess(done, 12 * 3, "it ended before its end")
+        self.assertEqual(len(list(wager.run(config, out, resume=True).requests())), 12 * 3)
 
     def test_what_is_refused(self):
         with self.assertRaises(wager.Error) as caught:

@@ -4,6 +4,7 @@ cffi and numpy installed and `wager` importable. A development check; it prints 
 difference:
 
   greedy      the text of `generate` with wager's loop is that of `generate` alone, for each drafter
+  cache       a cache that is given to `generate` is the one that is filled, and a later call goes on from it
   assisted    the same of transformers' assisted generation with wager's candidates
   sampled     tau at temperature 0.8 lies in the 95 % interval of `wager run` on the same files
   trace       `wager replay` repeats every recorded decision
@@ -12,10 +13,11 @@ difference:
 import json
 import sys
 import tempfile
+from inspect import signature
 from pathlib import Path
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
 
 import wager
 from wager import program
@@ -55,6 +57,17 @@ def main(folder):
             found = [generate(**q, max_new_tokens=TOKENS, do_sample=False)[0].tolist() for q in asked]
             same = sum(a == b for a, b in zip(plain, found))
             say(same == len(plain), f"assisted, {kind}: {same} of {len(plain)} texts are those of transformers")
+
+    cache = DynamicCache(config=model.config)
+    given = "cache" if "cache" in signature(model.forward).parameters else "past_key_values"
+    with Speculation("suffix", k=8) as s:
+        how = {"do_sample": False, "custom_generate": s, given: cache}
+        half = model.generate(**asked[0], max_new_tokens=TOKENS // 2, **how)
+        held, whole = cache.get_seq_length(), model.generate(half, max_new_tokens=TOKENS // 2, **how)[0].tolist()
+    say(
+        held == half.shape[1] - 1 and whole == plain[0][: len(whole)],
+        f"cache: it holds {held} of {half.shape[1]} tokens, and the text goes on as that of transformers",
+    )
 
     config = {
         "name": "beside-transformers",

@@ -20,6 +20,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,8 @@ class Speculation:
     ) -> torch.Tensor:
         _check_call(model, input_ids, generation_config, synced_gpus, model_kwargs)
         sampling = _sampling_of(generation_config)
-        target = _Target(model, logits_processor, sampling["temperature"] > 0, model_kwargs.get("past_key_values"))
+        cache = model_kwargs.get("cache", model_kwargs.get("past_key_values"))
+        target = _Target(model, logits_processor, sampling["temperature"] > 0, cache)
         ends = _ends_of(generation_config)
         drafter = self._open_drafter(target.vocab, sampling)
         tokens = input_ids[0].tolist()
@@ -184,6 +186,8 @@ class _Target:
         if hasattr(self._cache, "activate_past_recording"):  # layers with windows keep what `keep` may need
             self._cache.activate_past_recording()
         self._cached = int(self._cache.get_seq_length())
+        new = "cache" in signature(model.forward).parameters  # transformers 5.24 and newer
+        self._cache_argument = "cache" if new else "past_key_values"
         self.vocab = int(model.get_output_embeddings().weight.shape[0])
 
     def rows(self, tokens: list[int], chain: list[int]) -> np.ndarray:
@@ -193,9 +197,9 @@ class _Target:
         out = self._model(
             input_ids=whole[:, self._cached :],
             attention_mask=torch.ones_like(whole),
-            past_key_values=self._cache,
             use_cache=True,
             logits_to_keep=k,
+            **{self._cache_argument: self._cache},
         )
         self._cached = n
         logits = out.logits[0, -k:].float()

@@ -307,8 +307,10 @@ static void expect_draft(wg_sequence *q, const int32_t *want, int n)
     wg_error err;
     wg_draft d = { .size = sizeof d };
     cr_assert(wg_sequence_propose(q, &d, &err) == WG_OK, "%s", err.text);
-    cr_assert(d.n >= n, "%d nodes, not %d", d.n, n);
-    for (int i = 0; i < n; i++) cr_assert(d.token[i] == want[i] && d.parent[i] == i - 1, "node %d is %d", i, (int)d.token[i]);
+    cr_assert(d.n >= n && d.chain == 1, "%d nodes, not %d", d.n, n);
+    for (int i = 0; i < n; i++)
+        cr_assert(d.token[i] == want[i] && d.parent[i] == i - 1 && (d.qrow[i] == i - 1 || d.q_rows == 0), "node %d is %d", i,
+                  (int)d.token[i]);
 }
 
 Test(drafter, proposes_observes_forgets)
@@ -347,6 +349,23 @@ Test(drafter, proposes_observes_forgets)
     s = NULL;
     cr_assert(wg_session_open_drafter(&s, 32, 64, "{\"draft\": {\"kind\": \"recycle\"}}", &err) == WG_EUNSUPPORTED && !s);
     SAYS(err, "drafter recycle learns from the target's rows");
+}
+
+/* 2 is followed by 3 and by 4: siblings, which the draft says. */
+Test(drafter, says_whether_a_draft_is_a_chain)
+{
+    wg_error err;
+    wg_session *s = NULL;
+    wg_sequence *q = NULL;
+    wg_draft d = { .size = sizeof d };
+    cr_assert(wg_session_open_drafter(&s, 8, 64, "{\"draft\": {\"kind\": \"suffix\", \"tree\": true}}", &err) == WG_OK, "%s",
+              err.text);
+    cr_assert(wg_sequence_open_tokens(s, &q, (const int32_t[]){ 1, 2, 3, 1, 2, 4, 1, 2 }, 8, NULL, &err) == WG_OK);
+    cr_assert(wg_sequence_propose(q, &d, &err) == WG_OK, "%s", err.text);
+    int siblings = 0;
+    for (int i = 1; i < d.n; i++) siblings += d.parent[i] != i - 1;
+    cr_assert(siblings > 0 && d.chain == 0, "%d nodes", d.n);
+    wg_session_close(s);
 }
 
 /* One call a round, and what a complete text leaves to the next one. */

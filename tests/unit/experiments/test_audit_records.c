@@ -7,6 +7,7 @@
 #include "core/base/mem.h"
 #include "experiments/audit/audit_file.h"
 #include "experiments/audit/import.h"
+#include "tests/temp.h"
 
 static wg_status line(wg_audit_reader *r, const char *text, wg_audit_line *kind, wg_error *err)
 {
@@ -306,6 +307,12 @@ Test(audit, weights_sum_to_one)
 
 /* ---- counters of other programs */
 
+#define SGLANG(histogram, length)                                                                                              \
+    "{\"text\": \" a\", \"meta_info\": {\"id\": \"a\", \"completion_tokens\": 8, \"spec_verify_ct\": 4, "                      \
+    "\"spec_accept_rate\": 0.25, "                                                                                             \
+    "\"spec_num_correct_drafts\": 3, \"spec_num_proposed_drafts\": 12, \"spec_accept_length\": " length ", "                   \
+    "\"spec_correct_drafts_histogram\": " histogram "}}"
+
 Test(audit, counters_of_other_programs)
 {
     static const struct {
@@ -341,6 +348,21 @@ Test(audit, counters_of_other_programs)
         { "{\"num_spec_steps\": 2, \"num_draft_tokens\": 7, \"per_step_accepted\": [0, 1], \"per_step_drafted\": [3, 3]}", 2, 7,
           -1, "the lists by round have another number of drafted tokens: 6 and 7" },
         { "{\"meta_info\": {\"spec_verify_ct\": 4, \"completion_tokens\": 9}}", 4, -1, -1, NULL },
+        { SGLANG("[2, 1, 1]", "2"), 4, 12, 3, NULL },
+        { SGLANG("[2, 1, 0, 1]", "2"), 4, 12, 3, "the histogram has another number of accepted tokens: 4 and 3" },
+        { SGLANG("[1, 1, 1]", "2"), 4, 12, 3, "the histogram has another number of rounds: 3 and 4" },
+        { SGLANG("[2, 1, 1]", "2.5"), 4, 12, 3, "the mean length is not emitted tokens / rounds: 2.5 and 2" },
+        { "{\"meta_info\": {\"spec_verify_ct\": 4, \"completion_tokens\": 8, \"spec_draft_token_num\": 12, "
+          "\"spec_accept_token_num\": 3, \"spec_accept_histogram\": [2, 1, 1]}}",
+          4, 12, 3, NULL }, /* up to 0.5.9 */
+        { "{\"spec_tokens_details\": {\"spec_accept_rate\": 0.5, \"spec_num_correct_drafts\": 3, \"spec_num_proposed_drafts\": "
+          "12, \"spec_verify_ct\": 4, \"spec_correct_drafts_histogram\": []}}",
+          4, 12, 3, "the rate is not accepted / drafted: 0.5 and 0.25" },
+        { "{\"metadata\": {\"session_num\": 0}, \"metrics\": {\"spec_decode_steps\": {\"value\": 3, \"unit\": \"count\"}}, "
+          "\"spec_decode_acceptance\": {\"engine\": \"vllm\", \"mean_acceptance_length\": 2.0, \"draft_acceptance_rate\": 0.5, "
+          "\"acceptance_histogram\": {\"0\": 1, \"1\": 1, \"2\": 1}, \"num_accepted_draft_tokens\": 3, "
+          "\"num_draft_tokens\": 6, \"num_spec_steps\": 3, \"completion_tokens\": 7}}",
+          3, 6, 3, NULL }, /* a line of AIPerf's profile_export.jsonl */
         { "{\"timings\": {\"draft_n\": 8, \"draft_n_accepted\": 6}}", -1, 8, 6, NULL },
         { "{\"counters\": {\"rounds\": 4, \"accepted\": 6, \"drafted\": 8, \"mean_length\": 2.6}}", 4, 8, 6,
           "the mean length is not 1 + accepted / rounds: 2.6 and 2.5" },
@@ -363,4 +385,49 @@ Test(audit, counters_of_other_programs)
                   wrong ? wrong : "");
         json_decref(o);
     }
+}
+
+/* One document over several lines: a list, an object with `results`, a record; each record counts. */
+#define RESULT(drafted, accepted)                                                                                              \
+    "{\"category\": \"coding\",\n\"draft_n\": " #drafted ",\n\"draft_n_accepted\": " #accepted ",\n\"ok\": true}"
+#define SPEED_BENCH(results)                                                                                                   \
+    "{\n\"config\": {\"bench\": \"qualitative\"},\n\"results\": [" results "],\n\"selected_samples\": 2\n}\n"
+
+Test(audit, documents)
+{
+    static const struct {
+        const char *text;
+        int records; /* -1: refused */
+        const char *said;
+    } cases[] = {
+        { SPEED_BENCH(RESULT(8, 5) ", " RESULT(4, 4)), 2, "do not contradict" },
+        { SPEED_BENCH(RESULT(8, 5) ", " RESULT(4, 6)), 2, "more tokens are accepted than drafted: 6 and 4" },
+        { "{\"results\": [{\"draft_n\": 1, \"draft_n_accepted\": 1}, {\"draft_n\": 4, \"draft_n_accepted\": 6}]}", 2,
+          "more tokens are accepted than drafted: 6 and 4" },
+        { "\xEF\xBB\xBF\n [{\"counters\": {\"rounds\": 1}}, {\"tokens\": [1], \"plain\": [2]},\n{\"tokens\": [1]}]", 3,
+          "token 0 differs from plain decoding" },
+        { "{\n  \"metrics\": {\"num_spec_steps\": 3}\n}", 1, "do not contradict" },
+        { "{\"tokens\": [1]}\n{\"tokens\": [1]}", 2, "tokens without rows" },
+        { "[]", -1, "file: there are no records in it" },
+        { "[{\"tokens\": [1]},\n3]", -1, "file: record 1 of the document: no JSON object" },
+        { "[{\"tokens\": [1]},\n", -1, "file:1: no JSON: " },
+        { "{\"tokens\": [1]}\n[{\"tokens\": [1]}]", -1, "file:2: no JSON object; expected one a line" },
+    };
+    temp t;
+    temp_make(&t);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        wg_error err;
+        wg_auditor a;
+        const char *path = temp_at(&t, "file");
+        file_write(path, cases[i].text, strlen(cases[i].text));
+        cr_assert_eq(wg_auditor_open(&a, &err), WG_OK);
+        const wg_status s = wg_audit_file(&a, path, "", &err);
+        const wg_verdict v = s ? (wg_verdict){ 0 } : wg_auditor_verdict(&a.stream[0]);
+        int n = s ? -1 : 0;
+        for (int k = 0; !s && k < WG_EVIDENCE_KINDS; k++) n += (int)a.all.records[k];
+        cr_expect_eq(n, cases[i].records, "%s: %d records", cases[i].text, n);
+        cr_expect(strstr(s ? err.text : v.why, cases[i].said), "%s: %s", cases[i].text, s ? err.text : v.why);
+        wg_auditor_close(&a);
+    }
+    temp_remove(&t);
 }

@@ -87,6 +87,28 @@ Test(dataset, reads_the_forms_of_known_sets)
     wg_dataset_close(d);
 }
 
+/* SPEED-Bench, as it is published (turns) and prepared (messages); lines whose text is elsewhere. */
+Test(dataset, reads_speed_bench)
+{
+    static const char text[] =
+        "{\"question_id\": \"a1\", \"category\": \"math\", \"sub_category\": \"\", \"turns\": [\"one\", \"two\"], \"source\": "
+        "\"x\"}\n"
+        "{\"question_id\": \"a2\", \"category\": \"math\", \"messages\": [{\"role\": \"user\", \"content\": \"three\"},"
+        " {\"role\": \"user\", \"content\": \"four\"}]}\n"
+        "{\"question_id\": \"a3\", \"category\": \"rag\", \"turns\": [\"FULL BENCHMARK DATA SHOULD BE FETCHED FROM THE SOURCE "
+        "USING "
+        "SPECDEC_BENCH\"]}\n";
+    wg_error err;
+    wg_dataset *d = open_text(text, 0, "math", WG_OK, &err);
+    cr_assert_eq(d->n, 2);
+    cr_assert_str_eq(d->prompt[0].id, "a1");
+    for (int i = 0; i < 4; i++)
+        cr_expect_str_eq(wg_prompt_turn(&d->prompt[i / 2], i % 2).text, ((const char *[]){ "one", "two", "three", "four" })[i]);
+    wg_dataset_close(d);
+    open_text(text, 0, NULL, WG_EFORMAT, &err);
+    cr_expect(strstr(err.text, "p.jsonl:3: this is no prompt but a notice"), "%s", err.text);
+}
+
 static const char talks[] = "{\"prompt\": \"one\"}\n"
                             "{\"id\": \"b\", \"turns\": [\"b\\u00e4\", \"two\", \"three\"]}\n"
                             "{\"id\": \"c\", \"turns\": [\"ba\", \"dc\"]}\n";
@@ -209,6 +231,8 @@ Test(dataset, merge_must_have_its_form)
     }
 }
 
+#define NOTICE "FULL BENCHMARK DATA SHOULD BE FETCHED FROM THE SOURCE USING SPECDEC_BENCH"
+
 Test(dataset, bad_lines_have_their_place)
 {
     static const struct {
@@ -223,7 +247,15 @@ Test(dataset, bad_lines_have_their_place)
         { "{\"prompt\": \"a\"\n}\n", WG_EFORMAT, "p.jsonl:1:" },
         { "[\"a\"]\n", WG_EFORMAT, "p.jsonl:1: expected a JSON object" },
         { "{\"text\": \"a\"}\n", WG_EFORMAT,
-          "p.jsonl:1: expected a key \"prompt\" or \"question\" (text) or \"turns\" (a list of texts)" },
+          "p.jsonl:1: expected a key \"prompt\" or \"question\" (text), \"turns\" (a list of texts) or \"messages\"" },
+        { "{\"messages\": []}\n", WG_EFORMAT,
+          "p.jsonl:1: \"messages\" must be a list of {\"role\": \"user\", \"content\": text}" },
+        { "{\"messages\": [{\"role\": \"user\"}]}\n", WG_EFORMAT, "p.jsonl:1: \"messages\" must be a list of {" },
+        { "{\"messages\": [{\"role\": \"system\", \"content\": \"a\"}]}\n", WG_EUNSUPPORTED,
+          "p.jsonl:1: \"messages\" has one of the role \"system\"; only questions of the user are read" },
+        { "{\"prompt\": \"a\"}\n{\"turns\": [\"b\", \"" NOTICE "\"]}\n", WG_EFORMAT,
+          "p.jsonl:2: this is no prompt but a notice that the text must be fetched; prepare the dataset with its publisher's "
+          "program, or remove the line" },
         { "{\"prompt\": 5}\n", WG_EFORMAT, "p.jsonl:1: \"prompt\" must be text" },
         { "{\"turns\": []}\n", WG_EFORMAT, "p.jsonl:1: \"turns\" must be a list of texts" },
         { "{\"turns\": \"a\"}\n", WG_EFORMAT, "p.jsonl:1: \"turns\" must be a list of texts" },
