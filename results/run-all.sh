@@ -38,7 +38,7 @@ prepare_drafters() {
 }
 
 # The compressed draft models of draft-compression: rounded, calibrated on a book where the books are (else on the prompts), and
-# the one that is pruned 2:4 and trained on.
+# those that are pruned 2:4 and trained on: on the text, and on the target's law.
 prepare_compressed() {
   local draft=models/story-draft-q8_0.gguf to=build/compressed text=$shared/text/pd-books-children whole=--keep=token_embd.weight=q8_0
   [ -d "$text" ] || text=configs/prompts/quickstart.jsonl
@@ -52,11 +52,18 @@ prepare_compressed() {
     compress 3-bit-gptq --type q4_0 --bits 3 --calibrate "$text" && compress 2-bit --type q4_0 --bits 2 &&
     compress 2-bit-gptq --type q4_0 --bits 2 --calibrate "$text" &&
     compress 30-percent-sparsegpt --type q8_0 --prune 0.3 --calibrate "$text" &&
-    compress 2-4-sparsegpt --type q8_0 --prune 2:4 --calibrate "$text" || return 1
-  [ -s $to/2-4-trained.gguf ] && return
+    compress 2-4 --type q8_2of4 && compress 2-4-sparsegpt --type q8_2of4 --calibrate "$text" || return 1
+  [ -s $to/2-4-kl.gguf ] && return
   rm -rf $to/run
-  "$wager" train configs/models/prune-and-train.json --out $to/run --set model.init=$to/2-4-sparsegpt.gguf --set "data.text=$text" >/dev/null &&
-    cp $to/run/model.gguf $to/2-4-trained.gguf
+  "$wager" distill configs/distill/pruned.json --out $to/run --set "data.text=$text" >/dev/null &&
+    cp $to/run/2-4-text.gguf $to/run/2-4-kl.gguf $to/
+}
+
+# The students of student-sizes take about an hour of two cores, so they are not trained here unasked.
+prepare_sizes() {
+  [ -s build/sizes/m2.0.gguf ] && return
+  echo "run-all: no students in build/sizes: wager distill configs/distill/sizes.json --out build/sizes --set data.text=BOOKS" >&2
+  return 1
 }
 
 overrides() { # NAME: what this machine lacks, said aloud
@@ -105,6 +112,7 @@ run_one() { # CONFIG
   mapfile -t more < <(overrides "$name")
   [ "$name" != drafters ] || prepare_drafters || return 1
   [ "$name" != draft-compression ] || prepare_compressed || return 1
+  [ "$name" != student-sizes ] || prepare_sizes || return 1
   mkdir -p "build/results/$build"
   timeout -s INT -k 20 "${LIMIT:-420}" "$wager" run "$1" --resume --out "$out" --set trace=$trace "${more[@]}" >"$out.table" || return 1
   mkdir -p "results/$name"

@@ -125,8 +125,8 @@ wg_status wg_net_read(wg_net *n, const wg_weights *w, wg_error *err);
 /* From a file of another depth and the same shape otherwise: layer i from its layer layer[i]; embedding, last norm and
  * head. layer NULL: these alone, the layers keep their values. Errors as wg_net_read. */
 wg_status wg_net_read_parts(wg_net *n, const wg_weights *w, const int *layer, wg_error *err);
-/* Of wg_net_weights: a GGUF file with the tokenizer of `tokenizer` (all its keys tokenizer.*), matrices of this type. EIO,
- * ENOMEM. */
+/* Of wg_net_weights: a GGUF file with the tokenizer of `tokenizer` (all its keys tokenizer.*), matrices of this type
+ * (q8_2of4: those of layers, embedding and head are q8_0). EIO, ENOMEM. */
 wg_status wg_net_write(wg_net *n, const char *path, const char *name, const wg_weights *tokenizer, int type, wg_error *err);
 
 #endif

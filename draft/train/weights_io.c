@@ -167,17 +167,19 @@ static void set_keys(wg_gguf_writer *g, const wg_arch *a, const char *name, int 
     set_f32(g, a->family, "rope.freq_base", a->rope_base);
 }
 
+/* Embedding and head stay whole in a model of q8_2of4, as wg_quantize has it. */
+static int type_of(const wg_net_tensor *t, int type)
+{
+    if (t->rows == 1) return WG_F32;
+    if (type == WG_Q8_2OF4 && !t->matrix) type = WG_Q8_0;
+    return t->columns % wg_type_get(type)->block == 0 ? type : WG_F16;
+}
+
 static void add(wg_gguf_writer *g, const wg_net_tensor *t, int type, writer *w)
 {
-    const bool fits = t->columns % wg_type_get(type)->block == 0;
-    wg_gguf_add(g,
-                &(wg_tensor){ .name = t->name,
-                              .type = t->rows == 1 ? WG_F32
-                                      : fits       ? type
-                                                   : WG_F16,
-                              .n_dims = t->rows == 1 ? 1 : 2,
-                              .dim = { t->columns, t->rows, 1, 1 } },
-                fill, w);
+    const int dims = t->rows == 1 ? 1 : 2;
+    const wg_tensor x = { .name = t->name, .type = type_of(t, type), .n_dims = dims, .dim = { t->columns, t->rows, 1, 1 } };
+    wg_gguf_add(g, &x, fill, w);
 }
 
 wg_status wg_net_write(wg_net *n, const char *path, const char *name, const wg_weights *tokenizer, int type, wg_error *err)

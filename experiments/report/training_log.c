@@ -63,7 +63,7 @@ static wg_status list_students(wg_training_log *l, const char *folder, wg_error 
 {
     const json_t *seeds = json_object_get(l->config, "seeds");
     l->families = l->distilled ? (int)json_array_size(families_of(l)) : 1;
-    l->alone = json_array_size(seeds) == 0;
+    l->alone = json_array_size(seeds) <= 1; /* as wg_distill_config names students */
     l->seeds = l->alone ? 1 : (int)json_array_size(seeds);
     l->students = l->families * l->seeds;
     l->planned = (int)wg_json_int(json_object_get(l->config, "train"), "steps");

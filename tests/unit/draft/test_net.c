@@ -8,6 +8,7 @@
 #include "core/base/mem.h"
 #include "draft/train/trainer.h"
 #include "kernels/philox.h"
+#include "tests/temp.h"
 #include "tests/unit/draft/tiny_arch.h"
 
 static const tiny shape = { .layers = 2,
@@ -199,4 +200,35 @@ Test(net, weights_that_do_not_fit_are_refused_by_name)
         wg_net_close(net);
         wg_weights_close(w);
     }
+}
+
+/* A pruned model: embedding and head are no part of what q8_2of4 halves. */
+Test(net, is_written_as_quantize_would)
+{
+    static const struct {
+        const char *name;
+        int type;
+    } expected[] = { { "token_embd.weight", WG_Q8_0 },      { "output.weight", WG_Q8_0 },
+                     { "blk.0.attn_q.weight", WG_Q8_2OF4 }, { "blk.1.ffn_up.weight", WG_Q8_2OF4 },
+                     { "blk.0.ffn_down.weight", WG_F16 }, /* 40 columns */
+                     { "output_norm.weight", WG_F32 } };
+    wg_error err;
+    wg_net *net;
+    wg_weights *w;
+    temp dir;
+    tiny t = shape;
+    t.dim = 32, t.tied = false;
+    const wg_arch a = tiny_arch(&t);
+    temp_make(&dir);
+    must(wg_net_open(&net, wg_ops_f32(), &a, 1, 8, NULL, &err), &err);
+    must(wg_net_write(net, temp_at(&dir, "sparse.gguf"), "sparse", NULL, WG_Q8_2OF4, &err), &err);
+    wg_net_close(net);
+    must(wg_weights_open(&w, temp_at(&dir, "sparse.gguf"), &err), &err);
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        const wg_tensor *x = wg_weights_find(w, expected[i].name);
+        cr_assert_not_null(x, "%s", expected[i].name);
+        cr_expect_eq(x->type, expected[i].type, "%s: %s", x->name, wg_type_name(x->type));
+    }
+    wg_weights_close(w);
+    temp_remove(&dir);
 }

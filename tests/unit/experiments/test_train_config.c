@@ -69,7 +69,6 @@ Test(train_config, shipped_configs_are_valid)
     const char *root = getenv("WG_ROOT");
     if (root && chdir(root)) cr_assert_fail();
     are_valid("configs/train/*.json", false);
-    are_valid("configs/models/prune-and-train.json", false);
     are_valid("configs/distill/*.json", true);
 }
 

@@ -88,6 +88,22 @@ Test(training_page, curves_of_a_log)
     wg_training_log_close(&l);
 }
 
+/* A run with one seed, which its resolved config lists, has students without a seed's name. */
+Test(training_page, curves_of_one_seed)
+{
+    wg_training_log l;
+    put("config.json",
+        "{\"seeds\": [4], \"train\": {\"steps\": 2}, \"students\": [{\"name\": \"kl\", \"loss\": {\"kl\": 1}}]}");
+    put("distill.jsonl", "{\"alpha\":0.5,\"loss\":3.25,\"rows\":1000,\"seconds\":2.5,\"step\":1,\"student\":\"kl\"}\n"
+                         "{\"alpha\":0.6,\"held_out\":2,\"rows\":1000,\"seconds\":2.5,\"step\":1,\"student\":\"kl\"}\n");
+    cr_assert_eq(wg_training_log_open(&l, t.dir, &err), WG_OK, "%s", err.text);
+    cr_expect_str_eq(l.student[0].name, "kl");
+    cr_expect_eq(l.student[0].steps.n, 1);
+    cr_assert_eq(l.student[0].held_out.n, 1);
+    cr_expect_eq(l.student[0].held_out.point[0].alpha, 0.6);
+    wg_training_log_close(&l);
+}
+
 Test(training_page, of_an_unfinished_run)
 {
     put_log("");
