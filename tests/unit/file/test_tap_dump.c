@@ -100,7 +100,7 @@ Test(tap_dump, read_back, .init = setup, .fini = teardown)
         int type, files;
     } row[] = { { WG_DUMP_VLLM, WG_BF16, 3 }, { WG_DUMP_VLLM, WG_F32, 3 }, { WG_DUMP_DEEPSPEC, WG_BF16, 4 } };
     for (int i = 0; i < 3; i++) {
-        char dir[512], name[16];
+        char dir[512], name[8];
         const wg_dump_plan plan = plan_of(row[i].layout, row[i].type);
         snprintf(name, sizeof name, "d%d", i);
         snprintf(dir, sizeof dir, "%s", temp_at(&t, name));
