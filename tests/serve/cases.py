@@ -9,6 +9,7 @@ from server import DRAFT, ROOT, Server
 
 WAGER, SERVE = (os.path.realpath(program) for program in sys.argv[1:3])
 STORY = "Once upon a time"
+THIN = bool(os.environ.get("WG_THIN"))  # under a sanitizer, where a token takes a twentieth of a second: fewer requests
 
 
 class Skipped(Exception):

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 
-from cases import SERVE, STORY, WAGER, Skipped, error_of, joined, pair, run, text_of
+from cases import SERVE, STORY, THIN, WAGER, Skipped, error_of, joined, pair, run, text_of
 from server import DRAFT, ENDLESS, TARGET, Server, parse_events
 
 
@@ -158,7 +158,7 @@ def test_stop_strings():
     with pair() as s:
         whole = text_of(s.complete(STORY, max_tokens=60, seed=8))
         pick = random.Random(1)
-        for _ in range(25):
+        for _ in range(4 if THIN else 25):
             at, n = pick.randrange(len(whole) - 20), pick.randrange(1, 16)
             stop = whole[at:at + n]
             until = whole[:whole.index(stop)]
@@ -382,9 +382,10 @@ def test_short_turns():
 
 def test_concurrent_equals_alone():
     """200 seeded requests at once and one at a time: byte for byte, with speculation and without."""
+    n = 40 if THIN else 200
     prompts = ["Once upon a time", "The dog", "Lily had a big red ball. She", "Tom and Sam went to the park. They saw"]
     bodies = [{"prompt": prompts[i % 4], "max_tokens": 10 + i % 23, "seed": i // 4, "stream": i % 5 == 0,
-               "logprobs": 1 if i % 7 == 0 else None} for i in range(200)]
+               "logprobs": 1 if i % 7 == 0 else None} for i in range(n)]
 
     def ask(s, body, draft):
         body = body if draft else dict(body, speculative={"enabled": False})
@@ -395,15 +396,15 @@ def test_concurrent_equals_alone():
         return c["text"], c["finish_reason"], c["logprobs"]
 
     with pair("--batch", "16", threads=2) as s:
-        with concurrent.futures.ThreadPoolExecutor(200) as pool:
-            at_once = list(pool.map(lambda i: ask(s, bodies[i], i % 2), range(200)))
-            again = list(pool.map(lambda i: ask(s, bodies[i], (i + 1) % 2), range(200)))
+        with concurrent.futures.ThreadPoolExecutor(n) as pool:
+            at_once = list(pool.map(lambda i: ask(s, bodies[i], i % 2), range(n)))
+            again = list(pool.map(lambda i: ask(s, bodies[i], (i + 1) % 2), range(n)))
         assert at_once == again, "speculation changes answers"
         m = s.wait_idle()
         assert m["spec_decode_num_accepted_tokens_total"] > 0 and m["num_requests_running"] == 0
     with pair("--batch", "1", "--no-prefix-cache") as s:
         alone = [ask(s, b, True) for b in bodies]
-    assert at_once == alone, [i for i in range(200) if at_once[i] != alone[i]]
+    assert at_once == alone, [i for i in range(n) if at_once[i] != alone[i]]
 
 
 def test_drain():
