@@ -408,7 +408,7 @@ def test_concurrent_equals_alone():
 
 
 def test_drain():
-    with pair("--batch", "4") as s:
+    with pair("--batch", "4", "--shutdown-timeout", "600") as s:
         body = {"prompt": STORY, "max_tokens": 100, "seed": 1, "ignore_eos": True}
         streams = [s.open_stream("/v1/completions", body)]
         endless, unread = s.open_stream("/v1/completions", ENDLESS)  # so that there is something to shut down for as long as we look
