@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """drafter_cost.py C_PROGRAM: microseconds of a drafter's round in Python above the same round in C
-(tests/python/drafter_cost.c), with one token a round and with many. A development measurement: the least of alternating
-repetitions, which other programs on the machine disturb least, and in brackets what their medians give."""
+(tests/python/drafter_cost.c), with one token a round and with many. A development measurement: medians of nine
+alternating repetitions, and in brackets the least of them, which other programs on the machine disturb least."""
 
 import statistics
 import subprocess
@@ -26,11 +26,11 @@ def python_round(kind, n, rounds):
 for kind in ("ngram", "suffix"):
     for n in (1, 4, 16, 64):
         ours, theirs = [], []
-        for _ in range(25):
+        for _ in range(9):
             ours.append(python_round(kind, n, 2000))
             theirs.append(float(subprocess.check_output([sys.argv[1], kind, str(n), "2000"])))
-        least, median = ((of(ours) - of(theirs)) / 1000 for of in (min, statistics.median))
+        median, least = ((of(ours) - of(theirs)) / 1000 for of in (statistics.median, min))
         print(
-            f"{kind}, {n} tokens a round: C {min(theirs) / 1000:.2f} us, above it {least:.2f} us a round, "
-            f"{least / n:.2f} us a token [{median / n:.2f}]"
+            f"{kind}, {n} tokens a round: C {statistics.median(theirs) / 1000:.2f} us, above it {median:.2f} us a round, "
+            f"{median / n:.2f} us a token [{least / n:.2f}]"
         )
