@@ -80,7 +80,7 @@ class Experiments(unittest.TestCase):
     def test_what_is_raised_ends_the_program_and_resume_goes_on(self):
         out = Path(self.folder.name) / "ended"
         lines = out / "requests.jsonl"
-        config = {**CONFIG, "prompts": {**CONFIG["prompts"], "limit": 12}, "max_tokens": 200}
+        config = {**CONFIG, "prompts": {**CONFIG["prompts"], "limit": 24}, "max_tokens": 200, "repeats": 4}
 
         def after_a_request(*_):
             if lines.exists() and lines.stat().st_size:
@@ -98,8 +98,8 @@ class Experiments(unittest.TestCase):
         with self.assertRaises(ChildProcessError):  # none is left
             os.waitpid(-1, os.WNOHANG)
         done = len(lines.read_text().splitlines())
-        self.assertLess(done, 12 * 3, "it ended before its end")
-        self.assertEqual(len(list(wager.run(config, out, resume=True).requests())), 12 * 3)
+        self.assertLess(done, 24 * 3 * 4, "it ended before its end")
+        self.assertEqual(len(list(wager.run(config, out, resume=True).requests())), 24 * 3 * 4)
 
     def test_what_is_refused(self):
         with self.assertRaises(wager.Error) as caught:
