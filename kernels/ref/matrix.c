@@ -15,15 +15,15 @@ size_t wg_matrix_bytes_ref(int type, int n, int k)
     return panels * (wg_is_quantised(type) ? wg_panel_bytes(type, k) : wg_float_at(type, k));
 }
 
-/* Squares of 8 x 8 or 4 x 4 elements, row r at from + r * k, as columns at to + j * WG_PANEL. Interleaving the first half of
- * the rows with the second once for each halving of the square turns it. */
+/* Squares of 8 x 8 or 4 x 4 elements, row r at from + r * step bytes, as columns at to + j * WG_PANEL.
+ * Interleaving the first half of the rows with the second once for each halving of the square turns it. */
 typedef uint16_t eight16 __attribute__((vector_size(16)));
 typedef uint32_t four32 __attribute__((vector_size(16)));
 
-static void turn16(const uint16_t *from, size_t k, uint16_t *to)
+static void turn16(const void *from, size_t step, uint16_t *to)
 {
     eight16 a[8], b[8];
-    for (size_t r = 0; r < 8; r++) memcpy(&a[r], from + r * k, sizeof *a);
+    for (size_t r = 0; r < 8; r++) memcpy(&a[r], (const char *)from + r * step, sizeof *a);
     for (int pass = 0; pass < 3; pass++, memcpy(a, b, sizeof a))
         for (int i = 0; i < 4; i++) {
             b[2 * i] = __builtin_shufflevector(a[i], a[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
@@ -32,10 +32,10 @@ static void turn16(const uint16_t *from, size_t k, uint16_t *to)
     for (int j = 0; j < 8; j++) memcpy(to + j * WG_PANEL, &a[j], sizeof *a);
 }
 
-static void turn32(const uint32_t *from, size_t k, uint32_t *to)
+static void turn32(const void *from, size_t step, uint32_t *to)
 {
     four32 a[4], b[4];
-    for (size_t r = 0; r < 4; r++) memcpy(&a[r], from + r * k, sizeof *a);
+    for (size_t r = 0; r < 4; r++) memcpy(&a[r], (const char *)from + r * step, sizeof *a);
     for (int pass = 0; pass < 2; pass++, memcpy(a, b, sizeof a))
         for (int i = 0; i < 2; i++) {
             b[2 * i] = __builtin_shufflevector(a[i], a[i + 2], 0, 4, 1, 5);
@@ -54,7 +54,7 @@ static void turn32(const uint32_t *from, size_t k, uint32_t *to)
             const int left = n - p * WG_PANEL, whole = left < WG_PANEL ? 0 : k / side * side;                                  \
             for (int j = 0; j < whole; j += side)                                                                              \
                 for (int r = 0; r < WG_PANEL; r += side)                                                                       \
-                    turn(from + (size_t)r * (size_t)k + j, (size_t)k, to + (size_t)j * WG_PANEL + r);                          \
+                    turn(from + (size_t)r * (size_t)k + j, (size_t)k * sizeof *from, to + (size_t)j * WG_PANEL + r);           \
             for (int j = whole; j < k; j++)                                                                                    \
                 for (int r = 0; r < WG_PANEL; r++)                                                                             \
                     to[(size_t)j * WG_PANEL + (size_t)r] = r < left ? from[(size_t)r * (size_t)k + (size_t)j] : 0;             \
@@ -121,6 +121,18 @@ OF_TYPE void put_scales(int type, const wg_block *b, int from, uint8_t *head, ui
     }
 }
 
+/* One block of 32 rows of q8_0: wg_block_read's codes (the file's, bit 7 turned over), moved in squares of four words. */
+static void pack_q8_0(const char *from, size_t row_bytes, uint8_t *block)
+{
+    uint32_t code[WG_QUANT_BLOCK / 4 * WG_PANEL];
+    for (size_t r = 0; r < WG_PANEL; r++) memcpy(block + 2 * r, from + r * row_bytes, 2);
+    for (size_t r = 0; r < WG_PANEL; r += 4)
+        for (size_t j = 0; j < WG_QUANT_BLOCK / 4; j += 4)
+            turn32(from + r * row_bytes + 2 + 4 * j, row_bytes, code + j * WG_PANEL + r);
+    for (int i = 0; i < WG_QUANT_BLOCK / 4 * WG_PANEL; i++) code[i] ^= 0x80808080u;
+    memcpy(block + wg_codes_at(WG_Q8_0), code, sizeof code);
+}
+
 OF_TYPE void pack_blocks(int type, int n, int k, const char *rows, uint8_t *packed, int p0, int p1)
 {
     const wg_type_info *info = wg_type_get(type);
@@ -132,6 +144,10 @@ OF_TYPE void pack_blocks(int type, int n, int k, const char *rows, uint8_t *pack
         if (left < WG_PANEL) memset(panel, 0, panel_bytes);
         for (int at = 0; at < k; at += info->block, from += info->bytes) { /* a block of all rows, then the next */
             const int first = at / WG_QUANT_BLOCK, last = (at + info->block) / WG_QUANT_BLOCK;
+            if (type == WG_Q8_0 && left >= WG_PANEL) {
+                pack_q8_0(from, row_bytes, panel + wg_block_of(type, first));
+                continue;
+            }
             for (int i = first; i < last; i++) memset(panel + wg_block_of(type, i), 0, (size_t)wg_codes_at(type));
             for (int r = 0; r < WG_PANEL && r < left; r++) {
                 wg_block b;
