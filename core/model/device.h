@@ -51,6 +51,7 @@ typedef struct wg_experts {
     void *act, *hidden_act;
     const void *const *gates, *const *ups, *const *downs; /* (n) addresses of the matrices' data, in device memory */
     int32_t *grouped;                                     /* (2 slots + rows used) room of a device that has expert_slots */
+    int64_t *read;                                        /* counts those whose weights are read; a device may leave it */
 } wg_experts;
 
 /* Sizes of a model's passes. */

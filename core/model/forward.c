@@ -203,7 +203,8 @@ static void experts(wg_model *m, const wg_layer *l, float *x, float *h, int rows
                            .g = m->gate,
                            .u = m->up,
                            .act = m->act,
-                           .hidden_act = m->hidden_act };
+                           .hidden_act = m->hidden_act,
+                           .read = &m->experts_read };
     m->device.class->rmsnorm(&m->device, x, &norm, h, rows);
     project(m, h, rows, a->dim, (const wg_matrix *const[]){ &l->router }, (float *const[]){ m->routed }, 1);
     m->device.class->experts(&m->device, &e, h, rows, x);

@@ -534,11 +534,21 @@ wg_lm *wg_model_lm(wg_model *m) { return &m->lm; }
 int wg_model_head_rows(const wg_model *m) { return m->head.n; }
 size_t wg_model_bytes(const wg_model *m) { return m->bytes; }
 
-size_t wg_model_pass_bytes(const wg_model *m, int rows)
+size_t wg_model_read_bytes(const wg_model *m, double experts)
 {
     const wg_arch *a = &m->arch;
     const size_t embed =
         m->head.data == m->embed.data ? 0 : m->device.class->matrix_bytes(&m->device, m->embed.type, m->embed.n, m->embed.k);
-    const double left = a->experts ? pow(1 - (double)a->experts_used / a->experts, rows) : 0; /* of the experts */
+    const double left = a->experts ? 1 - experts / a->experts : 0; /* of the experts */
     return m->bytes - m->angles_bytes - embed - (size_t)((double)m->expert_bytes * left);
 }
+
+double wg_model_experts_expected(const wg_model *m, int rows)
+{
+    const wg_arch *a = &m->arch;
+    return a->experts ? a->experts * (1 - pow(1 - (double)a->experts_used / a->experts, rows)) : 0;
+}
+
+size_t wg_model_pass_bytes(const wg_model *m, int rows) { return wg_model_read_bytes(m, wg_model_experts_expected(m, rows)); }
+
+double wg_model_experts_read(const wg_model *m) { return (double)m->experts_read / m->arch.layers; }

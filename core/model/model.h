@@ -35,8 +35,13 @@ const wg_arch *wg_model_arch(const wg_model *m);
 wg_lm *wg_model_lm(wg_model *m);           /* owned by the model */
 int wg_model_head_rows(const wg_model *m); /* width of a row of logits: the vocabulary, or n_head */
 size_t wg_model_bytes(const wg_model *m);  /* weights in memory */
-/* Of them, bytes that a pass of so many rows reads: layers and head, not a separate embedding; of experts as many as rows that
- * choose each with the same probability are expected to use. */
+/* Of them, bytes that a pass reads: layers and head, not a separate embedding; of each layer's experts so many. */
+size_t wg_model_read_bytes(const wg_model *m, double experts);
+/* Experts of a layer that so many rows are expected to use when they choose each with the same probability; 0 without. */
+double wg_model_experts_expected(const wg_model *m, int rows);
+/* wg_model_read_bytes with these. */
 size_t wg_model_pass_bytes(const wg_model *m, int rows);
+/* Experts whose weights all passes so far have read, a layer (their mean); 0 without, and on a device that does not count. */
+double wg_model_experts_read(const wg_model *m);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Every repeat measures passes of every number of rows, so that a period of other load affects all of them; medians. Bytes
- * are those that a pass must read (weights, head, cached keys and values, each once), multiply-adds those that it must do,
+ * are those that a pass must read (weights, head, cached keys and values, each once; of experts those that its rows chose, or
+ * where the device does not count them, are expected to choose), multiply-adds those that it must do,
  * attention included; both are printed as shares of the machine's rates in the same repeats. A device with its own memory
  * keeps the logits, as in steps with device verification, and is not compared with the processor's roofline: gpu-check.sh
  * measures the device's own. */
@@ -39,6 +40,7 @@ typedef struct timing {
     bool recorded;                   /* each timed pass replayed a recorded graph */
     double s, s1, stream, products;  /* seconds of the pass; of a pass of one row; bytes and multiply-adds per second of the
                                       * machine */
+    double experts;                  /* read of each layer, a mean; 0: not counted */
     double stage[WG_FORWARD_STAGES]; /* seconds of each, means */
 } timing;
 
@@ -99,13 +101,13 @@ static double macs_of(const wg_arch *a, int rows, int context)
     return rows * ((double)wg_arch_macs(a) - head) + logits_of(rows) * head + 2 * seen * a->heads * a->head_dim * a->layers;
 }
 
-/* Keys and values of the context, each with its scales, and the weights; of experts those that rows are expected to use.
- * */
-static double bytes_of(const wg_model *m, int kv_type, int context, int rows)
+/* Keys and values of the context, each with its scales, and the weights. */
+static double bytes_of(const pass *p, const timing *t)
 {
-    const wg_arch *a = wg_model_arch(m);
-    const size_t token = wg_kv_token_bytes(kv_type, a->layers, a->kv_heads, a->head_dim);
-    return (double)wg_model_pass_bytes(m, rows) + (double)context * (double)token;
+    const wg_arch *a = wg_model_arch(p->model);
+    const size_t token = wg_kv_token_bytes(p->b->kv_type, a->layers, a->kv_heads, a->head_dim);
+    const double experts = t->experts > 0 ? t->experts : wg_model_experts_expected(p->model, t->rows);
+    return (double)wg_model_read_bytes(p->model, experts) + (double)t->context * (double)token;
 }
 
 static void print_json(const pass *p, const timing *t, double gb_s, double gmac_s)
@@ -114,6 +116,10 @@ static void print_json(const pass *p, const timing *t, double gb_s, double gmac_
                           "tok_s", t->rows / t->s, "v", t->s / t->s1, "gb_s", gb_s, "gmac_s", gmac_s, "threads", p->threads);
     json_object_set_new(o, "stream_gb_s", p->apart ? json_null() : json_real(t->stream / 1e9));
     json_object_set_new(o, "recorded", p->device ? json_boolean(t->recorded) : json_null());
+    if (wg_model_arch(p->model)->experts) {
+        json_object_set_new(o, "experts", t->experts > 0 ? json_real(t->experts) : json_null());
+        json_object_set_new(o, "experts_expected", json_real(wg_model_experts_expected(p->model, t->rows)));
+    }
     json_object_set_new(o, "cache_gmac_s", p->apart ? json_null() : json_real(t->products / 1e9));
     if (p->stages) {
         json_t *stages = json_object();
@@ -128,15 +134,19 @@ static void print_json(const pass *p, const timing *t, double gb_s, double gmac_
 
 static void print_timing(const pass *p, const timing *t)
 {
-    const double bytes = bytes_of(p->model, p->b->kv_type, t->context, t->rows) / t->s;
+    const double bytes = bytes_of(p, t) / t->s;
     const double macs = macs_of(wg_model_arch(p->model), t->rows, t->context) / t->s;
     if (p->b->json) {
         print_json(p, t, bytes / 1e9, macs / 1e9);
         return;
     }
     printf("%6d %8d %10.3f %10.1f %7.2f %8.1f ", t->rows, t->context, t->s * 1e3, t->rows / t->s, t->s / t->s1, bytes / 1e9);
-    if (p->apart) printf("        - %8.1f        -\n", macs / 1e9);
-    else printf("%7.0f%% %8.1f %7.0f%%\n", 100 * bytes / t->stream, macs / 1e9, 100 * macs / t->products);
+    if (p->apart) printf("        - %8.1f        -", macs / 1e9);
+    else printf("%7.0f%% %8.1f %7.0f%%", 100 * bytes / t->stream, macs / 1e9, 100 * macs / t->products);
+    if (t->experts > 0) printf(" %8.1f", t->experts);
+    else if (wg_model_arch(p->model)->experts) printf("        -");
+    if (wg_model_arch(p->model)->experts) printf(" %9.1f", wg_model_experts_expected(p->model, t->rows));
+    putchar('\n');
     double sum = 0;
     for (int i = 0; p->stages && i < WG_FORWARD_STAGES; i++) sum += t->stage[i];
     for (int i = 0; p->stages && i < WG_FORWARD_STAGES; i++)
@@ -161,8 +171,10 @@ static wg_status bench_context(pass *p, const int *rows, int n_rows, int context
         for (int i = 0; i < n_rows; i++) {
             if (p->stages) memcpy(p->stages->seconds, nothing, sizeof nothing);
             const long before = replayed(p);
+            const double read = wg_model_experts_read(p->model);
             WG_TRY(pass_run(p, rows[i], logits_of(rows[i]), &s[i][at], err));
             if (r >= 0 && replayed(p) != before + 1) t[i].recorded = false;
+            t[i].experts = wg_model_experts_read(p->model) - read; /* the same in every repeat */
             wg_kv_rollback(p->seq);
             for (int k = 0; p->stages && r >= 0 && k < WG_FORWARD_STAGES; k++) t[i].stage[k] += p->stages->seconds[k] / repeats;
         }
@@ -176,7 +188,8 @@ static wg_status bench_context(pass *p, const int *rows, int n_rows, int context
         else
             printf("machine: read-only stream %.1f GB/s, products from cache %.0f GMAC/s, %d thread(s), times %s\n",
                    bytes / 1e9, macs / 1e9, p->threads, p->clock == 1 ? "of the processor" : "of the wall");
-        puts("  rows  context         ms      tok/s       v     GB/s  of that   GMAC/s  of that");
+        printf("  rows  context         ms      tok/s       v     GB/s  of that   GMAC/s  of that%s\n",
+               wg_model_arch(p->model)->experts ? "  experts  expected" : "");
     }
     for (int i = 0; i < n_rows; i++) {
         t[i].rows = rows[i], t[i].context = context, t[i].s = wg_bench_median(s[i], repeats), t[i].s1 = s1;

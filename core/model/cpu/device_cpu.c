@@ -429,6 +429,7 @@ static void cpu_experts(wg_device *d, const wg_experts *e, const float *h, int r
         for (int r = 0; r < rows; r++)
             if (slot_of_expert(e, r, i) >= 0) memcpy(e->picked + (size_t)n++ * dim, h + (size_t)r * dim, dim * sizeof *h);
         if (n == 0) continue;
+        ++*e->read;
         run_expert(d, e, i, n);
         n = 0;
         for (int r = 0; r < rows; r++) {

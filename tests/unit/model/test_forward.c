@@ -356,6 +356,32 @@ Test(forward, only_asked_rows_and_no_allocation)
     wg_weights_close(w);
 }
 
+/* A row reads the experts that it uses; more rows those that any of them uses, each once. */
+Test(forward, counts_the_experts_that_rows_read)
+{
+    const tiny t = { .layers = 2, .dim = 64, .heads = 2, .kv_heads = 1, .head_dim = 32, .hidden = 96, .vocab = 300, .context = 64,
+                     .experts = 6, .experts_used = 2 };
+    wg_error err;
+    wg_weights *w;
+    char path[64];
+    int32_t token[32];
+    for (int i = 0; i < 32; i++) token[i] = (i * 89 + 3) % t.vocab;
+    must(tiny_open(&t, &w, path, &err), &err);
+    setup u = setup_open(w, WG_F32, 0);
+    const size_t each = 3 * 96 * 64 * sizeof(float) * 2; /* one of both layers */
+    cr_assert(wg_model_experts_read(u.model) == 0);
+    free(chain_logits(&u, token, 1));
+    cr_assert(wg_model_experts_read(u.model) == 2);
+    free(chain_logits(&u, token, 32));
+    const double many = wg_model_experts_read(u.model) - 2;
+    cr_assert(many > 2 && many <= 6, "%g", many);
+    cr_assert_float_eq(wg_model_experts_expected(u.model, 2), 6 - 6 * 4. / 6 * 4 / 6, 1e-12);
+    cr_assert_eq(wg_model_read_bytes(u.model, 6) - wg_model_read_bytes(u.model, 2), 4 * each);
+    cr_assert_eq(wg_model_read_bytes(u.model, 2), wg_model_pass_bytes(u.model, 1));
+    setup_close(&u);
+    wg_weights_close(w);
+}
+
 /* A head of some rows gives these rows' logits, to the bit, in the requested order; and costs the bytes of these rows. */
 Test(forward, a_head_of_some_rows)
 {
