@@ -5,6 +5,7 @@
 #define WG_TESTS_SCHEMA_CHECK_H
 
 #include <jansson.h>
+#include <regex.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,6 +153,16 @@ static inline bool check_items(const json_t *root, const json_t *schema, const j
     return true;
 }
 
+/* An extended regular expression of POSIX, which means the same in ECMA-262 where it has no escapes of letters. */
+static inline bool check_pattern(const char *pattern, const char *s)
+{
+    regex_t r;
+    if (regcomp(&r, pattern, REG_EXTENDED | REG_NOSUB)) return false;
+    const bool found = regexec(&r, s, 0, NULL, 0) == 0;
+    regfree(&r);
+    return found;
+}
+
 static inline bool check_scalar(const json_t *schema, const json_t *v)
 {
     const json_t *k;
@@ -168,6 +179,8 @@ static inline bool check_scalar(const json_t *schema, const json_t *v)
         if ((k = json_object_get(schema, "minLength")) && n < (size_t)json_integer_value(k)) return false;
         if ((k = json_object_get(schema, "maxLength")) && n > (size_t)json_integer_value(k)) return false;
         if ((k = json_object_get(schema, "format")) && !check_format(json_string_value(k), json_string_value(v))) return false;
+        if ((k = json_object_get(schema, "pattern")) && !check_pattern(json_string_value(k), json_string_value(v)))
+            return false;
     }
     return true;
 }

@@ -70,9 +70,9 @@ def words(cell):
 
 
 def expand(sweep):
-    """The cells of a sweep, in order: {dotted path: value}."""
-    return [dict(zip(block, values)) for block in (sweep if isinstance(sweep, list) else [sweep])
-            for values in itertools.product(*block.values())]
+    """The cells of a sweep, in the order of a run (by name of what is set, the last one fastest): {dotted path: value}."""
+    return [dict(zip(sorted(block), values)) for block in (sweep if isinstance(sweep, list) else [sweep])
+            for values in itertools.product(*(block[name] for name in sorted(block)))]
 
 
 def combine(series):

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * The parser of GBNF (bnf.h). It writes the network while it reads: a piece for every item, joined by nodes without a byte. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/mem.h"
@@ -172,45 +171,17 @@ static wg_piece literal(wg_bnf_builder *b)
     return p;
 }
 
-enum { RANGES = 256 };
-
-static int by_start(const void *a, const void *b)
-{
-    const uint32_t x = ((const wg_char_range *)a)->lo, y = ((const wg_char_range *)b)->lo;
-    return (x > y) - (x < y);
-}
-
-/* Sorts and merges; with `not`, what is left of all characters. r has room for one more. */
-static int tidy(wg_char_range *r, int n, bool not )
-{
-    wg_char_range out[RANGES + 1];
-    int kept = 0, left = 0;
-    uint32_t from = 0;
-    qsort(r, (size_t)n, sizeof *r, by_start);
-    for (int i = 0; i < n; i++)
-        if (kept > 0 && r[i].lo <= r[kept - 1].hi + 1) r[kept - 1].hi = r[i].hi > r[kept - 1].hi ? r[i].hi : r[kept - 1].hi;
-        else r[kept++] = r[i];
-    if (!not ) return kept;
-    for (int i = 0; i < kept; i++) {
-        if (r[i].lo > from) out[left++] = (wg_char_range){ from, r[i].lo - 1 };
-        from = r[i].hi + 1;
-    }
-    if (from <= 0x10FFFF) out[left++] = (wg_char_range){ from, 0x10FFFF };
-    memcpy(r, out, (size_t)left * sizeof *r);
-    return left;
-}
-
 static wg_piece set(wg_bnf_builder *b)
 {
-    wg_char_range r[RANGES + 1];
+    wg_char_range r[WG_CHAR_RANGES + 1];
     const char *from = b->at++;
     const bool not = peek(b) == '^';
     int n = 0;
     b->at += not ;
     while (peek(b) != ']') {
-        if (b->at == b->stop || *b->at == '\n' || n == RANGES) {
+        if (b->at == b->stop || *b->at == '\n' || n == WG_CHAR_RANGES) {
             fail_at(b, WG_EFORMAT, from,
-                    n == RANGES ? "a set of more than 256 ranges" : "a set that does not end on its line; expected ]");
+                    n == WG_CHAR_RANGES ? "a set of more than 256 ranges" : "a set that does not end on its line; expected ]");
             return nothing(b);
         }
         const uint32_t lo = character(b);
@@ -223,7 +194,7 @@ static wg_piece set(wg_bnf_builder *b)
         r[n++] = (wg_char_range){ lo, hi };
     }
     b->at++;
-    return wg_bnf_chars(b, r, tidy(r, n, not ));
+    return wg_bnf_chars(b, r, wg_char_ranges_tidy(r, n, not ));
 }
 
 /* Another copy of the nodes from .. to-1, which make up a piece. */

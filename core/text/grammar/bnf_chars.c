@@ -3,6 +3,34 @@
  * bytes vary independently (as in RE2 and Rust's utf8-ranges). */
 #include "core/text/grammar/bnf_impl.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+static int by_start(const void *a, const void *b)
+{
+    const uint32_t x = ((const wg_char_range *)a)->lo, y = ((const wg_char_range *)b)->lo;
+    return (x > y) - (x < y);
+}
+
+int wg_char_ranges_tidy(wg_char_range *r, int n, bool not )
+{
+    wg_char_range out[WG_CHAR_RANGES + 1];
+    int kept = 0, left = 0;
+    uint32_t from = 0;
+    qsort(r, (size_t)n, sizeof *r, by_start);
+    for (int i = 0; i < n; i++)
+        if (kept > 0 && r[i].lo <= r[kept - 1].hi + 1) r[kept - 1].hi = r[i].hi > r[kept - 1].hi ? r[i].hi : r[kept - 1].hi;
+        else r[kept++] = r[i];
+    if (!not ) return kept;
+    for (int i = 0; i < kept; i++) {
+        if (r[i].lo > from) out[left++] = (wg_char_range){ from, r[i].lo - 1 };
+        from = r[i].hi + 1;
+    }
+    if (from <= 0x10FFFF) out[left++] = (wg_char_range){ from, 0x10FFFF };
+    memcpy(r, out, (size_t)left * sizeof *r);
+    return left;
+}
+
 static int encode(uint32_t c, uint8_t out[4])
 {
     static const uint8_t lead[] = { 0, 0, 0xC0, 0xE0, 0xF0 };

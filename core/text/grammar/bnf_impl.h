@@ -36,6 +36,10 @@ typedef struct wg_char_range {
 } wg_char_range;
 wg_piece wg_bnf_chars(wg_bnf_builder *b, const wg_char_range *range, int n);
 
+enum { WG_CHAR_RANGES = 256 }; /* of a set, at most */
+/* Sorts and merges n ranges; with `not`, what is left of all characters. r has room for one more. Returns their number. */
+int wg_char_ranges_tidy(wg_char_range *r, int n, bool not );
+
 /* Marks tail calls and dead ends; refuses left recursion and a root without a text. */
 wg_status wg_bnf_check(wg_bnf_builder *b, wg_bnf *out, wg_error *err);
 

@@ -7,8 +7,9 @@
  * Keywords (draft 2020-12, and of older drafts `definitions` and `items` as a list):
  *   any        type (one or a list), enum, const, anyOf, oneOf of choices with different types, allOf of one, $ref "#...",
  * $defs
- *   string     minLength, maxLength, format date, time, date-time, uuid, ipv4 (others are annotations)
- *   integer    minimum, maximum, exclusiveMinimum, exclusiveMaximum; multipleOf 1.  number: minimum 0
+ *   string     minLength, maxLength, format date, time, date-time, uuid, ipv4 (others are annotations), pattern
+ *   integer    minimum, maximum, exclusiveMinimum, exclusiveMaximum; multipleOf 1
+ *   number     minimum, maximum, exclusiveMinimum, exclusiveMaximum: with another bound than minimum 0 without exponents
  *   array      items, prefixItems, minItems, maxItems
  *   object     properties, required, additionalProperties. Where `properties` is given, other members are written only if
  *              additionalProperties says so by true or a schema

@@ -151,7 +151,7 @@ static const char *const annotations[] = { "title",    "description", "default",
                                            "$id",      "$comment",    "deprecated", "readOnly",         "writeOnly",
                                            "$defs",    "definitions", "$anchor",    "contentMediaType", "contentEncoding",
                                            "nullable", NULL };
-static const char *const of_string[] = { "minLength", "maxLength", "format", NULL };
+static const char *const of_string[] = { "minLength", "maxLength", "format", "pattern", NULL };
 static const char *const of_number[] = { "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", NULL };
 static const char *const of_array[] = { "items", "prefixItems", "minItems", "maxItems", NULL };
 static const char *const of_object[] = { "properties", "required", "additionalProperties", NULL };

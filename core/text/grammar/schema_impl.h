@@ -43,6 +43,7 @@ int wg_schema_count(wg_schema_writer *w, const json_t *schema, const char *key, 
 void wg_schema_integer(wg_schema_writer *w, const json_t *schema);
 void wg_schema_number(wg_schema_writer *w, const json_t *schema);
 void wg_schema_string(wg_schema_writer *w, const json_t *schema);
+void wg_schema_pattern(wg_schema_writer *w, const json_t *schema); /* a string that has its `pattern` */
 void wg_schema_array(wg_schema_writer *w, const json_t *schema);
 void wg_schema_object(wg_schema_writer *w, const json_t *schema);
 void wg_schema_members(wg_schema_writer *w, const json_t *schema); /* rules of an object's members */

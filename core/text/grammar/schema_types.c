@@ -1,121 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Expressions of the types of JSON Schema: numbers, strings, arrays, objects. */
+ * Expressions of the types of JSON Schema: strings, arrays, objects. */
 #include "core/text/grammar/schema_impl.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-/* ---- integers: lo .. hi as choices of digits */
-
-static bool all_are(const char *digits, char d) { return strspn(digits, (const char[]){ d, '\0' }) == strlen(digits); }
-
-/* lo and hi have the same number of digits. One of the two halves is full after the first difference, so this is linear. */
-static void digit_range(wg_schema_writer *w, const char *lo, const char *hi)
-{
-    char nines[24], zeros[24];
-    const size_t n = strlen(lo);
-    if (all_are(lo, '0') && all_are(hi, '9')) {
-        if (n > 0) wg_schema_put(w, "[0-9]{%d}", (int)n);
-        return;
-    }
-    if (*lo == *hi) {
-        wg_schema_put(w, "\"%c\" ", *lo);
-        digit_range(w, lo + 1, hi + 1);
-        return;
-    }
-    memset(nines, '9', sizeof nines), memset(zeros, '0', sizeof zeros);
-    nines[n - 1] = zeros[n - 1] = '\0';
-    wg_schema_put(w, "(");
-    char from = *lo, to = *hi;
-    if (!all_are(lo + 1, '0')) {
-        wg_schema_put(w, "\"%c\" ", from++);
-        digit_range(w, lo + 1, nines);
-        wg_schema_put(w, " | ");
-    }
-    if (!all_are(hi + 1, '9')) {
-        wg_schema_put(w, "\"%c\" ", to--);
-        digit_range(w, zeros, hi + 1);
-        if (from <= to) wg_schema_put(w, " | ");
-    }
-    if (from <= to) wg_schema_put(w, "[%c-%c] [0-9]{%d}", from, to, (int)n - 1);
-    wg_schema_put(w, ")");
-}
-
-/* 0 <= lo <= hi, by numbers of digits. */
-static void natural_range(wg_schema_writer *w, int64_t lo, int64_t hi)
-{
-    char a[24], b[24];
-    bool any = false;
-    for (int64_t from = lo; from <= hi;) {
-        int64_t most = 9;
-        while (most < from) most = 10 * most + 9;
-        const int64_t to = most < hi ? most : hi;
-        snprintf(a, sizeof a, "%lld", (long long)from);
-        snprintf(b, sizeof b, "%lld", (long long)to);
-        wg_schema_put(w, "%s", any ? " | " : "");
-        if (from == to) wg_schema_put(w, "\"%s\"", a);
-        else digit_range(w, a, b);
-        any = true;
-        from = to + 1;
-    }
-}
-
-static const double LARGEST = 999999999999999; /* 15 digits: every JSON reader has them */
-
-/* The bounds of an integer's keywords; false: there are none. */
-static bool bounds(wg_schema_writer *w, const json_t *schema, double *lo, double *hi)
-{
-    static const char *const keys[] = { "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum" };
-    bool any = false;
-    *lo = -LARGEST, *hi = LARGEST;
-    for (int i = 0; i < 4; i++) {
-        const json_t *v = json_object_get(schema, keys[i]);
-        const double x = json_number_value(v);
-        if (!v) continue;
-        any = true;
-        if (!json_is_number(v) || fabs(x) > LARGEST)
-            wg_schema_fail(w, WG_EFORMAT, "%s: expected a number of at most 15 digits", keys[i]);
-        else if (i < 2) *lo = fmax(*lo, i == 0 ? ceil(x) : floor(x) + 1);
-        else *hi = fmin(*hi, i == 2 ? floor(x) : ceil(x) - 1);
-    }
-    return any;
-}
-
-void wg_schema_integer(wg_schema_writer *w, const json_t *schema)
-{
-    double lo, hi;
-    const json_t *step = json_object_get(schema, "multipleOf");
-    if (step && json_number_value(step) != 1) wg_schema_fail(w, WG_EUNSUPPORTED, "multipleOf other than 1 is not supported");
-    if (!bounds(w, schema, &lo, &hi)) {
-        wg_schema_put(w, "integer");
-        return;
-    }
-    if (lo > hi) {
-        wg_schema_fail(w, WG_EFORMAT, "no integer is between the bounds, so nothing satisfies the schema");
-        return;
-    }
-    wg_schema_put(w, "(");
-    if (lo < 0) {
-        wg_schema_put(w, "\"-\" (");
-        natural_range(w, hi < 0 ? (int64_t)-hi : 1, (int64_t)-lo);
-        wg_schema_put(w, ")%s", hi >= 0 ? " | " : "");
-    }
-    if (hi >= 0) natural_range(w, lo > 0 ? (int64_t)lo : 0, (int64_t)hi);
-    wg_schema_put(w, ")");
-}
-
-void wg_schema_number(wg_schema_writer *w, const json_t *schema)
-{
-    static const char *const keys[] = { "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf" };
-    const json_t *least = json_object_get(schema, "minimum");
-    for (int i = 0; i < 4; i++)
-        if (json_object_get(schema, keys[i]))
-            wg_schema_fail(w, WG_EUNSUPPORTED, "%s of numbers is not supported; use type integer, or no bound", keys[i]);
-    if (least && !(json_is_number(least) && json_number_value(least) == 0))
-        wg_schema_fail(w, WG_EUNSUPPORTED, "minimum other than 0 of numbers is not supported; use type integer, or no bound");
-    wg_schema_put(w, least ? "positive" : "number");
-}
 
 /* ---- strings */
 
@@ -140,15 +28,20 @@ void wg_schema_string(wg_schema_writer *w, const json_t *schema)
 {
     const int least = wg_schema_count(w, schema, "minLength", 0), most = wg_schema_count(w, schema, "maxLength", -1);
     const char *format = json_string_value(json_object_get(schema, "format"));
+    const bool pattern = json_object_get(schema, "pattern") != NULL, sized = least > 0 || most >= 0;
     if (most >= 0 && most < least) wg_schema_fail(w, WG_EFORMAT, "maxLength below minLength, so nothing satisfies the schema");
     for (size_t i = 0; format && i < sizeof formats / sizeof *formats; i++)
         if (!strcmp(format, formats[i].name)) {
-            if (json_object_get(schema, "minLength") || json_object_get(schema, "maxLength"))
-                wg_schema_fail(w, WG_EUNSUPPORTED, "minLength or maxLength beside format %s is not supported", format);
+            if (sized) wg_schema_fail(w, WG_EUNSUPPORTED, "minLength or maxLength beside format %s is not supported", format);
+            if (pattern) wg_schema_fail(w, WG_EUNSUPPORTED, "pattern beside format %s is not supported", format);
             wg_schema_put(w, "\"\\\"\" %s \"\\\"\"", formats[i].grammar);
             return;
         }
-    if (least == 0 && most < 0) wg_schema_put(w, "string");
+    if (pattern && sized)
+        wg_schema_fail(w, WG_EUNSUPPORTED,
+                       "minLength or maxLength beside pattern is not supported; count in the pattern, as in ^.{2,5}$");
+    if (pattern) wg_schema_pattern(w, schema);
+    else if (least == 0 && most < 0) wg_schema_put(w, "string");
     else if (most < 0) wg_schema_put(w, "\"\\\"\" char{%d,} \"\\\"\"", least);
     else wg_schema_put(w, "\"\\\"\" char{%d,%d} \"\\\"\"", least, most);
 }

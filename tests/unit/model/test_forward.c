@@ -359,8 +359,16 @@ Test(forward, only_asked_rows_and_no_allocation)
 /* A row reads the experts that it uses; more rows those that any of them uses, each once. */
 Test(forward, counts_the_experts_that_rows_read)
 {
-    const tiny t = { .layers = 2, .dim = 64, .heads = 2, .kv_heads = 1, .head_dim = 32, .hidden = 96, .vocab = 300, .context = 64,
-                     .experts = 6, .experts_used = 2 };
+    const tiny t = { .layers = 2,
+                     .dim = 64,
+                     .heads = 2,
+                     .kv_heads = 1,
+                     .head_dim = 32,
+                     .hidden = 96,
+                     .vocab = 300,
+                     .context = 64,
+                     .experts = 6,
+                     .experts_used = 2 };
     wg_error err;
     wg_weights *w;
     char path[64];

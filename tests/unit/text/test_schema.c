@@ -5,6 +5,8 @@
 #include "tests/schema_check.h"
 #include "tests/unit/text/languages.h"
 
+#include <locale.h>
+
 /* NULL: any JSON object. */
 static language open_language(const char *schema)
 {
@@ -53,26 +55,51 @@ static size_t draw(language *l, uint32_t seed, char *out, size_t room)
     }
 }
 
-Test(schema, texts_of_the_grammar_are_valid)
+/* Draws 100 texts of a schema, all valid; adds those drawn and those of another length than the one before. */
+static void draw_valid(const char *of, long *drawn, long *different)
 {
     static char text[4000];
-    long drawn = 0, different = 0;
-    for (int i = -1; i < 20; i++) {
-        language l = open_language(i < 0 ? NULL : check_schemas[i]);
-        json_t *schema = i < 0 ? NULL : json_loads(check_schemas[i], 0, NULL);
-        size_t before = 0;
-        for (uint32_t seed = 0; seed < 100; seed++) {
-            const size_t n = draw(&l, seed, text, sizeof text);
-            if (n == 0) continue;
-            cr_assert(check_answer(schema, text, n), "schema %d: %.*s", i, (int)n, text);
-            drawn++;
-            different += n != before;
-            before = n;
-        }
-        json_decref(schema);
-        close_language(&l);
+    language l = open_language(of);
+    json_t *schema = of ? json_loads(of, 0, NULL) : NULL;
+    size_t before = 0;
+    for (uint32_t seed = 0; seed < 100; seed++) {
+        const size_t n = draw(&l, seed, text, sizeof text);
+        if (n == 0) continue;
+        cr_assert(check_answer(schema, text, n), "%s: %.*s", of ? of : "any", (int)n, text);
+        ++*drawn;
+        *different += n != before;
+        before = n;
     }
+    json_decref(schema);
+    close_language(&l);
+}
+
+Test(schema, texts_of_the_grammar_are_valid)
+{
+    long drawn = 0, different = 0;
+    for (int i = -1; i < 20; i++) draw_valid(i < 0 ? NULL : check_schemas[i], &drawn, &different);
     cr_assert(drawn > 1800 && different > 800, "%ld texts, %ld of another length", drawn, different);
+}
+
+/* Against the regular expressions of the C library. */
+Test(schema, texts_of_patterns_are_valid)
+{
+    static const char *const patterns[] = {
+        "^[a-c]{2,4}$", "^(a|bc)*$",   "^x?[^x]+x$",        "b",
+        "^a|b$",        "^(|a)(|b)$",  "[0-9]{3}-[0-9]{4}", "^.{3}$",
+        "^[\"'/]+$",    "^a{0}b{1,}$", "^((a*)*|(b+)?)*$",  "^[^ -~]{1,3}$",
+        "^[-a.]+$",     "^\\.\\$\\|$", "^(ab|a)(bc|c)$",    "^(\xC3\xA9|\xE2\x82\xAC)+$",
+    };
+    long drawn = 0, different = 0;
+    cr_assert(setlocale(LC_ALL, "C.UTF-8") != NULL);
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+        json_t *schema = json_pack("{s:s}", "pattern", patterns[i]);
+        char *text = json_dumps(schema, 0);
+        draw_valid(text, &drawn, &different);
+        free(text);
+        json_decref(schema);
+    }
+    cr_assert(drawn > 1300 && different > 400, "%ld texts, %ld of another length", drawn, different);
 }
 
 /* White space that may follow, line breaks first; and whether that is all: the text must go on or end. */
@@ -178,6 +205,118 @@ Test(schema, integers_of_a_range)
     }
 }
 
+static bool is_in(language *l, const char *text)
+{
+    const int32_t s = wg_acceptor_bytes(l->a, wg_acceptor_start(l->a), text, strlen(text));
+    return s >= 0 && wg_acceptor_accepts(l->a, s);
+}
+
+/* Texts that a pattern has, and texts that it has not; both as JSON. */
+Test(schema, patterns)
+{
+    static const struct {
+        const char *pattern, *text;
+        bool in;
+    } cases[] = {
+        { "^[A-Z]{2}\\d{4}$", "\"AB1234\"", true },
+        { "^[A-Z]{2}\\d{4}$", "\"AB123\"", false },
+        { "^[A-Z]{2}\\d{4}$", "\"AB12345\"", false },
+        { "\\d", "\"a1\\nb\"", true }, /* not anchored: any JSON string around it */
+        { "\\d", "\"ab\"", false },
+        { "^\\w+@\\w+\\.(com|org)$", "\"a_1@b.org\"", true },
+        { "^\\w+@\\w+\\.(com|org)$", "\"a_1@bxorg\"", false },
+        { "^a|b$", "\"ac\"", true },
+        { "^a|b$", "\"cb\"", true },
+        { "^a|b$", "\"cbc\"", false },
+        { "^a$|^b", "\"ac\"", false },
+        { "^a$|^b", "\"bc\"", true },
+        { "^(?:a|(?<x>b))+?$", "\"abba\"", true },
+        { "^(?:a|(?<x>b))+?$", "\"\"", false },
+        { "^[\"\\\\]+$", "\"\\\"\\\\\"", true },
+        { "^[\"\\\\]+$", "\"\\n\"", false },
+        { "^\\s$", "\"\\t\"", true },
+        { "^\\s$", "\"\xC2\xA0\"", true },
+        { "^\\S$", "\" \"", false },
+        { "^[^\\d\\s]$", "\"x\"", true },
+        { "^[^\\d\\s]$", "\"7\"", false },
+        { "^.$", "\"\\n\"", false },
+        { "^.$", "\"\xF0\x9F\x98\x80\"", true }, /* a character, not two halves */
+        { "^\\uD83D\\uDE00\\u{e9}\\x41\\/\\-$",
+          "\"\xF0\x9F\x98\x80\xC3\xA9"
+          "A/-\"",
+          true },
+        { "^[\\b]$", "\"\\b\"", true },
+        { "^(a|)$", "\"\"", true },
+        { "", "\"anything\"", true },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        json_t *schema = json_pack("{s:s}", "pattern", cases[i].pattern);
+        char *text = json_dumps(schema, 0);
+        language l = open_language(text);
+        cr_assert(is_in(&l, cases[i].text) == cases[i].in, "%s: %s", cases[i].pattern, cases[i].text);
+        close_language(&l);
+        free(text);
+        json_decref(schema);
+    }
+}
+
+/* Numbers of up to three digits behind the point: those of a text that are valid are in it, unless they end with a zero. */
+Test(schema, numbers_of_a_range)
+{
+    static const char *const bounds[] = {
+        "\"minimum\": 0.25, \"maximum\": 0.5",
+        "\"exclusiveMinimum\": 0.25, \"exclusiveMaximum\": 0.5",
+        "\"exclusiveMinimum\": 0, \"maximum\": 1",
+        "\"minimum\": 0, \"exclusiveMaximum\": 1",
+        "\"minimum\": -1.5, \"maximum\": 12.05",
+        "\"exclusiveMinimum\": -12, \"exclusiveMaximum\": -9.9",
+        "\"minimum\": 9.95, \"maximum\": 10.05",
+        "\"minimum\": 2, \"maximum\": 2",
+        "\"minimum\": -3, \"exclusiveMaximum\": 0",
+        "\"minimum\": -3, \"maximum\": 0",
+        "\"minimum\": 1, \"exclusiveMinimum\": 1, \"maximum\": 7.125, \"exclusiveMaximum\": 9",
+        "\"maximum\": 11",
+        "\"minimum\": 8.008",
+        "\"exclusiveMinimum\": 0.02, \"exclusiveMaximum\": 0.022",
+    };
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
+        char schema[160], text[24];
+        snprintf(schema, sizeof schema, "{\"type\": \"number\", %s}", bounds[i]);
+        language l = open_language(schema);
+        json_t *of = json_loads(schema, 0, NULL);
+        long in = 0;
+        for (int x = -13000; x <= 13000; x++)
+            for (int digits = 0; digits < 4; digits++) {
+                static const int unit[] = { 1000, 100, 10, 1 };
+                if (x % unit[digits]) continue;
+                const int n = snprintf(text, sizeof text, "%.*f", digits, x / 1000.);
+                const bool valid = check_answer(of, text, (size_t)n), zero = digits > 0 && text[n - 1] == '0',
+                           got = is_in(&l, text);
+                cr_assert(valid || !got, "%s: %s is not valid", bounds[i], text);
+                cr_assert(got || !valid || zero, "%s: %s is valid", bounds[i], text);
+                in += got;
+            }
+        cr_assert(in > 0, "%s", bounds[i]);
+        json_decref(of);
+        close_language(&l);
+        draw_valid(schema, &in, &in);
+    }
+}
+
+/* No text has more than 15 digits. */
+Test(schema, digits_of_numbers)
+{
+    static const char *const in[] = { "0.25000000000001", "0.49999999999999", "0.3", "0.50000000000000" }, *const out[] = {
+        "0.250000000000001", "0.499999999999999", "0.300000000000001", "0.500000000000000"
+    };
+    language l = open_language("{\"type\": \"number\", \"minimum\": 0.25, \"maximum\": 0.5}");
+    for (int i = 0; i < 4; i++) {
+        cr_assert(is_in(&l, in[i]), "%s", in[i]);
+        cr_assert(!is_in(&l, out[i]), "%s", out[i]);
+    }
+    close_language(&l);
+}
+
 static wg_status write_grammar(const char *schema, wg_error *err)
 {
     char *text = NULL;
@@ -193,7 +332,31 @@ static wg_status write_grammar(const char *schema, wg_error *err)
 Test(schema, messages)
 {
     static const refusal refused[] = {
-        { "{\"type\": \"string\", \"pattern\": \"a\"}", WG_EUNSUPPORTED, "s#: the keyword pattern is not supported" },
+        { "{\"pattern\": 3}", WG_EFORMAT, "s#: pattern: expected a regular expression, as a string, at byte 0" },
+        { "{\"pattern\": \"a(?=b)\"}", WG_EUNSUPPORTED, "s#: pattern: looking ahead and behind is not supported, at byte 4" },
+        { "{\"pattern\": \"(a)\\\\1\"}", WG_EUNSUPPORTED, "s#: pattern: back references are not supported, at byte 4" },
+        { "{\"pattern\": \"a\\\\b\"}", WG_EUNSUPPORTED, "s#: pattern: \\b and \\B are not supported, at byte 2" },
+        { "{\"pattern\": \"\\\\p{L}\"}", WG_EUNSUPPORTED, "s#: pattern: \\p{...} is not supported, at byte 1" },
+        { "{\"pattern\": \"\\\\q\"}", WG_EUNSUPPORTED, "s#: pattern: an escape that is not supported, at byte 1" },
+        { "{\"pattern\": \"(^a)\"}", WG_EUNSUPPORTED,
+          "s#: pattern: ^ and $ are supported at the beginning and the end of the pattern and of its alternatives, at byte 1" },
+        { "{\"pattern\": \"\\\\x01\"}", WG_EUNSUPPORTED,
+          "s#: pattern: a set of characters of which none can be written, at byte 4" },
+        { "{\"pattern\": \"(a\"}", WG_EFORMAT, "s#: pattern: a ( without its ), at byte 2" },
+        { "{\"pattern\": \"a)\"}", WG_EFORMAT, "s#: pattern: a ) without its (, at byte 1" },
+        { "{\"pattern\": \"[ab\"}", WG_EFORMAT, "s#: pattern: a set that does not end; expected ], at byte 0" },
+        { "{\"pattern\": \"[b-a]\"}", WG_EFORMAT,
+          "s#: pattern: a range whose end is before its beginning, or is a class, at byte 4" },
+        { "{\"pattern\": \"*a\"}", WG_EFORMAT, "s#: pattern: nothing to repeat, at byte 0" },
+        { "{\"pattern\": \"a**\"}", WG_EFORMAT, "s#: pattern: nothing to repeat, at byte 2" },
+        { "{\"pattern\": \"a{x}\"}", WG_EFORMAT,
+          "s#: pattern: expected a repetition as {2}, {2,} or {2,5}; write \\{ for {, at byte 2" },
+        { "{\"pattern\": \"a{3,2}\"}", WG_EFORMAT, "s#: pattern: a repetition whose most is below its least, at byte 5" },
+        { "{\"pattern\": \"a{9999}\"}", WG_EINVAL, "s#: pattern: more than 4096 repetitions, at byte 5" },
+        { "{\"pattern\": \"a\\\\\"}", WG_EFORMAT, "s#: pattern: a \\ at the end, at byte 2" },
+        { "{\"pattern\": \"a\", \"maxLength\": 5}", WG_EUNSUPPORTED,
+          "s#: minLength or maxLength beside pattern is not supported; count in the pattern, as in ^.{2,5}$" },
+        { "{\"pattern\": \"a\", \"format\": \"date\"}", WG_EUNSUPPORTED, "s#: pattern beside format date is not supported" },
         { "{\"properties\": {\"a\": {\"items\": {\"not\": {}}}}}", WG_EUNSUPPORTED,
           "s#/properties/a/items: the keyword not is not supported" },
         { "{\"$defs\": {\"x\": {\"if\": true}}, \"anyOf\": [true, {\"$ref\": \"#/$defs/x\"}]}", WG_EUNSUPPORTED,
@@ -206,10 +369,12 @@ Test(schema, messages)
         { "{\"oneOf\": [{\"type\": \"number\"}, {\"const\": 3}]}", WG_EUNSUPPORTED,
           "s#: oneOf: choice 1 may have the type of another, and a value of both would be invalid; use anyOf" },
         { "{\"type\": \"integer\", \"multipleOf\": 5}", WG_EUNSUPPORTED, "s#: multipleOf other than 1 is not supported" },
-        { "{\"type\": \"number\", \"maximum\": 5}", WG_EUNSUPPORTED,
-          "s#: maximum of numbers is not supported; use type integer, or no bound" },
-        { "{\"type\": \"number\", \"minimum\": 5}", WG_EUNSUPPORTED,
-          "s#: minimum other than 0 of numbers is not supported; use type integer, or no bound" },
+        { "{\"type\": \"number\", \"multipleOf\": 0.5}", WG_EUNSUPPORTED,
+          "s#: multipleOf of numbers is not supported; use type integer, or none" },
+        { "{\"type\": \"number\", \"maximum\": 123456789012345}", WG_EFORMAT,
+          "s#: maximum: expected a number of at most 14 digits" },
+        { "{\"type\": \"number\", \"minimum\": 0.1, \"exclusiveMaximum\": 0.1}", WG_EFORMAT,
+          "s#: no number is between the bounds, so nothing satisfies the schema" },
         { "{\"format\": \"date\", \"minLength\": 5}", WG_EUNSUPPORTED,
           "s#: minLength or maxLength beside format date is not supported" },
         { "{\"prefixItems\": [true, true], \"maxItems\": 1}", WG_EUNSUPPORTED,
