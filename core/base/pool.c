@@ -10,7 +10,8 @@
  * because waking costs the caller microseconds.
  *
  * Waiting, on both sides, is first a spin of about 50 us (jobs of a forward pass follow each other faster than that), then
- * sleep on a condition variable. Sleepers raise a flag *before* they read the number a last time, and the other side moves
+ * sleep on a condition variable. After the first 8 us of a spin, more than lies between the jobs of a pass, threads that wait
+ * for this processor have turns: those of a server that carry out what the step was about. Sleepers raise a flag *before* they read the number a last time, and the other side moves
  * the number *before* it reads the flag (all four sequentially consistent), so no wake-up is lost. No thread spins when
  * there are more threads than processors to run them.
  *
@@ -31,7 +32,7 @@
 #include "core/base/clock.h"
 #include "core/base/mem.h"
 
-enum { POOL_MAX = 256, SPIN_BATCH = 64 };
+enum { POOL_MAX = 256, SPIN_BATCH = 64, KEEP_BATCHES = 8 };
 #define SPIN_SECONDS 50e-6
 #define QUIET_LEAST 50e-6
 #define QUIET_MOST 2e-3
@@ -75,7 +76,9 @@ static bool spin_until(const wg_pool *p, atomic_uint *a, unsigned value, bool wa
     if ((atomic_load_explicit(a, memory_order_acquire) == value) == want_equal) return true;
     if (!p->spin) return false;
     const double end = wg_clock_now() + SPIN_SECONDS;
+    int batches = 0;
     do {
+        if (++batches > KEEP_BATCHES) sched_yield();
         for (int i = 0; i < SPIN_BATCH; i++) {
             if ((atomic_load_explicit(a, memory_order_acquire) == value) == want_equal) return true;
             relax();
