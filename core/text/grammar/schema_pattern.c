@@ -59,9 +59,9 @@ static void add_all(pattern *p, chars *c, const chars *more)
 static void add_class(pattern *p, chars *c, char name)
 {
     static const wg_char_range digit[] = { { '0', '9' } }, word[] = { { '0', '9' }, { 'A', 'Z' }, { '_', '_' }, { 'a', 'z' } },
-                               space[] = { { 9, 13 },           { ' ', ' ' },       { 0xA0, 0xA0 },     { 0x1680, 0x1680 },
-                                           { 0x2000, 0x200A },  { 0x2028, 0x2029 }, { 0x202F, 0x202F }, { 0x205F, 0x205F },
-                                           { 0x3000, 0x3000 },  { 0xFEFF, 0xFEFF } };
+                               space[] = { { 9, 13 },          { ' ', ' ' },       { 0xA0, 0xA0 },     { 0x1680, 0x1680 },
+                                           { 0x2000, 0x200A }, { 0x2028, 0x2029 }, { 0x202F, 0x202F }, { 0x205F, 0x205F },
+                                           { 0x3000, 0x3000 }, { 0xFEFF, 0xFEFF } };
     chars named = { .n = 0 };
     const bool negated = name < 'a';
     const wg_char_range *r = strchr("dD", name) ? digit : strchr("wW", name) ? word : space;
@@ -221,7 +221,8 @@ static void put_chars(pattern *p, const chars *c)
 static int count(pattern *p)
 {
     int value = 0;
-    if (!(peek(p) >= '0' && peek(p) <= '9')) fail(p, WG_EFORMAT, "expected a repetition as {2}, {2,} or {2,5}; write \\{ for {");
+    if (!(peek(p) >= '0' && peek(p) <= '9'))
+        fail(p, WG_EFORMAT, "expected a repetition as {2}, {2,} or {2,5}; write \\{ for {");
     for (; peek(p) >= '0' && peek(p) <= '9'; p->at++)
         if ((value = 10 * value + (*p->at - '0')) > WG_SCHEMA_REPEAT) fail(p, WG_EINVAL, "more than 4096 repetitions");
     return value;
