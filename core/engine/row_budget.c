@@ -12,17 +12,19 @@ wg_status wg_row_budget_open(wg_row_budget *b, int sequences, int depth, wg_erro
     const size_t n = (size_t)sequences, all = n * (size_t)depth;
     b->even = wg_calloc(all, sizeof *b->even);
     b->order = wg_calloc(all, sizeof *b->order);
+    b->level = wg_calloc(all, sizeof *b->level);
     b->heap = wg_calloc(n, sizeof *b->heap);
     b->taken = wg_calloc(n, sizeof *b->taken);
-    if (b->even && b->order && b->heap && b->taken) return WG_OK;
+    if (b->even && b->order && b->level && b->heap && b->taken) return WG_OK;
     wg_row_budget_close(b);
-    return wg_nomem(err, all * sizeof(double) + (all + 2 * n) * sizeof(int), "the rows of a step");
+    return wg_nomem(err, all * sizeof(double) + 2 * (all + n) * sizeof(int), "the rows of a step");
 }
 
 void wg_row_budget_close(wg_row_budget *b)
 {
     wg_free(b->even);
     wg_free(b->order);
+    wg_free(b->level);
     wg_free(b->heap);
     wg_free(b->taken);
     *b = (wg_row_budget){ .order = NULL };
@@ -73,6 +75,7 @@ static int order_tokens(const wg_row_budget *b, const double *survival, const in
     for (int at = m.heap / 2 - 1; at >= 0; at--) sift_down(&m, at);
     while (m.heap > 0) {
         const int i = b->heap[0];
+        b->level[tokens] = b->taken[i];
         b->order[tokens++] = i * b->depth + b->taken[i]++;
         if (b->taken[i] == most[i]) b->heap[0] = b->heap[--m.heap];
         sift_down(&m, 0);
@@ -82,7 +85,7 @@ static int order_tokens(const wg_row_budget *b, const double *survival, const in
 
 static double step_cost(const wg_row_costs *c, int plain_rows, int drafted, int depth)
 {
-    const int rows = plain_rows + (int)ceil(drafted * c->width - 1e-9);
+    const int rows = plain_rows + (c->width == 1 ? drafted : (int)ceil(drafted * c->width - 1e-9));
     return wg_row_costs_pass(c, rows) + depth * c->level + drafted * c->token + c->rest;
 }
 
@@ -100,11 +103,12 @@ static choice search(const wg_row_budget *b, const wg_row_costs *c, const double
     for (int d = 1; d <= b->depth; d++) {
         double yield = n;
         for (int i = 0, drafted = 0; i < all; i++) {
-            if (b->order[i] % b->depth >= d) continue;
+            if (b->level[i] >= d) continue;
             drafted++;
             yield += survival[b->order[i]];
-            const double cost = step_cost(c, other + n, drafted, d), value = price < 0 ? yield / cost : yield - price * cost;
-            if (value > best.value) best = (choice){ value, d, drafted };
+            const double cost = step_cost(c, other + n, drafted, d);
+            if (price < 0 ? yield <= best.value * cost : yield - price * cost <= best.value) continue;
+            best = (choice){ price < 0 ? yield / cost : yield - price * cost, d, drafted };
         }
     }
     return best;
@@ -144,6 +148,6 @@ double wg_row_budget_share(const wg_row_budget *b, const wg_row_costs *costs, co
     else best.value = 0; /* tokens are worth their time, by the definition of the price */
     for (int i = 0; i < n; i++) length[i] = 0;
     for (int i = 0, left = best.tokens; left > 0; i++)
-        if (b->order[i] % b->depth < best.depth) length[b->order[i] / b->depth]++, left--;
+        if (b->level[i] < best.depth) length[b->order[i] / b->depth]++, left--;
     return best.value - plain;
 }

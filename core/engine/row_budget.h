@@ -43,7 +43,8 @@ typedef struct wg_row_costs {
 typedef struct wg_row_budget {
     int sequences, depth;
     double *even; /* (sequences depth) owned: what draft tokens yield, fees taken off */
-    int *order;   /* (sequences depth) owned: (sequence, depth) of draft tokens by falling probability */
+    int *order;   /* (sequences depth) owned: (sequence, depth) of draft tokens by falling probability, */
+    int *level;   /* (sequences depth) owned: and their depths, from 0 */
     int *heap;    /* (sequences) owned */
     int *taken;   /* (sequences) owned */
 } wg_row_budget;
