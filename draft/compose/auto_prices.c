@@ -37,7 +37,7 @@ static void nominal_passes(double *pass, double weights)
 {
     const bool cached = weights > 0 && weights < CACHED;
     for (int r = 1; r <= WG_TREE_MAX; r++)
-        pass[r] = cached ? 1 + 0.33 * (r - 1) : r == 1 ? 1 : r == 2 ? 1.08 : 1.3 + 0.4 * (r - 3);
+        pass[r] = cached ? 1 + 0.62 * (r - 1) : r == 1 ? 1 : r == 2 ? 1.08 : 1.3 + 0.4 * (r - 3);
 }
 
 /* By the weights that a pass reads; a model without a file is taken for a tenth of the target. */
