@@ -10,8 +10,8 @@
  * because waking costs the caller microseconds.
  *
  * Waiting, on both sides, is first a spin of about 50 us (jobs of a forward pass follow each other faster than that), then
- * sleep on a condition variable. After the first 8 us of a spin, more than lies between the jobs of a pass, threads that wait
- * for this processor have turns: those of a server that carry out what the step was about. Sleepers raise a flag *before* they read the number a last time, and the other side moves
+ * sleep on a condition variable. After 8 us of a spin, more than lies between the jobs of a pass, threads that wait for this
+ * processor have turns: those of a server, which send what the step has made. Sleepers raise a flag *before* they read the number a last time, and the other side moves
  * the number *before* it reads the flag (all four sequentially consistent), so no wake-up is lost. No thread spins when
  * there are more threads than processors to run them.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Expressions of integers and numbers of JSON Schema. Digits are chosen one by one along the bounds; every text has at most 15 of
- * them, so that two texts of different value are different doubles too. */
+ * Expressions of integers and numbers of JSON Schema. Digits are chosen one by one along the bounds; every text has at most
+ * 15 of them, so that two texts of different value are different doubles too. */
 #include "core/text/grammar/schema_impl.h"
 
 #include <math.h>

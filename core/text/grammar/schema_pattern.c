@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The keyword `pattern`: a regular expression (ECMA-262, of whole characters as with the flag u) as an expression of the grammar.
- * Choices, groups and repetitions stand in the same places in both notations, so the expression is written while the pattern is
- * read. Characters become those of a JSON string: " and \ with a \ before them, control characters by their short escapes; those
- * that have none, and 0x7F, are not written. Where an alternative does not begin with ^ or end with $, any characters may stand
- * there (JSON Schema validation, section 6.3.3: a pattern is not anchored). */
+ * The keyword `pattern`: a regular expression (ECMA-262, of whole characters as with the flag u) as an expression of the
+ * grammar. Choices, groups and repetitions stand in the same places in both notations, so the expression is written while the
+ * pattern is read. Characters become those of a JSON string: " and \ with a \ before them, control characters by their short
+ * escapes; those that have none, and 0x7F, are not written. Where an alternative does not begin with ^ or end with $, any
+ * characters may stand there (JSON Schema validation, section 6.3.3: a pattern is not anchored). */
 #include <stdlib.h>
 #include <string.h>
 
