@@ -11,9 +11,9 @@
  *
  * Waiting, on both sides, is first a spin of about 50 us (jobs of a forward pass follow each other faster than that), then
  * sleep on a condition variable. After 8 us of a spin, more than lies between the jobs of a pass, threads that wait for this
- * processor have turns: those of a server, which send what the step has made. Sleepers raise a flag *before* they read the number a last time, and the other side moves
- * the number *before* it reads the flag (all four sequentially consistent), so no wake-up is lost. No thread spins when
- * there are more threads than processors to run them.
+ * processor have turns: those of a server, which send what the step has made. Sleepers raise a flag *before* they read the
+ * number a last time, and the other side moves the number *before* it reads the flag (all four sequentially consistent), so no
+ * wake-up is lost. No thread spins when there are more threads than processors to run them.
  *
  * Invariants: fn and arg are written only while every worker's done equals the generation; a worker reads them only after it
  * claimed the new generation. A claim moves by one, from a generation whose parts are all done, so it succeeds for one side
