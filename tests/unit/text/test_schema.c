@@ -139,6 +139,12 @@ Test(schema, white_space_is_bounded)
     cr_assert_eq(longest, 1 + WG_SCHEMA_INDENT);
 }
 
+static bool is_in(language *l, const char *text)
+{
+    const int32_t s = wg_acceptor_bytes(l->a, wg_acceptor_start(l->a), text, strlen(text));
+    return s >= 0 && wg_acceptor_accepts(l->a, s);
+}
+
 /* Texts that models write, and texts that they must not. */
 Test(schema, texts_of_models)
 {
@@ -179,9 +185,7 @@ Test(schema, texts_of_models)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         language l = open_language(check_schemas[cases[i].schema]);
-        const int32_t s = wg_acceptor_bytes(l.a, wg_acceptor_start(l.a), cases[i].text, strlen(cases[i].text));
-        const bool in = s >= 0 && wg_acceptor_accepts(l.a, s);
-        cr_assert(in == cases[i].in, "schema %d: %s", cases[i].schema, cases[i].text);
+        cr_assert(is_in(&l, cases[i].text) == cases[i].in, "schema %d: %s", cases[i].schema, cases[i].text);
         close_language(&l);
     }
 }
@@ -197,18 +201,11 @@ Test(schema, integers_of_a_range)
                  ranges[i][1]);
         language l = open_language(schema);
         for (int x = -1200; x <= 1200; x++) {
-            const int n = snprintf(text, sizeof text, "%d", x);
-            const int32_t s = wg_acceptor_bytes(l.a, wg_acceptor_start(l.a), text, (size_t)n);
-            cr_assert((s >= 0 && wg_acceptor_accepts(l.a, s)) == (x >= ranges[i][0] && x <= ranges[i][1]), "%s: %d", schema, x);
+            snprintf(text, sizeof text, "%d", x);
+            cr_assert(is_in(&l, text) == (x >= ranges[i][0] && x <= ranges[i][1]), "%s: %d", schema, x);
         }
         close_language(&l);
     }
-}
-
-static bool is_in(language *l, const char *text)
-{
-    const int32_t s = wg_acceptor_bytes(l->a, wg_acceptor_start(l->a), text, strlen(text));
-    return s >= 0 && wg_acceptor_accepts(l->a, s);
 }
 
 /* Texts that a pattern has, and texts that it has not; both as JSON. */
