@@ -260,7 +260,7 @@ static wg_pace pace(wg_length_guide *g, const wg_seq *seq, double top)
     wg_auto_state *s = &a->state[seq->slot];
     const int depth = s->node++;
     if (depth >= WG_AUTO_DEPTH) return WG_PACE_ENDS;
-    const double next = wg_auto_survive_top(&s->survival[k], depth + 1, top, a->opt.prior);
+    const double next = wg_auto_survive_top(&s->survival[k], depth + 1, top, a->opt.prior, a->independent);
     s->top[depth] = top;
     const int sequences = a->independent ? guide->sequences : 1;
     const wg_auto_chain chain = {

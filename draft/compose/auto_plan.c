@@ -4,13 +4,15 @@
 
 #include <math.h>
 
-enum { HORIZON = 64 };          /* tokens over which reading the text is spread */
-enum { ROWS_MADE = 4 };         /* of p, at most, in a step of one sequence; the others are lazy (core/engine/engine.c) */
-static const double WEIGHT = 4; /* trials that a prior is worth */
+enum { HORIZON = 64 };  /* tokens over which reading the text is spread */
+enum { ROWS_MADE = 4 }; /* of p, at most, in a step of one sequence; the others are lazy (core/engine/engine.c) */
+static const double WEIGHT = 4, TOP_WEIGHT = 12; /* trials that a prior is worth: at a depth; of a value of q */
 /* What a draft must promise beyond plain decoding's tokens per cost: the best of several estimates is too good, and not all
  * that a round does has a price. */
 static const double GAIN = 1 + 1 / 30.0;
-static const double TILT = 0.7; /* of survival, by q's best probability */
+/* Slope of survival by q's best probability. A rule that compares keeps a token about as often as q is sure of it (0.65 at
+ * temperature 0, 0.9 at 0.8); rejection keeps it with 1 - TV(p, q), which hardly depends on that (0.24; the bundled pair). */
+static const double TILT[] = { [false] = 0.2, [true] = 0.65 };
 /* Live prices: part of a logarithmic difference; the most that counts; what all prices share of it, since most differences are
  * the machine's load and not one size's. */
 static const double FORWARD = 0.2, CLIP = 0.5, COMMON = 0.7;
@@ -113,12 +115,12 @@ double wg_auto_survive(const wg_auto_survival *s, int class, int depth, double p
     return a;
 }
 
-double wg_auto_survive_top(const wg_auto_survival *s, int depth, double top, double prior)
+double wg_auto_survive_top(const wg_auto_survival *s, int depth, double top, double prior, bool compares)
 {
     const int b = top_bin(top);
     const double mean = s->top_count > 0 ? s->top_sum / s->top_count : clamp01(top);
-    const double expected = clamp01(wg_auto_survive(s, 0, depth, prior) + TILT * (clamp01(top) - mean));
-    return (s->top_hit[b] + WEIGHT * expected) / (s->top_trial[b] + WEIGHT);
+    const double expected = clamp01(wg_auto_survive(s, 0, depth, prior) + TILT[compares] * (clamp01(top) - mean));
+    return (s->top_hit[b] + TOP_WEIGHT * expected) / (s->top_trial[b] + TOP_WEIGHT);
 }
 
 /* ---- decisions */

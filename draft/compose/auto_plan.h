@@ -38,10 +38,11 @@ void wg_auto_learn_rows(wg_auto_survival *s, int depth, int rows);
 void wg_auto_fade(wg_auto_survival *s, double most);
 
 /* The probability that a token of depth d is kept, when those above are. Its prior is the estimate one level above (depth 1:
- * `prior`), with the weight of two trials. _top: from q's best probability at its parent too; the prior is the estimate for
- * that depth, corrected by half of what `top` differs from its mean so far. */
+ * `prior`), with the weight of four trials. _top: from q's best probability at its parent too; the prior, with the weight of
+ * twelve, is the estimate for that depth, corrected by a part of what `top` differs from its mean so far. compares: the rule
+ * compares the draft with a token of the target's, so that part is larger. */
 double wg_auto_survive(const wg_auto_survival *s, int class, int depth, double prior);
-double wg_auto_survive_top(const wg_auto_survival *s, int depth, double top, double prior);
+double wg_auto_survive_top(const wg_auto_survival *s, int depth, double top, double prior, bool compares);
 
 /* The class of a draft that expects to keep so many tokens (wg_tree.score; 0: not declared). */
 int wg_auto_class(double score);

@@ -110,12 +110,18 @@ Test(auto_plan, learns_and_forgets)
 Test(auto_plan, knows_survival_by_q)
 {
     wg_auto_survival s = { 0 };
-    cr_assert_float_eq(wg_auto_survive_top(&s, 2, 0.1, 0.7), 0.7, 1e-12, "without evidence the prior, whatever q is");
+    cr_assert_float_eq(wg_auto_survive_top(&s, 2, 0.1, 0.7, true), 0.7, 1e-12, "without evidence the prior, whatever q is");
     for (int i = 0; i < 20; i++) wg_auto_learn(&s, 0, 1, true, 0.95), wg_auto_learn_top(&s, 0.3, true, 0.95);
-    const double mean = wg_auto_survive_top(&s, 1, 0.3, 0.7), surer = wg_auto_survive_top(&s, 1, 0.45, 0.7);
-    cr_assert(mean > 0.9 && surer > 0.9 && wg_auto_survive_top(&s, 1, 0.02, 0.7) < 0.85);
-    for (int i = 0; i < 40; i++) wg_auto_learn_top(&s, 0.95, true, 0.95), wg_auto_learn_top(&s, 0.3, false, 0.95);
-    cr_assert(wg_auto_survive_top(&s, 1, 0.95, 0.7) > 0.9 && wg_auto_survive_top(&s, 1, 0.3, 0.7) < 0.25);
+    const double mean = wg_auto_survive_top(&s, 1, 0.3, 0.7, true), surer = wg_auto_survive_top(&s, 1, 0.45, 0.7, true);
+    const double unsure = wg_auto_survive_top(&s, 1, 0.02, 0.7, true), rejection = wg_auto_survive_top(&s, 1, 0.02, 0.7, false);
+    cr_assert(mean > 0.9 && surer > 0.9 && unsure < 0.85 && rejection > unsure + 0.1, "%g %g %g %g", mean, surer, unsure,
+              rejection);
+    for (int i = 0; i < 60; i++) wg_auto_learn_top(&s, 0.95, true, 0.95), wg_auto_learn_top(&s, 0.3, false, 0.95);
+    for (int compares = 0; compares < 2; compares++) {
+        const double sure = wg_auto_survive_top(&s, 1, 0.95, 0.7, compares),
+                     low = wg_auto_survive_top(&s, 1, 0.3, 0.7, compares);
+        cr_assert(sure > 0.9 && low < 0.4, "what was tried counts more than the slope: %g %g", sure, low);
+    }
 }
 
 /* Live prices: one pass that took a hundred times as long moves little; a machine that became half as fast is believed. */
