@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs the tests: of the ordinary build, or with `all` the whole suite: also other
-# architectures (GPU kernels on emulated threads, 64-bit Arm under qemu), the address and undefined-behaviour sanitizers, the hard
-# build (smallest sizes, every invariant checked) and the thread sanitizer. The long law tests on the bundled pair run in the
-# ordinary build alone. Run it from anywhere.
-# usage: ./test.sh [all | dev asan hard tsan wide cuda ...]      (left out: dev without other architectures; cuda needs the toolkit)
+# Installs what is missing, builds, and runs the tests: of the ordinary build, the laws over some of their settings; or with `all`
+# the whole suite: all settings, wider trees, other architectures (GPU kernels on emulated threads, 64-bit Arm under qemu), the
+# address and undefined-behaviour sanitizers, the hard build (smallest sizes, every invariant checked) and the thread sanitizer. The
+# long law tests on the bundled pair run in the ordinary build alone. Run it from anywhere.
+# usage: ./test.sh [all | dev asan hard tsan wide cuda ...]      (presets: each whole; cuda needs the toolkit)
 set -eu
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 .ci/install-packages gcc g++ libc6-dev cmake ninja-build pkg-config libjansson-dev libmd-dev libdivsufsort-dev libmicrohttpd-dev libcriterion-dev \
   python3-numpy python3-cffi libopenblas0-pthread libcurl4-openssl-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static
 
-emulated=ON
-[ $# -gt 0 ] || { emulated=OFF; set -- dev; }
+whole=ON
+[ $# -gt 0 ] || { whole=OFF; set -- dev; }
 [ "$*" != all ] || set -- tsan asan hard dev
 mkdir -p build
 failed=
 for preset in "$@"; do
   log=build/test-$preset.log
   echo "== $preset: building (log: $log)"
-  if ! { cmake --preset "$preset" -DWG_EMULATED=$emulated && cmake --build --preset "$preset"; } >"$log" 2>&1; then
+  if ! { cmake --preset "$preset" -DWG_WHOLE=$whole && cmake --build --preset "$preset"; } >"$log" 2>&1; then
     tail -n 25 "$log" >&2
     echo "error: the $preset build failed; the whole log is $log. If build/$preset is from another compiler or place, remove it and run this again." >&2
     exit 1

@@ -14,7 +14,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 RELATIVE, SIGMAS = 1e-4, 3
-SEEDS = [5, 6, 7, 8]
+SEEDS = [5, 6]
 failures = 0
 
 
@@ -53,7 +53,7 @@ def run(wager, folder, models, reference, name, temperature, tokens):
     config.write_text(json.dumps(dict(
         name=name, target=dict(model=str(target), threads=1, kv_type='f32'),
         draft=dict(kind='model', model=str(draft), length=reference['drafts'], kv_type='f32'), verify=dict(rule='rejection'),
-        sampling=dict(temperature=temperature), prompts=dict(file=str(ROOT / reference['prompts'])), max_tokens=tokens,
+        sampling=dict(temperature=temperature), prompts=dict(file=str(ROOT / reference['prompts'])), max_tokens=tokens, alpha=False,
         sweep=dict(seed=SEEDS if temperature else SEEDS[:1]))))
     call(wager, 'run', config, '--out', folder / name)
     return [json.loads(line) for line in (folder / name / 'requests.jsonl').read_text().splitlines()]

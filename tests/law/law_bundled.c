@@ -7,5 +7,5 @@ int main(void)
     const char *root = getenv("WG_ROOT");
     char prompts[512];
     snprintf(prompts, sizeof prompts, "%s/configs/prompts/quickstart.jsonl", root ? root : ".");
-    return pair_main(prompts, 1, 24, 200, 32);
+    return pair_main(prompts, 3, 200, 32);
 }

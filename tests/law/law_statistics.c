@@ -461,7 +461,7 @@ int main(void)
     const char *root = getenv("WG_ROOT");
     snprintf(prompts, sizeof prompts, "%s/configs/prompts/quickstart.jsonl", root ? root : ".");
     law_request r[PROMPTS];
-    const int n = pair_prompts(prompts, target.model.tokenizer, 1, PROMPTS, 30, TOKENS, r);
+    const int n = pair_prompts(prompts, target.model.tokenizer, PROMPTS, PROMPTS, 30, TOKENS, r);
     int tests = 0, accused = 0, missed = 0;
     for (int i = 0; wg_verifiers[i]; i++)
         for (int wide = 1; wide <= PROMPTS; wide++)

@@ -20,9 +20,24 @@ static inline bool pair_find(char *target, char *draft, size_t size)
     return !access(target, R_OK) && !access(draft, R_OK);
 }
 
-/* The first `max` prompts of a JSONL file ("prompt", or the first of "turns"), every `stride`th line, as tokens cut to
- * `longest`. */
-static inline int pair_prompts(const char *path, const wg_tokenizer *t, int stride, int max, int longest, int max_new,
+/* How many prompts had this category before; it is counted. */
+enum { PAIR_CATEGORIES = 32 };
+typedef struct pair_category {
+    char name[32];
+    int n;
+} pair_category;
+static inline int pair_count(pair_category *c, const char *name)
+{
+    int k = 0;
+    while (k < PAIR_CATEGORIES && c[k].n > 0 && strcmp(c[k].name, name) != 0) k++;
+    if (k == PAIR_CATEGORIES) abort();
+    snprintf(c[k].name, sizeof c[k].name, "%s", name);
+    return c[k].n++;
+}
+
+/* The first prompts of a JSONL file ("prompt", or the first of "turns"), `max` in all and `each` of a "category", as tokens cut
+ * to `longest`. */
+static inline int pair_prompts(const char *path, const wg_tokenizer *t, int each, int max, int longest, int max_new,
                                law_request *out)
 {
     wg_error err;
@@ -34,14 +49,19 @@ static inline int pair_prompts(const char *path, const wg_tokenizer *t, int stri
     char *line = NULL;
     size_t room = 0;
     int n = 0;
+    pair_category seen[PAIR_CATEGORIES] = { 0 };
     for (int at = 0; n < max && getline(&line, &room, f) > 0; at++) {
-        if (at % stride) continue;
         json_t *o = json_loads(line, 0, NULL);
         const json_t *text = json_object_get(o, "prompt");
         if (!text) text = json_array_get(json_object_get(o, "turns"), 0);
         if (!json_is_string(text)) {
             fprintf(stderr, "%s:%d: no \"prompt\" and no \"turns\"\n", path, at + 1);
             exit(1);
+        }
+        const char *category = json_string_value(json_object_get(o, "category"));
+        if (pair_count(seen, category ? category : "") >= each) {
+            json_decref(o);
+            continue;
         }
         int32_t *id;
         size_t ids;
@@ -165,7 +185,8 @@ static inline int pair_check(const char *target_path, const char *draft_path, co
     return failures;
 }
 
-static inline int pair_main(const char *prompts, int stride, int max, int longest, int max_new)
+/* each: prompts of a category; one where the environment has WG_THIN. */
+static inline int pair_main(const char *prompts, int each, int longest, int max_new)
 {
     char target[512], draft[512];
     if (!pair_find(target, draft, sizeof target)) {
@@ -179,7 +200,7 @@ static inline int pair_main(const char *prompts, int stride, int max, int longes
         return 1;
     }
     law_request in_order[PAIR_REQUESTS], r[PAIR_REQUESTS];
-    const int n = pair_prompts(prompts, m.tokenizer, stride, max, longest, max_new, in_order);
+    const int n = pair_prompts(prompts, m.tokenizer, getenv("WG_THIN") ? 1 : each, PAIR_REQUESTS, longest, max_new, in_order);
     for (int i = 0; i < n; i++) r[i % 2 ? (n + 1) / 2 + i / 2 : i / 2] = in_order[i]; /* halves with some of everything */
     printf("%d prompts of %s\n", n, prompts);
     const int failures = pair_check(target, draft, r, n);

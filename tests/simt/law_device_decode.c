@@ -64,7 +64,7 @@ int main(int argc, char **argv)
     eager = strstr(name, "/eager") != NULL;
     law_model_open_on(&device, path, name);
     snprintf(prompts, sizeof prompts, "%s/configs/prompts/quickstart.jsonl", root ? root : ".");
-    if (pair_prompts(prompts, host.tokenizer, 5, PROMPTS, LONGEST, TOKENS, r) != PROMPTS) return 1;
+    if (pair_prompts(prompts, host.tokenizer, 1, PROMPTS, LONGEST, TOKENS, r) != PROMPTS) return 1;
     for (int i = 0; i < PROMPTS; i++) r[i].max_new -= 5 * i;
     snprintf(host_draft, sizeof host_draft, "model=%s,length=3,temperature=0.7", path);
     snprintf(device_draft, sizeof device_draft, "%s,device=%s", host_draft, name);

@@ -52,7 +52,7 @@ int main(int argc, char **argv)
     snprintf(name, sizeof name, "cuda:0/exact%s", argc > 2 ? argv[2] : "");
     law_model_open_on(&device, path, name);
     snprintf(prompts, sizeof prompts, "%s/configs/prompts/quickstart.jsonl", root ? root : ".");
-    if (pair_prompts(prompts, host.tokenizer, 5, PROMPTS, LONGEST, TOKENS, r) != PROMPTS) return 1;
+    if (pair_prompts(prompts, host.tokenizer, 1, PROMPTS, LONGEST, TOKENS, r) != PROMPTS) return 1;
     pair_store(&host, r, PROMPTS, store);
     const wg_verifier_class *rule[32];
     int failures = 0, on_device = 0, runs = 0, rules = 0, ran[32] = { 0 };

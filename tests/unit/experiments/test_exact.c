@@ -223,14 +223,14 @@ Test(exact, agrees_with_simulation, .timeout = 240)
     wg_error err;
     scene s;
     scene_make(&s);
-    snprintf(
-        text, sizeof text,
-        "{\"name\": \"t\", \"seed\": 3, \"target\": {\"model\": \"%s/" BUNDLED_TARGET "\", \"threads\": 1, "
-        "\"kv_type\": \"q8\"},"
-        "\"prompts\": {\"file\": \"%s/configs/prompts/quickstart.jsonl\", \"limit\": 20}, \"max_tokens\": 40, \"repeats\": 3,"
-        "\"sampling\": {\"temperature\": 0.8}, \"sweep\": {\"verify.rule\": [\"rejection\", \"match\", \"block\"]},"
-        "\"draft\": {\"kind\": \"model\", \"model\": \"%s/" BUNDLED_DRAFT "\", \"length\": 4}}",
-        root, root, root);
+    snprintf(text, sizeof text,
+             "{\"name\": \"t\", \"seed\": 3, \"target\": {\"model\": \"%s/" BUNDLED_TARGET "\", \"threads\": 1, "
+             "\"kv_type\": \"q8\"},"
+             "\"prompts\": {\"file\": \"%s/configs/prompts/quickstart.jsonl\", \"limit\": 20}, \"max_tokens\": 40, "
+             "\"repeats\": 3, \"alpha\": false,"
+             "\"sampling\": {\"temperature\": 0.8}, \"sweep\": {\"verify.rule\": [\"rejection\", \"match\", \"block\"]},"
+             "\"draft\": {\"kind\": \"model\", \"model\": \"%s/" BUNDLED_DRAFT "\", \"length\": 4}}",
+             root, root, root);
     for (int trees = 0; trees < 2; trees++) {
         if (trees) {
             char *sweep = strstr(text, "\"rejection\", \"match\", \"block\""), *length = strstr(text, "\"length\": 4}");

@@ -121,15 +121,10 @@ static double uniform(int trial, int what)
     return wg_philox_double(x.v[0], x.v[1]);
 }
 
-#if defined __SANITIZE_ADDRESS__ || defined WG_HARD
-enum { KILLS = 12 };
-#else
-enum { KILLS = 50 };
-#endif
-
 /* Every other run is killed at a moment, the others at a size: however busy the machine, those meet the measured part. */
 Test(resume, killed_at_fifty_moments)
 {
+    const int kills = getenv("WG_THIN") ? 12 : 50;
     char out[32];
     int killed = 0, by_size = 0;
     put("config.json", TRACED);
@@ -137,7 +132,7 @@ Test(resume, killed_at_fifty_moments)
     cr_assert_eq(child("whole", false, -1), 0);
     double time = wg_clock_now() - start; /* of a run: the shortest seen, since a busy machine makes some of them long */
     const double size = (double)size_of("whole/requests.jsonl");
-    for (int trial = 0; killed < KILLS && trial < 400; trial++) {
+    for (int trial = 0; killed < kills && trial < 400; trial++) {
         snprintf(out, sizeof out, "out-%d", trial);
         int status = -SIGKILL;
         for (int again = 0; status == -SIGKILL && again < 3; again++) { /* killed while it resumes, too */
@@ -155,8 +150,8 @@ Test(resume, killed_at_fifty_moments)
         free(text);
         same_folder("whole", out, true, trial);
     }
-    cr_assert_geq(killed, KILLS, "%d", killed);
-    cr_assert_geq(by_size, KILLS / 5, "%d: the kills must meet the measured part", by_size);
+    cr_assert_geq(killed, kills, "%d", killed);
+    cr_assert_geq(by_size, kills / 5, "%d: the kills must meet the measured part", by_size);
 }
 
 /* What a machine that lost its power leaves: both files cut anywhere, apart from each other. */
