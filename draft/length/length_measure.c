@@ -8,8 +8,9 @@
 #include "core/base/mem.h"
 #include "draft/length/length.h"
 
-enum { BEFORE = 64, STRIDE = 4, TURNS = 3, PASSES = 16 };
-static const double SECONDS = 0.008; /* of the passes of one size in a turn */
+enum { BEFORE = 64, STRIDE = 4, TURNS = 3, BLOCK = 8 };
+/* Of the passes of one size in a turn: of a block of them, and of all blocks while they still become faster by that factor. */
+static const double SECONDS = 0.008, SETTLES = 0.06, FASTER = 0.97;
 
 static wg_status time_pass(wg_lm *lm, wg_kv_seq *kv, wg_batch *batch, int rows, float *logits, double *seconds, wg_error *err)
 {
@@ -31,18 +32,25 @@ static int rising(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Passes of one size, one after the other: where the weights stay in a cache, the first ones after passes of another size take
- * up to twice as long, about ten of them. Lowers *least to the median of the second half. */
+/* Passes of one size, one after the other, as decoding makes them: where the weights stay in a cache, the first ones after passes
+ * of another size take up to three times as long, ten of them or fifty (docs/performance.md). They go on until two blocks
+ * in a row are no faster than those before. Lowers *least to the median of the fastest block. */
 static wg_status time_run(wg_lm *lm, wg_kv_seq *kv, wg_batch *batch, int rows, float *logits, double *least, wg_error *err)
 {
-    double time[PASSES], all = 0;
-    int n = 0;
-    for (; n < PASSES && all < SECONDS; n++) {
-        WG_TRY(time_pass(lm, kv, batch, rows, logits, &time[n], err));
-        all += time[n];
+    double all = 0, fastest = INFINITY;
+    for (int since = 0; since < 2 && all < SETTLES;) {
+        double time[BLOCK], block = 0;
+        int n = 0;
+        for (; n < BLOCK && block < SECONDS; n++) {
+            WG_TRY(time_pass(lm, kv, batch, rows, logits, &time[n], err));
+            block += time[n];
+        }
+        qsort(time, (size_t)n, sizeof *time, rising);
+        since = time[n / 2] < FASTER * fastest ? 0 : since + 1;
+        fastest = fmin(fastest, time[n / 2]);
+        all += block;
     }
-    qsort(time + n / 2, (size_t)(n - n / 2), sizeof *time, rising);
-    *least = fmin(*least, time[n / 2 + (n - n / 2) / 2]);
+    *least = fmin(*least, fastest);
     return WG_OK;
 }
 
