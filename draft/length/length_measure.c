@@ -32,9 +32,9 @@ static int rising(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Passes of one size, one after the other, as decoding makes them: where the weights stay in a cache, the first ones after passes
- * of another size take up to three times as long, ten of them or fifty (docs/performance.md). They go on until two blocks
- * in a row are no faster than those before. Lowers *least to the median of the fastest block. */
+/* Passes of one size, one after the other, as decoding makes them: where the weights stay in a cache, the first ones after
+ * passes of another size take up to three times as long, ten of them or fifty (docs/performance.md). They go on until two
+ * blocks in a row are no faster than those before. Lowers *least to the median of the fastest block. */
 static wg_status time_run(wg_lm *lm, wg_kv_seq *kv, wg_batch *batch, int rows, float *logits, double *least, wg_error *err)
 {
     double all = 0, fastest = INFINITY;
