@@ -132,8 +132,9 @@ bool wg_length_numbers(const char *text, double least, double *out, int most, in
 wg_status wg_length_given_costs(double *pass, const char *text, const char *drafter, wg_error *err);
 
 /* Seconds of a pass of a model over 1 .. n rows, n <= WG_TREE_MAX, after 64 tokens (fewer where its context is short), in a
- * cache of its own: the least of three runs, of up to 16 passes where they are short (0.008 s), the median of a run's second
- * half; monotone, interpolated between the sizes tried. */
+ * cache of its own: the least of three runs of passes of one size, each until two blocks of eight (of 0.008 s, where that is
+ * less) are no faster than those before, 0.06 s at most; of a run the median of its fastest block, or its only pass where that
+ * takes 0.008 s; monotone, interpolated between the sizes tried. */
 wg_status wg_length_measure(wg_lm *lm, int n, double *seconds, wg_error *err);
 
 #endif
