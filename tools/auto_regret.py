@@ -8,7 +8,8 @@ count whose interval is widest. Runs are combined with weights 1 / half-width^2.
 --minutes 0 prints the table of what is there. A Markdown table on standard output, what it runs on standard error.
 
 usage: tools/auto_regret.py [--wager PROGRAM] [--levels avx2,avx512] [--threads 1,2] [--out DIR] [--half-width 0.03] [--minutes 90]
-                            [--below 0.97] [--share 0.95] [--set A.B=V]... CONFIG...        (paths of --set: from the config's folder)
+                            [--below 0.97] [--share 0.95] [--beside] [--set A.B=V]... CONFIG...   (paths of --set: from the config's folder)
+With --beside another program takes a core and reads memory meanwhile, in stretches of two seconds on average between pauses as long.
 With --by-steps nothing is timed: the steps of a run are priced, each pass by --costs (of 1, 2, ... rows; the last slope goes on) and each
 drafted token of a model by --draft-cost, and the table has tokens per cost of every cell, plain decoding being 1. Reading the prompt, and
 passes of a draft model after which no token was drafted, are left out.
@@ -23,6 +24,16 @@ import os
 import subprocess
 import sys
 import time
+
+
+BESIDE = """import random, time
+data = bytearray(64 << 20)
+while True:
+    end = time.monotonic() + random.expovariate(0.5)
+    while time.monotonic() < end:
+        data.count(1)
+    time.sleep(random.expovariate(0.5))
+"""
 
 
 def run(args, config, level, threads, attempt, sets=()):
@@ -59,7 +70,7 @@ def name_of(config):
 
 
 def folder(args, config, level, threads, attempt):
-    return os.path.join(args.out, f"{name_of(config)}-{level}-{threads}-{attempt}")
+    return os.path.join(args.out, f"{name_of(config)}-{level}-{threads}-{'beside-' * args.beside}{attempt}")
 
 
 def words(cell):
@@ -230,6 +241,7 @@ def main():
     parser.add_argument("--below", type=float, default=0.97)
     parser.add_argument("--share", type=float, default=0.95)
     parser.add_argument("--set", action="append", default=[])
+    parser.add_argument("--beside", action="store_true")
     parser.add_argument("--by-steps", action="store_true")
     parser.add_argument("--costs", default="1")
     parser.add_argument("--draft-cost", type=float, default=0)
@@ -240,7 +252,12 @@ def main():
         for config in args.config:
             by_steps(args, config)
         return 0
-    return measure(args)
+    other = subprocess.Popen([sys.executable, "-c", BESIDE]) if args.beside else None
+    try:
+        return measure(args)
+    finally:
+        if other:
+            other.kill()
 
 
 if __name__ == "__main__":

@@ -32,15 +32,17 @@ static void print_summary(const char *folder)
 {
     json_t *summary = wg_json_load(folder, "summary.json");
     const json_t *cells = json_object_get(summary, "cells");
-    puts("load          tokens/s  TTFT p99   TPOT p50  over best other  server");
+    puts("load          tokens/s  TTFT p99   TPOT p50  over best other         server");
     for (size_t i = 0; i < json_array_size(cells); i++) {
         const json_t *c = json_array_get(cells, i);
         const double best = wg_json_measured(c, "over_best_other");
-        char load[40], ratio[20] = "-";
+        const double low = wg_json_item(c, "over_best_other_ci", 0), high = wg_json_item(c, "over_best_other_ci", 1);
+        char load[40], ratio[60] = "-";
         if (wg_json_int(c, "clients")) snprintf(load, sizeof load, "%lld clients", (long long)wg_json_int(c, "clients"));
         else snprintf(load, sizeof load, "%g/s", wg_json_real(c, "rate"));
-        if (isfinite(best)) snprintf(ratio, sizeof ratio, "%.2fx", best);
-        printf("%-12s %9.1f %9.1f  %9.2f  %15s  %s\n", load, wg_json_measured(c, "output_throughput"),
+        if (isfinite(low)) snprintf(ratio, sizeof ratio, "%.3f (%.3f..%.3f)", best, low, high);
+        else if (isfinite(best)) snprintf(ratio, sizeof ratio, "%.3f", best);
+        printf("%-12s %9.1f %9.1f  %9.2f  %-22s %s\n", load, wg_json_measured(c, "output_throughput"),
                wg_json_measured(c, "p99_ttft_ms"), wg_json_measured(c, "median_tpot_ms"), ratio, wg_json_word(c, "server"));
     }
     printf("\n%s/report.html\n", folder);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The throughput-latency curve of servers: every server of a config at every load, started anew for each test, in turn and
- * several times over, so that a slow moment of the machine meets all of them (docs/load.md). */
+ * The throughput-latency curve of servers: every server of a config at every load, started anew for each test, or all
+ * of them beside each other and loaded in turns, several times over, so that a slow moment of the machine meets all of them
+ * (docs/load.md). */
 #ifndef WG_EXPERIMENTS_LOAD_LOAD_SWEEP_H
 #define WG_EXPERIMENTS_LOAD_LOAD_SWEEP_H
 
@@ -11,12 +12,13 @@
 #include "experiments/config/dataset.h"
 #include "core/base/option.h"
 
-enum { WG_SWEEP_SERVERS = 64, WG_SWEEP_LOADS = 64, WG_SWEEP_COMMAND = 4096, WG_SWEEP_NAME = 200 };
+/* PAIRS: the most tests of a server at a load. */
+enum { WG_SWEEP_SERVERS = 64, WG_SWEEP_LOADS = 64, WG_SWEEP_COMMAND = 4096, WG_SWEEP_NAME = 200, WG_SWEEP_PAIRS = 1000 };
 
 /* The scalar members of a config. */
 typedef struct wg_sweep_options {
     char name[WG_OPTION_STRING], question[WG_OPTION_STRING], prompts[WG_OPTION_STRING], model[WG_OPTION_STRING];
-    int words, words_range, requests, requests_per_client, warmups, max_tokens, seed, repeats, endpoint;
+    int words, words_range, requests, requests_per_client, warmups, max_tokens, seed, repeats, turns, endpoint;
     double temperature, burstiness, ready_seconds, timeout, goal_ttft, goal_tpot, goal_e2el;
     bool ignore_eos;
 } wg_sweep_options;
@@ -64,7 +66,10 @@ typedef struct wg_sweep_run {
 } wg_sweep_run;
 wg_status wg_load_sweep_run(const wg_load_sweep *s, const wg_sweep_run *run, wg_error *err);
 
-/* Medians over repeats of each server at each load, ratios to the best of its group at the same load, from the lines. */
+int wg_load_sweep_tests(const wg_load_sweep *s); /* in all */
+
+/* From the lines: medians over the tests of each server at each load, and its throughput over that of the best other of its
+ * group at the same load, as a ratio of totals over the repeats and turns of both, with the 95 % interval of the jackknife. */
 json_t *wg_load_sweep_summary(const wg_load_sweep *s, const json_t *points);
 
 /* The page of a summary. machine: of machine.json. */

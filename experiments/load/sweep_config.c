@@ -27,7 +27,8 @@ const wg_option wg_sweep_option_rows[] = {
     INT(warmups, 4, 0, 1e6, "requests before, which do not count"),
     INT(max_tokens, 64, 1, 1e6, "of an answer"),
     INT(seed, 1, 0, 2147483647, "of arrivals and made-up prompts; request i asks for seed + i"),
-    INT(repeats, 3, 1, 1000, "of every test"),
+    INT(repeats, 3, 1, WG_SWEEP_PAIRS, "of every test"),
+    INT(turns, 1, 1, WG_SWEEP_PAIRS, "more than one: in a repeat all servers run, and are tested so often, in turn"),
     WG_OPTION_ENUM(wg_sweep_options, endpoint, 0, endpoints, "that is asked"),
     NUMBER(temperature, 0, 0, 100, "0 is greedy"),
     NUMBER(burstiness, 1, 1e-3, 1e6, "of arrivals at a rate; below 1 in bursts"),
@@ -233,8 +234,14 @@ static wg_status read_config(wg_load_sweep *s, const char *path, wg_error *err)
     if (s->opt.words_range >= s->opt.words)
         return wg_json_problem(s->doc, "words_range", false, err, "prompts of %d words, less %d, would have none", s->opt.words,
                                s->opt.words_range);
+    if (s->opt.repeats * s->opt.turns > WG_SWEEP_PAIRS)
+        return wg_json_problem(s->doc, "turns", false, err,
+                               "%d repeats of %d turns are more than %d tests of a server at a load", s->opt.repeats,
+                               s->opt.turns, WG_SWEEP_PAIRS);
     return read_prompts(s, path, err);
 }
+
+int wg_load_sweep_tests(const wg_load_sweep *s) { return s->opt.repeats * s->opt.turns * s->loads * s->servers; }
 
 wg_status wg_load_sweep_open(wg_load_sweep **out, const char *path, wg_error *err)
 {

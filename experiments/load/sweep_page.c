@@ -94,6 +94,15 @@ static const struct {
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
+/* The interval of a member, where it has one. */
+static void put_interval(FILE *f, const json_t *cell, const char *key)
+{
+    char name[60];
+    snprintf(name, sizeof name, "%s_ci", key);
+    const double low = wg_json_item(cell, name, 0), high = wg_json_item(cell, name, 1);
+    if (isfinite(low)) fprintf(f, " <small>%.2f..%.2f</small>", low, high);
+}
+
 static void put_cell(FILE *f, const page *p, int server, int load)
 {
     const wg_swept_load *l = &p->s->load[load];
@@ -109,6 +118,7 @@ static void put_cell(FILE *f, const page *p, int server, int load)
         fputs("<td>", f);
         if (isfinite(v)) fprintf(f, columns[k].form, v);
         else fputs("&ndash;", f);
+        put_interval(f, c, columns[k].key);
         fputs("</td>", f);
     }
     fprintf(f, "<td>%lld of %lld</td><td class=\"mono\">%.8s</td></tr>\n", (long long)wg_json_int(c, "completed"),
@@ -118,10 +128,10 @@ static void put_cell(FILE *f, const page *p, int server, int load)
 static void table(FILE *f, const page *p)
 {
     fputs("<h2>Numbers</h2>\n", f);
-    wg_html_table(
-        f, "A line a server and load: medians over repeats. Over the best other: the throughput over that of the best of "
-           "the servers that differ from it in the last member of `vary` alone, within a repeat. The last column "
-           "begins the digest of the answers; it is empty where repeats differ.");
+    wg_html_table(f,
+                  "A line a server and load: medians over tests. Over the best other: the throughput over that of the best of "
+                  "the servers that differ from it in the last member of `vary` alone, with its 95 % interval. The last column "
+                  "begins the digest of the answers; it is empty where repeats differ.");
     fputs("<thead><tr><th scope=\"col\">server</th><th scope=\"col\">load</th>", f);
     for (int k = 0; k < COLUMNS; k++) fprintf(f, "<th scope=\"col\">%s</th>", columns[k].title);
     fputs("<th scope=\"col\">completed</th><th scope=\"col\">answers</th></tr></thead>\n<tbody>\n", f);
@@ -137,7 +147,7 @@ static void head(FILE *f, const page *p)
     wg_html_puts(f, p->s->opt.name);
     fputs("</h1>\n<p>", f);
     wg_html_puts(f, p->s->opt.question);
-    fprintf(f, "</p>\n<p class=\"soft\">%d tests of each server and load, in turn; ", p->s->opt.repeats);
+    fprintf(f, "</p>\n<p class=\"soft\">%d tests of each server and load, in turn; ", p->s->opt.repeats * p->s->opt.turns);
     wg_html_puts(f, wg_json_word(cpu, "model"));
     fprintf(f, ", %lld processors. The client runs on the same machine.</p>\n", (long long)wg_json_int(cpu, "cores_online"));
     if (!json_is_true(json_object_get(p->summary, "complete")))

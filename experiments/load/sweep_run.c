@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Running a sweep: repeats outermost, then loads, then servers, so that those that are compared run within the same minutes;
- * which server goes first changes from one load to the next. */
+ * Running a sweep: repeats outermost, then loads, then turns, then servers, so that those that are compared run within the same
+ * minutes, or with turns within the same seconds; which server goes first changes from one turn and load to the next. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,14 @@ typedef struct runner {
     const wg_sweep_run *run;
     json_t *points, *machine; /* owned */
     FILE *lines;
+    wg_server_under_test *up[WG_SWEEP_SERVERS]; /* owned: those that run */
 } runner;
+
+/* A test of each server: which one. */
+typedef struct test {
+    const wg_swept_load *load;
+    int repeat, turn;
+} test;
 
 static void path_of(char *to, const runner *r, const char *file) { snprintf(to, PATH_ROOM, "%s/%s", r->run->folder, file); }
 
@@ -52,8 +59,8 @@ static wg_load_test test_of(const runner *r, const wg_swept_load *l, const char 
                            .stop = r->run->stop };
 }
 
-static json_t *point_json(const wg_swept_server *server, const wg_swept_load *l, int repeat, const wg_load_test *t,
-                          const wg_load_result *result, const wg_sweep_options *o)
+static json_t *point_json(const wg_swept_server *server, const test *at, const wg_load_test *t, const wg_load_result *result,
+                          const wg_sweep_options *o)
 {
     static const double percentiles[] = { 90, 95, 99 };
     const wg_load_goals goals = { .ttft = o->goal_ttft, .tpot = o->goal_tpot, .e2el = o->goal_e2el };
@@ -61,9 +68,10 @@ static json_t *point_json(const wg_swept_server *server, const wg_swept_load *l,
     if (!m) return NULL;
     json_object_set_new(m, "server", json_string(server->name));
     json_object_set(m, "labels", server->labels);
-    json_object_set_new(m, "clients", json_integer(l->clients));
-    json_object_set_new(m, "rate", l->clients ? json_null() : json_real(l->rate));
-    json_object_set_new(m, "repeat", json_integer(repeat));
+    json_object_set_new(m, "clients", json_integer(at->load->clients));
+    json_object_set_new(m, "rate", at->load->clients ? json_null() : json_real(at->load->rate));
+    json_object_set_new(m, "repeat", json_integer(at->repeat));
+    json_object_set_new(m, "turn", json_integer(at->turn));
     json_object_set_new(m, "machine_load", wg_json_number(wg_machine_load()));
     return m;
 }
@@ -78,50 +86,84 @@ static wg_status write_line(runner *r, json_t *point, wg_error *err)
     return good ? WG_OK : wg_fail(err, WG_EIO, "%s/points.jsonl: cannot write: %s", r->run->folder, strerror(errno));
 }
 
-static wg_status run_test(runner *r, const wg_swept_server *server, const wg_swept_load *l, int repeat, wg_error *err)
+static wg_status start(runner *r, int i, wg_error *err)
 {
     char log[PATH_ROOM];
-    wg_server_under_test *under;
-    wg_load_result result = { .n = 0 };
-    const int n = snprintf(log, sizeof log, "%s/servers/%d-%s.log", r->run->folder, (int)(server - r->s->server), server->name);
+    const wg_swept_server *server = &r->s->server[i];
+    const int n = snprintf(log, sizeof log, "%s/servers/%d-%s.log", r->run->folder, i, server->name);
     for (char *c = log + strlen(r->run->folder) + 9; n > 0 && *c; c++)
         if (*c == '/' || *c == '\'') *c = '-';
-    WG_TRY(wg_server_start(&under, server->command, r->run->program, log, r->s->opt.ready_seconds, r->run->stop, err));
-    const wg_load_test t = test_of(r, l, wg_server_url(under));
+    return wg_server_start(&r->up[i], server->command, r->run->program, log, r->s->opt.ready_seconds, r->run->stop, err);
+}
+
+static void stop(runner *r, int i)
+{
+    wg_server_stop(r->up[i]);
+    r->up[i] = NULL;
+}
+
+static wg_status run_test(runner *r, int i, const test *at, wg_error *err)
+{
+    wg_load_result result = { .n = 0 };
+    const bool alone = !r->up[i];
+    if (alone) WG_TRY(start(r, i, err));
+    const wg_load_test t = test_of(r, at->load, wg_server_url(r->up[i]));
     wg_status s = wg_load_test_run(&t, &result, err);
-    wg_server_stop(under);
-    json_t *point = s ? NULL : point_json(server, l, repeat, &t, &result, &r->s->opt);
+    if (alone) stop(r, i);
+    json_t *point = s ? NULL : point_json(&r->s->server[i], at, &t, &result, &r->s->opt);
     if (!s) s = write_line(r, point, err);
     json_decref(point);
     wg_load_result_close(&result);
     return s;
 }
 
-static bool is_done(const runner *r, const wg_swept_server *server, const wg_swept_load *l, int repeat)
+static bool is_done(const runner *r, int i, const test *at)
 {
-    for (size_t i = 0; i < json_array_size(r->points); i++) {
-        const json_t *p = json_array_get(r->points, i);
-        if (!strcmp(wg_json_word(p, "server"), server->name) && wg_json_int(p, "clients") == l->clients &&
-            wg_json_real(p, "rate") == l->rate && wg_json_int(p, "repeat") == repeat)
+    for (size_t k = 0; k < json_array_size(r->points); k++) {
+        const json_t *p = json_array_get(r->points, k);
+        if (!strcmp(wg_json_word(p, "server"), r->s->server[i].name) && wg_json_int(p, "clients") == at->load->clients &&
+            wg_json_real(p, "rate") == at->load->rate && wg_json_int(p, "repeat") == at->repeat &&
+            wg_json_int(p, "turn") == at->turn)
             return true;
     }
     return false;
 }
 
-static wg_status run_all(runner *r, wg_error *err)
+/* Every server once, from the one that is `first`. */
+static wg_status run_turn(runner *r, int first, const test *at, wg_error *err)
 {
     const wg_load_sweep *s = r->s;
-    const int all = s->opt.repeats * s->loads * s->servers;
-    int done = 0;
-    for (int repeat = 0; repeat < s->opt.repeats; repeat++)
-        for (int k = 0; k < s->loads; k++)
-            for (int i = 0; i < s->servers; i++, done++) {
-                const wg_swept_server *server = &s->server[(i + k + repeat) % s->servers];
-                if (is_done(r, server, &s->load[k], repeat)) continue;
-                if (r->run->progress) r->run->progress(r->run->user, done, all, server->name, &s->load[k]);
-                if (r->run->stop && *r->run->stop) return wg_fail(err, WG_EINTERRUPTED, "interrupted");
-                WG_TRY(run_test(r, server, &s->load[k], repeat, err));
-            }
+    for (int k = 0; k < s->servers; k++) {
+        const int i = (first + k) % s->servers;
+        if (is_done(r, i, at)) continue;
+        if (r->run->progress)
+            r->run->progress(r->run->user, (int)json_array_size(r->points), wg_load_sweep_tests(s), s->server[i].name,
+                             at->load);
+        if (r->run->stop && *r->run->stop) return wg_fail(err, WG_EINTERRUPTED, "interrupted");
+        WG_TRY(run_test(r, i, at, err));
+    }
+    return WG_OK;
+}
+
+/* A repeat of a load: with turns beside each other, and not started where all has been done. */
+static wg_status run_load(runner *r, int repeat, int k, wg_error *err)
+{
+    const wg_load_sweep *s = r->s;
+    wg_status status = WG_OK;
+    bool done = true;
+    for (int turn = 0; turn < s->opt.turns; turn++)
+        for (int i = 0; i < s->servers; i++) done = done && is_done(r, i, &(test){ &s->load[k], repeat, turn });
+    for (int i = 0; i < s->servers && s->opt.turns > 1 && !done && !status; i++) status = start(r, i, err);
+    for (int turn = 0; turn < s->opt.turns && !status; turn++)
+        status = run_turn(r, k + repeat + turn, &(test){ &s->load[k], repeat, turn }, err);
+    for (int i = 0; i < s->servers; i++) stop(r, i);
+    return status;
+}
+
+static wg_status run_all(runner *r, wg_error *err)
+{
+    for (int repeat = 0; repeat < r->s->opt.repeats; repeat++)
+        for (int k = 0; k < r->s->loads; k++) WG_TRY(run_load(r, repeat, k, err));
     return WG_OK;
 }
 

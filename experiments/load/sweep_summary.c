@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The summary of a sweep: medians over repeats, and shares of the best. */
+ * The summary of a sweep: medians over tests, and ratios of throughput to the best other server and to the first load. */
 #include <math.h>
 #include <string.h>
 
 #include "experiments/base/json_number.h"
 #include "experiments/base/stats.h"
 #include "experiments/load/load_sweep.h"
-
-enum { REPEATS = 1000 };
 
 static const char *const numbers[] = {
     "output_throughput",
@@ -41,49 +39,69 @@ static int values(const json_t *points, const wg_swept_server *server, const wg_
     for (size_t i = 0; i < json_array_size(points); i++) {
         const json_t *p = json_array_get(points, i);
         const double v = wg_json_measured(p, key);
-        if (is_of(p, server, l) && !isnan(v) && n < REPEATS) to[n++] = v;
+        if (is_of(p, server, l) && !isnan(v) && n < WG_SWEEP_PAIRS) to[n++] = v;
     }
     return n;
 }
 
-/* Throughput of one repeat; NaN without it. */
-static double throughput(const json_t *points, const wg_swept_server *server, const wg_swept_load *l, int repeat)
+/* What was answered in the tests of a server at a load: (repeats turns) tokens and seconds, 0 where there was no test. */
+typedef struct answered {
+    double tokens[WG_SWEEP_PAIRS], seconds[WG_SWEEP_PAIRS];
+} answered;
+
+static void answers(const wg_load_sweep *s, const json_t *points, int server, const wg_swept_load *l, answered *to)
 {
+    *to = (answered){ .tokens = { 0 } };
     for (size_t i = 0; i < json_array_size(points); i++) {
         const json_t *p = json_array_get(points, i);
-        if (is_of(p, server, l) && wg_json_int(p, "repeat") == repeat) return wg_json_measured(p, "output_throughput");
+        const long long at = wg_json_int(p, "repeat") * s->opt.turns + wg_json_int(p, "turn");
+        const double tokens = wg_json_measured(p, "total_output_tokens"), seconds = wg_json_measured(p, "duration");
+        if (!is_of(p, &s->server[server], l) || at < 0 || at >= WG_SWEEP_PAIRS || !(tokens > 0 && seconds > 0)) continue;
+        to->tokens[at] = tokens;
+        to->seconds[at] = seconds;
     }
-    return NAN;
 }
 
-/* Of a server and the others of its group (all: of all servers), at one load: its throughput over the best of the others, the
- * median over repeats of ratios within a repeat. NaN: it has no others. */
-static double against_best(const wg_load_sweep *s, const json_t *points, int server, const wg_swept_load *l)
+/* The throughput of x over that of y, from the tests that both have. */
+static wg_ratio over(answered *x, answered *y)
 {
-    double ratio[REPEATS];
     int n = 0;
-    for (int repeat = 0; repeat < s->opt.repeats; repeat++) {
-        double best = NAN;
-        for (int i = 0; i < s->servers; i++)
-            if (i != server && !strcmp(s->server[i].group, s->server[server].group))
-                best = fmax(best, throughput(points, &s->server[i], l, repeat)); /* fmax skips NaN */
-        const double own = throughput(points, &s->server[server], l, repeat);
-        if (own > 0 && best > 0) ratio[n++] = own / best;
+    for (int i = 0; i < WG_SWEEP_PAIRS; i++) {
+        if (x->seconds[i] == 0 || y->seconds[i] == 0) continue;
+        x->tokens[n] = x->tokens[i];
+        x->seconds[n] = x->seconds[i];
+        y->tokens[n] = y->tokens[i];
+        y->seconds[n++] = y->seconds[i];
     }
-    return wg_quantile(ratio, n, 0.5);
+    return (wg_ratio){ x->tokens, x->seconds, y->tokens, y->seconds, n };
 }
 
-/* The throughput over that of the same server at the first load. */
-static double against_first(const wg_load_sweep *s, const json_t *points, int server, const wg_swept_load *l)
+/* Of a server and the best of the others of its group at one load: the throughput over that one's, and its interval. Null: it has
+ * no others. */
+static void add_against_best(json_t *o, const wg_load_sweep *s, const json_t *points, int server, const wg_swept_load *l)
 {
-    double ratio[REPEATS];
-    int n = 0;
-    for (int repeat = 0; repeat < s->opt.repeats; repeat++) {
-        const double v =
-            throughput(points, &s->server[server], l, repeat) / throughput(points, &s->server[server], &s->load[0], repeat);
-        if (isfinite(v)) ratio[n++] = v;
+    answered own, other;
+    double best = INFINITY;
+    json_object_set_new(o, "over_best_other", json_null());
+    for (int i = 0; i < s->servers; i++) {
+        if (i == server || strcmp(s->server[i].group, s->server[server].group) != 0) continue;
+        answers(s, points, server, l, &own);
+        answers(s, points, i, l, &other);
+        const wg_ratio r = over(&own, &other);
+        if (!(wg_ratio_value(&r) < best)) continue;
+        best = wg_ratio_value(&r);
+        wg_ratio_set_json(o, "over_best_other", &r);
+        json_object_set_new(o, "best_other", json_string(s->server[i].name));
     }
-    return wg_quantile(ratio, n, 0.5);
+}
+
+static void add_against_first(json_t *o, const wg_load_sweep *s, const json_t *points, int server, const wg_swept_load *l)
+{
+    answered here, first;
+    answers(s, points, server, l, &here);
+    answers(s, points, server, &s->load[0], &first);
+    const wg_ratio r = over(&here, &first);
+    json_object_set_new(o, "over_first_load", wg_json_number(wg_ratio_value(&r)));
 }
 
 static void add_counts(json_t *o, const json_t *points, const wg_swept_server *server, const wg_swept_load *l)
@@ -109,7 +127,7 @@ static void add_counts(json_t *o, const json_t *points, const wg_swept_server *s
 
 static json_t *cell(const wg_load_sweep *s, const json_t *points, int server, const wg_swept_load *l)
 {
-    double v[REPEATS];
+    double v[WG_SWEEP_PAIRS];
     json_t *o = json_object();
     json_object_set_new(o, "server", json_string(s->server[server].name));
     json_object_set_new(o, "group", json_string(s->server[server].group));
@@ -124,8 +142,8 @@ static json_t *cell(const wg_load_sweep *s, const json_t *points, int server, co
     const int n = values(points, &s->server[server], l, "output_throughput", v);
     json_object_set_new(o, "output_throughput_range",
                         n ? json_pack("[f,f]", wg_quantile(v, n, 0), wg_quantile(v, n, 1)) : json_null());
-    json_object_set_new(o, "over_best_other", wg_json_number(against_best(s, points, server, l)));
-    json_object_set_new(o, "over_first_load", wg_json_number(against_first(s, points, server, l)));
+    add_against_best(o, s, points, server, l);
+    add_against_first(o, s, points, server, l);
     return o;
 }
 
@@ -135,6 +153,6 @@ json_t *wg_load_sweep_summary(const wg_load_sweep *s, const json_t *points)
     for (int k = 0; k < s->loads; k++)
         for (int i = 0; i < s->servers; i++) json_array_append_new(cells, cell(s, points, i, &s->load[k]));
     return json_pack("{s:i, s:s, s:s, s:b, s:O, s:o}", "schema", 1, "name", s->opt.name, "question", s->opt.question,
-                     "complete", (int)json_array_size(points) == s->opt.repeats * s->loads * s->servers, "left_out",
-                     s->left_out, "cells", cells);
+                     "complete", (int)json_array_size(points) == wg_load_sweep_tests(s), "left_out", s->left_out, "cells",
+                     cells);
 }

@@ -174,9 +174,28 @@ def sweep():
     r = run("--resume")
     again = open(os.path.join(out, "points.jsonl")).read().split("\n")
     check("resumed", r.returncode == 0 and again[:9] == lines[:9] and len(again) == 13, len(again), r.stderr)
+    write(dict(config, repeats=501, turns=2))
+    check("too many", "501 repeats of 2 turns are more than 1000 tests of a server at a load" in run().stderr, run().stderr)
     write(dict(config, requests=5))
     check("another config", run("--resume").returncode == 2 and
           ": cannot be resumed: it is no folder of this config; choose another --out, without --resume" in run("--resume").stderr)
+
+    command[-1] = os.path.join(folder, "turns")
+    starts = os.path.join(folder, "starts")
+    write(dict(config, turns=3, clients=[2], servers=config["servers"][:1] + [
+        {"name": "plain", "command": f"sh -c \"echo >>'{starts}'; exec {script} events=2\""}]))
+    r = run()
+    check("started once a repeat", len(open(starts).read()) == 2)
+    lines = [json.loads(line) for line in open(os.path.join(out[:-5] + "turns", "points.jsonl"))]
+    done = [(p["repeat"], p["turn"], p["server"]) for p in lines]
+    check("turns", r.returncode == 0 and len(set(done)) == 18 and [d[:2] for d in done] == sorted(d[:2] for d in done), done,
+          r.stderr)
+    check("another first", done[0][2] != done[3][2], done)
+    cells = {c["server"]: c for c in json.load(open(os.path.join(out[:-5] + "turns", "summary.json")))["cells"]}
+    slow = cells["made, none, slow"]
+    low, high = slow["over_best_other_ci"]
+    check("interval", slow["tests"] == 6 and low <= slow["over_best_other"] <= high < 1 and
+          slow["best_other"] == "made, none, fast" and "over_best_other_ci" not in cells["plain"], slow)
 
     command[-1] = os.path.join(folder, "none")
     write(dict(config, servers=[{"name": "x", "command": "sh -c 'echo no model; exit 3' {port}"}]))
