@@ -26,9 +26,14 @@
 #else
 #pragma GCC diagnostic ignored "-Woverride-init"
 #endif
+#if WG_CHECKED_OPS
+#define X86(op, level) wg_##op##_##level##_checked
+#else
+#define X86(op, level) wg_##op##_##level
+#endif
 #define ONCE(returns, op, arguments) .op = wg_##op##_ref,
-#define AVX2(returns, op, arguments) .op = wg_##op##_avx2,
-#define AVX512(returns, op, arguments) .op = wg_##op##_avx512,
+#define AVX2(returns, op, arguments) .op = X86(op, avx2),
+#define AVX512(returns, op, arguments) .op = X86(op, avx512),
 #define NEON(returns, op, arguments) .op = wg_##op##_neon,
 
 static const wg_ops tables[WG_CPU_LEVELS] = {
@@ -50,7 +55,7 @@ static const wg_ops tables[WG_CPU_LEVELS] = {
 #define OP AVX2
 #define OP_ONCE ONCE
 #include "kernels/op_list.h"
-        .matmul = wg_matmul_avxvnni,
+        .matmul = X86(matmul, avxvnni),
     },
 #endif
     [WG_CPU_AVX512] = {

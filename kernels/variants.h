@@ -17,6 +17,15 @@
 #define OP_ONCE(returns, op, arguments)
 #include "kernels/op_list.h"
 void wg_matmul_avxvnni(const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1);
+#if WG_CHECKED_OPS /* those of the sanitizer's build (checked.c) */
+#define OP(returns, op, arguments) returns wg_##op##_avx2_checked arguments;
+#define OP_ONCE(returns, op, arguments)
+#include "kernels/op_list.h"
+#define OP(returns, op, arguments) returns wg_##op##_avx512_checked arguments;
+#define OP_ONCE(returns, op, arguments)
+#include "kernels/op_list.h"
+void wg_matmul_avxvnni_checked(const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1);
+#endif
 #elif defined(__aarch64__)
 #define OP(returns, op, arguments) returns wg_##op##_neon arguments;
 #define OP_ONCE(returns, op, arguments)

@@ -9,7 +9,7 @@
 /* Before anything is seen: a rate of 0.7, of so many tokens' weight; a deeper level starts from the one above it. KEEP: the
  * share of what was seen that is left after a round, of all sequences and of one. PROBE_KEEP: that is left when a token is
  * tried after a long time without drafts. MARGIN: what drafts must promise beyond plain decoding, of its tokens. Of KEEP 0.9 ..
- * 1 and WEIGHT 3 .. 50, those of OWN predict best whether the next draft token is accepted (log-likelihood, 88 texts at
+ * 1 and WEIGHT 3 .. 50, those of OWN predict the next draft token's acceptance best (sum of log-likelihoods, 88 texts at
  * temperature 0 and 0.8); with 0.95 and 6 the factor's noise alone turned drafts on and off. */
 static const double FIRST_RATE = 0.7, FIRST_WEIGHT = 2, COMMON_KEEP = 0.998, OWN_KEEP = 0.98, OWN_WEIGHT = 12;
 static const double HIGHEST_RATE = 0.995, MARGIN = 0.03, PROBE_KEEP = 0.9, PROBE_SHARE = 0.01;
