@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The ops of the x86 levels for builds with the address sanitizer. Instrumented, their tiles are twenty to fifty times slower;
- * so they are compiled without it, and what an op reads and writes by its definition (kernels/op_list.h) is checked here, before
- * it runs: a buffer of a caller that is too short, or freed, is reported as the sanitizer reports any other access. That the
+ * so they are compiled without it, and what an op reads and writes by its definition (kernels/op_list.h) is checked before it
+ * runs: a buffer of a caller that is too short, or freed, is reported as the sanitizer reports any other access. That the
  * variants keep to these regions is for kernelcheck, which runs them instrumented (wg_kernels_instrumented). */
 #include "kernels/variants.h"
 

@@ -8,8 +8,8 @@
  * is paid for once and serves the drafts that follow, so a step is charged with one HORIZON-th of it.
  *
  * A step without drafts learns nothing; so after PROBE of them in a row one sequence drafts one token: the one whose draft
- * model has missed the least, as soon as that costs no more than PROBE_SHARE of the time since the last draft; so not in the middle of a long text
- * of which it has read nothing. */
+ * model has missed the least, as soon as that costs no more than PROBE_SHARE of the time since the last draft; so not in the
+ * middle of a long text of which it has read nothing. */
 #ifndef WG_CORE_ENGINE_ROW_POLICY_H
 #define WG_CORE_ENGINE_ROW_POLICY_H
 

@@ -73,11 +73,11 @@ static wg_ratio over(answered *x, answered *y)
         y->tokens[n] = y->tokens[i];
         y->seconds[n++] = y->seconds[i];
     }
-    return (wg_ratio){ x->tokens, x->seconds, y->tokens, y->seconds, n };
+    return (wg_ratio){ .a = x->tokens, .b = x->seconds, .c = y->tokens, .d = y->seconds, .n = n };
 }
 
-/* Of a server and the best of the others of its group at one load: the throughput over that one's, and its interval. Null: it has
- * no others. */
+/* Of a server and the best of the others of its group at one load: the throughput over that one's, and its interval. Null: it
+ * has no others. */
 static void add_against_best(json_t *o, const wg_load_sweep *s, const json_t *points, int server, const wg_swept_load *l)
 {
     answered own, other;
