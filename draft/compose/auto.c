@@ -7,7 +7,8 @@
  * would have been kept: so it is taken up again as soon as the text repeats. A drafter with a model drafts only when it is
  * chosen. Until then it runs no pass; the text that it has missed is read in the first pass of its next draft, and that price
  * is part of the choice. So that its counts do not grow stale it is tried again, for one token, whenever the price of that is
- * at most `probe` of the time since the last such trial.
+ * at most `probe` of the time since the last such trial. Where prices follow the clock, plain decoding is tried likewise
+ * (auto_plain.h).
  *
  * Non-anticipation (METHODS L3, L4). The choice depends on committed text, on prices, on the declared scores, on the shapes of
  * fixed drafts, and at a node on its q before its child is drawn: never on a drawn token that it decides about. Trees are cut
@@ -234,7 +235,15 @@ static void set_logged(const wg_auto_drafter *a, wg_auto_choice *c)
     *c = (wg_auto_choice){ k, k < 0 ? 0 : logged % (WG_AUTO_DEPTH + 1), 1, wg_auto_pass(&a->price, 1, 1) };
 }
 
-static void choose(const wg_auto_drafter *a, const wg_seq *seq, int batch)
+/* What the choice is expected to gain over plain decoding, in passes. */
+static double gain_of(const wg_auto_drafter *a, const wg_auto_choice *c, int sequences)
+{
+    const double one = wg_auto_pass(&a->price, 1, sequences) * (1 - a->price.settles);
+    return c->tokens * one - c->cost;
+}
+
+/* plain: nothing is drafted in this round (auto_plain.h). */
+static void choose(const wg_auto_drafter *a, const wg_seq *seq, int batch, bool plain)
 {
     wg_auto_state *s = &a->state[seq->slot];
     const int sequences = a->independent ? batch : 1, left = seq->limit - seq->n;
@@ -245,7 +254,9 @@ static void choose(const wg_auto_drafter *a, const wg_seq *seq, int batch)
         for (int k = 0; k < a->of.n; k++) found[k] = a->part[k].free ? s->offer[k] : (wg_auto_offer){ .rows = { 1 } };
         s->spare = wg_auto_choose(&a->price, s->survival, found, a->of.n, sequences, left);
     }
-    choose_probe(a, s, sequences);
+    s->gain = gain_of(a, &s->choice, sequences);
+    if (plain) s->choice = s->spare = (wg_auto_choice){ -1, 0, 1, wg_auto_pass(&a->price, 1, sequences) };
+    else choose_probe(a, s, sequences);
     set_logged(a, &s->choice);
     set_logged(a, &s->spare);
 }
@@ -341,14 +352,20 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
 {
     wg_auto_drafter *a = (wg_auto_drafter *)d;
     follow_env(a);
-    wg_auto_live_passes(a);
+    wg_auto_live_passes(a, n);
+    const bool plain = a->live && wg_auto_plain_is_due(&a->plain);
+    double cost = 0, gain = 0;
     for (int k = 0; k < a->of.n; k++)
         if (a->part[k].free) WG_TRY(wg_component_propose(&a->of.in[k], seq, n, err));
     for (int i = 0; i < n; i++) {
+        const wg_auto_state *s = &a->state[seq[i]->slot];
         for (int k = 0; k < a->of.n; k++) a->of.last[seq[i]->slot].tree[k] = a->part[k].free ? i : -1;
         begin_round(a, seq[i], i);
-        choose(a, seq[i], n);
+        choose(a, seq[i], n, plain);
+        cost += s->choice.cost;
+        gain += s->gain;
     }
+    wg_auto_plain_round(&a->plain, cost, gain);
     for (int k = 0; k < a->of.n; k++)
         if (!a->part[k].free) WG_TRY(ask(a, k, seq, n, err));
     for (int i = 0; i < n; i++) take(a, seq[i], &out[i], q);

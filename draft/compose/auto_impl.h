@@ -3,6 +3,7 @@
 #ifndef WG_DRAFT_COMPOSE_AUTO_IMPL_H
 #define WG_DRAFT_COMPOSE_AUTO_IMPL_H
 
+#include "draft/compose/auto_plain.h"
 #include "draft/compose/auto_plan.h"
 #include "draft/compose/composite.h"
 #include "draft/length/length.h"
@@ -31,6 +32,7 @@ typedef struct wg_auto_state {
     /* of the current round: */
     wg_auto_choice choice, spare; /* spare: where the choice finds nothing to draft; of free candidates */
     wg_auto_offer offer[WG_AUTO_MOST];
+    double gain; /* of the choice over plain decoding, expected */
     bool probes;
     int node;                  /* calls of the guide */
     double reach;              /* the probability that the chain is kept so far */
@@ -54,6 +56,7 @@ typedef struct wg_auto_drafter {
     int *place, *limit;                    /* their places in the batch, and their limits */
     bool independent;                      /* the text does not depend on what is drafted */
     bool live, remembers;                  /* prices follow the clock; survival is learned over sequences */
+    wg_auto_plain plain;                   /* trials of plain decoding, where prices are live */
     double second,
         seconds; /* the unit of prices in seconds, 0: not known; the target's seconds, rows and passes at the last draft */
     long rows, passes;
@@ -62,9 +65,9 @@ typedef struct wg_auto_drafter {
 /* Prices as the options say. Candidates must be open. ECONFIG, and failures of timing. */
 wg_status wg_auto_prices_open(wg_auto_drafter *a, wg_error *err);
 
-/* Live prices. passes: what the target ran since the last draft. draft: candidate k just drafted, in so many seconds, for
- * sequences that had `lag` tokens to read; before: its model's counters then. */
-void wg_auto_live_passes(wg_auto_drafter *a);
+/* Live prices. passes: what the target ran since the last draft; sequences: of the step. draft: candidate k just drafted, in so
+ * many seconds, for sequences that had `lag` tokens to read; before: its model's counters then. */
+void wg_auto_live_passes(wg_auto_drafter *a, int sequences);
 void wg_auto_live_draft(wg_auto_drafter *a, int k, const wg_lm *before, double seconds, int sequences, int lag);
 
 #endif

@@ -146,7 +146,7 @@ wg_auto_choice wg_auto_choose(const wg_auto_prices *p, const wg_auto_survival *s
 {
     const double span = left < 1 ? 1 : left < HORIZON ? left : HORIZON;
     wg_auto_choice best = { .candidate = -1, .tokens = 1, .cost = wg_auto_pass(p, 1, sequences) };
-    double least = best.cost / GAIN; /* per token, reading included */
+    double least = best.cost * (1 - p->settles) / GAIN; /* per token, reading included */
     for (int k = 0; k < n; k++) {
         const wg_auto_choice c = best_depth(p, &s[k], &offer[k], k, sequences);
         const double each = c.cost / c.tokens + p->read[k] * offer[k].lag / span;

@@ -15,6 +15,7 @@ typedef struct wg_auto_prices {
     double level[WG_AUTO_MOST];   /* by candidate: of one level of its draft; 0: it runs no model */
     double read[WG_AUTO_MOST];    /* of a token of the text that its model has not read */
     double row;                   /* of a row of p or q: made of its logits, and drawn from */
+    double settles;               /* share of the time of a plain pass that a run of plain decoding saves (auto_plain.h) */
 } wg_auto_prices;
 
 /* The cost of a pass over this many rows of each of k sequences, for one of them. */

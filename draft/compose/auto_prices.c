@@ -59,11 +59,11 @@ static wg_status given_levels(wg_auto_drafter *a, wg_error *err)
 
 static wg_status measure_level(wg_auto_drafter *a, int k, double one, wg_error *err)
 {
-    double seconds[READ + 1];
-    const wg_drafter *d = a->of.in[k].d;
-    WG_TRY(wg_length_measure((wg_lm *)wg_drafter_lm(d), READ, seconds, err)); /* its counters are as before afterwards */
-    a->price.level[k] = seconds[1] / one;
-    a->price.read[k] = (seconds[READ] - seconds[1]) / (READ - 1) / one;
+    double level, token;
+    wg_lm *lm = (wg_lm *)(uintptr_t)wg_drafter_lm(a->of.in[k].d); /* its counters are as before afterwards */
+    WG_TRY(wg_length_measure_draft(lm, a->of.base.env->target, READ, &level, &token, err));
+    a->price.level[k] = level / one;
+    a->price.read[k] = token / one;
     return WG_OK;
 }
 
@@ -132,14 +132,16 @@ wg_status wg_auto_prices_open(wg_auto_drafter *a, wg_error *err)
 
 /* ---- live: what passes took since the last draft */
 
-void wg_auto_live_passes(wg_auto_drafter *a)
+void wg_auto_live_passes(wg_auto_drafter *a, int sequences)
 {
     const wg_lm *t = a->of.base.env->target;
     const long rows = t->rows - a->rows;
     if (a->live && t->passes == a->passes + 1 && t->seconds > a->seconds && rows >= 1 && rows <= WG_TREE_MAX) {
         if (!(a->second > 0)) a->second = (t->seconds - a->seconds) / a->price.pass[rows];
-        wg_auto_observe_pass(&a->price, (int)rows, (t->seconds - a->seconds) / a->second);
-    }
+        const double took = (t->seconds - a->seconds) / a->second;
+        wg_auto_plain_pass(&a->plain, &a->price, (int)rows, rows <= sequences, took);
+        wg_auto_observe_pass(&a->price, (int)rows, took);
+    } else wg_auto_plain_break(&a->plain);
     a->passes = t->passes;
     a->rows = t->rows;
     a->seconds = t->seconds;

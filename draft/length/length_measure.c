@@ -8,20 +8,30 @@
 #include "core/base/mem.h"
 #include "draft/length/length.h"
 
-enum { BEFORE = 64, STRIDE = 4, TURNS = 3, BLOCK = 8 };
+enum { BEFORE = 64, STRIDE = 4, TURNS = 3, BLOCK = 8, ROUNDS = 32, VERIFIED = 3 };
 /* Of the passes of one size in a turn: of a block of them, and of all blocks while they still become faster by that factor. */
 static const double SECONDS = 0.008, SETTLES = 0.06, FASTER = 0.97;
 
-static wg_status time_pass(wg_lm *lm, wg_kv_seq *kv, wg_batch *batch, int rows, float *logits, double *seconds, wg_error *err)
+/* A model that is timed. */
+typedef struct timed {
+    wg_lm *lm;
+    wg_lm kept; /* as it was */
+    wg_kv *kv;
+    wg_kv_seq *seq;
+    wg_batch batch;
+    float *logits; /* (rows, vocab) */
+} timed;
+
+static wg_status time_pass(timed *t, int rows, double *seconds, wg_error *err)
 {
     int32_t token[WG_TREE_MAX];
-    for (int i = 0; i < rows; i++) token[i] = i % lm->vocab;
+    for (int i = 0; i < rows; i++) token[i] = i % t->lm->vocab;
     const double start = wg_clock_now();
-    wg_batch_clear(batch);
-    wg_batch_chain(batch, kv, wg_kv_len(kv), token, rows, rows);
-    WG_TRY(wg_kv_reserve(kv, rows, err));
-    WG_TRY(wg_lm_forward(lm, batch, logits, err));
-    wg_kv_rollback(kv);
+    wg_batch_clear(&t->batch);
+    wg_batch_chain(&t->batch, t->seq, wg_kv_len(t->seq), token, rows, rows);
+    WG_TRY(wg_kv_reserve(t->seq, rows, err));
+    WG_TRY(wg_lm_forward(t->lm, &t->batch, t->logits, err));
+    wg_kv_rollback(t->seq);
     *seconds = wg_clock_now() - start;
     return WG_OK;
 }
@@ -35,14 +45,14 @@ static int rising(const void *a, const void *b)
 /* Passes of one size, one after the other, as decoding makes them: where the weights stay in a cache, the first ones after
  * passes of another size take up to three times as long, ten of them or fifty (docs/performance.md). They go on until two
  * blocks in a row are no faster than those before. Lowers *least to the median of the fastest block. */
-static wg_status time_run(wg_lm *lm, wg_kv_seq *kv, wg_batch *batch, int rows, float *logits, double *least, wg_error *err)
+static wg_status time_run(timed *t, int rows, double *least, wg_error *err)
 {
     double all = 0, fastest = INFINITY;
     for (int since = 0; since < 2 && all < SETTLES;) {
         double time[BLOCK], block = 0;
         int n = 0;
         for (; n < BLOCK && block < SECONDS; n++) {
-            WG_TRY(time_pass(lm, kv, batch, rows, logits, &time[n], err));
+            WG_TRY(time_pass(t, rows, &time[n], err));
             block += time[n];
         }
         qsort(time, (size_t)n, sizeof *time, rising);
@@ -62,14 +72,13 @@ static int next_size(int rows, int n)
 
 /* Times at growing sizes, in turn, so that what else the machine does strikes all of them; piecewise linear between them, and
  * never decreasing. */
-static wg_status time_sizes(wg_lm *lm, wg_kv_seq *kv, wg_batch *batch, int n, float *logits, double *seconds, wg_error *err)
+static wg_status time_sizes(timed *t, int n, double *seconds, wg_error *err)
 {
     double unused;
     for (int rows = 1; rows <= n; rows++) seconds[rows] = INFINITY;
-    WG_TRY(time_pass(lm, kv, batch, n, logits, &unused, err)); /* warms the memory */
+    WG_TRY(time_pass(t, n, &unused, err)); /* warms the memory */
     for (int turn = 0; turn < TURNS; turn++)
-        for (int rows = 1; rows <= n; rows = next_size(rows, n))
-            WG_TRY(time_run(lm, kv, batch, rows, logits, &seconds[rows], err));
+        for (int rows = 1; rows <= n; rows = next_size(rows, n)) WG_TRY(time_run(t, rows, &seconds[rows], err));
     for (int last = 1, at; (at = next_size(last, n)) <= n; last = at) {
         if (seconds[at] < seconds[last]) seconds[at] = seconds[last];
         for (int i = last + 1; i < at; i++)
@@ -78,45 +87,93 @@ static wg_status time_sizes(wg_lm *lm, wg_kv_seq *kv, wg_batch *batch, int n, fl
     return WG_OK;
 }
 
-static wg_status prepare(wg_lm *lm, wg_kv_seq *kv, wg_batch *batch, int before, float *logits, wg_error *err)
+/* Rounds of a draft: a pass of the target over VERIFIED rows, which takes the nearest caches, then two of the draft model over
+ * `rows` each, which alone are timed. Lowers *least to the median of a turn's rounds. */
+static wg_status time_rounds(timed *draft, timed *target, int rows, double *least, wg_error *err)
+{
+    double time[ROUNDS];
+    int n = 0;
+    for (const double start = wg_clock_now(); n < ROUNDS && (n < 1 || wg_clock_now() - start < SETTLES); n++) {
+        double unused, first, second;
+        WG_TRY(time_pass(target, VERIFIED, &unused, err));
+        WG_TRY(time_pass(draft, rows, &first, err));
+        WG_TRY(time_pass(draft, rows, &second, err));
+        time[n] = (first + second) / 2;
+    }
+    qsort(time, (size_t)n, sizeof *time, rising);
+    *least = fmin(*least, time[n / 2]);
+    return WG_OK;
+}
+
+/* ---- models that are timed */
+
+static wg_status prepare(timed *t, int before, wg_error *err)
 {
     int32_t token[STRIDE] = { 0 };
     for (int at = 0; at < before; at += STRIDE) {
         const int n = before - at < STRIDE ? before - at : STRIDE;
-        wg_batch_clear(batch);
-        WG_TRY(wg_kv_reserve(kv, n, err));
-        wg_batch_chain(batch, kv, at, token, n, 0);
-        WG_TRY(wg_lm_forward(lm, batch, logits, err));
-        wg_kv_commit_chain(kv, n);
+        wg_batch_clear(&t->batch);
+        WG_TRY(wg_kv_reserve(t->seq, n, err));
+        wg_batch_chain(&t->batch, t->seq, at, token, n, 0);
+        WG_TRY(wg_lm_forward(t->lm, &t->batch, t->logits, err));
+        wg_kv_commit_chain(t->seq, n);
     }
     return WG_OK;
 }
 
+/* For passes over at most `rows` rows. Close it after failure too. */
+static wg_status open_timed(timed *t, wg_lm *lm, int rows, wg_error *err)
+{
+    const int room = lm->context - rows, before = room < 0 ? 0 : room < BEFORE ? room : BEFORE, slots = BEFORE + WG_TREE_MAX;
+    const size_t logits = (size_t)rows * (size_t)lm->vocab * sizeof *t->logits;
+    wg_assert(rows <= WG_TREE_MAX);
+    *t = (timed){ .lm = lm, .kept = *lm };
+    if (!(t->logits = wg_alloc(logits, 1))) return wg_nomem(err, logits, "measuring a model");
+    WG_TRY(wg_kv_open(&t->kv, 16, (slots + 15) / 16, slots, err));
+    WG_TRY(wg_lm_attach(lm, t->kv, err));
+    WG_TRY(wg_kv_seq_open(t->kv, &t->seq, err));
+    WG_TRY(wg_batch_open(&t->batch, slots, err));
+    return prepare(t, before, err);
+}
+
+static void close_timed(timed *t)
+{
+    wg_kv_seq_close(t->seq);
+    wg_kv_close(t->kv);
+    wg_batch_close(&t->batch);
+    wg_free(t->logits);
+    t->lm->space = t->kept.space;
+    t->lm->seconds = t->kept.seconds;
+    t->lm->passes = t->kept.passes;
+    t->lm->rows = t->kept.rows;
+}
+
 wg_status wg_length_measure(wg_lm *lm, int n, double *seconds, wg_error *err)
 {
-    const wg_lm kept = *lm;
-    const int room = lm->context - n, before = room < 0 ? 0 : room < BEFORE ? room : BEFORE, slots = BEFORE + WG_TREE_MAX;
     const int most = n < lm->context ? n : lm->context;
-    wg_kv *kv = NULL;
-    wg_kv_seq *seq = NULL;
-    wg_batch batch = { 0 };
-    wg_assert(n <= WG_TREE_MAX);
-    float *logits = wg_alloc((size_t)n * (size_t)lm->vocab, sizeof *logits);
-    wg_status s = logits ? WG_OK : wg_nomem(err, (size_t)n * (size_t)lm->vocab * sizeof *logits, "measuring a model");
-    if (!s) s = wg_kv_open(&kv, 16, (slots + 15) / 16, slots, err);
-    if (!s) s = wg_lm_attach(lm, kv, err);
-    if (!s) s = wg_kv_seq_open(kv, &seq, err);
-    if (!s) s = wg_batch_open(&batch, slots, err);
-    if (!s) s = prepare(lm, seq, &batch, before, logits, err);
-    if (!s) s = time_sizes(lm, seq, &batch, most, logits, seconds, err);
+    timed t;
+    wg_status s = open_timed(&t, lm, n, err);
+    if (!s) s = time_sizes(&t, most, seconds, err);
     for (int i = most + 1; i <= n; i++) seconds[i] = seconds[most];
-    wg_kv_seq_close(seq);
-    wg_kv_close(kv);
-    wg_batch_close(&batch);
-    wg_free(logits);
-    lm->space = kept.space;
-    lm->seconds = kept.seconds;
-    lm->passes = kept.passes;
-    lm->rows = kept.rows;
+    close_timed(&t);
+    return s;
+}
+
+wg_status wg_length_measure_draft(wg_lm *draft, wg_lm *target, int n, double *level, double *token, wg_error *err)
+{
+    const int most = n < draft->context ? n : draft->context;
+    double one = INFINITY, all = INFINITY;
+    timed of, after = { .lm = target, .kept = *target };
+    wg_assert(draft != target);
+    wg_status s = open_timed(&of, draft, n, err);
+    if (!s) s = open_timed(&after, target, VERIFIED, err);
+    for (int turn = 0; !s && turn < TURNS; turn++) {
+        s = time_rounds(&of, &after, 1, &one, err);
+        if (!s && most > 1) s = time_rounds(&of, &after, most, &all, err);
+    }
+    close_timed(&after);
+    close_timed(&of);
+    *level = one;
+    *token = most > 1 ? fmax(0, (all - one) / (most - 1)) : 0;
     return s;
 }

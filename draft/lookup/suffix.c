@@ -26,11 +26,19 @@ typedef struct suffix_options {
     bool tree;
 } suffix_options;
 
+/* The longest suffix of the text read so far, of at most `depth` tokens, that occurs in an automaton. */
+typedef struct match {
+    int state, len;
+    int done; /* tokens of the text that were read */
+} match;
+
 typedef struct local {
     wg_automaton automaton;
-    int done;   /* tokens of the sequence that were read */
-    int room;   /* tokens that memory was allocated for; 0: not yet */
-    int answer; /* beginning of the answer that is not learned yet */
+    int done;         /* tokens of the sequence that were read */
+    int room;         /* tokens that memory was allocated for; 0: not yet */
+    int answer;       /* beginning of the answer that is not learned yet */
+    match answers[2]; /* in the automata of answers, as they were after so many lessons */
+    long lessons;
 } local;
 
 /* A partial draft; node 0 is the root. */
@@ -54,6 +62,7 @@ typedef struct suffix_drafter {
     local *local;           /* (max_batch) */
     wg_automaton answer[2]; /* of finished requests: answer[young] is being filled */
     int young;
+    long lessons; /* answers learned */
     draft best, trial;
     leaf leaf[LEAVES];
 } suffix_drafter;
@@ -100,6 +109,7 @@ static void learn_answer(suffix_drafter *d, const wg_seq *s, int from, int to)
 {
     wg_automaton *a = &d->answer[d->young];
     if (a->cap == 0) return;
+    d->lessons++;
     if (to - from > a->cap) from = to - a->cap;
     if (to - from > a->cap - a->tokens) {
         a = &d->answer[d->young ^= 1];
@@ -183,14 +193,25 @@ static void try_all(suffix_drafter *d, const wg_automaton *a, int state, int len
     }
 }
 
-/* The longest suffix of the last `depth` tokens that occurs in finished answers. */
-static void try_answers(suffix_drafter *d, const wg_automaton *a, const wg_seq *s, int room)
+/* Of nothing yet, before the last `depth` tokens. */
+static match no_match(const suffix_drafter *d, const wg_seq *s)
 {
+    return (match){ .done = s->n > d->opt.depth ? s->n - d->opt.depth : 0 };
+}
+
+/* The longest suffix that occurs in finished answers: found anew after each lesson, else by the tokens since. */
+static void try_answers(suffix_drafter *d, int which, const wg_seq *s, int room)
+{
+    const wg_automaton *a = &d->answer[which];
+    match *m = &d->local[s->slot].answers[which];
     if (!a->tokens) return;
-    int state = 0, len = 0;
-    for (int i = s->n > d->opt.depth ? s->n - d->opt.depth : 0; i < s->n; i++)
-        state = wg_automaton_step(a, state, &len, s->token[i]);
-    try_all(d, a, state, len, room);
+    if (m->done < s->n - d->opt.depth) *m = no_match(d, s);
+    while (m->done < s->n) {
+        m->state = wg_automaton_step(a, m->state, &m->len, s->token[m->done++]);
+        if (m->len > d->opt.depth) m->len = d->opt.depth;
+        if (m->len == d->opt.depth) m->state = wg_automaton_near(a, m->state);
+    }
+    try_all(d, a, m->state, m->len, room);
 }
 
 static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
@@ -209,8 +230,11 @@ static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *o
             const int len = own->state[own->near].len;
             try_all(d, own, own->near, len < d->opt.depth ? len : d->opt.depth, room);
         }
-        try_answers(d, &d->answer[d->young], s, room);
-        try_answers(d, &d->answer[!d->young], s, room);
+        local *l = &d->local[s->slot];
+        if (l->lessons != d->lessons) l->answers[0] = l->answers[1] = no_match(d, s);
+        l->lessons = d->lessons;
+        try_answers(d, d->young, s, room);
+        try_answers(d, !d->young, s, room);
         out[i].score = d->best.score;
         for (int k = 1; k < d->best.n; k++) wg_one_hot_push(&out[i], d->best.parent[k], d->best.token[k], q);
     }

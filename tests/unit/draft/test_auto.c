@@ -4,6 +4,7 @@
  * texts do not depend on it where the rule compares. The law of its drafts: tests/law/law_exact.c. */
 #include <math.h>
 
+#include "draft/compose/auto_plain.h"
 #include "draft/compose/auto_plan.h"
 #include "tests/unit/draft/composed.h"
 #include "tests/unit/draft/points.h"
@@ -142,6 +143,78 @@ Test(auto_plan, live_prices_follow_the_clock)
     cr_assert(wg_auto_moved(1, 1000) < 1.11 && wg_auto_moved(1, 1e-9) > 0.9 && wg_auto_moved(1, 0) == 1);
 }
 
+/* ---- trials of plain decoding */
+
+/* So many rounds that draft, but for trials, of a machine on which a plain pass takes `settled` from the tenth of a run on, and
+ * 1 before. A round costs 1.6 and is expected to gain as much as said. Returns the plain rounds. */
+static int rounds_with_trials(wg_auto_plain *t, wg_auto_prices *p, int rounds, double gain, double settled)
+{
+    int run = 0, plain = 0;
+    for (int i = 0; i < rounds; i++) {
+        const bool due = wg_auto_plain_is_due(t);
+        wg_auto_plain_round(t, due ? 1 : 1.6, gain);
+        run = due ? run + 1 : 0;
+        plain += due;
+        wg_auto_plain_pass(t, p, due ? 1 : 2, due, !due ? 1.5 : run > WG_AUTO_SETTLES ? settled : 1);
+    }
+    return plain;
+}
+
+Test(auto_plain, a_trial_costs_what_was_saved)
+{
+    for (double gain = 0.05; gain < 3; gain *= 1.5) {
+        wg_auto_plain t = { 0 };
+        wg_auto_prices p = prices(0.5, 0.1, 0);
+        const int plain = rounds_with_trials(&t, &p, 20000, gain, 1);
+        cr_assert_geq(plain, WG_AUTO_RUN, "%g", gain);
+        cr_assert_leq(plain * gain, 2 + 0.011 * 1.6 * 20000 + WG_AUTO_RUN * gain, "%g: %d rounds", gain, plain);
+        cr_assert_leq(plain, 20000 / 2);
+        cr_assert_float_eq(p.settles, 0, 1e-9);
+    }
+}
+
+Test(auto_plain, knows_what_a_run_saves_and_forgets_it)
+{
+    wg_auto_plain t = { 0 };
+    wg_auto_prices p = prices(0.5, 0.1, 0);
+    const wg_auto_survival s = kept(0.9); /* a token: 1.9 for 1.6; two: 2.71 for 2.2 */
+    const wg_auto_offer o = chain(2, 0);
+    cr_assert_gt(wg_auto_choose(&p, &s, &o, 1, 1, 100).depth, 0);
+    rounds_with_trials(&t, &p, 4000, 0.1, 0.7);
+    cr_assert_float_eq(p.settles, 0.3, 0.1, "%g", p.settles);
+    cr_assert_eq(wg_auto_choose(&p, &s, &o, 1, 1, 100).depth, 0,
+                 "plain decoding in runs is faster than its passes between drafts");
+    for (int i = 0; i < 100; i++) wg_auto_plain_pass(&t, &p, 1, true, 0.7);
+    cr_assert_gt(p.settles, 0.15, "%g", p.settles);
+    for (int i = 0; i < 3000; i++) wg_auto_plain_pass(&t, &p, 1, true, 0.7);
+    cr_assert_lt(p.settles, 0.02, "%g", p.settles);
+    cr_assert_gt(wg_auto_choose(&p, &s, &o, 1, 1, 100).depth, 0);
+}
+
+/* A trial ends with its text, and begins only where most rounds draft. */
+Test(auto_plain, is_of_one_run_between_drafts)
+{
+    wg_auto_plain t = { 0 };
+    wg_auto_prices p = prices(0.5, 0.1, 0);
+    for (int i = 0; i < 200; i++) { /* four plain rounds of five */
+        cr_assert_not(wg_auto_plain_is_due(&t));
+        wg_auto_plain_round(&t, 1, 0);
+        wg_auto_plain_pass(&t, &p, i % 5 ? 1 : 2, i % 5, 0.1);
+    }
+    cr_assert_eq(p.settles, 0);
+    while (!wg_auto_plain_is_due(&t)) wg_auto_plain_pass(&t, &p, 2, false, 1.5);
+    for (int i = 0; i < WG_AUTO_RUN - 1; i++) wg_auto_plain_pass(&t, &p, 1, true, 0.5);
+    cr_assert(wg_auto_plain_is_due(&t), "the trial goes on");
+    wg_auto_plain_break(&t);
+    cr_assert_eq(p.settles, 0);
+    wg_auto_plain_pass(&t, &p, 1, true, 0.5);
+    cr_assert_eq(p.settles, 0, "the run began anew");
+    wg_auto_plain hit = { .drafts = 1 };
+    for (int i = 0; i < WG_AUTO_RUN; i++) wg_auto_plain_pass(&hit, &p, 1, true, i == 12 ? 1000 : 1); /* one was interrupted */
+    cr_assert_eq(p.settles, 0);
+    cr_assert_lt(hit.logs, log(2), "it counts as three passes");
+}
+
 /* ---- over a text */
 
 enum { TEXT = 900, DEEPEST = WG_TREE_MAX > 8 ? 8 : WG_TREE_MAX - 1 };
@@ -186,6 +259,8 @@ static const wg_drafter_class oracle = { .name = "oracle",
 
 /* The numbers of draft tokens of the steps in which the text is emitted from `begin` on, of a rule that compares; and the step
  * in which each position was emitted. Returns the number of steps. */
+static double (*pass_takes)(int rows); /* seconds; NULL: passes are not timed */
+static int other_every;                /* rounds, after each of which another text is read; 0: never */
 static int follow(const char *options, wg_length_log *log, int begin, int *drafted, int *step_of)
 {
     static const wg_drafter_class *const drafters[] = { &wg_drafter_ngram, &wg_drafter_suffix, &oracle, NULL };
@@ -213,6 +288,8 @@ static int follow(const char *options, wg_length_log *log, int begin, int *draft
         for (int node; path.n < t.n && (node = wg_tree_find(&t, path.node[path.n - 1], truth[s.n + path.n - 1])) >= 0;)
             path.node[path.n++] = (int16_t)node;
         for (int i = 0; i < path.n; i++) step_of[s.n + i] = steps;
+        if (pass_takes) stub.passes++, stub.rows += t.n, stub.seconds += pass_takes(t.n);
+        if (other_every && steps % other_every == 0) stub.passes++;
         drafted[steps] = t.n - 1;
         s.last_emitted = path.n;
         s.n += path.n;
@@ -267,6 +344,42 @@ Test(auto_text, a_model_is_put_aside_and_taken_up_again)
     follow("of=oracle" COSTS ",draft_costs=0.02", NULL, 20, drafted, step_of);
     cr_assert_lt(sum(drafted, step_of[60], step_of[499]), 40);
     cr_assert_gt(sum(drafted, step_of[700], step_of[800]), 50, "%d", sum(drafted, step_of[700], step_of[800]));
+}
+
+/* A machine on which two rows take 1.2 of one, but one only 0.6 in a run of plain decoding; and one on which it takes 1. */
+static int plain_run;
+static double settles_takes(int rows)
+{
+    plain_run = rows == 1 ? plain_run + 1 : 0;
+    return rows > 1 ? 1 + 0.2 * (rows - 1) : plain_run > 8 ? 0.6 : 1;
+}
+static double always_takes(int rows) { return 1 + 0.2 * (rows - 1); }
+static bool half_of_it(int position) { return wg_philox_at(5, (uint32_t)position, 0, 0, 0).v[0] % 2; }
+
+/* Of the rounds of a text's second half, the share that drafts nothing. */
+static double share_of_plain_rounds(double (*takes)(int), int other)
+{
+    int drafted[TEXT] = { 0 }, step_of[TEXT], plain = 0;
+    pass_takes = takes;
+    other_every = other;
+    plain_run = 0;
+    follow("of=oracle,costs=1/1.2/1.4/1.6/1.8/2/2.2/2.4/2.6,draft_costs=0.1,live=yes,probe=0", NULL, 20, drafted, step_of);
+    pass_takes = NULL;
+    other_every = 0;
+    const int begin = step_of[450], end = step_of[TEXT - 20];
+    for (int i = begin; i < end; i++) plain += drafted[i] == 0;
+    return (double)plain / (end - begin);
+}
+
+Test(auto_text, plain_decoding_is_tried_where_costs_are_live)
+{
+    random_then_periodic(TEXT);
+    knows = half_of_it;
+    const double pays = share_of_plain_rounds(always_takes, 0), does_not = share_of_plain_rounds(settles_takes, 0);
+    const double unknown = share_of_plain_rounds(settles_takes, 12); /* no run is long enough to show it */
+    cr_assert_lt(pays, 0.25, "%g of the rounds are plain, where drafts pay", pays);
+    cr_assert_gt(does_not, 0.75, "%g of the rounds are plain, where they do not", does_not);
+    cr_assert_lt(unknown, 0.25, "%g of the rounds are plain, where nothing is known", unknown);
 }
 
 /* From the prior to the best depth in 32 rounds: here the deepest, since everything is kept and rows are nearly free. */

@@ -325,3 +325,51 @@ Test(length, measures_and_leaves_no_trace)
     wg_kv_close(kv);
     wg_lm_table_close(t);
 }
+
+/* A model whose first pass after another model's takes five times as long, as if that had taken its cache. */
+static const wg_lm *last_run;
+static wg_status cold_forward(wg_lm *lm, const wg_batch *b, float *logits, wg_error *err)
+{
+    const int times = last_run == lm ? 1 : 5;
+    last_run = lm;
+    for (int i = 1; i < times; i++) WG_TRY(slow_forward(lm, b, logits, err));
+    return slow_forward(lm, b, logits, err);
+}
+
+Test(length, drafts_are_timed_between_passes_of_the_target)
+{
+    wg_lm_table *t[2];
+    wg_error err;
+    wg_kv *kv;
+    double run[2], level, token;
+    cr_assert_eq(wg_kv_open(&kv, 16, 20, 200, &err), WG_OK);
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(wg_lm_table_open(&t[i], 50, 2, 3, 1, 200, &err), WG_OK);
+        cr_assert_eq(wg_lm_attach(&t[i]->lm, kv, &err), WG_OK);
+    }
+    wg_lm_class cold = *t[0]->lm.class;
+    slow_of = t[0]->lm.class;
+    cold.forward = cold_forward;
+    t[0]->lm.class = t[1]->lm.class = &cold;
+    const wg_lm before[2] = { t[0]->lm, t[1]->lm };
+    cr_assert_eq(wg_length_measure(&t[0]->lm, 1, run, &err), WG_OK);
+    cr_assert_eq(wg_length_measure_draft(&t[0]->lm, &t[1]->lm, 4, &level, &token, &err), WG_OK);
+    cr_assert(level > 2 * run[1] && level < 6 * run[1], "%g s, in a run %g s", level, run[1]); /* 5 and 1 passes: 3 */
+    cr_assert(token > run[1] && token < 6 * run[1], "%g s for a further row, a row in a run %g s", token, run[1]);
+    for (uint64_t i = 1, done = 0; !done; i++) {
+        const size_t live = wg_mem_read().live_blocks;
+        wg_mem_fail_at(i, false);
+        const wg_status s = wg_length_measure_draft(&t[0]->lm, &t[1]->lm, 1, &level, &token, &err);
+        wg_mem_fail_at(0, false);
+        done = s == WG_OK;
+        cr_assert(done || s == WG_ENOMEM);
+        cr_assert_eq(wg_mem_read().live_blocks, live);
+        for (int k = 0; k < 2; k++) cr_assert(memcmp(&before[k], &t[k]->lm, sizeof before[k]) == 0);
+    }
+    cr_assert_eq(token, 0); /* of one row */
+    wg_kv_close(kv);
+    for (int i = 0; i < 2; i++) {
+        t[i]->lm.class = slow_of;
+        wg_lm_table_close(t[i]);
+    }
+}

@@ -179,6 +179,34 @@ Test(suffix, learns_the_answers_of_finished_requests)
     points_close(d);
 }
 
+/* The match in finished answers goes on from round to round; it is the one that is found anew, whatever was learned between. */
+Test(suffix, matches_in_answers_go_on)
+{
+    static int32_t text[3][600];
+    int32_t going[WG_TREE_MAX], anew[WG_TREE_MAX];
+    int drafted = 0;
+    for (uint32_t c = 0; c < 24; c++) {
+        char options[64];
+        snprintf(options, sizeof options, "memory_mb=1,depth=%u,factor=3,p_min=0.05", 1 + c % 9);
+        wg_drafter *d = make(options);
+        for (uint32_t i = 0; i < 3; i++) points_text(text[i], 600, 2 + (int)(c % 5) * 8, 7 * c + i);
+        points_forget(d, text[0], 600, 0, 2);
+        for (int at = 2; at < 300; at += 1 + (int)(c % 4)) {
+            if (at % 16 == 6) points_forget(d, text[1] + at / 2, at / 2 + 9, 0, 2); /* an answer with what was just said */
+            if (at % 64 == 2) points_forget(d, text[2], 600, 0, 2);
+            const int n = points_chain(d, text[1], at, 0, going);
+            cr_assert_eq(points_chain(d, text[1], at, 1, anew), n, "case %u, %d tokens", c, at);
+            cr_assert_arr_eq(going, anew, (size_t)n * sizeof *going);
+            const wg_seq given_up = { .slot = 1, .token = text[1], .n = at, .cap = ROOM, .limit = ROOM };
+            d->class->forget(d, &given_up);
+            drafted += n;
+        }
+        points_forget(d, text[1], 300, 300, 0);
+        points_close(d);
+    }
+    cr_assert_gt(drafted, 4000);
+}
+
 /* An extended sequence has grown, room included: its new tokens are read, and its answer is available to others from then
  * on. */
 Test(suffix, learns_the_answers_of_earlier_turns)
