@@ -32,7 +32,7 @@ typedef struct wg_auto_state {
     /* of the current round: */
     wg_auto_choice choice, spare; /* spare: where the choice finds nothing to draft; of free candidates */
     wg_auto_offer offer[WG_AUTO_MOST];
-    double gain; /* of the choice over plain decoding, expected */
+    double gain; /* expected of the choice over plain decoding, in passes */
     bool probes;
     int node;                  /* calls of the guide */
     double reach;              /* the probability that the chain is kept so far */

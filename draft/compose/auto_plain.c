@@ -47,7 +47,7 @@ static void end_of_run(wg_auto_plain *t)
 
 void wg_auto_plain_pass(wg_auto_plain *t, wg_auto_prices *p, int rows, bool plain, double seconds)
 {
-    if (!plain || rows > WG_TREE_MAX) {
+    if (!plain) {
         t->drafts = MODE * t->drafts + 1 - MODE;
         t->run = 0;
         return;

@@ -367,6 +367,8 @@ Test(length, drafts_are_timed_between_passes_of_the_target)
         for (int k = 0; k < 2; k++) cr_assert(memcmp(&before[k], &t[k]->lm, sizeof before[k]) == 0);
     }
     cr_assert_eq(token, 0); /* of one row */
+    t[1]->lm.context = 2;   /* a target that has no room for three rows */
+    cr_assert_eq(wg_length_measure_draft(&t[0]->lm, &t[1]->lm, 4, &level, &token, &err), WG_OK, "%s", err.text);
     wg_kv_close(kv);
     for (int i = 0; i < 2; i++) {
         t[i]->lm.class = slow_of;
