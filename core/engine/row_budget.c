@@ -89,17 +89,18 @@ static double step_cost(const wg_row_costs *c, int plain_rows, int drafted, int 
     return wg_row_costs_pass(c, rows) + depth * c->level + drafted * c->token + c->rest;
 }
 
-/* The choice that maximises tokens per time (price < 0), or tokens less time at a price. Plain decoding is among them. */
+/* The choice that maximises tokens per time (price < 0), or tokens less time at a price. Plain decoding is among them, unless
+ * there must be drafts. */
 typedef struct choice {
     double value; /* what is maximised */
     int depth, tokens;
 } choice;
 
 static choice search(const wg_row_budget *b, const wg_row_costs *c, const double *survival, int all, int n, int other,
-                     double price)
+                     double price, bool drafts)
 {
     const double plain = step_cost(c, other + n, 0, 0);
-    choice best = { price < 0 ? n / plain : n - price * plain, 0, 0 };
+    choice best = { drafts ? -INFINITY : price < 0 ? n / plain : n - price * plain, 0, 0 };
     for (int d = 1; d <= b->depth; d++) {
         double yield = n;
         for (int i = 0, drafted = 0; i < all; i++) {
@@ -131,23 +132,35 @@ static void take_fees(const wg_row_budget *b, const double *survival, const doub
     }
 }
 
+/* What lengths yield less than their shares of evened-out curves. */
+static double evened(const wg_row_budget *b, const double *survival, const double *fee, const int *length, int n, double price)
+{
+    double less = 0;
+    for (int i = 0; i < n; i++) {
+        const size_t at = (size_t)i * (size_t)b->depth;
+        for (int k = 0; k < length[i]; k++)
+            less += b->even[at + (size_t)k] - survival[at + (size_t)k] + (k == 0 ? price * fee[i] : 0);
+    }
+    return less;
+}
+
 double wg_row_budget_share(const wg_row_budget *b, const wg_row_costs *costs, const double *survival, const int *most,
-                           const double *fee, int n, int other, int *length)
+                           const double *fee, int n, int other, bool drafts, int *length)
 {
     bool fees = false;
     for (int i = 0; i < n && fee; i++) fees |= fee[i] > 0;
     int all = order_tokens(b, survival, most, n);
-    choice best = search(b, costs, survival, all, n, 0, -1);
+    choice best = search(b, costs, survival, all, n, 0, -1, false);
     const double price = best.value, plain = n - price * step_cost(costs, other + n, 0, 0);
+    const double *worth = fees ? b->even : survival;
     if (fees) {
         take_fees(b, survival, fee, n, price);
-        survival = b->even;
-        all = order_tokens(b, survival, most, n);
+        all = order_tokens(b, worth, most, n);
     }
-    if (fees || other > 0) best = search(b, costs, survival, all, n, other, price);
+    if (fees || other > 0 || drafts) best = search(b, costs, worth, all, n, other, price, drafts);
     else best.value = 0; /* tokens are worth their time, by the definition of the price */
     for (int i = 0; i < n; i++) length[i] = 0;
     for (int i = 0, left = best.tokens; left > 0; i++)
         if (b->level[i] < best.depth) length[b->order[i] / b->depth]++, left--;
-    return best.value - plain;
+    return best.value - plain - (fees ? evened(b, survival, fee, length, n, price) : 0);
 }

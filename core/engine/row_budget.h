@@ -55,9 +55,10 @@ void wg_row_budget_close(wg_row_budget *b);
  * b->depth. fee: (n) seconds, or NULL for none. other: rows of the pass that are not these sequences' (prompts). Writes length:
  * (n) draft tokens of each, the fewest among equals. Returns the expected tokens beyond those of a step without drafts, less L
  * times the time beyond its; 0 where nothing is drafted. For other = 0 it is n (L / L0 - 1), L0 the rate without drafts.
+ * drafts: the best lengths with at least one draft token, whether they pay or not; -INFINITY where `most` allows none.
  * O(N log n + depth N) for N = n depth; never allocates; a function of its arguments. */
 double wg_row_budget_share(const wg_row_budget *b, const wg_row_costs *costs, const double *survival, const int *most,
-                           const double *fee, int n, int other, int *length);
+                           const double *fee, int n, int other, bool drafts, int *length);
 
 double wg_row_costs_pass(const wg_row_costs *c, int rows);
 

@@ -5,14 +5,15 @@
 #include <math.h>
 
 #include "core/base/mem.h"
+#include "core/engine/row_trial.h"
 
 /* Before anything is seen: a rate of 0.7, of so many tokens' weight; a deeper level starts from the one above it. KEEP: the
- * share of what was seen that is left after a round, of all sequences and of one. PROBE_KEEP: that is left when a token is
- * tried after a long time without drafts. MARGIN: what drafts must promise beyond plain decoding, of its tokens. Of KEEP 0.9 ..
- * 1 and WEIGHT 3 .. 50, those of OWN predict the next draft token's acceptance best (sum of log-likelihoods, 88 texts at
- * temperature 0 and 0.8); with 0.95 and 6 the factor's noise alone turned drafts on and off. */
+ * share of what was seen that is left after a round, of all sequences and of one. MARGIN: what drafts must promise beyond
+ * plain decoding, of its tokens. Of KEEP 0.9 .. 1 and WEIGHT 3 .. 50, those of OWN predict the next draft token's acceptance
+ * best (sum of log-likelihoods, 88 texts at temperature 0 and 0.8); with 0.95 and 6 the factor's noise alone turned drafts on
+ * and off. */
 static const double FIRST_RATE = 0.7, FIRST_WEIGHT = 2, COMMON_KEEP = 0.998, OWN_KEEP = 0.98, OWN_WEIGHT = 12;
-static const double HIGHEST_RATE = 0.995, MARGIN = 0.03, PROBE_KEEP = 0.9, PROBE_SHARE = 0.01;
+static const double HIGHEST_RATE = 0.995, MARGIN = 0.015;
 
 typedef struct own {
     double hits, expected; /* tokens accepted, and those that the common rates gave */
@@ -27,9 +28,9 @@ struct wg_row_policy {
     int *most, *sorted, *length; /* (slots) owned */
     wg_row_budget budget;
     double nodes, levels; /* of drafts, with decay: their quotient is the width */
-    int idle;             /* steps in a row without a draft, */
-    double idle_time;     /* and what they cost */
-    long probes;
+    wg_row_trial trial;
+    bool pays;  /* drafts were expected to be better in the last step */
+    bool timed; /* steps are timed, so prices follow them */
 };
 
 static wg_status allocate(wg_row_policy *p, const wg_row_costs *costs, wg_error *err)
@@ -55,6 +56,7 @@ wg_status wg_row_policy_open(wg_row_policy **out, int slots, int depth, const wg
     if (!p) return wg_nomem(err, sizeof *p, "the draft lengths of a scheduler");
     p->slots = slots;
     p->depth = depth;
+    wg_row_trial_open(&p->trial);
     const wg_status s = allocate(p, costs, err);
     if (s) wg_row_policy_close(p);
     else *out = p;
@@ -116,43 +118,25 @@ void wg_row_policy_learn(wg_row_policy *p, int slot, int nodes, int offered, int
 
 void wg_row_policy_forget(wg_row_policy *p, int slot) { p->own[slot] = (own){ 0 }; }
 
-void wg_row_policy_time(wg_row_policy *p, const wg_row_step *step) { wg_row_timing_add(&p->timing, step); }
+void wg_row_policy_time(wg_row_policy *p, const wg_row_step *step)
+{
+    p->timed = true;
+    wg_row_timing_add(&p->timing, step);
+}
 
 /* ---- a step ------------------------------------------------------------------------------------------------------ */
 
-/* The cost of one draft token of sequence i, beyond that of a plain step. */
-static double probe_cost(const wg_row_policy *p, int i, int rows)
+/* The best lengths with drafts, if drafts promise more than plain decoding or have their trial; else none. What is done goes on
+ * until the other promises MARGIN more, lest noise change it at every step. */
+static void decide(wg_row_policy *p, int n, int other)
 {
-    const wg_row_costs *c = &p->timing.costs;
-    return p->fee[i] * WG_ROW_HORIZON + c->level + c->token + wg_row_costs_pass(c, rows + 1) - wg_row_costs_pass(c, rows);
-}
-
-/* After a step without a draft, perhaps one token of the sequence that costs least; in turn among equals. */
-static void probe(wg_row_policy *p, int n, int other)
-{
-    int best = -1;
-    p->idle++;
-    p->idle_time += wg_row_costs_pass(&p->timing.costs, other + n) + p->timing.costs.rest;
-    if (p->idle < WG_ROW_PROBE) return;
-    for (int k = 0; k < n; k++) {
-        const int i = (int)((p->probes + k) % n);
-        if (p->most[i] > 0 && (best < 0 || p->fee[i] < p->fee[best])) best = i;
-    }
-    if (best < 0 || probe_cost(p, best, other + n) > PROBE_SHARE * p->idle_time) return;
-    p->length[best] = 1;
-    for (int j = 0; j < p->depth; j++) p->hits[j] *= PROBE_KEEP, p->trials[j] *= PROBE_KEEP;
-    p->probes++;
-    p->idle = 0;
-    p->idle_time = 0;
-}
-
-/* The rows of n sequences into `length`; whether there is a draft. */
-static bool share(wg_row_policy *p, int n, int other)
-{
-    const double gain = wg_row_budget_share(&p->budget, &p->timing.costs, p->survival, p->most, p->fee, n, other, p->length);
-    const bool pays = gain > MARGIN * n;
-    for (int i = 0; i < n && !pays; i++) p->length[i] = 0;
-    return pays;
+    const double gain =
+        wg_row_budget_share(&p->budget, &p->timing.costs, p->survival, p->most, p->fee, n, other, true, p->length) / n;
+    p->pays = gain > (p->pays ? -MARGIN : MARGIN);
+    double loss = p->pays ? fmax(0, gain) : fmax(0, -gain);
+    if (p->pays && !p->timed) loss = INFINITY; /* plain steps tell of nothing but time */
+    const bool drafts = wg_row_trial_step(&p->trial, p->pays, loss);
+    for (int i = 0; i < n && !drafts; i++) p->length[i] = 0;
 }
 
 void wg_row_policy_plan(wg_row_policy *p, const int *slot, const int *most, const int *missed, int n, int other, int *length)
@@ -168,7 +152,6 @@ void wg_row_policy_plan(wg_row_policy *p, const int *slot, const int *most, cons
         p->fee[i] = missed[k] * p->timing.costs.token / WG_ROW_HORIZON;
         wg_row_policy_survival(p, slot[k], p->survival + (size_t)i * (size_t)p->depth);
     }
-    if (share(p, n, other)) p->idle = 0, p->idle_time = 0;
-    else probe(p, n, other);
+    if (n > 0) decide(p, n, other);
     for (int i = 0; i < n; i++) length[p->sorted[i]] = p->length[i];
 }

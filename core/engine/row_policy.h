@@ -7,16 +7,15 @@
  * L3). Drafts must promise a little more than none. A draft model first reads what it has missed while it was not asked; that
  * is paid for once and serves the drafts that follow, so a step is charged with one HORIZON-th of it.
  *
- * A step without drafts learns nothing; so after PROBE of them in a row one sequence drafts one token: the one whose draft
- * model has missed the least, as soon as that costs no more than PROBE_SHARE of the time since the last draft; so not in the
- * middle of a long text of which it has read nothing. */
+ * Steps without drafts tell nothing of drafts, and drafts nothing of plain decoding; so each is tried where the other pays
+ * (row_trial.h). */
 #ifndef WG_CORE_ENGINE_ROW_POLICY_H
 #define WG_CORE_ENGINE_ROW_POLICY_H
 
 #include "core/engine/row_budget.h"
 #include "core/engine/row_timing.h"
 
-enum { WG_ROW_PROBE = 64, WG_ROW_HORIZON = 8 };
+enum { WG_ROW_HORIZON = 8 };
 
 typedef struct wg_row_policy wg_row_policy;
 

@@ -7,9 +7,37 @@
 
 #include "core/base/mem.h"
 
-/* KEEP: the share of the sums that is left after a step, so that they tell of the last 1 / (1 - KEEP); OWN_KEEP: of a row
- * count's own, after each of its steps; FORGET: after every step. FIRST, OWN_WEIGHT: steps that the table and g count as. */
-static const double KEEP = 0.98, OWN_KEEP = 0.98, FORGET = 0.9995, FIRST = 4, OWN_WEIGHT = 16, SPIKE = 3;
+/* Of logarithms of times, by the likelihood of 270,000 steps (docs/load.md): standard deviations of a step, of `common` from
+ * one step to the next, and of own(r) and `after`; the correlation of own(r) falls to 1/e over REACH knots, and both are
+ * forgotten in 1 / FADES steps. OPENED: of `common` before any step. LASTS: steps in which `after` falls to 1/e. A step that
+ * is FARTHEST standard deviations or more from what is expected counts as so far. */
+static const double NOISE = 0.05, DRIFT = 0.04, OPENED = 3, OWN = 0.25, REACH = 3, FADES = 1 / 10000.0, LASTS = 5, FARTHEST = 3;
+/* Of drafts and of what is besides. KEEP: the share of a sum that is left after a step. FIRST: steps that given costs count as.
+ * SPIKE: times its price that a step counts as at most. */
+static const double KEEP = 0.98, FIRST = 4, SPIKE = 3;
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+static void place_knots(wg_row_timing *t, int rows)
+{
+    for (int r = 1; t->knots < WG_ROW_KNOTS - 1 && r < rows; r += r < 8 ? 1 : r / 3 + 1) t->knot[t->knots++] = r;
+    t->knot[t->knots++] = rows;
+}
+
+/* The covariance of two states before any step. */
+static double prior(const wg_row_timing *t, int i, int j)
+{
+    const int apart = i < j ? j - i : i - j;
+    return apart == 0 || (i >= WG_ROW_OWN && j >= WG_ROW_OWN) ? t->alike[apart] : 0;
+}
+
+static void open_filter(wg_row_timing *t)
+{
+    for (int i = 0; i < WG_ROW_KNOTS; i++) t->alike[i] = OWN * OWN * exp(-i / REACH);
+    for (int i = 0; i < WG_ROW_OWN + t->knots; i++)
+        for (int j = 0; j < WG_ROW_OWN + t->knots; j++) t->covariance[i][j] = prior(t, i, j);
+    t->covariance[WG_ROW_COMMON][WG_ROW_COMMON] = OPENED * OPENED;
+}
 
 wg_status wg_row_timing_open(wg_row_timing *t, const wg_row_costs *costs, wg_error *err)
 {
@@ -17,15 +45,14 @@ wg_status wg_row_timing_open(wg_row_timing *t, const wg_row_costs *costs, wg_err
     *t = (wg_row_timing){ .costs = *costs, .level = costs->level, .token = costs->token };
     t->costs.pass = t->live = wg_calloc(rows, sizeof *t->live);
     t->table = wg_calloc(rows, sizeof *t->table);
-    t->ratio = wg_calloc(rows, sizeof *t->ratio);
-    t->seen = wg_calloc(rows, sizeof *t->seen);
-    if (!t->live || !t->table || !t->ratio || !t->seen) {
+    if (!t->live || !t->table) {
         wg_row_timing_close(t);
-        return wg_nomem(err, 4 * rows * sizeof *t->table, "the costs of a scheduler's steps");
+        return wg_nomem(err, 2 * rows * sizeof *t->table, "the costs of a scheduler's steps");
     }
     memcpy(t->table, costs->pass, rows * sizeof *t->table);
     memcpy(t->live, costs->pass, rows * sizeof *t->live);
-    t->pass_spent = t->pass_tabled = FIRST * t->table[0];
+    place_knots(t, costs->rows);
+    open_filter(t);
     t->draft_spent = t->draft_tabled = FIRST * (t->level + t->token);
     t->rest_sum = FIRST * costs->rest;
     t->steps = FIRST;
@@ -36,38 +63,107 @@ void wg_row_timing_close(wg_row_timing *t)
 {
     wg_free(t->live);
     wg_free(t->table);
-    wg_free(t->ratio);
-    wg_free(t->seen);
     *t = (wg_row_timing){ .table = NULL };
 }
 
-static double bounded(double seconds, double price) { return price > 0 ? fmin(seconds, SPIKE * price) : seconds; }
+/* ---- passes: the filter ------------------------------------------------------------------------------------------ */
+
+/* From one step to the next: `common` has moved, the others have gone back a little to what they were before any step. */
+static void predict(wg_row_timing *t)
+{
+    const int n = WG_ROW_OWN + t->knots;
+    t->covariance[WG_ROW_COMMON][WG_ROW_COMMON] += DRIFT * DRIFT;
+    for (int i = WG_ROW_COMMON + 1; i < n; i++) {
+        t->state[i] *= 1 - FADES;
+        t->covariance[i][WG_ROW_COMMON] = t->covariance[WG_ROW_COMMON][i] *= 1 - FADES;
+        for (int j = WG_ROW_COMMON + 1; j < n; j++) t->covariance[i][j] += 2 * FADES * (prior(t, i, j) - t->covariance[i][j]);
+    }
+}
+
+/* What a state counts in the logarithm of a time, for the states that count. */
+typedef struct share {
+    int state;
+    double weight;
+} share;
+
+enum { SHARES = 4 };
+
+/* The knot at or before r rows, and how far r is on the way to the next one: 0 behind the last. */
+static int knot_of(const wg_row_timing *t, int rows, double *way)
+{
+    int k = 0;
+    while (k + 1 < t->knots && t->knot[k + 1] <= rows) k++;
+    *way = k + 1 < t->knots ? (double)(rows - t->knot[k]) / (t->knot[k + 1] - t->knot[k]) : 0;
+    return k;
+}
+
+static int shares_of(const wg_row_timing *t, int rows, share *to)
+{
+    double way;
+    int n = 0;
+    const int k = knot_of(t, rows, &way);
+    to[n++] = (share){ WG_ROW_COMMON, 1 };
+    to[n++] = (share){ WG_ROW_OWN + k, 1 - way };
+    if (way > 0) to[n++] = (share){ WG_ROW_OWN + k + 1, way };
+    const int prompt = t->since_prompt, draft = t->since_draft, least = draft > 0 && draft < prompt ? draft : prompt;
+    if (least > 0) to[n++] = (share){ WG_ROW_AFTER, exp(-(least - 1) / LASTS) };
+    return n;
+}
+
+/* A logarithm of a time, less the table's. */
+static void update(wg_row_timing *t, const share *of, int n, double seen)
+{
+    double gain[WG_ROW_STATES] = { 0 }, variance = NOISE * NOISE;
+    for (int i = 0; i < WG_ROW_OWN + t->knots; i++)
+        for (int k = 0; k < n; k++) gain[i] += of[k].weight * t->covariance[of[k].state][i];
+    for (int k = 0; k < n; k++) {
+        variance += of[k].weight * gain[of[k].state];
+        seen -= of[k].weight * t->state[of[k].state];
+    }
+    const double far = FARTHEST * sqrt(variance), by = fmax(-far, fmin(seen, far)) / variance;
+    for (int i = 0; i < WG_ROW_OWN + t->knots; i++) {
+        t->state[i] += gain[i] * by;
+        for (int j = 0; j < WG_ROW_OWN + t->knots; j++) t->covariance[i][j] -= gain[i] * gain[j] / variance;
+    }
+}
+
+static void reprice(wg_row_timing *t)
+{
+    double factor[WG_ROW_KNOTS + 1], way;
+    for (int i = 0; i < t->knots; i++) factor[i] = exp(t->state[WG_ROW_COMMON] + t->state[WG_ROW_OWN + i]);
+    factor[t->knots] = 0;
+    for (int r = 1; r <= t->costs.rows; r++) {
+        const int k = knot_of(t, r, &way);
+        t->live[r - 1] = t->table[r - 1] * ((1 - way) * factor[k] + way * factor[k + 1]);
+    }
+}
 
 static void add_pass(wg_row_timing *t, const wg_row_step *s)
 {
     const wg_row_costs tabled = { .pass = t->table, .rows = t->costs.rows };
-    const double plain = wg_row_costs_pass(&tabled, s->rows), seconds = bounded(s->pass, wg_row_costs_pass(&t->costs, s->rows));
-    const int r = (s->rows < t->costs.rows ? s->rows : t->costs.rows) - 1;
-    t->pass_spent = KEEP * t->pass_spent + seconds;
-    t->pass_tabled = KEEP * t->pass_tabled + plain;
-    const double g = t->pass_spent / t->pass_tabled;
-    t->ratio[r] = OWN_KEEP * t->ratio[r] + seconds / (g * plain);
-    t->seen[r] = OWN_KEEP * t->seen[r] + 1;
-    for (int i = 0; i < t->costs.rows; i++) {
-        t->ratio[i] *= FORGET;
-        t->seen[i] *= FORGET;
-        t->live[i] = t->table[i] * g * (t->ratio[i] + OWN_WEIGHT) / (t->seen[i] + OWN_WEIGHT);
-    }
+    share of[SHARES];
+    t->since_draft = s->drafted > 0 ? 0 : t->since_draft + 1;
+    t->since_prompt = s->prompt > 0 ? 0 : t->since_prompt + 1;
+    predict(t);
+    update(t, of, shares_of(t, s->rows, of), log(s->pass / wg_row_costs_pass(&tabled, s->rows)));
+    reprice(t);
 }
+
+/* ---- what a step takes besides ----------------------------------------------------------------------------------- */
+
+static double bounded(double seconds, double price) { return price > 0 ? fmin(seconds, SPIKE * price) : seconds; }
 
 static void add_draft(wg_row_timing *t, const wg_row_step *s)
 {
-    const double tabled = s->depth * t->level + (s->drafted + s->read) * t->token;
-    if (tabled <= 0) return;
-    t->draft_spent = KEEP * t->draft_spent + bounded(s->draft, tabled * t->draft_spent / t->draft_tabled);
-    t->draft_tabled = KEEP * t->draft_tabled + tabled;
-    t->costs.level = t->level * t->draft_spent / t->draft_tabled;
-    t->costs.token = t->token * t->draft_spent / t->draft_tabled;
+    const double common = exp(t->state[WG_ROW_COMMON]);
+    const double tabled = common * (s->depth * t->level + (s->drafted + s->read) * t->token);
+    if (tabled > 0) {
+        t->draft_spent = KEEP * t->draft_spent + bounded(s->draft, tabled * t->draft_spent / t->draft_tabled);
+        t->draft_tabled = KEEP * t->draft_tabled + tabled;
+    }
+    const double factor = t->draft_tabled > 0 ? common * t->draft_spent / t->draft_tabled : common;
+    t->costs.level = t->level * factor;
+    t->costs.token = t->token * factor;
 }
 
 void wg_row_timing_add(wg_row_timing *t, const wg_row_step *s)

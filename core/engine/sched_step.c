@@ -84,6 +84,7 @@ static void has_read(wg_sched *s, wg_served *r, const wg_chunk *c)
 {
     if (c->logits) wg_served_take_echo(s, r, c);
     s->stats.read_tokens += c->n;
+    s->step.prompt += c->n;
     if (wg_engine_carries(s->engine)) s->step.rows += c->n;
     if (wg_kv_len(r->seq->kv) >= r->seq->n - 1) told_started(s, r);
 }

@@ -8,10 +8,12 @@
 #include "core/base/mem.h"
 #include "draft/length/length.h"
 
-enum { BEFORE = 64, STRIDE = 4, TURNS = 3, BLOCK = 8, ROUNDS = 32, VERIFIED = 3 };
-/* Of the passes of one size in a turn: of a block of them, and of all blocks while they still become faster by that factor, or
- * of all rounds of a draft. */
-static const double SECONDS = 0.008, SETTLES = 0.06, FASTER = 0.97;
+enum { BEFORE = 64, STRIDE = 4, TURNS = 3, ROUNDS = 32, VERIFIED = 3 };
+/* Of sizes: passes of a block, turns at most, turns in which all sizes are timed, the largest size that others time, passes
+ * over one row that begin a turn, sizes at most. */
+enum { BLOCK = 4, MANY = 24, EVERY = 6, SMALL = 16, SETTLES = 12, SIZES = 24 };
+/* Of a block, of all turns behind the third, and of the rounds of a draft in a turn. */
+static const double BLOCK_SECONDS = 0.008, TURN_SECONDS = 0.7, DRAFT_SECONDS = 0.06;
 
 /* A model that is timed. */
 typedef struct timed {
@@ -43,25 +45,22 @@ static int rising(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Passes of one size, one after the other, as decoding makes them: where the weights stay in a cache, the first ones after
- * passes of another size take up to three times as long, ten of them or fifty (docs/performance.md). They go on until two
- * blocks in a row are no faster than those before. Lowers *least to the median of the fastest block. */
-static wg_status time_run(timed *t, int rows, double *least, wg_error *err)
+static double median(double *x, int n)
 {
-    double all = 0, fastest = INFINITY;
-    for (int since = 0; since < 2 && all < SETTLES;) {
-        double time[BLOCK], block = 0;
-        int n = 0;
-        for (; n < BLOCK && block < SECONDS; n++) {
-            WG_TRY(time_pass(t, rows, &time[n], err));
-            block += time[n];
-        }
-        qsort(time, (size_t)n, sizeof *time, rising);
-        since = time[n / 2] < FASTER * fastest ? 0 : since + 1;
-        fastest = fmin(fastest, time[n / 2]);
-        all = n > 1 ? all + block : SETTLES; /* a pass as long as a block reads more than a cache holds */
+    qsort(x, (size_t)n, sizeof *x, rising);
+    return x[n / 2];
+}
+
+/* The median of a block of passes of one size. */
+static wg_status time_block(timed *t, int rows, double *seconds, wg_error *err)
+{
+    double time[BLOCK], all = 0;
+    int n = 0;
+    for (; n < BLOCK && all < BLOCK_SECONDS; n++) {
+        WG_TRY(time_pass(t, rows, &time[n], err));
+        all += time[n];
     }
-    *least = fmin(*least, fastest);
+    *seconds = median(time, n);
     return WG_OK;
 }
 
@@ -71,17 +70,43 @@ static int next_size(int rows, int n)
     return rows < n && next > n ? n : next;
 }
 
-/* Times at growing sizes, in turn, so that what else the machine does strikes all of them; piecewise linear between them, and
- * never decreasing. */
+/* What is known of the sizes: the fastest pass over one row, and how each size compared with the one before it. */
+typedef struct sizes {
+    int rows[SIZES], n;
+    double one, ratio[SIZES][MANY];
+    int seen[SIZES];
+} sizes;
+
+/* Blocks of growing sizes. It begins with passes over one row in a row, as decoding makes them: where the weights stay in a
+ * cache, the first ones after larger passes take up to three times as long (docs/performance.md). */
+static wg_status time_turn(timed *t, sizes *of, int most, wg_error *err)
+{
+    double last = 0, now;
+    for (int i = 0; i < SETTLES && last < BLOCK_SECONDS; i += BLOCK) WG_TRY(time_block(t, 1, &last, err));
+    of->one = fmin(of->one, last);
+    for (int k = 1; k < of->n && of->rows[k] <= most; k++, last = now) {
+        WG_TRY(time_block(t, of->rows[k], &now, err));
+        of->ratio[k][of->seen[k]++] = now / last;
+    }
+    return WG_OK;
+}
+
+/* Other programs make a machine twice as slow and as fast again within a few dozen passes; so each size is compared with the
+ * one before it at the same moment, often, and the medians are multiplied. Piecewise linear between the sizes; never
+ * decreasing. */
 static wg_status time_sizes(timed *t, int n, double *seconds, wg_error *err)
 {
+    sizes of = { .one = INFINITY };
     double unused;
-    for (int rows = 1; rows <= n; rows++) seconds[rows] = INFINITY;
+    for (int rows = 1; rows <= n && of.n < SIZES; rows = next_size(rows, n)) of.rows[of.n++] = rows;
     WG_TRY(time_pass(t, n, &unused, err)); /* warms the memory */
-    for (int turn = 0; turn < TURNS; turn++)
-        for (int rows = 1; rows <= n; rows = next_size(rows, n)) WG_TRY(time_run(t, rows, &seconds[rows], err));
-    for (int last = 1, at; (at = next_size(last, n)) <= n; last = at) {
-        if (seconds[at] < seconds[last]) seconds[at] = seconds[last];
+    const double start = wg_clock_now();
+    for (int turn = 0; turn < MANY && (turn < TURNS || wg_clock_now() - start < TURN_SECONDS); turn++)
+        WG_TRY(time_turn(t, &of, turn < TURNS || turn % EVERY == 0 ? n : SMALL, err));
+    seconds[1] = of.one;
+    for (int k = 1; k < of.n; k++) {
+        const int last = of.rows[k - 1], at = of.rows[k];
+        seconds[at] = seconds[last] * fmax(1, median(of.ratio[k], of.seen[k]));
         for (int i = last + 1; i < at; i++)
             seconds[i] = seconds[last] + (seconds[at] - seconds[last]) * (i - last) / (at - last);
     }
@@ -94,15 +119,14 @@ static wg_status time_rounds(timed *draft, timed *target, int rows, double *leas
 {
     double time[ROUNDS];
     int n = 0;
-    for (const double start = wg_clock_now(); n < ROUNDS && (n < 1 || wg_clock_now() - start < SETTLES); n++) {
+    for (const double start = wg_clock_now(); n < ROUNDS && (n < 1 || wg_clock_now() - start < DRAFT_SECONDS); n++) {
         double unused, first, second;
         WG_TRY(time_pass(target, VERIFIED < target->lm->context ? VERIFIED : 1, &unused, err));
         WG_TRY(time_pass(draft, rows, &first, err));
         WG_TRY(time_pass(draft, rows, &second, err));
         time[n] = (first + second) / 2;
     }
-    qsort(time, (size_t)n, sizeof *time, rising);
-    *least = fmin(*least, time[n / 2]);
+    *least = fmin(*least, median(time, n));
     return WG_OK;
 }
 

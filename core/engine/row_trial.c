@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * See row_trial.h. */
+#include "core/engine/row_trial.h"
+
+#include <math.h>
+
+/* SHARE: of all steps, what trials may cost. FIRST: plain steps that the first trial may cost. */
+static const double SHARE = 0.005, FIRST = 2;
+
+void wg_row_trial_open(wg_row_trial *t) { *t = (wg_row_trial){ .saved = FIRST }; }
+
+static void end(wg_row_trial *t)
+{
+    t->on = false;
+    t->steps = 0;
+    t->saved = 0;
+}
+
+bool wg_row_trial_step(wg_row_trial *t, bool pays, double loss)
+{
+    t->steps++;
+    t->saved += SHARE;
+    if (t->on && (t->drafts == pays || t->steps > WG_ROW_TRIAL || isinf(loss))) end(t);
+    if (!t->on && t->steps >= WG_ROW_BETWEEN && WG_ROW_TRIAL * loss <= t->saved) {
+        t->on = true;
+        t->drafts = !pays;
+        t->steps = 1;
+    }
+    return t->on ? t->drafts : pays;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ * Trials: a scheduler that drafts decodes plainly now and then, and one that decodes plainly drafts, for WG_ROW_TRIAL steps in
+ * a row.
+ *
+ * A single step of the other kind would tell little: passes between drafts cost more than those in a run of plain decoding, and
+ * the first steps after a change are of neither kind (row_timing.h). A trial begins when it is expected to cost no more than a
+ * two-hundredth of the steps since the last one, and WG_ROW_BETWEEN steps after it. */
+#ifndef WG_CORE_ENGINE_ROW_TRIAL_H
+#define WG_CORE_ENGINE_ROW_TRIAL_H
+
+#include <stdbool.h>
+
+enum { WG_ROW_TRIAL = 16, WG_ROW_BETWEEN = 64 };
+
+typedef struct wg_row_trial {
+    bool on, drafts; /* a trial goes on, and is of drafts */
+    int steps;       /* of the trial; else since the last one */
+    double saved;    /* plain steps that a trial may cost by now */
+} wg_row_trial;
+
+void wg_row_trial_open(wg_row_trial *t);
+/* Whether the coming step drafts. pays: drafts are expected to be better. loss: what a step of the other kind is expected to
+ * cost, of the tokens of a plain step; INFINITY: no trial. */
+bool wg_row_trial_step(wg_row_trial *t, bool pays, double loss);
+
+#endif
