@@ -13,7 +13,7 @@
  * best (sum of log-likelihoods, 88 texts at temperature 0 and 0.8); with 0.95 and 6 the factor's noise alone turned drafts on
  * and off. */
 static const double FIRST_RATE = 0.7, FIRST_WEIGHT = 2, COMMON_KEEP = 0.998, OWN_KEEP = 0.98, OWN_WEIGHT = 12;
-static const double HIGHEST_RATE = 0.995, MARGIN = 0.015;
+static const double HIGHEST_RATE = 0.995, MARGIN = 0.03, GAIN_KEEP = 0.9;
 
 typedef struct own {
     double hits, expected; /* tokens accepted, and those that the common rates gave */
@@ -29,8 +29,9 @@ struct wg_row_policy {
     wg_row_budget budget;
     double nodes, levels; /* of drafts, with decay: their quotient is the width */
     wg_row_trial trial;
-    bool pays;  /* drafts were expected to be better in the last step */
-    bool timed; /* steps are timed, so prices follow them */
+    double gain;        /* of the last steps without prompts: what drafts promised beyond plain decoding, of its tokens */
+    bool planned, pays; /* there was such a step; drafts are better */
+    bool timed;         /* steps are timed, so prices follow them */
 };
 
 static wg_status allocate(wg_row_policy *p, const wg_row_costs *costs, wg_error *err)
@@ -126,16 +127,19 @@ void wg_row_policy_time(wg_row_policy *p, const wg_row_step *step)
 
 /* ---- a step ------------------------------------------------------------------------------------------------------ */
 
-/* The best lengths with drafts, if drafts promise more than plain decoding or have their trial; else none. What is done goes on
- * until the other promises MARGIN more, lest noise change it at every step. */
+/* The best lengths with drafts, if drafts promise more than plain decoding or have their trial; else none. The first steps
+ * after a change are slow (row_timing.h): so what is done goes on until the other has promised MARGIN more for some steps, and
+ * a step that reads a prompt, where drafts may look cheap, changes nothing. */
 static void decide(wg_row_policy *p, int n, int other)
 {
     const double gain =
         wg_row_budget_share(&p->budget, &p->timing.costs, p->survival, p->most, p->fee, n, other, true, p->length) / n;
-    p->pays = gain > (p->pays ? -MARGIN : MARGIN);
-    double loss = p->pays ? fmax(0, gain) : fmax(0, -gain);
-    if (p->pays && !p->timed) loss = INFINITY; /* plain steps tell of nothing but time */
-    const bool drafts = wg_row_trial_step(&p->trial, p->pays, loss);
+    const bool any = gain > -INFINITY;
+    if (other == 0 && any) p->gain += (p->planned ? 1 - GAIN_KEEP : 1) * (gain - p->gain), p->planned = true;
+    p->pays = p->gain > (p->pays ? -MARGIN : MARGIN);
+    const bool tells = !p->pays || p->timed; /* plain steps tell of nothing but time */
+    const double loss = any && tells ? fabs(p->gain) : INFINITY;
+    const bool drafts = any && wg_row_trial_step(&p->trial, p->pays, loss);
     for (int i = 0; i < n && !drafts; i++) p->length[i] = 0;
 }
 

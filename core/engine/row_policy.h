@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Load-aware draft lengths: acceptance estimated from earlier rounds, and each step's rows shared by it (row_budget.h).
  *
- * The probability that the draft token at depth j is accepted, given that those before it were, is estimated over all sequences
- * with decay, and per sequence as a factor on these rates (its hits over those that the common rates give it, drawn towards 1
- * by a few tokens' weight). Nothing else is looked at, so a length does not depend on the draws that it is judged by (METHODS
- * L3). Drafts must promise a little more than none. A draft model first reads what it has missed while it was not asked; that
- * is paid for once and serves the drafts that follow, so a step is charged with one HORIZON-th of it.
+ * The probability that the draft token at depth j is accepted, given that those before it were, is estimated over all
+ * sequences with decay, and per sequence as a factor on these rates (its hits over those that the common rates give it, drawn
+ * towards 1 by a few tokens' weight). Nothing else is looked at, so a length does not depend on the draws that it is judged by
+ * (METHODS L3). Whether a step drafts changes when the other has promised a little more for some steps. A draft model first
+ * reads what it has missed while it was not asked; that is paid for once and serves the drafts that follow, so a step is
+ * charged with one HORIZON-th of it.
  *
  * Steps without drafts tell nothing of drafts, and drafts nothing of plain decoding; so each is tried where the other pays
  * (row_trial.h). */

@@ -7,11 +7,13 @@
 
 #include "core/base/mem.h"
 
-/* Of logarithms of times, by the likelihood of 270,000 steps (docs/load.md): standard deviations of a step, of `common` from
- * one step to the next, and of own(r) and `after`; the correlation of own(r) falls to 1/e over REACH knots, and both are
- * forgotten in 1 / FADES steps. OPENED: of `common` before any step. LASTS: steps in which `after` falls to 1/e. A step that
- * is FARTHEST standard deviations or more from what is expected counts as so far. */
-static const double NOISE = 0.05, DRIFT = 0.04, OPENED = 3, OWN = 0.25, REACH = 3, FADES = 1 / 10000.0, LASTS = 5, FARTHEST = 3;
+/* Of logarithms of times: standard deviations of a step, of `common` from one step to the next and before any step, and of
+ * own(r), whose correlation falls to 1/e over REACH knots and which is known no more after 1 / FADES steps without it; mean and
+ * deviation of `after`, which falls to 1/e in LASTS steps. A step that is FARTHEST deviations or more from what is expected
+ * counts as so far. NOISE, DRIFT, REACH and LASTS have the highest likelihood of those tried, for 270,000 steps at 1 to 8
+ * sequences (docs/load.md); FADES is faster than that, since how sizes compare changes with what else a machine does. */
+static const double NOISE = 0.05, DRIFT = 0.04, OPENED = 3, OWN = 0.25, REACH = 3, FADES = 1 / 5000.0;
+static const double LEFT = 0.2, LEFT_SPREAD = 0.3, LASTS = 5, FARTHEST = 3;
 /* Of drafts and of what is besides. KEEP: the share of a sum that is left after a step. FIRST: steps that given costs count as.
  * SPIKE: times its price that a step counts as at most. */
 static const double KEEP = 0.98, FIRST = 4, SPIKE = 3;
@@ -68,13 +70,12 @@ void wg_row_timing_close(wg_row_timing *t)
 
 /* ---- passes: the filter ------------------------------------------------------------------------------------------ */
 
-/* From one step to the next: `common` has moved, the others have gone back a little to what they were before any step. */
+/* From one step to the next: `common` has moved, and the others are known less well. */
 static void predict(wg_row_timing *t)
 {
     const int n = WG_ROW_OWN + t->knots;
     t->covariance[WG_ROW_COMMON][WG_ROW_COMMON] += DRIFT * DRIFT;
     for (int i = WG_ROW_COMMON + 1; i < n; i++) {
-        t->state[i] *= 1 - FADES;
         t->covariance[i][WG_ROW_COMMON] = t->covariance[WG_ROW_COMMON][i] *= 1 - FADES;
         for (int j = WG_ROW_COMMON + 1; j < n; j++) t->covariance[i][j] += 2 * FADES * (prior(t, i, j) - t->covariance[i][j]);
     }
@@ -108,6 +109,14 @@ static int shares_of(const wg_row_timing *t, int rows, share *to)
     const int prompt = t->since_prompt, draft = t->since_draft, least = draft > 0 && draft < prompt ? draft : prompt;
     if (least > 0) to[n++] = (share){ WG_ROW_AFTER, exp(-(least - 1) / LASTS) };
     return n;
+}
+
+/* What the last steps leave behind is another thing each time. */
+static void forget_after(wg_row_timing *t)
+{
+    for (int i = 0; i < WG_ROW_OWN + t->knots; i++) t->covariance[i][WG_ROW_AFTER] = t->covariance[WG_ROW_AFTER][i] = 0;
+    t->covariance[WG_ROW_AFTER][WG_ROW_AFTER] = LEFT_SPREAD * LEFT_SPREAD;
+    t->state[WG_ROW_AFTER] = LEFT;
 }
 
 /* A logarithm of a time, less the table's. */
@@ -145,6 +154,7 @@ static void add_pass(wg_row_timing *t, const wg_row_step *s)
     t->since_draft = s->drafted > 0 ? 0 : t->since_draft + 1;
     t->since_prompt = s->prompt > 0 ? 0 : t->since_prompt + 1;
     predict(t);
+    if (t->since_draft == 1 || t->since_prompt == 1) forget_after(t);
     update(t, of, shares_of(t, s->rows, of), log(s->pass / wg_row_costs_pass(&tabled, s->rows)));
     reprice(t);
 }

@@ -7,10 +7,10 @@
  *
  * `common` follows a random walk: other programs, clients of the same machine. own(r) is what the table has wrong about r rows
  * beside others; it is linear between some row counts (knots) and alike at neighbours. `after` is what a prompt leaves behind
- * for the k-th step after it, and drafts for the k-th plain one: weights that have lost their place in a cache
- * (docs/performance.md). A Kalman filter (Kalman 1960) over these knows how sure each is, so that a machine that gets slower
- * while all passes have one size does not count as a slower size, and a size that is seen after a long time does not count as
- * a slower machine.
+ * for the k-th step after it, and drafts for the k-th plain one, another thing each time: weights that have lost their place
+ * in a cache (docs/performance.md). A Kalman filter (Kalman 1960) over these knows how sure each is, so that a machine that
+ * gets slower while all passes have one size does not count as a slower size, and a size that is seen after a long time does
+ * not count as a slower machine.
  *
  * A draft is priced by its levels and tokens, by `common` and a factor of its own. `rest` is the mean of what a step takes
  * besides: verification, events, waking those who read them. A step that took far longer than its price counts as less, so a

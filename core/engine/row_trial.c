@@ -5,9 +5,11 @@
 #include <math.h>
 
 /* SHARE: of all steps, what trials may cost. FIRST: plain steps that the first trial may cost. */
-static const double SHARE = 0.005, FIRST = 2;
+static const double SHARE = 0.005, FIRST = 4;
 
 void wg_row_trial_open(wg_row_trial *t) { *t = (wg_row_trial){ .saved = FIRST }; }
+
+static int length(bool drafts) { return drafts ? WG_ROW_TRIAL_DRAFTS : WG_ROW_TRIAL_PLAIN; }
 
 static void end(wg_row_trial *t)
 {
@@ -20,8 +22,8 @@ bool wg_row_trial_step(wg_row_trial *t, bool pays, double loss)
 {
     t->steps++;
     t->saved += SHARE;
-    if (t->on && (t->drafts == pays || t->steps > WG_ROW_TRIAL || isinf(loss))) end(t);
-    if (!t->on && t->steps >= WG_ROW_BETWEEN && WG_ROW_TRIAL * loss <= t->saved) {
+    if (t->on && (t->drafts == pays || t->steps > length(t->drafts) || isinf(loss))) end(t);
+    if (!t->on && t->steps >= WG_ROW_BETWEEN && length(!pays) * loss <= t->saved) {
         t->on = true;
         t->drafts = !pays;
         t->steps = 1;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Trials: a scheduler that drafts decodes plainly now and then, and one that decodes plainly drafts, for WG_ROW_TRIAL steps in
- * a row.
+ * Trials: a scheduler that decodes plainly drafts now and then, WG_ROW_TRIAL_DRAFTS steps in a row, and one that drafts decodes
+ * plainly, WG_ROW_TRIAL_PLAIN steps.
  *
  * A single step of the other kind would tell little: passes between drafts cost more than those in a run of plain decoding, and
- * the first steps after a change are of neither kind (row_timing.h). A trial begins when it is expected to cost no more than a
- * two-hundredth of the steps since the last one, and WG_ROW_BETWEEN steps after it. */
+ * the first plain steps after drafts are of neither kind (row_timing.h), so a plain trial is longer. A trial begins when it is
+ * expected to cost no more than a two-hundredth of the steps since the last one, and WG_ROW_BETWEEN steps after it. */
 #ifndef WG_CORE_ENGINE_ROW_TRIAL_H
 #define WG_CORE_ENGINE_ROW_TRIAL_H
 
 #include <stdbool.h>
 
-enum { WG_ROW_TRIAL = 16, WG_ROW_BETWEEN = 64 };
+enum { WG_ROW_TRIAL_DRAFTS = 6, WG_ROW_TRIAL_PLAIN = 16, WG_ROW_BETWEEN = 64 };
 
 typedef struct wg_row_trial {
     bool on, drafts; /* a trial goes on, and is of drafts */

@@ -132,9 +132,9 @@ bool wg_length_numbers(const char *text, double least, double *out, int most, in
 wg_status wg_length_given_costs(double *pass, const char *text, const char *drafter, wg_error *err);
 
 /* Seconds of a pass of a model over 1 .. n rows, n <= WG_TREE_MAX, after 64 tokens (fewer where its context is short), in a
- * cache of its own: the least of three runs of passes of one size, each until two blocks of eight (of 0.008 s, where that is
- * less) are no faster than those before, 0.06 s at most; of a run the median of its fastest block, or its only pass where that
- * takes 0.008 s; monotone, interpolated between the sizes tried. */
+ * cache of its own. Up to 24 turns, in 0.7 s or three of them: passes over one row, then a block of four (fewer in 0.008 s) of
+ * each size, rising. One row is the fastest turn's; each size is the one before it times the median of their quotients within a
+ * turn; monotone, interpolated between the sizes tried. */
 wg_status wg_length_measure(wg_lm *lm, int n, double *seconds, wg_error *err);
 
 /* Seconds of a pass of a draft model over one row, *level, and of each further one of up to n rows, *token, as the first two

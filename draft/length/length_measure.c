@@ -11,7 +11,7 @@
 enum { BEFORE = 64, STRIDE = 4, TURNS = 3, ROUNDS = 32, VERIFIED = 3 };
 /* Of sizes: passes of a block, turns at most, turns in which all sizes are timed, the largest size that others time, passes
  * over one row that begin a turn, sizes at most. */
-enum { BLOCK = 4, MANY = 24, EVERY = 6, SMALL = 16, SETTLES = 12, SIZES = 24 };
+enum { BLOCK = 4, MANY = 24, EVERY = 6, SMALL = 16, SETTLES = 24, SIZES = 24 };
 /* Of a block, of all turns behind the third, and of the rounds of a draft in a turn. */
 static const double BLOCK_SECONDS = 0.008, TURN_SECONDS = 0.7, DRAFT_SECONDS = 0.06;
 

@@ -272,7 +272,7 @@ Test(row_policy, drafts_less_where_rows_cost_more)
     cr_assert_eq(last, 0, "a row that costs a pass pays for no draft token");
 }
 
-/* Without a draft nothing is learned: now and then WG_ROW_TRIAL steps in a row draft; and drafts come back. */
+/* Without a draft nothing is learned: now and then WG_ROW_TRIAL_DRAFTS steps in a row draft; and drafts come back. */
 Test(row_policy, comes_back_when_drafts_get_better)
 {
     enum { STEPS = 20000 };
@@ -283,12 +283,12 @@ Test(row_policy, comes_back_when_drafts_get_better)
         const int sum = plan_of(p, SLOTS, length);
         cr_assert(sum <= 1, "more than one token that is never accepted");
         cr_assert(sum == (step % WG_ROW_BETWEEN == WG_ROW_BETWEEN - 1) || step != WG_ROW_BETWEEN - 1, "the first trial");
-        cr_assert(sum > 0 || run == 0 || run == WG_ROW_TRIAL, "a trial of %d steps", run);
+        cr_assert(sum > 0 || run == 0 || run == WG_ROW_TRIAL_DRAFTS, "a trial of %d steps", run);
         run = sum > 0 ? run + 1 : 0;
         drafted += sum;
     }
-    /* Each costs 0.35 of the 3.1 of a plain step, and trials a two-hundredth of all steps, beyond two. */
-    cr_assert_float_eq(drafted * 0.35 / 3.1, 2 + 0.005 * STEPS, 0.1 * 0.005 * STEPS, "%d steps of trials", drafted);
+    /* Each costs 0.35 of the 3.1 of a plain step, and trials a two-hundredth of all steps, beyond four. */
+    cr_assert_float_eq(drafted * 0.35 / 3.1, 4 + 0.005 * STEPS, 0.1 * 0.005 * STEPS, "%d steps of trials", drafted);
     int back = 0;
     for (int step = 0; step < 8000 && !back; step++) {
         const int sum = plan_of(p, SLOTS, length);
@@ -298,6 +298,28 @@ Test(row_policy, comes_back_when_drafts_get_better)
     }
     cr_assert(back, "drafts that are always accepted are never drafted again");
     wg_row_policy_close(p);
+}
+
+/* Rows of a prompt fill a pass, and further ones are free there: no reason to begin drafts, nor to give them up. */
+Test(row_policy, a_prompt_changes_nothing)
+{
+    static const double dear[] = { 1, 2, 3, 4, 5, 6, 7, 8, 8, 8, 8, 8 },
+                        cheap[] = { 1, 1, 1, 1, 1, 1, 1, 1, 2, 3, 4, 5, 6, 7, 8 };
+    static const int slot[] = { 0, 1 }, most[] = { 3, 3 }, missed[] = { 0, 0 };
+    for (int drafts = 0; drafts < 2; drafts++) {
+        const wg_row_costs costs = { .pass = drafts ? cheap : dear, .rows = 12, .level = 0.01, .width = 1 };
+        wg_row_policy *p;
+        wg_error err;
+        int length[2];
+        cr_assert_eq(wg_row_policy_open(&p, 2, 3, &costs, &err), WG_OK);
+        for (int i = 0; i < 20; i++) wg_row_policy_plan(p, slot, most, missed, 2, 0, length);
+        cr_assert_eq(length[0] + length[1] > 0, drafts);
+        for (int i = 0; i < 20; i++) wg_row_policy_plan(p, slot, most, missed, 2, drafts ? 6 : 8, length);
+        cr_assert_eq(length[0] + length[1] > 0, drafts, "beside a prompt");
+        wg_row_policy_plan(p, slot, most, missed, 2, 0, length);
+        cr_assert_eq(length[0] + length[1] > 0, drafts, "after it");
+        wg_row_policy_close(p);
+    }
 }
 
 /* Where costs are given and stay, plain steps would tell nothing: there is no trial of them. */
@@ -311,7 +333,7 @@ Test(row_policy, tries_plain_decoding_only_where_steps_are_timed)
             for (int i = 0; i < SLOTS; i++) wg_row_policy_learn(p, i, length[i], length[i], length[i]);
             if (timed) wg_row_policy_time(p, &(wg_row_step){ .rows = SLOTS, .pass = 1 + 0.02 * (SLOTS - 1) });
         }
-        cr_assert(timed ? plain > 0 && plain % WG_ROW_TRIAL == 0 && plain < 200 : plain == 0, "%d plain steps", plain);
+        cr_assert(timed ? plain > 0 && plain % WG_ROW_TRIAL_PLAIN == 0 && plain < 200 : plain == 0, "%d plain steps", plain);
         wg_row_policy_close(p);
     }
 }
@@ -324,7 +346,7 @@ Test(row_policy, tries_drafts_where_and_when_they_cost_little)
     static const int slot[] = { 0, 1, 2 }, most[] = { 4, 4, 4 }, missed[] = { 400, 300, 500 };
     const wg_row_costs costs = { .pass = pass, .rows = 8, .level = 0.1, .token = 0.2, .rest = 0.05, .width = 1 };
     const double of_plain = (300 * 0.2 / WG_ROW_HORIZON + 0.1 + 0.2 + 0.5) / (2 + 0.05);
-    const int due = (int)ceil((WG_ROW_TRIAL * of_plain - 2) / 0.005);
+    const int due = (int)ceil((WG_ROW_TRIAL_DRAFTS * of_plain - 4) / 0.005);
     wg_row_policy *p;
     wg_error err;
     int length[3], step = 0;
@@ -342,10 +364,12 @@ Test(row_policy, tries_drafts_where_and_when_they_cost_little)
 enum { CLIENTS = 2 };
 
 /* Steps as a shared machine takes them: its speed wanders up to a factor of two, a pass over r rows takes 1 + per_row (r - 1)
- * of it, and the first plain passes after a draft take longer. */
+ * of it, the first plain passes after a draft take longer, and plain decoding is better or worse beside drafts for some
+ * thousand steps at a time. */
 typedef struct machine {
     double per_row, accepted; /* of a row; the rate at which draft tokens are accepted */
-    double wander;            /* log of its slowness */
+    double wander, tilt;      /* logs of its slowness, and of that of plain passes besides */
+    int left;                 /* steps until that changes */
     int plain;                /* steps in a row */
     double spent, tokens;     /* in its own time, without the wandering */
 } machine;
@@ -363,8 +387,9 @@ static wg_row_step step_of(machine *m, const int *length, int *kept)
     }
     s.rows += s.drafted;
     m->plain = s.drafted ? 0 : m->plain + 1;
+    if (m->left-- <= 0) m->left = 1000 + (int)(4000 * uniform()), m->tilt = 0.35 * (2 * uniform() - 1);
     m->wander = fmax(-0.35, fmin(0.35, m->wander + 0.04 * normal()));
-    const double pass = (1 + m->per_row * (s.rows - 1)) * (m->plain ? exp(0.3 * exp(-(m->plain - 1) / 5.0)) : 1);
+    const double pass = (1 + m->per_row * (s.rows - 1)) * (m->plain ? exp(m->tilt + 0.3 * exp(-(m->plain - 1) / 5.0)) : 1);
     m->spent += pass + 0.1 * s.depth + 0.02;
     s.pass = pass * exp(m->wander + 0.1 * normal());
     s.draft = 0.1 * s.depth * exp(m->wander);
@@ -381,8 +406,8 @@ static double rate_of_fixed(const machine *m, int draft)
     return x.tokens / x.spent;
 }
 
-/* Whatever the table says when it opens: on such machines it is nearly as good as the best of no and of fixed drafts, its
- * trials and mistakes included. */
+/* Whatever the table says when it opens: on such machines it is as good as the best of no and of fixed drafts, its trials and
+ * mistakes included, to a few percent. */
 Test(row_policy, is_as_good_as_the_best_fixed_length)
 {
     static const double per_row[] = { 0.1, 0.25, 0.45 }, accepted[] = { 0.5, 0.75 }, wrong[] = { 0.6, 1, 1.8 };
@@ -404,11 +429,11 @@ Test(row_policy, is_as_good_as_the_best_fixed_length)
             for (int i = 0; i < CLIENTS; i++) wg_row_policy_learn(p, i, length[i], length[i], kept[i]);
         }
         all += m.tokens / m.spent / best / 18;
-        cr_assert(m.tokens / m.spent > 0.93 * best, "a row of %g, accepted %g, table %g: %g of the best", m.per_row, m.accepted,
+        cr_assert(m.tokens / m.spent > 0.8 * best, "a row of %g, accepted %g, table %g: %g of the best", m.per_row, m.accepted,
                   wrong[at / 6], m.tokens / m.spent / best);
         wg_row_policy_close(p);
     }
-    cr_assert(all > 0.975, "%g of the best on average", all);
+    cr_assert(all > 0.97, "%g of the best on average", all);
 }
 
 /* The plan is a function of what was learned: in any order of the slots, without an allocation, cut to what each may have. */
