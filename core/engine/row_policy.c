@@ -121,25 +121,40 @@ void wg_row_policy_forget(wg_row_policy *p, int slot) { p->own[slot] = (own){ 0 
 
 void wg_row_policy_time(wg_row_policy *p, const wg_row_step *step)
 {
-    p->timed = true;
+    p->timed |= step->pass > 0;
     wg_row_timing_add(&p->timing, step);
 }
 
 /* ---- a step ------------------------------------------------------------------------------------------------------ */
 
-/* The best lengths with drafts, if drafts promise more than plain decoding or have their trial; else none. The first steps
- * after a change are slow (row_timing.h): so what is done goes on until the other has promised MARGIN more for some steps, and
- * a step that reads a prompt, where drafts may look cheap, changes nothing. */
+/* The best lengths of n sequences, into p->length; what they promise beyond plain decoding, of its tokens. fee: NULL, where it
+ * does not matter what draft models must read first. */
+static double share(wg_row_policy *p, int n, int other, const double *fee, bool drafts)
+{
+    return wg_row_budget_share(&p->budget, &p->timing.costs, p->survival, p->most, fee, n, other, drafts, p->length) / n;
+}
+
+/* Whether drafts pay, once all sequences draft: what draft models have missed was missed because nothing was drafted, and later
+ * sequences will not miss it. The first steps after a change are slow (row_timing.h): so what is done goes on until the other
+ * has promised MARGIN more for some steps, and a step that reads a prompt, where drafts may look cheap, changes nothing. */
+static void judge(wg_row_policy *p, double gain, int other)
+{
+    if (other == 0) p->gain += (p->planned ? 1 - GAIN_KEEP : 1) * (gain - p->gain), p->planned = true;
+    p->pays = p->gain > (p->pays ? -MARGIN : MARGIN);
+}
+
+/* Where drafts pay, each sequence drafts from when what it must read first is worth it; in a trial at least one. */
 static void decide(wg_row_policy *p, int n, int other)
 {
-    const double gain =
-        wg_row_budget_share(&p->budget, &p->timing.costs, p->survival, p->most, p->fee, n, other, true, p->length) / n;
-    const bool any = gain > -INFINITY;
-    if (other == 0 && any) p->gain += (p->planned ? 1 - GAIN_KEEP : 1) * (gain - p->gain), p->planned = true;
-    p->pays = p->gain > (p->pays ? -MARGIN : MARGIN);
+    const double gain = share(p, n, other, NULL, true);
+    bool fees = false;
+    for (int i = 0; i < n; i++) fees |= p->fee[i] > 0;
+    if (gain > -INFINITY) judge(p, gain, other);
     const bool tells = !p->pays || p->timed; /* plain steps tell of nothing but time */
-    const double loss = any && tells ? fabs(p->gain) : INFINITY;
-    const bool drafts = any && wg_row_trial_step(&p->trial, p->pays, loss);
+    double loss = gain > -INFINITY && tells ? fabs(p->gain) : INFINITY;
+    if (fees && !p->pays) loss = fmax(loss, -share(p, n, other, p->fee, true));
+    const bool drafts = wg_row_trial_step(&p->trial, p->pays, loss);
+    if (drafts && fees && p->pays) share(p, n, other, p->fee, false);
     for (int i = 0; i < n && !drafts; i++) p->length[i] = 0;
 }
 

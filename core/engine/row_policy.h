@@ -4,9 +4,11 @@
  * The probability that the draft token at depth j is accepted, given that those before it were, is estimated over all
  * sequences with decay, and per sequence as a factor on these rates (its hits over those that the common rates give it, drawn
  * towards 1 by a few tokens' weight). Nothing else is looked at, so a length does not depend on the draws that it is judged by
- * (METHODS L3). Whether a step drafts changes when the other has promised a little more for some steps. A draft model first
- * reads what it has missed while it was not asked; that is paid for once and serves the drafts that follow, so a step is
- * charged with one HORIZON-th of it.
+ * (METHODS L3).
+ *
+ * Whether drafts pay is judged without what a draft model has missed while it was not asked, and changes when the other has
+ * promised a little more for some steps. Which sequences draft then is judged with it: what is read first is paid for once and
+ * serves the drafts that follow, so a step is charged with one HORIZON-th of it.
  *
  * Steps without drafts tell nothing of drafts, and drafts nothing of plain decoding; so each is tried where the other pays
  * (row_trial.h). */

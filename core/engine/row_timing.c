@@ -87,7 +87,7 @@ typedef struct share {
     double weight;
 } share;
 
-enum { SHARES = 4 };
+enum { SHARES = 4, LONG_AGO = 1000 };
 
 /* The knot at or before r rows, and how far r is on the way to the next one: 0 behind the last. */
 static int knot_of(const wg_row_timing *t, int rows, double *way)
@@ -147,12 +147,14 @@ static void reprice(wg_row_timing *t)
     }
 }
 
+static int later(int steps) { return steps < LONG_AGO ? steps + 1 : steps; }
+
 static void add_pass(wg_row_timing *t, const wg_row_step *s)
 {
     const wg_row_costs tabled = { .pass = t->table, .rows = t->costs.rows };
     share of[SHARES];
-    t->since_draft = s->drafted > 0 ? 0 : t->since_draft + 1;
-    t->since_prompt = s->prompt > 0 ? 0 : t->since_prompt + 1;
+    t->since_draft = s->drafted > 0 ? 0 : later(t->since_draft);
+    t->since_prompt = s->prompt > 0 ? 0 : later(t->since_prompt);
     predict(t);
     if (t->since_draft == 1 || t->since_prompt == 1) forget_after(t);
     update(t, of, shares_of(t, s->rows, of), log(s->pass / wg_row_costs_pass(&tabled, s->rows)));

@@ -42,7 +42,7 @@ typedef struct wg_row_timing {
     double state[WG_ROW_STATES], covariance[WG_ROW_STATES][WG_ROW_STATES];
     double alike[WG_ROW_KNOTS]; /* the covariance of own at knots so far apart, before any step */
     double draft_spent, draft_tabled, rest_sum, steps;
-    int since_draft, since_prompt; /* steps; 0: the last one */
+    int since_draft, since_prompt; /* steps; 0: the last one; counted to 1000 */
 } wg_row_timing;
 
 wg_status wg_row_timing_open(wg_row_timing *t, const wg_row_costs *costs, wg_error *err); /* the table is copied; ENOMEM */

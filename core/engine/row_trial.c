@@ -20,7 +20,7 @@ static void end(wg_row_trial *t)
 
 bool wg_row_trial_step(wg_row_trial *t, bool pays, double loss)
 {
-    t->steps++;
+    t->steps += t->on || t->steps < WG_ROW_BETWEEN;
     t->saved += SHARE;
     if (t->on && (t->drafts == pays || t->steps > length(t->drafts) || isinf(loss))) end(t);
     if (!t->on && t->steps >= WG_ROW_BETWEEN && length(!pays) * loss <= t->saved) {

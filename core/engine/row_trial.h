@@ -14,7 +14,7 @@ enum { WG_ROW_TRIAL_DRAFTS = 6, WG_ROW_TRIAL_PLAIN = 16, WG_ROW_BETWEEN = 64 };
 
 typedef struct wg_row_trial {
     bool on, drafts; /* a trial goes on, and is of drafts */
-    int steps;       /* of the trial; else since the last one */
+    int steps;       /* of the trial; else since the last one, up to WG_ROW_BETWEEN */
     double saved;    /* plain steps that a trial may cost by now */
 } wg_row_trial;
 

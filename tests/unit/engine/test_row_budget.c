@@ -300,6 +300,23 @@ Test(row_policy, comes_back_when_drafts_get_better)
     wg_row_policy_close(p);
 }
 
+/* Texts of which a draft model has read nothing for long do not draft; that is no reason for those that begin now not to. */
+Test(row_policy, begins_with_new_texts)
+{
+    static const int slot[] = { 0, 1, 2 }, most[] = { 3, 3, 3 }, old[] = { 400, 400, 400 }, one[] = { 400, 0, 400 };
+    static const double pass[] = { 1, 1, 1, 1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8 };
+    const wg_row_costs costs = { .pass = pass, .rows = 12, .level = 0.02, .token = 0.02, .width = 1 };
+    wg_row_policy *p;
+    wg_error err;
+    int length[3];
+    cr_assert_eq(wg_row_policy_open(&p, 3, 3, &costs, &err), WG_OK);
+    for (int i = 0; i < 40; i++) wg_row_policy_plan(p, slot, most, old, 3, 0, length);
+    cr_assert_eq(length[0] + length[1] + length[2], 0);
+    wg_row_policy_plan(p, slot, most, one, 3, 0, length);
+    cr_assert(length[0] + length[2] == 0 && length[1] > 0, "%d %d %d", length[0], length[1], length[2]);
+    wg_row_policy_close(p);
+}
+
 /* Rows of a prompt fill a pass, and further ones are free there: no reason to begin drafts, nor to give them up. */
 Test(row_policy, a_prompt_changes_nothing)
 {
