@@ -144,18 +144,20 @@ static double evened(const wg_row_budget *b, const double *survival, const doubl
     return less;
 }
 
-double wg_row_budget_share(const wg_row_budget *b, const wg_row_costs *costs, const double *survival, const int *most,
-                           const double *fee, int n, int other, bool drafts, int *length)
+double wg_row_budget_share(const wg_row_budget *b, const wg_row_costs *costs, const wg_row_sequences *of, bool drafts,
+                           int *length)
 {
+    const double *survival = of->survival, *fee = of->fee;
+    const int n = of->n, other = of->other;
     bool fees = false;
     for (int i = 0; i < n && fee; i++) fees |= fee[i] > 0;
-    int all = order_tokens(b, survival, most, n);
+    int all = order_tokens(b, survival, of->most, n);
     choice best = search(b, costs, survival, all, n, 0, -1, false);
     const double price = best.value, plain = n - price * step_cost(costs, other + n, 0, 0);
     const double *worth = fees ? b->even : survival;
     if (fees) {
         take_fees(b, survival, fee, n, price);
-        all = order_tokens(b, worth, most, n);
+        all = order_tokens(b, worth, of->most, n);
     }
     if (fees || other > 0 || drafts) best = search(b, costs, worth, all, n, other, price, drafts);
     else best.value = 0; /* tokens are worth their time, by the definition of the price */

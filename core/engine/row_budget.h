@@ -51,14 +51,20 @@ typedef struct wg_row_budget {
 wg_status wg_row_budget_open(wg_row_budget *b, int sequences, int depth, wg_error *err); /* ENOMEM */
 void wg_row_budget_close(wg_row_budget *b);
 
-/* survival: (n, b->depth) s(r,j) of n sequences, which do not rise with j. most: (n) the longest chain of each, at most
- * b->depth. fee: (n) seconds, or NULL for none. other: rows of the pass that are not these sequences' (prompts). Writes length:
- * (n) draft tokens of each, the fewest among equals. Returns the expected tokens beyond those of a step without drafts, less L
- * times the time beyond its; 0 where nothing is drafted. For other = 0 it is n (L / L0 - 1), L0 the rate without drafts.
- * drafts: the best lengths with at least one draft token, whether they pay or not; -INFINITY where `most` allows none.
+/* Sequences of a step, and what else is in its pass. */
+typedef struct wg_row_sequences {
+    const double *survival; /* (n, depth) s(r,j), which do not rise with j */
+    const int *most;        /* (n) the longest chain of each, at most `depth` */
+    const double *fee;      /* (n) seconds; NULL: none */
+    int n, other;           /* other: rows of the pass that are not these sequences' (prompts) */
+} wg_row_sequences;
+
+/* Writes length: (n) draft tokens of each, the fewest among equals. Returns the expected tokens beyond those of a step without
+ * drafts, less L times the time beyond its; 0 where nothing is drafted. For other = 0 it is n (L / L0 - 1), L0 the rate without
+ * drafts. drafts: the best lengths with at least one draft token, whether they pay or not; -INFINITY where `most` allows none.
  * O(N log n + depth N) for N = n depth; never allocates; a function of its arguments. */
-double wg_row_budget_share(const wg_row_budget *b, const wg_row_costs *costs, const double *survival, const int *most,
-                           const double *fee, int n, int other, bool drafts, int *length);
+double wg_row_budget_share(const wg_row_budget *b, const wg_row_costs *costs, const wg_row_sequences *of, bool drafts,
+                           int *length);
 
 double wg_row_costs_pass(const wg_row_costs *c, int rows);
 

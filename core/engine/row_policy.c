@@ -131,7 +131,8 @@ void wg_row_policy_time(wg_row_policy *p, const wg_row_step *step)
  * does not matter what draft models must read first. */
 static double share(wg_row_policy *p, int n, int other, const double *fee, bool drafts)
 {
-    return wg_row_budget_share(&p->budget, &p->timing.costs, p->survival, p->most, fee, n, other, drafts, p->length) / n;
+    const wg_row_sequences of = { .survival = p->survival, .most = p->most, .fee = fee, .n = n, .other = other };
+    return wg_row_budget_share(&p->budget, &p->timing.costs, &of, drafts, p->length) / n;
 }
 
 /* Whether drafts pay, once all sequences draft: what draft models have missed was missed because nothing was drafted, and later

@@ -92,7 +92,9 @@ Test(row_budget, is_the_maximum_over_all_lengths)
         int length[MOST], tokens = 0, most = 0;
         double cost, plain_cost;
         make(&s, trial % 3);
-        const double gain = wg_row_budget_share(&b, &s.costs, s.survival, s.most, NULL, s.n, s.other, drafts, length);
+        const double gain = wg_row_budget_share(
+            &b, &s.costs, &(wg_row_sequences){ .survival = s.survival, .most = s.most, .n = s.n, .other = s.other }, drafts,
+            length);
         for (int i = 0; i < s.n; i++) {
             cr_assert(length[i] >= 0 && length[i] <= s.most[i], "trial %d", trial);
             tokens += length[i];
@@ -128,7 +130,10 @@ Test(row_budget, pays_for_a_prompt_once)
     int length;
     cr_assert_eq(wg_row_budget_open(&b, 1, 2, &err), WG_OK);
     cr_assert(1.4 / 4 > 1 / 3.5, "tokens per time of the step alone would draft");
-    cr_assert_float_eq(wg_row_budget_share(&b, &costs, survival, &most, NULL, 1, 5, false, &length), 0, 1e-12);
+    cr_assert_float_eq(wg_row_budget_share(&b, &costs,
+                                           &(wg_row_sequences){ .survival = survival, .most = &most, .n = 1, .other = 5 },
+                                           false, &length),
+                       0, 1e-12);
     cr_assert_eq(length, 0);
     wg_row_budget_close(&b);
 }
@@ -146,7 +151,8 @@ Test(row_budget, takes_fees_off_the_first_token)
     const double L = (2 + 1.5 + 1.5) / 2.5; /* the price of time: all four drafted */
     for (int k = 0; k < 2; k++) {
         const double gain = 1.5 - L * 0.6, fee[] = { 0, (k ? 1.01 : 0.99) * gain / L };
-        wg_row_budget_share(&b, &costs, survival, most, fee, 2, 0, false, length);
+        wg_row_budget_share(&b, &costs, &(wg_row_sequences){ .survival = survival, .most = most, .fee = fee, .n = 2 }, false,
+                            length);
         cr_assert(length[0] == 2 && length[1] == (k ? 0 : 2), "%d %d at a fee of %g", length[0], length[1], fee[1]);
     }
     wg_row_budget_close(&b);
@@ -162,7 +168,8 @@ Test(row_budget, looks_past_the_first_maximum)
     wg_error err;
     int length;
     cr_assert_eq(wg_row_budget_open(&b, 1, 6, &err), WG_OK);
-    const double gain = wg_row_budget_share(&b, &costs, survival, &most, NULL, 1, 0, false, &length);
+    const double gain =
+        wg_row_budget_share(&b, &costs, &(wg_row_sequences){ .survival = survival, .most = &most, .n = 1 }, false, &length);
     cr_assert(1.85 / 1.9 < 1, "the first draft token alone does not pay");
     cr_assert_eq(length, 6);
     cr_assert_float_eq(gain, (1 + 0.85 + 0.75 + 0.65 + 0.6 + 0.5 + 0.4) / 1.9 - 1, 1e-12);
@@ -179,9 +186,10 @@ Test(row_budget, gives_rows_to_those_that_are_accepted)
     wg_error err;
     int length[3];
     cr_assert_eq(wg_row_budget_open(&b, 3, 3, &err), WG_OK);
-    wg_row_budget_share(&b, &costs, survival, most, NULL, 3, 0, false, length);
+    wg_row_budget_share(&b, &costs, &(wg_row_sequences){ .survival = survival, .most = most, .n = 3 }, false, length);
     cr_assert(length[0] == 0 && length[1] == 3 && length[2] == 0, "%d %d %d", length[0], length[1], length[2]);
-    wg_row_budget_share(&b, &costs, survival, most, NULL, 3, 10, false, length); /* rows of prompts have filled the pass */
+    wg_row_budget_share(&b, &costs, &(wg_row_sequences){ .survival = survival, .most = most, .n = 3, .other = 10 }, false,
+                        length); /* rows of prompts have filled the pass */
     cr_assert(length[0] == 0 && length[2] == 0 && length[1] <= 3);
     wg_row_budget_close(&b);
 }
