@@ -86,7 +86,7 @@ static wg_status time_turn(timed *t, sizes *of, int most, wg_error *err)
     of->one = fmin(of->one, last);
     for (int k = 1; k < of->n && of->rows[k] <= most; k++, last = now) {
         WG_TRY(time_block(t, of->rows[k], &now, err));
-        of->ratio[k][of->seen[k]++] = now / last;
+        of->ratio[k][of->seen[k]++] = last > 0 ? now / last : 1;
     }
     return WG_OK;
 }
@@ -99,6 +99,7 @@ static wg_status time_sizes(timed *t, int n, double *seconds, wg_error *err)
     sizes of = { .one = INFINITY };
     double unused;
     for (int rows = 1; rows <= n && of.n < SIZES; rows = next_size(rows, n)) of.rows[of.n++] = rows;
+    wg_assert(of.rows[of.n - 1] == n);
     WG_TRY(time_pass(t, n, &unused, err)); /* warms the memory */
     const double start = wg_clock_now();
     for (int turn = 0; turn < MANY && (turn < TURNS || wg_clock_now() - start < TURN_SECONDS); turn++)

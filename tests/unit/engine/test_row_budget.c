@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Rows shared among sequences: the maximum over all choices of lengths, by enumeration of all of them on random small cases
- * with staircases and with costs of no shape at all; and what the lengths may depend on. */
+ * with staircases and with costs of no shape at all; what the lengths may depend on; and the policy on a simulated machine. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
