@@ -14,9 +14,14 @@
  * and off. */
 static const double FIRST_RATE = 0.7, FIRST_WEIGHT = 2, COMMON_KEEP = 0.998, OWN_KEEP = 0.98, OWN_WEIGHT = 12;
 static const double HIGHEST_RATE = 0.995, MARGIN = 0.03, GAIN_KEEP = 0.9;
+/* TEXT_KEEP: the share of what was read and told of a text that is left after another one. MOST_MISSED: tokens a step that a
+ * sequence is charged with at most for what it has missed; one that has missed more will hardly draft again. */
+static const double TEXT_KEEP = 0.95, MOST_MISSED = 0.5;
 
 typedef struct own {
     double hits, expected; /* tokens accepted, and those that the common rates gave */
+    double read, told;     /* tokens that a draft model had missed when it began; tokens since */
+    bool begun;
 } own;
 
 struct wg_row_policy {
@@ -24,10 +29,12 @@ struct wg_row_policy {
     int slots, depth;
     double *hits, *trials;       /* (depth) owned: of all sequences, by depth */
     own *own;                    /* (slots) owned */
-    double *survival, *fee;      /* (slots, depth), (slots) owned */
+    double *survival;            /* (slots, depth) owned */
+    double *fee, *late;          /* (slots) owned: a step's part of what must be read, and of what was missed since it began */
     int *most, *sorted, *length; /* (slots) owned */
     wg_row_budget budget;
     double nodes, levels; /* of drafts, with decay: their quotient is the width */
+    double read, told;    /* of texts that have ended, with decay */
     wg_row_trial trial;
     double gain;        /* of the last steps without prompts: what drafts promised beyond plain decoding, of its tokens */
     bool planned, pays; /* there was such a step; drafts are better */
@@ -42,11 +49,12 @@ static wg_status allocate(wg_row_policy *p, const wg_row_costs *costs, wg_error 
     p->own = wg_calloc(slots, sizeof *p->own);
     p->survival = wg_calloc(slots * depth, sizeof *p->survival);
     p->fee = wg_calloc(slots, sizeof *p->fee);
+    p->late = wg_calloc(slots, sizeof *p->late);
     p->most = wg_calloc(slots, sizeof *p->most);
     p->sorted = wg_calloc(slots, sizeof *p->sorted);
     p->length = wg_calloc(slots, sizeof *p->length);
-    if (!p->hits || !p->trials || !p->own || !p->survival || !p->fee || !p->most || !p->sorted || !p->length)
-        return wg_nomem(err, (slots * (depth + 5) + 2 * depth) * sizeof(double), "the draft lengths of a scheduler");
+    if (!p->hits || !p->trials || !p->own || !p->survival || !p->fee || !p->late || !p->most || !p->sorted || !p->length)
+        return wg_nomem(err, (slots * (depth + 6) + 2 * depth) * sizeof(double), "the draft lengths of a scheduler");
     WG_TRY(wg_row_timing_open(&p->timing, costs, err));
     return wg_row_budget_open(&p->budget, p->slots, p->depth, err);
 }
@@ -69,7 +77,7 @@ void wg_row_policy_close(wg_row_policy *p)
     if (!p) return;
     wg_row_budget_close(&p->budget);
     wg_row_timing_close(&p->timing);
-    void *const all[] = { p->hits, p->trials, p->own, p->survival, p->fee, p->most, p->sorted, p->length };
+    void *const all[] = { p->hits, p->trials, p->own, p->survival, p->fee, p->late, p->most, p->sorted, p->length };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) wg_free(all[i]);
     wg_free(p);
 }
@@ -98,6 +106,7 @@ void wg_row_policy_survival(const wg_row_policy *p, int slot, double *survival)
 void wg_row_policy_learn(wg_row_policy *p, int slot, int nodes, int offered, int accepted)
 {
     own *o = &p->own[slot];
+    o->told += 1 + accepted;
     if (offered > 0) {
         p->nodes = COMMON_KEEP * p->nodes + nodes;
         p->levels = COMMON_KEEP * p->levels + offered;
@@ -117,7 +126,15 @@ void wg_row_policy_learn(wg_row_policy *p, int slot, int nodes, int offered, int
     }
 }
 
-void wg_row_policy_forget(wg_row_policy *p, int slot) { p->own[slot] = (own){ 0 }; }
+void wg_row_policy_forget(wg_row_policy *p, int slot)
+{
+    own *o = &p->own[slot];
+    if (o->told > 0) {
+        p->read = TEXT_KEEP * p->read + o->read;
+        p->told = TEXT_KEEP * p->told + o->told;
+    }
+    *o = (own){ 0 };
+}
 
 void wg_row_policy_time(wg_row_policy *p, const wg_row_step *step)
 {
@@ -135,9 +152,22 @@ static double share(wg_row_policy *p, int n, int other, const double *fee, bool 
     return wg_row_budget_share(&p->budget, &p->timing.costs, &of, drafts, p->length) / n;
 }
 
-/* Whether drafts pay, once all sequences draft: what draft models have missed was missed because nothing was drafted, and later
- * sequences will not miss it. The first steps after a change are slow (row_timing.h): so what is done goes on until the other
- * has promised MARGIN more for some steps, and a step that reads a prompt, where drafts may look cheap, changes nothing. */
+/* What the best drafts promise beyond plain decoding, of its tokens, less what is read besides; -INFINITY where none may draft.
+ * A token brings its part of the reading of texts that begin. */
+static double promise(wg_row_policy *p, int n, int other)
+{
+    const double gain = share(p, n, other, NULL, true), plain = wg_row_costs_pass(&p->timing.costs, n) + p->timing.costs.rest;
+    double tokens = n, missed = 0;
+    for (int i = 0; i < n; i++) {
+        for (int j = 0; j < p->length[i]; j++) tokens += p->survival[(size_t)i * (size_t)p->depth + (size_t)j];
+        missed += fmin(p->late[i] * n / plain, MOST_MISSED);
+    }
+    const double texts = p->told > 0 ? p->read / p->told * p->timing.costs.token * tokens / plain : 0;
+    return gain - texts - (p->pays ? 0 : missed / n);
+}
+
+/* The first steps after a change are slow (row_timing.h): so what is done goes on until the other has promised MARGIN more for
+ * some steps, and a step that reads a prompt, where drafts may look cheap, changes nothing. */
 static void judge(wg_row_policy *p, double gain, int other)
 {
     if (other == 0) p->gain += (p->planned ? 1 - GAIN_KEEP : 1) * (gain - p->gain), p->planned = true;
@@ -147,15 +177,15 @@ static void judge(wg_row_policy *p, double gain, int other)
 /* Where drafts pay, each sequence drafts from when what it must read first is worth it; in a trial at least one. */
 static void decide(wg_row_policy *p, int n, int other)
 {
-    const double gain = share(p, n, other, NULL, true);
+    const double gain = promise(p, n, other);
     bool fees = false;
     for (int i = 0; i < n; i++) fees |= p->fee[i] > 0;
     if (gain > -INFINITY) judge(p, gain, other);
     const bool tells = !p->pays || p->timed; /* plain steps tell of nothing but time */
     double loss = gain > -INFINITY && tells ? fabs(p->gain) : INFINITY;
-    if (fees && !p->pays) loss = fmax(loss, -share(p, n, other, p->fee, true));
+    if (fees && !p->pays && wg_row_trial_due(&p->trial, p->pays, loss)) loss = fmax(loss, -share(p, n, other, p->fee, true));
     const bool drafts = wg_row_trial_step(&p->trial, p->pays, loss);
-    if (drafts && fees && p->pays) share(p, n, other, p->fee, false);
+    if (drafts && fees && p->pays) share(p, n, other, p->late, false);
     for (int i = 0; i < n && !drafts; i++) p->length[i] = 0;
 }
 
@@ -168,8 +198,11 @@ void wg_row_policy_plan(wg_row_policy *p, const int *slot, const int *most, cons
     }
     for (int i = 0; i < n; i++) {
         const int k = p->sorted[i];
+        own *o = &p->own[slot[k]];
+        if (!o->begun) o->read = missed[k], o->begun = true;
         p->most[i] = most[k] < 0 ? 0 : most[k] > p->depth ? p->depth : most[k];
         p->fee[i] = missed[k] * p->timing.costs.token / WG_ROW_HORIZON;
+        p->late[i] = fmax(0, missed[k] - o->read) * p->timing.costs.token / WG_ROW_HORIZON;
         wg_row_policy_survival(p, slot[k], p->survival + (size_t)i * (size_t)p->depth);
     }
     if (n > 0) decide(p, n, other);

@@ -6,9 +6,12 @@
  * towards 1 by a few tokens' weight). Nothing else is looked at, so a length does not depend on the draws that it is judged by
  * (METHODS L3).
  *
- * Whether drafts pay is judged without what a draft model has missed while it was not asked, and changes when the other has
- * promised a little more for some steps. Which sequences draft then is judged with it: what is read first is paid for once and
- * serves the drafts that follow, so a step is charged with one HORIZON-th of it.
+ * Whether drafts pay is judged for all sequences together, by what their best drafts promise beyond plain decoding. Taken off
+ * is what draft models read besides. What a text began with (its prompt) is charged to its tokens, as many as the texts that
+ * have ended had. What was missed since, while nothing was drafted, is charged before drafts begin, one HORIZON-th a step:
+ * noise alone, which turns drafts on and off, must not have much read for a few drafts, so the more a start costs the more it
+ * must promise. What is done changes when the other has promised a little more for some steps. While drafts pay, a sequence
+ * drafts from when what it has missed is worth it.
  *
  * Steps without drafts tell nothing of drafts, and drafts nothing of plain decoding; so each is tried where the other pays
  * (row_trial.h). */
@@ -18,7 +21,7 @@
 #include "core/engine/row_budget.h"
 #include "core/engine/row_timing.h"
 
-enum { WG_ROW_HORIZON = 8 };
+enum { WG_ROW_HORIZON = 16 };
 
 typedef struct wg_row_policy wg_row_policy;
 
@@ -34,9 +37,10 @@ void wg_row_policy_plan(wg_row_policy *p, const int *slot, const int *most, cons
 /* What a step has taken: the coming ones are planned by it (row_timing.h). Without a call the costs stay as they are. */
 void wg_row_policy_time(wg_row_policy *p, const wg_row_step *step);
 
-/* What a draft of a slot came to: `nodes` tokens were verified, `offered` of them in depth, and `accepted` accepted. */
+/* What a step of a slot came to: `nodes` draft tokens were verified, `offered` of them in depth, and `accepted` accepted; all 0
+ * without a draft. */
 void wg_row_policy_learn(wg_row_policy *p, int slot, int nodes, int offered, int accepted);
-void wg_row_policy_forget(wg_row_policy *p, int slot); /* another request has the slot */
+void wg_row_policy_forget(wg_row_policy *p, int slot); /* its text has ended; another request may have the slot */
 
 /* The estimate: the probabilities that the first 1 .. depth draft tokens of a slot are all accepted. */
 void wg_row_policy_survival(const wg_row_policy *p, int slot, double *survival);

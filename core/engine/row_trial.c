@@ -18,12 +18,31 @@ static void end(wg_row_trial *t)
     t->saved = 0;
 }
 
+static bool begins(const wg_row_trial *t, bool pays, double loss)
+{
+    return !t->on && t->steps >= WG_ROW_BETWEEN && length(!pays) * loss <= t->saved;
+}
+
+/* Before the coming step, its own share and itself counted. */
+static wg_row_trial counted(const wg_row_trial *t)
+{
+    wg_row_trial now = *t;
+    now.steps += t->on || t->steps < WG_ROW_BETWEEN;
+    now.saved += SHARE;
+    return now;
+}
+
+bool wg_row_trial_due(const wg_row_trial *t, bool pays, double loss)
+{
+    const wg_row_trial now = counted(t);
+    return now.on || begins(&now, pays, loss);
+}
+
 bool wg_row_trial_step(wg_row_trial *t, bool pays, double loss)
 {
-    t->steps += t->on || t->steps < WG_ROW_BETWEEN;
-    t->saved += SHARE;
+    *t = counted(t);
     if (t->on && (t->drafts == pays || t->steps > length(t->drafts) || isinf(loss))) end(t);
-    if (!t->on && t->steps >= WG_ROW_BETWEEN && length(!pays) * loss <= t->saved) {
+    if (begins(t, pays, loss)) {
         t->on = true;
         t->drafts = !pays;
         t->steps = 1;

@@ -19,6 +19,9 @@ typedef struct wg_row_trial {
 } wg_row_trial;
 
 void wg_row_trial_open(wg_row_trial *t);
+/* Whether the coming step may be of a trial if it costs that much, as with wg_row_trial_step: where it may not, what a trial
+ * would cost need not be known better. */
+bool wg_row_trial_due(const wg_row_trial *t, bool pays, double loss);
 /* Whether the coming step drafts. pays: drafts are expected to be better. loss: what a step of the other kind is expected to
  * cost, of the tokens of a plain step; INFINITY: no trial. */
 bool wg_row_trial_step(wg_row_trial *t, bool pays, double loss);

@@ -157,13 +157,15 @@ Test(row_timing, is_what_lengths_are_planned_by)
 Test(row_timing, a_long_way_behind_is_a_reason_to_wait)
 {
     static const double pass[ROWS] = { 1, 1.2, 1.4, 1.6, 1.8, 2, 2.2, 2.4 };
-    static const int slot[2] = { 0, 1 }, most[2] = { 1, 1 }, missed[2] = { 0, 400 };
+    static const int slot[2] = { 0, 1 }, most[2] = { 1, 1 }, none[2] = { 0, 0 }, missed[2] = { 0, 400 };
     const wg_row_costs costs = { .pass = pass, .rows = ROWS, .token = 0.01, .width = 1 };
     wg_row_policy *p;
     wg_error err;
     int length[2];
     cr_assert_eq(wg_row_policy_open(&p, 2, 1, &costs, &err), WG_OK);
     for (int i = 0; i < 40; i++) wg_row_policy_learn(p, i % 2, 1, 1, i % 4 < 3);
+    wg_row_policy_plan(p, slot, most, none, 2, 0, length); /* texts begin */
+    cr_assert(length[0] == 1 && length[1] == 1, "%d %d", length[0], length[1]);
     wg_row_policy_plan(p, slot, most, missed, 2, 0, length);
     cr_assert(length[0] == 1 && length[1] == 0, "%d %d", length[0], length[1]);
     wg_row_policy_close(p);
