@@ -352,10 +352,13 @@ Test(length, drafts_are_timed_between_passes_of_the_target)
     cold.forward = cold_forward;
     t[0]->lm.class = t[1]->lm.class = &cold;
     const wg_lm before[2] = { t[0]->lm, t[1]->lm };
-    cr_assert_eq(wg_length_measure(&t[0]->lm, 1, run, &err), WG_OK);
-    cr_assert_eq(wg_length_measure_draft(&t[0]->lm, &t[1]->lm, 4, &level, &token, &err), WG_OK);
-    cr_assert(level > 2 * run[1] && level < 6 * run[1], "%g s, in a run %g s", level, run[1]); /* 5 and 1 passes: 3 */
-    cr_assert(token > run[1] && token < 6 * run[1], "%g s for a further row, a row in a run %g s", token, run[1]);
+    bool right = false; /* other programs may disturb a measurement, but not every one */
+    for (int attempt = 0; attempt < 10 && !right; attempt++) {
+        cr_assert_eq(wg_length_measure(&t[0]->lm, 1, run, &err), WG_OK);
+        cr_assert_eq(wg_length_measure_draft(&t[0]->lm, &t[1]->lm, 4, &level, &token, &err), WG_OK);
+        right = level > 2 * run[1] && level < 6 * run[1] && token > run[1] && token < 6 * run[1]; /* 5 and 1 passes: 3 */
+    }
+    cr_assert(right, "%g s, %g s for a further row; a row in a run %g s", level, token, run[1]);
     for (uint64_t i = 1, done = 0; !done; i++) {
         const size_t live = wg_mem_read().live_blocks;
         wg_mem_fail_at(i, false);
