@@ -76,11 +76,12 @@ def look(page, server):
     m = server.metrics()
     assert tokens == plain == m["generation_tokens_total"] == passes + accepted and abs(per_pass - tokens / passes) < 0.01, said
     assert accepted == m["spec_decode_num_accepted_tokens_total"], said
-    assert accepted > 0 or tokens < 40, said  # the page asks without a seed: now and then a text ends early
+    long = tokens >= 40  # the page asks without a seed: now and then a text ends early
+    assert accepted > 0 or not long, said
     assert page.value("document.querySelectorAll('.kept').length") == accepted + 1, "one is in the legend"
     text = page.value("document.querySelector('.answer').textContent")
     kept = page.value("[...document.querySelectorAll('.answer .kept')].map(e => e.textContent).join('')")
-    assert len(text) >= tokens and (len(kept) > 0) == (accepted > 0) and len(kept) < len(text), said
+    assert not long or len(text) > tokens and 0 < len(kept) < len(text), said
     assert page.value("document.querySelectorAll('.error').length") == 0
     print("ok: %s" % said)
     endless, unread = server.open_stream("/v1/completions", ENDLESS)  # what is asked next waits, so it has not ended when it is stopped
