@@ -76,7 +76,7 @@ def look(page, server):
     m = server.metrics()
     assert tokens == plain == m["generation_tokens_total"] == passes + accepted and abs(per_pass - tokens / passes) < 0.01, said
     assert accepted == m["spec_decode_num_accepted_tokens_total"], said
-    long = tokens >= 40  # the page asks without a seed: now and then a text ends early
+    long = tokens >= 100  # the page asks without a seed: now and then a text ends early
     assert accepted > 0 or not long, said
     assert page.value("document.querySelectorAll('.kept').length") == accepted + 1, "one is in the legend"
     text = page.value("document.querySelector('.answer').textContent")
