@@ -8,12 +8,12 @@
 #include "core/engine/row_trial.h"
 
 /* Before anything is seen: a rate of 0.7, of so many tokens' weight; a deeper level starts from the one above it. KEEP: the
- * share of what was seen that is left after a round, of all sequences and of one. MARGIN: what drafts must promise beyond
- * plain decoding, of its tokens. Of KEEP 0.9 .. 1 and WEIGHT 3 .. 50, those of OWN predict the next draft token's acceptance
- * best (sum of log-likelihoods, 88 texts at temperature 0 and 0.8); with 0.95 and 6 the factor's noise alone turned drafts on
- * and off. */
+ * share of what was seen that is left after a round, of all sequences and of one. BEGINS: what drafts must promise beyond
+ * plain decoding, of its tokens, before they begin. Of KEEP 0.9 .. 1 and WEIGHT 3 .. 50, those of OWN predict the next draft
+ * token's acceptance best (sum of log-likelihoods, 88 texts at temperature 0 and 0.8); with 0.95 and 6 the factor's noise
+ * alone turned drafts on and off. */
 static const double FIRST_RATE = 0.7, FIRST_WEIGHT = 2, COMMON_KEEP = 0.998, OWN_KEEP = 0.98, OWN_WEIGHT = 12;
-static const double HIGHEST_RATE = 0.995, MARGIN = 0.03, GAIN_KEEP = 0.9;
+static const double HIGHEST_RATE = 0.995, BEGINS = 0.06, GAIN_KEEP = 0.9;
 /* TEXT_KEEP: the share of what was read and told of a text that is left after another one. MOST_MISSED: tokens a step that a
  * sequence is charged with at most for what it has missed; one that has missed more will hardly draft again. */
 static const double TEXT_KEEP = 0.95, MOST_MISSED = 0.5;
@@ -166,12 +166,13 @@ static double promise(wg_row_policy *p, int n, int other)
     return gain - texts - (p->pays ? 0 : missed / n);
 }
 
-/* The first steps after a change are slow (row_timing.h): so what is done goes on until the other has promised MARGIN more for
- * some steps, and a step that reads a prompt, where drafts may look cheap, changes nothing. */
+/* The first steps after a change are slow (row_timing.h): so drafts begin when they have promised BEGINS for some steps, and
+ * go on until they promise nothing; the best of many lengths, by prices that are not sure, promises too much. A step that
+ * reads a prompt, where drafts may look cheap, changes nothing. */
 static void judge(wg_row_policy *p, double gain, int other)
 {
     if (other == 0) p->gain += (p->planned ? 1 - GAIN_KEEP : 1) * (gain - p->gain), p->planned = true;
-    p->pays = p->gain > (p->pays ? -MARGIN : MARGIN);
+    p->pays = p->gain > (p->pays ? 0 : BEGINS);
 }
 
 /* Where drafts pay, each sequence drafts from when what it must read first is worth it; in a trial at least one. */

@@ -10,8 +10,8 @@
  * is what draft models read besides. What a text began with (its prompt) is charged to its tokens, as many as the texts that
  * have ended had. What was missed since, while nothing was drafted, is charged before drafts begin, one HORIZON-th a step:
  * noise alone, which turns drafts on and off, must not have much read for a few drafts, so the more a start costs the more it
- * must promise. What is done changes when the other has promised a little more for some steps. While drafts pay, a sequence
- * drafts from when what it has missed is worth it.
+ * must promise. Drafts begin when they have promised some percent for some steps, and end when they promise nothing. While
+ * they pay, a sequence drafts from when what it has missed is worth it.
  *
  * Steps without drafts tell nothing of drafts, and drafts nothing of plain decoding; so each is tried where the other pays
  * (row_trial.h). */

@@ -10,11 +10,11 @@
 /* Of logarithms of times: standard deviations of a step, of `common` from one step to the next and before any step, and of
  * own(r), whose correlation falls to 1/e over REACH knots and which is known no more after 1 / FADES steps without it; mean and
  * deviation of `after`, which falls to 1/e in LASTS steps. A step that is FARTHEST deviations or more from what is expected
- * counts as so far. NOISE, DRIFT, REACH and LASTS have about the highest likelihood of those tried, for 270,000 steps of an
- * engine and 35,000 of servers, at 1 to 8 sequences (docs/load.md). FADES is slower than likelihood has it: so what plain
- * decoding takes after some hundred steps of drafts is predicted best. */
-static const double NOISE = 0.07, DRIFT = 0.04, OPENED = 3, OWN = 0.25, REACH = 3, FADES = 1 / 20000.0;
-static const double LEFT = 0.2, LEFT_SPREAD = 0.3, LASTS = 5, FARTHEST = 3;
+ * counts as so far. The logs of steps are likeliest with twice the DRIFT and half the LASTS (docs/load.md); but with these a
+ * trial is taken for another speed of the machine, and tells nothing of plain decoding beside drafts. So these are the ones
+ * that predict the quotient of the two best, from trials of WG_ROW_TRIAL_PLAIN steps. */
+static const double NOISE = 0.1, DRIFT = 0.02, OPENED = 3, OWN = 0.25, REACH = 3, FADES = 1 / 4000.0;
+static const double LEFT = 0.3, LEFT_SPREAD = 0.3, LASTS = 8, FARTHEST = 3;
 /* Of drafts and of what is besides. KEEP: the share of a sum that is left after a step. FIRST: steps that given costs count as.
  * SPIKE: times its price that a step counts as at most. */
 static const double KEEP = 0.98, FIRST = 4, SPIKE = 3;

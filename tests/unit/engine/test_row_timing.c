@@ -93,16 +93,16 @@ Test(row_timing, expects_less_of_the_first_steps)
     for (int prompt = 0; prompt < 2; prompt++) {
         wg_row_timing t = opened();
         for (int i = 0; i < 2000; i++) {
-            const int k = i % 12; /* k = 0: a draft or a prompt */
+            const int k = i % 20; /* k = 0: a draft or a prompt */
             const wg_row_step s = { .rows = k || prompt ? 1 : 2,
                                     .prompt = k == 0 && prompt ? 8 : 0,
                                     .drafted = k == 0 && !prompt,
                                     .pass =
-                                        k == 0 && !prompt ? 1.1 : exp(k == 0 ? 0 : left[i / 12 % 3] * exp(-(k - 1) / 5.0)) };
+                                        k == 0 && !prompt ? 1.1 : exp(k == 0 ? 0 : left[i / 20 % 3] * exp(-(k - 1) / 8.0)) };
             wg_row_timing_add(&t, &s);
-            if (i < 1000 || k != 6) continue;
+            if (i < 1000 || k != 9) continue;
             cr_assert_float_eq(wg_row_costs_pass(&t.costs, 1), 1, 0.1, "%g", wg_row_costs_pass(&t.costs, 1));
-            cr_assert_float_eq(t.state[WG_ROW_AFTER], left[i / 12 % 3], 0.15, "%g", t.state[WG_ROW_AFTER]);
+            cr_assert_float_eq(t.state[WG_ROW_AFTER], left[i / 20 % 3], 0.15, "%g", t.state[WG_ROW_AFTER]);
         }
         wg_row_timing_close(&t);
     }
@@ -117,7 +117,7 @@ Test(row_timing, is_not_moved_by_a_pause)
     cr_assert(wg_row_costs_pass(&t.costs, 3) < 1.2 * 1.2, "%g", wg_row_costs_pass(&t.costs, 3));
     cr_assert_float_eq(wg_row_costs_pass(&t.costs, 1) / wg_row_costs_pass(&t.costs, 3), others, 0.01,
                        "drafts look as they did");
-    for (int i = 0; i < 4; i++) wg_row_timing_add(&t, &(wg_row_step){ .rows = 3, .pass = 1.2, .rest = 0.1 });
+    for (int i = 0; i < 8; i++) wg_row_timing_add(&t, &(wg_row_step){ .rows = 3, .pass = 1.2, .rest = 0.1 });
     cr_assert(wg_row_costs_pass(&t.costs, 3) < 1.2 * 1.02, "%g", wg_row_costs_pass(&t.costs, 3));
     cr_assert(t.costs.rest < 0.11, "%g", t.costs.rest);
     const double price = wg_row_costs_pass(&t.costs, 3);
