@@ -6,6 +6,7 @@
 
 #include "core/base/mem.h"
 #include "core/engine/row_policy.h"
+#include "core/engine/row_trial.h"
 
 enum { ROWS = 8, SLOTS = 4, DEPTH = 4 };
 
@@ -106,6 +107,23 @@ Test(row_timing, expects_less_of_the_first_steps)
         }
         wg_row_timing_close(&t);
     }
+}
+
+/* Plain passes have become three times as fast while drafts went on, and those of drafts have not: a trial shows it, and does
+ * not make drafts look as much cheaper, which would leave the choice as it was. */
+Test(row_timing, a_trial_tells_of_plain_decoding)
+{
+    wg_row_timing t = opened();
+    for (int i = 0; i < 1200; i++) {
+        const bool drafts = i % 120 >= 60;
+        wg_row_timing_add(&t, &(wg_row_step){ .rows = drafts ? 6 : 1, .drafted = drafts ? 5 : 0, .pass = drafts ? 1.5 : 1 });
+    }
+    for (int i = 0; i < 1000; i++) wg_row_timing_add(&t, &(wg_row_step){ .rows = 6, .drafted = 5, .pass = 1.5 });
+    for (int k = 0; k < WG_ROW_TRIAL_PLAIN; k++)
+        wg_row_timing_add(&t, &(wg_row_step){ .rows = 1, .pass = exp(exp(-k / 8.0)) / 3 });
+    cr_assert_float_eq(wg_row_costs_pass(&t.costs, 1), 1 / 3.0, 0.05, "%g", wg_row_costs_pass(&t.costs, 1));
+    cr_assert(wg_row_costs_pass(&t.costs, 6) > 1.05, "%g, by the table 0.5, in truth 1.5", wg_row_costs_pass(&t.costs, 6));
+    wg_row_timing_close(&t);
 }
 
 Test(row_timing, is_not_moved_by_a_pause)
