@@ -53,6 +53,12 @@ static void add(void *arg, int thread, int threads)
     if (thread == 0 && j->round % 8 == 0) usleep(100); /* or the caller would run most parts itself */
 }
 
+static void add_items(void *arg, int lo, int hi)
+{
+    job *j = arg;
+    for (int i = lo; i < hi; i++) j->items[i] += j->round;
+}
+
 static int check_pool(void)
 {
     wg_error err;
@@ -61,7 +67,8 @@ static int check_pool(void)
     job j = { 0 };
     long sum = 0, want = 0;
     for (j.round = 1; j.round <= JOBS; j.round++) {
-        wg_pool_run(pool, add, &j);
+        if (j.round % 2) wg_pool_run(pool, add, &j);
+        else wg_pool_each(pool, ITEMS, 8, add_items, &j);
         want += j.round;
         if (j.round % 500 == 0) usleep(20000); /* long enough for the workers to fall asleep */
         for (int i = 0; i < ITEMS; i++) sum += j.items[i] != want;

@@ -45,6 +45,11 @@ typedef struct worker {
     pthread_t thread;
 } worker;
 
+/* What nobody has taken of a thread's share of a job: the first grain of it in the high half, the end in the low one. */
+typedef struct share {
+    _Alignas(WG_ALIGN) atomic_uint_least64_t left;
+} share;
+
 struct wg_pool {
     _Alignas(WG_ALIGN) atomic_uint generation;
     wg_pool_fn *fn; /* NULL: the worker exits */
@@ -59,6 +64,7 @@ struct wg_pool {
                                 * one */
     bool woke;                 /* the caller's: this job woke sleepers */
     worker *workers;           /* (threads - 1): threads 1, 2, ... */
+    share *shares;             /* (threads) */
 };
 
 static inline void relax(void)
@@ -188,6 +194,61 @@ void wg_pool_run(wg_pool *p, wg_pool_fn *fn, void *arg)
     for (int i = 0; i < p->threads - 1; i++) wait_for_worker(p, &p->workers[i], g);
 }
 
+/* ---- items: a share is one word, so a run is taken from either end of it with one exchange. Shares are written before the job
+ * is announced and are empty when it ends, and what runs write is published by the end of their part: the exchanges order
+ * nothing else. */
+
+typedef struct each_job {
+    share *shares;
+    wg_pool_each_fn *fn;
+    void *arg;
+    int n, grain;
+} each_job;
+
+static uint64_t packed(int first, int end) { return (uint64_t)first << 32 | (uint32_t)end; }
+
+/* Takes half of what is left of a share, from its end or from its front; false when nothing is left. */
+static bool take(share *s, bool from_end, int *lo, int *hi)
+{
+    uint64_t seen = atomic_load_explicit(&s->left, memory_order_relaxed), after;
+    do {
+        const int first = (int)(seen >> 32), end = (int)(uint32_t)seen, half = (end - first + 1) / 2;
+        if (half == 0) return false;
+        *lo = from_end ? end - half : first;
+        *hi = *lo + half;
+        after = from_end ? packed(first, *lo) : packed(*hi, end);
+    } while (!atomic_compare_exchange_weak_explicit(&s->left, &seen, after, memory_order_relaxed, memory_order_relaxed));
+    return true;
+}
+
+static void each_part(void *arg, int thread, int threads)
+{
+    const each_job *j = arg;
+    for (int i = 0, lo, hi; i < threads; i++)
+        while (take(&j->shares[(thread + i) % threads], i > 0, &lo, &hi)) {
+            const int64_t end = (int64_t)hi * j->grain;
+            j->fn(j->arg, lo * j->grain, end < j->n ? (int)end : j->n);
+        }
+}
+
+void wg_pool_each(wg_pool *p, int n, int grain, wg_pool_each_fn *fn, void *arg)
+{
+    wg_assert(n >= 0 && grain >= 1);
+    if (n == 0) return;
+    if (!p || p->threads == 1 || n <= grain) {
+        fn(arg, 0, n);
+        return;
+    }
+    const int grains = n / grain + (n % grain > 0);
+    for (int i = 0, lo, hi; i < p->threads; i++) {
+        wg_pool_share(grains, 1, i, p->threads, &lo, &hi);
+        atomic_store_explicit(&p->shares[i].left, packed(lo, hi), memory_order_relaxed);
+    }
+    wg_pool_run(p, each_part, &(each_job){ .shares = p->shares, .fn = fn, .arg = arg, .n = n, .grain = grain });
+}
+
+/* ---- opening */
+
 static int processors(void)
 {
     cpu_set_t set;
@@ -228,9 +289,10 @@ wg_status wg_pool_open(wg_pool **out, int threads, wg_error *err)
     pthread_cond_init(&p->job, NULL);
     pthread_cond_init(&p->done, NULL);
     p->workers = wg_calloc((size_t)threads, sizeof *p->workers);
-    if (!p->workers) {
+    p->shares = wg_calloc((size_t)threads, sizeof *p->shares);
+    if (!p->workers || !p->shares) {
         wg_pool_close(p);
-        return wg_nomem(err, (size_t)threads * sizeof *p->workers, "the threads of a pool");
+        return wg_nomem(err, (size_t)threads * (sizeof *p->workers + sizeof *p->shares), "the threads of a pool");
     }
     const int rc = start_workers(p);
     if (rc != 0) {
@@ -275,6 +337,7 @@ void wg_pool_close(wg_pool *p)
     pthread_cond_destroy(&p->job);
     pthread_mutex_destroy(&p->lock);
     wg_free(p->workers);
+    wg_free(p->shares);
     wg_free(p);
 }
 

@@ -8,6 +8,7 @@
 
 typedef struct wg_pool wg_pool;
 typedef void wg_pool_fn(void *arg, int thread, int threads); /* called once for each part, 0 .. threads-1 */
+typedef void wg_pool_each_fn(void *arg, int lo, int hi);     /* called for items lo .. hi-1 */
 
 /* threads: 1..256, or 0 for the number of cores this process may run on. One pool per engine; not reentrant. */
 wg_status wg_pool_open(wg_pool **out, int threads, wg_error *err);
@@ -21,6 +22,12 @@ wg_status wg_pool_pin(wg_pool *p, wg_error *err);
 /* Runs fn for every part and returns when all are done. The caller runs part 0, and parts that no worker has begun by then.
  * p == NULL runs fn(arg, 0, 1). */
 void wg_pool_run(wg_pool *p, wg_pool_fn *fn, void *arg);
+
+/* Runs fn for items 0 .. n-1, in runs that cover each once, and returns when all are done. Runs begin at multiples of `grain`
+ * and end at them, or at n. A thread begins with a share of its own, of the same items in every job of n, and takes half of
+ * what is left of it at a time; then it takes from the ends of the others' shares. So threads of unequal speed end together,
+ * within about the time of a grain. p == NULL runs fn(arg, 0, n). */
+void wg_pool_each(wg_pool *p, int n, int grain, wg_pool_each_fn *fn, void *arg);
 
 /* The contiguous share [*lo, *hi) of n items for one thread, in multiples of `grain` (the last part takes the rest). */
 void wg_pool_share(int n, int grain, int thread, int threads, int *lo, int *hi);

@@ -35,17 +35,14 @@ void wg_rotary_of(const wg_arch *a, bool windowed, const float *divisor, wg_rota
 
 typedef struct angles_job {
     const wg_rotary *r;
-    int positions;
     float *cs;
 } angles_job;
 
-static void angles_part(void *arg, int thread, int threads)
+static void angles_part(void *arg, int p0, int p1)
 {
     const angles_job *j = arg;
     const int pairs = j->r->pairs;
     const float magnitude = (float)j->r->magnitude;
-    int p0, p1;
-    wg_pool_share(j->positions, 1, thread, threads, &p0, &p1);
     for (int p = p0; p < p1; p++) {
         float *cs = j->cs + (size_t)p * 2 * (size_t)pairs;
         wg_rope_angles(p, j->r->frequency, pairs, cs);
@@ -55,5 +52,5 @@ static void angles_part(void *arg, int thread, int threads)
 
 void wg_rotary_angles(const wg_rotary *r, int positions, wg_pool *pool, float *cs)
 {
-    wg_pool_run(pool, angles_part, &(angles_job){ r, positions, cs });
+    wg_pool_each(pool, positions, 1, angles_part, &(angles_job){ r, cs });
 }

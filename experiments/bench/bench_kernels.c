@@ -51,11 +51,9 @@ typedef void run_fn(kernel *);
 
 /* ---- products, and their inputs */
 
-static void multiply_share(void *arg, int thread, int threads)
+static void multiply_panels(void *arg, int lo, int hi)
 {
     const kernel *k = arg;
-    int lo, hi;
-    wg_pool_share(N / WG_PANEL, 1, thread, threads, &lo, &hi);
     k->ops->matmul(&k->w, k->act, k->rows, k->y, N, lo, hi);
 }
 
@@ -63,19 +61,17 @@ static void multiply(kernel *k)
 {
     for (int i = 0; i < k->matrices; i++) {
         k->w.data = k->weights + (size_t)i * k->matrix;
-        wg_pool_run(k->pool, multiply_share, k);
+        wg_pool_each(k->pool, N / WG_PANEL, 1, multiply_panels, k);
     }
 }
 
-static void prepare_share(void *arg, int thread, int threads)
+static void prepare_rows(void *arg, int lo, int hi)
 {
     const kernel *k = arg;
-    int lo, hi;
-    wg_pool_share(k->rows, 1, thread, threads, &lo, &hi);
     k->ops->act_prepare(k->type, k->x, K, k->rows, K, k->act, lo, hi);
 }
 
-static void prepare(kernel *k) { wg_pool_run(k->pool, prepare_share, k); }
+static void prepare(kernel *k) { wg_pool_each(k->pool, k->rows, 1, prepare_rows, k); }
 
 static wg_status open_inputs(kernel *k, wg_error *err)
 {
@@ -101,14 +97,12 @@ static wg_status open_weights(kernel *k, wg_error *err)
 
 /* ---- attention: for each head of the cache over all rows, layer by layer, as in a pass */
 
-static void attend_share(void *arg, int thread, int threads)
+static void attend_heads(void *arg, int lo, int hi)
 {
     const kernel *k = arg;
     const wg_row_keys row = { .kv = &k->view, .prefix = k->b->context, .tail = k->b->context };
     const wg_heads of = { .heads = HEADS, .kv_heads = KV_HEADS, .hd = HEAD_DIM, .scale = 0.125f };
     const int group = HEADS / KV_HEADS;
-    int lo, hi;
-    wg_pool_share(KV_HEADS, 1, thread, threads, &lo, &hi);
     for (int h = lo; h < hi; h++)
         for (int m = 0; m < k->rows; m++)
             k->ops->attention(k->x + m, &row, &of, k->y + (size_t)m * N, h * group, (h + 1) * group);
@@ -120,7 +114,7 @@ static void attend(kernel *k)
 {
     for (int l = 0; l < LAYERS; l++) {
         k->view.pool = k->cache + (size_t)l * layer_bytes(k);
-        wg_pool_run(k->pool, attend_share, k);
+        wg_pool_each(k->pool, KV_HEADS, 1, attend_heads, k);
     }
 }
 

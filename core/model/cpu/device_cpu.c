@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The CPU device: each stage of the forward pass is one job of the pool. Parts split output columns, rows or heads, never a
- * sum, so the assignment of parts to threads does not change a result. A stage that is too small for a fork-join runs on the
- * calling thread. */
+ * The CPU device: each stage of the forward pass is one job of the pool. Its items are output columns, rows or heads, never
+ * parts of a sum, so their assignment to threads does not change a result. A stage that is too small for a fork-join runs on
+ * the calling thread. */
 #include <string.h>
 
 #include "core/base/mem.h"
@@ -11,10 +11,9 @@
 /* A fork-join costs 0.3 to 0.5 us with all cores free, many times that without. */
 enum { SMALL = 1 << 17, LINE = WG_ALIGN / (int)sizeof(float) };
 
-static void run(wg_device *d, double work, wg_pool_fn *fn, void *arg)
+static void run(wg_device *d, double work, int items, int grain, wg_pool_each_fn *fn, void *arg)
 {
-    if (work < d->small) fn(arg, 0, 1);
-    else wg_pool_run(d->pool, fn, arg);
+    wg_pool_each(work < d->small ? NULL : d->pool, items, grain, fn, arg);
 }
 
 static int panels_of(const wg_matrix *w) { return (w->n + WG_PANEL - 1) / WG_PANEL; }
@@ -63,12 +62,10 @@ typedef struct pack_job {
     void *packed;
 } pack_job;
 
-static void pack_part(void *arg, int thread, int threads)
+static void pack_part(void *arg, int p0, int p1)
 {
     const pack_job *j = arg;
-    int p0, p1;
-    wg_pool_share(panels_of(j->w), 1, thread, threads, &p0, &p1);
-    if (p0 < p1) j->ops->matrix_pack(j->w->type, j->w->n, j->w->k, j->rows, j->packed, p0, p1);
+    j->ops->matrix_pack(j->w->type, j->w->n, j->w->k, j->rows, j->packed, p0, p1);
 }
 
 static wg_status cpu_matrix(wg_device *d, int type, int n, int k, const void *rows, wg_matrix *out, wg_error *err)
@@ -84,7 +81,7 @@ static wg_status cpu_matrix(wg_device *d, int type, int n, int k, const void *ro
     wg_mem_large_pages(packed, bytes);
     *out = (wg_matrix){ .type = type, .n = n, .k = k, .data = packed };
     pack_job j = { d->ops, out, rows, packed };
-    run(d, (double)n * k, pack_part, &j);
+    run(d, (double)n * k, panels_of(out), 1, pack_part, &j);
     return WG_OK;
 }
 
@@ -109,28 +106,24 @@ typedef struct rows_job {
     float eps, by;
 } rows_job;
 
-static void embed_part(void *arg, int thread, int threads)
+static void embed_part(void *arg, int r0, int r1)
 {
     const rows_job *j = arg;
-    int r0, r1;
-    wg_pool_share(j->rows, 1, thread, threads, &r0, &r1);
     for (int r = r0; r < r1; r++) j->ops->matrix_row(j->table, j->row[r].token, j->y + (size_t)r * (size_t)j->n);
 }
 
 static void cpu_embed(wg_device *d, const wg_matrix *table, const wg_row *row, int rows, float *x, int dim)
 {
     rows_job j = { .ops = d->ops, .table = table, .row = row, .rows = rows, .y = x, .n = dim };
-    run(d, 8.0 * rows * dim, embed_part, &j);
+    run(d, 8.0 * rows * dim, rows, 1, embed_part, &j);
 }
 
-static void rmsnorm_part(void *arg, int thread, int threads)
+static void rmsnorm_part(void *arg, int r0, int r1)
 {
     const rows_job *j = arg;
-    int r0, r1;
-    wg_pool_share(j->rows, 1, thread, threads, &r0, &r1);
     const size_t n = (size_t)j->n, at = (size_t)r0 * n;
-    if (r0 < r1 && j->bias) j->ops->layernorm(j->x + at, j->weight, j->bias, j->n, j->eps, j->y + at, r1 - r0);
-    else if (r0 < r1) j->ops->rmsnorm(j->x + at, n, j->weight, j->n, j->eps, j->y + at, n, r1 - r0);
+    if (j->bias) j->ops->layernorm(j->x + at, j->weight, j->bias, j->n, j->eps, j->y + at, r1 - r0);
+    else j->ops->rmsnorm(j->x + at, n, j->weight, j->n, j->eps, j->y + at, n, r1 - r0);
 }
 
 static void cpu_rmsnorm(wg_device *d, const float *x, const wg_norm *norm, float *y, int rows)
@@ -143,157 +136,135 @@ static void cpu_rmsnorm(wg_device *d, const float *x, const wg_norm *norm, float
                    .eps = norm->eps,
                    .y = y,
                    .rows = rows };
-    run(d, 2.0 * rows * norm->dim, rmsnorm_part, &j);
+    run(d, 2.0 * rows * norm->dim, rows, 1, rmsnorm_part, &j);
 }
 
-static void prepare_part(void *arg, int thread, int threads)
+static void prepare_part(void *arg, int r0, int r1)
 {
     const rows_job *j = arg;
-    int r0, r1;
-    wg_pool_share(j->rows, 1, thread, threads, &r0, &r1);
-    if (r0 < r1) j->ops->act_prepare(j->type, j->x, (size_t)j->n, j->rows, j->n, j->act, r0, r1);
+    j->ops->act_prepare(j->type, j->x, (size_t)j->n, j->rows, j->n, j->act, r0, r1);
 }
 
 static void cpu_prepare(wg_device *d, int type, const float *x, int rows, int k, void *act)
 {
     rows_job j = { .ops = d->ops, .type = type, .x = x, .n = k, .rows = rows, .act = act };
-    run(d, 2.0 * rows * k, prepare_part, &j);
+    run(d, 2.0 * rows * k, rows, 1, prepare_part, &j);
 }
 
 /* Elementwise: rows of n floats are one line of rows * n. */
-static void swiglu_part(void *arg, int thread, int threads)
+static void swiglu_part(void *arg, int lo, int hi)
 {
     const rows_job *j = arg;
-    int lo, hi;
-    wg_pool_share(j->rows * j->n, LINE, thread, threads, &lo, &hi);
-    if (lo < hi) j->ops->swiglu(j->x + lo, j->weight + lo, j->y + lo, hi - lo);
+    j->ops->swiglu(j->x + lo, j->weight + lo, j->y + lo, hi - lo);
 }
 
 static void cpu_swiglu(wg_device *d, const float *gate, const float *up, float *y, int n, int rows)
 {
     rows_job j = { .ops = d->ops, .x = gate, .weight = up, .y = y, .n = n, .rows = rows };
-    run(d, 8.0 * rows * n, swiglu_part, &j);
+    run(d, 8.0 * rows * n, rows * n, LINE, swiglu_part, &j);
 }
 
-static void geglu_part(void *arg, int thread, int threads)
+static void geglu_part(void *arg, int lo, int hi)
 {
     const rows_job *j = arg;
-    int lo, hi;
-    wg_pool_share(j->rows * j->n, LINE, thread, threads, &lo, &hi);
-    if (lo < hi) j->ops->geglu(j->x + lo, j->weight + lo, j->y + lo, hi - lo);
+    j->ops->geglu(j->x + lo, j->weight + lo, j->y + lo, hi - lo);
 }
 
 static void cpu_geglu(wg_device *d, const float *gate, const float *up, float *y, int n, int rows)
 {
     rows_job j = { .ops = d->ops, .x = gate, .weight = up, .y = y, .n = n, .rows = rows };
-    run(d, 8.0 * rows * n, geglu_part, &j);
+    run(d, 8.0 * rows * n, rows * n, LINE, geglu_part, &j);
 }
 
-static void gelu_part(void *arg, int thread, int threads)
+static void gelu_part(void *arg, int lo, int hi)
 {
     const rows_job *j = arg;
-    int lo, hi;
-    wg_pool_share(j->rows * j->n, LINE, thread, threads, &lo, &hi);
-    if (lo < hi) j->ops->gelu(j->y + lo, j->y + lo, hi - lo);
+    j->ops->gelu(j->y + lo, j->y + lo, hi - lo);
 }
 
 static void cpu_gelu(wg_device *d, float *x, int n, int rows)
 {
     rows_job j = { .ops = d->ops, .y = x, .n = n, .rows = rows };
-    run(d, 8.0 * rows * n, gelu_part, &j);
+    run(d, 8.0 * rows * n, rows * n, LINE, gelu_part, &j);
 }
 
-static void gelu_erf_part(void *arg, int thread, int threads)
+static void gelu_erf_part(void *arg, int lo, int hi)
 {
     const rows_job *j = arg;
-    int lo, hi;
-    wg_pool_share(j->rows * j->n, LINE, thread, threads, &lo, &hi);
-    if (lo < hi) j->ops->gelu_erf(j->y + lo, j->y + lo, hi - lo);
+    j->ops->gelu_erf(j->y + lo, j->y + lo, hi - lo);
 }
 
 static void cpu_gelu_erf(wg_device *d, float *x, int n, int rows)
 {
     rows_job j = { .ops = d->ops, .y = x, .n = n, .rows = rows };
-    run(d, 12.0 * rows * n, gelu_erf_part, &j);
+    run(d, 12.0 * rows * n, rows * n, LINE, gelu_erf_part, &j);
 }
 
-static void clamp_part(void *arg, int thread, int threads)
+static void clamp_part(void *arg, int lo, int hi)
 {
     const rows_job *j = arg;
-    int lo, hi;
-    wg_pool_share(j->rows * j->n, LINE, thread, threads, &lo, &hi);
-    if (lo < hi) j->ops->clamp(j->y + lo, j->by, hi - lo);
+    j->ops->clamp(j->y + lo, j->by, hi - lo);
 }
 
 static void cpu_clamp(wg_device *d, float *x, float limit, int n, int rows)
 {
     rows_job j = { .ops = d->ops, .y = x, .by = limit, .n = n, .rows = rows };
-    run(d, 1.0 * rows * n, clamp_part, &j);
+    run(d, 1.0 * rows * n, rows * n, LINE, clamp_part, &j);
 }
 
-static void positions_part(void *arg, int thread, int threads)
+static void positions_part(void *arg, int r0, int r1)
 {
     const rows_job *j = arg;
     const size_t n = (size_t)j->n;
-    int r0, r1;
-    wg_pool_share(j->rows, 1, thread, threads, &r0, &r1);
     for (int r = r0; r < r1; r++) j->ops->add(j->y + (size_t)r * n, j->x + (size_t)j->row[r].position * n, j->n);
 }
 
 static void cpu_positions(wg_device *d, const float *table, const wg_row *row, int rows, float *x, int dim)
 {
     rows_job j = { .ops = d->ops, .x = table, .row = row, .y = x, .n = dim, .rows = rows };
-    run(d, 1.0 * rows * dim, positions_part, &j);
+    run(d, 1.0 * rows * dim, rows, 1, positions_part, &j);
 }
 
-static void scale_part(void *arg, int thread, int threads)
+static void scale_part(void *arg, int lo, int hi)
 {
     const rows_job *j = arg;
-    int lo, hi;
-    wg_pool_share(j->rows * j->n, LINE, thread, threads, &lo, &hi);
-    if (lo < hi) j->ops->scale(j->y + lo, j->by, hi - lo);
+    j->ops->scale(j->y + lo, j->by, hi - lo);
 }
 
 static void cpu_scale(wg_device *d, float *x, float by, int n, int rows)
 {
     rows_job j = { .ops = d->ops, .y = x, .by = by, .n = n, .rows = rows };
-    run(d, 1.0 * rows * n, scale_part, &j);
+    run(d, 1.0 * rows * n, rows * n, LINE, scale_part, &j);
 }
 
-static void softcap_part(void *arg, int thread, int threads)
+static void softcap_part(void *arg, int r0, int r1)
 {
     const rows_job *j = arg;
-    int r0, r1;
-    wg_pool_share(j->rows, 1, thread, threads, &r0, &r1);
     for (int r = r0; r < r1; r++) j->ops->softcap(j->y + (size_t)r * (size_t)j->n, j->by, j->n);
 }
 
-static void add_part(void *arg, int thread, int threads)
+static void add_part(void *arg, int lo, int hi)
 {
     const rows_job *j = arg;
-    int lo, hi;
-    wg_pool_share(j->rows * j->n, LINE, thread, threads, &lo, &hi);
-    if (lo < hi) j->ops->add(j->y + lo, j->x + lo, hi - lo);
+    j->ops->add(j->y + lo, j->x + lo, hi - lo);
 }
 
 static void cpu_add(wg_device *d, float *x, const float *y, int n, int rows)
 {
     rows_job j = { .ops = d->ops, .x = y, .y = x, .n = n, .rows = rows };
-    run(d, 1.0 * rows * n, add_part, &j);
+    run(d, 1.0 * rows * n, rows * n, LINE, add_part, &j);
 }
 
-static void bias_part(void *arg, int thread, int threads)
+static void bias_part(void *arg, int r0, int r1)
 {
     const rows_job *j = arg;
-    int r0, r1;
-    wg_pool_share(j->rows, 1, thread, threads, &r0, &r1);
     for (int r = r0; r < r1; r++) j->ops->add(j->y + (size_t)r * (size_t)j->n, j->x, j->n);
 }
 
 static void cpu_bias(wg_device *d, float *y, const float *b, int n, int rows)
 {
     rows_job j = { .ops = d->ops, .x = b, .y = y, .n = n, .rows = rows };
-    run(d, 1.0 * rows * n, bias_part, &j);
+    run(d, 1.0 * rows * n, rows, 1, bias_part, &j);
 }
 
 static void cpu_norm_heads(wg_device *d, float *x, const wg_norm *norm, int heads, int rows)
@@ -301,11 +272,9 @@ static void cpu_norm_heads(wg_device *d, float *x, const wg_norm *norm, int head
     cpu_rmsnorm(d, x, norm, x, rows * heads);
 }
 
-static void gather_part(void *arg, int thread, int threads)
+static void gather_part(void *arg, int r0, int r1)
 {
     const rows_job *j = arg;
-    int r0, r1;
-    wg_pool_share(j->rows, 1, thread, threads, &r0, &r1);
     for (int r = r0; r < r1; r++)
         memcpy(j->y + (size_t)r * (size_t)j->n, j->x + (size_t)j->from[r] * (size_t)j->n, (size_t)j->n * sizeof(float));
 }
@@ -313,14 +282,12 @@ static void gather_part(void *arg, int thread, int threads)
 static void cpu_gather(wg_device *d, const float *x, const int32_t *from, int n, float *y, int rows)
 {
     rows_job j = { .x = x, .from = from, .y = y, .n = n, .rows = rows };
-    run(d, 1.0 * rows * n, gather_part, &j);
+    run(d, 1.0 * rows * n, rows, 1, gather_part, &j);
 }
 
-static void tap_part(void *arg, int thread, int threads)
+static void tap_part(void *arg, int r0, int r1)
 {
     const rows_job *j = arg;
-    int r0, r1;
-    wg_pool_share(j->rows, 1, thread, threads, &r0, &r1);
     for (int r = r0; r < r1; r++)
         memcpy(j->y + (size_t)r * (size_t)j->stride, j->x + (size_t)r * (size_t)j->n, (size_t)j->n * sizeof(float));
 }
@@ -328,10 +295,10 @@ static void tap_part(void *arg, int thread, int threads)
 static void cpu_tap(wg_device *d, const float *x, int n, float *y, int stride, int rows)
 {
     rows_job j = { .x = x, .y = y, .n = n, .stride = stride, .rows = rows };
-    run(d, 1.0 * rows * n, tap_part, &j);
+    run(d, 1.0 * rows * n, rows, 1, tap_part, &j);
 }
 
-/* ---- products: the panels of all matrices in sequence, distributed in contiguous runs */
+/* ---- products: the panels of all matrices in sequence */
 
 typedef struct matmul_job {
     const wg_ops *ops;
@@ -341,11 +308,10 @@ typedef struct matmul_job {
     int n, rows, panels;
 } matmul_job;
 
-static void matmul_part(void *arg, int thread, int threads)
+static void matmul_part(void *arg, int p0, int p1)
 {
     const matmul_job *j = arg;
-    int p0, p1, first = 0;
-    wg_pool_share(j->panels, 1, thread, threads, &p0, &p1);
+    int first = 0;
     for (int i = 0; i < j->n; i++) {
         const int panels = panels_of(j->w[i]);
         const int lo = p0 - first > 0 ? p0 - first : 0, hi = p1 - first < panels ? p1 - first : panels;
@@ -362,7 +328,7 @@ static void cpu_matmul(wg_device *d, const wg_matrix *const *w, float *const *y,
         j.panels += panels_of(w[i]);
         work += (double)rows * w[i]->n * w[i]->k;
     }
-    run(d, work, matmul_part, &j);
+    run(d, work, j.panels, 1, matmul_part, &j);
 }
 
 static void cpu_head(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float cap, float *y)
@@ -370,7 +336,7 @@ static void cpu_head(wg_device *d, const wg_matrix *w, const float *x, int rows,
     rows_job j = { .ops = d->ops, .y = y, .by = cap, .n = w->n, .rows = rows };
     cpu_prepare(d, w->type, x, rows, w->k, act);
     cpu_matmul(d, &w, &y, 1, act, rows);
-    if (cap > 0) run(d, 16.0 * rows * w->n, softcap_part, &j);
+    if (cap > 0) run(d, 16.0 * rows * w->n, rows, 1, softcap_part, &j);
 }
 
 /* ---- experts: the rows of one are gathered, so that its weights are read once for all of them. A row's products do not depend
@@ -382,12 +348,10 @@ typedef struct route_job {
     int rows;
 } route_job;
 
-static void route_part(void *arg, int thread, int threads)
+static void route_part(void *arg, int r0, int r1)
 {
     const route_job *j = arg;
     const wg_experts *e = j->e;
-    int r0, r1;
-    wg_pool_share(j->rows, 1, thread, threads, &r0, &r1);
     for (int r = r0; r < r1; r++) {
         const size_t at = (size_t)r * (size_t)e->used;
         j->ops->route(e->logits + (size_t)r * (size_t)e->n, e->n, e->used, e->normed, e->id + at, e->weight + at);
@@ -423,7 +387,7 @@ static void run_expert(wg_device *d, const wg_experts *e, int i, int n)
 static void cpu_experts(wg_device *d, const wg_experts *e, const float *h, int rows, float *x)
 {
     const size_t dim = (size_t)e->dim;
-    run(d, 8.0 * rows * e->n * e->n, route_part, &(route_job){ d->ops, e, rows });
+    run(d, 8.0 * rows * e->n * e->n, rows, 1, route_part, &(route_job){ d->ops, e, rows });
     for (int i = 0; i < e->n; i++) {
         int n = 0;
         for (int r = 0; r < rows; r++)
@@ -450,14 +414,12 @@ typedef struct heads_job {
     int groups;
 } heads_job;
 
-static void rope_store_part(void *arg, int thread, int threads)
+static void rope_store_part(void *arg, int r0, int r1)
 {
     const heads_job *j = arg;
     const wg_rope *p = j->rope;
     const wg_attention_rows at = *j->at;
     const size_t q_dim = (size_t)at.heads * (size_t)at.hd, kv_dim = (size_t)at.kv_heads * (size_t)at.hd;
-    int r0, r1;
-    wg_pool_share(at.rows, 1, thread, threads, &r0, &r1);
     for (int r = r0; r < r1; r++) {
         const float *cs = p->cs + (size_t)at.row[r].position * (size_t)p->n_rot;
         float *k = j->k + (size_t)r * kv_dim;
@@ -471,12 +433,11 @@ static void rope_store_part(void *arg, int thread, int threads)
 static void cpu_rope_store(wg_device *d, const wg_rope *rope, float *q, float *k, const float *v, const wg_attention_rows *at)
 {
     heads_job j = { .ops = d->ops, .rope = rope, .at = at, .q = q, .k = k, .v = v };
-    run(d, 4.0 * at->rows * at->heads * at->hd, rope_store_part, &j);
+    run(d, 4.0 * at->rows * at->heads * at->hd, at->rows, 1, rope_store_part, &j);
 }
 
-/* An item is one row and one group of heads that share keys. Groups vary slowest (their keys stay in the cache), and threads
- * take items in turn: later rows of a chain see more keys. */
-static void attention_part(void *arg, int thread, int threads)
+/* An item is one row and one group of heads that share keys. Groups vary slowest: their keys stay in the cache. */
+static void attention_part(void *arg, int lo, int hi)
 {
     const heads_job *j = arg;
     const wg_attention_rows a = *j->at;
@@ -485,7 +446,7 @@ static void attention_part(void *arg, int thread, int threads)
         .heads = a.heads, .kv_heads = a.kv_heads, .hd = a.hd, .scale = a.scale, .cap = a.cap, .slope = a.slope
     };
     const int per = a.heads / j->groups;
-    for (int i = thread; i < j->groups * a.rows; i += threads) {
+    for (int i = lo; i < hi; i++) {
         const wg_row *row = &a.row[i % a.rows];
         const wg_kv_view kv = wg_kv_view_of(row->kv, a.space, a.layer);
         const wg_row_keys keys = {
@@ -501,13 +462,13 @@ static void cpu_attention(wg_device *d, const float *q, const wg_attention_rows 
 {
     const int heads = at->heads, hd = at->hd;
     heads_job j = { .ops = d->ops, .at = at, .q = (float *)(uintptr_t)q, .out = out, .groups = 1 };
-    double work = 0;
+    double work = 0; /* a key's product, weight and value take four times as long as products of packed weights */
     for (int i = 0; i < at->rows; i++) {
         const wg_row *row = &at->row[i];
-        work += 2.0 * (row->prefix - row->gap + wg_mask_count(&row->anc)) * heads * hd;
+        work += 8.0 * (row->prefix - row->gap + wg_mask_count(&row->anc)) * heads * hd;
     }
     if (work >= d->small) j.groups = at->rows * at->kv_heads >= 2 * wg_pool_threads(d->pool) ? at->kv_heads : heads;
-    run(d, work, attention_part, &j);
+    run(d, work, j.groups * at->rows, 1, attention_part, &j);
 }
 
 static const wg_device_class cpu_class = {

@@ -98,6 +98,66 @@ Test(pool, the_caller_waits_for_a_slow_worker)
     wg_pool_close(p);
 }
 
+enum { ITEMS = 1000 };
+typedef struct items {
+    int n, grain, calls[ITEMS + 1]; /* of each item: plain data, visible to the caller after the join */
+    atomic_int done;                /* items */
+    pthread_t caller;
+    bool caller_waits;
+    atomic_bool alone; /* one that waited was left alone */
+} items;
+
+static void count_items(void *arg, int lo, int hi)
+{
+    items *j = arg;
+    cr_assert(0 <= lo && lo < hi && hi <= j->n && lo % j->grain == 0 && (hi % j->grain == 0 || hi == j->n), "%d .. %d", lo, hi);
+    for (int i = lo; i < hi; i++) j->calls[i]++;
+}
+
+Test(pool, each_item_is_run_once)
+{
+    static const int sizes[] = { 0, 1, 2, 7, 16, 64, 999, ITEMS }, grains[] = { 1, 16, 5000 };
+    for (int threads = 1; threads <= 5; threads += 2) {
+        wg_pool *p;
+        cr_assert_eq(wg_pool_open(&p, threads, NULL), WG_OK);
+        for (int k = 0; k < 8; k++)
+            for (int g = 0; g < 3; g++)
+                for (int again = 0; again < 40; again++) {
+                    items j = { .n = sizes[k], .grain = grains[g] };
+                    wg_pool_each(again % 8 ? p : NULL, j.n, j.grain, count_items, &j);
+                    for (int i = 0; i <= ITEMS; i++)
+                        cr_assert_eq(j.calls[i], i < j.n, "item %d of %d, %d threads", i, j.n, threads);
+                }
+        wg_pool_close(p);
+    }
+}
+
+/* One of the two threads stays in its first run until the other has run all other items. */
+static void wait_for_others(void *arg, int lo, int hi)
+{
+    items *j = arg;
+    const bool waits = (pthread_equal(pthread_self(), j->caller) != 0) == j->caller_waits;
+    for (int i = 0; waits && atomic_load(&j->done) < j->n - (hi - lo); i++) {
+        nap(50);
+        if (i == 40000) atomic_store(&j->alone, true);
+        if (i == 40000) break;
+    }
+    atomic_fetch_add(&j->done, hi - lo);
+}
+
+Test(pool, a_thread_takes_what_another_has_not_begun)
+{
+    wg_pool *p;
+    cr_assert_eq(wg_pool_open(&p, 2, NULL), WG_OK);
+    for (int i = 0; i < 20; i++) {
+        items j = { .n = 64, .grain = 1, .caller = pthread_self(), .caller_waits = i % 2 };
+        wg_pool_each(p, j.n, j.grain, wait_for_others, &j);
+        cr_assert_eq(atomic_load(&j.done), j.n);
+        cr_assert_not(atomic_load(&j.alone), "round %d: the %s waited in vain", i, i % 2 ? "caller" : "worker");
+    }
+    wg_pool_close(p);
+}
+
 typedef struct who {
     pthread_t caller;
     atomic_int by_caller, calls;
