@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the program as a user would. usage: tests/program/run.sh WAGER [--update]
 # Every folder tests/bad/cli-*/ holds `cmd` (a shell line), `error` (what must stand on stderr, exactly) and `status`. In cmd,
-# wager is the program, $T a fresh folder with two tiny models of one vocabulary (target.gguf, draft.gguf) and a prompt file. In
+# wager is the program, $T a folder of two tiny models of one vocabulary (target.gguf, draft.gguf) and a prompt file, and nothing else. In
 # `error` the folder is written $T, the list of all drafters or rules @drafters@ or @rules@, and that of the rules for trees of a
 # law @iid_rules@ or @coupled_rules@. --update rewrites the goldens, to be reviewed with git diff.
 set -u
@@ -87,7 +87,7 @@ new_folder() { # DIR
   mkdir "$1" && ln -s "$base"/*.gguf "$base/prompts.jsonl" "$1/"
 }
 
-whole() { IFS= read -r -d '' "$1" <"$2"; } # VARIABLE FILE: read without a process, as three hundred cases are
+whole() { IFS= read -r -d '' "$1" <"$2"; } # VARIABLE FILE: read without a process, as four hundred cases are
 
 # The error must be the golden one, and nothing may be left behind, but made*.
 bad_case() { # DIR

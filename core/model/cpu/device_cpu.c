@@ -114,7 +114,7 @@ static void embed_part(void *arg, int r0, int r1)
 
 static void cpu_embed(wg_device *d, const wg_matrix *table, const wg_row *row, int rows, float *x, int dim)
 {
-    rows_job j = { .ops = d->ops, .table = table, .row = row, .rows = rows, .y = x, .n = dim };
+    rows_job j = { .ops = d->ops, .table = table, .row = row, .y = x, .n = dim };
     run(d, 8.0 * rows * dim, rows, 1, embed_part, &j);
 }
 
@@ -128,14 +128,9 @@ static void rmsnorm_part(void *arg, int r0, int r1)
 
 static void cpu_rmsnorm(wg_device *d, const float *x, const wg_norm *norm, float *y, int rows)
 {
-    rows_job j = { .ops = d->ops,
-                   .x = x,
-                   .weight = norm->weight,
-                   .bias = norm->bias,
-                   .n = norm->dim,
-                   .eps = norm->eps,
-                   .y = y,
-                   .rows = rows };
+    rows_job j = {
+        .ops = d->ops, .x = x, .weight = norm->weight, .bias = norm->bias, .n = norm->dim, .eps = norm->eps, .y = y
+    };
     run(d, 2.0 * rows * norm->dim, rows, 1, rmsnorm_part, &j);
 }
 
@@ -160,7 +155,7 @@ static void swiglu_part(void *arg, int lo, int hi)
 
 static void cpu_swiglu(wg_device *d, const float *gate, const float *up, float *y, int n, int rows)
 {
-    rows_job j = { .ops = d->ops, .x = gate, .weight = up, .y = y, .n = n, .rows = rows };
+    rows_job j = { .ops = d->ops, .x = gate, .weight = up, .y = y };
     run(d, 8.0 * rows * n, rows * n, LINE, swiglu_part, &j);
 }
 
@@ -172,7 +167,7 @@ static void geglu_part(void *arg, int lo, int hi)
 
 static void cpu_geglu(wg_device *d, const float *gate, const float *up, float *y, int n, int rows)
 {
-    rows_job j = { .ops = d->ops, .x = gate, .weight = up, .y = y, .n = n, .rows = rows };
+    rows_job j = { .ops = d->ops, .x = gate, .weight = up, .y = y };
     run(d, 8.0 * rows * n, rows * n, LINE, geglu_part, &j);
 }
 
@@ -184,7 +179,7 @@ static void gelu_part(void *arg, int lo, int hi)
 
 static void cpu_gelu(wg_device *d, float *x, int n, int rows)
 {
-    rows_job j = { .ops = d->ops, .y = x, .n = n, .rows = rows };
+    rows_job j = { .ops = d->ops, .y = x };
     run(d, 8.0 * rows * n, rows * n, LINE, gelu_part, &j);
 }
 
@@ -196,7 +191,7 @@ static void gelu_erf_part(void *arg, int lo, int hi)
 
 static void cpu_gelu_erf(wg_device *d, float *x, int n, int rows)
 {
-    rows_job j = { .ops = d->ops, .y = x, .n = n, .rows = rows };
+    rows_job j = { .ops = d->ops, .y = x };
     run(d, 12.0 * rows * n, rows * n, LINE, gelu_erf_part, &j);
 }
 
@@ -208,7 +203,7 @@ static void clamp_part(void *arg, int lo, int hi)
 
 static void cpu_clamp(wg_device *d, float *x, float limit, int n, int rows)
 {
-    rows_job j = { .ops = d->ops, .y = x, .by = limit, .n = n, .rows = rows };
+    rows_job j = { .ops = d->ops, .y = x, .by = limit };
     run(d, 1.0 * rows * n, rows * n, LINE, clamp_part, &j);
 }
 
@@ -221,7 +216,7 @@ static void positions_part(void *arg, int r0, int r1)
 
 static void cpu_positions(wg_device *d, const float *table, const wg_row *row, int rows, float *x, int dim)
 {
-    rows_job j = { .ops = d->ops, .x = table, .row = row, .y = x, .n = dim, .rows = rows };
+    rows_job j = { .ops = d->ops, .x = table, .row = row, .y = x, .n = dim };
     run(d, 1.0 * rows * dim, rows, 1, positions_part, &j);
 }
 
@@ -233,7 +228,7 @@ static void scale_part(void *arg, int lo, int hi)
 
 static void cpu_scale(wg_device *d, float *x, float by, int n, int rows)
 {
-    rows_job j = { .ops = d->ops, .y = x, .by = by, .n = n, .rows = rows };
+    rows_job j = { .ops = d->ops, .y = x, .by = by };
     run(d, 1.0 * rows * n, rows * n, LINE, scale_part, &j);
 }
 
@@ -251,7 +246,7 @@ static void add_part(void *arg, int lo, int hi)
 
 static void cpu_add(wg_device *d, float *x, const float *y, int n, int rows)
 {
-    rows_job j = { .ops = d->ops, .x = y, .y = x, .n = n, .rows = rows };
+    rows_job j = { .ops = d->ops, .x = y, .y = x };
     run(d, 1.0 * rows * n, rows * n, LINE, add_part, &j);
 }
 
@@ -263,7 +258,7 @@ static void bias_part(void *arg, int r0, int r1)
 
 static void cpu_bias(wg_device *d, float *y, const float *b, int n, int rows)
 {
-    rows_job j = { .ops = d->ops, .x = b, .y = y, .n = n, .rows = rows };
+    rows_job j = { .ops = d->ops, .x = b, .y = y, .n = n };
     run(d, 1.0 * rows * n, rows, 1, bias_part, &j);
 }
 
@@ -281,7 +276,7 @@ static void gather_part(void *arg, int r0, int r1)
 
 static void cpu_gather(wg_device *d, const float *x, const int32_t *from, int n, float *y, int rows)
 {
-    rows_job j = { .x = x, .from = from, .y = y, .n = n, .rows = rows };
+    rows_job j = { .x = x, .from = from, .y = y, .n = n };
     run(d, 1.0 * rows * n, rows, 1, gather_part, &j);
 }
 
@@ -294,7 +289,7 @@ static void tap_part(void *arg, int r0, int r1)
 
 static void cpu_tap(wg_device *d, const float *x, int n, float *y, int stride, int rows)
 {
-    rows_job j = { .x = x, .y = y, .n = n, .stride = stride, .rows = rows };
+    rows_job j = { .x = x, .y = y, .n = n, .stride = stride };
     run(d, 1.0 * rows * n, rows, 1, tap_part, &j);
 }
 
@@ -333,7 +328,7 @@ static void cpu_matmul(wg_device *d, const wg_matrix *const *w, float *const *y,
 
 static void cpu_head(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float cap, float *y)
 {
-    rows_job j = { .ops = d->ops, .y = y, .by = cap, .n = w->n, .rows = rows };
+    rows_job j = { .ops = d->ops, .y = y, .by = cap, .n = w->n };
     cpu_prepare(d, w->type, x, rows, w->k, act);
     cpu_matmul(d, &w, &y, 1, act, rows);
     if (cap > 0) run(d, 16.0 * rows * w->n, rows, 1, softcap_part, &j);
@@ -345,7 +340,6 @@ static void cpu_head(wg_device *d, const wg_matrix *w, const float *x, int rows,
 typedef struct route_job {
     const wg_ops *ops;
     const wg_experts *e;
-    int rows;
 } route_job;
 
 static void route_part(void *arg, int r0, int r1)
@@ -387,7 +381,7 @@ static void run_expert(wg_device *d, const wg_experts *e, int i, int n)
 static void cpu_experts(wg_device *d, const wg_experts *e, const float *h, int rows, float *x)
 {
     const size_t dim = (size_t)e->dim;
-    run(d, 8.0 * rows * e->n * e->n, rows, 1, route_part, &(route_job){ d->ops, e, rows });
+    run(d, 8.0 * rows * e->n * e->n, rows, 1, route_part, &(route_job){ d->ops, e });
     for (int i = 0; i < e->n; i++) {
         int n = 0;
         for (int r = 0; r < rows; r++)
