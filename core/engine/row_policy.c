@@ -13,7 +13,7 @@
  * token's acceptance best (sum of log-likelihoods, 88 texts at temperature 0 and 0.8); with 0.95 and 6 the factor's noise
  * alone turned drafts on and off. */
 static const double FIRST_RATE = 0.7, FIRST_WEIGHT = 2, COMMON_KEEP = 0.998, OWN_KEEP = 0.98, OWN_WEIGHT = 12;
-static const double HIGHEST_RATE = 0.995, BEGINS = 0.06, GAIN_KEEP = 0.9;
+static const double HIGHEST_RATE = 0.995, BEGINS = 0.03, GAIN_KEEP = 0.95;
 /* TEXT_KEEP: the share of what was read and told of a text that is left after another one. MOST_MISSED: tokens a step that a
  * sequence is charged with at most for what it has missed; one that has missed more will hardly draft again. */
 static const double TEXT_KEEP = 0.95, MOST_MISSED = 0.5;
@@ -156,7 +156,8 @@ static double share(wg_row_policy *p, int n, int other, const double *fee, bool 
  * A token brings its part of the reading of texts that begin. */
 static double promise(wg_row_policy *p, int n, int other)
 {
-    const double gain = share(p, n, other, NULL, true), plain = wg_row_costs_pass(&p->timing.costs, n) + p->timing.costs.rest;
+    const double gain = (1 + share(p, n, other, NULL, true)) * wg_row_timing_bias(&p->timing, p->pays) - 1;
+    const double plain = wg_row_costs_pass(&p->timing.costs, n) + p->timing.costs.rest;
     double tokens = n, missed = 0;
     for (int i = 0; i < n; i++) {
         for (int j = 0; j < p->length[i]; j++) tokens += p->survival[(size_t)i * (size_t)p->depth + (size_t)j];
@@ -167,8 +168,7 @@ static double promise(wg_row_policy *p, int n, int other)
 }
 
 /* The first steps after a change are slow (row_timing.h): so drafts begin when they have promised BEGINS for some steps, and
- * go on until they promise nothing; the best of many lengths, by prices that are not sure, promises too much. A step that
- * reads a prompt, where drafts may look cheap, changes nothing. */
+ * go on until they promise nothing. A step that reads a prompt, where drafts may look cheap, changes nothing. */
 static void judge(wg_row_policy *p, double gain, int other)
 {
     if (other == 0) p->gain += (p->planned ? 1 - GAIN_KEEP : 1) * (gain - p->gain), p->planned = true;

@@ -10,14 +10,16 @@
 /* Of logarithms of times: standard deviations of a step, of `common` from one step to the next and before any step, and of
  * own(r), whose correlation falls to 1/e over REACH knots and which is known no more after 1 / FADES steps without it; mean and
  * deviation of `after`, which falls to 1/e in LASTS steps. A step that is FARTHEST deviations or more from what is expected
- * counts as so far. The logs of steps are likeliest with twice the DRIFT and half the LASTS (docs/load.md); but with these a
- * trial is taken for another speed of the machine, and tells nothing of plain decoding beside drafts. So these are the ones
- * that predict the quotient of the two best, from trials of WG_ROW_TRIAL_PLAIN steps. */
-static const double NOISE = 0.1, DRIFT = 0.02, OPENED = 3, OWN = 0.25, REACH = 3, FADES = 1 / 4000.0;
+ * counts as so far. They predict best what the other kind of steps takes, from trials of it, in the logs of servers that
+ * alternate (docs/load.md). */
+static const double NOISE = 0.1, DRIFT = 0.015, OPENED = 3, OWN = 0.25, REACH = 3, FADES = 1 / 8000.0;
 static const double LEFT = 0.3, LEFT_SPREAD = 0.3, LASTS = 8, FARTHEST = 3;
 /* Of drafts and of what is besides. KEEP: the share of a sum that is left after a step. FIRST: steps that given costs count as.
  * SPIKE: times its price that a step counts as at most. */
 static const double KEEP = 0.98, FIRST = 4, SPIKE = 3;
+/* Of biases. WITHIN: how much of it is what the last step took. STEPS: the first ones of a run that are compared, ENOUGH: at
+ * least. FEW, MANY: runs that no bias before any counts as, and that are remembered. */
+static const double WITHIN = 1 / 150.0, STEPS = 24, ENOUGH = 3, FEW = 3, MANY = 24;
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
@@ -48,9 +50,10 @@ wg_status wg_row_timing_open(wg_row_timing *t, const wg_row_costs *costs, wg_err
     *t = (wg_row_timing){ .costs = *costs, .level = costs->level, .token = costs->token };
     t->costs.pass = t->live = wg_calloc(rows, sizeof *t->live);
     t->table = wg_calloc(rows, sizeof *t->table);
-    if (!t->live || !t->table) {
+    t->before_pass = wg_calloc(rows, sizeof *t->before_pass);
+    if (!t->live || !t->table || !t->before_pass) {
         wg_row_timing_close(t);
-        return wg_nomem(err, 2 * rows * sizeof *t->table, "the costs of a scheduler's steps");
+        return wg_nomem(err, 3 * rows * sizeof *t->table, "the costs of a scheduler's steps");
     }
     memcpy(t->table, costs->pass, rows * sizeof *t->table);
     memcpy(t->live, costs->pass, rows * sizeof *t->live);
@@ -59,6 +62,8 @@ wg_status wg_row_timing_open(wg_row_timing *t, const wg_row_costs *costs, wg_err
     t->draft_spent = t->draft_tabled = FIRST * (t->level + t->token);
     t->rest_sum = FIRST * costs->rest;
     t->steps = FIRST;
+    t->bias[0] = t->bias[1] = (wg_row_bias){ 1, 1, FEW };
+    t->run = -1;
     return WG_OK;
 }
 
@@ -66,6 +71,7 @@ void wg_row_timing_close(wg_row_timing *t)
 {
     wg_free(t->live);
     wg_free(t->table);
+    wg_free(t->before_pass);
     *t = (wg_row_timing){ .table = NULL };
 }
 
@@ -90,6 +96,12 @@ typedef struct share {
 
 enum { SHARES = 4, LONG_AGO = 1000 };
 
+/* The share of `after` that is left. */
+static double left_after(const wg_row_timing *t)
+{
+    return t->since_draft > 0 && t->since_draft < LONG_AGO ? exp(-(t->since_draft - 1) / LASTS) : 0;
+}
+
 /* The knot at or before r rows, and how far r is on the way to the next one: 0 behind the last. */
 static int knot_of(const wg_row_timing *t, int rows, double *way)
 {
@@ -107,12 +119,12 @@ static int shares_of(const wg_row_timing *t, int rows, share *to)
     to[n++] = (share){ WG_ROW_COMMON, 1 };
     to[n++] = (share){ WG_ROW_OWN + k, 1 - way };
     if (way > 0) to[n++] = (share){ WG_ROW_OWN + k + 1, way };
-    const int prompt = t->since_prompt, draft = t->since_draft, least = draft > 0 && draft < prompt ? draft : prompt;
-    if (least > 0) to[n++] = (share){ WG_ROW_AFTER, exp(-(least - 1) / LASTS) };
+    const double left = left_after(t);
+    if (left > 0) to[n++] = (share){ WG_ROW_AFTER, left };
     return n;
 }
 
-/* What the last steps leave behind is another thing each time. */
+/* What drafts leave behind is another thing each time. */
 static void forget_after(wg_row_timing *t)
 {
     for (int i = 0; i < WG_ROW_OWN + t->knots; i++) t->covariance[i][WG_ROW_AFTER] = t->covariance[WG_ROW_AFTER][i] = 0;
@@ -148,16 +160,13 @@ static void reprice(wg_row_timing *t)
     }
 }
 
-static int later(int steps) { return steps < LONG_AGO ? steps + 1 : steps; }
-
 static void add_pass(wg_row_timing *t, const wg_row_step *s)
 {
     const wg_row_costs tabled = { .pass = t->table, .rows = t->costs.rows };
     share of[SHARES];
-    t->since_draft = s->drafted > 0 ? 0 : later(t->since_draft);
-    t->since_prompt = s->prompt > 0 ? 0 : later(t->since_prompt);
     predict(t);
-    if (t->since_draft == 1 || t->since_prompt == 1) forget_after(t);
+    if (t->since_draft == 1) forget_after(t);
+    if (s->prompt > 0) return;
     update(t, of, shares_of(t, s->rows, of), log(s->pass / wg_row_costs_pass(&tabled, s->rows)));
     reprice(t);
 }
@@ -166,11 +175,12 @@ static void add_pass(wg_row_timing *t, const wg_row_step *s)
 
 static double bounded(double seconds, double price) { return price > 0 ? fmin(seconds, SPIKE * price) : seconds; }
 
+/* Reading many tokens at once is cheaper than drafting them, so a draft that reads tells nothing of drafts. */
 static void add_draft(wg_row_timing *t, const wg_row_step *s)
 {
     const double common = exp(t->state[WG_ROW_COMMON]);
-    const double tabled = common * (s->depth * t->level + (s->drafted + s->read) * t->token);
-    if (tabled > 0) {
+    const double tabled = common * (s->depth * t->level + s->drafted * t->token);
+    if (tabled > 0 && s->read == 0) {
         t->draft_spent = KEEP * t->draft_spent + bounded(s->draft, tabled * t->draft_spent / t->draft_tabled);
         t->draft_tabled = KEEP * t->draft_tabled + tabled;
     }
@@ -179,9 +189,64 @@ static void add_draft(wg_row_timing *t, const wg_row_step *s)
     t->costs.token = t->token * factor;
 }
 
+/* ---- how far prices are off -------------------------------------------------------------------------------------- */
+
+static double price_of(const wg_row_costs *c, const wg_row_step *s)
+{
+    return wg_row_costs_pass(c, s->rows) + s->depth * c->level + s->drafted * c->token + c->rest;
+}
+
+/* The first steps of a run have been: their mean is one of many. */
+static void count_run(wg_row_timing *t)
+{
+    wg_row_bias *b = &t->bias[t->run];
+    if (t->first >= ENOUGH && t->due > 0) {
+        b->runs = fmin(b->runs + 1, MANY);
+        b->across += (t->took / t->due - b->across) / b->runs;
+    }
+    t->first = -1;
+}
+
+static void begin_run(wg_row_timing *t, int kind)
+{
+    if (t->run >= 0 && t->first >= 0) count_run(t);
+    memcpy(t->before_pass, t->live, (size_t)t->costs.rows * sizeof *t->live);
+    t->before = t->costs;
+    t->before.pass = t->before_pass;
+    t->took = t->due = 0;
+    t->first = t->run < 0 ? -1 : 0; /* before all steps there are no prices to be judged */
+    t->run = kind;
+}
+
+/* A step beside its prices. The first plain ones after drafts count by what drafts have left of them. */
+static void compare(wg_row_timing *t, const wg_row_step *s)
+{
+    const int kind = s->drafted > 0;
+    const double took = s->draft + s->pass + fmax(0, s->rest), counts = 1 - left_after(t);
+    if (s->prompt > 0) return;
+    if (kind != t->run) begin_run(t, kind);
+    if (s->read > 0) return;
+    t->bias[kind].within += WITHIN * counts * (fmin(took / price_of(&t->costs, s), SPIKE) - t->bias[kind].within);
+    if (t->first < 0) return;
+    const double due = price_of(&t->before, s);
+    t->took += counts * fmin(took, SPIKE * due);
+    t->due += counts * due;
+    t->first += counts;
+    if (t->first >= STEPS) count_run(t);
+}
+
+double wg_row_timing_bias(const wg_row_timing *t, bool drafts)
+{
+    return drafts ? t->bias[0].across / t->bias[1].within : t->bias[0].within / t->bias[1].across;
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
 void wg_row_timing_add(wg_row_timing *t, const wg_row_step *s)
 {
     if (s->rows < 1 || !(s->pass > 0)) return;
+    t->since_draft = s->drafted > 0 ? 0 : t->since_draft < LONG_AGO ? t->since_draft + 1 : LONG_AGO;
+    compare(t, s);
     add_pass(t, s);
     add_draft(t, s);
     const double rest = fmax(0, s->rest);

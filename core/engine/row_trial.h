@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-enum { WG_ROW_TRIAL_DRAFTS = 6, WG_ROW_TRIAL_PLAIN = 24, WG_ROW_BETWEEN = 64 };
+enum { WG_ROW_TRIAL_DRAFTS = 10, WG_ROW_TRIAL_PLAIN = 24, WG_ROW_BETWEEN = 64 };
 
 typedef struct wg_row_trial {
     bool on, drafts; /* a trial goes on, and is of drafts */

@@ -432,7 +432,7 @@ Test(row_policy, says_when_memory_is_short)
     const size_t live = wg_mem_read().live_blocks;
     const double one = 1;
     const wg_row_costs costs = { .pass = &one, .rows = 1, .width = 1 };
-    for (uint64_t k = 1; k <= 16; k++) { /* all that it makes */
+    for (uint64_t k = 1; k <= 17; k++) { /* all that it makes */
         wg_row_policy *p = NULL;
         wg_error err = { .code = WG_OK };
         wg_mem_fail_at(k, false);

@@ -87,24 +87,55 @@ Test(row_timing, tells_a_slow_machine_from_a_slow_size)
     wg_row_timing_close(&t);
 }
 
-/* The first plain steps after a draft, and the first steps after a prompt, are no measure of those in a run. */
+/* The first plain steps after drafts are no measure of those in a run. */
 Test(row_timing, expects_less_of_the_first_steps)
 {
     static const double left[] = { 0.1, 0.8, 0.3 };
-    for (int prompt = 0; prompt < 2; prompt++) {
+    wg_row_timing t = opened();
+    for (int i = 0; i < 2000; i++) {
+        const int k = i % 20; /* k = 0: a draft */
+        wg_row_timing_add(&t, &(wg_row_step){ .rows = k ? 1 : 2,
+                                              .drafted = k == 0,
+                                              .pass = k ? exp(left[i / 20 % 3] * exp(-(k - 1) / 8.0)) : 1.1 });
+        if (i < 1000 || k != 9) continue;
+        cr_assert_float_eq(wg_row_costs_pass(&t.costs, 1), 1, 0.1, "%g", wg_row_costs_pass(&t.costs, 1));
+        cr_assert_float_eq(t.state[WG_ROW_AFTER], left[i / 20 % 3], 0.15, "%g", t.state[WG_ROW_AFTER]);
+    }
+    wg_row_timing_close(&t);
+}
+
+/* Rows of a prompt are cheaper than rows of drafts: passes that have them make drafts no cheaper. */
+Test(row_timing, learns_nothing_from_prompts)
+{
+    wg_row_timing t = opened();
+    for (int i = 0; i < 2000; i++) {
+        const bool prompt = i % 4 == 0;
+        wg_row_timing_add(&t, &(wg_row_step){ .rows = prompt ? 7 : 1, .prompt = prompt ? 6 : 0, .pass = prompt ? 1.1 : 1 });
+    }
+    cr_assert_float_eq(wg_row_costs_pass(&t.costs, 7), 1.6, 0.05, "%g", wg_row_costs_pass(&t.costs, 7));
+    cr_assert_float_eq(t.bias[0].within, 1, 0.01, "%g", t.bias[0].within);
+    wg_row_timing_close(&t);
+}
+
+/* Every fifth step that drafts takes twice as long, and no plain one does: prices are of usual steps, and what drafts are worth
+ * follows the mean, while they go on and while they are tried now and then. Reading, and a prompt, count for neither. */
+Test(row_timing, knows_what_steps_take_on_average)
+{
+    for (int drafting = 0; drafting < 2; drafting++) {
         wg_row_timing t = opened();
-        for (int i = 0; i < 2000; i++) {
-            const int k = i % 20; /* k = 0: a draft or a prompt */
-            const wg_row_step s = { .rows = k || prompt ? 1 : 2,
-                                    .prompt = k == 0 && prompt ? 8 : 0,
-                                    .drafted = k == 0 && !prompt,
-                                    .pass =
-                                        k == 0 && !prompt ? 1.1 : exp(k == 0 ? 0 : left[i / 20 % 3] * exp(-(k - 1) / 8.0)) };
+        for (int i = 0; i < 12000; i++) {
+            const bool trial = i % 200 < 20, drafts = trial != (drafting == 1);
+            const double long_one = drafts && i % 5 == 0 ? 2 : 1;
+            wg_row_step s = { .rows = drafts ? 4 : 1, .drafted = drafts ? 3 : 0, .pass = (drafts ? 1.3 : 1) * long_one };
+            if (i % 50 == 49) s = (wg_row_step){ .rows = 4, .prompt = 3, .pass = 9 };
+            if (drafts && i % 10 == 7) s.read = 100, s.draft = 9;
             wg_row_timing_add(&t, &s);
-            if (i < 1000 || k != 9) continue;
-            cr_assert_float_eq(wg_row_costs_pass(&t.costs, 1), 1, 0.1, "%g", wg_row_costs_pass(&t.costs, 1));
-            cr_assert_float_eq(t.state[WG_ROW_AFTER], left[i / 20 % 3], 0.15, "%g", t.state[WG_ROW_AFTER]);
         }
+        const double quotient = wg_row_costs_pass(&t.costs, 4) / wg_row_costs_pass(&t.costs, 1);
+        const double truth = 1.3 * 1.2, known = quotient / wg_row_timing_bias(&t, drafting == 1);
+        cr_assert(quotient < 0.95 * truth, "the case tests nothing: %g by prices", quotient);
+        cr_assert_float_eq(known, truth, 0.05 * truth, "drafting %d: %g, by prices %g, in truth %g", drafting, known, quotient,
+                           truth);
         wg_row_timing_close(&t);
     }
 }
