@@ -13,7 +13,7 @@
  * token's acceptance best (sum of log-likelihoods, 88 texts at temperature 0 and 0.8); with 0.95 and 6 the factor's noise
  * alone turned drafts on and off. */
 static const double FIRST_RATE = 0.7, FIRST_WEIGHT = 2, COMMON_KEEP = 0.998, OWN_KEEP = 0.98, OWN_WEIGHT = 12;
-static const double HIGHEST_RATE = 0.995, BEGINS = 0.03, GAIN_KEEP = 0.95;
+static const double HIGHEST_RATE = 0.995, BEGINS = 0.03, GAIN_KEEP = 0.98;
 /* TEXT_KEEP: the share of what was read and told of a text that is left after another one. MOST_MISSED: tokens a step that a
  * sequence is charged with at most for what it has missed; one that has missed more will hardly draft again. */
 static const double TEXT_KEEP = 0.95, MOST_MISSED = 0.5;
@@ -163,7 +163,7 @@ static double promise(wg_row_policy *p, int n, int other)
         for (int j = 0; j < p->length[i]; j++) tokens += p->survival[(size_t)i * (size_t)p->depth + (size_t)j];
         missed += fmin(p->late[i] * n / plain, MOST_MISSED);
     }
-    const double texts = p->told > 0 ? p->read / p->told * p->timing.costs.token * tokens / plain : 0;
+    const double texts = p->told > 0 ? p->read / p->told * p->timing.read * tokens / plain : 0;
     return gain - texts - (p->pays ? 0 : missed / n);
 }
 
@@ -202,8 +202,8 @@ void wg_row_policy_plan(wg_row_policy *p, const int *slot, const int *most, cons
         own *o = &p->own[slot[k]];
         if (!o->begun) o->read = missed[k], o->begun = true;
         p->most[i] = most[k] < 0 ? 0 : most[k] > p->depth ? p->depth : most[k];
-        p->fee[i] = missed[k] * p->timing.costs.token / WG_ROW_HORIZON;
-        p->late[i] = fmax(0, missed[k] - o->read) * p->timing.costs.token / WG_ROW_HORIZON;
+        p->fee[i] = missed[k] * p->timing.read / WG_ROW_HORIZON;
+        p->late[i] = fmax(0, missed[k] - o->read) * p->timing.read / WG_ROW_HORIZON;
         wg_row_policy_survival(p, slot[k], p->survival + (size_t)i * (size_t)p->depth);
     }
     if (n > 0) decide(p, n, other);

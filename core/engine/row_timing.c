@@ -47,7 +47,7 @@ static void open_filter(wg_row_timing *t)
 wg_status wg_row_timing_open(wg_row_timing *t, const wg_row_costs *costs, wg_error *err)
 {
     const size_t rows = (size_t)costs->rows;
-    *t = (wg_row_timing){ .costs = *costs, .level = costs->level, .token = costs->token };
+    *t = (wg_row_timing){ .costs = *costs, .level = costs->level, .token = costs->token, .read = costs->token };
     t->costs.pass = t->live = wg_calloc(rows, sizeof *t->live);
     t->table = wg_calloc(rows, sizeof *t->table);
     t->before_pass = wg_calloc(rows, sizeof *t->before_pass);
@@ -60,8 +60,10 @@ wg_status wg_row_timing_open(wg_row_timing *t, const wg_row_costs *costs, wg_err
     place_knots(t, costs->rows);
     open_filter(t);
     t->draft_spent = t->draft_tabled = FIRST * (t->level + t->token);
+    t->read_spent = t->read_tabled = FIRST * t->token;
     t->rest_sum = FIRST * costs->rest;
     t->steps = FIRST;
+    t->since_end = 2;
     t->bias[0] = t->bias[1] = (wg_row_bias){ 1, 1, FEW };
     t->run = -1;
     return WG_OK;
@@ -151,13 +153,14 @@ static void update(wg_row_timing *t, const share *of, int n, double seen)
 
 static void reprice(wg_row_timing *t)
 {
-    double factor[WG_ROW_KNOTS + 1], way;
-    for (int i = 0; i < t->knots; i++) factor[i] = exp(t->state[WG_ROW_COMMON] + t->state[WG_ROW_OWN + i]);
-    factor[t->knots] = 0;
-    for (int r = 1; r <= t->costs.rows; r++) {
-        const int k = knot_of(t, r, &way);
-        t->live[r - 1] = t->table[r - 1] * ((1 - way) * factor[k] + way * factor[k + 1]);
+    double factor[WG_ROW_KNOTS];
+    for (int k = 0; k < t->knots; k++) factor[k] = exp(t->state[WG_ROW_COMMON] + t->state[WG_ROW_OWN + k]);
+    for (int k = 0; k + 1 < t->knots; k++) {
+        const double slope = (factor[k + 1] - factor[k]) / (t->knot[k + 1] - t->knot[k]);
+        for (int r = t->knot[k]; r < t->knot[k + 1]; r++)
+            t->live[r - 1] = t->table[r - 1] * (factor[k] + slope * (r - t->knot[k]));
     }
+    t->live[t->costs.rows - 1] = t->table[t->costs.rows - 1] * factor[t->knots - 1];
 }
 
 static void add_pass(wg_row_timing *t, const wg_row_step *s)
@@ -166,7 +169,7 @@ static void add_pass(wg_row_timing *t, const wg_row_step *s)
     share of[SHARES];
     predict(t);
     if (t->since_draft == 1) forget_after(t);
-    if (s->prompt > 0) return;
+    if (!t->tells) return;
     update(t, of, shares_of(t, s->rows, of), log(s->pass / wg_row_costs_pass(&tabled, s->rows)));
     reprice(t);
 }
@@ -175,18 +178,22 @@ static void add_pass(wg_row_timing *t, const wg_row_step *s)
 
 static double bounded(double seconds, double price) { return price > 0 ? fmin(seconds, SPIKE * price) : seconds; }
 
-/* Reading many tokens at once is cheaper than drafting them, so a draft that reads tells nothing of drafts. */
 static void add_draft(wg_row_timing *t, const wg_row_step *s)
 {
     const double common = exp(t->state[WG_ROW_COMMON]);
-    const double tabled = common * (s->depth * t->level + s->drafted * t->token);
-    if (tabled > 0 && s->read == 0) {
+    const double tabled = common * (s->depth * t->level + s->drafted * t->token), read = common * s->read * t->token;
+    if (read > 0) {
+        const double drafts = s->depth * t->costs.level + s->drafted * t->costs.token;
+        t->read_spent = KEEP * t->read_spent + bounded(fmax(0, s->draft - drafts), s->read * t->read);
+        t->read_tabled = KEEP * t->read_tabled + read;
+    } else if (tabled > 0) {
         t->draft_spent = KEEP * t->draft_spent + bounded(s->draft, tabled * t->draft_spent / t->draft_tabled);
         t->draft_tabled = KEEP * t->draft_tabled + tabled;
     }
     const double factor = t->draft_tabled > 0 ? common * t->draft_spent / t->draft_tabled : common;
     t->costs.level = t->level * factor;
     t->costs.token = t->token * factor;
+    t->read = t->read_tabled > 0 ? t->token * common * t->read_spent / t->read_tabled : t->token * common;
 }
 
 /* ---- how far prices are off -------------------------------------------------------------------------------------- */
@@ -223,7 +230,7 @@ static void compare(wg_row_timing *t, const wg_row_step *s)
 {
     const int kind = s->drafted > 0;
     const double took = s->draft + s->pass + fmax(0, s->rest), counts = 1 - left_after(t);
-    if (s->prompt > 0) return;
+    if (!t->tells) return;
     if (kind != t->run) begin_run(t, kind);
     if (s->read > 0) return;
     t->bias[kind].within += WITHIN * counts * (fmin(took / price_of(&t->costs, s), SPIKE) - t->bias[kind].within);
@@ -242,9 +249,21 @@ double wg_row_timing_bias(const wg_row_timing *t, bool drafts)
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
+/* Whether a step tells of rows: one with a prompt does not, nor do two after a sequence has ended, while its client is told so
+ * and asks again, perhaps on these processors. */
+static bool tells(wg_row_timing *t, const wg_row_step *s)
+{
+    const int sequences = s->rows - s->drafted;
+    if (s->prompt > 0) return false;
+    t->since_end = sequences < t->sequences ? 0 : t->since_end + (t->since_end < 2);
+    t->sequences = sequences;
+    return t->since_end >= 2;
+}
+
 void wg_row_timing_add(wg_row_timing *t, const wg_row_step *s)
 {
     if (s->rows < 1 || !(s->pass > 0)) return;
+    t->tells = tells(t, s);
     t->since_draft = s->drafted > 0 ? 0 : t->since_draft < LONG_AGO ? t->since_draft + 1 : LONG_AGO;
     compare(t, s);
     add_pass(t, s);

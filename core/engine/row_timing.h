@@ -11,9 +11,11 @@
  * (docs/performance.md). A Kalman filter (Kalman 1960) over these knows how sure each is, so that a machine that gets slower
  * while all passes have one size does not count as a slower size, and a size that is seen after a long time does not count as a
  * slower machine. Rows of a prompt cost less than others (they share keys, and most have no logits), so a step that has them
- * tells nothing of rows.
+ * tells nothing of rows; nor do the first two after a sequence has ended, which take up to half as long again where its client
+ * runs on the same processors.
  *
- * A draft is priced by its levels and tokens, by `common` and a factor of its own. `rest` is the mean of what a step takes
+ * A draft is priced by its levels and tokens, by `common` and a factor of its own; what is read before it is priced as so many
+ * tokens and by another one, since many at once are cheaper. `rest` is the mean of what a step takes
  * besides: verification, events, waking those who read them. A step that took far longer than its price counts as less, so a
  * scheduler's pause moves the prices little.
  *
@@ -50,14 +52,18 @@ typedef struct wg_row_bias {
 } wg_row_bias;
 
 typedef struct wg_row_timing {
-    wg_row_costs costs; /* the prices; their table is `live` */
-    double *live;       /* (rows) owned */
-    double *table;      /* (rows) owned: as given */
-    double level, token;
+    wg_row_costs costs;            /* the prices; their table is `live` */
+    double *live;                  /* (rows) owned */
+    double *table;                 /* (rows) owned: as given */
+    double level, token;           /* as given */
+    double read;                   /* seconds of a token that a draft model reads, having missed it */
     int knot[WG_ROW_KNOTS], knots; /* row counts, rising from 1 to the table's last */
     double state[WG_ROW_STATES], covariance[WG_ROW_STATES][WG_ROW_STATES];
     double alike[WG_ROW_KNOTS]; /* the covariance of own at knots so far apart, before any step */
-    double draft_spent, draft_tabled, rest_sum, steps;
+    double draft_spent, draft_tabled, read_spent, read_tabled, rest_sum, steps;
+    int sequences;           /* of the last step without a prompt */
+    int since_end;           /* steps since there were fewer than before; counted to 2 */
+    bool tells;              /* this step tells of rows */
     int since_draft;         /* steps; 0: the last one; counted to 1000 */
     wg_row_bias bias[2];     /* of plain steps; of those that draft */
     int run;                 /* the kind of the last steps: 0, 1; -1: none yet */

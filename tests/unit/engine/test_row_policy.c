@@ -123,9 +123,9 @@ Test(row_policy, begins_with_new_texts)
     int length[3];
     cr_assert_eq(wg_row_policy_open(&p, 3, 3, &costs, &err), WG_OK);
     wg_row_policy_plan(p, slot, most, none, 3, 100, length); /* texts begin, beside a prompt that decides nothing */
-    for (int i = 0; i < 40; i++) wg_row_policy_plan(p, slot, most, old, 3, 0, length);
+    for (int i = 0; i < 4; i++) wg_row_policy_plan(p, slot, most, old, 3, 0, length);
     cr_assert_eq(length[0] + length[1] + length[2], 0);
-    for (int i = 0; i < 20; i++) wg_row_policy_plan(p, slot, most, some, 3, 0, length); /* less than a trial waits */
+    for (int i = 0; i < 56; i++) wg_row_policy_plan(p, slot, most, some, 3, 0, length); /* less than a trial waits */
     cr_assert(length[0] == 0 && length[1] > 0 && length[2] > 0, "%d %d %d", length[0], length[1], length[2]);
     wg_row_policy_close(p);
 }

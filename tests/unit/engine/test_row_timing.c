@@ -25,7 +25,7 @@ Test(row_timing, follows_a_machine_that_gets_slower)
     wg_row_timing t = opened();
     const uint64_t calls = wg_mem_read().calls;
     for (int i = 0; i < 400; i++) {
-        const int rows = 1 + i % 4;
+        const int rows = 1 + i / 20 % 4;
         wg_row_timing_add(&t, &(wg_row_step){ .rows = rows, .pass = 2.5 * (1 + 0.1 * (rows - 1)), .rest = 0.25 });
     }
     cr_assert_eq(wg_mem_read().calls, calls);
@@ -43,7 +43,7 @@ Test(row_timing, learns_the_price_of_a_row_count)
 {
     wg_row_timing t = opened();
     for (int i = 0; i < 600; i++) {
-        const int rows = 1 + i % ROWS;
+        const int rows = 1 + i / 10 % ROWS;
         wg_row_timing_add(&t, &(wg_row_step){ .rows = rows, .pass = (1 + 0.1 * (rows - 1)) * (rows == 5 ? 2 : 1) });
     }
     cr_assert(wg_row_costs_pass(&t.costs, 5) > 1.6 * 1.4, "%g", wg_row_costs_pass(&t.costs, 5));
@@ -52,17 +52,19 @@ Test(row_timing, learns_the_price_of_a_row_count)
     wg_row_timing_close(&t);
 }
 
-/* The price of a draft counts what a draft model had to read first, so a step that resumes drafting does not look dear. */
-Test(row_timing, prices_drafts_by_what_they_read)
+/* What a draft model had to read first has a price of its own, so a step that resumes drafting does not look dear, nor are
+ * drafts cheap because reading is. */
+Test(row_timing, prices_drafts_and_what_they_read)
 {
     wg_row_timing t = opened();
     for (int i = 0; i < 400; i++) {
         wg_row_step s = { .rows = 6, .drafted = 5, .depth = 3, .read = i % 3 ? 0 : 40, .pass = 1.5 };
-        s.draft = 3 * (3 * 0.1 + (5 + s.read) * 0.02);
+        s.draft = 3 * (3 * 0.1 + 5 * 0.02) + 0.004 * s.read;
         wg_row_timing_add(&t, &s);
     }
     cr_assert_float_eq(t.costs.level, 0.3, 0.01, "%g", t.costs.level);
     cr_assert_float_eq(t.costs.token, 0.06, 0.002, "%g", t.costs.token);
+    cr_assert_float_eq(t.read, 0.004, 0.0004, "%g", t.read);
     wg_row_timing_close(&t);
 }
 
@@ -110,10 +112,25 @@ Test(row_timing, learns_nothing_from_prompts)
     wg_row_timing t = opened();
     for (int i = 0; i < 2000; i++) {
         const bool prompt = i % 4 == 0;
-        wg_row_timing_add(&t, &(wg_row_step){ .rows = prompt ? 7 : 1, .prompt = prompt ? 6 : 0, .pass = prompt ? 1.1 : 1 });
+        const wg_row_step s = { .rows = prompt ? 7 : 1, .prompt = prompt ? 6 : 0, .pass = prompt ? 1.1 : 1 };
+        wg_row_timing_add(&t, &s);
     }
     cr_assert_float_eq(wg_row_costs_pass(&t.costs, 7), 1.6, 0.05, "%g", wg_row_costs_pass(&t.costs, 7));
     cr_assert_float_eq(t.bias[0].within, 1, 0.01, "%g", t.bias[0].within);
+    wg_row_timing_close(&t);
+}
+
+/* When a sequence has ended its client is told so, and asks again: passes over fewer rows are slow just then, and those of a
+ * run are not. */
+Test(row_timing, learns_nothing_while_a_sequence_ends)
+{
+    wg_row_timing t = opened();
+    for (int i = 0; i < 3000; i++) {
+        const int k = i % 30, rows = k < 3 ? 2 : 4; /* drafts of one token, of two sequences and in three steps of one */
+        wg_row_timing_add(&t, &(wg_row_step){ .rows = rows, .drafted = rows / 2, .pass = k < 2 ? 2.2 : k == 2 ? 1.1 : 1.3 });
+    }
+    cr_assert_float_eq(wg_row_costs_pass(&t.costs, 2), 1.1, 0.03, "%g", wg_row_costs_pass(&t.costs, 2));
+    cr_assert_float_eq(t.bias[1].within, 1, 0.01, "%g", t.bias[1].within);
     wg_row_timing_close(&t);
 }
 
@@ -195,7 +212,7 @@ Test(row_timing, is_what_lengths_are_planned_by)
         for (int i = 0; i < 200; i++)
             wg_row_policy_time(p,
                                &(wg_row_step){ .rows = 8, .drafted = 4, .depth = 1, .pass = 1, .draft = slow ? 0.75 : 0.15 });
-        for (int i = 0; i < 40; i++) wg_row_policy_plan(p, slot, most, missed, SLOTS, 0, length);
+        for (int i = 0; i < 100; i++) wg_row_policy_plan(p, slot, most, missed, SLOTS, 0, length);
         for (int i = 0; i < SLOTS; i++) after += length[i];
         cr_assert(before > 0 && (slow ? after == 0 : after == before), "%d before, %d after", before, after);
         wg_row_policy_close(p);
