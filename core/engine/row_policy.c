@@ -8,12 +8,13 @@
 #include "core/engine/row_trial.h"
 
 /* Before anything is seen: a rate of 0.7, of so many tokens' weight; a deeper level starts from the one above it. KEEP: the
- * share of what was seen that is left after a round, of all sequences and of one. BEGINS: what drafts must promise beyond
- * plain decoding, of its tokens, before they begin. Of KEEP 0.9 .. 1 and WEIGHT 3 .. 50, those of OWN predict the next draft
- * token's acceptance best (sum of log-likelihoods, 88 texts at temperature 0 and 0.8); with 0.95 and 6 the factor's noise
- * alone turned drafts on and off. */
+ * share of what was seen that is left after a round, of all sequences and of one. Of KEEP 0.9 .. 1 and WEIGHT 3 .. 50, those of
+ * OWN predict the next draft token's acceptance best (sum of log-likelihoods, 88 texts at temperature 0 and 0.8); with 0.95 and
+ * 6 the factor's noise alone turned drafts on and off. BEGINS, ENDS: what drafts must promise beyond plain decoding, of its
+ * tokens, to begin and to go on. EXPLORES: of so many steps that draft, one finds out about sizes. */
 static const double FIRST_RATE = 0.7, FIRST_WEIGHT = 2, COMMON_KEEP = 0.998, OWN_KEEP = 0.98, OWN_WEIGHT = 12;
-static const double HIGHEST_RATE = 0.995, BEGINS = 0.03, GAIN_KEEP = 0.98;
+static const double HIGHEST_RATE = 0.995, BEGINS = 0.03, ENDS = -0.03, GAIN_KEEP = 0.98;
+enum { EXPLORES = 16 };
 /* TEXT_KEEP: the share of what was read and told of a text that is left after another one. MOST_MISSED: tokens a step that a
  * sequence is charged with at most for what it has missed; one that has missed more will hardly draft again. */
 static const double TEXT_KEEP = 0.95, MOST_MISSED = 0.5;
@@ -39,6 +40,7 @@ struct wg_row_policy {
     double gain;        /* of the last steps without prompts: what drafts promised beyond plain decoding, of its tokens */
     bool planned, pays; /* there was such a step; drafts are better */
     bool timed;         /* steps are timed, so prices follow them */
+    unsigned drafted;   /* steps that drafted where drafts pay */
 };
 
 static wg_status allocate(wg_row_policy *p, const wg_row_costs *costs, wg_error *err)
@@ -146,17 +148,17 @@ void wg_row_policy_time(wg_row_policy *p, const wg_row_step *step)
 
 /* The best lengths of n sequences, into p->length; what they promise beyond plain decoding, of its tokens. fee: NULL, where it
  * does not matter what draft models must read first. */
-static double share(wg_row_policy *p, int n, int other, const double *fee, bool drafts)
+static double share(wg_row_policy *p, const wg_row_costs *costs, int n, int other, const double *fee, bool drafts)
 {
     const wg_row_sequences of = { .survival = p->survival, .most = p->most, .fee = fee, .n = n, .other = other };
-    return wg_row_budget_share(&p->budget, &p->timing.costs, &of, drafts, p->length) / n;
+    return wg_row_budget_share(&p->budget, costs, &of, drafts, p->length) / n;
 }
 
 /* What the best drafts promise beyond plain decoding, of its tokens, less what is read besides; -INFINITY where none may draft.
  * A token brings its part of the reading of texts that begin. */
 static double promise(wg_row_policy *p, int n, int other)
 {
-    const double gain = (1 + share(p, n, other, NULL, true)) * wg_row_timing_bias(&p->timing, p->pays) - 1;
+    const double gain = (1 + share(p, &p->timing.costs, n, other, NULL, true)) * wg_row_timing_bias(&p->timing, p->pays) - 1;
     const double plain = wg_row_costs_pass(&p->timing.costs, n) + p->timing.costs.rest;
     double tokens = n, missed = 0;
     for (int i = 0; i < n; i++) {
@@ -167,12 +169,22 @@ static double promise(wg_row_policy *p, int n, int other)
     return gain - texts - (p->pays ? 0 : missed / n);
 }
 
-/* The first steps after a change are slow (row_timing.h): so drafts begin when they have promised BEGINS for some steps, and
- * go on until they promise nothing. A step that reads a prompt, where drafts may look cheap, changes nothing. */
+/* The first steps after a change are slow (row_timing.h), and a promise is no surer than ENDS and BEGINS are apart: so drafts
+ * begin when they have promised BEGINS for some steps, and end at ENDS. A step that reads a prompt, where drafts may look
+ * cheap, changes nothing. */
 static void judge(wg_row_policy *p, double gain, int other)
 {
     if (other == 0) p->gain += (p->planned ? 1 - GAIN_KEEP : 1) * (gain - p->gain), p->planned = true;
-    p->pays = p->gain > (p->pays ? 0 : BEGINS);
+    p->pays = p->gain > (p->pays ? ENDS : BEGINS);
+}
+
+/* Lengths by prices that may well be: sizes that only seem dear would never be seen. */
+static void explore(wg_row_policy *p, int n, int other)
+{
+    wg_row_costs hope = p->timing.costs;
+    wg_row_timing_hope(&p->timing);
+    hope.pass = p->timing.hope;
+    share(p, &hope, n, other, p->late, true);
 }
 
 /* Where drafts pay, each sequence drafts from when what it must read first is worth it; in a trial at least one. */
@@ -184,9 +196,11 @@ static void decide(wg_row_policy *p, int n, int other)
     if (gain > -INFINITY) judge(p, gain, other);
     const bool tells = !p->pays || p->timed; /* plain steps tell of nothing but time */
     double loss = gain > -INFINITY && tells ? fabs(p->gain) : INFINITY;
-    if (fees && !p->pays && wg_row_trial_due(&p->trial, p->pays, loss)) loss = fmax(loss, -share(p, n, other, p->fee, true));
+    if (fees && !p->pays && wg_row_trial_due(&p->trial, p->pays, loss))
+        loss = fmax(loss, -share(p, &p->timing.costs, n, other, p->fee, true));
     const bool drafts = wg_row_trial_step(&p->trial, p->pays, loss);
-    if (drafts && fees && p->pays) share(p, n, other, p->late, false);
+    if (drafts && fees && p->pays) share(p, &p->timing.costs, n, other, p->late, false);
+    if (drafts && p->pays && p->timed && ++p->drafted % EXPLORES == 0) explore(p, n, other);
     for (int i = 0; i < n && !drafts; i++) p->length[i] = 0;
 }
 

@@ -10,10 +10,10 @@
 /* Of logarithms of times: standard deviations of a step, of `common` from one step to the next and before any step, and of
  * own(r), whose correlation falls to 1/e over REACH knots and which is known no more after 1 / FADES steps without it; mean and
  * deviation of `after`, which falls to 1/e in LASTS steps. A step that is FARTHEST deviations or more from what is expected
- * counts as so far. They predict best what the other kind of steps takes, from trials of it, in the logs of servers that
- * alternate (docs/load.md). */
+ * counts as so far; what may well be is HOPES of them away. They predict best what the other kind of steps takes, from trials
+ * of it, in the logs of servers that alternate (docs/load.md). */
 static const double NOISE = 0.1, DRIFT = 0.015, OPENED = 3, OWN = 0.25, REACH = 3, FADES = 1 / 8000.0;
-static const double LEFT = 0.3, LEFT_SPREAD = 0.3, LASTS = 8, FARTHEST = 3;
+static const double LEFT = 0.3, LEFT_SPREAD = 0.3, LASTS = 8, FARTHEST = 3, HOPES = 2;
 /* Of drafts and of what is besides. KEEP: the share of a sum that is left after a step. FIRST: steps that given costs count as.
  * SPIKE: times its price that a step counts as at most. */
 static const double KEEP = 0.98, FIRST = 4, SPIKE = 3;
@@ -51,9 +51,10 @@ wg_status wg_row_timing_open(wg_row_timing *t, const wg_row_costs *costs, wg_err
     t->costs.pass = t->live = wg_calloc(rows, sizeof *t->live);
     t->table = wg_calloc(rows, sizeof *t->table);
     t->before_pass = wg_calloc(rows, sizeof *t->before_pass);
-    if (!t->live || !t->table || !t->before_pass) {
+    t->hope = wg_calloc(rows, sizeof *t->hope);
+    if (!t->live || !t->table || !t->before_pass || !t->hope) {
         wg_row_timing_close(t);
-        return wg_nomem(err, 3 * rows * sizeof *t->table, "the costs of a scheduler's steps");
+        return wg_nomem(err, 4 * rows * sizeof *t->table, "the costs of a scheduler's steps");
     }
     memcpy(t->table, costs->pass, rows * sizeof *t->table);
     memcpy(t->live, costs->pass, rows * sizeof *t->live);
@@ -74,6 +75,7 @@ void wg_row_timing_close(wg_row_timing *t)
     wg_free(t->live);
     wg_free(t->table);
     wg_free(t->before_pass);
+    wg_free(t->hope);
     *t = (wg_row_timing){ .table = NULL };
 }
 
@@ -151,16 +153,29 @@ static void update(wg_row_timing *t, const share *of, int n, double seen)
     }
 }
 
-static void reprice(wg_row_timing *t)
+/* Prices by the filter; less: what the logarithm of each knot's is taken lower. */
+static void reprice(const wg_row_timing *t, const double *less, double *pass)
 {
     double factor[WG_ROW_KNOTS];
-    for (int k = 0; k < t->knots; k++) factor[k] = exp(t->state[WG_ROW_COMMON] + t->state[WG_ROW_OWN + k]);
+    for (int k = 0; k < t->knots; k++) factor[k] = exp(t->state[WG_ROW_COMMON] + t->state[WG_ROW_OWN + k] - less[k]);
     for (int k = 0; k + 1 < t->knots; k++) {
         const double slope = (factor[k + 1] - factor[k]) / (t->knot[k + 1] - t->knot[k]);
         for (int r = t->knot[k]; r < t->knot[k + 1]; r++)
-            t->live[r - 1] = t->table[r - 1] * (factor[k] + slope * (r - t->knot[k]));
+            pass[r - 1] = t->table[r - 1] * (factor[k] + slope * (r - t->knot[k]));
     }
-    t->live[t->costs.rows - 1] = t->table[t->costs.rows - 1] * factor[t->knots - 1];
+    pass[t->costs.rows - 1] = t->table[t->costs.rows - 1] * factor[t->knots - 1];
+}
+
+void wg_row_timing_hope(wg_row_timing *t)
+{
+    double less[WG_ROW_KNOTS], least = INFINITY;
+    for (int k = 0; k < t->knots; k++) {
+        const int own = WG_ROW_OWN + k;
+        less[k] = t->covariance[WG_ROW_COMMON][WG_ROW_COMMON] + t->covariance[own][own] + 2 * t->covariance[WG_ROW_COMMON][own];
+        least = fmin(least, less[k]);
+    }
+    for (int k = 0; k < t->knots; k++) less[k] = HOPES * sqrt(less[k] - least);
+    reprice(t, less, t->hope);
 }
 
 static void add_pass(wg_row_timing *t, const wg_row_step *s)
@@ -171,7 +186,7 @@ static void add_pass(wg_row_timing *t, const wg_row_step *s)
     if (t->since_draft == 1) forget_after(t);
     if (!t->tells) return;
     update(t, of, shares_of(t, s->rows, of), log(s->pass / wg_row_costs_pass(&tabled, s->rows)));
-    reprice(t);
+    reprice(t, (const double[WG_ROW_KNOTS]){ 0 }, t->live);
 }
 
 /* ---- what a step takes besides ----------------------------------------------------------------------------------- */

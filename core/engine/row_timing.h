@@ -69,6 +69,7 @@ typedef struct wg_row_timing {
     int run;                 /* the kind of the last steps: 0, 1; -1: none yet */
     wg_row_costs before;     /* the prices from before this run, */
     double *before_pass;     /* (rows) owned: and their passes */
+    double *hope;            /* (rows) owned: wg_row_timing_hope */
     double took, due, first; /* of the run's first steps: seconds, by `before`; how many; -1: no more */
 } wg_row_timing;
 
@@ -79,5 +80,9 @@ void wg_row_timing_add(wg_row_timing *t, const wg_row_step *step);
 /* By how much prices let drafts look better than they are, tokens per time beside plain decoding: below 1 if so. drafts: they
  * go on, and plain decoding is tried now and then; else the other way round. */
 double wg_row_timing_bias(const wg_row_timing *t, bool drafts);
+
+/* Into t->hope: passes as cheap as they may well be, their prices less two deviations each, beyond that of the size that is
+ * known best. What is planned by these now and then finds out about sizes that only seem dear. O(rows). */
+void wg_row_timing_hope(wg_row_timing *t);
 
 #endif

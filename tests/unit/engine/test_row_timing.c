@@ -212,7 +212,7 @@ Test(row_timing, is_what_lengths_are_planned_by)
         for (int i = 0; i < 200; i++)
             wg_row_policy_time(p,
                                &(wg_row_step){ .rows = 8, .drafted = 4, .depth = 1, .pass = 1, .draft = slow ? 0.75 : 0.15 });
-        for (int i = 0; i < 100; i++) wg_row_policy_plan(p, slot, most, missed, SLOTS, 0, length);
+        for (int i = 0; i < 200; i++) wg_row_policy_plan(p, slot, most, missed, SLOTS, 0, length);
         for (int i = 0; i < SLOTS; i++) after += length[i];
         cr_assert(before > 0 && (slow ? after == 0 : after == before), "%d before, %d after", before, after);
         wg_row_policy_close(p);
