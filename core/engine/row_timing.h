@@ -15,9 +15,9 @@
  * runs on the same processors.
  *
  * A draft is priced by its levels and tokens, by `common` and a factor of its own; what is read before it is priced as so many
- * tokens and by another one, since many at once are cheaper. `rest` is the mean of what a step takes
- * besides: verification, events, waking those who read them. A step that took far longer than its price counts as less, so a
- * scheduler's pause moves the prices little.
+ * tokens and by another one, since many at once are cheaper. `rest` is the mean of what a step takes besides: verification,
+ * events, waking those who read them. A step that took far longer than its price counts as less, so a scheduler's pause moves
+ * the prices little.
  *
  * Such prices are off, by more than the two best choices differ (docs/load.md): they are of usual steps, of which some take far
  * longer; the best of many lengths is often one that is priced too low; and a kind of steps that is only tried now and then is
