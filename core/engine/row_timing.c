@@ -10,8 +10,9 @@
 /* Of logarithms of times: standard deviations of a step, of `common` from one step to the next and before any step, and of
  * own(r), whose correlation falls to 1/e over REACH knots and which is known no more after 1 / FADES steps without it; mean and
  * deviation of `after`, which falls to 1/e in LASTS steps. A step that is FARTHEST deviations or more from what is expected
- * counts as so far; what may well be is HOPES of them away. They predict best what the other kind of steps takes, from trials
- * of it, in the logs of servers that alternate (docs/load.md). */
+ * counts as so far; what may well be is HOPES of them away. In the logs of servers that alternate, smaller DRIFT and FADES
+ * predict the other kind of steps a little better still, from trials of it (docs/load.md); these also follow machines whose
+ * speed jumps (test_row_policy). */
 static const double NOISE = 0.1, DRIFT = 0.015, OPENED = 3, OWN = 0.25, REACH = 3, FADES = 1 / 8000.0;
 static const double LEFT = 0.3, LEFT_SPREAD = 0.3, LASTS = 8, FARTHEST = 3, HOPES = 2;
 /* Of drafts and of what is besides. KEEP: the share of a sum that is left after a step. FIRST: steps that given costs count as.
@@ -178,13 +179,13 @@ void wg_row_timing_hope(wg_row_timing *t)
     reprice(t, less, t->hope);
 }
 
-static void add_pass(wg_row_timing *t, const wg_row_step *s)
+static void add_pass(wg_row_timing *t, const wg_row_step *s, bool told)
 {
     const wg_row_costs tabled = { .pass = t->table, .rows = t->costs.rows };
     share of[SHARES];
     predict(t);
     if (t->since_draft == 1) forget_after(t);
-    if (!t->tells) return;
+    if (!told) return;
     update(t, of, shares_of(t, s->rows, of), log(s->pass / wg_row_costs_pass(&tabled, s->rows)));
     reprice(t, (const double[WG_ROW_KNOTS]){ 0 }, t->live);
 }
@@ -245,7 +246,6 @@ static void compare(wg_row_timing *t, const wg_row_step *s)
 {
     const int kind = s->drafted > 0;
     const double took = s->draft + s->pass + fmax(0, s->rest), counts = 1 - left_after(t);
-    if (!t->tells) return;
     if (kind != t->run) begin_run(t, kind);
     if (s->read > 0) return;
     t->bias[kind].within += WITHIN * counts * (fmin(took / price_of(&t->costs, s), SPIKE) - t->bias[kind].within);
@@ -278,10 +278,10 @@ static bool tells(wg_row_timing *t, const wg_row_step *s)
 void wg_row_timing_add(wg_row_timing *t, const wg_row_step *s)
 {
     if (s->rows < 1 || !(s->pass > 0)) return;
-    t->tells = tells(t, s);
+    const bool told = tells(t, s);
     t->since_draft = s->drafted > 0 ? 0 : t->since_draft < LONG_AGO ? t->since_draft + 1 : LONG_AGO;
-    compare(t, s);
-    add_pass(t, s);
+    if (told) compare(t, s);
+    add_pass(t, s, told);
     add_draft(t, s);
     const double rest = fmax(0, s->rest);
     t->rest_sum = KEEP * t->rest_sum + (t->steps > 2 * FIRST ? bounded(rest, t->costs.rest) : rest);

@@ -63,7 +63,6 @@ typedef struct wg_row_timing {
     double draft_spent, draft_tabled, read_spent, read_tabled, rest_sum, steps;
     int sequences;           /* of the last step without a prompt */
     int since_end;           /* steps since there were fewer than before; counted to 2 */
-    bool tells;              /* this step tells of rows */
     int since_draft;         /* steps; 0: the last one; counted to 1000 */
     wg_row_bias bias[2];     /* of plain steps; of those that draft */
     int run;                 /* the kind of the last steps: 0, 1; -1: none yet */
