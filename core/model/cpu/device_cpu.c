@@ -11,6 +11,11 @@
 /* A fork-join costs 0.3 to 0.5 us with all cores free, many times that without. */
 enum { SMALL = 1 << 17, LINE = WG_ALIGN / (int)sizeof(float) };
 
+/* What an element costs, in multiply-adds of products that take as long, of which a core does about 100 a nanosecond: moving it
+ * or one operation on it; its part of a norm; of an activation function, a rotation or a conversion to codes; reading it from
+ * a packed matrix. Measured with AVX2 and AVX-512 (wager bench forward --stages --threads 1). */
+enum { MOVE = 10, NORM = 20, ACT = 50, EMBED = 250 };
+
 static void run(wg_device *d, double work, int items, int grain, wg_pool_each_fn *fn, void *arg)
 {
     wg_pool_each(work < d->small ? NULL : d->pool, items, grain, fn, arg);
@@ -115,7 +120,7 @@ static void embed_part(void *arg, int r0, int r1)
 static void cpu_embed(wg_device *d, const wg_matrix *table, const wg_row *row, int rows, float *x, int dim)
 {
     rows_job j = { .ops = d->ops, .table = table, .row = row, .y = x, .n = dim };
-    run(d, 8.0 * rows * dim, rows, 1, embed_part, &j);
+    run(d, (double)EMBED * rows * dim, rows, 1, embed_part, &j);
 }
 
 static void rmsnorm_part(void *arg, int r0, int r1)
@@ -131,7 +136,7 @@ static void cpu_rmsnorm(wg_device *d, const float *x, const wg_norm *norm, float
     rows_job j = {
         .ops = d->ops, .x = x, .weight = norm->weight, .bias = norm->bias, .n = norm->dim, .eps = norm->eps, .y = y
     };
-    run(d, 2.0 * rows * norm->dim, rows, 1, rmsnorm_part, &j);
+    run(d, (double)NORM * rows * norm->dim, rows, 1, rmsnorm_part, &j);
 }
 
 static void prepare_part(void *arg, int r0, int r1)
@@ -143,7 +148,7 @@ static void prepare_part(void *arg, int r0, int r1)
 static void cpu_prepare(wg_device *d, int type, const float *x, int rows, int k, void *act)
 {
     rows_job j = { .ops = d->ops, .type = type, .x = x, .n = k, .rows = rows, .act = act };
-    run(d, 2.0 * rows * k, rows, 1, prepare_part, &j);
+    run(d, (double)ACT * rows * k, rows, 1, prepare_part, &j);
 }
 
 /* Elementwise: rows of n floats are one line of rows * n. */
@@ -156,7 +161,7 @@ static void swiglu_part(void *arg, int lo, int hi)
 static void cpu_swiglu(wg_device *d, const float *gate, const float *up, float *y, int n, int rows)
 {
     rows_job j = { .ops = d->ops, .x = gate, .weight = up, .y = y };
-    run(d, 8.0 * rows * n, rows * n, LINE, swiglu_part, &j);
+    run(d, (double)ACT * rows * n, rows * n, LINE, swiglu_part, &j);
 }
 
 static void geglu_part(void *arg, int lo, int hi)
@@ -168,7 +173,7 @@ static void geglu_part(void *arg, int lo, int hi)
 static void cpu_geglu(wg_device *d, const float *gate, const float *up, float *y, int n, int rows)
 {
     rows_job j = { .ops = d->ops, .x = gate, .weight = up, .y = y };
-    run(d, 8.0 * rows * n, rows * n, LINE, geglu_part, &j);
+    run(d, (double)ACT * rows * n, rows * n, LINE, geglu_part, &j);
 }
 
 static void gelu_part(void *arg, int lo, int hi)
@@ -180,7 +185,7 @@ static void gelu_part(void *arg, int lo, int hi)
 static void cpu_gelu(wg_device *d, float *x, int n, int rows)
 {
     rows_job j = { .ops = d->ops, .y = x };
-    run(d, 8.0 * rows * n, rows * n, LINE, gelu_part, &j);
+    run(d, (double)ACT * rows * n, rows * n, LINE, gelu_part, &j);
 }
 
 static void gelu_erf_part(void *arg, int lo, int hi)
@@ -192,7 +197,7 @@ static void gelu_erf_part(void *arg, int lo, int hi)
 static void cpu_gelu_erf(wg_device *d, float *x, int n, int rows)
 {
     rows_job j = { .ops = d->ops, .y = x };
-    run(d, 12.0 * rows * n, rows * n, LINE, gelu_erf_part, &j);
+    run(d, (double)ACT * rows * n, rows * n, LINE, gelu_erf_part, &j);
 }
 
 static void clamp_part(void *arg, int lo, int hi)
@@ -204,7 +209,7 @@ static void clamp_part(void *arg, int lo, int hi)
 static void cpu_clamp(wg_device *d, float *x, float limit, int n, int rows)
 {
     rows_job j = { .ops = d->ops, .y = x, .by = limit };
-    run(d, 1.0 * rows * n, rows * n, LINE, clamp_part, &j);
+    run(d, (double)MOVE * rows * n, rows * n, LINE, clamp_part, &j);
 }
 
 static void positions_part(void *arg, int r0, int r1)
@@ -217,7 +222,7 @@ static void positions_part(void *arg, int r0, int r1)
 static void cpu_positions(wg_device *d, const float *table, const wg_row *row, int rows, float *x, int dim)
 {
     rows_job j = { .ops = d->ops, .x = table, .row = row, .y = x, .n = dim };
-    run(d, 1.0 * rows * dim, rows, 1, positions_part, &j);
+    run(d, (double)MOVE * rows * dim, rows, 1, positions_part, &j);
 }
 
 static void scale_part(void *arg, int lo, int hi)
@@ -229,7 +234,7 @@ static void scale_part(void *arg, int lo, int hi)
 static void cpu_scale(wg_device *d, float *x, float by, int n, int rows)
 {
     rows_job j = { .ops = d->ops, .y = x, .by = by };
-    run(d, 1.0 * rows * n, rows * n, LINE, scale_part, &j);
+    run(d, (double)MOVE * rows * n, rows * n, LINE, scale_part, &j);
 }
 
 static void softcap_part(void *arg, int r0, int r1)
@@ -247,7 +252,7 @@ static void add_part(void *arg, int lo, int hi)
 static void cpu_add(wg_device *d, float *x, const float *y, int n, int rows)
 {
     rows_job j = { .ops = d->ops, .x = y, .y = x };
-    run(d, 1.0 * rows * n, rows * n, LINE, add_part, &j);
+    run(d, (double)MOVE * rows * n, rows * n, LINE, add_part, &j);
 }
 
 static void bias_part(void *arg, int r0, int r1)
@@ -259,7 +264,7 @@ static void bias_part(void *arg, int r0, int r1)
 static void cpu_bias(wg_device *d, float *y, const float *b, int n, int rows)
 {
     rows_job j = { .ops = d->ops, .x = b, .y = y, .n = n };
-    run(d, 1.0 * rows * n, rows, 1, bias_part, &j);
+    run(d, (double)MOVE * rows * n, rows, 1, bias_part, &j);
 }
 
 static void cpu_norm_heads(wg_device *d, float *x, const wg_norm *norm, int heads, int rows)
@@ -277,7 +282,7 @@ static void gather_part(void *arg, int r0, int r1)
 static void cpu_gather(wg_device *d, const float *x, const int32_t *from, int n, float *y, int rows)
 {
     rows_job j = { .x = x, .from = from, .y = y, .n = n };
-    run(d, 1.0 * rows * n, rows, 1, gather_part, &j);
+    run(d, (double)MOVE * rows * n, rows, 1, gather_part, &j);
 }
 
 static void tap_part(void *arg, int r0, int r1)
@@ -290,7 +295,7 @@ static void tap_part(void *arg, int r0, int r1)
 static void cpu_tap(wg_device *d, const float *x, int n, float *y, int stride, int rows)
 {
     rows_job j = { .x = x, .y = y, .n = n, .stride = stride };
-    run(d, 1.0 * rows * n, rows, 1, tap_part, &j);
+    run(d, (double)MOVE * rows * n, rows, 1, tap_part, &j);
 }
 
 /* ---- products: the panels of all matrices in sequence */
@@ -331,7 +336,7 @@ static void cpu_head(wg_device *d, const wg_matrix *w, const float *x, int rows,
     rows_job j = { .ops = d->ops, .y = y, .by = cap, .n = w->n };
     cpu_prepare(d, w->type, x, rows, w->k, act);
     cpu_matmul(d, &w, &y, 1, act, rows);
-    if (cap > 0) run(d, 16.0 * rows * w->n, rows, 1, softcap_part, &j);
+    if (cap > 0) run(d, (double)ACT * rows * w->n, rows, 1, softcap_part, &j);
 }
 
 /* ---- experts: the rows of one are gathered, so that its weights are read once for all of them. A row's products do not depend
@@ -427,7 +432,7 @@ static void rope_store_part(void *arg, int r0, int r1)
 static void cpu_rope_store(wg_device *d, const wg_rope *rope, float *q, float *k, const float *v, const wg_attention_rows *at)
 {
     heads_job j = { .ops = d->ops, .rope = rope, .at = at, .q = q, .k = k, .v = v };
-    run(d, 4.0 * at->rows * at->heads * at->hd, at->rows, 1, rope_store_part, &j);
+    run(d, (double)ACT * at->rows * at->heads * at->hd, at->rows, 1, rope_store_part, &j);
 }
 
 /* An item is one row and one group of heads that share keys. Groups vary slowest: their keys stay in the cache. */
