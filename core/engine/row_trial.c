@@ -7,9 +7,9 @@
 /* SHARE: of all steps, what trials may cost. FIRST: plain steps that the first trial may cost. */
 static const double SHARE = 0.005, FIRST = 4;
 
-void wg_row_trial_open(wg_row_trial *t) { *t = (wg_row_trial){ .saved = FIRST }; }
+void wg_row_trial_open(wg_row_trial *t) { *t = (wg_row_trial){ .draft_steps = WG_ROW_TRIAL_DRAFTS, .saved = FIRST }; }
 
-static int length(bool drafts) { return drafts ? WG_ROW_TRIAL_DRAFTS : WG_ROW_TRIAL_PLAIN; }
+static int length(const wg_row_trial *t, bool drafts) { return drafts ? t->draft_steps : WG_ROW_TRIAL_PLAIN; }
 
 static void end(wg_row_trial *t)
 {
@@ -20,7 +20,7 @@ static void end(wg_row_trial *t)
 
 static bool begins(const wg_row_trial *t, bool pays, double loss)
 {
-    return !t->on && t->steps >= WG_ROW_BETWEEN && length(!pays) * loss <= t->saved;
+    return !t->on && t->steps >= WG_ROW_BETWEEN && length(t, !pays) * loss <= t->saved;
 }
 
 /* Before the coming step, its own share and itself counted. */
@@ -41,7 +41,7 @@ bool wg_row_trial_due(const wg_row_trial *t, bool pays, double loss)
 bool wg_row_trial_step(wg_row_trial *t, bool pays, double loss)
 {
     *t = counted(t);
-    if (t->on && (t->drafts == pays || t->steps > length(t->drafts) || isinf(loss))) end(t);
+    if (t->on && (t->drafts == pays || t->steps > length(t, t->drafts) || isinf(loss))) end(t);
     if (begins(t, pays, loss)) {
         t->on = true;
         t->drafts = !pays;

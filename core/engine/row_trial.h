@@ -13,6 +13,7 @@
 enum { WG_ROW_TRIAL_DRAFTS = 10, WG_ROW_TRIAL_PLAIN = 24, WG_ROW_BETWEEN = 64 };
 
 typedef struct wg_row_trial {
+    int draft_steps; /* of a trial of drafts: WG_ROW_TRIAL_DRAFTS, or as many as is said after it was opened */
     bool on, drafts; /* a trial goes on, and is of drafts */
     int steps;       /* of the trial; else since the last one, up to WG_ROW_BETWEEN */
     double saved;    /* plain steps that a trial may cost by now */

@@ -7,17 +7,17 @@
  * would have been kept: so it is taken up again as soon as the text repeats. A drafter with a model drafts only when it is
  * chosen. Until then it runs no pass; the text that it has missed is read in the first pass of its next draft, and that price
  * is part of the choice. So that its counts do not grow stale it is tried again, for one token, whenever the price of that is
- * at most `probe` of the time since the last such trial. Where prices follow the clock, plain decoding is tried likewise
- * (auto_plain.h).
+ * at most `probe` of the time since the last such trial. Where prices follow the clock, what most rounds do not do, drafts or
+ * plain decoding, is tried likewise (core/engine/row_trial.h).
  *
  * Non-anticipation (METHODS L3, L4). The choice depends on committed text, on prices, on the declared scores, on the shapes of
  * fixed drafts, and at a node on its q before its child is drawn: never on a drawn token that it decides about. Trees are cut
  * by whole levels.
  *
  * Prices. Where the rule makes the text independent of the drafts (rules that compare, and temperature 0), they are measured at
- * open, follow the clock, and what is learned passes from sequence to sequence. Elsewhere they are constants, and what is
- * learned stays with its sequence: so a text is a function of seed and request (law 3). Every decision is logged where the
- * engine keeps a log (core/engine/length_log.h), and repeated from it. */
+ * open, follow the clock, and what is learned passes from sequence to sequence. Elsewhere, unless `live` is asked for, they
+ * are constants, and what is learned stays with its sequence: so a text is a function of seed and request (law 3). Every
+ * decision is logged where the engine keeps a log (core/engine/length_log.h), and repeated from it. */
 #include "draft/draft.h"
 
 #include <limits.h>
@@ -34,6 +34,9 @@ enum { CARRIED = 12, EXTRA = 4 }; /* trials that a new sequence takes from other
 /* Of the prior, for a draft that is looked up: it is known of every round whether it would have been kept, so nothing has to be
  * tried, and a text that repeats shows it in a few rounds. */
 static const double FOUND = 0.125;
+/* What a draft must promise beyond plain decoding's tokens per cost: the best of several estimates is too good, and not all
+ * that a round does has a price. */
+static const double GAIN = 1 / 30.0;
 static const double SAVED_MOST = 16; /* passes of the target that probes may have in store */
 
 static const char *const triple[] = { "auto", "no", "yes", NULL };
@@ -49,11 +52,13 @@ static const wg_option options[] = {
                   "`costs`"),
     WG_OPTION_ENUM(wg_auto_options, live, AUTO, triple,
                    "costs follow the clock; auto: where the text does not depend on the drafts and costs are not given"),
-    WG_OPTION_ENUM(wg_auto_options, memory, AUTO, triple,
-                   "a sequence begins with what earlier ones learned; auto: where the text does not depend on the drafts"),
+    WG_OPTION_ENUM(
+        wg_auto_options, memory, AUTO, triple,
+        "a sequence begins with what earlier ones learned; auto: where the text does not depend on the drafts, and with "
+        "`live`"),
     WG_OPTION_FLOAT(wg_auto_options, prior, 0.75, 0, 1,
                     "survival of a token drafted by a model before any was seen; looked-up tokens: an eighth"),
-    WG_OPTION_FLOAT(wg_auto_options, keep, 0.95, 0, 0.9999, "what counts keep of themselves at a trial"),
+    WG_OPTION_FLOAT(wg_auto_options, keep, 0.98, 0, 0.9999, "what counts keep of themselves at a trial"),
     WG_OPTION_FLOAT(wg_auto_options, probe, 0.02, 0, 1, "share of the time for trials of models that are not chosen"),
     WG_OPTION_END,
 };
@@ -117,14 +122,15 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
     const bool given = *a->opt.costs && strcmp(a->opt.costs, "measured") != 0;
     a->independent = env->checks & WG_LAW_COUPLED || env->sampling->temperature == 0;
     a->live = a->opt.live == AUTO ? a->independent && !given : a->opt.live == YES;
-    a->remembers = a->opt.memory == AUTO ? a->independent : a->opt.memory == YES;
+    a->remembers = a->opt.memory == AUTO ? a->independent || a->live : a->opt.memory == YES;
     a->state = wg_calloc(n, sizeof *a->state);
     a->asked = wg_calloc(n, sizeof *a->asked);
     a->place = wg_calloc(n, sizeof *a->place);
     a->limit = wg_calloc(n, sizeof *a->limit);
     if (!a->state || !a->asked || !a->place || !a->limit) return wg_nomem(err, n * sizeof *a->state, "the states of auto");
     WG_TRY(open_candidates(a, env, err));
-    return wg_auto_prices_open(a, err);
+    WG_TRY(wg_auto_prices_open(a, err));
+    return wg_auto_live_open(a, err);
 }
 
 /* Of the only candidate. */
@@ -150,6 +156,7 @@ static void close(wg_drafter *d)
 {
     wg_auto_drafter *a = (wg_auto_drafter *)d;
     wg_composite_close(d);
+    wg_auto_live_close(a);
     wg_free(a->state);
     wg_free(a->asked);
     wg_free(a->place);
@@ -193,8 +200,9 @@ static void begin_round(wg_auto_drafter *a, const wg_seq *seq, int i)
         memcpy(s->survival, a->shared, sizeof s->survival);
         for (int k = 0; k < a->of.n; k++) wg_auto_fade(&s->survival[k], CARRIED);
     }
+    if (!s->used) s->asks = wg_auto_live_drafts(a), s->depth = a->depth;
     s->used = true;
-    s->probes = false;
+    s->probes = s->exact = false;
     s->node = 0;
     s->reach = 1;
     for (int k = 0; k < a->of.n; k++) {
@@ -217,7 +225,7 @@ static void choose_probe(const wg_auto_drafter *a, wg_auto_state *s, int sequenc
                             a->price.read[k] * s->offer[k].lag + fmax(0, given_up) * one;
         if (s->saved < cost) continue;
         s->choice = (wg_auto_choice){ k, 1, 1, one + cost };
-        s->probes = true;
+        s->probes = s->exact = true;
         return;
     }
 }
@@ -235,30 +243,50 @@ static void set_logged(const wg_auto_drafter *a, wg_auto_choice *c)
     *c = (wg_auto_choice){ k, k < 0 ? 0 : logged % (WG_AUTO_DEPTH + 1), 1, wg_auto_pass(&a->price, 1, 1) };
 }
 
-/* What the choice is expected to gain over plain decoding, in passes. */
-static double gain_of(const wg_auto_drafter *a, const wg_auto_choice *c, int sequences)
+/* The best of the candidates that are looked up, or of the others. */
+static wg_auto_choice best_of(const wg_auto_drafter *a, const wg_seq *seq, int sequences, bool free, double least, double *gain)
 {
-    const double one = wg_auto_pass(&a->price, 1, sequences) * (1 - a->price.settles);
-    return c->tokens * one - c->cost;
+    const wg_auto_state *s = &a->state[seq->slot];
+    wg_auto_offer offer[WG_AUTO_MOST];
+    for (int k = 0; k < a->of.n; k++) {
+        offer[k] = a->part[k].free == free ? s->offer[k] : (wg_auto_offer){ .rows = { 1 } };
+        if (a->now == &a->hope && offer[k].height > s->depth + 1) offer[k].height = s->depth + 1;
+    }
+    return wg_auto_choose(a->now, s->survival, offer, a->of.n, sequences, seq->limit - seq->n, least, gain);
 }
 
-/* plain: nothing is drafted in this round (auto_plain.h). */
-static void choose(const wg_auto_drafter *a, const wg_seq *seq, int batch, bool plain)
+/* A level more of a model's draft than is best, or less, in turn. */
+static void explore(const wg_auto_drafter *a, wg_auto_state *s)
+{
+    wg_auto_choice *c = &s->choice;
+    if (c->candidate < 0 || a->part[c->candidate].free) return;
+    const bool deeper = c->depth < s->offer[c->candidate].height && (c->depth == 1 || a->rounds / WG_AUTO_EXPLORED % 2);
+    if (!deeper && c->depth == 1) return;
+    c->depth += deeper ? 1 : -1;
+    s->exact = true;
+}
+
+/* What is looked up is another thing in each round. What a model's drafts promise changes little, and its first passes are
+ * slow, as are those of plain decoding after drafts (auto_live.c): so they go on as long as they do not lose, and begin when
+ * they promise more. Returns what drafts promise. */
+static double choose(const wg_auto_drafter *a, const wg_seq *seq, int batch, wg_auto_round round)
 {
     wg_auto_state *s = &a->state[seq->slot];
-    const int sequences = a->independent ? batch : 1, left = seq->limit - seq->n;
-    wg_auto_offer found[WG_AUTO_MOST];
-    s->choice = wg_auto_choose(&a->price, s->survival, s->offer, a->of.n, sequences, left);
-    s->spare = s->choice;
-    if (s->choice.candidate >= 0 && !a->part[s->choice.candidate].free) {
-        for (int k = 0; k < a->of.n; k++) found[k] = a->part[k].free ? s->offer[k] : (wg_auto_offer){ .rows = { 1 } };
-        s->spare = wg_auto_choose(&a->price, s->survival, found, a->of.n, sequences, left);
-    }
-    s->gain = gain_of(a, &s->choice, sequences);
-    if (plain) s->choice = s->spare = (wg_auto_choice){ -1, 0, 1, wg_auto_pass(&a->price, 1, sequences) };
-    else choose_probe(a, s, sequences);
+    const int sequences = a->independent ? batch : 1;
+    const double must = round == WG_AUTO_DRAFTS ? -INFINITY : INFINITY;
+    const bool free = round == WG_AUTO_CHOOSES || round == WG_AUTO_EXPLORES;
+    double of_found, of_asked;
+    const wg_auto_choice found = best_of(a, seq, sequences, true, free ? GAIN : must, &of_found);
+    const wg_auto_choice asked = best_of(a, seq, sequences, false, !free ? must : s->asks ? 0 : GAIN, &of_asked);
+    if (free) s->asks = asked.candidate >= 0;
+    if (free && asked.candidate >= 0) s->depth = asked.depth;
+    s->choice = asked.candidate >= 0 && (found.candidate < 0 || of_asked > of_found) ? asked : found;
+    s->spare = found;
+    if (round == WG_AUTO_EXPLORES) explore(a, s);
+    if (free) choose_probe(a, s, sequences);
     set_logged(a, &s->choice);
     set_logged(a, &s->spare);
+    return fmax(of_found, of_asked);
 }
 
 /* The guide: after the root's q, before a token is drawn from it, and so on down a chain. */
@@ -274,10 +302,16 @@ static wg_pace pace(wg_length_guide *g, const wg_seq *seq, double top)
     const double next = wg_auto_survive_top(&s->survival[k], depth + 1, top, a->opt.prior, a->independent);
     s->top[depth] = top;
     const int sequences = a->independent ? guide->sequences : 1;
-    const wg_auto_chain chain = {
-        .candidate = k, .depth = depth, .reach = s->reach, .next = next, .rate = s->choice.tokens / s->choice.cost
-    };
-    const int planned = s->probes ? WG_PACE_LAST : wg_auto_pace(&a->price, &s->survival[k], &chain, sequences, a->opt.prior);
+    const int room = wg_seq_room(seq), most = room < a->part[k].height ? room : a->part[k].height;
+    const wg_auto_chain chain = { .candidate = k,
+                                  .depth = depth,
+                                  .left = most - depth,
+                                  .reach = s->reach,
+                                  .next = next,
+                                  .rate = s->choice.tokens / s->choice.cost };
+    int planned = wg_auto_pace(a->now, &s->survival[k], &chain, sequences, a->opt.prior);
+    if (planned == WG_PACE_ENDS && depth == 0 && a->trial.on) planned = WG_PACE_LAST;
+    if (s->exact) planned = depth + 1 < s->choice.depth ? WG_PACE_GOES_ON : WG_PACE_LAST;
     s->reach *= next;
     return (wg_pace)wg_length_logged(a->of.base.env->lengths, planned);
 }
@@ -294,7 +328,7 @@ static wg_status ask(wg_auto_drafter *a, int k, wg_seq *const *seq, int n, wg_er
     for (int i = 0; i < n; i++) {
         const wg_auto_state *s = &a->state[seq[i]->slot];
         if (s->choice.candidate != k) continue;
-        const int depth = s->choice.depth + (a->part[k].guided && !s->probes ? EXTRA : 0);
+        const int depth = s->choice.depth + (a->part[k].guided && !s->exact ? EXTRA : 0);
         a->limit[some] = seq[i]->limit;
         if (depth < wg_seq_room(seq[i])) seq[i]->limit = seq[i]->n + 1 + depth;
         lag += s->offer[k].lag;
@@ -342,6 +376,17 @@ static void take(wg_auto_drafter *a, const wg_seq *seq, wg_tree *out, wg_rows *q
     if (a->part[last->taken].free) wg_component_cut(&a->of.in[last->taken], seq, out, c->depth);
 }
 
+/* What it costs a sequence to begin with the drafts of a model, in passes: the text is read; and the next passes take longer,
+ * as they do at the beginning of a text anyway. */
+static double beginning_of(const wg_auto_drafter *a, const wg_seq *seq)
+{
+    const wg_auto_state *s = &a->state[seq->slot];
+    double read = INFINITY;
+    for (int k = 0; k < a->of.n; k++)
+        if (!a->part[k].free) read = fmin(read, a->price.read[k] * s->offer[k].lag);
+    return isinf(read) ? 0 : read + (seq->n > seq->prompt ? WG_AUTO_SETTLING : 0);
+}
+
 static void follow_env(wg_auto_drafter *a)
 {
     a->env = *a->of.base.env;
@@ -352,23 +397,30 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
 {
     wg_auto_drafter *a = (wg_auto_drafter *)d;
     follow_env(a);
-    wg_auto_live_passes(a, n);
-    const bool plain = a->live && wg_auto_plain_is_due(&a->plain);
-    double cost = 0, gain = 0;
+    wg_auto_live_passes(a);
+    double beginning = 0;
+    bool text = false;
     for (int k = 0; k < a->of.n; k++)
         if (a->part[k].free) WG_TRY(wg_component_propose(&a->of.in[k], seq, n, err));
     for (int i = 0; i < n; i++) {
-        const wg_auto_state *s = &a->state[seq[i]->slot];
         for (int k = 0; k < a->of.n; k++) a->of.last[seq[i]->slot].tree[k] = a->part[k].free ? i : -1;
+        text |= !a->state[seq[i]->slot].used;
         begin_round(a, seq[i], i);
-        choose(a, seq[i], n, plain);
-        cost += s->choice.cost;
-        gain += s->gain;
+        beginning += beginning_of(a, seq[i]) / n;
     }
-    wg_auto_plain_round(&a->plain, cost, gain);
+    const wg_auto_round round = wg_auto_live_round(a, beginning, text);
+    for (int i = 0; i < n; i++) {
+        wg_auto_live_gain(a, choose(a, seq[i], n, round));
+        a->depth = a->state[seq[i]->slot].depth;
+    }
     for (int k = 0; k < a->of.n; k++)
         if (!a->part[k].free) WG_TRY(ask(a, k, seq, n, err));
-    for (int i = 0; i < n; i++) take(a, seq[i], &out[i], q);
+    a->due = 0;
+    a->sequences = n;
+    for (int i = 0; i < n; i++) {
+        take(a, seq[i], &out[i], q);
+        a->due += wg_tree_rows(&out[i]);
+    }
     return WG_OK;
 }
 

@@ -7,15 +7,11 @@
 enum { HORIZON = 64 };  /* tokens over which reading the text is spread */
 enum { ROWS_MADE = 4 }; /* of p, at most, in a step of one sequence; the others are lazy (core/engine/engine.c) */
 static const double WEIGHT = 4, TOP_WEIGHT = 12; /* trials that a prior is worth: at a depth; of a value of q */
-/* What a draft must promise beyond plain decoding's tokens per cost: the best of several estimates is too good, and not all
- * that a round does has a price. */
-static const double GAIN = 1 + 1 / 30.0;
 /* Slope of survival by q's best probability. A rule that compares keeps a token about as often as q is sure of it (0.65 at
  * temperature 0, 0.9 at 0.8); rejection keeps it with 1 - TV(p, q), which hardly depends on that (0.24; the bundled pair). */
 static const double TILT[] = { [false] = 0.2, [true] = 0.65 };
-/* Live prices: part of a logarithmic difference; the most that counts; what all prices share of it, since most differences are
- * the machine's load and not one size's. */
-static const double FORWARD = 0.2, CLIP = 0.5, COMMON = 0.7;
+/* Live prices of drafts: part of a logarithmic difference; the most that counts. */
+static const double FORWARD = 0.2, CLIP = 0.5;
 
 /* ---- prices */
 
@@ -40,20 +36,6 @@ double wg_auto_moved(double price, double seen)
 {
     if (!(price > 0) || !(seen > 0)) return price;
     return price * exp(FORWARD * fmax(-CLIP, fmin(CLIP, log(seen / price))));
-}
-
-void wg_auto_observe_pass(wg_auto_prices *p, int rows, double seconds)
-{
-    if (rows < 1 || rows > WG_TREE_MAX || !(seconds > 0)) return;
-    const double by = FORWARD * fmax(-CLIP, fmin(CLIP, log(seconds / p->pass[rows]))), all = exp(by * COMMON);
-    for (int r = 1; r <= WG_TREE_MAX; r++) {
-        const double own = by * (1 - COMMON) * (r < rows ? (double)r / rows : (double)rows / r);
-        p->pass[r] *= all * (1 + own + own * own / 2); /* exp(own), |own| <= 0.03 */
-    }
-    for (int k = 0; k < WG_AUTO_MOST; k++) p->level[k] *= all, p->read[k] *= all;
-    p->row *= all;
-    for (int r = 2; r <= WG_TREE_MAX; r++)
-        if (p->pass[r] < p->pass[r - 1]) p->pass[r] = p->pass[r - 1];
 }
 
 /* ---- survival */
@@ -125,43 +107,51 @@ double wg_auto_survive_top(const wg_auto_survival *s, int depth, double top, dou
 
 /* ---- decisions */
 
-/* The best depth of one candidate, without what reading costs it. */
+/* The best depth of one candidate, without what reading costs it. Its height is at least 1. */
 static wg_auto_choice best_depth(const wg_auto_prices *p, const wg_auto_survival *s, const wg_auto_offer *o, int k,
                                  int sequences)
 {
-    wg_auto_choice best = { .candidate = -1, .tokens = 1, .cost = wg_auto_pass(p, 1, sequences) };
+    wg_auto_choice best = { .candidate = -1 };
     double reach = 1, tokens = 1, survives = o->prior;
     for (int d = 1; d <= o->height && d <= WG_AUTO_DEPTH; d++) {
         survives = survive_below(s, o->class, d, survives);
         reach *= survives;
         tokens += reach;
         const double cost = wg_auto_pass(p, o->rows[d], sequences) + d * wg_auto_level(p, k);
-        if (tokens * best.cost > best.tokens * cost * (1 + 1e-9)) best = (wg_auto_choice){ k, d, tokens, cost };
+        if (d == 1 || tokens * best.cost > best.tokens * cost * (1 + 1e-9)) best = (wg_auto_choice){ k, d, tokens, cost };
     }
     return best;
 }
 
 wg_auto_choice wg_auto_choose(const wg_auto_prices *p, const wg_auto_survival *s, const wg_auto_offer *offer, int n,
-                              int sequences, int left)
+                              int sequences, int left, double least, double *gain)
 {
+    const wg_auto_choice none = { .candidate = -1, .tokens = 1, .cost = wg_auto_pass(p, 1, sequences) };
     const double span = left < 1 ? 1 : left < HORIZON ? left : HORIZON;
-    wg_auto_choice best = { .candidate = -1, .tokens = 1, .cost = wg_auto_pass(p, 1, sequences) };
-    double least = best.cost * (1 - p->settles) / GAIN; /* per token, reading included */
+    wg_auto_choice best = none;
+    double cheapest = INFINITY; /* per token, reading included */
     for (int k = 0; k < n; k++) {
+        if (offer[k].height < 1) continue;
         const wg_auto_choice c = best_depth(p, &s[k], &offer[k], k, sequences);
         const double each = c.cost / c.tokens + p->read[k] * offer[k].lag / span;
-        if (c.candidate < 0 || each * (1 + 1e-9) >= least) continue;
-        least = each;
+        if (each * (1 + 1e-9) >= cheapest) continue;
+        cheapest = each;
         best = c;
     }
-    return best;
+    *gain = best.candidate < 0 ? -INFINITY : none.cost * p->flattery / cheapest - 1;
+    return *gain > least ? best : none;
 }
 
 int wg_auto_pace(const wg_auto_prices *p, const wg_auto_survival *s, const wg_auto_chain *c, int sequences, double prior)
 {
-    const int rows = c->depth + 2; /* with the child */
-    const double one = wg_auto_pass(p, rows - 1, sequences), two = wg_auto_pass(p, rows, sequences);
-    const double more = wg_auto_pass(p, rows + 1, sequences) - two + wg_auto_level(p, c->candidate);
-    if (c->reach * c->next <= c->rate * (two - one)) return WG_AUTO_ENDS;
-    return c->reach * c->next * wg_auto_survive(s, 0, c->depth + 2, prior) <= c->rate * more ? WG_AUTO_LAST : WG_AUTO_GOES_ON;
+    const double pass = wg_auto_pass(p, c->depth + 1, sequences), level = wg_auto_level(p, c->candidate);
+    double reach = c->reach * c->next, tokens = 0, first = 0, more = -INFINITY;
+    for (int j = 1; j <= c->left && c->depth + j <= WG_AUTO_DEPTH; j++) {
+        if (j > 1) reach *= wg_auto_survive(s, 0, c->depth + j, prior);
+        tokens += reach;
+        const double gain = tokens - c->rate * (wg_auto_pass(p, c->depth + j + 1, sequences) - pass + (j - 1) * level);
+        if (j == 1) first = gain;
+        else more = fmax(more, gain);
+    }
+    return more > fmax(first, 0) ? WG_AUTO_GOES_ON : first > 0 ? WG_AUTO_LAST : WG_AUTO_ENDS;
 }

@@ -15,7 +15,7 @@ typedef struct wg_auto_prices {
     double level[WG_AUTO_MOST];   /* by candidate: of one level of its draft; 0: it runs no model */
     double read[WG_AUTO_MOST];    /* of a token of the text that its model has not read */
     double row;                   /* of a row of p or q: made of its logits, and drawn from */
-    double settles;               /* share of the time of a plain pass that a run of plain decoding saves (auto_plain.h) */
+    double flattery;              /* by how much prices let drafts look better than they are: below 1 if so (row_timing.h) */
 } wg_auto_prices;
 
 /* The cost of a pass over this many rows of each of k sequences, for one of them. */
@@ -62,16 +62,17 @@ typedef struct wg_auto_choice {
     double tokens, cost;  /* expected */
 } wg_auto_choice;
 
-/* The choice with the most tokens per cost; no draft, where none promises a thirtieth more than plain decoding. left: tokens
- * that the text may still get, over which the cost of reading is spread. sequences: of the step. Among equals: the one named
- * first, the shortest. */
+/* The draft with the most tokens per cost; no draft, unless it promises more than `least` beyond plain decoding's tokens per
+ * cost, of these. left: tokens that the text may still get, over which the cost of reading is spread. sequences: of the step.
+ * gain: what the best draft promises; -INFINITY where none is offered. Among equals: the one named first, the shortest. */
 wg_auto_choice wg_auto_choose(const wg_auto_prices *p, const wg_auto_survival *s, const wg_auto_offer *offer, int n,
-                              int sequences, int left);
+                              int sequences, int left, double least, double *gain);
 
 /* A chain that grows: at a node at this depth, whose tokens so far survive with probability `reach`, and whose child does with
  * `next`. rate: tokens per cost that the choice was made for. */
 typedef struct wg_auto_chain {
     int candidate, depth;
+    int left; /* tokens that may be drafted still, at least 1 */
     double reach, next, rate;
 } wg_auto_chain;
 
@@ -79,9 +80,8 @@ typedef struct wg_auto_chain {
 enum { WG_AUTO_ENDS = 1, WG_AUTO_LAST = 2, WG_AUTO_GOES_ON = 3 };
 int wg_auto_pace(const wg_auto_prices *p, const wg_auto_survival *s, const wg_auto_chain *c, int sequences, double prior);
 
-/* A measured pass changes the prices: this size by a fifth of the logarithmic difference; the others, and those of drafts, by
- * seven tenths of that, sizes nearby by more. A factor above 1.65 counts as 1.65, so that an interrupted pass moves little. */
-void wg_auto_observe_pass(wg_auto_prices *p, int rows, double seconds);
-double wg_auto_moved(double price, double seen); /* the same for a single price */
+/* A price of a draft that was seen: nearer to that by a fifth of the logarithmic difference. A factor above 1.65 counts as
+ * 1.65, so that one that was interrupted moves it little. */
+double wg_auto_moved(double price, double seen);
 
 #endif

@@ -15,8 +15,6 @@ enum { ROWS_TIMED = 4 };         /* times that a row of p is made and drawn from
 static const double ONE_MORE = 0.35;
 /* Bytes of weights that a processor's last cache is taken to hold. */
 static const double CACHED = 32e6;
-/* The most that the first draft of a drafter of unknown price counts: it may have read the prompt. */
-static const double UNKNOWN = 0.25;
 
 /* Passes past the timed ones go on with the last slope. */
 static void extend(double *pass, int n)
@@ -127,35 +125,6 @@ wg_status wg_auto_prices_open(wg_auto_drafter *a, wg_error *err)
         if (!(a->price.read[k] > 0)) a->price.read[k] = ONE_MORE * a->price.level[k];
         if (a->part[k].shares) a->price.read[k] = 0;
     }
+    a->price.flattery = 1;
     return WG_OK;
-}
-
-/* ---- live: what passes took since the last draft */
-
-void wg_auto_live_passes(wg_auto_drafter *a, int sequences)
-{
-    const wg_lm *t = a->of.base.env->target;
-    const long rows = t->rows - a->rows;
-    if (a->live && t->passes == a->passes + 1 && t->seconds > a->seconds && rows >= 1 && rows <= WG_TREE_MAX) {
-        if (!(a->second > 0)) a->second = (t->seconds - a->seconds) / a->price.pass[rows];
-        const double took = (t->seconds - a->seconds) / a->second;
-        wg_auto_plain_pass(&a->plain, &a->price, (int)rows, rows <= sequences, took);
-        wg_auto_observe_pass(&a->price, (int)rows, took);
-    } else wg_auto_plain_break(&a->plain);
-    a->passes = t->passes;
-    a->rows = t->rows;
-    a->seconds = t->seconds;
-}
-
-void wg_auto_live_draft(wg_auto_drafter *a, int k, const wg_lm *before, double seconds, int sequences, int lag)
-{
-    const wg_lm *lm = wg_drafter_lm(a->of.in[k].d);
-    const long passes = lm ? lm->passes - before->passes : 1;
-    double *level = &a->price.level[k], *read = &a->price.read[k];
-    if (!a->live || passes < 1 || !(a->second > 0)) return;
-    const double rows = lm ? (double)passes * sequences * a->price.row : 0; /* of q, which wg_auto_level adds */
-    const double all = fmax(0, seconds / a->second - rows), each = all / (double)passes / sequences;
-    if (!(*level > 0)) *level = fmin(each, UNKNOWN);
-    else if (lag <= 2 * sequences) *level = wg_auto_moved(*level, each);
-    else *read = wg_auto_moved(*read, (all - (double)passes * sequences * *level) / lag);
 }
