@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Trials: a scheduler that decodes plainly drafts now and then, WG_ROW_TRIAL_DRAFTS steps in a row, and one that drafts decodes
- * plainly, WG_ROW_TRIAL_PLAIN steps.
+ * plainly, WG_ROW_TRIAL_PLAIN steps. Rounds of the drafter `auto` likewise (draft/compose/auto_live.c).
  *
  * A single step of the other kind would tell little: passes between drafts cost more than those in a run of plain decoding, and
  * the first plain steps after drafts are of neither kind (row_timing.h), so a plain trial is longer. A trial begins when it is
