@@ -347,7 +347,6 @@ Test(auto_text, plain_decoding_is_tried_where_costs_are_live)
     knows = half_of_it;
     const double pays = share_of_plain_rounds(always_takes, 0), does_not = share_of_plain_rounds(settles_takes, 0);
     const double broken = share_of_plain_rounds(settles_takes, 12); /* not all passes of a trial can be timed */
-    const double read = share_of_plain_rounds(always_takes, -5);    /* long passes that are not of a round */
     cr_assert_lt(pays, 0.25, "%g of the rounds are plain, where drafts pay", pays);
     cr_assert_gt(does_not, 0.75, "%g of the rounds are plain, where they do not", does_not);
     cr_assert_gt(broken, 0.75, "%g of the rounds are plain, where other texts are read between", broken);
