@@ -4,11 +4,12 @@
  * the score that the draft declares; while a chain of a draft model grows, by q's best probability. Time: prices of passes.
  *
  * A drafter by look-up drafts at every round, which costs microseconds, and learns from the committed text whether its draft
- * would have been kept: so it is taken up again as soon as the text repeats. A drafter with a model drafts only when it is
- * chosen. Until then it runs no pass; the text that it has missed is read in the first pass of its next draft, and that price
- * is part of the choice. So that its counts do not grow stale it is tried again, for one token, whenever the price of that is
- * at most `probe` of the time since the last such trial. Where prices follow the clock, what most rounds do not do, drafts or
- * plain decoding, is tried likewise (core/engine/row_trial.h).
+ * would have been kept: so it is taken up again as soon as the text repeats. One whose drafts were not taken for long rests: it
+ * is asked, and observes, in one of RESTS rounds, and after a draft that was right. A drafter with a model drafts only when it
+ * is chosen. Until then it runs no pass; the text that it has missed is read in the first pass of its next draft, and that
+ * price is part of the choice. So that its counts do not grow stale it is tried again, for one token, whenever the price of
+ * that is at most `probe` of the time since the last such trial. Where prices follow the clock, what most rounds do not do,
+ * drafts or plain decoding, is tried likewise (core/engine/row_trial.h).
  *
  * Non-anticipation (METHODS L3, L4). The choice depends on committed text, on prices, on the declared scores, on the shapes of
  * fixed drafts, and at a node on its q before its child is drawn: never on a drawn token that it decides about. Trees are cut
@@ -38,6 +39,10 @@ static const double FOUND = 0.125;
  * that a round does has a price. */
 static const double GAIN = 1 / 30.0;
 static const double SAVED_MOST = 16; /* passes of the target that probes may have in store */
+/* KEEP: of the share of rounds in which a look-up's draft was taken, at a round. It rests where that is below TAKEN, as it is
+ * 28 rounds after it was 1; a single draft that is taken wakes it for 7. */
+enum { RESTS = 8 };
+static const double KEEP = 0.9, TAKEN = 0.05;
 
 static const char *const triple[] = { "auto", "no", "yes", NULL };
 static const wg_option options[] = {
@@ -111,7 +116,7 @@ static wg_status open_candidates(wg_auto_drafter *a, const wg_env *env, wg_error
     if (a->of.n < 1 || a->of.n > WG_AUTO_MOST)
         return wg_fail(err, WG_ECONFIG, "drafter auto: of=%s: expected one to %d drafters, separated by |", a->opt.of,
                        (int)WG_AUTO_MOST);
-    for (int k = 0; k < a->of.n; k++) describe(a, k);
+    for (int k = 0; k < a->of.n; k++) describe(a, k), a->use[k].taken = 1;
     return WG_OK;
 }
 
@@ -165,9 +170,39 @@ static void close(wg_drafter *d)
 
 /* ---- what can be drafted in this round */
 
-static wg_auto_offer offer_found(wg_component *in, int i, int room, double prior)
+static void begin_text(wg_auto_drafter *a, wg_auto_state *s)
 {
-    const wg_tree *t = &in->tree[i];
+    for (int k = 0; k < a->of.n; k++) {
+        s->use[k] = a->remembers ? a->use[k] : (wg_auto_use){ .taken = 1 };
+        if (!a->remembers) continue;
+        s->survival[k] = a->shared[k];
+        wg_auto_fade(&s->survival[k], CARRIED);
+    }
+    s->asks = wg_auto_live_drafts(a);
+    s->depth = a->depth;
+    s->used = true;
+}
+
+/* Candidate k, which looks its drafts up, drafts for the sequences where it does not rest. */
+static wg_status look_up(wg_auto_drafter *a, int k, wg_seq *const *seq, int n, wg_error *err)
+{
+    int some = 0;
+    for (int i = 0; i < n; i++) {
+        wg_auto_use *use = &a->state[seq[i]->slot].use[k];
+        const bool rests = use->taken < TAKEN && ++use->rested < RESTS;
+        a->of.last[seq[i]->slot].tree[k] = rests ? -1 : some;
+        if (rests) continue;
+        use->rested = 0;
+        a->asked[some++] = seq[i];
+    }
+    return some ? wg_component_propose(&a->of.in[k], a->asked, some, err) : WG_OK;
+}
+
+/* tree: its number; -1: the candidate rests. */
+static wg_auto_offer offer_found(const wg_component *in, int tree, int room, double prior)
+{
+    if (tree < 0) return (wg_auto_offer){ .rows = { 1 } };
+    const wg_tree *t = &in->tree[tree];
     const double score = t->score > 0 ? t->score : 0;
     wg_auto_offer o = { .class = wg_auto_class(score), .rows = { 1 }, .prior = prior };
     int depth[WG_TREE_MAX] = { 0 }, nodes[WG_AUTO_DEPTH + 1] = { 0 };
@@ -192,22 +227,16 @@ static wg_auto_offer offer_asked(const wg_auto_part *part, const wg_auto_surviva
     return o;
 }
 
-static void begin_round(wg_auto_drafter *a, const wg_seq *seq, int i)
+static void begin_round(wg_auto_drafter *a, const wg_seq *seq)
 {
     wg_auto_state *s = &a->state[seq->slot];
     const int room = wg_seq_room(seq);
-    if (!s->used && a->remembers) {
-        memcpy(s->survival, a->shared, sizeof s->survival);
-        for (int k = 0; k < a->of.n; k++) wg_auto_fade(&s->survival[k], CARRIED);
-    }
-    if (!s->used) s->asks = wg_auto_live_drafts(a), s->depth = a->depth;
-    s->used = true;
     s->probes = s->exact = false;
     s->node = 0;
     s->reach = 1;
     for (int k = 0; k < a->of.n; k++) {
         const int lag = a->part[k].shares ? 0 : seq->n - 1 - s->read[k];
-        s->offer[k] = a->part[k].free ? offer_found(&a->of.in[k], i, room, FOUND * a->opt.prior)
+        s->offer[k] = a->part[k].free ? offer_found(&a->of.in[k], a->of.last[seq->slot].tree[k], room, FOUND * a->opt.prior)
                                       : offer_asked(&a->part[k], &s->survival[k], lag > 1 ? lag : 0, room, a->opt.prior);
     }
 }
@@ -400,12 +429,16 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
     wg_auto_live_passes(a);
     double beginning = 0;
     bool text = false;
-    for (int k = 0; k < a->of.n; k++)
-        if (a->part[k].free) WG_TRY(wg_component_propose(&a->of.in[k], seq, n, err));
     for (int i = 0; i < n; i++) {
-        for (int k = 0; k < a->of.n; k++) a->of.last[seq[i]->slot].tree[k] = a->part[k].free ? i : -1;
-        text |= !a->state[seq[i]->slot].used;
-        begin_round(a, seq[i], i);
+        wg_auto_state *s = &a->state[seq[i]->slot];
+        text |= !s->used;
+        if (!s->used) begin_text(a, s);
+        for (int k = 0; k < a->of.n; k++) a->of.last[seq[i]->slot].tree[k] = -1;
+    }
+    for (int k = 0; k < a->of.n; k++)
+        if (a->part[k].free) WG_TRY(look_up(a, k, seq, n, err));
+    for (int i = 0; i < n; i++) {
+        begin_round(a, seq[i]);
         beginning += beginning_of(a, seq[i]) / n;
     }
     const wg_auto_round round = wg_auto_live_round(a, beginning, text);
@@ -437,15 +470,24 @@ static void learn(wg_auto_drafter *a, wg_auto_state *s, int k, int depth, bool h
     }
 }
 
-/* A fixed draft is a guess at the text, verified or not: its tokens are compared with those that were committed. */
+static void learn_use(wg_auto_drafter *a, wg_auto_state *s, int k, bool taken)
+{
+    s->use[k].taken = KEEP * s->use[k].taken + (taken ? 1 - KEEP : 0);
+    a->use[k] = s->use[k];
+}
+
+/* A fixed draft is a guess at the text, verified or not: its tokens are compared with those that were committed. Where the
+ * first was right it does not rest in the next round. */
 static void learn_found(wg_auto_drafter *a, const wg_seq *seq, int k, const wg_tree *t)
 {
     wg_auto_state *s = &a->state[seq->slot];
     int node = 0;
+    if (t->law != WG_LAW_FIXED) return;
     for (int i = 0; i < seq->last_emitted && i < s->offer[k].height && node >= 0; i++) {
         if (wg_tree_child(t, node, node) < 0) return;
         node = wg_tree_find(t, node, seq->token[seq->n - seq->last_emitted + i]);
         learn(a, s, k, i + 1, node >= 0, NULL);
+        if (node >= 0) s->use[k].rested = RESTS;
     }
 }
 
@@ -474,17 +516,16 @@ static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const
     const wg_composite_step *last = &a->of.last[seq->slot];
     follow_env(a);
     for (int k = 0; k < a->of.n; k++) {
-        if (a->part[k].free) {
-            const wg_tree *t = &a->of.in[k].tree[last->tree[k]];
-            if (t->law == WG_LAW_FIXED) learn_found(a, seq, k, t);
-        } else if (k == last->taken) learn_verified(a, seq, k, tree, path);
-        if (a->part[k].free || last->tree[k] < 0) continue;
-        s->read[k] = seq->n - seq->last_emitted + (k == last->taken ? fed(tree, path) : 0);
+        const bool asked = last->tree[k] >= 0;
+        if (a->part[k].free && asked) learn_found(a, seq, k, &a->of.in[k].tree[last->tree[k]]);
+        if (a->part[k].free) learn_use(a, s, k, k == last->taken);
+        if (!a->part[k].free && k == last->taken) learn_verified(a, seq, k, tree, path);
+        if (!a->part[k].free && asked) s->read[k] = seq->n - seq->last_emitted + (k == last->taken ? fed(tree, path) : 0);
+        if (!a->part[k].free || asked) wg_component_observe(&a->of.in[k], seq, tree, path, target);
     }
     s->saved += a->opt.probe * s->choice.cost;
     if (s->probes) s->saved = 0;
     if (s->saved > SAVED_MOST) s->saved = SAVED_MOST;
-    wg_composite_observe(d, seq, tree, path, target);
 }
 
 static void forget(wg_drafter *d, const wg_seq *seq)

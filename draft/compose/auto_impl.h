@@ -20,12 +20,18 @@ typedef struct wg_auto_options {
 
 /* What is known of a candidate. */
 typedef struct wg_auto_part {
-    bool free;                   /* it looks its drafts up: it drafts at every round, and its draft is seen before the choice */
+    bool free;                   /* it looks its drafts up: they are seen before the choice */
     bool shares;                 /* its model has the target's cache, so there is no text to catch up with */
     bool guided;                 /* its chains ask before each token (wg_length_guide) */
     int height;                  /* of its whole draft */
     int rows[WG_AUTO_DEPTH + 1]; /* of a draft of that height; 0: learned */
 } wg_auto_part;
+
+/* Whether the drafts of a candidate that looks them up are of use. */
+typedef struct wg_auto_use {
+    double taken; /* the share of the last rounds in which they were */
+    int rested;   /* rounds since it was last asked */
+} wg_auto_use;
 
 /* The state of the sequence in a slot. */
 typedef struct wg_auto_state {
@@ -33,6 +39,7 @@ typedef struct wg_auto_state {
     wg_auto_survival survival[WG_AUTO_MOST];
     int read[WG_AUTO_MOST]; /* tokens of the text that it has read */
     double saved;           /* what probes may cost, of the cost of the rounds so far */
+    wg_auto_use use[WG_AUTO_MOST];
     /* of the current round: */
     wg_auto_choice choice, spare; /* spare: where the choice finds nothing to draft; of free candidates */
     wg_auto_offer offer[WG_AUTO_MOST];
@@ -56,6 +63,7 @@ typedef struct wg_auto_drafter {
     wg_auto_part part[WG_AUTO_MOST];
     wg_auto_prices price;                  /* in passes of the target over one row, as they were at open */
     wg_auto_survival shared[WG_AUTO_MOST]; /* of all sequences */
+    wg_auto_use use[WG_AUTO_MOST];         /* of all sequences */
     wg_auto_state *state;                  /* (max_batch) */
     wg_seq **asked;                        /* (max_batch) sequences of a candidate, */
     int *place, *limit;                    /* their places in the batch, and their limits */

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "draft/compose/auto_plan.h"
+#include "draft/one_hot.h"
 #include "tests/unit/draft/composed.h"
 #include "tests/unit/draft/points.h"
 
@@ -217,13 +218,42 @@ static const wg_drafter_class oracle = { .name = "oracle",
                                          .close = oracle_close,
                                          .lm = oracle_model };
 
+/* A drafter that looks up one token: right where the oracle is. */
+static int looks, seen; /* drafts; rounds that it observed */
+static wg_status guess_propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
+{
+    (void)d, (void)err;
+    for (int i = 0; i < n; i++, looks++) {
+        const wg_seq *s = seq[i];
+        wg_tree_reset(&out[i], s->token[s->n - 1], WG_LAW_FIXED);
+        if (wg_seq_room(s) > 0) wg_one_hot_push(&out[i], 0, knows(s->n) ? truth[s->n] : (truth[s->n] + 1) % (VOCAB - 1), q);
+    }
+    return WG_OK;
+}
+static void guess_observe(wg_drafter *d, const wg_seq *s, const wg_tree *tree, const wg_path *path, wg_rows *target)
+{
+    (void)d, (void)s, (void)tree, (void)path, (void)target;
+    seen++;
+}
+static const wg_drafter_class guess = { .name = "guess",
+                                        .doc = "looks up some of the text",
+                                        .size = sizeof(wg_drafter),
+                                        .options = no_options,
+                                        .options_at = sizeof(wg_drafter),
+                                        .laws = WG_LAW_FIXED,
+                                        .open = oracle_open,
+                                        .propose = guess_propose,
+                                        .observe = guess_observe,
+                                        .close = oracle_close,
+                                        .stands_alone = true };
+
 /* The numbers of draft tokens of the steps in which the text is emitted from `begin` on, of a rule that compares; and the step
  * in which each position was emitted. Returns the number of steps. */
 static double (*pass_takes)(int rows); /* seconds; NULL: passes are not timed */
 static int other_every;                /* rounds, after each of which another text is read; 0: never */
 static int follow(const char *options, wg_length_log *log, int begin, int *drafted, int *step_of)
 {
-    static const wg_drafter_class *const drafters[] = { &wg_drafter_ngram, &wg_drafter_suffix, &oracle, NULL };
+    static const wg_drafter_class *const drafters[] = { &wg_drafter_ngram, &wg_drafter_suffix, &oracle, &guess, NULL };
     static const wg_plugins plugins = { drafters, NULL };
     static wg_sampling sampling = WG_SAMPLING(1, 0, 1, 0);
     wg_error err = { 0 };
@@ -276,6 +306,7 @@ static int sum(const int *v, int from, int to)
 
 static bool nothing(int position) { return (void)position, false; }
 static bool everything(int position) { return (void)position, true; }
+static bool half_of_it(int position) { return wg_philox_at(5, (uint32_t)position, 0, 0, 0).v[0] % 2; }
 static bool the_end(int position) { return position >= 500; }
 
 #define COSTS ",costs=1/1.2/1.5/1.9/2.3/2.7/3.1/3.5/3.9"
@@ -288,6 +319,29 @@ Test(auto_text, look_up_is_put_aside_and_taken_up_again)
     cr_assert_lt(sum(drafted, 0, step_of[400]), 3, "%d tokens in text that does not repeat", sum(drafted, 0, step_of[400]));
     const int again = step_of[400 + 7] + 16;
     for (int i = again; i < step_of[700]; i++) cr_assert_geq(drafted[i], 3, "step %d, %d after the text repeats", i, i - again);
+}
+
+/* A look-up that is never taken is asked in one of 8 rounds; while it is right, or taken, in all of them. */
+Test(auto_text, a_useless_look_up_rests)
+{
+    int drafted[TEXT] = { 0 }, step_of[TEXT];
+    random_then_periodic(TEXT);
+    knows = nothing;
+    looks = seen = 0;
+    int steps = follow("of=guess,costs=1/9,draft_costs=0", NULL, 20, drafted, step_of);
+    cr_assert(looks >= steps / 8 && looks < steps / 8 + 32, "%d drafts in %d steps", looks, steps);
+    cr_assert_eq(seen, looks, "it observed %d rounds, and drafted in %d", seen, looks);
+    knows = everything;
+    looks = 0;
+    steps = follow("of=guess,costs=1/9,draft_costs=0", NULL, 20, drafted, step_of);
+    cr_assert_geq(looks, steps - 8, "%d drafts in %d steps", looks, steps);
+    knows = half_of_it; /* taken, and wrong in between */
+    looks = 0;
+    steps = follow("of=guess,costs=1/1.01,draft_costs=0", NULL, 20, drafted, step_of);
+    cr_assert_geq(looks, steps - 32, "%d drafts in %d steps", looks, steps);
+    knows = the_end;
+    follow("of=guess,costs=1/1.2,draft_costs=0", NULL, 20, drafted, step_of);
+    for (int i = step_of[500] + 24; i < step_of[TEXT - 20]; i++) cr_assert_eq(drafted[i], 1, "step %d", i - step_of[500]);
 }
 
 /* A useless model runs only what probes may cost, and is found again once it is useful. */
@@ -314,7 +368,6 @@ static double settles_takes(int rows)
     return rows > 1 ? 1 + 0.2 * (rows - 1) : plain_run > 8 ? 0.6 : 1;
 }
 static double always_takes(int rows) { return 1 + 0.2 * (rows - 1); }
-static bool half_of_it(int position) { return wg_philox_at(5, (uint32_t)position, 0, 0, 0).v[0] % 2; }
 
 /* Of the rounds of a text's second half: the share that drafts nothing, and the mean length of the other drafts. costs: as
  * given, of a machine on which passes take something else. */
