@@ -30,7 +30,7 @@ typedef struct wg_auto_part {
 /* Whether the drafts of a candidate that looks them up are of use. */
 typedef struct wg_auto_use {
     double taken; /* the share of the last rounds in which they were */
-    int rested;   /* rounds since it was last asked */
+    int rested;   /* rounds since it was last asked; RESTS: it is asked in the next */
 } wg_auto_use;
 
 /* The state of the sequence in a slot. */
