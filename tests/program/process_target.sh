@@ -64,12 +64,12 @@ same_run() { # NAME COMMAND
   grep -aq '"law_only":true' "$dir/$1/trace.wgt" || fail "$1: the trace does not say law only"
 }
 
-same_logits serve_model "$serve $model"
-same_states serve_model "$serve $model"
+same_logits serve_model "'$serve' '$model'"
+same_states serve_model "'$serve' '$model'"
 config "" >"$dir/native.json"
 run native
 grep -q '"law_only": *false' "$dir/native/summary.json" || fail "the model is said to be law only"
-same_run serve "$serve $model"
+same_run serve "'$serve' '$model'"
 
 # A program that ends now and then: some requests fail with the reason, the others have their texts.
 cat >"$dir/mortal.sh" <<END
@@ -86,9 +86,9 @@ done
 
 said="wager's engine"
 if "$python" -c 'import numpy' 2>/dev/null; then
-  same_logits numpy "$python examples/process-target/numpy_target.py $model"
-  same_states numpy "$python examples/process-target/numpy_target.py $model"
-  same_run numpy "$python $PWD/examples/process-target/numpy_target.py $model"
+  same_logits numpy "$python examples/process-target/numpy_target.py '$model'"
+  same_states numpy "$python examples/process-target/numpy_target.py '$model'"
+  same_run numpy "$python '$PWD/examples/process-target/numpy_target.py' '$model'"
   said="$said and numpy"
 else
   echo "SKIPPED in part: numpy_target.py needs python3 with numpy (python3-numpy)"

@@ -12,7 +12,8 @@ python3 tests/program/miniature_pair.py "$dir" || exit 1
 # The block behind the heading; its first two lines name the program and the folders.
 sed -n '/^## From a folder to a report/,$p' docs/models.md | sed -n '/^```$/,/^```$/p' | sed '/^```$/d; /^W=/d; /^M=/d' |
   sed "s|build/|$dir/|g" | sed -e ':a' -e '/\\$/N; s/\\\n */ /; ta' >"$dir/commands"
-W=$program M=$dir/Qwen3-8B D=$dir/Qwen3-0.6B n=0
+ln -s "$program" "$dir/wager" # the commands write $W without quotes, and a folder may have a space
+W=$dir/wager M=$dir/Qwen3-8B D=$dir/Qwen3-0.6B n=0
 export NO_COLOR=1
 while IFS= read -r line; do
   n=$((n + 1))

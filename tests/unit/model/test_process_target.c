@@ -17,7 +17,7 @@ static void expect_no_child(void) { cr_assert(waitpid(-1, NULL, WNOHANG) == -1 &
 static wg_status open_peer(wg_lm **lm, const char *arguments, int timeout_ms, wg_error *err)
 {
     char command[1000];
-    snprintf(command, sizeof command, "exec %s %s", ROW_PEER, arguments);
+    snprintf(command, sizeof command, "exec '%s' %s", ROW_PEER, arguments);
     const wg_process_target o = { .command = command, .timeout_ms = timeout_ms, .start_ms = timeout_ms };
     return wg_process_target_open(lm, &o, err);
 }
