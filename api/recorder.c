@@ -314,7 +314,7 @@ wg_status wg_recorder_round(wg_recorder *r, const wg_recorded_round *round, int 
 {
     wg_recorded_round o = { 0 };
     wg_path path;
-    request *q;
+    request *q = NULL;
     if (!r || !round) return wg_missing("wg_recorder_round", r ? "round" : "the recorder", err);
     WG_TRY(wg_struct_in(&o, sizeof o, round, WG_SIZE_TO(wg_recorded_round, end), "wg_recorded_round", err));
     if (!o.draft) return wg_missing("wg_recorded_round", "draft", err);
@@ -350,7 +350,7 @@ wg_status wg_recorder_round(wg_recorder *r, const wg_recorded_round *round, int 
 
 wg_status wg_recorder_end(wg_recorder *r, int number, wg_error *err)
 {
-    request *q;
+    request *q = NULL;
     if (!r) return wg_missing("wg_recorder_end", "the recorder", err);
     WG_TRY(find(r, number, &q, err));
     const wg_finish finish = q->finish == WG_RUNNING ? WG_FINISH_LENGTH : q->finish;

@@ -18,7 +18,7 @@ wg_status wg_law_in(const char *name, wg_sibling_law *out, wg_error *err)
 
 wg_status wg_tree_in(const wg_draft *d, int vocab, wg_tree *out, wg_error *err)
 {
-    wg_sibling_law law;
+    wg_sibling_law law = 0;
     if (!d->token || !d->parent) return wg_missing("wg_draft", d->token ? "parent" : "token", err);
     if (d->n < 1 || d->n > WG_TREE_MAX)
         return wg_fail(err, WG_EINVAL, "draft tree: %d nodes; expected 1..%d", d->n, (int)WG_TREE_MAX);

@@ -202,13 +202,12 @@ wg_status wg_dump_read_record(const wg_dump_cache *c, const char *path, const vo
     const char *at = (const char *)index + i * WG_DUMP_RECORD;
     memcpy(&sample, at, sizeof sample);
     memcpy(shard_and_n, at + 8, sizeof shard_and_n);
+    *out = (wg_dump_record){ .shard = (int)shard_and_n[0], .n = shard_and_n[1] };
     memcpy(out->at, at + 16, sizeof out->at);
     if (sample != (uint64_t)i || shard_and_n[0] >= (uint32_t)c->shards || shard_and_n[1] < 1)
         return wg_fail(err, WG_EFORMAT,
                        "%s: record %" PRId64 " is of sample %" PRIu64 " with %u tokens in shard %u of %d; " AGAIN, path, i,
                        sample, (unsigned)shard_and_n[1], (unsigned)shard_and_n[0], c->shards);
-    out->shard = (int)shard_and_n[0];
-    out->n = shard_and_n[1];
     return WG_OK;
 }
 

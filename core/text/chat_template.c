@@ -250,7 +250,7 @@ wg_status wg_chat_template_next(const wg_tokenizer *t, const wg_chat *chat, cons
                                 size_t *n_ids, size_t *closed, wg_error *err)
 {
     wg_rendered all;
-    size_t at;
+    size_t at = 0;
     WG_TRY(render_next(chat, question, n, &all, &at, err));
     const wg_status s = encode_from(t, &all, at, ids, n_ids, closed, err);
     wg_rendered_free(&all);
