@@ -27,19 +27,21 @@ static void take_pairs(int type, const wg_q8_act *a, int rows, int blocks, input
 INLINE void add_bytes(const int type, const int T, const int V, const block *k, __m256i sum[TALL][WIDE])
 {
     const inputs *x = k->x;
-    const char *from = k->from;
+    const char *from = k->from, *pairs = (const char *)x->pairs[0][k->b];
     const int b = k->b;
+    HOLD(pairs); /* one address of all rows */
     UNROLL_FOR(int j = 0; j < STEPS; j++)
         UNROLL_FOR(int odd = 0; odd < 2; odd++) {
             __m256i v[WIDE];
-            HOLD(from); /* loads again for odd bytes: their registers are needed */
-            if (!odd) ask_ahead(k->ask, j);
+            if (T > 1) HOLD(from); /* loads again for odd bytes: their registers are needed */
+            if (!odd) ask_ahead(k->ask, V, j);
             UNROLL_FOR(int i = 0; i < V; i++) {
                 v[i] = codes(type, from, k->fifth, j, i);
                 v[i] = odd ? _mm256_srli_epi16(v[i], 8) : _mm256_and_si256(v[i], _mm256_set1_epi16(0xff));
             }
             UNROLL_FOR(int m = 0; m < T; m++) {
-                const __m256i q = four_at(x->pairs[m][b][odd] + 2 * j);
+                const __m256i q =
+                    four_at(pairs + (size_t)m * sizeof x->pairs[0] + sizeof x->pairs[0][0][0] * (size_t)odd + 4 * j);
                 UNROLL_FOR(int i = 0; i < V; i++) {
                     const __m256i before = j || odd ? sum[m][i] : _mm256_set1_epi32(x->start[0][m][b]);
                     sum[m][i] = sum32(before, _mm256_madd_epi16(v[i], q));
@@ -52,17 +54,18 @@ INLINE void add_codes(const int type, const int T, const int V, const block *k, 
 {
     const int fit = steps_of_16(type), steps = STEPS / wg_block_sums(type), start = steps * part;
     const inputs *x = k->x;
-    const char *from = k->from;
+    const char *from = k->from, *q8 = (const char *)x->act[0].q + WG_QUANT_BLOCK * k->b;
     const int b = k->b;
+    HOLD(q8); /* one address of all rows */
     UNROLL_FOR(int first = start; first < start + steps; first += fit) {
         __m256i s[TALL][WIDE];
         UNROLL_FOR(int j = first; j < first + fit; j++) {
             __m256i v[WIDE];
             HOLD(from); /* loads again for high halves: their registers are needed */
-            ask_ahead(k->ask, j);
+            ask_ahead(k->ask, V, j);
             UNROLL_FOR(int i = 0; i < V; i++) v[i] = codes(type, from, k->fifth, j, i);
             UNROLL_FOR(int m = 0; m < T; m++) {
-                const __m256i q = four_at(x->act[m].q + WG_QUANT_BLOCK * b + 4 * j);
+                const __m256i q = four_at(q8 + (size_t)m * sizeof x->act[0] + 4 * j);
                 UNROLL_FOR(int i = 0; i < V; i++) {
                     const __m256i pairs = _mm256_maddubs_epi16(v[i], q);
                     s[m][i] = j == first ? pairs : sum16(s[m][i], pairs);

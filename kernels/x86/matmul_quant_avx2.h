@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Products with quantised weights on 8-lane registers, one source for both levels: the plan, the sums and their magic start of
- * matmul_quant_avx512.c. A tile is 16 outputs x up to TALL rows, or all 32 outputs of a panel x one row. docs/kernels.md
- * counts its operations. The file that includes it has included quant_inputs_avx2.h and defined
+ * matmul_quant_avx512.c. A tile is up to TALL rows x the 32 outputs of a panel, at once for one row, else in two halves, block
+ * by block: so the weights are read in the order of their addresses. docs/kernels.md counts its operations. The file that
+ * includes it has included quant_inputs_avx2.h and defined
  *     take_pairs(type, a, T, n, x)              fills in x->pairs from the first n blocks of the chunks a of T rows
  *     dots(type, T, V, k, part, sum)            sum[m][i] = start + the dots of a part of block k, exactly: row m, outputs
  *                                               8 i .. 8 i + 7 of the tile's */
@@ -11,55 +12,68 @@
 enum {
     GROUP_BLOCK = 8, /* panels that stay in L2 while all groups of 64 rows pass */
     SPAN = 4,        /* panels that share a chunk's inputs */
+    AHEAD = 4,       /* blocks, of prefetches */
     TILES = (WG_GROUP_ROWS + TALL - 1) / TALL,
 };
 
-/* T rows x outputs r .. r + 8 V - 1 of a panel, added to acc: (T, 32). */
+/* T rows x a chunk of one panel, or of a pair for one row, added to acc: (T, 32), WG_GROUP_ROWS rows from panel to panel. */
 typedef struct tile {
     const char *chunk;
-    int r, blocks, first;
+    int blocks, first, panels;
+    size_t panel; /* bytes of a panel */
     const inputs *x;
     float *acc;
-    const char *ask; /* lines to prefetch, of the next block `asked` bytes further */
-    int asked;
+    const char *next; /* the chunk that is read after this one */
 } tile;
 
 typedef void tile_fn(const tile *t);
 
-INLINE void quant_tile(const int type, const int T, const int V, const tile *t)
+/* Block b of a chunk of panel p, its outputs r .. r + 8 V - 1. */
+INLINE void quant_block(const int type, const int T, const int V, const tile *t, int p, int b, int r, const char *ask)
 {
-    const char *chunk = t->chunk, *ask = t->ask;
-    const int r = t->r, blocks = t->blocks, first = t->first, parts = wg_block_sums(type), asked = t->asked;
-    const inputs *x = t->x;
-    const wg_q8_act *a = x->act;
-    float *acc = t->acc + r;
-    for (int b = 0; b < blocks; b++, ask += asked) {
-        const char *w = chunk + wg_head_bytes(type) + (size_t)b * (size_t)wg_block_bytes(type);
-        const block k = { .from = w + 4 * r, .fifth = w + r / 2, .x = x, .b = b, .ask = ask };
-        UNROLL_FOR(int part = 0; part < parts; part++) {
-            __m256i sum[TALL][WIDE];
-            dots(type, T, V, &k, part, sum);
-            __m256 d[WIDE];
-            UNROLL_FOR(int i = 0; i < V; i++) d[i] = scales(type, chunk, w, part, r + 8 * i);
-            UNROLL_FOR(int m = 0; m < T; m++) {
-                const __m256 da = _mm256_set1_ps(a[m].da[b]), mda = _mm256_set1_ps(a[m].mda[b]);
-                UNROLL_FOR(int i = 0; i < V; i++) {
-                    float *o = acc + WG_PANEL * m + 8 * i;
-                    const __m256 t = _mm256_fmsub_ps(_mm256_castsi256_ps(sum[m][i]), da, mda);
-                    const __m256 f = first && b == 0 && part == 0 ? _mm256_setzero_ps() : _mm256_load_ps(o);
-                    _mm256_store_ps(o, _mm256_fmadd_ps(t, d[i], f));
-                }
+    const char *chunk = t->chunk + (size_t)p * t->panel;
+    const char *w = chunk + wg_head_bytes(type) + (size_t)b * (size_t)wg_block_bytes(type);
+    float *acc = t->acc + WG_GROUP_ROWS * WG_PANEL * p + r;
+    const int first = t->first, parts = wg_block_sums(type);
+    const wg_q8_act *a = t->x->act;
+    const block k = { .from = w + 4 * r, .fifth = w + r / 2, .x = t->x, .b = b, .ask = ask };
+    UNROLL_FOR(int part = 0; part < parts; part++) {
+        __m256i sum[TALL][WIDE];
+        dots(type, T, V, &k, part, sum);
+        HOLD(acc); /* one address of all rows */
+        __m256 d[WIDE];
+        UNROLL_FOR(int i = 0; i < V; i++) d[i] = scales(type, chunk, w, part, r + 8 * i);
+        UNROLL_FOR(int m = 0; m < T; m++) {
+            const __m256 da = _mm256_set1_ps(a[m].da[b]), mda = _mm256_set1_ps(a[m].mda[b]);
+            UNROLL_FOR(int i = 0; i < V; i++) {
+                float *o = acc + WG_PANEL * m + 8 * i;
+                const __m256 t = _mm256_fmsub_ps(_mm256_castsi256_ps(sum[m][i]), da, mda);
+                const __m256 f = first && b == 0 && part == 0 ? _mm256_setzero_ps() : _mm256_load_ps(o);
+                _mm256_store_ps(o, _mm256_fmadd_ps(t, d[i], f));
             }
         }
-        if (!wg_has_min(type)) continue;
-        UNROLL_FOR(int p = 0; p < parts * V; p++) {
-            const int i = p % V, part = p / V;
-            const __m256 least = minima(type, chunk, w, part, r + 8 * i);
-            UNROLL_FOR(int m = 0; m < T; m++) {
-                float *o = acc + WG_PANEL * m + 8 * i;
-                const __m256 das = _mm256_set1_ps(wg_act_das(type, a + m, b, part)), f = _mm256_load_ps(o);
-                _mm256_store_ps(o, wg_is_k(type) ? _mm256_fnmadd_ps(das, least, f) : _mm256_fmadd_ps(das, least, f));
-            }
+    }
+    if (!wg_has_min(type)) return;
+    UNROLL_FOR(int n = 0; n < parts * V; n++) {
+        const int i = n % V, part = n / V;
+        const __m256 least = minima(type, chunk, w, part, r + 8 * i);
+        UNROLL_FOR(int m = 0; m < T; m++) {
+            float *o = acc + WG_PANEL * m + 8 * i;
+            const __m256 das = _mm256_set1_ps(wg_act_das(type, a + m, b, part)), f = _mm256_load_ps(o);
+            _mm256_store_ps(o, wg_is_k(type) ? _mm256_fnmadd_ps(das, least, f) : _mm256_fmadd_ps(das, least, f));
+        }
+    }
+}
+
+INLINE void quant_tile(const int type, const int T, const int V, const tile *t)
+{
+    const int panels = T == 1 ? t->panels : 1;
+    for (int b = 0; b < t->blocks; b++) {
+        const int ahead = b + AHEAD - t->blocks; /* the first blocks of the next chunk */
+        const char *far = ahead < 0 ? t->chunk + (b + AHEAD) * wg_block_bytes(type) : t->next + ahead * wg_block_bytes(type);
+        for (int p = 0; p < panels; p++) {
+            const char *ask = (asks(type, T) ? far : t->chunk) + (size_t)p * t->panel;
+            for (int r = 0; r < WG_PANEL; r += 8 * V, ask += 64 * ASKED) quant_block(type, T, V, t, p, b, r, ask);
         }
     }
 }
@@ -99,31 +113,29 @@ static void take_inputs(int type, const wg_q8_act *a, int T, int n, inputs *x)
     take_pairs(type, a, T, n, x);
 }
 
-/* A chunk x one group of rows, by tiles. The first ones prefetch the next chunk, ASKED lines a block; the others ask for lines
- * that are there. acc: (rows, 32) */
-static void chunk_tiles(const wg_matrix *w, const char *chunk, const inputs *x, int rows, int b, float *acc, const char *next)
+/* A chunk of one panel or a pair x one group of rows, by tiles. The first one reads it from memory, and prefetches the chunk
+ * `next`. acc: (rows, 32) of each panel */
+static void chunk_tiles(const wg_matrix *w, const char *chunk, const inputs *x, int rows, int b, float *acc, int panels,
+                        const char *next)
 {
     tile_fn *const *run = tiles_of(w->type);
     const int tiles = wg_tiles(rows, TALL), left = wg_blocks(w->k) - b, blocks = left < WG_ACT_BLOCKS ? left : WG_ACT_BLOCKS;
-    const char *const end = next + (asks(rows) ? wg_chunk_bytes(w->type) : 0);
     for (int m = 0, t = 0, T; m < rows; m += T, t++) {
         T = wg_tile_rows(rows - m, tiles - t);
-        for (int r = 0; r < WG_PANEL; r += T == 1 ? 8 * WIDE : 16, next += 64 * ASKED * WG_ACT_BLOCKS) {
-            const int asked = next < end ? 64 * ASKED : 0;
-            const tile of = { .chunk = chunk,
-                              .r = r,
-                              .blocks = blocks,
-                              .first = b == 0,
-                              .x = x + t,
-                              .acc = acc + WG_PANEL * m,
-                              .ask = asked ? next : chunk,
-                              .asked = asked };
-            run[T](&of);
-        }
+        const tile of = { .chunk = chunk,
+                          .blocks = blocks,
+                          .first = b == 0,
+                          .panels = panels,
+                          .panel = wg_panel_bytes(w->type, w->k),
+                          .x = x + t,
+                          .acc = acc + WG_PANEL * m,
+                          .next = m == 0 ? next : chunk };
+        run[T](&of);
     }
 }
 
-/* Panels [p0,p1), no more than SPAN, x one group of rows. */
+/* Panels [p0,p1), no more than SPAN, x one group of rows. A row alone is multiplied with pairs of panels, in turn by blocks:
+ * the hardware prefetcher reads two streams faster than one. */
 static void group(const wg_matrix *w, const wg_q8_act *act, int rows, float *y, size_t ldy, int p0, int p1)
 {
     _Alignas(64) float acc[SPAN][WG_GROUP_ROWS * WG_PANEL];
@@ -137,10 +149,12 @@ static void group(const wg_matrix *w, const wg_q8_act *act, int rows, float *y, 
             T = wg_tile_rows(rows - m, tiles - t);
             take_inputs(w->type, a + m, T, n, &x[t]);
         }
-        for (int p = p0; p < p1; p++) {
-            const char *chunk = (const char *)w->data + (size_t)p * panel + wg_head_of(w->type, b);
-            const char *next = p + 1 < p1 ? chunk + panel : chunk - (size_t)(p - p0) * panel + wg_chunk_bytes(w->type);
-            chunk_tiles(w, chunk, x, rows, b, acc[p - p0], next);
+        for (int p = p0, wide; p < p1; p += wide) {
+            wide = rows == 1 && p1 - p > 1 ? 2 : 1;
+            const char *first = (const char *)w->data + (size_t)p0 * panel + wg_head_of(w->type, b);
+            const char *chunk = first + (size_t)(p - p0) * panel;
+            const char *next = p + wide < p1 ? chunk + (size_t)wide * panel : first + wg_chunk_bytes(w->type);
+            chunk_tiles(w, chunk, x, rows, b, acc[p - p0], wide, next);
         }
     }
     for (int p = p0; p < p1; p++) {
@@ -151,7 +165,7 @@ static void group(const wg_matrix *w, const wg_q8_act *act, int rows, float *y, 
 
 static void matmul_quant(const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1)
 {
-    const int many = rows > WG_GROUP_ROWS ? GROUP_BLOCK : p1 - p0, span = rows == 1 ? 1 : SPAN, chunks = wg_chunks(w->k);
+    const int many = rows > WG_GROUP_ROWS ? GROUP_BLOCK : p1 - p0, span = rows == 1 ? 2 : SPAN, chunks = wg_chunks(w->k);
     for (int p = p0, end; p < p1; p = end) {
         end = p + many < p1 ? p + many : p1;
         for (int m = 0; m < rows; m += WG_GROUP_ROWS)

@@ -22,7 +22,7 @@ INLINE void dots(const int type, const int T, const int V, const block *k, const
         UNROLL_FOR(int i = 0; i < V; i++) sum[m][i] = _mm256_set1_epi32(x->start[part][m][b]);
     UNROLL_FOR(int j = steps * part; j < steps * (part + 1); j++) {
         __m256i v[WIDE];
-        ask_ahead(k->ask, j);
+        ask_ahead(k->ask, V, j);
         UNROLL_FOR(int i = 0; i < V; i++) v[i] = codes(type, k->from, k->fifth, j, i);
         UNROLL_FOR(int m = 0; m < T; m++) {
             const __m256i q = four_at(x->act[m].q + WG_QUANT_BLOCK * b + 4 * j);
