@@ -202,12 +202,13 @@ wg_status wg_dump_read_record(const wg_dump_cache *c, const char *path, const vo
     const char *at = (const char *)index + i * WG_DUMP_RECORD;
     memcpy(&sample, at, sizeof sample);
     memcpy(shard_and_n, at + 8, sizeof shard_and_n);
-    *out = (wg_dump_record){ .shard = (int)shard_and_n[0], .n = shard_and_n[1] };
     memcpy(out->at, at + 16, sizeof out->at);
     if (sample != (uint64_t)i || shard_and_n[0] >= (uint32_t)c->shards || shard_and_n[1] < 1)
         return wg_fail(err, WG_EFORMAT,
                        "%s: record %" PRId64 " is of sample %" PRIu64 " with %u tokens in shard %u of %d; " AGAIN, path, i,
                        sample, (unsigned)shard_and_n[1], (unsigned)shard_and_n[0], c->shards);
+    out->shard = (int)shard_and_n[0];
+    out->n = shard_and_n[1];
     return WG_OK;
 }
 
@@ -392,7 +393,7 @@ int wg_dump_taps(const wg_dump *d, int tap[WG_DUMP_TAPS])
 
 wg_status wg_dump_sample_at(wg_dump *d, int64_t i, wg_dump_sample *out, wg_error *err)
 {
-    wg_dump_record r;
+    wg_dump_record r = { 0 };
     wg_assert(i >= 0 && i < wg_dump_samples(d));
     if (d->layout == WG_DUMP_VLLM) {
         WG_TRY(map(&d->now, d->folder, d->file[i], err));
