@@ -34,7 +34,7 @@ INLINE void add_bytes(const int type, const int T, const int V, const block *k, 
         UNROLL_FOR(int odd = 0; odd < 2; odd++) {
             __m256i v[WIDE];
             if (T > 1) HOLD(from); /* loads again for odd bytes: their registers are needed */
-            if (!odd) ask_ahead(k->ask, V, j);
+            if (!odd) ask_ahead(k->ask, type, V, j);
             UNROLL_FOR(int i = 0; i < V; i++) {
                 v[i] = codes(type, from, k->fifth, j, i);
                 v[i] = odd ? _mm256_srli_epi16(v[i], 8) : _mm256_and_si256(v[i], _mm256_set1_epi16(0xff));
@@ -62,7 +62,7 @@ INLINE void add_codes(const int type, const int T, const int V, const block *k, 
         UNROLL_FOR(int j = first; j < first + fit; j++) {
             __m256i v[WIDE];
             HOLD(from); /* loads again for high halves: their registers are needed */
-            ask_ahead(k->ask, V, j);
+            ask_ahead(k->ask, type, V, j);
             UNROLL_FOR(int i = 0; i < V; i++) v[i] = codes(type, from, k->fifth, j, i);
             UNROLL_FOR(int m = 0; m < T; m++) {
                 const __m256i q = four_at(q8 + (size_t)m * sizeof x->act[0] + 4 * j);

@@ -12,28 +12,25 @@
 enum {
     GROUP_BLOCK = 8, /* panels that stay in L2 while all groups of 64 rows pass */
     SPAN = 4,        /* panels that share a chunk's inputs */
-    AHEAD = 4,       /* blocks, of prefetches */
     TILES = (WG_GROUP_ROWS + TALL - 1) / TALL,
 };
 
-/* T rows x a chunk of one panel, or of a pair for one row, added to acc: (T, 32), WG_GROUP_ROWS rows from panel to panel. */
+/* T rows x a chunk of a panel, added to acc: (T, 32). */
 typedef struct tile {
     const char *chunk;
-    int blocks, first, panels;
-    size_t panel; /* bytes of a panel */
+    int blocks, first;
     const inputs *x;
     float *acc;
-    const char *next; /* the chunk that is read after this one */
+    const char *next; /* the chunk to prefetch: the one that is read after this one */
 } tile;
 
 typedef void tile_fn(const tile *t);
 
-/* Block b of a chunk of panel p, its outputs r .. r + 8 V - 1. */
-INLINE void quant_block(const int type, const int T, const int V, const tile *t, int p, int b, int r, const char *ask)
+/* Block b of the chunk, its outputs r .. r + 8 V - 1. */
+INLINE void quant_block(const int type, const int T, const int V, const tile *t, int b, int r, const char *ask)
 {
-    const char *chunk = t->chunk + (size_t)p * t->panel;
-    const char *w = chunk + wg_head_bytes(type) + (size_t)b * (size_t)wg_block_bytes(type);
-    float *acc = t->acc + WG_GROUP_ROWS * WG_PANEL * p + r;
+    const char *chunk = t->chunk, *w = chunk + wg_head_bytes(type) + (size_t)b * (size_t)wg_block_bytes(type);
+    float *acc = t->acc + r;
     const int first = t->first, parts = wg_block_sums(type);
     const wg_q8_act *a = t->x->act;
     const block k = { .from = w + 4 * r, .fifth = w + r / 2, .x = t->x, .b = b, .ask = ask };
@@ -65,17 +62,12 @@ INLINE void quant_block(const int type, const int T, const int V, const tile *t,
     }
 }
 
+/* Each block prefetches its share of the next chunk. */
 INLINE void quant_tile(const int type, const int T, const int V, const tile *t)
 {
-    const int panels = T == 1 ? t->panels : 1;
-    for (int b = 0; b < t->blocks; b++) {
-        const int ahead = b + AHEAD - t->blocks; /* the first blocks of the next chunk */
-        const char *far = ahead < 0 ? t->chunk + (b + AHEAD) * wg_block_bytes(type) : t->next + ahead * wg_block_bytes(type);
-        for (int p = 0; p < panels; p++) {
-            const char *ask = (asks(type, T) ? far : t->chunk) + (size_t)p * t->panel;
-            for (int r = 0; r < WG_PANEL; r += 8 * V, ask += 64 * ASKED) quant_block(type, T, V, t, p, b, r, ask);
-        }
-    }
+    const char *ask = t->next;
+    for (int b = 0; b < t->blocks; b++)
+        for (int r = 0; r < WG_PANEL; r += 8 * V, ask += 64 * asked(type, V)) quant_block(type, T, V, t, b, r, ask);
 }
 
 #define TILE(name, type, T)                                                                                                    \
@@ -113,10 +105,9 @@ static void take_inputs(int type, const wg_q8_act *a, int T, int n, inputs *x)
     take_pairs(type, a, T, n, x);
 }
 
-/* A chunk of one panel or a pair x one group of rows, by tiles. The first one reads it from memory, and prefetches the chunk
- * `next`. acc: (rows, 32) of each panel */
-static void chunk_tiles(const wg_matrix *w, const char *chunk, const inputs *x, int rows, int b, float *acc, int panels,
-                        const char *next)
+/* A chunk of a panel x one group of rows, by tiles. The first one reads it from memory, and prefetches the chunk `next`; the
+ * others ask for lines that are there. acc: (rows, 32) */
+static void chunk_tiles(const wg_matrix *w, const char *chunk, const inputs *x, int rows, int b, float *acc, const char *next)
 {
     tile_fn *const *run = tiles_of(w->type);
     const int tiles = wg_tiles(rows, TALL), left = wg_blocks(w->k) - b, blocks = left < WG_ACT_BLOCKS ? left : WG_ACT_BLOCKS;
@@ -125,8 +116,6 @@ static void chunk_tiles(const wg_matrix *w, const char *chunk, const inputs *x, 
         const tile of = { .chunk = chunk,
                           .blocks = blocks,
                           .first = b == 0,
-                          .panels = panels,
-                          .panel = wg_panel_bytes(w->type, w->k),
                           .x = x + t,
                           .acc = acc + WG_PANEL * m,
                           .next = m == 0 ? next : chunk };
@@ -134,14 +123,18 @@ static void chunk_tiles(const wg_matrix *w, const char *chunk, const inputs *x, 
     }
 }
 
-/* Panels [p0,p1), no more than SPAN, x one group of rows. A row alone is multiplied with pairs of panels, in turn by blocks:
- * the hardware prefetcher reads two streams faster than one. */
+/* The chunk of panel p that begins with block b. */
+static const char *chunk_of(const wg_matrix *w, int p, int b)
+{
+    return (const char *)w->data + (size_t)p * wg_panel_bytes(w->type, w->k) + wg_head_of(w->type, b);
+}
+
+/* Panels [p0,p1), no more than SPAN, x one group of rows. */
 static void group(const wg_matrix *w, const wg_q8_act *act, int rows, float *y, size_t ldy, int p0, int p1)
 {
     _Alignas(64) float acc[SPAN][WG_GROUP_ROWS * WG_PANEL];
     inputs x[TILES];
     const int blocks = wg_blocks(w->k), tiles = wg_tiles(rows, TALL);
-    const size_t panel = wg_panel_bytes(w->type, w->k);
     for (int b = 0, n; b < blocks; b += n) {
         const wg_q8_act *a = act + (size_t)(b / WG_ACT_BLOCKS) * (size_t)rows;
         n = blocks - b < WG_ACT_BLOCKS ? blocks - b : WG_ACT_BLOCKS;
@@ -149,12 +142,11 @@ static void group(const wg_matrix *w, const wg_q8_act *act, int rows, float *y, 
             T = wg_tile_rows(rows - m, tiles - t);
             take_inputs(w->type, a + m, T, n, &x[t]);
         }
-        for (int p = p0, wide; p < p1; p += wide) {
-            wide = rows == 1 && p1 - p > 1 ? 2 : 1;
-            const char *first = (const char *)w->data + (size_t)p0 * panel + wg_head_of(w->type, b);
-            const char *chunk = first + (size_t)(p - p0) * panel;
-            const char *next = p + wide < p1 ? chunk + (size_t)wide * panel : first + wg_chunk_bytes(w->type);
-            chunk_tiles(w, chunk, x, rows, b, acc[p - p0], wide, next);
+        for (int p = p0; p < p1; p++) {
+            const char *next = p + 1 < p1       ? chunk_of(w, p + 1, b)
+                               : b + n < blocks ? chunk_of(w, p0, b + n)
+                                                : chunk_of(w, p1, 0);
+            chunk_tiles(w, chunk_of(w, p, b), x, rows, b, acc[p - p0], next);
         }
     }
     for (int p = p0; p < p1; p++) {
@@ -165,7 +157,7 @@ static void group(const wg_matrix *w, const wg_q8_act *act, int rows, float *y, 
 
 static void matmul_quant(const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1)
 {
-    const int many = rows > WG_GROUP_ROWS ? GROUP_BLOCK : p1 - p0, span = rows == 1 ? 2 : SPAN, chunks = wg_chunks(w->k);
+    const int many = rows > WG_GROUP_ROWS ? GROUP_BLOCK : p1 - p0, span = rows == 1 ? 1 : SPAN, chunks = wg_chunks(w->k);
     for (int p = p0, end; p < p1; p = end) {
         end = p + many < p1 ? p + many : p1;
         for (int m = 0; m < rows; m += WG_GROUP_ROWS)

@@ -37,10 +37,6 @@ typedef struct ask {
 
 typedef void tile_fn(const char *chunk, const wg_q8_act *a, int blocks, float *acc, int first, ask ahead);
 
-/* Bytes and lines of a block with its share of the chunk's head. */
-INLINE int share_bytes(const int type) { return wg_block_bytes(type) + wg_head_bytes(type) / WG_ACT_BLOCKS; }
-INLINE int share_lines(const int type) { return (share_bytes(type) + 63) / 64; }
-
 /* The prefetches of a step: of many lines two per step and the odd one (two tiles that prefetch the same lines are faster
  * than halves). */
 INLINE void ask_ahead(const int type, ask ahead, int b, const int j)

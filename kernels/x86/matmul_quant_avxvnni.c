@@ -17,15 +17,19 @@ INLINE void dots(const int type, const int T, const int V, const block *k, const
     }
     const int steps = STEPS / wg_block_sums(type);
     const inputs *x = k->x;
-    const int b = k->b;
+    const int b = k->b, bits = wg_code_bits(type);
+    const int reload = bits < 6 && T + bits > 7; /* loads again for high halves: their registers are needed */
+    const char *from = k->from, *q8 = (const char *)x->act[0].q + WG_QUANT_BLOCK * b;
+    HOLD(q8); /* one address of all rows */
     UNROLL_FOR(int m = 0; m < T; m++)
         UNROLL_FOR(int i = 0; i < V; i++) sum[m][i] = _mm256_set1_epi32(x->start[part][m][b]);
     UNROLL_FOR(int j = steps * part; j < steps * (part + 1); j++) {
         __m256i v[WIDE];
-        ask_ahead(k->ask, V, j);
-        UNROLL_FOR(int i = 0; i < V; i++) v[i] = codes(type, k->from, k->fifth, j, i);
+        if (reload) HOLD(from);
+        ask_ahead(k->ask, type, V, j);
+        UNROLL_FOR(int i = 0; i < V; i++) v[i] = codes(type, from, k->fifth, j, i);
         UNROLL_FOR(int m = 0; m < T; m++) {
-            const __m256i q = four_at(x->act[m].q + WG_QUANT_BLOCK * b + 4 * j);
+            const __m256i q = four_at(q8 + (size_t)m * sizeof x->act[0] + 4 * j);
             UNROLL_FOR(int i = 0; i < V; i++) sum[m][i] = _mm256_dpbusd_avx_epi32(sum[m][i], v[i], q);
         }
     }

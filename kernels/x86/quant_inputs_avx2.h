@@ -23,29 +23,23 @@ typedef struct inputs {
 } inputs;
 
 /* A block, as a tile reads it: codes of the tile's outputs and their fifth bits (codes_avx2.h), the tile's inputs, the block's
- * number in its chunk, and the first of the lines to prefetch meanwhile: ASKED for half of a panel's outputs, twice as many
- * less one for all. */
+ * number in its chunk, and the first of the lines to prefetch meanwhile. */
 typedef struct block {
     const char *from, *fifth;
     const inputs *x;
     int b;
     const char *ask;
 } block;
-enum { ASKED = STEPS + 1 }; /* both halves: all 17 lines of a block of q8_0; those of smaller blocks more than once */
 
-/* The prefetches of step j, into L2: in the order of addresses, in which the hardware prefetcher goes on with them, evenly over
+/* Lines that a block of 8 V outputs prefetches. */
+INLINE int asked(const int type, const int V) { return V == WIDE ? share_lines(type) : (share_lines(type) + 1) / 2; }
+
+/* The prefetches of step j, into L1: in the order of addresses, in which the hardware prefetcher goes on with them, evenly over
  * the steps, and without a condition, which would keep steps from overlapping. */
-INLINE void ask_ahead(const char *ask, const int V, const int j)
+INLINE void ask_ahead(const char *ask, const int type, const int V, const int j)
 {
-    const int each = V == WIDE ? 2 : 1;
-    UNROLL_FOR(int l = each * j; l < each * (j + 1) + (j == STEPS - 1); l++) _mm_prefetch(ask + 64 * l, _MM_HINT_T1);
-}
-
-/* A row alone waits for memory. AMD's hardware prefetcher is then faster with 8-bit codes than instructions, Intel's not
- * (docs/kernels.md). */
-INLINE int asks(const int type, const int rows)
-{
-    return rows > 1 || wg_code_bits(type) < 8 || wg_is_sparse(type) || __builtin_cpu_is("intel");
+    const int lines = asked(type, V);
+    UNROLL_FOR(int l = lines * j / STEPS; l < lines * (j + 1) / STEPS; l++) _mm_prefetch(ask + 64 * l, _MM_HINT_T0);
 }
 
 /* a + b, in this place: gcc 12 would regroup the additions of a block and keep its products in memory until the end. */
@@ -81,7 +75,7 @@ INLINE void sparse_dots(const int type, const int T, const int V, const block *k
         UNROLL_FOR(int s = 0; s < WG_SPARSE_STEPS; s++) {
             const __m256i q = sparse_codes(type, k->from, s, i), places = sparse_places(type, k->from, s, i);
             const __m256i w = _mm256_abs_epi8(q);
-            if (i < 2) ask_ahead(k->ask, V, WG_SPARSE_STEPS * i + s);
+            if (i < 2) ask_ahead(k->ask, type, V, WG_SPARSE_STEPS * i + s);
             UNROLL_FOR(int m = 0; m < T; m++) {
                 const void *from = k->x->act[m].q + WG_QUANT_BLOCK * k->b + 16 * (s / 2);
                 const __m256i x = _mm256_broadcastsi128_si256(_mm_loadu_si128(from));
