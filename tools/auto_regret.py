@@ -4,7 +4,8 @@
 decoding and against the fastest fixed setting of its group (summary.json: speedup), until both half-widths are at most --half-width
 or the time is over. The first run of an experiment has all of its cells; the later ones, each with another seed (and other prompts, where
 the experiment shuffles them), have the cells of `auto` and the two fastest settings beside each. Next is always the experiment, level and thread
-count whose interval is widest. Runs are combined with weights 1 / half-width^2. Everything is kept in --out: called again, it goes on, and
+count whose interval is widest. A ratio is one of totals over the prompts that a run asked in both cells, its interval from how prompts differ in it;
+runs are combined with weights 1 / half-width^2. Everything is kept in --out: called again, it goes on, and
 --minutes 0 prints the table of what is there. A Markdown table on standard output, what it runs on standard error.
 
 usage: tools/auto_regret.py [--wager PROGRAM] [--levels avx2,avx512] [--threads 1,2] [--out DIR] [--half-width 0.03] [--minutes 90]
@@ -86,6 +87,27 @@ def expand(sweep):
             for values in itertools.product(*(block[name] for name in sorted(block)))]
 
 
+def totals(out, cells):
+    """What a run decoded: for each cell {prompt: [milliseconds, tokens after the first]}."""
+    of = [{} for _ in range(cells)]
+    with open(os.path.join(out, "requests.jsonl"), encoding="utf-8") as f:
+        for line in map(json.loads, f):
+            if line["cell"] is not None:
+                total = of[line["cell"]].setdefault(line["prompt"], [0, 0])
+                total[0] += line["decode_ms"]
+                total[1] += line["tokens"] - 1
+    return of
+
+
+def ratio(a, b):
+    """How many times as fast as b a is, and the half-width of its interval of 95 % (delta method, prompts in both cells are pairs)."""
+    prompts = a.keys() & b.keys()
+    (ms_a, n_a), (ms_b, n_b) = ([sum(x[p][i] for p in prompts) for i in (0, 1)] for x in (a, b))
+    value = ms_b / n_b / (ms_a / n_a)
+    errors = [(b[p][0] - ms_b / n_b * b[p][1]) / ms_b - (a[p][0] - ms_a / n_a * a[p][1]) / ms_a for p in prompts]
+    return value, 1.96 * value * math.sqrt(sum(e * e for e in errors) * len(errors) / max(len(errors) - 1, 1))
+
+
 def combine(series):
     """Mean and half-width of independent runs [(value, half-width), ...]."""
     weights = [1 / max(half, 1e-6) ** 2 for _, half in series]
@@ -101,7 +123,7 @@ class Measured:
         with open(config, encoding="utf-8") as f:
             self.json = json.load(f)
         self.cells = expand(self.json["sweep"])
-        self.of, self.runs, self.seconds = {}, 0, 0  # of: key -> [summary's cell of each run]
+        self.of, self.runs, self.seconds = {}, 0, 0  # of: key -> [summary's cell of each run, with its totals]
 
     def wanted(self):
         """The cells of the next run: all, or those of `auto` and the two fastest settings beside each."""
@@ -131,11 +153,12 @@ class Measured:
         summary = run(self.args, self.config, self.level, self.threads, self.runs, sets)
         if len(summary["cells"]) != len(cells):
             sys.exit(f"auto_regret: {self.config}: {len(summary['cells'])} cells, not {len(cells)}; another --out?")
-        for cell, measured in zip(cells, summary["cells"]):
+        each = totals(folder(self.args, self.config, self.level, self.threads, self.runs), len(cells))
+        for cell, measured, total in zip(cells, summary["cells"], each):
             kind = cell.get("draft", {}).get("kind", measured["drafter"])
             if measured["drafter"] != kind or measured["temperature"] != cell.get("sampling.temperature", measured["temperature"]):
                 sys.exit(f"auto_regret: {self.config}: its cells are not in the order of its sweep")
-            self.of.setdefault(json.dumps(cell, sort_keys=True), []).append(measured)
+            self.of.setdefault(json.dumps(cell, sort_keys=True), []).append({**measured, "run": self.runs, "total": total})
         self.runs += 1
         self.seconds = summary["seconds"]
 
@@ -149,13 +172,11 @@ class Measured:
 
     def share(self, key):
         """The speed as a share of the fastest setting's, plain decoding's included, its half-width, and that setting's name."""
-        own, half = self.speed(key)
-        best, of, name = 1, 0, "plain"
-        for k in self.rivals(key):
-            speed, wide = self.speed(k)
-            if speed > best:
-                best, of, name = speed, wide, self.of[k][0]["drafter"]
-        return own / best, own / best * math.hypot(half / own, of / best), name
+        best = max(self.rivals(key), key=lambda k: self.speed(k)[0], default=None)
+        if best is None or self.speed(best)[0] <= 1:
+            return *self.speed(key), "plain"
+        both = {cell["run"]: cell["total"] for cell in self.of[best]}
+        return *combine([ratio(cell["total"], both[cell["run"]]) for cell in self.of[key] if cell["run"] in both]), self.of[best][0]["drafter"]
 
     def width(self):
         """The largest half-width of what is asked."""
