@@ -155,12 +155,12 @@ Test(resume, killed_at_fifty_moments)
 }
 
 /* What a machine that lost its power leaves: both files cut anywhere, apart from each other. */
-static void cut_anywhere(const char *config, bool traced, int at_least)
+static void cut_anywhere(const char *config, bool traced, int trials)
 {
     wg_error err;
     wg_config *c = config_of(config);
     int resumed = 0;
-    for (int trial = -1; trial < 60 && (at_least > 24 || trial < 20); trial++) {
+    for (int trial = -1; trial < trials; trial++) {
         wg_run r;
         char *path;
         const wg_run_options o = { .out = trial < 0 ? "whole" : "part", .resume = true };
@@ -183,12 +183,13 @@ static void cut_anywhere(const char *config, bool traced, int at_least)
         wg_free(path);
         if (trial >= 0) same_folder("whole", "part", traced, trial);
     }
-    cr_assert_gt(resumed, at_least, "requests must have been read back");
+    cr_assert_gt(resumed, trials + trials / 5, "requests must have been read back");
     wg_config_close(c);
 }
 
-Test(resume, cut_at_any_byte) { cut_anywhere(TRACED, true, 60); }
-Test(resume, cut_at_any_byte_of_a_batch) { cut_anywhere(CONFIG("\"batch\": 3, \"trace\": \"probs\""), true, 60); }
+static int cuts(void) { return getenv("WG_THIN") ? 20 : 60; }
+Test(resume, cut_at_any_byte) { cut_anywhere(TRACED, true, cuts()); }
+Test(resume, cut_at_any_byte_of_a_batch) { cut_anywhere(CONFIG("\"batch\": 3, \"trace\": \"probs\""), true, cuts()); }
 
 /* What a drafter learned from requests before the cut is learned again. */
 Test(resume, cut_at_any_byte_with_a_drafter_that_remembers)
@@ -202,7 +203,7 @@ Test(resume, cut_at_any_byte_with_a_drafter_that_remembers)
                  "\"prompts.jsonl\"}, \"draft\": %s, \"verify\": {\"rule\": \"match\"}, \"max_tokens\": 16, \"repeats\": 3, "
                  "\"sweep\": {\"sampling.temperature\": [0, 1]}}",
                  drafts[i]);
-        cut_anywhere(text, false, 24);
+        cut_anywhere(text, false, 20);
         cr_assert_eq(system("rm -rf whole part"), 0);
     }
 }
