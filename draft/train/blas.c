@@ -61,7 +61,7 @@ wg_status wg_blas_open(wg_error *err)
     sgemm_fn *sgemm = NULL;
     dgemm_fn *dgemm = NULL;
     const bool all =
-        find(lib, "cblas_sgemm", &sgemm) & find(lib, "cblas_dgemm", &dgemm) & find(lib, "openblas_set_num_threads", &threads);
+        find(lib, "cblas_sgemm", &sgemm) && find(lib, "cblas_dgemm", &dgemm) && find(lib, "openblas_set_num_threads", &threads);
     if (!all) {
         dlclose(lib);
         return wg_fail(err, WG_EUNSUPPORTED,

@@ -11,20 +11,20 @@
 /* "cells 0, 3-5: "; "" of a line that is of no cell in particular. */
 static const char *cells_of(const wg_preflight_line *l, char *buf, size_t size)
 {
+    char list[160];
     size_t n = 0;
     int count = 0;
-    for (int i = 0; i < WG_CELLS_MAX && n + 24 < size; i++) {
+    list[0] = buf[0] = '\0';
+    for (int i = 0; i < WG_CELLS_MAX && n + 24 < sizeof list; i++) {
         int last = i;
         if (!l->cell[i]) continue;
         while (last + 1 < WG_CELLS_MAX && l->cell[last + 1]) last++;
-        n += (size_t)snprintf(buf + n, size - n, n ? ", %d" : "%d", i);
-        if (last > i) n += (size_t)snprintf(buf + n, size - n, "-%d", last);
+        n += (size_t)snprintf(list + n, sizeof list - n, n ? ", %d" : "%d", i);
+        if (last > i) n += (size_t)snprintf(list + n, sizeof list - n, "-%d", last);
         count += last - i + 1;
         i = last;
     }
-    char list[200];
-    snprintf(list, sizeof list, "%.*s", (int)n, n ? buf : "");
-    snprintf(buf, size, n ? "cell%s %s: " : "", count > 1 ? "s" : "", list);
+    if (n) snprintf(buf, size, "cell%s %s: ", count > 1 ? "s" : "", list);
     return buf;
 }
 
