@@ -5,7 +5,7 @@ decoding and against the fastest fixed setting of its group (summary.json: speed
 or the time is over. The first run of an experiment has all of its cells; the later ones, each with another seed (and other prompts, where
 the experiment shuffles them), have the cells of `auto` and the two fastest settings beside each. Next is always the experiment, level and thread
 count whose interval is widest. A ratio is one of totals over the prompts that a run asked in both cells, its interval from how prompts differ in it;
-runs are combined with weights 1 / half-width^2. Everything is kept in --out: called again, it goes on, and
+runs are combined with weights 1 / half-width^2, their spread counted where it is larger. Everything is kept in --out: called again, it goes on, and
 --minutes 0 prints the table of what is there. A Markdown table on standard output, what it runs on standard error.
 
 usage: tools/auto_regret.py [--wager PROGRAM] [--levels avx2,avx512] [--threads 1,2] [--out DIR] [--half-width 0.03] [--minutes 90]
@@ -109,10 +109,13 @@ def ratio(a, b):
 
 
 def combine(series):
-    """Mean and half-width of independent runs [(value, half-width), ...]."""
+    """Mean and half-width of independent runs [(value, half-width), ...]: wider where runs differ by more than their half-widths say
+    (Birge 1932), as beside a load, which is one and the same for a part of a run."""
     weights = [1 / max(half, 1e-6) ** 2 for _, half in series]
     total = sum(weights)
-    return sum(w * v for w, (v, _) in zip(weights, series)) / total, total ** -0.5
+    mean = sum(w * v for w, (v, _) in zip(weights, series)) / total
+    excess = 1.96 ** 2 * sum(w * (v - mean) ** 2 for w, (v, _) in zip(weights, series)) / max(len(series) - 1, 1)
+    return mean, (max(excess, 1) / total) ** 0.5
 
 
 class Measured:
