@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs every experiment of configs/experiments and publishes its answer: docs/results.md gets the tables between its markers, README.md
-# the quickstart's, and results/<experiment>/ summary.json, config.json and the drawings (with gnuplot; without it the old ones stay).
+# Runs every experiment of configs/experiments and publishes its answer: docs/results.md gets the drawings and the machine between its
+# markers, README.md the quickstart's table, and results/<experiment>/ summary.json, config.json and the drawings (with gnuplot; without
+# it the old ones stay). `wager report results/EXPERIMENT --md` prints the tables of a published summary.
 # Raw folders and the pages (report.html) stay in build/results/.
 # usage: results/run-all.sh [EXPERIMENT...]       WAGER=PROGRAM (build/release/wager)       LIMIT=SECONDS of one experiment (420)
 # Run it again after it was stopped: what is finished is kept, what was cut off goes on. For figures, on a machine that does nothing else.
@@ -73,15 +74,14 @@ overrides() { # NAME: what this machine lacks, said aloud
   fi
 }
 
-# What settling the recorded rounds again says, and tau without sampling noise.
+# The recorded rounds under every rule, tau without sampling noise, and the losses of drafter and rule.
 replayed() { # OUT CONFIG
-  printf '\nEvery rule on the recorded drafts (`wager replay`):\n\n```\n'
+  printf 'Every rule on the recorded drafts (`wager replay`):\n\n'
   "$wager" replay "$1" --rule all || return 1
-  printf '```\n\ntau given the texts (`wager replay --exact`):\n\n```\n'
+  printf '\ntau given the texts (`wager replay --exact`):\n\n'
   "$wager" replay --exact "$2" --cell 0 --length 2 --length 4 --length 8 --tree 2-2-1 || return 1
-  printf '```\n\nWho loses what (`wager replay --attribution`):\n\n```\n'
+  printf '\nWho loses what (`wager replay --attribution`):\n\n'
   "$wager" replay "$1" --attribution || return 1
-  printf '```\n'
 }
 
 # The drawings that this run has something for, as SVG files.
@@ -119,7 +119,8 @@ run_one() { # CONFIG
   "$wager" report "$out" >/dev/null || return 1
   cp "$out/summary.json" "$out/config.json" "results/$name/" || return 1
   draw "$out" "$name"
-  { pictures "$name"; "$wager" report "$out" --md; [ $trace = steps ] || replayed "$out" "$1"; } | replace docs/results.md "$name"
+  { pictures "$name"; "$wager" report "$out" --md | tail -n 1; } | replace docs/results.md "$name"
+  [ $trace = steps ] || replayed "$out" "$1" >"results/$name/replay.txt" || return 1
   if [ "$name" = quickstart ]; then { echo '```'; cat "$out.table"; echo '```'; } | replace README.md results; fi
   echo "run-all: $name in $((SECONDS - started)) s"
 }
