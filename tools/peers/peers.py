@@ -9,7 +9,8 @@
                                         measures, keeps it in results/peers/peers.json and prints its table
     peers.py run --attention [--level avx2] [--threads 2] [--rounds 5]
                                         attention alone: 4096 keys of 22 layers, 32 heads on 4 of 64, an f16 cache
-    peers.py table                      writes the tables of docs/performance.md from that file
+    peers.py table [--level avx2]       prints all tables and bars of that file
+    peers.py page [--check]             writes the ratios in docs/performance.md from that file; --check: fails if they differ
     peers.py --self-test
 
 A level is an instruction set for both sides. native: the peer is built for this very processor, we choose our best level.
@@ -398,6 +399,20 @@ def processor_text(level, name, runs, attention):
     return lines + bar_table(BARS[level], threads, attention)
 
 
+PAGE_ROWS = [1, 8, 64, 512]
+
+
+def page_table(result, level):
+    """One line a processor, number of threads and type: ratios to the peer, and what one row reads of the stream."""
+    lines = ["| processor, 2 cores | threads | weights | " + " | ".join(f"{n} row{'s' * (n > 1)}" for n in PAGE_ROWS) + " | of the stream |",
+             "|---|--:|---|" + "--:|" * (len(PAGE_ROWS) + 1)]
+    for run in sorted((x for x in result["runs"] if level_of(x) == level), key=lambda x: (x["processor"], x["threads"], TYPES.index(x["type"]))):
+        times = " | ".join(f"{middle(ratios(run, n)):.2f}" for n in PAGE_ROWS)
+        read = share(run, "gb_s", "stream_gb_s")
+        lines.append(f"| {run['processor']} | {run['threads']} | {run['type']} | {times} | {'-' if read is None else format(read, '.2f')} |")
+    return "\n".join(lines) + "\n"
+
+
 def replace(page, level, text):
     begin, end = f"<!-- peers {level}:begin -->\n", f"<!-- peers {level}:end -->"
     if begin not in page or end not in page:
@@ -406,13 +421,21 @@ def replace(page, level, text):
     return head + begin + text + end + rest.split(end, 1)[1]
 
 
-def table():
+def stored():
     if not RESULT.is_file():
         raise Trouble(f"{RESULT} is missing; peers.py run makes it")
-    page, result = PAGE.read_text(), json.loads(RESULT.read_text())
+    return json.loads(RESULT.read_text())
+
+
+def write_page(check):
+    result, old = stored(), PAGE.read_text()
+    page = old
     for level in LEVELS:
-        page = replace(page, level, text_of(result, level))
-    PAGE.write_text(page)
+        page = replace(page, level, page_table(result, level))
+    if check and page != old:
+        raise Trouble(f"{PAGE} does not show {RESULT}; peers.py page writes it")
+    if not check:
+        PAGE.write_text(page)
 
 
 # ---- this script's own test
@@ -450,6 +473,7 @@ def self_test():
     text = text_of(dict(both, attention=[alone]), "avx2").splitlines()
     assert "| attention, 4 rows against the peer | >= 1 | 1.12, met |" in text, text
     assert "| ratio | 1.12 (0.75..1.50) | 1.12 (0.75..1.50) | 1.12 (0.75..1.50) |" in text, text
+    assert page_table(both, "native").splitlines()[2] == "| P | 2 | q8_0 | 3.00 | 3.00 | 2.20 | 2.20 | 0.90 |", page_table(both, "native")
     page = "a\n<!-- peers avx2:begin -->\nold\n<!-- peers avx2:end -->\nb\n"
     assert replace(page, "avx2", "new\n") == page.replace("old", "new")
     try:
@@ -462,8 +486,9 @@ def self_test():
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("what", nargs="?", choices=["build", "run", "table"])
+    ap.add_argument("what", nargs="?", choices=["build", "run", "table", "page"])
     ap.add_argument("--self-test", action="store_true")
+    ap.add_argument("--check", action="store_true", help="with page: write nothing, fail if the page is not up to date")
     ap.add_argument("--server", action="store_true", help="with build: the peer's server too")
     home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     ap.add_argument("--cache", type=Path, default=home / "wager-peers")
@@ -485,9 +510,11 @@ def main():
     if o.what == "build":
         return (build_server if o.server else build)(o.cache, o.level)
     if o.what == "table":
-        return table()
+        return print(text_of(stored(), o.level), end="")
+    if o.what == "page":
+        return write_page(o.check)
     if o.what != "run":
-        ap.error("one of build, run, table is needed, or --self-test")
+        ap.error("one of build, run, table, page is needed, or --self-test")
     if not (place(o.cache, o.level) / "llama_bench").is_file():
         raise Trouble(f"{place(o.cache, o.level)}: the peer is not there; peers.py build --level {o.level} makes it")
     if not o.wager.is_file():
