@@ -10,7 +10,7 @@ set(rooms
   draft draft/length draft/lookup draft/lm draft/compose draft/external draft/train
   verify
   experiments/base experiments/config experiments/record experiments/analysis experiments/audit experiments/run experiments/report
-  experiments/load experiments/bench experiments/cli
+  experiments/load experiments/pull experiments/bench experiments/cli
   api include serve)
 
 set(allow_kernels       kernels/)
@@ -36,7 +36,7 @@ set(allow_verify        core/base/ core/dist/ core/engine/ verify/ kernels/exp.h
 
 # Rooms of the laboratory, each over those before it.
 set(below core/ draft/ verify/ kernels/)
-foreach(room base config record analysis audit run report load bench cli)
+foreach(room base config record analysis audit run report load pull bench cli)
   list(APPEND below experiments/${room}/)
   set(allow_experiments/${room} ${below})
 endforeach()

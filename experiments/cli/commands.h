@@ -20,6 +20,7 @@ int wg_cmd_inspect(int argc, char **argv);
 int wg_cmd_convert(int argc, char **argv);
 int wg_cmd_export(int argc, char **argv);
 int wg_cmd_quantize(int argc, char **argv);
+int wg_cmd_pull(int argc, char **argv);
 int wg_cmd_datastore(int argc, char **argv);
 int wg_cmd_vocab(int argc, char **argv);
 int wg_cmd_synth(int argc, char **argv);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/base/mem.h"
+#include "core/file/model_name.h"
 #include "draft/compose/composite.h"
 #include "experiments/config/config_check.h"
 
@@ -80,7 +81,7 @@ static void too_long(const place *p, const char *text)
 static void rewrite_file(const place *p, char *text)
 {
     char here[WG_OPTION_STRING];
-    if (!*text || *text == '/') return;
+    if (!*text || *text == '/' || wg_is_model_name(text)) return;
     if (!from_here(p, text, here)) too_long(p, text);
     else if (access(here, F_OK) != 0 && access(text, F_OK) == 0) in_the_wrong_place(p, text, here);
     else memcpy(text, here, sizeof here);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/base/hash.h"
+#include "core/file/model_name.h"
 
 /* Adds the digest of a file, or null when it cannot be read. Each path is added once. */
 static void add(json_t *files, const char *path)
@@ -41,8 +42,11 @@ static bool add_folder(json_t *files, const char *path)
     return model;
 }
 
-static void add_model(json_t *files, const char *path)
+static void add_model(json_t *files, const char *name)
 {
+    char path[PATH_MAX];
+    if (wg_model_path(name, path, NULL) != WG_OK)
+        snprintf(path, sizeof path, "%s", name); /* it is missing, which the digest shows */
     if (!*path || !add_folder(files, path)) add(files, path);
 }
 

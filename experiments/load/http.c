@@ -42,17 +42,18 @@ typedef struct slot {
     const library *curl;
     CURL *easy;
     bool busy, given_up;
-    wg_http_request request; /* its body is owned */
+    wg_http_request request;    /* its body is owned */
+    struct curl_slist *headers; /* of the set and of the request */
     char error[CURL_ERROR_SIZE];
 } slot;
 
 struct wg_http {
     library curl;
     CURLM *multi;
-    struct curl_slist *headers;
     slot *slot;
-    int slots, ended; /* ended: as multi_info_read last said */
-    bool reuse;
+    wg_http_options o; /* its key is not kept */
+    int slots, ended;  /* ended: as multi_info_read last said */
+    char key[1024];    /* the header with the key; "": none */
 };
 
 static wg_status load_library(library *l, wg_error *err)
@@ -79,6 +80,15 @@ static size_t take_body(char *bytes, size_t size, size_t n, void *user)
     return s->given_up ? 0 : size * n;
 }
 
+static size_t take_head(char *line, size_t size, size_t n, void *user)
+{
+    slot *s = user;
+    size_t k = size * n;
+    while (k > 0 && (line[k - 1] == '\n' || line[k - 1] == '\r')) k--;
+    if (s->request.on_head) s->request.on_head(s->request.user, line, k);
+    return size * n;
+}
+
 static wg_status open_slots(wg_http *h, wg_error *err)
 {
     for (int i = 0; i < h->slots; i++) {
@@ -87,43 +97,37 @@ static wg_status open_slots(wg_http *h, wg_error *err)
         if (!(s->easy = h->curl.easy_init())) return wg_nomem(err, sizeof *s, "an HTTP exchange");
         h->curl.easy_setopt(s->easy, CURLOPT_WRITEFUNCTION, take_body);
         h->curl.easy_setopt(s->easy, CURLOPT_WRITEDATA, s);
+        h->curl.easy_setopt(s->easy, CURLOPT_HEADERFUNCTION, take_head);
+        h->curl.easy_setopt(s->easy, CURLOPT_HEADERDATA, s);
         h->curl.easy_setopt(s->easy, CURLOPT_PRIVATE, s);
         h->curl.easy_setopt(s->easy, CURLOPT_ERRORBUFFER, s->error);
-        h->curl.easy_setopt(s->easy, CURLOPT_HTTPHEADER, h->headers);
         h->curl.easy_setopt(s->easy, CURLOPT_NOSIGNAL, 1L);
-        h->curl.easy_setopt(s->easy, CURLOPT_NOPROXY, "*");
+        if (!h->o.proxies) h->curl.easy_setopt(s->easy, CURLOPT_NOPROXY, "*");
         h->curl.easy_setopt(s->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-        h->curl.easy_setopt(s->easy, CURLOPT_FORBID_REUSE, h->reuse ? 0L : 1L);
-        h->curl.easy_setopt(s->easy, CURLOPT_FRESH_CONNECT, h->reuse ? 0L : 1L);
+        h->curl.easy_setopt(s->easy, CURLOPT_FORBID_REUSE, h->o.reuse ? 0L : 1L);
+        h->curl.easy_setopt(s->easy, CURLOPT_FRESH_CONNECT, h->o.reuse ? 0L : 1L);
     }
     return WG_OK;
 }
 
-/* Expect: without it libcurl asks before it sends a long body, which costs a round trip. */
-static wg_status open_set(wg_http *h, const char *key, wg_error *err)
+static wg_status open_set(wg_http *h, wg_error *err)
 {
-    char line[1024];
-    const char *const headers[] = { "Content-Type: application/json", "Expect:", "User-Agent: wager-load", line };
     WG_TRY(load_library(&h->curl, err));
-    snprintf(line, sizeof line, "Authorization: Bearer %s", key ? key : "");
-    for (int i = 0; i < (key ? 4 : 3); i++) {
-        struct curl_slist *more = h->curl.slist_append(h->headers, headers[i]);
-        if (!more) return wg_nomem(err, sizeof line, "headers");
-        h->headers = more;
-    }
+    if (h->o.key) snprintf(h->key, sizeof h->key, "Authorization: Bearer %s", h->o.key);
     if (!(h->multi = h->curl.multi_init()) || !(h->slot = wg_calloc((size_t)h->slots, sizeof *h->slot)))
         return wg_nomem(err, (size_t)h->slots * sizeof *h->slot, "HTTP exchanges");
     h->curl.multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)h->slots + 4);
     return open_slots(h, err);
 }
 
-wg_status wg_http_open(wg_http **out, int slots, const char *key, bool reuse, wg_error *err)
+wg_status wg_http_open(wg_http **out, const wg_http_options *o, wg_error *err)
 {
     wg_http *h = wg_calloc(1, sizeof *h);
     if (!h) return wg_nomem(err, sizeof *h, "HTTP exchanges");
-    h->slots = slots;
-    h->reuse = reuse;
-    const wg_status s = open_set(h, key, err);
+    h->slots = o->slots;
+    h->o = *o;
+    const wg_status s = open_set(h, err);
+    h->o.key = NULL;
     *out = s ? NULL : h;
     if (s) wg_http_close(h);
     return s;
@@ -137,7 +141,6 @@ void wg_http_close(wg_http *h)
         if (h->slot[i].easy) h->curl.easy_cleanup(h->slot[i].easy);
     }
     if (h->multi) h->curl.multi_cleanup(h->multi);
-    if (h->headers) h->curl.slist_free_all(h->headers);
     wg_free(h->slot);
     wg_free(h);
 }
@@ -145,6 +148,8 @@ void wg_http_close(wg_http *h)
 static void set_free(wg_http *h, slot *s)
 {
     h->curl.multi_remove_handle(h->multi, s->easy);
+    h->curl.slist_free_all(s->headers);
+    s->headers = NULL;
     wg_free((char *)(uintptr_t)s->request.body);
     s->request.body = NULL;
     s->busy = false;
@@ -155,6 +160,38 @@ void wg_http_abandon(wg_http *h, int slot)
     if (h->slot[slot].busy) set_free(h, &h->slot[slot]);
 }
 
+/* Expect: without it libcurl asks before it sends a long body, which costs a round trip. */
+static wg_status put_headers(wg_http *h, slot *s, const wg_http_request *r, wg_error *err)
+{
+    const char *const fixed[] = { "Content-Type: application/json", "Expect:", "User-Agent: wager/" WG_VERSION, h->key };
+    for (int i = r->body ? 0 : 1; i < 4 + WG_HTTP_HEADERS; i++) {
+        const char *line = i < 4 ? fixed[i] : r->header[i - 4];
+        if (!line) break;
+        struct curl_slist *more = *line ? h->curl.slist_append(s->headers, line) : s->headers;
+        if (*line && !more) return wg_nomem(err, strlen(line), "headers");
+        s->headers = more;
+    }
+    h->curl.easy_setopt(s->easy, CURLOPT_HTTPHEADER, s->headers);
+    return WG_OK;
+}
+
+static wg_status put_request(wg_http *h, slot *s, const wg_http_request *r, wg_error *err)
+{
+    WG_TRY(put_headers(h, s, r, err));
+    if (r->body && !(s->request.body = wg_strndup(r->body, r->n))) return wg_nomem(err, r->n, "a request");
+    h->curl.easy_setopt(s->easy, CURLOPT_URL, r->url);
+    h->curl.easy_setopt(s->easy, CURLOPT_TIMEOUT_MS, r->seconds > 0 ? (long)(r->seconds * 1e3) + 1 : 0L);
+    h->curl.easy_setopt(s->easy, CURLOPT_CONNECTTIMEOUT, (long)(r->stall > 0 ? r->stall + 1 : 0));
+    h->curl.easy_setopt(s->easy, CURLOPT_LOW_SPEED_LIMIT, r->stall > 0 ? 1L : 0L);
+    h->curl.easy_setopt(s->easy, CURLOPT_LOW_SPEED_TIME, (long)(r->stall > 0 ? r->stall + 1 : 0));
+    if (r->body) {
+        h->curl.easy_setopt(s->easy, CURLOPT_POST, 1L);
+        h->curl.easy_setopt(s->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->n);
+        h->curl.easy_setopt(s->easy, CURLOPT_POSTFIELDS, s->request.body);
+    } else h->curl.easy_setopt(s->easy, CURLOPT_HTTPGET, 1L);
+    return h->curl.multi_add_handle(h->multi, s->easy) == CURLM_OK ? WG_OK : wg_nomem(err, sizeof *s, "an HTTP exchange");
+}
+
 wg_status wg_http_start(wg_http *h, int at, const wg_http_request *r, wg_error *err)
 {
     slot *s = &h->slot[at];
@@ -163,15 +200,11 @@ wg_status wg_http_start(wg_http *h, int at, const wg_http_request *r, wg_error *
     s->request.body = NULL;
     s->given_up = false;
     s->error[0] = '\0';
-    if (r->body && !(s->request.body = wg_strndup(r->body, r->n))) return wg_nomem(err, r->n, "a request");
-    h->curl.easy_setopt(s->easy, CURLOPT_URL, r->url);
-    h->curl.easy_setopt(s->easy, CURLOPT_TIMEOUT_MS, (long)(r->seconds * 1e3) + 1);
-    if (r->body) {
-        h->curl.easy_setopt(s->easy, CURLOPT_POST, 1L);
-        h->curl.easy_setopt(s->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->n);
-        h->curl.easy_setopt(s->easy, CURLOPT_POSTFIELDS, s->request.body);
-    } else h->curl.easy_setopt(s->easy, CURLOPT_HTTPGET, 1L);
-    if (h->curl.multi_add_handle(h->multi, s->easy) != CURLM_OK) return wg_nomem(err, sizeof *s, "an HTTP exchange");
+    const wg_status failed = put_request(h, s, r, err);
+    if (failed) {
+        set_free(h, s);
+        return failed;
+    }
     s->busy = true;
     return WG_OK;
 }
@@ -260,9 +293,9 @@ wg_status wg_http_get(wg_http *h, const char *url, double seconds, size_t most, 
 
 #else
 
-wg_status wg_http_open(wg_http **out, int slots, const char *key, bool reuse, wg_error *err)
+wg_status wg_http_open(wg_http **out, const wg_http_options *o, wg_error *err)
 {
-    (void)out, (void)slots, (void)key, (void)reuse;
+    (void)out, (void)o;
     return wg_fail(err, WG_EUNSUPPORTED,
                    "this program was built without libcurl: install libcurl4-openssl-dev, configure and build it again");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A set of HTTP exchanges on one thread, over libcurl's multi interface. libcurl is loaded when a set is opened, so the program
- * starts where it is not installed. Connections are kept and used again; proxies of the environment are not used. */
+ * starts where it is not installed. */
 #ifndef WG_EXPERIMENTS_LOAD_HTTP_H
 #define WG_EXPERIMENTS_LOAD_HTTP_H
 
@@ -13,12 +13,18 @@ typedef struct wg_http wg_http;
 
 /* Takes n bytes of a response's body, of this status. False: give up. */
 typedef bool wg_http_body(void *user, int status, const char *bytes, size_t n);
+/* Takes a line of a response's head, a header or the status line, without its end. */
+typedef void wg_http_head(void *user, const char *line, size_t n);
 
+enum { WG_HTTP_HEADERS = 4 };
 typedef struct wg_http_request {
     const char *url;
     const char *body; /* (n) of a POST with JSON, copied; NULL: a GET */
     size_t n;
-    double seconds; /* until it is given up */
+    double seconds;                      /* until it is given up; 0: as long as bytes come, but for `stall` seconds */
+    double stall;                        /* seconds without a byte */
+    const char *header[WG_HTTP_HEADERS]; /* "Name: value", copied; those of this request alone. NULL: no more */
+    wg_http_head *on_head;               /* NULL: heads are not wanted */
     wg_http_body *on_body;
     void *user;
 } wg_http_request;
@@ -38,9 +44,15 @@ typedef struct wg_http_end {
     char error[160]; /* of libcurl; "" when complete */
 } wg_http_end;
 
-/* slots: exchanges at a time. key: for "Authorization: Bearer", or NULL. reuse: keep connections. Errors: EUNSUPPORTED where
- * the program was built without libcurl, or libcurl is not there; ENOMEM. */
-wg_status wg_http_open(wg_http **out, int slots, const char *key, bool reuse, wg_error *err);
+typedef struct wg_http_options {
+    int slots;       /* exchanges at a time */
+    const char *key; /* for "Authorization: Bearer" of every request, or NULL */
+    bool reuse;      /* keep connections */
+    bool proxies;    /* use those of the environment */
+} wg_http_options;
+/* Errors: EUNSUPPORTED where the program was built without libcurl, or libcurl is not there; ENOMEM. Redirects are answers like
+ * others: nothing follows them. */
+wg_status wg_http_open(wg_http **out, const wg_http_options *o, wg_error *err);
 void wg_http_close(wg_http *h); /* exchanges under way are abandoned; NULL is fine */
 
 /* Begins an exchange in a free slot, with an address that begins with http:// or https://. ENOMEM. */

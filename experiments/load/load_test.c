@@ -333,7 +333,8 @@ static wg_status open_loader(loader *l, wg_error *err)
     const int most = t->requests > t->warmups ? t->requests : t->warmups;
     l->slots = t->clients ? t->clients : UNLIMITED_CLIENTS;
     if (l->slots > most) l->slots = most < 1 ? 1 : most;
-    WG_TRY(wg_http_open(&l->http, l->slots, t->key, !t->one_connection_each, err));
+    WG_TRY(
+        wg_http_open(&l->http, &(wg_http_options){ .slots = l->slots, .key = t->key, .reuse = !t->one_connection_each }, err));
     l->flight = wg_calloc((size_t)l->slots, sizeof *l->flight);
     l->out->record = wg_calloc((size_t)t->requests, sizeof *l->out->record);
     if (open) l->arrival = wg_calloc((size_t)t->requests, sizeof *l->arrival);
@@ -407,7 +408,7 @@ wg_status wg_load_wait_ready(const char *url, double seconds, const volatile sig
 {
     wg_http *h;
     int status = 0;
-    WG_TRY(wg_http_open(&h, 1, NULL, true, err));
+    WG_TRY(wg_http_open(&h, &(wg_http_options){ .slots = 1, .reuse = true }, err));
     for (const double until = wg_clock_now() + seconds; status != 200 && wg_clock_now() < until && !(stop && *stop);) {
         status = status_of(h, url, "/health");
         if (status == 404) status = status_of(h, url, "/v1/models"); /* a server that has no /health */

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT
+ * The digest of a file as git's object, which a hub gives for small files: SHA-1 over "blob SIZE", NUL and its bytes. */
+#ifndef WG_EXPERIMENTS_PULL_DIGEST_H
+#define WG_EXPERIMENTS_PULL_DIGEST_H
+
+#include "core/base/hash.h"
+
+wg_status wg_git_digest(const char *path, char hex[WG_SHA256_HEX], wg_error *err); /* 40 digits */
+
+#endif
