@@ -5,16 +5,16 @@
  * texts are its.
  *
  * Keywords (draft 2020-12, and of older drafts `definitions` and `items` as a list):
- *   any        type (one or a list), enum, const, anyOf, oneOf of choices with different types, allOf of one, $ref "#...",
- * $defs
+ *   any        type (one or a list), enum, const, anyOf, allOf of one, $ref "#...", $defs; oneOf of choices with different
+ *              types, or of objects that a required member with one text each tells apart
  *   string     minLength, maxLength, format date, time, date-time, uuid, ipv4 (others are annotations), pattern
  *   integer    minimum, maximum, exclusiveMinimum, exclusiveMaximum; multipleOf 1
  *   number     minimum, maximum, exclusiveMinimum, exclusiveMaximum: with another bound than minimum 0 without exponents
  *   array      items, prefixItems, minItems, maxItems
  *   object     properties, required, additionalProperties. Where `properties` is given, other members are written only if
  *              additionalProperties says so by true or a schema
- * Annotations (title, description, default, examples, ...) are passed over. Every other keyword is refused by its name and
- * place: a schema is never half obeyed. */
+ * Annotations (title, description, default, examples, x-..., discriminator, uniqueItems false ...) are passed over. Every other
+ * keyword is refused by its name and place: a schema is never half obeyed. */
 #ifndef WG_CORE_TEXT_GRAMMAR_JSON_SCHEMA_H
 #define WG_CORE_TEXT_GRAMMAR_JSON_SCHEMA_H
 

@@ -147,10 +147,11 @@ static void write_ref(wg_schema_writer *w, const json_t *ref)
 
 /* ---- keywords */
 
-static const char *const annotations[] = { "title",    "description", "default",    "examples",         "$schema",
-                                           "$id",      "$comment",    "deprecated", "readOnly",         "writeOnly",
-                                           "$defs",    "definitions", "$anchor",    "contentMediaType", "contentEncoding",
-                                           "nullable", NULL };
+static const char *const annotations[] = { "title",    "description", "default",       "examples",         "$schema",
+                                           "$id",      "$comment",    "deprecated",    "readOnly",         "writeOnly",
+                                           "$defs",    "definitions", "$anchor",       "contentMediaType", "contentEncoding",
+                                           "nullable", "$vocabulary", "discriminator", "example",          "externalDocs",
+                                           "xml",      NULL };
 static const char *const of_string[] = { "minLength", "maxLength", "format", "pattern", NULL };
 static const char *const of_number[] = { "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", NULL };
 static const char *const of_array[] = { "items", "prefixItems", "minItems", "maxItems", NULL };
@@ -163,6 +164,12 @@ static bool is_among(const char *key, const char *const *list)
     return false;
 }
 
+/* Says nothing about a value: x-..., and what holds of all values. */
+static bool is_annotation(const char *key, const json_t *value)
+{
+    return is_among(key, annotations) || !strncmp(key, "x-", 2) || (!strcmp(key, "uniqueItems") && json_is_false(value));
+}
+
 /* Refuses keywords that are neither annotations nor in one of the lists. */
 static void check_keywords(wg_schema_writer *w, const json_t *schema, const char *const *const lists[], int n,
                            const char *beside)
@@ -170,7 +177,7 @@ static void check_keywords(wg_schema_writer *w, const json_t *schema, const char
     const char *key;
     const json_t *value;
     json_object_foreach((json_t *)schema, key, value) {
-        bool known = is_among(key, annotations);
+        bool known = is_annotation(key, value);
         for (int i = 0; i < n; i++) known = known || is_among(key, lists[i]);
         if (!known) wg_schema_fail(w, WG_EUNSUPPORTED, "the keyword %.60s%s is not supported", key, beside);
     }
@@ -298,12 +305,78 @@ static int outer_types(wg_schema_writer *w, const json_t *schema)
     return types;
 }
 
+/* The schema, or the one that its $ref names. */
+static const json_t *referred(const wg_schema_writer *w, const json_t *schema)
+{
+    for (int i = 0; i < 8 && json_is_string(json_object_get(schema, "$ref")); i++)
+        schema = find(w, json_string_value(json_object_get(schema, "$ref")));
+    return schema;
+}
+
+enum { COMPARED = 64 }; /* choices of a oneOf, and members of each, that are compared */
+
+static bool requires(const json_t *schema, const char *name)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(json_object_get(schema, "required"), i, one) {
+        if (i == COMPARED) break;
+        if (json_is_string(one) && !strcmp(json_string_value(one), name)) return true;
+    }
+    return false;
+}
+
+/* The only value that a schema allows, if that is a text; NULL: there may be others. */
+static const char *only_text(const json_t *schema)
+{
+    const json_t *only = json_object_get(schema, "const"), *list = json_object_get(schema, "enum");
+    return json_string_value(only ? only : json_array_size(list) == 1 ? json_array_get(list, 0) : NULL);
+}
+
+static bool is_object(const json_t *schema)
+{
+    const char *type = json_string_value(json_object_get(schema, "type"));
+    return type && !strcmp(type, "object");
+}
+
+/* Whether both are objects that must have a member, and there different texts: what the `discriminator` of a oneOf names. */
+static bool told_apart(const json_t *a, const json_t *b)
+{
+    const char *name;
+    json_t *value;
+    int n = 0;
+    if (!is_object(a) || !is_object(b)) return false;
+    json_object_foreach(json_object_get(a, "properties"), name, value) {
+        if (n++ == COMPARED) return false;
+        const char *one = only_text(value), *other = only_text(json_object_get(json_object_get(b, "properties"), name));
+        if (one && other && strcmp(one, other) && requires(a, name) && requires(b, name)) return true;
+    }
+    return false;
+}
+
+/* outer_types, with the integers among the numbers. */
+static int choice_types(wg_schema_writer *w, const json_t *schema)
+{
+    const int types = outer_types(w, schema);
+    return types & NUMBER ? types | INTEGER : types;
+}
+
+/* Whether choice i of a oneOf shares no value with those before it: they have other types, or are told apart. */
+static bool is_exclusive(wg_schema_writer *w, const json_t *list, size_t i)
+{
+    const json_t *one = referred(w, json_array_get(list, i));
+    for (size_t k = 0; k < i && !w->status; k++) {
+        const json_t *other = referred(w, json_array_get(list, k));
+        if (choice_types(w, one) & choice_types(w, other) && (i >= COMPARED || !told_apart(one, other))) return false;
+    }
+    return true;
+}
+
 static void write_choices(wg_schema_writer *w, const json_t *schema, const char *key)
 {
     const char *const keys[] = { key, NULL };
     const char *const *const lists[] = { keys };
     const json_t *list = json_object_get(schema, key);
-    int before = 0;
     size_t i;
     json_t *one;
     char beside[40];
@@ -316,12 +389,10 @@ static void write_choices(wg_schema_writer *w, const json_t *schema, const char 
     if (!strcmp(key, "allOf") && json_array_size(list) > 1)
         wg_schema_fail(w, WG_EUNSUPPORTED, "allOf of more than one schema is not supported; write them as one");
     json_array_foreach(list, i, one) {
-        const int types = outer_types(w, one), both = types & NUMBER ? types | INTEGER : types;
-        if (!strcmp(key, "oneOf") && before & both)
+        if (!strcmp(key, "oneOf") && !is_exclusive(w, list, i))
             wg_schema_fail(w, WG_EUNSUPPORTED,
                            "oneOf: choice %d may have the type of another, and a value of both would be invalid; use anyOf",
                            (int)i);
-        before |= both;
         wg_schema_put(w, "%ss%d", i > 0 ? " | " : "", wg_schema_add(w, one, key, NULL, (int)i));
     }
 }

@@ -81,6 +81,35 @@ Test(schema, texts_of_the_grammar_are_valid)
     cr_assert(drawn > 1800 && different > 800, "%ld texts, %ld of another length", drawn, different);
 }
 
+#define PET(kind, name) "{\"type\": \"object\", \"properties\": {\"kind\": {" kind "}, \"" name "\": {\"type\": \"boolean\"}}, "
+#define MUST "\"required\": [\"kind\"]}"
+
+/* What says nothing about a value is passed over, at every place; choices that a discriminator names are exclusive. */
+Test(schema, annotations)
+{
+    static const char *const schemas[] = {
+        "true",
+        "{\"type\": \"array\", \"uniqueItems\": false, \"maxItems\": 2, \"items\": {\"x-kind\": 1, \"enum\": [1, 2]}, \"x-a\": "
+        "{}}",
+        "{\"x-b\": 1, \"oneOf\": [{\"$ref\": \"#/$defs/cat\", \"x-c\": 1}, {\"type\": \"null\"}, {\"$ref\": \"#/$defs/dog\"}], "
+        "\"discriminator\": "
+        "{\"propertyName\": \"kind\"}, \"$defs\": {\"cat\": " PET("\"const\": \"cat\"", "purrs") MUST
+        ", \"dog\": " PET("\"enum\": [\"dog\"], \"example\": 1", "barks") MUST "}}",
+    };
+    long drawn = 0, different = 0;
+    for (size_t i = 0; i < sizeof schemas / sizeof *schemas; i++) {
+        json_t *schema = json_loads(schemas[i], JSON_DECODE_ANY, NULL);
+        char *text;
+        size_t n;
+        wg_error err = { 0 };
+        cr_assert(wg_schema_grammar("s", schema, &text, &n, &err) == WG_OK, "%s: %s", schemas[i], err.text);
+        wg_free(text);
+        json_decref(schema);
+        if (i) draw_valid(schemas[i], &drawn, &different);
+    }
+    cr_assert(drawn > 150 && different > 50, "%ld texts, %ld of another length", drawn, different);
+}
+
 /* Against the regular expressions of the C library. */
 Test(schema, texts_of_patterns_are_valid)
 {
@@ -363,6 +392,16 @@ Test(schema, messages)
         { "{\"$ref\": \"#\", \"type\": \"null\"}", WG_EUNSUPPORTED, "s#: the keyword type beside $ref is not supported" },
         { "{\"allOf\": [true, true]}", WG_EUNSUPPORTED,
           "s#: allOf of more than one schema is not supported; write them as one" },
+        { "{\"type\": \"array\", \"uniqueItems\": true}", WG_EUNSUPPORTED, "s#: the keyword uniqueItems is not supported" },
+        { "{\"oneOf\": [" PET("\"const\": \"a\"", "x") MUST ", " PET("\"const\": \"a\"", "y") MUST "]}", WG_EUNSUPPORTED,
+          "s#: oneOf: choice 1 may have the type of another, and a value of both would be invalid; use anyOf" },
+        { "{\"oneOf\": [" PET("\"const\": \"a\"", "x") MUST ", " PET("\"const\": \"b\"", "y") "\"required\": []}]}",
+          WG_EUNSUPPORTED,
+          "s#: oneOf: choice 1 may have the type of another, and a value of both would be invalid; use anyOf" },
+        { "{\"oneOf\": [{\"type\": \"integer\"}, {\"type\": \"number\"}]}", WG_EUNSUPPORTED,
+          "s#: oneOf: choice 1 may have the type of another, and a value of both would be invalid; use anyOf" },
+        { "{\"oneOf\": [{\"type\": \"null\"}, {\"type\": \"number\"}, {\"type\": \"integer\"}]}", WG_EUNSUPPORTED,
+          "s#: oneOf: choice 2 may have the type of another, and a value of both would be invalid; use anyOf" },
         { "{\"oneOf\": [{\"type\": \"number\"}, {\"const\": 3}]}", WG_EUNSUPPORTED,
           "s#: oneOf: choice 1 may have the type of another, and a value of both would be invalid; use anyOf" },
         { "{\"type\": \"integer\", \"multipleOf\": 5}", WG_EUNSUPPORTED, "s#: multipleOf other than 1 is not supported" },
