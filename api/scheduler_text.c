@@ -119,7 +119,8 @@ static wg_status encode_turns(const wg_scheduler *s, wg_chat chat, const json_t 
     const size_t all = json_array_size(messages);
     size_t first = 0;
     const json_t *m = json_array_get(messages, 0);
-    if (!strcmp(json_string_value(json_object_get(m, "role")), "system")) {
+    if (!strcmp(json_string_value(json_object_get(m, "role")), "system") ||
+        !strcmp(json_string_value(json_object_get(m, "role")), "developer")) {
         chat.system = json_string_value(json_object_get(m, "content"));
         first = 1;
     }
@@ -143,6 +144,20 @@ static wg_status encode_turns(const wg_scheduler *s, wg_chat chat, const json_t 
     return status;
 }
 
+/* A template written by hand reads the messages alone, and asks for an answer. */
+static wg_status check_options(const json_t *root, wg_error *err)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)root, key, value) {
+        if (!strcmp(key, "messages") || json_is_null(value) || (!strcmp(key, "add_generation_prompt") && json_is_true(value)))
+            continue;
+        return wg_fail(err, WG_EINVAL,
+                       "\"%.40s\" has no meaning for this chat template, which reads messages alone; leave it out", key);
+    }
+    return WG_OK;
+}
+
 typedef struct prompt {
     char *text;
     int32_t *token;
@@ -153,7 +168,7 @@ static wg_status by_model(const wg_scheduler *s, const wg_chat *chat, json_t *ro
 {
     wg_rendered r;
     if (!json_object_get(root, "add_generation_prompt")) json_object_set_new(root, "add_generation_prompt", json_true());
-    WG_TRY(wg_chat_template_render(chat->model, NULL, NULL, root, chat->date, &r, err));
+    WG_TRY(wg_chat_template_conversation(chat->model, root, chat->date, &r, err));
     wg_status status = wg_chat_template_ids(tokenizer_of(s), &r, &out->token, &out->n, err);
     if (!status && !(out->text = wg_strndup(r.text, r.n))) status = wg_nomem(err, r.n, "a prompt");
     wg_rendered_free(&r);
@@ -172,6 +187,7 @@ static wg_status make_prompt(const wg_scheduler *s, json_t *root, prompt *out, w
             "text");
     WG_TRY(check_messages(root, &messages, err));
     if (chat.family == WG_CHAT_MODEL) return by_model(s, &chat, root, out, err);
+    WG_TRY(check_options(root, err));
     WG_TRY(encode_turns(s, chat, messages, &out->token, &out->n, err));
     return wg_tokenizer_decode(tokenizer_of(s), out->token, out->n, true, &out->text, &bytes, err);
 }

@@ -575,8 +575,9 @@ WG_API wg_status wg_scheduler_detokenize(const wg_scheduler *s, const int32_t *t
                                          size_t *bytes, wg_error *err);
 /* The prompt of a conversation, as text and as tokens (each may be NULL), up to where the answer begins. conversation: a JSON
  * object with `messages` ([{"role":, "content":}, ...]), and for the model's own template whatever else it reads (tools ...).
- * The template is the config's `prompts.chat`, else the model's own. EINVAL: no such conversation. EUNSUPPORTED: there is no
- * template. EMODEL: the template fails. */
+ * The template is the config's `prompts.chat`, else the model's own. The role developer is system where the template does not
+ * know it. EINVAL: no such conversation, or the template leaves a message out. EUNSUPPORTED: there is no template. EMODEL: the
+ * template fails. */
 WG_API wg_status wg_scheduler_chat(const wg_scheduler *s, const char *conversation, char **text, int32_t **token, int *n,
                                    wg_error *err);
 

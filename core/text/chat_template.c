@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * See chat_template.h. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* memmem */
+#endif
 #include "core/text/chat_template.h"
 
 #include <stdio.h>
@@ -94,6 +97,85 @@ wg_status wg_chat_template_render(const wg_weights *w, const char *variant, cons
     if (!text && !wg_meta_string(w, key, &own)) return no_template(w, variant, err);
     if (dated) WG_TRY(read_date(date, &now, err));
     return render(w, text ? *text : own, data, dated ? &now : NULL, out, err);
+}
+
+/* ---- conversations whose messages are all heard */
+
+#define MARK "wagermark"
+
+static const char *text_of(const json_t *message, const char *key) { return json_string_value(json_object_get(message, key)); }
+
+/* A copy of data with "wagermark17." behind the text of message 17. NULL: out of memory. */
+static json_t *marked(const json_t *data)
+{
+    json_t *copy = json_copy((json_t *)(uintptr_t)data), *messages = json_array(), *m;
+    size_t i;
+    bool whole = copy && messages;
+    json_array_foreach(json_object_get(data, "messages"), i, m) {
+        json_t *one = json_copy(m);
+        if (text_of(m, "content") && *text_of(m, "content"))
+            whole = !json_object_set_new(one, "content", json_sprintf("%s" MARK "%zu.", text_of(m, "content"), i)) && whole;
+        whole = !json_array_append_new(messages, one) && whole;
+    }
+    whole = !json_object_set_new(copy, "messages", messages) && whole;
+    if (whole) return copy;
+    json_decref(copy);
+    return NULL;
+}
+
+/* Refuses the first message whose mark is not in the text. */
+static wg_status check_marks(const json_t *messages, const wg_rendered *r, wg_error *err)
+{
+    const size_t n = json_array_size(messages);
+    bool *heard = wg_calloc(n + 1, sizeof *heard);
+    if (!heard) return wg_nomem(err, n, "the messages of a conversation");
+    for (const char *at = r->text; (at = strstr(at, MARK)); at++) {
+        char *end;
+        const unsigned long long i = strtoull(at + sizeof MARK - 1, &end, 10);
+        if (*end == '.' && i < n) heard[i] = true;
+    }
+    size_t i = 0;
+    while (i < n &&
+           (heard[i] || !text_of(json_array_get(messages, i), "content") || !*text_of(json_array_get(messages, i), "content")))
+        i++;
+    wg_free(heard);
+    if (i == n) return WG_OK;
+    const char *role = text_of(json_array_get(messages, i), "role");
+    return wg_fail(
+        err, WG_EINVAL,
+        "messages[%zu]: the model's chat template leaves out this message of the role \"%.40s\", at this place; use a "
+        "role that it knows, such as user",
+        i, role ? role : "");
+}
+
+/* Renames developers where the template does not have the word. */
+static void rename_developers(const wg_weights *w, json_t *messages)
+{
+    wg_text own;
+    size_t i;
+    json_t *m;
+    if (!wg_meta_string(w, KEY, &own) || memmem(own.s, own.n, "developer", 9)) return;
+    json_array_foreach(messages, i, m) {
+        const char *role = text_of(m, "role");
+        if (role && !strcmp(role, "developer")) json_object_set_new(m, "role", json_string("system"));
+    }
+}
+
+wg_status wg_chat_template_conversation(const wg_weights *w, json_t *data, const char *date, wg_rendered *out, wg_error *err)
+{
+    wg_rendered twice;
+    json_t *messages = json_object_get(data, "messages");
+    rename_developers(w, messages);
+    WG_TRY(wg_chat_template_render(w, NULL, NULL, data, date, out, err));
+    json_t *copy = marked(data);
+    wg_status s = copy ? wg_chat_template_render(w, NULL, NULL, copy, date, &twice, err) : wg_nomem(err, 1, "a conversation");
+    json_decref(copy);
+    if (!s) {
+        s = check_marks(messages, &twice, err);
+        wg_rendered_free(&twice);
+    }
+    if (s) wg_rendered_free(out);
+    return s;
 }
 
 /* ---- tokens */

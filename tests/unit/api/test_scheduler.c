@@ -412,6 +412,15 @@ Test(scheduler, conversations)
     bad_chat(s, "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}, {\"role\": \"assistant\", \"content\": \"y\"}]}",
              "messages: the last one is not the user's; an answer follows");
     bad_chat(s, "{", "conversation:1");
+    bad_chat(s, "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}], \"tools\": []}",
+             "\"tools\" has no meaning for this chat template");
+    bad_chat(s, "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}], \"add_generation_prompt\": false}",
+             "\"add_generation_prompt\" has no meaning for this chat template, which reads messages alone; leave it out");
+    const char *const developer = "{\"messages\": [{\"role\": \"developer\", \"content\": \"Be kind.\"}, {\"role\": \"user\", "
+                                  "\"content\": \"Hello\"}], \"add_generation_prompt\": true}";
+    cr_assert(wg_scheduler_chat(s, developer, &text, NULL, NULL, &err) == WG_OK, "%s", err.text);
+    cr_assert(strstr(text, "Be kind.") && strstr(text, "Hello"), "%s", text);
+    wg_text_free(text);
     wg_scheduler_close(s);
 }
 

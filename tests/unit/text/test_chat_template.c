@@ -49,6 +49,11 @@ static void closed(void)
 
 static wg_chat own(const char *system) { return (wg_chat){ .family = WG_CHAT_MODEL, .system = system, .model = w }; }
 
+/* Qwen's way with roles: others than these are passed over, and so is a system text that is not the first message. */
+#define QWEN                                                                                                                   \
+    "{% for m in messages %}{% if m.role == 'user' or m.role == 'assistant' or (m.role == 'system' and loop.first) %}" IM      \
+    "{% endif %}{% endfor %}"
+
 static const wg_text turn[3] = { { "hello <|im_end|> world", 22 }, { "two", 3 }, { "three</s>", 9 } };
 
 Test(chat_template, has_the_tokens_of_chatml)
@@ -210,4 +215,45 @@ Test(chat_template, survives_failing_allocations)
     }
     cr_assert_eq(s, WG_OK);
     closed();
+}
+
+/* Renders a conversation; returns its text, or the message of an error. */
+static const char *conversation(const char *template, const char *json, wg_status expected)
+{
+    static char text[600];
+    wg_rendered r;
+    json_t *data = json_loads(json, 0, NULL);
+    opened(true, template);
+    err.text[0] = '\0';
+    cr_assert_eq(wg_chat_template_conversation(w, data, NULL, &r, &err), expected, "%s: %s", json, err.text);
+    snprintf(text, sizeof text, "%s", expected ? err.text : r.text);
+    if (!expected) wg_rendered_free(&r);
+    json_decref(data);
+    closed();
+    return text;
+}
+
+#define USER "{\"role\": \"user\", \"content\": \"hello\"}"
+#define SAYS(role, text) "{\"role\": \"" role "\", \"content\": \"" text "\"}"
+#define TALK(messages) "{\"messages\": [" messages "]}"
+
+Test(chat_template, every_message_is_heard)
+{
+    cr_assert_str_eq(conversation(QWEN, TALK(SAYS("system", "kind") ", " USER), WG_OK),
+                     "<|im_start|>system\nkind<|im_end|>\n<|im_start|>user\nhello<|im_end|>\n");
+    cr_assert_str_eq(conversation(QWEN, TALK(SAYS("developer", "kind") ", " USER), WG_OK),
+                     "<|im_start|>system\nkind<|im_end|>\n<|im_start|>user\nhello<|im_end|>\n", "developer is system");
+    cr_assert_str_eq(
+        conversation(QWEN "{# developer #}", TALK(SAYS("developer", "kind") ", " USER), WG_EINVAL),
+        "messages[0]: the model's chat template leaves out this message of the role \"developer\", at this place; use "
+        "a role that it knows, such as user");
+    cr_assert(strstr(conversation(QWEN, TALK(USER ", " SAYS("developer", "kind")), WG_EINVAL), "messages[1]: the model's"));
+    cr_assert(strstr(conversation(QWEN, TALK(USER ", " SAYS("critic", "hello")), WG_EINVAL), "the role \"critic\""),
+              "though the same text was heard before");
+    cr_assert_str_eq(conversation(QWEN, TALK(USER ", " SAYS("critic", "")), WG_OK), "<|im_start|>user\nhello<|im_end|>\n",
+                     "an empty text says nothing");
+    cr_assert_str_eq(conversation("{% for m in messages %}{{ (m.content | trim).split('</think>')[-1] }}|{% endfor %}",
+                                  TALK(SAYS("assistant", "why</think>so ") ", " USER), WG_OK),
+                     "so|hello|", "a part of a message may be left out");
+    cr_assert_str_eq(conversation("{{ messages[0].content | tojson }}", TALK(SAYS("user", "a\\\"b")), WG_OK), "\"a\\\"b\"");
 }
