@@ -13,10 +13,13 @@ static void put_json(wgs_buffer *b, const json_t *text)
 }
 
 /* The texts of the messages, for a model without a template. */
-static bool plain(const json_t *messages, wgs_buffer *out, wgs_problem *p)
+static bool plain(const json_t *messages, const json_t *options, wgs_buffer *out, wgs_problem *p)
 {
     size_t i, k;
     json_t *m, *part;
+    if (json_object_size(options))
+        return wgs_refuse(p, 400, "chat_template_kwargs",
+                          "this model has no chat template that could read options; leave them out");
     json_array_foreach(messages, i, m) {
         const json_t *content = json_object_get(m, "content");
         if (i) wgs_buffer_puts(out, "\n");
@@ -44,7 +47,7 @@ static bool by_template(const wgs_server *s, const json_t *messages, const json_
 bool wgs_conversation_text(const wgs_server *s, const json_t *messages, const json_t *options, wgs_buffer *out, wgs_problem *p)
 {
     char *text = NULL;
-    if (!s->about.chat) return plain(messages, out, p);
+    if (!s->about.chat) return plain(messages, options, out, p);
     if (!by_template(s, messages, options, &text, NULL, NULL, p)) return false;
     wgs_buffer_puts(out, text);
     wg_text_free(text);
@@ -57,7 +60,7 @@ bool wgs_conversation_tokens(const wgs_server *s, const json_t *messages, const 
     wgs_buffer b = { 0 };
     wg_error e;
     if (s->about.chat) return by_template(s, messages, options, NULL, token, n, p);
-    bool good = plain(messages, &b, p);
+    bool good = plain(messages, options, &b, p);
     if (good && wg_scheduler_tokenize(s->scheduler, b.s ? b.s : "", b.n, 0, 1, token, n, &e)) {
         wgs_problem_of(p, &e);
         good = false;

@@ -81,7 +81,6 @@ static void generate(wgs_exchange *x, bool chat)
         wgs_request_init(&r, chat);
         wgs_options_defaults(s->options, &r);
         if (wgs_request_read(&r, x->body.s, x->body.n, &p)) {
-            wgs_metrics_count(s->metrics, WGS_UNKNOWN_FIELDS, r.unknown);
             if (!knows_model(x, &r, &p)) wgs_request_free(&r);
             else if ((x->job = wgs_job_open(s, &r, &p))) {
                 if (x->job->request.format == WGS_FORMAT_TEXT) submit(x);

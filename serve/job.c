@@ -3,6 +3,7 @@
 #include "serve/job.h"
 
 #include "serve/chat_prompt.h"
+#include "serve/special_stops.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -299,8 +300,9 @@ static bool fits(const wgs_job *j, int n, wgs_problem *p)
     const int context = j->server->about.context;
     if (!n) return wgs_refuse(p, 400, param, "the prompt is empty, and this model puts nothing before a text; give a text");
     if (n < context) return true;
-    wgs_refuse(p, 400, param, "the prompt has %d tokens; this model's context holds %d, one of them for the answer", n,
-               context);
+    /* the words that clients look for */
+    wgs_refuse(p, 400, param, "This model's maximum context length is %d tokens. The prompt has %d; expected at most %d",
+               context, n, context - 1);
     p->code = "context_length_exceeded";
     return false;
 }
@@ -370,15 +372,18 @@ static bool submit_prompt(wgs_job *j, wg_request *q, int first, wgs_problem *p)
     return true;
 }
 
-static bool check(const wgs_job *j, wgs_problem *p)
+static bool check(wgs_job *j, wgs_problem *p)
 {
-    const wgs_request *r = &j->request;
-    if (r->min_tokens) return wgs_refuse(p, 400, "min_tokens", "'min_tokens' is not supported by this server; leave it out");
+    wgs_request *r = &j->request;
+    for (int i = 0; i < r->stop_tokens; i++)
+        if (r->stop_token[i] >= j->server->about.vocab)
+            return wgs_refuse(p, 400, "stop_token_ids", "'stop_token_ids' has token %d; this model has %d tokens",
+                              (int)r->stop_token[i], j->server->about.vocab);
     for (int i = 0; i < r->biases; i++)
         if (r->bias[i].token >= j->server->about.vocab)
             return wgs_refuse(p, 400, "logit_bias", "'logit_bias' has token %d; this model has %d tokens",
                               (int)r->bias[i].token, j->server->about.vocab);
-    return true;
+    return wgs_special_stops(j->server, r, p);
 }
 
 /* The grammar of the request's format. */
@@ -390,11 +395,12 @@ static bool open_grammar(wgs_job *j, wgs_problem *p)
     const wgs_request *r = &j->request;
     wg_error e;
     if (r->format == WGS_FORMAT_TEXT) return true;
-    char *schema = r->format == WGS_FORMAT_SCHEMA ? json_dumps(r->schema, JSON_COMPACT) : NULL;
+    char *schema = r->format == WGS_FORMAT_SCHEMA ? json_dumps(r->schema, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    if (r->format == WGS_FORMAT_SCHEMA && !schema) return wgs_refuse(p, 503, r->format_field, "out of memory for the schema");
     const char *text = r->format == WGS_FORMAT_GRAMMAR ? r->grammar : schema;
     const wg_status s = wg_grammar_open(&j->grammar, j->server->scheduler, kinds[r->format], text, text ? strlen(text) : 0, &e);
     free(schema);
-    return !s || wgs_refuse(p, s == WG_ENOMEM ? 500 : 400, "response_format", "%s", e.text);
+    return !s || wgs_refuse(p, s == WG_ENOMEM ? 500 : 400, r->format_field, "%s", e.text);
 }
 
 /* The sampling of a request over the server's own. */

@@ -210,7 +210,6 @@ void wgs_metrics_write(wgs_metrics *m, const char *prefix, const wgs_gauges *now
     counter(out, prefix, "requests_rejected_total", "Requests that found a full queue (429).", m->count[WGS_REJECTED]);
     counter(out, prefix, "clients_gone_total", "Clients that left before their answer was complete.",
             m->count[WGS_CLIENTS_GONE]);
-    counter(out, prefix, "unknown_fields_total", "Fields of requests that nobody knows.", m->count[WGS_UNKNOWN_FIELDS]);
     for (int i = 0; i < HISTOGRAMS; i++) write_histogram(out, prefix, (histogram_id)i, &m->of[i]);
     pthread_mutex_unlock(&m->lock);
     write_gauges(prefix, now, out);

@@ -16,11 +16,10 @@ typedef struct wgs_metrics wgs_metrics; /* any thread */
 
 /* The counters that grow by one, and the label of each. */
 typedef enum wgs_count {
-    WGS_HTTP_ANSWERS,   /* all answers of HTTP */
-    WGS_HTTP_ERRORS,    /* with a status from 400 on */
-    WGS_REJECTED,       /* 429 */
-    WGS_CLIENTS_GONE,   /* clients that went away before their answer was complete */
-    WGS_UNKNOWN_FIELDS, /* fields of requests that nobody knows */
+    WGS_HTTP_ANSWERS, /* all answers of HTTP */
+    WGS_HTTP_ERRORS,  /* with a status from 400 on */
+    WGS_REJECTED,     /* 429 */
+    WGS_CLIENTS_GONE, /* clients that went away before their answer was complete */
     WGS_COUNTS
 } wgs_count;
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The body of POST /v1/completions and /v1/chat/completions: fields of the OpenAI API, those that other engines have added, and
- * how to speculate. Every value is checked against its range: nothing is clamped. A field with null is one that is absent.
- * Fields that nobody knows are ignored and counted; fields that are known and would change the answer, but are not implemented,
- * are refused by name. */
+ * how to speculate (request_fields.h has the table). Every value is checked against its range: nothing is clamped. A field with
+ * null is one that is absent. What this server does not know or cannot do is refused by name. */
 #ifndef WG_SERVE_OPENAI_REQUEST_H
 #define WG_SERVE_OPENAI_REQUEST_H
 
@@ -45,12 +44,11 @@ typedef struct wgs_request {
     const char *model;  /* as the client wrote it; NULL: absent */
     wgs_prompt *prompt; /* (prompts) owned; of chat none */
     int prompts;
-    const json_t *messages, *template_options; /* of chat: messages, chat_template_kwargs (or NULL) */
+    const json_t *messages, *template_options; /* of chat; options: variables of the template, or NULL */
     bool stream, include_usage, echo, include_stop, ignore_eos, add_special_tokens, return_token_ids, timings_per_token;
-    bool add_generation_prompt;
     bool seeded;
     uint64_t seed;
-    int n, max_tokens, min_tokens, top_k, logprobs, draft_length; /* max_tokens, logprobs, draft_length -1: absent */
+    int n, max_tokens, top_k, logprobs, draft_length; /* max_tokens, logprobs, draft_length -1: absent */
     int priority;
     double temperature, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty;
     wgs_bias bias[WGS_BIASES];
@@ -59,10 +57,11 @@ typedef struct wgs_request {
     int32_t stop_token[WGS_STOP_TOKENS];
     int stop_tokens;
     wgs_format format;
-    const json_t *schema; /* of WGS_FORMAT_SCHEMA */
-    const char *grammar;  /* of WGS_FORMAT_GRAMMAR */
+    const json_t *schema;     /* of WGS_FORMAT_SCHEMA: an object, true or false */
+    const char *grammar;      /* of WGS_FORMAT_GRAMMAR */
+    const char *format_field; /* the field that asked for the format */
+    json_t *made;             /* owned; a schema or the text of a grammar that is not in the document as it is */
     wgs_detail detail;
-    int unknown; /* fields that nobody knows */
 } wgs_request;
 
 /* Reads a JSON document of n bytes. false: *p says where and why (400). *out is to be given to json_decref. */

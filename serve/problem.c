@@ -22,7 +22,6 @@ static const char *type_of(int http)
 {
     switch (http) {
     case 401: return "authentication_error";
-    case 404: return "not_found_error";
     case 429: return "rate_limit_error";
     case 500: return "server_error";
     case 503: return "unavailable_error";

@@ -37,7 +37,7 @@ def test_endpoints():
         code, headers, body = s.call("GET", "/")
         assert code == 200 and headers["Content-Type"] == "text/html; charset=utf-8" and body.startswith(b"<!doctype html>")
         assert s.call("HEAD", "/health")[0] == 200
-        assert error_of(s.get("/nothing", 404))["type"] == "not_found_error"
+        assert error_of(s.get("/nothing", 404))["type"] == "invalid_request_error"
         code, headers, body = s.call("GET", "/v1/completions")
         assert code == 405 and headers["Allow"] == "POST" and error_of(json.loads(body))
         assert s.call("GET", "/health", headers={"X-Request-Id": "mine"})[1]["X-Request-Id"] == "mine"
@@ -253,6 +253,55 @@ def test_response_formats():
         assert e["param"] == "response_format" and e["message"] == "schema#: the keyword not is not supported", e
         e = error_of(s.complete(STORY, 400, grammar="root ::= x"))
         assert "grammar:1:10" in e["message"], e
+
+
+def test_fails_closed():
+    """Constraints in the words of other servers are obeyed, or refused by name; nothing is passed over."""
+    with pair() as s:
+        for fields, texts in (({"guided_choice": ["red", "a \"b\" \\n\nc"]}, ("red", "a \"b\" \\n\nc")), ({"structured_outputs": {"choice": ["x", "y"]}}, "xy"),
+                              ({"ebnf": 'root ::= "p" | "q"'}, "pq"), ({"guided_json": {"enum": [1, 2]}}, "12"), ({"json_schema": '{"const": 7}'}, "7")):
+            for seed in range(2):
+                text = text_of(s.complete(STORY, max_tokens=30, seed=seed, **fields))
+                assert text.strip() in texts, (fields, text)
+        json.loads(text_of(s.complete(STORY, max_tokens=200, seed=1, response_format={"type": "json_object", "schema": {"type": "null", "x-note": 1}})))
+        anything = {"type": "json_schema", "json_schema": {"name": "any", "schema": True}}
+        assert text_of(s.complete(STORY, max_tokens=4, seed=1, response_format=anything)).lstrip()[:1] in tuple('{["tfn-0123456789')
+        for fields in ({"guided_regex": "a"}, {"allowed_token_ids": [5]}, {"stop_regex": "a"}, {"min_new_tokens": 4}, {"truncate_prompt_tokens": 4}, {"nobody_knows": 1}):
+            assert error_of(s.complete(STORY, 400, **fields))["param"] == list(fields)[0], fields
+        for fields in ({"chat_template": "x"}, {"chat_template_kwargs": {"a": 1}}, {"add_generation_prompt": False}):
+            assert error_of(s.chat("Hi", 400, **fields))["param"] in ("chat_template", "chat_template_kwargs"), fields
+        # Ids of the vocabulary, seeds of 64 bits, and as many tokens as the context holds.
+        size = s.get("/v1/models")["data"][0]["meta"]["n_vocab"]
+        assert error_of(s.complete(STORY, 400, stop_token_ids=[size]))["param"] == "stop_token_ids"
+        assert error_of(s.complete(STORY, 400, logit_bias={str(size): 1}))["param"] == "logit_bias"
+        assert s.complete(STORY, max_tokens=1, stop_token_ids=[size - 1], logit_bias={str(size - 1): 1})["choices"]
+        big = text_of(s.complete(STORY, max_tokens=20, seed=2**64 - 9))
+        assert big == text_of(s.complete(STORY, max_tokens=20, seed=-9)) != text_of(s.complete(STORY, max_tokens=20, seed=2**63 - 9))
+        assert s.complete(STORY, max_tokens=1, seed=2**64 - 9)["spec"]["seed"] == -9
+        assert error_of(s.complete(STORY, 400, seed=2**64))["param"] == "seed"
+        long = s.complete(STORY, max_tokens=10**9, ignore_eos=True, seed=1)
+        assert long["usage"]["total_tokens"] == 512 and long["choices"][0]["finish_reason"] == "length"
+        e = error_of(s.complete([5] * 600, 400))
+        assert "maximum context length is 512 tokens" in e["message"] and e["code"] == "context_length_exceeded", e
+
+
+def test_special_tokens_stop():
+    """A special token has no text in an answer; as a stop string it ends the answer where it is drawn."""
+    with pair() as s:
+        end = next(t["piece"] for t in s.post("/tokenize", {"content": "</s>x", "with_pieces": True})["tokens"])
+        assert end == "</s>", end
+        for seed in range(40):
+            body = {"prompt": "The end. They lived happily ever after", "max_tokens": 300, "seed": seed}
+            a = s.complete(**body)
+            if a["choices"][0]["finish_reason"] == "stop":
+                break
+        assert a["choices"][0]["finish_reason"] == "stop", "no text has ended"
+        longer = s.complete(ignore_eos=True, **body)
+        stopped = s.complete(ignore_eos=True, stop=["never in a story", end], **body)
+        assert text_of(longer).startswith(text_of(a)) and len(text_of(longer)) > len(text_of(a))
+        assert text_of(stopped) == text_of(a) and stopped["choices"][0]["finish_reason"] == "stop"
+        e = error_of(s.complete(STORY, 400, stop=["\n" + end]))
+        assert e["param"] == "stop" and "has the special token </s> beside other text" in e["message"], e
 
 
 # ---- what is wrong ----------------------------------------------------------------------------------------------------

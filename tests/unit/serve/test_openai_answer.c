@@ -175,7 +175,7 @@ Test(openai_answer, problems)
     static const struct {
         int http;
         const char *type;
-    } types[] = { { 400, "invalid_request_error" }, { 401, "authentication_error" }, { 404, "not_found_error" },
+    } types[] = { { 400, "invalid_request_error" }, { 401, "authentication_error" }, { 404, "invalid_request_error" },
                   { 413, "invalid_request_error" }, { 429, "rate_limit_error" },     { 500, "server_error" },
                   { 503, "unavailable_error" },     { 504, "timeout_error" } };
     wgs_problem p;

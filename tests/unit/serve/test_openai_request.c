@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/openai_request.h"
+#include "serve/request_fields.h"
 
 static wgs_problem problem;
 
@@ -65,15 +65,14 @@ Test(openai_request, every_field)
               "\"min_p\":0.1,\"presence_penalty\":1,\"frequency_penalty\":-1,\"repetition_penalty\":1.1,\"logit_bias\":{\"7\":-"
               "100},"
               "\"ignore_eos\":true,\"return_token_ids\":true,\"stream\":true,\"stream_options\":{\"include_usage\":true},"
-              "\"speculative\":{\"gamma\":3,\"details\":\"detailed\"},\"user\":\"u\",\"suffix\":null,\"best_of\":1,\"nobody_"
-              "knows\":1}"),
+              "\"speculative\":{\"gamma\":3,\"details\":\"detailed\"},\"user\":\"u\",\"suffix\":null,\"best_of\":1}"),
         "%s", problem.message);
     cr_assert(!strcmp(r.model, "m") && r.max_tokens == 5 && r.n == 3 && r.seeded && r.seed == (uint64_t)-7);
     cr_assert(r.stops.n == 2 && r.stops.at[1].n == 2 && r.stop_tokens == 1 && r.stop_token[0] == 9 && r.include_stop);
     cr_assert(r.echo && r.logprobs == 4 && r.temperature == 0 && r.top_p == 0.5 && r.top_k == 40 && r.min_p == 0.1);
     cr_assert(r.presence_penalty == 1 && r.frequency_penalty == -1 && r.repetition_penalty == 1.1);
     cr_assert(r.biases == 1 && r.bias[0].token == 7 && r.bias[0].bias == -100 && r.ignore_eos && r.return_token_ids);
-    cr_assert(r.stream && r.include_usage && r.draft_length == 3 && r.detail == WGS_DETAIL_STEPS && r.unknown == 1);
+    cr_assert(r.stream && r.include_usage && r.draft_length == 3 && r.detail == WGS_DETAIL_STEPS);
     wgs_request_free(&r);
     cr_assert(reads(&r, true,
                     "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"}]}],\"max_tokens\":5,"
@@ -108,10 +107,10 @@ Test(openai_request, values_out_of_range_are_refused_by_name)
         { "\"logit_bias\":{\"1\":101}", "logit_bias", "expected a number from -100 to 100" },
         { "\"stream_options\":{}", "stream_options", "needs \"stream\": true" },
         { "\"stream\":1", "stream", "'stream' is an integer; expected true or false" },
-        { "\"best_of\":2", "best_of", "other than 1 is not supported" },
-        { "\"suffix\":\"x\"", "suffix", "is not supported by this server" },
-        { "\"prompt_logprobs\":1", "prompt_logprobs", "is not supported by this server" },
-        { "\"skip_special_tokens\":false", "skip_special_tokens", "other than true is not supported" },
+        { "\"best_of\":2", "best_of", "'best_of' is 2; this server knows it at 1 alone; use n instead" },
+        { "\"suffix\":\"x\"", "suffix", "'suffix' is \"x\"; this server knows it at \"\" alone" },
+        { "\"prompt_logprobs\":1", "prompt_logprobs", "knows it at false alone; use echo with logprobs instead" },
+        { "\"skip_special_tokens\":false", "skip_special_tokens", "at true alone; use return_token_ids instead" },
         { "\"speculative\":{\"gamma\":64}", "speculative.gamma", "expected a whole number from 0 to 63" },
         { "\"speculative\":{\"draft\":1}", "speculative", "'speculative.draft' is unknown" },
         { "\"speculative\":{\"enabled\":1}", "speculative.enabled", "expected true or false" },
@@ -123,7 +122,7 @@ Test(openai_request, values_out_of_range_are_refused_by_name)
         { "\"stop_token_ids\":7", "stop_token_ids", "expected a list of tokens" },
         { "\"model\":7", "model", "'model' is an integer; expected a string" },
     };
-    char body[256];
+    char body[512];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         snprintf(body, sizeof body, "{\"prompt\":\"x\",%s}", cases[i][0]);
         refuses(false, body, cases[i][1], cases[i][2]);
@@ -134,15 +133,16 @@ Test(openai_request, values_out_of_range_are_refused_by_name)
         { "\"messages\":[{\"role\":\"user\"}]", "messages", "messages[0] has no 'content'" },
         { "\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]", "messages",
           "this server reads text alone" },
-        { "\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"tools\":[{}]", "tools", "is not supported by this server" },
+        { "\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"tools\":[{}]", "tools",
+          "'tools' is [{}]; this server knows it at [] alone" },
         { "\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"modalities\":[\"audio\"]", "modalities",
-          "other than [\"text\"]" },
+          "this server knows it at [\"text\"] alone" },
         { "\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"top_logprobs\":1", "top_logprobs",
           "needs \"logprobs\": true" },
         { "\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"logprobs\":1", "logprobs", "expected true or false" },
         { "\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"chat_template_kwargs\":1", "chat_template_kwargs",
           "expected an object" },
-        { "\"x\":1", "messages", "'messages' is missing" },
+        { "\"stream\":false", "messages", "'messages' is missing" },
     };
     for (size_t i = 0; i < sizeof chats / sizeof *chats; i++) {
         snprintf(body, sizeof body, "{%s}", chats[i][0]);
@@ -169,6 +169,201 @@ Test(openai_request, null_is_absent)
     wgs_request r;
     cr_assert(reads(
         &r, false, "{\"prompt\":\"x\",\"max_tokens\":null,\"stop\":null,\"seed\":null,\"logit_bias\":null,\"logprobs\":null}"));
-    cr_assert(r.max_tokens == 16 && !r.stops.n && !r.seeded && !r.biases && r.logprobs == -1 && !r.unknown);
+    cr_assert(r.max_tokens == 16 && !r.stops.n && !r.seeded && !r.biases && r.logprobs == -1);
     wgs_request_free(&r);
+}
+
+/* Constraints of other servers are obeyed or refused by name; a field that nobody knows may be one. */
+Test(openai_request, constraints_are_obeyed_or_refused)
+{
+    static const char *const refused[][3] = {
+        { "\"nobody_knows\":1", "nobody_knows", "'nobody_knows' is no field of a completion that this server knows" },
+        { "\"messages\":[]", "messages", "is no field of a completion" },
+        { "\"regex\":\"a+\"", "regex",
+          "'regex' is not supported by this server; use a grammar, or a schema with pattern instead" },
+        { "\"guided_regex\":\"a+\"", "guided_regex", "use a grammar" },
+        { "\"stop_regex\":\"a+\"", "stop_regex", "use stop instead" },
+        { "\"allowed_token_ids\":[1]", "allowed_token_ids", "use a grammar, or logit_bias instead" },
+        { "\"min_tokens\":3", "min_tokens", "'min_tokens' is 3; this server knows it at 0 alone; use ignore_eos instead" },
+        { "\"min_new_tokens\":3", "min_new_tokens", "use ignore_eos instead" },
+        { "\"max_new_tokens\":3", "max_new_tokens", "use max_tokens instead" },
+        { "\"repeat_penalty\":1.1", "repeat_penalty", "use repetition_penalty instead" },
+        { "\"typical_p\":0.9", "typical_p", "use top_p or min_p instead" },
+        { "\"dry_multiplier\":0.8", "dry_multiplier", "use repetition_penalty or frequency_penalty instead" },
+        { "\"truncate_prompt_tokens\":9", "truncate_prompt_tokens", "use a shorter prompt; /tokenize counts instead" },
+        { "\"mirostat\":2", "mirostat", "'mirostat' is 2" },
+        { "\"structured_outputs\":{\"regex\":\"a\"}", "structured_outputs", "'structured_outputs.regex' is not supported" },
+        { "\"structured_outputs\":{\"json\":{},\"choice\":[\"a\"]}", "structured_outputs.choice",
+          "stands beside 'structured_outputs.json'; give one of them" },
+        { "\"structured_outputs\":7", "structured_outputs", "expected an object {json}" },
+        { "\"structured_outputs\":{\"json_object\":1}", "structured_outputs.json_object", "expected true or false" },
+        { "\"guided_json\":\"{\"", "guided_json", "'guided_json' is no JSON: line 1" },
+        { "\"guided_json\":7", "guided_json", "expected a JSON schema" },
+        { "\"guided_choice\":[]", "guided_choice", "expected a list of one text or more" },
+        { "\"guided_choice\":[\"a\",\"\"]", "guided_choice", "guided_choice[1] is no text, or an empty one" },
+        { "\"guided_grammar\":\"root ::= \\u0000\"", "guided_grammar", "has the character 0" },
+        { "\"grammar\":\"root ::= x\",\"guided_json\":{}", "guided_json", "stands beside 'grammar'" },
+        { "\"response_format\":{\"type\":\"json_object\",\"regex\":\"a\"}", "response_format",
+          "'response_format.regex' is not" },
+        { "\"response_format\":{\"type\":\"text\",\"schema\":{}}", "response_format", "'response_format.schema' is not" },
+        { "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"schema\":{},\"regex\":1}}",
+          "response_format.json_schema", "'response_format.json_schema.regex' is not supported" },
+        { "\"stream\":true,\"stream_options\":{\"continuous_usage_stats\":true}", "stream_options", "continuous_usage_stats" },
+        { "\"logit_bias\":{\"07\":1}", "logit_bias", "has the key '07'" },
+    };
+    static const char *const chats[][3] = {
+        { "\"chat_template\":\"x\"", "chat_template", "use --chat, or /v1/completions instead" },
+        { "\"suffix\":\"x\"", "suffix", "'suffix' is no field of a chat that this server knows" },
+        { "\"echo\":true", "echo", "'echo' is true; this server knows it at false alone" },
+        { "\"add_generation_prompt\":1", "add_generation_prompt", "expected true or false" },
+        { "\"chat_template_kwargs\":{},\"reasoning_effort\":\"low\"", "reasoning_effort", "use chat_template_kwargs instead" },
+    };
+    char body[512];
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        snprintf(body, sizeof body, "{\"prompt\":\"x\",%s}", refused[i][0]);
+        refuses(false, body, refused[i][1], refused[i][2]);
+    }
+    for (size_t i = 0; i < sizeof chats / sizeof *chats; i++) {
+        snprintf(body, sizeof body, "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],%s}", chats[i][0]);
+        refuses(true, body, chats[i][1], chats[i][2]);
+    }
+}
+
+static void has_format(const char *fields, wgs_format format, const char *words)
+{
+    wgs_request r;
+    char body[512];
+    snprintf(body, sizeof body, "{\"prompt\":\"x\",%s}", fields);
+    cr_assert(reads(&r, false, body), "%s: %s", body, problem.message);
+    cr_assert(r.format == format, "%s: %d", body, (int)r.format);
+    char *schema = format == WGS_FORMAT_SCHEMA ? json_dumps(r.schema, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    const char *text = format == WGS_FORMAT_GRAMMAR ? r.grammar : schema ? schema : "";
+    cr_assert(!strcmp(text, words), "%s: %s", body, text);
+    free(schema);
+    wgs_request_free(&r);
+}
+
+Test(openai_request, formats_of_other_servers)
+{
+    has_format("\"guided_json\":{\"type\":\"null\"}", WGS_FORMAT_SCHEMA, "{\"type\":\"null\"}");
+    has_format("\"guided_json\":\"{\\\"type\\\":\\\"null\\\"}\"", WGS_FORMAT_SCHEMA, "{\"type\":\"null\"}");
+    has_format("\"json_schema\":true", WGS_FORMAT_SCHEMA, "true");
+    has_format("\"response_format\":{\"type\":\"json_object\",\"schema\":{\"type\":\"null\"}}", WGS_FORMAT_SCHEMA,
+               "{\"type\":\"null\"}");
+    has_format(
+        "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"n\",\"strict\":true,\"schema\":true}}",
+        WGS_FORMAT_SCHEMA, "true");
+    has_format("\"response_format\":{\"type\":\"json_object\"}", WGS_FORMAT_JSON, "");
+    has_format("\"response_format\":{\"type\":\"text\"},\"ebnf\":\"root ::= \\\"a\\\"\"", WGS_FORMAT_GRAMMAR, "root ::= \"a\"");
+    has_format("\"guided_grammar\":\"root ::= \\\"a\\\"\"", WGS_FORMAT_GRAMMAR, "root ::= \"a\"");
+    has_format("\"guided_choice\":[\"a\\\"b\\n\",\"\\\\ \\u00e9\"]", WGS_FORMAT_GRAMMAR,
+               "root ::= \"a\\\"b\\x0a\" | \"\\\\ \xc3\xa9\"");
+    has_format("\"structured_outputs\":{\"json\":{\"type\":\"null\"},\"choice\":null}", WGS_FORMAT_SCHEMA,
+               "{\"type\":\"null\"}");
+    has_format("\"structured_outputs\":{\"choice\":[\"a\"]}", WGS_FORMAT_GRAMMAR, "root ::= \"a\"");
+    has_format("\"structured_outputs\":{\"grammar\":\"root ::= \\\"a\\\"\"}", WGS_FORMAT_GRAMMAR, "root ::= \"a\"");
+    has_format("\"structured_outputs\":{\"json_object\":true}", WGS_FORMAT_JSON, "");
+    has_format("\"structured_outputs\":{\"json_object\":false}", WGS_FORMAT_TEXT, "");
+}
+
+Test(openai_request, what_clients_send_by_default_is_no_error)
+{
+    wgs_request r;
+    cr_assert(
+        reads(
+            &r, true,
+            "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"user\":\"u\",\"metadata\":{\"a\":\"b\"},\"store\":false,"
+            "\"n\":1,\"service_tier\":\"auto\",\"logprobs\":false,\"top_logprobs\":0,\"parallel_tool_calls\":true,\"tools\":[],"
+            "\"tool_choice\":\"auto\",\"min_tokens\":0,\"typical_p\":1.0,\"repeat_penalty\":1,\"mirostat\":0,\"best_of\":null,"
+            "\"skip_special_tokens\":true,\"continue_final_message\":false,\"add_generation_prompt\":true,"
+            "\"use_beam_search\":false,\"logit_bias\":{},\"stop\":[],\"n_predict\":-1,\"cache_prompt\":true,\"samplers\":null,"
+            "\"stream\":true,\"stream_options\":{\"include_usage\":true,\"include_obfuscation\":false}}"),
+        "%s", problem.message);
+    cr_assert(r.logprobs == -1 && r.max_tokens == 1 << 30 && r.include_usage && r.format == WGS_FORMAT_TEXT);
+    wgs_request_free(&r);
+}
+
+Test(openai_request, seeds_of_64_bits)
+{
+    static const struct {
+        const char *text;
+        uint64_t seed;
+    } seeds[] = { { "0", 0 },
+                  { "9223372036854775807", INT64_MAX },
+                  { "9223372036854775808", 1ull << 63 },
+                  { "18446744073709551615", UINT64_MAX },
+                  { "-9223372036854775808", 1ull << 63 },
+                  { "-1", UINT64_MAX } };
+    wgs_request r;
+    char body[200];
+    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
+        snprintf(body, sizeof body, "{\"stop\":\"\\\"seed\\\":5\", \"seed\" :\n %s, \"prompt\":\"x\"}", seeds[i].text);
+        cr_assert(reads(&r, false, body), "%s: %s", body, problem.message);
+        cr_assert(r.seeded && r.seed == seeds[i].seed, "%s: %llu", seeds[i].text, (unsigned long long)r.seed);
+        cr_assert(r.stops.n == 1 && r.stops.at[0].n == 8 && r.prompt[0].bytes == 1);
+        wgs_request_free(&r);
+    }
+    refuses(false, "{\"seed\":18446744073709551616,\"prompt\":\"x\"}", "seed",
+            "'seed' is 18446744073709551616; expected a whole number from -2^63 to 2^64 - 1");
+    refuses(false, "{\"seed\":-9223372036854775809,\"prompt\":\"x\"}", "seed", "expected a whole number from -2^63");
+    refuses(false, "{\"prompt\":\"x\",\"seed\":1e30}", "seed", "'seed' is a number; expected a whole number");
+    refuses(false, "{\"prompt\":\"x\",\"seed\":12345678901234567890.5}", "seed", "'seed' is a number; expected a whole number");
+    refuses(false, "{\"prompt\":\"x\",\"n\":{\"seed\":18446744073709551615}}", "", "a number that is too large: line 1");
+    refuses(false, "{\"seed\":18446744073709551615,\"seed\":1,\"prompt\":\"x\"}", "", "duplicate object key");
+    refuses(false, "{\"prompt\":\"x\",\"max_tokens\":99999999999999999999}", "", "a number that is too large: line 1");
+}
+
+/* ---- docs/serving.md */
+
+static void put(char **at, const char *text)
+{
+    strcpy(*at, text);
+    *at += strlen(text);
+}
+
+/* Used fields are those of four kinds. */
+static wgs_field_kind kind_of(const wgs_field *f) { return f->kind < WGS_FIELD_HARMLESS ? WGS_FIELD_READ : f->kind; }
+
+/* The row of the first fields from f on that are of this kind and have the same words. Returns the field behind them, or NULL:
+ * there was none. */
+static const wgs_field *put_row(const wgs_field *f, wgs_field_kind kind, char **at)
+{
+    while (f->name && kind_of(f) != kind) f++;
+    if (!f->name) return NULL;
+    const char *values = f->values ? f->values : "", *says = f->says;
+    put(at, "| ");
+    for (const wgs_field *first = f;
+         f->name && kind_of(f) == kind && !strcmp(f->values ? f->values : "", values) && !strcmp(f->says, says); f++) {
+        if (f != first) put(at, ", ");
+        put(at, "`"), put(at, f->name), put(at, "`");
+        if (f->where != WGS_BOTH) put(at, f->where == WGS_CHAT ? " (chat)" : " (completions)");
+    }
+    put(at, " | ");
+    if (kind == WGS_FIELD_HARMLESS && !*values) put(at, "any | ");
+    else if (kind == WGS_FIELD_HARMLESS) *at += sprintf(*at, "`%.*s` | ", (int)strlen(values) - 2, values + 1);
+    put(at, says);
+    put(at, *says ? " |\n" : "|\n");
+    return f;
+}
+
+Test(openai_request, the_page_has_the_table)
+{
+    const char *root = getenv("WG_ROOT");
+    static char page[1 << 17], path[4096], rows[1 << 16];
+    static const wgs_field_kind kinds[] = { WGS_FIELD_READ, WGS_FIELD_HARMLESS, WGS_FIELD_REFUSED };
+    cr_assert(root, "WG_ROOT is not set");
+    snprintf(path, sizeof path, "%s/docs/serving.md", root);
+    FILE *f = fopen(path, "r");
+    cr_assert(f, "%s", path);
+    page[fread(page, 1, sizeof page - 1, f)] = '\0';
+    fclose(f);
+    for (int i = 0; i < 3; i++) {
+        char *at = rows;
+        for (const wgs_field *row = wgs_fields; (row = put_row(row, kinds[i], &at));) continue;
+        *at = '\0';
+        cr_assert(strstr(page, rows), "docs/serving.md lacks these rows, in this order:\n%s", rows);
+    }
+    for (const wgs_field *a = wgs_fields; a->name; a++)
+        for (const wgs_field *b = a + 1; b->name; b++)
+            cr_assert(strcmp(a->name, b->name) || !(a->where & b->where), "%s", a->name);
 }
