@@ -72,13 +72,49 @@ void wgs_answer_echo(wgs_answer *a, wgs_token t, const char *bytes, size_t n, co
     a->settled = a->text_from = a->text.n;
 }
 
-void wgs_answer_round(wgs_answer *a, int drafted, int accepted)
+static void add_round(wgs_answer *a, const wgs_round *r, int sign)
 {
-    a->drafted += drafted;
-    a->accepted += accepted;
-    a->passes++;
+    a->passes += sign;
+    a->drafts += sign * (r->drafted > 0);
+    a->drafted += sign * r->drafted;
+    a->accepted += sign * r->accepted;
+}
+
+/* Takes what a stop string has cut off out of the rounds. */
+static void cut_rounds(wgs_answer *a)
+{
+    while (a->rounds) {
+        wgs_round *r = &a->round[a->rounds - 1];
+        const int before = a->rounds > 1 ? r[-1].tokens : a->echoed;
+        add_round(a, r, -1);
+        a->rounds--;
+        if (before >= a->tokens) continue;
+        if (r->accepted > a->tokens - before - 1) r->accepted = a->tokens - before - 1;
+        a->token[a->tokens - 1].drafted = false; /* the round's own one */
+        r->tokens = a->tokens;
+        a->rounds++;
+        add_round(a, r, 1);
+        return;
+    }
+}
+
+void wgs_answer_round(wgs_answer *a, int drafted, int accepted, double gap)
+{
     if (!grow(a, (void **)&a->round, a->rounds, &a->round_room, sizeof *a->round)) return;
-    a->round[a->rounds++] = (wgs_round){ a->tokens, drafted, accepted, a->settled };
+    const wgs_round r = { .tokens = a->tokens, .drafted = drafted, .accepted = accepted, .settled = a->settled, .gap = gap };
+    a->round[a->rounds++] = r;
+    add_round(a, &r, 1);
+    if (a->finish == WGS_STOP) cut_rounds(a);
+}
+
+const wgs_round *wgs_answer_settled(wgs_answer *a, int *tokens)
+{
+    if (a->told >= a->rounds) return NULL;
+    const wgs_round *r = &a->round[a->told];
+    if (a->finish == WGS_RUNS && r->tokens > 0 && a->token[r->tokens - 1].end > a->settled) return NULL;
+    *tokens = r->tokens - (a->told ? r[-1].tokens : a->echoed);
+    a->told++;
+    return r;
 }
 
 void wgs_answer_end(wgs_answer *a, wgs_finish why, const char *bytes, size_t n)

@@ -20,10 +20,13 @@ typedef struct wgs_token {
     size_t end;       /* of its text */
 } wgs_token;
 
+/* A round emits its accepted draft tokens and one more. What a stop string has cut off counts nowhere: of the last round those
+ * tokens are left that the text keeps, and rounds without any are none. */
 typedef struct wgs_round {
     int tokens;            /* of the answer, at the end of the round */
-    int drafted, accepted; /* draft tokens that were verified, and kept */
+    int drafted, accepted; /* draft tokens that were verified, and accepted */
     size_t settled;        /* bytes of text, at the end of the round */
+    double gap;            /* seconds since the round before; 0: the first */
 } wgs_round;
 
 typedef enum wgs_finish { WGS_RUNS, WGS_STOP, WGS_LENGTH, WGS_ABORT, WGS_ERROR } wgs_finish;
@@ -46,8 +49,8 @@ typedef struct wgs_answer {
     double *top_logprob;
     int tops, top_room;
     wgs_round *round;
-    int rounds, round_room;
-    int64_t drafted, accepted, passes; /* of all rounds, those too whose end was cut off */
+    int rounds, round_room, told;              /* told: by wgs_answer_settled */
+    int64_t drafted, accepted, passes, drafts; /* of the rounds; drafts: passes that had a draft */
     wgs_finish finish;
     wgs_times times;
     bool failed;     /* out of memory: something is missing */
@@ -64,7 +67,10 @@ void wgs_answer_echo(wgs_answer *a, wgs_token t, const char *bytes, size_t n, co
                      const double *top_logprob);
 
 /* Ends a round. */
-void wgs_answer_round(wgs_answer *a, int drafted, int accepted);
+void wgs_answer_round(wgs_answer *a, int drafted, int accepted, double gap);
+
+/* The next round that no stop string can shorten any more; *tokens: how many it has. NULL: there is none yet. */
+const wgs_round *wgs_answer_settled(wgs_answer *a, int *tokens);
 
 /* The answer has ended, unless a stop string ended it before: all of its text is settled. bytes: (n) what its last token has of
  * a character without an end. */

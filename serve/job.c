@@ -193,6 +193,14 @@ static wgs_finish finish_of(wg_end end)
                                                    : WGS_ABORT;
 }
 
+/* Counts the rounds that are settled. */
+static void count_rounds(wgs_job *j, wgs_answer *a)
+{
+    int tokens;
+    for (const wgs_round *r; (r = wgs_answer_settled(a, &tokens));)
+        wgs_metrics_round(j->server->metrics, r->drafted, r->accepted, tokens, r->gap);
+}
+
 static void on_round(wgs_slot *slot, const wg_event *e)
 {
     wgs_job *j = slot->job;
@@ -208,8 +216,8 @@ static void on_round(wgs_slot *slot, const wg_event *e)
     const bool stopped = a->finish != WGS_RUNS && e->end == WG_END_NOT;
     const wgs_finish why = finish_of(e->end);
     if (e->end != WG_END_NOT && (why == WGS_STOP || why == WGS_LENGTH)) finish(slot, why); /* the event says it with its text */
-    wgs_answer_round(a, e->nodes, accepted);
-    wgs_metrics_round(j->server->metrics, e->nodes, accepted, j->request.max_tokens ? e->n : 0, gap);
+    wgs_answer_round(a, e->nodes, accepted, gap);
+    count_rounds(j, a);
     if (stopped) wg_scheduler_cancel(j->server->scheduler, e->id, NULL);
 }
 
@@ -229,6 +237,7 @@ static void on_last(wgs_slot *slot, const wg_event *e)
                      j->server->options->request_timeout);
     }
     finish(slot, why);
+    count_rounds(j, a);
     if (a->failed) {
         a->finish = WGS_ERROR;
         a->http = 500;

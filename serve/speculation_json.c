@@ -24,13 +24,14 @@ json_t *wgs_timings_json(const wgs_answer *a)
     return o;
 }
 
-/* acceptance_histogram[k]: rounds that kept k draft tokens; the same by the number of tokens that were drafted. */
+/* acceptance_histogram[k]: rounds with a draft that accepted k tokens of it; the same by the number of draft tokens. */
 static void add_histograms(json_t *o, const wgs_answer *a, bool steps)
 {
     json_t *all = json_array(), *by_length = json_object(), *kept = json_array(), *drafted = json_array();
     for (int i = 0; i < a->rounds; i++) {
         const wgs_round *r = &a->round[i];
         char name[24];
+        if (!r->drafted) continue;
         snprintf(name, sizeof name, "%d", r->drafted);
         json_t *of = json_object_get(by_length, name), *both[2] = { all, of };
         if (!of) json_object_set_new(by_length, name, both[1] = json_array());
@@ -58,9 +59,9 @@ json_t *wgs_metrics_json(const wgs_answer *a, int draft_length, bool steps)
     const int n = wgs_answer_new_tokens(a);
     const double whole = t->first > 0 ? t->last - t->first : 0;
     json_t *spec = json_object();
-    json_object_set_new(spec, "mean_acceptance_length", per((double)(a->accepted + a->passes), (double)a->passes));
+    json_object_set_new(spec, "mean_acceptance_length", per((double)(a->accepted + a->drafts), (double)a->drafts));
     json_object_set_new(spec, "draft_acceptance_rate", per((double)a->accepted, (double)a->drafted));
-    json_object_set_new(spec, "num_spec_steps", json_integer(a->passes));
+    json_object_set_new(spec, "num_spec_steps", json_integer(a->drafts));
     json_object_set_new(spec, "num_accepted_draft_tokens", json_integer(a->accepted));
     json_object_set_new(spec, "num_draft_tokens", json_integer(a->drafted));
     json_object_set_new(spec, "num_spec_tokens", draft_length ? json_integer(draft_length) : json_null());

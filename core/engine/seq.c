@@ -31,11 +31,11 @@ static wg_no_draft stated(const wg_tree *tree)
     return (unsigned)tree->no_draft < WG_NO_DRAFT_ROOM ? tree->no_draft : WG_NO_DRAFT_NOTHING;
 }
 
-/* room: before the step. accepted: draft tokens of the cut path s->path, which was a part of `path`. */
-static void count(wg_seq *s, const wg_tree *tree, const wg_path *path, int accepted, int room)
+/* room: before the step. s->path is the cut path, which was a part of `path`; its last token is `next`, drafted or not. */
+static void count(wg_seq *s, const wg_tree *tree, const wg_path *path, int room)
 {
     wg_counts *c = &s->counts;
-    const int last = path->node[accepted]; /* of the accepted nodes */
+    const int accepted = s->path.n - 1, last = path->node[accepted]; /* of the accepted nodes */
     s->last_nodes = tree->n;
     s->last_probes = tree->probes;
     s->last_height = wg_tree_height(tree);
@@ -47,7 +47,7 @@ static void count(wg_seq *s, const wg_tree *tree, const wg_path *path, int accep
     c->emitted += s->path.n;
     for (int d = 1; d <= s->last_height; d++) c->offered_at[d]++;
     for (int d = 1; d <= accepted; d++) c->tried_at[d]++, c->accepted_at[d]++;
-    if (accepted < s->path.n && wg_tree_child(tree, last, last) >= 0) c->tried_at[accepted + 1]++;
+    if (s->path.n == path->n && wg_tree_child(tree, last, last) >= 0) c->tried_at[accepted + 1]++;
     if (tree->n == 1) c->without_draft[room <= 0 ? WG_NO_DRAFT_ROOM : s->levels_end == 1 ? WG_NO_DRAFT_POLICY : stated(tree)]++;
 }
 
@@ -61,20 +61,18 @@ static bool stops_at(const wg_seq *s, int32_t token)
 void wg_seq_append(wg_seq *s, const wg_tree *tree, const wg_path *path, wg_is_eog_fn *is_eog, const void *user)
 {
     const int room = s->limit - s->n - 1;
-    int accepted = 0;
     s->path = *path;
     for (int i = 1; i <= path->n && s->finish == WG_RUNNING; i++) {
-        const bool draft = i < path->n;
-        const int32_t token = draft ? tree->token[path->node[i]] : path->next;
+        const int32_t token = i < path->n ? tree->token[path->node[i]] : path->next;
         s->token[s->n] = token;
-        s->drafted[s->n++] = draft;
-        accepted += draft;
+        s->drafted[s->n++] = 1;
         s->path.n = i;
         s->path.next = token;
         if (!s->ignore_end && is_eog && is_eog(user, token)) s->finish = WG_FINISH_EOS;
         else if (stops_at(s, token)) s->finish = WG_FINISH_STOP;
         else if (s->n >= s->limit) s->finish = WG_FINISH_LENGTH;
     }
+    s->drafted[s->n - 1] = 0; /* next */
     s->chance.position = (uint32_t)s->n;
-    count(s, tree, path, accepted, room);
+    count(s, tree, path, room);
 }

@@ -39,7 +39,7 @@ typedef struct wg_seq {
     uint32_t request; /* identity for randomness: the prompt's number, not its place in the batch */
     int slot;         /* 0 .. max_batch-1: where drafters keep their per-sequence state */
     int32_t *token;   /* prompt and output */
-    uint8_t *drafted; /* per token: 1 when it was an accepted draft token */
+    uint8_t *drafted; /* per token: 1 when it was an accepted draft token; 0 for the last one of a step */
     int n, cap;       /* tokens, room (wg_seq_extend may raise it) */
     int prompt;       /* tokens before the current answer: the prompt, and with wg_seq_extend all earlier turns */
     int asked;        /* of them, tokens before the current question: 0, or the end of the answer before */
@@ -69,7 +69,8 @@ static inline int wg_seq_room(const wg_seq *s)
 
 /* Appends the tokens of the path: node[1..] and next. Cuts after an end-of-generation token (is_eog may be NULL) and at the
  * limit. Sets finish, counts, and `path` (after the cut: the nodes to commit); advances the chance. Cannot fail: the memory was
- * allocated when the sequence was opened. A token past the cut is neither emitted nor accepted. */
+ * allocated when the sequence was opened. A token past the cut is neither emitted nor accepted, and the one at the cut is
+ * `next`, drafted or not: every step emits its accepted tokens and one. */
 typedef bool wg_is_eog_fn(const void *user, int32_t token);
 void wg_seq_append(wg_seq *s, const wg_tree *tree, const wg_path *path, wg_is_eog_fn *is_eog, const void *user);
 

@@ -74,8 +74,9 @@ Test(seq, the_limit_cuts)
         wg_seq_append(&f.s, &t, &three, is_eog, &eog);
         cr_assert(f.s.n == f.s.limit && f.s.finish == WG_FINISH_LENGTH && f.s.path.n == room);
         cr_assert(f.s.path.next == f.token[f.s.n - 1] && f.s.counts.emitted == room);
-        cr_assert(f.s.counts.accepted == (room < 4 ? room : 3));
-        for (int d = 1; d <= 4; d++) cr_assert_eq(f.s.counts.tried_at[d], d <= room, "behind the end nothing was tried");
+        cr_assert(f.s.counts.accepted == room - 1 && f.drafted[f.s.n - 1] == 0, "the last token is next, whoever proposed it");
+        for (int d = 1; d <= 4; d++)
+            cr_assert_eq(f.s.counts.tried_at[d], d < room || room == 4, "from the end on nothing was tried");
     }
 }
 
@@ -91,8 +92,9 @@ Test(seq, the_end_of_generation_cuts)
         wg_seq_append(&f.s, &t, &path, is_eog, &eog);
         cr_assert(f.s.finish == WG_FINISH_EOS && f.s.n == 3 + at && f.token[f.s.n - 1] == EOG);
         cr_assert(f.s.path.n == at + 1 && f.s.path.next == EOG && f.s.chance.position == (uint32_t)f.s.n);
-        cr_assert(f.s.counts.accepted == (at < 3 ? at + 1 : 3) && f.s.counts.emitted == at + 1);
-        for (int d = 1; d <= 4; d++) cr_assert_eq(f.s.counts.tried_at[d], d <= at + 1);
+        cr_assert(f.s.counts.accepted == at && f.s.counts.emitted == at + 1,
+                  "1 + accepted per step are the tokens that it emits");
+        for (int d = 1; d <= 4; d++) cr_assert_eq(f.s.counts.tried_at[d], d <= at || at == 3);
         start(&f, 2, 20);
         wg_seq_append(&f.s, &t, &path, NULL, NULL); /* no token ends a text */
         cr_assert(f.s.finish == WG_RUNNING && f.s.n == 6);

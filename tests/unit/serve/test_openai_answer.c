@@ -26,12 +26,12 @@ static wgs_answer answer_of(void)
     wgs_answer a = { .stops = &none, .prompt_tokens = 7, .cached_tokens = 4 };
     wgs_token t = { .id = 0, .scored = true, .logprob = -1, .tops = 2 };
     wgs_answer_token(&a, t, "a", 1, top_token, top_logprob);
-    wgs_answer_round(&a, 3, 0);
+    wgs_answer_round(&a, 3, 0, 0);
     t = (wgs_token){ .id = 1, .drafted = true, .scored = true, .logprob = -0.5 };
     wgs_answer_token(&a, t, " b", 2, NULL, NULL);
     t = (wgs_token){ .id = 2, .scored = true, .logprob = -2 };
     wgs_answer_token(&a, t, "", 0, NULL, NULL);
-    wgs_answer_round(&a, 3, 1);
+    wgs_answer_round(&a, 3, 1, 0.5);
     wgs_answer_end(&a, WGS_LENGTH, "\xe2\x82", 2);
     a.times = (wgs_times){ .started = 0.5, .first = 1, .last = 3 };
     return a;
@@ -101,6 +101,27 @@ Test(openai_answer, speculation_in_two_dialects)
     request.detail = WGS_DETAIL_NONE;
     o = wgs_answers_json(&h, &a, 1);
     cr_assert(!json_object_get(o, "metrics"));
+    json_decref(o);
+    wgs_answer_free(&a);
+}
+
+/* vLLM's steps are those that drafted; llama.cpp's passes are all. */
+Test(openai_answer, steps_are_those_that_drafted)
+{
+    wgs_answer a = { .stops = &none };
+    const wgs_head h = head_of(false);
+    for (int i = 0; i < 4; i++) {
+        wgs_answer_token(&a, (wgs_token){ .id = 0 }, "a", 1, NULL, NULL);
+        if (i == 1) wgs_answer_token(&a, (wgs_token){ .id = 1 }, " b", 2, NULL, NULL);
+        wgs_answer_round(&a, i == 1 ? 2 : 0, i == 1, 0.5);
+    }
+    wgs_answer_end(&a, WGS_LENGTH, "", 0);
+    json_t *o = wgs_answers_json(&h, &a, 1);
+    is(json_object_get(json_object_get(o, "metrics"), "speculative_decoding"),
+       "{\"acceptance_histogram\":[0,1],\"acceptance_histogram_by_draft_length\":{\"2\":[0,1]},\"draft_acceptance_rate\":0.5,"
+       "\"mean_acceptance_length\":2.0,\"num_accepted_draft_tokens\":1,\"num_draft_tokens\":2,\"num_spec_steps\":1,"
+       "\"num_spec_tokens\":3,\"per_step_accepted\":[1],\"per_step_drafted\":[2]}");
+    cr_assert(json_integer_value(json_object_get(json_object_get(o, "timings"), "draft_n_verif_steps")) == 4);
     json_decref(o);
     wgs_answer_free(&a);
 }

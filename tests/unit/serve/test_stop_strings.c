@@ -60,7 +60,7 @@ Test(stop_strings, pieces_do_not_matter)
                 size_t settled = 0;
                 for (int i = 0; i < 3; i++) {
                     wgs_answer_token(&cut, (wgs_token){ .id = i }, texts[k] + at[i], at[i + 1] - at[i], NULL, NULL);
-                    wgs_answer_round(&cut, 0, 0);
+                    wgs_answer_round(&cut, 0, 0, 0);
                     cr_assert(cut.settled >= settled, "what is settled stays so");
                     settled = cut.settled;
                 }
@@ -97,4 +97,37 @@ Test(stop_strings, not_in_an_echoed_prompt)
     cr_assert(wgs_answer_token(&a, (wgs_token){ .id = 3 }, "END", 3, NULL, NULL));
     cr_assert(a.text.n == 14 && a.tokens == 2 && wgs_answer_new_tokens(&a) == 1 && a.echoed == 1);
     wgs_answer_free(&a);
+}
+
+/* n tokens of one letter each, as a round with `drafted` draft tokens of which n - 1 were accepted. */
+static void put_round(wgs_answer *a, const char *letters, int drafted)
+{
+    const int n = (int)strlen(letters);
+    for (int i = 0; i < n && a->finish == WGS_RUNS; i++)
+        wgs_answer_token(a, (wgs_token){ .id = i, .drafted = i < n - 1 }, letters + i, 1, NULL, NULL);
+    wgs_answer_round(a, drafted, n - 1, 0.5);
+}
+
+/* What the text does not keep counts nowhere: rounds are told when no stop string can shorten them any more. */
+Test(stop_strings, rounds_count_what_the_text_keeps)
+{
+    const wgs_stops s = STOPS("cdef");
+    for (int more = 0; more < 2; more++) {
+        wgs_answer a = { .stops = &s };
+        int n;
+        put_round(&a, "a", 0);
+        const wgs_round *r = wgs_answer_settled(&a, &n);
+        cr_assert(r && n == 1 && r->drafted == 0 && !wgs_answer_settled(&a, &n));
+        put_round(&a, "bcd", 3); /* 'cd' may begin the stop string */
+        put_round(&a, "e", 4);
+        cr_assert(!wgs_answer_settled(&a, &n), "its last two tokens are undecided");
+        put_round(&a, more ? "x" : "fgh", 5);
+        r = wgs_answer_settled(&a, &n);
+        cr_assert(r && r->drafted == 3 && r->gap == 0.5 && n == (more ? 3 : 1) && r->accepted == (more ? 2 : 0));
+        for (int i = 0; i < 2 && more; i++) cr_assert((r = wgs_answer_settled(&a, &n)) && n == 1 && r->drafted == 4 + i);
+        cr_assert(!wgs_answer_settled(&a, &n), "rounds without a token that is kept are none");
+        cr_assert(a.passes == (more ? 4 : 2) && a.drafts == (more ? 3 : 1) && a.drafted == (more ? 12 : 3));
+        cr_assert(a.accepted == (more ? 2 : 0) && wgs_answer_new_tokens(&a) == a.accepted + a.passes);
+        wgs_answer_free(&a);
+    }
 }
