@@ -23,9 +23,10 @@ typedef struct wg_sampling {
     double top_p;                 /* 1: all. Keeps the smallest set of most probable tokens whose mass reaches top_p */
     double min_p;                 /* 0: all. Drops tokens below min_p times the largest probability */
     double repetition_penalty;    /* divides the positive and multiplies the negative logits of tokens seen; 1 (or 0): none */
-    double frequency_penalty;     /* subtracted from the logit of a token for each time it was seen */
-    double presence_penalty;      /* subtracted once from the logits of all tokens seen */
+    double frequency_penalty;     /* subtracted from the logit of a token for each time it was seen in the output */
+    double presence_penalty;      /* subtracted once from the logits of all tokens seen in the output */
     int penalty_window;           /* seen: among the last so many tokens, prompt and drafted path included; 0: all */
+    bool penalise_prompt;         /* the prompt counts as output: what frequency and presence penalties of some engines do */
     char order[WG_OPTION_STRING]; /* stages by name, comma between, each once; empty: WG_SAMPLING_ORDER */
 } wg_sampling;
 /* An initialiser for chains without penalties. */
@@ -44,10 +45,11 @@ typedef enum wg_stage {
     WG_STAGES
 } wg_stage;
 
-/* The text before a row: n tokens, then the path to `node` of a tree whose root is the last of them (NULL: no tree). */
+/* The text before a row: n tokens, then the path to `node` of a tree whose root is the last of them (NULL: no tree). The first
+ * `prompt` tokens are the prompt; the others and the path are the output. */
 typedef struct wg_prefix {
     const int32_t *token;
-    int n;
+    int n, prompt;
     const wg_tree *tree;
     int node;
     const uint64_t *allowed; /* which tokens may follow: bit x % 64 of word x / 64, one set at least. NULL: all */
@@ -78,7 +80,7 @@ typedef struct wg_sampler {
     wg_stage stage[WG_STAGES];
     const wg_logit_bias *bias; /* (n_bias) different tokens; borrowed */
     int n_bias;
-    int32_t *count, *seen; /* (vocab) of the window, 0 between calls; (vocab) its different tokens */
+    int32_t *count, *seen; /* (vocab) of the window (penalty.c), 0 between calls; (vocab) its different tokens */
     float *before;         /* (vocab) the logits of these before the penalties */
     int n_seen;
 } wg_sampler;

@@ -366,7 +366,7 @@ wg_sampler *wg_seq_lazy_sampler(const wg_seq *s, wg_sampler *engines)
 
 static wg_prefix prefix_of(const wg_seq *s, const wg_tree *t, int node, const uint64_t *allowed)
 {
-    return (wg_prefix){ .token = s->token, .n = s->n, .tree = t, .node = node, .allowed = allowed };
+    return (wg_prefix){ .token = s->token, .n = s->n, .prompt = s->prompt, .tree = t, .node = node, .allowed = allowed };
 }
 
 wg_prefix wg_seq_scored_prefix(const wg_seq *s, const wg_tree *t, int node)

@@ -96,9 +96,11 @@ static wg_status make_room(wg_rows *rows, int n, int vocab, wg_error *err)
 static wg_status from_logits(wg_replay *r, int node, wg_error *err)
 {
     const wg_trace_request *request = &r->trace->request[r->trace->round[r->entry].request];
-    const wg_prefix prefix = {
-        .token = request->token, .n = (int)r->round.facts.position, .tree = &r->round.tree, .node = node
-    };
+    const wg_prefix prefix = { .token = request->token,
+                               .n = (int)r->round.facts.position,
+                               .prompt = request->asked.prompt_tokens,
+                               .tree = &r->round.tree,
+                               .node = node };
     if (!r->sampler_open) {
         WG_TRY(wg_sampler_open(&r->sampler, &r->sampling, wg_ops_for(wg_cpu_chosen()), r->vocab, err));
         r->sampler_open = true;

@@ -107,16 +107,19 @@ static inline void exact_keep(float *x, int vocab, int most, const double *w, do
         if (!kept[i]) x[i] = -INFINITY;
 }
 
-static inline void exact_penalise(const wg_sampling *o, const int32_t *text, int n, int vocab, float *x)
+/* The first `prompt` tokens count for the repetition penalty alone. */
+static inline void exact_penalise(const wg_sampling *o, const int32_t *text, int n, int prompt, int vocab, float *x)
 {
     const int window = o->penalty_window && o->penalty_window < n ? o->penalty_window : n;
     const float repeat = o->repetition_penalty > 0 ? (float)o->repetition_penalty : 1;
     for (int i = 0; i < vocab; i++) {
-        int count = 0;
-        for (int k = n - window; k < n; k++) count += text[k] == i;
-        if (count == 0) continue;
-        x[i] = x[i] > 0 ? x[i] / repeat : x[i] * repeat;
-        x[i] -= (float)(count * o->frequency_penalty + o->presence_penalty);
+        int count = 0, output = 0;
+        for (int k = n - window; k < n; k++) {
+            count += text[k] == i;
+            output += text[k] == i && (k >= prompt || o->penalise_prompt);
+        }
+        if (count) x[i] = x[i] > 0 ? x[i] / repeat : x[i] * repeat;
+        if (output) x[i] -= (float)(output * o->frequency_penalty + o->presence_penalty);
     }
 }
 
@@ -152,7 +155,7 @@ static inline void exact_row(const exact_run *run, exact_target *t, const int32_
     for (int i = 0; i < vocab; i++)
         if (run->may && !run->may(text, n, i)) x[i] = -INFINITY;
     for (const char *at = *o->order ? o->order : WG_SAMPLING_ORDER; *at; at += strcspn(at, ","), at += *at == ',') {
-        if (!strncmp(at, "pen", 3)) exact_penalise(o, text, n, vocab, x);
+        if (!strncmp(at, "pen", 3)) exact_penalise(o, text, n, run->n, vocab, x);
         else if (!strncmp(at, "tem", 3)) temperature = o->temperature;
         else if (temperature == 0) continue;
         else if (!strncmp(at, "top_k", 5) && o->top_k) exact_keep(x, vocab, o->top_k, NULL, 0);

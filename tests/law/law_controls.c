@@ -63,7 +63,10 @@ static int push_row(liar *l, const wg_seq *s, const wg_tree *t, int node, bool r
     const wg_philox w = wg_philox_at(23, (uint32_t)t->token[node], (uint32_t)(s->n + wg_tree_depth(t, node)), 0, 0);
     for (int x = 0; x < V; x++) logits[x] = 3 * wg_philox_float(w.v[x]);
     if (raw) wg_sampler_row(&l->raw, logits, q, row);
-    else wg_sampler_row_after(&l->chain, logits, &(wg_prefix){ .token = s->token, .n = s->n, .tree = t, .node = node }, q, row);
+    else
+        wg_sampler_row_after(&l->chain, logits,
+                             &(wg_prefix){ .token = s->token, .n = s->n, .prompt = s->prompt, .tree = t, .node = node }, q,
+                             row);
     return row;
 }
 

@@ -24,6 +24,7 @@ static bool only_2(const int32_t *text, int n, int32_t token)
 
 static const wg_sampling cold = WG_SAMPLING(0, 0, 1, 0), warm = WG_SAMPLING(0.7, 2, 1, 0);
 static const wg_sampling penal = { .temperature = 0.9, .top_p = 1, .repetition_penalty = 1.6, .frequency_penalty = 0.7 };
+static const wg_sampling whole = { .temperature = 1, .top_p = 1, .presence_penalty = 0.6, .penalise_prompt = true };
 static const wg_sampling recent = { .temperature = 1, .top_p = 0.9, .presence_penalty = 0.9, .penalty_window = 2 };
 static const wg_logit_bias bias[] = { { 2, 1.5f }, { 0, -2 } };
 static const int32_t some[] = { 0, 2 }, one[] = { 2 };
@@ -37,6 +38,7 @@ static const struct transformation {
     { "another temperature, top-k", { .sampling = &warm }, NULL },
     { "penalties", { .sampling = &penal }, NULL },
     { "penalties in a window, top-p", { .sampling = &recent }, NULL },
+    { "penalties of the prompt too", { .sampling = &whole }, NULL },
     { "biases", { .bias = bias, .biases = 2 }, NULL },
     { "allowed tokens", { .allowed = some, .n_allowed = 2 }, not_1 },
     { "one allowed token", { .allowed = one, .n_allowed = 1 }, only_2 },

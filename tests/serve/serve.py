@@ -256,6 +256,10 @@ def test_sampling_by_request():
         banned = s.complete(STORY, max_tokens=20, temperature=0, logit_bias={str(first): -100}, return_token_ids=True)["choices"][0]["token_ids"]
         assert first not in banned
         assert text_of(s.complete(STORY, max_tokens=60, temperature=0, frequency_penalty=2)) != text_of(s.complete(STORY, max_tokens=60, temperature=0))
+        # OpenAI's penalties look at the answer alone, so its first token does not depend on them; the repetition penalty reads the prompt.
+        for fields, same in (({}, True), ({"frequency_penalty": 2}, True), ({"presence_penalty": 2}, True), ({"repetition_penalty": 100}, False)):
+            a = s.complete([first] * 40, max_tokens=2, temperature=0, logit_bias={str(first): 40}, return_token_ids=True, **fields)
+            assert (a["choices"][0]["token_ids"][0] == first) == same, fields
         e = error_of(s.complete(STORY, 400, logit_bias={"99999": 1}))
         assert e["param"] == "logit_bias"
 

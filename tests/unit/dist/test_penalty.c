@@ -9,7 +9,7 @@
 #include "kernels/cpu.h"
 #include "kernels/philox.h"
 
-enum { V = 50, TEXT = 40 };
+enum { V = 50, TEXT = 40, PROMPT = 31 };
 
 static wg_sampler sampler_of(const wg_sampling *o, int vocab)
 {
@@ -24,17 +24,21 @@ static void fill(uint32_t number, float *x)
     for (uint32_t i = 0; i < V; i++) x[i] = (float)(8 * (wg_philox_double(wg_philox_at(3, i, number, 0, 0).v[0], 0) - 0.4));
 }
 
-/* One row of the chain `o` after a text that is written out. */
+/* One row of the chain `o` after a text that is written out, whose first PROMPT tokens are the prompt. */
 static void by_hand(wg_sampling o, const float *logits, const int32_t *text, int n, wg_rows *out)
 {
     float x[V];
     for (int i = 0; i < V; i++) {
-        int count = 0;
-        for (int k = 0; k < n; k++) count += text[k] == i && (o.penalty_window == 0 || k >= n - o.penalty_window);
+        int count = 0, output = 0;
+        for (int k = 0; k < n; k++) {
+            const bool seen = text[k] == i && (o.penalty_window == 0 || k >= n - o.penalty_window);
+            count += seen;
+            output += seen && (k >= PROMPT || o.penalise_prompt);
+        }
         const float repeat = (float)o.repetition_penalty;
         x[i] = logits[i];
-        if (!count) continue;
-        x[i] = (x[i] > 0 ? x[i] / repeat : x[i] * repeat) - (float)(count * o.frequency_penalty + o.presence_penalty);
+        if (count) x[i] = x[i] > 0 ? x[i] / repeat : x[i] * repeat;
+        if (output) x[i] -= (float)(output * o.frequency_penalty + o.presence_penalty);
     }
     const wg_sampling plain = WG_SAMPLING(o.temperature, o.top_k, o.top_p, o.min_p);
     wg_sampler s = sampler_of(&plain, V);
@@ -56,6 +60,13 @@ Test(penalty, counts_the_text_and_the_drafted_path)
         { .temperature = 1, .top_p = 0.9, .top_k = 20, .repetition_penalty = 1, .frequency_penalty = 0.4, .penalty_window = 7 },
         { .temperature = 1, .top_p = 1, .repetition_penalty = 1.1, .presence_penalty = -0.7, .penalty_window = 1 },
         { .temperature = 0, .top_p = 1, .repetition_penalty = 3, .frequency_penalty = 0.2, .presence_penalty = 0.3 },
+        { .temperature = 1,
+          .top_p = 1,
+          .repetition_penalty = 1.2,
+          .frequency_penalty = 0.2,
+          .presence_penalty = 0.3,
+          .penalise_prompt = true },
+        { .temperature = 1, .top_p = 1, .repetition_penalty = 1.1, .frequency_penalty = 0.5, .penalty_window = 14 },
     };
     int32_t text[TEXT + WG_TREE_MAX];
     for (int i = 0; i < TEXT; i++) text[i] = (i * i + 3 * i) % 11;
@@ -76,10 +87,12 @@ Test(penalty, counts_the_text_and_the_drafted_path)
             fill((uint32_t)node, x);
             memcpy(kept, x, sizeof x);
             by_hand(chains[c], x, text, n, &want);
-            wg_sampler_row_after(&s, x, &(wg_prefix){ .token = text, .n = TEXT, .tree = &t, .node = node }, &got, 0);
+            wg_sampler_row_after(&s, x, &(wg_prefix){ .token = text, .n = TEXT, .prompt = PROMPT, .tree = &t, .node = node },
+                                 &got, 0);
             expect_equal(&want, 0, &got, 0);
             cr_assert(memcmp(kept, x, sizeof x) == 0, "the logits are given back");
-            wg_sampler_row_after(&s, x, &(wg_prefix){ .token = text, .n = n }, &got, 0); /* the same text without a tree */
+            wg_sampler_row_after(&s, x, &(wg_prefix){ .token = text, .n = n, .prompt = PROMPT }, &got,
+                                 0); /* the same text without a tree */
             expect_equal(&want, 0, &got, 0);
         }
         wg_sampler_close(&s);

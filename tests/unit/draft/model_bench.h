@@ -92,6 +92,7 @@ static inline void bench_sequence(bench *b, int i, int n, int limit)
                    .slot = i,
                    .token = b->token[i],
                    .n = n,
+                   .prompt = n,
                    .cap = SLOTS,
                    .limit = limit,
                    .chance = wg_chance_philox(77, (uint32_t)i, (uint32_t)n) };
@@ -169,8 +170,8 @@ static inline void plain_close(plain *p)
     wg_weights_close(p->w);
 }
 
-/* Logits and q row after n tokens, from nothing. */
-static inline void plain_row(plain *p, const int32_t *token, int n)
+/* Logits and q row after n tokens, the first `prompt` of which are the prompt, from nothing. */
+static inline void plain_row(plain *p, const int32_t *token, int n, int prompt)
 {
     wg_error err;
     wg_kv_seq *kv;
@@ -179,7 +180,7 @@ static inline void plain_row(plain *p, const int32_t *token, int n)
     wg_batch_clear(&p->batch);
     wg_batch_chain(&p->batch, kv, 0, token, n, 1);
     cr_assert_eq(wg_lm_forward(wg_model_lm(p->m), &p->batch, p->logits, &err), WG_OK, "%s", err.text);
-    wg_sampler_row_after(&p->sampler, p->logits, &(wg_prefix){ .token = token, .n = n }, &p->row, 0);
+    wg_sampler_row_after(&p->sampler, p->logits, &(wg_prefix){ .token = token, .n = n, .prompt = prompt }, &p->row, 0);
     wg_kv_seq_close(kv);
 }
 
@@ -196,7 +197,7 @@ static inline int check_sampled(bench *b, const wg_seq *s, const wg_tree *t, pla
         memcpy(text, s->token, (size_t)s->n * sizeof *text);
         for (int i = 1; i < t->n; i++)
             if (wg_mask_has(&t->anc[node], i)) text[text_n++] = t->token[i];
-        plain_row(p, text, text_n);
+        plain_row(p, text, text_n, s->prompt);
         double left[VOCAB], dense[VOCAB]; /* without the siblings before */
         memcpy(left, wg_rows_dense(&p->row, 0, dense), sizeof left);
         const wg_chance at = wg_chance_at(&s->chance, wg_tree_depth(t, node));

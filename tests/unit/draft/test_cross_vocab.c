@@ -147,7 +147,7 @@ static void expect_row(const law_model *draft, const wg_vocab_map *map, wg_sampl
     LAW_TRY(wg_sampler_open(&sampler, &sampling, target.ops, VOCAB, &err));
     LAW_TRY(wg_rows_open(&row, 1, VOCAB, &err));
     wg_rows_push(&row);
-    wg_sampler_row_after(&sampler, spread, &(wg_prefix){ .token = prompt, .n = PROMPT }, &row, 0);
+    wg_sampler_row_after(&sampler, spread, &(wg_prefix){ .token = prompt, .n = PROMPT, .prompt = PROMPT }, &row, 0);
 
     const law_setup s = {
         .target = &target, .drafter = "model", .options = options, .rule = "rejection", .sampling = sampling
@@ -189,7 +189,8 @@ Test(cross_vocab, q_is_restricted_and_renormalised)
         const char *options = with("model=%s,vocabulary=intersection,length=2,kv_type=f32", paths[k]);
         expect_row(&draft, &map, (wg_sampling)WG_SAMPLING(0.9, 0, 1, 0), options);
         expect_row(&draft, &map, (wg_sampling)WG_SAMPLING(1, 25, 0.9, 0), options);
-        expect_row(&draft, &map, (wg_sampling){ .temperature = 1, .top_p = 1, .presence_penalty = 2 }, options);
+        expect_row(&draft, &map, (wg_sampling){ .temperature = 1, .top_p = 1, .presence_penalty = 2, .penalise_prompt = true },
+                   options);
         wg_vocab_map_close(&map);
         law_model_close(&draft);
     }

@@ -134,7 +134,7 @@ Test(model, p_min_stops_before_drawing)
             int32_t text[SLOTS];
             memcpy(text, b.seq[0].token, 17 * sizeof *text);
             for (int i = 1; i <= node; i++) text[16 + i] = t.token[i];
-            plain_row(&p, text, 17 + node);
+            plain_row(&p, text, 17 + node, 17);
             const double sureness = wg_rows_prob(&p.row, 0, wg_rows_argmax(&p.row, 0));
             if (node > 0 && sureness < least) least = sureness, at = node;
             if (node == 0) least = sureness;

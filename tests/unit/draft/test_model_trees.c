@@ -78,7 +78,7 @@ Test(model_trees, greedy_children_are_the_most_probable_tokens)
         memcpy(text, b.seq[0].token, (size_t)n * sizeof *text);
         for (int i = 1; i < t.n; i++)
             if (wg_mask_has(&t.anc[node], i)) text[n++] = t.token[i];
-        plain_row(&p, text, n);
+        plain_row(&p, text, n, n);
         for (int child = wg_tree_child(&t, node, node); child >= 0; child = wg_tree_child(&t, node, child)) {
             int best = 0;
             for (int i = 1; i < VOCAB; i++)
@@ -109,8 +109,8 @@ static void check_best(const bench *b, const wg_seq *s, const wg_tree *t, plain 
         if (node && value[node] < least) least = value[node];
         if (node) sum += value[node];
         if (wg_tree_depth(t, node) == depth) continue;
-        plain_row(p, text, n);
-        wg_sampler_penalise(&p->sampler, p->logits, &(wg_prefix){ .token = text, .n = n });
+        plain_row(p, text, n, s->prompt);
+        wg_sampler_penalise(&p->sampler, p->logits, &(wg_prefix){ .token = text, .n = n, .prompt = s->prompt });
         const double scale = 1 / wg_ops_for(WG_CPU_REF)->softmax64(p->logits, VOCAB, 1 / temperature, w);
         for (int child = wg_tree_child(t, node, node); child >= 0; child = wg_tree_child(t, node, child)) {
             value[child] = value[node] * w[t->token[child]] * scale;

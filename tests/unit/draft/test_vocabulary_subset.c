@@ -63,9 +63,11 @@ Test(pruned, round_trip)
 Test(pruned, q_is_the_whole_row_restricted)
 {
     wg_error err;
-    static const wg_sampling samplings[] = { WG_SAMPLING(1, 0, 1, 0),
-                                             WG_SAMPLING(0.8, 9, 0.9, 0),
-                                             { .temperature = 1, .top_p = 1, .presence_penalty = 1.5 } };
+    static const wg_sampling samplings[] = {
+        WG_SAMPLING(1, 0, 1, 0),
+        WG_SAMPLING(0.8, 9, 0.9, 0),
+        { .temperature = 1, .top_p = 1, .presence_penalty = 1.5, .penalise_prompt = true }
+    };
     for (size_t k = 0; k < sizeof samplings / sizeof *samplings; k++) {
         wg_engine *e[2];
         wg_seq *s[2];

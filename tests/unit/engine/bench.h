@@ -333,7 +333,8 @@ static inline text plain(uint32_t request, int max_new, wg_sampling sampling)
         if (!last) continue;
         const wg_chance c = wg_chance_philox(123, request, (uint32_t)t.n);
         wg_rows_clear(&p);
-        wg_sampler_row_after(&sampler, logits, &(wg_prefix){ .token = t.token, .n = t.n }, &p, wg_rows_push(&p));
+        wg_sampler_row_after(&sampler, logits, &(wg_prefix){ .token = t.token, .n = t.n, .prompt = prompt }, &p,
+                             wg_rows_push(&p));
         t.token[t.n++] = wg_rows_pick(&p, 0, &c, WG_DRAW_NEXT, 0);
     }
     wg_rows_close(&p);

@@ -96,7 +96,8 @@ Test(trace, recorded_rule_repeats_the_run)
         CONFIG(
             "\"sampling\": {\"temperature\": 1}, \"repeats\": 2, \"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\"},"
             "\"sweep\": {\"verify.rule\": [\"rejection\", \"match\", \"block\", \"lenience\"]}"),
-        CONFIG("\"sampling\": {\"temperature\": 0.7, \"top_p\": 0.9, \"repetition_penalty\": 1.3}, \"batch\": 3,"
+        CONFIG("\"sampling\": {\"temperature\": 0.7, \"top_p\": 0.9, \"repetition_penalty\": 1.3, \"frequency_penalty\": 0.5}, "
+               "\"batch\": 3,"
                "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"tree\": \"2-2\"},"
                "\"sweep\": {\"verify.rule\": [\"rejection\", \"kseq\", \"multipath\", \"optimal\"]}"),
         CONFIG("\"sampling\": {\"temperature\": 1, \"top_k\": 9}, \"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\","
