@@ -27,8 +27,8 @@ typedef struct wg_chat {
 
 /* Encodes a conversation up to where the model's next answer begins. turn: n texts in any bytes, a question first and last, and
  * answers between them, so n is odd. With WG_CHAT_NONE n is 1, and the result is wg_tokenizer_encode's with `bos` and without
- * `special`. *ids is allocated (wg_free). Errors: ENOMEM; EINVAL (n, or more than 256 MB); EMODEL when the vocabulary lacks a
- * control token of the template; those of chat_template.h. */
+ * `special`. *ids is allocated (wg_free). Errors: ENOMEM; EINVAL (n; more than 256 MB; a system text that a model's template
+ * leaves out); EMODEL when the vocabulary lacks a control token of the template; those of chat_template.h. */
 wg_status wg_chat_encode(const wg_tokenizer *t, const wg_chat *chat, const wg_text *turn, int n, int32_t **ids, size_t *n_ids,
                          wg_error *err);
 

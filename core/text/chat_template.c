@@ -282,8 +282,10 @@ static wg_status render_turns(const wg_chat *chat, const wg_text *turn, int n, b
     }
     json_object_set_new(data, "messages", messages);
     json_object_set_new(data, "add_generation_prompt", json_true());
-    const wg_status s = data ? wg_chat_template_render(chat->model, NULL, NULL, data, chat->date, out, err)
-                             : wg_nomem(err, 1, "a conversation");
+    wg_status s;
+    if (!data) s = wg_nomem(err, 1, "a conversation");
+    else if (chat->system && *chat->system) s = wg_chat_template_conversation(chat->model, data, chat->date, out, err);
+    else s = wg_chat_template_render(chat->model, NULL, NULL, data, chat->date, out, err);
     json_decref(data);
     return s;
 }

@@ -237,6 +237,23 @@ static const char *conversation(const char *template, const char *json, wg_statu
 #define SAYS(role, text) "{\"role\": \"" role "\", \"content\": \"" text "\"}"
 #define TALK(messages) "{\"messages\": [" messages "]}"
 
+/* A system text of a config that the template passes over is an error, too. */
+Test(chat_template, the_system_text_is_heard)
+{
+    int32_t *ids;
+    size_t n;
+    wg_chat chat;
+    opened(true, "{% for m in messages %}{% if m.role != 'system' %}" IM "{% endif %}{% endfor %}");
+    chat = own("kind");
+    cr_assert_eq(wg_chat_encode(t, &chat, turn, 1, &ids, &n, &err), WG_EINVAL);
+    cr_assert(strstr(err.text, "messages[0]: the model's chat template leaves out this message of the role \"system\""), "%s",
+              err.text);
+    chat = own(NULL);
+    cr_assert_eq(wg_chat_encode(t, &chat, turn, 1, &ids, &n, &err), WG_OK, "%s", err.text);
+    wg_free(ids);
+    closed();
+}
+
 Test(chat_template, every_message_is_heard)
 {
     cr_assert_str_eq(conversation(QWEN, TALK(SAYS("system", "kind") ", " USER), WG_OK),
