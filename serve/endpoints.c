@@ -5,6 +5,7 @@
 
 #include "serve/chat_prompt.h"
 #include "serve/exchange.h"
+#include "serve/request_fields.h"
 #include "serve/serve_page.h"
 #include "serve/stream.h"
 
@@ -264,16 +265,32 @@ static void detokenize(wgs_exchange *x)
     reply(x, all, &p);
 }
 
+/* The variables of a template that a request names, as a chat has them. */
+static bool read_variables(wgs_request *r, wgs_problem *p)
+{
+    static const struct {
+        const char *name;
+        wgs_field_reader *read;
+    } of[] = { { "chat_template_kwargs", wgs_read_template_options }, { "add_generation_prompt", wgs_read_generation_prompt } };
+    for (int i = 0; i < 2; i++) {
+        const json_t *v = json_object_get(r->document, of[i].name);
+        if (v && !json_is_null(v) && !of[i].read(r, of[i].name, v, p)) return false;
+    }
+    return true;
+}
+
 static void apply_template(wgs_exchange *x)
 {
     wgs_problem p;
     wgs_buffer b = { 0 };
-    json_t *o = document(x, &p), *all = NULL;
-    const json_t *messages = json_object_get(o, "messages"), *options = json_object_get(o, "chat_template_kwargs");
-    if (o && wgs_messages_check(messages, &p) && wgs_conversation_text(x->server, messages, options, &b, &p))
+    wgs_request r = { .chat = true, .document = document(x, &p) };
+    json_t *all = NULL;
+    const json_t *messages = json_object_get(r.document, "messages");
+    if (r.document && wgs_messages_check(messages, &p) && read_variables(&r, &p) &&
+        wgs_conversation_text(x->server, messages, r.template_options, &b, &p))
         all = json_pack("{s:o}", "prompt", json_stringn(b.s ? b.s : "", b.n));
     wgs_buffer_free(&b);
-    json_decref(o);
+    wgs_request_free(&r);
     reply(x, all, &p);
 }
 

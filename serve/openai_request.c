@@ -81,9 +81,7 @@ bool wgs_read_stop_tokens(wgs_request *r, const char *name, const json_t *v, wgs
 
 bool wgs_read_n_predict(wgs_request *r, const char *name, const json_t *v, wgs_problem *p)
 {
-    if (!wgs_read_int(name, v, -1, 1 << 30, &r->max_tokens, p)) return false;
-    if (r->max_tokens < 0) r->max_tokens = 1 << 30;
-    return true;
+    return wgs_read_int(name, v, -1, 1 << 30, &r->max_tokens, p);
 }
 
 /* JSON's numbers of 64 bits are signed: wgs_request_read has put a larger seed aside. */
@@ -246,7 +244,8 @@ static bool check_whole(wgs_request *r, wgs_problem *p)
     if (choices > WGS_CHOICES)
         return wgs_refuse(p, 400, "n", "%d prompts and 'n' %d are %d answers; expected at most %d", r->prompts, r->n, choices,
                           WGS_CHOICES);
-    if (r->max_tokens < 0 && !r->chat) r->max_tokens = 16; /* as the API has it */
+    if (r->max_tokens < 0 && !r->chat && !json_is_number(json_object_get(r->document, "n_predict")))
+        r->max_tokens = 16; /* as the API has it; n_predict -1 has no bound */
     return true;
 }
 

@@ -73,6 +73,8 @@ def test_tokens():
         talk = [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, {"role": "assistant", "content": "c"}]
         assert s.post("/apply-template", {"messages": talk}) == {"prompt": "ab\nc"}
         assert error_of(s.post("/apply-template", {"messages": []}, 400))["param"] == "messages"
+        for fields in ({"chat_template_kwargs": 5}, {"add_generation_prompt": False}):  # this model has no template that could read them
+            assert error_of(s.post("/apply-template", dict(fields, messages=talk), 400))["param"] == "chat_template_kwargs"
 
 
 # ---- answers ----------------------------------------------------------------------------------------------------------

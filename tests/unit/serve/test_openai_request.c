@@ -279,7 +279,18 @@ Test(openai_request, what_clients_send_by_default_is_no_error)
             "\"use_beam_search\":false,\"logit_bias\":{},\"stop\":[],\"n_predict\":-1,\"cache_prompt\":true,\"samplers\":null,"
             "\"stream\":true,\"stream_options\":{\"include_usage\":true,\"include_obfuscation\":false}}"),
         "%s", problem.message);
-    cr_assert(r.logprobs == -1 && r.max_tokens == 1 << 30 && r.include_usage && r.format == WGS_FORMAT_TEXT);
+    cr_assert(r.logprobs == -1 && r.max_tokens == -1 && r.include_usage && r.format == WGS_FORMAT_TEXT);
+    wgs_request_free(&r);
+}
+
+Test(openai_request, n_predict_may_have_no_bound)
+{
+    wgs_request r;
+    cr_assert(reads(&r, false, "{\"prompt\":\"x\",\"n_predict\":-1}") && r.max_tokens == -1);
+    wgs_request_free(&r);
+    cr_assert(reads(&r, false, "{\"prompt\":\"x\",\"n_predict\":7}") && r.max_tokens == 7);
+    wgs_request_free(&r);
+    cr_assert(reads(&r, false, "{\"prompt\":\"x\",\"n_predict\":null}") && r.max_tokens == 16);
     wgs_request_free(&r);
 }
 
