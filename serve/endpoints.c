@@ -2,6 +2,7 @@
  * The endpoints: what is called by which path. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "serve/chat_prompt.h"
 #include "serve/exchange.h"
@@ -46,12 +47,17 @@ bool wgs_reply_job(wgs_exchange *x)
     return true;
 }
 
-static bool knows_model(const wgs_exchange *x, const wgs_request *r, wgs_problem *p)
+static bool has_model(const wgs_server *s, const char *name, wgs_problem *p)
 {
-    if (!r->model || !*r->model || !strcmp(r->model, x->server->name)) return true;
-    wgs_refuse(p, 404, "model", "there is no model '%.200s'; this server has '%s'", r->model, x->server->name);
+    if (!strcmp(name, s->name)) return true;
+    wgs_refuse(p, 404, "model", "there is no model '%.200s'; this server has '%s'", name, s->name);
     p->code = "model_not_found";
     return false;
+}
+
+static bool knows_model(const wgs_exchange *x, const wgs_request *r, wgs_problem *p)
+{
+    return !r->model || !*r->model || has_model(x->server, r->model, p);
 }
 
 /* Hands what x->job asks for to the scheduler. */
@@ -108,14 +114,23 @@ static void live(wgs_exchange *x) { wgs_reply_json(x, 200, json_pack("{s:s}", "s
 
 static void version(wgs_exchange *x) { wgs_reply_json(x, 200, json_pack("{s:s}", "version", wg_version())); }
 
+static json_t *model_json(const wgs_server *s)
+{
+    return json_pack("{s:s, s:s, s:I, s:s, s:i, s:{s:i, s:s, s:s, s:s}}", "id", s->name, "object", "model", "created",
+                     (json_int_t)s->created, "owned_by", "wager", "max_model_len", s->about.context, "meta", "n_vocab",
+                     s->about.vocab, "tokenizer", s->about.tokenizer, "drafter", s->about.drafter, "rule", s->about.rule);
+}
+
 static void models(wgs_exchange *x)
 {
-    const wgs_server *s = x->server;
-    wgs_reply_json(x, 200,
-                   json_pack("{s:s, s:[{s:s, s:s, s:I, s:s, s:i, s:{s:i, s:s, s:s, s:s}}]}", "object", "list", "data", "id",
-                             s->name, "object", "model", "created", (json_int_t)s->created, "owned_by", "wager",
-                             "max_model_len", s->about.context, "meta", "n_vocab", s->about.vocab, "tokenizer",
-                             s->about.tokenizer, "drafter", s->about.drafter, "rule", s->about.rule));
+    wgs_reply_json(x, 200, json_pack("{s:s, s:[o]}", "object", "list", "data", model_json(x->server)));
+}
+
+static void model(wgs_exchange *x)
+{
+    wgs_problem p;
+    if (has_model(x->server, x->argument, &p)) wgs_reply_json(x, 200, model_json(x->server));
+    else wgs_reply_problem(x, &p);
 }
 
 static void metrics(wgs_exchange *x)
@@ -144,7 +159,7 @@ static void metrics(wgs_exchange *x)
                            .rule = s->about.rule,
                            .version = wg_version() };
     wgs_metrics_write(s->metrics, s->options->metrics_prefix, &g, &out);
-    if (!out.failed) wgs_reply_text(x, 200, "text/plain; version=0.0.4; charset=utf-8", out.s, out.n);
+    wgs_reply_text(x, 200, "text/plain; version=0.0.4; charset=utf-8", &out);
     wgs_buffer_free(&out);
 }
 
@@ -294,21 +309,57 @@ static void apply_template(wgs_exchange *x)
     reply(x, all, &p);
 }
 
+/* The page, whose script and style run by a word that is new each time: nothing that gets into it otherwise does. */
+static void write_page(wgs_buffer *out, const char *word)
+{
+    static const char *const tags[] = { "<style", "<script" };
+    const char *s = wgs_page;
+    for (;;) {
+        const char *next = NULL;
+        for (int i = 0; i < 2; i++) {
+            const char *at = strstr(s, tags[i]);
+            if (at && (!next || at < next)) next = at;
+        }
+        if (!next) break;
+        next += strcspn(next, " >");
+        wgs_buffer_put(out, s, (size_t)(next - s));
+        wgs_buffer_format(out, " nonce=\"%s\"", word);
+        s = next;
+    }
+    wgs_buffer_puts(out, s);
+}
+
 static void page(wgs_exchange *x)
 {
     wgs_problem p;
-    if (!x->server->options->no_page) {
-        wgs_reply_text(x, 200, "text/html; charset=utf-8", wgs_page, strlen(wgs_page));
+    wgs_buffer out = { 0 };
+    uint64_t word[2];
+    char text[40], policy[300];
+    if (x->server->options->no_page) {
+        wgs_refuse(&p, 404, NULL, "this server has no page (--no-page)");
+        wgs_reply_problem(x, &p);
         return;
     }
-    wgs_refuse(&p, 404, NULL, "this server has no page (--no-page)");
-    wgs_reply_problem(x, &p);
+    if (getrandom(word, sizeof word, 0) != sizeof word) {
+        wgs_refuse(&p, 503, NULL, "the system has no random numbers yet; try again");
+        wgs_reply_problem(x, &p);
+        return;
+    }
+    snprintf(text, sizeof text, "%016llx%016llx", (unsigned long long)word[0], (unsigned long long)word[1]);
+    snprintf(policy, sizeof policy,
+             "default-src 'none'; script-src 'nonce-%s'; style-src 'nonce-%s'; connect-src 'self'; img-src data:; "
+             "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+             text, text);
+    write_page(&out, text);
+    wgs_reply_page(x, &out, policy);
+    wgs_buffer_free(&out);
 }
 
 const wgs_endpoint wgs_endpoints[] = {
     { "POST", "/v1/completions", false, completions },
     { "POST", "/v1/chat/completions", false, chat_completions },
     { "GET", "/v1/models", false, models },
+    { "GET", "/v1/models/", false, model },
     { "GET", "/health", true, health },
     { "GET", "/v1/health", true, health },
     { "GET", "/live", true, live },

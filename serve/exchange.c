@@ -13,7 +13,26 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+/* Before 0.9.77 the only strictness besides our own is an answer to requests without Host, which is sent twice. The library has
+ * four times the memory that a header may have, so that longer ones have our answer. */
+#if MHD_VERSION < 0x00097701
+#define STRICT MHD_OPTION_STRICT_FOR_CLIENT, 0
+#else
+#define STRICT MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1
+#endif
+
 enum { DISCARD = 64 << 20 }; /* bytes behind the limit of a body that are still read, so that the client reads its answer */
+
+/* What browsers ask: which pages may call, with which headers, and which headers of answers these may read. */
+static void allow_pages(struct MHD_Response *r, const char *origin, const char *asked)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_, ";
+    const bool fine = asked && asked[0] && !asked[strspn(asked, letters)] && strlen(asked) < 1024;
+    MHD_add_response_header(r, "Access-Control-Allow-Origin", origin);
+    MHD_add_response_header(r, "Access-Control-Allow-Headers", fine ? asked : "Authorization, Content-Type");
+    MHD_add_response_header(r, "Access-Control-Allow-Methods", "GET, POST, OPTIONS");
+    MHD_add_response_header(r, "Access-Control-Expose-Headers", "X-Request-Id, Retry-After");
+}
 
 /* Makes r, or NULL, the answer. */
 static void reply(wgs_exchange *x, int http, struct MHD_Response *r)
@@ -23,23 +42,22 @@ static void reply(wgs_exchange *x, int http, struct MHD_Response *r)
     x->response = r;
     if (!r) return;
     MHD_add_response_header(r, "X-Request-Id", x->name);
-    if (o->cors) {
-        MHD_add_response_header(r, "Access-Control-Allow-Origin", o->cors);
-        MHD_add_response_header(r, "Access-Control-Allow-Headers", "Authorization, Content-Type");
-        MHD_add_response_header(r, "Access-Control-Allow-Methods", "GET, POST, OPTIONS");
-    }
+    if (x->last) MHD_add_response_header(r, "Connection", "close");
+    if (o->cors)
+        allow_pages(r, o->cors, MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, "Access-Control-Request-Headers"));
 }
 
-/* Sends the answer; without one the connection closes. */
+/* Sends the answer; without one, of a client that has gone, the connection closes. */
 static enum MHD_Result send_answer(wgs_exchange *x)
 {
     struct MHD_Response *r = x->response;
-    if (!r) return MHD_NO;
+    if (!x->http) return MHD_NO;
+    if (!r) x->http = 503;
     wgs_metrics_count(x->server->metrics, WGS_HTTP_ANSWERS, 1);
     if (x->http >= 400) wgs_metrics_count(x->server->metrics, WGS_HTTP_ERRORS, 1);
-    const enum MHD_Result done = MHD_queue_response(x->connection, (unsigned)x->http, r);
+    const enum MHD_Result done = MHD_queue_response(x->connection, (unsigned)x->http, r ? r : x->server->no_memory);
     x->response = NULL;
-    MHD_destroy_response(r);
+    if (r) MHD_destroy_response(r);
     return done;
 }
 
@@ -50,9 +68,21 @@ static struct MHD_Response *text_response(const char *type, const char *text, si
     return r;
 }
 
-void wgs_reply_text(wgs_exchange *x, int http, const char *type, const char *text, size_t n)
+void wgs_reply_text(wgs_exchange *x, int http, const char *type, const wgs_buffer *text)
 {
-    reply(x, http, text_response(type, text, n));
+    reply(x, http, text->failed ? NULL : text_response(type, text->s, text->n));
+}
+
+void wgs_reply_page(wgs_exchange *x, const wgs_buffer *html, const char *policy)
+{
+    struct MHD_Response *r = html->failed ? NULL : text_response("text/html; charset=utf-8", html->s, html->n);
+    if (r) {
+        MHD_add_response_header(r, "Content-Security-Policy", policy);
+        MHD_add_response_header(r, "X-Frame-Options", "DENY");
+        MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+        MHD_add_response_header(r, "Referrer-Policy", "no-referrer");
+    }
+    reply(x, 200, r);
 }
 
 static struct MHD_Response *json_response(json_t *json)
@@ -105,15 +135,29 @@ static bool has_key(const wgs_exchange *x)
     return !x->server->key || (given && !strncasecmp(given, "Bearer ", 7) && same_key(given + 7, x->server->key));
 }
 
-static void no_endpoint(wgs_exchange *x, const char *url)
+/* The endpoint of a method and a path. *argument: what stands behind its path. */
+static const wgs_endpoint *find_endpoint(const char *method, const char *url, const char **argument)
+{
+    for (const wgs_endpoint *e = wgs_endpoints; e->path; e++) {
+        const size_t n = strlen(e->path);
+        const bool below = n > 1 && e->path[n - 1] == '/' && !strncmp(e->path, url, n) && url[n];
+        *argument = below ? url + n : "";
+        if ((below || !strcmp(e->path, url)) && !strcmp(e->method, method)) return e;
+    }
+    return NULL;
+}
+
+static void no_endpoint(wgs_exchange *x, const char *url, const char *method)
 {
     wgs_problem p;
     char methods[64] = "";
-    for (const wgs_endpoint *e = wgs_endpoints; e->path; e++)
-        if (!strcmp(e->path, url))
-            snprintf(methods + strlen(methods), sizeof methods - strlen(methods), "%s%s", *methods ? ", " : "", e->method);
+    const char *argument;
+    for (int i = 0; i < 2; i++)
+        if (find_endpoint(i ? "POST" : "GET", url, &argument))
+            snprintf(methods + strlen(methods), sizeof methods - strlen(methods), "%s%s", *methods ? ", " : "",
+                     i ? "POST" : "GET");
     if (!*methods) {
-        wgs_refuse(&p, 404, NULL, "there is no %.200s here; docs/serving.md lists the endpoints", url);
+        wgs_refuse(&p, 404, NULL, "there is no %.10s %.200s here; docs/serving.md lists the endpoints", method, url);
         wgs_reply_problem(x, &p);
         return;
     }
@@ -123,34 +167,65 @@ static void no_endpoint(wgs_exchange *x, const char *url)
     reply(x, 405, r);
 }
 
-/* Answers what needs no handling, or may not have it. */
-static bool answer_early(wgs_exchange *x, const char *url, const char *method)
+static void refuse(wgs_exchange *x, const wgs_problem *p)
+{
+    x->refused = true;
+    atomic_fetch_sub(&x->server->uploads, (long long)x->body.room);
+    wgs_buffer_free(&x->body);
+    wgs_reply_problem(x, p);
+}
+
+/* The most bytes of a body. */
+static size_t most_of(const wgs_options *o)
+{
+    const size_t body = (size_t)o->body_kib << 10, all = (size_t)o->uploads_mib << 20;
+    return body < all ? body : all;
+}
+
+static void too_large(wgs_exchange *x)
 {
     wgs_problem p;
-    if (x->server->options->cors && !strcmp(method, "OPTIONS")) wgs_reply_text(x, 204, "text/plain", "", 0);
-    else if (!x->endpoint) no_endpoint(x, url);
-    else if (!x->endpoint->open && !has_key(x)) {
+    wgs_refuse(&p, 413, NULL, "the body is larger than %zu KiB (--max-body)", most_of(x->server->options) >> 10);
+    refuse(x, &p);
+}
+
+/* Answers what the header alone shows to have no other answer, before anything of a body is kept. */
+static void judge(wgs_exchange *x, const char *url, const char *method, const char *version)
+{
+    const wgs_options *o = x->server->options;
+    struct MHD_Connection *c = x->connection;
+    wgs_problem p;
+    const char *length = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Content-Length");
+    x->seen = true;
+    /* Where chunks end is a question on which servers differ, so nothing may follow them. */
+    x->last = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Transfer-Encoding") != NULL;
+    if (!wgs_head_framed(c, method, version, &x->line, (size_t)o->header_kib << 10, &p)) {
+        x->last = true;
+        refuse(x, &p);
+    } else if (!wgs_head_host(x->server, c, &p)) refuse(x, &p);
+    else if (o->cors && !strcmp(method, "OPTIONS")) {
+        x->refused = true;
+        reply(x, 204, text_response("text/plain", "", 0));
+    } else if (!x->endpoint) {
+        x->refused = true;
+        no_endpoint(x, url, method);
+    } else if (!x->endpoint->open && !has_key(x)) {
         wgs_refuse(&p, 401, NULL, "the key is missing or wrong; expected the header Authorization: Bearer KEY");
-        wgs_reply_problem(x, &p);
-    } else if (x->too_large) {
-        wgs_refuse(&p, 413, NULL,
-                   "the body is larger than %ld KiB (--max-body), or than the memory for bodies has room for (--max-uploads)",
-                   x->server->options->body_kib);
-        wgs_reply_problem(x, &p);
-    } else return false;
-    return true;
+        refuse(x, &p);
+    } else if (wgs_head_has_body(c) && !wgs_head_body(c, &p)) refuse(x, &p);
+    else if (length && strtoull(length, NULL, 10) > most_of(o)) too_large(x);
 }
 
 /* The request is whole. It is called again when the reader has handled x, and when something has happened to its job. */
-static enum MHD_Result answer(wgs_exchange *x, const char *url, const char *method)
+static enum MHD_Result answer(wgs_exchange *x)
 {
-    if (!x->begun && !answer_early(x, url, method)) {
+    if (!x->begun && !x->refused) {
         x->begun = true;
         if (x->body.n >= WGS_LONG_BODY) x->later = x->endpoint->handle;
         else x->endpoint->handle(x);
         if (x->later) return wgs_reader_put(x->server->reader, x) ? MHD_YES : MHD_NO;
     }
-    if (x->job && !x->response && !wgs_reply_job(x)) return MHD_YES;
+    if (x->job && !x->http && !wgs_reply_job(x)) return MHD_YES;
     return send_answer(x);
 }
 
@@ -158,18 +233,20 @@ static enum MHD_Result answer(wgs_exchange *x, const char *url, const char *meth
 static bool keep(wgs_exchange *x, const char *data, size_t n)
 {
     wgs_server *s = x->server;
-    const size_t most = (size_t)s->options->body_kib << 10, room = x->body.room;
+    const size_t most = most_of(s->options), room = x->body.room;
+    wgs_problem p;
     x->received += n;
-    if (!x->too_large &&
-        (x->received > most || atomic_load(&s->uploads) + (long long)n > (long long)s->options->uploads_mib << 20)) {
-        x->too_large = true;
-        atomic_fetch_sub(&s->uploads, (long long)room);
-        wgs_buffer_free(&x->body);
-    }
-    if (x->too_large) return x->received <= most + DISCARD;
+    if (!x->refused && x->received > most) too_large(x);
+    if (x->refused) return x->received <= most + DISCARD;
     wgs_buffer_put(&x->body, data, n);
-    atomic_fetch_add(&s->uploads, (long long)(x->body.room - room));
-    return !x->body.failed;
+    const long long more = (long long)(x->body.room - room), all = atomic_fetch_add(&s->uploads, more) + more;
+    if (x->body.failed) wgs_refuse(&p, 503, NULL, "out of memory for a body of %zu bytes; try again", x->received);
+    else if (all > (long long)s->options->uploads_mib << 20)
+        wgs_refuse(&p, 503, NULL, "bodies that are being read have all of their memory, %ld MiB (--max-uploads); try again",
+                   s->options->uploads_mib);
+    else return true;
+    refuse(x, &p);
+    return true;
 }
 
 /* The client's name of the request, when it is a word; else one of ours. */
@@ -184,16 +261,14 @@ static void name_exchange(wgs_exchange *x)
                  (unsigned long long)atomic_fetch_add(&x->server->serial, 1));
 }
 
-static wgs_exchange *begin(wgs_server *s, struct MHD_Connection *connection, const char *url, const char *method)
+/* The first line of a request has come; what is returned is the state of the request. */
+static void *on_line(void *user, const char *uri, struct MHD_Connection *connection)
 {
     wgs_exchange *x = calloc(1, sizeof *x);
     if (!x) return NULL;
-    x->server = s;
+    x->server = user;
     x->connection = connection;
-    name_exchange(x);
-    if (!strcmp(method, "HEAD")) method = "GET";
-    for (const wgs_endpoint *e = wgs_endpoints; e->path && !x->endpoint; e++)
-        if (!strcmp(e->path, url) && !strcmp(e->method, method)) x->endpoint = e;
+    x->line = (wgs_first_line){ uri, strlen(uri), strchr(uri, ' ') != NULL };
     return x;
 }
 
@@ -201,21 +276,21 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection,
                                   const char *version, const char *data, size_t *n, void **state)
 {
     wgs_exchange *x = *state;
-    (void)version;
-    if (!x) { /* the header alone */
-        const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
-        *state = x = begin(user, connection, url, method);
-        if (!x) return MHD_NO;
-        x->too_large = length && strtoull(length, NULL, 10) > (unsigned long long)x->server->options->body_kib << 10;
-        const char *expect = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Expect");
-        return x->too_large && expect ? answer(x, url, method) : MHD_YES;
+    (void)user;
+    if (!x) return MHD_NO;
+    if (!x->seen) { /* the header alone */
+        name_exchange(x);
+        x->endpoint = find_endpoint(!strcmp(method, "HEAD") ? "GET" : method, url, &x->argument);
+        judge(x, url, method, version);
+        const bool waits = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Expect") != NULL;
+        return x->refused && (x->last || waits) ? answer(x) : MHD_YES;
     }
     if (*n) {
         const bool goes_on = keep(x, data, *n);
         *n = 0;
         return goes_on ? MHD_YES : MHD_NO;
     }
-    return answer(x, url, method);
+    return answer(x);
 }
 
 static void on_completed(void *user, struct MHD_Connection *connection, void **state, enum MHD_RequestTerminationCode why)
@@ -266,6 +341,10 @@ static int listen_at(const wgs_options *o, wgs_problem *p)
     return fd;
 }
 
+static const char no_memory[] =
+    "{\"error\":{\"message\":\"the server is out of memory; try again\",\"type\":\"unavailable_error\","
+    "\"param\":null,\"code\":null}}";
+
 bool wgs_http_open(wgs_server *s, wgs_problem *p)
 {
     const wgs_options *o = s->options;
@@ -274,14 +353,18 @@ bool wgs_http_open(wgs_server *s, wgs_problem *p)
         files.rlim_cur = files.rlim_max < (rlim_t)o->connections + 64 ? files.rlim_max : (rlim_t)o->connections + 64;
         setrlimit(RLIMIT_NOFILE, &files);
     }
+    s->no_memory = text_response("application/json", no_memory, sizeof no_memory - 1);
+    if (!s->no_memory) return wgs_refuse(p, 500, NULL, "out of memory");
+    MHD_add_response_header(s->no_memory, "Retry-After", "1");
+    if (o->cors) allow_pages(s->no_memory, o->cors, NULL);
     const int fd = listen_at(o, p);
     if (fd < 0) return false;
     s->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
                                  on_request, s, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_EXTERNAL_LOGGER, quiet, NULL,
                                  MHD_OPTION_CONNECTION_LIMIT, (unsigned)o->connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                                 (size_t)o->header_kib << 10, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(o->idle_timeout + 0.5),
+                                 (size_t)o->header_kib << 12, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(o->idle_timeout + 0.5),
                                  MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
-                                 s, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+                                 s, MHD_OPTION_URI_LOG_CALLBACK, on_line, s, STRICT, MHD_OPTION_END);
     if (s->daemon) return true;
     close(fd);
     return wgs_refuse(p, 500, NULL, "libmicrohttpd does not start: %s", strerror(errno));
@@ -300,4 +383,6 @@ void wgs_http_close(wgs_server *s)
 {
     if (s->daemon) MHD_stop_daemon(s->daemon);
     s->daemon = NULL;
+    if (s->no_memory) MHD_destroy_response(s->no_memory);
+    s->no_memory = NULL;
 }

@@ -4,6 +4,7 @@
 #define WG_SERVE_EXCHANGE_H
 
 #include "serve/job.h"
+#include "serve/request_head.h"
 
 typedef struct wgs_exchange wgs_exchange;
 
@@ -15,22 +16,26 @@ typedef void wgs_handler(wgs_exchange *x);
 struct wgs_exchange {
     wgs_server *server;
     struct MHD_Connection *connection;
+    wgs_first_line line;
     const struct wgs_endpoint *endpoint; /* NULL: there is none */
+    const char *argument;                /* of a path that ends with one */
     wgs_buffer body;
-    size_t received; /* of the body, also what was not kept */
-    bool too_large;
+    size_t received;               /* of the body, also what was not kept */
+    bool seen;                     /* its header has been judged */
+    bool refused;                  /* it has its answer already; nothing of its body is kept */
+    bool last;                     /* the connection closes behind it */
     bool begun;                    /* it has been handled, or a thread handles it (reader.h) */
     wgs_handler *later;            /* what takes long, for the reader; NULL: nothing does */
     wgs_job *job;                  /* whose end is waited for; NULL: none */
-    int http;                      /* of the answer */
-    struct MHD_Response *response; /* the answer; NULL: there is none yet, or no memory for it */
+    int http;                      /* of the answer; 0: there is none yet */
+    struct MHD_Response *response; /* the answer; NULL: there is none yet, or no memory for it: that is the answer then (503) */
     char name[129];                /* x-request-id */
     wgs_exchange *next;            /* of those that wait for the reader */
 };
 
 typedef struct wgs_endpoint {
-    const char *method, *path;
-    bool open; /* needs no key */
+    const char *method, *path; /* a path that ends with / and is longer: of all paths below it */
+    bool open;                 /* needs no key */
     wgs_handler *handle;
 } wgs_endpoint;
 extern const wgs_endpoint wgs_endpoints[]; /* endpoints.c; ends with NULL */
@@ -40,8 +45,10 @@ bool wgs_http_open(wgs_server *s, wgs_problem *p);
 int wgs_http_port(const wgs_server *s);
 void wgs_http_close(wgs_server *s); /* when no job is left */
 
-/* Answers. text: (n) copied. json, which is released: NULL is out of memory. r, which is taken: likewise. */
-void wgs_reply_text(wgs_exchange *x, int http, const char *type, const char *text, size_t n);
+/* Answers. Texts are copied; one that has failed is out of memory. json, which is released: NULL is out of memory. r, which is
+ * taken: likewise. policy: Content-Security-Policy. */
+void wgs_reply_text(wgs_exchange *x, int http, const char *type, const wgs_buffer *text);
+void wgs_reply_page(wgs_exchange *x, const wgs_buffer *html, const char *policy);
 void wgs_reply_json(wgs_exchange *x, int http, json_t *json);
 void wgs_reply_problem(wgs_exchange *x, const wgs_problem *p);
 void wgs_reply_stream(wgs_exchange *x, struct MHD_Response *r);

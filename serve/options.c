@@ -36,6 +36,9 @@ static const option_row rows[] = {
     { "api-key", "KEY", 0, O_TEXT, AT(key), 0, 0, "clients must send it: Authorization: Bearer KEY" },
     { "api-key-file", "FILE", 0, O_TEXT, AT(key_file), 0, 0, "the key is the first line of FILE, which `ps` does not show" },
     { "cors", "ORIGIN", 0, O_TEXT, AT(cors), 0, 0, "pages of this origin may call: https://example.org, or *" },
+    { "allow-host", "NAMES", 0, O_TEXT, AT(allow_host), 0, 0,
+      "names, with commas, that clients may call this host beside its own; *: any. A server on 127.0.0.1 without a key has "
+      "localhost and 127.* alone" },
     { "batch", "N", 'b', O_INT, AT(batch), 1, 512, "answers that are generated at once (8)" },
     { "queue", "N", 0, O_INT, AT(queue), 1, 100000, "answers that wait; more are refused with 429 (256)" },
     { "mode", "MODE", 0, O_TEXT, AT(mode), 0, 0, "batching: continuous, dynamic or static (continuous)" },

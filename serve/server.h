@@ -24,6 +24,7 @@ typedef struct wgs_server {
     wgs_metrics *metrics;
     wgs_watch *watch;
     struct MHD_Daemon *daemon;
+    struct MHD_Response *no_memory; /* the answer where there is no memory for another */
     struct wgs_reader *reader;
     pthread_t engine;
     char *name;           /* of the model, for clients */

@@ -18,7 +18,7 @@ import tempfile
 import threading
 
 from cases import SERVE, STORY, THIN, WAGER, Skipped, error_of, joined, pair, run, text_of
-from server import DRAFT, ENDLESS, TARGET, Server, parse_events
+from server import DRAFT, ENDLESS, JSON, TARGET, Server, parse_events
 
 
 # ---- endpoints --------------------------------------------------------------------------------------------------------
@@ -364,9 +364,9 @@ def test_errors():
         code, _, answer = s.call("POST", "/v1/completions", b"x" * 50000 + b"x" * 100000)
         assert code == 413
         chunk = b"c350\r\n" + b"x" * 50000 + b"\r\n"
-        answer = s.raw(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk * 3 + b"0\r\n\r\n")
+        answer = s.raw(b"POST /v1/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk * 3 + b"0\r\n\r\n")
         assert answer.startswith(b"HTTP/1.1 413"), answer[:60]
-        assert s.raw(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\nExpect: 100-continue\r\n\r\n").startswith(b"HTTP/1.1 413")
+        assert s.raw(b"POST /v1/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 99999999999\r\nExpect: 100-continue\r\n\r\n").startswith(b"HTTP/1.1 413")
         assert s.metrics()["http_errors_total"] >= 16
         assert s.complete(STORY, max_tokens=2, ignore_eos=True)["usage"]["completion_tokens"] == 2
 
@@ -393,7 +393,7 @@ def test_full_queue():
         asked = [s.connect() for _ in range(40)]
         with s.frozen():  # it reads them all at once, so however slow this machine is, they do not fit
             for i, c in enumerate(asked):
-                c.request("POST", "/v1/completions", json.dumps({"prompt": STORY, "max_tokens": 100, "seed": i, "ignore_eos": True}))
+                c.request("POST", "/v1/completions", json.dumps({"prompt": STORY, "max_tokens": 100, "seed": i, "ignore_eos": True}), JSON)
         answers = []
         for c in asked:
             r = c.getresponse()

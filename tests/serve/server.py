@@ -16,6 +16,8 @@ DRAFT = os.path.join(ROOT, "models/story-draft-q8_0.gguf")
 # Seconds after which what has not happened will not: far more than a slow machine or a sanitizer takes. No test is about them.
 PATIENCE = 240
 
+JSON = {"Content-Type": "application/json"}  # of bodies
+
 # The most answers of a request (WGS_CHOICES), each as long as the context of the bundled models allows: work of half a minute and more,
 # so a request of this kind has not ended when a test looks at it, however late it comes. Who sends it leaves before its end.
 ENDLESS = {"prompt": "Once upon a time", "max_tokens": 480, "n": 128, "ignore_eos": True, "seed": 1}
@@ -67,7 +69,9 @@ class Server:
         c = self.connect(timeout)
         if body is not None and not isinstance(body, (bytes, str)):
             body = json.dumps(body)
-        c.request(method, path, body, headers or {})
+        headers = headers or {}
+        typed = body is None or "content-type" in (name.lower() for name in headers)
+        c.request(method, path, body, headers if typed else {**JSON, **headers})
         r = c.getresponse()
         out = r.status, r.headers, r.read()
         c.close()
@@ -91,7 +95,7 @@ class Server:
 
     def open_stream(self, path, body, headers=None):
         c = self.connect()
-        c.request("POST", path, json.dumps(dict(body, stream=True)), headers or {})
+        c.request("POST", path, json.dumps(dict(body, stream=True)), {**JSON, **(headers or {})})
         r = c.getresponse()
         assert r.status == 200, (r.status, r.read())
         assert r.headers["Content-Type"] == "text/event-stream"
@@ -190,4 +194,4 @@ def parse_events(body):
 
 def request_bytes(path, body, extra=""):
     data = json.dumps(body).encode()
-    return ("POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n%s\r\n" % (path, len(data), extra)).encode() + data
+    return ("POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n" % (path, len(data), extra)).encode() + data

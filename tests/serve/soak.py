@@ -13,7 +13,7 @@ import random
 import sys
 import time
 
-from server import DRAFT, ROOT, Server, request_bytes
+from server import DRAFT, JSON, ROOT, Server, request_bytes
 
 CLIENTS = 8
 WORDS = "the a dog cat ball sun Tom Lily ran saw big red little house tree and then said".split()
@@ -49,7 +49,7 @@ def one(server, connection, pick, i):
                 s.recv(200)
         return kind, 0
     text = {"no json": b"{", "large": b"x" * 70000}.get(kind, data.split(b"\r\n\r\n", 1)[1])
-    connection.request("POST", path, text)
+    connection.request("POST", path, text, JSON)
     r = connection.getresponse()
     r.read()
     return kind, r.status
