@@ -97,7 +97,7 @@ wg_status wg_scheduler_open(wg_scheduler **out, const char *config, const wg_sch
     WG_TRY(take_options(&o, opt, err));
     wg_scheduler *s = wg_calloc(1, sizeof *s);
     if (!s) return wg_nomem(err, sizeof *s, "a scheduler");
-    pthread_mutex_init(&s->trie_lock, NULL);
+    pthread_mutex_init(&s->grammar_lock, NULL);
     const wg_engine_text text = { .name = "config", .json = config, .target = true };
     const wg_status status = open_scheduler(s, &text, &o, err);
     if (status) wg_scheduler_close(s);
@@ -109,8 +109,8 @@ void wg_scheduler_close(wg_scheduler *s)
 {
     if (!s) return;
     wg_sched_close(s->sched);
-    wg_token_trie_close(s->trie);
-    pthread_mutex_destroy(&s->trie_lock);
+    wg_scheduler_free_grammars(s);
+    pthread_mutex_destroy(&s->grammar_lock);
     wg_session_close(s->session);
     wg_free(s);
 }

@@ -447,8 +447,9 @@ typedef struct wg_token_bias {
 typedef struct wg_event wg_event;
 
 /* What the text of a request has to be (docs/constrained.md): a grammar in GBNF, JSON that is valid under a JSON schema, or any
- * JSON object (text NULL). One grammar may serve many requests of its scheduler, one after the other and at the same time. Open
- * and close: any thread; close it when its requests have ended, before the scheduler. EFORMAT, EUNSUPPORTED, EINVAL: the text,
+ * JSON object (text NULL). One grammar may serve many requests of its scheduler, one after the other and at the same time;
+ * a text that has been opened before is not compiled again. Open and close: any thread; close it, once for each open, when its
+ * requests have ended, before the scheduler. EFORMAT, EUNSUPPORTED, EINVAL: the text,
  * with the place. ENOMEM. */
 typedef struct wg_grammar wg_grammar;
 typedef enum wg_grammar_kind { WG_GRAMMAR_GBNF = 0, WG_GRAMMAR_SCHEMA = 1, WG_GRAMMAR_JSON = 2 } wg_grammar_kind;

@@ -12,8 +12,9 @@
 
 typedef struct header {
     uint64_t magic;
-    size_t size; /* requested bytes */
-    char *raw;   /* the block of the C library */
+    size_t size;   /* requested bytes */
+    char *raw;     /* the block of the C library, or the mapping ... */
+    size_t mapped; /* ... of so many bytes; 0: of the C library */
 } header;
 
 enum { LAZY_ZERO = 1 << 18 }; /* from here on the system's own zero pages beat memset */
@@ -50,6 +51,14 @@ static void ledger_add(size_t size)
     while (now > peak && !atomic_compare_exchange_weak(&peak_bytes, &peak, now)) {}
 }
 
+static void *enter(char *p, header h)
+{
+    *(header *)(p - WG_ALIGN) = h;
+    atomic_fetch_add_explicit(&live_blocks, 1, memory_order_relaxed);
+    ledger_add(h.size);
+    return p;
+}
+
 static void *block_new(size_t size, bool zero)
 {
     if (size > SIZE_MAX / 2) return NULL;
@@ -65,10 +74,7 @@ static void *block_new(size_t size, bool zero)
         p = raw + WG_ALIGN;
         if (zero) memset(p, 0, size);
     }
-    *(header *)(p - WG_ALIGN) = (header){ MAGIC, size, raw };
-    atomic_fetch_add_explicit(&live_blocks, 1, memory_order_relaxed);
-    ledger_add(size);
-    return p;
+    return enter(p, (header){ MAGIC, size, raw, 0 });
 }
 
 void *wg_calloc(size_t n, size_t size)
@@ -81,6 +87,18 @@ void *wg_alloc(size_t n, size_t size)
 {
     size_t bytes;
     return must_fail() || !wg_size_mul(n, size, &bytes) ? NULL : block_new(bytes, false);
+}
+
+void *wg_map(size_t n, size_t size)
+{
+    size_t bytes, all;
+    if (must_fail() || !wg_size_mul(n, size, &bytes) || !wg_size_add(bytes, WG_ALIGN, &all)) return NULL;
+    char *raw = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (raw == MAP_FAILED) return NULL;
+#ifdef MADV_NOHUGEPAGE
+    (void)madvise(raw, all, MADV_NOHUGEPAGE); /* a large page would be touched whole */
+#endif
+    return enter(raw + WG_ALIGN, (header){ MAGIC, bytes, raw, all });
 }
 
 void wg_mem_large_pages(void *p, size_t bytes)
@@ -112,7 +130,8 @@ void wg_free(void *p)
     atomic_fetch_sub_explicit(&live_blocks, 1, memory_order_relaxed);
     atomic_fetch_sub_explicit(&live_bytes, h->size, memory_order_relaxed);
     h->magic = 0;
-    free(h->raw);
+    if (h->mapped) (void)munmap(h->raw, h->mapped); /* the very mapping that was made */
+    else free(h->raw);
 }
 
 char *wg_strndup(const char *s, size_t n)

@@ -18,6 +18,10 @@ void *wg_calloc(size_t n, size_t size) __attribute__((malloc, warn_unused_result
 /* The same without clearing (for large buffers that are written before they are read). */
 void *wg_alloc(size_t n, size_t size) __attribute__((malloc, warn_unused_result));
 
+/* The same as wg_calloc, in a mapping of its own: pages cost nothing until they are touched, and wg_free gives them back to the
+ * system at once, which the C library does not do with blocks that it keeps. For tables that are large and mostly empty. */
+void *wg_map(size_t n, size_t size) __attribute__((malloc, warn_unused_result));
+
 /* Grows or shrinks to n * size bytes keeping the contents; on failure returns NULL and p stays as it was. New bytes are
  * not cleared. */
 void *wg_realloc(void *p, size_t n, size_t size) __attribute__((warn_unused_result));

@@ -93,6 +93,7 @@ static wg_status set_grammar(const wg_engine *e, const wg_seq *s, constrained *c
     if (known != vocab)
         return wg_fail(err, WG_EINVAL, "request %u: a grammar over %d tokens; the vocabulary has %d", (unsigned)s->request,
                        known, vocab);
+    WG_TRY(wg_acceptor_ready(how->acceptor, err));
     c->words = wg_token_words(vocab);
     c->ends = wg_calloc(c->words, sizeof *c->ends);
     c->set = wg_alloc((WG_TREE_MAX + 1) * c->words, sizeof *c->set);

@@ -22,31 +22,32 @@ enum {
 typedef uint64_t place; /* node << 32 | stack */
 
 typedef struct stack {
-    int32_t node, below; /* where the caller goes on; its own stack */
-    int32_t depth, chain;
-} stack; /* number 0: empty */
+    int32_t node, below;  /* where the caller goes on; its own stack */
+    int32_t depth, chain; /* chain: the next one's number + 1; 0: none. So cleared memory is an empty table */
+} stack;                  /* number 0: empty */
 
 typedef struct state {
-    int32_t first, n; /* of place[] */
-    int32_t chain, mask;
+    int32_t first, n;    /* of place[] */
+    int32_t chain, mask; /* chain: as above */
     uint32_t head;
     bool accepts;
 } state;
 
 typedef struct step {
-    int32_t from, to;
+    int32_t from, to; /* from: + 1; 0: none */
     uint8_t byte;
 } step;
 
 struct wg_acceptor {
     const wg_bnf *g;
     const wg_token_trie *trie;
+    void *tables; /* what follows up to `seen_by`, and the masks, in one block; NULL: it rests */
     stack *stack;
     state *state;
     place *place;
     int stacks, states, places;
-    int32_t *stack_head, *state_head; /* (HEADS) -1: none */
-    step *step;                       /* (STEPS) from -1: none */
+    int32_t *stack_head, *state_head; /* (HEADS) as chains */
+    step *step;                       /* (STEPS) */
     /* the state that is being made */
     place *seen, *todo;
     uint32_t *seen_by, turn;
@@ -75,14 +76,14 @@ static uint32_t mix(uint64_t x)
 static int32_t push(wg_acceptor *m, int32_t node, int32_t below)
 {
     const uint32_t head = mix((uint64_t)(uint32_t)node << 32 | (uint32_t)below) % HEADS;
-    for (int32_t i = m->stack_head[head]; i >= 0; i = m->stack[i].chain)
+    for (int32_t i = m->stack_head[head] - 1; i >= 0; i = m->stack[i].chain - 1)
         if (m->stack[i].node == node && m->stack[i].below == below) return i;
     if (m->stacks == STACKS) {
         m->full = true;
         return 0;
     }
     m->stack[m->stacks] = (stack){ node, below, m->stack[below].depth + 1, m->stack_head[head] };
-    return m->stack_head[head] = m->stacks++;
+    return (m->stack_head[head] = ++m->stacks) - 1;
 }
 
 static void pop_stacks(wg_acceptor *m, int to)
@@ -171,7 +172,7 @@ static int32_t finish(wg_acceptor *m)
     const size_t bytes = (size_t)m->n_next * sizeof *m->next;
     if (m->n_next > 1) qsort(m->next, (size_t)m->n_next, sizeof *m->next, by_number);
     const uint32_t head = mix(wg_hash64(WG_HASH_START, (const char *)m->next, bytes)) % HEADS;
-    for (int32_t i = m->state_head[head]; i >= 0; i = m->state[i].chain) {
+    for (int32_t i = m->state_head[head] - 1; i >= 0; i = m->state[i].chain - 1) {
         const state *s = &m->state[i];
         if (s->n == m->n_next && s->accepts == m->accepts && !memcmp(m->place + s->first, m->next, bytes)) return i;
     }
@@ -184,7 +185,7 @@ static int32_t finish(wg_acceptor *m)
     };
     memcpy(m->place + m->places, m->next, bytes);
     m->places += m->n_next;
-    return m->state_head[head] = m->states++;
+    return (m->state_head[head] = ++m->states) - 1;
 }
 
 static void pop_states(wg_acceptor *m, int to)
@@ -205,7 +206,7 @@ static bool half_full(const wg_acceptor *m)
 static int32_t advance(wg_acceptor *m, int32_t from, uint8_t byte)
 {
     step *known = &m->step[mix((uint64_t)(uint32_t)from << 8 | byte) % STEPS];
-    if (known->from == from && known->byte == byte) return known->to;
+    if (known->from == from + 1 && known->byte == byte) return known->to;
     if (m->work > WG_ACCEPTOR_WORK) m->full = true;
     if (m->full) return WG_ACCEPTOR_FULL;
     begin(m);
@@ -221,7 +222,7 @@ static int32_t advance(wg_acceptor *m, int32_t from, uint8_t byte)
         m->kept_states = m->states;
         m->kept_stacks = m->stacks;
     }
-    if (to != WG_ACCEPTOR_FULL && !m->over) *known = (step){ from, to, byte };
+    if (to != WG_ACCEPTOR_FULL && !m->over) *known = (step){ from + 1, to, byte };
     return to;
 }
 
@@ -342,12 +343,10 @@ size_t wg_acceptor_forced(wg_acceptor *m, int32_t at, char *out, size_t size)
 
 /* ---- tables */
 
-static int32_t clear(wg_acceptor *m)
+/* The start, in tables that are empty. */
+static int32_t begin_text(wg_acceptor *m)
 {
-    memset(m->stack_head, -1, HEADS * sizeof *m->stack_head);
-    memset(m->state_head, -1, HEADS * sizeof *m->state_head);
-    memset(m->step, -1, STEPS * sizeof *m->step);
-    m->stack[0] = (stack){ -1, -1, 0, -1 };
+    m->stack[0] = (stack){ -1, -1, 0, 0 };
     m->stacks = 1;
     m->states = m->places = m->masks = 0;
     m->over = false;
@@ -358,6 +357,14 @@ static int32_t clear(wg_acceptor *m)
     return finish(m);
 }
 
+static void clear(wg_acceptor *m)
+{
+    memset(m->stack_head, 0, HEADS * sizeof *m->stack_head);
+    memset(m->state_head, 0, HEADS * sizeof *m->state_head);
+    memset(m->step, 0, STEPS * sizeof *m->step);
+    begin_text(m);
+}
+
 void wg_acceptor_tidy(wg_acceptor *m)
 {
     if (half_full(m)) clear(m);
@@ -366,35 +373,78 @@ void wg_acceptor_tidy(wg_acceptor *m)
 uint32_t wg_acceptor_age(const wg_acceptor *m) { return m->age; }
 const wg_token_trie *wg_acceptor_trie(const wg_acceptor *m) { return m->trie; }
 
-static wg_status open_tables(wg_acceptor *m, wg_error *err)
+enum { FIXED = HEADS * 8 + STEPS * (int)sizeof(step) + SEEN * 20 }; /* bytes of tables that fill at any place */
+
+/* The next part of the tables: n elements of `size` bytes. base NULL: only counted. */
+static void *part(char *base, size_t *at, size_t n, size_t size)
+{
+    void *p = base ? base + *at : NULL;
+    *at += (n * size + WG_ALIGN - 1) / WG_ALIGN * WG_ALIGN;
+    return p;
+}
+
+/* Lays the tables out from `base` on. Returns their bytes. */
+static size_t lay_out(wg_acceptor *m, char *base)
 {
     const size_t mask = words(m) * sizeof *m->mask, masks = MASK_BYTES / mask;
+    size_t at = 0;
     m->mask_room = masks < 16 ? 16 : masks > STATES ? STATES : (int)masks;
-    m->stack = wg_alloc(STACKS, sizeof *m->stack);
-    m->state = wg_alloc(STATES, sizeof *m->state);
-    m->place = wg_alloc(PLACES, sizeof *m->place);
-    m->stack_head = wg_alloc(HEADS, sizeof *m->stack_head);
-    m->state_head = wg_alloc(HEADS, sizeof *m->state_head);
-    m->step = wg_alloc(STEPS, sizeof *m->step);
-    m->seen = wg_alloc(SEEN, sizeof *m->seen);
-    m->todo = wg_alloc(SEEN, sizeof *m->todo);
-    m->seen_by = wg_calloc(SEEN, sizeof *m->seen_by);
-    m->mask = wg_alloc((size_t)m->mask_room, mask);
-    m->allowed = wg_alloc((size_t)m->mask_room, sizeof *m->allowed);
-    if (m->stack && m->state && m->place && m->stack_head && m->state_head && m->step && m->seen && m->todo && m->seen_by &&
-        m->mask && m->allowed)
-        return WG_OK;
-    return wg_nomem(err, PLACES * sizeof *m->place + MASK_BYTES, "the states of a grammar");
+    m->stack = part(base, &at, STACKS, sizeof *m->stack);
+    m->state = part(base, &at, STATES, sizeof *m->state);
+    m->place = part(base, &at, PLACES, sizeof *m->place);
+    m->stack_head = part(base, &at, HEADS, sizeof *m->stack_head);
+    m->state_head = part(base, &at, HEADS, sizeof *m->state_head);
+    m->step = part(base, &at, STEPS, sizeof *m->step);
+    m->seen = part(base, &at, SEEN, sizeof *m->seen);
+    m->todo = part(base, &at, SEEN, sizeof *m->todo);
+    m->seen_by = part(base, &at, SEEN, sizeof *m->seen_by);
+    m->mask = part(base, &at, (size_t)m->mask_room, mask);
+    m->allowed = part(base, &at, (size_t)m->mask_room, sizeof *m->allowed);
+    return at;
+}
+
+/* Makes the tables, with the start in them. *start: its number. */
+static wg_status open_tables(wg_acceptor *m, int32_t *start, wg_error *err)
+{
+    const size_t bytes = lay_out(m, NULL);
+    void *tables = wg_map(bytes, 1);
+    if (!tables) return wg_nomem(err, bytes, "the states of a grammar");
+    m->tables = tables;
+    lay_out(m, tables);
+    m->turn = 0;
+    *start = begin_text(m);
+    return WG_OK;
+}
+
+void wg_acceptor_rest(wg_acceptor *m)
+{
+    wg_free(m->tables);
+    m->tables = NULL;
+    lay_out(m, NULL);
+}
+
+wg_status wg_acceptor_ready(wg_acceptor *m, wg_error *err)
+{
+    int32_t start;
+    return m->tables ? WG_OK : open_tables(m, &start, err);
+}
+
+size_t wg_acceptor_size(const wg_acceptor *m)
+{
+    if (!m->tables) return 0;
+    return FIXED + (size_t)m->stacks * sizeof *m->stack + (size_t)m->states * sizeof *m->state +
+           (size_t)m->places * sizeof *m->place + (size_t)m->masks * words(m) * sizeof *m->mask;
 }
 
 wg_status wg_acceptor_open(wg_acceptor **out, const wg_bnf *grammar, const wg_token_trie *trie, wg_error *err)
 {
     wg_acceptor *m = wg_calloc(1, sizeof *m);
+    int32_t start = 0;
     if (!m) return wg_nomem(err, sizeof *m, "the states of a grammar");
     m->g = grammar;
     m->trie = trie;
-    wg_status status = open_tables(m, err);
-    if (!status && clear(m) != 0)
+    wg_status status = open_tables(m, &start, err);
+    if (!status && start != 0)
         status = wg_fail(err, WG_EINVAL,
                          "the grammar begins with more than %d choices; use rules and sets of characters instead of lists",
                          (int)WG_ACCEPTOR_PLACES);
@@ -406,16 +456,6 @@ wg_status wg_acceptor_open(wg_acceptor **out, const wg_bnf *grammar, const wg_to
 void wg_acceptor_close(wg_acceptor *m)
 {
     if (!m) return;
-    wg_free(m->stack);
-    wg_free(m->state);
-    wg_free(m->place);
-    wg_free(m->stack_head);
-    wg_free(m->state_head);
-    wg_free(m->step);
-    wg_free(m->seen);
-    wg_free(m->todo);
-    wg_free(m->seen_by);
-    wg_free(m->mask);
-    wg_free(m->allowed);
+    wg_free(m->tables);
     wg_free(m);
 }

@@ -6,10 +6,10 @@
  * determined while it is used, and only where it is used. The tokens that may follow a state are found by one walk over the
  * trie of the vocabulary, and remembered.
  *
- * Bounds. Memory is that of fixed tables, whatever the grammar; tables that are half full are cleared between texts (tidy), and
- * a text's state is found again from its bytes. A text with more than WG_ACCEPTOR_DEPTH open calls, or a state of more than
- * WG_ACCEPTOR_PLACES places, does not go on. What a single question may cost is bounded by WG_ACCEPTOR_WORK. An acceptor is
- * used by one thread at a time. */
+ * Bounds. Memory is that of fixed tables in a mapping of their own, touched as they fill, whatever the grammar. Tables that are
+ * half full are cleared between texts (tidy), and a text's state is found again from its bytes. A text with more than
+ * WG_ACCEPTOR_DEPTH open calls, or a state of more than WG_ACCEPTOR_PLACES places, does not go on. What a single question may
+ * cost is bounded by WG_ACCEPTOR_WORK. An acceptor is used by one thread at a time. */
 #ifndef WG_CORE_TEXT_GRAMMAR_ACCEPTOR_H
 #define WG_CORE_TEXT_GRAMMAR_ACCEPTOR_H
 
@@ -45,6 +45,12 @@ const uint64_t *wg_acceptor_allowed(wg_acceptor *m, int32_t state, int *n);
 /* The bytes that follow with certainty: as long as one byte alone may follow, and the text may not end. Writes at most
  * `size`. */
 size_t wg_acceptor_forced(wg_acceptor *m, int32_t state, char *out, size_t size);
+
+/* Gives the tables back, which then hold nothing; before the next question they are to be made ready: ENOMEM, and nothing has
+ * changed. So a grammar that waits for its turn costs the bytes of its network alone. */
+void wg_acceptor_rest(wg_acceptor *m);
+wg_status wg_acceptor_ready(wg_acceptor *m, wg_error *err);
+size_t wg_acceptor_size(const wg_acceptor *m); /* bytes of the tables that have been touched, about */
 
 /* Clears the tables if they are half full; all states but the start are void then, and the number below is another. */
 void wg_acceptor_tidy(wg_acceptor *m);

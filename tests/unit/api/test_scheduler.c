@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/bundled.h"
 #include "wager.h"
@@ -473,4 +474,60 @@ Test(scheduler, requests_have_grammars)
         wg_grammar_close(g);
         wg_scheduler_close(s);
     }
+}
+
+static wg_grammar *schema_of(wg_scheduler *s, int i)
+{
+    char text[120];
+    wg_grammar *g = NULL;
+    wg_error err;
+    const int n = snprintf(
+        text, sizeof text,
+        "{\"type\": \"object\", \"properties\": {\"key%d\": {\"type\": \"string\"}}, \"required\": [\"key%d\"]}", i, i);
+    cr_assert(wg_grammar_open(&g, s, WG_GRAMMAR_SCHEMA, text, (size_t)n, &err) == WG_OK, "%s", err.text);
+    return g;
+}
+
+/* MiB of this process that are in memory. */
+static long resident(void)
+{
+    long whole = 0, pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    cr_assert(f && fscanf(f, "%ld %ld", &whole, &pages) == 2);
+    fclose(f);
+    return pages * sysconf(_SC_PAGESIZE) >> 20;
+}
+
+/* A text is compiled once, as long as it is used or among the last ones; a grammar that waits costs little, and those that
+ * nobody uses have a bound. */
+Test(scheduler, grammars_are_shared_and_bounded)
+{
+    enum { MANY = 64 };
+    wg_scheduler *s = open_scheduler(DRAFTED, NULL);
+    wg_grammar *a = schema_of(s, 0), *b, *many[MANY];
+    wg_grammar_close(a);
+    b = schema_of(s, 1);
+    cr_assert(schema_of(s, 0) == a && schema_of(s, 0) == a && a != b, "compiled again");
+    wg_grammar_close(a);
+    wg_grammar_close(a);
+    wg_grammar_close(b);
+    const long start = resident();
+    for (int i = 0; i < MANY; i++) many[i] = schema_of(s, 100 + i);
+    cr_assert(resident() - start < 30, "%d grammars that wait: %ld MiB", MANY, resident() - start);
+    long after[3];
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < MANY; i++) {
+            static told t;
+            wg_grammar *g = round ? schema_of(s, 1000 * round + i) : many[i];
+            t = (told){ 0 };
+            submit(s, prompts[0], (wg_request){ .seed = (uint64_t)i, .max_tokens = 12, .grammar = g }, &t);
+            run(s);
+            cr_assert(t.n > 0);
+            wg_grammar_close(g);
+        }
+        after[round] = resident();
+    }
+    cr_assert(after[0] - start < 120 && after[2] - after[0] < 16, "%ld, then %ld, %ld and %ld MiB", start, after[0], after[1],
+              after[2]);
+    wg_scheduler_close(s);
 }

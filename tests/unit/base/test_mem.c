@@ -32,6 +32,25 @@ Test(mem, blocks_are_aligned_zeroed_and_counted)
     cr_assert(after.peak_bytes >= (size_t)18 << 20);
 }
 
+/* A mapping is a block like any other, cleared each time; its pages go when it is freed. */
+Test(mem, mappings)
+{
+    const wg_mem_stats before = wg_mem_read();
+    for (int i = 0; i < 3; i++) {
+        unsigned char *p = wg_map(3 << 20, 2);
+        cr_assert(p && (uintptr_t)p % WG_ALIGN == 0);
+        for (size_t k = 0; k < 6 << 20; k += 511) cr_assert_eq(p[k], 0);
+        memset(p, 0xFF, 6 << 20);
+        cr_assert_eq(wg_mem_read().live_bytes, before.live_bytes + (6 << 20));
+        wg_free(p);
+    }
+    cr_assert_eq(wg_mem_read().live_blocks, before.live_blocks);
+    cr_assert_null(wg_map(SIZE_MAX, 1));
+    cr_assert_null(wg_map(SIZE_MAX, 2));
+    wg_mem_fail_at(1, false);
+    cr_assert_null(wg_map(1, 1));
+}
+
 Test(mem, a_freed_block_comes_back_zeroed)
 {
     for (int i = 0; i < 50; i++) {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "core/base/mem.h"
 #include "core/text/grammar/constraint.h"
 #include "tests/unit/text/languages.h"
 
@@ -180,6 +181,24 @@ Test(bnf, empty_texts_in_a_row)
     language l = language_of("root ::= \"a\" \"\"{131000} \"b\"");
     cr_assert(clock() - start < 3 * CLOCKS_PER_SEC);
     cr_assert(stands(&l, "a") == 1 && stands(&l, "ab") == 2 && stands(&l, "b") == 0);
+    close_language(&l);
+}
+
+/* An acceptor that rests has no tables; ready again, it says the same, and its states are others. */
+Test(bnf, acceptors_rest)
+{
+    language l = language_of("root ::= \"(\" root \")\" | \"x\"");
+    wg_error err;
+    cr_assert(stands(&l, "((x") == 1 && wg_acceptor_size(l.a) > 0);
+    const uint32_t age = wg_acceptor_age(l.a);
+    const size_t live = wg_mem_read().live_bytes;
+    wg_acceptor_rest(l.a);
+    wg_acceptor_rest(l.a);
+    cr_assert(wg_acceptor_size(l.a) == 0 && wg_mem_read().live_bytes < live);
+    wg_mem_fail_at(1, false);
+    cr_assert(wg_acceptor_ready(l.a, &err) == WG_ENOMEM && wg_acceptor_size(l.a) == 0);
+    cr_assert(wg_acceptor_ready(l.a, &err) == WG_OK && wg_acceptor_ready(l.a, &err) == WG_OK);
+    cr_assert(stands(&l, "((x") == 1 && stands(&l, "(x)") == 2 && stands(&l, "x(") == 0 && wg_acceptor_age(l.a) != age);
     close_language(&l);
 }
 
