@@ -26,7 +26,7 @@ static bool plain(const json_t *messages, const json_t *options, wgs_buffer *out
         if (json_is_string(content)) put_json(out, content);
         json_array_foreach(content, k, part) put_json(out, json_object_get(part, "text"));
     }
-    return !out->failed || wgs_refuse(p, 500, NULL, "out of memory for the conversation");
+    return !out->failed || wgs_refuse(p, 503, NULL, "out of memory for the conversation");
 }
 
 static bool by_template(const wgs_server *s, const json_t *messages, const json_t *options, char **text, int32_t **token,
@@ -37,7 +37,7 @@ static bool by_template(const wgs_server *s, const json_t *messages, const json_
     json_object_set(talk, "messages", (json_t *)messages);
     char *words = json_dumps(talk, JSON_COMPACT);
     json_decref(talk);
-    if (!words) return wgs_refuse(p, 500, NULL, "out of memory for the conversation");
+    if (!words) return wgs_refuse(p, 503, NULL, "out of memory for the conversation");
     const wg_status status = wg_scheduler_chat(s->scheduler, words, text, token, n, &e);
     free(words);
     if (status) wgs_problem_of(p, &e);
@@ -51,7 +51,7 @@ bool wgs_conversation_text(const wgs_server *s, const json_t *messages, const js
     if (!by_template(s, messages, options, &text, NULL, NULL, p)) return false;
     wgs_buffer_puts(out, text);
     wg_text_free(text);
-    return !out->failed || wgs_refuse(p, 500, NULL, "out of memory for the conversation");
+    return !out->failed || wgs_refuse(p, 503, NULL, "out of memory for the conversation");
 }
 
 bool wgs_conversation_tokens(const wgs_server *s, const json_t *messages, const json_t *options, int32_t **token, int *n,

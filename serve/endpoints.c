@@ -19,7 +19,7 @@ static json_t *job_json(const wgs_job *j, wgs_problem *p)
             return NULL;
         }
     json_t *all = wgs_answers_json(&j->head, j->answer, j->n);
-    if (!all) wgs_refuse(p, 500, NULL, "out of memory for the answer");
+    if (!all) wgs_refuse(p, 503, NULL, "out of memory for the answer");
     return all;
 }
 

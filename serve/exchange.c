@@ -3,6 +3,7 @@
 #include "serve/exchange.h"
 
 #include "core/base/short_turns.h"
+#include "serve/json_memory.h"
 #include "serve/reader.h"
 
 #include <arpa/inet.h>
@@ -278,6 +279,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection,
     wgs_exchange *x = *state;
     (void)user;
     if (!x) return MHD_NO;
+    wgs_json_begin();
     if (!x->seen) { /* the header alone */
         name_exchange(x);
         x->endpoint = find_endpoint(!strcmp(method, "HEAD") ? "GET" : method, url, &x->argument);

@@ -19,8 +19,8 @@ double wgs_now(void)
 
 void wgs_problem_of(wgs_problem *p, const wg_error *e)
 {
-    const int http = e->code == WG_EFULL          ? 429
-                     : e->code == WG_EINTERRUPTED ? 503
+    const int http = e->code == WG_EFULL                                  ? 429
+                     : e->code == WG_EINTERRUPTED || e->code == WG_ENOMEM ? 503
                      : e->code == WG_ECONTEXT || e->code == WG_EINVAL || e->code == WG_EUNSUPPORTED || e->code == WG_EMODEL
                          ? 400
                          : 500;
@@ -106,7 +106,7 @@ wgs_job *wgs_job_open(wgs_server *s, wgs_request *r, wgs_problem *p)
     uint64_t seed = r->seed;
     if (!j) {
         wgs_request_free(r);
-        wgs_refuse(p, 500, NULL, "out of memory for a request");
+        wgs_refuse(p, 503, NULL, "out of memory for a request");
         return NULL;
     }
     if (!r->seeded && getrandom(&seed, sizeof seed, 0) == sizeof seed) seed &= ((uint64_t)1 << 53) - 1; /* exact in any JSON */
@@ -126,7 +126,7 @@ wgs_job *wgs_job_open(wgs_server *s, wgs_request *r, wgs_problem *p)
     j->answer = calloc((size_t)n, sizeof *j->answer);
     j->slot = calloc((size_t)n, sizeof *j->slot);
     if (!j->answer || !j->slot) {
-        wgs_refuse(p, 500, NULL, "out of memory for %d answers", n);
+        wgs_refuse(p, 503, NULL, "out of memory for %d answers", n);
         destroy(j);
         return NULL;
     }
@@ -228,7 +228,7 @@ static void on_last(wgs_slot *slot, const wg_event *e)
     slot->open = false;
     const wgs_finish why = e->kind == WG_EVENT_FAILED ? WGS_ERROR : finish_of(e->end);
     if (a->finish == WGS_RUNS && why == WGS_ERROR) {
-        a->http = e->kind == WG_EVENT_FAILED ? 500 : 504;
+        a->http = e->kind != WG_EVENT_FAILED ? 504 : e->status == WG_ENOMEM ? 503 : 500;
         if (e->kind == WG_EVENT_FAILED)
             snprintf(a->error, sizeof a->error, "%s", e->message ? e->message : "the engine failed");
         else
@@ -240,7 +240,7 @@ static void on_last(wgs_slot *slot, const wg_event *e)
     count_rounds(j, a);
     if (a->failed) {
         a->finish = WGS_ERROR;
-        a->http = 500;
+        a->http = 503;
         snprintf(a->error, sizeof a->error, "out of memory for an answer of %d tokens", a->tokens);
     }
     if (e->first_token > 0) a->times.first = e->first_token;
@@ -409,7 +409,7 @@ static bool open_grammar(wgs_job *j, wgs_problem *p)
     const char *text = r->format == WGS_FORMAT_GRAMMAR ? r->grammar : schema;
     const wg_status s = wg_grammar_open(&j->grammar, j->server->scheduler, kinds[r->format], text, text ? strlen(text) : 0, &e);
     free(schema);
-    return !s || wgs_refuse(p, s == WG_ENOMEM ? 500 : 400, r->format_field, "%s", e.text);
+    return !s || wgs_refuse(p, s == WG_ENOMEM ? 503 : 400, r->format_field, "%s", e.text);
 }
 
 /* The sampling of a request over the server's own. */

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "serve/json_memory.h"
 #include "serve/reader.h"
 
 static void *run_engine(void *user)
@@ -154,6 +155,7 @@ int main(int argc, char **argv)
 {
     wgs_options o;
     wgs_problem p = { 0 };
+    wgs_json_guard();
     const int done = wgs_options_read(&o, argc, argv);
     if (done >= 0) return done;
     wgs_server s = { .options = &o };

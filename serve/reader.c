@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "serve/json_memory.h"
+
 struct wgs_reader {
     pthread_t thread;
     pthread_mutex_t lock;
@@ -35,6 +37,7 @@ static void *run(void *user)
     for (wgs_exchange *x; (x = take(r));) {
         for (wgs_handler *handle; (handle = x->later);) {
             x->later = NULL;
+            wgs_json_begin();
             handle(x);
         }
         resume(x);

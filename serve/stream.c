@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "serve/json_memory.h"
+
 /* What was sent of an answer. */
 typedef struct progress {
     int tokens, rounds;
@@ -127,6 +129,7 @@ static ssize_t read_stream(void *user, uint64_t place, char *to, size_t room)
     wgs_job *j = s->job;
     ssize_t n = 0;
     (void)place;
+    wgs_json_begin();
     pthread_mutex_lock(&j->lock);
     if (s->at == s->out.n) {
         s->at = s->out.n = 0;

@@ -6,13 +6,15 @@ held up, and nothing is left of them.
 usage: tests/serve/hostile.py WAGER WAGER_SERVE [TEST...]      the tests are the functions test_*; standard library only"""
 import json
 import random
+import re
+import resource
 import select
 import signal
 import socket
 import sys
 import time
 
-from cases import SERVE, STORY, error_of, joined, pair, run, text_of
+from cases import SERVE, STORY, THIN, Skipped, error_of, joined, pair, run, text_of
 from server import DRAFT, ENDLESS, PATIENCE, Server, parse_events, request_bytes
 
 
@@ -130,6 +132,28 @@ def test_costly_grammar():
     with Server(SERVE, model=DRAFT) as s:
         waits_of_others(s, costly)
     ends_while_it_reads(costly)
+
+
+def test_out_of_memory():
+    """Bodies for which there is no memory have a quick 503; afterwards all is as before."""
+    if THIN:
+        raise Skipped("a sanitizer's own memory has no limit")
+    with Server(SERVE, model=DRAFT) as s:
+        good = s.complete(STORY, max_tokens=5, seed=1)["choices"]
+        with open("/proc/%d/status" % s.process.pid) as f:
+            size = int(re.search(r"VmSize:\s+(\d+)", f.read())[1]) << 10
+        for room in (4, 20):  # MiB: less than the texts of a document, and than its numbers
+            resource.prlimit(s.process.pid, resource.RLIMIT_AS, (size + (room << 20), resource.RLIM_INFINITY))
+            for body in ({"prompt": "a " * 3500000}, {"prompt": [5] * 2500000}, {"prompt": STORY, "response_format": {"type": "json_schema", "json_schema": {
+                    "schema": {"enum": ["x" * 4000000]}}}}):
+                start = time.monotonic()
+                code, headers, answer = s.call("POST", "/v1/completions", body)
+                took = time.monotonic() - start
+                e = error_of(json.loads(answer))
+                assert code == 503 and e["type"] == "unavailable_error" and int(headers["Retry-After"]) >= 1, (code, e)
+                assert took < 25, "it took %.0f s" % took
+        resource.prlimit(s.process.pid, resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        assert s.complete(STORY, max_tokens=5, seed=1)["choices"] == good
 
 
 def test_malformed_http():
