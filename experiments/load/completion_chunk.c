@@ -27,12 +27,14 @@ static long tokens_of(const json_t *root, const json_t *choice)
 
 static void read_choice(wg_completion_chunk *c, const json_t *choice)
 {
-    const json_t *text = json_object_get(choice, "text"), *delta = json_object_get(choice, "delta");
-    if (!text) text = json_object_get(delta ? delta : json_object_get(choice, "message"), "content");
-    if (json_is_string(text)) {
-        c->text = json_string_value(text);
-        c->text_n = json_string_length(text);
-    }
+    const json_t *delta = json_object_get(choice, "delta"), *says = delta ? delta : json_object_get(choice, "message");
+    const json_t *text = json_object_get(choice, "text"), *reasoning = json_object_get(says, "reasoning_content");
+    if (!text) text = json_object_get(says, "content");
+    if (!json_string_length(reasoning)) reasoning = json_object_get(says, "reasoning"); /* vLLM's name since 0.12 */
+    c->text = json_string_value(text);
+    c->text_n = json_string_length(text);
+    c->reasoning = json_string_value(reasoning);
+    c->reasoning_n = json_string_length(reasoning);
     c->finish = json_string_value(json_object_get(choice, "finish_reason"));
     c->tokens = tokens_of(c->root, choice);
 }

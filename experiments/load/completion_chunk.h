@@ -14,7 +14,9 @@ typedef struct wg_completion_chunk {
     json_t *root;     /* owned; the strings below are its */
     bool done;        /* the event [DONE], which ends a stream and is no JSON */
     const char *text; /* (text_n) of the first choice; NULL: none */
-    size_t text_n;
+    const char
+        *reasoning; /* (reasoning_n) what a reasoning model says before it: reasoning_content, or reasoning; NULL: none */
+    size_t text_n, reasoning_n;
     const char *finish, *error; /* finish_reason; the message of an error, "" for one without a message; NULL: none */
     long tokens;                /* new ones in this chunk: the length of token_ids, n_tokens, or the lines of logprobs */
     long prompt_tokens, cached_tokens, completion_tokens; /* usage */

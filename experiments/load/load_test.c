@@ -93,12 +93,24 @@ static void take_numbers(flight *f, const wg_completion_chunk *c)
     if (c->accepted_tokens >= 0) r->accepted_tokens = c->accepted_tokens;
 }
 
+/* Whether a chunk has something that the model said. */
+static bool speaks(const wg_completion_chunk *c) { return c->text_n + c->reasoning_n > 0; }
+
 /* The tokens of a chunk; -1: it does not say. Usage tells where every chunk has it, by its difference to the one before. */
 static long tokens_of(const flight *f, const wg_completion_chunk *c)
 {
-    const bool begins = f->record->events == 0 && c->text_n > 0;
+    const bool begins = f->record->events == 0 && speaks(c);
     if (c->tokens >= 0 || c->completion_tokens < 0) return c->tokens;
     return f->said >= 0 ? c->completion_tokens - f->said : begins ? c->completion_tokens : -1;
+}
+
+/* The text of a record is what its model said, reasoning too. */
+static void keep_text(flight *f, const char *text, size_t n)
+{
+    wg_load_record *r = f->record;
+    if (n == 0) return;
+    wg_sha256_add(&f->digest, text, n);
+    if (f->of->t->keep_text && !append(&r->text, &r->text_n, &r->text_room, text, n)) f->of->nomem = true;
 }
 
 /* A chunk with tokens is an event; tokens without text are those of a character that is not whole yet. Where chunks do not say
@@ -107,9 +119,9 @@ static bool take_tokens(flight *f, const wg_completion_chunk *c)
 {
     wg_load_record *r = f->record;
     long tokens = tokens_of(f, c);
-    const bool unknown = tokens < 0 && c->text_n > 0;
-    wg_sha256_add(&f->digest, c->text ? c->text : "", c->text_n);
-    if (f->of->t->keep_text && c->text_n) f->of->nomem = !append(&r->text, &r->text_n, &r->text_room, c->text, c->text_n);
+    const bool unknown = tokens < 0 && speaks(c);
+    keep_text(f, c->reasoning, c->reasoning_n);
+    keep_text(f, c->text, c->text_n);
     if (unknown) tokens = 1;
     if (tokens > 0) {
         f->all_counted = f->all_counted && !unknown;

@@ -19,6 +19,7 @@ static bool read_chunk(void *user, const char *data, size_t n)
     *digest = wg_hash64(*digest, data, n);
     if (!wg_completion_chunk_read(&c, data, n) && (c.text || c.error || c.done)) abort();
     if (c.text && strlen(c.text) > c.text_n) abort();
+    if (c.reasoning && strlen(c.reasoning) > c.reasoning_n) abort();
     wg_completion_chunk_close(&c);
     return true;
 }

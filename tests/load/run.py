@@ -68,6 +68,14 @@ def tokens_of_events():
     at_least("no stream", m["mean_ttft_ms"], 30, 100)
 
 
+def reasoning():
+    """The first token of a model that reasons is one of its reasoning, whatever the member is called."""
+    for name in ("reasoning_content", "reasoning"):
+        m = load([f"first=20 gap=150 events=4 think=2 as={name} say=no"] * 2, "--requests", "2", "--warmups", "1", "--endpoint", "chat", "--detailed")
+        at_least(name + " TTFT", m["mean_ttft_ms"], 20, 120)
+        check(name, m["total_output_tokens"] == 8 and m["generated_texts"][0] == "t0 t1 t2 t3 ", m["total_output_tokens"], m["generated_texts"])
+
+
 def faults():
     """Every fault is one kind of failure, and every request that is sent is counted once."""
     kinds = {"drop": "dropped", "reset": "dropped", "half": "dropped", "silent": "dropped", "none-at-all": "unreachable",
@@ -209,7 +217,7 @@ def sweep():
     check("quote", "no free port, or a quote in the path" in run().stderr)
 
 
-for part in (delays, tokens_of_events, faults, loops, interrupted, servers_that_are_none, sweep):
+for part in (delays, tokens_of_events, reasoning, faults, loops, interrupted, servers_that_are_none, sweep):
     part()
 server.stdin.close()
 server.wait()

@@ -4,7 +4,8 @@
 ends with its standard input, or server.py PORT [key=value ...], with defaults for what prompts do not say.
 
 What it does is written in the request's prompt, as words key=value: first=MS until the first event, gap=MS between events,
-events=N, tokens=K of each, say=ids|n|usage|no (how events say their tokens), and fault=NAME, one of FAULTS. The speculation of a
+events=N, tokens=K of each, say=ids|n|usage|no (how events say their tokens), think=N as=NAME (of a chat: the first N events are
+reasoning, under that name), and fault=NAME, one of FAULTS. The speculation of a
 request is made up: two drafts of four tokens a pass, three accepted."""
 import json
 import socket
@@ -98,10 +99,11 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.stream(chat, len(prompt.split()), want, fault)
 
-    def piece(self, chat, i, say):
-        text = f"t{i} " * self.tokens
+    def piece(self, chat, i, want):
+        say, text = want.get("say", "n"), f"t{i} " * self.tokens
         choice = {"index": 0, "finish_reason": None}
-        choice.update({"delta": {"content": text}} if chat else {"text": text})
+        member = want["as"] if i < int(want.get("think", 0)) else "content"
+        choice.update({"delta": {member: text}} if chat else {"text": text})
         o = {"choices": [choice]}
         if say == "ids":
             choice["token_ids"] = list(range(self.tokens))
@@ -119,7 +121,7 @@ class Handler(BaseHTTPRequestHandler):
         for i in range(self.events if fault != "nothing" else 0):
             if i:
                 time.sleep(float(want.get("gap", 0)) / 1e3)
-            self.event(self.piece(chat, i, want.get("say", "n")))
+            self.event(self.piece(chat, i, want))
             if i == 1 and fault and self.broken(fault):
                 return
         choice = {"index": 0, "finish_reason": "length"}

@@ -5,6 +5,7 @@ published packages by tests/python/check_signatures.py, says which."""
 import json
 import os
 import unittest
+import unittest.mock
 from inspect import signature
 from pathlib import Path
 from types import SimpleNamespace as Object
@@ -86,9 +87,26 @@ class Engines(unittest.TestCase):
         self.assertEqual(proposer.propose([[3], []], np.array([5, 3]), table)[0][:1], [4], "a new request in its row")
         table[1] = 9
         self.assertEqual(proposer.propose([[], [9]], np.array([5, 12]), table), [[], []], "no room")
-        config.scheduler_config.max_num_seqs = 1000
-        with self.assertRaisesRegex(wager.ArgumentError, "at most 256 texts"):
-            vllm.Proposer(config)
+
+    def test_vllm_of_many_rows(self):
+        """vLLM's default on large cards: every row keeps its text, so each is read once."""
+        rows = 1024
+        config = Object(
+            speculative_config=Object(num_speculative_tokens=3),
+            model_config=Object(max_model_len=12, get_vocab_size=lambda: 32),
+            scheduler_config=Object(max_num_seqs=rows),
+        )
+        os.environ["WAGER_DRAFT"] = "ngram:n_max=3"
+        self.addCleanup(os.environ.pop, "WAGER_DRAFT")
+        proposer = vllm.Proposer(config)
+        table = np.tile(np.array([*LOOP, 0, 0, 0, 0, 0], dtype=np.int32), (rows, 1))
+        self.assertEqual(proposer.propose([[6]] * rows, np.full(rows, 7), table), [[7, 8, 9]] * rows)
+        table[:, 7] = 7
+        opened = []
+        sequence = wager.Drafter.sequence
+        with unittest.mock.patch.object(wager.Drafter, "sequence", lambda *a, **k: opened.append(1) or sequence(*a, **k)):
+            self.assertEqual(proposer.propose([[7]] * rows, np.full(rows, 8), table), [[8, 9, 5]] * rows)
+        self.assertEqual(opened, [], "texts were begun anew")
 
     def test_tensorrt_llm(self):
         drafter = tensorrt_llm.Drafter("ngram", vocab=32, max_draft_len=3, context=64, sequences=2)

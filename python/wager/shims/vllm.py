@@ -10,7 +10,8 @@ option k is num_speculative_tokens.
 Limits of the interface, which vLLM calls experimental: it passes no request ids, so texts are told apart by their row of the
 batch and by their tokens: a row whose history is not the continuation of the one that was known begins anew, and what its
 drafter had learned of it is what it learns of a finished text. No rows of q and no hidden states pass, so only drafters that
-do not draw fit; vLLM compares. The model runner V2 refuses the method, and asynchronous scheduling is switched off."""
+do not draw fit; vLLM compares. The model runner V2 has no such method: vLLM 0.33 warns and takes the runner V1, without
+asynchronous scheduling. Each 256 rows of the batch have a drafter of their own, which learns from their texts alone."""
 
 from __future__ import annotations
 
@@ -21,11 +22,10 @@ from typing import Any
 import numpy as np
 
 from ..drafter import Drafter
-from ..errors import ArgumentError
 from ..spec import read_spec
 from .history import Histories, chain_of
 
-MOST = 256  # texts of one drafter
+ROWS = 256  # texts of one drafter
 
 
 class Proposer:
@@ -36,10 +36,10 @@ class Proposer:
         self.k, self.max_model_len = int(spec.num_speculative_tokens), int(model.max_model_len)
         kind, options = read_spec(os.environ.get("WAGER_DRAFT", "suffix"))
         rows = int(vllm_config.scheduler_config.max_num_seqs)
-        if rows > MOST:
-            raise ArgumentError(f"wager.shims.vllm: max_num_seqs is {rows}; a drafter has at most {MOST} texts", "EINVAL")
-        size = dict(vocab=int(model.get_vocab_size()), context=self.max_model_len, sequences=rows)
-        self._texts = Histories(Drafter(kind, **size, **{"k": self.k, **options}))
+        size, options = dict(vocab=int(model.get_vocab_size()), context=self.max_model_len), {"k": self.k, **options}
+        self._texts = [
+            Histories(Drafter(kind, **size, sequences=min(ROWS, rows - first), **options)) for first in range(0, rows, ROWS)
+        ]
 
     def propose(
         self,
@@ -57,7 +57,7 @@ class Proposer:
             if len(sampled) == 0 or most < 1:
                 drafts.append([])
                 continue
-            drafts.append(chain_of(self._texts.follow(row, token_ids_cpu[row, :n]), most))
+            drafts.append(chain_of(self._texts[row // ROWS].follow(row, token_ids_cpu[row, :n]), most))
         return drafts
 
     def load_model(self, *args: Any, **kwargs: Any) -> None:

@@ -63,6 +63,29 @@ Test(completion_chunk, reads_the_dialects)
     }
 }
 
+/* What a reasoning model says before its answer is output too, under either name. */
+Test(completion_chunk, reads_reasoning)
+{
+    static const struct {
+        const char *json, *reasoning, *text;
+    } cases[] = {
+        { "{\"choices\":[{\"delta\":{\"reasoning_content\":\"hm\",\"content\":null}}]}", "hm", NULL },
+        { "{\"choices\":[{\"delta\":{\"reasoning\":\"hm\"}}]}", "hm", NULL },
+        { "{\"choices\":[{\"delta\":{\"reasoning_content\":\"\",\"reasoning\":\"hm\",\"content\":\"\"}}]}", "hm", "" },
+        { "{\"choices\":[{\"delta\":{\"reasoning\":\"hm\",\"reasoning_content\":\"hm\"}}]}", "hm", NULL },
+        { "{\"choices\":[{\"message\":{\"reasoning_content\":\"hm\",\"content\":\"a\"}}]}", "hm", "a" },
+        { "{\"choices\":[{\"delta\":{\"reasoning\":{\"x\":1},\"content\":\"a\"}}]}", NULL, "a" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        wg_completion_chunk c;
+        cr_assert(wg_completion_chunk_read(&c, cases[i].json, strlen(cases[i].json)), "%s", cases[i].json);
+        same_text(c.reasoning, cases[i].reasoning, cases[i].json);
+        same_text(c.text, cases[i].text, cases[i].json);
+        cr_assert_eq(c.reasoning_n, cases[i].reasoning ? strlen(cases[i].reasoning) : 0, "%s", cases[i].json);
+        wg_completion_chunk_close(&c);
+    }
+}
+
 Test(completion_chunk, knows_the_end_and_refuses_the_rest)
 {
     static const char *const bad[] = { "", "[]", "3", "\"x\"", "{", "null", "[DONE] ", "{\"a\":1}{", "\xff" };
