@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 typedef struct wgs_problem {
-    int http;          /* 400, 401, 403, 404, 405, 413, 414, 415, 429, 431, 500, 501, 503, 504 */
+    int http;          /* 400, 401, 403, 404, 405, 413, 414, 415, 429, 431, 500, 503, 504 */
     const char *code;  /* a word for programs, or NULL; static */
     char param[80];    /* the field of the request, or "" */
     char message[640]; /* what, expected, how to mend it */

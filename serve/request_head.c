@@ -124,7 +124,7 @@ bool wgs_head_framed(struct MHD_Connection *c, const char *method, const char *v
             "expected one of them",
             f.lengths, f.codings);
     if (f.codings && !f.chunked)
-        return wgs_refuse(p, 501, NULL, "the transfer coding of the body is not known; expected Transfer-Encoding: chunked");
+        return wgs_refuse(p, 400, NULL, "the transfer coding of the body is not known; expected Transfer-Encoding: chunked");
     if (f.codings && old) return wgs_refuse(p, 400, NULL, "HTTP/1.0 has no Transfer-Encoding; send Content-Length");
     return true;
 }

@@ -13,8 +13,8 @@ typedef struct wgs_first_line {
     bool spaces;     /* it has some */
 } wgs_first_line;
 
-/* Whether the header is well formed and says in one way how long the body is. most: bytes of a header. false: *p (400, 414, 431,
- * 501), and the connection has to be closed, because nobody knows where the next request begins. */
+/* Whether the header is well formed and says in one way how long the body is. most: bytes of a header. false: *p (400, 414,
+ * 431), and the connection has to be closed, because nobody knows where the next request begins. */
 bool wgs_head_framed(struct MHD_Connection *c, const char *method, const char *version, const wgs_first_line *line, size_t most,
                      wgs_problem *p);
 
@@ -22,7 +22,7 @@ bool wgs_head_framed(struct MHD_Connection *c, const char *method, const char *v
  * own name; so a server at a loopback address without a key takes names of this machine alone, and those of --allow-host. */
 bool wgs_head_host(const wgs_server *s, struct MHD_Connection *c, wgs_problem *p);
 
-/* Whether a body is JSON, and not compressed: 415. Pages of other origins may send other types, or none, without asking first. */
+/* Whether a body is JSON, and not compressed: 415. Pages of other origins may send other types, or none, without asking. */
 bool wgs_head_body(struct MHD_Connection *c, wgs_problem *p);
 
 /* Whether the request announces a body. */

@@ -32,14 +32,17 @@ def answers(data):
     return out
 
 
-def refused(s, data, status):
-    """One answer, in JSON, and the connection is closed, although more has been sent."""
+def refused(s, data, status, words, pages=False):
+    """One answer, in JSON, and the connection is closed, although more has been sent. pages: libmicrohttpd may answer by its own."""
     start = time.monotonic()
-    found = answers(s.raw(data + NEXT, 20))
+    answer = s.raw(data + NEXT, 20)
     assert time.monotonic() - start < 15, "it is not closed"
-    assert [f[0] for f in found] == [status], (data, found)
-    assert found[0][1]["connection"] == "close" and found[0][1]["x-request-id"], found
-    return error_of(json.loads(found[0][2]))
+    if pages and b"<html>" in answer:
+        assert answer.startswith(b"HTTP/1.1 %d " % status) and b"\r\nConnection: close\r\n" in answer and b"HTTP/1.1 200" not in answer, (data, answer)
+        return
+    found = answers(answer)
+    assert [f[0] for f in found] == [status] and found[0][1]["connection"] == "close" and found[0][1]["x-request-id"], (data, found)
+    assert words in error_of(json.loads(found[0][2]))["message"], (data, found)
 
 
 def test_framing():
@@ -48,19 +51,23 @@ def test_framing():
         good = LINE + HOST + TYPE + LENGTH + b"\r\n" + BODY
         assert [a[0] for a in answers(s.raw(good + NEXT.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")))] == [200, 200]
         head = LINE + HOST + TYPE
+        # libmicrohttpd 0.9.77 and newer refuse most of these themselves, with pages in HTML; older ones none.
+        newer = b"<html>" in s.raw(head + b"A: b\r\n c\r\n" + LENGTH + b"\r\n" + BODY)
         for data in (head + LENGTH + CHUNKED + b"\r\n" + CHUNKS, head + CHUNKED + LENGTH + b"\r\n" + CHUNKS, head + LENGTH + LENGTH + b"\r\n" + BODY,
                      head + LENGTH + b"Content-Length: 0\r\n\r\n" + BODY, head + CHUNKED + CHUNKED + b"\r\n" + CHUNKS):
-            assert "length of the body more than once" in refused(s, data, 400)["message"]
+            refused(s, data, 400, "length of the body more than once", newer)
         for data in (head + HOST + LENGTH + b"\r\n" + BODY, LINE + b"Host: a\r\n" + TYPE + HOST + LENGTH + b"\r\n" + BODY, LINE + TYPE + LENGTH + b"\r\n" + BODY):
-            assert "fields Host; expected one" in refused(s, data, 400)["message"]
+            refused(s, data, 400, "fields Host; expected one", newer)
         for field in (b"A: b\0c\r\n", b"A: \0\r\n", b"A : b\r\n", b"Content-Length : 3\r\n", b"Content-Length\t: 3\r\n", b"A: b\r\n c\r\n", b"A: b\r\n\tc\r\n", b"A: b\rc\r\n",
                       b"A: b\n", b"A: b\x01\r\n", b"(A): b\r\n", b": b\r\n", b"A: b\r\r\n"):
-            assert "malformed" in refused(s, head + field + LENGTH + b"\r\n" + BODY, 400)["message"], field
-        assert "malformed" in refused(s, LINE + HOST + TYPE + LENGTH + b"\n" + BODY, 400)["message"]
-        for line in (b"GET /live\0/x HTTP/1.1\r\n", b"GET /live x HTTP/1.1\r\n", b"GET  /live HTTP/1.1\r\n", b"GET /live HTTP/1.1\n"):
-            assert "malformed" in refused(s, line + HOST + b"\r\n", 400)["message"], line
-        assert "chunked" in refused(s, head + b"Transfer-Encoding: gzip, chunked\r\n\r\n" + CHUNKS, 501)["message"]
-        assert "Content-Length" in refused(s, head.replace(b"1.1", b"1.0") + CHUNKED + b"\r\n" + CHUNKS, 400)["message"]
+            refused(s, head + field + LENGTH + b"\r\n" + BODY, 400, "malformed", newer)
+        refused(s, LINE + HOST + TYPE + LENGTH + b"\n" + BODY, 400, "malformed", newer)
+        for line in (b"GET /live x HTTP/1.1\r\n", b"GET  /live HTTP/1.1\r\n", b"GET /live HTTP/1.1\n"):
+            refused(s, line + HOST + b"\r\n", 400, "malformed", newer)
+        if not newer:  # the newer ones close without a word
+            refused(s, b"GET /live\0/x HTTP/1.1\r\n" + HOST + b"\r\n", 400, "malformed")
+        refused(s, head + b"Transfer-Encoding: gzip, chunked\r\n\r\n" + CHUNKS, 400, "chunked", newer)
+        refused(s, head.replace(b"1.1", b"1.0") + CHUNKED + b"\r\n" + CHUNKS, 400, "Content-Length", newer)
         # Nothing follows chunks on a connection: servers differ on where they end.
         assert [a[0] for a in answers(s.raw(head + CHUNKED + b"\r\n" + CHUNKS + NEXT))] == [200]
         for host in (b"a b", b"a,b", b"127.0.0.1:8x", b"", b"user@127.0.0.1", b"127.0.0.1/x"):
@@ -72,8 +79,8 @@ def test_framing():
 def test_long_headers():
     """Headers beyond --max-header have an answer of ours."""
     with Server(SERVE, "--max-header", "8", model=DRAFT) as s:
-        assert "--max-header" in refused(s, b"GET /" + b"a" * 12000 + b" HTTP/1.1\r\n" + HOST + b"\r\n", 414)["message"]
-        assert "--max-header" in refused(s, b"GET /live HTTP/1.1\r\n" + HOST + b"A: " + b"a" * 12000 + b"\r\n\r\n", 431)["message"]
+        refused(s, b"GET /" + b"a" * 12000 + b" HTTP/1.1\r\n" + HOST + b"\r\n", 414, "--max-header")
+        refused(s, b"GET /live HTTP/1.1\r\n" + HOST + b"A: " + b"a" * 12000 + b"\r\n\r\n", 431, "--max-header")
         assert s.raw(b"GET /live HTTP/1.1\r\nConnection: close\r\n" + HOST + b"A: " + b"a" * 7000 + b"\r\n\r\n").startswith(b"HTTP/1.1 200")
 
 
@@ -128,18 +135,24 @@ def test_keys_come_first():
             k.sendall(big[-1:])
             assert k.recv(100).startswith(b"HTTP/1.1 401")
             k.close()
-        # Those who have it and fill it: the next one is told to come again, and may.
-        with s.socket(head + b"Authorization: Bearer k\r\n\r\n" + big[:-1]) as first, s.socket(head + b"Authorization: Bearer k\r\n\r\n" + big[:-1]) as second:
-            deadline = time.monotonic() + 100
-            code = 200
-            while code == 200 and time.monotonic() < deadline:
-                code, headers, body = s.call("POST", "/tokenize", big, key)
-            assert code == 503 and int(headers["Retry-After"]) >= 1, (code, body)
-            assert error_of(json.loads(body))["type"] == "unavailable_error" and "--max-uploads" in error_of(json.loads(body))["message"]
-            first.sendall(big[-1:])
-            second.sendall(big[-1:])
-            assert first.recv(100).startswith(b"HTTP/1.1 200") and second.recv(100).startswith(b"HTTP/1.1 200")
-        assert s.call("POST", "/tokenize", big, key)[0] == 200
+
+
+def test_full_uploads():
+    """Who finds the memory for bodies full is told to come again, and may; those who fill it have their answers."""
+    big = b'{"prompt": "a", "user": "%s"}' % (b"x" * 3000000)
+    with Server(SERVE, "--max-uploads", "8", model=DRAFT) as s:
+        before, end = s.resident(), time.monotonic() + 100
+        holders = [s.socket(LINE + HOST + TYPE + b"Content-Length: %d\r\n\r\n" % len(big) + big[:-1]) for _ in range(2)]
+        while s.resident() - before < 5000 and time.monotonic() < end:  # KiB: each has half of the memory when its body is there
+            time.sleep(0.02)
+        code, headers, body = s.call("POST", "/tokenize", BODY)
+        e = error_of(json.loads(body))
+        assert code == 503 and int(headers["Retry-After"]) >= 1 and e["type"] == "unavailable_error" and "--max-uploads" in e["message"], (code, body)
+        for k in holders:
+            k.sendall(big[-1:])
+            assert k.recv(100).startswith(b"HTTP/1.1 200")
+            k.close()
+        assert s.call("POST", "/tokenize", BODY)[0] == 200
 
 
 def test_pages():
