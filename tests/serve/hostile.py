@@ -4,6 +4,7 @@
 held up, and nothing is left of them.
 
 usage: tests/serve/hostile.py WAGER WAGER_SERVE [TEST...]      the tests are the functions test_*; standard library only"""
+import concurrent.futures
 import json
 import random
 import re
@@ -154,6 +155,23 @@ def test_out_of_memory():
                 assert took < 25, "it took %.0f s" % took
         resource.prlimit(s.process.pid, resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         assert s.complete(STORY, max_tokens=5, seed=1)["choices"] == good
+
+
+def schema_of(i):
+    return {"type": "json_schema", "json_schema": {"schema": {"type": "object", "properties": {"key%d" % i: {"type": "string"}}, "required": ["key%d" % i]}}}
+
+
+def test_memory_of_schemas():
+    """Schemas that come and go, each of them new, from many clients: memory finds its bound."""
+    def round_of(s, first):
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            list(pool.map(lambda i: s.complete(STORY, max_tokens=4, response_format=schema_of(first + i)), range(80)))
+        return s.resident() >> 10
+
+    with Server(SERVE, "--batch", "8", model=DRAFT) as s:
+        after = [round_of(s, 1000 * i) for i in range(4)]
+        print("     MiB: %s" % after)
+        assert after[3] - after[0] < 24, after
 
 
 def test_malformed_http():

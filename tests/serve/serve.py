@@ -340,23 +340,6 @@ def test_special_tokens_stop():
         assert e["param"] == "stop" and "has the special token </s> beside other text" in e["message"], e
 
 
-def schema_of(i):
-    return {"type": "json_schema", "json_schema": {"schema": {"type": "object", "properties": {"key%d" % i: {"type": "string"}}, "required": ["key%d" % i]}}}
-
-
-def test_memory_of_schemas():
-    """Schemas that come and go, each of them new, from many clients: memory finds its bound."""
-    def round_of(s, first):
-        with concurrent.futures.ThreadPoolExecutor(16) as pool:
-            list(pool.map(lambda i: s.complete(STORY, max_tokens=4, response_format=schema_of(first + i)), range(80)))
-        return s.resident() >> 10
-
-    with Server(SERVE, "--batch", "8", model=DRAFT) as s:
-        after = [round_of(s, 1000 * i) for i in range(4)]
-        print("     MiB: %s" % after)
-        assert after[3] - after[0] < 24, after
-
-
 # ---- what is wrong ----------------------------------------------------------------------------------------------------
 
 
