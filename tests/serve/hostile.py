@@ -143,10 +143,10 @@ def test_out_of_memory():
         good = s.complete(STORY, max_tokens=5, seed=1)["choices"]
         with open("/proc/%d/status" % s.process.pid) as f:
             size = int(re.search(r"VmSize:\s+(\d+)", f.read())[1]) << 10
-        for room in (4, 20):  # MiB: less than the texts of a document, and than its numbers
+        for room in (4, 20):  # MiB: less than a document needs, and than the tables of a grammar
             resource.prlimit(s.process.pid, resource.RLIMIT_AS, (size + (room << 20), resource.RLIM_INFINITY))
             for body in ({"prompt": "a " * 3500000}, {"prompt": [5] * 2500000}, {"prompt": STORY, "response_format": {"type": "json_schema", "json_schema": {
-                    "schema": {"enum": ["x" * 4000000]}}}}):
+                    "schema": {"enum": ["x" * 4000000]}}}}, {"prompt": STORY, "response_format": schema_of(1)}):
                 start = time.monotonic()
                 code, headers, answer = s.call("POST", "/v1/completions", body)
                 took = time.monotonic() - start
