@@ -26,9 +26,9 @@ static void *large(size_t n)
 }
 
 /* jansson by itself asks once for every byte of this text, and then writes behind the end of a block. */
-Test(json_memory, a_failure_is_final_and_quick)
+Test(json_memory, a_failure_is_final_and_quick, .timeout = 120)
 {
-    enum { BYTES = 48 << 20 };
+    enum { BYTES = 8 << 20 };
     struct rlimit before, limit;
     if (!LIMITED) cr_skip_test("a sanitizer's own memory has no limit");
     wgs_json_guard();
@@ -39,13 +39,13 @@ Test(json_memory, a_failure_is_final_and_quick)
     cr_assert(f && fscanf(f, "%ld", &pages) == 1);
     fclose(f);
     limit = before;
-    limit.rlim_cur = (rlim_t)pages * 4096 + (16 << 20);
+    limit.rlim_cur = (rlim_t)pages * 4096 + (2 << 20);
     cr_assert(setrlimit(RLIMIT_AS, &limit) == 0);
     const clock_t start = clock();
     json_error_t e;
     wgs_json_begin();
     cr_assert_null(json_loadb(text, BYTES, 0, &e));
-    cr_assert(clock() - start < 20 * CLOCKS_PER_SEC);
+    cr_assert(clock() - start < 5 * CLOCKS_PER_SEC);
     cr_assert_null(json_pack("{s:i}", "a", 1), "a document after a failure would lack something");
     wgs_json_begin();
     json_t *o = json_pack("{s:i}", "a", 1);
