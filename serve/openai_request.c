@@ -36,7 +36,7 @@ static bool read_prompt(const char *name, const json_t *v, wgs_prompt *out, wgs_
         return wgs_wrong_type(p, name, v, "a string, tokens, or a list of strings or of lists of tokens, none of them empty");
     out->n = (int)json_array_size(v);
     out->token = malloc((size_t)out->n * sizeof *out->token);
-    if (!out->token) return wgs_refuse(p, 500, name, "out of memory for a prompt of %d tokens", out->n);
+    if (!out->token) return wgs_refuse(p, 503, name, "out of memory for a prompt of %d tokens", out->n);
     return read_ids(name, v, out->token, INT32_MAX, p);
 }
 
@@ -47,7 +47,7 @@ bool wgs_read_prompts(wgs_request *r, const char *name, const json_t *v, wgs_pro
     const size_t n = list ? json_array_size(v) : 1;
     if (n > WGS_CHOICES) return wgs_refuse(p, 400, name, "'%s' has %zu prompts; expected at most %d", name, n, WGS_CHOICES);
     r->prompt = calloc(n, sizeof *r->prompt);
-    if (!r->prompt) return wgs_refuse(p, 500, name, "out of memory for %zu prompts", n);
+    if (!r->prompt) return wgs_refuse(p, 503, name, "out of memory for %zu prompts", n);
     r->prompts = (int)n;
     for (int i = 0; i < r->prompts; i++)
         if (!read_prompt(name, list ? json_array_get(v, (size_t)i) : v, &r->prompt[i], p)) return false;
@@ -65,7 +65,7 @@ bool wgs_read_stop(wgs_request *r, const char *name, const json_t *v, wgs_proble
         if (!bytes || bytes > WGS_STOP_BYTES)
             return wgs_refuse(p, 400, name, "'%s' has a string of %zu bytes; expected 1 to %d", name, bytes, WGS_STOP_BYTES);
         char *copy = malloc(bytes);
-        if (!copy) return wgs_refuse(p, 500, name, "out of memory for %zu bytes", bytes);
+        if (!copy) return wgs_refuse(p, 503, name, "out of memory for %zu bytes", bytes);
         memcpy(copy, json_string_value(s), bytes);
         r->stops.at[r->stops.n++] = (wgs_stop){ copy, bytes };
     }
