@@ -74,7 +74,7 @@ static bool take_choice(wgs_request *r, const char *name, const json_t *v, wgs_p
     }
     r->made = b.failed ? NULL : json_stringn_nocheck(b.s, b.n);
     wgs_buffer_free(&b);
-    if (!r->made) return wgs_refuse(p, 500, name, "out of memory for %zu texts", json_array_size(v));
+    if (!r->made) return wgs_refuse(p, 503, name, "out of memory for %zu texts", json_array_size(v));
     r->grammar = json_string_value(r->made);
     return true;
 }
