@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * What is tested on vocabularies and texts that are not in the repository. Without them (WG_SHARED) the test is reported as
  * skipped, which is why it has its own main: a single test that Criterion skips is not seen. */
+#include <dirent.h>
+
 #include "core/base/read_file.h"
 #include "core/file/hf_write.h"
+#include "core/text/chat_template.h"
+#include "tests/unit/text/tiny.h"
 #include "trained_bpe.h"
 
 enum { SKIP = 77 };
@@ -46,6 +50,62 @@ Test(shared_data, published_vocabularies_come_back)
         json_decref(again);
         free(text);
     }
+}
+
+/* A weights file that has this chat template. */
+static void open_template(tiny *file, wg_weights **w, const char *template, size_t n)
+{
+    uint64_t keys;
+    tiny_bpe(file);
+    memcpy(&keys, file->b + 16, sizeof keys); /* tiny's head counts them there */
+    keys++;
+    memcpy(file->b + 16, &keys, sizeof keys);
+    tiny_text(file, "tokenizer.chat_template", 23);
+    tiny_u32(file, GGUF_STRING);
+    tiny_text(file, template, n);
+    cr_assert_eq(wg_weights_open_memory(w, "tiny", file->b, file->n, &err), WG_OK, "%s", err.text);
+}
+
+#define SAYS(role, text) "{\"role\": \"" role "\", \"content\": \"" text "\"}"
+#define TALK(messages) "{\"add_generation_prompt\": true, \"messages\": [" messages "]}"
+
+/* Of published templates no ordinary message is taken for one that is left out, and developer is heard. A template may refuse a
+ * conversation itself. */
+Test(shared_data, published_templates_hear_ordinary_messages)
+{
+    static const char *const talks[] = {
+        TALK(SAYS("user", "hello")),
+        TALK(SAYS("system", "kind") ", " SAYS("user", "hello")),
+        TALK(SAYS("user", "hello") ", " SAYS("assistant", "<think>why</think>so") ", " SAYS("user", "and {\\\"x\\\": 1}?\\n")),
+        TALK(SAYS("developer", "kind") ", " SAYS("user", "hello")),
+    };
+    char folder_path[300], path[600], *text;
+    int heard = 0, files = 0;
+    size_t n;
+    snprintf(folder_path, sizeof folder_path, "%.200s/templates", getenv("WG_SHARED"));
+    DIR *folder = opendir(folder_path);
+    cr_assert(folder, "%s", folder_path);
+    for (const struct dirent *at; (at = readdir(folder));) {
+        tiny file = { 0 };
+        wg_weights *w;
+        if (!strstr(at->d_name, ".jinja")) continue;
+        snprintf(path, sizeof path, "%s/%.200s", folder_path, at->d_name);
+        cr_assert_eq(wg_read_file(path, 1 << 20, &text, &n, &err), WG_OK, "%s", err.text);
+        open_template(&file, &w, text, n);
+        for (size_t i = 0; i < sizeof talks / sizeof *talks; i++) {
+            wg_rendered r;
+            json_t *data = json_loads(talks[i], 0, NULL);
+            const wg_status status = wg_chat_template_conversation(w, data, "2026-01-31", &r, &err);
+            cr_assert(!status || status == WG_EMODEL, "%s, %s: %s", at->d_name, talks[i], err.text);
+            if (!status) wg_rendered_free(&r), heard++;
+            json_decref(data);
+        }
+        wg_weights_close(w);
+        wg_free(text);
+        files++;
+    }
+    closedir(folder);
+    cr_assert(files >= 19 && heard > 3 * files, "%d conversations of %d templates", heard, files);
 }
 
 /* Visible, because Criterion looks for it by its name in the process of each test. */
