@@ -51,7 +51,7 @@ wg_status wg_hub_folder(char path[PATH_MAX], wg_error *err);
 /* The folder of a repository in it: "models--OWNER--REPO". */
 wg_status wg_hub_repo_folder(const wg_hub_name *name, char path[PATH_MAX], wg_error *err);
 
-/* Whether a name in a repository stays in its folder: relative, without "..", empty parts, backslashes and control characters. */
+/* Whether a name in a repository stays in its folder: relative, no "..", no empty parts, backslashes or control characters. */
 bool wg_hub_file_is_safe(const char *file);
 
 /* Which of a repository's n files are meant: chosen[i] is set for each. pick "": the only GGUF file or the one of Q4_K_M, else

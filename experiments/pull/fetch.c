@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * See fetch.h. One thread moves up to eight exchanges on; each fetches one piece of the file. The first exchange alone finds out
- * where redirects lead and whether the server has ranges; the others begin there. */
+ * See fetch.h. One thread moves up to eight exchanges on; each fetches one piece of the file. The first exchange alone finds
+ * out where redirects lead and whether the server has ranges; the others begin there. */
 #include "experiments/pull/fetch.h"
 
 #include <stdio.h>

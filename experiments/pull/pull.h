@@ -24,9 +24,9 @@ typedef struct wg_pull_result {
     int64_t fetched;     /* of them, those of this call; 0: everything was there */
 } wg_pull_result;
 
-/* Prints what is fetched, its size and its licence on stderr before it begins. Errors: EINVAL (no such name, terms that were not
- * accepted, no access), ENOENT, EIO (no connection, no room on the disk), EFORMAT (another digest), EUNSUPPORTED (no libcurl, no
- * pip). After an error the next call goes on where this one ended. */
+/* Prints what is fetched, its size and its licence on stderr before it begins. Errors: EINVAL (no such name, terms that were
+ * not accepted, no access), ENOENT, EIO (no connection, no room on the disk), EFORMAT (another digest), EUNSUPPORTED (no
+ * libcurl, no pip). After an error the next call goes on where this one ended. */
 wg_status wg_pull(const char *name, const wg_pull_options *o, wg_pull_result *out, wg_error *err);
 
 /* The two sources; wg_pull chooses. */

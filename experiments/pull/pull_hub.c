@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Files of a repository on a hub, by its HTTP interface: api/models/REPO/revision/REV lists the files of a commit, REPO/resolve/
- * COMMIT/FILE has their bytes. They are stored as the hub's own library stores them, so that other programs find them:
- * models--OWNER--REPO/blobs/DIGEST, snapshots/COMMIT/FILE -> the blob, refs/REV with the commit. */
+ * Files of a repository on a hub, by its HTTP interface: api/models/REPO/revision/REV lists the files of a commit,
+ * REPO/resolve/COMMIT/FILE has their bytes. They are stored as the hub's own library stores them, so that other programs find
+ * them: models--OWNER--REPO/blobs/DIGEST, snapshots/COMMIT/FILE -> the blob, refs/REV with the commit. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
