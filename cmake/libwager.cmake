@@ -56,13 +56,18 @@ install(EXPORT wager NAMESPACE wager:: DESTINATION ${package} FILE wagerConfig.c
 write_basic_package_version_file(wagerConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/wagerConfigVersion.cmake DESTINATION ${package})
 
-# Manual pages are the program's own help and the header's own comments; the bill of materials names what is linked.
-add_custom_command(OUTPUT wager.1 wager.h.3
+# Manual pages and completion are the program's own tables and the header's own comments; the bill of materials names what is linked.
+add_custom_command(OUTPUT man1/wager.1 completion/wager completion/_wager completion/wager.fish wager.h.3
   COMMAND ${CMAKE_SOURCE_DIR}/cmake/manual.sh $<TARGET_FILE:wager> ${CMAKE_SOURCE_DIR}/include/wager.h ${CMAKE_BINARY_DIR}
-  DEPENDS wager cmake/manual.sh include/wager.h COMMENT "Writing manual pages" VERBATIM)
-add_custom_target(manual ALL DEPENDS wager.1 wager.h.3)
-install(FILES ${CMAKE_BINARY_DIR}/wager.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  DEPENDS wager cmake/manual.sh include/wager.h COMMENT "Writing manual pages and completion" VERBATIM)
+add_custom_target(manual ALL DEPENDS man1/wager.1 wager.h.3)
+install(DIRECTORY ${CMAKE_BINARY_DIR}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
 install(FILES ${CMAKE_BINARY_DIR}/wager.h.3 DESTINATION ${CMAKE_INSTALL_MANDIR}/man3)
+set(completion ${CMAKE_BINARY_DIR}/completion)
+install(FILES ${completion}/wager DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES ${completion}/wager DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME wager-serve)
+install(FILES ${completion}/_wager DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(FILES ${completion}/wager.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 string(TIMESTAMP created UTC) # of SOURCE_DATE_EPOCH, where that is set
 set(cuda_line)
 if(WG_CUDA)

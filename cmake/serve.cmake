@@ -18,4 +18,4 @@ target_link_libraries(wager-serve PRIVATE wg_serve)
 file(RELATIVE_PATH lib_from_bin /x/${CMAKE_INSTALL_BINDIR} /x/${CMAKE_INSTALL_LIBDIR})
 set_target_properties(wager-serve PROPERTIES INSTALL_RPATH "$ORIGIN/${lib_from_bin}")
 install(TARGETS wager-serve RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-add_dependencies(manual wager-serve) # its --help is a part of wager.1
+add_dependencies(manual wager-serve) # its --help is wager-serve.1

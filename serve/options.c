@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum option_kind { O_TEXT, O_INT, O_NUMBER, O_FLAG } option_kind;
+#include "core/base/nearest.h"
+
+typedef enum option_kind { O_TEXT, O_CHOICE, O_INT, O_NUMBER, O_FLAG } option_kind;
 
 typedef struct option_row {
-    const char *name, *value; /* value: how the help calls it; NULL for a flag */
+    const char *name, *value; /* value: how the help calls it, of O_CHOICE "a|b|c"; NULL for a flag */
     char letter;              /* 0: none */
     option_kind kind;
     size_t at;
@@ -20,15 +22,15 @@ typedef struct option_row {
 
 #define AT(member) offsetof(wgs_options, member)
 static const option_row rows[] = {
+    { "model", "MODEL", 'm', O_TEXT, AT(model), 0, 0, "the model; -m may be left out" },
     { "draft-model", "FILE", 'd', O_TEXT, AT(draft_model), 0, 0, "a draft model; the same as --draft model:model=FILE" },
     { "draft", "KIND[:k=v,...]", 0, O_TEXT, AT(draft), 0, 0, "a drafter and its options (wager list drafters)" },
-    { "rule", "R", 0, O_TEXT, AT(rule), 0, 0, "verification rule; match: the very text of plain decoding (match)" },
+    { "rule", "RULE", 0, O_TEXT, AT(rule), 0, 0, "verification rule; match: the very text of plain decoding (match)" },
     { "config", "FILE", 0, O_TEXT, AT(config), 0, 0, "target, draft, verify, sampling, ... as in an experiment; options win" },
-    { "chat", "NAME", 0, O_TEXT, AT(chat), 0, 0,
-      "chat template: llama-2, llama-3, chatml, zephyr, vicuna, model; without one: the model's own, else messages as they "
-      "are" },
-    { "device", "D", 0, O_TEXT, AT(device), 0, 0, "where the target runs (cpu)" },
-    { "kv-type", "TYPE", 0, O_TEXT, AT(kv_type), 0, 0, "element type of the cache (f16)" },
+    { "chat", "none|model|llama-2|llama-3|chatml|zephyr|vicuna", 0, O_CHOICE, AT(chat), 0, 0,
+      "chat template; without one: the model's own, else messages as they are" },
+    { "device", "DEVICE", 0, O_TEXT, AT(device), 0, 0, "where the target runs (cpu)" },
+    { "kv-type", "f32|f16|bf16|q8", 0, O_CHOICE, AT(kv_type), 0, 0, "element type of the cache (f16)" },
     { "threads", "N", 0, O_INT, AT(threads), 0, 256, "threads of the engine; 0: all cores" },
     { "name", "NAME", 0, O_TEXT, AT(name), 0, 0, "the model's name for clients (the file's name)" },
     { "host", "ADDRESS", 0, O_TEXT, AT(host), 0, 0, "address to listen at (127.0.0.1)" },
@@ -41,8 +43,8 @@ static const option_row rows[] = {
       "localhost and 127.* alone" },
     { "batch", "N", 'b', O_INT, AT(batch), 1, 512, "answers that are generated at once (8)" },
     { "queue", "N", 0, O_INT, AT(queue), 1, 100000, "answers that wait; more are refused with 429 (256)" },
-    { "mode", "MODE", 0, O_TEXT, AT(mode), 0, 0, "batching: continuous, dynamic or static (continuous)" },
-    { "speculation", "MODE", 0, O_TEXT, AT(speculation), 0, 0, "fixed, off or adaptive: by load (fixed)" },
+    { "mode", "continuous|dynamic|static", 0, O_CHOICE, AT(mode), 0, 0, "batching (continuous)" },
+    { "speculation", "fixed|off|adaptive", 0, O_CHOICE, AT(speculation), 0, 0, "adaptive: by load (fixed)" },
     { "pages", "N", 0, O_INT, AT(pages), 0, 1e9, "pages of the cache; 0: room for --batch full contexts" },
     { "prefill-rows", "N", 0, O_INT, AT(prefill_rows), 0, 1e6, "tokens of prompts that one step reads; 0: 256" },
     { "no-prefix-cache", NULL, 0, O_FLAG, AT(no_prefix_cache), 0, 0, "read every prompt anew" },
@@ -51,7 +53,7 @@ static const option_row rows[] = {
     { "top-k", "K", 0, O_INT, AT(top_k), 0, 1e9, "the same for top_k; 0 keeps all" },
     { "top-p", "P", 0, O_NUMBER, AT(top_p), 0, 1, "the same for top_p (1)" },
     { "min-p", "P", 0, O_NUMBER, AT(min_p), 0, 1, "the same for min_p" },
-    { "details", "LEVEL", 0, O_TEXT, AT(details), 0, 0, "of speculation in answers: none, summary or detailed (summary)" },
+    { "details", "none|summary|detailed", 0, O_CHOICE, AT(details), 0, 0, "of speculation in answers (summary)" },
     { "metrics-prefix", "P", 0, O_TEXT, AT(metrics_prefix), 0, 0,
       "of the names of /metrics; `vllm:` for its dashboards (wager:)" },
     { "no-page", NULL, 0, O_FLAG, AT(no_page), 0, 0, "no page at /" },
@@ -87,6 +89,47 @@ static int usage(const char *what, const char *option, const char *expected)
     return WGS_EXIT_USAGE;
 }
 
+/* " (did you mean 'x'?)" of the candidates, or "". */
+static const char *hint_of(const char *word, const char *dashes, const char *const *candidates, char out[96])
+{
+    const char *near = wg_nearest(word, candidates);
+    *out = 0;
+    if (near) snprintf(out, 96, " (did you mean '%s%s'?)", dashes, near);
+    return out;
+}
+
+static int unknown(const char *option)
+{
+    const char *names[sizeof rows / sizeof *rows + 2];
+    char hint[96], name[WG_NEAREST_WORD + 1];
+    int n = 0;
+    for (const option_row *o = rows; o->name; o++) names[n++] = o->name;
+    names[n++] = "help", names[n++] = "version", names[n] = NULL;
+    const char *bare = option + strspn(option, "-");
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(bare, "="), bare);
+    fprintf(stderr, "wager serve: there is no option %s%s; wager serve --help lists the options\n", option,
+            hint_of(name, "--", names, hint));
+    return WGS_EXIT_USAGE;
+}
+
+/* -1 when the value is one of "a|b|c", those of the option. */
+static int check_choice(const option_row *o, const char *value)
+{
+    enum { MOST = 16 };
+    char text[128], hint[96], *save;
+    const char *words[MOST];
+    int n = 0;
+    snprintf(text, sizeof text, "%s", o->value);
+    for (char *w = strtok_r(text, "|", &save); w && n < MOST - 1; w = strtok_r(NULL, "|", &save)) words[n++] = w;
+    words[n] = NULL;
+    for (int i = 0; i < n; i++)
+        if (!strcmp(words[i], value)) return -1;
+    fprintf(stderr, "wager serve: --%s %s: expected one of: ", o->name, value);
+    for (int i = 0; i < n; i++) fprintf(stderr, "%s%s", i ? ", " : "", words[i]);
+    fprintf(stderr, "%s\n", hint_of(value, "", words, hint));
+    return WGS_EXIT_USAGE;
+}
+
 static int out_of_range(const option_row *o, const char *value)
 {
     fprintf(stderr, "wager serve: --%s %s: expected %s from %g to %g\n", o->name, value,
@@ -99,8 +142,12 @@ static int set(wgs_options *all, const option_row *o, const char *value)
 {
     char *place = (char *)all + o->at, *end;
     if (o->kind == O_FLAG) *(bool *)place = true;
-    else if (o->kind == O_TEXT) *(const char **)place = value;
-    else {
+    else if (o->kind == O_TEXT || o->kind == O_CHOICE) {
+        const char **text = (const char **)place;
+        if (o->at == AT(model) && *text && strcmp(*text, value) != 0) return usage("a second model: ", value, NULL);
+        if (o->kind == O_CHOICE && check_choice(o, value) >= 0) return WGS_EXIT_USAGE;
+        *text = value;
+    } else {
         const double d = strtod(value, &end);
         if (!*value || *end || !(d >= o->min && d <= o->max) || (o->kind == O_INT && d != floor(d)))
             return out_of_range(o, value);
@@ -117,17 +164,8 @@ static const option_row *find(const char *word, size_t n, bool letter)
     return NULL;
 }
 
-static bool one_of(const char *word, const char *a, const char *b, const char *c)
-{
-    return !strcmp(word, a) || !strcmp(word, b) || !strcmp(word, c);
-}
-
 static int check(const wgs_options *o)
 {
-    if (!one_of(o->mode, "continuous", "dynamic", "static")) return usage("--mode ", o->mode, "continuous, dynamic or static");
-    if (!one_of(o->speculation, "fixed", "off", "adaptive"))
-        return usage("--speculation ", o->speculation, "fixed, off or adaptive");
-    if (!one_of(o->details, "none", "summary", "detailed")) return usage("--details ", o->details, "none, summary or detailed");
     if (o->draft && o->draft_model) return usage("-d FILE and --draft KIND", " say the same thing; give one", NULL);
     if (o->key && o->key_file) return usage("--api-key and --api-key-file", " say the same thing; give one", NULL);
     if (o->key && !*o->key) return usage("--api-key", " is empty", NULL);
@@ -162,15 +200,15 @@ int wgs_options_read(wgs_options *o, int argc, char **argv)
             return WGS_EXIT_OK;
         }
         if (word[0] != '-') {
-            if (o->model) return usage("a second model: ", word, NULL);
-            o->model = word;
+            const int done = set(o, find("model", 5, false), word);
+            if (done >= 0) return done;
             continue;
         }
         const bool letter = word[1] != '-';
         word += letter ? 1 : 2;
         const char *equals = letter ? NULL : strchr(word, '=');
         const option_row *row = find(word, equals ? (size_t)(equals - word) : strlen(word), letter);
-        if (!row) return usage("there is no option ", argv[i], NULL);
+        if (!row) return unknown(argv[i]);
         if (row->kind == O_FLAG && equals) return usage(argv[i], " takes no value", NULL);
         if (row->kind != O_FLAG && !(value = equals ? equals + 1 : i + 1 < argc ? argv[++i] : NULL))
             return usage(argv[i], " needs a value", row->value);

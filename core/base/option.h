@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "core/base/error.h"
+#include "core/base/nearest.h"
 
 typedef enum wg_option_type { WG_OPT_INT, WG_OPT_FLOAT, WG_OPT_BOOL, WG_OPT_STRING, WG_OPT_ENUM } wg_option_type;
 
@@ -79,8 +80,5 @@ const char *wg_option_expects(const wg_option *row, char *buf, size_t size);
 
 /* The value of a field as text (numbers with the fewest digits that read back the same). Writes into buf. */
 const char *wg_option_value(const wg_option *row, const void *o, char *buf, size_t size);
-
-/* The candidate closest to `word` by edit distance (at most 1/3 of its length, at least 1 and at most 3 edits), or NULL. */
-const char *wg_nearest(const char *word, const char *const *candidates);
 
 #endif

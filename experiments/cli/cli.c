@@ -35,6 +35,13 @@ int wg_cli_fail(const wg_error *err)
     return wg_cli_status(err->code);
 }
 
+void wg_cli_usage(FILE *f)
+{
+    fputs("wager: speculative decoding, measured and proved\n\ncommands:\n", f);
+    for (const wg_command *c = wg_commands; c->name; c++) fprintf(f, "  %-12s %s\n", c->name, c->doc);
+    fputs("\nwager help COMMAND explains one. First steps: ./quickstart.sh, then wager generate.\n", f);
+}
+
 static const wg_command *find_command(const char *name)
 {
     for (const wg_command *c = wg_commands; c->name; c++)
@@ -42,39 +49,82 @@ static const wg_command *find_command(const char *name)
     return NULL;
 }
 
-static void print_help(const char *command, const wg_flag *flags)
+/* " (did you mean 'x'?)", or "". */
+static const char *hint_of(const char *dashes, const char *near, char out[96])
 {
-    const wg_command *c = find_command(command);
-    printf("usage: wager %s\n\n%s\n", c ? c->usage : command, c ? c->doc : "");
+    *out = '\0';
+    if (near) snprintf(out, 96, " (did you mean '%s%s'?)", dashes, near);
+    return out;
+}
+
+const wg_command *wg_cli_command(const char *name)
+{
+    const char *names[64];
+    char hint[96];
+    int n = 0;
+    const wg_command *found = find_command(name);
+    if (found) return found;
+    for (const wg_command *c = wg_commands; c->name; c++) names[n++] = c->name;
+    names[n] = NULL;
+    fprintf(stderr, "wager: there is no command '%s'%s; wager --help lists them\n", name,
+            hint_of("", wg_nearest(name, names), hint));
+    return NULL;
+}
+
+/* ---- help and other readers of the tables ------------------------------------------------------------------------- */
+
+static struct {
+    wg_flag_reader *read; /* NULL: commands run */
+    void *user;
+} reader;
+
+bool wg_cli_reads_flags(void) { return reader.read; }
+
+void wg_cli_read_flags(const wg_command *command, wg_flag_reader *read, void *user)
+{
+    char *argv[] = { (char *)(uintptr_t)command->name, NULL };
+    reader.read = read, reader.user = user;
+    command->run(1, argv);
+    reader.read = NULL;
+}
+
+static void print_help(const wg_command *c, const wg_flag *flags)
+{
+    printf("usage: wager %s\n\n%s\n", c->usage, c->doc);
     if (flags->name) puts("\nflags:");
     for (const wg_flag *f = flags; f->name; f++) {
-        char left[64];
-        const char *dash = f->name[1] ? "--" : "-";
-        if (f->letter)
-            snprintf(left, sizeof left, "-%c, --%s%s%s", f->letter, f->name, f->value ? " " : "", f->value ? f->value : "");
-        else snprintf(left, sizeof left, "%s%s%s%s", dash, f->name, f->value ? " " : "", f->value ? f->value : "");
+        char left[128], letter[8] = "";
+        if (wg_flag_letter(f)) snprintf(letter, sizeof letter, "-%c, ", f->letter);
+        snprintf(left, sizeof left, "%s%s%s%s%s", letter, wg_flag_dashes(f), f->name, f->value ? " " : "",
+                 f->value ? f->value : "");
         printf("  %-28s %s", left, f->doc);
         if (f->type == WG_FLAG_INT) printf(" [%ld]", *(long *)f->to);
         if (f->type == WG_FLAG_FLOAT) printf(" [%g]", *(double *)f->to);
-        if (f->type == WG_FLAG_STRING && *(const char **)f->to) printf(" [%s]", *(const char **)f->to);
+        if ((f->type == WG_FLAG_STRING || f->type == WG_FLAG_CHOICE) && *(const char **)f->to)
+            printf(" [%s]", *(const char **)f->to);
         puts("");
     }
 }
 
+/* ---- flags --------------------------------------------------------------------------------------------------------- */
+
 static int complain(const char *command, const char *text, const char *word, const char *hint)
 {
-    fprintf(stderr, "wager %s: %s '%s'%s%s%s; see wager %s --help\n", command, text, word, hint ? " (did you mean '" : "",
-            hint ? hint : "", hint ? "'?)" : "", command);
+    fprintf(stderr, "wager %s: %s '%s'%s; see wager %s --help\n", command, text, word, hint, command);
     return WG_EXIT_USAGE;
 }
 
-static const char *nearest_flag(const wg_flag *flags, const char *word)
+static int unknown_flag(const char *command, const wg_flag *flags, const char *word)
 {
-    const char *names[64];
+    enum { MOST = 64 };
+    const char *names[MOST];
+    char hint[96], name[WG_NEAREST_WORD + 1];
     int n = 0;
-    for (const wg_flag *f = flags; f->name && n < 63; f++) names[n++] = f->name;
+    for (const wg_flag *f = flags; f->name && n < MOST - 2; f++) names[n++] = f->name;
+    names[n++] = "help";
     names[n] = NULL;
-    return wg_nearest(word, names);
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word + strspn(word, "-"), "="), word + strspn(word, "-"));
+    return complain(command, "unknown flag", word, hint_of("--", name[1] ? wg_nearest(name, names) : NULL, hint));
 }
 
 static int set_number(const char *command, const wg_flag *f, const char *value)
@@ -82,33 +132,72 @@ static int set_number(const char *command, const wg_flag *f, const char *value)
     char *end;
     errno = 0;
     const double v = strtod(value, &end);
-    const bool whole = f->type == WG_FLAG_FLOAT || v == floor(v);
+    const bool whole = f->type == WG_FLAG_FLOAT || (v == floor(v) && fabs(v) < 9.2e18); /* a long holds it */
     const bool inside = (f->min == 0 && f->max == 0) || (v >= f->min && v <= f->max);
     if (end == value || *end || errno || !isfinite(v) || !whole || !inside) {
-        fprintf(stderr, "wager %s: --%s %s: expected %s", command, f->name, value,
+        fprintf(stderr, "wager %s: %s%s %s: expected %s", command, wg_flag_dashes(f), f->name, value,
                 f->type == WG_FLAG_INT ? "an integer" : "a number");
         if (f->min != 0 || f->max != 0) fprintf(stderr, " %.10g..%.10g", f->min, f->max);
         fprintf(stderr, "\n");
         return WG_EXIT_USAGE;
     }
     if (f->type == WG_FLAG_FLOAT) *(double *)f->to = v;
-    else *(long *)f->to = (long)strtoll(value, NULL, 10);
+    else { /* digits are read exactly, other forms such as 1e3 as the real that they are */
+        const long digits = strtol(value, &end, 10);
+        *(long *)f->to = *end ? (long)v : digits;
+    }
     return -1;
+}
+
+/* The words of "a|b|c", in `text`; their number. */
+static int split_choices(const char *value, char text[256], const char *word[WG_FLAG_LIST_MAX])
+{
+    int n = 0;
+    char *save;
+    snprintf(text, 256, "%s", value);
+    for (char *w = strtok_r(text, "|", &save); w && n < WG_FLAG_LIST_MAX - 1; w = strtok_r(NULL, "|", &save)) word[n++] = w;
+    word[n] = NULL;
+    return n;
+}
+
+static int set_choice(const char *command, const wg_flag *f, const char *value)
+{
+    char text[256], hint[96];
+    const char *word[WG_FLAG_LIST_MAX];
+    const int n = split_choices(f->value, text, word);
+    *(const char **)f->to = value;
+    for (int i = 0; i < n; i++)
+        if (!strcmp(word[i], value)) return -1;
+    fprintf(stderr, "wager %s: %s%s %s: expected one of: ", command, wg_flag_dashes(f), f->name, value);
+    for (int i = 0; i < n; i++) fprintf(stderr, "%s%s", i ? ", " : "", word[i]);
+    fprintf(stderr, "%s\n", hint_of("", wg_nearest(value, word), hint));
+    return WG_EXIT_USAGE;
+}
+
+static int two_models(const char *command, const char *a, const char *b)
+{
+    fprintf(stderr, "wager %s: two models, '%s' and '%s': name one, as -m MODEL or as a word\n", command, a, b);
+    return WG_EXIT_USAGE;
 }
 
 static int set_value(const char *command, const wg_flag *f, const char *value)
 {
-    if (f->type == WG_FLAG_STRING) {
-        *(const char **)f->to = value;
+    const char **text = f->to;
+    wg_flag_list *list = f->to;
+    switch (f->type) {
+    case WG_FLAG_MODEL:
+    case WG_FLAG_MODEL_IF:
+        if (*text && strcmp(*text, value) != 0) return two_models(command, *text, value);
+        *text = value;
         return -1;
-    }
-    if (f->type == WG_FLAG_LIST) {
-        wg_flag_list *list = f->to;
-        if (list->n == WG_FLAG_LIST_MAX) return complain(command, "too many of flag", f->name, NULL);
+    case WG_FLAG_STRING: *text = value; return -1;
+    case WG_FLAG_CHOICE: return set_choice(command, f, value);
+    case WG_FLAG_LIST:
+        if (list->n == WG_FLAG_LIST_MAX) return complain(command, "too many of flag", f->name, "");
         list->item[list->n++] = value;
         return -1;
+    default: return set_number(command, f, value);
     }
-    return set_number(command, f, value);
 }
 
 /* The flag of a word: "--name", "--name=value", "-n", "-n value". *value points after '=' or is NULL. */
@@ -124,43 +213,99 @@ static const wg_flag *match_flag(const wg_flag *flags, const char *word, const c
     return NULL;
 }
 
-int wg_cli_parse(const char *command, const wg_flag *flags, int argc, char **argv, const char **positional, int min, int max)
+/* The flag at argv[*at], with its value, which may be the next word. -1, or an exit status. */
+static int read_flag(const char *command, const wg_flag *flags, int argc, char **argv, int *at)
 {
+    const char *word = argv[*at], *value, *other;
+    const wg_flag *f = match_flag(flags, word, &value);
+    if (!f) return unknown_flag(command, flags, word);
+    if (f->type == WG_FLAG_BOOL) {
+        if (value) return complain(command, "this flag takes no value:", word, "");
+        *(bool *)f->to = true;
+        return -1;
+    }
+    if (!value && *at + 1 < argc) {
+        value = argv[*at + 1];
+        if (!strncmp(value, "--", 2) && (!value[2] || match_flag(flags, value, &other))) value = NULL; /* the next flag */
+        else ++*at;
+    }
+    if (!value) return complain(command, "a value is missing after", word, "");
+    return set_value(command, f, value);
+}
+
+/* ---- words --------------------------------------------------------------------------------------------------------- */
+
+int wg_cli_check_word(const wg_command *c, const char *word)
+{
+    char hint[96];
+    for (int i = 0; c->words[i]; i++)
+        if (!strcmp(c->words[i], word)) return -1;
+    fprintf(stderr, "wager %s: there is no '%s'%s; there %s: ", c->name, word, hint_of("", wg_nearest(word, c->words), hint),
+            c->words[1] ? "are" : "is");
+    for (int i = 0; c->words[i]; i++) fprintf(stderr, "%s%s", i ? ", " : "", c->words[i]);
+    fputc('\n', stderr);
+    return WG_EXIT_USAGE;
+}
+
+static int missing(const wg_command *c, const char *what)
+{
+    fprintf(stderr, "wager %s: %s; usage: wager %s\n", c->name, what, c->usage);
+    return WG_EXIT_USAGE;
+}
+
+/* Takes the model's path out of the n words, where a word names it: without -m the first one, when the command needs a model
+ * or has no other use for a word; with -m one that is too many. `lead`: words before it. Returns the words that are left, or
+ * -1 after a message. */
+static int take_model(const char *command, const wg_flag *model, char **word, int n, int lead, int max)
+{
+    const char **path = model->to;
+    const bool is_word = n > max || (!*path && model->type == WG_FLAG_MODEL);
+    if (!is_word || n <= lead) return n;
+    if (*path && strcmp(*path, word[lead]) != 0) {
+        two_models(command, *path, word[lead]);
+        return -1;
+    }
+    *path = word[lead];
+    memmove(word + lead, word + lead + 1, (size_t)(n - lead - 1) * sizeof *word);
+    return n - 1;
+}
+
+static int take_words(const wg_command *c, const wg_flag *flags, char **all, int n, const char **word, int min, int max)
+{
+    const wg_flag *model = flags;
+    const bool lead = c->words && n > 0;
+    while (model->name && model->type != WG_FLAG_MODEL && model->type != WG_FLAG_MODEL_IF) model++;
+    if (lead && wg_cli_check_word(c, all[0]) >= 0) return WG_EXIT_USAGE;
+    if (model->name && (n = take_model(c->name, model, all, n, lead, max)) < 0) return WG_EXIT_USAGE;
+    if (n > max) return complain(c->name, "unexpected word", all[max], "");
+    if (model->type == WG_FLAG_MODEL && model->name && !*(const char **)model->to && n >= min - 1 && !(c->words && !n))
+        return missing(c, "the model is missing: give -m MODEL, or its path as a word");
+    if (n < min) return missing(c, "something is missing");
+    for (int i = 0; i < n; i++) word[i] = all[i];
+    return -1;
+}
+
+int wg_cli_parse(const char *command, const wg_flag *flags, int argc, char **argv, const char **word, int min, int max)
+{
+    const wg_command *c = find_command(command);
     int n = 0;
     bool flags_end = false;
+    if (reader.read) {
+        reader.read(c, flags, reader.user);
+        return WG_EXIT_OK;
+    }
     for (int i = 1; i < argc; i++) {
-        const char *word = argv[i], *value;
-        if (!flags_end && !strcmp(word, "--")) {
-            flags_end = true;
-            continue;
-        }
-        if (flags_end || word[0] != '-' || !word[1]) {
-            if (n == max) return complain(command, "unexpected word", word, NULL);
-            positional[n++] = word;
-            continue;
-        }
-        if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
-            print_help(command, flags);
+        if (!flags_end && !strcmp(argv[i], "--")) flags_end = true;
+        else if (flags_end || argv[i][0] != '-' || !argv[i][1]) argv[1 + n++] = argv[i];
+        else if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+            print_help(c, flags);
             return WG_EXIT_OK;
+        } else {
+            const int bad = read_flag(command, flags, argc, argv, &i);
+            if (bad >= 0) return bad;
         }
-        const wg_flag *f = match_flag(flags, word, &value);
-        if (!f) return complain(command, "unknown flag", word, nearest_flag(flags, word + (word[1] == '-' ? 2 : 1)));
-        if (f->type == WG_FLAG_BOOL) {
-            if (value) return complain(command, "this flag takes no value:", word, NULL);
-            *(bool *)f->to = true;
-            continue;
-        }
-        if (!value && i + 1 < argc) value = argv[++i];
-        if (!value) return complain(command, "a value is missing after", word, NULL);
-        const int bad = set_value(command, f, value);
-        if (bad >= 0) return bad;
     }
-    if (n < min) {
-        const wg_command *c = find_command(command);
-        fprintf(stderr, "wager %s: something is missing; usage: wager %s\n", command, c ? c->usage : command);
-        return WG_EXIT_USAGE;
-    }
-    return -1;
+    return take_words(c, flags, argv + 1, n, word, min, max);
 }
 
 int wg_cli_weight_type(const char *command, const char *name)
@@ -209,20 +354,14 @@ bool wg_cli_chat(const char *command, const char *name, const char *system, wg_c
     *out = (wg_chat){ .family = WG_CHAT_NONE, .system = system };
     for (int i = 0; name && wg_chat_names[i]; i++)
         if (!strcmp(name, wg_chat_names[i])) out->family = i;
-    if (name && strcmp(name, wg_chat_names[out->family]) != 0)
-        fprintf(stderr, "wager %s: --chat %s: expected none, model, llama-2, llama-3, chatml, zephyr or vicuna\n", command,
-                name);
-    else if (system && *system && out->family == WG_CHAT_NONE)
-        fprintf(stderr, "wager %s: --system: needs --chat, the template that says it\n", command);
-    else return true;
+    if (!system || !*system || out->family != WG_CHAT_NONE) return true;
+    fprintf(stderr, "wager %s: --system: needs --chat, the template that says it\n", command);
     return false;
 }
 
-int wg_cli_kv_type(const char *command, const char *name)
+int wg_cli_kv_type(const char *name)
 {
     for (int i = 0; name && wg_kv_type_names[i]; i++)
         if (!strcmp(name, wg_kv_type_names[i])) return wg_kv_type_ids[i];
-    if (!name) return WG_F16;
-    fprintf(stderr, "wager %s: --kv-type %s: expected f32, f16, bf16 or q8\n", command, name);
-    return -1;
+    return WG_F16;
 }

@@ -11,7 +11,16 @@
 /* Exit statuses of the program. */
 enum { WG_EXIT_OK = 0, WG_EXIT_FAILED = 1, WG_EXIT_USAGE = 2, WG_EXIT_INTERRUPTED = 130 };
 
-typedef enum wg_flag_type { WG_FLAG_BOOL, WG_FLAG_INT, WG_FLAG_FLOAT, WG_FLAG_STRING, WG_FLAG_LIST } wg_flag_type;
+typedef enum wg_flag_type {
+    WG_FLAG_BOOL,
+    WG_FLAG_INT,
+    WG_FLAG_FLOAT,
+    WG_FLAG_STRING,
+    WG_FLAG_LIST,
+    WG_FLAG_CHOICE,   /* a text that is one of those in `value`, "a|b|c" */
+    WG_FLAG_MODEL,    /* the path of the command's model, which a word may name as well; the command needs one */
+    WG_FLAG_MODEL_IF, /* the same, of a command that does not always need one */
+} wg_flag_type;
 
 enum { WG_FLAG_LIST_MAX = 64 };
 typedef struct wg_flag_list {
@@ -23,21 +32,48 @@ typedef struct wg_flag {
     const char *name; /* without the dashes */
     char letter;      /* 0: none */
     wg_flag_type type;
-    void *to; /* bool, long, double, const char *, wg_flag_list; holds the default */
-    const char *value, *doc;
+    void *to;          /* bool, long, double, const char *, wg_flag_list; holds the default */
+    const char *value; /* how the help calls it; flag_values.h has the legal words of some */
+    const char *doc;
     double min, max; /* of numbers; both 0: any */
 } wg_flag;
+
+/* How a name is written, "--" or, of one letter, "-"; and whether there is a letter beside it. */
+static inline const char *wg_flag_dashes(const wg_flag *f) { return f->name[1] ? "--" : "-"; }
+static inline bool wg_flag_letter(const wg_flag *f) { return f->letter && f->name[1]; }
+
+/* The row of a command's model: -m MODEL, --model MODEL, or the first word (behind that which says what the command does). */
+#define WG_MODEL_ROW(type, to, doc)                                                                                            \
+    {                                                                                                                          \
+        "model", 'm', type, to, "MODEL", doc "; -m may be left out", 0, 0                                                      \
+    }
 
 typedef struct wg_command {
     const char *name, *usage, *doc;
     int (*run)(int argc, char **argv); /* argv[0] is the command's name; returns the exit status */
+    const char *const *words;          /* the legal first words, NULL-terminated; NULL: any */
 } wg_command;
 extern const wg_command wg_commands[]; /* ends with a NULL name */
 
-/* Parses flags (before, between and after positionals; "--" ends them) into their fields. Returns -1 to continue; otherwise
- * the exit status to return at once (0 after --help, 2 after a usage error, which has been printed on stderr). `positional`
- * receives between min and max words. */
-int wg_cli_parse(const char *command, const wg_flag *flags, int argc, char **argv, const char **positional, int min, int max);
+/* What the program is for and its commands. */
+void wg_cli_usage(FILE *f);
+
+/* The command of a name; NULL after a message on stderr with the nearest name. */
+const wg_command *wg_cli_command(const char *name);
+
+/* -1 when a word may be the first of the command (which has `words`); else the exit status, after a message on stderr. */
+int wg_cli_check_word(const wg_command *c, const char *word);
+
+/* Parses flags (before, between and after words; "--" ends them) into their fields. Returns -1 to continue; otherwise the exit
+ * status to return at once (0 after --help, 2 after a usage error, which has been printed on stderr). `word` receives between
+ * min and max words, the model's path not among them. Words of argv are moved to its front. */
+int wg_cli_parse(const char *command, const wg_flag *flags, int argc, char **argv, const char **word, int min, int max);
+
+/* Gives the flags of a command to a function, without running it: wg_cli_parse, the first that every command calls, hands
+ * them over and has the command return. */
+typedef void wg_flag_reader(const wg_command *command, const wg_flag *flags, void *user);
+void wg_cli_read_flags(const wg_command *command, wg_flag_reader *read, void *user);
+bool wg_cli_reads_flags(void); /* whether that is happening */
 
 /* Prints "wager: message" on stderr and returns the exit status of the code: 2 for usage and configuration, 130 when
  * interrupted, else 1. */
@@ -60,13 +96,15 @@ wg_status wg_cli_read_ints(const char *flag, const char *text, wg_cli_ints *out,
 /* A weight type that can be written, by its name; -1 after an explanation on stderr. */
 int wg_cli_weight_type(const char *command, const char *name);
 
-/* The element type of the cache of a name (NULL: f16); -1 after a message on stderr. */
-int wg_cli_kv_type(const char *command, const char *name);
-#define WG_KV_TYPE_DOC "element type of the cache: f32, f16, bf16 or q8"
+/* The element type of the cache of a name of WG_KV_TYPE_VALUES (NULL: f16). */
+int wg_cli_kv_type(const char *name);
+#define WG_KV_TYPE_VALUES "f32|f16|bf16|q8"
+#define WG_KV_TYPE_DOC "element type of the cache"
 
-/* The chat template of --chat NAME and --system TEXT (each may be NULL); false after a message on stderr. */
+/* The chat template of --chat (one of WG_CHAT_VALUES) and --system TEXT (each may be NULL); false after a message on stderr. */
 bool wg_cli_chat(const char *command, const char *name, const char *system, wg_chat *out);
-#define WG_CHAT_DOC "chat template of the prompts: model (the one in its file), llama-2, llama-3, chatml, zephyr or vicuna"
+#define WG_CHAT_VALUES "none|model|llama-2|llama-3|chatml|zephyr|vicuna"
+#define WG_CHAT_DOC "chat template of the prompts; model: the one in its file"
 #define WG_DATE_DOC "today for a model's own template, such as 2026-01-31; without it the template has no date"
 #define WG_SYSTEM_DOC "what the template says before the question"
 

@@ -213,12 +213,12 @@ int wg_cmd_bench(int argc, char **argv)
                 .top_p = 0.95 };
     const char *what;
     const wg_flag flags[] = {
-        { "model", 'm', WG_FLAG_STRING, &b.model, "FILE", "the target model", 0, 0 },
+        WG_MODEL_ROW(WG_FLAG_MODEL_IF, &b.model, "the target model"),
         { "rows", 0, WG_FLAG_STRING, &b.rows, "1,8,16", "forward, kernels: rows of a pass; verify: of a chain (17)", 0, 0 },
         { "vocab", 0, WG_FLAG_INT, &b.vocab, "N", "verify: tokens of the vocabulary", 2, 10000000 },
         { "context", 0, WG_FLAG_STRING, &b.context, "0,1024",
           "forward: tokens before them (0); kernels: keys of attention (4096)", 0, 0 },
-        { "op", 0, WG_FLAG_STRING, &b.op, "OP", "kernels: only matmul, prepare or attention", 0, 0 },
+        { "op", 0, WG_FLAG_CHOICE, &b.op, "matmul|prepare|attention", "kernels: only this", 0, 0 },
         { "type", 0, WG_FLAG_STRING, &b.type, "TYPE", "kernels: only this type of weights or cache", 0, 0 },
         { "megabytes", 0, WG_FLAG_INT, &b.megabytes, "N", "kernels: of weights, more than caches hold", 1, 16000 },
         { "steps", 0, WG_FLAG_BOOL, &b.steps, NULL, "round: the host makes every step, also where the device could", 0, 0 },
@@ -231,16 +231,16 @@ int wg_cmd_bench(int argc, char **argv)
         { "requests", 0, WG_FLAG_INT, &b.requests, "N", "compare: requests of a folder, at least", 10, 10000000 },
         { "sequences", 0, WG_FLAG_INT, &b.sequences, "N", "train: of a pass", 1, 4096 },
         { "length", 0, WG_FLAG_INT, &b.length, "N", "train: tokens of a sequence; 0: the model's context", 0, 1 << 20 },
-        { "rule", 0, WG_FLAG_STRING, &b.rule, "R", "verification rule (round: rejection; verify: all)", 0, 0 },
+        { "rule", 0, WG_FLAG_STRING, &b.rule, "RULE", "verification rule (round: rejection; verify: all)", 0, 0 },
         { "temp", 't', WG_FLAG_FLOAT, &b.temperature, "T", "temperature (round: 1; verify: 0.8)", 0, 100 },
         { "top-p", 0, WG_FLAG_FLOAT, &b.top_p, "P", "verify: mass of the nucleus", 0, 1 },
         { "n", 'n', WG_FLAG_INT, &b.n, "N", "round: tokens of a repeat", 2, 1e6 },
         { "seed", 0, WG_FLAG_INT, &b.seed, "S", "round: seed", 0, 0 },
         { "repeats", 0, WG_FLAG_INT, &b.repeats, "N", "medians are over these", 1, WG_BENCH_REPEATS },
-        { "device", 0, WG_FLAG_STRING, &b.device, "D", "forward, round, perplexity, train: " WG_DEVICE_NAMES, 0, 0 },
+        { "device", 0, WG_FLAG_STRING, &b.device, "DEVICE", "forward, round, perplexity, train: " WG_DEVICE_NAMES, 0, 0 },
         { "threads", 0, WG_FLAG_INT, &b.threads, "N", "0: all cores", 0, 256 },
         { "pin", 0, WG_FLAG_BOOL, &b.pin, NULL, "bind each worker thread to a processor of its own", 0, 0 },
-        { "kv-type", 0, WG_FLAG_STRING, &b.kv_name, "TYPE", WG_KV_TYPE_DOC " (f16)", 0, 0 },
+        { "kv-type", 0, WG_FLAG_CHOICE, &b.kv_name, WG_KV_TYPE_VALUES, WG_KV_TYPE_DOC " (f16)", 0, 0 },
         { "quantize", 0, WG_FLAG_STRING, &b.quantize, "T[,P=T]...", "forward, round, perplexity, load: " WG_QUANTIZE_DOC, 0,
           0 },
         { "json", 0, WG_FLAG_BOOL, &b.json, NULL, "one JSON object a line", 0, 0 },
@@ -261,15 +261,7 @@ int wg_cmd_bench(int argc, char **argv)
         return wg_bench_tokenizer(b.model, b.text, (int)b.repeats, b.json, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
     if (!strcmp(what, "train") && b.model) return bench_train(&b, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
     if (!strcmp(what, "kernels")) return bench_kernels(&b, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
-    if (!forward && !perplexity && !load && strcmp(what, "round") && strcmp(what, "tokenizer") && strcmp(what, "train")) {
-        fprintf(stderr,
-                "wager bench: there is no benchmark '%s'; there are: forward, kernels, perplexity, round, verify, draft, "
-                "compare, tokenizer, train, load\n",
-                what);
-        return WG_EXIT_USAGE;
-    }
-    const int kv_type = wg_cli_kv_type("bench", b.kv_name);
-    if (kv_type < 0) return WG_EXIT_USAGE;
+    const int kv_type = wg_cli_kv_type(b.kv_name);
     if (!b.rule) b.rule = "rejection";
     if (!b.rows) b.rows = "1,2,4,8,16,32,64";
     if (!b.context) b.context = "0";

@@ -36,9 +36,10 @@ static bool ends_in_gguf(const char *name)
 
 int wg_cmd_convert(int argc, char **argv)
 {
-    const char *word[2] = { NULL, NULL }, *tokenizer = NULL, *out = NULL, *type_name = NULL;
+    const char *in = NULL, *word = NULL, *tokenizer = NULL, *out = NULL, *type_name = NULL;
     double shard_gb = 5;
     const wg_flag flags[] = {
+        WG_MODEL_ROW(WG_FLAG_MODEL, &in, "the model to convert, a file or a folder"),
         { "tokenizer", 0, WG_FLAG_STRING, &tokenizer, "FILE", "tokenizer.bin that belongs to a llama2.c model", 0, 0 },
         { "out", 'o', WG_FLAG_STRING, &out, "FILE", "the GGUF file to write, whatever its name", 0, 0 },
         { "type", 0, WG_FLAG_STRING, &type_name, "TYPE",
@@ -47,23 +48,23 @@ int wg_cmd_convert(int argc, char **argv)
         { "shard-gb", 0, WG_FLAG_FLOAT, &shard_gb, "GB", "folders: bytes of a file of weights (5)", 1e-6, 1e6 },
         { 0 },
     };
-    const int done = wg_cli_parse("convert", flags, argc, argv, word, 1, 2);
+    const int done = wg_cli_parse("convert", flags, argc, argv, &word, 0, 1);
     if (done >= 0) return done;
-    if (!out == !word[1]) {
+    if (!out == !word) {
         fputs("wager convert: expected one name of what is written: OUT.gguf, a folder, or --out FILE\n", stderr);
         return WG_EXIT_USAGE;
     }
     const int type = type_name ? wg_cli_weight_type("convert", type_name) : -1;
     if (type_name && type < 0) return WG_EXIT_USAGE;
-    const bool folder = !out && !ends_in_gguf(word[1]);
-    if (!out) out = word[1];
+    const bool folder = !out && !ends_in_gguf(word);
+    if (!out) out = word;
     if (folder && tokenizer) {
         fputs("wager convert: --tokenizer is for GGUF files: write one first, then a folder of it\n", stderr);
         return WG_EXIT_USAGE;
     }
     wg_error err;
-    if (check(word[0], tokenizer == NULL, &err)) return wg_cli_fail(&err);
-    if (folder ? to_folder(word[0], out, type, shard_gb, &err) : wg_convert(word[0], tokenizer, out, type, &err))
+    if (check(in, tokenizer == NULL, &err)) return wg_cli_fail(&err);
+    if (folder ? to_folder(in, out, type, shard_gb, &err) : wg_convert(in, tokenizer, out, type, &err))
         return wg_cli_fail(&err);
     printf("wrote %s\n", out);
     return WG_EXIT_OK;

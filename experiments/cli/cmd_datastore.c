@@ -59,7 +59,7 @@ int wg_cmd_datastore(int argc, char **argv)
 {
     const char *word[1 + FILES_MAX] = { 0 }, *model = NULL, *out = NULL;
     const wg_flag flags[] = {
-        { "model", 'm', WG_FLAG_STRING, &model, "FILE", "the target model, whose tokenizer makes the tokens", 0, 0 },
+        WG_MODEL_ROW(WG_FLAG_MODEL, &model, "the target model, whose tokenizer makes the tokens"),
         { "out", 'o', WG_FLAG_STRING, &out, "FILE", "the datastore to write", 0, 0 },
         { 0 },
     };
@@ -67,15 +67,9 @@ int wg_cmd_datastore(int argc, char **argv)
     if (done >= 0) return done;
     int files = 0;
     while (files < FILES_MAX && word[1 + files]) files++;
-    if (strcmp(word[0], "build") != 0) {
-        fprintf(stderr, "wager datastore: there is no '%s'; there is: build\n", word[0]);
-        return WG_EXIT_USAGE;
-    }
-    if (!model || !out || files == 0) {
+    if (!out || files == 0) {
         fprintf(stderr, "wager datastore build: %s\n",
-                !model ? "-m FILE is missing: the model whose tokenizer makes the tokens"
-                : !out ? "--out FILE is missing: the datastore to write"
-                       : "TEXT... is missing: one file or more of plain text");
+                !out ? "--out FILE is missing: the datastore to write" : "TEXT... is missing: one file or more of plain text");
         return WG_EXIT_USAGE;
     }
     size_t n;

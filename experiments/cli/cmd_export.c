@@ -251,24 +251,16 @@ static void print(const job *j)
     printf("%s/README.md says how vLLM, SGLang, llama.cpp and transformers draft with it\n", j->to);
 }
 
-static bool set_format(job *j, const char *format)
-{
-    j->hf = !format || strcmp(format, "hf") == 0 || strcmp(format, "both") == 0;
-    j->gguf = format && (strcmp(format, "gguf") == 0 || strcmp(format, "both") == 0);
-    if (j->hf || j->gguf) return true;
-    fprintf(stderr, "wager export: --format %.40s: expected hf, gguf or both\n", format);
-    return false;
-}
-
 int wg_cmd_export(int argc, char **argv)
 {
     job j = { .type = -1 };
-    const char *format = NULL, *name = NULL;
+    const char *format = "hf", *name = NULL;
     long threads = 0;
     bool json = false;
     const wg_flag flags[] = {
+        WG_MODEL_ROW(WG_FLAG_MODEL, &j.model, "the draft model, or a checkpoint of its training"),
         { "to", 'o', WG_FLAG_STRING, &j.to, "FOLDER", "the folder to write, which must not exist or be empty (needed)", 0, 0 },
-        { "format", 0, WG_FLAG_STRING, &format, "F", "hf (a Hugging Face folder), gguf or both (hf)", 0, 0 },
+        { "format", 0, WG_FLAG_CHOICE, &format, "hf|gguf|both", "hf: a Hugging Face folder", 0, 0 },
         { "for", 0, WG_FLAG_LIST, &j.targets, "TARGET",
           "a target that it drafts for: checked, and named in the card; may be repeated", 0, 0 },
         { "measured", 0, WG_FLAG_STRING, &j.measured, "RESULTS",
@@ -281,13 +273,14 @@ int wg_cmd_export(int argc, char **argv)
         { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object, with the keys of docs/students.md", 0, 0 },
         { 0 },
     };
-    const int done = wg_cli_parse("export", flags, argc, argv, &j.model, 1, 1);
+    const int done = wg_cli_parse("export", flags, argc, argv, NULL, 0, 0);
     if (done >= 0) return done;
     if (!j.to) {
         fputs("wager export: --to FOLDER is missing: the folder to write\n", stderr);
         return WG_EXIT_USAGE;
     }
-    if (!set_format(&j, format)) return WG_EXIT_USAGE;
+    j.hf = strcmp(format, "gguf") != 0;
+    j.gguf = strcmp(format, "hf") != 0;
     if (j.type_name && (j.type = wg_cli_weight_type("export", j.type_name)) < 0) return WG_EXIT_USAGE;
     j.threads = (int)threads;
     if (!set_name(&j, name)) return WG_EXIT_USAGE;

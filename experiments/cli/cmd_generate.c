@@ -227,7 +227,7 @@ static wg_status generate_run(generate *g, wg_error *err)
                                .pin = g->pin,
                                .quantize = g->quantize,
                                .need_tokenizer = true,
-                               .model = { .kv_type = wg_cli_kv_type("generate", g->kv_type), .allow_nan = g->allow_nan } };
+                               .model = { .kv_type = wg_cli_kv_type(g->kv_type), .allow_nan = g->allow_nan } };
     const wg_engine_options opt = { .max_batch = 1,
                                     .seed = (uint64_t)g->seed,
                                     .measure_alpha = g->audit,
@@ -290,7 +290,7 @@ int wg_cmd_generate(int argc, char **argv)
 {
     generate g = { .prompt = "", .rule = "match", .n = 128, .top_p = 1, .repetition_penalty = 1, .seed = 1 };
     const wg_flag flags[] = {
-        { "model", 'm', WG_FLAG_STRING, &g.target, "FILE", "the target model", 0, 0 },
+        WG_MODEL_ROW(WG_FLAG_MODEL, &g.target, "the target model"),
         { "target", 0, WG_FLAG_STRING, &g.kind, "KIND:k=v,...",
           "a target that wager does not compute, such as process:command=PROGRAM; FILE then has the tokenizer", 0, 0 },
         { "draft-model", 'd', WG_FLAG_STRING, &g.draft_model, "FILE", "a draft model; the same as --draft model:model=FILE", 0,
@@ -298,7 +298,7 @@ int wg_cmd_generate(int argc, char **argv)
         { "draft", 0, WG_FLAG_STRING, &g.draft, "KIND[:k=v,...]", "a drafter and its options (wager list drafters)", 0, 0 },
         { "prompt", 'p', WG_FLAG_STRING, &g.prompt, "TEXT",
           "the text to continue; -: standard input, without its last line end", 0, 0 },
-        { "chat", 0, WG_FLAG_STRING, &g.chat_name, "NAME", WG_CHAT_DOC, 0, 0 },
+        { "chat", 0, WG_FLAG_CHOICE, &g.chat_name, WG_CHAT_VALUES, WG_CHAT_DOC, 0, 0 },
         { "system", 0, WG_FLAG_STRING, &g.system, "TEXT", WG_SYSTEM_DOC, 0, 0 },
         { "date", 0, WG_FLAG_STRING, &g.date, "YYYY-MM-DD", WG_DATE_DOC, 0, 0 },
         { "grammar", 0, WG_FLAG_STRING, &g.grammar, "FILE", "the text is one of this grammar in GBNF (docs/constrained.md)", 0,
@@ -315,13 +315,13 @@ int wg_cmd_generate(int argc, char **argv)
           -100, 100 },
         { "presence-penalty", 0, WG_FLAG_FLOAT, &g.presence_penalty, "F", "taken off once for tokens seen", -100, 100 },
         { "penalty-window", 0, WG_FLAG_INT, &g.penalty_window, "N", "tokens back that count as seen; 0: all", 0, 1e9 },
-        { "rule", 0, WG_FLAG_STRING, &g.rule, "R",
+        { "rule", 0, WG_FLAG_STRING, &g.rule, "RULE",
           "verification rule (wager list rules); match gives plain decoding's very text", 0, 0 },
         { "seed", 0, WG_FLAG_INT, &g.seed, "S", "seed of all randomness", 0, 0 },
-        { "device", 0, WG_FLAG_STRING, &g.device, "D", "where the target runs: " WG_DEVICE_NAMES, 0, 0 },
+        { "device", 0, WG_FLAG_STRING, &g.device, "DEVICE", "where the target runs: " WG_DEVICE_NAMES, 0, 0 },
         { "threads", 0, WG_FLAG_INT, &g.threads, "N", "0: all cores", 0, 256 },
         { "pin", 0, WG_FLAG_BOOL, &g.pin, NULL, "bind each worker thread to a processor of its own", 0, 0 },
-        { "kv-type", 0, WG_FLAG_STRING, &g.kv_type, "TYPE", WG_KV_TYPE_DOC " (f16)", 0, 0 },
+        { "kv-type", 0, WG_FLAG_CHOICE, &g.kv_type, WG_KV_TYPE_VALUES, WG_KV_TYPE_DOC " (f16)", 0, 0 },
         { "quantize", 0, WG_FLAG_STRING, &g.quantize, "T[,P=T]...", WG_QUANTIZE_DOC, 0, 0 },
         { "allow-nan", 0, WG_FLAG_BOOL, &g.allow_nan, NULL, "accept NaN and infinities in weights", 0, 0 },
         { "audit", 0, WG_FLAG_BOOL, &g.audit, NULL, "test whether drafts were drawn from the declared rows of q", 0, 0 },
@@ -330,12 +330,7 @@ int wg_cmd_generate(int argc, char **argv)
     };
     const int done = wg_cli_parse("generate", flags, argc, argv, NULL, 0, 0);
     if (done >= 0) return done;
-    if (wg_cli_kv_type("generate", g.kv_type) < 0) return WG_EXIT_USAGE;
     if (!wg_cli_chat("generate", g.chat_name, g.system, &g.chat)) return WG_EXIT_USAGE;
-    if (!g.target) {
-        fputs("wager generate: -m FILE is missing: the target model to run\n", stderr);
-        return WG_EXIT_USAGE;
-    }
     if (g.grammar && g.schema) {
         fputs("wager generate: give --grammar FILE or --schema FILE, not both\n", stderr);
         return WG_EXIT_USAGE;

@@ -159,7 +159,7 @@ int wg_cmd_init(int argc, char **argv)
                       prompts[] = "configs/prompts/quickstart.jsonl";
     init o = { 0 };
     const wg_flag flags[] = {
-        { "model", 'm', WG_FLAG_STRING, &o.target, "FILE", "the target; else the bundled pair of models, where it is", 0, 0 },
+        WG_MODEL_ROW(WG_FLAG_MODEL_IF, &o.target, "the target; else the bundled pair of models, where it is"),
         { "draft-model", 'd', WG_FLAG_STRING, &o.draft, "FILE", "the draft model; else, with -m, a lookup in the text drafts",
           0, 0 },
         { "prompts", 'p', WG_FLAG_STRING, &o.prompts, "FILE", "JSONL of prompts; else the bundled ones, where they are", 0, 0 },

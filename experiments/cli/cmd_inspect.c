@@ -244,22 +244,22 @@ static int print(const inspected *f, const char *path, const char *draft, const 
 int wg_cmd_inspect(int argc, char **argv)
 {
     bool json = false;
-    const char *path, *draft = NULL, *kv_type = NULL;
+    const char *path = NULL, *draft = NULL, *kv_type = NULL;
     long context = 0, batch = 1;
     const wg_flag flags[] = {
+        WG_MODEL_ROW(WG_FLAG_MODEL, &path, "the model to look at"),
         { "draft", 'd', WG_FLAG_STRING, &draft, "FILE", "whether this model can draft for it, with which drafters, or why not",
           0, 0 },
         { "context", 'c', WG_FLAG_INT, &context, "N", "tokens of a sequence, for the memory of the cache; the model's context",
           1, 1 << 20 },
         { "batch", 'b', WG_FLAG_INT, &batch, "N", "sequences at once, likewise", 1, 256 },
-        { "kv-type", 0, WG_FLAG_STRING, &kv_type, "TYPE", WG_KV_TYPE_DOC, 0, 0 },
+        { "kv-type", 0, WG_FLAG_CHOICE, &kv_type, WG_KV_TYPE_VALUES, WG_KV_TYPE_DOC, 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object, with the keys of docs/models.md", 0, 0 },
         { 0 },
     };
-    const int done = wg_cli_parse("inspect", flags, argc, argv, &path, 1, 1);
+    const int done = wg_cli_parse("inspect", flags, argc, argv, NULL, 0, 0);
     if (done >= 0) return done;
-    const wg_facts_options o = { (int)context, (int)batch, wg_cli_kv_type("inspect", kv_type) };
-    if (o.kv_type < 0) return WG_EXIT_USAGE;
+    const wg_facts_options o = { (int)context, (int)batch, wg_cli_kv_type(kv_type) };
     inspected f;
     wg_error err;
     if (open(&f, path, &err)) return wg_cli_fail(&err);

@@ -383,9 +383,8 @@ int wg_cmd_list(int argc, char **argv)
         any = true;
     }
     if (any) return WG_EXIT_OK;
-    fprintf(stderr,
-            "wager list: there is no list '%s%s%s'; there are: drafters, rules, sampling, kernels, commands, columns,"
-            " fields, options, drafter NAME, rule NAME\n",
-            word[0], word[1] ? " " : "", word[1] ? word[1] : "");
+    fprintf(stderr, "wager list %s: %s\n", word[0],
+            word[1] ? "a name is for drafter and rule only"
+                    : "expected a name behind it; wager list drafters, or rules, has them all");
     return WG_EXIT_USAGE;
 }

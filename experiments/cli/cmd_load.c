@@ -81,8 +81,6 @@ static wg_status read_extra(load *l, wg_error *err)
 
 static wg_status check(const load *l, wg_error *err)
 {
-    if (strcmp(l->endpoint, "chat") != 0 && strcmp(l->endpoint, "completions") != 0)
-        return wg_fail(err, WG_EINVAL, "--endpoint %s: expected completions or chat", l->endpoint);
     if (l->rate > 0 && l->arrivals) return wg_fail(err, WG_EINVAL, "--rate and --arrivals: both say when requests arrive");
     if (l->rate == 0 && !l->arrivals && !l->clients)
         return wg_fail(err, WG_EINVAL,
@@ -213,7 +211,7 @@ int wg_cmd_load(int argc, char **argv)
         { "temp", 't', WG_FLAG_FLOAT, &l.temperature, "T", "temperature; 0 is greedy", 0, 100 },
         { "seed", 0, WG_FLAG_INT, &l.seed, "S", "of arrivals and made-up prompts; request i asks for seed S + i", 0,
           2147483647 },
-        { "endpoint", 0, WG_FLAG_STRING, &l.endpoint, "NAME", "completions or chat", 0, 0 },
+        { "endpoint", 0, WG_FLAG_CHOICE, &l.endpoint, "completions|chat", "what is asked", 0, 0 },
         { "no-stream", 0, WG_FLAG_BOOL, &l.no_stream, NULL, "whole answers, not streams", 0, 0 },
         { "model", 'm', WG_FLAG_STRING, &l.model, "NAME", "the model asked for; else the server's first", 0, 0 },
         { "key", 0, WG_FLAG_STRING, &l.key, "KEY", "of the API", 0, 0 },

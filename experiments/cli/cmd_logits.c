@@ -154,28 +154,28 @@ static wg_status logits_run(const request *r, wg_error *err)
 
 int wg_cmd_logits(int argc, char **argv)
 {
-    const char *path, *token_text = NULL, *parent_text = NULL, *out_path = NULL, *device = NULL, *kv_name = NULL,
-                      *quantize = NULL, *kind = NULL;
+    const char *path = NULL, *token_text = NULL, *parent_text = NULL, *out_path = NULL, *device = NULL, *kv_name = NULL,
+               *quantize = NULL, *kind = NULL;
     long threads = 0;
     bool json = false, allow_nan = false;
     const wg_flag flags[] = {
+        WG_MODEL_ROW(WG_FLAG_MODEL, &path, "the model"),
         { "tokens", 0, WG_FLAG_STRING, &token_text, "1,2,3", "token ids", 0, 0 },
         { "target", 0, WG_FLAG_STRING, &kind, "KIND:k=v,...", "as of wager generate", 0, 0 },
         { "parents", 0, WG_FLAG_STRING, &parent_text, "-1,0,1", "a tree: the number of each token's parent, -1 for a root", 0,
           0 },
         { "out", 'o', WG_FLAG_STRING, &out_path, "FILE", "write all rows there, row-major f32", 0, 0 },
-        { "device", 0, WG_FLAG_STRING, &device, "D", "where it runs: " WG_DEVICE_NAMES, 0, 0 },
+        { "device", 0, WG_FLAG_STRING, &device, "DEVICE", "where it runs: " WG_DEVICE_NAMES, 0, 0 },
         { "threads", 0, WG_FLAG_INT, &threads, "N", "0: all cores", 0, 256 },
-        { "kv-type", 0, WG_FLAG_STRING, &kv_name, "TYPE", WG_KV_TYPE_DOC " (f16)", 0, 0 },
+        { "kv-type", 0, WG_FLAG_CHOICE, &kv_name, WG_KV_TYPE_VALUES, WG_KV_TYPE_DOC " (f16)", 0, 0 },
         { "quantize", 0, WG_FLAG_STRING, &quantize, "T[,P=T]...", WG_QUANTIZE_DOC, 0, 0 },
         { "allow-nan", 0, WG_FLAG_BOOL, &allow_nan, NULL, "accept NaN and infinities in weights", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object per row", 0, 0 },
         { 0 },
     };
-    const int done = wg_cli_parse("logits", flags, argc, argv, &path, 1, 1);
+    const int done = wg_cli_parse("logits", flags, argc, argv, NULL, 0, 0);
     if (done >= 0) return done;
-    const int kv_type = wg_cli_kv_type("logits", kv_name);
-    if (kv_type < 0) return WG_EXIT_USAGE;
+    const int kv_type = wg_cli_kv_type(kv_name);
     if (!token_text) {
         fputs("wager logits: --tokens is missing: token ids with commas between (wager tokenize gives them)\n", stderr);
         return WG_EXIT_USAGE;

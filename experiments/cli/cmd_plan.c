@@ -480,13 +480,13 @@ int wg_cmd_plan(int argc, char **argv)
                .temperature = NAN,
                .tokens = 10 };
     const wg_flag flags[] = {
-        { "model", 'm', WG_FLAG_STRING, &o.model, "TARGET", "the target model", 0, 0 },
+        WG_MODEL_ROW(WG_FLAG_MODEL, &o.model, "the target model"),
         { "draft-model", 'd', WG_FLAG_STRING, &o.draft, "DRAFT", "the draft model", 0, 0 },
         { "alpha", 'a', WG_FLAG_FLOAT, &o.alpha, "A", "acceptance of a drafted token, instead of measuring it", 0, 1 },
         { "accept", 0, WG_FLAG_STRING, &o.accept, "P/P/...",
           "with --alpha: how often the 1st, 2nd, ... child is accepted, for trees", 0, 0 },
         { "prompts", 'p', WG_FLAG_STRING, &o.prompts, "FILE", "prompts to measure it on (JSONL)", 0, 0 },
-        { "chat", 0, WG_FLAG_STRING, &o.chat_name, "NAME", WG_CHAT_DOC, 0, 0 },
+        { "chat", 0, WG_FLAG_CHOICE, &o.chat_name, WG_CHAT_VALUES, WG_CHAT_DOC, 0, 0 },
         { "system", 0, WG_FLAG_STRING, &o.system, "TEXT", WG_SYSTEM_DOC, 0, 0 },
         { "limit", 0, WG_FLAG_INT, &o.limit, "N", "at most so many of them", 1, TEXTS },
         { "n", 'n', WG_FLAG_INT, &o.n, "N", "tokens to add to each", 1, 100000 },
@@ -500,7 +500,7 @@ int wg_cmd_plan(int argc, char **argv)
         { "seed", 0, WG_FLAG_INT, &o.seed, "S", "of texts", 1, 2147483647 },
         { "threads", 0, WG_FLAG_INT, &o.threads, "N", "0: all cores", 0, 256 },
         { "pin", 0, WG_FLAG_BOOL, &o.pin, NULL, "bind each worker thread to a processor of its own", 0, 0 },
-        { "kv-type", 0, WG_FLAG_STRING, &o.kv_name, "TYPE", "of the target: " WG_KV_TYPE_DOC " (f16)", 0, 0 },
+        { "kv-type", 0, WG_FLAG_CHOICE, &o.kv_name, WG_KV_TYPE_VALUES, "of the target: " WG_KV_TYPE_DOC " (f16)", 0, 0 },
         { "quantize", 0, WG_FLAG_STRING, &o.quantize, "T[,P=T]...", "of the target: " WG_QUANTIZE_DOC, 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &o.json, NULL, "one JSON object a line for each draft", 0, 0 },
         { "student", 0, WG_FLAG_BOOL, &o.student, NULL, "instead: which size of student to train for the target, and the bill",
@@ -522,7 +522,7 @@ int wg_cmd_plan(int argc, char **argv)
               stderr);
         return WG_EXIT_USAGE;
     }
-    if ((o.kv_type = wg_cli_kv_type("plan", o.kv_name)) < 0) return WG_EXIT_USAGE;
+    o.kv_type = wg_cli_kv_type(o.kv_name);
     if (o.student) return plan_students(&o, o.temperature);
     if (isnan(o.temperature)) o.temperature = 0;
     wg_error err;

@@ -331,14 +331,14 @@ int wg_cmd_prove(int argc, char **argv)
     prove g = { .rule = "all", .law = "all", .tree = "", .plugin = "", .device = "", .seed = 1 };
     wg_prove_drafter_flags drafter = { .spec = "", .length = 4 };
     const wg_flag flags[] = {
-        { "rule", 0, WG_FLAG_STRING, &g.rule, "R|all", "the rule, as NAME or NAME:option=value,...", 0, 0 },
+        { "rule", 0, WG_FLAG_STRING, &g.rule, "RULE|all", "the rule, as NAME or NAME:option=value,...", 0, 0 },
         { "plugin", 0, WG_FLAG_STRING, &g.plugin, "FILE", "a rule of your own in a shared object (examples/plugin-verifier)", 0,
           0 },
-        { "drafter", 0, WG_FLAG_STRING, &drafter.spec, "D",
+        { "drafter", 0, WG_FLAG_STRING, &drafter.spec, "FILE|KIND",
           "prove a drafter instead, a shared object (examples/plugin-drafter) or KIND:option=value,...", 0, 0 },
         { "length", 0, WG_FLAG_INT, &drafter.length, "N", "with --drafter: tokens of a text", 1, WG_LAW_LENGTH },
         { "device", 0, WG_FLAG_STRING, &g.device, "cuda:0", "prove what the rules decide there (emulated devices only)", 0, 0 },
-        { "law", 0, WG_FLAG_STRING, &g.law, "L|all", "how siblings are drawn: fixed, iid, without_replacement, coupled", 0, 0 },
+        { "law", 0, WG_FLAG_CHOICE, &g.law, "all|fixed|iid|without_replacement|coupled", "how siblings are drawn", 0, 0 },
         { "tree", 0, WG_FLAG_STRING, &g.tree, "K-K-..", "draft: children of a node by its depth, such as 2-1", 0, 0 },
         { "vocab", 0, WG_FLAG_INT, &g.vocab, "V", "tokens of the language (without any of these: a standard set of drafts)", 1,
           16 },
@@ -362,11 +362,6 @@ int wg_cmd_prove(int argc, char **argv)
         }
         drafter.rule = g.rule, drafter.vocab = g.vocab, drafter.cases = g.cases, drafter.seed = g.seed, drafter.json = g.json;
         return wg_prove_drafter_print(&drafter);
-    }
-    if (strcmp(g.law, "all") && strcmp(g.law, "fixed") && strcmp(g.law, "iid") && strcmp(g.law, "without_replacement") &&
-        strcmp(g.law, "coupled")) {
-        fprintf(stderr, "wager prove: --law %s: expected one of all, fixed, iid, without_replacement, coupled\n", g.law);
-        return WG_EXIT_USAGE;
     }
     if (*g.device && strcmp(g.device, "cuda:0")) {
         fprintf(stderr, "wager prove: --device %s: expected cuda:0, or nothing for the rules of the host\n", g.device);

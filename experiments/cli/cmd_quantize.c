@@ -104,8 +104,8 @@ static wg_status write(const request *r, wg_quantize *q, wg_pool *pool, size_t *
 int wg_cmd_quantize(int argc, char **argv)
 {
     request r = { .windows = 128, .damp = 0.01 };
-    const char *word[2];
     const wg_flag flags[] = {
+        WG_MODEL_ROW(WG_FLAG_MODEL, &r.in, "the model to quantize, a file or a folder"),
         { "type", 0, WG_FLAG_STRING, &r.type, "TYPE", WG_WRITABLE_TYPES " (needed)", 0, 0 },
         { "keep", 0, WG_FLAG_LIST, &r.keep, "PATTERN=TYPE",
           "another type for matrices whose names match, such as output.weight=f16", 0, 0 },
@@ -120,7 +120,7 @@ int wg_cmd_quantize(int argc, char **argv)
         { "json", 0, WG_FLAG_BOOL, &r.json, NULL, "the same as JSON objects, then one of the whole", 0, 0 },
         { 0 },
     };
-    const int done = wg_cli_parse("quantize", flags, argc, argv, word, 2, 2);
+    const int done = wg_cli_parse("quantize", flags, argc, argv, &r.out, 1, 1);
     if (done >= 0) return done;
     if (!r.type) {
         fputs("wager quantize: --type is missing: " WG_WRITABLE_TYPES "\n", stderr);
@@ -130,7 +130,6 @@ int wg_cmd_quantize(int argc, char **argv)
     wg_quantize q;
     wg_pool *pool;
     size_t bytes = 0;
-    r.in = word[0], r.out = word[1];
     if (parse(&r, &q, &err)) return wg_cli_fail(&err);
     if (wg_pool_open(&pool, (int)r.threads, &err)) return wg_cli_fail(&err);
     const double begin = wg_clock_now();

@@ -306,8 +306,8 @@ int wg_cmd_replay(int argc, char **argv)
     asked a = { .temperature = -1, .cell = -1 };
     const char *path;
     const wg_flag flags[] = {
-        { "rule", 0, WG_FLAG_LIST, &a.rule, "R", "verify by NAME[:option=value,...], or by `all` that fit; may be repeated", 0,
-          0 },
+        { "rule", 0, WG_FLAG_LIST, &a.rule, "RULE", "verify by NAME[:option=value,...], or by `all` that fit; may be repeated",
+          0, 0 },
         { "length", 0, WG_FLAG_LIST, &a.length, "N", "drafts no deeper than this; may be repeated", 0, 0 },
         { "temperature", 0, WG_FLAG_FLOAT, &a.temperature, "T", "of the target; drafts stay as drawn. Negative: as recorded",
           -1, 100 },

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT
  * wager serve: starts wager-serve, the program that stands beside this one. It is one of its own because it needs a library for
- * HTTP that nothing else here needs. */
+ * HTTP that nothing else here needs. Its flags, for completion and manual pages, are read from its --help. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 
-int wg_cmd_serve(int argc, char **argv)
+/* Becomes the program; returns where that fails, with errno. */
+static void start(char **argv)
 {
     static const char name[] = "wager-serve";
     char path[4096];
@@ -22,6 +24,74 @@ int wg_cmd_serve(int argc, char **argv)
         execv(path, argv);
     }
     if (!base || errno == ENOENT) execvp(name, argv);
+}
+
+/* What the program prints as its help, at most room - 1 bytes; empty where it is not there. */
+static void read_help(char *text, size_t room)
+{
+    int end[2];
+    char help[] = "--help", *argv[] = { NULL, help, NULL };
+    size_t n = 0;
+    *text = '\0';
+    if (pipe(end)) return;
+    const pid_t child = fork();
+    if (child == 0) {
+        dup2(end[1], STDOUT_FILENO);
+        close(end[0]);
+        start(argv);
+        _exit(127);
+    }
+    close(end[1]);
+    for (ssize_t more; child > 0 && n + 1 < room && (more = read(end[0], text + n, room - 1 - n)) > 0;) n += (size_t)more;
+    text[n] = '\0';
+    close(end[0]);
+    if (child > 0) waitpid(child, NULL, 0);
+}
+
+/* The row of a line "  -x, --name VALUE  what it does", which is cut into its parts; false: it is none. */
+static bool read_row(char *line, wg_flag *row)
+{
+    static const char *const nothing = NULL;
+    *row = (wg_flag){ .to = (void *)(uintptr_t)&nothing };
+    if (strncmp(line, "  -", 3) != 0) return false;
+    line += 2;
+    if (line[1] != '-') {
+        row->letter = line[1];
+        line += 4;
+    }
+    if (strncmp(line, "--", 2) != 0) return false;
+    row->name = line + 2;
+    line += strcspn(line, " ");
+    if (line[0] && line[1] != ' ') {
+        *line++ = '\0';
+        row->value = line;
+        line += strcspn(line, " ");
+    }
+    if (!*line) return false;
+    *line++ = '\0';
+    row->doc = line + strspn(line, " ");
+    row->type = !row->value ? WG_FLAG_BOOL : strchr(row->value, '|') ? WG_FLAG_CHOICE : WG_FLAG_STRING;
+    return strcmp(row->name, "help") != 0;
+}
+
+static int give_flags(char **argv)
+{
+    enum { MOST = 128 };
+    static char text[1 << 16];
+    wg_flag row[MOST] = { { 0 } };
+    char *save;
+    int n = 0;
+    read_help(text, sizeof text);
+    for (char *line = strtok_r(text, "\n", &save); line && n < MOST - 1; line = strtok_r(NULL, "\n", &save))
+        n += read_row(line, &row[n]);
+    row[n] = (wg_flag){ 0 };
+    return wg_cli_parse("serve", row, 1, argv, NULL, 0, 0);
+}
+
+int wg_cmd_serve(int argc, char **argv)
+{
+    if (wg_cli_reads_flags()) return give_flags(argv);
+    start(argv);
     const int why = errno;
     const bool help = why == ENOENT && argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"));
     fprintf(help ? stdout : stderr,

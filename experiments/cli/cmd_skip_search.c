@@ -256,10 +256,10 @@ int wg_cmd_skip_search(int argc, char **argv)
         .limit = 24, .tokens = 48, .length = 5, .tries = 200, .seed = 1, .temperature = 1, .top_p = 1, .verify_cost = 1
     };
     const wg_flag flags[] = {
-        { "model", 'm', WG_FLAG_STRING, &s.model, "FILE", "the target model", 0, 0 },
+        WG_MODEL_ROW(WG_FLAG_MODEL, &s.model, "the target model"),
         { "prompts", 'p', WG_FLAG_STRING, &s.prompts, "FILE", "prompts like those it will meet (JSONL)", 0, 0 },
         { "category", 0, WG_FLAG_STRING, &s.category, "NAME", "only prompts of this category", 0, 0 },
-        { "chat", 0, WG_FLAG_STRING, &s.chat_name, "NAME", WG_CHAT_DOC, 0, 0 },
+        { "chat", 0, WG_FLAG_CHOICE, &s.chat_name, WG_CHAT_VALUES, WG_CHAT_DOC, 0, 0 },
         { "system", 0, WG_FLAG_STRING, &s.system, "TEXT", WG_SYSTEM_DOC, 0, 0 },
         { "limit", 0, WG_FLAG_INT, &s.limit, "N", "at most so many prompts; 0: all", 0, 1e6 },
         { "tokens", 'n', WG_FLAG_INT, &s.tokens, "N", "each is continued by so many tokens, which are scored", 1, 1e6 },
@@ -275,7 +275,7 @@ int wg_cmd_skip_search(int argc, char **argv)
         { "seed", 0, WG_FLAG_INT, &s.seed, "S", "of texts and of the search", 0, 0 },
         { "threads", 0, WG_FLAG_INT, &s.threads, "N", "0: all cores", 0, 256 },
         { "pin", 0, WG_FLAG_BOOL, &s.pin, NULL, "bind each worker thread to a processor of its own", 0, 0 },
-        { "kv-type", 0, WG_FLAG_STRING, &s.kv_name, "TYPE", WG_KV_TYPE_DOC " (f16)", 0, 0 },
+        { "kv-type", 0, WG_FLAG_CHOICE, &s.kv_name, WG_KV_TYPE_VALUES, WG_KV_TYPE_DOC " (f16)", 0, 0 },
         { "quantize", 0, WG_FLAG_STRING, &s.quantize, "T[,P=T]...", WG_QUANTIZE_DOC, 0, 0 },
         { "out", 'o', WG_FLAG_STRING, &s.out, "FILE", "writes what was found there, as JSON", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &s.json, NULL, "one JSON object instead of text", 0, 0 },
@@ -289,7 +289,7 @@ int wg_cmd_skip_search(int argc, char **argv)
                 !s.model ? "-m FILE is missing: the target model" : "--prompts FILE is missing: texts like those it will meet");
         return WG_EXIT_USAGE;
     }
-    if ((s.kv_type = wg_cli_kv_type("skip-search", s.kv_name)) < 0) return WG_EXIT_USAGE;
+    s.kv_type = wg_cli_kv_type(s.kv_name);
     wg_error err;
     s.watched = wg_cli_terminal(STDERR_FILENO);
     const wg_status st = run(&s, &err);

@@ -17,7 +17,7 @@
 enum { TEXT_MOST = 256 << 20 };
 
 typedef struct request {
-    const char *dump, *model, *kind, *out, *prompts, *run, *tap_list, *layout, *type, *device, *kv_name, *chat_name, *system;
+    const char *model, *kind, *out, *prompts, *run, *tap_list, *layout, *type, *device, *kv_name, *chat_name, *system;
     wg_flag_list texts;
     wg_chat chat;
     long most, limit, threads, shard_mb;
@@ -69,7 +69,7 @@ static void print_contents(const request *r, wg_dump_layout layout, const conten
     char taps[8 * WG_DUMP_TAPS];
     taps_text(c->tap, c->taps, c->of_sample, taps, sizeof taps);
     if (!r->json) {
-        printf("%s: %s, %" PRId64 " samples, %" PRId64 " tokens", r->dump,
+        printf("%s: %s, %" PRId64 " samples, %" PRId64 " tokens", r->model,
                layout == WG_DUMP_VLLM ? "hidden states as vLLM writes them" : "a DeepSpec cache", c->samples, c->tokens);
         if (c->losses) printf(" (%" PRId64 " trained on)", c->trained);
         printf(", %s, width %" PRId64 ", %s\n", taps, c->dim, wg_type_name(c->type));
@@ -90,8 +90,8 @@ static wg_status describe(const request *r, wg_error *err)
 {
     wg_dump *d;
     contents c = { 0 };
-    WG_TRY(wg_dump_open(&d, r->dump, err));
-    const wg_status s = check_dump(r->dump, d, &c, err);
+    WG_TRY(wg_dump_open(&d, r->model, err));
+    const wg_status s = check_dump(r->model, d, &c, err);
     if (!s) print_contents(r, wg_dump_layout_of(d), &c);
     wg_dump_close(d);
     return s;
@@ -182,8 +182,6 @@ static wg_status plan_of(const request *r, wg_dump_plan *p, wg_error *err)
     *p = (wg_dump_plan){ .type = WG_BF16, .model = r->model, .shard_bytes = (uint64_t)r->shard_mb << 20 };
     for (int i = 0; r->layout && wg_dump_layouts[i]; i++)
         if (strcmp(r->layout, wg_dump_layouts[i]) == 0) p->layout = (wg_dump_layout)i;
-    if (r->layout && strcmp(r->layout, wg_dump_layouts[p->layout]) != 0)
-        return wg_fail(err, WG_EINVAL, "--layout %s: expected vllm or deepspec", r->layout);
     if (r->type && strcmp(r->type, "bf16") != 0 && strcmp(r->type, "f32") != 0)
         return wg_fail(err, WG_EINVAL, "--type %s: expected bf16 or f32", r->type);
     if (r->type && strcmp(r->type, "f32") == 0) p->type = WG_F32;
@@ -249,11 +247,20 @@ static int usage(const char *what)
     return WG_EXIT_USAGE;
 }
 
+static bool is_model(const char *path)
+{
+    wg_weights *w;
+    wg_error err;
+    if (wg_weights_open(&w, path, &err)) return false;
+    wg_weights_close(w);
+    return true;
+}
+
 int wg_cmd_taps(int argc, char **argv)
 {
     request r = { .shard_mb = 65536 };
     const wg_flag flags[] = {
-        { "model", 'm', WG_FLAG_STRING, &r.model, "FILE", "whose hidden states", 0, 0 },
+        WG_MODEL_ROW(WG_FLAG_MODEL, &r.model, "whose hidden states; or, without the flags below, a dump to look at"),
         { "target", 0, WG_FLAG_STRING, &r.kind, "KIND:k=v,...", "as of wager generate", 0, 0 },
         { "out", 'o', WG_FLAG_STRING, &r.out, "DIR", "the folder of the dump, new or empty", 0, 0 },
         { "text", 0, WG_FLAG_LIST, &r.texts, "FILE", "a text, a sample each", 0, 0 },
@@ -264,30 +271,29 @@ int wg_cmd_taps(int argc, char **argv)
           "the "
           "last)",
           0, 0 },
-        { "layout", 0, WG_FLAG_STRING, &r.layout, "NAME", "vllm (safetensors, a file a sample) or deepspec (a target cache)", 0,
-          0 },
+        { "layout", 0, WG_FLAG_CHOICE, &r.layout, "vllm|deepspec",
+          "vllm: safetensors, a file a sample; deepspec: a target cache", 0, 0 },
         { "type", 0, WG_FLAG_STRING, &r.type, "TYPE", "of the numbers: bf16, or f32 in the layout vllm", 0, 0 },
         { "tokens", 'n', WG_FLAG_INT, &r.most, "N", "longer texts are cut; 0: at the context of the model", 0, 1e9 },
         { "limit", 0, WG_FLAG_INT, &r.limit, "N", "at most so many prompts; 0: all", 0, 1e6 },
         { "shard-mb", 0, WG_FLAG_INT, &r.shard_mb, "N", "size of a shard of a cache, in MiB (65536)", 1, 1e9 },
-        { "chat", 0, WG_FLAG_STRING, &r.chat_name, "NAME", WG_CHAT_DOC, 0, 0 },
+        { "chat", 0, WG_FLAG_CHOICE, &r.chat_name, WG_CHAT_VALUES, WG_CHAT_DOC, 0, 0 },
         { "system", 0, WG_FLAG_STRING, &r.system, "TEXT", WG_SYSTEM_DOC, 0, 0 },
-        { "device", 0, WG_FLAG_STRING, &r.device, "D", "where it runs: " WG_DEVICE_NAMES, 0, 0 },
+        { "device", 0, WG_FLAG_STRING, &r.device, "DEVICE", "where it runs: " WG_DEVICE_NAMES, 0, 0 },
         { "threads", 0, WG_FLAG_INT, &r.threads, "N", "0: all cores", 0, 256 },
-        { "kv-type", 0, WG_FLAG_STRING, &r.kv_name, "TYPE", WG_KV_TYPE_DOC " (f16)", 0, 0 },
+        { "kv-type", 0, WG_FLAG_CHOICE, &r.kv_name, WG_KV_TYPE_VALUES, WG_KV_TYPE_DOC " (f16)", 0, 0 },
         { "allow-nan", 0, WG_FLAG_BOOL, &r.allow_nan, NULL, "accept NaN and infinities in weights", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &r.json, NULL, "what is in a dump, as a JSON object", 0, 0 },
         { 0 },
     };
     wg_error err;
-    const int done = wg_cli_parse("taps", flags, argc, argv, &r.dump, 0, 1);
+    const int done = wg_cli_parse("taps", flags, argc, argv, NULL, 0, 0);
     if (done >= 0) return done;
-    if (r.dump && r.model) return usage("give a dump to look at, or -m FILE and texts to write one, not both");
-    if (r.dump) return describe(&r, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
-    if (!r.model || !r.out) return usage("-m FILE, --out DIR and texts to write a dump, or the path of a dump to look at");
+    if (!r.out && !r.texts.n && !r.prompts && !is_model(r.model)) return describe(&r, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
+    if (!r.out) return usage("--out DIR is missing: the folder of the dump to write");
     if (!r.texts.n && !r.prompts) return usage("no text: give --text FILE or --prompts FILE");
     if (r.run && !r.prompts) return usage("--run DIR has the answers: --prompts FILE must give the prompts");
     if (!wg_cli_chat("taps", r.chat_name, r.system, &r.chat)) return WG_EXIT_USAGE;
-    if ((r.kv_type = wg_cli_kv_type("taps", r.kv_name)) < 0) return WG_EXIT_USAGE;
+    r.kv_type = wg_cli_kv_type(r.kv_name);
     return write_dump(&r, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
 }

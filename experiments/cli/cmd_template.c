@@ -121,6 +121,7 @@ int wg_cmd_template(int argc, char **argv)
 {
     options o = { 0 };
     const wg_flag flags[] = {
+        WG_MODEL_ROW(WG_FLAG_MODEL, &o.model, "the model whose template it is"),
         { "messages", 0, WG_FLAG_STRING, &o.messages, "FILE", "the conversation: a JSON list of {\"role\", \"content\", ...}",
           0, 0 },
         { "prompt", 'p', WG_FLAG_STRING, &o.prompt, "TEXT", "a question instead of --messages (Hello)", 0, 0 },
@@ -135,7 +136,7 @@ int wg_cmd_template(int argc, char **argv)
         { "ids", 0, WG_FLAG_BOOL, &o.ids, NULL, "the tokens instead of the text", 0, 0 },
         { 0 },
     };
-    const int done = wg_cli_parse("template", flags, argc, argv, &o.model, 1, 1);
+    const int done = wg_cli_parse("template", flags, argc, argv, NULL, 0, 0);
     if (done >= 0) return done;
     if (o.messages && (o.prompt || o.system)) {
         fputs("wager template: give --messages, or -p and --system, not both\n", stderr);

@@ -33,23 +33,24 @@ static int print_tokens(const wg_tokenizer *t, const int32_t *ids, size_t n, boo
 int wg_cmd_tokenize(int argc, char **argv)
 {
     bool json = false, special = false, no_bos = false;
-    const char *word[2];
+    const char *model = NULL, *text;
     const wg_flag flags[] = {
+        WG_MODEL_ROW(WG_FLAG_MODEL, &model, "the model with the tokenizer"),
         { "special", 0, WG_FLAG_BOOL, &special, NULL, "texts of control tokens become these tokens", 0, 0 },
         { "no-bos", 0, WG_FLAG_BOOL, &no_bos, NULL, "do not add the begin-of-text token", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object per token", 0, 0 },
         { 0 },
     };
-    const int done = wg_cli_parse("tokenize", flags, argc, argv, word, 2, 2);
+    const int done = wg_cli_parse("tokenize", flags, argc, argv, &text, 1, 1);
     if (done >= 0) return done;
     wg_weights *w = NULL;
     wg_tokenizer *t = NULL;
     int32_t *ids = NULL;
     size_t n;
     wg_error err;
-    wg_status s = wg_weights_open(&w, word[0], &err);
+    wg_status s = wg_weights_open(&w, model, &err);
     if (!s) s = wg_tokenizer_open(&t, w, &err);
-    if (!s) s = wg_tokenizer_encode(t, word[1], strlen(word[1]), !no_bos, special, &ids, &n, &err);
+    if (!s) s = wg_tokenizer_encode(t, text, strlen(text), !no_bos, special, &ids, &n, &err);
     const int status = s ? wg_cli_fail(&err) : print_tokens(t, ids, n, json);
     wg_free(ids);
     wg_tokenizer_close(t);

@@ -61,10 +61,6 @@ int wg_cmd_tokenizer(int argc, char **argv)
     const int done = wg_cli_parse("tokenizer", flags, argc, argv, word, 1, 1 + FILES_MAX);
     if (done >= 0) return done;
     while (a.texts < FILES_MAX && a.text[a.texts]) a.texts++;
-    if (strcmp(word[0], "train") != 0) {
-        fprintf(stderr, "wager tokenizer: there is no '%s'; there is: train\n", word[0]);
-        return WG_EXIT_USAGE;
-    }
     if (a.vocab < 1 || !a.out || a.texts == 0) {
         fprintf(stderr, "wager tokenizer train: %s\n",
                 a.texts == 0  ? "TEXT... is missing: one file or more of plain text"

@@ -3,12 +3,9 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "core/base/option.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/report/tree_draw.h"
-
-static const char *const kinds[] = { "chain", "kary", "file", "sequoia", NULL };
 
 typedef struct tree {
     const char *tree, *accept, *svg;
@@ -21,14 +18,7 @@ static wg_status make(const tree *g, const char *kind, const double *accept, int
     if (!strcmp(kind, "chain")) return wg_shape_chain(s, (int)g->length, err);
     if (!strcmp(kind, "kary")) return wg_shape_kary(s, g->tree, err);
     if (!strcmp(kind, "sequoia")) return wg_shape_sequoia(s, accept, n, (int)g->budget, (int)g->length, err);
-    if (!strcmp(kind, "file")) return wg_shape_file(s, g->tree, err);
-    if (!strcmp(kind, "best_first"))
-        return wg_fail(err, WG_EINVAL,
-                       "a best_first tree depends on the text before it; \"sequoia\" is the best tree that "
-                       "does not");
-    const char *near = wg_nearest(kind, kinds);
-    return wg_fail(err, WG_EINVAL, "unknown shape \"%s\"; expected one of: chain, kary, file, sequoia%s%s%s", kind,
-                   near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
+    return wg_shape_file(s, g->tree, err);
 }
 
 static void print_json(const wg_shape *s, const double *value, double expected)

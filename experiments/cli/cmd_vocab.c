@@ -154,7 +154,6 @@ static wg_status overlap(const arguments *a, wg_error *err)
 /* The name of a missing argument; NULL: none. */
 static const char *missing(const arguments *a, bool prunes)
 {
-    if (!a->model) return "-m FILE is missing: the target model";
     if (!prunes) return a->draft ? NULL : "-d FILE is missing: the draft model";
     if (a->keep < 1) return "--keep N is missing: how many tokens a draft may have";
     if (!a->out) return "--out FILE is missing: the list to write";
@@ -166,7 +165,7 @@ int wg_cmd_vocab(int argc, char **argv)
     const char *word[1 + FILES_MAX] = { 0 };
     arguments a = { .text = word + 1 };
     const wg_flag flags[] = {
-        { "model", 'm', WG_FLAG_STRING, &a.model, "FILE", "the target model", 0, 0 },
+        WG_MODEL_ROW(WG_FLAG_MODEL, &a.model, "the target model"),
         { "draft", 'd', WG_FLAG_STRING, &a.draft, "FILE", "overlap: the draft model", 0, 0 },
         { "keep", 0, WG_FLAG_INT, &a.keep, "N", "prune: the most frequent tokens that are kept", 1, 1 << 24 },
         { "out", 'o', WG_FLAG_STRING, &a.out, "FILE", "prune: the list to write", 0, 0 },
@@ -177,10 +176,6 @@ int wg_cmd_vocab(int argc, char **argv)
     if (done >= 0) return done;
     while (a.texts < FILES_MAX && a.text[a.texts]) a.texts++;
     const bool prunes = !strcmp(word[0], "prune");
-    if (!prunes && strcmp(word[0], "overlap") != 0) {
-        fprintf(stderr, "wager vocab: there is no '%s'; there are: prune, overlap\n", word[0]);
-        return WG_EXIT_USAGE;
-    }
     const char *what = missing(&a, prunes);
     if (what) {
         fprintf(stderr, "wager vocab %s: %s\n", word[0], what);

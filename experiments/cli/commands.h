@@ -36,5 +36,7 @@ int wg_cmd_bench(int argc, char **argv);
 int wg_cmd_columns(int argc, char **argv);
 int wg_cmd_serve(int argc, char **argv);
 int wg_cmd_list(int argc, char **argv);
+int wg_cmd_completion(int argc, char **argv);
+int wg_cmd_help(int argc, char **argv);
 
 #endif

@@ -7,15 +7,7 @@
 #include <unistd.h>
 
 #include "core/base/log.h"
-#include "core/base/option.h"
 #include "experiments/cli/cli.h"
-
-static void usage(FILE *f)
-{
-    fputs("wager: speculative decoding, measured and proved\n\ncommands:\n", f);
-    for (const wg_command *c = wg_commands; c->name; c++) fprintf(f, "  %-12s %s\n", c->name, c->doc);
-    fputs("\nwager COMMAND --help explains one. First steps: ./quickstart.sh, then wager generate.\n", f);
-}
 
 /* The exit status of a command, unless its output was lost: a full disk is a failure. A pipe whose reader went away is not: it
  * had enough. */
@@ -34,26 +26,17 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write(), no signal */
     wg_log_to(wg_log_to_stderr, NULL);
     if (argc < 2) {
-        usage(stderr);
+        wg_cli_usage(stderr);
         return WG_EXIT_USAGE;
     }
-    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
-        usage(stdout);
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+        wg_cli_usage(stdout);
         return end(WG_EXIT_OK);
     }
     if (!strcmp(argv[1], "--version")) {
         puts("wager " WG_VERSION);
         return end(WG_EXIT_OK);
     }
-    const char *names[64];
-    int n = 0;
-    for (const wg_command *c = wg_commands; c->name; c++) {
-        if (!strcmp(c->name, argv[1])) return end(c->run(argc - 1, argv + 1));
-        names[n++] = c->name;
-    }
-    names[n] = NULL;
-    const char *near = wg_nearest(argv[1], names);
-    fprintf(stderr, "wager: there is no command '%s'%s%s%s; wager --help lists them\n", argv[1], near ? " (did you mean '" : "",
-            near ? near : "", near ? "'?)" : "");
-    return WG_EXIT_USAGE;
+    const wg_command *c = wg_cli_command(argv[1]);
+    return c ? end(c->run(argc - 1, argv + 1)) : WG_EXIT_USAGE;
 }

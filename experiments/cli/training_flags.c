@@ -12,7 +12,7 @@ int wg_training_flags_parse(wg_training_flags *f, const char *command, const cha
         { "set", 0, WG_FLAG_LIST, &f->set, "A.B=V", "override a value of the file (JSON, or text); may be repeated", 0, 0 },
         { "resume", 'r', WG_FLAG_BOOL, &f->resume, NULL, "go on from the last checkpoint in the folder", 0, 0 },
         { "threads", 't', WG_FLAG_INT, &f->threads, "N", threads, 0, 256 },
-        { "device", 0, WG_FLAG_STRING, &f->device, "D", "the device that trains: cpu, cuda:0 (1, ...) or auto", 0, 0 },
+        { "device", 0, WG_FLAG_STRING, &f->device, "DEVICE", "the device that trains: cpu, cuda:0 (1, ...) or auto", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &f->json, NULL, "the result as a JSON object", 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
     };

@@ -393,6 +393,8 @@ static const struct {
 enum { SETS = sizeof sets / sizeof *sets, LISTED = sizeof wg_columns / sizeof *wg_columns - 1 };
 _Static_assert((int)LISTED <= (int)WG_COLUMNS_MOST, "a choice has room for all columns");
 
+const char *wg_column_set(int i) { return i < SETS ? sets[i].name : NULL; }
+
 static void choose(wg_column_choice *out, const wg_column *c)
 {
     for (int i = 0; i < out->n; i++)

@@ -64,6 +64,9 @@ void wg_columns_of(const wg_column *list, unsigned shown, wg_column_choice *out)
  * unknown one and the nearest known. */
 wg_status wg_columns_named(const char *list, wg_column_choice *out, wg_error *err);
 
+/* The name of a set of columns, i = 0, 1, ...; NULL behind the last one. */
+const char *wg_column_set(int i);
+
 #define WG_COLUMNS_DOC                                                                                                         \
     "NAME,...: columns, by name or heading, or sets of them (table, wide, md, page, acceptance, phases, use, losses, rounds, " \
     "all)"

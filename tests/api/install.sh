@@ -64,8 +64,11 @@ for page in man1/wager.1 man3/wager.h.3; do
   [ -n "$file" ] || { echo "no $page"; exit 1; }
   if command -v groff > "$dir/which"; then groff -man -Tascii -ww "$file" > "$dir/page" 2> "$dir/said"; [ ! -s "$dir/said" ] || { head "$dir/said"; exit 1; }; fi
 done
+for script in bash-completion/completions/wager bash-completion/completions/wager-serve zsh/site-functions/_wager fish/vendor_completions.d/wager.fish; do
+  [ -s "$dir/usr/share/$script" ] || { echo "no $script"; exit 1; }
+done
 for command in $("$dir/usr/bin/wager" --help | sed -n 's/^  \([a-z-]*\)  *[A-Za-z].*/\1/p'); do
-  grep -q "^.SS $command\$" "$(find "$dir/usr" -name wager.1)" || { echo "wager.1 has no $command"; exit 1; }
+  [ -n "$(find "$dir/usr" -path "*/man1/wager-$command.1")" ] || { echo "no page of wager $command"; exit 1; }
 done
 for what in jansson libmd libdivsufsort; do
   grep -A 2 "^PackageName: $what\$" "$(find "$dir/usr" -name wager.spdx)" | grep -q '^PackageVersion: [0-9]' || { echo "wager.spdx: no version of $what"; exit 1; }

@@ -558,10 +558,10 @@ def test_kill():
 
 def test_command():
     """wager serve is the program beside it; mistakes are told with what was expected."""
-    cases = (([], 2, "no model is named"), ([DRAFT, "--prot", "1"], 2, "there is no option --prot"), ([DRAFT, "--port"], 2, "--port needs a value"),
-             ([DRAFT, "--port", "70000"], 2, "--port 70000: expected a whole number from 0 to 65535"), ([DRAFT, DRAFT], 2, "a second model"),
-             ([DRAFT, "--mode", "fast"], 2, "expected continuous, dynamic or static"), ([DRAFT, "-d", DRAFT, "--draft", "none"], 2, "give one"),
-             ([DRAFT, "--speculation", "x"], 2, "expected fixed, off or adaptive"), ([DRAFT, "--details", "x"], 2, "expected none, summary or detailed"),
+    cases = (([], 2, "no model is named"), ([DRAFT, "--prot", "1"], 2, "there is no option --prot (did you mean '--port'?)"), ([DRAFT, "--port"], 2, "--port needs a value"),
+             ([DRAFT, "--port", "70000"], 2, "--port 70000: expected a whole number from 0 to 65535"), (["-m", DRAFT, "other.gguf"], 2, "a second model: other.gguf"),
+             ([DRAFT, "--mode", "fast"], 2, "expected one of: continuous, dynamic, static"), ([DRAFT, "-d", DRAFT, "--draft", "none"], 2, "give one"),
+             ([DRAFT, "--speculation", "adaptiv"], 2, "expected one of: fixed, off, adaptive (did you mean 'adaptive'?)"), (["-m", "/nowhere.gguf"], 1, "/nowhere.gguf"),
              ([DRAFT, "--no-page=1"], 2, "takes no value"), ([DRAFT, "--api-key", ""], 2, "--api-key is empty"),
              ([DRAFT, "--api-key-file", "/nowhere"], 1, "cannot read a line"), (["/nowhere.gguf"], 1, "/nowhere.gguf"),
              ([DRAFT, "--chat", "chatml"], 1, "chatml needs the token <|im_start|>"), ([DRAFT, "--draft", "ngram:k"], 1, "'ngram:k': expected NAME"), ([DRAFT, "--draft", "ngrm"], 1, "ngram"),

@@ -169,6 +169,9 @@ Test(option, nearest)
     cr_assert_str_eq(wg_nearest("topk", words), "top_k");
     cr_assert_str_eq(wg_nearest("top_", words), "top_k"); /* the first of equals */
     cr_assert_null(wg_nearest("tempo", words));
+    cr_assert_str_eq(wg_nearest("temp", words), "temperature"); /* a beginning */
+    cr_assert_str_eq(wg_nearest("min_p_after", words), "min_p");
+    cr_assert_null(wg_nearest("to", words)); /* too short for one */
     cr_assert_null(wg_nearest("", words));
     cr_assert_null(wg_nearest("abc", words));
     cr_assert_null(wg_nearest("abc", NULL));

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ * The words that the values of flags may be, by how the help calls a value: names of drafters, rules, weight types, devices,
+ * columns, and the words of a choice. Completion and manual pages use it. */
+#ifndef WG_EXPERIMENTS_CLI_FLAG_VALUES_H
+#define WG_EXPERIMENTS_CLI_FLAG_VALUES_H
+
+#include "experiments/cli/cli.h"
+
+enum { WG_FLAG_VALUES_MOST = 256 };
+
+typedef struct wg_flag_values {
+    const char *word[WG_FLAG_VALUES_MOST]; /* of static tables, or in `text` */
+    int n;                                 /* 0: any text, which may be the path of a file */
+    char text[256];
+} wg_flag_values;
+
+void wg_flag_values_of(const wg_flag *f, wg_flag_values *out);
+
+#endif
