@@ -332,6 +332,7 @@ static json_t *matched_value(const void *record)
 #define WRITER(name, in, doc) { name, in, WG_FIELD_WRITER, 0, -1, NULL, NULL, "", doc }
 /* clang-format on */
 #define SPEC "speculative_decoding."
+#define LINE_SUM_DOC "checksum of the line before this member: FNV-1a, 64 bits, hexadecimal; the last member"
 enum {
     ADDRESS = WG_FIELD_ADDRESS,
     ALWAYS = WG_FIELD_ALWAYS,
@@ -426,6 +427,7 @@ const wg_field wg_request_fields[] = {
     WRITER("drafted_bytes", STEPPED,
            "list of alternating counts: bytes of `text` that were drafted, bytes that the target chose"),
     WRITER("trace_end", ALWAYS, "only with \"trace\": \"probs\": where trace.wgt ended when the line was written"),
+    WRITER("sum", ALWAYS, LINE_SUM_DOC),
     { NULL, 0, WG_FIELD_INT, 0, -1, NULL, NULL, NULL, NULL },
 };
 
@@ -449,6 +451,7 @@ const wg_field wg_step_fields[] = {
     PLAIN("phase_ms.accept", STEP, WG_FIELD_MS, phases.accept, -1, "ms", "as of a request"),
     PLAIN("phase_ms.kv", STEP, WG_FIELD_MS, phases.kv, -1, "ms", "as of a request"),
     OWN("phase_ms.other", STEP, step_other_value, NULL, -1, "ms", "the rest of `ms`"),
+    WRITER("sum", STEP, LINE_SUM_DOC),
     { NULL, 0, WG_FIELD_INT, 0, -1, NULL, NULL, NULL, NULL },
 };
 

@@ -13,6 +13,7 @@
 #include "core/base/mem.h"
 #include "experiments/base/json_diff.h"
 #include "experiments/record/fields.h"
+#include "experiments/record/line_sum.h"
 
 /* ---- checks ------------------------------------------------------------------------------------------------------ */
 
@@ -112,22 +113,24 @@ static wg_status push(wg_resume_cursor *k, int *room, off_t requests, off_t step
 
 typedef struct steps {
     FILE *file;
-    char *line;
+    char *path, *line;
     size_t room;
     json_t *ahead;
     off_t end, ahead_end;
+    int number; /* of the line */
 } steps;
 
-/* Skips the steps of one request; returns their number. */
-static long skip_steps(steps *s, const json_t *request)
+/* Skips the steps of one request; *n: their number. */
+static wg_status skip_steps(steps *s, const json_t *request, long *n, wg_error *err)
 {
-    for (long n = 0;; n++) {
+    for (*n = 0;; ++*n) {
         size_t length;
         if (!s->ahead && whole_line(s->file, &s->line, &s->room, &length)) {
+            WG_TRY(wg_line_sum_require(s->path, ++s->number, s->line, length, true, err));
             s->ahead = json_loadb(s->line, length, JSON_ALLOW_NUL, NULL);
             s->ahead_end = s->end + (off_t)length + 1;
         }
-        if (!s->ahead || !wg_fields_same_address(s->ahead, request)) return n;
+        if (!s->ahead || !wg_fields_same_address(s->ahead, request)) return WG_OK;
         json_decref(s->ahead);
         s->ahead = NULL;
         s->end = s->ahead_end;
@@ -137,18 +140,18 @@ static long skip_steps(steps *s, const json_t *request)
 /* trace_size: bytes of trace.wgt; -1: there is none to look at. */
 static wg_status scan(wg_resume_cursor *k, steps *s, bool trace, off_t trace_size, wg_error *err)
 {
-    int room = 0;
+    int room = 0, number = 0;
     off_t end = 0;
     size_t n;
     wg_status st = WG_OK;
     for (bool more = true; more && st == WG_OK && whole_line(k->file, &k->line, &k->room, &n);) {
+        WG_TRY(wg_line_sum_require(k->path, ++number, k->line, n, true, err));
         json_t *v = json_loadb(k->line, n, JSON_ALLOW_NUL, NULL);
         const json_t *spec = json_object_get(v, "speculative_decoding");
         more = json_is_object(v);
-        if (more && trace) { /* a failed request has any number of steps */
-            const long have = skip_steps(s, v);
-            more = !spec || have == wg_fields_passes(spec);
-        }
+        long have = 0;
+        if (more && trace) st = skip_steps(s, v, &have, err);
+        if (more && trace) more = !st && (!spec || have == wg_fields_passes(spec)); /* a failed request has any number */
         const off_t traced = (off_t)wg_json_int(v, "trace_end");
         if (trace_size >= 0) more = more && traced <= trace_size && traced >= (k->n ? k->trace_end[k->n - 1] : 0);
         end += (off_t)n + 1;
@@ -164,13 +167,13 @@ wg_status wg_resume_cursor_open(wg_resume_cursor *k, const char *dir, bool trace
     steps s = { 0 };
     *k = (wg_resume_cursor){ 0 };
     snprintf(path, sizeof path, "%s/steps.jsonl", dir);
-    if (trace) s.file = fopen(path, "re");
+    if (trace) s.file = fopen(path, "re"), s.path = wg_strdup(path);
     snprintf(path, sizeof path, "%s/requests.jsonl", dir);
     k->path = wg_strdup(path);
     k->file = fopen(path, "re");
-    wg_status st = !k->path                      ? wg_nomem(err, 1, "a path")
-                   : !k->file && errno != ENOENT ? wg_fail(err, WG_EIO, "%s: cannot open: %s", path, strerror(errno))
-                                                 : WG_OK;
+    wg_status st = !k->path || (trace && !s.path) ? wg_nomem(err, 1, "a path")
+                   : !k->file && errno != ENOENT  ? wg_fail(err, WG_EIO, "%s: cannot open: %s", path, strerror(errno))
+                                                  : WG_OK;
     if (!st && trace && !s.file && k->file && fgetc(k->file) != EOF) /* no crash leaves this state, so nothing is deleted */
         st = wg_fail(err, WG_EFORMAT, "%s/steps.jsonl is missing; this run cannot go on without it", dir);
     if (k->file) rewind(k->file);
@@ -183,6 +186,7 @@ wg_status wg_resume_cursor_open(wg_resume_cursor *k, const char *dir, bool trace
     json_decref(s.ahead);
     if (s.file) fclose(s.file);
     free(s.line);
+    wg_free(s.path);
     if (st) wg_resume_cursor_close(k);
     return st;
 }

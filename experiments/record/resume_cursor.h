@@ -33,7 +33,7 @@ wg_status wg_resume_note(const char *dir, const json_t *machine, wg_error *err);
 bool wg_resume_finished(const char *dir);
 
 /* Scans the files (steps.jsonl when `trace`, the length of trace.wgt when `probs`) without changing them. A missing file
- * counts as empty. */
+ * counts as empty. EFORMAT: a whole line whose checksum (line_sum.h) is wrong or missing. */
 wg_status wg_resume_cursor_open(wg_resume_cursor *k, const char *dir, bool trace, bool probs, wg_error *err);
 void wg_resume_cursor_close(wg_resume_cursor *k);
 

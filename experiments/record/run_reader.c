@@ -13,6 +13,7 @@
 #include "core/base/mem.h"
 #include "core/base/number.h"
 #include "experiments/record/fields.h"
+#include "experiments/record/line_sum.h"
 #include "experiments/base/json_number.h"
 #include "experiments/config/sweep.h"
 
@@ -178,6 +179,8 @@ static wg_status read_lines(wg_run_reader *f, const char *path, wg_error *err)
         wg_prompt_key_span asked;
         e->at = at;
         number++;
+        s = wg_line_sum_require(path, number, line, (size_t)n - 1, false, err);
+        if (s) break;
         if (!wg_entry_read(line, (size_t)n - 1, e, &asked))
             s = wg_fail(err, WG_EFORMAT, "%s:%d: this is not the line of a request", path, number);
         else s = intern(f, &t, &rooms, &asked, &e->prompt, err);

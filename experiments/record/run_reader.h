@@ -47,7 +47,8 @@ enum { WG_SUMMARY_SCHEMA = 2 };
 /* Whether the members of summary.json that its readers use are present: an object whose cells have values, drafter and rule. */
 bool wg_summary_is_sound(const json_t *summary);
 
-/* Opens a folder. Errors: ENOENT, EIO; EFORMAT naming file and line. An incomplete last line is ignored. */
+/* Opens a folder. Errors: ENOENT, EIO; EFORMAT naming file and line, also of one that is not the text of its
+ * checksum (line_sum.h; lines of earlier versions have none). An incomplete last line is ignored. */
 wg_status wg_run_reader_open(wg_run_reader **out, const char *dir, wg_error *err);
 wg_status wg_run_reader_open_result(wg_run_reader **out, const char *dir, wg_error *err);    /* or a published result */
 wg_status wg_run_reader_open_documents(wg_run_reader **out, const char *dir, wg_error *err); /* without requests.jsonl */

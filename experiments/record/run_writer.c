@@ -16,6 +16,7 @@
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "experiments/record/fields.h"
+#include "experiments/record/line_sum.h"
 #include "experiments/record/resume_cursor.h"
 #include "experiments/record/trace.h"
 
@@ -369,9 +370,10 @@ static wg_status append(lines *l, json_t *v, wg_error *err)
     char *text = wg_json_canonical(v, false);
     json_decref(v);
     if (!text) return wg_nomem(err, 1, "a line");
-    const size_t n = strlen(text);
-    text[n] = '\n'; /* over the NUL */
-    const wg_status s = lines_append(l, text, n + 1, err);
+    size_t n;
+    char *line = wg_line_sum_add(text, strlen(text), &n);
+    const wg_status s = line ? lines_append(l, line, n, err) : wg_nomem(err, strlen(text), "a line");
+    wg_free(line);
     wg_free(text);
     return s;
 }

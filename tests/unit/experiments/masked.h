@@ -19,7 +19,7 @@ static inline bool is_timing(const char *key)
                                          "tok_s", "baseline_tok_s", "speedup", "speedup_ci", "predicted_speedup",
                                          "overhead_us_per_token", "speedup_mean_of_prompts", "speedup_macro", "load_at_start",
                                          "mhz_at_start", "mbsu", "trace_seconds", "second_pass_seconds", "teacher_pass_seconds",
-                                         "efficiency", "energy", "joules", "machine",
+                                         "efficiency", "energy", "joules", "machine", "sum",
                                          "output_throughput", "baseline_output_throughput" };
     /* clang-format on */
     const size_t n = strlen(key);

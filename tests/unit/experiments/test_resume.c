@@ -15,6 +15,7 @@
 #include "experiments/run/runner.h"
 #include "experiments/record/trace.h"
 #include "kernels/philox.h"
+#include "experiments/record/run_reader.h"
 #include "masked.h"
 #include "scene.h"
 
@@ -304,6 +305,53 @@ Test(resume, refuses_a_side_file_that_changed)
     cr_assert_eq(child("out", true, -1), 0, "it is what it was");
     cr_assert_eq(remove("t"), 0);
     cr_assert_eq(child("out", true, -1), 1, "the drafter says that it is missing");
+}
+
+/* Changes the digit behind `key` in the second line of a file, which stays JSON, and expects a refusal that changes nothing. */
+static void refuses_damage(const char *file, const char *key, const char *expected)
+{
+    size_t n = 0;
+    char *text = file_read(file, &n), *kept = file_read(file, NULL), *at = strstr(strchr(text, '\n'), key);
+    cr_assert_not_null(at, "%s: no %s", file, key);
+    at += strlen(key);
+    *at = *at == '0' ? '1' : '0';
+    file_write(file, text, n);
+    cr_assert_eq(child("out", true, -1), 1);
+    char *message = file_read("stderr", NULL), *after = file_read(file, NULL);
+    cr_assert(strstr(message, expected), "%s", message);
+    cr_assert_str_eq(after, text);
+    file_write(file, kept, n);
+    free(after);
+    free(message);
+    free(kept);
+    free(text);
+}
+
+/* Damage that leaves a line as JSON: a token, a count of a step, the checksum itself, or none. */
+Test(resume, refuses_damaged_lines)
+{
+    static const char damaged[] = ":2: this line is damaged: it is not the text of its checksum (\"sum\"); restore the file";
+    char expected[200];
+    wg_error err;
+    wg_run_reader *reader;
+    put("config.json", TRACED);
+    cr_assert_eq(child("out", false, -1), 0);
+    snprintf(expected, sizeof expected, "out/requests.jsonl%s", damaged);
+    refuses_damage("out/requests.jsonl", "\"ids\":[", expected);
+    refuses_damage("out/requests.jsonl", "\"sum\":\"", expected);
+    refuses_damage(
+        "out/requests.jsonl", "\"su",
+        "out/requests.jsonl:2: this line has no checksum (\"sum\") at its end, as every line of a run has; restore the file");
+    snprintf(expected, sizeof expected, "out/steps.jsonl%s", damaged);
+    refuses_damage("out/steps.jsonl", "\"emitted\":", expected);
+    cr_assert_eq(child("out", true, -1), 0, "it is what it was");
+    size_t n = 0;
+    char *text = file_read("out/requests.jsonl", &n), *at = strstr(strchr(text, '\n'), "\"tokens\":") + 9;
+    *at = *at == '9' ? '8' : '9';
+    file_write("out/requests.jsonl", text, n);
+    cr_assert_eq(wg_run_reader_open(&reader, "out", &err), WG_EFORMAT);
+    cr_assert(strstr(err.text, "out/requests.jsonl:2: this line is damaged"), "%s", err.text);
+    free(text);
 }
 
 /* A line of another request where the first should be; steps that somebody deleted. Nothing is thrown away. */
