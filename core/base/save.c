@@ -12,11 +12,12 @@
 #include <unistd.h>
 
 #include "core/base/mem.h"
+#include "core/base/part_lock.h"
 
 enum { SAVE_BUFFER = 1 << 16 };
 
 struct wg_save {
-    int fd;
+    int fd, lock;      /* lock: the same open file, which stays locked until the part has its name; -1: none */
     bool direct;       /* not a regular file: no neighbour, no rename */
     char *path, *part; /* part: the neighbour; NULL when direct */
     size_t fill;
@@ -45,10 +46,15 @@ static wg_status open_part(wg_save *s, wg_error *err)
     const size_t size = strlen(s->path) + 48;
     s->part = wg_alloc(size, 1);
     if (!s->part) return wg_nomem(err, size, "a file name");
+    wg_part_sweep(s->path);
     for (int i = 0; i < 100; i++) {
         snprintf(s->part, size, "%s.%ld-%d.part", s->path, (long)getpid(), i);
         s->fd = open(s->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (s->fd >= 0) return WG_OK;
+        if (s->fd >= 0 && wg_part_lock(s->fd)) {
+            s->lock = dup(s->fd);
+            return WG_OK;
+        }
+        if (s->fd >= 0) close(s->fd), s->fd = -1, errno = EEXIST;
         if (errno != EEXIST) break;
     }
     const int why = errno;
@@ -62,7 +68,7 @@ wg_status wg_save_open(wg_save **out, const char *path, wg_error *err)
 {
     wg_save *s = wg_alloc(1, sizeof *s);
     if (!s) return wg_nomem(err, sizeof *s, "writing a file");
-    s->fd = -1;
+    s->fd = s->lock = -1;
     s->part = NULL;
     s->fill = 0;
     s->written = 0;
@@ -176,6 +182,7 @@ void wg_save_abort(wg_save *s)
         unlink(s->part);
         wg_free(s->part);
     }
+    if (s->lock >= 0) close(s->lock);
     wg_free(s->path);
     wg_free(s);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Atomic file writes: the file's name never shows a partial file. Bytes go to a temporary file in the same folder, which is
  * synced and then renamed. A failure at any point (full disk, quota) leaves the old file, or none, and removes the
- * temporary; only a killed process leaves its NAME.PID-0.part. A path that names a device or a pipe (/dev/stdout) is written
- * directly. */
+ * temporary; what a killed process leaves, NAME.PID-0.part, the next writer of NAME removes (part_lock.h). A path that names a
+ * device or a pipe (/dev/stdout) is written directly. */
 #ifndef WG_CORE_BASE_SAVE_H
 #define WG_CORE_BASE_SAVE_H
 

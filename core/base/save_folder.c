@@ -3,15 +3,18 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/mem.h"
+#include "core/base/part_lock.h"
 
 struct wg_save_folder {
     char *path, part[WG_SAVE_FOLDER_PATH];
+    int lock; /* the part, locked; -1: it cannot be */
 };
 
 static bool is_empty(const char *folder)
@@ -36,8 +39,13 @@ static wg_status make_part(wg_save_folder *f, wg_error *err)
     if (stat(f->path, &st) == 0 && !is_empty(f->path))
         return wg_fail(err, WG_EINVAL, "%s: is a folder with files in it; name one that does not exist, or remove it first",
                        f->path);
+    wg_part_sweep(f->path);
     snprintf(f->part, sizeof f->part, "%.*s.%ld.part", (int)n, f->path, (long)getpid());
-    if (mkdir(f->part, 0777) == 0) return WG_OK;
+    while (mkdir(f->part, 0777) == 0) {
+        f->lock = open(f->part, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (f->lock < 0 || wg_part_lock(f->lock)) return WG_OK;
+        close(f->lock);
+    }
     const int why = errno;
     return wg_fail(err, why == ENOENT ? WG_ENOENT : WG_EIO, "%s: cannot create a folder beside it: %s", f->path, strerror(why));
 }
@@ -50,6 +58,7 @@ wg_status wg_save_folder_open(wg_save_folder **out, const char *path, wg_error *
         *out = NULL;
         return wg_nomem(err, sizeof *f + strlen(path), "a folder");
     }
+    f->lock = -1;
     const wg_status s = make_part(f, err);
     if (s == WG_OK) return s;
     wg_free(f->path);
@@ -62,6 +71,7 @@ const char *wg_save_folder_part(const wg_save_folder *f) { return f->part; }
 
 static void close_folder(wg_save_folder *f)
 {
+    if (f->lock >= 0) close(f->lock);
     wg_free(f->path);
     wg_free(f);
 }
@@ -69,13 +79,7 @@ static void close_folder(wg_save_folder *f)
 void wg_save_folder_abort(wg_save_folder *f)
 {
     if (!f) return;
-    DIR *d = opendir(f->part);
-    for (const struct dirent *e; d && (e = readdir(d));) {
-        char path[WG_SAVE_FOLDER_PATH + 300];
-        snprintf(path, sizeof path, "%s/%s", f->part, e->d_name);
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) (void)unlink(path);
-    }
-    if (d) closedir(d), (void)rmdir(f->part);
+    wg_part_remove_folder(f->part);
     close_folder(f);
 }
 

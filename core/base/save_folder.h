@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Atomic folders: the folder's name never shows a partial folder. Files go to NAME.PID.part beside it, which gets the name when
- * all of them are there. A failure removes it; only a killed process leaves it. */
+ * all of them are there. A failure removes it; what a killed process leaves the next writer of NAME removes (part_lock.h). */
 #ifndef WG_CORE_BASE_SAVE_FOLDER_H
 #define WG_CORE_BASE_SAVE_FOLDER_H
 
