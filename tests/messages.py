@@ -44,6 +44,8 @@ UNREACHABLE = {
     "%.60s...: the path of the folder of models is too long": "needs a home folder that no system call takes",
     "%.60s...: this path is too long": "needs a path that no system call takes",
     "%s: the answer is longer than %zu bytes": "needs an answer of 32 MB",
+    "wager: out of memory for JSON; the output is not complete\n":
+        "needs memory that ends; test_command_memory has its allocations fail, of the command without its main()",
     "libcurl does not start": "needs a libcurl that fails to start",
     "this program was built without libcurl: install libcurl4-openssl-dev, configure and build it again":
         "needs a build without libcurl",

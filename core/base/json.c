@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -318,6 +319,40 @@ wg_status wg_json_problem(const wg_json *doc, const char *path, bool key, wg_err
     return WG_ECONFIG;
 }
 
+/* ---- memory that ends -------------------------------------------------------------------------------------------- */
+
+static atomic_bool incomplete;
+static json_malloc_t watched;
+
+static void *watch(size_t n)
+{
+    void *p = watched(n);
+    if (!p) atomic_store(&incomplete, true);
+    return p;
+}
+
+void wg_json_watch_memory(void)
+{
+    json_free_t give_back;
+    atomic_store(&incomplete, false);
+    json_get_alloc_funcs(&watched, &give_back);
+    json_set_alloc_funcs(watch, give_back);
+}
+
+bool wg_json_incomplete(void) { return atomic_load(&incomplete); }
+
+void wg_json_put_line(json_t *v, size_t flags)
+{
+    json_free_t give_back;
+    json_malloc_t unused;
+    char *text = v && !wg_json_incomplete() ? json_dumps(v, flags | JSON_SORT_KEYS | JSON_COMPACT) : NULL;
+    if (text) puts(text);
+    else atomic_store(&incomplete, true);
+    json_get_alloc_funcs(&unused, &give_back);
+    give_back(text);
+    json_decref(v);
+}
+
 /* ---- canonical text ---------------------------------------------------------------------------------------------- */
 
 typedef struct sink {
@@ -470,11 +505,12 @@ json_t *wg_json_load(const char *dir, const char *file)
 
 static char *text_of(const json_t *value, int lines)
 {
-    sink s = { .lines = lines };
-    put_value(&s, value, 0);
+    sink s = { .lines = lines, .failed = !value };
+    if (value) put_value(&s, value, 0);
     if (lines) puts_(&s, "\n");
     if (!s.failed) return s.text;
     wg_free(s.text);
+    atomic_store(&incomplete, true);
     return NULL;
 }
 

@@ -33,8 +33,17 @@ wg_status wg_json_problem(const wg_json *doc, const char *path, bool key, wg_err
 json_t *wg_json_load(const char *dir, const char *file);
 
 /* Canonical text: sorted keys, no spaces (or 2-space indentation), shortest numbers that read back the same; trailing newline
- * only with indentation. Free with wg_free; NULL when out of memory. */
+ * only with indentation. Free with wg_free; NULL when out of memory, or value is NULL for that reason. */
 char *wg_json_canonical(const json_t *value, bool indent);
+
+/* Prints v, which it takes over, on standard output as one line of compact text with sorted keys; flags: those of jansson
+ * beside these. Prints nothing when v is NULL or memory ends; then wg_json_incomplete() is true. */
+void wg_json_put_line(json_t *v, size_t flags);
+
+/* Whether some JSON could not be built or printed, because memory ended, since wg_json_watch_memory, which has jansson's
+ * allocator watched. A program that prints JSON ends as failed then: a member may be missing anywhere. */
+void wg_json_watch_memory(void);
+bool wg_json_incomplete(void);
 
 /* Writes `value` to a file in canonical, indented form, atomically (save.h). */
 wg_status wg_json_save(const json_t *value, const char *path, wg_error *err);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/json.h"
 #include "core/base/clock.h"
 #include "core/base/mem.h"
 #include "draft/draft.h"
@@ -163,9 +164,7 @@ static void print(const bench *b, bool json)
     json_t *o =
         json_pack("{s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f}", "drafter", name, "history", b->history, "propose_us", median,
                   "propose_p99_us", slow, "token_us", token, "observe_us", step, "forget_token_us", close, "drafted", drafted);
-    json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-    putchar('\n');
-    json_decref(o);
+    wg_json_put_line(o, 0);
 }
 
 wg_status wg_bench_draft(const char *spec, const char *model, int history, bool json, wg_error *err)

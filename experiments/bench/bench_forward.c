@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/json.h"
 #include "core/base/mem.h"
 #include "experiments/base/timing.h"
 #include "experiments/base/roofline.h"
@@ -127,9 +128,7 @@ static void print_json(const pass *p, const timing *t, double gb_s, double gmac_
             json_object_set_new(stages, wg_stage_names[i], json_real(t->stage[i] * 1e3));
         json_object_set_new(o, "stages_ms", stages);
     }
-    json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-    putchar('\n');
-    json_decref(o);
+    wg_json_put_line(o, 0);
 }
 
 static void print_timing(const pass *p, const timing *t)

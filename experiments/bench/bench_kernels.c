@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/kv/kv.h"
 #include "experiments/base/timing.h"
@@ -183,9 +184,7 @@ static void print_line(const kernel *k, const struct op *op, double s, double st
             json_object_update_new(o, json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "gb_s", gb, "gmac_s", gmac, "stream_gb_s",
                                                 stream / 1e9, "cache_gmac_s", peak / 1e9, "stream_share", gb * 1e9 / stream,
                                                 "cache_share", gmac * 1e9 / peak));
-        json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-        putchar('\n');
-        json_decref(o);
+        wg_json_put_line(o, 0);
         return;
     }
     printf("%-10s %-8s %-8s %5d %10.4f", op->name, type, k->ops->name, k->rows, s * 1e3);

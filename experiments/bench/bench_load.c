@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/json.h"
 #include "core/base/clock.h"
 #include "core/base/mem.h"
 #include "experiments/base/timing.h"
@@ -153,9 +154,7 @@ static void print(const files *f, result *r, int repeats, bool json)
                               read, "open_s", open, "open_over_read", open / read, "peak_bytes", (json_int_t)r->peak,
                               "resident_bytes", (json_int_t)r->resident, "weight_bytes", (json_int_t)r->weights,
                               "peak_over_file", (double)r->peak / bytes, "cached_bytes", (json_int_t)r->left);
-        json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-        putchar('\n');
-        json_decref(o);
+        wg_json_put_line(o, 0);
         return;
     }
     printf("%d files, %.3f GB; %.3f GB of them still cached before each\n", f->n, bytes / 1e9, (double)r->left / 1e9);

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "core/base/json.h"
 #include "core/base/read_file.h"
 #include "core/base/mem.h"
 
@@ -97,9 +98,7 @@ wg_status wg_bench_perplexity(wg_target *t, const char *text, long most, bool js
     if (json) {
         json_t *o =
             json_pack("{s:I, s:f, s:f}", "tokens", (json_int_t)s.tokens, "nats_per_token", nats, "perplexity", exp(nats));
-        json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-        putchar('\n');
-        json_decref(o);
+        wg_json_put_line(o, 0);
     } else {
         printf("%ld tokens: %.5f nats a token, perplexity %.4f\n", s.tokens, nats, exp(nats));
     }

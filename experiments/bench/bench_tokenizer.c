@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/base/read_file.h"
 #include "core/text/tokenizer.h"
@@ -59,9 +60,7 @@ static wg_status measure(const wg_tokenizer *t, const char *name, const char *s,
     }
     json_t *o = json_pack("{s:s, s:I, s:I, s:f, s:f, s:f}", "text", name, "bytes", (json_int_t)n, "tokens",
                           (json_int_t)x.tokens, "encode_mb_s", mb / e, "decode_mb_s", mb / d, "doubling", e / half);
-    json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-    putchar('\n');
-    json_decref(o);
+    wg_json_put_line(o, 0);
     return WG_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/json.h"
 #include "core/base/clock.h"
 #include "core/base/mem.h"
 #include "core/model/device.h"
@@ -169,9 +170,7 @@ static void print(const bench *b, const wg_train_speed *v)
                           "sequences", b->o->sequences, "length", b->length, "threads", wg_pool_threads(b->pool), "products_ms",
                           product * 1e3, "pass_ms", one * 1e3, "update_ms", change * 1e3, "share", product / one, "step_share",
                           product * passes / step, "tok_s", b->rows / one);
-    json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-    putchar('\n');
-    json_decref(o);
+    wg_json_put_line(o, 0);
 }
 
 static wg_status measure(bench *b, wg_train_speed *out, wg_error *err)

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/dist/sampler.h"
 #include "experiments/base/timing.h"
@@ -181,9 +182,7 @@ static void print_line(const stage *s, const char *rule, const char *kind, const
                       "rows", s->b->rows, "sample_ms", chain->sample * 1e3, "accept_ms", chain->accept * 1e3, "step_ms",
                       chain->step * 1e3, "emitted", emitted, "allocations", (json_int_t)allocations);
         if (tree) json_object_set_new(o, "tree_node_us", json_real(tree->accept / nodes * 1e6));
-        json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-        putchar('\n');
-        json_decref(o);
+        wg_json_put_line(o, 0);
         return;
     }
     printf("%-20s %-7s %9.3f %12.3f %10.3f %8.2f ", rule, kind, chain->step * 1e3, chain->sample * 1e3, chain->accept * 1e3,

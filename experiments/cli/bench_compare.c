@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/json.h"
 #include "core/base/clock.h"
 #include "core/base/mem.h"
 #include "experiments/base/timing.h"
@@ -200,9 +201,7 @@ static void print(bench *b, int repeats, bool json)
     json_t *o = json_pack("{s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f}", "requests", requests, "prompts", b->prompts, "cells",
                           CELLS, "megabytes", b->size / mb, "write_s", b->written, "compare_s", seconds, "requests_s", rate,
                           "peak_mb", b->peak / mb);
-    json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-    putchar('\n');
-    json_decref(o);
+    wg_json_put_line(o, 0);
 }
 
 wg_status wg_bench_compare(int requests, int repeats, bool json, wg_error *err)

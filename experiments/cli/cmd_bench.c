@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/json.h"
 #include "core/base/clock.h"
 #include "core/base/mem.h"
 #include "core/file/quantize.h"
@@ -97,9 +98,7 @@ static void print_arm(const bench *b, arm *a, const char *name, double plain)
                               "drafted", (json_int_t)a->drafted, "accepted", (json_int_t)a->accepted);
         json_object_set_new(o, "recorded", a->device ? json_boolean(a->made.launched == 0) : json_null());
         json_object_set_new(o, "looped", a->device ? json_boolean(a->made.looped == a->passes) : json_null());
-        json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-        putchar('\n');
-        json_decref(o);
+        wg_json_put_line(o, 0);
         return;
     }
     printf("%-8s %10.1f %6.2f %9.4f %8.2f   %8.4f %8.4f %8.4f %8.4f\n", name, 1 / per_token, tau, per_token * tau * 1e3,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "core/base/json.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/cli/signals.h"
@@ -26,8 +27,7 @@ static void print(json_t *result, const char *folder, bool json)
     size_t i;
     json_t *s;
     if (json) {
-        json_dumpf(result, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-        putchar('\n');
+        wg_json_put_line(json_incref(result), 0);
         return;
     }
     printf("%-20s %10s %9s %9s %9s %9s %9s\n", "student", "parameters", "loss", "held out", "alpha", "tau(4)", "predicted");

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/json.h"
 #include "core/base/clock.h"
 #include "core/base/hash.h"
 #include "core/base/mem.h"
@@ -107,8 +108,8 @@ static void put_audit(const generate *g, const wg_audit *a, const law *l)
            draws, a->roots, kept, l->withdrawn ? "NOT lossless: " : "nothing found", l->withdrawn ? l->withdrawn : "");
 }
 
-static void put_footer(const generate *g, const wg_engine *e, const wg_tokenizer *tokenizer, const wg_seq *s, double prefill,
-                       double decode)
+static wg_status put_footer(const generate *g, const wg_engine *e, const wg_tokenizer *tokenizer, const wg_seq *s,
+                            double prefill, double decode, wg_error *err)
 {
     const char *drafter = wg_engine_drafter(e)->class->name, *rule = wg_engine_verifier(e)->name;
     char hash[WG_SHA256_HEX];
@@ -129,12 +130,11 @@ static void put_footer(const generate *g, const wg_engine *e, const wg_tokenizer
                          : "",
             l.rests_on ? l.rests_on : "", l.rests_on ? ")" : "", g->law_only ? " (law only)" : "", hash);
         put_audit(g, &c->audit, &l);
-        return;
+        return WG_OK;
     }
     char *text = NULL;
     size_t bytes = 0;
-    wg_error err;
-    if (wg_tokenizer_decode(tokenizer, s->token + s->prompt, (size_t)n, false, &text, &bytes, &err)) return;
+    WG_TRY(wg_tokenizer_decode(tokenizer, s->token + s->prompt, (size_t)n, false, &text, &bytes, err));
     json_t *ids = json_array();
     for (int i = s->prompt; i < s->n; i++) json_array_append_new(ids, json_integer(s->token[i]));
     json_t *valid = json_stringn(text, bytes); /* NULL when the text is cut inside a character */
@@ -152,10 +152,9 @@ static void put_footer(const generate *g, const wg_engine *e, const wg_tokenizer
     json_object_set_new(o, "lossless_if", l.rests_on ? json_string(l.rests_on) : json_null());
     json_object_set_new(o, "lossless_withdrawn", l.withdrawn ? json_string(l.withdrawn) : json_null());
     if (g->audit) json_object_set_new(o, "audit", wg_audit_verdict_json(&c->audit));
-    json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-    putchar('\n');
-    json_decref(o);
+    wg_json_put_line(o, 0);
     wg_free(text);
+    return WG_OK;
 }
 
 /* The constraint of the flags, for a sequence. */
@@ -211,7 +210,7 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
                           (wg_engine_decodes_on_device(e) ? 0 : p.seconds); /* the device continues during printing */
     put_end(&p);
     wg_free(p.text);
-    if (!status) put_footer(g, e, t->tokenizer, s, prefill, decode);
+    if (!status) status = put_footer(g, e, t->tokenizer, s, prefill, decode, err);
     wg_seq_close(e, s);
     wg_constrained_close(&by);
     return status;

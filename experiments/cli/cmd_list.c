@@ -78,9 +78,7 @@ static void option_row(const char *of, const wg_option *o, bool json)
     json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s}", "option", o->name, "of", of, "expects", expects, "default", value,
                             "doc", o->doc);
     if (group_of(o) != OWN) json_object_set_new(row, "group", json_string(groups[group_of(o)].name));
-    json_dumpf(row, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-    putchar('\n');
-    json_decref(row);
+    wg_json_put_line(row, 0);
 }
 
 /* The rows of one group, or with OWN those of no group. */
@@ -99,9 +97,7 @@ static void item_with(const char *kind, const char *name, const char *doc, const
     if (laws) json_object_set_new(row, "laws", json_string(laws));
     if (note) json_object_set_new(row, "note", json_string(note));
     json_object_update(row, more);
-    json_dumpf(row, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-    putchar('\n');
-    json_decref(row);
+    wg_json_put_line(row, 0);
     json_decref(more);
 }
 
@@ -313,9 +309,7 @@ static void list_columns(bool json)
         }
         json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s}", "kind", "column", "name", c->name, "unit", c->unit, "path",
                                 c->path, "doc", c->doc);
-        json_dumpf(row, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-        putchar('\n');
-        json_decref(row);
+        wg_json_put_line(row, 0);
     }
 }
 
@@ -329,9 +323,7 @@ static void list_lines(const char *file, const wg_field *table, bool json)
         }
         json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s}", "kind", "field", "file", file, "name", f->name, "unit", f->unit,
                                 "doc", f->doc);
-        json_dumpf(row, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-        putchar('\n');
-        json_decref(row);
+        wg_json_put_line(row, 0);
     }
 }
 

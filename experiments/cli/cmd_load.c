@@ -151,10 +151,8 @@ static int report(const load *l, const wg_load_result *r, wg_error *err)
     json_t *m = wg_load_result_json(&l->test, r, &l->goals, l->percentile, l->n_percentiles, l->detailed);
     wg_status s = m ? WG_OK : wg_nomem(err, 1, "the metrics of a load test");
     if (m && l->out) s = wg_json_save(m, l->out, err);
-    if (m && l->json) {
-        json_dumpf(m, stdout, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(9));
-        putchar('\n');
-    } else if (m) wg_load_print(stdout, m);
+    if (m && l->json) wg_json_put_line(json_incref(m), JSON_REAL_PRECISION(9));
+    else if (m) wg_load_print(stdout, m);
     const bool well = m && all_well(m);
     json_decref(m);
     return s ? wg_cli_fail(err) : well ? WG_EXIT_OK : WG_EXIT_FAILED;

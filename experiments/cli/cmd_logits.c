@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/json.h"
 #include "core/base/hash.h"
 #include "core/base/mem.h"
 #include "core/base/save.h"
@@ -76,9 +77,7 @@ static void print_row(const wg_target *t, int row, int32_t token, const float *x
         for (int k = 0; k < n; k++)
             json_array_append_new(list, json_pack("{s:i, s:f}", "id", (int)top[k], "logit", (double)x[top[k]]));
         json_t *o = json_pack("{s:i, s:i, s:s, s:o}", "row", row, "token", (int)token, "hash", hex, "top", list);
-        json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-        putchar('\n');
-        json_decref(o);
+        wg_json_put_line(o, 0);
         return;
     }
     printf("row %d  token %" PRId32 "  hash %s ", row, token, hex);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/file/quantize.h"
 #include "draft/lm/second_model.h"
@@ -307,9 +308,7 @@ static void print_trials_json(const planner *p)
     for (int k = 1; k < p->trials; k++) {
         json_t *v = json_pack("{s:s, s:f, s:f, s:b, s:s}", "kind", "tried", "tau", p->trial[k].tokens / p->trial[k].passes,
                               "speedup", tried_speedup(p, k), "best", k == best_trial(p), "draft", p->trial[k].spec);
-        json_dumpf(v, stdout, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(9));
-        putchar('\n');
-        json_decref(v);
+        wg_json_put_line(v, JSON_REAL_PRECISION(9));
     }
 }
 
@@ -347,9 +346,7 @@ static void print_json(const planner *p, int i, bool best)
                   "draft_tokens", c->shape.n - 1, "levels", c->shape.levels, "tau", c->tau, "tau_ci", ci, "draft_ms",
                   c->step.draft * 1e3, "verify_ms", c->step.verify * 1e3, "rest_ms", c->step.rest * 1e3, "predicted_speedup",
                   c->speed.speedup, "predicted_speedup_range", c->speed.lo, c->speed.hi, "best", best, "flags", flags);
-    json_dumpf(v, stdout, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(9));
-    putchar('\n');
-    json_decref(v);
+    wg_json_put_line(v, JSON_REAL_PRECISION(9));
 }
 
 static void print_head(const planner *p, const wg_step_cost *plain)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/base/pool.h"
 #include "experiments/cli/cli.h"
@@ -110,9 +111,7 @@ static void print_result(const prove *g, const wg_verifier_class *rule, const jo
                   o->ragged, "one_hot", o->one_hot, "steps", o->steps, "cases", r->cases, "runs", (json_int_t)r->runs,
                   "reused_addresses", (json_int_t)r->reused, "deviation", r->deviation, "tau", r->tau, "alpha", r->alpha,
                   "alpha_star", o->steps == 1 ? json_real(r->alpha_star) : json_null(), "verdict", verdict);
-    json_dumpf(row, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-    putchar('\n');
-    json_decref(row);
+    wg_json_put_line(row, 0);
 }
 
 static const char *const brief_head = "rule                siblings             shapes  cases       runs  deviation\n";
@@ -229,9 +228,7 @@ static void show_counterexample(const prove *g, const jobs *w, const job *j)
         json_pack("{s:{s:s, s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:f, s:f, s:I}}", "counterexample", "rule", w->rule->name, "law",
                   wg_law_name(c.law), "tree", c.tree, "vocab", c.vocab, "steps", c.steps, "p", p, "q", q, "text", text,
                   "chance", c.got, "should_be", c.want, "reused_addresses", (json_int_t)c.reused);
-    json_dumpf(row, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-    putchar('\n');
-    json_decref(row);
+    wg_json_put_line(row, 0);
 }
 
 static wg_status prove_rule(const prove *g, jobs *w, wg_pool *pool, int *bad, wg_error *err)

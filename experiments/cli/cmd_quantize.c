@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/json.h"
 #include "core/base/clock.h"
 #include "core/base/pool.h"
 #include "core/file/convert.h"
@@ -40,9 +41,7 @@ static void print_tensor(void *user, const wg_quantize_result *r)
             json_object_set_new(o, "output_error", json_real(sqrt(r->lost)));
             json_object_set_new(o, "output_error_rounded", json_real(sqrt(r->lost_rounded)));
         }
-        json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-        putchar('\n');
-        json_decref(o);
+        wg_json_put_line(o, 0);
     } else if (same) {
         printf("%-32s %-8s stays\n", r->name, wg_type_name(r->from));
     } else {

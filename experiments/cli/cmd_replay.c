@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/base/json.h"
 #include "core/base/mem.h"
 #include "experiments/analysis/attribution.h"
 #include "experiments/cli/cli.h"
@@ -139,10 +140,8 @@ static wg_status replay_cell(asked *a, wg_trace *t, int cell, wg_error *err)
     if (!st) st = wg_replay_all(r, s, n, err);
     for (int i = 0; !st && i < n; i++) {
         json_t *v = row_json(r, &s[i]);
-        if (a->json) {
-            json_dumpf(v, stdout, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(15));
-            putchar('\n');
-        } else print_row(v, &s[i]);
+        if (a->json) wg_json_put_line(json_incref(v), JSON_REAL_PRECISION(15));
+        else print_row(v, &s[i]);
         json_decref(v);
     }
     for (int i = 0; i < n; i++) wg_replayed_free(&s[i]);
@@ -160,10 +159,8 @@ static wg_status attribute(const asked *a, wg_trace *t, int cell, wg_error *err)
 {
     json_t *v;
     WG_TRY(wg_attribution(&v, t, cell, true, err));
-    if (a->json) {
-        json_dumpf(v, stdout, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(15));
-        putchar('\n');
-    } else wg_attribution_print(stdout, v);
+    if (a->json) wg_json_put_line(json_incref(v), JSON_REAL_PRECISION(15));
+    else wg_attribution_print(stdout, v);
     json_decref(v);
     return WG_OK;
 }
@@ -251,10 +248,8 @@ static wg_status exact_cell(const asked *a, const wg_config *c, int cell, const 
     const wg_status s = wg_exact_cell(c, cell, shape, shapes, a->rule.item, all ? 0 : a->rule.n, &x, err);
     for (int i = 0; !s && i < x.n; i++) {
         json_t *v = exact_json(&x, &x.result[i], &c->cell[cell]);
-        if (a->json) {
-            json_dumpf(v, stdout, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(15));
-            putchar('\n');
-        } else print_exact(v);
+        if (a->json) wg_json_put_line(json_incref(v), JSON_REAL_PRECISION(15));
+        else print_exact(v);
         json_decref(v);
     }
     if (!s && !a->json) printf("      %d texts, %ld tokens\n", x.texts, x.tokens);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/json.h"
 #include "core/base/clock.h"
 #include "core/base/mem.h"
 #include "core/base/save.h"
@@ -244,9 +245,7 @@ static wg_status run(search *s, wg_error *err)
         return WG_OK;
     }
     json_t *o = as_json(s);
-    json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-    putchar('\n');
-    json_decref(o);
+    wg_json_put_line(o, 0);
     return WG_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/base/read_file.h"
 #include "experiments/cli/cli.h"
@@ -81,9 +82,7 @@ static void print_contents(const request *r, wg_dump_layout layout, const conten
                   "tokens", (json_int_t)c->tokens, "taps_of_token", c->of_sample, "taps", list, "dim", (json_int_t)c->dim,
                   "type", wg_type_name(c->type));
     if (c->losses) json_object_set_new(o, "trained_tokens", json_integer(c->trained));
-    json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-    putchar('\n');
-    json_decref(o);
+    wg_json_put_line(o, 0);
 }
 
 static wg_status describe(const request *r, wg_error *err)

@@ -5,12 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/text/tokenizer.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 
-static int print_tokens(const wg_tokenizer *t, const int32_t *ids, size_t n, bool json)
+static void print_tokens(const wg_tokenizer *t, const int32_t *ids, size_t n, bool json)
 {
     for (size_t i = 0; i < n; i++) {
         const wg_text piece = wg_tokenizer_piece(t, ids[i]);
@@ -18,16 +19,9 @@ static int print_tokens(const wg_tokenizer *t, const int32_t *ids, size_t n, boo
             printf("%6" PRId32 "  %.*s\n", ids[i], (int)piece.n, piece.s);
             continue;
         }
-        json_t *o = json_pack("{s:i, s:o}", "id", (int)ids[i], "piece", json_stringn_nocheck(piece.s, piece.n));
-        if (!o || json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT)) {
-            json_decref(o);
-            return WG_EXIT_FAILED;
-        }
-        putchar('\n');
-        json_decref(o);
+        wg_json_put_line(json_pack("{s:i, s:o}", "id", (int)ids[i], "piece", json_stringn_nocheck(piece.s, piece.n)), 0);
     }
     if (!json) printf("%zu tokens\n", n);
-    return WG_EXIT_OK;
 }
 
 int wg_cmd_tokenize(int argc, char **argv)
@@ -51,9 +45,9 @@ int wg_cmd_tokenize(int argc, char **argv)
     wg_status s = wg_weights_open(&w, model, &err);
     if (!s) s = wg_tokenizer_open(&t, w, &err);
     if (!s) s = wg_tokenizer_encode(t, text, strlen(text), !no_bos, special, &ids, &n, &err);
-    const int status = s ? wg_cli_fail(&err) : print_tokens(t, ids, n, json);
+    if (!s) print_tokens(t, ids, n, json);
     wg_free(ids);
     wg_tokenizer_close(t);
     wg_weights_close(w);
-    return status;
+    return s ? wg_cli_fail(&err) : WG_EXIT_OK;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "core/base/json.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/cli/signals.h"
@@ -17,9 +18,7 @@ static void print(const wg_train_result *r, bool json)
         json_t *o = json_pack("{s:s, s:I, s:I, s:I, s:f, s:f, s:o}", "model", r->model, "parameters", (json_int_t)r->parameters,
                               "steps", (json_int_t)r->step, "tokens", (json_int_t)r->rows, "loss", r->loss, "seconds",
                               r->seconds, "held_out", isnan(r->held) ? json_null() : json_real(r->held));
-        json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-        putchar('\n');
-        json_decref(o);
+        wg_json_put_line(o, 0);
         return;
     }
     printf("%lld parameters, %ld steps, %ld tokens in %.1f s: loss %.4f", (long long)r->parameters, r->step, r->rows,

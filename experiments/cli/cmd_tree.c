@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "core/base/json.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/report/tree_draw.h"
@@ -30,9 +31,7 @@ static void print_json(const wg_shape *s, const double *value, double expected)
     }
     json_t *all = json_pack("{s:o, s:o, s:f, s:i, s:i}", "parents", parents, "values", values, "expected_tokens", expected,
                             "draft_tokens", s->n - 1, "draft_passes", s->levels);
-    json_dumpf(all, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-    putchar('\n');
-    json_decref(all);
+    wg_json_put_line(all, 0);
 }
 
 static wg_status show(const tree *g, const char *kind, wg_error *err)

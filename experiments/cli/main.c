@@ -6,14 +6,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/json.h"
 #include "core/base/log.h"
 #include "experiments/cli/cli.h"
 
-/* The exit status of a command, unless its output was lost: a full disk is a failure. A pipe whose reader went away is not: it
- * had enough. */
+/* The exit status of a command, unless its output was lost or is incomplete: a full disk is a failure, and JSON for which
+ * there was no memory. A pipe whose reader went away is not: it had enough. */
 static int end(int status)
 {
     struct stat out;
+    if (wg_json_incomplete()) {
+        fputs("wager: out of memory for JSON; the output is not complete\n", stderr);
+        if (status == WG_EXIT_OK) status = WG_EXIT_FAILED;
+    }
     const bool lost = fflush(stdout) != 0 || ferror(stdout);
     if (!lost || status != WG_EXIT_OK || fstat(STDOUT_FILENO, &out) || S_ISFIFO(out.st_mode) || S_ISSOCK(out.st_mode))
         return status;
@@ -25,6 +30,7 @@ int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write(), no signal */
     wg_log_to(wg_log_to_stderr, NULL);
+    wg_json_watch_memory();
     if (argc < 2) {
         wg_cli_usage(stderr);
         return WG_EXIT_USAGE;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * See plan_batch.h. */
+#include "core/base/json.h"
 #include "experiments/cli/plan_batch.h"
 
 #include <jansson.h>
@@ -59,9 +60,7 @@ void wg_plan_batch_json(const wg_batch_choice *c, int n)
                               "draft_tokens", x->tokens, "levels", x->levels, "tau", x->tau, "predicted_speedup", x->speedup,
                               "predicted_speedup_range", x->lo, x->hi, "chain_tokens", x->chain, "chain_predicted_speedup",
                               x->chain_speedup, "plain_tok_s", x->plain, "tok_s", x->drafted);
-        json_dumpf(v, stdout, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(9));
-        putchar('\n');
-        json_decref(v);
+        wg_json_put_line(v, JSON_REAL_PRECISION(9));
     }
 }
 
@@ -77,7 +76,5 @@ void wg_plan_batch_vllm(const wg_batch_choice *c, int n, const char *draft)
     }
     json_t *v = json_pack("{s:s, s:s, s:i, s:o}", "method", "draft_model", "model", draft, "num_speculative_tokens", most,
                           "num_speculative_tokens_per_batch_size", ranges);
-    json_dumpf(v, stdout, JSON_COMPACT);
-    putchar('\n');
-    json_decref(v);
+    wg_json_put_line(v, 0);
 }

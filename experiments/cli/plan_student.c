@@ -411,12 +411,7 @@ static void print_text(const planner *p)
     json_decref(config);
 }
 
-static void put_line(json_t *o)
-{
-    json_dumpf(o, stdout, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(9));
-    putchar('\n');
-    json_decref(o);
-}
+static void put_line(json_t *o) { wg_json_put_line(o, JSON_REAL_PRECISION(9)); }
 
 static void print_json(const planner *p)
 {

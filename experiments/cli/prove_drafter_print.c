@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/base/json.h"
 #include "core/base/mem.h"
 #include "experiments/analysis/prove_drafter.h"
 #include "experiments/base/spec.h"
@@ -34,9 +35,7 @@ static void print_json(const wg_prove_drafter_flags *g, const wg_prove_drafter_r
                                 f->verdict == WG_UNTESTED ? "untested" : words[f->verdict], "runs", (json_int_t)r->runs,
                                 "drafts", (json_int_t)r->drafts, "draws", (json_int_t)r->drawn, "deviation", f->deviation);
         if (f->verdict == WG_FAILS) json_object_set_new(row, "example", json_string(f->example));
-        json_dumpf(row, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-        putchar('\n');
-        json_decref(row);
+        wg_json_put_line(row, 0);
     }
 }
 
