@@ -223,7 +223,8 @@ static void one_pair(const printer *p, const json_t *o, bool with_config)
     fact(p, "tau", b);
     both(o, "acceptance_rate", "%.1f %%", 100, b, sizeof b);
     fact(p, "accepted / drafted", b);
-    snprintf(b, sizeof b, "%.3fx", wg_json_real(o, "speedup_ratio_mean_of_prompts"));
+    const double mean = wg_json_measured(o, "speedup_ratio_mean_of_prompts");
+    snprintf(b, sizeof b, isnan(mean) ? "-" : "%.3fx", mean);
     if (!totals) fact(p, "mean of prompts", b);
     both(o, "tok_s", "%.1f", 1, b, sizeof b);
     fact(p, "raw tok/s", b);

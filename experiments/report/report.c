@@ -130,6 +130,17 @@ static void leave_out(wg_column_choice *c, const char *name)
     c->n = n;
 }
 
+/* Puts a column first, so that a narrow screen shows it beside the cell's name. */
+static void put_first(wg_column_choice *c, const char *name)
+{
+    for (int k = 1; k < c->n; k++) {
+        const wg_column *moved = c->column[k];
+        if (strcmp(moved->name, name) != 0) continue;
+        memmove(c->column + 1, c->column, (size_t)k * sizeof *c->column);
+        c->column[0] = moved;
+    }
+}
+
 static void main_table(FILE *f, const wg_run_reader *run, const json_t *cells)
 {
     const int best = wg_report_best(cells), n = (int)json_array_size(cells);
@@ -138,6 +149,7 @@ static void main_table(FILE *f, const wg_run_reader *run, const json_t *cells)
     if (wg_run_reader_sweeps(run, "verify") || wg_run_reader_sweeps(run, "verify.rule"))
         leave_out(&c, "rule"); /* part of the cell's name */
     if (wg_run_reader_sweeps(run, "sampling.temperature")) leave_out(&c, "temperature");
+    put_first(&c, "speedup");
     fputs("<h2>Numbers</h2>\n", f);
     wg_html_table(f, "A line a cell, beside its own baseline. Brackets: 95 % intervals over prompts; of predicted, the range "
                      "of the cost model.");

@@ -212,9 +212,8 @@ static void legend(FILE *f, const wg_column_choice *chosen)
     if (!chosen)
         fputs("\ntau: tokens per pass of the target (plain decoding: 1). speed-up: its time per token over the cell's [95 % "
               "interval].\n"
-              "same text as plain decoding: yes, no, or law (same distribution, other draws). predicted: by costs calibrated "
-              "before\n"
-              "the run, for drafts that fare so; residual: what it missed, and mostly where. More: wager list columns\n",
+              "same text as plain decoding: yes, no, or law (same distribution, other draws). More: --columns wide, wager list "
+              "columns\n",
               f);
     else fputc('\n', f);
     for (int i = 0; chosen && i < chosen->n; i++) fprintf(f, "%s: %s\n", chosen->column[i]->head, chosen->column[i]->doc);
@@ -256,7 +255,7 @@ static void count_cells(const json_t *cells, int *n, int *faster, int *slower, c
 {
     for (size_t i = 0; i < json_array_size(cells); i++) {
         const json_t *c = json_array_get(cells, i), *ci = json_object_get(c, "speedup_ci");
-        const double x = wg_json_real(c, "speedup");
+        const double x = wg_json_measured(c, "speedup");
         if (isnan(x)) continue;
         ++*n;
         if (!*best || x > wg_json_real(*best, "speedup")) *best = c;
@@ -281,7 +280,7 @@ void wg_table_learnt(FILE *f, const json_t *cells)
     fprintf(f, "%d of %d cells are faster than it and %d slower, by their intervals.\n", faster, n, slower);
     for (size_t i = 0; i < json_array_size(cells); i++) {
         const json_t *c = json_array_get(cells, i);
-        const double x = wg_json_real(c, "speedup"), of = wg_json_real(json_object_get(c, "best_fixed"), "share");
+        const double x = wg_json_measured(c, "speedup"), of = wg_json_measured(json_object_get(c, "best_fixed"), "share");
         if (strcmp(text_of(c, "drafter"), "auto") != 0 || isnan(x)) continue;
         autos++;
         least = fmin(least, x);

@@ -260,14 +260,14 @@ static void add_best_fixed(const wg_config *config, json_t *cells)
         double fastest = 1;
         for (int k = 0; k < config->n && !strcmp(cell->drafter->name, "auto"); k++) {
             const wg_cell *other = &config->cell[k];
-            const double speedup = wg_json_real(json_array_get(cells, (size_t)k), "speedup");
+            const double speedup = wg_json_measured(json_array_get(cells, (size_t)k), "speedup");
             if (other->group != cell->group || other->verifier != cell->verifier || !strcmp(other->drafter->name, "auto") ||
                 !strcmp(other->drafter->name, "synthetic") || isnan(speedup))
                 continue;
             others++;
             if (speedup > fastest) fastest = speedup, best = k;
         }
-        const double own = wg_json_real(v, "speedup");
+        const double own = wg_json_measured(v, "speedup");
         if (others && !isnan(own))
             json_object_set_new(v, "best_fixed",
                                 json_pack("{s:o, s:f, s:f}", "cell", best < 0 ? json_null() : json_integer(best), "speedup",

@@ -6,6 +6,7 @@
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
+#include "experiments/report/table.h"
 #include "experiments/report/html.h"
 #include "experiments/report/plot.h"
 #include "experiments/report/report_parts.h"
@@ -365,6 +366,65 @@ Test(report, says_what_the_summary_says)
     well_formed(html);
     cr_assert_null(strstr(html, "<svg"));
     free(html);
+}
+
+/* The table of a run as text; `list` as of --columns, or NULL. */
+static char *table_of(const wg_run_reader *f, const char *list)
+{
+    char *text = NULL;
+    size_t n;
+    wg_error err;
+    wg_column_choice chosen;
+    if (list) cr_assert_eq(wg_columns_named(list, &chosen, &err), WG_OK, "%s", err.text);
+    FILE *m = open_memstream(&text, &n);
+    wg_table_print(m, f->summary, list ? &chosen : NULL, 0);
+    fclose(m);
+    return text;
+}
+
+/* A narrow screen shows the first columns: of the page the speed-up. What a model foretold is in the wide table only. */
+Test(report, speedup_comes_first_and_predictions_are_wide)
+{
+    run("out", ", \"sweep\": {\"draft.length\": [2, 3]}");
+    char *html = page("out", false), *head = strstr(html, "<h2>Numbers</h2>");
+    cr_assert_not_null(head);
+    cr_assert_not_null(head = strstr(head, ">cell</th>"));
+    cr_assert(strstr(head, "speed-up") < strstr(head, "tau") && strstr(head, "speed-up") < strstr(head, "plain"), "%.400s",
+              head);
+    free(html);
+    wg_run_reader *f = reader_of("out");
+    char *usual = table_of(f, NULL), *wide = table_of(f, "wide");
+    cr_assert(strstr(usual, "speed-up") && !strstr(usual, "predicted") && !strstr(usual, "residual"), "%s", usual);
+    cr_assert(strstr(wide, "speed-up") && strstr(wide, "predicted") && strstr(wide, "residual"), "%s", wide);
+    free(usual);
+    free(wide);
+    wg_run_reader_close(f);
+}
+
+/* Cells without a number, of a run that was interrupted: none of them is called fastest, or 0 times as fast. */
+Test(report, cells_that_did_not_run_are_no_answer)
+{
+    static const char cell[] = "{\"cell\": {\"draft.k\": %d}, \"drafter\": \"%s\", \"rule\": \"match\", \"temperature\": 0, "
+                               "\"group\": 0, \"speedup\": %s, \"speedup_ci\": null, \"best_fixed\": %s}";
+    char text[1200], *out = NULL;
+    size_t n = 0;
+    for (int measured = 0; measured < 3; measured++) {
+        int at = 0;
+        for (int i = 0; i < 3; i++) {
+            at += snprintf(text + at, sizeof text - (size_t)at, i ? "," : "[");
+            at += snprintf(text + at, sizeof text - (size_t)at, cell, i, i == 2 ? "auto" : "ngram",
+                           i < measured ? "1.5" : "null", i == 2 ? "null" : "{}");
+        }
+        snprintf(text + at, sizeof text - (size_t)at, "]");
+        json_t *cells = json_loads(text, 0, NULL);
+        FILE *m = open_memstream(&out, &n);
+        wg_table_learnt(m, cells);
+        fclose(m);
+        cr_assert_eq(*out != '\0', measured == 2, "%s", out);
+        cr_assert(!strstr(out, "0.00x") && !strstr(out, "auto,") && !strstr(out, "of 3 cells"), "%s", out);
+        json_decref(cells);
+        free(out);
+    }
 }
 
 /* The marks of a transcript cut the text where drafted tokens begin and end; together they are the text. */
