@@ -61,18 +61,43 @@ static int wanted_type(const wg_quantize *q, const wg_weights *w, const wg_tenso
     return q->type;
 }
 
-/* The type that a tensor gets. */
-static int type_of(const wg_quantize *q, const wg_weights *w, const wg_tensor *t)
+/* The type that a tensor gets. *wanted: the type that its rows are too short for; -1: none. */
+static int type_of(const wg_quantize *q, const wg_weights *w, const wg_tensor *t, int *wanted)
 {
+    *wanted = -1;
     if (t->n_dims == 1 && wg_type_is_float(t->type)) return WG_F32; /* as other readers need norms and biases */
     if (!is_matrix(t)) return t->type;
     const int type = wanted_type(q, w, t);
     const wg_type_info *info = wg_type_get(type), *from = wg_type_get(t->type);
     if (t->dim[0] % info->block == 0) return type;
-    const int instead = info->block == 256 && t->dim[0] % 32 == 0 ? WG_Q8_0 : from->block == 1 ? t->type : WG_F16;
-    wg_log(WG_LOG_WARN, "tensor '%s' has rows of %lld elements, not a multiple of %d: it becomes %s instead of %s", t->name,
-           (long long)t->dim[0], info->block, wg_type_name(instead), info->name);
-    return instead;
+    *wanted = type;
+    return info->block == 256 && t->dim[0] % 32 == 0 ? WG_Q8_0 : from->block == 1 ? t->type : WG_F16;
+}
+
+/* Tensors that get another type than was asked for, of one pair of types. */
+typedef struct misfit {
+    int wanted, got, n;
+    const wg_tensor *first;
+} misfit;
+
+enum { MISFITS = 16 };
+
+static void count_misfit(misfit *of, const wg_tensor *t, int wanted, int got)
+{
+    for (int i = 0; i < MISFITS; i++) {
+        if (of[i].n && (of[i].wanted != wanted || of[i].got != got)) continue;
+        if (!of[i].n++) of[i].wanted = wanted, of[i].got = got, of[i].first = t;
+        return;
+    }
+}
+
+static void warn_of_misfits(const misfit *of, int tensors)
+{
+    for (int i = 0; i < MISFITS && of[i].n; i++)
+        wg_log(WG_LOG_WARN,
+               "%d of %d tensors become %s instead of %s, whose blocks have %d elements: the rows of '%s' have %lld", of[i].n,
+               tensors, wg_type_name(of[i].got), wg_type_name(of[i].wanted), wg_type_get(of[i].wanted)->block,
+               of[i].first->name, (long long)of[i].first->dim[0]);
 }
 
 static int parse_type(const char *name, size_t n)
@@ -329,6 +354,7 @@ static wg_status check_types(const wg_weights *in, const wg_quantize *q, wg_erro
 static void describe(wg_gguf_writer *g, view *v, const wg_quantize *q)
 {
     bool blocks = false;
+    misfit misfits[MISFITS] = { 0 };
     for (int i = 0; i < wg_meta_count(v->in); i++) {
         const char *key = wg_meta_key(v->in, i);
         if (strcmp(key, "general.file_type") != 0 && strcmp(key, "general.quantization_version") != 0)
@@ -336,11 +362,14 @@ static void describe(wg_gguf_writer *g, view *v, const wg_quantize *q)
     }
     for (int i = 0; i < wg_weights_count(v->in); i++) {
         wg_tensor t = *wg_weights_at(v->in, i);
-        t.type = type_of(q, v->in, &t);
+        int wanted;
+        t.type = type_of(q, v->in, &t, &wanted);
+        if (wanted >= 0) count_misfit(misfits, wg_weights_at(v->in, i), wanted, t.type);
         blocks = blocks || wg_type_get(t.type)->block > 1;
         if (changes(q, wg_weights_at(v->in, i), t.type) && (size_t)t.dim[0] > v->row_room) v->row_room = (size_t)t.dim[0];
         wg_gguf_add(g, &t, NULL, NULL);
     }
+    warn_of_misfits(misfits, wg_weights_count(v->in));
     wg_gguf_set_u32(g, "general.file_type", wg_gguf_file_type(q->type));
     if (blocks) wg_gguf_set_u32(g, "general.quantization_version", 2);
 }

@@ -66,7 +66,7 @@ static wg_status print_run(const char *dir, const form *as, wg_error *err)
         WG_TRY(wg_training_log_open(&log, dir, err));
         wg_training_markdown(stdout, &log, dir);
         wg_training_log_close(&log);
-        return fflush(stdout) || ferror(stdout) ? wg_fail(err, WG_EIO, "cannot write to standard output") : WG_OK;
+        return WG_OK;
     }
     WG_TRY(wg_run_reader_open_result(&run, dir, err));
     if (as->figures) s = print_figures(as->figures, run, as->drawing, err);
@@ -76,7 +76,6 @@ static wg_status print_run(const char *dir, const form *as, wg_error *err)
     else if (as->csv) wg_table_print_csv(stdout, run->summary, as->rows, as->columns);
     else wg_table_print(stdout, run->summary, as->columns, wg_cli_width(STDOUT_FILENO));
     wg_run_reader_close(run);
-    if (s == WG_OK && (fflush(stdout) || ferror(stdout))) s = wg_fail(err, WG_EIO, "cannot write to standard output");
     return s;
 }
 

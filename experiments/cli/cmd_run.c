@@ -47,10 +47,6 @@ static int run(const wg_config *c, const char *out, bool resume, bool json, cons
     if (result.resumed) fprintf(stderr, "resumed: %d requests were there already\n", result.resumed);
     if (s == WG_EINTERRUPTED && path) fprintf(stderr, "to go on: the same command with --resume --out '%s'\n", path);
     if (path) fprintf(stderr, "results: %s\n", path);
-    if (fflush(stdout) || ferror(stdout)) { /* the table could not be written */
-        fprintf(stderr, "wager run: cannot write the table to standard output\n");
-        if (status == WG_EXIT_OK) status = WG_EXIT_FAILED;
-    }
     wg_free(path);
     wg_run_free(&result);
     return status;

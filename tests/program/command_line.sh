@@ -56,6 +56,19 @@ cmp "$base/store1" "$base/store2" && cmp "$base/list1" "$base/list2" || fail "da
 wager init "$model" "$base/a.json" -p "$base/prompts.jsonl" >"$base/out" && wager init -m "$model" "$base/b.json" -p "$base/prompts.jsonl" >"$base/out" &&
   cmp <(sed 1,5d "$base/a.json") <(sed 1,5d "$base/b.json") || fail "init: MODEL and -m MODEL differ"
 
+# ---- a reader that has gone away: no message, and no failure
+printf '{"name": "t", "target": {"model": "%s"}, "draft": {"kind": "ngram"}, "prompts": {"file": "prompts.jsonl"}, "max_tokens": 4}' \
+  "$PWD/$other" >"$base/config.json"
+to_nobody() {
+  check
+  { sleep 0.1; wager "$@" 2>"$base/said"; echo $? >"$base/status"; } | :
+  [ "$(cat "$base/status")" = 0 ] && ! grep -q 'wager: \|cannot' "$base/said" || fail "$* with nobody to read: $(cat "$base/status" "$base/said")"
+}
+to_nobody run "$base/config.json" --out "$base/result"
+for form in --csv --md --table --latex; do to_nobody report "$base/result" $form; done
+to_nobody list columns
+to_nobody generate "$other" -n 4
+
 # ---- help, manual pages, misspelled flags
 commands=$(wager list commands --json | sed -n 's/.*"name":"\([a-z-]*\)".*/\1/p')
 for shell in bash zsh fish; do wager completion $shell >"$base/$shell" || fail "completion $shell"; done
