@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/make_path.h"
 #include "core/base/mem.h"
 #include "core/base/part_lock.h"
 
@@ -39,6 +40,7 @@ static wg_status make_part(wg_save_folder *f, wg_error *err)
     if (stat(f->path, &st) == 0 && !is_empty(f->path))
         return wg_fail(err, WG_EINVAL, "%s: is a folder with files in it; name one that does not exist, or remove it first",
                        f->path);
+    WG_TRY(wg_make_parents(f->path, err));
     wg_part_sweep(f->path);
     snprintf(f->part, sizeof f->part, "%.*s.%ld.part", (int)n, f->path, (long)getpid());
     while (mkdir(f->part, 0777) == 0) {
@@ -46,8 +48,7 @@ static wg_status make_part(wg_save_folder *f, wg_error *err)
         if (f->lock < 0 || wg_part_lock(f->lock)) return WG_OK;
         close(f->lock);
     }
-    const int why = errno;
-    return wg_fail(err, why == ENOENT ? WG_ENOENT : WG_EIO, "%s: cannot create a folder beside it: %s", f->path, strerror(why));
+    return wg_fail(err, WG_EIO, "%s: cannot create a folder beside it: %s", f->path, strerror(errno));
 }
 
 wg_status wg_save_folder_open(wg_save_folder **out, const char *path, wg_error *err)

@@ -10,8 +10,8 @@ enum { WG_SAVE_FOLDER_PATH = 4096 }; /* bytes of the path of the part */
 
 typedef struct wg_save_folder wg_save_folder;
 
-/* path must not exist, or be an empty folder. Errors: EINVAL (it is a file, or a folder with files, or too long), ENOENT (the
- * folder above it), EIO, ENOMEM. */
+/* path must not exist, or be an empty folder. Errors: EINVAL (it is a file, or a folder with files, or too long), EIO
+ * (also: the folders above it cannot be made), ENOMEM. */
 wg_status wg_save_folder_open(wg_save_folder **out, const char *path, wg_error *err);
 const char *wg_save_folder_part(const wg_save_folder *f); /* where files go */
 

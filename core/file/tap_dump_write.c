@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/make_path.h"
 #include "core/base/mem.h"
 #include "core/base/save.h"
 #include "core/file/safetensors_write.h"
@@ -47,9 +48,8 @@ static wg_status check_plan(const wg_dump_plan *p, const char *dir, wg_error *er
 /* The folder, made or empty. */
 static wg_status make_folder(const char *dir, bool *made, wg_error *err)
 {
-    *made = mkdir(dir, 0777) == 0;
+    if (!wg_make_path(dir, made)) return wg_fail(err, WG_EIO, "%s: cannot make the folder: %s", dir, strerror(errno));
     if (*made) return WG_OK;
-    if (errno != EEXIST) return wg_fail(err, WG_EIO, "%s: cannot make the folder: %s", dir, strerror(errno));
     DIR *d = opendir(dir);
     int files = 0;
     for (struct dirent *e; d && (e = readdir(d));) files += e->d_name[0] != '.';

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/make_path.h"
 #include "core/base/mem.h"
 #include "core/base/read_file.h"
 #include "experiments/base/json_number.h"
@@ -208,6 +209,7 @@ static wg_status begin(runner *r, wg_error *err)
 {
     char path[PATH_ROOM];
     if (strlen(r->run->folder) > PATH_ROOM - 400) return wg_fail(err, WG_EINVAL, "--out: the path of the folder is too long");
+    WG_TRY(wg_make_parents(r->run->folder, err));
     if (mkdir(r->run->folder, 0777) != 0)
         return wg_fail(err, WG_EIO, "%s: cannot make the folder: %s; --resume goes on with one that is there", r->run->folder,
                        strerror(errno));

@@ -10,20 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/make_path.h"
 #include "core/base/mem.h"
-
-wg_status wg_make_parents(const char *path, wg_error *err)
-{
-    char folder[PATH_MAX];
-    snprintf(folder, sizeof folder, "%s", path);
-    for (char *at = strchr(folder + 1, '/'); at; at = strchr(at + 1, '/')) {
-        *at = '\0';
-        if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-            return wg_fail(err, WG_EIO, "%s: cannot make this folder: %s", folder, strerror(errno));
-        *at = '/';
-    }
-    return WG_OK;
-}
 
 static wg_status failed(const wg_part_file *p, const char *what, wg_error *err)
 {

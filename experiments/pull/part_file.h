@@ -46,7 +46,4 @@ wg_status wg_part_commit(wg_part_file *p, wg_error *err);
 void wg_part_drop(wg_part_file *p);
 void wg_part_close(wg_part_file *p); /* what has arrived stays for the next start; closed is fine */
 
-/* Makes the folders of a path above its last '/'. EIO. */
-wg_status wg_make_parents(const char *path, wg_error *err);
-
 #endif

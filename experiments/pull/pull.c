@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
+#include "core/base/make_path.h"
 #include "core/file/model_name.h"
 #include "experiments/pull/part_file.h"
 

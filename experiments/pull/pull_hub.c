@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/base/json.h"
+#include "core/base/make_path.h"
 #include "core/base/mem.h"
 #include "core/base/read_file.h"
 #include "core/base/save.h"

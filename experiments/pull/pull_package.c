@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/base/hash.h"
+#include "core/base/make_path.h"
 #include "core/base/mem.h"
 #include "core/base/save.h"
 #include "core/file/model_name.h"

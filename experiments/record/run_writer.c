@@ -14,6 +14,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/json.h"
+#include "core/base/make_path.h"
 #include "core/base/mem.h"
 #include "experiments/record/fields.h"
 #include "experiments/record/line_sum.h"
@@ -37,23 +38,6 @@ struct wg_run_writer {
 };
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
-
-/* mkdir -p. *made: the last component did not exist before. */
-static wg_status make_path(char *path, bool *made, wg_error *err)
-{
-    for (char *p = path + 1;; p++) {
-        if (*p && *p != '/') continue;
-        const char was = *p;
-        *p = '\0';
-        *made = mkdir(path, 0777) == 0;
-        if (!*made && errno != EEXIST) {
-            wg_fail(err, WG_EIO, "%s: cannot make this folder: %s; choose another with --out DIR", path, strerror(errno));
-            return WG_EIO;
-        }
-        *p = was;
-        if (!was) return WG_OK;
-    }
-}
 
 /* A file that a killed process left half-written (core/base/save.c). */
 static bool is_part(const char *name)
@@ -197,7 +181,8 @@ static wg_status begin(wg_run_writer **out, const char *dir, const wg_config *co
     wg_status s = !r->dir    ? wg_nomem(err, 1, "a path")
                   : !*r->dir ? wg_fail(err, WG_EINVAL, "--out: the name of the folder is empty")
                              : WG_OK;
-    if (s == WG_OK) s = make_path(r->dir, &made, err);
+    if (s == WG_OK && !wg_make_path(r->dir, &made))
+        s = wg_fail(err, WG_EIO, "%s: cannot make this folder: %s; choose another with --out DIR", r->dir, strerror(errno));
     if (s == WG_OK && !made) s = must_be_empty(r->dir, resume ? config : NULL, err);
     if (s == WG_OK && resume) sweep_out(r->dir);
     if (s == WG_OK) s = save(r, "config.json", config->resolved, err);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/base/make_path.h"
 #include "core/base/mem.h"
 #include "core/base/save.h"
 #include "experiments/report/report_parts.h"
@@ -71,7 +72,8 @@ wg_status wg_report_figures(const char *folder, const wg_run_reader *run, wg_plo
     if (!wg_plot_available(form))
         return wg_fail(err, WG_EINVAL, "--figures needs gnuplot with %s; install gnuplot-nox",
                        form == WG_PLOT_PDF ? "its PDF terminal" : "its SVG terminal");
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+    bool there;
+    if (!wg_make_path(folder, &there))
         return wg_fail(err, WG_EIO, "%s: cannot make this folder: %s; choose another with --figures FOLDER", folder,
                        strerror(errno));
     char *captions = NULL, *about = wg_run_reader_about(run);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/base/log.h"
+#include "core/base/make_path.h"
 #include "core/base/save.h"
 
 const char *wg_train_folder_at(const wg_train_folder *f, const char *name, char path[WG_TRAIN_PATH])
@@ -82,8 +83,9 @@ wg_status wg_train_folder_open(wg_train_folder *f, wg_error *err)
     char path[WG_TRAIN_PATH];
     struct stat st;
     wg_train_folder_at(f, f->log_name, path);
-    if (mkdir(f->path, 0777) != 0 && errno != EEXIST)
-        return wg_fail(err, WG_EIO, "%s: cannot make the folder: %s", f->path, strerror(errno));
+    bool made;
+    if (!wg_make_path(f->path, &made))
+        return wg_fail(err, WG_EIO, "%s: cannot make this folder: %s; choose another with --out DIR", f->path, strerror(errno));
     if (!f->resume && stat(path, &st) == 0 && st.st_size > 0) /* steps were made */
         return wg_fail(err, WG_EINVAL, "%s: holds a training run; go on with it with --resume, or train into another folder",
                        f->path);

@@ -39,8 +39,8 @@ same template @ -p Hi --template "$base/prompts.jsonl"
 same tokenize @ "The cat"
 same quantize @ "$base/made" --type q4_0
 same convert @ "$base/made.gguf" --type q8_0
-same export @ --to "$base/made"
-same taps @ --out "$base/made" --prompts "$base/prompts.jsonl"
+same export @ --to "$base/made/above/folder"
+same taps @ --out "$base/made/above/dump" --prompts "$base/prompts.jsonl"
 same skip-search @ --prompts "$base/prompts.jsonl" -n 4 --tries 2 --json
 same bench perplexity @ --text README.md --tokens 40
 

@@ -200,7 +200,7 @@ train_cases() {
   else fail "train: train.jsonl has not one line a step"; fi
   expect train-report '/straight/report.html$' wager report "$base/straight"
   expect train-generate 'tau [0-9.]+' wager generate -m "$base/straight/model.gguf" -p "The cat" -n 8
-  expect train-init '^wrote ' wager train "$base/train.json" --out "$base/further" --set model.init="$base/straight/model.gguf" --set train.steps=2
+  expect train-init '^wrote ' wager train "$base/train.json" --out "$base/more/further" --set model.init="$base/straight/model.gguf" --set train.steps=2
 }
 
 # Distillation: a run that is killed at any moment and goes on writes the students of an undisturbed one; rejected rows of a trace.

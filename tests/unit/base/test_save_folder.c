@@ -61,7 +61,12 @@ Test(save_folder, leaves_nothing_behind)
     cr_assert(strstr(err.text, "cannot give the folder its name"));
     cr_assert_eq(dir_count(t.dir), 1);
     cr_assert_eq(wg_save_folder_open(&f, temp_at(&t, "out"), &err), WG_EINVAL, "a file");
-    cr_assert_eq(wg_save_folder_open(&f, temp_at(&t, "no/out"), &err), WG_ENOENT);
+    cr_assert_eq(wg_save_folder_open(&f, temp_at(&t, "out/x/y"), &err), WG_EIO, "below a file");
+    cr_assert(strstr(err.text, "/out/x: cannot make this folder: Not a directory"), "%s", err.text);
+    cr_assert_eq(wg_save_folder_open(&f, temp_at(&t, "a/b//out/"), &err), WG_OK, "%s", err.text);
+    put_in(f, "a");
+    cr_assert_eq(wg_save_folder_commit(f, &err), WG_OK);
+    cr_assert_eq(dir_count(temp_at(&t, "a/b/out")), 1, "the folders above it are made");
     cr_assert_eq(wg_save_folder_open(&f, "", &err), WG_EINVAL);
     cr_assert_eq(wg_mem_read().live_blocks, before);
 }

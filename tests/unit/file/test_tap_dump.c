@@ -162,8 +162,10 @@ Test(tap_dump, never_half, .init = setup, .fini = teardown)
     plan.tap[2] = 2;
     cr_assert_eq(wg_dump_create(&w, "DIR", &plan, &err), WG_EINVAL);
     cr_assert_str_eq(err.text, "DIR: the taps of a DeepSpec cache must ascend, or choose the layout vllm");
-    cr_assert_eq(wg_dump_create(&w, temp_at(&t, "no/d"), &(wg_dump_plan){ .taps = 1, .dim = 1 }, &err), WG_EIO);
+    file_write(temp_at(&t, "f"), "x", 1);
+    cr_assert_eq(wg_dump_create(&w, temp_at(&t, "f/d"), &(wg_dump_plan){ .taps = 1, .dim = 1 }, &err), WG_EIO);
     cr_assert(strstr(err.text, ": cannot make the folder: "), "%s", err.text);
+    unlink(temp_at(&t, "f"));
     plan = plan_of(WG_DUMP_DEEPSPEC, WG_BF16);
     plan.model = "\xff";
     must(wg_dump_create(&w, temp_at(&t, "d"), &plan, &err));
