@@ -22,7 +22,23 @@ static const char *decimals(const json_t *o, const char *part, const char *key, 
     return text;
 }
 
-static void print(json_t *result, const char *folder, bool json)
+/* Why there are no numbers of held-out documents, and how to have some. */
+static void explain_empty(const wg_distill_config *c)
+{
+    const wg_train_data *d = &c->train.data;
+    fputs("held out, alpha, tau(4) and predicted need held-out documents: ", stdout);
+    if (c->distill.documents == 0) puts("distill.documents is 0, so students are compared on none");
+    else if (*d->tokens)
+        puts(*d->held ? "those of data.held are shorter than a sequence" : "name a token file of some with data.held");
+    else if (d->held_out == 0) puts("data.held_out is 0: no document is held out; 10 holds out one in ten");
+    else
+        printf(
+            "of the text none is, or none as long as a sequence, by data.held_out %d (one in so many). Lower it, such as to 5, "
+            "give more documents, or divide the text into more with data.separator\n",
+            d->held_out);
+}
+
+static void print(const wg_distill_config *c, json_t *result, const char *folder, bool json)
 {
     size_t i;
     json_t *s;
@@ -39,6 +55,7 @@ static void print(json_t *result, const char *folder, bool json)
                decimals(s, NULL, "held_out", 0, text[1]), decimals(s, written ? "target_text" : NULL, "alpha", 0, text[2]),
                decimals(s, "target_text", "tau", 3, text[3]), decimals(s, "predicted", "speedup", 0, text[4]));
     }
+    if (!json_integer_value(json_object_get(result, "documents"))) explain_empty(c);
     printf("%lld steps, %lld tokens of each student in %.1f s\nwrote %s/distill.json\n",
            (long long)json_integer_value(json_object_get(result, "steps")),
            (long long)json_integer_value(json_object_get(result, "tokens")),
@@ -64,7 +81,7 @@ int wg_cmd_distill(int argc, char **argv)
     wg_status s = wg_distill_run(&c, &o, &result, &err);
     if (s == WG_OK) s = wg_training_plot_files(f.out, &err);
     if (s) status = wg_cli_fail(&err);
-    else print(result, f.out, f.json);
+    else print(&c, result, f.out, f.json);
     if (s == WG_EINTERRUPTED) fprintf(stderr, "to go on: the same command with --resume\n");
     json_decref(result);
     wg_distill_config_close(&c);
