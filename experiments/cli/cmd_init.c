@@ -14,10 +14,12 @@
 #include "experiments/base/spec.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
+#include "experiments/cli/quickstart_prompts.h"
 #include "experiments/run/runner.h"
 
 typedef struct init {
-    const char *file, *target, *draft, *prompts;
+    const char *file, *target, *draft, *prompts; /* prompts NULL: those of the program are written beside the file */
+    char own[PATH_MAX];                          /* their path */
 } init;
 
 /* "dir/" of a path; "." where it has none. */
@@ -118,27 +120,46 @@ static void put_experiment(FILE *f, const char *name, const char *target, const 
             draft ? "length" : "k");
 }
 
-static wg_status write_file(const init *o, wg_error *err)
+/* A file of this text, which must not be there. */
+static wg_status save_new(const char *path, const char *text, wg_error *err)
+{
+    wg_save *save = NULL;
+    if (access(path, F_OK) == 0) return wg_fail(err, WG_EINVAL, "%s is there already; name another file, or remove it", path);
+    WG_TRY(wg_save_open(&save, path, err));
+    const wg_status s = wg_save_write(save, text, strlen(text), err);
+    if (!s) return wg_save_commit(save, err);
+    wg_save_abort(save);
+    return s;
+}
+
+/* Writes the prompts of the program beside FILE.json, as FILE-prompts.jsonl. */
+static wg_status write_prompts(init *o, wg_error *err)
+{
+    const size_t n = strlen(o->file), stem = n > 5 && !strcmp(o->file + n - 5, ".json") ? n - 5 : n;
+    const int length = snprintf(o->own, sizeof o->own, "%.*s-prompts.jsonl", (int)stem, o->file);
+    if (length < 0 || (size_t)length >= sizeof o->own)
+        return wg_fail(err, WG_EINVAL, "a path of %zu bytes; expected a shorter one", n);
+    WG_TRY(save_new(o->own, wg_quickstart_prompts, err));
+    o->prompts = o->own;
+    return WG_OK;
+}
+
+static wg_status write_file(init *o, wg_error *err)
 {
     char folder[PATH_MAX], target[PATH_MAX], draft[PATH_MAX] = "", prompts[PATH_MAX], name[64];
     folder_of(o->file, folder);
     WG_TRY(path_from(folder, o->target, target, err));
     if (o->draft) WG_TRY(path_from(folder, o->draft, draft, err));
+    if (!o->prompts) WG_TRY(write_prompts(o, err));
     WG_TRY(path_from(folder, o->prompts, prompts, err));
     name_of(o->file, name);
-    if (access(o->file, F_OK) == 0)
-        return wg_fail(err, WG_EINVAL, "%s is there already; name another file, or remove it", o->file);
     char *text = NULL; /* allocated by open_memstream */
     size_t n;
     FILE *f = open_memstream(&text, &n);
     if (!f) return wg_nomem(err, 1, "an experiment");
     put_experiment(f, name, target, o->draft ? draft : NULL, prompts);
     fclose(f);
-    wg_save *save = NULL;
-    wg_status s = wg_save_open(&save, o->file, err);
-    if (!s) s = wg_save_write(save, text, n, err);
-    if (!s) s = wg_save_commit(save, err);
-    else wg_save_abort(save);
+    const wg_status s = save_new(o->file, text, err);
     free(text);
     return s;
 }
@@ -162,7 +183,8 @@ int wg_cmd_init(int argc, char **argv)
         WG_MODEL_ROW(WG_FLAG_MODEL_IF, &o.target, "the target; else the bundled pair of models, where it is"),
         { "draft-model", 'd', WG_FLAG_STRING, &o.draft, "FILE", "the draft model; else, with -m, a lookup in the text drafts",
           0, 0 },
-        { "prompts", 'p', WG_FLAG_STRING, &o.prompts, "FILE", "JSONL of prompts; else the bundled ones, where they are", 0, 0 },
+        { "prompts", 'p', WG_FLAG_STRING, &o.prompts, "FILE",
+          "JSONL of prompts; else bundled ones, a copy beside FILE where the checkout is not", 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
     };
     const int bad = wg_cli_parse("init", flags, argc, argv, &o.file, 1, 1);
@@ -170,15 +192,16 @@ int wg_cmd_init(int argc, char **argv)
     if (!o.target && !o.draft && access(draft, F_OK) == 0) o.draft = draft;
     if (!o.target && access(target, F_OK) == 0) o.target = target;
     if (!o.prompts && access(prompts, F_OK) == 0) o.prompts = prompts;
-    if (!o.target || !o.prompts) {
-        fprintf(stderr, "wager init: --%s is missing: there is no %s here\n", o.target ? "prompts" : "model",
-                o.target ? prompts : target);
+    if (!o.target) {
+        fprintf(stderr, "wager init: -m MODEL is missing: the target; there is no %s here\n", target);
         return WG_EXIT_USAGE;
     }
     wg_error err;
     wg_status s = write_file(&o, &err);
     if (!s && (s = check_file(o.file, &err))) unlink(o.file);
+    if (s && o.prompts == o.own) unlink(o.own);
     if (s) return wg_cli_fail(&err);
+    if (o.prompts == o.own) printf("wrote %s: prompts to begin with\n", o.own);
     printf("wrote %s; next: wager check %s, then wager run %s --out DIR\n", o.file, o.file, o.file);
     return WG_EXIT_OK;
 }

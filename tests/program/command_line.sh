@@ -56,6 +56,15 @@ cmp "$base/store1" "$base/store2" && cmp "$base/list1" "$base/list2" || fail "da
 wager init "$model" "$base/a.json" -p "$base/prompts.jsonl" >"$base/out" && wager init -m "$model" "$base/b.json" -p "$base/prompts.jsonl" >"$base/out" &&
   cmp <(sed 1,5d "$base/a.json") <(sed 1,5d "$base/b.json") || fail "init: MODEL and -m MODEL differ"
 
+# ---- init where the checkout is not: any model, and prompts of the program, beside the file
+cp "$other" "$base/elsewhere.gguf"
+mkdir "$base/away"
+(cd "$base/away" && wager init mine.json -m ../elsewhere.gguf && cmp mine-prompts.jsonl "$OLDPWD/configs/prompts/quickstart.jsonl" &&
+  wager check mine.json) >"$base/out" 2>&1 || fail "init elsewhere: $(cat "$base/out")"
+grep -q '^wrote mine.json; next: ' "$base/out" || fail "init elsewhere: $(cat "$base/out")"
+(cd "$base/away" && rm mine.json && wager init mine.json -m ../elsewhere.gguf) >"$base/out" 2>&1
+[ $? = 2 ] && grep -q 'mine-prompts.jsonl is there already' "$base/out" && [ ! -e "$base/away/mine.json" ] || fail "init: prompts: $(cat "$base/out")"
+
 # ---- a reader that has gone away: no message, and no failure
 printf '{"name": "t", "target": {"model": "%s"}, "draft": {"kind": "ngram"}, "prompts": {"file": "prompts.jsonl"}, "max_tokens": 4}' \
   "$PWD/$other" >"$base/config.json"
