@@ -17,7 +17,7 @@ int main(int argc, char **argv)
     wg_error err;
     if (argc != 3) return fprintf(stderr, "usage: embed MODEL PROMPT\n"), 2;
     snprintf(config, sizeof config,
-             "{\"target\": {\"model\": \"%s\"}, \"draft\": {\"kind\": \"suffix\"}, \"verify\": {\"rule\": \"match\"},"
+             "{\"target\": {\"model\": \"%s\"}, \"draft\": {\"kind\": \"suffix\", \"k\": 8}, \"verify\": {\"rule\": \"match\"},"
              " \"max_tokens\": 64}",
              argv[1]);
     if (wg_session_open(&session, config, &err)) return fail(&err);
@@ -28,7 +28,8 @@ int main(int argc, char **argv)
     }
     wg_stats stats = { .size = sizeof stats };
     wg_sequence_stats(text, &stats, NULL);
-    fprintf(stderr, "%ld tokens in %ld passes of the target\n", (long)stats.emitted, (long)stats.passes);
+    fprintf(stderr, "\n%ld tokens in %ld passes of the target: %ld of %ld drafted tokens were right\n", (long)stats.emitted,
+            (long)stats.passes, (long)stats.accepted, (long)stats.drafted);
     wg_session_close(session);
     return 0;
 }

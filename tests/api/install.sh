@@ -25,7 +25,7 @@ if command -v g++ > "$dir/which"; then g++ -std=c++11 -pedantic -Wall -Wextra -W
 prompt="Once upon a time, a cat and a dog"
 "$cc" -std=c99 -Wall -Wextra -Werror examples/embed/embed.c $flags $(pkg-config --libs wager) -o "$dir/embed"
 "$dir/embed" "$model" "$prompt" > "$dir/text" 2> "$dir/said"
-grep -q '^64 tokens in [0-9]* passes of the target$' "$dir/said" || { echo "embed said:"; cat "$dir/said"; exit 1; }
+grep -q '^64 tokens in [0-9]* passes of the target: [1-9][0-9]* of [0-9]* drafted tokens were right$' "$dir/said" || { echo "embed said:"; cat "$dir/said"; exit 1; }
 "$dir/usr/bin/wager" generate -m "$model" -p "$prompt" -n 64 --json > "$dir/json"
 python3 - "$dir/json" "$dir/text" "$prompt" <<'END'
 import json, sys
