@@ -10,6 +10,7 @@
 
 #include "core/base/log.h"
 #include "core/base/mem.h"
+#include "core/base/nearest.h"
 #include "core/file/format.h"
 #include "core/file/gguf_write.h"
 
@@ -110,6 +111,23 @@ static int parse_type(const char *name, size_t n)
     return type >= 0 && wg_type_get(type)->writable ? type : -1;
 }
 
+const char *wg_quantize_near(const char *name, size_t n, char hint[WG_QUANTIZE_HINT])
+{
+    const char *names[64];
+    char word[16] = "";
+    int known = 0;
+#define TYPE(id, ...)                                                                                                          \
+    if (wg_type_get(WG_##id)->writable) names[known++] = wg_type_name(WG_##id);
+    WG_WEIGHT_TYPES(TYPE)
+#undef TYPE
+    names[known] = NULL;
+    if (n < sizeof word) memcpy(word, name, n), word[n] = '\0';
+    const char *near = *word ? wg_nearest(word, names) : NULL;
+    *hint = '\0';
+    if (near) snprintf(hint, WG_QUANTIZE_HINT, " (did you mean '%s'?)", near);
+    return hint;
+}
+
 static wg_status add_keep(wg_quantize *q, const char *text, size_t n, wg_error *err)
 {
     const char *equals = memchr(text, '=', n);
@@ -130,11 +148,12 @@ wg_status wg_quantize_keep(wg_quantize *q, const char *text, wg_error *err) { re
 
 wg_status wg_quantize_parse(wg_quantize *out, const char *text, wg_error *err)
 {
+    char hint[WG_QUANTIZE_HINT];
     size_t n = strcspn(text, ",");
     *out = (wg_quantize){ .type = parse_type(text, n), .mixed = true };
     if (out->type < 0)
-        return wg_fail(err, WG_EINVAL, "'%.*s' is no type that weights are converted to: expected " WG_WRITABLE_TYPES,
-                       (int)(n < 100 ? n : 100), text);
+        return wg_fail(err, WG_EINVAL, "'%.*s' is no type that weights are converted to: expected " WG_WRITABLE_TYPES "%s",
+                       (int)(n < 100 ? n : 100), text, wg_quantize_near(text, n, hint));
     for (text += n; *text; text += n) {
         n = strcspn(++text, ",");
         const bool prunes = strncmp(text, "prune=", 6) == 0;

@@ -48,6 +48,10 @@ typedef struct wg_quantize {
     "or "                                                                                                                      \
     "prune=0.5 among them prunes the layers before"
 
+/* " (did you mean 'q4_k'?)" of the type that a name of n bytes nearly is, or "". */
+enum { WG_QUANTIZE_HINT = 40 };
+const char *wg_quantize_near(const char *name, size_t n, char hint[WG_QUANTIZE_HINT]);
+
 /* Parses TYPE[,PATTERN=TYPE]...[,prune=SPEC]; mixed is set. EINVAL: what is wrong, and what was expected. */
 wg_status wg_quantize_parse(wg_quantize *out, const char *text, wg_error *err);
 /* Adds one PATTERN=TYPE. */

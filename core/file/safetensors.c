@@ -147,7 +147,10 @@ wg_status wg_safetensors_read(wg_safetensors *out, const char *path, const void 
     wg_json *doc;
     if (n >= sizeof header) memcpy(&header, bytes, sizeof header);
     if (n < sizeof header || header < 2 || header > n - sizeof header)
-        return wg_fail(err, WG_EFORMAT, "%s: a header of %" PRIu64 " bytes in a file of %zu; " AGAIN, path, header, n);
+        return wg_fail(err, WG_EFORMAT,
+                       "%s: a header of %" PRIu64
+                       " bytes in a file of %zu: it is no safetensors file, or a damaged one: download it again",
+                       path, header, n);
     if (header > WG_SAFETENSORS_HEADER)
         return wg_fail(err, WG_EFORMAT, "%s: a header of %" PRIu64 " bytes; at most %d are read", path, header,
                        WG_SAFETENSORS_HEADER);

@@ -9,6 +9,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/mem.h"
+#include "core/base/nearest.h"
 #include "core/base/option.h"
 #include "core/base/pool.h"
 #include "core/file/format.h"
@@ -442,12 +443,18 @@ wg_status wg_synth_write(const wg_synth_shape *shape, int type, uint64_t seed, c
 static const wg_synth_shape *find_shape(const char *name, wg_error *err)
 {
     char names[256] = "";
+    const char *list[64];
+    int n = 0;
     for (const wg_synth_shape *s = shapes; s->name; s++) {
         if (strcmp(s->name, name) == 0) return s;
+        list[n++] = s->name;
         const size_t at = strlen(names);
         snprintf(names + at, sizeof names - at, "%s%s", at ? ", " : "", s->name);
     }
-    wg_fail(err, WG_EINVAL, "there is no shape '%s'; expected one of: %s", name, names);
+    list[n] = NULL;
+    const char *near = wg_nearest(name, list);
+    wg_fail(err, WG_EINVAL, "there is no shape '%s'; expected one of: %s%s%s%s", name, names, near ? " (did you mean '" : "",
+            near ? near : "", near ? "'?)" : "");
     return NULL;
 }
 

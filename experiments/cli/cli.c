@@ -6,11 +6,13 @@
 #include <math.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <string.h>
 
 #include "core/base/mem.h"
 #include "core/base/option.h"
+#include "core/file/quantize.h"
 #include "core/kv/kv.h"
 #include "kernels/types.h"
 
@@ -66,8 +68,8 @@ const wg_command *wg_cli_command(const char *name)
     if (found) return found;
     for (const wg_command *c = wg_commands; c->name; c++) names[n++] = c->name;
     names[n] = NULL;
-    fprintf(stderr, "wager: there is no command '%s'%s; wager --help lists them\n", name,
-            hint_of("", wg_nearest(name, names), hint));
+    fprintf(stderr, "wager: there is no command '%s'%s; wager --help lists them%s\n", name,
+            hint_of("", wg_nearest(name, names), hint), *name == '-' ? ", and flags stand behind one" : "");
     return NULL;
 }
 
@@ -310,10 +312,20 @@ int wg_cli_parse(const char *command, const wg_flag *flags, int argc, char **arg
 
 int wg_cli_weight_type(const char *command, const char *name)
 {
+    char hint[WG_QUANTIZE_HINT];
     const int type = wg_type_parse(name);
     if (type >= 0 && wg_type_get(type)->writable) return type;
-    fprintf(stderr, "wager %s: --type %s: expected " WG_WRITABLE_TYPES "\n", command, name);
+    fprintf(stderr, "wager %s: --type %s: expected " WG_WRITABLE_TYPES "%s\n", command, name,
+            wg_quantize_near(name, strlen(name), hint));
     return -1;
+}
+
+bool wg_cli_is_input(const char *command, const char *in, const char *out)
+{
+    struct stat a, b;
+    if (stat(in, &a) || stat(out, &b) || a.st_dev != b.st_dev || a.st_ino != b.st_ino) return false;
+    fprintf(stderr, "wager %s: %s is the model itself, which would be lost; name another file to write\n", command, out);
+    return true;
 }
 
 wg_status wg_cli_read_ints(const char *flag, const char *text, wg_cli_ints *out, wg_error *err)

@@ -86,6 +86,9 @@ bool wg_cli_terminal(int fd);
 /* The columns that tables may have: those of COLUMNS, or of the terminal; 0, any number: a file or a pipe. */
 int wg_cli_width(int fd);
 
+/* Whether the file to write is the one that is read, after a message on stderr. */
+bool wg_cli_is_input(const char *command, const char *in, const char *out);
+
 /* The integers from -1 on of a flag's value, with commas between; v is allocated (wg_free), also on failure. */
 typedef struct wg_cli_ints {
     int32_t *v;

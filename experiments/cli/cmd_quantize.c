@@ -125,6 +125,7 @@ int wg_cmd_quantize(int argc, char **argv)
         fputs("wager quantize: --type is missing: " WG_WRITABLE_TYPES "\n", stderr);
         return WG_EXIT_USAGE;
     }
+    if (wg_cli_is_input("quantize", r.in, r.out)) return WG_EXIT_USAGE;
     wg_error err;
     wg_quantize q;
     wg_pool *pool;

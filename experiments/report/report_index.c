@@ -145,7 +145,9 @@ wg_status wg_report_index(FILE *f, const char *dir, int *runs, wg_error *err)
 {
     list l = { 0 };
     DIR *d = opendir(dir);
-    if (!d) return wg_fail(err, errno == ENOENT ? WG_ENOENT : WG_EIO, "%s: cannot open: %s", dir, strerror(errno));
+    if (!d)
+        return wg_fail(err, errno == ENOENT ? WG_ENOENT : WG_EIO,
+                       "%s: cannot open: %s; expected the result folder of a run, or a folder of them", dir, strerror(errno));
     closedir(d);
     look(&l, dir, "", 2);
     if (l.n) qsort(l.item, (size_t)l.n, sizeof *l.item, newest_first);

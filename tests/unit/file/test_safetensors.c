@@ -115,9 +115,11 @@ Test(safetensors, lengths)
     wg_safetensors s;
     char bytes[16] = { 9, 0, 0, 0, 0, 0, 0, 0, '{', '}' };
     for (size_t n = 0; n < 8; n++) cr_assert_eq(wg_safetensors_read(&s, "FILE", bytes, n, &err), WG_EFORMAT);
-    cr_assert_str_eq(err.text, "FILE: a header of 0 bytes in a file of 7; the file is damaged: download it again");
+    cr_assert_str_eq(
+        err.text, "FILE: a header of 0 bytes in a file of 7: it is no safetensors file, or a damaged one: download it again");
     cr_assert_eq(wg_safetensors_read(&s, "FILE", bytes, sizeof bytes, &err), WG_EFORMAT);
-    cr_assert_str_eq(err.text, "FILE: a header of 9 bytes in a file of 16; the file is damaged: download it again");
+    cr_assert_str_eq(
+        err.text, "FILE: a header of 9 bytes in a file of 16: it is no safetensors file, or a damaged one: download it again");
     memset(bytes, 0xFF, 8);
     cr_assert_eq(wg_safetensors_read(&s, "FILE", bytes, sizeof bytes, &err), WG_EFORMAT);
     const uint64_t many = WG_SAFETENSORS_HEADER + 1;
