@@ -17,7 +17,7 @@ passes of a draft model after which no token was drafted, are left out.
 usage: tools/auto_regret.py --by-steps --costs 1/1.1/1.33 --draft-cost 0.1 [--wager PROGRAM] [--out DIR] [--set A.B=V]... CONFIG
 Exit status: 0, both bounds hold everywhere; 1, a cell is below one of them; 2, a run failed; 3, a half-width is still too large.
 Run it on a machine that does nothing else. drafters.json needs what results/run-all.sh prepares. An experiment without `auto` has no row."""
-import argparse
+import arguments
 import itertools
 import json
 import math
@@ -255,7 +255,7 @@ def by_steps(args, config):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = arguments.Parser(description=__doc__.splitlines()[0])
     parser.add_argument("--wager", default="build/release/wager")
     parser.add_argument("--levels", default="avx2,avx512")
     parser.add_argument("--threads", default="1,2")

@@ -5,7 +5,7 @@ usage: tools/repeats.py [-n LINES] [-l] [ROOT]      LINES: shortest run, 6; -l: 
 
 Generated tables (GENERATED) are left out. Blank lines, comments, lone braces and include lines are passed over; white space is folded. A run that overlaps a longer one is
 part of it. Prints the number of runs and of the lines that would go if each stood once."""
-import argparse
+import arguments
 import re
 import subprocess
 
@@ -54,7 +54,7 @@ def find(files, shortest):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = arguments.Parser(description=__doc__.split("\n")[0])
     parser.add_argument("-n", type=int, default=6)
     parser.add_argument("-l", action="store_true")
     parser.add_argument("root", nargs="?", default=".")

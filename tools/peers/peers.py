@@ -37,6 +37,8 @@ from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
 REPO = HERE.parent.parent
+sys.path.append(str(HERE.parent))
+import arguments  # noqa: E402
 RESULT = REPO / "results/peers/peers.json"
 PAGE = REPO / "docs/performance.md"
 PACKAGE, VERSION = "llama-cpp-python", "0.3.36"
@@ -485,7 +487,7 @@ def self_test():
 
 
 def main():
-    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap = arguments.Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("what", nargs="?", choices=["build", "run", "table", "page"])
     ap.add_argument("--self-test", action="store_true")
     ap.add_argument("--check", action="store_true", help="with page: write nothing, fail if the page is not up to date")

@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 
 import peers
+from peers import arguments
 
 HERE, REPO = peers.HERE, peers.REPO
 TYPES = ["q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q6_k"]
@@ -70,7 +71,7 @@ def self_test():
 
 
 def main():
-    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap = arguments.Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("what", nargs="?", choices=["run"])
     ap.add_argument("--self-test", action="store_true")
     ap.add_argument("--cache", type=Path, default=Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "wager-peers")
