@@ -4,9 +4,11 @@
 
 #include <string.h>
 
+#include "core/file/synth.h"
 #include "draft/draft.h"
 #include "experiments/base/target.h"
 #include "experiments/report/columns.h"
+#include "experiments/report/engine_metrics.h"
 #include "kernels/types.h"
 #include "verify/verify.h"
 
@@ -50,6 +52,17 @@ static void add_columns(wg_flag_values *v)
     for (const wg_column *c = wg_columns; c->name; c++) add(v, c->name);
 }
 
+static void add_shapes(wg_flag_values *v)
+{
+    for (const wg_synth_shape *s = wg_synth_shapes(); s->name; s++) add(v, s->name);
+}
+
+static void add_engines(wg_flag_values *v)
+{
+    for (const wg_engine_metric *m = wg_engine_metrics; m->engine; m++)
+        if (!v->n || strcmp(v->word[v->n - 1], m->engine) != 0) add(v, m->engine);
+}
+
 void wg_flag_values_of(const wg_flag *f, wg_flag_values *out)
 {
     static const struct {
@@ -57,7 +70,8 @@ void wg_flag_values_of(const wg_flag *f, wg_flag_values *out)
         void (*add)(wg_flag_values *v);
     } kinds[] = { { "KIND[:k=v,...]", add_drafters }, { "FILE|KIND", add_drafters }, { "RULE", add_rules },
                   { "RULE|all", add_rules },          { "TYPE", add_types },         { "DEVICE", add_devices },
-                  { "KIND:k=v,...", add_targets },    { "COLUMNS", add_columns } };
+                  { "KIND:k=v,...", add_targets },    { "COLUMNS", add_columns },    { "SHAPE", add_shapes },
+                  { "ENGINE", add_engines } };
     char *save;
     *out = (wg_flag_values){ .n = 0 };
     if (f->type == WG_FLAG_CHOICE) {

@@ -131,6 +131,8 @@ for name in $(wager list rules --json | sed -n 's/.*"kind":"rule".*"name":"\([a-
 has "$(completed wager quantize --type "")" q4_k q8_0
 has "$(completed wager report --by "")" cell position category turn part
 has "$(completed wager vocab "")" prune overlap
+has "$(completed wager columns --as "")" vllm sglang llama.cpp
+has "$(completed wager synth --like "")" tiny llama-3-8b
 has "$(completed wager run --device "")" cpu cuda:0 auto
 has "$(completed wager report --columns "")" wide speedup
 
