@@ -15,7 +15,6 @@
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/cli/plan_batch.h"
-#include "experiments/cli/plan_student.h"
 #include "experiments/cli/plan_try.h"
 #include "experiments/analysis/forecast.h"
 #include "experiments/base/spec.h"
@@ -33,10 +32,6 @@ typedef struct plan {
     double alpha, temperature;
     int kv_type;
     bool json, pin, vllm;
-    bool student; /* plan_student.h, and what belongs to it: */
-    const char *shapes, *text;
-    wg_flag_list points;
-    double tokens;
 } plan;
 
 /* A candidate draft, and its predictions. */
@@ -447,26 +442,6 @@ static wg_status run(planner *p, wg_error *err)
     return WG_OK;
 }
 
-/* The options of the other plan. temperature: given, or NaN. */
-static int plan_students(const plan *o, double temperature)
-{
-    wg_error err;
-    const wg_plan_student s = { .model = o->model,
-                                .shapes = o->shapes,
-                                .text = o->text,
-                                .points = &o->points,
-                                .tokens = o->tokens * 1e6,
-                                .temperature = temperature,
-                                .length = (int)o->length,
-                                .context = (int)o->context,
-                                .threads = (int)o->threads,
-                                .kv_type = o->kv_type,
-                                .quantize = o->quantize,
-                                .pin = o->pin,
-                                .json = o->json };
-    return wg_plan_students(&s, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
-}
-
 int wg_cmd_plan(int argc, char **argv)
 {
     plan o = { .prompts = "configs/prompts/quickstart.jsonl",
@@ -477,8 +452,7 @@ int wg_cmd_plan(int argc, char **argv)
                .batches = "1",
                .seed = 1,
                .alpha = -1,
-               .temperature = NAN,
-               .tokens = 10 };
+               .temperature = 0 };
     const wg_flag flags[] = {
         { "model", 'm', WG_FLAG_STRING, &o.model, "TARGET", "the target model", 0, 0 },
         { "draft-model", 'd', WG_FLAG_STRING, &o.draft, "DRAFT", "the draft model", 0, 0 },
@@ -503,28 +477,16 @@ int wg_cmd_plan(int argc, char **argv)
         { "kv-type", 0, WG_FLAG_STRING, &o.kv_name, "TYPE", "of the target: " WG_KV_TYPE_DOC " (f16)", 0, 0 },
         { "quantize", 0, WG_FLAG_STRING, &o.quantize, "T[,P=T]...", "of the target: " WG_QUANTIZE_DOC, 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &o.json, NULL, "one JSON object a line for each draft", 0, 0 },
-        { "student", 0, WG_FLAG_BOOL, &o.student, NULL, "instead: which size of student to train for the target, and the bill",
-          0, 0 },
-        { "shapes", 0, WG_FLAG_STRING, &o.shapes, "1x64,2x128", "with --student: layers x width; h: with the target's head", 0,
-          0 },
-        { "points", 0, WG_FLAG_LIST, &o.points, "PATH",
-          "with --student: measured ones, distill.json or a result folder of a run; may be repeated", 0, 0 },
-        { "tokens", 0, WG_FLAG_FLOAT, &o.tokens, "M", "with --student: millions of tokens to train on (10)", 1e-3, 1e6 },
-        { "text", 0, WG_FLAG_STRING, &o.text, "PATH", "with --student: the text of the config to paste", 0, 0 },
         { 0 },
     };
     const int done = wg_cli_parse("plan", flags, argc, argv, NULL, 0, 0);
     if (done >= 0) return done;
     if (!wg_cli_chat("plan", o.chat_name, o.system, &o.chat)) return WG_EXIT_USAGE;
-    if (o.student ? !o.model || o.draft : !o.model || !o.draft) {
-        fputs(o.student ? "wager plan --student: -m TARGET is needed, and no -d: the student is what is planned\n"
-                        : "wager plan: -m TARGET and -d DRAFT are needed: the two models to plan for\n",
-              stderr);
+    if (!o.model || !o.draft) {
+        fputs("wager plan: -m TARGET and -d DRAFT are needed: the two models to plan for\n", stderr);
         return WG_EXIT_USAGE;
     }
     if ((o.kv_type = wg_cli_kv_type("plan", o.kv_name)) < 0) return WG_EXIT_USAGE;
-    if (o.student) return plan_students(&o, o.temperature);
-    if (isnan(o.temperature)) o.temperature = 0;
     wg_error err;
     if (wg_plan_batches(o.batches, &o.batch, &o.last_batch, &err)) return wg_cli_fail(&err);
     planner *p = wg_calloc(1, sizeof *p);

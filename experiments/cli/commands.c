@@ -12,11 +12,8 @@ const wg_command wg_commands[] = {
     { "init", "init FILE [-m TARGET] [-d DRAFT] [-p PROMPTS]", "Writes a commented experiment to begin with.", wg_cmd_init },
     { "check", "check CONFIG [--set a.b=c]... [--probe] [--headers]", "Checks an experiment file and shows what it would run.",
       wg_cmd_check },
-    { "plan",
-      "plan -m TARGET -d DRAFT [--alpha A] [--prompts FILE] [--temp T] [--batch N|A..B] [--json|--vllm] | -m TARGET --student",
-      "Which chain or tree to draft on this machine, or which student to train: calibrated costs, measured or given "
-      "acceptance.",
-      wg_cmd_plan },
+    { "plan", "plan -m TARGET -d DRAFT [--alpha A] [--prompts FILE] [--temp T] [--batch N|A..B] [--json|--vllm]",
+      "Which chain or tree to draft on this machine: calibrated costs, measured or given acceptance.", wg_cmd_plan },
     { "merge", "merge OUT DIR DIR...", "Puts the shards of a run together: the run that was not divided.", wg_cmd_merge },
     { "compare", "compare DIR[:CELL] DIR[:CELL]... [--fail-if-slower 3%] [--json] [--md] [--html FILE]",
       "Holds runs against the first one: what differs, same texts, faster by how much and where.", wg_cmd_compare },
