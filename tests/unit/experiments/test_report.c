@@ -216,6 +216,26 @@ static void drawings_of_sweeps(const wg_run_reader *f)
     distribution_of_plain(f, "figures/tpot.svg", false);
 }
 
+/* The dashed line at 1 is drawn in pieces: none where a name at the left stands (13 pixels from its baseline up, 3 down). */
+static void no_name_on_the_line(const char *svg)
+{
+    int pieces = 0;
+    for (const char *p = svg; (p = strstr(p, "stroke-dasharray='")); p++) {
+        double top, bottom, left, base;
+        const char *end = p + strcspn(p, ">"), *grid = strstr(p, "class=\"gridline\"");
+        if (grid && grid < end) continue;
+        for (const char *m = p; (m = strchr(m, 'M')) && m < end; m++) {
+            if (sscanf(m, "M%*f,%lf L%*f,%lf", &top, &bottom) != 2) continue;
+            pieces++;
+            for (const char *t = svg; (t = strstr(t, "translate(")); t++)
+                if (sscanf(t, "translate(%lf,%lf)", &left, &base) == 2 && left < 12)
+                    cr_assert(base + 3 <= fmin(top, bottom) + 1 || base - 10 >= fmax(top, bottom) - 1,
+                              "a name at %g is on the line from %g to %g", base, top, bottom);
+        }
+    }
+    cr_assert_gt(pieces, 1);
+}
+
 /* A file is alone: its namespace, its colours written out, the legend, the caption and the points' notes in it. */
 static void drawings_alone(const char *dir)
 {
@@ -230,6 +250,8 @@ static void drawings_alone(const char *dir)
     if (n > 0) {
         char *text = file_read("figures/speedups.svg", NULL), *captions = file_read("figures/captions.txt", NULL);
         well_formed(text);
+        no_name_on_the_line(text);
+        cr_assert_null(strstr(text, "scale(0.00)"), "librsvg draws nothing of a file with such a matrix");
         cr_assert(strncmp(text, "<svg xmlns=\"http://www.w3.org/2000/svg\"", 38) == 0 && strstr(text, "</svg>\n"));
         cr_assert(!strstr(text, "var(") && !strstr(text, "rgb(") && strstr(text, "'#0072b2'"));
         cr_assert(strstr(text, ">measured</tspan>") || strstr(text, ">measured</text>"));
