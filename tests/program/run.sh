@@ -405,6 +405,11 @@ good_cases() {
   expect report-csv '^cell,drafter,rule,.*,tau,tau_lo,tau_hi,.*,median_ttft_ms,.*,phase_ms_draft,' wager report "$base/run-a" --csv
   expect report-csv-by '^0,0,,,,,[0-9]+$' wager report "$base/run-a" --csv --by position
   expect report-latex '^none & rejection & 0 & [0-9.]+ \\\\$' wager report "$base/run-a" --latex --columns median_ttft_ms
+  if wager report "$base/run-a" --figures "$base/figures" >"$base/out" 2>&1; then # where gnuplot is
+    expect report-latex-figures '^.includegraphics.width=.linewidth..*figures/speedups.$' \
+      wager report "$base/run-a" --latex --figures "$base/figures"
+    if [ -s "$base/figures/speedups.pdf" ] && grep -q '^.begin{tabular}' "$base/out"; then ok; else fail "report: no table and figures"; fi
+  fi
   expect report-columns '^drafter +rule +temp +TTFT p50 +MBU$' wager report "$base/run-a" --columns median_ttft_ms,mbu
   expect report-md-columns '^\| none \| rejection \| 0 \| [0-9.]+ \|$' wager report "$base/run-a" --md --columns p99_tpot_ms
   expect columns '^  mean_acceptance_length +-$' wager columns --as vllm "$base/run-a"
