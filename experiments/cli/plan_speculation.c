@@ -156,7 +156,8 @@ static wg_status stage(planner *p, int arms, bool judge, double share, wg_error 
                          .texts = judge ? p->texts - p->screen : choose,
                          .least = judge ? WG_PLAN_JUDGE_LEAST : SCREEN_LEAST,
                          .most = judge || most < SCREEN_MOST ? most : SCREEN_MOST,
-                         .until = p->loaded + share * left };
+                         .until = p->loaded + share * left,
+                         .end = end };
     on.ready = judge ? on.until : p->loaded + left * (share - FIRST + READY);
     if (on.least > on.most) on.least = on.most;
     for (int i = 0; i < p->texts; i++) on.longest = p->text[i].n > on.longest ? p->text[i].n : on.longest;

@@ -62,12 +62,12 @@ static wg_status warm_up(wg_plan_arm *a, const wg_plan_stage *on, wg_error *err)
     return status;
 }
 
-/* Warms all arms. One that cannot run is left out, and so are those that `ready` comes before. */
+/* Warms all arms. One that cannot run is left out, and so are those that `ready` comes before, but for the first draft. */
 static wg_status warm_all(wg_plan_arm *arm, int n, const wg_plan_stage *on, wg_error *err)
 {
     for (int k = 0; k < n; k++) {
         wg_plan_arm *a = &arm[k];
-        a->state = k && wg_clock_now() > on->ready ? WG_PLAN_LATE : WG_PLAN_RAN;
+        a->state = k > 1 && wg_clock_now() > on->ready ? WG_PLAN_LATE : WG_PLAN_RAN;
         if (a->state == WG_PLAN_LATE) continue;
         const wg_status s = warm_up(a, on, err);
         if (!s) continue;
@@ -142,7 +142,7 @@ wg_status wg_plan_measure(wg_plan_arm *arm, int n, const wg_plan_stage *on, int 
     if (!s) leave_out(arm, n, on);
     const int tokens = s ? 0 : tokens_of(arm, n, on);
     double each = s ? 0 : expected(arm, n, tokens);
-    while (*done < on->texts && !s && wg_clock_now() + each < on->until) {
+    while (*done < on->texts && !s && wg_clock_now() + each < (*done ? on->until : on->end)) {
         const double start = wg_clock_now();
         s = decode_text(arm, n, on, *done, tokens, err);
         each = wg_clock_now() - start;

@@ -29,16 +29,17 @@ typedef struct wg_plan_text {
     int n;
 } wg_plan_text;
 
-/* One stage: `texts` texts that the arms continue, by between `least` and `most` tokens each: as many as `until` (wg_clock_now)
- * allows, by the speed of the warm-up on `warm`. Arms that are not warm at `ready` are left out, and the last ones where the
- * time is short of one text by all. */
+/* One stage: `texts` texts that the arms continue, by between `least` and `most` tokens each: as many as `until`
+ * (wg_clock_now) allows, by the speed of the warm-up on `warm`; the first text may take until `end`. Arms that are not warm at
+ * `ready` are left out, and the last ones where the time is short of one text by all; plain decoding and the first draft
+ * stay. */
 typedef struct wg_plan_stage {
     const wg_target *target;
     const wg_sampling *sampling;
     uint64_t seed;
     const wg_plan_text *warm, *text;
     int texts, least, most, longest; /* longest: tokens of the longest of all texts */
-    double ready, until;
+    double ready, until, end;
 } wg_plan_stage;
 
 /* The rule of a plan: match at temperature 0, rejection above it. */

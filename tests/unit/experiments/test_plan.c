@@ -228,7 +228,7 @@ static void setup(void) { scene_make(&made); }
 static void teardown(void) { scene_remove(&made); }
 TestSuite(plan_measure, .init = setup, .fini = teardown);
 
-static int measure(wg_plan_arm *arm, int n, double ready, double until, wg_status want)
+static int measure(wg_plan_arm *arm, int n, double ready, double until, double end, wg_status want)
 {
     static int32_t ids[2][6] = { { 5, 6, 7, 8, 5, 6 }, { 9, 8, 7, 9, 8, 7 } };
     const wg_plan_text text[2] = { { "chat", ids[0], 6 }, { "edit", ids[1], 6 } };
@@ -248,7 +248,8 @@ static int measure(wg_plan_arm *arm, int n, double ready, double until, wg_statu
                                .most = 40,
                                .longest = 6,
                                .ready = wg_clock_now() + ready,
-                               .until = wg_clock_now() + until };
+                               .until = wg_clock_now() + until,
+                               .end = wg_clock_now() + end };
     cr_assert_eq(wg_plan_measure(arm, n, &on, &done, &err), want, "%s", err.text);
     wg_target_close(t);
     return done;
@@ -259,7 +260,7 @@ Test(plan_measure, takes_what_runs_and_says_what_does_not)
     static wg_plan_arm arm[4] = {
         { .spec = "none" }, { .spec = "early_exit:layer=99" }, { .spec = "ngram:k=4" }, { .spec = "none" }
     };
-    cr_assert_eq(measure(arm, 4, 1e3, 1e3, WG_OK), 2);
+    cr_assert_eq(measure(arm, 4, 1e3, 1e3, 1e3, WG_OK), 2);
     cr_assert_eq(arm[1].state, WG_PLAN_REFUSED);
     cr_assert(strstr(arm[1].why, "layer"), "%s", arm[1].why);
     for (int k = 0; k < 4; k++)
@@ -271,15 +272,16 @@ Test(plan_measure, takes_what_runs_and_says_what_does_not)
             cr_assert(k == 2 ? arm[k].passes[i] <= arm[k].tokens[i] : arm[k].passes[i] == arm[k].tokens[i]);
         }
     arm[1].asked = true; /* the user's own */
-    cr_assert_eq(measure(arm, 4, 1e3, 1e3, WG_ECONFIG), 0);
+    cr_assert_eq(measure(arm, 4, 1e3, 1e3, 1e3, WG_ECONFIG), 0);
 }
 
 Test(plan_measure, leaves_out_what_there_is_no_time_for)
 {
     static wg_plan_arm arm[4] = { { .spec = "none" }, { .spec = "ngram:k=4" }, { .spec = "recycle" }, { .spec = "suffix" } };
-    cr_assert_eq(measure(arm, 4, -1, 1e3, WG_OK), 2);
-    cr_assert(arm[0].state == WG_PLAN_RAN && arm[0].tokens[1] > 0, "plain decoding is always there");
-    for (int k = 1; k < 4; k++) cr_assert_eq(arm[k].state, WG_PLAN_LATE);
-    cr_assert_eq(measure(arm, 4, 1e3, -1, WG_OK), 0);
+    cr_assert_eq(measure(arm, 4, -1, 1e3, 1e3, WG_OK), 2);
+    cr_assert(arm[0].tokens[1] > 0 && arm[1].state == WG_PLAN_RAN, "plain decoding and one draft are always there");
+    cr_assert(arm[2].state == WG_PLAN_LATE && arm[3].state == WG_PLAN_LATE);
+    cr_assert_eq(measure(arm, 4, 1e3, -1, 1e3, WG_OK), 1, "the first text has the time of all");
     cr_assert(arm[1].state == WG_PLAN_RAN && arm[2].state == WG_PLAN_LATE && arm[3].state == WG_PLAN_LATE);
+    cr_assert_eq(measure(arm, 4, 1e3, -1, -1, WG_OK), 0);
 }
