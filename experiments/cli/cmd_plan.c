@@ -35,7 +35,7 @@ static int foretell(plan *p)
             "--batch, --alpha, --accept and --vllm predict the drafts of one draft model: give one -d DRAFT, and no "
             "--draft");
     f->model = o->model, f->draft = o->models.item[0], f->quantize = o->quantize;
-    f->prompts = o->prompts ? o->prompts : "configs/prompts/quickstart.jsonl";
+    f->prompts = o->prompts;
     f->chat = o->chat, f->kv_type = o->kv_type, f->json = o->json, f->pin = o->pin;
     f->limit = o->limit, f->n = o->n, f->threads = o->threads, f->seed = o->seed, f->temperature = o->temperature;
     if (wg_plan_batches(p->batches ? p->batches : "1", &f->batch, &f->last_batch, &err)) return wg_cli_fail(&err);

@@ -15,6 +15,7 @@
 #include "experiments/base/target.h"
 #include "experiments/base/timing.h"
 #include "experiments/cli/plan_batch.h"
+#include "experiments/cli/plan_prompts.h"
 #include "experiments/run/calibrate.h"
 
 /* TIMED_ROWS: of the largest pass that is timed; larger ones are in proportion to it, as those bound by arithmetic are. */
@@ -65,14 +66,13 @@ static wg_status open_parts(planner *p, wg_error *err)
     return wg_second_model_open(&p->draft, wg_engine_env(p->plain), &spec, err);
 }
 
-static wg_status read_prompt(planner *p, wg_fit_reader *r, const wg_prompt *prompt, wg_error *err)
+static wg_status read_prompt(planner *p, wg_fit_reader *r, const wg_text *prompt, wg_error *err)
 {
     int32_t *ids;
     size_t n;
-    const wg_text text = { prompt->text, prompt->bytes };
     wg_chat chat = p->o->chat;
     chat.model = p->t->weights;
-    WG_TRY(wg_chat_encode(p->t->tokenizer, &chat, &text, 1, &ids, &n, err));
+    WG_TRY(wg_chat_encode(p->t->tokenizer, &chat, prompt, 1, &ids, &n, err));
     const int room = p->t->lm->context - (int)p->o->n - 1;
     const size_t skip = room > 0 && n > (size_t)room ? n - (size_t)room : 0; /* only its end, when it is long */
     const wg_status s = wg_fit_read(r, (uint32_t)p->texts, ids + skip, (int)(n - skip), (int)p->o->n, &p->fit[p->texts], err);
@@ -81,17 +81,30 @@ static wg_status read_prompt(planner *p, wg_fit_reader *r, const wg_prompt *prom
     return s;
 }
 
+/* Those of the file, or the first of the built-in ones. */
+static wg_status read_prompts(planner *p, wg_fit_reader *r, wg_error *err)
+{
+    const wg_dataset_options slice = { .limit = (int)p->o->limit, .shuffle = (int)p->o->seed };
+    wg_status s = WG_OK;
+    wg_dataset *d = NULL;
+    if (p->o->prompts) WG_TRY(wg_dataset_open(&d, p->o->prompts, &slice, err));
+    const int n = d ? d->n : p->o->limit < WG_PLAN_PROMPTS ? (int)p->o->limit : WG_PLAN_PROMPTS;
+    for (int i = 0; i < n && !s; i++) {
+        const char *own = wg_plan_prompts[i % WG_PLAN_PROMPTS].text;
+        const wg_text text = d ? (wg_text){ d->prompt[i].text, d->prompt[i].bytes } : (wg_text){ own, strlen(own) };
+        s = read_prompt(p, r, &text, err);
+    }
+    wg_dataset_close(d);
+    return s;
+}
+
 static wg_status read_texts(planner *p, wg_error *err)
 {
     const wg_engine_parts parts = wg_target_engine_parts(p->t);
-    const wg_dataset_options slice = { .limit = (int)p->o->limit, .shuffle = (int)p->o->seed };
-    wg_dataset *d;
     wg_fit_reader r;
-    WG_TRY(wg_dataset_open(&d, p->o->prompts, &slice, err));
     wg_status s = wg_fit_reader_open(&r, p->plain, &parts, wg_model_lm(p->draft), err);
-    for (int i = 0; i < d->n && !s; i++) s = read_prompt(p, &r, &d->prompt[i], err);
+    if (!s) s = read_prompts(p, &r, err);
     wg_fit_reader_close(&r);
-    wg_dataset_close(d);
     if (s) return s;
     double tokens = 0, steps = 0;
     for (int i = 0; i < p->texts; i++) {

@@ -12,9 +12,10 @@ enum { WG_FORECAST_TEXTS = 64 };
 
 /* Strings are borrowed. */
 typedef struct wg_plan_forecast {
-    const char *model, *draft, *prompts, *budgets; /* budgets: numbers of draft tokens of trees, "4,8,16" */
-    const char *accept;                            /* of children of a node, "0.6/0.2", for trees; NULL: as measured */
-    const char *quantize;                          /* of the target */
+    const char *model, *draft, *budgets; /* budgets: numbers of draft tokens of trees, "4,8,16" */
+    const char *prompts;                 /* a file; NULL: the built-in ones (plan_prompts.h) */
+    const char *accept;                  /* of children of a node, "0.6/0.2", for trees; NULL: as measured */
+    const char *quantize;                /* of the target */
     wg_chat chat;
     int batch, last_batch; /* sequences of a step: the first and the last number of them */
     long length;           /* longest chain, deepest tree */

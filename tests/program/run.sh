@@ -421,6 +421,8 @@ good_cases() {
   plans
   expect plan-predicts '<- best|plain decoding is the fastest' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --batch 1 \
     -p "$base/prompts.jsonl" -n 12
+  expect plan-predicts-anywhere '^alpha .* of 12 texts at temperature 0$' env -C / "$program" plan -m "$base/target.gguf" \
+    -d "$base/draft.gguf" --batch 1 -n 12
   expect plan-few '^no interval of tau: it takes 5 texts' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --batch 1 \
     -p "$base/prompts.jsonl" -n 12
   expect plan-q8 '<- best|plain decoding is the fastest' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --alpha 0.8 --kv-type q8 \
