@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What runs of `wager run` measured of a draft model: acceptance with intervals over prompts, for model cards and fits. */
+ * What runs of `wager run` measured of a draft model: acceptance with intervals over prompts, for model cards. */
 #ifndef WG_EXPERIMENTS_ANALYSIS_MEASURED_DRAFT_H
 #define WG_EXPERIMENTS_ANALYSIS_MEASURED_DRAFT_H
 

@@ -145,7 +145,12 @@ static wg_status open_bench(bench *b, wg_error *err)
     return WG_OK;
 }
 
-static void print(const bench *b, const wg_train_speed *v)
+/* Medians, in seconds; update: one step of Muon, whatever the rows of a pass. */
+typedef struct train_speed {
+    double products, pass, update;
+} train_speed;
+
+static void print(const bench *b, const train_speed *v)
 {
     const double product = v->products, one = v->pass, change = v->update;
     double macs = 0;
@@ -173,7 +178,7 @@ static void print(const bench *b, const wg_train_speed *v)
     wg_json_put_line(o, 0);
 }
 
-static wg_status measure(bench *b, wg_train_speed *out, wg_error *err)
+static wg_status measure(bench *b, train_speed *out, wg_error *err)
 {
     double seconds[3][WG_BENCH_REPEATS];
     for (int i = -1; i < b->o->repeats; i++) { /* the first is a warm-up */
@@ -184,19 +189,19 @@ static wg_status measure(bench *b, wg_train_speed *out, wg_error *err)
     }
     if (b->failed) *err = b->why;
     WG_TRY(b->failed);
-    *out = (wg_train_speed){ .rows = b->rows,
-                             .products = wg_bench_median(seconds[0], b->o->repeats),
-                             .pass = wg_bench_median(seconds[1], b->o->repeats),
-                             .update = wg_bench_median(seconds[2], b->o->repeats) };
+    *out = (train_speed){ .products = wg_bench_median(seconds[0], b->o->repeats),
+                          .pass = wg_bench_median(seconds[1], b->o->repeats),
+                          .update = wg_bench_median(seconds[2], b->o->repeats) };
     return WG_OK;
 }
 
-static wg_status bench_arch(const wg_arch *arch, const wg_bench_train_options *o, bool show, wg_train_speed *out, wg_error *err)
+static wg_status bench_arch(const wg_arch *arch, const wg_bench_train_options *o, wg_error *err)
 {
     bench b = { .o = o, .arch = *arch };
+    train_speed speed;
     wg_status s = open_bench(&b, err);
-    if (s == WG_OK) s = measure(&b, out, err);
-    if (s == WG_OK && show) print(&b, out);
+    if (s == WG_OK) s = measure(&b, &speed, err);
+    if (s == WG_OK) print(&b, &speed);
     wg_free(b.ids), wg_ops_free(&b.ops, b.x), wg_ops_free(&b.ops, b.y), wg_ops_free(&b.ops, b.w);
     wg_optimiser_close(b.optimiser);
     wg_net_close(b.net);
@@ -205,18 +210,12 @@ static wg_status bench_arch(const wg_arch *arch, const wg_bench_train_options *o
     return s;
 }
 
-wg_status wg_bench_train_speed(const wg_arch *arch, const wg_bench_train_options *o, wg_train_speed *out, wg_error *err)
-{
-    return bench_arch(arch, o, false, out, err);
-}
-
 wg_status wg_bench_train(const wg_bench_train_options *o, wg_error *err)
 {
     wg_weights *w;
     wg_arch arch;
-    wg_train_speed speed;
     WG_TRY(wg_weights_open(&w, o->model, err));
     const wg_status s = wg_arch_read(w, &arch, err);
     wg_weights_close(w);
-    return s ? s : bench_arch(&arch, o, true, &speed, err);
+    return s ? s : bench_arch(&arch, o, err);
 }

@@ -3,7 +3,9 @@
 #ifndef WG_EXPERIMENTS_BENCH_BENCH_TRAIN_H
 #define WG_EXPERIMENTS_BENCH_BENCH_TRAIN_H
 
-#include "core/model/arch.h"
+#include <stdbool.h>
+
+#include "core/base/error.h"
 
 /* model: a file, for its shape; length 0: its context. `sequences` of a pass. Errors: those of opening; EUNSUPPORTED. */
 typedef struct wg_bench_train_options {
@@ -17,12 +19,5 @@ typedef struct wg_bench_train_options {
  * products alone that the pass has, counting the multiply-adds of these products and nothing else (no attention). step_share:
  * that of a step of 12 sequences with its update, whose own products (Newton-Schulz) do not count. */
 wg_status wg_bench_train(const wg_bench_train_options *o, wg_error *err);
-
-/* The same of a shape without a file (o->model is not read), and nothing is printed: medians, in seconds. */
-typedef struct wg_train_speed {
-    int rows;                      /* of a pass */
-    double products, pass, update; /* update: one step of Muon, whatever the rows */
-} wg_train_speed;
-wg_status wg_bench_train_speed(const wg_arch *arch, const wg_bench_train_options *o, wg_train_speed *out, wg_error *err);
 
 #endif

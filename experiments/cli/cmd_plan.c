@@ -1,540 +1,87 @@
 /* SPDX-License-Identifier: MIT
- * wager plan: recommends a draft for this machine, before any long run. Costs of passes are calibrated (cost.h), acceptance
- * is given or measured on a few texts (forecast.h), and every chain and tree is evaluated: tau against the predicted time of
- * its step. */
-#include <jansson.h>
-#include <math.h>
+ * wager plan: whether speculation pays for a model on this machine, and with what, by measurement (plan_speculation.h); or,
+ * for a draft model, predictions of its chains and trees at one or several numbers of sequences (plan_forecast.h). */
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/json.h"
-#include "core/base/mem.h"
 #include "core/file/quantize.h"
-#include "draft/lm/second_model.h"
-#include "experiments/base/timing.h"
-#include "experiments/run/calibrate.h"
+#include "core/dist/tree.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/cli/plan_batch.h"
-#include "experiments/cli/plan_student.h"
-#include "experiments/cli/plan_try.h"
-#include "experiments/analysis/forecast.h"
-#include "experiments/base/spec.h"
-#include "experiments/base/stats.h"
-
-/* TIMED_ROWS: of the largest pass that is timed; larger ones are in proportion to it, as those bound by arithmetic are. */
-enum { TEXTS = 64, KV_F16 = 1, CANDIDATES = WG_TREE_MAX + WG_BENCH_LIST, TIMED_ROWS = 1024 };
+#include "experiments/cli/plan_forecast.h"
+#include "experiments/cli/plan_speculation.h"
 
 typedef struct plan {
-    const char *model, *draft, *prompts, *accept, *budgets, *chat_name, *system, *kv_name, *quantize;
-    wg_chat chat;
-    const char *batches; /* "4" or "1..64" */
-    int batch, last_batch;
-    long length, n, limit, context, threads, seed;
-    double alpha, temperature;
-    int kv_type;
-    bool json, pin, vllm;
-    bool student; /* plan_student.h, and what belongs to it: */
-    const char *shapes, *text;
-    wg_flag_list points;
-    double tokens;
+    wg_plan_options o;
+    wg_plan_forecast f;  /* what is only predicted */
+    const char *batches; /* "4" or "1..64"; NULL: not given */
 } plan;
 
-/* A candidate draft, and its predictions. */
-typedef struct candidate {
-    wg_shape shape; /* a chain is a tree of width 1 */
-    bool tree;
-    double tau, tau_lo, tau_hi; /* NaN bounds: the acceptance was given */
-    wg_step_cost step;
-    wg_predicted speed;
-} candidate;
-
-typedef struct planner {
-    const plan *o;
-    wg_target *t;
-    wg_engine *plain;
-    wg_model *draft;
-    wg_cost target_cost, draft_cost;
-    wg_fit fit[TEXTS];
-    wg_tried_prompt prompt[WG_TRIED_PROMPTS]; /* of the first texts */
-    wg_trial trial[WG_TRIALS];
-    int trials;
-    int texts, context;
-    double rest;                  /* of a plain step besides its pass: sampling one row and keeping it */
-    double accept[WG_ACCEPT_MAX]; /* of the ranks of q; n_accept 0: not known */
-    int n_accept, n;
-    candidate c[CANDIDATES];
-} planner;
-
-/* ---- inputs ------------------------------------------------------------------------------------------------------ */
-
-static wg_status open_parts(planner *p, wg_error *err)
+static int complain(const char *why)
 {
-    const plan *o = p->o;
-    const wg_target_options want = { .threads = (int)o->threads,
-                                     .pin = o->pin,
-                                     .quantize = o->quantize,
-                                     .need_tokenizer = o->alpha < 0,
-                                     .model = { .kv_type = o->kv_type } };
-    WG_TRY(wg_target_open(&p->t, o->model, &want, err));
-    wg_engine_parts parts = wg_target_engine_parts(p->t);
-    const wg_engine_options engine = { .max_batch = 1,
-                                       .seed = (uint64_t)o->seed,
-                                       .sampling = WG_SAMPLING(o->temperature, 0, 1, 0) };
-    WG_TRY(wg_find_drafter(&wg_program_plugins, "none", &parts.drafter, err));
-    WG_TRY(wg_find_verifier(&wg_program_plugins, "match", &parts.verifier, err));
-    WG_TRY(wg_engine_open(&p->plain, &parts, &engine, err));
-    const wg_second_model_spec spec = { .path = o->draft, .device = "cpu", .kv_type = KV_F16 };
-    return wg_second_model_open(&p->draft, wg_engine_env(p->plain), &spec, err);
+    fprintf(stderr, "wager plan: %s\n", why);
+    return WG_EXIT_USAGE;
 }
 
-static wg_status read_prompt(planner *p, wg_fit_reader *r, const wg_prompt *prompt, wg_error *err)
+/* The predictions, with the options that both plans have. */
+static int foretell(plan *p)
 {
-    int32_t *ids;
-    size_t n;
-    const wg_text text = { prompt->text, prompt->bytes };
-    wg_chat chat = p->o->chat;
-    chat.model = p->t->weights;
-    WG_TRY(wg_chat_encode(p->t->tokenizer, &chat, &text, 1, &ids, &n, err));
-    const int room = p->t->lm->context - (int)p->o->n - 1;
-    const size_t skip = room > 0 && n > (size_t)room ? n - (size_t)room : 0; /* only its end, when it is long */
-    const wg_status s = wg_fit_read(r, (uint32_t)p->texts, ids + skip, (int)(n - skip), (int)p->o->n, &p->fit[p->texts], err);
-    if (!s && p->texts < WG_TRIED_PROMPTS && (p->prompt[p->texts].token = wg_calloc(n - skip, sizeof *ids))) {
-        memcpy(p->prompt[p->texts].token, ids + skip, (n - skip) * sizeof *ids);
-        p->prompt[p->texts].n = (int)(n - skip);
-    }
-    wg_free(ids);
-    if (!s) p->texts++;
-    return s;
-}
-
-static wg_status read_texts(planner *p, wg_error *err)
-{
-    const wg_engine_parts parts = wg_target_engine_parts(p->t);
-    const wg_dataset_options slice = { .limit = (int)p->o->limit, .shuffle = (int)p->o->seed };
-    wg_dataset *d;
-    wg_fit_reader r;
-    WG_TRY(wg_dataset_open(&d, p->o->prompts, &slice, err));
-    wg_status s = wg_fit_reader_open(&r, p->plain, &parts, wg_model_lm(p->draft), err);
-    for (int i = 0; i < d->n && !s; i++) s = read_prompt(p, &r, &d->prompt[i], err);
-    wg_fit_reader_close(&r);
-    wg_dataset_close(d);
-    if (s) return s;
-    double tokens = 0, steps = 0;
-    for (int i = 0; i < p->texts; i++) {
-        tokens += p->fit[i].prompt + p->fit[i].n / 2.0;
-        steps += p->fit[i].n;
-    }
-    p->context = p->o->context ? (int)p->o->context : (int)(tokens / p->texts);
-    const wg_phases *phases = wg_engine_phases(p->plain);
-    p->rest = (phases->accept + phases->kv + phases->draft) / fmax(1, steps);
-    wg_forecast_ranks(p->fit, p->texts, p->accept, &p->n_accept);
-    return WG_OK;
-}
-
-static wg_status learn(planner *p, wg_error *err)
-{
-    const plan *o = p->o;
-    p->context = o->context ? (int)o->context : p->t->lm->context / 2 < 256 ? p->t->lm->context / 2 : 256;
-    if (o->accept) WG_TRY(wg_accept_parse(o->accept, p->accept, &p->n_accept, err));
-    if (o->alpha < 0) WG_TRY(read_texts(p, err));
-    return WG_OK;
-}
-
-/* ---- candidates -------------------------------------------------------------------------------------------------- */
-
-static wg_status add_candidates(planner *p, wg_error *err)
-{
-    const plan *o = p->o;
-    int budget[WG_BENCH_LIST], budgets = 0;
-    for (int g = 1; g <= o->length; g++) WG_TRY(wg_shape_chain(&p->c[p->n++].shape, g, err));
-    if (p->n_accept) WG_TRY(wg_bench_numbers("budgets", o->budgets, 1, WG_DRAFT_MAX, budget, &budgets, err));
-    for (int i = 0; i < budgets; i++) {
-        candidate *c = &p->c[p->n];
-        const int most = budget[i] < WG_TREE_MAX ? budget[i] : WG_TREE_MAX - 1; /* as chains are cut to what a tree holds */
-        WG_TRY(wg_shape_sequoia(&c->shape, p->accept, p->n_accept, most, (int)o->length, err));
-        bool chain = true;
-        for (int k = 0; k < c->shape.n; k++) chain = chain && c->shape.children[k] < 2;
-        c->tree = true;
-        p->n += !chain; /* chains are among the candidates already */
-    }
-    return WG_OK;
-}
-
-static double expect(const planner *p, const candidate *c, int text, int *begun)
-{
-    return c->tree ? wg_forecast_tree(&p->fit[text], &c->shape, begun)
-                   : wg_forecast_chain(&p->fit[text], c->shape.levels, begun);
-}
-
-/* tau, with its interval over texts where it was measured. */
-static void foretell_tau(const planner *p, candidate *c)
-{
-    double tokens[TEXTS], begun[TEXTS];
-    c->tau_lo = c->tau_hi = NAN;
-    if (p->o->alpha >= 0) {
-        c->tau = 1;
-        for (int i = 1; i <= c->shape.levels; i++) c->tau += pow(p->o->alpha, i);
-        if (c->tree) c->tau = wg_shape_expected(&c->shape, p->accept, p->n_accept);
-        return;
-    }
-    for (int i = 0; i < p->texts; i++) {
-        int n;
-        tokens[i] = expect(p, c, i, &n);
-        begun[i] = n;
-    }
-    const wg_ratio r = { .a = tokens, .b = begun, .n = p->texts };
-    c->tau = wg_ratio_value(&r);
-    if (!wg_ratio_interval(&r, &c->tau_lo, &c->tau_hi)) c->tau_lo = c->tau_hi = NAN;
-}
-
-/* Each sampled row costs as much as a plain step's; a level of a draft is one pass of the draft model. */
-static void price(const planner *p, candidate *c, int batch, const wg_step_cost *plain)
-{
-    const double k = batch, rows = c->shape.n;
-    c->step = (wg_step_cost){ 0, wg_cost_pass(&p->target_cost, rows * k, p->context, k) / k, p->rest * rows };
-    for (int level = 0; level < c->shape.levels; level++) {
-        const int wide = c->shape.above[level + 1] - c->shape.above[level];
-        c->step.draft += wg_cost_pass(&p->draft_cost, wide * k, p->context, k) / k + p->rest * wide;
-    }
-    c->speed = wg_cost_speedup(c->tau, &c->step, plain, fmax(p->target_cost.error, p->draft_cost.error), p->draft_cost.error);
-    if (isfinite(c->tau_lo)) { /* both errors, as independent ones */
-        const double lo = log(c->speed.lo / c->speed.speedup), hi = log(c->speed.hi / c->speed.speedup);
-        const double down = log(c->tau_lo / c->tau), up = log(c->tau_hi / c->tau);
-        c->speed.lo = c->speed.speedup * exp(-sqrt(lo * lo + down * down));
-        c->speed.hi = c->speed.speedup * exp(sqrt(hi * hi + up * up));
-    }
-}
-
-static void price_all(planner *p, int batch, wg_step_cost *plain)
-{
-    *plain = (wg_step_cost){ 0, wg_cost_pass(&p->target_cost, batch, p->context, batch) / batch, p->rest };
-    for (int i = 0; i < p->n; i++) price(p, &p->c[i], batch, plain);
-}
-
-static wg_status foretell(planner *p, wg_step_cost *plain, wg_error *err)
-{
-    int rows = 1, wide = 1;
-    const int batch = p->o->last_batch;
-    for (int i = 0; i < p->n; i++) {
-        const wg_shape *s = &p->c[i].shape;
-        rows = s->n > rows ? s->n : rows;
-        for (int l = 0; l < s->levels; l++) wide = s->above[l + 1] - s->above[l] > wide ? s->above[l + 1] - s->above[l] : wide;
-    }
-    WG_TRY(wg_cost_measure(&p->target_cost, p->t->lm, rows * batch < TIMED_ROWS ? rows * batch : TIMED_ROWS, p->context, batch,
-                           err));
-    WG_TRY(wg_cost_measure(&p->draft_cost, wg_model_lm(p->draft), wide * batch < TIMED_ROWS ? wide * batch : TIMED_ROWS,
-                           p->context, batch, err));
-    for (int i = 0; i < p->n; i++) foretell_tau(p, &p->c[i]);
-    price_all(p, p->o->batch, plain);
-    return WG_OK;
-}
-
-/* ---- trials ------------------------------------------------------------------------------------------------------ */
-
-/* The costs that were measured, as the drafter `auto` takes them: of passes over 1 .. 9 rows, and a level of the draft. */
-static void put_costs(const planner *p, char *b, size_t n)
-{
-    enum { ROWS = 9 };
-    const double one = wg_cost_pass(&p->target_cost, 1, p->context, 1);
-    snprintf(b, n, "costs=1");
-    for (int rows = 2; rows <= ROWS; rows++)
-        snprintf(b + strlen(b), n - strlen(b), "/%.3g", wg_cost_pass(&p->target_cost, rows, p->context, 1) / one);
-    snprintf(b + strlen(b), n - strlen(b), ",draft_costs=%.3g/0/0", wg_cost_pass(&p->draft_cost, 1, p->context, 1) / one);
-}
-
-static void add_trial(planner *p, const char *form, const char *draft, const char *more)
-{
-    snprintf(p->trial[p->trials].spec, sizeof p->trial->spec, form, draft, more);
-    p->trials++;
-}
-
-/* What is not a chain or a tree of one shape, on the first texts, one sequence at a time. */
-static wg_status try_others(planner *p, wg_error *err)
-{
-    char costs[200];
-    const wg_sampling sampling = WG_SAMPLING(p->o->temperature, 0, 1, 0);
-    const int prompts = p->texts < WG_TRIED_PROMPTS ? p->texts : WG_TRIED_PROMPTS;
-    if (p->o->batch > 1 || !prompts) return WG_OK;
-    put_costs(p, costs, sizeof costs);
-    add_trial(p, "none", NULL, NULL);
-    add_trial(p, "ngram:k=4", NULL, NULL);
-    add_trial(p, "suffix:factor=2", NULL, NULL);
-    add_trial(p, "recycle:nodes=8", NULL, NULL);
-    add_trial(p, "model:model=%s,length=8,policy=entropy,threshold=0.6", p->o->draft, NULL);
-    add_trial(p, "auto:of=ngram|suffix", NULL, NULL);
-    const bool given = p->o->temperature > 0; /* at 0 they follow the clock */
-    add_trial(p, given ? "auto:of=model:model=%s;length=8|ngram|suffix,%s" : "auto:of=model:model=%s;length=8|ngram|suffix",
-              p->o->draft, costs);
-    const wg_try on = { .target = p->t,
-                        .sampling = &sampling,
-                        .seed = (uint64_t)p->o->seed,
-                        .prompt = p->prompt,
-                        .prompts = prompts,
-                        .max_new = (int)p->o->n };
-    return wg_plan_try(p->trial, p->trials, &on, err);
-}
-
-/* Speed over plain decoding's, of trial k. */
-static double tried_speedup(const planner *p, int k)
-{
-    const wg_trial *t = &p->trial[k], *plain = &p->trial[0];
-    return t->seconds > 0 && plain->tokens > 0 ? t->tokens / t->seconds * plain->seconds / plain->tokens : NAN;
-}
-
-static int best_trial(const planner *p)
-{
-    int best = 0;
-    for (int k = 1; k < p->trials; k++)
-        if (tried_speedup(p, k) > (best ? tried_speedup(p, best) : 1)) best = k;
-    return best;
-}
-
-static void print_trials(const planner *p)
-{
-    const char *rule = p->o->temperature > 0 ? "rejection" : "match";
-    if (!p->trials) return;
-    printf("\ntried on %d texts, in turn with plain decoding (%.1f tok/s):\n",
-           p->texts < WG_TRIED_PROMPTS ? p->texts : WG_TRIED_PROMPTS, p->trial[0].tokens / p->trial[0].seconds);
-    printf("  tau  speed-up  draft\n");
-    for (int k = 1; k < p->trials; k++)
-        printf("%5.2f     %4.2fx  %s%s\n", p->trial[k].tokens / p->trial[k].passes, tried_speedup(p, k), p->trial[k].spec,
-               k == best_trial(p) ? "  <- best" : "");
-    printf("\nto paste:\n--draft \"%s\" --rule %s\n", p->trial[best_trial(p) ? best_trial(p) : p->trials - 1].spec, rule);
-}
-
-static void print_trials_json(const planner *p)
-{
-    for (int k = 1; k < p->trials; k++) {
-        json_t *v = json_pack("{s:s, s:f, s:f, s:b, s:s}", "kind", "tried", "tau", p->trial[k].tokens / p->trial[k].passes,
-                              "speedup", tried_speedup(p, k), "best", k == best_trial(p), "draft", p->trial[k].spec);
-        wg_json_put_line(v, JSON_REAL_PRECISION(9));
-    }
-}
-
-/* ---- printing ---------------------------------------------------------------------------------------------------- */
-
-static int best_of(const planner *p)
-{
-    int best = -1;
-    for (int i = 0; i < p->n; i++)
-        if (p->c[i].speed.speedup > (best < 0 ? 1 : p->c[best].speed.speedup)) best = i;
-    return best;
-}
-
-/* Writes the flags that select the candidate. Trees of ranked tokens need a rule that is lossless for them. */
-static void put_flags(char *b, size_t n, const plan *o, const candidate *c)
-{
-    if (!c->tree) snprintf(b, n, "--draft model:model=%s,length=%d --rule rejection", o->draft, c->shape.levels);
-    else {
-        char parents[WG_TREE_MAX * 4] = "";
-        for (int i = 0; i < c->shape.n; i++)
-            snprintf(parents + strlen(parents), sizeof parents - strlen(parents), "%s%d", i ? "," : "", c->shape.parent[i]);
-        snprintf(b, n, "--draft model:model=%s,grow=file,tree=TREE,temperature=0 --rule topk   # TREE: a file with [%s]",
-                 o->draft, parents);
-    }
-}
-
-static void print_json(const planner *p, int i, bool best)
-{
-    const candidate *c = &p->c[i];
-    char flags[1200];
-    put_flags(flags, sizeof flags, p->o, c);
-    json_t *ci = isfinite(c->tau_lo) ? json_pack("[f,f]", c->tau_lo, c->tau_hi) : json_null();
-    json_t *v =
-        json_pack("{s:s, s:i, s:i, s:f, s:o, s:f, s:f, s:f, s:f, s:[f,f], s:b, s:s}", "kind", c->tree ? "tree" : "chain",
-                  "draft_tokens", c->shape.n - 1, "levels", c->shape.levels, "tau", c->tau, "tau_ci", ci, "draft_ms",
-                  c->step.draft * 1e3, "verify_ms", c->step.verify * 1e3, "rest_ms", c->step.rest * 1e3, "predicted_speedup",
-                  c->speed.speedup, "predicted_speedup_range", c->speed.lo, c->speed.hi, "best", best, "flags", flags);
-    wg_json_put_line(v, JSON_REAL_PRECISION(9));
-}
-
-static void print_head(const planner *p, const wg_step_cost *plain)
-{
-    const double one = wg_cost_pass(&p->target_cost, 1, p->context, 1);
-    printf("target  %s: %.4g ms for one row after %d tokens;", p->o->model, one * 1e3, p->context);
-    for (int rows = 2; rows <= 16; rows *= 2)
-        printf(" v(%d) %.2f%s", rows, wg_cost_pass(&p->target_cost, rows, p->context, 1) / one, rows < 16 ? "," : "\n");
-    printf("draft   %s: %.4g ms a row, c = %.3f\n", p->o->draft, wg_cost_pass(&p->draft_cost, 1, p->context, 1) * 1e3,
-           wg_cost_pass(&p->draft_cost, 1, p->context, 1) / one);
-    double overlap = 0, n = 0;
-    for (int i = 0; i < p->texts; i++)
-        for (int t = 0; t < p->fit[i].n; t++) overlap += p->fit[i].overlap[t], n++;
-    if (p->texts)
-        printf("alpha   %.3f over %.0f tokens of %d texts at temperature %g\n", overlap / n, n, p->texts, p->o->temperature);
-    else printf("alpha   %.3f, as given\n", p->o->alpha);
-    printf("plain   %.4g ms a token, batch %d\n\n", (plain->verify + plain->rest) * 1e3, p->o->batch);
-}
-
-static void print_plan(const planner *p, const wg_step_cost *plain)
-{
-    const int best = best_of(p);
-    char flags[1200];
-    print_head(p, plain);
-    printf("draft         tokens  levels                tau  draft ms  verify ms  rest ms            speed-up\n");
-    for (int i = 0; i < p->n; i++) {
-        const candidate *c = &p->c[i];
-        char tau[64], speed[64];
-        snprintf(tau, sizeof tau, isfinite(c->tau_lo) ? "%.2f [%.2f, %.2f]" : "%.2f", c->tau, c->tau_lo, c->tau_hi);
-        snprintf(speed, sizeof speed, "%.2fx [%.2f, %.2f]", c->speed.speedup, c->speed.lo, c->speed.hi);
-        printf("%-13s %6d  %6d  %17s  %8.4f  %9.4f  %7.4f  %18s%s\n", c->tree ? "tree" : "chain", c->shape.n - 1,
-               c->shape.levels, tau, c->step.draft * 1e3, c->step.verify * 1e3, c->step.rest * 1e3, speed,
-               i == best ? "  <- best" : "");
-    }
-    if (p->texts && p->texts < WG_INTERVAL_PROMPTS)
-        printf("\nno interval of tau: it takes %d texts; the range of the speed-up is that of the costs alone\n",
-               WG_INTERVAL_PROMPTS);
-    if (best < 0) printf("\nplain decoding is the fastest here\n");
-    else put_flags(flags, sizeof flags, p->o, &p->c[best]), printf("\n%s\n", flags);
-}
-
-/* ---- a range of batches ------------------------------------------------------------------------------------------ */
-
-static wg_batch_choice choose_at(planner *p, int batch)
-{
-    wg_step_cost plain;
-    price_all(p, batch, &plain);
-    const double share = plain.verify + plain.rest;
-    const int best = best_of(p);
-    wg_batch_choice c = {
-        .batch = batch, .tau = 1, .speedup = 1, .lo = 1, .hi = 1, .chain_speedup = 1, .plain = 1 / share, .drafted = 1 / share
-    };
-    for (int i = 0; i < p->n; i++)
-        if (!p->c[i].tree && p->c[i].speed.speedup > c.chain_speedup)
-            c.chain = p->c[i].shape.levels, c.chain_speedup = p->c[i].speed.speedup;
-    if (best < 0) return c;
-    const candidate *b = &p->c[best];
-    c.tree = b->tree;
-    c.tokens = b->shape.n - 1;
-    c.levels = b->shape.levels;
-    c.tau = b->tau;
-    c.speedup = b->speed.speedup;
-    c.lo = b->speed.lo;
-    c.hi = b->speed.hi;
-    c.drafted = b->tau / (b->step.draft + b->step.verify + b->step.rest);
-    return c;
-}
-
-static void plan_batches(planner *p, const wg_step_cost *plain)
-{
-    wg_batch_choice c[WG_PLAN_BATCHES];
-    const int n = p->o->last_batch - p->o->batch + 1;
-    if (!p->o->json && !p->o->vllm) print_head(p, plain);
-    for (int i = 0; i < n; i++) c[i] = choose_at(p, p->o->batch + i);
-    if (p->o->vllm) wg_plan_batch_vllm(c, n, p->o->draft);
-    else if (p->o->json) wg_plan_batch_json(c, n);
-    else wg_plan_batch_print(c, n);
-}
-
-static wg_status run(planner *p, wg_error *err)
-{
-    wg_step_cost plain;
-    WG_TRY(open_parts(p, err));
-    WG_TRY(learn(p, err));
-    WG_TRY(add_candidates(p, err));
-    WG_TRY(foretell(p, &plain, err));
-    if (p->o->last_batch > p->o->batch || p->o->vllm) {
-        plan_batches(p, &plain);
-        return WG_OK;
-    }
-    WG_TRY(try_others(p, err));
-    if (!p->o->json) print_plan(p, &plain), print_trials(p);
-    for (int i = 0; i < p->n && p->o->json; i++) print_json(p, i, i == best_of(p));
-    if (p->o->json) print_trials_json(p);
-    return WG_OK;
-}
-
-/* The options of the other plan. temperature: given, or NaN. */
-static int plan_students(const plan *o, double temperature)
-{
+    const wg_plan_options *o = &p->o;
+    wg_plan_forecast *f = &p->f;
     wg_error err;
-    const wg_plan_student s = { .model = o->model,
-                                .shapes = o->shapes,
-                                .text = o->text,
-                                .points = &o->points,
-                                .tokens = o->tokens * 1e6,
-                                .temperature = temperature,
-                                .length = (int)o->length,
-                                .context = (int)o->context,
-                                .threads = (int)o->threads,
-                                .kv_type = o->kv_type,
-                                .quantize = o->quantize,
-                                .pin = o->pin,
-                                .json = o->json };
-    return wg_plan_students(&s, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
+    if (o->models.n != 1 || o->drafts.n)
+        return complain(
+            "--batch, --alpha, --accept and --vllm predict the drafts of one draft model: give one -d DRAFT, and no "
+            "--draft");
+    f->model = o->model, f->draft = o->models.item[0], f->quantize = o->quantize;
+    f->prompts = o->prompts;
+    f->chat = o->chat, f->kv_type = o->kv_type, f->json = o->json, f->pin = o->pin;
+    f->limit = o->limit, f->n = o->n, f->threads = o->threads, f->seed = o->seed, f->temperature = o->temperature;
+    if (wg_plan_batches(p->batches ? p->batches : "1", &f->batch, &f->last_batch, &err)) return wg_cli_fail(&err);
+    return wg_plan_foretell(f, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
 }
 
 int wg_cmd_plan(int argc, char **argv)
 {
-    plan o = { .prompts = "configs/prompts/quickstart.jsonl",
-               .budgets = "4,8,16,32",
-               .length = 8,
-               .n = 96,
-               .limit = 12,
-               .batches = "1",
-               .seed = 1,
-               .alpha = -1,
-               .temperature = NAN,
-               .tokens = 10 };
+    plan p = { .o = { .seconds = 55, .limit = 12, .n = 96, .seed = 1 },
+               .f = { .budgets = "4,8,16,32", .length = 8, .alpha = -1 } };
     const wg_flag flags[] = {
-        WG_MODEL_ROW(WG_FLAG_MODEL, &o.model, "the target model"),
-        { "draft-model", 'd', WG_FLAG_STRING, &o.draft, "DRAFT", "the draft model", 0, 0 },
-        { "alpha", 'a', WG_FLAG_FLOAT, &o.alpha, "A", "acceptance of a drafted token, instead of measuring it", 0, 1 },
-        { "accept", 0, WG_FLAG_STRING, &o.accept, "P/P/...",
-          "with --alpha: how often the 1st, 2nd, ... child is accepted, for trees", 0, 0 },
-        { "prompts", 'p', WG_FLAG_STRING, &o.prompts, "FILE", "prompts to measure it on (JSONL)", 0, 0 },
-        { "chat", 0, WG_FLAG_CHOICE, &o.chat_name, WG_CHAT_VALUES, WG_CHAT_DOC, 0, 0 },
-        { "system", 0, WG_FLAG_STRING, &o.system, "TEXT", WG_SYSTEM_DOC, 0, 0 },
-        { "limit", 0, WG_FLAG_INT, &o.limit, "N", "at most so many of them", 1, TEXTS },
-        { "n", 'n', WG_FLAG_INT, &o.n, "N", "tokens to add to each", 1, 100000 },
-        { "temp", 't', WG_FLAG_FLOAT, &o.temperature, "T", "temperature; 0 is greedy", 0, 100 },
-        { "max-length", 'l', WG_FLAG_INT, &o.length, "N", "longest chain, deepest tree", 1, WG_TREE_MAX - 1 },
-        { "budgets", 0, WG_FLAG_STRING, &o.budgets, "4,8,16", "draft tokens of trees", 0, 0 },
-        { "batch", 'b', WG_FLAG_STRING, &o.batches, "N|A..B", "sequences of a step, or the best draft of each number of them",
-          0, 0 },
-        { "vllm", 0, WG_FLAG_BOOL, &o.vllm, NULL, "print the chains of --batch A..B as vLLM's --speculative-config", 0, 0 },
-        { "context", 0, WG_FLAG_INT, &o.context, "N", "tokens before a step; 0: as the texts have", 0, 1e7 },
-        { "seed", 0, WG_FLAG_INT, &o.seed, "S", "of texts", 1, 2147483647 },
-        { "threads", 0, WG_FLAG_INT, &o.threads, "N", "0: all cores", 0, 256 },
-        { "pin", 0, WG_FLAG_BOOL, &o.pin, NULL, "bind each worker thread to a processor of its own", 0, 0 },
-        { "kv-type", 0, WG_FLAG_CHOICE, &o.kv_name, WG_KV_TYPE_VALUES, "of the target: " WG_KV_TYPE_DOC " (f16)", 0, 0 },
-        { "quantize", 0, WG_FLAG_STRING, &o.quantize, "T[,P=T]...", "of the target: " WG_QUANTIZE_DOC, 0, 0 },
-        { "json", 0, WG_FLAG_BOOL, &o.json, NULL, "one JSON object a line for each draft", 0, 0 },
-        { "student", 0, WG_FLAG_BOOL, &o.student, NULL, "instead: which size of student to train for the target, and the bill",
-          0, 0 },
-        { "shapes", 0, WG_FLAG_STRING, &o.shapes, "1x64,2x128", "with --student: layers x width; h: with the target's head", 0,
+        WG_MODEL_ROW(WG_FLAG_MODEL, &p.o.model, "the model to speed up"),
+        { "draft-model", 'd', WG_FLAG_LIST, &p.o.models, "DRAFT", "a draft model to try; may be repeated", 0, 0 },
+        { "draft", 0, WG_FLAG_LIST, &p.o.drafts, "KIND[:k=v,...]", "another drafter to try; may be repeated", 0, 0 },
+        { "seconds", 's', WG_FLAG_INT, &p.o.seconds, "N", "the budget: everything is done by then", 5, 86400 },
+        { "prompts", 'p', WG_FLAG_STRING, &p.o.prompts, "FILE", "prompts like yours (JSONL), instead of the built-in ones", 0,
           0 },
-        { "points", 0, WG_FLAG_LIST, &o.points, "PATH",
-          "with --student: measured ones, distill.json or a result folder of a run; may be repeated", 0, 0 },
-        { "tokens", 0, WG_FLAG_FLOAT, &o.tokens, "M", "with --student: millions of tokens to train on (10)", 1e-3, 1e6 },
-        { "text", 0, WG_FLAG_STRING, &o.text, "PATH", "with --student: the text of the config to paste", 0, 0 },
+        { "chat", 0, WG_FLAG_CHOICE, &p.o.chat_name, WG_CHAT_VALUES, WG_CHAT_DOC " (else the model's, where it has one)", 0,
+          0 },
+        { "system", 0, WG_FLAG_STRING, &p.o.system, "TEXT", WG_SYSTEM_DOC, 0, 0 },
+        { "limit", 0, WG_FLAG_INT, &p.o.limit, "N", "at most so many of the prompts of FILE", 1, WG_FORECAST_TEXTS },
+        { "n", 'n', WG_FLAG_INT, &p.o.n, "N", "most tokens to add to a prompt", 1, 100000 },
+        { "temp", 't', WG_FLAG_FLOAT, &p.o.temperature, "T", "temperature; 0 is greedy", 0, 100 },
+        { "seed", 0, WG_FLAG_INT, &p.o.seed, "S", "of texts", 1, 2147483647 },
+        { "threads", 0, WG_FLAG_INT, &p.o.threads, "N", "0: all cores", 0, 256 },
+        { "pin", 0, WG_FLAG_BOOL, &p.o.pin, NULL, "bind each worker thread to a processor of its own", 0, 0 },
+        { "kv-type", 0, WG_FLAG_CHOICE, &p.o.kv_name, WG_KV_TYPE_VALUES, "of the target: " WG_KV_TYPE_DOC " (f16)", 0, 0 },
+        { "quantize", 0, WG_FLAG_STRING, &p.o.quantize, "T[,P=T]...", "of the target: " WG_QUANTIZE_DOC, 0, 0 },
+        { "json", 0, WG_FLAG_BOOL, &p.o.json, NULL, "JSON objects, one a line", 0, 0 },
+        { "batch", 'b', WG_FLAG_STRING, &p.batches, "N|A..B",
+          "instead, for one -d: predict chains and trees at N sequences of a step, or the best draft at each of A..B", 0, 0 },
+        { "vllm", 0, WG_FLAG_BOOL, &p.f.vllm, NULL, "print the chains of --batch A..B as vLLM's --speculative-config", 0, 0 },
+        { "alpha", 'a', WG_FLAG_FLOAT, &p.f.alpha, "A", "predict by this acceptance of a drafted token, without measuring it",
+          0, 1 },
+        { "accept", 0, WG_FLAG_STRING, &p.f.accept, "P/P/...",
+          "with --alpha: how often the 1st, 2nd, ... child is accepted, for trees", 0, 0 },
+        { "max-length", 'l', WG_FLAG_INT, &p.f.length, "N", "predicted: longest chain, deepest tree", 1, WG_TREE_MAX - 1 },
+        { "budgets", 0, WG_FLAG_STRING, &p.f.budgets, "4,8,16", "predicted: draft tokens of trees", 0, 0 },
+        { "context", 0, WG_FLAG_INT, &p.f.context, "N", "predicted: tokens before a step; 0: as the texts have", 0, 1e7 },
         { 0 },
     };
     const int done = wg_cli_parse("plan", flags, argc, argv, NULL, 0, 0);
-    if (done >= 0) return done;
-    if (!wg_cli_chat("plan", o.chat_name, o.system, &o.chat)) return WG_EXIT_USAGE;
-    if (o.student ? !o.model || o.draft : !o.model || !o.draft) {
-        fputs(o.student ? "wager plan --student: -m TARGET is needed, and no -d: the student is what is planned\n"
-                        : "wager plan: -m TARGET and -d DRAFT are needed: the two models to plan for\n",
-              stderr);
-        return WG_EXIT_USAGE;
-    }
-    o.kv_type = wg_cli_kv_type(o.kv_name);
-    if (o.student) return plan_students(&o, o.temperature);
-    if (isnan(o.temperature)) o.temperature = 0;
     wg_error err;
-    if (wg_plan_batches(o.batches, &o.batch, &o.last_batch, &err)) return wg_cli_fail(&err);
-    planner *p = wg_calloc(1, sizeof *p);
-    wg_status s = p ? WG_OK : wg_nomem(&err, sizeof *p, "a plan");
-    if (p) {
-        p->o = &o;
-        s = run(p, &err);
-        for (int i = 0; i < p->texts; i++) wg_fit_close(&p->fit[i]);
-        for (int i = 0; i < WG_TRIED_PROMPTS; i++) wg_free(p->prompt[i].token);
-        wg_engine_close(p->plain);
-        wg_model_close(p->draft);
-        wg_target_close(p->t);
-        wg_free(p);
-    }
-    return s ? wg_cli_fail(&err) : WG_EXIT_OK;
+    if (done >= 0) return done;
+    if (!wg_cli_chat("plan", p.o.chat_name, p.o.system, &p.o.chat)) return WG_EXIT_USAGE;
+    p.o.kv_type = wg_cli_kv_type(p.o.kv_name);
+    if (p.batches || p.f.vllm || p.f.alpha >= 0 || p.f.accept) return foretell(&p);
+    return wg_plan_speculation(&p.o, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
 }

@@ -48,11 +48,14 @@ typedef struct form {
     const wg_column_choice *columns;
 } form;
 
-static wg_status print_figures(const char *folder, const wg_run_reader *run, wg_plot_form form, wg_error *err)
+/* With LaTeX the table and the figures go to standard output, and this line elsewhere. */
+static wg_status print_figures(const form *as, const wg_run_reader *run, wg_error *err)
 {
     int files;
-    WG_TRY(wg_report_figures(folder, run, form, &files, err));
-    printf("%s: %d drawing%s, and captions.txt\n", folder, files, files == 1 ? "" : "s");
+    const char *folder = as->figures;
+    if (as->latex) WG_TRY(wg_report_latex(stdout, run, as->columns, err));
+    WG_TRY(wg_report_figures(folder, run, as->drawing, as->latex ? stdout : NULL, &files, err));
+    fprintf(as->latex ? stderr : stdout, "%s: %d drawing%s, and captions.txt\n", folder, files, files == 1 ? "" : "s");
     return WG_OK;
 }
 
@@ -69,7 +72,7 @@ static wg_status print_run(const char *dir, const form *as, wg_error *err)
         return WG_OK;
     }
     WG_TRY(wg_run_reader_open_result(&run, dir, err));
-    if (as->figures) s = print_figures(as->figures, run, as->drawing, err);
+    if (as->figures) s = print_figures(as, run, err);
     else if (as->latex) s = wg_report_latex(stdout, run, as->columns, err);
     else if (as->markdown) s = wg_report_markdown(stdout, run, as->columns, err);
     else if ((s = wg_run_reader_cells(run, &cells, err))) cells = NULL;
@@ -83,9 +86,13 @@ static wg_status print_run(const char *dir, const form *as, wg_error *err)
 static wg_status check_form(form *as, const char *dir, const char *out, wg_error *err)
 {
     static const char *const rows[] = { "cell", "position", "category", "turn", "part", NULL }; /* wg_csv_rows */
-    if (as->table + as->csv + as->markdown + as->latex + !!as->figures > 1)
-        return wg_fail(err, WG_EINVAL, "one of --table, --md, --latex, --csv and --figures at a time");
+    if (as->table + as->csv + as->markdown + as->latex + (as->figures && !as->latex) > 1)
+        return wg_fail(err, WG_EINVAL,
+                       "one of --table, --md, --latex, --csv and --figures at a time, or --latex with --figures");
     if (as->format && !as->figures) return wg_fail(err, WG_EINVAL, "--format is for --figures: what its files are");
+    if (as->latex && as->format && strcmp(as->format, "pdf") != 0)
+        return wg_fail(err, WG_EINVAL, "--format %s: LaTeX includes pdf; leave --format out beside --latex", as->format);
+    if (as->latex) as->format = "pdf";
     as->drawing = as->format && !strcmp(as->format, "pdf") ? WG_PLOT_PDF : WG_PLOT_SVG;
     if (as->by && !as->csv) return wg_fail(err, WG_EINVAL, "--by is for --csv: what has a row there");
     for (int k = 0; as->by && rows[k]; k++)
@@ -117,7 +124,8 @@ int wg_cmd_report(int argc, char **argv)
         { "table", 0, WG_FLAG_BOOL, &as.table, NULL, "print the table that the run ended with instead", 0, 0 },
         { "md", 0, WG_FLAG_BOOL, &as.markdown, NULL, "print the run as Markdown instead: question, answer, table", 0, 0 },
         { "csv", 0, WG_FLAG_BOOL, &as.csv, NULL, "print all numbers of all cells instead, comma-separated", 0, 0 },
-        { "latex", 0, WG_FLAG_BOOL, &as.latex, NULL, "print the table as LaTeX instead (booktabs)", 0, 0 },
+        { "latex", 0, WG_FLAG_BOOL, &as.latex, NULL, "print the table as LaTeX instead (booktabs), with --figures also these",
+          0, 0 },
         { "figures", 0, WG_FLAG_STRING, &as.figures, "FOLDER", "write the drawings instead, a file each, and captions.txt", 0,
           0 },
         { "format", 0, WG_FLAG_CHOICE, &as.format, "svg|pdf", "of --figures (svg)", 0, 0 },

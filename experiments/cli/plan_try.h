@@ -1,36 +1,52 @@
 /* SPDX-License-Identifier: MIT
- * The second half of `wager plan`: drafters without a model, a length policy and `auto` are not predicted but tried, on a few
- * of its prompts, in turn with plain decoding. */
+ * The measurements of `wager plan`: drafts decode the same texts in turn with plain decoding, a few tokens at a time, until the
+ * texts or the time are used up. */
 #ifndef WG_EXPERIMENTS_CLI_PLAN_TRY_H
 #define WG_EXPERIMENTS_CLI_PLAN_TRY_H
 
 #include "experiments/base/target.h"
+#include "experiments/cli/plan_drafts.h"
 
-enum { WG_TRIALS = 8, WG_TRIED_PROMPTS = 4 };
+enum { WG_PLAN_TEXTS = 64, WG_PLAN_ARMS = WG_PLAN_DRAFTS + 1 };
 
-/* One drafter's trial. */
-typedef struct wg_trial {
-    char spec[1200]; /* as --draft takes it */
+/* What became of a draft: it ran; it cannot run with this target, `why` says so; there was no time left for it. */
+typedef enum wg_plan_state { WG_PLAN_RAN, WG_PLAN_REFUSED, WG_PLAN_LATE } wg_plan_state;
+
+typedef struct wg_plan_arm {
+    char spec[WG_PLAN_SPEC]; /* as --draft takes it; "none": plain decoding */
+    bool asked;              /* its errors are the user's to know, and end the plan */
+    wg_plan_state state;
+    char why[300];
     wg_engine *engine;
-    double seconds, tokens, passes;
-} wg_trial;
+    double seconds[WG_PLAN_TEXTS], tokens[WG_PLAN_TEXTS], passes[WG_PLAN_TEXTS]; /* of each text, without its prompt */
+    double prompt_seconds, token_seconds;                                        /* of the warm-up */
+} wg_plan_arm;
 
-/* A prompt of n tokens, to which each trial and plain decoding add max_new tokens. */
-typedef struct wg_tried_prompt {
+/* A text of n tokens to continue; owned by the caller. */
+typedef struct wg_plan_text {
+    const char *kind; /* NULL: a user's */
     int32_t *token;
     int n;
-} wg_tried_prompt;
+} wg_plan_text;
 
-typedef struct wg_try {
+/* One stage: `texts` texts that the arms continue, by between `least` and `most` tokens each: as many as `until`
+ * (wg_clock_now) allows, by the speed of the warm-up on `warm`; the first text may take until `end`. Arms that are not warm at
+ * `ready` are left out, and the last ones where the time is short of one text by all; plain decoding and the first draft
+ * stay. */
+typedef struct wg_plan_stage {
     const wg_target *target;
     const wg_sampling *sampling;
     uint64_t seed;
-    const wg_tried_prompt *prompt;
-    int prompts, max_new;
-} wg_try;
+    const wg_plan_text *warm, *text;
+    int texts, least, most, longest; /* longest: tokens of the longest of all texts */
+    double ready, until, end;
+} wg_plan_stage;
 
-/* Opens an engine for each of n trials (trial[0].spec is "none"), under the rule `match` at temperature 0 and `rejection` above
- * it, decodes the prompts, one by one with all trials in turn, and closes the engines. */
-wg_status wg_plan_try(wg_trial *trial, int n, const wg_try *on, wg_error *err);
+/* The rule of a plan: match at temperature 0, rejection above it. */
+const char *wg_plan_rule(const wg_sampling *s);
+
+/* Opens an engine for each of n arms, the first of them plain decoding, measures, and closes the engines. *done: the texts that
+ * all arms which ran have decoded; only these count. Errors: those of plain decoding and of drafts that were asked for. */
+wg_status wg_plan_measure(wg_plan_arm *arm, int n, const wg_plan_stage *on, int *done, wg_error *err);
 
 #endif

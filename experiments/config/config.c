@@ -198,7 +198,9 @@ static json_t *cell_json(const wg_cell *cell, const json_t *raw)
             if (drafter && cell->drafter) name = cell->drafter->name, table = cell->drafter->options;
             if (!drafter && cell->named) name = cell->named->name, table = cell->named->options;
             if (name) json_object_set_new(into, s->selector, json_string(name));
-            else json_object_update(into, json_object_get(raw, s->name));
+            if (name && drafter && *cell->named_by.label)
+                json_object_set_new(into, wg_config_label_table->name, json_string(cell->named_by.label));
+            if (!name) json_object_update(into, json_object_get(raw, s->name));
         }
         for (const wg_option *r = table; r && r->name; r++)
             if (!wg_target_leaves_out(cell, s, r) && !is_left_out(cell, r))
@@ -256,6 +258,9 @@ static bool tells(const wg_checker *c, const wg_config *o, const char *path, con
     return false;
 }
 
+/* A label is no value that a cell is known by. */
+static bool is_label(const char *path) { return !strcmp(path, "draft.label"); }
+
 /* The members of the swept keys: an option unchanged, a section reduced to its distinguishing members. */
 static json_t *swept_json(const wg_checker *c, const wg_config *o, int index)
 {
@@ -264,6 +269,7 @@ static json_t *swept_json(const wg_checker *c, const wg_config *o, int index)
     const wg_grid *g = place_of(c, index, at);
     for (int i = 0; i < g->n_axes; i++) {
         json_t *now = wg_path_get(o->cell[index].config, g->axis[i].path);
+        if (is_label(g->axis[i].path)) continue;
         if (!json_is_object(now)) {
             json_object_set(out, g->axis[i].path, now);
             continue;
@@ -274,7 +280,7 @@ static json_t *swept_json(const wg_checker *c, const wg_config *o, int index)
         json_object_foreach(now, key, v) {
             char path[600];
             snprintf(path, sizeof path, "%s.%s", g->axis[i].path, key);
-            if (tells(c, o, g->axis[i].path, section, key)) json_object_set(out, path, v);
+            if (!is_label(path) && tells(c, o, g->axis[i].path, section, key)) json_object_set(out, path, v);
         }
     }
     return out;

@@ -36,6 +36,13 @@ typedef struct wg_config_top {
     bool audit; /* of every drafter; those from outside are audited with alpha, too */
 } wg_config_top;
 
+/* `label` of the section draft, beside the kind and its options: the cell's name in tables, drawings, pages and LaTeX. It is no
+ * setting: cells that differ in it alone are equal. */
+typedef struct wg_config_label {
+    char label[WG_OPTION_STRING];
+} wg_config_label;
+extern const wg_option wg_config_label_table[];
+
 typedef struct wg_config_target {
     char model[WG_OPTION_STRING], device[WG_OPTION_STRING], quantize[WG_OPTION_STRING];
     int threads, pin, kv_type, context;
@@ -112,6 +119,7 @@ typedef struct wg_cell {
     wg_config_target target;
     wg_config_prompts prompts;
     wg_sampling sampling;
+    wg_config_label named_by;
     const wg_drafter_class *drafter;
     void *draft;            /* its options (owned) */
     wg_drafter_choice lone; /* the only drafter that the drafter `auto` has; class NULL: it has several, or is another */

@@ -59,6 +59,11 @@ bool wg_config_of_all_cells(const char *option)
     return names[i] != NULL;
 }
 
+const wg_option wg_config_label_table[] = {
+    WG_OPTION_STR(wg_config_label, label, "", "the cell's name in tables, drawings, pages and LaTeX; empty: by what it runs"),
+    WG_OPTION_END,
+};
+
 const wg_option wg_config_target_table[] = {
     WG_OPTION_NAME(wg_config_target, model, WG_NAMES_FILE, "", "weights file (needed)"),
     WG_OPTION_STR(wg_config_target, device, "cpu", "where it runs: " WG_DEVICE_NAMES),
@@ -208,13 +213,15 @@ void wg_check_members(wg_checker *c, const json_t *object, const char *section, 
     enum { MANY = 96 };
     const char *names[MANY + 1];
     int n = 0;
+    const bool draft = selector && !strcmp(section, "draft");
     if (selector) names[n++] = selector;
+    if (draft) names[n++] = wg_config_label_table->name;
     table_names(table, names, n, MANY);
     const char *key;
     json_t *v;
     json_object_foreach((json_t *)object, key, v) {
         char path[256], hint[512];
-        if (selector && !strcmp(key, selector)) continue;
+        if ((selector && !strcmp(key, selector)) || (draft && !strcmp(key, wg_config_label_table->name))) continue;
         const wg_option *row = wg_option_find(table, key);
         snprintf(path, sizeof path, "%s.%s", section, key);
         if (row) check_value(c, path, row, v, o);
@@ -253,6 +260,8 @@ static void check_kind(wg_checker *c, const wg_config_section *s, const json_t *
         return;
     }
     wg_option_defaults(table, *o);
+    const json_t *label = drafter ? json_object_get(object, wg_config_label_table->name) : NULL;
+    if (label) check_value(c, "draft.label", wg_config_label_table, label, &cell->named_by);
     snprintf(of, sizeof of, " of %s \"%s\"", drafter ? "drafter" : "rule", name);
     if (object) wg_check_members(c, object, s->name, of, table, s->selector, *o);
 }
@@ -305,8 +314,10 @@ static void check_model_file(wg_checker *c, const char *path, const char *file, 
     wg_error e;
     wg_arch arch;
     const wg_status s = wg_target_probe(file, opt, &arch, &e);
-    if (s == WG_ENOENT) wg_problem(c, path, false, "%s: no such file: \"%s\" (%s; " WG_CONFIG_PATHS ")", path, file, what);
-    else if (s == WG_ENOMEM) c->failed = s, c->err = e;
+    if (s == WG_ENOENT) {
+        wg_problem(c, path, false, "%s: no such file: \"%s\" (%s; " WG_CONFIG_PATHS ")", path, file, what);
+        c->missing++;
+    } else if (s == WG_ENOMEM) c->failed = s, c->err = e;
     else if (s) wg_problem(c, path, false, "%s: %s", path, e.text);
 }
 

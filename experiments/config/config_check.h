@@ -50,6 +50,7 @@ typedef struct wg_checker {
     int n_seen, cap_seen;
     wg_found *found;
     int n_found, cap_found;
+    int missing;      /* of the problems, files that are not there */
     wg_status failed; /* ENOMEM while checking; err has the message */
     wg_error err;
 } wg_checker;

@@ -71,6 +71,7 @@ static void in_the_wrong_place(const place *p, const char *file, const char *her
         "%s: no such file: \"%s\"; \"%s\" is in the working directory, but a path in a config is relative to the folder of "
         "its file",
         p->path, here, file);
+    p->c->missing++;
 }
 
 static void too_long(const place *p, const char *text)

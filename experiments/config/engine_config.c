@@ -57,7 +57,9 @@ static wg_status check(wg_checker *c, const wg_engine_text *text, json_t *root, 
     wg_check_engine(c, cell, text->target);
     if (text->target) wg_check_chat(c, cell, false);
     cell->dataset = -1;
-    WG_TRY(wg_problems_report(c, err));
+    const wg_status s = wg_problems_report(c, err);
+    if (s == WG_ECONFIG && c->missing == c->n_found) return err->code = WG_ENOENT;
+    if (s) return s;
     return text->target ? wg_cell_by_itself(c, root, cell, err) : WG_OK;
 }
 

@@ -105,6 +105,8 @@ static json_t *chosen_section(json_t *defs, const wg_plugins *p, const wg_config
         snprintf(ref, sizeof ref, "#/$defs/%s", def);
         json_t *properties = properties_of(c.table);
         json_object_set_new(properties, s->selector, json_pack("{s:s}", "const", c.name));
+        if (!strcmp(s->name, "draft"))
+            json_object_set_new(properties, wg_config_label_table->name, option_schema(wg_config_label_table));
         json_object_set_new(defs, def, closed_object(properties, c.doc));
         json_array_append_new(names, json_string(c.name));
         json_array_append_new(rules, json_pack("{s:{s:{s:{s:s}}, s:[s]}, s:{s:s}}", "if", "properties", s->selector, "const",
@@ -142,6 +144,8 @@ static json_t *grid_schema(const wg_plugins *p)
                 for (const wg_option *o = c.table; o && o->name; o++) add_axis(axes, s->name, o->name, option_schema(o));
             }
             add_axis(axes, s->name, s->selector, json_pack("{s:o}", "enum", names));
+            if (!strcmp(s->name, "draft"))
+                add_axis(axes, s->name, wg_config_label_table->name, option_schema(wg_config_label_table));
         }
         if (*s->name) add_axis(axes, s->name, "", json_pack("{s:o}", "$ref", json_sprintf("#/properties/%s", s->name)));
     }

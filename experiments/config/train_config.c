@@ -89,13 +89,6 @@ static void check_sections(wg_checker *c, const json_t *root, wg_train_config *o
                        wg_suggestion(key, names, hint, sizeof hint));
 }
 
-void wg_train_model_shape(wg_train_model *m, int layers, int dim, int heads)
-{
-    wg_option_defaults(model_table, m);
-    m->layers = layers, m->dim = dim, m->heads = heads;
-    wg_train_model_complete(m);
-}
-
 void wg_train_model_complete(wg_train_model *m)
 {
     if (m->kv_heads == 0) m->kv_heads = m->heads;

@@ -13,9 +13,7 @@ typedef struct wg_train_model {
     double rope_base, eps;
 } wg_train_model;
 
-/* A shape with the other options as they are when nothing is said of them; and what the zeros of kv_heads, head_dim and hidden
- * stand for. */
-void wg_train_model_shape(wg_train_model *m, int layers, int dim, int heads);
+/* Sets what the zeros of kv_heads, head_dim and hidden stand for. */
 void wg_train_model_complete(wg_train_model *m);
 
 typedef struct wg_train_data {

@@ -255,7 +255,7 @@ static void put_value(FILE *m, const json_t *v, const json_t *config, const char
     if (!json_is_object(v)) put_plain(m, v);
     else fputs(kind ? kind : "", m);
     json_object_foreach((json_t *)v, key, inner) {
-        if (!strcmp(key, "kind") || !tells(config, swept, v, key)) continue;
+        if (!strcmp(key, "kind") || !strcmp(key, "label") || !tells(config, swept, v, key)) continue;
         fprintf(m, "%s%s=", first ? "(" : ", ", key);
         put_plain(m, inner);
         first = false;
@@ -273,11 +273,14 @@ char *wg_run_reader_cell_name(const wg_run_reader *f, int cell)
     if (!m) return NULL;
     const char *key;
     json_t *v;
-    bool first = true;
-    if (json_object_size(swept) == 0)
+    const char *label = text_at(config, "draft", "label", "");
+    bool first = !*label;
+    fputs(label, m);
+    if (json_object_size(swept) == 0 && first)
         fprintf(m, "%s, %s", text_at(config, "draft", "kind", "none"), text_at(config, "verify", "rule", "match"));
     json_object_foreach((json_t *)swept, key, v) {
         const char *dot = strrchr(key, '.');
+        if (*label && (!strcmp(key, "draft") || !strcmp(key, "draft.label"))) continue;
         fprintf(m, "%s%s=", first ? "" : ", ", dot ? dot + 1 : key);
         put_value(m, v, f->config, key);
         first = false;

@@ -77,7 +77,8 @@ int wg_prompt_key_compare(const wg_prompt_key *a, const wg_prompt_key *b);
 /* Whether every grid sweeps this path, so that the names of all cells have it. */
 bool wg_run_reader_sweeps(const wg_run_reader *f, const char *key);
 
-/* A readable name of a cell: "length=4, rule=match", or drafter and rule without a sweep (wg_free). */
+/* A readable name of a cell: "length=4, rule=match", or drafter and rule without a sweep; with a label that, and what else is
+ * swept: "LABEL, rule=match" (wg_free). */
 char *wg_run_reader_cell_name(const wg_run_reader *f, int cell);
 
 /* What captions end with: processor and kernel level, models of the target, prompts and requests (free); NULL: no memory. */

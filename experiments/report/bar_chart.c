@@ -51,7 +51,7 @@ static int draw(FILE *s, int width, const void *arg)
     if (isfinite(c->line)) fprintf(s, "%g with lines dt 2 lw 1.5 lc rgb '%s', ", c->line, wg_plot_colour(7));
     for (int k = 0; k < c->n; k++) {
         fprintf(s,
-                "%s$b%d using 1:2 with boxes lc rgb '%s', $b%d using 1:2:3:4 with yerrorbars pt 7 ps 0 lw 1 lc rgb '%s', $b%d "
+                "%s$b%d using 1:2 with boxes lc rgb '%s', $b%d using 1:2:3:4 with yerrorbars pt -1 lw 1 lc rgb '%s', $b%d "
                 "using 1:2:5 with labels hypertext point pt 5 ps 0.4 lc rgb '%s'",
                 k ? ", " : "", k, wg_plot_colour(k), k, wg_plot_colour(k), k, wg_plot_colour(k));
     }

@@ -22,6 +22,12 @@ static void same_text(const json_t *c, char *b, size_t n)
     else snprintf(b, n, "%s%s", word, lossless ? "" : " (lossy)");
 }
 
+static void label(const json_t *c, char *b, size_t n)
+{
+    const char *given = json_string_value(json_object_get(c, "label"));
+    snprintf(b, n, "%s", given ? given : wg_json_word(c, "drafter"));
+}
+
 static void disturbed(const json_t *c, char *b, size_t n)
 {
     const json_t *is = json_object_get(c, "disturbed");
@@ -82,12 +88,14 @@ enum {
     L = WG_IN_LOSSES,
     R = WG_IN_ROUNDS,
     S = WG_SHORT,
+    A = WG_IN_PAPER,
 };
 
 const wg_column wg_columns[] = {
     { "drafter", "drafter", "", T | M, "drafter", NULL, NULL, NULL, "what drafts" },
     { "rule", "rule", "", T | M | P, "rule", NULL, NULL, NULL, "what verifies" },
     { "temperature", "temp", "", T | M | P, "temperature", NULL, "%g", NULL, "of the sampling" },
+    { "label", "label", "", 0, "label", NULL, NULL, label, "the label that the config gives to its draft, or its drafter" },
     { "group", "group", "", 0, "group", NULL, "%.0f", NULL, "cells of one number share a baseline" },
     { "lossless", "lossless", "", 0, "lossless", NULL, NULL, NULL, "the law of the output is the target's" },
     { "law_only", "law only", "", 0, "law_only", NULL, NULL, NULL,
@@ -135,14 +143,14 @@ const wg_column wg_columns[] = {
       "draft tokens that were verified" },
     { "spec_decode_num_accepted_tokens", "kept", "tokens", 0, "spec_decode_num_accepted_tokens", NULL, "%.0f", NULL,
       "of them, those accepted" },
-    { "tau", "tau", "tokens", T | M | P | S, "tau", "tau_ci", "%.2f", NULL,
+    { "tau", "tau", "tokens", T | M | P | S | A, "tau", "tau_ci", "%.2f", NULL,
       "tokens per pass of the target, the corrected or bonus token included; plain decoding has 1 (block efficiency)" },
     { "tau_macro", "tau, macro", "tokens", 0, "tau_macro", NULL, "%.2f", NULL, "unweighted mean of tau over the categories" },
     { "mean_acceptance_length", "mean acceptance length", "tokens", N, "mean_acceptance_length", NULL, "%.3f", NULL,
       "1 + accepted tokens per pass that drafted (vLLM's definition); tau counts all passes" },
     { "accepted_per_pass", "accepted per pass", "tokens", N, "acceptance.accepted_per_pass", NULL, "%.3f", NULL,
       "draft tokens kept per pass: without the corrected or bonus token" },
-    { "draft_acceptance_rate", "accepted", "share", T | P | N, "draft_acceptance_rate", NULL, "%.1f %%", NULL,
+    { "draft_acceptance_rate", "accepted", "share", T | P | N | A, "draft_acceptance_rate", NULL, "%.1f %%", NULL,
       "draft tokens kept, of those offered" },
     { "acceptance_by_position", "accepted by position", "share", M, "acceptance_by_position", NULL, NULL, positions,
       "steps that accepted at least so many tokens, of those whose draft was as deep" },
@@ -168,7 +176,7 @@ const wg_column wg_columns[] = {
       "tokens a second of decoding, the prompt's pass left out" },
     { "baseline_tok_s", "plain", "tokens/s", T | M | P, "baseline_tok_s", NULL, "%.1f", NULL,
       "the same of plain decoding, the baseline, run in turn with the cell in the same process" },
-    { "speedup", "speed-up", "ratio", T | M | P, "speedup", "speedup_ci", "%.2fx", NULL,
+    { "speedup", "speed-up", "ratio", T | M | P | A, "speedup", "speedup_ci", "%.2fx", NULL,
       "plain decoding's time per token over the cell's, decoding only" },
     { "best_fixed_speedup", "best fixed", "ratio", 0, "best_fixed.speedup", NULL, "%.2fx", NULL,
       "of a cell of auto: the largest speed-up among the other drafters of its group under its rule, and plain decoding's 1" },
@@ -384,11 +392,10 @@ static const struct {
     const char *name;
     unsigned set;
 } sets[] = {
-    { "table", WG_IN_TABLE },      { "wide", WG_IN_WIDE },
-    { "md", WG_IN_MARKDOWN },      { "page", WG_IN_PAGE },
-    { "acceptance", WG_IN_NAMES }, { "phases", WG_IN_PHASES },
-    { "use", WG_IN_USE },          { "losses", WG_IN_LOSSES },
-    { "rounds", WG_IN_ROUNDS },    { "all", 0 },
+    { "table", WG_IN_TABLE },   { "wide", WG_IN_WIDE }, { "paper", WG_IN_PAPER },
+    { "md", WG_IN_MARKDOWN },   { "page", WG_IN_PAGE }, { "acceptance", WG_IN_NAMES },
+    { "phases", WG_IN_PHASES }, { "use", WG_IN_USE },   { "losses", WG_IN_LOSSES },
+    { "rounds", WG_IN_ROUNDS }, { "all", 0 },
 };
 enum { SETS = sizeof sets / sizeof *sets, LISTED = sizeof wg_columns / sizeof *wg_columns - 1 };
 _Static_assert((int)LISTED <= (int)WG_COLUMNS_MOST, "a choice has room for all columns");

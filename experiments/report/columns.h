@@ -20,6 +20,7 @@ enum {
     WG_IN_USE = 64,     /* use and waste */
     WG_IN_LOSSES = 256, /* losses of drafter and rule */
     WG_IN_ROUNDS = 512, /* passes with and without a draft */
+    WG_IN_PAPER = 1024, /* LaTeX, which has to fit a column of text */
     WG_SHORT = 128,     /* in the terminal's table without its interval */
 };
 
@@ -68,7 +69,8 @@ wg_status wg_columns_named(const char *list, wg_column_choice *out, wg_error *er
 const char *wg_column_set(int i);
 
 #define WG_COLUMNS_DOC                                                                                                         \
-    "NAME,...: columns, by name or heading, or sets of them (table, wide, md, page, acceptance, phases, use, losses, rounds, " \
+    "NAME,...: columns, by name or heading, or sets of them (table, wide, paper, md, page, acceptance, phases, use, losses, "  \
+    "rounds, "                                                                                                                 \
     "all)"
 
 #endif

@@ -89,6 +89,19 @@ static void names(FILE *s, const wg_forest_plot *o, int width)
     }
 }
 
+/* The dashed line at 1 beside the points, and not where names stand. */
+static void line_at_1(FILE *s, const wg_forest_plot *o)
+{
+    for (int i = 0, y = 0; i < o->n; i++) {
+        const wg_forest_plot_row *r = &o->row[i];
+        y += named_above(r) ? NAME : 0;
+        if (!drawn(r, 0) && !drawn(r, 1)) continue;
+        fprintf(s, "set arrow from 1, first %d to 1, first %d nohead lc rgb '%s' lw 1.5 dt 2 back\n", y, y + POINT,
+                wg_plot_colour(7));
+        y += POINT;
+    }
+}
+
 /* 1, 2 or 5 times a power of ten, so that at most this many tics result. */
 static double step(double range, int tics)
 {
@@ -116,21 +129,18 @@ static int draw(FILE *s, int width, const void *arg)
             "set bmargin at screen below+(1-below)*%g\n",
             (under ? UNDER : LEFT) / (double)width, 1 - (numbers ? NUMBERS : LEFT) / (double)width, 1 - TOP / height,
             BOTTOM / height);
-    fprintf(s,
-            "set xrange [%.6g:%.6g]\nset yrange [%d:0]\nset border 1\nset grid x\nunset ytics\nset xtics %g\nset arrow from 1, "
-            "graph 0 "
-            "to 1, graph 1 nohead lc rgb '%s' lw 1.5 dt 2 back\nset label ",
-            lo, hi, rows, step(hi - lo, width / 75), wg_plot_colour(7));
+    fprintf(s, "set xrange [%.6g:%.6g]\nset yrange [%d:0]\nset border 1\nset grid x\nunset ytics\nset xtics %g\nset label ", lo,
+            hi, rows, step(hi - lo, width / 75));
     wg_plot_label(s, o->axis, width / 8);
     fprintf(s, " at graph 0.5, screen below+(1-below)*%g center\n", 10 / height);
+    line_at_1(s, o);
     names(s, o, width);
     for (int k = 0; k <= last; k++) points(s, o, k, numbers);
     for (int k = last; k >= 0; k--) {
-        fprintf(
-            s,
-            "%s $p%d using 1:2:3:4 with xerrorbars pt 7 ps 0 lw %g lc rgb '%s', $p%d using 1:2:5 with labels hypertext point "
-            "pt %d ps %g lc rgb '%s'",
-            k == last ? "plot" : ",", k, k ? 1. : 2., wg_plot_colour(k), k, k ? 12 : 7, k ? 0.8 : 0.7, wg_plot_colour(k));
+        fprintf(s,
+                "%s $p%d using 1:2:3:4 with xerrorbars pt -1 lw %g lc rgb '%s', $p%d using 1:2:5 with labels hypertext point "
+                "pt %d ps %g lc rgb '%s'",
+                k == last ? "plot" : ",", k, k ? 1. : 2., wg_plot_colour(k), k, k ? 12 : 7, k ? 0.8 : 0.7, wg_plot_colour(k));
     }
     fputc('\n', s);
     return (int)height;

@@ -28,8 +28,7 @@ static int draw(FILE *s, int width, const void *arg)
     }
     if (most > 20 || c->real) fputs("set xtics autofreq\n", s);
     for (int i = 0; i < c->n; i++) { /* drawn in the order bars, lines, symbols */
-        fprintf(s, "%s $c%d using 1:2:3:4 with yerrorbars pt 7 ps 0 lw 0.7 lc rgb '%s'", i ? "," : "plot", i,
-                wg_plot_colour(i));
+        fprintf(s, "%s $c%d using 1:2:3:4 with yerrorbars pt -1 lw 0.7 lc rgb '%s'", i ? "," : "plot", i, wg_plot_colour(i));
         fprintf(s,
                 ", $c%d using 1:2 with lines lw 1.5 dt %d lc rgb '%s', $c%d using 1:2:5 with labels hypertext point pt %d ps "
                 "0.8 lc rgb '%s'",

@@ -8,6 +8,7 @@
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "experiments/base/json_number.h"
+#include "experiments/base/shell_word.h"
 #include "experiments/report/model_card.h"
 
 typedef struct use {
@@ -19,34 +20,19 @@ typedef struct use {
     long long vocabulary, length;
 } use;
 
-/* A word of a shell's command line. */
-static void put_word(FILE *f, const char *s)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+:=,@%";
-    if (*s && strspn(s, plain) == strlen(s)) {
-        fputs(s, f);
-        return;
-    }
-    fputc('\'', f);
-    for (; *s; s++)
-        if (*s == '\'') fputs("'\\''", f);
-        else fputc(*s, f);
-    fputc('\'', f);
-}
-
 /* The name of the folder's GGUF file, as a path. */
 static void put_gguf(FILE *f, const use *u)
 {
     char path[2 * 4096];
     snprintf(path, sizeof path, "%s/%s", u->folder, u->gguf);
-    put_word(f, path);
+    wg_put_shell_word(f, path);
 }
 
 static bool ends_in_gguf(const char *s) { return strlen(s) > 5 && strcmp(s + strlen(s) - 5, ".gguf") == 0; }
 
 static void put_target(FILE *f, const use *u, bool gguf)
 {
-    if (strcmp(u->target, "TARGET") == 0 || u->target_is_gguf == gguf) put_word(f, u->target);
+    if (strcmp(u->target, "TARGET") == 0 || u->target_is_gguf == gguf) wg_put_shell_word(f, u->target);
     else fputs(gguf ? "TARGET.gguf" : "TARGET_FOLDER", f);
 }
 
@@ -55,7 +41,7 @@ static void put_form(FILE *f, const use *u, bool gguf)
 {
     if (strcmp(u->target, "TARGET") == 0 || u->target_is_gguf == gguf) return;
     fputs(gguf ? "* TARGET.gguf: `wager convert " : "* TARGET_FOLDER: `wager convert ", f);
-    put_word(f, u->target);
+    wg_put_shell_word(f, u->target);
     fputs(gguf ? " TARGET.gguf`.\n" : " TARGET_FOLDER`, or the folder that the file was made of.\n", f);
 }
 
@@ -67,23 +53,23 @@ static bool missing(FILE *f, bool there, const char *format)
 
 static void put_student(FILE *f, const use *u)
 {
-    if (u->hf) put_word(f, u->folder);
+    if (u->hf) wg_put_shell_word(f, u->folder);
     else put_gguf(f, u);
 }
 
 static void put_wager(FILE *f, const use *u)
 {
     fputs("### wager\n\n```\nwager generate -m ", f);
-    put_word(f, u->target);
+    wg_put_shell_word(f, u->target);
     fputs(u->other_vocabulary ? " --draft slem:model=" : " -d ", f);
     put_student(f, u);
     fputs(" -p \"TEXT\" -n 200\n", f);
     if (!u->other_vocabulary) {
         fputs("wager plan -m ", f);
-        put_word(f, u->target);
+        wg_put_shell_word(f, u->target);
         fputs(" -d ", f);
         put_student(f, u);
-        fputs("      # which length pays on this machine\n", f);
+        fputs("      # whether drafts pay on this machine, and with what length\n", f);
     }
     fputs("```\n\n", f);
 }
@@ -98,7 +84,7 @@ static void put_vllm(FILE *f, const use *u)
     fputs("```\nvllm serve ", f);
     put_target(f, u, false);
     fputs(" --speculative-config ", f);
-    put_word(f, text ? text : "");
+    wg_put_shell_word(f, text ? text : "");
     fputs("\n```\n\n", f);
     fprintf(f,
             "* `vocab_size` of both config.json must be equal (here %lld), or vLLM refuses to start. Other vocabularies of the "
@@ -122,7 +108,7 @@ static void put_sglang(FILE *f, const use *u)
     fputs("```\npython3 -m sglang.launch_server --model-path ", f);
     put_target(f, u, false);
     fputs(" --speculative-algorithm STANDALONE \\\n  --speculative-draft-model-path ", f);
-    put_word(f, u->folder);
+    wg_put_shell_word(f, u->folder);
     fprintf(f,
             " --speculative-num-steps %lld --speculative-eagle-topk 1 \\\n  --speculative-num-draft-tokens %lld\n```\n\n"
             "* Token ids are passed on as they are: the vocabularies must be equal. Not with `--enable-dp-attention`.\n"

@@ -15,8 +15,10 @@
 wg_status wg_report_write(FILE *f, const wg_run_reader *run, bool drawings, wg_error *err);
 
 /* The drawings of the page that this run has data for, as files of a folder, which is made: NAME.svg or NAME.pdf, and
- * captions.txt with a line a file. *files: the number of drawings. EINVAL: no summary, no gnuplot, or nothing to draw; EIO. */
-wg_status wg_report_figures(const char *folder, const wg_run_reader *run, wg_plot_form form, int *files, wg_error *err);
+ * captions.txt with a line a file. latex (may be NULL): gets a figure environment for each. *files: the number of drawings.
+ * EINVAL: no summary, no gnuplot, or nothing to draw; EIO. */
+wg_status wg_report_figures(const char *folder, const wg_run_reader *run, wg_plot_form form, FILE *latex, int *files,
+                            wg_error *err);
 
 /* The table as LaTeX, with the rules of booktabs. Errors as above. */
 wg_status wg_report_latex(FILE *f, const wg_run_reader *run, const wg_column_choice *columns, wg_error *err);

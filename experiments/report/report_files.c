@@ -9,6 +9,7 @@
 #include "core/base/mem.h"
 #include "core/base/save.h"
 #include "experiments/report/report_parts.h"
+#include "experiments/report/table.h"
 
 /* Their names are those of files, and do not change. */
 static const struct {
@@ -44,6 +45,18 @@ static wg_status save(const char *folder, const char *name, const char *text, si
     return wg_save_commit(to, err);
 }
 
+/* A figure of LaTeX; the caption ends with a line end. */
+static void put_figure(FILE *f, const char *folder, const wg_run_reader *run, int i, const char *caption)
+{
+    const char *name = json_string_value(json_object_get(run->config, "name"));
+    fprintf(f, "\n\\begin{figure}\n\\centering\n\\includegraphics[width=\\linewidth]{%s/%s}\n\\caption{", folder,
+            figure[i].name);
+    wg_table_put_latex(f, caption);
+    fputs("}\n\\label{fig:", f);
+    wg_table_put_label(f, name ? name : "run");
+    fprintf(f, "-%s}\n\\end{figure}\n", figure[i].name);
+}
+
 /* One drawing, if the run has data for it; *made: whether there is a file. */
 static wg_status one(const char *folder, const wg_run_reader *run, const json_t *cells, int i, const wg_plot_out *as,
                      bool *made, wg_error *err)
@@ -59,12 +72,14 @@ static wg_status one(const char *folder, const wg_run_reader *run, const json_t 
     snprintf(name, sizeof name, "%s.%s", figure[i].name, as->form == WG_PLOT_PDF ? "pdf" : "svg");
     if (*made) s = save(folder, name, text, n, err);
     if (*made && s == WG_OK) fprintf(as->captions, "%s: %s", name, caption);
+    if (*made && s == WG_OK && as->f) put_figure(as->f, folder, run, i, caption);
     free(text);
     free(caption);
     return s;
 }
 
-wg_status wg_report_figures(const char *folder, const wg_run_reader *run, wg_plot_form form, int *files, wg_error *err)
+wg_status wg_report_figures(const char *folder, const wg_run_reader *run, wg_plot_form form, FILE *latex, int *files,
+                            wg_error *err)
 {
     const json_t *cells;
     *files = 0;
@@ -78,7 +93,7 @@ wg_status wg_report_figures(const char *folder, const wg_run_reader *run, wg_plo
                        strerror(errno));
     char *captions = NULL, *about = wg_run_reader_about(run);
     size_t n = 0;
-    const wg_plot_out to = { NULL, form, about, open_memstream(&captions, &n) };
+    const wg_plot_out to = { latex, form, about, open_memstream(&captions, &n) };
     wg_status s = about && to.captions ? WG_OK : wg_nomem(err, 1, "captions");
     for (int i = 0; i < FIGURES && s == WG_OK; i++) {
         bool made;

@@ -121,7 +121,7 @@ static bool among_farthest(const json_t *cells, size_t i)
     return isfinite(off(cell_at(cells, i))) && farther < NAMED;
 }
 
-/* Overlapping names are omitted. */
+/* Overlapping names are omitted. A name stands on its point's side of the diagonal. */
 static void name_farthest(FILE *s, const json_t *cells, double apart)
 {
     double at[NAMED][2];
@@ -133,7 +133,8 @@ static void name_farthest(FILE *s, const json_t *cells, double apart)
         for (int k = 0; k < n; k++) alone = alone && (fabs(at[k][0] - x) > apart || fabs(at[k][1] - y) > apart);
         if (!alone) continue;
         at[n][0] = x, at[n++][1] = y;
-        fprintf(s, "set label '%zu' at %.6g,%.6g left offset character 0.7,0.5\n", i, x, y);
+        fprintf(s, "set label '%zu' at %.6g,%.6g %s\n", i, x, y,
+                y > x ? "right offset character -0.7,0.5" : "left offset character 0.7,-0.5");
     }
 }
 
@@ -169,7 +170,7 @@ static int draw_predicted(FILE *s, int width, const void *arg)
     name_farthest(s, cells, (hi - lo) / 20);
     fprintf(s,
             "set grid\nset size square\nset xlabel 'predicted'\nset ylabel 'measured'\nset xrange [%g:%g]\nset yrange [%g:%g]\n"
-            "plot x with lines dt 2 lw 1.5 lc rgb '%s', $data using 1:2:3:4:5:6 with xyerrorbars pt 7 ps 0 lw 1 lc rgb '%s', "
+            "plot x with lines dt 2 lw 1.5 lc rgb '%s', $data using 1:2:3:4:5:6 with xyerrorbars pt -1 lw 1 lc rgb '%s', "
             "$data using 1:2:7 with labels hypertext point pt 7 ps 0.6 lc rgb '%s'\n",
             lo, hi, lo, hi, wg_plot_colour(7), wg_plot_colour(0), wg_plot_colour(0));
     return drawn < 2 ? 0 : width == WG_PLOT_BROAD ? 440 : 340;

@@ -51,11 +51,10 @@ static int draw(FILE *s, int width, const void *arg)
                 o->slope[i] == 1 ? wg_plot_colour(7) : grey);
     if (front < o->n) fprintf(s, "$rest using 1:2:5 with labels hypertext point pt 6 ps 0.6 lc rgb '%s', ", grey);
     if (o->join) fprintf(s, "$front using 1:2 with lines lw 1.5 lc rgb '%s', ", first);
-    fprintf(
-        s,
-        "$front using 1:2:3:4 with yerrorbars pt 7 ps 0 lw 1 lc rgb '%s', $front using 1:2:5 with labels hypertext point pt 7 "
-        "ps 0.8 lc rgb '%s', $front using 1:2:6 with labels left offset character 0.7, 0.5\n",
-        first, first);
+    fprintf(s,
+            "$front using 1:2:3:4 with yerrorbars pt -1 lw 1 lc rgb '%s', $front using 1:2:5 with labels hypertext point pt 7 "
+            "ps 0.8 lc rgb '%s', $front using 1:2:6 with labels left offset character 0.7, 0.5\n",
+            first, first);
     return width == WG_PLOT_BROAD ? 400 : 320;
 }
 

@@ -20,7 +20,7 @@ typedef struct drawn {
     const wg_column *column; /* NULL: a swept option */
     const char *swept;       /* a key of "cell" */
     const char *head;
-    bool left, brackets;
+    bool left, brackets, folded; /* folded: the drafter, with its swept options behind it */
     int width;
 } drawn;
 
@@ -53,9 +53,35 @@ static void swept(const json_t *cell, const char *key, char *b, size_t n)
     wg_free(text);
 }
 
+static const char *after_slash(const char *s)
+{
+    const char *slash = strrchr(s, '/');
+    return slash && slash[1] ? slash + 1 : s;
+}
+
+static bool of_draft(const char *key) { return !strncmp(key, "draft.", 6); }
+
+/* "model, length=4": the label or the drafter, and the swept options of the draft. */
+static void fold(const json_t *cell, char *b, size_t n)
+{
+    const char *key, *label = text_of(cell, "label");
+    json_t *v;
+    snprintf(b, n, "%s", label ? label : text_of(cell, "drafter"));
+    json_object_foreach(json_object_get(cell, "cell"), key, v) {
+        char value[WG_COLUMN_TEXT];
+        if (label || !of_draft(key) || !strcmp(key, "draft.kind")) continue;
+        swept(cell, key, value, sizeof value);
+        snprintf(b + strlen(b), n - strlen(b), ", %s=%s", key + 6, after_slash(value));
+    }
+}
+
 static void cell_text(const drawn *d, const json_t *cell, char *b, size_t n)
 {
     char ci[WG_COLUMN_TEXT] = "";
+    if (d->folded) {
+        fold(cell, b, n);
+        return;
+    }
     if (!d->column) {
         swept(cell, d->swept, b, n);
         return;
@@ -83,8 +109,31 @@ static void put(FILE *f, const char *s, const drawn *d, bool last)
     fputs(last ? "\n" : "  ", f);
 }
 
-/* Adds the keys of all "cell" objects that have no column of their own. */
-static void add_swept(grid *g, const json_t *cells)
+static bool labelled(const json_t *cells)
+{
+    bool any = false;
+    for (size_t i = 0; i < json_array_size(cells); i++) any = any || text_of(json_array_get(cells, i), "label");
+    return any;
+}
+
+/* Whether cells of one label have one value of this key, so that the label says it. */
+static bool told(const json_t *cells, const char *key)
+{
+    for (size_t i = 0; i < json_array_size(cells); i++)
+        for (size_t k = 0; k < i; k++) {
+            const json_t *a = json_array_get(cells, i), *b = json_array_get(cells, k);
+            const char *x = text_of(a, "label"), *y = text_of(b, "label");
+            const json_t *u = json_object_get(json_object_get(a, "cell"), key),
+                         *v = json_object_get(json_object_get(b, "cell"), key);
+            if ((x && y ? !strcmp(x, y) : x == y) && (u && v ? !json_equal(u, v) : u != v)) return false;
+        }
+    return true;
+}
+
+/* Adds the keys of all "cell" objects that have no column of their own. names: those of the draft may stand in the first
+ * column, or be told by the labels there. */
+typedef enum names { DRAFTERS, LABELS, FOLDED } names;
+static void add_swept(grid *g, const json_t *cells, names by)
 {
     const int first = g->n;
     for (size_t i = 0; i < json_array_size(cells); i++) {
@@ -93,6 +142,7 @@ static void add_swept(grid *g, const json_t *cells)
         json_object_foreach(json_object_get(json_array_get(cells, i), "cell"), key, v) {
             bool known = !strcmp(key, "draft.kind") || !strcmp(key, "verify.rule") || !strcmp(key, "sampling.temperature");
             for (int k = first; k < g->n; k++) known = known || !strcmp(g->of[k].swept, key);
+            if (!known && of_draft(key)) known = by == FOLDED || (by == LABELS && told(cells, key));
             if (known || g->n == SWEPT_MOST) continue;
             const char *dot = strrchr(key, '.');
             g->of[g->n++] = (drawn){ .swept = key, .head = dot ? dot + 1 : key, .left = json_is_string(v) };
@@ -106,17 +156,20 @@ static void add(grid *g, const wg_column *c, bool brief)
         (drawn){ .column = c, .head = c->head, .left = wg_column_is_words(c), .brackets = !(brief && c->shown & WG_SHORT) };
 }
 
-/* Columns that identify a cell, then the chosen columns. */
-static void lay_out(grid *g, const json_t *cells, const wg_column_choice *chosen, bool brief)
+/* Columns that identify a cell, then the chosen columns. The first has the drafters, or labels where there are any. */
+static void lay_out(grid *g, const json_t *cells, const wg_column_choice *chosen, bool brief, bool folded)
 {
-    enum { OWN = 3 }; /* drafter, rule and temperature begin the list */
+    enum { OWN = 3, LABEL = 3 }; /* drafter, rule and temperature begin the list, then comes the label */
+    const names by = folded ? FOLDED : labelled(cells) ? LABELS : DRAFTERS;
     g->n = 0;
-    add(g, &wg_columns[0], brief);
-    add_swept(g, cells);
+    add(g, &wg_columns[by == LABELS ? LABEL : 0], brief);
+    g->of->folded = folded;
+    if (by != DRAFTERS) g->of->head = "draft";
+    add_swept(g, cells, by);
     for (int i = 1; i < OWN; i++) add(g, &wg_columns[i], brief);
     g->own = g->n;
     for (int i = 0; i < chosen->n; i++)
-        if (chosen->column[i] - wg_columns >= OWN) add(g, chosen->column[i], brief);
+        if (chosen->column[i] - wg_columns >= OWN && chosen->column[i] != g->of->column) add(g, chosen->column[i], brief);
     for (int k = 0; k < g->n; k++) {
         g->of[k].width = shown(g->of[k].head);
         for (size_t i = 0; i < json_array_size(cells); i++) {
@@ -373,7 +426,7 @@ void wg_table_print(FILE *f, const json_t *summary, const wg_column_choice *chos
     const json_t *cells = json_object_get(summary, "cells");
     FILE *m = open_memstream(&notes, &n);
     wg_columns_of(wg_columns, WG_IN_TABLE, &usual);
-    lay_out(&g, cells, chosen ? chosen : &usual, !chosen);
+    lay_out(&g, cells, chosen ? chosen : &usual, !chosen, false);
     put_blocks(f, &g, cells, width);
     if (!m) return;
     put_notes(m, summary, chosen);
@@ -408,7 +461,7 @@ void wg_table_print_markdown(FILE *f, const json_t *summary, const wg_column_cho
     wg_column_choice usual;
     const json_t *cells = json_object_get(summary, "cells");
     wg_columns_of(wg_columns, WG_IN_MARKDOWN, &usual);
-    lay_out(&g, cells, chosen ? chosen : &usual, false);
+    lay_out(&g, cells, chosen ? chosen : &usual, false, false);
     fputc('|', f);
     for (int k = 0; k < g.n; k++) wg_table_put_markdown(f, g.of[k].head);
     fputs("\n|", f);
@@ -427,7 +480,7 @@ void wg_table_print_markdown(FILE *f, const json_t *summary, const wg_column_cho
 /* ---- LaTeX ------------------------------------------------------------------------------------------------------- */
 
 /* Text of LaTeX. A bracket at its beginning must not be taken as the option of a "\\" before it; a minus sign is one. */
-static void put_latex(FILE *f, const char *s)
+void wg_table_put_latex(FILE *f, const char *s)
 {
     static const struct {
         char c;
@@ -447,30 +500,97 @@ static void put_latex(FILE *f, const char *s)
     }
 }
 
-void wg_table_print_latex(FILE *f, const json_t *summary, const wg_column_choice *chosen, const char *name, const char *caption)
+/* Printer's points of a text in Computer Modern Roman at 10 points, within a few percent. */
+static double points(const char *s)
 {
-    grid g;
-    wg_column_choice usual;
-    const json_t *cells = json_object_get(summary, "cells");
-    wg_columns_of(wg_columns, WG_IN_MARKDOWN, &usual);
-    lay_out(&g, cells, chosen ? chosen : &usual, false);
-    fputs("% needs \\usepackage{booktabs}, T1 fonts and UTF-8\n\\begin{table}\n\\centering\n\\caption{", f);
-    put_latex(f, caption);
-    fputs("}\n\\label{tab:", f);
-    for (const char *p = name; *p; p++) fputc(strchr("\\{}%#~&^$_, ", *p) || (unsigned char)*p < 32 ? '-' : *p, f);
-    fputs("}\n\\begin{tabular}{@{}", f);
-    for (int k = 0; k < g.n; k++) fputc(g.of[k].left ? 'l' : 'r', f);
-    fputs("@{}}\n\\toprule\n", f);
-    for (int k = 0; k < g.n; k++) fputs(k ? " & " : "", f), put_latex(f, g.of[k].head);
+    double n = 0;
+    for (; *s; s++) {
+        if (((unsigned char)*s & 0xC0) == 0x80) continue; /* inside a character */
+        n += strchr("ijl.,:;'|!", *s) ? 2.8 : strchr("frtI()[]- ", *s) ? 3.7 : strchr("mwMW%", *s) ? 8.4 : 5.2;
+        if (*s >= 'A' && *s <= 'Z' && !strchr("IMW", *s)) n += 1.9;
+    }
+    return n;
+}
+
+/* The widest text of a column; `of` columns with their gaps, in points. SMALL: of \small. */
+#define SMALL 0.925
+#define GAP 8.0    /* between columns: two \tabcolsep of 4 points */
+#define TEXT 397.4 /* 5.5 inches */
+static double column_points(const drawn *d, const json_t *cells)
+{
+    double most = points(d->head);
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        char b[WIDTH];
+        cell_text(d, json_array_get(cells, i), b, sizeof b);
+        most = fmax(most, points(b));
+    }
+    return SMALL * most;
+}
+
+static double all_points(const grid *g, const json_t *cells, int first)
+{
+    double n = GAP * (g->n - 1);
+    for (int k = first; k < g->n; k++) n += column_points(&g->of[k], cells);
+    return n;
+}
+
+/* A text that may break after the signs in file names and options. */
+static void put_breakable(FILE *f, const char *s)
+{
+    while (*s) {
+        char part[WIDTH];
+        size_t n = strcspn(s, "_=/.;|");
+        n += s[n] != '\0';
+        snprintf(part, sizeof part, "%.*s", (int)n, s);
+        wg_table_put_latex(f, part);
+        s += n;
+        if (*s && *s != ' ') fputs("\\allowbreak{}", f);
+    }
+}
+
+static void put_latex_rows(FILE *f, const grid *g, const json_t *cells, bool ragged)
+{
+    for (int k = 0; k < g->n; k++) fputs(k ? " & " : "", f), wg_table_put_latex(f, g->of[k].head);
     fputs(" \\\\\n\\midrule\n", f);
     for (size_t i = 0; i < json_array_size(cells); i++) {
-        for (int k = 0; k < g.n; k++) {
+        for (int k = 0; k < g->n; k++) {
             char b[WIDTH];
-            cell_text(&g.of[k], json_array_get(cells, i), b, sizeof b);
-            fputs(k ? " & " : "", f);
-            put_latex(f, b);
+            cell_text(&g->of[k], json_array_get(cells, i), b, sizeof b);
+            fputs(k ? " & " : ragged ? "\\raggedright " : "", f);
+            if (k == 0 && ragged) put_breakable(f, b);
+            else wg_table_put_latex(f, b);
         }
         fputs(" \\\\\n", f);
     }
+}
+
+void wg_table_put_label(FILE *f, const char *name)
+{
+    for (const char *p = name; *p; p++) fputc(strchr("\\{}%#~&^$_, ", *p) || (unsigned char)*p < 32 ? '-' : *p, f);
+}
+
+void wg_table_print_latex(FILE *f, const json_t *summary, const wg_column_choice *chosen, const char *name, const char *caption)
+{
+    enum { NARROWEST = 60 }; /* points of the column of names */
+    grid g;
+    wg_column_choice usual;
+    const json_t *cells = json_object_get(summary, "cells");
+    wg_columns_of(wg_columns, WG_IN_PAPER, &usual);
+    lay_out(&g, cells, chosen ? chosen : &usual, false, false);
+    if (all_points(&g, cells, 0) > TEXT) lay_out(&g, cells, chosen ? chosen : &usual, false, true);
+    const double room = TEXT - all_points(&g, cells, 1);
+    const bool wrapped = all_points(&g, cells, 0) > TEXT && room >= NARROWEST;
+    fputs("% needs \\usepackage{booktabs}, T1 fonts and "
+          "UTF-8\n\\begin{table}\n\\centering\\small\n\\setlength{\\tabcolsep}{4pt}\n\\caption{",
+          f);
+    wg_table_put_latex(f, caption);
+    fputs("}\n\\label{tab:", f);
+    wg_table_put_label(f, name);
+    fputs("}\n\\begin{tabular}{@{}", f);
+    for (int k = 0; k < g.n; k++)
+        if (k == 0 && wrapped) fprintf(f, "p{%.0fpt}", floor(room));
+        else fputc(g.of[k].left ? 'l' : 'r', f);
+    fputs("@{}}\n\\toprule\n", f);
+    put_latex_rows(f, &g, cells, wrapped);
     fputs("\\bottomrule\n\\end{tabular}\n\\end{table}\n", f);
 }

@@ -33,9 +33,13 @@ void wg_table_print_json(FILE *f, const json_t *summary);
 void wg_table_print_markdown(FILE *f, const json_t *summary, const wg_column_choice *chosen);
 void wg_table_put_markdown(FILE *f, const char *s);
 
-/* The same table as LaTeX with the rules of booktabs, with a label by `name` and a caption; every text is escaped. */
+/* The same table (NULL: WG_IN_PAPER) as LaTeX with the rules of booktabs, with a label by `name` and a caption; every text is
+ * escaped. Where it would be wider than 5.5 inches, the columns of the draft are folded into the first one, whose text wraps.
+ * wg_table_put_latex writes an escaped text, wg_table_put_label what a \label may have of a name. */
 void wg_table_print_latex(FILE *f, const json_t *summary, const wg_column_choice *chosen, const char *name,
                           const char *caption);
+void wg_table_put_latex(FILE *f, const char *s);
+void wg_table_put_label(FILE *f, const char *name);
 
 /* The rows of a CSV file: cells, or draft positions, categories, turns or parts of cells. */
 typedef enum wg_csv_rows { WG_CSV_CELLS, WG_CSV_POSITIONS, WG_CSV_CATEGORIES, WG_CSV_TURNS, WG_CSV_PARTS } wg_csv_rows;

@@ -300,6 +300,7 @@ static json_t *cell_summary(const wg_config *config, const wg_cell *cell, const 
     json_t *v = json_object();
     json_object_set(v, "cell", cell->swept);
     json_object_set_new(v, "group", json_integer(cell->group));
+    if (*cell->named_by.label) json_object_set_new(v, "label", json_string(cell->named_by.label));
     json_object_set_new(v, "drafter", json_string(cell->drafter->name));
     json_object_set_new(v, "rule", json_string(cell->verifier->name));
     json_object_set_new(v, "temperature", json_real(cell->sampling.temperature));

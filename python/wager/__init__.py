@@ -9,7 +9,7 @@ from ._library import version as _version
 from .drafter import Draft, Drafter, Text
 from .errors import ArgumentError, Error, FileError
 from .experiment import read, run
-from .generation import generate
+from .generation import Generated, generate
 from .proof import Choice, Proof, prove
 from .results import Cell, Interval, Result
 from .tree import Tree
@@ -25,6 +25,7 @@ __all__ = [
     "Drafter",
     "Error",
     "FileError",
+    "Generated",
     "Interval",
     "Outcome",
     "Proof",

@@ -14,6 +14,9 @@ from .errors import ArgumentError
 from .spec import rule_section
 from .tree import Tree, int_array
 
+VOCAB = 1 << 18
+"""Tokens where nobody says how many there are: look-ups store ids, and no row."""
+
 _advance, _unpack = lib.wg_sequence_advance, ffi.unpack
 _laws: dict[Any, str] = {}  # by the library's strings, which live as long as it
 
@@ -161,11 +164,12 @@ class Text:
 
 
 class Drafter:
-    """A drafter of wager's without a target: `Drafter("suffix", vocab=32000).sequence(tokens)`, then `propose` and `observe`,
+    """A drafter of wager's without a target: `Drafter("suffix").sequence(tokens)`, then `propose` and `observe`,
     or `advance`.
 
-    kind and options: as in the section `draft` of an experiment (`wager list drafters`): Drafter("ngram", vocab=32000, k=4).
-    vocab: tokens; context: the longest text; sequences: most texts at a time. rule, sampling, seed: what will check the drafts,
+    kind and options: as in the section `draft` of an experiment (`wager list drafters`): Drafter("ngram", k=4).
+    vocab: tokens of the vocabulary; without it ids below 2^18 may occur, and drafters with a model, whose rows have its width, need
+    it. context: the longest text; sequences: most texts at a time. rule, sampling, seed: what will check the drafts,
     and the sampler chain of drafters that draw ({"temperature": 0.8}).
 
     Raises ArgumentError: an option that cannot be, a rule that does not check such drafts, or a drafter that reads the target's
@@ -175,7 +179,7 @@ class Drafter:
         self,
         kind: str = "suffix",
         *,
-        vocab: int,
+        vocab: int | None = None,
         context: int = 8192,
         sequences: int = 1,
         rule: str | dict[str, Any] | None = None,
@@ -188,12 +192,22 @@ class Drafter:
             config["verify"] = rule_section(rule) if isinstance(rule, str) else rule
         if sampling is not None:
             config["sampling"] = sampling
-        self.vocab, self.context, self.config = vocab, context, config
+        self.vocab, self.context, self.config = VOCAB if vocab is None else vocab, context, config
         self._open: dict[int, Text] = {}
         self._handle = ffi.NULL
         handle, error = ffi.new("wg_session **"), new_error()
-        check(lib.wg_session_open_drafter(handle, vocab, context, json.dumps(config).encode(), error), error)
+        if lib.wg_session_open_drafter(handle, self.vocab, context, json.dumps(config).encode(), error):
+            problem = failure(error)
+            if vocab is None and problem.code == "EVOCAB":
+                raise ArgumentError(f"{problem}; this drafter needs vocab, the tokens of the target", "EVOCAB")
+            raise problem
         self._handle = handle[0]
+
+    def __repr__(self) -> str:
+        kind, *options = (f"{value!r}" if key == "kind" else f"{key}={value!r}" for key, value in self.config["draft"].items())
+        more = [f"{key}={self.config[key]!r}" for key in ("verify", "sampling") if key in self.config]
+        words = [f"vocab={self.vocab}", f"context={self.context}", f"sequences={self.config['batch']}", *more, *options]
+        return f"{'' if self._handle else 'closed '}Drafter({kind}, {', '.join(words)})"
 
     def sequence(self, tokens: Sequence[int], request: int | None = None) -> Text:
         """Opens a text. tokens: (n), at least one; request: addresses the randomness of drafters that draw, together with the

@@ -25,8 +25,14 @@ class FileError(Error, OSError):
         return str(self.args[0])
 
 
+class _MissingFileError(FileError, FileNotFoundError):
+    """ENOENT, for programs that catch Python's own class."""
+
+
 def error_class(code: str) -> type[Error]:
     """The exception of a status."""
     if code in ("EINVAL", "ECONFIG", "ELAW", "EVOCAB", "EUNSUPPORTED"):
         return ArgumentError
-    return FileError if code in ("ENOENT", "EIO", "EFORMAT") else Error
+    if code == "ENOENT":
+        return _MissingFileError
+    return FileError if code in ("EIO", "EFORMAT") else Error

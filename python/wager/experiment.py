@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from . import program
+from .errors import error_class
 from .results import Result
 
 
@@ -28,8 +29,8 @@ def run(
     working directory. out: the result folder; default: a new one under the temporary folder. set: keys to change, such as
     {"draft.length": 6}. resume: goes on with an interrupted run in `out`. show: prints the program's progress and table.
 
-    Raises Error with the program's message: a config that cannot be (all mistakes, with their places), a model that cannot be
-    read. ctrl-C stops the run, which `resume` continues."""
+    Raises Error with the program's message: a config that cannot be (all mistakes, with their places); FileError: a file that is
+    not there. ctrl-C stops the run, which `resume` continues."""
     if resume and out is None:
         raise ValueError("run: resume needs out, the folder of the interrupted run")
     to = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="wager-")) / "run"
@@ -46,5 +47,9 @@ def run(
 
 
 def read(folder: str | os.PathLike[str]) -> Result:
-    """The results in a folder of `wager run`. Raises FileNotFoundError: it has none."""
-    return Result.read(Path(folder))
+    """The results in a folder of `wager run`. Raises FileError: it has none."""
+    try:
+        return Result.read(Path(folder))
+    except FileNotFoundError as missing:
+        said = f"{missing.filename}: no such file; expected the result folder of a run that came to its end"
+        raise error_class("ENOENT")(said, "ENOENT") from missing

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Sequence
 
 from ._library import folder
-from .errors import Error
+from .errors import error_class
 
 
 def path() -> str:
@@ -20,7 +20,7 @@ def call(arguments: Sequence[str], *, show: bool = False) -> str:
     """Runs a command of the program and returns what it printed. show: what it prints, progress included, goes to this
     process's output as well as it does in a terminal, and "" is returned.
 
-    Raises Error with the program's own message. What is raised while it runs, KeyboardInterrupt among it, ends the program,
+    Raises Error with the program's own message, FileError where it names a file that is not there. What is raised while it runs, KeyboardInterrupt among it, ends the program,
     which finishes what it has begun to write, and goes on afterwards."""
     command = [path(), *arguments]
     pipe = None if show else subprocess.PIPE
@@ -33,7 +33,8 @@ def call(arguments: Sequence[str], *, show: bool = False) -> str:
     status = process.returncode
     if status:
         lines = (said or "").strip() or f"wager {' '.join(arguments)}: exit status {status}"
-        raise Error(lines.removeprefix("error: "), "EPROGRAM")
+        code = "ENOENT" if "no such file" in lines else "EPROGRAM"
+        raise error_class(code)(lines.removeprefix("error: "), code)
     return out or ""
 
 

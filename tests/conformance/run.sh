@@ -2,7 +2,8 @@
 # The program against what others compute or read: run.sh transformers|export|draft|traces WAGER. export: folders that `wager
 # convert` writes (check_export.py). draft: an exported student drafts as in transformers (check_draft.py). transformers: logits, greedy texts and tau
 # against the results in reference.json. traces: a reader written from docs/traces.md draws every decision of three cells again,
-# and must refuse a wrong seed and a changed byte. Exits 77 (skipped) when there is no python3, or for traces no numpy.
+# and must refuse a wrong seed and a changed byte. Exits 77 (skipped) when there is no python3, or for traces no numpy. WG_MODELS_PYTHON: a
+# Python with torch and transformers, for export and draft.
 set -u
 what=$1 wager=$(realpath "$2")
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -17,6 +18,7 @@ if [ "$what" = transformers ]; then
   exit
 fi
 if [ "$what" = export ] || [ "$what" = draft ]; then
+  python=${WG_MODELS_PYTHON:-$python}
   command -v "$python" >/dev/null || { echo "SKIPPED: needs python3"; exit 77; }
   "$python" "$here/check_$what.py" "$wager" $([ "$what" = draft ] && echo --quick)
   exit

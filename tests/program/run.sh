@@ -56,6 +56,29 @@ tap_dumps() {
   expect taps-cache '"layout":"deepspec","samples":2,"taps":\[0,2\],.*"tokens":29,"trained_tokens":10' wager taps "$t-cache" --json
 }
 
+# What a plan says first and last, outside the project's folder; what it offers to paste runs, with the draft it judged best.
+plans() {
+  local paste lines=$base/plan
+  (cd / && wager plan "$base/target.gguf" -d "$base/draft.gguf" --draft ngram:k=3 --draft recycle -n 24 --seconds 20) >"$lines" 2>"$base/err"
+  if [ $? = 0 ] && head -1 "$lines" | grep -q '^budget  at most 20 s '; then ok; else fail "plan: no budget first"; cat "$base/err"; fi
+  if tail -2 "$lines" | head -1 | grep -Eq '^(Speculate: |Do not speculate: |Undecided: ).*\.$'; then ok; else fail "plan: no sentence"; cat "$lines"; fi
+  for draft in "model:model=$base/draft.gguf,length=4" ngram:k=3 recycle:nodes=8 ngram:k=4 suffix:k=8 'lookahead:n=3,window=1'; do
+    if grep -Fq "  $draft" "$lines"; then ok; else fail "plan: $draft was not tried"; fi
+  done
+  paste=$(tail -1 "$lines")
+  if (eval "${paste/-n 200/-n 9}") >"$base/out" 2>&1 && grep -q '^\[9 tokens, .*, match, output ' "$base/out"; then ok
+  else fail "plan: what it offers to paste does not run: $paste"; fi
+  wager plan -m "$base/target.gguf" -p "$base/prompts.jsonl" -n 12 --chat vicuna --system Hm. --temp 0.7 --json >"$lines" 2>"$base/err"
+  expect plan-json '^budget [a-z ]+ True --rule rejection --temp 0.7 -n 200 -p$' python3 -c '
+import json, shlex, sys
+o = [json.loads(line) for line in open(sys.argv[1])]
+words = shlex.split(o[-1]["paste"])
+tried = [x["draft"] for x in o if x["kind"] == "tried"]
+ours = "--draft" not in words or words[words.index("--draft") + 1] in tried
+template = words[words.index("--chat") + 1 :][:3] == ["vicuna", "--system", "Hm."]
+print(o[0]["kind"], o[-1]["verdict"], ours and template, *words[-8:-1])' "$lines"
+}
+
 # A draft model for other engines: both forms and the card; the folder's logits are those of the source as f32.
 exports() {
   local made="$base/made student" student=models/story-draft-q8_0.gguf
@@ -382,6 +405,11 @@ good_cases() {
   expect report-csv '^cell,drafter,rule,.*,tau,tau_lo,tau_hi,.*,median_ttft_ms,.*,phase_ms_draft,' wager report "$base/run-a" --csv
   expect report-csv-by '^0,0,,,,,[0-9]+$' wager report "$base/run-a" --csv --by position
   expect report-latex '^none & rejection & 0 & [0-9.]+ \\\\$' wager report "$base/run-a" --latex --columns median_ttft_ms
+  if wager report "$base/run-a" --figures "$base/figures" >"$base/out" 2>&1; then # where gnuplot is
+    expect report-latex-figures '^.includegraphics.width=.linewidth..*figures/speedups.$' \
+      wager report "$base/run-a" --latex --figures "$base/figures"
+    if [ -s "$base/figures/speedups.pdf" ] && grep -q '^.begin{tabular}' "$base/out"; then ok; else fail "report: no table and figures"; fi
+  fi
   expect report-columns '^drafter +rule +temp +TTFT p50 +MBU$' wager report "$base/run-a" --columns median_ttft_ms,mbu
   expect report-md-columns '^\| none \| rejection \| 0 \| [0-9.]+ \|$' wager report "$base/run-a" --md --columns p99_tpot_ms
   expect columns '^  mean_acceptance_length +-$' wager columns --as vllm "$base/run-a"
@@ -390,8 +418,13 @@ good_cases() {
   expect columns-list-json '"engine":"llama.cpp","formula":"100 x accepted / drafted"' wager columns --json
   expect list-columns '^  speedup +ratio ' wager list columns
   expect list-fields '^  speculative_decoding.alpha_sum ' wager list fields
-  expect plan '<- best|plain decoding is the fastest' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" -p "$base/prompts.jsonl" -n 12
-  expect plan-few '^no interval of tau: it takes 5 texts' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" -p "$base/prompts.jsonl" -n 12
+  plans
+  expect plan-predicts '<- best|plain decoding is the fastest' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --batch 1 \
+    -p "$base/prompts.jsonl" -n 12
+  expect plan-predicts-anywhere '^alpha .* of 12 texts at temperature 0$' env -C / "$program" plan -m "$base/target.gguf" \
+    -d "$base/draft.gguf" --batch 1 -n 12
+  expect plan-few '^no interval of tau: it takes 5 texts' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --batch 1 \
+    -p "$base/prompts.jsonl" -n 12
   expect plan-q8 '<- best|plain decoding is the fastest' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --alpha 0.8 --kv-type q8 \
     --pin
   expect plan-given '^alpha +0.800, as given' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --alpha 0.8 --accept 0.7/0.2 --batch 2
@@ -428,7 +461,6 @@ good_cases() {
   expect template '^system: S$' wager template "$base/target.gguf" --template "$base/t.jinja" -p 'Hi</s>' --system S --set x=true
   expect template-set '^true$' wager template "$base/target.gguf" --template "$base/t.jinja" -p Hi --set x=true
   expect template-ids '^[0-9]+ tokens$' wager template "$base/target.gguf" --template "$base/t.jinja" -p Hi --set x=1 --ids
-  expect plan-tries '^tried on [0-9]+ texts, in turn with plain decoding' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" -p "$base/prompts.jsonl" -n 12 --chat vicuna
   local drafts
   drafts=$(tested_drafters | sed 's/:.*//' | sort -u | paste -sd, | sed 's/,/, /g')
   if tested_files && [ "$drafts" = "$(tr , '\n' <<<"$drafters" | tr -d ' ' | sort | paste -sd, | sed 's/,/, /g')" ]; then ok

@@ -69,6 +69,16 @@ class Drafters(unittest.TestCase):
             wager.Drafter("recycle", vocab=32)
         with self.assertRaisesRegex(wager.ArgumentError, "did you mean"):
             wager.Drafter("sufix", vocab=32)
+        with self.assertRaisesRegex(wager.ArgumentError, "needs vocab, the tokens of the target"):
+            wager.Drafter("model", model=MODEL)
+
+    def test_what_it_is(self):
+        with wager.Drafter("ngram", rule="match", k=4) as drafter:  # a look-up needs no vocabulary
+            self.assertEqual(drafter.sequence([200000, 7, 200000]).propose().drafted, [7, 200000, 7, 200000])
+            self.assertEqual(
+                repr(drafter), "Drafter('ngram', vocab=262144, context=8192, sequences=1, verify={'rule': 'match'}, k=4)"
+            )
+        self.assertTrue(repr(drafter).startswith("closed Drafter('ngram', "))
 
     def test_rows_of_a_model_that_draws(self):
         sampling = {"temperature": 0.8}

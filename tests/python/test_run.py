@@ -105,7 +105,7 @@ class Experiments(unittest.TestCase):
         with self.assertRaises(wager.Error) as caught:
             wager.run({**CONFIG, "max_tokn": 3}, Path(self.folder.name) / "bad")
         self.assertIn("max_tokens", str(caught.exception))
-        with self.assertRaises(FileNotFoundError):
+        with self.assertRaisesRegex(wager.FileError, "no such file; expected the result folder"):
             wager.read(self.folder.name)
         with self.assertRaises(ValueError):
             wager.run(CONFIG, resume=True)
@@ -114,10 +114,34 @@ class Experiments(unittest.TestCase):
 class Generate(unittest.TestCase):
     def test_a_text(self):
         plain = wager.generate(MODEL, "Once upon a time", max_tokens=12)
-        self.assertTrue(plain)
-        self.assertEqual(plain, wager.generate(MODEL, "Once upon a time", max_tokens=12, draft={"kind": "suffix"}))
-        with self.assertRaisesRegex(wager.ArgumentError, "no such file"):
-            wager.generate("missing.gguf", "x")
+        self.assertEqual((len(plain.tokens), plain.tau, plain.accepted, plain.finish), (12, 1, 0, "length"))
+        self.assertTrue(plain.text)
+        self.assertEqual(str(plain), plain.text)
+        drafted = wager.generate(
+            Path(MODEL), "Once upon a time", max_tokens=12, draft={"kind": "model", "model": MODEL, "length": 3}
+        )
+        self.assertEqual((drafted.text, drafted.tokens), (plain.text, plain.tokens))
+        self.assertEqual(drafted.accepted, 9, "its own draft model is always right: three a pass and one more")
+        self.assertEqual(drafted.tau, 4)
+
+    def test_missing_files(self):
+        gone = "gone.gguf"
+        for call in (
+            lambda: wager.generate(gone, "x"),
+            lambda: wager.generate(MODEL, "x", draft={"kind": "model", "model": gone}),
+            lambda: wager.Drafter("model", vocab=4096, model=gone),
+            lambda: wager.Drafter("sam", corpus=gone),
+            lambda: wager.run("gone.json"),
+            lambda: wager.run({**CONFIG, "target": {"model": gone}}),
+            lambda: wager.read("gone"),
+            lambda: wager.trace.Reader("gone"),
+        ):
+            with self.assertRaises(wager.FileError) as caught:
+                call()
+            self.assertEqual(caught.exception.code, "ENOENT")
+            self.assertIsInstance(caught.exception, FileNotFoundError)
+        with self.assertRaises(wager.ArgumentError):
+            wager.generate(gone, "x", max_tokn=1)
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ class SuffixDecodingCache:
         max_tree_depth: int = 64,
         max_cached_requests: int = -1,
         *,
-        vocab: int = 1 << 18,
+        vocab: int | None = None,
         context: int = 1 << 15,
         sequences: int = 256,
     ) -> None:

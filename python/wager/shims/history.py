@@ -12,7 +12,7 @@ from ..drafter import Draft, Drafter, Text
 from ..errors import ArgumentError
 
 
-def drafter_of(kind: str | Drafter, *, vocab: int, context: int, sequences: int, **options: Any) -> Drafter:
+def drafter_of(kind: str | Drafter, *, vocab: int | None, context: int, sequences: int, **options: Any) -> Drafter:
     """A drafter by its kind and options, or the one that is given."""
     if isinstance(kind, Drafter):
         return kind

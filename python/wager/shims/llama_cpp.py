@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """llama-cpp-python: a drafter in the place of its prompt lookup.
 
-    llm = Llama("target.gguf", draft_model=Draft("suffix", vocab=32000, k=8))
+    llm = Llama("target.gguf", draft_model=Draft("suffix", k=8))
 
 llama-cpp-python calls the object with the whole history and takes an array of tokens, which it verifies by comparing them with
 the tokens that it samples. Limits: one text at a time; chains; no rows of q go along, so drafters that draw gain nothing over
@@ -26,9 +26,12 @@ except ImportError:
 class Draft(_Base):
     """Called with a history, (n) int32, it returns the draft, (k) int32, k = 0 when there is none.
 
-    drafter: a kind with its options, or a `wager.Drafter`; vocab: tokens; context: the longest history."""
+    drafter: a kind with its options, or a `wager.Drafter`; vocab: as of `wager.Drafter`; context: the longest
+    history."""
 
-    def __init__(self, drafter: str | Drafter = "suffix", *, vocab: int, context: int = 8192, **options: Any) -> None:
+    def __init__(
+        self, drafter: str | Drafter = "suffix", *, vocab: int | None = None, context: int = 8192, **options: Any
+    ) -> None:
         self._texts = Histories(drafter_of(drafter, vocab=vocab, context=context, sequences=1, **options))
         self._context = self._texts.drafter.context
 

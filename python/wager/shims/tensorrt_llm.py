@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """TensorRT-LLM (PyTorch backend): a drafter as the user's own.
 
-    config = UserProvidedDecodingConfig(max_draft_len=8, drafter=Drafter("suffix", vocab=32000, max_draft_len=8))
+    config = UserProvidedDecodingConfig(max_draft_len=8, drafter=Drafter("suffix", max_draft_len=8))
     LLM(MODEL, speculative_config=config, disable_overlap_scheduler=True)
 
 Limits: drafts are chains without rows of q, so drafters that draw do not fit, and TensorRT-LLM compares; the overlap scheduler
@@ -23,14 +23,14 @@ except ImportError:
 
 
 class Drafter(_Base):
-    """drafter: a kind with its options, or a `wager.Drafter`; vocab: tokens; context: the longest text; sequences: most
+    """drafter: a kind with its options, or a `wager.Drafter`; vocab: as of that; context: the longest text; sequences: most
     requests at a time; max_draft_len: that of the config."""
 
     def __init__(
         self,
         drafter: str | wager_drafter.Drafter = "suffix",
         *,
-        vocab: int,
+        vocab: int | None = None,
         max_draft_len: int,
         context: int = 8192,
         sequences: int = 64,

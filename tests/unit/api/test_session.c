@@ -171,7 +171,8 @@ static wg_status refused(const char *config, const char *part)
 Test(session, errors_are_those_of_the_program)
 {
     cr_assert(refused("{\"target\": {\"model\": \"missing.gguf\"}}", "target.model: no such file: \"missing.gguf\"") ==
-              WG_ECONFIG);
+              WG_ENOENT);
+    cr_assert(refused("{\"target\": {\"model\": \"missing.gguf\"}, \"seed\": 1.5}", "no such file") == WG_ECONFIG);
     refused("{\n  \"tarqet\": {}}", "config:2:3: unknown key \"tarqet\"; did you mean \"target\"?");
     refused("{\"target\": {\"model\": \"" MODEL "\"}, \"draft\": {\"kind\": \"ngrma\"}}", "did you mean \"ngram\"");
     refused("{\"target\": {\"model\": \"" MODEL "\"}, \"repeats\": 2}",

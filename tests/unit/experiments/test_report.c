@@ -10,6 +10,7 @@
 #include "experiments/report/html.h"
 #include "experiments/report/plot.h"
 #include "experiments/report/report_parts.h"
+#include "experiments/report/table.h"
 #include "experiments/run/runner.h"
 #include "scene.h"
 
@@ -97,7 +98,7 @@ static int figures(const wg_run_reader *f, const char *folder, wg_plot_form form
 {
     wg_error err;
     int files;
-    const wg_status s = wg_report_figures(folder, f, form, &files, &err);
+    const wg_status s = wg_report_figures(folder, f, form, NULL, &files, &err);
     cr_assert_eq(s, wg_plot_available(form) ? WG_OK : WG_EINVAL, "%s", err.text);
     if (s != WG_OK)
         cr_assert_str_eq(err.text, form == WG_PLOT_SVG ? "--figures needs gnuplot with its SVG terminal; install gnuplot-nox"
@@ -217,6 +218,26 @@ static void drawings_of_sweeps(const wg_run_reader *f)
     distribution_of_plain(f, "figures/tpot.svg", false);
 }
 
+/* The dashed line at 1 is drawn in pieces: none where a name at the left stands (13 pixels from its baseline up, 3 down). */
+static void no_name_on_the_line(const char *svg)
+{
+    int pieces = 0;
+    for (const char *p = svg; (p = strstr(p, "stroke-dasharray='")); p++) {
+        double top, bottom, left, base;
+        const char *end = p + strcspn(p, ">"), *grid = strstr(p, "class=\"gridline\"");
+        if (grid && grid < end) continue;
+        for (const char *m = p; (m = strchr(m, 'M')) && m < end; m++) {
+            if (sscanf(m, "M%*f,%lf L%*f,%lf", &top, &bottom) != 2) continue;
+            pieces++;
+            for (const char *t = svg; (t = strstr(t, "translate(")); t++)
+                if (sscanf(t, "translate(%lf,%lf)", &left, &base) == 2 && left < 12)
+                    cr_assert(base + 3 <= fmin(top, bottom) + 1 || base - 10 >= fmax(top, bottom) - 1,
+                              "a name at %g is on the line from %g to %g", base, top, bottom);
+        }
+    }
+    cr_assert_gt(pieces, 1);
+}
+
 /* A file is alone: its namespace, its colours written out, the legend, the caption and the points' notes in it. */
 static void drawings_alone(const char *dir)
 {
@@ -231,6 +252,8 @@ static void drawings_alone(const char *dir)
     if (n > 0) {
         char *text = file_read("figures/speedups.svg", NULL), *captions = file_read("figures/captions.txt", NULL);
         well_formed(text);
+        no_name_on_the_line(text);
+        cr_assert_null(strstr(text, "scale(0.00)"), "librsvg draws nothing of a file with such a matrix");
         cr_assert(strncmp(text, "<svg xmlns=\"http://www.w3.org/2000/svg\"", 38) == 0 && strstr(text, "</svg>\n"));
         cr_assert(!strstr(text, "var(") && !strstr(text, "rgb(") && strstr(text, "'#0072b2'"));
         cr_assert(strstr(text, ">measured</tspan>") || strstr(text, ">measured</text>"));
@@ -251,16 +274,16 @@ static void drawings_alone(const char *dir)
         free(text);
     }
     if (n > 0) { /* a folder in a file, and a run whose cells are gone */
-        cr_assert_eq(wg_report_figures("out/config.json/x", f, WG_PLOT_SVG, &files, &err), WG_EIO);
+        cr_assert_eq(wg_report_figures("out/config.json/x", f, WG_PLOT_SVG, NULL, &files, &err), WG_EIO);
         cr_assert_str_eq(err.text, "out/config.json/x: cannot make this folder: Not a directory; choose another with --figures "
                                    "FOLDER");
         json_array_clear(json_object_get(f->summary, "cells"));
-        cr_assert_eq(wg_report_figures("none", f, WG_PLOT_SVG, &files, &err), WG_EINVAL);
+        cr_assert_eq(wg_report_figures("none", f, WG_PLOT_SVG, NULL, &files, &err), WG_EINVAL);
         cr_assert_str_eq(err.text, "out has nothing to draw: no cell has a number");
         cr_assert(access("none/captions.txt", F_OK) != 0 && access("none/speedups.svg", F_OK) != 0);
     }
     json_object_del(f->summary, "cells");
-    cr_assert_eq(wg_report_figures("none", f, WG_PLOT_SVG, &files, &err), WG_EINVAL);
+    cr_assert_eq(wg_report_figures("none", f, WG_PLOT_SVG, NULL, &files, &err), WG_EINVAL);
     cr_assert_str_eq(err.text, "out: there is no summary.json: the run never came to its end; wager run --resume goes on");
     wg_run_reader_close(f);
 }
@@ -581,4 +604,88 @@ Test(report, losses_and_calibration)
     cr_assert(strstr(html, "Who loses what") && !strstr(html, "no loss of its rule"));
     cr_assert(!strstr(html, "Do confidences mean what they say?") && !strstr(html, "Reliability of q"));
     free(html);
+}
+
+static char *table_of(const wg_run_reader *f, int form) /* 0: terminal, 1: Markdown, 2: LaTeX */
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *m = open_memstream(&text, &n);
+    if (form == 0) wg_table_print(m, f->summary, NULL, 0);
+    else if (form == 1) wg_table_print_markdown(m, f->summary, NULL);
+    else wg_table_print_latex(m, f->summary, NULL, "t", "c");
+    fclose(m);
+    return text;
+}
+
+/* A label is the cell's name everywhere, and no setting: not swept, and no other baseline. */
+Test(report, labels_name_cells)
+{
+    run("out",
+        ", \"sweep\": {\"sampling.temperature\": [0, 0.8], \"draft\": [{\"kind\": \"ngram\", \"k\": 2, \"label\": \"short\"}, "
+        "{\"kind\": \"ngram\", \"k\": 5, \"label\": \"long & odd\"}, {\"kind\": \"recycle\", \"nodes\": 4}]}");
+    wg_run_reader *f = reader_of("out");
+    const json_t *cells = json_object_get(f->summary, "cells"), *cell = json_array_get(cells, 2);
+    cr_assert_eq(json_array_size(cells), 6);
+    cr_assert_str_eq(json_string_value(json_object_get(cell, "label")), "long & odd");
+    cr_assert_null(json_object_get(json_object_get(cell, "cell"), "draft.label"));
+    cr_assert_null(json_object_get(json_array_get(cells, 4), "label"));
+    for (size_t i = 0; i < 6; i++)
+        cr_assert_eq(json_integer_value(json_object_get(json_array_get(cells, i), "group")), (json_int_t)i % 2,
+                     "a baseline each");
+    char *name = wg_run_reader_cell_name(f, 2);
+    cr_assert_str_eq(name, "long & odd, temperature=0");
+    wg_free(name);
+    char *text[] = { table_of(f, 0), table_of(f, 1), table_of(f, 2), page("out", true) };
+    cr_assert(!strncmp(text[0], "draft  ", 7) && strstr(text[0], "\nlong & odd  rejection  ") && strstr(text[0], "\nrecycle  "),
+              "%s", text[0]);
+    cr_assert(!strncmp(text[1], "| draft | rule | temp |", 23) && strstr(text[1], "\n| short | rejection | 0 |"), "%s",
+              text[1]);
+    cr_assert(strstr(text[2], "\nlong \\& odd & rejection & 0.8 & "), "%s", text[2]);
+    cr_assert(strstr(text[3], "2  long &amp; odd, temperature=0") || strstr(text[3], "long &amp; odd, <wbr>temperature=<wbr>0"),
+              "%s", text[3]);
+    for (int i = 0; i < 4; i++) free(text[i]);
+    if (wg_plot_available(WG_PLOT_SVG)) {
+        int files;
+        wg_error err;
+        char *latex_text = NULL;
+        size_t n = 0;
+        FILE *m = open_memstream(&latex_text, &n);
+        cr_assert_eq(wg_report_figures("f", f, WG_PLOT_SVG, m, &files, &err), WG_OK, "%s", err.text);
+        fclose(m);
+        char *svg = file_read("f/speedups.svg", NULL);
+        cr_assert(strstr(svg, ">2  long &amp; odd, temperature=0<"), "%s", svg);
+        cr_assert(strstr(latex_text, "\\includegraphics[width=\\linewidth]{f/speedups}\n\\caption{Speed-up of each cell"), "%s",
+                  latex_text);
+        cr_assert(strstr(latex_text, "\\label{fig:t-speedups}\n\\end{figure}\n"));
+        free(svg);
+        free(latex_text);
+    }
+    wg_run_reader_close(f);
+}
+
+/* Many swept options: they stand in the first column, which wraps, so that the others keep their width. */
+Test(report, latex_fits_a_column)
+{
+    run("out",
+        ", \"sweep\": {\"draft\": [{\"kind\": \"ngram\", \"k\": 2, \"n_max\": 2, \"policy\": \"average\", \"keep\": 0.5, "
+        "\"n_min\": "
+        "1}, {\"kind\": \"ngram\", \"k\": 5, \"n_max\": 4, \"policy\": \"fixed\", \"keep\": 0.25, \"n_min\": 2}, {\"kind\": "
+        "\"recycle\", \"nodes\": 4}]}");
+    wg_run_reader *f = reader_of("out");
+    json_t *cell = json_array_get(json_object_get(f->summary, "cells"), 0);
+    json_object_set_new(cell, "tau", json_real(2.25));
+    json_object_set_new(cell, "tau_ci", json_pack("[ff]", 2.0, 2.5));
+    json_object_set_new(cell, "speedup_ci", json_pack("[ff]", 1.0, 1.5));
+    char *text = table_of(f, 2);
+    const char *form = strstr(text, "\\begin{tabular}{@{}p{");
+    double points = 0;
+    cr_assert(form && sscanf(form, "\\begin{tabular}{@{}p{%lfpt}lrrrr@{}}", &points) == 1 && points > 60 && points < 200, "%s",
+              text);
+    cr_assert(strstr(text, "\ndraft & rule & temp & tau & accepted & speed-up \\\\\n"), "%s", text);
+    cr_assert(
+        strstr(text, "\n\\raggedright ngram, k=\\allowbreak{}2, keep=\\allowbreak{}0.\\allowbreak{}5, n\\_\\allowbreak{}max="),
+        "%s", text);
+    free(text);
+    wg_run_reader_close(f);
 }
