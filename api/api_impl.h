@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/engine/engine.h"
+#include "core/engine/profile.h"
 #include "core/text/tokenizer.h"
 #include "experiments/base/target.h"
 #include "experiments/config/engine_config.h"
@@ -39,8 +40,9 @@ struct wg_session {
     wg_cell cell; /* the config */
     wg_target *target;
     wg_scorer scorer;
-    wg_scorer_lm *lm; /* in the place of a target */
-    wg_pool *pool;    /* of an engine without a target: one thread */
+    wg_scorer_lm *lm;    /* in the place of a target */
+    wg_pool *pool;       /* of an engine without a target: one thread */
+    wg_profile *profile; /* as the config says */
     wg_engine *engine;
     wg_engine_options opt; /* what the engine was opened with, or will be */
     wg_sequence *first;    /* the open ones */

@@ -63,6 +63,8 @@ static wg_status open_session(wg_session *s, const wg_engine_text *text, wg_erro
     parts.drafter_options = s->cell.draft;
     parts.verifier = s->cell.verifier;
     parts.verifier_options = s->cell.verifier_options;
+    WG_TRY(wg_profile_open(&s->profile, &(wg_profile_options){ .use = s->cell.top.profile }, err));
+    parts.profile = s->profile;
     return wg_engine_open(&s->engine, &parts, &s->opt, err);
 }
 
@@ -139,6 +141,7 @@ void wg_session_close(wg_session *s)
     if (!s) return;
     while (s->first) wg_sequence_close(s->first);
     wg_engine_close(s->engine);
+    wg_profile_close(s->profile);
     wg_scorer_lm_close(s->lm);
     wg_pool_close(s->pool);
     wg_target_close(s->target);

@@ -226,3 +226,9 @@ int wg_cli_kv_type(const char *command, const char *name)
     fprintf(stderr, "wager %s: --kv-type %s: expected f32, f16, bf16 or q8\n", command, name);
     return -1;
 }
+
+void wg_cli_say_profile(void *unused, bool warning, const char *text)
+{
+    (void)unused;
+    fprintf(stderr, "wager: %s%s\n", warning ? "warning: " : "", text);
+}

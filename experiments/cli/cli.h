@@ -64,6 +64,9 @@ int wg_cli_weight_type(const char *command, const char *name);
 int wg_cli_kv_type(const char *command, const char *name);
 #define WG_KV_TYPE_DOC "element type of the cache: f32, f16, bf16 or q8"
 
+/* wg_profile_options.say on stderr. */
+void wg_cli_say_profile(void *unused, bool warning, const char *text);
+
 /* The chat template of --chat NAME and --system TEXT (each may be NULL); false after a message on stderr. */
 bool wg_cli_chat(const char *command, const char *name, const char *system, wg_chat *out);
 #define WG_CHAT_DOC "chat template of the prompts: model (the one in its file), llama-2, llama-3, chatml, zephyr or vicuna"
