@@ -325,7 +325,9 @@ wg_status wg_scheduler_about_get(const wg_scheduler *s, wg_scheduler_about *out,
                                        .drafter = wg_engine_drafter(in->engine)->class->name,
                                        .rule = wg_engine_verifier(in->engine)->name,
                                        .model = in->target->path,
-                                       .tokenizer = wg_tokenizer_kind(t) };
+                                       .tokenizer = wg_tokenizer_kind(t),
+                                       .profile = wg_session_profile(s->session),
+                                       .profile_notes = in->profile_notes };
     return wg_struct_out(out, &about, sizeof about, WG_SIZE_TO(wg_scheduler_about, tokenizer), "wg_scheduler_about", err);
 }
 

@@ -102,7 +102,9 @@ typedef struct wg_session_about {
     size_t size;
     int vocab, context, batch;  /* tokens; tokens of a sequence; sequences of a round */
     int lossless, law_only;     /* 0 or 1 */
-    const char *drafter, *rule; /* names; live as long as the session */
+    const char *drafter, *rule; /* names; live as long as the session, as these: */
+    const char *profile;        /* prices of passes that drafts were decided by (docs/drafters.md): a digest, "nominal", or "" */
+    const char *profile_notes;  /* what was measured for it when the session was opened, and where it is kept: lines, or "" */
 } wg_session_about;
 WG_API wg_status wg_session_about_get(const wg_session *s, wg_session_about *out, wg_error *err);
 
@@ -560,6 +562,7 @@ typedef struct wg_scheduler_about {
     int bos, eos;                                   /* tokens; -1: none */
     int chat;                                       /* 1: wg_scheduler_chat has a template */
     const char *drafter, *rule, *model, *tokenizer; /* model: the target's path; tokenizer: its kind */
+    const char *profile, *profile_notes;            /* as in wg_session_about */
 } wg_scheduler_about;
 WG_API wg_status wg_scheduler_about_get(const wg_scheduler *s, wg_scheduler_about *out, wg_error *err);
 
