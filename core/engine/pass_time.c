@@ -10,12 +10,12 @@
 #include "core/base/mem.h"
 #include "core/dist/tree.h"
 
-/* BEFORE: tokens of the text. Of a draft: ROUNDS in a turn, rows of the target's pass before it. Of sizes: passes of a block,
- * turns at most, turns from one in which all sizes are timed to the next, the largest size that others time, passes over one
- * row that begin a turn, the size before which no turn ends. */
+/* BEFORE: tokens of the text. TURNS: of drafts, of large sizes. Of a draft: ROUNDS in a turn, rows of the target's pass before
+ * it. Of sizes: passes of a block, turns at most, the largest that is no large one, passes over one row that begin a turn, the
+ * size before which no turn ends. */
 enum { BEFORE = 16, TURNS = 3, ROUNDS = 32, VERIFIED = 3 };
-enum { BLOCK = 4, MANY = 24, EVERY = 6, SMALL = 16, SETTLES = 24, LEAST = 4 };
-static const double BLOCK_SECONDS = 0.008;
+enum { BLOCK = 4, MANY = 24, SMALL = 16, SETTLES = 24, LEAST = 4 };
+static const double BLOCK_SECONDS = 0.008, SMALLS = 0.7; /* SMALLS: the share of the time for sizes that are not large */
 
 /* A model that is timed. */
 typedef struct timed {
@@ -64,7 +64,6 @@ typedef struct sizes {
     int rows[WG_PRICE_SIZES], n;
     double least[WG_PRICE_SIZES], one[MANY];
     int turns;
-    double end; /* when the time is over */
 } sizes;
 
 /* A block of passes of one size; the least. */
@@ -80,9 +79,9 @@ static wg_status time_block(timed *t, int rows, double *least, wg_error *err)
     return WG_OK;
 }
 
-/* Blocks of growing sizes. It begins with passes over one row in a row, as decoding makes them: where the weights stay in a
- * cache, the first ones after larger passes take up to three times as long (docs/performance.md). */
-static wg_status time_turn(timed *t, sizes *of, int most, wg_error *err)
+/* Blocks of growing sizes up to SMALL. It begins with passes over one row in a row, as decoding makes them: where the weights
+ * stay in a cache, the first ones after larger passes take up to three times as long (docs/performance.md). */
+static wg_status time_turn(timed *t, sizes *of, double end, wg_error *err)
 {
     double one = INFINITY, last = 0;
     for (int i = 0; i < SETTLES && last < BLOCK_SECONDS; i += BLOCK) {
@@ -91,29 +90,55 @@ static wg_status time_turn(timed *t, sizes *of, int most, wg_error *err)
     }
     of->one[of->turns++] = one;
     of->least[0] = fmin(of->least[0], one);
-    for (int k = 1; k < of->n && of->rows[k] <= most; k++) {
-        if (wg_clock_now() > of->end && (of->turns > 1 || of->rows[k] > LEAST)) break;
+    for (int k = 1; k < of->n && of->rows[k] <= SMALL; k++) {
+        if (wg_clock_now() > end && (of->turns > 1 || of->rows[k] > LEAST)) break;
         WG_TRY(time_block(t, of->rows[k], &last, err));
         of->least[k] = fmin(of->least[k], last);
     }
     return WG_OK;
 }
 
-/* What other programs do makes passes slower, never faster: so the least of each size counts, and none is dearer than a larger
- * one. */
+/* Larger sizes, which few drafts reach, in what is left of the time. */
+static wg_status time_large(timed *t, sizes *of, double end, wg_error *err)
+{
+    double seconds;
+    for (int k = 1; k < of->n; k++) {
+        if (of->rows[k] <= SMALL) continue;
+        if (wg_clock_now() > end) break;
+        WG_TRY(time_pass(t, of->rows[k], &seconds, err));
+        of->least[k] = fmin(of->least[k], seconds);
+    }
+    return WG_OK;
+}
+
+/* What other programs do makes passes slower, never faster: so the fastest of each size counts, none is dearer than a larger
+ * one, nor than two smaller ones that have its rows together. */
+static void bound(wg_prices *p)
+{
+    for (int k = p->n - 2; k >= 0; k--) p->seconds[k] = fmin(p->seconds[k], p->seconds[k + 1]);
+    for (int k = 1; k < p->n; k++)
+        for (int i = 0; i < k; i++)
+            for (int j = i; j < k; j++)
+                if (p->rows[i] + p->rows[j] >= p->rows[k])
+                    p->seconds[k] = fmin(p->seconds[k], p->seconds[i] + p->seconds[j]);
+}
+
 static wg_status time_sizes(timed *t, int most, double start, double seconds, wg_prices *out, wg_error *err)
 {
-    sizes of = { .end = start + seconds };
+    sizes of = { .n = 0 };
+    const double first = start + SMALLS * seconds, end = start + seconds;
     for (int rows = 1; rows <= most && of.n < WG_PRICE_SIZES; rows = next_size(rows, most)) {
         of.rows[of.n] = rows;
         of.least[of.n++] = INFINITY;
     }
-    for (int turn = 0; turn < MANY && (turn == 0 || wg_clock_now() < of.end); turn++)
-        WG_TRY(time_turn(t, &of, turn % EVERY == 0 ? most : SMALL, err));
+    for (int turn = 0; turn < MANY && (turn == 0 || wg_clock_now() < first); turn++) WG_TRY(time_turn(t, &of, first, err));
+    for (int turn = 0; turn < TURNS && wg_clock_now() < end; turn++) WG_TRY(time_large(t, &of, end, err));
     *out = (wg_prices){ .n = 0 };
-    while (out->n < of.n && isfinite(of.least[out->n])) out->rows[out->n] = of.rows[out->n], out->n++;
-    for (int k = out->n - 1; k >= 0; k--)
-        out->seconds[k] = fmax(1e-9, k + 1 < out->n ? fmin(of.least[k], out->seconds[k + 1]) : of.least[k]);
+    for (; out->n < of.n && isfinite(of.least[out->n]); out->n++) {
+        out->rows[out->n] = of.rows[out->n];
+        out->seconds[out->n] = fmax(1e-9, of.least[out->n]);
+    }
+    bound(out);
     out->spread = median(of.one, of.turns) / out->seconds[0] - 1;
     return WG_OK;
 }
@@ -212,7 +237,7 @@ wg_status wg_time_draft_passes(wg_lm *draft, wg_lm *target, int most, double sec
     for (int turn = 0; turn < TURNS; turn++)
         for (int k = 0; !s && k < out->n; k++)
             s = time_rounds(&of, &after, out->rows[k], seconds / TURNS / out->n, &out->seconds[k], err);
-    for (int k = out->n - 1; k > 0; k--) out->seconds[k - 1] = fmin(out->seconds[k - 1], out->seconds[k]);
+    bound(out);
     close_timed(&after);
     close_timed(&of);
     return s;

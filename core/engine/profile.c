@@ -130,12 +130,18 @@ bool wg_profile_is_of(const wg_price_entry *e, const wg_lm_identity *target)
     return same_model(&e->key.target, target, true);
 }
 
-/* Of a FILE, those of another number of threads where it has no others. */
+/* Of a FILE, those of another number of threads, and rows of another sampler chain, where it has no others. */
+static bool will_do(const wg_price_key *a, const wg_price_key *b, int lenient)
+{
+    if (lenient < 2) return wg_price_key_same(a, b, lenient == 0);
+    return a->kind == WG_PRICE_ROW && b->kind == WG_PRICE_ROW && same_model(&a->target, &b->target, false);
+}
+
 wg_price_entry *wg_profile_find(const wg_profile *p, const wg_price_key *key)
 {
-    for (int any = 0; any <= (p->use == WG_PROFILE_FILE); any++)
+    for (int lenient = 0; lenient <= (p->use == WG_PROFILE_FILE ? 2 : 0); lenient++)
         for (int i = 0; i < p->entries; i++)
-            if (wg_price_key_same(&p->entry[i].key, key, !any)) return &p->entry[i];
+            if (will_do(&p->entry[i].key, key, lenient)) return &p->entry[i];
     return NULL;
 }
 

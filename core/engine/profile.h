@@ -47,8 +47,8 @@ bool wg_profile_is_quiet(const wg_disturbance *d);
 
 typedef struct wg_profile_options {
     const char *use;    /* "", NULL: the user's cache; "new": measured, over what the cache has; "nominal": constants of models;
-                         * else a FILE, which alone is used: prices that it lacks are an error. Those of another machine are
-                         * taken as they are, and that is said */
+                      * else a FILE, which alone is used: prices of models that it lacks are an error. Those of another machine,
+                      * which is said, of other threads and of rows under another sampler chain are taken as they are */
     const char *folder; /* in place of the user's cache; "": nothing is kept; NULL: the user's */
     void (*say)(void *user, bool warning, const char *text); /* a line without its end; NULL: the log */
     void *user;

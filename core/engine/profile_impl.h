@@ -63,7 +63,7 @@ json_t *wg_profile_json(const wg_profile *p, bool used);
 
 /* The cache. user_folder: where it is, owned by the caller; NULL, and why. load: the entries that it has of a target on this
  * machine; a bad file is said and passes for none. store: puts the fresh entries of a target there. */
-/* lock: waits up to five seconds while another process measures, so that both get its prices and neither disturbs the other;
+/* lock: waits up to ten seconds while another process measures, so that both get its prices and neither disturbs the other;
  * true where the cache may have them now. A program that holds it longer is not waited for. */
 bool wg_profile_lock(wg_profile *p);
 void wg_profile_unlock(wg_profile *p);

@@ -337,6 +337,9 @@ Test(profile, a_file_is_used_alone)
     p = must_open(&given);
     cr_assert_eq(ask_all(p, b), 0);
     cr_assert(memcmp(a, b, sizeof a) == 0 && !strcmp(wg_profile_name(p, hex[1]), hex[0]));
+    const wg_sampling warmer = WG_SAMPLING(1, 0, 1, 0);
+    cr_assert_eq(wg_profile_row(p, &model[0].t->lm, &warmer, wg_ops_for(WG_CPU_REF), &b[0], &err), WG_OK, "%s", err.text);
+    cr_assert(memcmp(&a[2], &b[0], sizeof b[0]) == 0, "rows of another chain will do");
     *model[1].is.weights = 'x';
     cr_assert_eq(wg_profile_draft(p, &model[1].t->lm, &model[0].t->lm, &none, &err), WG_ECONFIG);
     cr_assert(strstr(err.text, "mine.json: no prices of drafts for model-0.gguf by model-1.gguf (device cpu, cache f16)"), "%s",
