@@ -50,7 +50,7 @@ static wg_status open_scorer(wg_session *s, wg_engine_parts *parts, wg_error *er
 static void take_note(void *session, bool warning, const char *text)
 {
     char *notes = ((wg_session *)session)->profile_notes;
-    const size_t n = strlen(notes), room = sizeof ((wg_session *)session)->profile_notes;
+    const size_t n = strlen(notes), room = sizeof((wg_session *)session)->profile_notes;
     snprintf(notes + n, room - n, "%s%s%s", n ? "\n" : "", warning ? "warning: " : "", text);
 }
 

@@ -103,8 +103,8 @@ typedef struct wg_session_about {
     int vocab, context, batch;  /* tokens; tokens of a sequence; sequences of a round */
     int lossless, law_only;     /* 0 or 1 */
     const char *drafter, *rule; /* names; live as long as the session, as these: */
-    const char *profile;        /* prices of passes that drafts were decided by (docs/drafters.md): a digest, "nominal", or "" */
-    const char *profile_notes;  /* what was measured for it when the session was opened, and where it is kept: lines, or "" */
+    const char *profile;       /* prices of passes that drafts were decided by (docs/drafters.md): a digest, "nominal", or "" */
+    const char *profile_notes; /* what was measured for it when the session was opened, and where it is kept: lines, or "" */
 } wg_session_about;
 WG_API wg_status wg_session_about_get(const wg_session *s, wg_session_about *out, wg_error *err);
 
@@ -423,8 +423,8 @@ typedef struct wg_scheduler_options {
     wg_speculation speculation;
     double window;   /* seconds; of WG_BATCHING_DYNAMIC; 0: 0.01 */
     double cost[64]; /* of WG_SPECULATION_ADAPTIVE: seconds, or any unit, of a pass of the target over 1, 2, ... rows, the last
-                      * one given (> 0) for all larger ones; none given: measured when the scheduler opens, then by its steps */
-    double draft_cost; /* of a draft token, in the same unit; 0: measured with them */
+                      * one given (> 0) for all larger ones; none given: by the profile, then by its steps */
+    double draft_cost; /* of a draft token, in the same unit; 0: by the profile, too */
 } wg_scheduler_options;
 
 /* config: as of wg_session_open, whose errors it has. EINVAL: an option out of range. EUNSUPPORTED: a prefix cache for a target

@@ -119,8 +119,7 @@ static void bound(wg_prices *p)
     for (int k = 1; k < p->n; k++)
         for (int i = 0; i < k; i++)
             for (int j = i; j < k; j++)
-                if (p->rows[i] + p->rows[j] >= p->rows[k])
-                    p->seconds[k] = fmin(p->seconds[k], p->seconds[i] + p->seconds[j]);
+                if (p->rows[i] + p->rows[j] >= p->rows[k]) p->seconds[k] = fmin(p->seconds[k], p->seconds[i] + p->seconds[j]);
 }
 
 static wg_status time_sizes(timed *t, int most, double start, double seconds, wg_prices *out, wg_error *err)

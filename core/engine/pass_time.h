@@ -7,10 +7,10 @@
 #include "core/engine/profile.h"
 
 /* Passes over 1, 2, 3, 4, 6, 9, 13, .. `most` rows, after 16 tokens (fewer where the context is short). In up to 24 turns, and
- * seven tenths of `seconds`: passes over one row, then a block of up to four (fewer in 8 ms) of each size up to 16, rising; then
- * larger sizes. The price of a size is its fastest pass, or less, so that it is no dearer than a larger one, nor than two
- * smaller ones that have its rows together. A first turn that takes longer ends early, but not before 4 rows: what was not timed
- * is left to the last slope. Errors: those of the passes, ENOMEM. */
+ * seven tenths of `seconds`: passes over one row, then a block of up to four (fewer in 8 ms) of each size up to 16, rising;
+ * then larger sizes. The price of a size is its fastest pass, or less, so that it is no dearer than a larger one, nor than
+ * two smaller ones that have its rows together. A first turn that takes longer ends early, but not before 4 rows: what was not
+ * timed is left to the last slope. Errors: those of the passes, ENOMEM. */
 wg_status wg_time_passes(wg_lm *lm, int most, double seconds, wg_prices *out, wg_error *err);
 
 /* Passes of a draft model over 1, 4 and `most` rows, as the first two after one of the target over 3 rows, whose weights take
