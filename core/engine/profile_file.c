@@ -274,19 +274,13 @@ wg_status wg_profile_load(wg_profile *p, const wg_lm_identity *target, wg_error 
     return WG_OK;
 }
 
-/* Holds the lock, or gives up after ten seconds; at once where it is held. */
-static void hold(wg_profile *p)
-{
-    enum { TRIES = 1000 };
-    if (p->lock <= 0) p->lock = open(p->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    for (int i = 0; p->lock > 0 && i < TRIES && flock(p->lock, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK; i++)
-        nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
-}
-
 bool wg_profile_lock(wg_profile *p)
 {
+    enum { TRIES = 1000 };
     if (p->lock > 0 || make_folder(p->folder, NULL)) return false;
-    hold(p);
+    p->lock = open(p->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; p->lock > 0 && i < TRIES && flock(p->lock, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK; i++)
+        nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
     return p->lock > 0;
 }
 
@@ -301,7 +295,6 @@ wg_status wg_profile_store(wg_profile *p, const wg_lm_identity *target, char *pa
     wg_profile all = { .folder = p->folder, .machine = p->machine };
     wg_error unused;
     wg_status s = make_folder(p->folder, err);
-    if (!s) hold(p);
     path_of(p, target, path, size);
     for (int i = 0; !s && i < p->entries; i++)
         if (wg_profile_is_of(&p->entry[i], target)) s = wg_profile_add(&all, &p->entry[i], err);

@@ -14,7 +14,7 @@ typedef struct wg_lm_identity {
     char name[WG_IDENTITY_TEXT];   /* of the file, for people: no part of the key */
     char weights[WG_SHA256_HEX];   /* a digest of the weights as they are in memory; "": not known */
     char part[WG_IDENTITY_TEXT];   /* "cache f16", with the rows of a shorter head and the layers of a submodel */
-    char device[WG_IDENTITY_TEXT]; /* "cpu", "cuda:0" */
+    char device[WG_IDENTITY_TEXT]; /* "cpu", or number, mode and name of a card */
     int threads;
 } wg_lm_identity;
 

@@ -10,6 +10,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/mem.h"
+#include "core/model/cuda/device_cuda.h"
 #include "core/model/model_impl.h"
 #include "core/model/places.h"
 #include "core/model/read_ahead.h"
@@ -467,7 +468,9 @@ static void identify(wg_model *m, const wg_weights *w, wg_sha256_state *seen)
     snprintf(of->name, sizeof of->name, "%s", slash && slash[1] ? slash + 1 : path);
     const int n = snprintf(of->part, sizeof of->part, "cache %s", wg_kv_type_names[type] ? wg_kv_type_names[type] : "?");
     if (m->head.n < m->arch.vocab) snprintf(of->part + n, sizeof of->part - (size_t)n, ", %d rows of the head", m->head.n);
-    snprintf(of->device, sizeof of->device, "%s", m->device.class->name);
+    const wg_cuda *card = m->device.class->cuda ? m->device.class->cuda(&m->device) : NULL;
+    if (!card) snprintf(of->device, sizeof of->device, "%s", m->device.class->name);
+    else snprintf(of->device, sizeof of->device, "%s mode %u, %.40s", card->name, card->mode, card->gpu.card);
     of->threads = m->device.pool ? wg_pool_threads(m->device.pool) : 1;
 }
 

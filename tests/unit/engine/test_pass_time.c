@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Timing passes: it leaves no trace, prices rise with rows, a draft model's are those after a pass of the target, and a slow
- * model is timed briefly. */
+ * Timing passes: it leaves no trace, prices rise with rows, a draft model's are those after a pass of the target, a slow model
+ * is timed briefly, and a size that others disturb is bounded. */
 #include <criterion/criterion.h>
 #include <string.h>
 #include <time.h>
@@ -137,6 +137,38 @@ Test(pass_time, a_slow_model_is_timed_briefly)
     cr_assert(p.n == 4 && p.rows[3] == 4, "%d sizes", p.n);
     cr_assert_leq(slow_passes, 6);
     cr_assert_float_eq(wg_prices_of(&p, 40) / wg_prices_of(&p, 1), 40, 8, "the last slope goes on: %g", wg_prices_of(&p, 40));
+    t->lm.class = slow_of;
+    wg_kv_close(kv);
+    wg_lm_table_close(t);
+}
+
+/* Passes over three to six rows are disturbed every time: they are no dearer than what they can be made of, or larger ones. */
+static wg_status disturbed_forward(wg_lm *lm, const wg_batch *b, float *logits, wg_error *err)
+{
+    const int asked = b->logits;
+    nanosleep(&(struct timespec){ .tv_nsec = asked >= 3 && asked <= 6 ? 80000000L : 1000000L * (asked + 4) }, NULL);
+    return slow_of->forward(lm, b, logits, err);
+}
+
+Test(pass_time, a_disturbed_size_is_bounded)
+{
+    wg_lm_table *t;
+    wg_error err;
+    wg_kv *kv;
+    wg_prices p;
+    cr_assert_eq(wg_lm_table_open(&t, 50, 2, 3, 1, 200, &err), WG_OK);
+    wg_lm_class class = *t->lm.class;
+    slow_of = t->lm.class;
+    class.forward = disturbed_forward;
+    cr_assert_eq(wg_kv_open(&kv, 16, 20, 200, &err), WG_OK);
+    cr_assert_eq(wg_lm_attach(&t->lm, kv, &err), WG_OK);
+    t->lm.class = &class;
+    const int most = WG_TREE_MAX < 9 ? WG_TREE_MAX : 9;
+    cr_assert_eq(wg_time_passes(&t->lm, most, 0.6, &p, &err), WG_OK);
+    for (int k = 1; k < p.n; k++) {
+        cr_assert_geq(p.seconds[k], p.seconds[k - 1], "%d rows", p.rows[k]);
+        cr_assert_leq(p.seconds[k], p.rows[k] * p.seconds[0] + 1e-9, "%d rows", p.rows[k]);
+    }
     t->lm.class = slow_of;
     wg_kv_close(kv);
     wg_lm_table_close(t);
