@@ -11,10 +11,9 @@
 #include "core/dist/tree.h"
 
 /* BEFORE: tokens of the text. TURNS: of drafts, of large sizes. Of a draft: ROUNDS in a turn, rows of the target's pass before
- * it. Of sizes: passes of a block, turns at most, the largest that is no large one, passes over one row that begin a turn, the
- * size before which no turn ends. */
-enum { BEFORE = 16, TURNS = 3, ROUNDS = 32, VERIFIED = 3 };
-enum { BLOCK = 4, MANY = 24, SMALL = 16, SETTLES = 24, LEAST = 4 };
+ * it. Of sizes: passes of a block, turns at most, the largest that is no large one, passes over one row that begin a turn. */
+enum { BEFORE = 4, TURNS = 3, ROUNDS = 32, VERIFIED = 3 };
+enum { BLOCK = 4, MANY = 24, SMALL = 16, SETTLES = 24 };
 static const double BLOCK_SECONDS = 0.008, SMALLS = 0.7; /* SMALLS: the share of the time for sizes that are not large */
 
 /* A model that is timed. */
@@ -91,7 +90,8 @@ static wg_status time_turn(timed *t, sizes *of, double end, wg_error *err)
     of->one[of->turns++] = one;
     of->least[0] = fmin(of->least[0], one);
     for (int k = 1; k < of->n && of->rows[k] <= SMALL; k++) {
-        if (wg_clock_now() > end && (of->turns > 1 || of->rows[k] > LEAST)) break;
+        const bool needed = of->turns == 1 && (of->rows[k] == 2 || of->rows[k] == 4);
+        if (wg_clock_now() > end && !needed) continue;
         WG_TRY(time_block(t, of->rows[k], &last, err));
         of->least[k] = fmin(of->least[k], last);
     }
@@ -133,9 +133,10 @@ static wg_status time_sizes(timed *t, int most, double start, double seconds, wg
     for (int turn = 0; turn < MANY && (turn == 0 || wg_clock_now() < first); turn++) WG_TRY(time_turn(t, &of, first, err));
     for (int turn = 0; turn < TURNS && wg_clock_now() < end; turn++) WG_TRY(time_large(t, &of, end, err));
     *out = (wg_prices){ .n = 0 };
-    for (; out->n < of.n && isfinite(of.least[out->n]); out->n++) {
-        out->rows[out->n] = of.rows[out->n];
-        out->seconds[out->n] = fmax(1e-9, of.least[out->n]);
+    for (int k = 0; k < of.n; k++) {
+        if (isinf(of.least[k])) continue;
+        out->rows[out->n] = of.rows[k];
+        out->seconds[out->n++] = fmax(1e-9, of.least[k]);
     }
     bound(out);
     out->spread = median(of.one, of.turns) / out->seconds[0] - 1;
@@ -233,9 +234,11 @@ wg_status wg_time_draft_passes(wg_lm *draft, wg_lm *target, int most, double sec
         }
     wg_status s = open_timed(&of, draft, most, err);
     if (!s) s = open_timed(&after, target, VERIFIED, err);
+    const double share = seconds / TURNS / out->n, start = wg_clock_now();
     for (int turn = 0; turn < TURNS; turn++)
-        for (int k = 0; !s && k < out->n; k++)
-            s = time_rounds(&of, &after, out->rows[k], seconds / TURNS / out->n, &out->seconds[k], err);
+        for (int k = 0; !s && k < out->n && (turn + k == 0 || wg_clock_now() - start < seconds); k++)
+            s = time_rounds(&of, &after, out->rows[k], share, &out->seconds[k], err);
+    while (out->n > 1 && isinf(out->seconds[out->n - 1])) out->n--;
     bound(out);
     close_timed(&after);
     close_timed(&of);

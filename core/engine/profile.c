@@ -210,7 +210,9 @@ static wg_status measure(wg_profile *p, const wg_price_key *key, const wanted *w
 {
     const wg_processor_seconds before = wg_processor_busy();
     const double start = wg_clock_now();
-    if (!p->measured) wg_profile_say(p, false, "measuring what passes cost on this machine (once, about 2 s)");
+    if (!p->measured)
+        wg_profile_say(p, false,
+                       "measuring what passes cost on this machine (once: about 2 s, or a few passes of a large model)");
     p->measured = true;
     *out = (wg_price_entry){ .key = *key, .others = -1, .fresh = true };
     WG_TRY(key->kind == WG_PRICE_TARGET ? wg_time_passes(w->target, WG_TREE_MAX, TARGET_SECONDS, &out->price, err)

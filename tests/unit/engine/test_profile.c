@@ -284,7 +284,7 @@ Test(profile, messages_of_bad_entries)
         { "\"rows\": [1, 2", "\"rows\": [1, 1", "expected \"rows\" that rise from 1" },
         { "\"rows\": [1, 2, ", "\"rows\": [1, ", "expected as many \"seconds\" as \"rows\", at most 24" },
         { "\"seconds\": [", "\"seconds\": [-", "expected positive \"seconds\" that do not fall" },
-        { "\"spread\": ", "\"spread\": -", "expected \"spread\" with a number from 0 on" },
+        { "\"spread\": ", "\"spread\": -1", "expected \"spread\" with a number from 0 on" },
     };
     heard h = { .all = "" };
     wg_prices a[3];
