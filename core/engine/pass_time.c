@@ -10,11 +10,13 @@
 #include "core/base/mem.h"
 #include "core/dist/tree.h"
 
-/* BEFORE: tokens of the text. TURNS: of drafts, of large sizes. Of a draft: ROUNDS in a turn, rows of the target's pass before
- * it. Of sizes: passes of a block, turns at most, the largest that is no large one, passes over one row that begin a turn. */
-enum { BEFORE = 4, TURNS = 3, ROUNDS = 32, VERIFIED = 3 };
-enum { BLOCK = 4, MANY = 24, SMALL = 16, SETTLES = 24 };
-static const double BLOCK_SECONDS = 0.008, SMALLS = 0.7; /* SMALLS: the share of the time for sizes that are not large */
+/* BEFORE: tokens of the text. TURNS: of large sizes. ROUNDS of a draft; VERIFIED: rows of the target's pass before each. Of
+ * sizes: turns at most, passes of a block up to four rows, passes over one row that begin a turn, the largest that is no large
+ * one. */
+enum { BEFORE = 4, TURNS = 3, ROUNDS = 96, VERIFIED = 3 };
+enum { MANY = 24, BLOCK = 8, SETTLES = 12, SMALL = 16 };
+/* SMALLS: the share of the time for sizes that are not large. QUANTILE: of times of equal passes, what counts. */
+static const double SMALLS = 0.8, QUANTILE = 0.2;
 
 /* A model that is timed. */
 typedef struct timed {
@@ -46,10 +48,10 @@ static int rising(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double median(double *x, int n)
+static double quantile(double *x, int n, double share)
 {
     qsort(x, (size_t)n, sizeof *x, rising);
-    return x[n / 2];
+    return x[(int)(share * (n - 1))];
 }
 
 static int next_size(int rows, int n)
@@ -58,61 +60,46 @@ static int next_size(int rows, int n)
     return rows < n && next > n ? n : next;
 }
 
-/* What is known of the sizes: the fastest pass of each, and the fastest of each turn over one row. */
+/* What is known of the sizes: by turn a pass over one row, and how many of these a pass of each size takes in the same turn. */
 typedef struct sizes {
-    int rows[WG_PRICE_SIZES], n;
-    double least[WG_PRICE_SIZES], one[MANY];
-    int turns;
+    int rows[WG_PRICE_SIZES], n, turns, seen[WG_PRICE_SIZES];
+    double one[MANY], ratio[WG_PRICE_SIZES][MANY];
 } sizes;
 
-/* A block of passes of one size; the least. */
-static wg_status time_block(timed *t, int rows, double *least, wg_error *err)
+/* Passes of one size, until the time is over, but one in any case: a low quantile. */
+static wg_status time_block(timed *t, int rows, int passes, double end, double *out, wg_error *err)
 {
-    double all = 0, seconds;
-    *least = INFINITY;
-    for (int n = 0; n < BLOCK && all < BLOCK_SECONDS; n++) {
-        WG_TRY(time_pass(t, rows, &seconds, err));
-        *least = fmin(*least, seconds);
-        all += seconds;
+    double time[SETTLES];
+    int n = 0;
+    for (; n < passes && (n == 0 || wg_clock_now() < end); n++) WG_TRY(time_pass(t, rows, &time[n], err));
+    *out = fmax(1e-9, quantile(time, n, QUANTILE));
+    return WG_OK;
+}
+
+/* The sizes from .. to - 1 beside the last pass over one row. */
+static wg_status time_beside(timed *t, sizes *of, int from, int to, double end, wg_error *err)
+{
+    double now;
+    for (int k = 1; k < of->n; k++) {
+        const int rows = of->rows[k];
+        const bool needed = of->turns == 1 && (rows == 2 || rows == 4);
+        if (rows < from || rows >= to || (wg_clock_now() > end && !needed)) continue;
+        WG_TRY(time_block(t, rows, rows <= 4 ? BLOCK : rows <= SMALL ? BLOCK / 4 : 1, end, &now, err));
+        of->ratio[k][of->seen[k]++] = now / of->one[of->turns - 1];
     }
     return WG_OK;
 }
 
-/* Blocks of growing sizes up to SMALL. It begins with passes over one row in a row, as decoding makes them: where the weights
- * stay in a cache, the first ones after larger passes take up to three times as long (docs/performance.md). */
+/* Blocks of growing sizes up to SMALL, most passes of the smallest, which most drafts have. It begins with passes over one row
+ * in a row, as decoding makes them: where the weights stay in a cache, the first ones after larger passes take up to three times
+ * as long (docs/performance.md). */
 static wg_status time_turn(timed *t, sizes *of, double end, wg_error *err)
 {
-    double one = INFINITY, last = 0;
-    for (int i = 0; i < SETTLES && last < BLOCK_SECONDS; i += BLOCK) {
-        WG_TRY(time_block(t, 1, &last, err));
-        one = fmin(one, last);
-    }
-    of->one[of->turns++] = one;
-    of->least[0] = fmin(of->least[0], one);
-    for (int k = 1; k < of->n && of->rows[k] <= SMALL; k++) {
-        const bool needed = of->turns == 1 && (of->rows[k] == 2 || of->rows[k] == 4);
-        if (wg_clock_now() > end && !needed) continue;
-        WG_TRY(time_block(t, of->rows[k], &last, err));
-        of->least[k] = fmin(of->least[k], last);
-    }
-    return WG_OK;
+    WG_TRY(time_block(t, 1, SETTLES, end, &of->one[of->turns++], err));
+    return time_beside(t, of, 2, SMALL + 1, end, err);
 }
 
-/* Larger sizes, which few drafts reach, in what is left of the time. */
-static wg_status time_large(timed *t, sizes *of, double end, wg_error *err)
-{
-    double seconds;
-    for (int k = 1; k < of->n; k++) {
-        if (of->rows[k] <= SMALL) continue;
-        if (wg_clock_now() > end) break;
-        WG_TRY(time_pass(t, of->rows[k], &seconds, err));
-        of->least[k] = fmin(of->least[k], seconds);
-    }
-    return WG_OK;
-}
-
-/* What other programs do makes passes slower, never faster: so the fastest of each size counts, none is dearer than a larger
- * one, nor than two smaller ones that have its rows together. */
+/* None is dearer than a larger one, nor than two smaller ones that have its rows together. */
 static void bound(wg_prices *p)
 {
     for (int k = p->n - 2; k >= 0; k--) p->seconds[k] = fmin(p->seconds[k], p->seconds[k + 1]);
@@ -122,39 +109,46 @@ static void bound(wg_prices *p)
                 if (p->rows[i] + p->rows[j] >= p->rows[k]) p->seconds[k] = fmin(p->seconds[k], p->seconds[i] + p->seconds[j]);
 }
 
-static wg_status time_sizes(timed *t, int most, double start, double seconds, wg_prices *out, wg_error *err)
+/* Other programs make passes slower, by another factor from one moment to the next. So a low quantile of a block counts, and
+ * each size is compared with one row in the same turn. */
+static void price_sizes(sizes *of, wg_prices *out)
 {
-    sizes of = { .n = 0 };
-    const double first = start + SMALLS * seconds, end = start + seconds;
-    for (int rows = 1; rows <= most && of.n < WG_PRICE_SIZES; rows = next_size(rows, most)) {
-        of.rows[of.n] = rows;
-        of.least[of.n++] = INFINITY;
-    }
-    for (int turn = 0; turn < MANY && (turn == 0 || wg_clock_now() < first); turn++) WG_TRY(time_turn(t, &of, first, err));
-    for (int turn = 0; turn < TURNS && wg_clock_now() < end; turn++) WG_TRY(time_large(t, &of, end, err));
-    *out = (wg_prices){ .n = 0 };
-    for (int k = 0; k < of.n; k++) {
-        if (isinf(of.least[k])) continue;
-        out->rows[out->n] = of.rows[k];
-        out->seconds[out->n++] = fmax(1e-9, of.least[k]);
+    const double usual = quantile(of->one, of->turns, 0.5), least = of->one[0]; /* sorted now */
+    *out = (wg_prices){ .n = 1, .rows = { 1 }, .seconds = { usual }, .spread = usual / least - 1 };
+    for (int k = 1; k < of->n; k++) {
+        if (of->seen[k] == 0) continue;
+        out->rows[out->n] = of->rows[k];
+        out->seconds[out->n++] = usual * quantile(of->ratio[k], of->seen[k], 0.5);
     }
     bound(out);
-    out->spread = median(of.one, of.turns) / out->seconds[0] - 1;
+}
+
+static wg_status time_sizes(timed *t, int most, double start, double seconds, wg_prices *out, wg_error *err)
+{
+    const double first = start + SMALLS * seconds, end = start + seconds;
+    sizes of = { .n = 0 };
+    for (int rows = 1; rows <= most && of.n < WG_PRICE_SIZES; rows = next_size(rows, most)) of.rows[of.n++] = rows;
+    while (of.turns < MANY && (of.turns == 0 || wg_clock_now() < first)) WG_TRY(time_turn(t, &of, first, err));
+    for (int turn = 0; turn < TURNS && wg_clock_now() < end; turn++) WG_TRY(time_beside(t, &of, SMALL + 1, most + 1, end, err));
+    price_sizes(&of, out);
     return WG_OK;
 }
 
 /* Rounds of a draft: a pass of the target over VERIFIED rows, which takes the nearest caches, then two of the draft model over
- * `rows` each, which alone are timed. Lowers *least to the fastest round. */
-static wg_status time_rounds(timed *draft, timed *target, int rows, double seconds, double *least, wg_error *err)
+ * `rows` each, which alone are timed. Writes a low quantile of the rounds. */
+static wg_status time_rounds(timed *draft, timed *target, int rows, double seconds, double *out, wg_error *err)
 {
     const double start = wg_clock_now();
-    for (int n = 0; n < ROUNDS && (n < 1 || wg_clock_now() - start < seconds); n++) {
+    double time[ROUNDS];
+    int n = 0;
+    for (; n < ROUNDS && (n < 1 || wg_clock_now() - start < seconds); n++) {
         double unused, first, second;
         WG_TRY(time_pass(target, VERIFIED < target->lm->context ? VERIFIED : 1, &unused, err));
         WG_TRY(time_pass(draft, rows, &first, err));
         WG_TRY(time_pass(draft, rows, &second, err));
-        *least = fmin(*least, fmax(1e-9, (first + second) / 2));
+        time[n] = fmax(1e-9, (first + second) / 2);
     }
+    *out = quantile(time, n, QUANTILE);
     return WG_OK;
 }
 
@@ -228,17 +222,14 @@ wg_status wg_time_draft_passes(wg_lm *draft, wg_lm *target, int most, double sec
     const int sizes[] = { 1, 4, most };
     *out = (wg_prices){ .n = 0 };
     for (int k = 0; k < 3; k++)
-        if (sizes[k] <= most && (k == 0 || sizes[k] > out->rows[out->n - 1])) {
-            out->seconds[out->n] = INFINITY;
-            out->rows[out->n++] = sizes[k];
-        }
+        if (sizes[k] <= most && (k == 0 || sizes[k] > out->rows[out->n - 1])) out->rows[out->n++] = sizes[k];
     wg_status s = open_timed(&of, draft, most, err);
     if (!s) s = open_timed(&after, target, VERIFIED, err);
-    const double share = seconds / TURNS / out->n, start = wg_clock_now();
-    for (int turn = 0; turn < TURNS; turn++)
-        for (int k = 0; !s && k < out->n && (turn + k == 0 || wg_clock_now() - start < seconds); k++)
-            s = time_rounds(&of, &after, out->rows[k], share, &out->seconds[k], err);
-    while (out->n > 1 && isinf(out->seconds[out->n - 1])) out->n--;
+    const double start = wg_clock_now();
+    for (int k = 0; !s && k < out->n; k++) {
+        if (k > 0 && wg_clock_now() - start > seconds) out->n = k; /* no time is left */
+        else s = time_rounds(&of, &after, out->rows[k], seconds / 3, &out->seconds[k], err);
+    }
     bound(out);
     close_timed(&after);
     close_timed(&of);

@@ -21,7 +21,7 @@
 #include "kernels/cpu.h"
 
 /* Seconds that measuring a target and a draft model take; rows of the largest pass of a draft model. */
-static const double TARGET_SECONDS = 1.2, DRAFT_SECONDS = 0.4;
+static const double TARGET_SECONDS = 1.4, DRAFT_SECONDS = 0.3;
 enum { DRAFT_ROWS = WG_TREE_MAX > 16 ? 16 : WG_TREE_MAX, ROWS_TIMED = 4, FILE_MOST = 4 << 20 };
 
 double wg_prices_of(const wg_prices *p, double rows)

@@ -24,7 +24,7 @@ enum { WG_PRICE_SIZES = 24 };
 typedef struct wg_prices {
     int n, rows[WG_PRICE_SIZES]; /* rising from 1 */
     double seconds[WG_PRICE_SIZES];
-    double spread; /* of passes over one row: how much the median was above the least, as a share of it */
+    double spread; /* of passes over one row: how much the median turn was above the fastest, as a share of it */
     bool nominal;
 } wg_prices;
 /* Of so many rows: linear between the sizes, beyond the last with its slope. */
