@@ -91,8 +91,8 @@ static wg_status time_beside(timed *t, sizes *of, int from, int to, double end, 
 }
 
 /* Blocks of growing sizes up to SMALL, most passes of the smallest, which most drafts have. It begins with passes over one row
- * in a row, as decoding makes them: where the weights stay in a cache, the first ones after larger passes take up to three times
- * as long (docs/performance.md). */
+ * in a row, as decoding makes them: where the weights stay in a cache, the first ones after larger passes take up to three
+ * times as long (docs/performance.md). */
 static wg_status time_turn(timed *t, sizes *of, double end, wg_error *err)
 {
     WG_TRY(time_block(t, 1, SETTLES, end, &of->one[of->turns++], err));
