@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/engine/engine.h"
+#include "core/engine/profile.h"
 #include "core/text/tokenizer.h"
 #include "experiments/base/target.h"
 #include "experiments/config/engine_config.h"
@@ -39,8 +40,10 @@ struct wg_session {
     wg_cell cell; /* the config */
     wg_target *target;
     wg_scorer scorer;
-    wg_scorer_lm *lm; /* in the place of a target */
-    wg_pool *pool;    /* of an engine without a target: one thread */
+    wg_scorer_lm *lm;    /* in the place of a target */
+    wg_pool *pool;       /* of an engine without a target: one thread */
+    wg_profile *profile; /* as the config says */
+    char profile_name[WG_SHA256_HEX], profile_notes[1024];
     wg_engine *engine;
     wg_engine_options opt; /* what the engine was opened with, or will be */
     wg_sequence *first;    /* the open ones */
@@ -67,5 +70,8 @@ wg_status wg_session_make(wg_session **out, const wg_engine_text *text, const wg
  * of *serving; as many more requests can be preempted. */
 wg_status wg_session_make_serving(wg_session **out, const wg_engine_text *text, const wg_engine_options *serving,
                                   wg_error *err);
+
+/* wg_profile_name; lives as long as the session. */
+const char *wg_session_profile(wg_session *s);
 
 #endif

@@ -7,28 +7,30 @@
 #include "draft/length/length.h"
 #include "experiments/base/constrained.h"
 
-/* Rows of a table of costs, and of the larger draft pass that is timed; depth that is planned of drafts without a model. */
+/* Rows of a table of costs, and of the larger draft pass whose price is taken; depth that is planned of drafts that are looked
+ * up. */
 enum { ROWS = WG_TREE_MAX > 64 ? 64 : WG_TREE_MAX, DRAFT_ROWS = WG_TREE_MAX > 16 ? 16 : WG_TREE_MAX, LOOKED_UP = 16 };
 
 /* ---- opening */
 
-/* Given costs, or measured ones: of passes of the target, and of passes of a draft model, as a line over their rows: a level of
- * the draft is one pass, with a row for each sequence that drafts so deep. */
+/* Given costs, or those of the profile: of passes of the target, and of passes of a draft model, as a line over their rows: a
+ * level of the draft is one pass, with a row for each sequence that drafts so deep. */
 static wg_status take_costs(const wg_session *in, const wg_scheduler_options *o, double pass[ROWS + 1], wg_row_costs *out,
                             wg_error *err)
 {
     const wg_drafter *d = wg_engine_drafter(in->engine);
-    const wg_lm *lm = wg_drafter_lm(d);
-    double draft[DRAFT_ROWS + 1] = { 0 };
+    wg_lm *lm = (wg_lm *)(uintptr_t)wg_drafter_lm(d), *target = wg_engine_target(in->engine);
+    wg_prices passes, drafts;
     *out = (wg_row_costs){ .pass = pass + 1, .level = o->draft_cost, .width = 1 };
     while (out->rows < ROWS && o->cost[out->rows] > 0) pass[out->rows + 1] = o->cost[out->rows], out->rows++;
     if (out->rows > 0) return WG_OK;
-    WG_TRY(wg_length_measure(wg_engine_target(in->engine), ROWS, pass, err));
+    WG_TRY(wg_profile_target(in->profile, target, &passes, err));
+    for (int r = 1; r <= ROWS; r++) pass[r] = wg_prices_of(&passes, r);
     out->rows = ROWS;
-    if (out->level > 0 || !lm) return WG_OK;
-    WG_TRY(wg_length_measure((wg_lm *)(uintptr_t)lm, DRAFT_ROWS, draft, err));
-    out->token = (draft[DRAFT_ROWS] - draft[1]) / (DRAFT_ROWS - 1);
-    out->level = draft[1] - out->token;
+    if (out->level > 0 || !lm || lm == target) return WG_OK;
+    WG_TRY(wg_profile_draft(in->profile, lm, target, &drafts, err));
+    out->token = (wg_prices_of(&drafts, DRAFT_ROWS) - wg_prices_of(&drafts, 1)) / (DRAFT_ROWS - 1);
+    out->level = wg_prices_of(&drafts, 1) - out->token;
     return WG_OK;
 }
 
@@ -78,6 +80,7 @@ static wg_status open_scheduler(wg_scheduler *s, const wg_engine_text *text, con
     const bool adaptive = o->speculation == WG_SPECULATION_ADAPTIVE;
     WG_TRY(wg_session_make_serving(&s->session, text, &serving, err));
     if (adaptive) WG_TRY(take_costs(s->session, o, pass, &costs, err));
+    wg_profile_keep(s->session->profile);
     const wg_sched_options opt = { .costs = adaptive ? &costs : NULL,
                                    .live_costs = o->cost[0] <= 0,
                                    .depth = depth_of(wg_engine_drafter(s->session->engine)),
@@ -322,7 +325,9 @@ wg_status wg_scheduler_about_get(const wg_scheduler *s, wg_scheduler_about *out,
                                        .drafter = wg_engine_drafter(in->engine)->class->name,
                                        .rule = wg_engine_verifier(in->engine)->name,
                                        .model = in->target->path,
-                                       .tokenizer = wg_tokenizer_kind(t) };
+                                       .tokenizer = wg_tokenizer_kind(t),
+                                       .profile = wg_session_profile(s->session),
+                                       .profile_notes = in->profile_notes };
     return wg_struct_out(out, &about, sizeof about, WG_SIZE_TO(wg_scheduler_about, tokenizer), "wg_scheduler_about", err);
 }
 

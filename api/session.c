@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Sessions: a target, a drafter and a rule from a config, opened as the program opens them. */
+#include <stdio.h>
 #include <string.h>
 
 #include "api/api_impl.h"
@@ -46,6 +47,28 @@ static wg_status open_scorer(wg_session *s, wg_engine_parts *parts, wg_error *er
     return WG_OK;
 }
 
+static void take_note(void *session, bool warning, const char *text)
+{
+    char *notes = ((wg_session *)session)->profile_notes;
+    const size_t n = strlen(notes), room = sizeof((wg_session *)session)->profile_notes;
+    snprintf(notes + n, room - n, "%s%s%s", n ? "\n" : "", warning ? "warning: " : "", text);
+}
+
+/* Passes of a target that is no file are only timed where the config asks for it: they are calls of the caller's. */
+static wg_status open_profile(wg_session *s, wg_error *err)
+{
+    const char *use = s->cell.top.profile;
+    const wg_profile_options o = { .use = !*use && s->kind != WG_SESSION_MODEL ? "nominal" : use, .say = take_note, .user = s };
+    return wg_profile_open(&s->profile, &o, err);
+}
+
+const char *wg_session_profile(wg_session *s)
+{
+    char hex[WG_SHA256_HEX];
+    snprintf(s->profile_name, sizeof s->profile_name, "%s", wg_profile_name(s->profile, hex));
+    return s->profile_name;
+}
+
 static wg_status open_session(wg_session *s, const wg_engine_text *text, wg_error *err)
 {
     const bool serves = s->opt.ride_rows > 0;
@@ -63,6 +86,8 @@ static wg_status open_session(wg_session *s, const wg_engine_text *text, wg_erro
     parts.drafter_options = s->cell.draft;
     parts.verifier = s->cell.verifier;
     parts.verifier_options = s->cell.verifier_options;
+    WG_TRY(open_profile(s, err));
+    parts.profile = s->profile;
     return wg_engine_open(&s->engine, &parts, &s->opt, err);
 }
 
@@ -139,6 +164,7 @@ void wg_session_close(wg_session *s)
     if (!s) return;
     while (s->first) wg_sequence_close(s->first);
     wg_engine_close(s->engine);
+    wg_profile_close(s->profile);
     wg_scorer_lm_close(s->lm);
     wg_pool_close(s->pool);
     wg_target_close(s->target);
@@ -156,7 +182,9 @@ wg_status wg_session_about_get(const wg_session *s, wg_session_about *out, wg_er
                                      .lossless = wg_cell_lossless(&s->cell),
                                      .law_only = lm->class->law_only,
                                      .drafter = wg_engine_drafter(s->engine)->class->name,
-                                     .rule = wg_engine_verifier(s->engine)->name };
+                                     .rule = wg_engine_verifier(s->engine)->name,
+                                     .profile = wg_session_profile((wg_session *)(uintptr_t)s),
+                                     .profile_notes = s->profile_notes };
     return wg_struct_out(out, &about, sizeof about, WG_SIZE_TO(wg_session_about, rule), "wg_session_about", err);
 }
 

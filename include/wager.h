@@ -103,7 +103,9 @@ typedef struct wg_session_about {
     size_t size;
     int vocab, context, batch;  /* tokens; tokens of a sequence; sequences of a round */
     int lossless, law_only;     /* 0 or 1 */
-    const char *drafter, *rule; /* names; live as long as the session */
+    const char *drafter, *rule; /* names; live as long as the session, as these: */
+    const char *profile;       /* prices of passes that drafts were decided by (docs/drafters.md): a digest, "nominal", or "" */
+    const char *profile_notes; /* what was measured for it when the session was opened, and where it is kept: lines, or "" */
 } wg_session_about;
 WG_API wg_status wg_session_about_get(const wg_session *s, wg_session_about *out, wg_error *err);
 
@@ -422,8 +424,8 @@ typedef struct wg_scheduler_options {
     wg_speculation speculation;
     double window;   /* seconds; of WG_BATCHING_DYNAMIC; 0: 0.01 */
     double cost[64]; /* of WG_SPECULATION_ADAPTIVE: seconds, or any unit, of a pass of the target over 1, 2, ... rows, the last
-                      * one given (> 0) for all larger ones; none given: measured when the scheduler opens, then by its steps */
-    double draft_cost; /* of a draft token, in the same unit; 0: measured with them */
+                      * one given (> 0) for all larger ones; none given: by the profile, then by its steps */
+    double draft_cost; /* of a draft token, in the same unit; 0: by the profile, too */
 } wg_scheduler_options;
 
 /* config: as of wg_session_open, whose errors it has. EINVAL: an option out of range. EUNSUPPORTED: a prefix cache for a target
@@ -561,6 +563,7 @@ typedef struct wg_scheduler_about {
     int bos, eos;                                   /* tokens; -1: none */
     int chat;                                       /* 1: wg_scheduler_chat has a template */
     const char *drafter, *rule, *model, *tokenizer; /* model: the target's path; tokenizer: its kind */
+    const char *profile, *profile_notes;            /* as in wg_session_about */
 } wg_scheduler_about;
 WG_API wg_status wg_scheduler_about_get(const wg_scheduler *s, wg_scheduler_about *out, wg_error *err);
 

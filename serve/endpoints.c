@@ -157,6 +157,7 @@ static void metrics(wgs_exchange *x)
                            .model = s->name,
                            .drafter = s->about.drafter,
                            .rule = s->about.rule,
+                           .profile = s->about.profile,
                            .version = wg_version() };
     wgs_metrics_write(s->metrics, s->options->metrics_prefix, &g, &out);
     wgs_reply_text(x, 200, "text/plain; version=0.0.4; charset=utf-8", &out);
@@ -176,9 +177,10 @@ static void props(wgs_exchange *x)
                                   o->sampling.temperature, "top_p", o->sampling.top_p, "top_k", o->sampling.top_k, "min_p",
                                   o->sampling.min_p));
     json_object_set_new(all, "speculation",
-                        json_pack("{s:s, s:s, s:s, s:b, s:b, s:I, s:I}", "drafter", s->about.drafter, "rule", s->about.rule,
-                                  "mode", o->speculation, "lossless", s->about.lossless, "law_only", s->about.law_only,
-                                  "drafted", (json_int_t)now.drafted, "accepted", (json_int_t)now.accepted));
+                        json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:I, s:I}", "drafter", s->about.drafter, "rule",
+                                  s->about.rule, "mode", o->speculation, "profile", s->about.profile, "lossless",
+                                  s->about.lossless, "law_only", s->about.law_only, "drafted", (json_int_t)now.drafted,
+                                  "accepted", (json_int_t)now.accepted));
     json_object_set_new(all, "batching",
                         json_pack("{s:s, s:i, s:i, s:b}", "mode", o->mode, "pages", now.pages, "page_tokens", now.page_tokens,
                                   "prefix_cache", !o->no_prefix_cache));

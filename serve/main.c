@@ -100,6 +100,11 @@ static void greet(const wgs_server *s)
     printf("wager-serve: %s, drafter %s, rule %s%s; listening at http://%s%s%s:%d\n", s->name, s->about.drafter, s->about.rule,
            s->about.lossless ? "" : " (LOSSY)", at, o->host, end, wgs_http_port(s));
     fflush(stdout);
+    for (const char *line = s->about.profile_notes; *line;) {
+        const size_t n = strcspn(line, "\n");
+        fprintf(stderr, "wager-serve: %.*s\n", (int)n, line);
+        line += n + (line[n] == '\n');
+    }
     if (!s->about.chat)
         fputs("wager-serve: the model has no chat template: conversations are continued as plain texts; --chat names one\n",
               stderr);

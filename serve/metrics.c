@@ -192,6 +192,8 @@ static void write_gauges(const char *prefix, const wgs_gauges *now, wgs_buffer *
     label(out, "drafter", now->drafter);
     wgs_buffer_puts(out, ",");
     label(out, "rule", now->rule);
+    wgs_buffer_puts(out, ",");
+    label(out, "profile", now->profile);
     wgs_buffer_puts(out, "} 1\n");
 }
 

@@ -41,7 +41,7 @@ typedef struct wgs_gauges {
     int64_t cached_tokens, evictions, preemptions;
     int64_t undrafted[3]; /* passes without a draft: switched off; by the policy; by the drafter */
     double seconds_draft, seconds_verify, seconds_accept, seconds_kv, seconds_prefill;
-    const char *model, *drafter, *rule, *version;
+    const char *model, *drafter, *rule, *profile, *version;
 } wgs_gauges;
 
 /* Appends all series; their names begin with prefix ("wager:"). */

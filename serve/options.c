@@ -31,6 +31,9 @@ static const option_row rows[] = {
       "chat template; without one: the model's own, else messages as they are" },
     { "device", "DEVICE", 0, O_TEXT, AT(device), 0, 0, "where the target runs (cpu)" },
     { "kv-type", "f32|f16|bf16|q8", 0, O_CHOICE, AT(kv_type), 0, 0, "element type of the cache (f16)" },
+    { "profile", "FILE|new|nominal", 0, O_TEXT, AT(profile), 0, 0,
+      "prices of passes, by which auto decides: a file; new: measured now; nominal: constants; without it: measured once and "
+      "kept in ~/.cache/wager" },
     { "threads", "N", 0, O_INT, AT(threads), 0, 256, "threads of the engine; 0: all cores" },
     { "name", "NAME", 0, O_TEXT, AT(name), 0, 0, "the model's name for clients (the file's name)" },
     { "host", "ADDRESS", 0, O_TEXT, AT(host), 0, 0, "address to listen at (127.0.0.1)" },
@@ -306,6 +309,7 @@ char *wgs_options_config(wgs_options *o, wgs_problem *p)
     put_text(c, "target", "device", o->device);
     put_text(c, "target", "kv_type", o->kv_type);
     put_text(c, "prompts", "chat", o->chat);
+    if (o->profile) json_object_set_new(c, "profile", json_string(o->profile));
     if (o->threads) json_object_set_new(section(c, "target"), "threads", json_integer(o->threads));
     if (o->draft_model) json_object_set_new(c, "draft", json_pack("{s:s, s:s}", "kind", "model", "model", o->draft_model));
     if (o->batch || !json_object_get(c, "batch")) json_object_set_new(c, "batch", json_integer(o->batch ? o->batch : 8));

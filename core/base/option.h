@@ -22,6 +22,7 @@ typedef enum wg_option_names {
     WG_NAMES_NOTHING,
     WG_NAMES_FILE,
     WG_NAMES_SHAPE,    /* a file, unless it has digits and dashes only */
+    WG_NAMES_OR_WORD,  /* a file, unless it has letters only */
     WG_NAMES_COMMAND,  /* for a shell: words of it may be files */
     WG_NAMES_DRAFTERS, /* SPEC|SPEC|... (draft/compose/composite.h), whose options may name files */
 } wg_option_names;

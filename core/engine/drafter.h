@@ -43,6 +43,7 @@ typedef struct wg_env {
                                         NULL: this engine does not hand them out */
     struct wg_tap_feeds *feeds;       /* hidden states of the target's rows: a drafter that reads them opens a feed in open
                                        * (tap_feed.h). NULL: no engine runs the target */
+    struct wg_profile *profile;       /* prices of passes (profile.h), for what is decided by them; NULL: nominal ones */
 } wg_env; /* new members go to the end: objects built before them still run (draft/external/drafter_plugin.h) */
 
 /* Nothing after such a token is emitted, so a draft may end there. */

@@ -48,6 +48,7 @@ typedef struct wg_engine_parts {
     const void *verifier_options;
     const wg_verifier_class *const *rules; /* NULL-terminated: the rules that a message may name as legal; may be NULL */
     const struct wg_plugins *plugins;      /* for composites (wg_env); may be NULL */
+    struct wg_profile *profile;            /* prices of passes (profile.h); NULL: nominal ones */
 } wg_engine_parts;
 
 /* The fields are private to core/engine (engine_impl.h); programs use the functions below. */

@@ -4,6 +4,7 @@
 #include "core/engine/build.h"
 #include "core/engine/device_decode.h"
 #include "core/engine/engine_impl.h"
+#include "core/engine/profile.h"
 #include "core/engine/device_verify.h"
 #include "core/engine/seq_rows.h"
 
@@ -131,6 +132,7 @@ static wg_status open_engine(wg_engine *e, const wg_engine_parts *parts, const w
         .plugins = parts->plugins,
         .lengths = e->opt.lengths,
         .feeds = &e->feeds,
+        .profile = parts->profile,
     };
     WG_TRY(open_buffers(e, err));
     e->env.logits = e->logits;
@@ -144,6 +146,7 @@ wg_status wg_engine_open(wg_engine **out, const wg_engine_parts *parts, const wg
     wg_engine *e = wg_calloc(1, sizeof *e);
     if (!e) return wg_nomem(err, sizeof *e, "an engine");
     const wg_status status = open_engine(e, parts, opt, err);
+    wg_profile_keep(parts->profile);
     if (status) wg_engine_close(e);
     else *out = e;
     return status;

@@ -434,6 +434,7 @@ static wg_status model_attach(wg_lm *lm, wg_kv *kv, wg_error *err)
 }
 
 static wg_model *model_of(const wg_lm *lm) { return (wg_model *)lm; }
+static void model_identity(const wg_lm *lm, wg_lm_identity *out) { *out = ((const wg_model *)lm)->identity; }
 static void model_close(wg_lm *lm) { wg_model_close((wg_model *)lm); }
 
 const wg_lm_class wg_model_lm_class = {
@@ -444,4 +445,5 @@ const wg_lm_class wg_model_lm_class = {
     .verify = model_verify,
     .close = model_close,
     .transformer = model_of,
+    .identity = model_identity,
 };

@@ -7,6 +7,7 @@
 
 #include "core/kv/batch.h"
 #include "core/model/device.h"
+#include "core/model/identity.h"
 
 typedef struct wg_lm wg_lm;
 
@@ -28,6 +29,8 @@ typedef struct wg_lm_class {
     bool law_only;
     /* The transformer behind it (core/model/model.h). NULL: a model of another kind. */
     struct wg_model *(*transformer)(const wg_lm *lm);
+    /* What its passes are of. NULL: nobody knows, so what is measured of them is not kept. */
+    void (*identity)(const wg_lm *lm, wg_lm_identity *out);
 } wg_lm_class;
 
 /* The hidden states that its passes can give (taps.h). */

@@ -10,6 +10,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/mem.h"
+#include "core/model/cuda/device_cuda.h"
 #include "core/model/model_impl.h"
 #include "core/model/places.h"
 #include "core/model/read_ahead.h"
@@ -21,6 +22,7 @@ typedef struct loader {
     const wg_model_options *opt;
     int64_t width[WIDTHS];
     wg_read_ahead *ahead;
+    wg_sha256_state *seen; /* of the model's identity */
     wg_error *err;
 } loader;
 
@@ -61,6 +63,7 @@ static wg_status need(const loader *o, const wg_tensor *t)
 {
     const int64_t in = t->dim[0];
     WG_TRY(wg_weights_need(o->w, t, o->err));
+    wg_identity_add(o->seen, t);
     const int64_t bad = o->opt->allow_nan ? -1 : wg_finite_check(o->m->device.pool, t);
     if (bad >= 0)
         return wg_fail(o->err, WG_EMODEL,
@@ -455,10 +458,29 @@ wg_status wg_model_check(const wg_weights *w, const wg_model_options *opt, wg_ar
     return WG_OK;
 }
 
+static void identify(wg_model *m, const wg_weights *w, wg_sha256_state *seen)
+{
+    wg_lm_identity *of = &m->identity;
+    const char *path = wg_weights_path(w), *slash = strrchr(path, '/');
+    int type = 0;
+    while (wg_kv_type_names[type] && wg_kv_type_ids[type] != m->kv_type) type++;
+    wg_sha256_end(seen, of->weights);
+    snprintf(of->name, sizeof of->name, "%s", slash && slash[1] ? slash + 1 : path);
+    const int n = snprintf(of->part, sizeof of->part, "cache %s", wg_kv_type_names[type] ? wg_kv_type_names[type] : "?");
+    if (m->head.n < m->arch.vocab) snprintf(of->part + n, sizeof of->part - (size_t)n, ", %d rows of the head", m->head.n);
+    const wg_cuda *card = m->device.class->cuda ? m->device.class->cuda(&m->device) : NULL;
+    if (!card) snprintf(of->device, sizeof of->device, "%s", m->device.class->name);
+    else snprintf(of->device, sizeof of->device, "%s mode %u, %.40s", card->name, card->mode, card->gpu.card);
+    of->threads = m->device.pool ? wg_pool_threads(m->device.pool) : 1;
+}
+
 static wg_status open_into(wg_model *m, const wg_weights *w, const wg_model_options *opt, wg_error *err)
 {
     loader o;
+    wg_sha256_state seen;
     WG_TRY(check(&o, m, w, opt, err));
+    o.seen = &seen;
+    wg_identity_begin(&seen, w);
     const wg_arch *a = &m->arch;
     m->kv_type = opt->kv_type;
     m->max_rows = opt->max_rows ? opt->max_rows : WG_MODEL_ROWS;
@@ -478,6 +500,7 @@ static wg_status open_into(wg_model *m, const wg_weights *w, const wg_model_opti
     WG_TRY(load_rotary(&o));
     WG_TRY(load_numbers(&o));
     WG_TRY(load_all(&o));
+    identify(m, w, &seen);
     return wg_model_open_scratch(m, err);
 }
 

@@ -36,7 +36,8 @@ struct wg_model {
     int window;                               /* tokens that a row attends to in layers with a window; 0: all */
     bool all_windowed;                        /* these are all layers */
     size_t bytes, angles_bytes, expert_bytes; /* of all; of rotary angles; of experts */
-    int64_t experts_read;                     /* by all passes, of all layers; 0 where the device does not count */
+    wg_lm_identity identity;
+    int64_t experts_read; /* by all passes, of all layers; 0 where the device does not count */
 
     wg_matrix embed;                 /* (vocab, dim) */
     wg_matrix head;                  /* (vocab or n_head, dim); when tied and whole, the same memory as embed */

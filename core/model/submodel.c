@@ -2,6 +2,7 @@
  * The submodel (submodel.h): forward.c runs its plan; this file has its wg_lm, and the positions that its rows attend to. */
 #include "core/model/submodel.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/mem.h"
@@ -54,11 +55,25 @@ static wg_status partial_attach(wg_lm *lm, wg_kv *kv, wg_error *err)
 
 static void partial_close(wg_lm *lm) { wg_submodel_close((wg_submodel *)lm); }
 
+/* The whole model's, with the layers and positions of the plan. */
+static void partial_identity(const wg_lm *lm, wg_lm_identity *out)
+{
+    const wg_submodel *p = (const wg_submodel *)lm;
+    int left_out = 0;
+    *out = p->model->identity;
+    for (int i = 0; i < p->plan.layers; i++)
+        left_out += wg_layer_plan_skips(&p->plan, i, WG_SKIP_ATTENTION) + wg_layer_plan_skips(&p->plan, i, WG_SKIP_MLP);
+    const size_t n = strlen(out->part);
+    snprintf(out->part + n, sizeof out->part - n, ", %d of %d layers, %d halves left out, %d sinks, window %d", p->plan.layers,
+             p->model->arch.layers, left_out, p->plan.sinks, p->plan.window);
+}
+
 static const wg_lm_class partial_class = {
     .name = "part of a transformer",
     .attach = partial_attach,
     .forward = partial_forward,
     .close = partial_close,
+    .identity = partial_identity,
 };
 
 const wg_arch *wg_lm_arch(const wg_lm *lm)

@@ -15,10 +15,11 @@
  * fixed drafts, and at a node on its q before its child is drawn: never on a drawn token that it decides about. Trees are cut
  * by whole levels.
  *
- * Prices. Where the rule makes the text independent of the drafts (rules that compare, and temperature 0), they are measured at
- * open, follow the clock, and what is learned passes from sequence to sequence. Elsewhere, unless `live` is asked for, they
- * are constants, and what is learned stays with its sequence: so a text is a function of seed and request (law 3). Every
- * decision is logged where the engine keeps a log (core/engine/length_log.h), and repeated from it. */
+ * Prices are those of the machine's profile (core/engine/profile.h). Where the rule makes the text independent of the drafts
+ * (rules that compare, and temperature 0), they follow the clock from there, and what is learned passes from sequence to
+ * sequence. Elsewhere, unless `live` is asked for, they stay, and what is learned stays with its sequence: so a text is a
+ * function of seed, request and profile (law 3). Every decision is logged where the engine keeps a log
+ * (core/engine/length_log.h), and repeated from it. */
 #include "draft/draft.h"
 
 #include <limits.h>
@@ -50,8 +51,8 @@ static const wg_option options[] = {
                    "one to four drafters, as KIND:option=value;option=value|KIND|... (needed)"),
     WG_OPTION_STR(
         wg_auto_options, costs, "",
-        "of target passes over 1, 2, ... rows, such as 1/1.02/1.1; measured: timed when it is opened; nominal: constants "
-        "of no machine; empty: measured where the text does not depend on the drafts, else nominal"),
+        "of target passes over 1, 2, ... rows, such as 1/1.02/1.1; empty: those of the machine's profile (docs/drafters.md); "
+        "measured: timed anew when it is opened; nominal: constants of the models"),
     WG_OPTION_STR(wg_auto_options, draft_costs, "",
                   "of a level of a draft, in passes of the target over one row, such as 0.1/0: one for each drafter; empty: as "
                   "`costs`"),

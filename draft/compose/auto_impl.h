@@ -3,6 +3,7 @@
 #ifndef WG_DRAFT_COMPOSE_AUTO_IMPL_H
 #define WG_DRAFT_COMPOSE_AUTO_IMPL_H
 
+#include "core/engine/profile.h"
 #include "core/engine/row_timing.h"
 #include "core/engine/row_trial.h"
 #include "draft/compose/auto_plan.h"

@@ -11,6 +11,7 @@
 
 #include "core/base/mem.h"
 #include "core/base/number.h"
+#include "core/engine/profile.h"
 
 enum { PROBE = 16 }; /* a policy that drafts nothing tries one token again after so many steps */
 
@@ -204,13 +205,13 @@ wg_status wg_length_given_costs(double *pass, const char *text, const char *draf
 
 static wg_status find_costs(wg_length *l, const char *drafter, wg_lm *draft, const wg_env *env, wg_error *err)
 {
-    double target[WG_TREE_MAX + 1], level = 0, token;
+    wg_prices target = { .n = 0 }, level;
     if (*l->opt.costs) WG_TRY(wg_length_given_costs(l->pass, l->opt.costs, drafter, err));
     const bool both = l->opt.draft_cost < 0 && draft;
-    if (!*l->opt.costs || both) WG_TRY(wg_length_measure(env->target, *l->opt.costs ? 1 : WG_TREE_MAX, target, err));
-    for (int i = 1; !*l->opt.costs && i <= WG_TREE_MAX; i++) l->pass[i] = target[i] / target[1];
-    if (both) WG_TRY(wg_length_measure_draft(draft, env->target, 1, &level, &token, err));
-    l->draft = both ? level / target[1] : fmax(l->opt.draft_cost, 0);
+    if (!*l->opt.costs || both) WG_TRY(wg_profile_target(env->profile, env->target, &target, err));
+    for (int i = 1; !*l->opt.costs && i <= WG_TREE_MAX; i++) l->pass[i] = wg_prices_of(&target, i) / target.seconds[0];
+    if (both) WG_TRY(wg_profile_draft(env->profile, draft, env->target, &level, err));
+    l->draft = both ? level.seconds[0] / target.seconds[0] : fmax(l->opt.draft_cost, 0);
     return WG_OK;
 }
 

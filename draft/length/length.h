@@ -14,7 +14,7 @@ typedef enum wg_sight {
     WG_SEES_PAST = 1,  /* acceptance of earlier drafts of the sequence */
     WG_SEES_Q = 2,     /* q at a node, before its children are drawn */
     WG_SEES_DRAWN = 4, /* the drawn token, before it is verified */
-    WG_SEES_COST = 8,  /* costs of passes. Measured costs make the text depend on the machine under rules that draw */
+    WG_SEES_COST = 8,  /* costs of passes: under rules that draw, the text depends on the profile (core/engine/profile.h) */
 } wg_sight;
 
 typedef struct wg_length_options {
@@ -43,8 +43,8 @@ extern const char *const wg_length_names[];
 #define WG_LENGTH_OPTIONS(T)                                                                                                   \
     { "policy", "length of drafts: fixed; hf: 2 longer after full acceptance, else 1 shorter; confidence: stop where q's best "\
       "token is below `threshold`; entropy: stop where 1 - sqrt(spread * H(q)) is (SVIP); adaedl: the same, with a threshold " \
-      "that follows the acceptance `aim`; average: the running average of accepted tokens and 1; cost: best by measured costs "\
-      "of passes, whose text depends on the machine under rules that draw, such as rejection; bandit: UCB over lengths, "      \
+      "that follows the acceptance `aim`; average: the running average of accepted tokens and 1; cost: best by costs of "\
+      "passes, whose text depends on the profile under rules that draw, such as rejection; bandit: UCB over lengths, "         \
       "likewise; drawn: drop drawn tokens whose q is below `threshold` (rules match and greedy only)",                         \
       WG_OPT_ENUM, WG_LENGTH_AT(T, policy), 0, 0, 0, NULL, wg_length_names },                                                  \
     { "threshold", "of the policies confidence, entropy, adaedl (where it starts) and drawn", WG_OPT_FLOAT,                    \
@@ -54,9 +54,9 @@ extern const char *const wg_length_names[];
     { "aim", "adaedl: the acceptance to hold", WG_OPT_FLOAT, WG_LENGTH_AT(T, aim), 0.9, 0, 1, NULL, NULL },                    \
     { "spread", "entropy, adaedl: factor of the entropy", WG_OPT_FLOAT, WG_LENGTH_AT(T, spread), 0.2, 0, 100, NULL, NULL },    \
     { "explore", "bandit: width of the confidence bounds", WG_OPT_FLOAT, WG_LENGTH_AT(T, explore), 0.5, 0, 100, NULL, NULL },  \
-    { "draft_cost", "cost, bandit: of one draft token, in passes of the target over one row; negative: measured",              \
+    { "draft_cost", "cost, bandit: of one draft token, in passes of the target over one row; negative: the profile's",         \
       WG_OPT_FLOAT, WG_LENGTH_AT(T, draft_cost), -1, -1, 1000, NULL, NULL },                                                   \
-    { "costs", "cost, bandit: of target passes over 1, 2, ... rows, such as 1/1.02/1.1 (the last goes on); empty: measured",   \
+    { "costs", "cost, bandit: of target passes over 1, 2, ... rows, such as 1/1.02/1.1 (the last goes on); empty: profile's", \
       WG_OPT_STRING, WG_LENGTH_AT(T, costs), 0, 0, 0, "", NULL }
 /* clang-format on */
 
@@ -102,7 +102,8 @@ struct wg_length {
 };
 
 /* max: the drafter's longest draft. has_q: the drafter has a q. draft: its own model, whose cost counts, or NULL.
- * ECONFIG, ELAW; ENOMEM. Measures costs that the policy needs and the options lack; models must be attached before. */
+ * ECONFIG, ELAW; ENOMEM; those of env->profile, which has the costs that the policy needs and the options lack: models must be
+ * attached before. */
 wg_status wg_length_open(wg_length *l, const wg_length_options *o, const char *drafter, int max, bool has_q, wg_lm *draft,
                          const wg_env *env, wg_error *err);
 void wg_length_close(wg_length *l);
@@ -130,17 +131,5 @@ bool wg_length_numbers(const char *text, double least, double *out, int most, in
 /* pass[1 .. WG_TREE_MAX] from such a text of positive numbers, in units of the first; the last applies to all larger passes.
  * ECONFIG. */
 wg_status wg_length_given_costs(double *pass, const char *text, const char *drafter, wg_error *err);
-
-/* Seconds of a pass of a model over 1 .. n rows, n <= WG_TREE_MAX, after 64 tokens (fewer where its context is short), in a
- * cache of its own. Up to 24 turns, in 0.7 s or three of them: passes over one row, then a block of four (fewer in 0.008 s) of
- * each size, rising. One row is the fastest turn's; each size is the one before it times the median of their quotients within a
- * turn; monotone, interpolated between the sizes tried. */
-wg_status wg_length_measure(wg_lm *lm, int n, double *seconds, wg_error *err);
-
-/* Seconds of a pass of a draft model over one row, *level, and of each further one of up to n rows, *token, as the first two
- * passes after one of the target over 3 rows, whose weights take the nearest caches: in a run of its own a small model is up
- * to twice as fast. The least of three turns, of a turn the median of 32 rounds (fewer in 0.06 s, at least one). Two models;
- * both are as before afterwards. */
-wg_status wg_length_measure_draft(wg_lm *draft, wg_lm *target, int n, double *level, double *token, wg_error *err);
 
 #endif

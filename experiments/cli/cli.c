@@ -377,3 +377,9 @@ int wg_cli_kv_type(const char *name)
         if (!strcmp(name, wg_kv_type_names[i])) return wg_kv_type_ids[i];
     return WG_F16;
 }
+
+void wg_cli_say_profile(void *unused, bool warning, const char *text)
+{
+    (void)unused;
+    fprintf(stderr, "wager: %s%s\n", warning ? "warning: " : "", text);
+}

@@ -104,6 +104,9 @@ int wg_cli_kv_type(const char *name);
 #define WG_KV_TYPE_VALUES "f32|f16|bf16|q8"
 #define WG_KV_TYPE_DOC "element type of the cache"
 
+/* wg_profile_options.say on stderr. */
+void wg_cli_say_profile(void *unused, bool warning, const char *text);
+
 /* The chat template of --chat (one of WG_CHAT_VALUES) and --system TEXT (each may be NULL); false after a message on stderr. */
 bool wg_cli_chat(const char *command, const char *name, const char *system, wg_chat *out);
 #define WG_CHAT_VALUES "none|model|llama-2|llama-3|chatml|zephyr|vicuna"

@@ -21,6 +21,7 @@
 #include "core/base/json.h"
 #include "core/base/clock.h"
 #include "core/base/mem.h"
+#include "core/engine/profile.h"
 #include "core/file/quantize.h"
 #include "experiments/base/timing.h"
 #include "experiments/cli/bench_compare.h"
@@ -38,7 +39,7 @@
 #include "experiments/base/target.h"
 
 typedef struct bench {
-    const char *model, *draft_model, *draft, *rule, *rows, *context, *device, *kv_name, *quantize;
+    const char *model, *draft_model, *draft, *rule, *rows, *context, *device, *kv_name, *quantize, *profile;
     long history, threads, repeats, n, seed, vocab;
     double temperature, top_p;
     const char *text, *op, *type;
@@ -97,6 +98,9 @@ static void print_arm(const bench *b, arm *a, const char *name, double plain)
                               ph->accept / rounds * 1e3, "kv_ms", ph->kv / rounds * 1e3, "rounds", (json_int_t)a->passes,
                               "drafted", (json_int_t)a->drafted, "accepted", (json_int_t)a->accepted);
         json_object_set_new(o, "recorded", a->device ? json_boolean(a->made.launched == 0) : json_null());
+        char hex[WG_SHA256_HEX];
+        const char *profile = wg_profile_name(wg_engine_env(a->engine)->profile, hex);
+        json_object_set_new(o, "profile", *profile ? json_string(profile) : json_null());
         json_object_set_new(o, "looped", a->device ? json_boolean(a->made.looped == a->passes) : json_null());
         wg_json_put_line(o, 0);
         return;
@@ -106,8 +110,8 @@ static void print_arm(const bench *b, arm *a, const char *name, double plain)
            ph->kv / rounds * 1e3);
 }
 
-static wg_status arm_open(const bench *b, const wg_target *t, const wg_drafter_choice *draft, const char *rule, arm *a,
-                          wg_error *err)
+static wg_status arm_open(const bench *b, const wg_target *t, const wg_drafter_choice *draft, const char *rule,
+                          wg_profile *profile, arm *a, wg_error *err)
 {
     const wg_engine_options opt = { .max_batch = 1,
                                     .seed = (uint64_t)b->seed,
@@ -117,6 +121,7 @@ static wg_status arm_open(const bench *b, const wg_target *t, const wg_drafter_c
     parts.drafter = draft->class;
     parts.drafter_options = draft->options;
     parts.rules = wg_program_plugins.verifiers;
+    parts.profile = profile;
     WG_TRY(wg_find_verifier(&wg_program_plugins, rule, &parts.verifier, err));
     return wg_engine_open(&a->engine, &parts, &opt, err);
 }
@@ -125,13 +130,15 @@ static wg_status bench_round(const bench *b, wg_target *t, wg_error *err)
 {
     wg_drafter_choice none = { 0 }, draft = { 0 };
     arm plain = { 0 }, spec = { 0 };
+    wg_profile *profile = NULL;
     const bool speculate = b->draft_model || b->draft;
     const int32_t root = t->tokenizer && wg_tokenizer_bos(t->tokenizer) >= 0 ? wg_tokenizer_bos(t->tokenizer) : 1;
     wg_status s = wg_choose_drafter("none", &none, err);
     if (!s && speculate)
         s = b->draft_model ? wg_choose_draft_model(b->draft_model, &draft, err) : wg_choose_drafter(b->draft, &draft, err);
-    if (!s) s = arm_open(b, t, &none, "match", &plain, err);
-    if (!s && speculate) s = arm_open(b, t, &draft, b->rule, &spec, err);
+    if (!s) s = arm_open(b, t, &none, "match", NULL, &plain, err);
+    if (!s) s = wg_profile_open(&profile, &(wg_profile_options){ .use = b->profile, .say = wg_cli_say_profile }, err);
+    if (!s && speculate) s = arm_open(b, t, &draft, b->rule, profile, &spec, err);
     const int warm = t->device.class->finish ? 2 : 1; /* a device records a graph when the same pass comes again */
     for (int r = -warm; !s && r < b->repeats; r++) {
         s = arm_run(b, &plain, root, r, err);
@@ -147,6 +154,7 @@ static wg_status bench_round(const bench *b, wg_target *t, wg_error *err)
     }
     wg_engine_close(plain.engine);
     wg_engine_close(spec.engine);
+    wg_profile_close(profile);
     wg_choice_close(&none);
     wg_choice_close(&draft);
     return s;
@@ -242,6 +250,7 @@ int wg_cmd_bench(int argc, char **argv)
         { "kv-type", 0, WG_FLAG_CHOICE, &b.kv_name, WG_KV_TYPE_VALUES, WG_KV_TYPE_DOC " (f16)", 0, 0 },
         { "quantize", 0, WG_FLAG_STRING, &b.quantize, "T[,P=T]...", "forward, round, perplexity, load: " WG_QUANTIZE_DOC, 0,
           0 },
+        { "profile", 0, WG_FLAG_STRING, &b.profile, "P", "round: " WG_PROFILE_DOC, 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &b.json, NULL, "one JSON object a line", 0, 0 },
         { 0 },
     };

@@ -14,6 +14,7 @@
 #include "core/base/hash.h"
 #include "core/base/mem.h"
 #include "core/base/read_file.h"
+#include "core/engine/profile.h"
 #include "core/engine/seq_rows.h"
 #include "core/file/quantize.h"
 #include "draft/compose/composite.h"
@@ -28,7 +29,8 @@ enum { PROMPT_MOST = 16 << 20 }; /* bytes of a prompt from standard input */
 
 typedef struct generate {
     const char *grammar, *schema; /* files */
-    const char *target, *kind, *draft_model, *draft, *prompt, *rule, *device, *kv_type, *quantize, *chat_name, *system, *date;
+    const char *target, *kind, *draft_model, *draft, *prompt, *rule, *device, *kv_type, *quantize, *chat_name, *system, *date,
+        *profile;
     size_t prompt_bytes;
     wg_chat chat;
     long n, top_k, penalty_window, seed, threads;
@@ -148,6 +150,8 @@ static wg_status put_footer(const generate *g, const wg_engine *e, const wg_toke
                           "probes", (json_int_t)c->probes, "prefill_ms", prefill * 1e3, "decode_ms", decode * 1e3, "draft",
                           drafter, "rule", rule, "output_sha256", hash, "lossless", l.lossless);
     json_object_set_new(o, "law_only", json_boolean(g->law_only));
+    const char *profile = wg_profile_name(wg_engine_env(e)->profile, hash);
+    json_object_set_new(o, "profile", *profile ? json_string(profile) : json_null());
     if (g->grammar || g->schema) json_object_set_new(o, "whole", json_boolean(wg_seq_is_whole(s)));
     json_object_set_new(o, "lossless_if", l.rests_on ? json_string(l.rests_on) : json_null());
     json_object_set_new(o, "lossless_withdrawn", l.withdrawn ? json_string(l.withdrawn) : json_null());
@@ -220,6 +224,7 @@ static wg_status generate_run(generate *g, wg_error *err)
 {
     wg_target *t = NULL;
     wg_engine *e = NULL;
+    wg_profile *profile = NULL;
     wg_drafter_choice draft = { 0 };
     wg_target_options want = { .device = g->device,
                                .threads = (int)g->threads,
@@ -263,12 +268,17 @@ static wg_status generate_run(generate *g, wg_error *err)
         parts.verifier = rule.class;
         parts.verifier_options = rule.options;
         parts.rules = wg_program_plugins.verifiers;
+        s = wg_profile_open(&profile, &(wg_profile_options){ .use = g->profile, .say = wg_cli_say_profile }, err);
+    }
+    if (!s) {
+        parts.profile = profile;
         s = wg_engine_open(&e, &parts, &opt, err);
     }
     if (!s && g->device && wg_device_is_fast(g->device))
         fprintf(stderr, "wager generate: %s " WG_DEVICE_FAST_SAYS "\n", g->device);
     if (!s) s = generate_with(g, e, t, err);
     wg_engine_close(e);
+    wg_profile_close(profile);
     wg_target_close(t);
     wg_choice_close(&draft);
     wg_rule_choice_close(&rule);
@@ -322,6 +332,7 @@ int wg_cmd_generate(int argc, char **argv)
         { "pin", 0, WG_FLAG_BOOL, &g.pin, NULL, "bind each worker thread to a processor of its own", 0, 0 },
         { "kv-type", 0, WG_FLAG_CHOICE, &g.kv_type, WG_KV_TYPE_VALUES, WG_KV_TYPE_DOC " (f16)", 0, 0 },
         { "quantize", 0, WG_FLAG_STRING, &g.quantize, "T[,P=T]...", WG_QUANTIZE_DOC, 0, 0 },
+        { "profile", 0, WG_FLAG_STRING, &g.profile, "P", WG_PROFILE_DOC, 0, 0 },
         { "allow-nan", 0, WG_FLAG_BOOL, &g.allow_nan, NULL, "accept NaN and infinities in weights", 0, 0 },
         { "audit", 0, WG_FLAG_BOOL, &g.audit, NULL, "test whether drafts were drawn from the declared rows of q", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &g.json, NULL, "one JSON object instead of text", 0, 0 },

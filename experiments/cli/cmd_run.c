@@ -55,8 +55,8 @@ static int run(const wg_config *c, const char *out, bool resume, bool json, cons
 int wg_cmd_run(int argc, char **argv)
 {
     wg_flag_list set = { .n = 0 };
-    const char *out = NULL, *device = NULL, *shard = NULL, *from = NULL, *list = NULL, *path;
-    char threads_set[64], device_set[64];
+    const char *out = NULL, *device = NULL, *shard = NULL, *from = NULL, *list = NULL, *profile = NULL, *path;
+    char threads_set[64], device_set[64], profile_set[WG_OPTION_STRING];
     long threads = -1;
     bool dry = false, json = false, resume = false;
     const wg_flag flags[] = {
@@ -69,6 +69,7 @@ int wg_cmd_run(int argc, char **argv)
         { "dry-run", 0, WG_FLAG_BOOL, &dry, NULL, "check and show what would run; write nothing", 0, 0 },
         { "device", 0, WG_FLAG_STRING, &device, "DEVICE", "--set target.device=D: " WG_DEVICE_NAMES, 0, 0 },
         { "threads", 't', WG_FLAG_INT, &threads, "N", "--set target.threads=N (0: all cores); -1: as the file says", -1, 256 },
+        { "profile", 0, WG_FLAG_STRING, &profile, "P", "--set profile=P: " WG_PROFILE_DOC, 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object a line per cell instead of the table", 0, 0 },
         { "columns", 0, WG_FLAG_STRING, &list, "COLUMNS", "of the table; " WG_COLUMNS_DOC, 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
@@ -82,6 +83,10 @@ int wg_cmd_run(int argc, char **argv)
     if (device && set.n < WG_FLAG_LIST_MAX) {
         snprintf(device_set, sizeof device_set, "target.device=%.40s", device);
         set.item[set.n++] = device_set;
+    }
+    if (profile && set.n < WG_FLAG_LIST_MAX) {
+        snprintf(profile_set, sizeof profile_set, "profile=%s", profile);
+        set.item[set.n++] = profile_set;
     }
     wg_error err;
     wg_config *c;

@@ -12,9 +12,9 @@
 #include "core/base/clock.h"
 #include "core/base/mem.h"
 #include "core/base/save.h"
+#include "core/engine/pass_time.h"
 #include "core/file/quantize.h"
 #include "core/model/submodel.h"
-#include "draft/length/length.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/run/skip_score.h"
@@ -63,28 +63,31 @@ static void count_costs(search *s)
     for (int i = 1; i <= WG_SKIP_LENGTH + 1; i++) s->cost.pass[i] = i == 1 ? 1 : s->verify_cost;
 }
 
+static const double TIMED = 0.7; /* seconds that one kind of passes is timed */
+
 /* Seconds of a pass without any of one kind of sub-layer. */
 static wg_status time_without(search *s, uint8_t bit, double *seconds, wg_error *err)
 {
-    double time[2];
+    wg_prices time;
     wg_skip_score ignored;
     memset(s->skipped, bit, (size_t)s->layers);
     WG_TRY(wg_skip_scorer_run(s->scorer, s->skipped, &ignored, err));
-    WG_TRY(wg_length_measure(wg_skip_scorer_part(s->scorer), 1, time, err));
-    *seconds = time[1];
+    WG_TRY(wg_time_passes(wg_skip_scorer_part(s->scorer), 1, TIMED, &time, err));
+    *seconds = time.seconds[0];
     return WG_OK;
 }
 
 static wg_status measure_costs(search *s, wg_error *err)
 {
-    double time[WG_SKIP_LENGTH + 2], attention, mlp;
-    WG_TRY(wg_length_measure(s->t->lm, (int)s->length + 1, time, err));
+    wg_prices time;
+    double attention, mlp;
+    WG_TRY(wg_time_passes(s->t->lm, (int)s->length + 1, TIMED, &time, err));
     WG_TRY(time_without(s, WG_SKIP_ATTENTION, &attention, err));
     WG_TRY(time_without(s, WG_SKIP_MLP, &mlp, err));
-    attention = fmax(0, 1 - attention / time[1]);
-    mlp = fmax(0, 1 - mlp / time[1]);
+    attention = fmax(0, 1 - attention / time.seconds[0]);
+    mlp = fmax(0, 1 - mlp / time.seconds[0]);
     s->cost = (costs){ attention / s->layers, mlp / s->layers, fmax(0, 1 - attention - mlp), { 0 } };
-    for (int i = 1; i <= s->length + 1; i++) s->cost.pass[i] = time[i] / time[1];
+    for (int i = 1; i <= s->length + 1; i++) s->cost.pass[i] = wg_prices_of(&time, i) / time.seconds[0];
     return WG_OK;
 }
 

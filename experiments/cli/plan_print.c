@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/base/json.h"
 #include "experiments/base/shell_word.h"
 
 static const char *const answers[] = { "undecided", "do not speculate", "speculate" };

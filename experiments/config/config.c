@@ -178,11 +178,12 @@ json_t *wg_option_json(const wg_option *row, const void *o)
     }
 }
 
-/* An experiment without a constraint has the digest that it had before there were any. */
+/* An experiment without a constraint or a profile of its own has the digest that it had before there were any. */
 static bool is_left_out(const wg_cell *cell, const wg_option *row)
 {
     return (!strcmp(row->name, "grammar") && !*cell->top.grammar) ||
-           (!strcmp(row->name, "json_schema") && !*cell->top.json_schema);
+           (!strcmp(row->name, "json_schema") && !*cell->top.json_schema) ||
+           (!strcmp(row->name, "profile") && !*cell->top.profile);
 }
 
 /* Every option of a cell with its value. A section whose kind is not known yet is copied from the file. */

@@ -18,6 +18,7 @@
 #include "core/base/hash.h"
 #include "core/base/option.h"
 #include "core/engine/build.h"
+#include "core/engine/profile.h"
 #include "core/text/chat.h"
 #include "experiments/base/spec.h"
 #include "experiments/base/target.h"
@@ -33,6 +34,7 @@ typedef struct wg_config_top {
     bool alpha;                                  /* alpha, analytic_alpha, alpha_star and independent_acceptance are measured */
     int second_pass;                             /* WG_SECOND_PASS_AUTO, ... */
     char grammar[WG_OPTION_STRING], json_schema[WG_OPTION_STRING]; /* of all answers; json_schema: a path, or the schema */
+    char profile[WG_OPTION_STRING];                                /* as wg_profile_options.use */
     bool audit; /* of every drafter; those from outside are audited with alpha, too */
 } wg_config_top;
 

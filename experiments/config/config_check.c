@@ -44,6 +44,7 @@ static const wg_option top_options[] = {
         wg_config_top, second_pass, WG_SECOND_PASS_AUTO, second_passes,
         "what needs the target's rows (alpha, trace=probs) comes, auto: from a second, untimed pass where the target's "
         "device verifies, else from between the steps; always: from a second pass on every target"),
+    WG_OPTION_NAME(wg_config_top, profile, WG_NAMES_OR_WORD, "", WG_PROFILE_DOC),
     WG_OPTION_BOOL(wg_config_top, audit, 0,
                    "test whether drafts were drawn from the declared rows of q, outside of every clock; those of plug-ins and "
                    "processes are tested with \"alpha\", too"),
@@ -52,8 +53,8 @@ static const wg_option top_options[] = {
 
 bool wg_config_of_all_cells(const char *option)
 {
-    static const char *const names[] = { "name",      "question", "repeats",     "trace", "trace_rows",
-                                         "trace_top", "alpha",    "second_pass", "audit", NULL };
+    static const char *const names[] = { "name",  "question",    "repeats", "trace",   "trace_rows", "trace_top",
+                                         "alpha", "second_pass", "audit",   "profile", NULL };
     int i = 0;
     while (names[i] && strcmp(names[i], option) != 0) i++;
     return names[i] != NULL;

@@ -177,6 +177,7 @@ static void rewrite(const place *p, const wg_option *row, char *text)
 {
     if (wg_option_is(row, WG_NAMES_FILE)) rewrite_file(p, text);
     else if (wg_option_is(row, WG_NAMES_SHAPE) && text[strspn(text, "0123456789-")]) rewrite_file(p, text);
+    else if (wg_option_is(row, WG_NAMES_OR_WORD) && text[strspn(text, "abcdefghijklmnopqrstuvwxyz")]) rewrite_file(p, text);
     else if (wg_option_is(row, WG_NAMES_COMMAND)) rewrite_command(p, text);
     else if (wg_option_is(row, WG_NAMES_DRAFTERS)) rewrite_components(p, text);
 }

@@ -8,8 +8,8 @@
 #include "experiments/config/config_check.h"
 
 /* Of the top level; of the section `prompts`. `name` and `question` are for the reader. */
-static const char *const top[] = { "name",  "question", "seed",     "max_tokens", "batch", "target",
-                                   "draft", "verify",   "sampling", "prompts",    NULL };
+static const char *const top[] = { "name",  "question", "seed",     "max_tokens", "batch",   "target",
+                                   "draft", "verify",   "sampling", "prompts",    "profile", NULL };
 static const char *const prompts[] = { "chat", "system", "date", NULL };
 
 static bool is_one_of(const char *key, const char *const *names)

@@ -11,6 +11,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/mem.h"
+#include "core/base/processor.h"
 #include "experiments/config/input_files.h"
 #include "experiments/record/run_writer.h"
 #include "kernels/cpu.h"
@@ -101,11 +102,10 @@ double wg_machine_load(void)
 
 void wg_machine_line(FILE *f, double load_before)
 {
-    json_t *model = line_of("/proc/cpuinfo", "model name");
+    char name[128];
     fprintf(f, "machine: %s, %ld cores, kernels %s; load %.1f before the run, %.1f after it\n",
-            json_is_string(model) ? json_string_value(model) : "a processor without a name", sysconf(_SC_NPROCESSORS_ONLN),
+            *wg_processor_name(name, sizeof name) ? name : "a processor without a name", sysconf(_SC_NPROCESSORS_ONLN),
             wg_cpu_name(wg_cpu_chosen()), load_before, wg_machine_load());
-    json_decref(model);
 }
 
 json_t *wg_machine_facts_json(void)

@@ -186,13 +186,33 @@ static wg_status deal(merger *m, wg_error *err)
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
+/* Whether all shards decided by the same prices, or by none. */
+static bool one_profile(const merger *m)
+{
+    const char *first = wg_json_word(m->part[0].machine, "profile");
+    for (int i = 1; i < m->n; i++)
+        if (strcmp(first, wg_json_word(m->part[i].machine, "profile")) != 0) return false;
+    return true;
+}
+
+/* profile.json of the first shard, where it is that of all. */
+static wg_status copy_profile(const merger *m, const char *out, wg_error *err)
+{
+    char path[4096];
+    json_t *v = one_profile(m) ? wg_json_load(m->part[0].dir, "profile.json") : NULL;
+    snprintf(path, sizeof path, "%s/profile.json", out);
+    const wg_status s = v ? wg_json_save(v, path, err) : WG_OK;
+    json_decref(v);
+    return s;
+}
+
 /* machine.json of the first shard, with the members that differ between machines listed. */
 static json_t *merged_machine(const merger *m)
 {
     json_t *v = json_copy(m->part[0].machine), *list = json_array();
     for (int i = 0; i < m->n; i++) {
         json_t *one = json_object();
-        static const char *const keys[] = { "shard", "started", "resumed", "system", "cpu", "environment" };
+        static const char *const keys[] = { "shard", "started", "resumed", "system", "cpu", "environment", "profile" };
         for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
             json_t *its = json_object_get(m->part[i].machine, keys[k]);
             if (its) json_object_set(one, keys[k], its);
@@ -200,6 +220,7 @@ static json_t *merged_machine(const merger *m)
         json_array_append_new(list, one);
     }
     json_object_del(v, "shard");
+    if (!one_profile(m)) json_object_set_new(v, "profile", json_string("several"));
     json_object_set_new(v, "shards", list);
     return v;
 }
@@ -271,6 +292,7 @@ static wg_status write_folder(merger *m, const char *out, wg_error *err)
 {
     json_t *machine = merged_machine(m), *costs = merged_costs(m);
     wg_status s = wg_run_writer_open(&m->record, out, m->config, machine, err);
+    if (!s) s = copy_profile(m, out, err);
     if (!s && json_array_size(costs)) s = wg_run_writer_costs(m->record, costs, err);
     json_decref(machine);
     json_decref(costs);
@@ -288,7 +310,7 @@ static wg_status write_folder(merger *m, const char *out, wg_error *err)
 
 static void remove_folder(const char *out)
 {
-    static const char *const files[] = { "config.json",    "machine.json", "cost.json",
+    static const char *const files[] = { "config.json",    "machine.json", "profile.json", "cost.json",
                                          "requests.jsonl", "steps.jsonl",  "summary.json" };
     char path[4096];
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {

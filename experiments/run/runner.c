@@ -11,6 +11,7 @@
 #include "draft/draft.h"
 #include "experiments/analysis/attribution.h"
 #include "experiments/run/preflight.h"
+#include "experiments/run/run_profile.h"
 #include "experiments/run/progress.h"
 #include "experiments/record/resume_cursor.h"
 #include "experiments/run/run_result.h"
@@ -37,7 +38,8 @@ typedef struct runner {
     wg_room room; /* for the largest batch */
     wg_progress progress;
     wg_preflight *preflight;
-    double second_pass; /* seconds that second passes took */
+    wg_profile *profile; /* NULL: nominal */
+    double second_pass;  /* seconds that second passes took */
 } runner;
 
 /* ---- groups ------------------------------------------------------------------------------------------------------ */
@@ -95,6 +97,7 @@ static wg_engine_parts parts_of(const runner *r, const wg_group *g)
 {
     wg_engine_parts parts = wg_target_engine_parts(g->target);
     parts.rules = r->config->plugins->verifiers;
+    parts.profile = r->profile;
     return parts;
 }
 
@@ -446,6 +449,7 @@ static void close_all(runner *r)
     json_decref(r->costs);
     for (int g = 0; r->group && g < r->config->groups; g++) close_group(&r->group[g]);
     for (int i = 0; r->target && i < r->config->n; i++) wg_target_close(r->target[i]);
+    wg_profile_close(r->profile);
     wg_free(r->preflight);
     wg_free(r->group);
     wg_free(r->target);
@@ -490,7 +494,9 @@ wg_status wg_run_open(const wg_config *config, FILE *warnings, const char *befor
     static const wg_run_options none;
     wg_run run = { .config = config };
     runner r = { .config = config, .opt = &none, .run = &run };
-    const wg_status s = open_all(&r, err);
+    const bool measures = !*config->top.profile || !strcmp(config->top.profile, "new"); /* not for a check */
+    wg_status s = measures ? WG_OK : wg_run_profile_open(&r.profile, config, &none, err);
+    if (!s) s = open_all(&r, err);
     if (!s) wg_preflight_print(warnings, r.preflight, before);
     close_all(&r);
     wg_run_free(&run);
@@ -506,10 +512,13 @@ wg_status wg_run_config(const wg_config *config, const wg_run_options *opt, wg_r
     if (config->shard.count && config->top.trace == WG_TRACE_PROBS)
         return wg_fail(err, WG_EINVAL, "--shard: traces of probabilities are not merged; run it whole, or with trace=steps");
     wg_energy_open(&energy, WG_ENERGY_ROOT);
-    wg_status s = open_all(&r, err);
+    wg_status s = opt->recorded ? WG_OK : wg_run_profile_open(&r.profile, config, opt, err);
+    if (!s) s = open_all(&r, err);
     if (!s && opt->warnings) wg_preflight_print(opt->warnings, r.preflight, "warning: ");
     json_t *machine = s ? NULL : opt->recorded ? wg_run_writer_machine(opt->out) : wg_machine_json(config, &energy);
+    if (!s) wg_run_profile_name(r.profile, machine, out->profile);
     if (!s) s = (opt->resume ? wg_run_writer_resume : wg_run_writer_open)(&r.record, opt->out, config, machine, err);
+    if (!s) s = wg_run_profile_save(r.profile, wg_run_writer_path(r.record), err);
     if (!s && config->top.trace == WG_TRACE_PROBS && !opt->recorded) s = open_tracer(&r, machine, err);
     json_decref(machine);
     if (!s) {

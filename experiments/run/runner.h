@@ -68,10 +68,11 @@ typedef struct wg_run {
     const wg_config *config;
     wg_result *result; /* (config->n) */
     bool complete;
-    double seconds;      /* wall time of the measured part; for requests read back, their recorded time */
-    double teacher_pass; /* of these seconds, teacher forcing's (teacher_pass.h) */
-    char energy[200];    /* why no energy was measured; "": it was measured */
-    int resumed;         /* requests that were read back, not run */
+    double seconds;              /* wall time of the measured part; for requests read back, their recorded time */
+    double teacher_pass;         /* of these seconds, teacher forcing's (teacher_pass.h) */
+    char energy[200];            /* why no energy was measured; "": it was measured */
+    int resumed;                 /* requests that were read back, not run */
+    char profile[WG_SHA256_HEX]; /* wg_profile_name; "several": of shards that had different ones */
 } wg_run;
 
 typedef struct wg_run_options {

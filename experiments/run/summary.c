@@ -344,6 +344,7 @@ json_t *wg_summary_json(const wg_run *run)
     json_object_set_new(v, "question", json_string(c->top.question));
     json_object_set_new(v, "config_sha256", json_string(c->sha256));
     if (c->shard.count) json_object_set_new(v, "shard", json_string(wg_shard_text(c->shard, shard)));
+    if (*run->profile) json_object_set_new(v, "profile", json_string(run->profile));
     json_object_set_new(v, "complete", json_boolean(run->complete));
     json_object_set_new(v, "seconds", wg_json_number(round(run->seconds * 1e3) / 1e3));
     json_object_set_new(v, "finished", json_string(wg_clock_utc(utc, sizeof utc)));

@@ -565,6 +565,7 @@ def test_command():
              ([DRAFT, "--no-page=1"], 2, "takes no value"), ([DRAFT, "--api-key", ""], 2, "--api-key is empty"),
              ([DRAFT, "--api-key-file", "/nowhere"], 1, "cannot read a line"), (["/nowhere.gguf"], 1, "/nowhere.gguf"),
              ([DRAFT, "--chat", "chatml"], 1, "chatml needs the token <|im_start|>"), ([DRAFT, "--draft", "ngram:k"], 1, "'ngram:k': expected NAME"), ([DRAFT, "--draft", "ngrm"], 1, "ngram"),
+             ([DRAFT, "--profile", "nominl"], 1, "profile nominl: expected nominal, new, or a file"),
              ([DRAFT, "--host", "no.such.host.invalid", "--port", "0"], 1, "expected an address of this machine"))
     for options, status, words in cases:
         done = subprocess.run([WAGER, "serve", *options], capture_output=True, text=True)
@@ -581,7 +582,12 @@ def test_command():
             json.dump({"target": {"model": TARGET}, "draft": {"kind": "ngram", "k": 4}, "verify": {"rule": "coupled"}, "batch": 3}, f)
         with Server(SERVE, "-d", DRAFT, "--config", f.name) as s:
             assert s.get("/props")["speculation"]["drafter"] in ("auto", "model"), "options win over the config"
+        with Server(SERVE, "--draft", f"auto:of=model:model={DRAFT};length=4", "--rule", "rejection", "--profile", "configs/profiles/story.json",
+                    model=TARGET) as s:
+            profile = s.get("/props")["speculation"]["profile"]
+            assert len(profile) == 64 and f'profile="{profile}"' in s.call("GET", "/metrics")[2].decode(), profile
         with Server(SERVE, "--config", f.name, model=TARGET) as s:
+            assert s.get("/props")["speculation"]["profile"] == "", "a drafter of one length asks for no prices"
             props = s.get("/props")
             assert props["total_slots"] == 3 and props["speculation"]["drafter"] == "ngram" and props["speculation"]["rule"] == "coupled"
         alone = os.path.join(t, "wager")

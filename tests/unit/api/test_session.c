@@ -268,3 +268,30 @@ Test(session, opening_and_closing_leaks_nothing)
         wg_session_close(s); /* with its sequence */
     }
 }
+
+/* What drafts are decided by: nothing asks, constants, the machine's prices; a file is used again, and repeats the text above
+ * temperature 0. A drafter alone has nothing to be timed. */
+Test(session, decides_by_a_profile)
+{
+#define DECIDED(profile)                                                                                                       \
+    "{\"target\": {\"model\": \"" BUNDLED_TARGET "\", \"threads\": 1}, \"draft\": {\"kind\": \"auto\", \"of\": "               \
+    "\"model:model=" BUNDLED_DRAFT ";length=8\"}, \"verify\": {\"rule\": \"rejection\"}, \"max_tokens\": 40" WARM profile "}"
+    static const char *const config[] = { PLAIN, DECIDED(", \"profile\": \"nominal\""), DECIDED(", \"profile\": \"new\"") };
+    static const char *const name[] = { "", "nominal", NULL };
+    wg_error err;
+    for (int i = 0; i < 3; i++) {
+        wg_session *s = open_session(config[i]);
+        wg_session_about a = { .size = sizeof a };
+        cr_assert(wg_session_about_get(s, &a, &err) == WG_OK);
+        if (name[i]) cr_assert(!strcmp(a.profile, name[i]) && !*a.profile_notes, "%s: %s", a.profile, a.profile_notes);
+        else cr_assert(strlen(a.profile) == 64 && strstr(a.profile_notes, "measuring what passes cost"), "%s", a.profile_notes);
+        wg_session_close(s);
+    }
+    wg_session *s = NULL;
+    cr_assert(wg_session_open(&s, DECIDED(", \"profile\": \"./nowhere.json\""), &err) == WG_ENOENT, "%s", err.text);
+    wg_session_about a = { .size = sizeof a };
+    const char *alone = "{\"draft\": {\"kind\": \"auto\", \"of\": \"ngram\"}, \"verify\": {\"rule\": \"match\"}}";
+    cr_assert(wg_session_open_drafter(&s, 100, 100, alone, &err) == WG_OK, "%s", err.text);
+    cr_assert(wg_session_about_get(s, &a, &err) == WG_OK && !strcmp(a.profile, "nominal"), "%s", a.profile);
+    wg_session_close(s);
+}

@@ -295,3 +295,34 @@ Test(merge, shards_are_written_as_i_of_n)
     cr_assert_eq(wg_shard_parse(&shard, "2/4", &err), WG_OK);
     cr_assert_str_eq(wg_shard_text(shard, text), "2/4");
 }
+
+/* Shards that decided by one profile: the merged run has it. By different ones: none, and it says so. */
+Test(merge, profiles)
+{
+    static const wg_shard shard[] = { { 1, 2 }, { 2, 2 } };
+    static const char *const name[2][2] = { { "one", "two" }, { "three", "four" } }, *const out[] = { "same", "others" };
+    wg_error err;
+    put("config.json",
+        "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\", \"threads\": 1}, \"prompts\": {\"file\": "
+        "\"prompts.jsonl\", \"turns\": \"all\"}, \"draft\": {\"kind\": \"ngram\", \"policy\": \"cost\", \"k\": 4}, "
+        "\"verify\": {\"rule\": \"match\"}, \"max_tokens\": 6, \"profile\": \"new\"}");
+    for (int i = 0; i < 2; i++) {
+        for (int k = 0; k < 2; k++) run(name[i][k], shard[k]);
+        for (const char *const *file = (const char *[]){ "profile.json", "machine.json", NULL }; i == 0 && *file; file++) {
+            char from[64], to[64]; /* what a second process with the same profile has */
+            snprintf(from, sizeof from, "%s/%s", name[0][0], *file);
+            snprintf(to, sizeof to, "%s/%s", name[0][1], *file);
+            json_t *v = json_load_file(from, 0, NULL);
+            if (json_object_get(v, "shard")) json_object_set_new(v, "shard", json_string("2/2"));
+            cr_assert_eq(json_dump_file(v, to, 0), 0);
+            json_decref(v);
+        }
+        cr_assert_eq(merge(out[i], &err, 2, name[i][0], name[i][1], NULL), WG_OK, "%s", err.text);
+        json_t *summary = wg_json_load(out[i], "summary.json"), *profile = wg_json_load(out[i], "profile.json");
+        const char *said = json_string_value(json_object_get(summary, "profile"));
+        cr_assert(said && (i == 0 ? strlen(said) == 64 : !strcmp(said, "several")), "%s", said);
+        cr_assert((profile != NULL) == (i == 0));
+        json_decref(summary);
+        json_decref(profile);
+    }
+}

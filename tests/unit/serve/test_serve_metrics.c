@@ -18,6 +18,7 @@ static void read_all(wgs_metrics *m)
                              .model = "a \"b\"",
                              .drafter = "d",
                              .rule = "r",
+                             .profile = "p",
                              .version = "v" };
     wgs_metrics_write(m, "vllm:", &now, &b);
     wgs_buffer_put(&b, "", 1);
@@ -48,7 +49,7 @@ Test(serve_metrics, all_series_from_the_first_reading_on)
     HAS("vllm:e2e_request_latency_seconds_sum 0");
     HAS("vllm:spec_round_seconds_total{phase=\"draft\"} 0");
     HAS("vllm:spec_disabled_rounds_total{reason=\"policy\"} 0");
-    HAS("vllm:build_info{version=\"v\",model=\"a \\\"b\\\"\",drafter=\"d\",rule=\"r\"} 1");
+    HAS("vllm:build_info{version=\"v\",model=\"a \\\"b\\\"\",drafter=\"d\",rule=\"r\",profile=\"p\"} 1");
     wgs_metrics_close(m);
 }
 
