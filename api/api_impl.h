@@ -42,8 +42,9 @@ struct wg_session {
     wg_scorer_lm *lm; /* in the place of a target */
     wg_pool *pool;    /* of an engine without a target: one thread */
     wg_engine *engine;
-    wg_engine_options opt; /* what the engine was opened with, or will be */
-    wg_sequence *first;    /* the open ones */
+    char drafter[WG_OPTION_STRING]; /* wg_drafter_title */
+    wg_engine_options opt;          /* what the engine was opened with, or will be */
+    wg_sequence *first;             /* the open ones */
     uint32_t opened;
 };
 

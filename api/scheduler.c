@@ -319,7 +319,7 @@ wg_status wg_scheduler_about_get(const wg_scheduler *s, wg_scheduler_about *out,
                                        .bos = wg_tokenizer_bos(t),
                                        .eos = wg_tokenizer_eos(t),
                                        .chat = wg_scheduler_template(s).family != WG_CHAT_NONE,
-                                       .drafter = wg_engine_drafter(in->engine)->class->name,
+                                       .drafter = in->drafter,
                                        .rule = wg_engine_verifier(in->engine)->name,
                                        .model = in->target->path,
                                        .tokenizer = wg_tokenizer_kind(t) };

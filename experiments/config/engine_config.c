@@ -57,8 +57,7 @@ static wg_status check(wg_checker *c, const wg_engine_text *text, json_t *root, 
     wg_check_engine(c, cell, text->target);
     if (text->target) wg_check_chat(c, cell, false);
     cell->dataset = -1;
-    WG_TRY(wg_problems_report(c, err));
-    return text->target ? wg_cell_by_itself(c, root, cell, err) : WG_OK;
+    return wg_problems_report(c, err);
 }
 
 wg_status wg_engine_config_open(wg_cell *out, const wg_engine_text *text, const wg_plugins *plugins, wg_error *err)

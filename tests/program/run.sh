@@ -328,9 +328,9 @@ good_cases() {
   expect init-lookup-checks '^    5  draft.k=8 sampling.temperature=0.8' wager check "$base/lookup.json"
   expect init-bundled 'next: wager check' wager init "$base/bundled.json"
   expect check-warns '^warning   cell 0: top_k: no effect at temperature 0' wager check "$base/run.json" --set sampling.top_k=3
-  expect check-headers '^    0  draft.kind=auto' wager check "$base/run.json" --headers --set 'draft={"kind":"retrieval","datastore":"none"}'
+  expect check-headers '^    0  draft.kind=retrieval' wager check "$base/run.json" --headers --set 'draft={"kind":"retrieval","datastore":"none"}'
   expect check-auto 'auto: at each round no draft, or one of: retrieval:datastore=none' \
-    wager check "$base/run.json" --headers --set 'draft={"kind":"retrieval","datastore":"none"}'
+    wager check "$base/run.json" --headers --set 'draft={"kind":"auto","of":"retrieval:datastore=none"}'
   for open in "check" "check --json" "run --dry-run"; do # as a run would be refused
     if ! wager $open "$base/run.json" --set 'draft={"kind":"retrieval","datastore":"none"}' >"$base/out" 2>"$base/err" &&
       [ ! -s "$base/out" ] && grep -q '^wager: cell 0: none: cannot open the datastore' "$base/err"; then ok

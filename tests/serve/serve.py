@@ -580,7 +580,7 @@ def test_command():
         with open(os.path.join(t, "c.json"), "w") as f:
             json.dump({"target": {"model": TARGET}, "draft": {"kind": "ngram", "k": 4}, "verify": {"rule": "coupled"}, "batch": 3}, f)
         with Server(SERVE, "-d", DRAFT, "--config", f.name) as s:
-            assert s.get("/props")["speculation"]["drafter"] in ("auto", "model"), "options win over the config"
+            assert s.get("/props")["speculation"]["drafter"] == "auto (model)", "options win over the config"
         with Server(SERVE, "--config", f.name, model=TARGET) as s:
             props = s.get("/props")
             assert props["total_slots"] == 3 and props["speculation"]["drafter"] == "ngram" and props["speculation"]["rule"] == "coupled"
