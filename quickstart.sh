@@ -18,4 +18,4 @@ echo "running configs/experiments/quickstart.json"
 build/release/wager run configs/experiments/quickstart.json "$@"
 echo
 echo "next, a text of which accepted draft tokens are green:"
-echo "  build/release/wager generate -m models/story-target-q8_0.gguf -d models/story-draft-q8_0.gguf -p 'Once upon a time' -n 120"
+echo "  build/release/wager generate -m models/story-target-q8_0.gguf --draft model:model=models/story-draft-q8_0.gguf,length=3 -p 'Once upon a time' -n 120"

@@ -45,8 +45,9 @@ struct wg_session {
     wg_profile *profile; /* as the config says */
     char profile_name[WG_SHA256_HEX], profile_notes[1024];
     wg_engine *engine;
-    wg_engine_options opt; /* what the engine was opened with, or will be */
-    wg_sequence *first;    /* the open ones */
+    char drafter[WG_OPTION_STRING]; /* wg_drafter_title */
+    wg_engine_options opt;          /* what the engine was opened with, or will be */
+    wg_sequence *first;             /* the open ones */
     uint32_t opened;
 };
 

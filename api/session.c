@@ -5,6 +5,7 @@
 
 #include "api/api_impl.h"
 #include "core/base/mem.h"
+#include "draft/open.h"
 #include "kernels/cpu.h"
 
 static int place_of(const void *user, const wg_kv_seq *kv)
@@ -88,6 +89,7 @@ static wg_status open_session(wg_session *s, const wg_engine_text *text, wg_erro
     parts.verifier_options = s->cell.verifier_options;
     WG_TRY(open_profile(s, err));
     parts.profile = s->profile;
+    wg_drafter_title(parts.drafter, parts.drafter_options, s->drafter, sizeof s->drafter);
     return wg_engine_open(&s->engine, &parts, &s->opt, err);
 }
 
@@ -181,7 +183,7 @@ wg_status wg_session_about_get(const wg_session *s, wg_session_about *out, wg_er
                                      .batch = s->cell.top.batch,
                                      .lossless = wg_cell_lossless(&s->cell),
                                      .law_only = lm->class->law_only,
-                                     .drafter = wg_engine_drafter(s->engine)->class->name,
+                                     .drafter = s->drafter,
                                      .rule = wg_engine_verifier(s->engine)->name,
                                      .profile = wg_session_profile((wg_session *)(uintptr_t)s),
                                      .profile_notes = s->profile_notes };

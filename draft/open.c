@@ -2,6 +2,7 @@
  * Opening a drafter from a text: see open.h. */
 #include "draft/open.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/mem.h"
@@ -63,6 +64,20 @@ wg_status wg_drafter_set(const wg_drafter_class *class, void *o, const char *lis
         if (*list == ';') list++;
     }
     return WG_OK;
+}
+
+const char *wg_drafter_title(const wg_drafter_class *class, const void *options, char *buf, size_t size)
+{
+    const wg_option *of = wg_option_find(class->options, "of");
+    const char *list = of ? (const char *)options + of->at : "", *before = " (";
+    size_t n = (size_t)snprintf(buf, size, "%s", class->name);
+    for (int length; *list && (length = wg_spec_item(list, '|')) >= 0; list += length + (list[length] == '|')) {
+        const char *name = list + strspn(list, "{");
+        if (n < size) n += (size_t)snprintf(buf + n, size - n, "%s%.*s", before, (int)strcspn(name, ":|;{}"), name);
+        before = ", ";
+    }
+    if (n < size && *before == ',') snprintf(buf + n, size - n, ")");
+    return buf;
 }
 
 void wg_drafter_free(wg_drafter *d)

@@ -18,6 +18,10 @@ void wg_drafter_free(wg_drafter *d); /* NULL is fine */
 /* Sets the options "name=value;..." of a class in the struct at o (NULL: none). ECONFIG, EINVAL. */
 wg_status wg_drafter_set(const wg_drafter_class *class, void *o, const char *options, wg_error *err);
 
+/* What tables, logs and JSON call a drafter with these options: its name and, where it has a list of drafters (the option
+ * `of`), theirs in parentheses, such as "auto (model, ngram)". Writes into buf and returns it. */
+const char *wg_drafter_title(const wg_drafter_class *class, const void *options, char *buf, size_t size);
+
 /* The length of the first item of `text`, up to a separator that no braces hold; -1: the braces do not match. */
 int wg_spec_item(const char *text, char separator);
 /* Copies an item of n bytes without the braces around the whole of it. ECONFIG: longer than size - 1. */

@@ -221,6 +221,17 @@ static void on_round(wgs_slot *slot, const wg_event *e)
     if (stopped) wg_scheduler_cancel(j->server->scheduler, e->id, NULL);
 }
 
+/* Says once that a whole answer was generated without a draft although drafts were asked for. */
+static void tell_undrafted(wgs_server *s, const wgs_request *r, const wgs_answer *a)
+{
+    const char *drafter = s->about.drafter;
+    const bool asked = strcmp(drafter, "none") && r->draft_length != 0 && s->options->speculation[0] != 'o';
+    if (!asked || a->drafted || a->passes < 2 || atomic_exchange(&s->undrafted, true)) return;
+    fprintf(stderr, "wager-serve: an answer of %d tokens had no draft: %s %s\n", a->tokens, drafter,
+            strncmp(drafter, "auto", 4) ? "found nothing to propose"
+                                        : "expected none to pay here; --draft KIND:length=N drafts always");
+}
+
 static void on_last(wgs_slot *slot, const wg_event *e)
 {
     wgs_job *j = slot->job;
@@ -245,6 +256,7 @@ static void on_last(wgs_slot *slot, const wg_event *e)
     }
     if (e->first_token > 0) a->times.first = e->first_token;
     wgs_metrics_answer(j->server->metrics, a);
+    tell_undrafted(j->server, &j->request, a);
 }
 
 static void on_event(void *user, const wg_event *e)

@@ -23,7 +23,8 @@ typedef struct option_row {
 #define AT(member) offsetof(wgs_options, member)
 static const option_row rows[] = {
     { "model", "MODEL", 'm', O_TEXT, AT(model), 0, 0, "the model; -m may be left out" },
-    { "draft-model", "FILE", 'd', O_TEXT, AT(draft_model), 0, 0, "a draft model; the same as --draft model:model=FILE" },
+    { "draft-model", "FILE", 'd', O_TEXT, AT(draft_model), 0, 0,
+      "a draft model: at each round auto takes the length that pays here, or no draft" },
     { "draft", "KIND[:k=v,...]", 0, O_TEXT, AT(draft), 0, 0, "a drafter and its options (wager list drafters)" },
     { "rule", "RULE", 0, O_TEXT, AT(rule), 0, 0, "verification rule; match: the very text of plain decoding (match)" },
     { "config", "FILE", 0, O_TEXT, AT(config), 0, 0, "target, draft, verify, sampling, ... as in an experiment; options win" },
@@ -271,6 +272,18 @@ static bool put_component(json_t *config, const char *where, const char *name_ke
     return true;
 }
 
+/* -d FILE: the drafter `auto` over chains of up to eight tokens of that model. Where the target is another device's or another
+ * program's: `model`, since a device drafts chains of one length without the host. */
+static json_t *by_model(const json_t *config, const char *file)
+{
+    const json_t *target = json_object_get(config, "target");
+    const char *device = json_string_value(json_object_get(target, "device"));
+    const char *kind = json_string_value(json_object_get(target, "kind"));
+    if ((device && strcmp(device, "cpu")) || (kind && strcmp(kind, "model")))
+        return json_pack("{s:s, s:s}", "kind", "model", "model", file);
+    return json_pack("{s:s, s:o}", "kind", "auto", "of", json_sprintf("model:model={%s};length=8", file));
+}
+
 /* A value of the section `sampling`: the option's where it is given, else the config's, else the usual one. */
 static double put_sampling(json_t *config, const char *key, double given, double usual)
 {
@@ -311,7 +324,7 @@ char *wgs_options_config(wgs_options *o, wgs_problem *p)
     put_text(c, "prompts", "chat", o->chat);
     if (o->profile) json_object_set_new(c, "profile", json_string(o->profile));
     if (o->threads) json_object_set_new(section(c, "target"), "threads", json_integer(o->threads));
-    if (o->draft_model) json_object_set_new(c, "draft", json_pack("{s:s, s:s}", "kind", "model", "model", o->draft_model));
+    if (o->draft_model) json_object_set_new(c, "draft", by_model(c, o->draft_model));
     if (o->batch || !json_object_get(c, "batch")) json_object_set_new(c, "batch", json_integer(o->batch ? o->batch : 8));
     put_all_sampling(o, c);
     const char *rule = o->rule || json_object_get(c, "verify") ? o->rule : "match";

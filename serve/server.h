@@ -36,12 +36,13 @@ typedef struct wgs_server {
     atomic_int streams; /* jobs that a client waits for */
     atomic_int reading; /* requests that the reader has, or that wait for it */
     atomic_int connections;
-    atomic_llong uploads; /* bytes of bodies in memory */
-    atomic_ullong serial; /* of the ids of requests */
-    atomic_bool draining; /* no new answers */
-    atomic_bool closing;  /* no connection is suspended any more (job.h) */
-    atomic_bool quit;     /* no steps any more */
-    bool short_turns;     /* the thread of HTTP has asked for them */
+    atomic_llong uploads;  /* bytes of bodies in memory */
+    atomic_ullong serial;  /* of the ids of requests */
+    atomic_bool draining;  /* no new answers */
+    atomic_bool closing;   /* no connection is suspended any more (job.h) */
+    atomic_bool quit;      /* no steps any more */
+    atomic_bool undrafted; /* the log has said that an answer had no draft */
+    bool short_turns;      /* the thread of HTTP has asked for them */
 } wgs_server;
 
 #endif

@@ -139,12 +139,12 @@ class Measured:
         return [json.loads(key) for key in dict.fromkeys(keep)]
 
     def autos(self):
-        return [k for k, runs in self.of.items() if runs[0]["drafter"] == "auto" and runs[0]["speedup"]]
+        return [k for k, runs in self.of.items() if runs[0]["drafter"].startswith("auto") and runs[0]["speedup"]]
 
     def rivals(self, key):
         own = self.of[key][0]
         return [k for k, runs in self.of.items()
-                if runs[0]["speedup"] and runs[0]["drafter"] not in ("auto", "synthetic") and runs[0]["rule"] == own["rule"]
+                if runs[0]["speedup"] and not runs[0]["drafter"].startswith(("auto", "synthetic")) and runs[0]["rule"] == own["rule"]
                 and runs[0]["temperature"] == own["temperature"] and runs[0]["group"] == own["group"]]
 
     def go_on(self):

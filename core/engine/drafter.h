@@ -100,9 +100,6 @@ typedef struct wg_drafter_class {
     size_t options_at;
     /* Options that tests run, the usual first. A registered drafter without any fails the tests. */
     const wg_drafter_test *test_options;
-    /* NULL-terminated names of the options that say how much it drafts; a program runs it under the drafter `auto` where
-     * none of them is given. NULL: it is run as it is. */
-    const char *const *length_options;
     unsigned laws; /* sibling laws it can produce, with any options */
     wg_status (*open)(wg_drafter *d, const wg_env *env, wg_error *err);
     /* Fills out[i] for seq[i] (root = its last token) and pushes the q rows that the trees name (q is shared by the n trees and

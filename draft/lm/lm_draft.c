@@ -44,7 +44,6 @@ typedef wg_logit_row logit_row;
 
 const char *const wg_growth_shapes[] = { "chain", "kary", "file", "sequoia", "best_first", NULL };
 const char *const wg_growth_siblings[] = { "iid", "without_replacement", "coupled", NULL };
-const char *const wg_growth_length_options[] = { "length", "tree", "grow", "policy", NULL };
 const wg_option wg_growth_option_rows[] = { WG_GROWTH_OPTIONS, WG_OPTION_END };
 static const wg_sibling_law sibling_laws[] = { WG_LAW_IID, WG_LAW_WITHOUT_REPLACEMENT, WG_LAW_COUPLED };
 

@@ -19,13 +19,12 @@ typedef struct wg_growth {
 } wg_growth;
 
 extern const char *const wg_growth_shapes[], *const wg_growth_siblings[];
-extern const char *const wg_growth_length_options[];
 extern const wg_option wg_growth_option_rows[]; /* those of WG_GROWTH_OPTIONS, to recognise them in a drafter's table */
 
 /* Rows for the option table of a drafter whose options begin with a wg_growth. */
 /* clang-format off */
 #define WG_GROWTH_OPTIONS                                                                                                      \
-    WG_OPTION_INT(wg_growth, length, 4, 1, WG_DRAFT_MAX, "tokens of a chain"),                                                 \
+    WG_OPTION_INT(wg_growth, length, 4, 1, WG_DRAFT_MAX, "tokens of a chain (4: Chen et al. 2023)"),                           \
     WG_OPTION_ENUM(wg_growth, grow, 0, wg_growth_shapes,                                                                       \
                    "shape of the draft: a chain of `length` (or `tree`, when that is given); kary and file: see `tree`; "      \
                    "sequoia: the best tree for `accept`; best_first: the `budget` most probable nodes (EAGLE-2, OPT-Tree)"),   \
@@ -116,7 +115,7 @@ unsigned wg_growth_laws(const void *options, const wg_sampling *target);
 /* The members of the class that all of them have; `open` is the drafter's own. */
 #define WG_LM_DRAFTER_MEMBERS                                                                                                  \
     .laws = WG_LAWS, .laws_for = wg_growth_laws, .open = open, .observe = wg_lm_drafter_observe,                               \
-    .length_options = wg_growth_length_options, .policy = wg_lm_drafter_policy, .forget = wg_lm_drafter_forget,                \
-    .lm = wg_lm_drafter_lm, .context = wg_lm_drafter_context, .extent = wg_lm_drafter_extent
+    .policy = wg_lm_drafter_policy, .forget = wg_lm_drafter_forget, .lm = wg_lm_drafter_lm, .context = wg_lm_drafter_context,  \
+    .extent = wg_lm_drafter_extent
 
 #endif

@@ -61,7 +61,7 @@ typedef struct slem_drafter {
 static const wg_option options[] = {
     WG_OPTION_NAME(slem_options, model, WG_NAMES_FILE, "",
                    "weights file of the draft model, with a tokenizer of any kind (needed)"),
-    WG_OPTION_INT(slem_options, length, 5, 1, WG_DRAFT_MAX, "tokens that the draft model writes"),
+    WG_OPTION_INT(slem_options, length, 5, 1, WG_DRAFT_MAX, "tokens that the draft model writes (5: assisted generation)"),
     WG_OPTION_FLOAT(slem_options, p_min, 0, 0, 1, "the draft ends where the most probable next token is below this"),
     WG_OPTION_STR(slem_options, quantize, "", WG_SECOND_MODEL_QUANTIZE),
     WG_OPTION_STR(slem_options, device, "cpu", "where that model runs: " WG_DEVICE_NAMES),
@@ -259,7 +259,6 @@ const wg_drafter_class wg_drafter_slem = {
     .doc = "a language model with any tokenizer: its text becomes the draft (string-level exact match)",
     .size = sizeof(slem_drafter),
     .options = options,
-    .length_options = (const char *const[]){ "length", NULL },
     .options_at = offsetof(slem_drafter, opt),
     .test_options =
         (const wg_drafter_test[]){

@@ -23,7 +23,7 @@ typedef struct ngram_drafter {
 } ngram_drafter;
 
 static const wg_option options[] = {
-    WG_OPTION_INT(ngram_options, k, 8, 1, WG_DRAFT_MAX, "tokens per draft"),
+    WG_OPTION_INT(ngram_options, k, 10, 1, WG_DRAFT_MAX, "tokens per draft (10, and matches of up to 3: Saxena 2023)"),
     WG_OPTION_INT(ngram_options, n_max, 3, 1, 64, "longest match looked for"),
     WG_OPTION_INT(ngram_options, n_min, 1, 1, 64, "shortest match that is used"),
     WG_LENGTH_OPTIONS(ngram_options),
@@ -115,7 +115,6 @@ const wg_drafter_class wg_drafter_ngram = {
     .doc = "prompt lookup: repeats what followed the last tokens before",
     .size = sizeof(ngram_drafter),
     .options = options,
-    .length_options = (const char *const[]){ "k", "policy", NULL },
     .options_at = offsetof(ngram_drafter, opt),
     .test_options =
         (const wg_drafter_test[]){

@@ -50,7 +50,7 @@ typedef struct cache_drafter {
 } cache_drafter;
 
 static const wg_option options[] = {
-    WG_OPTION_INT(cache_options, k, 8, 1, WG_DRAFT_MAX, "most tokens per draft"),
+    WG_OPTION_INT(cache_options, k, 16, 1, WG_DRAFT_MAX, "most tokens per draft (16: llama.cpp)"),
     WG_OPTION_INT(cache_options, n_min, 1, 1, KEY_MAX, "shortest key"),
     WG_OPTION_INT(cache_options, n_max, 4, 1, KEY_MAX, "longest key"),
     WG_OPTION_INT(cache_options, hits, 2, 1, 1000000, "occurrences after which a key is used"),
@@ -233,7 +233,6 @@ const wg_drafter_class wg_drafter_ngram_cache = {
     .doc = "lookup cache: the most frequent continuation of the last tokens, in all sequences and in a corpus",
     .size = sizeof(cache_drafter),
     .options = options,
-    .length_options = (const char *const[]){ "k", NULL },
     .options_at = offsetof(cache_drafter, opt),
     .test_options =
         (const wg_drafter_test[]){

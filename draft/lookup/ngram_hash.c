@@ -33,7 +33,8 @@ typedef struct hash_drafter {
 } hash_drafter;
 
 static const wg_option options[] = {
-    WG_OPTION_INT(hash_options, k, 8, 1, WG_DRAFT_MAX, "most tokens per draft"),
+    WG_OPTION_INT(hash_options, k, 8, 1, WG_DRAFT_MAX,
+                  "most tokens per draft (8: ours; llama.cpp drafts 48 to 64, after keys of 24)"),
     WG_OPTION_INT(hash_options, n, 4, 1, KEY_MAX, "tokens of a key"),
     WG_OPTION_INT(hash_options, memory_mb, 16, 1, 65536, "memory for the table (rounded down to a power of two)"),
     WG_OPTION_END,
@@ -111,7 +112,6 @@ const wg_drafter_class wg_drafter_ngram_hash = {
     .doc = "hashed n-grams of all sequences: one table of constant size, n tokens to the token that followed them last",
     .size = sizeof(hash_drafter),
     .options = options,
-    .length_options = (const char *const[]){ "k", NULL },
     .options_at = offsetof(hash_drafter, opt),
     .test_options =
         (const wg_drafter_test[]){

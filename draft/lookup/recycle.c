@@ -40,8 +40,8 @@ typedef struct recycle_drafter {
 } recycle_drafter;
 
 static const wg_option options[] = {
-    WG_OPTION_INT(recycle_options, nodes, 24, 1, WG_DRAFT_MAX, "draft tokens of a tree"),
-    WG_OPTION_INT(recycle_options, depth, 6, 1, WG_DRAFT_MAX, "deepest draft token"),
+    WG_OPTION_INT(recycle_options, nodes, 24, 1, WG_DRAFT_MAX, "draft tokens of a tree (24: ours, for CPUs; the paper has 80)"),
+    WG_OPTION_INT(recycle_options, depth, 6, 1, WG_DRAFT_MAX, "deepest draft token (6: Luo et al. 2024)"),
     WG_OPTION_INT(recycle_options, k, 8, 1, K_MAX, "next tokens kept for each token"),
     WG_OPTION_END,
 };
@@ -191,7 +191,6 @@ const wg_drafter_class wg_drafter_recycle = {
     .doc = "token recycling: a tree of the target's own runners-up of earlier passes",
     .size = sizeof(recycle_drafter),
     .options = options,
-    .length_options = (const char *const[]){ "nodes", "depth", NULL },
     .options_at = offsetof(recycle_drafter, opt),
     .test_options =
         (const wg_drafter_test[]){

@@ -38,7 +38,7 @@ typedef struct retrieval_drafter {
 
 static const wg_option options[] = {
     WG_OPTION_NAME(retrieval_options, datastore, WG_NAMES_FILE, "", "file made by `wager datastore build` (needed)"),
-    WG_OPTION_INT(retrieval_options, nodes, 16, 1, WG_DRAFT_MAX, "draft tokens of a tree"),
+    WG_OPTION_INT(retrieval_options, nodes, 16, 1, WG_DRAFT_MAX, "draft tokens of a tree (16: ours, for CPUs; REST has 64)"),
     WG_OPTION_INT(retrieval_options, depth, 8, 1, WG_DRAFT_MAX, "deepest draft token"),
     WG_OPTION_INT(retrieval_options, n_max, 16, 1, 64, "longest match looked for"),
     WG_OPTION_INT(retrieval_options, n_min, 2, 1, 64, "shortest match that is used"),
@@ -142,7 +142,6 @@ const wg_drafter_class wg_drafter_retrieval = {
     .doc = "REST: a tree of what follows the longest suffix in a datastore of texts",
     .size = sizeof(retrieval_drafter),
     .options = options,
-    .length_options = (const char *const[]){ "nodes", "depth", NULL },
     .options_at = offsetof(retrieval_drafter, opt),
     .test_options =
         (const wg_drafter_test[]){

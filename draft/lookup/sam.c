@@ -37,7 +37,8 @@ typedef struct sam_drafter {
 } sam_drafter;
 
 static const wg_option options[] = {
-    WG_OPTION_INT(sam_options, k, 8, 1, WG_DRAFT_MAX, "tokens per draft"),
+    WG_OPTION_INT(sam_options, k, 15, 1, WG_DRAFT_MAX,
+                  "tokens per draft (15: SAM decoding's program without a second drafter)"),
     WG_OPTION_INT(sam_options, n_min, 2, 1, 1000000, "shortest match that is used"),
     WG_OPTION_INT(sam_options, bias, 5, 0, 1000000, "a match in the corpus must be longer by more than this"),
     WG_OPTION_NAME(sam_options, corpus, WG_NAMES_FILE, "", "a datastore whose texts are searched too; empty: none"),
@@ -133,7 +134,6 @@ const wg_drafter_class wg_drafter_sam = {
     .doc = "SAM decoding: what followed the longest suffix that occurred before, here or in a corpus",
     .size = sizeof(sam_drafter),
     .options = options,
-    .length_options = (const char *const[]){ "k", NULL },
     .options_at = offsetof(sam_drafter, opt),
     .test_options =
         (const wg_drafter_test[]){

@@ -68,7 +68,8 @@ typedef struct suffix_drafter {
 } suffix_drafter;
 
 static const wg_option options[] = {
-    WG_OPTION_INT(suffix_options, k, 16, 1, WG_DRAFT_MAX, "most tokens per draft"),
+    WG_OPTION_INT(suffix_options, k, 24, 1, WG_DRAFT_MAX,
+                  "most tokens per draft (24, and the other defaults: Arctic Inference, as in vLLM)"),
     WG_OPTION_INT(suffix_options, depth, 24, 1, 64, "longest match looked for"),
     WG_OPTION_INT(suffix_options, n_min, 1, 1, 64, "shortest match that is used"),
     WG_OPTION_FLOAT(suffix_options, factor, 1, 0, 64, "draft tokens per token of the match"),
@@ -246,7 +247,6 @@ const wg_drafter_class wg_drafter_suffix = {
     .doc = "SuffixDecoding: what most often followed the longest suffixes, here and in finished answers; chains and trees",
     .size = sizeof(suffix_drafter),
     .options = options,
-    .length_options = (const char *const[]){ "k", "factor", "offset", NULL },
     .options_at = offsetof(suffix_drafter, opt),
     .test_options =
         (const wg_drafter_test[]){

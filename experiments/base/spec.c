@@ -50,49 +50,14 @@ wg_status wg_choose_draft_model(const char *path, wg_drafter_choice *out, wg_err
     return s;
 }
 
-bool wg_names_length(const wg_drafter_class *class, const char *spec)
-{
-    for (const char *const *name = class->length_options; name && *name; name++) {
-        const size_t n = strlen(*name);
-        for (const char *at = strchr(spec, ':'); at; at = strchr(at + 1, ','))
-            if (!strncmp(at + 1, *name, n) && at[1 + n] == '=') return true;
-    }
-    return false;
-}
-
-/* Writes KIND:option=value;... with the options that differ from their defaults. False: it has no room, or no such form. */
-static bool put_inner(const wg_drafter_class *class, const void *options, char *text, size_t size)
+wg_status wg_choose_auto(const char *path, wg_drafter_choice *out, wg_error *err)
 {
     enum { LONGEST = 8 };
-    char *defaults = wg_calloc(1, class->size);
-    size_t n = (size_t)snprintf(text, size, "%s", class->name);
-    bool fits = defaults != NULL;
-    if (fits) wg_option_defaults(class->options, defaults);
-    for (const wg_option *o = class->options; fits && o->name; o++) {
-        char value[WG_OPTION_STRING], usual[WG_OPTION_STRING];
-        snprintf(value, sizeof value, "%s", wg_option_value(o, options, usual, sizeof usual));
-        const char *was = wg_option_value(o, defaults, usual, sizeof usual);
-        if (!strcmp(o->name, "length")) snprintf(value, sizeof value, "%d", LONGEST);
-        if (!strcmp(value, was)) continue;
-        const int more = snprintf(text + n, size - n, "%c%s=%s", strchr(text, ':') ? ';' : ':', o->name, value);
-        fits = !value[strcspn(value, ",;:|{}")] && (size_t)more < size - n;
-        n += (size_t)more;
-    }
-    wg_free(defaults);
-    return fits;
-}
-
-wg_status wg_draft_by_itself(wg_drafter_choice *c, wg_error *err)
-{
-    char inner[WG_OPTION_STRING];
-    wg_drafter_choice by_itself;
-    const unsigned drawn = wg_drafter_laws(c->class, c->options, &(const wg_sampling)WG_SAMPLING(1, 0, 1, 0));
-    if (!c->class->length_options || drawn & ~(unsigned)WG_COMPONENT_LAWS) return WG_OK;
-    if (!put_inner(c->class, c->options, inner, sizeof inner)) return WG_OK;
-    WG_TRY(choose("auto", &by_itself, err));
-    const wg_status s = wg_option_set(by_itself.class->options, by_itself.options, "of", inner, err);
-    wg_choice_close(s ? &by_itself : c);
-    if (!s) *c = by_itself;
+    char of[WG_OPTION_STRING + 64];
+    snprintf(of, sizeof of, "model:model={%s};length=%d", path, LONGEST);
+    WG_TRY(choose("auto", out, err));
+    const wg_status s = wg_option_set(out->class->options, out->options, "of", of, err);
+    if (s) wg_choice_close(out);
     return s;
 }
 

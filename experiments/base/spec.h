@@ -16,15 +16,11 @@ wg_status wg_choose_drafter(const char *spec, wg_drafter_choice *out, wg_error *
 /* The drafter `model` with the draft model in `path`; other options at their defaults. */
 wg_status wg_choose_draft_model(const char *path, wg_drafter_choice *out, wg_error *err);
 
-/* Where no length of a draft is named: the drafter under `auto`, with the options that differ from their defaults, and chains
- * of up to eight tokens. Left as it is: a drafter whose class names no length_options, one whose siblings are drawn by a law
- * that composites do not pass on, and options that do not fit into a name. ENOMEM. */
-wg_status wg_draft_by_itself(wg_drafter_choice *c, wg_error *err);
+/* The drafter `auto` over the draft model in `path`, in chains of up to eight tokens: what `-d FILE` alone means. */
+wg_status wg_choose_auto(const char *path, wg_drafter_choice *out, wg_error *err);
 /* The only drafter inside the drafter `auto` with these options; class NULL: there are several, or it is another drafter.
  * Errors: those of its options, ENOMEM. */
 wg_status wg_choose_lone(const wg_drafter_class *class, const void *options, wg_drafter_choice *out, wg_error *err);
-/* Whether "KIND:k=v,..." sets an option that says how much is drafted. */
-bool wg_names_length(const wg_drafter_class *class, const char *spec);
 
 /* A rule specified by "NAME[:k=v,...]". */
 typedef struct wg_rule_choice {

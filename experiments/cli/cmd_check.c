@@ -22,7 +22,7 @@ static double megabytes(const char *path)
     return stat(path, &st) == 0 ? (double)st.st_size / 1e6 : 0;
 }
 
-/* Of `auto`: the drafters that it chooses among; the config may have named one of them, without a length. */
+/* Of `auto`: the drafters that it chooses among. */
 static void print_choices(FILE *f, const wg_cell *cell)
 {
     const wg_option *of = strcmp(cell->drafter->name, "auto") ? NULL : wg_option_find(cell->drafter->options, "of");

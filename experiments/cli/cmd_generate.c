@@ -18,6 +18,7 @@
 #include "core/engine/seq_rows.h"
 #include "core/file/quantize.h"
 #include "draft/compose/composite.h"
+#include "draft/draft.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/base/constrained.h"
@@ -110,12 +111,27 @@ static void put_audit(const generate *g, const wg_audit *a, const law *l)
            draws, a->roots, kept, l->withdrawn ? "NOT lossless: " : "nothing found", l->withdrawn ? l->withdrawn : "");
 }
 
+/* Says why a whole text was generated without a draft, and how to have drafts. */
+static void put_undrafted(const generate *g, const wg_drafter *d, const wg_counts *c)
+{
+    const bool chosen = c->without_draft[WG_NO_DRAFT_POLICY] > 0;
+    if (c->drafted || d->class == &wg_drafter_none) return;
+    if (g->draft_model && chosen)
+        printf("[no draft: auto expected none to pay here; to draft always: --draft model:model=%s,length=4]\n",
+               g->draft_model);
+    else if (chosen) printf("[no draft: the drafter expected none to pay here; name one with a length to draft always]\n");
+    else if (c->without_draft[WG_NO_DRAFT_CONTEXT]) printf("[no draft: the text is longer than the draft model's context]\n");
+    else if (c->without_draft[WG_NO_DRAFT_NOTHING]) printf("[no draft: the drafter found nothing to propose]\n");
+}
+
 static wg_status put_footer(const generate *g, const wg_engine *e, const wg_tokenizer *tokenizer, const wg_seq *s,
                             double prefill, double decode, wg_error *err)
 {
-    const char *drafter = wg_engine_drafter(e)->class->name, *rule = wg_engine_verifier(e)->name;
-    char hash[WG_SHA256_HEX];
+    const wg_drafter *d = wg_engine_drafter(e);
+    const char *rule = wg_engine_verifier(e)->name;
+    char hash[WG_SHA256_HEX], drafter[WG_OPTION_STRING];
     const wg_counts *c = &s->counts;
+    wg_drafter_title(d->class, (const char *)d + d->class->options_at, drafter, sizeof drafter);
     const int n = s->n - s->prompt;
     wg_sha256(s->token + s->prompt, (size_t)n * sizeof *s->token, hash);
     const double tau = c->passes ? (double)c->emitted / (double)c->passes : 0, rate = decode > 0 ? n / decode : 0;
@@ -131,6 +147,7 @@ static wg_status put_footer(const generate *g, const wg_engine *e, const wg_toke
             : l.rests_on ? " (lossless if "
                          : "",
             l.rests_on ? l.rests_on : "", l.rests_on ? ")" : "", g->law_only ? " (law only)" : "", hash);
+        put_undrafted(g, d, c);
         put_audit(g, &c->audit, &l);
         return WG_OK;
     }
@@ -220,6 +237,15 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
     return status;
 }
 
+/* The drafter of the flags. -d FILE: `auto` over that model where the target is computed here on a CPU; elsewhere `model`,
+ * since a device drafts chains of one length without the host. */
+static wg_status choose_draft(const generate *g, wg_drafter_choice *out, wg_error *err)
+{
+    const bool here = (!g->device || !strcmp(g->device, "cpu")) && !g->law_only;
+    if (!g->draft_model) return wg_choose_drafter(g->draft ? g->draft : "none", out, err);
+    return here ? wg_choose_auto(g->draft_model, out, err) : wg_choose_draft_model(g->draft_model, out, err);
+}
+
 static wg_status generate_run(generate *g, wg_error *err)
 {
     wg_target *t = NULL;
@@ -253,13 +279,8 @@ static wg_status generate_run(generate *g, wg_error *err)
     }
     wg_status s = wg_choose_rule(g->rule, &rule, err);
     g->plugin_rule = rule.object;
-    if (!s)
-        s = g->draft_model ? wg_choose_draft_model(g->draft_model, &draft, err)
-                           : wg_choose_drafter(g->draft ? g->draft : "none", &draft, err);
     g->law_only = want.external.kind != WG_TARGET_MODEL;
-    const bool on_cpu =
-        (!g->device || !strcmp(g->device, "cpu")) && !g->law_only; /* another device drafts chains of one length by itself */
-    if (!s && on_cpu && !wg_names_length(draft.class, g->draft ? g->draft : "")) s = wg_draft_by_itself(&draft, err);
+    if (!s) s = choose_draft(g, &draft, err);
     if (!s) s = wg_target_open(&t, g->target, &want, err);
     if (!s) {
         parts = wg_target_engine_parts(t);
@@ -302,8 +323,11 @@ int wg_cmd_generate(int argc, char **argv)
         WG_MODEL_ROW(WG_FLAG_MODEL, &g.target, "the target model"),
         { "target", 0, WG_FLAG_STRING, &g.kind, "KIND:k=v,...",
           "a target that wager does not compute, such as process:command=PROGRAM; FILE then has the tokenizer", 0, 0 },
-        { "draft-model", 'd', WG_FLAG_STRING, &g.draft_model, "FILE", "a draft model; the same as --draft model:model=FILE", 0,
-          0 },
+        { "draft-model", 'd', WG_FLAG_STRING, &g.draft_model, "FILE",
+          "a draft model: at each round auto takes the length that pays here, or no draft; --draft model:model=FILE,length=N "
+          "drafts "
+          "always",
+          0, 0 },
         { "draft", 0, WG_FLAG_STRING, &g.draft, "KIND[:k=v,...]", "a drafter and its options (wager list drafters)", 0, 0 },
         { "prompt", 'p', WG_FLAG_STRING, &g.prompt, "TEXT",
           "the text to continue; -: standard input, without its last line end", 0, 0 },

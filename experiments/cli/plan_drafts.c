@@ -29,6 +29,16 @@ static wg_status add(wg_plan_draft out[WG_PLAN_DRAFTS], int *n, const wg_plan_dr
     return WG_OK;
 }
 
+/* Whether "KIND:k=v,..." sets an option that says how much is drafted. */
+static bool names_length(const char *spec)
+{
+    static const char *const options[] = { "length", "k", "nodes", "tree", "budget", "grow", "policy", "window" };
+    for (const char *at = strchr(spec, ':'); at; at = strchr(at + 1, ','))
+        for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+            if (!strncmp(at + 1, options[i], strlen(options[i])) && at[1 + strlen(options[i])] == '=') return true;
+    return false;
+}
+
 /* A draft that the user names: at several lengths, unless it names one or has none. */
 static wg_status add_asked(wg_plan_draft out[WG_PLAN_DRAFTS], int *n, const char *before, const char *text, wg_error *err)
 {
@@ -38,10 +48,9 @@ static wg_status add_asked(wg_plan_draft out[WG_PLAN_DRAFTS], int *n, const char
         return wg_fail(err, WG_EINVAL, "--draft %.40s...: longer than %d bytes", text, WG_PLAN_SPEC - 24);
     snprintf(d.spec, sizeof d.spec, "%s%s", before, text);
     WG_TRY(wg_choose_drafter(d.spec, &choice, err));
-    const bool named = wg_names_length(choice.class, d.spec);
-    const char *const *option = choice.class->length_options;
-    for (const struct by_option *b = by_option; b->option && option && !named && !d.option; b++)
-        if (!strcmp(b->option, option[0])) {
+    const bool named = names_length(d.spec);
+    for (const struct by_option *b = by_option; b->option && !named && !d.option; b++)
+        if (wg_option_find(choice.class->options, b->option)) {
             d.option = b->option;
             memcpy(d.length, b->length, sizeof d.length);
             d.lengths = WG_PLAN_LENGTHS;

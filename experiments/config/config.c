@@ -299,26 +299,6 @@ void wg_cell_close(wg_cell *cell)
     wg_rule_choice_close(&cell->loaded);
 }
 
-/* A drafter without a named length runs under `auto` (wg_draft_by_itself): in all cells and in the resolved config, or, where
- * the sweep sets single options of it or the target, in none. */
-wg_status wg_cell_by_itself(const wg_checker *c, const json_t *raw, wg_cell *cell, wg_error *err)
-{
-    const json_t *named = json_object_get(raw, "draft");
-    bool by_itself =
-        cell->drafter && cell->drafter->length_options && !strcmp(cell->target.device, "cpu") && !wg_cell_law_only(cell);
-    for (const wg_grid *g = c->grid; g < c->grid + c->n_grids; g++)
-        for (int i = 0; i < g->n_axes; i++)
-            by_itself = by_itself && !wg_path_inside(g->axis[i].path, "target") && strncmp(g->axis[i].path, "draft.", 6) != 0;
-    for (const char *const *name = by_itself ? cell->drafter->length_options : NULL; name && *name; name++)
-        by_itself = by_itself && !json_object_get(named, *name);
-    if (!by_itself) return WG_OK;
-    wg_drafter_choice choice = { cell->drafter, cell->draft };
-    const wg_status s = wg_draft_by_itself(&choice, err);
-    cell->drafter = choice.class;
-    cell->draft = choice.options;
-    return s;
-}
-
 static void open_cell(wg_checker *c, const json_t *root, wg_config *owner, int index)
 {
     wg_cell *cell = &owner->cell[index];
@@ -327,7 +307,6 @@ static void open_cell(wg_checker *c, const json_t *root, wg_config *owner, int i
     c->in_cell = true;
     wg_check_values(c, raw, cell);
     wg_check_cell(c, cell, owner);
-    if (wg_is_clean(c)) c->failed = wg_cell_by_itself(c, raw, cell, &c->err);
     if (wg_is_clean(c)) c->failed = wg_choose_lone(cell->drafter, cell->draft, &cell->lone, &c->err);
     if (wg_is_clean(c)) cell->config = cell_json(cell, raw);
     json_decref(raw);
@@ -384,7 +363,6 @@ static wg_status finish(wg_checker *c, wg_config *o, wg_cell *base, const json_t
     for (int i = 0; i < o->n; i++)
         if (!(o->cell[i].swept = swept_json(c, o, i))) return wg_nomem(err, 1, "cells");
     WG_TRY(number_groups(o, err));
-    WG_TRY(wg_cell_by_itself(c, root, base, err));
     o->top = base->top;
     o->resolved = cell_json(base, root);
     const bool list = json_is_array(json_object_get(root, "sweep"));

@@ -119,9 +119,6 @@ void wg_check_cell(wg_checker *c, wg_cell *cell, wg_config *owner);
 void wg_check_engine(wg_checker *c, wg_cell *cell, bool target);
 void wg_check_chat(wg_checker *c, const wg_cell *cell, bool turns);
 
-/* A drafter without a named length runs under `auto` (wg_draft_by_itself), unless a sweep sets parts of it. raw: the cell's
- * config as written. */
-wg_status wg_cell_by_itself(const wg_checker *c, const json_t *raw, wg_cell *cell, wg_error *err);
 void wg_cell_close(wg_cell *cell); /* its members */
 void wg_checker_close(wg_checker *c);
 

@@ -59,8 +59,7 @@ static wg_status check(wg_checker *c, const wg_engine_text *text, json_t *root, 
     cell->dataset = -1;
     const wg_status s = wg_problems_report(c, err);
     if (s == WG_ECONFIG && c->missing == c->n_found) return err->code = WG_ENOENT;
-    if (s) return s;
-    return text->target ? wg_cell_by_itself(c, root, cell, err) : WG_OK;
+    return s;
 }
 
 wg_status wg_engine_config_open(wg_cell *out, const wg_engine_text *text, const wg_plugins *plugins, wg_error *err)

@@ -11,7 +11,6 @@
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/base/number.h"
-#include "draft/open.h"
 
 enum { SWEPT_MOST = 19, WIDTH = 2 * WG_COLUMN_TEXT };
 
@@ -31,23 +30,12 @@ typedef struct grid {
 
 static const char *text_of(const json_t *cell, const char *key) { return json_string_value(json_object_get(cell, key)); }
 
-/* Of SPEC|SPEC|... the drafters' names: options are too long for a column. */
-static void kinds(const char *list, char *b, size_t n)
-{
-    *b = '\0';
-    for (int length; *list && (length = wg_spec_item(list, '|')) >= 0; list += length + (list[length] == '|')) {
-        const char *from = *list == '{' ? list + 1 : list;
-        snprintf(b + strlen(b), n - strlen(b), "%s%.*s", *b ? "|" : "", (int)strcspn(from, ":|}"), from);
-    }
-}
-
 /* A swept value of this cell; "-" when the key is not one of its options. */
 static void swept(const json_t *cell, const char *key, char *b, size_t n)
 {
     const json_t *v = json_object_get(json_object_get(cell, "cell"), key);
     char *text = v ? wg_json_canonical(v, false) : NULL;
-    if (json_is_string(v) && !strcmp(key, "draft.of")) kinds(json_string_value(v), b, n);
-    else if (json_is_string(v)) snprintf(b, n, "%s", json_string_value(v));
+    if (json_is_string(v)) snprintf(b, n, "%s", json_string_value(v));
     else if (json_is_real(v)) wg_number_text(json_real_value(v), b, n);
     else snprintf(b, n, "%s", text ? text : "-");
     wg_free(text);
@@ -140,7 +128,8 @@ static void add_swept(grid *g, const json_t *cells, names by)
         const char *key;
         json_t *v;
         json_object_foreach(json_object_get(json_array_get(cells, i), "cell"), key, v) {
-            bool known = !strcmp(key, "draft.kind") || !strcmp(key, "verify.rule") || !strcmp(key, "sampling.temperature");
+            bool known = !strcmp(key, "draft.kind") || !strcmp(key, "draft.of") || !strcmp(key, "verify.rule") ||
+                         !strcmp(key, "sampling.temperature"); /* the drafter's title has `of` */
             for (int k = first; k < g->n; k++) known = known || !strcmp(g->of[k].swept, key);
             if (!known && of_draft(key)) known = by == FOLDED || (by == LABELS && told(cells, key));
             if (known || g->n == SWEPT_MOST) continue;
@@ -294,13 +283,26 @@ static void cell_words(const json_t *c, char *b, size_t n)
 {
     char value[WIDTH / 4];
     snprintf(b, n, "%s", text_of(c, "drafter"));
-    static const char *const keys[] = { "draft.of", "draft.length", "draft.k", "draft.nodes" };
-    static const char *const words[] = { " over", ", length", ", k", ", nodes" };
-    for (int i = 0; i < 4; i++) {
+    static const char *const keys[] = { "draft.length", "draft.k", "draft.nodes" };
+    static const char *const words[] = { ", length", ", k", ", nodes" };
+    for (int i = 0; i < 3; i++) {
         swept(c, keys[i], value, sizeof value);
         if (strcmp(value, "-") != 0) snprintf(b + strlen(b), n - strlen(b), "%s %s", words[i], value);
     }
     snprintf(b + strlen(b), n - strlen(b), ", rule %s, temperature %g", text_of(c, "rule"), wg_json_real(c, "temperature"));
+}
+
+/* Cells that drafted nothing because no draft was expected to pay. */
+static void undrafted(FILE *f, const json_t *cells)
+{
+    char words[4 * WIDTH];
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        const json_t *c = json_array_get(cells, i), *why = json_object_get(c, "rounds_without_draft");
+        if (json_integer_value(json_object_get(c, "drafted")) || !json_integer_value(json_object_get(why, "length_policy")))
+            continue;
+        cell_words(c, words, sizeof words);
+        fprintf(f, "%s: no draft at all, since none was expected to pay; a drafter with a length drafts always.\n", words);
+    }
 }
 
 /* The cells' speed-ups: how many intervals are above 1, how many below. */
@@ -334,7 +336,7 @@ void wg_table_learnt(FILE *f, const json_t *cells)
     for (size_t i = 0; i < json_array_size(cells); i++) {
         const json_t *c = json_array_get(cells, i);
         const double x = wg_json_measured(c, "speedup"), of = wg_json_measured(json_object_get(c, "best_fixed"), "share");
-        if (strcmp(text_of(c, "drafter"), "auto") != 0 || isnan(x)) continue;
+        if (strncmp(text_of(c, "drafter"), "auto", 4) != 0 || isnan(x)) continue;
         autos++;
         least = fmin(least, x);
         most = fmax(most, x);
@@ -410,6 +412,7 @@ static void put_notes(FILE *f, const json_t *summary, const wg_column_choice *ch
     disturbed(f, cells);
     wg_table_overlap(f, cells, "", "");
     wg_table_draft_contexts(f, cells, "warning: ", "");
+    undrafted(f, cells);
     withdrawn(f, cells);
     failures(f, cells);
     if (!chosen) wg_table_learnt(f, cells);

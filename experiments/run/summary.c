@@ -8,6 +8,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/mem.h"
+#include "draft/open.h"
 #include "experiments/record/acceptance.h"
 #include "experiments/record/audit_json.h"
 #include "experiments/record/run_reader.h"
@@ -297,11 +298,12 @@ static void add_law(json_t *v, const wg_config *config, const wg_cell *cell, con
 static json_t *cell_summary(const wg_config *config, const wg_cell *cell, const wg_result *r)
 {
     const wg_dataset *prompts = config->dataset[cell->dataset];
+    char drafter[WG_OPTION_STRING];
     json_t *v = json_object();
     json_object_set(v, "cell", cell->swept);
     json_object_set_new(v, "group", json_integer(cell->group));
     if (*cell->named_by.label) json_object_set_new(v, "label", json_string(cell->named_by.label));
-    json_object_set_new(v, "drafter", json_string(cell->drafter->name));
+    json_object_set_new(v, "drafter", json_string(wg_drafter_title(cell->drafter, cell->draft, drafter, sizeof drafter)));
     json_object_set_new(v, "rule", json_string(cell->verifier->name));
     json_object_set_new(v, "temperature", json_real(cell->sampling.temperature));
     add_law(v, config, cell, r);

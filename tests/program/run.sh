@@ -150,6 +150,20 @@ expect() { # NAME PATTERN COMMAND...: succeeds and its output has the pattern
   fi
 }
 
+# What runs is what is named, a draft model alone is `auto`, and a text without any draft says why.
+names() {
+  local t=$base/target.gguf d=$base/draft.gguf none
+  expect names-itself ', suffix, match, ' wager generate -m "$t" -p abab -n 9 --draft suffix
+  expect names-auto ', auto \(model\), match, ' wager generate -m "$t" -d "$d" -p Hello -n 9
+  expect names-json '"draft":"auto \(model\)"' wager generate -m "$t" -d "$d" -p Hello -n 9 --json
+  none="auto:of=model:model=$d;length=8,costs=1/99"
+  expect names-policy '^\[no draft: the drafter expected none to pay here; name one with a length' wager generate -m "$t" -p Hello -n 9 --draft "$none"
+  expect names-nothing '^\[no draft: the drafter found nothing to propose\]' wager generate -m "$t" -p Hello -n 2 --draft sam:n_min=99
+  if wager generate -m "$t" -p Hello -n 9 --draft "model:model=$d" | grep -q 'no draft:' || wager generate -m "$t" -p Hello -n 9 | grep -q 'no draft:'; then
+    fail "names: drafts, or plain decoding, said to be none"
+  else ok; fi
+}
+
 # Equal text from plain decoding and from speculation, by the digest of the last line.
 digest() { "$@" --json | sed -n 's/.*"output_sha256":"\([0-9a-f]*\)".*/\1/p'; }
 # Every drafter with the options that its class is tested with (core/engine/drafter.h), as KIND or KIND:OPTIONS.
@@ -338,6 +352,7 @@ good_cases() {
   expect bench-round 'plain' wager bench round -m "$base/target.gguf" -d "$base/draft.gguf" --repeats 2 -n 16
   expect convert 'wrote' wager convert "$base/target.gguf" --out "$base/made.gguf" --type f16
   exports
+  names
   expect parts '"pattern": *"\^@' wager list --schema
   expect schema '"\$schema": "https://json-schema.org/draft/2020-12/schema"' wager list --schema
   printf '{"name": "t", "target": {"model": "%s", "threads": 1}, "prompts": {"file": "%s"}, "max_tokens": 8}' \
@@ -351,9 +366,9 @@ good_cases() {
   expect init-lookup-checks '^    5  draft.k=8 sampling.temperature=0.8' wager check "$base/lookup.json"
   expect init-bundled 'next: wager check' wager init "$base/bundled.json"
   expect check-warns '^warning   cell 0: top_k: no effect at temperature 0' wager check "$base/run.json" --set sampling.top_k=3
-  expect check-headers '^    0  draft.kind=auto' wager check "$base/run.json" --headers --set 'draft={"kind":"retrieval","datastore":"none"}'
+  expect check-headers '^    0  draft.kind=retrieval' wager check "$base/run.json" --headers --set 'draft={"kind":"retrieval","datastore":"none"}'
   expect check-auto 'auto: at each round no draft, or one of: retrieval:datastore=none' \
-    wager check "$base/run.json" --headers --set 'draft={"kind":"retrieval","datastore":"none"}'
+    wager check "$base/run.json" --headers --set 'draft={"kind":"auto","of":"retrieval:datastore=none"}'
   for open in "check" "check --json" "run --dry-run"; do # as a run would be refused
     if ! wager $open "$base/run.json" --set 'draft={"kind":"retrieval","datastore":"none"}' >"$base/out" 2>"$base/err" &&
       [ ! -s "$base/out" ] && grep -q '^wager: cell 0: none: cannot open the datastore' "$base/err"; then ok

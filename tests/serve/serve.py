@@ -581,7 +581,7 @@ def test_command():
         with open(os.path.join(t, "c.json"), "w") as f:
             json.dump({"target": {"model": TARGET}, "draft": {"kind": "ngram", "k": 4}, "verify": {"rule": "coupled"}, "batch": 3}, f)
         with Server(SERVE, "-d", DRAFT, "--config", f.name) as s:
-            assert s.get("/props")["speculation"]["drafter"] in ("auto", "model"), "options win over the config"
+            assert s.get("/props")["speculation"]["drafter"] == "auto (model)", "options win over the config"
         with Server(SERVE, "--draft", f"auto:of=model:model={DRAFT};length=4", "--rule", "rejection", "--profile", "configs/profiles/story.json",
                     model=TARGET) as s:
             profile = s.get("/props")["speculation"]["profile"]

@@ -105,7 +105,7 @@ Test(ngram_cache, all_sequences_share_what_is_learned)
 
 Test(ngram_cache, empty_and_short_histories)
 {
-    wg_drafter *d = make("n_min=3,n_max=3,hits=1,memory_mb=1");
+    wg_drafter *d = make("k=8,n_min=3,n_max=3,hits=1,memory_mb=1");
     const int32_t a[] = { 1 }, b[] = { 1, 1, 1 }, c[] = { 1, 1, 1, 1 }, e[] = { 5, 6, 7, EOG, 5, 6, 7 };
     points_expect(d, a, 1, NULL, 0);
     points_expect(d, b, 3, NULL, 0);

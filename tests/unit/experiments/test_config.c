@@ -5,6 +5,7 @@
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "draft/draft.h"
+#include "draft/open.h"
 #include "scene.h"
 #include "verify/verify.h"
 
@@ -50,33 +51,27 @@ Test(config, a_sweep_is_the_product_of_its_lists)
     wg_config_close(c);
 }
 
-/* A drafter without a length is the only one of `auto`, in cells and in the resolved config, which reads as the same
- * experiment. A named length, siblings that composites refuse, and a sweep of single options leave it as it is. */
-Test(config, a_drafter_without_a_length_runs_under_auto)
+/* A drafter that is named runs as itself, in cells and in the resolved config, with a length and without. */
+Test(config, a_named_drafter_runs_as_itself)
 {
-    static const char *const by_itself[][2] = {
+    static const char *const named[][2] = {
         { "\"draft\": {\"kind\": \"ngram\"}", "ngram" },
-        { "\"draft\": {\"kind\": \"ngram\", \"n_max\": 2}", "ngram:n_max=2" },
-        { "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"p_min\": 0.25}",
-          "model:model=draft.gguf;length=8;p_min=0.25" },
-        { "\"sweep\": {\"draft\": [{\"kind\": \"suffix\"}], \"sampling.temperature\": [0, 1]}", "suffix" },
-    };
-    static const char *const as_named[] = {
-        "\"draft\": {\"kind\": \"ngram\", \"k\": 3}",
-        "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"tree\": \"2-1\"}",
-        "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"siblings\": \"coupled\"}, \"verify\": {\"rule\": "
-        "\"match\"}",
-        "\"draft\": {\"kind\": \"ngram\"}, \"sweep\": {\"draft.n_max\": [2, 3]}",
-        "\"draft\": {\"kind\": \"best_of\", \"of\": \"ngram|suffix\"}",
+        { "\"draft\": {\"kind\": \"suffix\", \"p_min\": 0.2}", "suffix" },
+        { "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\"}", "model" },
+        { "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 3}", "model" },
+        { "\"sweep\": {\"draft\": [{\"kind\": \"sam\"}], \"sampling.temperature\": [0, 1]}", "sam" },
+        { "\"sweep\": {\"draft.kind\": [\"recycle\"]}", "recycle" },
+        { "\"draft\": {\"kind\": \"best_of\", \"of\": \"ngram|suffix\"}", "best_of" },
+        { "\"draft\": {\"kind\": \"auto\", \"of\": \"ngram\"}", "auto" },
     };
     char text[900];
-    for (size_t i = 0; i < sizeof by_itself / sizeof *by_itself; i++) {
-        snprintf(text, sizeof text, "{" BASE ", %s}", by_itself[i][0]);
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
+        snprintf(text, sizeof text, "{" BASE ", %s}", named[i][0]);
         wg_config *c = config_of(text);
-        const wg_option *of = wg_option_find(c->cell[0].drafter->options, "of");
-        cr_assert_str_eq(c->cell[0].drafter->name, "auto", "%s", text);
-        cr_assert_str_eq((const char *)c->cell[0].draft + of->at, by_itself[i][1]);
-        cr_assert_eq(strncmp(wg_cell_lone(&c->cell[0]).class->name, by_itself[i][1], strcspn(by_itself[i][1], ":")), 0);
+        cr_assert_str_eq(c->cell[0].drafter->name, named[i][1], "%s", text);
+        cr_assert_str_eq(json_string_value(json_object_get(json_object_get(c->cell[0].config, "draft"), "kind")), named[i][1]);
+        const char *lone = strcmp(named[i][1], "auto") ? named[i][1] : "ngram";
+        cr_assert_str_eq(wg_cell_lone(&c->cell[0]).class->name, lone);
         char *again = wg_json_canonical(c->resolved, true);
         wg_config *b = config_of(again);
         cr_assert_str_eq(b->sha256, c->sha256, "%s", again);
@@ -84,15 +79,34 @@ Test(config, a_drafter_without_a_length_runs_under_auto)
         wg_config_close(b);
         wg_config_close(c);
     }
-    for (size_t i = 0; i < sizeof as_named / sizeof *as_named; i++) {
-        snprintf(text, sizeof text, "{" BASE ", %s}", as_named[i]);
-        wg_config *c = config_of(text);
-        cr_assert_str_neq(c->cell[0].drafter->name, "auto", "%s", text);
-        cr_assert_eq(wg_cell_lone(&c->cell[0]).class, c->cell[0].drafter);
-        wg_config_close(c);
+}
+
+/* What -d FILE alone is, and what every page, table and log calls it. */
+Test(config, a_lone_draft_model_is_auto)
+{
+    static const struct {
+        const char *spec, *title;
+    } named[] = {
+        { "ngram:k=3", "ngram" },
+        { "auto:of=model:model={a;b|c.gguf};length=8", "auto (model)" },
+        { "auto:of=ngram|{best_of:of={suffix|sam:k=2}}|model:model=x", "auto (ngram, best_of, model)" },
+        { "hybrid:first=ngram,second=suffix", "hybrid" },
+    };
+    wg_drafter_choice c;
+    wg_error err;
+    char text[WG_OPTION_STRING];
+    cr_assert_eq(wg_choose_auto("a;b|c.gguf", &c, &err), WG_OK, "%s", err.text);
+    cr_assert_str_eq(wg_drafter_title(c.class, c.options, text, sizeof text), "auto (model)");
+    cr_assert_str_eq((const char *)c.options + wg_option_find(c.class->options, "of")->at, "model:model={a;b|c.gguf};length=8");
+    wg_choice_close(&c);
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
+        cr_assert_eq(wg_choose_drafter(named[i].spec, &c, &err), WG_OK, "%s", err.text);
+        cr_assert_str_eq(wg_drafter_title(c.class, c.options, text, sizeof text), named[i].title);
+        char cut[8];
+        snprintf(cut, sizeof cut, "%s", named[i].title);
+        cr_assert_str_eq(wg_drafter_title(c.class, c.options, text, sizeof cut), cut);
+        wg_choice_close(&c);
     }
-    cr_assert(wg_names_length(&wg_drafter_model, "model:model=x,length=3") &&
-              !wg_names_length(&wg_drafter_model, "model:model=length=3"));
 }
 
 Test(config, a_section_can_be_swept_whole)

@@ -464,7 +464,7 @@ Test(summary, regret_and_disturbance)
     fclose(f);
     cr_assert(strstr(text, "3.00x [3.00, 3.00]*") && strstr(text, "2.00x [2.00, 2.00]  "), "%s", text);
     cr_assert(strstr(text, "*: disturbed, 2 of 3 cells: repeats of plain decoding differ by up to 40 %"), "%s", text);
-    cr_assert(strstr(text, " ngram|suffix ") && strstr(text, " best_of|ngram "), "%s", text);
+    cr_assert(strstr(text, "\nauto (ngram, suffix)  ") && strstr(text, "\nauto (best_of, ngram)  "), "%s", text);
     cr_assert(strstr(text, "Learnt here: the fastest is ngram, rule rejection, temperature 0, at 4.00 times plain"), "%s",
               text);
     cr_assert(strstr(text, "3 of 3 cells are faster than it and 0 slower"), "%s", text);
