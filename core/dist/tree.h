@@ -68,6 +68,10 @@ typedef struct wg_path {
     int32_t next; /* corrected or bonus token: always present */
 } wg_path;
 
+/* Whether a rule's result is a path of the tree: the root, then children of the node before, and a token of the vocabulary.
+ * EINVAL names the first entry that is not. */
+wg_status wg_path_check(const wg_path *path, const wg_tree *t, int vocab, wg_error *err);
+
 WG_PLUGIN_API void wg_tree_reset(wg_tree *t, int32_t root, wg_sibling_law law);
 /* Appends a child; returns its number, or -1 when the tree is full or has probes (nodes come first). */
 WG_PLUGIN_API int wg_tree_push(wg_tree *t, int parent, int32_t token, int qrow);
