@@ -146,6 +146,7 @@ static wg_status open_engine(wg_engine *e, const wg_engine_parts *parts, const w
 
 wg_status wg_engine_open(wg_engine **out, const wg_engine_parts *parts, const wg_engine_options *opt, wg_error *err)
 {
+    WG_TRY(wg_cpu_check(err));
     wg_engine *e = wg_calloc(1, sizeof *e);
     if (!e) return wg_nomem(err, sizeof *e, "an engine");
     const wg_status status = open_engine(e, parts, opt, err);

@@ -102,6 +102,7 @@ static wg_status from_logits(wg_replay *r, int node, wg_error *err)
                                .tree = &r->round.tree,
                                .node = node };
     if (!r->sampler_open) {
+        WG_TRY(wg_cpu_check(err));
         WG_TRY(wg_sampler_open(&r->sampler, &r->sampling, wg_ops_for(wg_cpu_chosen()), r->vocab, err));
         r->sampler_open = true;
     }
