@@ -3,7 +3,7 @@
  *
  * The hypotheses. Draws: each drafted token of law IID or WITHOUT_REPLACEMENT is drawn from its declared row of q, without the
  * earlier siblings under the second law. Kept: the root keeps a child with probability alpha* (optimal_acceptance.h) at most,
- * which holds for every lossless rule whose drafts do not depend on its own draws (METHODS L2).
+ * which holds for every lossless rule whose drafts do not depend on its own draws (methods.md, L2).
  *
  * The evidence. A bet multiplies its capital by 1 + share (r(x) / q(x) - 1) for a drawn token x, where r is a law that was
  * fixed before the draw: the mean of the factor under q is 1, whatever was drawn before, so the capital is a test

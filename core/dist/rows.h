@@ -121,7 +121,7 @@ WG_PLUGIN_API int32_t wg_rows_pick_of(wg_rows *r, int row, const double *weight,
 /* The sum (mass_weights.h) of weights (vocab) that are 0 outside the support of row `row`. */
 WG_PLUGIN_API double wg_rows_sum(wg_rows *r, int row, const double *weight, wg_workspace *w);
 
-/* Draws from norm((p - q)+); from p when that has no mass (p == q to rounding; METHODS B15-1). qrow < 0: q = 0, that is from
+/* Draws from norm((p - q)+); from p when that has no mass (p == q to rounding). qrow < 0: q = 0, that is from
  * p. */
 WG_PLUGIN_API int32_t wg_rows_pick_residual(wg_rows *p, int prow, wg_rows *q, int qrow, const wg_chance *c, wg_purpose purpose,
                                             int index, wg_workspace *w);
@@ -129,7 +129,7 @@ WG_PLUGIN_API int32_t wg_rows_pick_residual(wg_rows *p, int prow, wg_rows *q, in
 /* (r p - q)+ into out (vocab; NULL: nowhere) where p may have mass; its mass (kernels/mass.h). */
 WG_PLUGIN_API double wg_rows_excess(wg_rows *p, int prow, double r, wg_rows *q, int qrow, double *out, wg_workspace *w);
 
-/* sum_x min(p(x), q(x)): the acceptance a token-wise rule can have at this node (METHODS D1, alpha). */
+/* sum_x min(p(x), q(x)): the acceptance a token-wise rule can have at this node (methods.md, Acceptance rates, alpha). */
 WG_PLUGIN_API double wg_rows_overlap(wg_rows *p, int prow, wg_rows *q, int qrow);
 
 #endif

@@ -3,8 +3,8 @@
 #include "core/engine/build.h"
 #include "core/engine/seq_rows.h"
 
-/* Siblings that the rule weighs jointly are as many as were declared before they were drawn (METHODS L4). A single child needs
- * no declaration: a drafter that draws more in other cases is refused there. */
+/* Siblings that the rule weighs jointly are as many as were declared before they were drawn (methods.md, L4). A single child
+ * needs no declaration: a drafter that draws more in other cases is refused there. */
 static wg_status check_groups(const wg_verifier_class *rule, const wg_verifier_class *const *rules, const wg_tree *t,
                               wg_error *err)
 {

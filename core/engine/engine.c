@@ -103,8 +103,8 @@ static wg_status check_running(const wg_engine *e, wg_seq *const *seq, int n, wg
 }
 
 /* Cuts what is too deep to be emitted: whole levels, since any other choice among siblings would depend on how deep the draft
- * went below one of them, and so on draws (METHODS L3, L4). And what the sequence's own rows give no probability (seq_rows.h).
- * What is left moves up, in every space that the drafter has. */
+ * went below one of them, and so on draws (methods.md, L3, L4). And what the sequence's own rows give no probability
+ * (seq_rows.h). What is left moves up, in every space that the drafter has. */
 static wg_status cut(wg_engine *e, const wg_seq *s, wg_tree *t, wg_error *err)
 {
     bool keep[WG_TREE_MAX];

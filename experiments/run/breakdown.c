@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See breakdown.h; the definitions are those of METHODS D1. */
+ * See breakdown.h; the definitions are those of methods.md, Acceptance rates. */
 #include "experiments/run/breakdown.h"
 
 #include <math.h>

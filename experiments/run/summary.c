@@ -74,8 +74,8 @@ static json_t *output_digest(const wg_result *r)
     return json_string(hex);
 }
 
-/* E / (gamma c + v + o) in units of a plain pass (METHODS C1), with E = tau and the measured phases. It omits the time
- * between the phases, so its difference from the measured speed-up is the time that the phases do not explain. */
+/* E / (gamma c + v + o) in units of a plain pass (methods.md, Expected speed), with E = tau and the measured phases. It omits
+ * the time between the phases, so its difference from the measured speed-up is the time that the phases do not explain. */
 static json_t *explained(const wg_result *r)
 {
     const wg_pairs *p = &r->pairs;
