@@ -106,7 +106,7 @@ static wg_status verify(job *j, wg_outcome *out, wg_error *err)
     const wg_verification *h = &j->how;
     uniforms given = { h->uniform, h->uniforms, 0 };
     wg_chance c = wg_chance_philox(h->seed, h->request, h->position);
-    wg_path path;
+    wg_path path = { .n = 0 };
     if (h->uniform) c = (wg_chance){ .class = &in_order, .position = h->position, .state = &given };
     j->rule.class->accept(j->rule.options, &j->tree, &j->p, &j->q, &c, &j->work, &path);
     if (h->uniform && given.used > given.n)
@@ -114,6 +114,7 @@ static wg_status verify(job *j, wg_outcome *out, wg_error *err)
                        "rule %s needs more than %d uniforms for this tree; one for each node and one more are "
                        "enough for most rules",
                        j->rule.class->name, given.n);
+    if (wg_path_check(&path, &j->tree, h->vocab, err)) return wg_fail_in(err, WG_EINVAL, "rule %s", j->rule.class->name);
     for (int i = 0; i < path.n; i++) out->node[i] = path.node[i];
     out->n = path.n;
     out->next = path.next;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Writes the tables of docs/verification.md: between "<!-- wager ARGS -->" and "<!-- end -->" goes the output of the program
-# with ARGS: of `list` as it is, of other commands the columns that do not depend on rounding; between "<!-- law_NAME -->" and the
-# end the output of that test, which stands in tests/ beside the program. --check changes nothing and fails when a table is not
+# with ARGS: of `list` as it is, of other commands the columns that do not depend on rounding; between "<!-- law_NAME ARGS -->" and
+# the end the output of that test, which stands in tests/ beside the program. --check changes nothing and fails when a table is not
 # what the program says. usage: docs/verification.sh PROGRAM [--check]
 set -u
 program=$(realpath "$1")
@@ -29,7 +29,7 @@ while IFS= read -r line; do
     skip=1
     printf '%s\n```\n' "$line"
     read -ra args <<<"$line"
-    "$(dirname "$program")/tests/${args[1]}" 2>"$made.out" || exit 1
+    "$(dirname "$program")/tests/${args[1]}" "${args[@]:2:${#args[@]}-3}" 2>"$made.out" || exit 1
     printf '```\n'
     ;;
   "<!-- end -->") skip=0 ;;

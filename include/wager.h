@@ -15,7 +15,7 @@
  * Threads. A session and its sequences are used by one thread at a time; sessions do not know each other, and any number may
  * run at the same time. Functions without a session may run on any thread. The library keeps no state of its own, installs
  * no signal handler, and neither prints nor exits: only a bug of the library itself (a broken invariant) prints its place and
- * aborts. It reads one environment variable: WG_CPU, the instruction set.
+ * aborts. It reads one environment variable: WG_CPU, the instruction set; opening a session refuses another value.
  *
  * ABI. Structs that cross the border begin with their size (set it to sizeof) and grow at their end only; everything else is
  * opaque. Functions are never changed or removed; those that came after the first WG_ABI say so. The symbols are versioned. */

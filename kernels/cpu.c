@@ -146,12 +146,25 @@ static const char *const names[WG_CPU_LEVELS] = { "ref", "avx2", "avxvnni", "avx
 
 const char *wg_cpu_name(wg_cpu_level level) { return (unsigned)level < WG_CPU_LEVELS ? names[level] : "?"; }
 
+/* The level that WG_CPU names; -1: it names none. Not set, or empty: the highest. */
+static int wanted(const char *want)
+{
+    if (!want || !*want) return WG_CPU_LEVELS - 1;
+    for (int l = 0; l < WG_CPU_LEVELS; l++)
+        if (!strcmp(want, names[l])) return l;
+    return -1;
+}
+
 wg_cpu_level wg_cpu_chosen(void)
 {
+    const int level = wanted(getenv("WG_CPU"));
+    return level < 0 ? wg_cpu_best() : at_most(level);
+}
+
+const char *wg_cpu_unknown(void)
+{
     const char *want = getenv("WG_CPU");
-    for (int l = 0; want && l < WG_CPU_LEVELS; l++)
-        if (!strcmp(want, names[l])) return at_most(l);
-    return wg_cpu_best();
+    return wanted(want) < 0 ? want : NULL;
 }
 
 const wg_ops *wg_ops_for(wg_cpu_level level) { return &tables[level]; }

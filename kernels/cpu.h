@@ -25,6 +25,7 @@ typedef enum wg_cpu_level {
 bool wg_cpu_has(wg_cpu_level level);         /* the processor supports it, and it was compiled; ref always */
 wg_cpu_level wg_cpu_best(void);              /* the highest level of the processor; it may lack lower ones */
 wg_cpu_level wg_cpu_chosen(void);            /* wg_cpu_best, lowered by WG_CPU */
+const char *wg_cpu_unknown(void);            /* the value of WG_CPU where it is no level: programs refuse it; else NULL */
 const char *wg_cpu_name(wg_cpu_level level); /* "ref", "avx2", "avxvnni", "avx512"; "neon", "dotprod" */
 
 /* The complete table for a level: the scalar reference with the variants of all levels up to this one laid over it. The

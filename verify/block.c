@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Block verification of a chain (Sun et al. 2024; METHODS B8): kernels/rule/block.h. */
+ * Block verification of a chain (Sun et al. 2024): kernels/rule/block.h. */
 #include "verify/host_passes.h"
 #include "kernels/rule/block.h"
 #include "verify/verify.h"

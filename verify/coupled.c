@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Gumbel-max coupling: draft and target race on shared exponentials (Daliri et al. 2025, "Coupling without Communication";
- * with several races the Gumbel-max list sampling, GLS, of Rowan, Phan and Khisti 2025, arXiv 2506.05632; METHODS B12). The
+ * with several races the Gumbel-max list sampling, GLS, of Rowan, Phan and Khisti 2025, arXiv 2506.05632). The
  * address (t, COUPLED) has K = `races` lists of independent Exp(1) times. The token at position t is the winner argmin_x
  * (min_k E_x^k) / p(x); go to the child that is it; where there is none, it is `next`.
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Greedy match (Stern et al. 2018, blockwise decoding; METHODS B1). From the root, walk to the child that is the target's most
+ * Greedy match (Stern et al. 2018, blockwise decoding). From the root, walk to the child that is the target's most
  * probable token; where there is none, that token is `next`.
  *
  * Theorem. At temperature 0 the output is the target's own greedy text, for any drafter, tree and length: every emitted token

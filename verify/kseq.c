@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * k-SEQ for k independent siblings (SpecTr, Sun et al. 2023; METHODS B7): kernels/rule/kseq.h. */
+ * k-SEQ for k independent siblings (SpecTr, Sun et al. 2023): kernels/rule/kseq.h. */
 #include "verify/host_passes.h"
 #include "kernels/rule/kseq.h"
 #include "verify/verify.h"

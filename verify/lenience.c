@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Lenience (Leviathan et al. 2023, appendix; DistillSpec, Zhou et al. 2024; METHODS B11). LOSSY: rejection in rounds with l q
+ * Lenience (Leviathan et al. 2023, appendix; DistillSpec, Zhou et al. 2024). LOSSY: rejection in rounds with l q
  * in the place of q, 0 < l <= 1. A token is emitted with at most p(x) / l of the target's probability; l = 1 is `rejection`. */
 #include "verify/host_passes.h"
 #include "kernels/rule/rounds.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Sample and match (METHODS B2): draw the target's token at each node of the walk; go to the child that equals it; where there
- * is none, the token is `next`.
+ * Sample and match (methods.md, Sample and match): draw the target's token at each node of the walk; go to the child that
+ * equals it; where there is none, the token is `next`.
  *
  * Theorem. Every emitted token is a draw from p at its own prefix and its own address (position, NEXT, 0). So the text is
  * the one plain decoding draws from the same seed, byte for byte, for any drafter, any tree and any adaptive length (L1 to L3

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Multi-path verification: block verification of the best of several paths, on trees of independent draws (METHODS B9;
- * with select=ratio like GBV, arXiv 2602.16961, in a form derived here): kernels/rule/multipath.h. */
+ * Multi-path verification: block verification of the best of several paths, on trees of independent draws (methods.md,
+ * Traversal and multi-path; with select=ratio like GBV, arXiv 2602.16961, in a form derived here): kernels/rule/multipath.h. */
 #include "verify/host_passes.h"
 #include "kernels/rule/multipath.h"
 #include "verify/verify.h"

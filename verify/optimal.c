@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Optimal selection among k independent siblings (METHODS B10): kernels/rule/optimal.h. */
+ * Optimal selection among k independent siblings (methods.md, Optimal selection): kernels/rule/optimal.h. */
 #include "verify/host_passes.h"
 #include "kernels/rule/optimal.h"
 #include "verify/verify.h"

@@ -21,7 +21,7 @@
  *
  * At one node with two children this attains alpha* but for what pair_selection.h leaves; a chain is `block`; with one child a
  * node it is `traversal`, and siblings that are a fixed set are verified by it. Whether two children are a pair must not depend
- * on their draws, so their number must be declared before (METHODS L4).
+ * on their draws, so their number must be declared before (methods.md, L4).
  *
  * The row t of one node at a time is in the workspace; when another node's is needed it is computed again from p, with the same
  * numbers. For the leaves of a node, which come one after the other, it stays. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Rejection sampling, that is speculative sampling (Leviathan et al. 2023, Chen et al. 2023; METHODS B3), on trees in
- * rounds with replacement (SpecInfer, Miao et al. 2024; METHODS B4): kernels/rule/rounds.h. */
+ * Rejection sampling, that is speculative sampling (Leviathan et al. 2023, Chen et al. 2023), on trees in
+ * rounds with replacement (SpecInfer, Miao et al. 2024): kernels/rule/rounds.h. */
 #include "verify/host_passes.h"
 #include "kernels/rule/rounds.h"
 #include "verify/verify.h"

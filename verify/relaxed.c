@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Relaxed acceptance (TensorRT-LLM's for thinking phases; METHODS B11). LOSSY: a child is accepted when it is among the
+ * Relaxed acceptance (TensorRT-LLM's for thinking phases). LOSSY: a child is accepted when it is among the
  * target's `top` most probable tokens and at most `gap` below the most probable one in log probability; among several, the
  * most probable. `next` is drawn from p. */
 #include "kernels/exp.h"

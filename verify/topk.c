@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A set of children, one uniform for a node (METHODS B6): kernels/rule/topk.h. */
+ * A set of children, one uniform for a node (methods.md, Fixed siblings): kernels/rule/topk.h. */
 #include "verify/host_passes.h"
 #include "kernels/rule/topk.h"
 #include "verify/verify.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Traversal verification of a tree, leaves first (Weng et al. 2025; METHODS B9): kernels/rule/traversal.h. */
+ * Traversal verification of a tree, leaves first (Weng et al. 2025): kernels/rule/traversal.h. */
 #include "verify/host_passes.h"
 #include "kernels/rule/traversal.h"
 #include "verify/verify.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Typical acceptance (Medusa, Cai et al. 2024; METHODS B11): kernels/rule/typical.h. LOSSY. */
+ * Typical acceptance (Medusa, Cai et al. 2024): kernels/rule/typical.h. LOSSY. */
 #include "verify/host_passes.h"
 #include "kernels/rule/typical.h"
 #include "verify/verify.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Rejection in rounds for siblings drawn without replacement (recursive speculative decoding, Jeon et al. 2024; Sequoia,
- * Chen et al. 2024; METHODS B5): kernels/rule/rounds.h.
+ * Chen et al. 2024): kernels/rule/rounds.h.
  *
  * Theorem. Round i is single-draft rejection of x_i ~ q_i against r_i, where q_i is q without the earlier siblings,
  * normalised. One child is `rejection`; when the children are all tokens that q can draw and these carry p, the last

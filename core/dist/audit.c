@@ -53,7 +53,8 @@ static declared sums_of(wg_rows *q, int row)
     for (int k = 0; k < s.n; k++) {
         const int32_t token = wg_support_at(&s, k);
         const double x = d[token];
-        if (!(x != 0)) continue; /* most tokens of a truncated row whose support is not known */
+        if (x == 0) continue; /* most tokens of a truncated row whose support is not known */
+        if (!(x > 0)) return (declared){ .sum = NAN };
         v.sum += x;
         v.square += x * x;
         v.root += sqrt(x);
@@ -140,7 +141,7 @@ const char *wg_audit_draws_found(const wg_audit *a, char *buf, size_t size)
 {
     const double e = wg_audit_draws_log10(a);
     if (a->massless) snprintf(buf, size, "a drafted token has no probability in its row of q (%ld requests)", a->massless);
-    else if (a->unscaled) snprintf(buf, size, "%ld rows of q do not sum to 1", a->unscaled);
+    else if (a->unscaled) snprintf(buf, size, "%ld rows of q have a negative probability or do not sum to 1", a->unscaled);
     else if (e >= threshold)
         snprintf(buf, size, "drafts were not drawn from the declared rows of q (e-value 1e%.0f after %ld tokens)", floor(e),
                  a->draws);

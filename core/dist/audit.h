@@ -3,7 +3,7 @@
  *
  * The hypotheses. Draws: each drafted token of law IID or WITHOUT_REPLACEMENT is drawn from its declared row of q, without the
  * earlier siblings under the second law. Kept: the root keeps a child with probability alpha* (optimal_acceptance.h) at most,
- * which holds for every lossless rule whose drafts do not depend on its own draws (METHODS L2).
+ * which holds for every lossless rule whose drafts do not depend on its own draws (methods.md, L2).
  *
  * The evidence. A bet multiplies its capital by 1 + share (r(x) / q(x) - 1) for a drawn token x, where r is a law that was
  * fixed before the draw: the mean of the factor under q is 1, whatever was drawn before, so the capital is a test
@@ -14,7 +14,7 @@
  * drafter that keeps its word (Ville 1939; Shafer 2021; Vovk and Wang 2021; Ramdas, Grunwald, Vovk and Shafer 2023).
  *
  * All bets are fixed in advance, so logs of capitals of requests, shards and sessions add up in any order. A token that its row
- * gives no probability, and a row that does not sum to 1, are no matter of chance and are counted. */
+ * gives no probability, and a row that is no distribution, are no matter of chance and are counted. */
 #ifndef WG_CORE_DIST_AUDIT_H
 #define WG_CORE_DIST_AUDIT_H
 
@@ -28,7 +28,7 @@ enum { WG_AUDIT_LAWS = 4, WG_AUDIT_SHARES = 3, WG_AUDIT_BETS = WG_AUDIT_LAWS * W
 typedef struct wg_audit {
     long draws;                /* tokens that were tested */
     long massless;             /* requests that ended because a row of q gave a drafted token no probability */
-    long unscaled;             /* rows of q that do not sum to 1, to 1e-4: their tokens are not tested */
+    long unscaled;             /* rows of q with a negative entry, or whose sum is not 1 to 1e-4: their tokens are not tested */
     double bet[WG_AUDIT_BETS]; /* logs of capital */
     long roots;                /* steps in which the root had children, and their number was fixed before they were drawn */
     double kept[WG_AUDIT_SHARES];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Chance in production: Philox4x32-10 at an address. u has 53 bits and is below 1; comparisons are strict, so that an event
- * of probability 0 never happens and one of probability 1 always does (METHODS B15-2). */
+ * of probability 0 never happens and one of probability 1 always does (methods.md, Arithmetic). */
 #include "core/dist/chance.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
  * request, absolute position, purpose, index): there is no state, so order, batch, preemption and threads change nothing. In
  * the prover it enumerates all outcomes with their probabilities, so the exact output law of the same code is computed.
  *
- * Addresses (METHODS B15-7, L2). The token at absolute position t is drawn at (t, NEXT, 0), by wg_chance_at(c, depth) and
+ * Addresses (methods.md, L2). The token at absolute position t is drawn at (t, NEXT, 0), by wg_chance_at(c, depth) and
  * index 0, for any draft before it; so the text under `match` is byte-identical to plain decoding. Draft and accept draws
  * use the step's own position (that of the first token it emits) with index = node. A later step has a later position, so no
  * bits that a decision has used (block verification looks past the accepted prefix) are used again. */
@@ -26,8 +26,9 @@ typedef struct wg_lists {
 } wg_lists;
 static const wg_lists wg_list_0 = { 0, 1, 1 };
 
-/* The lists that the kth of m siblings races on when the rule races on all lists below `races` (METHODS B12): lists are
- * distributed over the siblings in turn. With fewer lists than siblings some share one; the later one takes the runner-up. */
+/* The lists that the kth of m siblings races on when the rule races on all lists below `races` (methods.md, Coupled races):
+ * lists are distributed over the siblings in turn. With fewer lists than siblings some share one; the later one takes the
+ * runner-up. */
 static inline wg_lists wg_lists_dealt(int k, int m, int races)
 {
     const int end = races > 1 ? races : 1, hands = m < end ? m : end;
@@ -73,8 +74,8 @@ int wg_pick_at(double u, const double *weight, int n);
 /* The winner of a race: the i with the smallest E_x / weight[i], x = token[i] (NULL: i itself), where E_x is the least of the
  * times that token x has in these lists: independent Exp(1) times that belong to the address (position, purpose) and not to
  * this call. One race picks i with probability weight[i] / sum; two races at one address with other weights run on the same
- * times, so that they tend to have the same winner (METHODS B12); a race without its winner gives the second, and so on (draws
- * without replacement). Weights as in pick. Philox index: x / 2, purpose: wg_purpose_of_list. */
+ * times, so that they tend to have the same winner (methods.md, Coupled races); a race without its winner gives the second, and
+ * so on (draws without replacement). Weights as in pick. Philox index: x / 2, purpose: wg_purpose_of_list. */
 WG_PLUGIN_API int wg_chance_race(const wg_chance *c, wg_purpose purpose, wg_lists lists, const int32_t *token,
                                  const double *weight, int n);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The optimal acceptance alpha* at one node (METHODS B10). No lossless rule that is given the siblings x_1..x_k accepts one
- * of them with a larger probability, because the emitted token has the law p and must be one of them:
+ * The optimal acceptance alpha* at one node (methods.md, Optimal selection). No lossless rule that is given the siblings
+ * x_1..x_k accepts one of them with a larger probability, because the emitted token has the law p and must be one of them:
  *     alpha* = 1 - max_S [ Pr(all siblings in S) - p(S) ]                        (max-flow = min-cut; S any set of tokens)
  * So 1 - alpha* is the loss of the drafter; alpha* minus the measured acceptance is the loss of a rule that decides node by
  * node. Where Pr(all siblings in S) is a convex function of q along the order of p/q, the maximiser is a prefix of that order

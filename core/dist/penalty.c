@@ -2,8 +2,8 @@
  * Penalties for tokens already seen: the repetition penalty (Keskar et al. 2019) for those of the prompt and the output, and
  * frequency and presence penalties for those of the output alone, as OpenAI, vLLM and TensorRT-LLM define them. The window runs
  * backwards from the row's own node, along the drafted path and on into the text: the row after a drafted token counts that
- * token, exactly as plain decoding will (METHODS B14-2). Each token of the window counts once: the root of a tree is the last
- * token of the text and is not counted twice. */
+ * token, exactly as plain decoding will (methods.md, Sampler chain). Each token of the window counts once: the root of a tree
+ * is the last token of the text and is not counted twice. */
 #include "core/dist/sampler.h"
 
 /* count: 1 for a token that was seen, and 1 for each time that it is one of the output. */

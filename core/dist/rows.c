@@ -62,6 +62,37 @@ void wg_rows_set(wg_rows *r, int row, const int32_t *token, const double *mass, 
     r->supported[row] = n;
 }
 
+/* Of a known support: whether its tokens are ascending and in the vocabulary. */
+static bool is_support(const wg_rows *r, const int32_t *token, int n)
+{
+    if (n > r->room) return false;
+    for (int k = 0; k < n; k++)
+        if (token[k] < 0 || token[k] >= r->vocab || (k > 0 && token[k] <= token[k - 1])) return false;
+    return true;
+}
+
+wg_status wg_rows_check(const wg_rows *r, int row, wg_error *err)
+{
+    const double *p = r->p + (size_t)row * (size_t)r->vocab;
+    const int32_t one = r->point[row], *token = r->support + (size_t)row * (size_t)r->room;
+    const int known = r->supported[row];
+    if (r->lazy[row].state != WG_ROW_THERE) return WG_OK;
+    if (one < -1 || one >= r->vocab)
+        return wg_fail(err, WG_EINVAL, "q row %d has all its mass on token %d; the vocabulary is 0..%d", row, (int)one,
+                       r->vocab - 1);
+    if (one >= 0) return WG_OK;
+    if (known >= 0 && !is_support(r, token, known))
+        return wg_fail(err, WG_EINVAL, "q row %d: its support of %d tokens is no ascending list of 1..%d tokens of 0..%d", row,
+                       known, r->room, r->vocab - 1);
+    for (int k = 0; k < (known < 0 ? r->vocab : known); k++) {
+        const int x = known < 0 ? k : (int)token[k];
+        if (!(p[x] >= 0 && p[x] <= 1 + 1e-9))
+            return wg_fail(err, WG_EINVAL, "q row %d gives token %d the probability %g; expected 0..1", row, x,
+                           isnan(p[x]) ? (double)NAN : p[x]);
+    }
+    return WG_OK;
+}
+
 int32_t wg_rows_argmax(wg_rows *r, int row)
 {
     if (wg_rows_one_hot(r, row) >= 0) return r->point[row];

@@ -102,6 +102,11 @@ WG_PLUGIN_API int32_t wg_rows_argmax(wg_rows *r, int row); /* lowest id on ties 
 /* The row as `vocab` doubles: its own storage, or out[], filled, for a one-hot row. */
 WG_PLUGIN_API const double *wg_rows_dense(wg_rows *r, int row, double *out);
 
+/* Whether a row that other code wrote can be read: the token of a one-hot row and a known support are in the vocabulary, the
+ * support ascending, and every probability is in 0..1 (their sum is not looked at: audit.h). EINVAL names the first that is
+ * not. A lazy row is not computed: it is a sampler's. */
+wg_status wg_rows_check(const wg_rows *r, int row, wg_error *err);
+
 /* Draws from the row. (Weights of a support are put side by side in memory of r: one thread at a time.) */
 WG_PLUGIN_API int32_t wg_rows_pick(wg_rows *r, int row, const wg_chance *c, wg_purpose purpose, int index);
 
@@ -116,7 +121,7 @@ WG_PLUGIN_API int32_t wg_rows_pick_of(wg_rows *r, int row, const double *weight,
 /* The sum (mass_weights.h) of weights (vocab) that are 0 outside the support of row `row`. */
 WG_PLUGIN_API double wg_rows_sum(wg_rows *r, int row, const double *weight, wg_workspace *w);
 
-/* Draws from norm((p - q)+); from p when that has no mass (p == q to rounding; METHODS B15-1). qrow < 0: q = 0, that is from
+/* Draws from norm((p - q)+); from p when that has no mass (p == q to rounding). qrow < 0: q = 0, that is from
  * p. */
 WG_PLUGIN_API int32_t wg_rows_pick_residual(wg_rows *p, int prow, wg_rows *q, int qrow, const wg_chance *c, wg_purpose purpose,
                                             int index, wg_workspace *w);
@@ -124,7 +129,7 @@ WG_PLUGIN_API int32_t wg_rows_pick_residual(wg_rows *p, int prow, wg_rows *q, in
 /* (r p - q)+ into out (vocab; NULL: nowhere) where p may have mass; its mass (kernels/mass.h). */
 WG_PLUGIN_API double wg_rows_excess(wg_rows *p, int prow, double r, wg_rows *q, int qrow, double *out, wg_workspace *w);
 
-/* sum_x min(p(x), q(x)): the acceptance a token-wise rule can have at this node (METHODS D1, alpha). */
+/* sum_x min(p(x), q(x)): the acceptance a token-wise rule can have at this node (methods.md, Acceptance rates, alpha). */
 WG_PLUGIN_API double wg_rows_overlap(wg_rows *p, int prow, wg_rows *q, int qrow);
 
 #endif

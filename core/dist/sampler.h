@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The sampler chain: logits -> a row of p or q (METHODS B14). Default order: penalties, temperature, top-k, top-p, min-p.
- * The same code computes p and q. Softmax is in double with wager's own exp and sums in a fixed order, so every machine
- * takes the same decisions from the same logits.
+ * The sampler chain: logits -> a row of p or q (methods.md, Sampler chain). Default order: penalties, temperature, top-k,
+ * top-p, min-p. The same code computes p and q. Softmax is in double with wager's own exp and sums in a fixed order, so every
+ * machine takes the same decisions from the same logits.
  *
- * Penalties make a row a function of the text before it, drafted tokens included (METHODS B14-2). No state is kept between
- * rows: the tokens of the window are counted for each row, along the path of a draft tree, so no step, rejection or
+ * Penalties make a row a function of the text before it, drafted tokens included (methods.md, Sampler chain). No state is kept
+ * between rows: the tokens of the window are counted for each row, along the path of a draft tree, so no step, rejection or
  * preemption can leave a wrong count.
  *
  * Before the stages a sampler adds logit biases and removes the tokens that may not follow the prefix (wg_prefix.allowed); both

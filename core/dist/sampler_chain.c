@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The chain in any order (llama.cpp truncates before temperature, others after; METHODS B14-1): stage by stage over a working
+ * The chain in any order (llama.cpp truncates before temperature, others after): stage by stage over a working
  * copy of the logits in which a dropped token is -inf. Slower than the usual order, whose stages are one prefix (sampler.c),
  * and equal to it where both apply, but for rounding. */
 #include <math.h>

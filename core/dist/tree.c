@@ -196,3 +196,23 @@ wg_status wg_tree_check(const wg_tree *t, int vocab, int q_rows, wg_error *err)
     }
     return WG_OK;
 }
+
+wg_status wg_path_check(const wg_path *path, const wg_tree *t, int vocab, wg_error *err)
+{
+    if (path->n < 1 || path->n > t->n)
+        return wg_fail(err, WG_EINVAL, "a path of %d nodes in a tree of %d; expected the root and the accepted nodes", path->n,
+                       t->n);
+    if (path->node[0] != 0)
+        return wg_fail(err, WG_EINVAL, "a path that begins at node %d; expected the root, node 0", path->node[0]);
+    for (int i = 1; i < path->n; i++) {
+        const int node = path->node[i], before = path->node[i - 1];
+        if (node < 0 || node >= t->n)
+            return wg_fail(err, WG_EINVAL, "a path with node %d behind node %d; the tree has nodes 0..%d", node, before,
+                           t->n - 1);
+        if (t->parent[node] != before)
+            return wg_fail(err, WG_EINVAL, "a path with node %d behind node %d; expected a child of it", node, before);
+    }
+    if (path->next < 0 || path->next >= vocab)
+        return wg_fail(err, WG_EINVAL, "the next token %d; the vocabulary is 0..%d", (int)path->next, vocab - 1);
+    return WG_OK;
+}

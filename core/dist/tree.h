@@ -51,7 +51,7 @@ typedef struct wg_tree {
     wg_sibling_law law;   /* of all sibling groups */
     wg_no_draft no_draft; /* the drafter's reason where n == 1 */
     double score;         /* tokens that the drafter expects to be accepted; 0: not declared. A function of
-                                  * the prefix, never of what was drawn: trees are chosen by it (METHODS L3) */
+                                  * the prefix, never of what was drawn: trees are chosen by it (methods.md, L3) */
     int32_t token[WG_TREE_MAX];
     int16_t parent[WG_TREE_MAX]; /* parent[0] == -1 */
     int16_t qrow[WG_TREE_MAX];   /* row of q the node was drawn from, one row for siblings of a sampled law; -1: none (the root;
@@ -68,12 +68,16 @@ typedef struct wg_path {
     int32_t next; /* corrected or bonus token: always present */
 } wg_path;
 
+/* Whether a rule's result is a path of the tree: the root, then children of the node before, and a token of the vocabulary.
+ * EINVAL names the first entry that is not. */
+wg_status wg_path_check(const wg_path *path, const wg_tree *t, int vocab, wg_error *err);
+
 WG_PLUGIN_API void wg_tree_reset(wg_tree *t, int32_t root, wg_sibling_law law);
 /* Appends a child; returns its number, or -1 when the tree is full or has probes (nodes come first). */
 WG_PLUGIN_API int wg_tree_push(wg_tree *t, int parent, int32_t token, int qrow);
 /* Declares, before the first of them is drawn, how many children a node will have: a function of the prefix, of q and of the
- * past, never of these draws (METHODS L4); of distinct ones no more than q can draw. Rules that weigh siblings jointly accept
- * groups of drawn siblings only in this form (core/engine/verifier.h). */
+ * past, never of these draws (methods.md, L4); of distinct ones no more than q can draw. Rules that weigh siblings jointly
+ * accept groups of drawn siblings only in this form (core/engine/verifier.h). */
 static inline void wg_tree_group(wg_tree *t, int node, int children) { t->group[node] = (int16_t)children; }
 /* The first node that has not as many children as were declared before they were drawn (*children: how many it has), in a tree
  * of law IID or WITHOUT_REPLACEMENT. A single child needs no declaration. -1: there is none. */

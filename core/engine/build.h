@@ -30,4 +30,9 @@ wg_status wg_check_laws(const wg_drafter_class *d, unsigned laws, const wg_verif
 wg_status wg_check_draws(const wg_verifier_class *rule, const wg_verifier_class *const *rules, const wg_tree *t, wg_rows *q,
                          long *massless, wg_error *err);
 
+/* The answer of a rule that is not the program's own: a path of the tree (wg_path_check) whose tokens may be emitted. p: the
+ * target's rows, tree->row + node. EINVAL. */
+wg_status wg_check_answer(const wg_verifier_class *rule, const wg_seq *s, const wg_tree *t, wg_rows *p, const wg_path *path,
+                          wg_error *err);
+
 #endif

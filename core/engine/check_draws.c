@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * What a rule requires of a draft tree beside the law of its siblings. */
+ * What a rule requires of a draft tree beside the law of its siblings, and what the engine requires of a rule's answer. */
 #include "core/engine/build.h"
+#include "core/engine/seq_rows.h"
 
-/* Siblings that the rule weighs jointly are as many as were declared before they were drawn (METHODS L4). A single child needs
- * no declaration: a drafter that draws more in other cases is refused there. */
+/* Siblings that the rule weighs jointly are as many as were declared before they were drawn (methods.md, L4). A single child
+ * needs no declaration: a drafter that draws more in other cases is refused there. */
 static wg_status check_groups(const wg_verifier_class *rule, const wg_verifier_class *const *rules, const wg_tree *t,
                               wg_error *err)
 {
@@ -42,4 +43,26 @@ wg_status wg_check_draws(const wg_verifier_class *rule, const wg_verifier_class 
         }
     }
     return rule->joint ? check_groups(rule, rules, t, err) : WG_OK;
+}
+
+/* Whether a token may be emitted behind a node: a lossless rule emits what has p > 0; another one any token that the sequence's
+ * own list or grammar allows. */
+static bool is_possible(const wg_verifier_class *rule, const wg_seq *s, const wg_tree *t, wg_rows *p, int node, int32_t token)
+{
+    if (rule->lossless) return wg_rows_prob(p, t->row + node, token) > 0;
+    const uint64_t *allowed = wg_seq_scored_prefix(s, t, node).allowed;
+    return !allowed || wg_token_in(allowed, token);
+}
+
+wg_status wg_check_answer(const wg_verifier_class *rule, const wg_seq *s, const wg_tree *t, wg_rows *p, const wg_path *path,
+                          wg_error *err)
+{
+    WG_TRY(wg_path_check(path, t, p->vocab, err));
+    for (int i = 0; i < path->n; i++) {
+        const int32_t token = i + 1 < path->n ? t->token[path->node[i + 1]] : path->next;
+        if (!is_possible(rule, s, t, p, path->node[i], token))
+            return wg_fail(err, WG_EINVAL, "token %d behind node %d, %s", (int)token, path->node[i],
+                           rule->lossless ? "where the target gives it no probability" : "where the request does not allow it");
+    }
+    return WG_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The contract of a drafter (docs/add-a-drafter.md). A drafter proposes a tree per sequence and declares the law by which
  * the siblings were drawn. The q rows are the distributions that the tokens were drawn from, after the sampler chain
- * (METHODS L1). */
+ * (methods.md, L1). */
 #ifndef WG_CORE_ENGINE_DRAFTER_H
 #define WG_CORE_ENGINE_DRAFTER_H
 
@@ -30,7 +30,7 @@ typedef struct wg_env {
     wg_is_eog_fn *is_eog; /* which tokens end a text, or NULL */
     const void *is_eog_user;
     unsigned checks;                  /* sibling laws that the rule accepts. A draft whose shape depends on its own draws
-                                       * (METHODS L3) needs WG_LAW_COUPLED among them, at every depth of composites */
+                                       * (methods.md, L3) needs WG_LAW_COUPLED among them, at every depth of composites */
     int races;                        /* lists of times that the rule races on: what a draft of law COUPLED distributes over
                                       * siblings (wg_lists_dealt). 1 for rules that do not race */
     const struct wg_plugins *plugins; /* drafters and rules by name, for composites; NULL: there are none */
@@ -106,7 +106,7 @@ typedef struct wg_drafter_class {
      * cleared before the call). May reserve tail slots of seq[i]->kv and write its own space there: slot len + node. A drafter
      * without a proposal leaves the root as the only node, and says why in no_draft unless it found nothing. The shape of a
      * tree: whether a node has children, and how many, may depend on its prefix, its q row and the past, not on what is drawn
-     * for them (METHODS L3, L4). A drafter that draws several siblings from q declares their number first (wg_tree_group);
+     * for them (methods.md, L3, L4). A drafter that draws several siblings from q declares their number first (wg_tree_group);
      * rules that weigh siblings jointly (.joint of wg_verifier_class) refuse other trees. Nodes deeper than wg_seq_room are cut
      * by whole levels and the others numbered anew: observe gets the tree that was verified. On failure the engine rolls the
      * caches back; the drafter's own state must be as before the call. */

@@ -103,8 +103,8 @@ static wg_status check_running(const wg_engine *e, wg_seq *const *seq, int n, wg
 }
 
 /* Cuts what is too deep to be emitted: whole levels, since any other choice among siblings would depend on how deep the draft
- * went below one of them, and so on draws (METHODS L3, L4). And what the sequence's own rows give no probability (seq_rows.h).
- * What is left moves up, in every space that the drafter has. */
+ * went below one of them, and so on draws (methods.md, L3, L4). And what the sequence's own rows give no probability
+ * (seq_rows.h). What is left moves up, in every space that the drafter has. */
 static wg_status cut(wg_engine *e, const wg_seq *s, wg_tree *t, wg_error *err)
 {
     bool keep[WG_TREE_MAX];
@@ -296,6 +296,24 @@ static wg_status check_riders(const wg_engine *e, wg_seq *const *seq, int n, rid
     return WG_OK;
 }
 
+/* Has the rule verify all trees of a step. It cannot fail; that a rule from outside answers what can be committed is checked
+ * while every sequence is as before the step. */
+static wg_status accept_all(wg_engine *e, wg_seq *const *seq, int n, bool on_device, wg_error *err)
+{
+    double clock = wg_clock_now();
+    for (int i = 0; i < n; i++) {
+        wg_path *path = &e->path[i];
+        path->n = 0;
+        if (on_device) wg_device_verify_path(e, i, path);
+        else e->verifier->accept(e->verifier_opt, &e->tree[i], &e->p, &e->q, &seq[i]->chance, &e->work, path);
+        if (!e->checks_answers || on_device) continue;
+        const wg_status s = wg_check_answer(e->verifier, seq[i], &e->tree[i], &e->p, path, err);
+        if (s) return wg_fail_in(err, s, "rule %s, request %u", e->verifier->name, (unsigned)seq[i]->request);
+    }
+    e->phases.accept += lap(&clock);
+    return WG_OK;
+}
+
 wg_status wg_engine_step(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
 {
     if (n == 0) return wg_fail(err, WG_EINVAL, "a step of %d sequences; expected 1..%d (max_batch)", n, e->opt.step_batch);
@@ -308,7 +326,8 @@ wg_status wg_engine_step_with(wg_engine *e, wg_seq *const *seq, int n, wg_chunk 
     WG_TRY(check_running(e, seq, n, err));
     WG_TRY(check_riders(e, seq, n, with, err));
     bool on_device = false;
-    const wg_status status = n + chunks ? draft_and_score(e, seq, n, with, &on_device, err) : WG_OK;
+    wg_status status = n + chunks ? draft_and_score(e, seq, n, with, &on_device, err) : WG_OK;
+    if (!status) status = accept_all(e, seq, n, on_device, err);
     if (status) {
         for (int i = 0; i < n + chunks; i++) wg_kv_rollback(i < n ? seq[i]->kv : chunk[i - n].seq->kv);
         return status;
@@ -318,16 +337,14 @@ wg_status wg_engine_step_with(wg_engine *e, wg_seq *const *seq, int n, wg_chunk 
     for (int i = 0; i < n; i++) { /* nothing below can fail */
         wg_seq *s = seq[i];
         const wg_tree *t = &e->tree[i];
-        wg_path path;
-        if (on_device) wg_device_verify_path(e, i, &path);
-        else e->verifier->accept(e->verifier_opt, t, &e->p, &e->q, &s->chance, &e->work, &path);
-        wg_assert(path.node[path.n - 1] < t->n); /* no rule accepts a probe */
-        wg_seq_append(s, t, &path, e->is_eog, e->is_eog_user);
+        const wg_path *path = &e->path[i];
+        wg_assert(path->node[path->n - 1] < t->n); /* no rule accepts a probe */
+        wg_seq_append(s, t, path, e->is_eog, e->is_eog_user);
         wg_seq_rows_emitted(e, s, t);
         s->on_device.verified += on_device;
         e->phases.accept += lap(&clock);
         if (e->opt.measure_alpha) {
-            measure_alpha(e, t, &path, &s->counts);
+            measure_alpha(e, t, path, &s->counts);
             measure_independent(e, t, &s->counts);
         }
         if (e->opt.audit) wg_audit_draws(&s->counts.audit, t, &e->p, &e->q);

@@ -12,6 +12,7 @@ struct wg_engine {
     const wg_verifier_class *verifier;
     const wg_verifier_class *const *rules; /* of the program, for messages; may be NULL */
     void *verifier_opt;
+    bool checks_answers; /* the rule is not among `rules`: what it answers is checked before anything is committed */
     wg_engine_options opt;
     wg_env env;
     wg_kv *kv;
@@ -21,6 +22,7 @@ struct wg_engine {
     const void *is_eog_user;
     wg_batch batch;
     wg_tree *tree; /* (max_batch) */
+    wg_path *path; /* (max_batch) of the step that is being committed */
     wg_rows p, q;
     wg_workspace work;
     float *logits;                          /* (rows, vocab) */

@@ -65,6 +65,8 @@ static wg_status open_buffers(wg_engine *e, wg_error *err)
     if (!(e->logits = wg_alloc(logits, 1))) return wg_nomem(err, logits, "the target's logits; lower max_batch?");
     if (!(e->tree = wg_calloc((size_t)e->opt.max_batch, sizeof *e->tree)))
         return wg_nomem(err, (size_t)e->opt.max_batch * sizeof *e->tree, "draft trees");
+    if (!(e->path = wg_calloc((size_t)e->opt.max_batch, sizeof *e->path)))
+        return wg_nomem(err, (size_t)e->opt.max_batch * sizeof *e->path, "accepted paths");
     if (!(e->sampler = wg_calloc((size_t)threads, sizeof *e->sampler)))
         return wg_nomem(err, (size_t)threads * sizeof *e->sampler, "samplers");
     for (; e->samplers < threads; e->samplers++)
@@ -87,6 +89,9 @@ static wg_status open_plugins(wg_engine *e, const wg_engine_parts *parts, wg_err
     const wg_drafter_class *d = parts->drafter;
     e->verifier = parts->verifier;
     e->rules = parts->rules;
+    e->checks_answers = true;
+    for (int i = 0; e->rules && e->rules[i]; i++)
+        if (e->rules[i] == e->verifier) e->checks_answers = false;
     if (e->verifier->size) {
         if (!(e->verifier_opt = wg_calloc(1, e->verifier->size))) return wg_nomem(err, e->verifier->size, "a rule's options");
         wg_option_defaults(e->verifier->options, e->verifier_opt);
@@ -143,6 +148,7 @@ static wg_status open_engine(wg_engine *e, const wg_engine_parts *parts, const w
 
 wg_status wg_engine_open(wg_engine **out, const wg_engine_parts *parts, const wg_engine_options *opt, wg_error *err)
 {
+    WG_TRY(wg_cpu_check(err));
     wg_engine *e = wg_calloc(1, sizeof *e);
     if (!e) return wg_nomem(err, sizeof *e, "an engine");
     const wg_status status = open_engine(e, parts, opt, err);
@@ -173,6 +179,7 @@ void wg_engine_close(wg_engine *e)
     for (int i = 0; i < e->samplers; i++) wg_sampler_close(&e->sampler[i]);
     wg_free(e->sampler);
     wg_free(e->tree);
+    wg_free(e->path);
     wg_free(e->logits);
     wg_workspace_close(&e->work);
     wg_rows_close(&e->q);

@@ -20,7 +20,7 @@
  * longer concave in the chain's length, so lengths are those of the least concave curve above it: exact where no chain is cut
  * inside a stretch that this evens out.
  *
- * What is decided before a draft is drawn must not look at the draws (METHODS L3): s has to come from what earlier rounds
+ * What is decided before a draft is drawn must not look at the draws (methods.md, L3): s has to come from what earlier rounds
  * accepted (row_policy.h), not from this round's tokens or their probabilities. */
 #ifndef WG_CORE_ENGINE_ROW_BUDGET_H
 #define WG_CORE_ENGINE_ROW_BUDGET_H

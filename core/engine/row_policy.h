@@ -4,7 +4,7 @@
  * The probability that the draft token at depth j is accepted, given that those before it were, is estimated over all
  * sequences with decay, and per sequence as a factor on these rates (its hits over those that the common rates give it, drawn
  * towards 1 by a few tokens' weight). Nothing else is looked at, so a length does not depend on the draws that it is judged by
- * (METHODS L3).
+ * (methods.md, L3).
  *
  * Whether drafts pay is judged for all sequences together, by what their best drafts promise beyond plain decoding. Taken off
  * is what draft models read besides. What a text began with (its prompt) is charged to its tokens, as many as the texts that

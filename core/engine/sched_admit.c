@@ -88,8 +88,8 @@ static bool find_pages(wg_sched *s, const wg_served *r, wg_kv_seq **from, int *s
 /* ---- entering and leaving the batch */
 
 /* The number in the addresses of its draws. Requests of one seed and number draw alike, so a draft that depends on what became
- * of other requests may have seen, in another's text, the draws that judge it (METHODS L3; law_budgets). Where that matters the
- * number is the scheduler's. */
+ * of other requests may have seen, in another's text, the draws that judge it (methods.md, L3; law_budgets). Where that matters
+ * the number is the scheduler's. */
 static uint32_t number_of(const wg_sched *s, const wg_served *r)
 {
     const bool depends = s->policy || wg_engine_drafter(s->engine)->class->cross_request;

@@ -51,7 +51,7 @@ static int missed(const wg_sched *s, const wg_seq *q)
 }
 
 /* How deep each request may draft in this step. It is decided from what the step begins with, before anything is drawn: by the
- * request, by its room, and by what rules have accepted of earlier drafts (METHODS L3). */
+ * request, by its room, and by what rules have accepted of earlier drafts (methods.md, L3). */
 static void limit_drafts(wg_sched *s)
 {
     int other = 0;

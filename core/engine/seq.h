@@ -55,8 +55,8 @@ typedef struct wg_seq {
     const int32_t *stop;      /* (stops) tokens that end this text, borrowed; those of the model do so unless ignore_end */
     int stops;
     bool ignore_end;
-    int levels_end; /* drafts end before this level, the root's being 0: who sets it has not seen what is drafted (METHODS L3).
-                     * 0: nowhere */
+    int levels_end; /* drafts end before this level, the root's being 0: who sets it has not seen what is drafted (methods.md,
+                     * L3). 0: nowhere */
 } wg_seq;
 
 /* The largest useful depth of a draft: `next` takes the last place before the limit, so deeper nodes would be wasted; and no

@@ -5,7 +5,7 @@
  * Law. A row stays a function of the model and of the token prefix of its node: the committed text and the path to the node,
  * for every node of a draft tree and for the token behind the last one. So what is emitted has the law of plain decoding
  * with the same transformations, under every lossless rule. Drafts that have p = 0 are waste and leave the tree before the
- * target's pass, as far as the law of the siblings allows (METHODS L1, L3, L4): drafts of law FIXED and COUPLED are dropped
+ * target's pass, as far as the law of the siblings allows (methods.md, L1, L3, L4): drafts of law FIXED and COUPLED are dropped
  * themselves; a drawn one stays, because without it its siblings would have another law, and what is drafted behind it is
  * dropped.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Tap feeds: hidden states (core/model/taps.h) of the target for those who read them, drafters with heads (EAGLE, MTP, Medusa,
- * DFlash; METHODS A5 to A9) and recorders.
+ * DFlash; methods.md, Heads) and recorders.
  *
  * A reader opens a feed of the taps that it reads, in its order. The engine asks every pass of its target for the union of the
  * taps of all feeds, once. When tokens are committed, each feed takes its taps of their rows: of a prompt in chunks; of a

@@ -26,8 +26,8 @@ typedef struct wg_verifier_class {
     bool zero_only; /* ... at temperature 0 only, where p is its argmax */
     bool chains;    /* verifies chains only: a tree with siblings is refused */
     /* Weighs drawn siblings jointly, by their number: unbiased only where that number was fixed before the first of them was
-     * drawn (METHODS L4). The engine refuses trees of law IID or WITHOUT_REPLACEMENT with two or more siblings whose number the
-     * drafter has not declared (wg_tree_group), or that is not the declared one. */
+     * drawn (methods.md, L4). The engine refuses trees of law IID or WITHOUT_REPLACEMENT with two or more siblings whose number
+     * the drafter has not declared (wg_tree_group), or that is not the declared one. */
     bool joint;
     /* Whether it accepts a child depends on rows behind that child (block verification). At one node such a rule may accept
      * more or less than the best rule that decides node by node, so its loss at a node is not defined (attribution.h). */

@@ -2,9 +2,12 @@
  * Opening devices by name. Only `auto` tries another device than the named one. */
 #include "core/model/device.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/log.h"
+#include "core/base/option.h"
+#include "kernels/cpu.h"
 #include "kernels/cuda/gpu.h"
 
 /* "cuda:12/exact/eager": the number and the mode, its words in this order; false for anything else. */
@@ -47,6 +50,22 @@ static wg_status open_cuda(wg_device *out, int ordinal, unsigned mode, wg_pool *
                        "cmake -DWG_CUDA=ON, or take device cpu",
                        ordinal, mode & WG_CUDA_FAST ? "/fast" : "");
     return wg_device_cuda(out, api, ordinal, mode, pool, err);
+}
+
+wg_status wg_cpu_check(wg_error *err)
+{
+    const char *level[WG_CPU_LEVELS + 1] = { NULL }, *unknown = wg_cpu_unknown();
+    char list[64] = "";
+    if (!unknown) return WG_OK;
+    for (int l = 0; l < WG_CPU_LEVELS; l++) {
+        level[l] = wg_cpu_name((wg_cpu_level)l);
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", l ? ", " : "", level[l]);
+    }
+    const char *near = wg_nearest(unknown, level);
+    return wg_fail(err, WG_EINVAL,
+                   "the environment variable WG_CPU is '%s'; expected a level of kernels: %s%s%s%s. Unset, it is the highest "
+                   "that the processor has",
+                   unknown, list, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
 }
 
 wg_status wg_device_open(wg_device *out, const char *name, wg_pool *pool, wg_error *err)

@@ -195,7 +195,12 @@ struct wg_device {
     double small;               /* stages with fewer multiply-adds run on the calling thread, without a fork-join */
 };
 
-/* The CPU device at the level the processor (and WG_CPU) allow; `pool` is borrowed and may be NULL (one thread). */
+/* EINVAL where the environment variable WG_CPU is set to something that is no level: names the levels. Opening a CPU device or
+ * an engine checks it. */
+wg_status wg_cpu_check(wg_error *err);
+
+/* The CPU device at the level the processor (and WG_CPU) allow; `pool` is borrowed and may be NULL (one thread). EINVAL as
+ * wg_cpu_check. */
 wg_status wg_device_cpu(wg_device *out, wg_pool *pool, wg_error *err);
 
 /* Opens a device by name. Close it after the models and caches that use it (a model retains it):

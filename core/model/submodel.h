@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A submodel: a transformer under a layer plan, as a language model over the same weights, scratch and pages. A plan omits
  * sub-layers (Zhang et al. 2023, Draft & Verify), ends after fewer layers (Elhoushi et al. 2024, LayerSkip), or limits
- * attention to the first and the last tokens (Xiao et al. 2023, StreamingLLM). METHODS A15, A17.
+ * attention to the first and the last tokens (Xiao et al. 2023, StreamingLLM). methods.md, Self-speculation.
  *
  * Pages. A submodel has no space of its own. It reads the keys and values of the history where the model wrote them, and
  * writes those of its rows into their slots of the same space, in the layers that it runs. Such rows are valid for the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Hidden states (taps) of a language model. Tap i of a row is its residual stream after i layers: tap 0 is the embedding as it
  * enters the first layer (scaled, with positions), tap L that behind the last of L layers, before the final norm; tap L + 1 is
- * tap L behind the final norm. They are what drafters with heads read (EAGLE, MTP, Medusa, DFlash; METHODS A5 to A9).
+ * tap L behind the final norm. They are what drafters with heads read (EAGLE, MTP, Medusa, DFlash; methods.md, Heads).
  *
  * Asked for per pass: a batch whose `taps` is set (after wg_batch_clear, which unsets it) has the taps of all its rows written
  * here, of those without logits too. They lie in the memory of the model's device as (rows, taps, dim) floats, and are those

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The correspondence of two vocabularies: which tokens of one are tokens of the other, by their bytes (Timor et al. 2025;
- * METHODS A18). The space marks of the two kinds (U+2581, U+0120) and byte tokens are decoded to bytes, so " the"
+ * methods.md, Vocabularies). The space marks of the two kinds (U+2581, U+0120) and byte tokens are decoded to bytes, so " the"
  * corresponds to " the" and "<0x0A>" to a newline. Control tokens have no bytes: the beginning and the end of a text
  * correspond by role, the others by name. The unknown token has no counterpart.
  *

@@ -11,9 +11,9 @@
  * that is at most `probe` of the time since the last such trial. Where prices follow the clock, what most rounds do not do,
  * drafts or plain decoding, is tried likewise (core/engine/row_trial.h).
  *
- * Non-anticipation (METHODS L3, L4). The choice depends on committed text, on prices, on the declared scores, on the shapes of
- * fixed drafts, and at a node on its q before its child is drawn: never on a drawn token that it decides about. Trees are cut
- * by whole levels.
+ * Non-anticipation (methods.md, L3, L4). The choice depends on committed text, on prices, on the declared scores, on the shapes
+ * of fixed drafts, and at a node on its q before its child is drawn: never on a drawn token that it decides about. Trees are
+ * cut by whole levels.
  *
  * Prices are those of the machine's profile (core/engine/profile.h). Where the rule makes the text independent of the drafts
  * (rules that compare, and temperature 0), they follow the clock from there, and what is learned passes from sequence to

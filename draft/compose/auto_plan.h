@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The arithmetic of the drafter `auto` (auto.c): what a draft is expected to keep, what it costs, and which draft of a round,
  * if any, has the most expected tokens per expected time (Leviathan et al. 2023, section 3.3; SmartSpec's goodput, Liu et al.
- * 2024). Pure functions: every input is known before the round's draws (METHODS L3). */
+ * 2024). Pure functions: every input is known before the round's draws (methods.md, L3). */
 #ifndef WG_DRAFT_COMPOSE_AUTO_PLAN_H
 #define WG_DRAFT_COMPOSE_AUTO_PLAN_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Several drafters draft, and the tree with the most expected accepted tokens is verified (METHODS C6). Scores are functions
- * of the prefix (composite.h), so the choice does not depend on a draw (METHODS L3); among equals the drafter named first
- * wins. All components draft at every step: useful for drafters without a model. */
+ * Several drafters draft, and the tree with the most expected accepted tokens is verified (methods.md, Composites). Scores are
+ * functions of the prefix (composite.h), so the choice does not depend on a draw (methods.md, L3); among equals the drafter
+ * named first wins. All components draft at every step: useful for drafters without a model. */
 #include "draft/draft.h"
 
 #include "draft/compose/composite.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A cascade: a draft that is itself drafted and verified (staged speculation, Spector and Re 2023; CS-Drafting, Chen et al.
- * 2023; METHODS A16). A middle model writes a chain of `length` tokens, speculatively, with a smaller drafter and a rule.
+ * 2023). A middle model writes a chain of `length` tokens, speculatively, with a smaller drafter and a rule.
  * The middle model runs in an inner engine, the same code as the outer one, with its own cache.
  *
  * Law. The inner rule is lossless, so the inner engine emits exactly the middle model's law: given the prefix, each token of
@@ -9,8 +9,8 @@
  * are cut.
  *
  * Draws. The inner engine's seed is derived from the address of the outer step (seed; request, position), so it shares no
- * draw with the outer rule or with the next step (METHODS L2, B15-7). When the outer rule rejects, the inner sequence is cut
- * to the common text; an inner drafter with state per sequence then starts again. */
+ * draw with the outer rule or with the next step (methods.md, L2, Arithmetic). When the outer rule rejects, the inner sequence
+ * is cut to the common text; an inner drafter with state per sequence then starts again. */
 #include "draft/draft.h"
 
 #include <string.h>

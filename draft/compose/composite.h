@@ -6,7 +6,7 @@
  *
  * Each component drafts into trees and q rows of its own. The engine copies out those that are verified; the others are
  * dropped, and their rows in the tails of their spaces are invalidated. The choice of the tree must not depend on drawn
- * tokens (METHODS L3): it depends on scores and on the past. */
+ * tokens (methods.md, L3): it depends on scores and on the past. */
 #ifndef WG_DRAFT_COMPOSE_COMPOSITE_H
 #define WG_DRAFT_COMPOSE_COMPOSITE_H
 
@@ -57,7 +57,7 @@ wg_status wg_component_propose(wg_component *in, wg_seq *const *seq, int n, wg_e
 double wg_component_score(wg_component *in, int i);
 
 void wg_component_take(wg_component *in, int i, wg_tree *out, wg_rows *q); /* copies tree i and its q rows */
-/* Cuts a tree of this component to whole levels (METHODS L3), in its spaces too. */
+/* Cuts a tree of this component to whole levels (methods.md, L3), in its spaces too. */
 void wg_component_cut(const wg_component *in, const wg_seq *seq, wg_tree *t, int depth);
 void wg_component_drop(const wg_component *in, const wg_seq *seq); /* invalidates its rows in the tail */
 void wg_component_observe(const wg_component *in, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * A learned choice of the drafter with full information: one pass of the target shows how every component would have done,
- * not only the verified one ("Not-a-Bandit", 2025; METHODS C6). All components draft at every step; each is scored on every
+ * not only the verified one ("Not-a-Bandit", 2025). All components draft at every step; each is scored on every
  * committed position, 1 where its tree has the text up to there and 0 elsewhere. The choice is Hedge: a component is drawn
  * with probability proportional to exp(eta * score), old scores fading by `memory` per position, which bounds the regret
  * against the best component; eta = 0 follows the leader instead.
  *
  * The choice depends on committed text alone and is drawn at its own address (WG_DRAW_SHAPE), before any draw of this step
- * (METHODS L3). Scores belong to one sequence, so a text does not depend on its batch. All components draft at every step. */
+ * (methods.md, L3). Scores belong to one sequence, so a text does not depend on its batch. All components draft at every
+ * step. */
 #include "draft/draft.h"
 
 #include "core/base/mem.h"

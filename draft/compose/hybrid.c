@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The first drafter where its score is high enough, else the second (as suffix decoding falls back to a model when its match
- * is short: Oliaro et al. 2024; METHODS A4, C5). The score is declared by the tree: the tokens that the drafter expects to
+ * is short: Oliaro et al. 2024; methods.md, Lookups). The score is declared by the tree: the tokens that the drafter expects to
  * be accepted (ngram: the length of its match). It is a function of the prefix, so the choice does not depend on a draw
- * (METHODS L3), and the law of the verified tree is its drafter's.
+ * (methods.md, L3), and the law of the verified tree is its drafter's.
  *
  * The second drafter runs only for the sequences that the first left. Both observe every commit; a drafter whose tree was
  * not verified observes the other's tree. */

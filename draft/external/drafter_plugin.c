@@ -121,6 +121,16 @@ static void close(wg_drafter *d)
     if (p->object) dlclose(p->object);
 }
 
+/* The rows of q that a tree's nodes were drawn from. */
+static wg_status check_rows(const wg_tree *t, const wg_rows *q, int vocab, wg_error *err)
+{
+    WG_TRY(wg_tree_check(t, vocab, q->n, err));
+    if (!(t->law & (WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT))) return WG_OK;
+    for (int i = 1, last = -1; i < t->n; last = t->qrow[i++])
+        if (t->qrow[i] >= 0 && t->qrow[i] != last) WG_TRY(wg_rows_check(q, t->qrow[i], err));
+    return WG_OK;
+}
+
 static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
 {
     const plugin_drafter *p = (plugin_drafter *)d;
@@ -128,10 +138,13 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
     const wg_status s = p->d->class->propose(p->d, seq, n, out, q, err);
     if (s && err && !*err->text) wg_fail(err, s, "%s failed and did not say why", p->d->class->name);
     if (s) return wg_fail_in(err, s, "drafter plugin: %s", p->opt.path);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         if (out[i].n > 1 && !(out[i].law & p->d->class->laws))
             return wg_fail(err, WG_EINVAL, "drafter plugin: %s: law %s is not among those %s declares", p->opt.path,
                            wg_law_name(out[i].law), p->d->class->name);
+        if (check_rows(&out[i], q, d->env->target->vocab, err))
+            return wg_fail_in(err, WG_EINVAL, "drafter plugin: %s, request %u", p->opt.path, (unsigned)seq[i]->request);
+    }
     return WG_OK;
 }
 

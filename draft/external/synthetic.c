@@ -8,7 +8,7 @@
  * token after it in the vocabulary is proposed, and the rest of the chain is filler that can only be rejected. Drafting time
  * is real: a pass for every right token and one more.
  *
- * A draft that uses the draws of the rule violates METHODS L2 (law COUPLED): only rules that compare with their own sample,
+ * A draft that uses the draws of the rule violates methods.md, L2 (law COUPLED): only rules that compare with their own sample,
  * greedy and match, are unbiased with it, and with them each position is accepted with exactly its rate, given that the
  * positions before it were accepted.
  *

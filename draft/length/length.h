@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The length policy of a draft: the depth of the next draft, and where a draft stops (METHODS C5 to C7). Drafters take them
+ * The length policy of a draft: the depth of the next draft, and where a draft stops (methods.md, Lengths). Drafters take them
  * through the options of WG_LENGTH_OPTIONS; the state of a policy is per sequence, by its slot.
  *
- * Non-anticipation (METHODS L3). Whether position k is verified may depend on the past and on q, before x_k is drawn, but
+ * Non-anticipation (methods.md, L3). Whether position k is verified may depend on the past and on q, before x_k is drawn, but
  * not on x_k: rules that accept with probabilities would be biased. Each policy declares its inputs. A policy that reads
  * drawn tokens is refused unless the rule only compares tokens (it accepts the law `coupled`: match, greedy). */
 #ifndef WG_DRAFT_LENGTH_LENGTH_H

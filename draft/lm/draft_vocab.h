@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The target's tokens that a draft model can propose, where these are not all: the tokens that both vocabularies have
- * (token-level intersection, Timor et al. 2025; METHODS A18), a pruned list (FR-Spec; METHODS A22), or both. Each is a
+ * (token-level intersection, Timor et al. 2025), a pruned list (FR-Spec), or both. Each is a
  * subset of the head rows, and only these rows are computed. The logits of the subset become the row at the target's ids,
  * all others -inf, before the sampler chain: q is restricted and normalised before anything is drawn, so q is the law of
  * what is drawn, and rules that divide by q stay lossless. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Early exit: the first layers of the target with its final norm and head as drafter (Elhoushi et al. 2024, LayerSkip;
- * METHODS A15). Made for models that were trained to exit early; others predict poorly after half of their layers.
+ * methods.md, Self-speculation). Made for models that were trained to exit early; others predict poorly after half of their
+ * layers.
  *
  * The layers that run are the target's own, on the target's own past: what they write for a drafted node is, bit for bit,
  * what the target's pass will write there again. */

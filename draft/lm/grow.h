@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Shapes of draft trees. A static shape fixes the number of children of every node before anything is drawn: chains, k-ary
  * trees, trees from a file, and the best tree for measured acceptances (Sequoia). Best-first trees grow by the path
- * probabilities of the draft model (EAGLE-2, OPT-Tree). METHODS C2 to C4. */
+ * probabilities of the draft model (EAGLE-2, OPT-Tree). methods.md, Trees. */
 #ifndef WG_DRAFT_LM_GROW_H
 #define WG_DRAFT_LM_GROW_H
 

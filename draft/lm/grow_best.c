@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Best-first trees (EAGLE-2, Li et al. 2024: expand the k best new nodes of a level, rerank all; OPT-Tree, Wang et al. 2024:
  * the same with k = budget, which finds the tree with the largest sum of path probabilities of all trees of that size, as long
- * as q does not depend on the tree; METHODS C3, C4). A node outside the best `budget` can only have worse children, so it is
+ * as q does not depend on the tree; methods.md, Trees). A node outside the best `budget` can only have worse children, so it is
  * forgotten at once. Among equals the shallower, then the earlier node stays, so the kept nodes are closed under parents, and
  * everything is a function of the prefix (law FIXED). */
 #include <string.h>

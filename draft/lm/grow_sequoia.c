@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Sequoia's dynamic programme (Chen et al. 2024, arXiv 2402.12374, section 4; METHODS C2). T(m, l, b): the most expected tokens
+ * Sequoia's dynamic programme (Chen et al. 2024, arXiv 2402.12374, section 4). T(m, l, b): the most expected tokens
  * of a tree with m nodes, at most l deep, whose root has b children, when the bth child of an accepted node is accepted with
  * probability a_b:
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The target without some of its sub-layers as drafter (Zhang et al. 2023, Draft & Verify: lossless self-speculation by
- * layer skipping; SWIFT, Xia et al. 2024; METHODS A15). The attention blocks and MLPs that can be skipped depend on the
+ * layer skipping; SWIFT, Xia et al. 2024). The attention blocks and MLPs that can be skipped depend on the
  * model and the texts: `wager skip-search` finds a set on given prompts and prints it as options of this drafter.
  *
  * A sub-layer that is left out passes its input on, so the layers above see other inputs than in the target, and the keys

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Drafts of a language model (lm_draft.h): chains (Leviathan et al. 2023, Chen et al. 2023; METHODS A1) and trees of
- * sampled siblings (SpecInfer; METHODS B4), of any shape of draft/lm/grow.h: the option `grow`.
+ * Drafts of a language model (lm_draft.h): chains (Leviathan et al. 2023, Chen et al. 2023) and trees of
+ * sampled siblings (SpecInfer), of any shape of draft/lm/grow.h: the option `grow`.
  *
  * Law. By `siblings` the children of a node are independent draws from its q row (iid), draws each without the earlier ones
  * (without_replacement), both at the step's own position with the node's number as index; or the first finishers of a race
- * over q on the times of the children's position, which the rule `coupled` uses as well (coupled; METHODS B12). At draft
+ * over q on the times of the children's position, which the rule `coupled` uses as well (coupled). At draft
  * temperature 0 there is nothing to draw, so the children are the k most probable tokens (FIXED). The law is determined at
  * open, so it never depends on a draw. Where q has fewer tokens than the wanted children, distinct children end early. A
  * best-first tree takes the most probable tokens at any temperature: it is FIXED, with one-hot rows.
@@ -20,7 +20,7 @@
  * vocabulary is the same.
  *
  * Whether a node gets children depends on its prefix, its q row, the past and the remaining room, never on a later draw
- * (METHODS L3); draft/length/length.h refuses the one policy that violates this where it matters.
+ * (methods.md, L3); draft/length/length.h refuses the one policy that violates this where it matters.
  *
  * Context. A text longer than the model's context C is read from token wg_window_base(n) on, which has position 0: when the
  * text has C tokens, the model reads the last half of them again, and goes on from there. Where it begins depends on the number

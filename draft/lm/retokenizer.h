@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The retokenizer: the text of a sequence in the tokens of a draft model with another tokenizer, in a cache of its own
- * (METHODS A18). The tokens are those of the whole text, as if the model's tokenizer had encoded it, so target tokens that
- * the model does not have, pieces of a character, and words with other borders need no special case. Exactly:
+ * (methods.md, Vocabularies). The tokens are those of the whole text, as if the model's tokenizer had encoded it, so target
+ * tokens that the model does not have, pieces of a character, and words with other borders need no special case. Exactly:
  *
  *   * The text is the decoded text of the target's tokens. Control tokens end a stretch of text and become the model's token of
  *     that role or name, or nothing. A sequence begins with the model's own beginning-of-text token, if it uses one.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * String-level exact match (SLEM, Timor et al. 2025; universal assisted generation; METHODS A18): a draft model with any
+ * String-level exact match (SLEM, Timor et al. 2025; universal assisted generation): a draft model with any
  * tokenizer continues the text in its own tokens, greedily; its text is encoded into the target's tokens, and these are the
  * draft. It needs no common token, and can propose words that the draft model has to spell; it has no q.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The whole target with a sparse view of its cache as drafter: attention sinks and a recent window (StreamingLLM, Xiao et al.
- * 2023; as a self-draft in TriForce, Sun et al. 2024, and MagicDec, Sadhukhan et al. 2024; METHODS A17). All weights are read
+ * 2023; as a self-draft in TriForce, Sun et al. 2024, and MagicDec, Sadhukhan et al. 2024). All weights are read
  * for every draft token, so it gains only where the cache is most of what a pass reads: long contexts, large batches.
  *
  * Keys were rotated by their own positions when they were stored, and keep them: unlike in StreamingLLM, distances are the true

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A pruned draft vocabulary (FR-Spec, Zhao et al. 2025; METHODS A22): the ids that a draft model may propose, the most frequent
+ * A pruned draft vocabulary (FR-Spec, Zhao et al. 2025): the ids that a draft model may propose, the most frequent
  * ones of some text. `wager vocab prune` writes the file:
  *
  *     {"schema": 1, "tokenizer": SHA-256 of the tokenizer (64 hex digits), "vocabulary": its tokens, "tokens": [ids, the most

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Lookahead decoding (Fu et al. 2024; METHODS A8): the target guesses several later tokens at once by Jacobi iteration, in
+ * Lookahead decoding (Fu et al. 2024): the target guesses several later tokens at once by Jacobi iteration, in
  * the same passes that verify, and the n-grams of its guesses are the drafts.
  *
  * Lookahead branch. A window of W columns guesses tokens ahead of the text. Column j holds a run of n-1 tokens that begins

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Prompt lookup (Saxena 2023; METHODS A3): what followed the last few tokens when they last occurred in this sequence, prompt
+ * Prompt lookup (Saxena 2023): what followed the last few tokens when they last occurred in this sequence, prompt
  * or output, is proposed again as a chain. The longest match wins, up to n_max tokens; among equals the most recent.
  *
  * The copy may run into itself, as in LZ77: after "a b a b" the continuation of the match is "a b", then "a b" again.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Lookup cache (llama.cpp's lookup decoding, after LLMA, Yang et al. 2023; METHODS A3): counts of the tokens that followed
+ * Lookup cache (llama.cpp's lookup decoding, after LLMA, Yang et al. 2023): counts of the tokens that followed
  * the last n_min .. n_max tokens, over prompts and outputs of all sequences, and optionally over a static corpus (a
  * datastore, see `wager datastore build`). The longest key whose best continuation is frequent enough gives the next token;
  * dynamic counts come before static ones; the draft continues from its own tokens. Better than `ngram` where a short key is

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A hashed n-gram table (the idea of llama.cpp's ngram-mod; METHODS A3): the hash of the last n tokens gives the token that
+ * A hashed n-gram table (the idea of llama.cpp's ngram-mod): the hash of the last n tokens gives the token that
  * followed them last, in any sequence. A draft continues from its own tokens while the table has an entry. One lookup per
  * drafted token, memory_mb for any load, no eviction: a newer n-gram overwrites.
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Token recycling (Luo et al. 2024; METHODS A7): the target's own k most probable next tokens, stored for every token of the
+ * Token recycling (Luo et al. 2024): the target's own k most probable next tokens, stored for every token of the
  * vocabulary from the last row that the target computed after it, rejected nodes included. From the last token the table is
  * followed breadth first along one static tree.
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * REST (He et al. 2024; METHODS A6): the longest suffix of the text, of at most n_max tokens, that occurs in a datastore,
+ * REST (He et al. 2024): the longest suffix of the text, of at most n_max tokens, that occurs in a datastore,
  * and the tokens that followed it there. The continuations of all hits form a trie with counts, whose most frequent prefixes
  * are drafted as a tree. It can draft before any token of the text is learned; best for code and for texts like the
  * datastore's.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * SAM decoding (Hu et al. 2024; METHODS A5): the longest suffix of the text that occurred before, of any length, found by a
+ * SAM decoding (Hu et al. 2024): the longest suffix of the text that occurred before, of any length, found by a
  * suffix automaton in amortised constant time per token, and the tokens that followed its first occurrence, as a chain. One
  * automaton grows with the sequence; a static one over a corpus (a datastore, see `wager datastore build`) carries its match
  * from token to token. The corpus is used where its match is longer than the sequence's own by more than `bias`; a match

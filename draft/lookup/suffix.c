@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * SuffixDecoding (Oliaro et al. 2024; METHODS A4): the tokens that followed earlier occurrences of the longest suffixes of
+ * SuffixDecoding (Oliaro et al. 2024): the tokens that followed earlier occurrences of the longest suffixes of
  * the text, in this sequence (prompt and output) and in the answers to finished requests, weighted by frequency. Best where
  * answers repeat: agents, code edits, extraction, repeated questions.
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Attribution of rejections, from the rows of a trace (METHODS F12, F13). Losses: of the drafter (1 - alpha*) and of the
+ * Attribution of rejections, from the rows of a trace (methods.md, Attribution). Losses: of the drafter (1 - alpha*) and of the
  * rule (alpha* minus its acceptance; null for lossy rules and for those that look ahead). Counterfactual alpha: with the draft
  * drawn at another temperature or from its nucleus, with a smaller vocabulary, or with another cell's q at the same prefixes (a
  * quantised draft or cache). Calibration of the drafter's confidence: reliability, expected calibration error (ECE) and the

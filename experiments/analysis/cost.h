@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The cost model: the time of a pass of a model on this machine, fitted to a short calibration. The form is linear in the
- * bytes and operations of a pass beyond its weights (METHODS C7), with a roofline that is measured, not assumed:
+ * bytes and operations of a pass beyond its weights (methods.md, Expected speed), with a roofline that is measured, not
+ * assumed:
  *
  *      T(rows, context, sequences) = base(rows) + key * rows * (context - near) + sequence * (sequences - 1)
  *
@@ -10,7 +11,8 @@
  * against rows of the same sequence.
  *
  * A prediction is the time of a step whose draft has a known or assumed acceptance: tokens per pass over seconds per pass,
- * against plain decoding (METHODS C1). Its error is the calibration's; the error of the acceptance is not included. */
+ * against plain decoding (methods.md, Expected speed). Its error is the calibration's; the error of the acceptance is not
+ * included. */
 #ifndef WG_EXPERIMENTS_ANALYSIS_COST_H
 #define WG_EXPERIMENTS_ANALYSIS_COST_H
 

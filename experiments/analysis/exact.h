@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * tau without sampling noise (METHODS F2). Every lossless rule emits the same law, so one text of the target serves for all
- * of them: given the text y, the acceptance probability of a rule has a closed form in p and q at the text's own prefixes.
+ * tau without sampling noise (methods.md, Exact tau). Every lossless rule emits the same law, so one text of the target serves
+ * for all of them: given the text y, the acceptance probability of a rule has a closed form in p and q at the text's own
+ * prefixes.
  *
  * For one position with rows p and q and text token y, and k children drawn by the rule's law, the probability that a child
  * is y and is accepted, given that the text goes on with y:

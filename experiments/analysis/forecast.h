@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The yield of drafts of any length or shape on given texts, computed without running them: a draft begins at every position
- * of every text and follows the text (teacher forcing, METHODS F2). For greedy decoding it is exact but for the weights of
- * the draft positions: all positions count equally here. With sampling the texts are taken as typical samples. */
+ * of every text and follows the text (teacher forcing, methods.md, Exact tau). For greedy decoding it is exact but for the
+ * weights of the draft positions: all positions count equally here. With sampling the texts are taken as typical samples. */
 #ifndef WG_EXPERIMENTS_ANALYSIS_FORECAST_H
 #define WG_EXPERIMENTS_ANALYSIS_FORECAST_H
 

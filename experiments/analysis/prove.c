@@ -226,15 +226,6 @@ static void draft(prover *v, int text, const wg_chance *c)
     hang_probes(v);
 }
 
-/* Whether the path consists of nodes of the draft: a probe is none. */
-static bool is_path(const wg_path *path, const wg_tree *t, int vocab)
-{
-    if (path->n < 1 || path->n > t->n || path->node[0] != 0 || path->next < 0 || path->next >= vocab) return false;
-    for (int i = 1; i < path->n; i++)
-        if (path->node[i] < 1 || path->node[i] >= t->n || t->parent[path->node[i]] != path->node[i - 1]) return false;
-    return true;
-}
-
 /* The output of a run. */
 typedef struct emitted {
     int text, tokens; /* text -1: the rule's path is no path of the tree */
@@ -288,7 +279,7 @@ static emitted run(prover *v, wg_chance_tree *outcomes)
         const wg_chance c = wg_chance_tree_chance(outcomes, (uint32_t)(1 + e.tokens));
         draft(v, e.text, &c);
         v->rule->accept(v->options, &v->tree, &v->p, &v->q, &c, &v->work, &path);
-        if (!is_path(&path, &v->tree, v->o->vocab)) return (emitted){ .text = -1 };
+        if (wg_path_check(&path, &v->tree, v->o->vocab, NULL)) return (emitted){ .text = -1 };
         if (v->rule->law_row) note_places(v, &path, &e);
         e.text = v->text[path.node[path.n - 1]] * v->o->vocab + 1 + path.next;
         e.tokens += path.n;

@@ -15,7 +15,7 @@ typedef struct wg_prove_options {
     int steps;                  /* consecutive steps in one run (2 shows addresses that are reused across steps); 0: 1 */
     wg_sibling_law law;
     bool ragged;  /* at most so many children: each node has a number of its own, of its text and its place among its siblings
-                   * (METHODS L4: not of its children's draws); the root has one at least */
+                   * (methods.md, L4: not of its children's draws); the root has one at least */
     bool one_hot; /* random rows of p and q: a third of them have all mass on one token, and are marked so */
     bool greedy;  /* temperature 0: p rows are points at their argmax */
     int cases;    /* random pairs of p and q: peaked, flat, with zeros, nearly equal, equal, disjoint, ... */
@@ -34,7 +34,7 @@ typedef struct wg_prove_text {
 typedef struct wg_prove_result {
     int cases, worst;  /* worst: the case with the largest deviation */
     long runs;         /* combinations of outcomes visited */
-    long reused;       /* random addresses used twice in a run: must be 0 (METHODS L2) */
+    long reused;       /* random addresses used twice in a run: must be 0 (methods.md, L2) */
     double deviation;  /* largest |law of the rule - law of the target| over cases and texts of steps * (depth + 1) tokens; of a
                         * rule that states its law: largest |Pr(text, token) - Pr(text) row(token)| over texts and tokens, where
                         * a draft was made for the token and where none was */

@@ -20,7 +20,7 @@ typedef struct wg_prove_drafter_options {
 
 typedef enum wg_drafter_check {
     WG_CHECK_TREES,     /* the engine takes every draft */
-    WG_CHECK_DRAWS,     /* tokens follow their rows of q, given the earlier nodes (METHODS L1) */
+    WG_CHECK_DRAWS,     /* tokens follow their rows of q, given the earlier nodes (methods.md, L1) */
     WG_CHECK_GROUPS,    /* declared numbers of children do not depend on their draws (L4) */
     WG_CHECK_ROOM,      /* no draft is deeper than the text that is left */
     WG_CHECK_LOOKAHEAD, /* no draw is one that the rule makes, or made before (L2) */

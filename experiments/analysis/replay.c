@@ -102,6 +102,7 @@ static wg_status from_logits(wg_replay *r, int node, wg_error *err)
                                .tree = &r->round.tree,
                                .node = node };
     if (!r->sampler_open) {
+        WG_TRY(wg_cpu_check(err));
         WG_TRY(wg_sampler_open(&r->sampler, &r->sampling, wg_ops_for(wg_cpu_chosen()), r->vocab, err));
         r->sampler_open = true;
     }
@@ -253,7 +254,9 @@ wg_status wg_replay_rule(wg_replay *r, const wg_verifier_class *rule, const void
     WG_TRY(check_law(r, &t, rule, err));
     const wg_chance chance =
         wg_chance_philox(r->seed, r->trace->request[r->trace->round[r->entry].request].asked.address, r->round.facts.position);
+    path->n = 0;
     rule->accept(options, &t, &r->p, &r->q, &chance, &r->work, path);
+    if (wg_path_check(path, &t, r->p.vocab, err)) return wg_fail_in(err, WG_EINVAL, "%s: rule %s", r->trace->name, rule->name);
     cut(r, &t, path);
     return WG_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Verification of the rounds of a trace again: the same trees, rows and addresses of randomness under any rule that accepts
- * their laws (METHODS F3). The recorded rule on exact rows repeats the run, token by token.
+ * their laws (methods.md, Replay). The recorded rule on exact rows repeats the run, token by token.
  *
  * What a replay shows of another rule. Each recorded round is a valid draft at its place, so the rule's decision on it is a
  * valid draw, and two rules on one trace differ in nothing else. But the positions where rounds begin are the recorded

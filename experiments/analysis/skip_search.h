@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The search for a set of sub-layers that a draft can skip (the problem of Zhang et al. 2023, Draft & Verify, and Xia et al.
- * 2024, SWIFT; METHODS A15), for any value function of a set. */
+ * 2024, SWIFT), for any value function of a set. */
 #ifndef WG_EXPERIMENTS_ANALYSIS_SKIP_SEARCH_H
 #define WG_EXPERIMENTS_ANALYSIS_SKIP_SEARCH_H
 

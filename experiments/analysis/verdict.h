@@ -20,16 +20,6 @@
 
 #include "experiments/base/stats.h"
 
-/* The standard deviation of log S between runs of an undisturbed machine (memory and code lie elsewhere), an assumption that
- * repeated runs replace; and the share of a drift that interleaving leaves (experiments.md: measured 0.06). */
-#define WG_RUN_ERROR 0.01
-#define WG_DRIFT_LEFT 0.1
-
-/* A variance and its degrees of freedom; INFINITY: known. */
-typedef struct wg_between_runs {
-    double variance, freedom;
-} wg_between_runs;
-
 wg_between_runs wg_between_single_runs(double baseline_log_ratio);
 
 /* `squares`: the sum over cells and runs of squared deviations of log S from the mean of its sample and cell; freedom: the

@@ -264,6 +264,7 @@ static void bet(wg_auditor *a, wg_audited *s, const wg_audit_round *r)
         s->by_rule++;
         wg_bets_acceptance(&s->bets, r, &d, looks_ahead);
         wg_bets_next(&s->bets, r, &d, looks_ahead);
+        wg_bets_siblings(&s->bets, r, &d, looks_ahead);
         bet_on_other_rows(a, s, r, &d);
         bet_on_drafts(a, s, r, &d);
         bet_on_rules(a, s, r, &d);

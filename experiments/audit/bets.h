@@ -51,11 +51,15 @@
     X(KEEP_FLAT, ACCEPTANCE, "tests and residual use sqrt(q)") \
     X(KEEP_SHARP, ACCEPTANCE, "tests and residual use q^2") \
     X(KEEP_BINS, ACCEPTANCE, "acceptance in ten bins of its probability, learned") \
+    X(KEEP_WHOLE, ACCEPTANCE, "siblings are tested by q that keeps those before") \
     X(REST_TARGET, RESIDUAL, "drawn from p after a rejection") \
     X(REST_WITHOUT, RESIDUAL, "drawn from p without the rejected tokens") \
     X(REST_DRAFT, RESIDUAL, "drawn from q after a rejection") \
     X(REST_REVERSED, RESIDUAL, "drawn from (q - p)+ after a rejection") \
     X(REST_BEST, RESIDUAL, "the most probable token of p after a rejection") \
+    X(REST_DOUBLE, RESIDUAL, "drawn from (p - 2q)+ after a rejection") \
+    X(REST_AGAIN, RESIDUAL, "drawn from the residual of the residual") \
+    X(REST_STILL, RESIDUAL, "siblings are tested by p, which is never replaced by its residual") \
     X(REST_RANK, RESIDUAL, "ranks in the residual, learned") \
     X(BONUS_DRAFT, BONUS, "drawn from the row of q behind the draft") \
     X(BONUS_LAST, BONUS, "drawn from the last row of q") \
@@ -181,6 +185,8 @@ double wg_step_error(const wg_audit_round *r, int node, bool looks_ahead);
 void wg_bets_acceptance(wg_bets *b, const wg_audit_round *r, const wg_decisions *d, bool looks_ahead);
 /* The token after the path. */
 void wg_bets_next(wg_bets *b, const wg_audit_round *r, const wg_decisions *d, bool looks_ahead);
+/* Siblings without replacement in rounds with a mistake: acceptance and the token after. */
+void wg_bets_siblings(wg_bets *b, const wg_audit_round *r, const wg_decisions *d, bool looks_ahead);
 /* The rule over other rows: decisions `a` instead of d. */
 void wg_bets_rows(wg_bets *b, wg_bet bet, const wg_audit_round *r, const wg_decisions *d, const wg_decisions *a,
                   bool looks_ahead);

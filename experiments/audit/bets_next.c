@@ -93,6 +93,19 @@ static void bet_noise(wg_bets *b, const place *at, int child, const double *p, c
     if (p[x] < q[x]) bet_next(b, WG_BET_NOISE_TEST, at, inverse_law(rest, at->x, p[x] / q[x], 1));
 }
 
+/* Token x under (p - 2q)+, normalised, and under the residual (p - q)+, normalised, less q once more; NaN: there is no mass. */
+static void doubled_laws(const double *p, const double *q, int vocab, int32_t x, double *twice, double *again)
+{
+    double two = 0, one = 0, rest = 0;
+    for (int y = 0; y < vocab; y++) {
+        two += p[y] > 2 * q[y] ? p[y] - 2 * q[y] : 0;
+        one += p[y] > q[y] ? p[y] - q[y] : 0;
+    }
+    for (int y = 0; y < vocab && one > 0; y++) rest += fmax((p[y] - q[y]) / one - q[y], 0);
+    *twice = two > 1e-9 ? fmax(p[x] - 2 * q[x], 0) / two : NAN;
+    *again = one > 0 && rest > 1e-9 ? fmax((p[x] - q[x]) / one - q[x], 0) / rest : NAN;
+}
+
 static void bet_rejected(wg_bets *b, const place *at, int first)
 {
     const wg_tree *t = &at->r->tree;
@@ -104,6 +117,10 @@ static void bet_rejected(wg_bets *b, const place *at, int first)
         const double *q = wg_rows_at(at->r->q, t->qrow[first]);
         bet_next(b, WG_BET_REST_DRAFT, at, q[at->x]);
         bet_next(b, WG_BET_REST_REVERSED, at, wg_excess_law(q, p, at->vocab, at->x));
+        double twice, again;
+        doubled_laws(p, q, at->vocab, at->x, &twice, &again);
+        bet_next(b, WG_BET_REST_DOUBLE, at, twice);
+        bet_next(b, WG_BET_REST_AGAIN, at, again);
         if (wg_tree_child(t, at->s->node, first) < 0 && t->law == WG_LAW_IID) bet_noise(b, at, first, p, q);
     }
     if (at->s->merged < 0) wg_bet_rank(b, WG_BET_REST_RANK, at->d->next, at->vocab, at->x, at->error);

@@ -130,14 +130,6 @@ static void add(const walk *w, const wg_path *path, int last, wg_rule_law *law)
         if (w->drawn[x] > 0 && !(w->compares && in_tree(w->tree, x))) law->next[x] += probability * (w->drawn[x] / w->rest);
 }
 
-static bool is_path(const wg_path *path, const wg_tree *t, int vocab)
-{
-    if (path->n < 1 || path->n > t->n || path->next < 0 || path->next >= vocab || path->node[0] != 0) return false;
-    for (int i = 1; i < path->n; i++)
-        if (path->node[i] < 1 || path->node[i] >= t->n || t->parent[path->node[i]] != path->node[i - 1]) return false;
-    return true;
-}
-
 bool wg_rule_law_of(const wg_verifier_class *rule, const void *options, const wg_tree *tree, wg_rows *p, wg_rows *q,
                     wg_workspace *work, int last, wg_rule_law *law)
 {
@@ -150,7 +142,7 @@ bool wg_rule_law_of(const wg_verifier_class *rule, const void *options, const wg
     do {
         wg_path path;
         rule->accept(options, tree, p, q, &chance, work, &path);
-        if (w.beyond || ++law->runs > WG_RULE_LAW_RUNS || !is_path(&path, tree, p->vocab)) return false;
+        if (w.beyond || ++law->runs > WG_RULE_LAW_RUNS || wg_path_check(&path, tree, p->vocab, NULL)) return false;
         add(&w, &path, last, law);
     } while (next_run(&w));
     for (int x = 0; law->stop > 0 && x < p->vocab; x++) law->next[x] /= law->stop;

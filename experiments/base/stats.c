@@ -148,7 +148,8 @@ static double freedom_of(int n, double kish, double square, double fourth)
     return fmax(1, fourth > 0 ? fmin(few, 2 * square * square / fourth) : few);
 }
 
-bool wg_ratio_log(const wg_ratio *x, const wg_ratio *y, wg_log_ratio *out)
+/* As wg_ratio_log, for at least `fewest` elements. */
+static bool jackknife(const wg_ratio *x, const wg_ratio *y, int fewest, wg_log_ratio *out)
 {
     series s = { .n = 0 };
     add_series(&s, x, 1);
@@ -164,7 +165,7 @@ bool wg_ratio_log(const wg_ratio *x, const wg_ratio *y, wg_log_ratio *out)
         sum += log_without(&s, i);
         kish += h * h;
     }
-    if (n < WG_INTERVAL_PROMPTS) return false;
+    if (n < fewest) return false;
     for (int i = 0; i < x->n; i++) {
         const double z = share(&s, i) > 0 ? (n - 1) * (sum / n - log_without(&s, i)) : 0;
         square += z * z;
@@ -175,15 +176,39 @@ bool wg_ratio_log(const wg_ratio *x, const wg_ratio *y, wg_log_ratio *out)
     return true;
 }
 
-bool wg_ratio_interval(const wg_ratio *r, double *lo, double *hi)
+bool wg_ratio_log(const wg_ratio *x, const wg_ratio *y, wg_log_ratio *out) { return jackknife(x, y, WG_INTERVAL_PROMPTS, out); }
+
+wg_between_runs wg_ratio_between(const wg_ratio *prompts, const wg_ratio *blocks)
 {
+    double least = INFINITY, most = 0, known = WG_RUN_ERROR * WG_RUN_ERROR;
+    wg_log_ratio v, b;
+    for (int i = 0; i < blocks->n; i++) {
+        if (!(blocks->b[i] > 0)) continue;
+        least = fmin(least, blocks->a[i] / blocks->b[i]);
+        most = fmax(most, blocks->a[i] / blocks->b[i]);
+    }
+    if (least > 0 && most > least) known += WG_DRIFT_LEFT * WG_DRIFT_LEFT * log(most / least) * log(most / least);
+    if (prompts->n < 2 * blocks->n || !wg_ratio_log(prompts, NULL, &v) || !jackknife(blocks, NULL, 3, &b) ||
+        b.variance <= v.variance)
+        return (wg_between_runs){ known, INFINITY };
+    const double whole = (b.variance + known) / b.variance;
+    return (wg_between_runs){ b.variance - v.variance + known, b.freedom * whole * whole };
+}
+
+bool wg_ratio_run_interval(const wg_ratio *r, const wg_between_runs *between, double *lo, double *hi)
+{
+    const wg_between_runs w = between ? *between : (wg_between_runs){ 0, INFINITY };
     wg_log_ratio e;
     if (!wg_ratio_log(r, NULL, &e)) return false;
-    const double half = wg_student_t(0.05, e.freedom) * sqrt(e.variance);
+    const double both = e.variance + w.variance, whole = e.variance > 0 ? both / e.variance : INFINITY;
+    const double freedom = fmin(fmin(e.freedom * whole * whole, w.freedom), 1e6); /* more is the normal distribution */
+    const double half = wg_student_t(0.05, freedom) * sqrt(both);
     *lo = exp(e.log - half);
     *hi = exp(e.log + half);
     return true;
 }
+
+bool wg_ratio_interval(const wg_ratio *r, double *lo, double *hi) { return wg_ratio_run_interval(r, NULL, lo, hi); }
 
 bool wg_ratio_interval_additive(const double *a, const double *b, int n, double *lo, double *hi)
 {
@@ -208,17 +233,21 @@ bool wg_ratio_interval_additive(const double *a, const double *b, int n, double 
     return true;
 }
 
-json_t *wg_ratio_interval_json(const wg_ratio *r)
+static json_t *interval_json(const wg_ratio *r, const wg_between_runs *between)
 {
     double lo, hi;
-    if (!wg_ratio_interval(r, &lo, &hi)) return json_null();
+    if (!wg_ratio_run_interval(r, between, &lo, &hi)) return json_null();
     return json_pack("[o,o]", wg_json_number(lo), wg_json_number(hi));
 }
 
-void wg_ratio_set_json(json_t *o, const char *name, const wg_ratio *r)
+json_t *wg_ratio_interval_json(const wg_ratio *r) { return interval_json(r, NULL); }
+
+void wg_ratio_set_json(json_t *o, const char *name, const wg_ratio *r) { wg_ratio_set_run_json(o, name, r, NULL); }
+
+void wg_ratio_set_run_json(json_t *o, const char *name, const wg_ratio *r, const wg_between_runs *between)
 {
     char ci[64];
     snprintf(ci, sizeof ci, "%s_ci", name);
     json_object_set_new(o, name, wg_json_number(wg_ratio_value(r)));
-    json_object_set_new(o, ci, wg_ratio_interval_json(r));
+    json_object_set_new(o, ci, interval_json(r, between));
 }

@@ -34,7 +34,37 @@ typedef struct wg_log_ratio {
  * total is not positive with some prompt left out. */
 bool wg_ratio_log(const wg_ratio *x, const wg_ratio *y, wg_log_ratio *out);
 
-/* The 95 % interval exp(log +- t sqrt(variance)) of a ratio; false as wg_ratio_log. */
+/* ---- how runs differ
+
+ * The jackknife over prompts takes prompts for independent. On a machine whose speed drifts neighbours are not, and the ratio
+ * of one run is further from that of another than its prompts say. */
+
+/* The standard deviation of log S between runs of an undisturbed machine (memory and code lie elsewhere), an assumption that
+ * repeated runs replace; and the share of a drift that interleaving leaves (experiments.md: measured 0.06). */
+#define WG_RUN_ERROR 0.01
+#define WG_DRIFT_LEFT 0.1
+
+/* Parts of a run that follow each other in time, for what the requests of one run can say of its drift. */
+enum { WG_RUN_BLOCKS = 4 };
+
+/* A variance of a log ratio and its degrees of freedom; INFINITY: known. */
+typedef struct wg_between_runs {
+    double variance, freedom;
+} wg_between_runs;
+
+/* Of the speed-up of one run, `prompts`, from the same totals by block, `blocks` (WG_RUN_BLOCKS; a block of zeros was not
+ * measured): what the jackknife over blocks has more than that over prompts, and WG_RUN_ERROR^2 + (WG_DRIFT_LEFT d)^2, d the
+ * logarithm of the largest a / b of a block over the smallest (the baseline's seconds per token). Runs of fewer than two
+ * prompts a block have no variance over blocks, and a drift that is slower than the run is not seen by it. freedom: of the
+ * interval, by the blocks; INFINITY where they say nothing. */
+wg_between_runs wg_ratio_between(const wg_ratio *prompts, const wg_ratio *blocks);
+
+/* The 95 % interval exp(log +- t sqrt(variance)) of a ratio, with what is known between runs (NULL: nothing); false as
+ * wg_ratio_log. Degrees of freedom: the fewer of those over prompts and those of `between`, each with the known variance
+ * counted. */
+bool wg_ratio_run_interval(const wg_ratio *r, const wg_between_runs *between, double *lo, double *hi);
+
+/* The 95 % interval over prompts alone: wg_ratio_run_interval without anything between runs. */
 bool wg_ratio_interval(const wg_ratio *r, double *lo, double *hi);
 
 /* The 95 % interval of sum a / sum b over n prompts, where sum a may be 0 or negative (b >= 0): value +- t sqrt(variance), by
@@ -44,6 +74,7 @@ bool wg_ratio_interval_additive(const double *a, const double *b, int n, double 
 /* The interval as [lo, hi], or null. And both in an object: NAME and NAME_ci. */
 json_t *wg_ratio_interval_json(const wg_ratio *r);
 void wg_ratio_set_json(json_t *o, const char *name, const wg_ratio *r);
+void wg_ratio_set_run_json(json_t *o, const char *name, const wg_ratio *r, const wg_between_runs *between);
 
 /* Sorts v and returns its q-quantile, interpolated between order statistics (type 7); NaN for n == 0. */
 double wg_quantile(double *v, int n, double q);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * wager skip-search: finds the sub-layers of a target that a draft can skip (drafter layer_skip), on the given prompts. The
- * value of a set is the expected speed-up of Leviathan et al. 2023 (METHODS C1): tokens of a step / (length * c + v), at the
- * best length; the tokens from acceptance measured on the target's own texts (skip_score.h), c and v from multiply-adds, or
- * measured (--time). Deterministic by its seed, unless costs are measured. */
+ * value of a set is the expected speed-up of Leviathan et al. 2023 (methods.md, Expected speed): tokens of a step / (length * c
+ * + v), at the best length; the tokens from acceptance measured on the target's own texts (skip_score.h), c and v from
+ * multiply-adds, or measured (--time). Deterministic by its seed, unless costs are measured. */
 #include <jansson.h>
 #include <math.h>
 #include <string.h>

@@ -8,6 +8,7 @@
 
 #include "core/base/json.h"
 #include "core/base/log.h"
+#include "core/model/device.h"
 #include "experiments/cli/cli.h"
 
 /* The exit status of a command, unless its output was lost or is incomplete: a full disk is a failure, and JSON for which
@@ -42,6 +43,11 @@ int main(int argc, char **argv)
     if (!strcmp(argv[1], "--version")) {
         puts("wager " WG_VERSION);
         return end(WG_EXIT_OK);
+    }
+    wg_error err;
+    if (wg_cpu_check(&err)) {
+        fprintf(stderr, "wager: %s\n", err.text);
+        return WG_EXIT_USAGE;
     }
     const wg_command *c = wg_cli_command(argv[1]);
     return c ? end(c->run(argc - 1, argv + 1)) : WG_EXIT_USAGE;

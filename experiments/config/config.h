@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * An experiment: one JSON file (DESIGN: experiments), checked as a whole before anything runs, and resolved into cells.
+ * An experiment: one JSON file (docs/experiments.md), checked as a whole before anything runs, and resolved into cells.
  *
  * A sweep maps dotted paths to lists of values; the grid is their product, the (alphabetically) first key slowest. A path
  * names one option ("draft.length") or a whole section ("draft": [{...}, {...}]), which each value then replaces. A list of

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A prompt of one or several turns, as input of an engine: one sequence for the whole conversation, so target and drafter
  * keep their caches and state, and only new tokens are fed. Generated tokens stay as they are: an answer is never decoded
- * and encoded again, which could tokenize it differently (METHODS D). */
+ * and encoded again, which could tokenize it differently (methods.md, Acceptance rates). */
 #ifndef WG_EXPERIMENTS_CONFIG_CONVERSATION_H
 #define WG_EXPERIMENTS_CONFIG_CONVERSATION_H
 

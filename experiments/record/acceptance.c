@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See acceptance.h; the definitions are those of METHODS D1. */
+ * See acceptance.h; the definitions are those of methods.md, Acceptance rates. */
 #include "experiments/record/acceptance.h"
 #include "experiments/base/json_number.h"
 

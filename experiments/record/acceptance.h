@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The acceptance rates of the draft tokens of a cell or a request (METHODS D1). */
+ * The acceptance rates of the draft tokens of a cell or a request (methods.md, Acceptance rates). */
 #ifndef WG_EXPERIMENTS_RECORD_ACCEPTANCE_H
 #define WG_EXPERIMENTS_RECORD_ACCEPTANCE_H
 

@@ -113,7 +113,7 @@ const wg_column wg_columns[] = {
     { "audit_massless", "massless drafts", "requests", 0, "audit.massless", NULL, "%.0f", NULL,
       "that failed because a drafted token had no probability in its row of q" },
     { "audit_unscaled_rows", "unscaled rows", "rows", 0, "audit.unscaled_rows", NULL, "%.0f", NULL,
-      "rows of q that do not sum to 1" },
+      "rows of q that have a negative probability or do not sum to 1" },
     { "audit_steps", "audited steps", "steps", 0, "audit.steps", NULL, "%.0f", NULL,
       "with a draft, tested for keeping more of it than alpha* allows" },
     { "audit_kept_log10_e", "e-value of kept", "log10", 0, "audit.kept_log10_e", NULL, "%.1f", NULL,

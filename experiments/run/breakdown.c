@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See breakdown.h; the definitions are those of METHODS D1. */
+ * See breakdown.h; the definitions are those of methods.md, Acceptance rates. */
 #include "experiments/run/breakdown.h"
 
 #include <math.h>
@@ -47,7 +47,7 @@ static void pack(part *s, const wg_pairs *p, int i, int first)
 }
 
 /* name: of the category or turn, owned by the result. */
-static json_t *part_json(const part *s, const char *of, json_t *name)
+static json_t *part_json(const part *s, const char *of, json_t *name, const wg_between_runs *between)
 {
     const wg_ratio tau = { .a = s->v[TOKENS], .b = s->v[PASSES], .n = s->n };
     const wg_ratio speedup = {
@@ -58,7 +58,7 @@ static json_t *part_json(const part *s, const char *of, json_t *name)
     json_object_set_new(o, "prompts", json_integer(s->n));
     json_object_set_new(o, "tokens", wg_json_number(s->total[TOKENS]));
     wg_ratio_set_json(o, "tau", &tau);
-    wg_ratio_set_json(o, "speedup", &speedup);
+    wg_ratio_set_run_json(o, "speedup", &speedup, between);
     json_object_set_new(o, "acceptance_rate", wg_json_ratio(s->total[ACCEPTED], s->total[DRAFTED]));
     return o;
 }
@@ -92,7 +92,7 @@ static double mean_of_prompts(const wg_pairs *p)
 
 enum { MOST_CATEGORIES = 64 };
 
-void wg_add_categories(json_t *cell, const wg_dataset *prompts, const wg_pairs *p)
+void wg_add_categories(json_t *cell, const wg_dataset *prompts, const wg_pairs *p, const wg_between_runs *between)
 {
     part s;
     json_t *list = json_array();
@@ -105,7 +105,7 @@ void wg_add_categories(json_t *cell, const wg_dataset *prompts, const wg_pairs *
         empty(&s);
         for (int k = i; k < p->n; k++)
             if (!strcmp(prompts->prompt[k].category, category)) pack(&s, p, k, k);
-        if (s.n) json_array_append_new(list, part_json(&s, "category", json_string(category)));
+        if (s.n) json_array_append_new(list, part_json(&s, "category", json_string(category), between));
     }
     wg_free(s.v[0]);
     json_object_set_new(cell, "tau_macro", wg_json_number(mean_of(list, "tau")));
@@ -119,7 +119,7 @@ void wg_add_categories(json_t *cell, const wg_dataset *prompts, const wg_pairs *
 
 enum { MOST_TURNS = 64 };
 
-void wg_add_turns(json_t *cell, const wg_dataset *prompts, const wg_pairs *questions)
+void wg_add_turns(json_t *cell, const wg_dataset *prompts, const wg_pairs *questions, const wg_between_runs *between)
 {
     part s = { .n = 0 };
     json_t *list = json_array();
@@ -131,7 +131,7 @@ void wg_add_turns(json_t *cell, const wg_dataset *prompts, const wg_pairs *quest
             if (turn < p->turns) pack(&s, questions, p->before + turn, p->before);
         }
         if (!s.n) continue;
-        json_t *o = part_json(&s, "turn", json_integer(turn));
+        json_t *o = part_json(&s, "turn", json_integer(turn), between);
         const wg_ratio tau = { .a = s.v[TOKENS], .b = s.v[PASSES], .c = s.v[FIRST_TOKENS], .d = s.v[FIRST_PASSES], .n = s.n };
         if (turn) wg_ratio_set_json(o, "tau_over_first", &tau);
         json_array_append_new(list, o);

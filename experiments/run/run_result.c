@@ -8,6 +8,7 @@
 
 #include "core/base/mem.h"
 #include "draft/draft.h"
+#include "experiments/base/stats.h"
 #include "experiments/run/runner_batch.h"
 
 void wg_request_digest(wg_request *q)
@@ -54,6 +55,12 @@ static void add_to(wg_pairs *p, int i, const wg_request *q, const wg_request *ba
     p->base_phases[i] += base->phases.draft + base->phases.verify + base->phases.accept + base->phases.kv;
 }
 
+/* The part of the run that a request belongs to: prompts follow each other in a repeat, and repeats follow each other. */
+static int block_of(const wg_result *o, const wg_request *q)
+{
+    return (int)(((long)q->repeat * o->pairs.n + q->prompt) * WG_RUN_BLOCKS / ((long)o->repeats * o->pairs.n));
+}
+
 /* The work of both sides, and the times of the cell's tokens. */
 static wg_status add_efforts(wg_result *o, const wg_request *q, const wg_request *base, wg_error *err)
 {
@@ -86,6 +93,7 @@ wg_status wg_result_add_pair(wg_result *o, const wg_request *q, const wg_request
     o->equal += wg_request_same_output(q, base);
     add_to(&o->pairs, q->prompt, q, base);
     if (o->turns.n) add_to(&o->turns, question, q, base);
+    add_to(&o->blocks, block_of(o, q), q, base);
     o->base_seconds[q->repeat] += base->decode;
     o->base_tokens[q->repeat] += base->n;
     wg_counts_add(&o->counts, &q->counts);
@@ -128,7 +136,8 @@ static void close_pairs(wg_pairs *p)
 
 wg_status wg_result_open(wg_result *o, const wg_dataset *d, int repeats, wg_error *err)
 {
-    const bool ok = open_pairs(&o->pairs, d->n) && (d->turns == 1 || open_pairs(&o->turns, d->questions));
+    const bool ok = open_pairs(&o->pairs, d->n) && (d->turns == 1 || open_pairs(&o->turns, d->questions)) &&
+                    open_pairs(&o->blocks, WG_RUN_BLOCKS);
     o->outputs = d->questions * repeats;
     o->repeats = repeats;
     o->base_seconds = series(repeats);
@@ -147,6 +156,7 @@ void wg_run_free(wg_run *r)
         wg_result *o = &r->result[i];
         close_pairs(&o->pairs);
         close_pairs(&o->turns);
+        close_pairs(&o->blocks);
         wg_free(o->base_seconds);
         wg_free(o->base_tokens);
         wg_free(o->ttft);

@@ -39,6 +39,7 @@ typedef struct wg_coverage {
 
 typedef struct wg_result {
     wg_pairs pairs, turns; /* turns: an element per question; n is 0 where no prompt has several turns */
+    wg_pairs blocks;       /* (WG_RUN_BLOCKS) the same pairs by the time of the run they belong to */
     int requests, failed;  /* pairs (of turns) that completed; pairs in which either side failed */
     int equal;             /* of requests: the output is the baseline's */
     char first_failure[512];

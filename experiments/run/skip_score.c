@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * A draft of length g that starts at token s of a text reads the target's keys and values before s, and its own for its
  * rows. Its first i tokens are all accepted with probability E[ prod_{j < i} min(1, q/p)(y_j) * sum min(p, q) at i ], where
- * y is a text drawn from p: exact for token-wise rejection, whatever the dependence between positions (METHODS F2). Drafts
- * start at every `length`th token of the continuations; the drafts of many texts share one pass, each in its own tail slots. */
+ * y is a text drawn from p: exact for token-wise rejection, whatever the dependence between positions (methods.md, Exact tau).
+ * Drafts start at every `length`th token of the continuations; the drafts of many texts share one pass, each in its own tail
+ * slots. */
 #include "experiments/run/skip_score.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The value of a set of skipped sub-layers, measured on the target's own texts: prompts are continued once, then every set
- * is run over the continuations as a draft would run it, teacher-forced (METHODS F2, C1). */
+ * is run over the continuations as a draft would run it, teacher-forced (methods.md, Exact tau). */
 #ifndef WG_EXPERIMENTS_RUN_SKIP_SCORE_H
 #define WG_EXPERIMENTS_RUN_SKIP_SCORE_H
 

@@ -75,8 +75,8 @@ static json_t *output_digest(const wg_result *r)
     return json_string(hex);
 }
 
-/* E / (gamma c + v + o) in units of a plain pass (METHODS C1), with E = tau and the measured phases. It omits the time
- * between the phases, so its difference from the measured speed-up is the time that the phases do not explain. */
+/* E / (gamma c + v + o) in units of a plain pass (methods.md, Expected speed), with E = tau and the measured phases. It omits
+ * the time between the phases, so its difference from the measured speed-up is the time that the phases do not explain. */
 static json_t *explained(const wg_result *r)
 {
     const wg_pairs *p = &r->pairs;
@@ -200,14 +200,27 @@ static json_t *throughput(const wg_run_work *e) { return wg_json_ratio(e->tokens
  * drafting time, so of the target's passes no more than its own phase is subtracted. */
 static double overhead(const wg_result *r) { return r->decode - r->phases.draft - fmin(r->forward, r->phases.verify); }
 
+/* The baseline's seconds per token over the cell's. */
+static wg_ratio speedup_of(const wg_pairs *p)
+{
+    return (wg_ratio){ .a = p->base_seconds, .b = p->base_tokens, .c = p->seconds, .d = p->tokens, .n = p->n };
+}
+
+static wg_between_runs between_runs(const wg_result *r)
+{
+    const wg_ratio prompts = speedup_of(&r->pairs), blocks = speedup_of(&r->blocks);
+    return wg_ratio_between(&prompts, &blocks);
+}
+
 static void add_speed(json_t *v, const wg_result *r)
 {
     const wg_pairs *p = &r->pairs;
     const double tokens = sum(p->tokens, p->n), seconds = sum(p->seconds, p->n);
     const wg_ratio tau = { .a = p->tokens, .b = p->passes, .n = p->n };
-    const wg_ratio speedup = { .a = p->base_seconds, .b = p->base_tokens, .c = p->seconds, .d = p->tokens, .n = p->n };
+    const wg_ratio speedup = speedup_of(p);
+    const wg_between_runs between = between_runs(r);
     wg_ratio_set_json(v, "tau", &tau);
-    wg_ratio_set_json(v, "speedup", &speedup);
+    wg_ratio_set_run_json(v, "speedup", &speedup, &between);
     json_object_set_new(v, "explained_speedup", explained(r));
     add_prediction(v, r);
     json_object_set_new(v, "draft_cost_ratio", cost_ratio(r));
@@ -327,8 +340,9 @@ static json_t *cell_summary(const wg_config *config, const wg_cell *cell, const 
     add_speed(v, r);
     add_disturbance(v, r);
     wg_add_efficiency(v, &r->work, &r->base_work, &r->pass_cost, &r->roofline);
-    wg_add_categories(v, prompts, &r->pairs);
-    wg_add_turns(v, prompts, &r->turns);
+    const wg_between_runs between = between_runs(r);
+    wg_add_categories(v, prompts, &r->pairs, &between);
+    wg_add_turns(v, prompts, &r->turns, &between);
     json_object_set_new(v, "output_sha256", output_digest(r));
     json_object_set_new(v, "equals_baseline", equals_baseline(cell, r));
     return v;

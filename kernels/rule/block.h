@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Block verification of a chain (Sun et al. 2024, "Block Verification Accelerates Speculative Decoding"; METHODS B8).
+ * Block verification of a chain (Sun et al. 2024, "Block Verification Accelerates Speculative Decoding").
  *
  * r_0 = 1, r_i = min(1, r_{i-1} p_i(x_i) / q_i(x_i)); with Z_i = sum_x (r_i p_{i+1}(x) - q_{i+1}(x))+ let h_i = Z_i / (Z_i +
  * 1 - r_i) for 0 < i < n and h_n = r_n. Accept the longest prefix x_1..x_k for which an independent test of probability h_k

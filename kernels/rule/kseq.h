@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * k-SEQ (SpecTr, Sun et al. 2023; METHODS B7), for k independent siblings.
+ * k-SEQ (SpecTr, Sun et al. 2023), for k independent siblings.
  *
  * For rho in [1, k] let m(x) = min(q(x), p(x)/rho), b = sum m and A = 1 - (1 - b)^k. Accept the first x_i that passes a test of
  * probability min(1, p(x_i) / (rho q(x_i))) = m/q; when none passes, draw `next` from the residual p - m A/b.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Multi-path verification: block verification of the best of several paths, on trees of independent draws (METHODS B9). With
- * select=ratio it is like greedy multi-path block verification, GBV (arXiv 2602.16961); the form here is derived below.
+ * Multi-path verification: block verification of the best of several paths, on trees of independent draws (methods.md,
+ * Traversal and multi-path). With select=ratio it is like greedy multi-path block verification, GBV (arXiv 2602.16961); the
+ * form here is derived below.
  *
  * Walk down with all drafts at once. At a prefix that k draws continue (all children of all nodes with this prefix) select
  * one of their tokens and keep the nodes with that token. The selected token has a law q_k. Block verification (block.h)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Optimal selection among k independent siblings: accepts with probability alpha* (core/dist/optimal_acceptance.h), which no
  * lossless rule exceeds at a node. Like the importance-weighted rule of Khisti et al. 2025 it selects one draw and verifies
- * that draw by single-draft rejection; the selection here is exact for every k and costs one sort (METHODS B10).
+ * that draw by single-draft rejection; the selection here is exact for every k and costs one sort (methods.md, Optimal
+ * selection).
  *
  * Select one of the siblings so that its law s serves p best (selection.h). Accept the selected x with probability min(1,
  * p(x)/s(x)); else draw `next` from norm((p - s)+). Both decisions are drawn as one.

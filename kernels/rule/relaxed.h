@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Relaxed acceptance (TensorRT-LLM's for thinking phases; METHODS B11). LOSSY: a child is kept when it is among the target's
+ * Relaxed acceptance (TensorRT-LLM's for thinking phases). LOSSY: a child is kept when it is among the target's
  * `top` most probable tokens and has at least `factor` of the most probable one's probability; among several, the most
  * probable. `next` is drawn from p. */
 #ifndef WG_KERNELS_RULE_RELAXED_H

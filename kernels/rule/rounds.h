@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Rejection sampling in rounds, one sibling after the other: `rejection` (speculative sampling: Leviathan et al. 2023, Chen
- * et al. 2023; METHODS B3; on trees SpecInfer, Miao et al. 2024; METHODS B4), `without_replacement` (recursive speculative
- * decoding, Jeon et al. 2024; Sequoia, Chen et al. 2024; METHODS B5) and `lenience` (METHODS B11).
+ * et al. 2023; on trees SpecInfer, Miao et al. 2024), `without_replacement` (recursive speculative
+ * decoding, Jeon et al. 2024; Sequoia, Chen et al. 2024) and `lenience` (methods.md, Lossy rules).
  *
  * A rejected sibling leaves the residual distribution r_(i+1) = norm((r_i - q_i)+).
  *

@@ -105,7 +105,7 @@ WG_RULE int wg_stop(const wg_rule_block *b, wg_node_view *v)
     return -1;
 }
 
-/* `next` drawn from b->rest; from p where that has no mass (p and q equal to rounding; METHODS B15-1). */
+/* `next` drawn from b->rest; from p where that has no mass (p and q equal to rounding). */
 WG_RULE int32_t wg_next_of(const wg_rule_block *b, wg_dist p, int depth, double mass)
 {
     return mass > 0 ? wg_next_rest(b, p, depth) : wg_next_p(b, p, depth);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Rules that draw a token from p and go to the child with that token; without such a child the token is `next`. The draft
  * does not influence the draw, so the text is that of plain decoding by the same draw, for any drafter, tree and length:
- *   greedy   the most probable token (Stern et al. 2018, blockwise decoding; METHODS B1)
- *   match    a draw at the token's own address (METHODS B2)
- *   coupled  the winner of a race on `races` lists of times (METHODS B12)
+ *   greedy   the most probable token (Stern et al. 2018, blockwise decoding)
+ *   match    a draw at the token's own address (methods.md, Sample and match)
+ *   coupled  the winner of a race on `races` lists of times (methods.md, Coupled races)
  * verify/<rule>.c states the guarantee of each. */
 #ifndef WG_KERNELS_RULE_SAMPLED_H
 #define WG_KERNELS_RULE_SAMPLED_H

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * A set of children, one uniform for a node (SGLang's tree_speculative_sampling_target_only at thresholds 1; EAGLE-2's
- * evaluate_posterior has the same law in rounds; METHODS B6). Walk along the distinct children adding up p; go to the first at
+ * evaluate_posterior has the same law in rounds). Walk along the distinct children adding up p; go to the first at
  * which the sum passes the uniform; past all of them, `next` is drawn from p without them.
  *
  * Theorem. Given the tree, the emitted token is x with probability p(x): a child by its own share of the uniform, another by
  * (1 - p(C)) p(x) / (1 - p(C)). q is not used, so this holds for any law of the siblings that has not seen this step's ACCEPT
  * draws. Acceptance is p(C), the optimum for a set that is a function of the prefix; for sampled siblings `rejection` and its
- * kin accept more. Duplicates count once (counting them twice is the classic bias, METHODS B15-12). */
+ * kin accept more. Duplicates count once (counting them twice is the classic bias, methods.md, Arithmetic). */
 #ifndef WG_KERNELS_RULE_TOPK_H
 #define WG_KERNELS_RULE_TOPK_H
 

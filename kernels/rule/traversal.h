@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Traversal verification of a tree, leaves first (Weng et al. 2025, "Traversal Verification for Speculative Tree Decoding";
- * METHODS B9).
+ * methods.md, Traversal and multi-path).
  *
  * A node v has the target's remaining law after it, a row P_v (initially p), and a joint ratio r_v. The root has r = 1;
  * going down to a child x ~ q_i gives it r = min(1, r_v P_v(x) / q_i(x)). A node with no untried children is accepted, with

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Typical acceptance (Medusa, Cai et al. 2024; METHODS B11). LOSSY: a draft token is accepted when its probability exceeds
+ * Typical acceptance (Medusa, Cai et al. 2024). LOSSY: a draft token is accepted when its probability exceeds
  * an entropy-dependent threshold, p(x) > min(epsilon, delta exp(-H(p))). The longest accepted path wins, among equals the
  * one with the larger product of p, then the first; `next` is drawn from p there. No bound on the distance from p is
  * claimed. */

@@ -33,6 +33,8 @@ typedef enum mistake {
     NEXT_ABSOLUTE,
     NEXT_WITHOUT,
     NEXT_FROM_Q,
+    NEXT_DOUBLE,
+    NEXT_AGAIN,
     BONUS_FROM_Q,
     BONUS_BEFORE,
     BONUS_BEST,
@@ -49,6 +51,8 @@ typedef enum mistake {
     RANKED_AS_DRAWN,
     DRAWN_AS_FIXED,
     OTHER_RULE,
+    TREE_STILL, /* from here on trees of siblings without replacement */
+    TREE_WHOLE,
     MISTAKES
 } mistake;
 
@@ -69,6 +73,8 @@ static const struct {
     [NEXT_ABSOLUTE] = { "recovery from abs(p - q)", WG_DEFECT_RESIDUAL },
     [NEXT_WITHOUT] = { "recovery from p without the rejected token", WG_DEFECT_RESIDUAL },
     [NEXT_FROM_Q] = { "recovery from q", WG_DEFECT_RESIDUAL },
+    [NEXT_DOUBLE] = { "recovery from (p - 2q)+", WG_DEFECT_RESIDUAL },
+    [NEXT_AGAIN] = { "recovery from the residual of the residual", WG_DEFECT_RESIDUAL },
     [BONUS_FROM_Q] = { "bonus token from the last row of q", WG_DEFECT_BONUS },
     [BONUS_BEFORE] = { "bonus token from the row of p before", WG_DEFECT_BONUS },
     [BONUS_BEST] = { "bonus token is the most probable one", WG_DEFECT_BONUS },
@@ -85,6 +91,8 @@ static const struct {
     [RANKED_AS_DRAWN] = { "the most probable tokens of q, tested by p/q (EAGLE)", WG_DEFECT_LAW },
     [DRAWN_AS_FIXED] = { "drawn drafts verified as fixed: the rule match, recorded as rejection", WG_DEFECT_RULE },
     [OTHER_RULE] = { "rejection recorded as block verification", WG_DEFECT_RULE },
+    [TREE_STILL] = { "tree: siblings tested by p, never replaced by its residual", WG_DEFECT_RESIDUAL },
+    [TREE_WHOLE] = { "tree: siblings tested by q that keeps those before", WG_DEFECT_ACCEPTANCE },
 };
 
 /* ---- a world: rows by the last token */
@@ -256,6 +264,11 @@ static int32_t recover(engine *e, int i, const double *p, const double *q, doubl
         for (int y = 0; y < V; y++) rest[y] = y == x ? 0 : p[y];
     if (e->m == NEXT_FROM_P || !(sum > 0)) return inverse(p, uniform(e));
     if (e->m == NEXT_FROM_Q) return inverse(q, uniform(e));
+    if (e->m == NEXT_DOUBLE || e->m == NEXT_AGAIN) {
+        double left = 0;
+        for (int y = 0; y < V; y++) left += used[y] = fmax(e->m == NEXT_DOUBLE ? p[y] - 2 * q[y] : rest[y] / sum - q[y], 0);
+        return inverse(left > 0 ? used : rest, uniform(e));
+    }
     if (e->m == SHARED_TIMES) return race(rest, e->time[i]);
     if (e->m == SHARED_UNIFORM) return inverse(rest, e->u_draft[i]);
     if (e->m == SHARED_TEST) return inverse(rest, u);
@@ -270,12 +283,74 @@ static int32_t bonus(engine *e)
     return e->m == BONUS_BEST ? best(p) : inverse(p, uniform(e));
 }
 
+/* ---- a round of rejection in rounds over a tree of distinct siblings, two at each of two levels */
+
+static void draft_tree(engine *e)
+{
+    wg_tree *t = &e->r.tree;
+    wg_rows_clear(&e->p);
+    wg_rows_clear(&e->q);
+    e->r = (wg_audit_round){ .evidence = WG_EVIDENCE_ROUND, .p = &e->p, .q = &e->q, .bonus_row = -1, .dense = true };
+    wg_tree_reset(t, e->last, WG_LAW_WITHOUT_REPLACEMENT);
+    for (int node = 0; node < t->n; node++) {
+        memcpy(wg_rows_at(&e->p, wg_rows_push(&e->p)), e->w.p[t->token[node]], sizeof e->w.p[0]);
+        if (wg_tree_depth(t, node) == 2) continue;
+        const int row = wg_rows_push(&e->q);
+        double left[V];
+        memcpy(wg_rows_at(&e->q, row), e->w.q[t->token[node]], sizeof left);
+        memcpy(left, e->w.q[t->token[node]], sizeof left);
+        wg_tree_group(t, node, 2);
+        for (int i = 0; i < 2; i++) {
+            const int32_t x = inverse(left, uniform(e));
+            wg_tree_push(t, node, x, row);
+            left[x] = 0;
+        }
+    }
+}
+
+/* The child of a node that is kept; -1: none, and *next is drawn. */
+static int keep_child(engine *e, int node, int32_t *next)
+{
+    const wg_tree *t = &e->r.tree;
+    double rest[V], q[V], p[V];
+    memcpy(p, wg_rows_at(&e->p, node), sizeof p);
+    memcpy(rest, p, sizeof rest);
+    for (int i = wg_tree_child(t, node, node); i >= 0; i = wg_tree_child(t, node, i)) {
+        const int32_t x = t->token[i];
+        if (i == wg_tree_child(t, node, node)) memcpy(q, wg_rows_at(&e->q, t->qrow[i]), sizeof q);
+        if (uniform(e) * q[x] < p[x]) return i;
+        for (int y = 0; y < V; y++) rest[y] = fmax(p[y] - q[y], 0);
+        normalise(rest);
+        if (e->m != TREE_STILL) memcpy(p, rest, sizeof p);
+        q[x] = 0;
+        if (e->m != TREE_WHOLE) normalise(q);
+    }
+    *next = inverse(rest, uniform(e));
+    return -1;
+}
+
+static void play_tree(engine *e)
+{
+    wg_path *path = &e->r.path;
+    draft_tree(e);
+    *path = (wg_path){ .n = 1, .next = -1 };
+    for (int node = 0; node >= 0;) {
+        node = keep_child(e, node, &path->next);
+        if (node >= 0) path->node[path->n++] = (int16_t)node;
+    }
+    e->last = path->next;
+}
+
 static void play(engine *e)
 {
     double u;
     wg_path *path = &e->r.path;
     e->round++;
     e->draw = 0;
+    if (e->m >= TREE_STILL) {
+        play_tree(e);
+        return;
+    }
     draft(e);
     *path = (wg_path){ .n = 1, .next = -1 };
     for (int i = 0; i < CHAIN && path->next < 0; i++) {
@@ -330,6 +405,11 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static const char *rule_of(mistake m)
+{
+    return m >= TREE_STILL ? "without_replacement" : m == OTHER_RULE ? "block" : "rejection";
+}
+
 /* One row of the table; false where a run is not accused, or under another name. */
 static bool judge(engine *e, mistake m, char *row, size_t size)
 {
@@ -337,7 +417,7 @@ static bool judge(engine *e, mistake m, char *row, size_t size)
     bool right = true;
     for (int i = 0; i < SEEDS; i++) {
         wg_verdict v;
-        after[i] = accuse(e, m, 100 + (uint64_t)i, m == OTHER_RULE ? "block" : "rejection", &v);
+        after[i] = accuse(e, m, 100 + (uint64_t)i, rule_of(m), &v);
         if (!after[i] || v.defect != about[m].defect) {
             fprintf(stderr, "%s, seed %d: %s after %ld rounds (%s)\n", about[m].what, i,
                     after[i] ? wg_defect_name(v.defect) : "not accused", after[i], after[i] ? wg_bet_table[v.bet].doc : "");

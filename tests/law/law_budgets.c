@@ -2,7 +2,7 @@
  * Draft lengths that others decide: the limits that requests carry, and those that the scheduler plans from what rules have
  * accepted before (row_policy.h). Two requests run in one scheduler, with every random decision of both enumerated, drafts
  * included. The joint law of their texts must be the product of the target's two laws (to 1e-12): so each text has the target's
- * law, whatever became of the other, and lengths tell nothing about the draws that they are judged by (METHODS L3).
+ * law, whatever became of the other, and lengths tell nothing about the draws that they are judged by (methods.md, L3).
  *
  * Production's lengths are one choice among many. A drafter that limits itself by all that has been drawn so far, before it
  * draws, stands for the others. The same drafter, limiting itself after it has drawn, is the mistake that the test must find.

@@ -3,9 +3,9 @@
  * and the same enumeration. Each control says by how much the law is off, or that an address is drawn twice, or that the engine
  * refuses it by name; without its mistake each is exact.
  *
- * METHODS L1: the q that is published is not the one that was drawn from (sqrt(q), q before the sampler chain, another row).
- * L2: drafter and rule share a draw. L3: a length policy looks at the draws that it is judged by. L4: the number of siblings
- * depends on their draws. Beside these, penalties that are counted once a step. */
+ * methods.md, L1: the q that is published is not the one that was drawn from (sqrt(q), q before the sampler chain, another
+ * row). L2: drafter and rule share a draw. L3: a length policy looks at the draws that it is judged by. L4: the number of
+ * siblings depends on their draws. Beside these, penalties that are counted once a step. */
 #include "draft/length/length.h"
 #include "kernels/philox.h"
 #include "tests/law/engine_law.h"

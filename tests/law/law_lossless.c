@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Speculative output equals plain output, byte for byte (DESIGN.md, laws 1, 3 and 4): every drafter under the rules greedy and
- * match, at every temperature, against plain decoding of one sequence on one thread with the reference operations. Small models
- * with random weights; the drafts range from the target itself (full acceptance, so every commit leaves the draft's cache one
- * short) over its q8_0 rounding (mixed) to a stranger (nearly everything rejected). Requests are ragged and finish at different
- * times.
+ * Speculative output equals plain output, byte for byte (docs/architecture.md, the laws): every drafter under the rules greedy
+ * and match, at every temperature, against plain decoding of one sequence on one thread with the reference operations. Small
+ * models with random weights; the drafts range from the target itself (full acceptance, so every commit leaves the draft's
+ * cache one short) over its q8_0 rounding (mixed) to a stranger (nearly everything rejected). Requests are ragged and finish at
+ * different times.
  *
  * Rejection is lossless in law only; there the outputs must agree with its own at batch 1, and with plain decoding for the root
  * alone. The laws themselves, of every drafter under every rule, are in law_exact.
@@ -184,8 +184,8 @@ static void check_rejection(int number, const law_row *r, machine *m, int machin
     }
 }
 
-/* Coupled: one text for one seed and number of races, whatever is drafted, in whatever batch (METHODS B12). Not match's text:
- * other draws. */
+/* Coupled: one text for one seed and number of races, whatever is drafted, in whatever batch (methods.md, Coupled races). Not
+ * match's text: other draws. */
 enum { COUPLED_AT = 5 }; /* of samplings */
 static const char *const races_of[] = { "races=1", "races=3" };
 static void check_coupled(const law_row *r, const machine *m, const char *races, const law_output *alone)

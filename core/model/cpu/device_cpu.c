@@ -506,7 +506,7 @@ static const wg_device_class cpu_class = {
 
 wg_status wg_device_cpu(wg_device *out, wg_pool *pool, wg_error *err)
 {
-    (void)err;
+    WG_TRY(wg_cpu_check(err));
     *out = (wg_device){ .class = &cpu_class, .ops = wg_ops_for(wg_cpu_chosen()), .pool = pool, .small = SMALL };
     return WG_OK;
 }

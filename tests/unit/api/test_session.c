@@ -2,6 +2,7 @@
  * Sessions of libwager through the public header alone: texts, rounds, conversations, batches, errors, leaks. */
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/bundled.h"
@@ -194,6 +195,11 @@ Test(session, arguments_are_checked)
     char *text = NULL;
     cr_assert(wg_session_open(NULL, PLAIN, &err) == WG_EINVAL);
     cr_assert_str_eq(err.text, "wg_session_open: out is NULL");
+    setenv("WG_CPU", "scalar", 1);
+    cr_assert(wg_session_open(&s, PLAIN, &err) == WG_EINVAL && s == NULL);
+    cr_assert(strstr(err.text, "the environment variable WG_CPU is 'scalar'; expected a level of kernels: ref, "), "%s",
+              err.text);
+    unsetenv("WG_CPU");
     cr_assert(wg_session_open(&s, NULL, NULL) == WG_EINVAL, "err may be NULL");
     cr_assert(wg_generate(MODEL, NULL, NULL, &text, &err) == WG_EINVAL && !text);
     wg_session_close(NULL), wg_sequence_close(NULL), wg_text_free(NULL);

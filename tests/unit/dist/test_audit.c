@@ -181,6 +181,17 @@ Test(audit, says_at_once_what_is_no_matter_of_chance)
     cr_assert_not_null(strstr(wg_audit_draws_found(&a, words, sizeof words), "do not sum to 1"));
     a = (wg_audit){ .massless = 2 };
     cr_assert_not_null(strstr(wg_audit_draws_found(&a, words, sizeof words), "no probability"));
+    wg_rows_at(&w.q, 0)[t.token[1] ? 0 : 1] -= 0.01;
+    a = (wg_audit){ 0 };
+    wg_audit_draws(&a, &t, &w.p, &w.q);
+    cr_assert_eq(a.unscaled, 0);
+    const int below = (t.token[1] + 1) % w.q.vocab, above = (t.token[1] + 2) % w.q.vocab; /* the sum stays 1 */
+    wg_rows_at(&w.q, 0)[above] += wg_rows_at(&w.q, 0)[below] + 0.2;
+    wg_rows_at(&w.q, 0)[below] = -0.2;
+    a = (wg_audit){ 0 };
+    wg_audit_draws(&a, &t, &w.p, &w.q);
+    cr_assert_eq(a.unscaled, 1);
+    cr_assert_not_null(strstr(wg_audit_draws_found(&a, words, sizeof words), "have a negative probability"));
     wg_rows_at(&w.q, 0)[0] = NAN;
     a = (wg_audit){ 0 };
     wg_audit_draws(&a, &t, &w.p, &w.q);

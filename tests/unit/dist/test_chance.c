@@ -38,7 +38,7 @@ Test(chance, ratio_at_the_edges)
     }
 }
 
-/* Equality is a miss: u itself as the bound, where all arithmetic is exact (METHODS B15-2). */
+/* Equality is a miss: u itself as the bound, where all arithmetic is exact (methods.md, Arithmetic). */
 Test(chance, comparisons_are_strict)
 {
     for (uint32_t i = 0; i < 500; i++) {

@@ -63,7 +63,7 @@ static void random_weights(uint32_t number, int n, double *w)
     for (int i = 0; i < n; i++) w[i] /= sum;
 }
 
-/* METHODS B12: both races have the winner x with probability 1 / sum_y max(p(y)/p(x), q(y)/q(x)). */
+/* methods.md, Coupled races: both races have the winner x with probability 1 / sum_y max(p(y)/p(x), q(y)/q(x)). */
 Test(race, joint_law_of_two_is_the_closed_form)
 {
     for (int n = 1; n <= WG_RACE_TOKENS; n++)

@@ -141,6 +141,38 @@ Test(plugin, a_step_survives_its_faults)
     }
 }
 
+/* Rows of q that are no distributions, whatever they sum to; also inside another drafter. The sequence is unchanged. */
+Test(plugin, a_row_of_q_that_is_no_distribution_ends_the_step)
+{
+    static const char *const says[] = {
+        "request 1: q row 0 gives token 1 the probability -0.25; expected 0..1",
+        "request 1: q row 0 gives token 1 the probability nan; expected 0..1",
+        "request 1: q row 0 gives token 0 the probability 1.5; expected 0..1",
+        "request 1: q row 0 has all its mass on token 40; the vocabulary is 0..39",
+        "request 1: q row 0: its support of 2 tokens is no ascending list of 1..5 tokens of 0..39",
+    };
+    for (int fault = 12; fault <= 16; fault++)
+        for (int wrapped = 0; wrapped < 2; wrapped++) {
+            char options[700];
+            wg_error err = { 0 };
+            snprintf(options, sizeof options, "%spath=%s/libbad_drafter_%d.so%s", wrapped ? "first=plugin:" : "",
+                     WG_TEST_PLUGINS, fault, wrapped ? ",second=none" : "");
+            const law_setup setup = { .target = &target,
+                                      .drafter = wrapped ? "hybrid" : "plugin",
+                                      .options = options,
+                                      .rule = "rejection",
+                                      .sampling = WG_SAMPLING(1, 0, 1, 0) };
+            wg_engine *e = law_engine(&setup);
+            wg_seq *s;
+            LAW_TRY(wg_seq_open(e, &s, 1, prompt, 7, 30, &err));
+            cr_assert_eq(wg_engine_step(e, &s, 1, &err), WG_EINVAL, "fault %d", fault);
+            cr_assert(strstr(err.text, says[fault - 12]), "%s", err.text);
+            cr_assert(wg_kv_tail(s->kv) == 0 && s->n == 7 && s->counts.passes == 0);
+            wg_seq_close(e, s);
+            wg_engine_close(e);
+        }
+}
+
 /* Inside another drafter the engine does not see the tree: who wraps it looks. */
 Test(plugin, a_wrapped_one_is_checked_too)
 {

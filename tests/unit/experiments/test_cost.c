@@ -78,7 +78,7 @@ Test(cost, refuses_a_context_without_room)
     cr_assert_str_eq(err.text, "a context of 1 tokens is too short for a calibration");
 }
 
-/* Leviathan's improvement (METHODS C1): v = 1 and no overhead. */
+/* Leviathan's improvement (methods.md, Expected speed): v = 1 and no overhead. */
 Test(cost, predicts_the_formula)
 {
     const double alpha = 0.8, c = 0.05;

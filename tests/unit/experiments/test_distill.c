@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "draft/train/distill_feed.h"
 #include "draft/train/target_rows.h"
 #include "experiments/run/distill_eval.h"
 #include "experiments/run/distill_run.h"
@@ -147,6 +148,72 @@ Test(distill, sources_have_their_shares)
     int n[WG_SOURCES] = { 0 };
     for (uint64_t pass = 0; pass < 4000; pass++) n[wg_distill_source(&o, 1, pass)]++;
     cr_assert(abs(n[WG_SOURCE_TEXT] - 1000) < 120 && abs(n[WG_SOURCE_STUDENT] - 2000) < 120 && n[WG_SOURCE_TARGET] == 0);
+}
+
+/* A trace of TRACED tokens, each its own number, in documents that begin at FIRSTS; draft tokens were rejected at MARKS: inside
+ * a document, at a document's first token (where a prompt would begin), at its last, at neighbours, and at both ends of the
+ * file. */
+enum { TRACED = 200, WINDOW = 16 };
+static const uint64_t firsts[] = { 0, 30, 31, 77, 150 };
+static const int marks[] = { 0, 1, 12, 29, 30, 31, 32, 50, 51, 52, 76, 77, 78, 149, 150, 180, 198, 199 };
+
+static bool is_in(int at, const int *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (list[i] == at) return true;
+    return false;
+}
+
+/* The target of the row of token `at`: the next token where a draft was rejected there and it is of the same document. */
+static int traced_target(int at)
+{
+    for (size_t i = 0; i < sizeof firsts / sizeof *firsts; i++)
+        if ((int)firsts[i] == at + 1) return -1;
+    return is_in(at + 1, marks, sizeof marks / sizeof *marks) ? at + 1 : -1;
+}
+
+Test(distill, of_a_trace_the_rows_before_rejected_drafts_are_trained_on)
+{
+    static int32_t id[TRACED];
+    static uint8_t rejected[TRACED + 1];
+    const wg_source_options o = { .share = { [WG_SOURCE_TRACE] = 1 }, .prompt = 1, .refresh = 1 };
+    wg_error err;
+    temp dir;
+    wg_target *t;
+    wg_tokens *tokens;
+    wg_distill_feed *f;
+    bool seen[TRACED] = { false };
+    must(wg_target_open(&t, TARGET, &(wg_target_options){ .need_tokenizer = true }, &err), &err);
+    temp_make(&dir);
+    for (int i = 0; i < TRACED; i++) id[i] = i, rejected[i] = is_in(i, marks, sizeof marks / sizeof *marks);
+    must(wg_tokens_write(temp_at(&dir, "trace"), t->tokenizer, id, TRACED, firsts, sizeof firsts / sizeof *firsts, &err), &err);
+    must(wg_tokens_open(&tokens, temp_at(&dir, "trace"), NULL, &err), &err);
+    const wg_distill_feed_parts parts = { .options = &o,
+                                          .target = t->lm,
+                                          .ops = t->ops,
+                                          .tokenizer = t->tokenizer,
+                                          .students = 1,
+                                          .micro = 1,
+                                          .length = WINDOW,
+                                          .seed = 3,
+                                          .text = tokens,
+                                          .trace = tokens,
+                                          .rejected = rejected };
+    must(wg_distill_feed_open(&f, &parts, &err), &err);
+    const wg_train_feed feed = wg_distill_feed_plug(f);
+    for (uint64_t pass = 0; pass < 200; pass++) { /* several epochs, each with another grid */
+        int32_t token[WINDOW], target[WINDOW], start[WINDOW], position[WINDOW];
+        must(feed.fill(feed.ctx, pass, 0, &(wg_window_out){ token, target, start, position }, &err), &err);
+        for (int i = 0; i < WINDOW; i++) {
+            cr_assert_eq(target[i], traced_target(token[i]), "the row of token %d has target %d", token[i], target[i]);
+            seen[token[i]] = true;
+        }
+    }
+    for (int i = 0; i < TRACED - 1; i++) cr_assert(seen[i], "token %d was in no window", i); /* the last predicts nothing */
+    wg_distill_feed_close(f);
+    wg_tokens_close(tokens);
+    temp_remove(&dir);
+    wg_target_close(t);
 }
 
 /* ---- runs */

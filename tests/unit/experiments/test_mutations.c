@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The mistakes of real systems (METHODS B12, B14, B15), each reproduced, and the check that detects it:
+ * The mistakes of real systems (methods.md, Coupled races, Sampler chain, Arithmetic), each reproduced, and the check that
+ * detects it:
  *     LAW        the exact law of the text is not the target's
- *     ADDRESS    a random address was used twice (METHODS L2)
+ *     ADDRESS    a random address was used twice (methods.md, L2)
  *     PATH       the rule returned no path or no token
  *     REFUSED    the pairing of drafter and rule is an error before anything runs
  * A check that no mutant fails would be no check; a mutant that no check catches would be a hole. */
@@ -168,7 +169,7 @@ static void deceived(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, 
 }
 
 /* A drafter that draws no sibling after the first that is token 0, however many it was to draw: the rule is shown the others
- * only (METHODS L4). */
+ * only (methods.md, L4). */
 static void stopped(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c, wg_workspace *work,
                     wg_path *out)
 {
@@ -449,8 +450,8 @@ Test(mutations, siblings_stop_at_a_token)
     }
 }
 
-/* METHODS L3, the example of DSpark's appendix: p = (0.7, 0.3), q = (0.5, 0.5). A policy that looks at x_1 and verifies it only
- * when it is token 0 turns p into 0.5 + 0.5 * 0.7 = 0.85; one that decides without looking keeps p. `match` is immune. */
+/* methods.md, L3, the example of DSpark's appendix: p = (0.7, 0.3), q = (0.5, 0.5). A policy that looks at x_1 and verifies it
+ * only when it is token 0 turns p into 0.5 + 0.5 * 0.7 = 0.85; one that decides without looking keeps p. `match` is immune. */
 static double law_of_0(const wg_verifier_class *rule, bool looks)
 {
     const double p[2] = { 0.7, 0.3 }, q[2] = { 0.5, 0.5 };

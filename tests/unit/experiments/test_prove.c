@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The prover accepts lossless rules and rejects others. The wrong rules below are mistakes of real systems (METHODS B15);
- * each must be detected by a margin far above rounding. */
+ * The prover accepts lossless rules and rejects others. The wrong rules below are mistakes of real systems (methods.md,
+ * Arithmetic); each must be detected by a margin far above rounding. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -324,7 +324,7 @@ Test(prove, tau_is_the_closed_form)
         cr_expect(fabs(m.tau - (depth == 1 ? 1 + equal : 1 + equal + equal * equal)) < 1e-15, "%.17g", m.tau);
         cr_expect(r.deviation < 1e-15 && m.deviation < 1e-15);
     }
-    /* k siblings: 1 - prod (1 - sum min(p_i, q)) with p_{i+1} = norm((p_i - q)+) (METHODS F2). */
+    /* k siblings: 1 - prod (1 - sum min(p_i, q)) with p_{i+1} = norm((p_i - q)+) (methods.md, Rejection in rounds). */
     const wg_prove_options o = { .vocab = V, .depth = 1, .children = 3, .law = WG_LAW_IID };
     double r[V] = { 0.5, 0.3, 0.2 }, missed = 1;
     for (int k = 0; k < 3; k++) {

@@ -141,7 +141,7 @@ Test(order, on_trees_of_independent_draws)
     }
 }
 
-/* METHODS B12: sum_x 1 / sum_y max(p(y)/p(x), q(y)/q(x)), between (1 - TV)/(1 + TV) and 1 - TV. */
+/* methods.md, Coupled races: sum_x 1 / sum_y max(p(y)/p(x), q(y)/q(x)), between (1 - TV)/(1 + TV) and 1 - TV. */
 Test(order, coupled_is_the_closed_form)
 {
     for (uint32_t i = 0; i < TABLES; i++) {

@@ -72,6 +72,31 @@ Test(rule_plugin, replays)
     wg_trace_close(t);
 }
 
+/* A rule whose answers are no paths: an error that names it, of the requests of a run and of a replay. */
+Test(rule_plugin, answers_that_are_no_paths)
+{
+    wg_error err = { 0 };
+    json_decref(run(CONFIG("\"rule\": \"plugin\", \"path\": \"" BAD_RULE "\""), "bad")); /* all of its requests fail */
+    char *requests = file_read("bad/requests.jsonl", NULL);
+    cr_assert(strstr(requests, "rule empty, request 0: a path of 0 nodes in a tree of "), "%s", requests);
+    free(requests);
+
+    json_decref(run(CONFIG(BY_PATH), "loaded"));
+    wg_trace *t;
+    wg_replay *replay;
+    wg_rule_choice bad;
+    wg_path answer;
+    cr_assert_eq(wg_trace_open(&t, "loaded/trace.wgt", &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_replay_open(&replay, t, 0, NAN, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_choose_rule("plugin:path=" BAD_RULE, &bad, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_replay_load(replay, 0, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_replay_rule(replay, bad.class, bad.options, 0, &answer, &err), WG_EINVAL);
+    cr_assert(strstr(err.text, "trace.wgt: rule empty: a path of 0 nodes in a tree of "), "%s", err.text);
+    wg_rule_choice_close(&bad);
+    wg_replay_close(replay);
+    wg_trace_close(t);
+}
+
 Test(rule_plugin, is_in_the_schema)
 {
     json_t *schema = wg_config_schema(&wg_program_plugins);

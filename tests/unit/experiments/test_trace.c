@@ -5,6 +5,7 @@
 
 #include "core/base/mem.h"
 #include "experiments/analysis/replay.h"
+#include "experiments/run/distill_trace.h"
 #include "experiments/run/runner.h"
 #include "scene.h"
 #include "verify/verify.h"
@@ -122,6 +123,52 @@ Test(trace, recorded_rule_repeats_the_run)
             wg_trace_close(t);
         }
     }
+}
+
+/* Where drafts were rejected (distill_trace.h), against a count of emitted tokens that reads no position of the trace. Under
+ * `match` the token of a rejection is none of those drafted for its place, and where none is marked no draft failed. */
+Test(trace, rejections_are_at_the_tokens_that_replaced_drafts)
+{
+    wg_error err;
+    wg_target *target;
+    wg_rejections r;
+    run_into("out", CONFIG("\"sampling\": {\"temperature\": 0.5}, \"batch\": 2, \"repeats\": 2, \"draft\": {\"kind\": "
+                           "\"model\", \"model\": \"target.gguf\", \"tree\": \"2-1\"}, \"verify\": {\"rule\": \"match\"}"));
+    wg_trace *t = open_trace("out");
+    cr_assert_eq(wg_target_open(&target, "target.gguf", &(wg_target_options){ .need_tokenizer = true }, &err), WG_OK, "%s",
+                 err.text);
+    cr_assert_eq(wg_rejections_open(&r, "out/trace.wgt", "trace.tokens", target, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_tokens_documents(r.text), (size_t)t->requests);
+    long marked = 0, expected = 0;
+    for (int k = 0; k < t->requests; k++) {
+        const wg_trace_request *q = &t->request[k];
+        size_t first, n;
+        bool want[512] = { false };
+        wg_tokens_document(r.text, (size_t)k, &first, &n);
+        cr_assert(n == (size_t)q->n && n <= 512);
+        for (int i = 0, emitted = q->asked.prompt_tokens; i < t->rounds; i++) {
+            wg_trace_round round;
+            if (t->round[i].request != k) continue;
+            cr_assert_eq(wg_trace_get(t, i, &round, &err), WG_OK, "%s", err.text);
+            emitted += round.path.n; /* the kept drafts and one more */
+            if (emitted > q->n) continue;
+            const int last = round.path.node[round.path.n - 1];
+            for (int node = last + 1; node < round.tree.n; node++) {
+                if (round.tree.parent[node] != last) continue;
+                want[emitted - 1] = true;
+                cr_assert_neq(round.tree.token[node], q->token[emitted - 1]);
+            }
+        }
+        for (size_t i = 0; i < n; i++) {
+            cr_assert_eq(wg_tokens_id(r.text, first + i), q->token[i]);
+            cr_assert_eq(r.at[first + i], want[i], "request %d, token %zu", k, i);
+            marked += r.at[first + i], expected += want[i];
+        }
+    }
+    cr_assert(marked == r.rejected && marked > 5 && expected == marked, "%ld of %ld", marked, r.rejected);
+    wg_rejections_close(&r);
+    wg_target_close(target);
+    wg_trace_close(t);
 }
 
 /* The state of a length policy that learns stands in its rounds: `average` plans what the round before it left. */

@@ -485,6 +485,10 @@ Test(ops, levels)
     }
     setenv("WG_CPU", "no such level", 1);
     cr_assert_eq(wg_cpu_chosen(), wg_cpu_best());
+    cr_assert_str_eq(wg_cpu_unknown(), "no such level");
+    setenv("WG_CPU", "", 1);
+    cr_assert(wg_cpu_chosen() == wg_cpu_best() && !wg_cpu_unknown());
     unsetenv("WG_CPU");
+    cr_assert_null(wg_cpu_unknown());
     cr_assert_eq(wg_cpu_chosen(), wg_cpu_best());
 }

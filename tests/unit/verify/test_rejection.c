@@ -143,7 +143,7 @@ Test(rejection, iid_duplicates_are_judged_by_the_residual)
     wg_rows_close(&qr);
 }
 
-/* p == q to rounding may be rejected, and then nothing is left of p: `next` is drawn from p (METHODS B15-1). */
+/* p == q to rounding may be rejected, and then nothing is left of p: `next` is drawn from p (methods.md, Arithmetic). */
 static bool never(const wg_chance *c, wg_purpose purpose, int index, double num, double den)
 {
     (void)c, (void)purpose, (void)index, (void)num, (void)den;
