@@ -39,7 +39,7 @@ static wg_status set_named(wg_gguf_writer *g, const json_t *list, const char *pa
 static wg_status read_config(wg_gguf_writer *g, const char *path, bool templates, wg_error *err)
 {
     wg_json *doc;
-    WG_TRY(wg_json_open(&doc, path, err));
+    WG_TRY(wg_json_open_foreign(&doc, path, err));
     const json_t *root = wg_json_root(doc), *v = json_object_get(root, "chat_template");
     wg_status s = WG_OK;
     wg_gguf_set_bool(g, "wager.special_tokens", true);

@@ -85,7 +85,7 @@ static const char *path_of(folder *f, const char *name)
 static wg_status open_json(folder *f, const char *name, wg_json **out)
 {
     const char *path = path_of(f, name);
-    return path ? wg_json_open(out, path, f->err) : wg_nomem(f->err, 1, "a path");
+    return path ? wg_json_open_foreign(out, path, f->err) : wg_nomem(f->err, 1, "a path");
 }
 
 static bool has(folder *f, const char *name)

@@ -219,6 +219,8 @@ Test(hf_folder, chat_templates)
     cr_assert_null(key("tokenizer.chat_template"));
     put("tokenizer_config.json", "{\"chat_template\": \"one\", \"bos_token\": \"<b>\", \"eos_token\": {\"content\": \"<e>\"}}");
     cr_assert_str_eq(key("tokenizer.chat_template"), "one");
+    put("tokenizer_config.json", "{\"chat_template\": \"one\", \"bos_token\": \"<b>\", \"eos_token\": {\"content\": \"<e>\"},"
+                                 " \"model_max_length\": 1000000000000000019884624838656}"); /* transformers' "no limit" */
     cr_assert_str_eq(key("wager.bos_token"), "<b>");
     cr_assert_str_eq(key("wager.eos_token"), "<e>");
     put("chat_template.jinja", "alone");
