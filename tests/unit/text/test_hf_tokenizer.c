@@ -615,3 +615,39 @@ Test(hf_tokenizer, ids_beyond_the_embedding)
     cr_assert_eq(open_text(json, 8, &far), WG_EMODEL);
     cr_assert_str_eq(err.text, "FILE: the id of the last token is 10: expected one below 8, the rows of the embedding");
 }
+
+/* Falcon's published vocabulary has no token for 28 bytes, nor an unknown one: ids are those of the library `tokenizers`. */
+Test(hf_tokenizer, bytes_without_a_token_are_dropped)
+{
+    static const char json[] = "{\"decoder\":{\"type\":\"ByteLevel\"},"
+                               "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},"
+                               "\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\"\u00c3\":3},"
+                               "\"merges\":[\"a b\"]}}";
+    static const struct {
+        const char *text;
+        int n;
+        int32_t id[3];
+    } row[] = {
+        { "ab", 1, { 2 } },
+        { "a\xc3\xa9"
+          "b",
+          3,
+          { 0, 3, 1 } },
+        { "azb", 1, { 2 } },
+        { "a b", 2, { 0, 1 } },
+        { "zzz", 0, { 0 } },
+        { "z zz a", 1, { 0 } },
+    };
+    const wg_hf_ids none = { -1, { -1, -1, -1 } };
+    json_t *v = json_loads(json, 0, NULL);
+    wg_tokenizer *t = tokenizer_of(v, &none, 4);
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        int32_t *ids;
+        size_t n;
+        cr_assert_eq(wg_tokenizer_encode(t, row[i].text, strlen(row[i].text), false, false, &ids, &n, &err), WG_OK);
+        cr_assert(n == (size_t)row[i].n && memcmp(ids, row[i].id, n * sizeof *ids) == 0, "%s: %zu", row[i].text, n);
+        wg_free(ids);
+    }
+    wg_tokenizer_close(t);
+    json_decref(v);
+}
