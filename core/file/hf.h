@@ -84,11 +84,13 @@ typedef struct wg_hf_ids {
 wg_status wg_hf_ids_read(wg_hf_ids *out, const wg_json *generation, const wg_json *config, wg_error *err);
 
 /* Sets tokenizer.ggml.* from tokenizer.json, for an embedding of `vocab` rows: ids without a token become unused ones. Up to
- * WG_HF_BEYOND ids may lie beyond the embedding: their tokens are known, so that a prompt which has one is refused. Errors: EMODEL (structure: the place, what was expected), EUNSUPPORTED (a step of the pipeline that is not implemented, by name). */
+ * WG_HF_BEYOND ids may lie beyond the embedding: their tokens are known, so that a prompt which has one is refused. Errors:
+ * EMODEL (structure: the place, what was expected), EUNSUPPORTED (a step of the pipeline that is not implemented, by name). */
 wg_status wg_hf_tokenizer(wg_gguf_writer *g, const wg_json *tokenizer, const wg_hf_ids *ids, int vocab, wg_error *err);
 
 /* Sets tokenizer.chat_template and its variants, and the texts of the special tokens that templates print, from
- * chat_template.jinja, additional_chat_templates, tokenizer_config.json and chat_template.json, where the folder has them. EMODEL, EFORMAT, EIO. */
+ * chat_template.jinja, additional_chat_templates, tokenizer_config.json and chat_template.json, where the folder has them.
+ * EMODEL, EFORMAT, EIO. */
 wg_status wg_hf_chat(wg_gguf_writer *g, const char *folder, wg_error *err);
 
 /* What a folder says about its tokens beside tokenizer.model. Texts point into the documents. */

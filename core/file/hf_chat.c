@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The chat templates of a Hugging Face folder, as the keys that GGUF files have for them: chat_template.jinja and the named ones
- * of additional_chat_templates, else the key chat_template of tokenizer_config.json, which is a text or a list of named ones,
- * else that of chat_template.json. The texts of bos_token and eos_token, which
- * templates print, are keys of our own: they may differ from the ids in config.json. */
+ * The chat templates of a Hugging Face folder, as the keys that GGUF files have for them: chat_template.jinja and the named
+ * ones of additional_chat_templates, else the key chat_template of tokenizer_config.json, which is a text or a list of named
+ * ones, else that of chat_template.json. The texts of bos_token and eos_token, which templates print, are keys of our own: they
+ * may differ from the ids in config.json. */
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>

@@ -13,8 +13,8 @@
 #define NO_CAPS .attention_cap = WG_HF_NO_KEY, .logit_cap = WG_HF_NO_KEY
 /* clang-format off */
 const wg_hf_type wg_hf_types[WG_HF_TYPES] = {
-    { .name = "llama", .architecture = "LlamaForCausalLM", .family = "llama", .adjacent = true, .biases = WG_HF_ALL_BY_KEY, SILU,
-      .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS },
+    { .name = "llama", .architecture = "LlamaForCausalLM", .family = "llama", .adjacent = true, .biases = WG_HF_ALL_BY_KEY,
+      SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS },
     { .name = "mistral", .architecture = "MistralForCausalLM", .family = "llama", .adjacent = true, .kv_heads = 8,
       .windows = WG_HF_ALL_WINDOWED, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS },
     { .name = "qwen2", .architecture = "Qwen2ForCausalLM", .family = "qwen2", .biases = WG_HF_QKV_ALWAYS, .kv_heads = 32,
@@ -28,8 +28,8 @@ const wg_hf_type wg_hf_types[WG_HF_TYPES] = {
     { .name = "mixtral", .architecture = "MixtralForCausalLM", .family = "llama", .adjacent = true, .kv_heads = 8,
       .windows = WG_HF_ALL_WINDOWED, SILU, .eps = 1e-5, .rope = { .base = 1000000 }, NO_CAPS, .experts = "num_local_experts",
       .experts_absent = 8, .experts_used = 2, .experts_normed = true, .sparse_names = true },
-    { .name = "qwen3_moe", .architecture = "Qwen3MoeForCausalLM", .family = "qwen3moe", .biases = WG_HF_ALL_BY_KEY, .kv_heads = 4,
-      .windows = WG_HF_ALL_SWITCHED, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS,
+    { .name = "qwen3_moe", .architecture = "Qwen3MoeForCausalLM", .family = "qwen3moe", .biases = WG_HF_ALL_BY_KEY,
+      .kv_heads = 4, .windows = WG_HF_ALL_SWITCHED, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS,
       .experts = "num_experts", .experts_absent = 128, .experts_used = 8, .experts_hidden = "moe_intermediate_size" },
     { .name = "gemma", .architecture = "GemmaForCausalLM", .family = "gemma", .head_dim = 256, .kv_heads = 16,
       .act_key = "hidden_act", .act = "gelu_pytorch_tanh", .tied = true, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS,

@@ -49,8 +49,8 @@ typedef struct wg_hf_type {
 enum { WG_HF_TYPES = 15 };
 extern const wg_hf_type wg_hf_types[WG_HF_TYPES];
 
-/* The type of config.json. Of a wrapper around a text model (one with images), r->o becomes `*text`, the keys of that model with
- * the defaults of its class, owned by the caller; else *text stays NULL. Errors: EMODEL, EUNSUPPORTED with the next step. */
+/* The type of config.json. Of a wrapper around a text model (one with images), r->o becomes `*text`, the keys of that model
+ * with the defaults of its class, owned by the caller; else *text stays NULL. EMODEL; EUNSUPPORTED: the next step. */
 wg_status wg_hf_type_of(wg_hf_keys *r, const wg_hf_type **out, json_t **text);
 
 #endif

@@ -306,7 +306,7 @@ static wgj_value field_value(wgj *j, const wgj_call *c, const char *name, size_t
     return (wgj_value){ WGJ_NONE, { 0 } };
 }
 
-/* A field's text. A form is that of numbers, in which Python's two kinds of formatting agree: [0][width][.digits] and d or f. */
+/* A field's text. A form is one of numbers, in which Python's two kinds of formatting agree: [0][width][.digits], d or f. */
 static void put_field(wgj *j, wgj_buffer *b, wgj_value v, const char *form, size_t n)
 {
     if (n == 0) {

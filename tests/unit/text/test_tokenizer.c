@@ -138,8 +138,8 @@ Test(tokenizer, spoiled_files)
         { 0,
           { .model = "bert" },
           WG_EUNSUPPORTED,
-          "tokenizer.ggml.model is \"bert\", which is not implemented; there are: llama (SPM-style BPE), gpt2 (byte-level "
-          "BPE), t5 (Unigram)" },
+          "tokenizer.ggml.model is \"bert\", which is not implemented; there are: llama and gemma4 (SPM-style BPE), "
+          "gpt2 (byte-level BPE), t5 (Unigram)" },
         { 1,
           { .pre = "bloom" },
           WG_EUNSUPPORTED,
