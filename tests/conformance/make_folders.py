@@ -166,8 +166,8 @@ def make_sentencepiece():
         {"tokenizer_config.json": plain | {"add_bos_token": False, "added_tokens_decoder": decoder, "legacy": True}},
         {"tokenizer_config.json": plain | {"add_bos_token": True, "add_eos_token": True, "added_tokens_decoder": decoder,
                                            "eos_token": {"__type": "AddedToken"} | token("<|im_end|>")}},
-        {"tokenizer_config.json": plain | {"add_bos_token": False, "add_eos_token": True}, "added_tokens.json": both,
-         "special_tokens_map.json": {"additional_special_tokens": ["<|im_start|>"]}},
+        {"tokenizer_config.json": plain | {"add_bos_token": False, "add_eos_token": True,
+                                           "extra_special_tokens": ["<|im_start|>"]}, "added_tokens.json": both},
     ]
     texts = ["hello <|im_start|>user x<|im_end|> y", " a <tool> b", "the</s>", "the cat"]
     rows = []
@@ -178,7 +178,8 @@ def make_sentencepiece():
                 with open(os.path.join(d, name), "w") as f:
                     json.dump(value, f)
             t = AutoTokenizer.from_pretrained(d)
-            rows.append(dict(files=files, size=len(t), ids=[t.encode(x) for x in texts], eos=t.eos_token_id))
+            rows.append(dict(files=files, size=len(t), ids=[t.encode(x) for x in texts], eos=t.eos_token_id,
+                             special=[i for i, x in t.added_tokens_decoder.items() if x.special and i >= n]))
     write("sentencepiece", dict(transformers=transformers.__version__, texts=texts, cases=rows))
 
 

@@ -251,11 +251,31 @@ Test(saved_folders, tokens_beside_a_sentencepiece_model)
             expect_ids(tokenizer, json_string_value(text), true, json_array_get(json_object_get(one, "ids"), k));
         cr_assert_eq(wg_tokenizer_size(tokenizer), size);
         cr_assert_eq(wg_tokenizer_eos(tokenizer), (int)json_integer_value(json_object_get(one, "eos")));
+        bool special = false; /* the first added token */
+        json_array_foreach(json_object_get(one, "special"), k, v) special = special || json_integer_value(v) == 480;
+        cr_assert_eq(size > 480 && wg_tokenizer_is_control(tokenizer, 480), special, "case %zu", i);
         wg_tokenizer_close(tokenizer);
         temp_remove(&t);
     }
     free(bytes);
     json_decref(f);
+}
+
+/* transformers 5 has no special_tokens_map.json; earlier versions call those tokens special that it names. */
+Test(saved_folders, special_tokens_of_an_older_folder)
+{
+    static const char list[] = "{\"<a>\": 5, \"<b>\": 6, \"<c>\": 7}",
+                      map[] = "{\"additional_special_tokens\": [\"<b>\"], \"pad_token\": {\"content\": \"<c>\"}}";
+    temp t;
+    wg_hf_added added;
+    temp_make(&t);
+    file_write(temp_at(&t, "added_tokens.json"), list, sizeof list - 1);
+    file_write(temp_at(&t, "special_tokens_map.json"), map, sizeof map - 1);
+    must(wg_hf_added_read(&added, t.dir, &err), &err);
+    cr_assert_eq(added.n, 3);
+    for (size_t i = 0; i < 3; i++) cr_assert_eq(added.token[i].special, added.token[i].id != 5);
+    wg_hf_added_close(&added);
+    temp_remove(&t);
 }
 
 Test(saved_folders, files_beside_a_sentencepiece_model_that_are_wrong)
