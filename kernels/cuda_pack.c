@@ -2,6 +2,7 @@
  * Packing rows of a file into the layout of a device's kernels (kernels/cuda/gpu.h, stripe.h). On the host, at load. */
 #include <string.h>
 
+#include "kernels/codebooks.h"
 #include "kernels/cuda/gpu.h"
 #include "kernels/cuda/stripe.h"
 #include "kernels/variants.h"
@@ -9,7 +10,7 @@
 size_t wg_gpu_matrix_bytes(int type, int layout, int n, int k)
 {
     const wg_type_info *t = wg_type_get(type);
-    if (n <= 0 || k <= 0 || !t || !t->computable || k % t->block) return 0;
+    if (n <= 0 || k <= 0 || !t || !t->computable || k % t->block || wg_is_codebook(type)) return 0; /* not on devices */
     const size_t units = (size_t)wg_gpu_units(type, layout, n);
     if (wg_gpu_in_panels(type, layout)) return units * wg_float_at(type, k);
     if (wg_gpu_in_rows(type, layout)) return units * wg_gpu_k_padded(k) * 2;

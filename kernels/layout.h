@@ -78,7 +78,7 @@ static inline float wg_act_das(int type, const wg_q8_act *a, int b, int part)
 static inline int32_t wg_act_start(int type, const wg_q8_act *a, int b, int part)
 {
     if (wg_is_sparse(type)) return WG_MAGIC_BITS; /* its codes are signed */
-    if (wg_code_zero(type) == 128) return a->ini[b];
+    if (wg_code_zero(type) == 128 && wg_block_sums(type) == 1) return a->ini[b];
     return WG_MAGIC_BITS - wg_code_zero(type) * wg_act_sum(type, a, b, part);
 }
 

@@ -5,7 +5,13 @@
 
 #include <string.h>
 
+#include "kernels/codebooks.h"
+
 const uint8_t wg_iq4_table[16] = { 1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241 };
+const uint8_t wg_iq1_table[16] = { 121, 129, 137, 128, 128, 128, 128, 128, 119, 127, 135, 128, 128, 128, 128, 128 };
+const uint8_t wg_iq2_table[16] = { 136, 153, 171, 128, 128, 128, 128, 128, 120, 103, 85, 128, 128, 128, 128, 128 };
+const uint8_t wg_iq3_xxs_table[16] = { 130, 134, 138, 142, 146, 150, 154, 159, 126, 122, 118, 114, 110, 106, 102, 97 };
+const uint8_t wg_iq3_s_table[16] = { 129, 131, 133, 135, 137, 139, 141, 143, 127, 125, 123, 121, 119, 117, 115, 113 };
 const uint8_t wg_mxfp4_table[16] = { 128, 129, 130, 131, 132, 134, 136, 140, 128, 127, 126, 125, 124, 122, 120, 116 };
 
 static uint16_t load16(const uint8_t *p)
@@ -166,7 +172,7 @@ int wg_block_read(int type, const void *src, wg_block *out)
         memcpy(out->scale, p + 192, 16);
         codes_q6(p, p + 128, out->code);
         return 0;
-    default: return -1;
+    default: return wg_codebook_read(type, p, out);
     }
 }
 

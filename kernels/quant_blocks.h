@@ -44,13 +44,23 @@ WG_HD static inline int wg_run_of(int type) { WG_TYPE_COLUMN(type, WG_RUN, 32) }
 WG_HD static inline int wg_code_zero(int type){ WG_TYPE_COLUMN(type, WG_ZERO, 0) }
 
 /* Types whose 4-bit codes are indices of a table of bytes: values + 128. iq4_nl and iq4_xs have one (ggml, "non-linear" 4
- * bits), mxfp4 twice the values of OCP FP4 E2M1. */
+ * bits), mxfp4 twice the values of OCP FP4 E2M1, iq1_s and iq1_m eight times theirs, iq2 and iq3_s the values of their code
+ * books, iq3_xxs half of them. */
 WG_HD static inline int wg_has_table(int type)
 {
     return wg_code_bits(type) == 4 && wg_code_zero(type) == 128;
 }
-extern const uint8_t wg_iq4_table[16], wg_mxfp4_table[16];
-static inline const uint8_t *wg_table_of(int type) { return type == WG_MXFP4 ? wg_mxfp4_table : wg_iq4_table; }
+extern const uint8_t wg_iq4_table[16], wg_mxfp4_table[16], wg_iq1_table[16], wg_iq2_table[16], wg_iq3_xxs_table[16],
+    wg_iq3_s_table[16];
+static inline const uint8_t *wg_table_of(int type)
+{
+    return type == WG_MXFP4                                              ? wg_mxfp4_table
+           : type == WG_IQ1_S || type == WG_IQ1_M                        ? wg_iq1_table
+           : type == WG_IQ2_XXS || type == WG_IQ2_XS || type == WG_IQ2_S ? wg_iq2_table
+           : type == WG_IQ3_XXS                                          ? wg_iq3_xxs_table
+           : type == WG_IQ3_S                                            ? wg_iq3_s_table
+                                                                         : wg_iq4_table;
+}
 
 static inline int wg_code_value(int type, int code)
 {
@@ -63,9 +73,16 @@ WG_HD static inline int wg_is_sparse(int type) { return type == WG_Q8_2OF4; }
 
 /* The 16 bits of a scale of a block, as a number. */
 WG_HD static inline int wg_scale_is_bf16(int type) { return type == WG_MXFP4; }
+
+/* The power of two that a block's f16 is multiplied with: code books are stored as whole numbers. */
+WG_HD static inline float wg_scale_unit(int type)
+{
+    const int eighths = type == WG_IQ1_S || type == WG_IQ1_M || type == WG_IQ2_XXS || type == WG_IQ2_XS || type == WG_IQ2_S;
+    return eighths ? 0.125f : type == WG_IQ3_XXS ? 0.5f : 1;
+}
 static inline float wg_wide_scale(int type, uint16_t d)
 {
-    return wg_scale_is_bf16(type) ? wg_bf16_to_f32(d) : wg_f16_to_f32(d);
+    return wg_scale_is_bf16(type) ? wg_bf16_to_f32(d) : wg_f16_to_f32(d) * wg_scale_unit(type);
 }
 
 /* Decodes the block at src. Returns 0, or -1 for a type without quantised blocks that this program reads. */

@@ -8,9 +8,10 @@
  * bits       of a code, as it is packed                        zero       the code of the value 0; of types whose values are
  * run        elements that share a scale                                  in a table (with 128 added), 128
  * minimum    1: element = value * scale + minimum
- * d          offset of the f16 scale in a block; with minima the f16 of the minima follows. mxfp4 has no f16, but a byte
- * q8_2of4 keeps two codes of four and their places (types.h). quant_blocks.c reads the blocks of a file, types.c and
- * quantize_k.c write them; everything else follows from the row. */
+ * d          offset of the f16 scale in a block; with minima the f16 of the minima follows. mxfp4 has no f16, but a byte;
+ *            iq1_m has its bits in four places, the highest ones in the four bytes from d on
+ * q8_2of4 keeps two codes of four and their places (types.h). quant_blocks.c and codebooks.c read the blocks of a file,
+ * types.c and quantize_k.c write them; everything else follows from the row. */
 #ifndef WG_KERNELS_TYPE_LIST_H
 #define WG_KERNELS_TYPE_LIST_H
 
@@ -25,8 +26,21 @@
 /* q8_0 with two of every four codes, 2:4 sparse; the number is this project's. */
 #define WG_SPARSE_TYPES(TYPE) TYPE(Q8_2OF4, q8_2of4, 0x80204, 32, 22, 1, 8, 128, 32, 0, 0)
 
-/* The last type is separate: messages print "or" before it. */
-#define WG_QUANT_TYPES(TYPE) WG_SPARSE_TYPES(TYPE) WG_GGUF_QUANT_TYPES(TYPE)
+/* Code books and ternary digits, read as 4-bit codes (codebooks.c). */
+#define WG_CODEBOOK_TYPES(TYPE)                                                                                                \
+    TYPE(IQ1_S, iq1_s, 19, 256, 50, 0, 4, 128, 32, 0, 0)                                                                       \
+    TYPE(IQ1_M, iq1_m, 29, 256, 56, 0, 4, 128, 16, 0, 52)                                                                      \
+    TYPE(IQ2_XXS, iq2_xxs, 16, 256, 66, 0, 4, 128, 32, 0, 0)                                                                   \
+    TYPE(IQ2_XS, iq2_xs, 17, 256, 74, 0, 4, 128, 16, 0, 0)                                                                     \
+    TYPE(IQ2_S, iq2_s, 22, 256, 82, 0, 4, 128, 16, 0, 0)                                                                       \
+    TYPE(IQ3_XXS, iq3_xxs, 18, 256, 98, 0, 4, 128, 32, 0, 0)                                                                   \
+    TYPE(IQ3_S, iq3_s, 21, 256, 110, 0, 4, 128, 32, 0, 0)                                                                      \
+    TYPE(TQ1_0, tq1_0, 34, 256, 54, 0, 4, 1, 32, 0, 52)                                                                        \
+    TYPE(TQ2_0, tq2_0, 35, 256, 66, 0, 4, 1, 32, 0, 64)
+
+/* Those that devices multiply with too, and all. The last type is separate: messages print "or" before it. */
+#define WG_DEVICE_QUANT_TYPES(TYPE) WG_SPARSE_TYPES(TYPE) WG_GGUF_QUANT_TYPES(TYPE)
+#define WG_QUANT_TYPES(TYPE) WG_SPARSE_TYPES(TYPE) WG_CODEBOOK_TYPES(TYPE) WG_GGUF_QUANT_TYPES(TYPE)
 #define WG_GGUF_QUANT_TYPES(TYPE) WG_QUANT_TYPES_BUT_LAST(TYPE) WG_LAST_QUANT_TYPE(TYPE)
 #define WG_QUANT_TYPES_BUT_LAST(TYPE)                                                                                          \
     TYPE(Q8_0, q8_0, 8, 32, 34, 1, 8, 128, 32, 0, 0)                                                                           \

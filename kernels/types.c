@@ -19,7 +19,8 @@ typedef struct type_row {
 
 static const type_row type_rows[] = {
 #define TYPE(id, name, number, block, bytes, written, bits, zero, run, minimum, d)                                             \
-    { number, { #name, block, bytes, 1, written, (bits) && (number) != WG_MXFP4 ? 1 + (minimum) : 0, d } },
+    { number,                                                                                                                  \
+      { #name, block, bytes, 1, written, (bits) && (number) != WG_MXFP4 && (number) != WG_IQ1_M ? 1 + (minimum) : 0, d } },
     WG_WEIGHT_TYPES(TYPE)
 #undef TYPE
     /* read, without kernels */
@@ -33,18 +34,9 @@ static const type_row type_rows[] = {
     { 5, { .name = "q4_3" } },
     { 9, { .name = "q8_1" } },
     { 15, { .name = "q8_k" } },
-    { 16, { .name = "iq2_xxs" } },
-    { 17, { .name = "iq2_xs" } },
-    { 18, { .name = "iq3_xxs" } },
-    { 19, { .name = "iq1_s" } },
-    { 21, { .name = "iq3_s" } },
-    { 22, { .name = "iq2_s" } },
-    { 29, { .name = "iq1_m" } },
     { 31, { .name = "q4_0_4_4" } },
     { 32, { .name = "q4_0_4_8" } },
     { 33, { .name = "q4_0_8_8" } },
-    { 34, { .name = "tq1_0" } },
-    { 35, { .name = "tq2_0" } },
     { 40, { .name = "nvfp4" } },
     { 41, { .name = "q1_0" } },
     { 42, { .name = "q2_0" } },

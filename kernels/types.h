@@ -48,7 +48,7 @@ typedef struct wg_type_info {
 #define WG_OR_TYPE(id, name, ...) " or " #name
 #define WG_COMPUTABLE_TYPES                                                                                                    \
     "f32" WG_HALF_TYPES(WG_AND_TYPE) WG_SCALED_FLOAT_TYPES(WG_AND_TYPE) WG_SPARSE_TYPES(WG_AND_TYPE)                           \
-        WG_QUANT_TYPES_BUT_LAST(WG_AND_TYPE) WG_LAST_QUANT_TYPE(WG_OR_TYPE)
+        WG_CODEBOOK_TYPES(WG_AND_TYPE) WG_QUANT_TYPES_BUT_LAST(WG_AND_TYPE) WG_LAST_QUANT_TYPE(WG_OR_TYPE)
 #define WG_WRITABLE_TYPES "f32, f16, bf16, f8_e4m3, q8_2of4, q8_0, q4_0, q4_1, q5_0, q5_1, q4_k or q6_k"
 
 /* NULL for an id that is not in the table (and for known ids without a reader; wg_type_name still names those). */

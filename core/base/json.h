@@ -14,6 +14,13 @@ typedef struct wg_json wg_json; /* a parsed document: tree, source text, positio
 wg_status wg_json_open(wg_json **out, const char *path, wg_error *err);
 /* The same from memory; `name` stands for the path in messages. The text is copied. */
 wg_status wg_json_parse(wg_json **out, const char *name, const char *text, size_t n, wg_error *err);
+
+/* The same of files and texts that other programs write: an integer beyond 64 bits is a real (the nearest double), all other
+ * integers stay exact. In those above such an integer is an error. */
+wg_status wg_json_open_foreign(wg_json **out, const char *path, wg_error *err);
+wg_status wg_json_parse_foreign(wg_json **out, const char *name, const char *text, size_t n, wg_error *err);
+/* json_loadb with this rule. e may be NULL; its place is that in `text`, and its text is empty when out of memory. */
+json_t *wg_json_load_foreign(const char *text, size_t n, size_t flags, json_error_t *e);
 void wg_json_close(wg_json *doc); /* NULL is fine */
 
 json_t *wg_json_root(const wg_json *doc); /* borrowed */

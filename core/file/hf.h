@@ -12,8 +12,9 @@ enum {
     WG_HF_ENDS = 3,
     WG_HF_HEAD = 256,
     WG_HF_LAYERS = 4096,
-    WG_HF_EXPERTS = 512
-}; /* tokens that end a text; widest head; layers; experts of a layer */
+    WG_HF_EXPERTS = 512,
+    WG_HF_BEYOND = 1024
+}; /* tokens that end a text; widest head; layers; experts of a layer; ids beyond the embedding */
 
 /* A member of an object; NULL also for a null, which says the same as leaving it out. */
 static inline const json_t *wg_hf_member(const json_t *o, const char *key)
@@ -47,6 +48,7 @@ typedef struct wg_hf_config {
     bool experts_normed;
     bool mtp;          /* tensors of model.mtp_layers are left aside */
     bool sparse_names; /* experts are called as Mixtral's */
+    bool wrapped;      /* the text model of one with images, whose tensors are left aside */
     bool fused;        /* queries, keys and values are one tensor; so are gate and up */
 
     /* Rotary positions: the base of all layers, and of those with a window (0: the same); the factor of linear scaling and
@@ -81,17 +83,40 @@ typedef struct wg_hf_ids {
 /* From generation_config.json (NULL: there is none), else from config.json. EMODEL, EUNSUPPORTED: too many ends. */
 wg_status wg_hf_ids_read(wg_hf_ids *out, const wg_json *generation, const wg_json *config, wg_error *err);
 
-/* Sets tokenizer.ggml.* from tokenizer.json, for an embedding of `vocab` rows: ids without a token become unused ones. Errors:
+/* Sets tokenizer.ggml.* from tokenizer.json, for an embedding of `vocab` rows: ids without a token become unused ones. Up to
+ * WG_HF_BEYOND ids may lie beyond the embedding: their tokens are known, so that a prompt which has one is refused. Errors:
  * EMODEL (structure: the place, what was expected), EUNSUPPORTED (a step of the pipeline that is not implemented, by name). */
 wg_status wg_hf_tokenizer(wg_gguf_writer *g, const wg_json *tokenizer, const wg_hf_ids *ids, int vocab, wg_error *err);
 
 /* Sets tokenizer.chat_template and its variants, and the texts of the special tokens that templates print, from
- * chat_template.jinja and tokenizer_config.json, where the folder has them. EMODEL, EFORMAT, EIO. */
+ * chat_template.jinja, additional_chat_templates, tokenizer_config.json and chat_template.json, where the folder has them.
+ * EMODEL, EFORMAT, EIO. */
 wg_status wg_hf_chat(wg_gguf_writer *g, const char *folder, wg_error *err);
 
-/* The same from tokenizer.model of SentencePiece. Errors: EFORMAT, EMODEL, EUNSUPPORTED. */
-wg_status wg_sentencepiece_tokenizer(wg_gguf_writer *g, const char *name, wg_text file, const wg_hf_ids *ids, int vocab,
-                                     wg_error *err);
+/* What a folder says about its tokens beside tokenizer.model. Texts point into the documents. */
+typedef struct wg_hf_token {
+    wg_text text;
+    int64_t id;
+    bool special;
+    int32_t flags; /* tokenizer.wager.added */
+} wg_hf_token;
+typedef struct wg_hf_added {
+    wg_json *config, *list; /* NULL: there is no such file */
+    wg_hf_token *token;     /* (n) */
+    size_t n;
+    int add_bos, add_eos;  /* whether a text gets them; -1: not said */
+    wg_text bos, eos;      /* s NULL: not said */
+    const char *metaspace; /* tokenizer.wager.metaspace; NULL: not said */
+} wg_hf_added;
+
+/* Reads added_tokens_decoder, else added_tokens.json, and the keys of tokenizer_config.json. EFORMAT, EMODEL, EIO. */
+wg_status wg_hf_added_read(wg_hf_added *out, const char *folder, wg_error *err);
+void wg_hf_added_close(wg_hf_added *a);
+
+/* wg_hf_tokenizer from tokenizer.model of SentencePiece, and from what stands beside it (NULL: nothing does). Errors: EFORMAT,
+ * EMODEL, EUNSUPPORTED. */
+wg_status wg_sentencepiece_tokenizer(wg_gguf_writer *g, const char *name, wg_text file, const wg_hf_added *added,
+                                     const wg_hf_ids *ids, int vocab, wg_error *err);
 
 /* Opens the folder. Errors: ENOENT, EIO, EFORMAT and those above. */
 wg_status wg_hf_open(wg_weights **out, const char *folder, wg_error *err);

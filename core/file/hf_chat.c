@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * The chat templates of a Hugging Face folder, as the keys that GGUF files have for them: chat_template.jinja, else the key
- * chat_template of tokenizer_config.json, which is a text or a list of named ones. The texts of bos_token and eos_token, which
- * templates print, are keys of our own: they may differ from the ids in config.json. */
+ * The chat templates of a Hugging Face folder, as the keys that GGUF files have for them: chat_template.jinja and the named
+ * ones of additional_chat_templates, else the key chat_template of tokenizer_config.json, which is a text or a list of named
+ * ones, else that of chat_template.json. The texts of bos_token and eos_token, which templates print, are keys of our own: they
+ * may differ from the ids in config.json. */
+#include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/mem.h"
@@ -36,34 +41,88 @@ static wg_status set_named(wg_gguf_writer *g, const json_t *list, const char *pa
     return WG_OK;
 }
 
-static wg_status read_config(wg_gguf_writer *g, const char *path, bool templates, wg_error *err)
+static wg_status set_templates(wg_gguf_writer *g, const json_t *v, const char *path, wg_error *err)
+{
+    if (json_is_string(v)) wg_gguf_set_string(g, KEY, json_string_value(v), json_string_length(v));
+    else if (json_is_array(v)) return set_named(g, v, path, err);
+    else if (v && !json_is_null(v))
+        return wg_fail(err, WG_EMODEL, "%s: chat_template: expected a text or a list of named ones", path);
+    return WG_OK;
+}
+
+/* *found: a template has been set; then the file's are not read. */
+static wg_status read_config(wg_gguf_writer *g, const char *path, bool *found, wg_error *err)
 {
     wg_json *doc;
-    WG_TRY(wg_json_open(&doc, path, err));
-    const json_t *root = wg_json_root(doc), *v = json_object_get(root, "chat_template");
-    wg_status s = WG_OK;
+    WG_TRY(wg_json_open_foreign(&doc, path, err));
+    const json_t *root = wg_json_root(doc), *v = *found ? NULL : json_object_get(root, "chat_template");
     wg_gguf_set_bool(g, "wager.special_tokens", true);
     set_token(g, "wager.bos_token", json_object_get(root, "bos_token"));
     set_token(g, "wager.eos_token", json_object_get(root, "eos_token"));
-    if (templates && json_is_string(v)) wg_gguf_set_string(g, KEY, json_string_value(v), json_string_length(v));
-    else if (templates && json_is_array(v)) s = set_named(g, v, path, err);
-    else if (templates && v && !json_is_null(v))
-        s = wg_fail(err, WG_EMODEL, "%s: chat_template: expected a text or a list of named ones", path);
+    const wg_status s = set_templates(g, v, path, err);
+    *found = *found || json_is_string(v) || json_array_size(v) > 0;
     wg_json_close(doc);
+    return s;
+}
+
+static wg_status read_processor(wg_gguf_writer *g, const char *path, wg_error *err)
+{
+    wg_json *doc;
+    WG_TRY(wg_json_open_foreign(&doc, path, err));
+    const wg_status s = set_templates(g, json_object_get(wg_json_root(doc), "chat_template"), path, err);
+    wg_json_close(doc);
+    return s;
+}
+
+static wg_status set_file(wg_gguf_writer *g, const char *key, const char *path, wg_error *err)
+{
+    char *text;
+    size_t n;
+    struct stat st;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return wg_fail(err, WG_EFORMAT, "%s: is not a regular file; download it again", path);
+    WG_TRY(wg_read_file(path, TEMPLATE_MOST, &text, &n, err));
+    wg_gguf_set_string(g, key, text, n);
+    wg_free(text);
+    return WG_OK;
+}
+
+static int is_template(const struct dirent *e)
+{
+    const size_t n = strlen(e->d_name), end = strlen(".jinja");
+    return n > end && strcmp(e->d_name + n - end, ".jinja") == 0;
+}
+
+/* NAME.jinja of additional_chat_templates, in the order of their names. */
+static wg_status read_additional(wg_gguf_writer *g, const char *folder, bool *found, wg_error *err)
+{
+    char path[PATH];
+    struct dirent **file;
+    wg_status s = WG_OK;
+    snprintf(path, sizeof path, "%s/additional_chat_templates", folder);
+    const int n = scandir(path, &file, is_template, alphasort);
+    for (int i = 0; i < n; i++) {
+        char key[sizeof KEY + NAME_MAX + 2];
+        const char *name = file[i]->d_name;
+        snprintf(path, sizeof path, "%s/additional_chat_templates/%s", folder, name);
+        snprintf(key, sizeof key, KEY ".%.*s", (int)(strlen(name) - strlen(".jinja")), name);
+        if (s == WG_OK) s = set_file(g, key, path, err);
+        free(file[i]);
+    }
+    if (n >= 0) free(file);
+    *found = *found || n > 0;
     return s;
 }
 
 wg_status wg_hf_chat(wg_gguf_writer *g, const char *folder, wg_error *err)
 {
-    char path[PATH], *text;
-    size_t n;
+    char path[PATH];
     snprintf(path, sizeof path, "%s/chat_template.jinja", folder);
-    const bool alone = access(path, F_OK) == 0;
-    if (alone) {
-        WG_TRY(wg_read_file(path, TEMPLATE_MOST, &text, &n, err));
-        wg_gguf_set_string(g, KEY, text, n);
-        wg_free(text);
-    }
+    bool found = access(path, F_OK) == 0;
+    if (found) WG_TRY(set_file(g, KEY, path, err));
+    WG_TRY(read_additional(g, folder, &found, err));
     snprintf(path, sizeof path, "%s/tokenizer_config.json", folder);
-    return access(path, F_OK) == 0 ? read_config(g, path, !alone, err) : WG_OK;
+    if (access(path, F_OK) == 0) WG_TRY(read_config(g, path, &found, err));
+    snprintf(path, sizeof path, "%s/chat_template.json", folder);
+    return found || access(path, F_OK) != 0 ? WG_OK : read_processor(g, path, err);
 }

@@ -9,89 +9,8 @@
 
 #include "core/base/mem.h"
 #include "core/file/hf_keys.h"
+#include "core/file/hf_types.h"
 #include "core/file/hf_write.h"
-
-typedef enum biases { NO_BIASES, QKV_ALWAYS, ALL_BY_KEY } biases;
-
-/* Which layers have a window, where there is one: none; all; all if use_sliding_window; from max_window_layers on, if so; all
- * but each n-th. The last two kinds may list them in layer_types. */
-typedef enum windows { NO_WINDOW, ALL_WINDOWED, ALL_SWITCHED, FROM_LAYER, PERIODIC } windows;
-
-struct model_type {
-    const char *name, *architecture, *family;
-    bool adjacent;
-    biases biases;
-    int head_dim; /* when the key is absent; 0: hidden_size / num_attention_heads */
-    int kv_heads; /* the same; 0: num_attention_heads */
-    windows windows;
-    int window;                /* when the key is absent; 0: none */
-    int period;                /* of PERIODIC */
-    const char *act_key, *act; /* the activation: its key, and the one there is; the key may be absent */
-    bool tied;                 /* when the key is absent */
-    double eps;                /* the same */
-    wg_hf_rope_defaults rope;
-    double scalar;                   /* query_pre_attn_scalar when the key is absent; 0: there is no such key */
-    double attention_cap, logit_cap; /* when the keys are absent; WG_HF_NO_KEY: there are no such keys */
-    bool norms_less_one, post_norms, fused;
-    const char *experts;              /* the key of their number; NULL: there are none */
-    int experts_absent, experts_used; /* when the keys are absent */
-    const char *experts_hidden;       /* the key of their width; NULL: intermediate_size */
-    bool mtp;                         /* tensors of model.mtp_layers are left aside */
-    bool auto_map;                    /* the code that auto_map names is not needed: it says the same as the type's class */
-    wg_hf_style style;
-    bool experts_normed; /* always; else by norm_topk_prob */
-    bool sparse_names;   /* experts are called as Mixtral's */
-};
-
-/* What several types share. */
-#define SILU .act_key = "hidden_act", .act = "silu"
-#define NO_CAPS .attention_cap = WG_HF_NO_KEY, .logit_cap = WG_HF_NO_KEY
-/* clang-format off */
-static const struct model_type model_types[] = {
-    { .name = "llama", .architecture = "LlamaForCausalLM", .family = "llama", .adjacent = true, .biases = ALL_BY_KEY, SILU,
-      .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS },
-    { .name = "mistral", .architecture = "MistralForCausalLM", .family = "llama", .adjacent = true, .kv_heads = 8,
-      .windows = ALL_WINDOWED, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS },
-    { .name = "qwen2", .architecture = "Qwen2ForCausalLM", .family = "qwen2", .biases = QKV_ALWAYS, .kv_heads = 32,
-      .windows = FROM_LAYER, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS },
-    /* Qwen2, and layers for multi-token prediction that no text of its own needs */
-    { .name = "mimo", .architecture = "MiMoForCausalLM", .family = "qwen2", .biases = QKV_ALWAYS, .kv_heads = 32,
-      .windows = FROM_LAYER, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS, .mtp = true,
-      .auto_map = true },
-    { .name = "qwen3", .architecture = "Qwen3ForCausalLM", .family = "qwen3", .biases = ALL_BY_KEY, .head_dim = 128,
-      .kv_heads = 32, .windows = FROM_LAYER, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS },
-    { .name = "mixtral", .architecture = "MixtralForCausalLM", .family = "llama", .adjacent = true, .kv_heads = 8,
-      .windows = ALL_WINDOWED, SILU, .eps = 1e-5, .rope = { .base = 1000000 }, NO_CAPS, .experts = "num_local_experts",
-      .experts_absent = 8, .experts_used = 2, .experts_normed = true, .sparse_names = true },
-    { .name = "qwen3_moe", .architecture = "Qwen3MoeForCausalLM", .family = "qwen3moe", .biases = ALL_BY_KEY, .kv_heads = 4,
-      .windows = ALL_SWITCHED, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS,
-      .experts = "num_experts", .experts_absent = 128, .experts_used = 8, .experts_hidden = "moe_intermediate_size" },
-    { .name = "gemma", .architecture = "GemmaForCausalLM", .family = "gemma", .head_dim = 256, .kv_heads = 16,
-      .act_key = "hidden_act", .act = "gelu_pytorch_tanh", .tied = true, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS,
-      .norms_less_one = true },
-    { .name = "gemma2", .architecture = "Gemma2ForCausalLM", .family = "gemma2", .head_dim = 256, .kv_heads = 4,
-      .windows = PERIODIC, .window = 4096, .period = 2, .act_key = "hidden_activation", .act = "gelu_pytorch_tanh",
-      .tied = true, .eps = 1e-6, .rope = { .base = 10000 }, .scalar = 256, .attention_cap = 50, .logit_cap = 30,
-      .norms_less_one = true, .post_norms = true },
-    { .name = "gemma3_text", .architecture = "Gemma3ForCausalLM", .family = "gemma3", .head_dim = 256, .kv_heads = 4,
-      .windows = PERIODIC, .window = 4096, .period = 6, .act_key = "hidden_activation", .act = "gelu_pytorch_tanh",
-      .tied = true, .eps = 1e-6, .rope = { .base = 1000000, .local_base = 10000 }, .scalar = 256, .attention_cap = 0,
-      .logit_cap = 0, .norms_less_one = true, .post_norms = true },
-    { .name = "gpt2", .architecture = "GPT2LMHeadModel", .family = "gpt2", .act_key = "activation_function",
-      .act = "gelu_new", .tied = true, .eps = 1e-5, .rope = { .base = 10000 }, NO_CAPS, .fused = true, .style = WG_HF_GPT2 },
-    { .name = "gpt_neox", .architecture = "GPTNeoXForCausalLM", .family = "gptneox", .act_key = "hidden_act", .act = "gelu",
-      .eps = 1e-5, .rope = { .base = 10000, .partial = true, .share = 0.25, .base_key = "rotary_emb_base",
-      .share_key = "rotary_pct" }, NO_CAPS, .fused = true, .style = WG_HF_NEOX },
-    { .name = "falcon", .architecture = "FalconForCausalLM", .family = "falcon", .act_key = "activation", .act = "gelu",
-      .tied = true, .eps = 1e-5, .rope = { .base = 10000 }, NO_CAPS, .fused = true, .style = WG_HF_FALCON, .auto_map = true },
-    { .name = "mpt", .architecture = "MptForCausalLM", .family = "mpt", .act_key = "activation", .act = "gelu", .tied = true,
-      .eps = 1e-5, NO_CAPS, .fused = true, .style = WG_HF_MPT, .auto_map = true },
-    { .name = "phi3", .architecture = "Phi3ForCausalLM", .family = "phi3", .windows = ALL_WINDOWED, SILU, .eps = 1e-5,
-      .rope = { .base = 10000, .only_longrope = true, .partial = true }, NO_CAPS, .fused = true },
-};
-/* clang-format on */
-
-enum { MODEL_TYPES = (int)(sizeof model_types / sizeof model_types[0]) };
 
 /* Integers >= 1, by what the styles call them (usual, GPT-2, GPT-NeoX, Falcon, MPT); NULL: there is no such key. */
 static const struct int_key {
@@ -130,10 +49,9 @@ static const struct int_key {
 #define KEY_SCALAR "query_pre_attn_scalar"
 #define KEY_SCORE_CAP "attn_logit_softcapping"
 #define KEY_LOGIT_CAP "final_logit_softcapping"
+#define KEY_LOCAL_EXPERTS "num_local_experts"
 #define KEY_EXPERTS_USED "num_experts_per_tok"
 #define KEY_EXPERTS_NORMED "norm_topk_prob"
-#define KEY_TYPE "model_type"
-#define KEY_ARCHITECTURES "architectures"
 
 static const char *const eps_key[WG_HF_STYLES] = { "rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps", "layer_norm_epsilon",
                                                    "layer_norm_epsilon" };
@@ -200,26 +118,6 @@ static wg_status get_ints(const wg_hf_keys *r, wg_hf_style style, wg_hf_config *
 
 /* ---- the whole file */
 
-static wg_status get_type(const wg_hf_keys *r, const struct model_type **out)
-{
-    const char *type = json_string_value(wg_hf_get(r, KEY_TYPE));
-    const json_t *list = wg_hf_get(r, KEY_ARCHITECTURES);
-    char names[256] = "";
-    if (!type) return wg_hf_wrong(r, KEY_TYPE, "the name of a model type");
-    for (int i = 0; i < MODEL_TYPES; i++) {
-        const size_t n = strlen(names);
-        if (strcmp(type, model_types[i].name) == 0) *out = &model_types[i];
-        snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "", model_types[i].name);
-    }
-    if (!*out)
-        return wg_fail(r->err, WG_EUNSUPPORTED, "%s: model type '%.60s' is not supported: expected one of: %s", r->path, type,
-                       names);
-    const char *first = json_string_value(json_array_get(list, 0));
-    if (list && (!first || strcasecmp(first, (*out)->architecture) != 0)) /* MPT's own says MPTForCausalLM */
-        return wg_hf_refuse(r, KEY_ARCHITECTURES, (*out)->architecture);
-    return WG_OK;
-}
-
 /* Codes of GPTQ, AWQ, bitsandbytes, FP8 or MLX in place of weights. */
 static wg_status refuse_quantised(const wg_hf_keys *r, const json_t *how)
 {
@@ -232,7 +130,7 @@ static wg_status refuse_quantised(const wg_hf_keys *r, const json_t *how)
 }
 
 /* Keys that would change the results: absent, or with the value that changes nothing. */
-static wg_status refuse_what_is_missing_here(const wg_hf_keys *r, const struct model_type *type)
+static wg_status refuse_what_is_missing_here(const wg_hf_keys *r, const wg_hf_type *type)
 {
     static const struct {
         const char *key, *harmless; /* as JSON; NULL: no value is */
@@ -256,8 +154,8 @@ static wg_status refuse_what_is_missing_here(const wg_hf_keys *r, const struct m
         { "use_bidirectional_attention", "false" },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-        const bool expected = (type->experts && strcmp(type->experts, row[i].key) == 0) ||
-                              (type->mtp && strcmp(row[i].key, "num_nextn_predict_layers") == 0) ||
+        const bool counts = type->experts && (!strcmp(type->experts, row[i].key) || !strcmp(KEY_LOCAL_EXPERTS, row[i].key));
+        const bool expected = counts || (type->mtp && strcmp(row[i].key, "num_nextn_predict_layers") == 0) ||
                               (type->auto_map && strcmp(row[i].key, "auto_map") == 0);
         const json_t *v = expected ? NULL : wg_hf_get(r, row[i].key);
         json_t *same = row[i].harmless ? json_loads(row[i].harmless, JSON_DECODE_ANY, NULL) : NULL;
@@ -288,25 +186,27 @@ static wg_status list_windows(const wg_hf_keys *r, wg_hf_config *c)
 }
 
 /* Which layers have a window, and which the family's files have without a list. */
-static wg_status get_windowed(const wg_hf_keys *r, const struct model_type *type, wg_hf_config *c)
+static wg_status get_windowed(const wg_hf_keys *r, const wg_hf_type *type, wg_hf_config *c)
 {
     double from = 0, period = type->period;
-    if (type->windows == FROM_LAYER) WG_TRY(wg_hf_number(r, "max_window_layers", 28, 0, 1e6, &from));
-    if (type->windows == PERIODIC) WG_TRY(wg_hf_number(r, "sliding_window_pattern", period, 1, 1e6, &period));
-    for (int i = 0; i < c->layers; i++) c->windowed[i] = i >= from && (type->windows != PERIODIC || (i + 1) % (int)period != 0);
-    if (type->windows == FROM_LAYER || type->windows == PERIODIC) WG_TRY(list_windows(r, c));
-    c->lists_windows = type->windows == FROM_LAYER;
-    for (int i = 0; type->windows == PERIODIC && i < c->layers; i++)
+    if (type->windows == WG_HF_FROM_LAYER) WG_TRY(wg_hf_number(r, "max_window_layers", 28, 0, 1e6, &from));
+    if (type->windows == WG_HF_PERIODIC) WG_TRY(wg_hf_number(r, "sliding_window_pattern", period, 1, 1e6, &period));
+    for (int i = 0; i < c->layers; i++)
+        c->windowed[i] = i >= from && (type->windows != WG_HF_PERIODIC || (i + 1) % (int)period != 0);
+    if (type->windows == WG_HF_FROM_LAYER || type->windows == WG_HF_PERIODIC) WG_TRY(list_windows(r, c));
+    c->lists_windows = type->windows == WG_HF_FROM_LAYER;
+    for (int i = 0; type->windows == WG_HF_PERIODIC && i < c->layers; i++)
         if (c->windowed[i] != ((i + 1) % type->period != 0)) c->lists_windows = true;
     return WG_OK;
 }
 
 /* Whether the window is shorter than the context in use is known when the model opens. */
-static wg_status get_window(const wg_hf_keys *r, const struct model_type *type, wg_hf_config *c)
+static wg_status get_window(const wg_hf_keys *r, const wg_hf_type *type, wg_hf_config *c)
 {
-    bool used = type->windows != NO_WINDOW;
+    bool used = type->windows != WG_HF_NO_WINDOW;
     const json_t *v = json_object_get(r->o, KEY_WINDOW);
-    if (type->windows == FROM_LAYER || type->windows == ALL_SWITCHED) WG_TRY(wg_hf_bool(r, KEY_USES_WINDOW, false, &used));
+    if (type->windows == WG_HF_FROM_LAYER || type->windows == WG_HF_ALL_SWITCHED)
+        WG_TRY(wg_hf_bool(r, KEY_USES_WINDOW, false, &used));
     if (!used || json_is_null(v) || (!v && type->window == 0)) return WG_OK;
     if (v && (!json_is_integer(v) || json_integer_value(v) < 1 || json_integer_value(v) > 1 << 30))
         return wg_hf_wrong(r, KEY_WINDOW, "an integer 1..1073741824, or null");
@@ -323,7 +223,7 @@ static wg_status get_cap(const wg_hf_keys *r, const char *key, double absent, do
     return wg_hf_number(r, key, absent, 0, 1e6, out);
 }
 
-static wg_status get_scales(const wg_hf_keys *r, const struct model_type *type, wg_hf_config *c)
+static wg_status get_scales(const wg_hf_keys *r, const wg_hf_type *type, wg_hf_config *c)
 {
     double scalar = type->scalar;
     if (scalar > 0) WG_TRY(wg_hf_number(r, KEY_SCALAR, scalar, 1e-6, 1e6, &scalar));
@@ -343,12 +243,20 @@ wg_status wg_hf_count(const wg_hf_keys *r, const char *key, int absent, int max,
     return WG_OK;
 }
 
+/* Newer files call the number of experts by one name in all types, beside or instead of the type's own. */
+static wg_status get_expert_count(const wg_hf_keys *r, const wg_hf_type *type, int *out)
+{
+    const json_t *own = wg_hf_get(r, type->experts), *newer = wg_hf_get(r, KEY_LOCAL_EXPERTS);
+    if (own && newer && !json_equal(own, newer)) return wg_hf_refuse(r, KEY_LOCAL_EXPERTS, "the same number as in num_experts");
+    return wg_hf_count(r, newer ? KEY_LOCAL_EXPERTS : type->experts, type->experts_absent, WG_HF_EXPERTS, out);
+}
+
 /* Experts in every layer. */
-static wg_status get_experts(const wg_hf_keys *r, const struct model_type *type, wg_hf_config *c)
+static wg_status get_experts(const wg_hf_keys *r, const wg_hf_type *type, wg_hf_config *c)
 {
     double step;
     if (!type->experts) return WG_OK;
-    WG_TRY(wg_hf_count(r, type->experts, type->experts_absent, WG_HF_EXPERTS, &c->experts));
+    WG_TRY(get_expert_count(r, type, &c->experts));
     WG_TRY(wg_hf_count(r, KEY_EXPERTS_USED, type->experts_used, c->experts, &c->experts_used));
     if (type->experts_hidden) WG_TRY(wg_hf_count(r, type->experts_hidden, 768, 1 << 22, &c->hidden));
     c->experts_normed = true;
@@ -360,7 +268,7 @@ static wg_status get_experts(const wg_hf_keys *r, const struct model_type *type,
 }
 
 /* Of an MLP without a gate, exact gelu and that by tanh have several names each. */
-static wg_status get_activation(const wg_hf_keys *r, const struct model_type *type, wg_hf_config *c)
+static wg_status get_activation(const wg_hf_keys *r, const wg_hf_type *type, wg_hf_config *c)
 {
     static const char *const by_tanh[] = { "gelu_pytorch_tanh", "gelu_new", "gelu_fast" };
     char expected[64];
@@ -377,7 +285,7 @@ static wg_status get_activation(const wg_hf_keys *r, const struct model_type *ty
     return WG_OK;
 }
 
-static wg_status get_heads(const wg_hf_keys *r, const struct model_type *type, wg_hf_config *c)
+static wg_status get_heads(const wg_hf_keys *r, const wg_hf_type *type, wg_hf_config *c)
 {
     if (c->kv_heads == 0) c->kv_heads = type->kv_heads ? type->kv_heads : c->heads;
     if (c->head_dim == 0 && !type->head_dim && c->dim % c->heads != 0)
@@ -390,15 +298,11 @@ static wg_status get_heads(const wg_hf_keys *r, const struct model_type *type, w
     return WG_OK;
 }
 
-wg_status wg_hf_config_read(wg_hf_config *out, const wg_json *config, wg_error *err)
+static wg_status read_keys(const wg_hf_keys *r, const wg_hf_type *type, wg_hf_config *out)
 {
-    const struct model_type *type = NULL;
-    const wg_hf_keys r = { wg_json_root(config), wg_json_name(config), "", err };
     wg_hf_config c = { 0 };
-    if (!json_is_object(r.o)) return wg_fail(err, WG_EMODEL, "%s: is no JSON object: expected a model's config.json", r.path);
-    WG_TRY(get_type(&r, &type));
-    WG_TRY(get_ints(&r, type->style, &c));
-    WG_TRY(get_heads(&r, type, &c));
+    WG_TRY(get_ints(r, type->style, &c));
+    WG_TRY(get_heads(r, type, &c));
     c.family = type->family;
     c.adjacent = type->adjacent;
     c.norms_less_one = type->norms_less_one;
@@ -407,21 +311,36 @@ wg_status wg_hf_config_read(wg_hf_config *out, const wg_json *config, wg_error *
     c.sparse_names = type->sparse_names;
     c.style = type->style;
     c.mtp = type->mtp;
-    WG_TRY(wg_hf_number(&r, eps_key[type->style], type->eps, 0, 1, &c.eps));
-    WG_TRY(wg_hf_bool(&r, KEY_TIED, type->tied, &c.tied));
+    WG_TRY(wg_hf_number(r, eps_key[type->style], type->eps, 0, 1, &c.eps));
+    WG_TRY(wg_hf_bool(r, KEY_TIED, type->tied, &c.tied));
     bool biased = false;
-    if (type->biases == ALL_BY_KEY) WG_TRY(wg_hf_bool(&r, KEY_BIASED, false, &biased));
-    c.qkv_bias = biased || type->biases == QKV_ALWAYS;
+    if (type->biases == WG_HF_ALL_BY_KEY) WG_TRY(wg_hf_bool(r, KEY_BIASED, false, &biased));
+    c.qkv_bias = biased || type->biases == WG_HF_QKV_ALWAYS;
     c.output_bias = biased;
-    WG_TRY(get_window(&r, type, &c));
-    WG_TRY(get_scales(&r, type, &c));
-    WG_TRY(wg_hf_style_keys(&r, &c));
-    if (!c.unrotated) WG_TRY(wg_hf_rope(&r, &type->rope, &c));
-    WG_TRY(get_activation(&r, type, &c));
-    WG_TRY(get_experts(&r, type, &c));
-    WG_TRY(refuse_what_is_missing_here(&r, type));
+    WG_TRY(get_window(r, type, &c));
+    WG_TRY(get_scales(r, type, &c));
+    WG_TRY(wg_hf_style_keys(r, &c));
+    if (!c.unrotated) WG_TRY(wg_hf_rope(r, &type->rope, &c));
+    WG_TRY(get_activation(r, type, &c));
+    WG_TRY(get_experts(r, type, &c));
+    WG_TRY(refuse_what_is_missing_here(r, type));
     *out = c;
     return WG_OK;
+}
+
+wg_status wg_hf_config_read(wg_hf_config *out, const wg_json *config, wg_error *err)
+{
+    const wg_hf_type *type = NULL;
+    json_t *text = NULL;
+    const wg_hf_keys top = { wg_json_root(config), wg_json_name(config), "", err };
+    wg_hf_keys r = top;
+    if (!json_is_object(r.o)) return wg_fail(err, WG_EMODEL, "%s: is no JSON object: expected a model's config.json", r.path);
+    wg_status s = wg_hf_type_of(&r, &type, &text);
+    if (s == WG_OK) s = read_keys(&r, type, out);
+    if (s == WG_OK && text) s = refuse_what_is_missing_here(&top, type);
+    if (s == WG_OK) out->wrapped = text != NULL;
+    json_decref(text);
+    return s;
 }
 
 void wg_hf_config_write(const wg_hf_config *c, wg_gguf_writer *g)
@@ -481,13 +400,13 @@ void wg_hf_config_write(const wg_hf_config *c, wg_gguf_writer *g)
 /* ---- the other way round */
 
 /* Whether config.json of a type can say all of this. */
-static bool can_say(const struct model_type *type, const wg_hf_config *c)
+static bool can_say(const wg_hf_type *type, const wg_hf_config *c)
 {
-    const bool biases = type->style != WG_HF_USUAL || (type->biases == NO_BIASES && !c->qkv_bias && !c->output_bias) ||
-                        (type->biases == QKV_ALWAYS && c->qkv_bias && !c->output_bias) ||
-                        (type->biases == ALL_BY_KEY && c->qkv_bias == c->output_bias);
+    const bool biases = type->style != WG_HF_USUAL || (type->biases == WG_HF_NO_BIASES && !c->qkv_bias && !c->output_bias) ||
+                        (type->biases == WG_HF_QKV_ALWAYS && c->qkv_bias && !c->output_bias) ||
+                        (type->biases == WG_HF_ALL_BY_KEY && c->qkv_bias == c->output_bias);
     return strcmp(type->family, c->family) == 0 && biases && wg_hf_style_can_say(type->style, c) &&
-           (type->experts != NULL) == (c->experts > 0) && (c->window == 0 || type->windows != NO_WINDOW) &&
+           (type->experts != NULL) == (c->experts > 0) && (c->window == 0 || type->windows != WG_HF_NO_WINDOW) &&
            (c->attention_cap <= 0 || type->attention_cap >= 0) && (c->logit_cap <= 0 || type->logit_cap >= 0) &&
            (c->experts_normed || !type->experts_normed || c->experts == 0);
 }
@@ -505,26 +424,26 @@ double wg_hf_shortest(double v, double (*as)(double v, double with), double with
 
 static double scale_of(double scalar, double unused) { return (void)unused, 1 / sqrt(scalar); }
 
-static void set_windows(const struct model_type *type, const wg_hf_config *c, json_t *o)
+static void set_windows(const wg_hf_type *type, const wg_hf_config *c, json_t *o)
 {
-    if (type->windows == NO_WINDOW) return;
-    if (type->windows == FROM_LAYER || type->windows == ALL_SWITCHED)
+    if (type->windows == WG_HF_NO_WINDOW) return;
+    if (type->windows == WG_HF_FROM_LAYER || type->windows == WG_HF_ALL_SWITCHED)
         json_object_set_new(o, KEY_USES_WINDOW, json_boolean(c->window > 0));
     json_object_set_new(o, KEY_WINDOW, c->window > 0 ? json_integer(c->window) : json_null());
-    if (c->window == 0 || (type->windows != FROM_LAYER && type->windows != PERIODIC)) return;
+    if (c->window == 0 || (type->windows != WG_HF_FROM_LAYER && type->windows != WG_HF_PERIODIC)) return;
     json_t *list = json_array();
     for (int i = 0; i < c->layers; i++) json_array_append_new(list, json_string(c->windowed[i] ? KEY_SLIDING : KEY_FULL));
     json_object_set_new(o, KEY_LAYERS, list);
 }
 
 /* The type's name of the activation. */
-static const char *activation_of(const struct model_type *type, const wg_hf_config *c)
+static const char *activation_of(const wg_hf_type *type, const wg_hf_config *c)
 {
     const bool usual = !c->activation || (strcmp(c->activation, "gelu") == 0) == (strcmp(type->act, "gelu") == 0);
     return usual ? type->act : c->activation;
 }
 
-static void set_numbers(const struct model_type *type, const wg_hf_config *c, json_t *o)
+static void set_numbers(const wg_hf_type *type, const wg_hf_config *c, json_t *o)
 {
     const double scalar = c->attention_scale > 0 ? 1 / (c->attention_scale * c->attention_scale) : c->head_dim,
                  short_one = wg_hf_shortest(scalar, scale_of, 0);
@@ -537,7 +456,7 @@ static void set_numbers(const struct model_type *type, const wg_hf_config *c, js
     json_object_set_new(o, eps_key[type->style], json_real(wg_hf_shortest(c->eps, NULL, 0)));
     json_object_set_new(o, KEY_TIED, json_boolean(c->tied));
     json_object_set_new(o, type->act_key, json_string(activation_of(type, c)));
-    if (type->biases == ALL_BY_KEY) json_object_set_new(o, KEY_BIASED, json_boolean(c->qkv_bias));
+    if (type->biases == WG_HF_ALL_BY_KEY) json_object_set_new(o, KEY_BIASED, json_boolean(c->qkv_bias));
     if (type->scalar > 0)
         json_object_set_new(o, KEY_SCALAR,
                             short_one == floor(short_one) ? json_integer((json_int_t)short_one) : json_real(short_one));
@@ -555,9 +474,9 @@ static void set_numbers(const struct model_type *type, const wg_hf_config *c, js
 
 wg_status wg_hf_config_json(wg_hf_config *c, const char *path, int dtype, json_t **out, wg_error *err)
 {
-    const struct model_type *type = NULL;
-    for (int i = MODEL_TYPES - 1; i >= 0; i--)
-        if (can_say(&model_types[i], c)) type = &model_types[i];
+    const wg_hf_type *type = NULL;
+    for (int i = WG_HF_TYPES - 1; i >= 0; i--)
+        if (can_say(&wg_hf_types[i], c)) type = &wg_hf_types[i];
     if (!type)
         return wg_fail(
             err, WG_EUNSUPPORTED,
@@ -570,7 +489,7 @@ wg_status wg_hf_config_json(wg_hf_config *c, const char *path, int dtype, json_t
     c->fused = type->fused;
     c->sparse_names = type->sparse_names;
     c->style = type->style;
-    json_t *o = *out = json_pack("{s:s, s:[s]}", KEY_TYPE, type->name, KEY_ARCHITECTURES, type->architecture);
+    json_t *o = *out = json_pack("{s:s, s:[s]}", WG_HF_KEY_TYPE, type->name, WG_HF_KEY_ARCHITECTURES, type->architecture);
     json_object_set_new(o, "torch_dtype", json_string(dtype == WG_F16 ? "float16" : dtype == WG_BF16 ? "bfloat16" : "float32"));
     set_numbers(type, c, o);
     set_windows(type, c, o);

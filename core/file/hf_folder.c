@@ -16,17 +16,10 @@
 #include "core/file/format.h"
 #include "core/file/hf.h"
 #include "core/file/hf_names.h"
-#include "core/file/safetensors.h"
+#include "core/file/hf_shards.h"
 
-enum { SHARDS_MOST = 1024, EXPERT_NAMES = WG_HF_EXPERT_NAMES };
+enum { EXPERT_NAMES = WG_HF_EXPERT_NAMES };
 #define expert_names wg_hf_expert_names
-
-typedef struct shard {
-    char *path;
-    void *base;
-    size_t bytes;
-    wg_safetensors list;
-} shard;
 
 #define MTP "model.mtp_layers."
 
@@ -38,6 +31,7 @@ typedef struct source {
     int divisors;               /* of `from` NULL: which list of config.json */
     bool turned;                /* columns become rows */
     bool plus_one;              /* a norm's weights, stored less 1 */
+    int half;                   /* of the rows of each expert: 1 the first, 2 the second; 0: all of them */
     bool there;                 /* the tensor's data points into the shard */
     const wg_safetensor **each; /* (experts) of a tensor that is made of those of all experts; else NULL */
 } source;
@@ -46,8 +40,7 @@ typedef struct folder {
     const char *path;
     char *file; /* of messages: a file of the folder */
     wg_hf_config config;
-    shard *shard;
-    size_t shards;
+    wg_hf_shards shard;
     source *source; /* (sources) in the order of the tensors */
     size_t sources;
     uint32_t aside; /* tensors for multi-token prediction, which are not read */
@@ -59,14 +52,9 @@ typedef struct folder {
 static void folder_close(void *user)
 {
     folder *f = user;
-    for (size_t i = 0; i < f->shards; i++) {
-        wg_safetensors_free(&f->shard[i].list);
-        if (f->shard[i].base) munmap(f->shard[i].base, f->shard[i].bytes);
-        wg_free(f->shard[i].path);
-    }
+    wg_hf_shards_close(&f->shard);
     for (size_t i = 0; i < f->sources; i++) wg_free(f->source[i].each);
     wg_free(f->stack);
-    wg_free(f->shard);
     wg_free(f->source);
     wg_free(f->file);
     wg_free(f);
@@ -85,7 +73,7 @@ static const char *path_of(folder *f, const char *name)
 static wg_status open_json(folder *f, const char *name, wg_json **out)
 {
     const char *path = path_of(f, name);
-    return path ? wg_json_open(out, path, f->err) : wg_nomem(f->err, 1, "a path");
+    return path ? wg_json_open_foreign(out, path, f->err) : wg_nomem(f->err, 1, "a path");
 }
 
 static bool has(folder *f, const char *name)
@@ -97,10 +85,16 @@ static bool has(folder *f, const char *name)
 /* A pipe in the place of a file would be waited for. */
 static wg_status check_files(folder *f)
 {
-    static const char *const names[] = {
-        "config.json",         "generation_config.json",      "tokenizer.json", "tokenizer.model", "tokenizer_config.json",
-        "chat_template.jinja", "model.safetensors.index.json"
-    };
+    static const char *const names[] = { "config.json",
+                                         "generation_config.json",
+                                         "tokenizer.json",
+                                         "tokenizer.model",
+                                         "tokenizer_config.json",
+                                         "chat_template.jinja",
+                                         "model.safetensors.index.json",
+                                         "added_tokens.json",
+                                         "special_tokens_map.json",
+                                         "chat_template.json" };
     struct stat st;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *path = path_of(f, names[i]);
@@ -109,93 +103,6 @@ static wg_status check_files(folder *f)
             return wg_fail(f->err, WG_EFORMAT, "%s: is not a regular file; download it again", path);
     }
     return WG_OK;
-}
-
-/* ---- shards */
-
-static wg_status map(shard *s, wg_error *err)
-{
-    struct stat st;
-    const int fd = open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
-        if (errno == ENOENT) return wg_fail(err, WG_ENOENT, "%s: there is no such file; is the folder complete?", s->path);
-        return wg_fail(err, WG_EIO, "%s: cannot open: %s", s->path, strerror(errno));
-    }
-    const bool fine = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
-    void *p = fine ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-    close(fd);
-    if (!fine) return wg_fail(err, WG_EFORMAT, "%s: is no file with weights; download it again", s->path);
-    if (p == MAP_FAILED) return wg_fail(err, WG_EIO, "%s: cannot map into memory: %s", s->path, strerror(errno));
-    s->base = p;
-    s->bytes = (size_t)st.st_size;
-    return WG_OK;
-}
-
-static wg_status add_shard(folder *f, const char *name)
-{
-    shard *more = wg_realloc(f->shard, f->shards + 1, sizeof *more);
-    if (!more) return wg_nomem(f->err, sizeof *more, "a list of files");
-    f->shard = more;
-    shard *s = &f->shard[f->shards++];
-    const char *path = path_of(f, name);
-    *s = (shard){ .path = path ? wg_strdup(path) : NULL };
-    if (!s->path) return wg_nomem(f->err, 1, "a path");
-    WG_TRY(map(s, f->err));
-    return wg_safetensors_read(&s->list, s->path, s->base, s->bytes, f->err);
-}
-
-/* Every tensor is in the shard that the index names, and the index names every tensor. */
-static wg_status check_index(folder *f, const json_t *map_of)
-{
-    size_t seen = 0;
-    const char *index = path_of(f, "model.safetensors.index.json");
-    if (!index) return wg_nomem(f->err, 1, "a path");
-    for (size_t i = 0; i < f->shards; i++)
-        for (size_t k = 0; k < f->shard[i].list.n; k++, seen++) {
-            const char *name = f->shard[i].list.tensor[k].name, *in = json_string_value(json_object_get(map_of, name));
-            if (!in || strcmp(in, strrchr(f->shard[i].path, '/') + 1) != 0)
-                return wg_fail(f->err, WG_EFORMAT,
-                               "%s: says that tensor '%.80s' is in %.80s, but it is in %s; is the folder complete?", index,
-                               name, in ? in : "no file", f->shard[i].path);
-        }
-    if (seen == json_object_size(map_of)) return WG_OK;
-    return wg_fail(f->err, WG_EFORMAT, "%s: names %zu tensors, and its files have %zu; is the folder complete?", index,
-                   json_object_size(map_of), seen);
-}
-
-static wg_status open_index(folder *f, const json_t *root, const char *index)
-{
-    const json_t *map_of = json_object_get(root, "weight_map");
-    const char *tensor;
-    json_t *file;
-    if (!json_is_object(map_of))
-        return wg_fail(f->err, WG_EFORMAT, "%s: key 'weight_map' is no object of tensors and files; download it again", index);
-    json_object_foreach((json_t *)(uintptr_t)map_of, tensor, file) {
-        const char *name = json_string_value(file);
-        if (!name || !*name || strchr(name, '/') || f->shards == SHARDS_MOST)
-            return wg_fail(f->err, WG_EFORMAT, "%s: tensor '%.80s' is in no file of the folder, or in one of more than %d",
-                           index, tensor, SHARDS_MOST);
-        bool open = false;
-        for (size_t i = 0; i < f->shards; i++) open = open || strcmp(strrchr(f->shard[i].path, '/') + 1, name) == 0;
-        if (!open) WG_TRY(add_shard(f, name));
-    }
-    return check_index(f, map_of);
-}
-
-static wg_status open_shards(folder *f)
-{
-    wg_json *doc;
-    if (has(f, "model.safetensors")) return add_shard(f, "model.safetensors");
-    if (!has(f, "model.safetensors.index.json"))
-        return wg_fail(f->err, WG_ENOENT,
-                       "%s: has neither model.safetensors nor model.safetensors.index.json; weights in other formats (.bin, "
-                       ".pt, .pth, .onnx) "
-                       "are not read: " WG_SAVE_SAFETENSORS,
-                       f->path);
-    WG_TRY(open_json(f, "model.safetensors.index.json", &doc));
-    const wg_status s = open_index(f, wg_json_root(doc), wg_json_name(doc));
-    wg_json_close(doc);
-    return s;
 }
 
 /* ---- experts: a tensor each here, one tensor of all in GGUF files */
@@ -244,6 +151,44 @@ static wg_status add_expert(folder *f, wg_gguf_writer *g, const char *path, cons
     return WG_OK;
 }
 
+/* Newer files have all experts of a layer in one tensor, as GGUF files; the rows of gate and up stand one behind the other. */
+static bool find_stack(const wg_hf_config *c, const char *hf, int *layer, bool *down)
+{
+    char exact[WG_HF_NAME];
+    if (c->experts == 0 || sscanf(hf, "model.layers.%4d.", layer) != 1 || *layer < 0 || *layer >= c->layers) return false;
+    for (int i = 0; i < 2; i++) {
+        snprintf(exact, sizeof exact, "model.layers.%d.mlp.experts.%s", *layer, i ? "down_proj" : "gate_up_proj");
+        *down = i;
+        if (strcmp(hf, exact) == 0) return true;
+    }
+    return false;
+}
+
+static wg_status add_stack(folder *f, wg_gguf_writer *g, const char *path, const wg_safetensor *t, int layer, bool down)
+{
+    static const char *const halves[] = { "ffn_gate_exps", "ffn_up_exps" };
+    char name[WG_HF_NAME];
+    const wg_hf_config *c = &f->config;
+    const int64_t rows = down ? c->dim : 2 * c->hidden, columns = down ? c->hidden : c->dim;
+    if (t->type < 0)
+        return wg_fail(f->err, WG_EUNSUPPORTED, "%s: tensor '%.120s' has the dtype %s: expected F32, F16 or BF16", path,
+                       t->name, t->dtype);
+    if (t->n_dims != 3 || t->dim[0] != c->experts || t->dim[1] != rows || t->dim[2] != columns)
+        return wg_fail(f->err, WG_EMODEL, "%s: tensor '%.120s' has another shape: expected %d x %lld x %lld", path, t->name,
+                       c->experts, (long long)rows, (long long)columns);
+    for (int i = 0; i < (down ? 1 : 2); i++) {
+        snprintf(name, sizeof name, "blk.%d.%s.weight", layer, down ? "ffn_down_exps" : halves[i]);
+        const wg_tensor all = {
+            .name = name, .type = t->type, .n_dims = 3, .dim = { columns, down ? rows : rows / 2, c->experts, 1 }
+        };
+        f->source[f->sources++] = (source){ .from = t,
+                                            .half = down ? 0 : i + 1,
+                                            .there = down && (uintptr_t)t->data % wg_type_size(wg_type_get(t->type), 1) == 0 };
+        wg_gguf_add(g, &all, NULL, NULL);
+    }
+    return WG_OK;
+}
+
 static wg_status check_experts(const folder *f)
 {
     for (size_t i = 0; i < f->sources; i++)
@@ -276,11 +221,13 @@ static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, cons
     char name[WG_HF_NAME];
     const wg_hf_config *c = &f->config;
     int layer, kind, expert;
+    bool down;
     if (c->mtp && strncmp(t->name, MTP, strlen(MTP)) == 0) {
         f->aside++;
         return WG_OK;
     }
     if (find_expert(c, t->name, &layer, &kind, &expert)) return add_expert(f, g, path, t, layer, kind, expert);
+    if (find_stack(c, t->name, &layer, &down)) return add_stack(f, g, path, t, layer, down);
     const wg_hf_name *as = wg_hf_find_name(c, t->name, name);
     if (!as)
         return wg_fail(f->err, WG_EUNSUPPORTED,
@@ -319,17 +266,19 @@ static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, cons
 
 static wg_status add_tensors(folder *f, wg_gguf_writer *g)
 {
-    size_t all = 2; /* with those of rotary divisors */
-    for (size_t i = 0; i < f->shards; i++) all += f->shard[i].list.n;
+    size_t all = 2;                                                           /* with those of rotary divisors */
+    for (size_t i = 0; i < f->shard.n; i++) all += 2 * f->shard.at[i].list.n; /* gate and up may be one tensor */
     f->source = wg_calloc(all, sizeof *f->source);
     const size_t stacks = (size_t)f->config.layers * EXPERT_NAMES;
     f->stack = wg_alloc(stacks, sizeof *f->stack);
     if (!f->source || !f->stack) return wg_nomem(f->err, all * sizeof *f->source, "a list of tensors");
     memset(f->stack, -1, stacks * sizeof *f->stack);
-    for (size_t i = 0; i < f->shards; i++)
-        for (size_t k = 0; k < f->shard[i].list.n; k++) WG_TRY(add_tensor(f, g, f->shard[i].path, &f->shard[i].list.tensor[k]));
+    for (size_t i = 0; i < f->shard.n; i++)
+        for (size_t k = 0; k < f->shard.at[i].list.n; k++)
+            WG_TRY(add_tensor(f, g, f->shard.at[i].path, &f->shard.at[i].list.tensor[k]));
     WG_TRY(check_experts(f));
     if (f->aside > 0) wg_gguf_set_u32(g, "wager.left_aside.mtp_layers", f->aside); /* for wager inspect */
+    if (f->shard.aside > 0) wg_gguf_set_u32(g, "wager.left_aside.images", f->shard.aside);
     const char *const name[] = { f->config.longrope ? "rope_factors_long.weight" : "rope_freqs.weight",
                                  "rope_factors_short.weight" };
     for (int i = 0; f->config.divisors > 0 && i < (f->config.longrope ? 2 : 1); i++) {
@@ -377,6 +326,12 @@ static wg_status make(void *user, const wg_tensor *t, void *dst, wg_error *err)
         }
         return WG_OK;
     }
+    if (s->half) {
+        const size_t half = t->bytes / (size_t)f->config.experts;
+        for (size_t e = 0; e < (size_t)f->config.experts; e++)
+            memcpy((char *)dst + e * half, s->from->data + (2 * e + (size_t)s->half - 1) * half, half);
+        return WG_OK;
+    }
     char *to = (char *)dst + t->bytes -
                s->from->bytes; /* what becomes f32 stands at the end first, and is read before it is written */
     if (s->turned) turn(s->from, to);
@@ -413,9 +368,10 @@ static wg_status read_config(folder *f, wg_json *config, wg_hf_ids *ids)
 static const wg_safetensor *find_tensor(const folder *f, const char *name)
 {
     const wg_hf_dialect in = wg_hf_dialect_of(&f->config);
-    for (size_t i = 0; i < f->shards; i++)
-        for (size_t k = 0; k < f->shard[i].list.n; k++)
-            if (strcmp(wg_hf_plain_name(&in, f->shard[i].list.tensor[k].name), name) == 0) return &f->shard[i].list.tensor[k];
+    for (size_t i = 0; i < f->shard.n; i++)
+        for (size_t k = 0; k < f->shard.at[i].list.n; k++)
+            if (strcmp(wg_hf_plain_name(&in, f->shard.at[i].list.tensor[k].name), name) == 0)
+                return &f->shard.at[i].list.tensor[k];
     return NULL;
 }
 
@@ -431,6 +387,25 @@ static const wg_safetensor *find_first(const folder *f, const char *gguf, char h
         t = find_tensor(f, hf);
     }
     return t;
+}
+
+/* The head's tensor, by one of its names; NULL: there is none. */
+static const wg_safetensor *find_head(const folder *f)
+{
+    const wg_hf_dialect in = wg_hf_dialect_of(&f->config);
+    const wg_safetensor *t = NULL;
+    for (size_t i = WG_HF_HEAD_NAME; i < in.heads && !t; i++)
+        if (strcmp(in.head[i].gguf, "output.weight") == 0) t = find_tensor(f, in.head[i].hf);
+    return t;
+}
+
+/* A head that the file has is used, whatever config.json says; one that is the embedding's copy is left aside. */
+static void settle_head(folder *f)
+{
+    const wg_hf_dialect in = wg_hf_dialect_of(&f->config);
+    const wg_safetensor *head = f->config.tied ? find_head(f) : NULL, *e = find_tensor(f, in.head[WG_HF_EMBEDDING_NAME].hf);
+    if (!head || !e) return;
+    f->config.tied = head->type == e->type && head->bytes == e->bytes && memcmp(head->data, e->data, e->bytes) == 0;
 }
 
 /* Tensors whose presence GGUF files decide by, and config.json here. */
@@ -457,9 +432,7 @@ static wg_status check_tensors(const folder *f)
         return wg_fail(f->err, WG_EMODEL,
                        "%s: there is no tensor '%s' of %d rows, the vocab_size of config.json; is the folder complete?",
                        f->path, in.head[WG_HF_EMBEDDING_NAME].hf, c->vocab);
-    bool whole = c->tied;
-    for (size_t i = WG_HF_HEAD_NAME; i < in.heads && !whole; i++)
-        whole = strcmp(in.head[i].gguf, "output.weight") == 0 && find_tensor(f, in.head[i].hf);
+    bool whole = c->tied || find_head(f);
     for (size_t i = 0; i < sizeof row / sizeof row[0] && whole; i++) {
         whole = !row[i].needed || find_first(f, row[i].gguf, hf);
         missing = hf, key = row[i].key;
@@ -489,7 +462,12 @@ static wg_status describe_tokenizer(folder *f, const wg_hf_ids *ids, wg_gguf_wri
     const char *path = path_of(f, "tokenizer.model");
     if (!path) return wg_nomem(f->err, 1, "a path");
     WG_TRY(wg_read_file(path, MOST, &bytes, &n, f->err));
-    s = wg_sentencepiece_tokenizer(g, path, (wg_text){ bytes, n }, ids, f->config.vocab, f->err);
+    wg_hf_added added;
+    s = wg_hf_added_read(&added, f->path, f->err);
+    if (s == WG_OK) {
+        s = wg_sentencepiece_tokenizer(g, path, (wg_text){ bytes, n }, &added, ids, f->config.vocab, f->err);
+        wg_hf_added_close(&added);
+    }
     wg_free(bytes);
     return s;
 }
@@ -499,6 +477,7 @@ static wg_status describe(folder *f, const wg_hf_ids *ids, wg_gguf_writer *g)
     const char *slash = strrchr(f->path, '/'), *name = slash ? slash + 1 : f->path;
     wg_hf_config_write(&f->config, g);
     wg_gguf_set_string(g, "general.name", name, strlen(name));
+    settle_head(f);
     WG_TRY(check_tensors(f));
     WG_TRY(add_tensors(f, g));
     WG_TRY(wg_hf_chat(g, f->path, f->err));
@@ -519,9 +498,10 @@ static wg_status make_head(folder *f, void **head, size_t *n, size_t *whole)
     WG_TRY(open_json(f, "config.json", &config));
     wg_status s = read_config(f, config, &ids);
     wg_json_close(config);
-    if (s == WG_OK) s = open_shards(f);
+    if (s == WG_OK) s = wg_hf_shards_open(&f->shard, f->path, f->err);
     if (s == WG_OK) s = wg_gguf_writer_open(&g, NULL, f->err);
     if (s != WG_OK) return s;
+    if (f->config.wrapped) wg_hf_shards_unwrap(&f->shard);
     s = describe(f, &ids, g);
     if (s == WG_OK) return wg_gguf_writer_head(g, head, n, whole, f->err);
     wg_gguf_writer_abort(g);
@@ -551,7 +531,7 @@ wg_status wg_hf_open(wg_weights **out, const char *path, wg_error *err)
     if (s != WG_OK) return s;
     wg_weights *w = *out;
     f->weights = w;
-    snprintf(w->format, sizeof w->format, f->shards > 1 ? "safetensors, %d files" : "safetensors", (int)f->shards);
+    snprintf(w->format, sizeof w->format, f->shard.n > 1 ? "safetensors, %d files" : "safetensors", (int)f->shard.n);
     for (size_t i = 0; i < f->sources; i++)
         if (f->source[i].there) w->tensor[i].data = f->source[i].from->data;
     return WG_OK;

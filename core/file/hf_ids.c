@@ -20,11 +20,16 @@ static wg_status get_ids(const wg_hf_keys *r, const char *key, int64_t *id, size
 
 wg_status wg_hf_ids_read(wg_hf_ids *out, const wg_json *generation, const wg_json *config, wg_error *err)
 {
-    const wg_json *file[] = { config, generation };
+    const json_t *text = wg_hf_member(wg_json_root(config), "text_config");
+    const wg_hf_keys file[] = {
+        { text, wg_json_name(config), "text_config.", err },
+        { wg_json_root(config), wg_json_name(config), "", err },
+        { generation ? wg_json_root(generation) : NULL, generation ? wg_json_name(generation) : NULL, "", err },
+    };
     *out = (wg_hf_ids){ WG_HF_ABSENT, { WG_HF_ABSENT, WG_HF_ABSENT, WG_HF_ABSENT } };
-    for (int i = 0; i < 2; i++) {
-        if (!file[i]) continue;
-        const wg_hf_keys r = { wg_json_root(file[i]), wg_json_name(file[i]), "", err };
+    for (int i = 0; i < 3; i++) {
+        const wg_hf_keys r = file[i];
+        if (!r.o) continue;
         if (wg_hf_get(&r, "eos_token_id"))
             for (int k = 0; k < WG_HF_ENDS; k++) out->end[k] = WG_HF_ABSENT;
         WG_TRY(get_ids(&r, "bos_token_id", &out->bos, 1));

@@ -192,8 +192,7 @@ const wg_hf_name *wg_hf_find_name(const wg_hf_config *c, const char *hf, char to
     hf = wg_hf_plain_name(&in, hf);
     for (size_t i = 0; i < in.heads; i++)
         if (strcmp(hf, in.head[i].hf) == 0) {
-            if (!c->tied ||
-                strcmp(in.head[i].gguf, "output.weight") != 0) /* a tied head is the embedding, whatever the file says */
+            if (!c->tied || strcmp(in.head[i].gguf, "output.weight") != 0) /* a tied head is the embedding */
                 snprintf(to, WG_HF_NAME, "%s", in.head[i].gguf);
             return &in.head[i];
         }

@@ -37,7 +37,7 @@ static wg_status add_token(reader *r, wg_text text, const json_t *id, int32_t ty
     if (!json_is_integer(id) || i < 0 || i >= r->n)
         return wg_fail(r->err, WG_EMODEL,
                        "%s: token '%.80s' has no id below %d, the rows of the embedding; do the files belong together?",
-                       r->path, text.s, r->n);
+                       r->path, text.s, r->rows);
     if (text.n == 0)
         return wg_fail(r->err, WG_EMODEL, "%s: token %d is empty: expected at least one byte; download the file again", r->path,
                        (int)i);
@@ -275,6 +275,7 @@ static wg_status read_all(reader *r)
         r->log[i] = NAN;
     }
     WG_TRY(r->unigram ? read_scored(r) : read_tokens(r));
+    while (r->n > r->rows && !r->text[r->n - 1].s) r->n--;
     if (!r->unigram && !json_is_array(list)) return malformed(r, "'model.merges'", "a list of pairs of tokens");
     r->merges = json_array_size(list);
     for (int i = 0; i < r->n; i++) holes += !r->text[i].s;
@@ -291,9 +292,9 @@ static wg_status read_all(reader *r)
 
 static wg_status check_id(const reader *r, const char *what, int64_t id)
 {
-    if (id < r->n) return WG_OK;
+    if (id < r->rows) return WG_OK;
     return wg_fail(r->err, WG_EMODEL, "%s: the id of the %s token is %lld: expected one below %d, the rows of the embedding",
-                   r->path, what, (long long)id, r->n);
+                   r->path, what, (long long)id, r->rows);
 }
 
 static wg_status check_ids(const reader *r, const wg_hf_ids *ids)
@@ -330,9 +331,13 @@ static wg_status convert(reader *r, const wg_hf_ids *ids, wg_gguf_writer *g)
 wg_status wg_hf_tokenizer(wg_gguf_writer *g, const wg_json *tokenizer, const wg_hf_ids *ids, int vocab, wg_error *err)
 {
     const json_t *root = wg_json_root(tokenizer), *model = get(root, "model");
-    reader r = {
-        .root = root, .model = model, .vocab = get(model, "vocab"), .path = wg_json_name(tokenizer), .n = vocab, .err = err
-    };
+    reader r = { .root = root,
+                 .model = model,
+                 .vocab = get(model, "vocab"),
+                 .path = wg_json_name(tokenizer),
+                 .rows = vocab,
+                 .n = vocab + WG_HF_BEYOND,
+                 .err = err };
     wg_status s = wg_hf_pipeline(&r);
     if (s == WG_OK) s = check_ids(&r, ids);
     if (s == WG_OK) s = convert(&r, ids, g);

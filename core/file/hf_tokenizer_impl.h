@@ -26,7 +26,8 @@ typedef struct wg_hf_words {
 typedef struct wg_hf_tokenizer_reader {
     const json_t *root, *model, *vocab;
     const char *path;
-    int n; /* tokens: rows of the embedding */
+    int rows; /* of the embedding */
+    int n;    /* tokens: at least as many, and WG_HF_BEYOND more while they are read */
     bool spm, unigram, prefix_space, split_spaces, prepends, replaces;
     const char *metaspace;   /* when a prefix is put before a text, "always" or "first"; NULL: not by Metaspace */
     wg_hf_words normal, pre; /* steps (core/file/pretok_rows.h, core/text/normal.h) */

@@ -155,7 +155,7 @@ wg_status wg_safetensors_read(wg_safetensors *out, const char *path, const void 
         return wg_fail(err, WG_EFORMAT, "%s: a header of %" PRIu64 " bytes; at most %d are read", path, header,
                        WG_SAFETENSORS_HEADER);
     const char *text = (const char *)bytes + sizeof header;
-    WG_TRY(wg_json_parse(&doc, path, text, (size_t)header, err));
+    WG_TRY(wg_json_parse_foreign(&doc, path, text, (size_t)header, err));
     const reader r = { path, (const uint8_t *)text + header, n - sizeof header - (size_t)header, err };
     wg_safetensors s = { 0 };
     const wg_status status = read_all(&r, wg_json_root(doc), &s);

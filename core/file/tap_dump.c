@@ -324,7 +324,7 @@ static wg_status open_cache(wg_dump *d, const char *manifest, wg_error *err)
     wg_json *doc;
     wg_dump_record ignored;
     d->layout = WG_DUMP_DEEPSPEC;
-    WG_TRY(wg_json_open(&doc, manifest, err));
+    WG_TRY(wg_json_open_foreign(&doc, manifest, err));
     const wg_status s = wg_dump_read_manifest(&d->cache, doc, err);
     wg_json_close(doc);
     WG_TRY(s);

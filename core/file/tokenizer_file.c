@@ -68,7 +68,7 @@ wg_status wg_tokenizer_file_open(wg_weights **out, const char *path, wg_error *e
     const size_t n = strlen(path);
     wg_json *doc;
     if (n < 5 || strcmp(path + n - 5, ".json") != 0) return wg_weights_open(out, path, err);
-    WG_TRY(wg_json_open(&doc, path, err));
+    WG_TRY(wg_json_open_foreign(&doc, path, err));
     const wg_status s = read_json(out, doc, path, err);
     wg_json_close(doc);
     return s;

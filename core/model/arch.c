@@ -409,8 +409,11 @@ static wg_status read_family(reader *r)
         const size_t n = strlen(list);
         snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", families[i].name);
     }
-    return wg_fail(r->err, WG_EUNSUPPORTED, "%s: model family '%.*s' is not supported: expected one of: %s", path,
-                   (int)(s.n < 64 ? s.n : 64), s.s, list);
+    return wg_fail(
+        r->err, WG_EUNSUPPORTED,
+        "%s: model family '%.*s' is not supported: expected one of: %s; llama.cpp's library can compute it: --target "
+        "llamacpp:library=PATH (docs/process-target.md)",
+        path, (int)(s.n < 64 ? s.n : 64), s.s, list);
 }
 
 static wg_status read_arch(const wg_weights *w, wg_arch *out, wg_error *err)

@@ -90,13 +90,14 @@ int64_t wg_finite_check(wg_pool *pool, const wg_tensor *t)
     const wg_type_info *type = wg_type_get(t->type);
     int at[2];
     const int numbers = scales_of(t->type, at);
-    const bool wide = t->type == WG_F32 || t->type == WG_F8_E4M3;
+    const bool wide = t->type == WG_F32 || t->type == WG_F8_E4M3, spread = t->type == WG_IQ1_M;
     job j = { .step = (size_t)type->bytes,
-              .width = wide                  ? 4
+              .width = wide || spread        ? 4
                        : t->type == WG_MXFP4 ? 0
                                              : 2,
               .run = type->block,
               .exponent = wide                 ? 0x7F800000
+                          : spread             ? 0x70008000 /* where it has the bits of its f16's exponent */
                           : t->type == WG_BF16 ? 0x7F80
                                                : 0x7C00,
               .count = (int64_t)(t->bytes / (size_t)type->bytes) };

@@ -122,7 +122,12 @@ wg_status wg_bpe_fill(wg_bpe *b, wg_vocab *v, const wg_weights *w, wg_error *err
         char text[WG_UTF8_MAX];
         v->byte[c] = wg_vocab_find(v, text, wg_utf8_encode(b->char_of[c], text));
     }
-    if (!b->in_characters) WG_TRY(wg_vocab_check_bytes(v, w, err));
+    bool any = b->in_characters;
+    for (int c = 0; c < 256 && !any; c++) any = v->byte[c] >= 0;
+    if (!any)
+        return wg_fail(err, WG_EMODEL,
+                       "%s: no byte has a token in " WG_KEY("tokens") "; is it the vocabulary of a byte-level BPE?",
+                       wg_weights_path(w));
     for (int i = 0; i < b->n; i++)
         if (merge_line(w, i).n > longest) longest = merge_line(w, i).n;
     char *joined = wg_alloc(longest, 1);
@@ -163,7 +168,11 @@ static wg_status encode_word(const wg_bpe *b, const wg_vocab *v, const char *s, 
     if (b->pretok->whole_words) WG_TRY(whole_word(b, v, s, n, m, &whole, err));
     if (whole >= 0) return wg_ids_push(out, whole, err);
     WG_TRY(wg_merger_begin(m, n, err));
-    for (size_t i = 0; i < n; i++) wg_merger_push(m, 1, v->byte[(unsigned char)s[i]]);
+    for (size_t i = 0; i < n; i++) { /* without an unknown token a byte that has none is dropped, as `tokenizers` does */
+        const int32_t id = v->byte[(unsigned char)s[i]];
+        if (id >= 0 || v->unknown >= 0) wg_merger_push(m, 1, id);
+    }
+    if (m->n_symbols == 0) return WG_OK;
     wg_merger_run(m, wg_bpe_may_join, b);
     for (int32_t i = 0; i >= 0; i = m->symbol[i].next) {
         const int32_t id = m->symbol[i].id;

@@ -9,21 +9,31 @@
 
 #define METASPACE "tokenizer.wager.metaspace"
 
+/* "gemma4": as "llama", but joins go by the list of merges, no space is put in front, and a text begins with the first token
+ * whatever add_bos_token says (files have a false one). */
+static bool is_gemma4(const wg_weights *w)
+{
+    wg_text kind;
+    return wg_meta_string(w, WG_KEY("model"), &kind) && kind.n == 6 && memcmp(kind.s, "gemma4", 6) == 0;
+}
+
 static wg_status read_kind(wg_tokenizer *t, const wg_weights *w, wg_error *err)
 {
     static const char *const names[] = { "llama", "gpt2", "t5" };
     char quoted[80];
     wg_text kind;
     WG_TRY(wg_key_string(w, WG_KEY("model"), &kind, err));
+    t->kind = WG_TOKENIZER_SPM;
+    if (is_gemma4(w)) return WG_OK;
     for (int i = 0; i < 3; i++)
         if (kind.n == strlen(names[i]) && memcmp(kind.s, names[i], kind.n) == 0) {
             t->kind = (wg_tokenizer_kind_id)i;
             return WG_OK;
         }
-    return wg_fail(
-        err, WG_EUNSUPPORTED,
-        "%s: %s is %s, which is not implemented; there are: llama (SPM-style BPE), gpt2 (byte-level BPE), t5 (Unigram)",
-        wg_weights_path(w), WG_KEY("model"), wg_vocab_quote(kind, quoted, sizeof quoted));
+    return wg_fail(err, WG_EUNSUPPORTED,
+                   "%s: %s is %s, which is not implemented; there are: llama and gemma4 (SPM-style BPE), gpt2 (byte-level "
+                   "BPE), t5 (Unigram)",
+                   wg_weights_path(w), WG_KEY("model"), wg_vocab_quote(kind, quoted, sizeof quoted));
 }
 
 /* Tokens around a text: lists of ours, or GGUF's flags. */
@@ -46,7 +56,7 @@ static wg_status read_spaces(wg_tokenizer *t, const wg_weights *w, wg_error *err
 {
     wg_text scheme = { 0 };
     wg_spm *spm = &t->spm;
-    spm->prefix = t->kind != WG_TOKENIZER_BPE;
+    spm->prefix = t->kind != WG_TOKENIZER_BPE && !is_gemma4(w);
     WG_TRY(wg_key_bool(w, WG_KEY("add_space_prefix"), &spm->prefix, err));
     WG_TRY(wg_key_bool(w, "tokenizer.wager.split_spaces", &spm->split_spaces, err));
     WG_TRY(wg_key_bool(w, "tokenizer.wager.fuse_unk", &spm->fuses, err));
@@ -69,7 +79,7 @@ static wg_status read_flags(wg_tokenizer *t, const wg_weights *w, wg_error *err)
     WG_TRY(wg_key_id(w, WG_KEY("eot_token_id"), n, &t->eot, err));
     WG_TRY(wg_key_id(w, WG_KEY("eom_token_id"), n, &t->eom, err));
     t->add_bos = t->bos >= 0 && (t->bpe.pretok ? t->bpe.pretok->add_bos : t->kind == WG_TOKENIZER_SPM);
-    WG_TRY(wg_key_bool(w, WG_KEY("add_bos_token"), &t->add_bos, err));
+    if (!is_gemma4(w)) WG_TRY(wg_key_bool(w, WG_KEY("add_bos_token"), &t->add_bos, err));
     if (t->add_bos && t->bos < 0)
         return wg_fail(err, WG_EMODEL, "%s: %s is true, but %s is missing; add the id or clear the flag", wg_weights_path(w),
                        WG_KEY("add_bos_token"), WG_KEY("bos_token_id"));
@@ -80,7 +90,7 @@ static wg_status read_flags(wg_tokenizer *t, const wg_weights *w, wg_error *err)
 /* Whether joins of the kind "llama" go by the list of merges: files from tokenizer.json say so. */
 static wg_status by_merges(const wg_weights *w, bool *out, wg_error *err)
 {
-    *out = false;
+    *out = is_gemma4(w);
     return wg_key_bool(w, "tokenizer.wager.pair_merges", out, err);
 }
 

@@ -64,7 +64,7 @@ wg_status wg_vocab_count(wg_vocab *v, const wg_weights *w, bool with_scores, wg_
 void wg_vocab_carve(wg_vocab *v, char *base, size_t *used);
 wg_status wg_vocab_fill(wg_vocab *v, const wg_weights *w, wg_error *err);
 
-/* Every byte needs a token, or the file an unknown token. Called when `byte` is filled. */
+/* Of SPM: every byte needs a token, or the file an unknown token. Called when `byte` is filled. */
 wg_status wg_vocab_check_bytes(const wg_vocab *v, const wg_weights *w, wg_error *err);
 
 /* The token with this text, or -1. Of several, the one that a word can become (normal, user-defined), then the lowest id. */

@@ -64,7 +64,7 @@ static wg_status read_tree(wg_shape *s, const wg_json *doc, wg_error *err)
 wg_status wg_shape_file(wg_shape *s, const char *path, wg_error *err)
 {
     wg_json *doc;
-    WG_TRY(wg_json_open(&doc, path, err));
+    WG_TRY(wg_json_open_foreign(&doc, path, err));
     const wg_status status = read_tree(s, doc, err);
     wg_json_close(doc);
     return status;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/base/read_file.h"
 #include "experiments/analysis/replay.h"
@@ -64,7 +65,7 @@ static wg_status begins_document(wg_audit_reader *r, FILE *f, bool *is, wg_error
         const size_t mark = wg_byte_order_mark(text, (size_t)n);
         for (blank = mark; blank < (size_t)n && strchr(" \t\r", text[blank]) && text[blank];) blank++;
         if (blank == (size_t)n) continue;
-        json_t *first = json_loadb(text + blank, (size_t)n - blank, 0, NULL);
+        json_t *first = wg_json_load_foreign(text + blank, (size_t)n - blank, 0, NULL);
         *is = strchr("{[", text[blank]) && text[blank] && (!first || records_of(first));
         json_decref(first);
         break;
@@ -82,7 +83,7 @@ static wg_status load_document(const char *path, json_t **doc, wg_error *err)
     const wg_status s = wg_read_file(path, WG_AUDIT_LINE_MAX, &bytes, &n, err);
     if (s) return s == WG_EFORMAT ? WG_OK : s;
     const size_t mark = wg_byte_order_mark(bytes, n);
-    *doc = json_loadb(bytes + mark, n - mark, JSON_REJECT_DUPLICATES, NULL);
+    *doc = wg_json_load_foreign(bytes + mark, n - mark, JSON_REJECT_DUPLICATES, NULL);
     wg_free(bytes);
     return WG_OK;
 }

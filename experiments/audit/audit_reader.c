@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/base/json.h"
 #include "core/base/mem.h"
 #include "experiments/audit/audit_rows.h"
 #include "experiments/audit/import.h"
@@ -396,7 +397,8 @@ wg_status wg_audit_read_value(wg_audit_reader *r, const json_t *o, wg_audit_line
 static wg_status read_object(wg_audit_reader *r, const char *text, size_t n, wg_audit_line *out, wg_error *err)
 {
     json_error_t why;
-    json_t *o = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
+    json_t *o = wg_json_load_foreign(text, n, JSON_REJECT_DUPLICATES, &why);
+    if (!o && !*why.text) return wg_nomem(err, n, "a record");
     const wg_status s =
         o ? wg_audit_read_value(r, o, out, err) : wg_fail(err, WG_EFORMAT, "no JSON: %s (column %d)", why.text, why.column);
     json_decref(o);

@@ -6,6 +6,7 @@
 
 #include "core/base/mem.h"
 #include "core/file/quantize.h"
+#include "core/file/tokenizer_file.h"
 #include "core/model/external/llamacpp.h"
 #include "core/model/external/process_target.h"
 #include "experiments/base/spec.h"
@@ -65,12 +66,14 @@ static wg_status open_external(wg_target *t, const wg_target_options *opt, wg_er
 static wg_status open_parts(wg_target *t, const wg_target_options *opt, wg_error *err)
 {
     WG_TRY(wg_pool_open(&t->pool, opt->threads, err));
-    WG_TRY(wg_quantize_open_file(&t->weights, t->path, opt->quantize, t->pool, err));
+    const bool external = opt->external.kind != WG_TARGET_MODEL;
+    WG_TRY(external ? wg_tokenizer_file_open(&t->weights, t->path, err)
+                    : wg_quantize_open_file(&t->weights, t->path, opt->quantize, t->pool, err));
     WG_TRY(open_tokenizer(&t->tokenizer, t->weights, opt->need_tokenizer, err));
     if (opt->pin) WG_TRY(wg_pool_pin(t->pool, err));
     WG_TRY(wg_device_open(&t->device, opt->device ? opt->device : "cpu", t->pool, err));
     t->ops = t->device.ops;
-    if (opt->external.kind != WG_TARGET_MODEL) return open_external(t, opt, err);
+    if (external) return open_external(t, opt, err);
     WG_TRY(wg_model_open(&t->model, t->weights, &t->device, &opt->model, err));
     t->lm = wg_model_lm(t->model);
     return WG_OK;

@@ -149,6 +149,8 @@ static void print_tokenizer(const json_t *t)
     if (word(t, "refused")) return; /* the error says it */
     printf("tokenizer %s%s%s, %lld tokens, %lld of them control", word(t, "kind"), word(t, "pre") ? ", pre-tokeniser " : "",
            word(t, "pre") ? word(t, "pre") : "", number(t, "size"), number(t, "control_tokens"));
+    if (number(t, "beyond_embedding"))
+        printf(", %lld beyond the embedding (refused in prompts)", number(t, "beyond_embedding"));
     print_token("bos", json_object_get(t, "bos"));
     print_token("eos", json_object_get(t, "eos"));
     printf("%s\nends      ", json_is_true(json_object_get(t, "adds_bos")) ? "; a text begins with bos" : "");

@@ -90,7 +90,8 @@ static json_t *templates_of(const wg_weights *w)
     return names;
 }
 
-static json_t *tokenizer_of(const wg_weights *w)
+/* rows: of the embedding; 0: not known. Tokens beyond them are refused in prompts. */
+static json_t *tokenizer_of(const wg_weights *w, int rows)
 {
     wg_tokenizer *t;
     wg_text kind;
@@ -99,6 +100,7 @@ static json_t *tokenizer_of(const wg_weights *w)
     if (wg_tokenizer_open(&t, w, &err)) return json_pack("{s:o}", "refused", text(err.text));
     char digest[WG_SHA256_HEX];
     int control = 0;
+    const int beyond = rows > 0 && wg_tokenizer_size(t) > rows ? wg_tokenizer_size(t) - rows : 0;
     json_t *ends = json_array();
     for (int id = 0; id < wg_tokenizer_size(t); id++) {
         control += wg_tokenizer_is_control(t, id);
@@ -110,6 +112,7 @@ static json_t *tokenizer_of(const wg_weights *w)
                   wg_tokenizer_size(t), "pre", string_of(w, "tokenizer.ggml.pre"), "bos", token_of(t, wg_tokenizer_bos(t)),
                   "eos", token_of(t, wg_tokenizer_eos(t)), "adds_bos", wg_tokenizer_add_bos(t), "control_tokens", control,
                   "ends", ends, "templates", templates_of(w), "digest", digest, "refused");
+    json_object_set_new(o, "beyond_embedding", json_integer(beyond));
     wg_tokenizer_close(t);
     return o;
 }
@@ -138,7 +141,7 @@ json_t *wg_model_facts(const wg_weights *w, const char *path, const wg_tensor_li
                      text(refused), "drafter", dialect_of(path, list), "architecture",
                      known ? architecture_of(&a) : json_null(), "memory",
                      known ? memory_of(&a, (double)list->bytes, o) : json_null(), "tokenizer",
-                     w ? tokenizer_of(w) : json_null(), "tensors", tensors_of(list));
+                     w ? tokenizer_of(w, known ? a.vocab : 0) : json_null(), "tensors", tensors_of(list));
 }
 
 /* ---- a pair */

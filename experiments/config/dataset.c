@@ -249,10 +249,11 @@ static wg_status take_line(wg_dataset *d, int *cap, const char *bytes, size_t n,
     char where[600];
     snprintf(where, sizeof where, "%s:%d", d->path, number);
     json_error_t e;
-    json_t *line = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &e);
+    json_t *line = wg_json_load_foreign(bytes, n, JSON_REJECT_DUPLICATES, &e);
     const json_t *texts = NULL;
     wg_status s = WG_OK;
-    if (!line)
+    if (!line && !*e.text) s = wg_nomem(err, n, "a prompt");
+    else if (!line)
         s = wg_fail(err, WG_EFORMAT, "%s:%d: %s; a prompt file has one JSON object on each line", where,
                     e.column < 1 ? 1 : e.column, e.text);
     else if (!json_is_object(line)) s = wg_fail(err, WG_EFORMAT, "%s: expected a JSON object with a \"prompt\"", where);

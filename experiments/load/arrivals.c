@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/base/number.h"
 #include "core/base/read_file.h"
@@ -40,7 +41,7 @@ static bool read_time(const char *line, size_t n, double *out)
 {
     char number[64];
     if (*line == '{') {
-        json_t *o = json_loadb(line, n, 0, NULL);
+        json_t *o = wg_json_load_foreign(line, n, 0, NULL);
         const json_t *v = json_object_get(o, "timestamp");
         const bool is = json_is_number(v);
         *out = json_number_value(v);

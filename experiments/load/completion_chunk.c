@@ -5,6 +5,8 @@
 #include <limits.h>
 #include <string.h>
 
+#include "core/base/json.h"
+
 static long count(const json_t *o, const char *key)
 {
     const json_t *v = json_object_get(o, key);
@@ -73,7 +75,7 @@ bool wg_completion_chunk_read(wg_completion_chunk *c, const char *data, size_t n
                                 .draft_tokens = -1,
                                 .accepted_tokens = -1 };
     if (n == 6 && !memcmp(data, "[DONE]", 6)) return c->done = true;
-    c->root = json_loadb(data, n, JSON_ALLOW_NUL, NULL);
+    c->root = wg_json_load_foreign(data, n, JSON_ALLOW_NUL, NULL);
     if (!json_is_object(c->root)) return false;
     const json_t *choice = json_array_get(json_object_get(c->root, "choices"), 0);
     c->error = error_of(c->root);

@@ -103,7 +103,9 @@ INLINE float32x4_t bytes(const uint8_t *p)
 INLINE float32x4_t scales(const int type, const uint8_t *head, const uint8_t *block, const int part, int r)
 {
     if (wg_scale_is_bf16(type)) return v_load(WG_BF16, block + 2 * r);
-    return wg_is_k(type) ? vmulq_f32(halves(head + 2 * r), bytes(block + 32 * part + r)) : halves(block + 2 * r);
+    if (!wg_is_k(type)) return halves(block + 2 * r);
+    const float32x4_t wide = vmulq_f32(halves(head + 2 * r), bytes(block + 32 * part + r));
+    return wg_scale_unit(type) == 1 ? wide : vmulq_n_f32(wide, wg_scale_unit(type));
 }
 INLINE float32x4_t minima(const int type, const uint8_t *head, const uint8_t *block, const int part, int r)
 {

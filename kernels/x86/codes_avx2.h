@@ -66,7 +66,9 @@ INLINE __m256 bytes(const char *p) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_ep
 INLINE __m256 scales(const int type, const char *head, const char *block, const int part, int r)
 {
     if (wg_scale_is_bf16(type)) return brains(block + 2 * r);
-    return wg_is_k(type) ? _mm256_mul_ps(halves(head + 2 * r), bytes(block + 32 * part + r)) : halves(block + 2 * r);
+    if (!wg_is_k(type)) return halves(block + 2 * r);
+    const __m256 wide = _mm256_mul_ps(halves(head + 2 * r), bytes(block + 32 * part + r));
+    return wg_scale_unit(type) == 1 ? wide : _mm256_mul_ps(wide, _mm256_set1_ps(wg_scale_unit(type)));
 }
 INLINE __m256 minima(const int type, const char *head, const char *block, const int part, int r)
 {

@@ -56,7 +56,8 @@ INLINE __m512 scales(const int type, const char *head, const char *block, const 
 {
     if (!wg_is_k(type)) return wg_scale_is_bf16(type) ? brains(block + 32 * h) : halves(block + 32 * h);
     const __m128i small = _mm_load_si128((const void *)(block + 32 * part + 16 * h));
-    return _mm512_mul_ps(halves(head + 32 * h), _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(small)));
+    const __m512 wide = _mm512_mul_ps(halves(head + 32 * h), _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(small)));
+    return wg_scale_unit(type) == 1 ? wide : _mm512_mul_ps(wide, _mm512_set1_ps(wg_scale_unit(type)));
 }
 
 /* Minima of a part; those of the K types as they are stored: they are subtracted. */

@@ -24,13 +24,14 @@ static void take_pairs(int type, const wg_q8_act *a, int rows, int blocks, input
         }
 }
 
-INLINE void add_bytes(const int type, const int T, const int V, const block *k, __m256i sum[TALL][WIDE])
+INLINE void add_bytes(const int type, const int T, const int V, const block *k, const int part, __m256i sum[TALL][WIDE])
 {
+    const int steps = STEPS / wg_block_sums(type), start = steps * part;
     const inputs *x = k->x;
     const char *from = k->from, *pairs = (const char *)x->pairs[0][k->b];
     const int b = k->b;
     HOLD(pairs); /* one address of all rows */
-    UNROLL_FOR(int j = 0; j < STEPS; j++)
+    UNROLL_FOR(int j = start; j < start + steps; j++)
         UNROLL_FOR(int odd = 0; odd < 2; odd++) {
             __m256i v[WIDE];
             if (T > 1) HOLD(from); /* loads again for odd bytes: their registers are needed */
@@ -43,7 +44,7 @@ INLINE void add_bytes(const int type, const int T, const int V, const block *k, 
                 const __m256i q =
                     four_at(pairs + (size_t)m * sizeof x->pairs[0] + sizeof x->pairs[0][0][0] * (size_t)odd + 4 * j);
                 UNROLL_FOR(int i = 0; i < V; i++) {
-                    const __m256i before = j || odd ? sum[m][i] : _mm256_set1_epi32(x->start[0][m][b]);
+                    const __m256i before = j > start || odd ? sum[m][i] : _mm256_set1_epi32(x->start[part][m][b]);
                     sum[m][i] = sum32(before, _mm256_madd_epi16(v[i], q));
                 }
             }
@@ -83,7 +84,7 @@ INLINE void add_codes(const int type, const int T, const int V, const block *k, 
 INLINE void dots(const int type, const int T, const int V, const block *k, const int part, __m256i sum[TALL][WIDE])
 {
     if (wg_is_sparse(type)) sparse_dots(type, T, V, k, sum);
-    else if (is_wide(type)) add_bytes(type, T, V, k, sum);
+    else if (is_wide(type)) add_bytes(type, T, V, k, part, sum);
     else add_codes(type, T, V, k, part, sum);
 }
 

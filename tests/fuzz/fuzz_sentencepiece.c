@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     if (n == 0) return 0;
     if (wg_gguf_writer_open(&g, NULL, NULL) != WG_OK) abort();
     const wg_text file = { (const char *)bytes, n - 1 };
-    const wg_status s = wg_sentencepiece_tokenizer(g, "input", file, &ids, 4 * bytes[n - 1] + 4, &err);
+    const wg_status s = wg_sentencepiece_tokenizer(g, "input", file, NULL, &ids, 4 * bytes[n - 1] + 4, &err);
     if (s != WG_OK && err.text[0] == '\0') abort();
     if (s != WG_OK) wg_gguf_writer_abort(g);
     else if (wg_gguf_writer_head(g, &head, &size, &whole, &err) == WG_OK) {

@@ -9,6 +9,23 @@
 
 #include "kernels/layout.h"
 
+/* The deviation of elements of random code books when the block's scale is 1; 0: of another type. */
+static inline float codebook_spread(int type)
+{
+    switch (type) {
+    case WG_IQ1_S:
+    case WG_IQ1_M: return 7;
+    case WG_IQ2_XXS:
+    case WG_IQ2_XS:
+    case WG_IQ2_S: return 56;
+    case WG_IQ3_XXS: return 155;
+    case WG_IQ3_S: return 160;
+    case WG_TQ1_0:
+    case WG_TQ2_0: return 1;
+    default: return 0;
+    }
+}
+
 /* Writes the f16 scales of a row of n elements. */
 static inline void set_scales(int type, float size, void *row, size_t n)
 {
@@ -22,22 +39,27 @@ static inline void set_scales(int type, float size, void *row, size_t n)
     }
     if (type == WG_F8_E4M3) return;
     /* standard deviation of the codes times the small scales; a minimum takes their mean away */
+    const float book = codebook_spread(type);
     const int bits = wg_code_bits(type), table = wg_has_table(type), halves = wg_block_sums(type) == 2;
-    const float spread = wg_is_k(type) ? (bits == 6          ? 1370
-                                          : bits == 5        ? 530
-                                          : table            ? 1233
-                                          : !halves          ? 260
-                                          : wg_has_min(type) ? 14
-                                                             : 43)
-                         : bits == 8   ? 74
-                         : table       ? 70
-                         : bits == 5   ? 9.2f
-                                       : 4.6f;
+    const float spread = book > 0        ? book
+                         : wg_is_k(type) ? (bits == 6          ? 1370
+                                            : bits == 5        ? 530
+                                            : table            ? 1233
+                                            : !halves          ? 260
+                                            : wg_has_min(type) ? 14
+                                                               : 43)
+                         : bits == 8     ? 74
+                         : table         ? 70
+                         : bits == 5     ? 9.2f
+                                         : 4.6f;
     const float mean = halves ? -1.5f : bits == 4 ? -7.5f : -15.5f, sign = wg_is_k(type) ? -1 : 1;
     /* mxfp4: 2^(e - 128), of four neighbouring e one at random; values have deviation 5.9 */
-    for (size_t i = 0; t->scales == 0 && i < bytes; i += (size_t)t->bytes)
+    for (size_t i = 0; type == WG_MXFP4 && i < bytes; i += (size_t)t->bytes)
         p[i] = (unsigned char)(123 + p[i] % 4 + (int)lrintf(log2f(size)));
     const uint16_t scale[2] = { wg_f32_to_f16(size / spread), wg_f32_to_f16(size / spread * mean * sign) };
+    for (size_t i = 0; type == WG_IQ1_M && i < bytes; i += (size_t)t->bytes) /* a digit in each word of scales, at the top */
+        for (size_t j = 0; j < 4; j++)
+            p[i + 49 + 2 * j] = (unsigned char)((p[i + 49 + 2 * j] & 15) | (scale[0] >> 4 * j & 15) << 4);
     for (size_t i = 0; i < bytes; i += (size_t)t->bytes) memcpy(p + i + t->scale_at, scale, (size_t)t->scales * 2);
 }
 

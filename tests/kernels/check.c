@@ -123,7 +123,9 @@ void fill(source *s, float *x, size_t n, int flavour)
     }
 }
 
-static const int weight_types[] = { WG_FLOAT_TYPES(WG_TYPE_ID) WG_QUANT_TYPES(WG_TYPE_ID) WG_SCALED_FLOAT_TYPES(WG_TYPE_ID) };
+static const int weight_types[] = { WG_FLOAT_TYPES(WG_TYPE_ID) WG_DEVICE_QUANT_TYPES(WG_TYPE_ID)
+                                        WG_SCALED_FLOAT_TYPES(WG_TYPE_ID) };
+static const int codebook_types[] = { WG_CODEBOOK_TYPES(WG_TYPE_ID) };
 static const int cache_types[] = { WG_F32, WG_F16, WG_BF16, WG_KV_Q8 };
 
 /* A random packed matrix; data is to be freed. */
@@ -226,22 +228,24 @@ static void check_matmul_shape(source *s, int type, int n, int k, int all_rows, 
 
 static int whole(int k, int block) { return (k + block - 1) / block * block; }
 
-static void check_matmul(source *s)
+static void check_products(source *s, const int *type, size_t types)
 {
     static const int shape[][2] = { { 1, 32 },   { 31, 64 },   { 32, 96 },   { 33, 256 }, { 172, 64 },
                                     { 64, 544 }, { 161, 288 }, { 40, 2048 }, { 17, 5632 } };
     static const int odd[][2] = { { 1, 1 }, { 7, 3 }, { 64, 172 }, { 129, 77 }, { 200, 127 }, { 33, 1003 } };
-    for (size_t t = 0; t < COUNT(weight_types); t++) {
-        const int block = wg_type_get(weight_types[t])->block;
+    for (size_t t = 0; t < types; t++) {
+        const int block = wg_type_get(type[t])->block;
         for (size_t i = 0; i < COUNT(shape); i++)
-            check_matmul_shape(s, weight_types[t], shape[i][0], whole(shape[i][1], block), i == (opt.quick ? 1 : 3),
-                               (int)i % 2);
+            check_matmul_shape(s, type[t], shape[i][0], whole(shape[i][1], block), i == (opt.quick ? 1 : 3), (int)i % 2);
         for (size_t i = 0; i < COUNT(odd) && block == 1; i++)
-            check_matmul_shape(s, weight_types[t], odd[i][0], odd[i][1], i == 3, (int)i % 2);
+            check_matmul_shape(s, type[t], odd[i][0], odd[i][1], i == 3, (int)i % 2);
         for (int f = 2; f < (block > 1 ? EXTREME + 1 : FLAVOURS); f++)
-            check_matmul_shape(s, weight_types[t], 45, whole(320, block), 0, f);
+            check_matmul_shape(s, type[t], 45, whole(320, block), 0, f);
     }
 }
+
+static void check_matmul(source *s) { check_products(s, weight_types, COUNT(weight_types)); }
+static void check_codebooks(source *s) { check_products(s, codebook_types, COUNT(codebook_types)); }
 
 static void check_prepare(source *s)
 {
@@ -448,6 +452,7 @@ static const check checks[] = {
     { "matmul", check_matmul },     { "act_prepare", check_prepare },  { "attention", check_attention },
     { "kv_store", check_kv_store }, { "rmsnorm", check_rmsnorm_rows },
 };
+static const check last = { "codebooks", check_codebooks }; /* behind the row ops, whose inputs follow from their numbers */
 
 static void report(const char *name, long before, long failed, clock_t start)
 {
@@ -473,16 +478,17 @@ static int check_main(void)
         printf("seed %" PRIu64 ", levels", opt.seed);
         print_levels(stdout);
     }
-    for (size_t i = 0; i < COUNT(checks) + (size_t)row_op_count; i++) {
-        const bool row = i >= COUNT(checks);
-        const char *name = row ? row_op_name((int)(i - COUNT(checks))) : checks[i].name;
+    for (size_t i = 0; i <= COUNT(checks) + (size_t)row_op_count; i++) {
+        const bool row = i >= COUNT(checks) && i < COUNT(checks) + (size_t)row_op_count;
+        const check *of = i < COUNT(checks) ? &checks[i] : &last;
+        const char *name = row ? row_op_name((int)(i - COUNT(checks))) : of->name;
         source s = { opt.seed, stream++, 0 };
         const long before = calls, failed = failures;
         const clock_t start = clock();
         if (opt.op && !strstr(name, opt.op)) continue;
         digest = 0xcbf29ce484222325u;
         if (row) check_row_op(&s, (int)(i - COUNT(checks)));
-        else checks[i].run(&s);
+        else of->run(&s);
         report(name, before, failed, start);
     }
     if (!calls) printf("nothing matches --op %s\n", opt.op ? opt.op : "");

@@ -443,6 +443,7 @@ static void run_case(int number, wg_pool *const *pool)
     now.rng = tiny_mix(now.seed ^ (uint64_t)number * 0xD1342543DE82EF95ull);
     world w = { .shape = random_model(&now.rng, LONGEST, now.far), .n = 1 + (int)rnd(SEQS) };
     const uint32_t types = strcmp(now.device, "cpu") == 0 ? 4 : 3;
+    if (types == 4) random_code_books(&w.shape);
     const int threads = 1 + (int)rnd(THREADS), cache = cache_types[rnd(types)], page_slots = 1 + (int)rnd(rnd(2) ? 8 : 64);
     wg_cpu_level level = (wg_cpu_level)rnd((uint32_t)wg_cpu_best() + 1);
     while (!wg_cpu_has(level)) level--;

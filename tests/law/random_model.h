@@ -9,7 +9,10 @@
 /* A number below n; *r is the state of the generator. */
 static uint32_t random_below(uint64_t *r, uint32_t n) { return (uint32_t)(tiny_mix(*r += 0x9E3779B97F4A7C15ull) >> 32) % n; }
 
-static const int weight_types[] = { WG_WEIGHT_TYPES(WG_TYPE_ID) };
+/* Types that the CPU and devices compute with; on the CPU code books take the place of some models of K types. */
+static const int weight_types[] = { WG_FLOAT_TYPES(WG_TYPE_ID) WG_SCALED_FLOAT_TYPES(WG_TYPE_ID)
+                                        WG_DEVICE_QUANT_TYPES(WG_TYPE_ID) };
+static const int codebook_types[] = { WG_CODEBOOK_TYPES(WG_TYPE_ID) };
 enum { WEIGHT_TYPES = (int)(sizeof weight_types / sizeof weight_types[0]) };
 
 /* GPT-NeoX (9), Falcon (10), MPT (11): parallel or not, norms, ALiBi, biases, both kinds of gelu. */
@@ -65,6 +68,15 @@ static void random_family(tiny *t, bool far, uint64_t *r)
     t->rope_factor = random_below(r, 4) ? 0 : 2.5;
     t->yarn = random_below(r, 5) == 0;
     if (random_below(r, 3) == 0) t->n_rot = t->head_dim / 2 / 2 * 2;
+}
+
+/* Code books in the place of half of the matrices of K types. */
+static inline void random_code_books(tiny *t)
+{
+    enum { BOOKS = (int)(sizeof codebook_types / sizeof codebook_types[0]) };
+    for (int i = 0; i < 4; i++)
+        if (wg_type_get(t->type[i])->block == 256 && t->seed >> i & 1)
+            t->type[i] = codebook_types[(t->seed >> (8 + 4 * i)) % BOOKS];
 }
 
 static tiny random_model(uint64_t *r, int context, bool far)

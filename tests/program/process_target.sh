@@ -66,6 +66,12 @@ same_run() { # NAME COMMAND
 
 same_logits serve_model "'$serve' '$model'"
 same_states serve_model "'$serve' '$model'"
+# Of a folder that is not read, the tokenizer alone is the model.
+"$wager" convert "$model" "$dir/folder" --type f32 >/dev/null || fail "no folder"
+text() { "$wager" generate -m "$@" -p "Once upon a time" -n 12 --json 2>"$dir/said" | grep -o '"output_sha256":"[0-9a-f]*"'; }
+[ -n "$(text "$model")" ] && [ "$(text "$model")" = "$(text "$dir/folder/tokenizer.json" --target "process:command='$serve' '$model'")" ] ||
+  fail "a tokenizer.json for a target elsewhere"
+
 config "" >"$dir/native.json"
 run native
 grep -q '"law_only": *false' "$dir/native/summary.json" || fail "the model is said to be law only"

@@ -298,6 +298,9 @@ good_cases() {
   expect inspect-memory '^memory .* bytes a token, .* for 3 x 100 tokens; together' wager inspect "$base/target.gguf" -c 100 -b 3
   expect inspect-tokenizer '^tokenizer llama, .* tokens, .*, eos 2' wager inspect "$base/target.gguf"
   expect inspect-draft 'can draft for it with: model, slem$' wager inspect "$base/target.gguf" -d "$base/draft.gguf"
+  wager convert models/story-draft-q8_0.gguf "$base/beyond.folder" >/dev/null &&
+    sed -i 's/"added_tokens": \[/&{"id": 4100, "content": "<img>"},/' "$base/beyond.folder/tokenizer.json"
+  expect inspect-beyond '"beyond_embedding": [1-9]' wager inspect "$base/beyond.folder" --json
   expect inspect-runs '"runs": true' wager inspect "$base/target.gguf" --json
   expect 'tokenizer train' 'fewer than 300 tokens: no other pair stands in the texts 2 times' \
     wager tokenizer train "$base/prompts.jsonl" --vocab 300 --special '<end>' --out "$base/vocabulary.gguf"

@@ -136,7 +136,13 @@ size_t wg_cuda_matrix_bytes(const wg_device *d, int type, int n, int k)
 static wg_status place(wg_device *d, int type, int n, int k, wg_matrix *m, size_t *bytes, wg_error *err)
 {
     wg_cuda *s = wg_cuda_of(d);
+    const wg_type_info *t = wg_type_get(type);
     *bytes = wg_cuda_matrix_bytes(d, type, n, k);
+    if (*bytes == 0 && t && t->computable && n > 0 && k > 0 && k % t->block == 0)
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "weights of type %s are not computed with on a CUDA device: take device cpu, or convert them when they "
+                       "are loaded (--quantize q4_k)",
+                       t->name);
     if (*bytes == 0)
         return wg_fail(err, WG_EUNSUPPORTED,
                        "a %s matrix of %d rows of %d cannot be computed with: expected " WG_COMPUTABLE_TYPES

@@ -221,8 +221,12 @@ static const wgj_value *keyword(const wgj_call *c, const char *name)
     return NULL;
 }
 
+/* What Jinja takes for an empty sequence before it looks at anything else: none, an undefined value, 0, "". */
+static bool is_nothing(wgj *j, const wgj_call *c) { return !wgj_truth(j, c->arg[0]); }
+
 static wgj_value run_map(wgj *j, const wgj_call *c)
 {
+    if (is_nothing(j, c)) return wgj_list_new(j, WGJ_ITERATOR, 0);
     const wgj_list *l = wgj_elements(j, c->arg[0]);
     const wgj_text *name = name_at(j, c, 0);
     const wgj_value *path = keyword(c, "attribute"), *fallback = keyword(c, "default");
@@ -239,6 +243,7 @@ static wgj_value run_map(wgj *j, const wgj_call *c)
 /* skip: the attribute stands before the name of the test. */
 static wgj_value choose(wgj *j, const wgj_call *c, bool wanted, int skip)
 {
+    if (is_nothing(j, c)) return wgj_list_new(j, WGJ_ITERATOR, 0);
     const wgj_list *l = wgj_elements(j, c->arg[0]);
     const bool by = skip && c->given->n > 0 && !c->given->keyword[0];
     const wgj_text *test = name_at(j, c, skip);

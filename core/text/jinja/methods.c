@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Methods of texts, lists and dictionaries, as Python has them. Those that would change their object are refused, as in Jinja's
  * immutable sandbox. */
+#include <stdio.h>
 #include <string.h>
 
 #include "core/text/jinja/jinja_impl.h"
@@ -282,6 +283,83 @@ static wgj_value same_after(wgj *j, const wgj_call *c, wgj_case how)
 static wgj_value run_isupper(wgj *j, const wgj_call *c) { return same_after(j, c, WGJ_UPPER); }
 static wgj_value run_islower(wgj *j, const wgj_call *c) { return same_after(j, c, WGJ_LOWER); }
 
+/* ---- format */
+
+/* The argument that a field names: by number, by keyword, or the next one. */
+static wgj_value field_value(wgj *j, const wgj_call *c, const char *name, size_t n, int64_t *next)
+{
+    int64_t at = 0;
+    size_t digits = 0;
+    for (; digits < n && digits < 6 && name[digits] >= '0' && name[digits] <= '9'; digits++) at = at * 10 + name[digits] - '0';
+    if (digits == n) {
+        if (n == 0 ? *next < 0 : *next > 0)
+            wgj_fail(j, WG_EMODEL, "'format' with fields that have a number and some that have none");
+        if (n == 0) at = (*next)++;
+        else *next = -1;
+        for (int i = 0; i < c->given->n; i++)
+            if (!c->given->keyword[i] && at-- == 0) return c->given->v[i];
+    }
+    for (int i = 0; i < c->given->n && digits < n; i++)
+        if (c->given->keyword[i] && c->given->keyword[i]->n == n && memcmp(c->given->keyword[i]->s, name, n) == 0)
+            return c->given->v[i];
+    wgj_fail(j, WG_EMODEL, "'format' has no argument for the field {%.*s}", n < 60 ? (int)n : 60, name);
+    return (wgj_value){ WGJ_NONE, { 0 } };
+}
+
+/* A field's text. A form is one of numbers, in which Python's two kinds of formatting agree: [0][width][.digits], d or f. */
+static void put_field(wgj *j, wgj_buffer *b, wgj_value v, const char *form, size_t n)
+{
+    if (n == 0) {
+        wgj_put_text(j, b, wgj_str(j, v));
+        return;
+    }
+    char percent[24];
+    const char kind = form[n - 1];
+    const size_t digits = strspn(form, "0123456789."), dots = n < 20 && memchr(form, '.', n) ? 1 : 0;
+    const bool whole = kind == 'd' && !dots && (v.kind == WGJ_INT || v.kind == WGJ_BOOL);
+    if (n >= 20 || digits + 1 != n || !(whole || (kind == 'f' && wgj_is_number(v)))) {
+        wgj_fail(j, WG_EUNSUPPORTED, "'format' with the form '%.*s' of a field is not implemented", n < 60 ? (int)n : 60, form);
+        return;
+    }
+    snprintf(percent, sizeof percent, "%%%.*s", (int)n, form);
+    const wgj_list one = { &v, 1 };
+    wgj_put_text(j, b, wgj_format(j, wgj_literal(j, percent).as.text, &one).as.text);
+}
+
+/* Python's str.format: fields {}, {1}, {name} and {...:FORM}; {{ and }} are braces. */
+static wgj_value run_format(wgj *j, const wgj_call *c)
+{
+    wgj_buffer b = { 0 };
+    const wgj_text *t = self(c);
+    int64_t next = 0;
+    for (size_t i = 0; i < t->n && !j->failed;) {
+        const size_t from = i;
+        while (i < t->n && t->s[i] != '{' && t->s[i] != '}') i++;
+        const bool twice = i + 1 < t->n && t->s[i + 1] == t->s[i];
+        const size_t piece = i < t->n && twice ? i + 1 : i; /* of a doubled brace one */
+        wgj_put(j, &b, t->s + from, t->mark ? t->mark + from : NULL, piece - from);
+        if (i == t->n || twice) {
+            i += twice ? 2 : 0;
+            continue;
+        }
+        const char *end = t->s[i] == '{' ? memchr(t->s + i, '}', t->n - i) : NULL, *field = t->s + i + 1;
+        if (!end) {
+            wgj_fail(j, WG_EMODEL, "'format' of a text with a single brace");
+            break;
+        }
+        const size_t n = (size_t)(end - field);
+        const char *colon = memchr(field, ':', n), *stop = colon ? colon : end;
+        for (const char *p = field; p < stop && !j->failed; p++)
+            if (strchr(".[!{", *p))
+                wgj_fail(j, WG_EUNSUPPORTED, "'format' with the field {%.*s} is not implemented", n < 60 ? (int)n : 60, field);
+        if (!j->failed)
+            put_field(j, &b, field_value(j, c, field, (size_t)(stop - field), &next), colon ? colon + 1 : end,
+                      colon ? (size_t)(end - colon - 1) : 0);
+        i = (size_t)(end - t->s) + 1;
+    }
+    return wgj_finish(j, &b);
+}
+
 /* ---- dictionaries */
 
 static wgj_value view(wgj *j, const wgj_dict *d, int what)
@@ -334,6 +412,7 @@ static const wgj_entry text_methods[] = {
     { "isspace", "self", run_isspace },
     { "isupper", "self", run_isupper },
     { "islower", "self", run_islower },
+    { "format", "*", run_format },
     { NULL, NULL, NULL },
 };
 static const wgj_entry list_methods[] = { { "index", "self,value", run_index },

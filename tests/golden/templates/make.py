@@ -10,7 +10,7 @@ Writes beside itself
   published.txt    for each of the published templates in SHARED/templates and each case: length and SHA-256 of the text in
                    UTF-8, or "refused"; the templates themselves are not copied (only with SHARED)
 
-Date: 2025-07-09 12:00. bos_token is <s>, eos_token is </s>. transformers 5.23.0, jinja2 3.1.6.
+Date: 2025-07-09 12:00. bos_token is <s>, eos_token is </s>. transformers 5.24.0, jinja2 3.1.6.
 """
 import datetime
 import glob

@@ -57,6 +57,54 @@ static void expect_at(const wg_json *doc, const char *path, bool key, int line, 
     cr_assert(l == line && c == column, "%s (%s): %d:%d", path, key ? "key" : "value", l, c);
 }
 
+static wg_status parse_foreign(wg_json **out, const char *text, wg_error *err)
+{
+    return wg_json_parse_foreign(out, "t.json", text, strlen(text), err);
+}
+
+/* Only integers beyond 64 bits are reals, only in foreign texts, and places are those of the text. */
+Test(json, wide_integers_of_others_are_reals)
+{
+    static const char text[] =
+        "{\"max\": 1000000000000000019884624838656, \"seed\": 9223372036854775807, \"low\": -9223372036854775808,\n"
+        " \"a\": [9223372036854775808,-9223372036854775809, 9223372036854775808.0, 12345678901234567890e1, 0],\n"
+        " \"1\\\"9999999999999999999999\": \"99999999999999999999\"}";
+    wg_json *doc;
+    wg_error err;
+    const size_t live = wg_mem_read().live_blocks;
+    expect_error(text, sizeof text - 1, "t.json:1:39: too big integer");
+    expect_error("[-9223372036854775809]", 22, "t.json:1:21: too big negative integer near '-9223372036854775809'");
+    cr_assert_eq(parse_foreign(&doc, text, &err), WG_OK, "%s", err.text);
+    const json_t *root = wg_json_root(doc), *a = json_object_get(root, "a"), *max = json_object_get(root, "max");
+    cr_assert(json_is_real(max) && json_real_value(max) == 1e30);
+    cr_assert(json_is_integer(json_object_get(root, "seed")) && json_is_integer(json_object_get(root, "low")));
+    cr_assert_eq(json_integer_value(json_object_get(root, "seed")), INT64_MAX);
+    cr_assert_eq(json_integer_value(json_object_get(root, "low")), INT64_MIN);
+    cr_assert(json_is_real(json_array_get(a, 0)) && json_real_value(json_array_get(a, 0)) == 0x1p63);
+    cr_assert(json_is_real(json_array_get(a, 1)) && json_real_value(json_array_get(a, 1)) == -0x1p63);
+    cr_assert(json_real_value(json_array_get(a, 2)) == 0x1p63 &&
+              json_real_value(json_array_get(a, 3)) == 123456789012345678900.0);
+    cr_assert(json_is_integer(json_array_get(a, 4)));
+    cr_assert_str_eq(json_string_value(json_object_get(root, "1\"9999999999999999999999")), "99999999999999999999");
+    expect_at(doc, "seed", true, 1, 42);
+    expect_at(doc, "a[1]", false, 2, 28);
+    wg_json_close(doc);
+    static const struct {
+        const char *text, *message;
+    } row[] = {
+        { "[9223372036854775808, 9223372036854775808, x]", "t.json:1:44: invalid token near 'x'" },
+        { "[9223372036854775808,\n9223372036854775808, \"\xc3\xa9\" x]", "t.json:2:26: ']' expected near 'x'" },
+        { "[1, x, 9223372036854775808]", "t.json:1:5: invalid token near 'x'" },
+        { "[9223372036854775808", "t.json:1:20: ']' expected near end of file" },
+        { "[\"\\", "t.json:1:3: invalid escape near '\"\\'" },
+    };
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        cr_assert_eq(parse_foreign(&doc, row[i].text, &err), WG_EFORMAT, "%s", row[i].text);
+        cr_assert_str_eq(err.text, row[i].message);
+    }
+    cr_assert_eq(wg_mem_read().live_blocks, live);
+}
+
 /* Positions are those of the text behind it. */
 Test(json, a_byte_order_mark_is_read_over)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The device of core/model over a runtime with injected failures: every allocation fails in turn and leaves nothing behind;
  * a pass that fails on the device writes nothing; a pass allocates nothing; the last close releases everything. */
+#include "core/model/cuda/device_cuda.h"
 #include "tests/unit/cuda/passes.h"
 
 static struct {
@@ -50,6 +51,18 @@ static wg_device device_open(void)
     faulty.api.close = faulty_close;
     cr_assert_eq(wg_device_cuda(&d, &faulty.api, 0, 0, NULL, &err), WG_OK, "%s", err.text);
     return d;
+}
+
+Test(gpu_device, code_books_are_refused_by_name)
+{
+    static const uint8_t rows[110];
+    wg_matrix m;
+    wg_device d = device_open();
+    cr_assert_eq(wg_cuda_matrix(&d, WG_IQ2_XS, 1, 256, rows, &m, &err), WG_EUNSUPPORTED);
+    cr_assert_str_eq(err.text,
+                     "weights of type iq2_xs are not computed with on a CUDA device: take device cpu, or convert them "
+                     "when they are loaded (--quantize q4_k)");
+    wg_device_close(&d);
 }
 
 Test(gpu_device, every_failed_allocation_leaves_nothing)

@@ -7,7 +7,8 @@
 
 enum { N_MOST = 96, K_MOST = 1184 };
 
-static const int all_types[] = { WG_HALF_TYPES(WG_TYPE_ID) WG_SCALED_FLOAT_TYPES(WG_TYPE_ID) WG_QUANT_TYPES(WG_TYPE_ID) };
+static const int all_types[] = { WG_HALF_TYPES(WG_TYPE_ID) WG_SCALED_FLOAT_TYPES(WG_TYPE_ID)
+                                     WG_DEVICE_QUANT_TYPES(WG_TYPE_ID) };
 enum { TYPES = sizeof all_types / sizeof *all_types };
 
 static wg_matrix matrix_new(int type, int n, int k, uint32_t seed)

@@ -4,7 +4,8 @@
 #include "tests/simt/simt_check.h"
 #include "tests/kernels/blocks.h"
 
-static const int all_types[] = { WG_FLOAT_TYPES(WG_TYPE_ID) WG_QUANT_TYPES(WG_TYPE_ID) WG_SCALED_FLOAT_TYPES(WG_TYPE_ID) };
+static const int all_types[] = { WG_FLOAT_TYPES(WG_TYPE_ID) WG_DEVICE_QUANT_TYPES(WG_TYPE_ID)
+                                     WG_SCALED_FLOAT_TYPES(WG_TYPE_ID) };
 
 Test(gpu_rows, norm_swiglu_add)
 {

@@ -23,10 +23,11 @@ static wg_dataset *open_text(const char *text, int limit, const char *category, 
     return d;
 }
 
-static const char three[] = "{\"id\": \"a\", \"category\": \"x\", \"prompt\": \"one\"}\n"
-                            " \t\r\n\n"
-                            "{\"question_id\": 81, \"category\": \"y\", \"turns\": [\"two\", \"later\"]}\r\n"
-                            "{\"prompt\": \"th\\u00e4ree\\n\"}"; /* no newline at the end */
+static const char three[] =
+    "{\"id\": \"a\", \"category\": \"x\", \"prompt\": \"one\"}\n"
+    " \t\r\n\n"
+    "{\"question_id\": 81, \"hash\": 18446744073709551615, \"category\": \"y\", \"turns\": [\"two\", \"later\"]}\r\n"
+    "{\"prompt\": \"th\\u00e4ree\\n\"}"; /* no newline at the end */
 
 Test(dataset, reads_both_forms_and_labels)
 {

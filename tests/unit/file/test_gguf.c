@@ -186,7 +186,7 @@ static const bad bad_cases[] = {
     { "tensor-larger-than-file", AT_DIM1, 0, 8, 1 << 20, WG_EFORMAT },
     { "type-unknown", AT_TYPE, 0, 4, 77, WG_EUNSUPPORTED },
     { "type-nvfp4", AT_TYPE, 0, 4, 40, WG_EUNSUPPORTED },
-    { "type-iq2", AT_TYPE, 0, 4, 16, WG_EUNSUPPORTED },
+    { "type-q1_0", AT_TYPE, 0, 4, 41, WG_EUNSUPPORTED },
     { "type-negative", AT_TYPE, 0, 4, 0xFFFFFFFF, WG_EUNSUPPORTED },
     { "offset-overlaps", AT_OFFSET, 0, 8, 0, WG_EFORMAT },
     { "offset-leaves-a-gap", AT_OFFSET, 0, 8, 64, WG_EFORMAT },

@@ -122,17 +122,36 @@ Test(hf_folder, shards_and_windows)
     clean();
 }
 
-/* A tied head is the embedding, and old buffers are computed: both may lie in the file. */
+/* Old buffers are computed, and a head that is the embedding's copy is the embedding: both may lie in the file. Another head is
+ * used, whatever config.json says. */
 Test(hf_folder, tensors_that_are_not_read)
 {
     wg_weights *w;
     make("qwen2");
     json_t *tensors = json_object_get(m.config_case, "tensors");
-    json_array_append_new(
-        tensors, json_pack("{s:s, s:s, s:[i, i], s:i}", "name", "lm_head.weight", "dtype", "F32", "shape", 2, 4, "file", 0));
     json_array_append_new(tensors, json_pack("{s:s, s:s, s:[i], s:i}", "name", "model.layers.1.self_attn.rotary_emb.inv_freq",
                                              "dtype", "F32", "shape", 8, "file", 0));
     mini_write(&m, &t, 0);
+    cr_assert_eq(wg_weights_open(&w, t.dir, &err), WG_OK, "%s", err.text);
+    cr_assert(wg_weights_count(w) == 2 + 2 * 12 && !wg_weights_find(w, "output.weight"));
+    wg_weights_close(w);
+    json_t *head = json_deep_copy(json_array_get(tensors, 0));
+    cr_assert_str_eq(json_string_value(json_object_get(head, "name")), "model.embed_tokens.weight");
+    json_object_set_new(head, "name", json_string("lm_head.weight"));
+    json_array_append_new(tensors, head);
+    mini_write(&m, &t, 0);
+    cr_assert_eq(wg_weights_open(&w, t.dir, &err), WG_OK, "%s", err.text);
+    const wg_tensor *own = wg_weights_find(w, "output.weight"), *e = wg_weights_find(w, "token_embd.weight");
+    cr_assert(own && !wg_weights_need(w, own, &err) && !wg_weights_need(w, e, &err));
+    size_t size;
+    char *file = file_read(temp_at(&t, "model.safetensors"), &size);
+    cr_assert(own->bytes == e->bytes && memcmp(own->data, e->data, e->bytes) != 0);
+    char *at = memmem(file, size, own->data, own->bytes);
+    cr_assert_not_null(at);
+    memcpy(at, e->data, e->bytes);
+    wg_weights_close(w);
+    file_write(temp_at(&t, "model.safetensors"), file, size);
+    free(file);
     cr_assert_eq(wg_weights_open(&w, t.dir, &err), WG_OK, "%s", err.text);
     cr_assert(wg_weights_count(w) == 2 + 2 * 12 && !wg_weights_find(w, "output.weight"));
     wg_weights_close(w);
@@ -174,10 +193,16 @@ static void put_pipe(const char *file, const char *message)
 
 Test(hf_folder, pipes_are_refused, .timeout = 20)
 {
-    static const char *const files[] = {
-        "config.json",         "generation_config.json",      "tokenizer.json", "tokenizer.model", "tokenizer_config.json",
-        "chat_template.jinja", "model.safetensors.index.json"
-    };
+    static const char *const files[] = { "config.json",
+                                         "generation_config.json",
+                                         "tokenizer.json",
+                                         "tokenizer.model",
+                                         "tokenizer_config.json",
+                                         "chat_template.jinja",
+                                         "model.safetensors.index.json",
+                                         "added_tokens.json",
+                                         "special_tokens_map.json",
+                                         "chat_template.json" };
     make("qwen3");
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         char message[100];
@@ -219,6 +244,8 @@ Test(hf_folder, chat_templates)
     cr_assert_null(key("tokenizer.chat_template"));
     put("tokenizer_config.json", "{\"chat_template\": \"one\", \"bos_token\": \"<b>\", \"eos_token\": {\"content\": \"<e>\"}}");
     cr_assert_str_eq(key("tokenizer.chat_template"), "one");
+    put("tokenizer_config.json", "{\"chat_template\": \"one\", \"bos_token\": \"<b>\", \"eos_token\": {\"content\": \"<e>\"},"
+                                 " \"model_max_length\": 1000000000000000019884624838656}"); /* transformers' "no limit" */
     cr_assert_str_eq(key("wager.bos_token"), "<b>");
     cr_assert_str_eq(key("wager.eos_token"), "<e>");
     put("chat_template.jinja", "alone");
@@ -229,6 +256,26 @@ Test(hf_folder, chat_templates)
     cr_assert_str_eq(key("tokenizer.chat_template"), "d");
     cr_assert_str_eq(key("tokenizer.chat_template.tool_use"), "u");
     cr_assert_null(key("wager.bos_token"));
+    put("tokenizer_config.json", "{}");
+    put("chat_template.json", "{\"chat_template\": \"of a processor\"}");
+    cr_assert_str_eq(key("tokenizer.chat_template"), "of a processor");
+    put("tokenizer_config.json", "{\"chat_template\": \"one\"}");
+    cr_assert_str_eq(key("tokenizer.chat_template"), "one");
+    mkdir(temp_at(&t, "additional_chat_templates"), 0700);
+    put("additional_chat_templates/rag.jinja", "r");
+    put("additional_chat_templates/notes.txt", "n");
+    put("chat_template.jinja", "alone");
+    cr_assert_str_eq(key("tokenizer.chat_template"), "alone");
+    cr_assert_str_eq(key("tokenizer.chat_template.rag"), "r");
+    cr_assert_null(key("tokenizer.chat_template.notes"));
+    unlink(temp_at(&t, "chat_template.jinja"));
+    unlink(temp_at(&t, "additional_chat_templates/rag.jinja"));
+    cr_assert_eq(mkfifo(temp_at(&t, "additional_chat_templates/x.jinja"), 0600), 0);
+    expect(WG_EFORMAT, "$/additional_chat_templates/x.jinja: is not a regular file; download it again");
+    unlink(temp_at(&t, "additional_chat_templates/x.jinja"));
+    unlink(temp_at(&t, "additional_chat_templates/notes.txt"));
+    rmdir(temp_at(&t, "additional_chat_templates"));
+    unlink(temp_at(&t, "chat_template.json"));
     put("tokenizer_config.json", "{\"chat_template\": [{\"name\": \"x\"}]}");
     expect(WG_EMODEL,
            "$/tokenizer_config.json: element 0 of chat_template: expected an object with the texts name and template");

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/hash.h"
 #include "core/file/prune.h"
 
 Test(types, table)
@@ -32,6 +33,15 @@ Test(types, table)
         { WG_IQ4_NL, "iq4_nl", 32, 18 },
         { WG_IQ4_XS, "iq4_xs", 256, 136 },
         { WG_MXFP4, "mxfp4", 32, 17 },
+        { WG_IQ1_S, "iq1_s", 256, 50 },
+        { WG_IQ1_M, "iq1_m", 256, 56 },
+        { WG_IQ2_XXS, "iq2_xxs", 256, 66 },
+        { WG_IQ2_XS, "iq2_xs", 256, 74 },
+        { WG_IQ2_S, "iq2_s", 256, 82 },
+        { WG_IQ3_XXS, "iq3_xxs", 256, 98 },
+        { WG_IQ3_S, "iq3_s", 256, 110 },
+        { WG_TQ1_0, "tq1_0", 256, 54 },
+        { WG_TQ2_0, "tq2_0", 256, 66 },
         { WG_I8, "i8", 1, 1 },
         { WG_I16, "i16", 1, 2 },
         { WG_I32, "i32", 1, 4 },
@@ -286,6 +296,45 @@ Test(types, blocks_have_the_values_of_ggml)
         }
         cr_assert_eq(hash, row[i].hash, "%s: %016llx", t->name, (unsigned long long)hash);
     }
+}
+
+/* Random blocks of code books and ternary digits: bit for bit what the package gguf makes of them (tools/make_codebooks.py). */
+Test(types, code_books_have_the_values_of_ggml)
+{
+    enum { BLOCKS = 64 };
+    static uint8_t raw[BLOCKS * 110];
+    static float x[BLOCKS * 256];
+    char path[400], name[16], want[2][WG_SHA256_HEX], got[WG_SHA256_HEX], line[300];
+    const char *root = getenv("WG_ROOT");
+    int n, seen = 0;
+    snprintf(path, sizeof path, "%.300s/tests/golden/codebooks.txt", root ? root : ".");
+    FILE *f = fopen(path, "r");
+    cr_assert(f, "%s", path);
+    while (fgets(line, sizeof line, f)) {
+        if (*line == '#') continue;
+        cr_assert_eq(sscanf(line, "%15s %d %64s %64s", name, &n, want[0], want[1]), 4);
+        const int type = wg_type_parse(name), at = type == WG_TQ1_0 ? 52 : type == WG_TQ2_0 ? 64 : 0;
+        uint64_t state = (uint64_t)type;
+        cr_assert(type >= 0 && wg_type_get(type)->bytes == n, "%s", name);
+        for (int i = 0; i < BLOCKS * n; i++) {
+            uint64_t z = state += 0x9E3779B97F4A7C15ull;
+            z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
+            z = (z ^ z >> 27) * 0x94D049BB133111EBull;
+            raw[i] = (uint8_t)((z ^ z >> 31) >> 56);
+        }
+        for (int b = 0; b < BLOCKS; b++) { /* scales of ordinary weights */
+            uint8_t *high = raw + b * n + (type == WG_IQ1_M ? 55 : at + 1);
+            *high = (uint8_t)((*high & (type == WG_IQ1_M ? 0x8F : 0x83)) | 0x10);
+        }
+        wg_sha256(raw, (size_t)(BLOCKS * n), got);
+        cr_assert_str_eq(got, want[0], "%s: the blocks", name);
+        cr_assert_eq(wg_row_to_f32(type, raw, x, BLOCKS * 256), 0);
+        wg_sha256(x, sizeof x, got);
+        cr_expect_str_eq(got, want[1], "%s", name);
+        seen++;
+    }
+    cr_assert_eq(seen, 9);
+    fclose(f);
 }
 
 /* OCP MX: 2^(e - 127) times 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives; ggml's e = 0 is 2^-127 too, and 255 is 2^128. */

@@ -175,7 +175,8 @@ Test(arch, refuses_what_it_cannot_compute)
     t.meta = mamba;
     expect(&t, WG_EUNSUPPORTED,
            "FILE: model family 'mamba' is not supported: expected one of: llama, qwen2, qwen3, qwen3moe, "
-           "gemma, gemma2, gemma3, gpt2, gptneox, falcon, mpt, phi3");
+           "gemma, gemma2, gemma3, gpt2, gptneox, falcon, mpt, phi3; llama.cpp's library can compute it: --target "
+           "llamacpp:library=PATH (docs/process-target.md)");
 }
 
 Test(arch, families)

@@ -68,7 +68,7 @@ Test(hf_write, scores_become_merges)
     bytes b;
     size_t whole;
     cr_assert_eq(wg_gguf_writer_open(&g, NULL, &err), WG_OK);
-    cr_assert_eq(wg_sentencepiece_tokenizer(g, path, (wg_text){ model, size }, &none, 600, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_sentencepiece_tokenizer(g, path, (wg_text){ model, size }, NULL, &none, 600, &err), WG_OK, "%s", err.text);
     cr_assert_eq(wg_gguf_writer_head(g, &b.head, &b.n, &whole, &err), WG_OK);
     cr_assert_eq(wg_weights_open_memory(&w, "FILE", b.head, b.n, &err), WG_OK);
     cr_assert_eq(wg_tokenizer_open(&t[0], w, &err), WG_OK, "%s", err.text);

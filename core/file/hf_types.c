@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT
+ * The model types of config.json, with the defaults of their classes in transformers, and wrappers around a text model. */
+#include "core/file/hf_types.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "core/base/mem.h"
+
+/* What several types share. */
+#define SILU .act_key = "hidden_act", .act = "silu"
+#define NO_CAPS .attention_cap = WG_HF_NO_KEY, .logit_cap = WG_HF_NO_KEY
+/* clang-format off */
+const wg_hf_type wg_hf_types[WG_HF_TYPES] = {
+    { .name = "llama", .architecture = "LlamaForCausalLM", .family = "llama", .adjacent = true, .biases = WG_HF_ALL_BY_KEY,
+      SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS },
+    { .name = "mistral", .architecture = "MistralForCausalLM", .family = "llama", .adjacent = true, .kv_heads = 8,
+      .windows = WG_HF_ALL_WINDOWED, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS },
+    { .name = "qwen2", .architecture = "Qwen2ForCausalLM", .family = "qwen2", .biases = WG_HF_QKV_ALWAYS, .kv_heads = 32,
+      .windows = WG_HF_FROM_LAYER, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS },
+    /* Qwen2, and layers for multi-token prediction that no text of its own needs */
+    { .name = "mimo", .architecture = "MiMoForCausalLM", .family = "qwen2", .biases = WG_HF_QKV_ALWAYS, .kv_heads = 32,
+      .windows = WG_HF_FROM_LAYER, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS, .mtp = true,
+      .auto_map = true },
+    { .name = "qwen3", .architecture = "Qwen3ForCausalLM", .family = "qwen3", .biases = WG_HF_ALL_BY_KEY, .head_dim = 128,
+      .kv_heads = 32, .windows = WG_HF_FROM_LAYER, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS },
+    { .name = "mixtral", .architecture = "MixtralForCausalLM", .family = "llama", .adjacent = true, .kv_heads = 8,
+      .windows = WG_HF_ALL_WINDOWED, SILU, .eps = 1e-5, .rope = { .base = 1000000 }, NO_CAPS, .experts = "num_local_experts",
+      .experts_absent = 8, .experts_used = 2, .experts_normed = true, .sparse_names = true },
+    { .name = "qwen3_moe", .architecture = "Qwen3MoeForCausalLM", .family = "qwen3moe", .biases = WG_HF_ALL_BY_KEY,
+      .kv_heads = 4, .windows = WG_HF_ALL_SWITCHED, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS,
+      .experts = "num_experts", .experts_absent = 128, .experts_used = 8, .experts_hidden = "moe_intermediate_size" },
+    { .name = "gemma", .architecture = "GemmaForCausalLM", .family = "gemma", .head_dim = 256, .kv_heads = 16,
+      .act_key = "hidden_act", .act = "gelu_pytorch_tanh", .tied = true, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS,
+      .norms_less_one = true },
+    { .name = "gemma2", .architecture = "Gemma2ForCausalLM", .family = "gemma2", .head_dim = 256, .kv_heads = 4,
+      .windows = WG_HF_PERIODIC, .window = 4096, .period = 2, .act_key = "hidden_activation", .act = "gelu_pytorch_tanh",
+      .tied = true, .eps = 1e-6, .rope = { .base = 10000 }, .scalar = 256, .attention_cap = 50, .logit_cap = 30,
+      .norms_less_one = true, .post_norms = true },
+    { .name = "gemma3_text", .architecture = "Gemma3ForCausalLM", .family = "gemma3", .head_dim = 256, .kv_heads = 4,
+      .windows = WG_HF_PERIODIC, .window = 4096, .period = 6, .act_key = "hidden_activation", .act = "gelu_pytorch_tanh",
+      .tied = true, .eps = 1e-6, .rope = { .base = 1000000, .local_base = 10000 }, .scalar = 256, .attention_cap = 0,
+      .logit_cap = 0, .norms_less_one = true, .post_norms = true },
+    { .name = "gpt2", .architecture = "GPT2LMHeadModel", .family = "gpt2", .act_key = "activation_function",
+      .act = "gelu_new", .tied = true, .eps = 1e-5, .rope = { .base = 10000 }, NO_CAPS, .fused = true, .style = WG_HF_GPT2 },
+    { .name = "gpt_neox", .architecture = "GPTNeoXForCausalLM", .family = "gptneox", .act_key = "hidden_act", .act = "gelu",
+      .eps = 1e-5, .rope = { .base = 10000, .partial = true, .share = 0.25, .base_key = "rotary_emb_base",
+      .share_key = "rotary_pct" }, NO_CAPS, .fused = true, .style = WG_HF_NEOX },
+    { .name = "falcon", .architecture = "FalconForCausalLM", .family = "falcon", .act_key = "activation", .act = "gelu",
+      .tied = true, .eps = 1e-5, .rope = { .base = 10000 }, NO_CAPS, .fused = true, .style = WG_HF_FALCON, .auto_map = true },
+    { .name = "mpt", .architecture = "MptForCausalLM", .family = "mpt", .act_key = "activation", .act = "gelu", .tied = true,
+      .eps = 1e-5, NO_CAPS, .fused = true, .style = WG_HF_MPT, .auto_map = true },
+    { .name = "phi3", .architecture = "Phi3ForCausalLM", .family = "phi3", .windows = WG_HF_ALL_WINDOWED, SILU, .eps = 1e-5,
+      .rope = { .base = 10000, .only_longrope = true, .partial = true }, NO_CAPS, .fused = true },
+};
+/* clang-format on */
+
+/* Models of several parts, whose text model is one of the above: its keys are those of text_config, its tensors stand behind
+ * "language_model.". Integers that checkpoints leave out are those of its class. */
+static const struct wrapper {
+    const char *name, *architecture, *text;
+    struct {
+        const char *key;
+        int absent;
+    } row[6];
+} wrappers[] = {
+    { "gemma3",
+      "Gemma3ForConditionalGeneration",
+      "gemma3_text",
+      { { "vocab_size", 262208 },
+        { "hidden_size", 2304 },
+        { "intermediate_size", 9216 },
+        { "num_hidden_layers", 26 },
+        { "num_attention_heads", 8 },
+        { "max_position_embeddings", 131072 } } },
+};
+enum { WRAPPERS = (int)(sizeof wrappers / sizeof wrappers[0]) };
+
+static const wg_hf_type *find(const char *name)
+{
+    for (int i = 0; name && i < WG_HF_TYPES; i++)
+        if (strcmp(name, wg_hf_types[i].name) == 0) return &wg_hf_types[i];
+    return NULL;
+}
+
+/* Names all types, and what can be done with one that is none of them. */
+static wg_status refuse_type(const wg_hf_keys *r, const char *type)
+{
+    char names[256] = "";
+    const char *inner = json_string_value(wg_hf_member(wg_hf_get(r, "text_config"), WG_HF_KEY_TYPE));
+    for (int i = 0; i < WG_HF_TYPES; i++) {
+        const size_t n = strlen(names);
+        snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "", wg_hf_types[i].name);
+    }
+    if (find(inner))
+        return wg_fail(r->err, WG_EUNSUPPORTED,
+                       "%s: model type '%.60s' is not supported, but that of its text_config, '%s', is: save that part alone "
+                       "with transformers and give its folder",
+                       r->path, type, inner);
+    return wg_fail(r->err, WG_EUNSUPPORTED,
+                   "%s: model type '%.60s' is not supported: expected one of: %s; another program can compute it: --target "
+                   "process:command=PROGRAM with the folder's tokenizer.json as the model (docs/process-target.md)",
+                   r->path, type, names);
+}
+
+static wg_status check_architecture(const wg_hf_keys *r, const char *expected)
+{
+    const json_t *list = wg_hf_get(r, WG_HF_KEY_ARCHITECTURES);
+    const char *first = json_string_value(json_array_get(list, 0));
+    if (list && (!first || strcasecmp(first, expected) != 0)) /* MPT's own says MPTForCausalLM */
+        return wg_hf_refuse(r, WG_HF_KEY_ARCHITECTURES, expected);
+    return WG_OK;
+}
+
+static wg_status unwrap(wg_hf_keys *r, const struct wrapper *w, json_t **text)
+{
+    const json_t *inner = wg_hf_get(r, "text_config");
+    if (!json_is_object(inner)) return wg_hf_wrong(r, "text_config", "the keys of the text model");
+    WG_TRY(check_architecture(r, w->architecture));
+    json_t *keys = json_copy((json_t *)(uintptr_t)inner);
+    if (!keys) return wg_nomem(r->err, 1, "the keys of a text model");
+    for (size_t i = 0; i < sizeof w->row / sizeof w->row[0]; i++)
+        if (!wg_hf_member(keys, w->row[i].key)) json_object_set_new(keys, w->row[i].key, json_integer(w->row[i].absent));
+    if (!wg_hf_member(keys, WG_HF_KEY_TYPE)) json_object_set_new(keys, WG_HF_KEY_TYPE, json_string(w->text));
+    r->o = *text = keys;
+    r->where = "text_config.";
+    return WG_OK;
+}
+
+wg_status wg_hf_type_of(wg_hf_keys *r, const wg_hf_type **out, json_t **text)
+{
+    const char *type = json_string_value(wg_hf_get(r, WG_HF_KEY_TYPE)), *expected = NULL;
+    if (!type) return wg_hf_wrong(r, WG_HF_KEY_TYPE, "the name of a model type");
+    for (int i = 0; i < WRAPPERS; i++)
+        if (strcmp(type, wrappers[i].name) == 0) {
+            WG_TRY(unwrap(r, &wrappers[i], text));
+            expected = wrappers[i].text;
+            type = json_string_value(wg_hf_get(r, WG_HF_KEY_TYPE));
+        }
+    if (expected && (!type || strcmp(type, expected) != 0)) return wg_hf_refuse(r, WG_HF_KEY_TYPE, expected);
+    *out = find(type);
+    return *out ? check_architecture(r, (*out)->architecture) : refuse_type(r, type);
+}
