@@ -606,7 +606,7 @@ Test(report, losses_and_calibration)
     free(html);
 }
 
-static char *table_of(const wg_run_reader *f, int form) /* 0: terminal, 1: Markdown, 2: LaTeX */
+static char *form_of(const wg_run_reader *f, int form) /* 0: terminal, 1: Markdown, 2: LaTeX */
 {
     char *text = NULL;
     size_t n = 0;
@@ -636,7 +636,7 @@ Test(report, labels_name_cells)
     char *name = wg_run_reader_cell_name(f, 2);
     cr_assert_str_eq(name, "long & odd, temperature=0");
     wg_free(name);
-    char *text[] = { table_of(f, 0), table_of(f, 1), table_of(f, 2), page("out", true) };
+    char *text[] = { form_of(f, 0), form_of(f, 1), form_of(f, 2), page("out", true) };
     cr_assert(!strncmp(text[0], "draft  ", 7) && strstr(text[0], "\nlong & odd  rejection  ") && strstr(text[0], "\nrecycle  "),
               "%s", text[0]);
     cr_assert(!strncmp(text[1], "| draft | rule | temp |", 23) && strstr(text[1], "\n| short | rejection | 0 |"), "%s",
@@ -677,7 +677,7 @@ Test(report, latex_fits_a_column)
     json_object_set_new(cell, "tau", json_real(2.25));
     json_object_set_new(cell, "tau_ci", json_pack("[ff]", 2.0, 2.5));
     json_object_set_new(cell, "speedup_ci", json_pack("[ff]", 1.0, 1.5));
-    char *text = table_of(f, 2);
+    char *text = form_of(f, 2);
     const char *form = strstr(text, "\\begin{tabular}{@{}p{");
     double points = 0;
     cr_assert(form && sscanf(form, "\\begin{tabular}{@{}p{%lfpt}lrrrr@{}}", &points) == 1 && points > 60 && points < 200, "%s",
