@@ -422,17 +422,7 @@ void wg_json_watch_memory(void)
 
 bool wg_json_incomplete(void) { return atomic_load(&incomplete); }
 
-void wg_json_put_line(json_t *v, size_t flags)
-{
-    json_free_t give_back;
-    json_malloc_t unused;
-    char *text = v && !wg_json_incomplete() ? json_dumps(v, flags | JSON_SORT_KEYS | JSON_COMPACT) : NULL;
-    if (text) puts(text);
-    else atomic_store(&incomplete, true);
-    json_get_alloc_funcs(&unused, &give_back);
-    give_back(text);
-    json_decref(v);
-}
+void wg_json_set_incomplete(void) { atomic_store(&incomplete, true); }
 
 /* ---- canonical text ---------------------------------------------------------------------------------------------- */
 

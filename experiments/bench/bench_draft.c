@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/base/json.h"
+#include "core/base/json_line.h"
 #include "core/base/clock.h"
 #include "core/base/mem.h"
 #include "draft/draft.h"

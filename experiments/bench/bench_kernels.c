@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/base/json.h"
+#include "core/base/json_line.h"
 #include "core/base/mem.h"
 #include "core/kv/kv.h"
 #include "experiments/base/timing.h"

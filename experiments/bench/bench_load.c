@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/base/json.h"
+#include "core/base/json_line.h"
 #include "core/base/clock.h"
 #include "core/base/mem.h"
 #include "experiments/base/timing.h"

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "core/base/json.h"
+#include "core/base/json_line.h"
 #include "core/base/read_file.h"
 #include "core/base/mem.h"
 

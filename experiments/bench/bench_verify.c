@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "core/base/json.h"
+#include "core/base/json_line.h"
 #include "core/base/mem.h"
 #include "core/dist/sampler.h"
 #include "experiments/base/timing.h"

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "core/base/json.h"
+#include "core/base/json_line.h"
 #include "core/base/clock.h"
 #include "core/base/mem.h"
 #include "core/engine/profile.h"

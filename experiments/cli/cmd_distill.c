@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/base/json.h"
+#include "core/base/json_line.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/cli/signals.h"

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/base/json.h"
+#include "core/base/json_line.h"
 #include "core/base/clock.h"
 #include "core/base/hash.h"
 #include "core/base/mem.h"

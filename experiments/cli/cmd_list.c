@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "core/base/json.h"
+#include "core/base/json_line.h"
 #include "core/base/mem.h"
 #include "core/engine/build.h"
 #include "draft/draft.h"

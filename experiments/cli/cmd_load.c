@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/base/json.h"
+#include "core/base/json_line.h"
 #include "core/base/mem.h"
 #include "core/base/number.h"
 #include "core/base/option.h"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/base/json.h"
+#include "core/base/json_line.h"
 #include "core/base/hash.h"
 #include "core/base/mem.h"
 #include "core/base/save.h"

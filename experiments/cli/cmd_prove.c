@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/base/json.h"
+#include "core/base/json_line.h"
 #include "core/base/mem.h"
 #include "core/base/pool.h"
 #include "experiments/cli/cli.h"

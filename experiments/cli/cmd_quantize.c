@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/json.h"
+#include "core/base/json_line.h"
 #include "core/base/clock.h"
 #include "core/base/pool.h"
 #include "core/file/convert.h"

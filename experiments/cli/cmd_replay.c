@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "core/base/json.h"
+#include "core/base/json_line.h"
 #include "core/base/mem.h"
 #include "experiments/analysis/attribution.h"
 #include "experiments/cli/cli.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/json.h"
+#include "core/base/json_line.h"
 #include "core/base/mem.h"
 #include "core/base/read_file.h"
 #include "experiments/cli/cli.h"

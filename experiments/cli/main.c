@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/base/json.h"
+#include "core/base/json_line.h"
 #include "core/base/log.h"
 #include "core/model/device.h"
 #include "experiments/cli/cli.h"

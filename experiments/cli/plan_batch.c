@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * See plan_batch.h. */
 #include "core/base/json.h"
+#include "core/base/json_line.h"
 #include "experiments/cli/plan_batch.h"
 
 #include <jansson.h>

@@ -11,7 +11,7 @@
 static const struct by_option {
     const char *option;
     int length[WG_PLAN_LENGTHS];
-} by_option[] = { { "length", { 4, 2, 8 } }, { "k", { 4, 2, 8 } }, { "nodes", { 8, 4, 16 } }, { NULL, { 0 } } };
+} by_option[] = { { "length", { 4, 2, 8 } }, { "nodes", { 8, 4, 16 } }, { "k", { 4, 2, 8 } }, { NULL, { 0 } } };
 
 /* Look-ups that differ in what they keep; sam, ngram_cache and ngram_hash draft what these do on texts as short as ours. */
 static const wg_plan_draft lookups[] = {

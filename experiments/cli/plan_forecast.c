@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/base/json.h"
+#include "core/base/json_line.h"
 #include "core/base/mem.h"
 #include "draft/lm/second_model.h"
 #include "experiments/analysis/forecast.h"

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "core/base/json.h"
+#include "core/base/json_line.h"
 #include "experiments/base/shell_word.h"
 
 static const char *const answers[] = { "undecided", "do not speculate", "speculate" };

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "core/base/json.h"
+#include "core/base/json_line.h"
 #include "core/base/mem.h"
 #include "experiments/analysis/prove_drafter.h"
 #include "experiments/base/spec.h"

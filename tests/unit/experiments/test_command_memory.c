@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/base/json.h"
+#include "core/base/json_line.h"
 #include "experiments/cli/commands.h"
 #include "scene.h"
 

@@ -325,7 +325,7 @@ Test(summary, all_of_a_cell_has_columns)
 {
     wg_config *c =
         config_of("{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\"}, \"prompts\": {\"file\": \"prompts.jsonl\"},"
-                  "\"draft\": {\"kind\": \"ngram\"}, \"sampling\": {\"temperature\": 0}}");
+                  "\"draft\": {\"kind\": \"ngram\", \"label\": \"look-up\"}, \"sampling\": {\"temperature\": 0}}");
     const wg_cost pass = { .knots = 2, .rows = { 1, 11 }, .seconds = { 0.1, 0.6 } };
     wg_result r = result();
     r.cost = (wg_cell_cost){ .known = true, .pass = pass, .batch = 1 };

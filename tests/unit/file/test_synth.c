@@ -227,7 +227,8 @@ Test(synth, bad_shapes_are_refused)
     cr_assert_str_eq(
         err.text,
         "there is no shape 'llama'; expected one of: llama-3.2-1b, llama-3-8b, llama-3.1-8b, draft-124m, tinyllama-1.1b, "
-        "qwen2.5-0.5b, qwen3-0.6b, qwen3-8b, qwen3-30b-a3b, gpt2, pythia-1.4b, falcon-7b, mpt-7b, tiny");
+        "qwen2.5-0.5b, qwen3-0.6b, qwen3-8b, qwen3-30b-a3b, gpt2, pythia-1.4b, falcon-7b, mpt-7b, tiny (did you mean "
+        "'llama-3.2-1b'?)");
     cr_assert_eq(wg_synth("tiny", WG_F32, 1, "/dev/full", &err), WG_EIO);
 }
 
