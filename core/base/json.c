@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <math.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -400,30 +399,6 @@ wg_status wg_json_problem(const wg_json *doc, const char *path, bool key, wg_err
     return WG_ECONFIG;
 }
 
-/* ---- memory that ends -------------------------------------------------------------------------------------------- */
-
-static atomic_bool incomplete;
-static json_malloc_t watched;
-
-static void *watch(size_t n)
-{
-    void *p = watched(n);
-    if (!p) atomic_store(&incomplete, true);
-    return p;
-}
-
-void wg_json_watch_memory(void)
-{
-    json_free_t give_back;
-    atomic_store(&incomplete, false);
-    json_get_alloc_funcs(&watched, &give_back);
-    json_set_alloc_funcs(watch, give_back);
-}
-
-bool wg_json_incomplete(void) { return atomic_load(&incomplete); }
-
-void wg_json_set_incomplete(void) { atomic_store(&incomplete, true); }
-
 /* ---- canonical text ---------------------------------------------------------------------------------------------- */
 
 typedef struct sink {
@@ -581,7 +556,6 @@ static char *text_of(const json_t *value, int lines)
     if (lines) puts_(&s, "\n");
     if (!s.failed) return s.text;
     wg_free(s.text);
-    atomic_store(&incomplete, true);
     return NULL;
 }
 

@@ -43,12 +43,6 @@ json_t *wg_json_load(const char *dir, const char *file);
  * only with indentation. Free with wg_free; NULL when out of memory, or value is NULL for that reason. */
 char *wg_json_canonical(const json_t *value, bool indent);
 
-/* Whether some JSON could not be built or printed, because memory ended, since wg_json_watch_memory, which has jansson's
- * allocator watched. A program that prints JSON ends as failed then: a member may be missing anywhere. */
-void wg_json_watch_memory(void);
-bool wg_json_incomplete(void);
-void wg_json_set_incomplete(void);
-
 /* Writes `value` to a file in canonical, indented form, atomically (save.h). */
 wg_status wg_json_save(const json_t *value, const char *path, wg_error *err);
 
