@@ -296,7 +296,8 @@ def same_commands(page, errors):
 
 
 def shown(output):
-    lines = [x[:COLUMNS].rstrip() for x in output.replace("-%s-" % socket.gethostname(), "-HOST-").splitlines()]
+    output = output.replace("-%s-" % socket.gethostname(), "-HOST-").replace(os.path.expanduser("~") + "/", "~/")
+    lines = [x[:COLUMNS].rstrip() for x in output.splitlines()]
     return "\n".join(lines[:LINES] + (["[%d lines more]" % (len(lines) - LINES)] if len(lines) > LINES else [])) + "\n"
 
 
