@@ -3,7 +3,7 @@
 """Checks that every message of api/, experiments/, draft/, core/file/ and core/text/ occurs in a test: messages.py ROOT.
 
 A message is the format of a call to a reporter (wg_fail, wg_problem, standard error ...), or the text that a call passes to a
-helper with a parameter `why`. It is tested when a golden file (tests/bad/*/error) has a text of this format, or a string of a
+helper with a parameter `why`. It is tested when a case of tests/bad/*.txt has a text of this format, or a string of a
 test has at least its first or last half. UNREACHABLE lists the exceptions, each with its reason; an exception that is no
 longer needed is an error too. For the other folders the number of untested messages is printed."""
 import os
@@ -164,10 +164,8 @@ def tail(toks):
 def tested_texts(root, macros):
     golden, said = [], set()
     bad = os.path.join(root, "tests", "bad")
-    for case in sorted(os.listdir(bad)):
-        path = os.path.join(bad, case, "error")
-        if os.path.exists(path):
-            golden.append(open(path, encoding="utf-8", errors="replace").read())
+    for file in sorted(os.listdir(bad)):
+        golden += open(os.path.join(bad, file), encoding="utf-8", errors="replace").read().split("\n## ")
     for folder, _, files in os.walk(os.path.join(root, "tests")):
         if "fuzz" in folder:
             continue

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Runs the program as a user would. usage: tests/program/run.sh WAGER [--update]
-# Every folder tests/bad/cli-*/ holds `cmd` (a shell line), `error` (what must stand on stderr, exactly) and `status`. In cmd,
-# wager is the program, $T a folder of two tiny models of one vocabulary (target.gguf, draft.gguf) and a prompt file, and nothing else. In
-# `error` the folder is written $T, the list of all drafters or rules @drafters@ or @rules@, and that of the rules for trees of a
-# law @iid_rules@ or @coupled_rules@. --update rewrites the goldens, to be reviewed with git diff.
+# tests/bad/COMMAND.txt are transcripts of wrong command lines. A case is a line `## name`, a shell command (`$ ` begins it, `> `
+# continues it), what must stand on stderr, exactly, and a line `= STATUS`. In the command wager is the program, $T a folder of two
+# tiny models of one vocabulary (target.gguf, draft.gguf) and a prompt file, and nothing else. In the text the folder is written $T,
+# the list of all drafters or rules @drafters@ or @rules@, and that of the rules for trees of a law @iid_rules@ or @coupled_rules@.
+# --update rewrites the transcripts, to be reviewed with git diff.
 set -u
 program=$(realpath "$1")
 update=${2:-}
@@ -112,12 +113,11 @@ new_folder() { # DIR
 
 whole() { IFS= read -r -d '' "$1" <"$2"; } # VARIABLE FILE: read without a process, as four hundred cases are
 
-# The error must be the golden one, and nothing may be left behind, but made*.
-bad_case() { # DIR
-  local dir=$1 name=${1##*/} T=$base/case status command error want there
-  whole command "$dir/cmd"
+# The error must be the transcript's, and nothing may be left behind, but made*. `seen`: the error and the status of this run.
+bad_case() { # NAME COMMAND ERROR STATUS
+  local name=$1 T=$base/case want=$3 status error there
   [[ -d $T && $(echo "$T"/*) == "$case_files" ]] || { new_folder "$T" && case_files=$(echo "$T"/*); } || return
-  (eval "$command") >"$base/out" 2>"$base/err"
+  (eval "$2") >"$base/out" 2>"$base/err" </dev/null
   status=$?
   whole error "$base/err"
   error=${error//"$T"/"\$T"}
@@ -125,19 +125,34 @@ bad_case() { # DIR
   error=${error//"expected one of: $rules"/"expected one of: @rules@"}
   error=${error//"rules that fit: $iid_rules"$'\n'/"rules that fit: @iid_rules@"$'\n'}
   error=${error//"choose one of: $coupled_rules"$'\n'/"choose one of: @coupled_rules@"$'\n'}
-  if [ "$update" = --update ]; then
-    printf '%s' "$error" >"$dir/error"
-    echo "$status" >"$dir/status"
-  fi
-  whole want "$dir/error"
+  seen=$error"= $status"$'\n'
+  [ "$update" != --update ] || return 0
   there=" $(echo "$T"/*) "
   there=${there//" $T/made"*([! ])/}
   if [ "$error" != "$want" ]; then
-    diff -u "$dir/error" - <<<"${error%$'\n'}"
+    diff -u --label "$name: expected" --label "$name: stderr" <(printf %s "$want") <(printf %s "$error")
     fail "$name: stderr"
-  elif [ "$status" != "$(<"$dir/status")" ]; then fail "$name: exit status $status, expected $(<"$dir/status")"
+  elif [ "$status" != "$4" ]; then fail "$name: exit status $status, expected $4"
   elif [ "$there" != " $case_files " ]; then fail "$name: files left behind:$there"
   else ok; fi
+}
+
+transcript() { # FILE: runs its cases; --update writes it anew
+  local file=$1 line name= command= want= text= seen cases=0
+  while IFS= read -r line; do
+    case $line in
+      '## '*) name=${line#'## '} command= want= text+=$line$'\n' ;;
+      '$ '*) command=${line#'$ '}$'\n' text+=$line$'\n' ;;
+      '> '*) command+=${line#'> '}$'\n' text+=$line$'\n' ;;
+      '= '*)
+        bad_case "$(basename "$file" .txt) $name" "$command" "$want" "${line#'= '}"
+        text+=$seen name= cases=$((cases + 1))
+        ;;
+      *) if [ -n "$name" ]; then want+=$line$'\n'; else text+=$line$'\n'; fi ;;
+    esac
+  done <"$file"
+  [ -z "$name" ] && [ $cases -gt 0 ] || fail "$file: a case without a line '= STATUS', or no case"
+  [ "$update" != --update ] || printf %s "$text" >"$file"
 }
 
 expect() { # NAME PATTERN COMMAND...: succeeds and its output has the pattern
@@ -493,7 +508,12 @@ good_cases() {
 }
 
 prepare || { echo "FAIL: the tiny models could not be made"; exit 1; }
-for dir in tests/bad/cli-*/; do bad_case "${dir%/}"; done
-[ "$update" = --update ] || { good_cases; train_cases; distill_cases; }
+for file in tests/bad/*.txt; do
+  case $file in */config.txt | */gguf.txt) ;; *) transcript "$file" ;; esac # the two are those of unit tests
+done
+[ "$update" != --update ] || exit 0
+good_cases
+train_cases
+distill_cases
 echo "program: $passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Configs of several files: named parts and paths; and every golden mistake under tests/bad/config-*. */
-#include <glob.h>
+ * Configs of several files: named parts and paths; and every mistake of tests/bad/config.txt. */
 #include <sys/stat.h>
 
 #include "core/base/mem.h"
 #include "draft/draft.h"
 #include "scene.h"
+#include "tests/transcript.h"
 #include "verify/verify.h"
 
 static scene s;
@@ -184,45 +184,30 @@ static void name_lists(char *text)
     name_list(text, "choose one of: ", coupled, "@coupled_rules@");
 }
 
-/* tests/bad/config-<what>/{input.json, error}; `set` has a --set a line. WG_UPDATE=1 rewrites the errors, to be reviewed with
- * git diff. */
+/* The cases of tests/bad/config.txt. */
 Test(config_parts, mistakes_are_explained)
 {
-    char pattern[1100], path[1200];
-    const char *root = getenv("WG_ROOT");
-    snprintf(pattern, sizeof pattern, "%s/tests/bad/config-*", root ? root : s.before);
-    glob_t g;
-    cr_assert_eq(glob(pattern, 0, NULL, &g), 0, "no cases at %s", pattern);
+    if (!getenv("WG_ROOT")) setenv("WG_ROOT", s.before, 1);
+    transcript t = transcript_open("config");
     put_parts();
-    for (size_t i = 0; i < g.gl_pathc; i++) {
-        const char *set[8];
-        int n_set = 0;
-        snprintf(path, sizeof path, "%s/input.json", g.gl_pathv[i]);
-        char *input = file_read(path, NULL);
-        snprintf(path, sizeof path, "%s/set", g.gl_pathv[i]);
-        char *sets = file_read(path, NULL);
-        for (char *line = sets ? strtok(sets, "\n") : NULL; line && n_set < 8; line = strtok(NULL, "\n")) set[n_set++] = line;
-        snprintf(path, sizeof path, "%s/error", g.gl_pathv[i]);
-        cr_assert_not_null(input, "%s", g.gl_pathv[i]);
-        put("input.json", input);
+    for (int i = 0; i < t.n; i++) {
+        transcript_case *of = &t.of[i];
+        put("input.json", of->input);
         wg_error err = { 0 };
         wg_config *c = NULL;
-        const wg_status status = wg_config_open(&c, "input.json", set, n_set, &wg_program_plugins, &err);
-        cr_expect_eq(status, err.code, "%s", path);
-        cr_expect(status == WG_ECONFIG || status == WG_EINVAL, "%s: accepted, or not a configuration error", path);
+        const wg_status status =
+            wg_config_open(&c, "input.json", (const char *const *)of->set, of->sets, &wg_program_plugins, &err);
+        cr_expect_eq(status, err.code, "%s", of->name);
+        cr_expect(status == WG_ECONFIG || status == WG_EINVAL, "%s: accepted, or not a configuration error", of->name);
         cr_expect_null(c);
         strcat(err.text, "\n");
         name_lists(err.text);
-        if (getenv("WG_UPDATE")) put(path, err.text);
-        char *golden = file_read(path, NULL);
-        cr_expect_str_eq(err.text, golden ? golden : "", "%s:\n%s\ninstead of\n%s", path, err.text,
-                         golden ? golden : "(nothing)");
-        free(golden);
-        free(sets);
-        free(input);
+        cr_expect_str_eq(err.text, of->message, "%s:\n%s\ninstead of\n%s", of->name, err.text, of->message);
+        free(of->message);
+        of->message = strdup(err.text);
     }
-    cr_assert_geq(g.gl_pathc, 15);
-    globfree(&g);
+    cr_assert_geq(t.n, 15);
+    transcript_close(&t);
 }
 #endif
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * The GGUF reader against a file composed by hand and every way to break it. The messages of broken files are golden:
- * tests/bad/gguf-<case>/error; WG_UPDATE=1 rewrites them, git diff reviews them. */
+ * tests/bad/gguf.txt; WG_UPDATE=1 rewrites them, git diff reviews them. */
 #include <criterion/criterion.h>
-#include <sys/stat.h>
 
 #include "core/base/mem.h"
 #include "core/file/weights.h"
 #include "tests/temp.h"
+#include "tests/transcript.h"
 #include "tests/unit/file/gguf_bytes.h"
 
 /* Touches all a reader may touch; returns something that depends on it. */
@@ -195,18 +195,15 @@ static const bad bad_cases[] = {
 
 static void check_golden(const char *name, const char *text)
 {
-    char path[512];
-    const char *root = getenv("WG_ROOT");
-    snprintf(path, sizeof path, "%s/tests/bad/gguf-%s", root ? root : ".", name);
-    if (getenv("WG_UPDATE")) mkdir(path, 0777);
-    strcat(path, "/error");
+    transcript t = transcript_open("gguf");
+    transcript_case *c = transcript_find(&t, name);
+    cr_assert(c, "%s has no case %s", t.path, name);
     char line[WG_ERROR_TEXT + 1];
     snprintf(line, sizeof line, "%s\n", text);
-    if (getenv("WG_UPDATE")) file_write(path, line, strlen(line));
-    char *want = file_read(path, NULL);
-    cr_assert(want, "%s is missing", path);
-    cr_expect_str_eq(line, want, "%s", name);
-    free(want);
+    cr_expect_str_eq(line, c->message, "%s", name);
+    free(c->message);
+    c->message = strdup(line);
+    transcript_close(&t);
 }
 
 Test(gguf, broken_files_say_what_is_wrong)
