@@ -498,7 +498,7 @@ Test(distill, results_compare_students_with_text_only)
     scene_close(&s);
 }
 
-/* ---- what is refused; tests/bad/cli-distill-* have the rest */
+/* ---- what is refused; tests/bad/distill.txt has the rest */
 
 Test(distill, lengths_and_embeddings_that_do_not_fit)
 {
