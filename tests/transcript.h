@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Cases of tests/bad/gguf.txt and config.txt: `## name`, then lines `$ --set A=B`, lines of an input behind `> `, and the message
- * that is expected. WG_UPDATE=1, with one test at a time (-j1), rewrites the messages, to be reviewed with git diff. */
+ * Cases of tests/bad/gguf.txt and config.txt: `## name`, then lines `$ --set A=B`, lines of an input behind `> `, and the
+ * message that is expected. WG_UPDATE=1, with one test at a time (-j1), rewrites the messages, to be reviewed with git diff. */
 #ifndef WG_TESTS_TRANSCRIPT_H
 #define WG_TESTS_TRANSCRIPT_H
 
