@@ -121,7 +121,10 @@ run_one() { # CONFIG
   draw "$out" "$name"
   { pictures "$name"; "$wager" report "$out" --md | tail -n 1; } | replace docs/results.md "$name"
   [ $trace = steps ] || replayed "$out" "$1" >"results/$name/replay.txt" || return 1
-  if [ "$name" = quickstart ]; then { echo '```'; cat "$out.table"; echo '```'; } | replace README.md results; fi
+  if [ "$name" = quickstart ]; then
+    { echo '```console'; echo '$ build/release/wager report results/quickstart --table'; "$wager" report results/quickstart --table; echo '```'; } |
+      replace README.md results
+  fi
   echo "run-all: $name in $((SECONDS - started)) s"
 }
 
