@@ -206,6 +206,10 @@ wg_status wg_option_set_list(const wg_option *table, void *o, size_t size, const
         char *eq = strchr(item, '=');
         if (!eq) return wg_fail(err, WG_EINVAL, "option list '%s': '%s' is not of the form name=value", list, item);
         *eq = '\0';
+        const size_t name = strlen(item);
+        for (const char *q = list; q < p; q += strcspn(q, ",") + 1)
+            if (strncmp(q, item, name) == 0 && q[name] == '=')
+                return wg_fail(err, WG_EINVAL, "option list '%s': '%s' is set twice", list, item);
         WG_TRY(wg_option_set(table, o, item, eq + 1, err));
         p += n;
         if (*p == ',') p++;

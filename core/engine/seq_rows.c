@@ -8,8 +8,7 @@
 #include "core/base/mem.h"
 #include "core/engine/engine_impl.h"
 
-/* Nodes of which nothing is known, because nothing that follows them is ever read: those behind the end of a text, and drafts
- * that have p = 0. */
+/* Nodes of which nothing is known, because nothing that follows them is ever read: drafts that have p = 0. */
 enum { NOWHERE = -3, BEFORE = -4 }; /* BEFORE: the constrained text has not begun */
 
 /* A constraint of the text: its states, and the tokens that may follow them. */
@@ -227,7 +226,8 @@ static int find_allowed(const struct wg_seq_rows *r, int32_t state, uint64_t *se
     return n;
 }
 
-/* The state behind a token; NOWHERE: behind the end of the text, or behind a token that may not follow. *offered: it may. */
+/* The state behind a token; NOWHERE: behind a token that may not follow. *offered: it may. An end that ends no text (a request
+ * that ignores ends) leaves the state as it is, so that other ends alone follow. */
 static int32_t follow(const struct wg_seq_rows *r, int32_t state, int32_t token, bool *offered)
 {
     const constrained *c = &r->by;
@@ -235,13 +235,13 @@ static int32_t follow(const struct wg_seq_rows *r, int32_t state, int32_t token,
     *offered = false;
     if (state == BEFORE) {
         *offered = !r->allowed || wg_token_in(r->allowed, token);
-        return *offered && !ends_text(c, token) ? step(c, state, token) : NOWHERE;
+        return !*offered ? NOWHERE : ends_text(c, token) ? state : step(c, state, token);
     }
     if (state < 0) return state;
     if (ends_text(c, token) || r->allowed) {
         if (find_allowed(r, state, set) < 0) return WG_ACCEPTOR_FULL;
         *offered = wg_token_in(set, token);
-        if (ends_text(c, token) || !*offered) return NOWHERE;
+        if (!*offered || ends_text(c, token)) return *offered ? state : NOWHERE;
     }
     const int32_t next = wg_acceptor_token(c->acceptor, state, token);
     *offered = next >= 0;
@@ -281,8 +281,10 @@ wg_status wg_seq_rows_prune(const wg_seq *s, wg_tree *t, bool *keep, wg_error *e
         bool offered;
         state[i] = state_behind(r, t, i, &offered);
         if (state[i] == WG_ACCEPTOR_FULL) return too_ambiguous(s, err);
-        keep[i] = keep[i] && keep[t->parent[i]] && state[t->parent[i]] != NOWHERE && (offered || drawn);
-        if (state[i] == NOWHERE) t->group[i] = -1;
+        const int up = t->parent[i];
+        const bool behind_end = up > 0 && r->by.acceptor && ends_text(&r->by, t->token[up]);
+        keep[i] = keep[i] && keep[up] && state[up] != NOWHERE && !behind_end && (offered || drawn);
+        if (state[i] == NOWHERE || (r->by.acceptor && ends_text(&r->by, t->token[i]))) t->group[i] = -1;
     }
     return WG_OK;
 }

@@ -6,6 +6,8 @@
 #include <string.h>
 
 enum { MOST = 64 };
+/* The least lower bound of a faster draft: it is printed with two digits, as more than 1.00. */
+static const double ABOVE_ONE = 1.005;
 
 wg_plan_speed wg_plan_speed_of(const double *seconds, const double *tokens, const double *plain_seconds,
                                const double *plain_tokens, int n)
@@ -33,7 +35,9 @@ wg_plan_answer wg_plan_answer_of(wg_plan_speed *v, int n, int *best)
     for (int i = 0; i < n; i++) {
         v[i].of = of[i];
         if (isfinite(v[i].speedup) && (*best < 0 || v[i].speedup > v[*best].speedup)) *best = i;
-        if (!strcmp(wg_contrast_verdict(&of[i]), "faster") && (faster < 0 || v[i].speedup > v[faster].speedup)) faster = i;
+        if (!strcmp(wg_contrast_verdict(&of[i]), "faster") && v[i].lo >= ABOVE_ONE &&
+            (faster < 0 || v[i].speedup > v[faster].speedup))
+            faster = i;
         worthless = worthless && v[i].hi < WG_PLAN_WORTH; /* false of NaN */
     }
     if (faster >= 0) {

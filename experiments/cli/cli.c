@@ -110,6 +110,8 @@ static void print_help(const wg_command *c, const wg_flag *flags)
 
 /* ---- flags --------------------------------------------------------------------------------------------------------- */
 
+enum { FLAGS_MOST = 64 }; /* of a command */
+
 static int complain(const char *command, const char *text, const char *word, const char *hint)
 {
     fprintf(stderr, "wager %s: %s '%s'%s; see wager %s --help\n", command, text, word, hint, command);
@@ -118,11 +120,10 @@ static int complain(const char *command, const char *text, const char *word, con
 
 static int unknown_flag(const char *command, const wg_flag *flags, const char *word)
 {
-    enum { MOST = 64 };
-    const char *names[MOST];
+    const char *names[FLAGS_MOST];
     char hint[96], name[WG_NEAREST_WORD + 1];
     int n = 0;
-    for (const wg_flag *f = flags; f->name && n < MOST - 2; f++) names[n++] = f->name;
+    for (const wg_flag *f = flags; f->name && n < FLAGS_MOST - 2; f++) names[n++] = f->name;
     names[n++] = "help";
     names[n] = NULL;
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word + strspn(word, "-"), "="), word + strspn(word, "-"));
@@ -216,11 +217,16 @@ static const wg_flag *match_flag(const wg_flag *flags, const char *word, const c
 }
 
 /* The flag at argv[*at], with its value, which may be the next word. -1, or an exit status. */
-static int read_flag(const char *command, const wg_flag *flags, int argc, char **argv, int *at)
+/* seen: (flags) which were read already. */
+static int read_flag(const char *command, const wg_flag *flags, bool *seen, int argc, char **argv, int *at)
 {
     const char *word = argv[*at], *value, *other;
     const wg_flag *f = match_flag(flags, word, &value);
     if (!f) return unknown_flag(command, flags, word);
+    const bool may_repeat =
+        f->type == WG_FLAG_LIST || f->type == WG_FLAG_BOOL || f->type == WG_FLAG_MODEL || f->type == WG_FLAG_MODEL_IF;
+    if (seen[f - flags] && !may_repeat) return complain(command, "this flag takes one value and is given twice:", word, "");
+    seen[f - flags] = true;
     if (f->type == WG_FLAG_BOOL) {
         if (value) return complain(command, "this flag takes no value:", word, "");
         *(bool *)f->to = true;
@@ -291,7 +297,7 @@ int wg_cli_parse(const char *command, const wg_flag *flags, int argc, char **arg
 {
     const wg_command *c = find_command(command);
     int n = 0;
-    bool flags_end = false;
+    bool flags_end = false, seen[FLAGS_MOST] = { false };
     if (reader.read) {
         reader.read(c, flags, reader.user);
         return WG_EXIT_OK;
@@ -303,7 +309,7 @@ int wg_cli_parse(const char *command, const wg_flag *flags, int argc, char **arg
             print_help(c, flags);
             return WG_EXIT_OK;
         } else {
-            const int bad = read_flag(command, flags, argc, argv, &i);
+            const int bad = read_flag(command, flags, seen, argc, argv, &i);
             if (bad >= 0) return bad;
         }
     }

@@ -88,7 +88,7 @@ void wg_load_print(FILE *f, const json_t *m)
     fprintf(f, "TTFT + TPOT (n - 1) misses the measured latency of a request by %.2f %% (median), %.2f %% (p99)\n",
             100 * wg_json_measured(model, "median_relative_error"), 100 * wg_json_measured(model, "p99_relative_error"));
     if (json_object_get(m, "spec_decode_num_drafts"))
-        fprintf(f, "speculation: %.2f tokens a pass, %.1f %% of the drafts accepted (by the server's %s)\n",
+        fprintf(f, "speculation: %.2f tokens a pass that drafted, %.1f %% of the drafts accepted (by the server's %s)\n",
                 wg_json_measured(m, "spec_decode_acceptance_length"), wg_json_measured(m, "spec_decode_acceptance_rate"),
                 wg_json_word(m, "spec_decode_source"));
     fprintf(f, "client: %.0f %% of one processor\n",

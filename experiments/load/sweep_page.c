@@ -89,7 +89,7 @@ static const struct {
     { "p99_tpot_ms", "TPOT p99 ms", "%.2f" },
     { "median_itl_ms", "ITL p50 ms", "%.2f" },
     { "p99_e2el_ms", "E2EL p99 ms", "%.1f" },
-    { "spec_decode_acceptance_length", "tokens a pass", "%.2f" },
+    { "spec_decode_acceptance_length", "tokens a pass that drafted", "%.2f" },
     { "request_goodput", "goodput/s", "%.2f" },
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };

@@ -282,10 +282,11 @@ static void disturbed(FILE *f, const json_t *cells)
 static void cell_words(const json_t *c, char *b, size_t n)
 {
     char value[WIDTH / 4];
-    snprintf(b, n, "%s", text_of(c, "drafter"));
+    const char *label = text_of(c, "label");
+    snprintf(b, n, "%s", label ? label : text_of(c, "drafter"));
     static const char *const keys[] = { "draft.length", "draft.k", "draft.nodes" };
     static const char *const words[] = { ", length", ", k", ", nodes" };
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 3 && !label; i++) {
         swept(c, keys[i], value, sizeof value);
         if (strcmp(value, "-") != 0) snprintf(b + strlen(b), n - strlen(b), "%s %s", words[i], value);
     }

@@ -299,6 +299,10 @@ def test_fails_closed():
             for seed in range(2):
                 text = text_of(s.complete(STORY, max_tokens=30, seed=seed, **fields))
                 assert text.strip() in texts, (fields, text)
+        for tokens in (3, 8):  # an end that is ignored leaves nothing but ends
+            ends = {"max_tokens": tokens, "seed": 1, "guided_choice": ["a"], "ignore_eos": True}
+            alone = s.complete("Once", speculative={"enabled": False}, **ends)
+            assert text_of(s.complete("Once", **ends)) == text_of(alone) == "a", text_of(alone)
         json.loads(text_of(s.complete(STORY, max_tokens=200, seed=1, response_format={"type": "json_object", "schema": {"type": "null", "x-note": 1}})))
         anything = {"type": "json_schema", "json_schema": {"name": "any", "schema": True}}
         assert text_of(s.complete(STORY, max_tokens=4, seed=1, response_format=anything)).lstrip()[:1] in tuple('{["tfn-0123456789')

@@ -9,7 +9,7 @@ trap 'rm -rf "$tmp"' EXIT
 failed=0
 fail() { echo "FAILED: $*" >&2; failed=1; }
 
-text() { "$gpu" generate -m "$model" -p 'Once upon a time' -n 12 --seed 5 "$@" 2>>"$tmp/log" | sed 's/^\[.*output/output/'; }
+text() { "$gpu" generate -m "$model" -p 'Once upon a time' -n 12 --seed 5 "$@" 2>>"$tmp/log" | sed 's/^\[.*output/output/; /^\[no draft: /d'; }
 same_text() { # TEMPERATURE, the way whose text is wanted, the ways that must give it
   local temp=$1 way
   # shellcheck disable=SC2086
@@ -112,7 +112,7 @@ refused 'device "cuda:0/eager/exact" is unknown' "$gpu" generate -m "$model" -p 
 refused 'device "cuda:0/serial/eager" is unknown' "$gpu" generate -m "$model" -p x -n 1 --device cuda:0/serial/eager
 refused 'device "cuda:0/exact/fast" is unknown' "$gpu" generate -m "$model" -p x -n 1 --device cuda:0/exact/fast
 refused 'cuda:0 keeps no cache of type q8; expected f32' "$gpu" generate -m "$model" -p x -n 1 --device cuda:0 --kv-type q8
-refused '--kv-type q4: expected f32, f16, bf16 or q8' "$gpu" generate -m "$model" -p x -n 1 --kv-type q4
+refused '--kv-type q4: expected one of: f32, f16, bf16, q8' "$gpu" generate -m "$model" -p x -n 1 --kv-type q4
 export WG_SIMT_MEMORY=600000
 refused 'out of memory on cuda:0.*a weight matrix' "$gpu" generate -m "$model" -p x -n 1 --device cuda:0
 export WG_SIMT_MEMORY=4500000
