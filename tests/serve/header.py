@@ -141,11 +141,13 @@ def test_full_uploads():
     """Who finds the memory for bodies full is told to come again, and may; those who fill it have their answers."""
     big = b'{"prompt": "a", "user": "%s"}' % (b"x" * 3000000)
     with Server(SERVE, "--max-uploads", "8", model=DRAFT) as s:
-        before, end = s.resident(), time.monotonic() + 100
+        end = time.monotonic() + 100
         holders = [s.socket(LINE + HOST + TYPE + b"Content-Length: %d\r\n\r\n" % len(big) + big[:-1]) for _ in range(2)]
-        while s.resident() - before < 5000 and time.monotonic() < end:  # KiB: each has half of the memory when its body is there
+        while True:  # each has half of the memory when its body is there
+            code, headers, body = s.call("POST", "/tokenize", BODY)
+            if code == 503 or time.monotonic() > end:
+                break
             time.sleep(0.02)
-        code, headers, body = s.call("POST", "/tokenize", BODY)
         e = error_of(json.loads(body))
         assert code == 503 and int(headers["Retry-After"]) >= 1 and e["type"] == "unavailable_error" and "--max-uploads" in e["message"], (code, body)
         for k in holders:
