@@ -105,7 +105,7 @@ def quick(command, compared):
     return command
 
 
-VOLATILE = re.compile(r"^(machine:|results:|time |\*: |Learnt here|\d+ of \d+ cells|auto, which|\d+ intervals|No interval|warning)|no draft at all")
+VOLATILE = re.compile(r"^(machine:|Speculate: |Do not speculate: |Undecided: |results:|time |\*: |Learnt here|\d+ of \d+ cells|auto, which|\d+ intervals|No interval|warning)|no draft at all")
 ROW = re.compile(r"^(.*?)(\s[\d.]+)(\s+\d+\.\d\d\s+(?:[\d.]+ %|-))\s+[\d.]+\s.*\d+\.\d\dx.*$")  # ... temperature, tau and acceptance ...
 
 

@@ -50,7 +50,7 @@ holding() {
   return "${rc[1]}"
 }
 
-text() { wager generate -m $model -p "$prompt" -n $length --temp 0 "$@" 2>/dev/null | sed 's/^\[.*output/output/'; }
+text() { wager generate -m $model -p "$prompt" -n $length --temp 0 "$@" 2>/dev/null | sed 's/^\[.*output/output/; /^\[no draft: /d'; }
 text_is() { # WANT WHAT ARGS...
   local got
   got=$(text "${@:3}")
@@ -65,7 +65,7 @@ texts() { # greedy text: the same for every drafter and place
   done
   [ $failed = 0 ] || return 1
   echo '{"texts": "cpu", "same": true}'
-  gpu=$(wager generate -m $model -p "$prompt" -n $length --temp 0 --device "$on" | sed 's/^\[.*output/output/')
+  gpu=$(wager generate -m $model -p "$prompt" -n $length --temp 0 --device "$on" | sed 's/^\[.*output/output/; /^\[no draft: /d')
   [ -n "$gpu" ] || return 1
   for way in "--draft ngram" "-d $draft" "--draft model:model=$draft,device=$on" "--draft none"; do
     # shellcheck disable=SC2086
