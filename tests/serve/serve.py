@@ -299,7 +299,7 @@ def test_fails_closed():
             for seed in range(2):
                 text = text_of(s.complete(STORY, max_tokens=30, seed=seed, **fields))
                 assert text.strip() in texts, (fields, text)
-        for tokens in (3, 8):  # an end that is ignored leaves nothing but ends
+        for tokens in (3, 8):  # behind an ignored end token only end tokens may follow
             ends = {"max_tokens": tokens, "seed": 1, "guided_choice": ["a"], "ignore_eos": True}
             alone = s.complete("Once", speculative={"enabled": False}, **ends)
             assert text_of(s.complete("Once", **ends)) == text_of(alone) == "a", text_of(alone)
