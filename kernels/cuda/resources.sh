@@ -75,7 +75,7 @@ int main(void)
     return none && !why[0];
 }
 C
-  for file in "$work/open.c" kernels/quant_blocks.c kernels/cuda_pack.c kernels/types.c kernels/quantize_k.c kernels/ref/*.c; do
+  for file in "$work/open.c" kernels/{quant_blocks,codebooks,codebook_table,cuda_pack,types,quantize_k}.c kernels/ref/*.c; do
     gcc -std=c11 -I. -c "$file" -o "$work/host_$(basename "$file" .c).o" || exit 1
   done
   { "$nvcc" "$tmp/objects"/*.o "$work"/*.o -lm -o "$work/open" && "$work/open"; } ||
