@@ -8,7 +8,7 @@
 #include "core/engine/engine.h"
 #include "core/engine/profile.h"
 #include "core/text/tokenizer.h"
-#include "experiments/base/target.h"
+#include "core/setup/target.h"
 #include "experiments/config/engine_config.h"
 #include "include/wager.h"
 

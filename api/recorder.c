@@ -9,7 +9,7 @@
 
 #include "api/parts.h"
 #include "core/base/mem.h"
-#include "experiments/record/trace.h"
+#include "core/trace/trace.h"
 
 enum { PROMPTS = 1 << 24 }; /* of a trace that can be replayed */
 

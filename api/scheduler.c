@@ -5,7 +5,7 @@
 #include "api/scheduler_impl.h"
 #include "core/base/mem.h"
 #include "draft/length/length.h"
-#include "experiments/base/constrained.h"
+#include "core/setup/constrained.h"
 
 /* Rows of a table of costs, and of the larger draft pass whose price is taken; depth that is planned of drafts that are looked
  * up. */

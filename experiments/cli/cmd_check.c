@@ -12,7 +12,7 @@
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/run/estimate.h"
-#include "experiments/base/spec.h"
+#include "core/setup/spec.h"
 #include "experiments/run/preflight.h"
 #include "experiments/run/run_plan.h"
 

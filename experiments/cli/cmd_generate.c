@@ -22,8 +22,8 @@
 #include "draft/draft.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
-#include "experiments/base/constrained.h"
-#include "experiments/base/spec.h"
+#include "core/setup/constrained.h"
+#include "core/setup/spec.h"
 #include "experiments/config/config.h"
 #include "experiments/record/audit_json.h"
 

@@ -14,9 +14,9 @@
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/run/exact_run.h"
-#include "experiments/analysis/replay.h"
+#include "lab/replay.h"
 #include "experiments/base/stats.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "verify/verify.h"
 
 enum { MOST_LENGTHS = 16, MOST_RULES = 64 };

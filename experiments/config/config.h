@@ -20,8 +20,8 @@
 #include "core/engine/build.h"
 #include "core/engine/profile.h"
 #include "core/text/chat.h"
-#include "experiments/base/spec.h"
-#include "experiments/base/target.h"
+#include "core/setup/spec.h"
+#include "core/setup/target.h"
 #include "experiments/config/dataset.h"
 #include "experiments/config/shard.h"
 

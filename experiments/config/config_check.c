@@ -12,8 +12,8 @@
 #include "core/model/device.h"
 #include "draft/compose/composite.h"
 #include "verify/rule_plugin.h"
-#include "experiments/base/constrained.h"
-#include "experiments/base/target.h"
+#include "core/setup/constrained.h"
+#include "core/setup/target.h"
 
 enum { REQUESTS_MAX = 1 << 24 }; /* of a cell: each has room in memory for its digest */
 

@@ -3,7 +3,7 @@
 #include "experiments/config/conversation.h"
 
 #include "core/base/mem.h"
-#include "experiments/base/constrained.h"
+#include "core/setup/constrained.h"
 
 enum { TOKENS_MAX = 1 << 28 }; /* larger than any context; a conversation's sum is a long */
 

@@ -2,7 +2,7 @@
  * Generates the schema from the option tables. The options of a drafter or rule have a definition of their own, selected by
  * `kind` or `rule`. */
 #include "experiments/config/schema.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 
 #include <math.h>
 #include <string.h>

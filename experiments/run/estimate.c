@@ -15,7 +15,7 @@
 #include "core/base/mem.h"
 #include "experiments/run/runner.h"
 #include "experiments/run/teacher_pass.h"
-#include "experiments/base/target.h"
+#include "core/setup/target.h"
 
 enum { REQUEST_BYTES = 1100, TOKEN_BYTES = 10, STEP_BYTES = 260 };
 

@@ -9,7 +9,7 @@
 
 #include "core/base/mem.h"
 #include "experiments/config/conversation.h"
-#include "experiments/base/target.h"
+#include "core/setup/target.h"
 #include "experiments/run/teacher_forced.h"
 
 enum { MOST_CHILDREN = 16 };

@@ -19,8 +19,8 @@
 #include "experiments/run/second_pass.h"
 #include "experiments/run/summary.h"
 #include "experiments/run/teacher_pass.h"
-#include "experiments/base/target.h"
-#include "experiments/record/tracer.h"
+#include "core/setup/target.h"
+#include "experiments/run/tracer.h"
 #include "verify/verify.h"
 
 enum { WARM_UP_TOKENS = 24 };

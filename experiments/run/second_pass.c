@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "experiments/record/trace.h"
+#include "core/trace/trace.h"
 
 wg_status wg_second_pass_open(wg_arm *a, const wg_config *config, const wg_cell *cell, const wg_engine_parts *parts,
                               const wg_engine_options *opt, wg_error *err)

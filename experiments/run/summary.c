@@ -15,7 +15,7 @@
 #include "experiments/run/breakdown.h"
 #include "experiments/run/teacher_pass.h"
 #include "experiments/base/stats.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 
 static double sum(const double *v, int n)
 {
