@@ -56,7 +56,7 @@ endforeach()
 
 # libwager: over what opens an engine and what reads its rounds. The public header includes nothing.
 set(allow_include)
-set(allow_api include/wager.h core/ draft/ verify/ lab/ kernels/cpu.h kernels/mask.h api/ experiments/config/)
+set(allow_api include/wager.h core/ draft/ verify/ lab/ kernels/cpu.h kernels/mask.h api/)
 
 # The server is a program of the library's like any other, but for two headers that need no library.
 set(allow_serve include/wager.h serve/ core/base/short_turns.h core/base/nearest.h)

@@ -4,7 +4,7 @@
 #ifndef WG_EXPERIMENTS_RUN_RUNNER_BATCH_H
 #define WG_EXPERIMENTS_RUN_RUNNER_BATCH_H
 
-#include "experiments/config/conversation.h"
+#include "core/setup/conversation.h"
 #include "experiments/run/runner.h"
 #include "core/setup/constrained.h"
 #include "core/setup/target.h"

@@ -15,7 +15,7 @@ static json_t *header_of(const wg_config *c, const json_t *machine)
         json_object_set(cell, "cell", c->cell[i].swept);
         json_object_set(cell, "config", c->cell[i].config);
         json_object_set_new(cell, "group", json_integer(c->cell[i].group));
-        if (wg_cell_law_only(&c->cell[i])) json_object_set_new(cell, "law_only", json_true());
+        if (wg_setup_law_only(&c->cell[i].setup)) json_object_set_new(cell, "law_only", json_true());
         json_array_append_new(cells, cell);
     }
     json_object_set_new(h, "name", json_string(c->top.name));

@@ -4,20 +4,20 @@
 #include <string.h>
 
 #include "core/model/device.h"
-#include "experiments/config/config_check.h"
+#include "core/setup/setup_check.h"
 
 /* Options that only an external target has; its kind is one of them. */
 static const char *const of_external[] = { "kind", "command", "timeout_ms", "start_ms", "library", NULL };
 
-bool wg_target_leaves_out(const wg_cell *cell, const wg_config_section *s, const wg_option *row)
+bool wg_target_leaves_out(const wg_setup *s, const wg_setup_section *section, const wg_option *row)
 {
-    if (s->table != wg_config_target_table || wg_cell_law_only(cell)) return false;
+    if (section->table != wg_setup_target_table || wg_setup_law_only(s)) return false;
     int i = 0;
     while (of_external[i] && strcmp(of_external[i], row->name) != 0) i++;
     return of_external[i] != NULL;
 }
 
-wg_status wg_target_kind_check(const wg_config_target *t, wg_error *err)
+wg_status wg_target_kind_check(const wg_setup_target *t, wg_error *err)
 {
     const char *kind = wg_target_kinds[t->kind];
     if (t->kind != WG_TARGET_PROCESS && *t->command)
@@ -32,14 +32,14 @@ wg_status wg_target_kind_check(const wg_config_target *t, wg_error *err)
     return WG_OK;
 }
 
-wg_status wg_config_target_parse(wg_config_target *out, const char *spec, wg_error *err)
+wg_status wg_target_parse(wg_setup_target *out, const char *spec, wg_error *err)
 {
     char kind[32];
     const size_t n = strcspn(spec, ":");
     snprintf(kind, sizeof kind, "%.*s", (int)(n < sizeof kind ? n : sizeof kind - 1), spec);
-    wg_option_defaults(wg_config_target_table, out);
-    wg_status s = wg_option_set(wg_config_target_table, out, "kind", kind, err);
-    if (!s && spec[n]) s = wg_option_set_list(wg_config_target_table, out, sizeof *out, spec + n + 1, err);
+    wg_option_defaults(wg_setup_target_table, out);
+    wg_status s = wg_option_set(wg_setup_target_table, out, "kind", kind, err);
+    if (!s && spec[n]) s = wg_option_set_list(wg_setup_target_table, out, sizeof *out, spec + n + 1, err);
     if (s) return wg_fail_in(err, s, "--target");
     return wg_target_kind_check(out, err);
 }

@@ -3,7 +3,7 @@
  * beside the config, then one level up, so that configs/experiments/x.json finds configs/models/story.json. A referenced
  * object is a whole section: it inherits nothing and contains no reference. Problems in it are reported with a position in
  * its own file. */
-#include "experiments/config/config_check.h"
+#include "core/setup/setup_check.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -114,12 +114,12 @@ static wg_status find_part(wg_checker *c, const char *place, const char *text, j
         return WG_OK;
     }
     wg_json *doc;
-    WG_TRY(wg_config_document(&doc, path, err));
+    WG_TRY(wg_setup_document(&doc, path, err));
     WG_TRY(remember(c, place, doc, err));
     json_t *root = wg_json_root(doc);
     if (json_is_object(root)) {
         *out = json_deep_copy(root);
-        wg_config_uncomment(*out);
+        wg_setup_uncomment(*out);
         return *out ? WG_OK : wg_nomem(err, 1, "a named part");
     }
     wg_problem(c, place, false, "a part is an object, such as {\"model\": \"story.gguf\"}");
@@ -139,12 +139,11 @@ static const char *name_of(const json_t *v)
     return text && *text == '@' ? text : NULL;
 }
 
-/* Replaces references in the lists of one grid of the sweep. */
-static wg_status put_in_grid(wg_checker *c, json_t *grid, const char *at, wg_error *err)
+wg_status wg_parts_put_lists(wg_checker *c, json_t *object, const char *at, wg_error *err)
 {
     json_t *put;
-    for (const wg_config_section *s = wg_config_sections + 1; s->name; s++) {
-        json_t *list = json_object_get(grid, s->name);
+    for (const wg_setup_section *s = wg_setup_sections + 1; s->name; s++) {
+        json_t *list = json_object_get(object, s->name);
         for (size_t i = 0; i < json_array_size(list); i++) {
             char place[64];
             const char *text = name_of(json_array_get(list, i));
@@ -158,17 +157,11 @@ static wg_status put_in_grid(wg_checker *c, json_t *grid, const char *at, wg_err
 
 wg_status wg_parts_put(wg_checker *c, json_t *root, wg_error *err)
 {
-    json_t *sweep = json_object_get(root, "sweep"), *put;
-    for (const wg_config_section *s = wg_config_sections + 1; s->name; s++) {
+    json_t *put;
+    for (const wg_setup_section *s = wg_setup_sections + 1; s->name; s++) {
         const char *text = name_of(json_object_get(root, s->name));
         if (text) WG_TRY(open_part(c, s->name, text, &put, err));
         if (text && put) json_object_set_new(root, s->name, put);
-    }
-    if (!json_is_array(sweep)) return put_in_grid(c, sweep, "sweep", err);
-    for (size_t i = 0; i < json_array_size(sweep); i++) {
-        char at[32];
-        snprintf(at, sizeof at, "sweep[%zu]", i);
-        WG_TRY(put_in_grid(c, json_array_get(sweep, i), at, err));
     }
     return WG_OK;
 }

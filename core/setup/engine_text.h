@@ -2,10 +2,10 @@
  * The part of an experiment that opens an engine, from a text in memory: target, drafter, rule, sampling, seed, max_tokens,
  * batch, and the chat template of `prompts`. Keys, checks, defaults and messages are those of an experiment; a key that only a
  * measurement has (sweep, repeats, trace ...) is refused. */
-#ifndef WG_EXPERIMENTS_CONFIG_ENGINE_CONFIG_H
-#define WG_EXPERIMENTS_CONFIG_ENGINE_CONFIG_H
+#ifndef WG_CORE_SETUP_ENGINE_TEXT_H
+#define WG_CORE_SETUP_ENGINE_TEXT_H
 
-#include "experiments/config/config.h"
+#include "core/setup/setup.h"
 
 typedef struct wg_engine_text {
     const char *name; /* stands for the path in messages */
@@ -15,8 +15,7 @@ typedef struct wg_engine_text {
                         * which times the target */
 } wg_engine_text;
 
-/* Fills *out, whose `config`, `swept` and dataset stay empty. ECONFIG reports all problems at once. ENOMEM. */
-wg_status wg_engine_config_open(wg_cell *out, const wg_engine_text *text, const wg_plugins *plugins, wg_error *err);
-void wg_engine_config_close(wg_cell *cell); /* zeroed is fine */
+/* Fills *out. ECONFIG reports all problems at once. ENOMEM. */
+wg_status wg_engine_text_open(wg_setup *out, const wg_engine_text *text, const wg_plugins *plugins, wg_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * See conversation.h. */
-#include "experiments/config/conversation.h"
+#include "core/setup/conversation.h"
 
 #include "core/base/mem.h"
 #include "core/setup/constrained.h"
@@ -9,21 +9,17 @@ enum { TOKENS_MAX = 1 << 28 }; /* larger than any context; a conversation's sum 
 
 static int count(size_t n) { return n > TOKENS_MAX ? TOKENS_MAX : (int)n; }
 
-wg_status wg_conversation_encode(wg_question *out, const wg_tokenizer *t, const wg_chat *chat, const wg_prompt *p,
+wg_status wg_conversation_encode(wg_question *out, const wg_tokenizer *t, const wg_chat *chat, const wg_text *asked, int turns,
                                  wg_error *err)
 {
-    wg_text *asked = wg_alloc((size_t)p->turns, sizeof *asked);
-    wg_status s = asked ? WG_OK : wg_nomem(err, (size_t)p->turns * sizeof *asked, "a conversation");
-    for (int i = 0; i < p->turns && !s; i++) {
-        const wg_turn turn = wg_prompt_turn(p, i);
+    wg_status s = WG_OK;
+    for (int i = 0; i < turns && !s; i++) {
         size_t n = 0, closed = 0;
-        asked[i] = (wg_text){ turn.text, turn.bytes };
         s = i ? wg_chat_encode_next(t, chat, asked, i + 1, &out[i].token, &n, &closed, err)
               : wg_chat_encode(t, chat, asked, 1, &out[i].token, &n, err);
         out[i].n = count(n);
         out[i].closed = count(closed);
     }
-    wg_free(asked);
     return s;
 }
 

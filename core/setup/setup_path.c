@@ -10,7 +10,7 @@
 #include "core/base/mem.h"
 #include "core/file/model_name.h"
 #include "draft/compose/composite.h"
-#include "experiments/config/config_check.h"
+#include "core/setup/setup_check.h"
 
 /* The value that is rewritten: where it stands, and the folder of its document. */
 typedef struct place {
@@ -195,7 +195,7 @@ static bool is_of_a_run(const char *name, size_t folder)
     return is;
 }
 
-void wg_config_paths(wg_checker *c, const char *path, const wg_option *row, char *text)
+void wg_setup_paths(wg_checker *c, const char *path, const wg_option *row, char *text)
 {
     if (row->type != WG_OPT_STRING || row->def == WG_NAMES_NOTHING || !*text) return;
     const wg_json *doc = wg_source(c, path);

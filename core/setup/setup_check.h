@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The checks of a config: problems with positions, and values against option tables. Internal to the files of config. */
-#ifndef WG_EXPERIMENTS_CONFIG_CONFIG_CHECK_H
-#define WG_EXPERIMENTS_CONFIG_CONFIG_CHECK_H
+ * The checks of a text: problems with positions, and values against option tables. For the files that read configs. */
+#ifndef WG_CORE_SETUP_SETUP_CHECK_H
+#define WG_CORE_SETUP_SETUP_CHECK_H
 
 #include "core/base/json.h"
-#include "experiments/config/config.h"
-#include "experiments/config/sweep.h"
+#include "core/setup/setup.h"
 
 /* One --set: its text, its path, and a document without content whose name is "--set a.b=c", so that its problems are
  * printed like those of the file. reaches: it has set its path in objects of the sweep, too ("draft.policy" where the sweep
@@ -40,13 +39,12 @@ typedef struct wg_checker {
     int n_set;
     wg_part *part;
     int n_part, cap_part;
-    bool no_part; /* a reference could not be resolved, so missing values of cells are not reported */
-    wg_grid grid[WG_GRIDS];
-    int n_grids;
-    const wg_grid *now; /* the grid of the cell that is checked, and */
-    int at[WG_AXES];    /* the index of its value on each axis */
-    bool in_cell;       /* false: the base is checked, without values of the sweep */
-    uint64_t *seen;     /* digests of problems reported and files checked: each once */
+    bool no_part;  /* a reference could not be resolved, so missing values of cells are not reported */
+    bool is_whole; /* all values are there; false: of a sweep's base, whose grids set others */
+    /* Where the value at `path` stands in the document, as a path of `size` bytes in buf; *key: as in wg_problem, false where
+     * the value has no name there. NULL: at `path`. */
+    void (*origin)(const struct wg_checker *c, const char *path, bool *key, char *buf, size_t size);
+    uint64_t *seen; /* digests of problems reported and files checked: each once */
     int n_seen, cap_seen;
     wg_found *found;
     int n_found, cap_found;
@@ -65,12 +63,8 @@ const wg_json *wg_source(const wg_checker *c, const char *path);
 /* Paths in the text of an option (wg_option_names) that stands in a document are relative to the document's folder: rewrites
  * them as seen from the working directory, where those of --set are relative to. (`config.json` of a result folder has them
  * so.) A file that exists only in the working directory is a problem. text: WG_OPTION_STRING bytes. */
-#define WG_CONFIG_PATHS "a path in a config is relative to the folder of its file, one of --set to the working directory"
-void wg_config_paths(wg_checker *c, const char *path, const wg_option *row, char *text);
-
-/* Opens "a.b=value" (whose doc and text the caller closes), and applies it to a config; value: the text behind the "=". */
-wg_status wg_override_open(wg_override *o, const char *text, wg_error *err);
-void wg_override_apply(wg_checker *c, json_t *root, wg_override *o, const char *value);
+#define WG_SETUP_PATHS "a path in a config is relative to the folder of its file, one of --set to the working directory"
+void wg_setup_paths(wg_checker *c, const char *path, const wg_option *row, char *text);
 
 /* Reports a problem with a --set itself. */
 void wg_problem_in_set(wg_checker *c, const wg_override *set, const char *text);
@@ -79,14 +73,16 @@ void wg_problem_in_set(wg_checker *c, const wg_override *set, const char *text);
 const char *wg_path_inside(const char *path, const char *prefix);
 
 /* Removes comments: members whose keys begin with "//", at any depth. */
-void wg_config_uncomment(json_t *v);
+void wg_setup_uncomment(json_t *v);
 
 /* Opens a JSON file that is a config or is referenced by one; a file that is not JSON is a configuration error. */
-wg_status wg_config_document(wg_json **doc, const char *path, wg_error *err);
+wg_status wg_setup_document(wg_json **doc, const char *path, wg_error *err);
 
-/* Replaces references ("@models/story"), as a section or in a list of sections of the sweep, by the objects they name; the
- * documents stay open in `part`. A missing file is a reported problem. Errors: ENOMEM, EIO, ECONFIG (not JSON). */
+/* Replaces references ("@models/story") that stand for sections of a config by the objects they name; the documents stay
+ * open in `part`. A missing file is a reported problem. wg_parts_put_lists: those in lists of sections, such as a sweep's;
+ * place: of `object` in the config. Errors: ENOMEM, EIO, ECONFIG (not JSON). */
 wg_status wg_parts_put(wg_checker *c, json_t *root, wg_error *err);
+wg_status wg_parts_put_lists(wg_checker *c, json_t *object, const char *place, wg_error *err);
 
 /* Call it when the values at a path and inside it have been replaced: references there no longer apply. */
 void wg_parts_forget(wg_checker *c, const char *path);
@@ -109,23 +105,23 @@ void wg_check_members(wg_checker *c, const json_t *object, const char *section, 
 /* The value of an option. */
 json_t *wg_option_json(const wg_option *row, const void *o);
 
-/* Reads all members of a config or cell into *cell and sets its options; unknown keys and bad values are reported. */
-void wg_check_values(wg_checker *c, const json_t *root, wg_cell *cell);
+/* Reads all members of a text into *s and sets their options; unknown keys and bad values are reported, except the top-level
+ * key `other` (may be NULL), which the caller reads. */
+void wg_check_values(wg_checker *c, const json_t *root, const char *other, wg_setup *s);
 
-/* Checks of a whole cell: required values, rule against drafter, files. Fills cell->dataset through `datasets`. */
-void wg_check_cell(wg_checker *c, wg_cell *cell, wg_config *owner);
+/* What opening an engine needs: target (if it is to have one), drafter, rule. wg_check_chat: the template of prompts can be
+ * rendered with the target's vocabulary, and with a second question where there are `turns`. wg_check_constraint: the
+ * grammar or schema opens with it. */
+void wg_check_engine(wg_checker *c, wg_setup *s, bool target);
+void wg_check_chat(wg_checker *c, const wg_setup *s, bool turns);
+void wg_check_constraint(wg_checker *c, const wg_setup *s);
 
-/* The part of it that opening an engine needs: target (if it is to have one), drafter, rule. */
-void wg_check_engine(wg_checker *c, wg_cell *cell, bool target);
-void wg_check_chat(wg_checker *c, const wg_cell *cell, bool turns);
-
-void wg_cell_close(wg_cell *cell); /* its members */
 void wg_checker_close(wg_checker *c);
 
 /* Option names separated by ", ", and the nearest to `word` as "; did you mean \"x\"?" or "". */
 const char *wg_suggestion(const char *word, const char *const *names, char *buf, size_t size);
 
-/* Whether the resolved config of a cell has no such option: those of external targets, where the target is a model. */
-bool wg_target_leaves_out(const wg_cell *cell, const wg_config_section *s, const wg_option *row);
+/* Whether a resolved config has no such option: those of external targets, where the target is a model. */
+bool wg_target_leaves_out(const wg_setup *s, const wg_setup_section *section, const wg_option *row);
 
 #endif

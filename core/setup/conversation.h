@@ -2,12 +2,13 @@
  * A prompt of one or several turns, as input of an engine: one sequence for the whole conversation, so target and drafter
  * keep their caches and state, and only new tokens are fed. Generated tokens stay as they are: an answer is never decoded
  * and encoded again, which could tokenize it differently (methods.md, Acceptance rates). */
-#ifndef WG_EXPERIMENTS_CONFIG_CONVERSATION_H
-#define WG_EXPERIMENTS_CONFIG_CONVERSATION_H
+#ifndef WG_CORE_SETUP_CONVERSATION_H
+#define WG_CORE_SETUP_CONVERSATION_H
 
 #include "core/engine/seq_rows.h"
 #include "core/text/chat.h"
-#include "experiments/config/dataset.h"
+
+enum { WG_TURNS_MAX = 1024 }; /* of a conversation */
 
 /* The tokens that are fed for a turn: the whole prompt for the first turn, the text after the previous answer for later
  * ones. */
@@ -18,8 +19,8 @@ typedef struct wg_question {
                  * them */
 } wg_question;
 
-/* out: (p->turns). Errors: those of wg_chat_encode; out must be freed in any case. */
-wg_status wg_conversation_encode(wg_question *out, const wg_tokenizer *t, const wg_chat *chat, const wg_prompt *p,
+/* asked, out: (turns), the questions of the turns. Errors: those of wg_chat_encode; out must be freed in any case. */
+wg_status wg_conversation_encode(wg_question *out, const wg_tokenizer *t, const wg_chat *chat, const wg_text *asked, int turns,
                                  wg_error *err);
 void wg_conversation_free(wg_question *q, int turns); /* zeroed elements are allowed */
 

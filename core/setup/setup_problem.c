@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Problems of a config: where the value stands that caused one, and their list as a message. */
-#include "experiments/config/config_check.h"
+#include "core/setup/setup_check.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,27 +30,6 @@ const char *wg_path_inside(const char *path, const char *prefix)
     const size_t n = strlen(prefix);
     if (strncmp(path, prefix, n) != 0) return NULL;
     return n == 0 || path[n] == '\0' || path[n] == '.' || path[n] == '[' ? path + n : NULL;
-}
-
-/* The source of the value at `path` of the cell: the longest axis that covers it, or the path itself. */
-static void origin(const wg_checker *c, const char *path, bool *key, char *buf, size_t size)
-{
-    int best = -1;
-    const wg_axis *axis = c->in_cell ? c->now->axis : NULL;
-    for (int i = 0; axis && i < c->now->n_axes; i++)
-        if (wg_path_inside(path, axis[i].path) && (best < 0 || strlen(axis[i].path) > strlen(axis[best].path))) best = i;
-    if (best < 0) {
-        snprintf(buf, size, "%s", path);
-        return;
-    }
-    const char *rest = wg_path_inside(path, axis[best].path);
-    size_t n = (size_t)snprintf(buf, size, "%s.", c->now->place);
-    for (const char *p = axis[best].path; *p && n + 2 < size; p++) {
-        if (*p == '.' || *p == '[' || *p == '\\') buf[n++] = '\\';
-        buf[n++] = *p;
-    }
-    snprintf(buf + n, size - n, "[%d]%s", c->at[best], rest);
-    if (!*rest) *key = false;
 }
 
 static void add_problem(wg_checker *c, const wg_json *doc, const char *path, bool key, const char *text)
@@ -85,7 +64,8 @@ static void find_source(const wg_checker *c, const char *path, bool *key, source
     size_t most = 0; /* the innermost reference or --set has the value; a reference set by a --set is inside that --set */
     s->part = NULL;
     s->set = NULL;
-    origin(c, path, key, s->from, sizeof s->from);
+    if (c->origin) c->origin(c, path, key, s->from, sizeof s->from);
+    else snprintf(s->from, sizeof s->from, "%s", path);
     for (int i = 0; i < c->n_set; i++)
         if (c->set[i].doc && wg_path_inside(s->from, c->set[i].path) && strlen(c->set[i].path) > most)
             s->set = &c->set[i], most = strlen(s->set->path);
@@ -192,4 +172,12 @@ const char *wg_suggestion(const char *word, const char *const *names, char *buf,
     for (int i = 0; names[i] && n < size; i++)
         n += (size_t)snprintf(buf + n, size - n, "%s%s", i ? ", " : "; known: ", names[i]);
     return buf;
+}
+
+void wg_checker_close(wg_checker *c)
+{
+    for (int i = 0; i < c->n_part; i++) wg_json_close(c->part[i].doc);
+    wg_free(c->part);
+    wg_free(c->seen);
+    wg_free(c->found);
 }
