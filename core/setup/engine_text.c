@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See engine_config.h. */
+ * See engine_text.h. */
 #include "core/setup/engine_text.h"
 
 #include <stdio.h>
