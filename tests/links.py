@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Checks that links between pages lead somewhere: each relative link of a tracked Markdown file names a file of the repository, and
-behind "#" a heading of it, by the anchors that GitHub makes; each "docs/NAME.md" of a source file is a page.
+"""Checks that links between pages lead somewhere: each relative link of a tracked Markdown file names a file of the repository,
+and behind "#" a heading of it, by the anchors that GitHub makes; each "docs/NAME.md" of a source file is a page.
 
     links.py [ROOT]"""
 import os
