@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Writes summary.json; results/README.md defines every number. Ratios of totals; intervals over prompts. A number that was
+ * Writes summary.json; `wager list columns` and results/README.md define its numbers: ratios of totals, intervals over prompts. What was
  * not measured is null. */
 #include "experiments/run/summary.h"
 
