@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Checks of a whole engine: files that are named, component drafters, the rule against the drafter, template and grammar against
- * the vocabulary. All problems are collected; none stops the checks. */
+ * Checks of a whole engine: files that are named, component drafters, the rule against the drafter, template and grammar
+ * against the vocabulary. All problems are collected; none stops the checks. */
 #include <stdio.h>
 #include <string.h>
 
