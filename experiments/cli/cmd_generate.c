@@ -82,7 +82,7 @@ static void put_end(printer *p)
 /* What the text has of plain decoding's law. */
 typedef struct law {
     bool lossless;
-    const char *rests_on;  /* what that rests on (wg_law_rests_on), or NULL */
+    const char *assumes;   /* the unproved assumption of that (wg_law_assumes); NULL: none */
     const char *withdrawn; /* in words, or NULL */
     char words[200];
 } law;
@@ -95,7 +95,7 @@ static void find_law(const generate *g, const wg_engine *e, const wg_seq *s, law
     const bool outside = wg_component_is_outside(&wg_program_plugins, d->class, (const char *)d + d->class->options_at);
     out->withdrawn = wg_verifier_withdrawn(rule, temperature, &s->counts.audit, out->words, sizeof out->words);
     out->lossless = wg_verifier_lossless(rule, temperature) && !(g->device && wg_device_is_fast(g->device)) && !out->withdrawn;
-    out->rests_on = out->lossless ? wg_law_rests_on(rule, g->plugin_rule, temperature, outside) : NULL;
+    out->assumes = out->lossless ? wg_law_assumes(rule, g->plugin_rule, temperature, outside) : NULL;
 }
 
 /* The text ended before it had so many tokens as wanted, because the model's context has no room for more. */
@@ -144,10 +144,10 @@ static wg_status put_footer(const generate *g, const wg_engine *e, const wg_toke
             "output %.12s]\n",
             n, full_context(g, s) ? " (the context is full)" : "", rate, tau, c->accepted, c->drafted, s->prompt, prefill * 1e3,
             drafter, rule,
-            !l.lossless  ? " (LOSSY)"
-            : l.rests_on ? " (lossless if "
-                         : "",
-            l.rests_on ? l.rests_on : "", l.rests_on ? ")" : "", g->law_only ? " (law only)" : "", hash);
+            !l.lossless ? " (LOSSY)"
+            : l.assumes ? " (lossless if "
+                        : "",
+            l.assumes ? l.assumes : "", l.assumes ? ")" : "", g->law_only ? " (law only)" : "", hash);
         put_undrafted(g, d, c);
         put_audit(g, &c->audit, &l);
         return WG_OK;
@@ -171,7 +171,7 @@ static wg_status put_footer(const generate *g, const wg_engine *e, const wg_toke
     const char *profile = wg_profile_name(wg_engine_env(e)->profile, hash);
     json_object_set_new(o, "profile", *profile ? json_string(profile) : json_null());
     if (g->grammar || g->schema) json_object_set_new(o, "whole", json_boolean(wg_seq_is_whole(s)));
-    json_object_set_new(o, "lossless_if", l.rests_on ? json_string(l.rests_on) : json_null());
+    json_object_set_new(o, "lossless_if", l.assumes ? json_string(l.assumes) : json_null());
     json_object_set_new(o, "lossless_withdrawn", l.withdrawn ? json_string(l.withdrawn) : json_null());
     if (g->audit) json_object_set_new(o, "audit", wg_audit_verdict_json(&c->audit));
     wg_json_put_line(o, 0);

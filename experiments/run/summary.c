@@ -302,7 +302,7 @@ static void add_law(json_t *v, const wg_config *config, const wg_cell *cell, con
     char words[200];
     const char *why =
         wg_verifier_withdrawn(cell->setup.verifier, cell->setup.sampling.temperature, &r->counts.audit, words, sizeof words);
-    const char *on = wg_setup_rests_on(&cell->setup, config->plugins);
+    const char *on = wg_setup_assumes(&cell->setup, config->plugins);
     json_object_set_new(v, "lossless", json_boolean(wg_setup_lossless(&cell->setup) && !why));
     json_object_set_new(v, "law_only", json_boolean(wg_setup_law_only(&cell->setup)));
     json_object_set_new(v, "lossless_if", on && !why ? json_string(on) : json_null());
