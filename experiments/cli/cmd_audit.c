@@ -27,7 +27,7 @@ static json_t *stream_json(const wg_audited *s, const wg_verdict *v)
     json_object_set_new(o, "rule", *s->rule_name ? wg_json_text(s->rule_name) : json_null());
     json_object_set_new(o, "verdict", json_string(wg_verdict_name(v->kind)));
     json_object_set_new(o, "defect", v->kind == WG_VERDICT_DEFECT ? json_string(word_of(v->defect)) : json_null());
-    json_object_set_new(o, "or", v->or < WG_DEFECT_KINDS ? json_string(word_of(v->or)) : json_null());
+    json_object_set_new(o, "or", v->other < WG_DEFECT_KINDS ? json_string(word_of(v->other)) : json_null());
     json_object_set_new(o, "why", wg_json_text(v->why));
     json_object_set_new(o, "log10_e", wg_json_number(wg_bets_log10(&s->bets)));
     json_object_set_new(o, "log10_e_most", wg_json_number(s->highest));
