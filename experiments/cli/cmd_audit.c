@@ -57,7 +57,7 @@ static void print_stream(const wg_audited *s, const wg_verdict *v)
     if (s->rounds) putchar('\n');
 }
 
-/* The verdict in all: of all rounds together, or the worst of the streams. */
+/* The overall verdict: that on all rounds together, or the worst of the streams'. */
 static wg_verdict verdict_of_all(const wg_auditor *a)
 {
     static const int worse[] = {
@@ -78,7 +78,7 @@ static bool print(const wg_auditor *a, bool json)
     json_t *doc = json_object(), *list = json_array();
     for (int i = 0; i < a->streams; i++) {
         wg_verdict v = wg_auditor_verdict(&a->stream[i]);
-        if (a->streams == 1) v = all; /* all rounds are this stream's */
+        if (a->streams == 1) v = all; /* the stream has all rounds */
         json_array_append_new(list, stream_json(&a->stream[i], &v));
         if (!json) print_stream(&a->stream[i], &v);
     }

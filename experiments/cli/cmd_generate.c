@@ -38,16 +38,16 @@ typedef struct generate {
     long n, top_k, penalty_window, seed, threads;
     double temperature, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty;
     bool json, allow_nan, pin, audit, plugin_rule, law_only;
-    wg_setup_target external; /* of `kind`, where there is one */
+    wg_setup_target external; /* set if `kind` is */
 } generate;
 
 typedef struct printer {
     const wg_tokenizer *tokenizer;
     wg_stream stream;
-    char *text; /* (room) of one token */
+    char *text; /* (room) text of one token */
     size_t room;
     bool colour, green, quiet;
-    int from;       /* the first token that is not printed yet */
+    int from;       /* first token not yet printed */
     double seconds; /* seconds spent on printing */
 } printer;
 
@@ -79,11 +79,11 @@ static void put_end(printer *p)
     p->green = false;
 }
 
-/* What the text has of plain decoding's law. */
+/* The relation of the text's law to plain decoding's. */
 typedef struct law {
     bool lossless;
     const char *assumes;   /* the unproved assumption of that (wg_law_assumes); NULL: none */
-    const char *withdrawn; /* in words, or NULL */
+    const char *withdrawn; /* why it is not lossless, or NULL */
     char words[200];
 } law;
 
@@ -98,7 +98,7 @@ static void find_law(const generate *g, const wg_engine *e, const wg_seq *s, law
     out->assumes = out->lossless ? wg_law_assumes(rule, g->plugin_rule, temperature, outside) : NULL;
 }
 
-/* The text ended before it had so many tokens as wanted, because the model's context has no room for more. */
+/* Whether the text ended before its number of tokens because the context was full. */
 static bool full_context(const generate *g, const wg_seq *s)
 {
     return s->finish == WG_FINISH_LENGTH && s->n - s->prompt < g->n;
@@ -112,7 +112,7 @@ static void put_audit(const generate *g, const wg_audit *a, const law *l)
            draws, a->roots, kept, l->withdrawn ? "NOT lossless: " : "nothing found", l->withdrawn ? l->withdrawn : "");
 }
 
-/* Says why a whole text was generated without a draft, and how to have drafts. */
+/* Explains why a whole text was generated without drafts, and how to get them. */
 static void put_undrafted(const generate *g, const wg_drafter *d, const wg_counts *c)
 {
     const bool chosen = c->without_draft[WG_NO_DRAFT_POLICY] > 0;
@@ -157,7 +157,7 @@ static wg_status put_footer(const generate *g, const wg_engine *e, const wg_toke
     WG_TRY(wg_tokenizer_decode(tokenizer, s->token + s->prompt, (size_t)n, false, &text, &bytes, err));
     json_t *ids = json_array();
     for (int i = s->prompt; i < s->n; i++) json_array_append_new(ids, json_integer(s->token[i]));
-    json_t *valid = json_stringn(text, bytes); /* NULL when the text is cut inside a character */
+    json_t *valid = json_stringn(text, bytes); /* NULL: the text is cut inside a character */
     json_t *o = json_pack("{s:o, s:o, s:s, s:i, s:i, s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:s, s:s, s:s, s:b}", "text",
                           valid ? valid : json_null(), "ids", ids, "finish",
                           s->finish == WG_FINISH_EOS ? "stop"
@@ -179,7 +179,7 @@ static wg_status put_footer(const generate *g, const wg_engine *e, const wg_toke
     return WG_OK;
 }
 
-/* The constraint of the flags, for a sequence. */
+/* Sets the constraint of the flags for a sequence. */
 static wg_status constrain(const generate *g, wg_engine *e, const wg_tokenizer *t, wg_seq *s, wg_constrained *c, wg_error *err)
 {
     WG_TRY(wg_constrained_open(c, g->grammar, g->schema, t, wg_engine_target(e)->vocab, err));
@@ -220,7 +220,7 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
         return wg_nomem(err, p.room, "the text of a token");
     }
     if (!g->json) fwrite(prompt.s, 1, prompt.n, stdout);
-    if (!g->json && g->chat.family) fputs("\n\n", stdout); /* the answer begins anew */
+    if (!g->json && g->chat.family) fputs("\n\n", stdout); /* the answer begins a paragraph */
     p.stream.started = true;
     double start = wg_clock_now();
     status = wg_engine_prefill(e, s, err);
@@ -238,8 +238,8 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
     return status;
 }
 
-/* The drafter of the flags. -d FILE: `auto` over that model where the target is computed here on a CPU; elsewhere `model`,
- * since a device drafts chains of one length without the host. */
+/* Chooses the drafter of the flags. -d FILE means `auto` over that model if the target runs on a CPU; else `model`, since a
+ * device drafts chains of one length without the host. */
 static wg_status choose_draft(const generate *g, wg_drafter_choice *out, wg_error *err)
 {
     const bool here = (!g->device || !strcmp(g->device, "cpu")) && !g->law_only;
@@ -375,7 +375,7 @@ int wg_cmd_generate(int argc, char **argv)
         return WG_EXIT_USAGE;
     }
     wg_error err;
-    char *input = NULL; /* of standard input */
+    char *input = NULL; /* text of standard input */
     wg_status s = WG_OK;
     g.prompt_bytes = strlen(g.prompt);
     if (!strcmp(g.prompt, "-")) s = read_prompt(&g, &input, &err);
