@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * See prefix_cache.h. A few hundred texts are compared one by one: the first token that differs ends a comparison. */
+ * The prefix cache (prefix_cache.h). A few hundred texts are compared one by one: the first token that differs ends a
+ * comparison. */
 #include "core/sched/prefix_cache.h"
 
 #include <string.h>

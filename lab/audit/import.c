@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See import.h. Members of the counters, by program:
+ * Reading counters (import.h). Their members, by program:
  *   vLLM: num_spec_steps, num_draft_tokens, num_accepted_draft_tokens, acceptance_histogram (rounds by accepted tokens, a list
  *     or an object of those that are not 0), mean_acceptance_length, draft_acceptance_rate; level "detailed" adds
  *     per_step_accepted and per_step_drafted. AIPerf's record of a request has the same members.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * See external.h. A pass is one request, unless its sequences are more than the server holds, or a text that the server has
- * lost is longer than a request: then rows without logits go first. */
+ * External language models (external.h). A pass is one request, unless its sequences are more than the server holds, or a text
+ * that the server has lost is longer than a request: then rows without logits go first. */
 #include "core/model/external/external.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See llamacpp.h. */
+ * llama.cpp as a target (llamacpp.h). */
 #include "core/model/external/llamacpp.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See process_target.h. */
+ * Process targets (process_target.h). */
 #include "core/model/external/process_target.h"
 
 #include <errno.h>

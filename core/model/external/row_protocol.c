@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See row_protocol.h. */
+ * The row protocol (row_protocol.h). */
 #include "core/model/external/row_protocol.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * See acceptor.h. Tables only grow between two clearings, and in a walk over the trie beyond half of them what was added is
- * taken away again in reverse order; so chains of a hash table begin with what was added last. */
+ * The acceptor (acceptor.h). Tables only grow between two clearings, and in a walk over the trie beyond half of them what was
+ * added is taken away again in reverse order; so chains of a hash table begin with what was added last. */
 #include "core/text/grammar/acceptor.h"
 
 #include <stdlib.h>
