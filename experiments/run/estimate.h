@@ -13,6 +13,8 @@ typedef struct wg_memory {
     double cache;         /* upper bound: caches of every arm, with a batch of sequences of full context */
     double disk;          /* the result folder, approximately */
 } wg_memory;
+/* Bytes of a model's file, or of the weights in its folder; model: a path or a name of `wager pull`. 0 where there is none. */
+double wg_model_file_bytes(const char *model);
 wg_status wg_estimate_memory(wg_memory *out, const wg_config *c, wg_error *err);
 
 /* Runs the first prompts of every cell for a few tokens in a temporary folder and extrapolates to the seconds of the whole run,
