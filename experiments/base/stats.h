@@ -60,8 +60,8 @@ typedef struct wg_between_runs {
 wg_between_runs wg_ratio_between(const wg_ratio *prompts, const wg_ratio *blocks);
 
 /* The 95 % interval exp(log +- t sqrt(variance)) of a ratio, with the variance between runs (NULL: none); false as
- * wg_ratio_log. Degrees of freedom: the smaller of those over prompts and of `between`, each adjusted for the other
- * variance. */
+ * wg_ratio_log. Degrees of freedom: the smaller of those over prompts and of `between`, the former scaled up for the variance
+ * that is known exactly. */
 bool wg_ratio_run_interval(const wg_ratio *r, const wg_between_runs *between, double *lo, double *hi);
 
 /* The 95 % interval over prompts alone: wg_ratio_run_interval without a variance between runs. */

@@ -41,7 +41,7 @@ typedef struct step {
 struct wg_acceptor {
     const wg_bnf *g;
     const wg_token_trie *trie;
-    void *tables; /* what follows up to `seen_by`, and the masks, in one block; NULL: it rests */
+    void *tables; /* one block with the tables up to `seen_by` and the masks; NULL: freed by wg_acceptor_rest */
     stack *stack;
     state *state;
     place *place;
