@@ -33,7 +33,7 @@ struct wg_decode_loop {
     wg_gpu_ring *ring, *ring_there; /* mapped */
     uint32_t number;                /* number of the next event */
     wg_decode_loop_times times;
-    int n[WG_DECODE_ROWS_MAX], seen[WG_DECODE_ROWS_MAX]; /* state of the running sequences after the drained events */
+    int n[WG_DECODE_ROWS_MAX], seen[WG_DECODE_ROWS_MAX]; /* (sequences) tokens; tokens read by the draft model */
 };
 
 static size_t seq_at(void) { return (sizeof(wg_gpu_decode_state) + 15) / 16 * 16; }
