@@ -64,7 +64,7 @@ static const char *next_wide(const char *p, const char *end)
     return NULL;
 }
 
-/* An error's place in the text, from that in the copy where each wide integer is longer by WIDER. */
+/* Maps an error's position in the copy, where each wide integer is longer by WIDER, to the text. */
 enum { WIDER = 2 };
 static void place_back(json_error_t *e, const char *text, size_t n)
 {
@@ -429,7 +429,7 @@ static void put(sink *s, const char *p, size_t n)
 
 static void puts_(sink *s, const char *p) { put(s, p, strlen(p)); }
 
-/* Before an element of level `level`, or the bracket behind the elements of it: a new line, or nothing. */
+/* Begins a new line, if the form has one, before an element of level `level` or its closing bracket. */
 static bool newline(sink *s, int level, int indentation)
 {
     if (level > s->lines) return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See chat_template.h. */
+ * Chat templates of weights files (chat_template.h). */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* memmem */
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See constraint.h. */
+ * Constraints (constraint.h). */
 #include "core/text/grammar/constraint.h"
 
 #include <string.h>

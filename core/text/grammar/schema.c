@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See json_schema.h. This file: the list of rules, messages, and what all types share. */
+ * JSON Schema to GBNF (json_schema.h). This file: the list of rules, messages, and what all types share. */
 #include "core/text/grammar/schema_impl.h"
 
 #include <stdarg.h>
