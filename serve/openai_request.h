@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The body of POST /v1/completions and /v1/chat/completions: fields of the OpenAI API, those that other engines have added, and
- * how to speculate (request_fields.h has the table). Every value is checked against its range: nothing is clamped. A field with
- * null is one that is absent. What this server does not know or cannot do is refused by name. */
+ * how to speculate (request_fields.h has the table). Every value is checked against its range; a bound of tokens that no
+ * context holds is the context's. A field with null is one that is absent. What this server does not know or cannot do is
+ * refused by name. */
 #ifndef WG_SERVE_OPENAI_REQUEST_H
 #define WG_SERVE_OPENAI_REQUEST_H
 

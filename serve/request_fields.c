@@ -50,9 +50,9 @@ const wgs_field wgs_fields[] = {
     FLAG("stream", BOTH, stream, "the answer as it grows (below)"),
     USED("stream_options", BOTH, wgs_read_stream_options, "`include_usage`: a last event counts tokens"),
     USED("n_predict", BOTH, wgs_read_n_predict, "as `max_tokens`; -1: as many as the context holds"),
-    WHOLE("max_tokens", BOTH, max_tokens, 0, MANY, "most tokens of an answer. Without it 16, of chats as many as the context "
-         "holds; more than that are as many. 0 with `echo` scores a prompt"),
-    WHOLE("max_completion_tokens", BOTH, max_tokens, 0, MANY, "as `max_tokens`, before which it comes"),
+    USED("max_tokens", BOTH, wgs_read_max_tokens, "most tokens of an answer, up to 2^64 - 1. Without it 16, of chats as many "
+         "as the context holds; more than that are as many. 0 with `echo` scores a prompt"),
+    USED("max_completion_tokens", BOTH, wgs_read_max_tokens, "as `max_tokens`, before which it comes"),
     WHOLE("n", BOTH, n, 1, WGS_CHOICES, "answers to one prompt; the first one is that of `n` 1"),
     USED("seed", BOTH, wgs_read_seed, "from -2^63 to 2^64 - 1. Without one: random; `spec.seed` of the answer says which, as "
          "a number below 2^63: s - 2^64 for s"),
@@ -206,7 +206,8 @@ bool wgs_only_keys(const char *name, const json_t *v, const char *const *keys, w
     json_object_foreach((json_t *)v, key, x) {
         const char *const *k = keys;
         while (*k && strcmp(*k, key)) k++;
-        if (!*k) return wgs_refuse(p, 400, name, "'%s.%.80s' is not supported by this server; leave it out", name, key);
+        if (!*k && !json_is_null(x))
+            return wgs_refuse(p, 400, name, "'%s.%.80s' is not supported by this server; leave it out", name, key);
     }
     return true;
 }

@@ -46,8 +46,8 @@ bool wgs_only_keys(const char *name, const json_t *v, const char *const *keys, w
 
 /* openai_request.c */
 wgs_field_reader wgs_read_model, wgs_read_prompts, wgs_read_messages, wgs_read_template_options, wgs_read_generation_prompt,
-    wgs_read_stream_options, wgs_read_n_predict, wgs_read_seed, wgs_read_stop, wgs_read_stop_tokens, wgs_read_logprobs,
-    wgs_read_top_logprobs, wgs_read_biases, wgs_read_draft_length, wgs_read_speculative;
+    wgs_read_stream_options, wgs_read_max_tokens, wgs_read_n_predict, wgs_read_seed, wgs_read_stop, wgs_read_stop_tokens,
+    wgs_read_logprobs, wgs_read_top_logprobs, wgs_read_biases, wgs_read_draft_length, wgs_read_speculative;
 
 /* request_format.c: what the text has to be. A request has one of them. */
 wgs_field_reader wgs_read_format, wgs_read_grammar, wgs_read_json_schema, wgs_read_choice, wgs_read_structured;

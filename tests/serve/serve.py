@@ -319,7 +319,7 @@ def test_fails_closed():
         assert big == text_of(s.complete(STORY, max_tokens=20, seed=-9)) != text_of(s.complete(STORY, max_tokens=20, seed=2**63 - 9))
         assert s.complete(STORY, max_tokens=1, seed=2**64 - 9)["spec"]["seed"] == -9
         assert error_of(s.complete(STORY, 400, seed=2**64))["param"] == "seed"
-        long = s.complete(STORY, max_tokens=10**9, ignore_eos=True, seed=1)
+        long = s.complete(STORY, max_tokens=2**64 - 1, ignore_eos=True, seed=1, metadata={"id": 2**70})
         assert long["usage"]["total_tokens"] == 512 and long["choices"][0]["finish_reason"] == "length"
         e = error_of(s.complete([5] * 600, 400))
         assert "maximum context length is 512 tokens" in e["message"] and e["code"] == "context_length_exceeded", e

@@ -466,6 +466,8 @@ Test(scheduler, requests_have_grammars)
         no_grammar(s, WG_GRAMMAR_GBNF, "root ::= x", WG_EFORMAT, "grammar:1:10: a rule that is nowhere defined");
         no_grammar(s, WG_GRAMMAR_SCHEMA, "{\"not\": 1}", WG_EUNSUPPORTED, "schema#: the keyword not is not supported");
         no_grammar(s, WG_GRAMMAR_SCHEMA, "{", WG_EFORMAT, "schema:1");
+        no_grammar(s, WG_GRAMMAR_SCHEMA, "false", WG_EFORMAT, "schema#: expected a schema that something satisfies");
+        no_grammar(s, WG_GRAMMAR_SCHEMA, "{\"const\": 18446744073709551615}", WG_EUNSUPPORTED, "a number beyond 64 bits");
         no_grammar(s, WG_GRAMMAR_GBNF, NULL, WG_EINVAL, "text is NULL");
         no_grammar(s, 7, "", WG_EINVAL, "wg_grammar_open: kind 7; expected 0..2");
         wg_grammar_close(g);

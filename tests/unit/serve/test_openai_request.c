@@ -260,7 +260,8 @@ Test(openai_request, formats_of_other_servers)
                "root ::= \"a\\\"b\\x0a\" | \"\\\\ \xc3\xa9\"");
     has_format("\"structured_outputs\":{\"json\":{\"type\":\"null\"},\"choice\":null}", WGS_FORMAT_SCHEMA,
                "{\"type\":\"null\"}");
-    has_format("\"structured_outputs\":{\"choice\":[\"a\"]}", WGS_FORMAT_GRAMMAR, "root ::= \"a\"");
+    has_format("\"structured_outputs\":{\"regex\":null,\"json\":null,\"choice\":[\"a\"]}", WGS_FORMAT_GRAMMAR,
+               "root ::= \"a\"");
     has_format("\"structured_outputs\":{\"grammar\":\"root ::= \\\"a\\\"\"}", WGS_FORMAT_GRAMMAR, "root ::= \"a\"");
     has_format("\"structured_outputs\":{\"json_object\":true}", WGS_FORMAT_JSON, "");
     has_format("\"structured_outputs\":{\"json_object\":false}", WGS_FORMAT_TEXT, "");
@@ -319,9 +320,51 @@ Test(openai_request, seeds_of_64_bits)
     refuses(false, "{\"seed\":-9223372036854775809,\"prompt\":\"x\"}", "seed", "expected a whole number from -2^63");
     refuses(false, "{\"prompt\":\"x\",\"seed\":1e30}", "seed", "'seed' is a number; expected a whole number");
     refuses(false, "{\"prompt\":\"x\",\"seed\":12345678901234567890.5}", "seed", "'seed' is a number; expected a whole number");
-    refuses(false, "{\"prompt\":\"x\",\"n\":{\"seed\":18446744073709551615}}", "", "a number that is too large: line 1");
+    refuses(false, "{\"prompt\":\"x\",\"n\":{\"seed\":18446744073709551615}}", "n",
+            "'n' is an object; expected a whole number");
     refuses(false, "{\"seed\":18446744073709551615,\"seed\":1,\"prompt\":\"x\"}", "", "duplicate object key");
-    refuses(false, "{\"prompt\":\"x\",\"max_tokens\":99999999999999999999}", "", "a number that is too large: line 1");
+    cr_assert(reads(&r, false, "{\"\\u0073e\\u0065d\":18446744073709551615,\"user\":{\"seed\":1},\"prompt\":\"\\\"\"}"), "%s",
+              problem.message);
+    cr_assert(r.seeded && r.seed == UINT64_MAX);
+    wgs_request_free(&r);
+}
+
+/* Bounds of tokens that no context holds are its own. */
+Test(openai_request, tokens_beyond_every_context)
+{
+    static const char *const names[] = { "max_tokens", "max_completion_tokens", "n_predict" };
+    static const char *const many[] = { "1073741824",          "2147483647",          "2147483648",          "4294967296",
+                                        "9223372036854775807", "9223372036854775808", "18446744073709551615" };
+    wgs_request r;
+    char body[200];
+    for (int i = 0; i < 3; i++) {
+        for (size_t k = 0; k < sizeof many / sizeof *many; k++) {
+            snprintf(body, sizeof body, "{\"prompt\":\"x\",\"%s\":%s}", names[i], many[k]);
+            cr_assert(reads(&r, false, body), "%s: %s", body, problem.message);
+            cr_assert(r.max_tokens == 1 << 30, "%s: %d", body, r.max_tokens);
+            wgs_request_free(&r);
+        }
+        snprintf(body, sizeof body, "{\"prompt\":\"x\",\"%s\":99999999999999999999}", names[i]);
+        refuses(false, body, names[i], "expected a whole number from");
+    }
+}
+
+/* An integer beyond 64 bits is no error where it is not read. */
+Test(openai_request, wide_integers)
+{
+    wgs_request r;
+    cr_assert(reads(&r, false,
+                    "{\"prompt\":\"x\",\"metadata\":{\"id\":18446744073709551615,\"a\":[-9223372036854775809]},\"seed\":"
+                    "9007199254740993,"
+                    "\"guided_json\":\"{\\\"type\\\":\\\"integer\\\",\\\"maximum\\\":18446744073709551615}\"}"),
+              "%s", problem.message);
+    cr_assert(r.seed == 9007199254740993 && json_is_real(json_object_get(r.schema, "maximum")));
+    wgs_request_free(&r);
+    refuses(false, "{\"prompt\":\"x\",\"n\":18446744073709551615}", "n", "expected a whole number from 1");
+    refuses(false, "{\"prompt\":[18446744073709551615]}", "prompt", "expected a whole number from 0");
+    cr_assert(!wgs_request_read(&r, "{\"prompt\":\"x\",\"n\":1\0}", 21, &problem) && problem.http == 400);
+    cr_assert(strstr(problem.message, "its byte 20 is 0"), "%s", problem.message);
+    refuses(false, "{\"prompt\":\"x\",\"user\":1e400}", "", "a number that is too large: line 1, column");
 }
 
 /* ---- docs/serving.md */
