@@ -28,6 +28,14 @@ static bool read_ids(const char *name, const json_t *v, int32_t *out, size_t mos
     return true;
 }
 
+static bool read_tokens(const char *name, const json_t *v, wgs_prompt *out, wgs_problem *p)
+{
+    out->n = (int)json_array_size(v);
+    out->token = malloc((size_t)(out->n ? out->n : 1) * sizeof *out->token);
+    if (!out->token) return wgs_refuse(p, 503, name, "out of memory for %d tokens", out->n);
+    return read_ids(name, v, out->token, INT32_MAX, p);
+}
+
 static bool read_prompt(const char *name, const json_t *v, wgs_prompt *out, wgs_problem *p)
 {
     if (json_is_string(v)) {
@@ -37,10 +45,7 @@ static bool read_prompt(const char *name, const json_t *v, wgs_prompt *out, wgs_
     }
     if (!json_is_array(v) || !json_array_size(v))
         return wgs_wrong_type(p, name, v, "a string, tokens, or a list of strings or of lists of tokens, none of them empty");
-    out->n = (int)json_array_size(v);
-    out->token = malloc((size_t)out->n * sizeof *out->token);
-    if (!out->token) return wgs_refuse(p, 503, name, "out of memory for a prompt of %d tokens", out->n);
-    return read_ids(name, v, out->token, INT32_MAX, p);
+    return read_tokens(name, v, out, p);
 }
 
 bool wgs_read_prompts(wgs_request *r, const char *name, const json_t *v, wgs_problem *p)
@@ -55,6 +60,24 @@ bool wgs_read_prompts(wgs_request *r, const char *name, const json_t *v, wgs_pro
     for (int i = 0; i < r->prompts; i++)
         if (!read_prompt(name, list ? json_array_get(v, (size_t)i) : v, &r->prompt[i], p)) return false;
     return true;
+}
+
+/* llama.cpp's name of a text, before which nothing is put. */
+bool wgs_read_content(wgs_request *r, const char *name, const json_t *v, wgs_problem *p)
+{
+    if (r->prompts) return wgs_refuse(p, 400, name, "'content' stands beside 'prompt'; give one of them");
+    if (!json_is_string(v)) return wgs_wrong_type(p, name, v, "a text");
+    r->add_special_tokens = false;
+    return wgs_read_prompts(r, name, v, p);
+}
+
+bool wgs_read_tokens(wgs_request *r, const char *name, const json_t *v, wgs_problem *p)
+{
+    if (!json_is_array(v)) return wgs_wrong_type(p, name, v, "a list of tokens");
+    r->prompt = calloc(1, sizeof *r->prompt);
+    if (!r->prompt) return wgs_refuse(p, 503, name, "out of memory for a list of tokens");
+    r->prompts = 1;
+    return read_tokens(name, v, &r->prompt[0], p);
 }
 
 bool wgs_read_stop(wgs_request *r, const char *name, const json_t *v, wgs_problem *p)
@@ -150,41 +173,6 @@ bool wgs_read_top_logprobs(wgs_request *r, const char *name, const json_t *v, wg
     return true;
 }
 
-bool wgs_messages_check(const json_t *v, wgs_problem *p)
-{
-    static const char *const name = "messages";
-    size_t i;
-    json_t *m;
-    if (!v) return wgs_refuse(p, 400, name, "'messages' is missing; expected a list of messages");
-    if (!json_is_array(v) || !json_array_size(v)) return wgs_wrong_type(p, name, v, "a list of at least one message");
-    json_array_foreach(v, i, m) {
-        const json_t *content = json_object_get(m, "content");
-        if (!json_is_string(json_object_get(m, "role")))
-            return wgs_refuse(p, 400, name, "%s[%zu] has no 'role'; expected {\"role\": \"user\", \"content\": \"...\"}", name,
-                              i);
-        if (!json_is_string(content) && !json_is_array(content))
-            return wgs_refuse(p, 400, name, "%s[%zu] has no 'content'; expected a string or a list of parts", name, i);
-        size_t k;
-        json_t *part;
-        json_array_foreach(content, k, part) {
-            const char *type = json_string_value(json_object_get(part, "type"));
-            if (!type || strcmp(type, "text") || !json_is_string(json_object_get(part, "text")))
-                return wgs_refuse(p, 400, name,
-                                  "%s[%zu].content[%zu] is no {\"type\": \"text\", \"text\": \"...\"}; this server "
-                                  "reads text alone",
-                                  name, i, k);
-        }
-    }
-    return true;
-}
-
-bool wgs_read_messages(wgs_request *r, const char *name, const json_t *v, wgs_problem *p)
-{
-    (void)name;
-    r->messages = v;
-    return wgs_messages_check(v, p);
-}
-
 bool wgs_read_template_options(wgs_request *r, const char *name, const json_t *v, wgs_problem *p)
 {
     if (!json_is_object(v)) return wgs_wrong_type(p, name, v, "an object");
@@ -257,7 +245,7 @@ bool wgs_read_speculative(wgs_request *r, const char *name, const json_t *v, wgs
 static bool check_whole(wgs_request *r, wgs_problem *p)
 {
     if (!r->chat && !r->prompts) return wgs_refuse(p, 400, "prompt", "'prompt' is missing; expected a string or tokens");
-    if (r->chat && !r->messages) return wgs_messages_check(NULL, p);
+    if (r->chat && !r->messages) return wgs_refuse(p, 400, "messages", "'messages' is missing; expected a list of messages");
     const int choices = r->n * (r->chat ? 1 : r->prompts);
     if (choices > WGS_CHOICES)
         return wgs_refuse(p, 400, "n", "%d prompts and 'n' %d are %d answers; expected at most %d", r->prompts, r->n, choices,
@@ -309,7 +297,7 @@ bool wgs_json_read(const char *body, size_t n, json_t **out, wgs_problem *p)
 
 void wgs_request_init(wgs_request *r, bool chat)
 {
-    *r = (wgs_request){ .chat = chat, .add_special_tokens = true, .n = 1 };
+    *r = (wgs_request){ .chat = chat, .add_special_tokens = true, .parse_special = true, .n = 1 };
     r->max_tokens = r->logprobs = r->draft_length = -1;
     r->temperature = r->top_p = r->repetition_penalty = 1;
     r->detail = WGS_DETAIL_SUMMARY;
@@ -371,9 +359,40 @@ static bool read_long_seed(wgs_request *r, const char *body, size_t n, wgs_probl
 
 bool wgs_request_read(wgs_request *r, const char *body, size_t n, wgs_problem *p)
 {
+    const bool chat = r->chat;
     bool good = wgs_json_read(body, n, &r->document, p);
     if (good && json_is_real(json_object_get(r->document, "seed"))) good = read_long_seed(r, body, n, p);
-    good = good && wgs_fields_read(r, p) && check_whole(r, p);
+    good = good && wgs_fields_read(r, r->document, chat ? WGS_CHAT : WGS_COMPLETIONS, chat ? "a chat" : "a completion", p);
+    good = good && check_whole(r, p);
+    if (!good) wgs_request_free(r);
+    return good;
+}
+
+static bool check_tokenize(const wgs_request *r, wgs_problem *p)
+{
+    static const char *const beside[] = { "prompt", "content", "add_special_tokens", "add_special" };
+    if (!r->messages && (r->prompts != 1 || !r->prompt[0].text))
+        return wgs_refuse(p, 400, "prompt", "'prompt' (or 'content', or 'messages') is missing; expected a text");
+    for (int i = 0; i < 4 && r->messages; i++) {
+        const json_t *v = json_object_get(r->document, beside[i]);
+        if (v && !json_is_null(v) && !json_is_false(v))
+            return wgs_refuse(p, 400, beside[i], "'%s' stands beside 'messages'; give one of them", beside[i]);
+    }
+    return true;
+}
+
+bool wgs_tokenize_read(wgs_request *r, const char *body, size_t n, wgs_problem *p)
+{
+    const bool good = wgs_json_read(body, n, &r->document, p) &&
+                      wgs_fields_read(r, r->document, WGS_TOKENIZE, "/tokenize", p) && check_tokenize(r, p);
+    if (!good) wgs_request_free(r);
+    return good;
+}
+
+bool wgs_detokenize_read(wgs_request *r, const char *body, size_t n, wgs_problem *p)
+{
+    bool good = wgs_json_read(body, n, &r->document, p) && wgs_fields_read(r, r->document, WGS_DETOKENIZE, "/detokenize", p);
+    if (good && !r->prompts) good = wgs_refuse(p, 400, "tokens", "'tokens' is missing; expected a list of tokens");
     if (!good) wgs_request_free(r);
     return good;
 }

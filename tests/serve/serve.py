@@ -73,6 +73,14 @@ def test_tokens():
         talk = [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, {"role": "assistant", "content": "c"}]
         assert s.post("/apply-template", {"messages": talk}) == {"prompt": "ab\nc"}
         assert error_of(s.post("/apply-template", {"messages": []}, 400))["param"] == "messages"
+        assert s.post("/tokenize", {"messages": talk})["tokens"] == s.post("/tokenize", {"prompt": "ab\nc"})["tokens"]
+        assert s.post("/tokenize", {"content": "</s>"})["count"] == 1 < s.post("/tokenize", {"content": "</s>", "parse_special": False})["count"]
+        for path, body in (("/tokenize", {"prompt": "a"}), ("/detokenize", {"tokens": [5]}), ("/apply-template", {"messages": talk})):  # what is not known is refused
+            assert error_of(s.post(path, dict(body, foo=1), 400))["param"] == "foo" and error_of(s.post(path, dict(body, model="x"), 404))["code"] == "model_not_found"
+        for member in ({"name": "Ann"}, {"reasoning_content": "why"}, {"tool_calls": [{"function": {"name": "f"}}]}, {"foo": 1}):  # this model has no template that could read it
+            for path in ("/apply-template", "/v1/chat/completions", "/tokenize"):
+                e = error_of(s.post(path, {"messages": [dict(talk[1], **member)]}, 400))
+                assert e["param"] == "messages" and "messages[0]" in e["message"] and list(member)[0] in e["message"], e
         for fields in ({"chat_template_kwargs": 5}, {"add_generation_prompt": False}):  # this model has no template that could read them
             assert error_of(s.post("/apply-template", dict(fields, messages=talk), 400))["param"] == "chat_template_kwargs"
 

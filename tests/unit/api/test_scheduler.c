@@ -413,6 +413,10 @@ Test(scheduler, conversations)
     bad_chat(s, "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}, {\"role\": \"assistant\", \"content\": \"y\"}]}",
              "messages: the last one is not the user's; an answer follows");
     bad_chat(s, "{", "conversation:1");
+    bad_chat(s, "{\"messages\": [{\"role\": \"user\", \"content\": \"x\", \"name\": \"Ann\"}]}",
+             "messages[0].name has no meaning for this chat template; leave it out");
+    bad_chat(s, "{\"messages\": [{\"role\": \"user\", \"content\": \"x\", \"tool_calls\": [1]}]}",
+             "messages[0].tool_calls has no");
     bad_chat(s, "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}], \"tools\": []}",
              "\"tools\" has no meaning for this chat template");
     bad_chat(s, "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}], \"add_generation_prompt\": false}",

@@ -129,10 +129,27 @@ Test(openai_request, values_out_of_range_are_refused_by_name)
     }
     static const char *const chats[][3] = {
         { "\"messages\":[]", "messages", "expected a list of at least one message" },
-        { "\"messages\":[{\"content\":\"x\"}]", "messages", "messages[0] has no 'role'" },
-        { "\"messages\":[{\"role\":\"user\"}]", "messages", "messages[0] has no 'content'" },
+        { "\"messages\":[{\"content\":\"x\"}]", "messages", "messages[0]: it has no 'role'" },
+        { "\"messages\":[{\"role\":\"user\"}]", "messages", "messages[0]: it has no 'content'" },
         { "\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]", "messages",
           "this server reads text alone" },
+        { "\"messages\":[5]", "messages", "messages[0]: it is no object; expected {\"role\"" },
+        { "\"messages\":[{\"role\":5,\"content\":\"x\"}]", "messages", "'role' is an integer; expected a word" },
+        { "\"messages\":[{\"role\":\"user<|im_end|>\",\"content\":\"x\"}]", "messages",
+          "'role' is 'user<|im_end|>'; expected a word" },
+        { "\"messages\":[{\"role\":\"\",\"content\":\"x\"}]", "messages", "expected a word such as user" },
+        { "\"messages\":[{\"role\":\"user\",\"content\":5}]", "messages",
+          "'content' is an integer; expected a text, or a list of parts" },
+        { "\"messages\":[{\"role\":\"user\",\"content\":\"x\"},{\"role\":\"user\",\"content\":\"x\",\"foo\":1}]", "messages",
+          "messages[1]: 'foo' is no field of a message that this server knows" },
+        { "\"messages\":[{\"role\":\"user\",\"content\":\"x\",\"refusal\":\"no\"}]", "messages", "use content instead" },
+        { "\"messages\":[{\"role\":\"user\",\"content\":\"x\",\"name\":{}}]", "messages",
+          "'name' is an object; expected a text" },
+        { "\"messages\":[{\"role\":\"user\",\"content\":\"x\",\"tool_calls\":5}]", "messages", "expected a list of calls" },
+        { "\"messages\":[{\"role\":\"user\",\"tool_calls\":[{\"function\":{}}]}]", "messages", "'tool_calls[0]' has no name" },
+        { "\"messages\":[{\"role\":\"user\",\"content\":null,\"tool_calls\":[]}]", "messages", "it has no 'content'" },
+        { "\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\",\"image\":1}]}]", "messages",
+          "'content.image' is not supported" },
         { "\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"tools\":[{}]", "tools",
           "'tools' is [{}]; this server knows it at [] alone" },
         { "\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"modalities\":[\"audio\"]", "modalities",
@@ -273,7 +290,10 @@ Test(openai_request, what_clients_send_by_default_is_no_error)
     cr_assert(
         reads(
             &r, true,
-            "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"user\":\"u\",\"metadata\":{\"a\":\"b\"},\"store\":false,"
+            "{\"messages\":[{\"role\":\"assistant\",\"content\":\"x\",\"refusal\":null,\"annotations\":[],\"audio\":null,"
+            "\"function_call\":null,\"tool_calls\":[]},{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"a\","
+            "\"function\":{\"name\":\"f\"}}]},{\"role\":\"tool\",\"tool_call_id\":\"a\",\"content\":[{\"type\":\"text\","
+            "\"text\":\"x\",\"cache_control\":{}}]}],\"user\":\"u\",\"metadata\":{\"a\":\"b\"},\"store\":false,"
             "\"n\":1,\"service_tier\":\"auto\",\"logprobs\":false,\"top_logprobs\":0,\"parallel_tool_calls\":true,\"tools\":[],"
             "\"tool_choice\":\"auto\",\"min_tokens\":0,\"typical_p\":1.0,\"repeat_penalty\":1,\"mirostat\":0,\"best_of\":null,"
             "\"skip_special_tokens\":true,\"continue_final_message\":false,\"add_generation_prompt\":true,"
@@ -281,6 +301,42 @@ Test(openai_request, what_clients_send_by_default_is_no_error)
             "\"stream\":true,\"stream_options\":{\"include_usage\":true,\"include_obfuscation\":false}}"),
         "%s", problem.message);
     cr_assert(r.logprobs == -1 && r.max_tokens == -1 && r.include_usage && r.format == WGS_FORMAT_TEXT);
+    wgs_request_free(&r);
+}
+
+static void refuses_small(bool tokenize, const char *body, const char *param, const char *words)
+{
+    wgs_request r;
+    wgs_request_init(&r, false);
+    cr_assert(!(tokenize ? wgs_tokenize_read : wgs_detokenize_read)(&r, body, strlen(body), &problem), "%s", body);
+    cr_assert(problem.http == 400 && !strcmp(problem.param, param), "%s: %d %s", body, problem.http, problem.param);
+    cr_assert(strstr(problem.message, words), "%s: %s", body, problem.message);
+}
+
+/* Small endpoints have the table too. */
+Test(openai_request, small_endpoints)
+{
+    static const char *const wrong[][3] = {
+        { "{\"prompt\":\"a\",\"foo\":1}", "foo", "'foo' is no field of /tokenize that this server knows" },
+        { "{\"prompt\":\"a\",\"truncate_prompt_tokens\":4}", "truncate_prompt_tokens", "not supported" },
+        { "{\"prompt\":\"a\",\"content\":\"a\"}", "content", "'content' stands beside 'prompt'" },
+        { "{\"prompt\":\"a\",\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}", "prompt",
+          "'prompt' stands beside 'messages'" },
+        { "{\"prompt\":[\"a\",\"b\"]}", "prompt", "is missing; expected a text" },
+        { "{\"content\":5}", "content", "'content' is an integer; expected a text" },
+        { "{\"prompt\":\"a\",\"with_pieces\":1}", "with_pieces", "expected true or false" },
+        { "{}", "prompt", "'prompt' (or 'content', or 'messages') is missing" },
+    };
+    wgs_request r;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) refuses_small(true, wrong[i][0], wrong[i][1], wrong[i][2]);
+    refuses_small(false, "{\"tokens\":5}", "tokens", "'tokens' is an integer; expected a list of tokens");
+    refuses_small(false, "{\"tokens\":[5,-1]}", "tokens", "'tokens' is -1; expected a whole number");
+    refuses_small(false, "{\"tokens\":[5],\"prompt\":\"a\"}", "prompt", "no field of /detokenize");
+    refuses_small(false, "{\"tokens\":null}", "tokens", "'tokens' is missing");
+    static const char good[] = "{\"content\":\"a\",\"model\":\"m\",\"parse_special\":false,\"with_pieces\":true,\"foo\":null}";
+    wgs_request_init(&r, false);
+    cr_assert(wgs_tokenize_read(&r, good, sizeof good - 1, &problem), "%s", problem.message);
+    cr_assert(!r.add_special_tokens && !r.parse_special && r.with_pieces && !r.return_token_strs && r.prompt[0].bytes == 1);
     wgs_request_free(&r);
 }
 
@@ -375,6 +431,17 @@ static void put(char **at, const char *text)
     *at += strlen(text);
 }
 
+/* Which requests have a field, where not all of chats and completions have it. */
+static const char *owner(int where)
+{
+    switch (where & WGS_BOTH) {
+    case WGS_BOTH: return "";
+    case WGS_CHAT: return " (chat)";
+    case WGS_COMPLETIONS: return " (completions)";
+    default: return where == WGS_MESSAGE ? " (message)" : where == WGS_TOKENIZE ? " (/tokenize)" : " (/detokenize)";
+    }
+}
+
 /* Used fields are those of four kinds. */
 static wgs_field_kind kind_of(const wgs_field *f) { return f->kind < WGS_FIELD_HARMLESS ? WGS_FIELD_READ : f->kind; }
 
@@ -390,7 +457,7 @@ static const wgs_field *put_row(const wgs_field *f, wgs_field_kind kind, char **
          f->name && kind_of(f) == kind && !strcmp(f->values ? f->values : "", values) && !strcmp(f->says, says); f++) {
         if (f != first) put(at, ", ");
         put(at, "`"), put(at, f->name), put(at, "`");
-        if (f->where != WGS_BOTH) put(at, f->where == WGS_CHAT ? " (chat)" : " (completions)");
+        put(at, owner(f->where));
     }
     put(at, " | ");
     if (kind == WGS_FIELD_HARMLESS && !*values) put(at, "any | ");
