@@ -191,52 +191,95 @@ static void props(wgs_exchange *x)
     wgs_reply_json(x, 200, all);
 }
 
-/* Tokens with their texts, where the texts are asked for: `with_pieces` (llama.cpp), `return_token_strs` (vLLM). */
-static json_t *tokens_json(const wgs_server *s, const int32_t *token, int n, const wgs_request *r)
+/* Texts of tokens as JSON, each made once: where memory is short, the system is asked for each piece of it. */
+typedef struct pieces {
+    const wgs_server *server;
+    size_t *from, *bytes; /* (vocabulary) in text; bytes 0: not made yet */
+    wgs_buffer text;
+} pieces;
+
+static void make_piece(pieces *all, int32_t token)
 {
-    json_t *all = json_pack("{s:i, s:i}", "count", n, "max_model_len", s->about.context), *ids = json_array(),
-           *texts = json_array();
-    for (int i = 0; i < n; i++) {
-        char *text = NULL;
-        size_t bytes = 0;
-        wgs_buffer b = { 0 };
-        if (!wg_scheduler_detokenize(s->scheduler, token + i, 1, 1, &text, &bytes, NULL)) wgs_buffer_put_utf8(&b, text, bytes);
-        json_t *piece = json_stringn(b.s ? b.s : "", b.n);
-        json_array_append_new(ids, r->with_pieces ? json_pack("{s:i, s:O}", "id", (int)token[i], "piece", piece)
-                                                  : json_integer(token[i]));
-        json_array_append_new(texts, piece);
-        wgs_buffer_free(&b);
-        wg_text_free(text);
+    char *text = NULL;
+    size_t bytes = 0;
+    wgs_buffer b = { 0 };
+    if (wg_scheduler_detokenize(all->server->scheduler, &token, 1, 1, &text, &bytes, NULL)) b.failed = true;
+    else wgs_buffer_put_utf8(&b, text, bytes);
+    json_t *piece = b.failed ? NULL : json_stringn(b.s ? b.s : "", b.n);
+    char *quoted = piece ? json_dumps(piece, JSON_ENCODE_ANY) : NULL;
+    all->from[token] = all->text.n;
+    all->bytes[token] = quoted ? strlen(quoted) : 0;
+    if (quoted) wgs_buffer_puts(&all->text, quoted);
+    else all->text.failed = true;
+    free(quoted);
+    json_decref(piece);
+    wgs_buffer_free(&b);
+    wg_text_free(text);
+}
+
+static void put_piece(wgs_buffer *out, pieces *all, int32_t token)
+{
+    if (!all->bytes[token]) make_piece(all, token);
+    out->failed |= all->text.failed;
+    if (!out->failed) wgs_buffer_put(out, all->text.s + all->from[token], all->bytes[token]);
+}
+
+/* Tokens with their texts, where the texts are asked for: `with_pieces` (llama.cpp), `return_token_strs` (vLLM). As text,
+ * because a document of millions of values takes ten times its memory. It ends where there is none. */
+static void put_tokens(wgs_buffer *out, const wgs_server *s, const int32_t *token, int n, const wgs_request *r)
+{
+    const size_t vocab = r->with_pieces || r->return_token_strs ? (size_t)s->about.vocab : 1;
+    pieces all = { .server = s, .from = calloc(vocab, sizeof *all.from), .bytes = calloc(vocab, sizeof *all.bytes) };
+    out->failed = !all.from || !all.bytes;
+    wgs_buffer_format(out, "{\"count\":%d,\"max_model_len\":%d,\"tokens\":[", n, s->about.context);
+    for (int i = 0; i < n && !out->failed; i++) {
+        char id[40];
+        const char *const form = r->with_pieces ? "%s{\"id\":%d,\"piece\":" : "%s%d";
+        wgs_buffer_put(out, id, (size_t)snprintf(id, sizeof id, form, i ? "," : "", (int)token[i]));
+        if (!r->with_pieces) continue;
+        put_piece(out, &all, token[i]);
+        wgs_buffer_puts(out, "}");
     }
-    json_object_set_new(all, "tokens", ids);
-    if (r->return_token_strs) json_object_set(all, "token_strs", texts);
-    json_decref(texts);
-    return all;
+    wgs_buffer_puts(out, r->return_token_strs ? "],\"token_strs\":[" : "]");
+    for (int i = 0; i < n && r->return_token_strs && !out->failed; i++) {
+        if (i) wgs_buffer_puts(out, ",");
+        put_piece(out, &all, token[i]);
+    }
+    wgs_buffer_puts(out, r->return_token_strs ? "]}" : "}");
+    wgs_buffer_free(&all.text);
+    free(all.from);
+    free(all.bytes);
+}
+
+/* The tokens of what a request has: a text, or messages. */
+static bool request_tokens(const wgs_server *s, const wgs_request *r, int32_t **token, int *n, wgs_problem *p)
+{
+    wg_error e;
+    if (r->messages) return wgs_conversation_tokens(s, r->messages, r->template_options, token, n, p);
+    if (!wg_scheduler_tokenize(s->scheduler, r->prompt[0].text, r->prompt[0].bytes, r->parse_special, r->add_special_tokens,
+                               token, n, &e))
+        return true;
+    wgs_problem_of(p, &e);
+    return false;
 }
 
 static void tokenize(wgs_exchange *x)
 {
-    const wgs_server *s = x->server;
     wgs_problem p;
-    wg_error e;
     wgs_request r;
-    json_t *all = NULL;
+    wgs_buffer out = { 0 };
     int32_t *token = NULL;
     int n = 0;
     wgs_request_init(&r, false);
-    if (wgs_tokenize_read(&r, x->body.s, x->body.n, &p) && knows_model(x, &r, &p)) {
-        bool good = true;
-        if (r.messages) good = wgs_conversation_tokens(s, r.messages, r.template_options, &token, &n, &p);
-        else if (wg_scheduler_tokenize(s->scheduler, r.prompt[0].text, r.prompt[0].bytes, r.parse_special, r.add_special_tokens,
-                                       &token, &n, &e)) {
-            wgs_problem_of(&p, &e);
-            good = false;
-        }
-        if (good && !(all = tokens_json(s, token, n, &r))) wgs_refuse(&p, 503, NULL, "out of memory for %d tokens", n);
+    if (!wgs_tokenize_read(&r, x->body.s, x->body.n, &p)) wgs_reply_problem(x, &p);
+    else if (!knows_model(x, &r, &p) || !request_tokens(x->server, &r, &token, &n, &p)) wgs_reply_problem(x, &p);
+    else {
+        put_tokens(&out, x->server, token, n, &r);
+        wgs_reply_text(x, 200, "application/json", &out);
     }
+    wgs_buffer_free(&out);
     wg_tokens_free(token);
     wgs_request_free(&r);
-    reply(x, all, &p);
 }
 
 static void detokenize(wgs_exchange *x)
