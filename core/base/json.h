@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "core/base/error.h"
+#include "core/base/json_foreign.h"
 
 typedef struct wg_json wg_json; /* a parsed document: tree, source text, positions */
 
@@ -19,8 +20,7 @@ wg_status wg_json_parse(wg_json **out, const char *name, const char *text, size_
  * stay exact. In the functions above such an integer is an error. */
 wg_status wg_json_open_foreign(wg_json **out, const char *path, wg_error *err);
 wg_status wg_json_parse_foreign(wg_json **out, const char *name, const char *text, size_t n, wg_error *err);
-/* json_loadb with this rule. e may be NULL; it has the position in `text`, and an empty text when out of memory. */
-json_t *wg_json_load_foreign(const char *text, size_t n, size_t flags, json_error_t *e);
+/* json_foreign.h has json_loadb with this rule. */
 void wg_json_close(wg_json *doc); /* NULL is fine */
 
 json_t *wg_json_root(const wg_json *doc); /* borrowed */
