@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/base/mem.h"
+#include "core/base/nearest.h"
 #include "core/base/read_file.h"
 
 const wg_published_model wg_published_models[] = {
@@ -104,6 +105,31 @@ wg_status wg_hub_name_parse(wg_hub_name *out, const char *text, wg_error *err)
 }
 
 bool wg_is_model_name(const char *text) { return (wg_is_hub_name(text) || wg_published_find(text)) && access(text, F_OK) != 0; }
+
+const char *wg_model_near(const char *path, char out[WG_MODEL_NEAR])
+{
+    const char *slash = strrchr(path, '/'), *word = slash ? slash + 1 : path;
+    const int folder = slash ? (int)(slash + 1 - path) : 0;
+    char in[PATH_MAX], near[256] = "";
+    int best = WG_NEAREST_WORD;
+    *out = '\0';
+    for (const wg_published_model *m = wg_published_models; !slash && m->name; m++) {
+        const int d = wg_nearest(word, (const char *const[]){ m->name, NULL }) ? wg_nearest_distance(word, m->name) : best;
+        if (d < best) best = d, snprintf(near, sizeof near, "%s", m->name);
+    }
+    snprintf(in, sizeof in, "%.*s", folder ? folder : 1, folder ? path : ".");
+    DIR *d = opendir(in);
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        const int apart = wg_nearest_distance(word, e->d_name);
+        const bool fits = *e->d_name != '.' && wg_nearest(word, (const char *const[]){ e->d_name, NULL });
+        if (fits && (apart < best || (apart == best && strcmp(e->d_name, near) < 0)))
+            best = apart, snprintf(near, sizeof near, "%s", e->d_name);
+    }
+    if (d) closedir(d);
+    if (*near && folder + strlen(near) + 32 < WG_MODEL_NEAR)
+        snprintf(out, WG_MODEL_NEAR, " (did you mean '%.*s%.255s'?)", folder, path, near);
+    return out;
+}
 
 /* ---- folders ----------------------------------------------------------------------------------------------------- */
 

@@ -136,7 +136,7 @@ static wg_status bench_round(const bench *b, wg_target *t, wg_error *err)
     const int32_t root = t->tokenizer && wg_tokenizer_bos(t->tokenizer) >= 0 ? wg_tokenizer_bos(t->tokenizer) : 1;
     wg_status s = wg_choose_drafter("none", &none, err);
     if (!s && speculate)
-        s = b->draft_model ? wg_choose_draft_model(b->draft_model, &draft, err) : wg_choose_drafter(b->draft, &draft, err);
+        s = b->draft_model ? wg_choose_draft_model(b->draft_model, &draft, err) : wg_choose_draft_flag(b->draft, &draft, err);
     if (!s) s = arm_open(b, t, &none, "match", NULL, &plain, err);
     if (!s) s = wg_profile_open(&profile, &(wg_profile_options){ .use = b->profile, .say = wg_cli_say_profile }, err);
     if (!s && speculate) s = arm_open(b, t, &draft, b->rule, profile, &spec, err);

@@ -243,7 +243,7 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
 static wg_status choose_draft(const generate *g, wg_drafter_choice *out, wg_error *err)
 {
     const bool here = (!g->device || !strcmp(g->device, "cpu")) && !g->law_only;
-    if (!g->draft_model) return wg_choose_drafter(g->draft ? g->draft : "none", out, err);
+    if (!g->draft_model) return wg_choose_draft_flag(g->draft ? g->draft : "none", out, err);
     return here ? wg_choose_auto(g->draft_model, out, err) : wg_choose_draft_model(g->draft_model, out, err);
 }
 
@@ -278,7 +278,7 @@ static wg_status generate_run(generate *g, wg_error *err)
         want.external = wg_config_target_options(&g->external).external;
         want.model.context = g->external.context;
     }
-    wg_status s = wg_choose_rule(g->rule, &rule, err);
+    wg_status s = wg_choose_rule_flag(g->rule, &rule, err);
     g->plugin_rule = rule.object;
     g->law_only = want.external.kind != WG_TARGET_MODEL;
     if (!s) s = choose_draft(g, &draft, err);

@@ -298,7 +298,7 @@ static bool choose_shapes(prove *g)
 static wg_status choose(const prove *g, wg_rule_choice *c, wg_error *err)
 {
     const size_t n = strcspn(g->rule, ":");
-    if (!*g->plugin) return strcmp(g->rule, "all") ? wg_choose_rule(g->rule, c, err) : WG_OK;
+    if (!*g->plugin) return strcmp(g->rule, "all") ? wg_choose_rule_flag(g->rule, c, err) : WG_OK;
     WG_TRY(wg_verifier_load(g->plugin, &c->class, &c->object, err));
     if (!c->class->size) return WG_OK;
     if (!(c->options = wg_calloc(1, c->class->size))) return wg_nomem(err, c->class->size, "a rule's options");

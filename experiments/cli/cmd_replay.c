@@ -61,7 +61,7 @@ static wg_status choose_rules(asked *a, wg_replay *r, wg_error *err)
     WG_TRY(wg_replay_drafts_of(r, &drafts, err));
     for (int i = 0; i < a->rule.n && a->rules < MOST_RULES; i++) {
         if (strcmp(a->rule.item[i], "all") != 0) {
-            WG_TRY(wg_choose_rule(a->rule.item[i], &a->choice[a->rules], err));
+            WG_TRY(wg_choose_rule_flag(a->rule.item[i], &a->choice[a->rules], err));
             a->rules++;
             continue;
         }

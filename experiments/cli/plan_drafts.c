@@ -47,7 +47,7 @@ static wg_status add_asked(wg_plan_draft out[WG_PLAN_DRAFTS], int *n, const char
     if (strlen(before) + strlen(text) + 24 > sizeof d.spec)
         return wg_fail(err, WG_EINVAL, "--draft %.40s...: longer than %d bytes", text, WG_PLAN_SPEC - 24);
     snprintf(d.spec, sizeof d.spec, "%s%s", before, text);
-    WG_TRY(wg_choose_drafter(d.spec, &choice, err));
+    WG_TRY(wg_choose_draft_flag(d.spec, &choice, err));
     const bool named = names_length(d.spec);
     for (const struct by_option *b = by_option; b->option && !named && !d.option; b++)
         if (wg_option_find(choice.class->options, b->option)) {

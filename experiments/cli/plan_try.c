@@ -23,7 +23,7 @@ static wg_status open_arm(wg_plan_arm *a, const wg_plan_stage *on, wg_error *err
     };
     wg_drafter_choice draft = { 0 };
     WG_TRY(wg_find_verifier(&wg_program_plugins, wg_plan_rule(on->sampling), &parts.verifier, err));
-    WG_TRY(wg_choose_drafter(a->spec, &draft, err));
+    WG_TRY(wg_choose_draft_flag(a->spec, &draft, err));
     parts.drafter = draft.class;
     parts.drafter_options = draft.options;
     const wg_status s = wg_engine_open(&a->engine, &parts, &o, err);

@@ -316,7 +316,8 @@ static void check_model_file(wg_checker *c, const char *path, const char *file, 
     wg_arch arch;
     const wg_status s = wg_target_probe(file, opt, &arch, &e);
     if (s == WG_ENOENT) {
-        wg_problem(c, path, false, "%s: no such file: \"%s\" (%s; " WG_CONFIG_PATHS ")", path, file, what);
+        if (wg_is_of_option(c, path)) wg_problem(c, path, false, "%s: %s", path, e.text);
+        else wg_problem(c, path, false, "%s: no such file: \"%s\" (%s; " WG_CONFIG_PATHS ")", path, file, what);
         c->missing++;
     } else if (s == WG_ENOMEM) c->failed = s, c->err = e;
     else if (s) wg_problem(c, path, false, "%s: %s", path, e.text);

@@ -15,6 +15,7 @@ typedef struct wg_override {
     const char *path;
     wg_json *doc;
     bool reaches;
+    bool option; /* of a program's option ("//from"), whose text is the document's name: messages have no path of the config */
 } wg_override;
 
 /* A reference ("@models/story"): the place of its object in the config ("target", "sweep.draft[2]"), and the file it was
@@ -61,6 +62,9 @@ void wg_problem(wg_checker *c, const char *path, bool key, const char *fmt, ...)
 
 /* The document that has the value at a dotted path of the resolved config: NULL where a --set has it. */
 const wg_json *wg_source(const wg_checker *c, const char *path);
+
+/* Whether that value came from an option of a program. */
+bool wg_is_of_option(const wg_checker *c, const char *path);
 
 /* Paths in the text of an option (wg_option_names) that stands in a document are relative to the document's folder: rewrites
  * them as seen from the working directory, where those of --set are relative to. (`config.json` of a result folder has them
