@@ -10,6 +10,9 @@
 /* Makes a folder and those above it that are missing. *made: it was not there before. False, with errno: it cannot be made. */
 bool wg_make_path(const char *path, bool *made);
 
+/* Whether that would succeed, or the folder is there, without making anything; false with errno. */
+bool wg_can_make_path(const char *path);
+
 /* The same of the folders above a path alone, those before its last name. EIO. */
 wg_status wg_make_parents(const char *path, wg_error *err);
 

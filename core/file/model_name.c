@@ -13,6 +13,7 @@
 
 #include "core/base/mem.h"
 #include "core/base/nearest.h"
+#include "core/base/program.h"
 #include "core/base/read_file.h"
 
 const wg_published_model wg_published_models[] = {
@@ -314,7 +315,9 @@ static wg_status hub_path(const char *text, char path[PATH_MAX], wg_error *err)
     wg_status s = l.n ? wg_hub_pick(name.repo, (const char *const *)l.file, l.n, name.pick, chosen, &first, NULL) : WG_ENOENT;
     if (!s && snprintf(path, PATH_MAX, "%s/%s", folder, first < 0 ? "." : l.file[first]) >= PATH_MAX) s = WG_ENOENT;
     for (int i = 0; i < l.n; i++) wg_free(l.file[i]);
-    if (s) return wg_fail(err, WG_ENOENT, "%s: this model is not on this machine; fetch it with: wager pull %s", text, text);
+    if (s)
+        return wg_fail(err, WG_ENOENT, "%s: this model is not on this machine; fetch it with: %s pull %s", text, wg_program(),
+                       text);
     return WG_OK;
 }
 
@@ -331,6 +334,6 @@ wg_status wg_model_path(const char *text, char path[PATH_MAX], wg_error *err)
     WG_TRY(wg_models_folder(folder, err));
     WG_TRY(below(folder, m->file, path, err));
     if (access(path, R_OK) == 0) return WG_OK;
-    return wg_fail(err, WG_ENOENT, "%s: this model is not on this machine; fetch it (%.0f MB, %s) with: wager pull %s", text,
-                   (double)m->bytes / 1e6, m->license, text);
+    return wg_fail(err, WG_ENOENT, "%s: this model is not on this machine; fetch it (%.0f MB, %s) with: %s pull %s", text,
+                   (double)m->bytes / 1e6, m->license, wg_program(), text);
 }

@@ -10,8 +10,10 @@
 #include <unistd.h>
 
 #include "core/base/mem.h"
+#include "core/base/program.h"
 #include "core/base/save.h"
 #include "experiments/base/spec.h"
+#include "experiments/base/shell_word.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/cli/quickstart_prompts.h"
@@ -202,6 +204,10 @@ int wg_cmd_init(int argc, char **argv)
     if (s && o.prompts == o.own) unlink(o.own);
     if (s) return wg_cli_fail(&err);
     if (o.prompts == o.own) printf("wrote %s: prompts to begin with\n", o.own);
-    printf("wrote %s; next: wager check %s, then wager run %s --out DIR\n", o.file, o.file, o.file);
+    printf("wrote %s; next: %s check ", o.file, wg_program());
+    wg_put_shell_word(stdout, o.file);
+    printf(", then %s run ", wg_program());
+    wg_put_shell_word(stdout, o.file);
+    puts(" --out DIR");
     return WG_EXIT_OK;
 }

@@ -8,6 +8,7 @@
 
 #include "core/base/read_file.h"
 #include "core/base/mem.h"
+#include "core/base/save.h"
 #include "core/text/vocab_map.h"
 #include "draft/lm/vocabulary_subset.h"
 #include "experiments/cli/cli.h"
@@ -182,5 +183,6 @@ int wg_cmd_vocab(int argc, char **argv)
         return WG_EXIT_USAGE;
     }
     wg_error err;
+    if (prunes && wg_save_check(a.out, &err)) return wg_cli_fail(&err);
     return (prunes ? prune : overlap)(&a, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
 }

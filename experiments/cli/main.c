@@ -9,7 +9,9 @@
 #include "core/base/json.h"
 #include "core/base/json_line.h"
 #include "core/base/log.h"
+#include "core/base/program.h"
 #include "core/model/device.h"
+#include "experiments/base/shell_word.h"
 #include "experiments/cli/cli.h"
 
 /* The exit status of a command, unless its output was lost or is incomplete: a full disk is a failure, and JSON for which
@@ -28,8 +30,20 @@ static int end(int status)
     return WG_EXIT_FAILED;
 }
 
+/* The program as it was called, for commands to paste. */
+static void say_program(const char *called)
+{
+    char *word = NULL; /* allocated by open_memstream; kept */
+    size_t n;
+    FILE *f = called ? open_memstream(&word, &n) : NULL;
+    if (!f) return;
+    wg_put_shell_word(f, called);
+    if (fclose(f) == 0) wg_program_set(word);
+}
+
 int main(int argc, char **argv)
 {
+    say_program(argv[0]);
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write(), no signal */
     wg_log_to(wg_log_to_stderr, NULL);
     wg_json_watch_memory();

@@ -14,6 +14,7 @@ typedef struct wg_plan_draft {
     const char *option;                   /* that gives the length; NULL: it is tried as it is */
     int length[WG_PLAN_LENGTHS], lengths; /* the first is tried first */
     bool asked;                           /* named by the user: that it cannot run is an error */
+    const char *flag, *text;              /* then: the option and its value */
 } wg_plan_draft;
 
 /* Fills out with the user's drafts (models: files of draft models; drafts: as --draft takes them), then the built-in ones for a

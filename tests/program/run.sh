@@ -121,6 +121,7 @@ bad_case() { # NAME COMMAND ERROR STATUS
   status=$?
   whole error "$base/err"
   error=${error//"$T"/"\$T"}
+  error=${error//"$program"/wager}
   error=${error//"expected one of: $drafters"/"expected one of: @drafters@"}
   error=${error//"expected one of: $rules"/"expected one of: @rules@"}
   error=${error//"rules that fit: $iid_rules"$'\n'/"rules that fit: @iid_rules@"$'\n'}
@@ -133,6 +134,7 @@ bad_case() { # NAME COMMAND ERROR STATUS
     diff -u --label "$name: expected" --label "$name: stderr" <(printf %s "$want") <(printf %s "$error")
     fail "$name: stderr"
   elif [ "$status" != "$4" ]; then fail "$name: exit status $status, expected $4"
+  elif [[ ($status = 2 || $name == plan\ *) && -s $base/out ]]; then fail "$name: something was printed before it was refused: $(head -n 3 "$base/out")"
   elif [ "$there" != " $case_files " ]; then fail "$name: files left behind:$there"
   else ok; fi
 }
@@ -377,12 +379,12 @@ good_cases() {
     "$base/target.gguf" "$base/prompts.jsonl" >"$base/run.json"
   expect check 'caches at most [0-9.]+ MB' wager check "$base/run.json"
   mkdir "$base/new folder"
-  expect init 'next: wager check' wager init "$base/new folder/first try.json" -m "$base/target.gguf" -d "$base/draft.gguf" -p "$base/prompts.jsonl"
+  expect init 'next: .*wager check ' wager init "$base/new folder/first try.json" -m "$base/target.gguf" -d "$base/draft.gguf" -p "$base/prompts.jsonl"
   expect init-relative '"model": "../draft.gguf"' cat "$base/new folder/first try.json"
   expect init-checks '^    5  draft.length=8 sampling.temperature=0.8' wager check "$base/new folder/first try.json"
-  expect init-lookup 'next: wager check' wager init "$base/lookup.json" -m "$base/target.gguf" -p "$base/prompts.jsonl"
+  expect init-lookup 'next: .*wager check ' wager init "$base/lookup.json" -m "$base/target.gguf" -p "$base/prompts.jsonl"
   expect init-lookup-checks '^    5  draft.k=8 sampling.temperature=0.8' wager check "$base/lookup.json"
-  expect init-bundled 'next: wager check' wager init "$base/bundled.json"
+  expect init-bundled 'next: .*wager check ' wager init "$base/bundled.json"
   expect check-warns '^warning   cell 0: top_k: no effect at temperature 0' wager check "$base/run.json" --set sampling.top_k=3
   expect check-headers '^    0  draft.kind=retrieval' wager check "$base/run.json" --headers --set 'draft={"kind":"retrieval","datastore":"none"}'
   expect check-auto 'auto: at each round no draft, or one of: retrieval:datastore=none' \
