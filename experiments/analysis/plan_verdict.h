@@ -17,7 +17,7 @@ wg_plan_speed wg_plan_speed_of(const double *seconds, const double *tokens, cons
                                const double *plain_tokens, int n);
 
 /* UNDECIDED: neither of the others. SPECULATE: some draft is faster, by Holm's adjustment over all n, so its interval lies
- * above 1. PLAIN: the interval of every draft ends below 1. So no interval of the draft that is named contains 1, as printed. */
+ * above 1. PLAIN: the interval of every draft ends below 1. None of these contains 1 as printed. */
 typedef enum wg_plan_answer { WG_PLAN_UNDECIDED, WG_PLAN_PLAIN, WG_PLAN_SPECULATE } wg_plan_answer;
 
 /* Whether the interval contains 1 as it is printed, with two digits: no difference was measured. False where there is none. */

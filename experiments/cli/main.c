@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The `wager` program: finds the command and runs it. */
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +16,19 @@
 #include "experiments/base/shell_word.h"
 #include "experiments/cli/cli.h"
 
+static bool no_output; /* the program was started without a standard output */
+
+/* Takes the places of standard streams that are not there, so that no file which is opened gets what is printed. Standard output
+ * is one that cannot be written. */
+static void fill_standard_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+        no_output = no_output || fd == STDOUT_FILENO;
+        if (open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) != fd) return;
+    }
+}
+
 /* The exit status of a command, unless its output was lost or is incomplete: a full disk is a failure, and JSON for which
  * there was no memory. A pipe whose reader went away is not: it had enough. */
 static int end(int status)
@@ -26,7 +41,9 @@ static int end(int status)
     const bool lost = fflush(stdout) != 0 || ferror(stdout);
     if (!lost || status != WG_EXIT_OK || fstat(STDOUT_FILENO, &out) || S_ISFIFO(out.st_mode) || S_ISSOCK(out.st_mode))
         return status;
-    fputs("wager: standard output: cannot write all of the output; is the disk full?\n", stderr);
+    fputs(no_output ? "wager: standard output is closed; the output is lost\n"
+                    : "wager: standard output: cannot write all of the output; is the disk full?\n",
+          stderr);
     return WG_EXIT_FAILED;
 }
 
@@ -43,6 +60,7 @@ static void say_program(const char *called)
 
 int main(int argc, char **argv)
 {
+    fill_standard_streams();
     say_program(argv[0]);
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write(), no signal */
     wg_log_to(wg_log_to_stderr, NULL);

@@ -80,6 +80,20 @@ template = words[words.index("--chat") + 1 :][:3] == ["vicuna", "--system", "Hm.
 print(o[0]["kind"], o[-1]["verdict"], ours and template, *words[-8:-1])' "$lines"
 }
 
+# A result that cannot be written is a failure that is told, whatever the command; a reader that had enough is none.
+outputs() {
+  local m=models/story-draft-q8_0.gguf command
+  for command in "generate $m -p hi -n 3 --json" "generate $m -p hi -n 3" "tokenize $m hi" "list rules" "inspect $m" "run configs/experiments/quickstart.json --dry-run" --help --version; do
+    wager $command >&- 2>"$base/err" </dev/null
+    if [ $? = 1 ] && grep -qx 'wager: standard output is closed; the output is lost' "$base/err"; then ok; else fail "closed output: $command"; fi
+    wager $command >/dev/full 2>"$base/err" </dev/null
+    if [ $? = 1 ] && grep -q 'cannot write all of the output; is the disk full' "$base/err"; then ok; else fail "full output: $command"; fi
+  done
+  wager synth --like tiny --out "$base/closed.gguf" >&- 2>"$base/err" <&-
+  if [ $? = 1 ] && wager inspect "$base/closed.gguf" >"$base/out"; then ok; else fail "closed output: a file got what was to be printed"; fi
+  if (set -o pipefail; wager list columns | head -n 1) >"$base/out" 2>"$base/err" && [ ! -s "$base/err" ]; then ok; else fail "a reader that had enough"; fi
+}
+
 # A draft model for other engines: both forms and the card; the folder's logits are those of the source as f32.
 exports() {
   local made="$base/made student" student=models/story-draft-q8_0.gguf
@@ -453,6 +467,7 @@ good_cases() {
   expect columns-list-json '"engine":"llama.cpp","formula":"100 x accepted / drafted"' wager columns --json
   expect list-columns '^  speedup +ratio ' wager list columns
   expect list-fields '^  speculative_decoding.alpha_sum ' wager list fields
+  outputs
   plans
   expect plan-predicts '<- best|plain decoding is the fastest' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --batch 1 \
     -p "$base/prompts.jsonl" -n 12

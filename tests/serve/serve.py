@@ -578,6 +578,12 @@ def test_command():
     for options, status, words in cases:
         done = subprocess.run([WAGER, "serve", *options], capture_output=True, text=True)
         assert done.returncode == status and words in done.stderr, (options, done.returncode, done.stderr)
+    for option in "--help", "--version":
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([SERVE, option], stdout=full, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 1 and "standard output cannot be written" in done.stderr, done
+        done = subprocess.run(["sh", "-c", '"$0" "$1" >&-', SERVE, option], capture_output=True, text=True)
+        assert done.returncode == 1 and "standard output cannot be written" in done.stderr, done
     help_text = subprocess.run([WAGER, "serve", "--help"], capture_output=True, text=True)
     assert help_text.returncode == 0 and "--shutdown-timeout S" in help_text.stdout
     with socket.socket() as taken:
