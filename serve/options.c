@@ -9,7 +9,7 @@
 
 #include "core/base/nearest.h"
 
-typedef enum option_kind { O_TEXT, O_CHOICE, O_INT, O_NUMBER, O_FLAG } option_kind;
+typedef enum option_kind { O_HUB, O_TEXT, O_CHOICE, O_INT, O_NUMBER, O_FLAG } option_kind;
 
 typedef struct option_row {
     const char *name, *value; /* value: how the help calls it, of O_CHOICE "a|b|c"; NULL for a flag */
@@ -23,6 +23,7 @@ typedef struct option_row {
 #define AT(member) offsetof(wgs_options, member)
 static const option_row rows[] = {
     { "model", "MODEL", 'm', O_TEXT, AT(model), 0, 0, "the model; -m may be left out" },
+    { "hf", "OWNER/REPO[:QUANT]", 0, O_HUB, AT(model), 0, 0, "the same of a hub: -m hf:OWNER/REPO[:QUANT] (wager pull)" },
     { "draft-model", "FILE", 'd', O_TEXT, AT(draft_model), 0, 0,
       "a draft model: at each round auto takes the length that pays here, or no draft" },
     { "draft", "KIND[:k=v,...]", 0, O_TEXT, AT(draft), 0, 0, "a drafter and its options (wager list drafters)" },
@@ -144,7 +145,14 @@ static int out_of_range(const option_row *o, const char *value)
 /* -1, or an exit status. */
 static int set(wgs_options *all, const option_row *o, const char *value)
 {
-    char *place = (char *)all + o->at, *end;
+    char *place = (char *)all + o->at, *end, name[sizeof all->hub];
+    if (o->kind == O_HUB) {
+        if ((size_t)snprintf(name, sizeof name, "hf:%s", value) >= sizeof name)
+            return usage("no name of a repository: ", value, NULL);
+        if (all->model && strcmp(all->model, name) != 0) return usage("a second model: ", name, NULL);
+        all->model = strcpy(all->hub, name);
+        return -1;
+    }
     if (o->kind == O_FLAG) *(bool *)place = true;
     else if (o->kind == O_TEXT || o->kind == O_CHOICE) {
         const char **text = (const char **)place;
@@ -164,7 +172,7 @@ static int set(wgs_options *all, const option_row *o, const char *value)
 static const option_row *find(const char *word, size_t n, bool letter)
 {
     for (const option_row *o = rows; o->name; o++)
-        if (letter ? n == 1 && o->letter == *word : strlen(o->name) == n && !memcmp(o->name, word, n)) return o;
+        if ((letter && n == 1 && o->letter == *word) || (strlen(o->name) == n && !memcmp(o->name, word, n))) return o;
     return NULL;
 }
 

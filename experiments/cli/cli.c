@@ -187,7 +187,15 @@ static int set_value(const char *command, const wg_flag *f, const char *value)
 {
     const char **text = f->to;
     wg_flag_list *list = f->to;
+    static char hub[512]; /* a second name would be a second model */
+    char name[sizeof hub];
     switch (f->type) {
+    case WG_FLAG_HUB:
+        if ((size_t)snprintf(name, sizeof name, "hf:%s", value) >= sizeof name)
+            return complain(command, "this is no name of a repository:", value, "");
+        if (*text && strcmp(*text, name) != 0) return two_models(command, *text, name);
+        *text = strcpy(hub, name);
+        return -1;
     case WG_FLAG_MODEL:
     case WG_FLAG_MODEL_IF:
         if (*text && strcmp(*text, value) != 0) return two_models(command, *text, value);
@@ -223,8 +231,8 @@ static int read_flag(const char *command, const wg_flag *flags, bool *seen, int 
     const char *word = argv[*at], *value, *other;
     const wg_flag *f = match_flag(flags, word, &value);
     if (!f) return unknown_flag(command, flags, word);
-    const bool may_repeat =
-        f->type == WG_FLAG_LIST || f->type == WG_FLAG_BOOL || f->type == WG_FLAG_MODEL || f->type == WG_FLAG_MODEL_IF;
+    const bool may_repeat = f->type == WG_FLAG_LIST || f->type == WG_FLAG_BOOL || f->type == WG_FLAG_MODEL ||
+                            f->type == WG_FLAG_MODEL_IF || f->type == WG_FLAG_HUB;
     if (seen[f - flags] && !may_repeat) return complain(command, "this flag takes one value and is given twice:", word, "");
     seen[f - flags] = true;
     if (f->type == WG_FLAG_BOOL) {
