@@ -98,7 +98,10 @@ wg_status wg_hub_name_parse(wg_hub_name *out, const char *text, wg_error *err)
         rest += k;
     }
     if (*rest == ':') {
-        if (strlen(rest + 1) >= sizeof out->pick || !wg_hub_file_is_safe(rest + 1))
+        if (strlen(rest + 1) >= sizeof out->pick)
+            return wg_fail(err, WG_EINVAL, "%.40s...: the name behind ':' has %zu bytes; expected at most %zu", text,
+                           strlen(rest + 1), sizeof out->pick - 1);
+        if (!wg_hub_file_is_safe(rest + 1))
             return wg_fail(err, WG_EINVAL, "%s: no file or weight type behind ':'; %s", text, form);
         snprintf(out->pick, sizeof out->pick, "%s", rest + 1);
     }

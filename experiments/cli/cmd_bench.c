@@ -251,7 +251,7 @@ int wg_cmd_bench(int argc, char **argv)
         { "kv-type", 0, WG_FLAG_CHOICE, &b.kv_name, WG_KV_TYPE_VALUES, WG_KV_TYPE_DOC " (f16)", 0, 0 },
         { "quantize", 0, WG_FLAG_STRING, &b.quantize, "T[,P=T]...", "forward, round, perplexity, load: " WG_QUANTIZE_DOC, 0,
           0 },
-        { "profile", 0, WG_FLAG_STRING, &b.profile, "P", "round: " WG_PROFILE_DOC, 0, 0 },
+        { "profile", 0, WG_FLAG_STRING, &b.profile, "FILE|new|nominal", "round: " WG_PROFILE_DOC, 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &b.json, NULL, "one JSON object a line", 0, 0 },
         { 0 },
     };

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/make_path.h"
 #include "core/base/mem.h"
 #include "core/base/program.h"
 #include "core/base/save.h"
@@ -31,6 +32,12 @@ static void folder_of(const char *path, char out[PATH_MAX])
     snprintf(out, PATH_MAX, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
 }
 
+static wg_status readable(const char *file, wg_error *err)
+{
+    if (!file || access(file, R_OK) == 0) return WG_OK;
+    return wg_fail(err, WG_ENOENT, "%s: cannot be read: %s", file, strerror(errno));
+}
+
 /* The path of a file that exists as seen from a folder; absolute where they have only the root in common. Folders are taken
  * without symbolic links, for ".." to be right; the file may be one. */
 static wg_status path_from(const char *folder, const char *file, char out[PATH_MAX], wg_error *err)
@@ -39,8 +46,8 @@ static wg_status path_from(const char *folder, const char *file, char out[PATH_M
     size_t same = 0, n = 0;
     const char *slash = strrchr(file, '/');
     folder_of(file, in);
-    if (access(file, R_OK) || !realpath(in, to))
-        return wg_fail(err, WG_ENOENT, "%s: cannot be read: %s", file, strerror(errno));
+    WG_TRY(readable(file, err));
+    if (!realpath(in, to)) return wg_fail(err, WG_ENOENT, "%s: there is no such folder: %s", in, strerror(errno));
     if (!realpath(folder, from)) return wg_fail(err, WG_ENOENT, "%s: there is no such folder: %s", folder, strerror(errno));
     snprintf(to + strlen(to), sizeof to - strlen(to), "%s%s", strcmp(to, "/") ? "/" : "", slash ? slash + 1 : file);
     strncat(from, strcmp(from, "/") ? "/" : "", sizeof from - strlen(from) - 1);
@@ -150,6 +157,10 @@ static wg_status write_file(init *o, wg_error *err)
 {
     char folder[PATH_MAX], target[PATH_MAX], draft[PATH_MAX] = "", prompts[PATH_MAX], name[64];
     folder_of(o->file, folder);
+    WG_TRY(readable(o->target, err));
+    WG_TRY(readable(o->draft, err));
+    WG_TRY(readable(o->prompts, err));
+    WG_TRY(wg_make_parents(o->file, err));
     WG_TRY(path_from(folder, o->target, target, err));
     if (o->draft) WG_TRY(path_from(folder, o->draft, draft, err));
     if (!o->prompts) WG_TRY(write_prompts(o, err));

@@ -394,6 +394,7 @@ good_cases() {
   expect check 'caches at most [0-9.]+ MB' wager check "$base/run.json"
   mkdir "$base/new folder"
   expect init 'next: .*wager check ' wager init "$base/new folder/first try.json" -m "$base/target.gguf" -d "$base/draft.gguf" -p "$base/prompts.jsonl"
+  expect init-parents '^wrote ' wager init "$base/init/a/b.json" -m "$base/target.gguf"
   expect init-relative '"model": "../draft.gguf"' cat "$base/new folder/first try.json"
   expect init-checks '^    5  draft.length=8 sampling.temperature=0.8' wager check "$base/new folder/first try.json"
   expect init-lookup 'next: .*wager check ' wager init "$base/lookup.json" -m "$base/target.gguf" -p "$base/prompts.jsonl"
