@@ -13,7 +13,7 @@
 #include "core/base/mem.h"
 #include "core/base/program.h"
 #include "core/base/save.h"
-#include "experiments/base/spec.h"
+#include "core/setup/spec.h"
 #include "experiments/base/shell_word.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
