@@ -18,8 +18,8 @@
 
 static bool no_output; /* the program was started without a standard output */
 
-/* Takes the places of standard streams that are not there, so that no file which is opened gets what is printed. Standard output
- * is one that cannot be written. */
+/* Takes the places of standard streams that are not there, so that no file which is opened gets what is printed. That of
+ * standard output cannot be written. */
 static void fill_standard_streams(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {

@@ -82,7 +82,8 @@ Test(plugin, refuses_what_was_not_built_for_this_program)
         { WG_TEST_PLUGINS "/libbigram.so", "n=1", "drafter bigram: " },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        snprintf(options, sizeof options, "path=%s,options=%s", bad[i].path, bad[i].options);
+        snprintf(options, sizeof options, "%s%s%s%s", *bad[i].path ? "path=" : "", bad[i].path,
+                 *bad[i].options ? ",options=" : "", bad[i].options);
         const char *text = refusal(&target, "plugin", options, true);
         cr_assert(text && strstr(text, bad[i].says), "%s: %s", options, text ? text : "it opens");
     }

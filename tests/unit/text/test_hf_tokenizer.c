@@ -218,7 +218,7 @@ Test(hf_tokenizer, cuts)
 /* ---- tokenizer.model */
 
 /* Opens a model of SentencePiece over an embedding of `vocab` rows. */
-static wg_status open_model_with(const wg_hf_added *added, const char *bytes, size_t n, int vocab, wg_tokenizer **out)
+static wg_status open_model(const char *bytes, size_t n, int vocab, wg_tokenizer **out)
 {
     const wg_hf_ids none = { -1, { -1, -1, -1 } };
     void *head;
@@ -226,7 +226,7 @@ static wg_status open_model_with(const wg_hf_added *added, const char *bytes, si
     wg_gguf_writer *g;
     wg_weights *w;
     cr_assert_eq(wg_gguf_writer_open(&g, NULL, &err), WG_OK);
-    wg_status s = wg_sentencepiece_tokenizer(g, "FILE", (wg_text){ bytes, n }, added, &none, vocab, &err);
+    wg_status s = wg_sentencepiece_tokenizer(g, "FILE", (wg_text){ bytes, n }, NULL, &none, vocab, &err);
     if (s) {
         wg_gguf_writer_abort(g);
         return s;
@@ -237,11 +237,6 @@ static wg_status open_model_with(const wg_hf_added *added, const char *bytes, si
     wg_weights_close(w);
     wg_free(head);
     return s;
-}
-
-static wg_status open_model(const char *bytes, size_t n, int vocab, wg_tokenizer **out)
-{
-    return open_model_with(NULL, bytes, n, vocab, out);
 }
 
 static char *model_bytes(const char *name, size_t *n)
@@ -282,28 +277,6 @@ Test(sentencepiece, agrees)
         json_decref(v);
     }
     json_decref(texts);
-}
-
-/* An eos_token beyond the embedding ends no text: it stays a token, which prompts are refused for, and the file's own one ends.
- * One that the tokenizer is to put behind texts is needed. */
-Test(sentencepiece, an_end_beyond_the_embedding_is_dropped)
-{
-    wg_hf_token far = { .text = { "<far>", 5 }, .id = 600, .special = true };
-    wg_hf_added added = { .token = &far, .n = 1, .eos = { "<far>", 5 }, .add_bos = -1, .add_eos = -1 };
-    wg_tokenizer *t;
-    int32_t *ids;
-    size_t bytes, n;
-    char *file = model_bytes("sp-bpe", &bytes);
-    cr_assert_eq(open_model_with(&added, file, bytes, 600, &t), WG_OK, "%s", err.text);
-    cr_assert_eq(wg_tokenizer_eos(t), 2);
-    cr_assert_eq(wg_tokenizer_encode(t, "<far>", 5, false, true, &ids, &n, &err), WG_OK);
-    cr_assert(n == 1 && ids[0] == 600, "%zu ids, %d", n, (int)ids[0]);
-    wg_free(ids);
-    wg_tokenizer_close(t);
-    added.add_eos = 1;
-    cr_assert_eq(open_model_with(&added, file, bytes, 600, &t), WG_EMODEL);
-    cr_assert_str_eq(err.text, "FILE: the id of a special token is 600: expected one below 600, the rows of the embedding");
-    free(file);
 }
 
 /* Models of SentencePiece, byte by byte: a piece is 0A length 0A length text 15 score 18 type. */
