@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Checks of a whole engine: files that are named, component drafters, the rule against the drafter, template and grammar against
- * the vocabulary. All problems are collected; none stops the checks. */
+ * Checks of a whole engine: files that are named, component drafters, the rule against the drafter, template and grammar
+ * against the vocabulary. All problems are collected; none stops the checks. */
 #include <stdio.h>
 #include <string.h>
 
+#include "core/file/model_name.h"
 #include "core/model/device.h"
 #include "core/setup/constrained.h"
 #include "core/setup/setup_check.h"
@@ -21,9 +22,11 @@ static void check_model_file(wg_checker *c, const char *path, const char *file, 
     wg_error e;
     wg_arch arch;
     const wg_status s = wg_target_probe(file, opt, &arch, &e);
-    if (s == WG_ENOENT) {
-        if (wg_is_of_option(c, path)) wg_problem(c, path, false, "%s: %s", path, e.text);
-        else wg_problem(c, path, false, "%s: no such file: \"%s\" (%s; " WG_SETUP_PATHS ")", path, file, what);
+    if (s == WG_ENOENT && (wg_is_model_name(file) || wg_is_of_option(c, path))) {
+        wg_problem(c, path, false, "%s: %s", path, e.text);
+        c->missing++;
+    } else if (s == WG_ENOENT) {
+        wg_problem(c, path, false, "%s: no such file: \"%s\" (%s; " WG_SETUP_PATHS ")", path, file, what);
         c->missing++;
     } else if (s == WG_ENOMEM) c->failed = s, c->err = e;
     else if (s) wg_problem(c, path, false, "%s: %s", path, e.text);

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
@@ -15,12 +14,6 @@
 #include "core/setup/spec.h"
 #include "experiments/run/preflight.h"
 #include "experiments/run/run_plan.h"
-
-static double megabytes(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 ? (double)st.st_size / 1e6 : 0;
-}
 
 /* Of `auto`: the drafters that it chooses among. */
 static void print_choices(FILE *f, const wg_cell *cell)
@@ -71,7 +64,8 @@ static void print_plan(FILE *f, const wg_config *c, double seconds, const char *
     }
     fprintf(f, "%s (%s)\n", c->top.name, c->hash);
     if (*c->top.question) fprintf(f, "%s\n", c->top.question);
-    fprintf(f, "\ntarget    %s, %.1f MB\n", c->cell[0].setup.target.model, megabytes(c->cell[0].setup.target.model));
+    fprintf(f, "\ntarget    %s, %.1f MB\n", c->cell[0].setup.target.model,
+            wg_model_file_bytes(c->cell[0].setup.target.model) / 1e6);
     for (int i = 0; i < c->datasets; i++) {
         const wg_dataset *d = c->dataset[i];
         fprintf(f, "prompts   %s: %d", d->path, d->n);

@@ -211,7 +211,7 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
     }
     printer p = { .tokenizer = t->tokenizer,
                   .quiet = g->json,
-                  .colour = wg_cli_terminal(STDOUT_FILENO) && !getenv("NO_COLOR") };
+                  .colour = !g->json && wg_cli_terminal(STDOUT_FILENO) && !getenv("NO_COLOR") };
     p.room = wg_tokenizer_room(t->tokenizer);
     p.text = wg_alloc(p.room, 1);
     if (!p.text) {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/base/mem.h"
+#include "core/file/model_name.h"
 #include "experiments/run/runner.h"
 #include "experiments/run/teacher_pass.h"
 #include "core/setup/target.h"
@@ -21,11 +22,11 @@ enum { REQUEST_BYTES = 1100, TOKEN_BYTES = 10, STEP_BYTES = 260 };
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-/* Of a model's file, or of the weights in its folder. */
-static double file_bytes(const char *path)
+double wg_model_file_bytes(const char *model)
 {
     struct stat st;
-    if (stat(path, &st)) return 0;
+    char path[PATH_MAX];
+    if (wg_model_path(model, path, NULL) || stat(path, &st)) return 0;
     DIR *d = S_ISDIR(st.st_mode) ? opendir(path) : NULL;
     if (!d) return (double)st.st_size;
     double sum = 0;
@@ -119,10 +120,11 @@ wg_status wg_estimate_memory(wg_memory *out, const wg_config *c, wg_error *err)
                                                      .external = { .kind = (wg_target_kind)cell->setup.target.kind } },
                                &target, err));
         const int longest = longest_sequence(c, cell, &target);
-        if (first_target(c, i) && !wg_setup_law_only(&cell->setup)) out->target += file_bytes(cell->setup.target.model);
+        if (first_target(c, i) && !wg_setup_law_only(&cell->setup))
+            out->target += wg_model_file_bytes(cell->setup.target.model);
         out->cache += (arms + pairs) * cache_bytes(&target, cell, longest);
         if (*draft_model(cell) && wg_target_probe(draft_model(cell), NULL, &draft, NULL) == WG_OK) {
-            out->draft += (1 + pairs) * file_bytes(draft_model(cell));
+            out->draft += (1 + pairs) * wg_model_file_bytes(draft_model(cell));
             out->cache += (1 + pairs) * cache_bytes(&draft, cell, longest);
         }
         out->disk += arms * requests *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Writes summary.json; results/README.md defines every number. Ratios of totals; intervals over prompts. A number that was
- * not measured is null. */
+ * Writes summary.json; `wager list columns` and results/README.md define its numbers: ratios of totals, intervals over
+ * prompts. What was not measured is null. */
 #include "experiments/run/summary.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Vocabularies with gaps: ids beyond the embedding, bytes without a token; and the kind "gemma4" of GGUF files. */
+#include "tests/temp.h"
 #include "tests/unit/text/hf_fixture.h"
 
 static wg_status open_text(const char *json, int vocab, const wg_hf_ids *ids)
