@@ -89,10 +89,11 @@ WG_API wg_status wg_generate(const char *model, const char *prompt, const char *
 typedef struct wg_session wg_session;   /* one thread at a time */
 typedef struct wg_sequence wg_sequence; /* belongs to its session, and to its session's thread */
 
-/* Opens a target, a drafter and a rule. config: a JSON object with the keys of an experiment (wager list options): the sections
- * target, draft, verify and sampling; seed, max_tokens and batch; and of `prompts` chat, system and date. Keys that only a
- * measurement has are refused. Paths are relative to the working directory. Errors: ECONFIG with all problems and their places
- * ("config:3:14: ..."), ENOENT if all of them are missing files; those of opening the files; ENOMEM. */
+/* Opens a target, a drafter and a rule. config: a JSON object with the keys of an experiment (wager list options): the
+ * sections target, draft, verify and sampling; seed, max_tokens and batch; and of `prompts` chat, system and date. Keys that
+ * only a measurement has are refused. Paths are relative to the working directory. Errors: ECONFIG with all problems and
+ * their places ("config:3:14: ..."; where a member "//from" has a value's path, what it came from: {"draft": "--draft sufix"}),
+ * ENOENT where all of them are files that are not there; those of opening the files; ENOMEM. */
 WG_API wg_status wg_session_open(wg_session **out, const char *config, wg_error *err);
 WG_API void wg_session_close(wg_session *s); /* also closes its sequences; NULL is fine */
 

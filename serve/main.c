@@ -2,6 +2,7 @@
  * wager-serve: a model behind the OpenAI API, with speculative decoding. The main thread takes signals; the engine and HTTP
  * have a thread each. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,12 +157,25 @@ static void close_server(wgs_server *s)
     free(s->key);
 }
 
+/* Takes the places of standard streams that are not there, so that no socket gets what is printed. */
+static void fill_standard_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) != fd)
+            return;
+}
+
 int main(int argc, char **argv)
 {
     wgs_options o;
     wgs_problem p = { 0 };
+    fill_standard_streams();
     wgs_json_guard();
     const int done = wgs_options_read(&o, argc, argv);
+    if (done == WGS_EXIT_OK && (fflush(stdout) || ferror(stdout))) { /* the help, or the version */
+        fputs("wager serve: standard output cannot be written\n", stderr);
+        return WGS_EXIT_FAILED;
+    }
     if (done >= 0) return done;
     wgs_server s = { .options = &o };
     sigset_t set;

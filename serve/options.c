@@ -9,7 +9,7 @@
 
 #include "core/base/nearest.h"
 
-typedef enum option_kind { O_TEXT, O_CHOICE, O_INT, O_NUMBER, O_FLAG } option_kind;
+typedef enum option_kind { O_HUB, O_TEXT, O_CHOICE, O_INT, O_NUMBER, O_FLAG } option_kind;
 
 typedef struct option_row {
     const char *name, *value; /* value: how the help calls it, of O_CHOICE "a|b|c"; NULL for a flag */
@@ -23,6 +23,7 @@ typedef struct option_row {
 #define AT(member) offsetof(wgs_options, member)
 static const option_row rows[] = {
     { "model", "MODEL", 'm', O_TEXT, AT(model), 0, 0, "the model; -m may be left out" },
+    { "hf", "OWNER/REPO[:QUANT]", 0, O_HUB, AT(model), 0, 0, "the same of a hub: -m hf:OWNER/REPO[:QUANT] (wager pull)" },
     { "draft-model", "FILE", 'd', O_TEXT, AT(draft_model), 0, 0,
       "a draft model: at each round auto takes the length that pays here, or no draft" },
     { "draft", "KIND[:k=v,...]", 0, O_TEXT, AT(draft), 0, 0, "a drafter and its options (wager list drafters)" },
@@ -144,7 +145,14 @@ static int out_of_range(const option_row *o, const char *value)
 /* -1, or an exit status. */
 static int set(wgs_options *all, const option_row *o, const char *value)
 {
-    char *place = (char *)all + o->at, *end;
+    char *place = (char *)all + o->at, *end, name[sizeof all->hub];
+    if (o->kind == O_HUB) {
+        if ((size_t)snprintf(name, sizeof name, "hf:%s", value) >= sizeof name)
+            return usage("no name of a repository: ", value, NULL);
+        if (all->model && strcmp(all->model, name) != 0) return usage("a second model: ", name, NULL);
+        all->model = strcpy(all->hub, name);
+        return -1;
+    }
     if (o->kind == O_FLAG) *(bool *)place = true;
     else if (o->kind == O_TEXT || o->kind == O_CHOICE) {
         const char **text = (const char **)place;
@@ -164,7 +172,7 @@ static int set(wgs_options *all, const option_row *o, const char *value)
 static const option_row *find(const char *word, size_t n, bool letter)
 {
     for (const option_row *o = rows; o->name; o++)
-        if (letter ? n == 1 && o->letter == *word : strlen(o->name) == n && !memcmp(o->name, word, n)) return o;
+        if ((letter && n == 1 && o->letter == *word) || (strlen(o->name) == n && !memcmp(o->name, word, n))) return o;
     return NULL;
 }
 
@@ -250,6 +258,14 @@ static json_t *named(const char *spec, const char *name_key)
     return o;
 }
 
+/* Notes that the value at a path of the config came from an option: messages about it then name the option ("//from"). */
+static void note(json_t *config, const char *path, const char *option, const char *value)
+{
+    json_t *from = json_object_get(config, "//from");
+    if (!from) json_object_set_new(config, "//from", from = json_object());
+    json_object_set_new(from, path, json_sprintf("%s%s%s", option, *option ? " " : "", value));
+}
+
 /* The section of that name, made where it is missing. */
 static json_t *section(json_t *config, const char *name)
 {
@@ -258,17 +274,26 @@ static json_t *section(json_t *config, const char *name)
     return o;
 }
 
-static void put_text(json_t *config, const char *where, const char *key, const char *value)
+static void put_text(json_t *config, const char *where, const char *key, const char *option, const char *value)
 {
-    if (value) json_object_set_new(section(config, where), key, json_string(value));
+    char path[64];
+    if (!value) return;
+    snprintf(path, sizeof path, "%s.%s", where, key);
+    json_object_set_new(section(config, where), key, json_string(value));
+    note(config, path, option, value);
 }
 
-static bool put_component(json_t *config, const char *where, const char *name_key, const char *spec, wgs_problem *p)
+static bool put_component(json_t *config, const char *where, const char *name_key, const char *option, const char *spec,
+                          wgs_problem *p)
 {
+    char path[64];
     if (!spec) return true;
     json_t *o = named(spec, name_key);
-    if (!o) return wgs_refuse(p, 400, NULL, "'%s': expected NAME or NAME:option=value,...", spec);
+    if (!o) return wgs_refuse(p, 400, NULL, "%s %s: expected NAME or NAME:option=value,...", option, spec);
     json_object_set_new(config, where, o);
+    note(config, where, option, spec);
+    snprintf(path, sizeof path, "%s.%s", where, name_key);
+    note(config, path, option, spec);
     return true;
 }
 
@@ -315,20 +340,22 @@ char *wgs_options_config(wgs_options *o, wgs_problem *p)
     json_t *c = o->config ? json_load_file(o->config, JSON_REJECT_DUPLICATES, &e) : json_object();
     char *text = NULL;
     if (!c) {
-        wgs_refuse(p, 400, NULL, "%s:%d:%d: %s", o->config, e.line, e.column, e.text);
+        if (e.line < 0) wgs_refuse(p, 400, NULL, "--config %s: %s", o->config, e.text);
+        else wgs_refuse(p, 400, NULL, "--config %s:%d:%d: %s", o->config, e.line, e.column, e.text);
         return NULL;
     }
-    put_text(c, "target", "model", o->model);
-    put_text(c, "target", "device", o->device);
-    put_text(c, "target", "kv_type", o->kv_type);
-    put_text(c, "prompts", "chat", o->chat);
-    if (o->profile) json_object_set_new(c, "profile", json_string(o->profile));
+    if (o->config) note(c, "", "--config", o->config);
+    put_text(c, "target", "model", "-m", o->model);
+    put_text(c, "target", "device", "--device", o->device);
+    put_text(c, "target", "kv_type", "--kv-type", o->kv_type);
+    put_text(c, "prompts", "chat", "--chat", o->chat);
+    if (o->profile) json_object_set_new(c, "profile", json_string(o->profile)), note(c, "profile", "--profile", o->profile);
     if (o->threads) json_object_set_new(section(c, "target"), "threads", json_integer(o->threads));
-    if (o->draft_model) json_object_set_new(c, "draft", by_model(c, o->draft_model));
+    if (o->draft_model) json_object_set_new(c, "draft", by_model(c, o->draft_model)), note(c, "draft", "-d", o->draft_model);
     if (o->batch || !json_object_get(c, "batch")) json_object_set_new(c, "batch", json_integer(o->batch ? o->batch : 8));
     put_all_sampling(o, c);
     const char *rule = o->rule || json_object_get(c, "verify") ? o->rule : "match";
-    if (put_component(c, "draft", "kind", o->draft, p) && put_component(c, "verify", "rule", rule, p))
+    if (put_component(c, "draft", "kind", "--draft", o->draft, p) && put_component(c, "verify", "rule", "--rule", rule, p))
         text = json_dumps(c, JSON_COMPACT | JSON_SORT_KEYS);
     if (!text && !p->http) wgs_refuse(p, 500, NULL, "out of memory for the config of the engine");
     json_decref(c);

@@ -13,6 +13,7 @@
 enum { WGS_EXIT_OK = 0, WGS_EXIT_FAILED = 1, WGS_EXIT_USAGE = 2 }; /* of the program, as of `wager` */
 
 typedef struct wgs_options {
+    char hub[512]; /* of --hf: model points here */
     const char *model, *name, *draft_model, *draft, *rule, *config, *chat, *device, *kv_type, *profile;
     const char *host, *key, *key_file, *cors, *allow_host, *metrics_prefix, *mode, *speculation, *details;
     long port, threads, batch, queue, pages, prefill_rows, max_tokens;

@@ -112,6 +112,12 @@ static bool ready(const wg_child *c, int fd, short what)
     }
 }
 
+bool wg_child_has_output(const wg_child *c)
+{
+    struct pollfd f = { .fd = c->from, .events = POLLIN };
+    return poll(&f, 1, 0) > 0 && f.revents & POLLIN;
+}
+
 static wg_status hung(const wg_child *c, const char *doing, wg_error *err)
 {
     return wg_fail(err, WG_EIO, "the program '%s' did not %s within %d ms (option %s)", c->command, doing, c->limit_ms,

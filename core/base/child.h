@@ -32,8 +32,9 @@ int wg_child_stop(wg_child *c, int grace_ms);
 /* Begins an exchange: its sends and reads must finish in limit_ms milliseconds. limit_name: the option that sets the limit. */
 void wg_child_begin(wg_child *c, int limit_ms, const char *limit_name);
 
-/* send: sends n bytes. read: reads *n bytes, 1 .. room, of its output. EIO, with its exit status, at the end of its output.
- * After EIO it may still run and is to be stopped. */
+/* Sends n bytes. read: 1 .. room bytes of what it wrote, *n; EIO, with the status it ended with, at the end of its output.
+ * After EIO it may run still: stop it. */
+bool wg_child_has_output(const wg_child *c); /* bytes that were not read, or the end of its output, now */
 wg_status wg_child_send(wg_child *c, const void *bytes, size_t n, wg_error *err);
 wg_status wg_child_read(wg_child *c, void *to, size_t room, size_t *n, wg_error *err);
 wg_status wg_child_read_all(wg_child *c, void *to, size_t n, wg_error *err); /* exactly n bytes */

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Makes the folders above a path, in `part`, where the one stays that cannot be made. */
 static bool parents(const char *path, char part[PATH_MAX])
@@ -40,4 +41,25 @@ bool wg_make_path(const char *path, bool *made)
     if (!parents(path, part)) return false;
     *made = mkdir(path, 0777) == 0;
     return *made || errno == EEXIST;
+}
+
+bool wg_can_make_path(const char *path)
+{
+    char part[PATH_MAX];
+    struct stat st;
+    size_t n = strlen(path);
+    if (n == 0 || n >= PATH_MAX) {
+        errno = n ? ENAMETOOLONG : ENOENT;
+        return false;
+    }
+    memcpy(part, path, n + 1);
+    while (stat(part, &st) != 0) { /* the last folder on the way that is there */
+        if (errno != ENOENT) return false;
+        while (n > 1 && part[n - 1] == '/') n--;
+        while (n > 0 && part[n - 1] != '/') n--;
+        if (n == 0) part[n++] = '.';
+        part[n] = '\0';
+    }
+    if (!S_ISDIR(st.st_mode)) errno = ENOTDIR;
+    return S_ISDIR(st.st_mode) && access(part, W_OK | X_OK) == 0;
 }

@@ -10,7 +10,10 @@
 /* Makes a folder and the missing ones above it. *made: it did not exist. False, with errno: it cannot be made. */
 bool wg_make_path(const char *path, bool *made);
 
-/* Makes the folders above a path, those before its last name. EIO. */
+/* Whether that would succeed, or the folder is there, without making anything; false with errno. */
+bool wg_can_make_path(const char *path);
+
+/* The same of the folders above a path alone, those before its last name. EIO. */
 wg_status wg_make_parents(const char *path, wg_error *err);
 
 #endif

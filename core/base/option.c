@@ -206,6 +206,7 @@ wg_status wg_option_set_list(const wg_option *table, void *o, size_t size, const
         char *eq = strchr(item, '=');
         if (!eq) return wg_fail(err, WG_EINVAL, "option list '%s': '%s' is not of the form name=value", list, item);
         *eq = '\0';
+        if (!eq[1]) return wg_fail(err, WG_EINVAL, "option '%s' has no value; give one, or leave the option out", item);
         const size_t name = strlen(item);
         for (const char *q = list; q < p; q += strcspn(q, ",") + 1)
             if (strncmp(q, item, name) == 0 && q[name] == '=')

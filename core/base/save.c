@@ -76,6 +76,7 @@ wg_status wg_save_open(wg_save **out, const char *path, wg_error *err)
     wg_status st = s->path ? WG_OK : wg_nomem(err, strlen(path) + 1, "a file name");
     struct stat sb;
     s->direct = st == WG_OK && stat(s->path, &sb) == 0 && !S_ISREG(sb.st_mode);
+    if (s->direct && S_ISDIR(sb.st_mode)) st = wg_fail(err, WG_EIO, "%s: is a folder; name the file to write", path);
     if (st == WG_OK && s->direct) {
         s->fd = open(s->path, O_WRONLY | O_CLOEXEC);
         if (s->fd < 0) st = wg_fail(err, WG_EIO, "%s: cannot write: %s", path, strerror(errno));
@@ -87,6 +88,16 @@ wg_status wg_save_open(wg_save **out, const char *path, wg_error *err)
         return st;
     }
     *out = s;
+    return WG_OK;
+}
+
+wg_status wg_save_check(const char *path, wg_error *err)
+{
+    wg_save *s;
+    struct stat sb;
+    if (stat(path, &sb) == 0 && !S_ISREG(sb.st_mode) && !S_ISDIR(sb.st_mode)) return WG_OK; /* a pipe would be waited for */
+    WG_TRY(wg_save_open(&s, path, err));
+    wg_save_abort(s);
     return WG_OK;
 }
 

@@ -16,6 +16,9 @@ typedef struct wg_save wg_save;
 /* Errors (here and below): EIO or ENOENT naming the file, what went wrong and what to do about it; ENOMEM. */
 wg_status wg_save_open(wg_save **out, const char *path, wg_error *err);
 
+/* Whether wg_save_open of this path would succeed, for what works long before it writes; leaves nothing behind. Its errors. */
+wg_status wg_save_check(const char *path, wg_error *err);
+
 /* Appends n bytes (buffered). After a failure only abort may follow. */
 wg_status wg_save_write(wg_save *s, const void *bytes, size_t n, wg_error *err);
 

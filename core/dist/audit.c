@@ -9,11 +9,10 @@
 #include "kernels/ln.h"
 
 static const double share[WG_AUDIT_SHARES] = { 0.75, 0.2, 0.04 };
-static const double threshold = 3;      /* log10 of an e-value that counts as evidence */
-static const double most = 1e12;        /* largest ratio; a cut only lowers the mean of a factor */
-static const double little = 1e-6;      /* smallest rest of a row to divide by */
-static const double tolerance = 1e-4;   /* allowed error of a row's sum */
-static const double alpha_error = 1e-9; /* error of alpha* */
+static const double threshold = 3;      /* log10 */
+static const double most = 1e12;        /* a larger ratio counts as this: the mean of a factor only falls */
+static const double little = 1e-6;      /* of a row: a rest below it is not divided by */
+static const double alpha_error = 1e-9; /* of alpha* */
 
 void wg_audit_add(wg_audit *to, const wg_audit *from)
 {
@@ -81,7 +80,7 @@ static void audit_children(wg_audit *a, const wg_tree *t, int node, wg_rows *p, 
         return;
     }
     const declared v = sums_of(q, row);
-    if (!(fabs(v.sum - 1) <= tolerance)) {
+    if (!(fabs(v.sum - 1) <= WG_ROWS_SLACK)) {
         a->unscaled++;
         return;
     }

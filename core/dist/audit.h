@@ -26,11 +26,11 @@
 enum { WG_AUDIT_LAWS = 4, WG_AUDIT_SHARES = 3, WG_AUDIT_BETS = WG_AUDIT_LAWS * WG_AUDIT_SHARES };
 
 typedef struct wg_audit {
-    long draws;                /* tested tokens */
-    long massless;             /* requests that ended because a row of q gave a drafted token no probability */
-    long unscaled;             /* rows of q with a negative entry, or whose sum is not 1 to 1e-4: their tokens are not tested */
-    double bet[WG_AUDIT_BETS]; /* natural logs of capital */
-    long roots;                /* steps whose root had children of a number fixed before the draws */
+    long draws;    /* tokens that were tested */
+    long massless; /* requests that ended because a row of q gave a drafted token no probability */
+    long unscaled; /* rows of q with a negative entry, or whose sum is not 1 to WG_ROWS_SLACK: their tokens are not tested */
+    double bet[WG_AUDIT_BETS]; /* logs of capital */
+    long roots;                /* steps in which the root had children, and their number was fixed before they were drawn */
     double kept[WG_AUDIT_SHARES];
     long undeclared; /* steps whose root had several drawn children of undeclared number, which may depend on the draws; if
                       * there is one, "kept" is not tested */

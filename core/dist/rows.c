@@ -84,13 +84,16 @@ wg_status wg_rows_check(const wg_rows *r, int row, wg_error *err)
     if (known >= 0 && !is_support(r, token, known))
         return wg_fail(err, WG_EINVAL, "q row %d: its support of %d tokens is no ascending list of 1..%d tokens of 0..%d", row,
                        known, r->room, r->vocab - 1);
+    double sum = 0;
     for (int k = 0; k < (known < 0 ? r->vocab : known); k++) {
         const int x = known < 0 ? k : (int)token[k];
         if (!(p[x] >= 0 && p[x] <= 1 + 1e-9))
             return wg_fail(err, WG_EINVAL, "q row %d gives token %d the probability %g; expected 0..1", row, x,
                            isnan(p[x]) ? (double)NAN : p[x]);
+        sum += p[x];
     }
-    return WG_OK;
+    if (fabs(sum - 1) <= WG_ROWS_SLACK) return WG_OK;
+    return wg_fail(err, WG_EINVAL, "q row %d sums to %.9g; expected 1", row, sum);
 }
 
 int32_t wg_rows_argmax(wg_rows *r, int row)

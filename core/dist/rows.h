@@ -102,9 +102,10 @@ WG_PLUGIN_API int32_t wg_rows_argmax(wg_rows *r, int row); /* lowest id on ties 
 /* The row as `vocab` doubles: its own storage, or out[], filled, for a one-hot row. */
 WG_PLUGIN_API const double *wg_rows_dense(wg_rows *r, int row, double *out);
 
-/* Checks a row that other code wrote: the token of a one-hot row and a known support are in the vocabulary, the support is
- * ascending, and every probability is in 0..1 (audit.h checks the sum). EINVAL names the first violation. A lazy row is a
- * sampler's and is not computed. */
+/* Whether a row that other code wrote can be read: the token of a one-hot row and a known support are in the vocabulary, the
+ * support ascending, every probability is in 0..1, and they sum to 1, to WG_ROWS_SLACK. EINVAL names the first that is
+ * not. A lazy row is not computed: it is a sampler's. */
+#define WG_ROWS_SLACK 1e-4
 wg_status wg_rows_check(const wg_rows *r, int row, wg_error *err);
 
 /* Draws from the row. (Weights of a support are put side by side in memory of r: one thread at a time.) */

@@ -112,7 +112,7 @@ static wg_status cut(wg_engine *e, const wg_seq *s, wg_tree *t, wg_error *err)
     const int room = wg_seq_room(s);
     int n = 0, probes = 0;
     for (int i = 0; i < t->n; i++) keep[i] = wg_tree_depth(t, i) <= room;
-    WG_TRY(wg_seq_rows_prune(s, t, keep, err));
+    WG_TRY(wg_seq_rows_prune(s, t, &e->q, !e->verifier->lossless, keep, err));
     for (int i = 0; i < t->n; i++) n += keep[i];
     if (n == t->n) {
         while (probes < t->probes && wg_tree_depth(t, t->n + probes) <= room) probes++;

@@ -270,7 +270,43 @@ static int32_t state_behind(const struct wg_seq_rows *r, const wg_tree *t, int i
     return *offered ? parent : NOWHERE;
 }
 
-wg_status wg_seq_rows_prune(const wg_seq *s, wg_tree *t, bool *keep, wg_error *err)
+/* The tokens that may follow node `up`; NULL: all may. */
+static const uint64_t *allowed_after(const struct wg_seq_rows *r, int up)
+{
+    uint64_t *set = r->by.set + WG_TREE_MAX * r->by.words;
+    if (!r->by.acceptor || r->by.node[up] < 0) return r->allowed;
+    return find_allowed(r, r->by.node[up], set) < 0 ? NULL : set; /* a bound that is exceeded: wg_seq_rows_finish reports it */
+}
+
+/* Makes the row of q that the children of `up` were drawn from that of the tokens which may follow. */
+static void condition(const struct wg_seq_rows *r, const wg_tree *t, int up, wg_rows *q)
+{
+    const int row = t->qrow[wg_tree_child(t, up, up)];
+    const uint64_t *set = allowed_after(r, up);
+    if (row < 0 || !set || wg_rows_one_hot(q, row) >= 0) return;
+    double *p = wg_rows_at(q, row), sum = 0;
+    const wg_support all = wg_rows_support(q, row);
+    bool cut = false;
+    for (int k = 0; k < all.n; k++) {
+        const int32_t x = wg_support_at(&all, k);
+        if (!wg_token_in(set, x)) cut = cut || p[x] > 0, p[x] = 0;
+        sum += p[x];
+    }
+    for (int k = 0; cut && k < all.n; k++) p[wg_support_at(&all, k)] /= sum;
+}
+
+/* Forgets how many children a node has that lost some; conditions the row of q of one that has some left. */
+static void drop_forbidden(const struct wg_seq_rows *r, wg_tree *t, wg_rows *q, const bool *keep)
+{
+    for (int up = 0; up < t->n; up++) {
+        int lost = 0, left = 0;
+        for (int i = wg_tree_child(t, up, up); i >= 0; i = wg_tree_child(t, up, i)) lost += !keep[i], left += keep[i];
+        if (lost) t->group[up] = -1;
+        if (left) condition(r, t, up, q);
+    }
+}
+
+wg_status wg_seq_rows_prune(const wg_seq *s, wg_tree *t, wg_rows *q, bool lossy, bool *keep, wg_error *err)
 {
     struct wg_seq_rows *r = s->rows;
     const bool drawn = t->law & (WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT);
@@ -283,9 +319,10 @@ wg_status wg_seq_rows_prune(const wg_seq *s, wg_tree *t, bool *keep, wg_error *e
         if (state[i] == WG_ACCEPTOR_FULL) return too_ambiguous(s, err);
         const int up = t->parent[i];
         const bool behind_end = up > 0 && r->by.acceptor && ends_text(&r->by, t->token[up]);
-        keep[i] = keep[i] && keep[up] && state[up] != NOWHERE && !behind_end && (offered || drawn);
+        keep[i] = keep[i] && keep[up] && state[up] != NOWHERE && !behind_end && (offered || (drawn && !lossy));
         if (state[i] == NOWHERE || (r->by.acceptor && ends_text(&r->by, t->token[i]))) t->group[i] = -1;
     }
+    if (drawn && lossy) drop_forbidden(r, t, q, keep);
     return WG_OK;
 }
 

@@ -59,8 +59,11 @@ void wg_seq_rows_close(wg_seq *s);
 /* Advances the grammar to the end of the text, before a step drafts. This and the next two fail (EINVAL) where a bound of the
  * acceptor is exceeded. */
 wg_status wg_seq_rows_read(const wg_seq *s, wg_error *err);
-/* Clears keep[i] for nodes of a draft whose p is 0, and the group of a node whose children are dropped. */
-wg_status wg_seq_rows_prune(const wg_seq *s, wg_tree *t, bool *keep, wg_error *err);
+/* Clears keep[i] for nodes of a draft whose p is 0, and forgets the group of a node whose children are dropped. Drawn tokens
+ * stay for a lossless rule, whose law rests on them. For another rule (lossy), which may keep a token with p = 0, they are
+ * dropped, and the row of q that their siblings were drawn from becomes that of the tokens which may follow: what is left is
+ * drawn from it. */
+wg_status wg_seq_rows_prune(const wg_seq *s, wg_tree *t, wg_rows *q, bool lossy, bool *keep, wg_error *err);
 /* Adds forced tokens to a draft, and finds what may follow its nodes. */
 wg_status wg_seq_rows_finish(const wg_engine *e, const wg_seq *s, wg_tree *t, wg_rows *q, wg_error *err);
 /* The sequence's sampler, with the working memory of `memory`, one of the engine's samplers. */

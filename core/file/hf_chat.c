@@ -25,8 +25,15 @@ static void set_token(wg_gguf_writer *g, const char *key, const json_t *v)
     if (json_is_string(v)) wg_gguf_set_string(g, key, json_string_value(v), json_string_length(v));
 }
 
-static wg_status set_named(wg_gguf_writer *g, const json_t *list, const char *path, wg_error *err)
+/* What a folder has so far: a template that is used without a name, and any. */
+typedef struct templates {
+    bool usual, any;
+} templates;
+
+/* Those of a list; where there are others already, only the usual one. */
+static wg_status set_named(wg_gguf_writer *g, const json_t *list, const char *path, templates *t, wg_error *err)
 {
+    const bool others = t->any;
     for (size_t i = 0; i < json_array_size(list); i++) {
         char key[160];
         const json_t *one = json_array_get(list, i), *text = json_object_get(one, "template");
@@ -35,41 +42,44 @@ static wg_status set_named(wg_gguf_writer *g, const json_t *list, const char *pa
             return wg_fail(err, WG_EMODEL,
                            "%s: element %zu of chat_template: expected an object with the texts name and template", path, i);
         const bool plain = !strcmp(name, "default");
+        if (plain ? t->usual : others) continue;
+        t->usual = t->usual || plain, t->any = true;
         snprintf(key, sizeof key, KEY "%s%s", plain ? "" : ".", plain ? "" : name);
         wg_gguf_set_string(g, key, json_string_value(text), json_string_length(text));
     }
     return WG_OK;
 }
 
-static wg_status set_templates(wg_gguf_writer *g, const json_t *v, const char *path, wg_error *err)
+static wg_status set_templates(wg_gguf_writer *g, const json_t *v, const char *path, templates *t, wg_error *err)
 {
-    if (json_is_string(v)) wg_gguf_set_string(g, KEY, json_string_value(v), json_string_length(v));
-    else if (json_is_array(v)) return set_named(g, v, path, err);
-    else if (v && !json_is_null(v))
+    if (json_is_array(v)) return set_named(g, v, path, t, err);
+    if (json_is_string(v)) {
+        wg_gguf_set_string(g, KEY, json_string_value(v), json_string_length(v));
+        t->usual = t->any = true;
+    } else if (v && !json_is_null(v))
         return wg_fail(err, WG_EMODEL, "%s: chat_template: expected a text or a list of named ones", path);
     return WG_OK;
 }
 
-/* *found: a template has been set; then the file's are not read. */
-static wg_status read_config(wg_gguf_writer *g, const char *path, bool *found, wg_error *err)
+/* Where there are templates already, the file's are not read. */
+static wg_status read_config(wg_gguf_writer *g, const char *path, templates *t, wg_error *err)
 {
     wg_json *doc;
     WG_TRY(wg_json_open_foreign(&doc, path, err));
-    const json_t *root = wg_json_root(doc), *v = *found ? NULL : json_object_get(root, "chat_template");
+    const json_t *root = wg_json_root(doc), *v = t->any ? NULL : json_object_get(root, "chat_template");
     wg_gguf_set_bool(g, "wager.special_tokens", true);
     set_token(g, "wager.bos_token", json_object_get(root, "bos_token"));
     set_token(g, "wager.eos_token", json_object_get(root, "eos_token"));
-    const wg_status s = set_templates(g, v, path, err);
-    *found = *found || json_is_string(v) || json_array_size(v) > 0;
+    const wg_status s = set_templates(g, v, path, t, err);
     wg_json_close(doc);
     return s;
 }
 
-static wg_status read_processor(wg_gguf_writer *g, const char *path, wg_error *err)
+static wg_status read_processor(wg_gguf_writer *g, const char *path, templates *t, wg_error *err)
 {
     wg_json *doc;
     WG_TRY(wg_json_open_foreign(&doc, path, err));
-    const wg_status s = set_templates(g, json_object_get(wg_json_root(doc), "chat_template"), path, err);
+    const wg_status s = set_templates(g, json_object_get(wg_json_root(doc), "chat_template"), path, t, err);
     wg_json_close(doc);
     return s;
 }
@@ -94,7 +104,7 @@ static int is_template(const struct dirent *e)
 }
 
 /* NAME.jinja of additional_chat_templates, in the order of their names. */
-static wg_status read_additional(wg_gguf_writer *g, const char *folder, bool *found, wg_error *err)
+static wg_status read_additional(wg_gguf_writer *g, const char *folder, templates *t, wg_error *err)
 {
     char path[PATH];
     struct dirent **file;
@@ -105,12 +115,14 @@ static wg_status read_additional(wg_gguf_writer *g, const char *folder, bool *fo
         char key[sizeof KEY + NAME_MAX + 2];
         const char *name = file[i]->d_name;
         snprintf(path, sizeof path, "%s/additional_chat_templates/%s", folder, name);
-        snprintf(key, sizeof key, KEY ".%.*s", (int)(strlen(name) - strlen(".jinja")), name);
-        if (s == WG_OK) s = set_file(g, key, path, err);
+        const bool plain = !strcmp(name, "default.jinja");
+        snprintf(key, sizeof key, KEY "%s%.*s", plain ? "" : ".", plain ? 0 : (int)(strlen(name) - strlen(".jinja")), name);
+        if (s == WG_OK && !(plain && t->usual)) s = set_file(g, key, path, err);
+        t->usual = t->usual || plain;
         free(file[i]);
     }
     if (n >= 0) free(file);
-    *found = *found || n > 0;
+    t->any = t->any || n > 0;
     return s;
 }
 
@@ -118,11 +130,12 @@ wg_status wg_hf_chat(wg_gguf_writer *g, const char *folder, wg_error *err)
 {
     char path[PATH];
     snprintf(path, sizeof path, "%s/chat_template.jinja", folder);
-    bool found = access(path, F_OK) == 0;
-    if (found) WG_TRY(set_file(g, KEY, path, err));
-    WG_TRY(read_additional(g, folder, &found, err));
+    templates t = { .usual = access(path, F_OK) == 0 };
+    if (t.usual) WG_TRY(set_file(g, KEY, path, err));
+    t.any = t.usual;
+    WG_TRY(read_additional(g, folder, &t, err));
     snprintf(path, sizeof path, "%s/tokenizer_config.json", folder);
-    if (access(path, F_OK) == 0) WG_TRY(read_config(g, path, &found, err));
+    if (access(path, F_OK) == 0) WG_TRY(read_config(g, path, &t, err));
     snprintf(path, sizeof path, "%s/chat_template.json", folder);
-    return found || access(path, F_OK) != 0 ? WG_OK : read_processor(g, path, err);
+    return t.usual || access(path, F_OK) != 0 ? WG_OK : read_processor(g, path, &t, err);
 }

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "core/base/mem.h"
+#include "core/base/nearest.h"
 
 /* What several types share. */
 #define SILU .act_key = "hidden_act", .act = "silu"
@@ -87,21 +88,24 @@ static const wg_hf_type *find(const char *name)
 /* Names all types, and what can be done with one that is none of them. */
 static wg_status refuse_type(const wg_hf_keys *r, const char *type)
 {
-    char names[256] = "";
+    const char *known[WG_HF_TYPES + 1] = { NULL };
+    char names[256] = "", hint[96] = "";
     const char *inner = json_string_value(wg_hf_member(wg_hf_get(r, "text_config"), WG_HF_KEY_TYPE));
     for (int i = 0; i < WG_HF_TYPES; i++) {
         const size_t n = strlen(names);
-        snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "", wg_hf_types[i].name);
+        snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "", known[i] = wg_hf_types[i].name);
     }
+    const char *near = wg_nearest(type, known);
+    if (near) snprintf(hint, sizeof hint, " (did you mean '%s'?)", near);
     if (find(inner))
         return wg_fail(r->err, WG_EUNSUPPORTED,
                        "%s: model type '%.60s' is not supported, but that of its text_config, '%s', is: save that part alone "
                        "with transformers and give its folder",
                        r->path, type, inner);
     return wg_fail(r->err, WG_EUNSUPPORTED,
-                   "%s: model type '%.60s' is not supported: expected one of: %s; another program can compute it: --target "
+                   "%s: model type '%.60s' is not supported: expected one of: %s%s; another program can compute it: --target "
                    "process:command=PROGRAM with the folder's tokenizer.json as the model (docs/process-target.md)",
-                   r->path, type, names);
+                   r->path, type, names, hint);
 }
 
 static wg_status check_architecture(const wg_hf_keys *r, const char *expected)

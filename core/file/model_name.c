@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "core/base/mem.h"
+#include "core/base/nearest.h"
+#include "core/base/program.h"
 #include "core/base/read_file.h"
 
 const wg_published_model wg_published_models[] = {
@@ -96,7 +98,10 @@ wg_status wg_hub_name_parse(wg_hub_name *out, const char *text, wg_error *err)
         rest += k;
     }
     if (*rest == ':') {
-        if (strlen(rest + 1) >= sizeof out->pick || !wg_hub_file_is_safe(rest + 1))
+        if (strlen(rest + 1) >= sizeof out->pick)
+            return wg_fail(err, WG_EINVAL, "%.40s...: the name behind ':' has %zu bytes; expected at most %zu", text,
+                           strlen(rest + 1), sizeof out->pick - 1);
+        if (!wg_hub_file_is_safe(rest + 1))
             return wg_fail(err, WG_EINVAL, "%s: no file or weight type behind ':'; %s", text, form);
         snprintf(out->pick, sizeof out->pick, "%s", rest + 1);
     }
@@ -104,6 +109,31 @@ wg_status wg_hub_name_parse(wg_hub_name *out, const char *text, wg_error *err)
 }
 
 bool wg_is_model_name(const char *text) { return (wg_is_hub_name(text) || wg_published_find(text)) && access(text, F_OK) != 0; }
+
+const char *wg_model_near(const char *path, char out[WG_MODEL_NEAR])
+{
+    const char *slash = strrchr(path, '/'), *word = slash ? slash + 1 : path;
+    const int folder = slash ? (int)(slash + 1 - path) : 0;
+    char in[PATH_MAX], near[256] = "";
+    int best = WG_NEAREST_WORD;
+    *out = '\0';
+    for (const wg_published_model *m = wg_published_models; !slash && m->name; m++) {
+        const int d = wg_nearest(word, (const char *const[]){ m->name, NULL }) ? wg_nearest_distance(word, m->name) : best;
+        if (d < best) best = d, snprintf(near, sizeof near, "%s", m->name);
+    }
+    snprintf(in, sizeof in, "%.*s", folder ? folder : 1, folder ? path : ".");
+    DIR *d = opendir(in);
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        const int apart = wg_nearest_distance(word, e->d_name);
+        const bool fits = *e->d_name != '.' && wg_nearest(word, (const char *const[]){ e->d_name, NULL });
+        if (fits && (apart < best || (apart == best && strcmp(e->d_name, near) < 0)))
+            best = apart, snprintf(near, sizeof near, "%s", e->d_name);
+    }
+    if (d) closedir(d);
+    if (*near && folder + strlen(near) + 32 < WG_MODEL_NEAR)
+        snprintf(out, WG_MODEL_NEAR, " (did you mean '%.*s%.255s'?)", folder, path, near);
+    return out;
+}
 
 /* ---- folders ----------------------------------------------------------------------------------------------------- */
 
@@ -288,7 +318,9 @@ static wg_status hub_path(const char *text, char path[PATH_MAX], wg_error *err)
     wg_status s = l.n ? wg_hub_pick(name.repo, (const char *const *)l.file, l.n, name.pick, chosen, &first, NULL) : WG_ENOENT;
     if (!s && snprintf(path, PATH_MAX, "%s/%s", folder, first < 0 ? "." : l.file[first]) >= PATH_MAX) s = WG_ENOENT;
     for (int i = 0; i < l.n; i++) wg_free(l.file[i]);
-    if (s) return wg_fail(err, WG_ENOENT, "%s: this model is not on this machine; fetch it with: wager pull %s", text, text);
+    if (s)
+        return wg_fail(err, WG_ENOENT, "%s: this model is not on this machine; fetch it with: %s pull %s", text, wg_program(),
+                       text);
     return WG_OK;
 }
 
@@ -305,6 +337,6 @@ wg_status wg_model_path(const char *text, char path[PATH_MAX], wg_error *err)
     WG_TRY(wg_models_folder(folder, err));
     WG_TRY(below(folder, m->file, path, err));
     if (access(path, R_OK) == 0) return WG_OK;
-    return wg_fail(err, WG_ENOENT, "%s: this model is not on this machine; fetch it (%.0f MB, %s) with: wager pull %s", text,
-                   (double)m->bytes / 1e6, m->license, text);
+    return wg_fail(err, WG_ENOENT, "%s: this model is not on this machine; fetch it (%.0f MB, %s) with: %s pull %s", text,
+                   (double)m->bytes / 1e6, m->license, wg_program(), text);
 }

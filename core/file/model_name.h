@@ -44,6 +44,10 @@ bool wg_is_model_name(const char *text);
  * (PATH_MAX). */
 wg_status wg_model_path(const char *text, char path[PATH_MAX], wg_error *err);
 
+/* Of a path that is no file: " (did you mean 'x'?)" with the nearest name in its folder, or of a published model; or "". */
+enum { WG_MODEL_NEAR = 320 };
+const char *wg_model_near(const char *path, char out[WG_MODEL_NEAR]);
+
 /* The folder of published models, ${XDG_CACHE_HOME:-~/.cache}/wager/models, and of the hub's files, which is shared with other
  * programs: HF_HUB_CACHE, HF_HOME/hub, or ${XDG_CACHE_HOME:-~/.cache}/huggingface/hub. EINVAL: no home folder is known. */
 wg_status wg_models_folder(char path[PATH_MAX], wg_error *err);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/log.h"
 #include "core/base/mem.h"
 #include "core/file/hf_tokenizer_impl.h"
 
@@ -193,6 +194,13 @@ static wg_status find_special(model *m, const wg_hf_ids *ids)
     if (m->first < 0) m->first = ids->bos;
     if (m->added) WG_TRY(find(m, "bos_token", m->added->bos, &m->first));
     if (m->added) WG_TRY(find(m, "eos_token", m->added->eos, &m->eos));
+    if (m->eos >= m->rows && m->added->add_eos <= 0) {
+        wg_log(WG_LOG_WARN,
+               "%s: the eos_token of tokenizer_config.json has the id %lld, beyond the %d rows of the embedding: no text "
+               "can end with it, so it is dropped",
+               m->path, (long long)m->eos, m->rows);
+        m->eos = -1;
+    }
     int at = 0;
     for (; at < WG_HF_ENDS && ids->end[at] >= 0; at++) m->end[at] = ids->end[at];
     if (at == 0 && m->eos < 0) m->end[at++] = m->last;

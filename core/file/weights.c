@@ -224,7 +224,8 @@ wg_status wg_weights_open_file(wg_weights **out, const char *path, wg_error *err
     /* A pipe is refused, not waited for. */
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
-        if (errno == ENOENT) return wg_fail(err, WG_ENOENT, "%s: there is no such file", path);
+        char near[WG_MODEL_NEAR];
+        if (errno == ENOENT) return wg_fail(err, WG_ENOENT, "%s: there is no such file%s", path, wg_model_near(path, near));
         return wg_fail(err, WG_EIO, "%s: cannot open: %s", path, strerror(errno));
     }
     wg_weights *w = weights_new(path);
@@ -301,6 +302,7 @@ void wg_weights_close(wg_weights *w)
 
 const char *wg_weights_path(const wg_weights *w) { return w->path; }
 const char *wg_weights_format(const wg_weights *w) { return w->format; }
+bool wg_weights_is_folder(const wg_weights *w) { return strncmp(w->format, "safetensors", strlen("safetensors")) == 0; }
 size_t wg_weights_file_bytes(const wg_weights *w)
 {
     size_t all = w->bytes;

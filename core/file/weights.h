@@ -34,6 +34,7 @@ void wg_weights_close(wg_weights *w); /* NULL is fine */
 
 const char *wg_weights_path(const wg_weights *w);
 const char *wg_weights_format(const wg_weights *w); /* "GGUF v3" */
+bool wg_weights_is_folder(const wg_weights *w);     /* of Hugging Face: its keys are made of the files in it */
 size_t wg_weights_file_bytes(const wg_weights *w);
 
 int wg_weights_count(const wg_weights *w);

@@ -3,6 +3,7 @@
 #include "core/model/device.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/log.h"
@@ -56,7 +57,12 @@ wg_status wg_cpu_check(wg_error *err)
 {
     const char *level[WG_CPU_LEVELS + 1] = { NULL }, *unknown = wg_cpu_unknown();
     char list[64] = "";
-    if (!unknown) return WG_OK;
+    if (!unknown) {
+        const char *want = getenv("WG_CPU"), *has = wg_cpu_name(wg_cpu_chosen());
+        if (want && *want && strcmp(want, has) != 0)
+            wg_log(WG_LOG_WARN, "WG_CPU is '%s', which this processor or build does not have: %s is used", want, has);
+        return WG_OK;
+    }
     for (int l = 0; l < WG_CPU_LEVELS; l++) {
         level[l] = wg_cpu_name((wg_cpu_level)l);
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", l ? ", " : "", level[l]);

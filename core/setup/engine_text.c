@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/mem.h"
 #include "core/setup/setup_check.h"
 
 /* Keys of the top level, and of the section `prompts`. `name` and `question` are for the reader. */
@@ -43,6 +44,25 @@ static bool put_model(json_t *root, const char *model)
            !json_object_set_new(target, "model", json_string(model));
 }
 
+/* Opens what "//from" of a config says: the option of a program that a path's value came from, {"draft": "--draft sufix"}. */
+static wg_status open_origins(wg_checker *c, const json_t *root, wg_override **all, wg_error *err)
+{
+    json_t *from = json_object_get(root, "//from"), *text;
+    const char *path;
+    if (!json_is_object(from)) return WG_OK;
+    c->set = *all = wg_calloc(json_object_size(from) + 1, sizeof **all);
+    if (!*all) return wg_nomem(err, sizeof **all, "the options of a config");
+    json_object_foreach(from, path, text) {
+        wg_override *o = &(*all)[c->n_set];
+        if (!json_is_string(text)) continue;
+        *o = (wg_override){ .text = wg_strdup(path), .option = true };
+        if (!(o->path = o->text)) return wg_nomem(err, strlen(path), "the options of a config");
+        c->n_set++;
+        WG_TRY(wg_json_parse(&o->doc, json_string_value(text), "{}", 2, err));
+    }
+    return WG_OK;
+}
+
 static wg_status check(wg_checker *c, const wg_engine_text *text, json_t *root, wg_setup *setup, wg_error *err)
 {
     WG_TRY(wg_parts_put(c, root, err));
@@ -69,12 +89,18 @@ wg_status wg_engine_text_open(wg_setup *out, const wg_engine_text *text, const w
     if (parsed) return wg_fail(err, parsed == WG_ENOMEM ? parsed : WG_ECONFIG, "%s", e.text);
     json_t *root = json_deep_copy(wg_json_root(doc));
     wg_checker c = { .doc = doc, .plugins = plugins };
-    wg_status s = WG_OK;
-    if (!json_is_object(root))
+    wg_override *from = NULL;
+    wg_status s = open_origins(&c, root, &from, err);
+    if (!s && !json_is_object(root))
         s = wg_fail(err, WG_ECONFIG, "%s: expected an object: {\"target\": ..., \"draft\": ...}", text->name);
     wg_setup_uncomment(root);
     if (!s) s = check(&c, text, root, &setup, err);
     wg_checker_close(&c);
+    for (int i = 0; i < c.n_set; i++) {
+        wg_json_close(from[i].doc);
+        wg_free(from[i].text);
+    }
+    wg_free(from);
     json_decref(root);
     wg_json_close(doc);
     if (s) wg_setup_close(&setup);

@@ -14,6 +14,7 @@ typedef struct wg_override {
     const char *path;
     wg_json *doc;
     bool reaches;
+    bool option; /* of a program's option ("//from"), whose text is the document's name: messages have no path of the config */
 } wg_override;
 
 /* A reference ("@models/story"): the place of its object in the config ("target", "sweep.draft[2]"), and the file of the
@@ -60,9 +61,12 @@ void wg_problem(wg_checker *c, const char *path, bool key, const char *fmt, ...)
 /* The document with the value at a dotted path of the resolved config; NULL if a --set has it. */
 const wg_json *wg_source(const wg_checker *c, const char *path);
 
-/* Rewrites the paths in an option's text (wg_option_names), which are relative to the document's folder, as seen from the
- * working directory. Paths of --set and of a result folder's config.json already are. A file that exists only in the working
- * directory is a problem. text: WG_OPTION_STRING bytes. */
+/* Whether that value came from an option of a program. */
+bool wg_is_of_option(const wg_checker *c, const char *path);
+
+/* Paths in the text of an option (wg_option_names) that stands in a document are relative to the document's folder: rewrites
+ * them as seen from the working directory, where those of --set are relative to. (`config.json` of a result folder has them
+ * so.) A file that exists only in the working directory is a problem. text: WG_OPTION_STRING bytes. */
 #define WG_SETUP_PATHS "a path in a config is relative to the folder of its file, one of --set to the working directory"
 void wg_setup_paths(wg_checker *c, const char *path, const wg_option *row, char *text);
 

@@ -22,7 +22,7 @@ static void check_model_file(wg_checker *c, const char *path, const char *file, 
     wg_error e;
     wg_arch arch;
     const wg_status s = wg_target_probe(file, opt, &arch, &e);
-    if (s == WG_ENOENT && wg_is_model_name(file)) {
+    if (s == WG_ENOENT && (wg_is_model_name(file) || wg_is_of_option(c, path))) {
         wg_problem(c, path, false, "%s: %s", path, e.text);
         c->missing++;
     } else if (s == WG_ENOENT) {

@@ -61,19 +61,19 @@ typedef struct source {
 
 static void find_source(const wg_checker *c, const char *path, bool *key, source *s)
 {
-    size_t most = 0; /* the innermost reference or --set is the source; a reference set by a --set is inside that --set */
+    /* The innermost reference or --set has the value; a reference set by a --set is inside that --set. */
+    size_t most = 0; /* bytes of its path, and the end */
     s->part = NULL;
     s->set = NULL;
     if (c->origin) c->origin(c, path, key, s->from, sizeof s->from);
     else snprintf(s->from, sizeof s->from, "%s", path);
     for (int i = 0; i < c->n_set; i++)
-        if (c->set[i].doc && wg_path_inside(s->from, c->set[i].path) && strlen(c->set[i].path) > most)
-            s->set = &c->set[i], most = strlen(s->set->path);
+        if (c->set[i].doc && wg_path_inside(s->from, c->set[i].path) && strlen(c->set[i].path) + 1 > most)
+            s->set = &c->set[i], most = strlen(s->set->path) + 1;
     for (int i = 0; i < c->n_part; i++)
-        if (!c->part[i].replaced && wg_path_inside(s->from, c->part[i].place) && strlen(c->part[i].place) >= most)
-            s->part = &c->part[i], most = strlen(s->part->place);
-    /* in a sweep the last --set that reaches the path is the source */
-    for (int i = 0; i < c->n_set && strcmp(s->from, path) != 0; i++)
+        if (!c->part[i].replaced && wg_path_inside(s->from, c->part[i].place) && strlen(c->part[i].place) + 1 >= most)
+            s->part = &c->part[i], most = strlen(s->part->place) + 1;
+    for (int i = 0; i < c->n_set && strcmp(s->from, path) != 0; i++) /* in the sweep a --set that reaches there is the last */
         if (c->set[i].doc && c->set[i].reaches && wg_path_inside(path, c->set[i].path)) s->set = &c->set[i], s->part = NULL;
     s->at = s->part ? wg_path_inside(s->from, s->part->place) : s->from;
     s->at += s->part && *s->at == '.';
@@ -85,6 +85,22 @@ const wg_json *wg_source(const wg_checker *c, const char *path)
     bool key = false;
     find_source(c, path, &key, &s);
     return s.part ? s.part->doc : s.set ? NULL : c->doc;
+}
+
+bool wg_is_of_option(const wg_checker *c, const char *path)
+{
+    source s;
+    bool key = false;
+    find_source(c, path, &key, &s);
+    return s.set && !s.part && s.set->option;
+}
+
+/* A message without the path of the option's value, with which it may begin. */
+static const char *without_path(const char *text, const char *path)
+{
+    const size_t n = strlen(path);
+    if (n == 0 || strncmp(text, path, n) != 0 || !text[n] || !strchr(":. ", text[n])) return text;
+    return text + n + 1 + (text[n] == ':');
 }
 
 void wg_problem(wg_checker *c, const char *path, bool key, const char *fmt, ...)
@@ -101,7 +117,7 @@ void wg_problem(wg_checker *c, const char *path, bool key, const char *fmt, ...)
     else snprintf(once, sizeof once, "%s: %s: %s", s.part ? wg_json_name(s.part->doc) : "", s.at, text);
     if (!wg_first_time(c, "problem", once)) return;
     if (s.part) add_problem(c, s.part->doc, s.at, key && *s.at, text);
-    else if (s.set) wg_problem_in_set(c, s.set, text);
+    else if (s.set) wg_problem_in_set(c, s.set, s.set->option ? without_path(text, s.set->path) : text);
     else add_problem(c, c->doc, s.from, key, text);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "draft/compose/composite.h"
 #include "draft/draft.h"
 #include "draft/open.h"
 #include "verify/rule_plugin.h"
@@ -24,6 +25,15 @@ static wg_status choose(const char *kind, wg_drafter_choice *out, wg_error *err)
     return WG_OK;
 }
 
+/* The drafters that options name, and their options. */
+static wg_status check_inner(const wg_drafter_choice *c, wg_error *err)
+{
+    for (const wg_option *o = c->class->options; o && o->name; o++)
+        if (wg_option_is(o, WG_NAMES_DRAFTERS))
+            WG_TRY(wg_component_check(&wg_program_plugins, c->class->name, o->name, (const char *)c->options + o->at, err));
+    return WG_OK;
+}
+
 wg_status wg_choose_drafter(const char *spec, wg_drafter_choice *out, wg_error *err)
 {
     const char *colon = strchr(spec, ':');
@@ -31,15 +41,21 @@ wg_status wg_choose_drafter(const char *spec, wg_drafter_choice *out, wg_error *
     if (!kind) return wg_nomem(err, strlen(spec), "a drafter's name");
     wg_status s = choose(kind, out, err);
     if (!s && colon && colon[1]) {
-        if (!out->options)
-            s = wg_fail(err, WG_EINVAL, "--draft %s: the drafter '%s' has no options; write --draft %s", spec, kind, kind);
+        if (!out->options) s = wg_fail(err, WG_EINVAL, "the drafter '%s' has no options; write %s", kind, kind);
         else
             s = wg_option_set_list(out->class->options, out->options, out->class->size - out->class->options_at, colon + 1,
                                    err);
     }
+    if (!s) s = check_inner(out, err);
     wg_free(kind);
     if (s) wg_choice_close(out);
     return s;
+}
+
+wg_status wg_choose_draft_flag(const char *spec, wg_drafter_choice *out, wg_error *err)
+{
+    const wg_status s = wg_choose_drafter(spec, out, err);
+    return s ? wg_fail_in(err, s, "--draft %s", spec) : WG_OK;
 }
 
 wg_status wg_choose_draft_model(const char *path, wg_drafter_choice *out, wg_error *err)
@@ -115,7 +131,7 @@ wg_status wg_name_rule(const char *spec, wg_rule_choice *out, wg_error *err)
     }
     if (!spec[n] || !spec[n + 1]) return WG_OK;
     const wg_status s = !out->options
-                            ? wg_fail(err, WG_EINVAL, "--rule %s: the rule '%s' has no options", spec, name)
+                            ? wg_fail(err, WG_EINVAL, "the rule '%s' has no options; write %s", name, name)
                             : wg_option_set_list(out->class->options, out->options, out->class->size, spec + n + 1, err);
     if (s) wg_rule_choice_close(out);
     return s;
@@ -127,6 +143,12 @@ wg_status wg_choose_rule(const char *spec, wg_rule_choice *out, wg_error *err)
     const wg_status s = wg_rule_load(out, err);
     if (s) wg_rule_choice_close(out);
     return s;
+}
+
+wg_status wg_choose_rule_flag(const char *spec, wg_rule_choice *out, wg_error *err)
+{
+    const wg_status s = wg_choose_rule(spec, out, err);
+    return s ? wg_fail_in(err, s, "--rule %s", spec) : WG_OK;
 }
 
 const char *wg_law_assumes(const wg_verifier_class *rule, bool plugin, double temperature, bool outside)

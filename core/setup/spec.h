@@ -13,6 +13,7 @@ typedef struct wg_drafter_choice {
     void *options; /* as wg_engine_parts.drafter_options; NULL when the drafter has none */
 } wg_drafter_choice;
 wg_status wg_choose_drafter(const char *spec, wg_drafter_choice *out, wg_error *err);
+wg_status wg_choose_draft_flag(const char *spec, wg_drafter_choice *out, wg_error *err); /* of --draft, which errors name */
 /* The drafter `model` with the draft model in `path`; other options at their defaults. */
 wg_status wg_choose_draft_model(const char *path, wg_drafter_choice *out, wg_error *err);
 
@@ -29,6 +30,7 @@ typedef struct wg_rule_choice {
     void *object;  /* (owned) the shared object of an unproved rule; NULL: the rule is the program's */
 } wg_rule_choice;
 wg_status wg_choose_rule(const char *spec, wg_rule_choice *out, wg_error *err);
+wg_status wg_choose_rule_flag(const char *spec, wg_rule_choice *out, wg_error *err); /* of --rule, which errors name */
 
 /* The same in two parts, for options that are set later. wg_name_rule also takes the name `plugin` (verify/rule_plugin.h).
  * wg_rule_load replaces a choice of that name by the rule of its object; other choices stay. */

@@ -19,6 +19,12 @@ enum { TEXT_MAX = 256 << 20 };
 static wg_status no_template(const wg_weights *w, const char *variant, wg_error *err)
 {
     char names[300] = "";
+    if (!variant && wg_weights_is_folder(w))
+        return wg_fail(
+            err, WG_EMODEL,
+            "%s: the folder has no chat template: looked for in chat_template.jinja, additional_chat_templates/, "
+            "tokenizer_config.json and chat_template.json; choose one by name: llama-2, llama-3, chatml, zephyr or vicuna",
+            wg_weights_path(w));
     if (!variant)
         return wg_fail(err, WG_EMODEL,
                        "%s: has no chat template (key " KEY "); choose one by name: llama-2, llama-3, chatml, zephyr or vicuna",

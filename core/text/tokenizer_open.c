@@ -22,6 +22,12 @@ static wg_status read_kind(wg_tokenizer *t, const wg_weights *w, wg_error *err)
     static const char *const names[] = { "llama", "gpt2", "t5" };
     char quoted[80];
     wg_text kind;
+    if (wg_weights_is_folder(w) && !wg_key_present(w, WG_KEY("model")))
+        return wg_fail(
+            err, WG_EMODEL,
+            "%s: the folder has no tokenizer: neither tokenizer.json nor tokenizer.model is there; put the model's own "
+            "one beside config.json",
+            wg_weights_path(w));
     WG_TRY(wg_key_string(w, WG_KEY("model"), &kind, err));
     t->kind = WG_TOKENIZER_SPM;
     if (is_gemma4(w)) return WG_OK;

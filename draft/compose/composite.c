@@ -20,6 +20,12 @@ wg_status wg_component_find(const wg_env *env, const char *owner, const char *op
                        "drafter %s: no table of drafters was handed over (wg_engine_parts.plugins), so none can be opened "
                        "by name",
                        owner);
+    if (!*spec)
+        return wg_fail(
+            err, WG_ECONFIG,
+            "drafter %s: %s is not given: expected a drafter, or several with | between where it takes several, such as "
+            "%s:%s=suffix or %s=ngram:k=8|suffix (wager list drafters)",
+            owner, option, owner, option, option);
     if (n == 0 || n >= sizeof name)
         return wg_fail(err, WG_ECONFIG, "drafter %s: %s=%s: expected a drafter, as KIND or KIND:option=value;option=value",
                        owner, option, spec);

@@ -256,15 +256,31 @@ static wg_status take_answer(const process_drafter *p, const wg_seq *s, wg_tree 
 
 /* ---- propose */
 
+/* A line that no request asked for would be taken as the answer to the next one, and every draft be one behind. */
+static wg_status nothing_waits(process_drafter *p, wg_error *err)
+{
+    const char *line = p->in;
+    if (p->in_n == 0 && wg_child_has_output(&p->child)) {
+        size_t n;
+        WG_TRY(wg_child_read(&p->child, p->in, LINE, &n, err));
+        p->in_n = (int)n;
+    }
+    if (p->in_n == 0) return WG_OK;
+    p->in[p->in_n] = '\0';
+    return wg_fail(err, WG_EFORMAT, "the program '%s' wrote '%.*s', which no request asked for; expected one line to each",
+                   p->opt.command, (int)(strcspn(line, "\n") < 60 ? strcspn(line, "\n") : 60), line);
+}
+
 static wg_status exchange(process_drafter *p, const wg_seq *s, wg_tree *t, wg_rows *q, wg_error *err)
 {
     int taken = 0;
     wg_child_begin(&p->child, p->opt.timeout_ms, "timeout_ms");
+    WG_TRY(nothing_waits(p, err));
     WG_TRY(send_request(p, s, err));
     WG_TRY(read_line(p, &taken, err));
     WG_TRY(take_answer(p, s, t, q, err));
     memmove(p->in, p->in + taken, (size_t)(p->in_n -= taken));
-    return WG_OK;
+    return p->in_n ? nothing_waits(p, err) : WG_OK;
 }
 
 static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)

@@ -6,8 +6,10 @@
 #include <string.h>
 
 enum { MOST = 64 };
-/* The least lower bound of a faster draft, which prints as more than 1.00. */
-static const double ABOVE_ONE = 1.005;
+/* Bounds that are printed with two digits as more than 1.00, and as less. */
+static const double ABOVE_ONE = 1.005, BELOW_ONE = 0.995;
+
+bool wg_plan_spans_one(const wg_plan_speed *v) { return v->lo < ABOVE_ONE && v->hi >= BELOW_ONE; }
 
 wg_plan_speed wg_plan_speed_of(const double *seconds, const double *tokens, const double *plain_seconds,
                                const double *plain_tokens, int n)
@@ -38,7 +40,7 @@ wg_plan_answer wg_plan_answer_of(wg_plan_speed *v, int n, int *best)
         if (!strcmp(wg_contrast_verdict(&of[i]), "faster") && v[i].lo >= ABOVE_ONE &&
             (faster < 0 || v[i].speedup > v[faster].speedup))
             faster = i;
-        worthless = worthless && v[i].hi < WG_PLAN_WORTH; /* false for NaN */
+        worthless = worthless && v[i].hi < BELOW_ONE; /* false of NaN */
     }
     if (faster >= 0) {
         *best = faster;

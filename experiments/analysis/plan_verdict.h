@@ -5,10 +5,7 @@
 
 #include "experiments/analysis/verdict.h"
 
-/* The least speed-up that is worth a draft. */
-#define WG_PLAN_WORTH 1.05
-
-/* One draft: tokens per second over plain decoding's, from totals, and its 95 % interval (NaN: none). */
+/* One draft: tokens per second over plain decoding's, from totals, and its 95 % interval (NaN where there is none). */
 typedef struct wg_plan_speed {
     double speedup, lo, hi;
     wg_contrast of; /* log of the speed-up; set by wg_plan_answer_of: p and holm */
@@ -20,8 +17,11 @@ wg_plan_speed wg_plan_speed_of(const double *seconds, const double *tokens, cons
                                const double *plain_tokens, int n);
 
 /* UNDECIDED: neither of the others. SPECULATE: some draft is faster, by Holm's adjustment over all n, so its interval lies
- * above 1. PLAIN: the interval of every draft ends below WG_PLAN_WORTH. */
+ * above 1. PLAIN: the interval of every draft ends below 1. None of these contains 1 as printed. */
 typedef enum wg_plan_answer { WG_PLAN_UNDECIDED, WG_PLAN_PLAIN, WG_PLAN_SPECULATE } wg_plan_answer;
+
+/* Whether the interval contains 1 as it is printed, with two digits: no difference was measured. False where there is none. */
+bool wg_plan_spans_one(const wg_plan_speed *v);
 
 /* *best: with SPECULATE the fastest of the drafts that are faster, else the one with the largest speed-up; -1: none was
  * measured. */

@@ -171,7 +171,7 @@ static void print(const bench *b, bool json)
 wg_status wg_bench_draft(const char *spec, const char *model, int history, bool json, wg_error *err)
 {
     wg_drafter_choice c = { 0 };
-    WG_TRY(wg_choose_drafter(spec, &c, err));
+    WG_TRY(wg_choose_draft_flag(spec, &c, err));
     wg_status s = WG_OK;
     bench *b = wg_calloc(1, sizeof *b);
     if (!b) s = wg_nomem(err, sizeof *b, "a benchmark");

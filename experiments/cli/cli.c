@@ -186,7 +186,15 @@ static int set_value(const char *command, const wg_flag *f, const char *value)
 {
     const char **text = f->to;
     wg_flag_list *list = f->to;
+    static char hub[512]; /* a second name would be a second model */
+    char name[sizeof hub];
     switch (f->type) {
+    case WG_FLAG_HUB:
+        if ((size_t)snprintf(name, sizeof name, "hf:%s", value) >= sizeof name)
+            return complain(command, "this is no name of a repository:", value, "");
+        if (*text && strcmp(*text, name) != 0) return two_models(command, *text, name);
+        *text = strcpy(hub, name);
+        return -1;
     case WG_FLAG_MODEL:
     case WG_FLAG_MODEL_IF:
         if (*text && strcmp(*text, value) != 0) return two_models(command, *text, value);
@@ -222,8 +230,8 @@ static int read_flag(const char *command, const wg_flag *flags, bool *seen, int 
     const char *word = argv[*at], *value, *other;
     const wg_flag *f = match_flag(flags, word, &value);
     if (!f) return unknown_flag(command, flags, word);
-    const bool may_repeat =
-        f->type == WG_FLAG_LIST || f->type == WG_FLAG_BOOL || f->type == WG_FLAG_MODEL || f->type == WG_FLAG_MODEL_IF;
+    const bool may_repeat = f->type == WG_FLAG_LIST || f->type == WG_FLAG_BOOL || f->type == WG_FLAG_MODEL ||
+                            f->type == WG_FLAG_MODEL_IF || f->type == WG_FLAG_HUB;
     if (seen[f - flags] && !may_repeat) return complain(command, "this flag takes one value and is given twice:", word, "");
     seen[f - flags] = true;
     if (f->type == WG_FLAG_BOOL) {
@@ -236,7 +244,11 @@ static int read_flag(const char *command, const wg_flag *flags, bool *seen, int 
         if (!strncmp(value, "--", 2) && (!value[2] || match_flag(flags, value, &other))) value = NULL; /* it is the next flag */
         else ++*at;
     }
-    if (!value) return complain(command, "a value is missing after", word, "");
+    if (!value) {
+        char kind[96];
+        snprintf(kind, sizeof kind, ": %.80s", f->value);
+        return complain(command, "a value is missing after", word, kind);
+    }
     return set_value(command, f, value);
 }
 
@@ -252,6 +264,23 @@ int wg_cli_check_word(const wg_command *c, const char *word)
     for (int i = 0; c->words[i]; i++) fprintf(stderr, "%s%s", i ? ", " : "", c->words[i]);
     fputc('\n', stderr);
     return WG_EXIT_USAGE;
+}
+
+/* The word number n of a command's usage that is no flag, in `what`, as "DIR is missing". model: a word was taken for the
+ * model's, which may be another one. */
+static const char *missing_word(const wg_command *c, int n, bool model, char what[96])
+{
+    const char *at = c->usage + strcspn(c->usage, " ");
+    size_t length = 0;
+    for (; *at && n >= 0; at += length) {
+        at += strspn(at, " ");
+        length = *at == '[' ? strcspn(at, "]") + 1 : strcspn(at, " ");
+        if (*at == '|' && length == 1) break; /* another form of the command */
+        if (*at != '-' && *at != '[') n--;
+    }
+    if (n >= 0 || length == 0) snprintf(what, 96, "something is missing");
+    else snprintf(what, 96, "%.*s%s is missing", (int)(length < 60 ? length : 60), at - length, model ? " or the model" : "");
+    return what;
 }
 
 static int missing(const wg_command *c, const char *what)
@@ -282,11 +311,13 @@ static int take_words(const wg_command *c, const wg_flag *flags, char **all, int
     const bool lead = c->words && n > 0;
     while (model->name && model->type != WG_FLAG_MODEL && model->type != WG_FLAG_MODEL_IF) model++;
     if (lead && wg_cli_check_word(c, all[0]) >= 0) return WG_EXIT_USAGE;
+    const int given = n;
     if (model->name && (n = take_model(c->name, model, all, n, lead, max)) < 0) return WG_EXIT_USAGE;
     if (n > max) return complain(c->name, "unexpected word", all[max], "");
     if (model->type == WG_FLAG_MODEL && model->name && !*(const char **)model->to && n >= min - 1 && !(c->words && !n))
         return missing(c, "the model is missing: give -m MODEL, or its path as a word");
-    if (n < min) return missing(c, "something is missing");
+    char what[96];
+    if (n < min) return missing(c, missing_word(c, n + (model->name && *(const char **)model->to), n < given, what));
     for (int i = 0; i < n; i++) word[i] = all[i];
     return -1;
 }

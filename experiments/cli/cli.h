@@ -17,9 +17,10 @@ typedef enum wg_flag_type {
     WG_FLAG_FLOAT,
     WG_FLAG_STRING,
     WG_FLAG_LIST,
-    WG_FLAG_CHOICE,   /* a word of `value`, "a|b|c" */
-    WG_FLAG_MODEL,    /* the path of the model, also accepted as the first word; required */
-    WG_FLAG_MODEL_IF, /* the same, not always required */
+    WG_FLAG_CHOICE,   /* a text that is one of those in `value`, "a|b|c" */
+    WG_FLAG_MODEL,    /* the path of the command's model, which a word may name as well; the command needs one */
+    WG_FLAG_MODEL_IF, /* the same, of a command that does not always need one */
+    WG_FLAG_HUB,      /* the same path, from the name of a repository: "hf:" is put before it */
 } wg_flag_type;
 
 enum { WG_FLAG_LIST_MAX = 64 };
@@ -42,10 +43,12 @@ typedef struct wg_flag {
 static inline const char *wg_flag_dashes(const wg_flag *f) { return f->name[1] ? "--" : "-"; }
 static inline bool wg_flag_letter(const wg_flag *f) { return f->letter && f->name[1]; }
 
-/* The row of a command's model: -m MODEL, --model MODEL, or the first word (after the subcommand's). */
+/* The rows of a command's model: -m MODEL, --model MODEL, or the first word (behind that which says what the command does);
+ * or -hf OWNER/REPO, as llama.cpp has it. */
 #define WG_MODEL_ROW(type, to, doc)                                                                                            \
+    { "model", 'm', type, to, "MODEL", doc "; -m may be left out", 0, 0 },                                                     \
     {                                                                                                                          \
-        "model", 'm', type, to, "MODEL", doc "; -m may be left out", 0, 0                                                      \
+        "hf", 0, WG_FLAG_HUB, to, "OWNER/REPO[:QUANT]", "the same of a hub: -m hf:OWNER/REPO[:QUANT] (wager pull)", 0, 0       \
     }
 
 typedef struct wg_command {

@@ -136,7 +136,7 @@ static wg_status bench_round(const bench *b, wg_target *t, wg_error *err)
     const int32_t root = t->tokenizer && wg_tokenizer_bos(t->tokenizer) >= 0 ? wg_tokenizer_bos(t->tokenizer) : 1;
     wg_status s = wg_choose_drafter("none", &none, err);
     if (!s && speculate)
-        s = b->draft_model ? wg_choose_draft_model(b->draft_model, &draft, err) : wg_choose_drafter(b->draft, &draft, err);
+        s = b->draft_model ? wg_choose_draft_model(b->draft_model, &draft, err) : wg_choose_draft_flag(b->draft, &draft, err);
     if (!s) s = arm_open(b, t, &none, "match", NULL, &plain, err);
     if (!s) s = wg_profile_open(&profile, &(wg_profile_options){ .use = b->profile, .say = wg_cli_say_profile }, err);
     if (!s && speculate) s = arm_open(b, t, &draft, b->rule, profile, &spec, err);
@@ -251,7 +251,7 @@ int wg_cmd_bench(int argc, char **argv)
         { "kv-type", 0, WG_FLAG_CHOICE, &b.kv_name, WG_KV_TYPE_VALUES, WG_KV_TYPE_DOC " (f16)", 0, 0 },
         { "quantize", 0, WG_FLAG_STRING, &b.quantize, "T[,P=T]...", "forward, round, perplexity, load: " WG_QUANTIZE_DOC, 0,
           0 },
-        { "profile", 0, WG_FLAG_STRING, &b.profile, "P", "round: " WG_PROFILE_DOC, 0, 0 },
+        { "profile", 0, WG_FLAG_STRING, &b.profile, "FILE|new|nominal", "round: " WG_PROFILE_DOC, 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &b.json, NULL, "one JSON object a line", 0, 0 },
         { 0 },
     };

@@ -6,6 +6,7 @@
 
 #include "core/base/read_file.h"
 #include "core/base/mem.h"
+#include "core/base/save.h"
 #include "core/text/tokenizer.h"
 #include "draft/lookup/datastore.h"
 #include "experiments/cli/cli.h"
@@ -74,6 +75,7 @@ int wg_cmd_datastore(int argc, char **argv)
     }
     size_t n;
     wg_error err;
+    if (wg_save_check(out, &err)) return wg_cli_fail(&err);
     if (build(model, out, word + 1, files, &n, &err)) return wg_cli_fail(&err);
     printf("wrote %s: %zu tokens of %d text%s\n", out, n, files, files == 1 ? "" : "s");
     return WG_EXIT_OK;

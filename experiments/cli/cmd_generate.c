@@ -243,7 +243,7 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
 static wg_status choose_draft(const generate *g, wg_drafter_choice *out, wg_error *err)
 {
     const bool here = (!g->device || !strcmp(g->device, "cpu")) && !g->law_only;
-    if (!g->draft_model) return wg_choose_drafter(g->draft ? g->draft : "none", out, err);
+    if (!g->draft_model) return wg_choose_draft_flag(g->draft ? g->draft : "none", out, err);
     return here ? wg_choose_auto(g->draft_model, out, err) : wg_choose_draft_model(g->draft_model, out, err);
 }
 
@@ -278,7 +278,7 @@ static wg_status generate_run(generate *g, wg_error *err)
         want.external = wg_setup_target_options(&g->external).external;
         want.model.context = g->external.context;
     }
-    wg_status s = wg_choose_rule(g->rule, &rule, err);
+    wg_status s = wg_choose_rule_flag(g->rule, &rule, err);
     g->plugin_rule = rule.object;
     g->law_only = want.external.kind != WG_TARGET_MODEL;
     if (!s) s = choose_draft(g, &draft, err);
@@ -343,11 +343,11 @@ int wg_cmd_generate(int argc, char **argv)
         { "top-k", 0, WG_FLAG_INT, &g.top_k, "K", "keep the K most probable tokens; 0 keeps all", 0, 1e9 },
         { "top-p", 0, WG_FLAG_FLOAT, &g.top_p, "P", "keep the most probable tokens up to mass P", 0, 1 },
         { "min-p", 0, WG_FLAG_FLOAT, &g.min_p, "P", "drop tokens below P times the best", 0, 1 },
-        { "repetition-penalty", 0, WG_FLAG_FLOAT, &g.repetition_penalty, "R", "for tokens seen: logits divided by R; 1 is none",
-          0, 100 },
-        { "frequency-penalty", 0, WG_FLAG_FLOAT, &g.frequency_penalty, "F", "taken off once for each time a token was seen",
-          -100, 100 },
-        { "presence-penalty", 0, WG_FLAG_FLOAT, &g.presence_penalty, "F", "taken off once for tokens seen", -100, 100 },
+        { "repetition-penalty", 0, WG_FLAG_FLOAT, &g.repetition_penalty, "R",
+          "for tokens of prompt and text: logits divided by R; 1 is none", 0, 100 },
+        { "frequency-penalty", 0, WG_FLAG_FLOAT, &g.frequency_penalty, "F",
+          "taken off once for each time a token was generated", -100, 100 },
+        { "presence-penalty", 0, WG_FLAG_FLOAT, &g.presence_penalty, "F", "taken off once for generated tokens", -100, 100 },
         { "penalty-window", 0, WG_FLAG_INT, &g.penalty_window, "N", "tokens back that count as seen; 0: all", 0, 1e9 },
         { "rule", 0, WG_FLAG_STRING, &g.rule, "RULE",
           "verification rule (wager list rules); match gives plain decoding's very text", 0, 0 },
@@ -357,7 +357,7 @@ int wg_cmd_generate(int argc, char **argv)
         { "pin", 0, WG_FLAG_BOOL, &g.pin, NULL, "bind each worker thread to a processor of its own", 0, 0 },
         { "kv-type", 0, WG_FLAG_CHOICE, &g.kv_type, WG_KV_TYPE_VALUES, WG_KV_TYPE_DOC " (f16)", 0, 0 },
         { "quantize", 0, WG_FLAG_STRING, &g.quantize, "T[,P=T]...", WG_QUANTIZE_DOC, 0, 0 },
-        { "profile", 0, WG_FLAG_STRING, &g.profile, "P", WG_PROFILE_DOC, 0, 0 },
+        { "profile", 0, WG_FLAG_STRING, &g.profile, "FILE|new|nominal", WG_PROFILE_DOC, 0, 0 },
         { "allow-nan", 0, WG_FLAG_BOOL, &g.allow_nan, NULL, "accept NaN and infinities in weights", 0, 0 },
         { "audit", 0, WG_FLAG_BOOL, &g.audit, NULL, "test whether drafts were drawn from the declared rows of q", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &g.json, NULL, "one JSON object instead of text", 0, 0 },

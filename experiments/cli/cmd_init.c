@@ -9,10 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/make_path.h"
 #include "core/base/mem.h"
+#include "core/base/program.h"
 #include "core/base/save.h"
 #include "core/file/model_name.h"
 #include "core/setup/spec.h"
+#include "experiments/base/shell_word.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/cli/quickstart_prompts.h"
@@ -30,16 +33,22 @@ static void folder_of(const char *path, char out[PATH_MAX])
     snprintf(out, PATH_MAX, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
 }
 
-/* The path of an existing file as seen from a folder; absolute if they share only the root. Symbolic links of folders are
- * resolved, so that ".." is right; the file itself may be a link. */
+static wg_status readable(const char *file, wg_error *err)
+{
+    if (access(file, R_OK) == 0) return WG_OK;
+    return wg_fail(err, WG_ENOENT, "%s: cannot be read: %s", file, strerror(errno));
+}
+
+/* The path of a file that exists as seen from a folder; absolute where they have only the root in common. Folders are taken
+ * without symbolic links, for ".." to be right; the file may be one. */
 static wg_status path_from(const char *folder, const char *file, char out[PATH_MAX], wg_error *err)
 {
     char from[PATH_MAX], to[PATH_MAX], in[PATH_MAX];
     size_t same = 0, n = 0;
     const char *slash = strrchr(file, '/');
     folder_of(file, in);
-    if (access(file, R_OK) || !realpath(in, to))
-        return wg_fail(err, WG_ENOENT, "%s: cannot be read: %s", file, strerror(errno));
+    WG_TRY(readable(file, err));
+    if (!realpath(in, to)) return wg_fail(err, WG_ENOENT, "%s: there is no such folder: %s", in, strerror(errno));
     if (!realpath(folder, from)) return wg_fail(err, WG_ENOENT, "%s: there is no such folder: %s", folder, strerror(errno));
     snprintf(to + strlen(to), sizeof to - strlen(to), "%s%s", strcmp(to, "/") ? "/" : "", slash ? slash + 1 : file);
     strncat(from, strcmp(from, "/") ? "/" : "", sizeof from - strlen(from) - 1);
@@ -157,6 +166,10 @@ static wg_status write_file(init *o, wg_error *err)
 {
     char folder[PATH_MAX], target[PATH_MAX], draft[PATH_MAX] = "", prompts[PATH_MAX], name[64];
     folder_of(o->file, folder);
+    if (!wg_is_model_name(o->target)) WG_TRY(readable(o->target, err));
+    if (o->draft && !wg_is_model_name(o->draft)) WG_TRY(readable(o->draft, err));
+    if (o->prompts) WG_TRY(readable(o->prompts, err));
+    WG_TRY(wg_make_parents(o->file, err));
     WG_TRY(model_from(folder, o->target, target, err));
     if (o->draft) WG_TRY(model_from(folder, o->draft, draft, err));
     if (!o->prompts) WG_TRY(write_prompts(o, err));
@@ -211,6 +224,10 @@ int wg_cmd_init(int argc, char **argv)
     if (s && o.prompts == o.own) unlink(o.own);
     if (s) return wg_cli_fail(&err);
     if (o.prompts == o.own) printf("wrote %s: prompts to begin with\n", o.own);
-    printf("wrote %s; next: wager check %s, then wager run %s --out DIR\n", o.file, o.file, o.file);
+    printf("wrote %s; next: %s check ", o.file, wg_program());
+    wg_put_shell_word(stdout, o.file);
+    printf(", then %s run ", wg_program());
+    wg_put_shell_word(stdout, o.file);
+    puts(" --out DIR");
     return WG_EXIT_OK;
 }

@@ -250,8 +250,8 @@ int wg_cmd_inspect(int argc, char **argv)
     long context = 0, batch = 1;
     const wg_flag flags[] = {
         WG_MODEL_ROW(WG_FLAG_MODEL, &path, "the model to look at"),
-        { "draft", 'd', WG_FLAG_STRING, &draft, "FILE", "whether this model can draft for it, with which drafters, or why not",
-          0, 0 },
+        { "draft-model", 'd', WG_FLAG_STRING, &draft, "FILE",
+          "whether this model can draft for it, with which drafters, or why not", 0, 0 },
         { "context", 'c', WG_FLAG_INT, &context, "N", "tokens of a sequence, for the memory of the cache; the model's context",
           1, 1 << 20 },
         { "batch", 'b', WG_FLAG_INT, &batch, "N", "sequences at once, likewise", 1, 256 },

@@ -11,6 +11,7 @@
 #include "core/base/mem.h"
 #include "core/base/number.h"
 #include "core/base/option.h"
+#include "core/base/save.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/cli/load_sweep_command.h"
@@ -231,6 +232,8 @@ int wg_cmd_load(int argc, char **argv)
     };
     const int done = wg_cli_parse("load", flags, argc, argv, &l.url, 0, 1);
     if (done >= 0) return done;
+    wg_error err;
+    if (!l.sweep && l.out && wg_save_check(l.out, &err)) return wg_cli_fail(&err);
     if (!l.sweep && l.url && !l.resume) return run(&l);
     if (l.sweep && !l.url && l.out) return wg_load_sweep_command(l.sweep, l.out, l.resume);
     fputs("wager load: expected the address of a server, or --sweep CONFIG --out FOLDER, perhaps with --resume\n", stderr);

@@ -73,6 +73,7 @@ typedef struct jobs {
     const wg_verifier_class *rule;
     const void *options; /* options of the rule; NULL: defaults */
     bool device;         /* the device's decisions are enumerated, by one thread */
+    bool headed;         /* the head of the table is printed */
     job *job;
     int n;
     atomic_int next;
@@ -244,6 +245,8 @@ static wg_status prove_rule(const prove *g, jobs *w, wg_pool *pool, int *bad, wg
             return wg_fail_in(err, j->status, "law %s, vocabulary %d, tree %s", wg_law_name(j->o.law), j->o.vocab,
                               j->shape->tree);
         }
+        if (!g->json && !w->headed) fputs(g->brief ? brief_head : full_head, stdout);
+        w->headed = true;
         *bad += !proved(w->rule, &j->r);
         if (!convicted && !proved(w->rule, &j->r)) convicted = j;
         if (!g->brief) print_result(g, w->rule, j);
@@ -298,7 +301,7 @@ static bool choose_shapes(prove *g)
 static wg_status choose(const prove *g, wg_rule_choice *c, wg_error *err)
 {
     const size_t n = strcspn(g->rule, ":");
-    if (!*g->plugin) return strcmp(g->rule, "all") ? wg_choose_rule(g->rule, c, err) : WG_OK;
+    if (!*g->plugin) return strcmp(g->rule, "all") ? wg_choose_rule_flag(g->rule, c, err) : WG_OK;
     WG_TRY(wg_verifier_load(g->plugin, &c->class, &c->object, err));
     if (!c->class->size) return WG_OK;
     if (!(c->options = wg_calloc(1, c->class->size))) return wg_nomem(err, c->class->size, "a rule's options");
@@ -312,7 +315,6 @@ static wg_status prove_all(const prove *g, const wg_rule_choice *c, int *bad, wg
     wg_pool *pool = NULL;
     wg_status s = w.job ? wg_pool_open(&pool, w.device ? 1 : (int)g->threads, err)
                         : wg_nomem(err, JOBS * sizeof(job), "the lines of the table");
-    if (!s && !g->json) fputs(g->brief ? brief_head : full_head, stdout);
     for (int i = 0; !s && wg_verifiers[i]; i++) {
         w.rule = c->class ? c->class : wg_verifiers[i];
         if (!c->class && w.device && w.rule->device == WG_RULE_HOST) continue;

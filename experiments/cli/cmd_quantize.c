@@ -9,6 +9,7 @@
 #include "core/base/json_line.h"
 #include "core/base/clock.h"
 #include "core/base/pool.h"
+#include "core/base/save.h"
 #include "core/file/convert.h"
 #include "core/file/quantize.h"
 #include "core/setup/target.h"
@@ -132,7 +133,7 @@ int wg_cmd_quantize(int argc, char **argv)
     wg_pool *pool;
     size_t bytes = 0;
     if (parse(&r, &q, &err)) return wg_cli_fail(&err);
-    if (wg_pool_open(&pool, (int)r.threads, &err)) return wg_cli_fail(&err);
+    if (wg_save_check(r.out, &err) || wg_pool_open(&pool, (int)r.threads, &err)) return wg_cli_fail(&err);
     const double begin = wg_clock_now();
     const wg_status s = write(&r, &q, pool, &bytes, &err);
     const double seconds = wg_clock_now() - begin;

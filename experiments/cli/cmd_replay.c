@@ -26,6 +26,7 @@ typedef struct asked {
     double temperature;
     long cell;
     bool json, exact, attribution;
+    bool headed; /* the head of the table is printed */
     int lengths[MOST_LENGTHS], n_lengths;
     wg_rule_choice choice[MOST_RULES];
     int rules;
@@ -61,7 +62,7 @@ static wg_status choose_rules(asked *a, wg_replay *r, wg_error *err)
     WG_TRY(wg_replay_drafts_of(r, &drafts, err));
     for (int i = 0; i < a->rule.n && a->rules < MOST_RULES; i++) {
         if (strcmp(a->rule.item[i], "all") != 0) {
-            WG_TRY(wg_choose_rule(a->rule.item[i], &a->choice[a->rules], err));
+            WG_TRY(wg_choose_rule_flag(a->rule.item[i], &a->choice[a->rules], err));
             a->rules++;
             continue;
         }
@@ -125,6 +126,16 @@ static void print_row(const json_t *v, const wg_replayed *s)
     printf("%6.3f  %6.3f%s\n", s->alpha, s->alpha_star, json_is_true(json_object_get(v, "lossless")) ? "" : "  lossy");
 }
 
+static const char *const head = "cell  rule                length  rounds     same  tokens 95 %           against 95 %         "
+                                "  tau           alpha  alpha*\n";
+
+/* Before the first row: what is refused before it has printed nothing. */
+static void put_head(asked *a, const char *text)
+{
+    if (!a->headed) fputs(text, stdout);
+    a->headed = true;
+}
+
 static wg_status replay_cell(asked *a, wg_trace *t, int cell, wg_error *err)
 {
     wg_replay *r = NULL;
@@ -141,6 +152,7 @@ static wg_status replay_cell(asked *a, wg_trace *t, int cell, wg_error *err)
     if (!st) st = wg_replay_all(r, s, n, err);
     for (int i = 0; !st && i < n; i++) {
         json_t *v = row_json(r, &s[i]);
+        if (!a->json) put_head(a, head);
         if (a->json) wg_json_put_line(json_incref(v), JSON_REAL_PRECISION(15));
         else print_row(v, &s[i]);
         json_decref(v);
@@ -152,9 +164,6 @@ static wg_status replay_cell(asked *a, wg_trace *t, int cell, wg_error *err)
     wg_free(s);
     return st;
 }
-
-static const char *const head = "cell  rule                length  rounds     same  tokens 95 %           against 95 %         "
-                                "  tau           alpha  alpha*\n";
 
 static wg_status attribute(const asked *a, wg_trace *t, int cell, wg_error *err)
 {
@@ -175,7 +184,6 @@ static wg_status replay(asked *a, const char *path, wg_error *err)
     if (*t->damage) fprintf(stderr, "wager replay: %s: %s; the %d rounds before it are used\n", t->name, t->damage, t->rounds);
     const int cells = (int)json_array_size(t->cells);
     wg_status s = t->rounds ? WG_OK : wg_fail(err, WG_EFORMAT, "%s: there are no rounds in it", t->name);
-    if (!s && !a->json && !a->attribution) fputs(head, stdout);
     const int first = a->cell < 0 ? 0 : (int)a->cell, end = a->cell < 0 ? cells : first + 1;
     for (int c = first; !s && c < end; c++) s = a->attribution ? attribute(a, t, c, err) : replay_cell(a, t, c, err);
     if (!s && !a->json && !a->attribution)
@@ -241,14 +249,17 @@ static void print_exact(const json_t *v)
     putchar('\n');
 }
 
-static wg_status exact_cell(const asked *a, const wg_config *c, int cell, const wg_exact_shape *shape, int shapes,
-                            wg_error *err)
+static const char *const exact_head = "cell  drafter           temp  rule                siblings            draft        tau "
+                                      "95 %            alpha  against 95 %\n";
+
+static wg_status exact_cell(asked *a, const wg_config *c, int cell, const wg_exact_shape *shape, int shapes, wg_error *err)
 {
     wg_exact_run x;
     const bool all = a->rule.n == 0 || (a->rule.n == 1 && !strcmp(a->rule.item[0], "all"));
     const wg_status s = wg_exact_cell(c, cell, shape, shapes, a->rule.item, all ? 0 : a->rule.n, &x, err);
     for (int i = 0; !s && i < x.n; i++) {
         json_t *v = exact_json(&x, &x.result[i], &c->cell[cell]);
+        if (!a->json) put_head(a, exact_head);
         if (a->json) wg_json_put_line(json_incref(v), JSON_REAL_PRECISION(15));
         else print_exact(v);
         json_decref(v);
@@ -268,10 +279,7 @@ static bool is_repeated(const wg_config *c, int cell)
     return false;
 }
 
-static const char *const exact_head = "cell  drafter           temp  rule                siblings            draft        tau "
-                                      "95 %            alpha  against 95 %\n";
-
-static wg_status exact(const asked *a, const char *path, wg_error *err)
+static wg_status exact(asked *a, const char *path, wg_error *err)
 {
     static const char *const usual[] = { "1", "2", "4", "8" };
     wg_exact_shape shape[WG_EXACT_SHAPES];
@@ -286,7 +294,6 @@ static wg_status exact(const asked *a, const char *path, wg_error *err)
     wg_status s = a->cell < c->n
                       ? WG_OK
                       : wg_fail(err, WG_EINVAL, "%s: there is no cell %ld; it has cells 0..%d", path, a->cell, c->n - 1);
-    if (!s && !a->json) fputs(exact_head, stdout);
     for (int i = 0; !s && i < c->n; i++)
         if (a->cell < 0 ? !is_repeated(c, i) : a->cell == i) s = exact_cell(a, c, i, shape, n, err);
     if (!s && !a->json)

@@ -69,7 +69,7 @@ int wg_cmd_run(int argc, char **argv)
         { "dry-run", 0, WG_FLAG_BOOL, &dry, NULL, "check and show what would run; write nothing", 0, 0 },
         { "device", 0, WG_FLAG_STRING, &device, "DEVICE", "--set target.device=D: " WG_DEVICE_NAMES, 0, 0 },
         { "threads", 't', WG_FLAG_INT, &threads, "N", "--set target.threads=N (0: all cores); -1: as the file says", -1, 256 },
-        { "profile", 0, WG_FLAG_STRING, &profile, "P", "--set profile=P: " WG_PROFILE_DOC, 0, 0 },
+        { "profile", 0, WG_FLAG_STRING, &profile, "FILE|new|nominal", "--set profile=P: " WG_PROFILE_DOC, 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object a line per cell instead of the table", 0, 0 },
         { "columns", 0, WG_FLAG_STRING, &list, "COLUMNS", "of the table; " WG_COLUMNS_DOC, 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },

@@ -70,7 +70,8 @@ static bool read_row(char *line, wg_flag *row)
     if (!*line) return false;
     *line++ = '\0';
     row->doc = line + strspn(line, " ");
-    row->type = !row->value ? WG_FLAG_BOOL : strchr(row->value, '|') ? WG_FLAG_CHOICE : WG_FLAG_STRING;
+    const bool choice = row->value && strchr(row->value, '|') && strncmp(row->value, "FILE|", 5) != 0;
+    row->type = !row->value ? WG_FLAG_BOOL : choice ? WG_FLAG_CHOICE : WG_FLAG_STRING;
     return strcmp(row->name, "help") != 0;
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/save.h"
 #include "core/text/bpe_train.h"
 #include "core/text/unicode.h"
 #include "core/text/vocab.h"
@@ -70,7 +71,8 @@ int wg_cmd_tokenizer(int argc, char **argv)
     }
     wg_error err;
     wg_bpe_trainer t = { 0 };
-    const wg_status s = train(&a, &t, &err);
+    wg_status s = wg_save_check(a.out, &err); /* before texts are read for minutes */
+    if (!s) s = train(&a, &t, &err);
     if (!s) {
         printf("wrote %s: %zu tokens (%zu special, 256 bytes), %zu merges, of %zu different words in %llu bytes of text\n",
                a.out, t.token.n, t.specials, t.merges, t.words.n, (unsigned long long)t.bytes);

@@ -8,6 +8,7 @@
 
 #include "core/base/read_file.h"
 #include "core/base/mem.h"
+#include "core/base/save.h"
 #include "core/text/vocab_map.h"
 #include "draft/lm/vocabulary_subset.h"
 #include "experiments/cli/cli.h"
@@ -166,7 +167,7 @@ int wg_cmd_vocab(int argc, char **argv)
     arguments a = { .text = word + 1 };
     const wg_flag flags[] = {
         WG_MODEL_ROW(WG_FLAG_MODEL, &a.model, "the target model"),
-        { "draft", 'd', WG_FLAG_STRING, &a.draft, "FILE", "overlap: the draft model", 0, 0 },
+        { "draft-model", 'd', WG_FLAG_STRING, &a.draft, "FILE", "overlap: the draft model", 0, 0 },
         { "keep", 0, WG_FLAG_INT, &a.keep, "N", "prune: the most frequent tokens that are kept", 1, 1 << 24 },
         { "out", 'o', WG_FLAG_STRING, &a.out, "FILE", "prune: the list to write", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &a.json, NULL, "the numbers as one JSON object", 0, 0 },
@@ -182,5 +183,6 @@ int wg_cmd_vocab(int argc, char **argv)
         return WG_EXIT_USAGE;
     }
     wg_error err;
+    if (prunes && wg_save_check(a.out, &err)) return wg_cli_fail(&err);
     return (prunes ? prune : overlap)(&a, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
 }

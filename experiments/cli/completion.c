@@ -4,7 +4,9 @@
 
 #include <string.h>
 
+#include "draft/draft.h"
 #include "experiments/cli/flag_values.h"
+#include "verify/verify.h"
 
 /* Calls `each` for every command's flags, with the file as its argument. */
 static void each_command(FILE *f, wg_flag_reader *each)
@@ -43,6 +45,19 @@ static void put_first_words(FILE *f, const wg_command *c)
         fprintf(f, "%s%s", o == wg_commands ? "" : " ", o->name);
 }
 
+/* Whether the second word of a command is a name, of a drafter or a rule as the first one says. */
+static bool has_second_words(const wg_command *c) { return !strcmp(c->name, "list"); }
+
+static void put_drafters(FILE *f)
+{
+    for (int i = 0; wg_drafters[i]; i++) fprintf(f, "%s%s", i ? " " : "", wg_drafters[i]->name);
+}
+
+static void put_rules(FILE *f)
+{
+    for (int i = 0; wg_verifiers[i]; i++) fprintf(f, "%s%s", i ? " " : "", wg_verifiers[i]->name);
+}
+
 /* ---- bash */
 
 static void bash_flags(const wg_command *c, const wg_flag *flags, void *user)
@@ -55,7 +70,15 @@ static void bash_flags(const wg_command *c, const wg_flag *flags, void *user)
     }
     fputs("--help'\n      words='", f);
     put_first_words(f, c);
-    fputs("'\n      case $previous in\n", f);
+    fputs("'\n", f);
+    if (has_second_words(c)) {
+        fputs("      case $previous in drafter) words='", f);
+        put_drafters(f);
+        fputs("'; second=1;; rule) words='", f);
+        put_rules(f);
+        fputs("'; second=1;; esac\n", f);
+    }
+    fputs("      case $previous in\n", f);
     for (const wg_flag *o = flags; o->name; o++) {
         wg_flag_values v;
         if (o->type == WG_FLAG_BOOL) continue;
@@ -64,7 +87,7 @@ static void bash_flags(const wg_command *c, const wg_flag *flags, void *user)
         if (wg_flag_letter(o)) fprintf(f, "|-%c", o->letter);
         fputs(") values='", f);
         for (int i = 0; i < v.n; i++) fprintf(f, "%s%s", i ? " " : "", v.word[i]);
-        fputs("'; valued=1;;\n", f);
+        fprintf(f, "'; valued=1%s;;\n", v.files ? " files=1" : "");
     }
     fputs("      esac;;\n", f);
 }
@@ -74,7 +97,7 @@ void wg_completion_bash(FILE *f)
     fputs("# bash completion of wager and wager-serve; written by `wager completion bash`.\n"
           "_wager() {\n"
           "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} at=1\n"
-          "  local flags='' words='' values='' valued=''\n  local commands='",
+          "  local flags='' words='' values='' valued='' files='' second=''\n  local commands='",
           f);
     for (const wg_command *c = wg_commands; c->name; c++) fprintf(f, "%s ", c->name);
     fputs("'\n"
@@ -88,8 +111,9 @@ void wg_completion_bash(FILE *f)
     each_command(f, bash_flags);
     fputs("  esac\n"
           "  if [[ $valued ]]; then COMPREPLY=($(compgen -W \"$values\" -- \"$current\"))\n"
+          "    [[ $files ]] && COMPREPLY+=($(compgen -f -- \"$current\"))\n"
           "  elif [[ $current == -* ]]; then COMPREPLY=($(compgen -W \"$flags\" -- \"$current\"))\n"
-          "  elif ((COMP_CWORD == at + 1)); then COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
+          "  elif ((COMP_CWORD == at + 1)) || [[ $second ]]; then COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
           "  else COMPREPLY=()\n"
           "  fi\n"
           "}\n"
@@ -109,12 +133,12 @@ static void zsh_flag(FILE *f, const wg_flag *o, const char *name, const char *da
     if (o->type != WG_FLAG_BOOL) {
         fputc(':', f);
         put_quoted(f, o->value, ":\\");
-        fputs(v.n ? ":(" : ":_files", f);
+        fputs(!v.n ? ":_files" : v.files ? ":{_files; compadd -- " : ":(", f);
         for (int i = 0; i < v.n; i++) {
             if (i) fputc(' ', f);
             put_quoted(f, v.word[i], ":\\");
         }
-        if (v.n) fputc(')', f);
+        if (v.n) fputc(v.files ? '}' : ')', f);
     }
     fputs("' \\\n", f);
 }
@@ -131,6 +155,11 @@ static void zsh_flags(const wg_command *c, const wg_flag *flags, void *user)
     if (has_first_words(c)) {
         fputs("        '1:word:(", f);
         put_first_words(f, c);
+        fputs(")' \\\n", f);
+    }
+    if (has_second_words(c)) {
+        fputs("        '2:name:(", f);
+        put_drafters(f), fputc(' ', f), put_rules(f);
         fputs(")' \\\n", f);
     }
     fputs("        '--help[explains the command]' \\\n        '*:file:_files';;\n", f);
@@ -166,7 +195,7 @@ static void fish_rows(FILE *f, const char *where, const wg_flag *flags)
         wg_flag_values_of(o, &v);
         fprintf(f, "complete %s -%c %s", where, wg_flag_dashes(o)[1] ? 'l' : 's', o->name);
         if (wg_flag_letter(o)) fprintf(f, " -s %c", o->letter);
-        if (o->type != WG_FLAG_BOOL) fputs(v.n ? " -x" : " -r -F", f);
+        if (o->type != WG_FLAG_BOOL) fputs(v.n && !v.files ? " -x" : " -r -F", f);
         if (v.n) fputs(" -a '", f);
         for (int i = 0; i < v.n; i++) fprintf(f, "%s%s", i ? " " : "", v.word[i]);
         fputs(v.n ? "' -d '" : " -d '", f);
@@ -189,6 +218,12 @@ static void fish_flags(const wg_command *c, const wg_flag *flags, void *user)
     if (!has_first_words(c)) return;
     fprintf(f, "complete %s -a '", where);
     put_first_words(f, c);
+    fputs("'\n", f);
+    if (!has_second_words(c)) return;
+    fputs("complete -c wager -n '__fish_seen_subcommand_from list; and __fish_seen_subcommand_from drafter' -a '", f);
+    put_drafters(f);
+    fputs("'\ncomplete -c wager -n '__fish_seen_subcommand_from list; and __fish_seen_subcommand_from rule' -a '", f);
+    put_rules(f);
     fputs("'\n", f);
 }
 

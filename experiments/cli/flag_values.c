@@ -74,8 +74,10 @@ void wg_flag_values_of(const wg_flag *f, wg_flag_values *out)
                   { "ENGINE", add_engines } };
     char *save;
     *out = (wg_flag_values){ .n = 0 };
-    if (f->type == WG_FLAG_CHOICE) {
-        snprintf(out->text, sizeof out->text, "%s", f->value);
+    out->files = f->value && !strncmp(f->value, "FILE|", 5);
+    const char *words = f->type == WG_FLAG_CHOICE || (out->files && strcmp(f->value, "FILE|KIND") != 0) ? f->value : NULL;
+    if (words) {
+        snprintf(out->text, sizeof out->text, "%s", words + (out->files ? 5 : 0));
         for (char *w = strtok_r(out->text, "|", &save); w; w = strtok_r(NULL, "|", &save)) add(out, w);
     }
     for (size_t i = 0; f->value && f->type != WG_FLAG_CHOICE && i < sizeof kinds / sizeof *kinds; i++)

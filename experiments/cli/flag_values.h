@@ -9,8 +9,9 @@
 enum { WG_FLAG_VALUES_MOST = 256 };
 
 typedef struct wg_flag_values {
-    const char *word[WG_FLAG_VALUES_MOST]; /* in static tables or in `text` */
-    int n;                                 /* 0: any text, perhaps the path of a file */
+    const char *word[WG_FLAG_VALUES_MOST]; /* of static tables, or in `text` */
+    int n;                                 /* 0: any text, which may be the path of a file */
+    bool files;                            /* or the path of a file */
     char text[256];
 } wg_flag_values;
 

@@ -15,10 +15,10 @@ static const struct by_option {
 
 /* The look-ups to try. On texts as short as these, sam, ngram_cache and ngram_hash draft the same. */
 static const wg_plan_draft lookups[] = {
-    { "ngram", "k", { 4, 2, 8 }, 3, false },
-    { "suffix", "k", { 8, 4, 16 }, 3, false },
-    { "recycle", "nodes", { 8, 4, 16 }, 3, false },
-    { "lookahead:n=3", "window", { 1, 2, 3 }, 3, false },
+    { "ngram", "k", { 4, 2, 8 }, 3, false, NULL, NULL },
+    { "suffix", "k", { 8, 4, 16 }, 3, false, NULL, NULL },
+    { "recycle", "nodes", { 8, 4, 16 }, 3, false, NULL, NULL },
+    { "lookahead:n=3", "window", { 1, 2, 3 }, 3, false, NULL, NULL },
 };
 
 static wg_status add(wg_plan_draft out[WG_PLAN_DRAFTS], int *n, const wg_plan_draft *d, wg_error *err)
@@ -42,12 +42,13 @@ static bool names_length(const char *spec)
 /* Adds a draft that the user names, at several lengths unless it sets one or has no such option. */
 static wg_status add_asked(wg_plan_draft out[WG_PLAN_DRAFTS], int *n, const char *before, const char *text, wg_error *err)
 {
-    wg_plan_draft d = { .asked = true };
+    wg_plan_draft d = { .asked = true, .flag = *before ? "-d" : "--draft", .text = text };
     wg_drafter_choice choice;
     if (strlen(before) + strlen(text) + 24 > sizeof d.spec)
         return wg_fail(err, WG_EINVAL, "--draft %.40s...: longer than %d bytes", text, WG_PLAN_SPEC - 24);
     snprintf(d.spec, sizeof d.spec, "%s%s", before, text);
-    WG_TRY(wg_choose_drafter(d.spec, &choice, err));
+    const wg_status s = wg_choose_drafter(d.spec, &choice, err);
+    if (s) return wg_fail_in(err, s, "%s %s", d.flag, text);
     const bool named = names_length(d.spec);
     for (const struct by_option *b = by_option; b->option && !named && !d.option; b++)
         if (wg_option_find(choice.class->options, b->option)) {

@@ -9,10 +9,11 @@ enum { WG_PLAN_LENGTHS = 3, WG_PLAN_DRAFTS = 32, WG_PLAN_SPEC = 1200 };
 
 /* A drafter with its options, and the lengths to try. */
 typedef struct wg_plan_draft {
-    char spec[WG_PLAN_SPEC];              /* as in --draft, without a length */
-    const char *option;                   /* the option for the length; NULL: only `spec` is tried */
-    int length[WG_PLAN_LENGTHS], lengths; /* in the order of trial; their number */
-    bool asked;                           /* named by the user, so failing to run is an error */
+    char spec[WG_PLAN_SPEC];              /* as --draft takes it, without a length */
+    const char *option;                   /* that gives the length; NULL: it is tried as it is */
+    int length[WG_PLAN_LENGTHS], lengths; /* the first is tried first */
+    bool asked;                           /* named by the user: that it cannot run is an error */
+    const char *flag, *text;              /* then: the option and its value */
 } wg_plan_draft;
 
 /* Fills out with the user's drafts (models: files of draft models; drafts: as in --draft), then the built-in ones for a target

@@ -44,6 +44,7 @@ typedef struct planner {
     double accept[WG_ACCEPT_MAX]; /* acceptance by rank in q; n_accept 0: unknown */
     int n_accept, n;
     candidate c[CANDIDATES];
+    int budget[WG_BENCH_LIST], budgets; /* of o->budgets */
 } planner;
 
 /* ---- inputs ------------------------------------------------------------------------------------------------------ */
@@ -120,11 +121,17 @@ static wg_status read_texts(planner *p, wg_error *err)
     return WG_OK;
 }
 
+/* What the flags say, before anything is opened. */
+static wg_status read_flags(planner *p, wg_error *err)
+{
+    if (p->o->accept) WG_TRY(wg_accept_parse(p->o->accept, p->accept, &p->n_accept, err));
+    return wg_bench_numbers("budgets", p->o->budgets, 1, WG_DRAFT_MAX, p->budget, &p->budgets, err);
+}
+
 static wg_status learn(planner *p, wg_error *err)
 {
     const wg_plan_forecast *o = p->o;
     p->context = o->context ? (int)o->context : p->t->lm->context / 2 < 256 ? p->t->lm->context / 2 : 256;
-    if (o->accept) WG_TRY(wg_accept_parse(o->accept, p->accept, &p->n_accept, err));
     if (o->alpha < 0) WG_TRY(read_texts(p, err));
     return WG_OK;
 }
@@ -134,12 +141,11 @@ static wg_status learn(planner *p, wg_error *err)
 static wg_status add_candidates(planner *p, wg_error *err)
 {
     const wg_plan_forecast *o = p->o;
-    int budget[WG_BENCH_LIST], budgets = 0;
     for (int g = 1; g <= o->length; g++) WG_TRY(wg_shape_chain(&p->c[p->n++].shape, g, err));
-    if (p->n_accept) WG_TRY(wg_bench_numbers("budgets", o->budgets, 1, WG_DRAFT_MAX, budget, &budgets, err));
-    for (int i = 0; i < budgets; i++) {
+    for (int i = 0; p->n_accept && i < p->budgets; i++) {
         candidate *c = &p->c[p->n];
-        const int most = budget[i] < WG_TREE_MAX ? budget[i] : WG_TREE_MAX - 1; /* trees are limited like chains */
+        const int most =
+            p->budget[i] < WG_TREE_MAX ? p->budget[i] : WG_TREE_MAX - 1; /* as chains are cut to what a tree holds */
         WG_TRY(wg_shape_sequoia(&c->shape, p->accept, p->n_accept, most, (int)o->length, err));
         bool chain = true;
         for (int k = 0; k < c->shape.n; k++) chain = chain && c->shape.children[k] < 2;
@@ -335,6 +341,7 @@ static void plan_batches(planner *p, const wg_step_cost *plain)
 static wg_status run(planner *p, wg_error *err)
 {
     wg_step_cost plain;
+    WG_TRY(read_flags(p, err));
     WG_TRY(open_parts(p, err));
     WG_TRY(learn(p, err));
     WG_TRY(add_candidates(p, err));

@@ -8,6 +8,7 @@
 
 #include "core/base/json.h"
 #include "core/base/json_line.h"
+#include "core/base/program.h"
 #include "experiments/base/shell_word.h"
 
 static const char *const answers[] = { "undecided", "do not speculate", "speculate" };
@@ -100,6 +101,8 @@ void wg_plan_sentence(FILE *f, const wg_plan_about *a, const wg_plan_result *r)
         return;
     }
     if (r->answer == WG_PLAN_SPECULATE) fprintf(f, "Speculate: %s decodes ", best->spec);
+    else if (r->answer == WG_PLAN_UNDECIDED && wg_plan_spans_one(&best->speed))
+        fprintf(f, "Undecided: no difference from plain decoding was measured; the best draft, %s, decodes ", best->spec);
     else if (r->answer == WG_PLAN_PLAIN)
         fprintf(f, "Do not speculate: no draft that was tried beats plain decoding here; the best, %s, decodes ", best->spec);
     else fprintf(f, "Undecided: the best draft, %s, decodes ", best->spec);
@@ -107,6 +110,8 @@ void wg_plan_sentence(FILE *f, const wg_plan_about *a, const wg_plan_result *r)
     if (r->answer == WG_PLAN_UNDECIDED && !isfinite(best->speed.lo))
         fprintf(f, ", over %d prompts, and an interval takes %d: give more time (--seconds) or prompts (-p FILE)", a->judged,
                 WG_INTERVAL_PROMPTS);
+    else if (r->answer == WG_PLAN_UNDECIDED && wg_plan_spans_one(&best->speed))
+        fprintf(f, ": plain decoding is safe; more time (--seconds) or prompts like yours (-p FILE) may show one");
     else if (r->answer == WG_PLAN_UNDECIDED)
         fprintf(f, ", which leaves open whether it pays: give more time (--seconds) or prompts like yours (-p FILE)");
     fputc('.', f);
@@ -122,8 +127,9 @@ static void put_option(FILE *f, const char *name, const char *value)
 void wg_plan_command(FILE *f, const wg_plan_options *o, const wg_plan_about *a, const wg_plan_result *r)
 {
     const wg_plan_candidate *best = best_of(r);
-    const bool draft = best && (r->answer == WG_PLAN_SPECULATE || (r->answer == WG_PLAN_UNDECIDED && best->speed.speedup > 1));
-    fputs("wager generate", f);
+    const bool likely = best && best->speed.speedup > 1 && !wg_plan_spans_one(&best->speed);
+    const bool draft = best && (r->answer == WG_PLAN_SPECULATE || (r->answer == WG_PLAN_UNDECIDED && likely));
+    fprintf(f, "%s generate", wg_program());
     put_option(f, "-m", o->model);
     put_option(f, "--quantize", o->quantize);
     put_option(f, "--kv-type", o->kv_name);

@@ -97,6 +97,33 @@ static wg_status read_texts(planner *p, wg_error *err)
     return WG_OK;
 }
 
+/* What every stage has. */
+static wg_plan_stage stage_of(const planner *p)
+{
+    wg_plan_stage on = { .target = p->t,
+                         .sampling = &p->sampling,
+                         .seed = (uint64_t)p->o->seed,
+                         .warm = p->text,
+                         .most = p->o->n > SCREEN_MOST ? (int)p->o->n : SCREEN_MOST };
+    for (int i = 0; i < p->texts; i++) on.longest = p->text[i].n > on.longest ? p->text[i].n : on.longest;
+    return on;
+}
+
+/* Whether the drafts that the user names can run, before anything is printed or measured. */
+static wg_status check_asked(const planner *p, wg_error *err)
+{
+    const wg_plan_stage on = stage_of(p);
+    char spec[WG_PLAN_SPEC];
+    for (int i = 0; i < p->drafts; i++) {
+        const wg_plan_draft *d = &p->draft[i];
+        if (!d->asked) continue;
+        wg_plan_draft_spec(d, 0, spec);
+        const wg_status s = wg_plan_can_run(spec, &on, err);
+        if (s) return wg_fail_in(err, s, "%s %s", d->flag, d->text);
+    }
+    return WG_OK;
+}
+
 static wg_status open_all(planner *p, wg_error *err)
 {
     const wg_plan_options *o = p->o;
@@ -108,6 +135,7 @@ static wg_status open_all(planner *p, wg_error *err)
     WG_TRY(wg_target_open(&p->t, o->model, &want, err));
     WG_TRY(wg_plan_drafts(p->draft, &p->drafts, &o->models, &o->drafts, wg_model_arch(p->t->model)->layers, err));
     WG_TRY(read_texts(p, err));
+    WG_TRY(check_asked(p, err));
     p->loaded = wg_clock_now();
     p->about.drafts = p->drafts;
     p->about.texts = p->texts;
@@ -149,19 +177,15 @@ static wg_status stage(planner *p, int arms, bool judge, double share, wg_error 
 {
     const double end = p->start + (double)p->o->seconds, left = end - p->loaded;
     const int most = (int)p->o->n, choose = p->screen ? p->screen : p->texts;
-    wg_plan_stage on = { .target = p->t,
-                         .sampling = &p->sampling,
-                         .seed = (uint64_t)p->o->seed,
-                         .warm = p->text,
-                         .text = judge ? p->text + p->screen : p->text,
-                         .texts = judge ? p->texts - p->screen : choose,
-                         .least = judge ? WG_PLAN_JUDGE_LEAST : SCREEN_LEAST,
-                         .most = judge || most < SCREEN_MOST ? most : SCREEN_MOST,
-                         .until = p->loaded + share * left,
-                         .end = end };
+    wg_plan_stage on = stage_of(p);
+    on.text = judge ? p->text + p->screen : p->text;
+    on.texts = judge ? p->texts - p->screen : choose;
+    on.least = judge ? WG_PLAN_JUDGE_LEAST : SCREEN_LEAST;
+    on.most = judge || most < SCREEN_MOST ? most : SCREEN_MOST;
+    on.until = p->loaded + share * left;
+    on.end = end;
     on.ready = judge ? on.until : p->loaded + left * (share - FIRST + READY);
     if (on.least > on.most) on.least = on.most;
-    for (int i = 0; i < p->texts; i++) on.longest = p->text[i].n > on.longest ? p->text[i].n : on.longest;
     int done;
     WG_TRY(wg_plan_measure(p->arm, arms, &on, &done, err));
     p->text_seconds = p->arm->prompt_seconds + WG_PLAN_JUDGE_LEAST * p->arm->token_seconds;
@@ -256,8 +280,8 @@ static wg_status judge(planner *p, wg_error *err)
 static wg_status run(planner *p, wg_error *err)
 {
     const double load = wg_machine_load(), cores = (double)sysconf(_SC_NPROCESSORS_ONLN);
-    wg_plan_put_budget(p->o);
     WG_TRY(open_all(p, err));
+    wg_plan_put_budget(p->o);
     wg_plan_warn_of_load(stderr, load, cores);
     wg_plan_put_about(p->o, &p->about);
     WG_TRY(screen(p, err));

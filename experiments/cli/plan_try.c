@@ -14,7 +14,7 @@ enum { SLICE = 16, WARM = 8 };
 
 const char *wg_plan_rule(const wg_sampling *s) { return s->temperature > 0 ? "rejection" : "match"; }
 
-static wg_status open_arm(wg_plan_arm *a, const wg_plan_stage *on, wg_error *err)
+static wg_status open_engine(wg_engine **out, const char *spec, const wg_plan_stage *on, wg_error *err)
 {
     wg_engine_parts parts = wg_target_engine_parts(on->target);
     const int longest = on->longest + on->most, context = on->target->lm->context;
@@ -23,11 +23,19 @@ static wg_status open_arm(wg_plan_arm *a, const wg_plan_stage *on, wg_error *err
     };
     wg_drafter_choice draft = { 0 };
     WG_TRY(wg_find_verifier(&wg_program_plugins, wg_plan_rule(on->sampling), &parts.verifier, err));
-    WG_TRY(wg_choose_drafter(a->spec, &draft, err));
+    WG_TRY(wg_choose_drafter(spec, &draft, err));
     parts.drafter = draft.class;
     parts.drafter_options = draft.options;
-    const wg_status s = wg_engine_open(&a->engine, &parts, &o, err);
+    const wg_status s = wg_engine_open(out, &parts, &o, err);
     wg_choice_close(&draft);
+    return s;
+}
+
+wg_status wg_plan_can_run(const char *spec, const wg_plan_stage *on, wg_error *err)
+{
+    wg_engine *e = NULL;
+    const wg_status s = open_engine(&e, spec, on, err);
+    wg_engine_close(e);
     return s;
 }
 
@@ -51,7 +59,7 @@ static wg_status warm_up(wg_plan_arm *a, const wg_plan_stage *on, wg_error *err)
 {
     wg_seq *s;
     double seconds = 0;
-    WG_TRY(open_arm(a, on, err));
+    WG_TRY(open_engine(&a->engine, a->spec, on, err));
     const double start = wg_clock_now();
     WG_TRY(wg_seq_open(a->engine, &s, UINT32_MAX, on->warm->token, on->warm->n, WARM, err));
     wg_status status = wg_engine_prefill(a->engine, s, err);

@@ -44,9 +44,11 @@ typedef struct wg_plan_stage {
 /* The rule that a plan uses: match at temperature 0, else rejection. */
 const char *wg_plan_rule(const wg_sampling *s);
 
-/* Opens an engine for each of n arms, the first of them plain decoding, measures, and closes the engines. *done: the number of
- * texts that all running arms have decoded; only these count. Errors: those of plain decoding and of drafts that the user
- * named. */
+/* Whether a draft can run: opens its engine and closes it again. */
+wg_status wg_plan_can_run(const char *spec, const wg_plan_stage *on, wg_error *err);
+
+/* Opens an engine for each of n arms, the first of them plain decoding, measures, and closes the engines. *done: the texts that
+ * all arms which ran have decoded; only these count. Errors: those of plain decoding and of drafts that were asked for. */
 wg_status wg_plan_measure(wg_plan_arm *arm, int n, const wg_plan_stage *on, int *done, wg_error *err);
 
 #endif

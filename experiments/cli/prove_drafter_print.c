@@ -18,7 +18,10 @@
 static wg_status choose(const char *spec, wg_drafter_choice *out, wg_error *err)
 {
     struct stat st;
-    if (stat(spec, &st) || !S_ISREG(st.st_mode)) return wg_choose_drafter(spec, out, err);
+    if (stat(spec, &st) || !S_ISREG(st.st_mode)) {
+        const wg_status s = wg_choose_drafter(spec, out, err);
+        return s ? wg_fail_in(err, s, "--drafter %s", spec) : WG_OK;
+    }
     WG_TRY(wg_choose_drafter("plugin", out, err));
     const wg_status s = wg_option_set(out->class->options, out->options, "path", spec, err);
     if (s) wg_choice_close(out);
@@ -80,7 +83,7 @@ int wg_prove_drafter_print(const wg_prove_drafter_flags *g)
     wg_rule_choice rule = { 0 };
     int bad = 0;
     wg_status s = choose(g->spec, &drafter, &err);
-    if (!s && strcmp(g->rule, "all")) s = wg_choose_rule(g->rule, &rule, &err);
+    if (!s && strcmp(g->rule, "all")) s = wg_choose_rule_flag(g->rule, &rule, &err);
     if (!s) s = prove(g, &drafter, &rule, &bad, &err);
     wg_rule_choice_close(&rule);
     wg_choice_close(&drafter);

@@ -16,6 +16,7 @@
 #include "core/base/hash.h"
 #include "core/base/make_path.h"
 #include "core/base/mem.h"
+#include "core/base/program.h"
 #include "core/base/save.h"
 #include "core/file/model_name.h"
 #include "experiments/pull/part_file.h"
@@ -143,8 +144,8 @@ static wg_status agree(const wg_published_model *m, const wg_pull_options *o, wg
 {
     fprintf(stderr, "%s: %s\n%.0f MB, licence: %s\n", m->name, m->what, (double)m->bytes / 1e6, m->license);
     if (!m->terms || o->accept) return WG_OK;
-    return wg_fail(err, WG_EINVAL, "%s: its use is under terms: read %s, then accept them with: wager pull %s --accept",
-                   m->name, m->terms, m->name);
+    return wg_fail(err, WG_EINVAL, "%s: its use is under terms: read %s, then accept them with: %s pull %s --accept", m->name,
+                   m->terms, wg_program(), m->name);
 }
 
 wg_status wg_pull_package(const wg_published_model *m, const wg_pull_options *o, wg_pull_result *out, wg_error *err)

@@ -162,6 +162,21 @@ static void sweep_out(const char *dir)
     if (d) closedir(d);
 }
 
+static wg_status no_folder(const char *dir, wg_error *err)
+{
+    return wg_fail(err, WG_EIO, "%s: cannot make this folder: %s; choose another with --out DIR", dir, strerror(errno));
+}
+
+wg_status wg_run_writer_check(const char *dir, bool resume, wg_error *err)
+{
+    struct stat st;
+    if (!dir) return WG_OK;
+    if (!*dir) return wg_fail(err, WG_EINVAL, "--out: the name of the folder is empty");
+    if (resume) return WG_OK;
+    if (stat(dir, &st) == 0) return must_be_empty(dir, NULL, err);
+    return wg_can_make_path(dir) ? WG_OK : no_folder(dir, err);
+}
+
 static wg_run_writer *make_record(const wg_config *config)
 {
     wg_run_writer *r = wg_calloc(1, sizeof *r);
@@ -179,11 +194,8 @@ static wg_status begin(wg_run_writer **out, const char *dir, const wg_config *co
     if (!r) return wg_nomem(err, sizeof *r, "a result folder");
     r->dir = dir ? wg_strdup(dir) : default_folder(config);
     bool made = false;
-    wg_status s = !r->dir    ? wg_nomem(err, 1, "a path")
-                  : !*r->dir ? wg_fail(err, WG_EINVAL, "--out: the name of the folder is empty")
-                             : WG_OK;
-    if (s == WG_OK && !wg_make_path(r->dir, &made))
-        s = wg_fail(err, WG_EIO, "%s: cannot make this folder: %s; choose another with --out DIR", r->dir, strerror(errno));
+    wg_status s = r->dir ? WG_OK : wg_nomem(err, 1, "a path");
+    if (s == WG_OK && !wg_make_path(r->dir, &made)) s = no_folder(r->dir, err);
     if (s == WG_OK && !made) s = must_be_empty(r->dir, resume ? config : NULL, err);
     if (s == WG_OK && resume) sweep_out(r->dir);
     if (s == WG_OK) s = save(r, "config.json", config->resolved, err);

@@ -58,6 +58,10 @@ typedef struct wg_run_writer wg_run_writer;
 wg_status wg_run_writer_open(wg_run_writer **out, const char *dir, const wg_config *config, const json_t *machine,
                              wg_error *err);
 
+/* Whether the folder can be one of a run, before anything is measured: wg_run_writer_open's errors of it. With `resume` only
+ * its name is checked. */
+wg_status wg_run_writer_check(const char *dir, bool resume, wg_error *err);
+
 /* As wg_run_writer_open, for a folder that may contain the first part of this run (resume_cursor.h), whose requests can be
  * read back instead of run. dir NULL: the latest folder of this config. Other errors: those of wg_resume_check and
  * wg_resume_find. */

@@ -11,6 +11,7 @@
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
+#include "core/base/program.h"
 #include "experiments/base/json_diff.h"
 #include "experiments/record/resume_cursor.h"
 #include "experiments/run/runner.h"
@@ -44,8 +45,8 @@ static wg_status open_part(part *p, const char *dir, wg_error *err)
     if (!shard || wg_shard_parse(&p->shard, shard, NULL) || !p->shard.count)
         return wg_fail(err, WG_EINVAL, "%s: this is a whole run, not a shard (machine.json has no \"shard\")", dir);
     if (!wg_resume_finished(dir))
-        return wg_fail(err, WG_EINVAL, "%s: shard %s is not finished; wager run CONFIG --resume --shard %s --out '%s' goes on",
-                       dir, shard, shard, dir);
+        return wg_fail(err, WG_EINVAL, "%s: shard %s is not finished; %s run CONFIG --resume --shard %s --out '%s' goes on",
+                       dir, shard, wg_program(), shard, dir);
     return WG_OK;
 }
 

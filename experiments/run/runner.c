@@ -511,6 +511,7 @@ wg_status wg_run_config(const wg_config *config, const wg_run_options *opt, wg_r
     *path = NULL;
     if (config->shard.count && config->top.trace == WG_TRACE_PROBS)
         return wg_fail(err, WG_EINVAL, "--shard: traces of probabilities are not merged; run it whole, or with trace=steps");
+    if (!opt->recorded) WG_TRY(wg_run_writer_check(opt->out, opt->resume, err)); /* before anything is measured */
     wg_energy_open(&energy, WG_ENERGY_ROOT);
     wg_status s = opt->recorded ? WG_OK : wg_run_profile_open(&r.profile, config, opt, err);
     if (!s) s = open_all(&r, err);

@@ -11,7 +11,7 @@ import numpy as np
 
 from ._library import check, failure, ffi, lib, new_error, struct
 from .errors import ArgumentError
-from .spec import rule_section
+from .spec import rule_section, said
 from .tree import Tree, int_array
 
 VOCAB = 1 << 18
@@ -188,7 +188,9 @@ class Drafter:
         **options: Any,
     ) -> None:
         config: dict[str, Any] = {"draft": {"kind": kind, **options}, "batch": sequences, "seed": seed}
+        config["//from"] = {f"draft.{name}": said(name, value) for name, value in {"kind": kind, **options}.items()}
         if rule is not None:
+            config["//from"]["verify"] = said("rule", rule)
             config["verify"] = rule_section(rule) if isinstance(rule, str) else rule
         if sampling is not None:
             config["sampling"] = sampling

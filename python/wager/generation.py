@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._library import check, ffi, lib, new_error, struct
+from .spec import said
 
 _finish = {"WG_END_EOS": "stop", "WG_END_LENGTH": "length"}
 
@@ -37,7 +38,9 @@ def generate(model: str | os.PathLike[str], prompt: str, **config: Any) -> Gener
     keys of an experiment that an engine has: draft={"kind": "suffix"}, sampling={"temperature": 0.8}, max_tokens=64, seed=1.
 
     Raises ArgumentError: a key that cannot be; FileError: a model that is not there or cannot be read."""
+    arguments = {key: said(key, value) for key, value in config.items()}
     config["target"] = {**config.get("target", {}), "model": os.fsdecode(model)}
+    config["//from"] = {**arguments, "target.model": said("model", os.fsdecode(model))}
     session, sequence, error = ffi.new("wg_session **"), ffi.new("wg_sequence **"), new_error()
     check(lib.wg_session_open(session, json.dumps(config).encode(), error), error)
     try:

@@ -20,6 +20,11 @@ def read_spec(spec: str) -> tuple[str, dict[str, Any]]:
     return name, {key: value_of(value) for key, _, value in (pair.partition("=") for pair in rest.split(",") if pair)}
 
 
+def said(name: str, value: Any) -> str:
+    """An argument as messages name it, where `//from` of a config says that a value came from it."""
+    return f"{name}={value!r}"[:120]
+
+
 def rule_section(spec: str) -> dict[str, Any]:
     """A rule as the section `verify`: {"rule": "typical", "epsilon": 0.3}."""
     name, options = read_spec(spec)

@@ -138,6 +138,7 @@ typedef struct exact_run {
     /* What came out. */
     long runs, reused, drafted, accepted;
     double deviation, passes; /* largest over texts; the expected number of the target's passes */
+    double impossible;        /* the probability of all texts that the target's law does not have */
     bool cut, beyond;         /* there were more runs; a joint law of races that is not known */
     unsigned heights[WG_LAW_LENGTH + 1];
 } exact_run;
@@ -240,6 +241,9 @@ static inline void exact_law_of(exact_run *x, exact_target *t)
     x->runs = run.runs, x->drafted = run.drafted, x->accepted = run.accepted, x->passes = run.passes;
     memcpy(x->heights, run.heights, sizeof x->heights);
     x->deviation = wg_text_laws_deviation(&laws);
+    x->impossible = 0;
+    for (int i = 0; i < laws.n; i++)
+        if (!(laws.text[i].want > 0)) x->impossible += laws.text[i].got;
 }
 
 #endif

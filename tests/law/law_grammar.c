@@ -141,6 +141,33 @@ static void run_blind(exact_target *t)
     waits = false;
 }
 
+/* Lossy rules have laws of their own, over the texts of the grammar all the same: a draft that it forbids is never kept. */
+static void run_lossy(exact_target *t)
+{
+    int laws = 0;
+    for (unsigned l = WG_LAW_FIXED; l <= WG_LAW_COUPLED; l *= 2)
+        for (const wg_verifier_class *const *v = wg_verifiers; *v; v++) {
+            if ((*v)->lossless || (*v)->zero_only || (*v)->chains || !((*v)->laws & l)) continue;
+            for (const char *const *o = (*v)->test_options; *o; o++)
+                for (int i = 0; i < LANGUAGES; i++, laws++) {
+                    const wg_drafter_class c = blind_of((wg_sibling_law)l);
+                    exact_run x = blind_run(&c, (*v)->name, l == WG_LAW_FIXED ? 4 : 2, false);
+                    const wg_seq_sampling how = { .acceptor = acceptor[i] };
+                    x.setup.rule_options = *o;
+                    x.setup.is_eog = token_3_ends;
+                    x.own = &how, x.may = may, x.prompt = prompt, x.n = PROMPT;
+                    spoken = &languages[i];
+                    exact_law_of(&x, t);
+                    if (x.impossible <= 0 && !x.cut && !x.beyond) continue;
+                    fprintf(stderr, "FAILED %s, rule %s:%s, law %s: texts outside of the grammar have the probability %g\n",
+                            languages[i].grammar, (*v)->name, *o, wg_law_name((wg_sibling_law)l), x.impossible);
+                    all.failures++;
+                }
+        }
+    printf("%d lossy laws within their grammars\n", laws);
+    if (laws == 0) all.failures++;
+}
+
 /* Drafters that make q by the masked rows, that copy, and that draft nothing but what is forced. */
 static void run_registered(exact_target *t, const char *near)
 {
@@ -262,6 +289,7 @@ int main(void)
     run_blind(&t);
     run_registered(&t, near.path);
     run_published(&t);
+    run_lossy(&t);
     run_forced(&t);
     exact_target_close(&t);
     for (int i = 0; i < LANGUAGES; i++) {

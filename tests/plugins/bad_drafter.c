@@ -19,9 +19,10 @@ enum {
     NOT_A_NUMBER,
     ABOVE_ONE, /* or with one above 1 alone */
     POINT,     /* a one-hot row of a token that there is not */
-    SUPPORT    /* a support that is not ascending */
+    SUPPORT,   /* a support that is not ascending */
+    SHORT,     /* entries in 0..1 that sum to 0.9 */
 };
-enum { DRAWS = FAULT == UNDECLARED || (FAULT >= NEGATIVE && FAULT <= SUPPORT) };
+enum { DRAWS = FAULT == UNDECLARED || (FAULT >= NEGATIVE && FAULT <= SHORT) };
 
 /* A row of q with the fault; token 0 is drawn from it. */
 static void write_row(wg_rows *q, int row)
@@ -29,7 +30,7 @@ static void write_row(wg_rows *q, int row)
     double *p = q->p + (size_t)row * (size_t)q->vocab;
     for (int x = 0; x < q->vocab; x++) p[x] = 0;
     p[0] = FAULT == ABOVE_ONE ? 1.5 : 0.75;
-    p[1] = FAULT == NEGATIVE ? -0.25 : FAULT == NOT_A_NUMBER ? 0.0 / 0.0 * p[0] : 0.25;
+    p[1] = FAULT == NEGATIVE ? -0.25 : FAULT == NOT_A_NUMBER ? 0.0 / 0.0 * p[0] : FAULT == SHORT ? 0.15 : 0.25;
     p[2] = FAULT == NEGATIVE ? 0.5 : 0;
     q->point[row] = FAULT == POINT ? q->vocab : -1;
     if (FAULT != SUPPORT) return;

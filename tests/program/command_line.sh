@@ -37,7 +37,7 @@ same() { # NAME WORDS-BEFORE... @ WORDS-BEHIND...
   wager "${before[@]}" -m "$model" "$other" "$@" >"$base/out" 2>&1
   [ $? = 2 ] && grep -q "two models, '$model' and '$other'\|unexpected word" "$base/out" || fail "${before[*]}: two models: $(cat "$base/out")"
   wager "${before[@]}" "$@" >"$base/out" 2>&1
-  [ $? = 2 ] && grep -qi 'model is missing\|something is missing\|-m FILE is missing\|expected one name of what is written' "$base/out" || fail "${before[*]}: no model: $(cat "$base/out")"
+  [ $? = 2 ] && grep -qi 'model is missing\|-m FILE is missing\|expected one name of what is written' "$base/out" || fail "${before[*]}: no model: $(cat "$base/out")"
 }
 same generate @ -p "Once upon" -n 8 --json
 same logits @ --tokens 1,2,3
@@ -134,6 +134,9 @@ for name in $(wager list drafters --json | sed -n 's/.*"kind":"drafter".*"name":
   has "$(completed wager generate --draft "")" "$name"
   grep -q "[ (']$name[ )']" "$base/zsh" && grep -q "[ ']$name[ ']" "$base/fish" || fail "completion: no drafter $name"
 done
+has "$(completed wager list drafter suf)" suffix
+has "$(completed wager list rule "")" match rejection
+for command in generate run bench; do has "$(cd models && completed wager $command --profile "")" nominal new README.md; done
 for name in $(wager list rules --json | sed -n 's/.*"kind":"rule".*"name":"\([a-z_]*\)".*/\1/p'); do has "$(completed wager bench --rule "")" "$name"; done
 has "$(completed wager quantize --type "")" q4_k q8_0
 has "$(completed wager report --by "")" cell position category turn part

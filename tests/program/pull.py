@@ -10,6 +10,7 @@ import os
 import pty
 import random
 import signal
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -165,10 +166,10 @@ def refusals():
     done = subprocess.run([WAGER, "pull", "smollm2-135m-instruct"], env={"PATH": os.environ["PATH"]}, capture_output=True, text=True)
     check("no home", "no folder for models is known: set HOME, or XDG_CACHE_HOME, to a folder" in done.stderr, done)
     missing = subprocess.run([WAGER, "inspect", "smollm2-135m-instruct"], env=environment(home), capture_output=True, text=True)
-    words = "smollm2-135m-instruct: this model is not on this machine; fetch it (98 MB, Apache-2.0) with: wager pull smollm2-135m-instruct"
+    words = "smollm2-135m-instruct: this model is not on this machine; fetch it (98 MB, Apache-2.0) with: " + shlex.quote(WAGER) + " pull smollm2-135m-instruct"
     check("published, absent", missing.returncode in (1, 2) and words in missing.stderr, missing)
     done = pull(home, "gemma-3-270m")
-    words = "its use is under terms: read https://ai.google.dev/gemma/terms, then accept them with: wager pull gemma-3-270m --accept"
+    words = "its use is under terms: read https://ai.google.dev/gemma/terms, then accept them with: " + shlex.quote(WAGER) + " pull gemma-3-270m --accept"
     check("terms", done.returncode == 2 and words in done.stderr and not list(home.rglob("*.whl")), done)
 
 
@@ -302,6 +303,14 @@ def main():
     check("again: nothing is fetched", again.returncode == 0 and len(hub.asked) == asked + 1, again)
     found = subprocess.run([WAGER, "inspect", "hf:o/r:Q4_K_M"], env=environment(home), capture_output=True, text=True)
     check("-m finds it", str(snapshot(home)) in found.stderr or "GGUF" in found.stderr, found)
+    for option in (["-hf", "o/r:Q4_K_M"], ["--hf=o/r:Q4_K_M"], ["-hf", "o/r:Q4_K_M", "-m", "hf:o/r:Q4_K_M"]):
+        same = subprocess.run([WAGER, "inspect", *option], env=environment(home), capture_output=True, text=True)
+        check("-hf is -m hf:", (same.returncode, same.stdout, same.stderr) == (found.returncode, found.stdout, found.stderr), same)
+    for program in ([WAGER, "generate"], [WAGER, "serve"]):
+        absent = subprocess.run([*program, "-hf", "o/r:Q8_0"], env=environment(home), capture_output=True, text=True)
+        check("-hf of a model that is not here", absent.returncode == 1 and "wager pull hf:o/r:Q8_0" in absent.stderr, absent)
+        two = subprocess.run([*program, "-hf", "o/r:Q8_0", "-m", "x.gguf"], env=environment(home), capture_output=True, text=True)
+        check("-hf beside another model", two.returncode == 2 and "model" in two.stderr and "x.gguf" in two.stderr, two)
     missing = subprocess.run([WAGER, "inspect", "hf:o/r:Q8_0"], env=environment(home), capture_output=True, text=True)
     check("no silent download", "wager pull hf:o/r:Q8_0" in missing.stderr and len(hub.asked) == asked + 1, missing)
     done = pull(home, "hf:o/r:q8_0", "--json")

@@ -80,6 +80,20 @@ template = words[words.index("--chat") + 1 :][:3] == ["vicuna", "--system", "Hm.
 print(o[0]["kind"], o[-1]["verdict"], ours and template, *words[-8:-1])' "$lines"
 }
 
+# A result that cannot be written is a failure that is told, whatever the command; a reader that had enough is none.
+outputs() {
+  local m=models/story-draft-q8_0.gguf command
+  for command in "generate $m -p hi -n 3 --json" "generate $m -p hi -n 3" "tokenize $m hi" "list rules" "inspect $m" "run configs/experiments/quickstart.json --dry-run" --help --version; do
+    wager $command >&- 2>"$base/err" </dev/null
+    if [ $? = 1 ] && grep -qx 'wager: standard output is closed; the output is lost' "$base/err"; then ok; else fail "closed output: $command"; fi
+    wager $command >/dev/full 2>"$base/err" </dev/null
+    if [ $? = 1 ] && grep -q 'cannot write all of the output; is the disk full' "$base/err"; then ok; else fail "full output: $command"; fi
+  done
+  wager synth --like tiny --out "$base/closed.gguf" >&- 2>"$base/err" <&-
+  if [ $? = 1 ] && wager inspect "$base/closed.gguf" >"$base/out"; then ok; else fail "closed output: a file got what was to be printed"; fi
+  if (set -o pipefail; wager list columns | head -n 1) >"$base/out" 2>"$base/err" && [ ! -s "$base/err" ]; then ok; else fail "a reader that had enough"; fi
+}
+
 # A draft model for other engines: both forms and the card; the folder's logits are those of the source as f32.
 exports() {
   local made="$base/made student" student=models/story-draft-q8_0.gguf
@@ -121,6 +135,7 @@ bad_case() { # NAME COMMAND ERROR STATUS
   status=$?
   whole error "$base/err"
   error=${error//"$T"/"\$T"}
+  error=${error//"$program"/wager}
   error=${error//"expected one of: $drafters"/"expected one of: @drafters@"}
   error=${error//"expected one of: $rules"/"expected one of: @rules@"}
   error=${error//"rules that fit: $iid_rules"$'\n'/"rules that fit: @iid_rules@"$'\n'}
@@ -133,6 +148,7 @@ bad_case() { # NAME COMMAND ERROR STATUS
     diff -u --label "$name: expected" --label "$name: stderr" <(printf %s "$want") <(printf %s "$error")
     fail "$name: stderr"
   elif [ "$status" != "$4" ]; then fail "$name: exit status $status, expected $4"
+  elif [[ ($status = 2 || $name == plan\ *) && -s $base/out ]]; then fail "$name: something was printed before it was refused: $(head -n 3 "$base/out")"
   elif [ "$there" != " $case_files " ]; then fail "$name: files left behind:$there"
   else ok; fi
 }
@@ -377,12 +393,13 @@ good_cases() {
     "$base/target.gguf" "$base/prompts.jsonl" >"$base/run.json"
   expect check 'caches at most [0-9.]+ MB' wager check "$base/run.json"
   mkdir "$base/new folder"
-  expect init 'next: wager check' wager init "$base/new folder/first try.json" -m "$base/target.gguf" -d "$base/draft.gguf" -p "$base/prompts.jsonl"
+  expect init 'next: .*wager check ' wager init "$base/new folder/first try.json" -m "$base/target.gguf" -d "$base/draft.gguf" -p "$base/prompts.jsonl"
+  expect init-parents '^wrote ' wager init "$base/init/a/b.json" -m "$base/target.gguf"
   expect init-relative '"model": "../draft.gguf"' cat "$base/new folder/first try.json"
   expect init-checks '^    5  draft.length=8 sampling.temperature=0.8' wager check "$base/new folder/first try.json"
-  expect init-lookup 'next: wager check' wager init "$base/lookup.json" -m "$base/target.gguf" -p "$base/prompts.jsonl"
+  expect init-lookup 'next: .*wager check ' wager init "$base/lookup.json" -m "$base/target.gguf" -p "$base/prompts.jsonl"
   expect init-lookup-checks '^    5  draft.k=8 sampling.temperature=0.8' wager check "$base/lookup.json"
-  expect init-bundled 'next: wager check' wager init "$base/bundled.json"
+  expect init-bundled 'next: .*wager check ' wager init "$base/bundled.json"
   expect check-warns '^warning   cell 0: top_k: no effect at temperature 0' wager check "$base/run.json" --set sampling.top_k=3
   expect check-headers '^    0  draft.kind=retrieval' wager check "$base/run.json" --headers --set 'draft={"kind":"retrieval","datastore":"none"}'
   expect check-auto 'auto: at each round no draft, or one of: retrieval:datastore=none' \
@@ -451,6 +468,7 @@ good_cases() {
   expect columns-list-json '"engine":"llama.cpp","formula":"100 x accepted / drafted"' wager columns --json
   expect list-columns '^  speedup +ratio ' wager list columns
   expect list-fields '^  speculative_decoding.alpha_sum ' wager list fields
+  outputs
   plans
   expect plan-predicts '<- best|plain decoding is the fastest' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --batch 1 \
     -p "$base/prompts.jsonl" -n 12

@@ -143,6 +143,18 @@ class Generate(unittest.TestCase):
         with self.assertRaises(wager.ArgumentError):
             wager.generate(gone, "x", max_tokn=1)
 
+    def test_messages_name_the_argument(self):
+        for call, begins in (
+            (lambda: wager.generate("/nope", "x"), "model='/nope': /nope: there is no such file"),
+            (lambda: wager.generate(MODEL, "x", draft={"kind": "sufix"}), "draft={'kind': 'sufix'}: kind: unknown drafter"),
+            (lambda: wager.Drafter("sufix"), "kind='sufix': unknown drafter"),
+            (lambda: wager.Drafter("suffix", k="x"), "k='x': expected integer"),
+            (lambda: wager.Drafter("suffix", rule="mach"), "rule='mach': rule: unknown verification rule"),
+        ):
+            with self.assertRaises(wager.Error) as caught:
+                call()
+            self.assertEqual(str(caught.exception)[: len(begins)], begins)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -584,12 +584,22 @@ def test_command():
              ([DRAFT, "--speculation", "adaptiv"], 2, "expected one of: fixed, off, adaptive (did you mean 'adaptive'?)"), (["-m", "/nowhere.gguf"], 1, "/nowhere.gguf"),
              ([DRAFT, "--no-page=1"], 2, "takes no value"), ([DRAFT, "--api-key", ""], 2, "--api-key is empty"),
              ([DRAFT, "--api-key-file", "/nowhere"], 1, "cannot read a line"), (["/nowhere.gguf"], 1, "/nowhere.gguf"),
-             ([DRAFT, "--chat", "chatml"], 1, "chatml needs the token <|im_start|>"), ([DRAFT, "--draft", "ngram:k"], 1, "'ngram:k': expected NAME"), ([DRAFT, "--draft", "ngrm"], 1, "ngram"),
+             ([DRAFT, "--chat", "chatml"], 1, "chatml needs the token <|im_start|>"), ([DRAFT, "--draft", "ngram:k"], 1, "--draft ngram:k: expected NAME"),
+             ([DRAFT, "--draft", "ngrm"], 1, 'wager serve: --draft ngrm: unknown drafter "ngrm"; expected one of: none'), ([DRAFT, "--rule", "mach"], 1, "wager serve: --rule mach: unknown verification rule"),
+             ([DRAFT, "--device", "gpu"], 1, 'wager serve: --device gpu: "gpu" is unknown'), ([DRAFT + "x"], 1, f"wager serve: -m {DRAFT}x: {DRAFT}x: there is no such file (did you mean '{DRAFT}'?)"),
+             ([DRAFT, "--rule", "lenience:factor=x"], 1, "wager serve: --rule lenience:factor=x: factor: expected number"), ([DRAFT, "--draft", "auto"], 1, "such as auto:of=suffix"),
+             (["--config", "/nowhere.json"], 1, "wager serve: --config /nowhere.json: unable to open"),
              ([DRAFT, "--profile", "nominl"], 1, "profile nominl: expected nominal, new, or a file"),
              ([DRAFT, "--host", "no.such.host.invalid", "--port", "0"], 1, "expected an address of this machine"))
     for options, status, words in cases:
         done = subprocess.run([WAGER, "serve", *options], capture_output=True, text=True)
         assert done.returncode == status and words in done.stderr, (options, done.returncode, done.stderr)
+    for option in "--help", "--version":
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([SERVE, option], stdout=full, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 1 and "standard output cannot be written" in done.stderr, done
+        done = subprocess.run(["sh", "-c", '"$0" "$1" >&-', SERVE, option], capture_output=True, text=True)
+        assert done.returncode == 1 and "standard output cannot be written" in done.stderr, done
     help_text = subprocess.run([WAGER, "serve", "--help"], capture_output=True, text=True)
     assert help_text.returncode == 0 and "--shutdown-timeout S" in help_text.stdout
     with socket.socket() as taken:

@@ -188,6 +188,21 @@ Test(session, errors_are_those_of_the_program)
     refused("{\"target\": {\"model\": \"" MODEL "\"}, \"prompts\": {\"chat\": \"llama-3\"}}", "prompts.chat");
 }
 
+/* A program that makes a config of its options is understood by who gave the options: "//from" names them. */
+Test(session, errors_name_the_option_that_a_value_came_from)
+{
+#define FROM(path, text) "\"//from\": {\"" path "\": \"" text "\"}, \"target\": {\"model\": \"" MODEL "\"}"
+    cr_assert(refused("{\"//from\": {\"target.model\": \"-m models/story-targt-q8_0.gguf\"},"
+                      " \"target\": {\"model\": \"models/story-targt-q8_0.gguf\"}}",
+                      "-m models/story-targt-q8_0.gguf: models/story-targt-q8_0.gguf: there is no such file (did you mean "
+                      "'models/story-target-q8_0.gguf'?)") == WG_ENOENT);
+    refused("{" FROM("draft", "--draft sufix") ", \"draft\": {\"kind\": \"sufix\"}}", "--draft sufix: kind: unknown drafter");
+    refused("{" FROM("draft.kind", "--draft sufix") ", \"draft\": {\"kind\": \"sufix\"}}", "--draft sufix: unknown drafter");
+    refused("{" FROM("", "--config x.json") ", \"seed\": \"no\"}", "--config x.json: seed: expected integer");
+    refused("{" FROM("verify", "--rule x") ", \"seed\": \"no\"}", "config:1:"); /* of another section */
+    refused("{\"//from\": {\"seed\": 7}, \"target\": {\"model\": \"" MODEL "\"}, \"seed\": \"no\"}", "config:1:");
+}
+
 Test(session, arguments_are_checked)
 {
     wg_error err;

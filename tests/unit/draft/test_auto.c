@@ -561,7 +561,8 @@ Test(auto_engine, drafts_repeat_from_a_log)
 Test(auto_engine, refuses_what_it_cannot_run)
 {
     static const char *const bad[][2] = {
-        { "of=", "drafter auto: of=: expected one to 4 drafters, separated by |" },
+        { "of=", "option 'of' has no value; give one, or leave the option out" },
+        { "", "drafter auto: of=: expected one to 4 drafters, separated by |" },
         { "of=ngram|ngram:k=2|ngram:k=3|sam|suffix", "expected one to 4 drafters" },
         { "of=ngram|synthetic", "drafter auto: of=synthetic draws siblings by the laws: coupled" },
         { "of=ngram|sam,draft_costs=0.1",

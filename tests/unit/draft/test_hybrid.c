@@ -171,7 +171,7 @@ Test(composed, refuse_what_they_cannot_open)
     const struct {
         const char *drafter, *options, *says;
     } bad[] = {
-        { "hybrid", "first=ngram", "second=: expected a drafter" },
+        { "hybrid", "first=ngram", "drafter hybrid: second is not given: expected a drafter" },
         { "hybrid", "first=ngram:k=0,second=none", "drafter hybrid: first: option 'k' = '0'" },
         { "hybrid", "first=ngrm,second=none", "did you mean \"ngram\"" },
         { "hybrid", "first=ngram:k,second=none",

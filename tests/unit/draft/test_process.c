@@ -138,8 +138,10 @@ Test(process, faults_cost_the_request_and_not_the_run)
           "named 1 the parent of token 1; expected -1 (the text's last token) or an earlier one, 0..0", 20000, WG_EFORMAT },
         { "count.sh", "while read l; do echo '{\"tokens\":[1,2],\"parents\":[-1]}'; done\n",
           "2 tokens and 1 parents; expected a parent for each token", 20000, WG_EFORMAT },
-        { "long.sh", "while :; do printf 'xxxxxxxxxxxxxxxx'; done\n", "answered with a line of more than 8192 bytes", 20000,
-          WG_EFORMAT },
+        { "double.sh", "while read l; do printf '{\"tokens\":[1]}\\n{\"tokens\":[2]}\\n'; done\n",
+          "wrote '{\"tokens\":[2]}', which no request asked for; expected one line to each", 20000, WG_EFORMAT },
+        { "long.sh", "read l; while :; do printf 'xxxxxxxxxxxxxxxx'; done\n", "answered with a line of more than 8192 bytes",
+          20000, WG_EFORMAT },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         wg_error err = { 0 };
@@ -156,6 +158,22 @@ Test(process, faults_cost_the_request_and_not_the_run)
     }
 }
 
+/* A second line that comes later is found before it, or one behind it, is taken for an answer many times. */
+Test(process, a_late_second_line_is_found)
+{
+    wg_error err = { 0 };
+    wg_tree t;
+    int steps = 0;
+    wg_engine *e = script_engine("late.sh",
+                                 "while read l; do case $l in *forget*) ;; *) echo '{\"tokens\":[1]}'; sleep 0.02; echo "
+                                 "'{\"tokens\":[2]}';; esac; done\n",
+                                 20000);
+    while (steps < 20 && first_step(e, &t, &err) == WG_OK) steps++;
+    cr_assert(steps > 0 && steps < 20 && strstr(err.text, "which no request asked for"), "%d steps: %s", steps, err.text);
+    wg_engine_close(e);
+    expect_no_child();
+}
+
 /* The answer is bad at the first request only: the same engine decodes the next ones. */
 Test(process, the_run_goes_on)
 {
@@ -164,7 +182,9 @@ Test(process, the_run_goes_on)
     char script[1500];
     const char *mark = temp_at(&folder, "mark");
     snprintf(script, sizeof script,
-             "if [ ! -e %s ]; then touch %s; exit 1; fi\nwhile read l; do echo '{\"tokens\":[1,2,3]}'; done\n", mark, mark);
+             "if [ ! -e %s ]; then touch %s; exit 1; fi\n"
+             "while read l; do case $l in *forget*) ;; *) echo '{\"tokens\":[1,2,3]}';; esac; done\n",
+             mark, mark);
     wg_engine *e = script_engine("once.sh", script, 20000);
     cr_assert_eq(first_step(e, &t, &err), WG_EIO);
     for (int i = 0; i < 3; i++) {

@@ -46,7 +46,7 @@ Test(plan_verdict, follows_the_intervals)
     cr_assert_eq(wg_plan_answer_of(&fast, 1, &best), WG_PLAN_SPECULATE);
     cr_assert_eq(best, 0);
     cr_assert_eq(wg_plan_answer_of(&slow, 1, &best), WG_PLAN_PLAIN);
-    cr_assert_eq(wg_plan_answer_of(&same, 1, &best), WG_PLAN_PLAIN, "a gain of less than 5 %% at most");
+    cr_assert_eq(wg_plan_answer_of(&same, 1, &best), WG_PLAN_UNDECIDED, "its interval, narrow as it is, spans 1");
     cr_assert_eq(wg_plan_answer_of(&open, 1, &best), WG_PLAN_UNDECIDED, "its interval spans 1");
     cr_assert_eq(best, 0);
 }
@@ -105,7 +105,7 @@ Test(plan_drafts, name_drafter_and_length)
 
 Test(plan_drafts, of_the_user_come_first)
 {
-    const wg_flag_list models = { { "a.gguf" }, 1 }, drafts = { { "ngram:k=3", "recycle", "auto" }, 3 };
+    const wg_flag_list models = { { "a.gguf" }, 1 }, drafts = { { "ngram:k=3", "recycle", "auto:of=suffix" }, 3 };
     wg_plan_draft d[WG_PLAN_DRAFTS];
     char spec[WG_PLAN_SPEC];
     wg_error err;
@@ -199,19 +199,21 @@ Test(plan_print, ends_with_a_sentence_and_what_was_measured_best)
 {
     judged(WG_PLAN_SPECULATE, 1.5, 1.2, 1.9);
     expect("Speculate: suffix:k=8 decodes 1.50x as fast as plain decoding [1.20, 1.90].", DRAFT);
-    judged(WG_PLAN_PLAIN, 0.9, 0.8, 1.01);
+    judged(WG_PLAN_PLAIN, 0.9, 0.8, 0.98);
     expect(
         "Do not speculate: no draft that was tried beats plain decoding here; the best, suffix:k=8, decodes 0.90x as fast as "
-        "plain decoding [0.80, 1.01].",
+        "plain decoding [0.80, 0.98].",
         PLAIN);
     judged(WG_PLAN_UNDECIDED, 1.1, 0.9, 1.3);
-    expect("Undecided: the best draft, suffix:k=8, decodes 1.10x as fast as plain decoding [0.90, 1.30], which leaves open "
+    expect(
+        "Undecided: no difference from plain decoding was measured; the best draft, suffix:k=8, decodes 1.10x as fast as "
+        "plain decoding [0.90, 1.30]: plain decoding is safe; more time (--seconds) or prompts like yours (-p FILE) may show "
+        "one.",
+        PLAIN);
+    judged(WG_PLAN_UNDECIDED, 1.1, 1.01, 1.3); /* Holm's adjustment for another draft took the verdict */
+    expect("Undecided: the best draft, suffix:k=8, decodes 1.10x as fast as plain decoding [1.01, 1.30], which leaves open "
            "whether it pays: give more time (--seconds) or prompts like yours (-p FILE).",
            DRAFT);
-    judged(WG_PLAN_UNDECIDED, 0.97, 0.9, 1.3);
-    expect("Undecided: the best draft, suffix:k=8, decodes 0.97x as fast as plain decoding [0.90, 1.30], which leaves open "
-           "whether it pays: give more time (--seconds) or prompts like yours (-p FILE).",
-           PLAIN);
     judged(WG_PLAN_UNDECIDED, 1.1, NAN, NAN);
     expect("Undecided: the best draft, suffix:k=8, decodes 1.10x as fast as plain decoding, over 12 prompts, and an interval "
            "takes "

@@ -137,6 +137,12 @@ Test(hf_config, refusals)
           "qwen3, mixtral, qwen3_moe, gemma, "
           "gemma2, gemma3_text, gpt2, gpt_neox, falcon, mpt, phi3; another program can compute it: --target "
           "process:command=PROGRAM with the folder's tokenizer.json as the model (docs/process-target.md)" },
+        { "{\"model_type\":\"mistrl\"}",
+          "FILE: model type 'mistrl' is not supported: expected one of: llama, mistral, qwen2, mimo, qwen3, mixtral, "
+          "qwen3_moe, "
+          "gemma, gemma2, gemma3_text, gpt2, gpt_neox, falcon, mpt, phi3 (did you mean 'mistral'?); another program can "
+          "compute "
+          "it: --target process:command=PROGRAM with the folder's tokenizer.json as the model (docs/process-target.md)" },
         { "{\"model_type\":\"llama\"}", "FILE: key 'num_hidden_layers' is missing: expected an integer 1..4096" },
         { LLAMA ",\"head_dim\":257}", "FILE: key 'head_dim' = 257: expected an integer 1..256" },
         { LLAMA ",\"head_dim\":15}", "FILE: heads of 15 elements: expected an even number up to 256" },

@@ -269,6 +269,15 @@ Test(hf_folder, chat_templates)
     cr_assert_str_eq(key("tokenizer.chat_template.rag"), "r");
     cr_assert_null(key("tokenizer.chat_template.notes"));
     unlink(temp_at(&t, "chat_template.jinja"));
+    cr_assert_str_eq(key("tokenizer.chat_template"), "of a processor"); /* named ones alone leave the usual one to it */
+    cr_assert_str_eq(key("tokenizer.chat_template.rag"), "r");
+    put("chat_template.json", "{\"chat_template\": [{\"name\": \"rag\", \"template\": \"other\"},"
+                              " {\"name\": \"default\", \"template\": \"of a list\"}]}");
+    cr_assert_str_eq(key("tokenizer.chat_template"), "of a list");
+    cr_assert_str_eq(key("tokenizer.chat_template.rag"), "r");
+    put("additional_chat_templates/default.jinja", "usual");
+    cr_assert_str_eq(key("tokenizer.chat_template"), "usual");
+    unlink(temp_at(&t, "additional_chat_templates/default.jinja"));
     unlink(temp_at(&t, "additional_chat_templates/rag.jinja"));
     cr_assert_eq(mkfifo(temp_at(&t, "additional_chat_templates/x.jinja"), 0600), 0);
     expect(WG_EFORMAT, "$/additional_chat_templates/x.jinja: is not a regular file; download it again");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Vocabularies with gaps: ids beyond the embedding, bytes without a token; and the kind "gemma4" of GGUF files. */
+#include "tests/temp.h"
 #include "tests/unit/text/hf_fixture.h"
 
 static wg_status open_text(const char *json, int vocab, const wg_hf_ids *ids)
@@ -154,4 +155,52 @@ Test(hf_vocabulary, spm_needs_all_bytes)
     wg_weights_close(w);
     wg_json_close(doc);
     wg_free(head);
+}
+
+/* Opens a model of SentencePiece and what stands beside it, over an embedding of 600 rows. */
+static wg_status open_beside(const wg_hf_added *added, const char *bytes, size_t n, wg_tokenizer **out)
+{
+    const wg_hf_ids none = { -1, { -1, -1, -1 } };
+    void *head;
+    size_t n_head, whole;
+    wg_gguf_writer *g;
+    wg_weights *w;
+    cr_assert_eq(wg_gguf_writer_open(&g, NULL, &err), WG_OK);
+    wg_status s = wg_sentencepiece_tokenizer(g, "FILE", (wg_text){ bytes, n }, added, &none, 600, &err);
+    if (s) {
+        wg_gguf_writer_abort(g);
+        return s;
+    }
+    cr_assert_eq(wg_gguf_writer_head(g, &head, &n_head, &whole, &err), WG_OK);
+    cr_assert_eq(wg_weights_open_memory(&w, "FILE", head, n_head, &err), WG_OK);
+    s = wg_tokenizer_open(out, w, &err);
+    wg_weights_close(w);
+    wg_free(head);
+    return s;
+}
+
+/* An eos_token beyond the embedding ends no text: it stays a token, which prompts are refused for, and the file's own one ends.
+ * One that the tokenizer is to put behind texts is needed. */
+Test(hf_vocabulary, an_end_beyond_the_embedding_is_dropped)
+{
+    wg_hf_token far = { .text = { "<far>", 5 }, .id = 600, .special = true };
+    wg_hf_added added = { .token = &far, .n = 1, .eos = { "<far>", 5 }, .add_bos = -1, .add_eos = -1 };
+    wg_tokenizer *t;
+    int32_t *ids;
+    size_t bytes, n;
+    char path[320];
+    const char *root = getenv("WG_ROOT");
+    snprintf(path, sizeof path, "%.128s/tests/conformance/tokenizers/sp-bpe.model", root ? root : ".");
+    char *file = file_read(path, &bytes);
+    cr_assert(file, "%s", path);
+    cr_assert_eq(open_beside(&added, file, bytes, &t), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_tokenizer_eos(t), 2);
+    cr_assert_eq(wg_tokenizer_encode(t, "<far>", 5, false, true, &ids, &n, &err), WG_OK);
+    cr_assert(n == 1 && ids[0] == 600, "%zu ids, %d", n, (int)ids[0]);
+    wg_free(ids);
+    wg_tokenizer_close(t);
+    added.add_eos = 1;
+    cr_assert_eq(open_beside(&added, file, bytes, &t), WG_EMODEL);
+    cr_assert_str_eq(err.text, "FILE: the id of a special token is 600: expected one below 600, the rows of the embedding");
+    free(file);
 }
