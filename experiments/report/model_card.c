@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "experiments/report/model_card.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "experiments/base/json_number.h"
-#include "experiments/report/html.h"
+#include "core/base/save.h"
 
 static const json_t *member(const json_t *o, const char *key) { return json_object_get(o, key); }
 static long long number(const json_t *o, const char *key) { return (long long)wg_json_int(o, key); }
@@ -185,10 +186,13 @@ static void put_check(FILE *f, const json_t *card)
     fprintf(f, "* Source: `%s`, SHA-256 `%s`.\n", wg_json_word(card, "source"), wg_json_word(card, "source_sha256"));
 }
 
-static wg_status write(FILE *f, void *arg, wg_error *err)
+wg_status wg_model_card_save(const char *path, const json_t *card, wg_error *err)
 {
-    const json_t *card = arg;
-    (void)err;
+    char *text = NULL;
+    size_t n = 0;
+    wg_save *to = NULL;
+    FILE *f = open_memstream(&text, &n);
+    if (!f) return wg_nomem(err, 1, "a model card");
     put_head(f, card);
     put_sizes(f, card);
     put_tokenizer(f, card);
@@ -197,10 +201,11 @@ static wg_status write(FILE *f, void *arg, wg_error *err)
     wg_model_card_use(f, card);
     put_training(f, card);
     put_check(f, card);
-    return WG_OK;
-}
-
-wg_status wg_model_card_save(const char *path, const json_t *card, wg_error *err)
-{
-    return wg_html_save(path, write, (void *)(uintptr_t)card, err);
+    fclose(f);
+    wg_status s = wg_save_open(&to, path, err);
+    if (s == WG_OK) s = wg_save_write(to, text, n, err);
+    if (s == WG_OK) s = wg_save_commit(to, err);
+    else wg_save_abort(to);
+    free(text);
+    return s;
 }
