@@ -26,9 +26,13 @@ cat >config.json <<END
  "draft": {"kind": "model", "model": "$models/story-draft-q8_0.gguf", "length": 4}, "prompts": {"file": "prompts.jsonl"}, "max_tokens": 12, "trace": "probs",
  "sampling": {"temperature": 0}, "sweep": {"draft.length": [2, 4], "verify.rule": ["match", "rejection"]}}
 END
+# Grids of which one alone sweeps the rule: the names of the other's cells do not have it.
+sed 's/"sweep": .*/"sweep": [{"draft.length": [2]}, {"draft.length": [2], "verify.rule": ["match"]}]}/' config.json >config3.json
 mkdir runs
 for seed in 1 2 3; do
-  "$program" run config.json --out runs/run-$seed --set seed=$seed >/dev/null 2>&1 && "$program" report runs/run-$seed >/dev/null ||
+  config=config.json
+  [ $seed = 3 ] && config=config3.json
+  "$program" run $config --out runs/run-$seed --set seed=$seed >/dev/null 2>&1 && "$program" report runs/run-$seed >/dev/null ||
     { echo "FAIL: no report"; exit 1; }
 done
 # A summary of a version that named no event of its calibrations.
@@ -51,7 +55,7 @@ for step in 1 2 3 4 5 6; do
   done
 done >training/distill.jsonl
 "$program" report training >/dev/null || { echo "FAIL: no page of training"; exit 1; }
-pages=(runs/run-1/report runs/compare runs/index training/report old/report)
+pages=(runs/run-1/report runs/run-3/report runs/compare runs/index training/report old/report)
 if command -v python3 >/dev/null; then
   server="python3 $tests/../load/server.py {port}"
   printf '{"name": "curve", "question": "Does </script><b> work?", "clients": [1, 2], "requests": 2, "servers": [{"name": "</script><b>", "command": "%s events=2"},
@@ -114,7 +118,8 @@ tells.run = () => {
   need(words(best.cells[0]).startsWith(doc.best + ' ') && best.cells[1].getBoundingClientRect().right <= document.documentElement.clientWidth, 'the speed-up is not seen')
   const captions = { page: 'A line a cell', rounds: 'Passes with a draft', names: 'The same counts', losses: 'Of the nodes', use: "The target's passes",
     phases: 'Milliseconds', categories: 'Speed-up and acceptance by category', turns: 'Speed-up and acceptance by turn', parts: 'By component' }
-  const gone = doc.tables.page.heads.findIndex(h => h.name === 'rule') /* the names of the cells have it */
+  const named = cells.every(c => 'verify.rule' in c.cell), gone = named ? doc.tables.page.heads.findIndex(h => h.name === 'rule') : -1
+  need(numbers[0].includes('rule') === !named, 'the rule is not said, or twice')
   for (const [key, t] of Object.entries(doc.tables))
     for (const r of t.rows) has(captions[key], ...r.values.filter((_, k) => key !== 'page' || k !== gone).map(v => [v].flat().join(' ')))
   cells.forEach((c, i) => {

@@ -275,11 +275,10 @@ Test(compare, cells_of_several_grids)
         cr_expect_str_eq(is, name[i]);
         wg_free(is);
     }
-    cr_assert(!wg_run_reader_sweeps(f, "draft") && !wg_run_reader_sweeps(f, "verify.rule"), "not in every grid");
     wg_run_reader_close(f);
     put("a/config.json", "{" BASE_CONFIG ", \"sweep\": [{\"draft.length\": [2]}, {\"draft.length\": [4, 6]}]}");
     cr_assert_eq(wg_run_reader_open(&f, "a", &err), WG_OK, "%s", err.text);
-    cr_assert(wg_run_reader_sweeps(f, "draft.length") && json_array_size(f->cells) == 3);
+    cr_assert_eq(json_array_size(f->cells), 3);
     wg_run_reader_close(f);
 }
 
