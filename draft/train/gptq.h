@@ -46,7 +46,6 @@ typedef struct wg_calibration wg_calibration;
 wg_status wg_calibration_open(wg_calibration **out, wg_net *net, const wg_tokens *text, int length, int windows, wg_pool *pool,
                               wg_error *err);
 void wg_calibration_close(wg_calibration *c); /* NULL is fine */
-long wg_calibration_rows(const wg_calibration *c);
 /* Whether tensor i of the network has calibrated inputs: the matrices of layers and an output head of its own. */
 bool wg_calibration_has(const wg_calibration *c, int i);
 /* Quantises tensor i to dst. loss[0]: of GPTQ, loss[1]: of plain rounding. EMODEL: weights or inputs that are not finite. */

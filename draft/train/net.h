@@ -88,7 +88,4 @@ void wg_net_logits(wg_net *n, int first, int rows, void *z);
  * gradients of all weights of scale * loss are added. What a device has failed to do, wg_ops_wait tells. */
 wg_loss_part wg_net_loss(wg_net *n, const wg_train_rows *rows, const wg_train_loss *loss, double scale, bool backward);
 
-/* Multiply-adds of a row, forward and backward, in products; without and with those of attention at this length. */
-double wg_net_macs(const wg_net *n, int length);
-
 #endif

@@ -87,8 +87,6 @@ void wg_calibrated_close(wg_calibrated *c)
     wg_free(c);
 }
 
-long wg_calibrated_tokens(const wg_calibrated *c) { return c->inputs ? wg_calibration_rows(c->inputs) : 0; }
-
 /* Without inputs: each row by itself. */
 static wg_status round_rows(const wg_calibrated *c, const wg_tensor *from, const wg_tensor *to, char *dst, wg_error *err)
 {
