@@ -468,8 +468,6 @@ good_cases() {
   expect plan-json '"kind":"chain".*"predicted_speedup":' wager plan -m "$base/target.gguf" -d "$base/draft.gguf" --alpha 0.8 --json
   expect index 'index.html$' wager report "$base" --out "$base/index.html"
   expect datastore '^wrote .* tokens of 1 text' wager datastore build -m "$base/target.gguf" --out "$base/store" "$base/prompts.jsonl"
-  expect bench-compare '^compared  in [0-9.]+ s .* at most [0-9.]+ MB resident' wager bench compare --requests 100 --repeats 2
-  expect bench-compare-json '"requests":60,"requests_s":' wager bench compare --requests 57 --repeats 1 --json
   expect bench-tokenizer '"text":"marks",' wager bench tokenizer -m "$base/target.gguf" --text README.md --repeats 1 --json
   expect bench-tokenizer-table '^token prefixes +1048576 ' wager bench tokenizer -m "$base/target.gguf" --repeats 1
   expect bench-draft '"propose_us":' wager bench draft --draft suffix:tree=true --history 512 --json
