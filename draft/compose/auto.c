@@ -9,7 +9,7 @@
  * is chosen. Until then it runs no pass; the text that it has missed is read in the first pass of its next draft, and that
  * price is part of the choice. So that its counts do not grow stale it is tried again, for one token, whenever the price of
  * that is at most `probe` of the time since the last such trial. Where prices follow the clock, what most rounds do not do,
- * drafts or plain decoding, is tried likewise (core/engine/row_trial.h).
+ * drafts or plain decoding, is tried likewise (core/sched/row_trial.h).
  *
  * Non-anticipation (methods.md, L3, L4). The choice depends on committed text, on prices, on the declared scores, on the shapes
  * of fixed drafts, and at a node on its q before its child is drawn: never on a drawn token that it decides about. Trees are

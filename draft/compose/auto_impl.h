@@ -4,8 +4,8 @@
 #define WG_DRAFT_COMPOSE_AUTO_IMPL_H
 
 #include "core/engine/profile.h"
-#include "core/engine/row_timing.h"
-#include "core/engine/row_trial.h"
+#include "core/sched/row_timing.h"
+#include "core/sched/row_trial.h"
 #include "draft/compose/auto_plan.h"
 #include "draft/compose/composite.h"
 #include "draft/length/length.h"
@@ -98,7 +98,7 @@ void wg_auto_live_passes(wg_auto_drafter *a);
 void wg_auto_live_draft(wg_auto_drafter *a, int k, const wg_lm *before, double seconds, int sequences, int lag);
 bool wg_auto_live_drafts(const wg_auto_drafter *a); /* whether most rounds draft; a trial is none of them */
 
-/* A round: what pays; a level more or less of it; of a trial (core/engine/row_trial.h), in which all sequences decode plainly
+/* A round: what pays; a level more or less of it; of a trial (core/sched/row_trial.h), in which all sequences decode plainly
  * or all draft. */
 typedef enum wg_auto_round { WG_AUTO_CHOOSES, WG_AUTO_EXPLORES, WG_AUTO_PLAIN, WG_AUTO_DRAFTS } wg_auto_round;
 /* The coming round; sets a->now. beginning: what it costs a sequence to begin drafting, passes. text: one begins. */

@@ -11,7 +11,7 @@
 
 #include "core/base/mem.h"
 #include "core/base/save.h"
-#include "experiments/base/spec.h"
+#include "core/setup/spec.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/cli/quickstart_prompts.h"

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/load/load_sweep.h"
 #include "experiments/report/line_chart.h"
 #include "experiments/report/report_page.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/record/acceptance.h"
 #include "experiments/record/audit_json.h"
 #include "experiments/record/run_reader.h"

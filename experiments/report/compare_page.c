@@ -7,7 +7,7 @@
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "experiments/analysis/compare.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/report/forest_plot.h"
 
 enum { DRAWN = 60 }; /* pairs with a drawing of their own, as many as the page has details of */

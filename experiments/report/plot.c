@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/report/report_page.h"
 
 /* gnuplot needs colours, the page names of its style sheet. So each colour here encodes a name. */

@@ -8,7 +8,7 @@
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/report/report_parts.h"
 
 typedef struct found {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/report/bar_chart.h"
 #include "experiments/report/line_chart.h"
 #include "experiments/report/forest_plot.h"

@@ -5,7 +5,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/mem.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/config/dataset.h"
 #include "experiments/report/report_parts.h"
 
