@@ -121,7 +121,9 @@ static size_t replace(const wg_plot_out *to, const char *p, int id)
 {
     FILE *f = to->f;
     int series, n = 0;
-    if ((sscanf(p, "'rgb( 16, 0, %d)'%n", &series, &n) == 1 || sscanf(p, "\"rgb(16,0,%d)\"%n", &series, &n) == 1) && n > 0) {
+    const bool colour_at = begins(p + 1, "rgb("); /* sscanf measures the whole rest of the text */
+    if (colour_at &&
+        (sscanf(p, "'rgb( 16, 0, %d)'%n", &series, &n) == 1 || sscanf(p, "\"rgb(16,0,%d)\"%n", &series, &n) == 1) && n > 0) {
         char name[16];
         snprintf(name, sizeof name, "s%d", series);
         put_colour(to, series < WG_PLOT_SERIES ? name : series == WG_PLOT_SERIES ? "soft" : "line");
