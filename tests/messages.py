@@ -24,8 +24,6 @@ UNREACHABLE = {
     "tensor '%s': its inputs over the calibration text are not finite, or damping %g is too small for them":
         "needs activations that overflow",
     "cuda:0 cannot be opened: %s": "needs an emulated device that cannot be opened",
-    "bench compare: cannot start a process: %s": "needs a system that has no more processes",
-    "bench compare: the comparison of %s and %s did not pair all requests": "needs a comparison that loses requests",
     "a trace record of %zu bytes; try trace_rows=top": "needs a round of 4 GB",
     "%s: cannot map into memory: %s": "needs a system that has no address space left",
     "'%.40s...' is too long: %d bytes of at most %zu": "needs a longer text than an option of the outer drafter holds",

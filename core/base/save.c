@@ -148,8 +148,6 @@ wg_status wg_save_write_at(wg_save *s, uint64_t at, const void *bytes, size_t n,
     return WG_OK;
 }
 
-uint64_t wg_save_written(const wg_save *s) { return s->written; }
-
 /* A rename is durable once its folder is. Best effort: not every file system can sync a folder. */
 static void sync_folder(const char *path)
 {

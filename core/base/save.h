@@ -25,8 +25,6 @@ wg_status wg_save_write(wg_save *s, const void *bytes, size_t n, wg_error *err);
 /* Writes n bytes at an offset, unbuffered; a file is either appended to or written in this way. EIO. */
 wg_status wg_save_write_at(wg_save *s, uint64_t at, const void *bytes, size_t n, wg_error *err);
 
-uint64_t wg_save_written(const wg_save *s); /* bytes appended so far */
-
 /* Renames the temporary file to its name. Closes s, also on failure. */
 wg_status wg_save_commit(wg_save *s, wg_error *err);
 void wg_save_abort(wg_save *s); /* NULL is fine */

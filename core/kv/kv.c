@@ -132,13 +132,6 @@ int wg_kv_pages_most(const wg_kv *kv) { return wg_kv_pages_for(kv, kv->max_slots
 
 static size_t table_bytes(const wg_kv *kv) { return (size_t)wg_kv_pages_for(kv, kv->max_slots) * sizeof(int32_t); }
 
-size_t wg_kv_bytes(const wg_kv *kv)
-{
-    size_t n = sizeof *kv + 3 * (size_t)kv->pages * sizeof(int32_t);
-    for (int i = 0; i < kv->spaces; i++) n += (size_t)kv->pages * kv->space[i].page_bytes;
-    return n + (size_t)kv->sequences * (sizeof(wg_kv_seq) + table_bytes(kv));
-}
-
 /* Allocates the pages' memory once; the system provides pages when they are touched. */
 static wg_status place(wg_kv *kv, wg_error *err)
 {

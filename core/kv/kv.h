@@ -86,8 +86,7 @@ int wg_kv_pages_most(const wg_kv *kv); /* most pages of one sequence */
 int wg_kv_pages_held(const wg_kv_seq *s);
 /* The number of pages that only these n sequences of one cache hold; a shared page counts once. Uses the cache's scratch. */
 int wg_kv_pages_alone(wg_kv_seq *const *seq, int n);
-int wg_kv_spaces(const wg_kv *kv);   /* registered so far */
-size_t wg_kv_bytes(const wg_kv *kv); /* of all pages and tables */
+int wg_kv_spaces(const wg_kv *kv); /* registered so far */
 
 wg_status wg_kv_seq_open(wg_kv *kv, wg_kv_seq **out, wg_error *err);
 void wg_kv_seq_close(wg_kv_seq *s); /* NULL is fine; in TAIL it rolls back first */

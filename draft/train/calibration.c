@@ -19,9 +19,8 @@ struct wg_calibration {
     wg_net *net;
     wg_pool *pool;
     input *in;
-    int inputs, *of; /* of: (tensors) number of each tensor's input; -1: none */
-    long rows;
-    float *part; /* (largest k, largest k) sums of a pass */
+    int inputs, *of; /* of: (tensors) the input of each; -1: none */
+    float *part;     /* (largest k)^2 sums of a pass */
 };
 
 static wg_status add_input(wg_calibration *c, int tensor, wg_error *err)
@@ -75,7 +74,6 @@ static void add_pass(wg_calibration *c, const wg_train_rows *rows)
                                 .ldc = in->k });
         for (size_t e = 0; e < size; e++) in->h[e] += (double)c->part[e];
     }
-    c->rows += n;
 }
 
 static wg_status run_text(wg_calibration *c, const wg_tokens *text, const wg_train_rows *shape, int windows, wg_error *err)
@@ -121,7 +119,6 @@ void wg_calibration_close(wg_calibration *c)
     wg_free(c);
 }
 
-long wg_calibration_rows(const wg_calibration *c) { return c->rows; }
 bool wg_calibration_has(const wg_calibration *c, int i) { return c->of[i] >= 0; }
 
 /* ---- a tensor */

@@ -46,8 +46,7 @@ typedef struct wg_calibration wg_calibration;
 wg_status wg_calibration_open(wg_calibration **out, wg_net *net, const wg_tokens *text, int length, int windows, wg_pool *pool,
                               wg_error *err);
 void wg_calibration_close(wg_calibration *c); /* NULL is fine */
-long wg_calibration_rows(const wg_calibration *c);
-/* Whether tensor i has calibrated inputs: matrices of layers and an untied output head do. */
+/* Whether tensor i of the network has calibrated inputs: the matrices of layers and an output head of its own. */
 bool wg_calibration_has(const wg_calibration *c, int i);
 /* Quantises tensor i to dst. loss[0]: by GPTQ, loss[1]: by plain rounding. EMODEL: weights or inputs are not finite. */
 wg_status wg_calibration_quantize(wg_calibration *c, int i, const wg_gptq *q, void *dst, wg_gptq_loss loss[2], wg_error *err);

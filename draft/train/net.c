@@ -374,11 +374,3 @@ wg_loss_part wg_net_loss(wg_net *n, const wg_train_rows *rows, const wg_train_lo
         add_losses(n, rows->target, first, group_at(n, first), &sum);
     return sum;
 }
-
-double wg_net_macs(const wg_net *n, int length)
-{
-    const wg_arch *a = &n->arch;
-    /* half of the keys on average; k and v */
-    const double attention = (double)a->layers * a->heads * a->head_dim * (length / 2.0) * 2;
-    return 3 * ((double)wg_arch_macs(a) + attention);
-}

@@ -87,7 +87,4 @@ void wg_net_logits(wg_net *n, int first, int rows, void *z);
  * backward: adds the gradients of scale * loss. wg_ops_wait reports failures of a device. */
 wg_loss_part wg_net_loss(wg_net *n, const wg_train_rows *rows, const wg_train_loss *loss, double scale, bool backward);
 
-/* Multiply-adds of a row, forward and backward, in products and in attention at this length. */
-double wg_net_macs(const wg_net *n, int length);
-
 #endif

@@ -16,8 +16,9 @@ wg_status wg_compare(json_t **out, const wg_compared *run, int n, wg_error *err)
 /* Prints a comparison as text or as Markdown. */
 void wg_compare_print(FILE *f, const json_t *comparison, bool markdown);
 
-/* Writes a comparison as a self-contained HTML page; drawings: use gnuplot when it is installed. */
-void wg_compare_page(FILE *f, const json_t *comparison, bool drawings);
+/* The document of a comparison's page (experiments/report/report_page.h; json_decref); drawings: use gnuplot when it is
+ * installed. */
+json_t *wg_compare_document(const json_t *comparison, bool drawings);
 
 /* The number of cells whose speed-up is below A's by more than `share` (0.03: 3 %) and whose verdict is "slower"; *unknown: the
  * number without a verdict. */

@@ -7,7 +7,6 @@
  *   verify   from logits to the next root, without a model: sampler, accept, draw (bench_verify.c)
  *   tokenizer  encoding and decoding a text, and texts made to be slow
  *   train    a pass of training forward and backward beside the library of its products alone
- *   compare  two large result folders, written for the purpose: seconds and memory
  *   load     opening a model that is on the disk alone, beside reading its files once, and the memory it takes
  *   kernels  products, the preparing of inputs and attention, each alone, beside what the machine gives
  * Medians of repeats in which the arms alternate; nothing here is asserted anywhere. */
@@ -25,7 +24,6 @@
 #include "core/engine/profile.h"
 #include "core/file/quantize.h"
 #include "experiments/base/timing.h"
-#include "experiments/cli/bench_compare.h"
 #include "experiments/bench/bench_forward.h"
 #include "experiments/bench/bench_kernels.h"
 #include "experiments/bench/bench_load.h"
@@ -44,7 +42,7 @@ typedef struct bench {
     long history, threads, repeats, n, seed, vocab;
     double temperature, top_p;
     const char *text, *op, *type;
-    long tokens, megabytes, requests, sequences, length;
+    long tokens, megabytes, sequences, length;
     bool json, stages, pin, steps;
 } bench;
 
@@ -211,7 +209,6 @@ int wg_cmd_bench(int argc, char **argv)
     bench b = { .tokens = 1 << 24,
                 .history = 32768,
                 .megabytes = 300,
-                .requests = 100000,
                 .sequences = 4,
                 .repeats = 7,
                 .n = 128,
@@ -236,7 +233,6 @@ int wg_cmd_bench(int argc, char **argv)
         { "draft-model", 'd', WG_FLAG_STRING, &b.draft_model, "FILE", "round: a draft model", 0, 0 },
         { "draft", 0, WG_FLAG_STRING, &b.draft, "KIND[:k=v,...]", "round, draft: a drafter and its options", 0, 0 },
         { "history", 0, WG_FLAG_INT, &b.history, "N", "draft: tokens of the text", 256, 10000000 },
-        { "requests", 0, WG_FLAG_INT, &b.requests, "N", "compare: requests of a folder, at least", 10, 10000000 },
         { "sequences", 0, WG_FLAG_INT, &b.sequences, "N", "train: of a pass", 1, 4096 },
         { "length", 0, WG_FLAG_INT, &b.length, "N", "train: tokens of a sequence; 0: the model's context", 0, 1 << 20 },
         { "rule", 0, WG_FLAG_STRING, &b.rule, "RULE", "verification rule (round: rejection; verify: all)", 0, 0 },
@@ -261,8 +257,6 @@ int wg_cmd_bench(int argc, char **argv)
                temperature_given = b.temperature >= 0;
     wg_error err;
     if (!strcmp(what, "verify")) return bench_verify(&b, temperature_given, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
-    if (!strcmp(what, "compare"))
-        return wg_bench_compare((int)b.requests, (int)b.repeats, b.json, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
     if (!strcmp(what, "draft"))
         return wg_bench_draft(b.draft ? b.draft : "ngram", b.model, (int)b.history, b.json, &err) ? wg_cli_fail(&err)
                                                                                                   : WG_EXIT_OK;

@@ -11,7 +11,7 @@
 #include "experiments/cli/commands.h"
 #include "experiments/analysis/compare.h"
 #include "experiments/base/stats.h"
-#include "experiments/report/html.h"
+#include "experiments/report/report_page.h"
 
 /* Opens "DIR" or "DIR:CELL". */
 static wg_status open_run(wg_compared *r, wg_run_reader **folder, const char *name, wg_error *err)
@@ -56,17 +56,12 @@ static int judge(const json_t *result, double share, const char *limit, int stat
     return slower || unknown ? WG_EXIT_FAILED : status;
 }
 
-typedef struct page {
-    const json_t *comparison;
-    bool drawings;
-} page;
-
-static wg_status write_page(FILE *f, void *arg, wg_error *err)
+static wg_status write_page(const char *path, const json_t *comparison, bool drawings, wg_error *err)
 {
-    const page *p = arg;
-    (void)err;
-    wg_compare_page(f, p->comparison, p->drawings);
-    return WG_OK;
+    json_t *document = wg_compare_document(comparison, drawings);
+    const wg_status s = wg_page_save(path, document, err);
+    json_decref(document);
+    return s;
 }
 
 int wg_cmd_compare(int argc, char **argv)
@@ -97,8 +92,7 @@ int wg_cmd_compare(int argc, char **argv)
     int n = 0, status = WG_EXIT_OK;
     for (; n < WG_COMPARE_MOST && dir[n] && s == WG_OK; n++) s = open_run(&run[n], &folder[n], dir[n], &err);
     if (s == WG_OK) s = wg_compare(&result, run, n, &err);
-    page page = { result, !plain };
-    if (s == WG_OK && html) s = wg_html_save(html, write_page, &page, &err);
+    if (s == WG_OK && html) s = write_page(html, result, !plain, &err);
     if (s != WG_OK) status = wg_cli_fail(&err);
     char *text = json && result ? wg_json_canonical(result, false) : NULL;
     if (text) puts(text);

@@ -250,7 +250,7 @@ static void print(const job *j)
         if (*as) printf("; at most %.3g as it is stored", wg_json_real(one, "stored_largest"));
         putchar('\n');
     }
-    printf("%s/README.md says how vLLM, SGLang, llama.cpp and transformers draft with it\n", j->to);
+    printf("%s/README.md: the model card, with command lines of the engines that draft with it\n", j->to);
 }
 
 int wg_cmd_export(int argc, char **argv)

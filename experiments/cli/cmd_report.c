@@ -7,33 +7,27 @@
 
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
-#include "experiments/report/html.h"
+#include "experiments/report/report_page.h"
 #include "experiments/report/report.h"
 #include "experiments/report/table.h"
 #include "experiments/report/training_page.h"
 
 static bool is_run(const char *dir) { return wg_run_reader_is_run(dir) || wg_run_reader_is_published(dir); }
 
-typedef struct page {
-    const char *dir;
-    bool run, drawings;
-} page;
-
-static wg_status write_page(FILE *f, void *arg, wg_error *err)
+/* The document of a folder's page: of a run, of a training run, or of the index of a folder of runs. */
+static wg_status document_of(json_t **out, const char *dir, bool drawings, wg_error *err)
 {
-    int runs;
     wg_run_reader *folder;
     wg_training_log log;
-    const page *p = arg;
-    if (wg_training_is_run(p->dir)) {
-        WG_TRY(wg_training_log_open(&log, p->dir, err));
-        wg_training_page(f, &log, p->dir, p->drawings);
+    if (wg_training_is_run(dir)) {
+        WG_TRY(wg_training_log_open(&log, dir, err));
+        *out = wg_training_document(&log, dir, drawings);
         wg_training_log_close(&log);
         return WG_OK;
     }
-    if (!p->run) return wg_report_index(f, p->dir, &runs, err);
-    WG_TRY(wg_run_reader_open_result(&folder, p->dir, err));
-    const wg_status s = wg_report_write(f, folder, p->drawings, err);
+    if (!is_run(dir)) return wg_report_index(out, dir, err);
+    WG_TRY(wg_run_reader_open_result(&folder, dir, err));
+    const wg_status s = wg_report_document(out, folder, drawings, err);
     wg_run_reader_close(folder);
     return s;
 }
@@ -141,10 +135,13 @@ int wg_cmd_report(int argc, char **argv)
     if (list && !as.csv && !as.markdown && !as.latex) as.table = true;
     if (as.table || as.csv || as.markdown || as.latex || as.figures || as.format || as.by)
         return check_form(&as, dir, out, &problem) || print_run(dir, &as, &problem) ? wg_cli_fail(&problem) : WG_EXIT_OK;
-    page p = { dir, is_run(dir) || wg_training_is_run(dir), !plain };
     char path[4096];
-    snprintf(path, sizeof path, "%s/%s", dir, p.run ? "report.html" : "index.html");
-    if (wg_html_save(out ? out : path, write_page, &p, &problem) != WG_OK) return wg_cli_fail(&problem);
+    json_t *document = NULL;
+    snprintf(path, sizeof path, "%s/%s", dir, is_run(dir) || wg_training_is_run(dir) ? "report.html" : "index.html");
+    wg_status s = document_of(&document, dir, !plain, &problem);
+    if (s == WG_OK) s = wg_page_save(out ? out : path, document, &problem);
+    json_decref(document);
+    if (s != WG_OK) return wg_cli_fail(&problem);
     printf("%s\n", out ? out : path);
     return WG_EXIT_OK;
 }

@@ -78,7 +78,7 @@ const wg_command wg_commands[] = {
       "Trains a language model on a text, or trains one on, and writes it as a GGUF file.", wg_cmd_train, NULL },
     { "distill", "distill CONFIG --out DIR [--set a.b=c]... [--resume] [--threads N] [--json]",
       "Trains draft models for a target on its distributions, and writes them as GGUF files.", wg_cmd_distill, NULL },
-    { "bench", "bench forward|round|perplexity|draft|verify|kernels|compare|tokenizer|train|load [MODEL] [flags]",
+    { "bench", "bench forward|round|perplexity|draft|verify|kernels|tokenizer|train|load [MODEL] [flags]",
       "Times passes, speculative rounds beside plain decoding, and the parts of both, interleaved.", wg_cmd_bench, benches },
     { "load",
       "load URL [--clients N | --rate R | --arrivals FILE] [--requests N] [-p FILE] [-n N] [flags] | --sweep CONFIG --out DIR",

@@ -209,14 +209,6 @@ json_t *wg_run_reader_line(const wg_run_reader *f, const wg_entry *e)
 
 /* ---- cells, from the config -------------------------------------------------------------------------------------- */
 
-bool wg_run_reader_sweeps(const wg_run_reader *f, const char *key)
-{
-    bool all = true;
-    for (size_t i = 0; all && (i == 0 || wg_sweep_grid(f->config, i)); i++)
-        all = json_object_get(wg_sweep_grid(f->config, i), key);
-    return all;
-}
-
 static const char *text_at(const json_t *config, const char *section, const char *key, const char *fallback)
 {
     const char *s = json_string_value(json_object_get(json_object_get(config, section), key));

@@ -75,11 +75,8 @@ bool wg_entry_read(const char *line, size_t n, wg_entry *e, wg_prompt_key_span *
 /* Order of prompts by id, then text. Takes pointers to wg_prompt_key. */
 int wg_prompt_key_compare(const wg_prompt_key *a, const wg_prompt_key *b);
 
-/* Whether every grid sweeps this path, so that the names of all cells have it. */
-bool wg_run_reader_sweeps(const wg_run_reader *f, const char *key);
-
-/* A readable name of a cell: "length=4, rule=match", or drafter and rule without a sweep; with a label "LABEL, rule=match": the
- * label and other swept values (wg_free). */
+/* A readable name of a cell: "length=4, rule=match", or drafter and rule without a sweep; with a label that, and what else is
+ * swept: "LABEL, rule=match" (wg_free). */
 char *wg_run_reader_cell_name(const wg_run_reader *f, int cell);
 
 /* The end of captions: processor and kernel level, target models, prompts and requests (free); NULL: out of memory. */

@@ -1,206 +1,168 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Limits of the engines that the card names: docs/students.md. Their flags: vLLM 0.26 to 0.30, SGLang, llama.cpp of October
+ * 2026 (0c1e570), transformers 5.23. */
 #include "experiments/report/model_card.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
+#include "core/base/save.h"
 #include "core/base/json_number.h"
-#include "experiments/report/html.h"
+#include "experiments/base/shell_word.h"
 
 static const json_t *member(const json_t *o, const char *key) { return json_object_get(o, key); }
 static long long number(const json_t *o, const char *key) { return (long long)wg_json_int(o, key); }
 
-/* A text inside a line of Markdown, or a cell of a table. */
-static void put_text(FILE *f, const char *s)
-{
-    for (; *s; s++) {
-        if (*s == '|') fputc('\\', f);
-        fputc(*s == '\n' ? ' ' : *s, f);
-    }
-}
-
-/* "0.731 [0.702, 0.760]", or "-". */
-static void put_measured(FILE *f, const json_t *o, const char *key, const char *unit)
+/* A number with its interval as a cell of a table. */
+static void put_measured(FILE *f, const json_t *o, const char *key)
 {
     char ci[64];
     snprintf(ci, sizeof ci, "%s_ci", key);
     const double v = wg_json_measured(o, key);
-    if (!isfinite(v)) {
-        fputs("-", f);
-        return;
-    }
-    fprintf(f, "%.3f%s", v, unit);
+    if (isfinite(v)) fprintf(f, " %.3f", v);
+    else fputs(" -", f);
     if (json_is_array(member(o, ci))) fprintf(f, " [%.3f, %.3f]", wg_json_item(o, ci, 0), wg_json_item(o, ci, 1));
+    fputs(" |", f);
 }
-
-/* ---- what it is */
 
 static void put_head(FILE *f, const json_t *card)
 {
-    fputs("---\n", f);
-    if (json_is_true(member(card, "hf"))) fputs("library_name: transformers\n", f);
-    fputs("pipeline_tag: text-generation\ntags:\n- speculative-decoding\n- draft-model\n---\n\n# ", f);
-    fprintf(f, "%s\n\n", wg_json_word(card, "name"));
-    fputs("A draft model for speculative decoding: it proposes tokens, a larger target with the same tokenizer verifies them.\n"
-          "Written by `wager export` (wager " WG_VERSION ").\n\n",
-          f);
-}
-
-static void put_sizes(FILE *f, const json_t *card)
-{
-    const json_t *a = member(card, "architecture"), *file;
+    const json_t *a = member(card, "architecture"), *t = member(card, "tokenizer"), *targets = member(card, "targets"), *target;
     size_t i;
     fprintf(f,
-            "## Sizes\n\n| | |\n|---|---|\n| family | %s |\n| parameters | %lld |\n| layers | %lld |\n| width | %lld |\n"
-            "| heads x size (KV heads) | %lld x %lld (%lld) |\n| feed-forward width | %lld |\n| context | %lld |\n"
-            "| vocabulary | %lld |\n| head | %s |\n\n",
-            wg_json_word(a, "family"), number(a, "parameters"), number(a, "layers"), number(a, "width"), number(a, "heads"),
-            number(a, "head_dim"), number(a, "kv_heads"), number(a, "hidden"), number(a, "context"), number(a, "vocabulary"),
-            json_is_true(member(a, "tied")) ? "the embedding" : "a matrix of its own");
-    fputs("| file | bytes |\n|---|--:|\n", f);
-    json_array_foreach(member(card, "files"), i, file)
-        fprintf(f, "| `%s` | %lld |\n", wg_json_word(file, "name"), number(file, "bytes"));
-    fputc('\n', f);
-}
-
-static void put_token(FILE *f, const char *role, const json_t *t)
-{
-    if (!json_is_object(t)) return;
-    fprintf(f, ", %s %lld `", role, number(t, "id"));
-    put_text(f, wg_json_word(t, "text"));
-    fputc('`', f);
-}
-
-static void put_tokenizer(FILE *f, const json_t *card)
-{
-    const json_t *t = member(card, "tokenizer");
-    fprintf(f, "## Tokenizer\n\n%s, %lld tokens", wg_json_word(t, "kind"), number(t, "size"));
-    put_token(f, "bos", member(t, "bos"));
-    put_token(f, "eos", member(t, "eos"));
-    fprintf(f, "; a text %s with bos. Digest of what its ids mean: `%.16s`.\n\n",
-            json_is_true(member(t, "adds_bos")) ? "begins" : "does not begin", wg_json_word(t, "digest"));
-}
-
-static void put_targets(FILE *f, const json_t *card)
-{
-    const json_t *all = member(card, "targets"), *t, *note;
-    size_t i, k, notes = 0;
-    fputs("## What it drafts for\n\n", f);
-    if (json_array_size(all) == 0) {
-        fputs("Any target with this tokenizer. None was named when it was exported (`wager export --for TARGET`).\n\n", f);
-        return;
-    }
-    fputs("| target | vocabulary | tokens in common | its work for a token, of the target's |\n|---|---|--:|--:|\n", f);
-    json_array_foreach(all, i, t) {
-        const json_t *v = member(t, "vocabulary");
-        fputs("| `", f);
-        put_text(f, wg_json_word(t, "path"));
-        fprintf(f, "` | %s | %lld of %lld | %.3f |\n", wg_json_word(v, "kind"), number(v, "shared"), number(v, "of"),
-                wg_json_real(t, "parameters_share"));
-    }
-    fputc('\n', f);
-    json_array_foreach(all, i, t)
-        json_array_foreach(member(t, "notes"), k, note) {
-            fputs("* ", f);
-            put_text(f, json_string_value(note));
-            fputc('\n', f), notes++;
-        }
-    fputs(notes ? "\n" : "", f);
-}
-
-/* ---- how good it is */
-
-static void put_training(FILE *f, const json_t *card)
-{
-    const json_t *t = member(card, "training");
-    fputs("## Training\n\n", f);
-    if (!json_is_object(t)) {
-        fputs("Not known: the exported file does not stand in the folder of a training run.\n\n", f);
-        return;
-    }
-    const json_t *student = member(t, "student"), *texts = member(student, "target_text");
-    fprintf(f, "%lld steps, %lld tokens, %.0f s%s; loss of the last step %.4f", number(t, "steps"), number(t, "tokens"),
-            wg_json_real(t, "seconds"), json_is_object(student) ? " of all students of the run" : "", wg_json_real(t, "loss"));
-    if (json_is_number(member(t, "held_out"))) fprintf(f, "; of held-out text %.4f", wg_json_real(t, "held_out"));
-    if (isfinite(wg_json_measured(texts, "alpha"))) {
-        fputs("; alpha on texts of the target ", f);
-        put_measured(f, texts, "alpha", "");
-    }
-    char *config = wg_json_canonical(member(t, "config"), true);
-    fprintf(f, ".\nThe config of the run:\n\n```json\n%s```\n\n", config ? config : "");
-    wg_free(config);
+            "---\n%spipeline_tag: text-generation\ntags:\n- speculative-decoding\n- draft-model\n---\n\n# %s\n\n"
+            "A draft model for speculative decoding: it proposes tokens, a larger target with the same tokenizer verifies "
+            "them.\nWritten by `wager export` (wager " WG_VERSION ").\n\n",
+            json_is_true(member(card, "hf")) ? "library_name: transformers\n" : "", wg_json_word(card, "name"));
+    fprintf(f,
+            "* Model: %s, %lld parameters, %lld layers of width %lld, context %lld, vocabulary %lld.\n"
+            "* Tokenizer: %s, digest of its ids `%.16s`.\n* Source: `%s`, SHA-256 `%s`.\n",
+            wg_json_word(a, "family"), number(a, "parameters"), number(a, "layers"), number(a, "width"), number(a, "context"),
+            number(a, "vocabulary"), wg_json_word(t, "kind"), wg_json_word(t, "digest"), wg_json_word(card, "source"),
+            wg_json_word(card, "source_sha256"));
+    json_array_foreach(targets, i, target)
+        fprintf(f, "* Drafts for `%s`: %lld of its %lld tokens in common, %.3f of its parameters.\n",
+                wg_json_word(target, "path"), number(member(target, "vocabulary"), "shared"),
+                number(member(target, "vocabulary"), "of"), wg_json_real(target, "parameters_share"));
+    fputs("* Licence: that of the source and of the texts that it was trained on. `wager export` does not know it.\n", f);
 }
 
 static void put_acceptance(FILE *f, const json_t *card)
 {
     const json_t *all = member(card, "measured"), *c;
     size_t i;
-    fputs("## Measured acceptance\n\n", f);
+    fputs("\n## Measured acceptance\n\n", f);
     if (json_array_size(all) == 0) {
-        fputs("Not measured. `wager run` measures it, and `wager export --measured RESULTS` writes it here.\n\n", f);
+        fputs("Not measured. `wager run` measures it, and `wager export --measured RESULTS` writes it here.\n", f);
         return;
     }
-    fputs("By `wager run`; intervals of 95 % over prompts (jackknife). alpha: mean of sum min(p, q) over the texts, "
-          "teacher-forced;\n"
-          "accepted: of drafted tokens; tau: tokens per pass of the target; speed-up: over plain decoding on that machine, "
-          "interleaved.\n"
-          "\n| target | rule | temperature | length | prompts | alpha | accepted | tau | speed-up |\n"
-          "|---|---|--:|--:|--:|--:|--:|--:|--:|\n",
-          f);
+    fprintf(f,
+            "By `wager run`%s%s; 95 %% intervals over prompts. alpha: mean of sum min(p, q); tau: tokens per pass of the "
+            "target;\nspeed-up: over plain decoding on that machine.\n\n"
+            "| target | rule | temperature | length | prompts | alpha | accepted | tau | speed-up |\n"
+            "|---|---|--:|--:|--:|--:|--:|--:|--:|\n",
+            *wg_json_word(json_array_get(all, 0), "machine") ? " on " : "", wg_json_word(json_array_get(all, 0), "machine"));
     json_array_foreach(all, i, c) {
-        fputs("| ", f);
-        put_text(f, wg_json_word(c, "target"));
-        fprintf(f, " | %s%s | %g | ", wg_json_word(c, "rule"), json_is_false(member(c, "lossless")) ? " (lossy)" : "",
-                wg_json_real(c, "temperature"));
-        if (json_is_integer(member(c, "length"))) fprintf(f, "%lld", number(c, "length"));
-        fprintf(f, " | %lld | ", number(c, "prompts"));
-        put_measured(f, c, "alpha", ""), fputs(" | ", f);
-        put_measured(f, c, "acceptance_rate", ""), fputs(" | ", f);
-        put_measured(f, c, "tau", ""), fputs(" | ", f);
-        put_measured(f, c, "speedup", "x"), fputs(" |\n", f);
+        fprintf(f, "| %s | %s%s | %g | %lld | %lld |", wg_json_word(c, "target"), wg_json_word(c, "rule"),
+                json_is_false(member(c, "lossless")) ? " (lossy)" : "", wg_json_real(c, "temperature"), number(c, "length"),
+                number(c, "prompts"));
+        put_measured(f, c, "alpha");
+        put_measured(f, c, "acceptance_rate");
+        put_measured(f, c, "tau");
+        put_measured(f, c, "speedup");
+        fputc('\n', f);
     }
-    const json_t *first = json_array_get(all, 0);
-    fputs("\nThe runs drafted with the file that was exported, `", f);
-    put_text(f, wg_json_word(first, "draft"));
-    fprintf(f, "` (equal by SHA-256)%s%s.\n\n", *wg_json_word(first, "machine") ? ", on: " : "",
-            wg_json_word(first, "machine"));
 }
 
-static void put_check(FILE *f, const json_t *card)
+/* A command line: words, and between them words that are quoted for the shell. */
+static void put_command(FILE *f, const char *before, const char *target, const char *between, const char *draft,
+                        const char *after)
 {
-    const json_t *c = member(card, "check"), *one;
-    size_t i;
-    fputs("## Check after writing\n\n", f);
-    json_array_foreach(c, i, one) {
-        fprintf(f, "* `%s` was read again: over %lld rows its logits are at most %.3g away from those of the source",
-                wg_json_word(one, "file"), number(one, "rows"), wg_json_real(one, "largest"));
-        if (*wg_json_word(one, "source_as")) fprintf(f, " converted to %s", wg_json_word(one, "source_as"));
-        fprintf(f, " (bound %g)", wg_json_real(one, "bound"));
-        if (json_is_number(member(one, "stored_largest")))
-            fprintf(f, ", and at most %.3g (%.2g of a row's norm) from those of the source as it is stored",
-                    wg_json_real(one, "stored_largest"), wg_json_real(one, "stored_relative"));
-        fputs(".\n", f);
-    }
-    fprintf(f, "* Source: `%s`, SHA-256 `%s`.\n", wg_json_word(card, "source"), wg_json_word(card, "source_sha256"));
+    fputs(before, f);
+    wg_put_shell_word(f, target);
+    fputs(between, f);
+    wg_put_shell_word(f, draft);
+    fputs(after, f);
 }
 
-static wg_status write(FILE *f, void *arg, wg_error *err)
+static void put_use(FILE *f, const json_t *card)
 {
-    const json_t *card = arg;
-    (void)err;
-    put_head(f, card);
-    put_sizes(f, card);
-    put_tokenizer(f, card);
-    put_targets(f, card);
-    put_acceptance(f, card);
-    wg_model_card_use(f, card);
-    put_training(f, card);
-    put_check(f, card);
-    return WG_OK;
+    const char *folder = wg_json_word(card, "folder"), *gguf = wg_json_word(card, "gguf"),
+               *named = wg_json_word(json_array_get(member(card, "targets"), 0), "path");
+    const size_t n = strlen(named);
+    const bool hf = json_is_true(member(card, "hf")), is_gguf = n > 5 && strcmp(named + n - 5, ".gguf") == 0;
+    const bool other =
+        n && strcmp(wg_json_word(member(json_array_get(member(card, "targets"), 0), "vocabulary"), "kind"), "same") != 0;
+    const char *as_folder = n && !is_gguf ? named : "TARGET_FOLDER", *as_gguf = is_gguf ? named : "TARGET.gguf";
+    const int length = (int)number(card, "draft_length");
+    char file[2 * 4096], after[200];
+    snprintf(file, sizeof file, "%s/%s", folder, gguf);
+    fprintf(f, "\n## Use\n\nDrafts of %d tokens%s. Limits of the engines: docs/students.md of wager.\n\n```\n", length,
+            json_is_true(member(card, "draft_length_measured")) ? " were the fastest of the measured ones"
+                                                                : " are a usual start");
+    put_command(f, "wager generate -m ", n ? named : "TARGET", other ? " --draft slem:model=" : " -d ", hf ? folder : file,
+                " -p TEXT -n 200\n");
+    snprintf(after, sizeof after, " --spec-type draft-simple --spec-draft-n-max %d\n", length);
+    if (*gguf) put_command(f, "llama-server -m ", as_gguf, " -md ", file, after);
+    if (hf) {
+        json_t *config = json_pack("{s:s, s:o, s:i}", "method", "draft_model", "model", wg_json_text(folder),
+                                   "num_speculative_tokens", length);
+        char *text = wg_json_canonical(config, false);
+        put_command(f, "vllm serve ", as_folder, " --speculative-config ", text ? text : "", "\n");
+        wg_free(text);
+        json_decref(config);
+        snprintf(after, sizeof after,
+                 " --speculative-num-steps %d --speculative-eagle-topk 1 --speculative-num-draft-tokens %d\n", length,
+                 length + 1);
+        put_command(f, "python3 -m sglang.launch_server --model-path ", as_folder,
+                    " --speculative-algorithm STANDALONE --speculative-draft-model-path ", folder, after);
+    }
+    fputs("```\n", f);
+    if (hf) fputs("\nIn transformers this folder is the `assistant_model` of `generate`.\n", f);
+    if (other)
+        fputs("\nThe target has another vocabulary: wager drafts by texts (`slem`), vLLM needs `use_heterogeneous_vocab`, "
+              "SGLang and llama.cpp cannot.\n",
+              f);
+    if (n && (is_gguf ? hf : *gguf))
+        fprintf(f, "\n`wager convert` makes %s of the target.\n", is_gguf ? "TARGET_FOLDER" : "TARGET.gguf");
+}
+
+static void put_training(FILE *f, const json_t *card)
+{
+    const json_t *t = member(card, "training"), *student = member(t, "student");
+    fputs("\n## Training\n\n", f);
+    if (!json_is_object(t)) {
+        fputs("Not known: the exported file does not stand in the folder of a training run.\n", f);
+        return;
+    }
+    fprintf(f, "%lld steps, %lld tokens, %.0f s%s; loss of the last step %.4f", number(t, "steps"), number(t, "tokens"),
+            wg_json_real(t, "seconds"), json_is_object(student) ? " of all students of the run" : "", wg_json_real(t, "loss"));
+    if (json_is_number(member(t, "held_out"))) fprintf(f, "; of held-out text %.4f", wg_json_real(t, "held_out"));
+    char *config = wg_json_canonical(member(t, "config"), true);
+    fprintf(f, ".\nThe config of `wager %s`:\n\n```json\n%s```\n", json_is_object(student) ? "distill" : "train",
+            config ? config : "");
+    wg_free(config);
 }
 
 wg_status wg_model_card_save(const char *path, const json_t *card, wg_error *err)
 {
-    return wg_html_save(path, write, (void *)(uintptr_t)card, err);
+    char *text = NULL;
+    size_t n = 0;
+    wg_save *to = NULL;
+    FILE *f = open_memstream(&text, &n);
+    if (!f) return wg_nomem(err, 1, "a model card");
+    put_head(f, card);
+    put_acceptance(f, card);
+    put_use(f, card);
+    put_training(f, card);
+    fclose(f);
+    wg_status s = wg_save_open(&to, path, err);
+    if (s == WG_OK) s = wg_save_write(to, text, n, err);
+    if (s == WG_OK) s = wg_save_commit(to, err);
+    else wg_save_abort(to);
+    free(text);
+    return s;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Writes a script to a file, reads the drawing from a pipe, and removes what HTML does not need. */
+ * Writes a script to a file, reads the drawing from a pipe, and removes what a page does not need. */
 #include "experiments/report/plot.h"
 
 #include <stdarg.h>
@@ -7,7 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "experiments/report/html.h"
+#include "core/base/json_number.h"
+#include "experiments/report/report_page.h"
 
 /* gnuplot needs colours, the page names of its style sheet. So each colour here encodes a name. */
 static const char *const colour[WG_PLOT_SERIES] = { "#100000", "#100001", "#100002", "#100003",
@@ -67,35 +68,6 @@ void wg_plot_note(FILE *script, const char *format, ...)
     fputc('"', script);
 }
 
-/* One tab stop per drawing; arrow keys move between its points. The text of a point is shown below its drawing, and is the
- * browser's tooltip for pointer users. */
-void wg_plot_script(FILE *f)
-{
-    fputs("<script>\n"
-          "for (const svg of document.querySelectorAll('figure svg')) {\n"
-          "  const points = [...svg.querySelectorAll('.pt')], tip = svg.parentNode.querySelector('.tip')\n"
-          "  const hint = 'Each mark says its cell and value: point at it, or reach it with Tab and the arrow keys.'\n"
-          "  const say = p => tip.textContent = p ? p.querySelector('title').textContent : hint\n"
-          "  const next = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }\n"
-          "  if (points.length) say()\n"
-          "  points.forEach((p, i) => {\n"
-          "    p.tabIndex = i ? -1 : 0\n"
-          "    p.onfocus = p.onmouseenter = () => say(p)\n"
-          "    p.onblur = p.onmouseleave = () => say(points.find(o => o === document.activeElement))\n"
-          "    p.onkeydown = e => {\n"
-          "      const to = points[i + next[e.key]]\n"
-          "      if (!to) return\n"
-          "      e.preventDefault()\n"
-          "      p.tabIndex = -1\n"
-          "      to.tabIndex = 0\n"
-          "      to.focus()\n"
-          "    }\n"
-          "  })\n"
-          "}\n"
-          "</script>\n",
-          f);
-}
-
 /* ---- converting gnuplot's SVG ------------------------------------------------------------------------------------ */
 
 static bool begins(const char *p, const char *with) { return strncmp(p, with, strlen(with)) == 0; }
@@ -138,7 +110,7 @@ static size_t replace_note(FILE *f, const char *p)
 static void put_colour(const wg_plot_out *to, const char *name)
 {
     fputc('\'', to->f);
-    if (to->form == WG_PLOT_SVG) wg_html_colour(to->f, name);
+    if (to->form == WG_PLOT_SVG) wg_page_colour(to->f, name);
     else fprintf(to->f, "var(--%s)", name);
     fputc('\'', to->f);
 }
@@ -149,7 +121,9 @@ static size_t replace(const wg_plot_out *to, const char *p, int id)
 {
     FILE *f = to->f;
     int series, n = 0;
-    if ((sscanf(p, "'rgb( 16, 0, %d)'%n", &series, &n) == 1 || sscanf(p, "\"rgb(16,0,%d)\"%n", &series, &n) == 1) && n > 0) {
+    const bool colour_at = begins(p + 1, "rgb("); /* sscanf measures the whole rest of the text */
+    if (colour_at &&
+        (sscanf(p, "'rgb( 16, 0, %d)'%n", &series, &n) == 1 || sscanf(p, "\"rgb(16,0,%d)\"%n", &series, &n) == 1) && n > 0) {
         char name[16];
         snprintf(name, sizeof name, "s%d", series);
         put_colour(to, series < WG_PLOT_SERIES ? name : series == WG_PLOT_SERIES ? "soft" : "line");
@@ -202,7 +176,7 @@ static void put_light(FILE *f, const char *script)
         char name[16];
         if (sscanf(p, "#1%5d'%n", &series, &n) == 1 && n == 8) {
             snprintf(name, sizeof name, "s%d", series);
-            wg_html_colour(f, series < WG_PLOT_SERIES ? name : series == WG_PLOT_SERIES ? "soft" : "line");
+            wg_page_colour(f, series < WG_PLOT_SERIES ? name : series == WG_PLOT_SERIES ? "soft" : "line");
             p += n - 1;
         } else fputc(*p++, f);
     }
@@ -269,44 +243,60 @@ static const char *canvas_of(const char *svg)
     return canvas ? canvas : "";
 }
 
-/* The caption, and what every caption ends with. */
-static void put_caption(const wg_plot_out *to, FILE *f, const wg_plot *p)
+/* ---- a drawing of a page ----------------------------------------------------------------------------------------- */
+
+/* The caption, and what every caption ends with (json_decref). */
+static json_t *caption_of(const wg_plot_out *to, const wg_plot *p)
 {
-    wg_html_puts(f, p->caption);
-    if (to->about) fputc(' ', f);
-    wg_html_puts(f, to->about);
+    json_t *text = json_sprintf("%s%s%s", p->caption, to->about ? " " : "", to->about ? to->about : "");
+    return text ? text : wg_json_text(p->caption); /* a name in `about` is not UTF-8 */
 }
 
-static void put(const wg_plot_out *to, const wg_plot *p, const char *svg, int width, int height, const char *look, int id)
+/* One width of a drawing, with ids that no other drawing of the page has; NULL where gnuplot failed or nothing is drawn. */
+static json_t *drawn_once(const wg_plot_out *to, const wg_plot *p, int width, int id)
 {
-    FILE *f = to->f;
-    fprintf(
-        f,
-        "<svg class=\"%s\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" preserveAspectRatio=\"xMinYMin\" role=\"group\" "
-        "aria-labelledby=\"d%d-title "
-        "d%d-text\">\n<title id=\"d%d-title\">",
-        look, width, height, width, height, id, id, id);
-    wg_html_puts(f, p->title);
-    fprintf(f, "</title>\n<desc id=\"d%d-text\">", id);
-    put_caption(to, f, p);
-    fputs("</desc>\n", f);
-    inlined(to, canvas_of(svg), id);
-    fputs("</svg>\n", f);
-}
-
-static void legend_list(FILE *f, const wg_plot *p)
-{
-    wg_plot_key key;
-    for (int i = 0; p->legend && p->legend(p->arg, i, &key); i++) {
-        fprintf(f, "%s<li><span style=\"color:var(--s%d)\" aria-hidden=\"true\">%s</span> ", i ? "" : "<ul class=\"legend\">",
-                key.series, key.symbol);
-        wg_html_name(f, key.name);
-        fputs("</li>", f);
+    int height;
+    size_t n;
+    char *svg = drawn(p, to->form, width, &height, &n), *inner = NULL;
+    wg_plot_out as = *to;
+    if (svg && (as.f = open_memstream(&inner, &n))) {
+        inlined(&as, canvas_of(svg), id);
+        fclose(as.f);
     }
-    if (p->legend && p->legend(p->arg, 0, &key)) fputs("</ul>\n", f);
+    json_t *one = inner ? json_pack("{s:i, s:i, s:s}", "width", width, "height", height, "svg", inner) : NULL;
+    free(svg);
+    free(inner);
+    return one;
+}
+
+static bool add_to_page(const wg_plot_out *to, const wg_plot *p)
+{
+    const int id = 2 * (int)json_array_size(to->page);
+    json_t *broad = drawn_once(to, p, WG_PLOT_BROAD, id), *slim = broad ? drawn_once(to, p, WG_PLOT_SLIM, id + 1) : NULL;
+    json_t *legend = json_array();
+    wg_plot_key key;
+    for (int i = 0; p->legend && p->legend(p->arg, i, &key); i++)
+        json_array_append_new(
+            legend, json_pack("{s:o, s:s, s:i}", "name", wg_json_text(key.name), "symbol", key.symbol, "series", key.series));
+    if (broad && slim)
+        return json_array_append_new(to->page, json_pack("{s:s, s:o, s:o, s:o, s:o}", "title", p->title, "caption",
+                                                         caption_of(to, p), "legend", legend, "broad", broad, "slim", slim)) ==
+               0;
+    json_decref(legend);
+    json_decref(broad);
+    return false;
 }
 
 /* ---- a file of its own ------------------------------------------------------------------------------------------- */
+
+static void put_text(FILE *f, const char *s)
+{
+    for (; s && *s; s++) {
+        if (*s == '&') fputs("&amp;", f);
+        else if (*s == '<') fputs("&lt;", f);
+        else fputc((unsigned char)*s < 32 ? ' ' : *s, f);
+    }
+}
 
 static void put_svg(const wg_plot_out *to, const wg_plot *p, const char *svg, int height)
 {
@@ -316,9 +306,11 @@ static void put_svg(const wg_plot_out *to, const wg_plot *p, const char *svg, in
             WG_PLOT_BROAD, height, WG_PLOT_BROAD, height);
     put_colour(to, "ink");
     fputs(">\n<title>", to->f);
-    wg_html_puts(to->f, p->title);
+    put_text(to->f, p->title);
     fputs("</title>\n<desc>", to->f);
-    put_caption(to, to->f, p);
+    put_text(to->f, p->caption);
+    if (to->about) fputc(' ', to->f);
+    put_text(to->f, to->about);
     fputs("</desc>\n<rect width=\"100%\" height=\"100%\" fill=", to->f);
     put_colour(to, "back");
     fputs("/>\n", to->f);
@@ -338,33 +330,9 @@ static bool write_file(const wg_plot_out *to, const wg_plot *p)
     return true;
 }
 
-static bool write_page(const wg_plot_out *to, const wg_plot *p)
-{
-    FILE *f = to->f;
-    size_t n;
-    int broad_height, slim_height;
-    char *broad = drawn(p, to->form, WG_PLOT_BROAD, &broad_height, &n),
-         *slim = broad ? drawn(p, to->form, WG_PLOT_SLIM, &slim_height, &n) : NULL;
-    const bool ok = broad && slim;
-    if (ok) {
-        const int id = (int)(ftell(f) & 0x3FFFFFFF); /* the offset in the page is a unique id */
-        fputs("<figure>\n", f);
-        put(to, p, broad, WG_PLOT_BROAD, broad_height, "broad", id);
-        put(to, p, slim, WG_PLOT_SLIM, slim_height, "slim", id + 1);
-        fputs("<p class=\"tip soft\"></p>\n", f);
-        legend_list(f, p);
-        fputs("<figcaption>", f);
-        put_caption(to, f, p);
-        fputs("</figcaption>\n</figure>\n", f);
-    }
-    free(broad);
-    free(slim);
-    return ok;
-}
-
 bool wg_plot_figure(const wg_plot_out *to, const wg_plot *p)
 {
-    const bool ok = to->form == WG_PLOT_PAGE ? write_page(to, p) : write_file(to, p);
+    const bool ok = to->form == WG_PLOT_PAGE ? add_to_page(to, p) : write_file(to, p);
     if (ok && to->captions) fprintf(to->captions, "%s%s%s\n", p->caption, to->about ? " " : "", to->about ? to->about : "");
     return ok;
 }

@@ -5,6 +5,7 @@
 #ifndef WG_EXPERIMENTS_REPORT_PLOT_H
 #define WG_EXPERIMENTS_REPORT_PLOT_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -28,16 +29,18 @@ typedef struct wg_plot {
     bool (*legend)(const void *arg, int i, wg_plot_key *out); /* false behind the last entry; NULL: no legend */
 } wg_plot;
 
-/* The form of a drawing: a <figure> of a page, or a file of its own. */
+/* The form of a drawing: an element of a page's document, or a file of its own. */
 typedef enum wg_plot_form { WG_PLOT_PAGE, WG_PLOT_SVG, WG_PLOT_PDF } wg_plot_form;
 
-/* The destination of drawings. about: the last sentence of every caption (machine, model, n), or NULL. captions: gets the
- * caption of each drawing that was written, or NULL. */
+/* The destination of drawings. f: of a file of its own. about: the last sentence of every caption (machine, model, n), or NULL.
+ * captions: gets the caption of each drawing that was written, or NULL. page: of WG_PLOT_PAGE, a list to which a drawing is
+ * appended: {"title", "caption", "legend": [{"name", "symbol", "series"}], "broad" and "slim": {"width", "height", "svg"}}. */
 typedef struct wg_plot_out {
     FILE *f;
     wg_plot_form form;
     const char *about;
     FILE *captions;
+    json_t *page;
 } wg_plot_out;
 
 /* Whether gnuplot can be run, and draws this form. */
@@ -56,9 +59,8 @@ const char *wg_plot_symbol(int series);
 void wg_plot_label(FILE *script, const char *text, int most);
 
 /* Writes a string in double quotes for a script's data: the tooltip of a point. Drawn "with labels hypertext", it becomes
- * the title of that point in the page, and the script of the page moves the keyboard focus from point to point. */
+ * the title of that point in the page, whose script moves the keyboard focus from point to point. */
 void wg_plot_note(FILE *script, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void wg_plot_script(FILE *f);
 
 /* Writes the settings that all drawings share. */
 void wg_plot_look(FILE *script);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A run as one self-contained HTML page: no fonts, no network; scripts only to sort tables and to read drawings by keyboard.
- * Question and answer first, then the numbers with their intervals, their breakdown, texts, and the environment. Also an
- * index of a folder of runs. */
+ * A run as a page (report_page.h), as drawings, LaTeX and Markdown. On the page: question and answer first, then the numbers
+ * with their intervals, their breakdown, texts, and the environment. Also an index of a folder of runs. */
 #ifndef WG_EXPERIMENTS_REPORT_REPORT_H
 #define WG_EXPERIMENTS_REPORT_REPORT_H
 
@@ -11,8 +10,9 @@
 #include "experiments/record/run_reader.h"
 #include "experiments/report/plot.h"
 
-/* EINVAL when the run has no summary. drawings: use gnuplot when it is installed. */
-wg_status wg_report_write(FILE *f, const wg_run_reader *run, bool drawings, wg_error *err);
+/* The document of a run's page (json_decref). EINVAL when the run has no summary. drawings: use gnuplot when it is
+ * installed. */
+wg_status wg_report_document(json_t **out, const wg_run_reader *run, bool drawings, wg_error *err);
 
 /* The drawings of the page that this run has data for, as files of a folder, which is made: NAME.svg or NAME.pdf, and
  * captions.txt with a line a file. latex (may be NULL): gets a figure environment for each. *files: the number of drawings.
@@ -26,7 +26,8 @@ wg_status wg_report_latex(FILE *f, const wg_run_reader *run, const wg_column_cho
 /* A short report as Markdown: question, answer, table (columns: NULL for the default ones), environment. Errors as above. */
 wg_status wg_report_markdown(FILE *f, const wg_run_reader *run, const wg_column_choice *columns, wg_error *err);
 
-/* The index of every folder below `dir` (two levels) that has a summary.json, newest first; *runs: their number. */
-wg_status wg_report_index(FILE *f, const char *dir, int *runs, wg_error *err);
+/* The document of an index (json_decref): every folder below `dir` (two levels) that has a summary.json, newest first. ENOENT:
+ * there is none. */
+wg_status wg_report_index(json_t **out, const char *dir, wg_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The drawings of a report as files, a file each. */
+ * The drawings of a report: for its page, or as files, a file each. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +30,19 @@ static const struct {
     { "losses", wg_report_plot_losses },
 };
 enum { FIGURES = sizeof figure / sizeof *figure, NAME_MOST = 40 };
+
+json_t *wg_report_drawings(const wg_run_reader *run, const json_t *cells)
+{
+    char *about = wg_run_reader_about(run);
+    const wg_plot_out to = { .about = about, .page = json_array() };
+    for (int i = 0; i < FIGURES; i++) {
+        const size_t before = json_array_size(to.page);
+        figure[i].draw(&to, run, cells);
+        json_object_set_new(json_array_get(to.page, before), "name", json_string(figure[i].name));
+    }
+    free(about);
+    return to.page;
+}
 
 static wg_status save(const char *folder, const char *name, const char *text, size_t n, wg_error *err)
 {
@@ -63,7 +76,9 @@ static wg_status one(const char *folder, const wg_run_reader *run, const json_t 
 {
     char *text = NULL, *caption = NULL, name[NAME_MOST];
     size_t n = 0, length = 0;
-    wg_plot_out to = { open_memstream(&text, &n), as->form, as->about, open_memstream(&caption, &length) };
+    wg_plot_out to = {
+        .f = open_memstream(&text, &n), .form = as->form, .about = as->about, .captions = open_memstream(&caption, &length)
+    };
     wg_status s = to.f && to.captions ? WG_OK : wg_nomem(err, 1, "a drawing");
     if (s == WG_OK) figure[i].draw(&to, run, cells);
     if (to.f && fclose(to.f) != 0 && s == WG_OK) s = wg_nomem(err, n, "a drawing");
@@ -93,7 +108,7 @@ wg_status wg_report_figures(const char *folder, const wg_run_reader *run, wg_plo
                        strerror(errno));
     char *captions = NULL, *about = wg_run_reader_about(run);
     size_t n = 0;
-    const wg_plot_out to = { latex, form, about, open_memstream(&captions, &n) };
+    const wg_plot_out to = { .f = latex, .form = form, .about = about, .captions = open_memstream(&captions, &n) };
     wg_status s = about && to.captions ? WG_OK : wg_nomem(err, 1, "captions");
     for (int i = 0; i < FIGURES && s == WG_OK; i++) {
         bool made;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/base/mem.h"
+#include "core/base/json_number.h"
 #include "experiments/report/line_chart.h"
 #include "experiments/report/report_parts.h"
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "core/base/json_number.h"
 #include "experiments/report/report_parts.h"
 #include "experiments/report/table.h"
 
@@ -26,12 +27,12 @@ static void put_column(FILE *f, const wg_column *c, const json_t *o)
     wg_table_put_markdown(f, text);
 }
 
-static void answer(FILE *f, const wg_run_reader *run, const json_t *cells)
+void wg_report_answer(FILE *f, const wg_run_reader *run, const json_t *cells)
 {
     const int best = wg_report_best(cells), n = (int)json_array_size(cells);
     const wg_tally t = wg_report_tally(cells);
     if (best < 0) {
-        fputs("Nothing ended well on both sides.\n\n", f);
+        fputs("Nothing ended well on both sides.\n", f);
         return;
     }
     const json_t *c = json_array_get(cells, (size_t)best);
@@ -48,7 +49,7 @@ static void answer(FILE *f, const wg_run_reader *run, const json_t *cells)
     else if (t.must_equal) fprintf(f, " All %d cells that must repeat plain decoding's text do.", t.must_equal);
     if (t.failed) fprintf(f, " %d pairs of requests failed and count on neither side.", t.failed);
     if (!run->complete) fputs(" **The run was interrupted; these are the numbers of its finished part.**", f);
-    fputs("\n\n", f);
+    fputc('\n', f);
 }
 
 /* A row for each element of a list that cells have. */
@@ -88,7 +89,8 @@ wg_status wg_report_markdown(FILE *f, const wg_run_reader *run, const wg_column_
                *when = json_string_value(json_object_get(run->machine, "started"));
     WG_TRY(wg_run_reader_cells(run, &cells, err));
     if (question && *question) fprintf(f, "*%s*\n\n", question);
-    answer(f, run, cells);
+    wg_report_answer(f, run, cells);
+    fputc('\n', f);
     wg_table_print_markdown(f, run->summary, columns);
     wg_table_overlap(f, cells, "\n", ".");
     wg_table_draft_contexts(f, cells, "\nWarning: ", ".");

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "core/base/json_number.h"
+#include "experiments/report/bar_chart.h"
 #include "experiments/report/line_chart.h"
 #include "experiments/report/forest_plot.h"
 #include "experiments/report/report_parts.h"
@@ -301,4 +303,40 @@ void wg_report_plot_lengths(const wg_plot_out *to, const wg_run_reader *run, con
     wg_free(m);
     wg_free(curve);
     wg_free(point);
+}
+
+/* ---- losses ------------------------------------------------------------------------------------------------------- */
+
+void wg_report_plot_losses(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells)
+{
+    static char *const series[] = { "loss of the drafter", "loss of the rule" };
+    enum { CELLS = 12, PARTS = 2 };
+    size_t chosen[CELLS];
+    char *group[CELLS];
+    wg_estimate_ci value[CELLS * PARTS];
+    int n = 0;
+    const int all = wg_report_fastest(cells, chosen, CELLS, NULL, 0);
+    for (int k = 0; k < all; k++) {
+        const json_t *o = json_object_get(cell_at(cells, chosen[k]), "attribution");
+        if (!json_is_object(o) || !(group[n] = wg_report_numbered(run, chosen[k]))) continue;
+        value[PARTS * n] = wg_report_estimate(o, "drafter_loss", "drafter_loss_ci");
+        value[PARTS * n++ + 1] = wg_report_estimate(o, "rule_loss", "rule_loss_ci");
+    }
+    const wg_bar_chart o = { .title = "Losses of drafter and rule",
+                             .caption =
+                                 (int)json_array_size(cells) > CELLS
+                                     ? "Shares of the reached nodes with a draft that a better drafter (1 - alpha*) and a "
+                                       "better rule (alpha* - kept) would keep, with 95 % intervals over prompts: the "
+                                       "twelve fastest cells."
+                                     : "Shares of the reached nodes with a draft that a better drafter (1 - alpha*) and a "
+                                       "better rule (alpha* - kept) would keep, with 95 % intervals over prompts.",
+                             .y = "share of nodes",
+                             .group = group,
+                             .series = series,
+                             .value = value,
+                             .groups = n,
+                             .n = PARTS,
+                             .line = NAN };
+    wg_bar_chart_figure(to, &o);
+    for (int k = 0; k < n; k++) wg_free(group[k]);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "core/base/json_number.h"
 #include "experiments/report/bar_chart.h"
 #include "experiments/report/report_parts.h"
 #include "experiments/report/scatter_plot.h"

@@ -5,8 +5,8 @@
 
 #include "core/base/hash.h"
 #include "core/base/mem.h"
+#include "core/base/json_number.h"
 #include "experiments/config/dataset.h"
-#include "experiments/report/html.h"
 #include "experiments/report/report_parts.h"
 
 enum { SHOWN = 3, MOST_BYTES = 4000 };
@@ -53,17 +53,17 @@ static steps steps_of(const json_t *line)
                     levels == json_integer_value(json_object_get(spec, "num_draft_tokens")) };
 }
 
-/* The CSS class of a step's own token; NULL: the target's, without a draft. */
+/* The mark of a step's own token; "": the target's, without a draft. */
 static const char *own(const steps *s, size_t step)
 {
     const json_int_t drafted = json_integer_value(json_array_get(s->drafted, step)),
                      accepted = json_integer_value(json_array_get(s->accepted, step));
-    if (drafted == 0) return NULL;
+    if (drafted == 0) return "";
     if (accepted == drafted) return "b";
-    return s->chains || accepted == 0 ? "c" : NULL;
+    return s->chains || accepted == 0 ? "c" : "";
 }
 
-/* The CSS class of a step's drafted tokens: by component, where the drafter is a composite. */
+/* The mark of a step's drafted tokens: by component, where the drafter is a composite. */
 static const char *author(const steps *s, size_t step)
 {
     static const char *const by[] = { "a", "a by1", "a by2", "a by3", "a by4", "a by5" };
@@ -71,100 +71,78 @@ static const char *author(const steps *s, size_t step)
     return by[k > 0 && k < 6 ? k : 0];
 }
 
-static void part(FILE *f, const char *class, const char *text, size_t n)
+static void add_piece(json_t *pieces, const char *mark, const char *text, size_t n)
 {
-    if (class) fprintf(f, "<span class=\"%s\">", class);
-    wg_html_text(f, text, n);
-    if (class) fputs("</span>", f);
+    if (n) json_array_append_new(pieces, json_pack("[s, s%]", mark, text, n));
 }
 
-static void marked(FILE *f, const char *text, size_t n, const json_t *turns, const steps *s)
+/* A text of n bytes in pieces. turns: bytes of each step's drafted tokens and of its own token, alternately. */
+static json_t *pieces_of(const char *text, size_t n, const json_t *turns, const steps *s)
 {
+    json_t *pieces = json_array();
     size_t at = 0, target = 0;
     for (size_t i = 0; i < json_array_size(turns) && at < n; i++) {
         target += (size_t)json_integer_value(json_array_get(turns, i));
         const size_t end = boundary(text, n, target);
         if (end <= at) continue;
-        part(f, i % 2 == 0 ? author(s, i / 2) : own(s, i / 2), text + at, end - at);
+        add_piece(pieces, i % 2 == 0 ? author(s, i / 2) : own(s, i / 2), text + at, end - at);
         at = end;
     }
-    wg_html_text(f, text + at, n - at);
+    add_piece(pieces, "", text + at, n - at);
+    return pieces;
 }
 
-/* Writes one answer; the first of a conversation with the prompt's name. */
-static void transcript(FILE *f, const wg_run_reader *run, const wg_entry *e, const wg_dataset *d)
+static json_t *answer(const wg_run_reader *run, const wg_entry *e, const wg_dataset *d)
 {
     json_t *line = wg_run_reader_line(run, e);
     const json_t *text = json_object_get(line, "text"), *turns = json_object_get(line, "drafted_bytes");
     const steps s = steps_of(line);
     const wg_prompt_key *a = &run->asked[e->prompt];
     const wg_prompt *p = wg_dataset_find(d, a->id, a->hash);
-    if (e->turn == 0) {
-        fputs("<h3>", f);
-        wg_html_puts(f, a->id);
-        if (*a->category) fputs(", ", f);
-        wg_html_puts(f, a->category);
-        fputs("</h3>\n", f);
-    }
-    fputs("<p class=\"soft\">", f);
-    if (e->turn > 0 || (p && p->turns > 1)) fprintf(f, "turn %d: ", e->turn + 1);
-    fprintf(f, "%d tokens in %d passes; %d of %d drafted tokens accepted</p>\n", e->tokens, e->passes, e->accepted, e->drafted);
+    json_t *o =
+        json_pack("{s:o, s:o, s:i, s:i, s:i, s:i, s:i, s:i, s:o*}", "id", wg_json_text(a->id), "category",
+                  wg_json_text(a->category), "turn", e->turn, "turns", p ? p->turns : 1, "tokens", e->tokens, "passes",
+                  e->passes, "accepted", e->accepted, "drafted", e->drafted, "pieces",
+                  json_is_string(text) ? pieces_of(json_string_value(text), json_string_length(text), turns, &s) : NULL);
     if (p && e->turn < p->turns) {
         const wg_turn asked = wg_prompt_turn(p, e->turn);
         const size_t n = asked.bytes > MOST_BYTES ? boundary(asked.text, asked.bytes, MOST_BYTES) : asked.bytes;
-        fputs("<pre>", f);
-        wg_html_text(f, asked.text, n);
-        fputs(n < asked.bytes ? " ...</pre>\n" : "</pre>\n", f);
+        json_object_set_new(o, "prompt", json_stringn(asked.text, n));
+        json_object_set_new(o, "cut", json_boolean(n < asked.bytes));
     }
-    fputs("<pre>", f);
-    if (json_is_string(text)) marked(f, json_string_value(text), json_string_length(text), turns, &s);
-    else fputs("(the output is not UTF-8; its ids are in requests.jsonl)", f);
-    fputs("</pre>\n", f);
     json_decref(line);
+    return o;
 }
 
-/* The components, for the legend; several with their numbers, because two may be of one kind. */
-static void authors(FILE *f, const json_t *cell)
+/* Who drafted in a cell: its drafter, or the components of a composite. */
+static json_t *drafters(const json_t *cell)
 {
     const json_t *parts = json_object_get(cell, "parts");
     const size_t n = json_array_size(parts);
-    for (size_t k = 0; k < (n ? n : 1); k++) {
-        fputs("<li><span class=\"a", f);
-        if (k) fprintf(f, " by%zu", k);
-        fputs("\">drafted</span> by ", f);
-        wg_html_puts(f, json_string_value(json_object_get(n ? json_array_get(parts, k) : cell, "drafter")));
-        if (n) fprintf(f, " (part %zu)", k);
-        fputs(" and accepted</li>", f);
-    }
+    json_t *all = json_array();
+    for (size_t k = 0; k < (n ? n : 1); k++)
+        json_array_append_new(all, wg_json_text(wg_json_word(n ? json_array_get(parts, k) : cell, "drafter")));
+    return all;
 }
 
-void wg_report_transcripts(FILE *f, const wg_run_reader *run, int cell)
+json_t *wg_report_texts(const wg_run_reader *run, int cell)
 {
     int shown = 0, prompt = -1;
-    if (cell < 0) return;
-    char *name = wg_run_reader_cell_name(run, cell);
-    fputs("<h2>Who wrote what</h2>\n<p class=\"soft\">", f);
-    if (!json_is_string(json_object_get(run->config, "trace")) ||
-        strcmp(json_string_value(json_object_get(run->config, "trace")), "none") == 0)
-        fputs("Run with <code>--set trace=steps</code> to see here which tokens were drafted.</p>\n", f);
-    else {
-        fputs("Texts of the cell ", f);
-        wg_html_name(f, name);
-        fputs(".</p>\n<ul class=\"legend\">", f);
-        authors(f, json_array_get(json_object_get(run->summary, "cells"), (size_t)cell));
-        fputs("<li><span class=\"c\">corrected</span>: the target's, in place of a rejected draft</li><li><span "
-              "class=\"b\">bonus</span>: the target's, after a completely accepted draft</li><li>unmarked: the target's, "
-              "without a draft, or after a tree draft that does not determine the kind</li></ul>\n",
-              f);
-        wg_dataset *d = prompts_of(run, cell);
-        for (int i = 0; i < run->n; i++) {
-            const wg_entry *e = &run->entry[i];
-            if (e->cell != cell || !e->ok || e->repeat != 0) continue;
-            if (e->prompt != prompt && shown++ == SHOWN) break;
-            prompt = e->prompt;
-            transcript(f, run, e, d);
-        }
-        wg_dataset_close(d);
+    const char *trace = wg_json_word(run->config, "trace");
+    if (cell < 0) return NULL;
+    json_t *o = json_pack("{s:i, s:o}", "cell", cell, "drafters",
+                          drafters(json_array_get(json_object_get(run->summary, "cells"), (size_t)cell)));
+    if (!*trace || strcmp(trace, "none") == 0) return o;
+    json_t *answers = json_array();
+    wg_dataset *d = prompts_of(run, cell);
+    for (int i = 0; i < run->n; i++) {
+        const wg_entry *e = &run->entry[i];
+        if (e->cell != cell || !e->ok || e->repeat != 0) continue;
+        if (e->prompt != prompt && shown++ == SHOWN) break;
+        prompt = e->prompt;
+        json_array_append_new(answers, answer(run, e, d));
     }
-    wg_free(name);
+    wg_dataset_close(d);
+    json_object_set_new(o, "answers", answers);
+    return o;
 }

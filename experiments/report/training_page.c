@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Tables are made once, of text, and written as HTML or Markdown. */
+ * Tables are made once, of texts, for the page and for Markdown. */
 #include "experiments/report/training_page.h"
 
 #include <math.h>
@@ -9,7 +9,6 @@
 
 #include "draft/train/loss.h"
 #include "core/base/json_number.h"
-#include "experiments/report/html.h"
 #include "experiments/report/table.h"
 #include "experiments/report/training_plots.h"
 
@@ -17,42 +16,28 @@ enum { LENGTHS = 8, EVALUATIONS = 1000, CELL = 160 };
 
 /* ---- tables */
 
+/* A table in work, of texts: {"caption", "heads", "rows"}. */
 typedef struct sheet {
-    FILE *f;
-    bool markdown;
-    int column; /* of the row in work */
+    json_t *tables, *rows, *row; /* row: the last one of the last table */
 } sheet;
-
-static void put_text(const sheet *s, const char *text)
-{
-    if (s->markdown) fputs(text, s->f);
-    else wg_html_puts(s->f, text);
-}
 
 /* The heads stand apart by '|'. */
 static void begin_table(sheet *s, const char *caption, const char *heads)
 {
-    int columns = 0;
-    if (!s->markdown) wg_html_table(s->f, caption);
-    else fprintf(s->f, "\n%s\n\n|", caption);
-    if (!s->markdown) fputs("<thead><tr>", s->f);
-    for (const char *h = heads; *h; columns++) {
+    json_t *list = json_array();
+    for (const char *h = heads; *h;) {
         const size_t n = strcspn(h, "|");
-        char head[CELL];
-        snprintf(head, sizeof head, "%.*s", (int)n, h);
-        if (s->markdown) wg_table_put_markdown(s->f, head);
-        else {
-            fputs("<th scope=\"col\">", s->f);
-            wg_html_puts(s->f, head);
-            fputs("</th>", s->f);
-        }
+        json_array_append_new(list, json_stringn(h, n));
         h += n + (h[n] == '|');
     }
-    if (!s->markdown) fputs("</tr></thead>\n<tbody>\n", s->f);
-    else fputs("\n|---|", s->f);
-    for (int i = 1; s->markdown && i < columns; i++) fputs("--:|", s->f);
-    if (s->markdown) fputc('\n', s->f);
-    s->column = 0;
+    s->rows = json_array();
+    json_array_append_new(s->tables, json_pack("{s:s, s:o, s:o}", "caption", caption, "heads", list, "rows", s->rows));
+}
+
+static void begin_row(sheet *s)
+{
+    s->row = json_array();
+    json_array_append_new(s->rows, s->row);
 }
 
 static void cell(sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -63,26 +48,7 @@ static void cell(sheet *s, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    const bool first = s->column++ == 0;
-    if (s->markdown) {
-        fputs(first ? "|" : "", s->f);
-        wg_table_put_markdown(s->f, text);
-        return;
-    }
-    fputs(first ? "<tr><th scope=\"row\" class=\"w\">" : "<td>", s->f);
-    wg_html_puts(s->f, text);
-    fputs(first ? "</th>" : "</td>", s->f);
-}
-
-static void end_row(sheet *s)
-{
-    fputs(s->markdown ? "\n" : "</tr>\n", s->f);
-    s->column = 0;
-}
-
-static void end_table(const sheet *s)
-{
-    if (!s->markdown) wg_html_table_end(s->f);
+    json_array_append_new(s->row, wg_json_text(text));
 }
 
 /* A number with its interval; sign: of differences. */
@@ -153,6 +119,7 @@ static void families(sheet *s, const wg_training_log *l)
     for (int f = 0; f < l->families; f++) {
         char name[CELL];
         const json_t *o = wg_training_family_result(l, f), *p = of(o, "predicted");
+        begin_row(s);
         cell(s, "%s", wg_training_family(l, f));
         cell(s, "%s", loss_name(l, f, name, sizeof name));
         cell(s, "%d", l->seeds);
@@ -165,20 +132,17 @@ static void families(sheet *s, const wg_training_log *l)
         else cell(s, "-");
         measured(s, of(o, "held_out_text"), "ce", false);
         measured(s, less(o, "held_out_text"), "ce", true);
-        end_row(s);
     }
-    end_table(s);
 }
 
 static void lengths(sheet *s, const wg_training_log *l)
 {
     begin_table(s, "tau by the length of drafts, over all seeds, on texts of the target.", "family|1|2|3|4|5|6|7|8");
     for (int f = 0; f < l->families; f++) {
+        begin_row(s);
         cell(s, "%s", wg_training_family(l, f));
         for (int k = 1; k <= LENGTHS; k++) tau(s, of(wg_training_family_result(l, f), "target_text"), k, false);
-        end_row(s);
     }
-    end_table(s);
 }
 
 /* What the log alone says, so that an unfinished run has a table too. */
@@ -192,6 +156,7 @@ static void evaluations(sheet *s, const wg_training_log *l)
                 "them. Less text only: the differences of students with the same seed.",
                 "family|tokens, millions|held-out loss|alpha|less text only");
     for (int f = 0; f < l->families; f++) {
+        begin_row(s);
         cell(s, "%s", wg_training_family(l, f));
         for (int alpha = 0; alpha < 2; alpha++) {
             const int n = wg_training_means(l, f, -1, alpha, m, EVALUATIONS);
@@ -201,9 +166,7 @@ static void evaluations(sheet *s, const wg_training_log *l)
         const int n = base >= 0 && base != f ? wg_training_means(l, f, base, true, m, EVALUATIONS) : 0;
         if (n) estimate(s, m[n - 1].value, m[n - 1].least, m[n - 1].most, true);
         else cell(s, "-");
-        end_row(s);
     }
-    end_table(s);
 }
 
 static void students(sheet *s, const wg_training_log *l)
@@ -217,6 +180,7 @@ static void students(sheet *s, const wg_training_log *l)
         const wg_training_point none = { NAN, NAN, NAN, NAN };
         const wg_training_point last = t->steps.n ? t->steps.point[t->steps.n - 1] : none;
         const wg_training_point held = t->held_out.n ? t->held_out.point[t->held_out.n - 1] : none;
+        begin_row(s);
         cell(s, "%s", t->name);
         if (t->result) cell(s, "%lld", (long long)wg_json_int(t->result, "parameters"));
         else cell(s, "-");
@@ -230,19 +194,19 @@ static void students(sheet *s, const wg_training_log *l)
         measured(s, less(t->result, "target_text"), "alpha", true);
         tau(s, of(t->result, "target_text"), 4, false);
         tau(s, less(t->result, "target_text"), 4, true);
-        end_row(s);
     }
-    end_table(s);
 }
 
-static void tables(sheet *s, const wg_training_log *l)
+static json_t *tables_of(const wg_training_log *l)
 {
+    sheet s = { .tables = json_array() };
     if (l->result) {
-        families(s, l);
-        lengths(s, l);
+        families(&s, l);
+        lengths(&s, l);
     }
-    if (l->distilled) evaluations(s, l);
-    students(s, l);
+    if (l->distilled) evaluations(&s, l);
+    students(&s, l);
+    return s.tables;
 }
 
 /* ---- the answer */
@@ -262,7 +226,7 @@ static int best_of(const wg_training_log *l, double *alpha)
     return best;
 }
 
-static void put_answer(const sheet *s, const wg_training_log *l)
+static json_t *answer_of(const wg_training_log *l)
 {
     char text[600] = "";
     double alpha = 0;
@@ -279,44 +243,48 @@ static void put_answer(const sheet *s, const wg_training_log *l)
         snprintf(text + n, sizeof text - (size_t)n, ", %+.3f [%+.3f, %+.3f] from text only.", wg_json_measured(d, "alpha"),
                  wg_json_item(d, "alpha_ci", 0), wg_json_item(d, "alpha_ci", 1));
     else if (best >= 0) snprintf(text + n, sizeof text - (size_t)n, "%s", best == base ? ", trained on the text alone." : ".");
-    if (!s->markdown) fputs("<div class=\"answer\">\n<p>", s->f);
-    put_text(s, text);
-    fputs(s->markdown ? "\n" : "</p>\n</div>\n", s->f);
+    return wg_json_text(text);
 }
 
-static void put_heading(const sheet *s, const wg_training_log *l, const char *folder)
+static json_t *title_of(const wg_training_log *l, const char *folder)
 {
     char text[400];
     snprintf(text, sizeof text, "%s: %.300s", l->distilled ? "Distillation" : "Training", folder);
-    fputs(s->markdown ? "# " : "<h1>", s->f);
-    put_text(s, text);
-    fputs(s->markdown ? "\n\n" : "</h1>\n", s->f);
+    return wg_json_text(text);
+}
+
+json_t *wg_training_document(const wg_training_log *l, const char *folder, bool drawings)
+{
+    const bool drawn = drawings && wg_plot_available(WG_PLOT_PAGE);
+    const wg_plot_out to = { .page = json_array() };
+    for (int alpha = 1; drawn && alpha >= 0; alpha--) wg_training_plot_families(&to, l, alpha);
+    for (int family = 0; drawn && family < l->families; family++)
+        for (int alpha = 0; alpha < 2; alpha++) wg_training_plot_students(&to, l, family, alpha);
+    return json_pack("{s:s, s:o, s:o, s:o, s:b, s:o}", "kind", "training", "title", title_of(l, folder), "answer", answer_of(l),
+                     "tables", tables_of(l), "no_gnuplot", drawings && !drawn, "figures", to.page);
+}
+
+static void put_row(FILE *f, const json_t *texts)
+{
+    size_t k;
+    json_t *text;
+    fputc('|', f);
+    json_array_foreach((json_t *)(uintptr_t)texts, k, text) wg_table_put_markdown(f, json_string_value(text));
+    fputc('\n', f);
 }
 
 void wg_training_markdown(FILE *f, const wg_training_log *l, const char *folder)
 {
-    sheet s = { .f = f, .markdown = true };
-    put_heading(&s, l, folder);
-    put_answer(&s, l);
-    tables(&s, l);
-}
-
-void wg_training_page(FILE *f, const wg_training_log *l, const char *folder, bool drawings)
-{
-    sheet s = { .f = f };
-    const wg_plot_out to = { .f = f };
-    const bool drawn = drawings && wg_plot_available(WG_PLOT_PAGE);
-    wg_html_begin(f, l->distilled ? "Distillation" : "Training");
-    put_heading(&s, l, folder);
-    put_answer(&s, l);
-    fputs("<h2>Numbers</h2>\n", f);
-    tables(&s, l);
-    if (drawn) fputs("<h2>Curves</h2>\n", f);
-    for (int alpha = 1; drawn && alpha >= 0; alpha--) wg_training_plot_families(&to, l, alpha);
-    for (int family = 0; drawn && family < l->families; family++)
-        for (int alpha = 0; alpha < 2; alpha++) wg_training_plot_students(&to, l, family, alpha);
-    if (drawings && !drawn)
-        fputs("<p class=\"soft\">There is no gnuplot on the machine that wrote this page, so it has tables only.</p>\n", f);
-    if (drawn) wg_plot_script(f);
-    wg_html_end(f);
+    json_t *o = wg_training_document(l, folder, false), *t, *row;
+    size_t i, k;
+    fprintf(f, "# %s\n\n%s\n", wg_json_word(o, "title"), wg_json_word(o, "answer"));
+    json_array_foreach(of(o, "tables"), i, t) {
+        fprintf(f, "\n%s\n\n", wg_json_word(t, "caption"));
+        put_row(f, of(t, "heads"));
+        fputs("|---|", f);
+        for (size_t c = 1; c < json_array_size(of(t, "heads")); c++) fputs("--:|", f);
+        fputc('\n', f);
+        json_array_foreach(of(t, "rows"), k, row) put_row(f, row);
+    }
+    json_decref(o);
 }

@@ -5,10 +5,12 @@
 #ifndef WG_EXPERIMENTS_REPORT_TRAINING_PAGE_H
 #define WG_EXPERIMENTS_REPORT_TRAINING_PAGE_H
 
+#include <jansson.h>
+
 #include "experiments/report/training_log.h"
 
-/* drawings: use gnuplot when it is installed. */
-void wg_training_page(FILE *f, const wg_training_log *l, const char *folder, bool drawings);
+/* The document of its page (report_page.h; json_decref). drawings: use gnuplot when it is installed. */
+json_t *wg_training_document(const wg_training_log *l, const char *folder, bool drawings);
 
 /* The tables alone. */
 void wg_training_markdown(FILE *f, const wg_training_log *l, const char *folder);

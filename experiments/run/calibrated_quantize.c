@@ -88,9 +88,7 @@ void wg_calibrated_close(wg_calibrated *c)
     wg_free(c);
 }
 
-long wg_calibrated_tokens(const wg_calibrated *c) { return c->inputs ? wg_calibration_rows(c->inputs) : 0; }
-
-/* Rounds rows without calibrated inputs. */
+/* Without inputs: each row by itself. */
 static wg_status round_rows(const wg_calibrated *c, const wg_tensor *from, const wg_tensor *to, char *dst, wg_error *err)
 {
     const size_t k = (size_t)to->dim[0], in = wg_type_size(wg_type_get(from->type), k);

@@ -24,7 +24,6 @@ typedef struct wg_calibrated wg_calibrated;
 wg_status wg_calibrated_open(wg_calibrated **out, const wg_weights *w, int type, const wg_calibrated_options *o, wg_pool *pool,
                              wg_error *err);
 void wg_calibrated_close(wg_calibrated *c); /* NULL is fine */
-long wg_calibrated_tokens(const wg_calibrated *c);
 
 /* The view's maker (wg_quantize.by), with the wg_calibrated as `user`. It makes matrices of that type; the view makes the
  * others. */

@@ -47,13 +47,16 @@ static void read_all(const char *dir, FILE *f)
 {
     wg_error err = { 0 };
     wg_run_reader *run;
-    int runs;
+    json_t *page = NULL;
     wg_resume_finished(dir);
-    check(wg_report_index(f, dir, &runs, &err), &err);
+    check(wg_report_index(&page, dir, &err), &err);
+    json_decref(page);
+    page = NULL;
     const wg_status s = wg_run_reader_open(&run, dir, &err);
     check(s, &err);
     if (s) return;
-    check(wg_report_write(f, run, false, &err), &err);
+    check(wg_report_document(&page, run, false, &err), &err);
+    json_decref(page);
     check(wg_report_markdown(f, run, NULL, &err), &err);
     if (json_is_array(json_object_get(run->summary, "cells"))) {
         wg_table_print(f, run->summary, NULL, 0);

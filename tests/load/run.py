@@ -167,8 +167,10 @@ def sweep():
     check("better", fast["over_best_other"] > 1 > slow["over_best_other"] and slow["group"] == "made, none", slow)
     check("alone", cells["plain", 4, None]["over_best_other"] is None and slow["over_first_load"] > 1, slow)
     check("same answers", slow["output_sha256"] == fast["output_sha256"] != cells["plain", 4, None]["output_sha256"])
-    page = open(os.path.join(out, "report.html")).read()
-    check("page", "Does &lt;it&gt; work?" in page and page.count("<tr>") >= 7 and "made, none, fast" in page)
+    page = open(os.path.join(out, "report.html")).read().split('id="data">')[1].split("<")[0]
+    document = json.loads(page)
+    check("page", document["kind"] == "load" and document["question"] == "Does <it> work?" and len(document["summary"]["cells"]) == 6, document)
+    check("page's servers", [s["name"] for s in document["servers"]] == ["made, none, slow", "made, none, fast", "plain"], document["servers"])
     there = ": cannot make the folder: File exists; --resume goes on with one that is there"
     check("not twice", run().returncode == 1 and there in run().stderr)
 

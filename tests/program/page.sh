@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# The pages of a small run, of a comparison and of a folder of runs, in a real browser: at 1280 and at 400 pixels, as printed,
-# and on paper. They must render, write nothing to the console, not scroll sideways, cut nothing, have accessible markup, and
-# the index must sort. usage: tests/program/page.sh WAGER. Exit 77 where there is no chromium.
+# The pages of a small run, of a comparison, of a training run, of a load sweep and of a folder of runs, in a real browser: at
+# 1280 and at 400 pixels, as printed, and on paper. They must say what their document says, run no text of a user, ask for
+# no other file, write nothing to the console, not scroll sideways, cut nothing, have accessible markup, and the index must
+# sort. usage: tests/program/page.sh WAGER. Exit 77 where there is no chromium.
 set -u
 program=$(realpath "$1")
+tests=$(realpath "$(dirname "$0")")
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || { echo "skipped: no chromium"; exit 77; }
 base=$(mktemp -d "${TMPDIR:-/tmp}/wager-page.XXXXXX")
 trap 'rm -rf "$base"' EXIT
@@ -14,26 +16,53 @@ browse() { timeout 100 "$browser" --headless --no-sandbox --disable-gpu --user-d
 
 # ---- the pages ------------------------------------------------------------------------------------------------------
 
-"$program" synth --like tiny --type f32 --seed 1 --out target.gguf >/dev/null || exit 1
 for i in 1 2 3; do
-  printf '{"id": "a-rather-long-name-of-a-prompt-without-a-break-%d", "category": "cats & dogs", "prompt": "The cat sat %d"}\n' $i $i
+  printf '{"id": "a-rather-long-name-of-a-prompt-without-a-break-%d", "category": "cats & dogs", "prompt": "The cat </script><script>attacked()</script><img src=x onerror=attacked()> sat %d"}\n' $i $i
   printf '{"category": "a-category-whose-name-is-far-too-long-for-a-margin", "prompt": "A dog ran %d"}\n' $i
 done >prompts.jsonl
-cat >config.json <<'END'
-{"name": "page", "question": "Does it fit?", "target": {"model": "target.gguf", "threads": 1},
- "draft": {"kind": "model", "model": "target.gguf", "length": 4}, "prompts": {"file": "prompts.jsonl"}, "max_tokens": 12, "trace": "steps",
+models=$(realpath "$tests/../../models")
+cat >config.json <<END
+{"name": "page", "question": "Does it fit? </script><b>", "target": {"model": "$models/story-target-q8_0.gguf", "threads": 1},
+ "draft": {"kind": "model", "model": "$models/story-draft-q8_0.gguf", "length": 4}, "prompts": {"file": "prompts.jsonl"}, "max_tokens": 12, "trace": "probs",
  "sampling": {"temperature": 0}, "sweep": {"draft.length": [2, 4], "verify.rule": ["match", "rejection"]}}
 END
+# Grids of which one alone sweeps the rule: the names of the other's cells do not have it.
+sed 's/"sweep": .*/"sweep": [{"draft.length": [2]}, {"draft.length": [2], "verify.rule": ["match"]}]}/' config.json >config3.json
 mkdir runs
 for seed in 1 2 3; do
-  "$program" run config.json --out runs/run-$seed --set seed=$seed >/dev/null 2>&1 && "$program" report runs/run-$seed >/dev/null ||
+  config=config.json
+  [ $seed = 3 ] && config=config3.json
+  "$program" run $config --out runs/run-$seed --set seed=$seed >/dev/null 2>&1 && "$program" report runs/run-$seed >/dev/null ||
     { echo "FAIL: no report"; exit 1; }
 done
+# A summary of a version that named no event of its calibrations.
+mkdir runs/old && cp runs/run-1/{config.json,machine.json,requests.jsonl,summary.json} runs/old && sed -i 's/"event": *"[^"]*",//g' runs/old/summary.json &&
+  "$program" report runs/old >/dev/null || { echo "FAIL: no report of an old run"; exit 1; }
+mv runs/old old
 "$program" compare runs/run-1 runs/run-2 --html runs/compare.html >/dev/null || { echo "FAIL: no comparison"; exit 1; }
 for run in 1=2.5 2=9.5 3=0.5; do # what was measured under load is in any order; sorting is to move something
   sed -i 's/"speedup": [0-9.]*/"speedup": '"${run#*=}"'/g' runs/run-"${run%=*}"/summary.json
 done
 "$program" report runs >/dev/null || { echo "FAIL: no index"; exit 1; }
+mkdir training # a training run, as the program writes it
+cat >training/config.json <<'END'
+{"seeds": [4, 7], "train": {"steps": 9}, "students": [{"name": "text", "loss": {"ce": 1}}, {"name": "a|</script><b>", "loss": {"kl": 0.5, "tv": 0.5}}]}
+END
+for step in 1 2 3 4 5 6; do
+  for student in text-4 text-7 'a|</script><b>-4' 'a|</script><b>-7'; do
+    printf '{"alpha": 0.4%d, "%s": 3.%d, "rows": 1000, "seconds": 1, "step": %d, "student": "%s"}\n' $step loss $step $step "$student" \
+      $step held_out $step $step "$student"
+  done
+done >training/distill.jsonl
+"$program" report training >/dev/null || { echo "FAIL: no page of training"; exit 1; }
+pages=(runs/run-1/report runs/run-3/report runs/compare runs/index training/report old/report)
+if command -v python3 >/dev/null; then
+  server="python3 $tests/../load/server.py {port}"
+  printf '{"name": "curve", "question": "Does </script><b> work?", "clients": [1, 2], "requests": 2, "servers": [{"name": "</script><b>", "command": "%s events=2"},
+    {"name": "made", "command": "%s {gap}", "vary": {"gap": {"slow": "gap=9", "fast": "gap=2"}}}]}' "$server" "$server" >sweep.json
+  "$program" load --sweep sweep.json --out load >/dev/null 2>&1
+  if [ -f load/report.html ]; then pages+=(load/report); else "$program" load --help | grep -q 'without libcurl' || fail "no page of a sweep"; fi
+fi
 
 # ---- what a page says of itself, in a frame of a given width ----------------------------------------------------------
 
@@ -69,9 +98,84 @@ addEventListener('load', () => {
   }
   for (const a of all('a[href^="#"]')) need(document.getElementById(a.hash.slice(1)), 'a link to nowhere: ' + at(a))
   need(new Set(all('[id]').map(e => e.id)).size === all('[id]').length, 'an id twice')
-  if (name.startsWith('index')) sorts()
+  need(document.scripts.length === 3 && !document.querySelector('main script, main img, main b, main iframe'), 'a text became markup')
+  tells[data().kind]()
   parent.postMessage(name + ' ' + all('svg').filter(s => s.checkVisibility()).length + ' drawings ' + (bad.join('; ') || 'well'), '*')
 })
+/* Every number and text of the document is on the page. */
+const data = () => JSON.parse(document.getElementById('data').textContent)
+const tells = {}
+const words = e => e.textContent.replace(/\s+/g, ' ').trim()
+const table_of = begin => all('table').filter(t => t.caption.textContent.startsWith(begin)).flatMap(t => [...t.rows].map(r => [...r.cells].map(words)))
+const has = (begin, ...texts) => { const cells = new Set(table_of(begin).flat()); for (const t of texts) need(cells.has(t), begin + ' lacks ' + t) }
+const interval = (o, key, digits, unit) => o[key].toFixed(digits) + unit + (o[key + '_ci'] ? ' [' + o[key + '_ci'].map(v => v.toFixed(digits)).join(', ') + ']' : '')
+tells.run = () => {
+  const doc = data(), cells = doc.summary.cells, main = words(document.querySelector('main')), numbers = table_of('A line a cell')
+  need(document.querySelector('h1').textContent === doc.question, 'another question')
+  need(numbers.length === 1 + cells.length && numbers[0][1] === 'speed-up', 'the speed-up is not first: ' + numbers[0])
+  need(numbers.slice(1).every((row, i) => row[0] === i + ' ' + doc.names[i]), 'a cell without its name')
+  const best = document.querySelector('tr.best')
+  need(words(best.cells[0]).startsWith(doc.best + ' ') && best.cells[1].getBoundingClientRect().right <= document.documentElement.clientWidth, 'the speed-up is not seen')
+  const captions = { page: 'A line a cell', rounds: 'Passes with a draft', names: 'The same counts', losses: 'Of the nodes', use: "The target's passes",
+    phases: 'Milliseconds', categories: 'Speed-up and acceptance by category', turns: 'Speed-up and acceptance by turn', parts: 'By component' }
+  const named = cells.every(c => 'verify.rule' in c.cell), gone = named ? doc.tables.page.heads.findIndex(h => h.name === 'rule') : -1
+  need(numbers[0].includes('rule') === !named, 'the rule is not said, or twice')
+  for (const [key, t] of Object.entries(doc.tables))
+    for (const r of t.rows) has(captions[key], ...r.values.filter((_, k) => key !== 'page' || k !== gone).map(v => [v].flat().join(' ')))
+  cells.forEach((c, i) => {
+    has('SHA-256', c.output_sha256)
+    has('Acceptance by position', c.acceptance_by_position[0].toFixed(2))
+    has('Steps that drafted', (100 * c.acceptance.acceptance_histogram[1] / c.spec_decode_num_drafts).toFixed(1) + ' %')
+    const calibration = c.attribution.calibration
+    need(main.includes('Do confidences mean what they say?') === !!calibration.event, 'calibrations')
+    if (calibration.event) has('Against p', calibration.q.ece.toFixed(3), calibration.path.ece.toFixed(3))
+  })
+  has('Program, machine', doc.machine.started, doc.machine.cpu.model)
+  need(all('pre').some(e => e.textContent === doc.config), 'no config')
+  need(doc.texts.answers.length === 3 && doc.texts.answers.some(a => a.pieces.some(q => q[0] === 'a')), 'no accepted token')
+  for (const a of doc.texts.answers) {
+    const pre = all('pre').find(e => e.textContent === a.pieces.map(q => q[1]).join(''))
+    need(all('h3').some(e => e.textContent === a.id + ', ' + a.category) && all('pre').some(e => e.textContent === a.prompt), 'no prompt ' + a.id)
+    need(pre && [...pre.childNodes].map(n => (n.className || '') + n.textContent).join('|') === a.pieces.map(q => q.join('')).join('|'), 'an answer with other marks')
+  }
+  for (const w of doc.words) need(all('dt').some(e => e.id === 'w-' + w.name && words(e.nextSibling) === w.doc), 'no word ' + w.name)
+  for (const f of doc.figures) need(all('figcaption').some(e => e.textContent === f.caption), 'no drawing ' + f.name)
+  for (const sentence of (doc.answer + ' ' + doc.notes).replace(/[`*]/g, '').split(/\.\s/)) need(main.includes(sentence.trim()), 'not said: ' + sentence)
+}
+tells.compare = () => {
+  const o = data().comparison, main = words(document.querySelector('main'))
+  for (const q of o.pairs) {
+    has('Speed-up over', interval(q, 'speedup_ratio', 3, 'x'), interval(q, 'tau_ratio', 3, 'x'), `${q.same_texts.equal} of ${q.same_texts.of}`, q.verdict,
+      `${q.tok_s[1].toFixed(1)} A: ${q.tok_s[0].toFixed(1)}`)
+    for (const part of q.by_category) has('By category', part.category, interval(part, 'speedup_ratio', 3, 'x'))
+    for (const r of q.regressions) has('The prompts that lost most', r.id, r.speedup_ratio.toFixed(3) + 'x')
+  }
+  const d = o.pairs.map(q => q.same_texts.first_divergence).find(v => v)
+  if (d) need(main.includes(`differ first in prompt ${d.id}`) && main.includes(`at token ${d.token}.`), 'no divergence')
+  for (const w of o.warnings) need(main.includes(w), 'no warning ' + w)
+  for (const r of o.config_diff) has('In the config', r.key, ...r.values)
+  for (const r of o.machine_diff) has('Besides the config', r.key, ...r.values)
+  o.runs.forEach((r, i) => has('The runs', 'AB'[i], r.path, r.started))
+}
+tells.training = () => {
+  const doc = data()
+  need(words(document.querySelector('.answer')) === doc.answer && document.querySelector('h1').textContent === doc.title, 'no answer')
+  for (const t of doc.tables) has(t.caption, ...t.heads, ...t.rows.flat())
+  need(all('figure').length === doc.figures.length, 'not all curves')
+}
+tells.load = () => {
+  const doc = data()
+  need(words(document.querySelector('main')).includes(doc.question), 'no question')
+  for (const c of doc.summary.cells) has('A line a server', c.server, c.clients + ' clients', c.output_throughput.toFixed(1), c.p99_ttft_ms.toFixed(1), `${c.completed} of ${c.completed + c.failed}`)
+  for (const s of doc.servers) need(all('dt').some(e => e.textContent === s.name && e.nextSibling.textContent === s.command), 'no server ' + s.name)
+}
+tells.index = () => {
+  for (const r of data().runs) {
+    has('The runs of this folder', r.path, interval(r, 'speedup', 2, 'x'), r.tau.toFixed(2), r.question)
+    need(all('a').some(a => a.getAttribute('href') === r.path + '/report.html'), 'no link to ' + r.path)
+  }
+  sorts()
+}
 const walk = drawing => { // from point to point by keyboard; each says what it is
   const points = [...drawing.querySelectorAll('.pt')], tip = drawing.parentNode.querySelector('.tip')
   const says = p => p.querySelector('title').textContent, press = (p, key) => p.dispatchEvent(new KeyboardEvent('keydown', { key }))
@@ -104,17 +208,17 @@ const sorts = () => {
 }
 END
 probe() { # PAGE NAME WIDTH [SED]: a copy that reports, and the frame that it stands in
-  sed -e "${4:-}" -e 's|</head>|<script src="probe.js"></script></head>|' "$1" >"probe-$2.html"
+  { sed -e '/^<\/head>/,$d' -e "${4:-}" "$1"; echo '<script>{'; cat probe.js; echo '}</script>'; sed -n '/^<\/head>/,$p' "$1"; } >"probe-$2.html"
   echo "<iframe src=\"probe-$2.html#$2\" style=\"border:0;width:$3px;height:900px\"></iframe>" >>frame.html
 }
 echo '<!doctype html><body><script>addEventListener("message",e=>{let p=document.createElement("p");p.append("says "+e.data+" end");document.body.append(p)})</script>' >frame.html
 as_printed='s|@media print|@media all|'
 names=()
-for page in run-1/report compare index; do
+for page in "${pages[@]}"; do
   name=$(basename "${page%/report}")
-  probe "runs/$page.html" "$name-1280" 1280
-  probe "runs/$page.html" "$name-400" 400
-  probe "runs/$page.html" "$name-print" 717 "$as_printed" # A4 and letter, less the margins
+  probe "$page.html" "$name-1280" 1280
+  probe "$page.html" "$name-400" 400
+  probe "$page.html" "$name-print" 717 "$as_printed" # A4 and letter, less the margins
   names+=("$name-1280" "$name-400" "$name-print")
 done
 browse --allow-file-access-from-files --virtual-time-budget=20000 --dump-dom "file://$base/frame.html" | sed 's|</p>|\n|g' >dom
@@ -125,7 +229,7 @@ for name in "${names[@]}"; do
   '') fail "$name: the page did not load" ;;
   *) fail "$name: $says" ;;
   esac
-  if command -v gnuplot >/dev/null && [[ $name == run-* && $says == 0\ drawings* ]]; then fail "$name: gnuplot is there, drawings are not"; fi
+  if command -v gnuplot >/dev/null && [[ $name != index-* && $says == 0\ drawings* ]]; then fail "$name: gnuplot is there, drawings are not"; fi
 done
 
 # ---- the screen, and paper --------------------------------------------------------------------------------------------

@@ -46,6 +46,16 @@ static inline void scene_make(scene *s)
     put("empty.jsonl", "{\"prompt\": \"fine\"}\n{\"prompt\": \"\"}\n");
 }
 
+/* The document of a page. */
+static inline json_t *page_of(const char *path)
+{
+    char *html = file_read(path, NULL), *from = strstr(html, "id=\"data\">") + strlen("id=\"data\">");
+    json_t *o = json_loadb(from, strcspn(from, "<"), 0, NULL);
+    cr_assert_not_null(o, "%.60s", from);
+    free(html);
+    return o;
+}
+
 static inline int scene_unlink(const char *path, const struct stat *st, int type, struct FTW *f)
 {
     (void)st, (void)type, (void)f;

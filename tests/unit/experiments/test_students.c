@@ -107,25 +107,35 @@ Test(students, training_is_read_from_the_folder_of_the_run)
     cr_assert_null(wg_training_record("no/m.gguf"));
 }
 
-/* A path with a quote and a space stays one word of every command line. */
+/* A path with a quote and a space stays one word of every command line; an engine whose form is not there has none. */
 Test(students, command_lines_quote_paths)
 {
+    wg_error err = { 0 };
     json_t *card = json_pack("{s:s, s:s, s:b, s:s, s:i, s:b, s:[{s:s, s:{s:s}}], s:{s:i}}", "name", "n", "folder", "a b's",
                              "hf", 1, "gguf", "n.gguf", "draft_length", 3, "draft_length_measured", 0, "targets", "path",
                              "t.gguf", "vocabulary", "kind", "same", "architecture", "vocabulary", 320);
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
-    wg_model_card_use(f, card);
-    fclose(f);
+    cr_assert_eq(wg_model_card_save("card.md", card, &err), WG_OK, "%s", err.text);
+    char *text = file_read("card.md", NULL);
     cr_assert(strstr(text, "wager generate -m t.gguf -d 'a b'\\''s' -p"), "%s", text);
     cr_assert(strstr(text, "vllm serve TARGET_FOLDER --speculative-config "
                            "'{\"method\":\"draft_model\",\"model\":\"a b'\\''s\",\"num_speculative_tokens\":3}'"));
     cr_assert(strstr(text, "--speculative-draft-model-path 'a b'\\''s' --speculative-num-steps 3"));
     cr_assert(strstr(text, "--speculative-num-draft-tokens 4\n"));
     cr_assert(strstr(text, "llama-server -m t.gguf -md 'a b'\\''s/n.gguf' --spec-type draft-simple --spec-draft-n-max 3\n"));
-    cr_assert(strstr(text, "from_pretrained(\"a b's\")"));
-    cr_assert(strstr(text, "`wager convert t.gguf TARGET_FOLDER`"));
+    cr_assert(strstr(text, "`wager convert` makes TARGET_FOLDER of the target"));
+    cr_assert(strstr(text, "Not measured. ") && strstr(text, "Not known: the exported file") && strstr(text, "* Licence: "));
+    free(text);
+    json_object_set_new(card, "hf", json_false());
+    json_object_set_new(json_object_get(json_array_get(json_object_get(card, "targets"), 0), "vocabulary"), "kind",
+                        json_string("shared"));
+    json_object_set_new(card, "measured",
+                        json_pack("[{s:s, s:s, s:f, s:i, s:i, s:f, s:[ff]}]", "target", "big", "rule", "match", "temperature",
+                                  0.5, "length", 3, "prompts", 9, "tau", 2.5, "tau_ci", 2.25, 2.75));
+    cr_assert_eq(wg_model_card_save("card.md", card, &err), WG_OK, "%s", err.text);
+    text = file_read("card.md", NULL);
+    cr_assert(strstr(text, "wager generate -m t.gguf --draft slem:model='a b'\\''s/n.gguf' -p") && !strstr(text, "vllm") &&
+              !strstr(text, "sglang"));
+    cr_assert(strstr(text, "| big | match | 0.5 | 3 | 9 | - | - | 2.500 [2.250, 2.750] | - |\n"), "%s", text);
     free(text);
     json_decref(card);
 }

@@ -47,18 +47,26 @@ static void put_log(const char *tail)
     put("config.json", config);
 }
 
-static char *text_of(bool html)
+static char *markdown_of(void)
 {
     char *text = NULL;
     size_t n = 0;
     wg_training_log l;
     FILE *f = open_memstream(&text, &n);
     cr_assert_eq(wg_training_log_open(&l, t.dir, &err), WG_OK, "%s", err.text);
-    if (html) wg_training_page(f, &l, "folder <x>", true);
-    else wg_training_markdown(f, &l, "folder");
+    wg_training_markdown(f, &l, "folder");
     wg_training_log_close(&l);
     fclose(f);
     return text;
+}
+
+static json_t *document(void)
+{
+    wg_training_log l;
+    cr_assert_eq(wg_training_log_open(&l, t.dir, &err), WG_OK, "%s", err.text);
+    json_t *o = wg_training_document(&l, "folder <x>", true);
+    wg_training_log_close(&l);
+    return o;
 }
 
 static void expect_in(const char *text, const char *part) { cr_assert(strstr(text, part), "'%s' in\n%.3000s", part, text); }
@@ -107,7 +115,7 @@ Test(training_page, curves_of_one_seed)
 Test(training_page, of_an_unfinished_run)
 {
     put_log("");
-    char *text = text_of(false);
+    char *text = markdown_of();
     expect_in(text,
               "Trained: 2 of 2 steps, 0.00 million tokens of each student, 5 s. The largest alpha on the held-out text so "
               "far has a|<b>: 0.550.");
@@ -115,13 +123,21 @@ Test(training_page, of_an_unfinished_run)
     expect_in(text, "| text-7 | - | 2 | 0.00 | 3.250 | 0.500 | 3.000 | 0.400 | - | - | - | - |\n");
     cr_assert(!strstr(text, "nan") && !strstr(text, "Families on texts"));
     free(text);
-    text = text_of(true);
-    expect_in(text, "folder &lt;x&gt;");
-    expect_in(text, "a|&lt;b&gt;");
-    cr_assert(!strstr(text, "<b>"));
-    if (wg_plot_available(WG_PLOT_PAGE)) expect_in(text, "Loss of text while training");
-    else expect_in(text, "no gnuplot");
-    free(text);
+    json_t *o = document();
+    const json_t *evaluations = json_array_get(json_object_get(o, "tables"), 0), *figures = json_object_get(o, "figures"),
+                 *row = json_array_get(json_object_get(evaluations, "rows"), 1);
+    cr_assert_str_eq(json_string_value(json_object_get(o, "title")), "Distillation: folder <x>");
+    cr_assert_str_eq(json_string_value(json_array_get(row, 0)), "a|<b>");
+    cr_assert_str_eq(json_string_value(json_array_get(row, 3)), "0.550 [0.300, 0.800]");
+    cr_assert_eq(json_array_size(row), json_array_size(json_object_get(evaluations, "heads")));
+    cr_assert_eq(json_is_true(json_object_get(o, "no_gnuplot")), !wg_plot_available(WG_PLOT_PAGE));
+    bool loss = false;
+    for (size_t i = 0; i < json_array_size(figures); i++) {
+        const char *title = json_string_value(json_object_get(json_array_get(figures, i), "title"));
+        loss |= !strcmp(title, "Loss of text while training");
+    }
+    cr_assert_eq(loss, wg_plot_available(WG_PLOT_PAGE));
+    json_decref(o);
 }
 
 Test(training_page, of_a_finished_run)
@@ -134,7 +150,7 @@ Test(training_page, of_a_finished_run)
         "\"alpha_ci\": "
         "[0.5, 0.75]}, \"less_text_only\": {\"target_text\": {\"alpha\": 0.125, \"alpha_ci\": [-0.25, 0.5]}}, \"predicted\": "
         "{\"speedup\": 1.5, \"length\": 3}}], \"students\": [{\"name\": \"a|<b>-7\", \"parameters\": 77}]}");
-    char *text = text_of(false);
+    char *text = markdown_of();
     expect_in(text, "The largest alpha on texts of the target has a|<b>: 0.625, +0.125 [-0.250, +0.500] from text only.");
     expect_in(text, "| text | ce | 2 | 0.500 | - | 4.000 [3.500, 4.500] | - | - | - | - | - |\n");
     expect_in(text,
@@ -152,12 +168,12 @@ Test(training_page, of_a_language_model)
     put("config.json", "{\"output\": {\"name\": \"story\"}, \"train\": {\"steps\": 5}}");
     put("train.jsonl",
         "{\"step\":1,\"loss\":5,\"alpha\":null,\"rows\":64,\"seconds\":1}\n{\"step\":1,\"held_out\":4.5,\"rows\":9}\n");
-    char *text = text_of(false);
+    char *text = markdown_of();
     expect_in(text, "# Training: folder");
     expect_in(text, "Not finished: 1 of 5 steps");
     expect_in(text, "| story | - | 1 | 0.00 | 5.000 | - | 4.500 | - | - | - | - | - |\n");
     free(text);
-    free(text_of(true));
+    json_decref(document());
 }
 
 Test(training_page, refuses_what_is_no_training_run)
