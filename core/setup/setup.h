@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * What a text says of an engine and of what it is to write: the keys of an experiment, or of an engine that a program opens,
- * with their values (docs/experiments.md). One table of keys: readers, `wager list`, the JSON Schema, resolved configs and resumed
- * runs all go through wg_setup_sections. A new key is a row in setup_keys.c, a field below, and the code that obeys it. */
+ * with their values (docs/experiments.md). One table of keys: readers, `wager list`, the JSON Schema, resolved configs and
+ * resumed runs all go through wg_setup_sections. A new key is a row in setup_keys.c, a field below, and the code that obeys
+ * it. */
 #ifndef WG_CORE_SETUP_SETUP_H
 #define WG_CORE_SETUP_SETUP_H
 
