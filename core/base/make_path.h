@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 
-/* Makes a folder and those above it that are missing. *made: it was not there before. False, with errno: it cannot be made. */
+/* Makes a folder and the missing ones above it. *made: it did not exist. False, with errno: it cannot be made. */
 bool wg_make_path(const char *path, bool *made);
 
 /* Whether that would succeed, or the folder is there, without making anything; false with errno. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See audit.h. */
+ * The audit of drafts (audit.h). */
 #include "core/dist/audit.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ void wg_audit_add(wg_audit *to, const wg_audit *from)
     to->undeclared += from->undeclared;
 }
 
-/* Bets on an event whose probability is `ratio` times what the hypothesis says; NaN: not known, no bet. */
+/* Bets on an event with `ratio` times its probability under the hypothesis; NaN: unknown, no bet. */
 static void bet(double *log_capital, double ratio)
 {
     if (!(ratio >= 0)) return;
@@ -38,7 +38,7 @@ static void bet(double *log_capital, double ratio)
 enum { SQUARE, ROOT, BEST, TARGET };
 _Static_assert(TARGET + 1 == WG_AUDIT_LAWS, "a law of bets each");
 
-/* A row of q, and what its alternatives sum to. */
+/* A row of q, and the sums of its alternatives. */
 typedef struct declared {
     double sum, square, root;
     int32_t best;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See plan_verdict.h. */
+ * The verdict of a plan (plan_verdict.h). */
 #include "experiments/analysis/plan_verdict.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The words that the values of flags may be, by how the help calls a value: names of drafters, rules, weight types, devices,
- * columns, and the words of a choice. Completion and manual pages use it. */
+ * The legal words of flags' values, found by the value's name in the help: drafters, rules, weight types, devices, columns, and
+ * choices. Completion and manual pages use them. */
 #ifndef WG_EXPERIMENTS_CLI_FLAG_VALUES_H
 #define WG_EXPERIMENTS_CLI_FLAG_VALUES_H
 
