@@ -6,7 +6,7 @@
 cmake_policy(SET CMP0057 NEW) # IN_LIST
 set(rooms
   kernels kernels/rule kernels/cuda
-  core/base core/file core/text core/kv core/dist core/model core/engine
+  core/base core/file core/text core/kv core/dist core/model core/engine core/sched
   draft draft/length draft/lookup draft/lm draft/compose draft/external draft/train
   verify
   experiments/base experiments/config experiments/record experiments/analysis experiments/audit experiments/run experiments/report
@@ -23,6 +23,7 @@ set(allow_core/kv       core/base/ core/kv/ kernels/)
 set(allow_core/dist     core/base/ core/dist/ kernels/)
 set(allow_core/model    core/base/ core/file/ core/kv/ core/model/ kernels/)
 set(allow_core/engine   core/ kernels/rule/rule_kinds.h kernels/philox.h kernels/mask.h kernels/mass.h kernels/ops.h kernels/cpu.h)
+set(allow_core/sched    core/base/ core/dist/ core/model/ core/engine/ core/sched/)
 set(draft_common        core/ kernels/philox.h draft/draft.h draft/one_hot.h draft/open.h draft/length/)
 set(allow_draft         core/ kernels/philox.h draft/draft.h draft/one_hot.h draft/open.h)
 set(allow_draft/length  core/ kernels/philox.h draft/length/)

@@ -35,7 +35,7 @@ typedef struct wg_env {
                                       * siblings (wg_lists_dealt). 1 for rules that do not race */
     const struct wg_plugins *plugins; /* drafters and rules by name, for composites; NULL: there are none */
     wg_length_log *lengths;           /* for policies that use measured costs; NULL: there is none */
-    struct wg_length_guide *guide;    /* of a composite, for its drafters (draft/length/length.h); NULL: none */
+    const void *reserved;             /* NULL: the place of a member that earlier versions had */
     bool *watches;                    /* a drafter that looks at the target's rows or logits in observe sets it when it is
                                       * opened: wg_env_watch */
     const float *logits;              /* (rows, vocab) the target's, inside observe: row tree->row + node follows that node,
@@ -69,7 +69,7 @@ typedef struct wg_composite_stats {
 /* What a draft of a model takes: its deepest level, and the rows of its passes for a draft of some depth. */
 typedef struct wg_draft_extent {
     int levels, rows;
-    bool guided; /* it asks wg_env.guide before it draws a level */
+    bool reserved; /* the place of a member that earlier versions had */
 } wg_draft_extent;
 
 /* own[id], id < n: the draft model's id of a target token, or -1; borrowed from the drafter. */

@@ -13,8 +13,8 @@
 #ifndef WG_CORE_ENGINE_SCHED_H
 #define WG_CORE_ENGINE_SCHED_H
 
-#include "core/engine/row_budget.h"
 #include "core/engine/seq_rows.h"
+#include "core/sched/cost_model.h"
 
 typedef struct wg_sched wg_sched;
 
@@ -48,14 +48,13 @@ typedef struct wg_sched_options {
     int prefill_rows; /* prompt tokens of a step; 0: what the engine reads at once */
     int aging;        /* a request that has waited so many steps counts as of the next higher priority; 0: WG_SCHED_AGING */
     bool prefix_cache;
-    bool no_draft; /* plain decoding for all */
-    const wg_row_costs
-        *costs;          /* of passes: the depths of each step's drafts are planned by them (row_policy.h); copied. NULL: as
-                                * the drafter drafts */
-    bool live_costs;     /* they are seconds, and corrected by what steps take (row_timing.h) */
-    int depth;           /* with costs: the deepest draft that is planned; 0: WG_SCHED_DEPTH */
-    double window;       /* seconds; of WG_SCHED_DYNAMIC */
-    double (*now)(void); /* a clock, for tests; NULL: wg_clock_now */
+    bool no_draft;               /* plain decoding for all */
+    const wg_cost_prices *costs; /* the depths of each step's drafts are planned by them (batch_lengths.h); copied. NULL: as the
+                                  * drafter drafts */
+    bool live_costs;             /* they follow what steps take */
+    int depth;                   /* with costs: the deepest draft that is planned; 0: WG_SCHED_DEPTH */
+    double window;               /* seconds; of WG_SCHED_DYNAMIC */
+    double (*now)(void);         /* a clock, for tests; NULL: wg_clock_now */
 } wg_sched_options;
 
 typedef enum wg_sched_event_kind { WG_SCHED_STARTED = 1, WG_SCHED_ROUND, WG_SCHED_ENDED, WG_SCHED_FAILED } wg_sched_event_kind;

@@ -6,8 +6,8 @@
 #include <pthread.h>
 
 #include "core/engine/prefix_cache.h"
-#include "core/engine/row_policy.h"
 #include "core/engine/sched.h"
+#include "core/sched/batch_lengths.h"
 
 /* WAITING: in the queue, without a sequence. READING: its prompt, or after preemption its text, goes into the cache. PREEMPTED:
  * it has its sequence, without pages, and waits as those in the queue do. */
@@ -46,11 +46,11 @@ struct wg_sched {
     wg_chunk *chunk;
     wg_served **reader;
     int n_running, chunks;
-    wg_row_policy *policy;              /* NULL: as the drafter drafts */
-    int *slot, *most, *missed, *length; /* (places) what it plans by, and plans */
-    wg_row_step step;                   /* the last one, as far as it has been counted */
-    double stepped;                     /* when it ended; 0: there was nothing to do after it */
-    double *weight;                     /* (vocab) */
+    wg_batch_lengths *policy; /* NULL: as the drafter drafts */
+    wg_batch_place *place;    /* (places) what it plans by, and plans, of `running` */
+    wg_batch_step step;       /* the last one, as far as it has been counted */
+    double stepped;           /* when it ended; 0: there was nothing to do after it */
+    double *weight;           /* (vocab) */
     int64_t steps;
     wg_sched_stats stats; /* of the thread of step */
     /* Under the lock. */
