@@ -178,17 +178,29 @@ bool wg_cost_numbers(const char *text, double least, double *out, int most, int 
     }
 }
 
-bool wg_cost_given(wg_cost_prices *p, const char *text)
+wg_status wg_cost_open(wg_cost_prices *p, const char *given, const char *drafter, wg_profile *from, wg_lm *target,
+                       wg_error *err)
 {
-    int n;
-    if (!wg_cost_numbers(text, DBL_MIN, p->pass + 1, WG_COST_ROWS, &n)) return false;
-    for (p->rows = WG_COST_ROWS; n < p->rows; n++) p->pass[n + 1] = p->pass[n];
-    for (int i = p->rows; i >= 1; i--) p->pass[i] /= p->pass[1];
-    return true;
+    int n = 0;
+    wg_prices passes;
+    p->rows = WG_COST_ROWS;
+    if (*given && !wg_cost_numbers(given, DBL_MIN, p->pass + 1, p->rows, &n))
+        return wg_fail(err, WG_ECONFIG,
+                       "drafter %s: costs=%s: expected positive numbers such as 1/1.02/1.1, for target passes "
+                       "over 1, 2, ... rows",
+                       drafter, given);
+    if (!*given) WG_TRY(wg_profile_target(from, target, &passes, err));
+    for (int r = n + 1; r <= p->rows; r++) p->pass[r] = *given ? p->pass[n] : wg_prices_of(&passes, r);
+    for (int r = p->rows; r >= 1; r--) p->pass[r] /= p->pass[1];
+    return WG_OK;
 }
 
-void wg_cost_profile(wg_cost_prices *p, const wg_prices *target)
+wg_status wg_cost_open_draft(wg_cost_prices *p, int member, wg_profile *from, wg_lm *draft, wg_lm *target, wg_error *err)
 {
-    p->rows = WG_COST_ROWS;
-    for (int r = 1; r <= p->rows; r++) p->pass[r] = wg_prices_of(target, r) / target->seconds[0];
+    wg_prices passes, of;
+    WG_TRY(wg_profile_target(from, target, &passes, err));
+    WG_TRY(wg_profile_draft(from, draft, target, &of, err));
+    p->level[member] = wg_prices_of(&of, 1) / passes.seconds[0];
+    p->read[member] = (wg_prices_of(&of, 4) - wg_prices_of(&of, 1)) / 3 / passes.seconds[0];
+    return WG_OK;
 }

@@ -2,10 +2,10 @@
  * The cost model: how long drafts are, and which drafter makes them. The drafter `auto` (draft/compose/auto.c), the length
  * policy `cost` (draft/length/length.c) and the scheduler's adaptive lengths (batch_lengths.h) decide by it.
  *
- * Prices. A pass of the target over r rows costs the table's price of r rows, which is the machine's profile
- * (core/engine/profile.h) or given, interpolated by whoever fills it. Where prices follow the clock, each size has a factor and
- * the machine has a speed; both are moving averages of what passes took. A level of a draft costs the price of a draft pass,
- * with a moving average of its own.
+ * Prices. A pass of the target over r rows costs what the machine's profile (core/engine/profile.h) or a given table says.
+ * Where prices follow the clock, each size has a factor and the machine a speed, both moving averages of what passes took; so
+ * has a draft pass. They follow it only where the emitted text does not depend on the drafts (rules that compare, temperature
+ * 0). Elsewhere they stay as they are, and a decision is a function of seed, request and profile.
  *
  * Survival. The share of draft tokens of each depth that were kept, given that those above were, as decayed counts: per drafter
  * and sequence, and for drafts that declare a score (wg_tree.score) per class of the score.
@@ -14,9 +14,6 @@
  * 3.3; SmartSpec's goodput, Liu et al. 2024). Drafts begin when they promise WG_COST_SWITCH times plain decoding's tokens per
  * time, and end when they promise less than plain decoding. What is not done tells nothing about its price, so now and then
  * WG_COST_RUN rounds in a row do it (wg_cost_trial).
- *
- * Prices follow the clock only where the emitted text does not depend on the drafts (rules that compare, temperature 0).
- * Elsewhere they stay as they are, and a decision is a function of seed, request and profile.
  *
  * Non-anticipation (docs/methods.md, L3, L4). Whether a node has a child is decided before that child is drawn, from the tokens
  * committed so far, the outcomes of earlier rounds, and prices. No function below reads a drawn token of the current draft or
@@ -122,11 +119,12 @@ typedef struct wg_cost_trial {
  * cost, in rounds of plain decoding; INFINITY: no trial. */
 bool wg_cost_trial_step(wg_cost_trial *t, bool pays, double loss);
 
-/* Fills the table from "1/1.02/1.1": passes over 1, 2, ... rows, in units of the first; the last applies to all larger ones up
- * to WG_COST_ROWS. False: it is no such text. */
-bool wg_cost_given(wg_cost_prices *p, const char *text);
-/* Fills the table from a profile, in passes of the target over one row. */
-void wg_cost_profile(wg_cost_prices *p, const wg_prices *target);
+/* Fills the table, in passes of the target over one row: from "1/1.02/1.1", passes over 1, 2, ... rows of which the last price
+ * applies to all larger ones, or where that is empty from the profile. ECONFIG, in the name of a drafter; those of the profile. */
+wg_status wg_cost_open(wg_cost_prices *p, const char *given, const char *drafter, wg_profile *from, wg_lm *target,
+                       wg_error *err);
+/* A member's draft model, likewise: its passes, and what it reads. */
+wg_status wg_cost_open_draft(wg_cost_prices *p, int member, wg_profile *from, wg_lm *draft, wg_lm *target, wg_error *err);
 /* The numbers of "1/1.1/1.3", none below `least`: the first `most` of them, *n. False: it is no such text. */
 bool wg_cost_numbers(const char *text, double least, double *out, int most, int *n);
 

@@ -30,7 +30,6 @@ typedef struct auto_options {
 /* What is known of a member. */
 typedef struct member {
     bool free;                   /* it looks its drafts up: they are seen before the choice */
-    bool shares;                 /* its model has the target's cache, so there is no text to catch up with */
     int height;                  /* of its whole draft */
     int rows[WG_COST_DEPTH + 1]; /* of a draft of that height; 0: learned */
 } member;
@@ -75,13 +74,11 @@ static const wg_option options[] = {
                   "of target passes over 1, 2, ... rows, such as 1/1.02/1.1; empty: those of the machine's profile "
                   "(docs/drafters.md); measured: timed anew when it is opened; nominal: constants of the models"),
     WG_OPTION_STR(auto_options, draft_costs, "",
-                  "of a level of a draft, in passes of the target over one row, such as 0.1/0: one for each drafter; empty: as "
-                  "`costs`"),
+                  "of a level of each drafter's draft, in passes of the target over one row, as 0.1/0; empty: as `costs`"),
     WG_OPTION_ENUM(auto_options, live, AUTO, triple,
                    "costs follow the clock; auto: where the text does not depend on the drafts and costs are not given"),
     WG_OPTION_ENUM(auto_options, memory, AUTO, triple,
-                   "a sequence begins with what earlier ones learned; auto: where the text does not depend on the drafts, and "
-                   "with `live`"),
+                   "a sequence begins with what earlier ones learned; auto: where texts do not depend on drafts, or `live`"),
     WG_OPTION_FLOAT(auto_options, prior, WG_COST_FIRST, 0, 1,
                     "survival of a token drafted by a model before any was seen; looked-up tokens: an eighth"),
     WG_OPTION_FLOAT(auto_options, keep, WG_COST_KEEP, 0, 0.9999, "what counts keep of themselves at a trial"),
@@ -102,9 +99,7 @@ static void describe(auto_drafter *a, int k)
 {
     member *part = &a->part[k];
     const wg_drafter *d = a->of.in[k].d;
-    const wg_lm *lm = wg_drafter_lm(d);
     part->free = d->class->stands_alone && d->class->laws == WG_LAW_FIXED;
-    part->shares = !lm || lm->space == a->of.base.env->target->space;
     part->height = height_of(d);
     for (int depth = 1; depth <= WG_COST_DEPTH && d->class->extent; depth++) {
         wg_draft_extent e;
@@ -142,36 +137,23 @@ static wg_status given_levels(auto_drafter *a, wg_error *err)
                    a->opt.draft_costs, a->of.n);
 }
 
-/* Of a draft model, in passes of the target over one row, which take `one`. */
-static wg_status take_level(auto_drafter *a, wg_profile *from, int k, double one, wg_error *err)
-{
-    wg_prices p;
-    wg_lm *lm = (wg_lm *)(uintptr_t)wg_drafter_lm(a->of.in[k].d); /* its counters are as before afterwards */
-    WG_TRY(wg_profile_draft(from, lm, a->of.base.env->target, &p, err));
-    a->price.level[k] = wg_prices_of(&p, 1) / one;
-    a->price.read[k] = (wg_prices_of(&p, 2) - wg_prices_of(&p, 1)) / one;
-    return WG_OK;
-}
-
-/* A token more in a pass of a model whose price was given is taken to cost a third of it. */
-static wg_status take_prices(auto_drafter *a, wg_profile *from, wg_error *err)
+/* from: NULL for nominal prices. A token more in a pass of a model whose price was given is taken to cost a third of it. */
+static wg_status take_prices(auto_drafter *a, const char *given, wg_profile *from, wg_error *err)
 {
     const wg_env *env = a->of.base.env;
-    const bool named = !*a->opt.costs || !strcmp(a->opt.costs, "measured") || !strcmp(a->opt.costs, "nominal");
-    wg_prices target = { 1, { 1 }, { 1 }, .nominal = true }, row;
-    if (!named && !wg_cost_given(&a->price, a->opt.costs)) return wg_length_no_costs("auto", a->opt.costs, err);
-    if (named) {
+    wg_prices target, row;
+    WG_TRY(wg_cost_open(&a->price, given, "auto", from, env->target, err));
+    if (!*given) {
         WG_TRY(wg_profile_target(from, env->target, &target, err));
-        wg_cost_profile(&a->price, &target);
         WG_TRY(wg_profile_row(from, env->target, env->sampling, env->ops, &row, err));
         a->price.row = row.seconds[0] / target.seconds[0];
     }
     if (*a->opt.draft_costs) WG_TRY(given_levels(a, err));
     for (int k = 0; k < a->of.n; k++) {
-        if (wg_drafter_lm(a->of.in[k].d) && !*a->opt.draft_costs)
-            WG_TRY(take_level(a, named ? from : NULL, k, target.seconds[0], err));
+        wg_lm *lm = (wg_lm *)(uintptr_t)wg_drafter_lm(a->of.in[k].d); /* its counters are as before afterwards */
+        if (lm && !*a->opt.draft_costs) WG_TRY(wg_cost_open_draft(&a->price, k, *given ? NULL : from, lm, env->target, err));
         if (!(a->price.read[k] > 0)) a->price.read[k] = a->price.level[k] / 3;
-        if (a->part[k].shares) a->price.read[k] = 0;
+        if (!lm || lm->space == env->target->space) a->price.read[k] = 0; /* there is no text to catch up with */
     }
     return WG_OK;
 }
@@ -179,10 +161,15 @@ static wg_status take_prices(auto_drafter *a, wg_profile *from, wg_error *err)
 /* `measured`: by a profile of its own, which is kept nowhere. */
 static wg_status open_prices(auto_drafter *a, wg_error *err)
 {
-    static const wg_profile_options measured = { .use = "new", .folder = "" };
+    static const wg_profile_options anew = { .use = "new", .folder = "" };
+    const bool measured = !strcmp(a->opt.costs, "measured"), nominal = !strcmp(a->opt.costs, "nominal");
     wg_profile *own = NULL;
-    if (!strcmp(a->opt.costs, "measured")) WG_TRY(wg_profile_open(&own, &measured, err));
-    const wg_status s = take_prices(a, own ? own : !strcmp(a->opt.costs, "nominal") ? NULL : a->of.base.env->profile, err);
+    if (measured) WG_TRY(wg_profile_open(&own, &anew, err));
+    const wg_status s = take_prices(a, measured || nominal ? "" : a->opt.costs,
+                                    measured  ? own
+                                    : nominal ? NULL
+                                              : a->of.base.env->profile,
+                                    err);
     wg_profile_close(own);
     return s;
 }
@@ -234,12 +221,6 @@ static void close(wg_drafter *d)
 
 /* ---- what can be drafted in this round */
 
-static void begin_text(auto_drafter *a, auto_state *s)
-{
-    for (int k = 0; k < a->of.n && a->remembers; k++) wg_cost_carry(&s->survival[k], &a->shared[k]);
-    s->used = true;
-}
-
 /* Member k, which looks its drafts up, drafts for the sequences where it does not rest. */
 static wg_status look_up(auto_drafter *a, int k, wg_seq *const *seq, int n, wg_error *err)
 {
@@ -269,24 +250,20 @@ static wg_cost_offer offer_found(const wg_tree *t, int room, double prior)
     return o;
 }
 
-static wg_cost_offer offer_asked(const member *part, const wg_cost_survival *s, int lag, int room, double prior)
-{
-    wg_cost_offer o = { .height = part->height < room ? part->height : room, .lag = lag, .rows = { 1 }, .prior = prior };
-    for (int depth = 1; depth <= o.height; depth++)
-        o.rows[depth] = part->rows[depth] ? part->rows[depth] : 1 + wg_cost_width(s, depth);
-    return o;
-}
-
 static void offer_all(auto_drafter *a, const wg_seq *seq)
 {
     auto_state *s = &a->state[seq->slot];
     const int room = wg_seq_room(seq);
     s->probes = false;
     for (int k = 0; k < a->of.n; k++) {
-        const int lag = a->part[k].shares ? 0 : seq->n - 1 - s->read[k], tree = a->of.last[seq->slot].tree[k];
-        s->offer[k] = (wg_cost_offer){ .rows = { 1 } };
-        if (!a->part[k].free) s->offer[k] = offer_asked(&a->part[k], &s->survival[k], lag, room, a->opt.prior);
-        else if (tree >= 0) s->offer[k] = offer_found(&a->of.in[k].tree[tree], room, WG_COST_FOUND * a->opt.prior);
+        const member *m = &a->part[k];
+        const int lag = seq->n - 1 - s->read[k], tree = a->of.last[seq->slot].tree[k];
+        wg_cost_offer *o = &s->offer[k];
+        *o = (wg_cost_offer){ .height = m->height < room ? m->height : room, .lag = lag, .rows = { 1 }, .prior = a->opt.prior };
+        for (int d = 1; d <= o->height; d++) o->rows[d] = m->rows[d] ? m->rows[d] : 1 + wg_cost_width(&s->survival[k], d);
+        if (m->free)
+            *o = tree < 0 ? (wg_cost_offer){ .height = 0 }
+                          : offer_found(&a->of.in[k].tree[tree], room, WG_COST_FOUND * a->opt.prior);
     }
 }
 
@@ -317,9 +294,8 @@ static void probe(const auto_drafter *a, auto_state *s, int sequences)
     const double one = wg_cost_each(&a->price, 1, sequences);
     for (int k = 0; k < a->of.n; k++) {
         if (a->part[k].free || k == s->choice.member || s->offer[k].height < 1) continue;
-        const double given_up = fmax(0, s->choice.tokens / s->choice.cost * one - 1) * one;
         const double cost = wg_cost_each(&a->price, s->offer[k].rows[1], sequences) - one + wg_cost_level(&a->price, k) +
-                            a->price.read[k] * s->offer[k].lag + given_up;
+                            a->price.read[k] * s->offer[k].lag + fmax(0, s->choice.tokens / s->choice.cost * one - 1) * one;
         if (s->saved < cost) continue;
         s->choice = (wg_cost_choice){ k, 1, 1, one + cost };
         s->probes = true;
@@ -429,8 +405,12 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
     auto_drafter *a = (auto_drafter *)d;
     time_pass(a);
     for (int i = 0; i < n; i++) {
-        if (!a->state[seq[i]->slot].used) begin_text(a, &a->state[seq[i]->slot]);
-        for (int k = 0; k < a->of.n; k++) a->of.last[seq[i]->slot].tree[k] = -1;
+        auto_state *s = &a->state[seq[i]->slot];
+        for (int k = 0; k < a->of.n; k++) {
+            if (!s->used && a->remembers) wg_cost_carry(&s->survival[k], &a->shared[k]);
+            a->of.last[seq[i]->slot].tree[k] = -1;
+        }
+        s->used = true;
     }
     for (int k = 0; k < a->of.n; k++)
         if (a->part[k].free) WG_TRY(look_up(a, k, seq, n, err));

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "core/engine/profile.h"
 
 static int clamp(double v, int max) { return v < 1 ? 1 : v > max ? max : (int)v; }
 
@@ -171,22 +170,10 @@ const wg_option wg_length_option_rows[] = { WG_LENGTH_OPTIONS(alone), WG_OPTION_
 
 static wg_status find_costs(wg_length *l, const char *drafter, wg_lm *draft, const wg_env *env, wg_error *err)
 {
-    wg_prices target = { .n = 0 }, level;
-    const bool given = *l->opt.costs, both = l->opt.draft_cost < 0 && draft;
-    if (given && !wg_cost_given(&l->price, l->opt.costs)) return wg_length_no_costs(drafter, l->opt.costs, err);
-    if (!given || both) WG_TRY(wg_profile_target(env->profile, env->target, &target, err));
-    if (!given) wg_cost_profile(&l->price, &target);
-    if (both) WG_TRY(wg_profile_draft(env->profile, draft, env->target, &level, err));
-    l->price.level[0] = both ? level.seconds[0] / target.seconds[0] : fmax(l->opt.draft_cost, 0);
+    WG_TRY(wg_cost_open(&l->price, l->opt.costs, drafter, env->profile, env->target, err));
+    if (l->opt.draft_cost < 0 && draft) return wg_cost_open_draft(&l->price, 0, env->profile, draft, env->target, err);
+    l->price.level[0] = fmax(l->opt.draft_cost, 0);
     return WG_OK;
-}
-
-wg_status wg_length_no_costs(const char *drafter, const char *text, wg_error *err)
-{
-    return wg_fail(err, WG_ECONFIG,
-                   "drafter %s: costs=%s: expected positive numbers such as 1/1.02/1.1, for target passes "
-                   "over 1, 2, ... rows",
-                   drafter, text);
 }
 
 wg_status wg_length_open(wg_length *l, const wg_length_options *o, const char *drafter, int max, bool has_q, wg_lm *draft,

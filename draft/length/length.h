@@ -116,7 +116,4 @@ void wg_length_forget(wg_length *l, const wg_seq *seq);
  * average, bound, rate of wg_length_state; survival at depth 1, and its trials. Policies that learn nothing have none. */
 int wg_length_report(const wg_length *l, const wg_seq *seq, double *out, int most);
 
-/* Refuses the text of an option `costs`: ECONFIG. */
-wg_status wg_length_no_costs(const char *drafter, const char *text, wg_error *err);
-
 #endif

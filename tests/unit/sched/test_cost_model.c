@@ -442,7 +442,7 @@ Test(batch_lengths, say_when_memory_is_short)
 {
     const wg_cost_prices p = line(0.1, 0);
     const size_t live = wg_mem_read().live_blocks;
-    for (uint64_t k = 1; k <= 7; k++) { /* all that it makes */
+    for (uint64_t k = 1; k <= 3; k++) { /* all that it makes */
         wg_batch_lengths *b = NULL;
         wg_error err = { .code = WG_OK };
         wg_mem_fail_at(k, false);
