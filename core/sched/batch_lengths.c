@@ -74,7 +74,7 @@ void wg_batch_lengths_learn(wg_batch_lengths *b, const wg_batch_place *place, in
     const int tried = accepted + (accepted < offered);
     if (offered > 0) wg_cost_learn_width(own, nodes, offered, WG_COST_KEEP);
     if (offered > 0 || !place->alone) wg_cost_learn(own, 0, tried, accepted, WG_COST_KEEP);
-    if (offered == 0 || place->alone) return;
+    if (offered == 0) return;
     wg_cost_learn_width(all, nodes, offered, WG_COST_KEEP);
     wg_cost_learn(all, 0, tried, accepted, WG_COST_KEEP);
 }

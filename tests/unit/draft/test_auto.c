@@ -82,6 +82,7 @@ static const wg_drafter_class guess = { .name = "guess",
 /* The numbers of draft tokens of the steps in which the text is emitted from `begin` on, of a rule that compares; and the step
  * in which each position was emitted. Returns the number of steps. */
 static double (*pass_takes)(int rows); /* seconds; NULL: passes are not timed */
+static int texts = 1;                  /* that are followed, one after the other; the last one counts */
 static int other_every;                /* rounds, after each of which another text is read; 0: never */
 static int follow(const char *options, wg_length_log *log, int begin, int *drafted, int *step_of)
 {
@@ -102,7 +103,7 @@ static int follow(const char *options, wg_length_log *log, int begin, int *draft
     wg_drafter *d = points_open(&wg_drafter_auto, &env, options, &err);
     cr_assert_not_null(d, "%s", err.text);
     wg_seq s = { .token = truth, .n = begin, .prompt = begin, .cap = TEXT, .limit = TEXT - 10 }, *one = &s;
-    int steps = 0;
+    int steps = 0, left = texts;
     for (; s.n < s.limit - 1; steps++) {
         wg_tree t;
         wg_path path = { .n = 1 };
@@ -116,6 +117,10 @@ static int follow(const char *options, wg_length_log *log, int begin, int *draft
         s.last_emitted = path.n;
         s.n += path.n;
         d->class->observe(d, &s, &t, &path, NULL);
+        if (s.n < s.limit - 1 || --left == 0) continue;
+        d->class->forget(d, &s);
+        s.n = begin;
+        steps = -1;
     }
     points_close(d);
     wg_kv_close(kv);
@@ -286,6 +291,21 @@ Test(auto_text, repeats)
     cr_assert_arr_eq(first, second, sizeof first);
     cr_assert(wg_length_log_agrees(&log));
     wg_length_log_close(&log);
+}
+
+/* A second text begins with what the first one taught where that is remembered: the deepest draft, or that of the prior. */
+Test(auto_text, a_text_begins_with_what_others_taught)
+{
+    random_then_periodic(TEXT);
+    knows = everything;
+    for (int memory = 0; memory < 2; memory++) {
+        int drafted[TEXT] = { 0 }, step_of[TEXT];
+        texts = 2;
+        follow(memory ? "of=oracle" COSTS ",draft_costs=0.02,memory=yes" : "of=oracle" COSTS ",draft_costs=0.02,memory=no",
+               NULL, 20, drafted, step_of);
+        texts = 1;
+        cr_assert(memory ? drafted[0] > 5 : drafted[0] < 5, "%d tokens", drafted[0]);
+    }
 }
 
 /* ---- in an engine */

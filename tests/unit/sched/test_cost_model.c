@@ -147,6 +147,7 @@ Test(cost_model, follows_a_machine_that_gets_slower)
     for (int i = 0; i < 300; i++) wg_cost_saw_pass(&p, 1 + i % 3, 5 * line(0.1, 0).pass[1 + i % 3]);
     cr_assert_float_eq(wg_cost_of_pass(&p, 3) / wg_cost_of_pass(&p, 1), 1.2, 0.02);
     cr_assert_float_eq(p.unit * wg_cost_of_pass(&p, 1), 5, 0.05);
+    cr_assert(p.unit > 3.2 && p.unit < 5, "the speed has half of it at least: %g", p.unit);
 }
 
 /* Row count 5 takes twice its price, and larger ones that were not seen are taken to. A price of 8 falls as well. */
@@ -188,6 +189,7 @@ Test(cost_model, prices_drafts_and_what_they_read)
     wg_cost_saw_pass(&p, 1, 2);
     for (int i = 0; i < 200; i++) wg_cost_saw_draft(&p, 0, 2, 4, 0, 2 * 1.8);
     cr_assert_float_eq(2 * wg_cost_level(&p, 0) + 4 * p.token, 1.8, 0.01);
+    cr_assert_float_eq(p.level[0] / p.token, 10, 1e-9, "both by one factor");
     for (int i = 0; i < 200; i++) wg_cost_saw_draft(&p, 0, 2, 4, 100, 2 * (1.8 + 100 * 0.02));
     cr_assert_float_eq(p.read[0], 0.02, 0.001);
     p.level[1] = 0;
@@ -363,7 +365,8 @@ Test(batch_lengths, reading_must_pay)
  * what steps took, rows besides. */
 Test(batch_lengths, alone_is_a_function_of_its_own_drafts)
 {
-    const wg_cost_prices p = line(0.12, 0.02);
+    wg_cost_prices p = line(0.12, 0.02);
+    for (int r = 6; r <= p.rows; r++) p.pass[r] += r / 6; /* stairs */
     wg_batch_lengths *one = opened(&p), *busy = opened(&p);
     wg_batch_place self = { .slot = 0, .most = DEPTH, .alone = true }, at[SLOTS];
     int lengths = 0;
@@ -436,6 +439,16 @@ Test(batch_lengths, are_nearly_as_good_as_the_best_fixed_length)
             cr_assert_gt(got, 0.95 * best, "slope %g, %g kept, table %d: %g of the best", slopes[i / 4], shares[i % 4], wrong,
                          got / best);
         }
+}
+
+/* The table has passes of more than two rows a sequence as dear; they are not, which only drafts can tell. */
+Test(batch_lengths, find_out_about_sizes_that_only_seem_dear)
+{
+    const wg_cost_prices truth = line(0.02, 0);
+    wg_cost_prices table = truth;
+    for (int r = SLOTS * 2 + 1; r <= table.rows; r++) table.pass[r] = 4 * truth.pass[r];
+    const double best = simulate(&truth, truth.pass, 0.95, DEPTH, 4000), got = simulate(&table, truth.pass, 0.95, -1, 4000);
+    cr_assert_gt(got, 0.9 * best, "%g of the best", got / best);
 }
 
 Test(batch_lengths, say_when_memory_is_short)
