@@ -8,8 +8,8 @@
 #include "core/engine/engine.h"
 #include "core/engine/profile.h"
 #include "core/text/tokenizer.h"
-#include "experiments/base/target.h"
-#include "experiments/config/engine_config.h"
+#include "core/setup/target.h"
+#include "core/setup/engine_text.h"
 #include "include/wager.h"
 
 /* Copies a struct of the caller's, whose first member is its size, over *own, which is zeroed: what the caller does not know
@@ -37,7 +37,7 @@ typedef enum wg_session_kind { WG_SESSION_MODEL, WG_SESSION_SCORER, WG_SESSION_D
 
 struct wg_session {
     wg_session_kind kind;
-    wg_cell cell; /* the config */
+    wg_setup setup; /* the config */
     wg_target *target;
     wg_scorer scorer;
     wg_scorer_lm *lm;    /* in the place of a target */

@@ -6,7 +6,7 @@
 
 #include "api/parts.h"
 #include "core/base/mem.h"
-#include "experiments/analysis/counterexample.h"
+#include "verify/proof/counterexample.h"
 
 static const double bound = 1e-12;
 

@@ -9,7 +9,7 @@
 
 #include "api/parts.h"
 #include "core/base/mem.h"
-#include "experiments/record/trace.h"
+#include "core/trace/trace.h"
 
 enum { PROMPTS = 1 << 24 }; /* of a trace that can be replayed */
 
@@ -58,14 +58,14 @@ static wg_status check_config(json_t *config, wg_error *err)
     json_t *rest = json_copy(config);
     json_object_del(rest, "draft");
     char *text = rest ? json_dumps(rest, JSON_COMPACT) : NULL;
-    wg_cell cell = { 0 };
+    wg_setup setup = { 0 };
     wg_status s = text ? WG_OK : wg_nomem(err, 1, "a config");
     const wg_engine_text as = { .name = "config", .json = text };
-    if (!s) s = wg_engine_config_open(&cell, &as, &wg_program_plugins, err);
+    if (!s) s = wg_engine_text_open(&setup, &as, &wg_program_plugins, err);
     if (!s && !json_object_get(config, "verify")) /* what a replay reads is written, also where it is the default */
-        json_object_set_new(config, "verify", json_pack("{ss}", "rule", cell.named->name));
-    if (!s && !json_object_get(config, "seed")) json_object_set_new(config, "seed", json_integer((json_int_t)cell.top.seed));
-    if (!s) wg_engine_config_close(&cell);
+        json_object_set_new(config, "verify", json_pack("{ss}", "rule", setup.named->name));
+    if (!s && !json_object_get(config, "seed")) json_object_set_new(config, "seed", json_integer((json_int_t)setup.top.seed));
+    if (!s) wg_setup_close(&setup);
     free(text);
     json_decref(rest);
     return s;

@@ -5,7 +5,7 @@
 
 #include "api/parts.h"
 #include "core/base/mem.h"
-#include "experiments/analysis/replay.h"
+#include "lab/replay.h"
 
 struct wg_recording {
     wg_trace *trace;

@@ -5,7 +5,7 @@
 #include "api/scheduler_impl.h"
 #include "core/base/mem.h"
 #include "draft/length/length.h"
-#include "experiments/base/constrained.h"
+#include "core/setup/constrained.h"
 
 /* Rows of a table of costs, and of the larger draft pass whose price is taken; depth that is planned of drafts that are looked
  * up. */
@@ -225,7 +225,7 @@ static wg_status take_sampling(const wg_scheduler *s, const wg_request *r, wg_se
     wg_sampler_options o = { 0 };
     WG_TRY(
         wg_struct_in(&o, sizeof o, r->sampling, WG_SIZE_TO(wg_sampler_options, presence_penalty), "wg_sampler_options", err));
-    *sampling = s->session->cell.sampling; /* the order of the stages */
+    *sampling = s->session->setup.sampling; /* the order of the stages */
     sampling->temperature = o.temperature;
     sampling->top_p = o.top_p;
     sampling->min_p = o.min_p;
@@ -234,7 +234,7 @@ static wg_status take_sampling(const wg_scheduler *s, const wg_request *r, wg_se
     sampling->repetition_penalty = o.repetition_penalty;
     sampling->frequency_penalty = o.frequency_penalty;
     sampling->presence_penalty = o.presence_penalty;
-    if (memcmp(sampling, &s->session->cell.sampling, sizeof *sampling) != 0) how->sampling = sampling;
+    if (memcmp(sampling, &s->session->setup.sampling, sizeof *sampling) != 0) how->sampling = sampling;
     return WG_OK;
 }
 
@@ -262,7 +262,7 @@ wg_status wg_scheduler_submit(wg_scheduler *s, const wg_request *request, uint64
     wg_status status = open_listener(&to, &r, err);
     const wg_sched_request ask = { .token = r.token,
                                    .n = r.n,
-                                   .max_new = r.max_tokens ? r.max_tokens : s->session->cell.top.max_tokens,
+                                   .max_new = r.max_tokens ? r.max_tokens : s->session->setup.top.max_tokens,
                                    .seed = r.seed,
                                    .number = r.number,
                                    .stop = r.stop,
@@ -314,9 +314,9 @@ wg_status wg_scheduler_about_get(const wg_scheduler *s, wg_scheduler_about *out,
                                        .context = wg_engine_options_of(in->engine)->max_tokens,
                                        .batch = o->batch,
                                        .queue = o->queue,
-                                       .lossless = wg_cell_lossless(&in->cell),
+                                       .lossless = wg_setup_lossless(&in->setup),
                                        .law_only = lm->class->law_only,
-                                       .max_tokens = in->cell.top.max_tokens,
+                                       .max_tokens = in->setup.top.max_tokens,
                                        .bos = wg_tokenizer_bos(t),
                                        .eos = wg_tokenizer_eos(t),
                                        .chat = wg_scheduler_template(s).family != WG_CHAT_NONE,

@@ -4,7 +4,7 @@
 #define WG_API_SCHEDULER_IMPL_H
 
 #include "api/api_impl.h"
-#include "core/engine/sched.h"
+#include "core/sched/sched.h"
 #include "core/text/chat.h"
 #include "core/text/grammar/constraint.h"
 

@@ -13,7 +13,7 @@ static const wg_tokenizer *tokenizer_of(const wg_scheduler *s) { return s->sessi
 wg_chat wg_scheduler_template(const wg_scheduler *s)
 {
     wg_text own;
-    wg_chat chat = wg_prompt_chat(&s->session->cell.prompts, s->session->target->weights);
+    wg_chat chat = wg_setup_chat(&s->session->setup.prompts, s->session->target->weights);
     if (chat.family == WG_CHAT_NONE && wg_meta_string(s->session->target->weights, "tokenizer.chat_template", &own))
         chat.family = WG_CHAT_MODEL;
     return chat;

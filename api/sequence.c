@@ -5,9 +5,9 @@
 
 #include "api/api_impl.h"
 #include "core/base/mem.h"
-#include "experiments/config/conversation.h"
+#include "core/setup/conversation.h"
 
-static wg_chat chat_of(const wg_session *s) { return wg_prompt_chat(&s->cell.prompts, s->target->weights); }
+static wg_chat chat_of(const wg_session *s) { return wg_setup_chat(&s->setup.prompts, s->target->weights); }
 
 /* ---- opening and closing ------------------------------------------------------------------------------------------- */
 
@@ -41,7 +41,7 @@ static wg_status open_seq(wg_session *s, wg_sequence *q, const int32_t *token, s
     wg_sequence_options o = { .request = s->opened };
     if (opt) WG_TRY(wg_struct_in(&o, sizeof o, opt, WG_SIZE_TO(wg_sequence_options, max_tokens), "wg_sequence_options", err));
     if (n > INT_MAX) return wg_fail(err, WG_ECONTEXT, "the prompt has %zu tokens", n);
-    q->max_tokens = o.max_tokens ? o.max_tokens : s->kind == WG_SESSION_DRAFTER ? INT_MAX / 2 : s->cell.top.max_tokens;
+    q->max_tokens = o.max_tokens ? o.max_tokens : s->kind == WG_SESSION_DRAFTER ? INT_MAX / 2 : s->setup.top.max_tokens;
     WG_TRY(open_text(q, err));
     WG_TRY(wg_seq_open(s->engine, &q->seq, o.request, token, (int)n, q->max_tokens, err));
     q->seen = q->seq->n;
@@ -189,8 +189,8 @@ wg_status wg_session_round(wg_session *s, wg_sequence *const *q, int n, wg_error
         if (!q[i] || q[i]->session != s)
             return wg_fail(err, WG_EINVAL, "wg_session_round: sequence %d is %s", i, q[i] ? "another session's" : "NULL");
         if (q[i]->seq->finish != WG_RUNNING) continue;
-        if (some == s->cell.top.batch) /* at most 256 */
-            return wg_fail(err, WG_EINVAL, "a round of %d sequences; expected 1..%d (batch)", n, s->cell.top.batch);
+        if (some == s->setup.top.batch) /* at most 256 */
+            return wg_fail(err, WG_EINVAL, "a round of %d sequences; expected 1..%d (batch)", n, s->setup.top.batch);
         running[some++] = q[i]->seq;
     }
     if (some) WG_TRY(wg_engine_rounds(s->engine, running, some, 1, NULL, NULL, err));
@@ -240,6 +240,6 @@ wg_status wg_sequence_stats(const wg_sequence *q, wg_stats *out, wg_error *err)
                              .passes = c->passes,
                              .drafted = c->drafted,
                              .accepted = c->accepted,
-                             .lossless = wg_cell_lossless(&q->session->cell) };
+                             .lossless = wg_setup_lossless(&q->session->setup) };
     return wg_struct_out(out, &stats, sizeof stats, WG_SIZE_TO(wg_stats, lossless), "wg_stats", err);
 }

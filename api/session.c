@@ -24,11 +24,11 @@ static bool scorer_ends(const void *user, int32_t token)
 
 static wg_status open_target(wg_session *s, wg_engine_parts *parts, wg_error *err)
 {
-    wg_target_options o = wg_config_target_options(&s->cell.target);
+    wg_target_options o = wg_setup_target_options(&s->setup.target);
     o.need_tokenizer = true;
     o.model.max_rows = wg_target_step_rows(s->opt.step_batch, s->opt.ride_rows);
     o.external.sequences = s->opt.max_batch;
-    WG_TRY(wg_target_open(&s->target, s->cell.target.model, &o, err));
+    WG_TRY(wg_target_open(&s->target, s->setup.target.model, &o, err));
     *parts = wg_target_engine_parts(s->target);
     return WG_OK;
 }
@@ -36,7 +36,7 @@ static wg_status open_target(wg_session *s, wg_engine_parts *parts, wg_error *er
 static wg_status open_scorer(wg_session *s, wg_engine_parts *parts, wg_error *err)
 {
     WG_TRY(wg_pool_open(&s->pool, 1, err));
-    WG_TRY(wg_scorer_lm_open(&s->lm, &s->scorer, s->cell.top.batch, place_of, s, err));
+    WG_TRY(wg_scorer_lm_open(&s->lm, &s->scorer, s->setup.top.batch, place_of, s, err));
     *parts = (wg_engine_parts){ .target = wg_scorer_lm_of(s->lm),
                                 .pool = s->pool,
                                 .ops = wg_ops_for(wg_cpu_chosen()),
@@ -58,7 +58,7 @@ static void take_note(void *session, bool warning, const char *text)
 /* Passes of a target that is no file are only timed where the config asks for it: they are calls of the caller's. */
 static wg_status open_profile(wg_session *s, wg_error *err)
 {
-    const char *use = s->cell.top.profile;
+    const char *use = s->setup.top.profile;
     const wg_profile_options o = { .use = !*use && s->kind != WG_SESSION_MODEL ? "nominal" : use, .say = take_note, .user = s };
     return wg_profile_open(&s->profile, &o, err);
 }
@@ -73,20 +73,20 @@ const char *wg_session_profile(wg_session *s)
 static wg_status open_session(wg_session *s, const wg_engine_text *text, wg_error *err)
 {
     const bool serves = s->opt.ride_rows > 0;
-    WG_TRY(wg_engine_config_open(&s->cell, text, &wg_program_plugins, err));
+    WG_TRY(wg_engine_text_open(&s->setup, text, &wg_program_plugins, err));
     if (s->opt.step_batch == 0)
-        s->opt.step_batch = s->kind == WG_SESSION_DRAFTER ? 1 : s->cell.top.batch; /* it proposes for
+        s->opt.step_batch = s->kind == WG_SESSION_DRAFTER ? 1 : s->setup.top.batch; /* it proposes for
                                                                                                             * one at a time */
-    s->opt.max_batch = serves ? 2 * s->opt.step_batch : s->cell.top.batch;
+    s->opt.max_batch = serves ? 2 * s->opt.step_batch : s->setup.top.batch;
     if (s->opt.max_batch > 256) s->opt.max_batch = 256;
-    s->opt.seed = (uint64_t)s->cell.top.seed;
-    s->opt.sampling = s->cell.sampling;
+    s->opt.seed = (uint64_t)s->setup.top.seed;
+    s->opt.sampling = s->setup.sampling;
     wg_engine_parts parts;
     WG_TRY(s->kind == WG_SESSION_MODEL ? open_target(s, &parts, err) : open_scorer(s, &parts, err));
-    parts.drafter = s->cell.drafter;
-    parts.drafter_options = s->cell.draft;
-    parts.verifier = s->cell.verifier;
-    parts.verifier_options = s->cell.verifier_options;
+    parts.drafter = s->setup.drafter;
+    parts.drafter_options = s->setup.draft;
+    parts.verifier = s->setup.verifier;
+    parts.verifier_options = s->setup.verifier_options;
     WG_TRY(open_profile(s, err));
     parts.profile = s->profile;
     wg_drafter_title(parts.drafter, parts.drafter_options, s->drafter, sizeof s->drafter);
@@ -170,7 +170,7 @@ void wg_session_close(wg_session *s)
     wg_scorer_lm_close(s->lm);
     wg_pool_close(s->pool);
     wg_target_close(s->target);
-    wg_engine_config_close(&s->cell);
+    wg_setup_close(&s->setup);
     wg_free(s);
 }
 
@@ -180,8 +180,8 @@ wg_status wg_session_about_get(const wg_session *s, wg_session_about *out, wg_er
     const wg_lm *lm = wg_engine_target(s->engine);
     const wg_session_about about = { .vocab = lm->vocab,
                                      .context = lm->context,
-                                     .batch = s->cell.top.batch,
-                                     .lossless = wg_cell_lossless(&s->cell),
+                                     .batch = s->setup.top.batch,
+                                     .lossless = wg_setup_lossless(&s->setup),
                                      .law_only = lm->class->law_only,
                                      .drafter = s->drafter,
                                      .rule = wg_engine_verifier(s->engine)->name,

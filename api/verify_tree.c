@@ -4,7 +4,7 @@
 
 #include "api/parts.h"
 #include "core/dist/chance.h"
-#include "experiments/base/spec.h"
+#include "core/setup/spec.h"
 
 enum { VOCAB_MAX = 1 << 24 };
 

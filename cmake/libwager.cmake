@@ -5,12 +5,12 @@ include(CMakePackageConfigHelpers)
 # The room api/, compiled once for both. Tests that need a thread sanitizer in one program link it as it is.
 file(GLOB api_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/api/*.c)
 add_library(wg_api STATIC ${api_files})
-target_link_libraries(wg_api PUBLIC wg_lab_analysis)
+target_link_libraries(wg_api PUBLIC wg_lab)
 set_target_properties(wg_api PROPERTIES POSITION_INDEPENDENT_CODE ON)
 
 set(map ${CMAKE_SOURCE_DIR}/api/libwager.map)
 add_library(libwager SHARED $<TARGET_OBJECTS:wg_api>)
-target_link_libraries(libwager PRIVATE wg_lab_analysis)
+target_link_libraries(libwager PRIVATE wg_lab)
 target_include_directories(libwager INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
 target_link_options(libwager PRIVATE -Wl,--version-script=${map})
 set_target_properties(libwager PROPERTIES OUTPUT_NAME wager EXPORT_NAME wager SOVERSION 0 VERSION ${PROJECT_VERSION}
@@ -25,7 +25,7 @@ if(NOT WG_SANITIZE)
   list(TRANSFORM exported REPLACE "[ ;]" "")
   string(REPLACE ";" "\n" exported "${exported}")
   file(CONFIGURE OUTPUT libwager.names CONTENT "${exported}\n")
-  set(rooms wg_lab_analysis wg_lab_record wg_lab_config wg_lab_base wg_verify wg_draft wg_engine wg_text wg_dist wg_model wg_kv wg_file
+  set(rooms wg_lab wg_setup wg_proof wg_verify wg_draft wg_trace wg_sched wg_engine wg_text wg_dist wg_model wg_kv wg_file
     wg_base wg_kernels)
   if(WG_CUDA)
     list(APPEND rooms wg_cuda)

@@ -37,4 +37,4 @@ for file in models/story-target-q8_0.gguf models/story-draft-q8_0.gguf tests/ser
   tests/conformance/draft.json models/SHA256SUMS; do
   cmp -s "$copy/$file" "$file" || { cp "$copy/$file" "$file" && echo "changed: $file"; }
 done
-echo "Now models/README.md and the tables of docs/students.md; on a machine that does nothing else: results/run-all.sh, tests/pages/pages.py build/release/wager --write README.md docs/newcomer.md"
+echo "Now models/README.md and the tables of docs/students.md; on a machine that does nothing else: results/run-all.sh, tests/pages/pages.py build/release/wager --write README.md docs/learn.md"

@@ -6,13 +6,16 @@
 cmake_policy(SET CMP0057 NEW) # IN_LIST
 set(rooms
   kernels kernels/rule kernels/cuda
-  core/base core/file core/text core/kv core/dist core/model core/engine core/sched
+  core/base core/file core/text core/kv core/dist core/model core/engine core/sched core/trace core/setup
   draft draft/length draft/lookup draft/lm draft/compose draft/external draft/train
-  verify
-  experiments/base experiments/config experiments/record experiments/analysis experiments/audit experiments/run experiments/report
+  verify verify/proof
+  lab lab/audit
+  experiments/base experiments/config experiments/record experiments/analysis experiments/run experiments/report
   experiments/load experiments/pull experiments/bench experiments/cli
   api include serve)
 
+# The rooms of core/ that others stand on; core/sched, core/trace and core/setup are named where they are allowed.
+set(nouns core/base/ core/file/ core/text/ core/kv/ core/dist/ core/model/)
 set(allow_kernels       kernels/)
 set(allow_kernels/rule  kernels/rule/ kernels/hd.h kernels/mask.h kernels/mass.h kernels/exp.h kernels/ln.h)
 set(allow_kernels/cuda  kernels/)
@@ -22,31 +25,38 @@ set(allow_core/text     core/base/ core/file/ core/text/)
 set(allow_core/kv       core/base/ core/kv/ kernels/)
 set(allow_core/dist     core/base/ core/dist/ kernels/)
 set(allow_core/model    core/base/ core/file/ core/kv/ core/model/ kernels/)
-set(allow_core/engine   core/ kernels/rule/rule_kinds.h kernels/philox.h kernels/mask.h kernels/mass.h kernels/ops.h kernels/cpu.h)
-set(allow_core/sched    core/base/ core/dist/ core/model/ core/engine/ core/sched/)
-set(draft_common        core/ kernels/philox.h draft/draft.h draft/one_hot.h draft/open.h draft/length/)
-set(allow_draft         core/ kernels/philox.h draft/draft.h draft/one_hot.h draft/open.h)
-set(allow_draft/length  core/ kernels/philox.h draft/length/)
+set(allow_core/engine   ${nouns} core/engine/ kernels/rule/rule_kinds.h kernels/philox.h kernels/mask.h kernels/mass.h kernels/ops.h kernels/cpu.h)
+set(allow_core/sched    ${nouns} core/engine/ core/sched/)
+set(allow_core/trace    ${nouns} core/engine/ core/trace/ kernels/)
+set(draft_below         ${nouns} core/engine/ core/sched/ kernels/philox.h)
+set(draft_common        ${draft_below} draft/draft.h draft/one_hot.h draft/open.h draft/length/)
+set(allow_draft         ${draft_below} draft/draft.h draft/one_hot.h draft/open.h)
+set(allow_draft/length  ${draft_below} draft/length/)
 set(allow_draft/lookup  ${draft_common} draft/lookup/)
 set(allow_draft/lm      ${draft_common} draft/lm/)
 set(allow_draft/compose ${draft_common} draft/compose/ draft/lm/)
 set(allow_draft/external ${draft_common} draft/external/)
-set(allow_draft/train   core/ kernels/philox.h kernels/exp.h kernels/cpu.h kernels/quant_blocks.h
+set(allow_draft/train   ${nouns} core/engine/ kernels/philox.h kernels/exp.h kernels/cpu.h kernels/quant_blocks.h
   kernels/train.h kernels/train_elements.h kernels/cuda/gpu.h draft/train/)
 set(allow_verify        core/base/ core/dist/ core/engine/ verify/ kernels/exp.h kernels/mass.h kernels/rule/)
+set(refuse_verify       verify/proof/)
+set(allow_verify/proof  ${nouns} core/engine/ verify/ kernels/)
 
-# Rooms of the laboratory, each over those before it.
-set(below core/ draft/ verify/ kernels/)
-foreach(room base config record analysis audit run report load pull bench cli)
+# From a text to an engine: what the program and libwager share. Above it what is said about whole engines and recorded rounds.
+set(allow_core/setup    ${nouns} core/engine/ core/sched/ core/setup/ draft/ verify/ kernels/)
+set(allow_lab           core/ draft/ verify/ lab/ kernels/)
+set(allow_lab/audit     ${allow_lab})
+
+# The program's rooms, each over those before it.
+set(below core/ draft/ verify/ lab/ kernels/)
+foreach(room base config record analysis run report load pull bench cli)
   list(APPEND below experiments/${room}/)
   set(allow_experiments/${room} ${below})
 endforeach()
 
-# libwager: over the rooms that the program shares with it, beside those of measurements, whose traces it reads and writes. The
-# public header includes nothing.
+# libwager: over what opens an engine and what reads its rounds. The public header includes nothing.
 set(allow_include)
-set(allow_api include/wager.h core/ draft/ verify/ kernels/cpu.h kernels/mask.h api/ experiments/base/ experiments/config/
-  experiments/analysis/ experiments/record/trace.h)
+set(allow_api include/wager.h core/ draft/ verify/ lab/ kernels/cpu.h kernels/mask.h api/)
 
 # The server is a program of the library's like any other, but for two headers that need no library.
 set(allow_serve include/wager.h serve/ core/base/short_turns.h core/base/nearest.h)
@@ -67,7 +77,7 @@ foreach(file ${all})
   list(APPEND headers ${name})
 endforeach()
 
-foreach(top kernels core draft verify experiments api include serve)
+foreach(top kernels core draft verify lab experiments api include serve)
   file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/${top}/*.c ${ROOT}/${top}/*.h ${ROOT}/${top}/*.cu ${ROOT}/${top}/*.cuh)
   foreach(file ${files})
     get_filename_component(room ${file} DIRECTORY)
@@ -90,6 +100,12 @@ foreach(top kernels core draft verify experiments api include serve)
         string(FIND "${include}" "${prefix}" at)
         if(at EQUAL 0)
           set(legal TRUE)
+        endif()
+      endforeach()
+      foreach(prefix ${refuse_${room}})
+        string(FIND "${include}" "${prefix}" at)
+        if(at EQUAL 0)
+          set(legal FALSE)
         endif()
       endforeach()
       if(include MATCHES "_impl\\.h$")

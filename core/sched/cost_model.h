@@ -103,8 +103,8 @@ wg_cost_choice wg_cost_best(const wg_cost_prices *p, const wg_cost_survival *s, 
 double wg_cost_gain(const wg_cost_prices *p, const wg_cost_choice *c, int sequences);
 static inline bool wg_cost_pays(bool drafts, double gain) { return gain > (drafts ? 0 : WG_COST_SWITCH - 1); }
 
-/* Prices of depths that only seem dear would never be seen: in one of WG_COST_EVERY rounds that draft, a level more or less than
- * is best, in turn. */
+/* Depths that only seem dear would never be tried: in one of WG_COST_EVERY rounds that draft, a level more or less than is
+ * best, in turn. */
 int wg_cost_explore(unsigned round, int best, int most);
 
 /* Trials, for all sequences together: drafts where plain decoding is better, plain decoding where drafts are. One begins when
@@ -120,7 +120,7 @@ typedef struct wg_cost_trial {
 bool wg_cost_trial_step(wg_cost_trial *t, bool pays, double loss);
 
 /* Fills the table, in passes of the target over one row: from "1/1.02/1.1", passes over 1, 2, ... rows of which the last price
- * applies to all larger ones, or where that is empty from the profile. ECONFIG, in the name of a drafter; those of the profile. */
+ * applies to all larger ones, or where that is empty from the profile. ECONFIG, naming the drafter; those of the profile. */
 wg_status wg_cost_open(wg_cost_prices *p, const char *given, const char *drafter, wg_profile *from, wg_lm *target,
                        wg_error *err);
 /* A member's draft model, likewise: its passes, and what it reads. */

@@ -11,7 +11,7 @@
 #include "core/dist/optimal_acceptance.h"
 #include "experiments/analysis/reliability.h"
 #include "experiments/analysis/counterfactual.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/base/stats.h"
 
 static const double factors[] = { 0.5, 0.75, 1.25, 1.5, 2 };

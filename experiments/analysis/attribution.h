@@ -7,7 +7,7 @@
 #ifndef WG_EXPERIMENTS_ANALYSIS_ATTRIBUTION_H
 #define WG_EXPERIMENTS_ANALYSIS_ATTRIBUTION_H
 
-#include "experiments/analysis/replay.h"
+#include "lab/replay.h"
 
 /* The object of one cell (docs/traces.md has its fields); null where the trace lacks the data. whole: with the
  * counterfactuals, which take much longer than the rest. */

@@ -9,7 +9,7 @@
 #include "core/base/mem.h"
 #include "experiments/analysis/compare_parts.h"
 #include "experiments/base/json_diff.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 
 enum { MOST_REPEATS = 64 };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 
 enum { WORST = 5, FIRST_LENGTH = 32, MOST_TURNS = 64 };
 

@@ -7,7 +7,7 @@
 
 #include "draft/lm/grow.h"
 #include "experiments/config/dataset.h"
-#include "experiments/base/target.h"
+#include "core/setup/target.h"
 
 /* One text's output: at each of n positions, the acceptance sum min(p, q) and the rank of its token in q (0: the best). */
 typedef struct wg_fit {

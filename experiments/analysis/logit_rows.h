@@ -4,7 +4,7 @@
 #ifndef WG_EXPERIMENTS_ANALYSIS_LOGIT_ROWS_H
 #define WG_EXPERIMENTS_ANALYSIS_LOGIT_ROWS_H
 
-#include "experiments/base/target.h"
+#include "core/setup/target.h"
 
 enum { WG_LOGIT_ROWS = 64 };
 

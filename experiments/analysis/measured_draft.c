@@ -7,7 +7,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/mem.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/base/stats.h"
 #include "experiments/record/run_reader.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Reliability, ECE and AUC of samples. */
 #include "experiments/analysis/reliability.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 
 #include <math.h>
 #include <stdlib.h>

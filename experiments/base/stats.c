@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 
 /* ---- distributions ----------------------------------------------------------------------------------------------- */
 

@@ -16,7 +16,7 @@
 #include "core/base/clock.h"
 #include "core/base/mem.h"
 #include "draft/draft.h"
-#include "experiments/base/spec.h"
+#include "core/setup/spec.h"
 #include "kernels/cpu.h"
 #include "kernels/philox.h"
 

@@ -4,7 +4,7 @@
 #ifndef WG_EXPERIMENTS_BENCH_BENCH_FORWARD_H
 #define WG_EXPERIMENTS_BENCH_BENCH_FORWARD_H
 
-#include "experiments/base/target.h"
+#include "core/setup/target.h"
 
 typedef struct wg_forward_bench {
     const char *rows, *context; /* "1,8,16" */

@@ -3,7 +3,7 @@
 #ifndef WG_EXPERIMENTS_BENCH_BENCH_LOAD_H
 #define WG_EXPERIMENTS_BENCH_BENCH_LOAD_H
 
-#include "experiments/base/target.h"
+#include "core/setup/target.h"
 
 /* In turn, `repeats` times: the files' pages are dropped from the system's cache; they are read once, in pieces; dropped
  * again; the model is opened. Prints the medians of both times and their ratio, the bytes of the files, the largest

@@ -3,7 +3,7 @@
 #ifndef WG_EXPERIMENTS_BENCH_BENCH_PERPLEXITY_H
 #define WG_EXPERIMENTS_BENCH_BENCH_PERPLEXITY_H
 
-#include "experiments/base/target.h"
+#include "core/setup/target.h"
 
 /* exp of the mean negative log probability of each token but the first of every window of 256 (or the model's context), over at
  * most `most` tokens of the file. EINVAL: no text, or too short; EMODEL: no tokenizer. */

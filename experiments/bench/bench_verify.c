@@ -22,7 +22,7 @@
 #include "core/base/mem.h"
 #include "core/dist/sampler.h"
 #include "experiments/base/timing.h"
-#include "experiments/base/spec.h"
+#include "core/setup/spec.h"
 #include "kernels/cpu.h"
 #include "kernels/philox.h"
 

@@ -4,8 +4,8 @@
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
-#include "experiments/audit/audit_file.h"
-#include "experiments/base/json_number.h"
+#include "lab/audit/audit_file.h"
+#include "core/base/json_number.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 

@@ -36,8 +36,8 @@
 #include "experiments/bench/bench_train.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
-#include "experiments/base/spec.h"
-#include "experiments/base/target.h"
+#include "core/setup/spec.h"
+#include "core/setup/target.h"
 
 typedef struct bench {
     const char *model, *draft_model, *draft, *rule, *rows, *context, *device, *kv_name, *quantize, *profile;

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
@@ -12,21 +11,15 @@
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/run/estimate.h"
-#include "experiments/base/spec.h"
+#include "core/setup/spec.h"
 #include "experiments/run/preflight.h"
 #include "experiments/run/run_plan.h"
-
-static double megabytes(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 ? (double)st.st_size / 1e6 : 0;
-}
 
 /* Of `auto`: the drafters that it chooses among. */
 static void print_choices(FILE *f, const wg_cell *cell)
 {
-    const wg_option *of = strcmp(cell->drafter->name, "auto") ? NULL : wg_option_find(cell->drafter->options, "of");
-    if (of) fprintf(f, " (auto: at each round no draft, or one of: %s)", (const char *)cell->draft + of->at);
+    const wg_option *of = strcmp(cell->setup.drafter->name, "auto") ? NULL : wg_option_find(cell->setup.drafter->options, "of");
+    if (of) fprintf(f, " (auto: at each round no draft, or one of: %s)", (const char *)cell->setup.draft + of->at);
 }
 
 /* "draft.length=4 verify.rule=match", or the drafter and rule of a config without a sweep. */
@@ -35,7 +28,8 @@ static void print_cell(FILE *f, int i, const wg_cell *cell)
     const char *key;
     json_t *v;
     fprintf(f, "  %3d ", i);
-    if (json_object_size(cell->swept) == 0) fprintf(f, " draft.kind=%s verify.rule=%s", cell->drafter->name, cell->named->name);
+    if (json_object_size(cell->swept) == 0)
+        fprintf(f, " draft.kind=%s verify.rule=%s", cell->setup.drafter->name, cell->setup.named->name);
     json_object_foreach(cell->swept, key, v) {
         char *text = json_is_string(v) ? wg_strdup(json_string_value(v)) : wg_json_canonical(v, false);
         fprintf(f, " %s=%s", key, text ? text : "?");
@@ -66,11 +60,12 @@ static void print_plan(FILE *f, const wg_config *c, double seconds, const char *
         bool first = true; /* first cell of its group: the baseline runs once per group */
         for (int k = 0; k < i; k++) first = first && c->cell[k].group != c->cell[i].group;
         requests += n * (first ? 2 : 1);
-        tokens += n * (first ? 2 : 1) * c->cell[i].top.max_tokens;
+        tokens += n * (first ? 2 : 1) * c->cell[i].setup.top.max_tokens;
     }
     fprintf(f, "%s (%s)\n", c->top.name, c->hash);
     if (*c->top.question) fprintf(f, "%s\n", c->top.question);
-    fprintf(f, "\ntarget    %s, %.1f MB\n", c->cell[0].target.model, megabytes(c->cell[0].target.model));
+    fprintf(f, "\ntarget    %s, %.1f MB\n", c->cell[0].setup.target.model,
+            wg_model_file_bytes(c->cell[0].setup.target.model) / 1e6);
     for (int i = 0; i < c->datasets; i++) {
         const wg_dataset *d = c->dataset[i];
         fprintf(f, "prompts   %s: %d", d->path, d->n);

@@ -5,7 +5,7 @@
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/base/number.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/record/run_reader.h"

@@ -5,7 +5,7 @@
 
 #include "core/file/convert.h"
 #include "core/model/export.h"
-#include "experiments/base/target.h"
+#include "core/setup/target.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 

@@ -16,7 +16,7 @@
 #include "core/model/export.h"
 #include "experiments/analysis/logit_rows.h"
 #include "experiments/analysis/measured_draft.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/cli/model_facts.h"

@@ -22,8 +22,8 @@
 #include "draft/draft.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
-#include "experiments/base/constrained.h"
-#include "experiments/base/spec.h"
+#include "core/setup/constrained.h"
+#include "core/setup/spec.h"
 #include "experiments/config/config.h"
 #include "experiments/record/audit_json.h"
 
@@ -38,7 +38,7 @@ typedef struct generate {
     long n, top_k, penalty_window, seed, threads;
     double temperature, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty;
     bool json, allow_nan, pin, audit, plugin_rule, law_only;
-    wg_config_target external; /* of `kind`, where there is one */
+    wg_setup_target external; /* of `kind`, where there is one */
 } generate;
 
 typedef struct printer {
@@ -211,7 +211,7 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
     }
     printer p = { .tokenizer = t->tokenizer,
                   .quiet = g->json,
-                  .colour = wg_cli_terminal(STDOUT_FILENO) && !getenv("NO_COLOR") };
+                  .colour = !g->json && wg_cli_terminal(STDOUT_FILENO) && !getenv("NO_COLOR") };
     p.room = wg_tokenizer_room(t->tokenizer);
     p.text = wg_alloc(p.room, 1);
     if (!p.text) {
@@ -274,8 +274,8 @@ static wg_status generate_run(generate *g, wg_error *err)
     wg_engine_parts parts;
     wg_rule_choice rule;
     if (g->kind) {
-        WG_TRY(wg_config_target_parse(&g->external, g->kind, err));
-        want.external = wg_config_target_options(&g->external).external;
+        WG_TRY(wg_target_parse(&g->external, g->kind, err));
+        want.external = wg_setup_target_options(&g->external).external;
         want.model.context = g->external.context;
     }
     wg_status s = wg_choose_rule(g->rule, &rule, err);

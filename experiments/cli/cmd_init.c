@@ -11,7 +11,8 @@
 
 #include "core/base/mem.h"
 #include "core/base/save.h"
-#include "experiments/base/spec.h"
+#include "core/file/model_name.h"
+#include "core/setup/spec.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/cli/quickstart_prompts.h"
@@ -51,6 +52,14 @@ static wg_status path_from(const char *folder, const char *file, char out[PATH_M
     *out = '\0';
     for (const char *s = from + same; (s = strchr(s, '/')); s++) n += (size_t)snprintf(out + n, PATH_MAX - n, "../");
     snprintf(out + n, PATH_MAX - n, "%s", to + same);
+    return WG_OK;
+}
+
+/* A model as the experiment names it: its path from the folder, or the name by which `wager pull` fetched it. */
+static wg_status model_from(const char *folder, const char *model, char out[PATH_MAX], wg_error *err)
+{
+    if (!wg_is_model_name(model)) return path_from(folder, model, out, err);
+    snprintf(out, PATH_MAX, "%s", model);
     return WG_OK;
 }
 
@@ -148,8 +157,8 @@ static wg_status write_file(init *o, wg_error *err)
 {
     char folder[PATH_MAX], target[PATH_MAX], draft[PATH_MAX] = "", prompts[PATH_MAX], name[64];
     folder_of(o->file, folder);
-    WG_TRY(path_from(folder, o->target, target, err));
-    if (o->draft) WG_TRY(path_from(folder, o->draft, draft, err));
+    WG_TRY(model_from(folder, o->target, target, err));
+    if (o->draft) WG_TRY(model_from(folder, o->draft, draft, err));
     if (!o->prompts) WG_TRY(write_prompts(o, err));
     WG_TRY(path_from(folder, o->prompts, prompts, err));
     name_of(o->file, name);

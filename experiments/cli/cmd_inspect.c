@@ -8,7 +8,7 @@
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/file/weights.h"
-#include "experiments/base/target.h"
+#include "core/setup/target.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/cli/model_facts.h"

@@ -17,7 +17,7 @@
 #include "experiments/record/fields.h"
 #include "experiments/report/columns.h"
 #include "experiments/cli/commands.h"
-#include "experiments/base/spec.h"
+#include "core/setup/spec.h"
 #include "experiments/config/schema.h"
 #include "kernels/cpu.h"
 #include "kernels/ops.h"

@@ -127,10 +127,10 @@ static wg_status logits_run(const request *r, wg_error *err)
                                .threads = r->threads,
                                .quantize = r->quantize,
                                .model = { .kv_type = r->kv_type, .allow_nan = r->allow_nan } };
-    wg_config_target external;
+    wg_setup_target external;
     if (r->kind) {
-        WG_TRY(wg_config_target_parse(&external, r->kind, err));
-        want.external = wg_config_target_options(&external).external;
+        WG_TRY(wg_target_parse(&external, r->kind, err));
+        want.external = wg_setup_target_options(&external).external;
     }
     wg_status s = wg_target_open(&t, r->path, &want, err);
     if (!s && r->tokens.n > t->lm->context)

@@ -8,7 +8,7 @@
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/run/merge_shards.h"
-#include "experiments/base/spec.h"
+#include "core/setup/spec.h"
 #include "experiments/report/table.h"
 
 int wg_cmd_merge(int argc, char **argv)

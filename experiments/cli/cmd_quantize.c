@@ -11,7 +11,7 @@
 #include "core/base/pool.h"
 #include "core/file/convert.h"
 #include "core/file/quantize.h"
-#include "experiments/base/target.h"
+#include "core/setup/target.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/run/calibrated_quantize.h"

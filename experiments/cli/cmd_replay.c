@@ -14,9 +14,9 @@
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/run/exact_run.h"
-#include "experiments/analysis/replay.h"
+#include "lab/replay.h"
 #include "experiments/base/stats.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "verify/verify.h"
 
 enum { MOST_LENGTHS = 16, MOST_RULES = 64 };
@@ -207,7 +207,7 @@ static json_t *exact_json(const wg_exact_run *x, const wg_exact_result *r, const
     json_object_set_new(v, "cell", json_integer(x->cell));
     json_object_set(v, "config", json_object_get(cell->config, "draft"));
     json_object_set_new(v, "drafter", json_string(x->drafter));
-    json_object_set_new(v, "temperature", json_real(cell->sampling.temperature));
+    json_object_set_new(v, "temperature", json_real(cell->setup.sampling.temperature));
     json_object_set_new(v, "rule", json_string(r->fixed ? "any lossless" : r->rule));
     json_object_set_new(v, "law", json_string(r->law));
     json_object_set_new(v, "draft", json_string(r->shape->name));

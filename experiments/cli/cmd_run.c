@@ -10,7 +10,7 @@
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/cli/signals.h"
-#include "experiments/base/spec.h"
+#include "core/setup/spec.h"
 #include "experiments/run/run_plan.h"
 #include "experiments/run/runner.h"
 #include "experiments/run/summary.h"

@@ -12,7 +12,7 @@
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 #include "experiments/config/config.h"
-#include "experiments/config/conversation.h"
+#include "core/setup/conversation.h"
 #include "experiments/record/run_reader.h"
 #include "experiments/run/dump_taps.h"
 
@@ -225,11 +225,11 @@ static wg_status write_dump(const request *r, wg_error *err)
                                .threads = (int)r->threads,
                                .need_tokenizer = true,
                                .model = { .kv_type = r->kv_type, .allow_nan = r->allow_nan } };
-    wg_config_target external;
+    wg_setup_target external;
     WG_TRY(plan_of(r, &plan, err));
     if (r->kind) {
-        WG_TRY(wg_config_target_parse(&external, r->kind, err));
-        want.external = wg_config_target_options(&external).external;
+        WG_TRY(wg_target_parse(&external, r->kind, err));
+        want.external = wg_setup_target_options(&external).external;
     }
     if (r->prompts) WG_TRY(wg_dataset_open(&prompts, r->prompts, &taken, err));
     wg_status s = wg_target_open(&t, r->model, &want, err);

@@ -6,7 +6,7 @@
 
 #include "core/file/synth.h"
 #include "draft/draft.h"
-#include "experiments/base/target.h"
+#include "core/setup/target.h"
 #include "experiments/report/columns.h"
 #include "experiments/report/engine_metrics.h"
 #include "kernels/types.h"

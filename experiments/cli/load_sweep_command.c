@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/signals.h"
 #include "experiments/load/load_sweep.h"

@@ -6,7 +6,7 @@
 
 #include "core/kv/kv.h"
 #include "core/text/vocab_map.h"
-#include "experiments/base/target.h"
+#include "core/setup/target.h"
 
 /* Text of a file, which need not be UTF-8: bytes beyond ASCII are then question marks. */
 static json_t *text_of(const char *s, size_t n)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "experiments/base/spec.h"
+#include "core/setup/spec.h"
 
 /* Lengths by the option that gives them: of a tree more nodes than a chain has tokens. */
 static const struct by_option {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/base/clock.h"
-#include "experiments/base/spec.h"
+#include "core/setup/spec.h"
 
 /* SLICE: tokens that an arm decodes before the next one's turn. WARM: tokens of the warm-up. */
 enum { SLICE = 16, WARM = 8 };

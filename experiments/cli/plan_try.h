@@ -4,7 +4,7 @@
 #ifndef WG_EXPERIMENTS_CLI_PLAN_TRY_H
 #define WG_EXPERIMENTS_CLI_PLAN_TRY_H
 
-#include "experiments/base/target.h"
+#include "core/setup/target.h"
 #include "experiments/cli/plan_drafts.h"
 
 enum { WG_PLAN_TEXTS = 64, WG_PLAN_ARMS = WG_PLAN_DRAFTS + 1 };

@@ -10,8 +10,8 @@
 #include "core/base/json.h"
 #include "core/base/json_line.h"
 #include "core/base/mem.h"
-#include "experiments/analysis/prove_drafter.h"
-#include "experiments/base/spec.h"
+#include "lab/prove_drafter.h"
+#include "core/setup/spec.h"
 #include "experiments/cli/cli.h"
 
 /* The drafter of a shared object, or of a specification as in --draft. */

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "experiments/analysis/text_law.h"
+#include "verify/proof/text_law.h"
 
 typedef struct wg_prove_drafter_flags {
     const char *spec, *rule;         /* a shared object, or KIND:option=value,...; "all": the usual rule */

@@ -32,6 +32,19 @@ void wg_dataset_close(wg_dataset *d)
 
 wg_turn wg_prompt_turn(const wg_prompt *p, int turn) { return turn ? p->later[turn - 1] : (wg_turn){ p->text, p->bytes }; }
 
+wg_status wg_prompt_encode(wg_question *out, const wg_tokenizer *t, const wg_chat *chat, const wg_prompt *p, wg_error *err)
+{
+    wg_text *asked = wg_alloc((size_t)p->turns, sizeof *asked);
+    if (!asked) return wg_nomem(err, (size_t)p->turns * sizeof *asked, "a conversation");
+    for (int i = 0; i < p->turns; i++) {
+        const wg_turn turn = wg_prompt_turn(p, i);
+        asked[i] = (wg_text){ turn.text, turn.bytes };
+    }
+    const wg_status s = wg_conversation_encode(out, t, chat, asked, p->turns, err);
+    wg_free(asked);
+    return s;
+}
+
 int wg_dataset_questions(const wg_dataset *d, int first, int n)
 {
     const wg_prompt *last = &d->prompt[first + n - 1];

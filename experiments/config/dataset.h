@@ -9,8 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/hash.h"
-
-enum { WG_TURNS_MAX = 1024 };
+#include "core/setup/conversation.h"
 
 /* A question of a conversation: UTF-8, may contain NUL bytes, ends with one. Owned. */
 typedef struct wg_turn {
@@ -60,6 +59,9 @@ void wg_dataset_close(wg_dataset *d); /* NULL is fine */
  * turn, the digest of its text. */
 wg_turn wg_prompt_turn(const wg_prompt *p, int turn);
 void wg_prompt_digest(const wg_prompt *p, char hex[WG_SHA256_HEX]);
+
+/* wg_conversation_encode of its questions. out: (p->turns). ENOMEM, and errors of the template. */
+wg_status wg_prompt_encode(wg_question *out, const wg_tokenizer *t, const wg_chat *chat, const wg_prompt *p, wg_error *err);
 
 /* The prompt of this id whose digest begins with `hash` , which is not ""; NULL: there is none, or no data set. */
 const wg_prompt *wg_dataset_find(const wg_dataset *d, const char *id, const char *hash);

@@ -167,9 +167,9 @@ static void check_seeds(wg_checker *c, reading *r, const json_t *list)
         wg_problem(c, "seeds", false, "seeds: expected a list of up to %d different whole numbers from 0 on", SEEDS);
 }
 
-static const wg_config_section *target_section(void)
+static const wg_setup_section *target_section(void)
 {
-    const wg_config_section *s = wg_config_sections;
+    const wg_setup_section *s = wg_setup_sections;
     while (strcmp(s->name, "target") != 0) s++;
     return s;
 }

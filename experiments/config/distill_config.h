@@ -37,7 +37,7 @@ typedef struct wg_distill_student {
 } wg_distill_student;
 
 typedef struct wg_distill_config {
-    wg_config_target target;
+    wg_setup_target target;
     wg_distill_options distill;
     wg_train_config train;       /* sections that all students share; `model`, `optimiser`, `schedule` are their defaults */
     wg_distill_student *student; /* (students), family by family, seed by seed; owned */

@@ -93,18 +93,18 @@ json_t *wg_files_json(const wg_config *c)
     json_t *files = json_object();
     for (int i = 0; i < c->n; i++) {
         const wg_cell *cell = &c->cell[i];
-        add_model(files, cell->target.model);
-        add_value(files, cell->target.command);
-        add(files, cell->top.grammar);
-        if (*cell->top.json_schema != '{') add(files, cell->top.json_schema);
-        for (const wg_option *o = cell->drafter->options; o && o->name; o++) {
+        add_model(files, cell->setup.target.model);
+        add_value(files, cell->setup.target.command);
+        add(files, cell->setup.top.grammar);
+        if (*cell->setup.top.json_schema != '{') add(files, cell->setup.top.json_schema);
+        for (const wg_option *o = cell->setup.drafter->options; o && o->name; o++) {
             if (o->type != WG_OPT_STRING) continue;
-            const char *value = (const char *)cell->draft + o->at;
+            const char *value = (const char *)cell->setup.draft + o->at;
             if (!strcmp(o->name, "model")) add_model(files, value);
             else add_value(files, value);
         }
-        for (const wg_option *o = cell->named->options; o && o->name; o++)
-            if (o->type == WG_OPT_STRING) add_value(files, (const char *)cell->verify + o->at);
+        for (const wg_option *o = cell->setup.named->options; o && o->name; o++)
+            if (o->type == WG_OPT_STRING) add_value(files, (const char *)cell->setup.verify + o->at);
     }
     for (int i = 0; i < c->datasets; i++) json_object_set_new(files, c->dataset[i]->path, json_string(c->dataset[i]->sha256));
     return files;

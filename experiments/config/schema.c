@@ -2,7 +2,7 @@
  * Generates the schema from the option tables. The options of a drafter or rule have a definition of their own, selected by
  * `kind` or `rule`. */
 #include "experiments/config/schema.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 
 #include <math.h>
 #include <string.h>
@@ -64,7 +64,7 @@ static json_t *option_schema(const wg_option *o)
 static json_t *closed_object(json_t *properties, const char *doc)
 {
     return json_pack("{s:s, s:s, s:o, s:{s:{}}, s:b}", "type", "object", "description", doc, "properties", properties,
-                     "patternProperties", "^//", "additionalProperties", 0); /* comments: wg_config_uncomment */
+                     "patternProperties", "^//", "additionalProperties", 0); /* comments: wg_setup_uncomment */
 }
 
 static json_t *properties_of(const wg_option *table)
@@ -81,7 +81,7 @@ typedef struct named {
     const wg_option *table;
 } named;
 
-static bool class_at(const wg_plugins *p, const wg_config_section *s, int i, named *out)
+static bool class_at(const wg_plugins *p, const wg_setup_section *s, int i, named *out)
 {
     if (!strcmp(s->name, "draft")) {
         const wg_drafter_class *d = p->drafters[i];
@@ -95,7 +95,7 @@ static bool class_at(const wg_plugins *p, const wg_config_section *s, int i, nam
     return v;
 }
 
-static json_t *chosen_section(json_t *defs, const wg_plugins *p, const wg_config_section *s)
+static json_t *chosen_section(json_t *defs, const wg_plugins *p, const wg_setup_section *s)
 {
     json_t *names = json_array(), *rules = json_array();
     named c;
@@ -106,7 +106,7 @@ static json_t *chosen_section(json_t *defs, const wg_plugins *p, const wg_config
         json_t *properties = properties_of(c.table);
         json_object_set_new(properties, s->selector, json_pack("{s:s}", "const", c.name));
         if (!strcmp(s->name, "draft"))
-            json_object_set_new(properties, wg_config_label_table->name, option_schema(wg_config_label_table));
+            json_object_set_new(properties, wg_setup_label_table->name, option_schema(wg_setup_label_table));
         json_object_set_new(defs, def, closed_object(properties, c.doc));
         json_array_append_new(names, json_string(c.name));
         json_array_append_new(rules, json_pack("{s:{s:{s:{s:s}}, s:[s]}, s:{s:s}}", "if", "properties", s->selector, "const",
@@ -133,7 +133,7 @@ static void add_axis(json_t *axes, const char *section, const char *option, json
 static json_t *grid_schema(const wg_plugins *p)
 {
     json_t *axes = json_object();
-    for (const wg_config_section *s = wg_config_sections; s->name; s++) {
+    for (const wg_setup_section *s = wg_setup_sections; s->name; s++) {
         named c;
         for (const wg_option *o = s->table; o && o->name; o++)
             if (*s->name || !wg_config_of_all_cells(o->name)) add_axis(axes, s->name, o->name, option_schema(o));
@@ -145,7 +145,7 @@ static json_t *grid_schema(const wg_plugins *p)
             }
             add_axis(axes, s->name, s->selector, json_pack("{s:o}", "enum", names));
             if (!strcmp(s->name, "draft"))
-                add_axis(axes, s->name, wg_config_label_table->name, option_schema(wg_config_label_table));
+                add_axis(axes, s->name, wg_setup_label_table->name, option_schema(wg_setup_label_table));
         }
         if (*s->name) add_axis(axes, s->name, "", json_pack("{s:o}", "$ref", json_sprintf("#/properties/%s", s->name)));
     }
@@ -163,7 +163,7 @@ json_t *wg_config_schema(const wg_plugins *plugins)
 {
     static const char grid[] = "#/$defs/grid";
     json_t *defs = json_object(), *properties = NULL;
-    for (const wg_config_section *s = wg_config_sections; s->name; s++) {
+    for (const wg_setup_section *s = wg_setup_sections; s->name; s++) {
         if (!*s->name) properties = properties_of(s->table);
         else
             json_object_set_new(

@@ -67,8 +67,8 @@ wg_group_shape wg_group_shape_of(const wg_config *c, int group)
         g.arms++;
         g.dataset = c->dataset[cell->dataset];
         g.prompts = g.dataset->n;
-        g.batch = cell->top.batch < g.prompts ? cell->top.batch : g.prompts;
-        g.cross_request = g.cross_request || cell->drafter->cross_request;
+        g.batch = cell->setup.top.batch < g.prompts ? cell->setup.top.batch : g.prompts;
+        g.cross_request = g.cross_request || cell->setup.drafter->cross_request;
     }
     g.units = (g.prompts + g.batch - 1) / g.batch;
     return g;

@@ -4,7 +4,7 @@
 #ifndef WG_EXPERIMENTS_CONFIG_TRAIN_CHECK_H
 #define WG_EXPERIMENTS_CONFIG_TRAIN_CHECK_H
 
-#include "experiments/config/config_check.h"
+#include "core/setup/setup_check.h"
 #include "experiments/config/train_config.h"
 
 /* Reads the root of a config into out; problems go to the checker. */

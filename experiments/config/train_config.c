@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "experiments/config/config_cell.h"
 #include "experiments/config/train_check.h"
 
 /* clang-format off */
@@ -167,7 +168,7 @@ wg_status wg_train_file_open(const char *path, const char *const *set, int n_set
                              void *out, wg_error *err)
 {
     wg_json *doc;
-    WG_TRY(wg_config_document(&doc, path, err));
+    WG_TRY(wg_setup_document(&doc, path, err));
     wg_override *over = wg_calloc((size_t)n_set, sizeof *over);
     json_t *root = json_deep_copy(wg_json_root(doc));
     wg_checker c = { .doc = doc, .set = over, .n_set = n_set };
@@ -175,7 +176,7 @@ wg_status wg_train_file_open(const char *path, const char *const *set, int n_set
     for (int i = 0; i < n_set && s == WG_OK; i++) s = wg_override_open(&over[i], set[i], err);
     if (s == WG_OK && !json_is_object(root)) s = wg_fail(err, WG_ECONFIG, "%s: expected an object: %s", path, example);
     if (s == WG_OK) {
-        wg_config_uncomment(root);
+        wg_setup_uncomment(root);
         for (int i = 0; i < n_set; i++) wg_override_apply(&c, root, &over[i], set[i] + strlen(over[i].path) + 1);
         check(&c, root, out);
         s = wg_problems_report(&c, err);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/load/load_test.h"
 
 static void put_test(json_t *o, const wg_load_test *t, const wg_load_result *r)

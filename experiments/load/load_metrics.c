@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "core/base/mem.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/base/stats.h"
 
 /* A growing list of seconds. */

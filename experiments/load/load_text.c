@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 
 static const struct {
     const char *name, *title;

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "core/base/mem.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/load/load_sweep.h"
 #include "experiments/load/load_test.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/load/load_sweep.h"
 #include "experiments/report/html.h"
 #include "experiments/report/line_chart.h"

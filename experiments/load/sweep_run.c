@@ -10,7 +10,7 @@
 #include "core/base/make_path.h"
 #include "core/base/mem.h"
 #include "core/base/read_file.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/load/load_sweep.h"
 #include "experiments/load/load_test.h"
 #include "experiments/record/run_writer.h"

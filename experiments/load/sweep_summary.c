@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/base/stats.h"
 #include "experiments/load/load_sweep.h"
 

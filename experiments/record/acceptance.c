@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * See acceptance.h; the definitions are those of methods.md, Acceptance rates. */
 #include "experiments/record/acceptance.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 
 static json_t *list_of(const double *v, int n)
 {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/record/acceptance.h"
 #include "experiments/record/audit_json.h"
 #include "experiments/record/run_reader.h"
@@ -375,11 +375,11 @@ const wg_field wg_request_fields[] = {
     PLAIN("joules", OK, WG_FIELD_REAL, joules, -1, "J", "its share of its batch's, by time; null: not measured"),
     OWN("itl_ms", OK, gaps_value, gaps_read, -1, "ms", "list, for every step but the first: time since the previous one"),
     OWN("itl_tokens", OK, gap_tokens_value, NULL, -1, "tokens", "list: tokens of each of these steps"),
-    OWN("load", OK, load_value, load_read, -1, "", "of the target's passes, see \"Use and waste\""),
+    OWN("load", OK, load_value, load_read, -1, "", "of the target's passes, see \"Use and waste\" in results/README.md"),
     OWN(SPEC "target_passes", OK, passes_value, passes_read, ENTRY(passes), "passes", "of the target"),
     OWN(SPEC "num_spec_steps", OK, drafts_value, NULL, -1, "passes", "that drafted at least one token (vLLM's name)"),
     OWN(SPEC "rounds_without_draft", OK, without_draft_value, without_draft_read, -1, "passes",
-        "the others, by reason: see \"Rounds without a draft\""),
+        "the others, by reason: \"Rounds without a draft\" in results/README.md"),
     PLAIN(SPEC "num_draft_tokens", OK, WG_FIELD_LONG, counts.drafted, ENTRY(drafted), "tokens", "drafted (vLLM's name)"),
     PLAIN(SPEC "num_accepted_draft_tokens", OK, WG_FIELD_LONG, counts.accepted, ENTRY(accepted), "tokens",
           "accepted (vLLM's name)"),
@@ -416,8 +416,9 @@ const wg_field wg_request_fields[] = {
     OWN(SPEC "per_step_part", STEPPED, step_part_value, NULL, -1, "",
         "list by step: the part whose draft was verified; null: none"),
     OWN("audit", OK | FAILED, audit_value, audit_read, -1, "",
-        "sums of the audit of its drafts, see \"Audit\"; without any test not there"),
-    OWN("parts", OK, parts_value, parts_read, -1, "", "see \"Parts of a drafter\"; only of composite drafters"),
+        "sums of the audit of its drafts, see \"Audit\" in results/README.md; without any test not there"),
+    OWN("parts", OK, parts_value, parts_read, -1, "",
+        "see \"Parts of a drafter\" in results/README.md; only of composite drafters"),
     OWN("parts_matched", OK, parts_matched_value, NULL, -1, "tokens", "likewise"),
     OWN("equals_baseline", OK, equals_value, NULL, -1, "",
         "the output is the baseline's; null where the baseline ran later than the cell (compare the digests)"),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The members of the lines of requests.jsonl and steps.jsonl: name, type, unit, place of the value in memory, meaning. The
  * run writer (run_writer.c), the resume cursor (resume_cursor.c), the run reader (run_reader.c), `wager list fields` and the
- * documentation (results/README.md, checked by test_fields) all use these tables. */
+ * tests use these tables. */
 #ifndef WG_EXPERIMENTS_RECORD_FIELDS_H
 #define WG_EXPERIMENTS_RECORD_FIELDS_H
 

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "core/base/mem.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
 

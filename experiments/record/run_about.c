@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/record/run_reader.h"
 
 static const char *after_slash(const char *path)

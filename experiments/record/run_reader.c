@@ -14,7 +14,7 @@
 #include "core/base/number.h"
 #include "experiments/record/fields.h"
 #include "experiments/record/line_sum.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/config/sweep.h"
 
 /* ---- a line ------------------------------------------------------------------------------------------------------ */

@@ -19,7 +19,7 @@
 #include "experiments/record/fields.h"
 #include "experiments/record/line_sum.h"
 #include "experiments/record/resume_cursor.h"
-#include "experiments/record/trace.h"
+#include "core/trace/trace.h"
 
 /* A file of lines; `end`: offset after the last complete line. */
 typedef struct lines {

@@ -9,7 +9,7 @@
 #include "core/engine/engine.h"
 #include "experiments/config/config.h"
 #include "experiments/base/energy.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/record/acceptance.h"
 #include "experiments/record/pass_stats.h"
 #include "experiments/record/composite_stats.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/base/json.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 
 enum { PATH = 4096 };
 

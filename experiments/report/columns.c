@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The list of columns. A share is a number up to 1 in files and a percentage in tables. */
 #include "experiments/report/columns.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 
 #include <stdio.h>
 #include <string.h>

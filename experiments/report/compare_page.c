@@ -11,7 +11,7 @@
 #include "experiments/report/forest_plot.h"
 #include "experiments/report/html.h"
 #include "experiments/report/report_parts.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 
 enum { PAIRS = 60 }; /* pairs with details; the table has all pairs */
 

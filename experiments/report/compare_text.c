@@ -6,7 +6,7 @@
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "experiments/analysis/compare.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/base/stats.h"
 
 typedef struct printer {

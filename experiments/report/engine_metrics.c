@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/base/option.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/report/columns.h"
 
 #define DRAFTS "spec_decode_num_drafts"

@@ -5,7 +5,7 @@
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/report/html.h"
 
 static const json_t *member(const json_t *o, const char *key) { return json_object_get(o, key); }

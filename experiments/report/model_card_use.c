@@ -7,7 +7,7 @@
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/base/shell_word.h"
 #include "experiments/report/model_card.h"
 

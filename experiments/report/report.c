@@ -12,7 +12,7 @@
 #include "experiments/report/plot.h"
 #include "experiments/report/report_parts.h"
 #include "experiments/report/table.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 
 int wg_report_best(const json_t *cells)
 {

@@ -3,7 +3,7 @@
 #ifndef WG_EXPERIMENTS_REPORT_REPORT_PARTS_H
 #define WG_EXPERIMENTS_REPORT_REPORT_PARTS_H
 
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/report/forest_plot.h"
 #include "experiments/report/plot.h"
 #include "experiments/report/report.h"

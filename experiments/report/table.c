@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Columns as wide as their widest entry; text left-aligned, numbers right-aligned. */
 #include "experiments/report/table.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/base/stats.h"
 
 #include <math.h>

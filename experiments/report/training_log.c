@@ -9,7 +9,7 @@
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 
 enum { PATH = 1200, STUDENTS = 1024 };
 

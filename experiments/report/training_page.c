@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "draft/train/loss.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/report/html.h"
 #include "experiments/report/table.h"
 #include "experiments/report/training_plots.h"

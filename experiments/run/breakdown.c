@@ -7,7 +7,7 @@
 
 #include "core/base/mem.h"
 #include "experiments/base/stats.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 
 /* ---- categories -------------------------------------------------------------------------------------------------- */
 

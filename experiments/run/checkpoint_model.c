@@ -11,7 +11,7 @@
 #include "core/file/tokenizer_file.h"
 #include "core/model/model.h"
 #include "draft/train/trainer.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/run/train_folder.h"
 
 enum { HEADER = 48 };

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "core/base/mem.h"
-#include "experiments/analysis/exact.h"
+#include "lab/exact.h"
 
 /* What a row of a student says. */
 typedef struct row_value {

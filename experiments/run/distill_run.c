@@ -52,7 +52,7 @@ typedef struct run {
 
 static wg_status open_target(run *r, wg_error *err)
 {
-    wg_target_options o = wg_config_target_options(&r->c->target);
+    wg_target_options o = wg_setup_target_options(&r->c->target);
     o.need_tokenizer = true;
     if (r->o->threads) o.threads = r->o->threads;
     WG_TRY(wg_target_open(&r->target, r->c->target.model, &o, err));

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "experiments/record/trace.h"
+#include "core/trace/trace.h"
 
 typedef struct texts {
     int32_t *id;

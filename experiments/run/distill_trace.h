@@ -5,7 +5,7 @@
 #define WG_EXPERIMENTS_RUN_DISTILL_TRACE_H
 
 #include "draft/train/tokens.h"
-#include "experiments/base/target.h"
+#include "core/setup/target.h"
 
 typedef struct wg_rejections {
     wg_tokens *text;

@@ -5,7 +5,7 @@
 #define WG_EXPERIMENTS_RUN_DUMP_TAPS_H
 
 #include "core/file/tap_dump.h"
-#include "experiments/base/target.h"
+#include "core/setup/target.h"
 
 typedef struct wg_tap_dumper wg_tap_dumper;
 

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "experiments/base/roofline.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 
 enum { TIMES_MEASURED = 5, TIMES_MOST = 50, LEAST = 1 << 20 };
 

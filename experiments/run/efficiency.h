@@ -6,7 +6,7 @@
 #define WG_EXPERIMENTS_RUN_EFFICIENCY_H
 
 #include "experiments/record/pass_stats.h"
-#include "experiments/base/target.h"
+#include "core/setup/target.h"
 
 /* Pass cost: the bytes and operations of a target's pass. Each byte counts once, as if a pass began with cold caches
  * (bench_forward.h). */

@@ -13,19 +13,20 @@
 #include <unistd.h>
 
 #include "core/base/mem.h"
+#include "core/file/model_name.h"
 #include "experiments/run/runner.h"
 #include "experiments/run/teacher_pass.h"
-#include "experiments/base/target.h"
+#include "core/setup/target.h"
 
 enum { REQUEST_BYTES = 1100, TOKEN_BYTES = 10, STEP_BYTES = 260 };
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-/* Of a model's file, or of the weights in its folder. */
-static double file_bytes(const char *path)
+double wg_model_file_bytes(const char *model)
 {
     struct stat st;
-    if (stat(path, &st)) return 0;
+    char path[PATH_MAX];
+    if (wg_model_path(model, path, NULL) || stat(path, &st)) return 0;
     DIR *d = S_ISDIR(st.st_mode) ? opendir(path) : NULL;
     if (!d) return (double)st.st_size;
     double sum = 0;
@@ -40,14 +41,14 @@ static double file_bytes(const char *path)
 
 static const char *draft_model(const wg_cell *cell)
 {
-    const wg_option *row = wg_option_find(cell->drafter->options, "model");
-    return row && row->type == WG_OPT_STRING ? (const char *)cell->draft + row->at : "";
+    const wg_option *row = wg_option_find(cell->setup.drafter->options, "model");
+    return row && row->type == WG_OPT_STRING ? (const char *)cell->setup.draft + row->at : "";
 }
 
 static bool first_target(const wg_config *c, int i)
 {
     for (int k = 0; k < i; k++)
-        if (!strcmp(c->cell[k].target.model, c->cell[i].target.model)) return false;
+        if (!strcmp(c->cell[k].setup.target.model, c->cell[i].setup.target.model)) return false;
     return true;
 }
 
@@ -65,15 +66,16 @@ static bool first_pair(const wg_config *c, int i)
     const wg_cell *cell = &c->cell[i];
     bool first = !wg_teacher_unknown(cell);
     for (int k = 0; k < i && first; k++)
-        first = c->cell[k].group != cell->group || c->cell[k].drafter != cell->drafter ||
+        first = c->cell[k].group != cell->group || c->cell[k].setup.drafter != cell->setup.drafter ||
                 strcmp(draft_model(&c->cell[k]), draft_model(cell)) != 0;
     return first;
 }
 
 static double cache_bytes(const wg_arch *a, const wg_cell *cell, int longest)
 {
-    const int type = wg_kv_type_ids[cell->target.kv_type];
-    return (double)wg_kv_token_bytes(type, a->layers, a->kv_heads, a->head_dim) * wg_target_held(a, longest) * cell->top.batch;
+    const int type = wg_kv_type_ids[cell->setup.target.kv_type];
+    return (double)wg_kv_token_bytes(type, a->layers, a->kv_heads, a->head_dim) * wg_target_held(a, longest) *
+           cell->setup.top.batch;
 }
 
 /* Upper bound: a prompt has at most as many tokens as bytes, plus the beginning token and the chat template. A turn adds its
@@ -81,9 +83,9 @@ static double cache_bytes(const wg_arch *a, const wg_cell *cell, int longest)
 static size_t template_bytes(const wg_cell *cell)
 {
     wg_weights *w = NULL;
-    const bool own = cell->prompts.chat == WG_CHAT_MODEL;
-    if (own && wg_weights_open(&w, cell->target.model, NULL) != WG_OK) return 0;
-    const wg_chat chat = wg_prompt_chat(&cell->prompts, w);
+    const bool own = cell->setup.prompts.chat == WG_CHAT_MODEL;
+    if (own && wg_weights_open(&w, cell->setup.target.model, NULL) != WG_OK) return 0;
+    const wg_chat chat = wg_setup_chat(&cell->setup.prompts, w);
     const size_t n = wg_chat_bytes(&chat);
     wg_weights_close(w);
     return n;
@@ -92,13 +94,14 @@ static size_t template_bytes(const wg_cell *cell)
 static int longest_sequence(const wg_config *c, const wg_cell *cell, const wg_arch *a)
 {
     const wg_dataset *d = c->dataset[cell->dataset];
-    const int context = cell->target.context && cell->target.context < a->context ? cell->target.context : a->context;
+    const int context =
+        cell->setup.target.context && cell->setup.target.context < a->context ? cell->setup.target.context : a->context;
     const size_t around = template_bytes(cell);
     double most = 1;
     for (int i = 0; i < d->n; i++) {
         double all = 1;
         for (int k = 0; k < d->prompt[i].turns; k++)
-            all += (double)(wg_prompt_turn(&d->prompt[i], k).bytes + around) + cell->top.max_tokens;
+            all += (double)(wg_prompt_turn(&d->prompt[i], k).bytes + around) + cell->setup.top.max_tokens;
         most = fmax(most, all);
     }
     return most < context ? (int)most : context;
@@ -112,19 +115,20 @@ wg_status wg_estimate_memory(wg_memory *out, const wg_config *c, wg_error *err)
         const double requests = (double)c->dataset[cell->dataset]->questions * c->top.repeats;
         const int arms = first_of_group(c, i) ? 2 : 1, pairs = first_pair(c, i); /* the baseline too */
         wg_arch target, draft;
-        WG_TRY(wg_target_probe(cell->target.model,
-                               &(wg_target_options){ .model = { .kv_type = WG_F16, .context = cell->target.context },
-                                                     .external = { .kind = (wg_target_kind)cell->target.kind } },
+        WG_TRY(wg_target_probe(cell->setup.target.model,
+                               &(wg_target_options){ .model = { .kv_type = WG_F16, .context = cell->setup.target.context },
+                                                     .external = { .kind = (wg_target_kind)cell->setup.target.kind } },
                                &target, err));
         const int longest = longest_sequence(c, cell, &target);
-        if (first_target(c, i) && !wg_cell_law_only(cell)) out->target += file_bytes(cell->target.model);
+        if (first_target(c, i) && !wg_setup_law_only(&cell->setup))
+            out->target += wg_model_file_bytes(cell->setup.target.model);
         out->cache += (arms + pairs) * cache_bytes(&target, cell, longest);
         if (*draft_model(cell) && wg_target_probe(draft_model(cell), NULL, &draft, NULL) == WG_OK) {
-            out->draft += (1 + pairs) * file_bytes(draft_model(cell));
+            out->draft += (1 + pairs) * wg_model_file_bytes(draft_model(cell));
             out->cache += (1 + pairs) * cache_bytes(&draft, cell, longest);
         }
-        out->disk +=
-            arms * requests * (REQUEST_BYTES + (TOKEN_BYTES + (c->top.trace ? STEP_BYTES : 0)) * (double)cell->top.max_tokens);
+        out->disk += arms * requests *
+                     (REQUEST_BYTES + (TOKEN_BYTES + (c->top.trace ? STEP_BYTES : 0)) * (double)cell->setup.top.max_tokens);
     }
     return WG_OK;
 }
@@ -157,7 +161,7 @@ static double extrapolate(const wg_config *c, const wg_config *probe, const wg_r
             base_tokens += r->pairs.base_tokens[k];
         }
         const wg_cell *cell = &c->cell[i];
-        const double all = (double)c->dataset[cell->dataset]->questions * c->top.repeats * cell->top.max_tokens;
+        const double all = (double)c->dataset[cell->dataset]->questions * c->top.repeats * cell->setup.top.max_tokens;
         if (tokens > 0) seconds += own / tokens * all;
         if (base_tokens > 0 && first_of_group(c, i)) seconds += base / base_tokens * all;
         if (first_pair(c, i)) taught += base_tokens, to_teach += all / c->top.repeats;

@@ -13,6 +13,8 @@ typedef struct wg_memory {
     double cache;         /* upper bound: the caches of every arm for a batch of sequences as long as the context allows */
     double disk;          /* of the result folder, approximately */
 } wg_memory;
+/* Bytes of a model's file, or of the weights in its folder; model: a path or a name of `wager pull`. 0 where there is none. */
+double wg_model_file_bytes(const char *model);
 wg_status wg_estimate_memory(wg_memory *out, const wg_config *c, wg_error *err);
 
 /* Runs the first prompts of every cell for a few tokens, in a temporary folder, and extrapolates: seconds of the whole run,

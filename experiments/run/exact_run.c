@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "experiments/config/conversation.h"
-#include "experiments/base/target.h"
+#include "core/setup/conversation.h"
+#include "core/setup/target.h"
 #include "experiments/run/teacher_forced.h"
 
 enum { MOST_CHILDREN = 16 };
@@ -204,14 +204,14 @@ static wg_status read_texts(lesson *l, int prompt, uint32_t request, const wg_qu
 
 static wg_status all_texts(lesson *l, const wg_dataset *d, const wg_target *t, wg_error *err)
 {
-    const int repeats = l->cell->top.repeats;
-    const wg_chat chat = wg_prompt_chat(&l->cell->prompts, t->weights);
+    const int repeats = l->cell->setup.top.repeats;
+    const wg_chat chat = wg_setup_chat(&l->cell->setup.prompts, t->weights);
     wg_question *q = wg_calloc((size_t)d->turns, sizeof *q);
     wg_status s = q ? WG_OK : wg_nomem(err, (size_t)d->turns * sizeof *q, "a conversation");
     for (int i = 0; i < d->n && !s; i++) {
         const wg_prompt *p = &d->prompt[i];
         memset(q, 0, (size_t)d->turns * sizeof *q);
-        s = wg_conversation_encode(q, t->tokenizer, &chat, p, err);
+        s = wg_prompt_encode(q, t->tokenizer, &chat, p, err);
         for (int k = 0; !s && k < repeats; k++) {
             s = read_texts(l, i, (uint32_t)(i * repeats + k), q, p->turns, err);
             if (s == WG_ECONTEXT) s = WG_OK; /* as in a run: a prompt that does not fit gives no text */
@@ -250,7 +250,7 @@ static wg_status open_lesson(lesson *l, const wg_config *c, wg_target *t, int de
 {
     const wg_cell *cell = l->cell;
     const wg_drafter_choice d = wg_cell_lone(cell);
-    const unsigned laws = wg_drafter_laws(d.class, d.options, &cell->sampling);
+    const unsigned laws = wg_drafter_laws(d.class, d.options, &cell->setup.sampling);
     l->fixed = laws == WG_LAW_FIXED;
     if (!l->fixed && laws & WG_LAW_FIXED)
         return wg_fail(err, WG_ELAW, "drafter %s: drafts of several laws, fixed among them; this needs one that says which",
@@ -262,7 +262,7 @@ static wg_status open_lesson(lesson *l, const wg_config *c, wg_target *t, int de
     parts.verifier = &wg_teacher_rule;
     parts.rules = c->plugins->verifiers;
     const wg_engine_options o = {
-        .max_batch = 1, .seed = (uint64_t)cell->top.seed, .sampling = cell->sampling, .host_rows = true
+        .max_batch = 1, .seed = (uint64_t)cell->setup.top.seed, .sampling = cell->setup.sampling, .host_rows = true
     };
     WG_TRY(wg_engine_open(&l->engine, &parts, &o, err));
     l->scratch = wg_calloc((size_t)l->max + 1, sizeof *l->scratch);
@@ -282,19 +282,19 @@ wg_status wg_exact_cell(const wg_config *c, int cell, const wg_exact_shape *shap
     lesson *l = wg_calloc(1, sizeof *l);
     *out = (wg_exact_run){ .cell = cell, .drafter = wg_cell_lone(k).class->name };
     if (!l) return wg_nomem(err, sizeof *l, "texts");
-    if (*k->top.grammar || *k->top.json_schema) {
+    if (*k->setup.top.grammar || *k->setup.top.json_schema) {
         wg_free(l);
         return wg_fail(err, WG_EUNSUPPORTED,
                        "an exact replay generates free texts; take \"grammar\" and \"json_schema\" out of "
                        "the config, or replay a trace");
     }
-    *l = (lesson){ .cell = k, .out = out, .max = k->top.max_tokens };
-    wg_target_options o = wg_config_target_options(&k->target);
+    *l = (lesson){ .cell = k, .out = out, .max = k->setup.top.max_tokens };
+    wg_target_options o = wg_setup_target_options(&k->setup.target);
     o.device = NULL; /* the rows of p are wanted on the host */
     o.need_tokenizer = true;
     int depth = 1;
     for (int i = 0; i < shapes; i++) depth = shape[i].depth > depth ? shape[i].depth : depth;
-    wg_status s = wg_target_open(&t, k->target.model, &o, err);
+    wg_status s = wg_target_open(&t, k->setup.target.model, &o, err);
     if (!s) s = open_lesson(l, c, t, depth, err);
     if (!s) s = plan(l, shape, shapes, rule, n_rules, d->n, err);
     if (!s) s = all_texts(l, d, t, err);

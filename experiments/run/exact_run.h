@@ -6,7 +6,7 @@
 #define WG_EXPERIMENTS_RUN_EXACT_RUN_H
 
 #include "experiments/config/config.h"
-#include "experiments/analysis/exact.h"
+#include "lab/exact.h"
 
 enum { WG_EXACT_DEPTH = 64, WG_EXACT_SHAPES = 32 };
 

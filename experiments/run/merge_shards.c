@@ -14,7 +14,7 @@
 #include "experiments/base/json_diff.h"
 #include "experiments/record/resume_cursor.h"
 #include "experiments/run/runner.h"
-#include "experiments/record/trace.h"
+#include "core/trace/trace.h"
 
 typedef struct part {
     const char *dir;

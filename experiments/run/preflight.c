@@ -74,8 +74,8 @@ void wg_preflight_config(wg_preflight *p, const wg_config *c)
     if (wg_config_fast(c)) add(p, -1, WG_OK, "%s " WG_DEVICE_FAST_SAYS, wg_config_fast(c));
     for (int i = 0; i < c->n; i++) {
         const wg_cell *cell = &c->cell[i];
-        const wg_sampling *s = &cell->sampling;
-        drafts = drafts || cell->drafter != &wg_drafter_none;
+        const wg_sampling *s = &cell->setup.sampling;
+        drafts = drafts || cell->setup.drafter != &wg_drafter_none;
         if (s->temperature == 0 && (s->top_k || s->top_p < 1 || s->min_p > 0))
             add(p, i, WG_OK, "%s%s%s%s%s: no effect at temperature 0, where the most probable token is taken",
                 s->top_k ? "top_k" : "", s->top_k && (s->top_p < 1 || s->min_p > 0) ? ", " : "", s->top_p < 1 ? "top_p" : "",
@@ -91,14 +91,14 @@ static int too_long(const wg_group *g, int context)
     int n = 0;
     for (int i = 0; i < g->dataset->n; i++) {
         const wg_prompt *asked = &g->dataset->prompt[i];
-        n += wg_conversation_most(&g->prompts.question[asked->before], asked->turns, g->like->top.max_tokens) > context;
+        n += wg_conversation_most(&g->prompts.question[asked->before], asked->turns, g->like->setup.top.max_tokens) > context;
     }
     return n;
 }
 
 void wg_preflight_group(wg_preflight *p, const wg_group *g)
 {
-    const int context = g->target->lm->context, n = too_long(g, context), max = g->like->top.max_tokens;
+    const int context = g->target->lm->context, n = too_long(g, context), max = g->like->setup.top.max_tokens;
     for (int k = 1; k < g->arms; k++) {
         const wg_arm *a = &g->arm[k];
         bool slides = false;

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "core/base/mem.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/record/resume_cursor.h"
 
 static void say(void *file, bool warning, const char *text)

@@ -19,8 +19,8 @@
 #include "experiments/run/second_pass.h"
 #include "experiments/run/summary.h"
 #include "experiments/run/teacher_pass.h"
-#include "experiments/base/target.h"
-#include "experiments/record/tracer.h"
+#include "core/setup/target.h"
+#include "experiments/run/tracer.h"
 #include "verify/verify.h"
 
 enum { WARM_UP_TOKENS = 24 };
@@ -47,13 +47,13 @@ typedef struct runner {
 static wg_status encode(wg_group *g, wg_error *err)
 {
     wg_encoded *p = &g->prompts;
-    const wg_chat chat = wg_prompt_chat(&g->like->prompts, g->target->weights);
+    const wg_chat chat = wg_setup_chat(&g->like->setup.prompts, g->target->weights);
     p->question = wg_calloc((size_t)g->dataset->questions, sizeof *p->question);
     if (!p->question) return wg_nomem(err, (size_t)g->dataset->questions * sizeof *p->question, "prompts");
     p->count = g->dataset->questions;
     for (int i = 0; i < g->dataset->n; i++) {
         const wg_prompt *asked = &g->dataset->prompt[i];
-        WG_TRY(wg_conversation_encode(&p->question[asked->before], g->target->tokenizer, &chat, asked, err));
+        WG_TRY(wg_prompt_encode(&p->question[asked->before], g->target->tokenizer, &chat, asked, err));
     }
     return WG_OK;
 }
@@ -66,7 +66,7 @@ static const wg_question *conversation(const wg_group *g, int prompt)
 /* The longest sequence of the longest prompt that fits: pages for a whole context would waste memory. */
 static int longest_sequence(const wg_group *g)
 {
-    const int context = g->target->lm->context, max_new = g->like->top.max_tokens;
+    const int context = g->target->lm->context, max_new = g->like->setup.top.max_tokens;
     long longest = 1 + (long)max_new;
     for (int i = 0; i < g->dataset->n; i++) {
         const wg_question *q = conversation(g, i);
@@ -78,7 +78,7 @@ static int longest_sequence(const wg_group *g)
 
 static wg_status open_requests(wg_arm *a, const wg_group *g, bool trace, wg_error *err)
 {
-    const size_t n = (size_t)g->like->top.max_tokens;
+    const size_t n = (size_t)g->like->setup.top.max_tokens;
     a->request = wg_calloc((size_t)g->room, sizeof *a->request);
     if (!a->request) return wg_nomem(err, (size_t)g->room * sizeof *a->request, "requests");
     for (int i = 0; i < g->room; i++) {
@@ -106,8 +106,8 @@ static wg_engine_options options_of(const wg_group *g)
     return (wg_engine_options){
         .max_batch = g->batch,
         .max_tokens = longest_sequence(g),
-        .seed = (uint64_t)g->like->top.seed,
-        .sampling = g->like->sampling,
+        .seed = (uint64_t)g->like->setup.top.seed,
+        .sampling = g->like->setup.sampling,
     };
 }
 
@@ -117,10 +117,10 @@ static wg_status open_arm(const runner *r, wg_group *g, const wg_cell *cell, wg_
     a->cell = cell ? (int)(cell - r->config->cell) : -1;
     if (r->opt->recorded) return open_requests(a, g, r->config->top.trace, err); /* nothing is run */
     wg_engine_parts parts = parts_of(r, g);
-    parts.drafter = cell ? cell->drafter : &wg_drafter_none;
-    parts.drafter_options = cell ? cell->draft : NULL;
-    parts.verifier = cell ? cell->verifier : &wg_verifier_match;
-    parts.verifier_options = cell ? cell->verifier_options : NULL;
+    parts.drafter = cell ? cell->setup.drafter : &wg_drafter_none;
+    parts.drafter_options = cell ? cell->setup.draft : NULL;
+    parts.verifier = cell ? cell->setup.verifier : &wg_verifier_match;
+    parts.verifier_options = cell ? cell->setup.verifier_options : NULL;
     wg_engine_options o = options_of(g);
     o.lengths = &a->lengths;
     WG_TRY(wg_engine_open(&a->engine, &parts, &o, err));
@@ -129,10 +129,10 @@ static wg_status open_arm(const runner *r, wg_group *g, const wg_cell *cell, wg_
     return open_requests(a, g, r->config->top.trace, err);
 }
 
-static const wg_target *find_target(const runner *r, const wg_config_target *t, int *index)
+static const wg_target *find_target(const runner *r, const wg_setup_target *t, int *index)
 {
     for (int i = 0; i < r->config->n; i++) { /* the target was opened for the first cell with the same settings */
-        const wg_config_target *o = &r->config->cell[i].target;
+        const wg_setup_target *o = &r->config->cell[i].setup.target;
         const bool same = !strcmp(o->model, t->model) && o->threads == t->threads && o->pin == t->pin &&
                           o->kv_type == t->kv_type && o->context == t->context && o->allow_nan == t->allow_nan &&
                           !strcmp(o->device, t->device) && !strcmp(o->quantize, t->quantize) && o->kind == t->kind &&
@@ -146,15 +146,15 @@ static const wg_target *find_target(const runner *r, const wg_config_target *t, 
 static wg_status open_target(runner *r, const wg_cell *cell, const wg_target **out, wg_error *err)
 {
     int index = 0, batch = 1;
-    *out = find_target(r, &cell->target, &index);
+    *out = find_target(r, &cell->setup.target, &index);
     if (*out) return WG_OK;
     for (int i = 0; i < r->config->n; i++)
-        if (r->config->cell[i].top.batch > batch) batch = r->config->cell[i].top.batch;
-    wg_target_options o = wg_config_target_options(&cell->target);
+        if (r->config->cell[i].setup.top.batch > batch) batch = r->config->cell[i].setup.top.batch;
+    wg_target_options o = wg_setup_target_options(&cell->setup.target);
     o.need_tokenizer = true;
     o.model.max_rows = wg_target_step_rows(batch, 0);
     o.external.sequences = batch;
-    WG_TRY(wg_target_open(&r->target[index], cell->target.model, &o, err));
+    WG_TRY(wg_target_open(&r->target[index], cell->setup.target.model, &o, err));
     *out = r->target[index];
     return WG_OK;
 }
@@ -174,7 +174,7 @@ static wg_status open_group(runner *r, int number, wg_error *err)
         if (wg_unit_requests(&shape, unit) > g->room) g->room = wg_unit_requests(&shape, unit);
     if (!r->opt->recorded) WG_TRY(encode(g, err));
     if (!r->opt->recorded)
-        WG_TRY(wg_constrained_open(&g->by, g->like->top.grammar, g->like->top.json_schema, g->target->tokenizer,
+        WG_TRY(wg_constrained_open(&g->by, g->like->setup.top.grammar, g->like->setup.top.json_schema, g->target->tokenizer,
                                    g->target->lm->vocab, err));
     g->arm = wg_calloc((size_t)n + 1, sizeof *g->arm);
     if (!g->arm) return wg_nomem(err, (size_t)n * sizeof *g->arm, "arms");
@@ -238,13 +238,13 @@ static wg_status calibrate(runner *r, wg_group *g, const wg_warm *warm, wg_error
     }
     for (int i = 0; i < g->dataset->n; i++)
         for (int turns = 1; turns <= g->dataset->prompt[i].turns; turns++)
-            tokens += (double)wg_conversation_most(conversation(g, i), turns, g->like->top.max_tokens);
+            tokens += (double)wg_conversation_most(conversation(g, i), turns, g->like->setup.top.max_tokens);
     const int context = (int)(tokens / g->dataset->questions);
     wg_status s = WG_OK;
     if (wg_cost_measure(&pass, g->target->lm, rows * g->batch, context, g->batch, &e) == WG_OK) {
         wg_roofline peaks;
         json_t *known = wg_calibration_json(g->like->group, g->batch, &pass, cell, warm, g->arms);
-        const wg_pass_cost demand = wg_pass_cost_of(g->target->model, wg_kv_type_ids[g->like->target.kv_type]);
+        const wg_pass_cost demand = wg_pass_cost_of(g->target->model, wg_kv_type_ids[g->like->setup.target.kv_type]);
         if (wg_roofline_measure(&peaks, g->target, &e)) peaks = (wg_roofline){ 0 };
         json_object_set_new(known, "demand", wg_pass_cost_json(&demand));
         json_object_set_new(known, "machine", wg_roofline_json(&peaks));
@@ -284,7 +284,7 @@ static wg_status warm_up(runner *r, wg_group *g, wg_error *err)
 {
     int prompt = 0;
     while (prompt + 1 < g->dataset->n && conversation(g, prompt)->n >= g->target->lm->context) prompt++;
-    const int tokens = g->like->top.max_tokens < WARM_UP_TOKENS ? g->like->top.max_tokens : WARM_UP_TOKENS;
+    const int tokens = g->like->setup.top.max_tokens < WARM_UP_TOKENS ? g->like->setup.top.max_tokens : WARM_UP_TOKENS;
     const wg_batch_plan plan = { .first = prompt,
                                  .n = prompt + g->batch <= g->dataset->n ? g->batch : g->dataset->n - prompt,
                                  .turns = 1,
@@ -326,7 +326,7 @@ static void expect_requests(const wg_group *g, wg_arm *a, int first, int n, int 
  * run again: its requests ran together. */
 static wg_status run_arm(runner *r, wg_group *g, wg_arm *a, int first, int n, int repeat, bool base_known, wg_error *err)
 {
-    const int left = wg_run_writer_left(r->record), max_new = g->like->top.max_tokens;
+    const int left = wg_run_writer_left(r->record), max_new = g->like->setup.top.max_tokens;
     const int requests = wg_dataset_questions(g->dataset, first, n);
     if (left < requests && r->opt->recorded)
         return wg_fail(err, WG_EFORMAT, "%s: requests are missing: it ends after %d", wg_run_writer_path(r->record),
@@ -426,7 +426,7 @@ static wg_status open_all(runner *r, wg_error *err)
     if (!(r->preflight = wg_calloc(1, sizeof *r->preflight))) return wg_nomem(err, sizeof *r->preflight, "warnings");
     wg_preflight_config(r->preflight, c);
     for (int i = 0; i < c->n; i++)
-        if (c->cell[i].top.batch > batch) batch = c->cell[i].top.batch;
+        if (c->cell[i].setup.top.batch > batch) batch = c->cell[i].setup.top.batch;
     r->room.seq = wg_calloc((size_t)batch, sizeof *r->room.seq);
     r->room.active = wg_calloc((size_t)batch, sizeof *r->room.active);
     r->target = wg_calloc((size_t)c->n, sizeof *r->target);

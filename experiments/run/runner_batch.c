@@ -150,7 +150,7 @@ static double batch_clock(const batch *b)
 
 uint32_t wg_request_address(const wg_group *g, int prompt, int repeat)
 {
-    return (uint32_t)prompt * (uint32_t)g->like->top.repeats + (uint32_t)repeat;
+    return (uint32_t)prompt * (uint32_t)g->like->setup.top.repeats + (uint32_t)repeat;
 }
 
 /* Feeds the question and prefills. */

@@ -4,11 +4,11 @@
 #ifndef WG_EXPERIMENTS_RUN_RUNNER_BATCH_H
 #define WG_EXPERIMENTS_RUN_RUNNER_BATCH_H
 
-#include "experiments/config/conversation.h"
+#include "core/setup/conversation.h"
 #include "experiments/run/runner.h"
-#include "experiments/base/constrained.h"
-#include "experiments/base/target.h"
-#include "experiments/record/tracer.h"
+#include "core/setup/constrained.h"
+#include "core/setup/target.h"
+#include "experiments/run/tracer.h"
 
 /* Prompts of a dataset as tokens of a target: question t of prompt i is at dataset->prompt[i].before + t. */
 typedef struct wg_encoded {

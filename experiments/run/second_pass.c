@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "experiments/record/trace.h"
+#include "core/trace/trace.h"
 
 wg_status wg_second_pass_open(wg_arm *a, const wg_config *config, const wg_cell *cell, const wg_engine_parts *parts,
                               const wg_engine_options *opt, wg_error *err)
 {
-    const wg_config_top *top = &config->top;
-    const bool audit = top->audit || (top->alpha && wg_cell_is_outside(config, cell));
+    const wg_setup_top *top = &config->top;
+    const bool audit = top->audit || (top->alpha && wg_setup_is_outside(&cell->setup, config->plugins));
     const bool needed = top->alpha || audit || top->trace == WG_TRACE_PROBS;
     if (!needed) return WG_OK;
     if (top->second_pass == WG_SECOND_PASS_AUTO && !wg_engine_verifies_on_device(a->engine)) {
@@ -67,7 +67,7 @@ static void differ(pass *p, int i, const char *fmt, ...)
     vsnprintf(what, sizeof what, fmt, list);
     va_end(list);
     wg_fail(&e, WG_EREPLAY, "the second pass, which measures alpha and traces, differs from the timed one: %s; %s", what,
-            wg_device_is_fast(p->g->like->target.device)
+            wg_device_is_fast(p->g->like->setup.target.device)
                 ? "this device does not keep the Prefix Law, set \"alpha\": false"
                 : "a drafter that is no function of its text, its requests and its seed? set \"alpha\": false to go without");
     if (!q->status) wg_request_fail(q, WG_EREPLAY, &e);

@@ -11,7 +11,7 @@
 
 #include "core/base/mem.h"
 #include "core/model/submodel.h"
-#include "experiments/base/spec.h"
+#include "core/setup/spec.h"
 
 enum { ROWS = 64, BATCH = 8, PAGE = 16 };
 

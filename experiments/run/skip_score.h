@@ -6,7 +6,7 @@
 
 #include "core/text/chat.h"
 #include "experiments/config/dataset.h"
-#include "experiments/base/target.h"
+#include "core/setup/target.h"
 
 enum { WG_SKIP_LENGTH = 32 }; /* longest draft */
 

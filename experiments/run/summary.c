@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Writes summary.json; results/README.md defines every number. Ratios of totals; intervals over prompts. A number that was
- * not measured is null. */
+ * Writes summary.json; `wager list columns` and results/README.md define its numbers: ratios of totals, intervals over
+ * prompts. What was not measured is null. */
 #include "experiments/run/summary.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 #include "experiments/run/breakdown.h"
 #include "experiments/run/teacher_pass.h"
 #include "experiments/base/stats.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 
 static double sum(const double *v, int n)
 {
@@ -152,7 +152,7 @@ static void add_speculation(json_t *v, const wg_cell *cell, const wg_counts *c)
     json_object_set_new(v, "alpha", wg_json_ratio(c->alpha_sum, (double)c->alpha_n));
     json_object_set_new(v, "alpha_star", wg_json_ratio(c->alpha_star_sum, (double)c->alpha_star_n));
     add_reason(v, "alpha_star",
-               !cell->top.alpha       ? "\"alpha\" is false"
+               !cell->setup.top.alpha ? "\"alpha\" is false"
                : c->alpha_star_n == 0 ? "no node that was reached had a draft"
                                       : "at some node the row of q that the siblings were drawn from is not known");
     json_object_set_new(v, "spec_decode_num_drafts", json_integer(c->offered_at[1])); /* vLLM's names from here */
@@ -272,11 +272,12 @@ static void add_best_fixed(const wg_config *config, json_t *cells)
         json_t *v = json_array_get(cells, (size_t)i);
         int best = -1, others = 0;
         double fastest = 1;
-        for (int k = 0; k < config->n && !strcmp(cell->drafter->name, "auto"); k++) {
+        for (int k = 0; k < config->n && !strcmp(cell->setup.drafter->name, "auto"); k++) {
             const wg_cell *other = &config->cell[k];
             const double speedup = wg_json_measured(json_array_get(cells, (size_t)k), "speedup");
-            if (other->group != cell->group || other->verifier != cell->verifier || !strcmp(other->drafter->name, "auto") ||
-                !strcmp(other->drafter->name, "synthetic") || isnan(speedup))
+            if (other->group != cell->group || other->setup.verifier != cell->setup.verifier ||
+                !strcmp(other->setup.drafter->name, "auto") || !strcmp(other->setup.drafter->name, "synthetic") ||
+                isnan(speedup))
                 continue;
             others++;
             if (speedup > fastest) fastest = speedup, best = k;
@@ -291,7 +292,7 @@ static void add_best_fixed(const wg_config *config, json_t *cells)
 
 static json_t *equals_baseline(const wg_cell *cell, const wg_result *r)
 {
-    if (r->requests == 0 || (wg_cell_lossless(cell) && !wg_cell_repeats_plain(cell))) return json_null();
+    if (r->requests == 0 || (wg_setup_lossless(&cell->setup) && !wg_setup_repeats_plain(&cell->setup))) return json_null();
     return json_boolean(r->equal == r->requests);
 }
 
@@ -299,10 +300,11 @@ static json_t *equals_baseline(const wg_cell *cell, const wg_result *r)
 static void add_law(json_t *v, const wg_config *config, const wg_cell *cell, const wg_result *r)
 {
     char words[200];
-    const char *why = wg_verifier_withdrawn(cell->verifier, cell->sampling.temperature, &r->counts.audit, words, sizeof words);
-    const char *on = wg_cell_rests_on(config, cell);
-    json_object_set_new(v, "lossless", json_boolean(wg_cell_lossless(cell) && !why));
-    json_object_set_new(v, "law_only", json_boolean(wg_cell_law_only(cell)));
+    const char *why =
+        wg_verifier_withdrawn(cell->setup.verifier, cell->setup.sampling.temperature, &r->counts.audit, words, sizeof words);
+    const char *on = wg_setup_rests_on(&cell->setup, config->plugins);
+    json_object_set_new(v, "lossless", json_boolean(wg_setup_lossless(&cell->setup) && !why));
+    json_object_set_new(v, "law_only", json_boolean(wg_setup_law_only(&cell->setup)));
     json_object_set_new(v, "lossless_if", on && !why ? json_string(on) : json_null());
     json_object_set_new(v, "lossless_withdrawn", why ? json_string(why) : json_null());
     json_object_set_new(v, "audit", wg_audit_verdict_json(&r->counts.audit));
@@ -315,10 +317,11 @@ static json_t *cell_summary(const wg_config *config, const wg_cell *cell, const 
     json_t *v = json_object();
     json_object_set(v, "cell", cell->swept);
     json_object_set_new(v, "group", json_integer(cell->group));
-    if (*cell->named_by.label) json_object_set_new(v, "label", json_string(cell->named_by.label));
-    json_object_set_new(v, "drafter", json_string(wg_drafter_title(cell->drafter, cell->draft, drafter, sizeof drafter)));
-    json_object_set_new(v, "rule", json_string(cell->verifier->name));
-    json_object_set_new(v, "temperature", json_real(cell->sampling.temperature));
+    if (*cell->setup.named_by.label) json_object_set_new(v, "label", json_string(cell->setup.named_by.label));
+    json_object_set_new(v, "drafter",
+                        json_string(wg_drafter_title(cell->setup.drafter, cell->setup.draft, drafter, sizeof drafter)));
+    json_object_set_new(v, "rule", json_string(cell->setup.verifier->name));
+    json_object_set_new(v, "temperature", json_real(cell->setup.sampling.temperature));
     add_law(v, config, cell, r);
     json_object_set_new(v, "requests", json_integer(r->requests));
     json_object_set_new(v, "failed", json_integer(r->failed));

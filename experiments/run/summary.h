@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Writes results as the JSON of summary.json (schema in results/README.md). The terminal's table reads the same JSON. */
+ * Writes results as the JSON of summary.json (results/README.md). The terminal's table reads the same JSON. */
 #ifndef WG_EXPERIMENTS_RUN_SUMMARY_H
 #define WG_EXPERIMENTS_RUN_SUMMARY_H
 

@@ -10,7 +10,7 @@
 
 const char *wg_teacher_unknown(const wg_cell *cell)
 {
-    if (!cell->top.alpha) return "\"alpha\" is false";
+    if (!cell->setup.top.alpha) return "\"alpha\" is false";
     return wg_teacher_fits(wg_cell_lone(cell).class) ? NULL : "the drafter is not one model with a row of q at every position";
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Results of an experiment as dataclasses, frames, tables and drawings. results/README.md defines every number."""
+"""Results of an experiment as dataclasses, frames, tables and drawings. `wager list columns` defines the numbers."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def ms(run, key, rows=1):
     return run.forward(key, rows).get("ms")
 
 
-# What, how it is found, how it is written, what is wanted (and hoped for).
+# What, how it is found, how it is written, what is wanted (and the goal).
 ROWS = [
     ("read-only bandwidth, GB/s", lambda r: r.probe("read_gb_s"), "{:.0f}", ""),
     ("8 B bf16, decode: ms", lambda r: ms(r, "forward_8b_bf16"), "{:.3f}", ""),
@@ -189,7 +189,7 @@ def title(run):
 
 def markdown(runs):
     runs = runs or [Run({})]
-    out = ["| | wanted (hoped for) | arithmetic | " + " | ".join(title(r) for r in runs) + " |",
+    out = ["| | wanted (goal) | arithmetic | " + " | ".join(title(r) for r in runs) + " |",
            "|---|---|---|" + "---|" * len(runs)]
     for row in ROWS:
         cells = [row[0], row[3] or "-", EXPECTED.get(row[0], "-")] + [cell(r, row) for r in runs]

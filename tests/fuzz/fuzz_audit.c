@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "experiments/audit/auditor.h"
+#include "lab/audit/auditor.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 

@@ -7,7 +7,7 @@
 
 #include "core/base/mem.h"
 #include "experiments/config/config.h"
-#include "experiments/base/spec.h"
+#include "core/setup/spec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 

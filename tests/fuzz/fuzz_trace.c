@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "experiments/analysis/replay.h"
+#include "lab/replay.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 

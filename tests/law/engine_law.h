@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The exact law of what an engine emits (experiments/analysis/text_law.h): the probability of each whole text is compared with
+ * The exact law of what an engine emits (verify/proof/text_law.h): the probability of each whole text is compared with
  * the target's. The reference shares nothing with the engine but the model's logits: they are computed one text at a time over
  * another instance and cache, and the sampler chain is written out naively below. */
 #ifndef WG_TESTS_LAW_ENGINE_LAW_H
@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "core/model/lm_table.h"
-#include "experiments/analysis/text_law.h"
+#include "verify/proof/text_law.h"
 #include "tests/law/plain_decode.h"
 
 enum { EXACT_TEXTS = 4096, EXACT_CONTEXT = 48, EXACT_VOCAB = 512 };

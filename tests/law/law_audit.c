@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/audit/auditor.h"
+#include "lab/audit/auditor.h"
 #include "kernels/philox.h"
 #include "verify/verify.h"
 

@@ -7,7 +7,7 @@
  * Production's lengths are one choice among many. A drafter that limits itself by all that has been drawn so far, before it
  * draws, stands for the others. The same drafter, limiting itself after it has drawn, is the mistake that the test must find.
  * So are two requests that draw at the same addresses: planned lengths have seen such draws where the other one was ahead. */
-#include "core/engine/sched_impl.h"
+#include "core/sched/sched_impl.h"
 #include "tests/law/blind_drafter.h"
 
 enum { V = 3, WHO = 2, PROMPT = 6, LONGEST = 3, PASSES = 8, TABLES = 3, RUNS = 1000000 };

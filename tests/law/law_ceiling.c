@@ -12,7 +12,7 @@
 
 #include "core/base/json.h"
 #include "core/base/option.h"
-#include "experiments/analysis/prove.h"
+#include "verify/proof/prove.h"
 #include "verify/verify.h"
 
 enum { LEVELS = 4, ROWS = 64, WIDTH = 4, LAWS = 2, OPTIONS = 64 };

@@ -7,7 +7,7 @@
  * does. A text that was cut is the beginning of the whole one. No page is lost.
  *
  * usage: law_sched [--worlds N] */
-#include "core/engine/sched.h"
+#include "core/sched/sched.h"
 #include "tests/law/synth_models.h"
 
 enum { REQUESTS = 12, ROOM = 128, TEXT = 600, ROWS_EACH = 2, BASES = 3, BASE = 44, ALONE_PAGES = 16, RULES = 4 };

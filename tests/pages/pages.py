@@ -3,15 +3,15 @@
 """Runs the command blocks of the pages and compares what they print with what the pages say.
 
     pages.py WAGER [PAGE...]            all pages, or these
-    pages.py WAGER --write [PAGE...]    writes the output of console blocks, and docs/newcomer.md, instead
+    pages.py WAGER --write [PAGE...]    writes the output of console blocks instead
 
 The first words of a fence say what a block is:
 
     ```sh                 commands. Each must exit with 0, and print every number with a decimal point that its comment has.
     ```sh needs=PATH,...  the same, where these files or programs exist; else a skip that is shown
     ```sh skip=WHY        commands for another place; shown, not run
-    ```sh page=PAGE       commands that a page of console blocks has with their output, in the same order
     ```console            "$ command" lines and what they print, compared with times masked
+    ```console green=[]   the same on a terminal: what is green there stands in these brackets
     ```json file=PATH     this file of the repository
 
 A block without such words that looks like commands is an error, so no block is left out silently. All blocks of a page run in one
@@ -24,6 +24,7 @@ import importlib.util
 import os
 import re
 import resource
+import shlex
 import shutil
 import signal
 import socket
@@ -59,8 +60,8 @@ def blocks_of(page, errors):
     for b in all_blocks:
         if not b.kind and COMMANDS.search(b.body):
             errors.append("%s: commands without a word behind ```: sh, console, or sh skip=WHY" % b.where)
-        if b.word not in ("", "needs", "skip", "page", "file") or (b.word and not b.value):
-            errors.append("%s: '%s' behind ```%s; expected needs=, skip=, page= or file=" % (b.where, b.word, b.kind))
+        if b.word not in ("", "needs", "skip", "green", "file") or (b.word and not b.value):
+            errors.append("%s: '%s' behind ```%s; expected needs=, skip=, green= or file=" % (b.where, b.word, b.kind))
     return text, [b for b in all_blocks if b.kind in ("sh", "console") or b.word == "file"]
 
 
@@ -181,11 +182,19 @@ def free_port():
         return s.getsockname()[1]
 
 
+def terminal(command, brackets):
+    """The command on a terminal of its own; text in green stands in brackets."""
+    names = r"s/\x1b\[32m\([^\x1b]*\)\x1b\[0m/%s\1%s/g; s/\x1b\[[0-9;]*m//g; s/\r$//" % (brackets[0], brackets[1])
+    return "( unset NO_COLOR; export TERM=xterm; script -qec %s /dev/null | sed -z '%s' )" % (shlex.quote(command), names)
+
+
 def script_of(commands, log, port, short):
     """One shell for all commands of a page; numbers name the files of each."""
-    out = ["exec 2>/dev/null"]
+    out = ["exec 2>/dev/null", "set -a"]  # variables of a page are also those of its commands
     for i, (b, command, _, _) in enumerate(commands):
         command = (quick(command, b.kind == "console") if short else command).replace(":8080", ":%d" % port)
+        if b.word == "green":
+            command = terminal(command, b.value)
         files = ">%s/%d.out 2>%s/%d.err </dev/null" % (log, i, log, i)
         if re.search(r"(wager|\$W) serve ", command):
             out.append("{ %s --port %d\n} %s &" % (command, port, files))
@@ -228,7 +237,7 @@ def run_page(page, program, short, errors, notes):
             if b.word == "skip" or lacks:
                 notes.append("%s: %s" % (b.where, "needs " + ", ".join(lacks) if lacks else b.value))
                 continue
-            runs = b.word != "page" and (short or b.kind == "console")  # what is written is the output of console blocks
+            runs = short or b.kind == "console"  # what is written is the output of console blocks
             commands += [(b, *c) for c in commands_of(b) if runs or ASSIGNMENTS.match(c[0])]
         if not commands:
             return text, []
@@ -274,64 +283,13 @@ def check(page, program, errors, notes):
     return len(done)
 
 
-def expanded(block):
-    """The commands of a block, with the variables that its first line sets written out."""
-    names = {}
-    for command, _, _ in commands_of(block):
-        if ASSIGNMENTS.match(command):
-            names.update(x.split("=", 1) for x in command.split())
-        else:
-            yield re.sub(r"\$(\w+)", lambda m: names.get(m[1], m[0]), command)
-
-
-def same_commands(page, errors):
-    """Blocks that refer to a page: its commands are theirs."""
-    for b in blocks_of(page, [])[1]:
-        if b.word != "page":
-            continue
-        there = [c for other in blocks_of(b.value, [])[1] if other.kind == "console" for c, _, _ in commands_of(other)]
-        want = list(expanded(b))
-        if there[len(there) - len(want):] != want:
-            errors.append("%s: other commands than those of %s, which tests/pages/pages.py --write makes" % (b.where, b.value))
-
-
 def shown(output):
     output = output.replace("-%s-" % socket.gethostname(), "-HOST-").replace(os.path.expanduser("~") + "/", "~/")
     lines = [x[:COLUMNS].rstrip() for x in output.splitlines()]
     return "\n".join(lines[:LINES] + (["[%d lines more]" % (len(lines) - LINES)] if len(lines) > LINES else [])) + "\n"
 
 
-NEWCOMER = """# The first commands, with what they print
-
-For people who want to know what to expect before they install anything. `tests/pages/pages.py --write` runs the commands of [README.md](../README.md) in their
-order and writes this page; nothing in it is typed. Speeds are those of the machine named in the first table, at the instruction set that `WG_CPU` allows.
-
-"""
-
-
-def write_newcomer():
-    """Runs the commands of README.md in the repository itself, and writes docs/newcomer.md."""
-    cpu = os.environ.get("WG_CPU")
-    block = next(b for b in blocks_of("README.md", [])[1] if b.word == "page")
-    parts = []
-    for name in ("build/mine.json", "build/a", "build/b"):
-        path = os.path.join(ROOT, name)
-        shutil.rmtree(path, ignore_errors=True) if os.path.isdir(path) else os.path.exists(path) and os.unlink(path)
-    for command in [("WG_CPU=%s " % cpu if cpu else "") + "./quickstart.sh", *expanded(block)]:
-        begin = time.time()
-        done = subprocess.run(["bash", "-c", command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              env=dict(os.environ, NO_COLOR="1"))
-        if done.returncode:
-            sys.exit("pages: status %d: %s" % (done.returncode, command))
-        seconds = time.time() - begin
-        parts.append("```console\n$ %s\n%s```\n\nStatus 0, %.1f s.\n" % (command, shown(done.stdout.decode("utf-8", "replace")), seconds))
-    with open(os.path.join(ROOT, "docs/newcomer.md"), "w", encoding="utf-8") as f:
-        f.write(NEWCOMER + "\n".join(parts))
-
-
 def write(page, program):
-    if page == "docs/newcomer.md":
-        return write_newcomer()
     errors = []
     text, done = run_page(page, program, False, errors, [])
     made = {}
@@ -371,7 +329,6 @@ def main():
             continue
         told = len(errors)
         count += check(page, program, errors, notes)
-        same_commands(page, errors)
         for error in errors[told:]:
             print("FAILED: %s" % error, flush=True)
     for note in notes:

@@ -13,6 +13,13 @@ check() { checks=$((checks + 1)); } # counts what was compared, so that no list 
 model=models/story-target-q8_0.gguf other=models/story-draft-q8_0.gguf
 printf '{"prompt": "The cat sat"}\n' >"$base/prompts.jsonl"
 
+# ---- JSON on a terminal is JSON: no colour stands before it
+if command -v script >/dev/null; then
+  check
+  found=$(env -u NO_COLOR TERM=xterm script -qec "'$program' generate -m $other --draft suffix -p 'The cat' -n 4 --json" /dev/null </dev/null)
+  [ "${found:0:1}" = "{" ] || fail "generate --json on a terminal begins with $(printf '%q' "${found:0:8}")"
+fi
+
 # ---- a model: -m and a word give the same output, of commands without times in it; two models are refused
 same() { # NAME WORDS-BEFORE... @ WORDS-BEHIND...
   local before=() out_of_word out_of_flag

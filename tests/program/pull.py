@@ -204,6 +204,27 @@ def packages():
           done)
 
 
+def named_in_configs():
+    """A name in an experiment: init keeps it, check tells the size of its file, and where the file is not there, what fetches it."""
+    home = case("init")
+    name = "smollm2-135m-instruct"
+
+    def init(file, model):
+        return subprocess.run([WAGER, "init", str(home / file), "-m", model], env=environment(home), capture_output=True, text=True)
+    for model in (name, "hf:o/r"):
+        done = init("a.json", model)
+        check("absent: " + model, done.returncode == 2 and "this model is not on this machine; fetch it" in done.stderr and
+              f"wager pull {model}\n" in done.stderr, done)
+    models = home / ".cache/wager/models"
+    models.mkdir(parents=True)
+    (models / f"{name}-q4_1.gguf").symlink_to(Path("models/story-target-q8_0.gguf").resolve())
+    done = init("b.json", name)
+    check("init takes a name", done.returncode == 0, done)
+    check("and keeps it", f'"target": {{"model": "{name}"' in (home / "b.json").read_text() if done.returncode == 0 else False)
+    done = subprocess.run([WAGER, "check", str(home / "b.json")], env=environment(home), capture_output=True, text=True)
+    check("check tells its size", f"target    {name}, 12.2 MB\n" in done.stdout and "memory    weights 12.2 MB" in done.stdout, done)
+
+
 def serve(handler):
     server = Server(("127.0.0.1", 0), handler)
     server.daemon_threads = True
@@ -366,5 +387,6 @@ with tempfile.TemporaryDirectory(prefix="wager pull ") as base:
     main()
     refusals()
     packages()
+    named_in_configs()
 print("pull: failed" if failed else "pull: passed")
 sys.exit(failed != 0)

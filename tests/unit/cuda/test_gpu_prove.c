@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Every rule of a device is proved, not sampled: all outcomes of all decisions that its block makes are enumerated, and the
- * law of the text is the target's to 1e-12 (experiments/analysis/prove_device.h). A lossy rule's law is the one it has on
+ * law of the text is the target's to 1e-12 (verify/proof/prove_device.h). A lossy rule's law is the one it has on
  * the host. Emulated devices only: a GPU runs the same source with Philox draws. */
-#include "experiments/analysis/prove.h"
-#include "experiments/analysis/prove_device.h"
+#include "verify/proof/prove.h"
+#include "verify/proof/prove_device.h"
 #include "tests/simt/simt_check.h"
 #include "verify/verify.h"
 

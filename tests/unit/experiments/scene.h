@@ -9,7 +9,7 @@
 
 #include "core/file/synth.h"
 #include "experiments/config/config.h"
-#include "experiments/base/spec.h"
+#include "core/setup/spec.h"
 #include "kernels/types.h"
 #include "tests/temp.h"
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "experiments/audit/audit_file.h"
-#include "experiments/audit/import.h"
+#include "lab/audit/audit_file.h"
+#include "lab/audit/import.h"
 #include "tests/temp.h"
 
 static wg_status line(wg_audit_reader *r, const char *text, wg_audit_line *kind, wg_error *err)

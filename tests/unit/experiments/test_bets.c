@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "core/dist/race.h"
-#include "experiments/audit/auditor.h"
-#include "experiments/audit/rule_law.h"
+#include "lab/audit/auditor.h"
+#include "lab/audit/rule_law.h"
 #include "kernels/philox.h"
 #include "tests/unit/verify/rule_options.h"
 

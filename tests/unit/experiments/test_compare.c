@@ -8,7 +8,7 @@
 #include "experiments/cli/commands.h"
 #include "experiments/analysis/compare.h"
 #include "experiments/base/json_scan.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/base/stats.h"
 #include "experiments/report/plot.h"
 #include "scene.h"

@@ -24,9 +24,9 @@ Test(config, defaults_are_plain_decoding)
     wg_config *c = config_of("{" BASE "}");
     cr_assert_eq(c->n, 1);
     cr_assert_eq(c->groups, 1);
-    cr_assert_str_eq(c->cell[0].drafter->name, "none");
-    cr_assert_str_eq(c->cell[0].verifier->name, "rejection");
-    cr_assert_eq(c->cell[0].top.max_tokens, 128);
+    cr_assert_str_eq(c->cell[0].setup.drafter->name, "none");
+    cr_assert_str_eq(c->cell[0].setup.verifier->name, "rejection");
+    cr_assert_eq(c->cell[0].setup.top.max_tokens, 128);
     cr_assert_eq(c->dataset[c->cell[0].dataset]->n, 3);
     cr_assert_eq(json_object_size(c->cell[0].swept), 0);
     wg_config_close(c);
@@ -42,11 +42,11 @@ Test(config, a_sweep_is_the_product_of_its_lists)
     for (int i = 0; i < c->n; i++) {
         cr_assert_eq(json_integer_value(at(c, i, "draft.length")), 1 + i / 4);
         cr_assert_eq(json_number_value(at(c, i, "sampling.temperature")), i / 2 % 2 ? 0.5 : 0);
-        cr_assert_eq(c->cell[i].sampling.temperature, i / 2 % 2 ? 0.5 : 0);
-        cr_assert_str_eq(c->cell[i].verifier->name, i % 2 ? "rejection" : "match");
+        cr_assert_eq(c->cell[i].setup.sampling.temperature, i / 2 % 2 ? 0.5 : 0);
+        cr_assert_str_eq(c->cell[i].setup.verifier->name, i % 2 ? "rejection" : "match");
         cr_assert_eq(c->cell[i].group, i / 2 % 2);
-        const wg_option *row = wg_option_find(c->cell[i].drafter->options, "length");
-        cr_assert_eq(*(int *)((char *)c->cell[i].draft + row->at), 1 + i / 4);
+        const wg_option *row = wg_option_find(c->cell[i].setup.drafter->options, "length");
+        cr_assert_eq(*(int *)((char *)c->cell[i].setup.draft + row->at), 1 + i / 4);
     }
     wg_config_close(c);
 }
@@ -68,7 +68,7 @@ Test(config, a_named_drafter_runs_as_itself)
     for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
         snprintf(text, sizeof text, "{" BASE ", %s}", named[i][0]);
         wg_config *c = config_of(text);
-        cr_assert_str_eq(c->cell[0].drafter->name, named[i][1], "%s", text);
+        cr_assert_str_eq(c->cell[0].setup.drafter->name, named[i][1], "%s", text);
         cr_assert_str_eq(json_string_value(json_object_get(json_object_get(c->cell[0].config, "draft"), "kind")), named[i][1]);
         const char *lone = strcmp(named[i][1], "auto") ? named[i][1] : "ngram";
         cr_assert_str_eq(wg_cell_lone(&c->cell[0]).class->name, lone);
@@ -173,10 +173,10 @@ Test(config, a_sweep_may_be_several_grids)
     for (int i = 0; i < 7; i++) {
         const wg_cell *cell = &c->cell[i];
         const json_t *draft = json_object_get(cell->config, "draft");
-        cr_expect_str_eq(cell->drafter->name, want[i].kind, "%d", i);
-        cr_expect_str_eq(cell->verifier->name, want[i].rule, "%d", i);
+        cr_expect_str_eq(cell->setup.drafter->name, want[i].kind, "%d", i);
+        cr_expect_str_eq(cell->setup.verifier->name, want[i].rule, "%d", i);
         cr_expect_eq(json_integer_value(json_object_get(draft, "k")), want[i].k, "%d", i);
-        cr_expect_eq(cell->sampling.temperature, want[i].temperature, "%d", i);
+        cr_expect_eq(cell->setup.sampling.temperature, want[i].temperature, "%d", i);
         cr_expect_eq(cell->group, want[i].group, "%d", i);
     }
     cr_assert_str_eq(json_string_value(at(c, 5, "draft.kind")), "synthetic", "told from those of other grids");
@@ -250,8 +250,8 @@ Test(config, overrides_win_and_are_resolved)
     put("config.json", "{" BASE ", \"sampling\": {\"temperature\": 1}}");
     cr_assert_eq(wg_config_open(&c, "config.json", set, 4, &wg_program_plugins, &err), WG_OK, "%s", err.text);
     cr_assert_str_eq(c->top.name, "other");
-    cr_assert_str_eq(c->cell[0].drafter->name, "ngram");
-    cr_assert_eq(c->cell[0].sampling.temperature, 0.25);
+    cr_assert_str_eq(c->cell[0].setup.drafter->name, "ngram");
+    cr_assert_eq(c->cell[0].setup.sampling.temperature, 0.25);
     cr_assert_eq(json_integer_value(json_object_get(json_object_get(c->resolved, "draft"), "k")), 3);
     wg_config_close(c);
 }
@@ -303,8 +303,8 @@ Test(config, which_cells_repeat_plain_decoding)
         snprintf(text, sizeof text, "{" BASE ", \"verify\": {\"rule\": \"%s\"}, \"sampling\": {\"temperature\": %g}}",
                  cases[i].rule, cases[i].temperature);
         wg_config *c = config_of(text);
-        cr_assert_eq(wg_cell_lossless(&c->cell[0]), cases[i].lossless, "%s", text);
-        cr_assert_eq(wg_cell_repeats_plain(&c->cell[0]), cases[i].repeats, "%s", text);
+        cr_assert_eq(wg_setup_lossless(&c->cell[0].setup), cases[i].lossless, "%s", text);
+        cr_assert_eq(wg_setup_repeats_plain(&c->cell[0].setup), cases[i].repeats, "%s", text);
         wg_config_close(c);
     }
 }
@@ -316,8 +316,8 @@ Test(config, no_cell_of_a_fast_device_is_lossless)
                              "[\"cuda:0\", \"cuda:1/fast/eager\", \"cuda:0/exact\"]}}");
     cr_assert_eq(c->n, 3);
     for (int i = 0; i < c->n; i++) {
-        cr_assert_eq(wg_cell_lossless(&c->cell[i]), i != 1);
-        cr_assert_eq(wg_cell_repeats_plain(&c->cell[i]), i != 1);
+        cr_assert_eq(wg_setup_lossless(&c->cell[i].setup), i != 1);
+        cr_assert_eq(wg_setup_repeats_plain(&c->cell[i].setup), i != 1);
     }
     cr_assert_str_eq(wg_config_fast(c), "cuda:1/fast/eager");
     wg_config_close(c);

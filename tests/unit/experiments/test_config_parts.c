@@ -52,13 +52,13 @@ Test(config_parts, a_named_part_is_its_object)
     mkdir("experiments/models", 0700); /* the nearer one is meant */
     put("experiments/models/tiny.json", "{\"model\": \"../../target.gguf\", \"threads\": 3}");
     cr_assert_eq(wg_config_open(&c, "experiments/e.json", &prompts, 1, &wg_program_plugins, &err), WG_OK, "%s", err.text);
-    cr_expect_eq(c->cell[0].target.threads, 3);
+    cr_expect_eq(c->cell[0].setup.target.threads, 3);
     wg_config_close(c);
 
     put("config.json", "{" REST ", \"target\": {\"model\": \"nowhere\"}}");
     cr_assert_eq(wg_config_open(&c, "config.json", set, 3, &wg_program_plugins, &err), WG_OK, "%s", err.text);
-    cr_expect_eq(c->cell[0].target.threads, 2);
-    cr_expect_str_eq(c->cell[0].drafter->name, "model");
+    cr_expect_eq(c->cell[0].setup.target.threads, 2);
+    cr_expect_str_eq(c->cell[0].setup.drafter->name, "model");
     wg_config_close(c);
 }
 
@@ -86,7 +86,7 @@ Test(config_parts, paths_are_relative_to_the_file)
     for (int i = 0; i < 3; i++) {
         cr_assert_eq(wg_config_open(&b, names[i], NULL, 0, &wg_program_plugins, &err), WG_OK, "%s: %s", names[i], err.text);
         if (i < 2) cr_expect_str_eq(a->sha256, b->sha256, "%s", names[i]); /* ".." of a link is not taken out */
-        else cr_expect_str_eq(b->cell[0].target.model, "link/../../target.gguf");
+        else cr_expect_str_eq(b->cell[0].setup.target.model, "link/../../target.gguf");
         wg_config_close(b);
     }
     wg_config_close(a);

@@ -5,12 +5,12 @@
 #include "core/model/lm_table.h"
 #include "draft/draft.h"
 #include "experiments/cli/commands.h"
-#include "experiments/config/conversation.h"
+#include "core/setup/conversation.h"
 #include "experiments/run/exact_run.h"
-#include "experiments/analysis/replay.h"
+#include "lab/replay.h"
 #include "experiments/run/runner.h"
-#include "experiments/base/target.h"
-#include "experiments/record/trace.h"
+#include "core/setup/target.h"
+#include "core/trace/trace.h"
 #include "kernels/cpu.h"
 #include "run_scene.h"
 #include "verify/verify.h"
@@ -362,12 +362,12 @@ Test(conversation, survives_failing_allocations)
     const wg_target_options o = { .threads = 1, .need_tokenizer = true };
     cr_assert_eq(wg_target_open(&t, "target.gguf", &o, &err), WG_OK, "%s", err.text);
     const wg_prompt *p = &c->dataset[0]->prompt[0];
-    const wg_chat chat = wg_prompt_chat(&c->cell[0].prompts, t->weights);
+    const wg_chat chat = wg_setup_chat(&c->cell[0].setup.prompts, t->weights);
     for (uint64_t nth = 1; status != WG_OK && nth < 200; nth++) {
         wg_question q[3] = { { 0 } };
         const size_t before = wg_mem_read().live_blocks;
         wg_mem_fail_at(nth, false);
-        status = wg_conversation_encode(q, t->tokenizer, &chat, p, &err);
+        status = wg_prompt_encode(q, t->tokenizer, &chat, p, &err);
         wg_mem_fail_at(0, false);
         cr_assert(status == WG_OK || status == WG_ENOMEM);
         for (int i = 1; i < 3 && !status; i++)

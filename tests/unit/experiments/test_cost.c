@@ -5,7 +5,7 @@
 
 #include "core/base/mem.h"
 #include "experiments/analysis/cost.h"
-#include "experiments/base/target.h"
+#include "core/setup/target.h"
 #include "scene.h"
 
 /* A machine: 10 ms of weights, 1 ms a row of arithmetic, the larger counts; 2 us a row and key; 0.5 ms a sequence. */

@@ -4,7 +4,7 @@
 
 #include "core/base/mem.h"
 #include "experiments/run/efficiency.h"
-#include "experiments/base/target.h"
+#include "core/setup/target.h"
 #include "scene.h"
 
 static scene s;

@@ -170,7 +170,7 @@ Test(estimate, schema_has_every_option)
         snprintf(name, sizeof name, "verify.%s", wg_program_plugins.verifiers[i]->name);
         cr_assert(json_is_object(json_object_get(defs, name)), "%s", name);
     }
-    for (const wg_config_section *section = wg_config_sections; section->name; section++)
+    for (const wg_setup_section *section = wg_setup_sections; section->name; section++)
         if (*section->name)
             cr_assert(json_object_get(properties, section->name) && json_object_get(axes, section->name), "%s", section->name);
     cr_assert_null(json_object_get(axes, "repeats"), "of all cells at once");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Tables of fields (fields.h) against the files of runs, the values read back, and results/README.md. */
+ * Tables of fields (fields.h) against the files of runs, and the values read back. */
 #include "core/base/mem.h"
 #include "experiments/record/acceptance.h"
 #include "experiments/record/fields.h"
@@ -11,34 +11,6 @@ static scene s;
 static void setup(void) { scene_make(&s); }
 static void teardown(void) { scene_remove(&s); }
 TestSuite(fields, .init = setup, .fini = teardown, .timeout = 60);
-
-/* Every row of a table stands in the page as a row, in its words, and the page's table has no others. */
-static void in_page(const char *page, const char *heading, const wg_field *table)
-{
-    const char *at = strstr(page, heading);
-    cr_assert_not_null(at, "%s", heading);
-    at = strstr(at, "\n|---|---|---|\n");
-    cr_assert_not_null(at);
-    at += strlen("\n|---|---|---|\n");
-    for (const wg_field *f = table; f->name; f++) {
-        char row[600];
-        const int n = snprintf(row, sizeof row, "| `%s` | %s | %s |\n", f->name, f->unit, f->doc);
-        cr_assert(!strncmp(at, row, (size_t)n), "expected: %sresults/README.md has: %.*s", row, (int)strcspn(at, "\n"), at);
-        at += n;
-    }
-    cr_assert_neq(*at, '|', "a row that no field has: %.*s", (int)strcspn(at, "\n"), at);
-}
-
-Test(fields, the_page_says_what_there_is)
-{
-    char path[1100];
-    snprintf(path, sizeof path, "%s/results/README.md", getenv("WG_ROOT") ? getenv("WG_ROOT") : s.before);
-    char *page = file_read(path, NULL);
-    cr_assert_not_null(page, "%s", path);
-    in_page(page, "### A line of requests.jsonl", wg_request_fields);
-    in_page(page, "### A line of steps.jsonl", wg_step_fields);
-    free(page);
-}
 
 static bool has(const wg_field *table, unsigned in, const char *path, bool *seen)
 {

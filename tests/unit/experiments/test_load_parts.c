@@ -8,7 +8,7 @@
 
 #include "../../temp.h"
 #include "core/base/mem.h"
-#include "experiments/base/json_number.h"
+#include "core/base/json_number.h"
 #include "experiments/load/arrivals.h"
 #include "experiments/load/completion_chunk.h"
 #include "experiments/load/load_metrics.h"

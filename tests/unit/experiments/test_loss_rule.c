@@ -7,7 +7,7 @@
 
 #include "core/base/mem.h"
 #include "draft/train/loss.h"
-#include "experiments/analysis/prove.h"
+#include "verify/proof/prove.h"
 #include "kernels/philox.h"
 #include "verify/verify.h"
 

@@ -6,7 +6,7 @@
 #include "draft/lm/vocabulary_subset.h"
 #include "experiments/run/merge_shards.h"
 #include "experiments/run/runner.h"
-#include "experiments/base/target.h"
+#include "core/setup/target.h"
 #include "masked.h"
 #include "scene.h"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "core/engine/build.h"
-#include "experiments/analysis/prove.h"
+#include "verify/proof/prove.h"
 #include "tests/accept.h"
 #include "verify/verify.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/base/clock.h"
-#include "experiments/base/spec.h"
+#include "core/setup/spec.h"
 #include "experiments/cli/plan_print.h"
 #include "run_scene.h"
 

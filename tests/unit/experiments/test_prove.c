@@ -7,8 +7,8 @@
 
 #include "core/base/mem.h"
 #include "core/dist/race.h"
-#include "experiments/analysis/prove.h"
-#include "experiments/analysis/prove_device.h"
+#include "verify/proof/prove.h"
+#include "verify/proof/prove_device.h"
 #include "tests/unit/verify/rule_options.h"
 
 enum { ANY = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT };

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "core/dist/optimal_acceptance.h"
-#include "experiments/analysis/prove.h"
+#include "verify/proof/prove.h"
 #include "kernels/philox.h"
 #include "verify/verify.h"
 

@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "experiments/cli/commands.h"
-#include "experiments/analysis/counterexample.h"
-#include "experiments/analysis/prove.h"
-#include "experiments/analysis/prove_drafter.h"
-#include "experiments/base/spec.h"
+#include "verify/proof/counterexample.h"
+#include "verify/proof/prove.h"
+#include "lab/prove_drafter.h"
+#include "core/setup/spec.h"
 #include "verify/rule_plugin.h"
 #include "verify/verify.h"
 

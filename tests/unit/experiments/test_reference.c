@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Reference values (methods.md, Reference values), line by line: the structure and the closed form exactly, and beside them
- * numbers of a seeded pair of models, which stand here and in docs/verification.md. They change only when a rule does. The last
- * of these values, what a length chosen after seeing the token does, is in test_mutations. */
+ * numbers of a seeded pair of models. They change only when a rule does. The last of these values, what a length chosen after
+ * seeing the token does, is in test_mutations. */
 #include <criterion/criterion.h>
 #include <math.h>
 
 #include "core/dist/optimal_acceptance.h"
-#include "experiments/analysis/prove.h"
+#include "verify/proof/prove.h"
 #include "kernels/philox.h"
 #include "tests/accept.h"
 #include "verify/verify.h"

@@ -13,7 +13,7 @@
 #include "experiments/cli/commands.h"
 #include "experiments/base/json_diff.h"
 #include "experiments/run/runner.h"
-#include "experiments/record/trace.h"
+#include "core/trace/trace.h"
 #include "kernels/philox.h"
 #include "experiments/record/run_reader.h"
 #include "masked.h"

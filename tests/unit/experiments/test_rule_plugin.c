@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "core/base/mem.h"
-#include "experiments/analysis/replay.h"
+#include "lab/replay.h"
 #include "experiments/config/schema.h"
 #include "run_scene.h"
 

@@ -17,7 +17,7 @@
 #include "experiments/run/summary.h"
 #include "draft/draft.h"
 #include "experiments/report/table.h"
-#include "experiments/base/target.h"
+#include "core/setup/target.h"
 #include "scene.h"
 #include "verify/verify.h"
 

@@ -4,7 +4,7 @@
 #include "core/base/mem.h"
 #include "core/engine/length_log.h"
 #include "draft/draft.h"
-#include "experiments/record/trace.h"
+#include "core/trace/trace.h"
 #include "masked.h"
 #include "run_scene.h"
 #include "verify/verify.h"

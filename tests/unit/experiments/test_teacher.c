@@ -134,7 +134,7 @@ Test(teacher, cannot_be_opened)
     const wg_room room = { .seq = NULL };
     const wg_batch_plan plan = { .n = 1, .turns = 1, .max_new = 4 };
     const wg_engine_parts parts = wg_target_engine_parts(t);
-    const wg_engine_options engine = { .max_batch = 1, .sampling = c->cell[0].sampling };
+    const wg_engine_options engine = { .max_batch = 1, .sampling = c->cell[0].setup.sampling };
     cr_assert_eq(wg_teacher_join(&g, &a, &c->cell[0], &err), WG_OK, "%s", err.text);
     cr_assert_eq(wg_teacher_join(&g, &b, &c->cell[0], &err), WG_OK, "%s", err.text);
     cr_assert(g.teachers == 1 && a.teacher == b.teacher, "one pair");

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "core/base/mem.h"
-#include "experiments/analysis/replay.h"
+#include "lab/replay.h"
 #include "experiments/run/distill_trace.h"
 #include "experiments/run/runner.h"
 #include "scene.h"

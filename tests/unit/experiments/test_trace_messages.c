@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "core/base/mem.h"
-#include "experiments/analysis/replay.h"
+#include "lab/replay.h"
 #include "scene.h"
 
 enum { V = 4, RECORDS = 4, MOST = 4096 };

@@ -396,8 +396,8 @@ Test(batch_lengths, alone_is_a_function_of_its_own_drafts)
 
 /* ---- a simulated machine */
 
-/* Sequences keep each token with `share`; a pass of r rows takes pass[r] times noise of a tenth; tables may be wrong. fixed: -1,
- * or the length of all drafts. Returns tokens per time. */
+/* Sequences keep each token with `share`; a pass of r rows takes pass[r] times noise of a tenth; tables may be wrong. fixed:
+ * the length of all drafts, or -1. Returns tokens per time. */
 static double simulate(const wg_cost_prices *table, const double *pass, double share, int fixed, int steps)
 {
     wg_batch_lengths *b = opened(table);
