@@ -28,12 +28,10 @@ static double factor_of(const wg_cost_prices *p, int rows)
     return 1;
 }
 
-static double tabled(const wg_cost_prices *p, int rows)
+double wg_cost_of_pass(const wg_cost_prices *p, int rows)
 {
-    return rows <= p->rows ? p->pass[rows] : p->pass[p->rows] * rows / p->rows;
+    return (rows <= p->rows ? p->pass[rows] : p->pass[p->rows] * rows / p->rows) * factor_of(p, rows);
 }
-
-double wg_cost_of_pass(const wg_cost_prices *p, int rows) { return tabled(p, rows) * factor_of(p, rows); }
 
 double wg_cost_each(const wg_cost_prices *p, int rows, int sequences)
 {
@@ -79,8 +77,6 @@ void wg_cost_saw_rest(wg_cost_prices *p, double seconds)
 
 /* ---- survival */
 
-static int place(int depth) { return depth < WG_COST_DEPTH ? depth - 1 : WG_COST_DEPTH - 1; }
-
 int wg_cost_class(double score) { return score <= 0 ? 0 : score < 1.5 ? 1 : score < 3.5 ? 2 : 3; }
 
 void wg_cost_learn(wg_cost_survival *s, int class, int tried, int kept, double keep)
@@ -110,7 +106,7 @@ void wg_cost_carry(wg_cost_survival *s, const wg_cost_survival *from)
 
 double wg_cost_survive(const wg_cost_survival *s, int class, int depth, double above)
 {
-    return (s->hit[class][place(depth)] + WG_COST_PRIOR * above) / (s->trial[class][place(depth)] + WG_COST_PRIOR);
+    return (s->hit[class][depth - 1] + WG_COST_PRIOR * above) / (s->trial[class][depth - 1] + WG_COST_PRIOR);
 }
 
 int wg_cost_width(const wg_cost_survival *s, int levels)
@@ -157,8 +153,8 @@ bool wg_cost_trial_step(wg_cost_trial *t, bool pays, double loss)
 
 int wg_cost_explore(unsigned round, int best, int most)
 {
-    if (round % WG_COST_EVERY != 0 || best == 0) return best;
-    return round / WG_COST_EVERY % 2 ? best < most ? best + 1 : best : best > 1 ? best - 1 : best;
+    const int by = round / WG_COST_EVERY % 2 ? 1 : -1;
+    return round % WG_COST_EVERY || best == 0 || best + by < 1 || best + by > most ? best : best + by;
 }
 
 bool wg_cost_numbers(const char *text, double least, double *out, int most, int *n)

@@ -8,12 +8,11 @@
  * 0). Elsewhere they stay as they are, and a decision is a function of seed, request and profile.
  *
  * Survival. The share of draft tokens of each depth that were kept, given that those above were, as decayed counts: per drafter
- * and sequence, and for drafts that declare a score (wg_tree.score) per class of the score.
+ * and sequence, and per class of the score that a draft declares (wg_tree.score).
  *
  * Decision. Of all members and depths the one with the most expected tokens per expected time (Leviathan et al. 2023, section
- * 3.3; SmartSpec's goodput, Liu et al. 2024). Drafts begin when they promise WG_COST_SWITCH times plain decoding's tokens per
- * time, and end when they promise less than plain decoding. What is not done tells nothing about its price, so now and then
- * WG_COST_RUN rounds in a row do it (wg_cost_trial).
+ * 3.3; goodput, Liu et al. 2024). Drafts begin when they promise WG_COST_SWITCH times plain decoding's tokens per time, and end
+ * when they promise less than plain decoding. What is not done is tried for WG_COST_RUN rounds now and then (wg_cost_trial).
  *
  * Non-anticipation (docs/methods.md, L3, L4). Whether a node has a child is decided before that child is drawn, from the tokens
  * committed so far, the outcomes of earlier rounds, and prices. No function below reads a drawn token of the current draft or
@@ -33,10 +32,8 @@
 #define WG_COST_RATE 0.1    /* moving averages of times: ten passes, of which each is off by about a tenth */
 #define WG_COST_CLIP 0.5    /* the largest logarithm of time over price that counts: interrupted passes are no news */
 #define WG_COST_SHARE 0.005 /* share of the time that trials may cost: below what benchmarks can tell apart */
-enum {
-    WG_COST_RUN = 16,  /* rounds of a trial: the first passes after those of another kind find a cold cache */
-    WG_COST_EVERY = 8, /* of so many rounds one tries a level more, and one asks a look-up whose drafts were of no use */
-};
+#define WG_COST_RUN 16      /* rounds of a trial: the first passes after those of another kind find a cold cache */
+#define WG_COST_EVERY 8     /* of so many rounds one tries a level more or less, and one asks a look-up that was of no use */
 
 enum { WG_COST_MEMBERS = 4, WG_COST_DEPTH = 16, WG_COST_SCORES = 4, WG_COST_ROWS = 64, WG_COST_SIZES = 16 };
 
@@ -78,7 +75,8 @@ void wg_cost_learn(wg_cost_survival *s, int class, int tried, int kept, double k
 void wg_cost_learn_width(wg_cost_survival *s, int nodes, int levels, double keep);
 /* What a new sequence takes from earlier ones: their shares, with the weight of WG_COST_RUN trials at most. */
 void wg_cost_carry(wg_cost_survival *s, const wg_cost_survival *from);
-/* The probability that a token is kept at this depth, given those above. above: the same one level above, or the prior. */
+/* The probability that a token is kept at this depth, at most WG_COST_DEPTH, given those above. above: the same one level
+ * above, or the prior. */
 double wg_cost_survive(const wg_cost_survival *s, int class, int depth, double above);
 int wg_cost_width(const wg_cost_survival *s, int levels); /* draft tokens of so many levels, at least one each */
 

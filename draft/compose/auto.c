@@ -42,8 +42,8 @@ typedef struct auto_state {
     int idle[WG_COST_MEMBERS]; /* rounds since a look-up's draft was taken, or its first token was right */
     double saved;              /* what probes may cost, of the cost of the rounds so far */
     /* of the current round: */
-    wg_cost_choice choice, best; /* best: that drafts, whether it pays or not */
-    bool probes, asks;           /* a trial of a model; a model drafts, as in the last rounds */
+    wg_cost_choice choice, best, plain; /* best: that drafts, whether it pays or not; plain: that does not */
+    bool probes, asks;                  /* a trial of a model; a model drafts, as in the last rounds */
     wg_cost_offer offer[WG_COST_MEMBERS];
 } auto_state;
 
@@ -61,8 +61,7 @@ typedef struct auto_drafter {
     wg_cost_trial trial;
     double share, gain; /* moving averages: of the rounds that draft; of what drafts promise */
     unsigned rounds;    /* that draft */
-    double seconds;     /* of the target, at the last draft, */
-    long passes, rows;  /* with its counters, */
+    wg_lm before;       /* the target at the last draft, */
     int due;            /* and the rows of the pass that verifies it */
 } auto_drafter;
 
@@ -191,24 +190,16 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
     return open_prices(a, err);
 }
 
-/* Of the only member. */
-static const wg_lm *lone_lm(const wg_drafter *d)
+/* The only member; NULL: there are several. */
+static const wg_drafter *lone(const wg_drafter *d)
 {
-    const auto_drafter *a = (const auto_drafter *)d;
-    return a->of.n == 1 ? wg_drafter_lm(a->of.in[0].d) : NULL;
+    const wg_composite *of = (const wg_composite *)d;
+    return of->n == 1 ? of->in[0].d : NULL;
 }
 
-static int lone_context(const wg_drafter *d, bool *slides)
-{
-    const auto_drafter *a = (const auto_drafter *)d;
-    return a->of.n == 1 ? wg_drafter_context(a->of.in[0].d, slides) : 0;
-}
-
-static bool lone_overlap(const wg_drafter *d, wg_overlap *out)
-{
-    const auto_drafter *a = (const auto_drafter *)d;
-    return a->of.n == 1 && wg_drafter_overlap(a->of.in[0].d, out);
-}
+static const wg_lm *lone_lm(const wg_drafter *d) { return lone(d) ? wg_drafter_lm(lone(d)) : NULL; }
+static int lone_context(const wg_drafter *d, bool *slides) { return lone(d) ? wg_drafter_context(lone(d), slides) : 0; }
+static bool lone_overlap(const wg_drafter *d, wg_overlap *out) { return lone(d) && wg_drafter_overlap(lone(d), out); }
 
 static void close(wg_drafter *d)
 {
@@ -269,11 +260,6 @@ static void offer_all(auto_drafter *a, const wg_seq *seq)
 
 /* ---- the choice */
 
-static wg_cost_choice nothing(const auto_drafter *a, int sequences)
-{
-    return (wg_cost_choice){ -1, 0, 1, wg_cost_each(&a->price, 1, sequences) };
-}
-
 /* What pays. What is looked up is another thing in each round; a model that drafts goes on as long as it does not lose. Returns
  * what the best draft promises. */
 static double choose(const auto_drafter *a, const wg_seq *seq, int sequences)
@@ -284,7 +270,8 @@ static double choose(const auto_drafter *a, const wg_seq *seq, int sequences)
     const double gain = wg_cost_gain(&a->price, &s->best, sequences);
     const bool pays = wg_cost_pays(model && s->asks, gain);
     s->asks = model && pays;
-    s->choice = pays ? s->best : nothing(a, sequences);
+    s->plain = (wg_cost_choice){ -1, 0, 1, wg_cost_each(&a->price, 1, sequences) };
+    s->choice = pays ? s->best : s->plain;
     return gain;
 }
 
@@ -329,7 +316,7 @@ static void choose_all(auto_drafter *a, wg_seq *const *seq, int n)
     for (int i = 0; i < n; i++) {
         auto_state *s = &a->state[seq[i]->slot];
         wg_cost_choice *c = &s->choice;
-        if (a->trial.on) *c = drafts ? s->best : nothing(a, sequences);
+        if (a->trial.on) *c = drafts ? s->best : s->plain;
         else if (a->live && c->member >= 0) c->depth = wg_cost_explore(a->rounds, c->depth, s->offer[c->member].height);
         if (!a->trial.on) probe(a, s, sequences);
         set_logged(a, c);
@@ -342,11 +329,9 @@ static void choose_all(auto_drafter *a, wg_seq *const *seq, int n)
 static void time_pass(auto_drafter *a)
 {
     const wg_lm *t = a->of.base.env->target;
-    const bool ours = t->passes == a->passes + 1 && t->rows == a->rows + a->due;
-    if (a->live && ours) wg_cost_saw_pass(&a->price, a->due, t->seconds - a->seconds);
-    a->passes = t->passes;
-    a->rows = t->rows;
-    a->seconds = t->seconds;
+    const bool ours = t->passes == a->before.passes + 1 && t->rows == a->before.rows + a->due;
+    if (a->live && ours) wg_cost_saw_pass(&a->price, a->due, t->seconds - a->before.seconds);
+    a->before = *t;
 }
 
 /* Member k drafts for the sequences that chose it, no deeper than they want. */
@@ -463,11 +448,11 @@ static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const
     auto_state *s = &a->state[seq->slot];
     const wg_composite_step *last = &a->of.last[seq->slot];
     for (int k = 0; k < a->of.n; k++) {
-        const bool asked = last->tree[k] >= 0, free = a->part[k].free;
+        const bool asked = last->tree[k] >= 0, taken = k == last->taken, free = a->part[k].free;
         if (free && asked) learn_found(a, seq, k, &a->of.in[k].tree[last->tree[k]]);
-        if (free && k == last->taken) s->idle[k] = 0;
-        if (!free && k == last->taken) learn_verified(a, seq, k, tree, path);
-        if (!free && asked) s->read[k] = seq->n - 1;
+        if (!free && taken) learn_verified(a, seq, k, tree, path);
+        if (taken) s->idle[k] = 0;
+        if (asked) s->read[k] = seq->n - 1;
         if (!free || asked) wg_component_observe(&a->of.in[k], seq, tree, path, target);
     }
     s->saved = s->probes ? 0 : fmin(s->saved + a->opt.probe * s->choice.cost, WG_COST_RUN);

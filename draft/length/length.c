@@ -13,8 +13,6 @@
 
 static int clamp(double v, int max) { return v < 1 ? 1 : v > max ? max : (int)v; }
 
-/* ---- hf */
-
 static int hf_plan(const wg_length *l, wg_length_state *s)
 {
     if (s->length == 0) s->length = l->max < 5 ? l->max : 5;
@@ -64,8 +62,6 @@ static void adaedl_learn(const wg_length *l, wg_length_state *s, int offered, in
     s->bound = fmin(1, fmax(0, s->bound + (s->rate < l->opt.aim ? 0.01 : s->rate > l->opt.aim ? -0.01 : 0)));
 }
 
-/* ---- running averages */
-
 /* A policy that drafts nothing tries one token again after twice WG_COST_EVERY steps. */
 static int at_times(wg_length_state *s, int planned)
 {
@@ -84,8 +80,6 @@ static void average_learn(const wg_length *l, wg_length_state *s, int offered, i
 {
     s->average = l->opt.keep * s->average + (1 - l->opt.keep) * (accepted + (accepted == offered));
 }
-
-/* ---- the cost model */
 
 /* The cost of a step with g draft tokens, in passes of the target over one row. */
 static double cost_of(const wg_length *l, int g) { return g * l->price.level[0] + wg_cost_of_pass(&l->price, g + 1); }

@@ -2,9 +2,8 @@
  * The length policy of a draft: the depth of the next draft, and where a draft stops (methods.md, Lengths). Drafters take them
  * through the options of WG_LENGTH_OPTIONS; the state of a policy is per sequence, by its slot.
  *
- * Non-anticipation (methods.md, L3). Whether position k is verified may depend on the past and on q, before x_k is drawn, but
- * not on x_k: rules that accept with probabilities would be biased. Each policy declares its inputs. A policy that reads
- * drawn tokens is refused unless the rule only compares tokens (it accepts the law `coupled`: match, greedy). */
+ * Whether position k is verified must not depend on x_k where a rule accepts with probabilities (methods.md, L3): each policy
+ * declares what it reads, and one that reads drawn tokens is refused unless the rule only compares (match, greedy). */
 #ifndef WG_DRAFT_LENGTH_LENGTH_H
 #define WG_DRAFT_LENGTH_LENGTH_H
 
