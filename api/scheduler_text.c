@@ -67,25 +67,33 @@ wg_status wg_scheduler_detokenize(const wg_scheduler *s, const int32_t *token, i
 
 /* ---- conversations */
 
-/* Appends the text of a message: a string, or parts {"type": "text", "text":}. False: it is neither. */
-static bool put_content(const json_t *content, json_t **joined)
+/* The text of a message: a string, or parts {"type": "text", "text":}, which are joined. ENOMEM; EINVAL: it is neither. */
+static wg_status join_content(const json_t *content, json_t **joined)
 {
-    size_t i;
+    size_t i, n = 0;
     json_t *part;
+    *joined = NULL;
     if (json_is_string(content)) {
         *joined = json_incref((json_t *)(uintptr_t)content);
-        return true;
+        return WG_OK;
     }
-    if (!json_is_array(content)) return false;
-    *joined = json_string("");
+    if (!json_is_array(content)) return WG_EINVAL;
     json_array_foreach(content, i, part) {
         const json_t *type = json_object_get(part, "type"), *text = json_object_get(part, "text");
-        if (!json_is_string(type) || strcmp(json_string_value(type), "text") != 0 || !json_is_string(text)) return false;
-        json_t *longer = json_sprintf("%s%s", json_string_value(*joined), json_string_value(text));
-        json_decref(*joined);
-        *joined = longer;
+        if (!json_is_string(type) || strcmp(json_string_value(type), "text") != 0 || !json_is_string(text)) return WG_EINVAL;
+        n += json_string_length(text);
     }
-    return *joined != NULL;
+    char *all = wg_alloc(n + 1, 1);
+    if (!all) return WG_ENOMEM;
+    n = 0;
+    json_array_foreach(content, i, part) {
+        const json_t *text = json_object_get(part, "text");
+        memcpy(all + n, json_string_value(text), json_string_length(text));
+        n += json_string_length(text);
+    }
+    *joined = json_stringn(all, n);
+    wg_free(all);
+    return *joined ? WG_OK : WG_ENOMEM;
 }
 
 /* Checks messages, and makes every content a string. EINVAL. */
@@ -102,12 +110,11 @@ static wg_status check_messages(json_t *root, json_t **messages, wg_error *err)
             return wg_fail(err, WG_EINVAL, "messages[%zu].role: expected a text such as \"user\"", i);
         const json_t *content = json_object_get(m, "content");
         if ((!content || json_is_null(content)) && json_object_get(m, "tool_calls")) continue; /* a call has no text */
-        if (!put_content(content, &text)) {
-            json_decref(text);
-            return wg_fail(err, WG_EINVAL,
+        const wg_status joined = join_content(content, &text);
+        if (joined == WG_EINVAL)
+            return wg_fail(err, joined,
                            "messages[%zu].content: expected a text, or a list of {\"type\": \"text\", \"text\": ...}", i);
-        }
-        json_object_set_new(m, "content", text);
+        if (joined || json_object_set_new(m, "content", text)) return wg_nomem(err, 1, "a conversation");
     }
     return WG_OK;
 }
@@ -144,11 +151,19 @@ static wg_status encode_turns(const wg_scheduler *s, wg_chat chat, const json_t 
     return status;
 }
 
-/* A template written by hand reads the messages alone, and asks for an answer. */
+/* A template written by hand reads roles and texts of messages alone, and asks for an answer. */
 static wg_status check_options(const json_t *root, wg_error *err)
 {
     const char *key;
-    json_t *value;
+    json_t *value, *m;
+    size_t i;
+    json_array_foreach(json_object_get(root, "messages"), i, m)
+        json_object_foreach(m, key, value) {
+            const bool known = !strcmp(key, "role") || !strcmp(key, "content") || !strcmp(key, "tool_call_id");
+            if (!known && json_array_size(value) + json_string_length(value))
+                return wg_fail(err, WG_EINVAL, "messages[%zu].%.40s has no meaning for this chat template; leave it out", i,
+                               key);
+        }
     json_object_foreach((json_t *)(uintptr_t)root, key, value) {
         if (!strcmp(key, "messages") || json_is_null(value) || (!strcmp(key, "add_generation_prompt") && json_is_true(value)))
             continue;

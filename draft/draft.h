@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The drafters of this folder: one line each here, in the order in which they are listed, and one NULL-terminated table. */
+ * The drafters of this folder: a line each, in the order of `wager list`, and a NULL-terminated table of them. */
 #ifndef WG_DRAFT_DRAFT_H
 #define WG_DRAFT_DRAFT_H
 
@@ -37,7 +37,7 @@ WG_DRAFTERS(WG_DRAFTER_DECLARE)
 
 extern const wg_drafter_class *const wg_drafters[];
 
-/* The class in the shared object of an open drafter of class `plugin`. */
+/* The class that an open drafter of class `plugin` has loaded from its shared object. */
 const wg_drafter_class *wg_drafter_in_object(const wg_drafter *d);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The common part of drafters without a model: certain proposals (law FIXED, one one-hot row of q each). */
+ * The common part of drafters without a model: tokens that are not drawn (law FIXED, a one-hot row of q each). */
 #ifndef WG_DRAFT_ONE_HOT_H
 #define WG_DRAFT_ONE_HOT_H
 
@@ -14,7 +14,7 @@ static inline int wg_one_hot_push(wg_tree *t, int parent, int32_t token, wg_rows
     return wg_tree_push(t, parent, token, row);
 }
 
-/* The largest depth of a draft of at most k tokens for this sequence; 0: no draft. */
+/* The largest depth of a draft for this sequence, at most k; 0: no draft. */
 static inline int wg_one_hot_depth(const wg_seq *s, int k)
 {
     if (k > WG_TREE_MAX - 1) k = WG_TREE_MAX - 1;
@@ -22,10 +22,10 @@ static inline int wg_one_hot_depth(const wg_seq *s, int k)
     return k > 0 ? k : 0;
 }
 
-/* The members of the class that all drafters by look-up have; `open`, `propose` and `close` are the drafter's own. */
+/* Members that the classes of all look-up drafters share; `open`, `propose` and `close` are the drafter's own. */
 #define WG_LOOKUP_MEMBERS .stands_alone = true, .laws = WG_LAW_FIXED, .open = open, .propose = propose, .close = close
 
-/* Mixes a key for tables (a multiply-and-shift finaliser; bijective). */
+/* Mixes a key for hash tables (a multiply-and-shift finaliser; bijective). */
 static inline uint64_t wg_hash_mix(uint64_t x)
 {
     x = (x ^ x >> 32) * 0xd6e8feb86659fd93ull;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Opening a drafter from a text: see open.h. */
+ * Opening a drafter from a text (open.h). */
 #include "draft/open.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ int wg_spec_item(const char *text, char separator)
     return depth ? -1 : n;
 }
 
-/* The first brace of the item is closed by its last. */
+/* Whether one pair of braces encloses the whole item. */
 static bool is_wrapped(const char *item, int n)
 {
     int depth = 0;

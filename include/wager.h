@@ -38,7 +38,7 @@ extern "C" {
 /* The number of this interface; the same as wg_abi() of a library that this header fits. */
 #define WG_ABI 3
 
-/* wg_abi: the WG_ABI of the library. wg_version: its version, as wager --version has it. Any thread. */
+/* wg_abi: the WG_ABI of the library. wg_version: its version, as printed by wager --version. Any thread. */
 WG_API int wg_abi(void);
 WG_API const char *wg_version(void);
 
@@ -50,7 +50,7 @@ typedef enum wg_status {
     WG_OK = 0,
     WG_EINVAL = 1001,       /* invalid argument */
     WG_ENOMEM = 1002,       /* out of memory */
-    WG_EIO = 1003,          /* input/output error; also what a callback reports */
+    WG_EIO = 1003,          /* input/output error, or failure of a callback */
     WG_ENOENT = 1004,       /* no such file */
     WG_EFORMAT = 1005,      /* malformed file */
     WG_EUNSUPPORTED = 1006, /* not supported */
@@ -79,9 +79,9 @@ WG_API void wg_text_free(char *text);
 
 /* ---- tier 1: one call ---------------------------------------------------------------------------------------------- */
 
-/* Continues `prompt`. model: the target's weights file, or NULL where the config names one. config: a JSON object with the
- * keys of wg_session_open, or NULL for plain decoding with the defaults. *text: the continuation without the prompt, NUL-
- * terminated, freed by wg_text_free. Any thread. */
+/* Continues `prompt`. model: the target's weights file, or NULL if the config names one. config: a JSON object with the keys of
+ * wg_session_open, or NULL for plain decoding with the defaults. *text: the continuation without the prompt, NUL- terminated,
+ * freed by wg_text_free. Any thread. */
 WG_API wg_status wg_generate(const char *model, const char *prompt, const char *config, char **text, wg_error *err);
 
 /* ---- tier 2: sessions ---------------------------------------------------------------------------------------------- */
@@ -89,23 +89,23 @@ WG_API wg_status wg_generate(const char *model, const char *prompt, const char *
 typedef struct wg_session wg_session;   /* one thread at a time */
 typedef struct wg_sequence wg_sequence; /* belongs to its session, and to its session's thread */
 
-/* Opens a target, a drafter and a rule. config: a JSON object with the keys of an experiment (wager list options): the
- * sections target, draft, verify and sampling; seed, max_tokens and batch; and of `prompts` chat, system and date. Keys that
- * only a measurement has are refused. Paths are relative to the working directory. Errors: ECONFIG with all problems and
- * their places ("config:3:14: ..."), ENOENT where all of them are files that are not there; those of opening the files;
- * ENOMEM. */
+/* Opens a target, a drafter and a rule. config: a JSON object with the keys of an experiment (wager list options): the sections
+ * target, draft, verify and sampling; seed, max_tokens and batch; and of `prompts` chat, system and date. Keys that only a
+ * measurement has are refused. Paths are relative to the working directory. Errors: ECONFIG with all problems and their places
+ * ("config:3:14: ..."), ENOENT if all of them are missing files; those of opening the files; ENOMEM. */
 WG_API wg_status wg_session_open(wg_session **out, const char *config, wg_error *err);
-WG_API void wg_session_close(wg_session *s); /* closes its sequences too; NULL is fine */
+WG_API void wg_session_close(wg_session *s); /* also closes its sequences; NULL is fine */
 
-/* What a session emits: lossless: its text has the law of plain decoding (of p, for a target of the caller's). law_only: the
- * rows come from outside, so equal bits are not promised. */
+/* Facts of a session. lossless: its text has the law of plain decoding (of p, for a target of the caller's). law_only: the rows
+ * come from outside, so equal bits are not promised. */
 typedef struct wg_session_about {
     size_t size;
     int vocab, context, batch;  /* tokens; tokens of a sequence; sequences of a round */
     int lossless, law_only;     /* 0 or 1 */
     const char *drafter, *rule; /* names; live as long as the session, as these: */
-    const char *profile;       /* prices of passes that drafts were decided by (docs/drafters.md): a digest, "nominal", or "" */
-    const char *profile_notes; /* what was measured for it when the session was opened, and where it is kept: lines, or "" */
+    const char *profile;        /* prices of passes used for decisions on drafts (docs/drafters.md): a digest, "nominal", or
+                                * "" */
+    const char *profile_notes;  /* lines on its measurements at opening and on the place where it is kept, or "" */
 } wg_session_about;
 WG_API wg_status wg_session_about_get(const wg_session *s, wg_session_about *out, wg_error *err);
 
@@ -116,7 +116,7 @@ typedef struct wg_seconds {
 } wg_seconds;
 WG_API wg_status wg_session_seconds(const wg_session *s, wg_seconds *out, wg_error *err);
 
-/* NULL in their place: request is the number of sequences opened before, max_tokens the config's. */
+/* Options of a sequence. Without options, request is the number of sequences opened before, and max_tokens the config's. */
 typedef struct wg_sequence_options {
     size_t size;
     uint32_t request; /* addresses the randomness: one seed and request give one text, in any batch */
@@ -137,15 +137,15 @@ WG_API wg_status wg_sequence_extend(wg_sequence *q, const char *text, size_t byt
 WG_API wg_status wg_sequence_extend_tokens(wg_sequence *q, const int32_t *token, int n, int max_tokens, wg_error *err);
 
 typedef enum wg_end {
-    WG_END_NOT = 0,       /* it goes on */
+    WG_END_NOT = 0,       /* the text goes on */
     WG_END_EOS = 1,       /* the model ended the text */
     WG_END_LENGTH = 2,    /* max_tokens, or the end of the context */
     WG_END_STOP = 3,      /* ABI 3, of requests: one of its stop tokens */
     WG_END_CANCELLED = 4, /* by the caller */
-    WG_END_DEADLINE = 5   /* its time was over */
+    WG_END_DEADLINE = 5   /* its deadline passed */
 } wg_end;
 
-/* What the last round emitted. Pointers are valid until the next call with this sequence. */
+/* The result of the last round. Pointers are valid until the next call with this sequence. */
 typedef struct wg_round {
     size_t size;
     const char *text; /* complete UTF-8 characters, NUL-terminated; "" without a tokenizer */
@@ -159,16 +159,16 @@ typedef struct wg_round {
 /* One round: draft, verify, accept. On a sequence that has ended: n is 0 and `end` says why. */
 WG_API wg_status wg_sequence_next(wg_sequence *q, wg_round *out, wg_error *err);
 
-/* One round of several sequences of a session in one pass of the target; those that have ended are left out. Read each with
- * wg_sequence_last. */
+/* One round of several sequences of a session in one pass of the target; ended sequences are left out. wg_sequence_last reads
+ * each result. */
 WG_API wg_status wg_session_round(wg_session *s, wg_sequence *const *q, int n, wg_error *err);
 WG_API wg_status wg_sequence_last(wg_sequence *q, wg_round *out, wg_error *err);
 
 /* Counts of the current answer. emitted / passes is tau. */
 typedef struct wg_stats {
     size_t size;
-    int64_t prompt, emitted;           /* tokens before the answer; tokens of it */
-    int64_t passes, drafted, accepted; /* of the target; draft tokens verified, and kept */
+    int64_t prompt, emitted;           /* tokens before the answer; tokens of the answer */
+    int64_t passes, drafted, accepted; /* target passes; verified and accepted draft tokens */
     int lossless;                      /* as in wg_session_about */
 } wg_stats;
 WG_API wg_status wg_sequence_stats(const wg_sequence *q, wg_stats *out, wg_error *err);
@@ -184,7 +184,7 @@ typedef struct wg_draft {
     const int32_t *qrow;   /* (n) the row of q that a node was drawn from; -1: none. NULL: none has one */
     int q_rows;            /* rows of q */
     const char *law;       /* how siblings were drawn: "fixed", "iid", "without_replacement" or "coupled" */
-    double score;          /* ABI 2: tokens that the drafter expects to be accepted; 0: it does not say */
+    double score;          /* ABI 2: tokens that the drafter expects to be accepted; 0: unknown */
     int chain;             /* ABI 3: of wg_sequence_propose and _advance: 1 where parent[i] and qrow[i] are i - 1, or qrow -1 */
 } wg_draft;
 
@@ -198,7 +198,7 @@ typedef struct wg_verification {
     const double *q;            /* (draft.q_rows, vocab); may be NULL where draft.q_rows is 0 */
     uint64_t seed;              /* the address of the random decisions, with the two below */
     uint32_t request, position; /* position: that of the first token that is emitted */
-    const double *uniform;      /* (uniforms) in [0, 1), used in their order in the place of the seed; NULL: by address */
+    const double *uniform;      /* (uniforms) in [0, 1), used in order instead of the seed; NULL: draws by address */
     int uniforms;
 } wg_verification;
 
@@ -207,11 +207,11 @@ typedef struct wg_outcome {
     int n;         /* accepted nodes, node 0 included */
     int32_t *node; /* (draft.n) the caller's: the accepted nodes, from node 0 down */
     int32_t next;  /* the token after them: corrected, or the bonus */
-    int used;      /* uniforms that were used */
+    int used;      /* number of used uniforms */
 } wg_outcome;
 
-/* Verifies one tree. EINVAL: a tree or a row that is none; a drafted token that its row of q gives no probability; too few
- * uniforms. ELAW: the rule does not check such drafts. EUNSUPPORTED: uniforms for a rule that races. Any thread. */
+/* Verifies one tree. EINVAL: an invalid tree or row; a drafted token that its row of q gives no probability; too few uniforms.
+ * ELAW: the rule does not check such drafts. EUNSUPPORTED: uniforms for a rule that races. Any thread. */
 WG_API wg_status wg_verify_tree(const wg_draft *draft, const wg_verification *how, wg_outcome *out, wg_error *err);
 
 /* A rule of the caller's, to be proved. All its random decisions go through `choice`. */
@@ -219,11 +219,11 @@ typedef struct wg_choice wg_choice;
 typedef struct wg_rule_callback {
     size_t size;
     const char *name;
-    const char *law; /* of the siblings that it checks */
+    const char *law; /* law of the siblings that it checks */
     int chains;      /* 1: it takes chains only */
     /* p: (draft->n, vocab), q: (draft->q_rows, vocab). Writes the accepted nodes, node 0 first, to node (draft->n) and the
-     * token after them to *next; returns how many nodes. It must return the same for the same choices. Returning 0, or a path
-     * that is none, ends the proof with EINVAL. */
+     * token after them to *next; returns the number of nodes. It must return the same for the same choices. Returning 0 or an
+     * invalid path ends the proof with EINVAL. */
     int (*accept)(void *user, const wg_draft *draft, int vocab, const double *p, const double *q, const wg_choice *choice,
                   int32_t *node, int32_t *next);
     void *user;
@@ -245,13 +245,13 @@ typedef struct wg_proof_options {
 
 typedef struct wg_proof {
     size_t size;
-    double deviation;  /* largest |chance of a text - what it should be|: rounding (1e-12) for a rule that is lossless */
-    double tau, alpha; /* mean tokens of a round; chance that a child of the root is kept */
-    double alpha_star; /* the largest such chance of any lossless rule */
-    int64_t runs;      /* combinations of outcomes that were visited */
-    int64_t reused;    /* random decisions that were taken twice: must be 0 */
+    double deviation;  /* largest |probability of a text - the target's|: rounding (1e-12) for a lossless rule */
+    double tau, alpha; /* mean tokens of a round; probability that a child of the root is kept */
+    double alpha_star; /* the largest such probability of any lossless rule */
+    int64_t runs;      /* visited combinations of outcomes */
+    int64_t reused;    /* random decisions made twice: must be 0 */
     int cases;
-    int lossless; /* 1: the deviation is at most 1e-12, and nothing is reused */
+    int lossless; /* 1: the deviation is at most 1e-12 and reused is 0 */
 } wg_proof;
 
 /* Enumerates every outcome of a rule and its drafts and compares the law of the text with the target's. rule: as in
@@ -271,7 +271,7 @@ typedef struct wg_score_rows {
     int n;                 /* rows */
     const int32_t *token;  /* (n) */
     const int32_t *parent; /* (n) the row before it, or -1: the prefix ends before it. Parents precede children */
-    float *const *logits;  /* (n) where the logits after the row go, (vocab) each; NULL: they are not asked for */
+    float *const *logits;  /* (n) destinations (vocab) of the logits after each row; NULL: not requested */
 } wg_score_rows;
 
 typedef struct wg_scorer {
@@ -298,28 +298,28 @@ WG_API wg_status wg_session_open_drafter(wg_session **out, int vocab, int contex
 WG_API wg_status wg_sequence_propose(wg_sequence *q, wg_draft *out, wg_error *err);
 /* Row `row` of q of the last draft: (vocab). */
 WG_API wg_status wg_sequence_q(wg_sequence *q, int row, double *out, wg_error *err);
-/* The tokens that the text has been given since, drafted ones included; the drafter learns from them. ECONTEXT: they do not
+/* Appends the tokens that the text got since, accepted drafts included; the drafter learns from them. ECONTEXT: they do not
  * fit. */
 WG_API wg_status wg_sequence_observe(wg_sequence *q, const int32_t *token, int n, wg_error *err);
-/* Both in one call, which is what an engine's round needs: observes n tokens (0: none), then proposes. Tokens that were
- * observed stay so when there is no draft after them. ABI 2. */
+/* Both in one call, for an engine's round: observes n tokens (0: none), then proposes. Observed tokens stay observed if
+ * proposing fails. ABI 2. */
 WG_API wg_status wg_sequence_advance(wg_sequence *q, const int32_t *token, int n, wg_draft *out, wg_error *err);
-/* As wg_sequence_close, of a text that is complete: drafters that learn across texts learn this one. (One that is merely closed
- * counts as aborted.) NULL is fine. ABI 2. */
+/* As wg_sequence_close, for a complete text: drafters that learn across texts learn it. (A text that is merely closed counts as
+ * aborted.) NULL is fine. ABI 2. */
 WG_API void wg_sequence_finish(wg_sequence *q);
 
 /* ---- traces (docs/traces.md), ABI 2 -------------------------------------------------------------------------------- */
 
-/* A request of a trace: a prompt and what followed. */
+/* A request of a trace: a prompt and its continuation. */
 typedef struct wg_recorded_request {
     size_t size;
     const int32_t *token; /* (n) the prompt; of a recording also the output */
-    int n, prompt_tokens; /* of a recorder n alone counts, and prompt_tokens is left 0 */
+    int n, prompt_tokens; /* a recorder reads n alone, and prompt_tokens stays 0 */
     int limit;            /* most tokens, prompt included; more than the prompt has */
-    uint32_t address;     /* of its randomness: wg_verification.request */
+    uint32_t address;     /* address of its randomness: wg_verification.request */
     int prompt, repeat;   /* numbers: of the prompt among all, of the repetition */
     int vocab, cell;      /* of a recording: its vocabulary, and the cell of the header that it belongs to */
-    int rounds, ended;    /* of a recording: how many, and whether its end was written */
+    int rounds, ended;    /* of a recording: number of rounds; whether its end was written */
 } wg_recorded_request;
 
 /* A round of a trace: a step of one request. */
@@ -345,9 +345,9 @@ typedef struct wg_recorder_options {
     int vocab;          /* tokens, 1 .. 1048576 */
     const int32_t *eog; /* (eogs) the tokens that end a text */
     int eogs;
-    const char *config; /* a JSON object: of an experiment's keys name, seed, verify and sampling, which a replay needs; and
-                         * `draft`, which may be anything that names the drafter. NULL: {} */
-    const char *engine; /* what has made the rounds, for the header's `program`; may be NULL */
+    const char *config; /* a JSON object: with an experiment's keys name, seed, verify and sampling, which a replay needs;
+                         * and `draft`, any value that names the drafter. NULL: {} */
+    const char *engine; /* the program that made the rounds, for the header; may be NULL */
     const char *rows;   /* "exact", "f16" or "top"; NULL: exact */
     int top;            /* tokens of a "top" row; 0: 64 */
 } wg_recorder_options;
@@ -356,14 +356,14 @@ typedef struct wg_recorder_options {
  * again, by the recorded rule with the same decisions where the engine took them by wg_verify_tree with the config's seed, the
  * request's address and the round's position. Errors: ECONFIG, EINVAL, EIO, ENOMEM. */
 WG_API wg_status wg_recorder_open(wg_recorder **out, const char *path, const wg_recorder_options *opt, wg_error *err);
-/* Begins a request; *number is what its rounds name. Requests may be interleaved. */
+/* Begins a request; its rounds refer to it by *number. Requests may be interleaved. */
 WG_API wg_status wg_recorder_request(wg_recorder *r, const wg_recorded_request *q, int *number, wg_error *err);
-/* Adds the round *o. The path is cut behind the first token that ends the text, and at the limit: *emitted is how many tokens
- * are left of it, `next` among them, *end says which (both may be NULL). A row sums to 1 within 1e-6. EINVAL: a tree, path or
- * row that is none, a root that is not the text's last token, a token that its row of q cannot draw, a request that has ended;
- * then nothing is written. EIO. */
+/* Adds the round *o. The path is cut behind the first token that ends the text, and at the limit. *emitted: the number of
+ * tokens left, `next` included; *end: the reason (both may be NULL). A row sums to 1 within 1e-6. EINVAL: an invalid tree, path
+ * or row, a root that is not the text's last token, a token that its row of q cannot draw, a request that has ended; then
+ * nothing is written. EIO. */
 WG_API wg_status wg_recorder_round(wg_recorder *r, const wg_recorded_round *o, int *emitted, wg_end *end, wg_error *err);
-/* Ends a request; `wager replay` uses the rounds of others too. */
+/* Ends a request; `wager replay` also uses rounds of requests without an end. */
 WG_API wg_status wg_recorder_end(wg_recorder *r, int request, wg_error *err);
 /* NULL is fine. EIO: the last bytes could not be written. The recorder is freed in any case. */
 WG_API wg_status wg_recorder_close(wg_recorder *r, wg_error *err);
@@ -375,8 +375,8 @@ WG_API void wg_recording_close(wg_recording *r); /* NULL is fine */
 typedef struct wg_recording_about {
     size_t size;
     int requests, rounds;
-    const char *header; /* JSON text; lives as long as the recording */
-    const char *damage; /* "", or why the file is used up to a place only; lives as long */
+    const char *header; /* JSON text, valid as long as the recording */
+    const char *damage; /* "", or why only a part of the file can be used; valid as long */
 } wg_recording_about;
 WG_API wg_status wg_recording_about_get(const wg_recording *r, wg_recording_about *out, wg_error *err);
 /* Pointers are valid as long as the recording. */
@@ -400,14 +400,15 @@ typedef struct wg_scheduler wg_scheduler;
 
 typedef enum wg_batching {
     WG_BATCHING_CONTINUOUS = 0, /* requests enter between steps, as places get free */
-    WG_BATCHING_DYNAMIC = 1,    /* a batch runs to its end; the next begins when it is full or its first has waited `window` */
-    WG_BATCHING_STATIC = 2      /* a batch runs to its end; the next is what waits then, up to `batch` requests */
+    WG_BATCHING_DYNAMIC = 1,    /* a batch runs to its end; the next begins when it is full or its first request has waited
+                                 * `window` */
+    WG_BATCHING_STATIC = 2      /* a batch runs to its end; the next has the requests that wait then, up to `batch` */
 } wg_batching;
 
 typedef enum wg_speculation {
-    WG_SPECULATION_FIXED = 0,   /* as the config's drafter drafts */
+    WG_SPECULATION_FIXED = 0,   /* the config's drafter decides */
     WG_SPECULATION_OFF = 1,     /* plain decoding */
-    WG_SPECULATION_ADAPTIVE = 2 /* each step's rows are shared by the chances of acceptance and the cost of a pass */
+    WG_SPECULATION_ADAPTIVE = 2 /* each step's rows are allotted by acceptance and the cost of a pass */
 } wg_speculation;
 
 /* 0 in their place: the default. */
@@ -415,12 +416,12 @@ typedef struct wg_scheduler_options {
     size_t size;
     wg_batching mode;
     int batch; /* requests that run at once; 0: the config's `batch` */
-    int queue; /* requests that wait, at most; 0: 256 */
+    int queue; /* most requests that wait; 0: 256 */
     int pages; /* of the cache (wg_scheduler_stats.page_tokens each); 0: enough for `batch` texts as long as the context */
     int prefill_rows; /* prompt tokens that one step reads, of all requests together; 0: 256 */
     int logprobs;     /* 1: log probabilities can be asked for where the target's device verifies too; logits are copied */
     int prefix_cache; /* 1: keeps the pages of texts that have ended, while no other text needs them */
-    int aging;        /* steps after which a waiting request counts as of the next higher priority; 0: 256 */
+    int aging;        /* steps of waiting that raise a request's priority by one; 0: 256 */
     wg_speculation speculation;
     double window;   /* seconds; of WG_BATCHING_DYNAMIC; 0: 0.01 */
     double cost[64]; /* of WG_SPECULATION_ADAPTIVE: seconds, or any unit, of a pass of the target over 1, 2, ... rows, the last
@@ -431,10 +432,10 @@ typedef struct wg_scheduler_options {
 /* config: as of wg_session_open, whose errors it has. EINVAL: an option out of range. EUNSUPPORTED: a prefix cache for a target
  * that is another engine's. */
 WG_API wg_status wg_scheduler_open(wg_scheduler **out, const char *config, const wg_scheduler_options *opt, wg_error *err);
-/* Ends what has not ended (WG_END_CANCELLED; their events are called). NULL is fine. */
+/* Ends all requests (WG_END_CANCELLED; their events are called). NULL is fine. */
 WG_API void wg_scheduler_close(wg_scheduler *s);
 
-/* How a token is drawn from its logits; as the section `sampling` of a config. Not set by 0: give all of them. */
+/* The sampler chain, as the section `sampling` of a config. 0 is no default: set all members. */
 typedef struct wg_sampler_options {
     size_t size;
     double temperature, top_p, min_p;
@@ -449,11 +450,10 @@ typedef struct wg_token_bias {
 
 typedef struct wg_event wg_event;
 
-/* What the text of a request has to be (docs/constrained.md): a grammar in GBNF, JSON that is valid under a JSON schema, or any
- * JSON object (text NULL). One grammar may serve many requests of its scheduler, one after the other and at the same time;
- * a text that has been opened before is not compiled again. Open and close: any thread; close it, once for each open, when its
- * requests have ended, before the scheduler. EFORMAT, EUNSUPPORTED, EINVAL: the text,
- * with the place. ENOMEM. */
+/* The constraint of a request's text (docs/constrained.md): a grammar in GBNF, JSON that is valid under a JSON schema, or any
+ * JSON object (text NULL). One grammar may serve many requests of its scheduler, one after the other and at the same time; a
+ * text that has been opened before is not compiled again. Open and close: any thread; close it, once for each open, when its
+ * requests have ended, before the scheduler. EFORMAT, EUNSUPPORTED, EINVAL: the text, with the place. ENOMEM. */
 typedef struct wg_grammar wg_grammar;
 typedef enum wg_grammar_kind { WG_GRAMMAR_GBNF = 0, WG_GRAMMAR_SCHEMA = 1, WG_GRAMMAR_JSON = 2 } wg_grammar_kind;
 WG_API wg_status wg_grammar_open(wg_grammar **out, wg_scheduler *s, wg_grammar_kind kind, const char *text, size_t bytes,
@@ -473,16 +473,16 @@ typedef struct wg_request {
     const int32_t *stop; /* (stops) these tokens end it too */
     int stops;
     int priority;                       /* higher ones run first */
-    double deadline;                    /* seconds from now after which it ends with what it has; 0: none */
+    double deadline;                    /* seconds from now after which it ends with its tokens so far; 0: none */
     const wg_sampler_options *sampling; /* NULL: the config's */
     const wg_token_bias *bias;          /* (biases) of different tokens, added before all else */
     int biases;
     wg_grammar *grammar;
     int logprobs;   /* 1: log probabilities of the tokens by the target's logits as they are (temperature 1, all) */
-    int top;        /* with logprobs: of so many most probable tokens too, 0 .. 32 */
+    int top;        /* with logprobs: number of most probable tokens listed, too, 0 .. 32 */
     int echo;       /* 1: WG_EVENT_STARTED has the prompt, with log probabilities where these are asked for */
     int no_draft;   /* 1: plain decoding */
-    int draft_most; /* drafts of at most so many tokens in depth; 0: as the drafter drafts */
+    int draft_most; /* largest depth of drafts in tokens; 0: the drafter decides */
     void *user;
     void (*on_event)(void *user, const wg_event *event); /* may be NULL */
 } wg_request;

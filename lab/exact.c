@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The closed forms and the renewal chain: see exact.h. test_exact compares them with an enumeration of the rules' own code. */
+ * The closed forms and the renewal chain (exact.h). test_exact compares them with an enumeration of the rules' code. */
 #include "lab/exact.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ const wg_exact_rule wg_exact_rules[WG_EXACT_FORMS] = {
 
 static double min(double a, double b) { return a < b ? a : b; }
 
-/* Rounds of rejection; r stays unnormalised, with its mass in a separate variable. */
+/* Rejection in rounds; r stays unnormalised, with its mass in a separate variable. */
 static double rejection(int k, const double *p, const double *q, int n, double *r, int32_t y)
 {
     double mass = 1, reached = 1, kept = 0;
@@ -134,7 +134,7 @@ double wg_exact_rounds(bool block, const double *const *of, int depth, int n, do
     rounds[n] = 0;
     for (int s = n - 1; s >= 0; s--) {
         double survives = 1, product = 1, r = 1, expected = 1;
-        int l = 0; /* this many have been accepted with certainty, with probability `survives` */
+        int l = 0; /* accepted tokens on which the recursion is conditioned; `survives`: their probability */
         for (; l < depth && s + l + 1 < n && survives > 0; l++) {
             const double value = of[l][s + l];
             double next = survives * value;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * tau without sampling noise (methods.md, Exact tau). Every lossless rule emits the same law, so one text of the target serves
- * for all of them: given the text y, the acceptance probability of a rule has a closed form in p and q at the text's own
- * prefixes.
+ * all of them: given the text y, the acceptance probability of a rule has a closed form in p and q at the text's own prefixes.
  *
- * For one position with rows p and q and text token y, and k children drawn by the rule's law, the probability that a child
- * is y and is accepted, given that the text goes on with y:
+ * For one position with rows p and q and text token y, and k children drawn by the rule's law, the probability that a child is
+ * y and is accepted, given that the text goes on with y:
  *   match, iid                1 - (1 - q(y))^k
  *   rejection, iid            sum_i prod_{j<i} (1 - b_j) min(r_i(y), q(y)) / p(y), r_1 = p, b_j = sum min(r_j, q),
  *                             r_{j+1} = norm((r_j - q)+); k = 1: min(1, q(y)/p(y))
@@ -41,16 +40,16 @@ typedef struct wg_exact_rule {
 } wg_exact_rule;
 extern const wg_exact_rule wg_exact_rules[WG_EXACT_FORMS];
 
-/* The probability above for k children (k <= most). For block verification: the ratio q(y)/p(y), for wg_exact_rounds. Uses
- * p's scratch; p(y) > 0. */
+/* The probability above for k children (k <= most); for block verification the ratio q(y)/p(y), as wg_exact_rounds takes it.
+ * p(y) must be positive. */
 double wg_exact_accept(wg_exact_form form, int k, wg_rows *p, int prow, wg_rows *q, int qrow, int32_t y, wg_workspace *work);
 
-/* The expected number of rounds for a text of n tokens. of[d][t], d < depth, t < n: the value of position t for a node at
- * depth d. `block`: the values are block verification's ratios. scratch: (n + 1) doubles. */
+/* The expected number of rounds for a text of n tokens. of[d][t]: the value of position t < n for a node at depth d < depth.
+ * block: the values are block verification's ratios. scratch: (n + 1) doubles. */
 double wg_exact_rounds(bool block, const double *const *of, int depth, int n, double *scratch);
 
-/* As wg_exact_rounds, for drafts that are functions of the prefix: kept[t] is the number of leading tokens of the draft made
- * at t that equal the text. */
+/* The same for drafts that are functions of the prefix; kept[t]: the number of leading tokens of the draft at t that equal the
+ * text. */
 double wg_exact_rounds_fixed(const int *kept, int depth, int n, double *scratch);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * See prove_drafter.h. The drafter runs inside another one that looks at each call of propose: under enumeration it collects
- * the drafts after each past, with production's draws it digests them. */
+ * The prover of a drafter (prove_drafter.h). The drafter runs inside another one that watches each call of propose: under
+ * enumeration it collects the drafts after each past, with production's draws it hashes them. */
 #include "lab/prove_drafter.h"
 
 #include <math.h>
@@ -24,8 +24,7 @@ static const double bound = 1e-12;
 const char *const wg_drafter_check_names[WG_DRAFTER_CHECKS] = { "trees",  "draws",  "groups", "room", "look-ahead",
                                                                 "output", "forget", "seed",   "batch" };
 
-/* What is watched, and where it is kept. `class` stands in for the drafter's own, and is first: an instance finds the watch by
- * it. */
+/* The state of the watch. `class` replaces the drafter's own and comes first, so that an instance finds the watch by it. */
 typedef struct watch {
     wg_drafter_class class;
     const wg_prove_drafter_options *o;
@@ -33,14 +32,14 @@ typedef struct watch {
     wg_lm_table *target;
     wg_pool *pool;
     const wg_verifier_class *rule;
-    bool fresh;                           /* drafts depend on other requests: a new engine for each run */
-    wg_chance_tree *tree;                 /* of the enumeration; NULL: production's draws */
+    bool fresh;                           /* drafts depend on other requests, so each run opens a new engine */
+    wg_chance_tree *tree;                 /* tree of the enumeration; NULL: production's draws */
     wg_draft_law *drafts;                 /* (WG_LAW_LENGTH) by the number of tokens emitted */
-    int32_t text[WG_LAW_LENGTH][CONTEXT]; /* before these drafts */
+    int32_t text[WG_LAW_LENGTH][CONTEXT]; /* text before these drafts */
     int text_n[WG_LAW_LENGTH];
-    bool learns, undeclared; /* it says that it learns from other requests; it drew siblings whose number it did not declare */
-    uint64_t digest;         /* of all drafts of the watched request */
-    wg_error why;            /* of the last step that failed */
+    bool learns, undeclared; /* the class declares cross_request; siblings were drawn without a declared number */
+    uint64_t digest;         /* digest of all drafts of the watched request */
+    wg_error why;            /* error of the last failed step */
 } watch;
 
 typedef struct watcher {
@@ -64,8 +63,7 @@ static void put_numbers(char *b, size_t n, const double *v, int count)
     for (int i = 0; i < count && at < n; i++) at += (size_t)snprintf(b + at, n - at, " %.4g", v[i]);
 }
 
-/* Notes a failure whose text has `size` tokens, at a node, and begins its example; NULL: a smaller one, or one that deviates
- * more, is known. */
+/* Records a failure at a node after a text of `size` tokens and begins its example; NULL: a smaller or worse one is known. */
 static char *failure(watch *w, wg_drafter_check check, const int32_t *text, int size, int node, double deviation)
 {
     wg_drafter_finding *f = &w->out->finding[check];
@@ -97,7 +95,7 @@ static void put_node(char *example, const wg_tree *t, int node)
     append(example, "%s: node %d, below node %d", node > 1 ? "" : " empty", node, t->parent[node]);
 }
 
-/* Judges the drafts after one past, when all of them have been seen. */
+/* Checks the drafts after one past, when all of them have been seen. */
 static void judge(watch *w, int level)
 {
     wg_draft_law *l = &w->drafts[level];
@@ -126,7 +124,7 @@ static void judge(watch *w, int level)
     wg_draft_law_clear(l);
 }
 
-/* ---- the drafter inside ------------------------------------------------------------------------------------------ */
+/* ---- the watched drafter ------------------------------------------------------------------------------------------ */
 
 static wg_status watcher_open(wg_drafter *d, const wg_env *env, wg_error *err)
 {
@@ -164,7 +162,7 @@ static uint64_t digest_of(uint64_t h, const wg_tree *t, wg_rows *q)
     return h;
 }
 
-/* Keeps a draft of the enumerated sequence; those after another past are complete now. */
+/* Stores a draft of the enumerated sequence; a new past completes the drafts of the last one. */
 static wg_status keep(watch *w, const wg_seq *s, uint64_t past, double before, const wg_tree *t, wg_rows *q, wg_error *err)
 {
     const int level = s->n - s->prompt;
@@ -224,7 +222,7 @@ static wg_status open_engine(watch *w, const wg_drafter_class *drafter, const wg
 
 /* ---- enumerations ------------------------------------------------------------------------------------------------ */
 
-/* A prompt, the laws of what follows it, and whether some of its outcomes were not visited. */
+/* A prompt, the laws of texts after it, and whether some outcomes were not visited. */
 typedef struct prompt {
     int32_t token[CONTEXT];
     int n;
@@ -232,8 +230,8 @@ typedef struct prompt {
     bool cut;
 } prompt;
 
-/* One prompt under a drafter and a rule: each run's probability is added to that of its text, `want` or `got`. A run that the
- * engine ends with an error is a finding. */
+/* Enumerates one prompt under a drafter and a rule: adds each run's probability to that of its text, `want` or `got`. A run
+ * that ends with an error is a finding. */
 static wg_status enumerate(watch *w, const wg_drafter_class *drafter, const wg_verifier_class *rule, prompt *of, bool want,
                            wg_error *err)
 {
@@ -278,7 +276,7 @@ static wg_status enumerate(watch *w, const wg_drafter_class *drafter, const wg_v
     return s;
 }
 
-/* The text whose chance is most wrong. */
+/* Finds the text with the most wrong probability. */
 static void judge_output(watch *w, const wg_text_laws *l, int at, int32_t *text, int n)
 {
     for (int i = l->text[at].child; i; i = l->text[i].next) {
@@ -292,7 +290,7 @@ static void judge_output(watch *w, const wg_text_laws *l, int at, int32_t *text,
     }
 }
 
-/* A prompt of n tokens. */
+/* Makes a prompt of n tokens. */
 static void make_prompt(const watch *w, int n, int32_t *out)
 {
     for (int i = 0; i < n; i++)
@@ -340,7 +338,7 @@ static wg_status decode(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
 
 typedef enum company { ALONE, AFTER_ANOTHER, BESIDE_ANOTHER } company;
 
-/* The digest of all drafts of a request, which is alone, or follows another in its place, or is behind another in its batch. */
+/* The digest of all drafts of a request that runs alone, after another in the same slot, or behind another in the batch. */
 static wg_status drafts_of(watch *w, company with, uint64_t *out, wg_error *err)
 {
     int32_t prompt[12], other[9];
@@ -366,7 +364,7 @@ static wg_status drafts_of(watch *w, company with, uint64_t *out, wg_error *err)
     return s;
 }
 
-/* Whether its drafts are the same again, after another request and beside one. */
+/* Checks that drafts repeat: again, after another request, and beside one. */
 static void compare_drafts(watch *w)
 {
     static const struct {
@@ -401,7 +399,7 @@ static void compare_drafts(watch *w)
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
-/* The rule, and whether it takes the drafts' laws. */
+/* Chooses the rule and checks that it takes the drafts' laws. */
 static wg_status choose_rule(watch *w, wg_error *err)
 {
     const wg_verifier_class *const *all = w->o->plugins->verifiers;
@@ -414,7 +412,7 @@ static wg_status choose_rule(watch *w, wg_error *err)
     return wg_check_laws(w->o->drafter, w->class.laws, rule, all, err);
 }
 
-/* What was compared, in words. */
+/* Describes the comparisons in words. */
 static void describe(const watch *w)
 {
     wg_drafter_finding *f = w->out->finding;
@@ -473,7 +471,7 @@ wg_status wg_prove_drafter(const wg_prove_drafter_options *o, wg_prove_drafter_r
     if (!s) s = wg_pool_open(&w->pool, 1, err);
     if (!s) s = wg_lm_table_open(&w->target, o->vocab, 2, o->seed, 1.2, CONTEXT, err);
     wg_engine *e = NULL;
-    if (!s) s = open_engine(w, &w->class, w->rule, 2, &e, err); /* an error of opening is one of the caller */
+    if (!s) s = open_engine(w, &w->class, w->rule, 2, &e, err); /* an error of opening is returned to the caller */
     wg_engine_close(e);
     if (!s) compare_drafts(w);
     if (!s) s = enumerate_all(w, err);

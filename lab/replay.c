@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Verification of recorded rounds again. */
+ * Replaying recorded rounds (replay.h). */
 #include "lab/replay.h"
 
 #include <math.h>
@@ -113,7 +113,7 @@ static wg_status from_logits(wg_replay *r, int node, wg_error *err)
     return WG_OK;
 }
 
-/* p at another temperature from p itself: softmax(x / T) is p^(T0/T), normalised; where the row was not truncated. */
+/* Computes p at another temperature from p: softmax(x / T) is p^(T0/T), normalised, if the row was not truncated. */
 static wg_status rewarp(wg_replay *r, int node, wg_error *err)
 {
     const wg_sampling *o = &r->sampling;
@@ -171,10 +171,10 @@ void wg_replay_tree(const wg_replay *r, int length, wg_tree *out)
     while (keep < out->n && (length <= 0 || wg_tree_depth(out, keep) <= length)) keep++;
     out->n = keep;
     for (int i = 0; length > 0 && i < keep; i++)
-        if (wg_tree_depth(out, i) == length) out->group[i] = -1; /* its children are gone, all of them */
+        if (wg_tree_depth(out, i) == length) out->group[i] = -1; /* all its children were cut */
 }
 
-/* Draws decide how deep a drawn tree is below a sibling, so it is cut by whole levels (as in engine.c), or not at all. */
+/* Checks that a drawn tree is cut by whole levels (as in engine.c), since the depth below a sibling depends on draws. */
 static wg_status check_cut(const wg_replay *r, const wg_tree *cut, int length, wg_error *err)
 {
     const wg_tree *t = &r->round.tree;
@@ -209,7 +209,7 @@ static void add_drafts(wg_replay_drafts *d, const wg_tree *t)
     d->undeclared = d->undeclared || wg_tree_undeclared(t, &children) >= 0;
 }
 
-/* The recorded rule is not asked whether numbers of siblings were declared: the engine was. */
+/* Checks laws and declared numbers of siblings; the recorded rule is exempt from the latter, which the engine checked. */
 static wg_status check_law(const wg_replay *r, const wg_tree *t, const wg_verifier_class *rule, wg_error *err)
 {
     wg_replay_drafts d = { .laws = 0 };
@@ -232,7 +232,7 @@ static wg_status check_law(const wg_replay *r, const wg_tree *t, const wg_verifi
                    rule->chains ? "chains of " : "", wg_law_list(rule->laws, laws, sizeof laws), fit);
 }
 
-/* As wg_seq_append cuts: at a token that ends the text, and at the limit. */
+/* Cuts a path as wg_seq_append does: at a token that ends the text, and at the limit. */
 static void cut(const wg_replay *r, const wg_tree *t, wg_path *path)
 {
     const int n = path->n;
@@ -305,7 +305,7 @@ static wg_status replay_one(wg_replay *r, wg_replayed *s, wg_error *err)
 
 /* ---- tau by renewal ---------------------------------------------------------------------------------------------- */
 
-/* The input of the renewal chain from one request: p and q at its own tokens; q < 0: not in the trace. */
+/* The input of the renewal chain from one request: p and q at its tokens; q < 0: not in the trace. */
 typedef struct taught {
     double *p, *q;
     int n;
@@ -399,8 +399,8 @@ static wg_status count_prompts(const wg_replay *r, int *prompts, wg_error *err)
     return *prompts <= 1 << 24 ? WG_OK : wg_fail(err, WG_EFORMAT, "%s: a request of prompt %d", r->trace->name, *prompts - 1);
 }
 
-/* Every round once, under all rules; also collects the input of the renewal chain. *depth: of the deepest chain; 0 when
- * drafts are not chains of drawn tokens at the recorded temperature. */
+/* Verifies every round under all rules and collects the input of the renewal chain. *depth: of the deepest chain; 0: drafts are
+ * not chains of drawn tokens at the recorded temperature. */
 static wg_status pass(wg_replay *r, wg_replayed *result, int n, taught *all, int *depth, wg_error *err)
 {
     bool chains = r->as_recorded;

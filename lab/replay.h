@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT
- * Verification of the rounds of a trace again: the same trees, rows and addresses of randomness under any rule that accepts
- * their laws (methods.md, Replay). The recorded rule on exact rows repeats the run, token by token.
+ * Replay: verifies the rounds of a trace again, with the same trees, rows and addresses of randomness, under any rule that
+ * accepts their laws (methods.md, Replay). The recorded rule on exact rows repeats the run, token by token.
  *
- * What a replay shows of another rule. Each recorded round is a valid draft at its place, so the rule's decision on it is a
- * valid draw, and two rules on one trace differ in nothing else. But the positions where rounds begin are the recorded
- * rule's: after the first different decision the run would have continued at another position. So the mean here is tokens
- * per *recorded round*, not tau. The tau of another lossless rule follows from the renewal chain over the recorded texts
- * (exact.h): the rows of p and q at the texts' own prefixes are in the trace, except q where a round ended in a bonus token.
- * Taking those positions as always rejected and as always accepted gives a lower and an upper bound, because more acceptance
- * anywhere never needs more rounds. */
+ * Meaning of a replay under another rule. Each recorded round is a valid draft at its position, so the rule's decision on it is
+ * a valid draw, and two rules on one trace differ in nothing else. But the positions where rounds begin are the recorded
+ * rule's: after the first different decision the run would have continued at another position. So the mean here is tokens per
+ * *recorded round*, not tau. The tau of another lossless rule follows from the renewal chain over the recorded texts (exact.h):
+ * the rows of p and q at the texts' own prefixes are in the trace, except q where a round ended in a bonus token. Taking those
+ * positions as always rejected and as always accepted gives a lower and an upper bound, because more acceptance anywhere never
+ * needs more rounds. */
 #ifndef WG_LAB_REPLAY_H
 #define WG_LAB_REPLAY_H
 
 #include "core/setup/spec.h"
 #include "core/trace/trace.h"
 
-/* A cell of a trace, ready for replay: its recorded settings, and rows to read a round into. */
+/* A cell of a trace, ready for replay: its recorded settings, and rows for one round. */
 typedef struct wg_replay {
     wg_trace *trace; /* borrowed */
     int cell, vocab;
@@ -23,19 +23,19 @@ typedef struct wg_replay {
     uint64_t seed;
     wg_rule_choice rule;  /* the recorded one */
     wg_sampling sampling; /* the recorded chain, with the requested temperature */
-    double recorded;      /* temperature */
+    double recorded;      /* recorded temperature */
     bool as_recorded;     /* the temperature is the recorded one */
-    wg_trace_round round; /* the round loaded last */
+    wg_trace_round round; /* the loaded round */
     int entry;            /* its number in the trace */
     wg_rows p, q;
     wg_workspace work;
-    double error;       /* largest distance of its rows: max over nodes of the distances of p and its q rows together */
-    wg_sampler sampler; /* of LOGITS rows */
+    double error;       /* largest distance of its rows: the maximum over nodes of the summed distances of p and the q rows */
+    wg_sampler sampler; /* for LOGITS rows */
     bool sampler_open;
     float *logits; /* (vocab) */
 } wg_replay;
 
-/* temperature < 0: as recorded. EINVAL: no such cell; EFORMAT: its config is not one of this program. */
+/* temperature < 0: as recorded. EINVAL: no such cell; EFORMAT: its config is not this program's. */
 wg_status wg_replay_open(wg_replay **out, wg_trace *trace, int cell, double temperature, wg_error *err);
 void wg_replay_close(wg_replay *r); /* NULL is fine */
 
@@ -43,13 +43,13 @@ void wg_replay_close(wg_replay *r); /* NULL is fine */
  * temperature. */
 wg_status wg_replay_load(wg_replay *r, int i, wg_error *err);
 
-/* Verifies the loaded round: its tree to the depth `length` (0: all of it). *path is cut as in the run. ELAW when the rule
- * does not accept the tree's law, or weighs siblings jointly and their numbers were not declared; EUNSUPPORTED when a drawn
- * tree cannot be cut at that depth by leaving out its last nodes. */
+/* Verifies the loaded round's tree down to depth `length` (0: all of it). *path is cut as in the run. ELAW when the rule does
+ * not accept the tree's law, or weighs siblings jointly and their numbers were not declared; EUNSUPPORTED when a drawn tree
+ * cannot be cut at that depth by leaving out its last nodes. */
 wg_status wg_replay_rule(wg_replay *r, const wg_verifier_class *rule, const void *options, int length, wg_path *path,
                          wg_error *err);
-/* The tree that is verified: cut before the first node that is too deep; node numbers do not change. Where nodes are numbered
- * level by level these are whole levels, as the engine cuts drafts. */
+/* The tree to verify: cut before the first node deeper than `length`, with unchanged numbers. If nodes are numbered level by
+ * level, whole levels are cut, as by the engine. */
 void wg_replay_tree(const wg_replay *r, int length, wg_tree *out);
 
 /* The results of one rule at one length over all rounds of the cell, per prompt for intervals. */
@@ -57,11 +57,11 @@ typedef struct wg_replayed {
     const wg_verifier_class *rule; /* (borrowed, with its options) */
     const void *options;
     int length;
-    long rounds, same; /* same: rounds whose path equals the recorded one, node by node, and whose `next` does */
+    long rounds, same; /* same: rounds with the recorded path and `next` */
     long tokens, drafted, accepted;
-    double tau_low, tau_high; /* of chains verified token by token, by the renewal chain; NaN: no closed form */
+    double tau_low, tau_high; /* bounds for chains verified token by token, by the renewal chain; NaN: no closed form */
     double alpha, alpha_star; /* means over the nodes reached */
-    double error, worst;      /* mean and largest bound on the error of alpha that compact rows cause */
+    double error, worst;      /* mean and largest bound on the error of alpha due to compact rows */
     int prompts;
     double *by_rounds, *by_tokens, *by_recorded; /* (prompts) */
     long alpha_n, alpha_star_n;
@@ -71,8 +71,8 @@ typedef struct wg_replayed {
 wg_status wg_replay_all(wg_replay *r, wg_replayed *result, int n, wg_error *err);
 void wg_replayed_free(wg_replayed *s);
 
-/* The trees of a cell: their laws, whether any has siblings, and whether any has independent siblings whose numbers are not
- * known to have been declared before they were drawn. */
+/* The trees of a cell: their laws; siblings: some tree has siblings; undeclared: some tree has independent siblings without a
+ * record that their number was declared before the draws. */
 typedef struct wg_replay_drafts {
     unsigned laws;
     bool siblings, undeclared;

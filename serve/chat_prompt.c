@@ -12,6 +12,20 @@ static void put_json(wgs_buffer *b, const json_t *text)
     wgs_buffer_put(b, json_string_value(text), json_string_length(text));
 }
 
+/* Whether a message has no more than its role and its text. */
+static bool is_plain(const json_t *message, size_t i, wgs_problem *p)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)message, key, value) {
+        const bool known = !strcmp(key, "role") || !strcmp(key, "content") || !strcmp(key, "tool_call_id");
+        if (!known && json_array_size(value) + json_string_length(value))
+            return wgs_refuse(p, 400, "messages",
+                              "messages[%zu]: this model has no chat template that could read '%.40s'; leave it out", i, key);
+    }
+    return true;
+}
+
 /* The texts of the messages, for a model without a template. */
 static bool plain(const json_t *messages, const json_t *options, wgs_buffer *out, wgs_problem *p)
 {
@@ -22,6 +36,7 @@ static bool plain(const json_t *messages, const json_t *options, wgs_buffer *out
                           "this model has no chat template that could read options; leave them out");
     json_array_foreach(messages, i, m) {
         const json_t *content = json_object_get(m, "content");
+        if (!is_plain(m, i, p)) return false;
         if (i) wgs_buffer_puts(out, "\n");
         if (json_is_string(content)) put_json(out, content);
         json_array_foreach(content, k, part) put_json(out, json_object_get(part, "text"));

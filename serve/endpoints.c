@@ -6,7 +6,6 @@
 
 #include "serve/chat_prompt.h"
 #include "serve/exchange.h"
-#include "serve/request_fields.h"
 #include "serve/serve_page.h"
 #include "serve/stream.h"
 
@@ -192,120 +191,136 @@ static void props(wgs_exchange *x)
     wgs_reply_json(x, 200, all);
 }
 
-/* Reads the body of a small endpoint. */
-static json_t *document(wgs_exchange *x, wgs_problem *p)
+/* Texts of tokens as JSON, each made once: where memory is short, the system is asked for each piece of it. */
+typedef struct pieces {
+    const wgs_server *server;
+    size_t *from, *bytes; /* (vocabulary) in text; bytes 0: not made yet */
+    wgs_buffer text;
+} pieces;
+
+static void make_piece(pieces *all, int32_t token)
 {
-    json_t *o = NULL;
-    return wgs_json_read(x->body.s ? x->body.s : "", x->body.n, &o, p) ? o : NULL;
+    char *text = NULL;
+    size_t bytes = 0;
+    wgs_buffer b = { 0 };
+    if (wg_scheduler_detokenize(all->server->scheduler, &token, 1, 1, &text, &bytes, NULL)) b.failed = true;
+    else wgs_buffer_put_utf8(&b, text, bytes);
+    json_t *piece = b.failed ? NULL : json_stringn(b.s ? b.s : "", b.n);
+    char *quoted = piece ? json_dumps(piece, JSON_ENCODE_ANY) : NULL;
+    all->from[token] = all->text.n;
+    all->bytes[token] = quoted ? strlen(quoted) : 0;
+    if (quoted) wgs_buffer_puts(&all->text, quoted);
+    else all->text.failed = true;
+    free(quoted);
+    json_decref(piece);
+    wgs_buffer_free(&b);
+    wg_text_free(text);
 }
 
-/* The first of two names that an object has. */
-static const json_t *either(const json_t *o, const char *a, const char *b)
+static void put_piece(wgs_buffer *out, pieces *all, int32_t token)
 {
-    const json_t *v = json_object_get(o, a);
-    return v ? v : json_object_get(o, b);
+    if (!all->bytes[token]) make_piece(all, token);
+    out->failed |= all->text.failed;
+    if (!out->failed) wgs_buffer_put(out, all->text.s + all->from[token], all->bytes[token]);
 }
 
-/* Tokens with their texts, where the texts are asked for: `with_pieces` (llama.cpp), `return_token_strs` (vLLM). */
-static json_t *tokens_json(const wgs_server *s, const int32_t *token, int n, const json_t *o)
+/* Tokens with their texts, where the texts are asked for: `with_pieces` (llama.cpp), `return_token_strs` (vLLM). As text,
+ * because a document of millions of values takes ten times its memory. It ends where there is none. */
+static void put_tokens(wgs_buffer *out, const wgs_server *s, const int32_t *token, int n, const wgs_request *r)
 {
-    const bool pieces = json_is_true(json_object_get(o, "with_pieces"));
-    json_t *all = json_pack("{s:i, s:i}", "count", n, "max_model_len", s->about.context), *ids = json_array(),
-           *texts = json_array();
-    for (int i = 0; i < n; i++) {
-        char *text = NULL;
-        size_t bytes = 0;
-        wgs_buffer b = { 0 };
-        if (!wg_scheduler_detokenize(s->scheduler, token + i, 1, 1, &text, &bytes, NULL)) wgs_buffer_put_utf8(&b, text, bytes);
-        json_t *piece = json_stringn(b.s ? b.s : "", b.n);
-        json_array_append_new(ids,
-                              pieces ? json_pack("{s:i, s:O}", "id", (int)token[i], "piece", piece) : json_integer(token[i]));
-        json_array_append_new(texts, piece);
-        wgs_buffer_free(&b);
-        wg_text_free(text);
+    const size_t vocab = r->with_pieces || r->return_token_strs ? (size_t)s->about.vocab : 1;
+    pieces all = { .server = s, .from = calloc(vocab, sizeof *all.from), .bytes = calloc(vocab, sizeof *all.bytes) };
+    out->failed = !all.from || !all.bytes;
+    wgs_buffer_format(out, "{\"count\":%d,\"max_model_len\":%d,\"tokens\":[", n, s->about.context);
+    for (int i = 0; i < n && !out->failed; i++) {
+        char id[40];
+        const char *const form = r->with_pieces ? "%s{\"id\":%d,\"piece\":" : "%s%d";
+        wgs_buffer_put(out, id, (size_t)snprintf(id, sizeof id, form, i ? "," : "", (int)token[i]));
+        if (!r->with_pieces) continue;
+        put_piece(out, &all, token[i]);
+        wgs_buffer_puts(out, "}");
     }
-    json_object_set_new(all, "tokens", ids);
-    if (json_is_true(json_object_get(o, "return_token_strs"))) json_object_set(all, "token_strs", texts);
-    json_decref(texts);
-    return all;
+    wgs_buffer_puts(out, r->return_token_strs ? "],\"token_strs\":[" : "]");
+    for (int i = 0; i < n && r->return_token_strs && !out->failed; i++) {
+        if (i) wgs_buffer_puts(out, ",");
+        put_piece(out, &all, token[i]);
+    }
+    wgs_buffer_puts(out, r->return_token_strs ? "]}" : "}");
+    wgs_buffer_free(&all.text);
+    free(all.from);
+    free(all.bytes);
+}
+
+/* The tokens of what a request has: a text, or messages. */
+static bool request_tokens(const wgs_server *s, const wgs_request *r, int32_t **token, int *n, wgs_problem *p)
+{
+    wg_error e;
+    if (r->messages) return wgs_conversation_tokens(s, r->messages, r->template_options, token, n, p);
+    if (!wg_scheduler_tokenize(s->scheduler, r->prompt[0].text, r->prompt[0].bytes, r->parse_special, r->add_special_tokens,
+                               token, n, &e))
+        return true;
+    wgs_problem_of(p, &e);
+    return false;
 }
 
 static void tokenize(wgs_exchange *x)
 {
     wgs_problem p;
-    wg_error e;
-    json_t *o = document(x, &p), *all = NULL;
-    const json_t *text = either(o, "prompt", "content"), *add = either(o, "add_special_tokens", "add_special");
+    wgs_request r;
+    wgs_buffer out = { 0 };
     int32_t *token = NULL;
     int n = 0;
-    if (o && !json_is_string(text)) wgs_refuse(&p, 400, "prompt", "'prompt' (or 'content') is missing; expected a text");
-    else if (o &&
-             wg_scheduler_tokenize(x->server->scheduler, json_string_value(text), json_string_length(text), 1,
-                                   json_object_get(o, "content") ? json_is_true(add) : !json_is_false(add), &token, &n, &e))
-        wgs_problem_of(&p, &e);
-    else if (o) all = tokens_json(x->server, token, n, o);
+    wgs_request_init(&r, false);
+    if (!wgs_tokenize_read(&r, x->body.s, x->body.n, &p)) wgs_reply_problem(x, &p);
+    else if (!knows_model(x, &r, &p) || !request_tokens(x->server, &r, &token, &n, &p)) wgs_reply_problem(x, &p);
+    else {
+        put_tokens(&out, x->server, token, n, &r);
+        wgs_reply_text(x, 200, "application/json", &out);
+    }
+    wgs_buffer_free(&out);
     wg_tokens_free(token);
-    json_decref(o);
-    reply(x, all, &p);
+    wgs_request_free(&r);
 }
 
 static void detokenize(wgs_exchange *x)
 {
     wgs_problem p;
     wg_error e;
-    json_t *o = document(x, &p), *id, *all = NULL;
-    const json_t *ids = json_object_get(o, "tokens");
-    const size_t n = json_array_size(ids);
-    int32_t *token = o && json_is_array(ids) ? malloc((n ? n : 1) * sizeof *token) : NULL;
+    wgs_request r;
+    json_t *all = NULL;
     char *text = NULL;
-    size_t i, bytes = 0;
-    bool good = token != NULL;
-    if (o && !token) wgs_refuse(&p, 400, "tokens", "'tokens' is missing; expected a list of tokens");
-    json_array_foreach(ids, i, id) {
-        const json_int_t v = json_integer_value(id);
-        if (good && (!json_is_integer(id) || v < 0 || v > INT32_MAX))
-            good = wgs_refuse(&p, 400, "tokens", "tokens[%zu] is no token; expected a whole number from 0 to %d", i,
-                              x->server->about.vocab - 1);
-        if (good) token[i] = (int32_t)v;
+    size_t bytes = 0;
+    wgs_request_init(&r, false);
+    if (wgs_detokenize_read(&r, x->body.s, x->body.n, &p) && knows_model(x, &r, &p)) {
+        if (wg_scheduler_detokenize(x->server->scheduler, r.prompt[0].token, r.prompt[0].n, 1, &text, &bytes, &e))
+            wgs_problem_of(&p, &e);
+        else wgs_refuse(&p, 503, NULL, "out of memory for the text of %d tokens", r.prompt[0].n);
     }
-    if (good && wg_scheduler_detokenize(x->server->scheduler, token, (int)n, 1, &text, &bytes, &e)) wgs_problem_of(&p, &e);
     if (text) {
         wgs_buffer b = { 0 };
         wgs_buffer_put_utf8(&b, text, bytes);
-        json_t *whole = json_stringn(b.s ? b.s : "", b.n);
+        json_t *whole = b.failed ? NULL : json_stringn(b.s ? b.s : "", b.n);
         all = json_pack("{s:O, s:o}", "prompt", whole, "content", whole);
         wgs_buffer_free(&b);
     }
     wg_text_free(text);
-    free(token);
-    json_decref(o);
+    wgs_request_free(&r);
     reply(x, all, &p);
 }
 
-/* The variables of a template that a request names, as a chat has them. */
-static bool read_variables(wgs_request *r, wgs_problem *p)
-{
-    static const struct {
-        const char *name;
-        wgs_field_reader *read;
-    } of[] = { { "chat_template_kwargs", wgs_read_template_options }, { "add_generation_prompt", wgs_read_generation_prompt } };
-    for (int i = 0; i < 2; i++) {
-        const json_t *v = json_object_get(r->document, of[i].name);
-        if (v && !json_is_null(v) && !of[i].read(r, of[i].name, v, p)) return false;
-    }
-    return true;
-}
-
+/* Takes what a chat takes, and shows its prompt. */
 static void apply_template(wgs_exchange *x)
 {
     wgs_problem p;
     wgs_buffer b = { 0 };
-    wgs_request r = { .chat = true, .document = document(x, &p) };
+    wgs_request r;
     json_t *all = NULL;
-    const json_t *messages = json_object_get(r.document, "messages");
-    if (r.document && wgs_messages_check(messages, &p) && read_variables(&r, &p) &&
-        wgs_conversation_text(x->server, messages, r.template_options, &b, &p))
+    wgs_request_init(&r, true);
+    if (wgs_request_read(&r, x->body.s, x->body.n, &p) && knows_model(x, &r, &p) &&
+        wgs_conversation_text(x->server, r.messages, r.template_options, &b, &p)) {
         all = json_pack("{s:o}", "prompt", json_stringn(b.s ? b.s : "", b.n));
+        wgs_refuse(&p, 503, NULL, "out of memory for the prompt");
+    }
     wgs_buffer_free(&b);
     wgs_request_free(&r);
     reply(x, all, &p);

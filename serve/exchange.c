@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Before 0.9.77 the only strictness besides our own is an answer to requests without Host, which is sent twice. The library has
@@ -23,14 +25,21 @@
 #endif
 
 enum { DISCARD = 64 << 20 }; /* bytes behind the limit of a body that are still read, so that the client reads its answer */
+enum { LINGER = 2 };         /* seconds that a client may take for the next bytes of a body that is dropped */
+
+static const char no_memory[] =
+    "{\"error\":{\"message\":\"the server is out of memory; try again\",\"type\":\"unavailable_error\","
+    "\"param\":null,\"code\":null}}";
 
 /* What browsers ask: which pages may call, with which headers, and which headers of answers these may read. */
-static void allow_pages(struct MHD_Response *r, const char *origin, const char *asked)
+static void allow_pages(struct MHD_Response *r, const char *origin, wgs_value asked)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_, ";
-    const bool fine = asked && asked[0] && !asked[strspn(asked, letters)] && strlen(asked) < 1024;
+    char names[1024] = "";
+    if (asked.n < sizeof names && asked.n && strspn(asked.s, letters) >= asked.n) memcpy(names, asked.s, asked.n);
+    MHD_add_response_header(r, "Vary", "Origin");
     MHD_add_response_header(r, "Access-Control-Allow-Origin", origin);
-    MHD_add_response_header(r, "Access-Control-Allow-Headers", fine ? asked : "Authorization, Content-Type");
+    MHD_add_response_header(r, "Access-Control-Allow-Headers", *names ? names : "Authorization, Content-Type");
     MHD_add_response_header(r, "Access-Control-Allow-Methods", "GET, POST, OPTIONS");
     MHD_add_response_header(r, "Access-Control-Expose-Headers", "X-Request-Id, Retry-After");
 }
@@ -44,8 +53,13 @@ static void reply(wgs_exchange *x, int http, struct MHD_Response *r)
     if (!r) return;
     MHD_add_response_header(r, "X-Request-Id", x->name);
     if (x->last) MHD_add_response_header(r, "Connection", "close");
-    if (o->cors)
-        allow_pages(r, o->cors, MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, "Access-Control-Request-Headers"));
+    if (o->cors) allow_pages(r, o->cors, wgs_head_value(x->connection, "Access-Control-Request-Headers"));
+}
+
+static void count_answer(const wgs_exchange *x)
+{
+    wgs_metrics_count(x->server->metrics, WGS_HTTP_ANSWERS, 1);
+    if (x->http >= 400) wgs_metrics_count(x->server->metrics, WGS_HTTP_ERRORS, 1);
 }
 
 /* Sends the answer; without one, of a client that has gone, the connection closes. */
@@ -54,8 +68,7 @@ static enum MHD_Result send_answer(wgs_exchange *x)
     struct MHD_Response *r = x->response;
     if (!x->http) return MHD_NO;
     if (!r) x->http = 503;
-    wgs_metrics_count(x->server->metrics, WGS_HTTP_ANSWERS, 1);
-    if (x->http >= 400) wgs_metrics_count(x->server->metrics, WGS_HTTP_ERRORS, 1);
+    count_answer(x);
     const enum MHD_Result done = MHD_queue_response(x->connection, (unsigned)x->http, r ? r : x->server->no_memory);
     x->response = NULL;
     if (r) MHD_destroy_response(r);
@@ -86,16 +99,18 @@ void wgs_reply_page(wgs_exchange *x, const wgs_buffer *html, const char *policy)
     reply(x, 200, r);
 }
 
-static struct MHD_Response *json_response(json_t *json)
+static struct MHD_Response *json_response(wgs_exchange *x, json_t *json)
 {
     char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
-    struct MHD_Response *r = text ? text_response("application/json", text, strlen(text)) : NULL;
-    free(text);
+    struct MHD_Response *r = text ? MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE) : NULL;
+    if (r) MHD_add_response_header(r, "Content-Type", "application/json");
+    else free(text);
     json_decref(json);
+    x->text = r ? text : NULL;
     return r;
 }
 
-void wgs_reply_json(wgs_exchange *x, int http, json_t *json) { reply(x, http, json_response(json)); }
+void wgs_reply_json(wgs_exchange *x, int http, json_t *json) { reply(x, http, json_response(x, json)); }
 
 /* Seconds after which a client that found a full queue may find a place: as long as an answer took so far, within bounds. */
 static int retry_after(const wgs_server *s)
@@ -108,7 +123,7 @@ static int retry_after(const wgs_server *s)
 
 void wgs_reply_problem(wgs_exchange *x, const wgs_problem *p)
 {
-    struct MHD_Response *r = json_response(wgs_problem_json(p));
+    struct MHD_Response *r = json_response(x, wgs_problem_json(p));
     char seconds[16];
     if (p->http == 429) wgs_metrics_count(x->server->metrics, WGS_REJECTED, 1);
     if (r && (p->http == 429 || p->http == 503)) {
@@ -122,9 +137,9 @@ void wgs_reply_problem(wgs_exchange *x, const wgs_problem *p)
 void wgs_reply_stream(wgs_exchange *x, struct MHD_Response *r) { reply(x, 200, r); }
 
 /* Compares in a time that does not depend on where the keys differ. */
-static bool same_key(const char *a, const char *key)
+static bool same_key(const char *a, size_t n, const char *key)
 {
-    const size_t n = strlen(a), m = strlen(key);
+    const size_t m = strlen(key);
     unsigned differ = n != m;
     for (size_t i = 0; i < n; i++) differ |= (unsigned char)a[i] ^ (unsigned char)key[m ? i % m : 0];
     return !differ;
@@ -132,38 +147,39 @@ static bool same_key(const char *a, const char *key)
 
 static bool has_key(const wgs_exchange *x)
 {
-    const char *given = MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, "Authorization");
-    return !x->server->key || (given && !strncasecmp(given, "Bearer ", 7) && same_key(given + 7, x->server->key));
+    const wgs_value given = wgs_head_value(x->connection, "Authorization");
+    return !x->server->key ||
+           (given.n > 7 && !strncasecmp(given.s, "Bearer ", 7) && same_key(given.s + 7, given.n - 7, x->server->key));
 }
 
-/* The endpoint of a method and a path. *argument: what stands behind its path. */
-static const wgs_endpoint *find_endpoint(const char *method, const char *url, const char **argument)
+/* The endpoint of a method and a path. *argument: what stands behind its path; NULL: there is no endpoint. */
+static const wgs_endpoint *find_endpoint(const char *method, char *path, char **argument)
 {
     for (const wgs_endpoint *e = wgs_endpoints; e->path; e++) {
         const size_t n = strlen(e->path);
-        const bool below = n > 1 && e->path[n - 1] == '/' && !strncmp(e->path, url, n) && url[n];
-        *argument = below ? url + n : "";
-        if ((below || !strcmp(e->path, url)) && !strcmp(e->method, method)) return e;
+        const bool has_more = n > 1 && e->path[n - 1] == '/';
+        *argument = wgs_target_behind(path, e->path);
+        if (*argument && (has_more || !**argument) && !strcmp(e->method, method)) return e;
     }
+    *argument = NULL;
     return NULL;
 }
 
-static void no_endpoint(wgs_exchange *x, const char *url, const char *method)
+static void no_endpoint(wgs_exchange *x, const char *method)
 {
     wgs_problem p;
-    char methods[64] = "";
-    const char *argument;
+    char methods[64] = "", *argument, *path = x->target.path;
     for (int i = 0; i < 2; i++)
-        if (find_endpoint(i ? "POST" : "GET", url, &argument))
+        if (find_endpoint(i ? "POST" : "GET", path, &argument))
             snprintf(methods + strlen(methods), sizeof methods - strlen(methods), "%s%s", *methods ? ", " : "",
                      i ? "POST" : "GET");
     if (!*methods) {
-        wgs_refuse(&p, 404, NULL, "there is no %.10s %.200s here; docs/serving.md lists the endpoints", method, url);
+        wgs_refuse(&p, 404, NULL, "there is no %.10s %.200s here; docs/serving.md lists the endpoints", method, path);
         wgs_reply_problem(x, &p);
         return;
     }
-    wgs_refuse(&p, 405, NULL, "%.200s is called by %s", url, methods);
-    struct MHD_Response *r = json_response(wgs_problem_json(&p));
+    wgs_refuse(&p, 405, NULL, "%.200s is called by %s", path, methods);
+    struct MHD_Response *r = json_response(x, wgs_problem_json(&p));
     if (r) MHD_add_response_header(r, "Allow", methods);
     reply(x, 405, r);
 }
@@ -191,25 +207,32 @@ static void too_large(wgs_exchange *x)
 }
 
 /* Answers what the header alone shows to have no other answer, before anything of a body is kept. */
-static void judge(wgs_exchange *x, const char *url, const char *method, const char *version)
+static void judge(wgs_exchange *x, const char *method, const char *version)
 {
     const wgs_options *o = x->server->options;
     struct MHD_Connection *c = x->connection;
     wgs_problem p;
-    const char *length = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Content-Length");
+    const char *length = wgs_head_value(c, "Content-Length").s;
+    char *argument = NULL;
     x->seen = true;
     /* Where chunks end is a question on which servers differ, so nothing may follow them. */
-    x->last = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Transfer-Encoding") != NULL;
+    x->last = wgs_head_value(c, "Transfer-Encoding").s != NULL;
+    if (x->target.path) x->endpoint = find_endpoint(!strcmp(method, "HEAD") ? "GET" : method, x->target.path, &argument);
+    x->argument = argument;
     if (!wgs_head_framed(c, method, version, &x->line, (size_t)o->header_kib << 10, &p)) {
         x->last = true;
         refuse(x, &p);
-    } else if (!wgs_head_host(x->server, c, &p)) refuse(x, &p);
+    } else if (!x->target.path || (argument && !wgs_target_decode(argument))) {
+        wgs_refuse(&p, 400, NULL, "the target of the request is '%.80s'; expected a path, or http://HOST/PATH, without %%00",
+                   x->target.text);
+        refuse(x, &p);
+    } else if (!wgs_head_host(x->server, c, &x->target, &p)) refuse(x, &p);
     else if (o->cors && !strcmp(method, "OPTIONS")) {
         x->refused = true;
         reply(x, 204, text_response("text/plain", "", 0));
     } else if (!x->endpoint) {
         x->refused = true;
-        no_endpoint(x, url, method);
+        no_endpoint(x, method);
     } else if (!x->endpoint->open && !has_key(x)) {
         wgs_refuse(&p, 401, NULL, "the key is missing or wrong; expected the header Authorization: Bearer KEY");
         refuse(x, &p);
@@ -220,6 +243,7 @@ static void judge(wgs_exchange *x, const char *url, const char *method, const ch
 /* The request is whole. It is called again when the reader has handled x, and when something has happened to its job. */
 static enum MHD_Result answer(wgs_exchange *x)
 {
+    if (x->sent) return MHD_NO; /* it has its answer: the connection closes */
     if (!x->begun && !x->refused) {
         x->begun = true;
         if (x->body.n >= WGS_LONG_BODY) x->later = x->endpoint->handle;
@@ -230,6 +254,41 @@ static enum MHD_Result answer(wgs_exchange *x)
     return send_answer(x);
 }
 
+static enum MHD_Result put_field(void *text, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    (void)kind;
+    wgs_buffer_format(text, "%s: %s\r\n", name, value);
+    return MHD_YES;
+}
+
+/* Sends the answer of a request that is refused before its body has come, and ends what this side says. libmicrohttpd would
+ * hold the answer back until the body has ended, or close the connection at once, and the system may discard an answer whose
+ * connection closes while a body comes. So what comes is read and dropped for a while. */
+static void send_early(wgs_exchange *x)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const char *text = x->response ? x->text : no_memory;
+    const time_t now = time(NULL);
+    struct tm utc;
+    char date[64] = "";
+    wgs_buffer b = { 0 };
+    if (x->sent || !x->http || !text || !info) return;
+    x->sent = true;
+    if (!x->response) x->http = 503;
+    count_answer(x);
+    gmtime_r(&now, &utc);
+    strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", &utc);
+    wgs_buffer_format(&b, "HTTP/1.1 %d %s\r\nDate: %s\r\n", x->http, MHD_get_reason_phrase_for((unsigned)x->http), date);
+    MHD_get_response_headers(x->response ? x->response : x->server->no_memory, put_field, &b);
+    wgs_buffer_format(&b, "%sContent-Length: %zu\r\n\r\n%s", x->last ? "" : "Connection: close\r\n", strlen(text), text);
+    if (!b.failed && send(info->connect_fd, b.s, b.n, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)b.n)
+        x->received += DISCARD; /* it does not read its answers */
+    shutdown(info->connect_fd, SHUT_WR);
+    wgs_buffer_free(&b);
+    if (!(x->server->options->idle_timeout < LINGER && x->server->options->idle_timeout > 0))
+        MHD_set_connection_option(x->connection, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)LINGER);
+}
+
 /* Keeps a piece of the body, within the limits. false: the client sends too much to be worth listening to. */
 static bool keep(wgs_exchange *x, const char *data, size_t n)
 {
@@ -238,7 +297,10 @@ static bool keep(wgs_exchange *x, const char *data, size_t n)
     wgs_problem p;
     x->received += n;
     if (!x->refused && x->received > most) too_large(x);
-    if (x->refused) return x->received <= most + DISCARD;
+    if (x->refused) {
+        send_early(x);
+        return x->received <= most + DISCARD;
+    }
     wgs_buffer_put(&x->body, data, n);
     const long long more = (long long)(x->body.room - room), all = atomic_fetch_add(&s->uploads, more) + more;
     if (x->body.failed) wgs_refuse(&p, 503, NULL, "out of memory for a body of %zu bytes; try again", x->received);
@@ -247,16 +309,17 @@ static bool keep(wgs_exchange *x, const char *data, size_t n)
                    s->options->uploads_mib);
     else return true;
     refuse(x, &p);
+    send_early(x);
     return true;
 }
 
 /* The client's name of the request, when it is a word; else one of ours. */
 static void name_exchange(wgs_exchange *x)
 {
-    const char *given = MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, "X-Request-Id");
+    const wgs_value given = wgs_head_value(x->connection, "X-Request-Id");
     size_t n = 0;
-    while (given && given[n] > ' ' && given[n] < 0x7f && n < sizeof x->name) n++;
-    if (n && n < sizeof x->name && !given[n]) memcpy(x->name, given, n + 1);
+    while (n < given.n && given.s[n] > ' ' && given.s[n] < 0x7f) n++;
+    if (n && n < sizeof x->name && n == given.n) memcpy(x->name, given.s, n);
     else
         snprintf(x->name, sizeof x->name, "req-%llx-%llx", (unsigned long long)x->server->created,
                  (unsigned long long)atomic_fetch_add(&x->server->serial, 1));
@@ -270,22 +333,26 @@ static void *on_line(void *user, const char *uri, struct MHD_Connection *connect
     x->server = user;
     x->connection = connection;
     x->line = (wgs_first_line){ uri, strlen(uri), strchr(uri, ' ') != NULL };
-    return x;
+    wgs_target_read(&x->target, uri);
+    if (x->target.text) return x;
+    free(x);
+    return NULL;
 }
 
 static enum MHD_Result on_request(void *user, struct MHD_Connection *connection, const char *url, const char *method,
                                   const char *version, const char *data, size_t *n, void **state)
 {
     wgs_exchange *x = *state;
-    (void)user;
+    (void)user, (void)url;
     if (!x) return MHD_NO;
     wgs_json_begin();
     if (!x->seen) { /* the header alone */
         name_exchange(x);
-        x->endpoint = find_endpoint(!strcmp(method, "HEAD") ? "GET" : method, url, &x->argument);
-        judge(x, url, method, version);
-        const bool waits = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Expect") != NULL;
-        return x->refused && (x->last || waits) ? answer(x) : MHD_YES;
+        judge(x, method, version);
+        if (x->refused && wgs_head_value(connection, "Expect").s)
+            return answer(x); /* the client waits before it sends a body */
+        if (x->refused && wgs_head_has_body(connection)) send_early(x);
+        return MHD_YES;
     }
     if (*n) {
         const bool goes_on = keep(x, data, *n);
@@ -304,6 +371,7 @@ static void on_completed(void *user, struct MHD_Connection *connection, void **s
     if (x->job) wgs_job_leave(x->job, false);           /* of one that was told, no answer runs */
     atomic_fetch_sub(&x->server->uploads, (long long)x->body.room);
     wgs_buffer_free(&x->body);
+    wgs_target_free(&x->target);
     free(x);
     *state = NULL;
 }
@@ -343,10 +411,6 @@ static int listen_at(const wgs_options *o, wgs_problem *p)
     return fd;
 }
 
-static const char no_memory[] =
-    "{\"error\":{\"message\":\"the server is out of memory; try again\",\"type\":\"unavailable_error\","
-    "\"param\":null,\"code\":null}}";
-
 bool wgs_http_open(wgs_server *s, wgs_problem *p)
 {
     const wgs_options *o = s->options;
@@ -358,7 +422,7 @@ bool wgs_http_open(wgs_server *s, wgs_problem *p)
     s->no_memory = text_response("application/json", no_memory, sizeof no_memory - 1);
     if (!s->no_memory) return wgs_refuse(p, 500, NULL, "out of memory");
     MHD_add_response_header(s->no_memory, "Retry-After", "1");
-    if (o->cors) allow_pages(s->no_memory, o->cors, NULL);
+    if (o->cors) allow_pages(s->no_memory, o->cors, (wgs_value){ NULL, 0 });
     const int fd = listen_at(o, p);
     if (fd < 0) return false;
     s->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,

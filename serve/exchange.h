@@ -18,16 +18,19 @@ struct wgs_exchange {
     struct MHD_Connection *connection;
     wgs_first_line line;
     const struct wgs_endpoint *endpoint; /* NULL: there is none */
-    const char *argument;                /* of a path that ends with one */
+    wgs_target target;
+    const char *argument; /* in target: of a path that ends with one */
     wgs_buffer body;
     size_t received;               /* of the body, also what was not kept */
     bool seen;                     /* its header has been judged */
     bool refused;                  /* it has its answer already; nothing of its body is kept */
+    bool sent;                     /* that answer, before the body has come */
     bool last;                     /* the connection closes behind it */
     bool begun;                    /* it has been handled, or a thread handles it (reader.h) */
     wgs_handler *later;            /* what takes long, for the reader; NULL: nothing does */
     wgs_job *job;                  /* whose end is waited for; NULL: none */
     int http;                      /* of the answer; 0: there is none yet */
+    const char *text;              /* of an answer in JSON, which owns it */
     struct MHD_Response *response; /* the answer; NULL: there is none yet, or no memory for it: that is the answer then (503) */
     char name[129];                /* x-request-id */
     wgs_exchange *next;            /* of those that wait for the reader */

@@ -2,7 +2,10 @@
  * The body of a completion's request, field by field. */
 #include "serve/request_fields.h"
 
+#include "core/base/json_foreign.h"
+
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +28,14 @@ static bool read_ids(const char *name, const json_t *v, int32_t *out, size_t mos
     return true;
 }
 
+static bool read_tokens(const char *name, const json_t *v, wgs_prompt *out, wgs_problem *p)
+{
+    out->n = (int)json_array_size(v);
+    out->token = malloc((size_t)(out->n ? out->n : 1) * sizeof *out->token);
+    if (!out->token) return wgs_refuse(p, 503, name, "out of memory for %d tokens", out->n);
+    return read_ids(name, v, out->token, INT32_MAX, p);
+}
+
 static bool read_prompt(const char *name, const json_t *v, wgs_prompt *out, wgs_problem *p)
 {
     if (json_is_string(v)) {
@@ -34,10 +45,7 @@ static bool read_prompt(const char *name, const json_t *v, wgs_prompt *out, wgs_
     }
     if (!json_is_array(v) || !json_array_size(v))
         return wgs_wrong_type(p, name, v, "a string, tokens, or a list of strings or of lists of tokens, none of them empty");
-    out->n = (int)json_array_size(v);
-    out->token = malloc((size_t)out->n * sizeof *out->token);
-    if (!out->token) return wgs_refuse(p, 503, name, "out of memory for a prompt of %d tokens", out->n);
-    return read_ids(name, v, out->token, INT32_MAX, p);
+    return read_tokens(name, v, out, p);
 }
 
 bool wgs_read_prompts(wgs_request *r, const char *name, const json_t *v, wgs_problem *p)
@@ -52,6 +60,24 @@ bool wgs_read_prompts(wgs_request *r, const char *name, const json_t *v, wgs_pro
     for (int i = 0; i < r->prompts; i++)
         if (!read_prompt(name, list ? json_array_get(v, (size_t)i) : v, &r->prompt[i], p)) return false;
     return true;
+}
+
+/* llama.cpp's name of a text, before which nothing is put. */
+bool wgs_read_content(wgs_request *r, const char *name, const json_t *v, wgs_problem *p)
+{
+    if (r->prompts) return wgs_refuse(p, 400, name, "'content' stands beside 'prompt'; give one of them");
+    if (!json_is_string(v)) return wgs_wrong_type(p, name, v, "a text");
+    r->add_special_tokens = false;
+    return wgs_read_prompts(r, name, v, p);
+}
+
+bool wgs_read_tokens(wgs_request *r, const char *name, const json_t *v, wgs_problem *p)
+{
+    if (!json_is_array(v)) return wgs_wrong_type(p, name, v, "a list of tokens");
+    r->prompt = calloc(1, sizeof *r->prompt);
+    if (!r->prompt) return wgs_refuse(p, 503, name, "out of memory for a list of tokens");
+    r->prompts = 1;
+    return read_tokens(name, v, &r->prompt[0], p);
 }
 
 bool wgs_read_stop(wgs_request *r, const char *name, const json_t *v, wgs_problem *p)
@@ -79,18 +105,33 @@ bool wgs_read_stop_tokens(wgs_request *r, const char *name, const json_t *v, wgs
     return read_ids(name, v, r->stop_token, WGS_STOP_TOKENS, p);
 }
 
-bool wgs_read_n_predict(wgs_request *r, const char *name, const json_t *v, wgs_problem *p)
+/* A bound of tokens: whatever no context holds is as many as the context holds. */
+static bool read_most(wgs_request *r, const char *name, const json_t *v, int least, wgs_problem *p)
 {
-    return wgs_read_int(name, v, -1, 1 << 30, &r->max_tokens, p);
+    enum { MANY = 1 << 30 };
+    const double d = json_number_value(v);
+    if (json_is_number(v) && d == floor(d) && d > MANY && d <= 0x1p64) r->max_tokens = MANY;
+    else return wgs_read_int(name, v, least, MANY, &r->max_tokens, p);
+    return true;
 }
 
-/* JSON's numbers of 64 bits are signed: wgs_request_read has put a larger seed aside. */
+bool wgs_read_max_tokens(wgs_request *r, const char *name, const json_t *v, wgs_problem *p)
+{
+    return read_most(r, name, v, 0, p);
+}
+
+bool wgs_read_n_predict(wgs_request *r, const char *name, const json_t *v, wgs_problem *p)
+{
+    return read_most(r, name, v, -1, p);
+}
+
+/* JSON's integers of 64 bits are signed: wgs_request_read has read a larger seed. */
 bool wgs_read_seed(wgs_request *r, const char *name, const json_t *v, wgs_problem *p)
 {
+    if (r->seeded) return true;
     if (!json_is_integer(v)) return wgs_wrong_type(p, name, v, "a whole number");
-    if (!r->seeded) r->seed = (uint64_t)json_integer_value(v);
-    r->seeded = true;
-    return true;
+    r->seed = (uint64_t)json_integer_value(v);
+    return r->seeded = true;
 }
 
 bool wgs_read_biases(wgs_request *r, const char *name, const json_t *v, wgs_problem *p)
@@ -130,41 +171,6 @@ bool wgs_read_top_logprobs(wgs_request *r, const char *name, const json_t *v, wg
     if (!wgs_read_int(name, v, 0, WGS_TOP_LOGPROBS, &n, p)) return false;
     if (r->logprobs >= 0) r->logprobs = n;
     return true;
-}
-
-bool wgs_messages_check(const json_t *v, wgs_problem *p)
-{
-    static const char *const name = "messages";
-    size_t i;
-    json_t *m;
-    if (!v) return wgs_refuse(p, 400, name, "'messages' is missing; expected a list of messages");
-    if (!json_is_array(v) || !json_array_size(v)) return wgs_wrong_type(p, name, v, "a list of at least one message");
-    json_array_foreach(v, i, m) {
-        const json_t *content = json_object_get(m, "content");
-        if (!json_is_string(json_object_get(m, "role")))
-            return wgs_refuse(p, 400, name, "%s[%zu] has no 'role'; expected {\"role\": \"user\", \"content\": \"...\"}", name,
-                              i);
-        if (!json_is_string(content) && !json_is_array(content))
-            return wgs_refuse(p, 400, name, "%s[%zu] has no 'content'; expected a string or a list of parts", name, i);
-        size_t k;
-        json_t *part;
-        json_array_foreach(content, k, part) {
-            const char *type = json_string_value(json_object_get(part, "type"));
-            if (!type || strcmp(type, "text") || !json_is_string(json_object_get(part, "text")))
-                return wgs_refuse(p, 400, name,
-                                  "%s[%zu].content[%zu] is no {\"type\": \"text\", \"text\": \"...\"}; this server "
-                                  "reads text alone",
-                                  name, i, k);
-        }
-    }
-    return true;
-}
-
-bool wgs_read_messages(wgs_request *r, const char *name, const json_t *v, wgs_problem *p)
-{
-    (void)name;
-    r->messages = v;
-    return wgs_messages_check(v, p);
 }
 
 bool wgs_read_template_options(wgs_request *r, const char *name, const json_t *v, wgs_problem *p)
@@ -239,7 +245,7 @@ bool wgs_read_speculative(wgs_request *r, const char *name, const json_t *v, wgs
 static bool check_whole(wgs_request *r, wgs_problem *p)
 {
     if (!r->chat && !r->prompts) return wgs_refuse(p, 400, "prompt", "'prompt' is missing; expected a string or tokens");
-    if (r->chat && !r->messages) return wgs_messages_check(NULL, p);
+    if (r->chat && !r->messages) return wgs_refuse(p, 400, "messages", "'messages' is missing; expected a list of messages");
     const int choices = r->n * (r->chat ? 1 : r->prompts);
     if (choices > WGS_CHOICES)
         return wgs_refuse(p, 400, "n", "%d prompts and 'n' %d are %d answers; expected at most %d", r->prompts, r->n, choices,
@@ -270,10 +276,14 @@ bool wgs_json_read(const char *body, size_t n, json_t **out, wgs_problem *p)
     if (depth_of(body, n) > WGS_JSON_DEPTH)
         return wgs_refuse(p, 400, NULL, "the body has brackets %d deep; expected at most %d", depth_of(body, n),
                           WGS_JSON_DEPTH);
-    json_t *o = json_loadb(body, n, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &e);
+    const char *nul = memchr(body, 0, n); /* jansson overlooks one behind a number */
+    if (nul) return wgs_refuse(p, 400, NULL, "the body is no JSON: its byte %zu is 0", (size_t)(nul - body) + 1);
+    json_t *o = wg_json_load_foreign(body, n, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &e);
+    if (!o && !e.text[0]) return wgs_refuse(p, 503, NULL, "out of memory for a body of %zu bytes; try again", n);
     if (!o && json_error_code(&e) == json_error_numeric_overflow)
-        return wgs_refuse(p, 400, NULL, "the body has a number that is too large: line %d, column %d: %s; expected 64 bits",
-                          e.line, e.column, e.text);
+        return wgs_refuse(p, 400, NULL,
+                          "the body has a number that is too large: line %d, column %d: %s; expected at most 1e308", e.line,
+                          e.column, e.text);
     if (!o) return wgs_refuse(p, 400, NULL, "the body is no JSON: line %d, column %d: %s", e.line, e.column, e.text);
     if (!json_is_object(o)) {
         wgs_wrong_type(p, "body", o, "a JSON object");
@@ -287,7 +297,7 @@ bool wgs_json_read(const char *body, size_t n, json_t **out, wgs_problem *p)
 
 void wgs_request_init(wgs_request *r, bool chat)
 {
-    *r = (wgs_request){ .chat = chat, .add_special_tokens = true, .n = 1 };
+    *r = (wgs_request){ .chat = chat, .add_special_tokens = true, .parse_special = true, .n = 1 };
     r->max_tokens = r->logprobs = r->draft_length = -1;
     r->temperature = r->top_p = r->repetition_penalty = 1;
     r->detail = WGS_DETAIL_SUMMARY;
@@ -299,63 +309,90 @@ static size_t spaces(const char *s, size_t at, size_t n)
     return at;
 }
 
-/* Where the value of "seed" stands at the top of a document, if it is a whole number: *digits characters, a sign too. 0: it is
- * none, or there is none. */
-static size_t find_seed(const char *s, size_t n, size_t *digits)
+/* Whether the n bytes of a string's text, without its quotes, are those of "seed". */
+static bool is_seed(const char *s, size_t n)
 {
-    static const char key[] = "\"seed\"";
-    int depth = 0;
-    bool text = false;
-    for (size_t i = 0; i < n; i++) {
-        if (!text && depth == 1 && n - i > sizeof key && !memcmp(s + i, key, sizeof key - 1)) {
-            const size_t colon = spaces(s, i + sizeof key - 1, n), from = spaces(s, colon + 1, n);
-            size_t to = from;
-            if (colon >= n || s[colon] != ':' || from >= n) return 0;
-            to += s[to] == '-';
-            if (to >= n || s[to] < '1' || s[to] > '9') return 0;
-            while (to < n && s[to] >= '0' && s[to] <= '9') to++;
-            *digits = to - from;
-            return to < n && strchr(".eE", s[to]) ? 0 : from;
-        }
-        if (text && s[i] == '\\') i++;
-        else if (s[i] == '"') text = !text;
-        else if (!text && (s[i] == '{' || s[i] == '[')) depth++;
-        else if (!text && (s[i] == '}' || s[i] == ']')) depth--;
-    }
-    return 0;
+    enum { MOST = 4 * 6 }; /* each letter written by its number */
+    char quoted[MOST + 2];
+    if (n > MOST || !memchr(s, '\\', n)) return n == 4 && !memcmp(s, "seed", 4);
+    quoted[0] = quoted[n + 1] = '"';
+    memcpy(quoted + 1, s, n);
+    json_t *text = json_loadb(quoted, n + 2, JSON_DECODE_ANY, NULL);
+    const bool is = text && !strcmp(json_string_value(text), "seed");
+    json_decref(text);
+    return is;
 }
 
-/* A seed of 19 digits or more is read from the text of the body, since the JSON library's numbers end at 2^63 - 1. *copy: the
- * body with 0 in its place, to be freed; NULL: there is no such seed. */
-static bool read_long_seed(wgs_request *r, const char *body, size_t n, char **copy, wgs_problem *p)
+/* Where the value of the member "seed" stands in an object that has one. */
+static size_t find_seed(const char *s, size_t n)
 {
-    enum { LONG = 19, LONGEST = 20 };
+    int depth = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (s[i] == '{' || s[i] == '[') depth++;
+        if (s[i] == '}' || s[i] == ']') depth--;
+        if (s[i] != '"') continue;
+        const size_t from = ++i;
+        while (i < n && s[i] != '"') i += s[i] == '\\' ? 2 : 1;
+        const size_t colon = spaces(s, i + 1, n);
+        if (depth == 1 && colon < n && s[colon] == ':' && is_seed(s + from, i - from)) return spaces(s, colon + 1, n);
+    }
+    return n;
+}
+
+/* Reads a seed that the document has as a real from the text of the body, if it is an integer there. */
+static bool read_long_seed(wgs_request *r, const char *body, size_t n, wgs_problem *p)
+{
+    enum { LONGEST = 20 };
     char number[LONGEST + 1] = "";
-    size_t digits = 0;
-    const size_t at = find_seed(body, n, &digits);
-    *copy = NULL;
-    if (!at || digits < LONG) return true;
+    const size_t at = find_seed(body, n);
+    size_t digits = at < n && body[at] == '-';
+    while (at + digits < n && body[at + digits] >= '0' && body[at + digits] <= '9') digits++;
+    if (at + digits >= n || strchr(".eE", body[at + digits])) return true;
     memcpy(number, body + at, digits < LONGEST ? digits : LONGEST);
     errno = 0;
-    const uint64_t seed = *number == '-' ? (uint64_t)strtoll(number, NULL, 10) : strtoull(number, NULL, 10);
-    if (digits > LONGEST || errno)
-        return wgs_refuse(p, 400, "seed", "'seed' is %.*s; expected a whole number from -2^63 to 2^64 - 1",
-                          (int)(digits < 40 ? digits : 40), body + at);
-    if (!(*copy = malloc(n))) return wgs_refuse(p, 503, "seed", "out of memory for a body of %zu bytes", n);
-    memcpy(*copy, body, n);
-    memset(*copy + at, ' ', digits);
-    (*copy)[at] = '0';
-    r->seed = seed;
+    r->seed = strtoull(number, NULL, 10);
     r->seeded = true;
-    return true;
+    return (digits <= LONGEST && !errno && *number != '-') ||
+           wgs_refuse(p, 400, "seed", "'seed' is %.*s; expected a whole number from -2^63 to 2^64 - 1",
+                      (int)(digits < 40 ? digits : 40), body + at);
 }
 
 bool wgs_request_read(wgs_request *r, const char *body, size_t n, wgs_problem *p)
 {
-    char *copy;
-    bool good = read_long_seed(r, body, n, &copy, p);
-    good = good && wgs_json_read(copy ? copy : body, n, &r->document, p) && wgs_fields_read(r, p) && check_whole(r, p);
-    free(copy);
+    const bool chat = r->chat;
+    bool good = wgs_json_read(body, n, &r->document, p);
+    if (good && json_is_real(json_object_get(r->document, "seed"))) good = read_long_seed(r, body, n, p);
+    good = good && wgs_fields_read(r, r->document, chat ? WGS_CHAT : WGS_COMPLETIONS, chat ? "a chat" : "a completion", p);
+    good = good && check_whole(r, p);
+    if (!good) wgs_request_free(r);
+    return good;
+}
+
+static bool check_tokenize(const wgs_request *r, wgs_problem *p)
+{
+    static const char *const beside[] = { "prompt", "content", "add_special_tokens", "add_special" };
+    if (!r->messages && (r->prompts != 1 || !r->prompt[0].text))
+        return wgs_refuse(p, 400, "prompt", "'prompt' (or 'content', or 'messages') is missing; expected a text");
+    for (int i = 0; i < 4 && r->messages; i++) {
+        const json_t *v = json_object_get(r->document, beside[i]);
+        if (v && !json_is_null(v) && !json_is_false(v))
+            return wgs_refuse(p, 400, beside[i], "'%s' stands beside 'messages'; give one of them", beside[i]);
+    }
+    return true;
+}
+
+bool wgs_tokenize_read(wgs_request *r, const char *body, size_t n, wgs_problem *p)
+{
+    const bool good = wgs_json_read(body, n, &r->document, p) &&
+                      wgs_fields_read(r, r->document, WGS_TOKENIZE, "/tokenize", p) && check_tokenize(r, p);
+    if (!good) wgs_request_free(r);
+    return good;
+}
+
+bool wgs_detokenize_read(wgs_request *r, const char *body, size_t n, wgs_problem *p)
+{
+    bool good = wgs_json_read(body, n, &r->document, p) && wgs_fields_read(r, r->document, WGS_DETOKENIZE, "/detokenize", p);
+    if (good && !r->prompts) good = wgs_refuse(p, 400, "tokens", "'tokens' is missing; expected a list of tokens");
     if (!good) wgs_request_free(r);
     return good;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The body of POST /v1/completions and /v1/chat/completions: fields of the OpenAI API, those that other engines have added, and
- * how to speculate (request_fields.h has the table). Every value is checked against its range: nothing is clamped. A field with
- * null is one that is absent. What this server does not know or cannot do is refused by name. */
+ * how to speculate (request_fields.h has the table). Every value is checked against its range; a bound of tokens that no
+ * context holds is the context's. A field with null is one that is absent. What this server does not know or cannot do is
+ * refused by name. */
 #ifndef WG_SERVE_OPENAI_REQUEST_H
 #define WG_SERVE_OPENAI_REQUEST_H
 
@@ -46,6 +47,7 @@ typedef struct wgs_request {
     int prompts;
     const json_t *messages, *template_options; /* of chat; options: variables of the template, or NULL */
     bool stream, include_usage, echo, include_stop, ignore_eos, add_special_tokens, return_token_ids, timings_per_token;
+    bool parse_special, with_pieces, return_token_strs; /* of /tokenize */
     bool seeded;
     uint64_t seed;
     int n, max_tokens, top_k, logprobs, draft_length; /* max_tokens, logprobs, draft_length -1: absent */
@@ -74,7 +76,9 @@ void wgs_request_init(wgs_request *r, bool chat);
 bool wgs_request_read(wgs_request *r, const char *body, size_t n, wgs_problem *p);
 void wgs_request_free(wgs_request *r);
 
-/* Whether v is a list of messages as chat has them: [{"role":, "content": a text, or parts of text}, ...]. */
-bool wgs_messages_check(const json_t *v, wgs_problem *p);
+/* The same of the bodies of /tokenize (the text is prompt[0], if there are no messages) and of /detokenize (prompt[0]'s
+ * tokens). */
+bool wgs_tokenize_read(wgs_request *r, const char *body, size_t n, wgs_problem *p);
+bool wgs_detokenize_read(wgs_request *r, const char *body, size_t n, wgs_problem *p);
 
 #endif

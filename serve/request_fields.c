@@ -36,23 +36,30 @@
         name, where, WGS_FIELD_REFUSED, NULL, says, 0, 0, 0, NULL                                                              \
     }
 
-enum { COMPLETIONS = WGS_COMPLETIONS, CHAT = WGS_CHAT, BOTH = WGS_BOTH, MANY = 1 << 30 };
+enum { COMPLETIONS = WGS_COMPLETIONS, CHAT = WGS_CHAT, BOTH = WGS_BOTH, TOKENIZE = WGS_TOKENIZE, DETOKENIZE = WGS_DETOKENIZE };
+enum { MESSAGE = WGS_MESSAGE, MANY = 1 << 30 };
 
 /* clang-format off */
 const wgs_field wgs_fields[] = {
-    USED("model", BOTH, wgs_read_model, "the server's one; left out or empty: the same"),
-    USED("prompt", COMPLETIONS, wgs_read_prompts, "a text, tokens, or a list of either"),
-    USED("messages", CHAT, wgs_read_messages, "the conversation. A message that the model's chat template leaves out is "
+    USED("model", BOTH | TOKENIZE | DETOKENIZE, wgs_read_model, "the server's one; left out or empty: the same"),
+    USED("prompt", COMPLETIONS | TOKENIZE, wgs_read_prompts, "a text, tokens, or a list of either"),
+    USED("messages", CHAT | TOKENIZE, wgs_read_messages, "the conversation. What the model's chat template leaves out of it is "
          "refused; `developer` is `system` where the template has no such role"),
-    USED("chat_template_kwargs", CHAT, wgs_read_template_options, "more variables of the model's chat template"),
-    USED("add_generation_prompt", CHAT, wgs_read_generation_prompt, "false: the prompt ends with the last message; needs the "
-         "model's own template"),
+    USED("role", MESSAGE, wgs_read_role, "a word"),
+    USED("content", MESSAGE, wgs_read_message_content, "a text, or parts of text; null beside calls"),
+    USED("name", MESSAGE, wgs_read_message_text, "for templates that read it"),
+    USED("reasoning_content", MESSAGE, wgs_read_message_text, "for templates that read it"),
+    USED("reasoning", MESSAGE, wgs_read_message_text, "for templates that read it"),
+    USED("tool_calls", MESSAGE, wgs_read_tool_calls, "for templates that read it"),
+    USED("chat_template_kwargs", CHAT | TOKENIZE, wgs_read_template_options, "more variables of the model's chat template"),
+    USED("add_generation_prompt", CHAT | TOKENIZE, wgs_read_generation_prompt, "false: the prompt ends with the last "
+         "message; needs the model's own template"),
     FLAG("stream", BOTH, stream, "the answer as it grows (below)"),
     USED("stream_options", BOTH, wgs_read_stream_options, "`include_usage`: a last event counts tokens"),
     USED("n_predict", BOTH, wgs_read_n_predict, "as `max_tokens`; -1: as many as the context holds"),
-    WHOLE("max_tokens", BOTH, max_tokens, 0, MANY, "most tokens of an answer. Without it 16, of chats as many as the context "
-         "holds; more than that are as many. 0 with `echo` scores a prompt"),
-    WHOLE("max_completion_tokens", BOTH, max_tokens, 0, MANY, "as `max_tokens`, before which it comes"),
+    USED("max_tokens", BOTH, wgs_read_max_tokens, "most tokens of an answer, up to 2^64 - 1. Without it 16, of chats as "
+         "many as the context holds; more than that are as many. 0 with `echo` scores a prompt"),
+    USED("max_completion_tokens", BOTH, wgs_read_max_tokens, "as `max_tokens`, before which it comes"),
     WHOLE("n", BOTH, n, 1, WGS_CHOICES, "answers to one prompt; the first one is that of `n` 1"),
     USED("seed", BOTH, wgs_read_seed, "from -2^63 to 2^64 - 1. Without one: random; `spec.seed` of the answer says which, as "
          "a number below 2^63: s - 2^64 for s"),
@@ -76,7 +83,13 @@ const wgs_field wgs_fields[] = {
     NUMBER("repetition_penalty", BOTH, repetition_penalty, 0.01, 100, "divides positive and multiplies negative logits of "
          "tokens that the prompt or the answer has"),
     USED("logit_bias", BOTH, wgs_read_biases, "`{\"TOKEN\": -100 .. 100}`, up to 1024 tokens of the vocabulary"),
-    FLAG("add_special_tokens", COMPLETIONS, add_special_tokens, "false: nothing is put before the prompt"),
+    FLAG("add_special_tokens", COMPLETIONS | TOKENIZE, add_special_tokens, "false: nothing is put before the prompt"),
+    USED("content", TOKENIZE, wgs_read_content, "a text, before which nothing is put"),
+    FLAG("add_special", TOKENIZE, add_special_tokens, "true: something is"),
+    FLAG("parse_special", TOKENIZE, parse_special, "false: texts of special tokens stay text"),
+    FLAG("with_pieces", TOKENIZE, with_pieces, "tokens with their texts"),
+    FLAG("return_token_strs", TOKENIZE, return_token_strs, "the texts beside the tokens"),
+    USED("tokens", DETOKENIZE, wgs_read_tokens, "a list of tokens"),
     FLAG("return_token_ids", BOTH, return_token_ids, "`token_ids`, `pieces` (their texts) and `drafted` (1: an accepted draft "
          "token)"),
     FLAG("timings_per_token", BOTH, timings_per_token, "`timings` in every event"),
@@ -102,17 +115,18 @@ const wgs_field wgs_fields[] = {
     ANY("spaces_between_special_tokens", BOTH), ANY("repeat_last_n", BOTH), ANY("dry_base", BOTH),
     ANY("dry_allowed_length", BOTH), ANY("dry_penalty_last_n", BOTH), ANY("dry_sequence_breakers", BOTH),
     ANY("xtc_threshold", BOTH), ANY("dynatemp_exponent", BOTH), ANY("mirostat_tau", BOTH), ANY("mirostat_eta", BOTH),
-    ANY("n_keep", BOTH), ANY("n_discard", BOTH),
+    ANY("n_keep", BOTH), ANY("n_discard", BOTH), ANY("tool_call_id", MESSAGE),
 
     ONLY("best_of", BOTH, "[1]", "`n`"),
     ONLY("use_beam_search", BOTH, "[false]", ""),
     ONLY("length_penalty", BOTH, "[1]", ""),
     ONLY("early_stopping", BOTH, "[false]", ""),
+    ONLY("annotations", MESSAGE, "[[]]", ""),
     ONLY("suffix", COMPLETIONS, "[\"\"]", "a prompt with the model's own marks"),
     ONLY("echo", CHAT, "[false]", "`/v1/completions`"),
     ONLY("add_special_tokens", CHAT, "[false]", "`/v1/completions`"),
-    ONLY("continue_final_message", CHAT, "[false]", "`/v1/completions` with the text of `/apply-template`"),
-    ONLY("tools", CHAT, "[[]]", "a schema (`response_format`) for what a call has to be"),
+    ONLY("continue_final_message", CHAT | TOKENIZE, "[false]", "`/v1/completions` with the text of `/apply-template`"),
+    ONLY("tools", CHAT | TOKENIZE, "[[]]", "a schema (`response_format`) for what a call has to be"),
     ONLY("tool_choice", CHAT, "[\"none\", \"auto\", false]", "a schema (`response_format`)"),
     ONLY("functions", CHAT, "[[]]", "a schema (`response_format`)"),
     ONLY("function_call", CHAT, "[\"none\", \"auto\", false]", "a schema (`response_format`)"),
@@ -158,14 +172,16 @@ const wgs_field wgs_fields[] = {
     REFUSED("allowed_token_ids", BOTH, "a grammar, or `logit_bias`"),
     REFUSED("logits_processors", BOTH, "a grammar, or `logit_bias`"),
     REFUSED("samplers", BOTH, "the order above"),
-    REFUSED("truncate_prompt_tokens", BOTH, "a shorter prompt; `/tokenize` counts"),
-    REFUSED("chat_template", CHAT, "`--chat`, or `/v1/completions`"),
+    REFUSED("truncate_prompt_tokens", BOTH | TOKENIZE, "a shorter prompt; `/tokenize` counts"),
+    REFUSED("chat_template", CHAT | TOKENIZE, "`--chat`, or `/v1/completions`"),
     REFUSED("documents", CHAT, "`chat_template_kwargs`"),
     REFUSED("reasoning_effort", CHAT, "`chat_template_kwargs`"),
     REFUSED("thinking", CHAT, "`chat_template_kwargs`"),
     REFUSED("enable_thinking", CHAT, "`chat_template_kwargs`"),
     REFUSED("web_search_options", CHAT, ""),
-    REFUSED("audio", CHAT, ""),
+    REFUSED("audio", CHAT | MESSAGE, ""),
+    REFUSED("refusal", MESSAGE, "`content`"),
+    REFUSED("function_call", MESSAGE, "`tool_calls`"),
     REFUSED("cache_salt", BOTH, "`--no-prefix-cache`"),
     { NULL, 0, WGS_FIELD_REFUSED, NULL, NULL, 0, 0, 0, NULL },
 };
@@ -206,7 +222,8 @@ bool wgs_only_keys(const char *name, const json_t *v, const char *const *keys, w
     json_object_foreach((json_t *)v, key, x) {
         const char *const *k = keys;
         while (*k && strcmp(*k, key)) k++;
-        if (!*k) return wgs_refuse(p, 400, name, "'%s.%.80s' is not supported by this server; leave it out", name, key);
+        if (!*k && !json_is_null(x))
+            return wgs_refuse(p, 400, name, "'%s.%.80s' is not supported by this server; leave it out", name, key);
     }
     return true;
 }
@@ -270,19 +287,18 @@ static bool known(const char *name, int where)
     return f->name;
 }
 
-bool wgs_fields_read(wgs_request *r, wgs_problem *p)
+bool wgs_fields_read(wgs_request *r, const json_t *object, int where, const char *what, wgs_problem *p)
 {
-    const int where = r->chat ? WGS_CHAT : WGS_COMPLETIONS;
     const char *key;
     json_t *x;
     for (const wgs_field *f = wgs_fields; f->name; f++) {
-        const json_t *v = f->where & where ? json_object_get(r->document, f->name) : NULL;
+        const json_t *v = f->where & where ? json_object_get(object, f->name) : NULL;
         if (v && !json_is_null(v) && !read_field(r, f, v, p)) return false;
     }
-    json_object_foreach(r->document, key, x) {
+    json_object_foreach((json_t *)object, key, x) {
         if (!json_is_null(x) && !known(key, where))
             return wgs_refuse(p, 400, key, "'%.80s' is no field of %s that this server knows; leave it out (docs/serving.md)",
-                              key, r->chat ? "a chat" : "a completion");
+                              key, what);
     }
     return true;
 }

@@ -7,7 +7,8 @@
 
 #include "serve/openai_request.h"
 
-enum { WGS_COMPLETIONS = 1, WGS_CHAT = 2, WGS_BOTH = 3 }; /* requests that have the field */
+/* What has the field: requests, and the messages of a chat. */
+enum { WGS_COMPLETIONS = 1, WGS_CHAT = 2, WGS_BOTH = 3, WGS_TOKENIZE = 4, WGS_DETOKENIZE = 8, WGS_MESSAGE = 16 };
 
 typedef enum wgs_field_kind {
     WGS_FIELD_BOOL, /* a value at its place in wgs_request */
@@ -33,8 +34,9 @@ typedef struct wgs_field {
 
 extern const wgs_field wgs_fields[]; /* ends with a NULL name; a field that is read later wins */
 
-/* Reads all fields of r->document. false: *p says which one is wrong. */
-bool wgs_fields_read(wgs_request *r, wgs_problem *p);
+/* Reads all fields of an object into r. where: one of those above; what: its name for messages. false: *p says which field is
+ * wrong. */
+bool wgs_fields_read(wgs_request *r, const json_t *object, int where, const char *what, wgs_problem *p);
 
 /* "'name' is a string; expected ...". Returns false. */
 bool wgs_wrong_type(wgs_problem *p, const char *name, const json_t *v, const char *expected);
@@ -45,9 +47,13 @@ bool wgs_read_number(const char *name, const json_t *v, double min, double max, 
 bool wgs_only_keys(const char *name, const json_t *v, const char *const *keys, wgs_problem *p);
 
 /* openai_request.c */
-wgs_field_reader wgs_read_model, wgs_read_prompts, wgs_read_messages, wgs_read_template_options, wgs_read_generation_prompt,
-    wgs_read_stream_options, wgs_read_n_predict, wgs_read_seed, wgs_read_stop, wgs_read_stop_tokens, wgs_read_logprobs,
-    wgs_read_top_logprobs, wgs_read_biases, wgs_read_draft_length, wgs_read_speculative;
+wgs_field_reader wgs_read_model, wgs_read_prompts, wgs_read_content, wgs_read_tokens, wgs_read_template_options,
+    wgs_read_generation_prompt, wgs_read_stream_options, wgs_read_max_tokens, wgs_read_n_predict, wgs_read_seed, wgs_read_stop,
+    wgs_read_stop_tokens, wgs_read_logprobs, wgs_read_top_logprobs, wgs_read_biases, wgs_read_draft_length,
+    wgs_read_speculative;
+
+/* request_messages.c */
+wgs_field_reader wgs_read_messages, wgs_read_role, wgs_read_message_content, wgs_read_message_text, wgs_read_tool_calls;
 
 /* request_format.c: what the text has to be. A request has one of them. */
 wgs_field_reader wgs_read_format, wgs_read_grammar, wgs_read_json_schema, wgs_read_choice, wgs_read_structured;

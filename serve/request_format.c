@@ -3,6 +3,7 @@
  * structured_outputs (vLLM), json_schema and grammar (llama.cpp), ebnf (SGLang). All of them become a schema or a grammar. */
 #include <string.h>
 
+#include "core/base/json_foreign.h"
 #include "serve/buffer.h"
 #include "serve/request_fields.h"
 
@@ -31,7 +32,8 @@ static bool take_schema(wgs_request *r, const char *name, const json_t *v, wgs_p
     if (!take(r, name, WGS_FORMAT_SCHEMA, p)) return false;
     if (json_is_string(v)) {
         json_error_t e;
-        r->made = json_loadb(json_string_value(v), json_string_length(v), JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &e);
+        r->made =
+            wg_json_load_foreign(json_string_value(v), json_string_length(v), JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &e);
         if (!r->made)
             return wgs_refuse(p, 400, name, "'%s' is no JSON: line %d, column %d: %s", name, e.line, e.column, e.text);
         v = r->made;

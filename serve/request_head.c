@@ -8,11 +8,16 @@
 #include <string.h>
 #include <strings.h>
 
-/* The fields that frame a message, and the place that is compared next. */
+/* The fields that a request has once: two readers of two of them could take different ones. */
+enum { HOST, LENGTH, CODING, TYPE, PACKING, KEY, ONCE };
+static const char *const once[ONCE] = { [HOST] = "Host",         [LENGTH] = "Content-Length",    [CODING] = "Transfer-Encoding",
+                                        [TYPE] = "Content-Type", [PACKING] = "Content-Encoding", [KEY] = "Authorization" };
+
+/* How often a request has these fields, and the place that is compared next. */
 typedef struct fields {
     const char *at, *end;
     bool good;
-    int hosts, lengths, codings;
+    int count[ONCE];
     bool chunked;
     const char *wrong; /* the name of the first bad field, for the message */
 } fields;
@@ -70,12 +75,8 @@ static enum MHD_Result see_field(void *user, enum MHD_ValueKind kind, const char
         f->good = false;
         return MHD_NO;
     }
-    f->hosts += is_name(name, n, "Host");
-    f->lengths += is_name(name, n, "Content-Length");
-    if (is_name(name, n, "Transfer-Encoding")) {
-        f->codings++;
-        f->chunked = m == 7 && !strncasecmp(value, "chunked", 7);
-    }
+    for (int i = 0; i < ONCE; i++) f->count[i] += is_name(name, n, once[i]);
+    if (is_name(name, n, once[CODING])) f->chunked = is_name(value, m, "chunked");
     return MHD_YES;
 }
 
@@ -94,6 +95,25 @@ static bool is_whole(const fields *f, const char *method, const char *version, c
 }
 #endif
 
+/* Whether the fields that frame the request, or that decide what it is, stand there once. */
+static bool framed_once(const fields *f, bool old, wgs_problem *p)
+{
+    const int lengths = f->count[LENGTH], codings = f->count[CODING];
+    if (!f->count[HOST] && !old) return wgs_refuse(p, 400, NULL, "the header has 0 fields Host; expected one");
+    if (lengths > 1 || codings > 1 || (lengths && codings))
+        return wgs_refuse(
+            p, 400, NULL,
+            "the header says the length of the body more than once: %d fields Content-Length, %d Transfer-Encoding; "
+            "expected one of them",
+            lengths, codings);
+    for (int i = 0; i < ONCE; i++)
+        if (f->count[i] > 1) return wgs_refuse(p, 400, NULL, "the header has %d fields %s; expected one", f->count[i], once[i]);
+    if (codings && !f->chunked)
+        return wgs_refuse(p, 400, NULL, "the transfer coding of the body is not known; expected Transfer-Encoding: chunked");
+    if (codings && old) return wgs_refuse(p, 400, NULL, "HTTP/1.0 has no Transfer-Encoding; send Content-Length");
+    return true;
+}
+
 bool wgs_head_framed(struct MHD_Connection *c, const char *method, const char *version, const wgs_first_line *line, size_t most,
                      wgs_problem *p)
 {
@@ -110,29 +130,25 @@ bool wgs_head_framed(struct MHD_Connection *c, const char *method, const char *v
             "the header is malformed at the field '%.40s'; expected lines NAME: VALUE that end with CR LF, without "
             "spaces before the colon, control characters or folded lines",
             f.wrong);
-    if (!is_whole(&f, method, version, line))
+    if (!is_token(method, strlen(method)) || !is_whole(&f, method, version, line))
         return wgs_refuse(p, 400, NULL,
                           "the header is malformed; expected METHOD PATH VERSION and lines NAME: VALUE, each "
                           "ended by CR LF, without control characters");
-    const bool old = !strcmp(version, "HTTP/1.0");
-    if (f.hosts > 1 || (!f.hosts && !old))
-        return wgs_refuse(p, 400, NULL, "the header has %d fields Host; expected one", f.hosts);
-    if (f.lengths > 1 || f.codings > 1 || (f.lengths && f.codings))
-        return wgs_refuse(
-            p, 400, NULL,
-            "the header says the length of the body more than once: %d fields Content-Length, %d Transfer-Encoding; "
-            "expected one of them",
-            f.lengths, f.codings);
-    if (f.codings && !f.chunked)
-        return wgs_refuse(p, 400, NULL, "the transfer coding of the body is not known; expected Transfer-Encoding: chunked");
-    if (f.codings && old) return wgs_refuse(p, 400, NULL, "HTTP/1.0 has no Transfer-Encoding; send Content-Length");
-    return true;
+    return framed_once(&f, !strcmp(version, "HTTP/1.0"), p);
 }
 
-static const char *field_of(struct MHD_Connection *c, const char *name)
+wgs_value wgs_head_value(struct MHD_Connection *c, const char *name)
 {
-    return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
+    wgs_value v = { NULL, 0 };
+    if (MHD_lookup_connection_value_n(c, MHD_HEADER_KIND, name, strlen(name), &v.s, &v.n) == MHD_NO)
+        return (wgs_value){ NULL, 0 };
+    if (!v.s) v.s = "";
+    while (v.n && (*v.s == ' ' || *v.s == '\t')) v.s++, v.n--;
+    while (v.n && (v.s[v.n - 1] == ' ' || v.s[v.n - 1] == '\t')) v.n--;
+    return v;
 }
+
+bool wgs_value_is(wgs_value v, const char *text) { return is_name(v.s, v.n, text); }
 
 /* Whether a list of names, with commas, has this one; "*" has all. */
 static bool lists(const char *list, const char *name, size_t n)
@@ -155,37 +171,63 @@ static bool is_loopback(const char *name, size_t n)
     return n > 4 && !strncmp(name, "127.", 4) && strspn(name, "0123456789.") >= n;
 }
 
-bool wgs_head_host(const wgs_server *s, struct MHD_Connection *c, wgs_problem *p)
+bool wgs_head_host(const wgs_server *s, struct MHD_Connection *c, const wgs_target *target, wgs_problem *p)
 {
     const wgs_options *o = s->options;
-    const char *host = field_of(c, "Host"), *close = host && *host == '[' ? strchr(host, ']') : NULL;
+    const wgs_value field = wgs_head_value(c, "Host");
+    const char *host = target->host ? target->host : field.s;
+    const size_t all = target->host ? target->host_bytes : field.n;
     if (!host) return true; /* HTTP/1.0 alone */
-    const size_t n = close ? (size_t)(close + 1 - host) : strcspn(host, ":"), port = host[n] == ':' ? n + 1 : n;
-    if (!n || host[port + strspn(host + port, "0123456789")] || host[strcspn(host, " \t,/?#@")])
-        return wgs_refuse(p, 400, NULL, "the field Host is '%.80s'; expected NAME or NAME:PORT", host);
+    const char *close = all && *host == '[' ? memchr(host, ']', all) : NULL, *colon = memchr(host, ':', all);
+    const size_t n = close ? (size_t)(close + 1 - host) : colon ? (size_t)(colon - host) : all;
+    const size_t port = n < all && host[n] == ':' ? n + 1 : n;
+    bool good = n > 0;
+    for (size_t i = 0; i < all; i++)
+        good = good && (i < port ? !strchr(" \t,/?#@", host[i]) : host[i] >= '0' && host[i] <= '9');
+    if (!good)
+        return wgs_refuse(p, 400, NULL, "the host of the request is '%.*s'; expected NAME or NAME:PORT",
+                          all > 80 ? 80 : (int)all, host);
     const bool guarded = o->allow_host || (!s->key && is_loopback(o->host, strlen(o->host)));
     if (!guarded || is_loopback(host, n) || is_name(host, n, o->host) || lists(o->allow_host, host, n)) return true;
     return wgs_refuse(p, 403, NULL,
-                      "this server does not answer for the host '%.80s'; expected localhost or an address of this machine; "
+                      "this server does not answer for the host '%.*s'; expected localhost or an address of this machine; "
                       "--allow-host %.*s lets it",
-                      host, n > 80 ? 80 : (int)n, host);
+                      all > 80 ? 80 : (int)all, host, n > 80 ? 80 : (int)n, host);
 }
 
 bool wgs_head_has_body(struct MHD_Connection *c)
 {
-    const char *length = field_of(c, "Content-Length");
-    return (length && length[strspn(length, "0")]) || field_of(c, "Transfer-Encoding");
+    const wgs_value length = wgs_head_value(c, "Content-Length");
+    return (length.s && length.s[strspn(length.s, "0")]) || wgs_head_value(c, "Transfer-Encoding").s;
+}
+
+/* Whether the parameters of a type, "; charset=utf-8", leave the text UTF-8. */
+static bool is_utf8(wgs_value type)
+{
+    static const char *const names[] = { "utf-8", "utf8", "us-ascii" };
+    for (size_t i = 0; i < type.n; i++) {
+        wgs_value v = { type.s + i, type.n - i };
+        if (type.s[i] != ';') continue;
+        for (v.s++, v.n--; v.n && (*v.s == ' ' || *v.s == '\t'); v.s++) v.n--;
+        if (v.n < 8 || strncasecmp(v.s, "charset=", 8) != 0) continue;
+        v.s += 8;
+        for (v.n = 0; v.s + v.n < type.s + type.n && !strchr("; \t", v.s[v.n]);) v.n++;
+        if (v.n > 1 && *v.s == '"' && v.s[v.n - 1] == '"') v.s++, v.n -= 2;
+        if (!wgs_value_is(v, names[0]) && !wgs_value_is(v, names[1]) && !wgs_value_is(v, names[2])) return false;
+    }
+    return true;
 }
 
 bool wgs_head_body(struct MHD_Connection *c, wgs_problem *p)
 {
-    const char *type = field_of(c, "Content-Type"), *coding = field_of(c, "Content-Encoding");
-    if (coding && strcasecmp(coding, "identity") != 0)
-        return wgs_refuse(p, 415, NULL, "the body has Content-Encoding: %.40s; expected a body that is not compressed", coding);
-    const size_t n = type ? strcspn(type, "; \t") : 0;
-    if (is_name(type, n, "application/json")) return true;
+    const wgs_value type = wgs_head_value(c, "Content-Type"), packing = wgs_head_value(c, "Content-Encoding");
+    if (packing.s && !wgs_value_is(packing, "identity"))
+        return wgs_refuse(p, 415, NULL, "the body has Content-Encoding: %.40s; expected a body that is not compressed",
+                          packing.s);
+    const size_t n = type.s ? strcspn(type.s, "; \t") : 0;
+    if (n && is_name(type.s, n, "application/json") && is_utf8(type)) return true;
     return wgs_refuse(p, 415, NULL,
                       "the body has %s%.80s; expected the header Content-Type: application/json (curl: -H 'Content-Type: "
-                      "application/json')",
-                      type ? "Content-Type: " : "no Content-Type", type ? type : "");
+                      "application/json'), of UTF-8",
+                      type.s ? "Content-Type: " : "no Content-Type", type.s ? type.s : "");
 }

@@ -9,7 +9,7 @@
 
 /* What was sent of an answer. */
 typedef struct progress {
-    int tokens, rounds;
+    int tokens, rounds, counted; /* counted: rounds whose drafts were told */
     size_t text;
     bool role, last;
 } progress;
@@ -39,6 +39,15 @@ static void put_event(stream *s, json_t *event)
     free(text);
 }
 
+/* How many of the first `to` tokens keep their round's counts whatever the text turns out to be: if a stop string cuts a round,
+ * its last token that is left is none of its accepted draft tokens. */
+static int decided(const wgs_answer *a, const progress *sent, int to)
+{
+    int k = sent->counted;
+    while (k < a->rounds && a->round[k].tokens < to) k++;
+    return to > sent->tokens && k < a->rounds && a->round[k].tokens > to ? to - 1 : to;
+}
+
 /* The part of an answer from what was sent up to the end of round `round`; -1: the prompt that is echoed. */
 static wgs_part part_of(const wgs_answer *a, const progress *sent, int index, int round)
 {
@@ -47,18 +56,19 @@ static wgs_part part_of(const wgs_answer *a, const progress *sent, int index, in
     wgs_part p = { .index = index, .token_from = sent->tokens, .token_to = sent->tokens, .text_from = sent->text };
     p.text_to = round < 0 ? a->text_from : whole ? a->text.n : a->round[round].settled;
     while (p.token_to < tokens && (whole || a->token[p.token_to].end <= p.text_to)) p.token_to++;
-    if (round >= 0) {
-        p.drafted = a->round[round].drafted;
-        p.accepted = a->round[round].accepted;
-    }
+    if (!whole && round >= 0) p.token_to = decided(a, sent, p.token_to);
     return p;
 }
 
-static void put_part(stream *s, const wgs_answer *a, progress *sent, const wgs_part *p)
+/* An event tells the counts of the tokens that it carries: a round's drafts are told with its last token. */
+static void put_part(stream *s, const wgs_answer *a, progress *sent, wgs_part *p)
 {
     const wgs_head *h = &s->job->head;
     if (h->request->chat && !sent->role) put_event(s, wgs_role_json(h, p->index));
     sent->role = true;
+    for (int i = p->token_from; i < p->token_to; i++) p->accepted += a->token[i].drafted;
+    for (; sent->counted < a->rounds && a->round[sent->counted].tokens <= p->token_to; sent->counted++)
+        p->drafted += a->round[sent->counted].drafted;
     put_event(s, wgs_part_json(h, a, p));
     sent->tokens = p->token_to;
     sent->text = p->text_to;
@@ -80,7 +90,7 @@ static bool advance(stream *s, int i)
     progress *sent = &s->of[i];
     if (sent->last) return false;
     if (a->echoed > sent->tokens) {
-        const wgs_part p = part_of(a, sent, i, -1);
+        wgs_part p = part_of(a, sent, i, -1);
         put_part(s, a, sent, &p);
         return true;
     }
@@ -98,7 +108,7 @@ static bool advance(stream *s, int i)
         wgs_part p = {
             .index = i, .token_from = sent->tokens, .token_to = a->tokens, .text_from = sent->text, .text_to = a->text.n
         };
-        if (chat && p.text_to > p.text_from) put_part(s, a, sent, &p); /* a character without its end */
+        if (chat && (p.text_to > p.text_from || p.token_to > p.token_from)) put_part(s, a, sent, &p); /* what was held back */
         p = (wgs_part){
             .index = i, .token_from = a->tokens, .token_to = a->tokens, .text_from = a->text.n, .text_to = a->text.n
         };

@@ -32,7 +32,7 @@ typedef struct wg_rule_block {
     wg_path *out;
 } wg_rule_block;
 
-/* The block of an accept with these arguments; state: an object of the call. */
+/* The block of an `accept` with these arguments. state: an uninitialised object that lives as long as the call. */
 static inline wg_rule_block wg_host_block(const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance,
                                           wg_workspace *work, wg_rule_state *state, wg_path *out)
 {
@@ -49,7 +49,7 @@ static inline wg_rule_block wg_host_block(const wg_tree *tree, wg_rows *p, wg_ro
                             .out = out };
 }
 
-/* ---- threads: this one */
+/* ---- threads: the calling one */
 
 #define WG_RULE static inline
 #define WG_ONE_THREAD true
@@ -100,7 +100,7 @@ WG_RULE wg_probs wg_whole_q(const wg_rule_block *b, wg_dist r)
 }
 WG_RULE int32_t wg_argmax(const wg_rule_block *b, wg_dist r) { return (void)b, wg_rows_argmax(r.of, r.row); }
 
-/* A p and a q where p may have mass, side by side, so that many passes over them cost what the support costs. */
+/* p and q at the tokens where p may have mass, packed, so that many passes over them cost as much as the support. */
 typedef struct wg_row_pair {
     int n;
     const double *p, *q;

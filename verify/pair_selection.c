@@ -55,10 +55,10 @@ bool wg_pair_selection_single(wg_pair_selection *s, wg_rows *q, int qrow)
     return true;
 }
 
-/* Best token first; each takes an equal part of all its pairs with worse ones. */
+/* Assigns pairs best token first; each token takes an equal part of all its pairs with worse ones. */
 static void take_in_turn(wg_pair_selection *s, int from, int to)
 {
-    sums before = { 0, 0 }, left = { 0, 0 }; /* left: of better tokens, the parts of their pairs that they did not take */
+    sums before = { 0, 0 }, left = { 0, 0 }; /* left: the parts of their pairs that better tokens did not take */
     for (int i = from; i < to; i++) {
         s->before_q[i] = before.q;
         s->before_odds[i] = before.odds;
@@ -75,7 +75,7 @@ static void take_in_turn(wg_pair_selection *s, int from, int to)
     }
 }
 
-/* The prefix with the least room among ranks from .. to-1: where the others begin. */
+/* Finds the prefix with the least room among ranks from .. to-1; returns the rank after it. */
 static int tightest(const wg_pair_selection *s, int from, int to, double *room)
 {
     const sums all = sums_of(s, from, to);

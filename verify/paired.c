@@ -32,8 +32,9 @@
 
 typedef struct paired {
     wg_rule_block b;
-    double entry[WG_TREE_NODES], ratio[WG_TREE_NODES]; /* r of a node when it was entered, and now */
-    int16_t first[WG_TREE_NODES], last[WG_TREE_NODES]; /* its children that are tried at present; last: the node itself, none */
+    double entry[WG_TREE_NODES], ratio[WG_TREE_NODES]; /* r of a node at its entry, and at present */
+    /* first and last child under trial; last: the node itself if there is none */
+    int16_t first[WG_TREE_NODES], last[WG_TREE_NODES];
     /* the row in b.rest: t of `node` when the children before `child` (-1: all) were rejected; mass: its r */
     int node, child;
     double mass;
@@ -52,12 +53,12 @@ static void set_row(paired *k, double r)
     const wg_dist p = wg_p(&k->b, k->node), q = wg_q(&k->b, wg_child(&k->b, k->node, k->node));
     const wg_tokens of_p = wg_tokens_of(&k->b, p), of_q = wg_tokens_of(&k->b, q);
     const wg_probs row = wg_whole_p(&k->b, p);
-    WG_FOR_TOKENS(of_q, x) k->b.rest[x] = 0; /* where only q has mass */
+    WG_FOR_TOKENS(of_q, x) k->b.rest[x] = 0; /* clears tokens where only q has mass */
     WG_FOR_TOKENS(of_p, x) k->b.rest[x] = r * row[x];
     k->mass = r;
 }
 
-/* Selects among the children from k->child on. */
+/* Opens the selection among the children from k->child on. */
 static void open_stage(paired *k)
 {
     const wg_rule_block *b = &k->b;
@@ -69,7 +70,7 @@ static void open_stage(paired *k)
     if (wg_pair_selection_open(&k->s, b->tree->token[k->child], b->tree->token[second], b->work)) k->end = second;
 }
 
-/* After the rejection of what was selected: (t - s)+, for the next children. */
+/* Sets the row to (t - s)+ after the rejection of the selected child, for the next children. */
 static void leave_stage(paired *k)
 {
     const wg_dist p = wg_p(&k->b, k->node);
@@ -86,11 +87,11 @@ static void leave_stage(paired *k)
         WG_FOR_TOKENS(of_p, x) t[x] *= scale;
         k->mass = z / (z + (1 - k->mass));
     } else {
-        set_row(k, k->mass >= 1); /* nothing is left although r = 1: p = q to rounding. Start again from p. */
+        set_row(k, k->mass >= 1); /* no mass is left although r = 1: p equals q up to rounding, so restart from p */
     }
 }
 
-/* The row of a node when the children before `child` were rejected. */
+/* Computes the row of a node after the rejection of the children before `child`. */
 static void reach(paired *k, int v, int child)
 {
     if (k->node == v && k->child == child) return;
@@ -104,14 +105,15 @@ static void reach(paired *k, int v, int child)
     }
 }
 
-/* The selected child of those from `child` on, entered. */
+/* Selects a child among those from `child` on, and enters it. */
 static int descend(paired *k, int v, int child)
 {
     const wg_rule_block *b = &k->b;
     const int32_t *token = b->tree->token;
     const int hot = wg_one_hot(wg_p(b, v));
     k->first[v] = (int16_t)child;
-    if (hot >= 0 && k->ratio[v] >= 1) { /* s does not matter: that token, if it is there, and always the same row after it */
+    /* p is one-hot, so s does not matter: take its token if it is a child; the row after it is the same */
+    if (hot >= 0 && k->ratio[v] >= 1) {
         k->last[v] = (int16_t)child;
         enter(k, child, token[child] == hot);
         return child;

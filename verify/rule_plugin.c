@@ -8,7 +8,7 @@
 
 #include "core/base/mem.h"
 
-/* Only a shared object is passed to the loader, whose messages differ between systems. */
+/* Refuses a file that is not a shared object, because the loader's messages differ between systems. */
 static wg_status check_file(const char *path, wg_error *err)
 {
     char magic[4] = { 0 };
@@ -57,7 +57,7 @@ wg_status wg_verifier_load(const char *path, const wg_verifier_class **rule, voi
     char from[4096];
     *object = NULL;
     WG_TRY(check_file(path, err));
-    snprintf(from, sizeof from, "%s%s", strchr(path, '/') ? "" : "./", path); /* never from a search path */
+    snprintf(from, sizeof from, "%s%s", strchr(path, '/') ? "" : "./", path); /* no search path */
     void *loaded = dlopen(from, RTLD_NOW | RTLD_LOCAL);
     if (!loaded) return wg_fail(err, WG_EFORMAT, "rule plug-in %s: cannot be loaded: %s", path, dlerror());
     const wg_verifier_plugin *t = dlsym(loaded, "wg_plugin_verifier");

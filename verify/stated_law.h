@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Lossy rules whose law is stated: rejection in rounds (kernels/rule/rounds.h) against another row than p.
  *
- * At a node with children let v be the row that the class's law_row makes of p and of the q that the children were drawn from.
- * The rounds take v in the place of p. Theorem: given the text and that a draft was made for its next token, that token has the
- * law v, since the theorem of rounds.h holds for any distribution in the place of p. A node without children has no q: its
+ * At a node with children let v be the row that the class's law_row computes from p and the q that the children were drawn
+ * from. The rounds use v in place of p. Theorem: given the text and that a draft was made for its next token, that token has
+ * the law v, since the theorem of rounds.h holds for any distribution in place of p. A node without children has no q: its
  * token (the bonus token, and the tokens of steps without a draft) has the law p.
  *
- * The rule of a host: rows of p are copied from a device. */
+ * Such a rule runs on the host: rows of p are copied from a device. */
 #ifndef WG_VERIFY_STATED_LAW_H
 #define WG_VERIFY_STATED_LAW_H
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The verification rules of this folder: one line each here, in the order in which they are listed, and one NULL-terminated
- * table. */
+ * The verification rules of this folder: a line each, in the order of `wager list`, and a NULL-terminated table of them. */
 #ifndef WG_VERIFY_VERIFY_H
 #define WG_VERIFY_VERIFY_H
 
@@ -33,14 +32,14 @@ WG_VERIFIERS(WG_VERIFIER_DECLARE)
 
 extern const wg_verifier_class *const wg_verifiers[];
 
-/* The probability that optimal selection takes token y as the one of k independent draws from q (kernels/rule/selection.h). */
+/* The probability that optimal selection selects token y among k independent draws from q (kernels/rule/selection.h). */
 double wg_optimal_law(wg_rows *p, int prow, wg_rows *q, int qrow, int k, int32_t y, wg_workspace *work);
 
-/* Rejection in rounds, of all laws that draw siblings or rank them: `rejection` and `without_replacement`. */
+/* Rejection in rounds for all sibling laws but COUPLED: `rejection` and `without_replacement`. */
 void wg_rounds_accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
                       wg_path *out);
 
-/* Traversal without looking whether the tree is a chain, for the test that it is `block` there. */
+/* Traversal without the special case of chains, for the test that it equals `block` on them. */
 void wg_traversal_tree_accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance,
                               wg_workspace *work, wg_path *out);
 

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Base64 (base64.h). */
 #include "core/base/base64.h"
 
 #include <stdint.h>

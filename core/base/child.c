@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See child.h. */
+ * Programs in processes of their own (child.h). */
 #include "core/base/child.h"
 
 #include <errno.h>

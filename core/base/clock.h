@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 double wg_clock_now(void);                        /* seconds, monotonic, arbitrary origin */
-double wg_clock_thread(void);                     /* seconds this thread has computed: other programs do not count */
+double wg_clock_thread(void);                     /* CPU seconds of this thread */
 const char *wg_clock_utc(char *buf, size_t size); /* now, as "20260131T235959Z" */
 
 #endif

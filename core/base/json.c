@@ -38,72 +38,6 @@ static void place(const wg_json *doc, const char *at, int *line, int *column)
     *column = col;
 }
 
-/* Whether the digits of an integer are beyond 64 bits with a sign. */
-static bool is_wide(const char *digits, size_t n, bool negative)
-{
-    const char *const most = negative ? "9223372036854775808" : "9223372036854775807";
-    return n > 19 || (n == 19 && memcmp(digits, most, 19) > 0);
-}
-
-/* The end of the next integer outside strings that is beyond 64 bits, from p on; NULL: there is none. */
-static const char *next_wide(const char *p, const char *end)
-{
-    while (p < end) {
-        const char *const from = p++;
-        if (*from == '"') {
-            while (p < end && *p != '"') p += *p == '\\' && end - p > 1 ? 2 : 1;
-            if (p < end) p++;
-        } else if (*from == '-' || (*from >= '0' && *from <= '9')) {
-            const char *digits = from + (*from == '-');
-            while (p < end && *p >= '0' && *p <= '9') p++;
-            const char *last = p;
-            while (p < end && *p && strchr("+-.eE0123456789", *p)) p++;
-            if (p == last && is_wide(digits, (size_t)(p - digits), *from == '-')) return p;
-        }
-    }
-    return NULL;
-}
-
-/* An error's place in the text, from that in the copy where each wide integer is longer by WIDER. */
-enum { WIDER = 2 };
-static void place_back(json_error_t *e, const char *text, size_t n)
-{
-    int line = 1, column = 0, before = 0;
-    const char *at = text, *wide = text;
-    while ((wide = next_wide(wide, text + n)) && line <= e->line) {
-        for (; at < wide; at++)
-            if (*at == '\n') line++, column = 0;
-            else if (((unsigned char)*at & 0xC0) != 0x80) column++;
-        if (line == e->line && e->column > column) e->column -= e->column < column + WIDER ? e->column - column : WIDER;
-        if (e->position > wide - text) before++;
-    }
-    e->position -= before * WIDER;
-}
-
-json_t *wg_json_load_foreign(const char *text, size_t n, size_t flags, json_error_t *e)
-{
-    json_error_t ignored;
-    size_t wide = 0, at = 0;
-    if (!e) e = &ignored;
-    for (const char *p = text; (p = next_wide(p, text + n));) wide++;
-    if (wide == 0) return json_loadb(text, n, flags, e);
-    char *copy = wg_alloc(n + wide * WIDER, 1);
-    *e = (json_error_t){ .line = -1, .column = -1 };
-    if (!copy) return NULL;
-    for (const char *from = text, *to; from < text + n; from = to) {
-        to = next_wide(from, text + n);
-        const char *const piece_end = to ? to : text + n;
-        memcpy(copy + at, from, (size_t)(piece_end - from));
-        at += (size_t)(piece_end - from);
-        if (to) memcpy(copy + at, ".0", WIDER), at += WIDER;
-        else to = piece_end;
-    }
-    json_t *v = json_loadb(copy, at, flags, e);
-    wg_free(copy);
-    if (!v) place_back(e, text, n);
-    return v;
-}
-
 static wg_status parse_take(wg_json **out, const char *name, char *text, size_t n, bool foreign, wg_error *err)
 {
     wg_json *doc = wg_calloc(1, sizeof *doc);
@@ -429,7 +363,7 @@ static void put(sink *s, const char *p, size_t n)
 
 static void puts_(sink *s, const char *p) { put(s, p, strlen(p)); }
 
-/* Before an element of level `level`, or the bracket behind the elements of it: a new line, or nothing. */
+/* Begins a new line, if the form has one, before an element of level `level` or its closing bracket. */
 static bool newline(sink *s, int level, int indentation)
 {
     if (level > s->lines) return false;

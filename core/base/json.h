@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "core/base/error.h"
+#include "core/base/json_foreign.h"
 
 typedef struct wg_json wg_json; /* a parsed document: tree, source text, positions */
 
@@ -15,12 +16,11 @@ wg_status wg_json_open(wg_json **out, const char *path, wg_error *err);
 /* The same from memory; `name` stands for the path in messages. The text is copied. */
 wg_status wg_json_parse(wg_json **out, const char *name, const char *text, size_t n, wg_error *err);
 
-/* The same of files and texts that other programs write: an integer beyond 64 bits is a real (the nearest double), all other
- * integers stay exact. In those above such an integer is an error. */
+/* The same for files and texts of other programs: an integer beyond 64 bits becomes a real (the nearest double), all others
+ * stay exact. In the functions above such an integer is an error. */
 wg_status wg_json_open_foreign(wg_json **out, const char *path, wg_error *err);
 wg_status wg_json_parse_foreign(wg_json **out, const char *name, const char *text, size_t n, wg_error *err);
-/* json_loadb with this rule. e may be NULL; its place is that in `text`, and its text is empty when out of memory. */
-json_t *wg_json_load_foreign(const char *text, size_t n, size_t flags, json_error_t *e);
+/* json_foreign.h has json_loadb with this rule. */
 void wg_json_close(wg_json *doc); /* NULL is fine */
 
 json_t *wg_json_root(const wg_json *doc); /* borrowed */
@@ -36,11 +36,11 @@ bool wg_json_where(const wg_json *doc, const char *path, bool key, int *line, in
 wg_status wg_json_problem(const wg_json *doc, const char *path, bool key, wg_error *err, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* The document of a file in a folder, without positions; NULL where there is none that can be read. */
+/* Reads a file in a folder, without positions; NULL: it is missing or unreadable. */
 json_t *wg_json_load(const char *dir, const char *file);
 
 /* Canonical text: sorted keys, no spaces (or 2-space indentation), shortest numbers that read back the same; trailing newline
- * only with indentation. Free with wg_free; NULL when out of memory, or value is NULL for that reason. */
+ * only with indentation. Free with wg_free; NULL: out of memory, or value is NULL. */
 char *wg_json_canonical(const json_t *value, bool indent);
 
 /* Writes `value` to a file in canonical, indented form, atomically (save.h). */

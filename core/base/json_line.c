@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See json_line.h. */
+ * JSON lines on standard output (json_line.h). */
 #include "core/base/json_line.h"
 
 #include <stdatomic.h>

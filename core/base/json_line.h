@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * JSON on standard output, a line an object, for programs: the library prints nothing. */
+ * JSON on standard output, an object per line, for programs; the library prints nothing. */
 #ifndef WG_CORE_BASE_JSON_LINE_H
 #define WG_CORE_BASE_JSON_LINE_H
 
 #include <jansson.h>
 #include <stdbool.h>
 
-/* Prints v, which it takes over, on standard output as one line of compact text with sorted keys; flags: those of jansson
- * beside these. Prints nothing when v is NULL or memory ends; then wg_json_incomplete() is true. */
+/* Prints v as one line of compact text with sorted keys on standard output, and releases it. flags: further flags of jansson.
+ * If v is NULL or memory is short, it prints nothing, and wg_json_incomplete() is true. */
 void wg_json_put_line(json_t *v, size_t flags);
 
-/* Whether some JSON could not be built or printed, because memory ended, since wg_json_watch_memory, which has jansson's
- * allocator watched. A program that prints JSON ends as failed then: a member may be missing anywhere. */
+/* wg_json_watch_memory watches jansson's allocator; wg_json_incomplete says whether some JSON could not be built or printed
+ * since then. A program that prints JSON then fails, since any member may be missing. */
 void wg_json_watch_memory(void);
 bool wg_json_incomplete(void);
 

@@ -20,7 +20,7 @@ static inline json_t *wg_json_plain(double v)
 /* Milliseconds with microsecond digits, for people and diffs. */
 static inline json_t *wg_json_ms(double seconds) { return wg_json_number(round(seconds * 1e6) / 1e3); }
 
-/* The number of a member; where there is none wg_json_real returns 0 and wg_json_measured NaN. */
+/* The number of a member; if absent, wg_json_real returns 0 and wg_json_measured NaN. */
 static inline double wg_json_real(const json_t *o, const char *key) { return json_number_value(json_object_get(o, key)); }
 static inline double wg_json_measured(const json_t *o, const char *key)
 {
@@ -28,14 +28,14 @@ static inline double wg_json_measured(const json_t *o, const char *key)
     return json_is_number(v) ? json_number_value(v) : NAN;
 }
 
-/* The number of item i of a member that is a list; NaN where there is none. */
+/* The number of item i of a member that is a list; NaN: absent. */
 static inline double wg_json_item(const json_t *o, const char *key, size_t i)
 {
     const json_t *v = json_array_get(json_object_get(o, key), i);
     return json_is_number(v) ? json_number_value(v) : NAN;
 }
 
-/* The integer of a member, 0 where there is none; the string of a member, "" where there is none. */
+/* The integer of a member, 0 if absent; the string of a member, "" if absent. */
 static inline json_int_t wg_json_int(const json_t *o, const char *key) { return json_integer_value(json_object_get(o, key)); }
 static inline const char *wg_json_word(const json_t *o, const char *key)
 {
@@ -43,7 +43,7 @@ static inline const char *wg_json_word(const json_t *o, const char *key)
     return s ? s : "";
 }
 
-/* A string; "?" for what is not UTF-8. */
+/* A JSON string; "?" for a text that is not UTF-8. */
 static inline json_t *wg_json_text(const char *s)
 {
     json_t *v = json_string(s ? s : "");

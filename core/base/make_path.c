@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See make_path.h. */
+ * Making folders (make_path.h). */
 #include "core/base/make_path.h"
 
 #include <errno.h>

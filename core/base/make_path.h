@@ -7,10 +7,10 @@
 
 #include "core/base/error.h"
 
-/* Makes a folder and those above it that are missing. *made: it was not there before. False, with errno: it cannot be made. */
+/* Makes a folder and the missing ones above it. *made: it did not exist. False, with errno: it cannot be made. */
 bool wg_make_path(const char *path, bool *made);
 
-/* The same of the folders above a path alone, those before its last name. EIO. */
+/* Makes the folders above a path, those before its last name. EIO. */
 wg_status wg_make_parents(const char *path, wg_error *err);
 
 #endif

@@ -17,7 +17,7 @@ typedef struct header {
     size_t mapped; /* ... of so many bytes; 0: of the C library */
 } header;
 
-enum { LAZY_ZERO = 1 << 18 }; /* from here on the system's own zero pages beat memset */
+enum { LAZY_ZERO = 1 << 18 }; /* from this size on the system's zero pages beat memset */
 
 #define MAGIC 0x77616765726d656dull
 
@@ -28,7 +28,7 @@ static atomic_bool fail_sticky;
 static header *header_of(void *p)
 {
     header *h = (header *)((char *)p - WG_ALIGN);
-    wg_assert(h->magic == MAGIC); /* not from this allocator, freed twice, or overwritten by the block before */
+    wg_assert(h->magic == MAGIC); /* foreign, freed twice, or overwritten by the block before */
     return h;
 }
 

@@ -9,7 +9,7 @@
 
 #include "core/base/error.h"
 
-enum { WG_ALIGN = 64 }; /* of every block: one cache line, one AVX-512 vector */
+enum { WG_ALIGN = 64 }; /* alignment of blocks: a cache line, an AVX-512 vector */
 
 /* n * size bytes, aligned to WG_ALIGN, zeroed. NULL when out of memory or when n * size overflows. n * size == 0 gives a
  * unique block. Free with wg_free. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The nearest spelling of a word among known ones. A header alone: the server, which is linked with libwager and nothing else
- * of ours, has it too. */
+ * The nearest spelling of a word among known ones. It is a header alone, so that the server, which links only libwager, can use
+ * it. */
 #ifndef WG_CORE_BASE_NEAREST_H
 #define WG_CORE_BASE_NEAREST_H
 
@@ -32,7 +32,7 @@ static inline int wg_nearest_distance(const char *a, const char *b)
 }
 
 /* The candidate closest to `word` by edit distance (at most 1/3 of its length, at least 1 and at most 3 edits); else the first
- * of which `word` is the beginning, or which is the beginning of `word` (three letters or more); else NULL. */
+ * that has `word` as a prefix or is a prefix of it (three letters or more); else NULL. */
 static inline const char *wg_nearest(const char *word, const char *const *candidates)
 {
     const int third = (int)(strlen(word) / 3);

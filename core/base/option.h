@@ -17,13 +17,13 @@ typedef enum wg_option_type { WG_OPT_INT, WG_OPT_FLOAT, WG_OPT_BOOL, WG_OPT_STRI
 /* INT -> int, FLOAT -> double, BOOL -> bool, STRING -> char[WG_OPTION_STRING], ENUM -> int (index into choices). */
 enum { WG_OPTION_STRING = 512 };
 
-/* What the text of a STRING option names. A file: relative to the working directory, unless it stands in a config. */
+/* The things that the text of a STRING option names. Files are relative to the working directory, except in a config. */
 typedef enum wg_option_names {
     WG_NAMES_NOTHING,
     WG_NAMES_FILE,
     WG_NAMES_SHAPE,    /* a file, unless it has digits and dashes only */
     WG_NAMES_OR_WORD,  /* a file, unless it has letters only */
-    WG_NAMES_COMMAND,  /* for a shell: words of it may be files */
+    WG_NAMES_COMMAND,  /* a shell command, whose words may be files */
     WG_NAMES_DRAFTERS, /* SPEC|SPEC|... (draft/compose/composite.h), whose options may name files */
 } wg_option_names;
 
@@ -39,7 +39,7 @@ typedef struct wg_option {
 /* clang-format off */
 #define WG_OPTION_INT(T, field, def, min, max, doc) \
     { #field, doc, WG_OPT_INT, offsetof(T, field), def, min, max, NULL, NULL }
-/* Whose values 0, 1 ... may also be written as words. */
+/* An integer whose values 0, 1 ... may also be written as words. */
 #define WG_OPTION_COUNT(T, field, def, min, max, words, doc) \
     { #field, doc, WG_OPT_INT, offsetof(T, field), def, min, max, NULL, words }
 #define WG_OPTION_FLOAT(T, field, def, min, max, doc) \
@@ -66,7 +66,7 @@ wg_status wg_option_set_list(const wg_option *table, void *o, size_t size, const
 /* Sets one field from a number that came from JSON (INT and FLOAT rows; range-checked), or a bool. */
 wg_status wg_option_set_number(const wg_option *table, void *o, const char *name, double value, bool is_integer, wg_error *err);
 
-/* Whether the row's text names such things. */
+/* Whether the row's text names things of this kind. */
 static inline bool wg_option_is(const wg_option *row, wg_option_names what)
 {
     return row->type == WG_OPT_STRING && row->def == what;

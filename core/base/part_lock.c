@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See part_lock.h. */
+ * Locks of temporary files (part_lock.h). */
 #include "core/base/part_lock.h"
 
 #include <dirent.h>
@@ -14,7 +14,7 @@
 bool wg_part_lock(int fd)
 {
     struct stat st;
-    if (flock(fd, LOCK_EX)) return true; /* no locks here, and so no sweeping */
+    if (flock(fd, LOCK_EX)) return true; /* no locks, so nothing is swept */
     return fstat(fd, &st) != 0 || st.st_nlink > 0;
 }
 

@@ -45,7 +45,7 @@ typedef struct worker {
     pthread_t thread;
 } worker;
 
-/* What nobody has taken of a thread's share of a job: the first grain of it in the high half, the end in the low one. */
+/* The rest of a thread's share of a job: its first grain in the high half, its end in the low one. */
 typedef struct share {
     _Alignas(WG_ALIGN) atomic_uint_least64_t left;
 } share;
@@ -128,7 +128,7 @@ static void *worker_main(void *arg)
     }
 }
 
-/* Whether sleepers are worth waking now. */
+/* Whether waking sleepers pays now. */
 static bool may_wake(const wg_pool *p) { return p->quiet == 0 || wg_clock_now() >= p->quiet_until; }
 
 /* Records the number of a job's parts that workers began: 0 makes the next wake-ups rarer. Only called for a job that woke

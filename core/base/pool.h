@@ -23,10 +23,10 @@ wg_status wg_pool_pin(wg_pool *p, wg_error *err);
  * p == NULL runs fn(arg, 0, 1). */
 void wg_pool_run(wg_pool *p, wg_pool_fn *fn, void *arg);
 
-/* Runs fn for items 0 .. n-1, in runs that cover each once, and returns when all are done. Runs begin at multiples of `grain`
- * and end at them, or at n. A thread begins with a share of its own, of the same items in every job of n, and takes half of
- * what is left of it at a time; then it takes from the ends of the others' shares. So threads of unequal speed end together,
- * within about the time of a grain. p == NULL runs fn(arg, 0, n). */
+/* Runs fn for items 0 .. n-1, in runs that cover each once, and returns when all are done. Runs begin and end at multiples of
+ * `grain`, or end at n. A thread begins with a share of its own, the same in every job of n, and takes half of its rest at a
+ * time; then it takes from the ends of other shares. So threads of unequal speed end together, within about the time of a
+ * grain. p == NULL runs fn(arg, 0, n). */
 void wg_pool_each(wg_pool *p, int n, int grain, wg_pool_each_fn *fn, void *arg);
 
 /* The contiguous share [*lo, *hi) of n items for one thread, in multiples of `grain` (the last part takes the rest). */

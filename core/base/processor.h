@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * The processor as the system names it, and how busy other programs keep it. */
+ * The processor's name, and the load of other programs. */
 #ifndef WG_CORE_BASE_PROCESSOR_H
 #define WG_CORE_BASE_PROCESSOR_H
 
 #include <stddef.h>
 
-/* The processor's name, on Arm its implementer and part; "" where the system does not say. Returns buf. */
+/* The processor's name, on Arm its implementer and part; "": unknown. Returns buf. */
 const char *wg_processor_name(char *buf, size_t size);
 
-/* Seconds that all processors have computed, and of them those of this process. -1: the system does not say. */
+/* CPU seconds of all processes, and of this one. -1: unknown. */
 typedef struct wg_processor_seconds {
     double all, own;
 } wg_processor_seconds;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Atomic file writes: the file's name never shows a partial file. Bytes go to a temporary file in the same folder, which is
- * synced and then renamed. A failure at any point (full disk, quota) leaves the old file, or none, and removes the
- * temporary; what a killed process leaves, NAME.PID-0.part, the next writer of NAME removes (part_lock.h). A path that names a
- * device or a pipe (/dev/stdout) is written directly. */
+ * synced and then renamed. A failure at any point (full disk, quota) leaves the old file, or none, and removes the temporary;
+ * the next writer of NAME removes the temporary NAME.PID-0.part of a killed process (part_lock.h). A path that names a device
+ * or a pipe (/dev/stdout) is written directly. */
 #ifndef WG_CORE_BASE_SAVE_H
 #define WG_CORE_BASE_SAVE_H
 
@@ -19,7 +19,7 @@ wg_status wg_save_open(wg_save **out, const char *path, wg_error *err);
 /* Appends n bytes (buffered). After a failure only abort may follow. */
 wg_status wg_save_write(wg_save *s, const void *bytes, size_t n, wg_error *err);
 
-/* Writes n bytes at a place of the file, unbuffered; a file is either appended to or written so. EIO. */
+/* Writes n bytes at an offset, unbuffered; a file is either appended to or written in this way. EIO. */
 wg_status wg_save_write_at(wg_save *s, uint64_t at, const void *bytes, size_t n, wg_error *err);
 
 uint64_t wg_save_written(const wg_save *s); /* bytes appended so far */

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Atomic folders (save_folder.h). */
 #include "core/base/save_folder.h"
 
 #include <dirent.h>

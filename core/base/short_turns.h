@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Short turns on the processor, for a thread that waits for events. A header alone: the server, which is linked with libwager
- * and nothing else of ours, has it too. */
+ * Short time slices of the processor, for a thread that waits for events. It is a header alone, so that the server, which links
+ * only libwager, can use it. */
 #ifndef WG_CORE_BASE_SHORT_TURNS_H
 #define WG_CORE_BASE_SHORT_TURNS_H
 
@@ -9,9 +9,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Asks for turns of a tenth of a millisecond for the calling thread. Where an engine's threads keep all processors busy, the
- * scheduler of Linux from 6.12 on then lets this one run when it wakes, and not when a turn of theirs ends, which would gather
- * the events of several rounds. Older ones ignore it; a thread of another policy than SCHED_OTHER stays as it is. */
+/* Requests slices of a tenth of a millisecond for the calling thread. If an engine's threads keep all processors busy, Linux
+ * from 6.12 on then runs this thread when it wakes, not at the end of one of their slices, when events of several rounds would
+ * have gathered. Older systems ignore it; a thread with another policy than SCHED_OTHER is unchanged. */
 static inline void wg_short_turns(void)
 {
     struct { /* sched_attr of sched_setattr(2) */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See audit.h. */
+ * The audit of drafts (audit.h). */
 #include "core/dist/audit.h"
 
 #include <math.h>
@@ -9,11 +9,11 @@
 #include "kernels/ln.h"
 
 static const double share[WG_AUDIT_SHARES] = { 0.75, 0.2, 0.04 };
-static const double threshold = 3;      /* log10 */
-static const double most = 1e12;        /* a larger ratio counts as this: the mean of a factor only falls */
-static const double little = 1e-6;      /* of a row: a rest below it is not divided by */
-static const double tolerance = 1e-4;   /* of the sum of a row */
-static const double alpha_error = 1e-9; /* of alpha* */
+static const double threshold = 3;      /* log10 of an e-value that counts as evidence */
+static const double most = 1e12;        /* largest ratio; a cut only lowers the mean of a factor */
+static const double little = 1e-6;      /* smallest rest of a row to divide by */
+static const double tolerance = 1e-4;   /* allowed error of a row's sum */
+static const double alpha_error = 1e-9; /* error of alpha* */
 
 void wg_audit_add(wg_audit *to, const wg_audit *from)
 {
@@ -26,7 +26,7 @@ void wg_audit_add(wg_audit *to, const wg_audit *from)
     to->undeclared += from->undeclared;
 }
 
-/* Bets on an event whose probability is `ratio` times what the hypothesis says; NaN: not known, no bet. */
+/* Bets on an event with `ratio` times its probability under the hypothesis; NaN: unknown, no bet. */
 static void bet(double *log_capital, double ratio)
 {
     if (!(ratio >= 0)) return;
@@ -39,7 +39,7 @@ static void bet(double *log_capital, double ratio)
 enum { SQUARE, ROOT, BEST, TARGET };
 _Static_assert(TARGET + 1 == WG_AUDIT_LAWS, "a law of bets each");
 
-/* A row of q, and what its alternatives sum to. */
+/* A row of q, and the sums of its alternatives. */
 typedef struct declared {
     double sum, square, root;
     int32_t best;

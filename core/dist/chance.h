@@ -79,8 +79,8 @@ int wg_pick_at(double u, const double *weight, int n);
 WG_PLUGIN_API int wg_chance_race(const wg_chance *c, wg_purpose purpose, wg_lists lists, const int32_t *token,
                                  const double *weight, int n);
 
-/* Whether a test at this address with a probability of at most `most` is known to fail. False when it is not known: then the
- * test must be made, once, and it may still fail. A bound that is too small biases the text, and the enumeration shows it. */
+/* Whether a test at this address with a probability of at most `most` is known to fail. False: unknown; the test must then be
+ * made, once. A bound that is too small biases the text, which the enumeration shows. */
 WG_PLUGIN_API bool wg_chance_fails(const wg_chance *c, wg_purpose purpose, int index, double most);
 
 /* ---- The enumerating form. Runs a body once per combination of outcomes, depth first, and gives each run its probability.
@@ -98,7 +98,7 @@ typedef struct wg_chance_tree {
     struct wg_branch *branch; /* the decisions of the current run */
     int n, cap, at, reused;
     bool failed; /* out of memory: the enumeration is invalid */
-    bool beyond; /* it needed a joint law of races that is not computed: invalid too */
+    bool beyond; /* a joint law of races was needed that is not computed: invalid, too */
 } wg_chance_tree;
 wg_status wg_chance_tree_open(wg_chance_tree *e, wg_error *err);
 void wg_chance_tree_close(wg_chance_tree *e);

@@ -14,7 +14,7 @@
 #include "core/dist/race.h"
 
 typedef struct wg_branch {
-    int outcome, next;  /* of this run, of the first run that differs here; next == -1: no more */
+    int outcome, next;  /* outcome of this run, and of the next run that differs here; -1: none */
     double probability; /* of the outcome */
     wg_purpose purpose; /* the address */
     int index;

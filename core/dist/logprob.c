@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * See logprob.h. The sum is the sampler's (whole numbers, exact in any order; wager's own exp), the logarithm wager's own. */
+ * Log-probabilities (logprob.h). The sum is the sampler's (integers, exact in any order; wager's own exp), the logarithm
+ * wager's own. */
 #include "core/dist/logprob.h"
 
 #include <math.h>

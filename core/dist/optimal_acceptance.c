@@ -31,7 +31,7 @@ static bool sort_digit(const wg_ratio_test *a, wg_ratio_test *b, int n, int digi
     return true;
 }
 
-/* The same order for a few. */
+/* The same order for few ratios. */
 static void sort_few(wg_ratio_test *a, int n)
 {
     for (int i = 1; i < n; i++) {
@@ -120,8 +120,8 @@ static double two_without_replacement(wg_rows *p, int prow, wg_rows *q, int qrow
     return 1 - worst;
 }
 
-/* How many tokens have arrived by a time: p[j], the probability that j have, for lo <= j <= hi, and p[k] that k or more have;
- * dp[j], its derivative in the logarithm of the time. Outside lo..hi both are below NEGLIGIBLE and taken as 0. */
+/* The law of the number of tokens that have arrived by a time: p[j], the probability of j, for lo <= j <= hi, and p[k] of k or
+ * more; dp[j], its derivative in the logarithm of the time. Outside lo..hi both are below NEGLIGIBLE and taken as 0. */
 typedef struct arrivals {
     int k, lo, hi;
     double p[WG_TREE_MAX + 1], dp[WG_TREE_MAX + 1];
@@ -129,7 +129,7 @@ typedef struct arrivals {
 
 static const double NEGLIGIBLE = 1e-24, TAIL = 1e-17;
 
-/* One more token, which has arrived with the probability `here`, whose derivative is `change`. */
+/* Adds a token that has arrived with probability `here`, whose derivative is `change`. */
 static inline void arrive(arrivals *a, double here, double change)
 {
     const int k = a->k;

@@ -12,11 +12,11 @@
 #include "core/dist/tree.h"
 #include "kernels/rule/arithmetic.h"
 
-/* Tokens that q can draw, by p(x)/q(x) ascending (worst first; ties: lowest id). Returns how many; *out lies in the
+/* Tokens that q can draw, by p(x)/q(x) ascending (worst first; ties: lowest id). Returns their number; *out lies in the
  * workspace at WG_WORK_ORDER. */
 int wg_ratios_order(wg_rows *p, int prow, wg_rows *q, int qrow, wg_workspace *w, const wg_ratio_test **out);
 
-/* Sorts n ratios that lie at WG_WORK_ORDER in the order of their tokens; uses WG_WORK_SORT. */
+/* Sorts n ratios at WG_WORK_ORDER, which are in the order of their tokens; uses WG_WORK_SORT. */
 void wg_ratios_sort(wg_workspace *w, int n);
 
 /* k independent draws from q. O(V log V) (a radix sort); k = 1: sum min(p, q). */
@@ -27,8 +27,8 @@ double wg_optimal_iid(wg_rows *p, int prow, wg_rows *q, int qrow, int k, wg_work
  * than a hundred for usual rows. NaN: not computed, because tokens of q below 1e-300 must be drawn. */
 double wg_optimal_without_replacement(wg_rows *p, int prow, wg_rows *q, int qrow, int k, wg_workspace *w);
 
-/* The children of a node as they are: p(C) for a set that is a function of the prefix; by the law and their number when they
- * were drawn. -1: the node has none. NaN: not known, because they were drawn and have no row of q, or as above. */
+/* alpha* for the children of a node: p(C) if the set C is a function of the prefix; by their law and number if they were drawn.
+ * -1: the node has none. NaN: unknown, because drawn children have no row of q, or as above. */
 double wg_optimal_alpha(const wg_tree *t, int node, wg_rows *p, wg_rows *q, wg_workspace *w);
 
 #endif

@@ -42,9 +42,9 @@ typedef struct wg_rows {
     double *p;         /* (cap, vocab); a row sums to 1 (to rounding). Undefined where point >= 0 */
     int32_t *point;    /* (cap): the token that has all the mass (temperature 0, a fixed proposal), or -1 */
     int room;          /* most tokens of a known support */
-    int32_t *support;  /* (cap, room): the tokens that have mass, ascending, of a row that was truncated */
-    int *supported;    /* (cap): how many they are; all other tokens' storage is 0. -1: not known, any token may have mass */
-    double *packed;    /* (room): wg_rows_pick's */
+    int32_t *support;  /* (cap, room): the tokens that have mass, ascending, of a truncated row */
+    int *supported;    /* (cap) their number; other tokens' storage is 0. -1: unknown, any token may have mass */
+    double *packed;    /* (room) scratch of wg_rows_pick */
     wg_lazy_row *lazy; /* (cap) */
 } wg_rows;
 
@@ -56,8 +56,8 @@ WG_PLUGIN_API int wg_rows_push(wg_rows *r); /* a new row, contents undefined; -1
 /* Sets the row to zero except for n <= room tokens, ascending. Time: that of these tokens and of the row's old support. */
 WG_PLUGIN_API void wg_rows_set(wg_rows *r, int row, const int32_t *token, const double *mass, int n);
 
-/* Of lazy rows. resolve: computes whether the row is one-hot, and its support. materialise: computes the row. lazy_prob: the
- * probability of one token. */
+/* Functions of lazy rows. resolve: computes whether the row is one-hot, and its support. materialise: computes the row.
+ * lazy_prob: the probability of one token. */
 WG_PLUGIN_API void wg_rows_resolve(wg_rows *r, int row);
 WG_PLUGIN_API void wg_rows_materialise(wg_rows *r, int row);
 WG_PLUGIN_API double wg_rows_lazy_prob(wg_rows *r, int row, int32_t token);
@@ -102,9 +102,9 @@ WG_PLUGIN_API int32_t wg_rows_argmax(wg_rows *r, int row); /* lowest id on ties 
 /* The row as `vocab` doubles: its own storage, or out[], filled, for a one-hot row. */
 WG_PLUGIN_API const double *wg_rows_dense(wg_rows *r, int row, double *out);
 
-/* Whether a row that other code wrote can be read: the token of a one-hot row and a known support are in the vocabulary, the
- * support ascending, and every probability is in 0..1 (their sum is not looked at: audit.h). EINVAL names the first that is
- * not. A lazy row is not computed: it is a sampler's. */
+/* Checks a row that other code wrote: the token of a one-hot row and a known support are in the vocabulary, the support is
+ * ascending, and every probability is in 0..1 (audit.h checks the sum). EINVAL names the first violation. A lazy row is a
+ * sampler's and is not computed. */
 wg_status wg_rows_check(const wg_rows *r, int row, wg_error *err);
 
 /* Draws from the row. (Weights of a support are put side by side in memory of r: one thread at a time.) */
@@ -121,12 +121,11 @@ WG_PLUGIN_API int32_t wg_rows_pick_of(wg_rows *r, int row, const double *weight,
 /* The sum (mass_weights.h) of weights (vocab) that are 0 outside the support of row `row`. */
 WG_PLUGIN_API double wg_rows_sum(wg_rows *r, int row, const double *weight, wg_workspace *w);
 
-/* Draws from norm((p - q)+); from p when that has no mass (p == q to rounding). qrow < 0: q = 0, that is from
- * p. */
+/* Draws from norm((p - q)+), or from p if that has no mass (p == q to rounding). qrow < 0: q = 0, a draw from p. */
 WG_PLUGIN_API int32_t wg_rows_pick_residual(wg_rows *p, int prow, wg_rows *q, int qrow, const wg_chance *c, wg_purpose purpose,
                                             int index, wg_workspace *w);
 
-/* (r p - q)+ into out (vocab; NULL: nowhere) where p may have mass; its mass (kernels/mass.h). */
+/* Writes (r p - q)+ into out (vocab; NULL: nowhere) where p may have mass; returns its mass (kernels/mass.h). */
 WG_PLUGIN_API double wg_rows_excess(wg_rows *p, int prow, double r, wg_rows *q, int qrow, double *out, wg_workspace *w);
 
 /* sum_x min(p(x), q(x)): the acceptance a token-wise rule can have at this node (methods.md, Acceptance rates, alpha). */

@@ -25,8 +25,8 @@ typedef struct wg_sampling {
     double repetition_penalty;    /* divides the positive and multiplies the negative logits of tokens seen; 1 (or 0): none */
     double frequency_penalty;     /* subtracted from the logit of a token for each time it was seen in the output */
     double presence_penalty;      /* subtracted once from the logits of all tokens seen in the output */
-    int penalty_window;           /* seen: among the last so many tokens, prompt and drafted path included; 0: all */
-    bool penalise_prompt;         /* the prompt counts as output: what frequency and presence penalties of some engines do */
+    int penalty_window;           /* number of last tokens, prompt and drafted path included, that count as seen; 0: all */
+    bool penalise_prompt;         /* the prompt counts as output, as in some engines */
     char order[WG_OPTION_STRING]; /* stages by name, comma between, each once; empty: WG_SAMPLING_ORDER */
 } wg_sampling;
 /* An initialiser for chains without penalties. */
@@ -52,7 +52,7 @@ typedef struct wg_prefix {
     int n, prompt;
     const wg_tree *tree;
     int node;
-    const uint64_t *allowed; /* which tokens may follow: bit x % 64 of word x / 64, one set at least. NULL: all */
+    const uint64_t *allowed; /* tokens that may follow: bit x % 64 of word x / 64, at least one set. NULL: all */
 } wg_prefix;
 
 static inline size_t wg_token_words(int vocab) { return ((size_t)vocab + 63) / 64; }
@@ -80,8 +80,8 @@ typedef struct wg_sampler {
     wg_stage stage[WG_STAGES];
     const wg_logit_bias *bias; /* (n_bias) different tokens; borrowed */
     int n_bias;
-    int32_t *count, *seen; /* (vocab) of the window (penalty.c), 0 between calls; (vocab) its different tokens */
-    float *before;         /* (vocab) the logits of these before the penalties */
+    int32_t *count, *seen; /* (vocab) counts in the window (penalty.c), 0 between calls; (vocab) its different tokens */
+    float *before;         /* (vocab) their logits before the penalties */
     int n_seen;
 } wg_sampler;
 
@@ -107,7 +107,7 @@ static inline bool wg_sampler_may_wait(const wg_sampler *s) { return s->usual &&
  * penalties or in another order compute the row at once. */
 void wg_sampler_lazy(wg_sampler *s, const float *logits, wg_rows *out, int row);
 
-/* The same after a prefix: with penalties for its tokens, the biases, and the tokens that may follow alone. Where these have no
+/* The same after a prefix: with penalties for its tokens, biases, and only the tokens that may follow. If none of these has a
  * finite logit, the row is one-hot at the first of them. The logits change during the call and are restored. */
 void wg_sampler_row_after(wg_sampler *s, float *logits, const wg_prefix *prefix, wg_rows *out, int row);
 

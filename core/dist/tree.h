@@ -35,7 +35,7 @@ WG_PLUGIN_API const char *wg_law_name(wg_sibling_law law);                 /* "f
 int wg_law_named(const char *name);                                        /* 0: there is no such law */
 WG_PLUGIN_API const char *wg_law_list(unsigned laws, char *buf, int size); /* "fixed, iid" */
 
-/* Why a drafter left the root as the only node. ROOM is the engine's word: the text ends with the token that the pass gives. */
+/* Why a drafter left the root as the only node. The engine sets ROOM: the text ends with the token that the pass gives. */
 typedef enum wg_no_draft {
     WG_NO_DRAFT_NOTHING, /* nothing was found; what wg_tree_reset sets */
     WG_NO_DRAFT_CONTEXT, /* the text is longer than the draft model's context */
@@ -57,7 +57,7 @@ typedef struct wg_tree {
     int16_t qrow[WG_TREE_MAX];   /* row of q the node was drawn from, one row for siblings of a sampled law; -1: none (the root;
                                   * FIXED and COUPLED nodes need none) */
     wg_mask anc[WG_TREE_MAX];    /* bits of the path root..node, itself included */
-    int16_t group[WG_TREE_MAX];  /* how many children the node was to have, said before they were drawn; -1: not said */
+    int16_t group[WG_TREE_MAX];  /* number of children declared before they were drawn; -1: none */
 } wg_tree;
 
 /* The result of a rule: node[0] == 0 (the root) and the accepted nodes in order. It emits n tokens: those of node[1..n-1], and
@@ -79,18 +79,18 @@ WG_PLUGIN_API int wg_tree_push(wg_tree *t, int parent, int32_t token, int qrow);
  * past, never of these draws (methods.md, L4); of distinct ones no more than q can draw. Rules that weigh siblings jointly
  * accept groups of drawn siblings only in this form (core/engine/verifier.h). */
 static inline void wg_tree_group(wg_tree *t, int node, int children) { t->group[node] = (int16_t)children; }
-/* The first node that has not as many children as were declared before they were drawn (*children: how many it has), in a tree
- * of law IID or WITHOUT_REPLACEMENT. A single child needs no declaration. -1: there is none. */
+/* The first node whose number of children (*children) differs from the declared one, in a tree of law IID or
+ * WITHOUT_REPLACEMENT. A single child needs no declaration. -1: none. */
 int wg_tree_undeclared(const wg_tree *t, int *children);
-/* Keeps the nodes for which keep[node] is set, and drops the probes; children of a dropped node must be dropped. The nodes are
- * numbered anew: node i is the old node from[i], ascending. Returns how many nodes stay. */
+/* Keeps the nodes for which keep[node] is set, and drops the probes; children of a dropped node must be dropped. Renumbers the
+ * nodes: node i is the old node from[i], ascending. Returns the number of nodes kept. */
 int wg_tree_keep(wg_tree *t, const bool *keep, int16_t from[WG_TREE_MAX]);
 /* The child of a node or probe with this token: an existing one, or a new probe; -1 when the tree is full. The logits after a
  * path of tokens are a function of the path (the Prefix Law), so each path is scored once. */
 WG_PLUGIN_API int wg_tree_probe(wg_tree *t, int parent, int32_t token);
 /* The same without a new probe: -1 when there is no such child. */
 WG_PLUGIN_API int wg_tree_scored(const wg_tree *t, int parent, int32_t token);
-static inline int wg_tree_rows(const wg_tree *t) { return t->n + t->probes; } /* of the target's pass */
+static inline int wg_tree_rows(const wg_tree *t) { return t->n + t->probes; } /* rows of the target's pass */
 WG_PLUGIN_API int wg_tree_depth(const wg_tree *t, int node);                  /* root: 0 */
 WG_PLUGIN_API int wg_tree_height(const wg_tree *t);                           /* the deepest node's depth */
 /* First child of `node` numbered > `after` (start with after = node); -1 when there is none. */
@@ -98,8 +98,8 @@ WG_PLUGIN_API int wg_tree_child(const wg_tree *t, int node, int after);
 /* First child of `node` that is `token`; -1 when there is none. */
 WG_PLUGIN_API int wg_tree_find(const wg_tree *t, int node, int32_t token);
 
-/* n and probes in range, parents before children, anc consistent, tokens inside the vocabulary, qrow inside q and as the law
- * has it. EINVAL with the node. */
+/* Checks a tree: n and probes in range, parents before children, anc consistent, tokens inside the vocabulary, qrow inside q
+ * and as the law requires. EINVAL names the node. */
 wg_status wg_tree_check(const wg_tree *t, int vocab, int q_rows, wg_error *err);
 
 static inline bool wg_tree_is_chain(const wg_tree *t)

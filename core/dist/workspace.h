@@ -10,9 +10,9 @@
 typedef enum wg_work {
     WG_WORK_REST,  /* the residual of p */
     WG_WORK_DRAWN, /* q without some tokens */
-    WG_WORK_ORDER, /* two rows: ratios in order, or the first a law in the place of p; then two to sort them in */
+    WG_WORK_ORDER, /* two rows: ratios in order, or in the first a law in place of p; then two rows for sorting */
     WG_WORK_SORT = WG_WORK_ORDER + 2,
-    WG_WORK_ONE_HOT_P = WG_WORK_SORT + 2, /* the numbers of a row that has all its mass on one token */
+    WG_WORK_ONE_HOT_P = WG_WORK_SORT + 2, /* dense copies of one-hot rows */
     WG_WORK_ONE_HOT_Q,
     WG_WORK_ROWS,
 } wg_work;
@@ -20,7 +20,7 @@ typedef enum wg_work {
 typedef struct wg_workspace {
     int vocab;
     double *row;    /* (WG_WORK_ROWS, vocab) contents undefined */
-    double *packed; /* (vocab) the weights of a support side by side: wg_rows_sum and draws */
+    double *packed; /* (vocab) packed weights of a support, for wg_rows_sum and draws */
 } wg_workspace;
 
 /* ENOMEM. */

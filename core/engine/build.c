@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Builds engine parts from names. */
+ * Finding engine parts by name (build.h). */
 #include "core/engine/build.h"
 
 #include <stdio.h>

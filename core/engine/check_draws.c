@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * What a rule requires of a draft tree beside the law of its siblings, and what the engine requires of a rule's answer. */
+ * Checks of a draft tree beside the law of its siblings, and of a rule's answer (build.h). */
 #include "core/engine/build.h"
 #include "core/engine/seq_rows.h"
 
-/* Siblings that the rule weighs jointly are as many as were declared before they were drawn (methods.md, L4). A single child
- * needs no declaration: a drafter that draws more in other cases is refused there. */
+/* Checks that siblings which the rule weighs jointly are as many as were declared before they were drawn (methods.md, L4). A
+ * single child needs no declaration: a drafter that draws more in other cases is refused then. */
 static wg_status check_groups(const wg_verifier_class *rule, const wg_verifier_class *const *rules, const wg_tree *t,
                               wg_error *err)
 {

@@ -16,15 +16,15 @@ enum { ROUNDS = 32 }; /* rounds of a window */
 struct wg_device_decode {
     wg_decode_loop *loop;
     wg_decode_loop_seq *seq; /* (max_batch) */
-    /* of the current run */
+    /* state of the current run: */
     wg_engine *engine;
     wg_seq *const *running;
     wg_round_fn *on_round;
     void *user;
     bool wanted;
     int law;
-    int round;    /* of the last event; -1: none yet */
-    double since; /* the time of the last event */
+    int round;    /* round of the last event; -1: none yet */
+    double since; /* time of the last event */
 };
 
 void wg_device_decode_close(wg_engine *e)
@@ -73,11 +73,11 @@ void wg_device_decode_limit(wg_engine *e, int rounds, int events)
 bool wg_device_decode_fits(wg_engine *e, wg_seq *const *seq, int n)
 {
     struct wg_device_decode *l = e->device_decode;
-    if (!l || e->feeds.list) return false; /* the rows of a round that the host does not make are gone */
+    if (!l || e->feeds.list) return false; /* readers need rows that device rounds discard */
     for (int i = 0; i < n; i++) {
         const wg_seq *s = seq[i];
         if (wg_seq_has_rows(s) || s->stops || s->ignore_end || s->levels_end)
-            return false; /* the device knows nothing of these */
+            return false; /* the device does not support these */
         l->seq[i] = (wg_decode_loop_seq){
             .kv = s->kv, .seed = s->chance.seed, .request = s->chance.request, .token = s->token, .n = s->n, .limit = s->limit
         };
@@ -85,7 +85,8 @@ bool wg_device_decode_fits(wg_engine *e, wg_seq *const *seq, int n)
     return wg_decode_loop_fits(l->loop, l->seq, n);
 }
 
-/* Adds the seconds since the last call: `draft` by the device's clock, the rest as the target's pass and the end of a round. */
+/* Adds the seconds since the last call to the phases: `draft` by the device's clock, the rest to the pass and the end of a
+ * round. */
 static void add_phases(struct wg_device_decode *l, double draft)
 {
     wg_phases *p = &l->engine->phases;
@@ -96,7 +97,7 @@ static void add_phases(struct wg_device_decode *l, double draft)
     l->since = now;
 }
 
-/* The end of a round. */
+/* Processes the end of a round. */
 static bool take_event(void *user, const wg_gpu_event *event)
 {
     struct wg_device_decode *l = user;

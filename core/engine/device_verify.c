@@ -11,7 +11,7 @@
 
 struct wg_device_verify {
     wg_verify_spec s;
-    int rows; /* of p, and of q */
+    int rows; /* rows of p, and of q, that fit */
     wg_rule_tree *tree;
     wg_rule_path *path;
     const double **q;

@@ -10,7 +10,7 @@
 wg_status wg_device_verify_open(wg_engine *e, wg_error *err);
 void wg_device_verify_close(wg_engine *e);
 
-/* The chain and the rule, and the number of rows of p that fit. */
+/* The chain and the rule; *rows: the number of rows of p that fit. */
 const wg_verify_spec *wg_device_verify_how(const wg_engine *e, int *rows);
 
 /* Whether the device can verify the trees of a step: their rows and q rows fit, there are no probes, and all rows are made by

@@ -16,7 +16,7 @@
 #include "core/model/lm.h"
 #include "core/text/tokenizer.h"
 
-/* What a drafter may use; all borrowed, alive until after close. */
+/* What a drafter may use. Everything is borrowed and outlives the drafter. */
 struct wg_plugins;
 typedef struct wg_env {
     wg_lm *target;
@@ -31,22 +31,20 @@ typedef struct wg_env {
     const void *is_eog_user;
     unsigned checks;                  /* sibling laws that the rule accepts. A draft whose shape depends on its own draws
                                        * (methods.md, L3) needs WG_LAW_COUPLED among them, at every depth of composites */
-    int races;                        /* lists of times that the rule races on: what a draft of law COUPLED distributes over
-                                      * siblings (wg_lists_dealt). 1 for rules that do not race */
+    int races;                        /* lists of times that the rule races on, which a draft of law COUPLED distributes over
+                                       * siblings (wg_lists_dealt); 1 for rules that do not race */
     const struct wg_plugins *plugins; /* drafters and rules by name, for composites; NULL: there are none */
     wg_length_log *lengths;           /* for policies that use measured costs; NULL: there is none */
     const void *reserved;             /* NULL: the place of a member that earlier versions had */
-    bool *watches;                    /* a drafter that looks at the target's rows or logits in observe sets it when it is
-                                      * opened: wg_env_watch */
-    const float *logits;              /* (rows, vocab) the target's, inside observe: row tree->row + node follows that node,
-                                        or probe.
-                                        NULL: this engine does not hand them out */
-    struct wg_tap_feeds *feeds;       /* hidden states of the target's rows: a drafter that reads them opens a feed in open
+    bool *watches;                    /* set in open (wg_env_watch) by a drafter that reads target rows or logits in observe */
+    const float *logits;              /* (rows, vocab) inside observe: the target's logits; row tree->row + node follows that
+                                       * node or probe. NULL: this engine provides none */
+    struct wg_tap_feeds *feeds;       /* hidden states of the target's rows; a drafter that reads them opens a feed in open
                                        * (tap_feed.h). NULL: no engine runs the target */
-    struct wg_profile *profile;       /* prices of passes (profile.h), for what is decided by them; NULL: nominal ones */
+    struct wg_profile *profile;       /* prices of passes (profile.h) for decisions by cost; NULL: nominal ones */
 } wg_env; /* new members go to the end: objects built before them still run (draft/external/drafter_plugin.h) */
 
-/* Nothing after such a token is emitted, so a draft may end there. */
+/* Whether the token ends a text: no token is emitted after it, so a draft may end there. */
 static inline bool wg_env_is_eog(const wg_env *env, int32_t token)
 {
     return env->is_eog && env->is_eog(env->is_eog_user, token);
@@ -58,23 +56,24 @@ static inline void wg_env_watch(const wg_env *env)
     if (env->watches) *env->watches = true;
 }
 
-/* One component of a composite in the last step of a sequence. */
+/* Statistics of one component of a composite in a sequence's last step. */
 typedef struct wg_composite_stats {
-    const char *kind;  /* its class's name */
+    const char *kind;  /* name of its class */
     bool asked, taken; /* it drafted; its tree was verified */
-    int drafted;       /* tokens of that tree, below the root */
-    int matched;       /* emitted tokens, from the step's first one on, that its tree has */
+    int drafted;       /* draft tokens of that tree */
+    int matched;       /* leading emitted tokens of the step that its tree contains */
 } wg_composite_stats;
 
-/* What a draft of a model takes: its deepest level, and the rows of its passes for a draft of some depth. */
+/* The cost of a model's draft of some depth: its deepest level, and the rows of its passes. */
 typedef struct wg_draft_extent {
     int levels, rows;
     bool reserved; /* the place of a member that earlier versions had */
 } wg_draft_extent;
 
-/* own[id], id < n: the draft model's id of a target token, or -1; borrowed from the drafter. */
+/* The common vocabulary of target and draft model. own[id], id < n: the draft model's id of a target token, or -1; borrowed
+ * from the drafter. */
 typedef struct wg_overlap {
-    int shared, vocab; /* target tokens that the draft model has; all target tokens */
+    int shared, vocab; /* target tokens that the draft model has; the target's vocabulary */
     int n;
     const int32_t *own;
 } wg_overlap;
@@ -86,10 +85,10 @@ typedef struct wg_overlap {
  * prune); $plugin, the shared object of examples/plugin-drafter. */
 typedef struct wg_drafter_test {
     const char *options; /* "": the defaults; NULL: the end of the list */
-    bool siblings;       /* its drafts may have siblings: rules for chains are left out */
-    bool own_request;    /* with these options drafts depend on their own request alone, although cross_request is set */
+    bool siblings;       /* its drafts may have siblings, so rules for chains are left out */
+    bool own_request;    /* with these options drafts depend on their request alone, although cross_request is set */
     bool runs_target;    /* it runs passes of the target while drafting */
-    double keeps;        /* least share of its tokens that greedy decoding of the tests' models keeps */
+    double keeps;        /* least share of its draft tokens that greedy decoding of the tests' models accepts */
 } wg_drafter_test;
 
 typedef struct wg_drafter wg_drafter;
@@ -100,7 +99,7 @@ typedef struct wg_drafter_class {
     size_t options_at;
     /* Options that tests run, the usual first. A registered drafter without any fails the tests. */
     const wg_drafter_test *test_options;
-    unsigned laws; /* sibling laws it can produce, with any options */
+    unsigned laws; /* sibling laws that it can produce with any options */
     wg_status (*open)(wg_drafter *d, const wg_env *env, wg_error *err);
     /* Fills out[i] for seq[i] (root = its last token) and pushes the q rows that the trees name (q is shared by the n trees and
      * cleared before the call). May reserve tail slots of seq[i]->kv and write its own space there: slot len + node. A drafter
@@ -111,33 +110,34 @@ typedef struct wg_drafter_class {
      * by whole levels and the others numbered anew: observe gets the tree that was verified. On failure the engine rolls the
      * caches back; the drafter's own state must be as before the call. */
     wg_status (*propose)(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err);
-    /* After the commit of one sequence: tree, path, and the target's rows (tree->row ..., none for probes). The rows are there
-     * after wg_env_watch; else they may have stayed on a device. NULL: the drafter does not learn. Cannot fail. */
+    /* Called after the commit of a sequence with tree, path and the target's rows (from tree->row on, none for probes). The
+     * rows are present after wg_env_watch; else they may have stayed on a device. NULL: the drafter does not learn. It cannot
+     * fail. */
     void (*observe)(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target);
-    /* The sequence in this slot was closed. NULL: the drafter keeps nothing per sequence. */
+    /* Called when the sequence in this slot was closed. NULL: the drafter keeps no state per sequence. */
     void (*forget)(wg_drafter *d, const wg_seq *seq);
-    void (*close)(wg_drafter *d); /* also of a half-open drafter */
+    void (*close)(wg_drafter *d); /* a half-open drafter is allowed */
     /* The laws with these options (the struct at options_at) under the target's sampling chain; NULL: `laws`, always. */
     unsigned (*laws_for)(const void *options, const wg_sampling *sampling);
-    bool stands_alone;  /* it needs no target, model or cache: wager bench draft times it by itself */
-    bool cross_request; /* drafts may depend on earlier requests: a resumed run begins its group again */
-    bool outside;       /* its code is not this program's, and nobody has proved what it says of its drafts: it is audited
-                         * (core/dist/audit.h), and rules that use q are lossless if its q is true */
-    /* Writes the state of its length policy, for traces: returns the count of numbers, at most `most`. NULL: none. */
+    bool stands_alone;  /* it needs no target, model or cache, so `wager bench draft` can time it alone */
+    bool cross_request; /* drafts may depend on earlier requests, so a resumed run begins its group again */
+    bool outside;       /* its code is not this program's and its declared q is unproved: it is audited (core/dist/audit.h),
+                         * and rules that use q are lossless if its q is true */
+    /* Writes the state of its length policy, for traces; returns the count of numbers, at most `most`. NULL: none. */
     int (*policy)(const wg_drafter *d, const wg_seq *seq, double *out, int most);
-    /* Writes the statistics of its components in the last step of this sequence, always in one order: returns their count, at
-     * most `most`. NULL: it is no composite. */
+    /* Writes the statistics of its components in the last step of this sequence, in a fixed order; returns their count, at most
+     * `most`. NULL: it is not a composite. */
     int (*composite_stats)(const wg_drafter *d, const wg_seq *seq, wg_composite_stats *out, int most);
     /* The language model whose seconds, passes and rows are the cost of its drafts. NULL: it runs none. */
     const wg_lm *(*lm)(const wg_drafter *d);
-    /* The context of the model that drafts, in its tokens. *slides: of a longer text it reads the last tokens, else rounds
-     * beyond have no draft (WG_NO_DRAFT_CONTEXT). 0, or NULL: nothing bounds it. */
+    /* The context of the draft model, in its tokens. *slides: of a longer text it reads the last tokens; else later rounds have
+     * no draft (WG_NO_DRAFT_CONTEXT). 0, or NULL: unbounded. */
     int (*context)(const wg_drafter *d, bool *slides);
-    /* What a draft of `depth` levels takes. NULL: it runs no model. */
+    /* The cost of a draft of `depth` levels. NULL: it runs no model. */
     void (*extent)(const wg_drafter *d, int depth, wg_draft_extent *out);
-    /* The target's tokens that its draft model has. False, or NULL: all of them under the same ids, or it runs no model. */
+    /* The target's tokens that its draft model has. False, or NULL: all of them under the same ids, or there is no model. */
     bool (*overlap)(const wg_drafter *d, wg_overlap *out);
-    /* Describes its drafts, if they are chains that a device can make instead of the drafter. False, or NULL: they are not. */
+    /* Describes its drafts if they are chains that a device can draft instead. False, or NULL: they are not. */
     bool (*device_chain)(const wg_drafter *d, wg_device_chain *out);
 } wg_drafter_class;
 static inline unsigned wg_drafter_laws(const wg_drafter_class *d, const void *options, const wg_sampling *sampling)

@@ -12,7 +12,7 @@
 #include "core/engine/device_verify.h"
 #include "core/engine/seq_rows.h"
 
-/* Seconds since *since, which becomes now. */
+/* The seconds since *since, which is set to now. */
 static double lap(double *since)
 {
     const double start = *since;
@@ -20,7 +20,7 @@ static double lap(double *since)
     return *since - start;
 }
 
-/* Adds the rows of a chunk to the pass: a chain. */
+/* Adds the rows of a chunk to the pass as a chain. */
 static wg_status add_chunk(wg_engine *e, wg_chunk *c, wg_error *err)
 {
     const int at = wg_kv_len(c->seq->kv);
@@ -29,7 +29,7 @@ static wg_status add_chunk(wg_engine *e, wg_chunk *c, wg_error *err)
     return WG_OK;
 }
 
-/* A pass over one chunk. */
+/* Runs a pass over one chunk. */
 static wg_status pass_chunk(wg_engine *e, wg_chunk *c, wg_error *err)
 {
     wg_batch_clear(&e->batch);
@@ -51,7 +51,7 @@ static wg_status prefill(wg_engine *e, wg_seq *s, wg_error *err)
     return WG_OK;
 }
 
-/* Undoes what a failed prefill from `len` on has done. */
+/* Undoes a failed prefill from `len` on. */
 static void undo(wg_engine *e, wg_seq *s, int len)
 {
     wg_kv_rollback(s->kv);
@@ -102,9 +102,9 @@ static wg_status check_running(const wg_engine *e, wg_seq *const *seq, int n, wg
     return WG_OK;
 }
 
-/* Cuts what is too deep to be emitted: whole levels, since any other choice among siblings would depend on how deep the draft
- * went below one of them, and so on draws (methods.md, L3, L4). And what the sequence's own rows give no probability
- * (seq_rows.h). What is left moves up, in every space that the drafter has. */
+/* Cuts nodes too deep to be emitted, by whole levels, since any other choice among siblings would depend on draws below them
+ * (methods.md, L3, L4), and nodes without probability in the sequence's own rows (seq_rows.h). The remaining nodes move up in
+ * every space of the drafter. */
 static wg_status cut(wg_engine *e, const wg_seq *s, wg_tree *t, wg_error *err)
 {
     bool keep[WG_TREE_MAX];
@@ -121,14 +121,14 @@ static wg_status cut(wg_engine *e, const wg_seq *s, wg_tree *t, wg_error *err)
     }
     n = wg_tree_keep(t, keep, from);
     for (int i = 0; i < n; i++)
-        if (wg_tree_depth(t, i) == room) t->group[i] = -1; /* its children are gone, all of them */
+        if (wg_tree_depth(t, i) == room) t->group[i] = -1; /* all its children were cut */
     while (n > 0 && from[n - 1] >= wg_kv_tail(s->kv)) n--;
     for (int space = 0; space < wg_kv_spaces(e->kv); space++)
         if (space != e->target->space && n > 0) wg_kv_renumber(s->kv, space, from, n);
     return WG_OK;
 }
 
-/* A drafter's tree is not trusted: it is checked, then cut. */
+/* Checks a drafter's tree, which is not trusted, and cuts it. */
 static wg_status take_tree(wg_engine *e, const wg_seq *s, wg_tree *t, wg_error *err)
 {
     const wg_drafter_class *d = e->drafter->class;
@@ -146,7 +146,7 @@ static wg_status take_tree(wg_engine *e, const wg_seq *s, wg_tree *t, wg_error *
 
 wg_status wg_engine_draft(wg_engine *e, wg_seq *const *seq, int n, wg_error *err)
 {
-    e->proposed = NULL; /* its place is taken */
+    e->proposed = NULL; /* tree[0] is overwritten */
     wg_rows_clear(&e->q);
     for (int i = 0; i < n; i++) WG_TRY(wg_seq_rows_read(seq[i], err));
     for (int i = 0; i < n; i++) wg_tree_reset(&e->tree[i], seq[i]->token[seq[i]->n - 1], WG_LAW_FIXED);
@@ -155,14 +155,15 @@ wg_status wg_engine_draft(wg_engine *e, wg_seq *const *seq, int n, wg_error *err
     return WG_OK;
 }
 
-/* One step's sequences, for the threads that materialise rows of p. */
+/* The sequences of a step, for the threads that compute rows of p. */
 typedef struct scored {
     wg_engine *e;
     wg_seq *const *seq;
     int n;
 } scored;
 
-/* A row is a function of its logits and, in some chains, of the text and the drafted path before it. Probes need none. */
+/* Computes a thread's share of the rows of p. A row is a function of its logits and, in some chains, of the text and the
+ * drafted path before it. Probes have no row. */
 static void sample_rows(void *arg, int thread, int threads)
 {
     const scored *job = arg;
@@ -179,7 +180,7 @@ static void sample_rows(void *arg, int thread, int threads)
     }
 }
 
-/* Leaves all rows of p to be computed when they are read. False: a sequence has rows that cannot wait. */
+/* Leaves all rows of p to be computed when they are read. False: a sequence's rows do not allow it. */
 static bool leave_lazy(wg_engine *e, wg_seq *const *seq, int n)
 {
     wg_sampler *sampler;
@@ -194,7 +195,7 @@ static bool leave_lazy(wg_engine *e, wg_seq *const *seq, int n)
     return true;
 }
 
-/* Whether rows take passes over the vocabulary beside the largest logit's. */
+/* Whether rows take passes over the vocabulary beside the search for the largest logit. */
 static bool have_work(const wg_engine *e, wg_seq *const *seq, int n)
 {
     for (int i = 0; i < n; i++)
@@ -202,8 +203,8 @@ static bool have_work(const wg_engine *e, wg_seq *const *seq, int n)
     return e->opt.sampling.temperature > 0;
 }
 
-/* Rows of p, by the pool's threads; or left lazy, when the threads would need as long for all rows as one thread for four
- * rows per sequence, which is about the number that a rule reads. */
+/* Makes the rows of p: by the pool's threads, or lazily, if the threads would take as long for all rows as one thread for four
+ * rows per sequence, about the number that a rule reads. */
 static void make_rows(wg_engine *e, wg_seq *const *seq, int n)
 {
     scored job = { e, seq, n };
@@ -212,14 +213,14 @@ static void make_rows(wg_engine *e, wg_seq *const *seq, int n)
     else sample_rows(&job, 0, 1);
 }
 
-/* What rides with a step. */
+/* Chunks that ride with a step. */
 typedef struct riders {
     wg_chunk *chunk;
     int n;
 } riders;
 
-/* Draft trees from q; slots for them; p at every node in one pass of the target, or the paths that the device verifies:
- * *on_device. Chunks follow the trees in the pass. */
+/* Makes draft trees, reserves their slots and runs the target's pass, which gives p at every node or, with *on_device, the
+ * paths that the device verified. Chunks follow the trees in the pass. */
 static wg_status draft_and_score(wg_engine *e, wg_seq *const *seq, int n, riders with, bool *on_device, wg_error *err)
 {
     for (int i = 0; i < n; i++)
@@ -252,8 +253,8 @@ static wg_status draft_and_score(wg_engine *e, wg_seq *const *seq, int n, riders
     return WG_OK;
 }
 
-/* The probability that a draft token is accepted as if it were tested first at its place. Coupled drafts have none: they and
- * the rule share their draws. */
+/* Measures the probability that a draft token is accepted when it is tested first at its place. Coupled drafts have none, since
+ * they share draws with the rule. */
 static void measure_independent(wg_engine *e, const wg_tree *t, wg_counts *counts)
 {
     if (t->law == WG_LAW_COUPLED) return;
@@ -272,7 +273,7 @@ static void measure_alpha(wg_engine *e, const wg_tree *t, const wg_path *path, w
         const double best = wg_optimal_alpha(t, node, &e->p, &e->q, &e->work);
         if (i == 0) wg_audit_kept(&counts->audit, t, best, path->n > 1);
         if (child < 0) continue;
-        counts->alpha_star_sum += best; /* NaN where it is not known: then the mean is not known either */
+        counts->alpha_star_sum += best; /* NaN where it is unknown; then the mean is unknown, too */
         counts->alpha_star_n++;
         if (t->qrow[child] < 0) continue;
         counts->alpha_sum += wg_rows_overlap(&e->p, t->row + node, &e->q, t->qrow[child]);
@@ -296,8 +297,8 @@ static wg_status check_riders(const wg_engine *e, wg_seq *const *seq, int n, rid
     return WG_OK;
 }
 
-/* Has the rule verify all trees of a step. It cannot fail; that a rule from outside answers what can be committed is checked
- * while every sequence is as before the step. */
+/* Runs the rule on all trees of a step. It fails only if a rule from outside returns an answer that cannot be committed, while
+ * every sequence is still as before the step. */
 static wg_status accept_all(wg_engine *e, wg_seq *const *seq, int n, bool on_device, wg_error *err)
 {
     double clock = wg_clock_now();
@@ -338,7 +339,7 @@ wg_status wg_engine_step_with(wg_engine *e, wg_seq *const *seq, int n, wg_chunk 
         wg_seq *s = seq[i];
         const wg_tree *t = &e->tree[i];
         const wg_path *path = &e->path[i];
-        wg_assert(path->node[path->n - 1] < t->n); /* no rule accepts a probe */
+        wg_assert(path->node[path->n - 1] < t->n); /* rules never accept a probe */
         wg_seq_append(s, t, path, e->is_eog, e->is_eog_user);
         wg_seq_rows_emitted(e, s, t);
         s->on_device.verified += on_device;

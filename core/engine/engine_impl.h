@@ -10,9 +10,9 @@ struct wg_engine {
     wg_lm *target;
     wg_drafter *drafter;
     const wg_verifier_class *verifier;
-    const wg_verifier_class *const *rules; /* of the program, for messages; may be NULL */
+    const wg_verifier_class *const *rules; /* the program's rules, for messages; may be NULL */
     void *verifier_opt;
-    bool checks_answers; /* the rule is not among `rules`: what it answers is checked before anything is committed */
+    bool checks_answers; /* the rule is not among `rules`, so its answers are checked before a commit */
     wg_engine_options opt;
     wg_env env;
     wg_kv *kv;
@@ -22,21 +22,21 @@ struct wg_engine {
     const void *is_eog_user;
     wg_batch batch;
     wg_tree *tree; /* (max_batch) */
-    wg_path *path; /* (max_batch) of the step that is being committed */
+    wg_path *path; /* (max_batch) paths of the present step */
     wg_rows p, q;
     wg_workspace work;
     float *logits;                          /* (rows, vocab) */
-    bool watched;                           /* by the drafter (wg_env_watch) */
+    bool watched;                           /* the drafter reads rows and logits (wg_env_watch) */
     struct wg_device_verify *device_verify; /* steps whose rule runs on the target's device (device_verify.h); NULL: none */
     struct wg_device_decode *device_decode; /* rounds of device decode (device_decode.h); NULL: none */
-    wg_tap_feeds feeds;                     /* of hidden states; no list: nobody reads them */
+    wg_tap_feeds feeds;                     /* feeds of hidden states; an empty list: they have no reader */
     wg_phases phases;
     long massless;          /* drafts that were refused for a token without mass in its row of q */
     uint64_t slots[4];      /* sequence slots in use, one bit each */
-    const wg_seq *proposed; /* the sequence whose draft tree[0] is, which was proposed and not yet observed; NULL: none */
+    const wg_seq *proposed; /* the sequence of tree[0], a proposed draft not yet observed; NULL: none */
 };
 
-/* The draft trees of n sequences, checked and cut, and q. Fallible: roll the caches back after a failure. */
+/* Makes the draft trees of n sequences, checked and cut, and q. It may fail; then the caller rolls the caches back. */
 wg_status wg_engine_draft(wg_engine *e, wg_seq *const *seq, int n, wg_error *err);
 
 #endif

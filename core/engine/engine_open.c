@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Opening an engine and its sequences. Everything a step needs is allocated here; large buffers cost memory only where they
- * are touched. */
+ * Opening an engine and its sequences. Everything that a step needs is allocated here; large buffers take memory only where
+ * they are touched. */
 #include "core/engine/build.h"
 #include "core/engine/device_decode.h"
 #include "core/engine/engine_impl.h"
@@ -25,7 +25,7 @@ static wg_status check_options(wg_engine *e, const wg_engine_options *opt, wg_er
     if (o->page_slots == 0) o->page_slots = WG_ENGINE_PAGE_SLOTS;
     if (o->prefill_rows == 0) o->prefill_rows = WG_ENGINE_PREFILL_ROWS;
 #ifdef WG_HARD
-    o->page_slots = 2; /* the cache doubles small pages: the number of pages must fit */
+    o->page_slots = 2; /* the cache doubles small pages, so the number of pages must fit */
     if (o->prefill_rows > 3) o->prefill_rows = 3;
     if (o->ride_rows > 3) o->ride_rows = 3;
 #endif
@@ -74,7 +74,7 @@ static wg_status open_buffers(wg_engine *e, wg_error *err)
     return WG_OK;
 }
 
-/* Copies the fields of an option table, and nothing between them. */
+/* Copies the fields of an option table, without the padding between them. */
 static void copy_options(const wg_option *table, void *to, const void *from)
 {
     static const size_t size[] = {
@@ -320,7 +320,7 @@ wg_status wg_seq_share(wg_engine *e, wg_seq *s, wg_kv_seq *from, int len, wg_err
     wg_assert(wg_kv_len(s->kv) == 0 && len >= 0 && len <= wg_kv_len(from));
     if (len > most) len = most > 0 ? most : 0;
     WG_TRY(wg_kv_fork(from, &kv, err));
-    wg_kv_truncate(kv, len); /* to 0 where pages that the next token would read have gone */
+    wg_kv_truncate(kv, len); /* to 0 if pages that the next token reads were freed */
     wg_kv_seq_close(s->kv);
     s->kv = kv;
     wg_tap_feeds_resume(&e->feeds, s->slot, wg_kv_len(kv));

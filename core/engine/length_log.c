@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Recorded draft lengths (length_log.h). */
 #include "core/engine/length_log.h"
 
 #include "core/base/mem.h"

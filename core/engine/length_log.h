@@ -15,8 +15,8 @@ typedef struct wg_length_log {
     bool failed;      /* a plan found no room, or nothing to repeat */
 } wg_length_log;
 
-/* The length to draft for a policy that plans `planned` tokens. Recording: the same, which is recorded; repeating: the length
- * recorded at this call. Never allocates. log NULL: the same. */
+/* The length to draft for a policy that plans `planned` tokens: when recording, `planned`, which is recorded; when repeating,
+ * the length recorded at this call; with log NULL, `planned`. Never allocates. */
 int wg_length_logged(wg_length_log *log, int planned);
 
 /* record: clears the log and records. repeat: repeats the log from its beginning. */
@@ -26,7 +26,7 @@ void wg_length_log_repeat(wg_length_log *log);
 /* Room for `more` plans. ENOMEM. */
 wg_status wg_length_log_reserve(wg_length_log *log, int more, wg_error *err);
 
-/* Whether all recorded plans have been repeated, and no more were requested. */
+/* Whether all recorded plans, and no more, have been repeated. */
 bool wg_length_log_agrees(const wg_length_log *log);
 
 void wg_length_log_close(wg_length_log *log); /* a zeroed one is fine */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See pass_time.h. */
+ * Timing passes (pass_time.h). */
 #include "core/engine/pass_time.h"
 
 #include <math.h>
@@ -10,18 +10,18 @@
 #include "core/base/mem.h"
 #include "core/dist/tree.h"
 
-/* BEFORE: tokens of the text. TURNS: of large sizes. ROUNDS of a draft; VERIFIED: rows of the target's pass before each. Of
- * sizes: turns at most, passes of a block up to four rows, passes over one row that begin a turn, the largest that is no large
- * one. */
+/* BEFORE: tokens of the text. TURNS: turns of large sizes. ROUNDS: most rounds of a draft. VERIFIED: rows of the target's pass
+ * before each. The other constants: most turns, passes of a block up to four rows, passes over one row at the beginning of a
+ * turn, the largest size that is not large. */
 enum { BEFORE = 4, TURNS = 3, ROUNDS = 96, VERIFIED = 3 };
 enum { MANY = 24, BLOCK = 8, SETTLES = 12, SMALL = 16 };
-/* SMALLS: the share of the time for sizes that are not large. QUANTILE: of times of equal passes, what counts. */
+/* SMALLS: share of the time for sizes that are not large. QUANTILE: the quantile of equal passes' times that counts. */
 static const double SMALLS = 0.8, QUANTILE = 0.2;
 
-/* A model that is timed. */
+/* A model under timing. */
 typedef struct timed {
     wg_lm *lm;
-    wg_lm kept; /* as it was */
+    wg_lm kept; /* the model's state before */
     wg_kv *kv;
     wg_kv_seq *seq;
     wg_batch batch;
@@ -60,13 +60,13 @@ static int next_size(int rows, int n)
     return rows < n && next > n ? n : next;
 }
 
-/* What is known of the sizes: by turn a pass over one row, and how many of these a pass of each size takes in the same turn. */
+/* Measurements of sizes: for each turn the time of a pass over one row, and the quotient of each size's time and it. */
 typedef struct sizes {
     int rows[WG_PRICE_SIZES], n, turns, seen[WG_PRICE_SIZES];
     double one[MANY], ratio[WG_PRICE_SIZES][MANY];
 } sizes;
 
-/* Passes of one size, until the time is over, but one in any case: a low quantile. */
+/* Times passes of one size until `end`, at least one, and sets *out to a low quantile. */
 static wg_status time_block(timed *t, int rows, int passes, double end, double *out, wg_error *err)
 {
     double time[SETTLES];
@@ -76,7 +76,7 @@ static wg_status time_block(timed *t, int rows, int passes, double end, double *
     return WG_OK;
 }
 
-/* The sizes from .. to - 1 beside the last pass over one row. */
+/* Times sizes from .. to - 1 relative to the last pass over one row. */
 static wg_status time_beside(timed *t, sizes *of, int from, int to, double end, wg_error *err)
 {
     double now;
@@ -90,16 +90,16 @@ static wg_status time_beside(timed *t, sizes *of, int from, int to, double end, 
     return WG_OK;
 }
 
-/* Blocks of growing sizes up to SMALL, most passes of the smallest, which most drafts have. It begins with passes over one row
- * in a row, as decoding makes them: where the weights stay in a cache, the first ones after larger passes take up to three
- * times as long (docs/performance.md). */
+/* Times a turn: blocks of ascending sizes up to SMALL, with most passes at the smallest sizes, which most drafts have. It
+ * begins with several passes over one row, as in decoding: where weights stay in a cache, the first ones after larger passes
+ * take up to three times as long (docs/performance.md). */
 static wg_status time_turn(timed *t, sizes *of, double end, wg_error *err)
 {
     WG_TRY(time_block(t, 1, SETTLES, end, &of->one[of->turns++], err));
     return time_beside(t, of, 2, SMALL + 1, end, err);
 }
 
-/* None is dearer than a larger one, nor than two smaller ones that have its rows together. */
+/* Bounds each price by that of every larger size and by the sum of two smaller sizes with its rows together. */
 static void bound(wg_prices *p)
 {
     for (int k = p->n - 2; k >= 0; k--) p->seconds[k] = fmin(p->seconds[k], p->seconds[k + 1]);
@@ -109,8 +109,8 @@ static void bound(wg_prices *p)
                 if (p->rows[i] + p->rows[j] >= p->rows[k]) p->seconds[k] = fmin(p->seconds[k], p->seconds[i] + p->seconds[j]);
 }
 
-/* Other programs make passes slower, by another factor from one moment to the next. So a low quantile of a block counts, and
- * each size is compared with one row in the same turn. */
+/* Computes prices. Other programs slow passes down by a factor that changes with time, so a low quantile of a block counts, and
+ * each size is compared with one row of the same turn. */
 static void price_sizes(sizes *of, wg_prices *out)
 {
     const double usual = quantile(of->one, of->turns, 0.5), least = of->one[0]; /* sorted now */
@@ -134,8 +134,8 @@ static wg_status time_sizes(timed *t, int most, double start, double seconds, wg
     return WG_OK;
 }
 
-/* Rounds of a draft: a pass of the target over VERIFIED rows, which takes the nearest caches, then two of the draft model over
- * `rows` each, which alone are timed. Writes a low quantile of the rounds. */
+/* Times rounds: a pass of the target over VERIFIED rows, which fills the nearest caches, then two timed passes of the draft
+ * model over `rows` rows. Writes a low quantile of the rounds. */
 static wg_status time_rounds(timed *draft, timed *target, int rows, double seconds, double *out, wg_error *err)
 {
     const double start = wg_clock_now();
@@ -152,7 +152,7 @@ static wg_status time_rounds(timed *draft, timed *target, int rows, double secon
     return WG_OK;
 }
 
-/* ---- models that are timed */
+/* ---- models under timing */
 
 static wg_status prepare(timed *t, int before, wg_error *err)
 {
@@ -169,7 +169,7 @@ static wg_status prepare(timed *t, int before, wg_error *err)
     return WG_OK;
 }
 
-/* For passes over at most `rows` rows. Close it after failure too. */
+/* Opens a model for timed passes of at most `rows` rows. The caller closes it, also after a failure. */
 static wg_status open_timed(timed *t, wg_lm *lm, int rows, wg_error *err)
 {
     const int room = lm->context - rows, before = room < 0 ? 0 : room < BEFORE ? room : BEFORE, slots = BEFORE + WG_TREE_MAX;
@@ -196,7 +196,7 @@ static void close_timed(timed *t)
     t->lm->rows = t->kept.rows;
 }
 
-/* Of so many rows, those that a pass of the model can have. */
+/* The largest pass of the model, at most `most` rows. */
 static int largest(const wg_lm *lm, int most)
 {
     const int pass = lm->most_rows > 0 ? lm->most_rows : most, rows = pass < lm->context ? pass : lm->context;
@@ -227,7 +227,7 @@ wg_status wg_time_draft_passes(wg_lm *draft, wg_lm *target, int most, double sec
     if (!s) s = open_timed(&after, target, VERIFIED, err);
     const double start = wg_clock_now();
     for (int k = 0; !s && k < out->n; k++) {
-        if (k > 0 && wg_clock_now() - start > seconds) out->n = k; /* no time is left */
+        if (k > 0 && wg_clock_now() - start > seconds) out->n = k; /* the time is used up */
         else s = time_rounds(&of, &after, out->rows[k], seconds / 3, &out->seconds[k], err);
     }
     bound(out);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * A drafter without a target: proposals, and the tokens that another engine emitted after them. What was emitted is a path of
- * the proposed tree and the token after it, then paths of one node: the same appends, commits and observations as those of a
- * step. Nothing writes the target's space or reads it; a drafter with a model feeds its own space from the text. */
+ * A drafter without a target: it proposes, and observes the tokens that another engine emits. These are a path of the proposed
+ * tree and the token after it, then paths of one node, so appends, commits and observations are those of a step. The target's
+ * space is neither written nor read; a drafter with a model feeds its own space from the text. */
 #include "core/engine/engine_impl.h"
 
-/* A tail of n slots. They count as written in the target's space: what is behind the last slot that all spaces have is looked
- * through at every reservation, and no pass of the target will come. */
+/* Reserves a tail of n slots and marks them as written in the target's space, because every reservation searches the slots that
+ * some space lacks, and no pass of the target will write them. */
 static wg_status reserve(wg_engine *e, wg_seq *s, int n, wg_error *err)
 {
     WG_TRY(wg_kv_reserve(s->kv, n, err));
@@ -13,7 +13,7 @@ static wg_status reserve(wg_engine *e, wg_seq *s, int n, wg_error *err)
     return WG_OK;
 }
 
-/* Committed slots for all tokens but the last, in chunks: the cache has positions for what drafters write. */
+/* Commits slots for all tokens but the last, in chunks, so that drafters have positions to write to. */
 static wg_status catch_up(wg_engine *e, wg_seq *s, wg_error *err)
 {
     for (int at; (at = wg_kv_len(s->kv)) < s->n - 1;) {
@@ -59,7 +59,7 @@ wg_status wg_engine_propose(wg_engine *e, wg_seq *s, wg_error *err)
     return status;
 }
 
-/* One path: what of token[0, n) the tree has, and the token after it. Returns how many tokens that is. */
+/* Takes one path: the leading tokens of token[0, n) that the tree contains, and the token after them. Returns their number. */
 static int take_path(wg_engine *e, wg_seq *s, const wg_tree *t, const int32_t *token, int n)
 {
     wg_path path = { .n = 1 };
@@ -69,7 +69,7 @@ static int take_path(wg_engine *e, wg_seq *s, const wg_tree *t, const int32_t *t
     path.next = token[at++];
     wg_seq_append(s, t, &path, NULL, NULL);
     wg_kv_commit(s->kv, s->path.node, s->path.n);
-    e->p.n = 0; /* no rows (drafter.h: they stayed elsewhere) */
+    e->p.n = 0; /* no rows (drafter.h allows this) */
     if (e->drafter->class->observe) e->drafter->class->observe(e->drafter, s, t, &s->path, &e->p);
     return at;
 }

@@ -25,17 +25,17 @@ void wg_counts_add(wg_counts *to, const wg_counts *from)
     }
 }
 
-/* The drafter's reason, which may be any number. */
+/* The drafter's reason; an invalid number counts as no reason. */
 static wg_no_draft stated(const wg_tree *tree)
 {
     return (unsigned)tree->no_draft < WG_NO_DRAFT_ROOM ? tree->no_draft : WG_NO_DRAFT_NOTHING;
 }
 
-/* room: before the step. s->path is the cut path, which was a part of `path`; its last token is `next`, drafted or not. */
+/* Counts a step. room: before the step. s->path is `path` after the cut; its last token is `next`, drafted or not. */
 static void count(wg_seq *s, const wg_tree *tree, const wg_path *path, int room)
 {
     wg_counts *c = &s->counts;
-    const int accepted = s->path.n - 1, last = path->node[accepted]; /* of the accepted nodes */
+    const int accepted = s->path.n - 1, last = path->node[accepted]; /* last accepted node */
     s->last_nodes = tree->n;
     s->last_probes = tree->probes;
     s->last_height = wg_tree_height(tree);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See seq_rows.h. */
+ * Rows of a sequence (seq_rows.h). */
 #include "core/engine/seq_rows.h"
 
 #include <math.h>
@@ -8,25 +8,25 @@
 #include "core/base/mem.h"
 #include "core/engine/engine_impl.h"
 
-/* Nodes of which nothing is known, because nothing that follows them is ever read: drafts that have p = 0. */
+/* NOWHERE: state of nodes with p = 0, whose successors are never read. */
 enum { NOWHERE = -3, BEFORE = -4 }; /* BEFORE: the constrained text has not begun */
 
 /* A constraint of the text: its states, and the tokens that may follow them. */
 typedef struct constrained {
-    wg_acceptor *acceptor;     /* NULL: the set `allowed` is all there is */
-    int from;                  /* where the constrained text begins; 0: at the prompt's end */
-    int32_t after;             /* behind this token; -1: at once */
+    wg_acceptor *acceptor;     /* NULL: only the set `allowed` constrains */
+    int from;                  /* first token of the constrained text; 0: the prompt's end */
+    int32_t after;             /* the constraint begins behind this token; -1: at once */
     int origin, read;          /* tokens origin .. read - 1 have been read ... */
     int32_t state;             /* ... and lead to this state ... */
-    uint32_t age;              /* ... of a acceptor of this age */
+    uint32_t age;              /* ... of an acceptor of this age */
     int32_t node[WG_TREE_MAX]; /* states behind the nodes of the draft */
     size_t words;
     uint64_t *ends; /* (words) tokens that end a text */
-    uint64_t *set;  /* (WG_TREE_MAX + 1, words) by node; the last one is wg_seq_prefix's */
+    uint64_t *set;  /* (WG_TREE_MAX + 1, words) by node; the last row is for wg_seq_prefix */
 } constrained;
 
 struct wg_seq_rows {
-    wg_sampler sampler; /* over the memory of the engine's first one */
+    wg_sampler sampler; /* uses the memory of the engine's first sampler */
     wg_logit_bias *bias;
     uint64_t *allowed; /* NULL: all */
     constrained by;
@@ -169,7 +169,7 @@ const wg_logprob *wg_seq_logprobs(const wg_seq *s, int *top)
     return s->rows->logprob;
 }
 
-/* ---- the grammar: where a text stands in it */
+/* ---- states of the grammar */
 
 static wg_status too_ambiguous(const wg_seq *s, wg_error *err)
 {
@@ -182,7 +182,7 @@ static wg_status too_ambiguous(const wg_seq *s, wg_error *err)
 
 static bool ends_text(const constrained *c, int32_t token) { return wg_token_in(c->ends, token); }
 
-/* A token that ends a text changes nothing: what follows is another matter. */
+/* The state after a token; one that ends a text leaves the state unchanged. */
 static int32_t step(const constrained *c, int32_t state, int32_t token)
 {
     if (state == BEFORE) return token == c->after ? wg_acceptor_start(c->acceptor) : BEFORE;
@@ -208,8 +208,8 @@ bool wg_seq_is_whole(const wg_seq *s)
     return !c || !c->acceptor || (read_text(s, c) >= 0 && wg_acceptor_accepts(c->acceptor, c->state));
 }
 
-/* The tokens that may follow a state, in set[]: what the grammar and the request allow; tokens that end the text where it is
- * whole; and these alone where nothing else is left. Returns how many tokens of text they are; -1: a bound is exceeded. */
+/* Sets set[] to the tokens that may follow a state: those that grammar and request allow, and tokens that end the text if it is
+ * complete or nothing else is allowed. Returns the number of text tokens; -1: a bound is exceeded. */
 static int find_allowed(const struct wg_seq_rows *r, int32_t state, uint64_t *set)
 {
     const constrained *c = &r->by;
@@ -226,8 +226,8 @@ static int find_allowed(const struct wg_seq_rows *r, int32_t state, uint64_t *se
     return n;
 }
 
-/* The state behind a token; NOWHERE: behind a token that may not follow. *offered: it may. An end that ends no text (a request
- * that ignores ends) leaves the state as it is, so that other ends alone follow. */
+/* The state behind a token; NOWHERE: it may not follow. *offered: it may. An end token that a request ignores leaves the state
+ * unchanged, so that only end tokens follow. */
 static int32_t follow(const struct wg_seq_rows *r, int32_t state, int32_t token, bool *offered)
 {
     const constrained *c = &r->by;
@@ -289,8 +289,8 @@ wg_status wg_seq_rows_prune(const wg_seq *s, wg_tree *t, bool *keep, wg_error *e
     return WG_OK;
 }
 
-/* The only token of text that may follow; else, where the grammar spells out what follows, the longest token that it begins
- * with: another may be as good, so it is a proposal. -1: neither. */
+/* The only text token that may follow; else, if the grammar fixes the following bytes, the longest token that they begin with,
+ * a proposal. -1: neither. */
 static int32_t forced_token(const struct wg_seq_rows *r, int32_t state, uint64_t *set)
 {
     char bytes[WG_TRIE_DEPTH];
@@ -305,8 +305,8 @@ static int32_t forced_token(const struct wg_seq_rows *r, int32_t state, uint64_t
     return only;
 }
 
-/* A chain of forced tokens below a leaf. Each is a draw from a q that has all its mass there, so it fits every sibling law, and
- * whether it is drafted depends on the prefix alone. */
+/* Adds a chain of forced tokens below a leaf. Each is a draw from a one-hot q, so it fits every sibling law, and it depends on
+ * the prefix alone. */
 static void force(const wg_seq *s, wg_tree *t, int node, wg_rows *q)
 {
     struct wg_seq_rows *r = s->rows;
@@ -328,7 +328,7 @@ static void force_leaves(const wg_engine *e, const wg_seq *s, wg_tree *t, wg_row
 {
     static const wg_sibling_law laws[] = { WG_LAW_FIXED, WG_LAW_IID, WG_LAW_WITHOUT_REPLACEMENT };
     const int n = t->n;
-    if (t->probes) return; /* nodes come first */
+    if (t->probes) return; /* nodes cannot be added behind probes */
     for (int i = 0; i < 3 && n == 1; i++)
         if (e->verifier->laws & laws[i]) {
             t->law = laws[i];

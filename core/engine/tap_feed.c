@@ -8,19 +8,19 @@
 #include "core/base/mem.h"
 #include "core/model/taps.h"
 
-enum { ROOM = 2 * WG_TREE_MAX }; /* rows of a sequence: what a step leaves, and another path */
+enum { ROOM = 2 * WG_TREE_MAX }; /* rows of a sequence: those left by a step, and another path */
 
-/* The rows of the sequence in one place. */
+/* The waiting rows of one sequence. */
 typedef struct tap_wait {
     wg_tap_queue *queue;
-    int first; /* the position of the oldest */
+    int first; /* position of the oldest row */
 } tap_wait;
 
 struct wg_tap_feed {
     wg_tap_feeds *of;
     wg_tap_feed *next;
     wg_tap_reader reader;
-    int tap[WG_TAPS_MOST]; /* what reader.tap points to */
+    int tap[WG_TAPS_MOST]; /* target of reader.tap */
     tap_wait *wait;        /* (sequences) by slot; NULL before the first sequence */
 };
 
@@ -45,7 +45,7 @@ wg_status wg_tap_feed_open(wg_tap_feed **out, wg_tap_feeds *feeds, const wg_tap_
 
 /* ---- all feeds */
 
-/* All taps once, in the order in which they were asked for first: a single reader takes whole rows. */
+/* Opens the union of all taps, in the order of their first request, so that a single reader takes whole rows. */
 static wg_status open_union(wg_tap_feeds *fs, wg_error *err)
 {
     enum { MOST = 4 * WG_TAPS_MOST };
@@ -109,7 +109,7 @@ static void drop(tap_wait *w, int n)
     w->first += n;
 }
 
-/* Rows row[0 .. n-1] of the last pass are those of the next n positions. */
+/* Appends rows row[0 .. n-1] of the last pass, which belong to the next n positions. */
 static void take(const wg_tap_feed *f, tap_wait *w, const int *row, int n)
 {
     const int latest = f->reader.latest, skip = latest > 0 && n > latest ? n - latest : 0;
@@ -119,7 +119,7 @@ static void take(const wg_tap_feed *f, tap_wait *w, const int *row, int n)
     wg_tap_queue_push(w->queue, row + skip, n - skip);
 }
 
-/* Room for n rows, n <= ROOM. */
+/* Makes room for n rows, n <= ROOM. */
 static wg_status make_room(const wg_tap_feed *f, const wg_seq *seq, int n, wg_error *err)
 {
     const tap_wait *w = &f->wait[seq->slot];

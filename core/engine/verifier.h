@@ -16,7 +16,7 @@ typedef struct wg_verifier_class {
     const char *name, *doc;
     size_t size; /* bytes of the options struct; 0: none */
     const wg_option *options;
-    /* Cells of the rule's row in the table of rules (wager list rules --md; docs/verification.md), in Markdown. */
+    /* Cells of the rule's row in the table of rules (wager list rules --md; docs/verification.md), as Markdown. */
     const char *guarantee;             /* follows "yes" or "no" in the column "lossless"; NULL: nothing */
     const char *optimal_among, *paper; /* NULL: "-" */
     /* Options that tests run, as texts, NULL-terminated; "": the defaults. A registered rule without any fails the tests. */
@@ -29,23 +29,23 @@ typedef struct wg_verifier_class {
      * drawn (methods.md, L4). The engine refuses trees of law IID or WITHOUT_REPLACEMENT with two or more siblings whose number
      * the drafter has not declared (wg_tree_group), or that is not the declared one. */
     bool joint;
-    /* Whether it accepts a child depends on rows behind that child (block verification). At one node such a rule may accept
-     * more or less than the best rule that decides node by node, so its loss at a node is not defined (attribution.h). */
+    /* The acceptance of a child depends on rows behind it (block verification). At one node such a rule may accept more or less
+     * than the best rule that decides node by node, so its loss at a node is undefined (attribution.h). */
     bool looks_ahead;
     /* Verifies one tree. p: row tree->row + i is the target's distribution after node i. q: rows by the tree's qrow. Both are
      * read under the contract of rows.h. chance->position is that of the first token that the step emits. Fills out->n,
-     * node[0..n) and next for any contents of the rows (NaN included). Changes only *out, *work and, by reading, lazy rows: so
+     * node[0..n) and next for any contents of the rows (NaN included). Changes only *out, *work and, by reading, lazy rows, so
      * several threads may verify trees at the same time, each with its own workspace. */
     void (*accept)(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
                    wg_path *out);
-    /* The law of a lossy rule, where it is known: writes the row (vocab) that a token has for which a draft was made, of p and
-     * of the row of q that the node's children were drawn from; other tokens have the law p. NULL: the law is the target's
-     * (lossless), or not known. The prover proves it like a lossless rule's. */
+    /* The law of a lossy rule, if it is known: writes the distribution (vocab) of a token for which a draft was made, given p
+     * and the row of q that the node's children were drawn from; other tokens have the law p. NULL: the law is the target's
+     * (lossless), or unknown. The prover proves it like a lossless rule's. */
     void (*law_row)(const void *opt, const double *p, const double *q, int vocab, double *out);
     /* The number of lists of times that the rule races on with these options, for drafts of law COUPLED (wg_env.races). NULL:
      * it does not race. */
     int (*races)(const void *opt);
-    /* accept reads rows of q (drafts of law FIXED have none). Rows of q are copied to a device only for such rules. */
+    /* `accept` reads rows of q (drafts of law FIXED have none). Only for such rules are rows of q copied to a device. */
     bool reads_q;
     /* The kind of the same rule on a device (kernels/rule/rule_kinds.h), which verifies without copying rows of p to the host.
      * WG_RULE_HOST (0): there is none. */
@@ -58,15 +58,16 @@ static inline bool wg_verifier_lossless(const wg_verifier_class *v, double tempe
 {
     return v->lossless && (!v->zero_only || temperature == 0);
 }
-/* Whether it only compares draft tokens with tokens that it draws without them: no draft changes what it emits. */
+/* Whether it only compares draft tokens with tokens that it draws independently of them, so that drafts do not change the
+ * text. */
 static inline bool wg_verifier_compares(const wg_verifier_class *v) { return v->lossless && v->laws & WG_LAW_COUPLED; }
-/* Whether its law depends on what the drafter says of its draws. At temperature 0 no answer of q changes what is emitted. */
+/* Whether its law depends on the q that the drafter declares. At temperature 0 no q changes the text. */
 static inline bool wg_verifier_needs_q(const wg_verifier_class *v, double temperature)
 {
     return wg_verifier_lossless(v, temperature) && v->reads_q && temperature > 0;
 }
-/* Why a lossless rule was not lossless in this run, in buf: the drafts were not what the drafter said of them. NULL: nothing
- * speaks against it. */
+/* Why a lossless rule was not lossless in this run, in buf: the drafts did not have their declared law. NULL: no evidence
+ * against it. */
 static inline const char *wg_verifier_withdrawn(const wg_verifier_class *v, double temperature, const wg_audit *a, char *buf,
                                                 size_t size)
 {
@@ -74,7 +75,7 @@ static inline const char *wg_verifier_withdrawn(const wg_verifier_class *v, doub
     const char *draws = v->reads_q ? wg_audit_draws_found(a, buf, size) : NULL;
     return draws ? draws : wg_audit_kept_found(a, buf, size);
 }
-/* Whether its law is known: the target's, or the one that it states. */
+/* Whether its law is known: the target's, or a stated one. */
 static inline bool wg_verifier_has_law(const wg_verifier_class *v) { return v->lossless || v->law_row; }
 static inline int wg_verifier_races(const wg_verifier_class *v, const void *opt) { return v->races ? v->races(opt) : 1; }
 static inline wg_rule wg_verifier_device(const wg_verifier_class *v, const void *opt)

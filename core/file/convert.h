@@ -12,7 +12,7 @@
  * (tokenizer, with the byte). */
 wg_status wg_convert(const char *in, const char *tokenizer, const char *out, int type, wg_error *err);
 
-/* The same of open weights, as they are. */
+/* The same for open weights, in their types. */
 wg_status wg_convert_weights(const wg_weights *in, const char *tokenizer, const char *out, wg_error *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * See dialect.h. Layouts: the checkpoints of the authors' repositories, of speculators, SpecForge, DeepSpec and llama.cpp's
- * converters. A dialect is a row: patterns of tensor names that must be there, and of such that must not. */
+ * Recognising drafters' files (dialect.h). Layouts: the checkpoints of the authors' repositories, of speculators, SpecForge,
+ * DeepSpec and llama.cpp's converters. A dialect is a row: patterns of tensor names that must be there, and of such that must
+ * not. */
 #include "core/file/dialect.h"
 
 #include <dirent.h>

@@ -28,17 +28,18 @@ typedef struct wg_dialect {
 /* The tensors of a safetensors file, or of all such files of a folder; only headers are read. Errors: ENOENT (none there),
  * EIO, EFORMAT, ENOMEM. */
 wg_status wg_tensor_list_read(wg_tensor_list *out, const char *path, wg_error *err);
-/* Of an open file. ENOMEM. */
+/* Lists the tensors of an open file. ENOMEM. */
 wg_status wg_tensor_list_of(wg_tensor_list *out, const wg_weights *w, wg_error *err);
-void wg_tensor_list_free(wg_tensor_list *list); /* of a zeroed one: nothing */
+void wg_tensor_list_free(wg_tensor_list *list); /* a zeroed one is fine */
 
-/* The dialect of a drafter with these tensors; NULL: none. *whole: they are layers of a whole model that drafts for itself. */
+/* The dialect of a drafter with these tensors; NULL: none. *whole: they are extra layers of a complete model, which drafts for
+ * itself. */
 const wg_dialect *wg_dialect_of(const wg_tensor_list *list, bool *whole);
 /* All dialects, ending with a row whose name is NULL. */
 const wg_dialect *wg_dialects(void);
 
-/* Of a file or folder that could not be opened or read as a model (`status`, `err`): the same error, or EUNSUPPORTED that names
- * the drafter that it is. */
+/* The error for a file or folder that could not be opened or read as a model: `status` with `err`, or EUNSUPPORTED, which names
+ * the kind of drafter that it is. */
 wg_status wg_dialect_refuse(const char *path, wg_status status, wg_error *err);
 wg_status wg_dialect_refuse_open(const wg_weights *w, wg_status status, wg_error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Private to core/file: what a format reader fills in. Metadata is stored as GGUF encodes it (little-endian values in
+ * The struct that format readers fill in, private to core/file. Metadata is stored as GGUF encodes it (little-endian values in
  * place), so one set of getters serves every format and copying a key is copying bytes. */
 #ifndef WG_CORE_FILE_FORMAT_H
 #define WG_CORE_FILE_FORMAT_H
@@ -44,7 +44,7 @@ typedef struct wg_names {
     size_t mask;
 } wg_names;
 
-/* Makes the bytes of a tensor where no file holds them as they are. `user` belongs to the weights: close. */
+/* Makes the bytes of tensors that no file holds in this form. The weights own `user` and call close. */
 typedef struct wg_maker {
     wg_status (*make)(void *user, const wg_tensor *t, void *dst, wg_error *err);
     void (*close)(void *user);
@@ -71,7 +71,7 @@ struct wg_weights {
     wg_maker maker; /* of a model without a file, or of a folder; make is NULL otherwise */
 };
 
-/* What makes a folder of safetensors of a model in torch's own formats. */
+/* Instructions for converting a model in torch's own formats to a folder of safetensors. */
 #define WG_SAVE_SAFETENSORS                                                                                                    \
     "save it as safetensors: python3 -c \"from transformers import AutoModelForCausalLM as M; "                                \
     "M.from_pretrained('FOLDER').save_pretrained('OUT')\", copy the tokenizer's files to OUT and give OUT"
@@ -79,11 +79,11 @@ struct wg_weights {
 void wg_pages_ahead(const void *at, size_t bytes);
 void wg_pages_release(const void *at, size_t bytes);
 
-/* Append a row and take `name` over (also on failure); NULL when out of memory. */
+/* Append a row and take ownership of `name`, also on failure; NULL: out of memory. */
 wg_meta *wg_weights_add_meta(wg_weights *w, char *name);
 wg_tensor *wg_weights_add_tensor(wg_weights *w, char *name);
 
-/* Builds both tables, again where there are some. EFORMAT when a name occurs twice. */
+/* Builds both tables of names, or rebuilds them. EFORMAT: a name occurs twice. */
 wg_status wg_weights_index(wg_weights *w, wg_error *err);
 
 /* Weights that are described by the head of a GGUF file: `whole` bytes of untouched memory that begin with the n bytes of a
@@ -91,10 +91,10 @@ wg_status wg_weights_index(wg_weights *w, wg_error *err);
 wg_status wg_weights_open_made(wg_weights **out, const char *name, const void *head, size_t n, size_t whole,
                                const wg_maker *maker, wg_error *err);
 
-/* Opens a file by itself: one part of a model in several files, too. */
+/* Opens a single file, which may be a part of a model in several files. */
 wg_status wg_weights_open_file(wg_weights **out, const char *path, wg_error *err);
-/* split.count, 1 where there is none; and the model that the file `w` at `path` is a part of: *out is w itself if it is whole,
- * else all parts as one. Takes w over, also on failure. */
+/* wg_gguf_split_count: split.count, 1 if absent. wg_gguf_join: opens the model of which the file `w` at `path` is a part; *out
+ * is w itself if it is whole, else all parts as one. Takes ownership of w, also on failure. */
 int64_t wg_gguf_split_count(const wg_weights *w);
 wg_status wg_gguf_join(wg_weights **out, wg_weights *w, const char *path, wg_error *err);
 const wg_meta *wg_weights_meta(const wg_weights *w, const char *key); /* NULL if absent */

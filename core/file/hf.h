@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A Hugging Face folder (config.json, model.safetensors or its shards, tokenizer.json, generation_config.json, chat
- * template), read as the GGUF file that it would become: the same keys and tensor names, so that everything above reads one
- * format. For core/file, and for what writes a tokenizer. */
+ * A Hugging Face folder (config.json, model.safetensors or its shards, tokenizer.json, generation_config.json, chat template),
+ * read as the GGUF file that it would become: the same keys and tensor names, so that everything above reads one format. It is
+ * for core/file and for writers of tokenizers. */
 #ifndef WG_CORE_FILE_HF_H
 #define WG_CORE_FILE_HF_H
 
@@ -23,10 +23,10 @@ static inline const json_t *wg_hf_member(const json_t *o, const char *key)
     return json_is_null(v) ? NULL : v;
 }
 
-/* How a model type calls its keys and tensors. */
+/* Naming styles of keys and tensors of model types. */
 typedef enum wg_hf_style { WG_HF_USUAL, WG_HF_GPT2, WG_HF_NEOX, WG_HF_FALCON, WG_HF_MPT, WG_HF_STYLES } wg_hf_style;
 
-/* What config.json says. */
+/* The contents of config.json. */
 typedef struct wg_hf_config {
     const char *family; /* general.architecture of GGUF */
     wg_hf_style style;
@@ -93,7 +93,7 @@ wg_status wg_hf_tokenizer(wg_gguf_writer *g, const wg_json *tokenizer, const wg_
  * EMODEL, EFORMAT, EIO. */
 wg_status wg_hf_chat(wg_gguf_writer *g, const char *folder, wg_error *err);
 
-/* What a folder says about its tokens beside tokenizer.model. Texts point into the documents. */
+/* Facts about a folder's tokens beside tokenizer.model. Texts point into the documents. */
 typedef struct wg_hf_token {
     wg_text text;
     int64_t id;
@@ -104,9 +104,9 @@ typedef struct wg_hf_added {
     wg_json *config, *list; /* NULL: there is no such file */
     wg_hf_token *token;     /* (n) */
     size_t n;
-    int add_bos, add_eos;  /* whether a text gets them; -1: not said */
-    wg_text bos, eos;      /* s NULL: not said */
-    const char *metaspace; /* tokenizer.wager.metaspace; NULL: not said */
+    int add_bos, add_eos;  /* whether a text gets them; -1: unknown */
+    wg_text bos, eos;      /* s NULL: unknown */
+    const char *metaspace; /* tokenizer.wager.metaspace; NULL: unknown */
 } wg_hf_added;
 
 /* Reads added_tokens_decoder, else added_tokens.json, and the keys of tokenizer_config.json. EFORMAT, EMODEL, EIO. */

@@ -26,7 +26,7 @@ wg_status wg_hf_refuse(const wg_hf_keys *r, const char *key, const char *expecte
 wg_status wg_hf_number(const wg_hf_keys *r, const char *key, double absent, double min, double max, double *out);
 wg_status wg_hf_bool(const wg_hf_keys *r, const char *key, bool absent, bool *out);
 
-/* What a model type has of its own about rotary positions. */
+/* The rotary positions of a model type where keys are absent. */
 typedef struct wg_hf_rope_defaults {
     double base;                      /* when the key is absent */
     double local_base;                /* the same, of layers with a window; 0: they have the base of all */
@@ -36,9 +36,9 @@ typedef struct wg_hf_rope_defaults {
     const char *base_key, *share_key; /* what a type calls rope_theta and partial_rotary_factor; NULL: so */
 } wg_hf_rope_defaults;
 
-/* Keys that styles have of their own. Sets what is not the usual of them: biases, norms, positions. */
+/* Reads the keys of a style and sets its deviations from the usual style: biases, norms, positions. */
 wg_status wg_hf_style_keys(const wg_hf_keys *r, wg_hf_config *c);
-/* The other way round: whether the style's keys can say all of this, and they themselves. Sets c->grouped. */
+/* The inverse: whether the style's keys can express the config, which sets c->grouped; and the keys. */
 bool wg_hf_style_can_say(wg_hf_style style, const wg_hf_config *c);
 void wg_hf_style_json(wg_hf_config *c, json_t *o);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Writing Hugging Face folders: what hf_config.c, hf_tokenizer.c, hf_chat.c and hf_folder.c read, the other way round and from
- * their tables. core/model/export.h is the entry. */
+ * Writing Hugging Face folders: the inverse of hf_config.c, hf_tokenizer.c, hf_chat.c and hf_folder.c, with their tables.
+ * core/model/export.h is the entry. */
 #ifndef WG_CORE_FILE_HF_WRITE_H
 #define WG_CORE_FILE_HF_WRITE_H
 
@@ -27,8 +27,8 @@ enum { WG_HF_SHARD_BYTES = 5 }; /* GB of a shard, where nothing else is said */
 
 /* Writes the folder `out`, which must not exist, or be empty: files go to a folder beside it, which gets the name when it is
  * whole. type: of the matrices, WG_F32, WG_F16 or WG_BF16, or -1: floats stay, others become f32; vectors stay, or become f32.
- * `check` is asked about the whole folder before it gets its name. Errors: EIO (the folder is there, a full disk), those of
- * reading the weights, and EUNSUPPORTED for a tensor that such folders have no name for. */
+ * `check` checks the whole folder before it is renamed. Errors: EIO (the folder is there, a full disk), those of reading the
+ * weights, and EUNSUPPORTED for a tensor that such folders have no name for. */
 typedef wg_status wg_hf_check_fn(void *user, const char *folder, wg_error *err);
 typedef struct wg_hf_write_options {
     int type;

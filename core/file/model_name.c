@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See model_name.h. */
+ * Names of models (model_name.h). */
 #include "core/file/model_name.h"
 
 #include <ctype.h>

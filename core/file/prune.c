@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Pruning by magnitude (prune.h). */
 #include "core/file/prune.h"
 
 #include <math.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Quantisation, and other changes of element types: a view over open weights whose matrices are converted when their bytes
- * are needed. What writes a file of another type and what loads a model in another type read the same view, so their bits
- * are the same. */
+ * Quantisation, and other changes of element types: a view over open weights whose matrices are converted when their bytes are
+ * needed. Writing a file in another type and loading a model in another type use the same view, so their bits are the same. */
 #ifndef WG_CORE_FILE_QUANTIZE_H
 #define WG_CORE_FILE_QUANTIZE_H
 
@@ -11,7 +10,7 @@
 
 enum { WG_QUANTIZE_KEEPS = 32, WG_QUANTIZE_PATTERN = 64 };
 
-/* What became of a tensor: the root mean square of its elements and of their errors. */
+/* The conversion of a tensor: the root mean square of its elements and of their errors. */
 typedef struct wg_quantize_result {
     const char *name;
     int from, to;
@@ -34,7 +33,7 @@ typedef struct wg_quantize {
     int type; /* of WG_WRITABLE_TYPES */
     bool mixed;
     wg_prune prune;        /* of the matrices of layers, before they are converted; embedding and head stay whole */
-    wg_quantize_maker *by; /* asked for each matrix; NULL: none */
+    wg_quantize_maker *by; /* called for each matrix; NULL: none */
     void *user;            /* of by; both as long as the view */
     int keeps;
     struct {
@@ -57,7 +56,7 @@ wg_status wg_quantize_parse(wg_quantize *out, const char *text, wg_error *err);
 /* Adds one PATTERN=TYPE. */
 wg_status wg_quantize_keep(wg_quantize *q, const char *text, wg_error *err);
 
-/* Told of a tensor. */
+/* Called for each tensor. */
 typedef void wg_quantize_report_fn(void *user, const wg_quantize_result *r);
 
 /* The view. It takes `in` over, also on failure; the pool is borrowed until close and may be NULL. At most the converted

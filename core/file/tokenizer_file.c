@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Opening a tokenizer.json (tokenizer_file.h). */
 #include "core/file/tokenizer_file.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A tokenizer.json without a model, as a weights file that has metadata and no tensors: what reads a tokenizer reads both. */
+ * A tokenizer.json without a model, opened as a weights file with metadata and no tensors, so that the same code reads both. */
 #ifndef WG_CORE_FILE_TOKENIZER_FILE_H
 #define WG_CORE_FILE_TOKENIZER_FILE_H
 

@@ -40,7 +40,7 @@ int wg_weights_count(const wg_weights *w);
 const wg_tensor *wg_weights_at(const wg_weights *w, int i);              /* in file order */
 const wg_tensor *wg_weights_find(const wg_weights *w, const char *name); /* hashed; NULL if absent */
 
-/* Call before reading the bytes of a tensor: those that no file holds as they are, are made here (ENOMEM). */
+/* Must be called before the bytes of a tensor are read: it makes those that no file holds in this form (ENOMEM). */
 wg_status wg_weights_need(const wg_weights *w, const wg_tensor *t, wg_error *err);
 bool wg_weights_made(const wg_weights *w,
                      uint64_t *seed); /* true for a model without a file; *seed: its seed (seed may be NULL) */

@@ -13,7 +13,7 @@ _Static_assert(WG_TREE_NODES <= (int)WG_KV_TAIL_MAX, "a tree fits the tail of a 
 
 typedef struct wg_row {
     int32_t token, position;
-    int32_t slot;   /* where its key and value go */
+    int32_t slot;   /* the slot of its key and value */
     int32_t base;   /* the slot of position 0 (wg_batch_rebase) */
     int32_t prefix; /* it attends to slots 0..prefix-1, then slots tail + b for the bits b of anc: itself last */
     int32_t tail;
@@ -28,7 +28,7 @@ typedef struct wg_batch {
     int n, cap; /* rows */
     int logits; /* logit rows requested so far */
     wg_row *row;
-    struct wg_taps *taps; /* where the hidden states of all rows go (core/model/taps.h); NULL: nobody asks. Borrowed */
+    struct wg_taps *taps; /* receives the hidden states of all rows (core/model/taps.h); NULL: not requested. Borrowed */
 } wg_batch;
 
 wg_status wg_batch_open(wg_batch *b, int cap, wg_error *err);

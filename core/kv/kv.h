@@ -53,7 +53,7 @@ wg_status wg_kv_space(wg_kv *kv, int layers, int kv_heads, int head_dim, int typ
 /* No row of this space reads more than the last `window` slots before the one that it fills, itself included; 0 (as after
  * registering): it may read all. Only before the first sequence is opened. */
 void wg_kv_window(wg_kv *kv, int space, int window);
-/* The most slots whose pages a sequence holds at once where all spaces have this window, and tails are at most so long. */
+/* The most slots whose pages a sequence holds at once if all spaces have this window and tails have at most `tail` slots. */
 int wg_kv_window_slots(int window, int tail, int page_slots);
 
 /* Moves of slots within a pool, in order. A slot is `count` pieces of `bytes` bytes, `stride` apart; from and to are offsets of
@@ -82,9 +82,9 @@ wg_status wg_kv_space_at(wg_kv *kv, const wg_kv_memory *memory, int layers, int 
 int wg_kv_page_slots(const wg_kv *kv);
 int wg_kv_pages(const wg_kv *kv);
 int wg_kv_pages_free(const wg_kv *kv);
-int wg_kv_pages_most(const wg_kv *kv); /* of one sequence */
+int wg_kv_pages_most(const wg_kv *kv); /* most pages of one sequence */
 int wg_kv_pages_held(const wg_kv_seq *s);
-/* Pages that no sequence has but these n, each once. They are of one cache, whose scratch this uses. */
+/* The number of pages that only these n sequences of one cache hold; a shared page counts once. Uses the cache's scratch. */
 int wg_kv_pages_alone(wg_kv_seq *const *seq, int n);
 int wg_kv_spaces(const wg_kv *kv);   /* registered so far */
 size_t wg_kv_bytes(const wg_kv *kv); /* of all pages and tables */
@@ -113,7 +113,8 @@ int wg_kv_len(const wg_kv_seq *s);
 int wg_kv_tail(const wg_kv_seq *s);
 int wg_kv_first(const wg_kv_seq *s, int space);
 int wg_kv_valid(const wg_kv_seq *s, int space);
-bool wg_kv_holds(const wg_kv_seq *s, int space, int slot); /* the slot, committed or of the tail, was written in this space */
+bool wg_kv_holds(const wg_kv_seq *s, int space, int slot); /* whether the slot, committed or in the tail, was written in this
+                                                            * space */
 
 /* Marks a slot as written by a forward pass; slot < len + tail. A slot < len must be the space's valid length (the next
  * committed slot to be caught up). */

@@ -39,8 +39,8 @@ struct wg_kv_seq {
     wg_kv *kv;
     wg_kv_seq *prev, *next;
     int len, tail; /* committed slots, tail slots; IDLE is tail == 0 */
-    int pages;     /* of the table; */
-    int gone;      /* the first of them that have gone back to the pool: their numbers mean nothing */
+    int pages;     /* pages of the table, */
+    int gone;      /* of which the first `gone` were returned to the pool; their numbers are void */
     int first[WG_KV_SPACES], valid[WG_KV_SPACES];
     uint64_t wrote[WG_KV_SPACES][WG_KV_WORDS]; /* tail slots written, per space */
     int32_t *page;                             /* (max_slots / page_slots, rounded up) */

@@ -7,7 +7,7 @@
 
 enum { WG_LAYERS_MAX = 4096 };
 
-/* What the layers of a model have beside the tensors of every family. */
+/* Features of a model's layers beyond the tensors of every family. */
 typedef enum wg_trait {
     WG_TRAIT_QKV_BIAS = 1,     /* queries, keys and values are products plus a bias */
     WG_TRAIT_OUTPUT_BIAS = 2,  /* so is the output of attention */
@@ -39,13 +39,13 @@ typedef struct wg_arch {
     double window_rope_base;      /* of layers with a window, which are not scaled; 0: as all */
     double rope_magnitude;        /* cos and sin are multiplied by it, and by YaRN's own factor */
     bool yarn;                    /* Peng et al. 2023: pairs with more than yarn_fast turns in the original context keep */
-    double yarn_fast, yarn_slow;  /* their frequency, those with fewer than yarn_slow are scaled, between is a ramp */
+    double yarn_fast, yarn_slow;  /* their frequency, those with fewer than yarn_slow are scaled; a ramp lies between */
     int original_context;         /* of YaRN and longrope; 0: neither */
     float eps;
     bool tied;       /* the head is the embedding */
     unsigned traits; /* wg_trait */
     wg_activation activation;
-    int experts, experts_used;             /* of every layer, each with `hidden`; of a row. 0: one MLP */
+    int experts, experts_used;             /* experts of a layer, each of width `hidden`; used by a row. 0: one MLP */
     bool experts_normed;                   /* a row's weights of experts sum to 1 */
     float embedding_scale;                 /* embeddings are multiplied by it */
     float attention_scale;                 /* of scores q k */
@@ -54,7 +54,7 @@ typedef struct wg_arch {
     double alibi;                          /* the exponent of ALiBi's slopes (Press et al. 2022); 0: there are none */
     bool alibi_scaled;                     /* slopes are multiplied by attention_scale */
     int window;                            /* a token attends to this many, itself included; 0: to all */
-    bool window_unknown;                   /* of some layers, and which ones is not known here */
+    bool window_unknown;                   /* some layers have a window, but which is unknown */
     uint64_t windowed[WG_LAYERS_MAX / 64]; /* layers with the window: a bit each */
 } wg_arch;
 
@@ -64,8 +64,8 @@ static inline bool wg_arch_windowed(const wg_arch *a, int layer) { return a->win
  * families there are. */
 wg_status wg_arch_read(const wg_weights *w, wg_arch *out, wg_error *err);
 
-/* The slopes of ALiBi of all heads: 2^(-alibi (h+1) / n) of the first n, the largest power of two there is of heads, and of the
- * rest those between: 2^(-alibi (2 (h-n) + 1) / 2n). */
+/* The ALiBi slopes of all heads: 2^(-alibi (h+1) / n) for the first n heads, n the largest power of two not above their number;
+ * 2^(-alibi (2 (h-n) + 1) / 2n), the slopes between, for the others. */
 void wg_arch_slopes(const wg_arch *a, float *slope);
 
 /* Number of weights: layers, embedding, head unless tied, norms, biases. */

@@ -15,7 +15,7 @@ typedef struct wg_decode_loop_options {
     wg_device_chain draft;
     const wg_verify_spec *how; /* the target's chain and rule; borrowed */
     const uint64_t *ends;      /* (vocab bits, in words) tokens that end a text; copied */
-    int sequences, rows;       /* of a batch, at most; of p that the target verifies in one pass */
+    int sequences, rows;       /* most sequences of a batch; most rows of p that the target verifies in one pass */
     int rounds, events;        /* of a window; of the ring */
 } wg_decode_loop_options;
 
@@ -41,8 +41,8 @@ wg_status wg_decode_loop_open(wg_decode_loop **out, wg_lm *target, const wg_kv *
                               wg_error *err);
 void wg_decode_loop_close(wg_decode_loop *l); /* NULL is fine; before the models */
 
-/* Whether the loop can run this batch: no more sequences than its places, and of each the draft model has read all but two
- * tokens, and none can become longer than its context in a round. */
+/* Whether the loop can run this batch: it has places for the sequences, the draft model has read all but two tokens of each,
+ * and none can outgrow the context in a round. */
 bool wg_decode_loop_fits(const wg_decode_loop *l, const wg_decode_loop_seq *seq, int n);
 
 /* Runs up to `rounds` rounds, fewer where the window or the ring ends. *ran: their number; 0 where the loop could not be
@@ -54,7 +54,7 @@ wg_status wg_decode_loop_run(wg_decode_loop *l, const wg_decode_loop_seq *seq, i
                              void *user, int *ran, wg_error *err);
 wg_decode_loop_times wg_decode_loop_times_of(const wg_decode_loop *l);
 
-/* Shorter windows and a smaller ring than it was opened with, for tests. */
+/* Limits windows and ring below their opened sizes, for tests. */
 void wg_decode_loop_limit(wg_decode_loop *l, int rounds, int events);
 
 #endif

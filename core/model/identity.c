@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See identity.h. */
+ * Digests of weights (identity.h). */
 #include "core/model/identity.h"
 
 #include <string.h>

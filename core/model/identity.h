@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the passes of a language model are of: the key of the prices that were measured of them (core/engine/profile.h). */
+ * The identity of a language model's passes, the key of their measured prices (core/engine/profile.h). */
 #ifndef WG_CORE_MODEL_IDENTITY_H
 #define WG_CORE_MODEL_IDENTITY_H
 
@@ -11,8 +11,8 @@ struct wg_tensor;
 enum { WG_IDENTITY_TEXT = 96 };
 
 typedef struct wg_lm_identity {
-    char name[WG_IDENTITY_TEXT];   /* of the file, for people: no part of the key */
-    char weights[WG_SHA256_HEX];   /* a digest of the weights as they are in memory; "": not known */
+    char name[WG_IDENTITY_TEXT];   /* name of the file, for people; not part of the key */
+    char weights[WG_SHA256_HEX];   /* digest of the weights in memory; "": unknown */
     char part[WG_IDENTITY_TEXT];   /* "cache f16", with the rows of a shorter head and the layers of a submodel */
     char device[WG_IDENTITY_TEXT]; /* "cpu", or number, mode and name of a card */
     int threads;

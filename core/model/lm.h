@@ -25,18 +25,18 @@ typedef struct wg_lm_class {
      * fits (0: not on this device). */
     wg_status (*verify_open)(wg_lm *lm, wg_rule_kind rule, int trees, int *rows, wg_error *err);
     wg_status (*verify)(wg_lm *lm, const wg_batch *batch, const wg_verify_spec *s, wg_error *err);
-    /* Its logits are not computed here, and need not keep the Prefix Law: texts are equal in law, not byte by byte. */
+    /* Its logits are computed elsewhere and need not keep the Prefix Law, so texts are equal in law only, not byte by byte. */
     bool law_only;
     /* The transformer behind it (core/model/model.h). NULL: a model of another kind. */
     struct wg_model *(*transformer)(const wg_lm *lm);
-    /* What its passes are of. NULL: nobody knows, so what is measured of them is not kept. */
+    /* The identity of its passes. NULL: unknown, so measured prices are not kept. */
     void (*identity)(const wg_lm *lm, wg_lm_identity *out);
 } wg_lm_class;
 
 /* The hidden states that its passes can give (taps.h). */
 typedef struct wg_hidden {
     int layers, dim;   /* taps 0 .. layers + 1, of dim floats each */
-    wg_device *device; /* in whose memory they lie; borrowed. NULL: it gives none */
+    wg_device *device; /* they lie in its memory; borrowed. NULL: no hidden states */
 } wg_hidden;
 
 struct wg_lm {

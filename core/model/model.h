@@ -27,21 +27,21 @@ wg_status wg_model_open(wg_model **out, const wg_weights *w, const wg_device *de
                         wg_error *err);
 void wg_model_close(wg_model *m); /* NULL is fine */
 
-/* What wg_model_open refuses before it reads weights: hyper-parameters, options, tensors that are missing, too many, or of a
- * wrong shape or type. Sets *out. */
+/* Checks what wg_model_open checks before it reads weights: hyper-parameters, options, and missing, surplus or wrong tensors.
+ * Sets *out. */
 wg_status wg_model_check(const wg_weights *w, const wg_model_options *opt, wg_arch *out, wg_error *err);
 
 const wg_arch *wg_model_arch(const wg_model *m);
 wg_lm *wg_model_lm(wg_model *m);           /* owned by the model */
 int wg_model_head_rows(const wg_model *m); /* width of a row of logits: the vocabulary, or n_head */
 size_t wg_model_bytes(const wg_model *m);  /* weights in memory */
-/* Of them, bytes that a pass reads: layers and head, not a separate embedding; of each layer's experts so many. */
+/* Bytes of weights that a pass reads: layers with `experts` experts each, and head; not a separate embedding. */
 size_t wg_model_read_bytes(const wg_model *m, double experts);
-/* Experts of a layer that so many rows are expected to use when they choose each with the same probability; 0 without. */
+/* The expected number of a layer's experts that `rows` rows use if they choose each with equal probability; 0: no experts. */
 double wg_model_experts_expected(const wg_model *m, int rows);
-/* wg_model_read_bytes with these. */
+/* wg_model_read_bytes with this number. */
 size_t wg_model_pass_bytes(const wg_model *m, int rows);
-/* Experts whose weights all passes so far have read, a layer (their mean); 0 without, and on a device that does not count. */
+/* Experts per layer whose weights all passes so far have read, a mean; 0: no experts, or a device that does not count them. */
 double wg_model_experts_read(const wg_model *m);
 
 #endif

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Reading tensors ahead (read_ahead.h). */
 #include "core/model/read_ahead.h"
 
 #include "core/base/mem.h"

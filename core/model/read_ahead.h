@@ -10,14 +10,14 @@ typedef struct wg_read_ahead {
     const wg_weights *weights;
     const wg_tensor **tensor; /* (room) */
     int n, room;
-    int at, asked; /* the next one to be loaded, and to be asked for */
-    size_t bytes;  /* asked for and not loaded */
+    int at, asked; /* the next tensor to load, and to request */
+    size_t bytes;  /* requested and not yet loaded */
 } wg_read_ahead;
 
 /* Appends a tensor; false: out of memory. */
 bool wg_read_ahead_add(wg_read_ahead *a, const wg_tensor *t);
 
-/* Before a tensor is loaded, once for each that was added. NULL: nothing. */
+/* Called before each added tensor is loaded. a NULL: does nothing. */
 void wg_read_ahead_next(wg_read_ahead *a);
 
 void wg_read_ahead_close(wg_read_ahead *a);

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Rotary angles with scalings (rotary.h). */
 #include "core/model/rotary.h"
 
 #include <math.h>

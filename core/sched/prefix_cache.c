@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * See prefix_cache.h. A few hundred texts are compared one by one: the first token that differs ends a comparison. */
+ * The prefix cache (prefix_cache.h). A few hundred texts are compared one by one: the first token that differs ends a
+ * comparison. */
 #include "core/sched/prefix_cache.h"
 
 #include <string.h>
@@ -53,12 +54,12 @@ void wg_prefix_cache_put(wg_prefix_cache *c, const int32_t *token, int n, wg_kv_
 {
     for (int i = c->n - 1; i >= 0; i--) {
         const int shared = wg_shared_prefix(c->text[i].token, c->text[i].n, token, n);
-        if (shared == n) n = 0; /* that text has all of it */
+        if (shared == n) n = 0; /* that entry has all of it */
         else if (shared == c->text[i].n) drop(c, &c->text[i]);
         if (n == 0) break;
     }
-    if (n < wg_kv_len(kv)) wg_kv_truncate(kv, n); /* what cannot be shared is of no use */
-    if (n > wg_kv_len(kv)) n = wg_kv_len(kv);     /* pages behind a window may have gone */
+    if (n < wg_kv_len(kv)) wg_kv_truncate(kv, n); /* slots that cannot be shared are dropped */
+    if (n > wg_kv_len(kv)) n = wg_kv_len(kv);     /* pages behind a window may have been freed */
     int32_t *copy = n > 0 ? wg_alloc((size_t)n, sizeof *copy) : NULL;
     if (!copy) {
         wg_kv_seq_close(kv);

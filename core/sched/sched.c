@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The scheduler: requests in, steps, requests out. What may be called from any thread is here, with the lock: the queue of what
- * was submitted since the last step, the marks of what was cancelled, and the numbers of the last step. */
+ * The scheduler: its opening, its queue and its loop. The functions that any thread may call are here, with the lock: they
+ * reach the queue of requests submitted since the last step, the marks of cancelled ones, and the statistics of the last
+ * step. */
 #include "core/sched/sched_impl.h"
 
 #include <errno.h>
@@ -140,7 +141,7 @@ static wg_status check_request(const wg_sched *s, const wg_sched_request *r, wg_
     return wg_seq_sampling_check(s->engine, &r->how, err);
 }
 
-/* A copy of n elements; NULL where there are none. False: no memory. */
+/* Copies n elements to *out, NULL where n is 0. False: out of memory. */
 static bool copy_list(const void *from, int n, size_t size, void *to)
 {
     void *copy = n > 0 ? wg_alloc((size_t)n, size) : NULL;
@@ -168,18 +169,20 @@ static wg_status copy_request(const wg_sched *s, wg_served *r, const wg_sched_re
 {
     const int slots = wg_engine_options_of(s->engine)->pages * wg_kv_page_slots(wg_engine_kv(s->engine));
     const size_t logs = (size_t)from->n * (size_t)(1 + from->how.top);
-    wg_seq_sampling *how = &r->ask.how;
-    r->ask = *from;
-    r->ask.token = r->ask.stop = how->allowed = NULL;
+    wg_seq_sampling *how = &r->request.how;
+    r->request = *from;
+    r->request.token = r->request.stop = how->allowed = NULL;
     how->bias = NULL;
     if (how->sampling) r->sampling = *how->sampling, how->sampling = &r->sampling;
-    if (!copy_list(from->token, from->n, sizeof *from->token, &r->ask.token) ||
-        !copy_list(from->stop, from->stops, sizeof *from->stop, &r->ask.stop) ||
+    if (!copy_list(from->token, from->n, sizeof *from->token, &r->request.token) ||
+        !copy_list(from->stop, from->stops, sizeof *from->stop, &r->request.stop) ||
         !copy_list(from->how.bias, from->how.biases, sizeof *from->how.bias, &how->bias) ||
         !copy_list(from->how.allowed, from->how.n_allowed, sizeof *from->how.allowed, &how->allowed))
         return wg_nomem(err, (size_t)from->n * sizeof *from->token, "a request");
     WG_TRY(sort_biases((wg_logit_bias *)how->bias, how->biases, err));
-    if (r->ask.max_new > slots - from->n) r->ask.max_new = slots - from->n; /* alone, it never lacks a page */
+    if (r->request.max_new > slots - from->n)
+        r->request.max_new = slots - from->n; /* so that it has enough pages when it
+                                                                                     * runs alone */
     if (from->echo && how->logprobs && !(r->echo = wg_calloc(logs, sizeof *r->echo)))
         return wg_nomem(err, logs * sizeof *r->echo, "the log probabilities of a prompt");
     for (int i = 0; r->echo && i <= how->top; i++) r->echo[i].token = -1; /* the first token follows nothing */
@@ -221,7 +224,7 @@ wg_status wg_sched_submit(wg_sched *s, const wg_sched_request *from, uint64_t *i
 static bool cancel_in(wg_served *const *list, int n, uint64_t id)
 {
     for (int i = 0; i < n; i++)
-        if (list[i]->id == id && !list[i]->over) return list[i]->cancelled = true;
+        if (list[i]->id == id && !list[i]->ended) return list[i]->cancelled = true;
     return false;
 }
 
@@ -248,7 +251,7 @@ bool wg_sched_wait(wg_sched *s, double seconds)
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
     pthread_mutex_lock(&s->lock);
-    const bool idle = s->n == 0 || s->idle > 0; /* nothing can be done for those that are there, so long */
+    const bool idle = s->n == 0 || s->idle > 0; /* no request can be served within this time */
     if (s->n > 0 && s->idle < seconds) seconds = s->idle;
     const double at = (double)until.tv_sec + (double)until.tv_nsec * 1e-9 + (seconds > 0 ? seconds < 1e8 ? seconds : 1e8 : 0);
     until = (struct timespec){ (time_t)at, (long)((at - (double)(time_t)at) * 1e9) };
@@ -282,7 +285,7 @@ static void take_incoming(wg_sched *s)
     }
     s->n_incoming = 0;
     s->stats.draining = s->draining;
-    for (int i = 0; i < s->n; i++) s->live[i]->ends = s->live[i]->cancelled;
+    for (int i = 0; i < s->n; i++) s->live[i]->cancel_seen = s->live[i]->cancelled;
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -291,19 +294,19 @@ static void end_some(wg_sched *s)
     const double now = wg_sched_now(s);
     for (int i = 0; i < s->n; i++) {
         wg_served *r = s->live[i];
-        if (r->ends) wg_served_end(s, r, WG_SCHED_CANCELLED);
-        else if (r->ask.deadline > 0 && now - r->submitted >= r->ask.deadline) wg_served_end(s, r, WG_SCHED_DEADLINE);
+        if (r->cancel_seen) wg_served_end(s, r, WG_SCHED_CANCELLED);
+        else if (r->request.deadline > 0 && now - r->submitted >= r->request.deadline) wg_served_end(s, r, WG_SCHED_DEADLINE);
     }
 }
 
-/* Requests that are over leave. */
+/* Frees the requests that have ended. */
 static void sweep(wg_sched *s)
 {
     int kept = 0;
     pthread_mutex_lock(&s->lock);
     for (int i = 0; i < s->n; i++) {
         wg_served *r = s->live[i];
-        if (!r->over) {
+        if (!r->ended) {
             s->live[kept++] = r;
             continue;
         }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Who runs. Requests enter in one order: by priority, one higher for every `aging` steps that they have waited, then by
- * submission; while the first of them has no room, none enters before it. So every request runs in the end: it is the first of
- * all after a bounded number of others, and the first is never preempted. */
+ * Admission and preemption. Requests enter in one order: by priority, which rises by one for every `aging` steps of waiting,
+ * then by submission; while the first has no room, no other enters. So every request runs in the end: it becomes the first
+ * after a bounded number of others, and the first is never preempted. */
 #include "core/sched/sched_impl.h"
 
-enum { HEADROOM = 16 }; /* slots behind its text that a request needs to enter: a draft of a usual length */
+enum { HEADROOM = 16 }; /* free slots behind its text that a request needs to enter, enough for a usual draft */
 
-static int64_t rank(const wg_sched *s, const wg_served *r) { return r->ask.priority + (s->steps - r->since) / s->opt.aging; }
+static int64_t rank(const wg_sched *s, const wg_served *r)
+{
+    return r->request.priority + (s->steps - r->since) / s->opt.aging;
+}
 
 bool wg_sched_before(const wg_sched *s, const wg_served *a, const wg_served *b)
 {
@@ -14,7 +17,7 @@ bool wg_sched_before(const wg_sched *s, const wg_served *a, const wg_served *b)
     return x != y ? x > y : a->id < b->id;
 }
 
-static bool is_in(const wg_served *r) { return !r->over && (r->state == WG_SERVED_READING || r->state == WG_SERVED_RUNNING); }
+static bool is_in(const wg_served *r) { return !r->ended && (r->state == WG_SERVED_READING || r->state == WG_SERVED_RUNNING); }
 
 static int count_in(const wg_sched *s)
 {
@@ -38,7 +41,7 @@ static int pages_for(const wg_sched *s, int slots)
     return (slots + page - 1) / page;
 }
 
-/* Free pages, less those that prompts being read will take, and one for the growth of each text. */
+/* Free pages, less those that prompts being read will take and one for the growth of each text. */
 static int pages_left(const wg_sched *s)
 {
     int left = wg_kv_pages_free(wg_engine_kv(s->engine));
@@ -51,15 +54,15 @@ static int pages_left(const wg_sched *s)
     return left;
 }
 
-/* A cache whose first slots are those of a request: *shared of them. NULL: none has a page of them. */
+/* A cache whose first *shared slots are those of a request. NULL: no cache shares a whole page. */
 static wg_kv_seq *begins_with(wg_sched *s, const wg_served *r, wg_cached_text **text, int *shared)
 {
-    const int32_t *token = r->seq ? r->seq->token : r->ask.token;
-    const int n = (r->seq ? r->seq->n : r->ask.n) - 1; /* the last token is not in the cache */
+    const int32_t *token = r->seq ? r->seq->token : r->request.token;
+    const int n = (r->seq ? r->seq->n : r->request.n) - 1; /* the last token is not in the cache */
     wg_kv_seq *from = NULL;
     *text = NULL;
     *shared = 0;
-    if (!s->opt.prefix_cache || (r->echo && r->echoed + 1 < r->ask.n)) return NULL;
+    if (!s->opt.prefix_cache || (r->echo && r->echoed + 1 < r->request.n)) return NULL;
     if ((*text = wg_prefix_cache_find(&s->cache, token, n, shared))) from = (*text)->kv;
     for (int i = 0; i < s->n; i++) {
         const wg_served *other = s->live[i];
@@ -70,10 +73,11 @@ static wg_kv_seq *begins_with(wg_sched *s, const wg_served *r, wg_cached_text **
     return *shared >= wg_kv_page_slots(wg_engine_kv(s->engine)) ? from : NULL;
 }
 
-/* Whether its pages are there, or those of cached texts, which go. *from, *shared: what it may begin with. */
+/* Whether there are pages for the request, after evicting cached texts where needed. *from, *shared: the prefix that it may
+ * share. */
 static bool find_pages(wg_sched *s, const wg_served *r, wg_kv_seq **from, int *shared)
 {
-    const int n = r->seq ? r->seq->n : r->ask.n;
+    const int n = r->seq ? r->seq->n : r->request.n;
     const bool alone = count_in(s) == 0;
     for (;;) {
         wg_cached_text *text;
@@ -81,24 +85,24 @@ static bool find_pages(wg_sched *s, const wg_served *r, wg_kv_seq **from, int *s
         if (text) wg_prefix_cache_use(&s->cache, text);
         const int have = *from ? *shared / wg_kv_page_slots(wg_engine_kv(s->engine)) : 0;
         if (pages_for(s, n + HEADROOM) - have <= pages_left(s)) return true;
-        if (!wg_prefix_cache_evict(&s->cache)) return alone; /* there is no more than it will find then */
+        if (!wg_prefix_cache_evict(&s->cache)) return alone; /* nothing is left to evict */
     }
 }
 
 /* ---- entering and leaving the batch */
 
-/* The number in the addresses of its draws. Requests of one seed and number draw alike, so a draft that depends on what became
- * of other requests may have seen, in another's text, the draws that judge it (methods.md, L3; law_budgets). Where that matters
- * the number is the scheduler's. */
+/* The number in the addresses of its draws. Requests of one seed and number have the same draws, so a draft that depends on
+ * other requests' results may have seen, in another's text, the draws that judge it (methods.md, L3; law_budgets). Where that
+ * matters the number is the scheduler's id. */
 static uint32_t number_of(const wg_sched *s, const wg_served *r)
 {
     const bool depends = s->policy || wg_engine_drafter(s->engine)->class->cross_request;
-    return depends && !wg_verifier_compares(wg_engine_verifier(s->engine)) ? (uint32_t)r->id : r->ask.number;
+    return depends && !wg_verifier_compares(wg_engine_verifier(s->engine)) ? (uint32_t)r->id : r->request.number;
 }
 
 static wg_status open_sequence(wg_sched *s, wg_served *r, wg_error *err)
 {
-    const wg_sched_request *a = &r->ask; /* drafters know it by its id: others may have its number */
+    const wg_sched_request *a = &r->request; /* the engine knows it by its id, since numbers may repeat */
     WG_TRY(wg_seq_open(s->engine, &r->seq, (uint32_t)r->id, a->token, a->n, a->max_new, err));
     r->seq->chance = wg_chance_philox(a->seed, number_of(s, r), (uint32_t)a->n);
     r->seq->stop = a->stop;
@@ -116,7 +120,7 @@ static void left_the_queue(wg_sched *s, wg_served *r)
     if (r->admitted == 0) r->admitted = wg_sched_now(s);
 }
 
-/* False: its pages are not there. */
+/* Admits a request. False: there are not enough pages. */
 static bool enter(wg_sched *s, wg_served *r)
 {
     wg_error err;
@@ -130,10 +134,10 @@ static bool enter(wg_sched *s, wg_served *r)
         wg_served_fail(s, r, &err);
         return true;
     }
-    if (from && wg_seq_share(s->engine, r->seq, from, shared, NULL) != WG_OK) from = NULL; /* it reads its prompt then */
+    if (from && wg_seq_share(s->engine, r->seq, from, shared, NULL) != WG_OK) from = NULL; /* it reads the whole prompt */
     if (!first) return true;
     r->cached = from ? wg_kv_len(r->seq->kv) : 0;
-    s->stats.prompt_tokens += r->ask.n;
+    s->stats.prompt_tokens += r->request.n;
     s->stats.cached_tokens += r->cached;
     s->stats.lookups += s->opt.prefix_cache;
     s->stats.hits += r->cached > 0;
@@ -148,14 +152,15 @@ void wg_sched_preempt(wg_sched *s, wg_served *r)
     s->stats.preemptions++;
 }
 
-/* The last in the batch, of a lower priority and behind r in the order: its place and its pages are r's. */
+/* The last request in the batch that has a lower priority than r and comes after it in the order: r may take its place and
+ * pages. */
 static bool yield_to(wg_sched *s, const wg_served *r)
 {
     wg_served *last = NULL;
     if (!r->seq && count_places(s) >= s->places) return false;
     for (int i = 0; i < s->n; i++) {
         wg_served *other = s->live[i];
-        const bool lower = is_in(other) && other->ask.priority < r->ask.priority && wg_sched_before(s, r, other);
+        const bool lower = is_in(other) && other->request.priority < r->request.priority && wg_sched_before(s, r, other);
         if (lower && (!last || wg_sched_before(s, last, other))) last = other;
     }
     if (last) wg_sched_preempt(s, last);
@@ -190,7 +195,7 @@ double wg_sched_idle(const wg_sched *s)
     return left > 0 ? left : 0;
 }
 
-/* Whether requests may enter that have not run: always, or when a batch begins. */
+/* Whether requests that have not run may enter: always in continuous mode, else when a batch begins. */
 static bool doors_open(const wg_sched *s)
 {
     return s->opt.mode == WG_SCHED_CONTINUOUS || (count_places(s) == 0 && wg_sched_idle(s) == 0);
@@ -201,7 +206,7 @@ static wg_served *next_to_enter(const wg_sched *s, bool open)
     wg_served *first = NULL;
     for (int i = 0; i < s->n; i++) {
         wg_served *r = s->live[i];
-        if (!r->over && !is_in(r) && (open || r->seq) && (!first || wg_sched_before(s, r, first))) first = r;
+        if (!r->ended && !is_in(r) && (open || r->seq) && (!first || wg_sched_before(s, r, first))) first = r;
     }
     return first;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What a request is told: its events, and its end. */
+ * The events of a request, and its end. */
 #include "core/sched/sched_impl.h"
 
 #include "core/base/mem.h"
@@ -7,21 +7,21 @@
 void wg_served_free(wg_served *r)
 {
     if (!r) return;
-    wg_free((int32_t *)r->ask.token);
-    wg_free((int32_t *)r->ask.stop);
-    wg_free((wg_logit_bias *)r->ask.how.bias);
-    wg_free((int32_t *)r->ask.how.allowed);
+    wg_free((int32_t *)r->request.token);
+    wg_free((int32_t *)r->request.stop);
+    wg_free((wg_logit_bias *)r->request.how.bias);
+    wg_free((int32_t *)r->request.how.allowed);
     wg_free(r->echo);
     wg_free(r);
 }
 
 static double after(const wg_served *r, double at) { return at > 0 ? at - r->submitted : 0; }
 
-/* Calls on_event with the members of e that the kind has, and those that every event has. */
-static void tell(wg_sched *s, wg_served *r, wg_sched_event e)
+/* Completes e with the members that every kind of event has, and calls on_event. */
+static void send(wg_sched *s, wg_served *r, wg_sched_event e)
 {
     e.id = r->id;
-    e.prompt = r->ask.n;
+    e.prompt = r->request.n;
     e.cached = r->cached;
     e.preemptions = r->preemptions;
     e.counts = r->seq ? &r->seq->counts : NULL;
@@ -29,28 +29,29 @@ static void tell(wg_sched *s, wg_served *r, wg_sched_event e)
     e.admitted = after(r, r->admitted);
     e.started = after(r, r->started);
     e.first_token = after(r, r->first_token);
-    if (r->ask.on_event) r->ask.on_event(r->ask.user, &e);
+    if (r->request.on_event) r->request.on_event(r->request.user, &e);
 }
 
-void wg_served_take_echo(wg_sched *s, wg_served *r, const wg_chunk *c)
+void wg_served_store_echo(wg_sched *s, wg_served *r, const wg_chunk *c)
 {
-    const int first = wg_kv_len(r->seq->kv) - c->n + 1; /* the token that the first row is followed by */
-    const int vocab = wg_engine_target(s->engine)->vocab, top = r->ask.how.top;
+    const int first = wg_kv_len(r->seq->kv) - c->n + 1; /* position of the token that follows the first row */
+    const int vocab = wg_engine_target(s->engine)->vocab, top = r->request.how.top;
     const float *logits = wg_engine_last_step(s->engine).logits + (size_t)c->row * (size_t)vocab;
-    for (int i = 0; i < c->n && first + i < r->ask.n; i++, logits += vocab) {
+    for (int i = 0; i < c->n && first + i < r->request.n; i++, logits += vocab) {
         r->echoed = first + i;
-        wg_logprobs(wg_engine_env(s->engine)->ops, logits, vocab, r->ask.token[r->echoed], top, s->weight,
+        wg_logprobs(wg_engine_env(s->engine)->ops, logits, vocab, r->request.token[r->echoed], top, s->weight,
                     r->echo + (size_t)r->echoed * (size_t)(1 + top));
     }
 }
 
-void wg_served_tell_started(wg_sched *s, wg_served *r)
+void wg_served_send_started(wg_sched *s, wg_served *r)
 {
     r->started = wg_sched_now(s);
     r->read = true;
     wg_sched_event e = { .kind = WG_SCHED_STARTED };
-    if (r->ask.echo) e.token = r->ask.token, e.n = r->ask.n, e.logs = (wg_sched_logs){ r->echo, r->ask.how.top };
-    tell(s, r, e);
+    if (r->request.echo)
+        e.token = r->request.token, e.n = r->request.n, e.logs = (wg_sched_logs){ r->echo, r->request.how.top };
+    send(s, r, e);
 }
 
 static wg_sched_end end_of(const wg_seq *q)
@@ -62,7 +63,7 @@ static wg_sched_end end_of(const wg_seq *q)
     return ends[q->finish];
 }
 
-void wg_served_tell_round(wg_sched *s, wg_served *r)
+void wg_served_send_round(wg_sched *s, wg_served *r)
 {
     const wg_seq *q = r->seq;
     const int n = q->last_emitted, from = q->n - n;
@@ -74,11 +75,11 @@ void wg_served_tell_round(wg_sched *s, wg_served *r)
                          .n = n,
                          .nodes = q->last_nodes - 1 };
     e.logs.row = wg_seq_logprobs(q, &e.logs.top);
-    tell(s, r, e);
+    send(s, r, e);
     if (q->finish != WG_RUNNING) wg_served_end(s, r, end_of(q));
 }
 
-/* The sequence goes; what its cache holds is kept where others may begin with it. */
+/* Closes the sequence; its cache goes to the prefix cache if others can share a page of it. */
 static void leave(wg_sched *s, wg_served *r)
 {
     wg_seq *q = r->seq;
@@ -98,15 +99,15 @@ static void leave(wg_sched *s, wg_served *r)
 static void finish(wg_sched *s, wg_served *r, wg_sched_event e)
 {
     pthread_mutex_lock(&s->lock);
-    r->over = true;
+    r->ended = true;
     pthread_mutex_unlock(&s->lock);
-    tell(s, r, e);
+    send(s, r, e);
     leave(s, r);
 }
 
 void wg_served_end(wg_sched *s, wg_served *r, wg_sched_end end)
 {
-    if (r->over) return;
+    if (r->ended) return;
     s->stats.ended++;
     s->stats.cancelled += end == WG_SCHED_CANCELLED;
     s->stats.expired += end == WG_SCHED_DEADLINE;
@@ -115,7 +116,7 @@ void wg_served_end(wg_sched *s, wg_served *r, wg_sched_end end)
 
 void wg_served_fail(wg_sched *s, wg_served *r, const wg_error *why)
 {
-    if (r->over) return;
+    if (r->ended) return;
     s->stats.failed++;
     finish(s, r, (wg_sched_event){ .kind = WG_SCHED_FAILED, .why = why });
 }

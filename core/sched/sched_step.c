@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: MIT
- * One step of the engine: all that run, and chunks of the prompts that are being read, in the order in which requests come
- * first. Where the engine's steps carry chunks they are rows of the same pass, so a long prompt costs those that run a few more
- * rows a step and no pass; elsewhere each chunk is a pass of its own before the step, as many tokens a step. */
+ * One step of the engine: all running requests, and chunks of the prompts that are being read, in the order of admission. Where
+ * the engine's steps carry chunks, these are rows of the same pass, so a long prompt costs running requests a few rows per step
+ * and no pass. Elsewhere each chunk is a pass of its own before the step, with as many tokens. */
 #include "core/sched/sched_impl.h"
 
-enum { USUAL = 2 }; /* tokens behind the text where a draft model stands after a round: the last accepted and the next */
+enum { USUAL = 2 }; /* tokens that a draft model has usually not read after a round: the last accepted and the next */
 
-static bool reads_logits(const wg_served *r) { return r->echo && r->echoed + 1 < r->ask.n; }
+static bool reads_logits(const wg_served *r) { return r->echo && r->echoed + 1 < r->request.n; }
 
-static void told_started(wg_sched *s, wg_served *r)
+static void start_running(wg_sched *s, wg_served *r)
 {
     r->state = WG_SERVED_RUNNING;
-    if (!r->read) wg_served_tell_started(s, r);
+    if (!r->read) wg_served_send_started(s, r);
 }
 
-/* Who takes part: requests whose text is in the cache run; the others read, the first ones first. */
+/* Selects the requests of the step: those whose text is in the cache run; the others read chunks, in the order of admission. */
 static void plan(wg_sched *s)
 {
     int left = s->opt.prefill_rows;
     s->n_running = s->chunks = 0;
     for (int i = 0; i < s->n; i++) {
         wg_served *r = s->live[i];
-        if (r->over) continue;
-        if (r->state == WG_SERVED_READING && wg_kv_len(r->seq->kv) >= r->seq->n - 1) told_started(s, r);
+        if (r->ended) continue;
+        if (r->state == WG_SERVED_READING && wg_kv_len(r->seq->kv) >= r->seq->n - 1) start_running(s, r);
         if (r->state == WG_SERVED_RUNNING) {
             s->runner[s->n_running] = r;
             s->running[s->n_running++] = r->seq;
@@ -42,7 +42,7 @@ static void plan(wg_sched *s)
     s->chunks = some;
 }
 
-/* Tokens that a draft model has not read, beyond those that it reads with each draft. */
+/* The number of tokens that the draft model has not read, beyond the USUAL ones of each draft. */
 static int missed(const wg_sched *s, const wg_seq *q)
 {
     const wg_lm *lm = wg_drafter_lm(wg_engine_drafter(s->engine));
@@ -53,20 +53,20 @@ static int missed(const wg_sched *s, const wg_seq *q)
 /* Whether the text of a request depends on what is drafted for it. */
 static bool depends(const wg_sched *s, const wg_served *r)
 {
-    const wg_sampling *own = r->ask.how.sampling, *how = own ? own : wg_engine_env(s->engine)->sampling;
+    const wg_sampling *own = r->request.how.sampling, *how = own ? own : wg_engine_env(s->engine)->sampling;
     return how->temperature > 0 && !wg_verifier_compares(wg_engine_verifier(s->engine));
 }
 
-/* How deep each request may draft in this step. It is decided from what the step begins with, before anything is drawn: by the
- * request, by its room, and by what rules have accepted of earlier drafts (methods.md, L3). */
+/* Sets the depth to which each request may draft in this step. It depends on the request, its room and the acceptance of
+ * earlier drafts, all known before anything is drawn (methods.md, L3). */
 static void limit_drafts(wg_sched *s)
 {
     int other = 0;
     for (int i = 0; i < s->n_running; i++) {
         wg_served *r = s->runner[i];
         wg_seq *q = r->seq;
-        r->off = s->opt.no_draft || r->ask.no_draft || r->plain;
-        q->levels_end = r->off ? 1 : r->ask.draft_most > 0 ? r->ask.draft_most + 1 : 0;
+        r->undrafted = s->opt.no_draft || r->request.no_draft || r->plain;
+        q->levels_end = r->undrafted ? 1 : r->request.draft_most > 0 ? r->request.draft_most + 1 : 0;
         s->place[i] = (wg_batch_place){ .slot = q->slot,
                                         .most = wg_seq_room(q) < s->opt.depth ? wg_seq_room(q) : s->opt.depth,
                                         .missed = s->policy ? missed(s, q) : 0,
@@ -79,7 +79,7 @@ static void limit_drafts(wg_sched *s)
         if (s->place[i].length < s->place[i].most) s->running[i]->levels_end = s->place[i].length + 1;
 }
 
-/* What became of the draft of place i; behind the end of a text nothing was decided. */
+/* Feeds the acceptance of place i's draft to the policy; nodes behind the end of a text were not judged. */
 static void learn(wg_sched *s, int i)
 {
     const wg_seq *q = s->running[i];
@@ -89,24 +89,24 @@ static void learn(wg_sched *s, int i)
 
 static void has_read(wg_sched *s, wg_served *r, const wg_chunk *c)
 {
-    if (c->logits) wg_served_take_echo(s, r, c);
+    if (c->logits) wg_served_store_echo(s, r, c);
     s->stats.read_tokens += c->n;
     s->step.prompt += c->n;
     if (wg_engine_carries(s->engine)) s->step.rows += c->n;
-    if (wg_kv_len(r->seq->kv) >= r->seq->n - 1) told_started(s, r);
+    if (wg_kv_len(r->seq->kv) >= r->seq->n - 1) start_running(s, r);
 }
 
 static void has_run(wg_sched *s, int i, const wg_tree *tree)
 {
     wg_served *r = s->runner[i];
-    s->stats.undrafted_off += tree->n == 1 && r->off;
-    s->stats.undrafted_policy += tree->n == 1 && !r->off && r->seq->levels_end == 1;
+    s->stats.undrafted_off += tree->n == 1 && r->undrafted;
+    s->stats.undrafted_policy += tree->n == 1 && !r->undrafted && r->seq->levels_end == 1;
     r->plain = false;
     learn(s, i);
-    wg_served_tell_round(s, r);
+    wg_served_send_round(s, r);
 }
 
-/* What the step was, for its price. */
+/* Adds a request's part of the step to the record that prices it. */
 static void count(wg_sched *s, int i, const wg_tree *tree)
 {
     wg_batch_step *step = &s->step;
@@ -117,7 +117,7 @@ static void count(wg_sched *s, int i, const wg_tree *tree)
     step->read += tree->n > 1 ? s->place[i].missed : 0;
 }
 
-/* A pass of the engine, and its events. */
+/* Runs a pass of the engine and sends its events. */
 static wg_status pass(wg_sched *s, int first, int n, int chunk, int chunks, wg_error *err)
 {
     if (n + chunks == 0) return WG_OK;
@@ -142,7 +142,7 @@ static wg_status all(wg_sched *s, wg_error *err)
     return pass(s, 0, s->n_running, 0, 0, err);
 }
 
-/* After a failure whose cause may be one request: each by itself. Those that fail again end. */
+/* Runs each request by itself after a failure that one of them may have caused. Those that fail again end. */
 static void one_by_one(wg_sched *s)
 {
     wg_error err;
@@ -157,7 +157,7 @@ void wg_sched_time(wg_sched *s, const wg_phases *before, double since)
     const wg_phases *now = wg_engine_phases(s->engine);
     wg_batch_step *step = &s->step;
     const double read =
-        now->prefill - before->prefill; /* a chunk that was alone, or not carried: then its rows are not counted */
+        now->prefill - before->prefill; /* seconds of chunks without a step; rows that no step carries are not counted */
     step->draft = now->draft - before->draft;
     step->pass = now->verify - before->verify + (wg_engine_carries(s->engine) ? read : 0);
     step->rest = wg_sched_now(s) - since - step->draft - step->pass - (wg_engine_carries(s->engine) ? 0 : read);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See constrained.h. */
+ * Constraints of texts (constrained.h). */
 #include "core/setup/constrained.h"
 
 #include "core/base/mem.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * See conversation.h. */
+ * Conversations (conversation.h). */
 #include "core/setup/conversation.h"
 
 #include "core/base/mem.h"
 #include "core/setup/constrained.h"
 
-enum { TOKENS_MAX = 1 << 28 }; /* larger than any context; a conversation's sum is a long */
+enum { TOKENS_MAX = 1 << 28 }; /* larger than any context; sums of turns fit a long */
 
 static int count(size_t n) { return n > TOKENS_MAX ? TOKENS_MAX : (int)n; }
 

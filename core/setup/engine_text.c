@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See engine_text.h. */
+ * Engines from texts (engine_text.h). */
 #include "core/setup/engine_text.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "core/setup/setup_check.h"
 
-/* Of the top level; of the section `prompts`. `name` and `question` are for the reader. */
+/* Keys of the top level, and of the section `prompts`. `name` and `question` are for the reader. */
 static const char *const top[] = { "name",  "question", "seed",     "max_tokens", "batch",   "target",
                                    "draft", "verify",   "sampling", "prompts",    "profile", NULL };
 static const char *const prompts[] = { "chat", "system", "date", NULL };
@@ -18,7 +18,7 @@ static bool is_one_of(const char *key, const char *const *names)
     return *names != NULL;
 }
 
-/* Reports the known keys that say how a measurement is made; unknown ones are reported where values are read. */
+/* Reports known keys of measurements; unknown keys are reported where values are read. */
 static void check_keys(wg_checker *c, const json_t *object, const char *section, const char *const *names)
 {
     const char *key;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The part of an experiment that opens an engine, from a text in memory: target, drafter, rule, sampling, seed, max_tokens,
- * batch, and the chat template of `prompts`. Keys, checks, defaults and messages are those of an experiment; a key that only a
- * measurement has (sweep, repeats, trace ...) is refused. */
+ * Reads from a text in memory the part of an experiment that opens an engine: target, drafter, rule, sampling, seed,
+ * max_tokens, batch, and the chat template of `prompts`. Keys, checks, defaults and messages are an experiment's; keys of
+ * measurements (sweep, repeats, trace ...) are refused. */
 #ifndef WG_CORE_SETUP_ENGINE_TEXT_H
 #define WG_CORE_SETUP_ENGINE_TEXT_H
 
@@ -10,9 +10,9 @@
 typedef struct wg_engine_text {
     const char *name; /* stands for the path in messages */
     const char *json;
-    const char *model; /* the target's file where the text names none; may be NULL */
-    bool target;       /* false: the target is not a file; a section `target` is refused, and no drafter is put under `auto`,
-                        * which times the target */
+    const char *model; /* the target's file if the text names none; may be NULL */
+    bool target;       /* false: the target is not a file; a section `target` is refused, and no drafter is wrapped in
+                        * `auto`, which times the target */
 } wg_engine_text;
 
 /* Fills *out. ECONFIG reports all problems at once. ENOMEM. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What can be said of a setup's output before it runs. */
+ * Properties of a setup's output that are known before it runs. */
 #include "core/setup/setup.h"
 
 #include <string.h>
@@ -33,8 +33,8 @@ bool wg_setup_is_outside(const wg_setup *s, const wg_plugins *plugins)
     return wg_component_is_outside(plugins, s->drafter, s->draft);
 }
 
-const char *wg_setup_rests_on(const wg_setup *s, const wg_plugins *plugins)
+const char *wg_setup_assumes(const wg_setup *s, const wg_plugins *plugins)
 {
     if (!wg_setup_lossless(s)) return NULL;
-    return wg_law_rests_on(s->verifier, s->loaded.object, s->sampling.temperature, wg_setup_is_outside(s, plugins));
+    return wg_law_assumes(s->verifier, s->loaded.object, s->sampling.temperature, wg_setup_is_outside(s, plugins));
 }

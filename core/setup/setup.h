@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What a text says of an engine and of what it is to write: the keys of an experiment, or of an engine that a program opens,
- * with their values (docs/experiments.md). One table of keys: readers, `wager list`, the JSON Schema, resolved configs and resumed
- * runs all go through wg_setup_sections. A new key is a row in setup_keys.c, a field below, and the code that obeys it. */
+ * The settings of an engine and its output: the keys of an experiment, or of an engine that a program opens, with their values
+ * (docs/experiments.md). Readers, `wager list`, the JSON Schema, resolved configs and resumed runs share one table of keys,
+ * wg_setup_sections. A new key is a row in setup_keys.c, a field below, and the code that obeys it. */
 #ifndef WG_CORE_SETUP_SETUP_H
 #define WG_CORE_SETUP_SETUP_H
 
@@ -20,13 +20,13 @@ typedef struct wg_setup_top {
     int trace_rows, trace_top;                   /* trace_rows: WG_TRACE_EXACT, ... */
     bool alpha;                                  /* alpha, analytic_alpha, alpha_star and independent_acceptance are measured */
     int second_pass;                             /* WG_SECOND_PASS_AUTO, ... */
-    char grammar[WG_OPTION_STRING], json_schema[WG_OPTION_STRING]; /* of all answers; json_schema: a path, or the schema */
+    char grammar[WG_OPTION_STRING], json_schema[WG_OPTION_STRING]; /* of all answers; json_schema: a path, or a schema */
     char profile[WG_OPTION_STRING];                                /* as wg_profile_options.use */
-    bool audit; /* of every drafter; those from outside are audited with alpha, too */
+    bool audit; /* audit every drafter; those from outside are also audited with alpha */
 } wg_setup_top;
 
-/* `label` of the section draft, beside the kind and its options: the cell's name in tables, drawings, pages and LaTeX. It is no
- * setting: cells that differ in it alone are equal. */
+/* `label` of the section draft, beside the kind and its options: the cell's name in tables, drawings, pages and LaTeX. It is
+ * not a setting: cells that differ in it alone are equal. */
 typedef struct wg_setup_label {
     char label[WG_OPTION_STRING];
 } wg_setup_label;
@@ -43,13 +43,13 @@ typedef struct wg_setup_target {
 } wg_setup_target;
 extern const wg_option wg_setup_target_table[];
 
-/* "KIND:option=value,..." of a command line: a target that this program does not compute. EINVAL, as wg_target_kind_check. */
+/* Parses "KIND:option=value,...", a target that this program does not compute. EINVAL, as of wg_target_kind_check. */
 wg_status wg_target_parse(wg_setup_target *out, const char *spec, wg_error *err);
 
-/* EINVAL: options that do not belong together, or one that is missing. */
+/* Checks that the target's options belong to its kind. EINVAL: options that do not belong together, or one that is missing. */
 wg_status wg_target_kind_check(const wg_setup_target *t, wg_error *err);
 
-/* need_tokenizer stays false. Borrows texts of t. */
+/* The options for wg_target_open, with need_tokenizer false. Borrows texts of t. */
 static inline wg_target_options wg_setup_target_options(const wg_setup_target *t)
 {
     return (wg_target_options){
@@ -72,7 +72,7 @@ typedef struct wg_setup_prompts {
     int chat; /* WG_CHAT_NONE, ... */
     char system[WG_OPTION_STRING], date[WG_OPTION_STRING];
 } wg_setup_prompts;
-/* model: the target's file, whose template is meant by "model". */
+/* The chat template of the prompts. model: the target's file, whose template "model" means. */
 static inline wg_chat wg_setup_chat(const wg_setup_prompts *p, const wg_weights *model)
 {
     return (wg_chat){ .family = p->chat, .system = p->system, .model = model, .date = p->date };
@@ -83,11 +83,11 @@ static inline wg_chat wg_setup_chat(const wg_setup_prompts *p, const wg_weights 
 typedef struct wg_setup_section {
     const char *name, *doc, *selector;
     const wg_option *table;
-    size_t at; /* of its struct in wg_setup */
+    size_t at; /* offset of its struct in wg_setup */
 } wg_setup_section;
 extern const wg_setup_section wg_setup_sections[];
 
-/* The values of one text. Zeroed, it is closed. */
+/* The values of one text. A zeroed one is closed. */
 typedef struct wg_setup {
     wg_setup_top top;
     wg_setup_target target;
@@ -98,26 +98,26 @@ typedef struct wg_setup {
     void *draft;                       /* its options (owned) */
     const wg_verifier_class *named;    /* the rule as the text names it, which may be `plugin` */
     void *verify;                      /* its options (owned) */
-    const wg_verifier_class *verifier; /* the rule that runs, with these options: the named one, or that of its object */
+    const wg_verifier_class *verifier; /* the rule that runs: the named one, or its object's */
     const void *verifier_options;
-    wg_rule_choice loaded; /* of an object: owns it and the options */
+    wg_rule_choice loaded; /* a rule from an object; owns object and options */
 } wg_setup;
-void wg_setup_close(wg_setup *s); /* its members */
+void wg_setup_close(wg_setup *s); /* closes its members */
 
-/* The options of a section: the struct that the section's table describes. */
+/* The option struct of a section, as its table describes it. */
 const void *wg_setup_options(const wg_setup *s, const wg_setup_section *section);
 
-/* wg_setup_lossless: the law of the output is that of plain decoding. wg_setup_law_only: the target is not computed here
- * (wg_lm_class.law_only), so nothing more than that can be promised. wg_setup_repeats_plain: the output is plain decoding's,
- * token by token. */
+/* wg_setup_lossless: the output has the law of plain decoding. wg_setup_law_only: the target is not computed here
+ * (wg_lm_class.law_only), so only its law can be promised. wg_setup_repeats_plain: the output is plain decoding's, token by
+ * token. */
 bool wg_setup_lossless(const wg_setup *s);
 bool wg_setup_law_only(const wg_setup *s);
 bool wg_setup_repeats_plain(const wg_setup *s);
 
-/* Whether the drafter, or a component of it, is a plug-in or a process (wg_drafter_class.outside). */
+/* Whether the drafter or a component of it is a plug-in or a process (wg_drafter_class.outside). */
 bool wg_setup_is_outside(const wg_setup *s, const wg_plugins *plugins);
 
-/* wg_law_rests_on; NULL also where the output is not lossless. */
-const char *wg_setup_rests_on(const wg_setup *s, const wg_plugins *plugins);
+/* As wg_law_assumes; NULL also if the output is not lossless. */
+const char *wg_setup_assumes(const wg_setup *s, const wg_plugins *plugins);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A config's document: opened with hints and an excerpt where it is not JSON; its comments. */
+ * Opening a config's document, with hints and an excerpt if it is not JSON, and removing its comments. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ void wg_setup_uncomment(json_t *v)
     }
 }
 
-/* The bytes of a line that can be printed; 0: it is not text. */
+/* The number of printable bytes of a line; 0: it is not text. */
 static int shown_bytes(const char *source, size_t most)
 {
     size_t n = strcspn(source, "\r\n");
@@ -27,7 +27,7 @@ static int shown_bytes(const char *source, size_t most)
         for (n = most; n > 0 && ((unsigned char)source[n] & 0xC0) == 0x80;) n--;
     for (size_t i = 0; i < n; i++)
         if ((unsigned char)source[i] < ' ' && source[i] != '\t') return 0;
-    json_t *text = json_stringn(source, n); /* NULL where it is not UTF-8 */
+    json_t *text = json_stringn(source, n); /* NULL: not UTF-8 */
     const int shown = text ? (int)n : 0;
     json_decref(text);
     return shown;
@@ -49,7 +49,7 @@ static void append_excerpt(char *text, size_t size, const char *path, int line, 
     if (f) fclose(f);
 }
 
-/* Three frequent causes have a hint. */
+/* Opens a document; three frequent mistakes get a hint. */
 wg_status wg_setup_document(wg_json **doc, const char *path, wg_error *err)
 {
     wg_error e;

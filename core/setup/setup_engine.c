@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Checks of a whole engine: files that are named, component drafters, the rule against the drafter, template and grammar
- * against the vocabulary. All problems are collected; none stops the checks. */
+ * Checks of a whole engine: named files, component drafters, the rule against the drafter, template and grammar against the
+ * vocabulary. All problems are collected; none stops the checks. */
 #include <stdio.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ static void check_model_file(wg_checker *c, const char *path, const char *file, 
     else if (s) wg_problem(c, path, false, "%s: %s", path, e.text);
 }
 
-/* A drafter with an option `model` requires it: the path of another weights file. */
+/* Checks that a drafter's option `model`, if it has one, is the path of another weights file. */
 static void check_draft_model(wg_checker *c, const wg_setup *setup)
 {
     const wg_option *row = wg_option_find(setup->drafter->options, "model");
@@ -60,8 +60,8 @@ static void check_inner(wg_checker *c, const wg_setup *setup)
     }
 }
 
-/* The vocabulary must have all tokens of the chat template; a model's own one must render, and with `turns` a second
- * question. */
+/* Checks that the vocabulary has all tokens of the chat template, and that a model's own template renders, with `turns` a
+ * second question, too. */
 void wg_check_chat(wg_checker *c, const wg_setup *setup, bool turns)
 {
     char once[2 * WG_OPTION_STRING + 64];
@@ -85,7 +85,7 @@ void wg_check_chat(wg_checker *c, const wg_setup *setup, bool turns)
     wg_weights_close(w);
 }
 
-/* A grammar or schema must open with the target's vocabulary. */
+/* Checks that the grammar or schema opens with the target's vocabulary. */
 void wg_check_constraint(wg_checker *c, const wg_setup *setup)
 {
     const wg_setup_top *o = &setup->top;
@@ -111,7 +111,7 @@ void wg_check_constraint(wg_checker *c, const wg_setup *setup)
     wg_weights_close(w);
 }
 
-/* The rule that runs: of `plugin` the object's, which is loaded. */
+/* Sets the rule that runs; for `plugin` it loads the object's. */
 static void load_rule(wg_checker *c, wg_setup *setup)
 {
     setup->verifier = setup->named;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The keys of a text: their names, types, ranges, defaults and what they say. */
+ * The keys of a text: their names, types, ranges, defaults and descriptions. */
 #include "core/setup/setup.h"
 
 #include "core/file/quantize.h"

@@ -12,7 +12,7 @@
 #include "draft/compose/composite.h"
 #include "core/setup/setup_check.h"
 
-/* The value that is rewritten: where it stands, and the folder of its document. */
+/* The value that is rewritten: its path in the config, and the folder of its document. */
 typedef struct place {
     wg_checker *c;
     const char *path, *folder; /* "" or "a/b/" */
@@ -24,7 +24,8 @@ static bool is_file(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* Whether "name/" at path[last, n) can be taken out with the ".." behind it: a symbolic link's ".." is its target's parent. */
+/* Whether "name/" at path[last, n) can be removed with the ".." behind it; not so for a symbolic link, whose ".." is its
+ * target's parent. */
 static bool is_left(char *path, size_t last, size_t n)
 {
     struct stat st;
@@ -35,11 +36,11 @@ static bool is_left(char *path, size_t last, size_t n)
     return !linked;
 }
 
-/* Takes "." and "folder/.." out of a path, in place. */
+/* Removes "." and "folder/.." from a path, in place. */
 static void shorten(char *path)
 {
     const size_t root = *path == '/';
-    size_t n = root; /* bytes that are kept */
+    size_t n = root; /* bytes kept so far */
     for (const char *at = path + root; *at;) {
         const size_t k = strcspn(at, "/"), slash = at[k] == '/';
         size_t last = n;
@@ -55,7 +56,7 @@ static void shorten(char *path)
     path[n] = '\0';
 }
 
-/* `file` as seen from the working directory; false when that is too long. */
+/* Writes `file` as seen from the working directory; false: too long. */
 static bool from_here(const place *p, const char *file, char out[WG_OPTION_STRING])
 {
     if (snprintf(out, WG_OPTION_STRING, "%s%s", p->folder, file) >= WG_OPTION_STRING) return false;
@@ -88,7 +89,7 @@ static void rewrite_file(const place *p, char *text)
     else memcpy(text, here, sizeof here);
 }
 
-/* Appends n bytes; false when there is no room. */
+/* Appends n bytes; false: no room. */
 static bool append(char out[WG_OPTION_STRING], size_t *at, const char *text, size_t n)
 {
     if (*at + n >= WG_OPTION_STRING) return false;
@@ -97,8 +98,8 @@ static bool append(char out[WG_OPTION_STRING], size_t *at, const char *text, siz
     return true;
 }
 
-/* A word of a command: a file beside the config, else anything. The shell is to read the path as one word, whatever the folder
- * is called; `quoted`: it does already. */
+/* Rewrites a word of a command if it is a file beside the config, quoted so that the shell reads it as one word; `quoted`: it
+ * is already. */
 static bool rewrite_word(const place *p, const char *word, size_t n, bool quoted, char out[WG_OPTION_STRING], size_t *at)
 {
     char file[WG_OPTION_STRING], here[WG_OPTION_STRING];
@@ -129,8 +130,8 @@ static void rewrite_command(const place *p, char *text)
 
 static void rewrite(const place *p, const wg_option *row, char *text);
 
-/* One component, KIND:option=value;option=value: appends it with its values rewritten. What is not of this form is appended as
- * it is; wg_component_check reports it. */
+/* Appends a component, KIND:option=value;option=value, with its values rewritten. Another text is appended unchanged;
+ * wg_component_check reports it. */
 static bool rewrite_component(const place *p, const char *spec, char out[WG_OPTION_STRING], size_t *at)
 {
     const wg_env names = { .plugins = p->c->plugins };
@@ -182,7 +183,7 @@ static void rewrite(const place *p, const wg_option *row, char *text)
     else if (wg_option_is(row, WG_NAMES_DRAFTERS)) rewrite_components(p, text);
 }
 
-/* Whether a file is the config.json of a result folder, whose paths are those of the run's working directory. */
+/* Whether a file is the config.json of a result folder, whose paths are relative to the run's working directory. */
 static bool is_of_a_run(const char *name, size_t folder)
 {
     static const char *const beside[] = { "summary.json", "requests.jsonl" };

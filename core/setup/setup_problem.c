@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Problems of a config: where the value stands that caused one, and their list as a message. */
+ * Problems of a config: the position of the value that caused each, and their list as a message. */
 #include "core/setup/setup_check.h"
 
 #include <stdarg.h>
@@ -17,7 +17,7 @@ bool wg_first_time(wg_checker *c, const char *what, const char *text)
     if (c->n_seen == c->cap_seen) {
         const int cap = c->cap_seen ? c->cap_seen * 2 : 64;
         uint64_t *more = wg_realloc(c->seen, (size_t)cap, sizeof *more);
-        if (!more) return true; /* out of memory: better reported twice than not at all */
+        if (!more) return true; /* out of memory: a repeated report is better than none */
         c->seen = more;
         c->cap_seen = cap;
     }
@@ -51,7 +51,7 @@ static void add_problem(wg_checker *c, const wg_json *doc, const char *path, boo
     if (!wg_json_where(doc, path, key, &f->line, &f->column)) f->line = f->column = 0;
 }
 
-/* Where a value stands: in a referenced file or a --set, or in the config (both NULL), and its path there. */
+/* The source of a value: a referenced file, a --set, or the config (both NULL); and its path there. */
 typedef struct source {
     const wg_part *part;
     const wg_override *set;
@@ -61,7 +61,7 @@ typedef struct source {
 
 static void find_source(const wg_checker *c, const char *path, bool *key, source *s)
 {
-    size_t most = 0; /* the innermost reference or --set has the value; a reference set by a --set is inside that --set */
+    size_t most = 0; /* the innermost reference or --set is the source; a reference set by a --set is inside that --set */
     s->part = NULL;
     s->set = NULL;
     if (c->origin) c->origin(c, path, key, s->from, sizeof s->from);
@@ -72,7 +72,8 @@ static void find_source(const wg_checker *c, const char *path, bool *key, source
     for (int i = 0; i < c->n_part; i++)
         if (!c->part[i].replaced && wg_path_inside(s->from, c->part[i].place) && strlen(c->part[i].place) >= most)
             s->part = &c->part[i], most = strlen(s->part->place);
-    for (int i = 0; i < c->n_set && strcmp(s->from, path) != 0; i++) /* in the sweep a --set that reaches there is the last */
+    /* in a sweep the last --set that reaches the path is the source */
+    for (int i = 0; i < c->n_set && strcmp(s->from, path) != 0; i++)
         if (c->set[i].doc && c->set[i].reaches && wg_path_inside(path, c->set[i].path)) s->set = &c->set[i], s->part = NULL;
     s->at = s->part ? wg_path_inside(s->from, s->part->place) : s->from;
     s->at += s->part && *s->at == '.';
@@ -96,7 +97,7 @@ void wg_problem(wg_checker *c, const char *path, bool key, const char *fmt, ...)
     va_end(ap);
     find_source(c, path, &key, &s);
     if (s.set && !s.part)
-        snprintf(once, sizeof once, "%s: %s", wg_json_name(s.set->doc), text); /* whichever cells it reaches */
+        snprintf(once, sizeof once, "%s: %s", wg_json_name(s.set->doc), text); /* once for all cells that it reaches */
     else snprintf(once, sizeof once, "%s: %s: %s", s.part ? wg_json_name(s.part->doc) : "", s.at, text);
     if (!wg_first_time(c, "problem", once)) return;
     if (s.part) add_problem(c, s.part->doc, s.at, key && *s.at, text);
@@ -109,7 +110,7 @@ void wg_problem_in_set(wg_checker *c, const wg_override *set, const char *text)
     add_problem(c, set->doc, "nowhere", false, text);
 }
 
-/* The order of documents: the config, then referenced files in the order of their opening, then the --sets. */
+/* The rank of a document: the config, then referenced files in the order of opening, then --sets. */
 static int rank(const wg_checker *c, const wg_json *doc)
 {
     if (doc == c->doc) return 0;
@@ -118,7 +119,7 @@ static int rank(const wg_checker *c, const wg_json *doc)
     return 1 + c->n_part;
 }
 
-/* Reports the problems without source lines, for which there would not be room. */
+/* Reports the problems without source lines, which would not fit. */
 static void report_briefly(const wg_checker *c, wg_error *all)
 {
     enum { ROOM = 32 }; /* kept free for a count */

@@ -14,7 +14,7 @@
 
 enum { PATH_ROOM = 1024, NAME_ROOM = 64, LISTED = 32 };
 
-/* Whether the text is "@folder/name" of these characters only: no other path can be formed. */
+/* Whether the text is "@folder/name" with safe characters only, so that no other path can be formed. */
 static bool legal(const char *text)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
@@ -168,6 +168,6 @@ wg_status wg_parts_put(wg_checker *c, json_t *root, wg_error *err)
 
 void wg_parts_forget(wg_checker *c, const char *path)
 {
-    for (int i = 0; i < c->n_part; i++) /* its document stays open: problems may refer to it */
+    for (int i = 0; i < c->n_part; i++) /* the document stays open, since problems may refer to it */
         if (wg_path_inside(c->part[i].place, path)) c->part[i].replaced = true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Values of a text against option tables. All problems are collected; none stops the checks. */
+ * Checks of a text's values against option tables. All problems are collected; none stops the checks. */
 #include <stdio.h>
 #include <string.h>
 
@@ -49,7 +49,7 @@ static bool set_value(const wg_option *row, const json_t *v, void *o)
            !wg_option_set(one, o, row->name, json_string_value(v), NULL);
 }
 
-/* A schema that stands in the config is kept as its text. False: the value is no such schema. */
+/* Stores a schema in the config as its text. False: the value is not a schema. */
 static bool set_schema(wg_checker *c, const char *path, const wg_option *row, const json_t *v, void *o)
 {
     char text[WG_OPTION_STRING];
@@ -114,7 +114,7 @@ void wg_check_members(wg_checker *c, const json_t *object, const char *section, 
     }
 }
 
-/* `draft` and `verify`: the class by its name, then its options. object == NULL: the section is absent, which means its
+/* Reads `draft` or `verify`: the class by its name, then its options. object NULL: the section is absent and has its
  * defaults. */
 static void check_kind(wg_checker *c, const wg_setup_section *s, const json_t *object, wg_setup *setup)
 {
@@ -123,7 +123,7 @@ static void check_kind(wg_checker *c, const wg_setup_section *s, const json_t *o
     const char *name = drafter ? "none" : "rejection";
     char path[64], of[96], is[128];
     wg_error e;
-    if (!v && !c->is_whole && json_object_size(object) > 0) return; /* the sweep sets the kind whose options these are */
+    if (!v && !c->is_whole && json_object_size(object) > 0) return; /* the sweep sets the kind of these options */
     snprintf(path, sizeof path, "%s.%s", s->name, s->selector);
     if (v && !json_is_string(v)) {
         wg_problem(c, path, false, "%s: expected a name, got %s", path, got(v, is, sizeof is));

@@ -18,7 +18,7 @@ static wg_status choose(const char *kind, wg_drafter_choice *out, wg_error *err)
     *out = (wg_drafter_choice){ 0 };
     WG_TRY(wg_find_drafter(&wg_program_plugins, kind, &out->class, err));
     if (!out->class->options) return WG_OK;
-    const size_t size = out->class->size + 1; /* as of a cell */
+    const size_t size = out->class->size + 1; /* as in a cell */
     if (!(out->options = wg_calloc(1, size))) return wg_nomem(err, size, "drafter options");
     wg_option_defaults(out->class->options, out->options);
     return WG_OK;
@@ -129,7 +129,7 @@ wg_status wg_choose_rule(const char *spec, wg_rule_choice *out, wg_error *err)
     return s;
 }
 
-const char *wg_law_rests_on(const wg_verifier_class *rule, bool plugin, double temperature, bool outside)
+const char *wg_law_assumes(const wg_verifier_class *rule, bool plugin, double temperature, bool outside)
 {
     const bool q = outside && wg_verifier_needs_q(rule, temperature);
     if (!wg_verifier_lossless(rule, temperature)) return NULL;

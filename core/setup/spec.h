@@ -18,7 +18,7 @@ wg_status wg_choose_draft_model(const char *path, wg_drafter_choice *out, wg_err
 
 /* The drafter `auto` over the draft model in `path`, in chains of up to eight tokens: what `-d FILE` alone means. */
 wg_status wg_choose_auto(const char *path, wg_drafter_choice *out, wg_error *err);
-/* The only drafter inside the drafter `auto` with these options; class NULL: there are several, or it is another drafter.
+/* The only component of the drafter `auto` with these options; class NULL: there are several, or the drafter is not `auto`.
  * Errors: those of its options, ENOMEM. */
 wg_status wg_choose_lone(const wg_drafter_class *class, const void *options, wg_drafter_choice *out, wg_error *err);
 
@@ -26,19 +26,19 @@ wg_status wg_choose_lone(const wg_drafter_class *class, const void *options, wg_
 typedef struct wg_rule_choice {
     const wg_verifier_class *class;
     void *options; /* (owned) NULL when the rule has none */
-    void *object;  /* (owned) of a rule from a shared object, which nothing here has proved; else NULL */
+    void *object;  /* (owned) the shared object of an unproved rule; NULL: the rule is the program's */
 } wg_rule_choice;
 wg_status wg_choose_rule(const char *spec, wg_rule_choice *out, wg_error *err);
 
-/* The same in two parts, for options that come later. wg_name_rule: also the name `plugin` (verify/rule_plugin.h).
- * wg_rule_load: in the place of a choice of that name the rule of its object; other choices stay. */
+/* The same in two parts, for options that are set later. wg_name_rule also takes the name `plugin` (verify/rule_plugin.h).
+ * wg_rule_load replaces a choice of that name by the rule of its object; other choices stay. */
 wg_status wg_find_rule(const wg_plugins *plugins, const char *name, const wg_verifier_class **out, wg_error *err);
 wg_status wg_name_rule(const char *spec, wg_rule_choice *out, wg_error *err);
 wg_status wg_rule_load(wg_rule_choice *c, wg_error *err);
 
-/* What the law of a lossless rule rests on and nothing here has proved, in words: that q is true, where the rule uses q of a
- * drafter from outside; that the rule is exact, where it is a plug-in. NULL: nothing, or the rule is not lossless. */
-const char *wg_law_rests_on(const wg_verifier_class *rule, bool plugin, double temperature, bool outside);
+/* The unproved assumption of a lossless rule's law, in words: a true q, if the rule uses q of a drafter from outside; an exact
+ * rule, if it is a plug-in. NULL: none, or the rule is not lossless. */
+const char *wg_law_assumes(const wg_verifier_class *rule, bool plugin, double temperature, bool outside);
 void wg_rule_choice_close(wg_rule_choice *c);
 
 void wg_choice_close(wg_drafter_choice *c);

@@ -52,7 +52,7 @@ static wg_status open_llamacpp(wg_target *t, const wg_target_options *opt, wg_er
     return wg_llamacpp_open(&t->lm, &o, err);
 }
 
-/* Every token of a text must be one that the external model knows. */
+/* Opens an external model and checks that it knows every token of the tokenizer. */
 static wg_status open_external(wg_target *t, const wg_target_options *opt, wg_error *err)
 {
     WG_TRY(opt->external.kind == WG_TARGET_PROCESS ? open_process(t, opt, err) : open_llamacpp(t, opt, err));

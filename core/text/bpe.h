@@ -23,7 +23,7 @@ typedef struct wg_bpe {
     size_t slots;
     int n;                         /* merges in the file */
     uint16_t char_of[256];         /* the byte map */
-    int16_t byte_of[WG_BPE_CHARS]; /* and back, -1: not in its image */
+    int16_t byte_of[WG_BPE_CHARS]; /* its inverse; -1: not in the image */
 } wg_bpe;
 
 #define WG_WHOLE_WORDS_KEY "tokenizer.wager.ignore_merges"
@@ -44,8 +44,8 @@ wg_status wg_bpe_encode(const wg_bpe *b, const wg_vocab *v, const char *s, size_
 /* An offset in n bytes before which the ids do not depend on later text. 0: there is none. */
 size_t wg_bpe_cut(const wg_bpe *b, const char *s, size_t n);
 
-/* The bytes of a token's text: at most `size` are written, all are counted. A text with a character that is no byte is its
- * own bytes. */
+/* Decodes a token's text: writes at most `size` bytes and returns the full length. A text with a character outside the byte map
+ * stays as it is. */
 size_t wg_bpe_decode(const wg_bpe *b, wg_text text, char *out, size_t size);
 
 #endif

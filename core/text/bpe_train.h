@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Training of byte-level BPE: from texts to a vocabulary and its merges. It stands beside bpe.h, which reads what this writes,
- * and uses the same pre-tokenisers and byte map.
+ * Training of byte-level BPE: from texts to a vocabulary and its merges. It uses the pre-tokenisers and the byte map of bpe.h,
+ * which reads its results.
  *
  * The words of all texts are counted. The pair of neighbours that is most frequent becomes a token, and so on until there are
  * as many tokens as asked for. Counts of pairs change only where words change; the pairs wait in a heap. Among equally frequent
@@ -24,7 +24,7 @@ typedef struct wg_bpe_trainer {
     wg_pretok *pretok;
     wg_byte_strings words;
     uint64_t bytes; /* of text read */
-    int64_t read;   /* words of text, each as often as it stands there */
+    int64_t read;   /* words of text, repetitions included */
 
     /* The result. */
     wg_byte_strings token; /* texts of the tokens: a byte is the character that stands for it (wg_byte_chars) */
@@ -42,8 +42,8 @@ wg_status wg_bpe_trainer_read(wg_bpe_trainer *t, const char *path, wg_error *err
 /* The same of n bytes in memory; `name` for messages. */
 wg_status wg_bpe_trainer_add(wg_bpe_trainer *t, const char *name, const char *text, size_t n, wg_error *err);
 
-/* Makes `vocab` tokens, or fewer where no pair is left that stands in the texts `least` times. `special` is borrowed. Errors:
- * EINVAL (no text; fewer tokens than bytes and special tokens), ENOMEM. */
+/* Makes `vocab` tokens, or fewer if no pair is left that occurs at least `least` times. `special` is borrowed. Errors: EINVAL
+ * (no text; fewer tokens than bytes and special tokens), ENOMEM. */
 wg_status wg_bpe_trainer_run(wg_bpe_trainer *t, size_t vocab, int64_t least, const wg_text *special, size_t specials,
                              wg_error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A set of byte strings, numbered in the order in which they came, with a count each: words of a text, tokens. */
+ * A set of byte strings, numbered in order of insertion, each with a count; used for words of texts and tokens. */
 #ifndef WG_CORE_TEXT_BYTE_STRINGS_H
 #define WG_CORE_TEXT_BYTE_STRINGS_H
 
@@ -22,7 +22,7 @@ typedef struct wg_byte_strings { /* zero-initialise */
 } wg_byte_strings;
 
 void wg_byte_strings_free(wg_byte_strings *s);
-/* The number of a string of n bytes, which is added where it is new; `count` is added to its count. ENOMEM. */
+/* Adds `count` to the count of a string of n bytes, which is inserted if new; *number: its number. ENOMEM. */
 wg_status wg_byte_strings_add(wg_byte_strings *s, const char *bytes, size_t n, int64_t count, uint32_t *number, wg_error *err);
 /* The number, or -1. */
 int64_t wg_byte_strings_find(const wg_byte_strings *s, const char *bytes, size_t n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See chat_template.h. */
+ * Chat templates of weights files (chat_template.h). */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* memmem */
 #endif
@@ -105,16 +105,38 @@ wg_status wg_chat_template_render(const wg_weights *w, const char *variant, cons
 
 static const char *text_of(const json_t *message, const char *key) { return json_string_value(json_object_get(message, key)); }
 
-/* A copy of data with "wagermark17." behind the text of message 17. NULL: out of memory. */
-static json_t *marked(const json_t *data)
+/* What a member of a message says: texts, and the names of calls. A copy with "wagermark17." behind the text that has the
+ * number 17, *number on; the member itself where it says nothing. NULL: out of memory. */
+static json_t *marked_member(const char *key, json_t *value, size_t *number)
 {
-    json_t *copy = json_copy((json_t *)(uintptr_t)data), *messages = json_array(), *m;
+    static const char *const texts[] = { "content", "name", "reasoning_content", "reasoning", NULL };
+    const char *const *text = texts;
+    while (*text && strcmp(*text, key) != 0) text++;
+    if (*text && json_string_length(value)) return json_sprintf("%s" MARK "%zu.", json_string_value(value), (*number)++);
+    if (strcmp(key, "tool_calls") != 0 || !json_is_array(value)) return json_incref(value);
+    json_t *calls = json_deep_copy(value), *call;
+    size_t i;
+    json_array_foreach(calls, i, call) {
+        json_t *of = json_is_object(json_object_get(call, "function")) ? json_object_get(call, "function") : call;
+        if (!text_of(of, "name")) continue;
+        if (!json_object_set_new(of, "name", json_sprintf("%s" MARK "%zu.", text_of(of, "name"), (*number)++))) continue;
+        json_decref(calls);
+        return NULL;
+    }
+    return calls;
+}
+
+/* A copy of data in which all that the messages say is marked. NULL: out of memory. */
+static json_t *marked(const json_t *data, size_t *number)
+{
+    json_t *copy = json_copy((json_t *)(uintptr_t)data), *messages = json_array(), *m, *value;
+    const char *key;
     size_t i;
     bool whole = copy && messages;
+    *number = 0;
     json_array_foreach(json_object_get(data, "messages"), i, m) {
         json_t *one = json_copy(m);
-        if (text_of(m, "content") && *text_of(m, "content"))
-            whole = !json_object_set_new(one, "content", json_sprintf("%s" MARK "%zu.", text_of(m, "content"), i)) && whole;
+        json_object_foreach(m, key, value) whole = !json_object_set_new(one, key, marked_member(key, value, number)) && whole;
         whole = !json_array_append_new(messages, one) && whole;
     }
     whole = !json_object_set_new(copy, "messages", messages) && whole;
@@ -123,29 +145,42 @@ static json_t *marked(const json_t *data)
     return NULL;
 }
 
-/* Refuses the first message whose mark is not in the text. */
-static wg_status check_marks(const json_t *messages, const wg_rendered *r, wg_error *err)
+static wg_status unheard(const json_t *message, size_t i, const char *key, wg_error *err)
 {
-    const size_t n = json_array_size(messages);
-    bool *heard = wg_calloc(n + 1, sizeof *heard);
-    if (!heard) return wg_nomem(err, n, "the messages of a conversation");
-    for (const char *at = r->text; (at = strstr(at, MARK)); at++) {
-        char *end;
-        const unsigned long long i = strtoull(at + sizeof MARK - 1, &end, 10);
-        if (*end == '.' && i < n) heard[i] = true;
-    }
-    size_t i = 0;
-    while (i < n &&
-           (heard[i] || !text_of(json_array_get(messages, i), "content") || !*text_of(json_array_get(messages, i), "content")))
-        i++;
-    wg_free(heard);
-    if (i == n) return WG_OK;
-    const char *role = text_of(json_array_get(messages, i), "role");
+    const char *role = text_of(message, "role");
+    if (strcmp(key, "content") != 0)
+        return wg_fail(err, WG_EINVAL, "messages[%zu].%.40s: the model's chat template leaves it out; say it in the content", i,
+                       key);
     return wg_fail(
         err, WG_EINVAL,
         "messages[%zu]: the model's chat template leaves out this message of the role \"%.40s\", at this place; use a "
         "role that it knows, such as user",
         i, role ? role : "");
+}
+
+/* Refuses the first of n marks that is not in the text. */
+static wg_status check_marks(const json_t *messages, size_t n, const wg_rendered *r, wg_error *err)
+{
+    size_t i, number = 0;
+    json_t *m, *value;
+    const char *key;
+    wg_status s = WG_OK;
+    bool *heard = wg_calloc(n + 1, sizeof *heard);
+    if (!heard) return wg_nomem(err, n, "the messages of a conversation");
+    for (const char *at = r->text; (at = strstr(at, MARK)); at++) {
+        char *end;
+        const unsigned long long k = strtoull(at + sizeof MARK - 1, &end, 10);
+        if (*end == '.' && k < n) heard[k] = true;
+    }
+    json_array_foreach(messages, i, m)
+        json_object_foreach(m, key, value) {
+            size_t k = number;
+            json_decref(marked_member(key, value, &number));
+            for (; k < number && k < n && !s; k++)
+                if (!heard[k]) s = unheard(m, i, key, err);
+        }
+    wg_free(heard);
+    return s;
 }
 
 /* Renames developers where the template does not have the word. */
@@ -164,14 +199,15 @@ static void rename_developers(const wg_weights *w, json_t *messages)
 wg_status wg_chat_template_conversation(const wg_weights *w, json_t *data, const char *date, wg_rendered *out, wg_error *err)
 {
     wg_rendered twice;
+    size_t marks;
     json_t *messages = json_object_get(data, "messages");
     rename_developers(w, messages);
     WG_TRY(wg_chat_template_render(w, NULL, NULL, data, date, out, err));
-    json_t *copy = marked(data);
+    json_t *copy = marked(data, &marks);
     wg_status s = copy ? wg_chat_template_render(w, NULL, NULL, copy, date, &twice, err) : wg_nomem(err, 1, "a conversation");
     json_decref(copy);
     if (!s) {
-        s = check_marks(messages, &twice, err);
+        s = check_marks(messages, marks, &twice, err);
         wg_rendered_free(&twice);
     }
     if (s) wg_rendered_free(out);

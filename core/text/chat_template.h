@@ -20,8 +20,8 @@ wg_status wg_chat_template_render(const wg_weights *w, const char *variant, cons
 
 /* The same of the file's own template for a conversation of which every message has to be heard: data->messages is a list of
  * objects with a role. The role developer becomes system, in data too, where the template does not name it. A message whose
- * text leaves no trace in the prompt is an error (EINVAL, with its place): it is found by rendering the conversation once more
- * with a mark behind every text. */
+ * text, name, reasoning or calls leave no trace in the prompt is an error (EINVAL, with its place): it is found by rendering
+ * the conversation once more with a mark behind every text. */
 wg_status wg_chat_template_conversation(const wg_weights *w, json_t *data, const char *date, wg_rendered *out, wg_error *err);
 
 /* The tokens of a rendered text. *ids is allocated (wg_free). ENOMEM, EINVAL (more than 256 MB). */

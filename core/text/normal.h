@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Normalisers: what happens to text before it is cut into words. A list of steps, as in the key tokenizer.wager.normalizer:
+ * Normalisers: changes of text before it is cut into words. A normaliser is a list of steps, as in the key
+ * tokenizer.wager.normalizer:
  *   nfc, nfd, nfkc, nfkd     normal forms, with the data of Unicode 9.0, as in the library `tokenizers`
  *   lowercase                each character by itself
  *   strip_accents            combining marks are taken out; letters that hold one stay (nfd comes first)
@@ -77,7 +78,7 @@ wg_status wg_normalizer_apply(const wg_normalizer *z, wg_text text, wg_normal_ro
 /* *out: `prefix` and the text behind it. ENOMEM. */
 wg_status wg_normal_prepend(wg_text text, wg_text prefix, wg_normal_room *r, wg_text *out, wg_error *err);
 
-/* How much of n bytes stays as it is and is independent of what follows; 0 when a step is not a normal form. */
+/* The number of leading bytes of n that stay unchanged whatever follows; 0 if a step is not a normal form. */
 size_t wg_normalizer_sure(const wg_normalizer *z, const char *s, size_t n);
 
 #endif

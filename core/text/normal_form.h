@@ -9,7 +9,7 @@ typedef struct wg_normal_form {
     bool composes, compatible; /* the C and the K of a form's name */
 } wg_normal_form;
 
-/* What a character becomes by the runs of a table (normal_table.h); 0: it is in none. */
+/* The image of a character under the runs of a table (normal_table.h); 0: it is in none. */
 struct wg_normal_run;
 uint32_t wg_normal_run_of(const struct wg_normal_run *run, int n, uint32_t cp);
 
@@ -19,7 +19,7 @@ wg_status wg_normal_reserve(wg_normal_room *r, int k, size_t n, size_t used, wg_
 /* *out: the normal form of t, in text[k], or t itself where nothing changes. Bytes that are not UTF-8 stay as they are. */
 wg_status wg_normal_form_apply(wg_normal_form form, wg_text t, wg_normal_room *r, int k, wg_text *out, wg_error *err);
 
-/* How much of n bytes is its own normal form whatever follows. */
+/* The number of leading bytes of n that are their own normal form whatever follows. */
 size_t wg_normal_form_sure(wg_normal_form form, const char *s, size_t n);
 
 #endif

@@ -5,8 +5,8 @@
  * \p{L} \p{Lu} ... \P{...}), alternatives, groups (...) (?:...) (?i:...), the quantifiers ? * + {m} {m,n} {m,} behind one
  * character or set, greedy or possessive, ? behind a group; behind a white-space loop (?!\S) and $. All else is refused.
  *
- * Time. A matcher searches one text from left to right. No state is entered twice from one place in vain: for each unbounded
- * loop it remembers the run of characters that it is in, and the ends of this run that have failed. So all attempts together
+ * Time. A matcher searches one text from left to right. No failed state is entered twice from one place: for each unbounded
+ * loop the matcher remembers the present run of characters and the ends of this run that have failed. So all attempts together
  * read each byte a constant number of times, whatever the text. */
 #ifndef WG_CORE_TEXT_PATTERN_H
 #define WG_CORE_TEXT_PATTERN_H
@@ -53,7 +53,7 @@ typedef struct wg_pattern {
     int n, sets, ranges, loops;
 } wg_pattern;
 
-/* Compiles n bytes. NULL, or what is not implemented and at which byte of the expression (*at). */
+/* Compiles n bytes. NULL: success; else what is not implemented, at byte *at of the expression. */
 const char *wg_pattern_compile(wg_pattern *p, const char *regex, size_t n, size_t *at);
 /* EUNSUPPORTED: "PATH: KEY: the expression REGEX has at byte AT WHY, which is not implemented". */
 wg_status wg_pattern_refuse(const char *path, const char *key, wg_text regex, const char *why, size_t at, wg_error *err);
@@ -68,9 +68,9 @@ typedef struct wg_matcher {
     const wg_pattern *p;
     const char *s;
     size_t end;            /* the text is s[0..end) as far as the pattern can see */
-    const uint16_t *chars; /* NULL, or what each byte reads as: a character by itself */
-    size_t reach;          /* the farthest byte that was looked at, plus 1; end + 1: that there is no more */
-    uint64_t steps;        /* characters looked at */
+    const uint16_t *chars; /* NULL, or the character that each byte stands for */
+    size_t reach;          /* 1 + the farthest byte inspected; end + 1: the end of the text was inspected */
+    uint64_t steps;        /* characters inspected */
     struct {
         size_t lo, hi, failed; /* a run [lo, hi) of the loop's set; leaving it at failed .. hi has failed; lo > hi: none */
     } run[WG_PATTERN_LOOPS];

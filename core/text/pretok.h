@@ -15,7 +15,7 @@ typedef enum wg_behavior {
     WG_CONTIGUOUS,
     WG_MERGED_WITH_PREVIOUS,
     WG_MERGED_WITH_NEXT
-} wg_behavior; /* what becomes of a match */
+} wg_behavior; /* treatment of a match */
 
 typedef struct wg_pretok_step {
     wg_pattern pattern;
@@ -44,10 +44,10 @@ typedef struct wg_piece {
 
 typedef struct wg_split_level {
     wg_matcher m;
-    wg_piece next;           /* what comes next, of which pieces are made; at == end: not known */
-    size_t at, end;          /* what is left of the piece of the level above */
-    size_t found, found_end; /* the next match; found < at: not known */
-    size_t sure;             /* all text before it is cut for good, whatever follows */
+    wg_piece next;           /* the next match or gap, of which pieces are made; at == end: unknown */
+    size_t at, end;          /* rest of the piece of the level above */
+    size_t found, found_end; /* the next match; found < at: unknown */
+    size_t sure;             /* text before it is cut finally, whatever follows */
 } wg_split_level;
 
 typedef struct wg_splitter {
@@ -58,9 +58,9 @@ typedef struct wg_splitter {
 } wg_splitter;
 
 void wg_splitter_begin(wg_splitter *x, const wg_pretok *p, const char *s, size_t n);
-/* The next piece; false: there is none. Pieces ascend; what a step removes is in none. */
+/* Gets the next piece; false: none is left. Pieces ascend; removed text is in none. */
 bool wg_splitter_next(wg_splitter *x, wg_piece *out);
-uint64_t wg_splitter_steps(const wg_splitter *x); /* characters looked at */
+uint64_t wg_splitter_steps(const wg_splitter *x); /* characters inspected */
 
 /* The last offset in n bytes of text before which pieces do not depend on what follows, and behind which they do not depend on
  * what stands before; 0: none is found. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What a tokenizer consists of. Private to core/text. */
+ * The struct of a tokenizer, private to core/text. */
 #ifndef WG_CORE_TEXT_TOKENIZER_IMPL_H
 #define WG_CORE_TEXT_TOKENIZER_IMPL_H
 
@@ -22,9 +22,9 @@ struct wg_tokenizer {
     wg_normalizer normalizer;
     int32_t bos, eos, eot, eom;
     bool add_bos;
-    int32_t before[WG_TEMPLATE_MOST], after[WG_TEMPLATE_MOST]; /* put around a text */
+    int32_t before[WG_TEMPLATE_MOST], after[WG_TEMPLATE_MOST]; /* ids put before and after a text */
     int befores, afters;
-    size_t longest; /* bytes that a token stands for, at most */
+    size_t longest; /* most bytes that a token stands for */
 };
 
 #endif

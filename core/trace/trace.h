@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The binary trace of a run (docs/traces.md has the bytes): per round the draft tree, the rows of p and q, the addresses of
- * its uniforms, times, and the accepted tokens. Records carry their length and a checksum, so the place where a file was cut
- * or damaged is found, and all rounds before it can be used.
+ * The binary trace of a run (docs/traces.md has the bytes): per round the draft tree, the rows of p and q, the addresses of its
+ * uniforms, times, and the accepted tokens. Records carry their length and a checksum, so a cut or damage is located, and all
+ * rounds before it can be used.
  *
  * A row is stored as `trace_rows` says: exactly (its doubles, a list of the nonzero ones, or the token of a one-hot row), as
- * the target's logits (exact too, and good for another sampling chain), or in a compact form. A compact row carries its
+ * the target's logits (also exact, and usable with another sampling chain), or in a compact form. A compact row carries its
  * distance from the true row: the total variation sum |p - p'| / 2, measured at writing. */
 #ifndef WG_CORE_TRACE_TRACE_H
 #define WG_CORE_TRACE_TRACE_H
@@ -38,8 +38,8 @@ typedef struct wg_trace_row {
 /* Bytes of the data of a row of this kind; 0 for a one-hot row. */
 size_t wg_trace_row_bytes(int kind, uint32_t count, int vocab);
 
-/* Writes the row as a distribution into row `row` of out (its vocabulary). Not for LOGITS rows: those go through a sampler.
- * EFORMAT: it is no distribution. */
+/* Writes the row as a distribution into row `row` of out (vocab). LOGITS rows go through a sampler instead. EFORMAT: it is not
+ * a distribution. */
 wg_status wg_trace_row_read(const wg_trace_row *in, wg_rows *out, int row, wg_error *err);
 void wg_trace_row_logits(const wg_trace_row *in, float *logits, int vocab);
 
@@ -50,7 +50,7 @@ typedef struct wg_trace_writer {
     unsigned char *byte;
     size_t n, room;
     bool failed;    /* out of memory: the contents are invalid */
-    int rows, top;  /* WG_TRACE_EXACT ...; tokens of a TOP row */
+    int rows, top;  /* rows: WG_TRACE_EXACT, ...; top: tokens of a TOP row */
     double *clean;  /* (vocab) scratch of compact rows */
     int32_t *order; /* (vocab) */
     int vocab;
@@ -59,12 +59,12 @@ typedef struct wg_trace_writer {
 wg_status wg_trace_writer_open(wg_trace_writer *w, int rows, int top, int vocab, wg_error *err);
 void wg_trace_writer_close(wg_trace_writer *w);
 
-/* Each call clears the buffer and leaves one record in it (the header: after the file's magic). */
+/* Each call clears the buffer and puts one record into it (the header with the file's magic before it). */
 wg_status wg_trace_put_header(wg_trace_writer *w, const json_t *header, wg_error *err);
 
-/* The request that a record describes; the tokens are the prompt's. Rounds refer to it by the offset of its record. */
+/* A request, whose record also has the prompt's tokens. Rounds refer to it by the offset of its record. */
 typedef struct wg_trace_asked {
-    uint32_t address;                                          /* of its randomness (wg_seq.request) */
+    uint32_t address;                                          /* address of its randomness (wg_seq.request) */
     int32_t cell, group, prompt, repeat, limit, prompt_tokens; /* limit: tokens, prompt included */
 } wg_trace_asked;
 wg_status wg_trace_put_request(wg_trace_writer *w, const wg_trace_asked *a, const int32_t *token, wg_error *err);
@@ -79,8 +79,8 @@ typedef struct wg_trace_facts {
     int32_t n_policy; /* state of the drafter's length policy after the round (wg_drafter_class.policy) */
     double policy[WG_TRACE_POLICY];
 } wg_trace_facts;
-/* logits: the target's, row tree->row + node, or NULL: then exact rows of p are its doubles. path: after the cut (wg_seq.path).
- */
+/* logits: the target's, row tree->row + node; NULL: exact rows of p are stored as doubles. path: after the cut
+ * (wg_seq.path). */
 wg_status wg_trace_put_round(wg_trace_writer *w, const wg_trace_facts *f, const wg_tree *tree, const wg_path *path, wg_rows *p,
                              wg_rows *q, const float *logits, wg_error *err);
 
@@ -94,11 +94,11 @@ typedef struct wg_trace_group {
 } wg_trace_group;
 
 typedef struct wg_trace_request {
-    uint64_t at; /* its record */
+    uint64_t at; /* offset of its record */
     wg_trace_asked asked;
     int32_t *token; /* (n) prompt and output */
     int n, rounds;
-    bool ended; /* its end record is in the file */
+    bool ended; /* the file has its end record */
 } wg_trace_request;
 
 typedef struct wg_trace_entry {
@@ -106,10 +106,10 @@ typedef struct wg_trace_entry {
     int32_t request;
 } wg_trace_entry; /* a round: the offset of its record, its request */
 
-/* One round; its rows are not decoded. Points into the trace: valid until the next call. */
+/* One round, with undecoded rows. It points into the trace and is valid until the next call. */
 typedef struct wg_trace_round {
     wg_trace_facts facts;
-    wg_tree tree; /* row 0; qrow 0 .. n_q-1; group: the numbers of children where they were declared, else -1 */
+    wg_tree tree; /* row 0; qrow 0 .. n_q-1; group: declared numbers of children, else -1 */
     wg_path path;
     int n_q;
     wg_trace_row p[WG_TREE_MAX], q[WG_TREE_MAX];
@@ -119,8 +119,8 @@ typedef struct wg_trace_round {
 typedef struct wg_trace {
     char *name; /* for messages */
     FILE *file;
-    uint64_t size, end;     /* of the file; offset after the last complete record */
-    char damage[256];       /* why the scan stopped before the end of the file; "" when it did not */
+    uint64_t size, end;     /* bytes of the file; offset after the last complete record */
+    char damage[256];       /* why the scan stopped before the end of the file; "": it did not */
     json_t *header, *cells; /* cells: [{"cell": swept, "group": g, "config": ...}], inside header */
     wg_trace_group *group;
     int groups;
@@ -128,12 +128,12 @@ typedef struct wg_trace {
     int requests;
     wg_trace_entry *round;
     int rounds;
-    unsigned char *payload; /* of the record read last */
+    unsigned char *payload; /* payload of the record read last */
     size_t room;
 } wg_trace;
 
 /* Opens a trace. EFORMAT: not a trace, another version, no complete header, or records that contradict each other;
- * EUNSUPPORTED: a tree with more nodes than this build allows. A cut or damaged tail is no error: see damage. */
+ * EUNSUPPORTED: a tree with more nodes than this build allows. A cut or damaged tail is not an error: see `damage`. */
 wg_status wg_trace_open(wg_trace **out, const char *path, wg_error *err);
 wg_status wg_trace_read(wg_trace **out, const char *name, FILE *file, wg_error *err); /* owns the file, also on failure */
 void wg_trace_close(wg_trace *t);                                                     /* NULL is fine */

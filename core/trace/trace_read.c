@@ -10,8 +10,8 @@
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
 
-/* Reads the record at the file's position into payload. *kind 0: there is none. An incomplete record, or one with a wrong
- * checksum, is damage: it is noted, and the file is treated as if it ended before it. */
+/* Reads the record at the file's position into payload. *kind 0: there is none. An incomplete record or a wrong checksum is
+ * noted as damage, and the file is treated as if it ended before it. */
 static wg_status next_record(wg_trace *t, uint64_t at, uint32_t *kind, size_t *n, wg_error *err)
 {
     unsigned char head[8], tail[8];
@@ -40,7 +40,7 @@ static wg_status next_record(wg_trace *t, uint64_t at, uint32_t *kind, size_t *n
         return wg_fail(err, WG_EIO, "%s: cannot read at byte %llu: %s", t->name, (unsigned long long)at, strerror(errno));
     sum = wg_trace_sum(head, t->payload, length);
     memcpy(&want, tail, 8);
-    if (sum != want || what == 0) { /* (0 is no kind: a hole in the file) */
+    if (sum != want || what == 0) { /* (kind 0: a hole in the file) */
         snprintf(t->damage, sizeof t->damage, "the record at byte %llu does not have the sum it ends with",
                  (unsigned long long)at);
         return WG_OK;
@@ -284,7 +284,7 @@ static wg_status decode(const wg_trace *t, uint64_t at, size_t n, wg_trace_round
     return WG_OK;
 }
 
-/* A round must begin where the text of its request ends. */
+/* Adds a round, which must begin where the text of its request ends. */
 static wg_status add_round(wg_trace *t, uint64_t at, const wg_trace_round *o, wg_error *err)
 {
     const wg_trace_facts *f = &o->facts;

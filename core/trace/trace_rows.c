@@ -37,7 +37,7 @@ static wg_status no_row(const char *why, wg_error *err)
     return wg_fail(err, WG_EFORMAT, "a row is no distribution: %s", why);
 }
 
-/* Tokens ascending and inside the vocabulary, so none is there twice. */
+/* Whether tokens are strictly ascending and inside the vocabulary. */
 static bool ascending(const wg_trace_row *in, int vocab)
 {
     for (uint32_t i = 0; i < in->count; i++) {
@@ -66,7 +66,7 @@ static wg_status read_list(const wg_trace_row *in, wg_rows *out, int row, wg_err
     double *p = wg_rows_at(out, row), sum = 0;
     const unsigned char *mass = in->data + 4 * (size_t)in->count;
     if (!ascending(in, out->vocab)) return no_row("its tokens are not ascending in the vocabulary", err);
-    if (in->count <= (uint32_t)out->room) { /* as recorded: a row with a known support */
+    if (in->count <= (uint32_t)out->room) { /* keeps the recorded support */
         wg_rows_set(out, row, NULL, NULL, 0);
         int32_t *support = out->support + (size_t)row * (size_t)out->room;
         for (uint32_t i = 0; i < in->count; i++) p[support[i] = token_at(in->data, i)] = real(mass + 8 * i);
@@ -83,7 +83,7 @@ static wg_status read_list(const wg_trace_row *in, wg_rows *out, int row, wg_err
     return fabs(sum - 1) < 1e-6 ? WG_OK : no_row("the probabilities do not sum to 1", err);
 }
 
-/* The remaining mass is distributed evenly over the tokens that are not listed. */
+/* Reads a TOP row; the remaining mass is distributed evenly over the tokens not listed. */
 static wg_status read_top(const wg_trace_row *in, wg_rows *out, int row, wg_error *err)
 {
     double *p = wg_rows_at(out, row);

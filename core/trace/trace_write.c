@@ -16,7 +16,7 @@ static inline uint64_t stir(uint64_t sum, uint64_t word)
     return sum ^ sum >> 32;
 }
 
-/* Four independent sums, because each waits for its own multiplication. */
+/* Four independent sums, so that their multiplications overlap. */
 uint64_t wg_trace_sum(const unsigned char *head, const unsigned char *byte, size_t n)
 {
     uint64_t lane[4] = { 1, 2, 3, 4 }, word[4] = { 0 };
@@ -89,7 +89,7 @@ static void begin(wg_trace_writer *w, uint32_t kind)
     put_u32(w, kind);
 }
 
-/* The record that began at `at` is complete. */
+/* Completes the record that began at `at`. */
 static wg_status end(wg_trace_writer *w, size_t at, wg_error *err)
 {
     const size_t n = w->n - at - 8;
@@ -154,7 +154,7 @@ static void put_exact(wg_trace_writer *w, wg_rows *r, int row)
     const double *p = wg_rows_at(r, row);
     const int32_t *token = s.token;
     int n = s.n;
-    if (!token) { /* a truncated row without a list gets one: sums over it have the same bits */
+    if (!token) { /* a truncated row without a list gets one; sums over it have the same bits */
         n = 0;
         for (int32_t i = 0; i < r->vocab; i++) n += p[i] != 0;
     }
@@ -183,8 +183,8 @@ static bool is_among(const int32_t *keep, int n, int32_t token)
     return false;
 }
 
-/* Half floats of numbers in 0..1 and back, without branches; the same as wg_f32_to_f16, which takes any number. Below 2^-14
- * they are multiples of 2^-24: adding 2^28 to x 2^24 in double rounds it to the even integer. */
+/* Half floats of numbers in 0..1 and back, without branches, equal to wg_f32_to_f16. Below 2^-14 they are multiples of 2^-24:
+ * adding 2^28 to x 2^24 in double rounds it to the even integer. */
 static inline uint16_t half_of(double x)
 {
     const float f = (float)x;
@@ -202,7 +202,7 @@ static inline double of_half(uint16_t h)
     return h < 1024 ? h * 0x1p-24 : (double)f;
 }
 
-/* keep: tokens drawn from this row, which must keep a positive probability. */
+/* Writes a row in half floats. keep: drawn tokens, which must keep a positive probability. */
 static void put_f16(wg_trace_writer *w, const double *p, const int32_t *keep, int n_keep)
 {
     const int V = w->vocab;
@@ -350,7 +350,7 @@ static void put_path(wg_trace_writer *w, const wg_path *path)
     for (int i = 0; i < path->n; i++) put_i32(w, path->node[i]);
 }
 
-/* The tokens whose probability in a row is needed: the children of its node, and the token emitted after it. */
+/* Lists the tokens whose probability in a row is needed: the children of its node, and the token emitted after it. */
 static int asked_of(const wg_tree *t, const wg_path *path, int node, int32_t *keep)
 {
     int n = 0;

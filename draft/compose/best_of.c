@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Several drafters draft, and the tree with the most expected accepted tokens is verified (methods.md, Composites). Scores are
  * functions of the prefix (composite.h), so the choice does not depend on a draw (methods.md, L3); among equals the drafter
- * named first wins. All components draft at every step: useful for drafters without a model. */
+ * named first wins. All components draft at every step, which suits drafters without a model. */
 #include "draft/draft.h"
 
 #include "draft/compose/composite.h"
@@ -36,7 +36,7 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
         for (int k = 1; k < of->n; k++)
             if (wg_component_score(&of->in[k], i) > wg_component_score(&of->in[best], i)) best = k;
         wg_composite_take(of, best, seq[i], i, &out[i], q);
-        for (int k = 1; k < of->n; k++) /* all drafts are empty: of their reasons, the first that is more than "nothing" */
+        for (int k = 1; k < of->n; k++) /* all drafts are empty: report the first reason other than "nothing found" */
             if (out[i].no_draft == WG_NO_DRAFT_NOTHING) out[i].no_draft = of->in[k].tree[i].no_draft;
     }
     return WG_OK;

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * A cascade: a draft that is itself drafted and verified (staged speculation, Spector and Re 2023; CS-Drafting, Chen et al.
- * 2023). A middle model writes a chain of `length` tokens, speculatively, with a smaller drafter and a rule.
- * The middle model runs in an inner engine, the same code as the outer one, with its own cache.
+ * 2023). A middle model writes a chain of `length` tokens, speculatively, with a smaller drafter and a rule. The middle model
+ * runs in an inner engine, the same code as the outer one, with its own cache.
  *
  * Law. The inner rule is lossless, so the inner engine emits exactly the middle model's law: given the prefix, each token of
- * the chain is a draw from the middle model's row there, and these rows are the q of the draft (IID; FIXED at temperature
- * 0). The length of the chain does not depend on draws: the inner engine runs until the chain is full, and tokens beyond it
- * are cut.
+ * the chain is a draw from the middle model's row there, and these rows are the q of the draft (IID; FIXED at temperature 0).
+ * The length of the chain does not depend on draws: the inner engine runs until the chain is full, and surplus tokens are cut.
  *
- * Draws. The inner engine's seed is derived from the address of the outer step (seed; request, position), so it shares no
- * draw with the outer rule or with the next step (methods.md, L2, Arithmetic). When the outer rule rejects, the inner sequence
- * is cut to the common text; an inner drafter with state per sequence then starts again. */
+ * Draws. The inner engine's seed is derived from the address of the outer step (seed; request, position), so it shares no draw
+ * with the outer rule or with the next step (methods.md, L2, Arithmetic). When the outer rule rejects, the inner sequence is
+ * cut to the common text; an inner drafter with state per sequence then starts again. */
 #include "draft/draft.h"
 
 #include <string.h>
@@ -35,7 +34,7 @@ typedef struct cascade_drafter {
     wg_engine *engine;
     wg_sibling_law law;
     wg_seq **seq;    /* (max_batch) by slot of the outer sequence; NULL: none yet */
-    wg_seq **active; /* (max_batch) sequences that still draft, and their places in the batch */
+    wg_seq **active; /* (max_batch) sequences that still draft; their places in the batch */
     int *place;
 } cascade_drafter;
 
@@ -51,7 +50,7 @@ static const wg_option options[] = {
     WG_OPTION_END,
 };
 
-/* A sample is a draw from its row; at temperature 0 it is a function of the text. */
+/* The law of the chain: tokens are drawn from their rows; at temperature 0 they are functions of the text. */
 static unsigned law_of(double temperature, const wg_sampling *sampling)
 {
     const double t = temperature >= 0 ? temperature : sampling->temperature;
@@ -65,7 +64,7 @@ static unsigned laws_for(const void *opt, const wg_sampling *sampling)
 
 /* ---- open */
 
-/* The rule must emit the middle model's law, for then its rows are the law of the chain. */
+/* Finds the inner rule, which must be lossless so that the middle model's rows are the law of the chain. */
 static wg_status find_rule(const cascade_drafter *c, const wg_env *env, bool greedy, const wg_verifier_class **rule,
                            wg_error *err)
 {
@@ -144,7 +143,7 @@ static void close(wg_drafter *d)
 
 /* ---- propose */
 
-/* Cuts the inner sequence to the text that it shares with the outer one; the shared part stays in the cache. */
+/* Cuts the inner sequence to its common prefix with the outer text; that prefix stays in the cache. */
 static void rewind_to(const cascade_drafter *c, wg_seq *in, const wg_seq *s)
 {
     int same = 0;
@@ -224,7 +223,7 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
     return WG_OK;
 }
 
-/* A text of so many tokens leaves no place for one that the middle model writes. */
+/* The longest text for which the middle model can still write a token. */
 static int context(const wg_drafter *d, bool *slides)
 {
     *slides = false;

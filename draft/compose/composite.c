@@ -92,7 +92,7 @@ wg_status wg_component_open_list(wg_component *in, int *n, const wg_env *env, co
 
 /* ---- before anything is opened */
 
-/* The class and the options (to be freed) that an item of a list names; NULL: it names none. */
+/* Parses an item of a list: returns its options (the caller frees them) and sets its class; NULL: it names no drafter. */
 static void *read_item(const struct wg_plugins *plugins, const char *list, int length, const wg_drafter_class **class)
 {
     char spec[WG_OPTION_STRING];
@@ -180,14 +180,14 @@ wg_status wg_component_check(const struct wg_plugins *plugins, const char *owner
 
 /* ---- drafts */
 
-/* Another seed, derived at an address that no draw has. */
+/* A seed derived from another at an address that no draw uses. */
 static uint64_t own_seed(uint64_t seed, uint32_t stream)
 {
     const wg_philox r = wg_philox_at(seed, stream, 0xD4AF7E4, 0, 0);
     return (uint64_t)r.v[0] << 32 | r.v[1];
 }
 
-/* Proposes with draws of its own, so that two drafters never use the same random numbers. */
+/* Proposes with a seed of its own, so that two drafters never use the same random numbers. */
 static wg_status propose_apart(wg_component *in, wg_seq *const *seq, int n, wg_error *err)
 {
     for (int i = 0; i < n; i++) in->seed[i] = seq[i]->chance.seed;
@@ -254,7 +254,7 @@ void wg_component_cut(const wg_component *in, const wg_seq *seq, wg_tree *t, int
     if (n == t->n) return;
     n = wg_tree_keep(t, keep, from);
     for (int i = 0; i < n; i++)
-        if (wg_tree_depth(t, i) == depth) t->group[i] = -1; /* its children are gone, all of them */
+        if (wg_tree_depth(t, i) == depth) t->group[i] = -1; /* all its children were cut */
     if (in->first == in->end) return;
     while (n > 0 && from[n - 1] >= wg_kv_tail(seq->kv)) n--;
     for (int space = in->first; space < in->end && n > 0; space++) wg_kv_renumber(seq->kv, space, from, n);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A learned choice of the drafter with full information: one pass of the target shows how every component would have done,
- * not only the verified one ("Not-a-Bandit", 2025). All components draft at every step; each is scored on every
- * committed position, 1 where its tree has the text up to there and 0 elsewhere. The choice is Hedge: a component is drawn
- * with probability proportional to exp(eta * score), old scores fading by `memory` per position, which bounds the regret
- * against the best component; eta = 0 follows the leader instead.
+ * A learned choice of drafter with full information: one pass of the target shows how each component would have fared, not only
+ * the verified one ("Not-a-Bandit", 2025). Each is scored on every committed position: 1 if its tree has the text up to there,
+ * else 0. The choice is Hedge: a component is drawn with probability proportional to exp(eta * score), old scores fading by
+ * `memory` per position, which bounds the regret against the best component; eta = 0 follows the leader instead.
  *
  * The choice depends on committed text alone and is drawn at its own address (WG_DRAW_SHAPE), before any draw of this step
  * (methods.md, L3). Scores belong to one sequence, so a text does not depend on its batch. All components draft at every
@@ -18,10 +17,10 @@ typedef struct full_options {
     double eta, memory;
 } full_options;
 
-/* The state of the sequence in a slot. */
+/* The state of a sequence. */
 typedef struct record {
     double score[WG_COMPONENT_MAX];
-    bool drafted; /* since the last commit */
+    bool drafted; /* it drafted since the last commit */
 } record;
 
 typedef struct full_drafter {
@@ -78,7 +77,7 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
     return WG_OK;
 }
 
-/* Follows the committed text in the tree: the positions that the tree has score. */
+/* Scores a tree by the committed positions that it contains. */
 static void score_one(const full_drafter *f, double *score, const wg_tree *t, const int32_t *text, int n)
 {
     int node = 0;

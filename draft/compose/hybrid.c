@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The first drafter where its score is high enough, else the second (as suffix decoding falls back to a model when its match
- * is short: Oliaro et al. 2024; methods.md, Lookups). The score is declared by the tree: the tokens that the drafter expects to
- * be accepted (ngram: the length of its match). It is a function of the prefix, so the choice does not depend on a draw
- * (methods.md, L3), and the law of the verified tree is its drafter's.
+ * Two drafters: the first drafts if its score is high enough, else the second (suffix decoding falls back to a model in this
+ * way when its match is short: Oliaro et al. 2024; methods.md, Lookups). The score is declared by the tree: the tokens that the
+ * drafter expects to be accepted (ngram: the length of its match). It is a function of the prefix, so the choice does not
+ * depend on a draw (methods.md, L3), and the law of the verified tree is its drafter's.
  *
- * The second drafter runs only for the sequences that the first left. Both observe every commit; a drafter whose tree was
+ * The second drafter runs only for sequences that the first did not serve. Both observe every commit; a drafter whose tree was
  * not verified observes the other's tree. */
 #include "draft/draft.h"
 
@@ -22,7 +22,7 @@ typedef struct hybrid_drafter {
     wg_composite of; /* first; FIRST, SECOND */
     hybrid_options opt;
     wg_seq **left; /* (max_batch) sequences for the second */
-    int *place;    /* (max_batch) where they stand in the batch */
+    int *place;    /* (max_batch) their places in the batch */
 } hybrid_drafter;
 
 static const wg_option options[] = {

@@ -27,7 +27,7 @@ static const wg_option options[] = {
     WG_OPTION_END,
 };
 
-/* Only a shared object is passed to the loader, whose messages differ between systems. */
+/* Refuses a file that is not a shared object, because the loader's messages differ between systems. */
 static wg_status check_file(const char *path, wg_error *err)
 {
     char magic[4] = { 0 };
@@ -50,13 +50,13 @@ static wg_status check_file(const char *path, wg_error *err)
 static wg_status load(plugin_drafter *p, wg_error *err)
 {
     char path[WG_OPTION_STRING + 2];
-    snprintf(path, sizeof path, "%s%s", strchr(p->opt.path, '/') ? "" : "./", p->opt.path); /* never from a search path */
+    snprintf(path, sizeof path, "%s%s", strchr(p->opt.path, '/') ? "" : "./", p->opt.path); /* no search path */
     p->object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (p->object) return WG_OK;
     return wg_fail(err, WG_EFORMAT, "drafter plugin: %s cannot be loaded: %s", p->opt.path, dlerror());
 }
 
-/* Checks that it was built against the headers of this program. */
+/* Checks that the object was built against this program's headers. */
 static wg_status check_table(const plugin_drafter *p, const wg_plugin_table *t, wg_error *err)
 {
     static const wg_drafter_class none;
@@ -102,7 +102,7 @@ static wg_status check_class(const plugin_drafter *p, const wg_drafter_class *c,
 static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
 {
     plugin_drafter *p = (plugin_drafter *)d;
-    wg_env_watch(env); /* it may read rows and logits */
+    wg_env_watch(env); /* the object may read rows and logits */
     WG_TRY(check_file(p->opt.path, err));
     WG_TRY(load(p, err));
     const wg_plugin_table *t = dlsym(p->object, "wg_plugin_drafter");
@@ -121,7 +121,7 @@ static void close(wg_drafter *d)
     if (p->object) dlclose(p->object);
 }
 
-/* The rows of q that a tree's nodes were drawn from. */
+/* Checks the rows of q that the tree's nodes name. */
 static wg_status check_rows(const wg_tree *t, const wg_rows *q, int vocab, wg_error *err)
 {
     WG_TRY(wg_tree_check(t, vocab, q->n, err));

@@ -2,11 +2,11 @@
  * A drafter in any language: a program that reads requests from its standard input and writes drafts to its standard output,
  * one line of JSON each (docs/process-drafter.md). One program serves all sequences; one request is in progress at a time.
  *
- * A program that hangs, exits or writes anything else fails the current request, which ends with a message, and nothing
- * more: it is ended (core/base/child.h), and the next request starts it again.
+ * A program that hangs, exits or writes anything else fails the current request alone, with a message; it is ended
+ * (core/base/child.h), and the next request starts it again.
  *
- * The answer is read into a fixed buffer by a parser for this one form, so a step allocates nothing; only starting the
- * program again does (inside the C library). Law FIXED: the program must give the same draft for the same text. */
+ * The answer is read into a fixed buffer by a parser for this one form, so a step allocates nothing; only starting the program
+ * again does (inside the C library). Law FIXED: the program must give the same draft for the same text. */
 #include "draft/draft.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ typedef struct process_drafter {
     wg_drafter base;
     process_options opt;
     wg_child child;
-    int *sent; /* (max_batch) by slot: tokens of its text that the program has; 0: none */
+    int *sent; /* (max_batch) by slot: tokens of the text that the program has received */
     int in_n, out_n;
     char in[LINE + 1], out[OUT];
 } process_drafter;
@@ -42,9 +42,9 @@ static const wg_option options[] = {
     WG_OPTION_END,
 };
 
-/* ---- the program's life */
+/* ---- starting and ending the program */
 
-/* Ends the program; the next one has been told nothing. */
+/* Ends the program and forgets which tokens it has received. */
 static void stop(process_drafter *p, int grace_ms)
 {
     wg_child_stop(&p->child, grace_ms);
@@ -58,7 +58,7 @@ static wg_status start(process_drafter *p, wg_error *err)
     return s ? wg_fail_in(err, s, "drafter process") : WG_OK;
 }
 
-/* ---- before it starts */
+/* ---- checks before it starts */
 
 static bool is_builtin(const char *word)
 {
@@ -85,7 +85,7 @@ static bool on_path(const char *word)
     return false;
 }
 
-/* A command that begins with the plain name of a program: there must be one. What else a shell understands is left to it. */
+/* Checks that the program exists if the command begins with a plain name; other commands are left to the shell. */
 static wg_status check_program(const char *command, wg_error *err)
 {
     char word[WG_OPTION_STRING];
@@ -126,7 +126,7 @@ static void close_process(wg_drafter *d)
     wg_free(p->sent);
 }
 
-/* ---- lines out and in */
+/* ---- writing and reading lines */
 
 static wg_status flush(process_drafter *p, wg_error *err)
 {
@@ -177,13 +177,13 @@ static wg_status read_line(process_drafter *p, int *rest, wg_error *err)
 /* ---- the answer: {"tokens":[1,2,3]} or {"tokens":[1,2,3],"parents":[-1,0,0]} */
 
 typedef struct list {
-    int n; /* -1: not there */
+    int n; /* -1: missing */
     long v[WG_TREE_MAX];
 } list;
 
 static const char *skip(const char *s) { return s + strspn(s, " \t\r"); }
 
-/* Reads "[1,2,3]"; NULL: it is not that, or too long. */
+/* Reads "[1,2,3]"; NULL: another text, or too long a list. */
 static const char *read_list(const char *s, list *out)
 {
     if (out->n >= 0 || *s++ != '[') return NULL;
@@ -282,7 +282,7 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
     return WG_OK;
 }
 
-/* A message without an answer: a program that does not read it is killed. */
+/* Sends a message that has no answer; a program that does not read it is killed. */
 static void forget(wg_drafter *d, const wg_seq *seq)
 {
     process_drafter *p = (process_drafter *)d;

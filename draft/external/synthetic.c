@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: MIT
- * SYNTHETIC drafts, for load studies: the target's next tokens, some replaced at random so that drafts are accepted at a
- * given rate. They measure an engine at an acceptance that no drafter here reaches; they do not make decoding faster, and
- * every table prints the drafter's name.
+ * SYNTHETIC drafts, for load studies: the target's next tokens, some replaced at random so that drafts are accepted at a given
+ * rate. They measure an engine at an acceptance that no drafter here reaches; they do not make decoding faster, and every table
+ * prints the drafter's name.
  *
  * The target runs ahead on the tail of its own cache, one pass per position, and draws the token of each position at the
- * address where plain decoding draws it: so the right token is known. It is proposed with the given probability; else the
- * token after it in the vocabulary is proposed, and the rest of the chain is filler that can only be rejected. Drafting time
- * is real: a pass for every right token and one more.
+ * address where plain decoding draws it: so the right token is known. It is proposed with the given probability; else the token
+ * after it in the vocabulary is proposed, and the rest of the chain is filler that can only be rejected. Drafting takes real
+ * time: a pass for each right token and one more.
  *
  * A draft that uses the draws of the rule violates methods.md, L2 (law COUPLED): only rules that compare with their own sample,
  * greedy and match, are unbiased with it, and with them each position is accepted with exactly its rate, given that the
  * positions before it were accepted.
  *
- * Ahead. target: as above. memory: the right tokens are those of the text as it was decoded the last time, so nothing runs
- * ahead and a draft costs nothing: rounds at a given acceptance, to compare them with the formula of their parts. The first
- * time nothing is drafted, nor where the text differs. One text is remembered.
+ * Option `ahead`. target: as above. memory: the right tokens are those of the text when it was last decoded, so a draft costs
+ * nothing; this gives rounds of known acceptance for comparison with a cost formula. Nothing is drafted the first time, or
+ * behind the first token that differs. One text is remembered.
  *
- * Profiles. iid: `rate` everywhere. positions: rates by depth in the draft, the last one for all deeper. markov: the text
- * has good stretches with `rate` and bad ones with `rate_bad`; before each position a good stretch ends with probability
- * `to_bad`, a bad one with `to_good`. The stretches belong to the text's positions and are drawn there, independent of the
- * steps. */
+ * Option `profile`. iid: `rate` everywhere. positions: rates by depth in the draft; the last one holds for all deeper tokens.
+ * markov: the text has good stretches with `rate` and bad ones with `rate_bad`; before each position a good stretch ends with
+ * probability `to_bad`, a bad one with `to_good`. Stretches are drawn at the text's positions, independent of the steps. */
 #include "draft/draft.h"
 
 #include <string.h>
@@ -30,7 +29,7 @@
 
 enum { PROFILE_IID, PROFILE_POSITIONS, PROFILE_MARKOV };
 enum { AHEAD_TARGET, AHEAD_MEMORY };
-enum { RATES = WG_DRAFT_MAX, DRAW_STRETCH = 1 }; /* index of a WG_DRAW_SHAPE draw */
+enum { RATES = WG_DRAFT_MAX, DRAW_STRETCH = 1 }; /* DRAW_STRETCH: index of a WG_DRAW_SHAPE draw */
 
 typedef struct synthetic_options {
     int k, profile, ahead;
@@ -38,9 +37,9 @@ typedef struct synthetic_options {
     char rates[WG_OPTION_STRING];
 } synthetic_options;
 
-/* The stretch of the text before position `at`. */
+/* The kind of the stretch before position `at`. */
 typedef struct stretch {
-    int at; /* 0: not known yet */
+    int at; /* 0: unknown */
     bool bad;
 } stretch;
 
@@ -53,9 +52,9 @@ typedef struct synthetic_drafter {
     wg_rows p; /* one row */
     wg_batch batch;
     float *logits;         /* (max_batch, vocab) */
-    int *active;           /* (max_batch) places in the batch of the sequences that still run ahead */
-    int *length;           /* (max_batch) of the draft, by place */
-    stretch *text, *ahead; /* (max_batch) by slot; by place, at the end of the draft */
+    int *active;           /* (max_batch) places of the sequences that still run ahead */
+    int *length;           /* (max_batch) length of the draft, by place */
+    stretch *text, *ahead; /* (max_batch) text: by slot; ahead: at the end of the draft, by place */
     int32_t *memory;       /* (the target's context) a whole text, prompt included; NULL unless ahead is memory */
     int remembered;
 } synthetic_drafter;
@@ -142,7 +141,7 @@ static void close(wg_drafter *base)
 
 /* ---- propose */
 
-/* The stretch before position `to`; each position's change is drawn at that position. */
+/* Advances the stretch to position `to`; each change is drawn at its own position. */
 static void walk(const synthetic_drafter *d, const wg_seq *s, stretch *x, int to)
 {
     for (; x->at < to; x->at++) {
@@ -159,7 +158,7 @@ static double rate_at(synthetic_drafter *d, const wg_seq *s, int place, int dept
     return d->ahead[place].bad ? d->opt.rate_bad : d->opt.rate;
 }
 
-/* The next token that does not end a text; any token when there is none. */
+/* The next token of the vocabulary that does not end a text; any token if all do. */
 static int32_t wrong_token(const synthetic_drafter *d, int32_t right)
 {
     int32_t x = right;
@@ -178,8 +177,7 @@ static void push(wg_tree *t, int32_t token, wg_rows *q)
     wg_tree_push(t, t->n - 1, token, row);
 }
 
-/* Adds the last node's child: the right token, or a wrong one, after which the rest of the chain is filler. False: the draft
- * is complete. */
+/* Extends the chain by the right token, or by a wrong one, after which the rest is filler. False: the draft is complete. */
 static bool extend(synthetic_drafter *d, const wg_seq *s, int place, int32_t right, wg_tree *t, wg_rows *q)
 {
     const int depth = t->n;

@@ -11,7 +11,7 @@
 
 static const char *target_name(const wg_env *env) { return env->target_name ? env->target_name : "the target"; }
 
-/* Sets own[] to the partner in the other vocabulary. */
+/* Sets own[] to the draft model's ids of the common tokens. */
 static wg_status intersect(wg_draft_vocab *v, const wg_env *env, const wg_weights *w, int vocab, const char *path,
                            wg_error *err)
 {
@@ -26,7 +26,7 @@ static wg_status intersect(wg_draft_vocab *v, const wg_env *env, const wg_weight
         const int32_t own = i < v->map.a ? v->map.to_b[i] : -1;
         v->own[i] = own < vocab ? own : -1;
     }
-    for (int i = 0; i < v->target_vocab; i++) /* a vocabulary of end tokens only is no vocabulary */
+    for (int i = 0; i < v->target_vocab; i++) /* tokens that only end a text do not suffice */
         if (v->own[i] >= 0 && !wg_tokenizer_is_control(env->tokenizer, i)) return WG_OK;
     return wg_fail(err, WG_EVOCAB,
                    "the vocabularies of %s (%s, %d tokens) and %s (%s, %d tokens) have no token in common, so nothing could be "

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Early exit: the first layers of the target with its final norm and head as drafter (Elhoushi et al. 2024, LayerSkip;
- * methods.md, Self-speculation). Made for models that were trained to exit early; others predict poorly after half of their
+ * methods.md, Self-speculation). It is meant for models trained to exit early; others predict poorly after half of their
  * layers.
  *
- * The layers that run are the target's own, on the target's own past: what they write for a drafted node is, bit for bit,
- * what the target's pass will write there again. */
+ * The layers that run are the target's own, on the target's own past: what they write for a drafted node is, bit for bit, what
+ * the target's pass will write there again. */
 #include "draft/draft.h"
 
 #include "draft/lm/self.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Static shapes from parents, lengths and widths. */
+ * Makes static shapes from parents, lengths and widths. */
 #include "draft/lm/grow.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ wg_status wg_shape_set(wg_shape *s, const int *parent, int n, const char *name, 
         if (parent[i] < 0 || parent[i] >= i)
             return wg_fail(err, WG_ECONFIG, "%s: node %d has parent %d; expected an earlier node, 0..%d", name, i, parent[i],
                            i - 1);
-    int old[WG_TREE_MAX] = { 0 }; /* the node of the list for each node */
+    int old[WG_TREE_MAX] = { 0 }; /* the list's number of each node */
     memset(s, 0, sizeof *s);
     s->parent[0] = -1;
     s->n = 1;

@@ -2,8 +2,8 @@
  * Best-first trees (EAGLE-2, Li et al. 2024: expand the k best new nodes of a level, rerank all; OPT-Tree, Wang et al. 2024:
  * the same with k = budget, which finds the tree with the largest sum of path probabilities of all trees of that size, as long
  * as q does not depend on the tree; methods.md, Trees). A node outside the best `budget` can only have worse children, so it is
- * forgotten at once. Among equals the shallower, then the earlier node stays, so the kept nodes are closed under parents, and
- * everything is a function of the prefix (law FIXED). */
+ * dropped at once. Among equals the shallower, then the earlier node is kept; so the parent of a kept node is kept, and the
+ * tree is a function of the prefix (law FIXED). */
 #include <string.h>
 
 #include "draft/lm/grow.h"
@@ -36,7 +36,7 @@ void wg_best_offer(wg_best *b, int parent, int32_t token, double value)
     if (!(value > wg_best_floor(b))) return;
     if (b->fresh < b->budget) b->fresh++;
     else if (at = worst(b->fresh_value, b->fresh), b->fresh_value[at] >= value) return;
-    else { /* stable: ties are resolved by the order of arrival */ const size_t after = (size_t)(b->fresh - 1 - at);
+    else { /* stable: among equals the earlier stays */ const size_t after = (size_t)(b->fresh - 1 - at);
         memmove(&b->fresh_value[at], &b->fresh_value[at + 1], after * sizeof *b->fresh_value);
         memmove(&b->fresh_token[at], &b->fresh_token[at + 1], after * sizeof *b->fresh_token);
         memmove(&b->fresh_parent[at], &b->fresh_parent[at + 1], after * sizeof *b->fresh_parent);
@@ -47,7 +47,7 @@ void wg_best_offer(wg_best *b, int parent, int32_t token, double value)
     b->fresh_parent[at] = (int16_t)parent;
 }
 
-/* Marks the best `budget` of the old nodes and the candidates (numbered on from the old ones); returns how many stay. */
+/* Marks the best `budget` of the old nodes and the candidates, which are numbered after them; returns how many stay. */
 static int select_best(const wg_best *b, bool *stays)
 {
     const int all = b->n + b->fresh, most = all < b->budget ? all : b->budget;
@@ -55,7 +55,7 @@ static int select_best(const wg_best *b, bool *stays)
     for (int kept = 0; kept < most; kept++) {
         int best = -1;
         double value = -1;
-        for (int i = 0; i < all; i++) { /* the first of equals: old before new, so shallow before deep */
+        for (int i = 0; i < all; i++) { /* the first of equals: old nodes precede new ones, so shallow ones deep ones */
             const double v = i < b->n ? b->value[i] : b->fresh_value[i - b->n];
             if (!stays[i] && v > value) value = v, best = i;
         }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * A tree from a JSON file: parents, or paths of ranks. */
+ * Reads a tree from a JSON file: parents, or paths of ranks. */
 #include "core/base/json.h"
 #include "draft/lm/grow.h"
 
-/* Rank `rank` below `node`, made when it is the next one; -1 otherwise. */
+/* The child of rank `rank` of `node`, added if it is the next rank; -1: an earlier rank is missing. */
 static int child(int *parent, int *n, int node, json_int_t rank)
 {
     json_int_t seen = 0;

@@ -14,7 +14,7 @@
 typedef struct tables {
     int nodes, depth, wide; /* m <= nodes, l <= depth, b <= wide */
     double *most;           /* T, (depth + 1, wide + 1, nodes + 1) */
-    int16_t *split;         /* y, the same */
+    int16_t *split;         /* y, the same shape */
 } tables;
 
 static size_t at(const tables *t, int l, int b, int m)
@@ -83,7 +83,7 @@ wg_status wg_shape_sequoia(wg_shape *s, const double *accept, int n, int nodes, 
         status = wg_fail(err, WG_ECONFIG, "sequoia: %d draft tokens, %d deep; expected 1 or more", nodes, depth);
     else {
         fill(&t, accept, below);
-        int best = 2; /* one draft token at least, even where nothing is ever accepted */
+        int best = 2; /* one draft token at least, even if nothing is ever accepted */
         double most = -INFINITY;
         for (int m = 2; m <= t.nodes; m++) {
             const double v = t.most[at(&t, t.depth, best_children(&t, t.depth, m), m)];

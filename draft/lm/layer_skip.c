@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The target without some of its sub-layers as drafter (Zhang et al. 2023, Draft & Verify: lossless self-speculation by
- * layer skipping; SWIFT, Xia et al. 2024). The attention blocks and MLPs that can be skipped depend on the
- * model and the texts: `wager skip-search` finds a set on given prompts and prints it as options of this drafter.
+ * The target without some of its sub-layers as drafter (Zhang et al. 2023, Draft & Verify: lossless self-speculation by layer
+ * skipping; SWIFT, Xia et al. 2024). The attention blocks and MLPs that can be skipped depend on the model and the texts:
+ * `wager skip-search` finds a set on given prompts and prints it as options of this drafter.
  *
- * A sub-layer that is left out passes its input on, so the layers above see other inputs than in the target, and the keys
- * and values of drafted nodes are the draft's own. Those of the history are the target's: the draft attends to a past that
- * was computed with all layers. */
+ * A skipped sub-layer passes its input on, so later layers see other inputs than in the target, and keys and values of drafted
+ * nodes are the draft's own. Those of the history are the target's: the draft attends to a past computed with all layers. */
 #include "draft/draft.h"
 
 #include <stdlib.h>
@@ -30,7 +29,7 @@ static const wg_option options[] = {
     WG_OPTION_END,
 };
 
-/* Reads a number at *at and advances it; -1: there is no number, or it is no layer. */
+/* Reads the number of a layer at *at and advances it; -1: there is none. */
 static int number(const char **at, int layers)
 {
     if (**at < '0' || **at > '9') return -1;

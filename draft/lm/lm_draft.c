@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: MIT
- * Drafts of a language model (lm_draft.h): chains (Leviathan et al. 2023, Chen et al. 2023) and trees of
- * sampled siblings (SpecInfer), of any shape of draft/lm/grow.h: the option `grow`.
+ * Drafts of a language model (lm_draft.h): chains (Leviathan et al. 2023, Chen et al. 2023) and trees of sampled siblings
+ * (SpecInfer), of any shape of draft/lm/grow.h: the option `grow`.
  *
  * Law. By `siblings` the children of a node are independent draws from its q row (iid), draws each without the earlier ones
- * (without_replacement), both at the step's own position with the node's number as index; or the first finishers of a race
- * over q on the times of the children's position, which the rule `coupled` uses as well (coupled). At draft
- * temperature 0 there is nothing to draw, so the children are the k most probable tokens (FIXED). The law is determined at
- * open, so it never depends on a draw. Where q has fewer tokens than the wanted children, distinct children end early. A
- * best-first tree takes the most probable tokens at any temperature: it is FIXED, with one-hot rows.
+ * (without_replacement), both at the step's own position with the node's number as index; or the first finishers of a race over
+ * q on the times of the children's position, which the rule `coupled` uses as well (coupled). At draft temperature 0 the
+ * children are the k most probable tokens (FIXED). The law is determined at open, so it never depends on a draw. If q has fewer
+ * tokens than children are wanted, distinct children end early. A best-first tree takes the most probable tokens at any
+ * temperature: it is FIXED, with one-hot rows.
  *
  * Passes. All sequences' nodes of one depth are rows of one pass, and leaves are never fed, so a draft of depth n costs n
- * passes. Committed tokens that the model has not read (the whole prompt at first, the last accepted token after a fully
- * accepted draft) are rows of the first pass, with the roots. So a commit may leave this space shorter than the sequence;
- * the cache's valid length is its length.
+ * passes. Committed tokens that the model has not read (at first the whole prompt; the last accepted token after full
+ * acceptance) are rows of the first pass, with the roots. So this space may be shorter than the sequence after a commit; its
+ * valid length says how long it is.
  *
  * Vocabulary. The nodes' tokens are always the target's ids. A model that proposes only some of them (draft_vocab.h) has a
- * shorter row of logits, which is spread over the target's ids; a model with another tokenizer reads the text in its own
+ * shorter row of logits, which is scattered to the target's ids; a model with another tokenizer reads the text in its own
  * tokens, in a cache of its own (retokenizer.h). The input of a pass is `text`, which is the sequence itself where the
  * vocabulary is the same.
  *
  * Whether a node gets children depends on its prefix, its q row, the past and the remaining room, never on a later draw
- * (methods.md, L3); draft/length/length.h refuses the one policy that violates this where it matters.
+ * (methods.md, L3); draft/length/length.h refuses the one policy that violates this unless the rule allows it.
  *
  * Context. A text longer than the model's context C is read from token wg_window_base(n) on, which has position 0: when the
- * text has C tokens, the model reads the last half of them again, and goes on from there. Where it begins depends on the number
- * of tokens alone, so q is a function of the text as before, and neither the batch nor the length of earlier drafts changes it.
- * The cache's space is restarted at that slot. A text in the model's own tokens is not read past C tokens. */
+ * text exceeds C tokens, the model reads the last half again and continues from there. The beginning depends on the number of
+ * tokens alone, so q stays a function of the text, whatever the batch and earlier drafts. The space is restarted at that slot.
+ * A model with another tokenizer reads no text longer than C of its tokens. */
 #include "draft/draft.h"
 
 #include <math.h>
@@ -116,7 +116,7 @@ static wg_status open_buffers(model_drafter *m, int rows, wg_error *err)
     return WG_OK;
 }
 
-/* The draft model's own chain, and the law that follows from it. */
+/* The draft model's sampler chain, from which the law follows. */
 static wg_sampling chain_for(const wg_growth *o, const wg_sampling *target)
 {
     wg_sampling s = *target;
@@ -184,7 +184,7 @@ static wg_status read_text(model_drafter *m, const wg_seq *s, int i, wg_error *e
 /* The draft model's id of a token that it proposed. */
 static int32_t own_id(const model_drafter *m, int32_t token) { return m->words ? m->words->own[token] : token; }
 
-/* Records the draft in the model's own tokens, for its own cache. */
+/* Records the draft in the model's tokens for its cache. */
 static void remember(model_drafter *m, const wg_seq *s, const wg_tree *t)
 {
     wg_tree *own = &m->reader->text[s->slot].tree;
@@ -194,8 +194,8 @@ static void remember(model_drafter *m, const wg_seq *s, const wg_tree *t)
 }
 
 /* The largest depth of a sequence's draft: `next` takes the last place before the limit, the deepest fed node (at depth
- * height-1) must fit the draft model's context, and so must every token fed in its vocabulary. *why: the reason where nothing
- * is drafted. */
+ * height-1) must fit the draft model's context, and so must every token fed in its vocabulary. *why: the reason if nothing is
+ * drafted. */
 static int height_for(model_drafter *m, const wg_seq *s, const wg_reading *text, wg_no_draft *why)
 {
     const int context = m->lm->context - (text->n - text->base) + 1;
@@ -211,11 +211,11 @@ static int height_for(model_drafter *m, const wg_seq *s, const wg_reading *text,
     }
     for (int i = wg_kv_valid(text->kv, m->lm->space); i < text->n; i++)
         if (text->token[i] >= m->lm->vocab) return 0;
-    *why = WG_NO_DRAFT_POLICY; /* should it or p_min end the draft before its first token */
+    *why = WG_NO_DRAFT_POLICY; /* in case it or p_min ends the draft before its first token */
     return h;
 }
 
-/* One row of the draft model's logits at the target's width; padding can never be drawn. */
+/* A row of the draft model's logits at the target's width; padding gets -inf. */
 static float *at_width(model_drafter *m, float *logits)
 {
     if (!m->row) return logits;
@@ -229,7 +229,7 @@ static float *at_width(model_drafter *m, float *logits)
     return m->row;
 }
 
-/* Adds a child whose index in the shape is the next below its parent's. */
+/* Adds a child as child k of its parent in the shape. */
 static void push(model_drafter *m, int seq, wg_tree *t, int node, int k, int32_t token, int qrow)
 {
     const int child = wg_tree_push(t, node, token, qrow);
@@ -276,14 +276,14 @@ static void grow_best(model_drafter *m, const wg_seq *s, wg_best *b, int node, f
     }
 }
 
-/* Draws without the tokens drawn before: at separate addresses, or from the rule's races. */
+/* Draws distinct tokens: one after another at separate addresses, or by the races of the rule. */
 static void grow_distinct(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, int node, wg_rows *q, int row)
 {
     const wg_chance at = wg_chance_at(&s->chance, wg_tree_depth(t, node)); /* the children's position */
     const double *drawn = wg_rows_dense(q, row, m->weight);
     const int children = m->shape.children[m->place[seq][node]];
     if (drawn != m->weight) memcpy(m->weight, drawn, (size_t)m->vocab * sizeof *m->weight);
-    int number = 0; /* of the children: all that q can draw, at most */
+    int number = 0; /* number of children, at most the tokens that q can draw */
     for (int x = 0; x < m->vocab && number < children; x++) number += m->weight[x] > 0;
     wg_tree_group(t, node, number);
     for (int k = 0; k < number; k++) {
@@ -296,13 +296,13 @@ static void grow_distinct(model_drafter *m, const wg_seq *s, int seq, wg_tree *t
     }
 }
 
-/* The chain that q is made by: the sequence's own, unless the options set another temperature. */
+/* The sampler of q: the sequence's, unless the options set another temperature. */
 static wg_sampler sampler_for(const model_drafter *m, const wg_seq *s)
 {
     return m->opt.temperature >= 0 ? m->sampler : wg_seq_sampler(s, &m->sampler);
 }
 
-/* Draws from the row. */
+/* Draws children independently from the row. */
 static void grow_drawn(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, int node, float *logits, wg_rows *q)
 {
     const int row = wg_rows_push(q);
@@ -320,7 +320,7 @@ static void grow_drawn(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, i
     wg_tree_group(t, node, m->shape.children[m->place[seq][node]]);
     for (int k = 0; k < m->shape.children[m->place[seq][node]]; k++) {
         const int32_t x = wg_rows_pick(q, row, &s->chance, WG_DRAW_DRAFT, t->n);
-        if (wg_length_drops(&m->length, s, x, wg_rows_prob(q, row, x))) return; /* its address is used: no further siblings */
+        if (wg_length_drops(&m->length, s, x, wg_rows_prob(q, row, x))) return; /* its address is used up */
         push(m, seq, t, node, k, x, row);
     }
 }
@@ -333,7 +333,7 @@ static void grow(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, int nod
     }
     wg_sampler sampler = sampler_for(m, s);
     const wg_prefix prefix = wg_seq_prefix(s, t, node);
-    wg_sampler_penalise(&sampler, logits, &prefix); /* in place: this buffer is the drafter's */
+    wg_sampler_penalise(&sampler, logits, &prefix); /* in place, since the buffer is the drafter's */
     if (m->best) grow_best(m, s, &m->best[seq], node, logits);
     else grow_fixed(m, s, seq, t, node, logits, q);
 }

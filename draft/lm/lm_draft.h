@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The common part of drafters that run a language model (draft/lm/lm_draft.c has the laws and the passes): options of a draft's
- * growth, and the drafting itself, over any model that the drafter opens. Such a drafter is a struct that begins with a
- * wg_lm_drafter, with options that begin with a wg_growth; its propose, observe, forget and laws_for are the functions
- * below. */
+ * The common part of drafters that run a language model: the options that shape a draft, and drafting over any model that the
+ * drafter opens. Such a drafter's struct begins with a wg_lm_drafter and its options with a wg_growth; its class uses the
+ * functions below. draft/lm/lm_draft.c describes the laws and the passes. */
 #ifndef WG_DRAFT_LM_LM_DRAFT_H
 #define WG_DRAFT_LM_LM_DRAFT_H
 
@@ -19,7 +18,7 @@ typedef struct wg_growth {
 } wg_growth;
 
 extern const char *const wg_growth_shapes[], *const wg_growth_siblings[];
-extern const wg_option wg_growth_option_rows[]; /* those of WG_GROWTH_OPTIONS, to recognise them in a drafter's table */
+extern const wg_option wg_growth_option_rows[]; /* the rows of WG_GROWTH_OPTIONS, to recognise them in a drafter's table */
 
 /* Rows for the option table of a drafter whose options begin with a wg_growth. */
 /* clang-format off */
@@ -46,17 +45,18 @@ extern const wg_option wg_growth_option_rows[]; /* those of WG_GROWTH_OPTIONS, t
 
 typedef struct wg_logit_row {
     int seq, node;
-} wg_logit_row; /* the node whose logits a row of the pass has */
+} wg_logit_row; /* the node that a row of logits of the pass belongs to */
 
-/* The model's view of a sequence: tokens 0 .. n-1, the last of which is the root, and the cache with their keys and values. */
+/* The model's view of a sequence: its tokens 0 .. n-1, the last of which is the root, and the cache that holds their keys and
+ * values. */
 typedef struct wg_reading {
     wg_kv_seq *kv;
     const int32_t *token;
     int n, base; /* token `base` has position 0 (wg_window_base) */
 } wg_reading;
 
-/* Where a model begins to read a text of n tokens that is longer than its context: at a multiple of half the context, so that
- * at most a context of tokens is left, and at least half of one. It is a function of n alone. */
+/* The token at which a model begins to read a text of n tokens: 0, or for a text longer than its context a multiple of half the
+ * context, so that between half and one context of tokens is read. It is a function of n alone. */
 static inline int wg_window_base(int n, int context)
 {
     const int step = context / 2;
@@ -67,41 +67,41 @@ typedef struct wg_lm_drafter {
     wg_drafter base;
     wg_growth opt;
     wg_lm *lm;                   /* borrowed */
-    const wg_draft_vocab *words; /* which tokens it proposes; NULL: the target's, by its ids. Borrowed; set before open, */
-    wg_retokenizer *reader;      /* as is what reads the text for a model with another tokenizer (NULL: has the target's), */
-    int outputs;                 /* and the width of a row of logits (0: the model's vocabulary) */
-    wg_reading *text;            /* (max_batch) of this draft */
+    const wg_draft_vocab *words; /* tokens that it proposes; NULL: the target's, by its ids. Borrowed, set before open */
+    wg_retokenizer *reader;      /* for a model with another tokenizer, else NULL. Borrowed, set before open */
+    int outputs;                 /* width of a row of logits; 0: the model's vocabulary. Set before open */
+    wg_reading *text;            /* (max_batch) what the model reads in this draft */
     wg_length length;
     wg_sampler sampler;
     wg_batch batch;
-    int vocab;                     /* the target's: the width of a q row */
-    int levels;                    /* depth of a whole draft */
-    wg_shape shape;                /* of a whole draft; unless best-first */
-    int16_t (*place)[WG_TREE_MAX]; /* (max_batch): which node of the shape a node of the tree is */
+    int vocab;                     /* the target's vocabulary: the width of a q row */
+    int levels;                    /* depth of a full draft */
+    wg_shape shape;                /* shape of a full draft; unused by best-first */
+    int16_t (*place)[WG_TREE_MAX]; /* (max_batch) the node of the shape that each node of the tree is */
     wg_best *best;                 /* (max_batch) best-first; else NULL */
     wg_sibling_law law;
     wg_logit_row *logit_row; /* (batch.cap) */
     float *logits;           /* (most rows with logits in one pass, outputs) */
-    float *row;              /* (vocab): logits at the target's width; NULL when the widths agree */
-    double *weight;          /* (vocab) for p_min and policies at temperature 0, distinct siblings, best-first; else NULL */
-    double inverse;          /* 1 / temperature of best-first's weights; else 1 */
-    int *height, *first;     /* (max_batch) depth of this draft; first node of the depth being fed */
+    float *row;              /* (vocab) logits at the target's width; NULL when the widths agree */
+    double *weight;          /* (vocab) weights of p_min, policies at temperature 0, distinct siblings, best-first; else NULL */
+    double inverse;          /* 1 / temperature of the weights of best-first; else 1 */
+    int *height, *first;     /* (max_batch) depth of this draft; first node of the level being fed */
 } wg_lm_drafter;
 
-/* Rows of one pass; more are fed in several. A model that drafts is opened for as many. */
+/* Most rows of one pass; more rows take several passes. Draft models are opened for as many. */
 #ifdef WG_HARD
 enum { WG_DRAFT_ROWS = 5 };
 #else
 enum { WG_DRAFT_ROWS = 256 };
 #endif
 
-/* The two halves of open. begin: options, without a model (base must be set; ECONFIG). open: everything else, over an attached
- * model. On failure close the drafter. */
+/* The two halves of open. begin checks options without a model (base must be set; ECONFIG). open does the rest over an attached
+ * model. On failure the caller closes the drafter. */
 wg_status wg_lm_drafter_begin(wg_lm_drafter *m, const wg_growth *opt, const wg_env *env, wg_error *err);
-wg_status wg_lm_drafter_open(wg_lm_drafter *m, wg_lm *lm, int rows, wg_error *err); /* rows: of a pass of that model, at most */
-void wg_lm_drafter_close(wg_lm_drafter *m); /* also half-open; the owner closes the model */
+wg_status wg_lm_drafter_open(wg_lm_drafter *m, wg_lm *lm, int rows, wg_error *err); /* rows: most rows of a pass of the model */
+void wg_lm_drafter_close(wg_lm_drafter *m); /* half-open is fine; the owner closes the model */
 
-/* Of the class: of `d`, a wg_lm_drafter, and of options that begin with a wg_growth. */
+/* Functions of the class, for a `d` that is a wg_lm_drafter and options that begin with a wg_growth. */
 wg_status wg_lm_drafter_propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err);
 void wg_lm_drafter_observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target);
 void wg_lm_drafter_forget(wg_drafter *d, const wg_seq *seq);
@@ -112,7 +112,7 @@ bool wg_lm_drafter_device_chain(const wg_drafter *d, wg_device_chain *out);
 int wg_lm_drafter_policy(const wg_drafter *d, const wg_seq *seq, double *out, int most);
 unsigned wg_growth_laws(const void *options, const wg_sampling *target);
 
-/* The members of the class that all of them have; `open` is the drafter's own. */
+/* Members that the classes of all such drafters share; `open` is the drafter's own. */
 #define WG_LM_DRAFTER_MEMBERS                                                                                                  \
     .laws = WG_LAWS, .laws_for = wg_growth_laws, .open = open, .observe = wg_lm_drafter_observe,                               \
     .policy = wg_lm_drafter_policy, .forget = wg_lm_drafter_forget, .lm = wg_lm_drafter_lm, .context = wg_lm_drafter_context,  \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The drafter `model`: a second, smaller language model (draft/lm/lm_draft.c has laws and passes), with a space of its own in
- * the target's cache; or over another vocabulary, with a cache of its own (retokenizer.h). */
+ * The drafter `model`: a second, smaller language model (draft/lm/lm_draft.c describes laws and passes). It has a space in the
+ * target's cache or, with another vocabulary, a cache of its own (retokenizer.h). */
 #include "draft/draft.h"
 
 #include "draft/lm/lm_draft.h"
@@ -43,7 +43,7 @@ static wg_second_model_spec spec_of(const second_options *o)
     };
 }
 
-/* A model that proposes a part of the vocabulary, or has another. */
+/* Opens a model that proposes a part of the vocabulary, or has another one. */
 static wg_status open_part(second_drafter *s, const wg_env *env, wg_error *err)
 {
     const second_options *o = &s->opt;

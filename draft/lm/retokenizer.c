@@ -24,8 +24,8 @@ wg_status wg_retokenizer_open(wg_retokenizer *r, const wg_env *env, const wg_tok
     r->to = to;
     r->map = map;
     r->slots = env->max_batch;
-    r->room = shared < lm->context / LONGER ? (int)shared * LONGER : lm->context; /* a token of the model's own vocabulary is
-                                                                                   * rarely that short */
+    /* texts rarely need LONGER model tokens per target token */
+    r->room = shared < lm->context / LONGER ? (int)shared * LONGER : lm->context;
     const int slots = r->room + WG_TREE_MAX, pages = (slots + page - 1) / page;
     r->ids.v = wg_alloc(part, sizeof *r->ids.v);
     r->ids.capacity = part;
@@ -71,7 +71,7 @@ void wg_retokenizer_forget(wg_retokenizer *r, const wg_seq *s)
 
 /* ---- the text */
 
-/* Replaces the own tokens from `at` on by these. */
+/* Replaces the model's tokens from `at` on by these. */
 static void write(const wg_retokenizer *r, wg_retokenizer_text *t, int at, const int32_t *id, size_t n)
 {
     if (n > (size_t)(r->room - at)) {
@@ -92,7 +92,7 @@ static wg_status encode(wg_retokenizer *r, const wg_retokenizer_text *t, int byt
     return wg_tokenizer_encode_part(r->to, t->pending, (size_t)bytes, t->begins, &r->merger, &r->ids, err);
 }
 
-/* Encodes the first `bytes` of the pending text for good: later text cannot change their tokens. */
+/* Encodes the first `bytes` of the pending text finally: no later text changes their tokens. */
 static wg_status finish_tokens(wg_retokenizer *r, wg_retokenizer_text *t, int bytes, wg_error *err)
 {
     if (bytes == 0 || t->full) return WG_OK;
@@ -105,7 +105,7 @@ static wg_status finish_tokens(wg_retokenizer *r, wg_retokenizer_text *t, int by
     return WG_OK;
 }
 
-/* Encodes for good the text before the last cut; all of it when there is no cut and no more room. */
+/* Encodes the text before the last cut finally, or all of it when there is no cut and no more room. */
 static wg_status cut(wg_retokenizer *r, wg_retokenizer_text *t, wg_error *err)
 {
     const int at = (int)wg_tokenizer_cut(r->to, t->pending, (size_t)t->bytes);
@@ -118,7 +118,7 @@ static wg_status read_control(wg_retokenizer *r, wg_retokenizer_text *t, int32_t
     const int32_t own = token < r->map->a ? r->map->to_b[token] : -1;
     WG_TRY(finish_tokens(r, t, t->bytes, err));
     t->begins = true;
-    if (beginning && token == wg_tokenizer_bos(r->from)) return WG_OK; /* every sequence begins with the model's own */
+    if (beginning && token == wg_tokenizer_bos(r->from)) return WG_OK; /* every sequence already begins with the model's own */
     if (own >= 0 && !t->full) write(r, t, t->final, &own, 1);
     t->final = t->n;
     return WG_OK;
@@ -163,7 +163,7 @@ static int drafted_path(const wg_retokenizer_text *t, int old, int16_t path[WG_T
     return n;
 }
 
-/* The cache held own[0 .. old-2], with the draft in its tail; `kept` of them are the same. */
+/* Trims the cache, which held own[0 .. old-2] and the draft in its tail, to the `kept` unchanged tokens and drafted ones. */
 static wg_status trim_cache(wg_retokenizer_text *t, int old, wg_error *err)
 {
     int16_t path[WG_TREE_MAX];
@@ -173,7 +173,7 @@ static wg_status trim_cache(wg_retokenizer_text *t, int old, wg_error *err)
     else wg_kv_rollback(t->kv);
     if (n == 0 && same < wg_kv_len(t->kv)) wg_kv_truncate(t->kv, same > 0 ? same : 0);
     t->tree.n = 0;
-    for (int left; !t->full && (left = t->n - 1 - wg_kv_len(t->kv)) > 0;) { /* to be read by the next pass */
+    for (int left; !t->full && (left = t->n - 1 - wg_kv_len(t->kv)) > 0;) { /* tokens for the next pass */
         const int some = left < WG_KV_TAIL_MAX ? left : WG_KV_TAIL_MAX;
         WG_TRY(wg_kv_reserve(t->kv, some, err));
         wg_kv_commit_chain(t->kv, some);

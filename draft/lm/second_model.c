@@ -4,7 +4,7 @@
 
 #include "core/file/quantize.h"
 
-/* Ids of the two models must mean the same. Without both tokenizers only the sizes can be compared. */
+/* Checks that ids of both models have the same meaning; without both tokenizers it compares only the sizes. */
 static wg_status check_vocabulary(const wg_env *env, const wg_lm *lm, const wg_weights *w, const char *path, wg_error *err)
 {
     const char *target = env->target_name ? env->target_name : "target";

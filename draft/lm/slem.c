@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * String-level exact match (SLEM, Timor et al. 2025; universal assisted generation): a draft model with any
- * tokenizer continues the text in its own tokens, greedily; its text is encoded into the target's tokens, and these are the
- * draft. It needs no common token, and can propose words that the draft model has to spell; it has no q.
+ * String-level exact match (SLEM, Timor et al. 2025; universal assisted generation): a draft model with any tokenizer continues
+ * the text in its own tokens, greedily; this text, encoded into the target's tokens, is the draft. No token has to be common,
+ * and the draft may have words that the draft model spells in parts; it has no q.
  *
  * Borders. The text so far ends at the end of the target's last token and is not encoded again. The new text is encoded by
  * itself, as a continuation, because the target continues from this border. The draft model reads the whole text in its own
- * tokens (retokenizer.h): when a later token joins the last ones, these are encoded again. An incomplete character at the
- * end is dropped, because the target would encode it otherwise with the rest. A token that ends a text for the draft model
- * becomes the target's, as the last token.
+ * tokens (retokenizer.h): when a later token joins the last ones, these are encoded again. An incomplete character at the end
+ * is dropped, because the target would encode it otherwise with the rest. A token that ends a text for the draft model becomes
+ * the target's, as the last token.
  *
- * Law FIXED: greedy, a function of the text; rows of q are one-hot. `length` counts the draft model's tokens, in passes of
- * all sequences together. Nothing is allocated after open. */
+ * Law FIXED: greedy, a function of the text; rows of q are one-hot. `length` counts the draft model's tokens, in passes of all
+ * sequences together. Nothing is allocated after open. */
 #include <string.h>
 
 #include "core/base/mem.h"
@@ -33,10 +33,10 @@ typedef struct slem_options {
     double p_min;
 } slem_options;
 
-/* The draft of one sequence, in the model's tokens. */
+/* The draft of one sequence in the model's tokens. */
 typedef struct writing {
     wg_retokenizer_text *text; /* NULL: nothing is drafted */
-    int n, most;               /* own tokens so far; at most */
+    int n, most;               /* the model's tokens so far; most of them */
     wg_no_draft no_draft;      /* the reason, if there is nothing to draft */
     int32_t end;               /* the target's token that ends the text, or -1 */
     int bytes;
@@ -116,7 +116,7 @@ static void close(wg_drafter *base)
     wg_model_close(d->model);
 }
 
-/* ---- writing, in own tokens */
+/* ---- writing in the model's tokens */
 
 /* Whether the model's next token is probable enough to be drafted. */
 static bool is_sure(const slem_drafter *d, const float *logits)
@@ -124,8 +124,7 @@ static bool is_sure(const slem_drafter *d, const float *logits)
     return !d->weight || d->base.env->ops->softmax64(logits, d->lm->vocab, 1, d->weight) * d->opt.p_min <= 1;
 }
 
-/* Appends the most probable token; the draft ends at a token that ends a text, that is no text, or for which there is no room.
- * */
+/* Appends the most probable token; the draft ends at a token that ends a text, is no text, or has no room. */
 static void write(slem_drafter *d, writing *w, const float *logits)
 {
     const int32_t x = d->base.env->ops->argmax(logits, d->lm->vocab);
@@ -210,7 +209,7 @@ static void translate(slem_drafter *d, const wg_seq *s, const writing *w, wg_tre
     const int depth = wg_one_hot_depth(s, WG_TREE_MAX - 1);
     const size_t n = (size_t)w->bytes - wg_utf8_open_tail(w->s, (size_t)w->bytes);
     ids->n = 0;
-    /* it cannot fail: the reader's memory has room for more than TEXT bytes */
+    /* it cannot fail, since the retokenizer's memory has room for more than TEXT bytes */
     if (wg_tokenizer_encode_part(target, w->s, n, false, &d->reader.merger, ids, NULL)) return;
     for (size_t i = 0; i < ids->n && t->n <= depth; i++) wg_one_hot_push(t, t->n - 1, ids->v[i], q);
     if (w->end >= 0 && n == (size_t)w->bytes && t->n <= depth && t->n == 1 + (int)ids->n)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * The whole target with a sparse view of its cache as drafter: attention sinks and a recent window (StreamingLLM, Xiao et al.
- * 2023; as a self-draft in TriForce, Sun et al. 2024, and MagicDec, Sadhukhan et al. 2024). All weights are read
- * for every draft token, so it gains only where the cache is most of what a pass reads: long contexts, large batches.
+ * 2023; as a self-draft in TriForce, Sun et al. 2024, and MagicDec, Sadhukhan et al. 2024). All weights are read for every
+ * draft token, so it gains only where the cache is most of what a pass reads: long contexts, large batches.
  *
- * Keys were rotated by their own positions when they were stored, and keep them: unlike in StreamingLLM, distances are the true
- * ones, which is closer to what the target does. */
+ * Keys keep the rotation of their own positions; so, unlike in StreamingLLM, distances are the true ones, as in the target. */
 #include "draft/draft.h"
 
 #include "draft/lm/self.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A pruned draft vocabulary (FR-Spec, Zhao et al. 2025): the ids that a draft model may propose, the most frequent
- * ones of some text. `wager vocab prune` writes the file:
+ * A pruned draft vocabulary (FR-Spec, Zhao et al. 2025): the ids that a draft model may propose, those most frequent in a
+ * corpus. `wager vocab prune` writes the file:
  *
  *     {"schema": 1, "tokenizer": SHA-256 of the tokenizer (64 hex digits), "vocabulary": its tokens, "tokens": [ids, the most
  *      frequent first]} */
@@ -20,11 +20,11 @@ typedef struct wg_vocabulary_subset {
  * was made for another tokenizer. */
 wg_status wg_vocabulary_subset_open(wg_vocabulary_subset *out, const char *path, const wg_tokenizer *t, const char *target,
                                     wg_error *err);
-/* Reads it from a document, for any tokenizer. */
+/* Reads an open document, made for any tokenizer. */
 wg_status wg_vocabulary_subset_read(wg_vocabulary_subset *out, const wg_json *doc, wg_error *err);
 void wg_vocabulary_subset_close(wg_vocabulary_subset *p);
 
-/* Writes a file; the ids are this tokenizer's. Errors: those of saving. */
+/* Writes a file of this tokenizer's ids. Errors: those of saving. */
 wg_status wg_vocabulary_subset_write(const char *path, const wg_tokenizer *t, const int32_t *token, int n, wg_error *err);
 
 #endif

@@ -5,7 +5,7 @@
  *
  * Invariants: the state of a string is split (cloned) the moment one of its strings ends where another does not, and the clone
  * takes over the counts, which were the same for both until then. A state whose shortest string is longer than `depth` has no
- * counts, and shortest strings only grow. */
+ * counts; shortest strings only get longer. */
 #include "draft/lookup/automaton.h"
 
 #include <string.h>
@@ -112,7 +112,8 @@ static int state_new(wg_automaton *a, int len, int link, int32_t end)
     return a->states++;
 }
 
-/* A state for the strings of `q` of at most `len` tokens, with q's edges and counts; edges from p and its links move to it. */
+/* Splits off a state for the strings of `q` of at most `len` tokens, with q's edges and counts; edges to q from p and its links
+ * lead to it. */
 static int split(wg_automaton *a, int q, int len, int p, int32_t token)
 {
     const int clone = state_new(a, len, a->state[q].link, a->state[q].end);
@@ -129,7 +130,7 @@ static int split(wg_automaton *a, int q, int len, int p, int32_t token)
     return clone;
 }
 
-/* The state of the text with the token appended. */
+/* Appends a token to the text and returns the state of the whole. */
 static int extend(wg_automaton *a, int32_t token, int32_t at)
 {
     int p = a->last, e = wg_automaton_find(a, p, token);

@@ -113,7 +113,7 @@ void wg_datastore_close(wg_datastore *d)
 
 /* ---- looking up */
 
-/* Sign of (the suffix at `at`) - key, over the key's length. */
+/* Compares the suffix at `at` with the key, over the key's length: -1, 0 or 1. */
 static int compare(const wg_datastore *d, uint32_t at, const int32_t *key, int n)
 {
     for (int i = 0; i < n; i++) {

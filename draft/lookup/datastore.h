@@ -19,30 +19,31 @@ typedef struct wg_datastore {
     const int32_t *token;   /* (tokens) */
     const uint32_t *suffix; /* (suffixes) */
     char digest[WG_SHA256_HEX];
-    void *map; /* NULL: the bytes are the caller's */
+    void *map; /* the mapping; NULL: the bytes are the caller's */
     size_t map_bytes;
 } wg_datastore;
 
-/* Maps a file for a drafter. Errors: ENOENT, EIO, EFORMAT (which part is wrong), EVOCAB when it was built for another tokenizer
- * than env's, EMODEL when env has none. */
+/* Maps a file for a drafter. Errors: ENOENT, EIO, EFORMAT (which part is wrong), EVOCAB (it was built for another tokenizer
+ * than env's), EMODEL (env has none). */
 wg_status wg_datastore_open(wg_datastore **out, const char *path, const char *drafter, const wg_env *env, wg_error *err);
 void wg_datastore_close(wg_datastore *d); /* NULL is fine */
 
-/* The same over n bytes in memory (aligned to 8, borrowed), whatever the tokenizer; *out needs no closing. */
+/* The same over n bytes in memory (aligned to 8, borrowed), for any tokenizer. *out is not closed. */
 wg_status wg_datastore_view(wg_datastore *out, const char *name, const void *bytes, size_t n, wg_error *err);
 
-/* Writes a datastore: n places (ids, or -1 between texts), at least one id. Sorting takes 5 bytes for each byte of text (two or
- * three a token). Errors: EINVAL (an id outside the vocabulary, no text, too many: 2^31 bytes), ENOMEM, and those of saving. */
+/* Writes a datastore of n places (ids, or -1 between texts) with at least one id. Sorting takes 5 bytes per byte of sort key,
+ * two or three of which encode a token. Errors: EINVAL (an id outside the vocabulary, no text, too many: 2^31 bytes), ENOMEM,
+ * and those of saving. */
 wg_status wg_datastore_write(const char *path, const wg_tokenizer *t, const int32_t *token, size_t n, wg_error *err);
 
-/* The id at a place; -1 between texts, outside, and where the file is damaged. */
+/* The id at a place; -1 between texts, outside the store, and where the file is damaged. */
 static inline int32_t wg_datastore_token(const wg_datastore *d, int64_t at)
 {
     const int32_t x = at >= 0 && at < d->tokens ? d->token[at] : -1;
     return x < d->vocab ? x : -1;
 }
 
-/* The suffixes [*low, *high) that begin with the n tokens of the key. */
+/* Finds the suffixes [*low, *high) that begin with the n tokens of the key. */
 void wg_datastore_find(const wg_datastore *d, const int32_t *key, int n, int64_t *low, int64_t *high);
 
 #endif

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Lookahead decoding (Fu et al. 2024): the target guesses several later tokens at once by Jacobi iteration, in
- * the same passes that verify, and the n-grams of its guesses are the drafts.
+ * Lookahead decoding (Fu et al. 2024): the target guesses several later tokens at once by Jacobi iteration, in the same passes
+ * that verify, and the n-grams of its guesses are the drafts.
  *
- * Lookahead branch. A window of W columns guesses tokens ahead of the text. Column j holds a run of n-1 tokens that begins
- * at position j after the root: its first token is a base (column 0's is the root itself), the others are the target's
- * answers in earlier passes. Its rows are probes (wg_tree): base j hangs below base j-1, the rest of a column below its
- * base, so each row sees the bases up to its own and its own column, which is the Jacobi mask. The target's answer after the
- * last row makes the column an n-gram, which goes to the pool under its first token; then every column drops its base and
- * takes the answer, and the window slides by the tokens that were accepted. Rows with one and the same path are scored once
- * (Prefix Law): where the iteration has converged, columns share rows with each other and with the draft, and cost less than
- * W(n-1)-1.
+ * Lookahead branch. A window of W columns guesses tokens ahead of the text. Column j holds a run of n-1 tokens that begins at
+ * position j after the root: its first token is a base (column 0's is the root itself), the others are the target's answers in
+ * earlier passes. Its rows are probes (wg_tree): base j is a child of base j-1, the rest of a column below its base, so each
+ * row sees the bases up to its own and its own column, which is the Jacobi mask. The target's answer after the last row makes
+ * the column an n-gram, which goes to the pool under its first token; then every column drops its base and takes the answer,
+ * and the window slides by the tokens that were accepted. Rows with the same path are scored once (Prefix Law): where the
+ * iteration has converged, columns share rows with each other and with the draft, and cost less than W(n-1)-1.
  *
  *     n = 4, W = 3     root a  b          in the tree:  root - c - e        a pass answers x, y, z:  (root,c,e) -> x
  *                      c    d  f                        root - a - d - g                             (a,d,g)    -> y
@@ -18,9 +17,9 @@
  *
  * Verification branch. The pool's continuations of the root, the most recent G, are the draft: a trie of certain proposals.
  *
- * New columns begin with the last W tokens of the text, one each, and grow by an answer a pass until they have n-1. Answers
- * are the argmax of the raw logits, at every temperature: no draw is made here, so none can be one of the rule's (METHODS
- * L2). A draft is a function of texts and of finished passes (law FIXED). All state belongs to one sequence.
+ * New columns begin with the last W tokens of the text, one each, and grow by an answer a pass until they have n-1. Answers are
+ * the argmax of the raw logits, at every temperature: no draw is made here, so none can be one of the rule's (methods.md, L2).
+ * A draft is a function of texts and of finished passes (law FIXED). All state belongs to one sequence.
  *
  * Invariant: a column with height h has h tokens; 0: it is to begin. Only full columns (n-1) become n-grams. */
 #include "draft/draft.h"
@@ -38,9 +37,9 @@ typedef struct lookahead_options {
     bool text;
 } lookahead_options;
 
-/* The state of the sequence in a slot. */
+/* The state of a sequence. */
 typedef struct local {
-    wg_ngram_pool pool; /* from the first proposal to forget */
+    wg_ngram_pool pool; /* open from the first proposal to `forget` */
     int read;           /* tokens of the text whose n-grams are in the pool */
 } local;
 
@@ -119,7 +118,8 @@ static void guess(const lookahead_drafter *d, local *l, const wg_seq *s, wg_tree
         }
 }
 
-/* Where the text ends within the window, or the tree is full, the window is cut: columns beyond get no answer. */
+/* Adds the window to the tree as probes. Columns beyond the end of the text or of the tree's room are left out and get no
+ * answer. */
 static void look_ahead(const lookahead_drafter *d, const wg_seq *s, wg_tree *t)
 {
     int *height = heights(d, s);
@@ -155,7 +155,8 @@ static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *o
 
 /* ---- after a pass */
 
-/* The target's answers after the last rows of all columns; -1: the column was not in the tree, as in another drafter's. */
+/* The target's answers after the last rows of all columns; -1: the column was not in the tree, for example in another
+ * drafter's. */
 static void read_answers(const lookahead_drafter *d, const wg_seq *s, const wg_tree *t, int32_t *answer)
 {
     const wg_env *env = d->base.env;
@@ -180,7 +181,7 @@ static void observe(wg_drafter *base, const wg_seq *s, const wg_tree *tree, cons
     (void)target;
     if (!l->pool.key) return;
     read_answers(d, s, tree, answer);
-    for (int j = W - 1; j >= 0; j--) { /* the nearest last: they are the most likely, so they become the most recent */
+    for (int j = W - 1; j >= 0; j--) { /* the nearest column last, so that the likeliest n-grams become the most recent */
         if (height[j] < full || answer[j] < 0) continue;
         memcpy(rest, column(d, s, j) + 1, (size_t)(full - 1) * sizeof *rest);
         rest[full - 1] = answer[j];

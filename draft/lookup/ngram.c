@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Prompt lookup (Saxena 2023): what followed the last few tokens when they last occurred in this sequence, prompt
- * or output, is proposed again as a chain. The longest match wins, up to n_max tokens; among equals the most recent.
+ * Prompt lookup (Saxena 2023): what followed the last few tokens when they last occurred in this sequence, prompt or output, is
+ * proposed again as a chain. The longest match wins, up to n_max tokens; among equals the most recent.
  *
  * The copy may run into itself, as in LZ77: after "a b a b" the continuation of the match is "a b", then "a b" again.
  *
- * There is no index: one backward scan compares one token per position, about 0.3 us per 1000 tokens, nothing beside a forward
- * pass. So nothing is kept per sequence (but what a length policy learns), and nothing can go stale. The draft is a function of
- * the prefix and the past (law FIXED); its q rows are one-hot rows, so that acceptance is measured like any other drafter's. */
+ * There is no index: one backward scan compares one token per position, about 0.3 us per 1000 tokens, which is negligible
+ * beside a forward pass. So no state is kept per sequence, except by a length policy. The draft is a function of the prefix and
+ * the past (law FIXED); its q rows are one-hot rows, so that acceptance is measured like any other drafter's. */
 #include "draft/draft.h"
 #include "draft/length/length.h"
 #include "draft/one_hot.h"

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Lookup cache (llama.cpp's lookup decoding, after LLMA, Yang et al. 2023): counts of the tokens that followed
- * the last n_min .. n_max tokens, over prompts and outputs of all sequences, and optionally over a static corpus (a
- * datastore, see `wager datastore build`). The longest key whose best continuation is frequent enough gives the next token;
- * dynamic counts come before static ones; the draft continues from its own tokens. Better than `ngram` where a short key is
- * ambiguous.
+ * Lookup cache (llama.cpp's lookup decoding, after LLMA, Yang et al. 2023): counts of the tokens that followed the last n_min
+ * .. n_max tokens, over prompts and outputs of all sequences, and optionally over a static corpus (a datastore, see `wager
+ * datastore build`). The longest key whose best continuation is frequent enough gives the next token; dynamic counts come
+ * before static ones; the draft continues from its own tokens. It is better than `ngram` where a short key is ambiguous.
  *
  * A key's entry is one cache line: its hash and up to NEXT continuations with counts. A new continuation replaces the rarest
- * and takes over its count plus one (Space-Saving, Metwally et al. 2005), so counts are never too small and a frequent token
- * is never lost. A key may lie in any of WAYS neighbouring lines; a new one replaces the least recently used. So memory is
- * memory_mb (and corpus_mb), allocated at open, for any load. Tokens are learned at the next draft of their sequence; the
- * only state of a sequence is the number of tokens learned. Law FIXED: a function of the texts; rows of q are one-hot. */
+ * and takes over its count plus one (Space-Saving, Metwally et al. 2005), so counts are never too small and a frequent token is
+ * never lost. A key may lie in any of WAYS neighbouring lines; a new one replaces the least recently used. So memory is
+ * memory_mb (and corpus_mb) for any load, allocated at open. Tokens are learned at the next draft of their sequence; the only
+ * state of a sequence is the number of tokens learned. Law FIXED: a function of the texts; rows of q are one-hot. */
 #include "draft/draft.h"
 
 #include <string.h>
@@ -37,7 +36,7 @@ typedef struct entry {
 _Static_assert(sizeof(entry) == 64, "one cache line");
 
 typedef struct table {
-    entry *entry; /* (mask + 1); NULL: there is none */
+    entry *entry; /* (mask + 1) NULL: no table */
     uint64_t mask;
     uint32_t now;
 } table;
@@ -46,7 +45,7 @@ typedef struct cache_drafter {
     wg_drafter base;
     cache_options opt;
     table dynamic, fixed;
-    int *done; /* (max_batch) tokens of the sequence in this slot that were learned */
+    int *done; /* (max_batch) by slot: learned tokens of the sequence */
 } cache_drafter;
 
 static const wg_option options[] = {
@@ -140,7 +139,7 @@ static void count(table *t, const cache_options *o, const int32_t *token, int fr
 
 /* ---- the drafter */
 
-/* Counts the corpus's texts through a window, so that no text is copied whole. */
+/* Counts the corpus's texts window by window, so that no text is copied as a whole. */
 static wg_status read_corpus(cache_drafter *d, const wg_env *env, wg_error *err)
 {
     wg_datastore *store;

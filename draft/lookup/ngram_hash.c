@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * A hashed n-gram table (the idea of llama.cpp's ngram-mod): the hash of the last n tokens gives the token that
- * followed them last, in any sequence. A draft continues from its own tokens while the table has an entry. One lookup per
- * drafted token, memory_mb for any load, no eviction: a newer n-gram overwrites.
+ * A hashed n-gram table (as in llama.cpp's ngram-mod): the hash of the last n tokens gives the token that last followed them in
+ * any sequence. A draft continues from its own tokens while the table has an entry. A drafted token costs one lookup; memory is
+ * memory_mb for any load; a newer n-gram overwrites an older one.
  *
- * A slot holds 32 more bits of the key's hash beside the token, so another n-gram in the same slot is recognised and gives
- * no token. Tokens are learned at the next draft of their sequence; the only state of a sequence is the number of tokens
- * learned. Law FIXED: a function of the texts; rows of q are one-hot. */
+ * A slot holds 32 more bits of the key's hash beside the token, so another n-gram in the same slot is recognised and gives no
+ * token. Tokens are learned at the next draft of their sequence; the only state of a sequence is the number of tokens learned.
+ * Law FIXED: a function of the texts; rows of q are one-hot. */
 #include "draft/draft.h"
 
 #include <string.h>
@@ -21,15 +21,15 @@ typedef struct hash_options {
 
 typedef struct entry {
     uint32_t tag;
-    int32_t token; /* + 1; 0: free */
+    int32_t token; /* token + 1; 0: free */
 } entry;
 
 typedef struct hash_drafter {
     wg_drafter base;
     hash_options opt;
     entry *table;
-    uint64_t mask; /* entries - 1, a power of two less one */
-    int *done;     /* (max_batch) tokens of the sequence in this slot that were learned */
+    uint64_t mask; /* entries - 1; entries are a power of two */
+    int *done;     /* (max_batch) by slot: learned tokens of the sequence */
 } hash_drafter;
 
 static const wg_option options[] = {

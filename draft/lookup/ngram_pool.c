@@ -26,7 +26,7 @@ void wg_ngram_pool_close(wg_ngram_pool *p)
     *p = (wg_ngram_pool){ 0 };
 }
 
-/* The index of a key; else -1, with the free or least recently used index of its set in *oldest. */
+/* The index of a key; -1: it is absent, and *oldest is the free or least recently used index of its set. */
 static int find(const wg_ngram_pool *p, int32_t first, int *oldest)
 {
     const int set = (int)(wg_hash_mix((uint64_t)(uint32_t)first) & (uint64_t)(p->sets - 1)) * WG_POOL_WAYS;
@@ -48,7 +48,7 @@ void wg_ngram_pool_put(wg_ngram_pool *p, int32_t first, const int32_t *rest)
     wg_pool_key *k = &p->key[place];
     int32_t *list = continuations(p, place);
     while (old < k->have && memcmp(list + old * p->n, rest, bytes) != 0) old++;
-    if (old == k->have) { /* a new one */
+    if (old == k->have) { /* not among the stored ones */
         if (k->have < p->each) k->have++;
         else old--;
     }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Token recycling (Luo et al. 2024): the target's own k most probable next tokens, stored for every token of the
- * vocabulary from the last row that the target computed after it, rejected nodes included. From the last token the table is
- * followed breadth first along one static tree.
+ * Token recycling (Luo et al. 2024): the target's own k most probable next tokens, stored for every token of the vocabulary
+ * from the last row that the target computed after it, rejected nodes included. From the last token the table is followed
+ * breadth first along one static tree.
  *
  * Tree: each rank of a child among its siblings has an assumed probability of acceptance (`chance`: it only shapes the tree;
- * the first child has about three times that of the second). The tree is the `nodes` paths with the largest products, so it
- * is wide near the root and deep along the first ranks. Tokens without a computed row have no children.
+ * the first child has about three times that of the second). The tree is the `nodes` paths with the largest products, so it is
+ * wide near the root and deep along the first ranks. Tokens without a computed row have no children.
  *
  * One table serves all sequences (k ids for each token: 1 MB for 32000 tokens at 8); there is no state per sequence. Rows of
- * the accepted path are written last, so they win. Rows of prompts are not used: their logits are never computed. The rows
- * are the raw logits (env->logits), so the drafter learns at temperature 0 too. One row costs one scan of the vocabulary.
+ * the accepted path are written last and so take precedence. Rows of prompts are not used: their logits are never computed. The
+ * rows are the raw logits (env->logits), so the drafter learns at temperature 0 too. One row costs one scan of the vocabulary.
  * Law FIXED: a function of the texts; rows of q are one-hot. */
 #include "draft/draft.h"
 
@@ -29,14 +29,14 @@ typedef struct recycle_drafter {
     wg_drafter base;
     recycle_options opt;
     int vocab;
-    int32_t *next; /* (vocab, k) most probable first; -1: not known */
+    int32_t *next; /* (vocab, k) most probable first; -1: unknown */
     int n;         /* nodes of the whole tree, root included */
     int16_t parent[WG_TREE_MAX], rank[WG_TREE_MAX];
-    /* of the row that is read: */
-    float *most;              /* (blocks of the vocabulary) their largest logits, NaN: none is left; */
-    int32_t *at;              /* (blocks) where in the block; */
-    int copied[K_MAX];        /* the blocks that some were taken out of, */
-    float copy[K_MAX][BLOCK]; /* without these */
+    /* scratch of top_k: */
+    float *most;              /* (blocks of the vocabulary) largest logit left; NaN: none */
+    int32_t *at;              /* (blocks) its place in the block */
+    int copied[K_MAX];        /* blocks from which logits were taken, */
+    float copy[K_MAX][BLOCK]; /* and their logits without those taken */
 } recycle_drafter;
 
 static const wg_option options[] = {
@@ -49,7 +49,7 @@ static const wg_option options[] = {
 static const double chance[K_MAX] = { 0.50,  0.17,  0.09,  0.06,  0.04,  0.03,  0.025, 0.02,
                                       0.015, 0.012, 0.010, 0.008, 0.007, 0.006, 0.005, 0.004 };
 
-/* The static tree: of all nodes that could be added, the one whose path has the largest product, until it is full; then breadth
+/* Builds the static tree: adds the node whose path has the largest product until the tree is full, then numbers it breadth
  * first. */
 static void shape(recycle_drafter *d)
 {
@@ -89,7 +89,7 @@ static wg_status open(wg_drafter *base, const wg_env *env, wg_error *err)
                        "choose another drafter");
     wg_env_watch(env);
     d->vocab = env->target->vocab;
-    if (d->opt.k > d->vocab) d->opt.k = d->vocab; /* no rank of the shape may lie past a token's row of the table */
+    if (d->opt.k > d->vocab) d->opt.k = d->vocab; /* no rank of the shape may exceed a row of the table */
     shape(d);
     const size_t n = (size_t)d->vocab * (size_t)d->opt.k;
     if (!(d->next = wg_alloc(n, sizeof *d->next))) return wg_nomem(err, n * sizeof *d->next, "the drafter recycle");
@@ -111,7 +111,7 @@ static void close(wg_drafter *base)
 
 static void propose_one(const recycle_drafter *d, const wg_seq *s, wg_tree *t, wg_rows *q)
 {
-    int node[WG_TREE_MAX], depth[WG_TREE_MAX] = { 0 }; /* node of t for a node of the static tree; -1: not there */
+    int node[WG_TREE_MAX], depth[WG_TREE_MAX] = { 0 }; /* node of t for each node of the static tree; -1: none */
     wg_tree_reset(t, s->token[s->n - 1], WG_LAW_FIXED);
     const int room = wg_one_hot_depth(s, d->opt.depth);
     node[0] = 0;
@@ -135,14 +135,14 @@ static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *o
 
 static int block_length(const recycle_drafter *d, int b) { return d->vocab - b * BLOCK < BLOCK ? d->vocab - b * BLOCK : BLOCK; }
 
-/* The largest logit of block b, of n numbers. */
+/* Finds the largest logit of block b, which has n. */
 static void find_most(recycle_drafter *d, int b, const float *block, int n)
 {
     d->at[b] = d->base.env->ops->argmax(block, n);
     d->most[b] = d->at[b] < 0 ? NAN : block[d->at[b]];
 }
 
-/* Takes the largest logit out of block b: in a copy, which is the `used`th or an earlier one. */
+/* Removes the largest logit from block b, in a copy of the block: the `used`th, or an earlier copy of the same block. */
 static int take_most(recycle_drafter *d, int b, const float *block, int n, int used)
 {
     int i = 0;
@@ -156,7 +156,8 @@ static int take_most(recycle_drafter *d, int b, const float *block, int n, int u
     return used;
 }
 
-/* The k largest of a row, by a tournament of blocks; of equal logits the lower id, and never NaN, as argmax has it. */
+/* The k largest logits of a row, by a tournament of blocks; among equals the lower id comes first, and NaN never counts, as in
+ * argmax. */
 static void top_k(recycle_drafter *d, const float *logits, int32_t *best)
 {
     const int blocks = (d->vocab + BLOCK - 1) / BLOCK;

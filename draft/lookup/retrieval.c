@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * REST (He et al. 2024): the longest suffix of the text, of at most n_max tokens, that occurs in a datastore,
- * and the tokens that followed it there. The continuations of all hits form a trie with counts, whose most frequent prefixes
- * are drafted as a tree. It can draft before any token of the text is learned; best for code and for texts like the
- * datastore's.
+ * REST (He et al. 2024): drafts the tokens that follow, in a datastore, the longest suffix of the text (of at most n_max
+ * tokens) that occurs there. The continuations of all hits form a trie with counts, whose most frequent prefixes are drafted as
+ * a tree. It can draft from the first token on, and suits code and texts like the datastore's.
  *
  * The datastore is a mapped file with a suffix array (draft/lookup/datastore.h): hits are a range of it, found by two binary
  * searches per length; a shorter suffix has at least the hits of a longer one, so the length is found by bisection too. Hits
- * are sorted by their continuation, so a trie node is a range of hits and its children are the runs in it: no trie is built.
- * Of more than `hits` hits an evenly spaced selection is counted, which bounds the work.
+ * are sorted by their continuation, so a trie node is a range of hits and its children are the runs in it: no trie is built. Of
+ * more than `hits` hits an evenly spaced selection is counted, which bounds the work.
  *
  * There is no state per sequence and no learning. Law FIXED: a function of the prefix; rows of q are one-hot. */
 #include "draft/draft.h"
@@ -23,7 +22,7 @@ typedef struct retrieval_options {
     int nodes, depth, n_max, n_min, hits;
 } retrieval_options;
 
-/* Hits low .. high-1 that agree in their first `depth` tokens: a trie node that may be drafted under node `parent`. */
+/* A trie node that may be drafted under node `parent`: hits low .. high-1, which agree in their first `depth` tokens. */
 typedef struct range {
     int low, high, depth, parent;
 } range;
@@ -33,7 +32,7 @@ typedef struct retrieval_drafter {
     retrieval_options opt;
     wg_datastore *store;
     int64_t *hit;    /* (hits) positions of the continuations, in the order of their tokens */
-    range *frontier; /* (hits) disjoint ranges */
+    range *frontier; /* (hits) disjoint ranges that may be drafted next */
 } retrieval_drafter;
 
 static const wg_option options[] = {
@@ -77,8 +76,8 @@ static int search(retrieval_drafter *d, const wg_seq *s)
 {
     const int32_t *end = s->token + s->n;
     int64_t low = 0, high = 0;
-    int no = (d->opt.n_max < s->n ? d->opt.n_max : s->n) + 1, yes = d->opt.n_min - 1; /* yes: a length with hits (0 always
-                                                                                       * has some) */
+    /* yes: a length with hits, no: one without; 0 always has some */
+    int no = (d->opt.n_max < s->n ? d->opt.n_max : s->n) + 1, yes = d->opt.n_min - 1;
     while (no - yes > 1) {
         int64_t from, to;
         const int mid = yes + (no - yes) / 2;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * SAM decoding (Hu et al. 2024): the longest suffix of the text that occurred before, of any length, found by a
- * suffix automaton in amortised constant time per token, and the tokens that followed its first occurrence, as a chain. One
- * automaton grows with the sequence; a static one over a corpus (a datastore, see `wager datastore build`) carries its match
- * from token to token. The corpus is used where its match is longer than the sequence's own by more than `bias`; a match
- * shorter than n_min drafts nothing.
+ * SAM decoding (Hu et al. 2024): drafts, as a chain, the tokens that followed the first occurrence of the longest suffix of the
+ * text that occurred before. A suffix automaton finds it, at any length, in amortised constant time per token. One automaton
+ * grows with the sequence; a static one over a corpus (a datastore, see `wager datastore build`) carries its match from token
+ * to token. The corpus is used where its match is longer than the sequence's own by more than `bias`; a match shorter than
+ * n_min drafts nothing.
  *
- * Compared with `ngram`: matches have no maximal length, and the cost does not grow with the text. Compared with `suffix`:
- * no counts, a third of the memory. The sequence's automaton is allocated for its whole length at its first draft and freed
- * with it (without memory it learns nothing); the corpus's, about 110 bytes per token, at open. A copy may run into itself,
- * as in ngram. Law FIXED: a function of the prefix; rows of q are one-hot. */
+ * Unlike in `ngram`, matches have no maximal length and the cost does not grow with the text; unlike `suffix`, it keeps no
+ * counts and takes a third of the memory. The sequence's automaton is allocated for its whole length at its first draft and
+ * freed with it (without memory it learns nothing); the corpus's, about 110 bytes per token, at open. A copy may run into
+ * itself, as in ngram. Law FIXED: a function of the prefix; rows of q are one-hot. */
 #include "draft/draft.h"
 
 #include "core/base/mem.h"
@@ -23,9 +23,9 @@ typedef struct sam_options {
 
 typedef struct local {
     wg_automaton automaton;
-    int room;       /* tokens that memory was allocated for; 0: not yet */
-    int done;       /* tokens of the sequence that were read */
-    int state, len; /* the match in the corpus */
+    int room;       /* capacity of own in tokens; 0: not allocated */
+    int done;       /* tokens of the sequence read so far */
+    int state, len; /* state and length of the match in the corpus */
 } local;
 
 typedef struct sam_drafter {
@@ -87,7 +87,7 @@ static void forget(wg_drafter *base, const wg_seq *s)
 static local *learn(sam_drafter *d, const wg_seq *s)
 {
     local *l = &d->local[s->slot];
-    if (l->room < s->cap) { /* a new sequence, or one that was extended (wg_seq_extend) and is read again */
+    if (l->room < s->cap) { /* a new sequence, or an extended one (wg_seq_extend), which is read again */
         wg_automaton_close(&l->automaton);
         *l = (local){ .room = s->cap };
         wg_automaton_open(&l->automaton, s->cap, 0);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * SuffixDecoding (Oliaro et al. 2024): the tokens that followed earlier occurrences of the longest suffixes of
- * the text, in this sequence (prompt and output) and in the answers to finished requests, weighted by frequency. Best where
- * answers repeat: agents, code edits, extraction, repeated questions.
+ * SuffixDecoding (Oliaro et al. 2024): drafts the tokens that most often followed earlier occurrences of the text's longest
+ * suffixes, in this sequence (prompt and output) and in answers to finished requests. It suits texts that repeat: agents, code
+ * edits, extraction, repeated questions.
  *
  * Every suffix of at most `depth` tokens that occurred before is a candidate. A match of m tokens allows a draft of min(k,
  * factor m + offset) tokens: longer matches get longer drafts. The draft follows the most frequent token (a chain), or, with
- * `tree`, grows by the frontier node of the largest path probability; it ends where that falls below p_min. The sum of the
- * path probabilities is the expected number of accepted tokens; the candidate with the largest sum wins, among equals the
- * longer match, then the sequence's own text.
+ * `tree`, grows by the frontier node of the largest path probability; it ends where that falls below p_min. The sum of the path
+ * probabilities is the expected number of accepted tokens; the candidate with the largest sum wins, among equals the longer
+ * match, then the sequence's own text.
  *
- * Statistics are suffix automata with counts instead of suffix trees: one per sequence, allocated for its whole length at
- * its first draft (without memory it learns nothing and the answers of others still serve), and two of half of memory_mb for
+ * Statistics are suffix automata with counts instead of suffix trees: one per sequence, allocated for its whole length at its
+ * first draft (without memory it learns nothing and the answers of others still serve), and two of half of memory_mb for
  * finished answers. When the younger is full, the older is emptied and takes its place: so at least the last half of the
- * memory's answers are there, and memory never grows. An answer is learned when its sequence is closed or extended, 1 us per
+ * memory's answers is kept, and memory never grows. An answer is learned when its sequence is closed or extended, 1 us per
  * token. Law FIXED: a function of the texts; rows of q are one-hot. */
 #include "draft/draft.h"
 
@@ -29,15 +29,15 @@ typedef struct suffix_options {
 /* The longest suffix of the text read so far, of at most `depth` tokens, that occurs in an automaton. */
 typedef struct match {
     int state, len;
-    int done; /* tokens of the text that were read */
+    int done; /* tokens of the text read so far */
 } match;
 
 typedef struct local {
     wg_automaton automaton;
-    int done;         /* tokens of the sequence that were read */
-    int room;         /* tokens that memory was allocated for; 0: not yet */
-    int answer;       /* beginning of the answer that is not learned yet */
-    match answers[2]; /* in the automata of answers, as they were after so many lessons */
+    int done;         /* tokens of the sequence read so far */
+    int room;         /* capacity of own in tokens; 0: not allocated */
+    int answer;       /* first token of the answer that is not learned yet */
+    match answers[2]; /* matches in the automata of answers, found after `lessons` lessons */
     long lessons;
 } local;
 
@@ -60,7 +60,7 @@ typedef struct suffix_drafter {
     wg_drafter base;
     suffix_options opt;
     local *local;           /* (max_batch) */
-    wg_automaton answer[2]; /* of finished requests: answer[young] is being filled */
+    wg_automaton answer[2]; /* answers of finished requests; answer[young] is being filled */
     int young;
     long lessons; /* answers learned */
     draft best, trial;
@@ -125,7 +125,7 @@ static wg_automaton *learn_own(suffix_drafter *d, const wg_seq *s)
     local *l = &d->local[s->slot];
     if (l->answer && l->answer < s->asked) learn_answer(d, s, l->answer, s->asked); /* another question was added */
     l->answer = s->prompt;
-    if (l->room < s->cap) { /* a new sequence, or one that was extended (wg_seq_extend) and is read again */
+    if (l->room < s->cap) { /* a new sequence, or an extended one (wg_seq_extend), which is read again */
         wg_automaton_close(&l->automaton);
         l->done = 0;
         l->room = s->cap;
@@ -159,7 +159,7 @@ static int spread(suffix_drafter *d, const wg_automaton *a, int state, leaf from
     return leaves;
 }
 
-/* The draft of at most `budget` tokens, none deeper than `room`, that follows a state: always the most probable leaf next. */
+/* Grows the draft that follows a state, of at most `budget` tokens and depth `room`, always by the most probable leaf. */
 static void grow(suffix_drafter *d, const wg_automaton *a, int state, int budget, int room, draft *t)
 {
     t->n = 1;
@@ -181,7 +181,7 @@ static void grow(suffix_drafter *d, const wg_automaton *a, int state, int budget
     }
 }
 
-/* The candidates of one automaton: the state of the longest match and its links. */
+/* Tries the candidates of one automaton: the state of the longest match and those of its links. */
 static void try_all(suffix_drafter *d, const wg_automaton *a, int state, int len, int room)
 {
     for (; state > 0 && len >= d->opt.n_min; state = a->state[state].link, len = a->state[state].len) {
@@ -194,13 +194,14 @@ static void try_all(suffix_drafter *d, const wg_automaton *a, int state, int len
     }
 }
 
-/* Of nothing yet, before the last `depth` tokens. */
+/* An empty match that begins before the last `depth` tokens. */
 static match no_match(const suffix_drafter *d, const wg_seq *s)
 {
     return (match){ .done = s->n > d->opt.depth ? s->n - d->opt.depth : 0 };
 }
 
-/* The longest suffix that occurs in finished answers: found anew after each lesson, else by the tokens since. */
+/* Tries the longest suffix that occurs in finished answers; the match is found anew after each lesson, else continued by new
+ * tokens. */
 static void try_answers(suffix_drafter *d, int which, const wg_seq *s, int room)
 {
     const wg_automaton *a = &d->answer[which];

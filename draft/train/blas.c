@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The library is found by its name, not linked: a program that does not train runs without it. OPENBLAS_NUM_THREADS is set
- * while it loads, because it starts a thread for every core at that moment otherwise. */
+ * Loading OpenBLAS by name, so that a program that does not train runs without it. OPENBLAS_NUM_THREADS is set during loading,
+ * when the library would otherwise start a thread for every core. */
 #include "draft/train/blas.h"
 
 #include <dlfcn.h>
@@ -10,7 +10,7 @@
 
 #include "core/base/mem.h"
 
-enum { ROW_MAJOR = 101, PLAIN = 111, TRANSPOSED = 112 }; /* of the C interface to BLAS */
+enum { ROW_MAJOR = 101, PLAIN = 111, TRANSPOSED = 112 }; /* constants of the C interface to BLAS */
 
 typedef void sgemm_fn(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda, const float *b,
                       int ldb, float beta, float *c, int ldc);
@@ -23,7 +23,7 @@ static struct {
     char about[96];
 } blas;
 
-/* POSIX gives functions as object pointers. */
+/* Finds a function; POSIX returns it as an object pointer. */
 static bool find(void *lib, const char *name, void *fn)
 {
     void *at = dlsym(lib, name);
@@ -40,7 +40,7 @@ static void *load(void)
     setenv(key, "1", 1);
     for (int i = names[0] ? 0 : 1; i < 3 && !lib; i++) {
         lib = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-        if (i == 0) break; /* a file that is named is the only one */
+        if (i == 0) break; /* a file that the user names is the only candidate */
     }
     if (before) setenv(key, before, 1);
     else unsetenv(key);
@@ -70,7 +70,7 @@ wg_status wg_blas_open(wg_error *err)
     }
     threads(1);
     if (find(lib, "openblas_get_config", &config)) snprintf(blas.about, sizeof blas.about, "%.60s", config());
-    if (strchr(blas.about, ' ')) { /* "OpenBLAS 0.3.21 DYNAMIC_ARCH ...": the first two words, then the core in use */
+    if (strchr(blas.about, ' ')) { /* "OpenBLAS 0.3.21 DYNAMIC_ARCH ...": keep two words and add the core */
         char *second = strchr(blas.about, ' ') + 1;
         second[strcspn(second, " ")] = '\0';
         const size_t at = strlen(blas.about);

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT
- * H = X^T X of every input of a network over a text (gptq.h). Matrices with one input share its H. */
+ * Sums H = X^T X of every matrix input of a network over a text (gptq.h). Matrices with the same input share its H. */
 #include <math.h>
 #include <string.h>
 
 #include "core/base/mem.h"
 #include "draft/train/gptq.h"
 
-/* One input. */
+/* An input of one or more matrices. */
 typedef struct input {
-    const void *x; /* where the network keeps it */
+    const void *x; /* the network's buffer */
     int k;
     double *h; /* (k, k) sums; inv(H + damping) = u^T u once it is factored */
     double *u;
-    double damp; /* of u */
+    double damp; /* damping of u */
 } input;
 
 struct wg_calibration {
     wg_net *net;
     wg_pool *pool;
     input *in;
-    int inputs, *of; /* of: (tensors) the input of each; -1: none */
+    int inputs, *of; /* of: (tensors) number of each tensor's input; -1: none */
     long rows;
-    float *part; /* (largest k)^2 sums of a pass */
+    float *part; /* (largest k, largest k) sums of a pass */
 };
 
 static wg_status add_input(wg_calibration *c, int tensor, wg_error *err)
@@ -55,7 +55,7 @@ static wg_status allocate(wg_calibration *c, wg_error *err)
     return c->part ? WG_OK : wg_nomem(err, most * most * sizeof *c->part, "the inputs of a pass");
 }
 
-/* h += x^T x of the pass. Positions without a target count too: they are inputs like the others. */
+/* Adds x^T x of the pass to h, positions without a target included. */
 static void add_pass(wg_calibration *c, const wg_train_rows *rows)
 {
     const int n = rows->sequences * rows->length;
@@ -131,10 +131,10 @@ typedef struct tensor_job {
     const float *w; /* (rows, k) */
     const double *h, *u;
     int rows, k;
-    size_t bytes; /* of a row in dst */
+    size_t bytes; /* bytes of a row in dst */
     char *dst;
     double *room; /* (threads, 3, k) */
-    double *loss; /* (rows, 3): of GPTQ, of rounding, whole */
+    double *loss; /* (rows, 3) error by GPTQ, error by rounding, whole */
 } tensor_job;
 
 /* x H x^T */
@@ -150,7 +150,7 @@ static double form(const double *h, const double *x, int k)
     return sum;
 }
 
-/* What the outputs lose by the blocks of dst. x, back: (k) */
+/* The error of the outputs with the blocks of dst. x, back: (k) scratch */
 static double lost(const tensor_job *j, const float *w, const void *dst, double *x, float *back)
 {
     const int failed = wg_row_to_f32(j->q->type, dst, back, (size_t)j->k);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Files of a checkpoint: a header, the settings as text, the weights tensor by tensor, the optimiser's arrays, a checksum of
- * all of it. One is read only after its checksum has been computed, so a damaged file changes nothing. */
+ * all of it. The checksum is verified before anything is read, so a damaged file changes nothing. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,10 +23,10 @@ enum { VERSION = 1, KEPT = 2, PATH_ROOM = 4096 };
 typedef struct header {
     char magic[8];
     uint32_t version, zero;
-    uint64_t step, log_bytes, settings, floats; /* bytes of the settings; of weights and state */
+    uint64_t step, log_bytes, settings, floats; /* settings: bytes of text; floats: number of weights and state */
 } header;
 
-/* ---- what is kept */
+/* ---- the list of arrays */
 
 wg_status wg_checkpoint_add(wg_checkpoint *c, float *p, size_t n, wg_error *err)
 {
@@ -77,7 +77,7 @@ static int is_left_over(const struct dirent *e)
     return strncmp(e->d_name, "checkpoint-", 11) == 0 && n > 5 && strcmp(e->d_name + n - 5, ".part") == 0;
 }
 
-/* Removes the first files of a list, all but `keep`, and the list. */
+/* Removes all but the last `keep` files of a list, and frees the list. */
 static void remove_all_but(const char *folder, struct dirent **list, int n, int keep)
 {
     char path[PATH_ROOM];
@@ -88,11 +88,11 @@ static void remove_all_but(const char *folder, struct dirent **list, int n, int 
     if (n >= 0) free(list);
 }
 
-/* Old checkpoints, and what killed processes left. */
+/* Removes old checkpoints and temporary files of killed processes. */
 static void tidy(const char *folder)
 {
     struct dirent **list = NULL;
-    const int n = scandir(folder, &list, is_checkpoint, alphasort); /* numbers have leading zeros */
+    const int n = scandir(folder, &list, is_checkpoint, alphasort); /* numbers have leading zeros, so names sort */
     remove_all_but(folder, list, n, KEPT);
     const int left = scandir(folder, &list, is_left_over, alphasort);
     remove_all_but(folder, list, left, 0);
@@ -169,7 +169,7 @@ static wg_status map(mapped *m, const char *path, wg_error *err)
     return WG_OK;
 }
 
-/* The checksum, and the sizes that it vouches for. */
+/* Checks the checksum and the sizes in the header. */
 static wg_status check(const mapped *m, header *h, wg_error *err)
 {
     uint64_t hash = 0;
@@ -187,7 +187,7 @@ static wg_status check(const mapped *m, header *h, wg_error *err)
                  : wg_fail(err, WG_EFORMAT, "%s: the checkpoint is damaged: its size or its checksum is wrong", m->path);
 }
 
-/* Where two texts differ first: the lines, for a message. */
+/* Reports the first lines in which two settings differ. */
 static wg_status other_settings(const mapped *m, const char *a, size_t n, const char *b, wg_error *err)
 {
     size_t i = 0;
@@ -233,7 +233,7 @@ wg_status wg_checkpoint_load(const char *folder, wg_checkpoint *c, wg_error *err
         if (n == 0) free(list);
         return wg_fail(err, WG_ENOENT, "%s: there is no checkpoint to go on from; leave out --resume to begin", folder);
     }
-    for (int i = n - 1; i >= 0 && s == WG_EFORMAT; i--) { /* the newest that is whole */
+    for (int i = n - 1; i >= 0 && s == WG_EFORMAT; i--) { /* the newest intact one */
         char path[PATH_ROOM];
         mapped m;
         header h;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Texts to token files. */
+ * Encodes texts into token files (tokens.h). */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,11 +22,11 @@ typedef struct part {
 typedef struct builder {
     wg_corpus *c;
     const wg_tokenizer *t;
-    part part[2]; /* to train on, held out */
+    part part[2]; /* training, held out */
     int files;
 } builder;
 
-/* p with room for n elements, grown if need be; NULL: out of memory, p is as it was. */
+/* Grows p to room for n elements if needed; NULL: out of memory, p is unchanged. */
 static void *reserve(void *p, size_t *room, size_t n, size_t size)
 {
     if (n <= *room) return p;

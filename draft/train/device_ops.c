@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The memory of a table of operations, and the table of a CUDA device: its operations are kernels/cuda/train.cu, its products
+ * The memory functions of tables of operations, and the table of a CUDA device: kernels/cuda/train.cu, with products by
  * cuBLAS. */
 #include <string.h>
 

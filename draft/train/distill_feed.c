@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A student writes with weights of its last refresh: they are kept, so that a run that goes on between two refreshes writes the
- * same texts. */
+ * The feed of distillation (distill_feed.h). A student writes with the weights of its last refresh, which checkpoints keep, so
+ * that a run resumed between two refreshes writes the same texts. */
 #include "draft/train/distill_feed.h"
 
 #include <stdio.h>
@@ -10,11 +10,11 @@
 #include "core/base/mem.h"
 #include "kernels/philox.h"
 
-enum { SOURCE = 11, SOURCE_WORD = 0x736f7572 }; /* purpose of the draw of a source, apart from those of windows */
+enum { SOURCE = 11, SOURCE_WORD = 0x736f7572 }; /* purpose of the draws of sources, unlike those of windows */
 
-/* A student as it writes. */
+/* A student that writes texts. */
 typedef struct author {
-    float *kept; /* (elements) of its weights at the last refresh */
+    float *kept; /* (elements) its weights at the last refresh */
     wg_model *model;
     wg_text_writer *writer;
 } author;
@@ -143,7 +143,7 @@ static wg_status load(wg_distill_feed *f, int k, wg_error *err)
     swap(a->kept, wg_net_weights(net), wg_net_elements(net));
     WG_TRY(s);
     s = wg_weights_open(&w, path, err);
-    unlink(path); /* it is open */
+    unlink(path); /* the open file stays readable */
     WG_TRY(s);
     s = wg_model_open(&a->model, w, f->p.device, &(wg_model_options){ .kv_type = WG_F32 }, err);
     wg_weights_close(w);
@@ -152,7 +152,7 @@ static wg_status load(wg_distill_feed *f, int k, wg_error *err)
     return wg_text_writer_open(&a->writer, &o, err);
 }
 
-/* The weights of now become those that it writes with. */
+/* Copies the student's present weights to those that it writes with. */
 static wg_status keep(const wg_distill_feed *f, int k, wg_error *err)
 {
     wg_net *net = f->p.student[k];
@@ -191,7 +191,7 @@ static bool own(void *ctx, uint64_t pass)
     return wg_distill_source(f->p.options, f->p.seed, pass) == WG_SOURCE_STUDENT;
 }
 
-/* Only rows that predict a token where a draft was rejected keep their loss. */
+/* Fills a pass with recorded texts; only rows that predict a token at which a draft was rejected keep their target. */
 static wg_status fill_trace(wg_distill_feed *f, uint64_t n, const wg_window_out *out, wg_error *err)
 {
     size_t first;

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Losses of students as plug-ins of the network (distill_loss.h). */
 #include "draft/train/distill_loss.h"
 
 #include "core/base/mem.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The losses of loss.h as losses that are plugged into the training of a network (net.h): p are the target's rows of the
- * pass (target_rows.h). Rows without a token to predict have no loss; a block begins where a document or a part of at most
- * WG_LOSS_ROWS rows begins. */
+ * The losses of loss.h as plug-ins for the training of a network (net.h), with p the target's rows of the pass (target_rows.h).
+ * Rows without a token to predict have no loss; a block begins where a document or a part of at most WG_LOSS_ROWS rows
+ * begins. */
 #ifndef WG_DRAFT_TRAIN_DISTILL_LOSS_H
 #define WG_DRAFT_TRAIN_DISTILL_LOSS_H
 
@@ -10,7 +10,7 @@
 
 typedef struct wg_distill_loss wg_distill_loss;
 
-/* For `threads` threads; temperature: that of q. spec is copied, target borrowed. ENOMEM. */
+/* Opens losses for `threads` threads. temperature: of q. spec is copied, target borrowed. ENOMEM. */
 wg_status wg_distill_loss_open(wg_distill_loss **out, const wg_loss_spec *spec, const wg_target_rows *target, int vocab,
                                double temperature, int threads, wg_error *err);
 void wg_distill_loss_close(wg_distill_loss *l);         /* NULL is fine */

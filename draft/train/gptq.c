@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A factor of the inverse without the inverse: with H = R R^T, R upper triangular, inv(H) = R^-T R^-1, so U = R^-1. */
+ * GPTQ (gptq.h). The factor of inv(H) is computed without the inverse: with H = R R^T, R upper triangular, inv(H) = R^-T R^-1,
+ * so U = R^-1. */
 #include "draft/train/gptq.h"
 
 #include <math.h>
@@ -14,7 +15,7 @@ bool wg_gptq_can(int type) { return type == WG_Q8_0 || type == WG_Q8_2OF4 || typ
 
 /* ---- the factor */
 
-/* H = R R^T, from the last column to the first; R replaces the upper triangle. */
+/* Factors H = R R^T from the last column to the first; R replaces the upper triangle. */
 static bool cholesky_upper(double *h, size_t k)
 {
     for (size_t j = k; j-- > 0;) {
@@ -22,7 +23,7 @@ static bool cholesky_upper(double *h, size_t k)
         for (size_t i = 0; i <= j; i++) {
             double *ri = h + i * k, sum = ri[j];
             for (size_t m = j + 1; m < k; m++) sum -= ri[m] * rj[m];
-            if (i < j) ri[j] = sum; /* divided below */
+            if (i < j) ri[j] = sum; /* divided by the diagonal below */
             else if (!(sum > 0) || isinf(sum)) return false;
             else ri[j] = sqrt(sum);
         }
@@ -31,7 +32,7 @@ static bool cholesky_upper(double *h, size_t k)
     return true;
 }
 
-/* R^-1 in place, from the last row to the first. row: (k) */
+/* Inverts R in place, from the last row to the first. row: (k) scratch */
 static void invert_upper(double *r, size_t k, double *row)
 {
     for (size_t i = k; i-- > 0;) {
@@ -67,8 +68,8 @@ bool wg_gptq_factor(double *h, int k, double damp)
 
 /* ---- a row */
 
-/* The scale of a block and the range of its codes: of q8_0 the largest magnitude / 127, of the others, as ggml has them, the
- * element of largest magnitude / -2^(bits - 1). */
+/* The scale of a block and the range of its codes. The scale of q8_0 is the largest magnitude / 127; of the other types, as in
+ * ggml, the element of largest magnitude / -2^(bits - 1). */
 typedef struct grid {
     float d;
     uint16_t half;
@@ -81,7 +82,7 @@ static grid grid_of(const wg_gptq *q, const double *w)
     double most = 0;
     for (int j = 0; j < BLOCK; j++)
         if (fabs(w[j]) > fabs(most)) most = w[j];
-    const bool even = wg_code_bits(q->type) == 8; /* as many codes below zero as above */
+    const bool even = wg_code_bits(q->type) == 8; /* as many negative codes as positive ones */
     const double d = even ? fabs(most) / (top - 1) : most / -top;
     grid g = { .half = wg_f32_to_f16((float)d), .low = even ? 1 - top : -top, .high = top - 1 };
     g.d = wg_f16_to_f32(g.half);
@@ -91,10 +92,10 @@ static grid grid_of(const wg_gptq *q, const double *w)
 static int code_of(const grid *g, double w)
 {
     const double c = g->d != 0 ? rint(w / (double)g->d) : 0;
-    return c > g->high ? g->high : c >= g->low ? (int)c : g->low; /* NaN: low */
+    return c > g->high ? g->high : c >= g->low ? (int)c : g->low; /* NaN becomes low */
 }
 
-/* Which of the `of` weights from w on stay: those whose loss, w^2 / U_ii^2, would cost the outputs most. */
+/* Chooses which of the `of` weights from w on stay: those with the largest w^2 / U_ii^2, the output error of their removal. */
 static void choose_kept(const wg_gptq *q, const double *w, const double *u, size_t stride, int of, bool *kept)
 {
     const int keep = q->prune.of ? q->prune.keep : of - (int)(q->prune.share * of);

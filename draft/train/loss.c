@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Losses of a whole call: a pass that measures every row, one over blocks from their ends, and one that makes gradients. */
+ * The losses of a call, in three passes: one measures every row, one goes over blocks from their ends, one computes
+ * gradients. */
 #include "draft/train/loss.h"
 
 #include <math.h>
@@ -109,7 +110,7 @@ void wg_loss_close(wg_loss *l)
 
 /* ---- a call */
 
-/* Logits and gradients, of either type. */
+/* Logits and gradients of either element type. */
 typedef struct logits {
     const float *z;
     float *dz;
@@ -133,7 +134,7 @@ static void store(const wg_loss *l, const logits *x, int i)
     }
 }
 
-/* A row in f32 as one in double. */
+/* Converts a row in f32 to double. */
 static wg_loss_target widened(wg_loss *l, const wg_loss_target *t)
 {
     wg_loss_target w = *t;
@@ -143,7 +144,7 @@ static wg_loss_target widened(wg_loss *l, const wg_loss_target *t)
     return w;
 }
 
-/* Where q of row i stands, if it is computed in f32. */
+/* The place of q of row i, if it is computed in f32. */
 static float *narrow_q(const wg_loss *l, const logits *x, int i) { return x->dz ? x->dz + (size_t)i * (size_t)l->vocab : NULL; }
 
 static void measure_row(wg_loss *l, const wg_loss_target *t, int i, const logits *x, wg_loss_row *r)
@@ -161,7 +162,7 @@ static void measure(wg_loss *l, const wg_loss_target *t, int rows, const logits 
 {
     wg_loss_chain chain[WG_LOSS_RULES];
     double alpha = 0;
-    int depth = -1; /* of the row before; -1: a block begins */
+    int depth = -1; /* depth of the row before; -1: a block begins */
     for (int i = 0; i < rows; i++) {
         wg_loss_row *r = &l->row[i];
         r->depth = -1;
@@ -182,7 +183,8 @@ static void measure(wg_loss *l, const wg_loss_target *t, int rows, const logits 
     out->alpha = alpha;
 }
 
-/* D-PACE: w_i = sum_{j >= i} prod_{m <= j} ((1 - a) q_m + a), a = dpace_least. A row without text counts with its alpha. */
+/* D-PACE: w_i = sum_{j >= i} prod_{m <= j} ((1 - a) q_m + a), a = dpace_least. A row without a text token counts with its
+ * alpha. */
 static void weigh_positions(const wg_loss *l, const wg_loss_target *t, wg_loss_row *r, int n)
 {
     const double a = l->spec.dpace_least;

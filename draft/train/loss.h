@@ -3,9 +3,9 @@
  * (forward KL, reverse KL, JSD, total variation, -log alpha, LK hybrid), cross-entropy on text, and a loss for the rule: minus
  * the expected tokens of a step under the rules `rejection` and `block`. docs/training-losses.md has the formulas.
  *
- * One row is one position of a text: logits z (vocab) of the student, q = softmax(z / T), and what the target says there. All
- * sums are in double, which is the specification; rows whose p is given in f32 are computed in f32 (loss_f32.c). Values and
- * gradients are finite wherever p or q is 0; a NaN or +inf in z gives a NaN.
+ * One row is one position of a text: the student's logits z (vocab), q = softmax(z / T), and the target's p. Sums are in
+ * double, which is the specification; rows whose p is given in f32 are computed in f32 (loss_f32.c). Values and gradients are
+ * finite wherever p or q is 0; a NaN or +inf in z gives a NaN.
  *
  * The loss for the rule. A draft x_1..x_K is drawn from q and verified; the step emits N tokens,
  *     E[N] = 1 + sum_l sum_x M_l(x_1..x_l),
@@ -61,46 +61,48 @@ typedef struct wg_loss_spec {
 extern const wg_option wg_loss_options[];
 extern const char *const wg_loss_names[WG_LOSS_TERMS];
 
-/* From an object of a config, such as {"tv": 0.5, "kl": 0.5}. EINVAL: not an object, an unknown key or value, no term. */
+/* Reads weights from an object of a config, such as {"tv": 0.5, "kl": 0.5}. EINVAL: not an object, an unknown key or value, no
+ * term. */
 wg_status wg_loss_read(wg_loss_spec *out, const json_t *object, wg_error *err);
 
-/* What the target says of one position. A full row: token NULL and p (vocab). Some tokens: n of them, ascending, p of each, and
- * the mass of all others together, `tail`: they are one class then, as if p and q were distributions over n + 1 outcomes, which
- * makes the divergences lower bounds and alpha an upper bound of those of the full rows. tail 0: p of every other token is 0,
- * and the row is the same as its full form. All of p, with tail, sums to 1. */
+/* The target's distribution at one position. A full row has token NULL and p (vocab). A partial row lists n tokens (ascending)
+ * with their p, and `tail`, the mass of all others. These others count as one class, as if p and q were distributions over n +
+ * 1 outcomes: the divergences are lower bounds and alpha is an upper bound of the full rows' values. With tail 0 the row equals
+ * its full form. p and tail sum to 1. */
 typedef struct wg_loss_target {
     const int32_t *token;
     const double *p;
     const float *narrow; /* a full row in f32, instead of p */
-    double entropy;      /* of narrow: - sum p log p */
+    double entropy;      /* - sum p log p of `narrow` */
     int n;
     double tail;
-    int32_t text;          /* the text's token at this position; -1: none, for which `ce` is 0 and a block ends */
-    bool begins, left_out; /* a text begins here, and with it a block; the row has no loss, and a block ends before it */
+    int32_t text;          /* the text's token here; -1: none, so `ce` is 0 and a block ends */
+    bool begins, left_out; /* a text and a block begin here; the row has no loss and ends a block before it */
 } wg_loss_target;
 
-/* Row `row` of p, as a sampler made it: temperature and truncation are those that the rule will see. The target borrows it. */
+/* The target of row `row` of p as a sampler made it, with the temperature and truncation that the rule sees. It borrows the
+ * row. */
 wg_loss_target wg_loss_target_of(wg_rows *p, int row, int32_t text);
 
-/* Sums over rows, to be divided by `rows`. A block counts with -E[N] for each of its rows, so that the mean over rows of blocks
+/* Sums over rows, which the caller divides by `rows`. A block counts -E[N] in each of its rows, so the mean over rows of blocks
  * of one length is -E[N]. */
 typedef struct wg_loss_value {
-    double loss;                /* the terms by their weights */
-    double term[WG_LOSS_TERMS]; /* without weights; 0 where the weight is 0 */
+    double loss;                /* weighted sum of the terms */
+    double term[WG_LOSS_TERMS]; /* unweighted; 0 where the weight is 0 */
     double alpha;               /* sum min(p, q) */
-    int rows, blocks;           /* with a loss */
+    int rows, blocks;           /* that have a loss */
 } wg_loss_value;
 
 typedef struct wg_loss wg_loss;
 
-/* For calls of at most `rows` rows of `vocab` tokens; temperature: of q (0: 1, as a draft at temperature 0 has no gradient).
- * Errors: EINVAL, ENOMEM. */
+/* Opens losses for calls of at most `rows` rows of `vocab` tokens. temperature: of q; 0 counts as 1, since a draft at
+ * temperature 0 has no gradient. Errors: EINVAL, ENOMEM. */
 wg_status wg_loss_open(wg_loss **out, const wg_loss_spec *spec, double temperature, int rows, int vocab, wg_error *err);
 void wg_loss_close(wg_loss *l); /* NULL is fine */
 
-/* The loss of consecutive positions, and the gradient of out->loss: z, dz (rows, vocab). dz is overwritten; it may be z, but
- * not with rows in f32. A logit of -inf is a token that the student does not have. A block begins with the first row, and
- * ends with the last. One thread at a time for each wg_loss. */
+/* Computes the loss of consecutive positions and the gradient of out->loss; z, dz: (rows, vocab). dz is overwritten; it may be
+ * z unless rows are in f32. A logit of -inf is a token that the student does not have. A block begins with the first row and
+ * ends with the last. A wg_loss serves one thread at a time. */
 void wg_loss_rows(wg_loss *l, const wg_loss_target *target, int rows, const float *z, float *dz, wg_loss_value *out);
 void wg_loss_rows_double(wg_loss *l, const wg_loss_target *target, int rows, const double *z, double *dz, wg_loss_value *out);
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * Rows of the losses in f32: p is given in f32, q is computed by the vector operations of train_ops.h, and a row comes to a few
- * sums in double. One exponential a token, and a logarithm for each of reverse_kl and jsd. With k = [q < p] and a text's
- * token y the gradient of the logits is
+ * Rows of the losses in f32: p is given in f32, q is computed by the vector operations of train_ops.h, and a few sums of each
+ * row are in double. A token costs one exponential, and a logarithm for each of reverse_kl and jsd. With k = [q < p] and a
+ * text's token y the gradient of the logits is
  *     dz = (q (k a + [c q < p] b - H) - p kl + [v = y] t) / T,   H = a below + b below_c - kl sum p + t
- * where a has the weights of tv, nla, lk and rejection, b that of block with c = Q/M, and t those of the text.
- * reverse_kl and jsd add q u to dz and sum q u to H: u = log(q/max(p, floor)) for the one, (1 - b) log(q/m) for the other. */
+ * where a has the weights of tv, nla, lk and rejection, b that of block with c = Q/M, and t those of the text. reverse_kl and
+ * jsd add q u to dz and sum q u to H: u = log(q/max(p, floor)) for the one, (1 - b) log(q/m) for the other. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "draft/train/loss_impl.h"
 
-static const double hardly = 1e-30, most = 1e30; /* overlap below which f32 does not do; of Q/M */
+static const double hardly = 1e-30, most = 1e30; /* overlap below which f32 does not suffice; largest Q/M */
 
-/* Q/M of the prefix. */
+/* Q/M of the prefix, bounded. */
 static double factor(const wg_loss_step *s)
 {
     const double c = exp(s->q - s->m);
@@ -48,7 +48,7 @@ void wg_loss_narrow_sums(const wg_loss_target *t, const wg_loss_row *r, const fl
     s->by_p = exp(s->m) * side[1];
 }
 
-/* reverse_kl and jsd: fills more (vocab) with the factors of q in the gradient, adds to H, and returns the values. */
+/* Computes reverse_kl and jsd: fills more (vocab) with the factors of q in the gradient, adds to H, and sets the values. */
 static void ratios(const wg_loss *l, const wg_loss_target *t, const wg_loss_row *r, const float *z, const float *q, float *more,
                    double value[2], double *all)
 {
@@ -95,7 +95,8 @@ void wg_loss_narrow_gradient(const wg_loss *l, const wg_loss_target *t, const wg
         }
         if (t->text >= 0) of_text += weight * s->at_text;
     }
-    float *more = w[WG_LOSS_REVERSE_KL] > 0 || w[WG_LOSS_JSD] > 0 ? (float *)(void *)l->s : NULL; /* free in rows in f32 */
+    /* l->s is unused by f32 rows */
+    float *more = w[WG_LOSS_REVERSE_KL] > 0 || w[WG_LOSS_JSD] > 0 ? (float *)(void *)l->s : NULL;
     if (more) ratios(l, t, r, z, q, more, value, &all);
     wg_loss_terms(t, r, scale, lk, value, r->log_q_text, term);
     all += of_q * r->sums.below - of_kl * r->sums.mass + of_text;

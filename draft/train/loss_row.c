@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * One row of the losses. Every term is a function of the probabilities of classes, L(q_1 .. q_n), so with h_k = q_k dL/dq_k the
- * gradient of the softmax is dL/ds_v = h(v) - q_v sum_k h_k. h is what is computed: it is finite where dL/dq is not. A class
+ * gradient of the softmax is dL/ds_v = h(v) - q_v sum_k h_k. The code computes h, which is finite where dL/dq is not. A class
  * of several tokens divides its h among them in proportion to q. */
 #include <float.h>
 #include <math.h>
@@ -21,14 +21,14 @@ int wg_loss_class(const wg_loss *l, const wg_loss_target *t, int32_t token)
     return lo < t->n && t->token[lo] == token ? lo : t->n;
 }
 
-/* log(exp(a) + exp(b)). */
+/* log(exp(a) + exp(b)) */
 static double log_add(double a, double b)
 {
     const double most = a > b ? a : b;
     return most > -INFINITY ? most + log(exp(a - most) + exp(b - most)) : a + b;
 }
 
-/* log sum exp of the listed tokens, and of the others. */
+/* Sets sum[] to log sum exp of the listed tokens, and of the others. */
 static void sums(const wg_loss *l, const wg_loss_target *t, double sum[2])
 {
     double most[2] = { -INFINITY, -INFINITY }, total[2] = { 0, 0 };
@@ -83,7 +83,7 @@ void wg_loss_measure(wg_loss *l, const wg_loss_target *t, wg_loss_row *r)
     if (!(fabs(r->sum) < INFINITY)) r->sum = r->kl = r->alpha = r->log_alpha = NAN; /* a NaN, +inf, or no token at all */
 }
 
-/* Tokens with p = 0 that are not listed, under the reverse KL: value and h of each depend on its own q. */
+/* The reverse KL of tokens with p = 0 that are not listed: value and h of each depend on its own q. */
 static double apart(const wg_loss *l, const wg_loss_target *t, const wg_loss_row *r, double *h)
 {
     const double log_floor = log(l->spec.floor);

@@ -31,7 +31,7 @@ void wg_loss_chain_step(wg_loss_chain *c, const wg_loss *l, const wg_loss_target
     const double f = out->by_p + out->by_q, p = r->log_p_text, q = r->log_q_text;
     c->there = t->text >= 0 && p > -INFINITY && q > -INFINITY && f > 0;
     if (!c->there) return;
-    const double by_p = c->m + p, by_q = c->q + q; /* both over R of the prefix */
+    const double by_p = c->m + p, by_q = c->q + q; /* both divided by R of the prefix */
     out->of_q = by_q < by_p;
     c->m = out->of_q ? by_q : by_p;
     c->q = c->block ? by_q : c->m;
@@ -42,7 +42,7 @@ void wg_loss_chain_step(wg_loss_chain *c, const wg_loss *l, const wg_loss_target
 
 void wg_loss_chain_back(bool block, int prefix, wg_loss_row *row, int n, int rule)
 {
-    double m = 0, q = 0, deeper = 0; /* dF/dm and dF/dq behind the row; the sum of the addends from here on */
+    double m = 0, q = 0, deeper = 0; /* dF/dm and dF/dq after the row; sum of the addends from here on */
     for (int i = n - 1; i >= 0; i--) {
         wg_loss_step *s = &row[i].step[rule];
         if (!s->there) continue;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A pass forward keeps of each layer what its gradient needs: inputs of norms and products, queries, keys and values after they
- * are turned, the sums of attention. The gradient of the residual stream flows back in one buffer, to which every block adds.
- * Logits exist for one group of rows at a time. */
+ * The passes of the network (net.h). A forward pass keeps what the gradient of each layer needs: inputs of norms and products,
+ * rotated queries and keys, values, and the sums of attention. The gradient of the residual stream flows back in one buffer, to
+ * which every block adds. Logits exist for one group of rows at a time. */
 #include "draft/train/net_impl.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ static const wg_net_tensor *head(const wg_net *n) { return n->arch.tied ? &n->te
 static void *weight(const wg_net *n, const wg_net_tensor *t) { return at(n, n->w, t->at); }
 static void *gradient(const wg_net *n, const wg_net_tensor *t) { return at(n, n->g, t->at); }
 
-/* y = x w^T, or y += with `add`. */
+/* y = x w^T, or y += x w^T with `add`. */
 static wg_gemm product(const wg_net *n, const wg_net_tensor *t, const void *x, void *y, int rows, bool add)
 {
     return (wg_gemm){ .tb = true,
@@ -38,7 +38,7 @@ static wg_gemm product(const wg_net *n, const wg_net_tensor *t, const void *x, v
                       .ldc = t->rows };
 }
 
-/* dx = dy w, or dx += with `add`. */
+/* dx = dy w, or dx += dy w with `add`. */
 static wg_gemm product_back(const wg_net *n, const wg_net_tensor *t, const void *dy, void *dx, int rows, bool add)
 {
     return (wg_gemm){ .m = rows,
@@ -72,7 +72,10 @@ static wg_gemm weight_back(const wg_net *n, const wg_net_tensor *t, const void *
 }
 
 static void products(wg_net *n, const wg_gemm *g, int count) { wg_products(n->pool, n->op, g, count); }
-static void over(wg_net *n, wg_train_part which, const void *job, int items) { wg_over(n->pool, n->op, which, job, items, 1); }
+static void over(wg_net *n, wg_train_part which, const void *job, int items)
+{
+    wg_ops_run(n->pool, n->op, which, job, items, 1);
+}
 
 static void norm(wg_net *n, const wg_net_tensor *t, const void *x, void *y, void *r)
 {
@@ -82,7 +85,7 @@ static void norm(wg_net *n, const wg_net_tensor *t, const void *x, void *y, void
     over(n, WG_OP_NORM, &j, n->rows);
 }
 
-/* dx += the gradient through the norm; that of its weight. */
+/* Adds the gradient through the norm to dx, and that of its weight. */
 static void norm_back(wg_net *n, const wg_net_tensor *t, const void *x, void *r, const void *dy)
 {
     const wg_norm_job j = { .x = x,
@@ -95,7 +98,7 @@ static void norm_back(wg_net *n, const wg_net_tensor *t, const void *x, void *r,
                             .dim = n->arch.dim,
                             .eps = n->arch.eps };
     over(n, WG_OP_NORM_BACK, &j, n->rows);
-    wg_over(n->pool, n->op, WG_OP_NORM_WEIGHT_BACK, &j, n->arch.dim, WG_NET_ALIGNED);
+    wg_ops_run(n->pool, n->op, WG_OP_NORM_WEIGHT_BACK, &j, n->arch.dim, WG_NET_ALIGNED);
 }
 
 static void turn(wg_net *n, const wg_train_rows *rows, void *x, int heads, bool back)
@@ -156,7 +159,7 @@ static void layer_forward(wg_net *n, const wg_train_rows *rows, int i, void *nex
     const wg_net_layer *l = &n->layer[i];
     const int m = n->rows;
 
-    /* queries, keys and values of the normed row, queries and keys turned by position */
+    /* queries, keys and values of the normed rows; queries and keys are rotated */
     norm(n, of_layer(n, i, ATTN_NORM), l->x, l->h, l->r);
     products(n,
              (const wg_gemm[]){ product(n, of_layer(n, i, Q), l->h, l->q, m, false),
@@ -184,7 +187,7 @@ static void layer_forward(wg_net *n, const wg_train_rows *rows, int i, void *nex
     products(n, (const wg_gemm[]){ product(n, of_layer(n, i, DOWN), l->act, next, m, true) }, 1);
 }
 
-/* The rows where the operations find them. */
+/* Copies a pass's rows to the memory of the table. */
 static wg_train_rows rows_there(wg_net *n, const wg_train_rows *rows)
 {
     wg_train_rows there = *rows;
@@ -222,7 +225,7 @@ const void *wg_net_input(const wg_net *n, int i)
     }
 }
 
-/* dx holds the gradient of the layer's output, and then that of its input. */
+/* Turns dx from the gradient of the layer's output into that of its input. */
 static void layer_back(wg_net *n, const wg_train_rows *rows, int i)
 {
     const wg_net_layer *l = &n->layer[i];
@@ -262,14 +265,14 @@ static void layer_back(wg_net *n, const wg_train_rows *rows, int i)
     norm_back(n, of_layer(n, i, ATTN_NORM), l->x, l->r, n->dh);
 }
 
-/* dh holds the gradient of the last norm's output. */
+/* Runs backward from dh, the gradient of the last norm's output. */
 static void backward(wg_net *n, const wg_train_rows *rows)
 {
     wg_ops_clear(n->op, n->dx, (size_t)n->rows * (size_t)n->arch.dim * n->op->size);
     norm_back(n, out_norm(n), n->x, n->r, n->dh);
     for (int i = n->arch.layers - 1; i >= 0; i--) layer_back(n, rows, i);
     const wg_embed_job j = { .token = rows->token, .dx = n->dx, .dw = n->g, .rows = n->rows, .dim = n->arch.dim };
-    if (!n->ends_frozen) wg_over(n->pool, n->op, WG_OP_EMBED_BACK, &j, n->arch.dim, WG_NET_ALIGNED);
+    if (!n->ends_frozen) wg_ops_run(n->pool, n->op, WG_OP_EMBED_BACK, &j, n->arch.dim, WG_NET_ALIGNED);
 }
 
 void wg_net_logits(wg_net *n, int first, int rows, void *z)
@@ -300,7 +303,7 @@ static void loss_parts(void *arg, int thread, int threads)
     }
 }
 
-/* Of rows [first, first + count), whose logits are in z; their gradients go to dz. */
+/* Computes a plugged-in loss of rows [first, first + count) from logits z; their gradients go to dz. */
 static void plugged_loss(wg_net *n, const wg_train_loss *loss, int first, int count, wg_loss_part *sum)
 {
     const size_t elements = (size_t)count * (size_t)n->arch.vocab, bytes = elements * sizeof(float);
@@ -324,10 +327,10 @@ static void cross_entropy(wg_net *n, const wg_train_rows *there, int first, int 
                                .loss = at(n, n->row_loss, (size_t)first),
                                .rows = count,
                                .vocab = n->arch.vocab };
-    wg_over(n->pool, n->op, WG_OP_CROSS_ENTROPY, &j, count, WG_LOSS_ROWS);
+    wg_ops_run(n->pool, n->op, WG_OP_CROSS_ENTROPY, &j, count, WG_LOSS_ROWS);
 }
 
-/* Rows in parts of WG_LOSS_ROWS of a group of rows whose logits exist at once. */
+/* Adds the losses of a group of rows whose logits exist at once, in parts of WG_LOSS_ROWS. */
 static void add_losses(const wg_net *n, const int32_t *target, int first, int count, wg_loss_part *sum)
 {
     for (int from = 0; from < count; from += WG_LOSS_ROWS) {
@@ -375,6 +378,7 @@ wg_loss_part wg_net_loss(wg_net *n, const wg_train_rows *rows, const wg_train_lo
 double wg_net_macs(const wg_net *n, int length)
 {
     const wg_arch *a = &n->arch;
-    const double attention = (double)a->layers * a->heads * a->head_dim * (length / 2.0) * 2; /* half of the keys, k and v */
+    /* half of the keys on average; k and v */
+    const double attention = (double)a->layers * a->heads * a->head_dim * (length / 2.0) * 2;
     return 3 * ((double)wg_arch_macs(a) + attention);
 }

@@ -1,47 +1,44 @@
 /* SPDX-License-Identifier: MIT
- * What the two files of the network share: its memory (net_memory.c), and its passes (net.c). */
+ * The struct of a network, shared by net_memory.c (its memory) and net.c (its passes). */
 #ifndef WG_DRAFT_TRAIN_NET_IMPL_H
 #define WG_DRAFT_TRAIN_NET_IMPL_H
 
 #include "draft/train/net.h"
 
-enum {
-    WG_NET_LOGIT_ROWS = 512,
-    WG_NET_ALIGNED = 16
-}; /* rows whose logits exist at once; elements that tensors are aligned to */
+enum { WG_NET_LOGIT_ROWS = 512, WG_NET_ALIGNED = 16 }; /* rows whose logits exist at once; alignment of tensors in elements */
 
 /* Activations of a layer: (rows, ...) each. */
 typedef struct wg_net_layer {
-    void *x, *h, *r;             /* (dim) input and its norm; (1) */
+    void *x, *h, *r;             /* (dim) input and its norm; (1) the norm's factor */
     void *q, *k, *v, *att, *lse; /* (heads hd), (kv_heads hd) twice, (heads hd), (heads) */
-    void *mid, *h2, *r2;         /* (dim) after attention, and its norm; (1) */
+    void *mid, *h2, *r2;         /* (dim) after attention, and its norm; (1) the norm's factor */
     void *gate, *up, *act;       /* (hidden) */
 } wg_net_layer;
 
 struct wg_net {
-    const wg_train_ops *op; /* in whose memory all arrays lie: */
+    const wg_train_ops *op; /* all arrays lie in its memory */
     wg_pool *pool;
     wg_arch arch;
     int sequences, length, rows, tensors;
-    bool ends_frozen;      /* embedding and head */
+    bool ends_frozen;      /* embedding and head keep their values */
     wg_net_tensor *tensor; /* embedding, those of each layer, output norm, head unless tied */
     size_t elements;
     void *w, *g;
-    int32_t *ids;        /* (4, rows) tokens, targets, starts, positions of a pass; of a device alone */
+    int32_t *ids;        /* (4, rows) tokens, targets, starts, positions of a pass; on a device only */
     void *cs;            /* (context, n_rot) */
     wg_net_layer *layer; /* (layers) */
-    void *x, *h, *r;     /* (rows, dim) behind the last layer, its norm; (rows) */
+    void *x, *h, *r;     /* (rows, dim) output of the last layer, its norm; (rows) the norm's factor */
     void *dx, *dh;       /* (rows, dim) gradients of the residual stream and of a norm's output */
-    void *dq, *dk, *dv, *datt, *dgate, *dup, *dact; /* as those of wg_net_layer without d */
+    void *dq, *dk, *dv, *datt, *dgate, *dup, *dact; /* gradients, shaped as in wg_net_layer */
     void *z, *dz;                                   /* (logit rows, vocab) */
     void *row_loss;                                 /* (rows) */
-    void *work;                                     /* of attention */
-    void *memory;                                   /* all of the above but w and g */
+    void *work;                                     /* workspace of attention */
+    void *memory;                                   /* owns all of the above but w and g */
     wg_loss_part *part;                             /* (parts of logit rows) */
     /* In host memory: */
-    void *host;      /* (elements) the weights; w itself on the host */
+    void *host;      /* (elements) the weights; w itself for a host table */
     void *host_loss; /* (rows) row_loss */
-    float *host_z;   /* (2, logit rows, vocab) of a device whose losses are plugged in: z and dz */
+    float *host_z;   /* (2, logit rows, vocab) z and dz of plugged-in losses, on a device */
 };
 
 static inline int wg_net_logit_rows(int length) { return length < WG_NET_LOGIT_ROWS ? length : WG_NET_LOGIT_ROWS; }

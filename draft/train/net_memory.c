@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The memory of a network: one function counts and places. */
+ * The memory of a network: one function both counts and places arrays. */
 #include <stdio.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ wg_status wg_net_check(const wg_arch *a, const char *name, wg_error *err)
 }
 
 typedef struct placer {
-    char *base; /* NULL: only count */
+    char *base; /* NULL: count only */
     size_t at, size;
 } placer;
 
@@ -50,7 +50,7 @@ static void place_layer(placer *p, const wg_arch *a, size_t rows, wg_net_layer *
     l->gate = place(p, rows * hidden), l->up = place(p, rows * hidden), l->act = place(p, rows * hidden);
 }
 
-/* On the host a thread works on one pair of sequence and key head at a time, a device on all. */
+/* The number of attention workspaces: a host thread works on one pair of sequence and key head at a time, a device on all. */
 static size_t attention_works(const wg_net *n, int threads)
 {
     return n->op && n->op->gpu ? (size_t)n->sequences * (size_t)n->arch.kv_heads : (size_t)threads;
@@ -139,7 +139,7 @@ static wg_status no_room(const wg_net *n, const wg_net_bytes *b, size_t availabl
                    (double)b->logits * mb, (double)available * mb, n->op->gpu ? "of the device's memory " : "");
 }
 
-/* What a device has no use for, and what only a device has. */
+/* Allocates host memory: other arrays for a device than for the host. */
 static wg_status allocate_host(wg_net *n, wg_error *err)
 {
     const size_t rows = (size_t)n->rows, bytes = n->elements * n->op->size;

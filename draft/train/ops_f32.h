@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The operations of training in f32: included once by each instruction set's file, which names the table. */
+ * The operations of training in f32: the file of each instruction set includes it once and names the table. */
 #include <math.h>
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The text of train_ops.h for the element type REAL, with GEMM, SQRT, FMA, EXP, LOG and the table's name OPS defined by the
- * includer. Compiled for f64, and for f32 once an instruction set: loops over elements are left to the compiler's vectors,
- * sums have LANES partial sums, so that the order of additions is the same at every width. */
+ * includer. It is compiled for f64, and for f32 once per instruction set. The compiler vectorises loops over elements; sums
+ * have LANES partial sums, so the order of additions is the same at every width. */
 #include <math.h>
 #include <string.h>
 
@@ -153,14 +153,14 @@ static void scores(const wg_attention_job *j, const block *b, REAL *s)
                      .ldc = keys });
 }
 
-/* The keys [*lo, *hi) of a block that its row i sees, the keys of the block counted from 0. */
+/* The keys [*lo, *hi) that row i sees, counted from the block's first key. */
 static void seen(const wg_attention_job *j, const block *b, int i, int *lo, int *hi)
 {
     *lo = j->start[b->first + (size_t)i] - b->k0;
     *hi = i + 1 - b->k0;
 }
 
-/* s becomes the probabilities of keys from c = log of their sum; what the row does not see is 0. */
+/* Turns scores s into probabilities, with c = log of the sum of their exponentials; keys that the row does not see get 0. */
 static void probabilities(REAL *s, int keys, int lo, int hi, REAL c)
 {
     for (int t = 0; t < lo; t++) s[t] = 0;
@@ -346,7 +346,7 @@ static void cross_entropy(const void *job, int thread, int lo, int hi)
     }
 }
 
-/* ---- rows of distances: sums of SPAN elements in lanes, those in double */
+/* ---- rows of distances: SPAN elements are summed in lanes, spans in double */
 
 enum { SPAN = 512 };
 
@@ -532,7 +532,7 @@ static void descent(const void *job, int thread, int lo, int hi)
     const REAL *x = j->x, keep_share = (REAL)j->keep, step = (REAL)j->step;
     REAL *w = j->w;
     (void)thread;
-    if (!(*j->square > 0)) return; /* a matrix whose gradient is still zero */
+    if (!(*j->square > 0)) return; /* the gradient of this matrix is still zero */
     for (size_t r = (size_t)lo; r < (size_t)hi; r++)
         for (size_t c = 0, i = r * columns; c < columns; c++, i++)
             w[i] = w[i] * keep_share - step * x[j->turned ? c * rows + r : i];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Muon replaces a matrix of momentum by a nearly orthogonal one: five Newton-Schulz steps X = a X + (b A + c A A) X, A = X X^T,
- * with the coefficients of Jordan et al. A matrix is one thread's, whole, so its bits depend on nothing else. */
+ * Optimisers (optimiser.h). Muon replaces a momentum matrix by a nearly orthogonal one: five Newton-Schulz steps X = a X + (b A
+ * + c A A) X, A = X X^T, with the coefficients of Jordan et al. One thread processes a whole matrix, so its bits do not depend
+ * on the number of threads. */
 #include "draft/train/optimiser.h"
 
 #include <math.h>
@@ -8,7 +9,7 @@
 
 #include "core/base/mem.h"
 
-enum { STEPS = 5, STRIP = 64 }; /* of Newton-Schulz; rows of a symmetric product at a time */
+enum { STEPS = 5, STRIP = 64 }; /* steps of Newton-Schulz; rows of a symmetric product at a time */
 #define NS_A 3.4445
 #define NS_B (-4.7750)
 #define NS_C 2.0315
@@ -57,20 +58,20 @@ double wg_schedule_at(const wg_schedule_options *o, long step, long steps)
 struct wg_optimiser {
     wg_net *net;
     wg_pool *pool;
-    const wg_train_ops *op; /* in whose memory these lie: */
+    const wg_train_ops *op; /* the arrays below lie in its memory */
     wg_optimiser_options opt;
-    float *m, *v;   /* as the weights; v of a matrix under muon stays zero and is not part of the state */
+    float *m, *v;   /* shaped as the weights; v of a matrix under Muon stays zero and is not part of the state */
     double *square; /* (spans of all weights) */
-    char *work;     /* (threads) bytes: of Muon */
+    char *work;     /* (threads) workspaces of Muon */
     size_t work_size, x_size;
-    double *host_square; /* square, in host memory, as: */
-    float *host;         /* (2, elements) m and v of a device, for checkpoints */
+    double *host_square; /* `square` in host memory */
+    float *host;         /* (2, elements) a device's m and v in host memory, for checkpoints */
 };
 
 static bool by_muon(const wg_optimiser *o, const wg_net_tensor *t) { return o->opt.kind == WG_MUON && t->matrix; }
 
-/* Room of Muon for the largest matrix: two of its size, two squares of its shorter side, the sum of its squares and its
- * parts. */
+/* Sets the workspace of Muon for the largest matrix: two of its size, two squares of its shorter side, the sum of its squares
+ * and its parts. */
 static void measure(wg_optimiser *o)
 {
     size_t square = 0;
@@ -134,7 +135,7 @@ double wg_optimiser_norm(wg_optimiser *o)
     const size_t n = wg_net_elements(o->net);
     const wg_square_job j = { .x = wg_net_gradients(o->net), .sum = o->square, .n = n };
     double sum = 0;
-    wg_over(o->pool, o->op, WG_OP_SQUARE, &j, wg_spans(n), 1);
+    wg_ops_run(o->pool, o->op, WG_OP_SQUARE, &j, wg_spans(n), 1);
     wg_ops_get(o->op, o->host_square, o->square, (size_t)wg_spans(n) * sizeof *o->square);
     for (int i = 0; i < wg_spans(n); i++) sum += o->host_square[i];
     return sqrt(sum);
@@ -145,11 +146,11 @@ double wg_optimiser_norm(wg_optimiser *o)
 static void product(const wg_train_ops *op, const wg_gemm *g)
 {
     if (op->gpu) wg_products(NULL, op, g, 1);
-    else op->gemm(g); /* whole: the tiles of wg_products are for threads */
+    else op->gemm(g); /* undivided, since only threads need tiles */
 }
 
-/* c (m, m) = alpha x x^T + beta c, symmetric: on the host in strips of rows up to the diagonal, which are then mirrored. x:
- * (m, k) */
+/* Computes c (m, m) = alpha x x^T + beta c, which is symmetric; the host computes strips of rows up to the diagonal and mirrors
+ * them. x: (m, k) */
 static void symmetric(const wg_train_ops *op, const float *x, int m, int k, double alpha, double beta, float *c)
 {
     const int strip = op->gpu ? m : STRIP;
@@ -172,7 +173,7 @@ static void symmetric(const wg_train_ops *op, const float *x, int m, int k, doub
         for (int l = 0; l < r; l++) c[(size_t)l * (size_t)m + (size_t)r] = c[(size_t)r * (size_t)m + (size_t)l];
 }
 
-/* x (m, n), m <= n, becomes nearly orthogonal. y: as x; a, b: (m, m). Returns where the result is, x or y. */
+/* Makes x (m, n), m <= n, nearly orthogonal. y (m, n), a and b (m, m): scratch. Returns the result, x or y. */
 static float *orthogonal(const wg_train_ops *op, float *x, float *y, float *a, float *b, int m, int n)
 {
     for (int i = 0; i < STEPS; i++) {
@@ -193,7 +194,7 @@ static float *orthogonal(const wg_train_ops *op, float *x, float *y, float *a, f
 typedef struct muon_job {
     wg_optimiser *o;
     double lr, clip;
-    atomic_int next; /* tensor */
+    atomic_int next; /* next tensor */
 } muon_job;
 
 static void muon(const muon_job *j, const wg_net_tensor *t, char *work)
@@ -209,11 +210,11 @@ static void muon(const muon_job *j, const wg_net_tensor *t, char *work)
     const wg_momentum_job m = { .m = o->m + t->at, .u = g, .g = g, .n = n, .mu = o->opt.momentum, .clip = j->clip };
     wg_muon_job d = { .u = g, .w = w, .x = x, .square = square, .rows = t->rows, .columns = t->columns, .turned = turned };
     d.keep = 1 - j->lr * o->opt.decay, d.step = j->lr * shape;
-    wg_over(NULL, o->op, WG_OP_MOMENTUM, &m, wg_spans(n), 1);
-    wg_over(NULL, o->op, WG_OP_DIRECTION, &d, 1, 1);
-    if (!o->op->gpu && !(*square > 0)) return; /* there is no direction: on a device the descent alone sees it */
+    wg_ops_run(NULL, o->op, WG_OP_MOMENTUM, &m, wg_spans(n), 1);
+    wg_ops_run(NULL, o->op, WG_OP_DIRECTION, &d, 1, 1);
+    if (!o->op->gpu && !(*square > 0)) return; /* no direction; on a device only the descent tests this */
     d.x = orthogonal(o->op, x, y, a, a + (size_t)rows * (size_t)rows, rows, columns);
-    wg_over(NULL, o->op, WG_OP_DESCENT, &d, t->rows, 1);
+    wg_ops_run(NULL, o->op, WG_OP_DESCENT, &d, t->rows, 1);
 }
 
 static void muon_part(void *arg, int thread, int threads)
@@ -242,7 +243,7 @@ static void adamw(wg_optimiser *o, const wg_net_tensor *t, long step, double rat
                              .clip = clip,
                              .correct1 = 1 - pow(o->opt.beta1, (double)step + 1),
                              .correct2 = 1 - pow(o->opt.beta2, (double)step + 1) };
-    wg_over(o->pool, o->op, WG_OP_ADAMW, &j, wg_spans(n), 1);
+    wg_ops_run(o->pool, o->op, WG_OP_ADAMW, &j, wg_spans(n), 1);
 }
 
 void wg_optimiser_step(wg_optimiser *o, long step, double rate, double norm)

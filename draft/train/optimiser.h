@@ -32,13 +32,13 @@ typedef struct wg_optimiser wg_optimiser;
 wg_status wg_optimiser_open(wg_optimiser **out, wg_net *net, const wg_optimiser_options *o, wg_pool *pool, wg_error *err);
 void wg_optimiser_close(wg_optimiser *o); /* NULL is fine */
 
-/* The norm of all gradients. */
+/* The norm over all gradients. */
 double wg_optimiser_norm(wg_optimiser *o);
-/* One update; step counts from 0; norm: of the gradients, which are overwritten. */
+/* Makes one update. step: from 0; rate: factor of the learning rates; norm: of the gradients, which are overwritten. */
 void wg_optimiser_step(wg_optimiser *o, long step, double rate, double norm);
 
-/* The state, for checkpoints: arrays of (n) floats, from i = 0 on; false behind the last. In host memory, as wg_net_weights,
- * with fetch and send as there. */
+/* The state, for checkpoints: array i of n floats, from 0 on; false behind the last. It is in host memory, with fetch and send
+ * as of wg_net_weights. */
 bool wg_optimiser_state(wg_optimiser *o, int i, float **state, size_t *n);
 void wg_optimiser_fetch(wg_optimiser *o);
 void wg_optimiser_send(wg_optimiser *o);

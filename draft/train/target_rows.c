@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * The target's rows of training passes (target_rows.h). */
 #include "draft/train/target_rows.h"
 
 #include <math.h>
@@ -6,7 +7,7 @@
 
 #include "core/base/mem.h"
 
-enum { BLOCK = 256, PAGE = 16 }; /* rows of a pass of the target */
+enum { BLOCK = 256, PAGE = 16 }; /* BLOCK: rows of a pass of the target */
 
 struct wg_target_rows {
     wg_target_rows_options o;
@@ -75,7 +76,7 @@ const float *wg_target_rows_p(const wg_target_rows *t, int row) { return t->p + 
 double wg_target_rows_entropy(const wg_target_rows *t, int row) { return t->entropy[row]; }
 const wg_train_rows *wg_target_rows_of(const wg_target_rows *t) { return &t->rows; }
 
-/* Rows [first, first + n) of a sequence, document by document. */
+/* Adds rows [first, first + n) of a sequence to the batch, document by document. */
 static void add_block(wg_target_rows *t, const int32_t *token, const int32_t *start, int first, int n)
 {
     wg_batch_clear(&t->batch);
@@ -94,7 +95,7 @@ typedef struct softmax_job {
     int rows;
 } softmax_job;
 
-/* p = e / sum, e = exp((z - top) / T); returns its entropy, log sum - sum p (z - top) / T. */
+/* Sets p = e / sum, e = exp((z - top) / T); returns the entropy, log sum - sum p (z - top) / T. */
 static double divide(const float *z, const double *e, int vocab, double sum, double temperature, float top, float *p)
 {
     enum { LANES = 8 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the target says of the rows that students are trained on: its distribution at every position of packed sequences,
- * computed by the inference engine in blocks, as a prompt is read. By the Prefix Law these are the rows that it has when it
- * decodes the same texts. */
+ * The target's distributions at all positions of the packed sequences that students are trained on, computed by the inference
+ * engine in blocks, as in a prefill. By the Prefix Law these are the rows that it has when it decodes the same texts. */
 #ifndef WG_DRAFT_TRAIN_TARGET_ROWS_H
 #define WG_DRAFT_TRAIN_TARGET_ROWS_H
 
@@ -10,9 +9,9 @@
 
 typedef struct wg_target_rows wg_target_rows;
 
-/* For passes of `sequences` sequences of `length` tokens; p = softmax(logits / temperature), one-hot at temperature 0. lm, ops
- * and pool are borrowed; the model gets a cache of its own while this is open. Errors: EINVAL (the model's context is shorter),
- * ENOMEM. */
+/* Options for passes of `sequences` sequences of `length` tokens; p = softmax(logits / temperature), one-hot at temperature 0.
+ * lm, ops and pool are borrowed; the model has a cache of its own while this is open. Errors: EINVAL (the model's context is
+ * shorter), ENOMEM. */
 typedef struct wg_target_rows_options {
     wg_lm *lm;
     const wg_ops *ops;
@@ -22,14 +21,14 @@ typedef struct wg_target_rows_options {
 } wg_target_rows_options;
 wg_status wg_target_rows_open(wg_target_rows **out, const wg_target_rows_options *o, wg_error *err);
 void wg_target_rows_close(wg_target_rows *t);                                  /* NULL is fine */
-size_t wg_target_rows_need(int vocab, int sequences, int length, int threads); /* bytes, without the model's cache */
+size_t wg_target_rows_need(int vocab, int sequences, int length, int threads); /* bytes without the model's cache */
 
-/* Computes all rows of a pass; rows->token, start and position are read. *rows is kept until the next call, its arrays are
- * borrowed. Errors: those of the model. */
+/* Computes all rows of a pass from rows->token, start and position. *rows is copied; its arrays are borrowed until the next
+ * call. Errors: those of the model. */
 wg_status wg_target_rows_compute(wg_target_rows *t, const wg_train_rows *rows, wg_error *err);
 
 const float *wg_target_rows_p(const wg_target_rows *t, int row); /* (vocab), sums to 1 */
 double wg_target_rows_entropy(const wg_target_rows *t, int row); /* - sum p log p */
-const wg_train_rows *wg_target_rows_of(const wg_target_rows *t); /* of the last call */
+const wg_train_rows *wg_target_rows_of(const wg_target_rows *t); /* rows of the last call */
 
 #endif

@@ -1,9 +1,10 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Writing training texts with a model (text_writer.h). */
 #include "draft/train/text_writer.h"
 
 #include "core/base/mem.h"
 
-enum { BLOCK = 64, PAGE = 16 }; /* rows of a pass over a prompt */
+enum { BLOCK = 64, PAGE = 16 }; /* BLOCK: rows of a pass over a prompt */
 
 struct wg_text_writer {
     wg_text_writer_options o;
@@ -11,7 +12,7 @@ struct wg_text_writer {
     wg_kv_seq **seq; /* (sequences) */
     wg_batch batch;
     wg_sampler sampler;
-    wg_rows p;     /* a row */
+    wg_rows p;     /* one row */
     float *logits; /* (sequences, vocab) */
 };
 
@@ -67,7 +68,7 @@ static void add_row(wg_text_writer *w, const wg_window_out *rows, int sequence, 
     if (rows->start[row] > 0) wg_batch_rebase(&w->batch, from, rows->start[row]);
 }
 
-/* All but the last token of the prompt of each sequence. */
+/* Reads all but the last token of each sequence's prompt into the cache. */
 static wg_status read_prompt(wg_text_writer *w, const wg_window_out *rows, int sequence, int n, wg_error *err)
 {
     for (int first = 0, take; first < n; first += take) {
@@ -81,7 +82,7 @@ static wg_status read_prompt(wg_text_writer *w, const wg_window_out *rows, int s
     return WG_OK;
 }
 
-/* The token at `at`, of the logits behind the one before, and what its rows say of it. */
+/* Draws the token at `at` from the logits of the token before it, and sets the arrays of its rows. */
 static void put_token(wg_text_writer *w, const wg_window_out *rows, int sequence, int at, uint64_t address)
 {
     const size_t row = (size_t)sequence * (size_t)w->o.length + (size_t)at;
@@ -98,7 +99,7 @@ static void put_token(wg_text_writer *w, const wg_window_out *rows, int sequence
         rows->target[row - 1] = rows->token[row];
     }
     rows->position[row] = at - rows->start[row];
-    rows->target[row] = -1; /* until the next one is known */
+    rows->target[row] = -1; /* set when the next token is known */
 }
 
 static wg_status write_all(wg_text_writer *w, uint64_t first, int prompt, const wg_window_out *rows, wg_error *err)

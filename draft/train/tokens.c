@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Reading and writing token files, and the windows of a run (tokens.h). */
 #include "draft/train/tokens.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@
 #define MAGIC "WAGERTK\n"
 enum { VERSION = 1 };
 
-/* Then `documents` times the first token of a document (u64), then the ids. */
+/* The header of the file; the first token of each of the `documents` documents (u64) and the ids follow. */
 typedef struct header {
     char magic[8];
     uint32_t version, vocab, width, zero; /* width: bytes of an id, 2 or 4 */
@@ -153,7 +154,7 @@ wg_status wg_tokens_write(const char *path, const wg_tokenizer *tokenizer, const
 
 /* ---- windows -------------------------------------------------------------------------------------------------------- */
 
-enum { ORDER = 1, GRID, BEGIN }; /* what a draw is for */
+enum { ORDER = 1, GRID, BEGIN }; /* purposes of draws */
 
 static double draw(const wg_windows *w, uint64_t index, uint64_t epoch, uint32_t what)
 {
@@ -161,7 +162,7 @@ static double draw(const wg_windows *w, uint64_t index, uint64_t epoch, uint32_t
     return wg_philox_double(p.v[0], p.v[1]);
 }
 
-/* Fisher and Yates. */
+/* Makes the epoch's order of windows (Fisher and Yates). */
 static void shuffle(wg_windows *w, uint64_t epoch)
 {
     for (size_t i = 0; i < w->count; i++) w->order[i] = (uint32_t)i;
@@ -213,7 +214,8 @@ static wg_status cut(const wg_windows *w, size_t first, const wg_window_out *out
     int32_t start = 0;
     for (int i = 0; i < w->length; i++) {
         const size_t at = first + (size_t)i;
-        const bool ends = document + 1 < t->documents && t->start[document + 1] == at + 1; /* the next token begins another */
+        /* the next token begins a document */
+        const bool ends = document + 1 < t->documents && t->start[document + 1] == at + 1;
         out->token[i] = wg_tokens_id(t, at);
         out->target[i] = ends ? -1 : wg_tokens_id(t, at + 1);
         out->start[i] = start;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Token files: the tokens of a corpus and where its documents begin, mapped into memory; and the packed sequences that
- * training cuts from them. docs/training.md has the layout of the file. */
+ * Token files, mapped into memory: the tokens of a corpus and the places where its documents begin; and the packed sequences
+ * that training cuts from them. docs/training.md has the layout of the file. */
 #ifndef WG_DRAFT_TRAIN_TOKENS_H
 #define WG_DRAFT_TRAIN_TOKENS_H
 
@@ -9,7 +9,7 @@
 
 typedef struct wg_tokens wg_tokens; /* read-only; may be shared between threads */
 
-/* digest: of the tokenizer that the ids must be of (wg_tokenizer_digest); NULL: any. Errors: ENOENT, EIO, EFORMAT (what and
+/* digest: of the tokenizer that must have made the ids (wg_tokenizer_digest); NULL: any. Errors: ENOENT, EIO, EFORMAT (what and
  * where), EVOCAB (another tokenizer). */
 wg_status wg_tokens_open(wg_tokens **out, const char *path, const char *digest, wg_error *err);
 void wg_tokens_close(wg_tokens *t); /* NULL is fine */
@@ -17,47 +17,48 @@ size_t wg_tokens_count(const wg_tokens *t);
 size_t wg_tokens_documents(const wg_tokens *t);
 const char *wg_tokens_path(const wg_tokens *t);
 int32_t wg_tokens_id(const wg_tokens *t, size_t at);
-/* The first token of document i, and how many it has. */
+/* The first token of document i, and its number of tokens. */
 void wg_tokens_document(const wg_tokens *t, size_t i, size_t *first, size_t *n);
 
 /* Writes n ids; start: (documents) ascending, start[0] is 0. Atomic. Errors: EIO, ENOMEM. */
 wg_status wg_tokens_write(const char *path, const wg_tokenizer *tokenizer, const int32_t *id, size_t n, const uint64_t *start,
                           size_t documents, wg_error *err);
 
-/* Encodes texts and writes two token files, of documents to train on and of documents that are held out. A document is a file,
- * or what stands between two `separator` (NULL, "": none) in one; it gets the tokenizer's bos before and its eos behind it. A
+/* Options and results of wg_corpus_write, which encodes texts into two token files: documents to train on and held-out ones. A
+ * document is a file, or the text between two `separator`s in one (NULL, "": none); bos and eos of the tokenizer enclose it. A
  * document is held out when the SHA-256 of (file name, number) modulo held_out is 0; held_out 0: none is. path: files, or
  * folders whose *.txt and *.md files are taken in the order of their names. */
 typedef struct wg_corpus {
     const char *path, *separator;
     int held_out;
-    size_t documents[2], tokens[2], bytes[2]; /* results: of training, held out */
+    size_t documents[2], tokens[2], bytes[2]; /* results: training, held out */
 } wg_corpus;
-/* Errors: those of reading, encoding, writing; EINVAL: no document is left to train on (the path, what was there). */
+/* Errors: those of reading, encoding, writing; EINVAL: no document is left to train on; the message has the path and the
+ * numbers. */
 wg_status wg_corpus_write(wg_corpus *c, const wg_tokenizer *t, const char *train, const char *held, wg_error *err);
 
-/* The sequences of a training run: number n of a run depends on the file, this struct and n alone. Each epoch moves the grid of
- * windows and visits them in another order. */
+/* The sequences (windows) of a training run: number n depends on the file, this struct and n alone. Each epoch shifts the grid
+ * of windows and visits them in another order. */
 typedef struct wg_windows {
     const wg_tokens *tokens; /* borrowed */
     int length, vocab;
     int32_t bos;      /* -1: none */
-    double bos_share; /* of the windows whose first token is replaced by bos, since texts begin with it in use */
+    double bos_share; /* share of windows whose first token becomes bos, as texts in use begin with it */
     uint64_t seed;
     size_t count;    /* windows of an epoch */
-    uint64_t epoch;  /* whose order is in: */
+    uint64_t epoch;  /* the epoch of `order` */
     uint32_t *order; /* (count) */
 } wg_windows;
 /* EINVAL: the file is shorter than one sequence. */
 wg_status wg_windows_open(wg_windows *w, wg_error *err);
 void wg_windows_close(wg_windows *w);
 
-/* One sequence into arrays of `length`. straight: the nth window of the file without shuffling, for held-out text. EFORMAT: an
- * id outside of the vocabulary. */
+/* Arrays of `length` elements for wg_windows_get, which writes sequence n into them. straight: the nth window of the file
+ * without shuffling, for held-out text. EFORMAT: an id is outside the vocabulary. */
 typedef struct wg_window_out {
     int32_t *token, *target, *start, *position;
 } wg_window_out;
 wg_status wg_windows_get(wg_windows *w, uint64_t n, bool straight, const wg_window_out *out, wg_error *err);
-size_t wg_windows_first(wg_windows *w, uint64_t n); /* the token of the file that the nth sequence, not straight, begins with */
+size_t wg_windows_first(wg_windows *w, uint64_t n); /* first token, in the file, of shuffled sequence n */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The choice of a table, and the division of work among threads. */
+ * The choice of a table of operations, and the division of work among threads. */
 #include "draft/train/train_ops.h"
 
 #include <stdatomic.h>
@@ -30,17 +30,17 @@ static void over_part(void *arg, int thread, int threads)
     if (lo < hi) j->fn(j->job, thread, lo, hi);
 }
 
-void wg_over(wg_pool *pool, const wg_train_ops *op, wg_train_part which, const void *job, int items, int grain)
+void wg_ops_run(wg_pool *pool, const wg_train_ops *op, wg_train_part which, const void *job, int items, int grain)
 {
     if (op->gpu) op->gpu->api->train(op->gpu, which, job);
     else wg_pool_run(pool, over_part, &(over_job){ op->part[which], job, items, grain });
 }
 
-/* Tiles of a product are as even as multiples of 16 rows or columns allow, and at most these. The larger, the less is packed
- * twice; the smaller, the more evenly threads share. */
+/* The largest tile of a product. Tiles are as even as multiples of 16 rows or columns allow. Larger tiles pack less twice;
+ * smaller ones share the work more evenly among threads. */
 enum { TILE_ROWS = 256, TILE_COLUMNS = 1024 };
 
-/* The size of the parts of n. */
+/* The size of the parts into which n is divided. */
 static int part_of(int n, int most)
 {
     const int parts = (n + most - 1) / most, size = (n + parts - 1) / parts;
@@ -54,7 +54,7 @@ typedef struct products_job {
     atomic_int next;
 } products_job;
 
-/* The tile with this number among those of all products; false: there are no more. */
+/* Sets *out to tile `number` among those of all products; false: there are fewer. */
 static bool tile_at(const products_job *j, int number, wg_gemm *out)
 {
     for (int i = 0; i < j->n; i++) {

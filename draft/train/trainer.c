@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * The training loop (trainer.h). */
 #include "draft/train/trainer.h"
 
 #include <math.h>
@@ -24,11 +25,12 @@ const wg_option wg_train_table[] = {
 };
 /* clang-format on */
 
-/* A student in training. */
+/* A network that is trained. */
 typedef struct learner {
     wg_optimiser *optimiser;
-    int32_t *arrays;   /* (4, batch * length) tokens, targets, starts, positions of a step; shared where students' rows are */
-    uint8_t *unpruned; /* (elements of the weights) where they are trained, 0: one that stays 0; NULL: all are trained */
+    /* (4, batch * length) tokens, targets, starts, positions of a step; shared by students with the same rows */
+    int32_t *arrays;
+    uint8_t *unpruned; /* (elements of the weights) 1: trained, 0: a weight that stays 0; NULL: all are trained */
     long targets;      /* rows with a loss */
     wg_loss_part sum;
 } learner;
@@ -40,11 +42,11 @@ struct wg_trainer {
     wg_train_options opt;
     wg_windows train, held;
     size_t rows; /* batch * length */
-    int passes;  /* of a step */
+    int passes;  /* passes of a step */
     bool apart;  /* students have rows of their own */
     long step;
-    wg_checkpoint kept; /* what checkpoints are made of */
-    uint64_t saved;     /* steps of the last checkpoint; UINT64_MAX: none */
+    wg_checkpoint kept; /* the arrays of checkpoints */
+    uint64_t saved;     /* step of the last checkpoint; UINT64_MAX: none */
 };
 
 static wg_windows windows_of(const wg_trainer *t, const wg_tokens *tokens)
@@ -57,7 +59,7 @@ static wg_windows windows_of(const wg_trainer *t, const wg_tokens *tokens)
                          .seed = (uint64_t)t->opt.seed };
 }
 
-/* Which weights of the layers are not 0. */
+/* Marks the weights of layers that are not 0. */
 static wg_status mark_zeros(learner *l, wg_net *net, wg_error *err)
 {
     const float *w = wg_net_weights(net);
@@ -79,12 +81,12 @@ static wg_status mark_zeros(learner *l, wg_net *net, wg_error *err)
     return WG_OK;
 }
 
-/* Of weights or gradients. */
+/* Clears the pruned elements of weights or gradients. */
 static void clear_pruned(const wg_trainer *t, int k, void *x)
 {
     const wg_net *net = t->student[k].net;
     const wg_keep_job j = { .x = x, .kept = t->learner[k].unpruned, .n = wg_net_elements(net) };
-    if (j.kept) wg_over(t->p.pool, wg_net_ops(net), WG_OP_KEEP, &j, wg_spans(j.n), 1);
+    if (j.kept) wg_ops_run(t->p.pool, wg_net_ops(net), WG_OP_KEEP, &j, wg_spans(j.n), 1);
 }
 
 static wg_status open_learners(wg_trainer *t, wg_error *err)
@@ -164,7 +166,7 @@ void wg_trainer_log_is(wg_trainer *t, uint64_t bytes) { t->kept.log_bytes = byte
 
 /* ---- rows */
 
-/* Place of sequence i of the step. */
+/* The arrays of sequence i of the step. */
 static wg_window_out sequence_at(const wg_trainer *t, int student, size_t i)
 {
     int32_t *a = t->learner[t->apart ? student : 0].arrays + i * (size_t)t->opt.length;
@@ -201,7 +203,7 @@ static wg_status fill_pass(wg_trainer *t, int pass, int student, wg_error *err)
     return WG_OK;
 }
 
-/* All rows of a step; passes that students share are copied where each has its arrays. */
+/* Loads all rows of a step; a pass that students share is copied if each has arrays of its own. */
 static wg_status load_step(wg_trainer *t, wg_error *err)
 {
     const size_t part = (size_t)t->opt.micro * (size_t)t->opt.length;
@@ -246,7 +248,7 @@ static void pass_of(const wg_trainer *t, int k, const wg_train_rows *rows, bool 
     l->sum.rows += p.rows;
 }
 
-/* One pass of all students. */
+/* Runs one pass of all students. */
 static wg_status pass_all(wg_trainer *t, int pass, bool own, bool backward, wg_error *err)
 {
     for (int k = 0; k < t->p.students; k++) {
@@ -257,7 +259,7 @@ static wg_status pass_all(wg_trainer *t, int pass, bool own, bool backward, wg_e
     return WG_OK;
 }
 
-/* What is left of a run that stops, for messages. */
+/* The size of the text, in messages, on what a stopped run keeps. */
 enum { KEPT = 96 };
 static const char *kept_of(const wg_trainer *t, char kept[KEPT])
 {
@@ -266,7 +268,7 @@ static const char *kept_of(const wg_trainer *t, char kept[KEPT])
     return kept;
 }
 
-/* What was computed for a student is there. */
+/* Waits for the computations of student k. */
 static wg_status wait(const wg_trainer *t, int k, wg_error *err)
 {
     char kept[KEPT];
@@ -298,7 +300,7 @@ static wg_train_report report_of(const wg_trainer *t, int k, double start)
                               .seconds = wg_clock_now() - start };
 }
 
-/* out: (students). No weight changes unless all losses and gradients are finite. */
+/* Makes a step of all students; out: (students). Weights change only if all losses and gradients are finite. */
 static wg_status step(wg_trainer *t, wg_train_report *out, wg_error *err)
 {
     const wg_train_feed *f = t->p.feed;
@@ -337,9 +339,9 @@ wg_status wg_trainer_held_out(wg_trainer *t, int windows, wg_train_report *out, 
     for (size_t first = 0; first < all; first += micro) {
         for (size_t i = 0; i < micro; i++) {
             const wg_window_out o = sequence_at(t, 0, i);
-            const size_t n = first + i < all ? first + i : all - 1; /* spread over the text; the last pass is filled up, */
+            const size_t n = first + i < all ? first + i : all - 1; /* spread over the text; fills up the last pass */
             WG_TRY(wg_windows_get(&t->held, n * t->held.count / all, true, &o, err));
-            for (int k = 0; first + i >= all && k < t->opt.length; k++) o.target[k] = -1; /* not counted */
+            for (int k = 0; first + i >= all && k < t->opt.length; k++) o.target[k] = -1; /* a filler does not count */
         }
         const wg_train_rows rows = pass_at(t, 0, 0);
         WG_TRY(prepare(t, &rows, err));

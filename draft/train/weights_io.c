@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Weights of a network: random, from a file, to a GGUF file. */
+ * Sets the weights of a network at random or from a file, and writes them to a GGUF file. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "draft/train/trainer.h"
 #include "kernels/philox.h"
 
-/* Normal numbers in pairs (Box and Muller). */
+/* Fills w with normal numbers, drawn in pairs (Box and Muller). */
 static void normal(uint64_t seed, uint32_t tensor, float deviation, float *w, size_t n)
 {
     for (size_t i = 0; i < n; i += 2) {
@@ -44,7 +44,7 @@ void wg_net_randomise(wg_net *n, uint64_t seed)
     wg_net_send(n);
 }
 
-/* The number of the layer of a tensor's name, and what follows it; -1: of none. */
+/* The number of the layer in a tensor's name, and the rest of the name; -1: it has none. */
 static int layer_of(const char *name, const char **rest)
 {
     int layer = -1, end = 0;
@@ -53,7 +53,7 @@ static int layer_of(const char *name, const char **rest)
     return end > 0 ? layer : -1;
 }
 
-/* A tensor of the file that the network has not, in no layer. */
+/* A tensor of the file, outside layers, that the network lacks. */
 static const wg_tensor *other_tensor(wg_net *n, const wg_weights *w)
 {
     for (int i = 0; i < wg_weights_count(w); i++) {
@@ -78,7 +78,7 @@ static wg_status read_tensor(wg_net *n, const wg_net_tensor *t, const wg_weights
     for (int r = 0; r < t->rows; r++) {
         float *to = (float *)wg_net_weights(n) + t->at + (size_t)r * (size_t)t->columns;
         const int bad = wg_row_to_f32(from->type, (const char *)from->data + (size_t)r * row, to, (size_t)t->columns);
-        wg_assert(!bad); /* computable */
+        wg_assert(!bad); /* the type can be converted */
     }
     wg_weights_release(w, from);
     return WG_OK;
@@ -127,7 +127,7 @@ static wg_status fill(void *user, const wg_tensor *t, void *dst, wg_error *err)
         for (int r = 0; r < from->rows; r++) {
             const float *x = (const float *)wg_net_weights(w->net) + from->at + (size_t)r * columns;
             wg_assert(wg_row_from_f32(t->type, x, (char *)dst + (size_t)r * row, columns) ==
-                      0); /* add chose a type that fits */
+                      0); /* `add` chose a type that fits */
         }
     }
     return WG_OK;
@@ -167,7 +167,7 @@ static void set_keys(wg_gguf_writer *g, const wg_arch *a, const char *name, int 
     set_f32(g, a->family, "rope.freq_base", a->rope_base);
 }
 
-/* Embedding and head stay whole in a model of q8_2of4, as wg_quantize has it. */
+/* The type of a tensor in the file: in a q8_2of4 model, embedding and head are not pruned, as in wg_quantize. */
 static int type_of(const wg_net_tensor *t, int type)
 {
     if (t->rows == 1) return WG_F32;

@@ -16,7 +16,7 @@
 
 static const double factors[] = { 0.5, 0.75, 1.25, 1.5, 2 };
 static const double nuclei[] = { 0.8, 0.9, 0.95 };
-static const int parts[] = { 2, 4, 8, 16 }; /* of the vocabulary */
+static const int parts[] = { 2, 4, 8, 16 }; /* divisors of the vocabulary */
 enum { FACTORS = 5, NUCLEI = 3, PARTS = 4, SIGNALS = 4, SCORES = 5, FEW = 8 };
 enum { Q, TOP, ENTROPY, PATH }; /* signals */
 static const char *const signals[SIGNALS] = { "q", "top", "entropy", "path" };
@@ -30,7 +30,7 @@ typedef struct sums {
 typedef struct by_prompt {
     int32_t *number;
     double *nodes, *drafter, *rule;
-    int n, at; /* at: of the round at hand */
+    int n, at; /* at: index of the present round's prompt */
 } by_prompt;
 
 typedef struct study {
@@ -43,7 +43,7 @@ typedef struct study {
     by_prompt prompt;
     sums alpha, star, kept, at[FACTORS], in[NUCLEI], of[PARTS], outside[PARTS];
     wg_samples sample[SIGNALS];
-    double expected, realised; /* tokens: expected by the drafter's confidence; accepted */
+    double expected, realised; /* tokens expected by the drafter's confidence; tokens accepted */
     long scored;
 } study;
 
@@ -79,7 +79,7 @@ static void changed_rows(study *s, const double *p, const double *q)
     }
 }
 
-/* The confidences at a reached node: of each child, of the best token of q, and of the node. */
+/* Collects the confidences at a reached node: of each child, of the best token of q, and of the node. */
 static wg_status judge_node(study *s, int node, wg_error *err)
 {
     wg_replay *r = s->r;
@@ -100,7 +100,7 @@ static wg_status judge_node(study *s, int node, wg_error *err)
     return WG_OK;
 }
 
-/* Every drafted node: the product of q on its path, against that of p. */
+/* Collects the path confidence of every drafted node: the product of q on its path, against that of p. */
 static wg_status judge_paths(study *s, wg_error *err)
 {
     wg_replay *r = s->r;
@@ -322,8 +322,8 @@ static json_t *changes_json(const study *s)
     return json_pack("{s:o, s:o, s:o}", "draft_temperature", heat, "draft_nucleus", cut, "draft_vocabulary", size);
 }
 
-/* The losses at a node. alpha* bounds what a lossless rule that decides node by node can keep there, so there is no loss of
- * another rule: then null, and why. */
+/* Adds the losses. alpha* bounds the acceptance of lossless rules that decide node by node; for other rules the loss is null
+ * with a reason. */
 static void add_losses(const study *s, json_t *v)
 {
     const wg_verifier_class *rule = s->r->rule.class;

@@ -9,8 +9,8 @@
 
 #include "lab/replay.h"
 
-/* The object of one cell (docs/traces.md has its fields); null where the trace lacks the data. whole: with the
- * counterfactuals, which take much longer than the rest. */
+/* The object of one cell (docs/traces.md has its fields); null where the trace lacks the data. whole: with counterfactuals,
+ * which take much longer than the rest. */
 wg_status wg_attribution(json_t **out, wg_trace *t, int cell, bool whole, wg_error *err);
 
 /* Sets "attribution" in each of a summary's cells, from a run's trace, without counterfactuals. */

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * The bootstrap over documents (bootstrap.h). */
 #include "experiments/analysis/bootstrap.h"
 
 #include <math.h>
@@ -27,7 +28,7 @@ void wg_bootstrap_close(wg_bootstrap *b)
     *b = (wg_bootstrap){ 0 };
 }
 
-/* Of one draw; times NULL: of all documents once. */
+/* The mean ratio of one draw; times NULL: of every document once. */
 static double mean_ratio(const wg_boot_ratio *r, int documents, const uint16_t *times)
 {
     double mean = 0;

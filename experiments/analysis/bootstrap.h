@@ -9,30 +9,30 @@
 
 #include "core/base/error.h"
 
-enum { WG_BOOTSTRAP_DRAWS = 2000, WG_BOOTSTRAP_FEWEST = 5 }; /* fewer documents have no interval */
+enum { WG_BOOTSTRAP_DRAWS = 2000, WG_BOOTSTRAP_FEWEST = 5 }; /* fewer documents give no interval */
 
 typedef struct wg_bootstrap {
     int documents;
-    uint16_t *times; /* (WG_BOOTSTRAP_DRAWS, documents): how often a draw has a document */
+    uint16_t *times; /* (WG_BOOTSTRAP_DRAWS, documents) multiplicity of each document in each draw */
 } wg_bootstrap;
 
 /* ENOMEM. */
 wg_status wg_bootstrap_open(wg_bootstrap *b, int documents, uint64_t seed, wg_error *err);
 void wg_bootstrap_close(wg_bootstrap *b); /* zeroed is fine */
 
-/* A ratio sum a / sum c over documents, the mean of several such: a[k], c[k] (documents) each, `stride` doubles apart. */
+/* The mean of n ratios sum a[k] / sum c[k] over documents; elements are `stride` doubles apart. */
 typedef struct wg_boot_ratio {
     const double *const *a, *const *c;
     int n;
     size_t stride;
 } wg_boot_ratio;
 
-/* An estimate and its 95 % percentile interval; lo and hi are NaN where there is none. */
+/* An estimate and its 95 % percentile interval; lo and hi are NaN if there is none. */
 typedef struct wg_boot_value {
     double value, lo, hi;
 } wg_boot_value;
 
-/* x, or x - y where y is not NULL. */
+/* Estimates x, or x - y if y is not NULL. */
 wg_boot_value wg_bootstrap_ratio(const wg_bootstrap *b, const wg_boot_ratio *x, const wg_boot_ratio *y);
 
 #endif

@@ -13,7 +13,7 @@
 
 enum { MOST_REPEATS = 64 };
 
-/* All that is compared: the answer, and what its pairs of cells are judged by. */
+/* A comparison: its result, and the contrasts of its pairs of cells. */
 typedef struct comparison {
     json_t *json;
     wg_contrast *contrast; /* (n) of each member of "pairs" */
@@ -135,7 +135,7 @@ static void add_verdicts(comparison *x)
 
 /* ---- the runs ---------------------------------------------------------------------------------------------------- */
 
-/* The cell of a that b's cell is compared with: the one with the same swept values; the only one; or -1. */
+/* The cell of a that is compared with b's: the one with the same swept values, or the only one; -1: none. */
 static int partner(const wg_compared *a, const wg_compared *b, int cell_b)
 {
     const size_t n = json_array_size(a->folder->cells);
@@ -195,7 +195,7 @@ static double squares_of(const wg_run_sample *sample, int cell, int *const *numb
     return squares;
 }
 
-/* The variance between runs, from the runs of the samples; where each is one run, from their repeats. */
+/* Measures the variance between runs from the runs of the samples, or from the repeats of single runs. */
 static void measure_between(two_samples *t)
 {
     const wg_run_sample *const sample[2] = { t->a, t->b };
@@ -220,7 +220,7 @@ static bool has_requests(const wg_run_sample *s)
     return all;
 }
 
-/* A pair of cells of which one or both are of a published result. */
+/* Compares a pair of cells of which at least one is a published result's. */
 static wg_status compare_published(comparison *x, const two_samples *t, const int cell[2], wg_error *err)
 {
     const wg_run_sample *const sample[2] = { t->a, t->b };
@@ -299,7 +299,7 @@ static json_t *machine_of(const wg_run_reader *f)
     return m;
 }
 
-/* Puts run i into the sample of the first run that is alike. */
+/* Adds a run to the sample of the first equal run. */
 static int sort_into(wg_run_sample *sample, int samples, const wg_compared *run, json_t *const *machine, int i)
 {
     for (int k = 0; k < samples; k++) {
@@ -315,7 +315,7 @@ static int sort_into(wg_run_sample *sample, int samples, const wg_compared *run,
     return samples + 1;
 }
 
-/* Samples of runs that are alike; when all of them are, each run is a sample. */
+/* Makes samples of equal runs; if all runs are equal, each is a sample. */
 static int make_samples(wg_run_sample *sample, const wg_compared *run, json_t *const *machine, int n)
 {
     int samples = 0;

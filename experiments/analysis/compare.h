@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Comparison of two or more runs (METHODS: only requests that both ran are compared). The first run is the reference; each
- * other run is compared with it, cell by cell, over the requests (prompt, repeat) that succeeded in both. Runs alike in config,
- * program, machine and files are one sample when another one is given beside them. */
+ * Comparison of two or more runs. The first run is the reference; each other run is compared with it, cell by cell, over the
+ * requests (prompt, repeat) that succeeded in both. Runs with the same config, program, machine and files form one sample if
+ * there is another sample. */
 #ifndef WG_EXPERIMENTS_ANALYSIS_COMPARE_H
 #define WG_EXPERIMENTS_ANALYSIS_COMPARE_H
 
@@ -19,8 +19,8 @@ void wg_compare_print(FILE *f, const json_t *comparison, bool markdown);
 /* Writes a comparison as a self-contained HTML page; drawings: use gnuplot when it is installed. */
 void wg_compare_page(FILE *f, const json_t *comparison, bool drawings);
 
-/* The number of cells whose speed-up is below A's by more than `share` (0.03: 3 %) and whose verdict is "slower"; *unknown:
- * those that have no verdict. */
+/* The number of cells whose speed-up is below A's by more than `share` (0.03: 3 %) and whose verdict is "slower"; *unknown: the
+ * number without a verdict. */
 int wg_compare_slower(const json_t *comparison, double share, int *unknown);
 
 #endif

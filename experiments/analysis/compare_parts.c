@@ -106,7 +106,8 @@ static void set_ratio(json_t *o, const char *name, const sums *s, int a, int b, 
     wg_ratio_set_json(o, name, &r);
 }
 
-/* The speed-ups of both over their own baselines; their ratio, with the interval that variance between runs is in. */
+/* Sets the speed-ups of both over their own baselines, and their ratio, with an interval that includes variance between
+ * runs. */
 static wg_contrast set_speedups(json_t *o, const sums *s)
 {
     const wg_ratio of_a = ratio(s, PLAIN_SEC_A, PLAIN_TOK_A, BESIDE_SEC_A, BESIDE_TOK_A),

@@ -26,7 +26,7 @@ typedef struct wg_cost {
     int knots, rows[WG_COST_KNOTS]; /* ascending, the first is 1 */
     double seconds[WG_COST_KNOTS];
     double near, key, sequence;
-    double error; /* of a pass, relative: 1.58 IQR / (median sqrt(n)) of repeats (McGill et al. 1978), the mean of the knots */
+    double error; /* relative error of a pass: 1.58 IQR / (median sqrt(n)) of repeats (McGill et al. 1978), mean over knots */
 } wg_cost;
 
 /* A timed pass: the median of its repeats and that median's relative error. */
@@ -35,9 +35,9 @@ typedef struct wg_timed {
     double seconds, error;
 } wg_timed;
 
-/* Fits the form. Timings of one sequence after the smallest context give the base; those with a larger context `key` (by
- * least squares through the base), those of several sequences `sequence`. Neither is negative. EINVAL without a timing of
- * one row. */
+/* Fits the form. Timings of one sequence after the smallest context give `base`; those with a larger context give `key` (by
+ * least squares through the base), those of several sequences `sequence`. Neither is negative. EINVAL without a timing of one
+ * row. */
 wg_status wg_cost_fit(wg_cost *c, const wg_timed *t, int n, wg_error *err);
 
 /* Times passes of a model over up to `rows` rows, after few tokens and after `context`, of one sequence and of `sequences`
@@ -47,7 +47,7 @@ wg_status wg_cost_measure(wg_cost *c, wg_lm *lm, int rows, int context, int sequ
 double wg_cost_pass(const wg_cost *c, double rows, double context, double sequences); /* seconds */
 
 json_t *wg_cost_json(const wg_cost *c);
-bool wg_cost_read(const json_t *v, wg_cost *c); /* false: not in the form that wg_cost_json writes */
+bool wg_cost_read(const json_t *v, wg_cost *c); /* false: not the form of wg_cost_json */
 
 /* Seconds of a step, by part. */
 typedef struct wg_step_cost {
@@ -59,7 +59,7 @@ typedef struct wg_predicted {
     double speedup, lo, hi;
 } wg_predicted;
 
-/* The error of the model itself: later clock changes, costlier drafts, costs that are not linear. As a logarithm, the 95th
+/* The error of the model itself, due to later clock changes, costlier drafts and nonlinear costs. As a logarithm, the 95th
  * percentile of |measured / predicted| over 163 published cells (results/README.md, "The cost model"). */
 #define WG_COST_MODEL_ERROR 0.17
 

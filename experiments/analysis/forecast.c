@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Expected tokens of drafts on texts (forecast.h). */
 #include "experiments/analysis/forecast.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The yield of drafts of any length or shape on given texts, computed without running them: a draft begins at every position
- * of every text and follows the text (teacher forcing, methods.md, Exact tau). For greedy decoding it is exact but for the
- * weights of the draft positions: all positions count equally here. With sampling the texts are taken as typical samples. */
+ * The expected tokens of drafts of any length or shape on given texts, computed without running the drafts: a draft begins at
+ * every position of every text and follows the text (teacher forcing, methods.md, Exact tau). For greedy decoding it is exact
+ * except that all draft positions count equally. With sampling the texts are taken as typical samples. */
 #ifndef WG_EXPERIMENTS_ANALYSIS_FORECAST_H
 #define WG_EXPERIMENTS_ANALYSIS_FORECAST_H
 
@@ -34,7 +34,7 @@ typedef struct wg_fit_reader {
     wg_batch batch;
     wg_sampler sampler;
     wg_rows p, q;
-    float *logits; /* of both, (2, rows, vocab) */
+    float *logits; /* (2, rows, vocab) of both models */
 } wg_fit_reader;
 wg_status wg_fit_reader_open(wg_fit_reader *r, wg_engine *plain, const wg_engine_parts *parts, wg_lm *draft, wg_error *err);
 wg_status wg_fit_read(wg_fit_reader *r, uint32_t request, const int32_t *prompt, int n, int max_new, wg_fit *out,

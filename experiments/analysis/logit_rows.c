@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Comparing the logits of two files (logit_rows.h). */
 #include "experiments/analysis/logit_rows.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Measurements of a draft model (measured_draft.h). */
 #include "experiments/analysis/measured_draft.h"
 
 #include <stdio.h>

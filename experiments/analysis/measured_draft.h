@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What runs of `wager run` measured of a draft model: acceptance with intervals over prompts, for model cards. */
+ * Measurements of a draft model by `wager run`, for model cards: acceptance with intervals over prompts. */
 #ifndef WG_EXPERIMENTS_ANALYSIS_MEASURED_DRAFT_H
 #define WG_EXPERIMENTS_ANALYSIS_MEASURED_DRAFT_H
 

@@ -21,7 +21,7 @@ static const wg_prompt_key **sorted(const wg_run_reader *f)
     return v;
 }
 
-/* Keeps the common prompts that this run has too. */
+/* Removes the common prompts that this run lacks. */
 static bool keep(wg_common_prompts *c, const wg_run_reader *f)
 {
     const wg_prompt_key **own = sorted(f);
@@ -73,7 +73,7 @@ typedef struct row {
 
 typedef struct rows {
     row *row;
-    int n, at; /* at: how far a merge has come */
+    int n, at; /* at: position of a merge */
 } rows;
 
 static int by_row(const void *x, const void *y)

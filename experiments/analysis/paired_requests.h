@@ -15,7 +15,7 @@ typedef struct wg_compared {
 
 typedef struct wg_run_sample {
     wg_compared run[WG_COMPARE_MOST];
-    int number[WG_COMPARE_MOST], n; /* of each among all runs that are compared */
+    int number[WG_COMPARE_MOST], n; /* number: of each run among all compared runs */
 } wg_run_sample;
 
 /* Prompts (by id and text) in all runs of both samples. */
@@ -25,7 +25,7 @@ typedef struct wg_common_prompts {
     int n, only_a, only_b;           /* only: prompts of the samples' first runs that are not common */
 } wg_common_prompts;
 
-/* False without memory; closing is needed in both cases. */
+/* False: out of memory; the caller closes it in both cases. */
 bool wg_common_prompts_open(wg_common_prompts *c, const wg_run_sample *a, const wg_run_sample *b);
 void wg_common_prompts_close(wg_common_prompts *c);
 
@@ -37,14 +37,14 @@ typedef struct wg_request_pair {
 
 typedef struct wg_paired_requests {
     wg_request_pair *pair;   /* in order of prompts; wg_free */
-    int n, failed, unpaired; /* successful in both; in both and failed in one; in one only (of common prompts) */
+    int n, failed, unpaired; /* n: successful in both; failed: present in both, failed in one; unpaired: in one only */
 } wg_paired_requests;
 
-/* The requests of cell_a and cell_b. False without memory. */
+/* Pairs the requests of two cells. False: out of memory. */
 bool wg_pair_requests(wg_paired_requests *p, const wg_common_prompts *c, const wg_run_sample *a, const wg_run_sample *b,
                       const int cell[2]);
 
-/* The group of a cell, -1 when it has no request. */
+/* The group of a cell; -1: it has no request. */
 int wg_group_of_cell(const wg_run_reader *f, int cell);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * See plan_verdict.h. */
+ * The verdict of a plan (plan_verdict.h). */
 #include "experiments/analysis/plan_verdict.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { MOST = 64 };
-/* The least lower bound of a faster draft: it is printed with two digits, as more than 1.00. */
+/* The least lower bound of a faster draft, which prints as more than 1.00. */
 static const double ABOVE_ONE = 1.005;
 
 wg_plan_speed wg_plan_speed_of(const double *seconds, const double *tokens, const double *plain_seconds,
@@ -38,7 +38,7 @@ wg_plan_answer wg_plan_answer_of(wg_plan_speed *v, int n, int *best)
         if (!strcmp(wg_contrast_verdict(&of[i]), "faster") && v[i].lo >= ABOVE_ONE &&
             (faster < 0 || v[i].speedup > v[faster].speedup))
             faster = i;
-        worthless = worthless && v[i].hi < WG_PLAN_WORTH; /* false of NaN */
+        worthless = worthless && v[i].hi < WG_PLAN_WORTH; /* false for NaN */
     }
     if (faster >= 0) {
         *best = faster;

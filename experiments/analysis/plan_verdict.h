@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT
- * Whether speculation pays: the verdict on the speed-ups of drafts over plain decoding, measured on the same texts. */
+ * The verdict whether speculation pays, from speed-ups of drafts over plain decoding on the same texts. */
 #ifndef WG_EXPERIMENTS_ANALYSIS_PLAN_VERDICT_H
 #define WG_EXPERIMENTS_ANALYSIS_PLAN_VERDICT_H
 
 #include "experiments/analysis/verdict.h"
 
-/* A gain that is not worth a draft: below it "nothing beats plain decoding" may be said. */
+/* The least speed-up that is worth a draft. */
 #define WG_PLAN_WORTH 1.05
 
-/* One draft: tokens per second over plain decoding's, from totals, and its 95 % interval (NaN where there is none). */
+/* One draft: tokens per second over plain decoding's, from totals, and its 95 % interval (NaN: none). */
 typedef struct wg_plan_speed {
     double speedup, lo, hi;
     wg_contrast of; /* log of the speed-up; set by wg_plan_answer_of: p and holm */
 } wg_plan_speed;
 
-/* From the seconds and tokens of n texts, by the draft and by plain decoding. The variance is that of the jackknife over texts
- * and WG_RUN_ERROR^2 between runs (verdict.h). */
+/* Computes the speed-up from seconds and tokens of n texts, by the draft and by plain decoding. The variance is that of the
+ * jackknife over texts and WG_RUN_ERROR^2 between runs (verdict.h). */
 wg_plan_speed wg_plan_speed_of(const double *seconds, const double *tokens, const double *plain_seconds,
                                const double *plain_tokens, int n);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Calibration of confidences. A sample is a confidence, a depth, and p, the probability of the event that the confidence is
- * about: that the target, drawing from its own row, takes the drafted token. Acceptance is this event under the rules that
- * compare (match, greedy); under rules that draw on q/p it is another one, which says nothing of the drafter (with q = p every
- * token is accepted). p is known, so no event is drawn, and q = p has no calibration error at all.
+ * about: that the target, drawing from its own row, takes the drafted token. Under rules that compare (match, greedy)
+ * acceptance is this event; under rules that use q/p it is another, which does not measure the drafter (with q = p every token
+ * is accepted). p is known, so no event is drawn, and q = p has no calibration error.
  *
  * Computed are reliability in ten equal bins, the expected calibration error sum n_b/n |mean confidence - mean p|, and by depth
  * the area under the ROC curve in expectation: of two different samples, one whose event happens and one whose does not, the

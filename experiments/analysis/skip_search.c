@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Few sub-layers: every set. Otherwise three stages, which share the best set so far: the early exits; the sub-layers in the
- * order of the value of skipping each alone, added one by one; then changes of the best set, drawn at addresses of the seed
- * and kept when they are better (SWIFT's random search, without its model of the objective). No set is evaluated twice. */
+ * With few sub-layers every set is evaluated. Otherwise there are three stages, which share the best set so far: the early
+ * exits; the sub-layers in the order of the value of skipping each alone, added one by one; then changes of the best set, drawn
+ * at addresses of the seed and kept when they are better (SWIFT's random search, without its model of the objective). No set is
+ * evaluated twice. */
 #include "experiments/analysis/skip_search.h"
 
 #include <math.h>
@@ -13,7 +14,7 @@
 #include "core/model/submodel.h"
 #include "kernels/philox.h"
 
-enum { STREAM = 0x5C1B }; /* of its draws */
+enum { STREAM = 0x5C1B }; /* stream of its draws */
 
 /* Sub-layer i of a set is bit i % 2 of layer i / 2: attention, MLP. */
 typedef struct search {

@@ -15,8 +15,8 @@ typedef wg_status wg_skip_value(void *user, const uint8_t *skip, double *value, 
 typedef struct wg_skip_problem {
     int layers;
     int size;      /* sub-layers in the set; 0: any number */
-    long tries;    /* sets evaluated in the last stage; if there are no more than this, all sets are evaluated instead */
-    uint64_t seed; /* of its draws */
+    long tries;    /* sets evaluated in the last stage; if there are not more sets, all are evaluated instead */
+    uint64_t seed; /* seed of its draws */
     wg_skip_value *value;
     void *user;
 } wg_skip_problem;
@@ -25,7 +25,7 @@ typedef struct wg_skip_problem {
  * evaluated. Deterministic. EINVAL: no layers, or a size that is not 1 .. all but one; ENOMEM; errors of value(). */
 wg_status wg_skip_search(const wg_skip_problem *p, uint8_t *best, double *value, long *evaluated, wg_error *err);
 
-/* The layers that have this bit as "2/5/7-9", into buf. */
+/* Writes the layers with this bit as "2/5/7-9" into buf. */
 const char *wg_skip_list(const uint8_t *skip, int layers, uint8_t bit, char *buf, size_t size);
 
 #endif

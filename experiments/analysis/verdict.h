@@ -4,12 +4,12 @@
  *
  *     log S(run, prompt) = log S + prompt + run + noise
  *
- * D = log(S_B / S_A) is estimated from totals. Its variance has two parts: over prompts, by the jackknife over prompts (both
- * runs decode the same ones; noise included), and between runs, which the requests of one run cannot show.
+ * D = log(S_B / S_A) is estimated from totals. Its variance has two parts: over prompts, by the jackknife (both runs decode the
+ * same prompts; noise included), and between runs, which one run cannot show.
  *
- * Between runs, with several runs of a sample: s^2 (1/k_A + 1/k_B), s^2 the variance of the runs' log S in their sample,
- * pooled over samples and cells. The cells of a run share a baseline that is as noisy as they are, so their errors correlate
- * by 1/2, and C cells with f degrees of freedom each have f C / (1 + (C - 1) / 4) together, instead of f C.
+ * Between runs, with several runs of a sample: s^2 (1/k_A + 1/k_B), s^2 the variance of the runs' log S in their sample, pooled
+ * over samples and cells. The cells of a run share a baseline that is as noisy as they are, so their errors correlate by 1/2,
+ * and C cells with f degrees of freedom each have f C / (1 + (C - 1) / 4) together, instead of f C.
  *
  * Between runs, with one run of each: 2 WG_RUN_ERROR^2 + (WG_DRIFT_LEFT d)^2, d the log ratio of the two baselines' time per
  * token; or, where that is more, the first formula over the repeats inside the two runs. */

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Energy counters (energy.h). */
 #include "experiments/base/energy.h"
 
 #include <dirent.h>
@@ -60,7 +61,7 @@ static void add(wg_energy *e, const char *dir, const char *name)
     e->n++;
 }
 
-/* Adds the domains that are counted: packages, and their memory. */
+/* Adds an entry that is a counted domain: a package, or its memory. */
 static void look_at(wg_energy *e, const char *root, const char *entry)
 {
     char dir[1100], name[32], whole[64];

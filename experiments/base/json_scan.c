@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See json_scan.h. Values are skipped by counting brackets outside of strings. */
+ * The JSON scan (json_scan.h). Values are skipped by counting brackets outside of strings. */
 #include "experiments/base/json_scan.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Measuring the machine's roofline (roofline.h). */
 #include "experiments/base/roofline.h"
 
 #include <string.h>

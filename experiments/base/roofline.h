@@ -11,18 +11,18 @@
 typedef struct wg_machine_bench {
     wg_pool *pool;
     const wg_ops *ops;
-    int type;     /* of the weights of the products */
+    int type;     /* weight type of the products */
     char *stream; /* (bytes) */
     int bytes;
     void *weights, *act; /* a matrix that fits the L2 of each thread, and its input */
     float *y;            /* (threads, rows, n) */
     char *found;         /* (threads, a cache line each): keeps the loads from being optimised away */
-    int *times;          /* (threads): products of the last measurement */
+    int *times;          /* (threads) products of the last measurement */
 } wg_machine_bench;
 
 enum { WG_MACHINE_STREAM = 256 << 20 }; /* larger than most caches */
 
-/* bytes: of the stream; > 0 and at most WG_MACHINE_STREAM, rounded up to whole cache lines. */
+/* bytes: size of the stream, 1 .. WG_MACHINE_STREAM, rounded up to whole cache lines. */
 wg_status wg_machine_bench_open(wg_machine_bench *m, wg_pool *pool, const wg_ops *ops, int type, int bytes, wg_error *err);
 void wg_machine_bench_close(wg_machine_bench *m); /* half-open is fine */
 

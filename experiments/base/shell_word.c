@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See shell_word.h. */
+ * Shell words (shell_word.h). */
 #include "experiments/base/shell_word.h"
 
 #include <string.h>

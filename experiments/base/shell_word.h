@@ -5,7 +5,8 @@
 
 #include <stdio.h>
 
-/* Writes s as one word of a POSIX shell: as it is where no character of it means anything there, else in single quotes. */
+/* Writes s as one word of a POSIX shell: unchanged if the shell gives none of its characters a meaning, else in single
+ * quotes. */
 void wg_put_shell_word(FILE *f, const char *s);
 
 #endif

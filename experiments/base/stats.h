@@ -29,49 +29,49 @@ typedef struct wg_log_ratio {
  *   n - 1;
  *   m - 1, m = 1 / sum h_i^2 the effective number of prompts (Kish 1965), h_i prompt i's mean share of the totals;
  *   2 (sum z_i^2)^2 / sum z_i^4 (Satterthwaite 1946), z_i the centred pseudo-values;
- * and at least 1: a few long prompts, or a few that differ, carry the variance of as few. A prompt
- * whose values are all 0 has not been measured and does not count. False with fewer than WG_INTERVAL_PROMPTS prompts, or when a
- * total is not positive with some prompt left out. */
+ * and at least 1, since a variance that few prompts carry has as few degrees of freedom. A prompt whose values are all 0 has
+ * not been measured and does not count. False with fewer than WG_INTERVAL_PROMPTS prompts, or when a total is not positive with
+ * some prompt left out. */
 bool wg_ratio_log(const wg_ratio *x, const wg_ratio *y, wg_log_ratio *out);
 
-/* ---- how runs differ
-
- * The jackknife over prompts takes prompts for independent. On a machine whose speed drifts neighbours are not, and the ratio
- * of one run is further from that of another than its prompts say. */
+/* ---- differences between runs
+ *
+ * The jackknife over prompts assumes independent prompts. On a machine whose speed drifts, neighbours are not, and ratios of
+ * runs differ by more than their prompts show. */
 
 /* The standard deviation of log S between runs of an undisturbed machine (memory and code lie elsewhere), an assumption that
  * repeated runs replace; and the share of a drift that interleaving leaves (experiments.md: measured 0.06). */
 #define WG_RUN_ERROR 0.01
 #define WG_DRIFT_LEFT 0.1
 
-/* Parts of a run that follow each other in time, for what the requests of one run can say of its drift. */
+/* Consecutive parts of a run, from which one run's drift is estimated. */
 enum { WG_RUN_BLOCKS = 4 };
 
-/* A variance of a log ratio and its degrees of freedom; INFINITY: known. */
+/* A variance of a log ratio and its degrees of freedom; INFINITY: an exact variance. */
 typedef struct wg_between_runs {
     double variance, freedom;
 } wg_between_runs;
 
-/* Of the speed-up of one run, `prompts`, from the same totals by block, `blocks` (WG_RUN_BLOCKS; a block of zeros was not
- * measured): what the jackknife over blocks has more than that over prompts, and WG_RUN_ERROR^2 + (WG_DRIFT_LEFT d)^2, d the
- * logarithm of the largest a / b of a block over the smallest (the baseline's seconds per token). Runs of fewer than two
- * prompts a block have no variance over blocks, and a drift that is slower than the run is not seen by it. freedom: of the
- * interval, by the blocks; INFINITY where they say nothing. */
+/* The variance between runs of one run's speed-up. prompts: its totals by prompt; blocks: the same by block (WG_RUN_BLOCKS; a
+ * block of zeros was not measured). It is the excess of the jackknife over blocks above that over prompts, plus WG_RUN_ERROR^2
+ * + (WG_DRIFT_LEFT d)^2, d the log of the largest over the smallest a / b of a block (the baseline's seconds per token). With
+ * fewer than two prompts a block there is no variance over blocks; drift slower than the run is not seen. freedom: the blocks';
+ * INFINITY: unknown. */
 wg_between_runs wg_ratio_between(const wg_ratio *prompts, const wg_ratio *blocks);
 
-/* The 95 % interval exp(log +- t sqrt(variance)) of a ratio, with what is known between runs (NULL: nothing); false as
- * wg_ratio_log. Degrees of freedom: the fewer of those over prompts and those of `between`, each with the known variance
- * counted. */
+/* The 95 % interval exp(log +- t sqrt(variance)) of a ratio, with the variance between runs (NULL: none); false as
+ * wg_ratio_log. Degrees of freedom: the smaller of those over prompts and of `between`, the former scaled up for the variance
+ * that is known exactly. */
 bool wg_ratio_run_interval(const wg_ratio *r, const wg_between_runs *between, double *lo, double *hi);
 
-/* The 95 % interval over prompts alone: wg_ratio_run_interval without anything between runs. */
+/* The 95 % interval over prompts alone: wg_ratio_run_interval without a variance between runs. */
 bool wg_ratio_interval(const wg_ratio *r, double *lo, double *hi);
 
 /* The 95 % interval of sum a / sum b over n prompts, where sum a may be 0 or negative (b >= 0): value +- t sqrt(variance), by
  * the jackknife of the ratio itself. Prompts with b = 0 do not count; false with fewer than WG_INTERVAL_PROMPTS others. */
 bool wg_ratio_interval_additive(const double *a, const double *b, int n, double *lo, double *hi);
 
-/* The interval as [lo, hi], or null. And both in an object: NAME and NAME_ci. */
+/* The interval as [lo, hi], or null; and ratio and interval as members NAME and NAME_ci of an object. */
 json_t *wg_ratio_interval_json(const wg_ratio *r);
 void wg_ratio_set_json(json_t *o, const char *name, const wg_ratio *r);
 void wg_ratio_set_run_json(json_t *o, const char *name, const wg_ratio *r, const wg_between_runs *between);
@@ -79,8 +79,8 @@ void wg_ratio_set_run_json(json_t *o, const char *name, const wg_ratio *r, const
 /* Sorts v and returns its q-quantile, interpolated between order statistics (type 7); NaN for n == 0. */
 double wg_quantile(double *v, int n, double q);
 
-/* Student's t with `freedom` > 0 degrees of freedom, not necessarily a whole number: the chance of a value beyond +-t, and the
- * t beyond which lies this chance (0 < chance <= 1). */
+/* Student's t with `freedom` > 0 degrees of freedom, not necessarily a whole number: the probability of a value beyond +-t, and
+ * the t for this probability (0 < chance <= 1). */
 double wg_student_beyond(double t, double freedom);
 double wg_student_t(double chance, double freedom);
 

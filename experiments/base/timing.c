@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Clocks and medians (timing.h). */
 #include "experiments/base/timing.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Shared by the benchmarks: medians and lists of numbers. */
+ * Clock, medians and lists of numbers for the benchmarks. */
 #ifndef WG_EXPERIMENTS_BASE_TIMING_H
 #define WG_EXPERIMENTS_BASE_TIMING_H
 
@@ -7,8 +7,8 @@
 
 enum { WG_BENCH_LIST = 16, WG_BENCH_REPEATS = 101 };
 
-/* The clock in seconds: CPU time of the thread for one thread, so that other load on the machine costs time and not
- * precision; wall time for several threads. */
+/* The clock in seconds: CPU time of the thread for one thread, so that other load does not falsify it; wall time for several
+ * threads. */
 double wg_bench_clock(int threads);
 
 double wg_bench_median(double *v, int n); /* sorts v */

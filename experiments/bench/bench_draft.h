@@ -5,8 +5,8 @@
 
 #include "core/base/error.h"
 
-/* Times `spec` ("KIND[:k=v,...]") on a synthetic text of `history` tokens and prints one line. `model`: a file whose
- * tokenizer datastores were built with, or NULL. EINVAL for drafters that run a model. */
+/* Times `spec` ("KIND[:k=v,...]") on a synthetic text of `history` tokens and prints one line. model: a file with the tokenizer
+ * of the datastores, or NULL. EINVAL for drafters that run a model. */
 wg_status wg_bench_draft(const char *spec, const char *model, int history, bool json, wg_error *err);
 
 #endif

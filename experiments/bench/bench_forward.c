@@ -32,8 +32,8 @@ typedef struct pass {
     float *logits;
     int threads;
     const wg_device *device; /* the device whose passes are counted; NULL: it counts none */
-    bool apart;              /* the device has its own memory: the processor waits, and logits stay there */
-    int clock;               /* of wg_bench_clock: threads, or 0 */
+    bool apart;              /* the device has its own memory, where logits stay; the processor waits */
+    int clock;               /* argument of wg_bench_clock: threads, or 0 */
     int32_t token[ROWS_MAX];
 } pass;
 
@@ -42,7 +42,7 @@ typedef struct timing {
     bool recorded;                   /* each timed pass replayed a recorded graph */
     double s, s1, stream, products;  /* seconds of the pass; of a pass of one row; bytes and multiply-adds per second of the
                                       * machine */
-    double experts;                  /* read of each layer, a mean; 0: not counted */
+    double experts;                  /* mean of experts read per layer; 0: not counted */
     double stage[WG_FORWARD_STAGES]; /* seconds of each, means */
 } timing;
 

@@ -10,10 +10,10 @@
 
 typedef struct wg_kernels_bench {
     const char *op;   /* "matmul", "prepare", "attention"; NULL: all */
-    const char *type; /* of weights or cache; NULL: all */
+    const char *type; /* type of weights or cache; NULL: all */
     const char *rows; /* "1,8,16" */
     int context;      /* keys of attention, at least 1 */
-    int megabytes;    /* of weights: more than the caches hold, or the caches are measured */
+    int megabytes;    /* size of the weights; it must exceed the processor's caches */
     int threads;      /* 0: all cores */
     int repeats;      /* 1..WG_BENCH_REPEATS; medians are over these */
     bool pin, json;

@@ -101,7 +101,7 @@ static wg_status read_once(void *user, int fd, size_t bytes, wg_error *err)
     return WG_OK;
 }
 
-/* A line of /proc/self/status, in bytes; 0 where there is none. */
+/* A value of /proc/self/status in bytes; 0: absent. */
 static size_t status_of(const char *key)
 {
     char line[256];
@@ -113,7 +113,7 @@ static size_t status_of(const char *key)
     return kb * 1024;
 }
 
-/* From now on VmHWM is of what follows. */
+/* Resets VmHWM. */
 static void reset_peak(void)
 {
     FILE *f = fopen("/proc/self/clear_refs", "we");

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * The timing device (bench_stages.h). */
 #include "experiments/bench/bench_stages.h"
 
 #include "experiments/base/timing.h"

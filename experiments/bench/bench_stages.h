@@ -12,7 +12,7 @@ typedef struct wg_stages {
     wg_device_class class; /* first: a device's class pointer leads back here */
     const wg_device_class *inner;
     double seconds[WG_FORWARD_STAGES];
-    wg_status failed; /* of a device that works asynchronously: the status that a wait returned; `err` has the message */
+    wg_status failed; /* error of an asynchronous device's wait; `err` has the message */
     wg_error err;
 } wg_stages;
 

@@ -65,7 +65,7 @@ static wg_status measure(const wg_tokenizer *t, const char *name, const char *s,
     return WG_OK;
 }
 
-/* The longest token that is found in any text, without its last byte: as often as there is room. */
+/* Fills a text with repetitions of the longest added token without its last byte. */
 static void fill_prefixes(const wg_tokenizer *t, char *s)
 {
     wg_text longest = { "<", 1 };

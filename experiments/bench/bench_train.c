@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * The benchmark of training (bench_train.h). */
 #include "experiments/bench/bench_train.h"
 
 #include <jansson.h>
@@ -13,7 +14,7 @@
 #include "draft/train/trainer.h"
 #include "experiments/base/timing.h"
 
-enum { UPDATE_SEQUENCES = 12 }; /* of a step, for its tokens per second */
+enum { UPDATE_SEQUENCES = 12 }; /* sequences of a step, for its tokens per second */
 
 typedef struct bench {
     const wg_bench_train_options *o;
@@ -22,18 +23,18 @@ typedef struct bench {
     wg_device device;
     wg_train_ops ops;
     char blas[96];
-    wg_status failed; /* of a device, and */
+    wg_status failed; /* error of a device, and */
     wg_error why;
     wg_net *net;
     wg_optimiser *optimiser;
     int length, rows;
     int32_t *ids;     /* (4, rows) */
-    float *x, *y, *w; /* of the products alone: (rows, widest) twice, (largest matrix, threads) */
+    float *x, *y, *w; /* buffers of the products alone: (rows, widest) twice, (largest matrix, threads) */
     size_t widest, largest;
     wg_train_rows in;
 } bench;
 
-/* Rows of tokens in a line, one document a sequence. */
+/* Fills the rows with tokens, one document a sequence. */
 static void fill(bench *b)
 {
     int32_t *token = b->ids, *target = token + b->rows, *start = target + b->rows, *position = start + b->rows;
@@ -81,11 +82,11 @@ static void products_part(void *arg, int thread, int threads)
         product(b, &(wg_gemm){ .m = m, .n = k, .k = n, .alpha = 1, .a = y, .b = w, .c = x, .lda = n, .ldb = k, .ldc = k });
         product(b, &(wg_gemm){
                        .ta = true, .m = n, .n = k, .k = m, .alpha = 1, .a = y, .b = x, .c = dw, .lda = n, .ldb = k, .ldc = k });
-        wg_ops_clear(&b->ops, x, (size_t)m * (size_t)k * sizeof *x); /* numbers stay finite */
+        wg_ops_clear(&b->ops, x, (size_t)m * (size_t)k * sizeof *x); /* keeps numbers finite */
     }
 }
 
-/* Of one thread its own time; of a device what passes until it is done. */
+/* The clock: CPU time of one thread; wall time of a device, after it is done. */
 static double now(bench *b)
 {
     if (!b->ops.gpu) return wg_bench_clock(wg_pool_threads(b->pool));

@@ -9,9 +9,9 @@
 #include "core/base/error.h"
 
 typedef struct wg_verify_bench {
-    int vocab, rows, repeats;  /* rows: of a chain, its root included */
+    int vocab, rows, repeats;  /* rows: rows of a chain, its root included */
     const char *rule;          /* a rule's name, or "all" */
-    double temperature, top_p; /* of the sampled half */
+    double temperature, top_p; /* of the sampled runs */
     uint64_t seed;
     bool json;
 } wg_verify_bench;

@@ -30,7 +30,7 @@
 enum { CELLS = 4, TOKENS = 128, FOLDERS = 2, PATH_MOST = 512 };
 
 typedef struct bench {
-    char dir[PATH_MOST - 64]; /* the temporary folder */
+    char dir[PATH_MOST - 64]; /* temporary folder */
     int prompts;
     double written, size;                   /* seconds; bytes of both folders' requests */
     double seconds[WG_BENCH_REPEATS], peak; /* peak: bytes */
@@ -43,7 +43,7 @@ static void path_in(const bench *b, char *out, int folder, const char *file)
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-/* A number of this request that is the same in every run of the benchmark. */
+/* A pseudo-random number of this request, equal in every run of the benchmark. */
 static uint32_t draw(int folder, const wg_request *q, int i, int what)
 {
     return wg_philox_at(5, (uint32_t)q->prompt, (uint32_t)(q->cell + 1), (uint32_t)i, (uint32_t)(FOLDERS * what + folder)).v[0];

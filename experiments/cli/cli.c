@@ -31,7 +31,7 @@ int wg_cli_status(wg_status s)
 int wg_cli_fail(const wg_error *err)
 {
     fputs("wager: ", stderr);
-    for (const char *p = err->text; *p; p++) /* names in it may contain any bytes; a terminal gets no control sequences */
+    for (const char *p = err->text; *p; p++) /* names may contain any bytes, but a terminal must get no control sequences */
         fputc((unsigned char)*p < ' ' && *p != '\n' && *p != '\t' ? '?' : *p, stderr);
     fputc('\n', stderr);
     return wg_cli_status(err->code);
@@ -110,7 +110,7 @@ static void print_help(const wg_command *c, const wg_flag *flags)
 
 /* ---- flags --------------------------------------------------------------------------------------------------------- */
 
-enum { FLAGS_MOST = 64 }; /* of a command */
+enum { FLAGS_MOST = 64 }; /* most flags of a command */
 
 static int complain(const char *command, const char *text, const char *word, const char *hint)
 {
@@ -135,7 +135,7 @@ static int set_number(const char *command, const wg_flag *f, const char *value)
     char *end;
     errno = 0;
     const double v = strtod(value, &end);
-    const bool whole = f->type == WG_FLAG_FLOAT || (v == floor(v) && fabs(v) < 9.2e18); /* a long holds it */
+    const bool whole = f->type == WG_FLAG_FLOAT || (v == floor(v) && fabs(v) < 9.2e18); /* a long can hold it */
     const bool inside = (f->min == 0 && f->max == 0) || (v >= f->min && v <= f->max);
     if (end == value || *end || errno || !isfinite(v) || !whole || !inside) {
         fprintf(stderr, "wager %s: %s%s %s: expected %s", command, wg_flag_dashes(f), f->name, value,
@@ -145,14 +145,13 @@ static int set_number(const char *command, const wg_flag *f, const char *value)
         return WG_EXIT_USAGE;
     }
     if (f->type == WG_FLAG_FLOAT) *(double *)f->to = v;
-    else { /* digits are read exactly, other forms such as 1e3 as the real that they are */
-        const long digits = strtol(value, &end, 10);
+    else { /* digits are read exactly, other forms such as 1e3 as a real */ const long digits = strtol(value, &end, 10);
         *(long *)f->to = *end ? (long)v : digits;
     }
     return -1;
 }
 
-/* The words of "a|b|c", in `text`; their number. */
+/* Splits "a|b|c" into words, stored in `text`; returns their number. */
 static int split_choices(const char *value, char text[256], const char *word[WG_FLAG_LIST_MAX])
 {
     int n = 0;
@@ -203,7 +202,7 @@ static int set_value(const char *command, const wg_flag *f, const char *value)
     }
 }
 
-/* The flag of a word: "--name", "--name=value", "-n", "-n value". *value points after '=' or is NULL. */
+/* Finds the flag of a word: "--name", "--name=value", "-n". *value points after '=' or is NULL. */
 static const wg_flag *match_flag(const wg_flag *flags, const char *word, const char **value)
 {
     const char *name = word + (word[1] == '-' ? 2 : 1), *eq = strchr(name, '=');
@@ -216,8 +215,8 @@ static const wg_flag *match_flag(const wg_flag *flags, const char *word, const c
     return NULL;
 }
 
-/* The flag at argv[*at], with its value, which may be the next word. -1, or an exit status. */
-/* seen: (flags) which were read already. */
+/* Reads the flag at argv[*at] with its value, perhaps the next word. Returns -1 or an exit status. */
+/* seen: (flags) flags read before. */
 static int read_flag(const char *command, const wg_flag *flags, bool *seen, int argc, char **argv, int *at)
 {
     const char *word = argv[*at], *value, *other;
@@ -234,7 +233,7 @@ static int read_flag(const char *command, const wg_flag *flags, bool *seen, int 
     }
     if (!value && *at + 1 < argc) {
         value = argv[*at + 1];
-        if (!strncmp(value, "--", 2) && (!value[2] || match_flag(flags, value, &other))) value = NULL; /* the next flag */
+        if (!strncmp(value, "--", 2) && (!value[2] || match_flag(flags, value, &other))) value = NULL; /* it is the next flag */
         else ++*at;
     }
     if (!value) return complain(command, "a value is missing after", word, "");
@@ -261,9 +260,8 @@ static int missing(const wg_command *c, const char *what)
     return WG_EXIT_USAGE;
 }
 
-/* Takes the model's path out of the n words, where a word names it: without -m the first one, when the command needs a model
- * or has no other use for a word; with -m one that is too many. `lead`: words before it. Returns the words that are left, or
- * -1 after a message. */
+/* Takes the model's path from the n words: without -m the first one after `lead` words, if the command needs a model or has no
+ * other use for a word; with -m a surplus one is an error. Returns the number of remaining words, or -1 after a message. */
 static int take_model(const char *command, const wg_flag *model, char **word, int n, int lead, int max)
 {
     const char **path = model->to;

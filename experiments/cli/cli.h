@@ -17,9 +17,9 @@ typedef enum wg_flag_type {
     WG_FLAG_FLOAT,
     WG_FLAG_STRING,
     WG_FLAG_LIST,
-    WG_FLAG_CHOICE,   /* a text that is one of those in `value`, "a|b|c" */
-    WG_FLAG_MODEL,    /* the path of the command's model, which a word may name as well; the command needs one */
-    WG_FLAG_MODEL_IF, /* the same, of a command that does not always need one */
+    WG_FLAG_CHOICE,   /* a word of `value`, "a|b|c" */
+    WG_FLAG_MODEL,    /* the path of the model, also accepted as the first word; required */
+    WG_FLAG_MODEL_IF, /* the same, not always required */
 } wg_flag_type;
 
 enum { WG_FLAG_LIST_MAX = 64 };
@@ -33,16 +33,16 @@ typedef struct wg_flag {
     char letter;      /* 0: none */
     wg_flag_type type;
     void *to;          /* bool, long, double, const char *, wg_flag_list; holds the default */
-    const char *value; /* how the help calls it; flag_values.h has the legal words of some */
+    const char *value; /* name of the value in the help; flag_values.h has the legal words of some */
     const char *doc;
-    double min, max; /* of numbers; both 0: any */
+    double min, max; /* range of numbers; both 0: any */
 } wg_flag;
 
-/* How a name is written, "--" or, of one letter, "-"; and whether there is a letter beside it. */
+/* The dashes before a name ("-" for one letter), and whether the flag has a letter besides its name. */
 static inline const char *wg_flag_dashes(const wg_flag *f) { return f->name[1] ? "--" : "-"; }
 static inline bool wg_flag_letter(const wg_flag *f) { return f->letter && f->name[1]; }
 
-/* The row of a command's model: -m MODEL, --model MODEL, or the first word (behind that which says what the command does). */
+/* The row of a command's model: -m MODEL, --model MODEL, or the first word (after the subcommand's). */
 #define WG_MODEL_ROW(type, to, doc)                                                                                            \
     {                                                                                                                          \
         "model", 'm', type, to, "MODEL", doc "; -m may be left out", 0, 0                                                      \
@@ -55,59 +55,60 @@ typedef struct wg_command {
 } wg_command;
 extern const wg_command wg_commands[]; /* ends with a NULL name */
 
-/* What the program is for and its commands. */
+/* Prints the program's purpose and its commands. */
 void wg_cli_usage(FILE *f);
 
-/* The command of a name; NULL after a message on stderr with the nearest name. */
+/* Finds a command by name; NULL: unknown, after a message on stderr with the nearest name. */
 const wg_command *wg_cli_command(const char *name);
 
-/* -1 when a word may be the first of the command (which has `words`); else the exit status, after a message on stderr. */
+/* Checks the first word of a command that has `words`: -1: legal; else the exit status, after a message on stderr. */
 int wg_cli_check_word(const wg_command *c, const char *word);
 
 /* Parses flags (before, between and after words; "--" ends them) into their fields. Returns -1 to continue; otherwise the exit
  * status to return at once (0 after --help, 2 after a usage error, which has been printed on stderr). `word` receives between
- * min and max words, the model's path not among them. Words of argv are moved to its front. */
+ * min and max words, without the model's path. Words of argv are moved to its front. */
 int wg_cli_parse(const char *command, const wg_flag *flags, int argc, char **argv, const char **word, int min, int max);
 
-/* Gives the flags of a command to a function, without running it: wg_cli_parse, the first that every command calls, hands
- * them over and has the command return. */
+/* Passes the flags of a command to `read` without running the command: wg_cli_parse, which every command calls first, passes
+ * them and makes the command return. */
 typedef void wg_flag_reader(const wg_command *command, const wg_flag *flags, void *user);
 void wg_cli_read_flags(const wg_command *command, wg_flag_reader *read, void *user);
-bool wg_cli_reads_flags(void); /* whether that is happening */
+bool wg_cli_reads_flags(void); /* whether wg_cli_read_flags is running */
 
 /* Prints "wager: message" on stderr and returns the exit status of the code: 2 for usage and configuration, 130 when
  * interrupted, else 1. */
 int wg_cli_fail(const wg_error *err);
 int wg_cli_status(wg_status s);
 
-/* Whether a descriptor is a terminal that takes escape sequences: not so under TERM=dumb. */
+/* Whether a descriptor is a terminal with escape sequences, which TERM=dumb excludes. */
 bool wg_cli_terminal(int fd);
 
-/* The columns that tables may have: those of COLUMNS, or of the terminal; 0, any number: a file or a pipe. */
+/* The width of tables in columns: COLUMNS, or the terminal's; 0: unlimited, for a file or a pipe. */
 int wg_cli_width(int fd);
 
-/* Whether the file to write is the one that is read, after a message on stderr. */
+/* Whether the output file is the input file; if so, it prints a message on stderr. */
 bool wg_cli_is_input(const char *command, const char *in, const char *out);
 
-/* The integers from -1 on of a flag's value, with commas between; v is allocated (wg_free), also on failure. */
+/* Parses the integers >= -1 of a flag's value, separated by commas; v is allocated (wg_free), also on failure. */
 typedef struct wg_cli_ints {
     int32_t *v;
     int n;
 } wg_cli_ints;
 wg_status wg_cli_read_ints(const char *flag, const char *text, wg_cli_ints *out, wg_error *err);
 
-/* A weight type that can be written, by its name; -1 after an explanation on stderr. */
+/* Finds a writable weight type by name; -1: none, after a message on stderr. */
 int wg_cli_weight_type(const char *command, const char *name);
 
-/* The element type of the cache of a name of WG_KV_TYPE_VALUES (NULL: f16). */
+/* The element type of the cache for a name of WG_KV_TYPE_VALUES (NULL: f16). */
 int wg_cli_kv_type(const char *name);
 #define WG_KV_TYPE_VALUES "f32|f16|bf16|q8"
 #define WG_KV_TYPE_DOC "element type of the cache"
 
-/* wg_profile_options.say on stderr. */
+/* Prints wg_profile_options.say on stderr. */
 void wg_cli_say_profile(void *unused, bool warning, const char *text);
 
-/* The chat template of --chat (one of WG_CHAT_VALUES) and --system TEXT (each may be NULL); false after a message on stderr. */
+/* Sets the chat template of --chat (one of WG_CHAT_VALUES) and --system TEXT (each may be NULL); false: unknown, after a
+ * message on stderr. */
 bool wg_cli_chat(const char *command, const char *name, const char *system, wg_chat *out);
 #define WG_CHAT_VALUES "none|model|llama-2|llama-3|chatml|zephyr|vicuna"
 #define WG_CHAT_DOC "chat template of the prompts; model: the one in its file"

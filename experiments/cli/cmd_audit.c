@@ -27,7 +27,7 @@ static json_t *stream_json(const wg_audited *s, const wg_verdict *v)
     json_object_set_new(o, "rule", *s->rule_name ? wg_json_text(s->rule_name) : json_null());
     json_object_set_new(o, "verdict", json_string(wg_verdict_name(v->kind)));
     json_object_set_new(o, "defect", v->kind == WG_VERDICT_DEFECT ? json_string(word_of(v->defect)) : json_null());
-    json_object_set_new(o, "or", v->or < WG_DEFECT_KINDS ? json_string(word_of(v->or)) : json_null());
+    json_object_set_new(o, "or", v->other < WG_DEFECT_KINDS ? json_string(word_of(v->other)) : json_null());
     json_object_set_new(o, "why", wg_json_text(v->why));
     json_object_set_new(o, "log10_e", wg_json_number(wg_bets_log10(&s->bets)));
     json_object_set_new(o, "log10_e_most", wg_json_number(s->highest));
@@ -57,7 +57,7 @@ static void print_stream(const wg_audited *s, const wg_verdict *v)
     if (s->rounds) putchar('\n');
 }
 
-/* The verdict in all: of all rounds together, or the worst of the streams. */
+/* The overall verdict: that on all rounds together, or the worst of the streams'. */
 static wg_verdict verdict_of_all(const wg_auditor *a)
 {
     static const int worse[] = {
@@ -78,7 +78,7 @@ static bool print(const wg_auditor *a, bool json)
     json_t *doc = json_object(), *list = json_array();
     for (int i = 0; i < a->streams; i++) {
         wg_verdict v = wg_auditor_verdict(&a->stream[i]);
-        if (a->streams == 1) v = all; /* all rounds are this stream's */
+        if (a->streams == 1) v = all; /* the stream has all rounds */
         json_array_append_new(list, stream_json(&a->stream[i], &v));
         if (!json) print_stream(&a->stream[i], &v);
     }

@@ -55,7 +55,7 @@ typedef struct arm {
     double seconds[WG_BENCH_REPEATS];
     long passes, emitted, accepted, drafted;
     const wg_device *device; /* the target's device, if it counts its passes */
-    wg_passes_made made;     /* in the timed repeats */
+    wg_passes_made made;     /* passes in the timed repeats */
 } arm;
 
 static wg_passes_made made_by(const arm *a) { return a->device ? a->device->class->made(a->device) : (wg_passes_made){ 0 }; }
@@ -85,8 +85,8 @@ static wg_status arm_run(const bench *b, arm *a, int32_t root, int repeat, wg_er
     return status;
 }
 
-/* recorded: no pass of the target was launched kernel by kernel, except those of a shape that came for the first time.
- * looped: the device decoded all rounds. null: a device that counts neither. */
+/* Prints an arm. recorded: only first passes of a shape were launched kernel by kernel. looped: the device decoded all rounds.
+ * null: the device counts neither. */
 static void print_arm(const bench *b, arm *a, const char *name, double plain)
 {
     const double per_token = wg_bench_median(a->seconds, (int)b->repeats), tau = (double)a->emitted / (double)a->passes;
@@ -140,7 +140,7 @@ static wg_status bench_round(const bench *b, wg_target *t, wg_error *err)
     if (!s) s = arm_open(b, t, &none, "match", NULL, &plain, err);
     if (!s) s = wg_profile_open(&profile, &(wg_profile_options){ .use = b->profile, .say = wg_cli_say_profile }, err);
     if (!s && speculate) s = arm_open(b, t, &draft, b->rule, profile, &spec, err);
-    const int warm = t->device.class->finish ? 2 : 1; /* a device records a graph when the same pass comes again */
+    const int warm = t->device.class->finish ? 2 : 1; /* a device records a graph in the second run of a pass */
     for (int r = -warm; !s && r < b->repeats; r++) {
         s = arm_run(b, &plain, root, r, err);
         if (!s && speculate) s = arm_run(b, &spec, root, r, err);
@@ -161,7 +161,7 @@ static wg_status bench_round(const bench *b, wg_target *t, wg_error *err)
     return s;
 }
 
-/* The flags that it shares with the others have their own defaults here. */
+/* Runs bench verify, for which shared flags have other defaults. */
 static wg_status bench_verify(const bench *b, bool temperature_given, wg_error *err)
 {
     int rows = 17, n = 1;

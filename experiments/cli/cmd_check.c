@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * wager check: reads an experiment like `run` and prints what it would run. Also the dry run of `run`. */
+ * wager check: reads an experiment like `run` and prints the plan of its run. It is also the dry run of `run`. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "experiments/run/preflight.h"
 #include "experiments/run/run_plan.h"
 
-/* Of `auto`: the drafters that it chooses among. */
+/* Prints the drafters that `auto` chooses among. */
 static void print_choices(FILE *f, const wg_cell *cell)
 {
     const wg_option *of = strcmp(cell->setup.drafter->name, "auto") ? NULL : wg_option_find(cell->setup.drafter->options, "of");

@@ -13,7 +13,7 @@
 #include "experiments/base/stats.h"
 #include "experiments/report/html.h"
 
-/* "DIR" or "DIR:CELL". */
+/* Opens "DIR" or "DIR:CELL". */
 static wg_status open_run(wg_compared *r, wg_run_reader **folder, const char *name, wg_error *err)
 {
     struct stat st;
@@ -33,7 +33,7 @@ static wg_status open_run(wg_compared *r, wg_run_reader **folder, const char *na
     return WG_OK;
 }
 
-/* "3%" or "0.03"; negative when it is neither. */
+/* Parses "3%" or "0.03"; negative: another text. */
 static double share_of(const char *text)
 {
     char *end;
@@ -42,7 +42,7 @@ static double share_of(const char *text)
     return end == text || *end || !(v >= 0 && v < 1) ? -1 : v;
 }
 
-/* The exit status under --fail-if-slower: a cell that cannot be judged has not passed. */
+/* The exit status under --fail-if-slower; a cell without a verdict fails. */
 static int judge(const json_t *result, double share, const char *limit, int status)
 {
     int unknown;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * wager completion: the script that has a shell complete commands, flags and values. wager help: what --help of a command says,
- * or its manual page. */
+ * wager completion: the script with which a shell completes commands, flags and values. wager help: the text of a command's
+ * --help, or its manual page. */
 #include <string.h>
 
 #include "experiments/cli/commands.h"

@@ -9,7 +9,7 @@
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 
-/* Nothing is written that could not run. */
+/* Checks that the written model could run. */
 static wg_status check(const char *in, bool tokenizer, wg_error *err)
 {
     wg_weights *w;

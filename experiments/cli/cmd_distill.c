@@ -13,7 +13,7 @@
 #include "experiments/report/training_plots.h"
 #include "experiments/run/distill_run.h"
 
-/* A number at a path of two keys, or of one and an index; "-" where there is none. */
+/* The text of a number at a path of two keys, or of a key and an index; "-": none. */
 static const char *decimals(const json_t *o, const char *part, const char *key, size_t index, char text[32])
 {
     const json_t *v = part ? json_object_get(json_object_get(o, part), key) : json_object_get(o, key);
@@ -23,7 +23,7 @@ static const char *decimals(const json_t *o, const char *part, const char *key, 
     return text;
 }
 
-/* Why there are no numbers of held-out documents, and how to have some. */
+/* Explains why there are no results on held-out documents, and how to get them. */
 static void explain_empty(const wg_distill_config *c)
 {
     const wg_train_data *d = &c->train.data;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * wager export: a student for other engines, as a Hugging Face folder, a GGUF file or both, with a model card. The writers are
- * those of `wager convert`; here what they wrote is read again and its logits are compared with the source's. */
+ * those of `wager convert`; the written files are read again and their logits compared with the source's. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,15 +25,15 @@
 #include "experiments/run/checkpoint_model.h"
 
 enum { PATH = WG_SAVE_FOLDER_PATH + 300, NAME = 200, USUAL_LENGTH = 4 };
-#define BOUND 1e-3 /* of the largest difference between a logit of the source and one of what was written */
+#define BOUND 1e-3 /* largest difference between logits of the source and of the written model */
 
 typedef struct job {
     const char *model, *to, *type_name, *measured;
-    char weights[PATH]; /* the model, or what was made of a checkpoint */
+    char weights[PATH]; /* the model's file, or one made from a checkpoint */
     wg_flag_list targets;
     bool hf, gguf;
-    int type, threads;               /* type -1: kept */
-    char name[NAME], file[NAME + 8]; /* of the model, and of its GGUF file */
+    int type, threads;               /* type -1: unchanged */
+    char name[NAME], file[NAME + 8]; /* name of the model, and of its GGUF file */
     wg_weights *w;
     wg_save_folder *folder;
     json_t *card;
@@ -41,7 +41,8 @@ typedef struct job {
 
 /* ---- the source -------------------------------------------------------------------------------------------------- */
 
-/* The last component of the model's path, without ".gguf" or ".wgc"; false after a message where it is no name. */
+/* Sets the name: the last component of the model's path, without ".gguf" or ".wgc"; false, after a message: it is not a valid
+ * name. */
 static bool set_name(job *j, const char *given)
 {
     const char *path = given ? given : j->model;
@@ -68,7 +69,8 @@ static wg_status open_source(job *j, wg_error *err)
     wg_tokenizer *t;
     snprintf(j->weights, sizeof j->weights, "%s", j->model);
     if (wg_is_checkpoint(j->model)) {
-        snprintf(j->weights, sizeof j->weights, "%s.gguf", wg_save_folder_part(j->folder)); /* beside it, while it is written */
+        /* beside the output, during writing */
+        snprintf(j->weights, sizeof j->weights, "%s.gguf", wg_save_folder_part(j->folder));
         WG_TRY(wg_checkpoint_model(j->model, j->weights, err));
     }
     WG_TRY(wg_weights_open(&j->w, j->weights, err));
@@ -91,7 +93,7 @@ static wg_status check_target(job *j, const char *path, wg_error *err)
     wg_status s = WG_OK;
     if (!json_is_true(json_object_get(facts, "can_draft")))
         s = wg_fail(err, WG_EVOCAB, "--for %s: %s cannot draft for it: %s", path, j->model, why ? why : "?");
-    json_object_set_new(facts, "path", wg_json_text(path)); /* the target's, in the place of the draft's */
+    json_object_set_new(facts, "path", wg_json_text(path)); /* the target's path replaces the draft's */
     json_array_append_new(json_object_get(j->card, "targets"), facts);
     return s;
 }
@@ -116,7 +118,7 @@ static wg_status describe_source(job *j, wg_error *err)
     json_t *measured = NULL, *training = wg_training_record(j->model);
     snprintf(weights, sizeof weights, "%s%s", j->model,
              stat(j->model, &st) == 0 && S_ISDIR(st.st_mode) ? "/model.safetensors" : "");
-    const bool hashed = wg_sha256_file(weights, hex, NULL) == WG_OK; /* not of a folder with shards */
+    const bool hashed = wg_sha256_file(weights, hex, NULL) == WG_OK; /* false for a folder with shards */
     j->card = json_pack("{s:s, s:o, s:o, s:b, s:s?, s:o, s:s?, s:[], s:[], s:[], s:o}", "name", j->name, "folder",
                         wg_json_text(j->to), "source", wg_json_text(j->model), "hf", j->hf, "gguf", j->gguf ? j->file : NULL,
                         "type", j->type_name ? wg_json_text(j->type_name) : json_null(), "source_sha256", hashed ? hex : NULL,
@@ -131,7 +133,7 @@ static wg_status describe_source(job *j, wg_error *err)
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-/* As what the source is read to be compared: its own types where they are kept, else the type that was written. */
+/* The types in which the source is read for the comparison: its own if unchanged, else the written type. */
 static const char *source_as(const job *j, bool folder)
 {
     if (j->type >= 0) return wg_type_name(j->type);
@@ -157,12 +159,12 @@ static wg_status add_check(job *j, const char *name, const char *as, wg_logit_ro
     return WG_OK;
 }
 
-/* Reads again what was written (`part`, or a file in it) and compares. */
+/* Reads the written model (`part`, or a file in it) and compares it with the source. */
 static wg_status check_written(job *j, const char *name, bool folder, wg_error *err)
 {
     char path[PATH];
     const char *as = source_as(j, folder);
-    wg_logit_rows row[3] = { { 0 } }; /* source, written, source as it is stored */
+    wg_logit_rows row[3] = { { 0 } }; /* source, written model, source in its stored types */
     wg_status s = wg_logit_rows_read(&row[0], j->weights, as, j->threads, err);
     if (s == WG_OK) s = wg_logit_rows_read(&row[1], in_part(j, folder ? "" : name, path), NULL, j->threads, err);
     if (s == WG_OK && as) s = wg_logit_rows_read(&row[2], j->weights, NULL, j->threads, err);

@@ -38,16 +38,16 @@ typedef struct generate {
     long n, top_k, penalty_window, seed, threads;
     double temperature, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty;
     bool json, allow_nan, pin, audit, plugin_rule, law_only;
-    wg_setup_target external; /* of `kind`, where there is one */
+    wg_setup_target external; /* set if `kind` is */
 } generate;
 
 typedef struct printer {
     const wg_tokenizer *tokenizer;
     wg_stream stream;
-    char *text; /* (room) of one token */
+    char *text; /* (room) text of one token */
     size_t room;
     bool colour, green, quiet;
-    int from;       /* the first token that is not printed yet */
+    int from;       /* first token not yet printed */
     double seconds; /* seconds spent on printing */
 } printer;
 
@@ -79,11 +79,11 @@ static void put_end(printer *p)
     p->green = false;
 }
 
-/* What the text has of plain decoding's law. */
+/* The relation of the text's law to plain decoding's. */
 typedef struct law {
     bool lossless;
-    const char *rests_on;  /* what that rests on (wg_law_rests_on), or NULL */
-    const char *withdrawn; /* in words, or NULL */
+    const char *assumes;   /* the unproved assumption of that (wg_law_assumes); NULL: none */
+    const char *withdrawn; /* why it is not lossless, or NULL */
     char words[200];
 } law;
 
@@ -95,10 +95,10 @@ static void find_law(const generate *g, const wg_engine *e, const wg_seq *s, law
     const bool outside = wg_component_is_outside(&wg_program_plugins, d->class, (const char *)d + d->class->options_at);
     out->withdrawn = wg_verifier_withdrawn(rule, temperature, &s->counts.audit, out->words, sizeof out->words);
     out->lossless = wg_verifier_lossless(rule, temperature) && !(g->device && wg_device_is_fast(g->device)) && !out->withdrawn;
-    out->rests_on = out->lossless ? wg_law_rests_on(rule, g->plugin_rule, temperature, outside) : NULL;
+    out->assumes = out->lossless ? wg_law_assumes(rule, g->plugin_rule, temperature, outside) : NULL;
 }
 
-/* The text ended before it had so many tokens as wanted, because the model's context has no room for more. */
+/* Whether the text ended before its number of tokens because the context was full. */
 static bool full_context(const generate *g, const wg_seq *s)
 {
     return s->finish == WG_FINISH_LENGTH && s->n - s->prompt < g->n;
@@ -112,7 +112,7 @@ static void put_audit(const generate *g, const wg_audit *a, const law *l)
            draws, a->roots, kept, l->withdrawn ? "NOT lossless: " : "nothing found", l->withdrawn ? l->withdrawn : "");
 }
 
-/* Says why a whole text was generated without a draft, and how to have drafts. */
+/* Explains why a whole text was generated without drafts, and how to get them. */
 static void put_undrafted(const generate *g, const wg_drafter *d, const wg_counts *c)
 {
     const bool chosen = c->without_draft[WG_NO_DRAFT_POLICY] > 0;
@@ -144,10 +144,10 @@ static wg_status put_footer(const generate *g, const wg_engine *e, const wg_toke
             "output %.12s]\n",
             n, full_context(g, s) ? " (the context is full)" : "", rate, tau, c->accepted, c->drafted, s->prompt, prefill * 1e3,
             drafter, rule,
-            !l.lossless  ? " (LOSSY)"
-            : l.rests_on ? " (lossless if "
-                         : "",
-            l.rests_on ? l.rests_on : "", l.rests_on ? ")" : "", g->law_only ? " (law only)" : "", hash);
+            !l.lossless ? " (LOSSY)"
+            : l.assumes ? " (lossless if "
+                        : "",
+            l.assumes ? l.assumes : "", l.assumes ? ")" : "", g->law_only ? " (law only)" : "", hash);
         put_undrafted(g, d, c);
         put_audit(g, &c->audit, &l);
         return WG_OK;
@@ -157,7 +157,7 @@ static wg_status put_footer(const generate *g, const wg_engine *e, const wg_toke
     WG_TRY(wg_tokenizer_decode(tokenizer, s->token + s->prompt, (size_t)n, false, &text, &bytes, err));
     json_t *ids = json_array();
     for (int i = s->prompt; i < s->n; i++) json_array_append_new(ids, json_integer(s->token[i]));
-    json_t *valid = json_stringn(text, bytes); /* NULL when the text is cut inside a character */
+    json_t *valid = json_stringn(text, bytes); /* NULL: the text is cut inside a character */
     json_t *o = json_pack("{s:o, s:o, s:s, s:i, s:i, s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:s, s:s, s:s, s:b}", "text",
                           valid ? valid : json_null(), "ids", ids, "finish",
                           s->finish == WG_FINISH_EOS ? "stop"
@@ -171,7 +171,7 @@ static wg_status put_footer(const generate *g, const wg_engine *e, const wg_toke
     const char *profile = wg_profile_name(wg_engine_env(e)->profile, hash);
     json_object_set_new(o, "profile", *profile ? json_string(profile) : json_null());
     if (g->grammar || g->schema) json_object_set_new(o, "whole", json_boolean(wg_seq_is_whole(s)));
-    json_object_set_new(o, "lossless_if", l.rests_on ? json_string(l.rests_on) : json_null());
+    json_object_set_new(o, "lossless_if", l.assumes ? json_string(l.assumes) : json_null());
     json_object_set_new(o, "lossless_withdrawn", l.withdrawn ? json_string(l.withdrawn) : json_null());
     if (g->audit) json_object_set_new(o, "audit", wg_audit_verdict_json(&c->audit));
     wg_json_put_line(o, 0);
@@ -179,7 +179,7 @@ static wg_status put_footer(const generate *g, const wg_engine *e, const wg_toke
     return WG_OK;
 }
 
-/* The constraint of the flags, for a sequence. */
+/* Sets the constraint of the flags for a sequence. */
 static wg_status constrain(const generate *g, wg_engine *e, const wg_tokenizer *t, wg_seq *s, wg_constrained *c, wg_error *err)
 {
     WG_TRY(wg_constrained_open(c, g->grammar, g->schema, t, wg_engine_target(e)->vocab, err));
@@ -220,7 +220,7 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
         return wg_nomem(err, p.room, "the text of a token");
     }
     if (!g->json) fwrite(prompt.s, 1, prompt.n, stdout);
-    if (!g->json && g->chat.family) fputs("\n\n", stdout); /* the answer begins anew */
+    if (!g->json && g->chat.family) fputs("\n\n", stdout); /* the answer begins a paragraph */
     p.stream.started = true;
     double start = wg_clock_now();
     status = wg_engine_prefill(e, s, err);
@@ -238,8 +238,8 @@ static wg_status generate_with(const generate *g, wg_engine *e, const wg_target 
     return status;
 }
 
-/* The drafter of the flags. -d FILE: `auto` over that model where the target is computed here on a CPU; elsewhere `model`,
- * since a device drafts chains of one length without the host. */
+/* Chooses the drafter of the flags. -d FILE means `auto` over that model if the target runs on a CPU; else `model`, since a
+ * device drafts chains of one length without the host. */
 static wg_status choose_draft(const generate *g, wg_drafter_choice *out, wg_error *err)
 {
     const bool here = (!g->device || !strcmp(g->device, "cpu")) && !g->law_only;
@@ -375,7 +375,7 @@ int wg_cmd_generate(int argc, char **argv)
         return WG_EXIT_USAGE;
     }
     wg_error err;
-    char *input = NULL; /* of standard input */
+    char *input = NULL; /* text of standard input */
     wg_status s = WG_OK;
     g.prompt_bytes = strlen(g.prompt);
     if (!strcmp(g.prompt, "-")) s = read_prompt(&g, &input, &err);

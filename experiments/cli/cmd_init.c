@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * wager init: writes an experiment to begin with, with comments, whose paths are relative to its file. It is checked as `wager
- * check` does, and not kept where that fails. */
+ * wager init: writes a first experiment with comments and paths relative to its file. It is checked as by `wager check`, and
+ * removed if the check fails. */
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
@@ -19,19 +19,19 @@
 #include "experiments/run/runner.h"
 
 typedef struct init {
-    const char *file, *target, *draft, *prompts; /* prompts NULL: those of the program are written beside the file */
+    const char *file, *target, *draft, *prompts; /* prompts NULL: the built-in ones are written beside the file */
     char own[PATH_MAX];                          /* their path */
 } init;
 
-/* "dir/" of a path; "." where it has none. */
+/* The folder of a path; ".": it has none. */
 static void folder_of(const char *path, char out[PATH_MAX])
 {
     const char *slash = strrchr(path, '/');
     snprintf(out, PATH_MAX, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
 }
 
-/* The path of a file that exists as seen from a folder; absolute where they have only the root in common. Folders are taken
- * without symbolic links, for ".." to be right; the file may be one. */
+/* The path of an existing file as seen from a folder; absolute if they share only the root. Symbolic links of folders are
+ * resolved, so that ".." is right; the file itself may be a link. */
 static wg_status path_from(const char *folder, const char *file, char out[PATH_MAX], wg_error *err)
 {
     char from[PATH_MAX], to[PATH_MAX], in[PATH_MAX];
@@ -55,7 +55,7 @@ static wg_status path_from(const char *folder, const char *file, char out[PATH_M
     return WG_OK;
 }
 
-/* A model as the experiment names it: its path from the folder, or the name by which `wager pull` fetched it. */
+/* The model as the experiment names it: its path from the folder, or the name by which `wager pull` fetched it. */
 static wg_status model_from(const char *folder, const char *model, char out[PATH_MAX], wg_error *err)
 {
     if (!wg_is_model_name(model)) return path_from(folder, model, out, err);
@@ -63,7 +63,7 @@ static wg_status model_from(const char *folder, const char *model, char out[PATH
     return WG_OK;
 }
 
-/* The name of the experiment: that of the file, in characters that a folder's name may have. */
+/* The name of the experiment: the file's, with characters that a folder's name may have. */
 static void name_of(const char *file, char out[64])
 {
     const char *slash = strrchr(file, '/'), *base = slash ? slash + 1 : file;
@@ -77,7 +77,7 @@ static void name_of(const char *file, char out[64])
     if (n == 0) strcpy(out, "experiment");
 }
 
-/* `"key": "path"` as JSON has it. */
+/* Prints `"key": "path"` as JSON. */
 static void put_path(FILE *f, const char *key, const char *path)
 {
     json_t *v = json_string(path);
@@ -129,7 +129,7 @@ static void put_experiment(FILE *f, const char *name, const char *target, const 
             draft ? "length" : "k");
 }
 
-/* A file of this text, which must not be there. */
+/* Writes a file with this text, which must not exist. */
 static wg_status save_new(const char *path, const char *text, wg_error *err)
 {
     wg_save *save = NULL;
@@ -141,7 +141,7 @@ static wg_status save_new(const char *path, const char *text, wg_error *err)
     return s;
 }
 
-/* Writes the prompts of the program beside FILE.json, as FILE-prompts.jsonl. */
+/* Writes the built-in prompts beside FILE.json, as FILE-prompts.jsonl. */
 static wg_status write_prompts(init *o, wg_error *err)
 {
     const size_t n = strlen(o->file), stem = n > 5 && !strcmp(o->file + n - 5, ".json") ? n - 5 : n;
@@ -173,7 +173,7 @@ static wg_status write_file(init *o, wg_error *err)
     return s;
 }
 
-/* As `wager check` does. */
+/* Checks the file like `wager check`. */
 static wg_status check_file(const char *file, wg_error *err)
 {
     wg_config *c;

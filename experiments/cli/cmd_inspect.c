@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * wager inspect: a model's file: metadata, tensors, sizes, memory, tokenizer; which kind of drafter it is, if it is one; and
+ * wager inspect: prints facts of a model's file: metadata, tensors, sizes, memory, tokenizer; its kind if it is a drafter; and
  * whether another model can draft for it. */
 #include <inttypes.h>
 #include <jansson.h>
@@ -135,7 +135,7 @@ static void print_token(const char *name, const json_t *t)
     if (json_is_object(t)) printf(", %s %lld '%s'", name, number(t, "id"), word(t, "text"));
 }
 
-/* "name, name" of an array of texts, or of tokens by their texts. */
+/* Prints "name, name" of an array of texts, or of tokens. */
 static void print_names(const json_t *list)
 {
     size_t i;
@@ -146,7 +146,7 @@ static void print_names(const json_t *list)
 
 static void print_tokenizer(const json_t *t)
 {
-    if (word(t, "refused")) return; /* the error says it */
+    if (word(t, "refused")) return; /* the error tells it */
     printf("tokenizer %s%s%s, %lld tokens, %lld of them control", word(t, "kind"), word(t, "pre") ? ", pre-tokeniser " : "",
            word(t, "pre") ? word(t, "pre") : "", number(t, "size"), number(t, "control_tokens"));
     if (number(t, "beyond_embedding"))
@@ -199,9 +199,9 @@ static void print_text_of(const wg_weights *w, const json_t *o)
 /* ---- the command */
 
 typedef struct inspected {
-    wg_weights *w; /* NULL: it cannot be opened */
+    wg_weights *w; /* NULL: the file cannot be opened */
     wg_tensor_list list;
-    wg_error refused; /* of a file that cannot be a target */
+    wg_error refused; /* why the file cannot be a target */
     wg_status status;
 } inspected;
 
@@ -211,7 +211,7 @@ static void close(inspected *f)
     wg_weights_close(f->w);
 }
 
-/* WG_OK: there are facts to tell, even if the file cannot run. */
+/* WG_OK: the file has facts to print, even if it cannot run. */
 static wg_status open(inspected *f, const char *path, wg_error *err)
 {
     *f = (inspected){ 0 };

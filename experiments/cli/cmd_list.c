@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * wager list: drafters, rules, kernel levels, commands and columns a line each, one drafter or rule with its options, and all
- * options; printed from the tables that the program itself uses. */
+ * wager list: prints drafters, rules, kernel levels, commands and columns, a line each; one drafter or rule with its options;
+ * or all options. The source are the tables that the program uses. */
 #include <stdio.h>
 #include <string.h>
 
@@ -82,7 +82,7 @@ static void option_row(const char *of, const wg_option *o, bool json)
     wg_json_put_line(row, 0);
 }
 
-/* The rows of one group, or with OWN those of no group. */
+/* Prints the rows of one group, or with OWN those of none. */
 static void options(const char *of, const wg_option *table, int group, bool json)
 {
     for (const wg_option *o = table; o && o->name; o++)
@@ -91,7 +91,7 @@ static void options(const char *of, const wg_option *table, int group, bool json
 
 /* ---- a line each -------------------------------------------------------------------------------------------------- */
 
-/* more: what a line of JSON has besides, taken over; NULL: nothing */
+/* more: further members of a JSON line, whose reference is taken; NULL: none */
 static void item_with(const char *kind, const char *name, const char *doc, const char *laws, const char *note, json_t *more)
 {
     json_t *row = json_pack("{s:s, s:s, s:s}", "kind", kind, "name", name, "doc", doc);
@@ -257,10 +257,10 @@ static int one_rule(const char *name, bool json)
     return no_such("rule", name, names);
 }
 
-/* Every option of every drafter, those of a group once. */
+/* Lists every option of every drafter, those of a group once. */
 static void list_options(bool json)
 {
-    if (json) return; /* the drafters and rules have them */
+    if (json) return; /* drafters and rules list them */
     for (int i = 0; wg_drafters[i]; i++) {
         const wg_option *table = wg_drafters[i]->options;
         if (!table || !table->name) continue;
@@ -349,7 +349,7 @@ int wg_cmd_list(int argc, char **argv)
     static const struct {
         const char *name;
         void (*print)(bool json);
-        bool asked; /* listed only if named */
+        bool asked; /* listed only on request */
     } list[] = { { "drafters", list_drafters, false }, { "rules", list_rules, false },
                  { "sampling", list_sampling, false }, { "kernels", list_kernels, false },
                  { "commands", list_commands, false }, { "columns", list_columns, false },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * wager load: how a server of OpenAI's protocol answers under load, as one test or as a sweep of many. */
+ * wager load: measures a server of OpenAI's protocol under load, in one test or a sweep of many. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ typedef struct load {
     const char *url, *model, *key;
 } load;
 
-/* "ttft:200,tpot:20": limits in milliseconds. */
+/* Parses "ttft:200,tpot:20", limits in milliseconds. */
 static wg_status read_goals(wg_load_goals *g, const char *text, wg_error *err)
 {
     static const char *const names[] = { "ttft", "tpot", "e2el" };
@@ -96,7 +96,7 @@ static wg_status check(const load *l, wg_error *err)
     return WG_OK;
 }
 
-/* The test that the flags describe. *arrival and *prompts: owned, in any case. */
+/* Sets the test that the flags describe. The caller frees *arrival and *prompts in any case. */
 static wg_status prepare(load *l, wg_dataset **prompts, double **arrival, wg_error *err)
 {
     wg_load_test *t = &l->test;
@@ -139,7 +139,7 @@ static void show(void *user, int sent, int ended)
     fprintf(stderr, "\r\033[K%d of %d requests sent, %d ended", sent, l->test.requests, ended);
 }
 
-/* Whether each request was answered, or turned away for load. */
+/* Whether each request was answered or rejected because of load. */
 static bool all_well(const json_t *m)
 {
     const json_t *kinds = json_object_get(m, "failed_by_kind");

@@ -19,9 +19,9 @@
 
 enum { TOP = 5, PASS_ROWS = 64 };
 
-/* What the command line asks for. */
+/* The command line's request. */
 typedef struct request {
-    const char *path, *kind, *device, *quantize; /* kind: of an external target, or NULL */
+    const char *path, *kind, *device, *quantize; /* kind: an external target's, or NULL */
     wg_cli_ints tokens, parents;                 /* parents.v NULL: a sequence */
     wg_save *out;                                /* NULL: to standard output */
     int threads, kv_type;
@@ -93,7 +93,7 @@ static void print_row(const wg_target *t, int row, int32_t token, const float *x
     putchar('\n');
 }
 
-/* Passes of at most PASS_ROWS rows; every row's logits go to the printer or the file. */
+/* Runs passes of at most PASS_ROWS rows; the logits of every row are printed or written to the file. */
 static wg_status run_passes(const request *r, const wg_target *t, wg_kv_seq *kv, wg_batch *b, float *logits, wg_error *err)
 {
     const wg_cli_ints *tokens = &r->tokens, *parents = &r->parents;

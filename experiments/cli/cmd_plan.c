@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * wager plan: whether speculation pays for a model on this machine, and with what, by measurement (plan_speculation.h); or,
- * for a draft model, predictions of its chains and trees at one or several numbers of sequences (plan_forecast.h). */
+ * wager plan: measures whether speculation pays for a model on this machine, and with which draft (plan_speculation.h); or
+ * predicts a draft model's chains and trees at one or several batch sizes (plan_forecast.h). */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@
 
 typedef struct plan {
     wg_plan_options o;
-    wg_plan_forecast f;  /* what is only predicted */
+    wg_plan_forecast f;  /* options of predictions */
     const char *batches; /* "4" or "1..64"; NULL: not given */
 } plan;
 
@@ -24,7 +24,7 @@ static int complain(const char *why)
     return WG_EXIT_USAGE;
 }
 
-/* The predictions, with the options that both plans have. */
+/* Runs the predictions with the options that both plans share. */
 static int foretell(plan *p)
 {
     const wg_plan_options *o = &p->o;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * wager prove: every rule on every law that it accepts, on chains and on trees: the largest deviation of its exact output
- * law from the target's, its acceptance, and the largest acceptance of any lossless rule. Exits with 1 when a lossless rule
- * deviates by more than 1e-12. */
+ * wager prove: proves every rule on every law that it accepts, on chains and trees. It prints the largest deviation of the
+ * exact output law from the target's, the acceptance, and the largest acceptance of any lossless rule. Exits with 1 when a
+ * lossless rule deviates by more than 1e-12. */
 #include <jansson.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ typedef struct shape {
     bool ragged, one_hot; /* prove.h */
 } shape;
 
-/* What is proved when nothing is asked for. */
+/* The default shapes. */
 #define WHOLE false, false
 #define RAGGED true, false
 #define ONE_HOT false, true
@@ -71,7 +71,7 @@ typedef struct job {
 
 typedef struct jobs {
     const wg_verifier_class *rule;
-    const void *options; /* of the rule; NULL: defaults */
+    const void *options; /* options of the rule; NULL: defaults */
     bool device;         /* the device's decisions are enumerated, by one thread */
     job *job;
     int n;
@@ -97,7 +97,7 @@ static void print_result(const prove *g, const wg_verifier_class *rule, const jo
     const char *verdict = verdict_of(rule, &j->r);
     const wg_prove_options *o = &j->o;
     const wg_prove_result *r = &j->r;
-    char best[32] = "-"; /* of one step only */
+    char best[32] = "-"; /* defined for one step only */
     if (o->steps == 1) snprintf(best, sizeof best, "%.4f", r->alpha_star);
     if (!g->json) {
         char draft[64];
@@ -119,7 +119,7 @@ static const char *const brief_head = "rule                siblings             
 static const char *const full_head =
     "rule                siblings            vocab draft           steps  cases      runs deviation      tau   alpha  alpha*\n";
 
-/* Prints the lines [first, end) of one law as one line. */
+/* Prints jobs [first, end) of one law as one line. */
 static void print_brief(const wg_verifier_class *rule, const job *first, const job *end)
 {
     wg_prove_result all = { 0 };
@@ -167,7 +167,7 @@ static wg_status prove_on_device(const wg_verifier_class *rule, const wg_prove_o
     return s;
 }
 
-/* A free thread takes the next line. */
+/* A thread's loop: takes the next line until none is left. */
 static void work(void *arg, int thread, int threads)
 {
     jobs *w = arg;
@@ -180,7 +180,7 @@ static void work(void *arg, int thread, int threads)
     }
 }
 
-/* The lines of one rule: its laws by the shapes. */
+/* Adds the lines of one rule: its laws times the shapes. */
 static void plan(const prove *g, jobs *w)
 {
     static const wg_sibling_law laws[] = { WG_LAW_FIXED, WG_LAW_IID, WG_LAW_WITHOUT_REPLACEMENT, WG_LAW_COUPLED };
@@ -204,13 +204,13 @@ static void plan(const prove *g, jobs *w)
                                        .one_hot = s->one_hot,
                                        .cases = s->cases,
                                        .seed = (uint64_t)g->seed };
-            j->o.greedy = w->rule->zero_only; /* the target is the argmax */
+            j->o.greedy = w->rule->zero_only; /* the target is one-hot at the argmax */
             w->n++;
         }
     }
 }
 
-/* Shows the smallest counterexample of a rule, for the law of the first line that convicts it. */
+/* Prints the smallest counterexample of a rule, for the law of the first line that refutes it. */
 static void show_counterexample(const prove *g, const jobs *w, const job *j)
 {
     wg_counterexample c;
@@ -294,7 +294,7 @@ static bool choose_shapes(prove *g)
     return true;
 }
 
-/* The rule, as NAME:option=value,... or from an object (--plugin, whose --rule has only options); class NULL: all. */
+/* Chooses the rule: NAME:option=value,..., or an object's (--plugin, where --rule has only options); class NULL: all. */
 static wg_status choose(const prove *g, wg_rule_choice *c, wg_error *err)
 {
     const size_t n = strcspn(g->rule, ":");

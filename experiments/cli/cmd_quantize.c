@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * wager quantize: any model to a GGUF file of smaller weights, and what that costs in each tensor. */
+ * wager quantize: converts a model to a GGUF file of smaller weights and prints the error of each tensor. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ typedef struct request {
     bool json, verbose;
 } request;
 
-/* One line a tensor, in their order. */
+/* Prints a line for a tensor. */
 static void print_tensor(void *user, const wg_quantize_result *r)
 {
     const request *q = user;
@@ -62,7 +62,7 @@ static wg_status parse(const request *r, wg_quantize *q, wg_error *err)
     return WG_OK;
 }
 
-/* Converts to r->out. Nothing is written that could not run. */
+/* Converts to r->out, after a check that the result could run. */
 static wg_status convert(const request *r, wg_weights *w, size_t *bytes, wg_error *err)
 {
     for (int i = 0; i < wg_weights_count(w); i++) *bytes += wg_weights_at(w, i)->bytes;

@@ -54,7 +54,7 @@ static wg_status read_lengths(asked *a, wg_error *err)
     return WG_OK;
 }
 
-/* The recorded rule by default; with "all", the rules that fit. */
+/* Chooses rules: the recorded one by default, with "all" those that fit. */
 static wg_status choose_rules(asked *a, wg_replay *r, wg_error *err)
 {
     wg_replay_drafts drafts;
@@ -67,7 +67,7 @@ static wg_status choose_rules(asked *a, wg_replay *r, wg_error *err)
         }
         for (int k = 0; wg_verifiers[k] && a->rules < MOST_RULES; k++) {
             const wg_verifier_class *v = wg_verifiers[k];
-            const bool elsewhere = v->zero_only && r->sampling.temperature > 0; /* it would run at another temperature */
+            const bool elsewhere = v->zero_only && r->sampling.temperature > 0; /* it verifies temperature 0 only */
             if (!wg_replay_fits(v, &drafts) || elsewhere) continue;
             WG_TRY(wg_choose_rule(v->name, &a->choice[a->rules], err));
             a->rules++;
@@ -217,7 +217,7 @@ static json_t *exact_json(const wg_exact_run *x, const wg_exact_result *r, const
     json_object_set_new(v, "tokens", json_integer(x->tokens));
     json_object_set_new(v, "drafted_positions", json_integer(x->drafted));
     if (other && other != r) {
-        const wg_ratio ratio = { .a = other->rounds, .b = r->rounds, .n = r->prompts }; /* of the same tokens */
+        const wg_ratio ratio = { .a = other->rounds, .b = r->rounds, .n = r->prompts }; /* tokens are equal */
         json_object_set_new(v, "against_rejection", wg_json_number(wg_ratio_value(&ratio)));
         json_object_set_new(v, "against_ci", wg_ratio_interval_json(&ratio));
     }

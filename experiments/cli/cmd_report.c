@@ -41,14 +41,14 @@ static wg_status write_page(FILE *f, void *arg, wg_error *err)
 /* The form of the output. */
 typedef struct form {
     bool table, csv, markdown, latex;
-    const char *figures, *format; /* the folder of the drawings, and "svg" or "pdf"; NULL: none */
+    const char *figures, *format; /* folder and format ("svg", "pdf") of drawings; NULL: none */
     wg_plot_form drawing;
-    const char *by; /* the rows of CSV, or NULL */
+    const char *by; /* kind of CSV rows, or NULL */
     wg_csv_rows rows;
     const wg_column_choice *columns;
 } form;
 
-/* With LaTeX the table and the figures go to standard output, and this line elsewhere. */
+/* Writes drawings. With LaTeX, table and figures go to standard output and the message to stderr. */
 static wg_status print_figures(const form *as, const wg_run_reader *run, wg_error *err)
 {
     int files;

@@ -16,10 +16,10 @@
 #include "experiments/run/summary.h"
 #include "experiments/report/table.h"
 
-/* Whether some cell has no successful request: that is a failure. */
+/* Whether some cell has no successful request, which fails the command. */
 static bool some_cell_is_empty(const wg_run *run)
 {
-    for (int i = 0; i < run->config->n && !run->config->shard.count; i++) /* in a shard the requests may be another shard's */
+    for (int i = 0; i < run->config->n && !run->config->shard.count; i++) /* a shard may have none of a cell's requests */
         if (run->result[i].requests == 0) return true;
     return false;
 }

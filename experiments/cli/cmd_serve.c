@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * wager serve: starts wager-serve, the program that stands beside this one. It is one of its own because it needs a library for
- * HTTP that nothing else here needs. Its flags, for completion and manual pages, are read from its --help. */
+ * wager serve: starts wager-serve, the program beside this one. It is a separate program because it alone needs an HTTP
+ * library. Its flags, for completion and manual pages, are read from its --help. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "experiments/cli/cli.h"
 #include "experiments/cli/commands.h"
 
-/* Becomes the program; returns where that fails, with errno. */
+/* Replaces this process by the program; on failure it returns with errno. */
 static void start(char **argv)
 {
     static const char name[] = "wager-serve";
@@ -26,7 +26,7 @@ static void start(char **argv)
     if (!base || errno == ENOENT) execvp(name, argv);
 }
 
-/* What the program prints as its help, at most room - 1 bytes; empty where it is not there. */
+/* Reads the program's help, at most room - 1 bytes; empty if it is missing. */
 static void read_help(char *text, size_t room)
 {
     int end[2];
@@ -48,7 +48,7 @@ static void read_help(char *text, size_t room)
     if (child > 0) waitpid(child, NULL, 0);
 }
 
-/* The row of a line "  -x, --name VALUE  what it does", which is cut into its parts; false: it is none. */
+/* Parses a line " -x, --name VALUE doc" in place into a row; false: another line. */
 static bool read_row(char *line, wg_flag *row)
 {
     static const char *const nothing = NULL;

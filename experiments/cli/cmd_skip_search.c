@@ -23,10 +23,10 @@
 
 enum { LONGEST = (int)WG_TREE_MAX > (int)WG_SKIP_LENGTH ? (int)WG_SKIP_LENGTH : (int)WG_TREE_MAX - 1 };
 
-/* In passes of the target over one row. */
+/* Costs in units of a target pass over one row. */
 typedef struct costs {
-    double attention, mlp, head;     /* of one layer; of the embedding, the last norm and the head */
-    double pass[WG_SKIP_LENGTH + 2]; /* of a target pass over i rows; [1] == 1 */
+    double attention, mlp, head;     /* of one layer's sub-layers; head: with embedding and last norm */
+    double pass[WG_SKIP_LENGTH + 2]; /* target pass over i rows; [1] == 1 */
 } costs;
 
 typedef struct outcome {
@@ -64,9 +64,9 @@ static void count_costs(search *s)
     for (int i = 1; i <= WG_SKIP_LENGTH + 1; i++) s->cost.pass[i] = i == 1 ? 1 : s->verify_cost;
 }
 
-static const double TIMED = 0.7; /* seconds that one kind of passes is timed */
+static const double TIMED = 0.7; /* seconds of timing for one kind of pass */
 
-/* Seconds of a pass without any of one kind of sub-layer. */
+/* Times a pass without all sub-layers of one kind. */
 static wg_status time_without(search *s, uint8_t bit, double *seconds, wg_error *err)
 {
     wg_prices time;
@@ -102,7 +102,7 @@ static double cost_of(const search *s, const uint8_t *skip)
     return c;
 }
 
-/* The layer after which the set skips everything and before which nothing; 0: it is no early exit. */
+/* The layer after which the set skips everything and before which nothing; 0: it is not an early exit. */
 static int exit_of(const uint8_t *skip, int layers)
 {
     int e = 0;
@@ -237,7 +237,7 @@ static wg_status write_json(const search *s, wg_save *f, wg_error *err)
 static wg_status run(search *s, wg_error *err)
 {
     const double start = wg_clock_now();
-    wg_save *f = NULL; /* opened first: a search is long */
+    wg_save *f = NULL; /* opened first, since a search is long */
     if (s->out) WG_TRY(wg_save_open(&f, s->out, err));
     wg_status st = find(s, err);
     if (!st && f) st = write_json(s, f, err);

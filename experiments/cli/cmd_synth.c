@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * wager synth: a random model of a known shape. */
+ * wager synth: writes a random model of a known shape. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "experiments/cli/commands.h"
 #include "kernels/types.h"
 
-/* context 0: that of the shape. */
+/* context 0: the shape's. */
 static wg_status synth(const char *like, int type, uint64_t seed, int context, const char *out, wg_error *err)
 {
     for (const wg_synth_shape *s = wg_synth_shapes(); s->name; s++) {

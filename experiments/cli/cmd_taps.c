@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * wager taps: writes the hidden states of texts as a dump (core/file/tap_dump.h), or says what is in one. */
+ * wager taps: writes the hidden states of texts as a dump (core/file/tap_dump.h), or describes one. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -27,9 +27,9 @@ typedef struct request {
     bool json, allow_nan;
 } request;
 
-/* ---- what is in a dump */
+/* ---- describing a dump */
 
-/* "0, 2, 4" of the taps of a sample, or how many there are. */
+/* Writes the taps of a sample as "0, 2, 4", or their number. */
 static void taps_text(const int *tap, int n, int of_sample, char *text, size_t size)
 {
     if (n == 0) snprintf(text, size, "%d tap%s (the layout does not say which)", of_sample, of_sample == 1 ? "" : "s");
@@ -112,7 +112,7 @@ static wg_status add_file(wg_tap_dumper *d, const wg_target *t, const char *path
     return s;
 }
 
-/* A prompt and, if there is one, its answer: the ids of a line of a run. */
+/* Adds the prompt and, if there is one, the answer of a line of a run. */
 static wg_status add_prompt(wg_tap_dumper *d, const request *r, const wg_target *t, const wg_prompt *p, const json_t *line,
                             wg_error *err)
 {
@@ -140,7 +140,7 @@ static wg_status add_prompt(wg_tap_dumper *d, const request *r, const wg_target 
     return s;
 }
 
-/* The texts of plain decoding in a run: the first repeat's first answers. */
+/* Adds the texts of plain decoding in a run: the first answers of the first repeat. */
 static wg_status add_run(wg_tap_dumper *d, const request *r, const wg_target *t, const wg_dataset *prompts, wg_error *err)
 {
     wg_run_reader *run;

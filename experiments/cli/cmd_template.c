@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * wager template: a conversation as the chat template of a model file writes it, or the tokens of that text. */
+ * wager template: renders a conversation by the chat template of a model file, or prints the tokens of that text. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ typedef struct options {
 
 /* ---- the conversation */
 
-/* The list of a JSON file, which may stand under its key in an object; NULL file: nothing is set. */
+/* Sets the list of a JSON file, which may be under its key in an object; file NULL: sets nothing. */
 static wg_status add_list(json_t *data, const char *key, const char *file, wg_error *err)
 {
     wg_json *doc;
@@ -55,7 +55,7 @@ static wg_status add_messages(json_t *data, const options *o, wg_error *err)
     return WG_OK;
 }
 
-/* --set enable_thinking=false: the value is JSON where it can be read as JSON, else a text. */
+/* Sets variables of --set enable_thinking=false; a value that is not JSON is a text. */
 static wg_status add_variables(json_t *data, const wg_flag_list *set, wg_error *err)
 {
     for (int i = 0; i < set->n; i++) {

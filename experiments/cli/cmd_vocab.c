@@ -32,7 +32,7 @@ static wg_status open_tokenizer(wg_tokenizer **t, const char *path, wg_error *er
     return s;
 }
 
-/* Counts the tokens of a file: count[id] of each (NULL: not counted), *n in total. */
+/* Counts the tokens of a file: count[id] each (count NULL: not), *n in total. */
 static wg_status count_tokens(const wg_tokenizer *t, const char *path, long *count, long *n, wg_error *err)
 {
     char *text;
@@ -64,7 +64,7 @@ static int rank_order(const void *pa, const void *pb)
     return a->id < b->id ? -1 : 1;
 }
 
-/* The n most frequent ids, always including the end-of-text tokens: without them no draft could end. */
+/* Chooses the n most frequent ids, always with the end-of-text tokens, without which no draft could end. */
 static void choose(const wg_tokenizer *t, const long *count, ranked *order, int vocab, int32_t *token, int n)
 {
     const int eos = wg_tokenizer_eos(t);

@@ -6,7 +6,7 @@
 
 #include "experiments/cli/cli.h"
 
-/* The first words of commands that have several forms. */
+/* The first words of commands with subcommands. */
 static const char *const benches[] = { "forward", "round",     "perplexity", "draft", "verify", "kernels",
                                        "compare", "tokenizer", "train",      "load",  NULL };
 static const char *const lists[] = { "drafters", "rules",   "sampling", "kernels", "commands", "columns",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The commands of the program, one per cmd_<name>.c. Each takes its own argv, its name first, and returns the exit status. */
+ * The commands of the program, one per cmd_<name>.c. Each takes its argv, beginning with its name, and returns the exit
+ * status. */
 #ifndef WG_EXPERIMENTS_CLI_COMMANDS_H
 #define WG_EXPERIMENTS_CLI_COMMANDS_H
 

@@ -6,7 +6,7 @@
 
 #include "experiments/cli/flag_values.h"
 
-/* Every command with its flags: calls `each` with the file as its argument. */
+/* Calls `each` for every command's flags, with the file as its argument. */
 static void each_command(FILE *f, wg_flag_reader *each)
 {
     for (const wg_command *c = wg_commands; c->name; c++) wg_cli_read_flags(c, each, f);
@@ -21,7 +21,7 @@ static void put_escaped(FILE *f, const char *text, const char *special)
     }
 }
 
-/* In single quotes, for bash and zsh. */
+/* Prints a text in single quotes, for bash and zsh. */
 static void put_quoted(FILE *f, const char *text, const char *special)
 {
     for (; *text; text++) {
@@ -33,7 +33,7 @@ static void put_quoted(FILE *f, const char *text, const char *special)
     }
 }
 
-/* What the first word of a command may be, where it is no path or text: one of its forms, or of `help` a command. */
+/* Whether the first word of a command is a subcommand or, for `help`, a command. */
 static bool has_first_words(const wg_command *c) { return c->words || !strcmp(c->name, "help"); }
 
 static void put_first_words(FILE *f, const wg_command *c)
@@ -158,7 +158,7 @@ void wg_completion_zsh(FILE *f)
 
 /* ---- fish */
 
-/* The lines of a command's flags, for the program that `where` says. */
+/* Prints the lines of a command's flags for the program that `where` names. */
 static void fish_rows(FILE *f, const char *where, const wg_flag *flags)
 {
     for (const wg_flag *o = flags; o->name; o++) {

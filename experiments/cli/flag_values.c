@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See flag_values.h. */
+ * Legal words of flags' values (flag_values.h). */
 #include "experiments/cli/flag_values.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The words that the values of flags may be, by how the help calls a value: names of drafters, rules, weight types, devices,
- * columns, and the words of a choice. Completion and manual pages use it. */
+ * The legal words of flags' values, found by the value's name in the help: drafters, rules, weight types, devices, columns, and
+ * choices. Completion and manual pages use them. */
 #ifndef WG_EXPERIMENTS_CLI_FLAG_VALUES_H
 #define WG_EXPERIMENTS_CLI_FLAG_VALUES_H
 
@@ -9,8 +9,8 @@
 enum { WG_FLAG_VALUES_MOST = 256 };
 
 typedef struct wg_flag_values {
-    const char *word[WG_FLAG_VALUES_MOST]; /* of static tables, or in `text` */
-    int n;                                 /* 0: any text, which may be the path of a file */
+    const char *word[WG_FLAG_VALUES_MOST]; /* in static tables or in `text` */
+    int n;                                 /* 0: any text, perhaps the path of a file */
     char text[256];
 } wg_flag_values;
 

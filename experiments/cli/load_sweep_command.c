@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See load_sweep_command.h. */
+ * The command wager load --sweep (load_sweep_command.h). */
 #include "experiments/cli/load_sweep_command.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ static void show(void *user, int done, int all, const char *server, const wg_swe
     else fprintf(stderr, "\r\033[K%d of %d tests done; %s, %g requests a second", done, all, server, load->rate);
 }
 
-/* The servers of the config that are not tested. */
+/* Prints the servers of the config that are not tested. */
 static void print_left_out(const json_t *left_out)
 {
     for (size_t i = 0; i < json_array_size(left_out); i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * wager load --sweep. */
+ * The command wager load --sweep. */
 #ifndef WG_EXPERIMENTS_CLI_LOAD_SWEEP_COMMAND_H
 #define WG_EXPERIMENTS_CLI_LOAD_SWEEP_COMMAND_H
 

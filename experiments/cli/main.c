@@ -12,8 +12,8 @@
 #include "core/model/device.h"
 #include "experiments/cli/cli.h"
 
-/* The exit status of a command, unless its output was lost or is incomplete: a full disk is a failure, and JSON for which
- * there was no memory. A pipe whose reader went away is not: it had enough. */
+/* The final exit status: the command's, or failure if output was lost (a full disk) or JSON is incomplete for lack of memory. A
+ * closed pipe is not a failure. */
 static int end(int status)
 {
     struct stat out;
@@ -30,7 +30,7 @@ static int end(int status)
 
 int main(int argc, char **argv)
 {
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write(), no signal */
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe becomes an error of write() */
     wg_log_to(wg_log_to_stderr, NULL);
     wg_json_watch_memory();
     if (argc < 2) {

@@ -6,7 +6,7 @@
 #include "experiments/cli/completion.h"
 #include "experiments/cli/flag_values.h"
 
-/* Text in which nothing is a request, an escape or a typographic dash. */
+/* Prints a text with roff requests, escapes and typographic dashes neutralised. */
 static void put(FILE *f, const char *text)
 {
     bool begins = true;
@@ -58,7 +58,7 @@ static void put_flags(const wg_command *c, const wg_flag *flags, void *user)
     for (const wg_flag *o = flags; o->name; o++) put_flag(user, o);
 }
 
-/* The title of a page in capitals, and its version. */
+/* Prints the head of a page: its title in capitals and the version. */
 static void put_head(FILE *f, const char *command)
 {
     fputs(".TH WAGER", f);
@@ -109,7 +109,7 @@ void wg_manual_page(FILE *f, const wg_command *c)
     fputs(".SH NAME\nwager\\-", f);
     put(f, c->name);
     fputs(" \\- ", f);
-    for (const char *s = c->doc; *s; s++) { /* one line of a name: without the full stop at its end */
+    for (const char *s = c->doc; *s; s++) { /* the name line has no full stop */
         const char one[2] = { s == c->doc ? (char)tolower((unsigned char)*s) : *s, '\0' };
         if (*s != '.' || s[1]) put(f, one);
     }

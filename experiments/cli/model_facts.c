@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See model_facts.h. Each section is null where the file has nothing of the kind. */
+ * Facts of a model (model_facts.h). A section is null if the file has nothing of the kind. */
 #include "experiments/cli/model_facts.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "core/text/vocab_map.h"
 #include "core/setup/target.h"
 
-/* Text of a file, which need not be UTF-8: bytes beyond ASCII are then question marks. */
+/* A text of the file; if it is not UTF-8, bytes beyond ASCII become question marks. */
 static json_t *text_of(const char *s, size_t n)
 {
     json_t *whole = json_stringn(s, n);
@@ -22,7 +22,7 @@ static json_t *text(const char *s) { return s ? text_of(s, strlen(s)) : json_nul
 
 /* ---- sections */
 
-/* By all tensors of a folder: an open one has left some aside. */
+/* The dialect of a model, by all tensors of its folder, some of which an open one omits. */
 static json_t *dialect_of(const char *path, const wg_tensor_list *list)
 {
     wg_tensor_list all = { 0 };
@@ -49,8 +49,8 @@ static json_t *architecture_of(const wg_arch *a)
     return o;
 }
 
-/* Memory of a run: weights as the file has them, and the cache for `batch` sequences of `context` tokens, of which it holds the
- * keys and values of `held` at once. */
+/* Memory of a run: the file's weights, and the cache of `batch` sequences of `context` tokens, of which `held` are cached at
+ * once. */
 static json_t *memory_of(const wg_arch *a, double weights, const wg_facts_options *o)
 {
     const int context = o->context ? o->context : a->context;
@@ -90,7 +90,7 @@ static json_t *templates_of(const wg_weights *w)
     return names;
 }
 
-/* rows: of the embedding; 0: not known. Tokens beyond them are refused in prompts. */
+/* Facts of the tokenizer. rows: of the embedding, 0: unknown; prompts may not have tokens beyond them. */
 static json_t *tokenizer_of(const wg_weights *w, int rows)
 {
     wg_tokenizer *t;
@@ -146,7 +146,7 @@ json_t *wg_model_facts(const wg_weights *w, const char *path, const wg_tensor_li
 
 /* ---- a pair */
 
-/* How the vocabularies of two tokenizers agree: "same", "overlap" or "other"; the drafters for each. */
+/* The relation of two tokenizers' vocabularies, "same", "overlap" or "other", with the drafters for it. */
 static json_t *pair_of(const wg_tokenizer *a, const wg_tokenizer *b, json_t *with, json_t *why)
 {
     wg_vocab_map map;
@@ -165,7 +165,7 @@ static json_t *pair_of(const wg_tokenizer *a, const wg_tokenizer *b, json_t *wit
     return o;
 }
 
-/* Files without a tokenizer: only sizes can be compared. */
+/* Compares files without a tokenizer, by vocabulary size only. */
 static json_t *sizes_of(const wg_arch *target, const wg_arch *draft, json_t *with, json_t *why)
 {
     char line[160];
@@ -194,7 +194,7 @@ static json_t *context_of(const wg_arch *target, const wg_arch *draft, bool own_
     return json_integer(draft->context);
 }
 
-/* Both are open and run as models. */
+/* Compares two open files that run as models. */
 static void compare(const wg_weights *w, const wg_weights *d, json_t *o, json_t *with, json_t *why)
 {
     wg_tokenizer *a = NULL, *b = NULL;

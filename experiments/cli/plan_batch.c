@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See plan_batch.h. */
+ * Best drafts by batch size (plan_batch.h). */
 #include "core/base/json.h"
 #include "core/base/json_line.h"
 #include "experiments/cli/plan_batch.h"
@@ -24,7 +24,7 @@ wg_status wg_plan_batches(const char *text, int *first, int *last, wg_error *err
     return WG_OK;
 }
 
-/* The first, the last, powers of two, and every size whose draft differs from that of the one before. */
+/* Whether a size is printed: the first, the last, powers of two, and sizes whose draft differs from the previous size's. */
 static bool shown(const wg_batch_choice *c, int n, int i)
 {
     const wg_batch_choice *x = &c[i], *y = i ? &c[i - 1] : x;
@@ -68,7 +68,7 @@ void wg_plan_batch_json(const wg_batch_choice *c, int n)
 void wg_plan_batch_vllm(const wg_batch_choice *c, int n, const char *draft)
 {
     json_t *ranges = json_array();
-    int most = 1; /* vLLM wants a window even where it is never used */
+    int most = 1; /* vLLM requires a window even if it is unused */
     for (int i = 0, from = 0; i < n; i++) {
         if (c[i].chain > most) most = c[i].chain;
         if (i + 1 < n && c[i + 1].chain == c[i].chain) continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See plan_drafts.h. */
+ * Drafts that `wager plan` tries (plan_drafts.h). */
 #include "experiments/cli/plan_drafts.h"
 
 #include <stdio.h>
@@ -7,13 +7,13 @@
 
 #include "core/setup/spec.h"
 
-/* Lengths by the option that gives them: of a tree more nodes than a chain has tokens. */
+/* Lengths to try, by the option that sets them; trees get more nodes than chains get tokens. */
 static const struct by_option {
     const char *option;
     int length[WG_PLAN_LENGTHS];
 } by_option[] = { { "length", { 4, 2, 8 } }, { "nodes", { 8, 4, 16 } }, { "k", { 4, 2, 8 } }, { NULL, { 0 } } };
 
-/* Look-ups that differ in what they keep; sam, ngram_cache and ngram_hash draft what these do on texts as short as ours. */
+/* The look-ups to try. On texts as short as these, sam, ngram_cache and ngram_hash draft the same. */
 static const wg_plan_draft lookups[] = {
     { "ngram", "k", { 4, 2, 8 }, 3, false },
     { "suffix", "k", { 8, 4, 16 }, 3, false },
@@ -29,7 +29,7 @@ static wg_status add(wg_plan_draft out[WG_PLAN_DRAFTS], int *n, const wg_plan_dr
     return WG_OK;
 }
 
-/* Whether "KIND:k=v,..." sets an option that says how much is drafted. */
+/* Whether "KIND:k=v,..." sets an option for the length of drafts. */
 static bool names_length(const char *spec)
 {
     static const char *const options[] = { "length", "k", "nodes", "tree", "budget", "grow", "policy", "window" };
@@ -39,7 +39,7 @@ static bool names_length(const char *spec)
     return false;
 }
 
-/* A draft that the user names: at several lengths, unless it names one or has none. */
+/* Adds a draft that the user names, at several lengths unless it sets one or has no such option. */
 static wg_status add_asked(wg_plan_draft out[WG_PLAN_DRAFTS], int *n, const char *before, const char *text, wg_error *err)
 {
     wg_plan_draft d = { .asked = true };

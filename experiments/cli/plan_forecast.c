@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See plan_forecast.h. */
+ * Predictions for a draft model (plan_forecast.h). */
 #include "experiments/cli/plan_forecast.h"
 
 #include <jansson.h>
@@ -20,14 +20,14 @@
 #include "experiments/cli/plan_prompts.h"
 #include "experiments/run/calibrate.h"
 
-/* TIMED_ROWS: of the largest pass that is timed; larger ones are in proportion to it, as those bound by arithmetic are. */
+/* TIMED_ROWS: rows of the largest timed pass; larger ones are extrapolated in proportion, as they are bound by arithmetic. */
 enum { KV_F16 = 1, CANDIDATES = WG_TREE_MAX + WG_BENCH_LIST, TIMED_ROWS = 1024 };
 
 /* A candidate draft, and its predictions. */
 typedef struct candidate {
     wg_shape shape; /* a chain is a tree of width 1 */
     bool tree;
-    double tau, tau_lo, tau_hi; /* NaN bounds: the acceptance was given */
+    double tau, tau_lo, tau_hi; /* bounds are NaN if the acceptance was given */
     wg_step_cost step;
     wg_predicted speed;
 } candidate;
@@ -40,8 +40,8 @@ typedef struct planner {
     wg_cost target_cost, draft_cost;
     wg_fit fit[WG_FORECAST_TEXTS];
     int texts, context;
-    double rest;                  /* of a plain step besides its pass: sampling one row and keeping it */
-    double accept[WG_ACCEPT_MAX]; /* of the ranks of q; n_accept 0: not known */
+    double rest;                  /* seconds of a plain step besides its pass: sampling a row and committing */
+    double accept[WG_ACCEPT_MAX]; /* acceptance by rank in q; n_accept 0: unknown */
     int n_accept, n;
     candidate c[CANDIDATES];
 } planner;
@@ -76,14 +76,14 @@ static wg_status read_prompt(planner *p, wg_fit_reader *r, const wg_text *prompt
     chat.model = p->t->weights;
     WG_TRY(wg_chat_encode(p->t->tokenizer, &chat, prompt, 1, &ids, &n, err));
     const int room = p->t->lm->context - (int)p->o->n - 1;
-    const size_t skip = room > 0 && n > (size_t)room ? n - (size_t)room : 0; /* only its end, when it is long */
+    const size_t skip = room > 0 && n > (size_t)room ? n - (size_t)room : 0; /* a long prompt keeps its end only */
     const wg_status s = wg_fit_read(r, (uint32_t)p->texts, ids + skip, (int)(n - skip), (int)p->o->n, &p->fit[p->texts], err);
     wg_free(ids);
     if (!s) p->texts++;
     return s;
 }
 
-/* Those of the file, or the first of the built-in ones. */
+/* Reads the file's prompts, or the first built-in ones. */
 static wg_status read_prompts(planner *p, wg_fit_reader *r, wg_error *err)
 {
     const wg_dataset_options slice = { .limit = (int)p->o->limit, .shuffle = (int)p->o->seed };
@@ -139,12 +139,12 @@ static wg_status add_candidates(planner *p, wg_error *err)
     if (p->n_accept) WG_TRY(wg_bench_numbers("budgets", o->budgets, 1, WG_DRAFT_MAX, budget, &budgets, err));
     for (int i = 0; i < budgets; i++) {
         candidate *c = &p->c[p->n];
-        const int most = budget[i] < WG_TREE_MAX ? budget[i] : WG_TREE_MAX - 1; /* as chains are cut to what a tree holds */
+        const int most = budget[i] < WG_TREE_MAX ? budget[i] : WG_TREE_MAX - 1; /* trees are limited like chains */
         WG_TRY(wg_shape_sequoia(&c->shape, p->accept, p->n_accept, most, (int)o->length, err));
         bool chain = true;
         for (int k = 0; k < c->shape.n; k++) chain = chain && c->shape.children[k] < 2;
         c->tree = true;
-        p->n += !chain; /* chains are among the candidates already */
+        p->n += !chain; /* chains are candidates already */
     }
     return WG_OK;
 }
@@ -155,7 +155,7 @@ static double expect(const planner *p, const candidate *c, int text, int *begun)
                    : wg_forecast_chain(&p->fit[text], c->shape.levels, begun);
 }
 
-/* tau, with its interval over texts where it was measured. */
+/* Predicts tau, with an interval over texts if acceptance was measured. */
 static void foretell_tau(const planner *p, candidate *c)
 {
     double tokens[WG_FORECAST_TEXTS], begun[WG_FORECAST_TEXTS];
@@ -176,7 +176,7 @@ static void foretell_tau(const planner *p, candidate *c)
     if (!wg_ratio_interval(&r, &c->tau_lo, &c->tau_hi)) c->tau_lo = c->tau_hi = NAN;
 }
 
-/* Each sampled row costs as much as a plain step's; a level of a draft is one pass of the draft model. */
+/* Prices a candidate: each sampled row costs as much as in a plain step, each level of a draft one pass of the draft model. */
 static void price(const planner *p, candidate *c, int batch, const wg_step_cost *plain)
 {
     const double k = batch, rows = c->shape.n;
@@ -186,7 +186,7 @@ static void price(const planner *p, candidate *c, int batch, const wg_step_cost 
         c->step.draft += wg_cost_pass(&p->draft_cost, wide * k, p->context, k) / k + p->rest * wide;
     }
     c->speed = wg_cost_speedup(c->tau, &c->step, plain, fmax(p->target_cost.error, p->draft_cost.error), p->draft_cost.error);
-    if (isfinite(c->tau_lo)) { /* both errors, as independent ones */
+    if (isfinite(c->tau_lo)) { /* combines both errors as independent */
         const double lo = log(c->speed.lo / c->speed.speedup), hi = log(c->speed.hi / c->speed.speedup);
         const double down = log(c->tau_lo / c->tau), up = log(c->tau_hi / c->tau);
         c->speed.lo = c->speed.speedup * exp(-sqrt(lo * lo + down * down));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See plan_print.h. */
+ * Printing a plan (plan_print.h). */
 #include "experiments/cli/plan_print.h"
 
 #include <jansson.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See plan_prompts.h. */
+ * The built-in prompts (plan_prompts.h). */
 #include "experiments/cli/plan_prompts.h"
 
 const wg_plan_prompt wg_plan_prompts[WG_PLAN_PROMPTS] = {

@@ -3,7 +3,7 @@
 #ifndef WG_EXPERIMENTS_CLI_PLAN_PROMPTS_H
 #define WG_EXPERIMENTS_CLI_PLAN_PROMPTS_H
 
-/* Kinds alternate, so that the first n prompts have as much of each as n allows. */
+/* Kinds alternate, so that the first n prompts are balanced. */
 enum { WG_PLAN_KINDS = 4, WG_PLAN_PROMPTS = 16 };
 
 typedef struct wg_plan_prompt {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See plan_speculation.h. */
+ * The plan for a model (plan_speculation.h). */
 #include "experiments/cli/plan_speculation.h"
 
 #include <math.h>
@@ -14,24 +14,25 @@
 #include "experiments/config/dataset.h"
 #include "experiments/record/run_writer.h"
 
-/* Of the time after loading: shares at which the first arms must be warm and the first two stages end. Tokens of a text. */
+/* READY and the shares below: parts of the time after loading by which the first arms must be warm and the first two stages
+ * end. SCREEN_*: tokens of a text. */
 #define READY 0.15
 #define FIRST 0.3
 #define SECOND 0.45
-enum { SCREEN_LEAST = 8, SCREEN_MOST = 32, FEWEST = 2 }; /* FEWEST: texts of the first stage without which there is no second */
+enum { SCREEN_LEAST = 8, SCREEN_MOST = 32, FEWEST = 2 }; /* FEWEST: texts that the first stage must have for a second one */
 
 typedef struct planner {
     const wg_plan_options *o;
     wg_target *t;
     wg_sampling sampling;
-    double start, loaded; /* wg_clock_now(): of the command, and when the model was loaded */
+    double start, loaded; /* times (wg_clock_now) of the command's start and of the loaded model */
     wg_plan_draft draft[WG_PLAN_DRAFTS];
     int drafts;
-    wg_plan_text text[WG_PLAN_TEXTS]; /* the first `screen` choose, the others judge */
+    wg_plan_text text[WG_PLAN_TEXTS]; /* the first `screen` are for choosing, the others for the verdict */
     int texts, screen;
-    wg_plan_arm arm[WG_PLAN_ARMS];       /* of the stage */
-    wg_plan_candidate *of[WG_PLAN_ARMS]; /* of arm k; of[0] NULL */
-    double text_seconds;                 /* of plain decoding, as those of candidates */
+    wg_plan_arm arm[WG_PLAN_ARMS];       /* arms of the present stage */
+    wg_plan_candidate *of[WG_PLAN_ARMS]; /* candidate of arm k; of[0] is NULL */
+    double text_seconds;                 /* plain decoding's, as in candidates */
     wg_plan_about about;
     wg_plan_result result;
 } planner;
@@ -46,7 +47,7 @@ static wg_status add_text(planner *p, const wg_chat *chat, const char *kind, con
     size_t n;
     WG_TRY(wg_chat_encode(p->t->tokenizer, chat, &turn, 1, &ids, &n, err));
     const int most = p->o->n > SCREEN_MOST ? (int)p->o->n : SCREEN_MOST, room = p->t->lm->context - most - 1;
-    const size_t skip = room > 0 && n > (size_t)room ? n - (size_t)room : 0; /* only its end, when it is long */
+    const size_t skip = room > 0 && n > (size_t)room ? n - (size_t)room : 0; /* a long prompt keeps its end only */
     if (room < 1) {
         wg_free(ids);
         return wg_fail(err, WG_EINVAL, "-n %ld leaves no room for a prompt in the context of %d tokens; give less", p->o->n,
@@ -58,7 +59,7 @@ static wg_status add_text(planner *p, const wg_chat *chat, const char *kind, con
     return WG_OK;
 }
 
-/* The template: as named, or the model's own where it has one that works. */
+/* The chat template: the named one, or the model's own if it works. */
 static wg_chat template_of(planner *p)
 {
     wg_chat chat = p->o->chat;
@@ -92,7 +93,7 @@ static wg_status read_texts(planner *p, wg_error *err)
     }
     p->screen = p->texts < WG_INTERVAL_PROMPTS + 1 ? 0
                 : p->texts / 3 < WG_PLAN_KINDS     ? p->texts / 3
-                                                   : WG_PLAN_KINDS; /* few texts do both */
+                                                   : WG_PLAN_KINDS; /* few texts serve both purposes */
     return WG_OK;
 }
 
@@ -143,7 +144,7 @@ static double sum(const double *v, int n)
     return s;
 }
 
-/* Measures the arms until a share of the time after loading; judge: on the texts that judge, else on those that choose. */
+/* Measures the arms until a share of the time after loading; judge: on the texts of the verdict, else on those for choosing. */
 static wg_status stage(planner *p, int arms, bool judge, double share, wg_error *err)
 {
     const double end = p->start + (double)p->o->seconds, left = end - p->loaded;
@@ -179,7 +180,7 @@ static wg_status stage(planner *p, int arms, bool judge, double share, wg_error 
     return WG_OK;
 }
 
-/* The fastest candidate that is not marked; NULL: there is none that ran. */
+/* The fastest unmarked candidate that ran; NULL: none. */
 static wg_plan_candidate *next_best(wg_plan_result *r)
 {
     wg_plan_candidate *best = NULL;
@@ -228,12 +229,11 @@ static wg_status judge(planner *p, wg_error *err)
     wg_plan_speed speed[WG_PLAN_JUDGED];
     int arms = add_arm(p, 0, NULL), n = 0, best;
     r->best = -1;
-    double each = p->text_seconds; /* of a text by all arms */
+    double each = p->text_seconds; /* seconds of a text by all arms */
     const double left = p->start + (double)p->o->seconds - wg_clock_now();
     for (wg_plan_candidate *c; arms <= WG_PLAN_JUDGED && (c = next_best(r)); c->marked = true) {
         each += c->text_seconds;
-        if (arms > 1 && each * WG_INTERVAL_PROMPTS > left)
-            break; /* one draft with an interval is worth more than two without */
+        if (arms > 1 && each * WG_INTERVAL_PROMPTS > left) break; /* one draft with an interval is better than two without */
         arms = add_arm(p, arms, c);
     }
     if (arms == 1) return WG_OK;

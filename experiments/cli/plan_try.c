@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See plan_try.h. */
+ * Measurements of a plan (plan_try.h). */
 #include "experiments/cli/plan_try.h"
 
 #include <limits.h>
@@ -9,7 +9,7 @@
 #include "core/base/clock.h"
 #include "core/setup/spec.h"
 
-/* SLICE: tokens that an arm decodes before the next one's turn. WARM: tokens of the warm-up. */
+/* SLICE: tokens that an arm decodes in its turn. WARM: tokens of the warm-up. */
 enum { SLICE = 16, WARM = 8 };
 
 const char *wg_plan_rule(const wg_sampling *s) { return s->temperature > 0 ? "rejection" : "match"; }
@@ -37,7 +37,7 @@ static bool go_on(void *until, const wg_seq *s, const wg_tree *verified)
     return s->n < *(const int *)until;
 }
 
-/* Decodes up to `tokens` more tokens; *seconds grows by the time. */
+/* Decodes up to `tokens` more tokens and adds the time to *seconds. */
 static wg_status slice(wg_plan_arm *a, wg_seq *s, int tokens, double *seconds, wg_error *err)
 {
     int until = s->n + tokens;
@@ -62,7 +62,7 @@ static wg_status warm_up(wg_plan_arm *a, const wg_plan_stage *on, wg_error *err)
     return status;
 }
 
-/* Warms all arms. One that cannot run is left out, and so are those that `ready` comes before, but for the first draft. */
+/* Warms all arms up. Arms that cannot run, and those after `ready` except the first draft, are left out. */
 static wg_status warm_all(wg_plan_arm *arm, int n, const wg_plan_stage *on, wg_error *err)
 {
     for (int k = 0; k < n; k++) {
@@ -78,7 +78,7 @@ static wg_status warm_all(wg_plan_arm *arm, int n, const wg_plan_stage *on, wg_e
     return WG_OK;
 }
 
-/* Seconds of one text for all arms, with so many tokens; by the warm-up. */
+/* The expected seconds of one text of `tokens` tokens for all arms, from the warm-up. */
 static double expected(const wg_plan_arm *arm, int n, int tokens)
 {
     double all = 0;
@@ -87,7 +87,7 @@ static double expected(const wg_plan_arm *arm, int n, int tokens)
     return all;
 }
 
-/* Leaves out the last arms as far as there is no time for one text by all; plain decoding and the first draft stay. */
+/* Leaves out last arms until the time suffices for one text by all; plain decoding and the first draft stay. */
 static void leave_out(wg_plan_arm *arm, int n, const wg_plan_stage *on)
 {
     const double left = on->until - wg_clock_now();
@@ -97,7 +97,7 @@ static void leave_out(wg_plan_arm *arm, int n, const wg_plan_stage *on)
     }
 }
 
-/* Tokens to add to each text so that the time holds for all of them, if it does. */
+/* The number of tokens to add to each text so that the time suffices for all texts, if possible. */
 static int tokens_of(const wg_plan_arm *arm, int n, const wg_plan_stage *on)
 {
     const double each = (on->until - wg_clock_now()) / on->texts;
@@ -106,7 +106,7 @@ static int tokens_of(const wg_plan_arm *arm, int n, const wg_plan_stage *on)
     return tokens;
 }
 
-/* Text i by all arms, in turn; which of them begins changes from text to text and from slice to slice. */
+/* Decodes text i by all arms in turn; the first arm rotates by text and slice. */
 static wg_status decode_text(wg_plan_arm *arm, int n, const wg_plan_stage *on, int i, int tokens, wg_error *err)
 {
     wg_seq *seq[WG_PLAN_ARMS] = { NULL };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See prove_drafter_print.h. */
+ * wager prove --drafter (prove_drafter_print.h). */
 #include "experiments/cli/prove_drafter_print.h"
 
 #include <jansson.h>
@@ -14,7 +14,7 @@
 #include "core/setup/spec.h"
 #include "experiments/cli/cli.h"
 
-/* The drafter of a shared object, or of a specification as in --draft. */
+/* Chooses the drafter of a shared object, or of a specification as in --draft. */
 static wg_status choose(const char *spec, wg_drafter_choice *out, wg_error *err)
 {
     struct stat st;
@@ -51,7 +51,7 @@ static void print_lines(const wg_prove_drafter_flags *g, const wg_prove_drafter_
     }
 }
 
-/* Names and options are checked, then everything is enumerated. */
+/* Checks names and options, then runs the prover. */
 static wg_status prove(const wg_prove_drafter_flags *g, const wg_drafter_choice *drafter, const wg_rule_choice *rule, int *bad,
                        wg_error *err)
 {

@@ -13,7 +13,7 @@ typedef struct wg_prove_drafter_flags {
     bool json;
 } wg_prove_drafter_flags;
 
-/* Returns the exit status: 1 where a check fails, or nothing was drafted. */
+/* Returns the exit status; 1: a check fails, or nothing was drafted. */
 int wg_prove_drafter_print(const wg_prove_drafter_flags *g);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * configs/prompts/quickstart.jsonl in the program, for where the checkout is not: text with a NUL behind it, written by
+ * configs/prompts/quickstart.jsonl embedded in the program, for use without a checkout: NUL-terminated text, written by
  * cmake/embed.cmake. */
 #ifndef WG_EXPERIMENTS_CLI_QUICKSTART_PROMPTS_H
 #define WG_EXPERIMENTS_CLI_QUICKSTART_PROMPTS_H

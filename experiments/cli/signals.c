@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See signals.h. */
+ * Signals (signals.h). */
 #include "experiments/cli/signals.h"
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See training_flags.h. */
+ * Flags of training (training_flags.h). */
 #include "experiments/cli/training_flags.h"
 
 int wg_training_flags_parse(wg_training_flags *f, const char *command, const char *threads_0, int argc, char **argv)

@@ -78,7 +78,8 @@ static wg_status override(wg_checker *c, wg_override *all, json_t *root, const c
     WG_TRY(put_parts(c, root, err));
     for (int i = 0; i < c->n_set; i++) {
         wg_override_apply(c, root, &all[i], set[i] + strlen(all[i].path) + 1);
-        for (int k = 0; k < i && wg_path_inside(all[i].path, "sweep"); k++) all[k].reaches = false; /* other objects now */
+        /* its objects were replaced */
+        for (int k = 0; k < i && wg_path_inside(all[i].path, "sweep"); k++) all[k].reaches = false;
         WG_TRY(put_parts(c, root, err));
     }
     return WG_OK;
@@ -168,7 +169,8 @@ static int read_sweep(wg_cell_checker *k, const json_t *root)
 
 /* ---- resolved JSON ----------------------------------------------------------------------------------------------- */
 
-/* An experiment without a constraint or a profile of its own has the digest that it had before there were any. */
+/* Whether a key is omitted: without a constraint or a profile of its own an experiment has the digest of versions that lack
+ * these keys. */
 static bool is_left_out(const wg_setup *setup, const wg_option *row)
 {
     return (!strcmp(row->name, "grammar") && !*setup->top.grammar) ||
@@ -249,7 +251,7 @@ static bool tells(const wg_cell_checker *k, const wg_config *o, const char *path
     return false;
 }
 
-/* A label is no value that a cell is known by. */
+/* Whether a path is a label, which does not identify a cell. */
 static bool is_label(const char *path) { return !strcmp(path, "draft.label"); }
 
 /* The members of the swept keys: an option unchanged, a section reduced to its distinguishing members. */
@@ -287,7 +289,7 @@ static void close_cell(wg_cell *cell)
     wg_choice_close(&cell->lone);
 }
 
-/* Where the value at `path` of the cell stands: in the longest axis that covers it, or at the path itself. */
+/* The source of a cell's value at `path`: the longest axis that covers it, or the path itself. */
 static void cell_origin(const wg_checker *c, const char *path, bool *key, char *buf, size_t size)
 {
     const wg_cell_checker *k = (const wg_cell_checker *)c;
@@ -386,7 +388,7 @@ static wg_status finish(wg_cell_checker *k, wg_config *o, wg_setup *base, const 
     return WG_OK;
 }
 
-/* Everything between a parsed file and a checked config. */
+/* Makes a checked config from a parsed file. */
 static wg_status resolve(wg_cell_checker *k, wg_config *o, wg_override *over, json_t *root, const char *const *set,
                          wg_error *err)
 {

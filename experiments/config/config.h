@@ -32,30 +32,31 @@ static inline wg_dataset_options wg_prompt_options(const wg_setup_prompts *p)
                                  .keep_bytes = p->keep_bytes,
                                  .turns = p->turns };
 }
-/* Whether this top-level option is the same for all cells; a sweep cannot set it. */
+/* Whether this top-level option is common to all cells, so that a sweep cannot set it. */
 bool wg_config_of_all_cells(const char *option);
 
 /* One point of the grid, fully resolved. */
 typedef struct wg_cell {
-    json_t *swept;  /* {"draft.length": 4}: what distinguishes it from its neighbours; {} without a sweep */
+    json_t *swept;  /* {"draft.length": 4}: its swept values; {} without a sweep */
     json_t *config; /* the resolved config without the sweep */
     wg_setup setup;
-    wg_drafter_choice lone; /* the only drafter that the drafter `auto` has; class NULL: it has several, or is another */
+    wg_drafter_choice lone; /* the only component of the drafter `auto`; class NULL: it has several, or the drafter is
+                             * another */
     int dataset;            /* index into wg_config.dataset */
-    int group;              /* cells with the same number differ in draft and verify only: they share a baseline */
+    int group;              /* cells of a group differ in draft and verify only and share a baseline */
 } wg_cell;
 
 struct wg_config {
     const wg_plugins *plugins;  /* borrowed */
-    wg_setup_top top;           /* of the base; wg_config_of_all_cells: which options are the same for all cells */
-    json_t *resolved;           /* with --set applied and defaults filled in; a config file itself */
-    char sha256[WG_SHA256_HEX]; /* of its canonical text */
+    wg_setup_top top;           /* of the base; wg_config_of_all_cells says which options all cells share */
+    json_t *resolved;           /* with --set applied and defaults filled in; itself a valid config */
+    char sha256[WG_SHA256_HEX]; /* digest of its canonical text */
     char hash[13];              /* the first 12 digits */
     wg_cell *cell;
     int n, groups;
     wg_dataset **dataset;
     int datasets;
-    wg_shard shard; /* the shard that is run; set by the command line or the environment, not by the file */
+    wg_shard shard; /* the shard to run, set by the command line or the environment */
 };
 
 /* Reads, overrides, checks and resolves a config. set: strings "a.b=value"; the value is JSON when it parses, else a string.
@@ -68,7 +69,7 @@ void wg_config_close(wg_config *c); /* NULL is fine */
 /* The name of a target device that does not keep the Prefix Law, so that no cell on it is lossless; NULL: there is none. */
 const char *wg_config_fast(const wg_config *c);
 
-/* The drafter whose draft model the cell is about: the only one of `auto`, or the cell's. */
+/* The drafter whose draft model the cell measures: the only component of `auto`, or the cell's drafter. */
 static inline wg_drafter_choice wg_cell_lone(const wg_cell *cell)
 {
     return cell->lone.class ? cell->lone : (wg_drafter_choice){ cell->setup.drafter, cell->setup.draft };

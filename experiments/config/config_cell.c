@@ -8,7 +8,7 @@
 #include "core/base/mem.h"
 #include "core/trace/trace.h"
 
-enum { REQUESTS_MAX = 1 << 24 }; /* of a cell: each has room in memory for its digest */
+enum { REQUESTS_MAX = 1 << 24 }; /* most requests of a cell, each of which needs memory for its digest */
 
 bool wg_config_of_all_cells(const char *option)
 {

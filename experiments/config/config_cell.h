@@ -8,17 +8,17 @@
 #include "experiments/config/sweep.h"
 
 typedef struct wg_cell_checker {
-    wg_checker c; /* first: wg_checker.origin of a cell gets it */
+    wg_checker c; /* first member, since wg_checker.origin of a cell casts it */
     wg_grid grid[WG_GRIDS];
     int n_grids;
-    const wg_grid *now; /* the grid of the cell that is checked, and */
+    const wg_grid *now; /* the grid of the checked cell, and */
     int at[WG_AXES];    /* the index of its value on each axis */
 } wg_cell_checker;
 
 /* Checks of a whole cell: required values, rule against drafter, files. Fills cell->dataset through the owner's `dataset`. */
 void wg_check_cell(wg_checker *c, wg_cell *cell, wg_config *owner);
 
-/* Opens "a.b=value" (whose doc and text the caller closes), and applies it to a config; value: the text behind the "=". */
+/* open parses "a.b=value", whose doc and text the caller closes; apply sets it in a config; value: the text behind the "=". */
 wg_status wg_override_open(wg_override *o, const char *text, wg_error *err);
 void wg_override_apply(wg_checker *c, json_t *root, wg_override *o, const char *value);
 

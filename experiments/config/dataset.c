@@ -77,7 +77,7 @@ const wg_prompt *wg_dataset_find(const wg_dataset *d, const char *id, const char
 
 #define MESSAGES "%s: \"messages\" must be a list of {\"role\": \"user\", \"content\": text}"
 
-/* `messages` of a user's alone, as SPEED-Bench's preparation writes them, as `turns`. */
+/* Converts `messages` of a user alone, as SPEED-Bench's preparation writes them, to `turns`. */
 static wg_status turns_of_messages(json_t *line, const char *where, wg_error *err)
 {
     const json_t *messages = json_object_get(line, "messages"), *m;
@@ -99,7 +99,7 @@ static wg_status turns_of_messages(json_t *line, const char *where, wg_error *er
     return s;
 }
 
-/* SPEED-Bench has a notice in the place of texts that may not be copied. Drafts of it would measure nothing. */
+/* Refuses SPEED-Bench's notices in place of texts that may not be copied; drafts of them would measure nothing. */
 static wg_status refuse_notices(const wg_dataset *d, const json_t *texts, int line, wg_error *err)
 {
     const size_t n = json_is_array(texts) ? json_array_size(texts) : 1;

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Reading the file of a distillation (distill_config.h). */
 #include "experiments/config/distill_config.h"
 
 #include <stdio.h>
@@ -89,7 +90,7 @@ static void check_model(wg_checker *c, const char *section, const json_t *object
     json_decref(head);
 }
 
-/* The terms of a loss replace those before: a sum is written in one place. */
+/* Reads a loss, whose terms replace inherited ones as a whole. */
 static void check_loss(wg_checker *c, const char *section, const json_t *object, wg_distill_student *s)
 {
     double any = 0;
@@ -103,7 +104,7 @@ static void check_loss(wg_checker *c, const char *section, const json_t *object,
                    section);
 }
 
-/* A part of a student, of the file's own sections or of an entry of the list. False: there is none of this name. */
+/* Reads a part of a student, from the file's sections or an entry of the list. False: no such part. */
 static bool check_part(wg_checker *c, const char *place, const char *name, const json_t *v, wg_distill_student *s)
 {
     static const char *const parts[] = { "model", "loss", "optimiser", "schedule", NULL };
@@ -259,7 +260,7 @@ static void check_root(wg_checker *c, const json_t *root, void *into)
     wg_train_check_rest(c, t);
 }
 
-/* ---- what is resolved */
+/* ---- the resolved config */
 
 static json_t *student_json(const wg_distill_student *s)
 {

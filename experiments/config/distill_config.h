@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The file of a distillation (docs/distillation.md): the sections of a training run (train_config.h) beside `target`,
- * `distill`, `students` and `seeds`. A student takes what it leaves out from the sections of the file; every student is there
- * once for each seed. */
+ * `distill`, `students` and `seeds`. A student inherits what it omits from the sections of the file; the list has every student
+ * once per seed. */
 #ifndef WG_EXPERIMENTS_CONFIG_DISTILL_CONFIG_H
 #define WG_EXPERIMENTS_CONFIG_DISTILL_CONFIG_H
 
@@ -15,22 +15,22 @@ enum { WG_DISTILL_NAME = 80, WG_DISTILL_LAYERS = 64 };
 typedef struct wg_distill_options {
     double temperature;
     wg_source_options source;
-    int documents; /* of the evaluation at the end; 0: none */
+    int documents; /* documents of the final evaluation; 0: none */
     bool predict;
     char trace[WG_OPTION_STRING]; /* file or result folder */
 } wg_distill_options;
 extern const wg_option wg_distill_table[], wg_source_table[];
 
-/* Whose embedding and head a student has. */
+/* The source of a student's embedding and head. */
 enum { WG_HEAD_OWN, WG_HEAD_COPIED, WG_HEAD_FROZEN };
 
 typedef struct wg_distill_student {
     char name[WG_DISTILL_NAME]; /* with several seeds NAME-SEED */
     char family_name[WG_DISTILL_NAME];
-    int family, seed; /* its number in the list */
+    int family, seed; /* family: number in the list */
     wg_train_model shape;
     int head;                                  /* WG_HEAD_... */
-    int layer[WG_DISTILL_LAYERS], from_target; /* layers of the target that it begins with; how many, 0: none */
+    int layer[WG_DISTILL_LAYERS], from_target; /* layers of the target that it begins with; their number, 0: none */
     wg_loss_spec loss;
     wg_optimiser_options optimiser;
     wg_schedule_options schedule;
@@ -42,7 +42,7 @@ typedef struct wg_distill_config {
     wg_train_config train;       /* sections that all students share; `model`, `optimiser`, `schedule` are their defaults */
     wg_distill_student *student; /* (students), family by family, seed by seed; owned */
     int students, families, seeds;
-    char *resolved; /* a config itself; owned */
+    char *resolved; /* itself a valid config; owned */
 } wg_distill_config;
 
 /* set: as of wg_train_config_open. ECONFIG: all problems at once, each with its place. ENOMEM. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See input_files.h. */
+ * Files that a run reads (input_files.h). */
 #include "experiments/config/input_files.h"
 
 #include <dirent.h>
@@ -26,7 +26,7 @@ static bool ends_in(const char *name, const char *end)
     return n > k && strcmp(name + n - k, end) == 0;
 }
 
-/* The files of a model's folder. false: it is none. */
+/* Adds the files of a model's folder; false: not a folder. */
 static bool add_folder(json_t *files, const char *path)
 {
     char file[PATH_MAX];
@@ -45,8 +45,7 @@ static bool add_folder(json_t *files, const char *path)
 static void add_model(json_t *files, const char *name)
 {
     char path[PATH_MAX];
-    if (wg_model_path(name, path, NULL) != WG_OK)
-        snprintf(path, sizeof path, "%s", name); /* it is missing, which the digest shows */
+    if (wg_model_path(name, path, NULL) != WG_OK) snprintf(path, sizeof path, "%s", name); /* missing, which its digest shows */
     if (!*path || !add_folder(files, path)) add(files, path);
 }
 

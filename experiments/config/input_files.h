@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The files that a run reads, by content: resume and merge compare them before they continue. A config names files; the
+ * The contents of the files that a run reads, which resume and merge compare before they continue. A config names files; the
  * config's own digest covers their names, not their contents. */
 #ifndef WG_EXPERIMENTS_CONFIG_INPUT_FILES_H
 #define WG_EXPERIMENTS_CONFIG_INPUT_FILES_H
@@ -10,12 +10,11 @@
  *
  * Of a model in a folder all files in it that end in .json or .safetensors are counted.
  *
- * A side file is a regular file that a string option of a drafter names: draft models, pruned vocabularies, trees,
- * datastores, plug-ins; also in the options of component drafters ("hybrid" with second=model:model=F;prune=F) and in the
- * words of a command, except a file to which the command's output is redirected. Side files are found by testing the names,
- * not declared, so a new option or drafter cannot omit one. A word that happens to be a file's name is counted too: an
- * unnecessary refusal is better than two different inputs in one run. null: a model that cannot be read now (it could when
- * the config was checked). */
+ * A side file is a regular file that a string option of a drafter names: draft models, pruned vocabularies, trees, datastores,
+ * plug-ins; also in the options of component drafters ("hybrid" with second=model:model=F;prune=F) and in the words of a
+ * command, except a file to which the command's output is redirected. Side files are found by testing names, not declared, so a
+ * new option or drafter cannot omit one. A word that happens to be a file's name counts, too: an unnecessary refusal is better
+ * than mixed inputs in one run. null: a model that can no longer be read. */
 json_t *wg_files_json(const wg_config *c);
 
 #endif

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Shards and their units (shard.h). */
 #include "experiments/config/shard.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A run divided into shards, one per process or machine. Units are distributed (a unit is a batch of prompts through all
- * arms of its group, so a pair is always measured on one machine); a group with a cross-request drafter goes to one shard as
- * a whole. Requests keep the addresses of their randomness, so the merged shards equal the undivided run, timings apart. */
+ * A run divided into shards, one per process or machine. Units are distributed: a unit is a batch of prompts through all arms
+ * of its group, so a pair is always measured on one machine; a group with a cross-request drafter goes to one shard as a whole.
+ * Requests keep the addresses of their randomness, so the merged shards equal the undivided run, timings apart. */
 #ifndef WG_EXPERIMENTS_CONFIG_SHARD_H
 #define WG_EXPERIMENTS_CONFIG_SHARD_H
 

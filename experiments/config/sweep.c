@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Grids of a sweep (sweep.h). */
 #include "experiments/config/sweep.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Reading the file of a training run (train_config.h). */
 #include "experiments/config/train_config.h"
 
 #include <string.h>

@@ -13,7 +13,7 @@ typedef struct wg_train_model {
     double rope_base, eps;
 } wg_train_model;
 
-/* Sets what the zeros of kv_heads, head_dim and hidden stand for. */
+/* Replaces zeros of kv_heads, head_dim and hidden by their defaults. */
 void wg_train_model_complete(wg_train_model *m);
 
 typedef struct wg_train_data {
@@ -35,15 +35,15 @@ typedef struct wg_train_config {
     char *resolved; /* every option with its value, as JSON; owned */
 } wg_train_config;
 
-/* The sections, for reading and for lists of options; ends with a NULL name. */
+/* The sections of the file; ends with a NULL name. */
 typedef struct wg_train_section {
     const char *name, *doc;
     const wg_option *table;
-    size_t at; /* of its struct in wg_train_config */
+    size_t at; /* offset of its struct in wg_train_config */
 } wg_train_section;
 extern const wg_train_section wg_train_sections[];
 
-/* set: "section.option=value", as of wg_config_open. ECONFIG: all problems at once, each with its place. */
+/* set: "section.option=value", as for wg_config_open. ECONFIG: all problems at once, each with its place. */
 wg_status wg_train_config_open(wg_train_config *out, const char *path, const char *const *set, int n_set, wg_error *err);
 void wg_train_config_close(wg_train_config *c);
 

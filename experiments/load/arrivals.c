@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See arrivals.h. */
+ * Arrival times (arrivals.h). */
 #include "experiments/load/arrivals.h"
 
 #include <jansson.h>
@@ -24,7 +24,7 @@ static double gamma_draw(uint64_t seed, uint32_t index, double shape)
         const double u = wg_philox_double(a.v[0], a.v[1]), w = 1 - wg_philox_double(a.v[2], a.v[3]);
         const double x = wg_normal_quantile(u > 0 ? u : 0x1p-54), v = pow(1 + c * x, 3);
         if (!(1 + c * x > 0) || log(w) >= 0.5 * x * x + d - d * v + d * log(v)) continue;
-        const double less = 1 - wg_philox_double(b.v[0], b.v[1]); /* of shape + 1 to shape: times U^(1 / shape) */
+        const double less = 1 - wg_philox_double(b.v[0], b.v[1]); /* from shape + 1 to shape: times U^(1 / shape) */
         return d * v * (shape < 1 ? pow(less, 1 / shape) : 1) / shape;
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See completion_chunk.h. */
+ * Chunks of completions (completion_chunk.h). */
 #include "experiments/load/completion_chunk.h"
 
 #include <limits.h>

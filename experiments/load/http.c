@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See http.h. */
+ * HTTP exchanges (http.h). */
 #include "experiments/load/http.h"
 
 #include <dlfcn.h>
@@ -52,7 +52,7 @@ struct wg_http {
     CURLM *multi;
     slot *slot;
     wg_http_options o; /* its key is not kept */
-    int slots, ended;  /* ended: as multi_info_read last said */
+    int slots, ended;  /* ended: messages left by the last multi_info_read */
     char key[1024];    /* the header with the key; "": none */
 };
 
@@ -214,7 +214,7 @@ void wg_http_wait(wg_http *h, double seconds)
     int running;
     h->curl.multi_perform(h->multi, &running);
     if (seconds <= 0) return;
-    /* ceil: less than a millisecond left must not spin */
+    /* ceil: rounded up, so that a rest below a millisecond does not spin */
     h->curl.multi_poll(h->multi, NULL, 0, (int)(seconds * 1e3) + 1, NULL);
     h->curl.multi_perform(h->multi, &running);
 }
@@ -300,7 +300,7 @@ wg_status wg_http_open(wg_http **out, const wg_http_options *o, wg_error *err)
                    "this program was built without libcurl: install libcurl4-openssl-dev, configure and build it again");
 }
 
-/* Without a set nothing calls these. */
+/* Unreachable without a set. */
 void wg_http_close(wg_http *h) { wg_assert(!h); }
 wg_status wg_http_start(wg_http *h, int slot, const wg_http_request *r, wg_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A result as an object: what was sent, then what came of it. */
+ * A result as an object: the requests, then their metrics. */
 #include <math.h>
 #include <stdio.h>
 #include <time.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See load_metrics.h. */
+ * Metrics of a load test (load_metrics.h). */
 #include "experiments/load/load_metrics.h"
 
 #include <math.h>
@@ -136,7 +136,7 @@ static void put_totals(json_t *o, const wg_load_measured *m, const totals *t)
 
 static int by_time(const void *a, const void *b)
 {
-    const double *x = a, *y = b; /* time, then +1 or -1: who leaves goes before who comes */
+    const double *x = a, *y = b; /* by time, then departures (-1) before arrivals (+1) */
     return x[0] != y[0] ? (x[0] > y[0]) - (x[0] < y[0]) : (x[1] > y[1]) - (x[1] < y[1]);
 }
 
@@ -188,7 +188,7 @@ static double most_tokens(const wg_load_measured *m)
     return most;
 }
 
-/* ---- what only this test says ------------------------------------------------------------------------------------ */
+/* ---- metrics beyond vLLM's ------------------------------------------------------------------------------------ */
 
 /* latency = TTFT + TPOT (n - 1), with the mean TPOT of the test instead of each request's own, against the measured time until
  * the response was complete: the relative error of each request. */
@@ -227,7 +227,7 @@ static void put_acceptance(json_t *o, double drafts, double draft_tokens, double
     json_object_set_new(o, "spec_decode_source", json_string(source));
 }
 
-/* By the server's counters, or else by its responses; nothing where neither says anything. */
+/* Adds speculation by the server's counters, else by its responses; nothing if neither has any. */
 static void put_speculation(json_t *o, const wg_load_measured *m, const totals *t)
 {
     const wg_server_counters *a = m->before, *b = m->after;

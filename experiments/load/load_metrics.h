@@ -25,15 +25,15 @@ typedef struct wg_load_measured {
     const wg_load_record *record; /* (n) of the requests 0 .. n - 1, in the order in which they were sent */
     int n, planned;               /* requests sent, and those that the test was to send */
     double seconds;               /* from the first request sent to the last end */
-    double client_cpu;            /* seconds of processor time of the client meanwhile */
+    double client_cpu;            /* the client's processor time in seconds during the test */
     wg_load_goals goals;
     double percentile[WG_LOAD_PERCENTILES];
     int percentiles;
-    bool open_loop;                           /* requests arrive by a clock: waiting in the client counts */
-    const wg_server_counters *before, *after; /* NULL: the server has none */
+    bool open_loop;                           /* requests arrive by a clock, so waiting in the client counts */
+    const wg_server_counters *before, *after; /* NULL: unavailable */
 } wg_load_measured;
 
-/* An object; NULL: out of memory. detailed: also the lists of vLLM, one element a request. */
+/* The metrics as an object; NULL: out of memory. detailed: with vLLM's lists, one element per request. */
 json_t *wg_load_metrics(const wg_load_measured *m, bool detailed);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See load_record.h. */
+ * Records of requests (load_record.h). */
 #include "experiments/load/load_record.h"
 
 #include <math.h>

@@ -35,29 +35,29 @@ enum { WG_LOAD_ERROR = 200 };
 
 /* Times are seconds since the test began. An event is one that brought tokens; its tokens arrive together. */
 typedef struct wg_load_record {
-    double arrival, start; /* when it was due, when it was sent */
-    double first, last;    /* the first and the last event; NaN without any */
-    double end;            /* when the response was complete, or given up */
+    double arrival, start; /* times when it was due and when it was sent */
+    double first, last;    /* times of the first and last event; NaN: none */
+    double end;            /* time when the response was complete or aborted */
     int events;
-    double *gap;       /* (events - 1) owned: since the previous event */
-    int *gap_tokens;   /* (events - 1) owned: tokens of the event behind the gap */
-    int room;          /* of both */
-    int first_tokens;  /* of the first event */
-    int tokens;        /* of all; by `usage` where the server sends it, else as counted */
-    bool counted;      /* the tokens of every event were said, and add up to `tokens`; else each stands for one */
-    int prompt_tokens; /* by `usage`; -1: not said */
-    int cached_tokens; /* of these, found in the server's prefix cache; -1: not said */
-    long drafts, draft_tokens, accepted_tokens; /* -1: not said */
-    bool new_connection, without_done;          /* no [DONE] came */
-    int status;                                 /* of HTTP; 0: none */
+    double *gap;       /* (events - 1) owned: seconds since the previous event */
+    int *gap_tokens;   /* (events - 1) owned: tokens of the event after the gap */
+    int room;          /* capacity of both */
+    int first_tokens;  /* tokens of the first event */
+    int tokens;        /* all tokens: by `usage` if the server sends it, else counted */
+    bool counted;      /* the server gave the tokens of every event, and they add up to `tokens`; else each event counts one */
+    int prompt_tokens; /* by `usage`; -1: unknown */
+    int cached_tokens; /* prompt tokens found in the server's prefix cache; -1: unknown */
+    long drafts, draft_tokens, accepted_tokens; /* -1: unknown */
+    bool new_connection, without_done;          /* without_done: no [DONE] came */
+    int status;                                 /* HTTP status; 0: none */
     wg_load_outcome outcome;
     char error[WG_LOAD_ERROR];  /* "" when completed */
-    char sha256[WG_SHA256_HEX]; /* of the text */
-    char *text;                 /* (text_n) owned; NULL unless it is kept */
+    char sha256[WG_SHA256_HEX]; /* digest of the text */
+    char *text;                 /* (text_n) owned; NULL: not kept */
     size_t text_n, text_room;
 } wg_load_record;
 
-/* Adds an event of `tokens` tokens at a time; false: out of memory. */
+/* Adds an event of `tokens` tokens at time `at`; false: out of memory. */
 bool wg_load_record_event(wg_load_record *r, double at, int tokens);
 void wg_load_record_close(wg_load_record *r);
 

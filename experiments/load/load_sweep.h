@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The throughput-latency curve of servers: every server of a config at every load, started anew for each test, or all
- * of them beside each other and loaded in turns, several times over, so that a slow moment of the machine meets all of them
- * (docs/load.md). */
+ * The throughput-latency curve of servers: every server of a config is tested at every load, either started anew for each test,
+ * or beside the others in turns, repeated so that a slow moment of the machine affects all of them (docs/load.md). */
 #ifndef WG_EXPERIMENTS_LOAD_LOAD_SWEEP_H
 #define WG_EXPERIMENTS_LOAD_LOAD_SWEEP_H
 
@@ -24,12 +23,12 @@ typedef struct wg_sweep_options {
 } wg_sweep_options;
 extern const wg_option wg_sweep_option_rows[];
 
-/* A server: a command for the shell, in which {port}, {wager} (this program) and the names of `vary` stand for texts. */
+/* A server: a shell command in which {port}, {wager} (this program) and the names of `vary` are replaced. */
 typedef struct wg_swept_server {
-    char name[WG_SWEEP_NAME];  /* unique: its own, and the labels of what varies */
-    char group[WG_SWEEP_NAME]; /* equal for those that differ in the last member of `vary` alone */
+    char name[WG_SWEEP_NAME];  /* unique: its own name with the labels of varied members */
+    char group[WG_SWEEP_NAME]; /* equal for servers that differ only in the last member of `vary` */
     char command[WG_SWEEP_COMMAND];
-    json_t *labels; /* owned: {"server": .., and each name of `vary`: its label} */
+    json_t *labels; /* owned: {"server": .., each name of `vary`: its label} */
 } wg_swept_server;
 
 /* A load: a number of clients, or a rate (clients 0). */
@@ -44,7 +43,7 @@ typedef struct wg_load_sweep {
     wg_swept_server server[WG_SWEEP_SERVERS];
     wg_swept_load load[WG_SWEEP_LOADS];
     int servers, loads;
-    json_t *left_out; /* owned: [{"server": .., "needs": a program that is not there}, ..] */
+    json_t *left_out; /* owned: [{"server": .., "needs": the missing program}, ..] */
     json_t *extra;    /* borrowed from doc; NULL: none */
     wg_dataset *prompts;
 } wg_load_sweep;
@@ -53,10 +52,10 @@ typedef struct wg_load_sweep {
 wg_status wg_load_sweep_open(wg_load_sweep **out, const char *path, wg_error *err);
 void wg_load_sweep_close(wg_load_sweep *s); /* NULL is fine */
 
-/* Runs it into a new folder, or with `resume` goes on with one: config.json, machine.json, points.jsonl (a line a test, written
- * when it has ended), servers/NAME.log, then summary.json and report.html. program: of this process, for {wager}. progress
- * (may be NULL) is told what is about to run. Errors: EINTERRUPTED; EIO of a server that does not start, with its log; those
- * of a test that no request survived are lines of the result, not errors. */
+/* Runs the sweep into a new folder, or with `resume` continues one: config.json, machine.json, points.jsonl (a line per test,
+ * written when it has ended), servers/NAME.log, then summary.json and report.html. program: this process's, for {wager}.
+ * progress (may be NULL) is called before each test. Errors: EINTERRUPTED; EIO: a server does not start (with its log). A test
+ * in which all requests fail is a line of the result, not an error. */
 typedef struct wg_sweep_run {
     const char *folder, *program;
     bool resume;
@@ -66,13 +65,13 @@ typedef struct wg_sweep_run {
 } wg_sweep_run;
 wg_status wg_load_sweep_run(const wg_load_sweep *s, const wg_sweep_run *run, wg_error *err);
 
-int wg_load_sweep_tests(const wg_load_sweep *s); /* in all */
+int wg_load_sweep_tests(const wg_load_sweep *s); /* number of tests */
 
-/* From the lines: medians over the tests of each server at each load, and its throughput over that of the best other of its
- * group at the same load, as a ratio of totals over the repeats and turns of both, with the 95 % interval of the jackknife. */
+/* Summarises the lines: medians over the tests of each server at each load, and its throughput over that of the best other
+ * server of its group at the same load, as a ratio of totals over repeats and turns, with the 95 % jackknife interval. */
 json_t *wg_load_sweep_summary(const wg_load_sweep *s, const json_t *points);
 
-/* The page of a summary. machine: of machine.json. */
+/* Writes the page of a summary. machine: the contents of machine.json. */
 wg_status wg_load_sweep_page(const char *path, const wg_load_sweep *s, const json_t *summary, const json_t *machine,
                              wg_error *err);
 
@@ -81,7 +80,7 @@ wg_status wg_load_sweep_page(const char *path, const wg_load_sweep *s, const jso
 typedef struct wg_server_under_test wg_server_under_test;
 
 /* Starts the command in a process group of its own, on a free port, with its output in the file `log`, and waits until it is
- * ready. EIO with the end of the log when it ends or is not ready in time. */
+ * ready. EIO, with the end of the log: it ended, or was not ready in time. */
 wg_status wg_server_start(wg_server_under_test **out, const char *command, const char *program, const char *log, double seconds,
                           const volatile sig_atomic_t *stop, wg_error *err);
 const char *wg_server_url(const wg_server_under_test *s);

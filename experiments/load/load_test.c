@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See load_test.h. */
+ * Load tests (load_test.h). */
 #include "experiments/load/load_test.h"
 
 #include <math.h>
@@ -27,10 +27,10 @@ typedef struct flight {
     wg_load_record *record; /* NULL: a warm-up, which is not recorded */
     wg_sse sse;
     bool busy, finished; /* finished: a finish_reason came */
-    long said;           /* completion tokens by usage; -1: not said */
+    long said;           /* completion tokens by usage; -1: unknown */
     long counted;        /* tokens of events so far */
-    bool all_counted;    /* by every event */
-    char *body;          /* (body_n) owned: the beginning of an error's body, or a whole answer that is no stream */
+    bool all_counted;    /* every event gave its tokens */
+    char *body;          /* (body_n) owned: beginning of an error's body, or a whole answer without stream */
     size_t body_n, body_room;
     wg_sha256_state digest;
 } flight;
@@ -42,7 +42,7 @@ struct loader {
     flight *flight; /* (slots) */
     int slots, busy;
     double *arrival, began; /* arrival: (requests) owned */
-    char url[1024];         /* of completions */
+    char url[1024];         /* address of completions */
     bool nomem;
 };
 
@@ -93,10 +93,10 @@ static void take_numbers(flight *f, const wg_completion_chunk *c)
     if (c->accepted_tokens >= 0) r->accepted_tokens = c->accepted_tokens;
 }
 
-/* Whether a chunk has something that the model said. */
+/* Whether a chunk has output of the model. */
 static bool speaks(const wg_completion_chunk *c) { return c->text_n + c->reasoning_n > 0; }
 
-/* The tokens of a chunk; -1: it does not say. Usage tells where every chunk has it, by its difference to the one before. */
+/* The tokens of a chunk; -1: unknown. If every chunk has usage, they are its difference from the previous one. */
 static long tokens_of(const flight *f, const wg_completion_chunk *c)
 {
     const bool begins = f->record->events == 0 && speaks(c);
@@ -104,7 +104,7 @@ static long tokens_of(const flight *f, const wg_completion_chunk *c)
     return f->said >= 0 ? c->completion_tokens - f->said : begins ? c->completion_tokens : -1;
 }
 
-/* The text of a record is what its model said, reasoning too. */
+/* Adds to the text of a record, which includes reasoning. */
 static void keep_text(flight *f, const char *text, size_t n)
 {
     wg_load_record *r = f->record;
@@ -113,8 +113,8 @@ static void keep_text(flight *f, const char *text, size_t n)
     if (f->of->t->keep_text && !append(&r->text, &r->text_n, &r->text_room, text, n)) f->of->nomem = true;
 }
 
-/* A chunk with tokens is an event; tokens without text are those of a character that is not whole yet. Where chunks do not say
- * their tokens, text stands for one. */
+/* Handles a chunk with tokens, which is an event; tokens without text belong to an incomplete character. If the tokens are
+ * unknown, a chunk with text counts as one. */
 static bool take_tokens(flight *f, const wg_completion_chunk *c)
 {
     wg_load_record *r = f->record;
@@ -256,7 +256,7 @@ static int free_slot(const loader *l)
     return -1;
 }
 
-/* Sends what is due. *wait: seconds until more is. */
+/* Sends the requests that are due. *wait: seconds until the next is. */
 static wg_status send_due(loader *l, int *sent, int requests, bool warm, double *wait, wg_error *err)
 {
     *wait = 0.1;
@@ -288,7 +288,7 @@ static wg_status run_requests(loader *l, int requests, bool warm, wg_error *err)
     return WG_OK;
 }
 
-/* What is under way when the test is interrupted. */
+/* Records running requests as cancelled, when the test is interrupted. */
 static void cancel(loader *l)
 {
     static const char why[] = "the test was interrupted";
@@ -324,7 +324,7 @@ static wg_status find_model(loader *l, wg_error *err)
     return s;
 }
 
-/* A server without counters is no error. */
+/* Reads the server's counters; their absence is not an error. */
 static void read_counters(loader *l, wg_server_counters *c)
 {
     char url[1024], *text = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See load_text.h. */
+ * Load tests as text (load_text.h). */
 #include "experiments/load/load_text.h"
 
 #include <math.h>
@@ -56,7 +56,7 @@ static void print_failures(FILE *f, const json_t *m)
     fprintf(f, ", in %.2f s\n", wg_json_real(m, "duration"));
 }
 
-/* A server's words: control characters do not reach a terminal. */
+/* Prints errors of the server without control characters. */
 static void print_errors(FILE *f, const json_t *m)
 {
     const char *kind;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The numbers of a load test for people. */
+ * The results of a load test as text. */
 #ifndef WG_EXPERIMENTS_LOAD_LOAD_TEXT_H
 #define WG_EXPERIMENTS_LOAD_LOAD_TEXT_H
 

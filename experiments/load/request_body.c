@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See request_body.h. */
+ * Request bodies (request_body.h). */
 #include "experiments/load/request_body.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "core/base/mem.h"
 #include "kernels/philox.h"
 
-enum { WORDS = 0x776f7264 }; /* the purpose of these draws */
+enum { WORDS = 0x776f7264 }; /* purpose of these draws */
 
 /* Short words that most tokenizers hold whole, so that a prompt has about as many tokens as words. */
 static const char *const words[] = { "the",  "a",     "cat",  "dog", "sun",  "sea", "day",  "night", "man",   "girl", "boy",

@@ -5,7 +5,8 @@
 
 #include "experiments/load/load_test.h"
 
-/* Of request `number`, or of warm-up -1 - number, as JSON; free(). NULL: out of memory, or a prompt is not UTF-8. */
+/* The JSON body of request `number`, or of warm-up -1 - number; released by free(). NULL: out of memory, or a prompt is not
+ * UTF-8. */
 char *wg_request_body(const wg_load_test *t, const char *model, int number);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See server_counters.h. */
+ * Counters of a server (server_counters.h). */
 #include "experiments/load/server_counters.h"
 
 #include <stdlib.h>

@@ -16,7 +16,7 @@ typedef struct wg_server_counters {
     int positions;                            /* the largest position, plus 1 */
 } wg_server_counters;
 
-/* Reads the lines that it knows; others are skipped. Series of the same counter are summed. */
+/* Reads known lines and skips others. Series of the same counter are summed. */
 void wg_server_counters_read(wg_server_counters *c, const char *text, size_t n);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A server that is started for a test, and ended after it. */
+ * Starting a server for a test, and ending it. */
 #include <arpa/inet.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See sse.h. */
+ * Server-sent events (sse.h). */
 #include "experiments/load/sse.h"
 
 #include <string.h>

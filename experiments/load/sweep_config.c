@@ -92,7 +92,7 @@ static bool replace(char *command, const char *name, const char *by)
     return true;
 }
 
-/* What varies, as an odometer over the labels of each member. */
+/* The varied members, as an odometer over the labels of each. */
 typedef struct wheel {
     const char *name, *label[WG_SWEEP_SERVERS], *text[WG_SWEEP_SERVERS];
     int n, at;

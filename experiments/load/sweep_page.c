@@ -21,8 +21,8 @@ static const json_t *cell_of(const page *p, int server, int load)
 
 /* ---- drawings ---------------------------------------------------------------------------------------------------- */
 
-/* A curve a server, a point a load: y against x, which is the load where its key is NULL. clients: the loads of a closed loop,
- * else those of an open one. */
+/* Draws y against x, a curve per server with a point per load; x NULL: the load. clients: loads of the closed loop, else of the
+ * open one. */
 static void chart(FILE *f, const page *p, bool clients, const char *x, const char *y, const wg_line_chart *form)
 {
     wg_chart_line line[WG_SWEEP_SERVERS];

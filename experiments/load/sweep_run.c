@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Running a sweep: repeats outermost, then loads, then turns, then servers, so that those that are compared run within the same
- * minutes, or with turns within the same seconds; which server goes first changes from one turn and load to the next. */
+ * Running a sweep. The loops are, from the outside, over repeats, loads, turns and servers, so that compared tests run within
+ * the same minutes, or with turns within the same seconds; the first server rotates with turn and load. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,7 @@ typedef struct runner {
     const wg_sweep_run *run;
     json_t *points, *machine; /* owned */
     FILE *lines;
-    wg_server_under_test *up[WG_SWEEP_SERVERS]; /* owned: those that run */
+    wg_server_under_test *up[WG_SWEEP_SERVERS]; /* owned: the running servers */
 } runner;
 
 /* A test of each server: which one. */
@@ -130,7 +130,7 @@ static bool is_done(const runner *r, int i, const test *at)
     return false;
 }
 
-/* Every server once, from the one that is `first`. */
+/* Tests every server once, beginning with `first`. */
 static wg_status run_turn(runner *r, int first, const test *at, wg_error *err)
 {
     const wg_load_sweep *s = r->s;
@@ -146,7 +146,7 @@ static wg_status run_turn(runner *r, int first, const test *at, wg_error *err)
     return WG_OK;
 }
 
-/* A repeat of a load: with turns beside each other, and not started where all has been done. */
+/* Runs a repeat of a load; with turns, servers run beside each other. Nothing is started if all tests are done. */
 static wg_status run_load(runner *r, int repeat, int k, wg_error *err)
 {
     const wg_load_sweep *s = r->s;
@@ -170,7 +170,7 @@ static wg_status run_all(runner *r, wg_error *err)
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
-/* The lines that there are; one that was cut by a crash is dropped. */
+/* Reads existing lines and drops one that a crash cut. */
 static wg_status read_points(runner *r, wg_error *err)
 {
     char path[PATH_ROOM], *text;
@@ -243,7 +243,7 @@ wg_status wg_load_sweep_run(const wg_load_sweep *sweep, const wg_sweep_run *run,
     if (!s && !(r.lines = fopen(path, "ae"))) s = wg_fail(err, WG_EIO, "%s: cannot write: %s", path, strerror(errno));
     if (!s) s = run_all(&r, err);
     if (r.lines && fclose(r.lines) != 0 && !s) s = wg_fail(err, WG_EIO, "%s: cannot write: %s", path, strerror(errno));
-    if ((!s || s == WG_EINTERRUPTED) && r.lines) { /* what has ended is reported */
+    if ((!s || s == WG_EINTERRUPTED) && r.lines) { /* reports the completed tests */
         wg_error other;
         const wg_status told = finish(&r, s ? &other : err);
         if (!s) s = told;

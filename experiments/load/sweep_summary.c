@@ -44,7 +44,7 @@ static int values(const json_t *points, const wg_swept_server *server, const wg_
     return n;
 }
 
-/* What was answered in the tests of a server at a load: (repeats turns) tokens and seconds, 0 where there was no test. */
+/* The answers in the tests of a server at a load: (repeats turns) tokens and seconds, 0: no test. */
 typedef struct answered {
     double tokens[WG_SWEEP_PAIRS], seconds[WG_SWEEP_PAIRS];
 } answered;
@@ -76,8 +76,8 @@ static wg_ratio over(answered *x, answered *y)
     return (wg_ratio){ .a = x->tokens, .b = x->seconds, .c = y->tokens, .d = y->seconds, .n = n };
 }
 
-/* Of a server and the best of the others of its group at one load: the throughput over that one's, and its interval. Null: it
- * has no others. */
+/* Adds a server's throughput over that of the best other server of its group at one load, with its interval; null: there is no
+ * other. */
 static void add_against_best(json_t *o, const wg_load_sweep *s, const json_t *points, int server, const wg_swept_load *l)
 {
     answered own, other;

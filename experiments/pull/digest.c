@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See digest.h. */
+ * Digests of git objects (digest.h). */
 #include "experiments/pull/digest.h"
 
 #include <errno.h>

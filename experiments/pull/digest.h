@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The digest of a file as git's object, which a hub gives for small files: SHA-1 over "blob SIZE", NUL and its bytes. */
+ * The digest of a file as a git object, which hubs give for small files: SHA-1 over "blob SIZE", NUL and the bytes. */
 #ifndef WG_EXPERIMENTS_PULL_DIGEST_H
 #define WG_EXPERIMENTS_PULL_DIGEST_H
 

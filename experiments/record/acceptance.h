@@ -7,8 +7,8 @@
 
 #include "core/engine/seq.h"
 
-/* sum min(p, q) summed over the positions of a text at which a token was drafted, rules and policies aside (teacher_pass.h). A
- * sum that is NaN: not measured. */
+/* Teacher-forced acceptance (teacher_pass.h): the sum of sum min(p, q) over positions of a text at which a token was drafted,
+ * independent of rules and policies; NaN: not measured. n: positions. */
 typedef struct wg_taught {
     double sum;
     long n;
@@ -23,8 +23,8 @@ json_t *wg_acceptance_histogram(const wg_counts *c);
 /* 1 + accepted tokens over steps that drafted (vLLM's definition); null where none did. */
 json_t *wg_mean_acceptance_length(const wg_counts *c);
 
-/* Steps whose draft was empty, by reason (the names are those of wg_no_draft). Null, like conditional_by_position above, for
- * counts of records that lack the reasons: they were written by an earlier version. */
+/* Steps with an empty draft, by reason (names of wg_no_draft). It is null, like conditional_by_position, for records of earlier
+ * versions, which lack the reasons. */
 extern const char *const wg_no_draft_names[WG_NO_DRAFT_REASONS];
 json_t *wg_without_draft_json(const wg_counts *c);
 

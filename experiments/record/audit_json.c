@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See audit_json.h. */
+ * Audits as JSON (audit_json.h). */
 #include "experiments/record/audit_json.h"
 
 #include <math.h>

@@ -7,11 +7,11 @@
 
 #include "core/dist/audit.h"
 
-/* The sums, which add up over requests; NULL: there is nothing. */
+/* The sums, which add up over requests; NULL: the audit is empty. */
 json_t *wg_audit_sums_json(const wg_audit *a);
 void wg_audit_sums_read(wg_audit *a, const json_t *sums);
 
-/* The e-values, and in words what was found. */
+/* The e-values, and the findings in words. */
 json_t *wg_audit_verdict_json(const wg_audit *a);
 
 #endif

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Statistics of composites (composite_stats.h). */
 #include "experiments/record/composite_stats.h"
 
 #include <stdio.h>

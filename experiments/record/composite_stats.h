@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Statistics of the components of a composite drafter (hybrid, best_of, full_information): which component drafted which
- * tokens, and which tokens several components drafted. Known for every step in which the components drafted; no additional
- * drafts are made. Counted between steps. */
+ * tokens, and which tokens several components drafted. They are counted between steps, for every step in which the components
+ * drafted; no additional drafts are made. */
 #ifndef WG_EXPERIMENTS_RECORD_COMPOSITE_STATS_H
 #define WG_EXPERIMENTS_RECORD_COMPOSITE_STATS_H
 
@@ -17,15 +17,14 @@ typedef struct wg_component_totals {
     long drafted, accepted; /* tokens of its trees that were verified */
     long shared, alone;     /* accepted tokens that another component's tree also has at the same place; accepted tokens that
                              * no other component's tree has, in steps where all components drafted */
-    long matched;           /* emitted tokens, from the first token of each step on, that its trees have, verified or not:
-                             * what it would have had accepted, within the tokens of the step */
+    long matched;           /* leading emitted tokens of each step that its trees contain, verified or not: the tokens of the
+                             * step that it would have had accepted */
 } wg_component_totals;
 
 typedef struct wg_composite_totals {
     int n; /* 0: the drafter is no composite */
     wg_component_totals part[WG_COMPOSITE_MOST];
-    long matched; /* tokens that the tree of any component has: the acceptance of the best choice per step, within the tokens
-                   * of the step */
+    long matched; /* the same for the best component of each step */
 } wg_composite_totals;
 
 /* The statistics of one step, as recorded. */

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Members of the lines of a run (fields.h). */
 #include "experiments/record/fields.h"
 
 #include <math.h>

@@ -27,11 +27,11 @@ enum {
     WG_FIELD_STEPPED = 8, /* of these, runs with "trace": steps or probs */
     WG_FIELD_FAILED = 16,
     WG_FIELD_STEP = 32, /* a line of steps.jsonl */
-    WG_FIELD_KEY = 64,  /* beside the kinds: with the address it tells whose the line of a request is */
+    WG_FIELD_KEY = 64,  /* a further bit: with the address the member identifies a line's request */
 };
 
 typedef struct wg_field {
-    const char *name; /* of the member; "a.b": member b of the object a */
+    const char *name; /* name of the member; "a.b": member b of object a */
     unsigned in;      /* WG_FIELD_ADDRESS, ... */
     wg_field_type type;
     size_t at; /* offset in wg_request or wg_step_record. MS: seconds in memory, milliseconds in the line */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See line_sum.h. */
+ * Checksums of lines (line_sum.h). */
 #include "experiments/record/line_sum.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 static const char member[] = ",\"sum\":\"";
 enum { MEMBER = sizeof member - 1, DIGITS = 16, TAIL = MEMBER + DIGITS + 2 }; /* ,"sum":"0123456789abcdef"} */
 
-/* The member of a line whose text before it is `kept`, which gets back its last brace. */
+/* Writes the checksum member of a line whose text before it is `kept`, and the final brace. */
 static void write_tail(const char *kept, size_t n, char tail[TAIL + 1])
 {
     const uint64_t h = wg_hash64(wg_hash64(WG_HASH_START, kept, n), "}", 1);

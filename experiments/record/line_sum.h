@@ -9,15 +9,16 @@
 
 #include "core/base/error.h"
 
-/* A line of n bytes that ends in '}', with its checksum and a line end (wg_free); its length in *out_n. NULL: no memory. */
+/* Copies a line of n bytes that ends in '}', with its checksum and a line end added (wg_free); *out_n: its length. NULL: out of
+ * memory. */
 char *wg_line_sum_add(const char *line, size_t n, size_t *out_n);
 
 typedef enum wg_line_sum { WG_LINE_SUM_RIGHT, WG_LINE_SUM_WRONG, WG_LINE_SUM_NONE } wg_line_sum;
 
-/* What the checksum of a line (n bytes, no line end) says of it. */
+/* Checks the checksum of a line (n bytes, no line end). */
 wg_line_sum wg_line_sum_check(const char *line, size_t n);
 
-/* EFORMAT naming file and line, unless the checksum is right; `needed`: a line without one is refused too. */
+/* Requires a right checksum. EFORMAT names file and line. needed: a line without a checksum is refused, too. */
 wg_status wg_line_sum_require(const char *path, int number, const char *line, size_t n, bool needed, wg_error *err);
 
 #endif

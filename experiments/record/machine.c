@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The environment of an experiment, as far as the system reports it. A value that cannot be read is null, never guessed. */
+ * The environment of an experiment, as the system reports it. A value that cannot be read is null. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Pass statistics and events (pass_stats.h). */
 #include "experiments/record/pass_stats.h"
 
 #include <math.h>

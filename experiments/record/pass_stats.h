@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Pass statistics of a request: the rows, keys and cache slots of the target's passes, and the times of its tokens. Counted
- * between steps from the state that a step leaves, so the step itself costs nothing more. Sums over passes; all but the
+ * Pass statistics of a request: the rows, keys and cache slots of the target's passes, and the times of its tokens. They are
+ * counted between steps from the state that a step leaves, so steps cost nothing more. All are sums over passes; all but the
  * times are functions of the output alone. */
 #ifndef WG_EXPERIMENTS_RECORD_PASS_STATS_H
 #define WG_EXPERIMENTS_RECORD_PASS_STATS_H
@@ -10,14 +10,13 @@
 #include "core/engine/seq.h"
 
 typedef struct wg_pass_stats {
-    double passes;                /* each pass divided by the sequences that shared it: the number of times the weights were
-                                   * read */
+    double passes;                /* reads of the weights: a pass shared by k sequences counts 1 / k */
     double rows;                  /* rows scored: nodes and probes */
     double cached;                /* tokens in the cache before each pass, whose keys and values the pass reads */
     double seen;                  /* keys that rows attended to: the cache, their ancestors in the tree, themselves */
     double seen_rejected;         /* keys seen by draft tokens that were rejected */
-    double held, unused, dropped; /* cache slots: of the pages that hold a pass's cache and rows; of these, unused; of rows,
-                                   * rolled back */
+    double held, unused, dropped; /* cache slots: in the pages of a pass's cache and rows; the unused ones of these; slots of
+                                   * rows that were rolled back */
 } wg_pass_stats;
 
 /* Adds a step after which the sequence is `s` and the tree `t`, in a pass of k sequences over pages of page_slots slots. */

@@ -117,7 +117,7 @@ typedef struct steps {
     size_t room;
     json_t *ahead;
     off_t end, ahead_end;
-    int number; /* of the line */
+    int number; /* number of the line */
 } steps;
 
 /* Skips the steps of one request; *n: their number. */
@@ -137,7 +137,7 @@ static wg_status skip_steps(steps *s, const json_t *request, long *n, wg_error *
     }
 }
 
-/* trace_size: bytes of trace.wgt; -1: there is none to look at. */
+/* trace_size: bytes of trace.wgt; -1: none. */
 static wg_status scan(wg_resume_cursor *k, steps *s, bool trace, off_t trace_size, wg_error *err)
 {
     int room = 0, number = 0;
@@ -174,7 +174,8 @@ wg_status wg_resume_cursor_open(wg_resume_cursor *k, const char *dir, bool trace
     wg_status st = !k->path || (trace && !s.path) ? wg_nomem(err, 1, "a path")
                    : !k->file && errno != ENOENT  ? wg_fail(err, WG_EIO, "%s: cannot open: %s", path, strerror(errno))
                                                   : WG_OK;
-    if (!st && trace && !s.file && k->file && fgetc(k->file) != EOF) /* no crash leaves this state, so nothing is deleted */
+    /* a crash cannot leave this state, so nothing is deleted */
+    if (!st && trace && !s.file && k->file && fgetc(k->file) != EOF)
         st = wg_fail(err, WG_EFORMAT, "%s/steps.jsonl is missing; this run cannot go on without it", dir);
     if (k->file) rewind(k->file);
     struct stat traced = { 0 };
@@ -214,7 +215,7 @@ wg_status wg_resume_cursor_take(wg_resume_cursor *k, wg_request *q, wg_error *er
     json_t *v = whole_line(k->file, &k->line, &k->room, &n) ? json_loadb(k->line, n, JSON_ALLOW_NUL, NULL) : NULL;
     const bool mine = wg_fields_is_of(v, q);
     if (mine) {
-        wg_fields_read(q, wg_request_fields, WG_FIELD_ALWAYS, v); /* its status among them */
+        wg_fields_read(q, wg_request_fields, WG_FIELD_ALWAYS, v); /* sets its status, too */
         wg_fields_read(q, wg_request_fields, q->status ? WG_FIELD_FAILED : WG_FIELD_OK, v);
     }
     json_decref(v);

@@ -15,10 +15,10 @@
 
 typedef struct wg_resume_cursor {
     FILE *file;        /* requests.jsonl, at line `next` */
-    char *path, *line; /* path: of requests.jsonl */
+    char *path, *line; /* path: requests.jsonl's */
     size_t room;
     off_t *requests_end, *steps_end, *trace_end; /* (n) offsets in the three files after each request */
-    int n, next;                                 /* complete requests; those already read back */
+    int n, next;                                 /* complete requests; requests already read back */
 } wg_resume_cursor;
 
 bool wg_resume_same_config(const char *dir, const wg_config *config); /* compares with config.json of the folder */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The sentence that captions end with: machine, model, n. */
+ * The last sentence of captions: machine, model, n. */
 #include <stdlib.h>
 #include <string.h>
 

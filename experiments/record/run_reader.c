@@ -293,7 +293,7 @@ char *wg_run_reader_cell_name(const wg_run_reader *f, int cell)
 
 /* ---- a whole folder ---------------------------------------------------------------------------------------------- */
 
-/* The members that every reader of a summary uses; a missing number is one that was not measured. */
+/* Checks the members that every reader of a summary uses; a missing number was not measured. */
 bool wg_summary_is_sound(const json_t *summary)
 {
     const json_t *cells = json_object_get(summary, "cells"), *parts;
@@ -309,7 +309,7 @@ bool wg_summary_is_sound(const json_t *summary)
     return ok;
 }
 
-/* Numbers of an earlier schema that had another definition are not known. */
+/* Sets numbers of an earlier schema with another definition to null. */
 static void forget_redefined(json_t *summary)
 {
     size_t i;

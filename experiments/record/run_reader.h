@@ -12,18 +12,19 @@
 #include "core/base/error.h"
 #include "experiments/base/json_scan.h"
 
-/* A prompt's key: equal in all runs whose prompt has the same id and the same text (all turns). tokens: of its first line. */
+/* A prompt's key: equal in all runs whose prompt has the same id and the same text (all turns). tokens: length of the prompt,
+ * from its first line. */
 typedef struct wg_prompt_key {
     char *id, *category, *hash;
     int tokens;
 } wg_prompt_key;
 
 typedef struct wg_entry {
-    off_t at;                                  /* of its line */
+    off_t at;                                  /* offset of its line */
     int32_t cell, group, prompt, turn, repeat; /* cell -1: a baseline; prompt: index into wg_run_reader.asked */
     int32_t tokens, passes, drafted, accepted;
     bool ok;
-    unsigned char sha[32];              /* of the output */
+    unsigned char sha[32];              /* digest of the output */
     double decode, prefill, ttft, tpot; /* milliseconds; NaN: none */
 } wg_entry;
 
@@ -37,20 +38,20 @@ typedef struct wg_run_reader {
     wg_prompt_key *asked;
     int n_asked;
     FILE *file;     /* requests.jsonl */
-    bool published; /* config.json and summary.json alone: there are no requests */
+    bool published; /* a published result: config.json and summary.json without requests */
 } wg_run_reader;
 
-/* 2: spec_decode_num_drafts, mean_acceptance_length, acceptance_histogram and conditional_by_position are of rounds that
- * drafted. A reader sets these members of an earlier summary to null. */
+/* Version 2: spec_decode_num_drafts, mean_acceptance_length, acceptance_histogram and conditional_by_position count only rounds
+ * that drafted. Readers set these members of earlier summaries to null. */
 enum { WG_SUMMARY_SCHEMA = 2 };
 
 /* Whether the members of summary.json that its readers use are present: an object whose cells have values, drafter and rule. */
 bool wg_summary_is_sound(const json_t *summary);
 
-/* Opens a folder. Errors: ENOENT, EIO; EFORMAT naming file and line, also of one that is not the text of its
- * checksum (line_sum.h; lines of earlier versions have none). An incomplete last line is ignored. */
+/* Opens a folder. Errors: ENOENT, EIO; EFORMAT (file and line), also for a line with a wrong checksum (line_sum.h; lines of
+ * earlier versions have none). An incomplete last line is ignored. */
 wg_status wg_run_reader_open(wg_run_reader **out, const char *dir, wg_error *err);
-wg_status wg_run_reader_open_result(wg_run_reader **out, const char *dir, wg_error *err);    /* or a published result */
+wg_status wg_run_reader_open_result(wg_run_reader **out, const char *dir, wg_error *err);    /* also opens a published result */
 wg_status wg_run_reader_open_documents(wg_run_reader **out, const char *dir, wg_error *err); /* without requests.jsonl */
 void wg_run_reader_close(wg_run_reader *f);                                                  /* NULL is fine */
 
@@ -77,11 +78,11 @@ int wg_prompt_key_compare(const wg_prompt_key *a, const wg_prompt_key *b);
 /* Whether every grid sweeps this path, so that the names of all cells have it. */
 bool wg_run_reader_sweeps(const wg_run_reader *f, const char *key);
 
-/* A readable name of a cell: "length=4, rule=match", or drafter and rule without a sweep; with a label that, and what else is
- * swept: "LABEL, rule=match" (wg_free). */
+/* A readable name of a cell: "length=4, rule=match", or drafter and rule without a sweep; with a label "LABEL, rule=match": the
+ * label and other swept values (wg_free). */
 char *wg_run_reader_cell_name(const wg_run_reader *f, int cell);
 
-/* What captions end with: processor and kernel level, models of the target, prompts and requests (free); NULL: no memory. */
+/* The end of captions: processor and kernel level, target models, prompts and requests (free); NULL: out of memory. */
 char *wg_run_reader_about(const wg_run_reader *f);
 
 #endif

@@ -46,7 +46,7 @@ static bool is_part(const char *name)
     return dot && !strcmp(dot, ".part") && (strstr(name, ".json.") || strstr(name, ".jsonl."));
 }
 
-/* The folder must be empty, or with `resume` as left by a run of this config that was killed before its first request. */
+/* Checks that the folder is empty, or with `resume` that a run of this config, killed before its first request, left it. */
 static wg_status must_be_empty(const char *path, const wg_config *resume, wg_error *err)
 {
     DIR *d = opendir(path);
@@ -104,7 +104,7 @@ static wg_status save(const wg_run_writer *r, const char *file, const json_t *v,
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
-/* fresh: the file must not exist yet. The lock is held by the process, so two processes never write one folder. */
+/* Opens and locks a file; the lock prevents two processes from writing one folder. fresh: it must not exist yet. */
 static wg_status lines_open(lines *l, const char *dir, const char *file, bool fresh, wg_error *err)
 {
     l->path = join(dir, file);
@@ -131,7 +131,8 @@ static wg_status lines_append(lines *l, const char *text, size_t n, wg_error *er
         if (w < 0 && errno == EINTR) continue;
         if (w <= 0) {
             const int why = w < 0 ? errno : ENOSPC;
-            if (ftruncate(l->fd, l->end)) done = 0; /* the incomplete line stays: readers skip a last line without an end */
+            /* the incomplete line stays, since readers skip a last line without an end */
+            if (ftruncate(l->fd, l->end)) done = 0;
             return wg_fail(err, WG_EIO,
                            "%s: cannot write: %s; the requests before this one are kept, there is no summary. Free some "
                            "space (or raise the limit), or write elsewhere with --out DIR",
@@ -304,7 +305,7 @@ wg_status wg_run_writer_summary(wg_run_writer *r, const json_t *summary, wg_erro
 
 /* ---- a request as JSON ------------------------------------------------------------------------------------------- */
 
-/* Alternating counts: bytes of the text that were drafted, bytes that the target chose, for marking who wrote each part. */
+/* Alternating counts of bytes of the text that were drafted and that the target chose, for marking the parts. */
 static json_t *drafted_bytes(const wg_request *q, const wg_tokenizer *tokenizer, wg_error *err)
 {
     json_t *list = json_array();
@@ -332,7 +333,7 @@ static wg_status put_text(json_t *v, const wg_request *q, const wg_tokenizer *to
     char *text;
     size_t n;
     WG_TRY(wg_tokenizer_decode(tokenizer, q->token, (size_t)q->n, true, &text, &n, err));
-    json_t *s = json_stringn(text, n); /* NULL when the bytes are not UTF-8: the ids remain */
+    json_t *s = json_stringn(text, n); /* NULL: the bytes are not UTF-8; the ids remain */
     json_object_set_new(v, "text", s ? s : json_null());
     wg_free(text);
     if (!q->step) return WG_OK;

@@ -14,7 +14,7 @@
 #include "experiments/record/pass_stats.h"
 #include "experiments/record/composite_stats.h"
 
-/* One target pass of one sequence. Seconds are its share of the step: the step's divided by its sequences. */
+/* One target pass of one sequence. Seconds are its share of the step: the step's seconds divided by its sequences. */
 typedef struct wg_step_record {
     int32_t position, nodes, probes, height, accepted, emitted, batch; /* position of the first token it emitted */
     wg_composite_step composite;
@@ -22,8 +22,8 @@ typedef struct wg_step_record {
     wg_phases phases;
 } wg_step_record;
 
-/* One request of one arm: a prompt, or a turn of a conversation. Seconds but ttft and tpot are shares of steps, as above: over
- * a batch they add up to wall time. */
+/* One request of one arm: a prompt, or a turn of a conversation. All seconds but ttft and tpot are shares of steps, as above,
+ * so over a batch they add up to wall time. */
 typedef struct wg_request {
     int cell, group, prompt, turn, repeat; /* cell -1: the baseline of the group; turn: of the conversation, from 0 */
     const wg_prompt *source;
@@ -33,18 +33,18 @@ typedef struct wg_request {
     int cached;           /* tokens before the output that were already in the cache */
     int32_t *token;       /* (cap_tokens) the output */
     wg_finish finish;
-    double prefill, decode, forward; /* forward: in the target's forward passes, part of decode */
+    double prefill, decode, forward; /* forward: the part of decode in the target's passes */
     double ttft, tpot;               /* wall seconds to the end of the first step; per token after it (NaN: no such token) */
     wg_phases phases;
     wg_counts counts;
-    wg_taught taught;           /* of the text of plain decoding at its address; 0 after the first repeat */
-    wg_device_passes on_device; /* of counts.passes */
+    wg_taught taught;           /* on the text of plain decoding at its address; 0 after the first repeat */
+    wg_device_passes on_device; /* part of counts.passes */
     wg_pass_stats pass_stats;
     wg_composite_totals composite;
     wg_events events;           /* wall seconds */
     double last;                /* time of the latest event */
     double joules;              /* its share, by time, of the batch's energy; NaN: not measured */
-    char sha256[WG_SHA256_HEX]; /* of the output's ids as little-endian int32 */
+    char sha256[WG_SHA256_HEX]; /* digest of the output's ids as little-endian int32 */
     int equals;                 /* 1: equal to the baseline's output; 0: not; -1: the baseline has not run yet */
     long long trace_at;         /* offset of its record in trace.wgt, when there is one */
     wg_step_record *step;       /* (steps), when traced */
@@ -88,12 +88,12 @@ wg_status wg_run_writer_summary(wg_run_writer *r, const json_t *summary, wg_erro
 
 /* The environment of a run: processor, memory, system, the program and its digest, environment variables, digests of the
  * files that the config names, energy counters (energy NULL: not opened). */
-json_t *wg_machine_facts_json(void); /* those that do not depend on an experiment */
+json_t *wg_machine_facts_json(void); /* facts that do not depend on an experiment */
 json_t *wg_machine_json(const wg_config *config, const wg_energy *energy);
 
-/* The processes that ran or waited, in the mean of the last minute; NaN: not known. */
+/* The mean number of running or waiting processes in the last minute; NaN: unknown. */
 double wg_machine_load(void);
-/* A line for people above a table: processor, cores, level of the kernels, load before the run and now. */
+/* Prints the line above a table: processor, cores, kernel level, load before the run and now. */
 void wg_machine_line(FILE *f, double load_before);
 
 json_t *wg_run_writer_machine(const char *dir); /* the contents of machine.json, or NULL */

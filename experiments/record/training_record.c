@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * The record of a trained model (training_record.h). */
 #include "experiments/record/training_record.h"
 
 #include <stdint.h>
@@ -38,7 +39,7 @@ static void read_line(json_t *record, const json_t *line)
     json_object_set_new(record, "loss", json_real(wg_json_real(line, "loss")));
 }
 
-/* Lines up to a step. */
+/* Reads the lines of the log up to a step. */
 static void read_log(json_t *record, const char *folder, json_int_t last)
 {
     char path[PATH + 32], *text = NULL;
@@ -54,7 +55,7 @@ static void read_log(json_t *record, const char *folder, json_int_t last)
     if (f) fclose(f);
 }
 
-/* Of a student of distill.json; NULL: it has none with this file. */
+/* The record of a student of distill.json; NULL: none has this file. */
 static json_t *distilled(const char *folder, const char *name)
 {
     char file[PATH + 8];
@@ -73,7 +74,7 @@ static json_t *distilled(const char *folder, const char *name)
     return record;
 }
 
-/* name NULL: whatever the config calls it. */
+/* name NULL: any name. */
 static json_t *trained(const char *folder, const char *name, json_int_t last)
 {
     json_t *config = wg_json_load(folder, "config.json");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See breakdown.h; the definitions are those of methods.md, Acceptance rates. */
+ * The breakdown of a cell (breakdown.h); methods.md, Acceptance rates, has the definitions. */
 #include "experiments/run/breakdown.h"
 
 #include <math.h>
@@ -33,7 +33,7 @@ static void empty(part *s)
     memset(s->total, 0, sizeof s->total);
 }
 
-/* Packs the pair at i; first: index of the conversation's first turn. A pair without tokens has not counted. */
+/* Packs the pair at i; first: index of the conversation's first turn. A pair without tokens is skipped. */
 static void pack(part *s, const wg_pairs *p, int i, int first)
 {
     if (p->tokens[i] == 0 || p->tokens[first] == 0) return;
@@ -46,7 +46,7 @@ static void pack(part *s, const wg_pairs *p, int i, int first)
     s->n++;
 }
 
-/* name: of the category or turn, owned by the result. */
+/* The object of a part. name: category or turn, whose reference is taken. */
 static json_t *part_json(const part *s, const char *of, json_t *name, const wg_between_runs *between)
 {
     const wg_ratio tau = { .a = s->v[TOKENS], .b = s->v[PASSES], .n = s->n };

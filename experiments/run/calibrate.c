@@ -30,7 +30,7 @@ wg_arm_cost wg_warm_cost(const wg_warm *w)
 {
     if (w->n == 0) return (wg_arm_cost){ 0 };
     double draft_error, rest_error;
-    const int from = w->n > 1; /* the first step's draft reads the prompt and is costed apart */
+    const int from = w->n > 1; /* the first step's draft reads the prompt and is a separate cost */
     const double draft = median(w->draft, from, w->n, &draft_error), rest = median(w->rest, from, w->n, &rest_error);
     const double all = draft + rest;
     return (wg_arm_cost){ w->draft[0], draft, rest, all > 0 ? (draft * draft_error + rest * rest_error) / all : 0 };

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Calibrated quantisation (calibrated_quantize.h). */
 #include "experiments/run/calibrated_quantize.h"
 
 #include <math.h>
@@ -9,11 +10,11 @@
 #include "core/model/model.h"
 #include "draft/train/trainer.h"
 
-enum { LENGTH = 512 }; /* tokens of a window, where the context is longer */
+enum { LENGTH = 512 }; /* most tokens of a window */
 
 struct wg_calibrated {
     wg_gptq q;
-    wg_prune prune; /* of the matrices of layers; q.prune is that of the matrix at hand */
+    wg_prune prune; /* for layers' matrices; q.prune is the present matrix's */
     wg_pool *pool;
     wg_tokenizer *tokenizer;
     wg_tokens *tokens;
@@ -45,7 +46,7 @@ static wg_status open_text(wg_calibrated *c, const wg_calibrated_options *o, wg_
     wg_corpus corpus = { .path = o->text };
     WG_TRY(wg_corpus_write(&corpus, c->tokenizer, o->scratch, NULL, err));
     const wg_status s = wg_tokens_open(&c->tokens, o->scratch, digest, err);
-    unlink(o->scratch); /* it stays mapped */
+    unlink(o->scratch); /* the mapping stays valid */
     return s;
 }
 
@@ -89,7 +90,7 @@ void wg_calibrated_close(wg_calibrated *c)
 
 long wg_calibrated_tokens(const wg_calibrated *c) { return c->inputs ? wg_calibration_rows(c->inputs) : 0; }
 
-/* Without inputs: each row by itself. */
+/* Rounds rows without calibrated inputs. */
 static wg_status round_rows(const wg_calibrated *c, const wg_tensor *from, const wg_tensor *to, char *dst, wg_error *err)
 {
     const size_t k = (size_t)to->dim[0], in = wg_type_size(wg_type_get(from->type), k);
@@ -98,7 +99,7 @@ static wg_status round_rows(const wg_calibrated *c, const wg_tensor *from, const
     double *room = wg_alloc(k, sizeof *room), sum = 0;
     for (size_t r = 0; row && room && r < rows; r++) {
         const int failed = wg_row_to_f32(from->type, (const char *)from->data + r * in, row, k);
-        wg_assert(!failed); /* the view has checked the type */
+        wg_assert(!failed); /* the view checked the type */
         for (size_t i = 0; i < k; i++) sum += (double)row[i] * 0;
         wg_gptq_row(&c->q, row, (int)k, NULL, room, dst + r * bytes);
     }

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Models from checkpoints (checkpoint_model.h). */
 #include "experiments/run/checkpoint_model.h"
 
 #include <jansson.h>
@@ -15,7 +16,7 @@
 #include "experiments/run/train_folder.h"
 
 enum { HEADER = 48 };
-#define MOST ((size_t)1 << 36) /* bytes of a file */
+#define MOST ((size_t)1 << 36) /* most bytes of a file */
 
 /* A checkpoint in memory. */
 typedef struct file {
@@ -26,9 +27,9 @@ typedef struct file {
     const char *numbers; /* (floats) f32, not aligned */
 } file;
 
-/* What the config says of the model. */
+/* The config's description of the model. */
 typedef struct source {
-    wg_weights *init, *tokens; /* tokens: of the tokenizer, may be init */
+    wg_weights *init, *tokens; /* tokens: the tokenizer's file, may be init */
     wg_tokenizer *tokenizer;
     wg_arch arch;
 } source;
@@ -110,7 +111,7 @@ static wg_status open_source(const file *f, source *s, wg_error *err)
     return s->init || shape_of(f, s) ? WG_OK : damaged(f, err);
 }
 
-/* Weights stand before the state of the optimiser, tensor by tensor. */
+/* Copies the weights, which precede the optimiser's state, tensor by tensor. */
 static wg_status take(const file *f, wg_net *net, wg_error *err)
 {
     size_t at = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The calibration: passes of every size in rounds, so that a slow moment affects all sizes; medians. */
+ * The calibration (cost.h): times passes of every size in rounds, so that a slow moment affects all sizes, and takes
+ * medians. */
 #include "experiments/analysis/cost.h"
 
 #include <math.h>
@@ -15,14 +16,14 @@ static const double BURST_SECONDS = 0.008;
 typedef struct bench {
     wg_lm *lm;
     wg_kv *kv;
-    wg_kv_seq *near[SEQUENCES], *far; /* near[0]: of the sizes of one sequence */
+    wg_kv_seq *near[SEQUENCES], *far; /* near[0]: for sizes of one sequence */
     wg_batch batch;
     float *logits;
     int32_t *token;
     int rows, sequences;
 } bench;
 
-/* One pass over t->rows rows with logits each, divided among its sequences. */
+/* Times one pass over t->rows rows with logits, divided among its sequences. */
 static wg_status pass(bench *b, const wg_timed *t, double *seconds, wg_error *err)
 {
     const int n = t->rows / t->sequences;
@@ -80,8 +81,8 @@ static void close_bench(bench *b)
     wg_free(b->token);
 }
 
-/* The passes that are timed: 1, 2, 3, 4, 6, 9, 13 .. rows at the small context; a few of them at the large one; as many rows
- * as sequences in that many sequences. */
+/* Lists the timed passes: 1, 2, 3, 4, 6, 9, 13 .. rows at the small context, a few of them at the large one, and one row in
+ * each of several sequences. */
 static int sizes(const bench *b, int near, int context, wg_timed *t)
 {
     int n = 0;
@@ -95,8 +96,8 @@ static int sizes(const bench *b, int near, int context, wg_timed *t)
     return n;
 }
 
-/* Decoding repeats one size, with the caches and clocks that this size leaves, which takes about ten passes where the weights
- * stay in a cache: so passes run in sequence, and the second half of them counts. */
+/* Times consecutive passes of one size, of which the second half counts: decoding repeats one size, and caches and clocks take
+ * about ten passes to settle where weights stay in a cache. */
 static wg_status burst(bench *b, const wg_timed *t, double *seconds, wg_error *err)
 {
     double time[BURST], all = 0, sum = 0;
@@ -129,7 +130,7 @@ wg_status wg_cost_measure(wg_cost *c, wg_lm *lm, int rows, int context, int sequ
     wg_timed t[SIZES];
     const wg_lm kept = *lm;
     bench b = { .lm = lm, .sequences = sequences < 1 ? 1 : sequences > SEQUENCES ? SEQUENCES : sequences };
-    const int most = lm->context / 2; /* half of it for the tokens before */
+    const int most = lm->context / 2; /* the other half is for tokens before them */
     b.rows = rows < b.sequences ? b.sequences : rows;
     b.rows = b.rows > most ? most : b.rows;
     b.sequences = b.sequences > b.rows ? b.rows : b.sequences;

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * The evaluation of students (distill_eval.h). */
 #include "experiments/run/distill_eval.h"
 
 #include <math.h>
@@ -6,7 +7,7 @@
 #include "core/base/mem.h"
 #include "lab/exact.h"
 
-/* What a row of a student says. */
+/* The measurements of a student's row. */
 typedef struct row_value {
     double alpha, term[WG_LOSS_TERMS], accept; /* accept: min(1, q/p) of the text's token */
 } row_value;
@@ -15,9 +16,9 @@ typedef struct eval {
     const wg_distill_eval_parts *p;
     wg_held_sums *out;
     int documents, vocab;
-    int *document; /* (documents) numbers in the file */
+    int *document; /* (documents) their numbers in the file */
     wg_text_writer *writer;
-    wg_loss **loss;   /* (threads) of a row */
+    wg_loss **loss;   /* (threads) losses of one row */
     row_value *value; /* (rows of a pass) */
     int32_t *arrays;  /* (4, rows of a pass) */
     double *scratch;  /* (2, length + 1) */
@@ -43,7 +44,7 @@ int wg_distill_eval_documents(const wg_distill_eval_parts *p)
     return n < p->documents ? n : p->documents;
 }
 
-/* Spread over those that are long enough. */
+/* Chooses documents, spread over those that are long enough. */
 static void choose(eval *e)
 {
     const int all = long_enough(e->p);
@@ -79,7 +80,7 @@ static void close_eval(eval *e)
     wg_free(e->document), wg_free(e->loss), wg_free(e->value), wg_free(e->arrays), wg_free(e->scratch);
 }
 
-/* A "loss" that keeps the value of every row. */
+/* A loss function that stores the values of every row and has no gradient. */
 static void keep_rows(void *ctx, int thread, int first, int rows, int vocab, const float *z, float *dz, wg_loss_part *sum)
 {
     const eval *e = ctx;
@@ -113,7 +114,7 @@ static wg_train_rows rows_at(const eval *e)
                             .position = e->arrays + 3 * n };
 }
 
-/* The documents' own tokens; what is left of a sequence is padding, a document without targets. */
+/* Fills a pass with documents; the rest of a sequence is padding, a document without targets. */
 static void fill_documents(eval *e, int from)
 {
     const int length = e->p->writer.length;
@@ -145,7 +146,7 @@ static void add_text(const eval *e, const wg_train_rows *in, int sequence, wg_he
     }
 }
 
-/* The continuation up to its end: the first row that predicts no token. */
+/* Adds a continuation up to its end, the first row that predicts no token. */
 static void add_written(eval *e, const wg_train_rows *in, int sequence, wg_held_sums *to)
 {
     double *accept = e->scratch, *scratch = e->scratch + in->length + 1;

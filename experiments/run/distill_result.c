@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * The result of a distillation (distill_result.h). */
 #include "experiments/run/distill_result.h"
 
 #include <math.h>
@@ -7,7 +8,7 @@
 #include "core/base/mem.h"
 #include "experiments/analysis/bootstrap.h"
 
-/* A number of a student: a ratio of two members of wg_held_sums over documents. */
+/* A metric of a student: a ratio of two members of wg_held_sums over documents. */
 typedef struct metric {
     const char *name;
     size_t a, c;
@@ -33,7 +34,7 @@ static metric tau_of(int length)
 typedef struct result {
     const wg_distill_outcome *o;
     wg_bootstrap boot;
-    int baseline; /* family that was trained on the text alone; -1: none */
+    int baseline; /* family trained on the text alone; -1: none */
 } result;
 
 /* Students [first, first + n): one, or the seeds of a family. */
@@ -72,7 +73,7 @@ static wg_boot_value put(json_t *o, const result *r, const metric *m, group g, c
     return v;
 }
 
-/* tau of chains of 1 .. WG_TAU_LENGTHS. */
+/* Adds tau of chains of 1 .. WG_TAU_LENGTHS tokens. */
 static void put_taus(json_t *o, const result *r, group g, const group *base)
 {
     json_t *tau = json_array(), *ci = json_array();
@@ -94,7 +95,7 @@ static json_t *total(const result *r, group g, size_t member)
     return json_integer((json_int_t)sum);
 }
 
-/* The numbers of a group, or their differences from those of the baseline. */
+/* Adds the metrics of a group, or their differences from the baseline's. */
 static void put_group(json_t *o, const result *r, group g, const group *base)
 {
     json_t *text = json_object(), *written = json_object();
@@ -107,7 +108,7 @@ static void put_group(json_t *o, const result *r, group g, const group *base)
     json_object_set_new(o, "target_text", written);
 }
 
-/* The best chain by the cost model of `wager plan`: a level of the draft is a pass of the student and a sampled row. */
+/* Adds the best chain by the cost model of `wager plan`: a level of the draft costs a pass of the student and a sampled row. */
 static void put_prediction(json_t *o, const result *r, group g, int family)
 {
     const wg_distill_costs *c = r->o->costs;

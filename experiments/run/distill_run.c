@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * A distillation run (distill_run.h). */
 #include "experiments/run/distill_run.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@
 #include "experiments/run/distill_trace.h"
 #include "experiments/run/train_folder.h"
 
-enum { EVERY = 20 }; /* lines of a log without a terminal */
+enum { EVERY = 20 }; /* steps between lines of progress without a terminal */
 
 typedef struct student {
     const wg_distill_student *c;
@@ -33,19 +34,19 @@ typedef struct run {
     const wg_distill_config *c;
     const wg_distill_run_options *o;
     wg_target *target;
-    wg_device device; /* of the students */
+    wg_device device; /* device of the students */
     wg_train_ops ops;
     wg_target_rows *rows;
     student *student;
-    wg_train_student *part; /* as the trainer takes them */
-    wg_net **net;           /* theirs */
+    wg_train_student *part; /* in the trainer's form */
+    wg_net **net;           /* their networks */
     wg_rejections trace;
     wg_distill_feed *feed;
     int students, length;
     wg_train_folder folder;
     wg_trainer *trainer;
-    long begun;                         /* step of the beginning */
-    double start, shown, spent, worked; /* worked: rows of the steps that took `spent` seconds, for the rate */
+    long begun;                         /* step at which this process began */
+    double start, shown, spent, worked; /* worked: rows of steps that took `spent` seconds */
 } run;
 
 /* ---- opening */
@@ -79,16 +80,16 @@ static wg_status open_shapes(run *r, wg_error *err)
     return WG_OK;
 }
 
-/* All of it is counted before anything is allocated. */
+/* Checks the total memory before anything is allocated. */
 static wg_status check_memory(const run *r, wg_error *err)
 {
     const int micro = r->c->train.train.micro, threads = wg_pool_threads(r->target->pool), vocab = r->target->lm->vocab;
     const size_t available = wg_mem_available();
-    if (r->ops.gpu) return WG_OK; /* of which each student is told when it is opened */
+    if (r->ops.gpu) return WG_OK; /* each student's opening checks a device's memory */
     double weights = 0, passes = 0, rows = (double)wg_target_rows_need(vocab, micro, r->length, threads);
     for (int i = 0; i < r->students; i++) {
         const wg_net_bytes b = wg_net_need(&r->student[i].arch, sizeof(float), micro, r->length, threads);
-        weights += (double)b.weights * 3 + (double)b.gradients; /* two of the optimiser's */
+        weights += (double)b.weights * 3 + (double)b.gradients; /* two are the optimiser's */
         passes += (double)b.activations + (double)b.logits + (double)wg_distill_loss_need(vocab, threads);
     }
     if (weights + passes + rows <= (double)available) return WG_OK;
@@ -185,7 +186,7 @@ static wg_status open_trainer(run *r, const wg_train_feed *feed, wg_train_option
 
 /* ---- progress and log */
 
-/* The student of the highest held-out alpha; 0 without one. */
+/* The student with the highest held-out alpha; 0 if unknown. */
 static int best(const run *r)
 {
     int at = 0;
@@ -294,7 +295,7 @@ static wg_status evaluate(run *r, wg_held_sums **sums, int *documents, wg_error 
     return *documents ? wg_distill_evaluate(&p, *sums, err) : WG_OK;
 }
 
-/* The time of a sampled row, over rows of the last pass. */
+/* The seconds of sampling a row, measured on rows of the last pass. */
 static double time_row(const run *r, wg_error *err)
 {
     enum { ROWS = 64 };
@@ -306,7 +307,7 @@ static double time_row(const run *r, wg_error *err)
     if (wg_rows_open(&rows, 1, r->target->lm->vocab, err)) return 0;
     if (wg_sampler_open(&s, &sampling, r->target->ops, r->target->lm->vocab, err) == WG_OK) {
         wg_rows_push(&rows);
-        for (int i = -1; i < ROWS; i++) { /* the first one warms the memory */
+        for (int i = -1; i < ROWS; i++) { /* the first warms memory up */
             if (i == 0) start = wg_clock_now();
             wg_sampler_row(&s, wg_target_rows_p(r->rows, 0), &rows, 0);
             wg_rows_pick(&rows, 0, &chance, WG_DRAW_NEXT, i + 1);
@@ -318,7 +319,7 @@ static double time_row(const run *r, wg_error *err)
     return start;
 }
 
-/* Passes of the written files, one of each family, and of the target. */
+/* Times passes of the written files, one per family, and of the target. */
 static wg_status measure_costs(run *r, wg_distill_costs *costs, wg_error *err)
 {
     char path[WG_TRAIN_PATH];
@@ -363,8 +364,8 @@ static student *student_named(run *r, const char *name)
     return NULL;
 }
 
-/* From the log, so that all processes that worked in the folder count: rows with a loss, seconds of steps, and what each
- * student came to. */
+/* Reads rows with a loss, seconds of steps and each student's last values from the log, which has the steps of all processes of
+ * the run. */
 static wg_status read_log(run *r, double *rows, double *seconds, wg_error *err)
 {
     char path[WG_TRAIN_PATH], line[1024];
@@ -405,7 +406,7 @@ static wg_status write_result(run *r, json_t **result, wg_error *err)
 static wg_status go(run *r, json_t **result, wg_error *err)
 {
     wg_train_options options = r->c->train.train;
-    WG_TRY(open_target(r, err)); /* this and the next before text is read for minutes */
+    WG_TRY(open_target(r, err)); /* the target and students open before minutes of reading text */
     WG_TRY(wg_device_open(&r->device, r->o->device ? r->o->device : "cpu", r->target->pool, err));
     WG_TRY(wg_train_ops_of(&r->ops, &r->device, err));
     WG_TRY(open_shapes(r, err));

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Shape and first weights of a student (distill_student.h). */
 #include "experiments/run/distill_student.h"
 
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "draft/train/trainer.h"
 #include "experiments/run/train_folder.h"
 
-/* Draft and target share their tokens: a student that reads other text than the target cannot draft for it. */
+/* Checks that a file has the target's tokenizer, without which a student cannot draft for it. */
 static wg_status same_tokenizer(const char *path, const wg_weights *w, const wg_target *target, wg_error *err)
 {
     wg_tokenizer *t;

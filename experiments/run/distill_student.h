@@ -5,12 +5,12 @@
 
 #include "experiments/config/distill_config.h"
 
-/* The shape of a student of this target: of the config, of its file `init`, or of the target with fewer layers. Errors: those
- * of reading; EVOCAB: another tokenizer than the target's; EINVAL: a layer that the target has not, another width than the
- * head, a context shorter than `length`; EUNSUPPORTED (wg_net_check). */
+/* The shape of a student of this target: the config's, its `init` file's, or the target's with fewer layers. Errors: those of
+ * reading; EVOCAB: another tokenizer than the target's; EINVAL: a layer that the target lacks, another width than the head's, a
+ * context shorter than `length`; EUNSUPPORTED (wg_net_check). */
 wg_status wg_distill_arch(wg_arch *out, const wg_distill_student *s, const wg_target *target, int length, wg_error *err);
 
-/* Sets the weights of a network of that shape, and freezes what the student does not train. */
+/* Sets the weights of a network of that shape, and freezes those that the student does not train. */
 wg_status wg_distill_begin(wg_net *net, const wg_distill_student *s, const wg_target *target, wg_error *err);
 
 #endif

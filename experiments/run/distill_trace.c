@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Traces as training text (distill_trace.h). */
 #include "experiments/run/distill_trace.h"
 
 #include <string.h>
@@ -8,7 +9,7 @@
 
 typedef struct texts {
     int32_t *id;
-    uint64_t *start; /* (requests) of its first token */
+    uint64_t *start; /* (requests) index of its first token */
     size_t n;
 } texts;
 
@@ -33,7 +34,7 @@ static wg_status collect(const wg_trace *t, const char *path, const wg_target *t
     return WG_OK;
 }
 
-/* A draft was rejected where the last node that was kept has a child. */
+/* Whether a draft was rejected: the last accepted node has a child. */
 static bool is_rejected(const wg_trace_round *r)
 {
     const int last = r->path.node[r->path.n - 1];
@@ -51,7 +52,7 @@ static wg_status mark(wg_rejections *out, wg_trace *t, const texts *x, wg_error 
         if (s || !is_rejected(r)) continue;
         const int request = t->round[i].request;
         const int64_t position = (int64_t)r->facts.position + r->path.n - 1;
-        if (position >= t->request[request].n) continue; /* the text was cut */
+        if (position >= t->request[request].n) continue; /* the text ends before it */
         out->at[x->start[request] + (uint64_t)position] = 1;
         out->rejected++;
     }

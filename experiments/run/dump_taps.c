@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See dump_taps.h. */
+ * Dumping hidden states (dump_taps.h). */
 #include "experiments/run/dump_taps.h"
 
 #include <string.h>
@@ -17,13 +17,13 @@ struct wg_tap_dumper {
     wg_kv *kv;
     wg_kv_seq *seq;
     wg_batch batch;
-    float *x;      /* (PASS_ROWS, columns, dim) of a pass */
+    float *x;      /* (PASS_ROWS, columns, dim) taps of a pass */
     uint8_t *loss; /* (most) */
     int most;
     wg_tap_totals totals;
 };
 
-/* Ascending, without those that are there already. */
+/* Sets the usual taps, ascending and distinct. */
 static void usual_taps(wg_dump_plan *p, int layers)
 {
     const bool last = p->layout == WG_DUMP_VLLM;
@@ -31,7 +31,7 @@ static void usual_taps(wg_dump_plan *p, int layers)
         if (tap == 2 || tap == layers / 2 || tap == layers - 3 || (last && tap == layers)) p->tap[p->taps++] = tap;
 }
 
-/* With the taps of the plan and, for a cache, what is behind the norm. */
+/* Opens the plan's taps and, for a cache, the tap after the final norm. */
 static wg_status open_taps(wg_tap_dumper *d, wg_error *err)
 {
     wg_dump_plan *p = &d->plan;

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * The efficiency of passes (efficiency.h). */
 #include "experiments/run/efficiency.h"
 
 #include <math.h>
@@ -20,8 +21,8 @@ wg_pass_cost wg_pass_cost_of(const wg_model *m, int kv_type)
                            .key_macs = 2.0 * a->heads * a->head_dim * a->layers };
 }
 
-/* The best of a few measurements: slower ones include other load. The stream is as long as a pass's weights, so that weights
- * that fit a cache are compared with that cache. */
+/* Takes the best of a few measurements, since slower ones include other load. The stream is as long as a pass's weights, so
+ * that weights in a cache are compared with the cache's rate. */
 wg_status wg_roofline_measure(wg_roofline *p, const wg_target *t, wg_error *err)
 {
     wg_machine_bench b;
@@ -91,8 +92,7 @@ static json_t *efficiency(const wg_run_work *own, const wg_run_work *base, const
     return v;
 }
 
-/* Work on draft tokens that were verified and rejected. Their bytes are the keys and values written: the weights are read in
- * any case. */
+/* The work on verified and rejected draft tokens. Their bytes are keys and values only, since weights are read in any case. */
 static json_t *rejected(const wg_run_work *e, const wg_pass_cost *d)
 {
     const double rows = e->drafted - e->accepted, macs = rows * d->row_macs + e->pass_stats.seen_rejected * d->key_macs;

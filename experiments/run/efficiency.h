@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The efficiency of a cell's passes: model bandwidth and FLOPs utilisation (MBU, MFU), work on draft tokens that were
- * rejected, unused cache slots, joules. Computed from pass statistics (pass_stats.h) and the model's shape; rates are
- * relative to the machine's rates measured in the same run. */
+ * The efficiency of a cell's passes: model bandwidth and FLOPs utilisation (MBU, MFU), work on draft tokens that were rejected,
+ * unused cache slots, joules. They follow from pass statistics (pass_stats.h) and the model's shape; rates are relative to the
+ * machine's, measured in the same run. */
 #ifndef WG_EXPERIMENTS_RUN_EFFICIENCY_H
 #define WG_EXPERIMENTS_RUN_EFFICIENCY_H
 
@@ -11,9 +11,9 @@
 /* Pass cost: the bytes and operations of a target's pass. Each byte counts once, as if a pass began with cold caches
  * (bench_forward.h). */
 typedef struct wg_pass_cost {
-    double weight_bytes; /* per pass: layers and head */
-    double slot_bytes;   /* keys and values of one token, all layers */
-    double row_macs;     /* row_macs: multiply-adds of a row without attention; key_macs: of a row per key it attends to */
+    double weight_bytes; /* bytes of layers and head, per pass */
+    double slot_bytes;   /* bytes of a token's keys and values in all layers */
+    double row_macs;     /* multiply-adds of a row, without attention */
     double key_macs;
 } wg_pass_cost;
 wg_pass_cost wg_pass_cost_of(const wg_model *m, int kv_type);
@@ -24,7 +24,7 @@ typedef struct wg_roofline {
     double bytes, macs;
 } wg_roofline;
 
-/* Measures both in less than half a second, with up to 256 MB. A target on a device with its own memory: both are 0. */
+/* Measures both in less than half a second, with up to 256 MB. For a target on a device with its own memory both are 0. */
 wg_status wg_roofline_measure(wg_roofline *p, const wg_target *t, wg_error *err);
 json_t *wg_roofline_json(const wg_roofline *p);
 
@@ -36,7 +36,7 @@ typedef struct wg_run_work {
     wg_pass_stats pass_stats;
     double forward, decode, prefill; /* seconds in the target's passes, in steps, in reading prompts */
     double joules;                   /* of the steps; NaN: not measured */
-    double passes;                   /* of one sequence each; pass_stats.passes counts a shared pass once */
+    double passes;                   /* counted once per sequence; pass_stats.passes counts a shared pass once */
     double tokens, accepted, drafted;
 } wg_run_work;
 

@@ -59,8 +59,8 @@ static bool first_of_group(const wg_config *c, int i)
     return true;
 }
 
-/* Whether teacher forcing opens an engine for this cell's models (teacher_pass.h): its group's other cells with them share
- * it. */
+/* Whether teacher forcing opens an engine for this cell (teacher_pass.h), which later cells of its group with the same models
+ * share. */
 static bool first_pair(const wg_config *c, int i)
 {
     const wg_cell *cell = &c->cell[i];
@@ -78,8 +78,8 @@ static double cache_bytes(const wg_arch *a, const wg_cell *cell, int longest)
            cell->setup.top.batch;
 }
 
-/* Upper bound: a prompt has at most as many tokens as bytes, plus the beginning token and the chat template. A turn adds its
- * answer. */
+/* The bytes of the chat template, for an upper bound: a prompt has at most as many tokens as bytes, with the beginning token
+ * and the template; a turn adds its answer. */
 static size_t template_bytes(const wg_cell *cell)
 {
     wg_weights *w = NULL;
@@ -150,7 +150,8 @@ static void remove_folder(const char *path)
 /* Seconds per token of the cell and of its baseline, times the tokens of the whole run. */
 static double extrapolate(const wg_config *c, const wg_config *probe, const wg_run *run)
 {
-    double seconds = 0, taught = 0, to_teach = 0; /* tokens of the texts of a repeat: the probe's, all */
+    /* taught, to_teach: tokens of a repeat's texts in the probe, and in the run */
+    double seconds = 0, taught = 0, to_teach = 0;
     for (int i = 0; i < c->n; i++) {
         const wg_result *r = &run->result[i];
         double own = 0, base = 0, tokens = 0, base_tokens = 0;

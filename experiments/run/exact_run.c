@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Texts, drafts at every position, closed forms. */
+ * Exact tau of a cell: texts, drafts at every position, closed forms (exact_run.h). */
 #include "experiments/run/exact_run.h"
 
 #include <math.h>
@@ -116,7 +116,7 @@ static wg_status plan(lesson *l, const wg_exact_shape *shape, int shapes, const 
     for (int i = 0; i < (n_rules ? n_rules : WG_EXACT_FORMS); i++) {
         wg_exact_form f = (wg_exact_form)i;
         if (n_rules) WG_TRY(find_form(rule[i], &f, err));
-        if (l->fixed && !n_rules && f != WG_EXACT_TOPK) continue; /* all forms accept the same tokens */
+        if (l->fixed && !n_rules && f != WG_EXACT_TOPK) continue; /* one form suffices for fixed drafts */
         for (int k = 0; k < shapes; k++) {
             if (!l->fixed && !fits(f, &shape[k])) {
                 if (!n_rules) continue;
@@ -139,7 +139,7 @@ static wg_status plan(lesson *l, const wg_exact_shape *shape, int shapes, const 
     return WG_OK;
 }
 
-/* Adds the values of the position that was just emitted: from the root's p and its children's q, at the emitted token. */
+/* Adds the values of the emitted position, from the root's p and its children's q at the emitted token. */
 static void note(lesson *l, const wg_seq *s, int at)
 {
     const wg_last_step last = wg_engine_last_step(l->engine);
@@ -149,7 +149,7 @@ static void note(lesson *l, const wg_seq *s, int at)
     if (isfinite(alpha)) l->out->alpha += alpha, l->out->drafted++;
     if (l->fixed) l->tree[at] = *t;
     for (int i = 0; i < l->n_series; i++) {
-        const bool known = child >= 0 && t->qrow[child] >= 0; /* otherwise the drafter made no draft here */
+        const bool known = child >= 0 && t->qrow[child] >= 0; /* else nothing was drafted here */
         l->s[i].value[at] = known ? wg_exact_accept(l->s[i].form, l->s[i].k, last.p, t->row, last.q, t->qrow[child],
                                                     s->token[s->n - 1], last.work)
                                   : 0;
@@ -214,7 +214,7 @@ static wg_status all_texts(lesson *l, const wg_dataset *d, const wg_target *t, w
         s = wg_prompt_encode(q, t->tokenizer, &chat, p, err);
         for (int k = 0; !s && k < repeats; k++) {
             s = read_texts(l, i, (uint32_t)(i * repeats + k), q, p->turns, err);
-            if (s == WG_ECONTEXT) s = WG_OK; /* as in a run: a prompt that does not fit gives no text */
+            if (s == WG_ECONTEXT) s = WG_OK; /* as in a run, a prompt that does not fit gives no text */
         }
         wg_conversation_free(q, p->turns);
         if (s) wg_fail_in(err, s, "prompt \"%.60s\"", p->id);
@@ -227,8 +227,8 @@ static wg_status all_texts(lesson *l, const wg_dataset *d, const wg_target *t, w
 
 /* ---- a whole cell ------------------------------------------------------------------------------------------------ */
 
-/* A row of q depends on its prefix only, so one level is enough for drawn drafts; of chains that are functions of the prefix
- * the longest requested one is made, and cut. */
+/* Sets the drafter's length. One level is enough for drawn drafts, whose rows of q depend on the prefix only; fixed chains are
+ * drafted at the longest requested length, and cut. */
 static void set_length(const wg_drafter_choice *d, bool fixed, int depth)
 {
     char is[WG_OPTION_STRING], text[16];
@@ -290,7 +290,7 @@ wg_status wg_exact_cell(const wg_config *c, int cell, const wg_exact_shape *shap
     }
     *l = (lesson){ .cell = k, .out = out, .max = k->setup.top.max_tokens };
     wg_target_options o = wg_setup_target_options(&k->setup.target);
-    o.device = NULL; /* the rows of p are wanted on the host */
+    o.device = NULL; /* rows of p are needed on the host */
     o.need_tokenizer = true;
     int depth = 1;
     for (int i = 0; i < shapes; i++) depth = shape[i].depth > depth ? shape[i].depth : depth;

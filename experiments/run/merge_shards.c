@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The lines of a shard are in the order of its units, so merging takes, for each unit of the whole run, the next lines of
- * the unit's owner, byte for byte. The lines are checked when they are summed. */
+ * Merging (merge_shards.h). A shard's lines are in the order of its units, so for each unit of the whole run the next lines of
+ * its owner are copied byte for byte. Lines are checked when they are summed. */
 #include "experiments/run/merge_shards.h"
 
 #include <errno.h>
@@ -20,11 +20,11 @@ typedef struct part {
     const char *dir;
     json_t *machine;
     wg_shard shard;
-    wg_resume_cursor kept; /* the offsets of its lines */
+    wg_resume_cursor kept; /* offsets of its lines */
 } part;
 
 typedef struct merger {
-    part *part; /* (n) after the check in the order of their numbers; n is their count */
+    part *part; /* (n) ordered by number after the check; n is their count */
     int n;
     wg_config *config;
     wg_run_writer *record;
@@ -133,8 +133,8 @@ static wg_status open_config(merger *m, const wg_plugins *plugins, wg_error *err
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
-/* Copies bytes from .. to-1 of a shard's file. The file is opened for each copy: there may be more shards than a process may
- * have open files. */
+/* Copies bytes from .. to-1 of a shard's file, which is opened each time, since there may be more shards than open files
+ * allowed. */
 static wg_status copy(merger *m, const part *p, bool steps, off_t from, off_t to, wg_error *err)
 {
     char path[4096];
@@ -186,7 +186,7 @@ static wg_status deal(merger *m, wg_error *err)
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
-/* Whether all shards decided by the same prices, or by none. */
+/* Whether all shards used the same prices, or none. */
 static bool one_profile(const merger *m)
 {
     const char *first = wg_json_word(m->part[0].machine, "profile");
@@ -195,7 +195,7 @@ static bool one_profile(const merger *m)
     return true;
 }
 
-/* profile.json of the first shard, where it is that of all. */
+/* Copies profile.json of the first shard, if it is that of all. */
 static wg_status copy_profile(const merger *m, const char *out, wg_error *err)
 {
     char path[4096];
@@ -225,7 +225,7 @@ static json_t *merged_machine(const merger *m)
     return v;
 }
 
-/* For each group the calibration of the first shard that has one. */
+/* Takes for each group the calibration of the first shard that has one. */
 static json_t *merged_costs(const merger *m)
 {
     json_t *all = json_array();
@@ -266,7 +266,7 @@ static bool set_context(wg_coverage *to, const json_t *cell)
     return true;
 }
 
-/* Only an open drafter knows its vocabulary and context, and none is opened here: reads them from the shards. */
+/* Reads coverage from the shards, since only an open drafter knows its vocabulary and context, and none is opened here. */
 static wg_status read_coverage(merger *m, wg_error *err)
 {
     m->coverage = wg_calloc((size_t)m->config->n, sizeof *m->coverage);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Merging of shards: writes the folder of the undivided run, with its lines in its order and its summary computed from them. */
+ * Merging of shards: writes the folder of the undivided run, with all lines in order and a summary computed from them. */
 #ifndef WG_EXPERIMENTS_RUN_MERGE_SHARDS_H
 #define WG_EXPERIMENTS_RUN_MERGE_SHARDS_H
 

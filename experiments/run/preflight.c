@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See preflight.h. */
+ * Findings before a run (preflight.h). */
 #include "experiments/run/preflight.h"
 
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 #include "core/model/device.h"
 #include "draft/draft.h"
 
-/* "cells 0, 3-5: "; "" of a line that is of no cell in particular. */
+/* Writes "cells 0, 3-5: ", or "" for a finding of the config. */
 static const char *cells_of(const wg_preflight_line *l, char *buf, size_t size)
 {
     char list[160];
@@ -85,7 +85,7 @@ void wg_preflight_config(wg_preflight *p, const wg_config *c)
         add(p, -1, WG_OK, "the sweep has no draft: every cell is plain decoding, as its baseline (\"draft\" is missing)");
 }
 
-/* The texts that have no room in so many tokens, each prompt with its turns and max_tokens for every answer. */
+/* The number of prompts that do not fit `context` tokens with all turns and max_tokens in every answer. */
 static int too_long(const wg_group *g, int context)
 {
     int n = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The progress line. */
+ * The progress line (progress.h). */
 #include "experiments/run/progress.h"
 
 #include <stdio.h>

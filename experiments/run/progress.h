@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * One line on stderr during a run: its position, the speed of both sides so far, and the time left. */
+ * The progress line on stderr during a run: position, speed of both sides so far, and time left. */
 #ifndef WG_EXPERIMENTS_RUN_PROGRESS_H
 #define WG_EXPERIMENTS_RUN_PROGRESS_H
 

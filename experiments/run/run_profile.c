@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See run_profile.h. */
+ * The machine profile of a run (run_profile.h). */
 #include "experiments/run/run_profile.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static void say(void *file, bool warning, const char *text)
 wg_status wg_run_profile_open(wg_profile **out, const wg_config *config, const wg_run_options *opt, wg_error *err)
 {
     char *found = NULL, path[4096] = "";
-    wg_error unused; /* a folder that is not there is reported where it is opened */
+    wg_error unused; /* a missing folder is reported where it is opened */
     if (opt->resume && !opt->out && wg_resume_find(&found, config, &unused)) found = NULL;
     if (opt->resume && (opt->out || found)) snprintf(path, sizeof path, "%s/profile.json", opt->out ? opt->out : found);
     wg_free(found);

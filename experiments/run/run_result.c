@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See run_result.h. */
+ * Summing requests (run_result.h). */
 #include "experiments/run/run_result.h"
 
 #include <math.h>
@@ -55,13 +55,13 @@ static void add_to(wg_pairs *p, int i, const wg_request *q, const wg_request *ba
     p->base_phases[i] += base->phases.draft + base->phases.verify + base->phases.accept + base->phases.kv;
 }
 
-/* The part of the run that a request belongs to: prompts follow each other in a repeat, and repeats follow each other. */
+/* The block of the run's time that a request belongs to: by repeat, then by prompt. */
 static int block_of(const wg_result *o, const wg_request *q)
 {
     return (int)(((long)q->repeat * o->pairs.n + q->prompt) * WG_RUN_BLOCKS / ((long)o->repeats * o->pairs.n));
 }
 
-/* The work of both sides, and the times of the cell's tokens. */
+/* Adds the work of both sides and the times of the cell's tokens. */
 static wg_status add_efforts(wg_result *o, const wg_request *q, const wg_request *base, wg_error *err)
 {
     wg_run_work *to[2] = { &o->work, &o->base_work };

@@ -35,11 +35,11 @@ typedef struct runner {
     wg_tracer *tracer; /* NULL: probabilities are not traced */
     json_t *costs;     /* cost.json: the costs measured before the timed part */
     wg_run *run;
-    wg_room room; /* for the largest batch */
+    wg_room room; /* room for the largest batch */
     wg_progress progress;
     wg_preflight *preflight;
-    wg_profile *profile; /* NULL: nominal */
-    double second_pass;  /* seconds that second passes took */
+    wg_profile *profile; /* NULL: nominal prices */
+    double second_pass;  /* seconds of second passes */
 } runner;
 
 /* ---- groups ------------------------------------------------------------------------------------------------------ */
@@ -63,7 +63,7 @@ static const wg_question *conversation(const wg_group *g, int prompt)
     return &g->prompts.question[g->dataset->prompt[prompt].before];
 }
 
-/* The longest sequence of the longest prompt that fits: pages for a whole context would waste memory. */
+/* The longest sequence: that of the longest prompt that fits, since pages for a whole context would waste memory. */
 static int longest_sequence(const wg_group *g)
 {
     const int context = g->target->lm->context, max_new = g->like->setup.top.max_tokens;
@@ -111,11 +111,11 @@ static wg_engine_options options_of(const wg_group *g)
     };
 }
 
-/* cell == NULL: the baseline. */
+/* Opens an arm; cell NULL: the baseline. */
 static wg_status open_arm(const runner *r, wg_group *g, const wg_cell *cell, wg_arm *a, wg_error *err)
 {
     a->cell = cell ? (int)(cell - r->config->cell) : -1;
-    if (r->opt->recorded) return open_requests(a, g, r->config->top.trace, err); /* nothing is run */
+    if (r->opt->recorded) return open_requests(a, g, r->config->top.trace, err); /* nothing will run */
     wg_engine_parts parts = parts_of(r, g);
     parts.drafter = cell ? cell->setup.drafter : &wg_drafter_none;
     parts.drafter_options = cell ? cell->setup.draft : NULL;
@@ -131,7 +131,7 @@ static wg_status open_arm(const runner *r, wg_group *g, const wg_cell *cell, wg_
 
 static const wg_target *find_target(const runner *r, const wg_setup_target *t, int *index)
 {
-    for (int i = 0; i < r->config->n; i++) { /* the target was opened for the first cell with the same settings */
+    for (int i = 0; i < r->config->n; i++) { /* finds the target opened for an earlier cell with the same settings */
         const wg_setup_target *o = &r->config->cell[i].setup.target;
         const bool same = !strcmp(o->model, t->model) && o->threads == t->threads && o->pin == t->pin &&
                           o->kv_type == t->kv_type && o->context == t->context && o->allow_nan == t->allow_nan &&
@@ -186,7 +186,7 @@ static wg_status open_group(runner *r, int number, wg_error *err)
         if (r->opt->recorded) r->run->result[i].coverage = r->opt->recorded[i];
         wg_error why;
         const wg_status s = open_arm(r, g, &c->cell[i], &g->arm[g->arms++], &why);
-        if (s) wg_preflight_refuse(r->preflight, i, s, &why); /* the others may have mistakes, too */
+        if (s) wg_preflight_refuse(r->preflight, i, s, &why); /* other cells may have errors, too */
         if (s == WG_ENOMEM) break;
     }
     if (!r->opt->recorded) wg_preflight_group(r->preflight, g);
@@ -224,7 +224,7 @@ static void take_costs(runner *r, const wg_group *g)
     }
 }
 
-/* Times the target's passes up to the number of rows in the warm-up. Without a calibration the run has no prediction. */
+/* Times the target's passes up to the number of rows in the warm-up. If it fails, the run has no prediction. */
 static wg_status calibrate(runner *r, wg_group *g, const wg_warm *warm, wg_error *err)
 {
     wg_cost pass;
@@ -256,7 +256,7 @@ static wg_status calibrate(runner *r, wg_group *g, const wg_warm *warm, wg_error
     return s;
 }
 
-/* A batch through an arm, timed, and once more where it has a second pass, which is traced then. */
+/* Runs a batch through an arm, timed, and then its second pass, if it has one, which is traced instead. */
 static wg_status run_batch(runner *r, const wg_group *g, wg_arm *a, const wg_batch_plan *plan, wg_tracer *tracer, wg_error *err)
 {
     WG_TRY(wg_batch_run(&r->room, g, a, plan, a->second ? NULL : tracer, err));
@@ -267,7 +267,7 @@ static wg_status run_batch(runner *r, const wg_group *g, wg_arm *a, const wg_bat
     return s;
 }
 
-/* The same batch, teacher-forced. */
+/* Runs the teacher-forced pass of the same batch. */
 static wg_status teach_batch(runner *r, wg_group *g, wg_arm *a, const wg_batch_plan *plan, wg_error *err)
 {
     const wg_engine_parts parts = parts_of(r, g);
@@ -278,8 +278,8 @@ static wg_status teach_batch(runner *r, wg_group *g, wg_arm *a, const wg_batch_p
     return s;
 }
 
-/* One discarded batch of each arm, so that no arm's first request meets cold pages or a cold clock; the costs of arms are
- * measured in it. */
+/* Runs a discarded batch on each arm, so that no first request meets cold pages or clocks; it also measures the costs of
+ * arms. */
 static wg_status warm_up(runner *r, wg_group *g, wg_error *err)
 {
     int prompt = 0;
@@ -322,8 +322,8 @@ static void expect_requests(const wg_group *g, wg_arm *a, int first, int n, int 
         for (int turn = 0; turn < g->dataset->prompt[i].turns; turn++) wg_request_begin(g, a, q++, i, turn, repeat);
 }
 
-/* One arm of a unit: read back when the folder has it, else run and recorded. A batch that is only partly in the folder is
- * run again: its requests ran together. */
+/* Handles one arm of a unit: reads it back if the folder has it, else runs and records it. A batch that is only partly in the
+ * folder runs again, since its requests run together. */
 static wg_status run_arm(runner *r, wg_group *g, wg_arm *a, int first, int n, int repeat, bool base_known, wg_error *err)
 {
     const int left = wg_run_writer_left(r->record), max_new = g->like->setup.top.max_tokens;
@@ -373,7 +373,7 @@ static wg_status run_unit(runner *r, wg_group *g, int unit, int repeat, wg_error
     return WG_OK;
 }
 
-/* A cross-request drafter must process all requests in order: of its group either all recorded requests are read back or
+/* Makes a group with a cross-request drafter, which must process all requests in order, read back all of its requests or
  * none. */
 static wg_status whole_or_nothing(const runner *r, const wg_group_shape *g, wg_error *err)
 {
@@ -460,7 +460,7 @@ static void close_all(runner *r)
 static wg_status write_summary(const runner *r, wg_error *err)
 {
     if (r->progress.requests == 0 && wg_resume_finished(wg_run_writer_path(r->record)))
-        return WG_OK; /* no request was left to run */
+        return WG_OK; /* no request is left to run */
     json_t *v = wg_summary_json(r->run);
     if (v && r->config->top.trace) {
         const double seconds = wg_run_writer_traced(r->record) + (r->tracer ? r->tracer->seconds : 0);
@@ -494,7 +494,7 @@ wg_status wg_run_open(const wg_config *config, FILE *warnings, const char *befor
     static const wg_run_options none;
     wg_run run = { .config = config };
     runner r = { .config = config, .opt = &none, .run = &run };
-    const bool measures = !*config->top.profile || !strcmp(config->top.profile, "new"); /* not for a check */
+    const bool measures = !*config->top.profile || !strcmp(config->top.profile, "new"); /* a check does not measure prices */
     wg_status s = measures ? WG_OK : wg_run_profile_open(&r.profile, config, &none, err);
     if (!s) s = open_all(&r, err);
     if (!s) wg_preflight_print(warnings, r.preflight, before);

@@ -13,7 +13,7 @@ static bool stopped(const wg_room *r) { return r->stop && *r->stop; }
 
 static void request_reset(wg_request *q)
 {
-    const wg_request had = *q; /* its arrays */
+    const wg_request had = *q; /* keeps its arrays */
     *q = (wg_request){ .token = had.token,
                        .cap_tokens = had.cap_tokens,
                        .step = had.step,
@@ -51,7 +51,7 @@ void wg_phases_add(wg_phases *to, const wg_phases *p, double share)
     to->kv += p->kv * share;
 }
 
-/* Writes into room allocated before the timed interval. */
+/* Records a step, in memory allocated before the timed interval. */
 static void trace_step(wg_request *q, const wg_seq *s, const wg_composite_step *mixture, int batch, double seconds,
                        const wg_phases *step)
 {
@@ -91,13 +91,13 @@ void wg_request_begin(const wg_group *g, const wg_arm *a, wg_request *q, int pro
     q->repeat = repeat;
     q->source = &g->dataset->prompt[prompt];
     if (turn == 0 && g->prompts.question)
-        q->prompt_tokens = g->prompts.question[q->source->before].n; /* the baseline has not run yet */
+        q->prompt_tokens = g->prompts.question[q->source->before].n; /* equality is unknown until the baseline has run */
 }
 
 /* The state of a sequence in a batch, besides its request. */
 typedef struct place {
     long decoded; /* rounds that the device decoded before the current step (wg_device_passes) */
-    double share; /* its seconds in the current call */
+    double share; /* its seconds in the present call */
 } place;
 
 /* The state of a batch: its requests and its clocks. */
@@ -106,26 +106,26 @@ typedef struct batch {
     const wg_group *g;
     wg_arm *a;
     const wg_batch_plan *plan;
-    wg_seq **seq;               /* (n) NULL: over */
+    wg_seq **seq;               /* (n) NULL: closed */
     place at[WG_BATCH_MOST];    /* (n) */
-    int of_slot[WG_BATCH_MOST]; /* which of them has this slot of the engine */
-    int turn, left;             /* at hand; requests still running */
-    bool begun;                 /* the first step of the turn is over */
+    int of_slot[WG_BATCH_MOST]; /* conversation in each slot of the engine */
+    int turn, left;             /* present turn; requests still running */
+    bool begun;                 /* the first step of the turn has ended */
     double start, first_token;
-    wg_tracer *tracer; /* NULL: none, or not of this wg_arm */
+    wg_tracer *tracer; /* NULL: this arm is not traced */
     double traced;     /* the tracer's clock when the batch began */
     double measured;   /* the engine's measuring clock when the batch began */
-    wg_error *err;     /* of the tracer, whose failure ends the run */
-    /* of the engine's current call: */
+    wg_error *err;     /* error of the tracer, which ends the run */
+    /* state of the engine's present call: */
     int k, reported, rows;      /* sequences of the step; those already reported; rows of the sequence with the most */
     double clock, seconds, now; /* start of the step; its duration; its end */
     double forward;             /* the target's seconds, already attributed */
     wg_phases phases;           /* the engine's phases, already attributed */
     bool by_device;             /* the step was decoded on the device */
-    wg_status status;           /* of the tracer */
+    wg_status status;           /* status of the tracer */
 } batch;
 
-/* The current request of the ith conversation, which must have that turn. */
+/* The request of the ith conversation's present turn, which it must have. */
 static wg_request *request_of(const batch *b, int i)
 {
     const wg_prompt *p = &b->g->dataset->prompt[b->plan->first];
@@ -141,7 +141,7 @@ static void close_seq(batch *b, int i)
     b->seq[i] = NULL;
 }
 
-/* The time, without tracing and measuring. */
+/* The clock without the time of tracing and measuring. */
 static double batch_clock(const batch *b)
 {
     const double traced = b->tracer ? b->tracer->seconds - b->traced : 0;
@@ -153,7 +153,7 @@ uint32_t wg_request_address(const wg_group *g, int prompt, int repeat)
     return (uint32_t)prompt * (uint32_t)g->like->setup.top.repeats + (uint32_t)repeat;
 }
 
-/* Feeds the question and prefills. */
+/* Feeds a question and prefills it. */
 static wg_status ask(batch *b, int i, wg_request *q, wg_error *err)
 {
     const wg_question *question = &b->g->prompts.question[q->source->before];
@@ -207,7 +207,7 @@ static void begin_step(batch *b, int k, double now)
     b->phases = *wg_engine_phases(b->a->engine);
 }
 
-/* Called with the first reported sequence of a step: the step is over. */
+/* Ends the timing of a step, when its first sequence is reported. */
 static void step_over(batch *b, bool by_device)
 {
     b->now = batch_clock(b);
@@ -217,8 +217,8 @@ static void step_over(batch *b, bool by_device)
     if (!b->begun) b->first_token = b->now;
 }
 
-/* Called when all sequences of a step have been reported. A device does not wait for the host, so its next step has begun
- * already. */
+/* Starts the next step's clock, when all sequences of a step have been reported. A device does not wait for the host, so its
+ * next step has already begun. */
 static void end_step(batch *b)
 {
     const wg_phases step = phases_between(&b->phases, wg_engine_phases(b->a->engine));
@@ -233,7 +233,7 @@ static double forward_seconds(const batch *b, const wg_phases *step)
     return b->by_device ? step->verify : wg_engine_target(b->a->engine)->seconds - b->forward;
 }
 
-/* Attributes to a request its share of the finished step. */
+/* Adds a request's share of the finished step. */
 static wg_status account(batch *b, wg_request *q, const wg_seq *seq, const wg_tree *tree)
 {
     wg_engine *e = b->a->engine;
@@ -272,8 +272,7 @@ static bool take_step(void *user, const wg_seq *seq, const wg_tree *tree)
     return !b->status && !stopped(b->room);
 }
 
-/* After device decode there is a last wait for the device: its time is shared in proportion to the sequences' times in the
- * call. */
+/* Shares the last wait for the device, after device decode, in proportion to the sequences' times in the call. */
 static void share_rest(batch *b, int from, int to)
 {
     const wg_phases rest = phases_between(&b->phases, wg_engine_phases(b->a->engine));
@@ -301,7 +300,7 @@ static void close_finished(batch *b)
 
 enum { PLANS = 1024 }; /* most plans of a sequence in a step: composites have a policy per component */
 
-/* Steps of the running requests from .. to-1: one, or with `all` as many as the engine makes without the host. A failed step
+/* Steps the running requests from .. to-1 once, or with `all` as often as the engine does without the host. A failed step
  * leaves every sequence unchanged, so each is then stepped alone, and only the request that causes the failure fails. */
 static wg_status step_batch(batch *b, int from, int to, bool all)
 {
@@ -335,7 +334,7 @@ static wg_status step_batch(batch *b, int from, int to, bool all)
     for (int i = from; i < to; i++) {
         if (!is_running(b, i)) continue;
         wg_request_fail(request_of(b, i), s, &err);
-        wg_audit *audit = &request_of(b, i)->counts.audit; /* it may say why */
+        wg_audit *audit = &request_of(b, i)->counts.audit; /* may give the reason */
         *audit = b->seq[i]->counts.audit;
         audit->massless = wg_engine_massless(e) > massless;
         close_seq(b, i);

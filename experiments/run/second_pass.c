@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See second_pass.h. */
+ * The second pass (second_pass.h). */
 #include "experiments/run/second_pass.h"
 
 #include <stdio.h>
@@ -32,14 +32,14 @@ typedef struct pass {
     const wg_group *g;
     wg_arm *a;
     const wg_batch_plan *plan;
-    wg_seq **seq;            /* (n) NULL: over */
+    wg_seq **seq;            /* (n) NULL: closed */
     int step[WG_BATCH_MOST]; /* (n) steps of its turn so far */
     int turn, left;
     wg_tracer *tracer; /* NULL: none */
-    wg_error *err;     /* of the tracer */
+    wg_error *err;     /* error of the tracer */
 } pass;
 
-/* The timed request of the ith conversation's current turn, which it must have. */
+/* The timed request of the ith conversation's present turn, which it must have. */
 static wg_request *request_of(const pass *p, int i)
 {
     const wg_prompt *prompt = &p->g->dataset->prompt[p->plan->first];
@@ -152,7 +152,7 @@ static wg_status take_step(pass *p, int i, int place)
     return st;
 }
 
-/* A step of the running requests from .. to-1; when a joint step fails each is stepped alone, as in the timed pass. */
+/* Steps the running requests from .. to-1; if the joint step fails, each is stepped alone, as in the timed pass. */
 static wg_status step_batch(pass *p, int from, int to)
 {
     wg_seq **active = p->room->active;

@@ -19,7 +19,7 @@ typedef struct text {
     int32_t *token;
     int n, prompt;
     wg_kv_seq *kv;
-    long first; /* p row of its first scored token: token `prompt` */
+    long first; /* row of p of its first scored token, token `prompt` */
 } text;
 
 struct wg_skip_scorer {
@@ -32,7 +32,7 @@ struct wg_skip_scorer {
     wg_kv *kv;
     wg_submodel *part;
     wg_sampler sampler;
-    wg_rows row; /* one */
+    wg_rows row; /* one row */
     wg_batch batch;
     float *logits; /* (ROWS, vocab) */
 };
@@ -64,7 +64,7 @@ static wg_status take_text(text *x, const wg_seq *seq, wg_error *err)
     return WG_OK;
 }
 
-/* Plain decoding of texts first .. first + n - 1. */
+/* Decodes texts first .. first + n - 1 plainly. */
 static wg_status continue_some(wg_skip_scorer *s, wg_engine *e, int first, int n, wg_error *err)
 {
     wg_seq *seq[BATCH] = { 0 }, *running[BATCH];
@@ -217,10 +217,10 @@ const int32_t *wg_skip_scorer_text(const wg_skip_scorer *s, int i, int *n, int *
 
 typedef struct sums {
     double alpha, survived[WG_SKIP_LENGTH + 1];
-    long starts[WG_SKIP_LENGTH + 1]; /* drafts that reach this depth before their text ends */
+    long starts[WG_SKIP_LENGTH + 1]; /* number of drafts that reach each depth before their text ends */
 } sums;
 
-/* sum min(p, q); *keeps: min(1, q/p) of the text's token. */
+/* Returns sum min(p, q); *keeps: min(1, q/p) of the text's token. */
 static double overlap(wg_skip_scorer *s, const float *logits, const float *p, int32_t token, double *keeps)
 {
     wg_rows *q = &s->row;
@@ -235,7 +235,7 @@ static double overlap(wg_skip_scorer *s, const float *logits, const float *p, in
         const int32_t x = wg_support_at(&all, k);
         sum += fmin((double)p[x], mass[x]);
     }
-    return sum < 1 ? sum : 1; /* p is rounded */
+    return sum < 1 ? sum : 1; /* p is rounded to f32 */
 }
 
 /* Scores the drafts whose rows are in the batch; depth[i]: the draft position that row i predicts, from 1. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Writes summary.json; `wager list columns` and results/README.md define its numbers: ratios of totals, intervals over
- * prompts. What was not measured is null. */
+ * Writes summary.json; `wager list columns` and results/README.md define its numbers, ratios of totals with intervals over
+ * prompts. A number that was not measured is null. */
 #include "experiments/run/summary.h"
 
 #include <math.h>
@@ -64,7 +64,7 @@ static json_t *per_position(const wg_counts *c)
     return v;
 }
 
-/* One digest for all outputs of a cell: of the requests' digests in order of repeat, then prompt. */
+/* The digest of all outputs of a cell: that of the requests' digests in order of repeat, then prompt. */
 static json_t *output_digest(const wg_result *r)
 {
     char hex[WG_SHA256_HEX];
@@ -116,7 +116,7 @@ static void add_prediction(json_t *v, const wg_result *r)
 }
 
 /* c of the glossary: seconds of drafting for each level of a draft (a chain's tokens, a tree's depth), over those of a plain
- * pass. Null where nothing was drafted. */
+ * pass. Null if nothing was drafted. */
 static json_t *cost_ratio(const wg_result *r)
 {
     const wg_pairs *p = &r->pairs;
@@ -126,7 +126,7 @@ static json_t *cost_ratio(const wg_result *r)
     return levels > 0 ? wg_json_number(r->phases.draft / levels / plain) : json_null();
 }
 
-/* A reason beside a number that is null: "<name>_unknown". */
+/* Adds "<name>_unknown", the reason of a null number. */
 static void add_reason(json_t *v, const char *name, const char *why)
 {
     char key[64];
@@ -196,8 +196,8 @@ static void add_parts(json_t *v, const wg_composite_totals *m)
 /* Tokens a second, prompts included. */
 static json_t *throughput(const wg_run_work *e) { return wg_json_ratio(e->tokens, e->prefill + e->decode); }
 
-/* The seconds of a token outside the models. A drafter may run the target itself (synthetic): those passes are part of the
- * drafting time, so of the target's passes no more than its own phase is subtracted. */
+/* The seconds outside the models. A drafter may run the target itself (synthetic); those passes are part of the drafting time,
+ * so at most the verify phase is subtracted for the target's passes. */
 static double overhead(const wg_result *r) { return r->decode - r->phases.draft - fmin(r->forward, r->phases.verify); }
 
 /* The baseline's seconds per token over the cell's. */
@@ -237,7 +237,7 @@ static void add_speed(json_t *v, const wg_result *r)
     json_object_set_new(v, "phase_ms", phases(r));
 }
 
-/* Plain decoding's slowest repeat over its fastest, less 1; NaN: there was one repeat. */
+/* Plain decoding's slowest repeat over its fastest, minus 1; NaN: one repeat only. */
 static double baseline_spread(const wg_result *r)
 {
     double least = INFINITY, most = 0;
@@ -251,8 +251,8 @@ static double baseline_spread(const wg_result *r)
     return n > 1 && least > 0 ? most / least - 1 : NAN;
 }
 
-/* Whether plain decoding's repeats differ by more than the interval of the speed-up is wide: then the machine did something
- * else. Differences below a twentieth do not count. */
+/* Reports a disturbed machine: plain decoding's repeats differ by more than the width of the speed-up's interval, and by at
+ * least a twentieth. */
 static void add_disturbance(json_t *v, const wg_result *r)
 {
     const double spread = baseline_spread(r), speedup = wg_json_real(v, "speedup");
@@ -263,8 +263,8 @@ static void add_disturbance(json_t *v, const wg_result *r)
                         isnan(spread) || !json_is_array(ci) ? json_null() : json_boolean(spread > fmax(width, 0.05)));
 }
 
-/* Of a cell of `auto`: the fastest of what it competes with, the settings that its group measured under its rule, and plain
- * decoding; and its own speed as a share of that. */
+/* Adds to cells of `auto` the fastest competitor, among the settings measured in its group under its rule and plain decoding,
+ * and its own speed relative to it. */
 static void add_best_fixed(const wg_config *config, json_t *cells)
 {
     for (int i = 0; i < config->n; i++) {
@@ -296,13 +296,13 @@ static json_t *equals_baseline(const wg_cell *cell, const wg_result *r)
     return json_boolean(r->equal == r->requests);
 }
 
-/* Whether the law is the target's; on what that rests; what took the word back. */
+/* Adds whether the law is the target's, the unproved assumption of that, and the evidence against it. */
 static void add_law(json_t *v, const wg_config *config, const wg_cell *cell, const wg_result *r)
 {
     char words[200];
     const char *why =
         wg_verifier_withdrawn(cell->setup.verifier, cell->setup.sampling.temperature, &r->counts.audit, words, sizeof words);
-    const char *on = wg_setup_rests_on(&cell->setup, config->plugins);
+    const char *on = wg_setup_assumes(&cell->setup, config->plugins);
     json_object_set_new(v, "lossless", json_boolean(wg_setup_lossless(&cell->setup) && !why));
     json_object_set_new(v, "law_only", json_boolean(wg_setup_law_only(&cell->setup)));
     json_object_set_new(v, "lossless_if", on && !why ? json_string(on) : json_null());

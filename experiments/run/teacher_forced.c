@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See teacher_forced.h. */
+ * Teacher forcing (teacher_forced.h). */
 #include "experiments/run/teacher_forced.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See teacher_pass.h. */
+ * The teacher-forced pass of a run (teacher_pass.h). */
 #include "experiments/run/teacher_pass.h"
 
 #include <math.h>
@@ -80,13 +80,13 @@ typedef struct pass {
     const wg_group *g;
     wg_teacher *t;
     const wg_batch_plan *plan;
-    wg_seq **seq; /* (n) NULL: over */
+    wg_seq **seq; /* (n) NULL: closed */
     int turn;
 } pass;
 
 static bool has_turn(const pass *p, int i) { return p->turn < p->g->dataset->prompt[p->plan->first + i].turns; }
 
-/* The value of the ith conversation's current turn, which it must have. */
+/* The sums of the ith conversation's present turn, which it must have. */
 static wg_taught *value_of(const pass *p, int i)
 {
     const wg_prompt *prompt = &p->g->dataset->prompt[p->plan->first];
@@ -99,7 +99,7 @@ static void close_seq(pass *p, int i)
     p->seq[i] = NULL;
 }
 
-/* A conversation that cannot be asked has no text here, and none in the baseline. */
+/* Begins a turn; a conversation that fails here has no text, nor has it in the baseline. */
 static void begin_turn(pass *p)
 {
     for (int i = 0; i < p->plan->n; i++) {
@@ -115,7 +115,7 @@ static void begin_turn(pass *p)
     }
 }
 
-/* A step of the running conversations from .. to-1; when a joint step fails each is stepped alone. *left: those that ran. */
+/* Steps the running conversations from .. to-1; if the joint step fails, each is stepped alone. *left: the number that ran. */
 static wg_status step_batch(pass *p, int from, int to, int *left)
 {
     wg_seq **active = p->room->active;

@@ -111,7 +111,7 @@ wg_status wg_tracer_round(wg_tracer *t, const wg_request *q, int step, const wg_
     };
     if (d->class->policy) f.n_policy = d->class->policy(d, s, f.policy, WG_TRACE_POLICY);
     WG_TRY(wg_trace_put_round(w, &f, tree, &s->path, last.p, last.q, wg_seq_has_rows(s) ? NULL : last.logits,
-                              err)); /* p is not a function of logits alone */
+                              err)); /* rows are stored if p is not a function of logits alone */
     return write_out(t, w, start, err);
 }
 

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * The folder of a training run (train_folder.h). */
 #include "experiments/run/train_folder.h"
 
 #include <errno.h>
@@ -86,7 +87,7 @@ wg_status wg_train_folder_open(wg_train_folder *f, wg_error *err)
     bool made;
     if (!wg_make_path(f->path, &made))
         return wg_fail(err, WG_EIO, "%s: cannot make this folder: %s; choose another with --out DIR", f->path, strerror(errno));
-    if (!f->resume && stat(path, &st) == 0 && st.st_size > 0) /* steps were made */
+    if (!f->resume && stat(path, &st) == 0 && st.st_size > 0) /* it already has steps */
         return wg_fail(err, WG_EINVAL, "%s: holds a training run; go on with it with --resume, or train into another folder",
                        f->path);
     f->log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * A training run (train_run.h). */
 #include "experiments/run/train_run.h"
 
 #include <math.h>
@@ -11,13 +12,13 @@
 #include "core/model/model.h"
 #include "experiments/run/train_folder.h"
 
-enum { EVERY = 20 }; /* lines of a log without a terminal */
+enum { EVERY = 20 }; /* steps between lines of progress without a terminal */
 
 typedef struct run {
     const wg_train_config *c;
     const wg_train_run_options *o;
     wg_train_result *result;
-    wg_weights *init, *source; /* source: of the tokenizer; may be init */
+    wg_weights *init, *source; /* source: the tokenizer's file; may be init */
     wg_tokenizer *tokenizer;
     wg_train_folder folder;
     wg_arch arch;
@@ -27,7 +28,7 @@ typedef struct run {
     wg_net *net;
     wg_trainer *trainer;
     int length;
-    double start, shown, seconds, rows; /* seconds and rows of steps: for the rate */
+    double start, shown, seconds, rows; /* seconds, rows: of steps, for the rate */
 } run;
 
 /* ---- model and tokenizer */
@@ -131,7 +132,7 @@ static wg_status write_model(run *r, wg_error *err)
     return WG_OK;
 }
 
-/* Before text is read for minutes. */
+/* Opens the device before minutes of reading text. */
 static wg_status open_device(run *r, wg_error *err)
 {
     WG_TRY(wg_pool_open(&r->pool, r->o->threads, err));

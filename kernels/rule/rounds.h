@@ -15,8 +15,8 @@
  * induction over siblings, then over depth. A child that is a function of the prefix (law fixed) is a draw from the one-hot
  * law at it: it is accepted with probability r(x), and a rejection removes x from r. One child: the optimal token-wise rule.
  *
- * r and q_i are kept unnormalised with their masses beside them, so no test divides by a mass that may be tiny (METHODS
- * B15-3): accept when u * l q_i(x) * mass(r) < r(x) * mass(q_i). Where q has no mass left for another sibling a drafter must
+ * r and q_i are kept unnormalised with their masses beside them, so no test divides by a mass that may be tiny:
+ * accept when u * l q_i(x) * mass(r) < r(x) * mass(q_i). Where q has no mass left for another sibling a drafter must
  * stop; a sibling that it proposes nevertheless is rejected and subtracts nothing. */
 #ifndef WG_KERNELS_RULE_ROUNDS_H
 #define WG_KERNELS_RULE_ROUNDS_H

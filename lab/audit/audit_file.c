@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See audit_file.h. */
+ * Reading files of records (audit_file.h). */
 #include "lab/audit/audit_file.h"
 
 #include <errno.h>
@@ -46,14 +46,14 @@ static wg_status read_lines(wg_auditor *a, wg_audit_reader *r, FILE *f, const ch
 
 /* ---- one document */
 
-/* The records of a document; NULL: it is a record itself. */
+/* The list of records in a document; NULL: it is a record itself. */
 static const json_t *records_of(const json_t *doc)
 {
     const json_t *list = json_is_array(doc) ? doc : json_object_get(doc, "results");
     return json_is_array(list) ? list : NULL;
 }
 
-/* Whether the first line that is not empty is no record of JSON lines, but the beginning of a document or all of it. */
+/* Whether the first nonempty line begins a JSON document, or is one, instead of a record. */
 static wg_status begins_document(wg_audit_reader *r, FILE *f, bool *is, wg_error *err)
 {
     char *text = NULL;
@@ -75,7 +75,7 @@ static wg_status begins_document(wg_audit_reader *r, FILE *f, bool *is, wg_error
     return s;
 }
 
-/* The document of a file; NULL: its bytes are none, or are too many for one, and it is read as lines. */
+/* Loads the document of a file; NULL: it is not one document, or too large, and is read as lines. */
 static wg_status load_document(const char *path, json_t **doc, wg_error *err)
 {
     char *bytes;
@@ -118,7 +118,7 @@ static wg_status audit_json(wg_auditor *a, const char *path, FILE *f, const char
 
 /* ---- a trace */
 
-/* A dense row of what replay read: one-hot rows and rows with a known support are stored otherwise. */
+/* Makes a row of a replay dense; one-hot rows and rows with a known support are not. */
 static void plain_row(wg_rows *rows, int row)
 {
     const int32_t token = wg_rows_one_hot(rows, row);
@@ -145,7 +145,7 @@ static void round_of(const wg_replay *r, wg_audit_round *x)
     for (int i = 0; i < o->n_q; i++) x->q_error[i] = o->q[i].error;
 }
 
-/* "NAME:k=v,..." of the recorded rule. */
+/* Writes the recorded rule as "NAME:k=v,...". */
 static void rule_of(const wg_replay *r, const json_t *config, char *out, size_t size)
 {
     const json_t *verify = json_object_get(config, "verify");

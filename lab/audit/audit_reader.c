@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See audit_reader.h. */
+ * Reading records (audit_reader.h). */
 #include "lab/audit/audit_reader.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 static const char *const header_keys[] = { "format", "stream", "rule", "law", "row_error", "engine", "extra", NULL };
 static const char *const record_keys[] = { "stream",   "request", "draft",  "parents", "q",        "p",     "p_raw", "law",
                                            "accepted", "next",    "tokens", "plain",   "counters", "final", "extra", NULL };
-static const double rounding = 1e-6; /* of rows where the header says nothing */
+static const double rounding = 1e-6; /* error of rows unless the header states it */
 
 wg_status wg_audit_reader_open(wg_audit_reader *r, const char *name, wg_error *err)
 {
@@ -90,7 +90,7 @@ static wg_status read_header(wg_audit_reader *r, const json_t *o, wg_error *err)
     return WG_OK;
 }
 
-/* An array of integers, at most `most`; *n: its length, -1 where it is not there. */
+/* Reads an array of at most `most` integers; *n: its length, -1: absent. */
 static wg_status read_ints(const json_t *o, const char *key, json_int_t *out, int most, int *n, wg_error *err)
 {
     const json_t *v = json_object_get(o, key), *item;
@@ -122,7 +122,7 @@ static wg_status list_rows(wg_audit_listed *l, const json_t *rows, const char *k
     return WG_OK;
 }
 
-/* The tokens that the rows of a record are read over; tokens: drafted and emitted ones. */
+/* Finds the tokens of a record's rows; token: the drafted and emitted ones. */
 static wg_status find_tokens(wg_audit_reader *r, const json_t *o, const json_int_t *token, int n, wg_audit_tokens *out,
                              wg_error *err)
 {
@@ -156,7 +156,7 @@ static wg_status rows_room(wg_rows *rows, int n, int vocab, wg_error *err)
     return WG_OK;
 }
 
-/* n rows, all there. */
+/* Reads n rows, none of which may be missing. */
 static wg_status read_rows(const json_t *o, const char *key, int n, const wg_audit_tokens *t, wg_rows *out, double *error,
                            wg_error *err)
 {
@@ -182,7 +182,7 @@ static double distance(const double *a, const double *b, int n)
     return sum / 2;
 }
 
-/* Rows of q: with the first sibling that of all; for later ones null or the same row again. */
+/* Reads rows of q: the first sibling's entry is the row of all siblings; later entries are null or repeat it. */
 static wg_status read_q(wg_audit_reader *r, const json_t *o, const wg_audit_tokens *t, wg_error *err)
 {
     const double same = 1e-6;
@@ -244,7 +244,7 @@ static wg_status read_tree(wg_audit_reader *r, const json_t *o, const json_int_t
     return WG_OK;
 }
 
-/* 'accepted': how many of a chain, or the accepted indices of a tree in order. */
+/* Reads 'accepted': the number of tokens of a chain, or the accepted indices of a tree in order. */
 static wg_status read_path(wg_audit_reader *r, const json_t *o, wg_error *err)
 {
     const json_t *v = json_object_get(o, "accepted");
@@ -330,7 +330,7 @@ static wg_status read_plain(wg_audit_reader *r, const json_t *tokens, const json
     return WG_OK;
 }
 
-/* Emitted tokens, with the row before each of them or without. */
+/* Reads emitted tokens, with or without the row before each. */
 static wg_status read_tokens(wg_audit_reader *r, const json_t *o, wg_error *err)
 {
     const json_t *tokens = json_object_get(o, "tokens"), *plain = json_object_get(o, "plain"), *v;

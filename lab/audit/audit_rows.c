@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See audit_rows.h. */
+ * Reading rows (audit_rows.h). */
 #include "lab/audit/audit_rows.h"
 
 #include <math.h>
@@ -8,8 +8,8 @@
 
 #include "core/base/mem.h"
 
-static const double unlisted = 1e-6;  /* a rest below it is rounding */
-static const double tolerance = 1e-3; /* of a sum */
+static const double unlisted = 1e-6;  /* a smaller rest is rounding */
+static const double tolerance = 1e-3; /* allowed error of a sum */
 
 int32_t wg_audit_token(const wg_audit_tokens *t, json_int_t token)
 {
@@ -86,7 +86,7 @@ static wg_status put(double *p, const json_t *v, double *sum, wg_error *err)
     return WG_OK;
 }
 
-/* The rest goes to the token for all others, or evenly to those that are not listed. */
+/* Reads a partial row; the rest goes to the token for all others, or evenly to the tokens not listed. */
 static wg_status read_listed(const json_t *in, const wg_audit_tokens *t, double *p, double *rest, wg_error *err)
 {
     const json_t *tokens = json_object_get(in, "tokens"), *mass = json_object_get(in, "p"), *v;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See auditor.h. */
+ * The auditor (auditor.h). */
 #include "lab/audit/auditor.h"
 
 #include <math.h>
@@ -11,9 +11,9 @@
 #include "lab/audit/rule_law.h"
 #include "verify/verify.h"
 
-static const double threshold = 3;  /* log10 of a weighted e-value */
-static const double told_apart = 3; /* log10 by which the best bet leads those on other defects where it is named alone */
-static const double coarse = 0.05;  /* error of rows over which bets say next to nothing */
+static const double threshold = 3;  /* log10 of the weighted e-value of an accusation */
+static const double told_apart = 3; /* log10 of the lead of the best bet over other defects at which it is named alone */
+static const double coarse = 0.05;  /* error of rows above which bets are useless */
 
 wg_status wg_auditor_open(wg_auditor *a, wg_error *err)
 {
@@ -99,14 +99,14 @@ static void steps_of(const wg_rule_law *law, const wg_audit_round *r, wg_decisio
     }
 }
 
-/* What decides in the place of what was recorded. */
+/* A rule, rows and draft law that decide in place of the recorded ones. */
 typedef struct deciders {
     const wg_rule_choice *rule;
     wg_rows *p, *q;
-    wg_sibling_law law; /* that the drafts are taken for */
+    wg_sibling_law law; /* assumed law of the drafts */
 } deciders;
 
-/* The law of next where these deciders cannot stop, and did: what a residual of the first drawn child is, else p. */
+/* The law of next at a recorded stop that is impossible under these deciders: the residual of the first drawn child, else p. */
 static void next_of_impossible(const deciders *by, const wg_audit_round *r, double *next)
 {
     const wg_tree *t = &r->tree;
@@ -118,7 +118,7 @@ static void next_of_impossible(const deciders *by, const wg_audit_round *r, doub
     for (int x = 0; x < vocab; x++) next[x] = sum > 1e-9 ? next[x] / sum : p[x];
 }
 
-/* The decisions on a round; next: their law of next. */
+/* Computes the decisions on a round; next: their law of next. */
 static bool decisions_of(wg_auditor *a, const deciders *by, const wg_audit_round *r, double *next, wg_decisions *d)
 {
     const wg_rule_choice *rule = by->rule;
@@ -142,7 +142,7 @@ static void bet_on_deciders(wg_auditor *a, wg_audited *s, const wg_audit_round *
     if (decisions_of(a, by, r, a->next[1], &o)) wg_bets_rows(&s->bets, bet, r, d, &o, s->rule.class->looks_ahead);
 }
 
-/* Decisions of another rule. */
+/* Bets on the decisions of other rules. */
 static void bet_on_rules(wg_auditor *a, wg_audited *s, const wg_audit_round *r, const wg_decisions *d)
 {
     static const struct {
@@ -158,7 +158,7 @@ static void bet_on_rules(wg_auditor *a, wg_audited *s, const wg_audit_round *r, 
     }
 }
 
-/* q^power, normalised, in the rows for others. */
+/* q^power, normalised, in the scratch rows. */
 static wg_rows *other_q(wg_auditor *a, const wg_audit_round *r, double power)
 {
     wg_rows_clear(&a->other);
@@ -231,7 +231,7 @@ static void count(wg_audited *s, const wg_audit_round *r)
     for (int i = 0; r->q && i < r->q->n; i++) s->error = fmax(s->error, r->q_error[i]);
 }
 
-/* After the bets of a round: whether the e-value has reached the threshold. */
+/* Records, after the bets of a round, whether the e-value has reached the threshold. */
 static void look(wg_audited *s)
 {
     const double e = wg_bets_log10(&s->bets);
@@ -329,23 +329,23 @@ const char *wg_verdict_name(wg_verdict_kind k)
     return names[k];
 }
 
-/* The bet that fits best, and the best one on another defect unless it is far behind. */
+/* Finds the best bet, and the best one on another defect unless it is far behind. */
 static void diagnose(const wg_bets *b, wg_verdict *v)
 {
     double lead;
     wg_bet other;
     v->bet = wg_best_bet(b, &lead, &other);
     v->defect = wg_bet_table[v->bet].defect;
-    v->or = lead < told_apart ? wg_bet_table[other].defect : WG_DEFECT_KINDS;
+    v->other = lead < told_apart ? wg_bet_table[other].defect : WG_DEFECT_KINDS;
     const int n = snprintf(v->why, sizeof v->why, "%s: %s", wg_defect_doc(v->defect), wg_bet_table[v->bet].doc);
-    if (v->or < WG_DEFECT_KINDS)
-        snprintf(v->why + n, sizeof v->why - (size_t)n, "; or %s: %s (more rounds tell them apart)", wg_defect_name(v->or),
+    if (v->other < WG_DEFECT_KINDS)
+        snprintf(v->why + n, sizeof v->why - (size_t)n, "; or %s: %s (more rounds tell them apart)", wg_defect_name(v->other),
                  wg_bet_table[other].doc);
 }
 
 static wg_verdict undecidable(const char *why)
 {
-    wg_verdict v = { .kind = WG_VERDICT_UNDECIDABLE, .defect = WG_DEFECT_KINDS, .or = WG_DEFECT_KINDS };
+    wg_verdict v = { .kind = WG_VERDICT_UNDECIDABLE, .defect = WG_DEFECT_KINDS, .other = WG_DEFECT_KINDS };
     snprintf(v.why, sizeof v.why, "%s", why);
     return v;
 }
@@ -370,7 +370,7 @@ static wg_verdict without_rows(const wg_audited *s)
 wg_verdict wg_auditor_verdict(const wg_audited *s)
 {
     wg_verdict v = {
-        .kind = WG_VERDICT_DEFECT, .defect = s->fact_defect, .or = WG_DEFECT_KINDS, .log10 = wg_bets_log10(&s->bets)
+        .kind = WG_VERDICT_DEFECT, .defect = s->fact_defect, .other = WG_DEFECT_KINDS, .log10 = wg_bets_log10(&s->bets)
     };
     if (*s->fact) {
         snprintf(v.why, sizeof v.why, "%s", s->fact);

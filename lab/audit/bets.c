@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See bets.h. */
+ * Bets (bets.h). */
 #include "lab/audit/bets.h"
 
 #include <math.h>
@@ -23,11 +23,11 @@ const char *wg_defect_name(wg_defect d) { return defects[d][0]; }
 const char *wg_defect_doc(wg_defect d) { return defects[d][1]; }
 
 static const double share[WG_BET_SHARES] = { 0.98, 0.6, 0.2, 0.04 };
-static const double least = 1e-9;  /* of a probability that is divided by: a smaller one counts as this */
-static const double most = 1e9;    /* of a ratio */
-static const double least_cut = 4; /* of a ratio where rows have errors */
-static const double lost = 1e-4;   /* share of the capital that a bet over rows with errors costs, where the cut allows it */
-static const double prior = 2;     /* tokens of each bin before the first is seen */
+static const double least = 1e-9;  /* smallest probability to divide by; a smaller one counts as this */
+static const double most = 1e9;    /* largest ratio */
+static const double least_cut = 4; /* smallest cut of a ratio for rows with errors */
+static const double lost = 1e-4;   /* share of the capital that a bet over rows with errors costs, if the cut allows it */
+static const double prior = 2;     /* prior count of each bin */
 static const double log_10 = 0x1.26bb1bbb55516p+1;
 
 wg_status wg_bets_room(wg_bets *b, int vocab, wg_error *err)

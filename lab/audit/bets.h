@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Bets against a lossless rule (test supermartingales). A bet names an alternative: the law that an outcome would have under
- * a defect. With n the law under the hypothesis and a the alternative's, both fixed before the outcome x, the capital is
+ * Bets against a lossless rule (test supermartingales). A bet names an alternative: the law that an outcome would have under a
+ * defect. With n the law under the hypothesis and a the alternative's, both fixed before the outcome x, the capital is
  * multiplied by 1 + share (a(x) / n(x) - 1), whose mean is 1 at most, whatever happened before. So the mean of the capitals of
  * all bets is an e-process: the probability that it ever reaches 1000 under the hypothesis, whenever one looks, is at most
  * 1/1000 (Ville 1939; Shafer 2021; Ramdas, Grunwald, Vovk and Shafer 2023). All bets, shares and weights are fixed in advance.
  *
  * Rows with errors. Where the recorded law may be wrong by a total variation e, a ratio is cut at c = 1e-4 / e (at least 4) and
- * the factor divided by 1 + share c e, its largest mean. A capital so only falls by what the record does not say.
+ * the factor divided by 1 + share c e, its largest mean. So the record's errors can only lower a capital.
  *
- * The evidence for a defect is the mean over its bets and shares; the evidence in all is the mean over the defects. */
+ * The evidence for a defect is the mean over its bets and shares; the total evidence is the mean over the defects. */
 #ifndef WG_LAB_AUDIT_BETS_H
 #define WG_LAB_AUDIT_BETS_H
 
@@ -29,7 +29,7 @@
     X(RULE, "rule", "decisions are those of another rule than the recorded one, which may be lossless too") \
     X(TEXT, "text", "emitted tokens do not have the law of p")
 
-/* Bets, with their defects. */
+/* Bets and their defects. */
 #define WG_BETS(X) \
     X(DRAW_SQUARE, DRAWS, "drawn from q^2") \
     X(DRAW_ROOT, DRAWS, "drawn from sqrt(q)") \
@@ -117,13 +117,13 @@ const char *wg_defect_doc(wg_defect d);
 
 enum { WG_BET_SHARES = 4, WG_BET_BINS = 10 };
 
-/* Learned shares of ten bins: of ranks, or of probabilities of acceptance. */
+/* Learned shares of ten bins, of ranks or of acceptance probabilities. */
 typedef struct wg_bet_bins {
     double n[WG_BET_BINS], hits[WG_BET_BINS], expected[WG_BET_BINS];
 } wg_bet_bins;
 
 typedef struct wg_bets {
-    double capital[WG_BET_KINDS][WG_BET_SHARES]; /* logs */
+    double capital[WG_BET_KINDS][WG_BET_SHARES]; /* natural logarithms */
     long made[WG_BET_KINDS];
     wg_bet_bins ranks[WG_BET_KINDS], kept;
     double *other; /* (room) scratch: an alternative law */
@@ -133,15 +133,16 @@ typedef struct wg_bets {
 wg_status wg_bets_room(wg_bets *b, int vocab, wg_error *err);
 void wg_bets_close(wg_bets *b);
 
-/* One outcome that the alternative gives probability a and the hypothesis n, which is wrong by a total variation `error` at
- * most. Not made where a is no number. */
+/* Bets on an outcome that has probability a under the alternative and n under the hypothesis, whose law is wrong by a total
+ * variation of at most `error`. A NaN in a makes no bet. */
 void wg_bet_on(wg_bets *b, wg_bet bet, double a, double n, double error);
 
-/* A token x of the law row[vocab] (sum 1): its rank among the tokens by probability, against the shares of ranks seen
+/* Bets on the rank of token x among the tokens of the law row[vocab] (sum 1) by probability, with the shares of ranks seen
  * before. */
 void wg_bet_rank(wg_bets *b, wg_bet bet, const double *row, int vocab, int32_t x, double error);
 
-/* row^power, normalised; the probability of x under it; under (a - b)+, normalised (NaN where it has no mass). */
+/* wg_power_row: row^power, normalised; wg_power_law: the probability of x under it; wg_excess_law: under (a - b)+, normalised
+ * (NaN: no mass). */
 void wg_power_row(const double *row, double *out, int vocab, double power);
 double wg_power_law(const double *row, int vocab, double power, int32_t x);
 double wg_excess_law(const double *a, const double *b, int vocab, int32_t x);
@@ -149,52 +150,53 @@ double wg_excess_law(const double *a, const double *b, int vocab, int32_t x);
 /* The bet with the largest capital; *lead: log10 of its capital over that of the best bet on another defect, *other. */
 wg_bet wg_best_bet(const wg_bets *b, double *lead, wg_bet *other);
 
-/* log10 of the e-value of a defect, and of all of them; log of the mean of exp(log[i]). */
+/* log10 of the e-value of a defect, and of all together. wg_log_mean: log of the mean of exp(log[i]). */
 double wg_defect_log10(const wg_bets *b, wg_defect d);
 double wg_bets_log10(const wg_bets *b);
 double wg_log_mean(const double *log, int n);
 
-/* ---- the bets, a file each; all of them after the round that they are about, none uses what came after it */
+/* ---- the bets, a file each; each is made after its round and uses nothing later */
 
-/* Whether drafts were drawn from q. */
+/* Bets on whether drafts were drawn from q. */
 void wg_bets_draws(wg_bets *b, const wg_audit_round *r);
 
 /* The law of a round's decisions, node by node along its path (rule_law.h). */
 typedef struct wg_step {
-    int node, to;       /* to: the child that the path goes on to; -1: it stopped */
-    double child, stop; /* given that the path is at the node: probability of going on to `to`, and of stopping */
-    int merged;         /* of a final round: the child whose acceptance looks like this stop (`child` is its); else -1 */
+    int node, to;       /* to: the next node of the path; -1: it stopped */
+    double child, stop; /* given the node: probability of going on to `to`, and of stopping */
+    int merged;         /* in a final round: the child whose acceptance looks like this stop (`child` is its probability);
+                         * else -1 */
 } wg_step;
 typedef struct wg_decisions {
     int n;
     wg_step step[WG_TREE_MAX];
-    double *next; /* (vocab) the law of next given that the path stops where it did */
+    double *next; /* (vocab) law of next, given that the path stops here */
     bool known;
 } wg_decisions;
 
-/* What the recorded outcome at a step of a path has as its probability. */
+/* The probability of the recorded outcome at a step of a path. */
 static inline double wg_step_probability(const wg_step *s, double child, double stop, double next)
 {
     return s->to >= 0 ? child : stop * next + (s->merged >= 0 ? child : 0);
 }
 
-/* The error of a law of decisions at a node. */
+/* The error of the law of decisions at a node, as total variation. */
 double wg_step_error(const wg_audit_round *r, int node, bool looks_ahead);
 
-/* Acceptance, given the draft. */
+/* Bets on acceptance, given the draft. */
 void wg_bets_acceptance(wg_bets *b, const wg_audit_round *r, const wg_decisions *d, bool looks_ahead);
-/* The token after the path. */
+/* Bets on the token after the path. */
 void wg_bets_next(wg_bets *b, const wg_audit_round *r, const wg_decisions *d, bool looks_ahead);
-/* Siblings without replacement in rounds with a mistake: acceptance and the token after. */
+/* Bets on a mistake in rounds of siblings without replacement: acceptance and the token after. */
 void wg_bets_siblings(wg_bets *b, const wg_audit_round *r, const wg_decisions *d, bool looks_ahead);
-/* The rule over other rows: decisions `a` instead of d. */
+/* Bets on the rule over other rows, which gives decisions `a` instead of d. */
 void wg_bets_rows(wg_bets *b, wg_bet bet, const wg_audit_round *r, const wg_decisions *d, const wg_decisions *a,
                   bool looks_ahead);
-/* Writes p as an alternative has it into out (as p): false where it says nothing of this round. before: p of the round before,
- * and how many rows, NULL: there is none. */
+/* Writes the alternative's rows of p into out; false: it does not apply to this round. before: p of the previous round; NULL:
+ * none. */
 bool wg_bets_other_rows(wg_bet bet, const wg_audit_round *r, wg_rows *before, wg_rows *out);
 
-/* The emitted tokens alone, which have the law of p under every lossless rule. other: room for rows as p. */
+/* Bets on the emitted tokens alone, which have the law of p under every lossless rule. other: room for rows like p. */
 void wg_bets_text(wg_bets *b, const wg_audit_round *r, wg_rows *before, wg_rows *other);
 
 #endif

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT
- * Bets on acceptance: hypothesis, at a node that the path has reached it goes on with the rule's probability (1 - stop). An
- * alternative goes on with another probability, to the children in the rule's proportions. */
+ * Bets on acceptance. Hypothesis: at a node of the path, the path goes on with the rule's probability 1 - stop. Alternatives:
+ * it goes on with another probability, to the children in the rule's proportions. */
 #include "lab/audit/bets.h"
 
 #include <math.h>
 
-/* A node of the path with children, and what is compared there. */
+/* A node of the path with children, and the quantities compared there. */
 typedef struct place {
     const wg_audit_round *r;
     const wg_decisions *d;
     const wg_step *s;
-    int children, only; /* only: the child where there is one; -1: there are more */
+    int children, only; /* only: the single child; -1: there are several */
     double error;
 } place;
 
 static double next_of(const place *at) { return at->s->to < 0 ? at->d->next[at->r->path.next] : 0; }
 
-/* The outcome's probability where the path goes on with probability a. */
+/* The probability of the outcome if the path goes on with probability a. */
 static double outcome(const place *at, double a)
 {
     const double was = 1 - at->s->stop, child = was > 0 ? at->s->child * a / was : a / at->children;
@@ -45,7 +45,7 @@ static double drafted_mass(const place *at, const double *p, bool *best)
     return sum < 1 ? sum : 1;
 }
 
-/* Learned: in ten bins of the rule's probability, how often the path went on before. */
+/* Bets on the learned acceptance in ten bins of the rule's probability. */
 static void bet_on_bins(wg_bets *b, const place *at, double a)
 {
     enum { PRIOR = 4 };

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT
- * Bets on drafted tokens: hypothesis, a token of law iid is drawn from its row of q, one of law without_replacement from that
+ * Bets on drafted tokens. Hypothesis: a token of law iid is drawn from its row of q, one of law without_replacement from that
  * row without the earlier siblings. */
 #include "lab/audit/bets.h"
 
 #include <math.h>
 #include <string.h>
 
-static const double little = 1e-6; /* of a row: a rest below it is not divided by */
+static const double little = 1e-6; /* smallest rest of a row to divide by */
 
 /* The law of a power of q over the tokens that may be drawn. */
 static double power_of(const double *left, int vocab, double power, int32_t x) { return wg_power_law(left, vocab, power, x); }
 
-/* q of the node's parent, or NULL where that was not drawn. */
+/* The row of q that the node itself was drawn from; NULL: it was not drawn. */
 static const double *row_before(const wg_audit_round *r, int node)
 {
     return node > 0 && r->tree.qrow[node] >= 0 ? wg_rows_at(r->q, r->tree.qrow[node]) : NULL;
 }
 
-/* One drawn token; left: q without the siblings that it cannot be, sum `mass`. */
+/* Bets on a drawn token; left: q without the siblings that it cannot be, with sum `mass`. */
 static void bet_draw(wg_bets *b, const wg_audit_round *r, int node, int child, const double *left, double mass)
 {
     const wg_tree *t = &r->tree;

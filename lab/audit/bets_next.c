@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Bets on the token behind the path: hypothesis, it has the rule's law given that the path stopped there (`next` of the
- * decisions): a residual where drafts were rejected, p where the draft had ended.
+ * Bets on the token after the path. Hypothesis: it has the rule's law given that the path stopped there (`next` of the
+ * decisions): a residual if drafts were rejected, p if the draft had ended.
  *
  * Shared random numbers. A draft drawn by a race is the token of the smallest E_x / q(x), E_x ~ Exp(1). Where the same times
  * serve the recovery from the residual r, the time of y is E_y / r(y), and given the draft E_y = q(y) m + E'_y with m ~ Exp(1),
@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* What the bets at one place share. */
+/* The quantities that the bets at one place share. */
 typedef struct place {
     const wg_audit_round *r;
     const wg_decisions *d;
@@ -21,7 +21,7 @@ typedef struct place {
     double error;
 } place;
 
-/* A bet that the next token has probability a (the path's part as the rule has it). */
+/* Bets that the next token has probability a; the path's part is the rule's. */
 static void bet_next(wg_bets *b, wg_bet bet, const place *at, double a)
 {
     const wg_step *s = at->s;
@@ -80,7 +80,7 @@ static double without_drafted(const place *at, const double *p)
     return left > 1e-6 ? p[at->x] / left : NAN;
 }
 
-/* A single drawn child was rejected: recovery by numbers that drew or tested it. */
+/* Bets that recovery after the rejection of a single drawn child reuses the numbers that drew or tested it. */
 static void bet_noise(wg_bets *b, const place *at, int child, const double *p, const double *q)
 {
     const int32_t x = at->r->tree.token[child];
@@ -160,7 +160,7 @@ void wg_bets_next(wg_bets *b, const wg_audit_round *r, const wg_decisions *d, bo
         .r = r, .d = d, .s = s, .x = r->path.next, .vocab = r->p->vocab, .error = wg_step_error(r, s->node, looks_ahead)
     };
     const int first = wg_tree_child(&r->tree, s->node, s->node);
-    if (s->to >= 0 || !(s->stop > 0)) return; /* nothing stops there: a bet on acceptance */
+    if (s->to >= 0 || !(s->stop > 0)) return; /* a stop is impossible here, which concerns acceptance */
     if (first >= 0) bet_rejected(b, &at, first);
     else bet_bonus(b, &at);
 }

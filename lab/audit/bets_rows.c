@@ -29,7 +29,7 @@ void wg_bets_rows(wg_bets *b, wg_bet bet, const wg_audit_round *r, const wg_deci
     }
 }
 
-/* The tokens of the path to a node, but the root's, with their mass times `factor`. */
+/* Multiplies the mass of the tokens on the path to a node, except the root's, by `factor`. */
 static void put_penalty(const wg_audit_round *r, int node, double *out, int vocab, double factor)
 {
     const wg_tree *t = &r->tree;
@@ -43,7 +43,7 @@ static void put_penalty(const wg_audit_round *r, int node, double *out, int voca
     for (int x = 0; x < vocab && sum > 0; x++) out[x] /= sum;
 }
 
-/* Mass for the tokens that p excludes: a fifth, evenly, or what `of` has there. False where there is none. */
+/* Gives tokens that p excludes a fifth of the mass, evenly, or the mass of `of` there. False: there is none. */
 static bool put_outside(double *out, const double *of, int vocab)
 {
     double sum = 0;
@@ -64,7 +64,7 @@ static bool put_raw(const double *raw, double *out, int vocab, bool inside)
     return true;
 }
 
-/* One row, which holds p when it begins. */
+/* Changes one row from p to the alternative's. */
 static bool put_row(wg_bet bet, const wg_audit_round *r, wg_rows *before, int node, double *out)
 {
     const wg_tree *t = &r->tree;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Bets on siblings drawn without replacement that are tested one after another (verify/without_replacement.c), with one mistake
- * of these rounds: p is not replaced by its residual behind a rejection, or q keeps the siblings before. Hypothesis: the
- * rule's decisions at the node, of the path and of the token behind it. */
+ * Bets on mistakes in the rounds that test siblings drawn without replacement (verify/without_replacement.c): p is not replaced
+ * by its residual after a rejection, or q keeps the earlier siblings. Hypothesis: path and next token have the rule's law at
+ * the node. */
 #include "lab/audit/bets.h"
 
 #include <string.h>
 
-typedef enum mistake { STILL, WHOLE } mistake; /* p stays as it is; q stays whole */
+typedef enum mistake { STILL, WHOLE } mistake; /* STILL: p is never replaced; WHOLE: q keeps earlier siblings */
 
-/* The law of the rounds at a node. rest, q: (vocab) scratch. *child: of going on to s->to; *stop: of stopping; *next: of token
- * x then, drawn from the last round's residual. */
+/* The law of the rounds at a node. rest, q: (vocab) scratch. *child, *stop: probabilities of going on to s->to and of stopping;
+ * *next: probability of token x after a stop, drawn from the last round's residual. */
 static void rounds(const wg_audit_round *r, const wg_step *s, mistake m, double *rest, double *q, double *child, double *stop,
                    double *next)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Bets on the emitted tokens, for rules that are not known. Under every lossless rule the text of a round, continued from p,
- * has the law of p. So a product over the round's tokens of a(y) / p(y), where the law a is a function of the text before y,
- * of p and q there, and of what was before the round, has the mean 1, whatever decided where the round ends: its expectation
- * given the round is that of the continued text. What a rule accepts, and what was drafted, may not enter.
+ * Bets on the emitted tokens, for unknown rules. Under every lossless rule the text of a round, continued from p, has the law
+ * of p. So a product over the round's tokens of a(y) / p(y), where the law a is a function of the text before y, of p and q
+ * there, and of what was before the round, has the mean 1, whatever decided where the round ends: its expectation given the
+ * round is that of the continued text. Acceptance and drafts of the round must not enter.
  *
- * A row of q is known where the draft has children. That must be a function of the text, too: so q enters along chains, and at
- * the root of trees. */
+ * A row of q is known where the draft has children. It must be a function of the text, too, so q enters along chains and at the
+ * root of trees. */
 #include "lab/audit/bets.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ static double overlap(const double *p, const double *q, int vocab)
     return sum;
 }
 
-/* What token-wise rules with a defect would emit where one token is drafted. */
+/* Bets on the law of token-wise rules with a defect, where one token is drafted. */
 static void bet_on_defects(wg_bets *b, const double *p, const double *q, int vocab, int32_t y, double error)
 {
     const double kept = p[y] < q[y] ? p[y] : q[y], alpha = overlap(p, q, vocab), left = alpha < 1 ? 1 - alpha : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See import.h. Members of the counters, by program:
+ * Reading counters (import.h). Their members, by program:
  *   vLLM: num_spec_steps, num_draft_tokens, num_accepted_draft_tokens, acceptance_histogram (rounds by accepted tokens, a list
  *     or an object of those that are not 0), mean_acceptance_length, draft_acceptance_rate; level "detailed" adds
  *     per_step_accepted and per_step_drafted. AIPerf's record of a request has the same members.
@@ -22,13 +22,13 @@ static double count_of(const json_t *o, const char *key)
     return json_is_number(v) ? json_number_value(v) : -1;
 }
 
-/* A member under the name that it has now, or under its earlier one. */
+/* The present name of a member if it exists, else its earlier name. */
 static const char *now_or_once(const json_t *o, const char *now, const char *once)
 {
     return json_object_get(o, now) ? now : once;
 }
 
-/* A list of counts, or an object of those that are not 0 by their index; its length, -1 where there is none. */
+/* Reads a list of counts, or an object of the nonzero ones by index; returns its length, -1: absent. */
 static int counts_of(const json_t *o, const char *key, double out[WG_TREE_MAX])
 {
     const json_t *list = json_object_get(o, key), *v;
@@ -57,12 +57,12 @@ static void read_steps(const json_t *o, wg_audit_counters *c)
     size_t i;
     if (!json_is_array(accepted) || json_array_size(accepted) != json_array_size(drafted)) return;
     c->steps = (double)json_array_size(accepted);
-    c->step_accepted = c->step_drafted = c->over = 0;
+    c->step_accepted = c->step_drafted = c->excess = 0;
     json_array_foreach(accepted, i, v) {
         const double a = json_number_value(v), d = json_number_value(json_array_get(drafted, i));
         c->step_accepted += a;
         c->step_drafted += d;
-        c->over += a > d;
+        c->excess += a > d;
     }
 }
 
@@ -119,7 +119,7 @@ static void read_llama(const json_t *o, wg_audit_counters *c)
     c->accepted = count_of(o, "draft_n_accepted");
 }
 
-/* The first object with a member: o itself, or one inside it, a few levels down. */
+/* The first object with the member: o itself, or one inside it, at most `levels` down. */
 static const json_t *with(const json_t *o, const char *member, int levels)
 {
     const json_t *v, *found = json_object_get(o, member) ? o : NULL;
@@ -155,7 +155,7 @@ bool wg_import_counters(const json_t *o, wg_audit_counters *out)
     return own != NULL;
 }
 
-/* ---- what counters can contradict */
+/* ---- contradictions of counters */
 
 typedef struct found {
     char *buf;
@@ -172,7 +172,7 @@ static void say(found *f, const char *what, double a, double b)
 
 const char *wg_counters_contradiction(const wg_audit_counters *c, char *buf, size_t size)
 {
-    const double rounded = 0.006; /* of stated means, which programs print with two or three digits */
+    const double rounded = 0.006; /* tolerance of stated means, which programs print with two or three digits */
     found f = { buf, size, false };
     double rounds = 0, accepted = 0;
     if (c->accepted >= 0 && c->drafted >= 0 && c->accepted > c->drafted)
@@ -185,7 +185,7 @@ const char *wg_counters_contradiction(const wg_audit_counters *c, char *buf, siz
         say(&f, "the histogram has another number of rounds", rounds, c->rounds);
     if (c->histogram_n >= 0 && c->accepted >= 0 && accepted != c->accepted)
         say(&f, "the histogram has another number of accepted tokens", accepted, c->accepted);
-    if (c->over > 0) say(&f, "rounds accept more tokens than they draft", c->over, c->steps);
+    if (c->excess > 0) say(&f, "rounds accept more tokens than they draft", c->excess, c->steps);
     if (c->steps >= 0 && c->rounds >= 0 && c->steps != c->rounds)
         say(&f, "the lists by round have another number of rounds", c->steps, c->rounds);
     if (c->steps >= 0 && c->accepted >= 0 && c->step_accepted != c->accepted)

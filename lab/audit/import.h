@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Counters of speculative decoding as other programs write them, a JSON object a request or a run: this project's own
- * {"counters": ...}, vLLM, SGLang, AIPerf and llama.cpp (docs/audit.md lists their members). */
+ * Counters of speculative decoding written by programs, one JSON object per request or run: this project's {"counters": ...},
+ * vLLM, SGLang, AIPerf and llama.cpp (docs/audit.md lists their members). */
 #ifndef WG_LAB_AUDIT_IMPORT_H
 #define WG_LAB_AUDIT_IMPORT_H
 
@@ -8,10 +8,10 @@
 
 #include "lab/audit/audit_reader.h"
 
-/* False where the object has no counters of a known form. */
+/* Reads counters; false: the object has none of a known form. */
 bool wg_import_counters(const json_t *o, wg_audit_counters *out);
 
-/* What contradicts itself in the counters of one request, in words, in buf; NULL: nothing does. */
+/* A contradiction within the counters of one request, in words, in buf; NULL: none. */
 const char *wg_counters_contradiction(const wg_audit_counters *c, char *buf, size_t size);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * See rule_law.h. A run is a script of outcomes, walked depth first as in core/dist/chance_tree.c. */
+ * Enumerating a rule's decisions (rule_law.h). A run is a list of outcomes; runs are visited depth first, as in
+ * core/dist/chance_tree.c. */
 #include "lab/audit/rule_law.h"
 
 #include <string.h>
@@ -7,17 +8,17 @@
 enum { DECISIONS = 512 };
 
 typedef struct branch {
-    int outcome, next; /* of this run; of the first run that differs here, -1: no more */
+    int outcome, next; /* outcome of this run; that of the next run that differs here, -1: none */
     double probability;
 } branch;
 
 typedef struct walk {
     branch branch[DECISIONS];
     int n, at;
-    bool beyond;   /* the law is not known */
+    bool beyond;   /* the law is unknown */
     bool compares; /* the rule draws a token and looks for it among the children */
     const wg_tree *tree;
-    const double *drawn; /* weights of the run's last draw of a token, whose outcome stands for all but those in the tree */
+    const double *drawn; /* weights of the run's final draw of a token; its outcome stands for all tokens not in the tree */
     double rest;         /* their sum */
     int vocab;
 } walk;
@@ -27,7 +28,7 @@ static int decide(walk *w, const double *probability, int n)
 {
     int first = -1, after = -1;
     if (w->at == DECISIONS) w->beyond = true;
-    if (w->drawn) w->beyond = true; /* a decision behind the draw of the token */
+    if (w->drawn) w->beyond = true; /* the rule decided after drawing the token */
     for (int i = n - 1; i >= 0; i--)
         if (probability[i] > 0) first = i;
     if (w->beyond || first < 0) return first < 0 ? 0 : first;
@@ -57,7 +58,7 @@ static bool in_tree(const wg_tree *t, int32_t x)
     return false;
 }
 
-/* The draw of a token: the tokens of the tree one by one where the rule compares, then all others at once. */
+/* Draws a token: if the rule compares, the tree's tokens one by one; then all others at once. */
 static int pick_token(walk *w, const double *weight, int n)
 {
     const wg_tree *t = w->tree;

@@ -153,8 +153,14 @@ def test_out_of_memory():
                 e = error_of(json.loads(answer))
                 assert code == 503 and e["type"] == "unavailable_error" and int(headers["Retry-After"]) >= 1, (code, e)
                 assert took < 25, "it took %.0f s" % took
+        # Room for the tokens of a text, not for their answer: each of the other million texts of tokens would be asked for in vain.
+        resource.prlimit(s.process.pid, resource.RLIMIT_AS, (size + (40 << 20), resource.RLIM_INFINITY))
+        start = time.monotonic()
+        code, headers, answer = s.call("POST", "/tokenize", {"prompt": "a " * 1500000, "with_pieces": True})
+        assert code == 503 and error_of(json.loads(answer)) and time.monotonic() - start < 25, (code, time.monotonic() - start)
         resource.prlimit(s.process.pid, resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         assert s.complete(STORY, max_tokens=5, seed=1)["choices"] == good
+        assert s.post("/tokenize", {"prompt": "a " * 3000000})["count"] > 3000000
 
 
 def schema_of(i):

@@ -73,6 +73,14 @@ def test_tokens():
         talk = [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, {"role": "assistant", "content": "c"}]
         assert s.post("/apply-template", {"messages": talk}) == {"prompt": "ab\nc"}
         assert error_of(s.post("/apply-template", {"messages": []}, 400))["param"] == "messages"
+        assert s.post("/tokenize", {"messages": talk})["tokens"] == s.post("/tokenize", {"prompt": "ab\nc"})["tokens"]
+        assert s.post("/tokenize", {"content": "</s>"})["count"] == 1 < s.post("/tokenize", {"content": "</s>", "parse_special": False})["count"]
+        for path, body in (("/tokenize", {"prompt": "a"}), ("/detokenize", {"tokens": [5]}), ("/apply-template", {"messages": talk})):  # what is not known is refused
+            assert error_of(s.post(path, dict(body, foo=1), 400))["param"] == "foo" and error_of(s.post(path, dict(body, model="x"), 404))["code"] == "model_not_found"
+        for member in ({"name": "Ann"}, {"reasoning_content": "why"}, {"tool_calls": [{"function": {"name": "f"}}]}, {"foo": 1}):  # this model has no template that could read it
+            for path in ("/apply-template", "/v1/chat/completions", "/tokenize"):
+                e = error_of(s.post(path, {"messages": [dict(talk[1], **member)]}, 400))
+                assert e["param"] == "messages" and "messages[0]" in e["message"] and list(member)[0] in e["message"], e
         for fields in ({"chat_template_kwargs": 5}, {"add_generation_prompt": False}):  # this model has no template that could read them
             assert error_of(s.post("/apply-template", dict(fields, messages=talk), 400))["param"] == "chat_template_kwargs"
 
@@ -195,9 +203,17 @@ def test_counters_agree():
         drafted = whole["choices"][0]["drafted"]
         first = next(i for i in range(1, 60) if drafted[i] and not drafted[i - 1] and ids[i] not in ids[:i])  # the first token of a draft that was accepted
         answers = [whole]
-        for fields in ({"stop_token_ids": [ids[first]]}, {"stop": text[40:46]}, {"stop": text[20:29]}, {"stop": text[:3]}, {"speculative": {"enabled": False}},
-                       {"max_tokens": 7}, {"stop": text[70:71], "include_stop_str_in_output": True}):
-            answers.append(s.complete(STORY, **dict({"max_tokens": 60, "seed": 8, "return_token_ids": True, "ignore_eos": True}, **fields)))
+        # Stop strings that begin at a token behind an accepted one of its round, and end in a later round: the first event holds them back.
+        late = ["".join(whole["choices"][0]["pieces"][i:drafted.index(0, i) + 3]) for i in range(1, 50) if drafted[i - 1] and drafted[i]]
+        assert late, drafted
+        for fields in [{"stop_token_ids": [ids[first]]}, {"stop": text[40:46]}, {"stop": text[20:29]}, {"stop": text[:3]}, {"speculative": {"enabled": False}},
+                       {"max_tokens": 7}, {"stop": text[70:71], "include_stop_str_in_output": True}] + [{"stop": x} for x in late[:6]]:
+            body = dict({"prompt": STORY, "max_tokens": 60, "seed": 8, "return_token_ids": True, "ignore_eos": True}, **fields)
+            *events, last = s.stream("/v1/completions", dict(body, stream_options={"include_usage": True}))
+            answers += [s.complete(**body), dict(last, choices=[{k: [x for e in events for x in e["choices"][0][k]] for k in ("token_ids", "drafted")}])]
+            assert answers[-1]["choices"][0]["token_ids"] == answers[-2]["choices"][0]["token_ids"]
+            assert all(e["spec"]["accepted"] == sum(e["choices"][0]["drafted"]) <= e["spec"]["tokens"] == len(e["choices"][0]["token_ids"]) for e in events), events
+            assert [sum(e["spec"][k] for e in events) for k in ("drafted", "accepted")] == [last["timings"][k] for k in ("draft_n", "draft_n_accepted")], (fields, events)
         m, sums, tokens = s.wait_idle(), dict.fromkeys(names, 0), 0
         for a in answers:
             spec, times, n = a["metrics"]["speculative_decoding"], a["timings"], a["usage"]["completion_tokens"]
@@ -319,7 +335,7 @@ def test_fails_closed():
         assert big == text_of(s.complete(STORY, max_tokens=20, seed=-9)) != text_of(s.complete(STORY, max_tokens=20, seed=2**63 - 9))
         assert s.complete(STORY, max_tokens=1, seed=2**64 - 9)["spec"]["seed"] == -9
         assert error_of(s.complete(STORY, 400, seed=2**64))["param"] == "seed"
-        long = s.complete(STORY, max_tokens=10**9, ignore_eos=True, seed=1)
+        long = s.complete(STORY, max_tokens=2**64 - 1, ignore_eos=True, seed=1, metadata={"id": 2**70})
         assert long["usage"]["total_tokens"] == 512 and long["choices"][0]["finish_reason"] == "length"
         e = error_of(s.complete([5] * 600, 400))
         assert "maximum context length is 512 tokens" in e["message"] and e["code"] == "context_length_exceeded", e

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See counterexample.h. The smallest is the first in an order of search; every candidate is enumerated by the prover. */
+ * The search for counterexamples (counterexample.h): in order of size, the prover enumerates every candidate. */
 #include "verify/proof/counterexample.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ static const struct {
                { "1-2", 2, { 1, 2 } }, { "1-1-1", 3, { 1, 1, 1 } }, { "2-1", 2, { 2, 1 } } };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-/* Composition number `which` of `grain` into V parts, as a distribution; false: there are fewer. */
+/* Sets row to composition number `which` of `grain` into V parts, as a distribution; false: there are fewer. */
 static bool row_of(int which, int grain, int V, double *row)
 {
     for (int a = 0; a <= grain; a++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * See draft_law.h. Nodes are compared in the order of their numbers: given the nodes before it and its parent, a node's token
- * must have the law of its row. */
+ * Comparing drafts with their declared law (draft_law.h). In the order of nodes, given the nodes before it and its parent, a
+ * node's token must have the law of its row. */
 #include "verify/proof/draft_law.h"
 
 #include <math.h>
@@ -53,13 +53,13 @@ static bool same_before(const wg_tree *a, const wg_tree *b, int node)
     return same;
 }
 
-/* Whether the node is drawn in both after the same nodes, below the same one. */
+/* Whether both drafts have the node after the same nodes and below the same parent. */
 static bool comparable(const wg_tree *a, const wg_tree *b, int node)
 {
     return same_before(a, b, node) && a->n > node && b->n > node && a->parent[node] == b->parent[node];
 }
 
-/* What the drafts say of the law of a node's token. */
+/* The declared law of a node's token. */
 static void declared(const wg_draft_law *l, const wg_seen_draft *d, int node, double *want)
 {
     const wg_tree *t = &d->tree;
@@ -74,7 +74,7 @@ static void declared(const wg_draft_law *l, const wg_seen_draft *d, int node, do
     for (int x = 0; x < l->vocab; x++) want[x] /= sum;
 }
 
-/* The law of a node's token in the drafts that are comparable with draft i, of which i is to be the first; false: it is not. */
+/* The law of a node's token over the drafts comparable with draft i; false: i is not the first of them. */
 static bool law_of(const wg_draft_law *l, int i, int node, wg_draw_deviation *out)
 {
     const wg_seen_draft *d = &l->seen[i];
@@ -93,7 +93,7 @@ static bool law_of(const wg_draft_law *l, int i, int node, wg_draw_deviation *ou
     for (int x = 0; x < l->vocab; x++) {
         out->got[x] /= total;
         const double off = fabs(out->got[x] - out->want[x]);
-        if (!(off <= out->deviation)) out->deviation = off; /* also a NaN */
+        if (!(off <= out->deviation)) out->deviation = off; /* true for NaN, too */
     }
     return true;
 }

@@ -14,8 +14,8 @@
 
 enum { MAX_TEXTS = 1 << 21 };
 
-/* A rule that states its law: for each text after which a step emits a token, by whether a draft was made for that token, the
- * probabilities of text and token, and of the text times the stated row. */
+/* The law of a rule that states it. For each text and next token, without a draft and with one: the probability of text and
+ * token, and the probability of the text times the stated row. */
 typedef struct stated {
     double *got, *want; /* (2, texts, vocab) */
     double *row;        /* (vocab) */
@@ -29,11 +29,11 @@ typedef struct prover {
     wg_rows p, q;
     wg_workspace work;
     wg_tree tree;
-    int number;            /* of the case */
-    int text[WG_TREE_MAX]; /* that a node ends */
+    int number;            /* number of the case */
+    int text[WG_TREE_MAX]; /* text that ends with each node */
     double *got, *want;    /* (texts and their continuations by one token) */
     double *weight;        /* (vocab) */
-    stated law;            /* of a rule with law_row */
+    stated law;            /* for a rule with law_row */
 } prover;
 
 static int steps_of(const wg_prove_options *o) { return o->steps > 0 ? o->steps : 1; }
@@ -131,7 +131,7 @@ static double uniform(uint64_t seed, uint32_t a, uint32_t b, uint32_t c, uint32_
     return wg_philox_double(w.v[0], w.v[1]);
 }
 
-/* How many children a node gets, before they are drawn. */
+/* The number of children of a node, fixed before they are drawn. */
 static int group_of(const prover *v, int node)
 {
     const wg_prove_options *o = v->o;
@@ -140,13 +140,13 @@ static int group_of(const prover *v, int node)
     if (depth == o->depth) return 0;
     const int most = children_at(o, depth), least = node == 0;
     if (!o->ragged) return most;
-    uint32_t among = 0; /* earlier siblings: equal tokens may have different subtrees */
+    uint32_t among = 0; /* number of earlier siblings, since equal tokens may have different subtrees */
     for (int i = 1; i < node; i++) among += t->parent[i] == t->parent[node];
     const double u = uniform(o->seed, 3000 + among, (uint32_t)v->number, (uint32_t)v->text[node], 0);
     return least + (int)(u * (most + 1 - least));
 }
 
-/* The token of the kth child of the node whose draws come from this q row; -1: there is nothing left to draw. */
+/* The token of a node's kth child, drawn from this q row; -1: nothing is left to draw. */
 static int child_token(prover *v, int node, int k, int row, const wg_chance *c)
 {
     const wg_tree *t = &v->tree;
@@ -189,14 +189,14 @@ static void hang_probes(prover *v)
     }
 }
 
-/* Says of a row that has all its mass on one token that it has. */
+/* Marks a one-hot row as such. */
 static void mark(wg_rows *r, int row)
 {
     const int32_t best = wg_rows_argmax(r, row);
     if (wg_rows_at(r, row)[best] == 1) r->point[row] = best;
 }
 
-/* The draft tree after `text`, breadth first, and p at its nodes. */
+/* Makes the draft tree after `text`, breadth first, and p at its nodes. */
 static void draft(prover *v, int text, const wg_chance *c)
 {
     const wg_prove_options *o = v->o;
@@ -228,14 +228,14 @@ static void draft(prover *v, int text, const wg_chance *c)
 
 /* The output of a run. */
 typedef struct emitted {
-    int text, tokens; /* text -1: the rule's path is no path of the tree */
+    int text, tokens; /* text -1: the rule's path is not in the tree */
     bool kept;        /* the first step accepted a child of the root */
-    int places;       /* of a rule with law_row: its tokens, each after the text `at` with `token`, drafted or not */
+    int places;       /* for a rule with law_row: the emitted tokens; each is `token` after text `at`, drafted or not */
     int at[2 * WG_TREE_MAX], token[2 * WG_TREE_MAX];
     bool drafted[2 * WG_TREE_MAX];
 } emitted;
 
-/* Notes the tokens of a step. */
+/* Records the tokens of a step. */
 static void note_places(const prover *v, const wg_path *path, emitted *e)
 {
     for (int i = 0; i < path->n && e->places < 2 * WG_TREE_MAX; i++, e->places++) {
@@ -245,7 +245,7 @@ static void note_places(const prover *v, const wg_path *path, emitted *e)
     }
 }
 
-/* The target's row after a text; at temperature 0 in v->weight. */
+/* The target's row after a text; at temperature 0 it is made in v->weight. */
 static const double *target_row(const prover *v, int text)
 {
     const int V = v->o->vocab;
@@ -297,7 +297,7 @@ static double drafts_below(const prover *v, int text, int depth)
 {
     const wg_prove_options *o = v->o;
     const double *q = v->t->q + (size_t)text * (size_t)o->vocab;
-    double chosen[WG_TREE_MAX + 1] = { 1 }, all = 0; /* chosen[n]: sum over the unordered choices of n of the tokens so far */
+    double chosen[WG_TREE_MAX + 1] = { 1 }, all = 0; /* chosen[n]: sum over unordered choices of n tokens */
     if (depth == o->depth || !(o->law & (WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT))) return 1;
     const int most = children_at(o, depth);
     int n = 0;
@@ -358,7 +358,7 @@ static wg_status enumerate(prover *v, wg_prove_result *out, wg_error *err)
                          (int)WG_RACE_TOKENS, (int)WG_RACE_RUNNERS);
     out->runs += runs;
     out->reused += wg_chance_tree_reused(&outcomes);
-    if (!(best >= 0)) best = alpha; /* without a draft, or with several steps, there is no optimum to compare with */
+    if (!(best >= 0)) best = alpha; /* without a draft, or with several steps, the optimum is undefined */
     if (!(alpha - best <= out->above)) out->above = alpha - best;
     out->tau += (tau - out->tau) / (out->cases + 1);
     out->alpha += (alpha - out->alpha) / (out->cases + 1);
@@ -374,7 +374,7 @@ static int length_of(const prover *v, int text)
     return n;
 }
 
-/* Texts come by length. */
+/* Records the worst text; texts come in order of length. */
 static void note_worst(const prover *v, double deviation, int text, double got, double want, wg_prove_text *worst)
 {
     const double off = fabs(got - want);
@@ -383,7 +383,7 @@ static void note_worst(const prover *v, double deviation, int text, double got, 
     if (!longer && off > fabs(worst->got - worst->want)) *worst = (wg_prove_text){ text, got, want };
 }
 
-/* The largest difference between what was emitted and the stated law. */
+/* The largest difference between the emitted and the stated law. */
 static double compare_stated(const prover *v, wg_prove_text *text)
 {
     const long half = (long)wg_prove_texts(v->o) * v->o->vocab;
@@ -412,7 +412,7 @@ static double compare(prover *v, wg_prove_text *text)
         }
     }
     for (int i = texts; i < texts * V + 1; i++) worst = fmax(worst, fabs(v->got[i] - v->want[i]));
-    for (int i = texts - 1; i >= 0; i--) { /* the chance of a text is that of its continuations */
+    for (int i = texts - 1; i >= 0; i--) { /* a text's probability is the sum over its continuations */
         v->got[i] = v->want[i] = 0;
         for (int x = 0; x < V; x++) {
             v->got[i] += v->got[i * V + 1 + x];
@@ -434,7 +434,7 @@ wg_status wg_prove_case(const wg_verifier_class *rule, const wg_prove_options *o
     if (!status) {
         wg_prove_text text = { 0 };
         const double deviation = rule->law_row ? compare_stated(&v, &text) : compare(&v, &text);
-        if (!(deviation <= out->deviation)) { /* also a NaN */
+        if (!(deviation <= out->deviation)) { /* true for NaN, too */
             out->deviation = deviation;
             out->worst = out->cases;
             out->worst_text = text;
@@ -449,7 +449,7 @@ wg_status wg_prove_case(const wg_verifier_class *rule, const wg_prove_options *o
 
 typedef enum style { PEAKED, FLAT, ZEROS, NEAR, EQUAL, DISJOINT, POINT, STYLES } style;
 
-/* Row `text` of p (which = 0) or q (1). p is given when q is made. */
+/* Fills row `text` of p (which = 0) or q (1). p is filled before q. */
 static void fill_row(const wg_prove_options *o, uint32_t number, style s, uint32_t text, uint32_t which, const double *p,
                      double *row)
 {
@@ -468,11 +468,11 @@ static void fill_row(const wg_prove_options *o, uint32_t number, style s, uint32
         else if (s == POINT && which) w = x == lucky;
         sum += row[x] = w;
     }
-    if (s == EQUAL && which) return; /* to the bit */
+    if (s == EQUAL && which) return; /* bit for bit */
     for (int x = 0; x < V; x++) row[x] /= sum;
 }
 
-/* Of a third of the rows one token gets all. */
+/* Makes a third of the rows one-hot. */
 static void concentrate(const wg_prove_options *o, uint32_t number, uint32_t text, uint32_t which, double *row)
 {
     const int lucky = (int)(uniform(o->seed, 1002, number, text, which) * o->vocab);
@@ -480,7 +480,7 @@ static void concentrate(const wg_prove_options *o, uint32_t number, uint32_t tex
     for (int x = 0; x < o->vocab; x++) row[x] = x == lucky;
 }
 
-/* Case n has one style everywhere, or (after each round of styles) one that changes from row to row. */
+/* Fills the tables of case n with one style, or (after each round of styles) one that changes from row to row. */
 static void fill_tables(const wg_prove_options *o, int n, int texts, double *p, double *q)
 {
     for (int i = 0; i < texts; i++) {

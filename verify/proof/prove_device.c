@@ -9,13 +9,13 @@
 #include "kernels/cuda/gpu.h"
 #include "kernels/rule/rule_ask.h"
 
-enum { SPREAD = 151 }; /* distance of tokens: they belong to threads of all warps, also in later rounds */
+enum { SPREAD = 151 }; /* distance of tokens, so that threads of all warps have some, also in later rounds */
 
 struct wg_prove_device {
     wg_gpu gpu;
     int vocab, spread;       /* vocab: tokens of the proof; spread: width of the device rows */
     const wg_chance *chance; /* of the current accept */
-    wg_rule params;          /* of the rule to be proved */
+    wg_rule params;          /* parameters of the rule */
     double *rows;            /* (WG_TREE_MAX, spread) zero except while filled */
     double *d_p, *d_q, *d_scratch;
     int32_t *d_p_one_hot, *d_q_one_hot;
@@ -105,7 +105,8 @@ static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q,
     wg_rule_oracle_set(NULL);
     out->n = path.n;
     memcpy(out->node, path.node, sizeof path.node[0] * (size_t)(path.n > 0 && path.n <= WG_TREE_MAX ? path.n : 0));
-    out->next = path.next % SPREAD == SPREAD / 2 ? path.next / SPREAD : -1; /* a token without mass: no valid path */
+    /* -1: a token without mass, which is not a valid path */
+    out->next = path.next % SPREAD == SPREAD / 2 ? path.next / SPREAD : -1;
 }
 
 static int races(const void *opt)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Device rules in the prover: the same enumeration, over the decisions of the blocks in kernels/cuda. They run on an
- * emulated device (tests/simt) whose random numbers the prover supplies, so every pass, sum, search and barrier of the
- * device code is part of the compared law. The few tokens of a proof are spread over a vocabulary that spans all warps of a
- * block; the tokens between have no mass. */
+ * Device rules in the prover: the same enumeration over the decisions of the blocks in kernels/cuda. They run on an emulated
+ * device (tests/simt) whose random numbers the prover supplies, so every pass, sum, search and barrier of the device code is
+ * part of the compared law. The few tokens of a proof are spread over a vocabulary that spans all warps of a block; tokens
+ * between them have no mass. */
 #ifndef WG_VERIFY_PROOF_PROVE_DEVICE_H
 #define WG_VERIFY_PROOF_PROVE_DEVICE_H
 

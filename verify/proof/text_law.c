@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See text_law.h. */
+ * Enumerating an engine's text (text_law.h). */
 #include "verify/proof/text_law.h"
 
 #include <math.h>
@@ -38,7 +38,7 @@ double wg_text_laws_deviation(const wg_text_laws *l)
     return most;
 }
 
-/* Steps until the enumerated sequence has its text; the other one may have finished before. */
+/* Runs steps until the enumerated sequence has its text; the other one may finish earlier. */
 static wg_status decode(wg_engine_law *x, wg_engine *e, wg_seq *const *seq, int n, const wg_seq *s, wg_error *err)
 {
     while (s->finish == WG_RUNNING) {

@@ -19,8 +19,8 @@ struct wg_decode_loop {
     wg_model *target, *draft; /* draft NULL: nothing is drafted, or it is looked up */
     wg_cuda *s, *d;
     wg_decode_loop_options o;
-    int rounds, events;  /* of a window; of the ring: at most as opened */
-    bool broken;         /* it could not be recorded */
+    int rounds, events;  /* present limits of window and ring */
+    bool broken;         /* recording failed */
     wg_batch batch;      /* as many rows as a pass has, for its stages */
     int32_t *zeros;      /* (rows) their tokens */
     char *host, *device; /* [turn][sequences][tables]: sent before a start; pinned */
@@ -29,11 +29,11 @@ struct wg_decode_loop {
     wg_gpu_row *row;
     int32_t *text;                  /* (sequences, longest) where drafts are looked up; else NULL */
     size_t longest;                 /* tokens of a text */
-    int32_t *from;                  /* (sequences) which rows ask at depth 0: every other one */
+    int32_t *from;                  /* (sequences) rows with logits at depth 0: every other one */
     wg_gpu_ring *ring, *ring_there; /* mapped */
-    uint32_t number;                /* of the next event */
+    uint32_t number;                /* number of the next event */
     wg_decode_loop_times times;
-    int n[WG_DECODE_ROWS_MAX], seen[WG_DECODE_ROWS_MAX]; /* of the sequences that run, after the events that were drained */
+    int n[WG_DECODE_ROWS_MAX], seen[WG_DECODE_ROWS_MAX]; /* (sequences) tokens; tokens read by the draft model */
 };
 
 static size_t seq_at(void) { return (sizeof(wg_gpu_decode_state) + 15) / 16 * 16; }
@@ -57,7 +57,7 @@ static bool goes_beside(const wg_cuda *s, const wg_lm *target, const wg_device_c
            wg_lm_transformer(o->lm)->head.n == target->vocab;
 }
 
-/* How many sequences there is room for. */
+/* The number of sequences that fit. */
 static int places(const wg_cuda *s, const wg_lm *target, const wg_decode_loop_options *o)
 {
     const wg_model *m = wg_lm_transformer(target), *draft = o->draft.lm ? wg_lm_transformer(o->draft.lm) : NULL;
@@ -251,7 +251,7 @@ static void round_of(wg_decode_loop *l, const wg_decode_loop_seq *seq, int n, in
     api->loop_end(&s->gpu, &loop);
 }
 
-/* One round by launches, the first time; then what was recorded. False: it cannot be recorded. */
+/* Starts a loop: the first round by launches, later ones as recorded. False: it cannot be recorded. */
 static bool start(wg_decode_loop *l, const wg_decode_loop_seq *seq, int n, int most, wg_graph *graph, bool first)
 {
     wg_cuda *s = l->s;
@@ -278,7 +278,7 @@ static bool start(wg_decode_loop *l, const wg_decode_loop_seq *seq, int n, int m
 
 /* ---- a run */
 
-/* Pages for the longest window that there are pages for. */
+/* Reserves pages for the longest window for which there are enough. */
 static wg_status reserve(const wg_decode_loop *l, const wg_decode_loop_seq *seq, int n, int *rounds, wg_error *err)
 {
     const int each = l->o.draft.length + 1;
@@ -294,7 +294,7 @@ static wg_status reserve(const wg_decode_loop *l, const wg_decode_loop_seq *seq,
     }
 }
 
-/* Keys of the row that will see the most. */
+/* The largest number of keys that a row will see. */
 static int longest(const wg_decode_loop_seq *seq, int n)
 {
     int most = 0;
@@ -357,7 +357,7 @@ static void count(wg_decode_loop *l, const wg_gpu_event *e)
     l->seen[e->seq] = e->seen;
 }
 
-/* Hands events on in the order of their numbers until the device has ended. Returns the rounds that count. */
+/* Passes events on in the order of their numbers until the device has ended. Returns the number of rounds that count. */
 static int drain_events(wg_decode_loop *l, wg_decode_loop_fn *on_event, void *user)
 {
     wg_cuda *s = l->s;
@@ -384,7 +384,7 @@ static int drain_events(wg_decode_loop *l, wg_decode_loop_fn *on_event, void *us
     return last + 1;
 }
 
-/* What the text has by now: committed slots. Chains lie where they belong. */
+/* Commits the slots of the text so far; chains are already in place. */
 static void keep(const wg_decode_loop *l, const wg_decode_loop_seq *q, int n, int seen)
 {
     for (int slot = q->n - 1; slot < n - 1; slot++) wg_kv_wrote(q->kv, l->target->lm.space, slot);

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * Recorded passes by key (graphs.h). */
 #include "core/model/cuda/graphs.h"
 
 #include <string.h>

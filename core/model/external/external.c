@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * See external.h. A pass is one request, unless its sequences are more than the server holds, or a text that the server has
- * lost is longer than a request: then rows without logits go first. */
+ * External language models (external.h). A pass is one request, unless its sequences are more than the server holds, or a text
+ * that the server has lost is longer than a request: then rows without logits go first. */
 #include "core/model/external/external.h"
 
 #include <string.h>
@@ -11,8 +11,8 @@
 
 /* A sequence that the server holds. */
 typedef struct place {
-    const wg_kv_seq *kv; /* whose rows were asked last; an address only: the text says whether it is the same */
-    long used;           /* the request of its last use */
+    const wg_kv_seq *kv; /* sequence of the last request; only an address, since the text shows whether it is the same */
+    long used;           /* number of the last request that used it */
     wg_held_rows held;
 } place;
 
@@ -21,16 +21,16 @@ typedef struct external {
     wg_row_server *server;
     place *place;               /* (sequences) */
     int32_t *last;              /* (sequences, 2, rows) of held */
-    wg_asked_part *part;        /* (sequences) of the request that is gathered, as these: */
+    wg_asked_part *part;        /* (sequences) the request being gathered, with: */
     int32_t *path;              /* (rows) */
     wg_asked_row *row;          /* (rows) */
-    bool own[WG_EXTERNAL_ROWS]; /* it is a row of the batch, not one of a text that the server has lost */
-    int owned;                  /* of these */
+    bool own[WG_EXTERNAL_ROWS]; /* a row of the batch, not of a text that the server has lost */
+    int owned;                  /* number of such rows */
     wg_asked asked;
-    wg_taps *taps;   /* where the hidden states of the running pass go; NULL: nowhere */
-    wg_device host;  /* whose memory that is */
+    wg_taps *taps;   /* receives hidden states of the running pass; NULL: none */
+    wg_device host;  /* they lie in its memory */
     int paths;       /* words of path */
-    int32_t *prefix; /* (prefix_room) of the sequence at hand */
+    int32_t *prefix; /* (prefix_room) prefix of the present sequence */
     int prefix_room;
     int32_t parent[WG_EXTERNAL_ROWS];
     long requests;
@@ -45,7 +45,7 @@ static void begin_request(external *x)
     x->requests++;
 }
 
-/* Room for the hidden states of the rows that are gathered, behind those of the pass so far. */
+/* Makes room for the hidden states of gathered rows, behind those of the pass so far. */
 static wg_status ask_taps(external *x, wg_error *err)
 {
     wg_taps *t = x->taps;
@@ -55,7 +55,7 @@ static wg_status ask_taps(external *x, wg_error *err)
     return wg_taps_reserve(t, t->rows + x->asked.rows, err);
 }
 
-/* The hidden states that were answered: those of the batch's rows stay. */
+/* Keeps, of the answered hidden states, those of the batch's rows. */
 static void keep_own(external *x)
 {
     wg_taps *t = x->taps;
@@ -76,7 +76,7 @@ static wg_status answer(external *x, float *logits, wg_error *err)
     return WG_OK;
 }
 
-/* Sends what is gathered; *logits moves behind the rows that it wrote. */
+/* Sends the gathered request; *logits moves behind the written rows. */
 static wg_status send(external *x, float **logits, wg_error *err)
 {
     const wg_status s = answer(x, *logits, err);
@@ -90,7 +90,7 @@ static wg_status send(external *x, float **logits, wg_error *err)
     return s;
 }
 
-/* The place of a cache: its own, or the one that was not used for the longest time. */
+/* The place of a sequence: its own, or the least recently used one. */
 static int place_of(external *x, const wg_kv_seq *kv)
 {
     int oldest = 0;
@@ -143,7 +143,7 @@ static wg_status read_rows(external *x, const wg_batch *b, int lo, int hi, int *
     return WG_OK;
 }
 
-/* Rows [lo, hi) of one sequence join the request that is gathered; what does not fit with it is sent first. */
+/* Adds rows [lo, hi) of one sequence to the gathered request, which is sent first if they do not fit. */
 static wg_status add_rows(external *x, const wg_batch *b, int lo, int hi, float **logits, wg_error *err)
 {
     int32_t path[WG_EXTERNAL_ROWS];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * A language model elsewhere: another process (process_target.h), another engine's library. It answers rows of logits for trees
- * of tokens behind texts that it keeps; how is the matter of a wg_row_server. What it holds of each sequence is known here
- * (held_rows.h), so it is told what to keep and what is new, and after any failure everything again.
+ * An external language model: another process (process_target.h) or another engine's library. A wg_row_server answers rows of
+ * logits for trees of tokens behind texts that it keeps. The contents of each of its sequences are known here (held_rows.h), so
+ * a request states what to keep and what is new; after any failure everything is sent again.
  *
- * Its bits are not ours (wg_lm_class.law_only): it need not keep the Prefix Law, so speculative texts are equal to plain
- * decoding's in law, not byte by byte. */
+ * It need not keep the Prefix Law (wg_lm_class.law_only), so speculative texts equal plain decoding's in law, not byte by
+ * byte. */
 #ifndef WG_CORE_MODEL_EXTERNAL_EXTERNAL_H
 #define WG_CORE_MODEL_EXTERNAL_EXTERNAL_H
 
@@ -43,7 +43,7 @@ struct wg_row_server {
     const wg_row_server_class *class;
     int vocab, context;
     int layers, dim; /* of its hidden states: taps 0 .. layers + 1, of dim floats; 0 and 0: it gives none */
-    int sequences;   /* that it holds at once; at least 1 */
+    int sequences;   /* sequences that it holds at once; at least 1 */
 };
 
 /* Takes the server, on failure too. `context`: the longest sequence, at most the server's; 0: the server's. ENOMEM, EINVAL. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See held_rows.h. */
+ * Contents of an external model's sequence (held_rows.h). */
 #include "core/model/external/held_rows.h"
 
 #include "core/base/mem.h"

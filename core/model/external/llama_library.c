@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See llama_library.h. */
+ * Loading libllama (llama_library.h). */
 #include "core/model/external/llama_library.h"
 
 #include <dlfcn.h>

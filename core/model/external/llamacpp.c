@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See llamacpp.h. */
+ * llama.cpp as a target (llamacpp.h). */
 #include "core/model/external/llamacpp.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ typedef struct llama_server {
     wg_row_server base; /* first */
     wg_llama_library lib;
     void *model, *context, *memory;
-    int ids;         /* of texts and leaves */
+    int ids;         /* sequence ids, of texts and leaves */
     held_text *held; /* (sequences) */
     bool taken[IDS_MOST];
     int32_t token[ROWS], pos[ROWS], ids_of[ROWS], *id[ROWS], room[IDS_OF_ROWS];
@@ -40,7 +40,7 @@ static void drop_leaves(llama_server *s, held_text *h)
     h->leaves = 0;
 }
 
-/* Keeps what the part says, and nothing else of its sequence. */
+/* Keeps the tokens and rows that the part names, and drops the rest of its sequence. */
 static wg_status settle(llama_server *s, const wg_asked_part *p, wg_error *err)
 {
     held_text *h = &s->held[p->sequence];
@@ -67,7 +67,7 @@ static bool is_leaf(const wg_asked_part *p, int row)
     return true;
 }
 
-/* A free id, which then has the cells of the text; -1: all are taken. */
+/* Takes a free id and gives it the cells of the text; -1: all are taken. */
 static int take_id(llama_server *s, const wg_asked_part *p)
 {
     held_text *h = &s->held[p->sequence];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See process_target.h. */
+ * Process targets (process_target.h). */
 #include "core/model/external/process_target.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ typedef struct process_server {
     wg_child child;
     char *command;
     int timeout_ms, start_ms;
-    wg_rows_hello hello; /* of its first start; a later one must say the same */
+    wg_rows_hello hello; /* answer of its first start; later ones must equal it */
     wg_rows_layout layout;
     int tap[WG_ROWS_TAPS_MOST], taps; /* the hidden states that OPEN named last */
     int memory;                       /* a descriptor of the shared memory, a new one for every start; -1: none */
@@ -52,8 +52,8 @@ static wg_status make_memory(process_server *s, wg_error *err)
     return s->memory >= 0 ? WG_OK : wg_fail(err, WG_EIO, "no shared memory can be made: %s", strerror(errno));
 }
 
-/* Gives the memory the size for logits and the hidden states s->tap, and tells the program. It never becomes smaller, as the
- * program has it mapped. */
+/* Sizes the memory for logits and the hidden states s->tap, and informs the program. It never shrinks, since the program has it
+ * mapped. */
 static wg_status share_memory(process_server *s, wg_error *err)
 {
     const uint64_t before = s->layout.bytes;
@@ -68,7 +68,7 @@ static wg_status share_memory(process_server *s, wg_error *err)
     return wg_rows_take_open(s->answer, n, err);
 }
 
-/* From nothing to a program that has its memory. */
+/* Starts the program and shares the memory with it. */
 static wg_status greet(process_server *s, wg_error *err)
 {
     wg_rows_hello hello;
@@ -110,7 +110,7 @@ static wg_status copy_rows(const process_server *s, float *to, uint64_t at, int 
     return wg_rows_check_finite(to, rows, width, what, err);
 }
 
-/* Names the hidden states that the request wants, unless they are those of before. */
+/* Sends the list of hidden states that the request needs, unless it is unchanged. */
 static wg_status name_taps(process_server *s, const wg_asked *asked, wg_error *err)
 {
     const size_t bytes = (size_t)asked->taps * sizeof *s->tap;

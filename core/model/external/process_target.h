@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * A target model in another process (docs/process-target.md): a program of one's own that answers rows of logits over a pipe
- * and a shared-memory segment. One program serves all sequences.
+ * A target model in another process (docs/process-target.md): a program that answers rows of logits over a pipe and a
+ * shared-memory segment. One program serves all sequences.
  *
- * A program that hangs, ends, or writes anything but a right answer fails the pass, which ends with a message, and nothing
- * more: it is ended (core/base/child.h), and the next pass starts it again and tells it everything. Rows are copied out of the
- * shared memory once, by pread, and checked in the copy: the program can neither change them afterwards nor take the memory
- * away. */
+ * A program that hangs, ends, or writes a wrong answer fails the pass alone, with a message; it is ended (core/base/child.h),
+ * and the next pass starts it again and sends it everything. Rows are copied out of the shared memory once, by pread, and
+ * checked in the copy: the program can neither change them afterwards nor take the memory away. */
 #ifndef WG_CORE_MODEL_EXTERNAL_PROCESS_TARGET_H
 #define WG_CORE_MODEL_EXTERNAL_PROCESS_TARGET_H
 
@@ -14,7 +13,7 @@
 typedef struct wg_process_target {
     const char *command;      /* for the shell; copied */
     int timeout_ms, start_ms; /* to answer a pass; to start, until the model is loaded */
-    int sequences;            /* that run at once; it holds WG_EXTERNAL_SEQUENCES at least */
+    int sequences;            /* sequences that run at once; the program holds at least WG_EXTERNAL_SEQUENCES */
     int context;              /* as in wg_external_open */
 } wg_process_target;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See row_protocol.h. */
+ * The row protocol (row_protocol.h). */
 #include "core/model/external/row_protocol.h"
 
 #include <math.h>
@@ -68,7 +68,7 @@ int wg_rows_put_ask(int32_t *to, int serial, const wg_asked *asked)
 
 /* ---- answers */
 
-/* The program's own words, with control characters and what is not ASCII shown as '?'. */
+/* Reports the program's text, with control and non-ASCII characters shown as '?'. */
 static wg_status says(const int32_t *word, int n, wg_error *err)
 {
     char text[WG_ROWS_ANSWER_MOST];

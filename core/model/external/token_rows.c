@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See token_rows.h. */
+ * Rows as tokens and parents (token_rows.h). */
 #include "core/model/external/token_rows.h"
 
 #include <string.h>

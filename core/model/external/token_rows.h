@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Rows of a batch for a model that is not ours: tokens and parents in place of slots and masks. The cache keeps tokens in the
- * place of keys, so commits, rollbacks and trees are those of every model, and the prefix that such a model is given is what
- * the cache really holds. */
+ * Rows of a batch for an external model: tokens and parents in place of slots and masks. The cache stores tokens in place of
+ * keys, so commits, rollbacks and trees are those of every model, and such a model gets the prefix that the cache holds. */
 #ifndef WG_CORE_MODEL_EXTERNAL_TOKEN_ROWS_H
 #define WG_CORE_MODEL_EXTERNAL_TOKEN_ROWS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * See acceptor.h. Tables only grow between two clearings, and in a walk over the trie beyond half of them what was added is
- * taken away again in reverse order; so chains of a hash table begin with what was added last. */
+ * The acceptor (acceptor.h). Tables only grow between two clearings, and in a walk over the trie beyond half of them what was
+ * added is taken away again in reverse order; so chains of a hash table begin with what was added last. */
 #include "core/text/grammar/acceptor.h"
 
 #include <stdlib.h>
@@ -41,7 +41,7 @@ typedef struct step {
 struct wg_acceptor {
     const wg_bnf *g;
     const wg_token_trie *trie;
-    void *tables; /* what follows up to `seen_by`, and the masks, in one block; NULL: it rests */
+    void *tables; /* one block with the tables up to `seen_by` and the masks; NULL: freed by wg_acceptor_rest */
     stack *stack;
     state *state;
     place *place;

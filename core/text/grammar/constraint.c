@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See constraint.h. */
+ * Constraints (constraint.h). */
 #include "core/text/grammar/constraint.h"
 
 #include <string.h>
@@ -23,8 +23,10 @@ static wg_status open_bnf(wg_bnf **out, wg_constraint_kind kind, const char *nam
     wg_json *doc;
     if (kind == WG_CONSTRAINT_GBNF) return wg_bnf_open(out, name, text, n, err);
     if (kind == WG_CONSTRAINT_JSON) return open_schema(out, name, NULL, err);
-    if (n == 4 && !memcmp(text, "true", 4)) return open_schema(out, name, json_true(), err); /* a schema, though no document */
-    WG_TRY(wg_json_parse(&doc, name, text, n, err));
+    /* schemas, though no documents */
+    if (n == 4 && !memcmp(text, "true", 4)) return open_schema(out, name, json_true(), err);
+    if (n == 5 && !memcmp(text, "false", 5)) return open_schema(out, name, json_false(), err);
+    WG_TRY(wg_json_parse_foreign(&doc, name, text, n, err));
     const wg_status status = open_schema(out, name, wg_json_root(doc), err);
     wg_json_close(doc);
     return status;

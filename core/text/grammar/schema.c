@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * See json_schema.h. This file: the list of rules, messages, and what all types share. */
+ * JSON Schema to GBNF (json_schema.h). This file: the list of rules, messages, and what all types share. */
 #include "core/text/grammar/schema_impl.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/base/mem.h"
 #include "core/text/byte_strings.h"
@@ -164,10 +166,10 @@ static bool is_among(const char *key, const char *const *list)
     return false;
 }
 
-/* Says nothing about a value: x-..., and what holds of all values. */
+/* Says nothing about a value: x-... or X-..., and what holds of all values. */
 static bool is_annotation(const char *key, const json_t *value)
 {
-    return is_among(key, annotations) || !strncmp(key, "x-", 2) || (!strcmp(key, "uniqueItems") && json_is_false(value));
+    return is_among(key, annotations) || !strncasecmp(key, "x-", 2) || (!strcmp(key, "uniqueItems") && json_is_false(value));
 }
 
 /* Refuses keywords that are neither annotations nor in one of the lists. */
@@ -269,6 +271,20 @@ static void write_types(wg_schema_writer *w, const json_t *schema)
     }
 }
 
+/* Whether a value has an integer beyond 64 bits, or may have: it is read as the nearest double, so its digits are not known. */
+static bool is_inexact(const json_t *value)
+{
+    const char *key;
+    json_t *inner;
+    size_t i;
+    if (json_is_real(value)) return fabs(json_real_value(value)) >= 0x1p63;
+    json_array_foreach(value, i, inner)
+        if (is_inexact(inner)) return true;
+    json_object_foreach((json_t *)value, key, inner)
+        if (is_inexact(inner)) return true;
+    return false;
+}
+
 static void write_enum(wg_schema_writer *w, const json_t *schema, const json_t *list)
 {
     static const char *const keys[] = { "type", "enum", "const", NULL };
@@ -283,6 +299,7 @@ static void write_enum(wg_schema_writer *w, const json_t *schema, const json_t *
         wg_schema_fail(w, WG_EFORMAT, "enum: expected a list of values");
         return;
     }
+    if (is_inexact(list)) wg_schema_fail(w, WG_EUNSUPPORTED, "enum or const: a number beyond 64 bits; expected smaller ones");
     json_array_foreach(list, i, value) {
         if (!(types & type_of(value)) || (only && !json_equal(only, value))) continue;
         wg_schema_put(w, "%s", any ? " | " : "");

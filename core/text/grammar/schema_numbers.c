@@ -79,7 +79,7 @@ static bool bounds(wg_schema_writer *w, const json_t *schema, double *lo, double
         const double x = json_number_value(v);
         if (!v) continue;
         any = true;
-        if (!json_is_number(v) || fabs(x) > LARGEST)
+        if (!json_is_number(v) || (i < 2 ? x : -x) > LARGEST) /* a bound beyond all texts on the other side excludes none */
             wg_schema_fail(w, WG_EFORMAT, "%s: expected a number of at most 15 digits", keys[i]);
         else if (i < 2) *lo = fmax(*lo, i == 0 ? ceil(x) : floor(x) + 1);
         else *hi = fmin(*hi, i == 2 ? floor(x) : ceil(x) - 1);

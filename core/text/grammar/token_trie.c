@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * See token_trie.h. */
+ * The trie of a vocabulary (token_trie.h). */
 #include "core/text/grammar/token_trie.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the files of the interpreter share: values, syntax tree, and the state of a parse or a rendering. Private to this
- * folder.
+ * Types and functions shared by the files of the interpreter: values, syntax tree, and the state of a parse or a rendering.
+ * Private to this folder.
  *
  * Failure is sticky: the first one is kept in wgj.failed with its message, and every function returns an empty value at once
  * from then on. Memory comes from the arena of the state and is freed as a whole. Lists, dictionaries and texts never change
@@ -205,7 +205,7 @@ typedef struct wgj {
     wgj_scope *scope;
     wgj_buffer *out;
     const struct tm *now;
-    /* what stands for an object that could not be had, after a failure (no_list: for no elements too) */
+    /* placeholders returned after a failure (no_list also stands for an empty list) */
     wgj_list no_list;
     wgj_dict no_dict;
     wgj_node no_node;

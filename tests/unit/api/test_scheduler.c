@@ -413,6 +413,10 @@ Test(scheduler, conversations)
     bad_chat(s, "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}, {\"role\": \"assistant\", \"content\": \"y\"}]}",
              "messages: the last one is not the user's; an answer follows");
     bad_chat(s, "{", "conversation:1");
+    bad_chat(s, "{\"messages\": [{\"role\": \"user\", \"content\": \"x\", \"name\": \"Ann\"}]}",
+             "messages[0].name has no meaning for this chat template; leave it out");
+    bad_chat(s, "{\"messages\": [{\"role\": \"user\", \"content\": \"x\", \"tool_calls\": [1]}]}",
+             "messages[0].tool_calls has no");
     bad_chat(s, "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}], \"tools\": []}",
              "\"tools\" has no meaning for this chat template");
     bad_chat(s, "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}], \"add_generation_prompt\": false}",
@@ -466,6 +470,8 @@ Test(scheduler, requests_have_grammars)
         no_grammar(s, WG_GRAMMAR_GBNF, "root ::= x", WG_EFORMAT, "grammar:1:10: a rule that is nowhere defined");
         no_grammar(s, WG_GRAMMAR_SCHEMA, "{\"not\": 1}", WG_EUNSUPPORTED, "schema#: the keyword not is not supported");
         no_grammar(s, WG_GRAMMAR_SCHEMA, "{", WG_EFORMAT, "schema:1");
+        no_grammar(s, WG_GRAMMAR_SCHEMA, "false", WG_EFORMAT, "schema#: expected a schema that something satisfies");
+        no_grammar(s, WG_GRAMMAR_SCHEMA, "{\"const\": 18446744073709551615}", WG_EUNSUPPORTED, "a number beyond 64 bits");
         no_grammar(s, WG_GRAMMAR_GBNF, NULL, WG_EINVAL, "text is NULL");
         no_grammar(s, 7, "", WG_EINVAL, "wg_grammar_open: kind 7; expected 0..2");
         wg_grammar_close(g);

@@ -71,8 +71,8 @@ static void near(const arrays *a, int i, double most, const char *what)
     cr_assert(off <= most, "%s: off by %g", what, off);
 }
 
-static void on_host(wg_train_part which, const void *job, int items) { wg_over(NULL, wg_ops_f32(), which, job, items, 1); }
-static void there(wg_train_part which, const void *job) { wg_over(NULL, ops_there(), which, job, 0, 1); }
+static void on_host(wg_train_part which, const void *job, int items) { wg_ops_run(NULL, wg_ops_f32(), which, job, items, 1); }
+static void there(wg_train_part which, const void *job) { wg_ops_run(NULL, ops_there(), which, job, 0, 1); }
 
 Test(gpu_train, embedding)
 {

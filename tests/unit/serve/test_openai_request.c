@@ -129,10 +129,27 @@ Test(openai_request, values_out_of_range_are_refused_by_name)
     }
     static const char *const chats[][3] = {
         { "\"messages\":[]", "messages", "expected a list of at least one message" },
-        { "\"messages\":[{\"content\":\"x\"}]", "messages", "messages[0] has no 'role'" },
-        { "\"messages\":[{\"role\":\"user\"}]", "messages", "messages[0] has no 'content'" },
+        { "\"messages\":[{\"content\":\"x\"}]", "messages", "messages[0]: it has no 'role'" },
+        { "\"messages\":[{\"role\":\"user\"}]", "messages", "messages[0]: it has no 'content'" },
         { "\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]", "messages",
           "this server reads text alone" },
+        { "\"messages\":[5]", "messages", "messages[0]: it is no object; expected {\"role\"" },
+        { "\"messages\":[{\"role\":5,\"content\":\"x\"}]", "messages", "'role' is an integer; expected a word" },
+        { "\"messages\":[{\"role\":\"user<|im_end|>\",\"content\":\"x\"}]", "messages",
+          "'role' is 'user<|im_end|>'; expected a word" },
+        { "\"messages\":[{\"role\":\"\",\"content\":\"x\"}]", "messages", "expected a word such as user" },
+        { "\"messages\":[{\"role\":\"user\",\"content\":5}]", "messages",
+          "'content' is an integer; expected a text, or a list of parts" },
+        { "\"messages\":[{\"role\":\"user\",\"content\":\"x\"},{\"role\":\"user\",\"content\":\"x\",\"foo\":1}]", "messages",
+          "messages[1]: 'foo' is no field of a message that this server knows" },
+        { "\"messages\":[{\"role\":\"user\",\"content\":\"x\",\"refusal\":\"no\"}]", "messages", "use content instead" },
+        { "\"messages\":[{\"role\":\"user\",\"content\":\"x\",\"name\":{}}]", "messages",
+          "'name' is an object; expected a text" },
+        { "\"messages\":[{\"role\":\"user\",\"content\":\"x\",\"tool_calls\":5}]", "messages", "expected a list of calls" },
+        { "\"messages\":[{\"role\":\"user\",\"tool_calls\":[{\"function\":{}}]}]", "messages", "'tool_calls[0]' has no name" },
+        { "\"messages\":[{\"role\":\"user\",\"content\":null,\"tool_calls\":[]}]", "messages", "it has no 'content'" },
+        { "\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\",\"image\":1}]}]", "messages",
+          "'content.image' is not supported" },
         { "\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"tools\":[{}]", "tools",
           "'tools' is [{}]; this server knows it at [] alone" },
         { "\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"modalities\":[\"audio\"]", "modalities",
@@ -260,7 +277,8 @@ Test(openai_request, formats_of_other_servers)
                "root ::= \"a\\\"b\\x0a\" | \"\\\\ \xc3\xa9\"");
     has_format("\"structured_outputs\":{\"json\":{\"type\":\"null\"},\"choice\":null}", WGS_FORMAT_SCHEMA,
                "{\"type\":\"null\"}");
-    has_format("\"structured_outputs\":{\"choice\":[\"a\"]}", WGS_FORMAT_GRAMMAR, "root ::= \"a\"");
+    has_format("\"structured_outputs\":{\"regex\":null,\"json\":null,\"choice\":[\"a\"]}", WGS_FORMAT_GRAMMAR,
+               "root ::= \"a\"");
     has_format("\"structured_outputs\":{\"grammar\":\"root ::= \\\"a\\\"\"}", WGS_FORMAT_GRAMMAR, "root ::= \"a\"");
     has_format("\"structured_outputs\":{\"json_object\":true}", WGS_FORMAT_JSON, "");
     has_format("\"structured_outputs\":{\"json_object\":false}", WGS_FORMAT_TEXT, "");
@@ -272,7 +290,10 @@ Test(openai_request, what_clients_send_by_default_is_no_error)
     cr_assert(
         reads(
             &r, true,
-            "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"user\":\"u\",\"metadata\":{\"a\":\"b\"},\"store\":false,"
+            "{\"messages\":[{\"role\":\"assistant\",\"content\":\"x\",\"refusal\":null,\"annotations\":[],\"audio\":null,"
+            "\"function_call\":null,\"tool_calls\":[]},{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"a\","
+            "\"function\":{\"name\":\"f\"}}]},{\"role\":\"tool\",\"tool_call_id\":\"a\",\"content\":[{\"type\":\"text\","
+            "\"text\":\"x\",\"cache_control\":{}}]}],\"user\":\"u\",\"metadata\":{\"a\":\"b\"},\"store\":false,"
             "\"n\":1,\"service_tier\":\"auto\",\"logprobs\":false,\"top_logprobs\":0,\"parallel_tool_calls\":true,\"tools\":[],"
             "\"tool_choice\":\"auto\",\"min_tokens\":0,\"typical_p\":1.0,\"repeat_penalty\":1,\"mirostat\":0,\"best_of\":null,"
             "\"skip_special_tokens\":true,\"continue_final_message\":false,\"add_generation_prompt\":true,"
@@ -280,6 +301,42 @@ Test(openai_request, what_clients_send_by_default_is_no_error)
             "\"stream\":true,\"stream_options\":{\"include_usage\":true,\"include_obfuscation\":false}}"),
         "%s", problem.message);
     cr_assert(r.logprobs == -1 && r.max_tokens == -1 && r.include_usage && r.format == WGS_FORMAT_TEXT);
+    wgs_request_free(&r);
+}
+
+static void refuses_small(bool tokenize, const char *body, const char *param, const char *words)
+{
+    wgs_request r;
+    wgs_request_init(&r, false);
+    cr_assert(!(tokenize ? wgs_tokenize_read : wgs_detokenize_read)(&r, body, strlen(body), &problem), "%s", body);
+    cr_assert(problem.http == 400 && !strcmp(problem.param, param), "%s: %d %s", body, problem.http, problem.param);
+    cr_assert(strstr(problem.message, words), "%s: %s", body, problem.message);
+}
+
+/* Small endpoints have the table too. */
+Test(openai_request, small_endpoints)
+{
+    static const char *const wrong[][3] = {
+        { "{\"prompt\":\"a\",\"foo\":1}", "foo", "'foo' is no field of /tokenize that this server knows" },
+        { "{\"prompt\":\"a\",\"truncate_prompt_tokens\":4}", "truncate_prompt_tokens", "not supported" },
+        { "{\"prompt\":\"a\",\"content\":\"a\"}", "content", "'content' stands beside 'prompt'" },
+        { "{\"prompt\":\"a\",\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}", "prompt",
+          "'prompt' stands beside 'messages'" },
+        { "{\"prompt\":[\"a\",\"b\"]}", "prompt", "is missing; expected a text" },
+        { "{\"content\":5}", "content", "'content' is an integer; expected a text" },
+        { "{\"prompt\":\"a\",\"with_pieces\":1}", "with_pieces", "expected true or false" },
+        { "{}", "prompt", "'prompt' (or 'content', or 'messages') is missing" },
+    };
+    wgs_request r;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) refuses_small(true, wrong[i][0], wrong[i][1], wrong[i][2]);
+    refuses_small(false, "{\"tokens\":5}", "tokens", "'tokens' is an integer; expected a list of tokens");
+    refuses_small(false, "{\"tokens\":[5,-1]}", "tokens", "'tokens' is -1; expected a whole number");
+    refuses_small(false, "{\"tokens\":[5],\"prompt\":\"a\"}", "prompt", "no field of /detokenize");
+    refuses_small(false, "{\"tokens\":null}", "tokens", "'tokens' is missing");
+    static const char good[] = "{\"content\":\"a\",\"model\":\"m\",\"parse_special\":false,\"with_pieces\":true,\"foo\":null}";
+    wgs_request_init(&r, false);
+    cr_assert(wgs_tokenize_read(&r, good, sizeof good - 1, &problem), "%s", problem.message);
+    cr_assert(!r.add_special_tokens && !r.parse_special && r.with_pieces && !r.return_token_strs && r.prompt[0].bytes == 1);
     wgs_request_free(&r);
 }
 
@@ -319,9 +376,51 @@ Test(openai_request, seeds_of_64_bits)
     refuses(false, "{\"seed\":-9223372036854775809,\"prompt\":\"x\"}", "seed", "expected a whole number from -2^63");
     refuses(false, "{\"prompt\":\"x\",\"seed\":1e30}", "seed", "'seed' is a number; expected a whole number");
     refuses(false, "{\"prompt\":\"x\",\"seed\":12345678901234567890.5}", "seed", "'seed' is a number; expected a whole number");
-    refuses(false, "{\"prompt\":\"x\",\"n\":{\"seed\":18446744073709551615}}", "", "a number that is too large: line 1");
+    refuses(false, "{\"prompt\":\"x\",\"n\":{\"seed\":18446744073709551615}}", "n",
+            "'n' is an object; expected a whole number");
     refuses(false, "{\"seed\":18446744073709551615,\"seed\":1,\"prompt\":\"x\"}", "", "duplicate object key");
-    refuses(false, "{\"prompt\":\"x\",\"max_tokens\":99999999999999999999}", "", "a number that is too large: line 1");
+    cr_assert(reads(&r, false, "{\"\\u0073e\\u0065d\":18446744073709551615,\"user\":{\"seed\":1},\"prompt\":\"\\\"\"}"), "%s",
+              problem.message);
+    cr_assert(r.seeded && r.seed == UINT64_MAX);
+    wgs_request_free(&r);
+}
+
+/* Bounds of tokens that no context holds are its own. */
+Test(openai_request, tokens_beyond_every_context)
+{
+    static const char *const names[] = { "max_tokens", "max_completion_tokens", "n_predict" };
+    static const char *const many[] = { "1073741824",          "2147483647",          "2147483648",          "4294967296",
+                                        "9223372036854775807", "9223372036854775808", "18446744073709551615" };
+    wgs_request r;
+    char body[200];
+    for (int i = 0; i < 3; i++) {
+        for (size_t k = 0; k < sizeof many / sizeof *many; k++) {
+            snprintf(body, sizeof body, "{\"prompt\":\"x\",\"%s\":%s}", names[i], many[k]);
+            cr_assert(reads(&r, false, body), "%s: %s", body, problem.message);
+            cr_assert(r.max_tokens == 1 << 30, "%s: %d", body, r.max_tokens);
+            wgs_request_free(&r);
+        }
+        snprintf(body, sizeof body, "{\"prompt\":\"x\",\"%s\":99999999999999999999}", names[i]);
+        refuses(false, body, names[i], "expected a whole number from");
+    }
+}
+
+/* An integer beyond 64 bits is no error where it is not read. */
+Test(openai_request, wide_integers)
+{
+    wgs_request r;
+    cr_assert(reads(&r, false,
+                    "{\"prompt\":\"x\",\"metadata\":{\"id\":18446744073709551615,\"a\":[-9223372036854775809]},\"seed\":"
+                    "9007199254740993,"
+                    "\"guided_json\":\"{\\\"type\\\":\\\"integer\\\",\\\"maximum\\\":18446744073709551615}\"}"),
+              "%s", problem.message);
+    cr_assert(r.seed == 9007199254740993 && json_is_real(json_object_get(r.schema, "maximum")));
+    wgs_request_free(&r);
+    refuses(false, "{\"prompt\":\"x\",\"n\":18446744073709551615}", "n", "expected a whole number from 1");
+    refuses(false, "{\"prompt\":[18446744073709551615]}", "prompt", "expected a whole number from 0");
+    cr_assert(!wgs_request_read(&r, "{\"prompt\":\"x\",\"n\":1\0}", 21, &problem) && problem.http == 400);
+    cr_assert(strstr(problem.message, "its byte 20 is 0"), "%s", problem.message);
+    refuses(false, "{\"prompt\":\"x\",\"user\":1e400}", "", "a number that is too large: line 1, column");
 }
 
 /* ---- docs/serving.md */
@@ -330,6 +429,17 @@ static void put(char **at, const char *text)
 {
     strcpy(*at, text);
     *at += strlen(text);
+}
+
+/* Which requests have a field, where not all of chats and completions have it. */
+static const char *owner(int where)
+{
+    switch (where & WGS_BOTH) {
+    case WGS_BOTH: return "";
+    case WGS_CHAT: return " (chat)";
+    case WGS_COMPLETIONS: return " (completions)";
+    default: return where == WGS_MESSAGE ? " (message)" : where == WGS_TOKENIZE ? " (/tokenize)" : " (/detokenize)";
+    }
 }
 
 /* Used fields are those of four kinds. */
@@ -347,7 +457,7 @@ static const wgs_field *put_row(const wgs_field *f, wgs_field_kind kind, char **
          f->name && kind_of(f) == kind && !strcmp(f->values ? f->values : "", values) && !strcmp(f->says, says); f++) {
         if (f != first) put(at, ", ");
         put(at, "`"), put(at, f->name), put(at, "`");
-        if (f->where != WGS_BOTH) put(at, f->where == WGS_CHAT ? " (chat)" : " (completions)");
+        put(at, owner(f->where));
     }
     put(at, " | ");
     if (kind == WGS_FIELD_HARMLESS && !*values) put(at, "any | ");

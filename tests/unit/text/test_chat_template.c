@@ -272,5 +272,27 @@ Test(chat_template, every_message_is_heard)
     cr_assert_str_eq(conversation("{% for m in messages %}{{ (m.content | trim).split('</think>')[-1] }}|{% endfor %}",
                                   TALK(SAYS("assistant", "why</think>so ") ", " USER), WG_OK),
                      "so|hello|", "a part of a message may be left out");
+    /* members beside the text */
+    static const char *const members[] = { "\"name\": \"Ann\"", "\"reasoning_content\": \"why\"", "\"reasoning\": \"why\"",
+                                           "\"tool_calls\": [{\"function\": {\"name\": \"f\"}}]",
+                                           "\"tool_calls\": [{\"name\": \"f\"}]" };
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        char talk[200], says[100];
+        snprintf(talk, sizeof talk, TALK(USER ", {\"role\": \"user\", \"content\": \"x\", %s}"), members[i]);
+        snprintf(says, sizeof says, "messages[1].%.*s: the model's chat template leaves it out",
+                 (int)strcspn(members[i] + 1, "\""), members[i] + 1);
+        cr_assert(strstr(conversation(QWEN, talk, WG_EINVAL), says), "%s", talk);
+        conversation("{% for m in messages %}{{ m.content }}{{ m.name }}{{ m.reasoning_content }}{{ m.reasoning }}"
+                     "{% for c in m.tool_calls %}{{ c.name or c.function.name }}{% endfor %}{% endfor %}",
+                     talk, WG_OK);
+    }
+    cr_assert(
+        strstr(conversation("{% for m in messages %}{{ m.content }}{{ m.tool_calls[0].name }}{% endfor %}",
+                            TALK("{\"role\": \"user\", \"content\": \"x\", \"tool_calls\": [{\"name\": \"f\"}, {\"name\": "
+                                 "\"g\"}]}"),
+                            WG_EINVAL),
+               "messages[0].tool_calls"),
+        "the second call");
+    conversation(QWEN, TALK("{\"role\": \"user\", \"content\": \"x\", \"tool_calls\": [], \"tool_call_id\": \"a\"}"), WG_OK);
     cr_assert_str_eq(conversation("{{ messages[0].content | tojson }}", TALK(SAYS("user", "a\\\"b")), WG_OK), "\"a\\\"b\"");
 }

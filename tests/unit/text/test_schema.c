@@ -89,7 +89,7 @@ Test(schema, annotations)
 {
     static const char *const schemas[] = {
         "true",
-        "{\"type\": \"array\", \"uniqueItems\": false, \"maxItems\": 2, \"items\": {\"x-kind\": 1, \"enum\": [1, 2]}, \"x-a\": "
+        "{\"type\": \"array\", \"uniqueItems\": false, \"maxItems\": 2, \"items\": {\"X-Kind\": 1, \"enum\": [1, 2]}, \"x-a\": "
         "{}}",
         "{\"x-b\": 1, \"oneOf\": [{\"$ref\": \"#/$defs/cat\", \"x-c\": 1}, {\"type\": \"null\"}, {\"$ref\": \"#/$defs/dog\"}], "
         "\"discriminator\": "
@@ -341,6 +341,9 @@ Test(schema, digits_of_numbers)
         cr_assert(!is_in(&l, out[i]), "%s", out[i]);
     }
     close_language(&l);
+    l = open_language("{\"type\": \"integer\", \"minimum\": -1e19, \"maximum\": 1e19}");
+    cr_assert(is_in(&l, "999999999999999") && is_in(&l, "-999999999999999") && !is_in(&l, "1000000000000000"));
+    close_language(&l);
 }
 
 static wg_status write_grammar(const char *schema, wg_error *err)
@@ -423,6 +426,11 @@ Test(schema, messages)
         { "{\"type\": \"int\"}", WG_EFORMAT,
           "s#: type: expected null, boolean, integer, number, string, array or object, or a list of them" },
         { "{\"type\": []}", WG_EFORMAT, "s#: type: an empty list, which nothing satisfies" },
+        { "false", WG_EFORMAT, "s#: expected a schema that something satisfies: an object, or true" },
+        { "{\"enum\": [1, [{\"a\": 9223372036854775808.0}]]}", WG_EUNSUPPORTED,
+          "s#: enum or const: a number beyond 64 bits; expected smaller ones" },
+        { "{\"type\": \"integer\", \"minimum\": 1e19}", WG_EFORMAT, "s#: minimum: expected a number of at most 15 digits" },
+        { "{\"type\": \"integer\", \"maximum\": -1e19}", WG_EFORMAT, "s#: maximum: expected a number of at most 15 digits" },
         { "{\"enum\": 3}", WG_EFORMAT, "s#: enum: expected a list of values" },
         { "{\"enum\": [3], \"type\": \"string\"}", WG_EFORMAT,
           "s#: enum or const: no value has the type, so nothing satisfies the schema" },
