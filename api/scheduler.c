@@ -15,22 +15,21 @@ enum { ROWS = WG_TREE_MAX > 64 ? 64 : WG_TREE_MAX, DRAFT_ROWS = WG_TREE_MAX > 16
 
 /* Given costs, or those of the profile: of passes of the target, and of passes of a draft model, as a line over their rows: a
  * level of the draft is one pass, with a row for each sequence that drafts so deep. */
-static wg_status take_costs(const wg_session *in, const wg_scheduler_options *o, double pass[ROWS + 1], wg_row_costs *out,
-                            wg_error *err)
+static wg_status take_costs(const wg_session *in, const wg_scheduler_options *o, wg_cost_prices *out, wg_error *err)
 {
     const wg_drafter *d = wg_engine_drafter(in->engine);
     wg_lm *lm = (wg_lm *)(uintptr_t)wg_drafter_lm(d), *target = wg_engine_target(in->engine);
     wg_prices passes, drafts;
-    *out = (wg_row_costs){ .pass = pass + 1, .level = o->draft_cost, .width = 1 };
-    while (out->rows < ROWS && o->cost[out->rows] > 0) pass[out->rows + 1] = o->cost[out->rows], out->rows++;
+    *out = (wg_cost_prices){ .level = { o->draft_cost } };
+    while (out->rows < ROWS && o->cost[out->rows] > 0) out->rows++, out->pass[out->rows] = o->cost[out->rows - 1];
     if (out->rows > 0) return WG_OK;
     WG_TRY(wg_profile_target(in->profile, target, &passes, err));
-    for (int r = 1; r <= ROWS; r++) pass[r] = wg_prices_of(&passes, r);
+    for (int r = 1; r <= ROWS; r++) out->pass[r] = wg_prices_of(&passes, r);
     out->rows = ROWS;
-    if (out->level > 0 || !lm || lm == target) return WG_OK;
+    if (out->level[0] > 0 || !lm || lm == target) return WG_OK;
     WG_TRY(wg_profile_draft(in->profile, lm, target, &drafts, err));
-    out->token = (wg_prices_of(&drafts, DRAFT_ROWS) - wg_prices_of(&drafts, 1)) / (DRAFT_ROWS - 1);
-    out->level = wg_prices_of(&drafts, 1) - out->token;
+    out->token = out->read[0] = (wg_prices_of(&drafts, DRAFT_ROWS) - wg_prices_of(&drafts, 1)) / (DRAFT_ROWS - 1);
+    out->level[0] = wg_prices_of(&drafts, 1) - out->token;
     return WG_OK;
 }
 
@@ -75,11 +74,10 @@ static wg_status open_scheduler(wg_scheduler *s, const wg_engine_text *text, con
     const wg_engine_options serving = {
         .step_batch = o->batch, .pages = o->pages, .prefill_rows = rows, .ride_rows = rows, .host_rows = o->logprobs
     };
-    double pass[ROWS + 1];
-    wg_row_costs costs;
+    wg_cost_prices costs;
     const bool adaptive = o->speculation == WG_SPECULATION_ADAPTIVE;
     WG_TRY(wg_session_make_serving(&s->session, text, &serving, err));
-    if (adaptive) WG_TRY(take_costs(s->session, o, pass, &costs, err));
+    if (adaptive) WG_TRY(take_costs(s->session, o, &costs, err));
     wg_profile_keep(s->session->profile);
     const wg_sched_options opt = { .costs = adaptive ? &costs : NULL,
                                    .live_costs = o->cost[0] <= 0,

@@ -35,7 +35,7 @@ typedef struct wg_env {
                                        * siblings (wg_lists_dealt); 1 for rules that do not race */
     const struct wg_plugins *plugins; /* drafters and rules by name, for composites; NULL: there are none */
     wg_length_log *lengths;           /* for policies that use measured costs; NULL: there is none */
-    struct wg_length_guide *guide;    /* set by a composite for its drafters (draft/length/length.h); NULL: none */
+    const void *reserved;             /* NULL: the place of a member that earlier versions had */
     bool *watches;                    /* set in open (wg_env_watch) by a drafter that reads target rows or logits in observe */
     const float *logits;              /* (rows, vocab) inside observe: the target's logits; row tree->row + node follows that
                                        * node or probe. NULL: this engine provides none */
@@ -67,7 +67,7 @@ typedef struct wg_composite_stats {
 /* The cost of a model's draft of some depth: its deepest level, and the rows of its passes. */
 typedef struct wg_draft_extent {
     int levels, rows;
-    bool guided; /* it consults wg_env.guide before it draws a level */
+    bool reserved; /* the place of a member that earlier versions had */
 } wg_draft_extent;
 
 /* The common vocabulary of target and draft model. own[id], id < n: the draft model's id of a target token, or -1; borrowed

@@ -72,16 +72,12 @@ static wg_status open_sched(wg_sched *s, const wg_sched_options *opt, wg_error *
     s->runner = wg_calloc((size_t)s->places, sizeof *s->runner);
     s->chunk = wg_calloc((size_t)s->places, sizeof *s->chunk);
     s->reader = wg_calloc((size_t)s->places, sizeof *s->reader);
-    s->slot = wg_calloc((size_t)s->places, sizeof *s->slot);
-    s->most = wg_calloc((size_t)s->places, sizeof *s->most);
-    s->missed = wg_calloc((size_t)s->places, sizeof *s->missed);
-    s->length = wg_calloc((size_t)s->places, sizeof *s->length);
+    s->place = wg_calloc((size_t)s->places, sizeof *s->place);
     s->weight = wg_calloc((size_t)wg_engine_target(s->engine)->vocab, sizeof *s->weight);
-    if (!s->live || !s->incoming || !s->running || !s->runner || !s->chunk || !s->reader || !s->weight || !s->slot ||
-        !s->most || !s->missed || !s->length)
+    if (!s->live || !s->incoming || !s->running || !s->runner || !s->chunk || !s->reader || !s->weight || !s->place)
         return wg_nomem(err, (size_t)s->room * sizeof *s->live, "a scheduler");
     if (s->opt.prefix_cache) WG_TRY(wg_prefix_cache_open(&s->cache, WG_SCHED_TEXTS, err));
-    if (s->opt.costs) WG_TRY(wg_row_policy_open(&s->policy, s->places, s->opt.depth, s->opt.costs, err));
+    if (s->opt.costs) WG_TRY(wg_batch_lengths_open(&s->policy, s->places, s->opt.depth, s->opt.costs, err));
     count_now(s);
     return WG_OK;
 }
@@ -116,11 +112,8 @@ void wg_sched_close(wg_sched *s)
     wg_free(s->chunk);
     wg_free(s->reader);
     wg_free(s->weight);
-    wg_free(s->slot);
-    wg_free(s->most);
-    wg_free(s->missed);
-    wg_free(s->length);
-    wg_row_policy_close(s->policy);
+    wg_free(s->place);
+    wg_batch_lengths_close(s->policy);
     wg_free(s);
 }
 

@@ -13,8 +13,8 @@
 #ifndef WG_CORE_SCHED_SCHED_H
 #define WG_CORE_SCHED_SCHED_H
 
-#include "core/sched/row_budget.h"
 #include "core/engine/seq_rows.h"
+#include "core/sched/cost_model.h"
 
 typedef struct wg_sched wg_sched;
 
@@ -48,14 +48,13 @@ typedef struct wg_sched_options {
     int prefill_rows; /* most prompt tokens of a step; 0: what the engine reads at once */
     int aging;        /* steps of waiting that raise a request's priority by one; 0: WG_SCHED_AGING */
     bool prefix_cache;
-    bool no_draft; /* plain decoding for all */
-    const wg_row_costs
-        *costs;          /* of passes: the depths of each step's drafts are planned by them (row_policy.h); copied. NULL: as
-                                * the drafter drafts */
-    bool live_costs;     /* costs are seconds, and are corrected by measured steps (row_timing.h) */
-    int depth;           /* with costs: the deepest planned draft; 0: WG_SCHED_DEPTH */
-    double window;       /* seconds; of WG_SCHED_DYNAMIC */
-    double (*now)(void); /* a clock, for tests; NULL: wg_clock_now */
+    bool no_draft;               /* plain decoding for all */
+    const wg_cost_prices *costs; /* the depths of each step's drafts are planned by them (batch_lengths.h); copied. NULL: as the
+                                  * drafter drafts */
+    bool live_costs;             /* they follow what steps take */
+    int depth;                   /* with costs: the deepest draft that is planned; 0: WG_SCHED_DEPTH */
+    double window;               /* seconds; of WG_SCHED_DYNAMIC */
+    double (*now)(void);         /* a clock, for tests; NULL: wg_clock_now */
 } wg_sched_options;
 
 typedef enum wg_sched_event_kind { WG_SCHED_STARTED = 1, WG_SCHED_ROUND, WG_SCHED_ENDED, WG_SCHED_FAILED } wg_sched_event_kind;

@@ -86,7 +86,7 @@ static void leave(wg_sched *s, wg_served *r)
     r->seq = NULL;
     if (!q) return;
     wg_counts_add(&s->stats.counts, &q->counts);
-    if (s->policy) wg_row_policy_forget(s->policy, q->slot);
+    if (s->policy) wg_batch_lengths_forget(s->policy, q->slot);
     const int share = s->opt.prefix_cache ? wg_seq_shareable(s->engine, q) : 0;
     if (share < wg_kv_page_slots(wg_engine_kv(s->engine))) {
         wg_seq_close(s->engine, q);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The structs of the scheduler, private to core/sched/sched*.c. */
+ * The structs of the scheduler, private to core/sched. */
 #ifndef WG_CORE_SCHED_SCHED_IMPL_H
 #define WG_CORE_SCHED_SCHED_IMPL_H
 
 #include <pthread.h>
 
+#include "core/sched/batch_lengths.h"
 #include "core/sched/prefix_cache.h"
-#include "core/sched/row_policy.h"
 #include "core/sched/sched.h"
 
 /* WAITING: in the queue, without a sequence. READING: its prompt (after preemption, its text) is being prefilled. PREEMPTED: it
@@ -47,11 +47,11 @@ struct wg_sched {
     wg_chunk *chunk;
     wg_served **reader;
     int n_running, chunks;
-    wg_row_policy *policy;              /* NULL: the drafter decides */
-    int *slot, *most, *missed, *length; /* (places) inputs and result of the policy's plan */
-    wg_row_step step;                   /* the last step, as far as it has been counted */
-    double stepped;                     /* time when it ended; 0: nothing was left to do */
-    double *weight;                     /* (vocab) */
+    wg_batch_lengths *policy; /* NULL: the drafter decides */
+    wg_batch_place *place;    /* (places) inputs and result of the policy's plan, of `running` */
+    wg_batch_step step;       /* the last step, as far as it has been counted */
+    double stepped;           /* time when it ended; 0: nothing was left to do */
+    double *weight;           /* (vocab) */
     int64_t steps;
     wg_sched_stats stats; /* written by the thread of wg_sched_step */
     /* Guarded by the lock. */

@@ -50,6 +50,13 @@ static int missed(const wg_sched *s, const wg_seq *q)
     return behind > USUAL ? behind - USUAL : 0;
 }
 
+/* Whether the text of a request depends on what is drafted for it. */
+static bool depends(const wg_sched *s, const wg_served *r)
+{
+    const wg_sampling *own = r->request.how.sampling, *how = own ? own : wg_engine_env(s->engine)->sampling;
+    return how->temperature > 0 && !wg_verifier_compares(wg_engine_verifier(s->engine));
+}
+
 /* Sets the depth to which each request may draft in this step. It depends on the request, its room and the acceptance of
  * earlier drafts, all known before anything is drawn (methods.md, L3). */
 static void limit_drafts(wg_sched *s)
@@ -60,24 +67,24 @@ static void limit_drafts(wg_sched *s)
         wg_seq *q = r->seq;
         r->undrafted = s->opt.no_draft || r->request.no_draft || r->plain;
         q->levels_end = r->undrafted ? 1 : r->request.draft_most > 0 ? r->request.draft_most + 1 : 0;
-        s->slot[i] = q->slot;
-        s->most[i] = wg_seq_room(q) < s->opt.depth ? wg_seq_room(q) : s->opt.depth;
-        s->missed[i] = s->policy ? missed(s, q) : 0;
+        s->place[i] = (wg_batch_place){ .slot = q->slot,
+                                        .most = wg_seq_room(q) < s->opt.depth ? wg_seq_room(q) : s->opt.depth,
+                                        .missed = s->policy ? missed(s, q) : 0,
+                                        .alone = depends(s, r) };
     }
     for (int i = 0; i < s->chunks; i++) other += wg_engine_carries(s->engine) ? s->chunk[i].n : 0;
     if (!s->policy) return;
-    wg_row_policy_plan(s->policy, s->slot, s->most, s->missed, s->n_running, other, s->length);
+    wg_batch_lengths_plan(s->policy, s->place, s->n_running, other);
     for (int i = 0; i < s->n_running; i++)
-        if (s->length[i] < s->most[i]) s->running[i]->levels_end = s->length[i] + 1;
+        if (s->place[i].length < s->place[i].most) s->running[i]->levels_end = s->place[i].length + 1;
 }
 
-/* Feeds the acceptance of a draft to the policy; nodes behind the end of a text were not judged. */
-static void learn(wg_sched *s, const wg_seq *q)
+/* Feeds the acceptance of place i's draft to the policy; nodes behind the end of a text were not judged. */
+static void learn(wg_sched *s, int i)
 {
-    const int accepted = q->path.n - 1;
-    if (s->policy)
-        wg_row_policy_learn(s->policy, q->slot, q->last_nodes - 1, q->finish == WG_RUNNING ? q->last_height : accepted,
-                            accepted);
+    const wg_seq *q = s->running[i];
+    const int accepted = q->path.n - 1, offered = q->finish == WG_RUNNING ? q->last_height : accepted;
+    if (s->policy) wg_batch_lengths_learn(s->policy, &s->place[i], q->last_nodes - 1, offered, accepted);
 }
 
 static void has_read(wg_sched *s, wg_served *r, const wg_chunk *c)
@@ -89,24 +96,25 @@ static void has_read(wg_sched *s, wg_served *r, const wg_chunk *c)
     if (wg_kv_len(r->seq->kv) >= r->seq->n - 1) start_running(s, r);
 }
 
-static void has_run(wg_sched *s, wg_served *r, const wg_tree *tree)
+static void has_run(wg_sched *s, int i, const wg_tree *tree)
 {
+    wg_served *r = s->runner[i];
     s->stats.undrafted_off += tree->n == 1 && r->undrafted;
     s->stats.undrafted_policy += tree->n == 1 && !r->undrafted && r->seq->levels_end == 1;
     r->plain = false;
-    learn(s, r->seq);
+    learn(s, i);
     wg_served_send_round(s, r);
 }
 
 /* Adds a request's part of the step to the record that prices it. */
 static void count(wg_sched *s, int i, const wg_tree *tree)
 {
-    wg_row_step *step = &s->step;
+    wg_batch_step *step = &s->step;
     const int depth = s->running[i]->last_height;
     step->rows += tree->n;
     step->drafted += tree->n - 1;
     step->depth = depth > step->depth ? depth : step->depth;
-    step->read += tree->n > 1 ? s->missed[i] : 0;
+    step->read += tree->n > 1 ? s->place[i].missed : 0;
 }
 
 /* Runs a pass of the engine and sends its events. */
@@ -119,7 +127,7 @@ static wg_status pass(wg_sched *s, int first, int n, int chunk, int chunks, wg_e
     for (int i = 0; i < n; i++) {
         const wg_tree *tree = &wg_engine_last_step(s->engine).tree[i];
         count(s, first + i, tree);
-        has_run(s, s->runner[first + i], tree);
+        has_run(s, first + i, tree);
     }
     return WG_OK;
 }
@@ -147,19 +155,19 @@ static void one_by_one(wg_sched *s)
 void wg_sched_time(wg_sched *s, const wg_phases *before, double since)
 {
     const wg_phases *now = wg_engine_phases(s->engine);
-    wg_row_step *step = &s->step;
+    wg_batch_step *step = &s->step;
     const double read =
         now->prefill - before->prefill; /* seconds of chunks without a step; rows that no step carries are not counted */
     step->draft = now->draft - before->draft;
     step->pass = now->verify - before->verify + (wg_engine_carries(s->engine) ? read : 0);
     step->rest = wg_sched_now(s) - since - step->draft - step->pass - (wg_engine_carries(s->engine) ? 0 : read);
-    if (s->policy && s->opt.live_costs) wg_row_policy_time(s->policy, step);
+    if (s->policy && s->opt.live_costs) wg_batch_lengths_time(s->policy, step);
 }
 
 void wg_sched_run(wg_sched *s)
 {
     wg_error err;
-    s->step = (wg_row_step){ 0 };
+    s->step = (wg_batch_step){ 0 };
     for (;;) {
         plan(s);
         if (s->n_running + s->chunks == 0) return;

@@ -1,71 +1,87 @@
 /* SPDX-License-Identifier: MIT
- * Of at most four drafters the one, and the depth of its draft, that are expected to emit most tokens per time at this round;
- * or no draft (auto_plan.h has the arithmetic). Tokens: how often drafts of that depth were kept before, as decayed counts, by
- * the score that the draft declares; while a chain of a draft model grows, by q's best probability. Time: prices of passes.
+ * Of at most four drafters the one, and the depth of its draft, that are expected to emit most tokens per time at this round,
+ * or no draft: by the cost model (core/sched/cost_model.h), which says what prices and decisions may depend on.
  *
  * A drafter by look-up drafts at every round, which costs microseconds, and learns from the committed text whether its draft
- * would have been kept: so it is taken up again as soon as the text repeats. One whose drafts were not taken for long rests: it
- * is asked, and observes, in one of RESTS rounds, and after a draft that was right. A drafter with a model drafts only when it
- * is chosen. Until then it runs no pass; the text that it has missed is read in the first pass of its next draft, and that
- * price is part of the choice. So that its counts do not grow stale it is tried again, for one token, whenever the price of
- * that is at most `probe` of the time since the last such trial. Where prices follow the clock, what most rounds do not do,
- * drafts or plain decoding, is tried likewise (core/sched/row_trial.h).
- *
- * Non-anticipation (methods.md, L3, L4). The choice depends on committed text, on prices, on the declared scores, on the shapes
- * of fixed drafts, and at a node on its q before its child is drawn: never on a drawn token that it decides about. Trees are
- * cut by whole levels.
- *
- * Prices are those of the machine's profile (core/engine/profile.h). Where the rule makes the text independent of the drafts
- * (rules that compare, and temperature 0), they follow the clock from there, and what is learned passes from sequence to
- * sequence. Elsewhere, unless `live` is asked for, they stay, and what is learned stays with its sequence: so a text is a
- * function of seed, request and profile (law 3). Every decision is logged where the engine keeps a log
- * (core/engine/length_log.h), and repeated from it. */
-#include "draft/draft.h"
-
-#include <limits.h>
+ * would have been kept. One whose drafts were not taken for WG_COST_RUN rounds rests: it is asked in one of WG_COST_EVERY
+ * rounds, until the first token of a draft is right. A drafter with a model drafts when it is chosen; the text that it has
+ * missed is read in the first pass of its next draft, and that price is part of the choice. So that its counts do not grow
+ * stale it is tried again, for one token, whenever that costs at most `probe` of the time since the last such trial. Decisions
+ * are logged where the engine keeps a log (core/engine/length_log.h), and repeated from it. */
 #include <math.h>
 #include <string.h>
 
 #include "core/base/clock.h"
 #include "core/base/mem.h"
 #include "core/engine/build.h"
-#include "draft/compose/auto_impl.h"
+#include "core/sched/cost_model.h"
+#include "draft/compose/composite.h"
+#include "draft/draft.h"
+#include "draft/length/length.h"
 
-enum { AUTO, NO, YES };           /* options live and memory */
-enum { CARRIED = 12, EXTRA = 4 }; /* trials that a new sequence takes from others; tokens that a guided chain may be longer */
-/* Of the prior, for a draft that is looked up: it is known of every round whether it would have been kept, so nothing has to be
- * tried, and a text that repeats shows it in a few rounds. */
-static const double FOUND = 0.125;
-/* What a draft must promise beyond plain decoding's tokens per cost: the best of several estimates is too good, and not all
- * that a round does has a price. */
-static const double GAIN = 1 / 30.0;
-static const double SAVED_MOST = 16; /* passes of the target that probes may have in store */
-/* KEEP: of the share of rounds in which a look-up's draft was taken, at a round. It rests where that is below TAKEN, as it is
- * 28 rounds after it was 1; a single draft that is taken wakes it for 7. */
-enum { RESTS = 8 };
-static const double KEEP = 0.9, TAKEN = 0.05;
+enum { AUTO, NO, YES }; /* options live and memory */
+
+typedef struct auto_options {
+    char of[WG_OPTION_STRING], costs[WG_OPTION_STRING], draft_costs[WG_OPTION_STRING];
+    int live, memory;
+    double prior, keep, probe;
+} auto_options;
+
+/* What is known of a member. */
+typedef struct member {
+    bool free;                   /* it looks its drafts up: they are seen before the choice */
+    int height;                  /* of its whole draft */
+    int rows[WG_COST_DEPTH + 1]; /* of a draft of that height; 0: learned */
+} member;
+
+/* The state of the sequence in a slot. */
+typedef struct auto_state {
+    bool used;
+    wg_cost_survival survival[WG_COST_MEMBERS];
+    int read[WG_COST_MEMBERS]; /* tokens of the text that it had read or drafted, but for the last */
+    int idle[WG_COST_MEMBERS]; /* rounds since a look-up's draft was taken, or its first token was right */
+    double saved;              /* what probes may cost, of the cost of the rounds so far */
+    /* of the current round: */
+    wg_cost_choice choice, best, plain; /* best: that drafts, whether it pays or not; plain: that does not */
+    bool probes, asks;                  /* a trial of a model; a model drafts, as in the last rounds */
+    wg_cost_offer offer[WG_COST_MEMBERS];
+} auto_state;
+
+typedef struct auto_drafter {
+    wg_composite of; /* first */
+    auto_options opt;
+    member part[WG_COST_MEMBERS];
+    wg_cost_prices price;                     /* in passes of the target over one row, as they were at open */
+    wg_cost_survival shared[WG_COST_MEMBERS]; /* of all sequences */
+    auto_state *state;                        /* (max_batch) */
+    wg_seq **asked;                           /* (max_batch) sequences of a member, */
+    int *limit;                               /* and their limits */
+    bool independent, live, remembers;        /* the text does not depend on drafts; prices, survival: as in the options */
+    /* where prices are live: */
+    wg_cost_trial trial;
+    double share, gain; /* moving averages: of the rounds that draft; of what drafts promise */
+    unsigned rounds;    /* that draft */
+    wg_lm before;       /* the target at the last draft, */
+    int due;            /* and the rows of the pass that verifies it */
+} auto_drafter;
 
 static const char *const triple[] = { "auto", "no", "yes", NULL };
 static const wg_option options[] = {
-    WG_OPTION_NAME(wg_auto_options, of, WG_NAMES_DRAFTERS, "",
+    WG_OPTION_NAME(auto_options, of, WG_NAMES_DRAFTERS, "",
                    "one to four drafters, as KIND:option=value;option=value|KIND|... (needed)"),
-    WG_OPTION_STR(
-        wg_auto_options, costs, "",
-        "of target passes over 1, 2, ... rows, such as 1/1.02/1.1; empty: those of the machine's profile (docs/drafters.md); "
-        "measured: timed anew when it is opened; nominal: constants of the models"),
-    WG_OPTION_STR(wg_auto_options, draft_costs, "",
-                  "of a level of a draft, in passes of the target over one row, such as 0.1/0: one for each drafter; empty: as "
-                  "`costs`"),
-    WG_OPTION_ENUM(wg_auto_options, live, AUTO, triple,
+    WG_OPTION_STR(auto_options, costs, "",
+                  "of target passes over 1, 2, ... rows, such as 1/1.02/1.1; empty: those of the machine's profile "
+                  "(docs/drafters.md); measured: timed anew when it is opened; nominal: constants of the models"),
+    WG_OPTION_STR(auto_options, draft_costs, "",
+                  "of a level of each drafter's draft, in passes of the target over one row, as 0.1/0; empty: as `costs`"),
+    WG_OPTION_ENUM(auto_options, live, AUTO, triple,
                    "costs follow the clock; auto: where the text does not depend on the drafts and costs are not given"),
-    WG_OPTION_ENUM(
-        wg_auto_options, memory, AUTO, triple,
-        "a sequence begins with what earlier ones learned; auto: where the text does not depend on the drafts, and with "
-        "`live`"),
-    WG_OPTION_FLOAT(wg_auto_options, prior, 0.75, 0, 1,
+    WG_OPTION_ENUM(auto_options, memory, AUTO, triple,
+                   "a sequence begins with what earlier ones learned; auto: where texts do not depend on drafts, or `live`"),
+    WG_OPTION_FLOAT(auto_options, prior, WG_COST_FIRST, 0, 1,
                     "survival of a token drafted by a model before any was seen; looked-up tokens: an eighth"),
-    WG_OPTION_FLOAT(wg_auto_options, keep, 0.98, 0, 0.9999, "what counts keep of themselves at a trial"),
-    WG_OPTION_FLOAT(wg_auto_options, probe, 0.02, 0, 1, "share of the time for trials of models that are not chosen"),
+    WG_OPTION_FLOAT(auto_options, keep, WG_COST_KEEP, 0, 0.9999, "what counts keep of themselves at a trial"),
+    WG_OPTION_FLOAT(auto_options, probe, 0.02, 0, 1, "share of the time for trials of models that are not chosen"),
     WG_OPTION_END,
 };
 
@@ -75,142 +91,149 @@ static int height_of(const wg_drafter *d)
 {
     const wg_option *row = wg_option_find(d->class->options, "length");
     if (row && row->type == WG_OPT_INT) return *(const int *)((const char *)d + d->class->options_at + row->at);
-    return WG_AUTO_DEPTH;
+    return WG_COST_DEPTH;
 }
 
-static void describe(wg_auto_drafter *a, int k)
+static void describe(auto_drafter *a, int k)
 {
-    wg_auto_part *part = &a->part[k];
+    member *part = &a->part[k];
     const wg_drafter *d = a->of.in[k].d;
-    const wg_lm *lm = wg_drafter_lm(d);
     part->free = d->class->stands_alone && d->class->laws == WG_LAW_FIXED;
-    part->shares = !lm || lm->space == a->of.base.env->target->space;
     part->height = height_of(d);
-    for (int depth = 1; depth <= WG_AUTO_DEPTH && d->class->extent; depth++) {
+    for (int depth = 1; depth <= WG_COST_DEPTH && d->class->extent; depth++) {
         wg_draft_extent e;
         d->class->extent(d, depth, &e);
-        part->guided = e.guided;
         part->height = e.levels;
         if (depth <= e.levels) part->rows[depth] = e.rows;
     }
-    if (part->height > WG_AUTO_DEPTH) part->height = WG_AUTO_DEPTH;
+    if (part->height > WG_COST_DEPTH) part->height = WG_COST_DEPTH;
 }
 
 static unsigned laws_for(const void *opt, const wg_sampling *sampling)
 {
     static const wg_plugins plugins = { wg_drafters, NULL };
-    return wg_component_laws(&plugins, ((const wg_auto_options *)opt)->of, sampling);
+    return wg_component_laws(&plugins, ((const auto_options *)opt)->of, sampling);
 }
 
-static wg_pace pace(wg_length_guide *g, const wg_seq *seq, double top);
-
-static wg_status open_candidates(wg_auto_drafter *a, const wg_env *env, wg_error *err)
+static wg_status open_members(auto_drafter *a, const wg_env *env, wg_error *err)
 {
-    a->env = *env;
-    a->guide.base.pace = pace;
-    a->guide.of = a;
-    a->guide.candidate = -1;
-    a->env.guide = &a->guide.base;
     WG_TRY(wg_composite_open_steps(&a->of, env, err));
-    const wg_status s = wg_component_open_list(a->of.in, &a->of.n, &a->env, "auto", "of", a->opt.of, err);
-    if (s) return s;
-    if (a->of.n < 1 || a->of.n > WG_AUTO_MOST)
+    WG_TRY(wg_component_open_list(a->of.in, &a->of.n, env, "auto", "of", a->opt.of, err));
+    if (a->of.n < 1 || a->of.n > WG_COST_MEMBERS)
         return wg_fail(err, WG_ECONFIG, "drafter auto: of=%s: expected one to %d drafters, separated by |", a->opt.of,
-                       (int)WG_AUTO_MOST);
-    for (int k = 0; k < a->of.n; k++) describe(a, k), a->use[k].taken = 1;
+                       (int)WG_COST_MEMBERS);
+    for (int k = 0; k < a->of.n; k++) describe(a, k);
     return WG_OK;
+}
+
+static wg_status given_levels(auto_drafter *a, wg_error *err)
+{
+    int n;
+    if (wg_cost_numbers(a->opt.draft_costs, 0, a->price.level, a->of.n, &n) && n == a->of.n) return WG_OK;
+    return wg_fail(err, WG_ECONFIG,
+                   "drafter auto: draft_costs=%s: expected %d numbers such as 0.1/0, one for each drafter of `of`: a level of "
+                   "its draft, in passes of the target over one row",
+                   a->opt.draft_costs, a->of.n);
+}
+
+/* from: NULL for nominal prices. A token more in a pass of a model whose price was given is taken to cost a third of it. */
+static wg_status take_prices(auto_drafter *a, const char *given, wg_profile *from, wg_error *err)
+{
+    const wg_env *env = a->of.base.env;
+    wg_prices target, row;
+    WG_TRY(wg_cost_open(&a->price, given, "auto", from, env->target, err));
+    if (!*given) {
+        WG_TRY(wg_profile_target(from, env->target, &target, err));
+        WG_TRY(wg_profile_row(from, env->target, env->sampling, env->ops, &row, err));
+        a->price.row = row.seconds[0] / target.seconds[0];
+    }
+    if (*a->opt.draft_costs) WG_TRY(given_levels(a, err));
+    for (int k = 0; k < a->of.n; k++) {
+        wg_lm *lm = (wg_lm *)(uintptr_t)wg_drafter_lm(a->of.in[k].d); /* its counters are as before afterwards */
+        if (lm && !*a->opt.draft_costs) WG_TRY(wg_cost_open_draft(&a->price, k, *given ? NULL : from, lm, env->target, err));
+        if (!(a->price.read[k] > 0)) a->price.read[k] = a->price.level[k] / 3;
+        if (!lm || lm->space == env->target->space) a->price.read[k] = 0; /* there is no text to catch up with */
+    }
+    return WG_OK;
+}
+
+/* `measured`: by a profile of its own, which is kept nowhere. */
+static wg_status open_prices(auto_drafter *a, wg_error *err)
+{
+    static const wg_profile_options anew = { .use = "new", .folder = "" };
+    const bool measured = !strcmp(a->opt.costs, "measured"), nominal = !strcmp(a->opt.costs, "nominal");
+    wg_profile *own = NULL;
+    if (measured) WG_TRY(wg_profile_open(&own, &anew, err));
+    const wg_status s = take_prices(a, measured || nominal ? "" : a->opt.costs,
+                                    measured  ? own
+                                    : nominal ? NULL
+                                              : a->of.base.env->profile,
+                                    err);
+    wg_profile_close(own);
+    return s;
 }
 
 static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
 {
-    wg_auto_drafter *a = (wg_auto_drafter *)d;
+    auto_drafter *a = (auto_drafter *)d;
     const size_t n = (size_t)env->max_batch;
     const bool given = *a->opt.costs && strcmp(a->opt.costs, "measured") != 0;
     a->independent = env->checks & WG_LAW_COUPLED || env->sampling->temperature == 0;
     a->live = a->opt.live == AUTO ? a->independent && !given : a->opt.live == YES;
     a->remembers = a->opt.memory == AUTO ? a->independent || a->live : a->opt.memory == YES;
+    a->trial = WG_COST_NO_TRIAL;
     a->state = wg_calloc(n, sizeof *a->state);
     a->asked = wg_calloc(n, sizeof *a->asked);
-    a->place = wg_calloc(n, sizeof *a->place);
     a->limit = wg_calloc(n, sizeof *a->limit);
-    if (!a->state || !a->asked || !a->place || !a->limit) return wg_nomem(err, n * sizeof *a->state, "the states of auto");
-    WG_TRY(open_candidates(a, env, err));
-    WG_TRY(wg_auto_prices_open(a, err));
-    return wg_auto_live_open(a, err);
+    if (!a->state || !a->asked || !a->limit) return wg_nomem(err, n * sizeof *a->state, "the states of auto");
+    WG_TRY(open_members(a, env, err));
+    return open_prices(a, err);
 }
 
-/* Of the only candidate. */
-static const wg_lm *lone_lm(const wg_drafter *d)
+/* The only member; NULL: there are several. */
+static const wg_drafter *lone(const wg_drafter *d)
 {
-    const wg_auto_drafter *a = (const wg_auto_drafter *)d;
-    return a->of.n == 1 ? wg_drafter_lm(a->of.in[0].d) : NULL;
+    const wg_composite *of = (const wg_composite *)d;
+    return of->n == 1 ? of->in[0].d : NULL;
 }
 
-static int lone_context(const wg_drafter *d, bool *slides)
-{
-    const wg_auto_drafter *a = (const wg_auto_drafter *)d;
-    return a->of.n == 1 ? wg_drafter_context(a->of.in[0].d, slides) : 0;
-}
-
-static bool lone_overlap(const wg_drafter *d, wg_overlap *out)
-{
-    const wg_auto_drafter *a = (const wg_auto_drafter *)d;
-    return a->of.n == 1 && wg_drafter_overlap(a->of.in[0].d, out);
-}
+static const wg_lm *lone_lm(const wg_drafter *d) { return lone(d) ? wg_drafter_lm(lone(d)) : NULL; }
+static int lone_context(const wg_drafter *d, bool *slides) { return lone(d) ? wg_drafter_context(lone(d), slides) : 0; }
+static bool lone_overlap(const wg_drafter *d, wg_overlap *out) { return lone(d) && wg_drafter_overlap(lone(d), out); }
 
 static void close(wg_drafter *d)
 {
-    wg_auto_drafter *a = (wg_auto_drafter *)d;
+    auto_drafter *a = (auto_drafter *)d;
     wg_composite_close(d);
-    wg_auto_live_close(a);
     wg_free(a->state);
     wg_free(a->asked);
-    wg_free(a->place);
     wg_free(a->limit);
 }
 
 /* ---- what can be drafted in this round */
 
-static void begin_text(wg_auto_drafter *a, wg_auto_state *s)
-{
-    for (int k = 0; k < a->of.n; k++) {
-        s->use[k] = a->remembers ? a->use[k] : (wg_auto_use){ .taken = 1 };
-        if (!a->remembers) continue;
-        s->survival[k] = a->shared[k];
-        wg_auto_fade(&s->survival[k], CARRIED);
-    }
-    s->asks = wg_auto_live_drafts(a);
-    s->depth = a->depth;
-    s->used = true;
-}
-
-/* Candidate k, which looks its drafts up, drafts for the sequences where it does not rest. */
-static wg_status look_up(wg_auto_drafter *a, int k, wg_seq *const *seq, int n, wg_error *err)
+/* Member k, which looks its drafts up, drafts for the sequences where it does not rest. */
+static wg_status look_up(auto_drafter *a, int k, wg_seq *const *seq, int n, wg_error *err)
 {
     int some = 0;
     for (int i = 0; i < n; i++) {
-        wg_auto_use *use = &a->state[seq[i]->slot].use[k];
-        const bool rests = use->taken < TAKEN && ++use->rested < RESTS;
+        const int idle = ++a->state[seq[i]->slot].idle[k];
+        const bool rests = idle > WG_COST_RUN && idle % WG_COST_EVERY != 0;
         a->of.last[seq[i]->slot].tree[k] = rests ? -1 : some;
-        if (rests) continue;
-        use->rested = 0;
-        a->asked[some++] = seq[i];
+        if (!rests) a->asked[some++] = seq[i];
     }
     return some ? wg_component_propose(&a->of.in[k], a->asked, some, err) : WG_OK;
 }
 
-/* tree: its number; -1: the candidate rests. */
-static wg_auto_offer offer_found(const wg_component *in, int tree, int room, double prior)
+static wg_cost_offer offer_found(const wg_tree *t, int room, double prior)
 {
-    if (tree < 0) return (wg_auto_offer){ .rows = { 1 } };
-    const wg_tree *t = &in->tree[tree];
-    const double score = t->score > 0 ? t->score : 0;
-    wg_auto_offer o = { .class = wg_auto_class(score), .rows = { 1 }, .prior = prior };
-    int depth[WG_TREE_MAX] = { 0 }, nodes[WG_AUTO_DEPTH + 1] = { 0 };
+    wg_cost_offer o = { .class = wg_cost_class(t->score), .rows = { 1 }, .prior = prior };
+    int depth[WG_TREE_MAX] = { 0 }, nodes[WG_COST_DEPTH + 1] = { 0 };
     for (int node = 1; node < t->n; node++) {
         depth[node] = depth[t->parent[node]] + 1;
-        if (depth[node] <= WG_AUTO_DEPTH && depth[node] > o.height) o.height = depth[node];
-        if (depth[node] <= WG_AUTO_DEPTH) nodes[depth[node]]++;
+        if (depth[node] > WG_COST_DEPTH) continue;
+        if (depth[node] > o.height) o.height = depth[node];
+        nodes[depth[node]]++;
     }
     if (o.height > room) o.height = room;
     for (int d = 1; d <= o.height; d++) o.rows[d] = o.rows[d - 1] + nodes[d];
@@ -218,181 +241,137 @@ static wg_auto_offer offer_found(const wg_component *in, int tree, int room, dou
     return o;
 }
 
-static wg_auto_offer offer_asked(const wg_auto_part *part, const wg_auto_survival *s, int lag, int room, double prior)
+static void offer_all(auto_drafter *a, const wg_seq *seq)
 {
-    wg_auto_offer o = { .height = part->height < room ? part->height : room, .lag = lag, .rows = { 1 }, .prior = prior };
-    for (int depth = 1; depth <= o.height; depth++) {
-        const double seen = ceil(s->rows[depth]);
-        o.rows[depth] = part->rows[depth] ? part->rows[depth] : seen > depth ? (int)seen : depth + 1;
-    }
-    return o;
-}
-
-static void begin_round(wg_auto_drafter *a, const wg_seq *seq)
-{
-    wg_auto_state *s = &a->state[seq->slot];
+    auto_state *s = &a->state[seq->slot];
     const int room = wg_seq_room(seq);
-    s->probes = s->exact = false;
-    s->node = 0;
-    s->reach = 1;
+    s->probes = false;
     for (int k = 0; k < a->of.n; k++) {
-        const int lag = a->part[k].shares ? 0 : seq->n - 1 - s->read[k];
-        s->offer[k] = a->part[k].free ? offer_found(&a->of.in[k], a->of.last[seq->slot].tree[k], room, FOUND * a->opt.prior)
-                                      : offer_asked(&a->part[k], &s->survival[k], lag > 1 ? lag : 0, room, a->opt.prior);
+        const member *m = &a->part[k];
+        const int lag = seq->n - 1 - s->read[k], tree = a->of.last[seq->slot].tree[k];
+        wg_cost_offer *o = &s->offer[k];
+        *o = (wg_cost_offer){ .height = m->height < room ? m->height : room, .lag = lag, .rows = { 1 }, .prior = a->opt.prior };
+        for (int d = 1; d <= o->height; d++) o->rows[d] = m->rows[d] ? m->rows[d] : 1 + wg_cost_width(&s->survival[k], d);
+        if (m->free)
+            *o = tree < 0 ? (wg_cost_offer){ .height = 0 }
+                          : offer_found(&a->of.in[k].tree[tree], room, WG_COST_FOUND * a->opt.prior);
     }
 }
 
 /* ---- the choice */
 
-/* A model that is not chosen and whose trial is paid for. */
-static void choose_probe(const wg_auto_drafter *a, wg_auto_state *s, int sequences)
+/* What pays. What is looked up is another thing in each round; a model that drafts goes on as long as it does not lose. Returns
+ * what the best draft promises. */
+static double choose(const auto_drafter *a, const wg_seq *seq, int sequences)
 {
-    const double one = wg_auto_pass(&a->price, 1, sequences);
+    auto_state *s = &a->state[seq->slot];
+    s->best = wg_cost_best(&a->price, s->survival, s->offer, a->of.n, sequences, seq->limit - seq->n);
+    const bool model = s->best.member >= 0 && !a->part[s->best.member].free;
+    const double gain = wg_cost_gain(&a->price, &s->best, sequences);
+    const bool pays = wg_cost_pays(model && s->asks, gain);
+    s->asks = model && pays;
+    s->plain = (wg_cost_choice){ -1, 0, 1, wg_cost_each(&a->price, 1, sequences) };
+    s->choice = pays ? s->best : s->plain;
+    return gain;
+}
+
+/* A model that is not chosen and whose trial is paid for. */
+static void probe(const auto_drafter *a, auto_state *s, int sequences)
+{
+    const double one = wg_cost_each(&a->price, 1, sequences);
     for (int k = 0; k < a->of.n; k++) {
-        if (a->part[k].free || k == s->choice.candidate || s->offer[k].height < 1) continue;
-        const double given_up = s->choice.tokens / s->choice.cost * one - 1;
-        const double cost = wg_auto_pass(&a->price, s->offer[k].rows[1], sequences) - one + wg_auto_level(&a->price, k) +
-                            a->price.read[k] * s->offer[k].lag + fmax(0, given_up) * one;
+        if (a->part[k].free || k == s->choice.member || s->offer[k].height < 1) continue;
+        const double cost = wg_cost_each(&a->price, s->offer[k].rows[1], sequences) - one + wg_cost_level(&a->price, k) +
+                            a->price.read[k] * s->offer[k].lag + fmax(0, s->choice.tokens / s->choice.cost * one - 1) * one;
         if (s->saved < cost) continue;
-        s->choice = (wg_auto_choice){ k, 1, 1, one + cost };
-        s->probes = s->exact = true;
+        s->choice = (wg_cost_choice){ k, 1, 1, one + cost };
+        s->probes = true;
         return;
     }
 }
 
-/* A decision as a number for the log, and back. */
-static int code_of(const wg_auto_choice *c)
+/* A decision goes into the log as a number, or comes from there. */
+static void set_logged(const auto_drafter *a, wg_cost_choice *c)
 {
-    return c->candidate < 0 ? 0 : (c->candidate + 1) * (WG_AUTO_DEPTH + 1) + c->depth;
+    const int code = (c->member + 1) * (WG_COST_DEPTH + 1) + c->depth;
+    const int logged = wg_length_logged(a->of.base.env->lengths, code), k = logged / (WG_COST_DEPTH + 1) - 1;
+    if (logged != code && k < a->of.n)
+        *c = (wg_cost_choice){ k, logged % (WG_COST_DEPTH + 1), 1, wg_cost_each(&a->price, 1, 1) };
 }
 
-static void set_logged(const wg_auto_drafter *a, wg_auto_choice *c)
+/* For all n sequences: what pays, but for trials, and rounds that draft a level more. */
+static void choose_all(auto_drafter *a, wg_seq *const *seq, int n)
 {
-    const int code = code_of(c), logged = wg_length_logged(a->of.base.env->lengths, code), k = logged / (WG_AUTO_DEPTH + 1) - 1;
-    if (logged == code || k >= a->of.n) return;
-    *c = (wg_auto_choice){ k, k < 0 ? 0 : logged % (WG_AUTO_DEPTH + 1), 1, wg_auto_pass(&a->price, 1, 1) };
-}
-
-/* The best of the candidates that are looked up, or of the others. */
-static wg_auto_choice best_of(const wg_auto_drafter *a, const wg_seq *seq, int sequences, bool free, double least, double *gain)
-{
-    const wg_auto_state *s = &a->state[seq->slot];
-    wg_auto_offer offer[WG_AUTO_MOST];
-    for (int k = 0; k < a->of.n; k++) {
-        offer[k] = a->part[k].free == free ? s->offer[k] : (wg_auto_offer){ .rows = { 1 } };
-        if (a->now == &a->hope && offer[k].height > s->depth + 1) offer[k].height = s->depth + 1;
+    const int sequences = a->independent ? n : 1;
+    double gain = 0, share = 0;
+    for (int i = 0; i < n; i++) {
+        const double one = choose(a, seq[i], sequences);
+        gain += (one > -INFINITY ? one : a->gain) / n;
+        share += (double)(a->state[seq[i]->slot].choice.member >= 0) / n;
     }
-    return wg_auto_choose(a->now, s->survival, offer, a->of.n, sequences, seq->limit - seq->n, least, gain);
+    a->gain += WG_COST_RATE * (gain - a->gain);
+    if (!a->trial.on) a->share += WG_COST_RATE * (share - a->share);
+    const bool drafts = a->live && wg_cost_trial_step(&a->trial, a->share > 0.5, fabs(a->gain));
+    a->rounds += share > 0;
+    for (int i = 0; i < n; i++) {
+        auto_state *s = &a->state[seq[i]->slot];
+        wg_cost_choice *c = &s->choice;
+        if (a->trial.on) *c = drafts ? s->best : s->plain;
+        else if (a->live && c->member >= 0) c->depth = wg_cost_explore(a->rounds, c->depth, s->offer[c->member].height);
+        if (!a->trial.on) probe(a, s, sequences);
+        set_logged(a, c);
+    }
 }
 
-/* A level more of a model's draft than is best, or less, in turn. */
-static void explore(const wg_auto_drafter *a, wg_auto_state *s)
+/* ---- what passes and drafts took */
+
+/* The pass since the last draft, if it was the only one. */
+static void time_pass(auto_drafter *a)
 {
-    wg_auto_choice *c = &s->choice;
-    if (c->candidate < 0 || a->part[c->candidate].free) return;
-    const bool deeper = c->depth < s->offer[c->candidate].height && (c->depth == 1 || a->rounds / WG_AUTO_EXPLORED % 2);
-    if (!deeper && c->depth == 1) return;
-    c->depth += deeper ? 1 : -1;
-    s->exact = true;
+    const wg_lm *t = a->of.base.env->target;
+    const bool ours = t->passes == a->before.passes + 1 && t->rows == a->before.rows + a->due;
+    if (a->live && ours) wg_cost_saw_pass(&a->price, a->due, t->seconds - a->before.seconds);
+    a->before = *t;
 }
 
-/* What is looked up is another thing in each round. What a model's drafts promise changes little, and its first passes are
- * slow, as are those of plain decoding after drafts (auto_live.c): so they go on as long as they do not lose, and begin when
- * they promise more. Returns what drafts promise. */
-static double choose(const wg_auto_drafter *a, const wg_seq *seq, int batch, wg_auto_round round)
-{
-    wg_auto_state *s = &a->state[seq->slot];
-    const int sequences = a->independent ? batch : 1;
-    const double must = round == WG_AUTO_DRAFTS ? -INFINITY : INFINITY;
-    const bool free = round == WG_AUTO_CHOOSES || round == WG_AUTO_EXPLORES;
-    double of_found, of_asked;
-    const wg_auto_choice found = best_of(a, seq, sequences, true, free ? GAIN : must, &of_found);
-    const wg_auto_choice asked = best_of(a, seq, sequences, false, !free ? must : s->asks ? 0 : GAIN, &of_asked);
-    if (free) s->asks = asked.candidate >= 0;
-    if (free && asked.candidate >= 0) s->depth = asked.depth;
-    s->choice = asked.candidate >= 0 && (found.candidate < 0 || of_asked > of_found) ? asked : found;
-    s->spare = found;
-    if (round == WG_AUTO_EXPLORES) explore(a, s);
-    if (free) choose_probe(a, s, sequences);
-    set_logged(a, &s->choice);
-    set_logged(a, &s->spare);
-    return fmax(of_found, of_asked);
-}
-
-/* The guide: after the root's q, before a token is drawn from it, and so on down a chain. */
-static wg_pace pace(wg_length_guide *g, const wg_seq *seq, double top)
-{
-    const struct wg_auto_guide *guide = (const struct wg_auto_guide *)g;
-    const wg_auto_drafter *a = guide->of;
-    const int k = guide->candidate;
-    if (k < 0 || !a->part[k].guided) return WG_PACE_GOES_ON;
-    wg_auto_state *s = &a->state[seq->slot];
-    const int depth = s->node++;
-    if (depth >= WG_AUTO_DEPTH) return WG_PACE_ENDS;
-    const double next = wg_auto_survive_top(&s->survival[k], depth + 1, top, a->opt.prior, a->independent);
-    s->top[depth] = top;
-    const int sequences = a->independent ? guide->sequences : 1;
-    const int room = wg_seq_room(seq), most = room < a->part[k].height ? room : a->part[k].height;
-    const wg_auto_chain chain = { .candidate = k,
-                                  .depth = depth,
-                                  .left = most - depth,
-                                  .reach = s->reach,
-                                  .next = next,
-                                  .rate = s->choice.tokens / s->choice.cost };
-    int planned = wg_auto_pace(a->now, &s->survival[k], &chain, sequences, a->opt.prior);
-    if (planned == WG_PACE_ENDS && depth == 0 && a->trial.on) planned = WG_PACE_LAST;
-    if (s->exact) planned = depth + 1 < s->choice.depth ? WG_PACE_GOES_ON : WG_PACE_LAST;
-    s->reach *= next;
-    return (wg_pace)wg_length_logged(a->of.base.env->lengths, planned);
-}
-
-/* ---- propose */
-
-/* Candidate k drafts for the sequences that chose it, no deeper than they want. */
-static wg_status ask(wg_auto_drafter *a, int k, wg_seq *const *seq, int n, wg_error *err)
+/* Member k drafts for the sequences that chose it, no deeper than they want. */
+static wg_status ask(auto_drafter *a, int k, wg_seq *const *seq, int n, wg_error *err)
 {
     wg_component *in = &a->of.in[k];
     const wg_lm *lm = wg_drafter_lm(in->d);
-    const wg_lm before = lm ? *lm : (wg_lm){ 0 };
+    const long before = lm ? lm->passes : 0;
     int some = 0, lag = 0;
     for (int i = 0; i < n; i++) {
-        const wg_auto_state *s = &a->state[seq[i]->slot];
-        if (s->choice.candidate != k) continue;
-        const int depth = s->choice.depth + (a->part[k].guided && !s->exact ? EXTRA : 0);
+        const auto_state *s = &a->state[seq[i]->slot];
+        if (s->choice.member != k) continue;
         a->limit[some] = seq[i]->limit;
-        if (depth < wg_seq_room(seq[i])) seq[i]->limit = seq[i]->n + 1 + depth;
+        if (s->choice.depth < wg_seq_room(seq[i])) seq[i]->limit = seq[i]->n + 1 + s->choice.depth;
         lag += s->offer[k].lag;
-        a->place[some] = i;
         a->asked[some++] = seq[i];
     }
     if (some == 0) return WG_OK;
-    a->guide.candidate = k;
-    a->guide.sequences = n;
     const double start = wg_clock_now();
     const wg_status s = wg_component_propose(in, a->asked, some, err);
-    a->guide.candidate = -1;
+    const double took = (wg_clock_now() - start) / some;
     for (int i = 0; i < some; i++) {
         const int room = wg_seq_room(a->asked[i]);
         a->asked[i]->limit = a->limit[i];
         if (!s) wg_component_cut(in, a->asked[i], &in->tree[i], room);
         a->of.last[a->asked[i]->slot].tree[k] = i;
     }
-    if (!s) wg_auto_live_draft(a, k, &before, wg_clock_now() - start, some, lag);
+    if (!s && a->live) wg_cost_saw_draft(&a->price, k, lm ? (int)(lm->passes - before) : 1, 0, lag / some, took);
     return s;
 }
 
-static bool has_draft(const wg_auto_drafter *a, int k, const wg_composite_step *last)
-{
-    return k >= 0 && last->tree[k] >= 0 && a->of.in[k].tree[last->tree[k]].n > 1;
-}
+/* ---- propose */
 
 /* The draft of a sequence. The depth of a draft by look-up is cut here: its whole tree is what it learns from. */
-static void take(wg_auto_drafter *a, const wg_seq *seq, wg_tree *out, wg_rows *q)
+static void take(auto_drafter *a, const wg_seq *seq, wg_tree *out, wg_rows *q)
 {
-    const wg_auto_state *s = &a->state[seq->slot];
+    const wg_cost_choice *c = &a->state[seq->slot].choice;
     wg_composite_step *last = &a->of.last[seq->slot];
-    const wg_auto_choice *c = has_draft(a, s->choice.candidate, last) ? &s->choice : &s->spare;
-    last->taken = has_draft(a, c->candidate, last) ? c->candidate : -1;
+    const int tree = c->member < 0 ? -1 : last->tree[c->member];
+    last->taken = tree >= 0 && a->of.in[c->member].tree[tree].n > 1 ? c->member : -1;
     for (int k = 0; k < a->of.n; k++)
         if (k != last->taken && last->tree[k] >= 0) wg_component_drop(&a->of.in[k], seq);
     wg_tree_reset(out, seq->token[seq->n - 1], WG_LAW_FIXED);
@@ -406,51 +385,25 @@ static void take(wg_auto_drafter *a, const wg_seq *seq, wg_tree *out, wg_rows *q
     if (a->part[last->taken].free) wg_component_cut(&a->of.in[last->taken], seq, out, c->depth);
 }
 
-/* What it costs a sequence to begin with the drafts of a model, in passes: the text is read; and the next passes take longer,
- * as they do at the beginning of a text anyway. */
-static double beginning_of(const wg_auto_drafter *a, const wg_seq *seq)
-{
-    const wg_auto_state *s = &a->state[seq->slot];
-    double read = INFINITY;
-    for (int k = 0; k < a->of.n; k++)
-        if (!a->part[k].free) read = fmin(read, a->price.read[k] * s->offer[k].lag);
-    return isinf(read) ? 0 : read + (seq->n > seq->prompt ? WG_AUTO_SETTLING : 0);
-}
-
-static void follow_env(wg_auto_drafter *a)
-{
-    a->env = *a->of.base.env;
-    a->env.guide = &a->guide.base;
-}
-
 static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
 {
-    wg_auto_drafter *a = (wg_auto_drafter *)d;
-    follow_env(a);
-    wg_auto_live_passes(a);
-    double beginning = 0;
-    bool text = false;
+    auto_drafter *a = (auto_drafter *)d;
+    time_pass(a);
     for (int i = 0; i < n; i++) {
-        wg_auto_state *s = &a->state[seq[i]->slot];
-        text |= !s->used;
-        if (!s->used) begin_text(a, s);
-        for (int k = 0; k < a->of.n; k++) a->of.last[seq[i]->slot].tree[k] = -1;
+        auto_state *s = &a->state[seq[i]->slot];
+        for (int k = 0; k < a->of.n; k++) {
+            if (!s->used && a->remembers) wg_cost_carry(&s->survival[k], &a->shared[k]);
+            a->of.last[seq[i]->slot].tree[k] = -1;
+        }
+        s->used = true;
     }
     for (int k = 0; k < a->of.n; k++)
         if (a->part[k].free) WG_TRY(look_up(a, k, seq, n, err));
-    for (int i = 0; i < n; i++) {
-        begin_round(a, seq[i]);
-        beginning += beginning_of(a, seq[i]) / n;
-    }
-    const wg_auto_round round = wg_auto_live_round(a, beginning, text);
-    for (int i = 0; i < n; i++) {
-        wg_auto_live_gain(a, choose(a, seq[i], n, round));
-        a->depth = a->state[seq[i]->slot].depth;
-    }
+    for (int i = 0; i < n; i++) offer_all(a, seq[i]);
+    choose_all(a, seq, n);
     for (int k = 0; k < a->of.n; k++)
         if (!a->part[k].free) WG_TRY(ask(a, k, seq, n, err));
     a->due = 0;
-    a->sequences = n;
     for (int i = 0; i < n; i++) {
         take(a, seq[i], &out[i], q);
         a->due += wg_tree_rows(&out[i]);
@@ -460,88 +413,64 @@ static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out,
 
 /* ---- observe */
 
-/* Counts a trial for the sequence and, where it is remembered, for those to come. */
-static void learn(wg_auto_drafter *a, wg_auto_state *s, int k, int depth, bool hit, const double *top)
+/* Counts for the sequence and, where it is remembered, for those to come. */
+static void learn(auto_drafter *a, const wg_seq *seq, int k, int tried, int kept)
 {
-    wg_auto_survival *of[] = { &s->survival[k], a->remembers ? &a->shared[k] : NULL };
-    for (int i = 0; i < 2; i++) {
-        if (!of[i]) continue;
-        wg_auto_learn(of[i], s->offer[k].class, depth, hit, a->opt.keep);
-        if (top) wg_auto_learn_top(of[i], *top, hit, a->opt.keep);
-    }
+    auto_state *s = &a->state[seq->slot];
+    wg_cost_learn(&s->survival[k], s->offer[k].class, tried, kept, a->opt.keep);
+    if (a->remembers) wg_cost_learn(&a->shared[k], s->offer[k].class, tried, kept, a->opt.keep);
 }
 
-static void learn_use(wg_auto_drafter *a, wg_auto_state *s, int k, bool taken)
+/* A fixed draft is a guess at the text, verified or not: its tokens are compared with those that were committed. */
+static void learn_found(auto_drafter *a, const wg_seq *seq, int k, const wg_tree *t)
 {
-    s->use[k].taken = KEEP * s->use[k].taken + (taken ? 1 - KEEP : 0);
-    a->use[k] = s->use[k];
-}
-
-/* A fixed draft is a guess at the text, verified or not: its tokens are compared with those that were committed. Where the
- * first was right it does not rest in the next round. */
-static void learn_found(wg_auto_drafter *a, const wg_seq *seq, int k, const wg_tree *t)
-{
-    wg_auto_state *s = &a->state[seq->slot];
-    int node = 0;
-    if (t->law != WG_LAW_FIXED) return;
-    for (int i = 0; i < seq->last_emitted && i < s->offer[k].height && node >= 0; i++) {
-        if (wg_tree_child(t, node, node) < 0) return;
-        node = wg_tree_find(t, node, seq->token[seq->n - seq->last_emitted + i]);
-        learn(a, s, k, i + 1, node >= 0, NULL);
-        if (node >= 0) s->use[k].rested = RESTS;
+    int node = 0, kept = 0, tried = 0;
+    if (t->law != WG_LAW_FIXED || t->n == 1) return;
+    while (kept == tried && tried < seq->last_emitted && wg_tree_child(t, node, node) >= 0) {
+        node = wg_tree_find(t, node, seq->token[seq->n - seq->last_emitted + tried++]);
+        kept += node >= 0;
     }
+    learn(a, seq, k, tried, kept);
+    if (kept > 0) a->state[seq->slot].idle[k] = 0;
 }
 
 /* A drawn draft is known by what the rule kept of it. Where the text ended, the next token was not tried. */
-static void learn_verified(wg_auto_drafter *a, const wg_seq *seq, int k, const wg_tree *t, const wg_path *path)
+static void learn_verified(auto_drafter *a, const wg_seq *seq, int k, const wg_tree *t, const wg_path *path)
 {
-    wg_auto_state *s = &a->state[seq->slot];
     const int kept = path->n - 1, last = path->node[kept];
-    const bool tried = seq->finish == WG_RUNNING && wg_tree_child(t, last, last) >= 0;
-    wg_auto_learn_rows(&s->survival[k], wg_tree_height(t), wg_tree_rows(t));
-    for (int depth = 1; depth <= kept + tried; depth++)
-        learn(a, s, k, depth, depth <= kept, depth <= s->node && depth <= WG_AUTO_DEPTH ? &s->top[depth - 1] : NULL);
-}
-
-/* Kept draft tokens that the draft model has read: all above the deepest level, which is never fed. */
-static int fed(const wg_tree *tree, const wg_path *path)
-{
-    const int kept = path->n - 1, height = wg_tree_height(tree);
-    return kept < height ? kept : height > 1 ? height - 1 : 0;
+    wg_cost_learn_width(&a->state[seq->slot].survival[k], wg_tree_rows(t) - 1, wg_tree_height(t), a->opt.keep);
+    learn(a, seq, k, kept + (seq->finish == WG_RUNNING && wg_tree_child(t, last, last) >= 0), kept);
 }
 
 static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target)
 {
-    wg_auto_drafter *a = (wg_auto_drafter *)d;
-    wg_auto_state *s = &a->state[seq->slot];
+    auto_drafter *a = (auto_drafter *)d;
+    auto_state *s = &a->state[seq->slot];
     const wg_composite_step *last = &a->of.last[seq->slot];
-    follow_env(a);
     for (int k = 0; k < a->of.n; k++) {
-        const bool asked = last->tree[k] >= 0;
-        if (a->part[k].free && asked) learn_found(a, seq, k, &a->of.in[k].tree[last->tree[k]]);
-        if (a->part[k].free) learn_use(a, s, k, k == last->taken);
-        if (!a->part[k].free && k == last->taken) learn_verified(a, seq, k, tree, path);
-        if (!a->part[k].free && asked) s->read[k] = seq->n - seq->last_emitted + (k == last->taken ? fed(tree, path) : 0);
-        if (!a->part[k].free || asked) wg_component_observe(&a->of.in[k], seq, tree, path, target);
+        const bool asked = last->tree[k] >= 0, taken = k == last->taken, free = a->part[k].free;
+        if (free && asked) learn_found(a, seq, k, &a->of.in[k].tree[last->tree[k]]);
+        if (!free && taken) learn_verified(a, seq, k, tree, path);
+        if (taken) s->idle[k] = 0;
+        if (asked) s->read[k] = seq->n - 1;
+        if (!free || asked) wg_component_observe(&a->of.in[k], seq, tree, path, target);
     }
-    s->saved += a->opt.probe * s->choice.cost;
-    if (s->probes) s->saved = 0;
-    if (s->saved > SAVED_MOST) s->saved = SAVED_MOST;
+    s->saved = s->probes ? 0 : fmin(s->saved + a->opt.probe * s->choice.cost, WG_COST_RUN);
 }
 
 static void forget(wg_drafter *d, const wg_seq *seq)
 {
-    wg_auto_drafter *a = (wg_auto_drafter *)d;
-    a->state[seq->slot] = (wg_auto_state){ 0 };
+    auto_drafter *a = (auto_drafter *)d;
+    a->state[seq->slot] = (auto_state){ 0 };
     wg_composite_forget(d, seq);
 }
 
 const wg_drafter_class wg_drafter_auto = {
     .name = "auto",
     .doc = "at each round the drafter and length with most expected tokens per time, or no draft",
-    .size = sizeof(wg_auto_drafter),
+    .size = sizeof(auto_drafter),
     .options = options,
-    .options_at = offsetof(wg_auto_drafter, opt),
+    .options_at = offsetof(auto_drafter, opt),
     .test_options =
         (const wg_drafter_test[]){
             { .options = "of=ngram:k=5|model:model=$near;length=4,costs=1/1.01/1.02/1.04,draft_costs=0/0.02,memory=no",

@@ -2,22 +2,16 @@
  * The policies, as a table; then the functions that drafters call. Sources: hf, Hugging Face transformers' heuristic
  * schedule; confidence, its assistant threshold; entropy, SVIP (Zhang et al. 2024), 1 - sqrt(c H) being a lower bound on the
  * acceptance; adaedl, AdaEDL (Agrawal et al. 2024); average, with the correction for drafts that were accepted whole, whose
- * true reach is not known; cost, SmartSpec's goodput (Liu et al. 2024) for one sequence; bandit, UCB1, as in BanditSpec. */
+ * true reach is not known; cost, the cost model (core/sched/cost_model.h) for one sequence; bandit, UCB1, as in BanditSpec. */
 #include "draft/length/length.h"
 
-#include <float.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "core/base/number.h"
-#include "core/engine/profile.h"
-
-enum { PROBE = 16 }; /* a policy that drafts nothing tries one token again after so many steps */
 
 static int clamp(double v, int max) { return v < 1 ? 1 : v > max ? max : (int)v; }
-
-/* ---- hf */
 
 static int hf_plan(const wg_length *l, wg_length_state *s)
 {
@@ -68,14 +62,18 @@ static void adaedl_learn(const wg_length *l, wg_length_state *s, int offered, in
     s->bound = fmin(1, fmax(0, s->bound + (s->rate < l->opt.aim ? 0.01 : s->rate > l->opt.aim ? -0.01 : 0)));
 }
 
-/* ---- running averages */
+/* A policy that drafts nothing tries one token again after twice WG_COST_EVERY steps. */
+static int at_times(wg_length_state *s, int planned)
+{
+    if (planned == 0 && ++s->idle < 2 * WG_COST_EVERY) return 0;
+    s->idle = 0;
+    return planned ? planned : 1;
+}
 
 static int average_plan(const wg_length *l, wg_length_state *s)
 {
     if (!s->used) s->average = l->max < 3 ? l->max : 3;
-    if (s->average < 0.3 && ++s->idle < PROBE) return 0;
-    s->idle = 0;
-    return clamp(floor(s->average + 0.5) + 1, l->max);
+    return at_times(s, s->average < 0.3 ? 0 : clamp(floor(s->average + 0.5) + 1, l->max));
 }
 
 static void average_learn(const wg_length *l, wg_length_state *s, int offered, int accepted)
@@ -84,28 +82,19 @@ static void average_learn(const wg_length *l, wg_length_state *s, int offered, i
 }
 
 /* The cost of a step with g draft tokens, in passes of the target over one row. */
-static double cost_of(const wg_length *l, int g) { return g * l->draft + l->pass[g + 1]; }
+static double cost_of(const wg_length *l, int g) { return g * l->price.level[0] + wg_cost_of_pass(&l->price, g + 1); }
 
-/* Tokens per cost at acceptance a: (1 + a + .. + a^g) / (g c + v(g + 1)); the shortest among equals. */
 static int cost_plan(const wg_length *l, wg_length_state *s)
 {
-    const double a = (s->hits + 1.4) / (s->trials + 2); /* the initial value is 0.7 with the weight of two tokens */
-    double reach = 1, tokens = 1, most = 0;
-    int best = 0;
-    for (int g = 0; g <= l->max; g++, reach *= a, tokens += reach)
-        if (tokens / cost_of(l, g) > most * (1 + 1e-12)) {
-            most = tokens / cost_of(l, g);
-            best = g;
-        }
-    if (best == 0 && ++s->idle < PROBE) return 0;
-    s->idle = 0;
-    return best ? best : 1;
+    wg_cost_offer o = { .height = l->max < WG_COST_DEPTH ? l->max : WG_COST_DEPTH, .rows = { 1 }, .prior = WG_COST_FIRST };
+    for (int d = 1; d <= o.height; d++) o.rows[d] = d + 1;
+    const wg_cost_choice c = wg_cost_best(&l->price, &s->survival, &o, 1, 1, INT_MAX);
+    return at_times(s, wg_cost_pays(s->planned > 0, wg_cost_gain(&l->price, &c, 1)) ? c.depth : 0);
 }
 
 static void cost_learn(const wg_length *l, wg_length_state *s, int offered, int accepted)
 {
-    s->hits = l->opt.keep * s->hits + accepted;
-    s->trials = l->opt.keep * s->trials + accepted + (accepted < offered);
+    wg_cost_learn(&s->survival, 0, accepted + (accepted < offered), accepted, l->opt.keep);
 }
 
 /* ---- bandit: arm g - 1 drafts g tokens; the reward is tokens per cost, relative to the largest possible */
@@ -173,45 +162,11 @@ const wg_option wg_length_option_rows[] = { WG_LENGTH_OPTIONS(alone), WG_OPTION_
 
 /* ---- open */
 
-bool wg_length_numbers(const char *text, double least, double *out, int most, int *n)
-{
-    *n = 0;
-    for (const char *at = text;; at++) {
-        char one[64];
-        double v;
-        const size_t len = strcspn(at, "/");
-        if (len >= sizeof one) return false;
-        memcpy(one, at, len);
-        one[len] = '\0';
-        if (!wg_number_parse(one, &v) || !(v >= least && v < 1e12)) return false;
-        if (*n < most) out[(*n)++] = v;
-        at += len;
-        if (!*at) return true;
-    }
-}
-
-wg_status wg_length_given_costs(double *pass, const char *text, const char *drafter, wg_error *err)
-{
-    int n;
-    if (!wg_length_numbers(text, DBL_MIN, pass + 1, WG_TREE_MAX, &n))
-        return wg_fail(err, WG_ECONFIG,
-                       "drafter %s: costs=%s: expected positive numbers such as 1/1.02/1.1, for target passes "
-                       "over 1, 2, ... rows",
-                       drafter, text);
-    while (n < WG_TREE_MAX) n++, pass[n] = pass[n - 1];
-    for (int i = WG_TREE_MAX; i >= 1; i--) pass[i] /= pass[1];
-    return WG_OK;
-}
-
 static wg_status find_costs(wg_length *l, const char *drafter, wg_lm *draft, const wg_env *env, wg_error *err)
 {
-    wg_prices target = { .n = 0 }, level;
-    if (*l->opt.costs) WG_TRY(wg_length_given_costs(l->pass, l->opt.costs, drafter, err));
-    const bool both = l->opt.draft_cost < 0 && draft;
-    if (!*l->opt.costs || both) WG_TRY(wg_profile_target(env->profile, env->target, &target, err));
-    for (int i = 1; !*l->opt.costs && i <= WG_TREE_MAX; i++) l->pass[i] = wg_prices_of(&target, i) / target.seconds[0];
-    if (both) WG_TRY(wg_profile_draft(env->profile, draft, env->target, &level, err));
-    l->draft = both ? level.seconds[0] / target.seconds[0] : fmax(l->opt.draft_cost, 0);
+    WG_TRY(wg_cost_open(&l->price, l->opt.costs, drafter, env->profile, env->target, err));
+    if (l->opt.draft_cost < 0 && draft) return wg_cost_open_draft(&l->price, 0, env->profile, draft, env->target, err);
+    l->price.level[0] = fmax(l->opt.draft_cost, 0);
     return WG_OK;
 }
 
@@ -252,13 +207,6 @@ int wg_length_plan(wg_length *l, const wg_seq *seq)
     return s->planned;
 }
 
-static bool guide_stops(const wg_length *l, const wg_seq *seq, double top)
-{
-    const wg_pace pace = l->guide ? l->guide->pace(l->guide, seq, top) : WG_PACE_GOES_ON;
-    l->state[seq->slot].last = pace == WG_PACE_LAST;
-    return pace == WG_PACE_ENDS;
-}
-
 /* The largest of the weights, in lanes: one comparison at a time takes longer than the weights took to compute. */
 static double largest(const double *weight, int n)
 {
@@ -274,13 +222,12 @@ static double largest(const double *weight, int n)
 
 bool wg_length_stops(const wg_length *l, const wg_seq *seq, const double *weight, int n, double sum)
 {
-    if (!l->class->stops && !l->guide) return false;
+    if (!l->class->stops) return false;
     const double top = weight ? largest(weight, n) / sum : 1;
     double mean = 0;
-    for (int i = 0; weight && l->class->stops && i < n; i++)
+    for (int i = 0; weight && i < n; i++)
         if (weight[i] > 1e-15 * sum) mean += weight[i] * log(weight[i]);
-    if (guide_stops(l, seq, top)) return true;
-    return l->class->stops && l->class->stops(l, &l->state[seq->slot], top, weight ? fmax(0, log(sum) - mean / sum) : 0);
+    return l->class->stops(l, &l->state[seq->slot], top, weight ? fmax(0, log(sum) - mean / sum) : 0);
 }
 
 void wg_length_learn(wg_length *l, const wg_seq *seq, const wg_tree *tree, const wg_path *path)
@@ -295,7 +242,14 @@ void wg_length_forget(wg_length *l, const wg_seq *seq) { l->state[seq->slot] = (
 int wg_length_report(const wg_length *l, const wg_seq *seq, double *out, int most)
 {
     const wg_length_state *s = &l->state[seq->slot];
-    const double all[] = { l->opt.policy, s->planned, s->length, s->average, s->bound, s->rate, s->hits, s->trials };
+    const double all[] = { l->opt.policy,
+                           s->planned,
+                           s->length,
+                           s->average,
+                           s->bound,
+                           s->rate,
+                           wg_cost_survive(&s->survival, 0, 1, WG_COST_FIRST),
+                           s->survival.trial[0][0] };
     int n = l->class->learn ? (int)(sizeof all / sizeof *all) : 0;
     if (n > most) n = most;
     for (int i = 0; i < n; i++) out[i] = all[i];

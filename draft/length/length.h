@@ -2,13 +2,13 @@
  * The length policy of a draft: the depth of the next draft, and where a draft stops (methods.md, Lengths). Drafters take them
  * through the options of WG_LENGTH_OPTIONS; the state of a policy is per sequence, by its slot.
  *
- * Non-anticipation (methods.md, L3). Whether position k is verified may depend on the past and on q, before x_k is drawn, but
- * not on x_k: rules that accept with probabilities would be biased. Each policy declares its inputs. A policy that reads
- * drawn tokens is refused unless the rule only compares tokens (it accepts the law `coupled`: match, greedy). */
+ * Whether position k is verified must not depend on x_k where a rule accepts with probabilities (methods.md, L3): each policy
+ * declares what it reads, and one that reads drawn tokens is refused unless the rule only compares (match, greedy). */
 #ifndef WG_DRAFT_LENGTH_LENGTH_H
 #define WG_DRAFT_LENGTH_LENGTH_H
 
 #include "core/engine/drafter.h"
+#include "core/sched/cost_model.h"
 
 typedef enum wg_sight {
     WG_SEES_PAST = 1,  /* acceptance of earlier drafts of the sequence */
@@ -63,21 +63,14 @@ extern const char *const wg_length_names[];
 extern const wg_option wg_length_option_rows[]; /* those rows, to recognise them in a drafter's table */
 
 typedef struct wg_length_state {
-    bool used, last;                                    /* last: the guide wants no more than the coming token */
+    bool used;
     int planned, idle;                                  /* of the current draft; steps in a row without one */
     double length;                                      /* hf */
     double average;                                     /* average: accepted tokens */
     double bound, rate;                                 /* adaedl: its threshold; its running acceptance */
-    double hits, trials;                                /* cost: tokens accepted, tokens decided */
+    wg_cost_survival survival;                          /* cost */
     double plays[WG_TREE_MAX], won[WG_TREE_MAX], steps; /* bandit: by length */
 } wg_length_state;
-
-/* A composite that ends the chains of its drafters while they grow (draft/compose/auto.c; wg_env.guide): pace is called at a
- * node before its child is drawn, with the most probable token's probability in q, and sees no drawn token below it. */
-typedef enum wg_pace { WG_PACE_ENDS = 1, WG_PACE_LAST, WG_PACE_GOES_ON } wg_pace; /* no child; a child without one; more */
-typedef struct wg_length_guide {
-    wg_pace (*pace)(struct wg_length_guide *g, const wg_seq *seq, double top);
-} wg_length_guide;
 
 typedef struct wg_length wg_length;
 typedef struct wg_length_class {
@@ -93,12 +86,10 @@ extern const wg_length_class *const wg_length_classes[WG_LENGTHS];
 struct wg_length {
     const wg_length_class *class;
     wg_length_options opt;
-    int max;                      /* longest draft */
-    double draft;                 /* cost of a draft token */
-    double pass[WG_TREE_MAX + 1]; /* cost of a target pass over so many rows; pass[1] == 1 */
-    wg_length_state *state;       /* (max_batch) */
-    wg_length_log *log;           /* of what is planned by measured costs; NULL: none is kept */
-    wg_length_guide *guide;       /* NULL: none. Set by drafters of chains that have a q */
+    int max;                /* longest draft */
+    wg_cost_prices price;   /* in passes of the target over one row; member 0 is the drafter */
+    wg_length_state *state; /* (max_batch) */
+    wg_length_log *log;     /* of what is planned by measured costs; NULL: none is kept */
 };
 
 /* max: the drafter's longest draft. has_q: the drafter has a q. draft: its own model, whose cost counts, or NULL.
@@ -112,8 +103,6 @@ void wg_length_close(wg_length *l);
 int wg_length_plan(wg_length *l, const wg_seq *seq);
 /* Whether the draft stops before a draw from these n weights with this sum (NULL: one-hot). */
 bool wg_length_stops(const wg_length *l, const wg_seq *seq, const double *weight, int n, double sum);
-/* Whether the guide wants no tokens below the one that was drawn after the last wg_length_stops. */
-static inline bool wg_length_is_last(const wg_length *l, const wg_seq *seq) { return l->guide && l->state[seq->slot].last; }
 /* Whether the policy drops the drawn token. */
 static inline bool wg_length_drops(const wg_length *l, const wg_seq *seq, int32_t token, double q)
 {
@@ -123,13 +112,7 @@ void wg_length_learn(wg_length *l, const wg_seq *seq, const wg_tree *tree, const
 void wg_length_forget(wg_length *l, const wg_seq *seq);
 
 /* The state of a learning policy (wg_drafter_class.policy): its index in wg_length_names, the last planned draft, length,
- * average, bound, rate, hits, trials of wg_length_state. Policies that learn nothing have none. */
+ * average, bound, rate of wg_length_state; survival at depth 1, and its trials. Policies that learn nothing have none. */
 int wg_length_report(const wg_length *l, const wg_seq *seq, double *out, int most);
-
-/* The numbers of "1/1.1/1.3", none below `least`: the first `most` of them, *n. False: it is no such text. */
-bool wg_length_numbers(const char *text, double least, double *out, int most, int *n);
-/* pass[1 .. WG_TREE_MAX] from such a text of positive numbers, in units of the first; the last applies to all larger passes.
- * ECONFIG. */
-wg_status wg_length_given_costs(double *pass, const char *text, const char *drafter, wg_error *err);
 
 #endif

@@ -109,7 +109,7 @@ static wg_status open_buffers(model_drafter *m, int rows, wg_error *err)
     }
     const bool distinct = m->law == WG_LAW_WITHOUT_REPLACEMENT || m->law == WG_LAW_COUPLED;
     const wg_length_class *policy = wg_length_classes[m->opt.length_policy.policy];
-    if (m->best || distinct || (m->law == WG_LAW_FIXED && (m->opt.p_min > 0 || policy->stops || policy->drops || env->guide))) {
+    if (m->best || distinct || (m->law == WG_LAW_FIXED && (m->opt.p_min > 0 || policy->stops || policy->drops))) {
         m->weight = wg_calloc((size_t)m->vocab, sizeof *m->weight);
         if (!m->weight) return wg_nomem(err, (size_t)m->vocab * sizeof *m->weight, "a row of draft probabilities");
     }
@@ -149,7 +149,6 @@ wg_status wg_lm_drafter_open(wg_lm_drafter *m, wg_lm *lm, int rows, wg_error *er
     if (m->outputs == 0) m->outputs = lm->vocab;
     WG_TRY(open_buffers(m, rows < PASS_ROWS ? rows : PASS_ROWS, err));
     WG_TRY(wg_sampler_open(&m->sampler, &sampling, env->ops, m->vocab, err));
-    if (m->opt.grow == GROW_CHAIN && !*m->opt.tree) m->length.guide = env->guide;
     return wg_length_open(&m->length, &m->opt.length_policy, m->base.class->name, m->levels, true, m->lm, env, err);
 }
 
@@ -348,7 +347,6 @@ static wg_status flush(model_drafter *m, wg_seq *const *seq, wg_tree *out, wg_ro
         const logit_row a = m->logit_row[i];
         float *logits = at_width(m, m->logits + (size_t)i * (size_t)m->outputs);
         grow(m, seq[a.seq], a.seq, &out[a.seq], a.node, logits, q);
-        if (wg_length_is_last(&m->length, seq[a.seq])) m->height[a.seq] = wg_tree_depth(&out[a.seq], a.node) + 1;
     }
     wg_batch_clear(&m->batch);
     return WG_OK;
@@ -483,7 +481,7 @@ void wg_lm_drafter_extent(const wg_drafter *d, int depth, wg_draft_extent *out)
 {
     const wg_lm_drafter *m = (const wg_lm_drafter *)d;
     const int last = depth < m->levels ? depth : m->levels, rows = m->best ? m->opt.budget + 1 : m->shape.above[last + 1];
-    *out = (wg_draft_extent){ .levels = m->levels, .rows = rows, .guided = m->length.guide != NULL };
+    *out = (wg_draft_extent){ .levels = m->levels, .rows = rows };
 }
 
 bool wg_lm_drafter_device_chain(const wg_drafter *d, wg_device_chain *out)
@@ -499,6 +497,6 @@ bool wg_lm_drafter_device_chain(const wg_drafter *d, wg_device_chain *out)
                               .min_p = s->min_p,
                               .top_k = s->top_k };
     return m->opt.grow == GROW_CHAIN && !*m->opt.tree && m->law != WG_LAW_COUPLED && m->opt.p_min == 0 &&
-           m->opt.length_policy.policy == WG_LENGTH_FIXED && !m->length.guide && !m->words && !m->reader &&
-           m->outputs == m->vocab && m->sampler.usual && !m->sampler.penalises;
+           m->opt.length_policy.policy == WG_LENGTH_FIXED && !m->words && !m->reader && m->outputs == m->vocab &&
+           m->sampler.usual && !m->sampler.penalises;
 }

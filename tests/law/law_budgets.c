@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Draft lengths that others decide: the limits that requests carry, and those that the scheduler plans from what rules have
- * accepted before (row_policy.h). Two requests run in one scheduler, with every random decision of both enumerated, drafts
+ * accepted before (batch_lengths.h). Two requests run in one scheduler, with every random decision of both enumerated, drafts
  * included. The joint law of their texts must be the product of the target's two laws (to 1e-12): so each text has the target's
  * law, whatever became of the other, and lengths tell nothing about the draws that they are judged by (methods.md, L3).
  *
@@ -152,7 +152,8 @@ static void run_once(world *w)
     wg_error err;
     wg_sched_stats stats;
     const listener to[WHO] = { { w, 0 }, { w, 1 } };
-    const wg_row_costs costs = { .pass = passes[w->way->table > 0 ? w->way->table : 0], .rows = PASSES, .width = 1 };
+    wg_cost_prices costs = { .rows = PASSES };
+    memcpy(costs.pass + 1, passes[w->way->table > 0 ? w->way->table : 0], sizeof passes[0]);
     const wg_sched_options o = { .costs = w->way->table < 0 ? NULL : &costs, .depth = 2, .now = no_time };
     LAW_TRY(wg_sched_open(&w->sched, w->engine, &o, &err));
     memset(w->n, 0, sizeof w->n);

@@ -138,19 +138,19 @@ static void each_alone(const law_setup *s, const asked *a, told *out)
 }
 
 /* A staircase. */
-static void make_costs(double pass[24], wg_row_costs *out)
+static void make_costs(wg_cost_prices *out)
 {
     double at = 1;
-    for (int i = 0; i < 24; i++) pass[i] = at += roll(4) ? 0 : 0.2 * roll(9);
-    *out = (wg_row_costs){ .pass = pass, .rows = 24, .level = 0.02 * roll(20), .width = 1 };
+    *out = (wg_cost_prices){ .rows = 24 };
+    for (int i = 1; i <= 24; i++) out->pass[i] = at += roll(4) ? 0 : 0.2 * roll(9);
+    out->level[0] = 0.02 * roll(20);
 }
 
 /* All of them in one random schedule. Returns the number of lost pages. planned: the depths of drafts are. */
 static int together(const law_setup *s, const asked *a, bool planned, told *out, wg_sched_stats *stats)
 {
-    double pass[24];
-    wg_row_costs costs;
-    make_costs(pass, &costs);
+    wg_cost_prices costs;
+    make_costs(&costs);
     wg_error err;
     wg_engine *e = law_engine(s);
     const int most = wg_engine_options_of(e)->prefill_rows, rows = s->ride_rows < most ? s->ride_rows : most;

@@ -155,7 +155,6 @@ tool() { # EXPECTED TOOL WORD...
   [ $? = 2 ] && grep -q "(did you mean '$expected'?)" "$base/out" || fail "$*: $(tail -1 "$base/out")"
 }
 if command -v python3 >"$base/out"; then
-  tool --levels tools/auto_regret.py config.json --level5 x
   tool --wager tools/null_experiment.py config.json --waget x
   tool table tools/peers/peers.py tabel
   tool --kernels tools/peers/quantise.py run --kernelz x

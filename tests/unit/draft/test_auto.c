@@ -4,177 +4,9 @@
  * texts do not depend on it where the rule compares. The law of its drafts: tests/law/law_exact.c. */
 #include <math.h>
 
-#include "draft/compose/auto_plan.h"
 #include "draft/one_hot.h"
 #include "tests/unit/draft/composed.h"
 #include "tests/unit/draft/points.h"
-
-/* ---- the arithmetic */
-
-static wg_auto_prices prices(double slope, double level, double read)
-{
-    wg_auto_prices p = { .level = { level }, .read = { read }, .flattery = 1 };
-    for (int r = 1; r <= WG_TREE_MAX; r++) p.pass[r] = 1 + slope * (r - 1);
-    return p;
-}
-
-static wg_auto_offer chain(int height, int lag)
-{
-    wg_auto_offer o = { .height = height, .lag = lag, .prior = 0.6 };
-    for (int d = 0; d <= height; d++) o.rows[d] = d + 1;
-    return o;
-}
-
-static wg_auto_choice chosen(const wg_auto_prices *p, const wg_auto_survival *s, const wg_auto_offer *o, int n, int sequences,
-                             int left)
-{
-    double gain;
-    return wg_auto_choose(p, s, o, n, sequences, left, 1 / 30.0, &gain);
-}
-
-static wg_auto_survival kept(double share)
-{
-    wg_auto_survival s = { 0 };
-    for (int d = 0; d < WG_AUTO_DEPTH; d++) s.trial[0][d] = 1e6, s.hit[0][d] = 1e6 * share;
-    return s;
-}
-
-/* (1 + a + .. + a^d) / (1 + d (slope + level)) over d, written out. */
-Test(auto_plan, has_most_tokens_per_cost)
-{
-    for (int i = 0; i < 60; i++) {
-        const double a = 0.05 + 0.9 * (i % 10) / 9, slope = 0.02 + 0.1 * (i / 10);
-        const wg_auto_prices p = prices(slope, 0.1, 0);
-        const wg_auto_survival s = kept(a);
-        const wg_auto_offer o = chain(7, 0);
-        double best = 1, reach = 1, tokens = 1;
-        int want = 0;
-        for (int d = 1; d <= 7; d++) {
-            tokens += reach *= a;
-            if (tokens / (1 + d * (slope + 0.1)) > best * (1 + 1e-6)) best = tokens / (1 + d * (slope + 0.1)), want = d;
-        }
-        if (best < 1 + 1 / 30.0) want = 0; /* that is not worth a draft */
-        const wg_auto_choice c = chosen(&p, &s, &o, 1, 1, 1000);
-        cr_assert_eq(c.depth, want, "kept %g, slope %g: depth %d, not %d", a, slope, c.depth, want);
-        cr_assert_eq(c.candidate, want ? 0 : -1);
-    }
-}
-
-Test(auto_plan, reading_a_text_must_pay)
-{
-    const wg_auto_prices p = prices(0.1, 0.1, 0.1);
-    const wg_auto_survival s = kept(0.8);
-    const wg_auto_offer near = chain(4, 10), far = chain(4, 4000);
-    cr_assert_gt(chosen(&p, &s, &near, 1, 1, 100).depth, 0);
-    cr_assert_eq(chosen(&p, &s, &far, 1, 1, 100).depth, 0);
-    cr_assert_eq(chosen(&p, &s, &near, 1, 1, 2).depth, 0, "the text is over soon");
-}
-
-/* A pass with many rows of several sequences costs more for each than one alone where rows are not free. */
-Test(auto_plan, counts_all_rows_of_a_step)
-{
-    wg_auto_prices p = prices(0, 0.05, 0);
-    for (int r = 5; r <= WG_TREE_MAX; r++) p.pass[r] = p.pass[r - 1] + 0.5;
-    const wg_auto_survival s = kept(0.6);
-    const wg_auto_offer o = chain(3, 0);
-    cr_assert_eq(chosen(&p, &s, &o, 1, 1, 100).depth, 3);
-    cr_assert_lt(chosen(&p, &s, &o, 1, 4, 100).depth, 3);
-    cr_assert_float_eq(wg_auto_pass(&p, WG_TREE_MAX, 2), (p.pass[WG_TREE_MAX] + 0.5 * WG_TREE_MAX) / 2, 0.2 * WG_TREE_MAX);
-}
-
-/* A row of p for each node, four at most of a sequence's, and one of q for each level of a model's draft. */
-Test(auto_plan, rows_have_a_price)
-{
-    wg_auto_prices p = prices(0.1, 0.1, 0);
-    const wg_auto_survival s = kept(0.3);
-    const wg_auto_offer o = chain(1, 0);
-    cr_assert_eq(chosen(&p, &s, &o, 1, 1, 100).depth, 1);
-    p.row = 0.2; /* 1.3 tokens for 1.1 + 2 rows + 0.1 + 1 row, against 1 for 1 + 1 row */
-    cr_assert_eq(chosen(&p, &s, &o, 1, 1, 100).depth, 0);
-    cr_assert_float_eq(wg_auto_pass(&p, 3, 1), 1.2 + 3 * 0.2, 1e-12);
-    cr_assert_float_eq(wg_auto_pass(&p, 9, 1), 1.8 + 4 * 0.2, 1e-12);
-    cr_assert_float_eq(wg_auto_level(&p, 0), 0.3, 1e-12);
-    p.level[0] = 0;
-    cr_assert_eq(wg_auto_level(&p, 0), 0, "a look-up has no rows of q to make");
-}
-
-Test(auto_plan, learns_and_forgets)
-{
-    wg_auto_survival s = { 0 };
-    cr_assert_float_eq(wg_auto_survive(&s, 0, 3, 0.6), 0.6, 1e-12, "without evidence the prior");
-    for (int i = 0; i < 32; i++) wg_auto_learn(&s, 0, 1, false, 0.95);
-    cr_assert_lt(wg_auto_survive(&s, 0, 1, 0.6), 0.12);
-    cr_assert_lt(wg_auto_survive(&s, 0, 2, 0.6), 0.12, "the prior of a depth is what is known of the one above");
-    cr_assert_float_eq(wg_auto_survive(&s, 1, 1, 0.6), 0.6, 1e-12, "another class");
-    for (int i = 0; i < 32; i++) wg_auto_learn(&s, 0, 1, true, 0.95);
-    cr_assert_gt(wg_auto_survive(&s, 0, 1, 0.6), 0.75);
-    const double before = wg_auto_survive(&s, 0, 1, 0.6);
-    wg_auto_fade(&s, 4);
-    cr_assert_lt(s.trial[0][0], 4 + 1e-9);
-    cr_assert_float_eq(wg_auto_survive(&s, 0, 1, before), before, 0.15);
-}
-
-/* Before a value of q was tried, its survival is that of the depth, more where q is surer than usual. */
-Test(auto_plan, knows_survival_by_q)
-{
-    wg_auto_survival s = { 0 };
-    cr_assert_float_eq(wg_auto_survive_top(&s, 2, 0.1, 0.7, true), 0.7, 1e-12, "without evidence the prior, whatever q is");
-    for (int i = 0; i < 20; i++) wg_auto_learn(&s, 0, 1, true, 0.95), wg_auto_learn_top(&s, 0.3, true, 0.95);
-    const double mean = wg_auto_survive_top(&s, 1, 0.3, 0.7, true), surer = wg_auto_survive_top(&s, 1, 0.45, 0.7, true);
-    const double unsure = wg_auto_survive_top(&s, 1, 0.02, 0.7, true), rejection = wg_auto_survive_top(&s, 1, 0.02, 0.7, false);
-    cr_assert(mean > 0.9 && surer > 0.9 && unsure < 0.85 && rejection > unsure + 0.1, "%g %g %g %g", mean, surer, unsure,
-              rejection);
-    for (int i = 0; i < 60; i++) wg_auto_learn_top(&s, 0.95, true, 0.95), wg_auto_learn_top(&s, 0.3, false, 0.95);
-    for (int compares = 0; compares < 2; compares++) {
-        const double sure = wg_auto_survive_top(&s, 1, 0.95, 0.7, compares),
-                     low = wg_auto_survive_top(&s, 1, 0.3, 0.7, compares);
-        cr_assert(sure > 0.9 && low < 0.4, "what was tried counts more than the slope: %g %g", sure, low);
-    }
-}
-
-/* Two rows are a stair: one token alone does not pay, two do. */
-Test(auto_plan, a_chain_looks_beyond_a_stair)
-{
-    wg_auto_prices p = prices(0, 0.05, 0);
-    for (int r = 2; r <= WG_TREE_MAX; r++) p.pass[r] = 2 + 0.1 * (r - 2);
-    const wg_auto_survival s = kept(0.8);
-    wg_auto_chain c = { .depth = 0, .left = 4, .reach = 1, .next = 0.8, .rate = 1 };
-    cr_assert_eq(wg_auto_pace(&p, &s, &c, 1, 0.8), WG_AUTO_GOES_ON);
-    c.left = 1;
-    cr_assert_eq(wg_auto_pace(&p, &s, &c, 1, 0.8), WG_AUTO_ENDS, "one token costs a pass");
-    c.rate = 0.7;
-    cr_assert_eq(wg_auto_pace(&p, &s, &c, 1, 0.8), WG_AUTO_LAST);
-    c = (wg_auto_chain){ .depth = 2, .left = 4, .reach = 0.64, .next = 0.1, .rate = 1 };
-    cr_assert_eq(wg_auto_pace(&p, &s, &c, 1, 0.8), WG_AUTO_ENDS, "q is not sure");
-}
-
-/* Live prices of drafts: one that took a thousand times as long moves little. */
-Test(auto_plan, live_prices_follow_the_clock)
-{
-    cr_assert_float_eq(wg_auto_moved(1, 1), 1, 1e-12);
-    cr_assert(wg_auto_moved(1, 1000) < 1.11 && wg_auto_moved(1, 1e-9) > 0.9 && wg_auto_moved(1, 0) == 1);
-    double price = 1;
-    for (int i = 0; i < 40; i++) price = wg_auto_moved(price, 2);
-    cr_assert_float_eq(price, 2, 0.01);
-}
-
-/* What is known of the prices' errors counts; a trial drafts or does not, whatever pays. */
-Test(auto_plan, weighs_flattery_and_obeys_trials)
-{
-    wg_auto_prices p = prices(0.5, 0.1, 0);
-    const wg_auto_survival s = kept(0.9); /* a token: 1.9 for 1.6; two: 2.71 for 2.2 */
-    const wg_auto_offer o = chain(2, 0), nothing_found = { .rows = { 1 }, .prior = 0.6 };
-    double gain;
-    cr_assert_eq(wg_auto_choose(&p, &s, &o, 1, 1, 100, 1 / 30.0, &gain).depth, 2);
-    cr_assert_float_eq(gain, 2.71 / 2.2 - 1, 0.05);
-    cr_assert_eq(wg_auto_choose(&p, &s, &o, 1, 1, 100, INFINITY, &gain).depth, 0);
-    p.flattery = 0.8;
-    cr_assert_eq(wg_auto_choose(&p, &s, &o, 1, 1, 100, 1 / 30.0, &gain).depth, 0);
-    cr_assert_float_eq(gain, 0.8 * 2.71 / 2.2 - 1, 0.05);
-    cr_assert_eq(wg_auto_choose(&p, &s, &o, 1, 1, 100, -INFINITY, &gain).depth, 2);
-    cr_assert_eq(wg_auto_choose(&p, &s, &nothing_found, 1, 1, 100, -INFINITY, &gain).depth, 0);
-    cr_assert(gain == -INFINITY);
-}
 
 /* ---- over a text */
 
@@ -250,6 +82,7 @@ static const wg_drafter_class guess = { .name = "guess",
 /* The numbers of draft tokens of the steps in which the text is emitted from `begin` on, of a rule that compares; and the step
  * in which each position was emitted. Returns the number of steps. */
 static double (*pass_takes)(int rows); /* seconds; NULL: passes are not timed */
+static int texts = 1;                  /* that are followed, one after the other; the last one counts */
 static int other_every;                /* rounds, after each of which another text is read; 0: never */
 static int follow(const char *options, wg_length_log *log, int begin, int *drafted, int *step_of)
 {
@@ -270,7 +103,7 @@ static int follow(const char *options, wg_length_log *log, int begin, int *draft
     wg_drafter *d = points_open(&wg_drafter_auto, &env, options, &err);
     cr_assert_not_null(d, "%s", err.text);
     wg_seq s = { .token = truth, .n = begin, .prompt = begin, .cap = TEXT, .limit = TEXT - 10 }, *one = &s;
-    int steps = 0;
+    int steps = 0, left = texts;
     for (; s.n < s.limit - 1; steps++) {
         wg_tree t;
         wg_path path = { .n = 1 };
@@ -284,6 +117,10 @@ static int follow(const char *options, wg_length_log *log, int begin, int *draft
         s.last_emitted = path.n;
         s.n += path.n;
         d->class->observe(d, &s, &t, &path, NULL);
+        if (s.n < s.limit - 1 || --left == 0) continue;
+        d->class->forget(d, &s);
+        s.n = begin;
+        steps = -1;
     }
     points_close(d);
     wg_kv_close(kv);
@@ -454,6 +291,21 @@ Test(auto_text, repeats)
     cr_assert_arr_eq(first, second, sizeof first);
     cr_assert(wg_length_log_agrees(&log));
     wg_length_log_close(&log);
+}
+
+/* A second text begins with what the first one taught where that is remembered: the deepest draft, or that of the prior. */
+Test(auto_text, a_text_begins_with_what_others_taught)
+{
+    random_then_periodic(TEXT);
+    knows = everything;
+    for (int memory = 0; memory < 2; memory++) {
+        int drafted[TEXT] = { 0 }, step_of[TEXT];
+        texts = 2;
+        follow(memory ? "of=oracle" COSTS ",draft_costs=0.02,memory=yes" : "of=oracle" COSTS ",draft_costs=0.02,memory=no",
+               NULL, 20, drafted, step_of);
+        texts = 1;
+        cr_assert(memory ? drafted[0] > 5 : drafted[0] < 5, "%d tokens", drafted[0]);
+    }
 }
 
 /* ---- in an engine */

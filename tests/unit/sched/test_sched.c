@@ -297,6 +297,23 @@ Test(sched, rows_of_a_prompt_are_timed_with_their_pass)
     close_world(&w);
 }
 
+/* Under a rule that draws, planned lengths and so the text are those of the request by itself, whatever runs beside it. */
+Test(sched, planned_lengths_do_not_depend_on_others_where_the_text_would)
+{
+    const wg_cost_prices costs = { .rows = 8, .pass = { 0, 1, 1.1, 1.2, 1.3, 2.4, 3.5, 4.6, 5.7 } };
+    told alone, beside[4];
+    for (int others = 0; others <= 3; others += 3) {
+        world w = open_world((setup){ .draft.length = 3, .rule = &reject, .opt = { .max_batch = 4 } },
+                             (wg_sched_options){ .costs = &costs, .live_costs = true });
+        ask(&w, 1, 60, 0, others ? &beside[0] : &alone);
+        for (int i = 1; i <= others; i++) ask(&w, (uint32_t)(i + 1), 60, 0, &beside[i]);
+        run_all(&w);
+        close_world(&w);
+    }
+    cr_assert(alone.n == beside[0].n && alone.rounds == beside[0].rounds && alone.rounds < alone.n);
+    cr_assert(memcmp(alone.token, beside[0].token, (size_t)alone.n * sizeof *alone.token) == 0);
+}
+
 /* ---- the prefix cache */
 
 static void ask_text(world *w, int32_t own, int max_new, told *t)
