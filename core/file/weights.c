@@ -208,13 +208,16 @@ static wg_status open_path(wg_weights **out, const char *path, wg_error *err)
 {
     struct stat st;
     wg_weights *w;
-    char found[PATH_MAX];
+    char found[PATH_MAX], near[WG_MODEL_NEAR];
     if (wg_is_model_name(path)) {
         WG_TRY(wg_model_path(path, found, err));
         path = found;
     }
     if (strncmp(path, WG_SYNTH_NAME, strlen(WG_SYNTH_NAME)) == 0) return wg_synth_open(out, path, err);
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return wg_hf_open(out, path, err);
+    const int missing = stat(path, &st);
+    if (missing && errno == ENOENT)
+        return wg_fail(err, WG_ENOENT, "%s: there is no such file%s", path, wg_model_near(path, near));
+    if (!missing && S_ISDIR(st.st_mode)) return wg_hf_open(out, path, err);
     WG_TRY(wg_weights_open_file(&w, path, err));
     return wg_gguf_join(out, w, path, err);
 }
@@ -223,11 +226,8 @@ wg_status wg_weights_open_file(wg_weights **out, const char *path, wg_error *err
 {
     /* A pipe is refused, not waited for. */
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
-        char near[WG_MODEL_NEAR];
-        if (errno == ENOENT) return wg_fail(err, WG_ENOENT, "%s: there is no such file%s", path, wg_model_near(path, near));
-        return wg_fail(err, WG_EIO, "%s: cannot open: %s", path, strerror(errno));
-    }
+    if (fd < 0 && errno == ENOENT) return wg_fail(err, WG_ENOENT, "%s: there is no such file", path);
+    if (fd < 0) return wg_fail(err, WG_EIO, "%s: cannot open: %s", path, strerror(errno));
     wg_weights *w = weights_new(path);
     const wg_status s = w ? map(w, fd, err) : wg_nomem(err, sizeof *w, "a weights file");
     close(fd);

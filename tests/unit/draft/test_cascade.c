@@ -23,7 +23,7 @@ Test(cascade, refuses_what_it_cannot_check)
         { "model=%s,rule=greedy", "choose rejection or match" },
         { "model=%s,rule=rejectoin", "did you mean \"rejection\"" },
         { "model=%s,inner=ngram:q=3", "drafter cascade: inner=ngram:q=3: " },
-        { "model=%s,inner=", "expected a drafter" },
+        { "model=%s,inner=", "option 'inner' has no value; give one, or leave the option out" },
         { "model=%s,inner=synthetic", "synthetic" },
         { "length=2", "drafter cascade: no middle model is named; set its option model=FILE" },
         { "model=/nowhere", "/nowhere" },

@@ -120,16 +120,12 @@ Test(synthetic, is_refused_by_rules_that_it_would_bias)
 
 Test(synthetic, refuses_bad_rates)
 {
-    const char *const bad[] = { "profile=positions,rates=0.9-",
-                                "profile=positions,rates=",
-                                "profile=positions,rates=1.5",
-                                "profile=positions,rates=0.5--0.2",
-                                "rate=2",
-                                "profile=other" };
+    const char *const bad[] = { "profile=positions,rates=0.9-", "profile=positions,rates=1.5",
+                                "profile=positions,rates=0.5--0.2", "rate=2", "profile=other" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         const char *text = refusal(&target, "synthetic", bad[i], true);
         cr_assert(text, "%s opens", bad[i]);
-        cr_assert(i > 3 || strstr(text, ": expected probabilities by depth, such as 0.9-0.8-0.7"), "%s", text);
+        cr_assert(i > 2 || strstr(text, ": expected probabilities by depth, such as 0.9-0.8-0.7"), "%s", text);
     }
     char many[2 * WG_DRAFT_MAX + 60] = "profile=positions,rates=1";
     for (int i = 0; i < WG_DRAFT_MAX; i++) strcat(many, "-1");

@@ -111,7 +111,7 @@ Test(rule_plugin, refusals)
         const char *spec, *says;
     } bad[] = {
         { "plugin", "rule plugin: no shared object is named; set its option path=FILE" },
-        { "plugin:path=", "rule plugin: no shared object is named" },
+        { "plugin:path=", "option 'path' has no value; give one, or leave the option out" },
         { "plugin:path=/nowhere.so", "rule plug-in /nowhere.so: no such file, or it cannot be read" },
         { "plugin:path=" RULE ",options=k=3", "rule first_child has no options, but here are some: k=3" },
         { "plugin:file=x", "file" },
