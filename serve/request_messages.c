@@ -72,7 +72,7 @@ bool wgs_read_messages(wgs_request *r, const char *name, const json_t *v, wgs_pr
 {
     size_t i;
     json_t *m;
-    if (!json_is_array(v) || !json_array_size(v)) return wgs_wrong_type(p, name, v, "a list of at least one message");
+    if (!json_is_array(v) || !json_array_size(v)) return wgs_wrong_type(p, name, v, "a list of messages that is not empty");
     r->messages = v;
     json_array_foreach(v, i, m) {
         wgs_problem inner;

@@ -71,7 +71,7 @@ json_t *wgs_metrics_json(const wgs_answer *a, int draft_length, bool steps)
     json_object_set_new(o, "generation_time_ms", json_real(whole * 1e3));
     json_object_set_new(o, "queue_time_ms", json_real(t->started > 0 ? (t->started - t->submitted) * 1e3 : 0));
     json_object_set_new(o, "mean_itl_ms", per(whole * 1e3, a->rounds - 1));
-    json_object_set_new(o, "tokens_per_second", per(n - 1, whole));
+    json_object_set_new(o, "tokens_per_second", per(n > 1 ? n - 1 : 0, whole));
     json_object_set_new(o, "speculative_decoding", spec);
     return o;
 }

@@ -238,15 +238,16 @@ static wg_status check_prompt(const wg_engine *e, int before, const int32_t *pro
     if (n < 1) return wg_fail(err, WG_EINVAL, "an empty prompt; expected a token or more (a beginning-of-text token will do)");
     if (max_new < 1) return wg_fail(err, WG_EINVAL, "%d new tokens; expected at least 1", max_new);
     if (n >= e->opt.max_tokens && !before)
-        return wg_fail(err, WG_ECONTEXT,
-                       "the prompt has %d tokens, but only %d fit, new ones included; shorten it or raise "
-                       "max_tokens (the target's context is %d)",
-                       n, e->opt.max_tokens, e->target->context);
+        return wg_fail(
+            err, WG_ECONTEXT,
+            "the prompt has %d tokens, but only %d fit, new ones included; shorten it%s (the target's context is %d)", n,
+            e->opt.max_tokens, e->opt.max_tokens < e->target->context ? " or raise max_tokens" : "", e->target->context);
     if (n >= e->opt.max_tokens - before)
         return wg_fail(err, WG_ECONTEXT,
                        "the conversation has %d tokens and its next question %d, but only %d fit, new ones "
-                       "included; use shorter answers or raise max_tokens (the target's context is %d)",
-                       before, n, e->opt.max_tokens, e->target->context);
+                       "included; use shorter answers%s (the target's context is %d)",
+                       before, n, e->opt.max_tokens, e->opt.max_tokens < e->target->context ? " or raise max_tokens" : "",
+                       e->target->context);
     for (int i = 0; i < n; i++)
         if (prompt[i] < 0 || prompt[i] >= e->target->vocab)
             return wg_fail(err, WG_EINVAL, "prompt token %d is %d; the vocabulary is 0..%d", i, (int)prompt[i],

@@ -380,8 +380,10 @@ wg_status wg_compare(json_t **out, const wg_compared *run, int n, wg_error *err)
         json_array_append_new(json_object_get(o, "runs"), run_json(run[i].folder));
     }
     json_object_set_new(o, "config_diff", wg_json_diff(config, (size_t)n));
-    bool known = true;
+    bool known = true, priced = true; /* priced: the prices of a profile were used in every run */
     for (int i = 0; i < n; i++) known = known && run[i].folder->machine;
+    for (int i = 0; i < n; i++) priced = priced && json_is_string(json_object_get(machine[i], "profile"));
+    for (int i = 0; i < n && !priced; i++) json_object_del(machine[i], "profile");
     json_object_set_new(o, "machine_diff", known ? wg_json_diff((const json_t *const *)machine, (size_t)n) : json_array());
     const int samples = make_samples(sample, run, machine, n);
     for (int i = 0; i < samples; i++)

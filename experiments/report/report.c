@@ -69,6 +69,8 @@ static json_t *table(const json_t *cells, const wg_column *list, unsigned shown,
             const json_t *o = of ? json_array_get(elements, e) : cell;
             for (int k = 0; k < c.n; k++) {
                 wg_column_text(c.column[k], o, text, sizeof text);
+                if (!of && !strcmp(c.column[k]->name, "speedup") && json_is_true(json_object_get(o, "disturbed")))
+                    strncat(text, "*", sizeof text - strlen(text) - 1); /* wg_table_disturbed */
                 wg_column_brackets(c.column[k], o, interval, sizeof interval);
                 json_array_append_new(values, *interval ? json_pack("[o, o]", wg_json_text(text), wg_json_text(interval))
                                                         : wg_json_text(text));
@@ -124,6 +126,7 @@ static json_t *notes(const json_t *cells)
     wg_table_overlap(f, cells, "", ".\n");
     wg_table_draft_contexts(f, cells, "Warning: ", ".\n");
     wg_table_intervals(f, cells, "", "\n");
+    wg_table_disturbed(f, cells);
     fclose(f);
     return wg_report_string(text);
 }

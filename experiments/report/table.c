@@ -261,7 +261,7 @@ static void legend(FILE *f, const wg_column_choice *chosen)
     for (int i = 0; chosen && i < chosen->n; i++) fprintf(f, "%s: %s\n", chosen->column[i]->head, chosen->column[i]->doc);
 }
 
-static void disturbed(FILE *f, const json_t *cells)
+void wg_table_disturbed(FILE *f, const json_t *cells)
 {
     double most = 0;
     int n = 0;
@@ -271,11 +271,9 @@ static void disturbed(FILE *f, const json_t *cells)
         most = fmax(most, wg_json_real(c, "baseline_spread"));
         n++;
     }
-    if (n)
-        fprintf(f,
-                "*: disturbed, %d of %zu cells: repeats of plain decoding differ by up to %.0f %%; run them again on a machine "
-                "that does nothing else.\n",
-                n, json_array_size(cells), 100 * most);
+    if (!n) return;
+    fprintf(f, "*: disturbed, %d of %zu cells: repeats of plain decoding", n, json_array_size(cells));
+    fprintf(f, " differ by up to %.0f %%; run them again on a machine that does nothing else.\n", 100 * most);
 }
 
 /* "model, length 2, rule match, temperature 0" */
@@ -333,7 +331,9 @@ void wg_table_learnt(FILE *f, const json_t *cells)
     fprintf(f, "\nLearnt here: ");
     if (top > 1) fprintf(f, "the fastest is %s, at %.2f times plain decoding's speed;\n", words, top);
     else fprintf(f, "nothing is faster than plain decoding (the best is %s, at %.2fx);\n", words, top);
-    fprintf(f, "%d of %d cells are faster than it and %d slower, by their intervals.\n", faster, n, slower);
+    if (json_is_array(json_object_get(best, "speedup_ci")))
+        fprintf(f, "%d of %d cells are faster than it and %d slower, by their intervals.\n", faster, n, slower);
+    else fputs("without intervals nothing is decided.\n", f);
     for (size_t i = 0; i < json_array_size(cells); i++) {
         const json_t *c = json_array_get(cells, i);
         const double x = wg_json_measured(c, "speedup"), of = wg_json_measured(json_object_get(c, "best_fixed"), "share");
@@ -410,7 +410,7 @@ static void put_notes(FILE *f, const json_t *summary, const wg_column_choice *ch
     const json_t *cells = json_object_get(summary, "cells");
     legend(f, chosen);
     wg_table_intervals(f, cells, "", "\n");
-    disturbed(f, cells);
+    wg_table_disturbed(f, cells);
     wg_table_overlap(f, cells, "", "");
     wg_table_draft_contexts(f, cells, "warning: ", "");
     undrafted(f, cells);

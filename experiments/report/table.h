@@ -18,6 +18,8 @@ void wg_table_overlap(FILE *f, const json_t *cells, const char *before, const ch
 
 /* A line for each cell whose texts went beyond the context of its draft model: so many rounds had no draft. */
 void wg_table_draft_contexts(FILE *f, const json_t *cells, const char *before, const char *after);
+/* What the mark * of a speed-up means, where a cell has it. */
+void wg_table_disturbed(FILE *f, const json_t *cells);
 /* How many intervals miss by chance, and how many cells have none and why; each sentence between `before` and `after`. */
 void wg_table_intervals(FILE *f, const json_t *cells, const char *before, const char *after);
 

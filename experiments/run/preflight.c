@@ -68,6 +68,20 @@ wg_status wg_preflight_status(const wg_preflight *p, wg_error *err)
 
 /* ---- warnings ---------------------------------------------------------------------------------------------------- */
 
+static bool can_forget(const wg_setup *s)
+{
+    const wg_option *memory = wg_option_find(s->drafter->options, "memory_mb");
+    return memory && memory->min == 0;
+}
+
+/* Whether a look-up of the cell keeps texts of earlier requests: in a repeat of a prompt it then knows the answer. */
+static bool knows_answers(const wg_setup *s)
+{
+    const wg_option *memory = wg_option_find(s->drafter->options, "memory_mb");
+    const bool keeps = !can_forget(s) || *(const int *)((const char *)s->draft + memory->at) > 0;
+    return s->top.repeats > 1 && s->drafter->cross_request && s->drafter->stands_alone && keeps;
+}
+
 void wg_preflight_config(wg_preflight *p, const wg_config *c)
 {
     bool drafts = false;
@@ -81,6 +95,13 @@ void wg_preflight_config(wg_preflight *p, const wg_config *c)
                 s->top_k ? "top_k" : "", s->top_k && (s->top_p < 1 || s->min_p > 0) ? ", " : "", s->top_p < 1 ? "top_p" : "",
                 s->top_p < 1 && s->min_p > 0 ? ", " : "", s->min_p > 0 ? "min_p" : "");
     }
+    for (int i = 0; i < c->n; i++)
+        if (knows_answers(&c->cell[i].setup))
+            add(p, i, WG_OK,
+                "repeats %d: %s remembers the answers of earlier repeats, so its drafts are better than on new prompts; use "
+                "\"repeats\": 1%s",
+                c->cell[i].setup.top.repeats, c->cell[i].setup.drafter->name,
+                can_forget(&c->cell[i].setup) ? ", or memory_mb 0" : "");
     if (c->n > 1 && !drafts)
         add(p, -1, WG_OK, "the sweep has no draft: every cell is plain decoding, as its baseline (\"draft\" is missing)");
 }

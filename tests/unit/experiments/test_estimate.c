@@ -113,6 +113,14 @@ Test(estimate, warnings)
         { ", \"sampling\": {\"temperature\": 1, \"top_k\": 4}", "" },
         { ", \"sampling\": {\"top_k\": 4, \"min_p\": 0.1}, \"sweep\": {\"sampling.temperature\": [0, 1]}",
           "w: cell 0: top_k, min_p: no effect at temperature 0, where the most probable token is taken\n" },
+        { ", \"repeats\": 2, \"sweep\": {\"draft\": [{\"kind\": \"ngram\"}, {\"kind\": \"recycle\"}, {\"kind\": \"suffix\"}, "
+          "{\"kind\": \"suffix\", \"memory_mb\": 0}]}",
+          "w: cell 1: repeats 2: recycle remembers the answers of earlier repeats, so its drafts are better than on new "
+          "prompts; "
+          "use \"repeats\": 1\n"
+          "w: cell 2: repeats 2: suffix remembers the answers of earlier repeats, so its drafts are better than on new "
+          "prompts; "
+          "use \"repeats\": 1, or memory_mb 0\n" },
         { ", \"sampling\": {\"top_p\": 0.9}",
           "w: cell 0: top_p: no effect at temperature 0, where the most probable token is taken\n" },
         { ", \"sweep\": {\"draft\": [{\"kind\": \"none\"}], \"seed\": [1, 2]}",

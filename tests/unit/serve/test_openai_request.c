@@ -128,7 +128,7 @@ Test(openai_request, values_out_of_range_are_refused_by_name)
         refuses(false, body, cases[i][1], cases[i][2]);
     }
     static const char *const chats[][3] = {
-        { "\"messages\":[]", "messages", "expected a list of at least one message" },
+        { "\"messages\":[]", "messages", "expected a list of messages that is not empty" },
         { "\"messages\":[{\"content\":\"x\"}]", "messages", "messages[0]: it has no 'role'" },
         { "\"messages\":[{\"role\":\"user\"}]", "messages", "messages[0]: it has no 'content'" },
         { "\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]", "messages",
