@@ -114,6 +114,14 @@ void wg_check_members(wg_checker *c, const json_t *object, const char *section, 
     }
 }
 
+/* Whether a terminal that prints the text would obey some of it. */
+static bool has_control(const json_t *v)
+{
+    const char *s = json_string_value(v);
+    while (s && (unsigned char)*s >= ' ' && *s != 0x7f) s++;
+    return s && *s;
+}
+
 /* Reads `draft` or `verify`: the class by its name, then its options. object NULL: the section is absent and has its
  * defaults. */
 static void check_kind(wg_checker *c, const wg_setup_section *s, const json_t *object, wg_setup *setup)
@@ -144,7 +152,8 @@ static void check_kind(wg_checker *c, const wg_setup_section *s, const json_t *o
     }
     wg_option_defaults(table, *o);
     const json_t *label = drafter ? json_object_get(object, wg_setup_label_table->name) : NULL;
-    if (label) check_value(c, "draft.label", wg_setup_label_table, label, &setup->named_by);
+    if (has_control(label)) wg_problem(c, "draft.label", false, "draft.label: it has control characters; leave them out");
+    else if (label) check_value(c, "draft.label", wg_setup_label_table, label, &setup->named_by);
     snprintf(of, sizeof of, " of %s \"%s\"", drafter ? "drafter" : "rule", name);
     if (object) wg_check_members(c, object, s->name, of, table, s->selector, *o);
 }

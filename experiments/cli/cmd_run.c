@@ -43,6 +43,7 @@ static int run(const wg_config *c, const char *out, bool resume, bool json, cons
         wg_table_print(stdout, summary, columns, wg_cli_width(STDOUT_FILENO));
     }
     json_decref(summary);
+    fflush(stdout); /* a log of both streams has whole lines */
     int status = s ? wg_cli_fail(&err) : some_cell_is_empty(&result) ? WG_EXIT_FAILED : WG_EXIT_OK;
     if (result.resumed) fprintf(stderr, "resumed: %d requests were there already\n", result.resumed);
     if (s == WG_EINTERRUPTED && path) fprintf(stderr, "to go on: the same command with --resume --out '%s'\n", path);
