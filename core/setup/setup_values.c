@@ -67,11 +67,23 @@ static bool set_schema(wg_checker *c, const char *path, const wg_option *row, co
     return true;
 }
 
+/* A number that a command line gives for a text ("--set draft.costs=1") is its text. False: it is no such number. */
+static bool set_number_text(wg_checker *c, const char *path, const wg_option *row, const json_t *v, void *o)
+{
+    char number[WG_NUMBER_TEXT];
+    if (row->type != WG_OPT_STRING || !json_is_number(v) || wg_source(c, path)) return false;
+    json_t *text = json_is_integer(v) ? json_sprintf("%" JSON_INTEGER_FORMAT, json_integer_value(v))
+                                      : json_string(wg_number_text(json_real_value(v), number, sizeof number));
+    const bool set = text && set_value(row, text, o);
+    json_decref(text);
+    return set;
+}
+
 static void check_value(wg_checker *c, const char *path, const wg_option *row, const json_t *v, void *o)
 {
     char expects[512], is[128], hint[256] = "";
     if (set_schema(c, path, row, v, o)) return;
-    if (set_value(row, v, o)) {
+    if (set_value(row, v, o) || set_number_text(c, path, row, v, o)) {
         wg_setup_paths(c, path, row, (char *)o + row->at);
         return;
     }

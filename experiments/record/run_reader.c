@@ -317,11 +317,17 @@ static void forget_redefined(json_t *summary)
     }
 }
 
+static bool has_file(const char *dir, const char *name)
+{
+    char path[4096];
+    return (size_t)snprintf(path, sizeof path, "%s/%s", dir, name) < sizeof path && access(path, F_OK) == 0;
+}
+
 static wg_status check_documents(wg_run_reader *f, wg_error *err)
 {
     if (!json_is_object(f->config))
         return wg_fail(err, WG_EFORMAT, "%s/config.json is missing or damaged; expected the folder of a run", f->path);
-    if (f->summary && !wg_summary_is_sound(f->summary))
+    if (has_file(f->path, "summary.json") && !wg_summary_is_sound(f->summary))
         return wg_fail(err, WG_EFORMAT,
                        "%s/summary.json is not what a run writes; remove it, and wager run --resume makes it again", f->path);
     forget_redefined(f->summary);
@@ -354,12 +360,6 @@ static wg_status open_folder(wg_run_reader **out, const char *dir, bool requests
 }
 
 wg_status wg_run_reader_open(wg_run_reader **out, const char *dir, wg_error *err) { return open_folder(out, dir, true, err); }
-
-static bool has_file(const char *dir, const char *name)
-{
-    char path[4096];
-    return (size_t)snprintf(path, sizeof path, "%s/%s", dir, name) < sizeof path && access(path, F_OK) == 0;
-}
 
 bool wg_run_reader_is_run(const char *dir) { return has_file(dir, "requests.jsonl"); }
 

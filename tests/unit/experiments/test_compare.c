@@ -432,8 +432,9 @@ Test(compare, a_damaged_line_is_an_error_with_its_place)
     cr_assert_eq(wg_run_reader_open(&f, "a", &err), WG_EFORMAT);
     cr_assert(strstr(err.text, "a/requests.jsonl:5: this is not the line of a request"), "%s", err.text);
     cr_assert_eq(wg_run_reader_open(&f, "none", &err), WG_ENOENT);
-    static const char *const summaries[] = { "[]", "{\"cells\": {}}", "{\"cells\": [7]}",
-                                             "{\"cells\": [{\"cell\": {}, \"rule\": \"match\"}]}" };
+    static const char *const summaries[] = {
+        "", "{", "null", "[]", "{\"cells\": {}}", "{\"cells\": [7]}", "{\"cells\": [{\"cell\": {}, \"rule\": \"match\"}]}"
+    };
     folder("a", 0, 2, 50, 3);
     for (size_t i = 0; i < sizeof summaries / sizeof *summaries; i++) {
         put("a/summary.json", summaries[i]);

@@ -256,6 +256,21 @@ Test(config, overrides_win_and_are_resolved)
     wg_config_close(c);
 }
 
+/* A number of a command line is the text of a text option; in a file it is a mistake. */
+Test(config, a_number_for_a_text)
+{
+    static const char *const set[] = { "draft={\"kind\":\"auto\",\"of\":\"ngram\"}", "draft.costs=1.5", "name=12" };
+    wg_error err;
+    wg_config *c;
+    put("config.json", "{" BASE "}");
+    cr_assert_eq(wg_config_open(&c, "config.json", set, 3, &wg_program_plugins, &err), WG_OK, "%s", err.text);
+    cr_assert_str_eq(c->top.name, "12");
+    cr_assert_str_eq(json_string_value(json_object_get(json_object_get(c->resolved, "draft"), "costs")), "1.5");
+    wg_config_close(c);
+    put("config.json", "{" BASE ", \"question\": 5}");
+    cr_assert_eq(wg_config_open(&c, "config.json", NULL, 0, &wg_program_plugins, &err), WG_ECONFIG);
+}
+
 /* It reaches into the objects that the sweep has for the section; what it cannot set there is its own mistake. */
 Test(config, an_override_reaches_into_swept_sections)
 {
