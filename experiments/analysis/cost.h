@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The cost model: the time of a pass of a model on this machine, fitted to a short calibration. The form is linear in the
+ * The pass cost: the time of a pass of a model on this machine, fitted to a short calibration. The form is linear in the
  * bytes and operations of a pass beyond its weights (methods.md, Expected speed), with a roofline that is measured, not
  * assumed:
  *
