@@ -454,33 +454,6 @@ Test(report, a_page_needs_nothing_else)
     cr_assert_eq(wg_page_save("none/report.html", NULL, &err), WG_ENOMEM);
 }
 
-/* The table of a run as text; `list` as of --columns, or NULL. */
-static char *table_of(const wg_run_reader *f, const char *list)
-{
-    char *text = NULL;
-    size_t n;
-    wg_error err;
-    wg_column_choice chosen;
-    if (list) cr_assert_eq(wg_columns_named(list, &chosen, &err), WG_OK, "%s", err.text);
-    FILE *m = open_memstream(&text, &n);
-    wg_table_print(m, f->summary, list ? &chosen : NULL, 0);
-    fclose(m);
-    return text;
-}
-
-/* What a model foretold is in the wide table only. */
-Test(report, predictions_are_wide)
-{
-    run("out", ", \"sweep\": {\"draft.length\": [2, 3]}");
-    wg_run_reader *f = reader_of("out");
-    char *usual = table_of(f, NULL), *wide = table_of(f, "wide");
-    cr_assert(strstr(usual, "speed-up") && !strstr(usual, "predicted") && !strstr(usual, "residual"), "%s", usual);
-    cr_assert(strstr(wide, "speed-up") && strstr(wide, "predicted") && strstr(wide, "residual"), "%s", wide);
-    free(usual);
-    free(wide);
-    wg_run_reader_close(f);
-}
-
 /* Cells without a number, of a run that was interrupted: none of them is called fastest, or 0 times as fast. */
 Test(report, cells_that_did_not_run_are_no_answer)
 {
@@ -597,47 +570,6 @@ Test(report, index_lists_the_runs)
     cr_assert_eq(wg_report_index(&o, "nothing", &err), WG_ENOENT);
 }
 
-/* ---- colours (WCAG 2.2, AA: 4.5 to 1 for text, 3 to 1 for what is drawn) -------------------------------------------- */
-
-static double channel(unsigned v)
-{
-    const double c = v / 255.;
-    return c <= 0.04045 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4);
-}
-
-/* The luminance of a style sheet's colour from `sheet` on. */
-static double luminance(const char *sheet, const char *name)
-{
-    char key[24];
-    unsigned v = 0;
-    snprintf(key, sizeof key, "--%s:#", name);
-    const char *at = strstr(sheet, key);
-    cr_assert(at && sscanf(at + strlen(key), "%6x", &v) == 1, "%s", key);
-    return 0.2126 * channel(v >> 16) + 0.7152 * channel(v >> 8 & 255) + 0.0722 * channel(v & 255);
-}
-
-static void contrast(const char *sheet, const char *front, const char *back, double least)
-{
-    const double a = luminance(sheet, front), b = luminance(sheet, back);
-    const double ratio = (fmax(a, b) + 0.05) / (fmin(a, b) + 0.05);
-    cr_assert_geq(ratio, least, "%s on %s: %.2f", front, back, ratio);
-}
-
-Test(report, colours_can_be_told_apart, .init = NULL, .fini = NULL)
-{
-    static const char *const words[] = { "ink", "soft", "link", "good", "bad" },
-                             *const backs[] = { "back", "band", "best", "warn" }, *const tints[] = { "a", "c", "b" };
-    const char *sheets[2] = { wg_report_page, strstr(wg_report_page, "(prefers-color-scheme:dark)") };
-    cr_assert(sheets[1]);
-    for (int k = 0; k < 2; k++) {
-        for (int i = 0; i < 5; i++) contrast(sheets[k], words[i], "back", 4.5);
-        for (int i = 0; i < 4; i++) contrast(sheets[k], "ink", backs[i], 4.5);
-        for (int i = 0; i < 4; i++) contrast(sheets[k], "soft", backs[i], 4.5);
-        for (int i = 0; i < 3; i++) contrast(sheets[k], "ink", tints[i], 4.5);
-        for (int i = 0; i < WG_PLOT_SERIES; i++) contrast(sheets[k], (char[]){ 's', (char)('0' + i), 0 }, "back", 3);
-    }
-}
-
 /* The page has why a rule has no loss, and what confidences are worth. */
 Test(report, losses_and_calibration)
 {
@@ -652,86 +584,4 @@ Test(report, losses_and_calibration)
     o = document("plain", false);
     cr_assert_null(json_object_get(json_object_get(o, "tables"), "losses"), "no trace of probabilities");
     json_decref(o);
-}
-
-static char *form_of(const wg_run_reader *f, int form) /* 0: terminal, 1: Markdown, 2: LaTeX */
-{
-    char *text = NULL;
-    size_t n = 0;
-    FILE *m = open_memstream(&text, &n);
-    if (form == 0) wg_table_print(m, f->summary, NULL, 0);
-    else if (form == 1) wg_table_print_markdown(m, f->summary, NULL);
-    else wg_table_print_latex(m, f->summary, NULL, "t", "c");
-    fclose(m);
-    return text;
-}
-
-/* A label is the cell's name everywhere, and no setting: not swept, and no other baseline. */
-Test(report, labels_name_cells)
-{
-    run("out",
-        ", \"sweep\": {\"sampling.temperature\": [0, 0.8], \"draft\": [{\"kind\": \"ngram\", \"k\": 2, \"label\": \"short\"}, "
-        "{\"kind\": \"ngram\", \"k\": 5, \"label\": \"long & odd\"}, {\"kind\": \"recycle\", \"nodes\": 4}]}");
-    wg_run_reader *f = reader_of("out");
-    const json_t *cells = json_object_get(f->summary, "cells"), *cell = json_array_get(cells, 2);
-    cr_assert_eq(json_array_size(cells), 6);
-    cr_assert_str_eq(json_string_value(json_object_get(cell, "label")), "long & odd");
-    cr_assert_null(json_object_get(json_object_get(cell, "cell"), "draft.label"));
-    cr_assert_null(json_object_get(json_array_get(cells, 4), "label"));
-    for (size_t i = 0; i < 6; i++)
-        cr_assert_eq(json_integer_value(json_object_get(json_array_get(cells, i), "group")), (json_int_t)i % 2,
-                     "a baseline each");
-    char *name = wg_run_reader_cell_name(f, 2);
-    cr_assert_str_eq(name, "long & odd, temperature=0");
-    wg_free(name);
-    char *text[] = { form_of(f, 0), form_of(f, 1), form_of(f, 2) };
-    cr_assert(!strncmp(text[0], "draft  ", 7) && strstr(text[0], "\nlong & odd  rejection  ") && strstr(text[0], "\nrecycle  "),
-              "%s", text[0]);
-    cr_assert(!strncmp(text[1], "| draft | rule | temp |", 23) && strstr(text[1], "\n| short | rejection | 0 |"), "%s",
-              text[1]);
-    cr_assert(strstr(text[2], "\nlong \\& odd & rejection & 0.8 & "), "%s", text[2]);
-    for (int i = 0; i < 3; i++) free(text[i]);
-    if (wg_plot_available(WG_PLOT_SVG)) {
-        int files;
-        wg_error err;
-        char *latex_text = NULL;
-        size_t n = 0;
-        FILE *m = open_memstream(&latex_text, &n);
-        cr_assert_eq(wg_report_figures("f", f, WG_PLOT_SVG, m, &files, &err), WG_OK, "%s", err.text);
-        fclose(m);
-        char *svg = file_read("f/speedups.svg", NULL);
-        cr_assert(strstr(svg, ">2  long &amp; odd, temperature=0<"), "%s", svg);
-        cr_assert(strstr(latex_text, "\\includegraphics[width=\\linewidth]{f/speedups}\n\\caption{Speed-up of each cell"), "%s",
-                  latex_text);
-        cr_assert(strstr(latex_text, "\\label{fig:t-speedups}\n\\end{figure}\n"));
-        free(svg);
-        free(latex_text);
-    }
-    wg_run_reader_close(f);
-}
-
-/* Many swept options: they stand in the first column, which wraps, so that the others keep their width. */
-Test(report, latex_fits_a_column)
-{
-    run("out",
-        ", \"sweep\": {\"draft\": [{\"kind\": \"ngram\", \"k\": 2, \"n_max\": 2, \"policy\": \"average\", \"keep\": 0.5, "
-        "\"n_min\": "
-        "1}, {\"kind\": \"ngram\", \"k\": 5, \"n_max\": 4, \"policy\": \"fixed\", \"keep\": 0.25, \"n_min\": 2}, {\"kind\": "
-        "\"recycle\", \"nodes\": 4}]}");
-    wg_run_reader *f = reader_of("out");
-    json_t *cell = json_array_get(json_object_get(f->summary, "cells"), 0);
-    json_object_set_new(cell, "tau", json_real(2.25));
-    json_object_set_new(cell, "tau_ci", json_pack("[ff]", 2.0, 2.5));
-    json_object_set_new(cell, "speedup_ci", json_pack("[ff]", 1.0, 1.5));
-    char *text = form_of(f, 2);
-    const char *form = strstr(text, "\\begin{tabular}{@{}p{");
-    double points = 0;
-    cr_assert(form && sscanf(form, "\\begin{tabular}{@{}p{%lfpt}lrrrr@{}}", &points) == 1 && points > 60 && points < 200, "%s",
-              text);
-    cr_assert(strstr(text, "\ndraft & rule & temp & tau & accepted & speed-up \\\\\n"), "%s", text);
-    cr_assert(
-        strstr(text, "\n\\raggedright ngram, k=\\allowbreak{}2, keep=\\allowbreak{}0.\\allowbreak{}5, n\\_\\allowbreak{}max="),
-        "%s", text);
-    free(text);
-    wg_run_reader_close(f);
 }
