@@ -67,11 +67,13 @@ static bool set_schema(wg_checker *c, const char *path, const wg_option *row, co
     return true;
 }
 
-/* A number that a command line gives for a text ("--set draft.costs=1") is its text. False: it is no such number. */
+/* A number that a command line gives for a text ("--set draft.costs=1") is its text, unless a file or a command is meant.
+ * False: it is no such number. */
 static bool set_number_text(wg_checker *c, const char *path, const wg_option *row, const json_t *v, void *o)
 {
     char number[WG_NUMBER_TEXT];
-    if (row->type != WG_OPT_STRING || !json_is_number(v) || wg_source(c, path)) return false;
+    const bool free_text = row->type == WG_OPT_STRING && (row->def == WG_NAMES_NOTHING || wg_option_is(row, WG_NAMES_SHAPE));
+    if (!free_text || !json_is_number(v) || wg_source(c, path)) return false;
     json_t *text = json_is_integer(v) ? json_sprintf("%" JSON_INTEGER_FORMAT, json_integer_value(v))
                                       : json_string(wg_number_text(json_real_value(v), number, sizeof number));
     const bool set = text && set_value(row, text, o);
