@@ -191,7 +191,7 @@ static void props(wgs_exchange *x)
     wgs_reply_json(x, 200, all);
 }
 
-/* Texts of tokens as JSON, each made once: where memory is short, the system is asked for each piece of it. */
+/* A cache of tokens' texts as JSON. Each text is made once, because an allocation is slow when memory is nearly exhausted. */
 typedef struct pieces {
     const wgs_server *server;
     size_t *from, *bytes; /* (vocabulary) in text; bytes 0: not made yet */

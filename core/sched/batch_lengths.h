@@ -16,8 +16,8 @@
 
 /* A step; seconds. */
 typedef struct wg_batch_step {
-    int rows;    /* of the pass */
-    int prompt;  /* of prompts, in this pass or in one before it: such a pass tells nothing of rows */
+    int rows;    /* rows of the pass */
+    int prompt;  /* rows of prompts in this pass or the one before it; if any, the pass is not used to learn prices */
     int drafted; /* draft tokens, all sequences */
     int depth;   /* of the deepest draft */
     int read;    /* tokens that a draft model read first, having missed them while it was not asked */
