@@ -215,7 +215,7 @@ def named_in_configs():
     for model in (name, "hf:o/r"):
         done = init("a.json", model)
         check("absent: " + model, done.returncode == 2 and "this model is not on this machine; fetch it" in done.stderr and
-              f"wager pull {model}\n" in done.stderr, done)
+              f"{shlex.quote(WAGER)} pull {model}\n" in done.stderr, done)
     models = home / ".cache/wager/models"
     models.mkdir(parents=True)
     (models / f"{name}-q4_1.gguf").symlink_to(Path("models/story-target-q8_0.gguf").resolve())
@@ -308,11 +308,11 @@ def main():
         check("-hf is -m hf:", (same.returncode, same.stdout, same.stderr) == (found.returncode, found.stdout, found.stderr), same)
     for program in ([WAGER, "generate"], [WAGER, "serve"]):
         absent = subprocess.run([*program, "-hf", "o/r:Q8_0"], env=environment(home), capture_output=True, text=True)
-        check("-hf of a model that is not here", absent.returncode == 1 and "wager pull hf:o/r:Q8_0" in absent.stderr, absent)
+        check("-hf of a model that is not here", absent.returncode == 1 and f"{shlex.quote(WAGER)} pull hf:o/r:Q8_0" in absent.stderr, absent)
         two = subprocess.run([*program, "-hf", "o/r:Q8_0", "-m", "x.gguf"], env=environment(home), capture_output=True, text=True)
         check("-hf beside another model", two.returncode == 2 and "model" in two.stderr and "x.gguf" in two.stderr, two)
     missing = subprocess.run([WAGER, "inspect", "hf:o/r:Q8_0"], env=environment(home), capture_output=True, text=True)
-    check("no silent download", "wager pull hf:o/r:Q8_0" in missing.stderr and len(hub.asked) == asked + 1, missing)
+    check("no silent download", f"{shlex.quote(WAGER)} pull hf:o/r:Q8_0" in missing.stderr and len(hub.asked) == asked + 1, missing)
     done = pull(home, "hf:o/r:q8_0", "--json")
     check("weight type, JSON", done.returncode == 0 and json.loads(done.stdout)["bytes"] == 5_000_000, done)
     done = pull(home, "hf:o/r:part-00001-of-00002.gguf")

@@ -393,13 +393,13 @@ good_cases() {
     "$base/target.gguf" "$base/prompts.jsonl" >"$base/run.json"
   expect check 'caches at most [0-9.]+ MB' wager check "$base/run.json"
   mkdir "$base/new folder"
-  expect init 'next: .*wager check ' wager init "$base/new folder/first try.json" -m "$base/target.gguf" -d "$base/draft.gguf" -p "$base/prompts.jsonl"
+  expect init "next: .*wager'? check " wager init "$base/new folder/first try.json" -m "$base/target.gguf" -d "$base/draft.gguf" -p "$base/prompts.jsonl"
   expect init-parents '^wrote ' wager init "$base/init/a/b.json" -m "$base/target.gguf"
   expect init-relative '"model": "../draft.gguf"' cat "$base/new folder/first try.json"
   expect init-checks '^    5  draft.length=8 sampling.temperature=0.8' wager check "$base/new folder/first try.json"
-  expect init-lookup 'next: .*wager check ' wager init "$base/lookup.json" -m "$base/target.gguf" -p "$base/prompts.jsonl"
+  expect init-lookup "next: .*wager'? check " wager init "$base/lookup.json" -m "$base/target.gguf" -p "$base/prompts.jsonl"
   expect init-lookup-checks '^    5  draft.k=8 sampling.temperature=0.8' wager check "$base/lookup.json"
-  expect init-bundled 'next: .*wager check ' wager init "$base/bundled.json"
+  expect init-bundled "next: .*wager'? check " wager init "$base/bundled.json"
   expect check-warns '^warning   cell 0: top_k: no effect at temperature 0' wager check "$base/run.json" --set sampling.top_k=3
   expect check-headers '^    0  draft.kind=retrieval' wager check "$base/run.json" --headers --set 'draft={"kind":"retrieval","datastore":"none"}'
   expect check-auto 'auto: at each round no draft, or one of: retrieval:datastore=none' \
