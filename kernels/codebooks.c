@@ -9,20 +9,6 @@
 
 enum { RUNS = 8 }; /* of 32 elements */
 
-static uint16_t load16(const uint8_t *p)
-{
-    uint16_t h;
-    memcpy(&h, p, sizeof h);
-    return h;
-}
-
-static uint32_t load32(const uint8_t *p)
-{
-    uint32_t w;
-    memcpy(&w, p, sizeof w);
-    return w;
-}
-
 /* Seven signs in a number: the eighth makes the number of negative ones even. */
 static uint32_t eight_signs(uint32_t seven)
 {
@@ -44,13 +30,13 @@ static int8_t odd(uint32_t n) { return (int8_t)(2 * n + 1); }
 static void read_iq2(int type, const uint8_t *p, wg_block *out)
 {
     uint8_t *code = out->code;
-    out->d = load16(p);
+    out->d = wg_load16(p);
     for (int r = 0; r < RUNS; r++) {
         const uint8_t *q = p + 2 + (type == WG_IQ2_S ? 4 : 8) * r;
-        const uint32_t last = type == WG_IQ2_XXS ? load32(q + 4) : 0;
+        const uint32_t last = type == WG_IQ2_XXS ? wg_load32(q + 4) : 0;
         const uint8_t both = type == WG_IQ2_XS ? p[66 + r] : type == WG_IQ2_S ? p[74 + r] : 0;
         for (int l = 0; l < 4; l++) {
-            const uint32_t two = type == WG_IQ2_XS ? load16(q + 2 * l) : 0;
+            const uint32_t two = type == WG_IQ2_XS ? wg_load16(q + 2 * l) : 0;
             if (type == WG_IQ2_XXS) code = put(code, wg_book_iq2_xxs[q[l]], 8, 2, eight_signs(last >> 7 * l));
             else if (type == WG_IQ2_XS) code = put(code, wg_book_iq2_xs[two & 511], 8, 2, eight_signs(two >> 9));
             else code = put(code, wg_book_iq2_s[q[l] | (uint32_t)(p[66 + r] >> 2 * l & 3) << 8], 8, 2, q[32 + l]);
@@ -63,10 +49,10 @@ static void read_iq2(int type, const uint8_t *p, wg_block *out)
 static void read_iq3(int type, const uint8_t *p, wg_block *out)
 {
     uint8_t *code = out->code;
-    out->d = load16(p);
+    out->d = wg_load16(p);
     for (int r = 0; r < RUNS; r++) {
         const uint8_t *q = p + 2 + 8 * r;
-        const uint32_t last = type == WG_IQ3_XXS ? load32(p + 66 + 4 * r) : 0, high = type == WG_IQ3_S ? p[66 + r] : 0;
+        const uint32_t last = type == WG_IQ3_XXS ? wg_load32(p + 66 + 4 * r) : 0, high = type == WG_IQ3_S ? p[66 + r] : 0;
         for (int l = 0; l < 8; l++) {
             const uint32_t signs = type == WG_IQ3_XXS ? eight_signs(last >> 7 * (l / 2)) : p[74 + 4 * r + l / 2];
             const uint16_t word = type == WG_IQ3_XXS ? wg_book_iq3_xxs[q[l]] : wg_book_iq3_s[q[l] | (high >> l & 1) << 8];
@@ -81,13 +67,13 @@ static void read_iq1(int type, const uint8_t *p, wg_block *out)
 {
     uint8_t *code = out->code;
     const uint8_t *scales = p + 48;
-    if (type == WG_IQ1_S) out->d = load16(p);
+    if (type == WG_IQ1_S) out->d = wg_load16(p);
     else
-        out->d = (uint16_t)(load16(scales) >> 12 | (load16(scales + 2) >> 8 & 0xF0) | (load16(scales + 4) >> 4 & 0xF00) |
-                            (load16(scales + 6) & 0xF000));
+        out->d = (uint16_t)(wg_load16(scales) >> 12 | (wg_load16(scales + 2) >> 8 & 0xF0) |
+                            (wg_load16(scales + 4) >> 4 & 0xF00) | (wg_load16(scales + 6) & 0xF000));
     for (int r = 0; r < RUNS; r++) {
         const uint8_t *q = p + 4 * r + (type == WG_IQ1_S ? 2 : 0);
-        const uint32_t high = type == WG_IQ1_S ? load16(p + 34 + 2 * r) : load16(p + 32 + 2 * r);
+        const uint32_t high = type == WG_IQ1_S ? wg_load16(p + 34 + 2 * r) : wg_load16(p + 32 + 2 * r);
         for (int l = 0; l < 4; l++) {
             const uint32_t bits = high >> (type == WG_IQ1_S ? 3 : 4) * l & 7;
             const uint32_t down = type == WG_IQ1_S ? high >> 15 : high >> (4 * l + 3) & 1;
@@ -97,7 +83,7 @@ static void read_iq1(int type, const uint8_t *p, wg_block *out)
             out->scale[r] = odd(high >> 12 & 7);
             continue;
         }
-        const uint32_t three = (uint32_t)load16(scales + r / 2 * 2) >> 6 * (r % 2);
+        const uint32_t three = (uint32_t)wg_load16(scales + r / 2 * 2) >> 6 * (r % 2);
         out->scale[2 * r] = odd(three & 7), out->scale[2 * r + 1] = odd(three >> 3 & 7);
     }
 }
@@ -115,7 +101,7 @@ static void read_ternary(int type, const uint8_t *p, wg_block *out)
 {
     uint8_t *code = out->code;
     memset(out->scale, 1, RUNS);
-    out->d = load16(p + (type == WG_TQ1_0 ? 52 : 64));
+    out->d = wg_load16(p + (type == WG_TQ1_0 ? 52 : 64));
     if (type == WG_TQ1_0) {
         code = put_digits(p, 32, 5, code);
         code = put_digits(p + 32, 16, 5, code);

@@ -14,21 +14,7 @@ const uint8_t wg_iq3_xxs_table[16] = { 130, 134, 138, 142, 146, 150, 154, 159, 1
 const uint8_t wg_iq3_s_table[16] = { 129, 131, 133, 135, 137, 139, 141, 143, 127, 125, 123, 121, 119, 117, 115, 113 };
 const uint8_t wg_mxfp4_table[16] = { 128, 129, 130, 131, 132, 134, 136, 140, 128, 127, 126, 125, 124, 122, 120, 116 };
 
-static uint16_t load16(const uint8_t *p)
-{
-    uint16_t h;
-    memcpy(&h, p, sizeof h);
-    return h;
-}
-
 /* Codes are made four at a time, in the bytes of a word. */
-static uint32_t load32(const uint8_t *p)
-{
-    uint32_t w;
-    memcpy(&w, p, sizeof w);
-    return w;
-}
-
 static void store32(uint8_t *p, uint32_t w) { memcpy(p, &w, sizeof w); }
 
 /* Bit 0 of every byte, both bits 0 and 1, and the low half of every byte of a word. */
@@ -42,9 +28,9 @@ static uint32_t spread(uint32_t n) { return (n & 15) * 0x00204081u & ONES; }
 /* 32 nibbles from 16 bytes; `high`: 32 fifth bits, or NULL. */
 static void nibbles32(const uint8_t *q, const uint8_t *high, uint8_t *code)
 {
-    const uint32_t h = high ? load32(high) : 0;
+    const uint32_t h = high ? wg_load32(high) : 0;
     for (int j = 0; j < 16; j += 4) {
-        const uint32_t w = load32(q + j);
+        const uint32_t w = wg_load32(q + j);
         store32(code + j, (w & LOW) | spread(h >> j) << 4);
         store32(code + 16 + j, (w >> 4 & LOW) | spread(h >> (16 + j)) << 4);
     }
@@ -66,7 +52,7 @@ static void codes_k(const uint8_t *q, const uint8_t *high, uint8_t *code)
 {
     for (int g = 0; g < 4; g++, q += 32, code += 64)
         for (int l = 0; l < 32; l += 4) {
-            const uint32_t w = load32(q + l), h = high ? load32(high + l) >> 2 * g : 0;
+            const uint32_t w = wg_load32(q + l), h = high ? wg_load32(high + l) >> 2 * g : 0;
             store32(code + l, (w & LOW) | (h & ONES) << 4);
             store32(code + 32 + l, (w >> 4 & LOW) | (h >> 1 & ONES) << 4);
         }
@@ -77,7 +63,7 @@ static void codes_q6(const uint8_t *low, const uint8_t *high, uint8_t *code)
 {
     for (int half = 0; half < 2; half++, low += 64, high += 32, code += 128)
         for (int l = 0; l < 32; l += 4) {
-            const uint32_t w = load32(low + l), v = load32(low + 32 + l), h = load32(high + l);
+            const uint32_t w = wg_load32(low + l), v = wg_load32(low + 32 + l), h = wg_load32(high + l);
             store32(code + l, (w & LOW) | (h & PAIRS) << 4);
             store32(code + 32 + l, (v & LOW) | (h >> 2 & PAIRS) << 4);
             store32(code + 64 + l, (w >> 4 & LOW) | (h >> 4 & PAIRS) << 4);
@@ -90,7 +76,7 @@ static void codes_q2(const uint8_t *q, const uint8_t *high, uint8_t *code)
 {
     for (int run = 0; run < 8; run++, code += 32)
         for (int l = 0; l < 32; l += 4) {
-            const uint32_t w = load32(q + 32 * (run / 4) + l), h = high ? load32(high + l) : 0;
+            const uint32_t w = wg_load32(q + 32 * (run / 4) + l), h = high ? wg_load32(high + l) : 0;
             store32(code + l, (w >> 2 * (run % 4) & PAIRS) | (h >> run & ONES) << 2);
         }
 }
@@ -105,7 +91,8 @@ static void scales_q3(const uint8_t *b, int8_t *scale)
 /* Eight scales: their low halves in 4 bytes, two higher bits each in the 16-bit word before them; 32 is 0. */
 static void scales_iq4_xs(const uint8_t *b, int8_t *scale)
 {
-    for (int s = 0; s < 8; s++) scale[s] = (int8_t)(((b[2 + s / 2] >> 4 * (s % 2) & 15) | (load16(b) >> 2 * s & 3) << 4) - 32);
+    for (int s = 0; s < 8; s++)
+        scale[s] = (int8_t)(((b[2 + s / 2] >> 4 * (s % 2) & 15) | (wg_load16(b) >> 2 * s & 3) << 4) - 32);
 }
 
 /* 2^(e - 128) as a bf16, subnormal below e = 2: half of the scale of E8M0, because the table has twice the values. */
@@ -115,7 +102,7 @@ int wg_block_read(int type, const void *src, wg_block *out)
 {
     const uint8_t *p = src;
     out->n = out->run = 32;
-    out->d = load16(p);
+    out->d = wg_load16(p);
     switch (type) {
     case WG_Q8_0:
         for (int j = 0; j < 32; j++) out->code[j] = p[2 + j] ^ 0x80;
@@ -129,7 +116,7 @@ int wg_block_read(int type, const void *src, wg_block *out)
     case WG_Q5_0: nibbles32(p + 6, p + 2, out->code); return 0;
     case WG_Q4_1:
     case WG_Q5_1:
-        out->m = load16(p + 2);
+        out->m = wg_load16(p + 2);
         if (type == WG_Q4_1) nibbles32(p + 4, NULL, out->code);
         else nibbles32(p + 8, p + 4, out->code);
         return 0;
@@ -145,22 +132,22 @@ int wg_block_read(int type, const void *src, wg_block *out)
     case WG_Q2_K:
         out->n = 256;
         out->run = 16;
-        out->d = load16(p + 80);
-        out->m = load16(p + 82);
+        out->d = wg_load16(p + 80);
+        out->m = wg_load16(p + 82);
         for (int s = 0; s < 16; s++) out->scale[s] = p[s] & 15, out->min[s] = p[s] >> 4;
         codes_q2(p + 16, NULL, out->code);
         return 0;
     case WG_Q3_K:
         out->n = 256;
         out->run = 16;
-        out->d = load16(p + 108);
+        out->d = wg_load16(p + 108);
         scales_q3(p + 96, out->scale);
         codes_q2(p + 32, p, out->code);
         return 0;
     case WG_Q4_K:
     case WG_Q5_K:
         out->n = 256;
-        out->m = load16(p + 2);
+        out->m = wg_load16(p + 2);
         scales_k(p + 4, out);
         if (type == WG_Q4_K) codes_k(p + 16, NULL, out->code);
         else codes_k(p + 48, p + 16, out->code);
@@ -168,7 +155,7 @@ int wg_block_read(int type, const void *src, wg_block *out)
     case WG_Q6_K:
         out->n = 256;
         out->run = 16;
-        out->d = load16(p + 208);
+        out->d = wg_load16(p + 208);
         memcpy(out->scale, p + 192, 16);
         codes_q6(p, p + 128, out->code);
         return 0;

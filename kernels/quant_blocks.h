@@ -21,6 +21,20 @@ typedef struct wg_block {
     uint8_t min[16];
 } wg_block;
 
+/* Little-endian numbers at any alignment. */
+static inline uint16_t wg_load16(const uint8_t *p)
+{
+    uint16_t h;
+    memcpy(&h, p, sizeof h);
+    return h;
+}
+static inline uint32_t wg_load32(const uint8_t *p)
+{
+    uint32_t w;
+    memcpy(&w, p, sizeof w);
+    return w;
+}
+
 WG_HD static inline int wg_is_quantised(int type) { return !wg_type_is_float(type); }
 
 /* One column of the list of types (type_list.h) for a type of it; `other` for the rest. */

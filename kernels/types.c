@@ -135,13 +135,6 @@ uint8_t wg_f32_to_f8(float x)
 
 enum { BLOCK = 32 }; /* elements of the written blocks: scales, then the integers */
 
-static uint16_t load16(const uint8_t *p)
-{
-    uint16_t h;
-    memcpy(&h, p, sizeof h);
-    return h;
-}
-
 static int blocks_to_f32(int type, const uint8_t *src, float *dst, size_t n)
 {
     const wg_type_info *t = wg_type_get(type);
@@ -330,10 +323,10 @@ int wg_row_to_f32(int type, const void *src, float *dst, size_t n)
     switch (type) {
     case WG_F32: memcpy(dst, src, n * sizeof *dst); return 0;
     case WG_F16:
-        for (size_t i = 0; i < n; i++) dst[i] = wg_f16_to_f32(load16(p + 2 * i));
+        for (size_t i = 0; i < n; i++) dst[i] = wg_f16_to_f32(wg_load16(p + 2 * i));
         return 0;
     case WG_BF16:
-        for (size_t i = 0; i < n; i++) dst[i] = wg_bf16_to_f32(load16(p + 2 * i));
+        for (size_t i = 0; i < n; i++) dst[i] = wg_bf16_to_f32(wg_load16(p + 2 * i));
         return 0;
     case WG_F8_E4M3: f8_to_f32(p, dst, n); return 0;
     default: return blocks_to_f32(type, src, dst, n);

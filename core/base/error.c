@@ -6,32 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct {
-    const char *name, *text;
-} status_rows[] = {
-#define X(name, text) { #name, text },
-    WG_STATUS_MAP(X)
-#undef X
-};
-
-enum { STATUS_ROWS = (int)(sizeof status_rows / sizeof status_rows[0]) };
-
-static int row_of(wg_status s)
-{
-    const int i = (int)s - WG_STATUS_BASE - 1;
-    return i >= 0 && i < STATUS_ROWS ? i : -1;
-}
-
 const char *wg_status_name(wg_status s)
 {
-    const int i = row_of(s);
-    return s == WG_OK ? "OK" : i >= 0 ? status_rows[i].name : "UNKNOWN";
-}
-
-const char *wg_status_text(wg_status s)
-{
-    const int i = row_of(s);
-    return s == WG_OK ? "success" : i >= 0 ? status_rows[i].text : "unknown status";
+    static const char *const names[] = {
+#define X(name) #name,
+        WG_STATUS_MAP(X)
+#undef X
+    };
+    const int i = (int)s - WG_STATUS_BASE - 1;
+    return s == WG_OK ? "OK" : i >= 0 && i < (int)(sizeof names / sizeof *names) ? names[i] : "UNKNOWN";
 }
 
 /* Drops the continuation bytes of a UTF-8 sequence that the end of the buffer cut in two. */

@@ -8,25 +8,25 @@
 #include <stdbool.h>
 
 #define WG_STATUS_MAP(X)                                                                                                       \
-    X(EINVAL, "invalid argument")                                                                                              \
-    X(ENOMEM, "out of memory")                                                                                                 \
-    X(EIO, "input/output error")                                                                                               \
-    X(ENOENT, "no such file")                                                                                                  \
-    X(EFORMAT, "malformed file")                                                                                               \
-    X(EUNSUPPORTED, "not supported")                                                                                           \
-    X(ECONFIG, "invalid configuration")                                                                                        \
-    X(EMODEL, "unusable model")                                                                                                \
-    X(EVOCAB, "vocabularies differ")                                                                                           \
-    X(ELAW, "verifier cannot check this kind of draft")                                                                        \
-    X(EFULL, "no free KV page")                                                                                                \
-    X(ECONTEXT, "context length exceeded")                                                                                     \
-    X(EREPLAY, "a second pass differs from the timed one")                                                                     \
-    X(EINTERRUPTED, "interrupted")
+    X(EINVAL)       /* invalid argument */                                                                                     \
+    X(ENOMEM)       /* out of memory */                                                                                        \
+    X(EIO)          /* input/output error */                                                                                   \
+    X(ENOENT)       /* no such file */                                                                                         \
+    X(EFORMAT)      /* malformed file */                                                                                       \
+    X(EUNSUPPORTED) /* not supported */                                                                                        \
+    X(ECONFIG)      /* invalid configuration */                                                                                \
+    X(EMODEL)       /* unusable model */                                                                                       \
+    X(EVOCAB)       /* vocabularies differ */                                                                                  \
+    X(ELAW)         /* verifier cannot check this kind of draft */                                                             \
+    X(EFULL)        /* no free KV page */                                                                                      \
+    X(ECONTEXT)     /* context length exceeded */                                                                              \
+    X(EREPLAY)      /* a second pass differs from the timed one */                                                             \
+    X(EINTERRUPTED) /* interrupted */
 
 typedef enum wg_status {
     WG_OK = 0,
     WG_STATUS_BASE = 1000,
-#define X(name, text) WG_##name,
+#define X(name) WG_##name,
     WG_STATUS_MAP(X)
 #undef X
 } wg_status;
@@ -39,9 +39,8 @@ typedef struct wg_error {
     char text[WG_ERROR_TEXT]; /* NUL-terminated UTF-8, no trailing newline */
 } wg_error;
 
-/* The name of a code ("EFORMAT") and its one-line meaning. Never NULL. */
+/* The name of a code ("EFORMAT"). Never NULL. */
 const char *wg_status_name(wg_status s);
-const char *wg_status_text(wg_status s);
 
 /* Fills err (which may be NULL) and returns code, so that a failure is one line: return wg_fail(err, WG_EIO, "..."). */
 wg_status wg_fail(wg_error *err, wg_status code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

@@ -345,16 +345,9 @@ typedef struct sink {
 static void put(sink *s, const char *p, size_t n)
 {
     if (s->failed) return;
-    if (s->n + n + 1 > s->size) {
-        size_t size = s->size ? s->size : 256;
-        while (size < s->n + n + 1) size *= 2;
-        char *more = wg_realloc(s->text, size, 1);
-        if (!more) {
-            s->failed = true;
-            return;
-        }
-        s->text = more;
-        s->size = size;
+    if (wg_grow((void **)&s->text, &s->size, s->n + n + 1, 1, "JSON text", NULL)) {
+        s->failed = true;
+        return;
     }
     memcpy(s->text + s->n, p, n);
     s->n += n;

@@ -123,6 +123,18 @@ void *wg_realloc(void *p, size_t n, size_t size)
     return q;
 }
 
+wg_status wg_grow(void **p, size_t *room, size_t need, size_t size, const char *what, wg_error *err)
+{
+    if (need <= *room) return WG_OK;
+    size_t more = *room > 0 ? *room : 64;
+    while (more < need) more = more > SIZE_MAX / 2 ? need : 2 * more;
+    void *q = wg_realloc(*p, more, size);
+    if (!q) return wg_nomem(err, more > SIZE_MAX / size ? SIZE_MAX : more * size, what);
+    *p = q;
+    *room = more;
+    return WG_OK;
+}
+
 void wg_free(void *p)
 {
     if (!p) return;

@@ -29,6 +29,10 @@ void *wg_realloc(void *p, size_t n, size_t size) __attribute__((warn_unused_resu
 /* Advises large pages for a block that will be written whole: fewer faults then, and fewer misses of the TLB later. */
 void wg_mem_large_pages(void *p, size_t bytes);
 
+/* Makes room for `need` elements of `size` bytes in *p, which has *room: twice as much as there was, or more. ENOMEM: nothing
+ * has changed; what: what the memory is for. */
+wg_status wg_grow(void **p, size_t *room, size_t need, size_t size, const char *what, wg_error *err);
+
 void wg_free(void *p); /* NULL is fine */
 
 /* A copy of a string or of its first n bytes (NUL added); NULL when out of memory. */

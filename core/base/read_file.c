@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Reading whole files. Pipes have no length, so the buffer grows as bytes arrive. */
+ * Reading and mapping whole files. Pipes have no length, so the buffer grows as bytes arrive. */
 #include "core/base/read_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/mem.h"
@@ -28,13 +30,16 @@ static wg_status load(int fd, const char *path, size_t most, char **bytes, size_
     }
 }
 
+static wg_status cannot_open(const char *path, wg_error *err)
+{
+    if (errno == ENOENT) return wg_fail(err, WG_ENOENT, "%s: there is no such file", path);
+    return wg_fail(err, WG_EIO, "%s: cannot open: %s", path, strerror(errno));
+}
+
 wg_status wg_read_file(const char *path, size_t most, char **bytes, size_t *n, wg_error *err)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        if (errno == ENOENT) return wg_fail(err, WG_ENOENT, "%s: there is no such file", path);
-        return wg_fail(err, WG_EIO, "%s: cannot open: %s", path, strerror(errno));
-    }
+    if (fd < 0) return cannot_open(path, err);
     char *p = NULL;
     size_t size = 0;
     const wg_status s = load(fd, path, most, &p, &size, err);
@@ -45,5 +50,21 @@ wg_status wg_read_file(const char *path, size_t most, char **bytes, size_t *n, w
     }
     *bytes = p;
     *n = size;
+    return WG_OK;
+}
+
+wg_status wg_map_file(const char *path, const char *unfit, void **base, size_t *bytes, wg_error *err)
+{
+    struct stat st;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return cannot_open(path, err);
+    const bool fine = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
+    void *p = fine ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    const int why = errno;
+    close(fd);
+    if (!fine) return wg_fail(err, WG_EFORMAT, "%s: %s", path, unfit);
+    if (p == MAP_FAILED) return wg_fail(err, WG_EIO, "%s: cannot map into memory: %s", path, strerror(why));
+    *base = p;
+    *bytes = (size_t)st.st_size;
     return WG_OK;
 }

@@ -11,6 +11,10 @@
  * are more than `most` bytes. */
 wg_status wg_read_file(const char *path, size_t most, char **bytes, size_t *n, wg_error *err);
 
+/* Maps a file for reading, to be unmapped with munmap. A pipe in its place is refused, not waited for. Errors: ENOENT, EIO;
+ * EFORMAT with this text: it is empty or no regular file. */
+wg_status wg_map_file(const char *path, const char *unfit, void **base, size_t *bytes, wg_error *err);
+
 /* The bytes of a byte order mark (UTF-8) that a text begins with: 3 or 0. Editors on Windows write one. */
 static inline size_t wg_byte_order_mark(const char *text, size_t n)
 {

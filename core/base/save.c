@@ -1,18 +1,80 @@
 /* SPDX-License-Identifier: MIT
- * Atomic file writes. */
+ * Atomic writes of files and folders. */
 #include "core/base/save.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/make_path.h"
 #include "core/base/mem.h"
-#include "core/base/part_lock.h"
+
+/* ---- parts: temporary files and folders beside their final name NAME: NAME.PID-I.part, NAME.PID.part. Their writer holds a
+ * lock (flock), which ends with the process in any case, so the next writer of NAME can recognise and remove parts of killed
+ * processes. On file systems without locks nothing is removed. */
+
+/* Locks a new part, open as fd, until its last descriptor is closed. False: another process took it for an abandoned one and
+ * removed it; make another. */
+static bool lock_part(int fd)
+{
+    struct stat st;
+    if (flock(fd, LOCK_EX)) return true; /* no locks, so nothing is swept */
+    return fstat(fd, &st) != 0 || st.st_nlink > 0;
+}
+
+/* Removes a folder and the files in it. */
+static void remove_folder(const char *path)
+{
+    DIR *d = opendir(path);
+    for (const struct dirent *e; d && (e = readdir(d));)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) (void)unlinkat(dirfd(d), e->d_name, 0);
+    if (d) closedir(d), (void)rmdir(path);
+}
+
+/* "NAME.123.part" or "NAME.123-4.part". */
+static bool is_part_of(const char *name, const char *base)
+{
+    const size_t n = strlen(base);
+    if (strncmp(name, base, n) != 0 || name[n] != '.') return false;
+    const size_t digits = strspn(name + n + 1, "0123456789-");
+    return digits > 0 && !strcmp(name + n + 1 + digits, ".part");
+}
+
+/* Removes the abandoned parts of NAME (path): files, and folders of files. */
+static void sweep_parts(const char *path)
+{
+    char folder[PATH_MAX], base[NAME_MAX + 1], part[PATH_MAX + NAME_MAX + 2];
+    struct stat st;
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') n--;
+    const char *slash = memrchr(path, '/', n);
+    const size_t dir = slash ? (size_t)(slash - path) + 1 : 0;
+    if (dir >= sizeof folder || n - dir >= sizeof base) return;
+    snprintf(folder, sizeof folder, "%.*s", dir ? (int)dir : 1, dir ? path : ".");
+    snprintf(base, sizeof base, "%.*s", (int)(n - dir), path + dir);
+    DIR *d = opendir(folder);
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        if (!is_part_of(e->d_name, base)) continue;
+        snprintf(part, sizeof part, "%s/%s", folder, e->d_name);
+        const int fd = open(part, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        if (fd < 0) continue;
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0) {
+            if (S_ISDIR(st.st_mode)) remove_folder(part);
+            else if (S_ISREG(st.st_mode)) (void)unlink(part);
+        }
+        close(fd);
+    }
+    if (d) closedir(d);
+}
+
+/* ---- files */
 
 enum { SAVE_BUFFER = 1 << 16 };
 
@@ -46,11 +108,11 @@ static wg_status open_part(wg_save *s, wg_error *err)
     const size_t size = strlen(s->path) + 48;
     s->part = wg_alloc(size, 1);
     if (!s->part) return wg_nomem(err, size, "a file name");
-    wg_part_sweep(s->path);
+    sweep_parts(s->path);
     for (int i = 0; i < 100; i++) {
         snprintf(s->part, size, "%s.%ld-%d.part", s->path, (long)getpid(), i);
         s->fd = open(s->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (s->fd >= 0 && wg_part_lock(s->fd)) {
+        if (s->fd >= 0 && lock_part(s->fd)) {
             s->lock = dup(s->fd);
             return WG_OK;
         }
@@ -194,4 +256,88 @@ void wg_save_abort(wg_save *s)
     if (s->lock >= 0) close(s->lock);
     wg_free(s->path);
     wg_free(s);
+}
+
+/* ---- folders */
+
+struct wg_save_folder {
+    char *path, part[WG_SAVE_FOLDER_PATH];
+    int lock; /* the part, locked; -1: it cannot be */
+};
+
+static bool is_empty(const char *folder)
+{
+    int n = 0;
+    DIR *d = opendir(folder);
+    for (const struct dirent *e; d && (e = readdir(d));) n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    if (d) closedir(d);
+    return n == 0;
+}
+
+static wg_status make_part(wg_save_folder *f, wg_error *err)
+{
+    size_t n = strlen(f->path);
+    struct stat st;
+    while (n > 1 && f->path[n - 1] == '/') n--;
+    if (n == 0) return wg_fail(err, WG_EINVAL, "the name of a folder is empty");
+    if (n + 40 > sizeof f->part) return wg_fail(err, WG_EINVAL, "a path of %zu bytes; expected a shorter one", n);
+    if (stat(f->path, &st) == 0 && !S_ISDIR(st.st_mode))
+        return wg_fail(err, WG_EINVAL, "%s: is a file; expected the name of a folder that does not exist, or is empty",
+                       f->path);
+    if (stat(f->path, &st) == 0 && !is_empty(f->path))
+        return wg_fail(err, WG_EINVAL, "%s: is a folder with files in it; name one that does not exist, or remove it first",
+                       f->path);
+    WG_TRY(wg_make_parents(f->path, err));
+    sweep_parts(f->path);
+    snprintf(f->part, sizeof f->part, "%.*s.%ld.part", (int)n, f->path, (long)getpid());
+    while (mkdir(f->part, 0777) == 0) {
+        f->lock = open(f->part, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (f->lock < 0 || lock_part(f->lock)) return WG_OK;
+        close(f->lock);
+    }
+    return wg_fail(err, WG_EIO, "%s: cannot create a folder beside it: %s", f->path, strerror(errno));
+}
+
+wg_status wg_save_folder_open(wg_save_folder **out, const char *path, wg_error *err)
+{
+    wg_save_folder *f = *out = wg_calloc(1, sizeof *f);
+    if (!f || !(f->path = wg_strdup(path))) {
+        wg_free(f);
+        *out = NULL;
+        return wg_nomem(err, sizeof *f + strlen(path), "a folder");
+    }
+    f->lock = -1;
+    const wg_status s = make_part(f, err);
+    if (s == WG_OK) return s;
+    wg_free(f->path);
+    wg_free(f);
+    *out = NULL;
+    return s;
+}
+
+const char *wg_save_folder_part(const wg_save_folder *f) { return f->part; }
+
+static void close_folder(wg_save_folder *f)
+{
+    if (f->lock >= 0) close(f->lock);
+    wg_free(f->path);
+    wg_free(f);
+}
+
+void wg_save_folder_abort(wg_save_folder *f)
+{
+    if (!f) return;
+    remove_folder(f->part);
+    close_folder(f);
+}
+
+wg_status wg_save_folder_commit(wg_save_folder *f, wg_error *err)
+{
+    if (rename(f->part, f->path) == 0) { /* replaces an empty folder */
+        close_folder(f);
+        return WG_OK;
+    }
+    const wg_status s = wg_fail(err, WG_EIO, "%s: cannot give the folder its name: %s", f->path, strerror(errno));
+    wg_save_folder_abort(f);
+    return s;
 }

@@ -5,17 +5,13 @@
 #include "core/file/dialect.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <fnmatch.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/base/mem.h"
+#include "core/base/read_file.h"
 #include "core/file/safetensors.h"
 
 enum { EAGLE_3, EAGLE, P_EAGLE, MEDUSA, HYDRA, MTP, DFLASH, DFLASH_2, DSPARK, DOMINO, MLP_SPECULATOR };
@@ -116,18 +112,10 @@ void wg_tensor_list_free(wg_tensor_list *list)
     *list = (wg_tensor_list){ 0 };
 }
 
-/* Room for `more` tensors. */
-static wg_listed_tensor *grow(wg_tensor_list *list, size_t more, wg_error *err)
-{
-    wg_listed_tensor *all = wg_realloc(list->tensor, list->n + more + 1, sizeof *all);
-    if (!all) (void)wg_nomem(err, (list->n + more) * sizeof *all, "a list of tensors");
-    else list->tensor = all;
-    return all;
-}
-
 static wg_status push(wg_tensor_list *list, const char *name, const char *type, const int64_t *dim, int n_dims, size_t bytes,
                       wg_error *err)
 {
+    WG_TRY(wg_grow((void **)&list->tensor, &list->room, list->n + 1, sizeof *list->tensor, "a list of tensors", err));
     wg_listed_tensor *t = &list->tensor[list->n];
     *t = (wg_listed_tensor){ .name = wg_strdup(name), .type = wg_strdup(type), .n_dims = n_dims, .bytes = bytes };
     memcpy(t->dim, dim, sizeof t->dim);
@@ -139,7 +127,7 @@ wg_status wg_tensor_list_of(wg_tensor_list *out, const wg_weights *w, wg_error *
 {
     *out = (wg_tensor_list){ .files = 1, .bytes = wg_weights_file_bytes(w) };
     const int n = wg_weights_count(w);
-    wg_status s = grow(out, (size_t)n, err) ? WG_OK : WG_ENOMEM;
+    wg_status s = WG_OK;
     for (int i = 0; i < n && !s; i++) {
         const wg_tensor *t = wg_weights_at(w, i);
         s = push(out, t->name, wg_type_name(t->type), t->dim, t->n_dims, t->bytes, err);
@@ -152,7 +140,7 @@ static wg_status add_bytes(wg_tensor_list *list, const char *path, const void *b
 {
     wg_safetensors file = { 0 };
     WG_TRY(wg_safetensors_read(&file, path, bytes, n, err));
-    wg_status s = grow(list, file.n, err) ? WG_OK : WG_ENOMEM;
+    wg_status s = WG_OK;
     for (size_t i = 0; i < file.n && !s; i++) {
         const wg_safetensor *t = &file.tensor[i];
         s = push(list, t->name, t->dtype, t->dim, t->n_dims, t->bytes, err);
@@ -163,16 +151,13 @@ static wg_status add_bytes(wg_tensor_list *list, const char *path, const void *b
 
 static wg_status add_file(wg_tensor_list *list, const char *path, wg_error *err)
 {
-    struct stat st;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    const bool fine = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
-    void *p = fine ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-    if (fd >= 0) close(fd);
-    if (p == MAP_FAILED) return wg_fail(err, WG_EIO, "%s: cannot be read as a file of tensors", path);
-    const wg_status s = add_bytes(list, path, p, (size_t)st.st_size, err);
-    munmap(p, (size_t)st.st_size);
+    void *p;
+    size_t n;
+    if (wg_map_file(path, "", &p, &n, NULL)) return wg_fail(err, WG_EIO, "%s: cannot be read as a file of tensors", path);
+    const wg_status s = add_bytes(list, path, p, n, err);
+    munmap(p, n);
     list->files++;
-    list->bytes += (size_t)st.st_size;
+    list->bytes += n;
     return s;
 }
 

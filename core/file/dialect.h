@@ -16,7 +16,7 @@ typedef struct wg_listed_tensor {
 
 typedef struct wg_tensor_list {
     wg_listed_tensor *tensor;
-    size_t n, files;
+    size_t n, room, files;
     size_t bytes; /* of the files */
 } wg_tensor_list;
 

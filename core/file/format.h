@@ -86,10 +86,11 @@ wg_tensor *wg_weights_add_tensor(wg_weights *w, char *name);
 /* Builds both tables of names, or rebuilds them. EFORMAT: a name occurs twice. */
 wg_status wg_weights_index(wg_weights *w, wg_error *err);
 
-/* Weights that are described by the head of a GGUF file: `whole` bytes of untouched memory that begin with the n bytes of a
- * head (copied). Takes over the maker, also on failure. */
-wg_status wg_weights_open_made(wg_weights **out, const char *name, const void *head, size_t n, size_t whole,
-                               const wg_maker *maker, wg_error *err);
+/* Weights that are described by what was written to `g`, which is closed: a file that never exists. Takes over the maker too.
+ * Both also on failure. */
+struct wg_gguf_writer;
+wg_status wg_weights_open_made(wg_weights **out, const char *name, struct wg_gguf_writer *g, const wg_maker *maker,
+                               wg_error *err);
 
 /* Opens a single file, which may be a part of a model in several files. */
 wg_status wg_weights_open_file(wg_weights **out, const char *path, wg_error *err);
@@ -106,7 +107,6 @@ wg_status wg_llama2c_read(wg_weights *w, wg_error *err);
 
 /* Sets tokenizer.ggml.* of a GGUF file from the n bytes of a llama2.c tokenizer.bin of `vocab` tokens; `name` stands for its
  * path. EFORMAT names the token and the byte. */
-struct wg_gguf_writer;
 wg_status wg_llama2c_tokenizer(struct wg_gguf_writer *g, const char *name, const char *bytes, size_t n, int64_t vocab,
                                wg_error *err);
 

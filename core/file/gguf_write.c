@@ -41,17 +41,7 @@ static bool failed(const wg_gguf_writer *g) { return g->first.code != WG_OK; }
 static void put(wg_gguf_writer *g, bytes *b, const void *p, size_t n)
 {
     if (failed(g) || n == 0) return;
-    if (n > b->room - b->n) {
-        size_t room = b->room ? b->room : 4096;
-        while (room - b->n < n) room *= 2;
-        uint8_t *more = wg_realloc(b->p, room, 1);
-        if (!more) {
-            wg_nomem(&g->first, room, "GGUF metadata");
-            return;
-        }
-        b->p = more;
-        b->room = room;
-    }
+    if (wg_grow((void **)&b->p, &b->room, b->n + n, 1, "GGUF metadata", &g->first)) return;
     memcpy(b->p + b->n, p, n);
     b->n += n;
 }
@@ -194,16 +184,8 @@ void wg_gguf_add(wg_gguf_writer *g, const wg_tensor *t, wg_gguf_fill_fn *fill, v
 {
     size_t size;
     if (failed(g) || check_tensor(g, t, &size) != WG_OK) return;
-    if (g->n_tensors == g->room_tensors) {
-        const size_t room = g->room_tensors ? g->room_tensors * 2 : 32;
-        entry *more = wg_realloc(g->tensor, room, sizeof *more);
-        if (!more) {
-            wg_nomem(&g->first, room * sizeof *more, "the tensor list");
-            return;
-        }
-        g->tensor = more;
-        g->room_tensors = room;
-    }
+    if (wg_grow((void **)&g->tensor, &g->room_tensors, g->n_tensors + 1, sizeof *g->tensor, "the tensor list", &g->first))
+        return;
     entry *e = &g->tensor[g->n_tensors++];
     *e = (entry){ .t = *t, .fill = fill, .user = user };
     memcpy(e->name, t->name, strlen(t->name) + 1);

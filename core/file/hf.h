@@ -26,6 +26,12 @@ static inline const json_t *wg_hf_member(const json_t *o, const char *key)
 /* Naming styles of keys and tensors of model types. */
 typedef enum wg_hf_style { WG_HF_USUAL, WG_HF_GPT2, WG_HF_NEOX, WG_HF_FALCON, WG_HF_MPT, WG_HF_STYLES } wg_hf_style;
 
+/* Opens a file of a folder; NULL: there is none of this name. EFORMAT, EIO. */
+wg_status wg_hf_open_json(wg_json **out, const char *folder, const char *name, wg_error *err);
+
+/* The text of a special token, which is a text or an object whose `content` is the text; s NULL: it is neither. */
+wg_text wg_hf_token_text(const json_t *v);
+
 /* The contents of config.json. */
 typedef struct wg_hf_config {
     const char *family; /* general.architecture of GGUF */
@@ -87,6 +93,10 @@ wg_status wg_hf_ids_read(wg_hf_ids *out, const wg_json *generation, const wg_jso
  * WG_HF_BEYOND ids may lie beyond the embedding: their tokens are known, so that a prompt which has one is refused. Errors:
  * EMODEL (structure: the place, what was expected), EUNSUPPORTED (a step of the pipeline that is not implemented, by name). */
 wg_status wg_hf_tokenizer(wg_gguf_writer *g, const wg_json *tokenizer, const wg_hf_ids *ids, int vocab, wg_error *err);
+
+/* The pre_tokenizer of tokenizer.json with the steps of a row. */
+struct wg_pretok_row;
+json_t *wg_hf_pretok_json(const struct wg_pretok_row *row);
 
 /* Sets tokenizer.chat_template and its variants, and the texts of the special tokens that templates print, from
  * chat_template.jinja, additional_chat_templates, tokenizer_config.json and chat_template.json, where the folder has them.

@@ -16,13 +16,13 @@ enum { PATH = 4096 };
 /* A token is a text, or an object whose `content` is the text. */
 static const json_t *content_of(const json_t *v) { return json_is_object(v) ? json_object_get(v, "content") : v; }
 
-static wg_text text_of(const json_t *v)
+wg_text wg_hf_token_text(const json_t *v)
 {
     v = content_of(v);
     return (wg_text){ json_string_value(v), json_string_length(v) };
 }
 
-static wg_status open_file(wg_json **out, const char *folder, const char *name, wg_error *err)
+wg_status wg_hf_open_json(wg_json **out, const char *folder, const char *name, wg_error *err)
 {
     char path[PATH];
     *out = NULL;
@@ -58,7 +58,7 @@ static wg_status read_decoder(wg_hf_added *a, const json_t *decoder, wg_error *e
         char *end;
         errno = 0;
         wg_hf_token *t = &a->token[a->n++];
-        *t = (wg_hf_token){ .text = text_of(v),
+        *t = (wg_hf_token){ .text = wg_hf_token_text(v),
                             .id = strtol(key, &end, 10),
                             .special = json_is_true(wg_hf_member(v, "special")) };
         for (int k = 0; k < 3; k++) t->flags |= json_is_true(wg_hf_member(v, flag[k])) << k;
@@ -121,15 +121,15 @@ wg_status wg_hf_added_read(wg_hf_added *a, const char *folder, wg_error *err)
 {
     wg_json *special = NULL;
     *a = (wg_hf_added){ .add_bos = -1, .add_eos = -1 };
-    wg_status s = open_file(&a->config, folder, "tokenizer_config.json", err);
-    if (!s) s = open_file(&a->list, folder, "added_tokens.json", err);
-    if (!s) s = open_file(&special, folder, "special_tokens_map.json", err);
+    wg_status s = wg_hf_open_json(&a->config, folder, "tokenizer_config.json", err);
+    if (!s) s = wg_hf_open_json(&a->list, folder, "added_tokens.json", err);
+    if (!s) s = wg_hf_open_json(&special, folder, "special_tokens_map.json", err);
     if (!s) s = read_tokens(a, special, err);
     if (!s) s = read_flag(a, "add_bos_token", &a->add_bos, err);
     if (!s) s = read_flag(a, "add_eos_token", &a->add_eos, err);
     a->metaspace = metaspace_of(root_of(a->config));
-    a->bos = text_of(wg_hf_member(root_of(a->config), "bos_token"));
-    a->eos = text_of(wg_hf_member(root_of(a->config), "eos_token"));
+    a->bos = wg_hf_token_text(wg_hf_member(root_of(a->config), "bos_token"));
+    a->eos = wg_hf_token_text(wg_hf_member(root_of(a->config), "eos_token"));
     wg_json_close(special);
     if (s) wg_hf_added_close(a);
     return s;

@@ -18,11 +18,10 @@
 #define KEY "tokenizer.chat_template"
 enum { TEMPLATE_MOST = 1 << 20, PATH = 4096 };
 
-/* A special token is a text, or an object whose `content` is the text. */
 static void set_token(wg_gguf_writer *g, const char *key, const json_t *v)
 {
-    if (json_is_object(v)) v = json_object_get(v, "content");
-    if (json_is_string(v)) wg_gguf_set_string(g, key, json_string_value(v), json_string_length(v));
+    const wg_text text = wg_hf_token_text(v);
+    if (text.s) wg_gguf_set_string(g, key, text.s, text.n);
 }
 
 /* What a folder has so far: a template that is used without a name, and any. */
@@ -61,25 +60,20 @@ static wg_status set_templates(wg_gguf_writer *g, const json_t *v, const char *p
     return WG_OK;
 }
 
-/* Where there are templates already, the file's are not read. */
-static wg_status read_config(wg_gguf_writer *g, const char *path, templates *t, wg_error *err)
+/* The templates of a file of the folder if they are `wanted`; with `tokens` its special tokens. */
+static wg_status read_json(wg_gguf_writer *g, const char *folder, const char *name, bool tokens, bool wanted, templates *t,
+                           wg_error *err)
 {
     wg_json *doc;
-    WG_TRY(wg_json_open_foreign(&doc, path, err));
-    const json_t *root = wg_json_root(doc), *v = t->any ? NULL : json_object_get(root, "chat_template");
-    wg_gguf_set_bool(g, "wager.special_tokens", true);
-    set_token(g, "wager.bos_token", json_object_get(root, "bos_token"));
-    set_token(g, "wager.eos_token", json_object_get(root, "eos_token"));
-    const wg_status s = set_templates(g, v, path, t, err);
-    wg_json_close(doc);
-    return s;
-}
-
-static wg_status read_processor(wg_gguf_writer *g, const char *path, templates *t, wg_error *err)
-{
-    wg_json *doc;
-    WG_TRY(wg_json_open_foreign(&doc, path, err));
-    const wg_status s = set_templates(g, json_object_get(wg_json_root(doc), "chat_template"), path, t, err);
+    WG_TRY(wg_hf_open_json(&doc, folder, name, err));
+    if (!doc) return WG_OK;
+    const json_t *root = wg_json_root(doc);
+    if (tokens) {
+        wg_gguf_set_bool(g, "wager.special_tokens", true);
+        set_token(g, "wager.bos_token", json_object_get(root, "bos_token"));
+        set_token(g, "wager.eos_token", json_object_get(root, "eos_token"));
+    }
+    const wg_status s = wanted ? set_templates(g, json_object_get(root, "chat_template"), wg_json_name(doc), t, err) : WG_OK;
     wg_json_close(doc);
     return s;
 }
@@ -134,8 +128,6 @@ wg_status wg_hf_chat(wg_gguf_writer *g, const char *folder, wg_error *err)
     if (t.usual) WG_TRY(set_file(g, KEY, path, err));
     t.any = t.usual;
     WG_TRY(read_additional(g, folder, &t, err));
-    snprintf(path, sizeof path, "%s/tokenizer_config.json", folder);
-    if (access(path, F_OK) == 0) WG_TRY(read_config(g, path, &t, err));
-    snprintf(path, sizeof path, "%s/chat_template.json", folder);
-    return t.usual || access(path, F_OK) != 0 ? WG_OK : read_processor(g, path, &t, err);
+    WG_TRY(read_json(g, folder, "tokenizer_config.json", true, !t.any, &t, err));
+    return t.usual ? WG_OK : read_json(g, folder, "chat_template.json", false, true, &t, err);
 }

@@ -18,9 +18,6 @@
 #include "core/file/hf_names.h"
 #include "core/file/hf_shards.h"
 
-enum { EXPERT_NAMES = WG_HF_EXPERT_NAMES };
-#define expert_names wg_hf_expert_names
-
 #define MTP "model.mtp_layers."
 
 /* Where the bytes of a tensor come from. */
@@ -44,7 +41,7 @@ typedef struct folder {
     source *source; /* (sources) in the order of the tensors */
     size_t sources;
     uint32_t aside; /* tensors for multi-token prediction, which are not read */
-    int32_t *stack; /* (layers, EXPERT_NAMES) which source has the tensors of all experts; -1: none yet */
+    int32_t *stack; /* (layers, WG_HF_EXPERT_NAMES) which source has the tensors of all experts; -1: none yet */
     const wg_weights *weights;
     wg_error *err;
 } folder;
@@ -68,12 +65,6 @@ static const char *path_of(folder *f, const char *name)
     f->file = wg_alloc(n, 1);
     if (f->file) snprintf(f->file, n, "%s/%s", f->path, name);
     return f->file;
-}
-
-static wg_status open_json(folder *f, const char *name, wg_json **out)
-{
-    const char *path = path_of(f, name);
-    return path ? wg_json_open_foreign(out, path, f->err) : wg_nomem(f->err, 1, "a path");
 }
 
 static bool has(folder *f, const char *name)
@@ -105,16 +96,24 @@ static wg_status check_files(folder *f)
     return WG_OK;
 }
 
+static wg_status check_dtype(const folder *f, const char *path, const wg_safetensor *t)
+{
+    if (t->type >= 0) return WG_OK;
+    return wg_fail(f->err, WG_EUNSUPPORTED, "%s: tensor '%.120s' has the dtype %s: expected F32, F16 or BF16", path, t->name,
+                   t->dtype);
+}
+
 /* ---- experts: a tensor each here, one tensor of all in GGUF files */
 
 /* Whether a name is that of an expert's tensor: its layer, kind and number. */
 static bool find_expert(const wg_hf_config *c, const char *hf, int *layer, int *kind, int *expert)
 {
     char exact[WG_HF_NAME];
-    for (*kind = 0; c->experts > 0 && *kind < EXPERT_NAMES; ++*kind) {
-        snprintf(exact, sizeof exact, "model.layers.%%4d.%s.experts.%%4d.", expert_names[*kind].before);
+    for (*kind = 0; c->experts > 0 && *kind < WG_HF_EXPERT_NAMES; ++*kind) {
+        snprintf(exact, sizeof exact, "model.layers.%%4d.%s.experts.%%4d.", wg_hf_expert_names[*kind].before);
         if (sscanf(hf, exact, layer, expert) != 2) continue;
-        snprintf(exact, sizeof exact, WG_HF_EXPERT, *layer, expert_names[*kind].before, *expert, expert_names[*kind].after);
+        snprintf(exact, sizeof exact, WG_HF_EXPERT, *layer, wg_hf_expert_names[*kind].before, *expert,
+                 wg_hf_expert_names[*kind].after);
         if (strcmp(hf, exact) == 0 && *layer >= 0 && *layer < c->layers && *expert >= 0 && *expert < c->experts) return true;
     }
     return false;
@@ -136,11 +135,9 @@ static wg_status declare_stack(folder *f, wg_gguf_writer *g, const wg_safetensor
 static wg_status add_expert(folder *f, wg_gguf_writer *g, const char *path, const wg_safetensor *t, int layer, int kind, int e)
 {
     char name[WG_HF_NAME];
-    int32_t *stack = &f->stack[layer * EXPERT_NAMES + kind];
-    snprintf(name, sizeof name, "blk.%d.%s.weight", layer, expert_names[kind].gguf);
-    if (t->type < 0)
-        return wg_fail(f->err, WG_EUNSUPPORTED, "%s: tensor '%.120s' has the dtype %s: expected F32, F16 or BF16", path,
-                       t->name, t->dtype);
+    int32_t *stack = &f->stack[layer * WG_HF_EXPERT_NAMES + kind];
+    snprintf(name, sizeof name, "blk.%d.%s.weight", layer, wg_hf_expert_names[kind].gguf);
+    WG_TRY(check_dtype(f, path, t));
     if (*stack < 0 && t->n_dims == 2) WG_TRY(declare_stack(f, g, t, stack, name));
     const wg_safetensor *first = *stack < 0 ? NULL : f->source[*stack].from;
     if (!first || t->n_dims != 2 || t->type != first->type || t->dim[0] != first->dim[0] || t->dim[1] != first->dim[1])
@@ -170,9 +167,7 @@ static wg_status add_stack(folder *f, wg_gguf_writer *g, const char *path, const
     char name[WG_HF_NAME];
     const wg_hf_config *c = &f->config;
     const int64_t rows = down ? c->dim : 2 * c->hidden, columns = down ? c->hidden : c->dim;
-    if (t->type < 0)
-        return wg_fail(f->err, WG_EUNSUPPORTED, "%s: tensor '%.120s' has the dtype %s: expected F32, F16 or BF16", path,
-                       t->name, t->dtype);
+    WG_TRY(check_dtype(f, path, t));
     if (t->n_dims != 3 || t->dim[0] != c->experts || t->dim[1] != rows || t->dim[2] != columns)
         return wg_fail(f->err, WG_EMODEL, "%s: tensor '%.120s' has another shape: expected %d x %lld x %lld", path, t->name,
                        c->experts, (long long)rows, (long long)columns);
@@ -234,9 +229,7 @@ static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, cons
                        "%s: tensor '%.120s' has no place in a %s model of %d layers: its results would be wrong without it",
                        path, t->name, c->family, c->layers);
     if (!*name) return WG_OK;
-    if (t->type < 0)
-        return wg_fail(f->err, WG_EUNSUPPORTED, "%s: tensor '%.120s' has the dtype %s: expected F32, F16 or BF16", path,
-                       t->name, t->dtype);
+    WG_TRY(check_dtype(f, path, t));
     if (strstr(as->gguf, ".bias") && !has_bias(c, as->gguf))
         return wg_fail(f->err, WG_EMODEL,
                        "%s: tensor '%.120s' is a bias that config.json says the model has not; do the files belong "
@@ -249,13 +242,11 @@ static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, cons
     *s = (source){
         .from = t, .plus_one = change.plus_one, .heads = change.heads, .turned = change.turned, .grouped = change.grouped
     };
-    const int64_t rows = t->dim[0], width = c->head_dim, heads = c->heads + 2 * c->kv_heads;
-    if (s->grouped && (t->n_dims < 1 || t->n_dims > 2 || rows != heads * width))
+    const int64_t rows = t->dim[0], width = c->head_dim;
+    const int heads = s->grouped ? c->heads + 2 * c->kv_heads : s->heads;
+    if (heads && (t->n_dims < 1 || t->n_dims > 2 || rows != heads * width))
         return wg_fail(f->err, WG_EMODEL, "%s: tensor '%.120s' has %lld rows: expected %d heads of %lld", path, t->name,
-                       (long long)rows, (int)heads, (long long)width);
-    if (s->heads && (t->n_dims < 1 || t->n_dims > 2 || rows != s->heads * width))
-        return wg_fail(f->err, WG_EMODEL, "%s: tensor '%.120s' has %lld rows: expected %d heads of %lld", path, t->name,
-                       (long long)rows, s->heads, (long long)width);
+                       (long long)rows, heads, (long long)width);
     if (is_f32(&to)) to.type = WG_F32;
     if (s->turned) to.dim[0] = t->dim[0], to.dim[1] = t->dim[1];
     s->there = to.type == t->type && !s->heads && !s->plus_one && !s->turned && !s->grouped &&
@@ -269,7 +260,7 @@ static wg_status add_tensors(folder *f, wg_gguf_writer *g)
     size_t all = 2;                                                           /* with those of rotary divisors */
     for (size_t i = 0; i < f->shard.n; i++) all += 2 * f->shard.at[i].list.n; /* gate and up may be one tensor */
     f->source = wg_calloc(all, sizeof *f->source);
-    const size_t stacks = (size_t)f->config.layers * EXPERT_NAMES;
+    const size_t stacks = (size_t)f->config.layers * WG_HF_EXPERT_NAMES;
     f->stack = wg_alloc(stacks, sizeof *f->stack);
     if (!f->source || !f->stack) return wg_nomem(f->err, all * sizeof *f->source, "a list of tensors");
     memset(f->stack, -1, stacks * sizeof *f->stack);
@@ -291,18 +282,16 @@ static wg_status add_tensors(folder *f, wg_gguf_writer *g)
 
 /* ---- tensors that are made */
 
-/* Pairs become neighbours. */
-static void permute(const wg_safetensor *t, int heads, char *to)
+/* Pairs become neighbours; or groups of the queries of a key head, its key and its value become all queries, all keys, all
+ * values. */
+static void permute(const source *s, const wg_hf_config *c, char *to)
 {
-    const size_t rows = (size_t)t->dim[0], row = t->bytes / rows, width = rows / (size_t)heads;
-    for (size_t r = 0; r < rows; r++) memcpy(to + r * row, t->data + (size_t)wg_hf_row((int64_t)r, (int64_t)width) * row, row);
-}
-
-/* Groups of the queries of a key head, its key and its value become all queries, all keys, all values. */
-static void regroup(const wg_safetensor *t, const wg_hf_config *c, char *to)
-{
-    const size_t rows = (size_t)t->dim[0], row = t->bytes / rows;
-    for (size_t r = 0; r < rows; r++) memcpy(to + r * row, t->data + (size_t)wg_hf_grouped_row(c, (int64_t)r) * row, row);
+    const int64_t rows = s->from->dim[0], width = s->grouped ? 0 : rows / s->heads;
+    const size_t row = s->from->bytes / (size_t)rows;
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t from = s->grouped ? wg_hf_grouped_row(c, r) : wg_hf_row(r, width);
+        memcpy(to + (size_t)r * row, s->from->data + (size_t)from * row, row);
+    }
 }
 
 static void turn(const wg_safetensor *t, char *to)
@@ -335,8 +324,7 @@ static wg_status make(void *user, const wg_tensor *t, void *dst, wg_error *err)
     char *to = (char *)dst + t->bytes -
                s->from->bytes; /* what becomes f32 stands at the end first, and is read before it is written */
     if (s->turned) turn(s->from, to);
-    else if (s->grouped) regroup(s->from, &f->config, to);
-    else if (s->heads) permute(s->from, s->heads, to);
+    else if (s->grouped || s->heads) permute(s, &f->config, to);
     else memcpy(to, s->from->data, s->from->bytes);
     const size_t n = t->bytes / sizeof(float);
     if (t->type != s->from->type) wg_row_to_f32(s->from->type, to, dst, n);
@@ -357,9 +345,9 @@ static void ahead(void *user, const wg_tensor *t)
 
 static wg_status read_config(folder *f, wg_json *config, wg_hf_ids *ids)
 {
-    wg_json *generation = NULL;
+    wg_json *generation;
     WG_TRY(wg_hf_config_read(&f->config, config, f->err));
-    if (has(f, "generation_config.json")) WG_TRY(open_json(f, "generation_config.json", &generation));
+    WG_TRY(wg_hf_open_json(&generation, f->path, "generation_config.json", f->err));
     const wg_status s = wg_hf_ids_read(ids, generation, config, f->err);
     wg_json_close(generation);
     return s;
@@ -449,9 +437,9 @@ static wg_status describe_tokenizer(folder *f, const wg_hf_ids *ids, wg_gguf_wri
 {
     enum { MOST = 256 << 20 };
     wg_status s;
-    if (has(f, "tokenizer.json")) {
-        wg_json *tokenizer;
-        WG_TRY(open_json(f, "tokenizer.json", &tokenizer));
+    wg_json *tokenizer;
+    WG_TRY(wg_hf_open_json(&tokenizer, f->path, "tokenizer.json", f->err));
+    if (tokenizer) {
         s = wg_hf_tokenizer(g, tokenizer, ids, f->config.vocab, f->err);
         wg_json_close(tokenizer);
         return s;
@@ -484,49 +472,46 @@ static wg_status describe(folder *f, const wg_hf_ids *ids, wg_gguf_writer *g)
     return describe_tokenizer(f, ids, g);
 }
 
-static wg_status make_head(folder *f, void **head, size_t *n, size_t *whole)
+/* Writes all that describes the folder to *g, which stays NULL where nothing was written. */
+static wg_status describe_all(folder *f, wg_gguf_writer **g)
 {
     wg_json *config;
     wg_hf_ids ids;
-    wg_gguf_writer *g;
-    if (!has(f, "config.json"))
+    WG_TRY(check_files(f));
+    WG_TRY(wg_hf_open_json(&config, f->path, "config.json", f->err));
+    if (!config)
         return wg_fail(
             f->err, WG_EUNSUPPORTED,
             "%s: is a folder without config.json; give a GGUF file, or the folder of a model with config.json and safetensors",
             f->path);
-    WG_TRY(check_files(f));
-    WG_TRY(open_json(f, "config.json", &config));
     wg_status s = read_config(f, config, &ids);
     wg_json_close(config);
     if (s == WG_OK) s = wg_hf_shards_open(&f->shard, f->path, f->err);
-    if (s == WG_OK) s = wg_gguf_writer_open(&g, NULL, f->err);
+    if (s == WG_OK) s = wg_gguf_writer_open(g, NULL, f->err);
     if (s != WG_OK) return s;
     if (f->config.wrapped) wg_hf_shards_unwrap(&f->shard);
-    s = describe(f, &ids, g);
-    if (s == WG_OK) return wg_gguf_writer_head(g, head, n, whole, f->err);
-    wg_gguf_writer_abort(g);
-    return s;
+    return describe(f, &ids, *g);
 }
 
 wg_status wg_hf_open(wg_weights **out, const char *path, wg_error *err)
 {
-    void *head = NULL;
-    size_t n = 0, whole = 0, length = strlen(path);
+    wg_gguf_writer *g = NULL;
+    size_t length = strlen(path);
     folder *f = wg_calloc(1, sizeof *f);
     if (!f) return wg_nomem(err, sizeof *f, "a folder of weights");
     while (length > 1 && path[length - 1] == '/') length--;
     char *plain = wg_strndup(path, length);
     f->path = plain;
     f->err = err;
-    wg_status s = plain ? make_head(f, &head, &n, &whole) : wg_nomem(err, length, "a path");
+    wg_status s = plain ? describe_all(f, &g) : wg_nomem(err, length, "a path");
     if (s != WG_OK) {
+        wg_gguf_writer_abort(g);
         folder_close(f);
         wg_free(plain);
         return s;
     }
     const wg_maker maker = { .make = make, .close = folder_close, .ahead = ahead, .user = f };
-    s = wg_weights_open_made(out, plain, head, n, whole, &maker, err);
-    wg_free(head);
+    s = wg_weights_open_made(out, plain, g, &maker, err);
     wg_free(plain);
     if (s != WG_OK) return s;
     wg_weights *w = *out;

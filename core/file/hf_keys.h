@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Keys of config.json, read with their ranges. Private to core/file. */
+ * Keys of config.json, read with their ranges, and model types. Private to core/file. */
 #ifndef WG_CORE_FILE_HF_KEYS_H
 #define WG_CORE_FILE_HF_KEYS_H
 
@@ -51,5 +51,55 @@ wg_status wg_hf_rope(const wg_hf_keys *top, const wg_hf_rope_defaults *of, wg_hf
 void wg_hf_rope_write(const wg_hf_config *c, wg_gguf_writer *g);
 /* The keys of config.json that wg_hf_rope reads. EUNSUPPORTED: divisors that no scaling gives. */
 wg_status wg_hf_rope_json(const wg_hf_config *c, const wg_hf_rope_defaults *of, const char *path, json_t *to, wg_error *err);
+
+/* ---- model types of config.json, one row each (hf_types.c) */
+
+#define WG_HF_KEY_TYPE "model_type"
+#define WG_HF_KEY_ARCHITECTURES "architectures"
+
+typedef enum wg_hf_biases { WG_HF_NO_BIASES, WG_HF_QKV_ALWAYS, WG_HF_ALL_BY_KEY } wg_hf_biases;
+
+/* Which layers have a window, where there is one: none; all; all if use_sliding_window; from max_window_layers on, if so; all
+ * but each n-th. The last two kinds may list them in layer_types. */
+typedef enum wg_hf_windows {
+    WG_HF_NO_WINDOW,
+    WG_HF_ALL_WINDOWED,
+    WG_HF_ALL_SWITCHED,
+    WG_HF_FROM_LAYER,
+    WG_HF_PERIODIC
+} wg_hf_windows;
+
+typedef struct wg_hf_type {
+    const char *name, *architecture, *family;
+    bool adjacent;
+    wg_hf_biases biases;
+    int head_dim; /* when the key is absent; 0: hidden_size / num_attention_heads */
+    int kv_heads; /* the same; 0: num_attention_heads */
+    wg_hf_windows windows;
+    int window;                /* when the key is absent; 0: none */
+    int period;                /* of WG_HF_PERIODIC */
+    const char *act_key, *act; /* the activation: its key, and the one there is; the key may be absent */
+    bool tied;                 /* when the key is absent */
+    double eps;                /* the same */
+    wg_hf_rope_defaults rope;
+    double scalar;                   /* query_pre_attn_scalar when the key is absent; 0: there is no such key */
+    double attention_cap, logit_cap; /* when the keys are absent; WG_HF_NO_KEY: there are no such keys */
+    bool norms_less_one, post_norms, fused;
+    const char *experts;              /* the key of their number; NULL: there are none */
+    int experts_absent, experts_used; /* when the keys are absent */
+    const char *experts_hidden;       /* the key of their width; NULL: intermediate_size */
+    bool mtp;                         /* tensors of model.mtp_layers are left aside */
+    bool auto_map;                    /* the code that auto_map names is not needed: it says the same as the type's class */
+    wg_hf_style style;
+    bool experts_normed; /* always; else by norm_topk_prob */
+    bool sparse_names;   /* experts are called as Mixtral's */
+} wg_hf_type;
+
+enum { WG_HF_TYPES = 15 };
+extern const wg_hf_type wg_hf_types[WG_HF_TYPES];
+
+/* The type of config.json. Of a wrapper around a text model (one with images), r->o becomes `*text`, the keys of that model
+ * with the defaults of its class, owned by the caller; else *text stays NULL. EMODEL; EUNSUPPORTED: the next step. */
+wg_status wg_hf_type_of(wg_hf_keys *r, const wg_hf_type **out, json_t **text);
 
 #endif

@@ -13,12 +13,11 @@ typedef wg_hf_tokenizer_reader reader;
 
 #define get wg_hf_member
 
-bool wg_hf_is_text(const json_t *v, const char *s) { return json_is_string(v) && strcmp(json_string_value(v), s) == 0; }
-bool wg_hf_is_type(const json_t *v, const char *type) { return wg_hf_is_text(get(v, "type"), type); }
-#define is_text wg_hf_is_text
-#define is_type wg_hf_is_type
+static bool is_text(const json_t *v, const char *s) { return json_is_string(v) && strcmp(json_string_value(v), s) == 0; }
+static bool is_type(const json_t *v, const char *type) { return is_text(get(v, "type"), type); }
 
-const json_t *wg_hf_step(const json_t *v, const char *list, size_t i)
+/* The steps of a Sequence, or the step itself; NULL behind the last. */
+static const json_t *step_at(const json_t *v, const char *list, size_t i)
 {
     if (is_type(v, "Sequence")) return json_array_get(get(v, list), i);
     return i == 0 ? v : NULL;
@@ -96,7 +95,7 @@ static bool add_normal(reader *r, const json_t *v)
 static wg_status read_normalizer(reader *r)
 {
     const json_t *v = get(r->root, "normalizer"), *one;
-    for (size_t i = 0; (one = wg_hf_step(v, "normalizers", i)); i++)
+    for (size_t i = 0; (one = step_at(v, "normalizers", i)); i++)
         if (!add_normal(r, one)) return wg_hf_refuse_step(r, "this normalizer", one);
     return WG_OK;
 }
@@ -106,7 +105,7 @@ static bool words_are(const wg_hf_words *w, size_t at, size_t n, const char *con
 {
     if (at + n > w->n) return false;
     for (size_t i = 0; i < n; i++)
-        if (w->word[at + i].n != strlen(want[i]) || memcmp(w->word[at + i].s, want[i], w->word[at + i].n) != 0) return false;
+        if (!wg_text_is(w->word[at + i], want[i])) return false;
     return true;
 }
 
@@ -148,7 +147,7 @@ static const char *behavior_of(const json_t *v)
 const char *wg_hf_behavior_title(wg_text word)
 {
     for (size_t i = 0; i < BEHAVIORS; i++)
-        if (word.n == strlen(behaviors[i][1]) && memcmp(word.s, behaviors[i][1], word.n) == 0) return behaviors[i][0];
+        if (wg_text_is(word, behaviors[i][1])) return behaviors[i][0];
     return NULL;
 }
 
@@ -185,7 +184,7 @@ static bool add_pre(reader *r, const json_t *v, bool first)
 static wg_status read_pretok(reader *r, const json_t *v)
 {
     const json_t *one;
-    for (size_t i = 0; (one = wg_hf_step(v, "pretokenizers", i)); i++)
+    for (size_t i = 0; (one = step_at(v, "pretokenizers", i)); i++)
         if (!add_pre(r, one, i == 0)) return wg_hf_refuse_step(r, "this pre_tokenizer", one);
     static const char *const bytes[] = { "bytes" };
     while (words_are(&r->pre, r->pre.n - (r->pre.n > 0), 1, bytes)) r->pre.n--; /* no step sees them */
@@ -230,7 +229,7 @@ static wg_status check_decoder(const reader *r)
     bool strips = false;
     if (!r->spm && !r->unigram) return is_type(v, "ByteLevel") ? WG_OK : wg_hf_refuse_step(r, "this decoder", v);
     if (!v) return WG_OK;
-    for (size_t i = 0; (one = wg_hf_step(v, "decoders", i)); i++) {
+    for (size_t i = 0; (one = step_at(v, "decoders", i)); i++) {
         const bool replace = is_type(one, "Replace") && is_text(get(get(one, "pattern"), "String"), WG_HF_SPACE) &&
                              is_text(get(one, "content"), " ");
         if (is_type(one, "Metaspace"))
@@ -283,7 +282,7 @@ static wg_status read_template(reader *r, const json_t *v)
 static wg_status read_post_processor(reader *r)
 {
     const json_t *v = get(r->root, "post_processor"), *one;
-    for (size_t i = 0; (one = wg_hf_step(v, "processors", i)); i++) {
+    for (size_t i = 0; (one = step_at(v, "processors", i)); i++) {
         if (is_type(one, "TemplateProcessing") && r->befores + r->afters == 0) WG_TRY(read_template(r, one));
         else if (!is_type(one, "ByteLevel"))
             return wg_hf_refuse_step(r, "this post_processor", one); /* ByteLevel trims offsets alone */
@@ -315,7 +314,7 @@ wg_status wg_hf_pipeline(reader *r)
     const json_t *pre = get(r->root, "pre_tokenizer"), *one;
     bool bytes = false;
     WG_TRY(check_model(r));
-    for (size_t i = 0; (one = wg_hf_step(pre, "pretokenizers", i)); i++) bytes = bytes || is_type(one, "ByteLevel");
+    for (size_t i = 0; (one = step_at(pre, "pretokenizers", i)); i++) bytes = bytes || is_type(one, "ByteLevel");
     if (bytes && r->unigram) return wg_hf_refuse_step(r, "Unigram over bytes", pre);
     if (!bytes && is_type(get(r->root, "decoder"), "ByteLevel")) return wg_hf_refuse_step(r, "this pre_tokenizer", pre);
     r->spm = !bytes && !r->unigram;

@@ -2,16 +2,14 @@
  * The safetensors files of a folder, mapped: model.safetensors, or the shards that an index names. */
 #include "core/file/hf_shards.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
+#include "core/base/read_file.h"
 #include "core/file/format.h"
 
 enum { SHARDS_MOST = 1024, PATH = 4096 };
@@ -31,34 +29,16 @@ static const char *path_of(const reader *f, const char *name, char to[PATH])
 
 static bool starts(const char *s, const char *with) { return strncmp(s, with, strlen(with)) == 0; }
 
-static wg_status map(wg_hf_shard *s, wg_error *err)
-{
-    struct stat st;
-    const int fd = open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
-        if (errno == ENOENT) return wg_fail(err, WG_ENOENT, "%s: there is no such file; is the folder complete?", s->path);
-        return wg_fail(err, WG_EIO, "%s: cannot open: %s", s->path, strerror(errno));
-    }
-    const bool fine = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
-    void *p = fine ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-    close(fd);
-    if (!fine) return wg_fail(err, WG_EFORMAT, "%s: is no file with weights; download it again", s->path);
-    if (p == MAP_FAILED) return wg_fail(err, WG_EIO, "%s: cannot map into memory: %s", s->path, strerror(errno));
-    s->base = p;
-    s->bytes = (size_t)st.st_size;
-    return WG_OK;
-}
-
 static wg_status add_shard(reader *f, const char *name)
 {
-    wg_hf_shard *more = wg_realloc(f->to->at, f->to->n + 1, sizeof *more);
-    if (!more) return wg_nomem(f->err, sizeof *more, "a list of files");
-    f->to->at = more;
+    WG_TRY(wg_grow((void **)&f->to->at, &f->to->room, f->to->n + 1, sizeof *f->to->at, "a list of files", f->err));
     wg_hf_shard *s = &f->to->at[f->to->n++];
     char path[PATH];
     *s = (wg_hf_shard){ .path = wg_strdup(path_of(f, name, path)) };
     if (!s->path) return wg_nomem(f->err, 1, "a path");
-    WG_TRY(map(s, f->err));
+    wg_status status = wg_map_file(s->path, "is no file with weights; download it again", &s->base, &s->bytes, f->err);
+    if (status == WG_ENOENT) status = wg_fail(f->err, WG_ENOENT, "%s: there is no such file; is the folder complete?", s->path);
+    WG_TRY(status);
     return wg_safetensors_read(&s->list, s->path, s->base, s->bytes, f->err);
 }
 

@@ -14,7 +14,7 @@ typedef struct wg_hf_shard {
 
 typedef struct wg_hf_shards {
     wg_hf_shard *at; /* (n) */
-    size_t n;
+    size_t n, room;
     uint32_t aside; /* tensors that wg_hf_shards_unwrap has left out */
 } wg_hf_shards;
 

@@ -45,10 +45,6 @@ typedef struct wg_hf_tokenizer_reader {
     wg_error *err;
 } wg_hf_tokenizer_reader;
 
-bool wg_hf_is_text(const json_t *v, const char *s);
-bool wg_hf_is_type(const json_t *v, const char *type);
-/* The steps of a Sequence, or the step itself; NULL behind the last. */
-const json_t *wg_hf_step(const json_t *v, const char *list, size_t i);
 wg_status wg_hf_refuse_step(const wg_hf_tokenizer_reader *r, const char *what, const json_t *v);
 wg_status wg_hf_malformed(const wg_hf_tokenizer_reader *r, const char *what, const char *expected);
 

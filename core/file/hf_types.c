@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The model types of config.json, with the defaults of their classes in transformers, and wrappers around a text model. */
-#include "core/file/hf_types.h"
+#include "core/file/hf_keys.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 
 #include "core/base/mem.h"
-#include "core/base/save_folder.h"
+#include "core/base/save.h"
 #include "core/file/format.h"
 #include "core/file/hf_names.h"
-#include "core/file/safetensors_write.h"
+#include "core/file/safetensors.h"
 
 enum { PATH = WG_SAVE_FOLDER_PATH };
 
@@ -47,20 +47,6 @@ static int type_of(const wg_tensor *t, const wg_hf_change *change, int wanted)
     return t->n_dims > 1 && wanted >= 0 ? wanted : t->type;
 }
 
-static item *add_item(folder *f)
-{
-    if (f->n == f->room) {
-        const size_t room = f->room ? 2 * f->room : 256;
-        item *more = wg_realloc(f->item, room, sizeof *more);
-        if (!more) return NULL;
-        f->item = more;
-        f->room = room;
-    }
-    item *i = &f->item[f->n++];
-    memset(i, 0, sizeof *i);
-    return i;
-}
-
 /* Experts are a tensor each. */
 static wg_status add_tensor(folder *f, const wg_tensor *t, int wanted)
 {
@@ -72,8 +58,8 @@ static wg_status add_tensor(folder *f, const wg_tensor *t, int wanted)
                        "%s: tensor '%s' is %s, which cannot be converted to a type that such folders have",
                        wg_weights_path(f->w), t->name, wg_type_name(t->type));
     for (int e = 0; e < experts; e++) {
-        item *i = add_item(f);
-        if (!i) return wg_nomem(f->err, f->n * sizeof *i, "a list of tensors");
+        WG_TRY(wg_grow((void **)&f->item, &f->room, f->n + 1, sizeof *f->item, "a list of tensors", f->err));
+        item *i = &f->item[f->n++];
         *i = (item){ .from = t, .expert = experts > 1 ? e : -1 };
         const wg_hf_name *as = experts > 1 ? NULL : wg_hf_name_of(f->config, t->name, i->name);
         if (!(experts > 1 ? wg_hf_expert_of(f->config, t->name, e, i->name) : as != NULL))

@@ -30,7 +30,6 @@ static wg_status refuse(const writer *t, const char *what)
                    wg_weights_path(t->w), what);
 }
 
-static bool is(wg_text t, const char *s) { return t.n == strlen(s) && memcmp(t.s, s, t.n) == 0; }
 static json_t *text_of(wg_text t) { return json_stringn(t.s, t.n); }
 
 static bool flag(const writer *t, const char *key, bool absent)
@@ -66,7 +65,7 @@ static bool is_pad(const writer *t, int64_t id)
 {
     char name[32];
     snprintf(name, sizeof name, WG_HF_PAD, (int)id);
-    return type_of(t, id) == WG_HF_UNUSED && is(token(t, id), name);
+    return type_of(t, id) == WG_HF_UNUSED && wg_text_is(token(t, id), name);
 }
 
 static bool is_added(const writer *t, int64_t id)
@@ -95,7 +94,7 @@ static json_t *replace(const char *kind, wg_text from, wg_text to)
 static const char *plain_normalizer(wg_text word)
 {
     for (size_t i = 0; i < WG_HF_PLAIN_NORMALIZERS; i++)
-        if (is(word, wg_hf_plain_normalizers[i][1])) return wg_hf_plain_normalizers[i][0];
+        if (wg_text_is(word, wg_hf_plain_normalizers[i][1])) return wg_hf_plain_normalizers[i][0];
     return NULL;
 }
 
@@ -132,16 +131,18 @@ static wg_status normalizer(const writer *t, bool spaces, bool prefix, json_t **
     for (int i = 0; i < n; i++) {
         json_t *step = NULL;
         if (plain_normalizer(word[i])) step = typed(plain_normalizer(word[i]));
-        else if (is(word[i], "replace") && i + 2 < n) step = replace("String", word[i + 1], word[i + 2]), i += 2;
-        else if (is(word[i], "replace_regex") && i + 2 < n) step = replace("Regex", word[i + 1], word[i + 2]), i += 2;
-        else if (is(word[i], "precompiled") && i + 1 < n) WG_TRY(precompiled(t, word[++i], &step));
-        else if (is(word[i], "prepend") && i + 1 < n)
+        else if (wg_text_is(word[i], "replace") && i + 2 < n) step = replace("String", word[i + 1], word[i + 2]), i += 2;
+        else if (wg_text_is(word[i], "replace_regex") && i + 2 < n) step = replace("Regex", word[i + 1], word[i + 2]), i += 2;
+        else if (wg_text_is(word[i], "precompiled") && i + 1 < n) WG_TRY(precompiled(t, word[++i], &step));
+        else if (wg_text_is(word[i], "prepend") && i + 1 < n)
             step = json_pack("{s:s, s:o}", "type", "Prepend", "prepend", text_of(word[++i]));
-        else if (is(word[i], "strip") && i + 1 < n) {
-            const bool both = is(word[++i], "both");
-            step = json_pack("{s:s, s:b, s:b}", "type", "Strip", "strip_left", both || is(word[i], "left"), "strip_right",
-                             both || is(word[i], "right"));
-        } else return refuse(t, is(word[i], "squeeze") ? "squeezing spaces" : "the map of characters of a SentencePiece model");
+        else if (wg_text_is(word[i], "strip") && i + 1 < n) {
+            const bool both = wg_text_is(word[++i], "both");
+            step = json_pack("{s:s, s:b, s:b}", "type", "Strip", "strip_left", both || wg_text_is(word[i], "left"),
+                             "strip_right", both || wg_text_is(word[i], "right"));
+        } else
+            return refuse(t, wg_text_is(word[i], "squeeze") ? "squeezing spaces"
+                                                            : "the map of characters of a SentencePiece model");
         json_array_append_new(steps, step);
     }
     const wg_text mark = { WG_HF_SPACE, strlen(WG_HF_SPACE) };
@@ -171,21 +172,22 @@ static wg_status pretok_steps(const writer *t, const wg_text *word, int n, json_
     for (int i = 0; i < n; i++) {
         const wg_text w = word[i];
         json_t *step = NULL;
-        if (is(w, "prefix_space")) {
+        if (wg_text_is(w, "prefix_space")) {
             prefix = true;
             continue;
         }
-        const bool gpt2 = is(w, "split") && i + 2 < n && is(word[i + 1], "isolated") && is(word[i + 2], WG_PRETOK_GPT2),
-                   next = gpt2 && i + 3 < n && is(word[i + 3], "bytes");
+        const bool gpt2 = wg_text_is(w, "split") && i + 2 < n && wg_text_is(word[i + 1], "isolated") &&
+                          wg_text_is(word[i + 2], WG_PRETOK_GPT2),
+                   next = gpt2 && i + 3 < n && wg_text_is(word[i + 3], "bytes");
         if (!bytes && gpt2 && (next || i + 3 == n)) step = byte_level(prefix, true), i += next ? 3 : 2;
-        else if (is(w, "bytes")) step = byte_level(prefix, false);
-        else if ((is(w, "split") || is(w, "split_not")) && i + 2 < n && wg_hf_behavior_title(word[i + 1]))
-            step = split(word[i + 1], "Regex", word[i + 2], is(w, "split_not")), i += 2;
-        else if (is(w, "text") && i + 2 < n && wg_hf_behavior_title(word[i + 1]))
+        else if (wg_text_is(w, "bytes")) step = byte_level(prefix, false);
+        else if ((wg_text_is(w, "split") || wg_text_is(w, "split_not")) && i + 2 < n && wg_hf_behavior_title(word[i + 1]))
+            step = split(word[i + 1], "Regex", word[i + 2], wg_text_is(w, "split_not")), i += 2;
+        else if (wg_text_is(w, "text") && i + 2 < n && wg_hf_behavior_title(word[i + 1]))
             step = split(word[i + 1], "String", word[i + 2], false), i += 2;
-        else if (is(w, "digits") && i + 1 < n)
-            step = json_pack("{s:s, s:b}", "type", "Digits", "individual_digits", is(word[++i], "each"));
-        else if (is(w, "punctuation") && i + 1 < n && wg_hf_behavior_title(word[i + 1]))
+        else if (wg_text_is(w, "digits") && i + 1 < n)
+            step = json_pack("{s:s, s:b}", "type", "Digits", "individual_digits", wg_text_is(word[++i], "each"));
+        else if (wg_text_is(w, "punctuation") && i + 1 < n && wg_hf_behavior_title(word[i + 1]))
             step = json_pack("{s:s, s:s}", "type", "Punctuation", "behavior", wg_hf_behavior_title(word[++i]));
         else return refuse(t, "a step of its pre-tokeniser");
         if (strcmp(json_string_value(json_object_get(step, "type")), "ByteLevel") == 0) bytes = true, prefix = false;
@@ -193,6 +195,22 @@ static wg_status pretok_steps(const writer *t, const wg_text *word, int n, json_
     }
     if (!bytes) json_array_append_new(steps, byte_level(prefix, false));
     return WG_OK;
+}
+
+static int words_of_row(const wg_pretok_row *row, wg_text *word)
+{
+    int n = 0;
+    for (; row->words[n]; n++) word[n] = (wg_text){ row->words[n], strlen(row->words[n]) };
+    return n;
+}
+
+json_t *wg_hf_pretok_json(const wg_pretok_row *row)
+{
+    wg_text word[WG_HF_WORDS];
+    json_t *steps = json_array();
+    const wg_status s = pretok_steps(NULL, word, words_of_row(row, word), steps);
+    wg_assert(s == WG_OK); /* the steps of a row are known */
+    return sequence("pretokenizers", steps);
 }
 
 static wg_status pretok(const writer *t, json_t **out, bool *whole)
@@ -204,7 +222,7 @@ static wg_status pretok(const writer *t, json_t **out, bool *whole)
         (void)wg_meta_string(t->w, KEY("pre"), &name);
         const wg_pretok_row *row = wg_pretok_row_named(name.s, name.n);
         if (!row) return refuse(t, "its pre-tokeniser");
-        for (n = 0; row->words[n]; n++) word[n] = (wg_text){ row->words[n], strlen(row->words[n]) };
+        n = words_of_row(row, word);
         *whole = row->whole_words;
     }
     json_t *steps = json_array();
@@ -337,36 +355,29 @@ static wg_status merges_of_scores(const writer *t, json_t *list)
 {
     size_t n = 0, room = 0;
     joint *all = NULL;
-    for (int64_t i = 0; i < t->n; i++) {
+    wg_status status = WG_OK;
+    for (int64_t i = 0; i < t->n && !status; i++) {
         const wg_text s = token(t, i);
         double score = 0;
         if (type_of(t, i) != WG_HF_NORMAL) continue;
         (void)wg_meta_array_float(t->w, KEY("scores"), i, &score);
         for (size_t k = 1; k < s.n; k++) {
             if (((unsigned char)s.s[k] & 0xC0) == 0x80 || !joins(t, s.s, k) || !joins(t, s.s + k, s.n - k)) continue;
-            if (!in_words(t, s.s, k) || !in_words(t, s.s + k, s.n - k)) {
-                wg_free(all);
-                return refuse(t, "a token of characters that are no tokens themselves, which scores join and merges cannot");
-            }
-            if (n == room) {
-                joint *more = wg_realloc(all, room = room ? 2 * room : 4096, sizeof *all);
-                if (!more) {
-                    wg_free(all);
-                    return wg_nomem(t->err, room * sizeof *all, "merges");
-                }
-                all = more;
-            }
+            if (!in_words(t, s.s, k) || !in_words(t, s.s + k, s.n - k))
+                status = refuse(t, "a token of characters that are no tokens themselves, which scores join and merges cannot");
+            if (!status) status = wg_grow((void **)&all, &room, n + 1, sizeof *all, "merges", t->err);
+            if (status) break;
             all[n++] = (joint){ score, s, k };
         }
     }
     if (n > 1) qsort(all, n, sizeof *all, by_score);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && !status; i++) {
         const wg_text s = all[i].text;
         json_array_append_new(
             list, json_pack("[o, o]", json_stringn(s.s, all[i].left), json_stringn(s.s + all[i].left, s.n - all[i].left)));
     }
     wg_free(all);
-    return WG_OK;
+    return status;
 }
 
 /* The text of the unknown token, or null. */
@@ -445,9 +456,9 @@ wg_status wg_hf_tokenizer_json(const wg_weights *w, json_t **out, wg_error *err)
     writer t = { .w = w, .n = (int)wg_meta_array(w, KEY("tokens"), NULL), .err = err };
     *out = NULL;
     if (!wg_meta_string(w, KEY("model"), &kind)) return WG_OK;
-    t.bytes = is(kind, "gpt2");
-    t.spm = is(kind, "llama");
-    t.unigram = is(kind, "t5");
+    t.bytes = wg_text_is(kind, "gpt2");
+    t.spm = wg_text_is(kind, "llama");
+    t.unigram = wg_text_is(kind, "t5");
     if (t.n < 1 || !(t.bytes || t.spm || t.unigram)) return refuse(&t, "its kind of tokenizer");
     json_t *root = json_pack("{s:s, s:n, s:n}", "version", "1.0", "truncation", "padding");
     const wg_status s = fill(&t, root);

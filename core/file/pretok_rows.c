@@ -82,7 +82,7 @@ const wg_pretok_row *wg_pretok_row_of(const wg_text *word, size_t n, bool whole_
     for (int i = 0; i < ROWS; i++) {
         size_t k = 0;
         const char *const *of = rows[i].words;
-        while (k < n && of[k] && strlen(of[k]) == word[k].n && memcmp(of[k], word[k].s, word[k].n) == 0) k++;
+        while (k < n && of[k] && wg_text_is(word[k], of[k])) k++;
         if (k == n && !of[k] && rows[i].whole_words == whole_words) return &rows[i];
     }
     return NULL;

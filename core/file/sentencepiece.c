@@ -5,7 +5,7 @@
  *   trainer         3 model type (1 Unigram, 2 BPE), 24 white space as a suffix, 40 unknown, 41 first, 42 last token
  *   normalizer      2 map of characters, 3 a space before a text, 4 superfluous spaces are removed, 5 spaces become U+2581
  * Tokens that stand beside the file (core/file/hf_added.c) are added to those of it. Other fields are passed over. A map of
- * characters becomes a step of the normaliser (core/text/charsmap.h). */
+ * characters becomes a step of the normaliser (core/text/normal.h). */
 #include <stdio.h>
 #include <string.h>
 

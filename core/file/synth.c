@@ -527,25 +527,17 @@ wg_status wg_synth_open(wg_weights **out, const char *name, wg_error *err)
     wg_synth_shape s;
     name_options o;
     int type = -1;
-    wg_gguf_writer *g;
-    void *head;
-    size_t n, whole;
+    wg_gguf_writer *g = NULL;
     WG_TRY(parse(name, &s, &type, &o, err));
     job *j = wg_calloc(1, sizeof *j);
     if (!j) return wg_nomem(err, sizeof *j, "a model without a file");
     j->seed = (uint64_t)o.seed;
     wg_status st = wg_gguf_writer_open(&g, NULL, err);
-    if (st == WG_OK) {
-        st = describe(g, &s, type, j, err);
-        if (st == WG_OK) st = wg_gguf_writer_head(g, &head, &n, &whole, err);
-        else wg_gguf_writer_abort(g);
-    }
-    if (st != WG_OK) {
-        wg_free(j);
-        return st;
-    }
-    st = wg_weights_open_made(out, name, head, n, whole,
-                              &(wg_maker){ .make = make, .close = wg_free, .user = j, .random = true, .seed = j->seed }, err);
-    wg_free(head);
+    if (st == WG_OK) st = describe(g, &s, type, j, err);
+    if (st == WG_OK)
+        return wg_weights_open_made(
+            out, name, g, &(wg_maker){ .make = make, .close = wg_free, .user = j, .random = true, .seed = j->seed }, err);
+    wg_gguf_writer_abort(g);
+    wg_free(j);
     return st;
 }

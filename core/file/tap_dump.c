@@ -5,7 +5,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/base/mem.h"
+#include "core/base/read_file.h"
 #include "core/file/safetensors.h"
 
 #define AGAIN "the file is damaged: dump it again"
@@ -251,6 +251,7 @@ struct wg_dump {
     wg_dump_layout layout;
     char **file; /* (samples) names of files of samples; NULL: a cache */
     int64_t files;
+    size_t room; /* of `file` */
     wg_dump_cache cache;
     mapped index, now; /* now: the file of the last sample */
 };
@@ -265,7 +266,6 @@ static void unmap(mapped *m)
 /* Maps a file of the folder (NULL: of its own path), if it is not there already. */
 static wg_status map(mapped *m, const char *folder, const char *name, wg_error *err)
 {
-    struct stat st;
     const size_t n = strlen(name) + (folder ? strlen(folder) : 0) + 2;
     char *path = wg_alloc(n, 1);
     if (!path) return wg_nomem(err, n, "a path");
@@ -276,16 +276,7 @@ static wg_status map(mapped *m, const char *folder, const char *name, wg_error *
     }
     unmap(m);
     m->path = path;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return wg_fail(err, errno == ENOENT ? WG_ENOENT : WG_EIO, "%s: cannot open: %s", path, strerror(errno));
-    const bool fine = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
-    void *p = fine ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-    close(fd);
-    if (!fine) return wg_fail(err, WG_EFORMAT, "%s: is no file with hidden states: it is empty, or a folder", path);
-    if (p == MAP_FAILED) return wg_fail(err, WG_EIO, "%s: cannot map into memory: %s", path, strerror(errno));
-    m->base = p;
-    m->bytes = (size_t)st.st_size;
-    return WG_OK;
+    return wg_map_file(path, "is no file with hidden states: it is empty, or a folder", &m->base, &m->bytes, err);
 }
 
 /* By the first number in the name, then by the name. */
@@ -305,10 +296,8 @@ static wg_status list_files(wg_dump *d, wg_error *err)
     for (struct dirent *e; s == WG_OK && (e = readdir(dir));) {
         const size_t n = strlen(e->d_name);
         if (n < sizeof end || strcmp(e->d_name + n - (sizeof end - 1), end) != 0) continue;
-        char **more = wg_realloc(d->file, (size_t)d->files + 1, sizeof *more);
-        if (more) d->file = more;
-        if (more) more[d->files] = wg_strdup(e->d_name);
-        if (!more || !more[d->files++]) s = wg_nomem(err, n, "a list of files");
+        s = wg_grow((void **)&d->file, &d->room, (size_t)d->files + 1, sizeof *d->file, "a list of files", err);
+        if (s == WG_OK && !(d->file[d->files++] = wg_strdup(e->d_name))) s = wg_nomem(err, n, "a list of files");
     }
     if (dir) closedir(dir);
     if (s == WG_OK && d->files == 0)

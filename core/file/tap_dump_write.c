@@ -11,7 +11,7 @@
 #include "core/base/make_path.h"
 #include "core/base/mem.h"
 #include "core/base/save.h"
-#include "core/file/safetensors_write.h"
+#include "core/file/safetensors.h"
 #include "core/file/tap_dump.h"
 
 struct wg_dump_writer {

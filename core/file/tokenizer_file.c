@@ -40,28 +40,21 @@ static int64_t size_of(const json_t *root)
     return n;
 }
 
-static void forget(void *user) { (void)user; }
-
 static wg_status read_json(wg_weights **out, const wg_json *doc, const char *path, wg_error *err)
 {
     const json_t *root = wg_json_root(doc);
     const int64_t n = size_of(root), end = id_of(root, "</s>");
     const wg_hf_ids ids = { .bos = id_of(root, "<s>"), .end = { end >= 0 ? end : id_of(root, "<|endoftext|>"), -1, -1 } };
     wg_gguf_writer *g;
-    void *head;
-    size_t bytes, whole;
     if (n < 1 || n > 1 << 24)
         return wg_fail(err, WG_EMODEL, "%s: 'model.vocab' has %lld tokens: expected 1..%d; is it a tokenizer.json?", path,
                        (long long)n, 1 << 24);
     WG_TRY(wg_gguf_writer_open(&g, NULL, err));
     wg_gguf_set_string(g, "general.architecture", "llama", 5);
     const wg_status s = wg_hf_tokenizer(g, doc, &ids, (int)n, err);
-    if (s) wg_gguf_writer_abort(g);
-    WG_TRY(s);
-    WG_TRY(wg_gguf_writer_head(g, &head, &bytes, &whole, err));
-    const wg_status opened = wg_weights_open_made(out, path, head, bytes, bytes, &(wg_maker){ .close = forget }, err);
-    wg_free(head);
-    return opened;
+    if (s == WG_OK) return wg_weights_open_made(out, path, g, &(wg_maker){ 0 }, err);
+    wg_gguf_writer_abort(g);
+    return s;
 }
 
 wg_status wg_tokenizer_file_open(wg_weights **out, const char *path, wg_error *err)

@@ -14,6 +14,7 @@
 #include "core/base/mem.h"
 #include "core/file/dialect.h"
 #include "core/file/format.h"
+#include "core/file/gguf_write.h"
 #include "core/file/hf.h"
 #include "core/file/model_name.h"
 #include "core/file/synth.h"
@@ -82,37 +83,26 @@ wg_status wg_weights_index(wg_weights *w, wg_error *err)
 
 /* ---- growing tables: by the bytes read, never by a count in the file ----------------------------------------------- */
 
-static void *grown(void *rows, size_t *room, int n, size_t stride)
+/* Room for one more row; takes `name` where there is none. */
+static bool more_rows(void **rows, size_t *room, int n, size_t stride, char *name)
 {
-    if ((size_t)n < *room) return rows;
-    const size_t more = *room ? *room * 2 : 16;
-    void *p = n < INT32_MAX / 4 ? wg_realloc(rows, more, stride) : NULL;
-    if (p) *room = more;
-    return p;
+    const bool fine = name && n < INT32_MAX / 4 && wg_grow(rows, room, (size_t)n + 1, stride, "rows", NULL) == WG_OK;
+    if (!fine) wg_free(name);
+    return fine;
 }
 
 wg_meta *wg_weights_add_meta(wg_weights *w, char *name)
 {
-    wg_meta *rows = name ? grown(w->meta, &w->room_meta, w->n_meta, sizeof *w->meta) : NULL;
-    if (!rows) {
-        wg_free(name);
-        return NULL;
-    }
-    w->meta = rows;
-    wg_meta *m = &rows[w->n_meta++];
+    if (!more_rows((void **)&w->meta, &w->room_meta, w->n_meta, sizeof *w->meta, name)) return NULL;
+    wg_meta *m = &w->meta[w->n_meta++];
     *m = (wg_meta){ .key = name, .element = -1, .count = 1 };
     return m;
 }
 
 wg_tensor *wg_weights_add_tensor(wg_weights *w, char *name)
 {
-    wg_tensor *rows = name ? grown(w->tensor, &w->room_tensors, w->n_tensors, sizeof *w->tensor) : NULL;
-    if (!rows) {
-        wg_free(name);
-        return NULL;
-    }
-    w->tensor = rows;
-    wg_tensor *t = &rows[w->n_tensors++];
+    if (!more_rows((void **)&w->tensor, &w->room_tensors, w->n_tensors, sizeof *w->tensor, name)) return NULL;
+    wg_tensor *t = &w->tensor[w->n_tensors++];
     *t = (wg_tensor){ .name = name, .dim = { 1, 1, 1, 1 } };
     return t;
 }
@@ -261,13 +251,14 @@ wg_status wg_weights_open_memory(wg_weights **out, const char *name, const void 
     return WG_OK;
 }
 
-wg_status wg_weights_open_made(wg_weights **out, const char *name, const void *head, size_t n, size_t whole,
-                               const wg_maker *maker, wg_error *err)
+/* The n bytes of a head, in `whole` bytes of untouched memory. */
+static wg_status open_head(wg_weights **out, const char *name, const void *head, size_t n, size_t whole, const wg_maker *maker,
+                           wg_error *err)
 {
     wg_weights *w = weights_new(name);
     void *p = w ? mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) : MAP_FAILED;
     if (p == MAP_FAILED) {
-        maker->close(maker->user);
+        if (maker->close) maker->close(maker->user);
         wg_weights_close(w);
         return wg_nomem(err, whole, "the addresses of a model");
     }
@@ -277,6 +268,20 @@ wg_status wg_weights_open_made(wg_weights **out, const char *name, const void *h
     w->mapped = true;
     w->maker = *maker;
     return open_bytes(out, w, err);
+}
+
+wg_status wg_weights_open_made(wg_weights **out, const char *name, wg_gguf_writer *g, const wg_maker *maker, wg_error *err)
+{
+    void *head;
+    size_t n, whole;
+    wg_status s = wg_gguf_writer_head(g, &head, &n, &whole, err);
+    if (s) {
+        if (maker->close) maker->close(maker->user);
+        return s;
+    }
+    s = open_head(out, name, head, n, whole, maker, err);
+    wg_free(head);
+    return s;
 }
 
 void wg_weights_close(wg_weights *w)

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "core/base/error.h"
 #include "kernels/types.h"
@@ -57,6 +58,13 @@ typedef struct wg_text {
     const char *s;
     size_t n;
 } wg_text; /* bytes, not NUL-terminated, may hold NUL */
+/* By their bytes, a beginning of another first: < 0, 0, > 0. */
+static inline int wg_text_order(wg_text a, wg_text b)
+{
+    const int order = memcmp(a.s, b.s, a.n < b.n ? a.n : b.n);
+    return order ? order : (a.n > b.n) - (a.n < b.n);
+}
+static inline bool wg_text_is(wg_text t, const char *s) { return t.n == strlen(s) && memcmp(t.s, s, t.n) == 0; }
 
 bool wg_meta_int(const wg_weights *w, const char *key, int64_t *out);  /* any integer type */
 bool wg_meta_float(const wg_weights *w, const char *key, double *out); /* any number */

@@ -157,8 +157,6 @@ static wg_status read_float(reader *r, const char *key, double def, double min, 
     return WG_OK;
 }
 
-static bool is(wg_text t, const char *word) { return t.n == strlen(word) && memcmp(t.s, word, t.n) == 0; }
-
 /* Rotary scaling. The lists of longrope are tensors (model.c); its files may lack the type, or call it linear. */
 static wg_status read_scaling(reader *r)
 {
@@ -167,13 +165,13 @@ static wg_status read_scaling(reader *r)
     int64_t context = 0;
     double old, ext;
     (void)wg_meta_string(r->w, key_of(r, "rope.scaling.type"), &type);
-    if (!is(type, "none") && !is(type, "linear") && !is(type, "yarn") && !is(type, "longrope"))
+    if (!wg_text_is(type, "none") && !wg_text_is(type, "linear") && !wg_text_is(type, "yarn") && !wg_text_is(type, "longrope"))
         return wg_fail(r->err, WG_EUNSUPPORTED, "%s: key '%s' = '%.*s': expected none, linear, yarn or longrope",
                        wg_weights_path(r->w), r->key, (int)(type.n < 64 ? type.n : 64), type.s);
-    a->yarn = is(type, "yarn");
+    a->yarn = wg_text_is(type, "yarn");
     WG_TRY(read_float(r, "rope.scale_linear", 1, 1, 1e6, &old)); /* the key's former name */
     WG_TRY(read_float(r, "rope.scaling.factor", old, 1, 1e6, &a->rope_scale));
-    if (is(type, "none") || is(type, "longrope")) a->rope_scale = 1;
+    if (wg_text_is(type, "none") || wg_text_is(type, "longrope")) a->rope_scale = 1;
     WG_TRY(read_float(r, "rope.scaling.attn_factor", 1, 1e-3, 1e3, &a->rope_magnitude));
     WG_TRY(read_float(r, "rope.scaling.yarn_beta_fast", 32, 1e-3, 1e6, &a->yarn_fast));
     WG_TRY(read_float(r, "rope.scaling.yarn_beta_slow", 1, 1e-3, 1e6, &a->yarn_slow));
@@ -209,7 +207,7 @@ static wg_status read_activation(reader *r)
     snprintf(r->key, sizeof r->key, "wager.activation");
     if (!wg_meta_string(r->w, r->key, &is_text)) return WG_OK;
     for (int i = WG_GEGLU; i <= WG_GELU_ERF && r->family->has & WG_TRAIT_UNGATED; i++)
-        if (is(is_text, names[i])) {
+        if (wg_text_is(is_text, names[i])) {
             r->a->activation = (wg_activation)i;
             return WG_OK;
         }

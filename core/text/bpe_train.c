@@ -1,14 +1,142 @@
 /* SPDX-License-Identifier: MIT
- * Training of byte-level BPE, second part: the merges (Sennrich et al. 2016, "Neural Machine Translation of Rare Words with
- * Subword Units"). A pair lies in the heap with the words in which it was found when it came up; a count that has changed since
- * is corrected when the pair is popped. */
+ * Training of byte-level BPE: the words of texts and how often each stands there, the merges (Sennrich et al. 2016, "Neural
+ * Machine Translation of Rare Words with Subword Units"), and the files of a trained vocabulary. */
 #include "core/text/bpe_train.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/base/mem.h"
+#include "core/base/read_file.h"
+#include "core/base/save.h"
+#include "core/file/hf.h"
 #include "core/text/bpe.h"
 #include "core/text/unicode.h"
+
+/* ---- counting words */
+
+enum { PART = 1 << 20, WHOLE = 1 << 30 };
+
+wg_status wg_bpe_trainer_open(wg_bpe_trainer *t, const wg_pretok_row *row, wg_error *err)
+{
+    *t = (wg_bpe_trainer){ .row = row };
+    return wg_pretok_open_row(&t->pretok, row, err);
+}
+
+void wg_bpe_trainer_close(wg_bpe_trainer *t)
+{
+    wg_byte_strings_free(&t->words);
+    wg_byte_strings_free(&t->token);
+    wg_free(t->merge);
+    wg_free(t->pretok);
+    *t = (wg_bpe_trainer){ 0 };
+}
+
+/* The words of n bytes that end where words end. */
+static wg_status count_words(wg_bpe_trainer *t, const char *s, size_t n, wg_error *err)
+{
+    wg_splitter x;
+    wg_piece word;
+    uint32_t number;
+    wg_splitter_begin(&x, t->pretok, s, n);
+    while (wg_splitter_next(&x, &word)) {
+        WG_TRY(wg_byte_strings_add(&t->words, s + word.at, word.end - word.at, 1, &number, err));
+        t->read++;
+    }
+    t->bytes += n;
+    return WG_OK;
+}
+
+static wg_status check_text(const char *name, const char *s, size_t n, uint64_t before, wg_error *err)
+{
+    uint32_t cp;
+    for (size_t i = 0; i < n; i += wg_utf8_decode(s + i, n - i, &cp)) {
+        if ((unsigned char)s[i] < 0x80) continue;
+        wg_utf8_decode(s + i, n - i, &cp);
+        if (cp == WG_UTF8_BAD)
+            return wg_fail(err, WG_EFORMAT,
+                           "%s: byte %llu (0x%02x) is not UTF-8: expected plain text in UTF-8; convert it, or "
+                           "leave the file out",
+                           name, (unsigned long long)(before + i), (unsigned char)s[i]);
+    }
+    return WG_OK;
+}
+
+wg_status wg_bpe_trainer_add(wg_bpe_trainer *t, const char *name, const char *text, size_t n, wg_error *err)
+{
+    const size_t mark = wg_byte_order_mark(text, n);
+    WG_TRY(check_text(name, text, n, 0, err));
+    return count_words(t, text + mark, n - mark, err);
+}
+
+typedef struct input {
+    const char *path;
+    int fd;
+    char *s;
+    size_t n, room, checked; /* bytes in s; of them known to be UTF-8 */
+    uint64_t before;         /* bytes of the file before s */
+    bool ended;
+} input;
+
+static wg_status fill(input *in, size_t want, wg_error *err)
+{
+    WG_TRY(wg_grow((void **)&in->s, &in->room, want, 1, "a part of a text", err));
+    while (in->n < want && !in->ended) {
+        const ssize_t got = read(in->fd, in->s + in->n, want - in->n);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return wg_fail(err, WG_EIO, "%s: cannot read: %s", in->path, strerror(errno));
+        in->n += (size_t)got;
+        in->ended = got == 0;
+    }
+    const size_t whole = in->ended ? in->n : in->n - wg_utf8_open_tail(in->s, in->n);
+    if (whole > in->checked)
+        WG_TRY(check_text(in->path, in->s + in->checked, whole - in->checked, in->before + in->checked, err));
+    in->checked = whole > in->checked ? whole : in->checked;
+    return WG_OK;
+}
+
+static void drop(input *in, size_t n)
+{
+    memmove(in->s, in->s + n, in->n - n);
+    in->n -= n;
+    in->checked -= n;
+    in->before += n;
+}
+
+/* A part is read to the last place where it can be cut; where there is none, more is read. */
+static wg_status read_parts(wg_bpe_trainer *t, input *in, wg_error *err)
+{
+    WG_TRY(fill(in, PART, err));
+    drop(in, wg_byte_order_mark(in->s, in->n));
+    for (size_t part = PART;;) {
+        WG_TRY(fill(in, part, err));
+        const size_t cut = in->ended ? in->n : wg_pretok_cut(t->pretok, in->s, in->checked);
+        if (cut > 0) WG_TRY(count_words(t, in->s, cut, err));
+        if (in->ended) return WG_OK;
+        drop(in, cut);
+        part = cut > 0 ? PART : 2 * part;
+        if (part > WHOLE)
+            return wg_fail(err, WG_EFORMAT, "%s: a word of more than %d MB from byte %llu on: expected plain text", in->path,
+                           WHOLE >> 21, (unsigned long long)in->before);
+    }
+}
+
+wg_status wg_bpe_trainer_read(wg_bpe_trainer *t, const char *path, wg_error *err)
+{
+    input in = { .path = path, .fd = open(path, O_RDONLY | O_CLOEXEC) };
+    if (in.fd < 0) return wg_fail(err, errno == ENOENT ? WG_ENOENT : WG_EIO, "%s: cannot open: %s", path, strerror(errno));
+    const wg_status s = read_parts(t, &in, err);
+    close(in.fd);
+    wg_free(in.s);
+    return s;
+}
+
+/* ---- merging. A pair lies in the heap with the words in which it was found when it came up; a count that has changed since is
+ * corrected when the pair is popped. */
 
 typedef struct pair {
     int32_t left, right;
@@ -275,5 +403,94 @@ wg_status wg_bpe_trainer_run(wg_bpe_trainer *t, size_t vocab, int64_t least, con
     const wg_status s = run(&w, vocab, least, id);
     void *const all[] = { w.symbol, w.length, w.pair, w.slot, w.heap, w.place, w.fresh, w.touched };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) wg_free(all[i]);
+    return s;
+}
+
+/* ---- saving: as tokenizer.json of the library `tokenizers`, or as the GGUF file without tensors that it would be */
+
+static json_t *text_of(const wg_bpe_trainer *t, size_t id)
+{
+    const wg_text s = wg_byte_string_at(&t->token, id);
+    return json_stringn(s.s, s.n);
+}
+
+static json_t *added_tokens(const wg_bpe_trainer *t)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < t->specials; i++)
+        json_array_append_new(list,
+                              json_pack("{s:I, s:o, s:b, s:b, s:b, s:b, s:b}", "id", (json_int_t)i, "content", text_of(t, i),
+                                        "single_word", 0, "lstrip", 0, "rstrip", 0, "normalized", 0, "special", 1));
+    return list;
+}
+
+static json_t *model(const wg_bpe_trainer *t)
+{
+    json_t *vocab = json_object(), *merges = json_array();
+    for (size_t i = 0; i < t->token.n; i++) {
+        const wg_text s = wg_byte_string_at(&t->token, i);
+        json_object_setn_new(vocab, s.s, s.n, json_integer((json_int_t)i));
+    }
+    for (size_t i = 0; i < t->merges; i++) {
+        json_array_append_new(merges,
+                              json_pack("[o, o]", text_of(t, (size_t)t->merge[i].left), text_of(t, (size_t)t->merge[i].right)));
+    }
+    return json_pack("{s:s, s:n, s:n, s:n, s:n, s:b, s:b, s:b, s:o, s:o}", "type", "BPE", "dropout", "unk_token",
+                     "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", 0, "byte_fallback", 0, "ignore_merges",
+                     t->row->whole_words, "vocab", vocab, "merges", merges);
+}
+
+typedef struct output {
+    wg_save *save;
+    wg_status status;
+    wg_error *err;
+} output;
+
+static int write_part(const char *s, size_t n, void *user)
+{
+    output *k = user;
+    if (!k->status) k->status = wg_save_write(k->save, s, n, k->err);
+    return k->status ? -1 : 0;
+}
+
+static wg_status save_json(const wg_bpe_trainer *t, const json_t *root, const char *path, wg_error *err)
+{
+    output k = { .err = err };
+    WG_TRY(wg_save_open(&k.save, path, err));
+    const int done = json_dump_callback(root, write_part, &k, JSON_INDENT(1));
+    if (!k.status && done) k.status = wg_nomem(err, t->token.n_bytes, "a tokenizer.json");
+    if (!k.status) return wg_save_commit(k.save, err);
+    wg_save_abort(k.save);
+    return k.status;
+}
+
+/* The keys of a GGUF file, by way of the reader of tokenizer.json. */
+static wg_status save_gguf(const wg_bpe_trainer *t, const json_t *root, const char *path, wg_error *err)
+{
+    const wg_hf_ids ids = { .bos = -1, .end = { t->specials > 0 ? 0 : -1, -1, -1 } };
+    char *text = json_dumps(root, JSON_COMPACT);
+    wg_json *doc = NULL;
+    wg_gguf_writer *g = NULL;
+    wg_status s = text ? wg_json_parse(&doc, path, text, strlen(text), err) : wg_nomem(err, t->token.n_bytes, "a tokenizer");
+    if (!s) s = wg_gguf_writer_open(&g, path, err);
+    if (!s) s = wg_hf_tokenizer(g, doc, &ids, (int)t->token.n, err);
+    if (!s) s = wg_gguf_writer_finish(g, err);
+    else wg_gguf_writer_abort(g);
+    wg_json_close(doc);
+    free(text);
+    return s;
+}
+
+wg_status wg_bpe_trainer_save(const wg_bpe_trainer *t, const char *path, wg_error *err)
+{
+    const size_t n = strlen(path);
+    const bool gguf = n > 5 && strcmp(path + n - 5, ".gguf") == 0;
+    json_t *root =
+        json_pack("{s:s, s:n, s:n, s:o, s:n, s:o, s:n, s:{s:s, s:b, s:b, s:b}, s:o}", "version", "1.0", "truncation", "padding",
+                  "added_tokens", added_tokens(t), "normalizer", "pre_tokenizer", wg_hf_pretok_json(t->row), "post_processor",
+                  "decoder", "type", "ByteLevel", "add_prefix_space", 1, "trim_offsets", 1, "use_regex", 1, "model", model(t));
+    if (!root) return wg_nomem(err, t->token.n_bytes, "a tokenizer.json");
+    const wg_status s = (gguf ? save_gguf : save_json)(t, root, path, err);
+    json_decref(root);
     return s;
 }

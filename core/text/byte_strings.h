@@ -31,7 +31,4 @@ static inline wg_text wg_byte_string_at(const wg_byte_strings *s, size_t i)
     return (wg_text){ s->bytes + s->v[i].at, s->v[i].n };
 }
 
-/* Makes room for `need` elements of `size` bytes, twice as many as there were or more. ENOMEM. */
-wg_status wg_grow(void **p, size_t *room, size_t need, size_t size, const char *what, wg_error *err);
-
 #endif

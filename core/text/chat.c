@@ -61,13 +61,7 @@ static wg_status add_words(writer *w, const char *s, size_t n, wg_error *err)
 {
     if (n > TEXT_MAX - w->n)
         return wg_fail(err, WG_EINVAL, "a conversation of more than %d bytes cannot be encoded; shorten its texts", TEXT_MAX);
-    if (w->n + n > w->cap) {
-        const size_t cap = (w->n + n) * 2;
-        char *more = wg_realloc(w->words, cap, 1);
-        if (!more) return wg_nomem(err, cap, "a conversation");
-        w->words = more;
-        w->cap = cap;
-    }
+    WG_TRY(wg_grow((void **)&w->words, &w->cap, w->n + n, 1, "a conversation", err));
     if (n) memcpy(w->words + w->n, s, n);
     w->n += n;
     return WG_OK;

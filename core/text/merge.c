@@ -114,13 +114,7 @@ void wg_merger_run(wg_merger *m, wg_merge_fn *may_join, const void *user)
 
 wg_status wg_ids_push(wg_ids *ids, int32_t id, wg_error *err)
 {
-    if (ids->n == ids->capacity) {
-        const size_t room = 2 * ids->capacity + 64;
-        int32_t *v = wg_realloc(ids->v, room, sizeof *v);
-        if (!v) return wg_nomem(err, room * sizeof *v, "token ids");
-        ids->v = v;
-        ids->capacity = room;
-    }
+    WG_TRY(wg_grow((void **)&ids->v, &ids->capacity, ids->n + 1, sizeof *ids->v, "token ids", err));
     ids->v[ids->n++] = id;
     return WG_OK;
 }

@@ -6,13 +6,11 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "core/text/grapheme.h"
 #include "core/text/normal_form.h"
-#include "core/text/normal_table.h"
 #include "core/text/unicode.h"
 #include "core/text/vocab.h"
 
-enum { GROWTH = 64, GROWTH_FREE = 1 << 20, CLUSTER = 6 };
+enum { GROWTH = 64, GROWTH_FREE = 1 << 20, CLUSTER = 6, PIECE = 255 };
 
 void wg_normal_room_free(wg_normal_room *r)
 {
@@ -40,9 +38,79 @@ wg_status wg_normal_reserve(wg_normal_room *r, int k, size_t n, size_t used, wg_
     return WG_OK;
 }
 
-/* ---- opening */
+/* ---- the map of characters: every unit and every replacement that is read is checked against the ends, because the trie may
+ * hold anything */
 
-static bool is(wg_text t, const char *s) { return t.n == strlen(s) && memcmp(t.s, s, t.n) == 0; }
+/* False: the bytes are no such map. */
+static bool open_map(wg_charsmap *m, wg_text bytes)
+{
+    uint32_t size;
+    if (bytes.n < 8) return false;
+    memcpy(&size, bytes.s, 4);
+    if (size == 0 || size % 4 != 0 || size > bytes.n - 4 || bytes.s[bytes.n - 1] != '\0') return false;
+    *m = (wg_charsmap){ bytes.s + 4, size / 4, { bytes.s + 4 + size, bytes.n - 4 - size } };
+    return true;
+}
+
+static bool unit_at(const wg_charsmap *m, size_t at, uint32_t *unit)
+{
+    if (at >= m->count) return false;
+    memcpy(unit, m->units + 4 * at, 4);
+    return true;
+}
+
+static size_t offset_of(uint32_t unit) { return (size_t)(unit >> 10) << ((unit & 1u << 9) >> 6); }
+
+/* A walk along a text. */
+typedef struct walk {
+    size_t node;
+    bool lost; /* no piece goes on here */
+} walk;
+
+static walk begin_walk(const wg_charsmap *m)
+{
+    uint32_t root;
+    const bool lost = !unit_at(m, 0, &root);
+    return (walk){ lost ? 0 : offset_of(root), lost };
+}
+
+/* Takes a byte; true: a piece ends behind it, which becomes *to. */
+static bool step(const wg_charsmap *m, walk *w, uint32_t c, wg_text *to)
+{
+    uint32_t unit, value;
+    w->node ^= c;
+    w->lost = !unit_at(m, w->node, &unit) || (unit & (1u << 31 | 255)) != c;
+    if (w->lost) return false;
+    w->node ^= offset_of(unit);
+    if (!(unit >> 8 & 1)) return false;
+    w->lost = !unit_at(m, w->node, &value) || (value & 0x7fffffff) >= m->values.n;
+    if (w->lost) return false;
+    const char *text = m->values.s + (value & 0x7fffffff);
+    *to = (wg_text){ text, strlen(text) }; /* the last byte of all is NUL */
+    return true;
+}
+
+/* The length of the longest piece at the beginning of s[0..n) that is replaced, or 0; *to: by what. A piece has at most PIECE
+ * bytes, so that a trie with a cycle does not make each place cost the rest of the text. */
+static size_t longest_piece(const wg_charsmap *m, const char *s, size_t n, wg_text *to)
+{
+    size_t best = 0;
+    walk w = begin_walk(m);
+    for (size_t i = 0; i < n && i < PIECE && !w.lost; i++)
+        if (step(m, &w, (unsigned char)s[i], to)) best = i + 1;
+    return best;
+}
+
+/* *to: by what the shortest piece at the beginning of s[0..n) is replaced; false: there is none. */
+static bool first_piece(const wg_charsmap *m, const char *s, size_t n, wg_text *to)
+{
+    walk w = begin_walk(m);
+    for (size_t i = 0; i < n && s[i] && !w.lost; i++)
+        if (step(m, &w, (unsigned char)s[i], to)) return true;
+    return false;
+}
+
+/* ---- opening */
 
 static const struct {
     const char *name;
@@ -93,19 +161,19 @@ wg_status wg_normalizer_open(wg_normalizer *z, const char *path, const wg_text *
     *z = (wg_normalizer){ 0 };
     for (size_t at = 0; at < n;) {
         int k = 0;
-        while (k < KNOWN && !is(word[at], known[k].name)) k++;
+        while (k < KNOWN && !wg_text_is(word[at], known[k].name)) k++;
         if (k == KNOWN || known[k].words > n - at - 1 || z->steps == WG_NORMAL_STEPS) return bad_step(path, word, at, n, err);
         wg_normal_step *step = &z->step[z->steps++];
         *step = (wg_normal_step){ .op = known[k].op };
         if (known[k].words > 0) step->a = word[at + 1];
         if (known[k].words > 1) step->b = word[at + 2];
-        step->left = is(step->a, "left") || is(step->a, "both");
-        step->right = is(step->a, "right") || is(step->a, "both");
+        step->left = wg_text_is(step->a, "left") || wg_text_is(step->a, "both");
+        step->right = wg_text_is(step->a, "right") || wg_text_is(step->a, "both");
         if ((step->op == WG_NORMAL_REPLACE && step->a.n == 0) || (step->op == WG_NORMAL_STRIP && !step->left && !step->right))
             return bad_step(path, word, at, n, err);
         if (step->op == WG_NORMAL_REPLACE_REGEX) WG_TRY(open_pattern(step, path, err));
         const bool maps = step->op == WG_NORMAL_CHARSMAP || step->op == WG_NORMAL_PRECOMPILED;
-        if (maps && !wg_charsmap_open(&step->map, step->a))
+        if (maps && !open_map(&step->map, step->a))
             return wg_fail(err, WG_EMODEL, "%s: the map of characters of the normaliser is broken; convert the model again",
                            path);
         at += 1 + known[k].words;
@@ -172,7 +240,7 @@ static wg_status map_characters(wg_text t, const wg_charsmap *map, wg_normal_roo
     uint32_t cp;
     size_t used = 0;
     for (size_t at = 0, n; at < t.n; at += n) {
-        n = wg_charsmap_find(map, t.s + at, t.n - at, &to);
+        n = longest_piece(map, t.s + at, t.n - at, &to);
         if (n == 0) {
             n = wg_utf8_decode(t.s + at, t.n - at, &cp);
             to = (wg_text){ t.s + at, n };
@@ -190,13 +258,13 @@ static wg_status map_clusters(wg_text t, const wg_charsmap *map, wg_normal_room 
     size_t used = 0;
     for (size_t at = 0, end; at < t.n; at = end) {
         end = at + wg_grapheme_length(t.s + at, t.n - at);
-        if (end - at < CLUSTER && wg_charsmap_first(map, t.s + at, end - at, &to)) {
+        if (end - at < CLUSTER && first_piece(map, t.s + at, end - at, &to)) {
             WG_TRY(put(r, k, &used, to.s, to.n, err));
             continue;
         }
         for (size_t n; at < end; at += n) {
             n = wg_utf8_decode(t.s + at, end - at, &cp);
-            if (!wg_charsmap_first(map, t.s + at, n, &to)) to = (wg_text){ t.s + at, n };
+            if (!first_piece(map, t.s + at, n, &to)) to = (wg_text){ t.s + at, n };
             WG_TRY(put(r, k, &used, to.s, to.n, err));
         }
     }
@@ -206,15 +274,9 @@ static wg_status map_clusters(wg_text t, const wg_charsmap *map, wg_normal_room 
 
 /* ---- characters by themselves */
 
-static bool within(const uint32_t (*range)[2], int n, uint32_t cp)
+static bool within(const uint32_t (*range)[2], size_t n, uint32_t cp)
 {
-    int lo = 0, hi = n; /* ascending, disjoint */
-    while (lo < hi) {
-        const int mid = (lo + hi) / 2;
-        if (range[mid][1] < cp) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo < n && range[lo][0] <= cp;
+    return wg_range_find(range, n, sizeof *range, cp) != NULL;
 }
 
 /* Writes the UTF-8 of what a character becomes; n bytes at s are the character itself. */

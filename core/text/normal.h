@@ -9,7 +9,7 @@
  *   replace_regex REGEX TO   every match of an expression (pattern.h)
  *   prepend TEXT             in front of a text that is not empty
  *   strip left|right|both    white space at the ends
- *   charsmap MAP             the map of characters of a SentencePiece model (charsmap.h): the longest piece at each place
+ *   charsmap MAP             the map of characters of a SentencePiece model: the longest piece at each place
  *   precompiled MAP          the same map as the library reads it: of a grapheme cluster of fewer than six bytes, else of each
  *                            character, the shortest piece at its beginning stands for all of it
  *   squeeze                  no spaces at the ends, one space where there are several
@@ -19,7 +19,6 @@
 
 #include "core/base/error.h"
 #include "core/file/weights.h"
-#include "core/text/charsmap.h"
 #include "core/text/pattern.h"
 
 #define WG_NORMALIZER_KEY "tokenizer.wager.normalizer"
@@ -42,6 +41,16 @@ typedef enum wg_normal_op {
     WG_NORMAL_PRECOMPILED,
     WG_NORMAL_SQUEEZE
 } wg_normal_op;
+
+/* The map of characters of a SentencePiece model ("precompiled_charsmap"; nmt_nfkc and others): a double-array trie (Aoe 1989)
+ * from pieces of text to their replacements, of which the longest match counts. Layout: u32 bytes of the trie, its units of
+ * u32, and the replacements, each ended by NUL. A unit's bits: 31 and 0..7 label, 8 whether a value follows, 9 and 10..30
+ * offset. */
+typedef struct wg_charsmap {
+    const char *units; /* (count) of four bytes */
+    size_t count;
+    wg_text values;
+} wg_charsmap;
 
 typedef struct wg_normal_step {
     wg_normal_op op;

@@ -3,10 +3,10 @@
  * it. Hangul syllables are computed. Sorting the marks of a piece takes O(n log n). */
 #include "core/text/normal_form.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "core/text/normal_table.h"
 #include "core/text/unicode.h"
 
 enum {
@@ -20,37 +20,26 @@ enum { S_FIRST = 0xac00, L_FIRST = 0x1100, V_FIRST = 0x1161, T_FIRST = 0x11a7, V
 
 static uint32_t class_of(uint32_t cp)
 {
-    int lo = 0, hi = WG_NORMAL_CLASSES;
-    if (cp < STABLE) return 0;
-    while (lo < hi) {
-        const int mid = (lo + hi) / 2;
-        if (wg_normal_classes[mid].last < cp) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo < WG_NORMAL_CLASSES && wg_normal_classes[lo].first <= cp ? wg_normal_classes[lo].order : 0;
-}
-
-static const wg_normal_pair *pair_of(uint32_t cp)
-{
-    int lo = 0, hi = WG_NORMAL_PAIRS;
-    while (lo < hi) {
-        const int mid = (lo + hi) / 2;
-        if (wg_normal_pairs[mid].cp < cp) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo < WG_NORMAL_PAIRS && wg_normal_pairs[lo].cp == cp ? &wg_normal_pairs[lo] : NULL;
+    const wg_normal_class *c = cp < STABLE ? NULL : wg_range_find(wg_normal_classes, WG_NORMAL_CLASSES, sizeof *c, cp);
+    return c ? c->order : 0;
 }
 
 uint32_t wg_normal_run_of(const wg_normal_run *run, int n, uint32_t cp)
 {
-    int lo = 0, hi = n;
-    while (lo < hi) {
-        const int mid = (lo + hi) / 2;
-        if (run[mid].last < cp) lo = mid + 1;
-        else hi = mid;
-    }
-    if (lo == n || cp < run[lo].first || (cp - run[lo].first) % run[lo].step != 0) return 0;
-    return run[lo].to + (cp - run[lo].first);
+    const wg_normal_run *r = wg_range_find(run, (size_t)n, sizeof *r, cp);
+    return r && (cp - r->first) % r->step == 0 ? r->to + (cp - r->first) : 0;
+}
+
+/* Rows that begin with their character. */
+static int by_character(const void *key, const void *row)
+{
+    const uint32_t x = *(const uint32_t *)key, y = *(const uint32_t *)row;
+    return (x > y) - (x < y);
+}
+
+static const wg_normal_pair *pair_of(uint32_t cp)
+{
+    return bsearch(&cp, wg_normal_pairs, WG_NORMAL_PAIRS, sizeof *wg_normal_pairs, by_character);
 }
 
 /* The compatibility decomposition of a character: n characters, of which `one` is the first; n 0: it has none of its own. */
@@ -63,16 +52,9 @@ typedef struct mapping {
 static mapping mapping_of(uint32_t cp)
 {
     const uint32_t one = wg_normal_run_of(wg_normal_compatible, WG_NORMAL_COMPATIBLE, cp);
-    int lo = 0, hi = WG_NORMAL_STRINGS;
     if (one) return (mapping){ one, NULL, 1 };
-    while (lo < hi) {
-        const int mid = (lo + hi) / 2;
-        if (wg_normal_strings[mid].cp < cp) lo = mid + 1;
-        else hi = mid;
-    }
-    if (lo == WG_NORMAL_STRINGS || wg_normal_strings[lo].cp != cp) return (mapping){ 0 };
-    const uint16_t *all = wg_normal_chars + wg_normal_strings[lo].at;
-    return (mapping){ all[0], all, wg_normal_strings[lo].n };
+    const wg_normal_string *s = bsearch(&cp, wg_normal_strings, WG_NORMAL_STRINGS, sizeof *s, by_character);
+    return s ? (mapping){ wg_normal_chars[s->at], wg_normal_chars + s->at, s->n } : (mapping){ 0 };
 }
 
 /* What two characters compose to; 0: nothing. */

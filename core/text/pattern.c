@@ -4,15 +4,9 @@
 
 #include "core/text/unicode.h"
 
-static bool among(const wg_pattern *p, int first, int n, uint32_t cp)
+static bool among(const wg_pattern *p, int first, size_t n, uint32_t cp)
 {
-    int lo = first, hi = first + n; /* ascending, disjoint */
-    while (lo < hi) {
-        const int mid = (lo + hi) / 2;
-        if (p->range[mid][1] < cp) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo < first + n && p->range[lo][0] <= cp;
+    return wg_range_find(p->range + first, n, sizeof *p->range, cp) != NULL;
 }
 
 static bool has(const wg_pattern *p, const wg_charset *c, uint32_t cp)

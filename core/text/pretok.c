@@ -11,13 +11,11 @@
 
 /* ---- opening */
 
-static bool is(wg_text t, const char *s) { return t.n == strlen(s) && memcmp(t.s, s, t.n) == 0; }
-
 static bool behavior_of(wg_text t, wg_behavior *out)
 {
     static const char *const names[] = { "isolated", "removed", "contiguous", "merged_with_previous", "merged_with_next" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (is(t, names[i])) {
+        if (wg_text_is(t, names[i])) {
             *out = (wg_behavior)i;
             return true;
         }
@@ -60,21 +58,21 @@ static wg_status read_search(reader *r, wg_text name, wg_pretok_step *step)
     const size_t left = r->n - r->at - 1;
     const char *why = NULL;
     size_t at = 0;
-    *step = (wg_pretok_step){ .on_bytes = r->on_bytes, .inverted = is(name, "split_not") };
-    if (is(name, "digits") && left >= 1 && (is(word[0], "each") || is(word[0], "runs"))) {
-        wg_pattern_digits(&step->pattern, is(word[0], "each"));
+    *step = (wg_pretok_step){ .on_bytes = r->on_bytes, .inverted = wg_text_is(name, "split_not") };
+    if (wg_text_is(name, "digits") && left >= 1 && (wg_text_is(word[0], "each") || wg_text_is(word[0], "runs"))) {
+        wg_pattern_digits(&step->pattern, wg_text_is(word[0], "each"));
         r->at += 2;
         return WG_OK;
     }
-    if (is(name, "digits") || left < 1 || !behavior_of(word[0], &step->behavior)) return bad_list(r);
-    if (is(name, "punctuation")) {
+    if (wg_text_is(name, "digits") || left < 1 || !behavior_of(word[0], &step->behavior)) return bad_list(r);
+    if (wg_text_is(name, "punctuation")) {
         wg_pattern_punctuation(&step->pattern);
         r->at += 2;
         return WG_OK;
     }
     if (left < 2) return bad_list(r);
-    if (is(name, "text")) why = wg_pattern_literal(&step->pattern, word[1].s, word[1].n);
-    else if (step->inverted || is(name, "split")) why = wg_pattern_compile(&step->pattern, word[1].s, word[1].n, &at);
+    if (wg_text_is(name, "text")) why = wg_pattern_literal(&step->pattern, word[1].s, word[1].n);
+    else if (step->inverted || wg_text_is(name, "split")) why = wg_pattern_compile(&step->pattern, word[1].s, word[1].n, &at);
     else return bad_list(r);
     if (why) return wg_pattern_refuse(r->path, r->key, word[1], why, at, r->err);
     r->at += 3;
@@ -85,8 +83,8 @@ static wg_status read_steps(reader *r)
 {
     while (r->at < r->n) {
         const wg_text name = r->word[r->at];
-        if (is(name, "bytes") || is(name, "prefix_space")) {
-            if (is(name, "bytes")) r->on_bytes = true;
+        if (wg_text_is(name, "bytes") || wg_text_is(name, "prefix_space")) {
+            if (wg_text_is(name, "bytes")) r->on_bytes = true;
             else if (r->p->steps == 0) r->p->prefix_space = true;
             else
                 return wg_fail(r->err, WG_EUNSUPPORTED,

@@ -3,6 +3,8 @@
  * of the second byte, and that range alone excludes overlong forms, surrogates and everything beyond U+10FFFF. */
 #include "core/text/unicode.h"
 
+#include <stdbool.h>
+
 /* The length that a first byte determines (0: none) and the legal range of the second byte. */
 static size_t promised(unsigned char first, unsigned char *lo, unsigned char *hi)
 {
@@ -67,6 +69,25 @@ size_t wg_utf8_open_tail(const char *s, size_t n)
     return 0;
 }
 
+int wg_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    return (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+}
+
+const void *wg_range_find(const void *rows, size_t n, size_t size, uint32_t cp)
+{
+    size_t lo = 0, hi = n;
+    while (lo < hi) {
+        const size_t mid = (lo + hi) / 2;
+        const uint32_t *row = (const uint32_t *)(const void *)((const char *)rows + mid * size);
+        if (row[1] < cp) lo = mid + 1;
+        else if (row[0] > cp) hi = mid;
+        else return row;
+    }
+    return NULL;
+}
+
 wg_category wg_unicode_category(uint32_t cp)
 {
     const uint32_t at = cp / WG_UNICODE_BLOCK, in = cp % WG_UNICODE_BLOCK;
@@ -90,7 +111,84 @@ bool wg_unicode_is_word(uint32_t cp)
     };
     const wg_category is = wg_unicode_category(cp);
     if ((is >= WG_CATEGORY_LU && is <= WG_CATEGORY_NL) || is == WG_CATEGORY_PC) return true;
-    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
-        if (cp >= more[i][0] && cp <= more[i][1]) return true;
-    return false;
+    return wg_range_find(more, sizeof more / sizeof *more, sizeof *more, cp) != NULL;
+}
+
+/* ---- clusters by the rules GB3 to GB13. What they look back at is the class of the last character and three small states. */
+
+enum { SYLLABLES = 0xac00, SYLLABLES_END = 0xd7a4, TAILS = 28 };
+
+static wg_grapheme_class class_of(uint32_t cp)
+{
+    if (cp == WG_UTF8_BAD) return WG_GRAPHEME_CONTROL;
+    if (cp >= SYLLABLES && cp < SYLLABLES_END) return (cp - SYLLABLES) % TAILS == 0 ? WG_GRAPHEME_LV : WG_GRAPHEME_LVT;
+    const wg_grapheme_range *r = wg_range_find(wg_grapheme_ranges, WG_GRAPHEME_RANGES, sizeof *r, cp);
+    return r ? (wg_grapheme_class)r->class : WG_GRAPHEME_OTHER;
+}
+
+typedef struct state {
+    wg_grapheme_class last;
+    bool picture;                         /* a picture, then only what extends it */
+    enum { NO, LETTER, LINKED } conjunct; /* a consonant, then only what extends it; with a linker */
+    bool odd;                             /* an odd number of regional indicators */
+} state;
+
+static void pass(state *s, wg_grapheme_class c)
+{
+    const bool extends = c == WG_GRAPHEME_EXTEND || c == WG_GRAPHEME_LINKER || c == WG_GRAPHEME_ZWNJ;
+    s->picture = c == WG_GRAPHEME_PICTURE || (s->picture && extends);
+    if (c == WG_GRAPHEME_CONSONANT) s->conjunct = LETTER;
+    else if (s->conjunct != NO && c == WG_GRAPHEME_LINKER) s->conjunct = LINKED;
+    else if (c == WG_GRAPHEME_ZWNJ || (!extends && c != WG_GRAPHEME_ZWJ)) s->conjunct = NO;
+    s->odd = c == WG_GRAPHEME_REGION && !s->odd;
+    s->last = c;
+}
+
+static bool is_control(wg_grapheme_class c) { return c == WG_GRAPHEME_CR || c == WG_GRAPHEME_LF || c == WG_GRAPHEME_CONTROL; }
+
+/* Whether c belongs to the cluster. `joined`: a picture, what extends it, and a joiner stand before it. */
+static bool joins(const state *s, wg_grapheme_class c, bool joined)
+{
+    if (s->last == WG_GRAPHEME_CR) return c == WG_GRAPHEME_LF;
+    if (is_control(s->last) || is_control(c)) return false;
+    switch (c) {
+    case WG_GRAPHEME_EXTEND:
+    case WG_GRAPHEME_ZWNJ:
+    case WG_GRAPHEME_LINKER:
+    case WG_GRAPHEME_ZWJ:
+    case WG_GRAPHEME_SPACING: return true;
+    default: break;
+    }
+    if (s->last == WG_GRAPHEME_PREPEND) return true;
+    const bool behind_vowel = s->last == WG_GRAPHEME_LV || s->last == WG_GRAPHEME_V;
+    switch (c) {
+    case WG_GRAPHEME_L:
+    case WG_GRAPHEME_LV:
+    case WG_GRAPHEME_LVT: return s->last == WG_GRAPHEME_L;
+    case WG_GRAPHEME_V: return s->last == WG_GRAPHEME_L || behind_vowel;
+    case WG_GRAPHEME_T: return behind_vowel || s->last == WG_GRAPHEME_LVT || s->last == WG_GRAPHEME_T;
+    case WG_GRAPHEME_CONSONANT: return s->conjunct == LINKED;
+    case WG_GRAPHEME_PICTURE: return joined;
+    case WG_GRAPHEME_REGION: return s->last == WG_GRAPHEME_REGION && s->odd;
+    default: return false;
+    }
+}
+
+size_t wg_grapheme_length(const char *s, size_t n)
+{
+    state st = { 0 };
+    uint32_t cp;
+    bool joined = false;
+    size_t at = wg_utf8_decode(s, n, &cp);
+    if (at == 0) return 0;
+    pass(&st, class_of(cp));
+    while (at < n) {
+        const size_t k = wg_utf8_decode(s + at, n - at, &cp);
+        const wg_grapheme_class c = class_of(cp);
+        if (!joins(&st, c, joined)) break;
+        joined = st.picture && c == WG_GRAPHEME_ZWJ;
+        pass(&st, c);
+        at += k;
+    }
+    return at;
 }

@@ -116,7 +116,7 @@ def normal():
             pairs.append((cp, *[int(x, 16) for x in to.split()]))
     joins = [i for i, p in enumerate(pairs) if len(p) == 3 and ucd.normalize("NFC", chr(p[1]) + chr(p[2])) == chr(p[0])]
     joins.sort(key=lambda i: pairs[i][1:])
-    head("Canonical\n * combining classes, decompositions, and which of these compose again.", "normal_table.h")
+    head("Canonical\n * combining classes, decompositions, and which of these compose again.", "normal_form.h")
     print(f"const wg_normal_class wg_normal_classes[WG_NORMAL_CLASSES] = {{")
     print("\n".join(rows(ranges, 4, lambda r: "{ 0x%x, 0x%x, %d }" % tuple(r))))
     print("};\n\nconst wg_normal_pair wg_normal_pairs[WG_NORMAL_PAIRS] = {")
@@ -127,7 +127,7 @@ def normal():
     print("};\n\nconst uint32_t wg_normal_seconds[WG_NORMAL_SECONDS] = {")
     print("\n".join(rows(seconds, 12, hex)))
     print("};")
-    print(f"{len(ranges)} classes, {len(pairs)} pairs, {len(joins)} joins, {len(seconds)} seconds: normal_table.h", file=sys.stderr)
+    print(f"{len(ranges)} classes, {len(pairs)} pairs, {len(joins)} joins, {len(seconds)} seconds: normal_form.h", file=sys.stderr)
     normalisers()
 
 
@@ -188,7 +188,7 @@ def normalisers():
           file=sys.stderr)
 
 
-# wg_grapheme_class of grapheme.h: the first pattern that a character matches
+# wg_grapheme_class of unicode.h: the first pattern that a character matches
 GRAPHEMES = [("CR", r"\r"), ("LF", r"\n"), ("CONTROL", r"\p{GCB=Control}"), ("ZWNJ", "\u200c"), ("PREPEND", r"\p{GCB=Prepend}"),
              ("LINKER", r"\p{InCB=Linker}"),
              ("ZWJ", r"\p{GCB=ZWJ}"), ("EXTEND", r"\p{GCB=Extend}"), ("SPACING", r"\p{GCB=SpacingMark}"),
@@ -211,11 +211,11 @@ def graphemes():
             ranges[-1][1] = cp
         else:
             ranges.append([cp, cp, of])
-    head("Classes\n * of grapheme clusters.", "grapheme.h")
+    head("Classes\n * of grapheme clusters.", "unicode.h")
     print("const wg_grapheme_range wg_grapheme_ranges[WG_GRAPHEME_RANGES] = {")
     print("\n".join(rows(ranges, 3, lambda r: "{ 0x%x, 0x%x, WG_GRAPHEME_%s }" % tuple(r))))
     print("};")
-    print(f"{len(ranges)} ranges: WG_GRAPHEME_RANGES in grapheme.h", file=sys.stderr)
+    print(f"{len(ranges)} ranges: WG_GRAPHEME_RANGES in unicode.h", file=sys.stderr)
 
 
 {"categories": categories, "normal": normal, "graphemes": graphemes}[sys.argv[1]]()

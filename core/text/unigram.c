@@ -44,10 +44,8 @@ static int by_text(const void *pa, const void *pb, void *user)
 {
     const wg_vocab *v = user;
     const int32_t a = *(const int32_t *)pa, b = *(const int32_t *)pb;
-    const wg_text x = v->text[a], y = v->text[b];
-    const int c = memcmp(x.s, y.s, x.n < y.n ? x.n : y.n);
-    if (c != 0) return c;
-    return x.n != y.n ? (x.n < y.n ? -1 : 1) : a < b ? -1 : 1;
+    const int order = wg_text_order(v->text[a], v->text[b]);
+    return order ? order : a < b ? -1 : 1;
 }
 
 wg_status wg_unigram_fill(wg_unigram *u, const wg_vocab *v, const wg_weights *w, wg_error *err)

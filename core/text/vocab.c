@@ -30,7 +30,7 @@ bool wg_vocab_is_end_text(wg_text t)
     static const char *const known[] = { "<|eot_id|>",    "<|eom_id|>",      "<|im_end|>",    "<|end|>",
                                          "<|endoftext|>", "<|end_of_text|>", "<end_of_turn>", "<EOT>" };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strlen(known[i]) == t.n && memcmp(known[i], t.s, t.n) == 0) return true;
+        if (wg_text_is(t, known[i])) return true;
     return false;
 }
 
@@ -119,10 +119,8 @@ int32_t wg_vocab_find(const wg_vocab *v, const char *s, size_t n) { return slot_
 static int special_order(const void *pa, const void *pb)
 {
     const wg_special *a = pa, *b = pb;
-    const int c = memcmp(a->text.s, b->text.s, a->text.n < b->text.n ? a->text.n : b->text.n);
-    if (c != 0) return c;
-    if (a->text.n != b->text.n) return a->text.n < b->text.n ? -1 : 1;
-    return a->id < b->id ? -1 : 1;
+    const int order = wg_text_order(a->text, b->text);
+    return order ? order : a->id < b->id ? -1 : 1;
 }
 
 /* Enters the tokens that a merge can produce first, so that they win over others with the same text. */

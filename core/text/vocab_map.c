@@ -1,25 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * The tokens of b are entered in a hash table by their bytes; those of a are looked up, the best stored first. */
+ * The tokens of b are entered in a set by their bytes; those of a are looked up, the best stored first. */
 #include "core/text/vocab_map.h"
 
 #include <string.h>
 
-#include "core/base/hash.h"
 #include "core/base/mem.h"
-#include "core/text/vocab.h"
+#include "core/text/byte_strings.h"
 
 /* The bytes that a token stands for; n == 0: none. */
 typedef struct bytes {
     size_t n;
     char *s; /* room for any token of the two, and a byte more */
 } bytes;
-
-typedef struct table {
-    const wg_tokenizer *of;
-    bytes spelled; /* working memory */
-    int32_t *slot; /* (mask + 1) id + 1; 0: empty */
-    size_t mask;
-} table;
 
 /* Spells a token. For a control token its name, after a byte that begins no text. */
 static void spell(const wg_tokenizer *t, int32_t id, bytes *out)
@@ -45,25 +37,18 @@ static int32_t better(const wg_tokenizer *t, int32_t x, int32_t y)
     return nx != ny ? (nx < ny ? x : y) : x < y ? x : y;
 }
 
-/* The slot of these bytes, or the empty one where they belong. */
-static int32_t *slot_of(table *t, const bytes *b)
+/* The tokens of t by their bytes; best[number of the bytes]: the preferred one. */
+static wg_status enter_all(const wg_tokenizer *t, wg_byte_strings *known, int32_t *best, bytes *b, wg_error *err)
 {
-    for (size_t i = (size_t)wg_hash64(WG_HASH_START, b->s, b->n);; i++) {
-        int32_t *slot = &t->slot[i & t->mask];
-        if (!*slot) return slot;
-        spell(t->of, *slot - 1, &t->spelled);
-        if (t->spelled.n == b->n && !memcmp(t->spelled.s, b->s, b->n)) return slot;
-    }
-}
-
-static void enter_all(table *t, bytes *b)
-{
-    for (int32_t id = 0; id < wg_tokenizer_size(t->of); id++) {
-        spell(t->of, id, b);
+    for (int32_t id = 0; id < wg_tokenizer_size(t); id++) {
+        uint32_t number;
+        const size_t before = known->n;
+        spell(t, id, b);
         if (b->n == 0) continue;
-        int32_t *slot = slot_of(t, b);
-        *slot = 1 + (*slot ? better(t->of, id, *slot - 1) : id);
+        WG_TRY(wg_byte_strings_add(known, b->s, b->n, 0, &number, err));
+        best[number] = number == before ? id : better(t, id, best[number]);
     }
+    return WG_OK;
 }
 
 static void pair(wg_vocab_map *m, int32_t a, int32_t b)
@@ -73,14 +58,16 @@ static void pair(wg_vocab_map *m, int32_t a, int32_t b)
     m->to_a[b] = a;
 }
 
-static void match(wg_vocab_map *m, const wg_tokenizer *a, const wg_tokenizer *b, table *t, bytes *s)
+static void match(wg_vocab_map *m, const wg_tokenizer *a, const wg_tokenizer *b, const wg_byte_strings *known,
+                  const int32_t *best, bytes *s)
 {
     pair(m, wg_tokenizer_bos(a), wg_tokenizer_bos(b));
     pair(m, wg_tokenizer_eos(a), wg_tokenizer_eos(b)); /* one token may be both: then the end counts, which can be drafted */
     for (int32_t id = 0; id < m->a; id++) {
         spell(a, id, s);
-        const int32_t to = s->n ? *slot_of(t, s) - 1 : -1;
-        if (to < 0) continue;
+        const int64_t number = s->n ? wg_byte_strings_find(known, s->s, s->n) : -1;
+        if (number < 0) continue;
+        const int32_t to = best[number];
         const int32_t before = m->to_a[to];
         if (before >= 0 && better(a, before, id) == before) continue;
         if (before >= 0) m->to_b[before] = -1;
@@ -98,27 +85,23 @@ wg_status wg_vocab_map_open(wg_vocab_map *m, const wg_tokenizer *a, const wg_tok
 {
     *m = (wg_vocab_map){ .a = wg_tokenizer_size(a), .b = wg_tokenizer_size(b) };
     const size_t room_a = wg_tokenizer_room(a), room_b = wg_tokenizer_room(b), room = room_a > room_b ? room_a : room_b;
-    table t = { .of = b, .mask = 15 };
-    while (t.mask < 2 * (size_t)m->b) t.mask = 2 * t.mask + 1;
+    wg_byte_strings known = { 0 };
+    bytes one = { .s = wg_alloc(room, 1) };
+    int32_t *best = wg_alloc((size_t)m->b, sizeof *best);
     m->to_b = wg_alloc((size_t)m->a, sizeof *m->to_b);
     m->to_a = wg_alloc((size_t)m->b, sizeof *m->to_a);
-    t.slot = wg_calloc(t.mask + 1, sizeof *t.slot);
-    char *spelled = wg_alloc(2, room);
-    if (!m->to_b || !m->to_a || !t.slot || !spelled) {
-        wg_free(t.slot);
-        wg_free(spelled);
-        wg_vocab_map_close(m);
-        return wg_nomem(err, (t.mask + 1) * sizeof *t.slot, "comparing two vocabularies");
+    const bool ok = m->to_b && m->to_a && best && one.s;
+    const wg_status s = ok ? enter_all(b, &known, best, &one, err) : wg_nomem(err, room, "comparing two vocabularies");
+    if (s) wg_vocab_map_close(m);
+    else {
+        memset(m->to_b, -1, (size_t)m->a * sizeof *m->to_b);
+        memset(m->to_a, -1, (size_t)m->b * sizeof *m->to_a);
+        match(m, a, b, &known, best, &one);
     }
-    memset(m->to_b, -1, (size_t)m->a * sizeof *m->to_b);
-    memset(m->to_a, -1, (size_t)m->b * sizeof *m->to_a);
-    bytes one = { .s = spelled };
-    t.spelled.s = spelled + room;
-    enter_all(&t, &one);
-    match(m, a, b, &t, &one);
-    wg_free(t.slot);
-    wg_free(spelled);
-    return WG_OK;
+    wg_byte_strings_free(&known);
+    wg_free(best);
+    wg_free(one.s);
+    return s;
 }
 
 void wg_vocab_map_close(wg_vocab_map *m)

@@ -7,7 +7,7 @@
 #define WG_DRAFT_TRAIN_GPTQ_H
 
 #include "core/base/pool.h"
-#include "core/file/prune.h"
+#include "core/file/quantize.h"
 #include "draft/train/net.h"
 #include "draft/train/tokens.h"
 

@@ -11,7 +11,7 @@
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/mem.h"
-#include "core/base/save_folder.h"
+#include "core/base/save.h"
 #include "core/file/convert.h"
 #include "core/model/export.h"
 #include "experiments/analysis/logit_rows.h"

@@ -8,6 +8,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/mem.h"
+#include "core/text/vocab.h"
 
 enum {
     STACKS = 1 << 19,
@@ -375,31 +376,23 @@ const wg_token_trie *wg_acceptor_trie(const wg_acceptor *m) { return m->trie; }
 
 enum { FIXED = HEADS * 8 + STEPS * (int)sizeof(step) + SEEN * 20 }; /* bytes of tables that fill at any place */
 
-/* The next part of the tables: n elements of `size` bytes. base NULL: only counted. */
-static void *part(char *base, size_t *at, size_t n, size_t size)
-{
-    void *p = base ? base + *at : NULL;
-    *at += (n * size + WG_ALIGN - 1) / WG_ALIGN * WG_ALIGN;
-    return p;
-}
-
 /* Lays the tables out from `base` on. Returns their bytes. */
 static size_t lay_out(wg_acceptor *m, char *base)
 {
     const size_t mask = words(m) * sizeof *m->mask, masks = MASK_BYTES / mask;
     size_t at = 0;
     m->mask_room = masks < 16 ? 16 : masks > STATES ? STATES : (int)masks;
-    m->stack = part(base, &at, STACKS, sizeof *m->stack);
-    m->state = part(base, &at, STATES, sizeof *m->state);
-    m->place = part(base, &at, PLACES, sizeof *m->place);
-    m->stack_head = part(base, &at, HEADS, sizeof *m->stack_head);
-    m->state_head = part(base, &at, HEADS, sizeof *m->state_head);
-    m->step = part(base, &at, STEPS, sizeof *m->step);
-    m->seen = part(base, &at, SEEN, sizeof *m->seen);
-    m->todo = part(base, &at, SEEN, sizeof *m->todo);
-    m->seen_by = part(base, &at, SEEN, sizeof *m->seen_by);
-    m->mask = part(base, &at, (size_t)m->mask_room, mask);
-    m->allowed = part(base, &at, (size_t)m->mask_room, sizeof *m->allowed);
+    m->stack = wg_carve(base, &at, STACKS, sizeof *m->stack);
+    m->state = wg_carve(base, &at, STATES, sizeof *m->state);
+    m->place = wg_carve(base, &at, PLACES, sizeof *m->place);
+    m->stack_head = wg_carve(base, &at, HEADS, sizeof *m->stack_head);
+    m->state_head = wg_carve(base, &at, HEADS, sizeof *m->state_head);
+    m->step = wg_carve(base, &at, STEPS, sizeof *m->step);
+    m->seen = wg_carve(base, &at, SEEN, sizeof *m->seen);
+    m->todo = wg_carve(base, &at, SEEN, sizeof *m->todo);
+    m->seen_by = wg_carve(base, &at, SEEN, sizeof *m->seen_by);
+    m->mask = wg_carve(base, &at, (size_t)m->mask_room, mask);
+    m->allowed = wg_carve(base, &at, (size_t)m->mask_room, sizeof *m->allowed);
     return at;
 }
 

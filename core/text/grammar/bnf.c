@@ -4,6 +4,7 @@
 
 #include "core/base/mem.h"
 #include "core/text/grammar/bnf_impl.h"
+#include "core/text/unicode.h"
 
 /* ---- failing: the first failure stays, and parsing goes on over nothing */
 
@@ -105,11 +106,7 @@ static uint32_t hex(wg_bnf_builder *b, int digits)
 {
     uint32_t value = 0;
     for (int i = 0; i < digits; i++) {
-        const char c = peek(b);
-        const int d = c >= '0' && c <= '9'   ? c - '0'
-                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                             : -1;
+        const int d = wg_hex_digit(peek(b));
         if (d < 0) {
             fail(b, "expected hexadecimal digits: two after \\x, four after \\u, eight after \\U");
             return 0;
@@ -125,29 +122,20 @@ static uint32_t character(wg_bnf_builder *b)
 {
     static const char plain[] = "\\\"[]-^", named[] = "nrt", means[] = "\n\r\t";
     const char *from = b->at;
-    const uint8_t c = (uint8_t)*b->at++;
-    uint32_t value = c;
-    if (c == '\\') {
+    const bool escaped = *b->at == '\\';
+    uint32_t value;
+    if (escaped) {
+        b->at++;
         const char e = peek(b), *known = e ? strchr(named, e) : NULL;
         if (e) b->at++;
         if (known) return (uint32_t)means[known - named];
         if (e && strchr(plain, e)) return (uint32_t)e;
         value = e == 'x' ? hex(b, 2) : e == 'u' ? hex(b, 4) : e == 'U' ? hex(b, 8) : UINT32_MAX;
-    } else if (c >= 0x80) {
-        const int more = c >= 0xF0 && c < 0xF5 ? 3 : c >= 0xE0 ? 2 : c >= 0xC2 ? 1 : 9;
-        value = more == 3 ? c & 7 : more == 2 ? c & 15 : more == 1 ? c & 31 : UINT32_MAX;
-        for (int i = 0; i < more && more < 9; i++) {
-            const uint8_t k = (uint8_t)peek(b);
-            value = (k & 0xC0) == 0x80 ? value << 6 | (k & 0x3F) : UINT32_MAX;
-            if (value == UINT32_MAX) break;
-            b->at++;
-        }
-    }
+    } else b->at += wg_utf8_decode(b->at, (size_t)(b->stop - b->at), &value);
     if (value > 0x10FFFF || (value >= 0xD800 && value < 0xE000))
         fail_at(b, WG_EFORMAT, from,
-                c == '\\'
-                    ? "expected an escape: \\n \\r \\t \\\\ \\\" \\[ \\] \\- \\^ \\xHH \\uHHHH \\UHHHHHHHH, of a character"
-                    : "expected UTF-8");
+                escaped ? "expected an escape: \\n \\r \\t \\\\ \\\" \\[ \\] \\- \\^ \\xHH \\uHHHH \\UHHHHHHHH, of a character"
+                        : "expected UTF-8");
     return value;
 }
 

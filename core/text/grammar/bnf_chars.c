@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text/unicode.h"
+
 static int by_start(const void *a, const void *b)
 {
     const uint32_t x = ((const wg_char_range *)a)->lo, y = ((const wg_char_range *)b)->lo;
@@ -31,15 +33,6 @@ int wg_char_ranges_tidy(wg_char_range *r, int n, bool not )
     return left;
 }
 
-static int encode(uint32_t c, uint8_t out[4])
-{
-    static const uint8_t lead[] = { 0, 0, 0xC0, 0xE0, 0xF0 };
-    const int n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    for (int i = n - 1; i > 0; i--, c >>= 6) out[i] = (uint8_t)(0x80 | (c & 0x3F));
-    out[0] = (uint8_t)(lead[n] | c);
-    return n;
-}
-
 /* Adds a choice to the piece. */
 static void add_choice(wg_bnf_builder *b, wg_piece *p, int32_t choice)
 {
@@ -49,11 +42,11 @@ static void add_choice(wg_bnf_builder *b, wg_piece *p, int32_t choice)
 /* lo .. hi have one length, and each byte varies over its whole range. */
 static void add_bytes(wg_bnf_builder *b, wg_piece *p, uint32_t lo, uint32_t hi)
 {
-    uint8_t first[4], last[4];
+    char first[WG_UTF8_MAX], last[WG_UTF8_MAX];
     int32_t next = p->end;
-    const int n = encode(lo, first);
-    encode(hi, last);
-    for (int i = n - 1; i >= 0; i--) next = wg_bnf_add(b, WG_BNF_BYTE, first[i], last[i], next, -1);
+    const size_t n = wg_utf8_encode(lo, first);
+    wg_utf8_encode(hi, last);
+    for (size_t i = n; i-- > 0;) next = wg_bnf_add(b, WG_BNF_BYTE, (uint8_t)first[i], (uint8_t)last[i], next, -1);
     add_choice(b, p, next);
 }
 

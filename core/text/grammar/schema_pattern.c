@@ -76,13 +76,12 @@ static uint32_t hex(pattern *p, int digits)
 {
     uint32_t value = 0;
     for (int i = 0; i < digits; i++) {
-        const char c = peek(p) >= 'A' && peek(p) <= 'F' ? (char)(peek(p) + 'a' - 'A') : peek(p);
-        const bool letter = c >= 'a' && c <= 'f';
-        if (!letter && !(c >= '0' && c <= '9')) {
+        const int d = wg_hex_digit(peek(p));
+        if (d < 0) {
             fail(p, WG_EFORMAT, "expected hexadecimal digits: two after \\x, four after \\u");
             return 0;
         }
-        value = value << 4 | (uint32_t)(letter ? c - 'a' + 10 : c - '0');
+        value = value << 4 | (uint32_t)d;
         p->at++;
     }
     return value;

@@ -2,6 +2,7 @@
  * The trie of a vocabulary (token_trie.h). */
 #include "core/text/grammar/token_trie.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/mem.h"
@@ -16,22 +17,11 @@ void wg_token_trie_close(wg_token_trie *t)
     wg_free(t);
 }
 
-static int compare(const wg_token_trie *t, int32_t a, int32_t b)
+static int by_bytes(const void *pa, const void *pb, void *trie)
 {
-    const wg_text x = wg_token_bytes(t, a), y = wg_token_bytes(t, b);
-    const int c = memcmp(x.s, y.s, x.n < y.n ? x.n : y.n);
-    return c ? c : x.n != y.n ? (x.n < y.n ? -1 : 1) : a < b ? -1 : 1;
-}
-
-/* Merge sort: qsort has no argument for the bytes. */
-static void sort(const wg_token_trie *t, int32_t *id, int32_t *spare, int n)
-{
-    if (n < 2) return;
-    const int half = n / 2;
-    sort(t, id, spare, half);
-    sort(t, id + half, spare, n - half);
-    memcpy(spare, id, (size_t)half * sizeof *id);
-    for (int i = 0, k = half, at = 0; i < half; at++) id[at] = k < n && compare(t, id[k], spare[i]) < 0 ? id[k++] : spare[i++];
+    const int32_t a = *(const int32_t *)pa, b = *(const int32_t *)pb;
+    const int order = wg_text_order(wg_token_bytes(trie, a), wg_token_bytes(trie, b));
+    return order ? order : a < b ? -1 : 1;
 }
 
 /* How many first bytes two tokens share. */
@@ -67,7 +57,6 @@ wg_status wg_token_trie_open(wg_token_trie **out, const wg_text *text, int vocab
     int tokens = 0;
     for (int i = 0; i < vocab; i++) bytes += text[i].n <= WG_TRIE_DEPTH ? text[i].n : 0;
     wg_token_trie *t = wg_calloc(1, sizeof *t);
-    int32_t *spare = wg_alloc((size_t)vocab, sizeof *spare);
     if (t) {
         t->vocab = vocab;
         t->node = wg_alloc(bytes + 1, sizeof *t->node);
@@ -75,8 +64,7 @@ wg_status wg_token_trie_open(wg_token_trie **out, const wg_text *text, int vocab
         t->at = wg_alloc((size_t)vocab + 1, sizeof *t->at);
         t->bytes = wg_alloc(bytes, 1);
     }
-    if (!t || !spare || !t->node || !t->token || !t->at || !t->bytes || bytes > INT32_MAX) {
-        wg_free(spare);
+    if (!t || !t->node || !t->token || !t->at || !t->bytes || bytes > INT32_MAX) {
         wg_token_trie_close(t);
         return wg_nomem(err, bytes * sizeof *t->node, "the trie of a vocabulary");
     }
@@ -89,9 +77,8 @@ wg_status wg_token_trie_open(wg_token_trie **out, const wg_text *text, int vocab
         t->token[tokens++] = i;
     }
     t->at[vocab] = (uint32_t)bytes;
-    sort(t, t->token, spare, tokens);
+    qsort_r(t->token, (size_t)tokens, sizeof *t->token, by_bytes, t);
     build(t, tokens);
-    wg_free(spare);
     *out = t;
     return WG_OK;
 }

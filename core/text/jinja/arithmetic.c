@@ -78,7 +78,7 @@ wgj_value wgj_negate(wgj *j, wgj_value v)
 {
     if (v.kind == WGJ_FLOAT) return wgj_float(-v.as.f);
     if (!wgj_is_number(v)) return unsupported(j, '-', wgj_int(0), v);
-    return integers(j, '-', 0, v.kind == WGJ_INT ? v.as.i : v.as.b);
+    return integers(j, '-', 0, wgj_whole(v));
 }
 
 /* ---- texts and lists */
@@ -89,13 +89,8 @@ static wgj_value add_texts(wgj *j, const wgj_text *a, const wgj_text *b)
     const bool safe = a->safe || b->safe;
     wgj_put_text(j, &to, safe && !a->safe ? wgj_escape(j, a).as.text : a);
     wgj_put_text(j, &to, safe && !b->safe ? wgj_escape(j, b).as.text : b);
-    wgj_value v = wgj_finish(j, &to);
-    wgj_text *t = safe ? wgj_take(j, 1, sizeof *t) : NULL;
-    if (!t) return v;
-    *t = *v.as.text;
-    t->safe = true;
-    v.as.text = t;
-    return v;
+    const wgj_value v = wgj_finish(j, &to);
+    return safe ? wgj_safe(j, v) : v;
 }
 
 static wgj_value add_lists(wgj *j, wgj_value a, wgj_value b)
@@ -128,12 +123,12 @@ wgj_value wgj_binary(wgj *j, int op, wgj_value a, wgj_value b)
 {
     if (j->failed) return a;
     const bool whole_a = a.kind == WGJ_INT || a.kind == WGJ_BOOL, whole_b = b.kind == WGJ_INT || b.kind == WGJ_BOOL;
-    if (whole_a && whole_b) return integers(j, op, a.kind == WGJ_INT ? a.as.i : a.as.b, b.kind == WGJ_INT ? b.as.i : b.as.b);
+    if (whole_a && whole_b) return integers(j, op, wgj_whole(a), wgj_whole(b));
     if (wgj_is_number(a) && wgj_is_number(b)) return floats(j, op, wgj_double(a), wgj_double(b));
     if (op == '+' && a.kind == WGJ_TEXT && b.kind == WGJ_TEXT) return add_texts(j, a.as.text, b.as.text);
     if (op == '+' && is_list(a) && a.kind == b.kind) return add_lists(j, a, b);
-    if (op == '*' && (a.kind == WGJ_TEXT || is_list(a)) && whole_b) return repeat(j, a, b.kind == WGJ_INT ? b.as.i : b.as.b);
-    if (op == '*' && whole_a && (b.kind == WGJ_TEXT || is_list(b))) return repeat(j, b, a.kind == WGJ_INT ? a.as.i : a.as.b);
+    if (op == '*' && (a.kind == WGJ_TEXT || is_list(a)) && whole_b) return repeat(j, a, wgj_whole(b));
+    if (op == '*' && whole_a && (b.kind == WGJ_TEXT || is_list(b))) return repeat(j, b, wgj_whole(a));
     if (op == '%' && a.kind == WGJ_TEXT) {
         wgj_list one = { &b, 1 };
         return wgj_format(j, a.as.text, b.kind == WGJ_TUPLE ? b.as.list : &one);
@@ -209,7 +204,7 @@ static int64_t bound(wgj *j, wgj_value v, int64_t fallback, int64_t n, int64_t l
     if (v.kind == WGJ_ABSENT || v.kind == WGJ_NONE) return fallback;
     if (v.kind != WGJ_INT && v.kind != WGJ_BOOL)
         return wgj_fail(j, WG_EMODEL, "a bound of a slice is a %s, expected an integer", wgj_type(v)), 0;
-    int64_t i = v.kind == WGJ_INT ? v.as.i : v.as.b;
+    int64_t i = wgj_whole(v);
     if (i < 0) i = i < -n ? -1 : i + n;
     else if (i > n) i = n;
     return i < least ? least : i > most ? most : i;

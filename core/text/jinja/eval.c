@@ -8,41 +8,32 @@ static const wgj_value nothing = { WGJ_NONE, { 0 } };
 
 /* ---- variables */
 
-static bool same_name(const wgj_text *a, const wgj_text *b)
+/* The value of a variable of a scope; NULL: it has none of this name. */
+static wgj_value *find(const wgj_scope *s, const wgj_text *name)
 {
-    return a == b || (a->n == b->n && memcmp(a->s, b->s, a->n) == 0);
+    for (size_t i = 0; i < s->of.n; i++) {
+        const wgj_text *own = s->of.key[i].as.text;
+        if (own == name || (own->n == name->n && memcmp(own->s, name->s, own->n) == 0)) return &s->of.v[i];
+    }
+    return NULL;
 }
 
 wgj_value wgj_lookup(wgj *j, const wgj_text *name)
 {
-    for (const wgj_scope *s = j->scope; s; s = s->outer)
-        for (size_t i = 0; i < s->n; i++)
-            if (same_name(s->name[i], name)) return s->v[i];
+    for (const wgj_scope *s = j->scope; s; s = s->outer) {
+        const wgj_value *v = find(s, name);
+        if (v) return *v;
+    }
     const wgj_value f = wgj_function(j, name);
     if (f.kind != WGJ_ABSENT) return f;
-    return wgj_undefined(j, "'%.*s' is undefined", name->n < 60 ? (int)name->n : 60, name->s);
+    return wgj_undefined(j, "'%.*s' is undefined", WGJ_SHOWN(name));
 }
 
 void wgj_assign(wgj *j, const wgj_text *name, wgj_value v)
 {
-    wgj_scope *s = j->scope;
-    for (size_t i = 0; i < s->n; i++)
-        if (same_name(s->name[i], name)) {
-            s->v[i] = v;
-            return;
-        }
-    if (s->n == s->cap) {
-        const size_t cap = 2 * s->cap + 4;
-        const wgj_text **names = wgj_take(j, cap, sizeof *names);
-        wgj_value *values = wgj_take(j, cap, sizeof *values);
-        if (!names || !values) return;
-        if (s->n) memcpy(names, s->name, s->n * sizeof *names), memcpy(values, s->v, s->n * sizeof *values);
-        s->name = names;
-        s->v = values;
-        s->cap = cap;
-    }
-    s->name[s->n] = name;
-    s->v[s->n++] = v;
+    wgj_value *at = find(j->scope, name);
+    if (at) *at = v;
+    else wgj_dict_push(j, &j->scope->of, (wgj_value){ WGJ_TEXT, { .text = name } }, v);
 }
 
 /* ---- attributes and items */
@@ -57,7 +48,7 @@ static wgj_value method(wgj *j, wgj_value self, const wgj_text *name)
 
 static wgj_value missing(wgj *j, wgj_value v, const wgj_text *name)
 {
-    return wgj_undefined(j, "the %s has no '%.*s'", wgj_type(v), name->n < 60 ? (int)name->n : 60, name->s);
+    return wgj_undefined(j, "the %s has no '%.*s'", wgj_type(v), WGJ_SHOWN(name));
 }
 
 /* What Python's getattr finds: a method, a member of a namespace or loop. */
@@ -69,8 +60,7 @@ static bool find_attribute(wgj *j, wgj_value v, const wgj_text *name, wgj_value 
         return true;
     }
     if (wgj_is_unsafe(v, name) || (name->n > 1 && name->s[0] == '_' && name->s[1] == '_')) {
-        *out = wgj_undefined(j, "access to '%.*s' of a %s is refused, as in Jinja's sandbox", name->n < 60 ? (int)name->n : 60,
-                             name->s, wgj_type(v));
+        *out = wgj_undefined(j, "access to '%.*s' of a %s is refused, as in Jinja's sandbox", WGJ_SHOWN(name), wgj_type(v));
         return true;
     }
     if (!wgj_has_method(v, name)) return false;
@@ -83,7 +73,7 @@ wgj_value wgj_attribute(wgj *j, wgj_value v, const wgj_text *name)
     wgj_value out;
     if (j->failed) return nothing;
     if (v.kind == WGJ_UNDEFINED) {
-        wgj_fail(j, WG_EMODEL, "%s, and '%.*s' is asked of it", v.as.why, name->n < 60 ? (int)name->n : 60, name->s);
+        wgj_fail(j, WG_EMODEL, "%s, and '%.*s' is asked of it", v.as.why, WGJ_SHOWN(name));
         return nothing;
     }
     if (find_attribute(j, v, name, &out)) return out;
@@ -112,7 +102,7 @@ wgj_value wgj_item(wgj *j, wgj_value v, wgj_value key)
     }
     if (v.kind == WGJ_DICT && wgj_dict_get(j, v.as.dict, key, &out)) return out;
     if ((v.kind >= WGJ_TEXT && v.kind <= WGJ_RANGE) && (key.kind == WGJ_INT || key.kind == WGJ_BOOL))
-        return element(j, v, key.kind == WGJ_INT ? key.as.i : key.as.b);
+        return element(j, v, wgj_whole(key));
     if (key.kind != WGJ_TEXT) return wgj_undefined(j, "the %s has no such element", wgj_type(v));
     return find_attribute(j, v, key.as.text, &out) ? out : missing(j, v, key.as.text);
 }
@@ -213,7 +203,7 @@ static wgj_value list(wgj *j, const wgj_node *n)
 
 static wgj_value dict(wgj *j, const wgj_node *n)
 {
-    const wgj_value v = wgj_dict_new(j, WGJ_DICT, 0);
+    const wgj_value v = wgj_dict_new(j, WGJ_DICT);
     for (const wgj_node *k = n->kids; k && k->next && !j->failed; k = k->next->next) {
         const wgj_value key = wgj_eval(j, k), member = wgj_eval(j, k->next);
         if (!j->failed) wgj_dict_set(j, v.as.dict, key, member);

@@ -21,7 +21,7 @@ struct wgj_loop {
     wgj_value changed; /* what changed() saw last; ABSENT: nothing */
 };
 
-const wgj_text wgj_caller = { .s = "caller", .n = 6 };
+static const wgj_text caller_name = { .s = "caller", .n = 6 };
 static const wgj_text loop_name = { .s = "loop", .n = 4 };
 static const wgj_value nothing = { WGJ_NONE, { 0 } };
 
@@ -153,7 +153,7 @@ wgj_value wgj_loop_attribute(wgj *j, wgj_loop *l, const wgj_text *name)
         *m = (wgj_method){ { WGJ_LOOP, { .loop = l } }, name };
         return (wgj_value){ WGJ_METHOD, { .method = m } };
     }
-    return wgj_undefined(j, "the loop has no '%.*s'", name->n < 60 ? (int)name->n : 60, name->s);
+    return wgj_undefined(j, "the loop has no '%.*s'", WGJ_SHOWN(name));
 }
 
 wgj_value wgj_loop_method(wgj *j, wgj_loop *l, const wgj_text *name, const wgj_args *args)
@@ -184,17 +184,16 @@ static void bind(wgj *j, const wgj_macro *m, const wgj_args *args)
         for (int i = 0; i < args->n && found < 0; i++)
             if (args->keyword[i] && wgj_text_order(args->keyword[i], p->name) == 0) found = i;
         if (found >= 0) used[found] = true;
-        wgj_assign(
-            j, p->name,
-            found >= 0 ? args->v[found]
-            : p->a     ? wgj_eval(j, p->a)
-                   : wgj_undefined(j, "the argument '%.*s' was not given", p->name->n < 60 ? (int)p->name->n : 60, p->name->s));
+        wgj_assign(j, p->name,
+                   found >= 0 ? args->v[found]
+                   : p->a     ? wgj_eval(j, p->a)
+                              : wgj_undefined(j, "the argument '%.*s' was not given", WGJ_SHOWN(p->name)));
     }
     for (int i = 0; i < args->n && !j->failed; i++) {
         const wgj_text *name = args->keyword[i];
         if (used[i]) continue;
-        if (name && wgj_text_order(name, &wgj_caller) == 0) wgj_assign(j, name, args->v[i]);
-        else if (name) wgj_fail(j, WG_EMODEL, "the macro has no argument '%.*s'", name->n < 60 ? (int)name->n : 60, name->s);
+        if (name && wgj_text_order(name, &caller_name) == 0) wgj_assign(j, name, args->v[i]);
+        else if (name) wgj_fail(j, WG_EMODEL, "the macro has no argument '%.*s'", WGJ_SHOWN(name));
         else wgj_fail(j, WG_EMODEL, "the macro is called with too many arguments");
     }
 }
@@ -232,7 +231,7 @@ static void run_caller(wgj *j, const wgj_node *n)
         wgj_fail(j, WG_EMODEL, "'call' with a %s; expected a macro, with at most 7 arguments", wgj_type(f));
         return;
     }
-    args.keyword[args.n] = &wgj_caller;
+    args.keyword[args.n] = &caller_name;
     args.v[args.n++] = macro_of(j, n);
     wgj_print(j, j->out, wgj_call_macro(j, f.as.macro, &args));
 }
@@ -322,8 +321,6 @@ static flow run_list(wgj *j, const wgj_node *n)
     return f;
 }
 
-void wgj_run(wgj *j, const wgj_node *body) { run_list(j, body); }
-
 /* ---- rendering */
 
 static void set_variables(wgj *j, const json_t *from, bool data)
@@ -356,7 +353,7 @@ wg_status wg_jinja_render(const wg_jinja *t, const wg_jinja_input *in, wg_render
     if (open_scope(&j, NULL)) {
         set_variables(&j, in->data, true);
         if (in->trusted) set_variables(&j, in->trusted, false);
-        if (open_scope(&j, j.scope)) wgj_run(&j, t->body); /* what the template sets hides the input */
+        if (open_scope(&j, j.scope)) run_list(&j, t->body); /* what the template sets hides the input */
     }
     wg_rendered r = { 0 };
     wg_status s = j.failed;

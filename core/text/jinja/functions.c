@@ -92,7 +92,7 @@ static wgj_value run_range(wgj *j, const wgj_call *c)
 static wgj_value keywords(wgj *j, const wgj_call *c, wgj_kind kind)
 {
     const wgj_args *a = c->given;
-    const wgj_value v = wgj_dict_new(j, kind, 0);
+    const wgj_value v = wgj_dict_new(j, kind);
     for (int i = 0; i < a->n && !j->failed; i++) {
         const wgj_text *name = a->keyword[i];
         if (name && kind == WGJ_NAMESPACE && name->s[0] == '_')

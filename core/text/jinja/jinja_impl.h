@@ -82,8 +82,8 @@ struct wgj_list {
     size_t n;
 };
 struct wgj_dict {
-    wgj_value *key, *v; /* (n) in order of insertion; room for cap */
-    size_t n, cap;
+    wgj_value *key, *v; /* (n) in order of insertion; room for key_cap and cap */
+    size_t n, key_cap, cap;
 };
 struct wgj_method {
     wgj_value self;
@@ -184,9 +184,7 @@ typedef struct wgj_buffer {
 
 typedef struct wgj_scope {
     struct wgj_scope *outer;
-    const wgj_text **name;
-    wgj_value *v; /* (n) room for cap */
-    size_t n, cap;
+    wgj_dict of; /* variables by their names */
 } wgj_scope;
 
 typedef struct wgj {
@@ -220,6 +218,8 @@ struct wg_jinja {
 /* limits.c */
 void *wgj_take(wgj *j, size_t n, size_t size); /* zeroed; NULL after a failure */
 void wgj_free(wgj *j);
+/* Room for `need` elements in *p, which has *cap; false after a failure. The new ones are zeroed. */
+bool wgj_grow(wgj *j, void **p, size_t n, size_t need, size_t *cap, size_t size);
 bool wgj_spend(wgj *j, size_t work); /* false after a failure */
 bool wgj_enter(wgj *j);              /* one level deeper; false after a failure. wgj_leave in any case */
 void wgj_leave(wgj *j);
@@ -243,12 +243,11 @@ wgj_node *wgj_parse_tuple(wgj *j, bool choice, const char *end);
 wgj_node *wgj_parse_filters(wgj *j, wgj_node *subject);
 wgj_node *wgj_parse_target(wgj *j, const char *end, bool with_namespace);
 
-/* parse.c */
-wgj_node *wgj_parse(wgj *j);
+/* A text for "%.*s" in a message, cut to fit. */
+#define WGJ_SHOWN(t) (t)->n < 60 ? (int)(t)->n : 60, (t)->s
 
 /* text.c */
-size_t wgj_char(const char *s, size_t n, uint32_t *cp); /* bytes of the first character */
-bool wgj_is_space(uint32_t cp);                         /* Python's str.isspace */
+bool wgj_is_space(uint32_t cp); /* Python's str.isspace */
 bool wgj_put(wgj *j, wgj_buffer *b, const char *s, const unsigned char *mark, size_t n);
 bool wgj_puts(wgj *j, wgj_buffer *b, const char *s);
 bool wgj_put_text(wgj *j, wgj_buffer *b, const wgj_text *t);
@@ -261,6 +260,7 @@ size_t wgj_find(wgj *j, const wgj_text *t, size_t from, const wgj_text *what);  
 wgj_value wgj_strip(wgj *j, const wgj_text *t, const wgj_text *chars, int sides); /* 1 left, 2 right; chars NULL: spaces */
 wgj_value wgj_replace(wgj *j, const wgj_text *t, const wgj_text *from, const wgj_text *to, int64_t count);
 wgj_value wgj_escape(wgj *j, const wgj_text *t);
+wgj_value wgj_safe(wgj *j, wgj_value text); /* the same text, as Markup */
 wgj_value wgj_join(wgj *j, const wgj_text *between, const wgj_list *l);
 int wgj_text_order(const wgj_text *a, const wgj_text *b);
 
@@ -276,14 +276,16 @@ wgj_value wgj_float(double f);
 wgj_value wgj_bool(bool b);
 wgj_value wgj_list_new(wgj *j, wgj_kind kind, size_t n); /* as.list has room for n; failed: n is 0 */
 wgj_value wgj_pair(wgj *j, wgj_value a, wgj_value b);
-wgj_value wgj_dict_new(wgj *j, wgj_kind kind, size_t cap);
+wgj_value wgj_dict_new(wgj *j, wgj_kind kind);
 bool wgj_dict_get(wgj *j, const wgj_dict *d, wgj_value key, wgj_value *out);
 void wgj_dict_set(wgj *j, wgj_dict *d, wgj_value key, wgj_value v);
+void wgj_dict_push(wgj *j, wgj_dict *d, wgj_value key, wgj_value v); /* of a key that it does not have */
 bool wgj_truth(wgj *j, wgj_value v);
 bool wgj_equal(wgj *j, wgj_value a, wgj_value b);
 int wgj_order(wgj *j, wgj_value a, wgj_value b); /* <0, 0, >0; fails where Python has no order */
 const char *wgj_type(wgj_value v);               /* Python's name of the type, for messages */
 bool wgj_is_number(wgj_value v);
+int64_t wgj_whole(wgj_value v);              /* of BOOL, INT */
 double wgj_double(wgj_value v);              /* of BOOL, INT, FLOAT */
 wgj_list *wgj_elements(wgj *j, wgj_value v); /* what a loop over v sees; never NULL; fails where v is not iterable */
 bool wgj_iterable(wgj_value v);
@@ -293,7 +295,6 @@ wgj_value wgj_from_json(wgj *j, const json_t *v, bool data);
 /* print.c */
 void wgj_print(wgj *j, wgj_buffer *b, wgj_value v); /* Python's str() */
 const wgj_text *wgj_str(wgj *j, wgj_value v);       /* the same as a text; never NULL */
-size_t wgj_float_text(double f, char *out, size_t size);
 
 /* tojson.c */
 typedef struct wgj_call wgj_call;
@@ -341,19 +342,14 @@ wgj_value wgj_call_macro(wgj *j, const wgj_macro *m, const wgj_args *args);
 wgj_value wgj_call_loop(wgj *j, wgj_loop *l, const wgj_args *args);
 wgj_value wgj_loop_attribute(wgj *j, wgj_loop *l, const wgj_text *name);
 wgj_value wgj_loop_method(wgj *j, wgj_loop *l, const wgj_text *name, const wgj_args *args);
-void wgj_run(wgj *j, const wgj_node *body);
-extern const wgj_text wgj_caller; /* the name "caller" */
 
-/* methods.c, filters.c, filters_list.c, checks.c, functions.c */
+/* methods.c, filters.c, checks.c, functions.c */
 bool wgj_has_method(wgj_value v, const wgj_text *name);
 bool wgj_is_unsafe(wgj_value v, const wgj_text *name); /* a method that the sandbox refuses */
 wgj_value wgj_call_method(wgj *j, const wgj_method *m, const wgj_args *args);
 wgj_value wgj_filter(wgj *j, const wgj_text *name, wgj_value v, const wgj_args *args);
 bool wgj_test(wgj *j, const wgj_text *name, wgj_value v, const wgj_args *args);
-bool wgj_test_known(const wgj_text *name);
 bool wgj_filter_known(const wgj_text *name);
-extern const wgj_entry wgj_filters_list[];
-extern const wgj_entry wgj_filters_text[];
 wgj_value wgj_function(wgj *j, const wgj_text *name); /* a global function by name, or ABSENT */
 wgj_value wgj_call_function(wgj *j, const char *name, const wgj_args *args);
 

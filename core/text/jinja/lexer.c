@@ -24,14 +24,7 @@ typedef struct lexer {
 static wgj_token *add(lexer *x, wgj_token_kind kind, size_t at)
 {
     wgj *j = x->j;
-    if (j->tokens == j->room) {
-        const size_t room = j->room ? 2 * j->room : 256;
-        wgj_token *more = wgj_take(j, room, sizeof *more);
-        if (!more) return &j->no_token;
-        if (j->tokens) memcpy(more, j->token, j->tokens * sizeof *more);
-        j->token = more;
-        j->room = room;
-    }
+    if (!wgj_grow(j, (void **)&j->token, j->tokens, j->tokens + 1, &j->room, sizeof *j->token)) return &j->no_token;
     wgj_token *t = &j->token[j->tokens++];
     *t = (wgj_token){ .kind = kind, .at = (uint32_t)at };
     return t;
@@ -52,7 +45,7 @@ static void lex_fail(lexer *x, size_t at, const char *what)
 static size_t skip_spaces(const lexer *x, size_t at)
 {
     uint32_t cp;
-    for (size_t n; at < x->n && (n = wgj_char(x->s + at, x->n - at, &cp)) && wgj_is_space(cp);) at += n;
+    for (size_t n; at < x->n && (n = wg_utf8_decode(x->s + at, x->n - at, &cp)) && wgj_is_space(cp);) at += n;
     return at;
 }
 
@@ -142,8 +135,7 @@ static uint32_t hex(lexer *x, size_t at, size_t n)
 {
     uint32_t v = 0;
     for (size_t i = 0; i < n; i++) {
-        const char c = at + i < x->n ? x->s[at + i] : '\0';
-        const int d = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+        const int d = at + i < x->n ? wg_hex_digit(x->s[at + i]) : -1;
         if (d < 0) lex_fail(x, at, "expected hexadecimal digits after \\x, \\u or \\U");
         v = v << 4 | (uint32_t)(d < 0 ? 0 : d);
     }

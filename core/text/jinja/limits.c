@@ -48,6 +48,18 @@ void *wgj_take(wgj *j, size_t n, size_t size)
     return p;
 }
 
+bool wgj_grow(wgj *j, void **p, size_t n, size_t need, size_t *cap, size_t size)
+{
+    if (need <= *cap) return true;
+    const size_t more = 2 * need + 2;
+    void *q = wgj_take(j, more, size);
+    if (!q) return false;
+    if (n) memcpy(q, *p, n * size);
+    *p = q;
+    *cap = more;
+    return true;
+}
+
 void wgj_free(wgj *j)
 {
     while (j->arena.first) {

@@ -37,14 +37,7 @@ typedef struct pieces {
 static void add_piece(pieces *p, size_t from, size_t to)
 {
     if (!wgj_spend(p->j, 1)) return;
-    if (p->l->n == p->cap) {
-        const size_t cap = 2 * p->cap + 8;
-        wgj_value *more = wgj_take(p->j, cap, sizeof *more);
-        if (!more) return;
-        if (p->l->n) memcpy(more, p->l->v, p->l->n * sizeof *more);
-        p->l->v = more;
-        p->cap = cap;
-    }
+    if (!wgj_grow(p->j, (void **)&p->l->v, p->l->n, p->l->n + 1, &p->cap, sizeof *p->l->v)) return;
     const wgj_value v = wgj_sub(p->j, p->t, from, to);
     p->l->v[p->l->n++] = v;
 }
@@ -52,7 +45,7 @@ static void add_piece(pieces *p, size_t from, size_t to)
 static bool space_at(const wgj_text *t, size_t at, size_t *n)
 {
     uint32_t cp;
-    *n = wgj_char(t->s + at, t->n - at, &cp);
+    *n = wg_utf8_decode(t->s + at, t->n - at, &cp);
     return wgj_is_space(cp);
 }
 
@@ -133,7 +126,7 @@ static wgj_value run_splitlines(wgj *j, const wgj_call *c)
     size_t from = 0;
     wgj_spend(j, t->n / 16);
     for (size_t i = 0, n; i < t->n && !j->failed; i += n) {
-        n = wgj_char(t->s + i, t->n - i, &cp);
+        n = wg_utf8_decode(t->s + i, t->n - i, &cp);
         const bool ends =
             (cp >= '\n' && cp <= '\r') || (cp >= 0x1C && cp <= 0x1E) || cp == 0x85 || cp == 0x2028 || cp == 0x2029;
         if (!ends) continue;
@@ -254,7 +247,7 @@ static wgj_value every(wgj *j, const wgj_call *c, bool (*is)(uint32_t cp))
     uint32_t cp;
     wgj_spend(j, t->n / 16);
     for (size_t i = 0; i < t->n;) {
-        i += wgj_char(t->s + i, t->n - i, &cp);
+        i += wg_utf8_decode(t->s + i, t->n - i, &cp);
         if (!is(cp)) return wgj_bool(false);
     }
     return wgj_bool(t->n > 0);

@@ -146,7 +146,7 @@ static void refuse_statement(wgj *j, const wgj_text *name, const char *const *en
         snprintf(tags + strlen(tags), sizeof tags - strlen(tags), "%s'%s'", *tags ? " or " : ", or ", *ends);
     wgj_fail(j, WG_EMODEL,
              "found the tag '%.*s', expected for, if, set, macro, call, filter, with, generation, break, continue or raw%s",
-             name->n < 40 ? (int)name->n : 40, name->s, tags);
+             WGJ_SHOWN(name), tags);
 }
 
 /* The statement of a tag whose name was read; NULL: it ends a body. */
@@ -220,13 +220,6 @@ static wgj_node *parse_list(wgj *j, const char *const *ends)
     return first;
 }
 
-wgj_node *wgj_parse(wgj *j)
-{
-    wgj_lex(j);
-    j->tokens = 0;
-    return j->failed ? NULL : parse_list(j, NULL);
-}
-
 /* ---- opening */
 
 /* Line ends become \n, and a last one is removed, as Jinja does it. */
@@ -259,7 +252,10 @@ wg_status wg_jinja_open(wg_jinja **out, const char *name, const char *text, size
     t->j.err = err;
     char *kept = wgj_take(&t->j, strlen(name) + 1, 1);
     if (kept) t->j.name = strcpy(kept, name);
-    if (kept && copy_source(&t->j, text, n) == WG_OK) t->body = wgj_parse(&t->j);
+    if (kept && copy_source(&t->j, text, n) == WG_OK) {
+        wgj_lex(&t->j);
+        if (!t->j.failed) t->body = parse_list(&t->j, NULL);
+    }
     const wg_status s = t->j.failed;
     t->j.err = NULL;
     t->j.token = NULL;

@@ -40,24 +40,24 @@ bool wgj_skip_name(wgj *j, const char *name)
 
 void wgj_expected(wgj *j, const char *what)
 {
+    static const char *const kinds[] = {
+        [WGJ_T_END] = "the end of the template",
+        [WGJ_T_DATA] = "text",
+        [WGJ_T_PRINT] = "{{",
+        [WGJ_T_PRINT_END] = "}}",
+        [WGJ_T_BLOCK] = "{%",
+        [WGJ_T_BLOCK_END] = "%}",
+        [WGJ_T_STRING] = "a text",
+        [WGJ_T_INT] = "a number",
+        [WGJ_T_FLOAT] = "a number",
+        [WGJ_T_OP] = "",
+    };
     char found[80];
     const wgj_token *t = j->token;
-    switch (t->kind) {
-    case WGJ_T_END: snprintf(found, sizeof found, "the end of the template"); break;
-    case WGJ_T_DATA: snprintf(found, sizeof found, "text"); break;
-    case WGJ_T_PRINT: snprintf(found, sizeof found, "{{"); break;
-    case WGJ_T_PRINT_END: snprintf(found, sizeof found, "}}"); break;
-    case WGJ_T_BLOCK: snprintf(found, sizeof found, "{%%"); break;
-    case WGJ_T_BLOCK_END: snprintf(found, sizeof found, "%%}"); break;
-    case WGJ_T_NAME: snprintf(found, sizeof found, "'%.*s'", t->text->n < 40 ? (int)t->text->n : 40, t->text->s); break;
-    case WGJ_T_STRING: snprintf(found, sizeof found, "a text"); break;
-    case WGJ_T_INT:
-    case WGJ_T_FLOAT: snprintf(found, sizeof found, "a number"); break;
-    case WGJ_T_OP:
-        if (t->op > 255) snprintf(found, sizeof found, "'%c%c'", t->op >> 8, t->op & 255);
-        else snprintf(found, sizeof found, "'%c'", t->op);
-        break;
-    }
+    if (t->kind == WGJ_T_NAME) snprintf(found, sizeof found, "'%.*s'", WGJ_SHOWN(t->text));
+    else if (t->kind != WGJ_T_OP) snprintf(found, sizeof found, "%s", kinds[t->kind]);
+    else if (t->op > 255) snprintf(found, sizeof found, "'%c%c'", t->op >> 8, t->op & 255);
+    else snprintf(found, sizeof found, "'%c'", t->op);
     j->at = t->at;
     wgj_fail(j, WG_EMODEL, "found %s, expected %s", found, what);
 }
@@ -299,28 +299,29 @@ static wgj_node *parse_unary(wgj *j, bool filters)
 
 /* ---- operators */
 
-static wgj_node *parse_pow(wgj *j)
+/* Operands with these operators (0: no more) between them, from the left. */
+static wgj_node *parse_binary(wgj *j, const int *ops, wgj_node *(*operand)(wgj *j))
 {
-    wgj_node *n = parse_unary(j, true);
-    while (wgj_is_op(j, WGJ_OP2('*', '*'))) {
+    wgj_node *n = operand(j);
+    for (int i = 0; ops[i];) {
+        if (!wgj_is_op(j, ops[i])) {
+            i++;
+            continue;
+        }
         n = two(j, WGJ_N_BINARY, j->token->at, n, NULL);
-        n->op = WGJ_OP2('*', '*');
+        n->op = ops[i];
         step(j);
-        n->b = parse_unary(j, true);
+        n->b = operand(j);
+        i = 0;
     }
     return n;
 }
 
+static wgj_node *parse_power(wgj *j) { return parse_unary(j, true); }
+static wgj_node *parse_factor(wgj *j) { return parse_binary(j, (const int[]){ WGJ_OP2('*', '*'), 0 }, parse_power); }
 static wgj_node *parse_product(wgj *j)
 {
-    wgj_node *n = parse_pow(j);
-    while (wgj_is_op(j, '*') || wgj_is_op(j, '/') || wgj_is_op(j, WGJ_OP2('/', '/')) || wgj_is_op(j, '%')) {
-        n = two(j, WGJ_N_BINARY, j->token->at, n, NULL);
-        n->op = j->token->op;
-        step(j);
-        n->b = parse_pow(j);
-    }
-    return n;
+    return parse_binary(j, (const int[]){ '*', '/', WGJ_OP2('/', '/'), '%', 0 }, parse_factor);
 }
 
 static wgj_node *parse_concat(wgj *j)
@@ -333,17 +334,7 @@ static wgj_node *parse_concat(wgj *j)
     return n;
 }
 
-static wgj_node *parse_sum(wgj *j)
-{
-    wgj_node *n = parse_concat(j);
-    while (wgj_is_op(j, '+') || wgj_is_op(j, '-')) {
-        n = two(j, WGJ_N_BINARY, j->token->at, n, NULL);
-        n->op = j->token->op;
-        step(j);
-        n->b = parse_concat(j);
-    }
-    return n;
-}
+static wgj_node *parse_sum(wgj *j) { return parse_binary(j, (const int[]){ '+', '-', 0 }, parse_concat); }
 
 /* The comparison that the next token is, consumed; 0: none. */
 static int comparison(wgj *j)

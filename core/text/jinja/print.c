@@ -10,7 +10,7 @@
 
 /* The shortest digits that read back as the same double, with an exponent below 1e-4 and from 1e16 on, as Python writes them.
  * */
-size_t wgj_float_text(double f, char *out, size_t size)
+static size_t float_text(double f, char *out, size_t size)
 {
     char e[40], digits[24];
     if (!isfinite(f)) return (size_t)snprintf(out, size, "%s", isnan(f) ? "nan" : f > 0 ? "inf" : "-inf");
@@ -58,7 +58,7 @@ static void put_repr(wgj *j, wgj_buffer *b, const wgj_text *t)
     for (size_t i = 0, n; i < t->n && !j->failed; i += n) {
         char out[16];
         const unsigned char mark = t->mark ? t->mark[i] : 0;
-        n = wgj_char(t->s + i, t->n - i, &cp);
+        n = wg_utf8_decode(t->s + i, t->n - i, &cp);
         if (cp == (unsigned char)quote || cp == '\\') snprintf(out, sizeof out, "\\%c", (int)cp);
         else if (cp == '\n' || cp == '\r' || cp == '\t')
             snprintf(out, sizeof out, "\\%c", cp == '\n' ? 'n' : cp == '\r' ? 'r' : 't');
@@ -112,7 +112,7 @@ void wgj_print(wgj *j, wgj_buffer *b, wgj_value v)
     case WGJ_NONE: wgj_puts(j, b, "None"); break;
     case WGJ_BOOL: wgj_puts(j, b, v.as.b ? "True" : "False"); break;
     case WGJ_INT: wgj_put(j, b, number, NULL, (size_t)snprintf(number, sizeof number, "%lld", (long long)v.as.i)); break;
-    case WGJ_FLOAT: wgj_put(j, b, number, NULL, wgj_float_text(v.as.f, number, sizeof number)); break;
+    case WGJ_FLOAT: wgj_put(j, b, number, NULL, float_text(v.as.f, number, sizeof number)); break;
     case WGJ_TEXT: wgj_put_text(j, b, v.as.text); break;
     case WGJ_LIST: put_list(j, b, v.as.list, "[", "]"); break;
     case WGJ_TUPLE: put_list(j, b, v.as.list, "(", v.as.list->n == 1 ? ",)" : ")"); break;

@@ -8,8 +8,6 @@
 
 const wgj_text wgj_empty = { .s = "" };
 
-size_t wgj_char(const char *s, size_t n, uint32_t *cp) { return wg_utf8_decode(s, n, cp); }
-
 bool wgj_is_space(uint32_t cp)
 {
     return cp == ' ' || (cp >= '\t' && cp <= '\r') || (cp >= 0x1C && cp <= 0x1F) || cp == 0x85 || cp == 0xA0 || cp == 0x1680 ||
@@ -20,16 +18,9 @@ bool wgj_is_space(uint32_t cp)
 
 static bool grow(wgj *j, wgj_buffer *b, size_t n)
 {
-    const size_t cap = 2 * (b->n + n) + 32;
-    char *s = wgj_take(j, cap, 1);
-    unsigned char *mark = b->mark ? wgj_take(j, cap, 1) : NULL;
-    if (!s || (b->mark && !mark)) return false;
-    if (b->n) memcpy(s, b->s, b->n);
-    if (b->n && mark) memcpy(mark, b->mark, b->n);
-    b->s = s;
-    b->mark = mark;
-    b->cap = cap;
-    return true;
+    size_t cap = b->cap;
+    return (!b->mark || wgj_grow(j, (void **)&b->mark, b->n, b->n + n, &cap, 1)) &&
+           wgj_grow(j, (void **)&b->s, b->n, b->n + n, &b->cap, 1);
 }
 
 bool wgj_put(wgj *j, wgj_buffer *b, const char *s, const unsigned char *mark, size_t n)
@@ -76,7 +67,7 @@ size_t wgj_chars(const wgj_text *t)
 {
     uint32_t cp;
     size_t n = 0;
-    for (size_t i = 0; i < t->n; i += wgj_char(t->s + i, t->n - i, &cp)) n++;
+    for (size_t i = 0; i < t->n; i += wg_utf8_decode(t->s + i, t->n - i, &cp)) n++;
     return n;
 }
 
@@ -84,7 +75,7 @@ size_t wgj_offset(const wgj_text *t, size_t chars)
 {
     uint32_t cp;
     size_t at = 0;
-    for (; chars && at < t->n; chars--) at += wgj_char(t->s + at, t->n - at, &cp);
+    for (; chars && at < t->n; chars--) at += wg_utf8_decode(t->s + at, t->n - at, &cp);
     return at;
 }
 
@@ -109,7 +100,7 @@ static bool stripped(const wgj_text *chars, const char *s, size_t n, uint32_t cp
     uint32_t other;
     if (!chars) return wgj_is_space(cp);
     for (size_t i = 0, len; i < chars->n; i += len) {
-        len = wgj_char(chars->s + i, chars->n - i, &other);
+        len = wg_utf8_decode(chars->s + i, chars->n - i, &other);
         if (len == n && memcmp(chars->s + i, s, n) == 0) return true;
     }
     return false;
@@ -120,12 +111,12 @@ wgj_value wgj_strip(wgj *j, const wgj_text *t, const wgj_text *chars, int sides)
     size_t from = 0, to = t->n, n;
     uint32_t cp;
     wgj_spend(j, (chars ? t->n : t->n / 64) * (chars ? chars->n / 64 + 1 : 1) / 64);
-    while ((sides & 1) && from < to && (n = wgj_char(t->s + from, to - from, &cp)) && stripped(chars, t->s + from, n, cp))
+    while ((sides & 1) && from < to && (n = wg_utf8_decode(t->s + from, to - from, &cp)) && stripped(chars, t->s + from, n, cp))
         from += n;
     while ((sides & 2) && to > from) {
         size_t last = to - 1;
         while (last > from && to - last < WG_UTF8_MAX && ((unsigned char)t->s[last] & 0xC0) == 0x80) last--;
-        n = wgj_char(t->s + last, to - last, &cp);
+        n = wg_utf8_decode(t->s + last, to - last, &cp);
         if (n != to - last) last = to - 1, cp = WG_UTF8_BAD;
         if (!stripped(chars, t->s + last, to - last, cp)) break;
         to = last;
@@ -149,7 +140,7 @@ wgj_value wgj_replace(wgj *j, const wgj_text *t, const wgj_text *from, const wgj
         at = found + from->n;
         if (from->n) continue;
         if (at >= t->n) break;
-        const size_t n = wgj_char(t->s + at, t->n - at, &cp);
+        const size_t n = wg_utf8_decode(t->s + at, t->n - at, &cp);
         wgj_put(j, &b, t->s + at, t->mark ? t->mark + at : NULL, n);
         at += n;
     }
@@ -175,6 +166,13 @@ wgj_value wgj_escape(wgj *j, const wgj_text *t)
         wgj_put(j, &b, s, t->mark ? mark : NULL, strlen(s));
     }
     return text_value(j, (wgj_text){ .s = b.s, .mark = b.mark, .n = b.n, .safe = true });
+}
+
+wgj_value wgj_safe(wgj *j, wgj_value text)
+{
+    wgj_text t = *text.as.text;
+    t.safe = true;
+    return text_value(j, t);
 }
 
 /* The elements as texts, with `between` between them. */

@@ -26,7 +26,7 @@ static void put_text(writer *w, const wgj_text *t)
     for (size_t i = 0, n; i < t->n && !w->j->failed; i += n) {
         char out[16];
         unsigned char mark[16];
-        n = wgj_char(t->s + i, t->n - i, &cp);
+        n = wg_utf8_decode(t->s + i, t->n - i, &cp);
         const char *at = cp && cp < 0x80 ? strchr(special, (int)cp) : NULL;
         if (at) snprintf(out, sizeof out, "\\%c", letter[at - special]);
         else if (cp < 0x20 || (w->ascii && cp >= 0x7F && cp < 0x10000)) snprintf(out, sizeof out, "\\u%04x", cp);

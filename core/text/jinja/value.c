@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/text/jinja/jinja_impl.h"
+#include "core/text/unicode.h"
 
 wgj_value wgj_int(int64_t i) { return (wgj_value){ WGJ_INT, { .i = i } }; }
 wgj_value wgj_float(double f) { return (wgj_value){ WGJ_FLOAT, { .f = f } }; }
@@ -26,32 +27,19 @@ wgj_value wgj_undefined(wgj *j, const char *fmt, ...)
 
 const char *wgj_type(wgj_value v)
 {
-    switch (v.kind) {
-    case WGJ_ABSENT:
-    case WGJ_UNDEFINED: return "Undefined";
-    case WGJ_NONE: return "None";
-    case WGJ_BOOL: return "bool";
-    case WGJ_INT: return "int";
-    case WGJ_FLOAT: return "float";
-    case WGJ_TEXT: return "str";
-    case WGJ_LIST: return "list";
-    case WGJ_TUPLE: return "tuple";
-    case WGJ_RANGE: return "range";
-    case WGJ_VIEW: return "dict view";
-    case WGJ_ITERATOR: return "generator";
-    case WGJ_DICT: return "dict";
-    case WGJ_NAMESPACE: return "namespace";
-    case WGJ_LOOP: return "loop";
-    case WGJ_MACRO: return "macro";
-    case WGJ_METHOD: return "method";
-    case WGJ_FUNCTION: return "function";
-    }
-    return "?";
+    static const char *const names[] = {
+        [WGJ_ABSENT] = "Undefined", [WGJ_UNDEFINED] = "Undefined", [WGJ_NONE] = "None",      [WGJ_BOOL] = "bool",
+        [WGJ_INT] = "int",          [WGJ_FLOAT] = "float",         [WGJ_TEXT] = "str",       [WGJ_LIST] = "list",
+        [WGJ_TUPLE] = "tuple",      [WGJ_RANGE] = "range",         [WGJ_VIEW] = "dict view", [WGJ_ITERATOR] = "generator",
+        [WGJ_DICT] = "dict",        [WGJ_NAMESPACE] = "namespace", [WGJ_LOOP] = "loop",      [WGJ_MACRO] = "macro",
+        [WGJ_METHOD] = "method",    [WGJ_FUNCTION] = "function",
+    };
+    return names[v.kind];
 }
 
 bool wgj_is_number(wgj_value v) { return v.kind == WGJ_BOOL || v.kind == WGJ_INT || v.kind == WGJ_FLOAT; }
 double wgj_double(wgj_value v) { return v.kind == WGJ_FLOAT ? v.as.f : v.kind == WGJ_INT ? (double)v.as.i : (double)v.as.b; }
-static int64_t whole(wgj_value v) { return v.kind == WGJ_INT ? v.as.i : v.as.b; }
+int64_t wgj_whole(wgj_value v) { return v.kind == WGJ_INT ? v.as.i : v.as.b; }
 
 /* ---- lists and dictionaries */
 
@@ -71,14 +59,11 @@ wgj_value wgj_pair(wgj *j, wgj_value a, wgj_value b)
     return v;
 }
 
-wgj_value wgj_dict_new(wgj *j, wgj_kind kind, size_t cap)
+wgj_value wgj_dict_new(wgj *j, wgj_kind kind)
 {
     wgj_dict *d = wgj_take(j, 1, sizeof *d);
-    if (!d) return j->no_dict = (wgj_dict){ 0 }, (wgj_value){ kind, { .dict = &j->no_dict } };
-    d->key = wgj_take(j, cap, sizeof *d->key);
-    d->v = wgj_take(j, cap, sizeof *d->v);
-    d->cap = d->key && d->v ? cap : 0;
-    return (wgj_value){ kind, { .dict = d } };
+    if (!d) j->no_dict = (wgj_dict){ 0 };
+    return (wgj_value){ kind, { .dict = d ? d : &j->no_dict } };
 }
 
 static size_t find(wgj *j, const wgj_dict *d, wgj_value key)
@@ -101,17 +86,11 @@ bool wgj_dict_get(wgj *j, const wgj_dict *d, wgj_value key, wgj_value *out)
     return true;
 }
 
-static void push(wgj *j, wgj_dict *d, wgj_value key, wgj_value v)
+void wgj_dict_push(wgj *j, wgj_dict *d, wgj_value key, wgj_value v)
 {
-    if (d->n == d->cap) {
-        const size_t cap = 2 * d->cap + 4;
-        wgj_value *k = wgj_take(j, cap, sizeof *k), *w = wgj_take(j, cap, sizeof *w);
-        if (!k || !w) return;
-        if (d->n) memcpy(k, d->key, d->n * sizeof *k), memcpy(w, d->v, d->n * sizeof *w);
-        d->key = k;
-        d->v = w;
-        d->cap = cap;
-    }
+    if (!wgj_grow(j, (void **)&d->key, d->n, d->n + 1, &d->key_cap, sizeof key) ||
+        !wgj_grow(j, (void **)&d->v, d->n, d->n + 1, &d->cap, sizeof v))
+        return;
     d->key[d->n] = key;
     d->v[d->n++] = v;
 }
@@ -122,7 +101,7 @@ void wgj_dict_set(wgj *j, wgj_dict *d, wgj_value key, wgj_value v)
     const size_t i = find(j, d, key);
     if (j->failed) return;
     if (i != SIZE_MAX) d->v[i] = v;
-    else push(j, d, key, v);
+    else wgj_dict_push(j, d, key, v);
 }
 
 /* ---- truth, equality, order */
@@ -166,7 +145,7 @@ bool wgj_equal(wgj *j, wgj_value a, wgj_value b)
 {
     bool same = false;
     if (wgj_is_number(a) && wgj_is_number(b)) {
-        if (a.kind != WGJ_FLOAT && b.kind != WGJ_FLOAT) return whole(a) == whole(b);
+        if (a.kind != WGJ_FLOAT && b.kind != WGJ_FLOAT) return wgj_whole(a) == wgj_whole(b);
         return wgj_double(a) == wgj_double(b);
     }
     if (a.kind != b.kind || !wgj_enter(j)) return a.kind != b.kind ? false : (wgj_leave(j), false);
@@ -199,7 +178,7 @@ int wgj_order(wgj *j, wgj_value a, wgj_value b)
 {
     if (!wgj_spend(j, 1)) return 0;
     if (wgj_is_number(a) && wgj_is_number(b)) {
-        if (a.kind != WGJ_FLOAT && b.kind != WGJ_FLOAT) return whole(a) < whole(b) ? -1 : whole(a) > whole(b);
+        if (a.kind != WGJ_FLOAT && b.kind != WGJ_FLOAT) return wgj_whole(a) < wgj_whole(b) ? -1 : wgj_whole(a) > wgj_whole(b);
         const double x = wgj_double(a), y = wgj_double(b);
         return x < y ? -1 : x > y;
     }
@@ -224,7 +203,7 @@ static wgj_list *characters(wgj *j, const wgj_text *t)
     uint32_t cp;
     size_t at = 0;
     for (size_t i = 0; i < l->n; i++) {
-        const size_t n = wgj_char(t->s + at, t->n - at, &cp);
+        const size_t n = wg_utf8_decode(t->s + at, t->n - at, &cp);
         l->v[i] = wgj_sub(j, t, at, at + n);
         at += n;
     }
@@ -294,12 +273,13 @@ static bool known_role(const char *key, const json_t *v)
 
 static wgj_value from_object(wgj *j, const json_t *v, bool data)
 {
-    const wgj_value d = wgj_dict_new(j, WGJ_DICT, json_object_size(v));
+    const wgj_value d = wgj_dict_new(j, WGJ_DICT);
     const char *key;
     json_t *member;
     json_object_foreach((json_t *)(uintptr_t)v, key, member) {
         if (!wgj_spend(j, 1)) break;
-        push(j, d.as.dict, from_text(j, key, strlen(key), data), wgj_from_json(j, member, data && !known_role(key, member)));
+        wgj_dict_push(j, d.as.dict, from_text(j, key, strlen(key), data),
+                      wgj_from_json(j, member, data && !known_role(key, member)));
     }
     return d;
 }

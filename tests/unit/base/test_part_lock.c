@@ -6,9 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/base/part_lock.h"
 #include "core/base/save.h"
-#include "core/base/save_folder.h"
 #include "tests/temp.h"
 
 static temp t;

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "core/base/mem.h"
-#include "core/base/save_folder.h"
+#include "core/base/save.h"
 #include "tests/temp.h"
 
 static temp t;

@@ -5,7 +5,6 @@
 
 #include "core/base/mem.h"
 #include "core/file/safetensors.h"
-#include "core/file/safetensors_write.h"
 #include "tests/temp.h"
 
 static wg_error err;

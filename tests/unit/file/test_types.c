@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/base/hash.h"
-#include "core/file/prune.h"
+#include "core/file/quantize.h"
 
 Test(types, table)
 {

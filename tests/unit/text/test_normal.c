@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "core/text/grapheme.h"
+#include "core/text/unicode.h"
 
 static wg_error err;
 static wg_normalizer z;
