@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What the compiler made of the kernels, held to caps and to the budgets of kernels/cuda/budgets.txt.
+"""What the compiler made of the kernels, held to caps and to the budgets of tests/gpu/budgets.txt.
 
 usage: resources.py caps DIR
        resources.py budgets DIR [--write | --list]      exit 77 where nothing was compiled or no disassembler is found
