@@ -4,7 +4,7 @@
 #include "kernels/rule/block.h"
 #include "verify/verify.h"
 
-static WG_HOST_ACCEPT(accept, wg_verify_block)
+static WG_HOST_ACCEPT(accept, wg_verify_block(&b));
 
 const wg_verifier_class wg_verifier_block = {
     .name = "block",

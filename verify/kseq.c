@@ -4,7 +4,7 @@
 #include "kernels/rule/kseq.h"
 #include "verify/verify.h"
 
-static WG_HOST_ACCEPT(accept, wg_verify_kseq)
+static WG_HOST_ACCEPT(accept, wg_verify_kseq(&b));
 
 const wg_verifier_class wg_verifier_kseq = {
     .name = "kseq",

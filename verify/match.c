@@ -9,7 +9,7 @@
 #include "kernels/rule/sampled.h"
 #include "verify/verify.h"
 
-static WG_HOST_ACCEPT(accept, wg_verify_match)
+static WG_HOST_ACCEPT(accept, wg_verify_match(&b));
 
 const wg_verifier_class wg_verifier_match = {
     .name = "match",

@@ -4,7 +4,7 @@
 #include "kernels/rule/optimal.h"
 #include "verify/verify.h"
 
-static WG_HOST_ACCEPT(accept, wg_verify_optimal)
+static WG_HOST_ACCEPT(accept, wg_verify_optimal(&b));
 
 double wg_optimal_law(wg_rows *p, int prow, wg_rows *q, int qrow, int k, int32_t y, wg_workspace *work)
 {

@@ -4,7 +4,7 @@
 #include "kernels/rule/topk.h"
 #include "verify/verify.h"
 
-static WG_HOST_ACCEPT(accept, wg_verify_topk)
+static WG_HOST_ACCEPT(accept, wg_verify_topk(&b));
 
 const wg_verifier_class wg_verifier_topk = {
     .name = "topk",

@@ -4,8 +4,8 @@
 #include "kernels/rule/traversal.h"
 #include "verify/verify.h"
 
-WG_HOST_ACCEPT(wg_traversal_tree_accept, wg_verify_traversal_tree)
-static WG_HOST_ACCEPT(accept, wg_verify_traversal)
+WG_HOST_ACCEPT(wg_traversal_tree_accept, wg_verify_traversal_tree(&b));
+static WG_HOST_ACCEPT(accept, wg_verify_traversal(&b));
 
 const wg_verifier_class wg_verifier_traversal = {
     .name = "traversal",

@@ -66,9 +66,9 @@ wg_status wg_loss_read(wg_loss_spec *out, const json_t *object, wg_error *err);
 
 /* The target's distribution at one position: p of every token, in double or in f32. */
 typedef struct wg_loss_target {
-    const double *p;     /* (vocab) */
-    const float *narrow; /* (vocab) in f32, instead of p */
-    double entropy;      /* - sum p log p of `narrow` */
+    const double *p;       /* (vocab) */
+    const float *narrow;   /* (vocab) in f32, instead of p */
+    double entropy;        /* - sum p log p of `narrow` */
     int32_t text;          /* the text's token here; -1: none, so `ce` is 0 and a block ends */
     bool begins, left_out; /* a text and a block begin here; the row has no loss and ends a block before it */
 } wg_loss_target;
