@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * Products y = x W^T of f16, bf16 and f8_e4m3 weights on tensor cores. The weights are the 16-row operand and lie in fragment
  * order: of halves a lane takes its four registers of a 16 x 16 tile with one 16-byte load and a warp streams whole lines; the
- * rows of x are the 8-wide side, so few rows waste little. A code of f8_e4m3 becomes a half by shifts: the same bits are value
- * * 2^-8 there, exactly, and subnormal codes are subnormal halves. Its inputs are those of f16 weights, two halves each, so they
+ * rows of x are the 8-wide side, so few rows waste little. A code of f8_e4m3 becomes a half by shifts, which has its value by
+ * 2^8 smaller, exactly; subnormal codes are subnormal halves. Its inputs are those of f16 weights, two halves each, so they
  * keep 21 bits; bf16 would keep 16 and want a multiplication a weight.
  *
- * An output's sum: K is cut into SLICES runs of steps of WG_GPU_K inputs (of f8_e4m3 runs of whole blocks), by K alone. A slice
- * is one accumulator, ascending, for each 16 inputs first the product with the rounded inputs, then that with what rounding left
- * (quant.cu); of f8_e4m3 a block of 128 inputs is, and slice = fma(scale, its end, slice). The slices are added ascending. Up to
- * 8 rows, four warps take a slice each, so that a matrix of few outputs keeps the card busy, and meet in shared memory; with
- * more rows one warp takes all four. Columns of an mma do not interact. So a row's bits depend on neither the rows beside it nor
- * how the warps share the work (held to it by tests here; a probe asks the same of a device).
+ * An output's sum: K is cut into SLICES runs of steps of WG_GPU_K inputs (of f8_e4m3 runs of whole blocks), by K alone. A
+ * slice is one accumulator, ascending, for each 16 inputs first the product with the rounded inputs, then that with what
+ * rounding left (quant.cu); of f8_e4m3 a block of 128 inputs is one, and slice = fma(scale, its end, slice). The slices are
+ * added ascending. Up to 8 rows, four warps take a slice each, so that a matrix of few outputs keeps the card busy, and meet in
+ * shared memory; with more rows one warp takes all four. Columns of an mma do not interact. So a row's bits depend on neither
+ * the rows beside it nor how the warps share the work (held to it by tests here; a probe asks the same of a device).
  *
  * Weights and inputs come through a ring of STAGES stages by cp.async: bytes under way are what a card's memory needs. A record
  * is a stripe's step of weights, RECORD bytes. A stage is a record for each warp, then for each slice a step of inputs:

@@ -12,9 +12,9 @@ enum { ROWS = WG_EXTERNAL_ROWS, IDS_MOST = 256, IDS_OF_ROWS = 8 * ROWS };
 
 /* ---- the library
  *
- * Its functions as its header declares them, without that header: versions differ in members of the parameters, which are passed
- * by value. Here they are bytes, of which the first four numbers have stood still and the flag kv_unified is found behind its
- * neighbours' defaults; a library where it is not found is refused. */
+ * Its functions as its header declares them, without that header: versions differ in members of the parameters, which are
+ * passed by value. Here they are bytes, of which the first four numbers have stood still and the flag kv_unified is found
+ * behind its neighbours' defaults; a library where it is not found is refused. */
 
 /* Larger than the parameters of any version. A function that returns or takes so many bytes by value does it in memory, where a
  * function with a smaller struct reads and writes the begin of it. */
