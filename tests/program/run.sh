@@ -207,12 +207,14 @@ tested_drafters() {
 # The files that options name, and the options with their paths.
 tested_files() {
   wager synth --like tiny --type q8_0 --seed 1 --out "$base/near.gguf" &&
-    wager synth --like tiny --type f32 --seed 1 --context 24 --out "$base/short.gguf"
+    wager synth --like tiny --type f32 --seed 1 --context 24 --out "$base/short.gguf" &&
+    python3 tests/program/make_head.py "$base/head"
 } >/dev/null
 with_files() {
   local t=$1
   t=${t//\$target/$base/target.gguf} t=${t//\$near/$base/near.gguf} t=${t//\$far/$base/draft.gguf} t=${t//\$short/$base/short.gguf}
   t=${t//\$other/models/story-draft-q8_0.gguf} t=${t//\$store/$base/store} t=${t//\$list/$base/list.json}
+  t=${t//\$head/$base/head}
   printf '%s' "${t//\$plugin/$(dirname "$program")/plugins/libbigram.so}"
 }
 
