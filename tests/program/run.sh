@@ -38,6 +38,13 @@ shopt -s extglob
 fail() { echo "FAIL $1"; failed=$((failed + 1)); }
 ok() { passed=$((passed + 1)); }
 
+# What a head computes, and what is assumed where its config is silent.
+heads() {
+  expect head-dialect "^head      of speculators's layout: 1 layers of width 32 over states of width 32, 200 of 512 tokens$" wager inspect "$base/head"
+  expect head-assumed '^assumed   norm_output = false$' wager inspect "$base/head"
+  expect head-json '"assumed": \{' wager inspect "$base/head" --json
+}
+
 # Hidden states of texts and of a run's answers, in both layouts; the scalar reference writes the same bytes.
 tap_dumps() {
   local t=$base/taps
@@ -516,6 +523,7 @@ good_cases() {
   drafts=$(tested_drafters | sed 's/:.*//' | sort -u | paste -sd, | sed 's/,/, /g')
   if tested_files && [ "$drafts" = "$(tr , '\n' <<<"$drafters" | tr -d ' ' | sort | paste -sd, | sed 's/,/, /g')" ]; then ok
   else fail "list drafters: drafters with options for tests are: $drafts"; fi
+  heads
   same_text --temp 0
   same_text --temp 0.7 --top-p 0.9 --seed 3
   same_text --temp 1 --threads 3

@@ -98,32 +98,28 @@ static void read_text(setup *u, wg_head *h, const int32_t *token, int last, int 
     }
 }
 
-/* The nodes of the tree, one level after another. */
-static void read_tree(setup *u, wg_head *h, const json_t *tree, float *logits)
+/* The nodes of a tree, one after another: row i - 1 of logits is that of node i. */
+static void read_tree(setup *u, wg_head *h, const wg_tree *t, float *logits)
 {
-    const json_t *parents = json_object_get(tree, "parents"), *tokens = json_object_get(tree, "tokens");
-    const int n = (int)json_array_size(tokens) + 1;
-    wg_mask anc[MOST] = { wg_mask_bit(0) };
-    int depth[MOST] = { 0 };
-    must(wg_kv_reserve(u->seq, n, &err), &err);
-    for (int level = 1; level < n; level++) {
-        float *row = logits;
-        int first = 0, some = 0;
+    must(wg_kv_reserve(u->seq, t->n, &err), &err);
+    for (int i = 1; i < t->n; i++) {
         wg_batch_clear(&u->batch);
-        for (int i = 1; i < n; i++) {
-            const int parent = (int)json_integer_value(json_array_get(parents, (size_t)i - 1));
-            depth[i] = depth[parent] + 1;
-            if (depth[i] != level) continue;
-            anc[i] = wg_mask_with(anc[parent], i);
-            if (!some++) first = i;
-            wg_batch_node(&u->batch, u->seq, i, level, anc[i],
-                          (int32_t)json_integer_value(json_array_get(tokens, (size_t)i - 1)), true);
-        }
-        if (!some) break;
+        wg_batch_node(&u->batch, u->seq, i, wg_tree_depth(t, i), t->anc[i], t->token[i], true);
         wg_batch_rebase(&u->batch, 0, 1);
-        row += (size_t)(first - 1) * (size_t)wg_head_outputs(h);
-        must(wg_lm_forward(wg_head_lm(h), &u->batch, row, &err), &err);
+        must(wg_lm_forward(wg_head_lm(h), &u->batch, logits + (size_t)(i - 1) * (size_t)wg_head_outputs(h), &err), &err);
     }
+}
+
+/* The tree of a fixture. */
+static wg_tree tree_of(const fixture *f)
+{
+    const json_t *o = json_object_get(f->at, "tree"), *parents = json_object_get(o, "parents"), *v;
+    wg_tree t;
+    size_t i;
+    wg_tree_reset(&t, f->of.token[TEXT - 1], WG_LAW_FIXED);
+    json_array_foreach(json_object_get(o, "tokens"), i, v)
+        wg_tree_push(&t, (int)json_integer_value(json_array_get(parents, i)), (int32_t)json_integer_value(v), -1);
+    return t;
 }
 
 static double off(const float *got, const float *want, int n)
@@ -133,8 +129,8 @@ static double off(const float *got, const float *want, int n)
     return sqrt(d / s);
 }
 
-/* The logits of the text's rows and of the tree. */
-static void all_rows(const fixture *f, int at_once, float *text, float *tree)
+/* The logits of the text's rows and of the nodes of a tree below it. */
+static void all_rows(const fixture *f, int at_once, const wg_tree *nodes, float *text, float *tree)
 {
     int tap[WG_HEAD_TAPS];
     wg_head_file *file;
@@ -155,7 +151,7 @@ static void all_rows(const fixture *f, int at_once, float *text, float *tree)
     must(wg_kv_seq_open(u.kv, &u.seq, &err), &err);
     read_taps(&u, h, tap, f->of.token, TEXT - 1);
     read_text(&u, h, f->of.token, TEXT - 1, at_once, text);
-    read_tree(&u, h, json_object_get(f->at, "tree"), tree);
+    read_tree(&u, h, nodes, tree);
     wg_head_close(h);
     setup_close(&u);
 }
@@ -168,12 +164,13 @@ static void check_rows(const char *name)
     size_t bytes;
     const char *root = getenv("WG_ROOT");
     fixture f = fixture_open(name);
+    const wg_tree tree_nodes = tree_of(&f);
     snprintf(path, sizeof path, "%s/tests/conformance/heads/%s/rows.f32", root ? root : ".", name);
     float *want = (float *)(void *)file_read(path, &bytes);
     const json_t *rows = json_object_get(f.at, "rows");
     const int kept = (int)json_array_size(rows), nodes = 5;
     cr_assert(want && bytes == (size_t)(kept + nodes) * WIDTH * sizeof *want);
-    all_rows(&f, MOST, text, tree);
+    all_rows(&f, MOST, &tree_nodes, text, tree);
     double worst = 0;
     for (int i = 0; i < kept; i++)
         worst =
@@ -181,7 +178,7 @@ static void check_rows(const char *name)
     for (int i = 0; i < nodes; i++) worst = fmax(worst, off(tree + i * WIDTH, want + (kept + i) * WIDTH, WIDTH));
     fprintf(stderr, "head %-13s largest relative error of a row %.1e (allowed %.0e)\n", name, worst, allowed);
     cr_assert(worst < allowed, "%s: %g", name, worst);
-    all_rows(&f, 1, again, branch);
+    all_rows(&f, 1, &tree_nodes, again, branch);
     cr_assert(!memcmp(text, again, (TEXT - 1) * WIDTH * sizeof *text) && !memcmp(tree, branch, nodes * WIDTH * sizeof *tree),
               "%s: rows one at a time differ", name);
     free(want);
@@ -201,7 +198,8 @@ Test(head, layouts_agree)
     const char *const name[] = { "biased", "safeailab" };
     for (int i = 0; i < 2; i++) {
         fixture f = fixture_open(name[i]);
-        all_rows(&f, MOST, text[i], tree[i]);
+        const wg_tree nodes = tree_of(&f);
+        all_rows(&f, MOST, &nodes, text[i], tree[i]);
         fixture_close(&f);
     }
     cr_assert(!memcmp(text[0], text[1], sizeof text[0]) && !memcmp(tree[0], tree[1], sizeof tree[0]));
@@ -282,6 +280,47 @@ Test(head, engine_drafts_plain) { check_chains("plain"); }
 Test(head, engine_drafts_eagle_3_1) { check_chains("eagle-3.1"); }
 Test(head, engine_drafts_qwen3_layers) { check_chains("qwen3-layers"); }
 Test(head, engine_drafts_safeailab) { check_chains("safeailab"); }
+
+/* The children of a node are the most probable tokens of its own row, in a tree that is drafted level by level. */
+static void check_tree(const char *name, const char *shape)
+{
+    enum { WIDTH = 60 };
+    static float text[MOST * WIDTH], rows[WG_TREE_MAX * WIDTH];
+    fixture f = fixture_open(name);
+    wg_model *m = open_target(&f);
+    wg_engine *e = open_engine(&f, m, shape);
+    wg_seq *s;
+    accepts = 0;
+    must(wg_seq_open(e, &s, 0, f.of.token, TEXT, 50, &err), &err);
+    must(wg_engine_step(e, &s, 1, &err), &err);
+    const wg_tree drafted = last_tree;
+    wg_seq_close(e, s);
+    wg_engine_close(e);
+    all_rows(&f, MOST, &drafted, text, rows);
+    int deep = 0;
+    for (int node = 0; node < drafted.n; node++) {
+        const float *row = node ? rows + (node - 1) * WIDTH : text + (TEXT - 2) * WIDTH;
+        bool child[WIDTH] = { false };
+        float least = INFINITY;
+        for (int i = 1; i < drafted.n; i++) {
+            if (drafted.parent[i] != node) continue;
+            int own = 0;
+            while (own < WIDTH && own * 200 / WIDTH != drafted.token[i]) own++;
+            cr_assert(own < WIDTH, "token %d has no row", (int)drafted.token[i]);
+            child[own] = true;
+            least = fminf(least, row[own]);
+            deep += node > 0;
+        }
+        for (int i = 0; i < WIDTH; i++)
+            cr_assert(child[i] || row[i] <= least, "%s: node %d has not its best children", shape, node);
+    }
+    cr_assert(drafted.n > 6 && deep > 0);
+    wg_model_close(m);
+    fixture_close(&f);
+}
+
+Test(head, kary_trees_have_the_best_children) { check_tree("eagle-3.1", ",tree=2-2-1"); }
+Test(head, best_first_trees_have_the_best_children) { check_tree("qwen3-layers", ",grow=best_first,temperature=0.3,budget=7"); }
 
 /* The bytes of a slot in a space. */
 static void slot_bytes(const wg_kv_seq *kv, int space, int slot, size_t bytes, char *to)
