@@ -80,6 +80,7 @@ static inline void head_for(const char *target, const char *dir)
     wg_weights_close(w);
     const int64_t d = a.dim, v = a.vocab, some = v - 1 - v / 4;
     json_t *t = json_array();
+    head_tensor(t, "embed_tokens.weight", "F32", v, d);
     head_tensor(t, "fc.weight", "F32", d, 3 * d);
     for (int i = 0; i < 3; i++) {
         snprintf(path, sizeof path, "fc_norm.%d.weight", i);
