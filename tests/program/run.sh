@@ -326,7 +326,7 @@ good_cases() {
   expect version '^wager [0-9]' wager --version
   expect list '^  rejection  .*; lossless$' wager list rules
   expect list-line '^  model  .*coupled\]$' wager list drafters
-  expect list-drafter '^draft tree \(model, layer_skip, early_exit, sparse_kv\):$' wager list drafter early_exit
+  expect list-drafter '^draft tree \(model, layer_skip, early_exit, sparse_kv, eagle\):$' wager list drafter early_exit
   expect list-rule '^  delta: ' wager list rule typical
   expect list-no-options '^It has no options.$' wager list rule match
   expect list-group '"group":"length policy","of":"ngram","option":"policy"' wager list drafter ngram --json
