@@ -319,7 +319,7 @@ static void check_tree(const char *name, const char *shape)
     fixture_close(&f);
 }
 
-Test(head, kary_trees_have_the_best_children) { check_tree("eagle-3.1", ",tree=2-2-1"); }
+Test(head, kary_trees_have_the_best_children) { check_tree("eagle-3.1", ",tree=2-1-1"); }
 Test(head, best_first_trees_have_the_best_children) { check_tree("qwen3-layers", ",grow=best_first,temperature=0.3,budget=7"); }
 
 /* The bytes of a slot in a space. */
