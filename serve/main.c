@@ -51,9 +51,13 @@ static bool read_key(wgs_server *s, wgs_problem *p)
     if (o->key) s->key = strdup(o->key);
     if (!o->key_file) return true;
     FILE *f = fopen(o->key_file, "r");
-    const ssize_t n = f ? getline(&s->key, &room, f) : -1;
-    if (f) fclose(f);
-    if (n < 0) return wgs_refuse(p, 500, NULL, "--api-key-file %s: cannot read a line: %s", o->key_file, strerror(errno));
+    if (!f) return wgs_refuse(p, 500, NULL, "--api-key-file %s: cannot open: %s", o->key_file, strerror(errno));
+    errno = 0;
+    const ssize_t n = getline(&s->key, &room, f);
+    const int why = errno;
+    fclose(f);
+    if (n < 0 && why) return wgs_refuse(p, 500, NULL, "--api-key-file %s: cannot read a line: %s", o->key_file, strerror(why));
+    if (n < 0) return wgs_refuse(p, 500, NULL, "--api-key-file %s: the file is empty; expected a key", o->key_file);
     s->key[strcspn(s->key, "\r\n")] = 0;
     return s->key[0] || wgs_refuse(p, 500, NULL, "--api-key-file %s: the first line is empty; expected a key", o->key_file);
 }
@@ -195,7 +199,11 @@ int main(int argc, char **argv)
         notify("READY=1");
         while (wait_for_signal(&s, &set, o.ping > 0 && o.ping < 1 ? o.ping : 1) <= 0) {}
         drain(&s, &set);
-    } else fprintf(stderr, "wager serve: %s\n", p.message);
+    } else {
+        int n = 0;
+        const char *option = wg_given_option(&o.given, p.message, &n);
+        fprintf(stderr, "wager serve: %.*s%s%s\n", n, option ? option : "", option ? " " : "", p.message);
+    }
     close_server(&s);
     return good ? WGS_EXIT_OK : WGS_EXIT_FAILED;
 }

@@ -284,7 +284,7 @@ bool wgs_json_read(const char *body, size_t n, json_t **out, wgs_problem *p)
         return wgs_refuse(p, 400, NULL,
                           "the body has a number that is too large: line %d, column %d: %s; expected at most 1e308", e.line,
                           e.column, e.text);
-    if (!o) return wgs_refuse(p, 400, NULL, "the body is no JSON: line %d, column %d: %s", e.line, e.column, e.text);
+    if (!o) return wgs_refuse(p, 400, NULL, "the body is no JSON: line %d, column %d: %s", e.line, e.column, wg_json_why(&e));
     if (!json_is_object(o)) {
         wgs_wrong_type(p, "body", o, "a JSON object");
         json_decref(o);

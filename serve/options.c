@@ -7,13 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/json_foreign.h"
 #include "core/base/nearest.h"
 
 typedef enum option_kind { O_HUB, O_TEXT, O_CHOICE, O_INT, O_NUMBER, O_FLAG } option_kind;
 
 typedef struct option_row {
-    const char *name, *value; /* value: how the help calls it, of O_CHOICE "a|b|c"; NULL for a flag */
-    char letter;              /* 0: none */
+    const char *name, *value; /* value: its name in the help, with O_CHOICE "a|b|c"; NULL: the option takes none */
+    char letter;              /* short form; 0: none */
     option_kind kind;
     size_t at;
     double min, max;
@@ -94,7 +95,7 @@ static int usage(const char *what, const char *option, const char *expected)
     return WGS_EXIT_USAGE;
 }
 
-/* " (did you mean 'x'?)" of the candidates, or "". */
+/* " (did you mean 'x'?)", x the candidate nearest to word, or "". */
 static const char *hint_of(const char *word, const char *dashes, const char *const *candidates, char out[96])
 {
     const char *near = wg_nearest(word, candidates);
@@ -117,7 +118,7 @@ static int unknown(const char *option)
     return WGS_EXIT_USAGE;
 }
 
-/* -1 when the value is one of "a|b|c", those of the option. */
+/* Checks that the value is one of the option's "a|b|c". Returns -1, or an exit status after a message. */
 static int check_choice(const option_row *o, const char *value)
 {
     enum { MOST = 16 };
@@ -142,7 +143,14 @@ static int out_of_range(const option_row *o, const char *value)
     return WGS_EXIT_USAGE;
 }
 
-/* -1, or an exit status. */
+static int empty(const option_row *o)
+{
+    char name[64];
+    snprintf(name, sizeof name, "--%s", o->name);
+    return usage(name, " is empty", o->value);
+}
+
+/* Sets an option. Returns -1, or an exit status after a message. */
 static int set(wgs_options *all, const option_row *o, const char *value)
 {
     char *place = (char *)all + o->at, *end, name[sizeof all->hub];
@@ -156,6 +164,7 @@ static int set(wgs_options *all, const option_row *o, const char *value)
     if (o->kind == O_FLAG) *(bool *)place = true;
     else if (o->kind == O_TEXT || o->kind == O_CHOICE) {
         const char **text = (const char **)place;
+        if (!*value) return empty(o);
         if (o->at == AT(model) && *text && strcmp(*text, value) != 0) return usage("a second model: ", value, NULL);
         if (o->kind == O_CHOICE && check_choice(o, value) >= 0) return WGS_EXIT_USAGE;
         *text = value;
@@ -176,11 +185,28 @@ static const option_row *find(const char *word, size_t n, bool letter)
     return NULL;
 }
 
+/* Whether a text has the form of an origin that browsers send: SCHEME://HOST or SCHEME://HOST:PORT. */
+static bool is_origin(const char *s)
+{
+    const char *host = strstr(s, "://");
+    return host && host > s && host[3] && !host[3 + strcspn(host + 3, "/ \t\r\n,")] && !strpbrk(s, " \t\r\n,");
+}
+
+/* Whether names of Prometheus may begin with a text. */
+static bool is_metric_prefix(const char *s)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_:0123456789";
+    return !s[strspn(s, letters)] && !(*s >= '0' && *s <= '9');
+}
+
 static int check(const wgs_options *o)
 {
     if (o->draft && o->draft_model) return usage("-d FILE and --draft KIND", " say the same thing; give one", NULL);
     if (o->key && o->key_file) return usage("--api-key and --api-key-file", " say the same thing; give one", NULL);
-    if (o->key && !*o->key) return usage("--api-key", " is empty", NULL);
+    if (o->cors && strcmp(o->cors, "*") != 0 && !is_origin(o->cors))
+        return usage("--cors ", o->cors, "the origin of pages, such as https://example.org, or *");
+    if (!is_metric_prefix(o->metrics_prefix))
+        return usage("--metrics-prefix ", o->metrics_prefix, "letters, digits, '_' and ':', and no digit first");
     if (!o->model && !o->config) return usage("no model", " is named", "wager serve MODEL");
     return -1;
 }
@@ -226,11 +252,12 @@ int wgs_options_read(wgs_options *o, int argc, char **argv)
             return usage(argv[i], " needs a value", row->value);
         const int done = set(o, row, value);
         if (done >= 0) return done;
+        if (value) wg_given_add(&o->given, argv[equals ? i : i - 1], value);
     }
     return check(o);
 }
 
-/* "KIND:k=v,..." as the object that a config has; commas within braces belong to the value. */
+/* "KIND:k=v,..." as an object of a config; commas within braces belong to the value. NULL: a part has no '='. */
 static json_t *named(const char *spec, const char *name_key)
 {
     const size_t kind = strcspn(spec, ":");
@@ -258,7 +285,7 @@ static json_t *named(const char *spec, const char *name_key)
     return o;
 }
 
-/* Notes that the value at a path of the config came from an option: messages about it then name the option ("//from"). */
+/* Records under "//from" that the value at a path of the config came from an option, which messages about it then name. */
 static void note(json_t *config, const char *path, const char *option, const char *value)
 {
     json_t *from = json_object_get(config, "//from");
@@ -266,7 +293,7 @@ static void note(json_t *config, const char *path, const char *option, const cha
     json_object_set_new(from, path, json_sprintf("%s%s%s", option, *option ? " " : "", value));
 }
 
-/* The section of that name, made where it is missing. */
+/* The section of that name; it is created where it is missing. */
 static json_t *section(json_t *config, const char *name)
 {
     json_t *o = json_object_get(config, name);
@@ -297,8 +324,8 @@ static bool put_component(json_t *config, const char *where, const char *name_ke
     return true;
 }
 
-/* -d FILE: the drafter `auto` over chains of up to eight tokens of that model. Where the target is another device's or another
- * program's: `model`, since a device drafts chains of one length without the host. */
+/* The drafter of -d FILE: `auto` over chains of up to eight tokens of that model; `model` where the target runs on another
+ * device or in another program, because a device runs rounds alone only with chains of one length. */
 static json_t *by_model(const json_t *config, const char *file)
 {
     const json_t *target = json_object_get(config, "target");
@@ -309,7 +336,7 @@ static json_t *by_model(const json_t *config, const char *file)
     return json_pack("{s:s, s:o}", "kind", "auto", "of", json_sprintf("model:model={%s};length=8", file));
 }
 
-/* A value of the section `sampling`: the option's where it is given, else the config's, else the usual one. */
+/* A value of the section `sampling`: that of the option if it is given, else of the config, else `usual`. */
 static double put_sampling(json_t *config, const char *key, double given, double usual)
 {
     json_t *sampling = section(config, "sampling");
@@ -341,7 +368,7 @@ char *wgs_options_config(wgs_options *o, wgs_problem *p)
     char *text = NULL;
     if (!c) {
         if (e.line < 0) wgs_refuse(p, 400, NULL, "--config %s: %s", o->config, e.text);
-        else wgs_refuse(p, 400, NULL, "--config %s:%d:%d: %s", o->config, e.line, e.column, e.text);
+        else wgs_refuse(p, 400, NULL, "--config %s:%d:%d: %s", o->config, e.line, e.column, wg_json_why(&e));
         return NULL;
     }
     if (o->config) note(c, "", "--config", o->config);

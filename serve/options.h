@@ -7,13 +7,15 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "core/base/given.h"
 #include "include/wager.h"
 #include "serve/openai_request.h"
 
 enum { WGS_EXIT_OK = 0, WGS_EXIT_FAILED = 1, WGS_EXIT_USAGE = 2 }; /* exit statuses, the same as of `wager` */
 
 typedef struct wgs_options {
-    char hub[512]; /* the name that --hf gave; model points here */
+    wg_given given; /* the options as the user wrote them, for messages */
+    char hub[512];  /* the name that --hf gave; model points here */
     const char *model, *name, *draft_model, *draft, *rule, *config, *chat, *device, *kv_type, *profile;
     const char *host, *key, *key_file, *cors, *allow_host, *metrics_prefix, *mode, *speculation, *details;
     long port, threads, batch, queue, pages, prefill_rows, max_tokens;

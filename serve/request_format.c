@@ -35,7 +35,7 @@ static bool take_schema(wgs_request *r, const char *name, const json_t *v, wgs_p
         r->made =
             wg_json_load_foreign(json_string_value(v), json_string_length(v), JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &e);
         if (!r->made)
-            return wgs_refuse(p, 400, name, "'%s' is no JSON: line %d, column %d: %s", name, e.line, e.column, e.text);
+            return wgs_refuse(p, 400, name, "'%s' is no JSON: line %d, column %d: %s", name, e.line, e.column, wg_json_why(&e));
         v = r->made;
     }
     if (!json_is_object(v) && !json_is_boolean(v)) return wgs_wrong_type(p, name, v, "a JSON schema");

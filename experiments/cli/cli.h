@@ -78,8 +78,8 @@ typedef void wg_flag_reader(const wg_command *command, const wg_flag *flags, voi
 void wg_cli_read_flags(const wg_command *command, wg_flag_reader *read, void *user);
 bool wg_cli_reads_flags(void); /* whether wg_cli_read_flags is running */
 
-/* Prints "wager: message" on stderr and returns the exit status of the code: 2 for usage and configuration, 130 when
- * interrupted, else 1. */
+/* Prints "wager: message" on stderr, before a message that begins with the value of a flag also the flag ("-d a.gguf: there is
+ * no such file"). Returns the exit status of the code: 2 for usage and configuration, 130 when interrupted, else 1. */
 int wg_cli_fail(const wg_error *err);
 int wg_cli_status(wg_status s);
 
