@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The options of a command line as the user wrote them, so that a message that begins with a value ("a.gguf: there is no such
- * file") names the option too. A header alone: the server, which is linked with libwager and nothing else of ours, has it too. */
+ * file") names the option too. It is a header alone, because the server is linked with libwager and nothing else of ours. */
 #ifndef WG_CORE_BASE_GIVEN_H
 #define WG_CORE_BASE_GIVEN_H
 
