@@ -22,7 +22,7 @@ static inline int wg_one_hot_depth(const wg_seq *s, int k)
     return k > 0 ? k : 0;
 }
 
-/* Defines `propose` of a drafter that drafts for each sequence by itself, by propose_one(drafter, sequence, tree, rows of q). */
+/* Defines `propose` of a drafter whose drafts are each made alone, by propose_one(drafter, sequence, tree, rows of q). */
 #define WG_PROPOSE_EACH(type)                                                                                                  \
     static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)                \
     {                                                                                                                          \
