@@ -443,7 +443,7 @@ good_cases() {
   expect compare-md '^# Comparison' wager compare "$base/run-a" "$base/run-b" --md
   if command -v python3 >/dev/null; then
     for i in 1 2 3 4 5; do echo "{\"prompt\": \"The cat sat $i\"}"; done >"$base/five.jsonl"
-    expect null-experiment '^verdict +[01]\.[0-9]+ +[01]\.[0-9]+$' tools/null_experiment.py -n 3 --wager "$program" \
+    expect null-experiment '^verdict +[01]\.[0-9]+ +[01]\.[0-9]+$' tests/program/null_experiment.py -n 3 --wager "$program" \
       --set "prompts.file=$base/five.jsonl" --out "$base/null" "$base/run.json"
   else echo "SKIPPED null-experiment: needs python3"; fi
   # A published result: config.json and summary.json alone, as under results/.
