@@ -184,6 +184,19 @@ extern "C" void WG_GPU(gelu_erf)(wg_gpu *g, float *x, int n, int rows)
     WG_LAUNCH(gelu_erf_elements, wg_blocks_for(all, THREADS), THREADS, 0, g->stream, x, all);
 }
 
+WG_KERNEL relu2_elements(float *x, size_t n)
+{
+    wg_depend();
+    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i < n) x[i] = wg_relu2_of(x[i]);
+}
+
+extern "C" void WG_GPU(relu2)(wg_gpu *g, float *x, int n, int rows)
+{
+    const size_t all = (size_t)n * (size_t)rows;
+    WG_LAUNCH(relu2_elements, wg_blocks_for(all, THREADS), THREADS, 0, g->stream, x, all);
+}
+
 WG_KERNEL clamp_elements(float *x, float limit, size_t n)
 {
     wg_depend();
@@ -207,6 +220,18 @@ WG_KERNEL add_positions(const float *table, const wg_gpu_row *row, int dim, floa
 extern "C" void WG_GPU(positions)(wg_gpu *g, const float *table, const wg_gpu_row *row, int dim, float *x, int rows)
 {
     WG_LAUNCH(add_positions, rows, THREADS, 0, g->stream, table, row, dim, x);
+}
+
+WG_KERNEL scale_by_position(const float *table, const wg_gpu_row *row, int dim, float *x)
+{
+    wg_depend();
+    const float by = table[row[blockIdx.x].position];
+    for (int i = (int)threadIdx.x; i < dim; i += THREADS) x[(size_t)blockIdx.x * dim + i] *= by;
+}
+
+extern "C" void WG_GPU(scale_positions)(wg_gpu *g, const float *table, const wg_gpu_row *row, int dim, float *x, int rows)
+{
+    WG_LAUNCH(scale_by_position, rows, THREADS, 0, g->stream, table, row, dim, x);
 }
 
 WG_KERNEL softcap_elements(float *x, float cap, size_t n)

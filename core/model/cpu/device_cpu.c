@@ -200,6 +200,18 @@ static void cpu_gelu_erf(wg_device *d, float *x, int n, int rows)
     run(d, (double)ACT * rows * n, rows * n, LINE, gelu_erf_part, &j);
 }
 
+static void relu2_part(void *arg, int lo, int hi)
+{
+    const rows_job *j = arg;
+    j->ops->relu2(j->y + lo, j->y + lo, hi - lo);
+}
+
+static void cpu_relu2(wg_device *d, float *x, int n, int rows)
+{
+    rows_job j = { .ops = d->ops, .y = x };
+    run(d, (double)MOVE * rows * n, rows * n, LINE, relu2_part, &j);
+}
+
 static void clamp_part(void *arg, int lo, int hi)
 {
     const rows_job *j = arg;
@@ -223,6 +235,18 @@ static void cpu_positions(wg_device *d, const float *table, const wg_row *row, i
 {
     rows_job j = { .ops = d->ops, .x = table, .row = row, .y = x, .n = dim };
     run(d, (double)MOVE * rows * dim, rows, 1, positions_part, &j);
+}
+
+static void scale_positions_part(void *arg, int r0, int r1)
+{
+    const rows_job *j = arg;
+    for (int r = r0; r < r1; r++) j->ops->scale(j->y + (size_t)r * (size_t)j->n, j->x[j->row[r].position], j->n);
+}
+
+static void cpu_scale_positions(wg_device *d, const float *table, const wg_row *row, int rows, float *x, int n)
+{
+    rows_job j = { .ops = d->ops, .x = table, .row = row, .y = x, .n = n };
+    run(d, (double)MOVE * rows * n, rows, 1, scale_positions_part, &j);
 }
 
 static void scale_part(void *arg, int lo, int hi)
@@ -494,6 +518,8 @@ static const wg_device_class cpu_class = {
     .positions = cpu_positions,
     .gelu = cpu_gelu,
     .gelu_erf = cpu_gelu_erf,
+    .relu2 = cpu_relu2,
+    .scale_positions = cpu_scale_positions,
     .clamp = cpu_clamp,
     .experts = cpu_experts,
     .add = cpu_add,

@@ -281,6 +281,20 @@ static void cuda_gelu_erf(wg_device *d, float *x, int n, int rows)
     s->gpu.api->gelu_erf(&s->gpu, x, n, s->rows);
 }
 
+static void cuda_relu2(wg_device *d, float *x, int n, int rows)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)rows;
+    s->gpu.api->relu2(&s->gpu, x, n, s->rows);
+}
+
+static void cuda_scale_positions(wg_device *d, const float *table, const wg_row *row, int rows, float *x, int n)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)row, (void)rows;
+    s->gpu.api->scale_positions(&s->gpu, table, s->row, n, x, s->rows);
+}
+
 static void cuda_clamp(wg_device *d, float *x, float limit, int n, int rows)
 {
     wg_cuda *s = wg_cuda_of(d);
@@ -419,6 +433,8 @@ static const wg_device_class cuda_class = {
     .positions = cuda_positions,
     .gelu = cuda_gelu,
     .gelu_erf = cuda_gelu_erf,
+    .relu2 = cuda_relu2,
+    .scale_positions = cuda_scale_positions,
     .clamp = cuda_clamp,
     .experts = cuda_experts,
     .expert_slots = wg_gpu_slots,

@@ -52,6 +52,12 @@ Test(gpu_rows, norm_swiglu_add)
             from_device(got, dy, bytes);
             cr_assert_arr_eq(got, want, bytes, "exact gelu, clamp of %d", dim);
 
+            ref()->relu2(x, want, (int)n);
+            gpu()->api->copy(gpu(), dy, dx, bytes);
+            gpu()->api->relu2(gpu(), dy, dim, rows);
+            from_device(got, dy, bytes);
+            cr_assert_arr_eq(got, want, bytes, "squared ReLU of %d", dim);
+
             ref()->geglu(x, want, want, (int)n);
             gpu()->api->geglu(gpu(), dx, dy, dy, dim, rows);
             ref()->scale(want, 0.3f, (int)n);
