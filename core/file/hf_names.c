@@ -17,7 +17,8 @@ enum {
     NOT_SPARSE = 32,
     OWN_NORM = 64,
     NO_OWN_NORM = 128,
-    WRITING = 252
+    WRITING = 252,
+    NORM_BIASES = 1 << 13
 };
 
 static const wg_hf_name usual_head_names[] = {
@@ -40,8 +41,8 @@ static const wg_hf_name usual_head_names[] = {
     { "shared_mlp.input_linear.weight", "ffn_gate.weight", false, WG_HF_NAMES_GRANITE, "ffn_up.weight" },
     { "shared_mlp.output_linear.weight", "ffn_down.weight", false, WG_HF_NAMES_GRANITE, NULL },
     { "input_layernorm.weight", "attn_norm.weight", false, 0, NULL },
-    { "input_layernorm.bias", "attn_norm.bias", false, 0, NULL },
-    { "post_attention_layernorm.bias", "ffn_norm.bias", false, 0, NULL },
+    { "input_layernorm.bias", "attn_norm.bias", false, NORM_BIASES, NULL },
+    { "post_attention_layernorm.bias", "ffn_norm.bias", false, NORM_BIASES, NULL },
     { "mlp.gate_proj.bias", "ffn_gate.bias", false, 0, NULL },
     { "mlp.up_proj.bias", "ffn_up.bias", false, 0, NULL },
     { "mlp.down_proj.bias", "ffn_down.bias", false, 0, NULL },
@@ -166,7 +167,7 @@ static bool belongs(const wg_hf_config *c, unsigned only, bool writing)
 {
     const unsigned is = (c->post_norms ? POST_NORMS : NO_POST_NORMS) | (c->fused ? FUSED : SPLIT) |
                         (c->sparse_names ? SPARSE : NOT_SPARSE) | (c->own_norm ? OWN_NORM : NO_OWN_NORM) | c->names |
-                        (writing ? 0 : WRITING);
+                        (c->norm_bias ? NORM_BIASES : 0) | (writing ? 0 : WRITING);
     return (only & ~is) == 0;
 }
 
