@@ -40,8 +40,6 @@ void wg_report_plot_positions(const wg_plot_out *to, const wg_run_reader *run, c
 void wg_report_plot_drafters(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells); /* and categories */
 void wg_report_plot_temperatures(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
 void wg_report_plot_batches(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
-void wg_report_plot_isolines(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
-void wg_report_plot_losses(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
 void wg_report_plot_ttft(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
 void wg_report_plot_tpot(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Scatter plots: a point a cell, with lines through the origin, or with the points of a front joined. */
+ * Scatter plots: a point a cell, with the points of the front joined. */
 #ifndef WG_EXPERIMENTS_REPORT_SCATTER_PLOT_H
 #define WG_EXPERIMENTS_REPORT_SCATTER_PLOT_H
 
@@ -17,9 +17,6 @@ typedef struct wg_scatter_plot {
     const char *title, *caption, *x, *y;
     const wg_scatter_point *point; /* in the order of x */
     int n;
-    bool join;           /* a line through the front */
-    const double *slope; /* (slopes) lines y = slope x, named "1.5x" */
-    int slopes;
 } wg_scatter_plot;
 
 void wg_scatter_plot_figure(const wg_plot_out *to, const wg_scatter_plot *o); /* nothing without gnuplot or points */

@@ -159,7 +159,6 @@ static void no_data_no_drawing(wg_run_reader *f)
     nothing(wg_report_plot_drafters, f);     /* one drafter */
     nothing(wg_report_plot_temperatures, f); /* one temperature */
     nothing(wg_report_plot_batches, f);
-    nothing(wg_report_plot_losses, f); /* no rows of p and q */
     f->n = 0;
     nothing(wg_report_plot_ttft, f);
     nothing(wg_report_plot_tpot, f);
@@ -208,10 +207,6 @@ static void drawings_of_sweeps(const wg_run_reader *f)
     front_of("figures/temperatures.svg", ": speed-up 1.31 [1.11, 1.52] at temperature 0.5<",
              ": speed-up 2.31 [2.11, 2.52] at temperature 0.5<");
     front_of("figures/batches.svg", ": speed-up 3.31 [3.11, 3.52] at batch 1<", ": speed-up 4.31 [4.11, 4.52] at batch 1<");
-    free(with_point("figures/losses.svg",
-                    ">loss of the drafter, 0  length=2, rule=match: share of nodes 0.250 [0.200, 0.300]<"));
-    free(with_point("figures/losses.svg", ">loss of the rule, 3  length=3, rule=greedy: share of nodes 0.030<"));
-    free(with_point("figures/isolines.svg", ": tau 2.25 [2.00, 2.50] at cost of a round (plain pass: 1) 1.72<"));
     distribution_of_plain(f, "figures/ttft.svg", true);
     distribution_of_plain(f, "figures/tpot.svg", false);
 }
@@ -329,7 +324,6 @@ static const char *const drawn[] = { "Speed-up of each cell, measured and predic
                                      "Tau against draft length",
                                      "Acceptance by position in the draft",
                                      "Speed-up by category",
-                                     "Tau against the cost of a round",
                                      "Time to first token, by request",
                                      "Time per output token, by request" };
 
