@@ -8,7 +8,7 @@
 #include "core/base/mem.h"
 #include "experiments/analysis/compare.h"
 #include "core/base/json_number.h"
-#include "experiments/report/forest_plot.h"
+#include "experiments/report/charts.h"
 
 enum { DRAWN = 60 }; /* pairs with a drawing of their own, as many as the page has details of */
 

@@ -3,7 +3,7 @@
 #ifndef WG_EXPERIMENTS_REPORT_REPORT_PARTS_H
 #define WG_EXPERIMENTS_REPORT_REPORT_PARTS_H
 
-#include "experiments/report/forest_plot.h"
+#include "experiments/report/charts.h"
 #include "experiments/report/plot.h"
 #include "experiments/report/report.h"
 
@@ -18,9 +18,6 @@ wg_tally wg_report_tally(const json_t *cells);
 
 /* The answer in sentences, as Markdown, with a line end. */
 void wg_report_answer(FILE *f, const wg_run_reader *run, const json_t *cells);
-
-/* A text as a string of JSON; frees it. */
-json_t *wg_report_string(char *text);
 
 /* All drawings of a page, with their names (report_files.c). */
 json_t *wg_report_drawings(const wg_run_reader *run, const json_t *cells);
@@ -42,6 +39,10 @@ void wg_report_plot_temperatures(const wg_plot_out *to, const wg_run_reader *run
 void wg_report_plot_batches(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
 void wg_report_plot_ttft(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
 void wg_report_plot_tpot(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
+
+/* Draws the chosen cells, each with all its prompts and then each category alone. */
+void wg_report_by_category(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells, const size_t *chosen, int n,
+                           const char *title, const char *caption);
 
 /* For drawings: a number with its interval; "12  length=4, rule=match", the number that `wager compare` uses and the cell's
  * name (wg_free); at most `most` cells, fastest first, of those whose `list` (NULL: any) has `least` elements or more. */

@@ -6,8 +6,7 @@
 
 #include "core/base/mem.h"
 #include "core/base/json_number.h"
-#include "experiments/report/line_chart.h"
-#include "experiments/report/forest_plot.h"
+#include "experiments/report/charts.h"
 #include "experiments/report/report_parts.h"
 
 enum { LINES = 8, FASTEST = 6, NAMED = 5 };
@@ -77,14 +76,12 @@ void wg_report_plot_speedups(const wg_plot_out *to, const wg_run_reader *run, co
     wg_free(row);
 }
 
-/* The fastest cells, each with all its prompts and then each category alone. */
-void wg_report_plot_categories(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells)
+void wg_report_by_category(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells, const size_t *chosen, int n,
+                           const char *title, const char *caption)
 {
-    size_t chosen[FASTEST], rows = 0;
-    const int n = wg_report_fastest(cells, chosen, FASTEST, "categories", 2);
+    size_t rows = 0, at = 0;
     for (int i = 0; i < n; i++) rows += 2 + json_array_size(json_object_get(cell_at(cells, chosen[i]), "categories"));
     wg_forest_plot_row *row = n ? wg_calloc(rows, sizeof *row) : NULL;
-    size_t at = 0;
     for (int i = 0; row && i < n; i++) {
         const json_t *c = cell_at(cells, chosen[i]), *list = json_object_get(c, "categories");
         row[at++] = (wg_forest_plot_row){ wg_report_numbered(run, chosen[i]), false, { none, none } };
@@ -97,18 +94,22 @@ void wg_report_plot_categories(const wg_plot_out *to, const wg_run_reader *run, 
                                               { wg_report_estimate(one, "speedup", "speedup_ci"), none } };
         }
     }
-    char caption[200];
-    snprintf(caption, sizeof caption, "Speed-up by category with 95 %% intervals over its prompts.%s",
-             json_array_size(cells) > FASTEST ? " The six fastest cells; the table has all." : "");
-    const wg_forest_plot o = { .title = "Speed-up by category",
-                               .caption = caption,
-                               .axis = "speed-up (plain decoding: 1)",
-                               .digits = 2,
-                               .row = row,
-                               .n = (int)at };
+    const wg_forest_plot o = {
+        .title = title, .caption = caption, .axis = "speed-up (plain decoding: 1)", .digits = 2, .row = row, .n = (int)at
+    };
     if (row) wg_forest_plot_figure(to, &o);
     for (size_t i = 0; i < at; i++) wg_free(row[i].name);
     wg_free(row);
+}
+
+void wg_report_plot_categories(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells)
+{
+    size_t chosen[FASTEST];
+    char caption[200];
+    snprintf(caption, sizeof caption, "Speed-up by category with 95 %% intervals over its prompts.%s",
+             json_array_size(cells) > FASTEST ? " The six fastest cells; the table has all." : "");
+    const int n = wg_report_fastest(cells, chosen, FASTEST, "categories", 2);
+    wg_report_by_category(to, run, cells, chosen, n, "Speed-up by category", caption);
 }
 
 /* ---- predicted against measured ---------------------------------------------------------------------------------- */

@@ -6,9 +6,8 @@
 
 #include "core/base/mem.h"
 #include "core/base/json_number.h"
-#include "experiments/report/bar_chart.h"
 #include "experiments/report/report_parts.h"
-#include "experiments/report/scatter_plot.h"
+#include "experiments/report/charts.h"
 
 static const json_t *cell_at(const json_t *cells, size_t i) { return json_array_get(cells, i); }
 
@@ -41,45 +40,15 @@ static int of_each_drafter(const json_t *cells, size_t *chosen)
     return n;
 }
 
-static wg_estimate_ci of_category(const json_t *cell, const char *category)
-{
-    size_t i;
-    json_t *one;
-    json_array_foreach(json_object_get(cell, "categories"), i, one)
-        if (!strcmp(wg_json_word(one, "category"), category)) return wg_report_estimate(one, "speedup", "speedup_ci");
-    return (wg_estimate_ci){ NAN, NAN, NAN };
-}
-
 void wg_report_plot_drafters(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells)
 {
     size_t chosen[WG_PLOT_SERIES];
     const int n = of_each_drafter(cells, chosen);
-    const json_t *list = n ? json_object_get(cell_at(cells, chosen[0]), "categories") : NULL;
-    const int groups = n > 1 ? (int)json_array_size(list) : 0;
-    char *series[WG_PLOT_SERIES] = { NULL }, **group = groups ? wg_calloc((size_t)groups, sizeof *group) : NULL;
-    wg_estimate_ci *value = groups ? wg_calloc((size_t)groups * (size_t)n, sizeof *value) : NULL;
-    bool ok = group && value;
-    for (int k = 0; k < n && ok; k++) ok = (series[k] = wg_report_numbered(run, chosen[k])) != NULL;
-    for (int g = 0; g < groups && ok; g++) {
-        const char *category = wg_json_word(json_array_get(list, (size_t)g), "category");
-        ok = (group[g] = wg_strdup(category)) != NULL;
-        for (int k = 0; k < n; k++) value[g * n + k] = of_category(cell_at(cells, chosen[k]), category);
-    }
-    const wg_bar_chart o = { .title = "Speed-up by drafter and category",
-                             .caption = "Speed-up by category, with 95 % intervals over its prompts: of each drafter its "
-                                        "fastest cell. The dashed line is plain decoding.",
-                             .y = "speed-up",
-                             .group = group,
-                             .series = series,
-                             .value = value,
-                             .groups = groups,
-                             .n = n,
-                             .line = 1 };
-    if (ok) wg_bar_chart_figure(to, &o);
-    for (int k = 0; k < n; k++) wg_free(series[k]);
-    for (int g = 0; g < groups && group; g++) wg_free(group[g]);
-    wg_free(group);
-    wg_free(value);
+    if (n > 1)
+        wg_report_by_category(
+            to, run, cells, chosen, n, "Speed-up by drafter and category",
+            "Speed-up by category, with 95 % intervals over its prompts: of each drafter its fastest cell. The "
+            "dashed line is plain decoding.");
 }
 
 /* ---- the front --------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Points of the front are large and have their intervals and numbers. */
-#include "experiments/report/scatter_plot.h"
+#include "experiments/report/charts.h"
 
 #include <math.h>
 

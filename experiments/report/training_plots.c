@@ -7,7 +7,7 @@
 
 #include "core/base/mem.h"
 #include "core/base/save.h"
-#include "experiments/report/line_chart.h"
+#include "experiments/report/charts.h"
 
 enum { PARTS = 40, EVALUATIONS = 1000 };
 

@@ -202,8 +202,8 @@ static void front_of(const char *path, const char *rest, const char *best)
 
 static void drawings_of_sweeps(const wg_run_reader *f)
 {
-    free(with_point("figures/drafters.svg", "3  length=3, rule=greedy, a&amp;b: speed-up 1.750 [1.500, 2.000]<"));
-    free(with_point("figures/drafters.svg", "3  length=3, rule=greedy, c: speed-up 2.750<"));
+    free(with_point("figures/drafters.svg", "3  length=3, rule=greedy, a&amp;b: 1.75x [1.50, 2.00]<"));
+    free(with_point("figures/drafters.svg", "3  length=3, rule=greedy, c: 2.75x<"));
     front_of("figures/temperatures.svg", ": speed-up 1.31 [1.11, 1.52] at temperature 0.5<",
              ": speed-up 2.31 [2.11, 2.52] at temperature 0.5<");
     front_of("figures/batches.svg", ": speed-up 3.31 [3.11, 3.52] at batch 1<", ": speed-up 4.31 [4.11, 4.52] at batch 1<");
