@@ -19,7 +19,7 @@ static json_t *text_json(const char *s, size_t n)
     return text;
 }
 
-/* The text of a token. Bytes that are no text are written out, "bytes:\xe2\x82", as the API does. */
+/* The text of a token. Bytes that are not UTF-8 are written as the API does: "bytes:\xe2\x82". */
 static json_t *piece_json(const wgs_head *h, int32_t token)
 {
     size_t n, length = 0;
@@ -43,10 +43,10 @@ static json_t *bytes_json(const wgs_head *h, int32_t token)
     return bytes;
 }
 
-/* JSON has no infinity: a token that cannot be drawn has -9999. */
+/* A logarithm as JSON, which has no infinity: a token that cannot be drawn has -9999. */
 static json_t *logprob_json(double logprob) { return json_real(logprob > -9999 ? logprob : -9999); }
 
-/* {token: logarithm}; the token itself is one of them, as the API promises. */
+/* {token: logarithm} of the alternatives and, as the API promises, of the token itself. */
 static json_t *tops_json(const wgs_head *h, const wgs_answer *a, const wgs_token *t)
 {
     json_t *all = json_object();
@@ -103,7 +103,7 @@ static json_t *logprobs_json(const wgs_head *h, const wgs_answer *a, int from, i
     return h->request->chat ? chat_logprobs(h, a, from, to) : completion_logprobs(h, a, from, to);
 }
 
-/* What return_token_ids adds: the tokens, their texts, and which of them were drafted. */
+/* Adds the fields of return_token_ids: the tokens, their texts, and which of them were drafted. */
 static void add_tokens(json_t *choice, const wgs_answer *a, int from, int to)
 {
     json_t *ids = json_array(), *pieces = json_array(), *drafted = json_array();
@@ -139,7 +139,7 @@ static json_t *usage_json(const wgs_head *h, const wgs_answer *answer, int n)
     json_int_t prompt = 0, cached = 0, tokens = 0;
     for (int i = 0; i < n; i++) {
         tokens += wgs_answer_new_tokens(&answer[i]);
-        if (i % h->request->n) continue; /* the same prompt */
+        if (i % h->request->n) continue; /* answers to one prompt count it once */
         prompt += answer[i].prompt_tokens;
         cached += answer[i].cached_tokens;
     }
@@ -158,7 +158,7 @@ static const char *object_name(const wgs_head *h, bool part)
     return !h->request->chat ? "text_completion" : part ? "chat.completion.chunk" : "chat.completion";
 }
 
-/* What is told of the speculation of a request's only answer. */
+/* Adds the fields about speculation, for requests with one answer. */
 static void add_speculation(json_t *o, const wgs_head *h, const wgs_answer *answer, int n)
 {
     if (n == 1) json_object_set_new(o, "timings", wgs_timings_json(&answer[0]));

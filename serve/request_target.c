@@ -36,7 +36,7 @@ static int digit(char c)
     return c >= '0' && c <= '9' ? c - '0' : low >= 'a' && low <= 'f' ? low - 'a' + 10 : -1;
 }
 
-/* The byte of the escape at s, "%2F"; -1: there is none. */
+/* The byte of the escape at s, such as "%2F"; -1: no escape stands there. */
 static int escaped(const char *s)
 {
     if (s[0] != '%' || digit(s[1]) < 0 || digit(s[2]) < 0) return -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The speculation of one answer, in the words of other engines. */
+ * The speculation of one answer in the fields of other engines. */
 #include "serve/speculation_json.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ json_t *wgs_timings_json(const wgs_answer *a)
     return o;
 }
 
-/* acceptance_histogram[k]: rounds with a draft that accepted k tokens of it; the same by the number of draft tokens. */
+/* acceptance_histogram[k]: rounds that accepted k of their draft tokens; then the same by the number of draft tokens. */
 static void add_histograms(json_t *o, const wgs_answer *a, bool steps)
 {
     json_t *all = json_array(), *by_length = json_object(), *kept = json_array(), *drafted = json_array();

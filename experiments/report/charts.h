@@ -9,13 +9,13 @@
 
 typedef struct wg_estimate_ci {
     double v, lo, hi;
-} wg_estimate_ci; /* lo, hi NaN: no interval; v NaN: none */
+} wg_estimate_ci; /* lo, hi NaN: no interval; v NaN: no value */
 
-/* A row: its name above its points; with `under`, its name at the left of its points, as part of the previous row. */
+/* A row. Its name stands above its points; with `under` it stands at their left, as a part of the previous row. */
 typedef struct wg_forest_plot_row {
     char *name; /* owned by the caller */
     bool under;
-    wg_estimate_ci point[2]; /* a filled circle; an open diamond a little below */
+    wg_estimate_ci point[2]; /* drawn as a filled circle; as an open diamond a little below */
 } wg_forest_plot_row;
 
 typedef struct wg_forest_plot {
@@ -29,7 +29,7 @@ typedef struct wg_forest_plot {
 /* Writes nothing when no row has a point, when there are more rows than fit a page (400), or without gnuplot. */
 void wg_forest_plot_figure(const wg_plot_out *to, const wg_forest_plot *forest);
 
-/* ---- line charts: curves over one axis, each with its colour, symbol and legend entry */
+/* ---- line charts: curves over a common x, each with a colour, a symbol and a legend entry */
 
 typedef struct wg_chart_point {
     double x, y, lo, hi;
@@ -42,7 +42,7 @@ typedef struct wg_chart_line {
 
 typedef struct wg_line_chart {
     const char *title, *caption, *x, *y;
-    const char *range; /* of y, as gnuplot writes it: "[0:1]" */
+    const char *range; /* range of y as gnuplot writes it: "[0:1]" */
     bool real;         /* x is a measurement, not a count */
     const wg_chart_line *curve;
     int n;
@@ -50,7 +50,7 @@ typedef struct wg_line_chart {
 
 void wg_line_chart_figure(const wg_plot_out *to, const wg_line_chart *c); /* nothing without gnuplot or curves */
 
-/* ---- scatter plots: a point a cell, with the points of the front joined */
+/* ---- scatter plots: a point for each cell, and a line through the points of the Pareto front */
 
 typedef struct wg_scatter_point {
     char *name; /* owned by the caller */

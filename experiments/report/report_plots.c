@@ -132,7 +132,8 @@ static double farthest(const json_t *cells)
     return most[NAMED - 1];
 }
 
-/* Overlapping names are omitted. A name stands on its point's side of the diagonal. */
+/* Names the points that are farthest from the diagonal; names that would overlap are left out. A name stands on its point's
+ * side of the diagonal. */
 static void name_farthest(FILE *s, const json_t *cells, double apart)
 {
     const double least = farthest(cells);
@@ -248,7 +249,7 @@ static double length_of(const json_t *config)
     return NAN;
 }
 
-/* The name of a cell without its length, so that cells that differ in length only have the same. */
+/* The name of a cell without its draft length, which is common to the cells of a curve. */
 static char *rest_of(const wg_run_reader *run, size_t cell)
 {
     static const char *const parts[] = { "length=", "k=" };
@@ -274,7 +275,7 @@ static int by_curve(const void *a, const void *b)
     return c ? c : (x->length > y->length) - (x->length < y->length);
 }
 
-/* Neighbours of one name form a curve; a single point is no curve. */
+/* Joins neighbours of one name to curves and returns their number; a single point is no curve. */
 static int join(wg_chart_line *curve, wg_chart_point *point, const measured *m, int n)
 {
     int curves = 0;

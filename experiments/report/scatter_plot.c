@@ -15,9 +15,18 @@ static void points(FILE *s, const wg_scatter_plot *o, bool front)
         if (interval)
             wg_plot_note(s, "%s: %s %.2f [%.2f, %.2f] at %s %.3g", p->name, o->y, p->y.v, p->y.lo, p->y.hi, o->x, p->x);
         else wg_plot_note(s, "%s: %s %.2f at %s %.3g", p->name, o->y, p->y.v, o->x, p->x);
-        fprintf(s, " \"%d\"\n", p->number);
+        fputc('\n', s);
     }
     fputs("EOD\n", s);
+}
+
+/* Writes the numbers of the front's points beside them. */
+static void numbers(FILE *s, const wg_scatter_plot *o)
+{
+    for (int i = 0; i < o->n; i++) {
+        const wg_scatter_point *p = &o->point[i];
+        if (p->front) fprintf(s, "set label '%d' at %.6g, %.6g left offset character 0.7, 0.5\n", p->number, p->x, p->y.v);
+    }
 }
 
 static int draw(FILE *s, int width, const void *arg)
@@ -35,6 +44,7 @@ static int draw(FILE *s, int width, const void *arg)
     }
     points(s, o, true);
     points(s, o, false);
+    numbers(s, o);
     right += 0.08 * (right - left);
     left -= 0.08 * (right - left);
     fprintf(s, "set grid\nset xlabel '%s'\nset ylabel '%s'\nset xrange [%.6g:%.6g]\nset yrange [0:%.6g]\nset rmargin 6\n", o->x,
@@ -45,7 +55,7 @@ static int draw(FILE *s, int width, const void *arg)
     fprintf(s, "$front using 1:2 with lines lw 1.5 lc rgb '%s', ", first);
     fprintf(s,
             "$front using 1:2:3:4 with yerrorbars pt -1 lw 1 lc rgb '%s', $front using 1:2:5 with labels hypertext point pt 7 "
-            "ps 0.8 lc rgb '%s', $front using 1:2:6 with labels left offset character 0.7, 0.5\n",
+            "ps 0.8 lc rgb '%s'\n",
             first, first);
     return width == WG_PLOT_BROAD ? 400 : 320;
 }

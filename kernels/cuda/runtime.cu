@@ -11,7 +11,7 @@
 #include "kernels/cuda/cublas.h"
 #include "kernels/cuda/cublaslt.h"
 #include "kernels/cuda/curand.h"
-#include "kernels/cuda/kernel_table.h"
+#include "kernels/cuda/launch.h"
 
 enum {
     OLDEST = 80, /* compute capability 8.0: cp.async, bf16 on tensor cores */
@@ -379,7 +379,9 @@ static wg_gpu_api make_api()
 {
     wg_gpu_api api;
     memset(&api, 0, sizeof api);
-    wg_gpu_kernels_into(&api);
+#define X(name, args) api.name = WG_GPU(name);
+    WG_GPU_KERNELS(X)
+#undef X
     api.name = "cuda";
     api.open = gpu_open;
     api.close = gpu_close;

@@ -327,6 +327,8 @@ good_cases() {
   expect list '^  rejection  .*; lossless$' wager list rules
   expect list-line '^  model  .*coupled\]$' wager list drafters
   expect list-drafter '^draft tree \(model, layer_skip, early_exit, sparse_kv, eagle\):$' wager list drafter early_exit
+  expect list-training '^  lr_embedding: .*; default 0$' wager list training
+  expect list-training-sources '"of":"distill.sources","option":"student"' wager list training --json
   expect list-rule '^  delta: ' wager list rule typical
   expect list-no-options '^It has no options.$' wager list rule match
   expect list-group '"group":"length policy","of":"ngram","option":"policy"' wager list drafter ngram --json
@@ -441,7 +443,7 @@ good_cases() {
   expect compare-md '^# Comparison' wager compare "$base/run-a" "$base/run-b" --md
   if command -v python3 >/dev/null; then
     for i in 1 2 3 4 5; do echo "{\"prompt\": \"The cat sat $i\"}"; done >"$base/five.jsonl"
-    expect null-experiment '^verdict +[01]\.[0-9]+ +[01]\.[0-9]+$' tools/null_experiment.py -n 3 --wager "$program" \
+    expect null-experiment '^verdict +[01]\.[0-9]+ +[01]\.[0-9]+$' tests/program/null_experiment.py -n 3 --wager "$program" \
       --set "prompts.file=$base/five.jsonl" --out "$base/null" "$base/run.json"
   else echo "SKIPPED null-experiment: needs python3"; fi
   # A published result: config.json and summary.json alone, as under results/.
