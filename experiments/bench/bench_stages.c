@@ -74,8 +74,14 @@ static void timed_positions(wg_device *d, const float *table, const wg_row *row,
     TIMED(EMBED, positions(d, table, row, rows, x, dim));
 }
 
+static void timed_scale_positions(wg_device *d, const float *table, const wg_row *row, int rows, float *x, int n)
+{
+    TIMED(ROPE_STORE, scale_positions(d, table, row, rows, x, n));
+}
+
 static void timed_gelu(wg_device *d, float *x, int n, int rows) { TIMED(SWIGLU, gelu(d, x, n, rows)); }
 static void timed_gelu_erf(wg_device *d, float *x, int n, int rows) { TIMED(SWIGLU, gelu_erf(d, x, n, rows)); }
+static void timed_relu2(wg_device *d, float *x, int n, int rows) { TIMED(SWIGLU, relu2(d, x, n, rows)); }
 static void timed_clamp(wg_device *d, float *x, float limit, int n, int rows) { TIMED(ADD, clamp(d, x, limit, n, rows)); }
 
 static void timed_experts(wg_device *d, const wg_experts *e, const float *h, int rows, float *x)
@@ -123,6 +129,8 @@ void wg_stages_wrap(wg_stages *s, wg_device *d)
     s->class.positions = timed_positions;
     s->class.gelu = timed_gelu;
     s->class.gelu_erf = timed_gelu_erf;
+    s->class.relu2 = timed_relu2;
+    s->class.scale_positions = timed_scale_positions;
     s->class.clamp = timed_clamp;
     s->class.add = timed_add;
     s->class.bias = timed_bias;

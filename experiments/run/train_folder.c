@@ -40,6 +40,8 @@ void wg_train_arch(wg_arch *out, const wg_train_model *m, int vocab, const char 
                       .tied = m->tied,
                       .activation = WG_SWIGLU,
                       .embedding_scale = 1,
+                      .residual_scale = 1,
+                      .logit_scale = 1,
                       .attention_scale = 1.0f / sqrtf((float)m->head_dim) };
     strcpy(out->family, "llama");
     snprintf(out->name, sizeof out->name, "%.90s", name);
