@@ -12,6 +12,7 @@
 #include "core/base/json_number.h"
 #include "experiments/report/report_parts.h"
 #include "experiments/report/table.h"
+#include "experiments/report/table_notes.h"
 
 int wg_report_best(const json_t *cells)
 {

@@ -8,6 +8,7 @@
 #include "core/base/json_number.h"
 #include "experiments/report/report_parts.h"
 #include "experiments/report/table.h"
+#include "experiments/report/table_notes.h"
 
 static void put_interval(FILE *f, const json_t *cell, const char *key)
 {

@@ -13,21 +13,6 @@
  * with the columns that identify a cell, and longer lines are broken. 0: nothing is folded. */
 void wg_table_print(FILE *f, const json_t *summary, const wg_column_choice *chosen, int width);
 
-/* Prints the share of the target's vocabulary that a draft model covers, a line for each draft model that lacks tokens. */
-void wg_table_overlap(FILE *f, const json_t *cells, const char *before, const char *after);
-
-/* Prints a line for each cell whose texts went beyond the draft model's context: the number of rounds without a draft. */
-void wg_table_draft_contexts(FILE *f, const json_t *cells, const char *before, const char *after);
-/* Explains the mark * of a speed-up, if a cell has it. */
-void wg_table_disturbed(FILE *f, const json_t *cells);
-/* Prints how many intervals miss by chance, and how many cells have no interval and why; each sentence between `before` and
- * `after`. */
-void wg_table_intervals(FILE *f, const json_t *cells, const char *before, const char *after);
-
-/* Prints two sentences: which cell is fastest and how many are faster and slower than plain decoding; and the result of
- * `auto`. */
-void wg_table_learnt(FILE *f, const json_t *cells);
-
 /* One JSON object per line, a line per cell. */
 void wg_table_print_json(FILE *f, const json_t *summary);
 

@@ -11,6 +11,7 @@
 #include "experiments/report/plot.h"
 #include "experiments/report/report_parts.h"
 #include "experiments/report/table.h"
+#include "experiments/report/table_notes.h"
 #include "experiments/run/runner.h"
 #include "dashed_line.h"
 #include "scene.h"
