@@ -12,7 +12,7 @@ and by cell the standard deviations between runs of the logarithms of time per t
 the baselines' difference d that the ratio of speed-ups D keeps beyond its variance V over prompts: the root of
 sum (D^2 - V) / sum d^2 over all pairs of cells, of logarithms (verdict.h assumes WG_DRIFT_LEFT). Runs that DIR has (default:
 build/null/NAME) are kept, so an interrupted experiment goes on."""
-import arguments
+import argparse
 import itertools
 import json
 import math
@@ -79,7 +79,7 @@ def print_spread(folders):
 
 
 def main():
-    parser = arguments.Parser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("config")
     parser.add_argument("-n", type=int, default=10, help="runs, at least 2 (10)")
     parser.add_argument("--out", help="folder of the runs")

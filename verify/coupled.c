@@ -31,13 +31,7 @@ static const wg_option options[] = {
 
 static int races(const void *opt) { return ((const coupled_options *)opt)->races; }
 
-static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
-                   wg_path *out)
-{
-    wg_rule_state state;
-    const wg_rule_block b = wg_host_block(tree, p, q, chance, work, &state, out);
-    wg_verify_coupled(&b, races(opt));
-}
+static WG_HOST_ACCEPT(accept, wg_verify_coupled(&b, races(opt)));
 
 const wg_verifier_class wg_verifier_coupled = {
     .name = "coupled",

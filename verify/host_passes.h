@@ -49,6 +49,19 @@ static inline wg_rule_block wg_host_block(const wg_tree *tree, wg_rows *p, wg_ro
                             .out = out };
 }
 
+/* Defines the function `accept` of a rule: it settles the block b, with the rule's options opt, by a call. The assertion takes
+ * the semicolon behind it. */
+#define WG_HOST_ACCEPT(accept, ...)                                                                                            \
+    void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,     \
+                wg_path *out)                                                                                                  \
+    {                                                                                                                          \
+        wg_rule_state state;                                                                                                   \
+        (void)opt;                                                                                                             \
+        const wg_rule_block b = wg_host_block(tree, p, q, chance, work, &state, out);                                          \
+        __VA_ARGS__;                                                                                                           \
+    }                                                                                                                          \
+    _Static_assert(WG_ONE_THREAD, "one thread settles a tree on the host")
+
 /* ---- threads: the calling one */
 
 #define WG_RULE static inline

@@ -19,13 +19,7 @@ static double factor(const void *opt) { return ((const lenience_options *)opt)->
 
 static void device_params(const void *opt, wg_rule *out) { out->factor = factor(opt); }
 
-static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
-                   wg_path *out)
-{
-    wg_rule_state state;
-    const wg_rule_block b = wg_host_block(tree, p, q, chance, work, &state, out);
-    wg_verify_rounds(&b, factor(opt));
-}
+static WG_HOST_ACCEPT(accept, wg_verify_rounds(&b, factor(opt)));
 
 const wg_verifier_class wg_verifier_lenience = {
     .name = "lenience",

@@ -19,13 +19,7 @@ static const wg_option options[] = {
 
 static void device_params(const void *opt, wg_rule *out) { out->ratio = ((const multipath_options *)opt)->select == RATIO; }
 
-static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
-                   wg_path *out)
-{
-    wg_rule_state state;
-    const wg_rule_block b = wg_host_block(tree, p, q, chance, work, &state, out);
-    wg_verify_multipath(&b, ((const multipath_options *)opt)->select == RATIO);
-}
+static WG_HOST_ACCEPT(accept, wg_verify_multipath(&b, ((const multipath_options *)opt)->select == RATIO));
 
 const wg_verifier_class wg_verifier_multipath = {
     .name = "multipath",

@@ -4,14 +4,7 @@
 #include "kernels/rule/optimal.h"
 #include "verify/verify.h"
 
-static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
-                   wg_path *out)
-{
-    wg_rule_state state;
-    (void)opt;
-    const wg_rule_block b = wg_host_block(tree, p, q, chance, work, &state, out);
-    wg_verify_optimal(&b);
-}
+static WG_HOST_ACCEPT(accept, wg_verify_optimal(&b));
 
 double wg_optimal_law(wg_rows *p, int prow, wg_rows *q, int qrow, int k, int32_t y, wg_workspace *work)
 {

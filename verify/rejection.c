@@ -5,14 +5,7 @@
 #include "kernels/rule/rounds.h"
 #include "verify/verify.h"
 
-void wg_rounds_accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
-                      wg_path *out)
-{
-    wg_rule_state state;
-    (void)opt;
-    const wg_rule_block b = wg_host_block(tree, p, q, chance, work, &state, out);
-    wg_verify_rounds(&b, 1);
-}
+WG_HOST_ACCEPT(wg_rounds_accept, wg_verify_rounds(&b, 1));
 
 const wg_verifier_class wg_verifier_rejection = {
     .name = "rejection",

@@ -4,14 +4,7 @@
 #include "kernels/rule/topk.h"
 #include "verify/verify.h"
 
-static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
-                   wg_path *out)
-{
-    wg_rule_state state;
-    (void)opt;
-    const wg_rule_block b = wg_host_block(tree, p, q, chance, work, &state, out);
-    wg_verify_topk(&b);
-}
+static WG_HOST_ACCEPT(accept, wg_verify_topk(&b));
 
 const wg_verifier_class wg_verifier_topk = {
     .name = "topk",

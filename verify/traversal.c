@@ -4,23 +4,8 @@
 #include "kernels/rule/traversal.h"
 #include "verify/verify.h"
 
-void wg_traversal_tree_accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance,
-                              wg_workspace *work, wg_path *out)
-{
-    wg_rule_state state;
-    (void)opt;
-    const wg_rule_block b = wg_host_block(tree, p, q, chance, work, &state, out);
-    wg_verify_traversal_tree(&b);
-}
-
-static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
-                   wg_path *out)
-{
-    wg_rule_state state;
-    (void)opt;
-    const wg_rule_block b = wg_host_block(tree, p, q, chance, work, &state, out);
-    wg_verify_traversal(&b);
-}
+WG_HOST_ACCEPT(wg_traversal_tree_accept, wg_verify_traversal_tree(&b));
+static WG_HOST_ACCEPT(accept, wg_verify_traversal(&b));
 
 const wg_verifier_class wg_verifier_traversal = {
     .name = "traversal",

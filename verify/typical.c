@@ -21,14 +21,8 @@ static void device_params(const void *opt, wg_rule *out)
     out->delta = o->delta;
 }
 
-static void accept(const void *opt, const wg_tree *tree, wg_rows *p, wg_rows *q, const wg_chance *chance, wg_workspace *work,
-                   wg_path *out)
-{
-    wg_rule_state state;
-    const typical_options *o = opt;
-    const wg_rule_block b = wg_host_block(tree, p, q, chance, work, &state, out);
-    wg_verify_typical(&b, o->epsilon, o->delta);
-}
+static WG_HOST_ACCEPT(accept,
+                      wg_verify_typical(&b, ((const typical_options *)opt)->epsilon, ((const typical_options *)opt)->delta));
 
 const wg_verifier_class wg_verifier_typical = {
     .name = "typical",

@@ -13,6 +13,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/json.h"
+#include "core/base/make_path.h"
 #include "core/base/mem.h"
 #include "core/base/read_file.h"
 #include "core/base/save.h"
@@ -210,22 +211,6 @@ char *wg_profile_user_folder(char *why, size_t size)
     return wg_strdup(path);
 }
 
-/* mkdir -p. */
-static wg_status make_folder(const char *folder, wg_error *err)
-{
-    char path[4096];
-    snprintf(path, sizeof path, "%s", folder);
-    for (char *at = path + 1;; at++) {
-        if (*at && *at != '/') continue;
-        const char was = *at;
-        *at = '\0';
-        if (mkdir(path, 0777) && errno != EEXIST)
-            return wg_fail(err, WG_EIO, "%s: cannot make this folder: %s", path, strerror(errno));
-        *at = was;
-        if (!was) return WG_OK;
-    }
-}
-
 /* The file of a target on this machine, with its key's digest as its name. */
 static void path_of(const wg_profile *p, const wg_lm_identity *of, char *out, size_t size)
 {
@@ -277,7 +262,8 @@ wg_status wg_profile_load(wg_profile *p, const wg_lm_identity *target, wg_error 
 bool wg_profile_lock(wg_profile *p)
 {
     enum { TRIES = 1000 };
-    if (p->lock > 0 || make_folder(p->folder, NULL)) return false;
+    bool made;
+    if (p->lock > 0 || !wg_make_path(p->folder, &made)) return false;
     p->lock = open(p->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (int i = 0; p->lock > 0 && i < TRIES && flock(p->lock, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK; i++)
         nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
@@ -294,8 +280,8 @@ wg_status wg_profile_store(wg_profile *p, const wg_lm_identity *target, char *pa
 {
     wg_profile all = { .folder = p->folder, .machine = p->machine };
     wg_error unused;
-    wg_status s = make_folder(p->folder, err);
     path_of(p, target, path, size);
+    wg_status s = wg_make_parents(path, err);
     for (int i = 0; !s && i < p->entries; i++)
         if (wg_profile_is_of(&p->entry[i], target)) s = wg_profile_add(&all, &p->entry[i], err);
     if (!s && read_cached(&all, path, &unused) == WG_ENOMEM) s = wg_nomem(err, 1, "a profile");

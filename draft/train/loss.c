@@ -68,13 +68,6 @@ wg_status wg_loss_read(wg_loss_spec *out, const json_t *object, wg_error *err)
                    "rejection, block above 0");
 }
 
-wg_loss_target wg_loss_target_of(wg_rows *p, int row, int32_t text)
-{
-    static const double one = 1;
-    if (wg_rows_one_hot(p, row) >= 0) return (wg_loss_target){ .token = &p->point[row], .p = &one, .n = 1, .text = text };
-    return (wg_loss_target){ .p = wg_rows_at(p, row), .text = text };
-}
-
 wg_status wg_loss_open(wg_loss **out, const wg_loss_spec *spec, double temperature, int rows, int vocab, wg_error *err)
 {
     if (!(temperature >= 0 && temperature < INFINITY) || rows < 1 || vocab < 1)
@@ -82,7 +75,7 @@ wg_status wg_loss_open(wg_loss **out, const wg_loss_spec *spec, double temperatu
                        "loss: temperature %g, %d rows of %d tokens: expected a temperature >= 0, one row and one "
                        "token or more",
                        temperature, rows, vocab);
-    const size_t n = (size_t)vocab, width = 5 * n + 3;
+    const size_t n = (size_t)vocab, width = 5 * n;
     wg_loss *l = wg_calloc(1, sizeof *l);
     if (!l) return wg_nomem(err, sizeof *l, "a loss");
     *l = (wg_loss){ .spec = *spec, .rows = rows, .vocab = vocab, .inverse = temperature > 0 ? 1 / temperature : 1 };
@@ -93,9 +86,9 @@ wg_status wg_loss_open(wg_loss **out, const wg_loss_spec *spec, double temperatu
         return wg_nomem(err, width * sizeof *l->s + (size_t)rows * sizeof *l->row, "a loss");
     }
     l->log_q = l->s + n;
-    l->log_p = l->log_q + n + 1;
-    l->h = l->log_p + n + 1;
-    l->wide = l->h + n + 1;
+    l->log_p = l->log_q + n;
+    l->h = l->log_p + n;
+    l->wide = l->h + n;
     *out = l;
     return WG_OK;
 }
@@ -221,13 +214,13 @@ static void make_gradient(wg_loss *l, const wg_loss_target *t, const wg_loss_row
 {
     const double *w = l->spec.weight, scale = r->position;
     wg_loss_fill(l, t, r);
-    memset(l->h, 0, ((size_t)l->vocab + 1) * sizeof *l->h);
+    memset(l->h, 0, (size_t)l->vocab * sizeof *l->h);
     wg_loss_distances(l, t, r, scale, lk, out->term);
     for (int k = 0; k < WG_LOSS_RULES; k++) {
         const double weight = w[WG_LOSS_REJECTION + k];
         if (weight > 0) wg_loss_chain_row(l, t, &r->step[k], -weight * r->block);
     }
-    wg_loss_spread(l, t, r, t->text >= 0 ? -scale * w[WG_LOSS_CE] : 0, scale * w[WG_LOSS_REVERSE_KL]);
+    wg_loss_spread(l, t, t->text >= 0 ? -scale * w[WG_LOSS_CE] : 0);
 }
 
 static void run(wg_loss *l, const wg_loss_target *t, int rows, const logits *x, wg_loss_value *out)

@@ -32,7 +32,6 @@
 #include <jansson.h>
 
 #include "core/base/option.h"
-#include "core/dist/rows.h"
 
 typedef enum wg_loss_term {
     WG_LOSS_KL,         /* sum p log(p/q) */
@@ -65,24 +64,14 @@ extern const char *const wg_loss_names[WG_LOSS_TERMS];
  * term. */
 wg_status wg_loss_read(wg_loss_spec *out, const json_t *object, wg_error *err);
 
-/* The target's distribution at one position. A full row has token NULL and p (vocab). A partial row lists n tokens (ascending)
- * with their p, and `tail`, the mass of all others. These others count as one class, as if p and q were distributions over n +
- * 1 outcomes: the divergences are lower bounds and alpha is an upper bound of the full rows' values. With tail 0 the row equals
- * its full form. p and tail sum to 1. */
+/* The target's distribution at one position: p of every token, in double or in f32. */
 typedef struct wg_loss_target {
-    const int32_t *token;
-    const double *p;
-    const float *narrow; /* a full row in f32, instead of p */
-    double entropy;      /* - sum p log p of `narrow` */
-    int n;
-    double tail;
+    const double *p;       /* (vocab) */
+    const float *narrow;   /* (vocab) in f32, instead of p */
+    double entropy;        /* - sum p log p of `narrow` */
     int32_t text;          /* the text's token here; -1: none, so `ce` is 0 and a block ends */
     bool begins, left_out; /* a text and a block begin here; the row has no loss and ends a block before it */
 } wg_loss_target;
-
-/* The target of row `row` of p as a sampler made it, with the temperature and truncation that the rule sees. It borrows the
- * row. */
-wg_loss_target wg_loss_target_of(wg_rows *p, int row, int32_t text);
 
 /* Sums over rows, which the caller divides by `rows`. A block counts -E[N] in each of its rows, so the mean over rows of blocks
  * of one length is -E[N]. */

@@ -28,7 +28,6 @@ bool wg_loss_narrow_measure(const wg_loss *l, const wg_loss_target *t, const flo
     if (!isfinite(s->sum) || !isfinite(s->dot) || !(s->overlap > hardly)) return false;
     const double log_sum = log(s->sum);
     r->sum = s->top * l->inverse + log_sum;
-    r->rest = -INFINITY;
     r->kl = log_sum * s->mass - s->dot - t->entropy;
     r->alpha = s->overlap;
     r->log_alpha = log(s->overlap);

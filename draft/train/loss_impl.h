@@ -21,8 +21,8 @@ typedef struct wg_loss_step {
 
 /* The measurements of a row by the first pass. */
 typedef struct wg_loss_row {
-    double sum, rest;              /* log sum exp of all s, and of the tokens not listed */
-    double log_p_text, log_q_text; /* log p and log q of the class of the text's token */
+    double sum;                    /* log sum exp of s */
+    double log_p_text, log_q_text; /* log p and log q of the text's token */
     double kl, alpha, log_alpha;
     double position; /* weight of the row's place in its block */
     int depth;       /* place in the block, from 0; -1: the row is left out */
@@ -37,29 +37,19 @@ struct wg_loss {
     int rows, vocab;
     double inverse; /* 1 / temperature */
     double *s;      /* (vocab) logits of the present row, over the temperature */
-    double *log_q;  /* (vocab + 1) log q of its classes: listed tokens, then the rest */
-    double *log_p;  /* (vocab + 1) */
-    double apart;   /* sum of h of the tokens not listed, where they form no class (reverse KL) */
-    double *h;      /* (vocab + 1) d loss / d log q of a class, as if classes were independent */
+    double *log_q;  /* (vocab) */
+    double *log_p;  /* (vocab) */
+    double *h;      /* (vocab) d loss / d log q, as if the probabilities were independent */
     wg_loss_row *row;
     double *wide; /* (vocab) p in double of an f32 row that needs double */
 };
 
-/* The classes of a row: its listed tokens, then the rest if there is one. */
-static inline int wg_loss_listed(const wg_loss *l, const wg_loss_target *t) { return t->token ? t->n : l->vocab; }
-static inline int wg_loss_classes(const wg_loss *l, const wg_loss_target *t) { return t->token ? t->n + 1 : l->vocab; }
-static inline double wg_loss_p(const wg_loss_target *t, int k) { return t->token && k == t->n ? t->tail : t->p[k]; }
-static inline int32_t wg_loss_token(const wg_loss_target *t, int k) { return t->token ? t->token[k] : k; }
-/* The class of a token. */
-int wg_loss_class(const wg_loss *l, const wg_loss_target *t, int32_t token);
-
 /* loss_row.c. measure fills log_q, log_p and the measurements *r. fill: fills log_q and log_p again for a measured row. spread
- * computes the gradient of s (in l->s, overwritten) from h; text: d loss / d log q of the text's token; reverse: weight of the
- * reverse KL of tokens not listed. */
+ * computes the gradient of s (in l->s, overwritten) from h; text: d loss / d log q of the text's token. */
 void wg_loss_measure(wg_loss *l, const wg_loss_target *t, wg_loss_row *r);
 void wg_loss_fill(wg_loss *l, const wg_loss_target *t, const wg_loss_row *r);
 void wg_loss_distances(wg_loss *l, const wg_loss_target *t, const wg_loss_row *r, double scale, double lk, double *term);
-void wg_loss_spread(wg_loss *l, const wg_loss_target *t, const wg_loss_row *r, double text, double reverse);
+void wg_loss_spread(wg_loss *l, const wg_loss_target *t, double text);
 
 /* Adds a row's values to term. value: of reverse KL and JSD; log_q: of the text's token. */
 void wg_loss_terms(const wg_loss_target *t, const wg_loss_row *r, double scale, double lk, const double value[2], double log_q,

@@ -11,9 +11,9 @@ wg_loss_chain wg_loss_chain_begin(bool block, int prefix)
     return (wg_loss_chain){ .block = block, .there = true, .prefix = prefix };
 }
 
-static void add_sides(const wg_loss *l, const wg_loss_target *t, wg_loss_step *out)
+static void add_sides(const wg_loss *l, wg_loss_step *out)
 {
-    for (int k = 0; k < wg_loss_classes(l, t); k++) {
+    for (int k = 0; k < l->vocab; k++) {
         const double by_p = out->m + l->log_p[k], by_q = out->q + l->log_q[k];
         if (by_q < by_p) out->by_q += exp(by_q);
         else out->by_p += exp(by_p);
@@ -26,7 +26,7 @@ void wg_loss_chain_step(wg_loss_chain *c, const wg_loss *l, const wg_loss_target
     *out = (wg_loss_step){ .there = c->there, .m = c->m, .q = c->q };
     if (!c->there) return;
     if (r->narrow) wg_loss_narrow_sums(t, r, narrow_q, l->vocab, out);
-    else add_sides(l, t, out);
+    else add_sides(l, out);
     if (isnan(r->sum)) out->by_q = NAN;
     const double f = out->by_p + out->by_q, p = r->log_p_text, q = r->log_q_text;
     c->there = t->text >= 0 && p > -INFINITY && q > -INFINITY && f > 0;
@@ -62,9 +62,9 @@ void wg_loss_chain_back(bool block, int prefix, wg_loss_row *row, int n, int rul
 void wg_loss_chain_row(wg_loss *l, const wg_loss_target *t, const wg_loss_step *s, double weight)
 {
     if (!s->there) return;
-    for (int k = 0; k < wg_loss_classes(l, t); k++) {
+    for (int k = 0; k < l->vocab; k++) {
         const double by_q = s->q + l->log_q[k];
         if (by_q < s->m + l->log_p[k]) l->h[k] += weight * s->scale * exp(by_q);
     }
-    if (t->text >= 0) l->h[wg_loss_class(l, t, t->text)] += weight * s->at_text;
+    if (t->text >= 0) l->h[t->text] += weight * s->at_text;
 }

@@ -117,7 +117,7 @@ WG_DEVICE uint64_t wg_nanoseconds()
 }
 
 #else
-#include "kernels/cuda/cuda_emulated.h"
+#include <cuda_emulated.h> /* tests/simt */
 #endif
 
 /* ---- words of our own, the same on both sides */

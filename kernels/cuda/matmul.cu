@@ -26,8 +26,7 @@ extern "C" void WG_GPU(matmul)(wg_gpu *g, const wg_matrix *const *w, float *cons
     wg_product p = product_of(w, y, matrices, rows, then, [=](int n) { return wg_gpu_units(type, layout, n); });
     p.act = act;
     if (wg_gpu_in_panels(type, layout)) WG_GPU(matmul_float)(g, type, &p);
-    else if (type == WG_F8_E4M3) WG_GPU(matmul_f8)(g, &p);
-    else if (wg_gpu_is_half(type)) WG_GPU(matmul_mma)(g, type, &p);
+    else if (wg_gpu_has_fragments(type)) WG_GPU(matmul_mma)(g, type, &p);
     else WG_GPU(matmul_blocks)(g, type, &p);
 }
 
@@ -42,8 +41,7 @@ extern "C" void WG_GPU(matmul_experts)(wg_gpu *g, const wg_gpu_stack *w, float *
     wg_product p = product_of(one, y, matrices, by->slots, then, [=](int n) { return wg_gpu_units(type, layout, n); });
     p.act = act;
     if (wg_gpu_in_panels(type, layout)) WG_GPU(experts_float)(g, type, &p, &of);
-    else if (type == WG_F8_E4M3) WG_GPU(experts_f8)(g, &p, &of);
-    else if (wg_gpu_is_half(type)) WG_GPU(experts_mma)(g, type, &p, &of);
+    else if (wg_gpu_has_fragments(type)) WG_GPU(experts_mma)(g, type, &p, &of);
     else WG_GPU(experts_blocks)(g, type, &p, &of);
 }
 
@@ -63,7 +61,6 @@ extern "C" void WG_GPU(matmul_fused)(wg_gpu *g, const wg_matrix *const *w, float
     const wg_product p = product_of(w, y, matrices, rows, out->then, [=](int n) {
         return f.head ? n / WG_STRIPE / f.head * wg_fused_each(f) : wg_gpu_units(type, 1, n);
     });
-    if (type == WG_F8_E4M3) WG_GPU(fused_f8)(g, &p, &f);
-    else if (wg_gpu_is_half(type)) WG_GPU(fused_mma)(g, type, &p, &f);
+    if (wg_gpu_has_fragments(type)) WG_GPU(fused_mma)(g, type, &p, &f);
     else WG_GPU(fused_blocks)(g, type, &p, &f);
 }

@@ -2,7 +2,7 @@
  * Products of float weights with the bits of kernels/ref, from the same panels of 32 outputs: a warp owns a panel, a lane an
  * output, so that a warp reads whole lines; a thread keeps the sums of ROWS rows, each one chain of fused multiply-adds over k
  * (f8_e4m3: a chain for each block, and one over the blocks). What a row's sum is never depends on ROWS. Plain rather than
- * fast: f16, bf16 and f8_e4m3 have tensor cores (matmul_mma.cu, matmul_f8.cu) in the strict mode.
+ * fast: f16, bf16 and f8_e4m3 have tensor cores (matmul_mma.cu) in the strict mode.
  *
  * Bytes: the weights once for every ROWS rows. */
 #include "kernels/cuda/product.h"

@@ -35,19 +35,16 @@ WG_DEVICE bool wg_take_expert(const wg_expert_runs &of, wg_product *p)
 /* The same kernels, a run of rows with its expert's matrices a block. */
 extern "C" void WG_GPU(experts_float)(wg_gpu *g, int type, const wg_product *p, const wg_expert_runs *of);
 extern "C" void WG_GPU(experts_mma)(wg_gpu *g, int type, const wg_product *p, const wg_expert_runs *of);
-extern "C" void WG_GPU(experts_f8)(wg_gpu *g, const wg_product *p, const wg_expert_runs *of);
 extern "C" void WG_GPU(experts_blocks)(wg_gpu *g, int type, const wg_product *p, const wg_expert_runs *of);
 
-/* matmul_float.cu, matmul_mma.cu, matmul_f8.cu, matmul_blocks.cu */
+/* matmul_float.cu, matmul_mma.cu, matmul_blocks.cu */
 extern "C" void WG_GPU(matmul_float)(wg_gpu *g, int type, const wg_product *p);
 extern "C" void WG_GPU(matmul_mma)(wg_gpu *g, int type, const wg_product *p);
-extern "C" void WG_GPU(matmul_f8)(wg_gpu *g, const wg_product *p);
 extern "C" void WG_GPU(matmul_blocks)(wg_gpu *g, int type, const wg_product *p);
 
 /* Rows as they are (fused.h); the latter three. */
 struct wg_fusion;
 extern "C" void WG_GPU(fused_mma)(wg_gpu *g, int type, const wg_product *p, const wg_fusion *f);
-extern "C" void WG_GPU(fused_f8)(wg_gpu *g, const wg_product *p, const wg_fusion *f);
 extern "C" void WG_GPU(fused_blocks)(wg_gpu *g, int type, const wg_product *p, const wg_fusion *f);
 
 struct wg_unit {

@@ -107,18 +107,32 @@ extern "C" void WG_GPU(gather_rows)(wg_gpu *g, const wg_gpu_row *x, const int32_
 
 /* ---- one element at a time */
 
-WG_KERNEL add_elements(float *x, const float *y, size_t n)
-{
-    wg_depend();
-    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    if (i < n) x[i] += y[i];
-}
+#define ARGS(...) __VA_ARGS__
 
-extern "C" void WG_GPU(add)(wg_gpu *g, float *x, const float *y, int n, int rows)
-{
-    const size_t all = (size_t)n * (size_t)rows;
-    WG_LAUNCH(add_elements, wg_blocks_for(all, THREADS), THREADS, 0, g->stream, x, y, all);
-}
+/* A kernel with a thread for each element i of all rows, and its launch: name, parameters, their names, what a thread does. */
+#define ELEMENTS(name, parameters, names, ...)                                                                                 \
+    WG_KERNEL name##_elements(ARGS parameters, size_t n)                                                                       \
+    {                                                                                                                          \
+        wg_depend();                                                                                                           \
+        const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;                                                           \
+        if (i < n) __VA_ARGS__;                                                                                                \
+    }                                                                                                                          \
+    extern "C" void WG_GPU(name)(wg_gpu * g, ARGS parameters, int n, int rows)                                                 \
+    {                                                                                                                          \
+        const size_t all = (size_t)n * (size_t)rows;                                                                           \
+        WG_LAUNCH(name##_elements, wg_blocks_for(all, THREADS), THREADS, 0, g->stream, ARGS names, all);                       \
+    }
+
+/* clang-format off */
+ELEMENTS(add, (float *x, const float *y), (x, y), x[i] += y[i])
+ELEMENTS(swiglu, (const float *gate, const float *up, float *y), (gate, up, y), y[i] = wg_swiglu_of(gate[i], up[i]))
+ELEMENTS(geglu, (const float *gate, const float *up, float *y), (gate, up, y), y[i] = wg_gelu_of(gate[i]) * up[i])
+ELEMENTS(gelu, (float *x), (x), x[i] = wg_gelu_of(x[i]))
+ELEMENTS(gelu_erf, (float *x), (x), x[i] = wg_gelu_erf_of(x[i]))
+ELEMENTS(clamp, (float *x, float limit), (x, limit), x[i] = wg_clamp_of(x[i], limit))
+ELEMENTS(softcap, (float *x, float cap), (x, cap), x[i] = wg_softcap_of(x[i], cap))
+ELEMENTS(scale, (float *x, float by), (x, by), x[i] *= by)
+/* clang-format on */
 
 WG_KERNEL bias_rows(float *y, const float *b, int n)
 {
@@ -132,71 +146,6 @@ extern "C" void WG_GPU(bias)(wg_gpu *g, float *y, const float *b, int n, int row
     WG_LAUNCH(bias_rows, rows, THREADS, 0, g->stream, y, b, n);
 }
 
-WG_KERNEL swiglu_elements(const float *gate, const float *up, float *y, size_t n)
-{
-    wg_depend();
-    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    if (i < n) y[i] = wg_swiglu_of(gate[i], up[i]);
-}
-
-extern "C" void WG_GPU(swiglu)(wg_gpu *g, const float *gate, const float *up, float *y, int n, int rows)
-{
-    const size_t all = (size_t)n * (size_t)rows;
-    WG_LAUNCH(swiglu_elements, wg_blocks_for(all, THREADS), THREADS, 0, g->stream, gate, up, y, all);
-}
-
-WG_KERNEL geglu_elements(const float *gate, const float *up, float *y, size_t n)
-{
-    wg_depend();
-    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    if (i < n) y[i] = wg_gelu_of(gate[i]) * up[i];
-}
-
-extern "C" void WG_GPU(geglu)(wg_gpu *g, const float *gate, const float *up, float *y, int n, int rows)
-{
-    const size_t all = (size_t)n * (size_t)rows;
-    WG_LAUNCH(geglu_elements, wg_blocks_for(all, THREADS), THREADS, 0, g->stream, gate, up, y, all);
-}
-
-WG_KERNEL gelu_elements(float *x, size_t n)
-{
-    wg_depend();
-    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    if (i < n) x[i] = wg_gelu_of(x[i]);
-}
-
-extern "C" void WG_GPU(gelu)(wg_gpu *g, float *x, int n, int rows)
-{
-    const size_t all = (size_t)n * (size_t)rows;
-    WG_LAUNCH(gelu_elements, wg_blocks_for(all, THREADS), THREADS, 0, g->stream, x, all);
-}
-
-WG_KERNEL gelu_erf_elements(float *x, size_t n)
-{
-    wg_depend();
-    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    if (i < n) x[i] = wg_gelu_erf_of(x[i]);
-}
-
-extern "C" void WG_GPU(gelu_erf)(wg_gpu *g, float *x, int n, int rows)
-{
-    const size_t all = (size_t)n * (size_t)rows;
-    WG_LAUNCH(gelu_erf_elements, wg_blocks_for(all, THREADS), THREADS, 0, g->stream, x, all);
-}
-
-WG_KERNEL clamp_elements(float *x, float limit, size_t n)
-{
-    wg_depend();
-    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    if (i < n) x[i] = wg_clamp_of(x[i], limit);
-}
-
-extern "C" void WG_GPU(clamp)(wg_gpu *g, float *x, float limit, int n, int rows)
-{
-    const size_t all = (size_t)n * (size_t)rows;
-    WG_LAUNCH(clamp_elements, wg_blocks_for(all, THREADS), THREADS, 0, g->stream, x, limit, all);
-}
-
 WG_KERNEL add_positions(const float *table, const wg_gpu_row *row, int dim, float *x)
 {
     wg_depend();
@@ -207,32 +156,6 @@ WG_KERNEL add_positions(const float *table, const wg_gpu_row *row, int dim, floa
 extern "C" void WG_GPU(positions)(wg_gpu *g, const float *table, const wg_gpu_row *row, int dim, float *x, int rows)
 {
     WG_LAUNCH(add_positions, rows, THREADS, 0, g->stream, table, row, dim, x);
-}
-
-WG_KERNEL softcap_elements(float *x, float cap, size_t n)
-{
-    wg_depend();
-    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    if (i < n) x[i] = wg_softcap_of(x[i], cap);
-}
-
-extern "C" void WG_GPU(softcap)(wg_gpu *g, float *x, float cap, int n, int rows)
-{
-    const size_t all = (size_t)n * (size_t)rows;
-    WG_LAUNCH(softcap_elements, wg_blocks_for(all, THREADS), THREADS, 0, g->stream, x, cap, all);
-}
-
-WG_KERNEL scale_elements(float *x, float by, size_t n)
-{
-    wg_depend();
-    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    if (i < n) x[i] *= by;
-}
-
-extern "C" void WG_GPU(scale)(wg_gpu *g, float *x, float by, int n, int rows)
-{
-    const size_t all = (size_t)n * (size_t)rows;
-    WG_LAUNCH(scale_elements, wg_blocks_for(all, THREADS), THREADS, 0, g->stream, x, by, all);
 }
 
 /* ---- weights by address: the same numbers for every launch shape */

@@ -10,7 +10,6 @@
 
 #include "kernels/cuda/cublas.h"
 #include "kernels/cuda/cublaslt.h"
-#include "kernels/cuda/curand.h"
 #include "kernels/cuda/kernel_table.h"
 
 enum {
@@ -139,7 +138,6 @@ static int gpu_open(wg_gpu *g, int ordinal, char why[WG_GPU_WHY])
 static void gpu_close(wg_gpu *g)
 {
     stream_of(g);
-    wg_curand_close(g);
     wg_cublaslt_close(g);
     wg_cublas_close(g);
     cudaStreamDestroy(stream_of(g));
@@ -215,12 +213,6 @@ static void gpu_copy(wg_gpu *g, void *to, const void *from, size_t bytes)
 static void gpu_clear(wg_gpu *g, void *device, size_t bytes)
 {
     check(g, cudaMemsetAsync(device, 0, bytes, stream_of(g)), "clearing memory");
-}
-
-static int gpu_words(wg_gpu *g, uint64_t seed, void *to, size_t n)
-{
-    stream_of(g);
-    return wg_curand_words(g, seed, to, n);
 }
 
 static int gpu_library(wg_gpu *g, char why[WG_GPU_WHY])
@@ -395,7 +387,6 @@ static wg_gpu_api make_api()
     api.get = gpu_get;
     api.copy = gpu_copy;
     api.clear = gpu_clear;
-    api.words = gpu_words;
     api.library = gpu_library;
     api.product = gpu_product;
     api.blas = gpu_blas;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The archive of gpu-check.sh for a card, made of what a build without WG_CUDA has: its objects, and the kernels for sm_90a that
-# kernels/cuda/resources.sh --into COMPILED left. Only the probe is compiled here. Then packed and checked (check_pack.sh): its
+# tests/gpu/resources.sh --into COMPILED left. Only the probe is compiled here. Then packed and checked (check_pack.sh): its
 # size, symbol versions, libraries, the card's code, the plan, and that its canary says why there is no card.
 # usage: tests/gpu/pack.sh COMPILED BUILD ARCHIVE        exit status 77 without nvcc
 # Not here: that it runs in a minimal Debian (tools/gpu-check/rehearse.sh: root, debootstrap and Debian's packages).
@@ -12,7 +12,7 @@ objects=$compiled/objects
 [ -e "$objects/verify.o" ] || { echo "no objects in $objects: run cuda_resources first" >&2; exit 1; }
 probes=$compiled/probes
 mkdir -p "$probes"
-. kernels/cuda/made.sh
+. tests/gpu/made.sh
 for file in probe probe_kernels; do
   words=(-std=c++17 -O3 --fmad=false -I. -gencode "arch=compute_90a,code=sm_90a" -c "tests/gpu/$file.cu")
   is_made "$probes/$file.o" "${words[@]}" && continue

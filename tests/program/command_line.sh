@@ -146,20 +146,6 @@ has "$(completed wager synth --like "")" tiny llama-3-8b
 has "$(completed wager run --device "")" cpu cuda:0 auto
 has "$(completed wager report --columns "")" wide speedup
 
-# ---- the tools
-tool() { # EXPECTED TOOL WORD...
-  check
-  local expected=$1
-  shift
-  python3 "$@" >"$base/out" 2>&1
-  [ $? = 2 ] && grep -q "(did you mean '$expected'?)" "$base/out" || fail "$*: $(tail -1 "$base/out")"
-}
-if command -v python3 >"$base/out"; then
-  tool --wager tools/null_experiment.py config.json --waget x
-  tool table tools/peers/peers.py tabel
-  tool --kernels tools/peers/quantise.py run --kernelz x
-fi
-
 [ "$checks" -gt 500 ] || fail "$checks checks only"
 echo "command_line: $checks checks, $failed failed"
 [ "$failed" -eq 0 ]

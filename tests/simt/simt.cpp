@@ -3,7 +3,7 @@
  * others, then switches straight to the next one that can go on, in the order of the moment; the fiber of the caller takes over
  * when all have ended. The fibers are kept from block to block: they never unwind, so the address sanitizer has nothing to
  * forget between blocks. */
-#include "kernels/cuda/cuda_emulated.h"
+#include "tests/simt/cuda_emulated.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What a test may turn on the emulated device; kernels see kernels/cuda/cuda_emulated.h alone. One block runs at a time, on
+ * What a test may turn on the emulated device; kernels see tests/simt/cuda_emulated.h alone. One block runs at a time, on
  * the calling thread; state is the process's, as threadIdx and shared memory are words of the language and not arguments. */
 #ifndef WG_TESTS_SIMT_H
 #define WG_TESTS_SIMT_H
@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #ifdef __cplusplus
-#include "kernels/cuda/cuda_emulated.h"
+#include "tests/simt/cuda_emulated.h"
 extern "C" {
 #endif
 

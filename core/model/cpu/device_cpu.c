@@ -151,66 +151,31 @@ static void cpu_prepare(wg_device *d, int type, const float *x, int rows, int k,
     run(d, (double)ACT * rows * k, rows, 1, prepare_part, &j);
 }
 
-/* Elementwise: rows of n floats are one line of rows * n. */
-static void swiglu_part(void *arg, int lo, int hi)
-{
-    const rows_job *j = arg;
-    j->ops->swiglu(j->x + lo, j->weight + lo, j->y + lo, hi - lo);
-}
-
-static void cpu_swiglu(wg_device *d, const float *gate, const float *up, float *y, int n, int rows)
-{
-    rows_job j = { .ops = d->ops, .x = gate, .weight = up, .y = y };
-    run(d, (double)ACT * rows * n, rows * n, LINE, swiglu_part, &j);
-}
-
-static void geglu_part(void *arg, int lo, int hi)
-{
-    const rows_job *j = arg;
-    j->ops->geglu(j->x + lo, j->weight + lo, j->y + lo, hi - lo);
-}
-
-static void cpu_geglu(wg_device *d, const float *gate, const float *up, float *y, int n, int rows)
-{
-    rows_job j = { .ops = d->ops, .x = gate, .weight = up, .y = y };
-    run(d, (double)ACT * rows * n, rows * n, LINE, geglu_part, &j);
-}
-
-static void gelu_part(void *arg, int lo, int hi)
-{
-    const rows_job *j = arg;
-    j->ops->gelu(j->y + lo, j->y + lo, hi - lo);
-}
-
-static void cpu_gelu(wg_device *d, float *x, int n, int rows)
-{
-    rows_job j = { .ops = d->ops, .y = x };
-    run(d, (double)ACT * rows * n, rows * n, LINE, gelu_part, &j);
-}
-
-static void gelu_erf_part(void *arg, int lo, int hi)
-{
-    const rows_job *j = arg;
-    j->ops->gelu_erf(j->y + lo, j->y + lo, hi - lo);
-}
-
-static void cpu_gelu_erf(wg_device *d, float *x, int n, int rows)
-{
-    rows_job j = { .ops = d->ops, .y = x };
-    run(d, (double)ACT * rows * n, rows * n, LINE, gelu_erf_part, &j);
-}
-
-static void clamp_part(void *arg, int lo, int hi)
-{
-    const rows_job *j = arg;
-    j->ops->clamp(j->y + lo, j->by, hi - lo);
-}
-
-static void cpu_clamp(wg_device *d, float *x, float limit, int n, int rows)
-{
-    rows_job j = { .ops = d->ops, .y = x, .by = limit };
-    run(d, (double)MOVE * rows * n, rows * n, LINE, clamp_part, &j);
-}
+/* A stage that does each element alone: rows of n floats are one line of rows * n. The op, what an element costs, parameters,
+ * their members of the job, arguments of the op for elements from lo on. */
+#define ARGS(...) __VA_ARGS__
+#define ELEMENTS(op, cost, parameters, members, arguments)                                                                     \
+    static void op##_part(void *arg, int lo, int hi)                                                                           \
+    {                                                                                                                          \
+        const rows_job *j = arg;                                                                                               \
+        j->ops->op(ARGS arguments, hi - lo);                                                                                   \
+    }                                                                                                                          \
+    static void cpu_##op(wg_device *d, ARGS parameters, int n, int rows)                                                       \
+    {                                                                                                                          \
+        rows_job j = { .ops = d->ops, ARGS members };                                                                          \
+        run(d, (double)(cost)*rows *n, rows *n, LINE, op##_part, &j);                                                          \
+    }
+/* clang-format off */
+ELEMENTS(swiglu, ACT, (const float *gate, const float *up, float *y), (.x = gate, .weight = up, .y = y),
+         (j->x + lo, j->weight + lo, j->y + lo))
+ELEMENTS(geglu, ACT, (const float *gate, const float *up, float *y), (.x = gate, .weight = up, .y = y),
+         (j->x + lo, j->weight + lo, j->y + lo))
+ELEMENTS(gelu, ACT, (float *x), (.y = x), (j->y + lo, j->y + lo))
+ELEMENTS(gelu_erf, ACT, (float *x), (.y = x), (j->y + lo, j->y + lo))
+ELEMENTS(clamp, MOVE, (float *x, float limit), (.y = x, .by = limit), (j->y + lo, j->by))
+ELEMENTS(scale, MOVE, (float *x, float by), (.y = x, .by = by), (j->y + lo, j->by))
+ELEMENTS(add, MOVE, (float *x, const float *y), (.x = y, .y = x), (j->y + lo, j->x + lo))
+/* clang-format on */
 
 static void positions_part(void *arg, int r0, int r1)
 {
@@ -225,34 +190,10 @@ static void cpu_positions(wg_device *d, const float *table, const wg_row *row, i
     run(d, (double)MOVE * rows * dim, rows, 1, positions_part, &j);
 }
 
-static void scale_part(void *arg, int lo, int hi)
-{
-    const rows_job *j = arg;
-    j->ops->scale(j->y + lo, j->by, hi - lo);
-}
-
-static void cpu_scale(wg_device *d, float *x, float by, int n, int rows)
-{
-    rows_job j = { .ops = d->ops, .y = x, .by = by };
-    run(d, (double)MOVE * rows * n, rows * n, LINE, scale_part, &j);
-}
-
 static void softcap_part(void *arg, int r0, int r1)
 {
     const rows_job *j = arg;
     for (int r = r0; r < r1; r++) j->ops->softcap(j->y + (size_t)r * (size_t)j->n, j->by, j->n);
-}
-
-static void add_part(void *arg, int lo, int hi)
-{
-    const rows_job *j = arg;
-    j->ops->add(j->y + lo, j->x + lo, hi - lo);
-}
-
-static void cpu_add(wg_device *d, float *x, const float *y, int n, int rows)
-{
-    rows_job j = { .ops = d->ops, .x = y, .y = x };
-    run(d, (double)MOVE * rows * n, rows * n, LINE, add_part, &j);
 }
 
 static void bias_part(void *arg, int r0, int r1)

@@ -239,53 +239,31 @@ static void cuda_attention(wg_device *d, const float *q, const wg_attention_rows
     }
 }
 
-static void cuda_swiglu(wg_device *d, const float *gate, const float *up, float *y, int n, int rows)
-{
-    wg_cuda *s = wg_cuda_of(d);
-    (void)rows;
-    s->gpu.api->swiglu(&s->gpu, gate, up, y, n, s->rows);
-}
-
-static void cuda_geglu(wg_device *d, const float *gate, const float *up, float *y, int n, int rows)
-{
-    wg_cuda *s = wg_cuda_of(d);
-    (void)rows;
-    s->gpu.api->geglu(&s->gpu, gate, up, y, n, s->rows);
-}
-
-static void cuda_scale(wg_device *d, float *x, float by, int n, int rows)
-{
-    wg_cuda *s = wg_cuda_of(d);
-    (void)rows;
-    s->gpu.api->scale(&s->gpu, x, by, n, s->rows);
-}
+/* A stage that does each element alone: its kernel, parameters, their names. */
+#define ARGS(...) __VA_ARGS__
+#define ELEMENTS(kernel, parameters, names)                                                                                    \
+    static void cuda_##kernel(wg_device *d, ARGS parameters, int n, int rows)                                                  \
+    {                                                                                                                          \
+        wg_cuda *s = wg_cuda_of(d);                                                                                            \
+        (void)rows;                                                                                                            \
+        s->gpu.api->kernel(&s->gpu, ARGS names, n, s->rows);                                                                   \
+    }
+/* clang-format off */
+ELEMENTS(swiglu, (const float *gate, const float *up, float *y), (gate, up, y))
+ELEMENTS(geglu, (const float *gate, const float *up, float *y), (gate, up, y))
+ELEMENTS(scale, (float *x, float by), (x, by))
+ELEMENTS(gelu, (float *x), (x))
+ELEMENTS(gelu_erf, (float *x), (x))
+ELEMENTS(clamp, (float *x, float limit), (x, limit))
+ELEMENTS(add, (float *x, const float *y), (x, y))
+ELEMENTS(bias, (float *y, const float *b), (y, b))
+/* clang-format on */
 
 static void cuda_positions(wg_device *d, const float *table, const wg_row *row, int rows, float *x, int dim)
 {
     wg_cuda *s = wg_cuda_of(d);
     (void)row, (void)rows;
     s->gpu.api->positions(&s->gpu, table, s->row, dim, x, s->rows);
-}
-
-static void cuda_gelu(wg_device *d, float *x, int n, int rows)
-{
-    wg_cuda *s = wg_cuda_of(d);
-    (void)rows;
-    s->gpu.api->gelu(&s->gpu, x, n, s->rows);
-}
-
-static void cuda_gelu_erf(wg_device *d, float *x, int n, int rows)
-{
-    wg_cuda *s = wg_cuda_of(d);
-    (void)rows;
-    s->gpu.api->gelu_erf(&s->gpu, x, n, s->rows);
-}
-
-static void cuda_clamp(wg_device *d, float *x, float limit, int n, int rows)
-{
-    wg_cuda *s = wg_cuda_of(d);
-    (void)rows;
-    s->gpu.api->clamp(&s->gpu, x, limit, n, s->rows);
 }
 
 /* All experts over all rows, of which each takes its own: of the mode /fast, whose library has no products by groups. */
@@ -346,20 +324,6 @@ static void cuda_experts(wg_device *d, const wg_experts *e, const float *h, int 
     prepare_rows(d, e->down->type, e->g, slots, e->hidden, e->hidden_act);
     expert_product(s, &down, 1, e->y, &by);
     api->add_experts(&s->gpu, x, e->y, &chosen, by.slot, e->dim, s->rows);
-}
-
-static void cuda_add(wg_device *d, float *x, const float *y, int n, int rows)
-{
-    wg_cuda *s = wg_cuda_of(d);
-    (void)rows;
-    s->gpu.api->add(&s->gpu, x, y, n, s->rows);
-}
-
-static void cuda_bias(wg_device *d, float *y, const float *b, int n, int rows)
-{
-    wg_cuda *s = wg_cuda_of(d);
-    (void)rows;
-    s->gpu.api->bias(&s->gpu, y, b, n, s->rows);
 }
 
 static void cuda_norm_heads(wg_device *d, float *x, const wg_norm *norm, int heads, int rows)

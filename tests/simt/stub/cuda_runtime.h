@@ -16,7 +16,7 @@
 #ifndef WG_TESTS_SIMT_STUB_CUDA_RUNTIME_H
 #define WG_TESTS_SIMT_STUB_CUDA_RUNTIME_H
 
-#include "kernels/cuda/cuda_emulated.h"
+#include "tests/simt/cuda_emulated.h"
 
 #define CUDART_VERSION 13000
 #define __global__

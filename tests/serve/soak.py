@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Many requests of all kinds beside idle connections: no descriptor or page is lost, and resident memory stays within 2 % or 4 MB.
 
-usage: tools/serve_soak.py WAGER_SERVE [REQUESTS] [IDLE]     20000 and 1000 when left out; of a release build; not a part of ctest
+usage: tests/serve/soak.py WAGER_SERVE [REQUESTS] [IDLE]     20000 and 1000 when left out; of a release build; not a part of ctest
 
 The first tenth warms up: pages and buffers are touched for the first time. Then memory is read after each tenth, when no request
 runs. Kinds: completions, streams, chats, stop strings, several answers, scored prompts, long bodies; a tenth with a schema, of which half are
@@ -13,7 +13,6 @@ import random
 import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/serve"))
 from server import DRAFT, JSON, ROOT, Server, request_bytes
 
 CLIENTS = 32

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What the compiler made of the kernels, held to caps and to the budgets of kernels/cuda/budgets.txt.
+"""What the compiler made of the kernels, held to caps and to the budgets of tests/gpu/budgets.txt.
 
 usage: resources.py caps DIR
        resources.py budgets DIR [--write | --list]      exit 77 where nothing was compiled or no disassembler is found
@@ -38,7 +38,7 @@ import sys
 CAPS = {"registers": 168,  # three blocks of 128 threads fit the 64 K registers of an SM
         "shared": 49152,   # static: what every generation gives without asking
         "stack": 0, "spills": 0}
-EARLY = {"fused_stripes", "fused_fragments", "fused_codes", "matmul_stripes", "matmul_fragments", "matmul_codes"}
+EARLY = {"fused_stripes", "fused_fragments", "matmul_stripes", "matmul_fragments"}
 ORDINARY = {"go_on"}       # begins when those before have ended: a node that the runtime adds to a graph
 CAS = re.compile(r"ATOMS?G?\.(.*\.)?(CAS|CAST)\b")
 SLACK = 1.04               # of what --write allows a loop: another release of the compiler moves some instructions

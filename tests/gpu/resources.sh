@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Compiles every kernel for generations of cards, links all of them into a program that opens the first device, or says why
 # there is none, and holds what the compiler made of them to caps (resources.py says which).
-# usage: kernels/cuda/resources.sh [--all] [--into DIR] [FILE.cu ...]
+# usage: tests/gpu/resources.sh [--all] [--into DIR] [FILE.cu ...]
 #   --all   every generation that the project is built for (80 86 89 90a 100). Without it 80, 90a and 100: 86 and 89 run the
 #           text of 80, and their machine code differs by little. ctest takes the short form, a build with WG_CUDA
 #           (./test.sh cuda) all.
-#   DIR     keeps what was made, for: kernels/cuda/resources.py budgets DIR; and in DIR/objects what is linked, for
+#   DIR     keeps what was made, for: tests/gpu/resources.py budgets DIR; and in DIR/objects what is linked, for
 #           tests/gpu/pack.sh. What is there of the same text is not compiled again (made.sh).
 # Needs nvcc (exit 77 without) and python3; all files when left out. A file and generation is a job, and as many run as there
 # are processors; the generation that is linked (90a, whose budgets are looked at) has its host's side compiled too.
@@ -27,7 +27,7 @@ mkdir -p "$tmp/objects" || exit 1
 named=$#
 [ $# -gt 0 ] || set -- kernels/cuda/*.cu
 
-. kernels/cuda/made.sh
+. tests/gpu/made.sh
 
 # FILE.cu GENERATION: leaves NAME.sm_GENERATION.{cubin,ptx,ptxas} in $tmp, the last the compiler's words, and an object where it is
 # linked.
@@ -81,5 +81,5 @@ C
   { "$nvcc" "$tmp/objects"/*.o "$work"/*.o -lm -o "$work/open" && "$work/open"; } ||
     { echo "the kernels do not link, or do not say why there is no device" >&2; failed=1; }
 fi
-python3 -B kernels/cuda/resources.py caps "$tmp" || failed=1
+python3 -B tests/gpu/resources.py caps "$tmp" || failed=1
 exit $failed

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What nvcc made is kept while its text is the same: for kernels/cuda/resources.sh and tests/gpu/pack.sh, which source this file
+# What nvcc made is kept while its text is the same: for tests/gpu/resources.sh and tests/gpu/pack.sh, which source this file
 # in the project's root, with nvcc set to the compiler. OUT.d holds make's dependencies of OUT (nvcc -MD -MF), OUT.key a digest of
 # the compilers' versions, the words of the command and the project's files among the dependencies. Headers of the toolkit and of
 # the system are known by those versions only.

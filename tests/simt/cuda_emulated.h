@@ -12,8 +12,8 @@
  *
  * Rules for kernels: blocks of whole warps; all lanes of a warp reach every collective (full masks); shared arrays are
  * declared by every thread, in the same order, before any of them returns. */
-#ifndef WG_KERNELS_CUDA_CUDA_EMULATED_H
-#define WG_KERNELS_CUDA_CUDA_EMULATED_H
+#ifndef WG_TESTS_SIMT_CUDA_EMULATED_H
+#define WG_TESTS_SIMT_CUDA_EMULATED_H
 
 #include <math.h>
 #include <stddef.h>
