@@ -7,6 +7,7 @@
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
+#include "core/file/head_file.h"
 #include "core/file/weights.h"
 #include "core/setup/target.h"
 #include "experiments/cli/cli.h"
@@ -160,6 +161,27 @@ static void print_tokenizer(const json_t *t)
     }
 }
 
+static void print_head(const json_t *h)
+{
+    const char *key;
+    json_t *v;
+    size_t i;
+    if (word(h, "refused")) {
+        printf("head      cannot run: %s\n", word(h, "refused"));
+        return;
+    }
+    printf("head      of %s's layout: %lld layers of width %lld over states of width %lld, %lld of %lld tokens\ntaps     ",
+           word(h, "dialect"), number(h, "layers"), number(h, "width"), number(h, "target_width"), number(h, "drafts"),
+           number(h, "vocabulary"));
+    json_array_foreach(json_object_get(h, "taps"), i, v) printf(" %lld", (long long)json_integer_value(v));
+    puts(json_is_array(json_object_get(h, "taps")) ? "" : " 2, L/2 and L-3 of the target's L layers");
+    json_object_foreach((json_t *)(uintptr_t)h, key, v) {
+        if (json_is_true(v)) printf("flag      %s\n", key);
+    }
+    if (number(h, "window")) printf("window    %lld tokens\n", number(h, "window"));
+    json_object_foreach(json_object_get(h, "assumed"), key, v) { printf("assumed   %s = %s\n", key, json_string_value(v)); }
+}
+
 static void print_draft(const json_t *d)
 {
     const json_t *v = json_object_get(d, "vocabulary");
@@ -189,6 +211,7 @@ static void print_text_of(const wg_weights *w, const json_t *o)
     if (json_is_object(drafter))
         printf("\n%s %s: %s\n", json_is_true(json_object_get(drafter, "beside_a_model")) ? "has layers of" : "drafter of kind",
                word(drafter, "name"), word(drafter, "about"));
+    if (json_is_object(json_object_get(o, "head"))) print_head(json_object_get(o, "head"));
     if (json_is_object(a)) print_architecture(a);
     if (json_is_object(json_object_get(o, "memory"))) print_memory(json_object_get(o, "memory"));
     if (json_is_object(json_object_get(o, "tokenizer"))) print_tokenizer(json_object_get(o, "tokenizer"));
@@ -241,6 +264,15 @@ static int print(const inspected *f, const char *path, const char *draft, const 
     return status;
 }
 
+/* Whether the folder is a head that runs as a drafter, so that it is no error that it is no model. */
+static bool is_head(const char *path)
+{
+    wg_head_file *f;
+    if (wg_head_file_open(&f, path, NULL)) return false;
+    wg_head_file_close(f);
+    return true;
+}
+
 int wg_cmd_inspect(int argc, char **argv)
 {
     bool json = false;
@@ -264,7 +296,7 @@ int wg_cmd_inspect(int argc, char **argv)
     wg_error err;
     if (open(&f, path, &err)) return wg_cli_fail(&err);
     int status = print(&f, path, draft, &o, json);
-    if (f.status) status = wg_cli_fail(&f.refused);
+    if (f.status && !is_head(path)) status = wg_cli_fail(&f.refused);
     close_file(&f);
     return status;
 }

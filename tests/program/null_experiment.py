@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The null experiment: runs one config several times and counts how often `wager compare` finds a difference, where there is none.
 
-usage: tools/null_experiment.py [-n RUNS] [--out DIR] [--wager PROGRAM] [--set A.B=V]... CONFIG
+usage: tests/program/null_experiment.py [-n RUNS] [--out DIR] [--wager PROGRAM] [--set A.B=V]... CONFIG
 
 Every pair of runs is compared. A family is all cells of one comparison. Printed are the share of cells and of families that
 are called faster or slower

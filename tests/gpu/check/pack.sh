@@ -5,7 +5,7 @@
 #                      elsewhere; when left out it is built for sm_90a (ARCHS: for others) in build/pack. KIND: of check_pack.sh
 # There: tar xzf FILE && cd wager-gpu-check && ./gpu-check.sh. Exit status 77 without nvcc.
 set -eu
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 build=build/pack
 file=${1:-build/wager-gpu-check.tar.gz} suite=${2:-}
 PATH=$PATH:/usr/local/cuda/bin
@@ -33,10 +33,10 @@ cp models/story-target-q8_0.gguf models/story-draft-q8_0.gguf "$at/models/"
 cp configs/prompts/quickstart.jsonl "$at/configs/prompts/"
 cp results/gpu/table.py "$at/results/gpu/"
 cp tests/gpu/peer_transformers.py "$at/tests/gpu/"
-mkdir -p "$at/tools" && cp -r tools/gpu-check "$at/tools/"
+cp -r tests/gpu/check "$at/tests/gpu/"
 cp gpu-check.sh LICENSE "$at/"
 git describe --always --dirty --abbrev=12 >"$at/COMMIT" 2>/dev/null || echo unknown >"$at/COMMIT"
 mkdir -p "$(dirname "$file")"
 tar -C "$tmp" --sort=name --owner=0 --group=0 --numeric-owner -cf - $name | gzip -9 >"$file.new"
 mv "$file.new" "$file"
-tools/gpu-check/check_pack.sh "$file" "${3:-card}"
+tests/gpu/check/check_pack.sh "$file" "${3:-card}"

@@ -11,7 +11,7 @@ left() { echo $((budget - reserve - (SECONDS - start))); }
 launch() { # NAME SECONDS COMMAND...: in the background; its process: $pid
   local what=$1 limit=$2
   shift 2
-  timeout -k $reaction "$limit" bash -c '. tools/gpu-check/commands.sh; "$@"' _ "$@" >"$log/$what.txt" 2>"$log/$what.err" &
+  timeout -k $reaction "$limit" bash -c '. tests/gpu/check/commands.sh; "$@"' _ "$@" >"$log/$what.txt" 2>"$log/$what.err" &
   pid=$!
 }
 await() { # PID DEADLINE: its exit status in $rc. What is left of its group, which `timeout` made, is killed

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # An archive of gpu-check.sh --pack in a minimal Debian 12: bash, coreutils, tar, no Python, no driver. All must run up to the
 # calls of the device. Needs root, mmdebstrap or debootstrap, and Debian's packages; exit status 77 where one is missing.
-# usage: tools/gpu-check/rehearse.sh FILE [ROOT]      ROOT: such a system, kept for the next time; when left out it is not kept
+# usage: tests/gpu/check/rehearse.sh FILE [ROOT]      ROOT: such a system, kept for the next time; when left out it is not kept
 set -u
 file=$(realpath "$1") || exit 1
 [ "$(id -u)" = 0 ] || { echo "SKIPPED: needs root for chroot"; exit 77; }

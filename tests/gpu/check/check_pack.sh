@@ -37,7 +37,7 @@ if [ "$kind" = card ]; then
   grep -qa 'sm_90a' "$root/bin/gpu_suite" || fail "no code for sm_90a is in gpu_suite"
   "$root/bin/gpu_suite" canary 2>&1 | grep -q '"canary"\|NVIDIA driver' || fail "the canary neither runs nor says why not"
 fi
-for script in "$root"/gpu-check.sh "$root"/tools/gpu-check/*.sh; do bash -n "$script" || fail "$script is no script"; done
+for script in "$root"/gpu-check.sh "$root"/tests/gpu/check/*.sh; do bash -n "$script" || fail "$script is no script"; done
 (cd "$root" && ./gpu-check.sh --plan >/dev/null) || fail "its plan does not fit"
 grep -qE '^[0-9a-f]{7,}|^unknown$' "$root/COMMIT" || fail "no commit is in it"
 for f in models/story-target-q8_0.gguf models/story-draft-q8_0.gguf configs/prompts/quickstart.jsonl \
