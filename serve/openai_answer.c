@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 
-/* ---- the speculation of one answer, in the words of other engines: `timings` of llama.cpp's server and `metrics` of vLLM.
- * Both count draft tokens that were verified. Results are new references, or NULL: out of memory. */
+/* ---- the speculation of one answer in the fields of other engines: `timings` of llama.cpp's server and `metrics` of vLLM.
+ * Both count draft tokens that were verified. Functions return a new reference, or NULL when memory runs out. */
 
 static json_t *per(double a, double b) { return json_real(b > 0 ? a / b : 0); }
 
@@ -28,7 +28,7 @@ static json_t *timings_json(const wgs_answer *a)
     return o;
 }
 
-/* acceptance_histogram[k]: rounds with a draft that accepted k tokens of it; the same by the number of draft tokens. */
+/* acceptance_histogram[k]: rounds that accepted k of their draft tokens; then the same by the number of draft tokens. */
 static void add_histograms(json_t *o, const wgs_answer *a, bool steps)
 {
     json_t *all = json_array(), *by_length = json_object(), *kept = json_array(), *drafted = json_array();
@@ -57,7 +57,7 @@ static void add_histograms(json_t *o, const wgs_answer *a, bool steps)
     json_decref(drafted);
 }
 
-/* steps: with the rounds one by one. draft_length: the longest drafts; 0: not known. */
+/* draft_length: longest draft in tokens; 0: not known. steps: list the rounds one by one. */
 static json_t *metrics_json(const wgs_answer *a, int draft_length, bool steps)
 {
     const wgs_times *t = &a->times;
@@ -95,7 +95,7 @@ static json_t *text_json(const char *s, size_t n)
     return text;
 }
 
-/* The text of a token. Bytes that are no text are written out, "bytes:\xe2\x82", as the API does. */
+/* The text of a token. Bytes that are not UTF-8 are written as the API does: "bytes:\xe2\x82". */
 static json_t *piece_json(const wgs_head *h, int32_t token)
 {
     size_t n, length = 0;
@@ -119,10 +119,10 @@ static json_t *bytes_json(const wgs_head *h, int32_t token)
     return bytes;
 }
 
-/* JSON has no infinity: a token that cannot be drawn has -9999. */
+/* A logarithm as JSON, which has no infinity: a token that cannot be drawn has -9999. */
 static json_t *logprob_json(double logprob) { return json_real(logprob > -9999 ? logprob : -9999); }
 
-/* {token: logarithm}; the token itself is one of them, as the API promises. */
+/* {token: logarithm} of the alternatives and, as the API promises, of the token itself. */
 static json_t *tops_json(const wgs_head *h, const wgs_answer *a, const wgs_token *t)
 {
     json_t *all = json_object();
@@ -179,7 +179,7 @@ static json_t *logprobs_json(const wgs_head *h, const wgs_answer *a, int from, i
     return h->request->chat ? chat_logprobs(h, a, from, to) : completion_logprobs(h, a, from, to);
 }
 
-/* What return_token_ids adds: the tokens, their texts, and which of them were drafted. */
+/* Adds the fields of return_token_ids: the tokens, their texts, and which of them were drafted. */
 static void add_tokens(json_t *choice, const wgs_answer *a, int from, int to)
 {
     json_t *ids = json_array(), *pieces = json_array(), *drafted = json_array();
@@ -215,7 +215,7 @@ static json_t *usage_json(const wgs_head *h, const wgs_answer *answer, int n)
     json_int_t prompt = 0, cached = 0, tokens = 0;
     for (int i = 0; i < n; i++) {
         tokens += wgs_answer_new_tokens(&answer[i]);
-        if (i % h->request->n) continue; /* the same prompt */
+        if (i % h->request->n) continue; /* answers to one prompt count it once */
         prompt += answer[i].prompt_tokens;
         cached += answer[i].cached_tokens;
     }
@@ -234,7 +234,7 @@ static const char *object_name(const wgs_head *h, bool part)
     return !h->request->chat ? "text_completion" : part ? "chat.completion.chunk" : "chat.completion";
 }
 
-/* What is told of the speculation of a request's only answer. */
+/* Adds the fields about speculation, for requests with one answer. */
 static void add_speculation(json_t *o, const wgs_head *h, const wgs_answer *answer, int n)
 {
     if (n == 1) json_object_set_new(o, "timings", timings_json(&answer[0]));

@@ -60,7 +60,7 @@ set(allow_include)
 set(allow_api include/wager.h core/ draft/ verify/ lab/ kernels/cpu.h kernels/mask.h api/)
 
 # The server is a program of the library's like any other, but for three headers that need no library.
-set(allow_serve include/wager.h serve/ core/base/short_turns.h core/base/nearest.h core/base/json_foreign.h)
+set(allow_serve include/wager.h serve/ core/base/short_turns.h core/base/nearest.h core/base/json_foreign.h core/base/given.h)
 
 get_filename_component(ROOT "${ROOT}" ABSOLUTE)
 set(bad 0)

@@ -64,7 +64,8 @@ static wg_status parse_take(wg_json **out, const char *name, char *text, size_t 
     if (!doc->root) {
         wg_json_close(doc);
         if (json_error_code(&e) == json_error_out_of_memory || e.text[0] == '\0') return wg_nomem(err, n, "parsing JSON");
-        return wg_fail(err, WG_EFORMAT, "%s:%d:%d: %s", name, e.line < 1 ? 1 : e.line, e.column < 1 ? 1 : e.column, e.text);
+        return wg_fail(err, WG_EFORMAT, "%s:%d:%d: %s", name, e.line < 1 ? 1 : e.line, e.column < 1 ? 1 : e.column,
+                       wg_json_why(&e));
     }
     *out = doc;
     return WG_OK;

@@ -51,6 +51,16 @@ static inline void wg_json_place_back(json_error_t *e, const char *text, size_t 
     e->position -= before * WG_JSON_WIDER;
 }
 
+/* The text of an error; in our words where jansson names its flags. */
+static inline const char *wg_json_why(const json_error_t *e)
+{
+    switch (json_error_code(e)) {
+    case json_error_null_character: return "a text has the escape \\u0000; leave it out";
+    case json_error_null_byte_in_key: return "a key has the escape \\u0000; leave it out";
+    default: return e->text;
+    }
+}
+
 /* json_loadb with this rule, in jansson's memory. e may be NULL; its place is that in `text`, and its text is empty when out of
  * memory. */
 static inline json_t *wg_json_load_foreign(const char *text, size_t n, size_t flags, json_error_t *e)

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/given.h"
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/base/option.h"
@@ -31,9 +32,14 @@ int wg_cli_status(wg_status s)
     }
 }
 
+static wg_given given; /* the flags of the command, for messages */
+
 int wg_cli_fail(const wg_error *err)
 {
+    int n;
+    const char *flag = wg_given_option(&given, err->text, &n);
     fputs("wager: ", stderr);
+    if (flag) fprintf(stderr, "%.*s ", n, flag);
     for (const char *p = err->text; *p; p++) /* names may contain any bytes, but a terminal must get no control sequences */
         fputc((unsigned char)*p < ' ' && *p != '\n' && *p != '\t' ? '?' : *p, stderr);
     fputc('\n', stderr);
@@ -273,6 +279,7 @@ static int read_flag(const char *command, const wg_flag *flags, bool *seen, int 
         snprintf(kind, sizeof kind, ": %.80s", f->value);
         return complain(command, "a value is missing after", word, kind);
     }
+    wg_given_add(&given, word, value);
     return set_value(command, f, value);
 }
 

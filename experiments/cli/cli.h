@@ -50,7 +50,7 @@ static inline bool wg_flag_letter(const wg_flag *f) { return f->letter && f->nam
 #define WG_MODEL_ROW(type, to, doc)                                                                                            \
     { "model", 'm', type, to, "MODEL", doc "; -m may be left out", 0, 0 },                                                     \
     {                                                                                                                          \
-        "hf", 0, WG_FLAG_HUB, to, "OWNER/REPO[:QUANT]", "the same of a hub: -m hf:OWNER/REPO[:QUANT] (wager pull)", 0, 0       \
+        "hf", 0, WG_FLAG_HUB, to, "OWNER/REPO[:QUANT]", "a model of a hub: as -m hf:OWNER/REPO[:QUANT] (wager pull)", 0, 0     \
     }
 
 typedef struct wg_command {
@@ -117,8 +117,8 @@ typedef void wg_flag_reader(const wg_command *command, const wg_flag *flags, voi
 void wg_cli_read_flags(const wg_command *command, wg_flag_reader *read, void *user);
 bool wg_cli_reads_flags(void); /* whether wg_cli_read_flags is running */
 
-/* Prints "wager: message" on stderr and returns the exit status of the code: 2 for usage and configuration, 130 when
- * interrupted, else 1. */
+/* Prints "wager: message" on stderr, before a message that begins with the value of a flag also the flag ("-d a.gguf: there is
+ * no such file"). Returns the exit status of the code: 2 for usage and configuration, 130 when interrupted, else 1. */
 int wg_cli_fail(const wg_error *err);
 int wg_cli_status(wg_status s);
 
@@ -164,8 +164,8 @@ void wg_cli_say_profile(void *unused, bool warning, const char *text);
 bool wg_cli_chat(const char *command, const char *name, const char *system, wg_chat *out);
 #define WG_CHAT_VALUES "none|model|llama-2|llama-3|chatml|zephyr|vicuna"
 #define WG_CHAT_DOC "chat template of the prompts; model: the one in its file"
-#define WG_DATE_DOC "today for a model's own template, such as 2026-01-31; without it the template has no date"
-#define WG_SYSTEM_DOC "what the template says before the question"
+#define WG_DATE_DOC "date that a model's own template reads, such as 2026-01-31; without it the template has none"
+#define WG_SYSTEM_DOC "system text of the template"
 
 /* Prints a description of a config's run, for `wager check`: question, files, number of cells, requests, tokens and passes,
  * memory and disk, warnings, then a line per cell. seconds < 0: no estimate of the time. open: everything is opened as for a

@@ -94,7 +94,7 @@ int wg_cmd_audit(int argc, char **argv)
     const char *path, *rule = "";
     bool json = false;
     const wg_flag flags[] = {
-        { "rule", 0, WG_FLAG_STRING, &rule, "RULE", "the rule of records that name none, NAME[:option=value,...]", 0, 0 },
+        { "rule", 0, WG_FLAG_STRING, &rule, "RULE", "the rule of records that name no rule, NAME[:option=value,...]", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &json, NULL, "verdicts and evidence as JSON", 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
     };

@@ -101,10 +101,11 @@ int wg_cmd_check(int argc, char **argv)
     wg_flag_list set = { .n = 0 };
     bool json = false, probe = false, headers = false;
     const wg_flag flags[] = {
-        { "probe", 0, WG_FLAG_BOOL, &probe, NULL, "run a few tokens of every cell to estimate the time of all", 0, 0 },
-        { "headers", 0, WG_FLAG_BOOL, &headers, NULL, "read headers of models only: open no model, drafter or device", 0, 0 },
+        { "probe", 0, WG_FLAG_BOOL, &probe, NULL, "run a few tokens of every cell and estimate the time of the experiment", 0,
+          0 },
+        { "headers", 0, WG_FLAG_BOOL, &headers, NULL, "read headers of models only; open no model, drafter or device", 0, 0 },
         { "set", 0, WG_FLAG_LIST, &set, "A.B=V", "override a value of the file (JSON, or text); may be repeated", 0, 0 },
-        { "json", 0, WG_FLAG_BOOL, &json, NULL, "print the resolved config instead", 0, 0 },
+        { "json", 0, WG_FLAG_BOOL, &json, NULL, "print the resolved config", 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
     };
     const char *path;

@@ -82,8 +82,9 @@ int wg_cmd_columns(int argc, char **argv)
     bool json = false;
     const wg_engine_metric *first;
     const wg_flag flags[] = {
-        { "as", 0, WG_FLAG_STRING, &engine, "ENGINE", "whose metrics to print for each cell of the result folder DIR", 0, 0 },
-        { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object for the run; of the list, one a line", 0, 0 },
+        { "as", 0, WG_FLAG_STRING, &engine, "ENGINE",
+          "the engine whose metrics are printed for each cell of the result folder DIR", 0, 0 },
+        { "json", 0, WG_FLAG_BOOL, &json, NULL, "print one JSON object for the run; for the list one object a line", 0, 0 },
         { 0 },
     };
     const int done = wg_cli_parse("columns", flags, argc, argv, &dir, 0, 1);

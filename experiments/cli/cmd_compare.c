@@ -68,8 +68,8 @@ int wg_cmd_compare(int argc, char **argv)
     const char *dir[WG_COMPARE_MOST] = { NULL }, *limit = NULL, *html = NULL;
     bool json = false, md = false, plain = false;
     const wg_flag flags[] = {
-        { "fail-if-slower", 0, WG_FLAG_STRING, &limit, "3%", "exit status 1 when a cell's verdict is slower, by more than that",
-          0, 0 },
+        { "fail-if-slower", 0, WG_FLAG_STRING, &limit, "3%",
+          "exit with status 1 when a cell's verdict is slower, by more than this share", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object", 0, 0 },
         { "md", 0, WG_FLAG_BOOL, &md, NULL, "Markdown", 0, 0 },
         { "html", 0, WG_FLAG_STRING, &html, "FILE", "writes a page with drawings, and prints its name", 0, 0 },

@@ -44,7 +44,7 @@ int wg_cmd_convert(int argc, char **argv)
         { "type", 0, WG_FLAG_STRING, &type_name, "TYPE",
           WG_WRITABLE_TYPES " for all matrices; kept when left out. Folders: f32, f16 or bf16; others become f32 when left out",
           0, 0 },
-        { "shard-gb", 0, WG_FLAG_FLOAT, &shard_gb, "GB", "folders: bytes of a file of weights (5)", 1e-6, 1e6 },
+        { "shard-gb", 0, WG_FLAG_FLOAT, &shard_gb, "GB", "with a folder: largest file of weights, in GB", 1e-6, 1e6 },
         { 0 },
     };
     const int done = wg_cli_parse("convert", flags, argc, argv, &word, 0, 1);

@@ -201,11 +201,11 @@ int wg_cmd_init(int argc, char **argv)
                       prompts[] = "configs/prompts/quickstart.jsonl";
     init o = { 0 };
     const wg_flag flags[] = {
-        WG_MODEL_ROW(WG_FLAG_MODEL_IF, &o.target, "the target; else the bundled pair of models, where it is"),
-        { "draft-model", 'd', WG_FLAG_STRING, &o.draft, "FILE", "the draft model; else, with -m, a lookup in the text drafts",
-          0, 0 },
+        WG_MODEL_ROW(WG_FLAG_MODEL_IF, &o.target, "the target; without it the bundled pair of models"),
+        { "draft-model", 'd', WG_FLAG_STRING, &o.draft, "FILE",
+          "the draft model; without it, with -m, the drafter is a lookup in the text", 0, 0 },
         { "prompts", 'p', WG_FLAG_STRING, &o.prompts, "FILE",
-          "JSONL of prompts; else bundled ones, a copy beside FILE where the checkout is not", 0, 0 },
+          "prompts (JSONL); else the bundled ones, copied beside FILE outside of the checkout", 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
     };
     const int bad = wg_cli_parse("init", flags, argc, argv, &o.file, 1, 1);

@@ -15,7 +15,9 @@
 #include "experiments/record/fields.h"
 #include "experiments/report/columns.h"
 #include "core/setup/spec.h"
+#include "experiments/config/distill_config.h"
 #include "experiments/config/schema.h"
+#include "experiments/config/train_config.h"
 #include "kernels/cpu.h"
 #include "verify/verify.h"
 
@@ -277,6 +279,20 @@ static void list_sampling(bool json)
     options("sampling", wg_sampling_options, OWN, json);
 }
 
+/* Every key of wager train, then those that wager distill adds, by section. */
+static void list_training(bool json)
+{
+    const wg_train_section own[] = { { "distill", "what students are trained for", wg_distill_table, 0 },
+                                     { "distill.sources", "what students are trained on, by shares", wg_source_table, 0 },
+                                     { 0 } };
+    const wg_train_section *const lists[] = { wg_train_sections, own };
+    for (int i = 0; i < 2; i++)
+        for (const wg_train_section *s = lists[i]; s->name; s++) {
+            if (!json) printf("%s%s: %s\n", s == wg_train_sections ? "" : "\n", s->name, s->doc);
+            options(s->name, s->table, OWN, json);
+        }
+}
+
 static void list_kernels(bool json)
 {
     if (!json) puts("kernel levels (WG_CPU=NAME lowers the choice; all give the same bits):");
@@ -337,7 +353,8 @@ int wg_cmd_list(int argc, char **argv)
     } list[] = { { "drafters", list_drafters, false }, { "rules", list_rules, false },
                  { "sampling", list_sampling, false }, { "kernels", list_kernels, false },
                  { "commands", list_commands, false }, { "columns", list_columns, false },
-                 { "fields", list_fields, true },      { "options", list_options, true } };
+                 { "fields", list_fields, true },      { "options", list_options, true },
+                 { "training", list_training, true } };
     enum { LISTS = sizeof list / sizeof *list };
     bool json = false, schema = false, markdown = false;
     const char *word[2] = { NULL, NULL };

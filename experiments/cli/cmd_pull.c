@@ -36,7 +36,7 @@ int wg_cmd_pull(int argc, char **argv)
     long connections = 4;
     const wg_flag flags[] = {
         { "accept", 0, WG_FLAG_BOOL, &accept, NULL, "accept the terms of the model", 0, 0 },
-        { "connections", 0, WG_FLAG_INT, &connections, "N", "ranges of a hub's file that are fetched at a time", 1,
+        { "connections", 0, WG_FLAG_INT, &connections, "N", "number of connections over which a hub's file is fetched", 1,
           WG_FETCH_CONNECTIONS },
         { "list", 0, WG_FLAG_BOOL, &names, NULL, "print the models that have a name of their own", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &json, NULL, "print the result as a JSON object", 0, 0 },

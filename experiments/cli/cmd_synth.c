@@ -27,8 +27,8 @@ int wg_cmd_synth(int argc, char **argv)
         { "like", 0, WG_FLAG_STRING, &like, "SHAPE",
           "llama-3.2-1b, qwen2.5-0.5b, qwen3-0.6b, tiny and others: a wrong name lists them", 0, 0 },
         { "type", 0, WG_FLAG_STRING, &type_name, "TYPE", WG_WRITABLE_TYPES, 0, 0 },
-        { "seed", 0, WG_FLAG_INT, &seed, "N", "another seed, another model", 0, 0 },
-        { "context", 0, WG_FLAG_INT, &context, "N", "longest text; 0: the shape's own", 0, 1 << 20 },
+        { "seed", 0, WG_FLAG_INT, &seed, "N", "seed of the random weights", 0, 0 },
+        { "context", 0, WG_FLAG_INT, &context, "N", "context length in tokens; 0: the shape's own", 0, 1 << 20 },
         { "out", 'o', WG_FLAG_STRING, &out, "FILE", "the GGUF file to write", 0, 0 },
         { 0 },
     };

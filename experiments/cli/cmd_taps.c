@@ -393,12 +393,15 @@ int wg_cmd_taps(int argc, char **argv)
 {
     request r = { .shard_mb = 65536 };
     const wg_flag flags[] = {
-        WG_MODEL_ROW(WG_FLAG_MODEL, &r.model, "whose hidden states; or, without the flags below, a dump to look at"),
-        { "target", 0, WG_FLAG_STRING, &r.kind, "KIND:k=v,...", "as of wager generate", 0, 0 },
+        WG_MODEL_ROW(WG_FLAG_MODEL, &r.model,
+                     "the model whose hidden states are written; without other flags, a dump to describe"),
+        { "target", 0, WG_FLAG_STRING, &r.kind, "KIND:k=v,...",
+          "a target that another program computes, such as process:command=PROGRAM", 0, 0 },
         { "out", 'o', WG_FLAG_STRING, &r.out, "DIR", "the folder of the dump, new or empty", 0, 0 },
-        { "text", 0, WG_FLAG_LIST, &r.texts, "FILE", "a text, a sample each", 0, 0 },
+        { "text", 0, WG_FLAG_LIST, &r.texts, "FILE", "a text file, which is one sample; may be repeated", 0, 0 },
         { "prompts", 'p', WG_FLAG_STRING, &r.prompts, "FILE", "prompts (JSONL), the first question of each", 0, 0 },
-        { "run", 0, WG_FLAG_STRING, &r.run, "DIR", "a run over these prompts: with the answers of its baseline", 0, 0 },
+        { "run", 0, WG_FLAG_STRING, &r.run, "DIR", "a run over these prompts, whose baseline's answers are appended to them", 0,
+          0 },
         { "taps", 0, WG_FLAG_STRING, &r.tap_list, "LIST",
           "0: the embedding; i: behind layer i; one more than the layers: behind the final norm (2, half, the last but two; "
           "the "
@@ -406,17 +409,17 @@ int wg_cmd_taps(int argc, char **argv)
           0, 0 },
         { "layout", 0, WG_FLAG_CHOICE, &r.layout, "vllm|deepspec",
           "vllm: safetensors, a file a sample; deepspec: a target cache", 0, 0 },
-        { "type", 0, WG_FLAG_STRING, &r.type, "TYPE", "of the numbers: bf16, or f32 in the layout vllm", 0, 0 },
-        { "tokens", 'n', WG_FLAG_INT, &r.most, "N", "longer texts are cut; 0: at the context of the model", 0, 1e9 },
-        { "limit", 0, WG_FLAG_INT, &r.limit, "N", "at most so many prompts; 0: all", 0, 1e6 },
-        { "shard-mb", 0, WG_FLAG_INT, &r.shard_mb, "N", "size of a shard of a cache, in MiB (65536)", 1, 1e9 },
+        { "type", 0, WG_FLAG_STRING, &r.type, "TYPE", "type of the numbers: bf16, or with --layout vllm f32 (bf16)", 0, 0 },
+        { "tokens", 'n', WG_FLAG_INT, &r.most, "N", "cut texts to N tokens; 0: to the model's context", 0, 1e9 },
+        { "limit", 0, WG_FLAG_INT, &r.limit, "N", "use the first N prompts; 0: all", 0, 1e6 },
+        { "shard-mb", 0, WG_FLAG_INT, &r.shard_mb, "N", "with --layout deepspec: size of a shard, in MiB", 1, 1e9 },
         { "chat", 0, WG_FLAG_CHOICE, &r.chat_name, WG_CHAT_VALUES, WG_CHAT_DOC, 0, 0 },
         { "system", 0, WG_FLAG_STRING, &r.system, "TEXT", WG_SYSTEM_DOC, 0, 0 },
         { "device", 0, WG_FLAG_STRING, &r.device, "DEVICE", "where it runs: " WG_DEVICE_NAMES, 0, 0 },
-        { "threads", 0, WG_FLAG_INT, &r.threads, "N", "0: all cores", 0, 256 },
+        { "threads", 0, WG_FLAG_INT, &r.threads, "N", "number of threads; 0: all cores", 0, 256 },
         { "kv-type", 0, WG_FLAG_CHOICE, &r.kv_name, WG_KV_TYPE_VALUES, WG_KV_TYPE_DOC " (f16)", 0, 0 },
         { "allow-nan", 0, WG_FLAG_BOOL, &r.allow_nan, NULL, "accept NaN and infinities in weights", 0, 0 },
-        { "json", 0, WG_FLAG_BOOL, &r.json, NULL, "what is in a dump, as a JSON object", 0, 0 },
+        { "json", 0, WG_FLAG_BOOL, &r.json, NULL, "describe a dump as a JSON object", 0, 0 },
         { 0 },
     };
     wg_error err;

@@ -132,7 +132,7 @@ int wg_cmd_template(int argc, char **argv)
         { "template", 0, WG_FLAG_STRING, &o.file, "FILE", "a template in place of the model's own", 0, 0 },
         { "date", 0, WG_FLAG_STRING, &o.date, "YYYY-MM-DD", WG_DATE_DOC, 0, 0 },
         { "no-generation-prompt", 0, WG_FLAG_BOOL, &o.no_generation_prompt, NULL, "do not open an answer at the end", 0, 0 },
-        { "ids", 0, WG_FLAG_BOOL, &o.ids, NULL, "the tokens instead of the text", 0, 0 },
+        { "ids", 0, WG_FLAG_BOOL, &o.ids, NULL, "print tokens instead of the text", 0, 0 },
         { 0 },
     };
     const int done = wg_cli_parse("template", flags, argc, argv, NULL, 0, 0);

@@ -51,11 +51,13 @@ int wg_cmd_tokenizer(int argc, char **argv)
     const char *word[1 + FILES_MAX] = { 0 };
     arguments a = { .text = word + 1, .least = 2, .pre = "gpt-2" };
     const wg_flag flags[] = {
-        { "vocab", 0, WG_FLAG_INT, &a.vocab, "N", "tokens of the vocabulary", 1, WG_VOCAB_MAX },
+        { "vocab", 0, WG_FLAG_INT, &a.vocab, "N", "number of tokens of the vocabulary", 1, WG_VOCAB_MAX },
         { "out", 'o', WG_FLAG_STRING, &a.out, "FILE", "the tokenizer.json, or NAME.gguf, to write", 0, 0 },
-        { "special", 0, WG_FLAG_LIST, &a.special, "TEXT", "a special token; may be repeated, ids begin with them", 0, 0 },
-        { "pre", 0, WG_FLAG_STRING, &a.pre, "NAME", "how text is cut into words: gpt-2, llama-bpe, qwen2 ...", 0, 0 },
-        { "min-frequency", 0, WG_FLAG_INT, &a.least, "N", "least times that a merged pair stands in the texts", 1, 1 << 30 },
+        { "special", 0, WG_FLAG_LIST, &a.special, "TEXT", "a special token; may be repeated, and these get the first ids", 0,
+          0 },
+        { "pre", 0, WG_FLAG_STRING, &a.pre, "NAME", "pre-tokeniser, which cuts text into words: gpt-2, llama-bpe, qwen2 ...", 0,
+          0 },
+        { "min-frequency", 0, WG_FLAG_INT, &a.least, "N", "merge pairs that occur at least N times in the texts", 1, 1 << 30 },
         { 0 },
     };
     const int done = wg_cli_parse("tokenizer", flags, argc, argv, word, 1, 1 + FILES_MAX);

@@ -65,12 +65,13 @@ int wg_cmd_tree(int argc, char **argv)
     const wg_flag flags[] = {
         { "tree", 't', WG_FLAG_STRING, &g.tree, "3-2-1|FILE",
           "kary: children of a node by depth; file: parents or paths in JSON", 0, 0 },
-        { "length", 'l', WG_FLAG_INT, &g.length, "N", "of a chain; the most depth of a sequoia", 1, WG_TREE_MAX - 1 },
-        { "budget", 'b', WG_FLAG_INT, &g.budget, "N", "draft tokens of a sequoia", 1, WG_TREE_MAX - 1 },
-        { "accept", 'a', WG_FLAG_STRING, &g.accept, "P/P/...",
-          "how often the 1st, 2nd, ... child of a node is the accepted one", 0, 0 },
-        { "svg", 0, WG_FLAG_STRING, &g.svg, "FILE", "also draws it there", 0, 0 },
-        { "json", 0, WG_FLAG_BOOL, &g.json, NULL, "parents and values as one JSON object", 0, 0 },
+        { "length", 'l', WG_FLAG_INT, &g.length, "N", "length of a chain; largest depth of a sequoia tree", 1,
+          WG_TREE_MAX - 1 },
+        { "budget", 'b', WG_FLAG_INT, &g.budget, "N", "number of draft tokens of a sequoia tree", 1, WG_TREE_MAX - 1 },
+        { "accept", 'a', WG_FLAG_STRING, &g.accept, "P/P/...", "probability that the 1st, 2nd, ... child of a node is accepted",
+          0, 0 },
+        { "svg", 0, WG_FLAG_STRING, &g.svg, "FILE", "draw the tree to FILE, as SVG", 0, 0 },
+        { "json", 0, WG_FLAG_BOOL, &g.json, NULL, "print parents and values as one JSON object", 0, 0 },
         { 0 },
     };
     const int done = wg_cli_parse("tree", flags, argc, argv, &kind, 0, 1);

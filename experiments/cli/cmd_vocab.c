@@ -157,10 +157,10 @@ int wg_cmd_vocab(int argc, char **argv)
     arguments a = { .text = word + 1 };
     const wg_flag flags[] = {
         WG_MODEL_ROW(WG_FLAG_MODEL, &a.model, "the target model"),
-        { "draft-model", 'd', WG_FLAG_STRING, &a.draft, "FILE", "overlap: the draft model", 0, 0 },
-        { "keep", 0, WG_FLAG_INT, &a.keep, "N", "prune: the most frequent tokens that are kept", 1, 1 << 24 },
+        { "draft-model", 'd', WG_FLAG_STRING, &a.draft, "FILE", "overlap: the draft model's file", 0, 0 },
+        { "keep", 0, WG_FLAG_INT, &a.keep, "N", "prune: number of most frequent tokens to keep", 1, 1 << 24 },
         { "out", 'o', WG_FLAG_STRING, &a.out, "FILE", "prune: the list to write", 0, 0 },
-        { "json", 0, WG_FLAG_BOOL, &a.json, NULL, "the numbers as one JSON object", 0, 0 },
+        { "json", 0, WG_FLAG_BOOL, &a.json, NULL, "print the numbers as one JSON object", 0, 0 },
         { 0 },
     };
     const int done = wg_cli_parse("vocab", flags, argc, argv, word, 1, 1 + FILES_MAX);

@@ -9,7 +9,7 @@
 static const char *const benches[] = { "forward", "round",     "perplexity", "draft", "verify",
                                        "kernels", "tokenizer", "train",      "load",  NULL };
 static const char *const lists[] = { "drafters", "rules",   "sampling", "kernels", "commands", "columns",
-                                     "fields",   "options", "drafter",  "rule",    NULL };
+                                     "fields",   "options", "training", "drafter", "rule",     NULL };
 static const char *const shapes[] = { "chain", "kary", "file", "sequoia", NULL };
 static const char *const vocabs[] = { "prune", "overlap", NULL }, *const datastores[] = { "build", NULL },
                          *const tokenizers[] = { "train", NULL }, *const shells[] = { "bash", "zsh", "fish", NULL };
@@ -85,7 +85,7 @@ const wg_command wg_commands[] = {
       wg_cmd_load, NULL },
     { "columns", "columns [--json] | columns --as ENGINE DIR [--json]",
       "The numbers of a run under the names and definitions of another engine, or the list of these.", wg_cmd_columns, NULL },
-    { "list", "list [drafters|rules|sampling|kernels|commands|columns|options|drafter NAME|rule NAME] [--schema]",
+    { "list", "list [drafters|rules|sampling|kernels|commands|columns|options|training|drafter NAME|rule NAME] [--schema]",
       "Drafters, rules, kernel levels and columns, a line each; one of them with its options.", wg_cmd_list, lists },
     { "completion", "completion bash|zsh|fish", "The completion of commands, flags and values for a shell, as its script.",
       wg_cmd_completion, shells },

@@ -4,14 +4,14 @@
 
 #include <math.h>
 
-enum { LABEL = 16, LABEL_ROOM = 100 }; /* characters of a group's name; pixels right of the bars, for it is slanted */
+enum { LABEL = 16, LABEL_ROOM = 100 }; /* most characters of a group's name; pixels at the right for its slanted text */
 
 static const wg_estimate_ci *value(const wg_bar_chart *c, int group, int series)
 {
     return &c->value[(size_t)group * (size_t)c->n + (size_t)series];
 }
 
-/* The data of a series: place, value, interval, text. */
+/* Writes the data of series k, a line a bar: place, value, interval, text. */
 static int data(FILE *s, const wg_bar_chart *c, int k)
 {
     int drawn = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Grouped bars: a group of bars side by side for each name on the axis, a bar a series, with intervals. */
+ * Grouped bar charts: for each name on the axis a group of bars, one for each series, with intervals. */
 #ifndef WG_EXPERIMENTS_REPORT_BAR_CHART_H
 #define WG_EXPERIMENTS_REPORT_BAR_CHART_H
 
@@ -9,7 +9,7 @@ typedef struct wg_bar_chart {
     const char *title, *caption, *y;
     char *const *group;          /* (groups) names below the axis */
     char *const *series;         /* (n) entries of the legend */
-    const wg_estimate_ci *value; /* (groups, n); v NaN: no bar */
+    const wg_estimate_ci *value; /* (groups, n) heights with intervals; v NaN: no bar */
     int groups, n;
     double line; /* a dashed line at this value; NaN: none */
 } wg_bar_chart;

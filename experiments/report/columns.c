@@ -431,7 +431,7 @@ static wg_status unknown(const char *name, wg_error *err)
                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
-/* Whether the item at the begin of `list` is this text; then *n, at least its length, is that of the longest such item. */
+/* Whether `list` begins with the item `text`; then *n becomes its length if that is larger. */
 static bool is_item(const char *list, const char *text, size_t *n)
 {
     const size_t length = strlen(text);
@@ -440,8 +440,8 @@ static bool is_item(const char *list, const char *text, size_t *n)
     return is;
 }
 
-/* Adds the columns of the first item of a list, and returns its length; 0: it is unknown. A name precedes a heading; of two
- * headings the longer one is meant ("tau, macro", not tau). */
+/* Adds the columns of the first item of a list, and returns its length; 0: it is unknown. A name is preferred to a heading,
+ * the longer of two headings to the shorter ("tau, macro" to tau). */
 static size_t add_item(wg_column_choice *out, const char *list)
 {
     const wg_column *column = NULL;

@@ -10,7 +10,7 @@
 #include "core/base/json_number.h"
 #include "experiments/report/forest_plot.h"
 
-enum { DRAWN = 60 }; /* pairs with a drawing of their own, as many as the page has details of */
+enum { DRAWN = 60 }; /* pairs that have a drawing and details on the page */
 
 static char letter(const json_t *side) { return (char)('A' + (int)json_integer_value(json_object_get(side, "run"))); }
 
@@ -100,7 +100,7 @@ static void where_figure(const wg_plot_out *to, const json_t *p)
     wg_free(row);
 }
 
-/* "A: PROCESSOR (LEVEL); MODEL; ... B: ...": what captions end with (free). */
+/* The last sentence of captions, "A: PROCESSOR (LEVEL); MODEL; ... B: ..." (free). */
 static char *about_runs(const json_t *o)
 {
     char *text = NULL;

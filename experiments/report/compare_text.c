@@ -204,7 +204,7 @@ static void one_pair(const printer *p, const json_t *o, bool with_config)
     heading(p, title);
     if (with_config && json_array_size(json_object_get(o, "config_diff"))) diff(p, json_object_get(o, "config_diff"));
     const int unpaired = (int)wg_json_real(o, "in_one_only"), failed = (int)wg_json_real(o, "failed");
-    const bool totals = json_is_true(json_object_get(o, "totals")); /* without requests */
+    const bool totals = json_is_true(json_object_get(o, "totals")); /* a published run has no requests */
     if (totals) snprintf(b, sizeof b, "not known; %d in A", (int)wg_json_int(o, "requests"));
     else snprintf(b, sizeof b, "%d, of %d prompts", (int)wg_json_real(o, "requests"), (int)wg_json_real(o, "prompts"));
     if (failed || unpaired)

@@ -7,13 +7,13 @@
 
 typedef struct wg_estimate_ci {
     double v, lo, hi;
-} wg_estimate_ci; /* lo, hi NaN: no interval; v NaN: none */
+} wg_estimate_ci; /* lo, hi NaN: no interval; v NaN: no value */
 
-/* A row: its name above its points; with `under`, its name at the left of its points, as part of the previous row. */
+/* A row. Its name stands above its points; with `under` it stands at their left, as a part of the previous row. */
 typedef struct wg_forest_plot_row {
     char *name; /* owned by the caller */
     bool under;
-    wg_estimate_ci point[2]; /* a filled circle; an open diamond a little below */
+    wg_estimate_ci point[2]; /* drawn as a filled circle; as an open diamond a little below */
 } wg_forest_plot_row;
 
 typedef struct wg_forest_plot {

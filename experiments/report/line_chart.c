@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * In a page the legend is a list below the drawing, which wraps and is read aloud; in an SVG file it is drawn (plot.c). */
+ * In a page the legend is an HTML list below the drawing, which wraps and which screen readers read; in an SVG file it is drawn
+ * (plot.c). */
 #include "experiments/report/line_chart.h"
 
 #include <math.h>

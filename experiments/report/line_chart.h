@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Line charts: curves over one axis, each with its colour, symbol and legend entry. */
+ * Line charts: curves over a common x, each with a colour, a symbol and a legend entry. */
 #ifndef WG_EXPERIMENTS_REPORT_LINE_CHART_H
 #define WG_EXPERIMENTS_REPORT_LINE_CHART_H
 
@@ -16,7 +16,7 @@ typedef struct wg_chart_line {
 
 typedef struct wg_line_chart {
     const char *title, *caption, *x, *y;
-    const char *range; /* of y, as gnuplot writes it: "[0:1]" */
+    const char *range; /* range of y as gnuplot writes it: "[0:1]" */
     bool real;         /* x is a measurement, not a count */
     const wg_chart_line *curve;
     int n;

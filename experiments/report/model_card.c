@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Limits of the engines that the card names: docs/students.md. Their flags: vLLM 0.26 to 0.30, SGLang, llama.cpp of October
- * 2026 (0c1e570), transformers 5.23. */
+ * The flags of the engines are those of vLLM 0.26 to 0.30, SGLang, llama.cpp 0c1e570 and transformers 5.23; docs/students.md
+ * has their limits. */
 #include "experiments/report/model_card.h"
 
 #include <math.h>
@@ -77,7 +77,7 @@ static void put_acceptance(FILE *f, const json_t *card)
     }
 }
 
-/* A command line: words, and between them words that are quoted for the shell. */
+/* Writes a command line; `target` and the words like it are quoted for the shell. */
 static void put_command(FILE *f, const char *before, const char *target, const char *between, const char *draft,
                         const char *after)
 {

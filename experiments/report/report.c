@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The document of a run's page. Texts of numbers are those of the list of columns; report.html formats the few lists that are
- * no columns. */
+ * The document of a run's page. Numbers are formatted by the list of columns; report.html formats the few lists that are not
+ * columns. */
 #include "experiments/report/report.h"
 
 #include <math.h>
@@ -103,7 +103,7 @@ static json_t *tables(const json_t *cells)
         table(cells, wg_turn_columns, WG_IN_PAGE, "turns"), "parts", table(cells, wg_part_columns, WG_IN_PAGE, "parts"));
 }
 
-/* The columns that the page explains. */
+/* The columns with their descriptions, for the page. */
 static json_t *words(void)
 {
     enum { ON_PAGE = WG_IN_PAGE | WG_IN_NAMES | WG_IN_PHASES | WG_IN_USE | WG_IN_LOSSES | WG_IN_ROUNDS };

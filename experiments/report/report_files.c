@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The drawings of a report: for its page, or as files, a file each. */
+ * The drawings of a report: all for its page, or each as a file. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "experiments/report/report_parts.h"
 #include "experiments/report/table.h"
 
-/* Their names are those of files, and do not change. */
+/* The drawings. Users find files by these names, so names must not change. */
 static const struct {
     const char *name;
     void (*draw)(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
@@ -58,7 +58,7 @@ static wg_status save(const char *folder, const char *name, const char *text, si
     return wg_save_commit(to, err);
 }
 
-/* A figure of LaTeX; the caption ends with a line end. */
+/* Writes a LaTeX figure; caption ends with a line end. */
 static void put_figure(FILE *f, const char *folder, const wg_run_reader *run, int i, const char *caption)
 {
     const char *name = json_string_value(json_object_get(run->config, "name"));
@@ -70,7 +70,7 @@ static void put_figure(FILE *f, const char *folder, const wg_run_reader *run, in
     fprintf(f, "-%s}\n\\end{figure}\n", figure[i].name);
 }
 
-/* One drawing, if the run has data for it; *made: whether there is a file. */
+/* Writes drawing i if the run has data for it; *made: whether it was written. */
 static wg_status one(const char *folder, const wg_run_reader *run, const json_t *cells, int i, const wg_plot_out *as,
                      bool *made, wg_error *err)
 {

@@ -52,7 +52,7 @@ void wg_report_answer(FILE *f, const wg_run_reader *run, const json_t *cells)
     fputc('\n', f);
 }
 
-/* A row for each element of a list that cells have. */
+/* Writes a table with a row for each element of the list `of` of each cell. */
 static void elements(FILE *f, const wg_run_reader *run, const json_t *cells, const char *of, const wg_column *columns,
                      const char *title)
 {

@@ -10,7 +10,7 @@
 /* The cell with the largest speed-up; -1 when none has one. */
 int wg_report_best(const json_t *cells);
 
-/* Counts of cells by their intervals, and of those that need attention. */
+/* Counts of cells, by their intervals and by what needs attention. */
 typedef struct wg_tally {
     int faster, slower, undecided, unequal, must_equal, lossy, failed;
 } wg_tally;
@@ -19,7 +19,7 @@ wg_tally wg_report_tally(const json_t *cells);
 /* The answer in sentences, as Markdown, with a line end. */
 void wg_report_answer(FILE *f, const wg_run_reader *run, const json_t *cells);
 
-/* A text as a string of JSON; frees it. */
+/* A text as a JSON string; frees the text. */
 json_t *wg_report_string(char *text);
 
 /* All drawings of a page, with their names (report_files.c). */
@@ -45,8 +45,9 @@ void wg_report_plot_losses(const wg_plot_out *to, const wg_run_reader *run, cons
 void wg_report_plot_ttft(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
 void wg_report_plot_tpot(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
 
-/* For drawings: a number with its interval; "12  length=4, rule=match", the number that `wager compare` uses and the cell's
- * name (wg_free); at most `most` cells, fastest first, of those whose `list` (NULL: any) has `least` elements or more. */
+/* For drawings. wg_report_estimate: a number with its interval. wg_report_numbered: "12 length=4, rule=match", the number of
+ * the cell in `wager compare` and its name (wg_free). wg_report_fastest: the indices of at most `most` cells, fastest first,
+ * of those whose `list` (NULL: any cell) has at least `least` elements; returns their number. */
 wg_estimate_ci wg_report_estimate(const json_t *o, const char *key, const char *interval);
 char *wg_report_numbered(const wg_run_reader *run, size_t cell);
 int wg_report_fastest(const json_t *cells, size_t *chosen, int most, const char *list, size_t least);

@@ -78,7 +78,7 @@ void wg_report_plot_speedups(const wg_plot_out *to, const wg_run_reader *run, co
     wg_free(row);
 }
 
-/* The fastest cells, each with all its prompts and then each category alone. */
+/* The speed-up of the fastest cells, over all prompts and then over each category. */
 void wg_report_plot_categories(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells)
 {
     size_t chosen[FASTEST], rows = 0;
@@ -123,7 +123,8 @@ static bool among_farthest(const json_t *cells, size_t i)
     return isfinite(off(cell_at(cells, i))) && farther < NAMED;
 }
 
-/* Overlapping names are omitted. A name stands on its point's side of the diagonal. */
+/* Names the points that are farthest from the diagonal; names that would overlap are left out. A name stands on its point's
+ * side of the diagonal. */
 static void name_farthest(FILE *s, const json_t *cells, double apart)
 {
     double at[NAMED][2];
@@ -238,7 +239,7 @@ static double length_of(const json_t *config)
     return NAN;
 }
 
-/* The name of a cell without its length, so that cells that differ in length only have the same. */
+/* The name of a cell without its draft length, which is common to the cells of a curve. */
 static char *rest_of(const wg_run_reader *run, size_t cell)
 {
     static const char *const parts[] = { "length=", "k=" };
@@ -264,7 +265,7 @@ static int by_curve(const void *a, const void *b)
     return c ? c : (x->length > y->length) - (x->length < y->length);
 }
 
-/* Neighbours of one name form a curve; a single point is no curve. */
+/* Joins neighbours of one name to curves and returns their number; a single point is no curve. */
 static int join(wg_chart_line *curve, wg_chart_point *point, const measured *m, int n)
 {
     int curves = 0;

@@ -17,7 +17,7 @@ static const json_t *cell_at(const json_t *cells, size_t i) { return json_array_
 
 /* ---- drafters by category ---------------------------------------------------------------------------------------- */
 
-/* Of each drafter its fastest cell, fastest first; at most WG_PLOT_SERIES. */
+/* The fastest cell of each drafter, fastest first, at most WG_PLOT_SERIES; returns their number. */
 static int of_each_drafter(const json_t *cells, size_t *chosen)
 {
     int n = 0;
@@ -95,7 +95,7 @@ static void free_points(wg_scatter_point *p, int n)
     wg_free(p);
 }
 
-/* The value of an option of a cell's config: of `part`, or of its top. */
+/* The value of an option of a cell's config, in the section `part` or, with NULL, at the top. */
 static double option(const wg_run_reader *run, size_t cell, const char *part, const char *key)
 {
     const json_t *config = json_object_get(json_array_get(run->cells, cell), "config");

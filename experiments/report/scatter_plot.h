@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Scatter plots: a point a cell, with lines through the origin, or with the points of a front joined. */
+ * Scatter plots with a point for each cell, and lines through the origin or through the points of the Pareto front. */
 #ifndef WG_EXPERIMENTS_REPORT_SCATTER_PLOT_H
 #define WG_EXPERIMENTS_REPORT_SCATTER_PLOT_H
 

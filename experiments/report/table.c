@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Columns as wide as their widest entry; text left-aligned, numbers right-aligned. */
+ * Tables in a terminal, Markdown and LaTeX. A column is as wide as its widest entry; text is aligned left, numbers right. */
 #include "experiments/report/table.h"
 #include "core/base/json_number.h"
 #include "experiments/base/stats.h"
@@ -17,15 +17,15 @@ enum { SWEPT_MOST = 19, WIDTH = 2 * WG_COLUMN_TEXT };
 /* A column of a table: one of the list, or a swept option. */
 typedef struct drawn {
     const wg_column *column; /* NULL: a swept option */
-    const char *swept;       /* a key of "cell" */
+    const char *swept;       /* the swept key, a key of "cell" */
     const char *head;
-    bool left, brackets, folded; /* folded: the drafter, with its swept options behind it */
+    bool left, brackets, folded; /* folded: the column has the drafter and its swept options */
     int width;
 } drawn;
 
 typedef struct grid {
     drawn of[WG_COLUMNS_MOST + SWEPT_MOST + 1];
-    int n, own; /* columns; of them, the first ones that identify a cell */
+    int n, own; /* number of columns; number of leading columns that identify a cell */
 } grid;
 
 static const char *text_of(const json_t *cell, const char *key) { return json_string_value(json_object_get(cell, key)); }
@@ -81,7 +81,7 @@ static void cell_text(const drawn *d, const json_t *cell, char *b, size_t n)
         snprintf(b + strlen(b), n - strlen(b), "*");
 }
 
-/* Display columns of UTF-8, approximated by code points. */
+/* Display width of a UTF-8 text, approximated by its code points. */
 static int shown(const char *s)
 {
     int n = 0;
@@ -104,7 +104,7 @@ static bool labelled(const json_t *cells)
     return any;
 }
 
-/* Whether cells of one label have one value of this key, so that the label says it. */
+/* Whether all cells with one label have one value of this key, so that the label implies it. */
 static bool told(const json_t *cells, const char *key)
 {
     for (size_t i = 0; i < json_array_size(cells); i++)
@@ -118,8 +118,8 @@ static bool told(const json_t *cells, const char *key)
     return true;
 }
 
-/* Adds the keys of all "cell" objects that have no column of their own. names: those of the draft may stand in the first
- * column, or be told by the labels there. */
+/* Adds the swept keys of all cells that have no column of their own. names: what the first column has; with LABELS and
+ * FOLDED it already shows the keys of the draft. */
 typedef enum names { DRAFTERS, LABELS, FOLDED } names;
 static void add_swept(grid *g, const json_t *cells, names by)
 {
@@ -148,7 +148,7 @@ static void add(grid *g, const wg_column *c, bool brief)
 /* Columns that identify a cell, then the chosen columns. The first has the drafters, or labels where there are any. */
 static void lay_out(grid *g, const json_t *cells, const wg_column_choice *chosen, bool brief, bool folded)
 {
-    enum { OWN = 3, LABEL = 3 }; /* drafter, rule and temperature begin the list, then comes the label */
+    enum { OWN = 3, LABEL = 3 }; /* the list begins with drafter, rule and temperature, then the label */
     const names by = folded ? FOLDED : labelled(cells) ? LABELS : DRAFTERS;
     g->n = 0;
     add(g, &wg_columns[by == LABELS ? LABEL : 0], brief);
@@ -183,7 +183,7 @@ static void failures(FILE *f, const json_t *cells)
                 failed == 1 ? "s" : "", first);
 }
 
-/* Cells whose drafter was found out. */
+/* Prints the cells whose drafter failed its audit. */
 static void withdrawn(FILE *f, const json_t *cells)
 {
     for (size_t i = 0; i < json_array_size(cells); i++) {
@@ -211,7 +211,7 @@ void wg_table_overlap(FILE *f, const json_t *cells, const char *before, const ch
 {
     for (size_t i = 0; i < json_array_size(cells); i++) {
         const json_t *o = overlap(cells, i);
-        size_t first = 0; /* one line per drafter, from its first cell: the texts of the others differ little */
+        size_t first = 0; /* a line for each drafter, with the share of its first cell: shares of other cells differ little */
         while (first < i && !same_draft(json_array_get(cells, first), json_array_get(cells, i))) first++;
         if (!o || first < i) continue;
         fprintf(f, "%s%s: the draft model has %.0f of the target's %.0f tokens (%.1f %%), which are %.1f %% of the text%s\n",
@@ -291,7 +291,7 @@ static void cell_words(const json_t *c, char *b, size_t n)
     snprintf(b + strlen(b), n - strlen(b), ", rule %s, temperature %g", text_of(c, "rule"), wg_json_real(c, "temperature"));
 }
 
-/* Cells that drafted nothing because no draft was expected to pay. */
+/* Prints the cells that drafted nothing because no draft was expected to pay. */
 static void undrafted(FILE *f, const json_t *cells)
 {
     char words[4 * WIDTH];
@@ -304,7 +304,7 @@ static void undrafted(FILE *f, const json_t *cells)
     }
 }
 
-/* The cells' speed-ups: how many intervals are above 1, how many below. */
+/* Counts the cells with a speed-up, and those whose interval is above 1 and below 1. */
 static void count_cells(const json_t *cells, int *n, int *faster, int *slower, const json_t **best)
 {
     for (size_t i = 0; i < json_array_size(cells); i++) {
@@ -364,7 +364,7 @@ static void put_block(FILE *f, const grid *g, const json_t *cells, int first, in
 {
     put_row(f, g, NULL, first, end);
     const int all = (int)json_array_size(cells);
-    for (int group = 0, rows = 0; rows < all && group < all; group++) { /* cells of one baseline together */
+    for (int group = 0, rows = 0; rows < all && group < all; group++) { /* cells that share a baseline stand together */
         if (group) fputc('\n', f);
         for (size_t i = 0; i < json_array_size(cells); i++) {
             const json_t *cell = json_array_get(cells, i);
@@ -375,7 +375,7 @@ static void put_block(FILE *f, const grid *g, const json_t *cells, int first, in
     }
 }
 
-/* The table, folded: blocks of as many columns as fit, each with the columns that identify a cell. */
+/* Prints the table in blocks of as many columns as fit the width, each with the columns that identify a cell. */
 static void put_blocks(FILE *f, const grid *g, const json_t *cells, int width)
 {
     int first = g->own, own = 0;
@@ -398,7 +398,7 @@ static void put_wrapped(FILE *f, const char *text, int width)
         size_t n = line;
         if (width > 0 && n > (size_t)width) {
             for (n = (size_t)width; n > 0 && text[n] != ' ';) n--;
-            if (n == 0) n = strcspn(text, " \n"); /* a long word */
+            if (n == 0) n = strcspn(text, " \n"); /* a word longer than the line */
         }
         fprintf(f, "%.*s\n", (int)n, text);
         text += n + (text[n] != '\0');
@@ -483,7 +483,7 @@ void wg_table_print_markdown(FILE *f, const json_t *summary, const wg_column_cho
 
 /* ---- LaTeX ------------------------------------------------------------------------------------------------------- */
 
-/* Text of LaTeX. A bracket at its beginning must not be taken as the option of a "\\" before it; a minus sign is one. */
+/* Writes an escaped text. LaTeX takes a first bracket as the option of a "\\"; a hyphen of a number becomes a minus sign. */
 void wg_table_put_latex(FILE *f, const char *s)
 {
     static const struct {
@@ -504,19 +504,19 @@ void wg_table_put_latex(FILE *f, const char *s)
     }
 }
 
-/* Printer's points of a text in Computer Modern Roman at 10 points, within a few percent. */
+/* The width of a text in Computer Modern Roman at 10 points, in points, within a few percent. */
 static double points(const char *s)
 {
     double n = 0;
     for (; *s; s++) {
-        if (((unsigned char)*s & 0xC0) == 0x80) continue; /* inside a character */
+        if (((unsigned char)*s & 0xC0) == 0x80) continue; /* a further byte of a character */
         n += strchr("ijl.,:;'|!", *s) ? 2.8 : strchr("frtI()[]- ", *s) ? 3.7 : strchr("mwMW%", *s) ? 8.4 : 5.2;
         if (*s >= 'A' && *s <= 'Z' && !strchr("IMW", *s)) n += 1.9;
     }
     return n;
 }
 
-/* The widest text of a column; `of` columns with their gaps, in points. SMALL: of \small. */
+/* Widths in points: of the widest text of a column, and of columns with their gaps. SMALL: the scale of \small. */
 #define SMALL 0.925
 #define GAP 8.0    /* between columns: two \tabcolsep of 4 points */
 #define TEXT 397.4 /* 5.5 inches */
@@ -538,7 +538,7 @@ static double all_points(const grid *g, const json_t *cells, int first)
     return n;
 }
 
-/* A text that may break after the signs in file names and options. */
+/* Writes a text in which a line may break after the punctuation of file names and options. */
 static void put_breakable(FILE *f, const char *s)
 {
     while (*s) {
@@ -575,7 +575,7 @@ void wg_table_put_label(FILE *f, const char *name)
 
 void wg_table_print_latex(FILE *f, const json_t *summary, const wg_column_choice *chosen, const char *name, const char *caption)
 {
-    enum { NARROWEST = 60 }; /* points of the column of names */
+    enum { NARROWEST = 60 }; /* least width of the column of names, in points */
     grid g;
     wg_column_choice usual;
     const json_t *cells = json_object_get(summary, "cells");

@@ -8,7 +8,7 @@
 #include "core/base/number.h"
 #include "experiments/report/table.h"
 
-/* Quoted if necessary. */
+/* Writes a field, quoted where RFC 4180 requires it. */
 static void put(FILE *f, const char *s)
 {
     const bool quote = strpbrk(s, ",\"\n\r") != NULL;
@@ -64,7 +64,7 @@ static void put_values(FILE *f, const wg_column *c, const json_t *cells, const j
     if (c->interval) put_value(f, json_array_get(ci, 0)), put_value(f, json_array_get(ci, 1));
 }
 
-/* The row of a depth; only the histogram has a row for depth 0. */
+/* Writes the row of a draft position; only the histogram has a value for position 0. */
 static void put_depth(FILE *f, const json_t *cell, size_t depth)
 {
     for (const wg_column *c = wg_position_columns; c->name; c++) {

@@ -13,7 +13,7 @@ enum { PARTS = 40, EVALUATIONS = 1000 };
 
 static const char *const axis = "tokens, millions";
 
-/* Curves of `each` points at most. false: no memory. */
+/* Allocates n curves with room for `each` points. false: memory ran out. */
 static bool open_lines(wg_chart_line **out, int n, int each)
 {
     *out = wg_calloc((size_t)n, sizeof **out);
@@ -65,7 +65,7 @@ void wg_training_plot_families(const wg_plot_out *to, const wg_training_log *l, 
     wg_free(mean);
 }
 
-/* Means over parts of a curve. */
+/* Writes the means over equal parts of a curve and returns their number. */
 static int means(const wg_training_curve *c, bool alpha, wg_chart_point *out)
 {
     const int parts = c->n < PARTS ? c->n : PARTS;

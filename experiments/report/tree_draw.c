@@ -65,7 +65,7 @@ static void put(picture *p, const char *fmt, ...)
     if (!p->status) p->status = wg_save_write(p->file, line, len, p->err);
 }
 
-/* Text inside an element. */
+/* Writes a text inside an element, escaped. */
 static void put_escaped(picture *p, const char *text)
 {
     for (; *text; text++) {

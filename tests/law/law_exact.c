@@ -7,7 +7,7 @@
  * All pairs of a row and a column run above temperature 0 and at it, and where tokens are drawn once more from whole rows;
  * sampler chain, temperature, length policy, the other sequence of the batch, and whether a token ends the text are chosen so
  * that every legal pair of values of any two factors occurs (pairwise). With --thin every fourth pair runs, once. With --counts
- * nothing runs: what the matrix has is counted, as docs/verification.md shows it.
+ * nothing runs: what the matrix has is counted, as results/laws.md shows it.
  *
  * Targets have three tokens, or four: a table, and a small transformer for drafters that run the target's layers. Drafters that
  * need a tokenizer run over 320 tokens, of which the sampler chain leaves two. */

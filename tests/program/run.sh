@@ -327,6 +327,8 @@ good_cases() {
   expect list '^  rejection  .*; lossless$' wager list rules
   expect list-line '^  model  .*coupled\]$' wager list drafters
   expect list-drafter '^draft tree \(model, layer_skip, early_exit, sparse_kv, eagle\):$' wager list drafter early_exit
+  expect list-training '^  lr_embedding: .*; default 0$' wager list training
+  expect list-training-sources '"of":"distill.sources","option":"student"' wager list training --json
   expect list-rule '^  delta: ' wager list rule typical
   expect list-no-options '^It has no options.$' wager list rule match
   expect list-group '"group":"length policy","of":"ngram","option":"policy"' wager list drafter ngram --json

@@ -145,15 +145,18 @@ def markdown(page):
     print("ok: light Markdown, as text")
 
 
-def measured(page):
+def measured(page, server):
     """The speed of plain decoding is said where it was measured, over the same text."""
     assert page.value("document.querySelectorAll('.figures').length") == 1
+    before = server.metrics()
     page.value("document.querySelector('.measure').click()")
     wait(page, "document.querySelector('.figures').textContent.includes('measured now') && !document.getElementById('send').disabled")
     said = page.value("document.querySelector('.figures').textContent")
     found = re.search(r"accepted draft tokens, ([\d.]+) tokens/s\. .* Plain decoding, measured now: ([\d.]+) tokens/s; with drafts ([\d.]+) "
                       r"times that\. The same text\.$", said)
-    assert found and abs(float(found[1]) / float(found[2]) / float(found[3]) - 1) < 0.02, said
+    assert found and abs(float(found[1]) / float(found[2]) - float(found[3])) < 0.006 + 0.01 * float(found[3]), said
+    more = {k: server.metrics()[k] - before[k] for k in ("generation_tokens_total", "spec_decode_num_draft_tokens_total")}
+    assert more == {"generation_tokens_total": 200, "spec_decode_num_draft_tokens_total": 0}, more
     print("ok: %s" % said)
 
 
@@ -178,7 +181,7 @@ def look(page, server):
     assert len(text) > tokens and 0 < len(kept) < len(text), said
     assert page.value("document.querySelectorAll('.error').length") == 0
     print("ok: %s" % said)
-    measured(page)
+    measured(page, server)
     endless, unread = server.open_stream("/v1/completions", ENDLESS)  # what is asked next waits, so it has not ended when it is stopped
     asked = server.metrics()["http_responses_total"]
     page.value("document.getElementById('text').value = 'Tom'; document.getElementById('tokens').value = 450; document.getElementById('ask').requestSubmit()")
