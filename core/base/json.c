@@ -500,13 +500,7 @@ static wg_status save(const json_t *value, int lines, const char *path, wg_error
 {
     char *text = text_of(value, lines);
     if (!text) return wg_fail(err, WG_ENOMEM, "%s: out of memory for its JSON text", path);
-    wg_save *f;
-    wg_status s = wg_save_open(&f, path, err);
-    if (s == WG_OK) {
-        s = wg_save_write(f, text, strlen(text), err);
-        if (s == WG_OK) s = wg_save_commit(f, err);
-        else wg_save_abort(f);
-    }
+    const wg_status s = wg_save_all(path, text, strlen(text), err);
     wg_free(text);
     return s;
 }

@@ -195,3 +195,13 @@ void wg_save_abort(wg_save *s)
     wg_free(s->path);
     wg_free(s);
 }
+
+wg_status wg_save_all(const char *path, const void *bytes, size_t n, wg_error *err)
+{
+    wg_save *to;
+    WG_TRY(wg_save_open(&to, path, err));
+    const wg_status s = wg_save_write(to, bytes, n, err);
+    if (s == WG_OK) return wg_save_commit(to, err);
+    wg_save_abort(to);
+    return s;
+}

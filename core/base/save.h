@@ -29,4 +29,7 @@ wg_status wg_save_write_at(wg_save *s, uint64_t at, const void *bytes, size_t n,
 wg_status wg_save_commit(wg_save *s, wg_error *err);
 void wg_save_abort(wg_save *s); /* NULL is fine */
 
+/* Writes a whole file of n bytes. */
+wg_status wg_save_all(const char *path, const void *bytes, size_t n, wg_error *err);
+
 #endif

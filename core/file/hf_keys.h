@@ -28,11 +28,14 @@ wg_status wg_hf_bool(const wg_hf_keys *r, const char *key, bool absent, bool *ou
 
 /* The rotary positions of a model type where keys are absent. */
 typedef struct wg_hf_rope_defaults {
-    double base;                      /* when the key is absent */
-    double local_base;                /* the same, of layers with a window; 0: they have the base of all */
-    bool only_longrope;               /* the names of former scalings mean longrope too */
-    bool partial;                     /* partial_rotary_factor may be less than 1 */
-    double share;                     /* it, when the key is absent; 0: 1 */
+    double base;         /* when the key is absent */
+    double local_base;   /* the same, of layers with a window; 0: they have the base of all */
+    bool only_longrope;  /* the names of former scalings mean longrope too */
+    bool local_unscaled; /* layers with a window have a base of their own in rope_parameters alone, and no scaling */
+    bool alpha;          /* dynamic scaling has an alpha, which raises the base */
+    bool grows;          /* rope_parameters has llama_4_scaling_beta */
+    bool partial;        /* partial_rotary_factor may be less than 1 */
+    double share;        /* it, when the key is absent; 0: 1 */
     const char *base_key, *share_key; /* what a type calls rope_theta and partial_rotary_factor; NULL: so */
 } wg_hf_rope_defaults;
 

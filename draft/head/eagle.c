@@ -14,7 +14,7 @@
 typedef struct eagle_options {
     wg_growth growth; /* first */
     char model[WG_OPTION_STRING];
-    int kv_type;
+    int kv_type, quantize;
 } eagle_options;
 
 typedef struct eagle_drafter {
@@ -26,10 +26,14 @@ typedef struct eagle_drafter {
     float *taps; /* (WG_HEAD_ROWS, row) */
 } eagle_drafter;
 
+static const char *const types[] = { "no", "q8_0", "q6_k", "q4_k", "q4_0", NULL };
+
 static const wg_option options[] = {
     WG_OPTION_NAME(eagle_options, model, WG_NAMES_FILE, "",
                    "folder of the head, of SafeAILab's or speculators' layout (needed)"),
     WG_GROWTH_OPTIONS,
+    WG_OPTION_ENUM(eagle_options, quantize, 0, types,
+                   "the type that the head's matrices are converted to when it is loaded, where their rows are whole blocks"),
     WG_OPTION_ENUM(eagle_options, kv_type, 1, wg_kv_type_names, "element type of the head's cache"),
     WG_OPTION_END,
 };
@@ -61,7 +65,7 @@ static wg_status open_head(eagle_drafter *e, const wg_head_file *f, const wg_env
     const wg_tap_reader reader = { .tap = tap, .n = n, .absorb = absorb, .user = e };
     WG_TRY(wg_head_file_taps(f, env->target->hidden.layers, tap, err));
     WG_TRY(wg_tap_feed_open(&e->feed, env->feeds, &reader, err));
-    WG_TRY(wg_head_open(&e->head, f, env, wg_kv_type_ids[e->opt.kv_type], err));
+    WG_TRY(wg_head_open(&e->head, f, env, wg_kv_type_ids[e->opt.kv_type], wg_type_parse(types[e->opt.quantize]), err));
     e->row = (size_t)n * (size_t)wg_tap_feed_dim(e->feed);
     e->taps = wg_alloc(WG_HEAD_ROWS * e->row, sizeof *e->taps);
     return e->taps ? WG_OK : wg_nomem(err, WG_HEAD_ROWS * e->row * sizeof *e->taps, "rows of hidden states");
@@ -124,7 +128,7 @@ const wg_drafter_class wg_drafter_eagle = {
             { .options = "model=$head,length=4" },
             { .options = WG_TREE_MAX > 8 ? "model=$head,tree=3-2-1" : "model=$head,tree=3-1", .siblings = true },
             { .options = "model=$head,grow=best_first,length=4,budget=7", .siblings = true },
-            { .options = "model=$head,length=3,kv_type=f32,temperature=1.3" },
+            { .options = "model=$head,length=3,kv_type=f32,quantize=q8_0,temperature=1.3" },
             { .options = NULL },
         },
     WG_LM_DRAFTER_MEMBERS,

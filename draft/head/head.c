@@ -213,11 +213,13 @@ void wg_head_drop(const wg_head *h, wg_kv_seq *kv)
 typedef struct loader {
     wg_head *h;
     const wg_head_file *f;
+    int type; /* of matrices, where their rows are whole blocks of it; -1: that of the file */
     wg_error *err;
 } loader;
 
-/* Reads rows of k elements as f32, which must be numbers. */
-static wg_status read_rows(const loader *o, const wg_safetensor *t, size_t k, char *copy, float *row)
+/* Reads rows of k elements as f32, which must be numbers, the last of which stays in `row`. made: gets all of them in `type`;
+ * NULL: they are not converted. */
+static wg_status read_rows(const loader *o, const wg_safetensor *t, size_t k, char *copy, float *row, int type, char *made)
 {
     const size_t rows = t->bytes / wg_type_size(wg_type_get(t->type), k), bytes = t->bytes / rows;
     memcpy(copy, t->data, t->bytes); /* which may lie anywhere */
@@ -229,6 +231,7 @@ static wg_status read_rows(const loader *o, const wg_safetensor *t, size_t k, ch
                                "%s: tensor '%s' holds NaN or infinity at row %zu, column %zu: the file is damaged or its "
                                "training diverged",
                                wg_head_file_path(o->f), t->name, r, i);
+        if (made) wg_row_from_f32(type, row, made + r * wg_type_size(wg_type_get(type), k), k);
     }
     return WG_OK;
 }
@@ -242,9 +245,16 @@ static wg_status vector(const loader *o, const char *name, wg_buf *to)
     const size_t n = (size_t)t->dim[0];
     char *copy = wg_alloc(t->bytes, 1);
     *to = d->class->alloc(d, n);
-    const wg_status s = copy && *to ? read_rows(o, t, n, copy, *to) : wg_nomem(o->err, t->bytes, t->name);
+    const wg_status s = copy && *to ? read_rows(o, t, n, copy, *to, 0, NULL) : wg_nomem(o->err, t->bytes, t->name);
     wg_free(copy);
     return s;
+}
+
+/* The type in which a matrix is kept. */
+static int type_of(const loader *o, const wg_safetensor *t)
+{
+    const bool converted = o->type >= 0 && t->dim[1] % wg_type_get(o->type)->block == 0;
+    return converted ? o->type : t->type;
 }
 
 static wg_status matrix(const loader *o, const char *name, wg_matrix *to)
@@ -252,14 +262,17 @@ static wg_status matrix(const loader *o, const char *name, wg_matrix *to)
     wg_device *d = &o->h->device;
     const wg_safetensor *t = wg_head_file_find(o->f, name);
     if (!t) return WG_OK;
-    const int n = (int)t->dim[0], k = (int)t->dim[1];
-    char *copy = wg_alloc(t->bytes, 1);
+    const int n = (int)t->dim[0], k = (int)t->dim[1], type = type_of(o, t);
+    char *copy = wg_alloc(t->bytes, 1), *made = NULL;
     float *row = wg_alloc((size_t)k, sizeof *row);
-    wg_status s = copy && row ? read_rows(o, t, (size_t)k, copy, row) : wg_nomem(o->err, t->bytes, t->name);
-    if (s == WG_OK) s = d->class->matrix(d, t->type, n, k, copy, to, o->err);
-    const size_t act = s == WG_OK ? d->class->act_bytes(d, t->type, o->h->rows, k) : 0;
+    if (type != t->type) made = wg_alloc((size_t)n, wg_type_size(wg_type_get(type), (size_t)k));
+    const bool fits = copy && row && (made || type == t->type);
+    wg_status s = fits ? read_rows(o, t, (size_t)k, copy, row, type, made) : wg_nomem(o->err, t->bytes, t->name);
+    if (s == WG_OK) s = d->class->matrix(d, type, n, k, made ? made : copy, to, o->err);
+    const size_t act = s == WG_OK ? d->class->act_bytes(d, type, o->h->rows, k) : 0;
     o->h->act_bytes = act > o->h->act_bytes ? act : o->h->act_bytes;
     wg_free(copy);
+    wg_free(made);
     wg_free(row);
     return s;
 }
@@ -443,13 +456,13 @@ static wg_status open_into(wg_head *h, const loader *o, const wg_env *env, wg_er
     return wg_lm_attach(&h->lm, env->kv, err);
 }
 
-wg_status wg_head_open(wg_head **out, const wg_head_file *f, const wg_env *env, int kv_type, wg_error *err)
+wg_status wg_head_open(wg_head **out, const wg_head_file *f, const wg_env *env, int kv_type, int type, wg_error *err)
 {
     wg_head *h = wg_calloc(1, sizeof *h);
     if (!h) return wg_nomem(err, sizeof *h, "a head");
     h->spec = *wg_head_file_spec(f);
     h->kv_type = kv_type;
-    const wg_status s = open_into(h, &(loader){ h, f, err }, env, err);
+    const wg_status s = open_into(h, &(loader){ h, f, type, err }, env, err);
     if (s) wg_head_close(h);
     else *out = h;
     return s;

@@ -21,8 +21,9 @@
 typedef struct wg_head wg_head;
 
 /* Loads the head for the target of env, whose embedding it borrows where it has none of its own, and attaches it to env->kv.
- * EMODEL, EVOCAB: it belongs to another target. EUNSUPPORTED: the target's embedding is out of reach. ENOMEM. */
-wg_status wg_head_open(wg_head **out, const wg_head_file *f, const wg_env *env, int kv_type, wg_error *err);
+ * type: that matrices are converted to, where their rows are whole blocks of it; -1: none. EMODEL, EVOCAB: it belongs to
+ * another target. EUNSUPPORTED: the target's embedding is out of reach. ENOMEM. */
+wg_status wg_head_open(wg_head **out, const wg_head_file *f, const wg_env *env, int kv_type, int type, wg_error *err);
 void wg_head_close(wg_head *h); /* NULL is fine */
 
 wg_lm *wg_head_lm(wg_head *h);                   /* owned by the head */

@@ -32,6 +32,9 @@ static wg_stages *stages_of(const wg_device *d) { return (wg_stages *)(uintptr_t
     X(scale, EMBED, (wg_device * d, float *x, float by, int n, int rows), (d, x, by, n, rows))                                 \
     X(positions, EMBED, (wg_device * d, const float *table, const wg_row *row, int rows, float *x, int dim),                   \
       (d, table, row, rows, x, dim))                                                                                           \
+    X(scale_positions, ROPE_STORE, (wg_device * d, const float *table, const wg_row *row, int rows, float *x, int n),          \
+      (d, table, row, rows, x, n))                                                                                             \
+    X(relu2, SWIGLU, (wg_device * d, float *x, int n, int rows), (d, x, n, rows))                                              \
     X(gelu, SWIGLU, (wg_device * d, float *x, int n, int rows), (d, x, n, rows))                                               \
     X(gelu_erf, SWIGLU, (wg_device * d, float *x, int n, int rows), (d, x, n, rows))                                           \
     X(clamp, ADD, (wg_device * d, float *x, float limit, int n, int rows), (d, x, limit, n, rows))                             \

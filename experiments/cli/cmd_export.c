@@ -19,7 +19,6 @@
 #include "core/base/json_number.h"
 #include "experiments/cli/cli.h"
 #include "experiments/cli/model_facts.h"
-#include "experiments/record/training_record.h"
 #include "experiments/report/model_card.h"
 #include "experiments/run/checkpoint_model.h"
 
@@ -114,14 +113,14 @@ static wg_status describe_source(job *j, wg_error *err)
 {
     char hex[WG_SHA256_HEX], weights[PATH];
     struct stat st;
-    json_t *measured = NULL, *training = wg_training_record(j->model);
+    json_t *measured = NULL;
     snprintf(weights, sizeof weights, "%s%s", j->model,
              stat(j->model, &st) == 0 && S_ISDIR(st.st_mode) ? "/model.safetensors" : "");
     const bool hashed = wg_sha256_file(weights, hex, NULL) == WG_OK; /* false for a folder with shards */
-    j->card = json_pack("{s:s, s:o, s:o, s:b, s:s?, s:o, s:s?, s:[], s:[], s:[], s:o}", "name", j->name, "folder",
+    j->card = json_pack("{s:s, s:o, s:o, s:b, s:s?, s:o, s:s?, s:[], s:[], s:[]}", "name", j->name, "folder",
                         wg_json_text(j->to), "source", wg_json_text(j->model), "hf", j->hf, "gguf", j->gguf ? j->file : NULL,
                         "type", j->type_name ? wg_json_text(j->type_name) : json_null(), "source_sha256", hashed ? hex : NULL,
-                        "targets", "files", "check", "training", training ? training : json_null());
+                        "targets", "files", "check");
     if (!j->card) return wg_nomem(err, 1, "a model card");
     for (int i = 0; i < j->targets.n; i++) WG_TRY(check_target(j, j->targets.item[i], err));
     if (j->measured) WG_TRY(wg_measured_draft_read(&measured, j->measured, j->model, err));

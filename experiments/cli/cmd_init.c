@@ -140,13 +140,8 @@ static void put_experiment(FILE *f, const char *name, const char *target, const 
 /* Writes a file with this text, which must not exist. */
 static wg_status save_new(const char *path, const char *text, wg_error *err)
 {
-    wg_save *save = NULL;
     if (access(path, F_OK) == 0) return wg_fail(err, WG_EINVAL, "%s is there already; name another file, or remove it", path);
-    WG_TRY(wg_save_open(&save, path, err));
-    const wg_status s = wg_save_write(save, text, strlen(text), err);
-    if (!s) return wg_save_commit(save, err);
-    wg_save_abort(save);
-    return s;
+    return wg_save_all(path, text, strlen(text), err);
 }
 
 /* Writes the built-in prompts beside FILE.json, as FILE-prompts.jsonl. */

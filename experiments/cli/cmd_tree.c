@@ -9,7 +9,7 @@
 #include "experiments/report/tree_draw.h"
 
 typedef struct tree {
-    const char *tree, *accept, *svg;
+    const char *tree, *accept;
     long length, budget;
     bool json;
 } tree;
@@ -52,15 +52,12 @@ static wg_status show(const tree *g, const char *kind, wg_error *err)
         printf("%d draft tokens in %d draft passes; with acceptances %s a step yields %.4f tokens\n", s.n - 1, s.levels,
                g->accept, expected);
     }
-    if (!*g->svg) return WG_OK;
-    char title[256];
-    snprintf(title, sizeof title, "%s: %d draft tokens, %.3f tokens a step at %s", kind, s.n - 1, expected, g->accept);
-    return wg_tree_draw_svg(g->svg, &s, value, title, err);
+    return WG_OK;
 }
 
 int wg_cmd_tree(int argc, char **argv)
 {
-    tree g = { .tree = "3-2-1", .accept = "0.6/0.15/0.06/0.03", .svg = "", .length = 4, .budget = WG_TREE_MAX > 24 ? 24 : 7 };
+    tree g = { .tree = "3-2-1", .accept = "0.6/0.15/0.06/0.03", .length = 4, .budget = WG_TREE_MAX > 24 ? 24 : 7 };
     const char *kind = "chain";
     const wg_flag flags[] = {
         { "tree", 't', WG_FLAG_STRING, &g.tree, "3-2-1|FILE",
@@ -70,7 +67,6 @@ int wg_cmd_tree(int argc, char **argv)
         { "budget", 'b', WG_FLAG_INT, &g.budget, "N", "number of draft tokens of a sequoia tree", 1, WG_TREE_MAX - 1 },
         { "accept", 'a', WG_FLAG_STRING, &g.accept, "P/P/...", "probability that the 1st, 2nd, ... child of a node is accepted",
           0, 0 },
-        { "svg", 0, WG_FLAG_STRING, &g.svg, "FILE", "draw the tree to FILE, as SVG", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &g.json, NULL, "print parents and values as one JSON object", 0, 0 },
         { 0 },
     };

@@ -69,7 +69,7 @@ const wg_command wg_commands[] = {
     { "prove", "prove [--rule R|all] [--vocab V] [--depth D] [--cases N] | --drafter FILE [--rule R]",
       "Enumerates a rule's production code, or a drafter's, and compares its exact output law with the target's.", wg_cmd_prove,
       NULL },
-    { "tree", "tree [chain|kary|file|sequoia] [--tree T] [--accept 0.6/0.15] [--budget N] [--svg FILE]",
+    { "tree", "tree [chain|kary|file|sequoia] [--tree T] [--accept 0.6/0.15] [--budget N]",
       "The shape of a draft tree: drawn, with the tokens it is to yield.", wg_cmd_tree, shapes },
     { "skip-search", "skip-search MODEL --prompts FILE [--skip N] [--length N] [--time] [--out FILE]",
       "Finds layers that a draft can do without (drafter layer_skip), on given prompts.", wg_cmd_skip_search, NULL },

@@ -230,59 +230,28 @@ static json_t *resolved_value(const wg_grid *g, const wg_config *o, int axis, in
     return wg_path_get(o->cell[g->first + k * stride].config, g->axis[axis].path);
 }
 
-static bool same_member(const json_t *a, const json_t *b, const char *key)
-{
-    const json_t *x = json_object_get(a, key), *y = json_object_get(b, key);
-    return x && y ? json_equal(x, y) : !x && !y;
-}
-
-/* Whether this member distinguishes a section from the other values of this axis: its kind does, and so does a member that
- * differs among sections of that kind. */
-static bool tells_from(const wg_grid *g, const wg_config *o, int axis, const json_t *section, const char *key)
-{
-    const wg_setup_section *s = wg_setup_sections;
-    while (strcmp(s->name, g->axis[axis].path) != 0) s++;
-    const bool name = s->selector && !strcmp(key, s->selector);
-    for (int k = 0; k < (int)json_array_size(g->axis[axis].list); k++) {
-        const json_t *other = resolved_value(g, o, axis, k);
-        const bool comparable = name || !s->selector || same_member(section, other, s->selector);
-        if (comparable && !same_member(section, other, key)) return true;
-    }
-    return false;
-}
-
-/* Whether it distinguishes the section from those of the same path in any grid. */
-static bool tells(const cell_checker *k, const wg_config *o, const char *path, const json_t *section, const char *key)
-{
-    for (const wg_grid *g = k->grid; g < k->grid + k->n_grids; g++)
-        for (int i = 0; i < g->n_axes; i++)
-            if (!strcmp(g->axis[i].path, path) && tells_from(g, o, i, section, key)) return true;
-    return false;
-}
-
 /* Whether a path is a label, which does not identify a cell. */
 static bool is_label(const char *path) { return !strcmp(path, "draft.label"); }
 
 /* The members of the swept keys: an option unchanged, a section reduced to its distinguishing members. */
-static json_t *swept_json(const cell_checker *k, const wg_config *o, int index)
+static json_t *swept_json(const cell_checker *k, const wg_config *o, const json_t *tells, int index)
 {
     json_t *out = json_object();
     int at[WG_AXES];
     const wg_grid *g = place_of(k, index, at);
     for (int i = 0; i < g->n_axes; i++) {
-        json_t *now = wg_path_get(o->cell[index].config, g->axis[i].path);
-        if (is_label(g->axis[i].path)) continue;
+        const char *axis = g->axis[i].path, *key;
+        json_t *now = wg_path_get(o->cell[index].config, axis), *v;
+        if (is_label(axis)) continue;
         if (!json_is_object(now)) {
-            json_object_set(out, g->axis[i].path, now);
+            json_object_set(out, axis, now);
             continue;
         }
-        const json_t *section = resolved_value(g, o, i, at[i]);
-        const char *key;
-        json_t *v;
         json_object_foreach(now, key, v) {
             char path[600];
-            snprintf(path, sizeof path, "%s.%s", g->axis[i].path, key);
-            if (!is_label(path) && tells(k, o, g->axis[i].path, section, key)) json_object_set(out, path, v);
+            snprintf(path, sizeof path, "%s.%s", axis, key);
+            if (!is_label(path) && wg_sweep_tells_member(json_array_get(tells, (size_t)(g - k->grid)), axis, now, key))
+                json_object_set(out, path, v);
         }
     }
     return out;
@@ -421,27 +390,21 @@ static void open_cell(cell_checker *k, const json_t *root, wg_config *owner, int
 /* Cells that differ in draft and verify only get the same group number. */
 static wg_status number_groups(wg_config *o, wg_error *err)
 {
-    char **key = wg_calloc((size_t)o->n, sizeof *key);
-    wg_status s = key ? WG_OK : wg_nomem(err, (size_t)o->n * sizeof *key, "groups");
-    for (int i = 0; i < o->n && s == WG_OK; i++) {
+    json_t *number = json_object(); /* by the text of the other options */
+    bool ok = number;
+    for (int i = 0; i < o->n && ok; i++) {
         json_t *rest = json_copy(o->cell[i].config);
         json_object_del(rest, "draft");
         json_object_del(rest, "verify");
         char *text = wg_json_canonical(rest, false);
         json_decref(rest);
-        if (!text) {
-            s = wg_nomem(err, 1, "groups");
-            break;
-        }
-        int g = 0;
-        while (g < o->groups && strcmp(key[g], text) != 0) g++;
-        o->cell[i].group = g;
-        if (g < o->groups) wg_free(text);
-        else key[o->groups++] = text;
+        const json_t *known = text ? json_object_get(number, text) : NULL;
+        o->cell[i].group = known ? (int)json_integer_value(known) : o->groups++;
+        ok = text && (known || json_object_set_new(number, text, json_integer(o->cell[i].group)) == 0);
+        wg_free(text);
     }
-    for (int g = 0; g < o->groups && key; g++) wg_free(key[g]);
-    wg_free(key);
-    return s;
+    json_decref(number);
+    return ok ? WG_OK : wg_nomem(err, (size_t)o->n, "groups");
 }
 
 static json_t *resolved_grid(const wg_grid *g, const wg_config *o)
@@ -466,13 +429,16 @@ static json_t *resolved_sweep(const cell_checker *k, const wg_config *o, bool li
 
 static wg_status finish(cell_checker *k, wg_config *o, wg_setup *base, const json_t *root, wg_error *err)
 {
-    for (int i = 0; i < o->n; i++)
-        if (!(o->cell[i].swept = swept_json(k, o, i))) return wg_nomem(err, 1, "cells");
     WG_TRY(number_groups(o, err));
     o->top = base->top;
     o->resolved = setup_json(base, root);
     const bool list = json_is_array(json_object_get(root, "sweep"));
     if (list || k->grid->n_axes) json_object_set_new(o->resolved, "sweep", resolved_sweep(k, o, list));
+    json_t *tells = wg_sweep_tells(o->resolved);
+    bool ok = tells;
+    for (int i = 0; i < o->n && ok; i++) ok = (o->cell[i].swept = swept_json(k, o, tells, i));
+    json_decref(tells);
+    if (!ok) return wg_nomem(err, 1, "cells");
     char *text = wg_json_canonical(o->resolved, false);
     if (!text) return wg_nomem(err, 1, "the resolved config");
     wg_sha256(text, strlen(text), o->sha256);

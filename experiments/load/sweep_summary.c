@@ -8,7 +8,7 @@
 #include "core/base/json_number.h"
 #include "experiments/base/stats.h"
 #include "experiments/load/load_sweep.h"
-#include "experiments/report/line_chart.h"
+#include "experiments/report/charts.h"
 #include "experiments/report/report_page.h"
 
 static const char *const numbers[] = {

@@ -8,7 +8,7 @@
 #include "core/base/mem.h"
 #include "experiments/analysis/compare.h"
 #include "core/base/json_number.h"
-#include "experiments/report/forest_plot.h"
+#include "experiments/report/charts.h"
 
 enum { DRAWN = 60 }; /* pairs that have a drawing and details on the page */
 

@@ -79,6 +79,11 @@ static void runs(const printer *p, const json_t *o)
         fputs(json_is_true(json_object_get(r, "complete")) ? "\n" : " (INCOMPLETE: only what had finished is compared)\n",
               p->f);
     }
+    json_array_foreach(json_object_get(o, "cells"), i, r)
+        if (wg_json_real(r, "only_a") > 0 || wg_json_real(r, "only_b") > 0)
+            fprintf(p->f, "%sA and %c have %d cells in common; %d are only in A, %d only in %c, and are not compared\n",
+                    p->md ? "* " : "  ", letter(r), (int)wg_json_real(r, "common"), (int)wg_json_real(r, "only_a"),
+                    (int)wg_json_real(r, "only_b"), letter(r));
     json_array_foreach(json_object_get(o, "prompts"), i, r)
         if (wg_json_real(r, "only_a") > 0 || wg_json_real(r, "only_b") > 0)
             fprintf(p->f, "%sA and %c share %d prompts; %d are only in A, %d only in %c, and do not count\n",

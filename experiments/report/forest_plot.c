@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Rows are placed in pixels: names have a line of their own, so that they may be as long as the drawing is wide. */
-#include "experiments/report/forest_plot.h"
+#include "experiments/report/charts.h"
 
 #include <math.h>
 

@@ -41,7 +41,8 @@ wg_tally wg_report_tally(const json_t *cells)
     return t;
 }
 
-json_t *wg_report_string(char *text)
+/* A text as a string of JSON; frees it. */
+static json_t *string_of(char *text)
 {
     json_t *s = wg_json_text(text);
     free(text);
@@ -128,7 +129,7 @@ static json_t *notes(const json_t *cells)
     wg_table_intervals(f, cells, "", "\n");
     wg_table_disturbed(f, cells);
     fclose(f);
-    return wg_report_string(text);
+    return string_of(text);
 }
 
 static json_t *answer(const wg_run_reader *run, const json_t *cells)
@@ -139,7 +140,7 @@ static json_t *answer(const wg_run_reader *run, const json_t *cells)
     if (!f) return NULL;
     wg_report_answer(f, run, cells);
     fclose(f);
-    return wg_report_string(text);
+    return string_of(text);
 }
 
 static json_t *names(const wg_run_reader *run, const json_t *cells)

@@ -24,10 +24,8 @@ static const struct {
     { "drafters", wg_report_plot_drafters },
     { "temperatures", wg_report_plot_temperatures },
     { "batches", wg_report_plot_batches },
-    { "isolines", wg_report_plot_isolines },
     { "ttft", wg_report_plot_ttft },
     { "tpot", wg_report_plot_tpot },
-    { "losses", wg_report_plot_losses },
 };
 enum { FIGURES = sizeof figure / sizeof *figure, NAME_MOST = 40 };
 
@@ -46,16 +44,13 @@ json_t *wg_report_drawings(const wg_run_reader *run, const json_t *cells)
 
 static wg_status save(const char *folder, const char *name, const char *text, size_t n, wg_error *err)
 {
-    wg_save *to = NULL;
     const size_t size = strlen(folder) + NAME_MOST + 2;
     char *path = wg_alloc(size, 1);
     if (!path) return wg_nomem(err, size, "a path");
     snprintf(path, size, "%s/%s", folder, name);
-    wg_status s = wg_save_open(&to, path, err);
+    const wg_status s = wg_save_all(path, text, n, err);
     wg_free(path);
-    if (s == WG_OK) s = wg_save_write(to, text, n, err);
-    if (s != WG_OK) return wg_save_abort(to), s;
-    return wg_save_commit(to, err);
+    return s;
 }
 
 /* Writes a LaTeX figure; caption ends with a line end. */

@@ -5,7 +5,7 @@
 
 #include "core/base/mem.h"
 #include "core/base/json_number.h"
-#include "experiments/report/line_chart.h"
+#include "experiments/report/charts.h"
 #include "experiments/report/report_parts.h"
 
 enum { CURVES = 4, MARKS = 20 }; /* most cells, each with its baseline or without; marks of a curve */

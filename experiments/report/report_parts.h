@@ -3,7 +3,7 @@
 #ifndef WG_EXPERIMENTS_REPORT_REPORT_PARTS_H
 #define WG_EXPERIMENTS_REPORT_REPORT_PARTS_H
 
-#include "experiments/report/forest_plot.h"
+#include "experiments/report/charts.h"
 #include "experiments/report/plot.h"
 #include "experiments/report/report.h"
 
@@ -18,9 +18,6 @@ wg_tally wg_report_tally(const json_t *cells);
 
 /* The answer in sentences, as Markdown, with a line end. */
 void wg_report_answer(FILE *f, const wg_run_reader *run, const json_t *cells);
-
-/* A text as a JSON string; frees the text. */
-json_t *wg_report_string(char *text);
 
 /* All drawings of a page, with their names (report_files.c). */
 json_t *wg_report_drawings(const wg_run_reader *run, const json_t *cells);
@@ -40,10 +37,12 @@ void wg_report_plot_positions(const wg_plot_out *to, const wg_run_reader *run, c
 void wg_report_plot_drafters(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells); /* and categories */
 void wg_report_plot_temperatures(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
 void wg_report_plot_batches(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
-void wg_report_plot_isolines(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
-void wg_report_plot_losses(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
 void wg_report_plot_ttft(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
 void wg_report_plot_tpot(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
+
+/* Draws the chosen cells, each with all its prompts and then each category alone. */
+void wg_report_by_category(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells, const size_t *chosen, int n,
+                           const char *title, const char *caption);
 
 /* For drawings. wg_report_estimate: a number with its interval. wg_report_numbered: "12 length=4, rule=match", the number of
  * the cell in `wager compare` and its name (wg_free). wg_report_fastest: the indices of at most `most` cells, fastest first,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Points of the front are large and have their intervals and numbers. */
-#include "experiments/report/scatter_plot.h"
+#include "experiments/report/charts.h"
 
 #include <math.h>
 
@@ -20,15 +20,12 @@ static void points(FILE *s, const wg_scatter_plot *o, bool front)
     fputs("EOD\n", s);
 }
 
-/* Numbers of the front. Beside the line y = x each stands on its point's side. */
+/* Writes the numbers of the front's points beside them. */
 static void numbers(FILE *s, const wg_scatter_plot *o)
 {
     for (int i = 0; i < o->n; i++) {
         const wg_scatter_point *p = &o->point[i];
-        const char *side = o->slopes && p->y.v > p->x ? "right offset character -0.7, 0.5"
-                           : o->slopes                ? "left offset character 0.7, -0.5"
-                                                      : "left offset character 0.7, 0.5";
-        if (p->front) fprintf(s, "set label '%d' at %.6g, %.6g %s\n", p->number, p->x, p->y.v, side);
+        if (p->front) fprintf(s, "set label '%d' at %.6g, %.6g left offset character 0.7, 0.5\n", p->number, p->x, p->y.v);
     }
 }
 
@@ -48,23 +45,14 @@ static int draw(FILE *s, int width, const void *arg)
     points(s, o, true);
     points(s, o, false);
     numbers(s, o);
-    if (o->slopes) left = 0, right *= 1.15;
-    else right += 0.08 * (right - left), left -= 0.08 * (right - left);
+    right += 0.08 * (right - left);
+    left -= 0.08 * (right - left);
     fprintf(s, "set grid\nset xlabel '%s'\nset ylabel '%s'\nset xrange [%.6g:%.6g]\nset yrange [0:%.6g]\nset rmargin 6\n", o->x,
             o->y, left, right, 1.08 * top);
-    if (o->slopes) fputs("set tmargin 2\n", s);
-    for (int i = 0; i < o->slopes; i++) { /* its name right of the drawing, or above it */
-        const double end = fmin(right, 1.08 * top / o->slope[i]);
-        fprintf(s, "set label '%gx' at %.6g, %.6g %s\n", o->slope[i], end, end * o->slope[i],
-                end < right ? "center offset character 0, 0.8" : "left offset character 0.5, 0");
-    }
     const char *first = wg_plot_colour(0), *grey = wg_plot_colour(4);
     fputs("plot ", s);
-    for (int i = 0; i < o->slopes; i++)
-        fprintf(s, "%g*x with lines dt %d lw 1 lc rgb '%s', ", o->slope[i], o->slope[i] == 1 ? 2 : 1,
-                o->slope[i] == 1 ? wg_plot_colour(7) : grey);
     if (front < o->n) fprintf(s, "$rest using 1:2:5 with labels hypertext point pt 6 ps 0.6 lc rgb '%s', ", grey);
-    if (o->join) fprintf(s, "$front using 1:2 with lines lw 1.5 lc rgb '%s', ", first);
+    fprintf(s, "$front using 1:2 with lines lw 1.5 lc rgb '%s', ", first);
     fprintf(s,
             "$front using 1:2:3:4 with yerrorbars pt -1 lw 1 lc rgb '%s', $front using 1:2:5 with labels hypertext point pt 7 "
             "ps 0.8 lc rgb '%s'\n",

@@ -11,6 +11,7 @@
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/base/number.h"
+#include "experiments/base/once.h"
 
 enum { SWEPT_MOST = 19, WIDTH = 2 * WG_COLUMN_TEXT };
 
@@ -104,39 +105,44 @@ static bool labelled(const json_t *cells)
     return any;
 }
 
-/* Whether all cells with one label have one value of this key, so that the label implies it. */
-static bool told(const json_t *cells, const char *key)
+/* Whether cells have one value of this key: all cells, or with `by_label` those of one label, which then says it. */
+static bool told(const json_t *cells, const char *key, bool by_label)
 {
-    for (size_t i = 0; i < json_array_size(cells); i++)
-        for (size_t k = 0; k < i; k++) {
-            const json_t *a = json_array_get(cells, i), *b = json_array_get(cells, k);
-            const char *x = text_of(a, "label"), *y = text_of(b, "label");
-            const json_t *u = json_object_get(json_object_get(a, "cell"), key),
-                         *v = json_object_get(json_object_get(b, "cell"), key);
-            if ((x && y ? !strcmp(x, y) : x == y) && (u && v ? !json_equal(u, v) : u != v)) return false;
-        }
-    return true;
+    json_t *first = json_object(), *cell; /* by label, the first such cell */
+    size_t i;
+    bool same = true;
+    json_array_foreach(cells, i, cell) {
+        const char *label = by_label ? text_of(cell, "label") : NULL;
+        const json_t *like = json_object_get(first, label ? label : ""),
+                     *v = json_object_get(json_object_get(cell, "cell"), key),
+                     *u = json_object_get(json_object_get(like, "cell"), key);
+        if (!like) json_object_set(first, label ? label : "", cell);
+        else same = same && (u && v ? json_equal(u, v) : u == v);
+    }
+    json_decref(first);
+    return same;
 }
 
-/* Adds the swept keys of all cells that have no column of their own. names: what the first column has; with LABELS and
- * FOLDED it already shows the keys of the draft. */
+/* Adds the keys of all "cell" objects that differ between cells and have no column of their own. names: those of the draft may
+ * stand in the first column, or be told by the labels there. */
 typedef enum names { DRAFTERS, LABELS, FOLDED } names;
 static void add_swept(grid *g, const json_t *cells, names by)
 {
-    const int first = g->n;
+    json_t *seen = json_object(), *v;
     for (size_t i = 0; i < json_array_size(cells); i++) {
         const char *key;
-        json_t *v;
         json_object_foreach(json_object_get(json_array_get(cells, i), "cell"), key, v) {
+            if (!wg_once(seen, key)) continue;
             bool known = !strcmp(key, "draft.kind") || !strcmp(key, "draft.of") || !strcmp(key, "verify.rule") ||
                          !strcmp(key, "sampling.temperature"); /* the drafter's title has `of` */
-            for (int k = first; k < g->n; k++) known = known || !strcmp(g->of[k].swept, key);
-            if (!known && of_draft(key)) known = by == FOLDED || (by == LABELS && told(cells, key));
+            known = known || (json_array_size(cells) > 1 && told(cells, key, false));
+            if (!known && of_draft(key)) known = by == FOLDED || (by == LABELS && told(cells, key, true));
             if (known || g->n == SWEPT_MOST) continue;
             const char *dot = strrchr(key, '.');
             g->of[g->n++] = (drawn){ .swept = key, .head = dot ? dot + 1 : key, .left = json_is_string(v) };
         }
     }
+    json_decref(seen);
 }
 
 static void add(grid *g, const wg_column *c, bool brief)
@@ -194,30 +200,33 @@ static void withdrawn(FILE *f, const json_t *cells)
     }
 }
 
-static const json_t *overlap(const json_t *cells, size_t i) { return json_object_get(json_array_get(cells, i), "overlap"); }
-
-/* Whether both cells run one drafter with the same options. */
-static bool same_draft(const json_t *a, const json_t *b)
+/* The drafter of a cell and its swept options as a text (wg_free). */
+static char *draft_text(const json_t *cell)
 {
-    const json_t *x = json_object_get(a, "cell"), *y = json_object_get(b, "cell");
     const char *key;
-    json_t *v;
-    json_object_foreach((json_t *)(uintptr_t)x, key, v)
-        if (!strncmp(key, "draft", 5) && !json_equal(v, json_object_get(y, key))) return false;
-    return json_object_size(x) == json_object_size(y) && !strcmp(text_of(a, "drafter"), text_of(b, "drafter"));
+    json_t *v, *draft = json_object();
+    json_object_set(draft, "", json_object_get(cell, "drafter"));
+    json_object_foreach(json_object_get(cell, "cell"), key, v)
+        if (of_draft(key)) json_object_set(draft, key, v);
+    char *text = wg_json_canonical(draft, false);
+    json_decref(draft);
+    return text;
 }
 
 void wg_table_overlap(FILE *f, const json_t *cells, const char *before, const char *after)
 {
+    json_t *seen = json_object();
     for (size_t i = 0; i < json_array_size(cells); i++) {
-        const json_t *o = overlap(cells, i);
-        size_t first = 0; /* a line for each drafter, with the share of its first cell: shares of other cells differ little */
-        while (first < i && !same_draft(json_array_get(cells, first), json_array_get(cells, i))) first++;
-        if (!o || first < i) continue;
+        const json_t *o = json_object_get(json_array_get(cells, i), "overlap");
+        char *draft = o ? draft_text(json_array_get(cells, i)) : NULL;
+        const bool first = draft && wg_once(seen, draft); /* one line per drafter: the texts of its other cells differ little */
+        wg_free(draft);
+        if (!first) continue;
         fprintf(f, "%s%s: the draft model has %.0f of the target's %.0f tokens (%.1f %%), which are %.1f %% of the text%s\n",
                 before, text_of(json_array_get(cells, i), "drafter"), wg_json_real(o, "shared"), wg_json_real(o, "vocabulary"),
                 100 * wg_json_real(o, "share"), 100 * wg_json_real(o, "text_share"), after);
     }
+    json_decref(seen);
 }
 
 void wg_table_draft_contexts(FILE *f, const json_t *cells, const char *before, const char *after)
@@ -360,19 +369,34 @@ static void put_row(FILE *f, const grid *g, const json_t *cell, int first, int e
     }
 }
 
+typedef struct line {
+    const json_t *cell;
+    json_int_t group;
+    size_t at;
+} line;
+
+static int by_group(const void *a, const void *b)
+{
+    const line *x = a, *y = b;
+    return x->group != y->group ? (x->group > y->group) - (x->group < y->group) : (x->at > y->at) - (x->at < y->at);
+}
+
+/* The rows of cells; those of one baseline together. */
 static void put_block(FILE *f, const grid *g, const json_t *cells, int first, int end)
 {
+    const size_t n = json_array_size(cells);
+    line *all = wg_alloc(n + 1, sizeof *all);
     put_row(f, g, NULL, first, end);
-    const int all = (int)json_array_size(cells);
-    for (int group = 0, rows = 0; rows < all && group < all; group++) { /* cells that share a baseline stand together */
-        if (group) fputc('\n', f);
-        for (size_t i = 0; i < json_array_size(cells); i++) {
-            const json_t *cell = json_array_get(cells, i);
-            if (json_integer_value(json_object_get(cell, "group")) != group) continue;
-            rows++;
-            put_row(f, g, cell, first, end);
-        }
+    for (size_t i = 0; all && i < n; i++) {
+        const json_t *cell = json_array_get(cells, i);
+        all[i] = (line){ cell, json_integer_value(json_object_get(cell, "group")), i };
     }
+    if (all) qsort(all, n, sizeof *all, by_group);
+    for (size_t i = 0; all && i < n; i++) {
+        if (i && all[i].group != all[i - 1].group) fputc('\n', f);
+        put_row(f, g, all[i].cell, first, end);
+    }
+    wg_free(all);
 }
 
 /* Prints the table in blocks of as many columns as fit the width, each with the columns that identify a cell. */
@@ -493,12 +517,15 @@ void wg_table_put_latex(FILE *f, const char *s)
                    { '<', "\\textless{}" },       { '>', "\\textgreater{}" },    { '|', "\\textbar{}" },
                    { '"', "\\textquotedbl{}" } };
     enum { ESCAPES = sizeof escape / sizeof *escape };
+    bool code = false;
     if (*s == '[') fputs("{[}", f), s++;
     if (*s == '-' && s[1] >= '0' && s[1] <= '9') fputs("$-$", f), s++;
     for (; *s; s++) {
         int k = 0;
         while (k < ESCAPES && escape[k].c != *s) k++;
-        if (k < ESCAPES) fputs(escape[k].as, f);
+        if (*s == '`') { /* Markdown's mark of a name */
+            if (code || strchr(s + 1, '`')) fputs(code ? "}" : "\\texttt{", f), code = !code;
+        } else if (k < ESCAPES) fputs(escape[k].as, f);
         else if (strchr("&%$#_{}", *s)) fprintf(f, "\\%c", *s);
         else fputc((unsigned char)*s < 32 ? ' ' : *s, f);
     }

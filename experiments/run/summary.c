@@ -266,27 +266,30 @@ static void add_disturbance(json_t *v, const wg_result *r)
  * and its own speed relative to it. */
 static void add_best_fixed(const wg_config *config, json_t *cells)
 {
-    for (int i = 0; i < config->n; i++) {
-        const wg_cell *cell = &config->cell[i];
-        json_t *v = json_array_get(cells, (size_t)i);
-        int best = -1, others = 0;
-        double fastest = 1;
-        for (int k = 0; k < config->n && !strcmp(cell->setup.drafter->name, "auto"); k++) {
-            const wg_cell *other = &config->cell[k];
-            const double speedup = wg_json_measured(json_array_get(cells, (size_t)k), "speedup");
-            if (other->group != cell->group || other->setup.verifier != cell->setup.verifier ||
-                !strcmp(other->setup.drafter->name, "auto") || !strcmp(other->setup.drafter->name, "synthetic") ||
-                isnan(speedup))
-                continue;
-            others++;
-            if (speedup > fastest) fastest = speedup, best = k;
-        }
+    json_t *fastest = json_object(); /* by group and rule: {"cell": null where plain decoding is, "speedup"} */
+    char key[200];
+    for (int i = 0; i < 2 * config->n; i++) { /* the competitors, then the cells of `auto` */
+        const wg_cell *cell = &config->cell[i % config->n];
+        const char *drafter = cell->setup.drafter->name;
+        const bool is_auto = !strcmp(drafter, "auto");
+        json_t *v = json_array_get(cells, (size_t)(i % config->n));
         const double own = wg_json_measured(v, "speedup");
-        if (others && !isnan(own))
-            json_object_set_new(v, "best_fixed",
-                                json_pack("{s:o, s:f, s:f}", "cell", best < 0 ? json_null() : json_integer(best), "speedup",
-                                          fastest, "share", own / fastest));
+        snprintf(key, sizeof key, "%d %p", cell->group, (const void *)cell->setup.verifier);
+        json_t *of = json_object_get(fastest, key);
+        if (isnan(own) || is_auto != (i >= config->n) || !strcmp(drafter, "synthetic")) continue;
+        if (is_auto && of) {
+            const double best = wg_json_real(of, "speedup");
+            json_object_set_new(
+                v, "best_fixed",
+                json_pack("{s:O, s:f, s:f}", "cell", json_object_get(of, "cell"), "speedup", best, "share", own / best));
+        }
+        if (is_auto) continue;
+        if (!of) json_object_set_new(fastest, key, of = json_pack("{s:n, s:f}", "cell", "speedup", 1.0));
+        if (!(own > wg_json_real(of, "speedup"))) continue;
+        json_object_set_new(of, "cell", json_integer(i));
+        json_object_set_new(of, "speedup", json_real(own));
     }
+    json_decref(fastest);
 }
 
 static json_t *equals_baseline(const wg_cell *cell, const wg_result *r)

@@ -193,7 +193,8 @@ typedef struct wg_gpu_stream {
  *   tap          row i of y, whose rows lie `stride` floats apart, is row i of x (n)
  *   act_bytes is the room for prepared activations: wg_gpu_act_bytes below
  *   rmsnorm, layernorm  y may be x
- *   positions    x += the row of table of each row's position; gelu, gelu_erf, clamp: in place
+ *   positions    x += the row of table of each row's position; gelu, gelu_erf, relu2, clamp: in place
+ *   scale_positions  x *= the number of table for each row's position
  *   bias         every row of y += b
  *   route        as in kernels/op_list.h, n <= WG_MAX_EXPERTS; id, weight: (rows, k)
  *   add_expert   x += weight * y of the rows (n floats) that have this expert among their k
@@ -230,7 +231,9 @@ typedef struct wg_gpu_stream {
     X(layernorm, (wg_gpu * g, const float *x, const float *weight, const float *bias, int dim, float eps, float *y, int rows)) \
     X(gelu, (wg_gpu * g, float *x, int n, int rows))                                                                           \
     X(gelu_erf, (wg_gpu * g, float *x, int n, int rows))                                                                       \
+    X(relu2, (wg_gpu * g, float *x, int n, int rows))                                                                          \
     X(clamp, (wg_gpu * g, float *x, float limit, int n, int rows))                                                             \
+    X(scale_positions, (wg_gpu * g, const float *table, const wg_gpu_row *row, int dim, float *x, int rows))                   \
     X(positions, (wg_gpu * g, const float *table, const wg_gpu_row *row, int dim, float *x, int rows))                         \
     X(route, (wg_gpu * g, const float *x, int n, int k, int norm, int32_t *id, float *weight, int rows))                       \
     X(add_expert, (wg_gpu * g, float *x, const float *y, const wg_gpu_chosen *of, int expert, int n, int rows))                \

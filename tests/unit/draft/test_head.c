@@ -19,6 +19,7 @@
 enum { TEXT = 24, MOST = 32 };
 static const double allowed = 1e-4;
 static wg_error err;
+static int converted = -1; /* the type that heads are converted to */
 
 /* A fixture, its target, and both as folders. */
 typedef struct fixture {
@@ -146,7 +147,7 @@ static void all_rows(const fixture *f, int at_once, const wg_tree *nodes, float 
     const wg_env env = { .target = u.lm, .kv = u.kv };
     must(wg_head_file_open(&file, f->head.dir, &err), &err);
     must(wg_head_file_taps(file, u.lm->hidden.layers, tap, &err), &err);
-    must(wg_head_open(&h, file, &env, WG_F32, &err), &err);
+    must(wg_head_open(&h, file, &env, WG_F32, converted, &err), &err);
     wg_head_file_close(file);
     must(wg_kv_seq_open(u.kv, &u.seq, &err), &err);
     read_taps(&u, h, tap, f->of.token, TEXT - 1);
@@ -203,6 +204,27 @@ Test(head, layouts_agree)
         fixture_close(&f);
     }
     cr_assert(!memcmp(text[0], text[1], sizeof text[0]) && !memcmp(tree[0], tree[1], sizeof tree[0]));
+}
+
+/* Matrices in another type: the same head with its rounding. */
+Test(head, converted)
+{
+    static const struct {
+        int type;
+        double least, most;
+    } row[] = { { WG_Q8_0, 1e-4, 0.02 }, { WG_Q4_0, 0.02, 0.3 }, { WG_Q4_K, -1, 1e-9 } }; /* no row has blocks of 256 */
+    static float text[2][MOST * 60], tree[MOST * 60];
+    fixture f = fixture_open("eagle-3.1");
+    const wg_tree nodes = tree_of(&f);
+    all_rows(&f, MOST, &nodes, text[0], tree);
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        converted = row[i].type;
+        all_rows(&f, MOST, &nodes, text[1], tree);
+        const double error = off(text[1] + 9 * 60, text[0] + 9 * 60, 60);
+        cr_assert(error > row[i].least && error < row[i].most, "%s: %g", wg_type_name(row[i].type), error);
+    }
+    converted = -1;
+    fixture_close(&f);
 }
 
 /* ---- the whole engine */
@@ -319,7 +341,7 @@ static void check_tree(const char *name, const char *shape)
     fixture_close(&f);
 }
 
-Test(head, kary_trees_have_the_best_children) { check_tree("eagle-3.1", ",tree=2-2-1"); }
+Test(head, kary_trees_have_the_best_children) { check_tree("eagle-3.1", ",tree=2-1-1"); }
 Test(head, best_first_trees_have_the_best_children) { check_tree("qwen3-layers", ",grow=best_first,temperature=0.3,budget=7"); }
 
 /* The bytes of a slot in a space. */
@@ -410,7 +432,7 @@ static void refused(wg_lm *target, wg_status status, const char *says)
     must(wg_kv_open(&kv, 16, 4, 64, &err), &err);
     must(wg_head_file_open(&file, f.head.dir, &err), &err);
     const wg_env env = { .target = target, .kv = kv };
-    cr_assert(wg_head_open(&h, file, &env, WG_F32, &err) == status && strstr(err.text, says), "%s", err.text);
+    cr_assert(wg_head_open(&h, file, &env, WG_F32, -1, &err) == status && strstr(err.text, says), "%s", err.text);
     wg_head_file_close(file);
     wg_kv_close(kv);
     fixture_close(&f);

@@ -162,7 +162,6 @@ static void no_data_no_drawing(wg_run_reader *f)
     nothing(wg_report_plot_drafters, f);     /* one drafter */
     nothing(wg_report_plot_temperatures, f); /* one temperature */
     nothing(wg_report_plot_batches, f);
-    nothing(wg_report_plot_losses, f); /* no rows of p and q */
     f->n = 0;
     nothing(wg_report_plot_ttft, f);
     nothing(wg_report_plot_tpot, f);
@@ -206,9 +205,8 @@ static void front_of(const char *path, const char *rest, const char *best)
 
 static void no_text_on_the_lines(void)
 {
-    static const char *const path[] = { "figures/speedups.svg", "figures/predicted.svg", "figures/drafters.svg",
-                                        "figures/isolines.svg" };
-    for (int i = 0; i < 4; i++) {
+    static const char *const path[] = { "figures/speedups.svg", "figures/predicted.svg", "figures/drafters.svg" };
+    for (int i = 0; i < 3; i++) {
         char *svg = file_read(path[i], NULL);
         no_text_on_the_line(path[i], svg, i == 0 ? 2 : 1);
         free(svg);
@@ -217,15 +215,11 @@ static void no_text_on_the_lines(void)
 
 static void drawings_of_sweeps(const wg_run_reader *f)
 {
-    free(with_point("figures/drafters.svg", "3  length=3, rule=greedy, a&amp;b: speed-up 1.750 [1.500, 2.000]<"));
-    free(with_point("figures/drafters.svg", "3  length=3, rule=greedy, c: speed-up 2.750<"));
+    free(with_point("figures/drafters.svg", "3  length=3, rule=greedy, a&amp;b: 1.75x [1.50, 2.00]<"));
+    free(with_point("figures/drafters.svg", "3  length=3, rule=greedy, c: 2.75x<"));
     front_of("figures/temperatures.svg", ": speed-up 1.31 [1.11, 1.52] at temperature 0.5<",
              ": speed-up 2.31 [2.11, 2.52] at temperature 0.5<");
     front_of("figures/batches.svg", ": speed-up 3.31 [3.11, 3.52] at batch 1<", ": speed-up 4.31 [4.11, 4.52] at batch 1<");
-    free(with_point("figures/losses.svg",
-                    ">loss of the drafter, 0  length=2, rule=match: share of nodes 0.250 [0.200, 0.300]<"));
-    free(with_point("figures/losses.svg", ">loss of the rule, 3  length=3, rule=greedy: share of nodes 0.030<"));
-    free(with_point("figures/isolines.svg", ": tau 2.25 [2.00, 2.50] at cost of a round (plain pass: 1) 1.72<"));
     distribution_of_plain(f, "figures/ttft.svg", true);
     distribution_of_plain(f, "figures/tpot.svg", false);
 }
@@ -323,7 +317,6 @@ static const char *const drawn[] = { "Speed-up of each cell, measured and predic
                                      "Tau against draft length",
                                      "Acceptance by position in the draft",
                                      "Speed-up by category",
-                                     "Tau against the cost of a round",
                                      "Time to first token, by request",
                                      "Time per output token, by request" };
 
