@@ -421,6 +421,29 @@ Test(head, history_leaves_no_trace_in_chains) { check_history("plain", ""); }
 Test(head, history_leaves_no_trace_in_trees) { check_history("plain", ",tree=2-1-1"); }
 Test(head, history_leaves_no_trace_in_best_first) { check_history("plain", ",grow=best_first,budget=7"); }
 
+/* Features of rows that wait are not written into pages that another sequence has. */
+Test(head, pages_of_forks_are_left_alone)
+{
+    fixture f = fixture_open("plain");
+    wg_model *m = open_target(&f);
+    wg_engine *e = open_engine(&f, m, "");
+    wg_seq *s;
+    must(wg_seq_open(e, &s, 0, f.of.token, 9, 60, &err), &err);
+    for (int step = 0; step < 6; step++) {
+        wg_kv_seq *fork;
+        accepts = 2;
+        must(wg_engine_step(e, &s, 1, &err), &err);
+        must(wg_kv_fork(s->kv, &fork, &err), &err);
+        must(wg_engine_step(e, &s, 1, &err), &err);
+        must(wg_kv_check(wg_engine_kv(e), &err), &err);
+        wg_kv_seq_close(fork);
+    }
+    wg_seq_close(e, s);
+    wg_engine_close(e);
+    wg_model_close(m);
+    fixture_close(&f);
+}
+
 /* ---- what is refused */
 
 static void refused(wg_lm *target, wg_status status, const char *says)
