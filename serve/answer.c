@@ -3,7 +3,6 @@
 #include "serve/answer.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 const char *const wgs_finish_names[] = { NULL, "stop", "length", "abort", "error" };
 

@@ -3,7 +3,6 @@
 #ifndef WG_SERVE_OPTIONS_H
 #define WG_SERVE_OPTIONS_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 

@@ -10,11 +10,9 @@
  *   load     opening a model that is on the disk alone, beside reading its files once, and the memory it takes
  *   kernels  products, the preparing of inputs and attention, each alone, beside what the machine gives
  * Medians of repeats in which the arms alternate; nothing here is asserted anywhere. */
-#include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/json.h"
@@ -24,16 +22,8 @@
 #include "core/engine/profile.h"
 #include "core/file/quantize.h"
 #include "experiments/base/timing.h"
-#include "experiments/bench/bench_forward.h"
-#include "experiments/bench/bench_kernels.h"
-#include "experiments/bench/bench_load.h"
-#include "experiments/bench/bench_perplexity.h"
-#include "experiments/bench/bench_verify.h"
-#include "experiments/bench/bench_draft.h"
-#include "experiments/bench/bench_tokenizer.h"
-#include "experiments/bench/bench_train.h"
+#include "experiments/bench/bench_parts.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 #include "core/setup/spec.h"
 #include "core/setup/target.h"
 
@@ -271,10 +261,7 @@ int wg_cmd_bench(int argc, char **argv)
     if (!b.rows) b.rows = "1,2,4,8,16,32,64";
     if (!b.context) b.context = "0";
     if (!temperature_given) b.temperature = 1;
-    if (!b.model) {
-        fputs("wager bench: -m FILE is missing: the model to time (wager synth makes one of any shape)\n", stderr);
-        return WG_EXIT_USAGE;
-    }
+    if (!b.model) return wg_cli_refuse("bench", "-m FILE is missing: the model to time (wager synth makes one of any shape)");
     wg_target *t = NULL;
     const wg_target_options want = {
         .device = b.device, .threads = (int)b.threads, .pin = b.pin, .quantize = b.quantize, .model = { .kv_type = kv_type }

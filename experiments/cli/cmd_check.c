@@ -9,11 +9,9 @@
 #include "core/base/mem.h"
 #include "core/model/device.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 #include "experiments/run/estimate.h"
 #include "core/setup/spec.h"
 #include "experiments/run/preflight.h"
-#include "experiments/run/run_plan.h"
 
 /* Prints the drafters that `auto` chooses among. */
 static void print_choices(FILE *f, const wg_cell *cell)
@@ -81,7 +79,7 @@ static void print_plan(FILE *f, const wg_config *c, double seconds, const char *
     for (int i = 0; i < c->n; i++) print_cell(f, i, &c->cell[i]);
 }
 
-wg_status wg_run_plan_print(FILE *f, const wg_config *c, double seconds, bool open, wg_error *err)
+wg_status wg_cli_print_plan(FILE *f, const wg_config *c, double seconds, bool open, wg_error *err)
 {
     static const char before[] = "warning   ";
     char *text = NULL;
@@ -116,14 +114,12 @@ int wg_cmd_check(int argc, char **argv)
     wg_error err;
     wg_config *c;
     if (wg_config_open(&c, path, set.item, set.n, &wg_program_plugins, &err)) return wg_cli_fail(&err);
-    char *text = json ? wg_json_canonical(c->resolved, true) : NULL;
     double seconds = -1;
     int status = WG_EXIT_OK;
     if (probe && !json && wg_estimate_time(&seconds, c, path, set.item, set.n, &err)) status = wg_cli_fail(&err);
-    if (text && !headers && wg_run_open(c, stderr, "warning: ", &err)) status = wg_cli_fail(&err);
-    else if (text) fputs(text, stdout);
-    else if (status == WG_EXIT_OK && wg_run_plan_print(stdout, c, seconds, !headers, &err)) status = wg_cli_fail(&err);
-    wg_free(text);
+    if (json && !headers && wg_run_open(c, stderr, "warning: ", &err)) status = wg_cli_fail(&err);
+    else if (json) wg_cli_put_json(json_incref(c->resolved), true);
+    else if (status == WG_EXIT_OK && wg_cli_print_plan(stdout, c, seconds, !headers, &err)) status = wg_cli_fail(&err);
     wg_config_close(c);
     return status;
 }

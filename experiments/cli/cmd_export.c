@@ -18,7 +18,6 @@
 #include "experiments/analysis/measured_draft.h"
 #include "core/base/json_number.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 #include "experiments/cli/model_facts.h"
 #include "experiments/report/model_card.h"
 #include "experiments/run/checkpoint_model.h"
@@ -276,10 +275,7 @@ int wg_cmd_export(int argc, char **argv)
     };
     const int done = wg_cli_parse("export", flags, argc, argv, NULL, 0, 0);
     if (done >= 0) return done;
-    if (!j.to) {
-        fputs("wager export: --to FOLDER is missing: the folder to write\n", stderr);
-        return WG_EXIT_USAGE;
-    }
+    if (!j.to) return wg_cli_refuse("export", "--to FOLDER is missing: the folder to write");
     j.hf = strcmp(format, "gguf") != 0;
     j.gguf = strcmp(format, "hf") != 0;
     if (j.type_name && (j.type = wg_cli_weight_type("export", j.type_name)) < 0) return WG_EXIT_USAGE;
@@ -290,11 +286,7 @@ int wg_cmd_export(int argc, char **argv)
     int status = WG_EXIT_OK;
     if (s) status = wg_cli_fail(&err);
     else if (!json) print(&j);
-    else {
-        char *text = wg_json_canonical(j.card, true);
-        if (text) fputs(text, stdout);
-        wg_free(text);
-    }
+    else wg_cli_put_json(json_incref(j.card), true);
     wg_weights_close(j.w);
     json_decref(j.card);
     return status;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * wager generate: continues a text and shows speculation: on a terminal accepted draft tokens are green, the target's own
  * are plain. The last line gives speed, tau and the digest of the output tokens. */
-#include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
@@ -21,7 +20,6 @@
 #include "draft/compose/composite.h"
 #include "draft/draft.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 #include "core/setup/constrained.h"
 #include "core/setup/spec.h"
 #include "experiments/config/config.h"
@@ -369,14 +367,8 @@ int wg_cmd_generate(int argc, char **argv)
     const int done = wg_cli_parse("generate", flags, argc, argv, NULL, 0, 0);
     if (done >= 0) return done;
     if (!wg_cli_chat("generate", g.chat_name, g.system, &g.chat)) return WG_EXIT_USAGE;
-    if (g.grammar && g.schema) {
-        fputs("wager generate: give --grammar FILE or --schema FILE, not both\n", stderr);
-        return WG_EXIT_USAGE;
-    }
-    if (g.draft && g.draft_model) {
-        fputs("wager generate: give -d FILE or --draft KIND, not both\n", stderr);
-        return WG_EXIT_USAGE;
-    }
+    if (g.grammar && g.schema) return wg_cli_refuse("generate", "give --grammar FILE or --schema FILE, not both");
+    if (g.draft && g.draft_model) return wg_cli_refuse("generate", "give -d FILE or --draft KIND, not both");
     wg_error err;
     char *input = NULL; /* text of standard input */
     wg_status s = WG_OK;

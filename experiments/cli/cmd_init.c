@@ -17,7 +17,6 @@
 #include "core/setup/spec.h"
 #include "experiments/base/shell_word.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 #include "experiments/cli/quickstart_prompts.h"
 #include "experiments/run/runner.h"
 
@@ -209,10 +208,7 @@ int wg_cmd_init(int argc, char **argv)
     if (!o.target && !o.draft && access(draft, F_OK) == 0) o.draft = draft;
     if (!o.target && access(target, F_OK) == 0) o.target = target;
     if (!o.prompts && access(prompts, F_OK) == 0) o.prompts = prompts;
-    if (!o.target) {
-        fprintf(stderr, "wager init: -m MODEL is missing: the target; there is no %s here\n", target);
-        return WG_EXIT_USAGE;
-    }
+    if (!o.target) return wg_cli_refuse("init", "-m MODEL is missing: the target; there is no %s here", target);
     wg_error err;
     wg_status s = write_file(&o, &err);
     if (!s && (s = check_file(o.file, &err))) unlink(o.file);

@@ -11,7 +11,6 @@
 #include "core/file/weights.h"
 #include "core/setup/target.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 #include "experiments/cli/model_facts.h"
 
 enum { SHOW_TEXT = 60, SHOW_ELEMENTS = 4 };
@@ -228,7 +227,7 @@ typedef struct inspected {
     wg_status status;
 } inspected;
 
-static void close(inspected *f)
+static void close_file(inspected *f)
 {
     wg_tensor_list_free(&f->list);
     wg_weights_close(f->w);
@@ -252,16 +251,15 @@ static int print(const inspected *f, const char *path, const char *draft, const 
     json_t *o = wg_model_facts(f->w, path, &f->list, f->status ? f->refused.text : NULL, opt);
     if (o && draft && f->w) json_object_set_new(o, "draft", wg_draft_facts(f->w, draft));
     wg_error err;
-    char *text = o && as_json ? wg_json_canonical(o, true) : NULL;
-    int status = !o || (as_json && !text) ? wg_cli_fail((wg_nomem(&err, 1, "the facts of a file"), &err)) : WG_EXIT_OK;
-    if (text) fputs(text, stdout);
-    else if (o) print_text_of(f->w, o);
+    int status = WG_EXIT_OK;
+    if (!o || (as_json && !wg_cli_put_json(json_incref(o), true)))
+        status = wg_cli_fail((wg_nomem(&err, 1, "the facts of a file"), &err));
+    else if (!as_json) print_text_of(f->w, o);
     const json_t *pair = json_object_get(o, "draft"), *why = json_array_get(json_object_get(pair, "notes"), 0);
     if (pair && !json_is_true(json_object_get(pair, "can_draft"))) {
         const char *note = json_string_value(why);
         status = wg_cli_fail((wg_fail(&err, WG_EVOCAB, "%s cannot draft for %s: %s", draft, path, note ? note : "?"), &err));
     }
-    wg_free(text);
     json_decref(o);
     return status;
 }
@@ -299,6 +297,6 @@ int wg_cmd_inspect(int argc, char **argv)
     if (open(&f, path, &err)) return wg_cli_fail(&err);
     int status = print(&f, path, draft, &o, json);
     if (f.status && !is_head(path)) status = wg_cli_fail(&f.refused);
-    close(&f);
+    close_file(&f);
     return status;
 }

@@ -6,9 +6,7 @@
 
 #include <jansson.h>
 
-#include "core/base/json.h"
 #include "core/base/json_line.h"
-#include "core/base/mem.h"
 #include "core/engine/build.h"
 #include "draft/draft.h"
 #include "draft/length/length.h"
@@ -16,13 +14,11 @@
 #include "experiments/cli/cli.h"
 #include "experiments/record/fields.h"
 #include "experiments/report/columns.h"
-#include "experiments/cli/commands.h"
 #include "core/setup/spec.h"
 #include "experiments/config/distill_config.h"
 #include "experiments/config/schema.h"
 #include "experiments/config/train_config.h"
 #include "kernels/cpu.h"
-#include "kernels/ops.h"
 #include "verify/verify.h"
 
 enum { WIDTH = 100 };
@@ -164,10 +160,8 @@ static void rule_row(const wg_verifier_class *v)
 /* The table of docs/verification.md, which docs/verification.sh writes there. */
 static int rules_table(const char *list)
 {
-    if (!list || strcmp(list, "rules") != 0) {
-        fputs("wager list: --md is for the list of rules: wager list rules --md\n", stderr);
-        return WG_EXIT_USAGE;
-    }
+    if (!list || strcmp(list, "rules") != 0)
+        return wg_cli_refuse("list", "--md is for the list of rules: wager list rules --md");
     puts("| rule | laws | lossless | q rows | optimal among | paper |\n|---|---|---|---|---|---|");
     for (int i = 0; wg_verifiers[i]; i++) rule_row(wg_verifiers[i]);
     return WG_EXIT_OK;
@@ -350,16 +344,6 @@ static void list_fields(bool json)
     list_lines("steps.jsonl", wg_step_fields, json);
 }
 
-static int print_schema(void)
-{
-    json_t *v = wg_config_schema(&wg_program_plugins);
-    char *text = v ? wg_json_canonical(v, true) : NULL;
-    if (text) fputs(text, stdout);
-    json_decref(v);
-    wg_free(text);
-    return text ? WG_EXIT_OK : WG_EXIT_FAILED;
-}
-
 int wg_cmd_list(int argc, char **argv)
 {
     static const struct {
@@ -381,7 +365,7 @@ int wg_cmd_list(int argc, char **argv)
                               { 0 } };
     const int done = wg_cli_parse("list", flags, argc, argv, word, 0, 2);
     if (done >= 0) return done;
-    if (schema) return print_schema();
+    if (schema) return wg_cli_put_json(wg_config_schema(&wg_program_plugins), true) ? WG_EXIT_OK : WG_EXIT_FAILED;
     if (markdown) return rules_table(word[0]);
     if (word[1] && !strcmp(word[0], "drafter")) return one_drafter(word[1], json);
     if (word[1] && !strcmp(word[0], "rule")) return one_rule(word[1], json);

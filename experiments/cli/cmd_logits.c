@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/json.h"
@@ -14,7 +13,6 @@
 #include "core/base/save.h"
 #include "core/file/quantize.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 #include "experiments/config/config.h"
 
 enum { TOP = 5, PASS_ROWS = 64 };
@@ -177,10 +175,8 @@ int wg_cmd_logits(int argc, char **argv)
     const int done = wg_cli_parse("logits", flags, argc, argv, NULL, 0, 0);
     if (done >= 0) return done;
     const int kv_type = wg_cli_kv_type(kv_name);
-    if (!token_text) {
-        fputs("wager logits: --tokens is missing: token ids with commas between (wager tokenize gives them)\n", stderr);
-        return WG_EXIT_USAGE;
-    }
+    if (!token_text)
+        return wg_cli_refuse("logits", "--tokens is missing: token ids with commas between (wager tokenize gives them)");
     request r = { .path = path,
                   .kind = kind,
                   .device = device,

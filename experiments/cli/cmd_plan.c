@@ -1,28 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * wager plan: measures whether speculation pays for a model on this machine, and with which draft (plan_speculation.h); or
- * predicts a draft model's chains and trees at one or several batch sizes (plan_forecast.h). */
+ * wager plan: measures whether speculation pays for a model on this machine, and with which draft; or
+ * predicts a draft model's chains and trees at one or several batch sizes (plan.h). */
 #include <stdio.h>
 #include <string.h>
 
 #include "core/file/quantize.h"
 #include "core/dist/tree.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
-#include "experiments/cli/plan_batch.h"
-#include "experiments/cli/plan_forecast.h"
-#include "experiments/cli/plan_speculation.h"
+#include "experiments/cli/plan.h"
 
 typedef struct plan {
     wg_plan_options o;
     wg_plan_forecast f;  /* options of predictions */
     const char *batches; /* "4" or "1..64"; NULL: not given */
 } plan;
-
-static int complain(const char *why)
-{
-    fprintf(stderr, "wager plan: %s\n", why);
-    return WG_EXIT_USAGE;
-}
 
 /* Runs the predictions with the options that both plans share. */
 static int foretell(plan *p)
@@ -31,9 +22,9 @@ static int foretell(plan *p)
     wg_plan_forecast *f = &p->f;
     wg_error err;
     if (o->models.n != 1 || o->drafts.n)
-        return complain(
-            "--batch, --alpha, --accept and --vllm predict the drafts of one draft model: give one -d DRAFT, and no "
-            "--draft");
+        return wg_cli_refuse(
+            "plan", "--batch, --alpha, --accept and --vllm predict the drafts of one draft model: give one -d DRAFT, and no "
+                    "--draft");
     f->model = o->model, f->draft = o->models.item[0], f->quantize = o->quantize;
     f->prompts = o->prompts;
     f->chat = o->chat, f->kv_type = o->kv_type, f->json = o->json, f->pin = o->pin;

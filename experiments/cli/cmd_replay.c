@@ -12,7 +12,6 @@
 #include "core/base/mem.h"
 #include "experiments/analysis/attribution.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 #include "experiments/run/exact_run.h"
 #include "lab/replay.h"
 #include "experiments/base/stats.h"
@@ -327,15 +326,11 @@ int wg_cmd_replay(int argc, char **argv)
     const int done = wg_cli_parse("replay", flags, argc, argv, &path, 1, 1);
     if (done >= 0) return done;
     wg_error err;
-    if (!a.exact && (a.tree.n || a.set.n)) {
-        fprintf(stderr, "wager replay: --tree and --set belong to --exact; a trace has the drafts it has\n");
-        return WG_EXIT_USAGE;
-    }
-    if (a.exact && a.temperature >= 0) {
-        fprintf(stderr, "wager replay: --exact takes the temperature from the config: --set sampling.temperature=%g\n",
-                a.temperature);
-        return WG_EXIT_USAGE;
-    }
+    if (!a.exact && (a.tree.n || a.set.n))
+        return wg_cli_refuse("replay", "--tree and --set belong to --exact; a trace has the drafts it has");
+    if (a.exact && a.temperature >= 0)
+        return wg_cli_refuse("replay", "--exact takes the temperature from the config: --set sampling.temperature=%g",
+                             a.temperature);
     const wg_status s = a.exact ? exact(&a, path, &err) : replay(&a, path, &err);
     return s ? wg_cli_fail(&err) : WG_EXIT_OK;
 }

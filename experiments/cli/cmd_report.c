@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 #include "experiments/report/report_page.h"
 #include "experiments/report/report.h"
 #include "experiments/report/table.h"

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * wager run: runs an experiment's file, and writes its result folder and table. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "core/base/mem.h"
 #include "core/model/device.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
-#include "experiments/cli/signals.h"
 #include "core/setup/spec.h"
-#include "experiments/run/run_plan.h"
 #include "experiments/run/runner.h"
 #include "experiments/run/summary.h"
 #include "experiments/report/table.h"
@@ -99,7 +94,7 @@ int wg_cmd_run(int argc, char **argv)
         return wg_cli_fail(&err);
     }
     if (from) fprintf(stderr, "shard %d of %d, by %s\n", c->shard.index, c->shard.count, from);
-    if (dry) status = wg_run_plan_print(stdout, c, -1, true, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
+    if (dry) status = wg_cli_print_plan(stdout, c, -1, true, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
     else status = run(c, out, resume, json, list ? &chosen : NULL);
     wg_config_close(c);
     return status;

@@ -17,7 +17,6 @@
 #include "core/file/quantize.h"
 #include "core/model/submodel.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 #include "experiments/run/skip_score.h"
 #include "experiments/analysis/skip_search.h"
 
@@ -288,11 +287,10 @@ int wg_cmd_skip_search(int argc, char **argv)
     const int done = wg_cli_parse("skip-search", flags, argc, argv, NULL, 0, 0);
     if (done >= 0) return done;
     if (!wg_cli_chat("skip-search", s.chat_name, s.system, &s.chat)) return WG_EXIT_USAGE;
-    if (!s.model || !s.prompts) {
-        fprintf(stderr, "wager skip-search: %s\n",
-                !s.model ? "-m FILE is missing: the target model" : "--prompts FILE is missing: texts like those it will meet");
-        return WG_EXIT_USAGE;
-    }
+    if (!s.model || !s.prompts)
+        return wg_cli_refuse("skip-search", "%s",
+                             !s.model ? "-m FILE is missing: the target model"
+                                      : "--prompts FILE is missing: texts like those it will meet");
     s.kv_type = wg_cli_kv_type(s.kv_name);
     wg_error err;
     s.watched = wg_cli_terminal(STDERR_FILENO);

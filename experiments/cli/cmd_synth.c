@@ -5,7 +5,6 @@
 
 #include "core/file/synth.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 #include "kernels/types.h"
 
 /* context 0: the shape's. */
@@ -35,10 +34,7 @@ int wg_cmd_synth(int argc, char **argv)
     };
     const int done = wg_cli_parse("synth", flags, argc, argv, NULL, 0, 0);
     if (done >= 0) return done;
-    if (!like || !out) {
-        fputs("wager synth: --like SHAPE and --out FILE are needed\n", stderr);
-        return WG_EXIT_USAGE;
-    }
+    if (!like || !out) return wg_cli_refuse("synth", "--like SHAPE and --out FILE are needed");
     const int type = wg_cli_weight_type("synth", type_name);
     if (type < 0) return WG_EXIT_USAGE;
     wg_error err;

@@ -10,7 +10,6 @@
 #include "core/base/read_file.h"
 #include "core/text/chat_template.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 
 enum { TEMPLATE_MOST = 1 << 20 };
 
@@ -138,10 +137,7 @@ int wg_cmd_template(int argc, char **argv)
     };
     const int done = wg_cli_parse("template", flags, argc, argv, NULL, 0, 0);
     if (done >= 0) return done;
-    if (o.messages && (o.prompt || o.system)) {
-        fputs("wager template: give --messages, or -p and --system, not both\n", stderr);
-        return WG_EXIT_USAGE;
-    }
+    if (o.messages && (o.prompt || o.system)) return wg_cli_refuse("template", "give --messages, or -p and --system, not both");
     wg_weights *w = NULL;
     wg_error err;
     wg_status s = wg_weights_open(&w, o.model, &err);

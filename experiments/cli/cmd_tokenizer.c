@@ -9,7 +9,6 @@
 #include "core/text/unicode.h"
 #include "core/text/vocab.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 
 enum { FILES_MAX = 1024 };
 
@@ -64,13 +63,9 @@ int wg_cmd_tokenizer(int argc, char **argv)
     const int done = wg_cli_parse("tokenizer", flags, argc, argv, word, 1, 1 + FILES_MAX);
     if (done >= 0) return done;
     while (a.texts < FILES_MAX && a.text[a.texts]) a.texts++;
-    if (a.vocab < 1 || !a.out || a.texts == 0) {
-        fprintf(stderr, "wager tokenizer train: %s\n",
-                a.texts == 0  ? "TEXT... is missing: one file or more of plain text"
-                : a.vocab < 1 ? "--vocab N is missing: how many tokens the vocabulary is to have"
-                              : "--out FILE is missing: the tokenizer.json to write");
-        return WG_EXIT_USAGE;
-    }
+    if (a.texts == 0) return wg_cli_refuse("tokenizer train", "TEXT... is missing: one file or more of plain text");
+    if (a.vocab < 1) return wg_cli_refuse("tokenizer train", "--vocab N is missing: how many tokens the vocabulary is to have");
+    if (!a.out) return wg_cli_refuse("tokenizer train", "--out FILE is missing: the tokenizer.json to write");
     wg_error err;
     wg_bpe_trainer t = { 0 };
     wg_status s = wg_save_check(a.out, &err); /* before texts are read for minutes */

@@ -6,7 +6,6 @@
 #include "core/base/json.h"
 #include "core/base/json_line.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 #include "experiments/report/tree_draw.h"
 
 typedef struct tree {

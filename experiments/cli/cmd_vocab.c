@@ -12,7 +12,6 @@
 #include "core/text/vocab_map.h"
 #include "draft/lm/vocabulary_subset.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 
 enum { FILES_MAX = 1024, TEXT_MAX = 256 << 20 };
 
@@ -152,15 +151,6 @@ static wg_status overlap(const arguments *a, wg_error *err)
 
 /* ---- the command */
 
-/* The name of a missing argument; NULL: none. */
-static const char *missing(const arguments *a, bool prunes)
-{
-    if (!prunes) return a->draft ? NULL : "-d FILE is missing: the draft model";
-    if (a->keep < 1) return "--keep N is missing: how many tokens a draft may have";
-    if (!a->out) return "--out FILE is missing: the list to write";
-    return a->texts ? NULL : "TEXT... is missing: one file or more of plain text";
-}
-
 int wg_cmd_vocab(int argc, char **argv)
 {
     const char *word[1 + FILES_MAX] = { 0 };
@@ -177,11 +167,10 @@ int wg_cmd_vocab(int argc, char **argv)
     if (done >= 0) return done;
     while (a.texts < FILES_MAX && a.text[a.texts]) a.texts++;
     const bool prunes = !strcmp(word[0], "prune");
-    const char *what = missing(&a, prunes);
-    if (what) {
-        fprintf(stderr, "wager vocab %s: %s\n", word[0], what);
-        return WG_EXIT_USAGE;
-    }
+    if (!prunes && !a.draft) return wg_cli_refuse("vocab overlap", "-d FILE is missing: the draft model");
+    if (prunes && a.keep < 1) return wg_cli_refuse("vocab prune", "--keep N is missing: how many tokens a draft may have");
+    if (prunes && !a.out) return wg_cli_refuse("vocab prune", "--out FILE is missing: the list to write");
+    if (prunes && !a.texts) return wg_cli_refuse("vocab prune", "TEXT... is missing: one file or more of plain text");
     wg_error err;
     if (prunes && wg_save_check(a.out, &err)) return wg_cli_fail(&err);
     return (prunes ? prune : overlap)(&a, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * The table of commands, from which --help, messages and `wager list` are generated. */
-#include "experiments/cli/commands.h"
 
 #include <stddef.h>
 
 #include "experiments/cli/cli.h"
 
 /* The first words of commands with subcommands. */
-static const char *const benches[] = { "forward", "round",     "perplexity", "draft", "verify", "kernels",
-                                       "compare", "tokenizer", "train",      "load",  NULL };
+static const char *const benches[] = { "forward", "round",     "perplexity", "draft", "verify",
+                                       "kernels", "tokenizer", "train",      "load",  NULL };
 static const char *const lists[] = { "drafters", "rules",   "sampling", "kernels", "commands", "columns",
                                      "fields",   "options", "training", "drafter", "rule",     NULL };
 static const char *const shapes[] = { "chain", "kary", "file", "sequoia", NULL };

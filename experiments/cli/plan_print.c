@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Printing a plan (plan_print.h). */
-#include "experiments/cli/plan_print.h"
+ * Printing a plan (plan.h). */
+#include "experiments/cli/plan.h"
 
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "core/base/json.h"
 #include "core/base/json_line.h"
 #include "core/base/program.h"
 #include "experiments/base/shell_word.h"

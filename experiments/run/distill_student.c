@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Shape and first weights of a student (distill_student.h). */
-#include "experiments/run/distill_student.h"
-
-#include <string.h>
+ * Shape and first weights of a student (distill.h). */
+#include "experiments/run/distill.h"
 
 #include "core/file/tokenizer_file.h"
 #include "draft/train/trainer.h"

@@ -5,7 +5,7 @@
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
-#include "experiments/cli/commands.h"
+#include "experiments/cli/cli.h"
 #include "experiments/analysis/compare.h"
 #include "core/base/json_number.h"
 #include "experiments/base/stats.h"

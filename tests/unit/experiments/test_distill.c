@@ -9,9 +9,7 @@
 #include "core/base/mem.h"
 #include "draft/train/distill_feed.h"
 #include "draft/train/target_rows.h"
-#include "experiments/run/distill_eval.h"
-#include "experiments/run/distill_run.h"
-#include "experiments/run/distill_student.h"
+#include "experiments/run/distill.h"
 #include "tests/temp.h"
 #include "tests/unit/model/one_sequence.h"
 
