@@ -7,13 +7,13 @@
 #                                           bin, else build/gpu, which is built here if nvcc is there (before the time begins)
 #        ./gpu-check.sh --rehearse [FOLDER] on a machine without a card: everything up to the calls of the device
 #        ./gpu-check.sh --plan              the sections and their limits; exit status 1 when they are more than fit
-#        ./gpu-check.sh --pack [FILE]       one archive of programs, libraries, models and scripts (tools/gpu-check/pack.sh)
+#        ./gpu-check.sh --pack [FILE]       one archive of programs, libraries, models and scripts (tests/gpu/check/pack.sh)
 # OUT: where the folder of results goes, <time>-<card>-<commit> (results/gpu): result.json, table.txt, and logs.tar.gz.
 # WG_GPU=simt: tiny shapes, for programs whose cuda:0 is emulated (tests/simt/gpu_check.sh).
 # Exit status: 0, or 1 when a section failed, or could not end in its time.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
-tools=tools/gpu-check
+tools=tests/gpu/check
 mode=${WG_GPU:-cuda}
 case ${1:-} in
 --pack) shift; exec $tools/pack.sh "$@" ;;

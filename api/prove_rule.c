@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/parts.h"
+#include "api/api_impl.h"
 #include "core/base/mem.h"
 #include "verify/proof/counterexample.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/parts.h"
+#include "api/api_impl.h"
 #include "core/base/mem.h"
 #include "core/trace/trace.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/parts.h"
+#include "api/api_impl.h"
 #include "core/base/mem.h"
 #include "lab/replay.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Trees and rows of the caller's as the library's own. */
-#include "api/parts.h"
+#include "api/api_impl.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Verification of one tree by rows of p and q, with addressed randomness or with the caller's uniforms. */
-#include <math.h>
 
-#include "api/parts.h"
+#include "api/api_impl.h"
 #include "core/dist/chance.h"
 #include "core/setup/spec.h"
 

@@ -21,6 +21,7 @@
     X(layer_skip) \
     X(early_exit) \
     X(sparse_kv) \
+    X(eagle) \
     X(hybrid) \
     X(best_of) \
     X(full_information) \

@@ -22,6 +22,16 @@ static inline int wg_one_hot_depth(const wg_seq *s, int k)
     return k > 0 ? k : 0;
 }
 
+/* Defines `propose` of a drafter whose drafts are each made alone, by propose_one(drafter, sequence, tree, rows of q). */
+#define WG_PROPOSE_EACH(type)                                                                                                  \
+    static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)                \
+    {                                                                                                                          \
+        (void)err;                                                                                                             \
+        for (int i = 0; i < n; i++) propose_one((type *)d, seq[i], &out[i], q);                                                \
+        return WG_OK;                                                                                                          \
+    }                                                                                                                          \
+    _Static_assert(offsetof(type, base) == 0, "a drafter begins with its base")
+
 /* Members that the classes of all look-up drafters share; `open`, `propose` and `close` are the drafter's own. */
 #define WG_LOOKUP_MEMBERS .stands_alone = true, .laws = WG_LAW_FIXED, .open = open, .propose = propose, .close = close
 

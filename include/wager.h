@@ -461,27 +461,28 @@ WG_API wg_status wg_grammar_open(wg_grammar **out, wg_scheduler *s, wg_grammar_k
                                  wg_error *err);
 WG_API void wg_grammar_close(wg_grammar *g); /* NULL is fine */
 
-/* 0 or NULL in their place: the default. Everything is copied but `grammar`, which must live until the request has ended. */
+/* A member that is 0 or NULL has its default. Everything is copied except `grammar`, which must live until the request has
+ * ended. */
 typedef struct wg_request {
     size_t size;
     const int32_t *token; /* (n) the prompt: 1 token or more */
     int n;
-    int max_tokens;  /* new tokens; 0: the config's */
-    uint64_t seed;   /* of its draws, with `number`: */
-    uint32_t number; /* answers to one prompt under one seed differ by it. Not used under rules that draw where drafts depend
-                          * on other requests (adaptive lengths, drafters that learn): there all requests differ */
-    int ignore_end;  /* 1: tokens that end a text do not end it */
-    const int32_t *stop; /* (stops) these tokens end it too */
+    int max_tokens;      /* new tokens; 0: the config's */
+    uint64_t seed;       /* seed of its draws, together with `number` */
+    uint32_t number;     /* tells answers to one prompt under one seed apart. Where drafts depend on other requests (adaptive
+                      * lengths, drafters that learn) and the rule draws, the request's id takes its place */
+    int ignore_end;      /* 1: tokens that end a text do not end it */
+    const int32_t *stop; /* (stops) further tokens that end its text */
     int stops;
     int priority;                       /* higher ones run first */
-    double deadline;                    /* seconds from now after which it ends with its tokens so far; 0: none */
+    double deadline;                    /* seconds from now after which it ends with the tokens that it has; 0: none */
     const wg_sampler_options *sampling; /* NULL: the config's */
-    const wg_token_bias *bias;          /* (biases) of different tokens, added before all else */
+    const wg_token_bias *bias;          /* (biases) one a token, added to logits before penalties and the chain */
     int biases;
     wg_grammar *grammar;
-    int logprobs;   /* 1: log probabilities of the tokens by the target's logits as they are (temperature 1, all) */
-    int top;        /* with logprobs: number of most probable tokens listed, too, 0 .. 32 */
-    int echo;       /* 1: WG_EVENT_STARTED has the prompt, with log probabilities where these are asked for */
+    int logprobs;   /* 1: events have log probabilities, under the target's logits at temperature 1 without truncation */
+    int top;        /* with logprobs: how many of the most probable tokens are listed, 0 .. 32 */
+    int echo;       /* 1: WG_EVENT_STARTED has the tokens of the prompt, and with logprobs their log probabilities */
     int no_draft;   /* 1: plain decoding */
     int draft_most; /* largest depth of drafts in tokens; 0: the drafter decides */
     void *user;
@@ -499,9 +500,9 @@ WG_API wg_status wg_scheduler_cancel(wg_scheduler *s, uint64_t id, wg_error *err
 
 typedef enum wg_event_kind {
     WG_EVENT_STARTED = 1, /* its prompt has been read */
-    WG_EVENT_ROUND = 2,   /* tokens */
-    WG_EVENT_ENDED = 3,
-    WG_EVENT_FAILED = 4 /* status and message say why; other requests go on */
+    WG_EVENT_ROUND = 2,   /* a round has emitted tokens */
+    WG_EVENT_ENDED = 3,   /* `end` says why */
+    WG_EVENT_FAILED = 4   /* status and message say why; other requests go on */
 } wg_event_kind;
 
 /* Pointers are valid during the call. Times are seconds since the submission. */
@@ -509,26 +510,27 @@ struct wg_event {
     size_t size;
     uint64_t id;
     wg_event_kind kind;
-    wg_end end;             /* of ENDED; of the last ROUND too */
+    wg_end end;             /* set in ENDED and in the last ROUND */
     const int32_t *token;   /* (n) ROUND: the new tokens; STARTED with echo: the prompt */
     const uint8_t *drafted; /* (n) 1: an accepted draft token */
     int n;
     int nodes;                 /* draft tokens that this round verified */
-    const double *logprob;     /* (n) NULL where not asked for; of the prompt's first token 0, which means nothing */
-    const int32_t *top_token;  /* (n, top) the most probable first; -1: there is none */
+    const double *logprob;     /* (n) NULL without logprobs; 0, without a meaning, for the prompt's first token */
+    const int32_t *top_token;  /* (n, top) the most probable first; -1 where there are fewer */
     const double *top_logprob; /* (n, top) */
     int top;
-    int prompt_tokens, cached_tokens; /* of the request; cached: not read again, thanks to the prefix cache */
+    int prompt_tokens, cached_tokens;                         /* of the request; cached: those that the prefix cache held */
     int64_t emitted, passes, drafted_tokens, accepted_tokens; /* of the request so far */
-    int preemptions;                                          /* so often its pages were taken away */
-    double now, admitted, started, first_token;               /* admitted: left the queue; 0: has not happened */
+    int preemptions;                                          /* how often its pages were taken away */
+    double now, admitted, started, first_token;               /* times; admitted: it left the queue. 0: has not happened */
     wg_status status;
     const char *message;
 };
 
-/* Ends what was cancelled or is late, admits requests, runs one step of all that run, and calls their events. *running (may be
- * NULL): requests that have not ended; 0: nothing to do until the next submission. A request that makes a step fail ends with
- * WG_EVENT_FAILED; the others go on. The call itself fails only for a NULL. */
+/* Ends requests that were cancelled or whose deadline has passed, admits waiting ones, runs one step of all that run, and
+ * calls their events. *running (may be NULL): number of requests that have not ended; 0: nothing to do until the next
+ * submission. A request that makes a step fail ends with WG_EVENT_FAILED; the others go on. The call itself fails only for a
+ * NULL. */
 WG_API wg_status wg_scheduler_step(wg_scheduler *s, int *running, wg_error *err);
 
 /* Sleeps until there is work for a step, at most `seconds`. Returns 1 when there is, else 0. */
@@ -537,25 +539,25 @@ WG_API int wg_scheduler_wait(wg_scheduler *s, double seconds);
 /* Refuses new requests from now on; steps run the others to their ends. */
 WG_API void wg_scheduler_drain(wg_scheduler *s);
 
-/* Counts since it was opened; the first row is now. */
+/* Counts since the scheduler was opened; the members up to `draining` are current values. */
 typedef struct wg_scheduler_stats {
     size_t size;
-    int waiting, running, reading, preempted; /* reading: of those running, prompts that are not yet read */
-    int pages, pages_free, pages_cached;      /* cached: held by the prefix cache alone; they count as used */
+    int waiting, running, reading, preempted; /* reading: running requests whose prompt is not read completely */
+    int pages, pages_free, pages_cached;      /* cached: pages that only the prefix cache holds, which count as used */
     int page_tokens, draining;
-    int64_t submitted, refused, ended, failed, cancelled, expired; /* ended: all ends but failed */
-    int64_t steps, preemptions, evictions;                         /* evictions: texts that the prefix cache gave up */
-    int64_t prompt_tokens, cached_tokens, read_tokens;        /* read: prompt tokens that passes read, again after preemption */
-    int64_t lookups, hits;                                    /* of the prefix cache */
-    int64_t emitted, passes, drafts, drafted, accepted;       /* passes: of requests, so a step of 8 requests counts 8 */
-    int64_t undrafted_off, undrafted_policy, undrafted_other; /* passes without a draft: by `speculation` or the request; by an
-                                                               * adaptive limit of 0; for reasons of the drafter */
-    int64_t offered_at[64], accepted_at[64];                  /* drafts that reached depth d + 1; that were accepted so far */
+    int64_t submitted, refused, ended, failed, cancelled, expired; /* ended: requests that ended without failing */
+    int64_t steps, preemptions, evictions;                         /* evictions: texts that the prefix cache dropped */
+    int64_t prompt_tokens, cached_tokens, read_tokens;  /* read: by passes; after a preemption a prompt is read again */
+    int64_t lookups, hits;                              /* of the prefix cache */
+    int64_t emitted, passes, drafts, drafted, accepted; /* passes: summed over requests, so a step of 8 requests counts 8 */
+    int64_t undrafted_off, undrafted_policy, undrafted_other; /* passes without a draft: speculation is off; the adaptive
+                                                               * limit is 0; the drafter had none */
+    int64_t offered_at[64], accepted_at[64]; /* [d]: drafts with at least d + 1 levels; drafts accepted to level d + 1 */
     double draft_seconds, verify_seconds, accept_seconds, kv_seconds, prefill_seconds, step_seconds;
 } wg_scheduler_stats;
 WG_API wg_status wg_scheduler_stats_get(wg_scheduler *s, wg_scheduler_stats *out, wg_error *err);
 
-/* What it serves. Texts live as long as the scheduler. */
+/* What the scheduler serves. Texts live as long as the scheduler. */
 typedef struct wg_scheduler_about {
     size_t size;
     int vocab, context, batch, queue;               /* batch, queue: as in the options, filled in */
@@ -570,24 +572,24 @@ WG_API wg_status wg_scheduler_about_get(const wg_scheduler *s, wg_scheduler_abou
 
 /* ---- its texts */
 
-/* A text as tokens; *token is freed by wg_tokens_free. special: texts of control tokens become these tokens; add: what the
- * model puts before and after a text is added. */
+/* A text as tokens; *token is freed by wg_tokens_free. special: texts of control tokens become these tokens; add: the tokens
+ * that the model wants before and after a text are added. */
 WG_API wg_status wg_scheduler_tokenize(const wg_scheduler *s, const char *text, size_t bytes, int special, int add,
                                        int32_t **token, int *n, wg_error *err);
 WG_API void wg_tokens_free(int32_t *token); /* NULL is fine */
-/* Tokens as a text, NUL-terminated, freed by wg_text_free. special: control tokens give their texts; else none. EINVAL: no
- * such token. */
+/* Tokens as a text, NUL-terminated, freed by wg_text_free. special: control tokens are written as their texts, otherwise
+ * left out. EINVAL: a number is no token. */
 WG_API wg_status wg_scheduler_detokenize(const wg_scheduler *s, const int32_t *token, int n, int special, char **text,
                                          size_t *bytes, wg_error *err);
-/* The prompt of a conversation, as text and as tokens (each may be NULL), up to where the answer begins. conversation: a JSON
- * object with `messages` ([{"role":, "content":}, ...]), and for the model's own template whatever else it reads (tools ...).
- * The template is the config's `prompts.chat`, else the model's own. The role developer is system where the template does not
- * know it. EINVAL: no such conversation, or the template leaves a message out. EUNSUPPORTED: there is no template. EMODEL: the
- * template fails. */
+/* The prompt of a conversation, as text and as tokens (each may be NULL), up to where the answer begins. conversation: a
+ * JSON object with `messages` ([{"role":, "content":}, ...]), and for the model's own template whatever else it reads (tools
+ * ...). The template is the config's `prompts.chat`, else the model's own. The role `developer` becomes `system` where the
+ * template does not know it. EINVAL: no such conversation, or the template leaves a message out. EUNSUPPORTED: there is no
+ * template. EMODEL: the template fails. */
 WG_API wg_status wg_scheduler_chat(const wg_scheduler *s, const char *conversation, char **text, int32_t **token, int *n,
                                    wg_error *err);
 
-/* Tokens as a text piece by piece. One thread at a time. */
+/* Turns tokens into a text piece by piece. One thread at a time. */
 typedef struct wg_detokenizer wg_detokenizer;
 WG_API wg_status wg_detokenizer_open(wg_detokenizer **out, const wg_scheduler *s, wg_error *err);
 WG_API void wg_detokenizer_close(wg_detokenizer *d); /* NULL is fine */

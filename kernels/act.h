@@ -5,6 +5,7 @@
  * gelu_erf is the exact one, x Phi(x). The normal law's tail is exp(-x^2/2) t P(t), t = 1 / (1 + p |x|), with P a minimax
  * fit of the relative error (Remez exchange in 40 digits, 3.0e-8 for |x| <= 14; Horner with fma):
  *     h = exp32(x x * -0.5) * (t P(t)), y = x h for x < 0, else x - x h
+ * relu2 is the square of a number above zero, else 0 (So et al. 2021).
  * softcap limits a number to [-cap, cap] (Bello et al. 2016; Gemma 2):
  *     softcap(x) = cap * (+-((1 - e) / (1 + e)))                  e = exp32(-2 |x / cap|), the sign that of x */
 #ifndef WG_KERNELS_ACT_H
@@ -45,6 +46,8 @@ WG_HD static inline float wg_gelu_erf_of(float x)
     const float h = x * (wg_exp32_of(x * x * -0.5f) * (p * t));
     return x < 0.0f ? h : x - h;
 }
+
+WG_HD static inline float wg_relu2_of(float x) { return x < 0.0f ? 0.0f : x * x; }
 
 WG_HD static inline float wg_clamp_of(float x, float limit) { return x < -limit ? -limit : limit < x ? limit : x; }
 

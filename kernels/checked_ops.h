@@ -63,6 +63,7 @@ GATED(geglu)
     }
 MAPPED(gelu)
 MAPPED(gelu_erf)
+MAPPED(relu2)
 MAPPED(exp32)
 
 #define IN_PLACE(op)                                                                                                           \

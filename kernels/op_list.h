@@ -69,11 +69,12 @@ OP(void, attention, (const float *q, const wg_row_keys *keys, const wg_heads *of
 /* y = silu(gate) * up over n elements, as (g / (1 + exp32(-g))) * u. y may be gate. */
 OP(void, swiglu, (const float *gate, const float *up, float *y, int n))
 
-/* kernels/act.h has the formulas. geglu: y = gelu(gate) * up; gelu, gelu_erf: y = gelu(x). y may be gate, or x. softcap, and
- * clamp to [-limit, limit]: in place. */
+/* kernels/act.h has the formulas. geglu: y = gelu(gate) * up; gelu, gelu_erf: y = gelu(x); relu2. y may be gate, or x. softcap,
+ * and clamp to [-limit, limit]: in place. */
 OP(void, geglu, (const float *gate, const float *up, float *y, int n))
 OP(void, gelu, (const float *x, float *y, int n))
 OP(void, gelu_erf, (const float *x, float *y, int n))
+OP(void, relu2, (const float *x, float *y, int n))
 OP(void, clamp, (float *x, float limit, int n))
 OP(void, softcap, (float *x, float cap, int n))
 

@@ -164,7 +164,9 @@ wg_status wg_replay_load(wg_replay *r, int i, wg_error *err)
                : s;
 }
 
-void wg_replay_tree(const wg_replay *r, int length, wg_tree *out)
+/* The tree to verify: cut before the first node deeper than `length`, with unchanged numbers. If nodes are numbered level by
+ * level, whole levels are cut, as by the engine. */
+static void tree_of(const wg_replay *r, int length, wg_tree *out)
 {
     *out = r->round.tree;
     int keep = 1;
@@ -249,7 +251,7 @@ wg_status wg_replay_rule(wg_replay *r, const wg_verifier_class *rule, const void
                          wg_error *err)
 {
     wg_tree t;
-    wg_replay_tree(r, length, &t);
+    tree_of(r, length, &t);
     WG_TRY(check_cut(r, &t, length, err));
     WG_TRY(check_law(r, &t, rule, err));
     const wg_chance chance =
@@ -288,7 +290,7 @@ static wg_status replay_one(wg_replay *r, wg_replayed *s, wg_error *err)
     wg_path path;
     wg_tree t;
     WG_TRY(wg_replay_rule(r, s->rule, s->options, s->length, &path, err));
-    wg_replay_tree(r, s->length, &t);
+    tree_of(r, s->length, &t);
     s->rounds++;
     s->same += same_path(&path, &r->round.path);
     s->tokens += path.n;

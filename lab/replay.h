@@ -48,10 +48,6 @@ wg_status wg_replay_load(wg_replay *r, int i, wg_error *err);
  * cannot be cut at that depth by leaving out its last nodes. */
 wg_status wg_replay_rule(wg_replay *r, const wg_verifier_class *rule, const void *options, int length, wg_path *path,
                          wg_error *err);
-/* The tree to verify: cut before the first node deeper than `length`, with unchanged numbers. If nodes are numbered level by
- * level, whole levels are cut, as by the engine. */
-void wg_replay_tree(const wg_replay *r, int length, wg_tree *out);
-
 /* The results of one rule at one length over all rounds of the cell, per prompt for intervals. */
 typedef struct wg_replayed {
     const wg_verifier_class *rule; /* (borrowed, with its options) */

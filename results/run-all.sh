@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Runs every experiment of configs/experiments and publishes its answer: docs/results.md gets the drawings and the machine between its
-# markers, README.md the quickstart's table, and results/<experiment>/ summary.json, config.json and the drawings (with gnuplot; without
+# markers, README.md the table of quickstart-smollm2, and results/<experiment>/ summary.json, config.json and the drawings (with gnuplot; without
 # it the old ones stay). `wager report results/EXPERIMENT --md` prints the tables of a published summary.
 # Raw folders and the pages (report.html) stay in build/results/.
 # usage: results/run-all.sh [EXPERIMENT...]       WAGER=PROGRAM (build/release/wager)       LIMIT=SECONDS of one experiment (420)
+# quickstart-smollm2 needs the model of `wager pull smollm2-135m-instruct`.
 # Run it again after it was stopped: what is finished is kept, what was cut off goes on. For figures, on a machine that does nothing else.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -90,7 +91,7 @@ draw() { # OUT NAME
   command -v gnuplot >/dev/null || { echo "run-all: no gnuplot: the drawings of results/$2 stay as they are" >&2; return; }
   rm -rf "$folder"
   "$wager" report "$1" --figures "$folder" >/dev/null || return
-  for plot in speedups lengths; do
+  for plot in speedups drafters lengths; do
     rm -f "results/$2/$plot.svg"
     [ ! -f "$folder/$plot.svg" ] || cp "$folder/$plot.svg" "results/$2/"
   done
@@ -99,9 +100,19 @@ draw() { # OUT NAME
 # Markdown of the drawings that are published of an experiment.
 pictures() { # NAME
   local plot
-  for plot in speedups lengths; do
+  for plot in speedups drafters lengths; do
     [ ! -f "results/$1/$plot.svg" ] || printf '![%s of %s](../results/%s/%s.svg)\n\n' "$plot" "$1" "$1" $plot
   done
+}
+
+# What README.md says of the quickstart.
+published() { # OUT RESULTS
+  printf '%s\n' "SmolLM2-135M-Instruct (Q4_1) without a draft model at chat, code edits, summaries with quotes and structured output" \
+    "(\`configs/prompts/tasks.jsonl\`); \`results/run-all.sh quickstart-smollm2\` repeats it." '' \
+    '```console' "\$ build/release/wager report $2 --table"
+  "$wager" report "$2" --table || return 1
+  printf '```\n\n'
+  "$wager" report "$1" --md | tail -n 1
 }
 
 run_one() { # CONFIG
@@ -121,9 +132,8 @@ run_one() { # CONFIG
   draw "$out" "$name"
   { pictures "$name"; "$wager" report "$out" --md | tail -n 1; } | replace docs/results.md "$name"
   [ $trace = steps ] || replayed "$out" "$1" >"results/$name/replay.txt" || return 1
-  if [ "$name" = quickstart ]; then
-    { echo '```console'; echo '$ build/release/wager report results/quickstart --table'; "$wager" report results/quickstart --table; echo '```'; } |
-      replace README.md results
+  if [ "$name" = quickstart-smollm2 ]; then
+    published "$out" "results/$name" | replace README.md results
   fi
   echo "run-all: $name in $((SECONDS - started)) s"
 }

@@ -3,7 +3,6 @@
 #include "serve/answer.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 const char *const wgs_finish_names[] = { NULL, "stop", "length", "abort", "error" };
 
@@ -80,7 +79,7 @@ static void add_round(wgs_answer *a, const wgs_round *r, int sign)
     a->accepted += sign * r->accepted;
 }
 
-/* Takes what a stop string has cut off out of the rounds. */
+/* Removes from the rounds the tokens that a stop string has cut off. */
 static void cut_rounds(wgs_answer *a)
 {
     while (a->rounds) {
@@ -90,7 +89,8 @@ static void cut_rounds(wgs_answer *a)
         a->rounds--;
         if (before >= a->tokens) continue;
         if (r->accepted > a->tokens - before - 1) r->accepted = a->tokens - before - 1;
-        a->token[a->tokens - 1].drafted = false; /* the round's own one */
+        a->token[a->tokens - 1].drafted =
+            false; /* the last token that is kept counts as the round's own, not as a draft token */
         r->tokens = a->tokens;
         a->rounds++;
         add_round(a, r, 1);

@@ -12,7 +12,7 @@ static void put_json(wgs_buffer *b, const json_t *text)
     wgs_buffer_put(b, json_string_value(text), json_string_length(text));
 }
 
-/* Whether a message has no more than its role and its text. */
+/* Whether a message consists of a role and a text only; false: *p names the member that it has besides. */
 static bool is_plain(const json_t *message, size_t i, wgs_problem *p)
 {
     const char *key;
@@ -26,7 +26,7 @@ static bool is_plain(const json_t *message, size_t i, wgs_problem *p)
     return true;
 }
 
-/* The texts of the messages, for a model without a template. */
+/* Appends the texts of the messages, for a model without a template. */
 static bool plain(const json_t *messages, const json_t *options, wgs_buffer *out, wgs_problem *p)
 {
     size_t i, k;

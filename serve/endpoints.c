@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The endpoints: what is called by which path. */
+ * The endpoints: the table of paths and their handlers. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -9,7 +9,7 @@
 #include "serve/serve_page.h"
 #include "serve/stream.h"
 
-/* The answers of a job that has finished, or what went wrong with one of them: NULL, and *p. Under the job's lock. */
+/* The answers of a finished job as JSON; NULL: *p has the error of one of them. Called under the job's lock. */
 static json_t *job_json(const wgs_job *j, wgs_problem *p)
 {
     for (int i = 0; i < j->n; i++)
@@ -22,7 +22,7 @@ static json_t *job_json(const wgs_job *j, wgs_problem *p)
     return all;
 }
 
-/* Answers with a document, or where there is none with a problem. */
+/* Answers with a document, or with the problem where the document is NULL. */
 static void reply(wgs_exchange *x, json_t *all, const wgs_problem *p)
 {
     if (all) wgs_reply_json(x, 200, all);
@@ -59,7 +59,7 @@ static bool knows_model(const wgs_exchange *x, const wgs_request *r, wgs_problem
     return !r->model || !*r->model || has_model(x->server, r->model, p);
 }
 
-/* Hands what x->job asks for to the scheduler. */
+/* Submits the requests of x->job to the scheduler. */
 static void submit(wgs_exchange *x)
 {
     wgs_problem p;
@@ -69,7 +69,7 @@ static void submit(wgs_exchange *x)
         x->job = NULL;
         wgs_reply_problem(x, &p);
     } else if (j->request.stream) {
-        x->job = NULL; /* the response has it now */
+        x->job = NULL; /* the response owns the job now */
         wgs_reply_stream(x, wgs_stream_response(j));
     }
 }
@@ -90,7 +90,7 @@ static void generate(wgs_exchange *x, bool chat)
             if (!knows_model(x, &r, &p)) wgs_request_free(&r);
             else if ((x->job = wgs_job_open(s, &r, &p))) {
                 if (x->job->request.format == WGS_FORMAT_TEXT) submit(x);
-                else x->later = submit; /* it makes a grammar */
+                else x->later = submit; /* compiling a grammar may take long */
                 return;
             }
         }
@@ -194,7 +194,7 @@ static void props(wgs_exchange *x)
 /* A cache of tokens' texts as JSON. Each text is made once, because an allocation is slow when memory is nearly exhausted. */
 typedef struct pieces {
     const wgs_server *server;
-    size_t *from, *bytes; /* (vocabulary) in text; bytes 0: not made yet */
+    size_t *from, *bytes; /* (vocabulary) place and length of each text in `text`; bytes 0: not made yet */
     wgs_buffer text;
 } pieces;
 
@@ -224,8 +224,9 @@ static void put_piece(wgs_buffer *out, pieces *all, int32_t token)
     if (!out->failed) wgs_buffer_put(out, all->text.s + all->from[token], all->bytes[token]);
 }
 
-/* Tokens with their texts, where the texts are asked for: `with_pieces` (llama.cpp), `return_token_strs` (vLLM). As text,
- * because a document of millions of values takes ten times its memory. It ends where there is none. */
+/* Tokens with their texts, where the texts are asked for: `with_pieces` (llama.cpp), `return_token_strs` (vLLM). The list is
+ * written as text, because a JSON document of millions of values takes ten times the memory; it ends early where memory runs
+ * out. */
 static void put_tokens(wgs_buffer *out, const wgs_server *s, const int32_t *token, int n, const wgs_request *r)
 {
     const size_t vocab = r->with_pieces || r->return_token_strs ? (size_t)s->about.vocab : 1;
@@ -251,7 +252,7 @@ static void put_tokens(wgs_buffer *out, const wgs_server *s, const int32_t *toke
     free(all.bytes);
 }
 
-/* The tokens of what a request has: a text, or messages. */
+/* The tokens of a request's text or messages. */
 static bool request_tokens(const wgs_server *s, const wgs_request *r, int32_t **token, int *n, wgs_problem *p)
 {
     wg_error e;
@@ -308,7 +309,7 @@ static void detokenize(wgs_exchange *x)
     reply(x, all, &p);
 }
 
-/* Takes what a chat takes, and shows its prompt. */
+/* Reads the body of a chat and answers with its prompt as a text. */
 static void apply_template(wgs_exchange *x)
 {
     wgs_problem p;
@@ -326,7 +327,7 @@ static void apply_template(wgs_exchange *x)
     reply(x, all, &p);
 }
 
-/* The page, whose script and style run by a word that is new each time: nothing that gets into it otherwise does. */
+/* Writes the page. Its script and style carry a nonce that is new each time, so the browser runs no other script in it. */
 static void write_page(wgs_buffer *out, const char *word)
 {
     static const char *const tags[] = { "<style", "<script" };

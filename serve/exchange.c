@@ -16,22 +16,23 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Before 0.9.77 the only strictness besides our own is an answer to requests without Host, which is sent twice. The library has
- * four times the memory that a header may have, so that longer ones have our answer. */
+/* Before 0.9.77 strict mode stays off: it would only answer requests without Host, a second time. The memory of a
+ * connection is four times the largest header, so that longer headers get our answer and not the library's. */
 #if MHD_VERSION < 0x00097701
 #define STRICT MHD_OPTION_STRICT_FOR_CLIENT, 0
 #else
 #define STRICT MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1
 #endif
 
-enum { DISCARD = 64 << 20 }; /* bytes behind the limit of a body that are still read, so that the client reads its answer */
-enum { LINGER = 2 };         /* seconds that a client may take for the next bytes of a body that is dropped */
+enum { DISCARD = 64 << 20 }; /* bytes beyond the limit that are read and dropped, so that the client reads its answer */
+enum { LINGER = 2 };         /* seconds without a byte after which a body that is dropped ends */
 
 static const char no_memory[] =
     "{\"error\":{\"message\":\"the server is out of memory; try again\",\"type\":\"unavailable_error\","
     "\"param\":null,\"code\":null}}";
 
-/* What browsers ask: which pages may call, with which headers, and which headers of answers these may read. */
+/* Sets the CORS headers: the origin that may call, the headers that it may send, and the headers of answers that it may
+ * read. */
 static void allow_pages(struct MHD_Response *r, const char *origin, wgs_value asked)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_, ";
@@ -44,7 +45,7 @@ static void allow_pages(struct MHD_Response *r, const char *origin, wgs_value as
     MHD_add_response_header(r, "Access-Control-Expose-Headers", "X-Request-Id, Retry-After");
 }
 
-/* Makes r, or NULL, the answer. */
+/* Makes r the answer of x; NULL: memory ran out. */
 static void reply(wgs_exchange *x, int http, struct MHD_Response *r)
 {
     const wgs_options *o = x->server->options;
@@ -62,7 +63,7 @@ static void count_answer(const wgs_exchange *x)
     if (x->http >= 400) wgs_metrics_count(x->server->metrics, WGS_HTTP_ERRORS, 1);
 }
 
-/* Sends the answer; without one, of a client that has gone, the connection closes. */
+/* Sends the answer. The connection closes where there is none because the client has gone. */
 static enum MHD_Result send_answer(wgs_exchange *x)
 {
     struct MHD_Response *r = x->response;
@@ -112,7 +113,7 @@ static struct MHD_Response *json_response(wgs_exchange *x, json_t *json)
 
 void wgs_reply_json(wgs_exchange *x, int http, json_t *json) { reply(x, http, json_response(x, json)); }
 
-/* Seconds after which a client that found a full queue may find a place: as long as an answer took so far, within bounds. */
+/* The value of Retry-After in seconds, 1 to 60: the mean time of an ended answer times the answers that wait. */
 static int retry_after(const wgs_server *s)
 {
     wg_scheduler_stats now = { .size = sizeof now };
@@ -136,7 +137,7 @@ void wgs_reply_problem(wgs_exchange *x, const wgs_problem *p)
 
 void wgs_reply_stream(wgs_exchange *x, struct MHD_Response *r) { reply(x, 200, r); }
 
-/* Compares in a time that does not depend on where the keys differ. */
+/* Compares a key of n bytes in a time that does not depend on where the keys differ. */
 static bool same_key(const char *a, size_t n, const char *key)
 {
     const size_t m = strlen(key);
@@ -152,7 +153,7 @@ static bool has_key(const wgs_exchange *x)
            (given.n > 7 && !strncasecmp(given.s, "Bearer ", 7) && same_key(given.s + 7, given.n - 7, x->server->key));
 }
 
-/* The endpoint of a method and a path. *argument: what stands behind its path; NULL: there is no endpoint. */
+/* The endpoint of a method and a path, or NULL. *argument: the rest of the path behind the endpoint's. */
 static const wgs_endpoint *find_endpoint(const char *method, char *path, char **argument)
 {
     for (const wgs_endpoint *e = wgs_endpoints; e->path; e++) {
@@ -192,7 +193,7 @@ static void refuse(wgs_exchange *x, const wgs_problem *p)
     wgs_reply_problem(x, p);
 }
 
-/* The most bytes of a body. */
+/* The largest body, in bytes. */
 static size_t most_of(const wgs_options *o)
 {
     const size_t body = (size_t)o->body_kib << 10, all = (size_t)o->uploads_mib << 20;
@@ -206,7 +207,7 @@ static void too_large(wgs_exchange *x)
     refuse(x, &p);
 }
 
-/* Answers what the header alone shows to have no other answer, before anything of a body is kept. */
+/* Checks the header and refuses the request where it shows an error, before any byte of the body is kept. */
 static void judge(wgs_exchange *x, const char *method, const char *version)
 {
     const wgs_options *o = x->server->options;
@@ -215,7 +216,7 @@ static void judge(wgs_exchange *x, const char *method, const char *version)
     const char *length = wgs_head_value(c, "Content-Length").s;
     char *argument = NULL;
     x->seen = true;
-    /* Where chunks end is a question on which servers differ, so nothing may follow them. */
+    /* Servers differ on where a chunked body ends, so the connection closes after one. */
     x->last = wgs_head_value(c, "Transfer-Encoding").s != NULL;
     if (x->target.path) x->endpoint = find_endpoint(!strcmp(method, "HEAD") ? "GET" : method, x->target.path, &argument);
     x->argument = argument;
@@ -240,10 +241,10 @@ static void judge(wgs_exchange *x, const char *method, const char *version)
     else if (length && strtoull(length, NULL, 10) > most_of(o)) too_large(x);
 }
 
-/* The request is whole. It is called again when the reader has handled x, and when something has happened to its job. */
+/* Handles a whole request. It is called again when the reader has handled x, and when the job of x has changed. */
 static enum MHD_Result answer(wgs_exchange *x)
 {
-    if (x->sent) return MHD_NO; /* it has its answer: the connection closes */
+    if (x->sent) return MHD_NO; /* the answer was sent: the connection closes */
     if (!x->begun && !x->refused) {
         x->begun = true;
         if (x->body.n >= WGS_LONG_BODY) x->later = x->endpoint->handle;
@@ -282,14 +283,14 @@ static void send_early(wgs_exchange *x)
     MHD_get_response_headers(x->response ? x->response : x->server->no_memory, put_field, &b);
     wgs_buffer_format(&b, "%sContent-Length: %zu\r\n\r\n%s", x->last ? "" : "Connection: close\r\n", strlen(text), text);
     if (!b.failed && send(info->connect_fd, b.s, b.n, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)b.n)
-        x->received += DISCARD; /* it does not read its answers */
+        x->received += DISCARD; /* the client does not read its answer */
     shutdown(info->connect_fd, SHUT_WR);
     wgs_buffer_free(&b);
     if (!(x->server->options->idle_timeout < LINGER && x->server->options->idle_timeout > 0))
         MHD_set_connection_option(x->connection, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)LINGER);
 }
 
-/* Keeps a piece of the body, within the limits. false: the client sends too much to be worth listening to. */
+/* Appends n bytes to the body, within the limits. false: the client has sent so much beyond them that the connection closes. */
 static bool keep(wgs_exchange *x, const char *data, size_t n)
 {
     wgs_server *s = x->server;
@@ -313,7 +314,7 @@ static bool keep(wgs_exchange *x, const char *data, size_t n)
     return true;
 }
 
-/* The client's name of the request, when it is a word; else one of ours. */
+/* Sets x->name to the client's x-request-id if that is a word, else to a name of ours. */
 static void name_exchange(wgs_exchange *x)
 {
     const wgs_value given = wgs_head_value(x->connection, "X-Request-Id");
@@ -325,7 +326,7 @@ static void name_exchange(wgs_exchange *x)
                  (unsigned long long)atomic_fetch_add(&x->server->serial, 1));
 }
 
-/* The first line of a request has come; what is returned is the state of the request. */
+/* Called with the first line of a request; returns the state that the library hands to later calls for this request. */
 static void *on_line(void *user, const char *uri, struct MHD_Connection *connection)
 {
     wgs_exchange *x = calloc(1, sizeof *x);
@@ -346,11 +347,11 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection,
     (void)user, (void)url;
     if (!x) return MHD_NO;
     wgs_json_begin();
-    if (!x->seen) { /* the header alone */
+    if (!x->seen) { /* the first call has the header alone */
         name_exchange(x);
         judge(x, method, version);
         if (x->refused && wgs_head_value(connection, "Expect").s)
-            return answer(x); /* the client waits before it sends a body */
+            return answer(x); /* a client that expects "100 Continue" gets the answer before it sends the body */
         if (x->refused && wgs_head_has_body(connection)) send_early(x);
         return MHD_YES;
     }
@@ -367,8 +368,8 @@ static void on_completed(void *user, struct MHD_Connection *connection, void **s
     wgs_exchange *x = *state;
     (void)user, (void)connection, (void)why;
     if (!x) return;
-    if (x->response) MHD_destroy_response(x->response); /* the server has closed before it was sent */
-    if (x->job) wgs_job_leave(x->job, false);           /* of one that was told, no answer runs */
+    if (x->response) MHD_destroy_response(x->response); /* the server closed before the answer was sent */
+    if (x->job) wgs_job_leave(x->job, false);           /* where the answer was sent, no answer of the job runs any more */
     atomic_fetch_sub(&x->server->uploads, (long long)x->body.room);
     wgs_buffer_free(&x->body);
     wgs_target_free(&x->target);
@@ -387,7 +388,7 @@ static void on_connection(void *user, struct MHD_Connection *connection, void **
 
 static void quiet(void *user, const char *format, va_list a) { (void)user, (void)format, (void)a; }
 
-/* A socket that listens at host and port, or -1. */
+/* Opens a socket that listens at host and port; -1: *p says why it cannot. */
 static int listen_at(const wgs_options *o, wgs_problem *p)
 {
     const struct addrinfo want = { .ai_flags = AI_PASSIVE, .ai_socktype = SOCK_STREAM };

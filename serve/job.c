@@ -28,7 +28,7 @@ void wgs_problem_of(wgs_problem *p, const wg_error *e)
     if (e->code == WG_ECONTEXT) p->code = "context_length_exceeded";
 }
 
-/* Continues the client's request in the thread of HTTP. Under the job's lock. */
+/* Resumes the connection, so that the HTTP thread continues the request. Called under the job's lock. */
 static void wake(wgs_job *j)
 {
     if (!j->suspended) return;
@@ -71,7 +71,7 @@ static void destroy(wgs_job *j)
     free(j);
 }
 
-/* Gives up one reference; the last one frees the job. */
+/* Releases one reference; the last one frees the job. */
 static void release(wgs_job *j)
 {
     pthread_mutex_lock(&j->lock);
@@ -82,7 +82,7 @@ static void release(wgs_job *j)
     destroy(j);
 }
 
-/* The bytes of a token alone: what it adds to a text that begins with another one. */
+/* The bytes that a token adds to a text in which another token precedes it. */
 static const char *piece_of(void *user, int32_t token, size_t *n)
 {
     wgs_job *j = user;
@@ -141,7 +141,7 @@ wgs_job *wgs_job_open(wgs_server *s, wgs_request *r, wgs_problem *p)
     return j;
 }
 
-/* The text of one token behind those before it. */
+/* The text that a token adds behind the tokens before it. */
 static void words_of(wgs_slot *slot, int32_t token, const char **text, size_t *n)
 {
     *text = "";
@@ -193,7 +193,7 @@ static wgs_finish finish_of(wg_end end)
                                                    : WGS_ABORT;
 }
 
-/* Counts the rounds that are settled. */
+/* Adds the rounds that are settled to the metrics. */
 static void count_rounds(wgs_job *j, wgs_answer *a)
 {
     int tokens;
@@ -205,7 +205,7 @@ static void on_round(wgs_slot *slot, const wg_event *e)
 {
     wgs_job *j = slot->job;
     wgs_answer *a = &j->answer[slot->index];
-    if (a->finish != WGS_RUNS) return; /* behind a stop string */
+    if (a->finish != WGS_RUNS) return; /* a stop string ended the answer; later tokens are dropped */
     int accepted = 0;
     const double gap = a->times.last > 0 ? e->now - a->times.last : 0;
     for (int i = 0; i < e->n; i++) accepted += e->drafted[i];
@@ -215,13 +215,14 @@ static void on_round(wgs_slot *slot, const wg_event *e)
     else finish(slot, WGS_LENGTH);
     const bool stopped = a->finish != WGS_RUNS && e->end == WG_END_NOT;
     const wgs_finish why = finish_of(e->end);
-    if (e->end != WG_END_NOT && (why == WGS_STOP || why == WGS_LENGTH)) finish(slot, why); /* the event says it with its text */
+    if (e->end != WG_END_NOT && (why == WGS_STOP || why == WGS_LENGTH))
+        finish(slot, why); /* the last event carries the end together with its text */
     wgs_answer_round(a, e->nodes, accepted, gap);
     count_rounds(j, a);
     if (stopped) wg_scheduler_cancel(j->server->scheduler, e->id, NULL);
 }
 
-/* Says once that a whole answer was generated without a draft although drafts were asked for. */
+/* Logs once that a whole answer had no draft although speculation was on. */
 static void tell_undrafted(wgs_server *s, const wgs_request *r, const wgs_answer *a)
 {
     const char *drafter = s->about.drafter;
@@ -279,7 +280,7 @@ static void on_event(void *user, const wg_event *e)
     if (last) release(j);
 }
 
-/* Cancels what has not finished. Without the job's lock: the scheduler has its own. */
+/* Cancels the requests that have not ended. Called without the job's lock, because the scheduler's events take it. */
 static void cancel(wgs_job *j)
 {
     for (int i = 0; i < j->n; i++) {
@@ -290,7 +291,7 @@ static void cancel(wgs_job *j)
     }
 }
 
-/* The prompt of answer i as tokens: *own is to be freed by wg_tokens_free, NULL where they are the request's. */
+/* The prompt of answer i as tokens. *own: what the caller frees by wg_tokens_free; NULL where the tokens are the request's. */
 static bool prompt_tokens(wgs_job *j, int i, const int32_t **token, int32_t **own, int *n, wgs_problem *p)
 {
     const wgs_request *r = &j->request;
@@ -321,14 +322,14 @@ static bool fits(const wgs_job *j, int n, wgs_problem *p)
     const int context = j->server->about.context;
     if (!n) return wgs_refuse(p, 400, param, "the prompt is empty, and this model puts nothing before a text; give a text");
     if (n < context) return true;
-    /* the words that clients look for */
+    /* clients recognise this sentence */
     wgs_refuse(p, 400, param, "This model's maximum context length is %d tokens. The prompt has %d; expected at most %d",
                context, n, context - 1);
     p->code = "context_length_exceeded";
     return false;
 }
 
-/* The scheduler's form of the request, but for its prompt. */
+/* The request as the scheduler takes it, without the prompt. */
 static wg_request request_of(const wgs_job *j, const wg_sampler_options *sampling, const wg_token_bias *bias)
 {
     const wgs_request *r = &j->request;
@@ -352,7 +353,7 @@ static wg_request request_of(const wgs_job *j, const wg_sampler_options *samplin
     return q;
 }
 
-/* Submits the answers to one prompt, of which the first has the number `first`. */
+/* Submits all answers to one prompt; `first` is the index of the first one. */
 static bool submit_prompt(wgs_job *j, wg_request *q, int first, wgs_problem *p)
 {
     const wgs_request *r = &j->request;
@@ -370,7 +371,7 @@ static bool submit_prompt(wgs_job *j, wg_request *q, int first, wgs_problem *p)
         size_t bytes;
         uint64_t id = 0;
         wg_status s = wg_detokenizer_open(&slot->words, j->server->scheduler, &e);
-        if (!s && !r->echo) words_of(slot, q->token[q->n - 1], &text, &bytes); /* what follows continues the prompt */
+        if (!s && !r->echo) words_of(slot, q->token[q->n - 1], &text, &bytes); /* the answer's text continues the prompt's */
         q->number = (uint32_t)i;
         q->user = slot;
         pthread_mutex_lock(&j->lock);
@@ -407,7 +408,7 @@ static bool check(wgs_job *j, wgs_problem *p)
     return wgs_special_stops(j->server, r, p);
 }
 
-/* The grammar of the request's format. */
+/* Compiles the grammar or schema that the request asks for. */
 static bool open_grammar(wgs_job *j, wgs_problem *p)
 {
     static const wg_grammar_kind kinds[] = {
@@ -424,7 +425,7 @@ static bool open_grammar(wgs_job *j, wgs_problem *p)
     return !s || wgs_refuse(p, s == WG_ENOMEM ? 503 : 400, r->format_field, "%s", e.text);
 }
 
-/* The sampling of a request over the server's own. */
+/* The sampler options of a request; members that it leaves out are the server's. */
 static wg_sampler_options sampling_of(const wgs_request *r, const wg_sampler_options *own)
 {
     wg_sampler_options s = *own;
@@ -446,7 +447,7 @@ bool wgs_job_submit(wgs_job *j, struct MHD_Connection *connection, wgs_problem *
     for (int i = 0; i < r->biases; i++) bias[i] = (wg_token_bias){ r->bias[i].token, (float)r->bias[i].bias };
     if (!check(j, p) || !open_grammar(j, p)) return false;
     wg_request q = request_of(j, memcmp(&sampling, own, sizeof sampling) ? &sampling : NULL, bias);
-    pthread_mutex_lock(&j->lock); /* pings look at all jobs */
+    pthread_mutex_lock(&j->lock); /* wgs_jobs_ping may already see this job */
     j->connection = connection;
     j->heard = wgs_now();
     pthread_mutex_unlock(&j->lock);
@@ -454,7 +455,7 @@ bool wgs_job_submit(wgs_job *j, struct MHD_Connection *connection, wgs_problem *
         int32_t *own = NULL;
         const bool good = prompt_tokens(j, i, &q.token, &own, &q.n, p) && fits(j, q.n, p) && submit_prompt(j, &q, i * r->n, p);
         wg_tokens_free(own);
-        if (!good) return false; /* what was submitted is cancelled when the job is left */
+        if (!good) return false; /* wgs_job_leave cancels the requests that were submitted */
     }
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     if (info) {
@@ -464,7 +465,7 @@ bool wgs_job_submit(wgs_job *j, struct MHD_Connection *connection, wgs_problem *
     return true;
 }
 
-/* The client has gone; it is counted once, and only while it had something to wait for. Under the job's lock. */
+/* Marks the client as gone and counts it, once, if an answer of its still runs. Called under the job's lock. */
 static void set_gone(wgs_job *j)
 {
     if (j->running > 0 && !j->gone) wgs_metrics_count(j->server->metrics, WGS_CLIENTS_GONE, 1);
@@ -476,7 +477,7 @@ void wgs_job_leave(wgs_job *j, bool told)
     if (j->socket >= 0) wgs_watch_remove(j->server->watch, j->socket);
     atomic_fetch_sub(&j->server->streams, 1);
     pthread_mutex_lock(&j->lock);
-    if (!told) set_gone(j); /* a write has failed before the watch has seen the socket close */
+    if (!told) set_gone(j); /* a write failed before the watch saw the socket close */
     j->connection = NULL;
     j->suspended = false;
     pthread_mutex_unlock(&j->lock);

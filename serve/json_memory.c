@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Memory of JSON. */
+ * Allocation for jansson (json_memory.h). */
 #include "serve/json_memory.h"
 
 #include <jansson.h>

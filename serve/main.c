@@ -26,7 +26,7 @@ static void *run_engine(void *user)
     return NULL;
 }
 
-/* Tells the service manager, as sd_notify(3) does. */
+/* Sends a state to the service manager, as sd_notify(3) does. */
 static void notify(const char *state)
 {
     const char *path = getenv("NOTIFY_SOCKET");
@@ -39,11 +39,11 @@ static void notify(const char *state)
     if (fd < 0) return;
     const ssize_t sent = sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&to,
                                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
-    (void)sent; /* a manager that does not listen does not matter */
+    (void)sent; /* it does not matter whether the manager received it */
     close(fd);
 }
 
-/* The key of --api-key-file: its first line. */
+/* Reads the key: the first line of --api-key-file. */
 static bool read_key(wgs_server *s, wgs_problem *p)
 {
     const wgs_options *o = s->options;
@@ -51,14 +51,18 @@ static bool read_key(wgs_server *s, wgs_problem *p)
     if (o->key) s->key = strdup(o->key);
     if (!o->key_file) return true;
     FILE *f = fopen(o->key_file, "r");
-    const ssize_t n = f ? getline(&s->key, &room, f) : -1;
-    if (f) fclose(f);
-    if (n < 0) return wgs_refuse(p, 500, NULL, "--api-key-file %s: cannot read a line: %s", o->key_file, strerror(errno));
+    if (!f) return wgs_refuse(p, 500, NULL, "--api-key-file %s: cannot open: %s", o->key_file, strerror(errno));
+    errno = 0;
+    const ssize_t n = getline(&s->key, &room, f);
+    const int why = errno;
+    fclose(f);
+    if (n < 0 && why) return wgs_refuse(p, 500, NULL, "--api-key-file %s: cannot read a line: %s", o->key_file, strerror(why));
+    if (n < 0) return wgs_refuse(p, 500, NULL, "--api-key-file %s: the file is empty; expected a key", o->key_file);
     s->key[strcspn(s->key, "\r\n")] = 0;
     return s->key[0] || wgs_refuse(p, 500, NULL, "--api-key-file %s: the first line is empty; expected a key", o->key_file);
 }
 
-/* The name of a model for clients: that of its file, without folders and ending. */
+/* The model's name for clients: the file's name without folders and extension. */
 static char *name_of(const char *path)
 {
     const char *base = strrchr(path, '/');
@@ -113,7 +117,7 @@ static void greet(const wgs_server *s)
         fprintf(stderr, "wager-serve: whoever reaches %s may use this server: it asks for no key (--api-key)\n", o->host);
 }
 
-/* Waits for a signal; between, silent streams are pinged. */
+/* Waits for a signal, at most `seconds`, and pings silent streams meanwhile. */
 static int wait_for_signal(wgs_server *s, const sigset_t *set, double seconds)
 {
     const struct timespec t = { (time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9) };
@@ -124,7 +128,7 @@ static int wait_for_signal(wgs_server *s, const sigset_t *set, double seconds)
 
 static int in_work(wgs_server *s) { return atomic_load(&s->streams) + atomic_load(&s->reading); }
 
-/* Lets the answers in work end, for a time; a second signal ends them at once. */
+/* Waits for running answers to end, at most --shutdown-timeout seconds; a second signal ends them at once. */
 static void drain(wgs_server *s, const sigset_t *set)
 {
     const double end = wgs_now() + s->options->shutdown_timeout;
@@ -143,7 +147,7 @@ static void close_server(wgs_server *s)
 {
     atomic_store(&s->closing, true);
     wgs_reader_stop(s->reader);
-    wgs_jobs_abort(s, true); /* of what the reader had */
+    wgs_jobs_abort(s, true); /* the jobs that the reader has submitted meanwhile */
     wgs_http_close(s);
     wgs_reader_close(s->reader);
     atomic_store(&s->quit, true);
@@ -157,7 +161,7 @@ static void close_server(wgs_server *s)
     free(s->key);
 }
 
-/* Takes the places of standard streams that are not there, so that no socket gets what is printed. */
+/* Opens /dev/null for standard streams that are closed, so that no socket gets their number and the printed text. */
 static void fill_standard_streams(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -172,7 +176,7 @@ int main(int argc, char **argv)
     fill_standard_streams();
     wgs_json_guard();
     const int done = wgs_options_read(&o, argc, argv);
-    if (done == WGS_EXIT_OK && (fflush(stdout) || ferror(stdout))) { /* the help, or the version */
+    if (done == WGS_EXIT_OK && (fflush(stdout) || ferror(stdout))) { /* --help or --version could not be printed */
         fputs("wager serve: standard output cannot be written\n", stderr);
         return WGS_EXIT_FAILED;
     }
@@ -182,7 +186,7 @@ int main(int argc, char **argv)
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &set, NULL); /* of all threads that are made from here on */
+    pthread_sigmask(SIG_BLOCK, &set, NULL); /* threads that are created later inherit the mask */
     signal(SIGPIPE, SIG_IGN);
     pthread_mutex_init(&s.lock, NULL);
     bool good = read_key(&s, &p) && open_engine(&s, &p) && wgs_http_open(&s, &p);
@@ -195,7 +199,11 @@ int main(int argc, char **argv)
         notify("READY=1");
         while (wait_for_signal(&s, &set, o.ping > 0 && o.ping < 1 ? o.ping : 1) <= 0) {}
         drain(&s, &set);
-    } else fprintf(stderr, "wager serve: %s\n", p.message);
+    } else {
+        int n = 0;
+        const char *option = wg_given_option(&o.given, p.message, &n);
+        fprintf(stderr, "wager serve: %.*s%s%s\n", n, option ? option : "", option ? " " : "", p.message);
+    }
     close_server(&s);
     return good ? WGS_EXIT_OK : WGS_EXIT_FAILED;
 }

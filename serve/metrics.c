@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the server counts, as Prometheus reads it. */
+ * The server's metrics in the text format of Prometheus. */
 #include "serve/metrics.h"
 
 #include <inttypes.h>
@@ -18,7 +18,7 @@ static const double tokens[BUCKETS] = { 1,   2,   5,   10,  20,  50,  100, 200, 
 
 static const struct {
     const char *name, *doc;
-    const double *bound; /* (BUCKETS), infinity left out */
+    const double *bound; /* (BUCKETS) upper bounds; the last bucket, infinity, is implied */
 } histogram_facts[HISTOGRAMS] = {
     { "time_to_first_token_seconds", "From the request to its first token.", seconds },
     { "time_per_output_token_seconds", "Of an answer: (last - first token) / (tokens - 1).", seconds },
@@ -99,7 +99,7 @@ void wgs_metrics_answer(wgs_metrics *m, const wgs_answer *a)
     pthread_mutex_unlock(&m->lock);
 }
 
-/* Writes # HELP and # TYPE. */
+/* Writes the lines # HELP and # TYPE of a series. */
 static void head(wgs_buffer *out, const char *prefix, const char *name, const char *type, const char *doc)
 {
     wgs_buffer_format(out, "# HELP %s%s %s\n# TYPE %s%s %s\n", prefix, name, doc, prefix, name, type);
@@ -131,7 +131,7 @@ static void write_histogram(wgs_buffer *out, const char *prefix, histogram_id wh
                       prefix, name, h->sum, prefix, name, n);
 }
 
-/* The value of a label: quotes, backslashes and line ends escaped. */
+/* Writes a label with its value, in which quotes, backslashes and line ends are escaped. */
 static void label(wgs_buffer *out, const char *name, const char *value)
 {
     wgs_buffer_format(out, "%s=\"", name);

@@ -5,7 +5,83 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "serve/speculation_json.h"
+/* ---- the speculation of one answer in the fields of other engines: `timings` of llama.cpp's server and `metrics` of vLLM.
+ * Both count draft tokens that were verified. Functions return a new reference, or NULL when memory runs out. */
+
+static json_t *per(double a, double b) { return json_real(b > 0 ? a / b : 0); }
+
+static json_t *timings_json(const wgs_answer *a)
+{
+    const wgs_times *t = &a->times;
+    const int read = a->prompt_tokens - a->cached_tokens, n = wgs_answer_new_tokens(a);
+    const double prompt = t->first > 0 && t->started > 0 ? t->first - t->started : 0;
+    const double predicted = t->first > 0 ? t->last - t->first : 0;
+    json_t *o = json_pack("{s:i, s:i, s:f, s:i, s:f}", "cache_n", a->cached_tokens, "prompt_n", read, "prompt_ms", prompt * 1e3,
+                          "predicted_n", n, "predicted_ms", predicted * 1e3);
+    json_object_set_new(o, "prompt_per_token_ms", per(prompt * 1e3, read));
+    json_object_set_new(o, "prompt_per_second", per(read, prompt));
+    json_object_set_new(o, "predicted_per_token_ms", per(predicted * 1e3, n));
+    json_object_set_new(o, "predicted_per_second", per(n, predicted));
+    json_object_set_new(o, "draft_n", json_integer(a->drafted));
+    json_object_set_new(o, "draft_n_accepted", json_integer(a->accepted));
+    json_object_set_new(o, "draft_n_verif_steps", json_integer(a->passes));
+    return o;
+}
+
+/* acceptance_histogram[k]: rounds that accepted k of their draft tokens; then the same by the number of draft tokens. */
+static void add_histograms(json_t *o, const wgs_answer *a, bool steps)
+{
+    json_t *all = json_array(), *by_length = json_object(), *kept = json_array(), *drafted = json_array();
+    for (int i = 0; i < a->rounds; i++) {
+        const wgs_round *r = &a->round[i];
+        char name[24];
+        if (!r->drafted) continue;
+        snprintf(name, sizeof name, "%d", r->drafted);
+        json_t *of = json_object_get(by_length, name), *both[2] = { all, of };
+        if (!of) json_object_set_new(by_length, name, both[1] = json_array());
+        for (int k = 0; k < 2; k++) {
+            while (json_array_size(both[k]) <= (size_t)r->accepted && !json_array_append_new(both[k], json_integer(0))) {}
+            json_t *count = json_array_get(both[k], (size_t)r->accepted);
+            json_integer_set(count, json_integer_value(count) + 1);
+        }
+        json_array_append_new(kept, json_integer(r->accepted));
+        json_array_append_new(drafted, json_integer(r->drafted));
+    }
+    json_object_set_new(o, "acceptance_histogram", all);
+    json_object_set_new(o, "acceptance_histogram_by_draft_length", by_length);
+    if (steps) {
+        json_object_set(o, "per_step_accepted", kept);
+        json_object_set(o, "per_step_drafted", drafted);
+    }
+    json_decref(kept);
+    json_decref(drafted);
+}
+
+/* draft_length: longest draft in tokens; 0: not known. steps: list the rounds one by one. */
+static json_t *metrics_json(const wgs_answer *a, int draft_length, bool steps)
+{
+    const wgs_times *t = &a->times;
+    const int n = wgs_answer_new_tokens(a);
+    const double whole = t->first > 0 ? t->last - t->first : 0;
+    json_t *spec = json_object();
+    json_object_set_new(spec, "mean_acceptance_length", per((double)(a->accepted + a->drafts), (double)a->drafts));
+    json_object_set_new(spec, "draft_acceptance_rate", per((double)a->accepted, (double)a->drafted));
+    json_object_set_new(spec, "num_spec_steps", json_integer(a->drafts));
+    json_object_set_new(spec, "num_accepted_draft_tokens", json_integer(a->accepted));
+    json_object_set_new(spec, "num_draft_tokens", json_integer(a->drafted));
+    json_object_set_new(spec, "num_spec_tokens", draft_length ? json_integer(draft_length) : json_null());
+    add_histograms(spec, a, steps);
+    json_t *o = json_object();
+    json_object_set_new(o, "time_to_first_token_ms", json_real(t->first > 0 ? (t->first - t->submitted) * 1e3 : 0));
+    json_object_set_new(o, "generation_time_ms", json_real(whole * 1e3));
+    json_object_set_new(o, "queue_time_ms", json_real(t->started > 0 ? (t->started - t->submitted) * 1e3 : 0));
+    json_object_set_new(o, "mean_itl_ms", per(whole * 1e3, a->rounds - 1));
+    json_object_set_new(o, "tokens_per_second", per(n > 1 ? n - 1 : 0, whole));
+    json_object_set_new(o, "speculative_decoding", spec);
+    return o;
+}
+
+/* ---- answers */
 
 static json_t *text_json(const char *s, size_t n)
 {
@@ -19,7 +95,7 @@ static json_t *text_json(const char *s, size_t n)
     return text;
 }
 
-/* The text of a token. Bytes that are no text are written out, "bytes:\xe2\x82", as the API does. */
+/* The text of a token. Bytes that are not UTF-8 are written as the API does: "bytes:\xe2\x82". */
 static json_t *piece_json(const wgs_head *h, int32_t token)
 {
     size_t n, length = 0;
@@ -43,10 +119,10 @@ static json_t *bytes_json(const wgs_head *h, int32_t token)
     return bytes;
 }
 
-/* JSON has no infinity: a token that cannot be drawn has -9999. */
+/* A logarithm as JSON, which has no infinity: a token that cannot be drawn has -9999. */
 static json_t *logprob_json(double logprob) { return json_real(logprob > -9999 ? logprob : -9999); }
 
-/* {token: logarithm}; the token itself is one of them, as the API promises. */
+/* {token: logarithm} of the alternatives and, as the API promises, of the token itself. */
 static json_t *tops_json(const wgs_head *h, const wgs_answer *a, const wgs_token *t)
 {
     json_t *all = json_object();
@@ -103,7 +179,7 @@ static json_t *logprobs_json(const wgs_head *h, const wgs_answer *a, int from, i
     return h->request->chat ? chat_logprobs(h, a, from, to) : completion_logprobs(h, a, from, to);
 }
 
-/* What return_token_ids adds: the tokens, their texts, and which of them were drafted. */
+/* Adds the fields of return_token_ids: the tokens, their texts, and which of them were drafted. */
 static void add_tokens(json_t *choice, const wgs_answer *a, int from, int to)
 {
     json_t *ids = json_array(), *pieces = json_array(), *drafted = json_array();
@@ -139,7 +215,7 @@ static json_t *usage_json(const wgs_head *h, const wgs_answer *answer, int n)
     json_int_t prompt = 0, cached = 0, tokens = 0;
     for (int i = 0; i < n; i++) {
         tokens += wgs_answer_new_tokens(&answer[i]);
-        if (i % h->request->n) continue; /* the same prompt */
+        if (i % h->request->n) continue; /* answers to one prompt count it once */
         prompt += answer[i].prompt_tokens;
         cached += answer[i].cached_tokens;
     }
@@ -158,13 +234,13 @@ static const char *object_name(const wgs_head *h, bool part)
     return !h->request->chat ? "text_completion" : part ? "chat.completion.chunk" : "chat.completion";
 }
 
-/* What is told of the speculation of a request's only answer. */
+/* Adds the fields about speculation, for requests with one answer. */
 static void add_speculation(json_t *o, const wgs_head *h, const wgs_answer *answer, int n)
 {
-    if (n == 1) json_object_set_new(o, "timings", wgs_timings_json(&answer[0]));
+    if (n == 1) json_object_set_new(o, "timings", timings_json(&answer[0]));
     if (h->request->detail != WGS_DETAIL_NONE)
         json_object_set_new(o, "metrics",
-                            n == 1 ? wgs_metrics_json(&answer[0], h->draft_length, h->request->detail == WGS_DETAIL_STEPS)
+                            n == 1 ? metrics_json(&answer[0], h->draft_length, h->request->detail == WGS_DETAIL_STEPS)
                                    : json_null());
     json_object_set_new(o, "spec", json_pack("{s:I}", "seed", (json_int_t)h->seed));
 }
@@ -212,7 +288,7 @@ json_t *wgs_part_json(const wgs_head *h, const wgs_answer *a, const wgs_part *pa
     json_object_set_new(o, "spec",
                         json_pack("{s:i, s:i, s:i}", "tokens", part->token_to - part->token_from, "drafted", part->drafted,
                                   "accepted", part->accepted));
-    if (h->request->timings_per_token) json_object_set_new(o, "timings", wgs_timings_json(a));
+    if (h->request->timings_per_token) json_object_set_new(o, "timings", timings_json(a));
     return o;
 }
 

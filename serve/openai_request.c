@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The body of a completion's request, field by field. */
+ * Readers of the fields of a request. */
 #include "serve/request_fields.h"
 
 #include "core/base/json_foreign.h"
@@ -62,7 +62,7 @@ bool wgs_read_prompts(wgs_request *r, const char *name, const json_t *v, wgs_pro
     return true;
 }
 
-/* llama.cpp's name of a text, before which nothing is put. */
+/* `content`, llama.cpp's name of the text: no special tokens are added to it. */
 bool wgs_read_content(wgs_request *r, const char *name, const json_t *v, wgs_problem *p)
 {
     if (r->prompts) return wgs_refuse(p, 400, name, "'content' stands beside 'prompt'; give one of them");
@@ -105,7 +105,7 @@ bool wgs_read_stop_tokens(wgs_request *r, const char *name, const json_t *v, wgs
     return read_ids(name, v, r->stop_token, WGS_STOP_TOKENS, p);
 }
 
-/* A bound of tokens: whatever no context holds is as many as the context holds. */
+/* Reads a bound of tokens of any size; values beyond every context mean the context. */
 static bool read_most(wgs_request *r, const char *name, const json_t *v, int least, wgs_problem *p)
 {
     enum { MANY = 1 << 30 };
@@ -125,7 +125,7 @@ bool wgs_read_n_predict(wgs_request *r, const char *name, const json_t *v, wgs_p
     return read_most(r, name, v, -1, p);
 }
 
-/* JSON's integers of 64 bits are signed: wgs_request_read has read a larger seed. */
+/* A seed. jansson's integers are signed, so wgs_request_read has already read a seed of 2^63 or more. */
 bool wgs_read_seed(wgs_request *r, const char *name, const json_t *v, wgs_problem *p)
 {
     if (r->seeded) return true;
@@ -153,7 +153,7 @@ bool wgs_read_biases(wgs_request *r, const char *name, const json_t *v, wgs_prob
     return true;
 }
 
-/* Completions: the number of alternatives. Chat: whether, and top_logprobs says how many. */
+/* `logprobs`: in completions the number of alternatives, in chats a boolean beside `top_logprobs`. */
 bool wgs_read_logprobs(wgs_request *r, const char *name, const json_t *v, wgs_problem *p)
 {
     if (!r->chat) return json_is_false(v) || wgs_read_int(name, v, 0, WGS_TOP_LOGPROBS, &r->logprobs, p);
@@ -180,7 +180,7 @@ bool wgs_read_template_options(wgs_request *r, const char *name, const json_t *v
     return true;
 }
 
-/* A variable of the template, too. */
+/* `add_generation_prompt` is passed to the template as a variable. */
 bool wgs_read_generation_prompt(wgs_request *r, const char *name, const json_t *v, wgs_problem *p)
 {
     if (!json_is_boolean(v)) return wgs_wrong_type(p, name, v, "true or false");
@@ -241,7 +241,7 @@ bool wgs_read_speculative(wgs_request *r, const char *name, const json_t *v, wgs
     return true;
 }
 
-/* What the fields say together. */
+/* Checks fields against each other. */
 static bool check_whole(wgs_request *r, wgs_problem *p)
 {
     if (!r->chat && !r->prompts) return wgs_refuse(p, 400, "prompt", "'prompt' is missing; expected a string or tokens");
@@ -251,11 +251,11 @@ static bool check_whole(wgs_request *r, wgs_problem *p)
         return wgs_refuse(p, 400, "n", "%d prompts and 'n' %d are %d answers; expected at most %d", r->prompts, r->n, choices,
                           WGS_CHOICES);
     if (r->max_tokens < 0 && !r->chat && !json_is_number(json_object_get(r->document, "n_predict")))
-        r->max_tokens = 16; /* as the API has it; n_predict -1 has no bound */
+        r->max_tokens = 16; /* the API's default; with n_predict -1 there is no bound */
     return true;
 }
 
-/* The deepest brackets of a document, without its strings. */
+/* The depth of nested brackets of a document, those in strings not counted. */
 static int depth_of(const char *s, size_t n)
 {
     int depth = 0, deepest = 0;
@@ -276,7 +276,7 @@ bool wgs_json_read(const char *body, size_t n, json_t **out, wgs_problem *p)
     if (depth_of(body, n) > WGS_JSON_DEPTH)
         return wgs_refuse(p, 400, NULL, "the body has brackets %d deep; expected at most %d", depth_of(body, n),
                           WGS_JSON_DEPTH);
-    const char *nul = memchr(body, 0, n); /* jansson overlooks one behind a number */
+    const char *nul = memchr(body, 0, n); /* jansson does not see a NUL behind a number */
     if (nul) return wgs_refuse(p, 400, NULL, "the body is no JSON: its byte %zu is 0", (size_t)(nul - body) + 1);
     json_t *o = wg_json_load_foreign(body, n, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &e);
     if (!o && !e.text[0]) return wgs_refuse(p, 503, NULL, "out of memory for a body of %zu bytes; try again", n);
@@ -284,7 +284,7 @@ bool wgs_json_read(const char *body, size_t n, json_t **out, wgs_problem *p)
         return wgs_refuse(p, 400, NULL,
                           "the body has a number that is too large: line %d, column %d: %s; expected at most 1e308", e.line,
                           e.column, e.text);
-    if (!o) return wgs_refuse(p, 400, NULL, "the body is no JSON: line %d, column %d: %s", e.line, e.column, e.text);
+    if (!o) return wgs_refuse(p, 400, NULL, "the body is no JSON: line %d, column %d: %s", e.line, e.column, wg_json_why(&e));
     if (!json_is_object(o)) {
         wgs_wrong_type(p, "body", o, "a JSON object");
         json_decref(o);
@@ -309,10 +309,10 @@ static size_t spaces(const char *s, size_t at, size_t n)
     return at;
 }
 
-/* Whether the n bytes of a string's text, without its quotes, are those of "seed". */
+/* Whether the n bytes between the quotes of a JSON string spell "seed". */
 static bool is_seed(const char *s, size_t n)
 {
-    enum { MOST = 4 * 6 }; /* each letter written by its number */
+    enum { MOST = 4 * 6 }; /* each letter written as an escape, "\u0073" */
     char quoted[MOST + 2];
     if (n > MOST || !memchr(s, '\\', n)) return n == 4 && !memcmp(s, "seed", 4);
     quoted[0] = quoted[n + 1] = '"';
@@ -323,7 +323,7 @@ static bool is_seed(const char *s, size_t n)
     return is;
 }
 
-/* Where the value of the member "seed" stands in an object that has one. */
+/* The offset of the value of the member "seed" in an object that has one. */
 static size_t find_seed(const char *s, size_t n)
 {
     int depth = 0;
@@ -339,7 +339,7 @@ static size_t find_seed(const char *s, size_t n)
     return n;
 }
 
-/* Reads a seed that the document has as a real from the text of the body, if it is an integer there. */
+/* Reads from the text of the body a seed that jansson has read as a real, if it is an integer there. */
 static bool read_long_seed(wgs_request *r, const char *body, size_t n, wgs_problem *p)
 {
     enum { LONGEST = 20 };

@@ -7,13 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/json_foreign.h"
 #include "core/base/nearest.h"
 
 typedef enum option_kind { O_HUB, O_TEXT, O_CHOICE, O_INT, O_NUMBER, O_FLAG } option_kind;
 
 typedef struct option_row {
-    const char *name, *value; /* value: how the help calls it, of O_CHOICE "a|b|c"; NULL for a flag */
-    char letter;              /* 0: none */
+    const char *name, *value; /* value: its name in the help, with O_CHOICE "a|b|c"; NULL: the option takes none */
+    char letter;              /* short form; 0: none */
     option_kind kind;
     size_t at;
     double min, max;
@@ -23,54 +24,66 @@ typedef struct option_row {
 #define AT(member) offsetof(wgs_options, member)
 static const option_row rows[] = {
     { "model", "MODEL", 'm', O_TEXT, AT(model), 0, 0, "the model; -m may be left out" },
-    { "hf", "OWNER/REPO[:QUANT]", 0, O_HUB, AT(model), 0, 0, "the same of a hub: -m hf:OWNER/REPO[:QUANT] (wager pull)" },
+    { "hf", "OWNER/REPO[:QUANT]", 0, O_HUB, AT(model), 0, 0, "a model of a hub: as -m hf:OWNER/REPO[:QUANT] (wager pull)" },
     { "draft-model", "FILE", 'd', O_TEXT, AT(draft_model), 0, 0,
-      "a draft model: at each round auto takes the length that pays here, or no draft" },
+      "a draft model for the drafter auto, which chooses the draft length at each round, or no draft" },
     { "draft", "KIND[:k=v,...]", 0, O_TEXT, AT(draft), 0, 0, "a drafter and its options (wager list drafters)" },
-    { "rule", "RULE", 0, O_TEXT, AT(rule), 0, 0, "verification rule; match: the very text of plain decoding (match)" },
-    { "config", "FILE", 0, O_TEXT, AT(config), 0, 0, "target, draft, verify, sampling, ... as in an experiment; options win" },
+    { "rule", "RULE", 0, O_TEXT, AT(rule), 0, 0, "verification rule; match keeps the text of plain decoding (match)" },
+    { "config", "FILE", 0, O_TEXT, AT(config), 0, 0,
+      "a config with target, draft, verify, sampling as in an experiment; options override it" },
     { "chat", "none|model|llama-2|llama-3|chatml|zephyr|vicuna", 0, O_CHOICE, AT(chat), 0, 0,
-      "chat template; without one: the model's own, else messages as they are" },
-    { "device", "DEVICE", 0, O_TEXT, AT(device), 0, 0, "where the target runs (cpu)" },
-    { "kv-type", "f32|f16|bf16|q8", 0, O_CHOICE, AT(kv_type), 0, 0, "element type of the cache (f16)" },
+      "chat template; without it the model's own, and if it has none, messages joined by line ends" },
+    { "device", "DEVICE", 0, O_TEXT, AT(device), 0, 0, "device of the target (cpu)" },
+    { "kv-type", "f32|f16|bf16|q8", 0, O_CHOICE, AT(kv_type), 0, 0, "element type of the KV cache (f16)" },
     { "profile", "FILE|new|nominal", 0, O_TEXT, AT(profile), 0, 0,
-      "prices of passes, by which auto decides: a file; new: measured now; nominal: constants; without it: measured once and "
-      "kept in ~/.cache/wager" },
-    { "threads", "N", 0, O_INT, AT(threads), 0, 256, "threads of the engine; 0: all cores" },
-    { "name", "NAME", 0, O_TEXT, AT(name), 0, 0, "the model's name for clients (the file's name)" },
+      "prices of passes, by which auto and adaptive lengths decide: a file; new: measure now; nominal: constants; without it: "
+      "measured once and kept in ~/.cache/wager" },
+    { "threads", "N", 0, O_INT, AT(threads), 0, 256, "number of threads of the engine; 0: all cores (0)" },
+    { "name", "NAME", 0, O_TEXT, AT(name), 0, 0, "name of the model in the API (the file's name)" },
     { "host", "ADDRESS", 0, O_TEXT, AT(host), 0, 0, "address to listen at (127.0.0.1)" },
     { "port", "N", 0, O_INT, AT(port), 0, 65535, "port; 0: a free one (8080)" },
-    { "api-key", "KEY", 0, O_TEXT, AT(key), 0, 0, "clients must send it: Authorization: Bearer KEY" },
-    { "api-key-file", "FILE", 0, O_TEXT, AT(key_file), 0, 0, "the key is the first line of FILE, which `ps` does not show" },
-    { "cors", "ORIGIN", 0, O_TEXT, AT(cors), 0, 0, "pages of this origin may call: https://example.org, or *" },
+    { "api-key", "KEY", 0, O_TEXT, AT(key), 0, 0, "key that clients must send: Authorization: Bearer KEY" },
+    { "api-key-file", "FILE", 0, O_TEXT, AT(key_file), 0, 0,
+      "file whose first line is the key, so that `ps` does not show it" },
+    { "cors", "ORIGIN", 0, O_TEXT, AT(cors), 0, 0,
+      "origin whose web pages may call the API, such as https://example.org; *: any" },
     { "allow-host", "NAMES", 0, O_TEXT, AT(allow_host), 0, 0,
-      "names, with commas, that clients may call this host beside its own; *: any. A server on 127.0.0.1 without a key has "
-      "localhost and 127.* alone" },
-    { "batch", "N", 'b', O_INT, AT(batch), 1, 512, "answers that are generated at once (8)" },
-    { "queue", "N", 0, O_INT, AT(queue), 1, 100000, "answers that wait; more are refused with 429 (256)" },
-    { "mode", "continuous|dynamic|static", 0, O_CHOICE, AT(mode), 0, 0, "batching (continuous)" },
-    { "speculation", "fixed|off|adaptive", 0, O_CHOICE, AT(speculation), 0, 0, "adaptive: by load (fixed)" },
-    { "pages", "N", 0, O_INT, AT(pages), 0, 1e9, "pages of the cache; 0: room for --batch full contexts" },
-    { "prefill-rows", "N", 0, O_INT, AT(prefill_rows), 0, 1e6, "tokens of prompts that one step reads; 0: 256" },
-    { "no-prefix-cache", NULL, 0, O_FLAG, AT(no_prefix_cache), 0, 0, "read every prompt anew" },
-    { "max-tokens", "N", 0, O_INT, AT(max_tokens), 0, 1e9, "most tokens of an answer; 0: as many as the context holds" },
-    { "temp", "T", 't', O_NUMBER, AT(temperature), 0, 100, "temperature of requests that name none (1)" },
-    { "top-k", "K", 0, O_INT, AT(top_k), 0, 1e9, "the same for top_k; 0 keeps all" },
-    { "top-p", "P", 0, O_NUMBER, AT(top_p), 0, 1, "the same for top_p (1)" },
-    { "min-p", "P", 0, O_NUMBER, AT(min_p), 0, 1, "the same for min_p" },
-    { "details", "none|summary|detailed", 0, O_CHOICE, AT(details), 0, 0, "of speculation in answers (summary)" },
+      "further host names, separated by commas, by which clients may address this server; *: any. On 127.0.0.1 without a "
+      "key only localhost and 127.* are accepted" },
+    { "batch", "N", 'b', O_INT, AT(batch), 1, 512, "number of answers that are generated at once (8)" },
+    { "queue", "N", 0, O_INT, AT(queue), 1, 100000, "number of answers that may wait; more are refused with 429 (256)" },
+    { "mode", "continuous|dynamic|static", 0, O_CHOICE, AT(mode), 0, 0, "when requests enter the batch (continuous)" },
+    { "speculation", "fixed|off|adaptive", 0, O_CHOICE, AT(speculation), 0, 0,
+      "draft lengths; fixed: the drafter's; adaptive: chosen by load; off: no drafts (fixed)" },
+    { "pages", "N", 0, O_INT, AT(pages), 0, 1e9, "number of pages of the KV cache; 0: room for --batch full contexts (0)" },
+    { "prefill-rows", "N", 0, O_INT, AT(prefill_rows), 0, 1e6, "most prompt tokens that one step reads; 0: 256 (0)" },
+    { "no-prefix-cache", NULL, 0, O_FLAG, AT(no_prefix_cache), 0, 0,
+      "do not keep the KV cache of ended texts for prompts that begin alike" },
+    { "max-tokens", "N", 0, O_INT, AT(max_tokens), 0, 1e9, "most tokens of an answer; 0: as many as the context holds (0)" },
+    { "temp", "T", 't', O_NUMBER, AT(temperature), 0, 100, "temperature of requests without one (1)" },
+    { "top-k", "K", 0, O_INT, AT(top_k), 0, 1e9, "top_k of requests without one; 0 keeps all tokens (0)" },
+    { "top-p", "P", 0, O_NUMBER, AT(top_p), 0, 1, "top_p of requests without one (1)" },
+    { "min-p", "P", 0, O_NUMBER, AT(min_p), 0, 1, "min_p of requests without one (0)" },
+    { "details", "none|summary|detailed", 0, O_CHOICE, AT(details), 0, 0,
+      "how much answers report about speculation (summary)" },
     { "metrics-prefix", "P", 0, O_TEXT, AT(metrics_prefix), 0, 0,
-      "of the names of /metrics; `vllm:` for its dashboards (wager:)" },
-    { "no-page", NULL, 0, O_FLAG, AT(no_page), 0, 0, "no page at /" },
-    { "max-body", "KIB", 0, O_INT, AT(body_kib), 1, 1 << 20, "largest body of a request; larger ones have 413 (8192)" },
-    { "max-header", "KIB", 0, O_INT, AT(header_kib), 4, 1024, "memory of a connection, headers in it (32)" },
-    { "max-uploads", "MIB", 0, O_INT, AT(uploads_mib), 1, 1 << 20, "memory of all bodies that are read at once (256)" },
-    { "max-connections", "N", 0, O_INT, AT(connections), 1, 60000, "open connections (2048)" },
-    { "max-streams", "N", 0, O_INT, AT(streams), 1, 60000, "requests in work, waiting ones too; more have 429 (1024)" },
-    { "request-timeout", "S", 0, O_NUMBER, AT(request_timeout), 0, 1e6, "seconds that an answer may take; 0: any (600)" },
-    { "idle-timeout", "S", 0, O_NUMBER, AT(idle_timeout), 0, 1e6, "seconds without a byte, then a connection is closed (75)" },
-    { "shutdown-timeout", "S", 0, O_NUMBER, AT(shutdown_timeout), 0, 1e6, "seconds that answers have to end on SIGTERM (30)" },
-    { "ping", "S", 0, O_NUMBER, AT(ping), 0, 1e6, "a comment in streams that are silent for so long; 0: none (10)" },
+      "prefix of the metric names at /metrics; vllm: suits vLLM's dashboards (wager:)" },
+    { "no-page", NULL, 0, O_FLAG, AT(no_page), 0, 0, "do not serve the chat page at /" },
+    { "max-body", "KIB", 0, O_INT, AT(body_kib), 1, 1 << 20,
+      "largest body of a request, in KiB; a larger one is refused with 413 (8192)" },
+    { "max-header", "KIB", 0, O_INT, AT(header_kib), 4, 1024,
+      "largest header of a request, in KiB; a larger one is refused with 431 (32)" },
+    { "max-uploads", "MIB", 0, O_INT, AT(uploads_mib), 1, 1 << 20,
+      "most memory for the bodies of all requests, in MiB; more are refused with 503 (256)" },
+    { "max-connections", "N", 0, O_INT, AT(connections), 1, 60000, "most open connections (2048)" },
+    { "max-streams", "N", 0, O_INT, AT(streams), 1, 60000, "most requests that run or wait; more are refused with 429 (1024)" },
+    { "request-timeout", "S", 0, O_NUMBER, AT(request_timeout), 0, 1e6,
+      "longest time of an answer, in seconds; 0: no limit (600)" },
+    { "idle-timeout", "S", 0, O_NUMBER, AT(idle_timeout), 0, 1e6,
+      "close a connection after S seconds without a byte; 0: never (75)" },
+    { "shutdown-timeout", "S", 0, O_NUMBER, AT(shutdown_timeout), 0, 1e6,
+      "seconds that running answers get to end after SIGTERM (30)" },
+    { "ping", "S", 0, O_NUMBER, AT(ping), 0, 1e6, "send a comment in a stream after S silent seconds; 0: never (10)" },
     { NULL, NULL, 0, O_FLAG, 0, 0, 0, NULL },
 };
 
@@ -94,7 +107,7 @@ static int usage(const char *what, const char *option, const char *expected)
     return WGS_EXIT_USAGE;
 }
 
-/* " (did you mean 'x'?)" of the candidates, or "". */
+/* " (did you mean 'x'?)", x the candidate nearest to word, or "". */
 static const char *hint_of(const char *word, const char *dashes, const char *const *candidates, char out[96])
 {
     const char *near = wg_nearest(word, candidates);
@@ -117,7 +130,7 @@ static int unknown(const char *option)
     return WGS_EXIT_USAGE;
 }
 
-/* -1 when the value is one of "a|b|c", those of the option. */
+/* Checks that the value is one of the option's "a|b|c". Returns -1, or an exit status after a message. */
 static int check_choice(const option_row *o, const char *value)
 {
     enum { MOST = 16 };
@@ -142,7 +155,14 @@ static int out_of_range(const option_row *o, const char *value)
     return WGS_EXIT_USAGE;
 }
 
-/* -1, or an exit status. */
+static int empty(const option_row *o)
+{
+    char name[64];
+    snprintf(name, sizeof name, "--%s", o->name);
+    return usage(name, " is empty", o->value);
+}
+
+/* Sets an option. Returns -1, or an exit status after a message. */
 static int set(wgs_options *all, const option_row *o, const char *value)
 {
     char *place = (char *)all + o->at, *end, name[sizeof all->hub];
@@ -156,6 +176,7 @@ static int set(wgs_options *all, const option_row *o, const char *value)
     if (o->kind == O_FLAG) *(bool *)place = true;
     else if (o->kind == O_TEXT || o->kind == O_CHOICE) {
         const char **text = (const char **)place;
+        if (!*value) return empty(o);
         if (o->at == AT(model) && *text && strcmp(*text, value) != 0) return usage("a second model: ", value, NULL);
         if (o->kind == O_CHOICE && check_choice(o, value) >= 0) return WGS_EXIT_USAGE;
         *text = value;
@@ -176,11 +197,28 @@ static const option_row *find(const char *word, size_t n, bool letter)
     return NULL;
 }
 
+/* Whether a text has the form of an origin that browsers send: SCHEME://HOST or SCHEME://HOST:PORT. */
+static bool is_origin(const char *s)
+{
+    const char *host = strstr(s, "://");
+    return host && host > s && host[3] && !host[3 + strcspn(host + 3, "/ \t\r\n,")] && !strpbrk(s, " \t\r\n,");
+}
+
+/* Whether names of Prometheus may begin with a text. */
+static bool is_metric_prefix(const char *s)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_:0123456789";
+    return !s[strspn(s, letters)] && !(*s >= '0' && *s <= '9');
+}
+
 static int check(const wgs_options *o)
 {
     if (o->draft && o->draft_model) return usage("-d FILE and --draft KIND", " say the same thing; give one", NULL);
     if (o->key && o->key_file) return usage("--api-key and --api-key-file", " say the same thing; give one", NULL);
-    if (o->key && !*o->key) return usage("--api-key", " is empty", NULL);
+    if (o->cors && strcmp(o->cors, "*") != 0 && !is_origin(o->cors))
+        return usage("--cors ", o->cors, "the origin of pages, such as https://example.org, or *");
+    if (!is_metric_prefix(o->metrics_prefix))
+        return usage("--metrics-prefix ", o->metrics_prefix, "letters, digits, '_' and ':', and no digit first");
     if (!o->model && !o->config) return usage("no model", " is named", "wager serve MODEL");
     return -1;
 }
@@ -226,11 +264,12 @@ int wgs_options_read(wgs_options *o, int argc, char **argv)
             return usage(argv[i], " needs a value", row->value);
         const int done = set(o, row, value);
         if (done >= 0) return done;
+        if (value) wg_given_add(&o->given, argv[equals ? i : i - 1], value);
     }
     return check(o);
 }
 
-/* "KIND:k=v,..." as the object that a config has; commas within braces belong to the value. */
+/* "KIND:k=v,..." as an object of a config; commas within braces belong to the value. NULL: a part has no '='. */
 static json_t *named(const char *spec, const char *name_key)
 {
     const size_t kind = strcspn(spec, ":");
@@ -258,7 +297,7 @@ static json_t *named(const char *spec, const char *name_key)
     return o;
 }
 
-/* Notes that the value at a path of the config came from an option: messages about it then name the option ("//from"). */
+/* Records under "//from" that the value at a path of the config came from an option, which messages about it then name. */
 static void note(json_t *config, const char *path, const char *option, const char *value)
 {
     json_t *from = json_object_get(config, "//from");
@@ -266,7 +305,7 @@ static void note(json_t *config, const char *path, const char *option, const cha
     json_object_set_new(from, path, json_sprintf("%s%s%s", option, *option ? " " : "", value));
 }
 
-/* The section of that name, made where it is missing. */
+/* The section of that name; it is created where it is missing. */
 static json_t *section(json_t *config, const char *name)
 {
     json_t *o = json_object_get(config, name);
@@ -297,8 +336,8 @@ static bool put_component(json_t *config, const char *where, const char *name_ke
     return true;
 }
 
-/* -d FILE: the drafter `auto` over chains of up to eight tokens of that model. Where the target is another device's or another
- * program's: `model`, since a device drafts chains of one length without the host. */
+/* The drafter of -d FILE: `auto` over chains of up to eight tokens of that model; `model` where the target runs on another
+ * device or in another program, because a device runs rounds alone only with chains of one length. */
 static json_t *by_model(const json_t *config, const char *file)
 {
     const json_t *target = json_object_get(config, "target");
@@ -309,7 +348,7 @@ static json_t *by_model(const json_t *config, const char *file)
     return json_pack("{s:s, s:o}", "kind", "auto", "of", json_sprintf("model:model={%s};length=8", file));
 }
 
-/* A value of the section `sampling`: the option's where it is given, else the config's, else the usual one. */
+/* A value of the section `sampling`: that of the option if it is given, else of the config, else `usual`. */
 static double put_sampling(json_t *config, const char *key, double given, double usual)
 {
     json_t *sampling = section(config, "sampling");
@@ -341,7 +380,7 @@ char *wgs_options_config(wgs_options *o, wgs_problem *p)
     char *text = NULL;
     if (!c) {
         if (e.line < 0) wgs_refuse(p, 400, NULL, "--config %s: %s", o->config, e.text);
-        else wgs_refuse(p, 400, NULL, "--config %s:%d:%d: %s", o->config, e.line, e.column, e.text);
+        else wgs_refuse(p, 400, NULL, "--config %s:%d:%d: %s", o->config, e.line, e.column, wg_json_why(&e));
         return NULL;
     }
     if (o->config) note(c, "", "--config", o->config);

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: MIT
- * The options of wager-serve: from the command line, checked, with their help from one table. */
+ * The options of wager-serve: one table has their names, ranges and help. */
 #ifndef WG_SERVE_OPTIONS_H
 #define WG_SERVE_OPTIONS_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "core/base/given.h"
 #include "include/wager.h"
 #include "serve/openai_request.h"
 
-enum { WGS_EXIT_OK = 0, WGS_EXIT_FAILED = 1, WGS_EXIT_USAGE = 2 }; /* of the program, as of `wager` */
+enum { WGS_EXIT_OK = 0, WGS_EXIT_FAILED = 1, WGS_EXIT_USAGE = 2 }; /* exit statuses, the same as of `wager` */
 
 typedef struct wgs_options {
-    char hub[512]; /* of --hf: model points here */
+    wg_given given; /* the options as the user wrote them, for messages */
+    char hub[512];  /* the name that --hf gave; model points here */
     const char *model, *name, *draft_model, *draft, *rule, *config, *chat, *device, *kv_type, *profile;
     const char *host, *key, *key_file, *cors, *allow_host, *metrics_prefix, *mode, *speculation, *details;
     long port, threads, batch, queue, pages, prefill_rows, max_tokens;
     long top_k;                       /* -1: not given */
     double temperature, top_p, min_p; /* -1: not given */
-    wg_sampler_options sampling;      /* of requests that name none; wgs_options_config fills it in */
+    wg_sampler_options sampling;      /* of requests that leave it out; set by wgs_options_config */
     bool no_prefix_cache, no_page;
     long body_kib, header_kib, uploads_mib, connections, streams; /* limits of HTTP */
     double request_timeout, idle_timeout, shutdown_timeout, ping; /* seconds; 0: none */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What is wrong with a request, as the OpenAI API says it. */
+ * Errors for clients in the shape of the OpenAI API. */
 #include "serve/problem.h"
 
 #include <stdarg.h>
@@ -30,7 +30,7 @@ static const char *type_of(int http)
     }
 }
 
-/* A message may quote bytes of the client's, cut anywhere. */
+/* A message as a JSON string; bytes of the client that it quotes may not be UTF-8. */
 static json_t *text_of(const char *s)
 {
     wgs_buffer b = { 0 };

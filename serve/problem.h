@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What is wrong with a request: a status of HTTP and what the body of the answer says, in the shape of the OpenAI API. */
+ * An error for a client: the HTTP status and the body of the answer, in the shape of the OpenAI API. */
 #ifndef WG_SERVE_PROBLEM_H
 #define WG_SERVE_PROBLEM_H
 
@@ -8,9 +8,9 @@
 
 typedef struct wgs_problem {
     int http;          /* 400, 401, 403, 404, 405, 413, 414, 415, 429, 431, 500, 503, 504 */
-    const char *code;  /* a word for programs, or NULL; static */
+    const char *code;  /* a word that programs can test, or NULL; static */
     char param[80];    /* the field of the request, or "" */
-    char message[640]; /* what, expected, how to mend it */
+    char message[640]; /* what happened, what was expected, how to fix it */
 } wgs_problem;
 
 /* Fills *p and returns false. param: the field, or NULL. */

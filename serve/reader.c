@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What takes long. */
+ * The reader: a thread for long requests (reader.h). */
 #include "serve/reader.h"
 
 #include <stdlib.h>
@@ -10,11 +10,11 @@ struct wgs_reader {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t more;
-    wgs_exchange *first, **end; /* what waits; where the next one is put */
+    wgs_exchange *first, **end; /* the queue; the place of its next entry */
     bool quit;
 };
 
-/* The next one that waits, or NULL: it is time to end. */
+/* Waits for the next request of the queue; NULL: the reader ends. */
 static wgs_exchange *take(wgs_reader *r)
 {
     pthread_mutex_lock(&r->lock);
@@ -28,7 +28,7 @@ static wgs_exchange *take(wgs_reader *r)
 static void resume(wgs_exchange *x)
 {
     atomic_fetch_sub(&x->server->reading, 1);
-    MHD_resume_connection(x->connection); /* from here on x is the other thread's */
+    MHD_resume_connection(x->connection); /* from here on the HTTP thread owns x */
 }
 
 static void *run(void *user)

@@ -228,7 +228,7 @@ bool wgs_only_keys(const char *name, const json_t *v, const char *const *keys, w
     return true;
 }
 
-/* ": use X instead", X without the marks of the page. */
+/* Appends ": use X instead" to a message, X without its Markdown. */
 static void put_instead(wgs_problem *p, const char *says)
 {
     size_t at = strlen(p->message);
@@ -244,7 +244,7 @@ static bool same(const json_t *a, const json_t *b)
     return json_is_number(a) && json_is_number(b) ? json_number_value(a) == json_number_value(b) : json_equal(a, b);
 }
 
-/* A field that changes nothing: is it at one of its values? */
+/* Whether a field of WGS_FIELD_HARMLESS has one of the values that are accepted. */
 static bool read_harmless(const wgs_field *f, const json_t *v, wgs_problem *p)
 {
     json_t *values = f->values ? json_loads(f->values, 0, NULL) : NULL, *one;

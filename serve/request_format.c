@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * What the text of an answer has to be, in the words of several servers: response_format (OpenAI, llama.cpp), guided_* and
- * structured_outputs (vLLM), json_schema and grammar (llama.cpp), ebnf (SGLang). All of them become a schema or a grammar. */
+ * Constraints of an answer's text, by the fields of several servers: response_format (OpenAI, llama.cpp), guided_* and
+ * structured_outputs (vLLM), json_schema and grammar (llama.cpp), ebnf (SGLang). Each becomes a schema or a grammar. */
 #include <string.h>
 
 #include "core/base/json_foreign.h"
 #include "serve/buffer.h"
 #include "serve/request_fields.h"
 
-/* Takes a format for the request, which has none yet. */
+/* Sets the format of the request; false: it has one already. */
 static bool take(wgs_request *r, const char *name, wgs_format format, wgs_problem *p)
 {
     if (r->format != WGS_FORMAT_TEXT)
@@ -26,7 +26,7 @@ static bool take_grammar(wgs_request *r, const char *name, const json_t *v, wgs_
            wgs_refuse(p, 400, name, "'%s' has the character 0; expected the text of a grammar (GBNF)", name);
 }
 
-/* A schema is an object or true; clients of some servers send its text. */
+/* Takes a schema: an object, true, or, as some clients send it, its text. */
 static bool take_schema(wgs_request *r, const char *name, const json_t *v, wgs_problem *p)
 {
     if (!take(r, name, WGS_FORMAT_SCHEMA, p)) return false;
@@ -35,7 +35,7 @@ static bool take_schema(wgs_request *r, const char *name, const json_t *v, wgs_p
         r->made =
             wg_json_load_foreign(json_string_value(v), json_string_length(v), JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &e);
         if (!r->made)
-            return wgs_refuse(p, 400, name, "'%s' is no JSON: line %d, column %d: %s", name, e.line, e.column, e.text);
+            return wgs_refuse(p, 400, name, "'%s' is no JSON: line %d, column %d: %s", name, e.line, e.column, wg_json_why(&e));
         v = r->made;
     }
     if (!json_is_object(v) && !json_is_boolean(v)) return wgs_wrong_type(p, name, v, "a JSON schema");
@@ -43,7 +43,7 @@ static bool take_schema(wgs_request *r, const char *name, const json_t *v, wgs_p
     return true;
 }
 
-/* A text as a literal of GBNF. */
+/* Appends a text as a literal of GBNF. */
 static void put_literal(wgs_buffer *b, const char *s, size_t n)
 {
     wgs_buffer_puts(b, "\"");
@@ -57,7 +57,7 @@ static void put_literal(wgs_buffer *b, const char *s, size_t n)
     wgs_buffer_puts(b, "\"");
 }
 
-/* One of some texts. */
+/* Takes a list of texts as the grammar of their alternatives. */
 static bool take_choice(wgs_request *r, const char *name, const json_t *v, wgs_problem *p)
 {
     wgs_buffer b = { 0 };
@@ -95,7 +95,7 @@ bool wgs_read_format(wgs_request *r, const char *name, const json_t *v, wgs_prob
         return wgs_refuse(p, 400, name, "'%s.type' is '%.40s'; expected text, json_object, json_schema or grammar", name,
                           type ? type : "(none)");
     if (!wgs_only_keys(name, v, keys[i], p)) return false;
-    const json_t *inner = json_object_get(v, "json_schema"); /* OpenAI's; others have the schema at the top */
+    const json_t *inner = json_object_get(v, "json_schema"); /* OpenAI nests the schema; others put it at the top */
     const json_t *schema = json_object_get(inner ? inner : v, "schema");
     if (inner && !wgs_only_keys("response_format.json_schema", inner, inner_keys, p)) return false;
     if (i == WGS_FORMAT_TEXT) return true;

@@ -1,19 +1,84 @@
 /* SPDX-License-Identifier: MIT
- * Headers of requests. libmicrohttpd before 0.9.77 drops what stands behind a NUL, joins a folded line to the name of its
- * field, takes spaces before a colon into the name, and the first of two lengths. So the fields are compared with the bytes
- * that they were read from, which are still there: the first line and the fields lie one behind the other, and each separator
- * that the library has found is a NUL. Later versions refuse these by MHD_OPTION_CLIENT_DISCIPLINE_LVL. */
+ * Headers of requests. libmicrohttpd before 0.9.77 drops bytes behind a NUL, joins a folded line to the name of its field,
+ * takes spaces before a colon as part of the name, and uses the first of two lengths. So the fields are compared with the
+ * bytes that they were read from: the first line and the fields lie one behind the other in the library's buffer, with a NUL
+ * for each separator that it found. Later versions refuse such headers by MHD_OPTION_CLIENT_DISCIPLINE_LVL. */
 #include "serve/request_head.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-/* The fields that a request has once: two readers of two of them could take different ones. */
+/* ---- the target */
+
+void wgs_target_read(wgs_target *t, const char *uri)
+{
+    static const char *const schemes[] = { "http://", "https://" };
+    const size_t bytes = strcspn(uri, "?");
+    *t = (wgs_target){ .text = calloc(bytes + 2, 1) };
+    if (!t->text) return;
+    memcpy(t->text, uri, bytes);
+    for (int i = 0; i < 2; i++) {
+        const size_t n = strlen(schemes[i]);
+        if (strncasecmp(t->text, schemes[i], n) != 0) continue;
+        t->host = t->text + n;
+        t->host_bytes = strcspn(t->host, "/");
+        t->path = t->host + t->host_bytes;
+        if (!*t->path) *t->path = '/';
+    }
+    if (!t->host && (t->text[0] == '/' || !strcmp(t->text, "*"))) t->path = t->text;
+}
+
+void wgs_target_free(wgs_target *t)
+{
+    free(t->text);
+    *t = (wgs_target){ 0 };
+}
+
+static int digit(char c)
+{
+    const char low = (char)(c | 0x20);
+    return c >= '0' && c <= '9' ? c - '0' : low >= 'a' && low <= 'f' ? low - 'a' + 10 : -1;
+}
+
+/* The byte of the escape at s, such as "%2F"; -1: no escape stands there. */
+static int escaped(const char *s)
+{
+    if (s[0] != '%' || digit(s[1]) < 0 || digit(s[2]) < 0) return -1;
+    return digit(s[1]) * 16 + digit(s[2]);
+}
+
+char *wgs_target_behind(char *path, const char *prefix)
+{
+    for (; *prefix; prefix++) {
+        const int byte = escaped(path);
+        if (byte == '/' || (byte >= 0 ? byte : (unsigned char)*path) != (unsigned char)*prefix) return NULL;
+        path += byte >= 0 ? 3 : 1;
+    }
+    return path;
+}
+
+bool wgs_target_decode(char *s)
+{
+    char *to = s;
+    for (; *s; s++) {
+        const int byte = escaped(s);
+        if (*s == '%' && byte <= 0) return false;
+        *to++ = byte > 0 ? (char)byte : *s;
+        if (byte > 0) s += 2;
+    }
+    *to = 0;
+    return true;
+}
+
+/* ---- the head */
+
+/* Fields that a request may have once only, because two servers could use different ones of two. */
 enum { HOST, LENGTH, CODING, TYPE, PACKING, KEY, ONCE };
 static const char *const once[ONCE] = { [HOST] = "Host",         [LENGTH] = "Content-Length",    [CODING] = "Transfer-Encoding",
                                         [TYPE] = "Content-Type", [PACKING] = "Content-Encoding", [KEY] = "Authorization" };
 
-/* How often a request has these fields, and the place that is compared next. */
+/* State of the walk over the fields. */
 typedef struct fields {
     const char *at, *end;
     bool good;
@@ -22,7 +87,7 @@ typedef struct fields {
     const char *wrong; /* the name of the first bad field, for the message */
 } fields;
 
-/* Characters of names of fields (RFC 9110, token). */
+/* Whether n bytes are a field name (RFC 9110, token). */
 static bool is_token(const char *s, size_t n)
 {
     static const char others[] = "!#$%&'*+-.^_`|~";
@@ -33,7 +98,7 @@ static bool is_token(const char *s, size_t n)
     return n > 0;
 }
 
-/* No control characters but tabs. */
+/* Whether n bytes are a field value: no control characters except tabs. */
 static bool is_value(const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -47,7 +112,7 @@ static bool is_name(const char *name, size_t n, const char *wanted)
 }
 
 #if MHD_VERSION < 0x00097701
-/* Whether the field stands where the last one ended, and ends with CR LF. */
+/* Whether the field begins where the previous one ended, and ends with CR LF. */
 static bool is_next(fields *f, const char *name, size_t n, const char *value, size_t m)
 {
     const char *at = f->at;
@@ -81,7 +146,7 @@ static enum MHD_Result see_field(void *user, enum MHD_ValueKind kind, const char
 }
 
 #if MHD_VERSION < 0x00097701
-/* The first line is METHOD SP URI SP VERSION CR LF, and the header ends behind its fields. */
+/* Whether the first line is METHOD SP URI SP VERSION CR LF, and the header ends behind the last field. */
 static bool is_whole(const fields *f, const char *method, const char *version, const wgs_first_line *line)
 {
     const bool first = !line->spaces && line->uri == method + strlen(method) + 1 && version == line->uri + line->bytes + 1;
@@ -95,7 +160,7 @@ static bool is_whole(const fields *f, const char *method, const char *version, c
 }
 #endif
 
-/* Whether the fields that frame the request, or that decide what it is, stand there once. */
+/* Whether each field of the enumeration above occurs at most once. */
 static bool framed_once(const fields *f, bool old, wgs_problem *p)
 {
     const int lengths = f->count[LENGTH], codings = f->count[CODING];
@@ -150,7 +215,7 @@ wgs_value wgs_head_value(struct MHD_Connection *c, const char *name)
 
 bool wgs_value_is(wgs_value v, const char *text) { return is_name(v.s, v.n, text); }
 
-/* Whether a list of names, with commas, has this one; "*" has all. */
+/* Whether a comma-separated list contains a name; "*" contains every name. */
 static bool lists(const char *list, const char *name, size_t n)
 {
     for (const char *s = list; s && *s; s += strspn(s, ", ")) {
@@ -161,7 +226,7 @@ static bool lists(const char *list, const char *name, size_t n)
     return false;
 }
 
-/* Whether a name is this machine's own, for clients on it: a loopback address, or a name below `localhost`. */
+/* Whether a name is a loopback address, or `localhost` or a name below it. */
 static bool is_loopback(const char *name, size_t n)
 {
     static const char local[] = ".localhost";
@@ -177,7 +242,7 @@ bool wgs_head_host(const wgs_server *s, struct MHD_Connection *c, const wgs_targ
     const wgs_value field = wgs_head_value(c, "Host");
     const char *host = target->host ? target->host : field.s;
     const size_t all = target->host ? target->host_bytes : field.n;
-    if (!host) return true; /* HTTP/1.0 alone */
+    if (!host) return true; /* only HTTP/1.0 may leave Host out */
     const char *close = all && *host == '[' ? memchr(host, ']', all) : NULL, *colon = memchr(host, ':', all);
     const size_t n = close ? (size_t)(close + 1 - host) : colon ? (size_t)(colon - host) : all;
     const size_t port = n < all && host[n] == ':' ? n + 1 : n;
@@ -201,7 +266,7 @@ bool wgs_head_has_body(struct MHD_Connection *c)
     return (length.s && length.s[strspn(length.s, "0")]) || wgs_head_value(c, "Transfer-Encoding").s;
 }
 
-/* Whether the parameters of a type, "; charset=utf-8", leave the text UTF-8. */
+/* Whether the parameters of a type, such as "; charset=utf-8", allow UTF-8. */
 static bool is_utf8(wgs_value type)
 {
     static const char *const names[] = { "utf-8", "utf8", "us-ascii" };

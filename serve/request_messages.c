@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The messages of a chat. Whether all that they carry is heard is the template's matter (chat_prompt.h). */
+ * The messages of a chat. chat_prompt.h refuses members that the template does not use. */
 #include <string.h>
 
 #include "serve/request_fields.h"
 
-/* A word: a template writes it between its marks. */
+/* A role: a word, which the template writes between control tokens. */
 bool wgs_read_role(wgs_request *r, const char *name, const json_t *v, wgs_problem *p)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
@@ -17,7 +17,7 @@ bool wgs_read_role(wgs_request *r, const char *name, const json_t *v, wgs_proble
     return true;
 }
 
-/* A text, or parts of text. */
+/* The content of a message: a text, or a list of text parts. */
 bool wgs_read_message_content(wgs_request *r, const char *name, const json_t *v, wgs_problem *p)
 {
     static const char *const keys[] = { "type", "text", "cache_control", NULL };

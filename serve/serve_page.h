@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The page at /: page.html, which the build embeds. */
+ * The page at "/": page.html, embedded by the build. */
 #ifndef WG_SERVE_SERVE_PAGE_H
 #define WG_SERVE_SERVE_PAGE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What all parts of the server share. Three threads work: one runs the steps of the scheduler and calls the events of requests
- * (main.c), one is libmicrohttpd's and reads and writes all connections (exchange.h); these meet in jobs (job.h). The third one
- * does what would take that one long: long bodies, grammars (reader.h). */
+ * The state that all parts of the server share. Three threads work: the engine's thread runs the scheduler and receives the
+ * events of requests (main.c); the HTTP thread, of libmicrohttpd, reads and writes all connections (exchange.h); the reader
+ * parses long bodies and compiles grammars (reader.h). Engine and HTTP thread exchange answers through jobs (job.h). */
 #ifndef WG_SERVE_SERVER_H
 #define WG_SERVE_SERVER_H
 
@@ -24,25 +24,25 @@ typedef struct wgs_server {
     wgs_metrics *metrics;
     wgs_watch *watch;
     struct MHD_Daemon *daemon;
-    struct MHD_Response *no_memory; /* the answer where there is no memory for another */
+    struct MHD_Response *no_memory; /* the answer that is sent when memory runs out */
     struct wgs_reader *reader;
     pthread_t engine;
-    char *name;           /* of the model, for clients */
-    char *config, *key;   /* of the engine; NULL: no key is asked for */
-    char fingerprint[80]; /* what else an answer depends on */
-    int64_t created;      /* seconds since 1970 */
-    pthread_mutex_t lock; /* of the list of jobs */
-    struct wgs_job *first;
-    atomic_int streams; /* jobs that a client waits for */
-    atomic_int reading; /* requests that the reader has, or that wait for it */
+    char *name;            /* the model's name for clients */
+    char *config, *key;    /* the engine's config as JSON; the API key, NULL: none is needed */
+    char fingerprint[80];  /* system_fingerprint of answers: version, config and profile */
+    int64_t created;       /* seconds since 1970 */
+    pthread_mutex_t lock;  /* protects the list of jobs */
+    struct wgs_job *first; /* the list of jobs */
+    atomic_int streams;    /* jobs with a client that waits */
+    atomic_int reading;    /* requests that the reader works on or has queued */
     atomic_int connections;
     atomic_llong uploads;  /* bytes of bodies in memory */
-    atomic_ullong serial;  /* of the ids of requests */
-    atomic_bool draining;  /* no new answers */
-    atomic_bool closing;   /* no connection is suspended any more (job.h) */
-    atomic_bool quit;      /* no steps any more */
-    atomic_bool undrafted; /* the log has said that an answer had no draft */
-    bool short_turns;      /* the thread of HTTP has asked for them */
+    atomic_ullong serial;  /* number of the last request id */
+    atomic_bool draining;  /* new requests are refused */
+    atomic_bool closing;   /* connections must not be suspended any more (job.h) */
+    atomic_bool quit;      /* the engine's thread ends */
+    atomic_bool undrafted; /* the warning about an answer without a draft has been logged */
+    bool short_turns;      /* the HTTP thread has asked the kernel for short time slices */
 } wgs_server;
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The text of a token that has none in an answer; NULL: it has. To be given to wg_text_free. */
+/* The text of a special token, freed by wg_text_free; NULL: the token is an ordinary one. */
 static char *special_text(const wgs_server *s, int32_t token, size_t *n)
 {
     char *shown = NULL, *text = NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Stop strings: where an answer ends, and how much of its end is undecided. */
+ * The search for stop strings at the end of a text. */
 #include "serve/stop_strings.h"
 
 #include <string.h>
 
-/* The longest stop string that text[settled..end) ends with: its length, or 0. */
+/* The length of the longest stop string with which text[settled..end) ends, or 0. */
 static size_t ends_with(const wgs_stops *stops, const char *text, size_t settled, size_t end)
 {
     size_t longest = 0;
@@ -15,7 +15,7 @@ static size_t ends_with(const wgs_stops *stops, const char *text, size_t settled
     return longest;
 }
 
-/* Whether text[from..n) is the beginning of a stop string. */
+/* Whether a stop string begins with text[from..n). */
 static int may_begin(const wgs_stops *stops, const char *text, size_t from, size_t n)
 {
     for (int i = 0; i < stops->n; i++)

@@ -7,23 +7,23 @@
 
 #include "serve/json_memory.h"
 
-/* What was sent of an answer. */
+/* How much of an answer was sent. */
 typedef struct progress {
-    int tokens, rounds, counted; /* counted: rounds whose drafts were told */
+    int tokens, rounds, counted; /* counted: rounds whose draft tokens an event has counted */
     size_t text;
     bool role, last;
 } progress;
 
 typedef struct stream {
     wgs_job *job;
-    wgs_buffer out; /* events; those before `at` are sent */
+    wgs_buffer out; /* events; the bytes before `at` were sent */
     size_t at;
     progress *of; /* (job->n) */
-    int next;     /* the answer that is looked at first: answers take turns */
+    int next;     /* the answer whose event is written next: answers take turns */
     bool complete;
 } stream;
 
-enum { BLOCK = 16384, ENOUGH = 8192 }; /* bytes that libmicrohttpd asks for at once; events in advance */
+enum { BLOCK = 16384, ENOUGH = 8192 }; /* bytes of a block of libmicrohttpd; bytes of events written in advance */
 
 static void put_event(stream *s, json_t *event)
 {
@@ -39,8 +39,8 @@ static void put_event(stream *s, json_t *event)
     free(text);
 }
 
-/* How many of the first `to` tokens keep their round's counts whatever the text turns out to be: if a stop string cuts a round,
- * its last token that is left is none of its accepted draft tokens. */
+/* The number of the first `to` tokens whose counts are final. If a stop string cuts a round, the last token that is kept no
+ * longer counts as an accepted draft token. */
 static int decided(const wgs_answer *a, const progress *sent, int to)
 {
     int k = sent->counted;
@@ -48,7 +48,7 @@ static int decided(const wgs_answer *a, const progress *sent, int to)
     return to > sent->tokens && k < a->rounds && a->round[k].tokens > to ? to - 1 : to;
 }
 
-/* The part of an answer from what was sent up to the end of round `round`; -1: the prompt that is echoed. */
+/* The part of an answer that was not sent, up to the end of round `round`; -1: the echoed prompt. */
 static wgs_part part_of(const wgs_answer *a, const progress *sent, int index, int round)
 {
     const bool whole = round == a->rounds - 1 && a->finish != WGS_RUNS;
@@ -60,7 +60,7 @@ static wgs_part part_of(const wgs_answer *a, const progress *sent, int index, in
     return p;
 }
 
-/* An event tells the counts of the tokens that it carries: a round's drafts are told with its last token. */
+/* Writes an event. Its counts are those of the tokens that it carries; a round's drafts count with its last token. */
 static void put_part(stream *s, const wgs_answer *a, progress *sent, wgs_part *p)
 {
     const wgs_head *h = &s->job->head;
@@ -79,10 +79,10 @@ static void put_error(stream *s, const wgs_answer *a)
     wgs_problem p;
     wgs_refuse(&p, a->http ? a->http : 500, NULL, "%s", a->error);
     put_event(s, wgs_problem_json(&p));
-    s->complete = true; /* no [DONE]: the answer is not whole */
+    s->complete = true; /* without [DONE], because the answer is incomplete */
 }
 
-/* The next event of an answer, if there is one. */
+/* Writes the next event of answer i; false: there is none yet. */
 static bool advance(stream *s, int i)
 {
     const wgs_answer *a = &s->job->answer[i];
@@ -108,7 +108,8 @@ static bool advance(stream *s, int i)
         wgs_part p = {
             .index = i, .token_from = sent->tokens, .token_to = a->tokens, .text_from = sent->text, .text_to = a->text.n
         };
-        if (chat && (p.text_to > p.text_from || p.token_to > p.token_from)) put_part(s, a, sent, &p); /* what was held back */
+        if (chat && (p.text_to > p.text_from || p.token_to > p.token_from))
+            put_part(s, a, sent, &p); /* the text that was held back */
         p = (wgs_part){
             .index = i, .token_from = a->tokens, .token_to = a->tokens, .text_from = a->text.n, .text_to = a->text.n
         };
@@ -119,7 +120,7 @@ static bool advance(stream *s, int i)
     return true;
 }
 
-/* Writes events until there are enough for a block, or none is left. Under the job's lock. */
+/* Writes events until a block is full or none is left. Called under the job's lock. */
 static void fill(stream *s)
 {
     wgs_job *j = s->job;
@@ -147,8 +148,8 @@ static ssize_t read_stream(void *user, uint64_t place, char *to, size_t room)
         if (!s->out.n && j->ping) wgs_buffer_puts(&s->out, ":\n\n");
         j->ping = false;
     }
-    /* Without [DONE]. An error in its place would leave the connection open: libmicrohttpd 0.9.75 closes it in the next event
-     * of its socket, and a client that has gone causes none. */
+    /* The stream ends without [DONE]. MHD_CONTENT_READER_END_WITH_ERROR would leave the connection open: libmicrohttpd
+     * 0.9.75 closes it at the next event of its socket, and a client that has gone causes none. */
     if (wgs_job_gone(j) || s->out.failed) n = MHD_CONTENT_READER_END_OF_STREAM;
     else if (s->at < s->out.n) {
         n = (ssize_t)(s->out.n - s->at < room ? s->out.n - s->at : room);

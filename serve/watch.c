@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Which clients have gone away. */
+ * Finds clients that have gone away, by epoll. */
 #include "serve/watch.h"
 
 #include <pthread.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 struct wgs_watch {
-    pthread_mutex_t lock; /* held during the calls, so that removing waits for them */
+    pthread_mutex_t lock; /* held during the calls of gone(), so that wgs_watch_remove waits for them */
     int epoll;
 };
 

@@ -7,7 +7,7 @@ cmake_policy(SET CMP0057 NEW) # IN_LIST
 set(rooms
   kernels kernels/rule kernels/cuda
   core/base core/file core/text core/kv core/dist core/model core/engine core/sched core/trace core/setup
-  draft draft/length draft/lookup draft/lm draft/compose draft/external draft/train
+  draft draft/length draft/lookup draft/lm draft/head draft/compose draft/external draft/train
   verify verify/proof
   lab lab/audit
   experiments/base experiments/config experiments/record experiments/analysis experiments/run experiments/report
@@ -34,6 +34,7 @@ set(allow_draft         ${draft_below} draft/draft.h draft/one_hot.h draft/open.
 set(allow_draft/length  ${draft_below} draft/length/)
 set(allow_draft/lookup  ${draft_common} draft/lookup/)
 set(allow_draft/lm      ${draft_common} draft/lm/)
+set(allow_draft/head    ${draft_common} draft/lm/ draft/head/)
 set(allow_draft/compose ${draft_common} draft/compose/ draft/lm/)
 set(allow_draft/external ${draft_common} draft/external/)
 set(allow_draft/train   ${nouns} core/engine/ kernels/philox.h kernels/exp.h kernels/cpu.h kernels/quant_blocks.h
@@ -59,7 +60,7 @@ set(allow_include)
 set(allow_api include/wager.h core/ draft/ verify/ lab/ kernels/cpu.h kernels/mask.h api/)
 
 # The server is a program of the library's like any other, but for three headers that need no library.
-set(allow_serve include/wager.h serve/ core/base/short_turns.h core/base/nearest.h core/base/json_foreign.h)
+set(allow_serve include/wager.h serve/ core/base/short_turns.h core/base/nearest.h core/base/json_foreign.h core/base/given.h)
 
 get_filename_component(ROOT "${ROOT}" ABSOLUTE)
 set(bad 0)

@@ -16,7 +16,7 @@ OTHERS = ["core/base", "core/kv", "core/dist", "core/model", "core/engine", "cor
 
 # Where the format stands among the arguments of a reporter.
 REPORTERS = {"wg_fail": 2, "wg_fail_in": 2, "wg_problem": 3, "wg_problem_in_set": 2, "axis_problem": 3, "wg_json_problem": 4,
-             "refuse": 3, "wgj_fail": 2, "wgj_undefined": 1,
+             "refuse": 3, "wg_cli_refuse": 1, "wgj_fail": 2, "wgj_undefined": 1,
              "wgj_expected": 1, "lex_fail": 2, "fprintf": 1, "fputs": 0}
 SHORTEST = 8  # letters of a format below which it only passes on what another one said
 

@@ -64,7 +64,8 @@ static wg_status parse_take(wg_json **out, const char *name, char *text, size_t 
     if (!doc->root) {
         wg_json_close(doc);
         if (json_error_code(&e) == json_error_out_of_memory || e.text[0] == '\0') return wg_nomem(err, n, "parsing JSON");
-        return wg_fail(err, WG_EFORMAT, "%s:%d:%d: %s", name, e.line < 1 ? 1 : e.line, e.column < 1 ? 1 : e.column, e.text);
+        return wg_fail(err, WG_EFORMAT, "%s:%d:%d: %s", name, e.line < 1 ? 1 : e.line, e.column < 1 ? 1 : e.column,
+                       wg_json_why(&e));
     }
     *out = doc;
     return WG_OK;
@@ -492,13 +493,7 @@ static wg_status save(const json_t *value, int lines, const char *path, wg_error
 {
     char *text = text_of(value, lines);
     if (!text) return wg_fail(err, WG_ENOMEM, "%s: out of memory for its JSON text", path);
-    wg_save *f;
-    wg_status s = wg_save_open(&f, path, err);
-    if (s == WG_OK) {
-        s = wg_save_write(f, text, strlen(text), err);
-        if (s == WG_OK) s = wg_save_commit(f, err);
-        else wg_save_abort(f);
-    }
+    const wg_status s = wg_save_all(path, text, strlen(text), err);
     wg_free(text);
     return s;
 }

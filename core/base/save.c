@@ -341,3 +341,13 @@ wg_status wg_save_folder_commit(wg_save_folder *f, wg_error *err)
     wg_save_folder_abort(f);
     return s;
 }
+
+wg_status wg_save_all(const char *path, const void *bytes, size_t n, wg_error *err)
+{
+    wg_save *to;
+    WG_TRY(wg_save_open(&to, path, err));
+    const wg_status s = wg_save_write(to, bytes, n, err);
+    if (s == WG_OK) return wg_save_commit(to, err);
+    wg_save_abort(to);
+    return s;
+}

@@ -28,6 +28,9 @@ wg_status wg_save_write_at(wg_save *s, uint64_t at, const void *bytes, size_t n,
 wg_status wg_save_commit(wg_save *s, wg_error *err);
 void wg_save_abort(wg_save *s); /* NULL is fine */
 
+/* Writes a whole file of n bytes. */
+wg_status wg_save_all(const char *path, const void *bytes, size_t n, wg_error *err);
+
 /* ---- folders: the name never shows a partial folder. Files go to NAME.PID.part beside it, which is renamed when all of them
  * are written. A failure removes it; the next writer of NAME removes that of a killed process. */
 

@@ -201,8 +201,8 @@ static wg_status refuse(wg_tensor_list *list, const char *path, wg_status status
     wg_tensor_list_free(list);
     if (!d || whole) return status;
     return wg_fail(err, WG_EUNSUPPORTED,
-                   "%s: is no model but a drafter for one, by its tensors: %s (%s); it cannot be a target, and drafters that "
-                   "read hidden states are not run yet: see wager list drafters",
+                   "%s: is no model but a drafter for one, by its tensors: %s (%s); it cannot be a target; heads of EAGLE-3 "
+                   "run with --draft eagle:model=FOLDER, those of other kinds not yet",
                    path, d->name, d->doc);
 }
 

@@ -49,8 +49,11 @@ typedef struct wg_hf_config {
     double qkv_limit;           /* of queries, keys and values; 0: none */
     const char *activation;     /* of an MLP without a gate, where it is not the family's; NULL: it is */
     bool norms_less_one;        /* norm weights are stored less 1 */
-    bool post_norms;            /* the outputs of attention and MLP are normed */
-    int experts, experts_used;  /* 0: none */
+    bool post_norms;            /* the outputs of attention and MLP are normed; */
+    bool no_pre_norm;           /* and their inputs are not */
+    unsigned names;             /* WG_HF_NAMES_... of hf_names.h */
+    const char *qkv_key, *output_key, *mlp_key; /* which keys say that there are biases; NULL: the type does */
+    int experts, experts_used;                  /* 0: none */
     bool experts_normed;
     bool mtp;          /* tensors of model.mtp_layers are left aside */
     bool sparse_names; /* experts are called as Mixtral's */
@@ -67,10 +70,12 @@ typedef struct wg_hf_config {
     int divisors;         /* of rotary frequencies: those of llama3 scaling, or of longrope (long and short); 0: none */
     float divisor[2][WG_HF_HEAD / 2];
 
-    double attention_scale;          /* of scores; 0: 1 / sqrt(head_dim) */
-    double attention_cap, logit_cap; /* soft caps; WG_HF_NO_KEY: the family has none */
-    bool lists_windows;              /* `windowed` is not what the family's files mean without a list */
-    bool windowed[WG_HF_LAYERS];     /* layers with the window */
+    double attention_scale;                              /* of scores; 0: 1 / sqrt(head_dim) */
+    double embedding_scale, residual_scale, logit_scale; /* as GGUF files of the family have them; 0: there are none */
+    double query_growth;                                 /* of queries by position; 0: none */
+    double attention_cap, logit_cap;                     /* soft caps; WG_HF_NO_KEY: the family has none */
+    bool lists_windows;                                  /* `windowed` is not what the family's files mean without a list */
+    bool windowed[WG_HF_LAYERS];                         /* layers with the window */
 } wg_hf_config;
 #define WG_HF_NO_KEY (-1.0)
 

@@ -9,6 +9,7 @@
 
 #include "core/base/mem.h"
 #include "core/file/hf_keys.h"
+#include "core/file/hf_names.h"
 #include "core/file/hf_write.h"
 
 /* Integers >= 1, by what the styles call them (usual, GPT-2, GPT-NeoX, Falcon, MPT); NULL: there is no such key. */
@@ -39,7 +40,6 @@ static const struct int_key {
 
 /* Keys that are read and written below. */
 #define KEY_TIED "tie_word_embeddings"
-#define KEY_BIASED "attention_bias"
 #define KEY_WINDOW "sliding_window"
 #define KEY_USES_WINDOW "use_sliding_window"
 #define KEY_LAYERS "layer_types"
@@ -128,6 +128,12 @@ static wg_status refuse_quantised(const wg_hf_keys *r, const json_t *how)
         r->path, method ? method : "by key 'quantization' or 'quantization_config'");
 }
 
+/* Whether a key that most types refuse is one of this type's. */
+static bool reads(const wg_hf_type *type, const char *key)
+{
+    return (type->mlp.key && strcmp(type->mlp.key, key) == 0) || (type->reads && strcmp(type->reads, key) == 0);
+}
+
 /* Keys that would change the results: absent, or with the value that changes nothing. */
 static wg_status refuse_what_is_missing_here(const wg_hf_keys *r, const wg_hf_type *type)
 {
@@ -155,7 +161,7 @@ static wg_status refuse_what_is_missing_here(const wg_hf_keys *r, const wg_hf_ty
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         const bool counts = type->experts && (!strcmp(type->experts, row[i].key) || !strcmp(KEY_LOCAL_EXPERTS, row[i].key));
         const bool expected = counts || (type->mtp && strcmp(row[i].key, "num_nextn_predict_layers") == 0) ||
-                              (type->auto_map && strcmp(row[i].key, "auto_map") == 0);
+                              (type->auto_map && strcmp(row[i].key, "auto_map") == 0) || reads(type, row[i].key);
         const json_t *v = expected ? NULL : wg_hf_get(r, row[i].key);
         json_t *same = row[i].harmless ? json_loads(row[i].harmless, JSON_DECODE_ANY, NULL) : NULL;
         const bool fine =
@@ -189,7 +195,8 @@ static wg_status get_windowed(const wg_hf_keys *r, const wg_hf_type *type, wg_hf
 {
     double from = 0, period = type->period;
     if (type->windows == WG_HF_FROM_LAYER) WG_TRY(wg_hf_number(r, "max_window_layers", 28, 0, 1e6, &from));
-    if (type->windows == WG_HF_PERIODIC) WG_TRY(wg_hf_number(r, "sliding_window_pattern", period, 1, 1e6, &period));
+    if (type->windows == WG_HF_PERIODIC && !wg_hf_get(r, KEY_LAYERS))
+        WG_TRY(wg_hf_number(r, "sliding_window_pattern", period, 1, 1e6, &period));
     for (int i = 0; i < c->layers; i++)
         c->windowed[i] = i >= from && (type->windows != WG_HF_PERIODIC || (i + 1) % (int)period != 0);
     if (type->windows == WG_HF_FROM_LAYER || type->windows == WG_HF_PERIODIC) WG_TRY(list_windows(r, c));
@@ -273,7 +280,8 @@ static wg_status get_activation(const wg_hf_keys *r, const wg_hf_type *type, wg_
     char expected[64];
     const json_t *v = wg_hf_get(r, type->act_key);
     const char *act = json_string_value(v);
-    const bool ungated = type->style != WG_HF_USUAL, usual = strcmp(type->act, "gelu") != 0;
+    const bool ungated = (type->style != WG_HF_USUAL || type->ungated) && strcmp(type->act, "relu2") != 0,
+               usual = strcmp(type->act, "gelu") != 0;
     snprintf(expected, sizeof expected, ungated ? "\"gelu\", \"%s\" or another name of it" : "\"%s\"",
              ungated ? by_tanh[0] : type->act);
     if (!v || (act && strcmp(act, type->act) == 0)) return WG_OK;
@@ -297,6 +305,26 @@ static wg_status get_heads(const wg_hf_keys *r, const wg_hf_type *type, wg_hf_co
     return WG_OK;
 }
 
+static wg_status get_choice(const wg_hf_keys *r, const wg_hf_choice *of, bool *out)
+{
+    *out = of->is;
+    return of->key ? wg_hf_bool(r, of->key, of->is, out) : WG_OK;
+}
+
+/* What a type has beside its keys. */
+static void set_form(const wg_hf_type *type, wg_hf_config *c)
+{
+    c->no_pre_norm = type->no_pre_norm;
+    c->names = type->names;
+    c->qkv_key = type->qkv.key;
+    c->output_key = type->output.key;
+    c->mlp_key = type->mlp.key;
+    if (type->style != WG_HF_USUAL) return;
+    c->layer_norm = type->layer_norm;
+    c->norm_bias = type->norm_bias;
+    if (type->parallel) c->parallel = c->one_norm = true;
+}
+
 static wg_status read_keys(const wg_hf_keys *r, const wg_hf_type *type, wg_hf_config *out)
 {
     wg_hf_config c = { 0 };
@@ -310,16 +338,17 @@ static wg_status read_keys(const wg_hf_keys *r, const wg_hf_type *type, wg_hf_co
     c.sparse_names = type->sparse_names;
     c.style = type->style;
     c.mtp = type->mtp;
-    WG_TRY(wg_hf_number(r, eps_key[type->style], type->eps, 0, 1, &c.eps));
+    set_form(type, &c);
+    WG_TRY(wg_hf_number(r, type->eps_key ? type->eps_key : eps_key[type->style], type->eps, 0, 1, &c.eps));
     WG_TRY(wg_hf_bool(r, KEY_TIED, type->tied, &c.tied));
-    bool biased = false;
-    if (type->biases == WG_HF_ALL_BY_KEY) WG_TRY(wg_hf_bool(r, KEY_BIASED, false, &biased));
-    c.qkv_bias = biased || type->biases == WG_HF_QKV_ALWAYS;
-    c.output_bias = biased;
+    WG_TRY(get_choice(r, &type->qkv, &c.qkv_bias));
+    WG_TRY(get_choice(r, &type->output, &c.output_bias));
+    WG_TRY(get_choice(r, &type->mlp, &c.mlp_bias));
     WG_TRY(get_window(r, type, &c));
     WG_TRY(get_scales(r, type, &c));
     WG_TRY(wg_hf_style_keys(r, &c));
     if (!c.unrotated) WG_TRY(wg_hf_rope(r, &type->rope, &c));
+    if (type->more) WG_TRY(type->more(r, &c));
     WG_TRY(get_activation(r, type, &c));
     WG_TRY(get_experts(r, type, &c));
     WG_TRY(refuse_what_is_missing_here(r, type));
@@ -379,6 +408,10 @@ void wg_hf_config_write(const wg_hf_config *c, wg_gguf_writer *g)
         { "attention.max_alibi_bias", c->alibi, c->alibi > 0 },
         { "attention.clamp_kqv", c->qkv_limit, c->qkv_limit > 0 },
         { "attention.scale", c->attention_scale, c->attention_scale > 0 },
+        { "attention.temperature_scale", c->query_growth, c->query_growth > 0 },
+        { "embedding_scale", c->embedding_scale, c->embedding_scale > 0 },
+        { "residual_scale", c->residual_scale, c->residual_scale > 0 },
+        { "logit_scale", c->logit_scale, c->logit_scale > 0 },
         { KEY_SCORE_CAP, c->attention_cap, c->attention_cap >= 0 },
         { KEY_LOGIT_CAP, c->logit_cap, c->logit_cap >= 0 },
     };
@@ -391,20 +424,32 @@ void wg_hf_config_write(const wg_hf_config *c, wg_gguf_writer *g)
     snprintf(key, sizeof key, "%s.attention.sliding_window_pattern", c->family);
     if (c->window > 0 && c->lists_windows) wg_gguf_set_bools(g, key, c->windowed, (size_t)c->layers);
     snprintf(key, sizeof key, "%s.use_parallel_residual", c->family);
-    if (c->style == WG_HF_NEOX || c->style == WG_HF_FALCON) wg_gguf_set_bool(g, key, c->parallel);
+    if (c->style == WG_HF_NEOX || c->style == WG_HF_FALCON || strcmp(c->family, "stablelm") == 0)
+        wg_gguf_set_bool(g, key, c->parallel);
     if (c->activation) wg_gguf_set_string(g, "wager.activation", c->activation, strlen(c->activation));
     if (!c->unrotated) wg_hf_rope_write(c, g);
 }
 
 /* ---- the other way round */
 
+/* Whether a type has these biases and norms: one key says the same of all biases that it is for. */
+static bool can_say_form(const wg_hf_type *type, const wg_hf_config *c)
+{
+    const wg_hf_choice *of[] = { &type->qkv, &type->output, &type->mlp };
+    const bool is[] = { c->qkv_bias, c->output_bias, c->mlp_bias };
+    if (type->style != WG_HF_USUAL) return true;
+    for (int i = 0; i < 3; i++) {
+        if (!of[i]->key && of[i]->is != is[i]) return false;
+        for (int k = 0; k < i; k++)
+            if (of[i]->key && of[k]->key && strcmp(of[i]->key, of[k]->key) == 0 && is[i] != is[k]) return false;
+    }
+    return c->layer_norm == type->layer_norm && c->norm_bias == type->norm_bias && !(type->names & WG_HF_NAMES_GRANITE);
+}
+
 /* Whether config.json of a type can say all of this. */
 static bool can_say(const wg_hf_type *type, const wg_hf_config *c)
 {
-    const bool biases = type->style != WG_HF_USUAL || (type->biases == WG_HF_NO_BIASES && !c->qkv_bias && !c->output_bias) ||
-                        (type->biases == WG_HF_QKV_ALWAYS && c->qkv_bias && !c->output_bias) ||
-                        (type->biases == WG_HF_ALL_BY_KEY && c->qkv_bias == c->output_bias);
-    return strcmp(type->family, c->family) == 0 && biases && wg_hf_style_can_say(type->style, c) &&
+    return strcmp(type->family, c->family) == 0 && can_say_form(type, c) && wg_hf_style_can_say(type->style, c) &&
            (type->experts != NULL) == (c->experts > 0) && (c->window == 0 || type->windows != WG_HF_NO_WINDOW) &&
            (c->attention_cap <= 0 || type->attention_cap >= 0) && (c->logit_cap <= 0 || type->logit_cap >= 0) &&
            (c->experts_normed || !type->experts_normed || c->experts == 0);
@@ -429,9 +474,10 @@ static void set_windows(const wg_hf_type *type, const wg_hf_config *c, json_t *o
     if (type->windows == WG_HF_FROM_LAYER || type->windows == WG_HF_ALL_SWITCHED)
         json_object_set_new(o, KEY_USES_WINDOW, json_boolean(c->window > 0));
     json_object_set_new(o, KEY_WINDOW, c->window > 0 ? json_integer(c->window) : json_null());
-    if (c->window == 0 || (type->windows != WG_HF_FROM_LAYER && type->windows != WG_HF_PERIODIC)) return;
+    if (type->windows != WG_HF_PERIODIC && (c->window == 0 || type->windows != WG_HF_FROM_LAYER)) return;
     json_t *list = json_array();
-    for (int i = 0; i < c->layers; i++) json_array_append_new(list, json_string(c->windowed[i] ? KEY_SLIDING : KEY_FULL));
+    for (int i = 0; i < c->layers; i++)
+        json_array_append_new(list, json_string(c->window > 0 && c->windowed[i] ? KEY_SLIDING : KEY_FULL));
     json_object_set_new(o, KEY_LAYERS, list);
 }
 
@@ -452,10 +498,12 @@ static void set_numbers(const wg_hf_type *type, const wg_hf_config *c, json_t *o
         const bool usual = int_keys[i].at == offsetof(wg_hf_config, head_dim) && v * c->heads == c->dim && !type->head_dim;
         if (key && !usual) json_object_set_new(o, key, json_integer(v));
     }
-    json_object_set_new(o, eps_key[type->style], json_real(wg_hf_shortest(c->eps, NULL, 0)));
+    json_object_set_new(o, type->eps_key ? type->eps_key : eps_key[type->style], json_real(wg_hf_shortest(c->eps, NULL, 0)));
     json_object_set_new(o, KEY_TIED, json_boolean(c->tied));
     json_object_set_new(o, type->act_key, json_string(activation_of(type, c)));
-    if (type->biases == WG_HF_ALL_BY_KEY) json_object_set_new(o, KEY_BIASED, json_boolean(c->qkv_bias));
+    if (type->qkv.key) json_object_set_new(o, type->qkv.key, json_boolean(c->qkv_bias));
+    if (type->output.key) json_object_set_new(o, type->output.key, json_boolean(c->output_bias));
+    if (type->mlp.key) json_object_set_new(o, type->mlp.key, json_boolean(c->mlp_bias));
     if (type->scalar > 0)
         json_object_set_new(o, KEY_SCALAR,
                             short_one == floor(short_one) ? json_integer((json_int_t)short_one) : json_real(short_one));
@@ -488,11 +536,13 @@ wg_status wg_hf_config_json(wg_hf_config *c, const char *path, int dtype, json_t
     c->fused = type->fused;
     c->sparse_names = type->sparse_names;
     c->style = type->style;
+    c->names = type->names;
     json_t *o = *out = json_pack("{s:s, s:[s]}", WG_HF_KEY_TYPE, type->name, WG_HF_KEY_ARCHITECTURES, type->architecture);
     json_object_set_new(o, "torch_dtype", json_string(dtype == WG_F16 ? "float16" : dtype == WG_BF16 ? "bfloat16" : "float32"));
     set_numbers(type, c, o);
     set_windows(type, c, o);
     wg_hf_style_json(c, o);
+    if (type->more_json) type->more_json(c, o);
     const bool rotates = type->style == WG_HF_USUAL || c->n_rot > 0;
     const wg_status s = rotates ? wg_hf_rope_json(c, &type->rope, path, o, err) : WG_OK;
     if (s != WG_OK) json_decref(o);

@@ -28,7 +28,7 @@ typedef struct source {
     int divisors;               /* of `from` NULL: which list of config.json */
     bool turned;                /* columns become rows */
     bool plus_one;              /* a norm's weights, stored less 1 */
-    int half;                   /* of the rows of each expert: 1 the first, 2 the second; 0: all of them */
+    int half;                   /* of the rows (of each expert): 1 the first, 2 the second; 0: all of them */
     bool there;                 /* the tensor's data points into the shard */
     const wg_safetensor **each; /* (experts) of a tensor that is made of those of all experts; else NULL */
 } source;
@@ -210,6 +210,21 @@ static bool is_f32(const wg_tensor *t)
     return t->n_dims == 1 || strcmp(t->name, "position_embd.weight") == 0 || strstr(t->name, "ffn_gate_inp");
 }
 
+/* Rows of gate and up that stand one behind the other become two tensors. to: the first, with the rows of both. */
+static wg_status add_halves(folder *f, wg_gguf_writer *g, const wg_safetensor *t, const wg_hf_name *as, const wg_tensor *to)
+{
+    char second[WG_HF_NAME];
+    wg_tensor half = *to;
+    half.dim[1] /= 2;
+    snprintf(second, sizeof second, "%.*s%s", (int)(strlen(to->name) - strlen(as->gguf)), to->name, as->second);
+    for (int i = 0; i < 2; i++) {
+        f->source[f->sources++] = (source){ .from = t, .half = i + 1 };
+        if (i) half.name = second;
+        wg_gguf_add(g, &half, NULL, NULL);
+    }
+    return WG_OK;
+}
+
 /* Adds one tensor of a shard under its name in GGUF files. */
 static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, const wg_safetensor *t)
 {
@@ -237,6 +252,7 @@ static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, cons
                        path, t->name);
     wg_tensor to = { .name = name, .type = t->type, .n_dims = t->n_dims, .dim = { 1, 1, 1, 1 } };
     for (int d = 0; d < t->n_dims; d++) to.dim[d] = t->dim[t->n_dims - 1 - d];
+    if (as->second && t->n_dims == 2 && t->dim[0] % 2 == 0) return add_halves(f, g, t, as, &to);
     source *s = &f->source[f->sources++];
     const wg_hf_change change = wg_hf_change_of(c, as, t->n_dims);
     *s = (source){
@@ -316,8 +332,8 @@ static wg_status make(void *user, const wg_tensor *t, void *dst, wg_error *err)
         return WG_OK;
     }
     if (s->half) {
-        const size_t half = t->bytes / (size_t)f->config.experts;
-        for (size_t e = 0; e < (size_t)f->config.experts; e++)
+        const size_t n = f->config.experts ? (size_t)f->config.experts : 1, half = t->bytes / n;
+        for (size_t e = 0; e < n; e++)
             memcpy((char *)dst + e * half, s->from->data + (2 * e + (size_t)s->half - 1) * half, half);
         return WG_OK;
     }
@@ -402,16 +418,17 @@ static wg_status check_tensors(const folder *f)
     const wg_hf_config *c = &f->config;
     const wg_hf_dialect in = wg_hf_dialect_of(c);
     const char *biases = c->style == WG_HF_FALCON ? "bias" : "attention_bias";
+    const bool normed = !c->one_norm && !c->no_pre_norm && !(c->names & WG_HF_NAMES_SEED);
     const struct {
         const char *gguf, *key;
         bool needed;
     } row[] = {
-        { c->fused ? "attn_qkv.bias" : "attn_q.bias", biases, c->qkv_bias },
-        { "attn_output.bias", biases, c->output_bias },
-        { "ffn_up.bias", biases, c->mlp_bias },
+        { c->fused ? "attn_qkv.bias" : "attn_q.bias", c->qkv_key ? c->qkv_key : biases, c->qkv_bias },
+        { "attn_output.bias", c->output_key ? c->output_key : biases, c->output_bias },
+        { "ffn_up.bias", c->mlp_key ? c->mlp_key : biases, c->mlp_bias },
         { "attn_norm.bias", "model_type", c->norm_bias },
         { "attn_norm_2.weight", "num_ln_in_parallel_attn", c->own_norm },
-        { "ffn_norm.weight", "parallel_attn", !c->one_norm },
+        { "ffn_norm.weight", "parallel_attn", normed },
     };
     const char *missing = in.head[WG_HF_HEAD_NAME].hf, *key = "tie_word_embeddings";
     char hf[WG_HF_NAME];

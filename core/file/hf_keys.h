@@ -28,11 +28,14 @@ wg_status wg_hf_bool(const wg_hf_keys *r, const char *key, bool absent, bool *ou
 
 /* The rotary positions of a model type where keys are absent. */
 typedef struct wg_hf_rope_defaults {
-    double base;                      /* when the key is absent */
-    double local_base;                /* the same, of layers with a window; 0: they have the base of all */
-    bool only_longrope;               /* the names of former scalings mean longrope too */
-    bool partial;                     /* partial_rotary_factor may be less than 1 */
-    double share;                     /* it, when the key is absent; 0: 1 */
+    double base;         /* when the key is absent */
+    double local_base;   /* the same, of layers with a window; 0: they have the base of all */
+    bool only_longrope;  /* the names of former scalings mean longrope too */
+    bool local_unscaled; /* layers with a window have a base of their own in rope_parameters alone, and no scaling */
+    bool alpha;          /* dynamic scaling has an alpha, which raises the base */
+    bool grows;          /* rope_parameters has llama_4_scaling_beta */
+    bool partial;        /* partial_rotary_factor may be less than 1 */
+    double share;        /* it, when the key is absent; 0: 1 */
     const char *base_key, *share_key; /* what a type calls rope_theta and partial_rotary_factor; NULL: so */
 } wg_hf_rope_defaults;
 
@@ -54,10 +57,20 @@ wg_status wg_hf_rope_json(const wg_hf_config *c, const wg_hf_rope_defaults *of, 
 
 /* ---- model types of config.json, one row each (hf_types.c) */
 
+/* Keys of one type alone (hf_families.c). */
+typedef wg_status wg_hf_more_fn(const wg_hf_keys *r, wg_hf_config *c);
+typedef void wg_hf_more_json_fn(const wg_hf_config *c, json_t *o);
+wg_hf_more_fn wg_hf_smollm3, wg_hf_granite, wg_hf_granite_hybrid, wg_hf_cohere2, wg_hf_stablelm, wg_hf_ministral3;
+wg_hf_more_json_fn wg_hf_granite_json, wg_hf_cohere2_json, wg_hf_stablelm_json;
+
 #define WG_HF_KEY_TYPE "model_type"
 #define WG_HF_KEY_ARCHITECTURES "architectures"
 
-typedef enum wg_hf_biases { WG_HF_NO_BIASES, WG_HF_QKV_ALWAYS, WG_HF_ALL_BY_KEY } wg_hf_biases;
+/* Whether there are biases: what a key says, or `is` where it is absent, or there is no such key (NULL). */
+typedef struct wg_hf_choice {
+    const char *key;
+    bool is;
+} wg_hf_choice;
 
 /* Which layers have a window, where there is one: none; all; all if use_sliding_window; from max_window_layers on, if so; all
  * but each n-th. The last two kinds may list them in layer_types. */
@@ -72,9 +85,17 @@ typedef enum wg_hf_windows {
 typedef struct wg_hf_type {
     const char *name, *architecture, *family;
     bool adjacent;
-    wg_hf_biases biases;
-    int head_dim; /* when the key is absent; 0: hidden_size / num_attention_heads */
-    int kv_heads; /* the same; 0: num_attention_heads */
+    wg_hf_choice qkv, output, mlp; /* biases, of types of the usual style */
+    bool layer_norm, norm_bias;    /* of these too: norms are LayerNorm; with biases */
+    bool parallel, no_pre_norm;    /* attention and MLP read the same normed row; they read what is not normed */
+    bool ungated;                  /* the MLP has no gate */
+    unsigned names;                /* WG_HF_NAMES_...: names of its own */
+    const char *eps_key;           /* what the type calls it; NULL: as its style */
+    const char *reads;             /* a key that `more` reads, and other types refuse */
+    wg_hf_more_fn *more;           /* reads keys that only this type has, and refuses values of them. NULL: there are none */
+    wg_hf_more_json_fn *more_json; /* the inverse */
+    int head_dim;                  /* when the key is absent; 0: hidden_size / num_attention_heads */
+    int kv_heads;                  /* the same; 0: num_attention_heads */
     wg_hf_windows windows;
     int window;                /* when the key is absent; 0: none */
     int period;                /* of WG_HF_PERIODIC */
@@ -95,7 +116,7 @@ typedef struct wg_hf_type {
     bool sparse_names;   /* experts are called as Mixtral's */
 } wg_hf_type;
 
-enum { WG_HF_TYPES = 15 };
+enum { WG_HF_TYPES = 31 };
 extern const wg_hf_type wg_hf_types[WG_HF_TYPES];
 
 /* The type of config.json. Of a wrapper around a text model (one with images), r->o becomes `*text`, the keys of that model

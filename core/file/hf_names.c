@@ -17,123 +17,143 @@ enum {
     NOT_SPARSE = 32,
     OWN_NORM = 64,
     NO_OWN_NORM = 128,
-    WRITING = 252
+    WRITING = 252,
+    NORM_BIASES = 1 << 13
 };
 
 static const wg_hf_name usual_head_names[] = {
-    { "model.embed_tokens.weight", "token_embd.weight", false, 0 },
-    { "model.norm.weight", "output_norm.weight", false, 0 },
-    { "lm_head.weight", "output.weight", false, 0 },
+    { "model.embed_tokens.weight", "token_embd.weight", false, 0, NULL },
+    { "model.norm.weight", "output_norm.weight", false, 0, NULL },
+    { "lm_head.weight", "output.weight", false, 0, NULL },
+    { "model.norm.bias", "output_norm.bias", false, 0, NULL },
 }, usual_layer_names[] = {
-    { "input_layernorm.weight", "attn_norm.weight", false, 0 },
-    { "self_attn.q_proj.weight", "attn_q.weight", true, 0 },
-    { "self_attn.k_proj.weight", "attn_k.weight", true, 0 },
-    { "self_attn.v_proj.weight", "attn_v.weight", false, 0 },
-    { "self_attn.qkv_proj.weight", "attn_qkv.weight", false, FUSED },
-    { "self_attn.o_proj.weight", "attn_output.weight", false, 0 },
-    { "self_attn.q_proj.bias", "attn_q.bias", true, 0 },
-    { "self_attn.k_proj.bias", "attn_k.bias", true, 0 },
-    { "self_attn.v_proj.bias", "attn_v.bias", false, 0 },
-    { "self_attn.o_proj.bias", "attn_output.bias", false, 0 },
-    { "self_attn.q_norm.weight", "attn_q_norm.weight", false, 0 },
-    { "self_attn.k_norm.weight", "attn_k_norm.weight", false, 0 },
-    { "post_attention_layernorm.weight", "ffn_norm.weight", false, NO_POST_NORMS },
-    { "post_attention_layernorm.weight", "post_attention_norm.weight", false, POST_NORMS },
-    { "pre_feedforward_layernorm.weight", "ffn_norm.weight", false, POST_NORMS },
-    { "post_feedforward_layernorm.weight", "post_ffw_norm.weight", false, POST_NORMS },
-    { "mlp.gate_proj.weight", "ffn_gate.weight", false, 0 },
-    { "mlp.up_proj.weight", "ffn_up.weight", false, SPLIT },
-    { "mlp.gate_up_proj.weight", "ffn_up.weight", false, FUSED },
-    { "mlp.down_proj.weight", "ffn_down.weight", false, 0 },
-    { "mlp.gate.weight", "ffn_gate_inp.weight", false, NOT_SPARSE },
-    { "block_sparse_moe.gate.weight", "ffn_gate_inp.weight", false, SPARSE },
-    { "self_attn.rotary_emb.inv_freq", NULL, false, 0 }, /* old files hold what is computed */
+    /* those of one type: they come first, as the first of several is written */
+    { "post_self_attn_layernorm.weight", "post_attention_norm.weight", false, WG_HF_NAMES_GLM, NULL },
+    { "post_mlp_layernorm.weight", "post_ffw_norm.weight", false, WG_HF_NAMES_GLM, NULL },
+    { "mlp.gate_up_proj.weight", "ffn_up.weight", false, WG_HF_NAMES_GLM, NULL },
+    { "self_attn.query_layernorm.weight", "attn_q_norm.weight", false, WG_HF_NAMES_HUNYUAN, NULL },
+    { "self_attn.key_layernorm.weight", "attn_k_norm.weight", false, WG_HF_NAMES_HUNYUAN, NULL },
+    { "post_attention_layernorm.weight", "post_attention_norm.weight", false, WG_HF_NAMES_SEED, NULL },
+    { "mlp.c_fc.weight", "ffn_up.weight", false, WG_HF_NAMES_STARCODER, NULL },
+    { "mlp.c_fc.bias", "ffn_up.bias", false, WG_HF_NAMES_STARCODER, NULL },
+    { "mlp.c_proj.weight", "ffn_down.weight", false, WG_HF_NAMES_STARCODER, NULL },
+    { "mlp.c_proj.bias", "ffn_down.bias", false, WG_HF_NAMES_STARCODER, NULL },
+    { "shared_mlp.input_linear.weight", "ffn_gate.weight", false, WG_HF_NAMES_GRANITE, "ffn_up.weight" },
+    { "shared_mlp.output_linear.weight", "ffn_down.weight", false, WG_HF_NAMES_GRANITE, NULL },
+    { "input_layernorm.weight", "attn_norm.weight", false, 0, NULL },
+    { "input_layernorm.bias", "attn_norm.bias", false, NORM_BIASES, NULL },
+    { "post_attention_layernorm.bias", "ffn_norm.bias", false, NORM_BIASES, NULL },
+    { "mlp.gate_proj.bias", "ffn_gate.bias", false, 0, NULL },
+    { "mlp.up_proj.bias", "ffn_up.bias", false, 0, NULL },
+    { "mlp.down_proj.bias", "ffn_down.bias", false, 0, NULL },
+    { "self_attn.q_proj.weight", "attn_q.weight", true, 0, NULL },
+    { "self_attn.k_proj.weight", "attn_k.weight", true, 0, NULL },
+    { "self_attn.v_proj.weight", "attn_v.weight", false, 0, NULL },
+    { "self_attn.qkv_proj.weight", "attn_qkv.weight", false, FUSED, NULL },
+    { "self_attn.o_proj.weight", "attn_output.weight", false, 0, NULL },
+    { "self_attn.q_proj.bias", "attn_q.bias", true, 0, NULL },
+    { "self_attn.k_proj.bias", "attn_k.bias", true, 0, NULL },
+    { "self_attn.v_proj.bias", "attn_v.bias", false, 0, NULL },
+    { "self_attn.o_proj.bias", "attn_output.bias", false, 0, NULL },
+    { "self_attn.q_norm.weight", "attn_q_norm.weight", false, 0, NULL },
+    { "self_attn.k_norm.weight", "attn_k_norm.weight", false, 0, NULL },
+    { "post_attention_layernorm.weight", "ffn_norm.weight", false, NO_POST_NORMS, NULL },
+    { "post_attention_layernorm.weight", "post_attention_norm.weight", false, POST_NORMS, NULL },
+    { "pre_feedforward_layernorm.weight", "ffn_norm.weight", false, POST_NORMS, NULL },
+    { "post_feedforward_layernorm.weight", "post_ffw_norm.weight", false, POST_NORMS, NULL },
+    { "mlp.gate_proj.weight", "ffn_gate.weight", false, 0, NULL },
+    { "mlp.up_proj.weight", "ffn_up.weight", false, SPLIT, NULL },
+    { "mlp.gate_up_proj.weight", "ffn_up.weight", false, FUSED, NULL },
+    { "mlp.down_proj.weight", "ffn_down.weight", false, 0, NULL },
+    { "mlp.gate.weight", "ffn_gate_inp.weight", false, NOT_SPARSE, NULL },
+    { "block_sparse_moe.gate.weight", "ffn_gate_inp.weight", false, SPARSE, NULL },
+    { "self_attn.rotary_emb.inv_freq", NULL, false, 0, NULL }, /* old files hold what is computed */
 };
 
 /* GPT-2's, with or without "transformer." in front. Its matrices are stored by inputs: columns become rows. */
 static const wg_hf_name gpt2_head_names[] = {
-    { "wte.weight", "token_embd.weight", false, 0 },
-    { "ln_f.weight", "output_norm.weight", false, 0 },
-    { "lm_head.weight", "output.weight", false, 0 },
-    { "ln_f.bias", "output_norm.bias", false, 0 },
-    { "wpe.weight", "position_embd.weight", false, 0 },
+    { "wte.weight", "token_embd.weight", false, 0, NULL },
+    { "ln_f.weight", "output_norm.weight", false, 0, NULL },
+    { "lm_head.weight", "output.weight", false, 0, NULL },
+    { "ln_f.bias", "output_norm.bias", false, 0, NULL },
+    { "wpe.weight", "position_embd.weight", false, 0, NULL },
 }, gpt2_layer_names[] = {
-    { "ln_1.weight", "attn_norm.weight", false, 0 },
-    { "ln_1.bias", "attn_norm.bias", false, 0 },
-    { "attn.c_attn.weight", "attn_qkv.weight", false, 0 },
-    { "attn.c_attn.bias", "attn_qkv.bias", false, 0 },
-    { "attn.c_proj.weight", "attn_output.weight", false, 0 },
-    { "attn.c_proj.bias", "attn_output.bias", false, 0 },
-    { "ln_2.weight", "ffn_norm.weight", false, 0 },
-    { "ln_2.bias", "ffn_norm.bias", false, 0 },
-    { "mlp.c_fc.weight", "ffn_up.weight", false, 0 },
-    { "mlp.c_fc.bias", "ffn_up.bias", false, 0 },
-    { "mlp.c_proj.weight", "ffn_down.weight", false, 0 },
-    { "mlp.c_proj.bias", "ffn_down.bias", false, 0 },
-    { "attn.bias", NULL, false, 0 }, /* masks, not weights */
-    { "attn.masked_bias", NULL, false, 0 },
+    { "ln_1.weight", "attn_norm.weight", false, 0, NULL },
+    { "ln_1.bias", "attn_norm.bias", false, 0, NULL },
+    { "attn.c_attn.weight", "attn_qkv.weight", false, 0, NULL },
+    { "attn.c_attn.bias", "attn_qkv.bias", false, 0, NULL },
+    { "attn.c_proj.weight", "attn_output.weight", false, 0, NULL },
+    { "attn.c_proj.bias", "attn_output.bias", false, 0, NULL },
+    { "ln_2.weight", "ffn_norm.weight", false, 0, NULL },
+    { "ln_2.bias", "ffn_norm.bias", false, 0, NULL },
+    { "mlp.c_fc.weight", "ffn_up.weight", false, 0, NULL },
+    { "mlp.c_fc.bias", "ffn_up.bias", false, 0, NULL },
+    { "mlp.c_proj.weight", "ffn_down.weight", false, 0, NULL },
+    { "mlp.c_proj.bias", "ffn_down.bias", false, 0, NULL },
+    { "attn.bias", NULL, false, 0, NULL }, /* masks, not weights */
+    { "attn.masked_bias", NULL, false, 0, NULL },
 };
 
 static const wg_hf_name neox_head_names[] = {
-    { "embed_in.weight", "token_embd.weight", false, 0 },
-    { "final_layer_norm.weight", "output_norm.weight", false, 0 },
-    { "embed_out.weight", "output.weight", false, 0 },
-    { "final_layer_norm.bias", "output_norm.bias", false, 0 },
-    { "lm_head.weight", "output.weight", false, 0 }, /* its newer name */
+    { "embed_in.weight", "token_embd.weight", false, 0, NULL },
+    { "final_layer_norm.weight", "output_norm.weight", false, 0, NULL },
+    { "embed_out.weight", "output.weight", false, 0, NULL },
+    { "final_layer_norm.bias", "output_norm.bias", false, 0, NULL },
+    { "lm_head.weight", "output.weight", false, 0, NULL }, /* its newer name */
 }, neox_layer_names[] = {
-    { "input_layernorm.weight", "attn_norm.weight", false, 0 },
-    { "input_layernorm.bias", "attn_norm.bias", false, 0 },
-    { "post_attention_layernorm.weight", "ffn_norm.weight", false, 0 },
-    { "post_attention_layernorm.bias", "ffn_norm.bias", false, 0 },
-    { "attention.query_key_value.weight", "attn_qkv.weight", false, 0 },
-    { "attention.query_key_value.bias", "attn_qkv.bias", false, 0 },
-    { "attention.dense.weight", "attn_output.weight", false, 0 },
-    { "attention.dense.bias", "attn_output.bias", false, 0 },
-    { "mlp.dense_h_to_4h.weight", "ffn_up.weight", false, 0 },
-    { "mlp.dense_h_to_4h.bias", "ffn_up.bias", false, 0 },
-    { "mlp.dense_4h_to_h.weight", "ffn_down.weight", false, 0 },
-    { "mlp.dense_4h_to_h.bias", "ffn_down.bias", false, 0 },
-    { "attention.bias", NULL, false, 0 }, /* masks and what is computed, not weights */
-    { "attention.masked_bias", NULL, false, 0 },
-    { "attention.rotary_emb.inv_freq", NULL, false, 0 },
+    { "input_layernorm.weight", "attn_norm.weight", false, 0, NULL },
+    { "input_layernorm.bias", "attn_norm.bias", false, 0, NULL },
+    { "post_attention_layernorm.weight", "ffn_norm.weight", false, 0, NULL },
+    { "post_attention_layernorm.bias", "ffn_norm.bias", false, 0, NULL },
+    { "attention.query_key_value.weight", "attn_qkv.weight", false, 0, NULL },
+    { "attention.query_key_value.bias", "attn_qkv.bias", false, 0, NULL },
+    { "attention.dense.weight", "attn_output.weight", false, 0, NULL },
+    { "attention.dense.bias", "attn_output.bias", false, 0, NULL },
+    { "mlp.dense_h_to_4h.weight", "ffn_up.weight", false, 0, NULL },
+    { "mlp.dense_h_to_4h.bias", "ffn_up.bias", false, 0, NULL },
+    { "mlp.dense_4h_to_h.weight", "ffn_down.weight", false, 0, NULL },
+    { "mlp.dense_4h_to_h.bias", "ffn_down.bias", false, 0, NULL },
+    { "attention.bias", NULL, false, 0, NULL }, /* masks and what is computed, not weights */
+    { "attention.masked_bias", NULL, false, 0, NULL },
+    { "attention.rotary_emb.inv_freq", NULL, false, 0, NULL },
 };
 
 /* The MLP's norm is called attn_norm in GGUF files, where attention has another. */
 static const wg_hf_name falcon_head_names[] = {
-    { "word_embeddings.weight", "token_embd.weight", false, 0 },
-    { "ln_f.weight", "output_norm.weight", false, 0 },
-    { "lm_head.weight", "output.weight", false, 0 },
-    { "ln_f.bias", "output_norm.bias", false, 0 },
+    { "word_embeddings.weight", "token_embd.weight", false, 0, NULL },
+    { "ln_f.weight", "output_norm.weight", false, 0, NULL },
+    { "lm_head.weight", "output.weight", false, 0, NULL },
+    { "ln_f.bias", "output_norm.bias", false, 0, NULL },
 }, falcon_layer_names[] = {
-    { "input_layernorm.weight", "attn_norm.weight", false, NO_OWN_NORM },
-    { "input_layernorm.bias", "attn_norm.bias", false, NO_OWN_NORM },
-    { "ln_mlp.weight", "attn_norm.weight", false, OWN_NORM },
-    { "ln_mlp.bias", "attn_norm.bias", false, OWN_NORM },
-    { "ln_attn.weight", "attn_norm_2.weight", false, 0 },
-    { "ln_attn.bias", "attn_norm_2.bias", false, 0 },
-    { "post_attention_layernorm.weight", "ffn_norm.weight", false, 0 },
-    { "post_attention_layernorm.bias", "ffn_norm.bias", false, 0 },
-    { "self_attention.query_key_value.weight", "attn_qkv.weight", false, 0 },
-    { "self_attention.query_key_value.bias", "attn_qkv.bias", false, 0 },
-    { "self_attention.dense.weight", "attn_output.weight", false, 0 },
-    { "self_attention.dense.bias", "attn_output.bias", false, 0 },
-    { "mlp.dense_h_to_4h.weight", "ffn_up.weight", false, 0 },
-    { "mlp.dense_h_to_4h.bias", "ffn_up.bias", false, 0 },
-    { "mlp.dense_4h_to_h.weight", "ffn_down.weight", false, 0 },
-    { "mlp.dense_4h_to_h.bias", "ffn_down.bias", false, 0 },
+    { "input_layernorm.weight", "attn_norm.weight", false, NO_OWN_NORM, NULL },
+    { "input_layernorm.bias", "attn_norm.bias", false, NO_OWN_NORM, NULL },
+    { "ln_mlp.weight", "attn_norm.weight", false, OWN_NORM, NULL },
+    { "ln_mlp.bias", "attn_norm.bias", false, OWN_NORM, NULL },
+    { "ln_attn.weight", "attn_norm_2.weight", false, 0, NULL },
+    { "ln_attn.bias", "attn_norm_2.bias", false, 0, NULL },
+    { "post_attention_layernorm.weight", "ffn_norm.weight", false, 0, NULL },
+    { "post_attention_layernorm.bias", "ffn_norm.bias", false, 0, NULL },
+    { "self_attention.query_key_value.weight", "attn_qkv.weight", false, 0, NULL },
+    { "self_attention.query_key_value.bias", "attn_qkv.bias", false, 0, NULL },
+    { "self_attention.dense.weight", "attn_output.weight", false, 0, NULL },
+    { "self_attention.dense.bias", "attn_output.bias", false, 0, NULL },
+    { "mlp.dense_h_to_4h.weight", "ffn_up.weight", false, 0, NULL },
+    { "mlp.dense_h_to_4h.bias", "ffn_up.bias", false, 0, NULL },
+    { "mlp.dense_4h_to_h.weight", "ffn_down.weight", false, 0, NULL },
+    { "mlp.dense_4h_to_h.bias", "ffn_down.bias", false, 0, NULL },
 };
 
 static const wg_hf_name mpt_head_names[] = {
-    { "wte.weight", "token_embd.weight", false, 0 },
-    { "norm_f.weight", "output_norm.weight", false, 0 },
-    { "lm_head.weight", "output.weight", false, 0 },
+    { "wte.weight", "token_embd.weight", false, 0, NULL },
+    { "norm_f.weight", "output_norm.weight", false, 0, NULL },
+    { "lm_head.weight", "output.weight", false, 0, NULL },
 }, mpt_layer_names[] = {
-    { "norm_1.weight", "attn_norm.weight", false, 0 },
-    { "norm_2.weight", "ffn_norm.weight", false, 0 },
-    { "attn.Wqkv.weight", "attn_qkv.weight", false, 0 },
-    { "attn.out_proj.weight", "attn_output.weight", false, 0 },
-    { "ffn.up_proj.weight", "ffn_up.weight", false, 0 },
-    { "ffn.down_proj.weight", "ffn_down.weight", false, 0 },
+    { "norm_1.weight", "attn_norm.weight", false, 0, NULL },
+    { "norm_2.weight", "ffn_norm.weight", false, 0, NULL },
+    { "attn.Wqkv.weight", "attn_qkv.weight", false, 0, NULL },
+    { "attn.out_proj.weight", "attn_output.weight", false, 0, NULL },
+    { "ffn.up_proj.weight", "ffn_up.weight", false, 0, NULL },
+    { "ffn.down_proj.weight", "ffn_down.weight", false, 0, NULL },
 };
 
 const wg_hf_expert_name wg_hf_expert_names[WG_HF_EXPERT_NAMES] = {
@@ -146,8 +166,8 @@ const wg_hf_expert_name wg_hf_expert_names[WG_HF_EXPERT_NAMES] = {
 static bool belongs(const wg_hf_config *c, unsigned only, bool writing)
 {
     const unsigned is = (c->post_norms ? POST_NORMS : NO_POST_NORMS) | (c->fused ? FUSED : SPLIT) |
-                        (c->sparse_names ? SPARSE : NOT_SPARSE) | (c->own_norm ? OWN_NORM : NO_OWN_NORM) |
-                        (writing ? 0 : WRITING);
+                        (c->sparse_names ? SPARSE : NOT_SPARSE) | (c->own_norm ? OWN_NORM : NO_OWN_NORM) | c->names |
+                        (c->norm_bias ? NORM_BIASES : 0) | (writing ? 0 : WRITING);
     return (only & ~is) == 0;
 }
 
@@ -209,7 +229,7 @@ const wg_hf_name *wg_hf_find_name(const wg_hf_config *c, const char *hf, char to
 wg_hf_change wg_hf_change_of(const wg_hf_config *c, const wg_hf_name *as, int n_dims)
 {
     return (wg_hf_change){ .heads = c->adjacent && as->permuted ? strstr(as->hf, "q_proj") ? c->heads : c->kv_heads : 0,
-                           .plus_one = c->norms_less_one && strstr(as->hf, "norm."),
+                           .plus_one = c->norms_less_one && strstr(as->hf, "norm.weight"),
                            .turned = c->style == WG_HF_GPT2 && n_dims == 2 && strstr(as->hf, ".c_"),
                            .grouped = c->grouped && as->gguf && strstr(as->gguf, "attn_qkv") };
 }

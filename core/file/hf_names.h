@@ -7,10 +7,20 @@
 
 enum { WG_HF_NAME = 64, WG_HF_EMBEDDING_NAME = 0, WG_HF_HEAD_NAME = 2 }; /* bytes of a name; places in .head */
 
+/* Types with names of their own among those of the usual style. */
+enum {
+    WG_HF_NAMES_GLM = 256,
+    WG_HF_NAMES_HUNYUAN = 512,
+    WG_HF_NAMES_SEED = 1024,
+    WG_HF_NAMES_STARCODER = 2048,
+    WG_HF_NAMES_GRANITE = 4096
+};
+
 typedef struct wg_hf_name {
     const char *hf, *gguf; /* gguf NULL: a tensor that is not read */
     bool permuted;         /* rows of queries and keys, where the family's are */
     unsigned only;         /* of which models; 0: of all */
+    const char *second;    /* of the second half of its rows; `gguf` is then that of the first */
 } wg_hf_name;
 
 /* The tensors of experts: one each here, one of all in GGUF files. */

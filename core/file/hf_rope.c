@@ -23,6 +23,8 @@
 #define KEY_BASE "rope_theta"
 #define KEY_LOCAL_BASE "rope_local_base_freq"
 #define KEY_SCALING "rope_scaling"
+#define KEY_ALPHA "alpha"
+#define KEY_GROWTH "llama_4_scaling_beta"
 #define KEY_SHARE "partial_rotary_factor"
 
 /* Wavelengths and factors beyond these are mistakes. */
@@ -74,7 +76,7 @@ static wg_status original_context(const wg_hf_keys *top, const wg_hf_keys *r, wg
 }
 
 /* The file's context grows to what the scaling was made for. */
-static wg_status yarn(const wg_hf_keys *top, const wg_hf_keys *r, wg_hf_config *c)
+static wg_status yarn(const wg_hf_keys *top, const wg_hf_keys *r, const wg_hf_rope_defaults *of, wg_hf_config *c)
 {
     double all, part, factor;
     bool truncated;
@@ -89,6 +91,7 @@ static wg_status yarn(const wg_hf_keys *top, const wg_hf_keys *r, wg_hf_config *
     WG_TRY(wg_hf_number(r, KEY_MAGNITUDE, factor, 1e-3, 1e3, &factor));
     WG_TRY(wg_hf_bool(r, "truncate", true, &truncated));
     if (!truncated) return wg_hf_refuse(r, "truncate", "true");
+    if (of->grows) WG_TRY(wg_hf_number(r, KEY_GROWTH, WG_HF_ABSENT, 0, 1e3, &c->query_growth));
     c->yarn = true;
     c->rope_magnitude = factor / usual;
     const double most = c->rope_factor * c->original_context;
@@ -128,17 +131,27 @@ static wg_status longrope(const wg_hf_keys *top, const wg_hf_keys *r, wg_hf_conf
     return wg_hf_number(r, KEY_MAGNITUDE, longrope_magnitude(factor, c->original_context), 1e-3, 1e3, &c->rope_magnitude);
 }
 
-static wg_status scaling(const wg_hf_keys *top, const wg_hf_keys *r, bool only_longrope, wg_hf_config *c)
+/* NTK-aware scaling by a fixed alpha. */
+static wg_status raise_base(const wg_hf_keys *r, wg_hf_config *c)
+{
+    double alpha;
+    WG_TRY(wg_hf_number(r, KEY_ALPHA, WG_HF_ABSENT, 1, FACTOR_MAX, &alpha));
+    c->rope_base *= pow(alpha, c->n_rot / (c->n_rot - 2.0));
+    return c->n_rot > 2 ? WG_OK : wg_hf_refuse(r, KEY_ALPHA, "heads of more than two elements");
+}
+
+static wg_status scaling(const wg_hf_keys *top, const wg_hf_keys *r, const wg_hf_rope_defaults *of, wg_hf_config *c)
 {
     const char *key = wg_hf_get(r, KEY_TYPE) ? KEY_TYPE : "type", *type = json_string_value(wg_hf_get(r, key));
     if (!wg_hf_get(r, key)) return WG_OK;
     if (!type) return wg_hf_refuse(r, key, "the name of a scaling");
     if (strcmp(type, "default") == 0) return WG_OK;
-    if (strcmp(type, "longrope") == 0 || strcmp(type, "su") == 0 || only_longrope) return longrope(top, r, c);
+    if (strcmp(type, "longrope") == 0 || strcmp(type, "su") == 0 || of->only_longrope) return longrope(top, r, c);
     if (strcmp(type, "linear") == 0) return linear(r, c);
     if (strcmp(type, "llama3") == 0) return llama3(r, c);
-    if (strcmp(type, "yarn") == 0) return yarn(top, r, c);
-    if (strcmp(type, "dynamic") == 0 && !wg_hf_get(r, "alpha")) return WG_OK;
+    if (strcmp(type, "yarn") == 0) return yarn(top, r, of, c);
+    if (strcmp(type, "dynamic") == 0 && !wg_hf_get(r, KEY_ALPHA)) return WG_OK;
+    if (strcmp(type, "dynamic") == 0 && of->alpha) return raise_base(r, c);
     return wg_hf_refuse(r, key, "default, linear, dynamic, llama3, yarn or longrope");
 }
 
@@ -164,10 +177,11 @@ static wg_status local(const wg_hf_keys *top, const wg_hf_rope_defaults *of, wg_
     w.where = "rope_parameters.sliding_attention.";
     r->o = wg_hf_get(r, "full_attention");
     r->where = "rope_parameters.full_attention.";
-    if (of->local_base == 0 || (w.o && !json_is_object(w.o)) || (r->o && !json_is_object(r->o)))
+    if ((of->local_base == 0 && !of->local_unscaled) || (w.o && !json_is_object(w.o)) || (r->o && !json_is_object(r->o)))
         return wg_fail(top->err, WG_EUNSUPPORTED,
                        "%s: key 'rope_parameters' differs between kinds of layers: expected one for all", top->path);
     if (!w.o) return WG_OK;
+    if (of->local_unscaled) c->window_rope_base = c->rope_base;
     WG_TRY(wg_hf_number(&w, KEY_BASE, c->window_rope_base, 1, 1e12, &c->window_rope_base));
     const char *type = json_string_value(wg_hf_get(&w, KEY_TYPE));
     return wg_hf_get(&w, KEY_TYPE) && (!type || strcmp(type, "default") != 0) ? wg_hf_refuse(&w, KEY_TYPE, "default") : WG_OK;
@@ -187,7 +201,8 @@ wg_status wg_hf_rope(const wg_hf_keys *top, const wg_hf_rope_defaults *of, wg_hf
     WG_TRY(rotated(top, &r, of, c));
     if (!r.o) return WG_OK;
     WG_TRY(wg_hf_number(&r, KEY_BASE, c->rope_base, 1, 1e12, &c->rope_base));
-    return scaling(top, &r, of->only_longrope, c);
+    if (of->local_unscaled && c->window_rope_base == c->rope_base) c->window_rope_base = 0; /* as GGUF files mean it */
+    return scaling(top, &r, of, c);
 }
 
 void wg_hf_rope_write(const wg_hf_config *c, wg_gguf_writer *g)
@@ -289,11 +304,23 @@ static wg_status scaling_json(const wg_hf_config *c, const char *path, json_t *t
                       (json_int_t)c->original_context, KEY_FAST, number(c->yarn_fast), KEY_SLOW, number(c->yarn_slow));
         if (c->rope_magnitude != 1)
             json_object_set_new(o, KEY_MAGNITUDE, json_real(wg_hf_shortest(c->rope_magnitude * usual, magnitude_over, usual)));
+        if (c->query_growth > 0) json_object_set_new(o, KEY_GROWTH, number(c->query_growth));
     } else if (c->rope_factor != 1) {
         o = json_pack("{s:s, s:o}", KEY_TYPE, "linear", KEY_FACTOR, number(c->rope_factor));
     }
     *out = o;
     return WG_OK;
+}
+
+/* rope_parameters by kind of layer: those with a window are not scaled. */
+static void nested_json(const wg_hf_config *c, json_t *scaling, json_t *to)
+{
+    json_t *full = scaling ? scaling : json_pack("{s:s}", KEY_TYPE, "default");
+    const double own = c->window_rope_base > 0 ? c->window_rope_base : c->rope_base;
+    json_object_set_new(full, KEY_BASE, number(c->rope_base));
+    json_object_set_new(to, "rope_parameters",
+                        json_pack("{s:o, s:{s:s, s:o}}", "full_attention", full, "sliding_attention", KEY_TYPE, "default",
+                                  KEY_BASE, number(own)));
 }
 
 wg_status wg_hf_rope_json(const wg_hf_config *c, const wg_hf_rope_defaults *of, const char *path, json_t *to, wg_error *err)
@@ -304,6 +331,10 @@ wg_status wg_hf_rope_json(const wg_hf_config *c, const wg_hf_rope_defaults *of, 
     if (of->partial && (of->share > 0 || c->n_rot != c->head_dim))
         json_object_set_new(to, of->share_key ? of->share_key : KEY_SHARE, json_real((double)c->n_rot / c->head_dim));
     WG_TRY(scaling_json(c, path, to, &scaling, err));
+    if (of->local_unscaled) {
+        nested_json(c, scaling, to);
+        return WG_OK;
+    }
     json_object_set_new(to, KEY_SCALING, scaling ? scaling : json_null());
     return WG_OK;
 }

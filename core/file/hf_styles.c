@@ -119,7 +119,7 @@ bool wg_hf_style_can_say(wg_hf_style style, const wg_hf_config *c)
     case WG_HF_MPT: /* transformers has an MLP of four times the width with exact gelu, whatever the keys say */
         return !c->norm_bias && !c->qkv_bias && all && c->kv_heads == c->heads && c->alibi > 0 && c->hidden == 4 * c->dim &&
                (!c->activation || strcmp(c->activation, "gelu") == 0);
-    default: return !c->layer_norm && !c->mlp_bias && c->alibi == 0 && c->qkv_limit == 0;
+    default: return c->alibi == 0 && c->qkv_limit == 0;
     }
 }
 

@@ -16,6 +16,7 @@
     "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" end "|[^\\r\\n\\p{L}\\p{N}]?" UPPER "+" LOWER "*" end "|" numbers             \
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|" LINES
 #define QWEN35 CONTRACTION "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" LINES
+#define SEED CONTRACTION "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1}| ?[^\\s\\p{L}\\p{N}\\r\\n]+|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 #define DEEPSEEK3                                                                                                              \
     "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "                      \
     "?[\\p{P}\\p{S}]+[\\r\\n]*|" LINES
@@ -34,11 +35,13 @@
 
 /* clang-format off */
 static const wg_pretok_row rows[] = {
-    { .names = "gpt-2 gpt2 phi-2 mpt olmo jais gpt-neox trillion granite-docling", .words = { ISOLATED, WG_PRETOK_GPT2 } },
+    { .names = "gpt-2 gpt2 phi-2 mpt olmo jais gpt-neox trillion granite-docling exaone4",
+      .words = { ISOLATED, WG_PRETOK_GPT2 } },
     { .names = "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2",
       .words = { ISOLATED, LLAMA3("\\p{N}{1,3}") }, .whole_words = true, .add_bos = true },
     { .names = "dbrx smaug-bpe chatglm-bpe glm4", .words = { ISOLATED, LLAMA3("\\p{N}{1,3}") } },
     { .names = "qwen2 deepseek-r1-qwen stablelm2 hunyuan megrez", .words = { ISOLATED, LLAMA3("\\p{N}") } },
+    { .names = "seed-coder", .words = { ISOLATED, SEED } },
     { .names = "qwen35", .words = { ISOLATED, QWEN35 } },
     { .names = "starcoder smollm refact command-r codeshell exaone minerva-7b",
       .words = { "digits", "each", ISOLATED, WG_PRETOK_GPT2 } },

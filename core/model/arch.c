@@ -25,14 +25,21 @@ typedef struct family {
     int wide_layers;                 /* a model of so many layers scales scores by 1 / sqrt(dim / heads) */
     bool may_alibi, alibi_scaled;    /* instead of rotary positions: of scores before they are scaled */
     bool unrotated;                  /* never */
+    bool needs_window;               /* no file is without it */
+    int unturned;                    /* these layers are not rotated: n > 0: each n-th; or as below */
+    bool multiplied, logit_divisor;  /* files have embedding_scale, residual_scale, logit_scale, which divides */
+    bool grows;                      /* files may have attention.temperature_scale, and YaRN's second factor */
 } family;
+enum { TURNS_ALL = 0, TURNS_WINDOWED = -1 }; /* TURNS_WINDOWED: where there is a window, only layers that have it are rotated */
+#define UNSCALED (-1.0)                      /* as window_rope_base: that of all layers, without their scaling */
 
+#define QKVO_BIASES (WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS)
 #define BIASES (WG_TRAIT_NORM_BIAS | WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS | WG_TRAIT_MLP_BIAS)
 
 /* clang-format off */
 static const family families[] = {
     /* The files of the first family, Mistral's among them, hold query and key rows permuted for adjacent pairs. */
-    { .name = "llama", .rope_adjacent = true, .may = WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS | WG_TRAIT_EXPERTS,
+    { .name = "llama", .rope_adjacent = true, .may = QKVO_BIASES | WG_TRAIT_MLP_BIAS | WG_TRAIT_EXPERTS,
       .window_period = ALL_LAYERS },
     { .name = "qwen2", .has = WG_TRAIT_QKV_BIAS }, /* 2.5 too */
     { .name = "qwen3", .has = WG_TRAIT_HEAD_NORM, .may = WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS },
@@ -56,6 +63,29 @@ static const family families[] = {
     { .name = "mpt", .has = WG_TRAIT_LAYER_NORM | WG_TRAIT_UNGATED | WG_TRAIT_FUSED_QKV, .may = BIASES | WG_TRAIT_POSITIONS,
       .activation = WG_GELU_ERF, .may_alibi = true, .unrotated = true },
     { .name = "phi3", .has = WG_TRAIT_FUSED_QKV | WG_TRAIT_FUSED_GATE, .window_period = ALL_LAYERS }, /* 4 too */
+    { .name = "smollm3", .rope_adjacent = true, .may = QKVO_BIASES | WG_TRAIT_MLP_BIAS, .unturned = 4 },
+    /* Ministral 3, and Mistral Small 3 of later files */
+    { .name = "mistral3", .rope_adjacent = true, .window_period = ALL_LAYERS, .grows = true },
+    { .name = "olmo2", .has = WG_TRAIT_NO_PRE_NORM | WG_TRAIT_POST_NORM | WG_TRAIT_HEAD_NORM | WG_TRAIT_ROW_NORM,
+      .may = QKVO_BIASES, .window_period = 4, .window_rope_base = UNSCALED }, /* 3 too */
+    { .name = "granite", .rope_adjacent = true, .may = QKVO_BIASES | WG_TRAIT_MLP_BIAS, .multiplied = true,
+      .logit_divisor = true },
+    { .name = "glm4", .rope_adjacent = true, .has = WG_TRAIT_POST_NORM | WG_TRAIT_FUSED_GATE, .may = WG_TRAIT_QKV_BIAS },
+    { .name = "exaone4", .has = WG_TRAIT_NO_PRE_NORM | WG_TRAIT_POST_NORM | WG_TRAIT_HEAD_NORM, .window_period = 4,
+      .unturned = TURNS_WINDOWED },
+    { .name = "cohere2", .rope_adjacent = true, .has = WG_TRAIT_LAYER_NORM | WG_TRAIT_PARALLEL | WG_TRAIT_ONE_NORM,
+      .may = QKVO_BIASES, .window_period = 4, .needs_window = true, .unturned = TURNS_WINDOWED, .multiplied = true },
+    { .name = "seed_oss", .has = WG_TRAIT_POST_NAME, .may = QKVO_BIASES | WG_TRAIT_MLP_BIAS },
+    { .name = "hunyuan-dense", .has = WG_TRAIT_HEAD_NORM | WG_TRAIT_LATE_NORM, .may = QKVO_BIASES },
+    { .name = "ernie4_5", .rope_adjacent = true, .may = QKVO_BIASES | WG_TRAIT_MLP_BIAS },
+    { .name = "starcoder2", .has = WG_TRAIT_LAYER_NORM | WG_TRAIT_NORM_BIAS | WG_TRAIT_UNGATED,
+      .may = QKVO_BIASES | WG_TRAIT_MLP_BIAS, .window_period = ALL_LAYERS, .activation = WG_GEGLU },
+    { .name = "stablelm", .has = WG_TRAIT_LAYER_NORM | WG_TRAIT_NORM_BIAS | WG_TRAIT_PARALLEL,
+      .may = WG_TRAIT_QKV_BIAS | WG_TRAIT_ONE_NORM },
+    { .name = "arcee", .rope_adjacent = true, .has = WG_TRAIT_UNGATED, .may = QKVO_BIASES | WG_TRAIT_MLP_BIAS,
+      .activation = WG_RELU2 },
+    { .name = "nemotron", .has = WG_TRAIT_LAYER_NORM | WG_TRAIT_NORM_BIAS | WG_TRAIT_UNGATED,
+      .may = QKVO_BIASES | WG_TRAIT_MLP_BIAS, .activation = WG_RELU2 },
 };
 /* clang-format on */
 
@@ -72,7 +102,8 @@ static const struct {
     { WG_TRAIT_POSITIONS, "position_embd.weight", false },
 };
 
-enum { FAMILIES = (int)(sizeof families / sizeof families[0]), KEY = 160 };
+enum { FAMILIES = (int)(sizeof families / sizeof families[0]), KEY = 160, NAMES = 384 };
+#define WHATEVER (-1e9) /* of a key that is read elsewhere */
 
 /* Integers >= 1. Values that are not required are derived below when absent. */
 static const struct int_key {
@@ -163,7 +194,7 @@ static wg_status read_scaling(reader *r)
     wg_arch *a = r->a;
     wg_text type = { "linear", 6 };
     int64_t context = 0;
-    double old, ext;
+    double old, ext, all;
     (void)wg_meta_string(r->w, key_of(r, "rope.scaling.type"), &type);
     if (!wg_text_is(type, "none") && !wg_text_is(type, "linear") && !wg_text_is(type, "yarn") && !wg_text_is(type, "longrope"))
         return wg_fail(r->err, WG_EUNSUPPORTED, "%s: key '%s' = '%.*s': expected none, linear, yarn or longrope",
@@ -175,6 +206,8 @@ static wg_status read_scaling(reader *r)
     WG_TRY(read_float(r, "rope.scaling.attn_factor", 1, 1e-3, 1e3, &a->rope_magnitude));
     WG_TRY(read_float(r, "rope.scaling.yarn_beta_fast", 32, 1e-3, 1e6, &a->yarn_fast));
     WG_TRY(read_float(r, "rope.scaling.yarn_beta_slow", 1, 1e-3, 1e6, &a->yarn_slow));
+    WG_TRY(read_float(r, "rope.scaling.yarn_log_multiplier", 0, 0, 1e3, &all));
+    if (a->yarn && r->family->grows) a->rope_magnitude /= 1 + 0.1 * all * log(a->rope_scale);
     WG_TRY(read_float(r, "rope.scaling.yarn_ext_factor", a->yarn, 0, 1e6, &ext));
     if (ext != a->yarn)
         return wg_fail(r->err, WG_EUNSUPPORTED, "%s: key '%s' = %g is not supported: expected %d or no such key",
@@ -194,26 +227,44 @@ static wg_status read_floats(reader *r)
     r->a->eps = (float)eps;
     WG_TRY(read_float(r, "rope.freq_base", 10000, 1, 1e12, &r->a->rope_base));
 
-    WG_TRY(read_float(r, "rope.freq_base_swa", r->family->window_rope_base, 0, 1e12, &r->a->window_rope_base));
-    return read_scaling(r);
+    const double own = r->family->window_rope_base;
+    WG_TRY(read_float(r, "rope.freq_base_swa", own == UNSCALED ? 0 : own, 0, 1e12, &r->a->window_rope_base));
+    WG_TRY(read_scaling(r));
+    const bool scaled = r->a->rope_scale != 1 || r->a->yarn || wg_weights_find(r->w, "rope_freqs.weight");
+    if (own == UNSCALED && r->a->window_rope_base == 0 && scaled) r->a->window_rope_base = r->a->rope_base;
+    return WG_OK;
 }
 
 /* The activation of an MLP without a gate, where it is not the family's: a key of our own, as GGUF has none. */
 static wg_status read_activation(reader *r)
 {
-    static const char *const names[] = { [WG_GEGLU] = "gelu_pytorch_tanh", [WG_GELU_ERF] = "gelu" };
+    static const char *const names[] = { [WG_GEGLU] = "gelu_pytorch_tanh", [WG_GELU_ERF] = "gelu", [WG_RELU2] = "relu2" };
     wg_text is_text;
     r->a->activation = r->family->activation;
     snprintf(r->key, sizeof r->key, "wager.activation");
     if (!wg_meta_string(r->w, r->key, &is_text)) return WG_OK;
-    for (int i = WG_GEGLU; i <= WG_GELU_ERF && r->family->has & WG_TRAIT_UNGATED; i++)
+    for (int i = WG_GEGLU; i <= WG_RELU2 && r->family->has & WG_TRAIT_UNGATED; i++)
         if (wg_text_is(is_text, names[i])) {
             r->a->activation = (wg_activation)i;
             return WG_OK;
         }
     return wg_fail(r->err, WG_EUNSUPPORTED,
-                   "%s: key '%s' = '%.*s': expected gelu or gelu_pytorch_tanh, of an MLP without a gate", wg_weights_path(r->w),
-                   r->key, (int)(is_text.n < 64 ? is_text.n : 64), is_text.s);
+                   "%s: key '%s' = '%.*s': expected gelu, gelu_pytorch_tanh or relu2, of an MLP without a gate",
+                   wg_weights_path(r->w), r->key, (int)(is_text.n < 64 ? is_text.n : 64), is_text.s);
+}
+
+static wg_status read_multipliers(reader *r)
+{
+    wg_arch *a = r->a;
+    double by;
+    WG_TRY(read_float(r, "embedding_scale", 1, 1e-6, 1e6, &by));
+    a->embedding_scale = (float)by;
+    WG_TRY(read_float(r, "residual_scale", 1, 1e-6, 1e6, &by));
+    a->residual_scale = (float)by;
+    WG_TRY(read_float(r, "logit_scale", 1, 1e-6, 1e6, &by));
+    a->logit_scale = (float)by;
+    a->logit_divisor = r->family->logit_divisor;
+    return WG_OK;
 }
 
 /* Factors and caps. The scale of scores has no key in the files of most families: they follow the rule of their column. */
@@ -231,7 +282,15 @@ static wg_status read_scales(reader *r)
     WG_TRY(read_float(r, "attention.clamp_kqv", 0, 0, 1e6, &cap));
     a->qkv_limit = (float)cap;
     a->embedding_scale = r->family->scaled_embedding ? sqrtf((float)a->dim) : 1.0f;
-    return WG_OK;
+    a->residual_scale = a->logit_scale = 1;
+    if (r->family->multiplied) WG_TRY(read_multipliers(r));
+    if (!r->family->grows) return WG_OK;
+    WG_TRY(read_float(r, "attention.temperature_scale", 0, 0, 1e3, &scale));
+    a->query_growth = (float)scale;
+    (void)key_of(r, "rope.scaling.original_context_length");
+    return scale == 0 || a->original_context > 0
+               ? WG_OK
+               : missing(r, "the context that attention.temperature_scale counts in, in tokens");
 }
 
 static wg_status derive(reader *r)
@@ -276,6 +335,7 @@ static wg_status read_traits(reader *r)
             a->traits |= shown_by[i].trait;
     (void)wg_meta_bool(r->w, key_of(r, "use_parallel_residual"), &parallel);
     if (!parallel) a->traits &= ~(unsigned)WG_TRAIT_PARALLEL;
+    if (a->traits & WG_TRAIT_EXPERTS) a->traits &= ~(unsigned)WG_TRAIT_MLP_BIAS;
     a->alibi_scaled = r->family->alibi_scaled;
     return r->family->may_alibi ? read_float(r, "attention.max_alibi_bias", 0, 0, 1e3, &a->alibi) : WG_OK;
 }
@@ -297,7 +357,10 @@ static wg_status read_windowed(reader *r)
     for (int i = 0; i < a->layers; i++) {
         bool windowed = period == ALL_LAYERS || (period > 1 && (i + 1) % period != 0);
         if (n >= 0) windowed = wg_meta_array_int(r->w, r->key, i, &listed) && listed != 0;
+        const int every = r->family->unturned;
+        const bool unturned = every == TURNS_WINDOWED ? a->window > 0 && !windowed : every > 0 && (i + 1) % every == 0;
         a->windowed[i / 64] |= (uint64_t)windowed << (i & 63);
+        a->unturned[i / 64] |= (uint64_t)unturned << (i & 63);
     }
     return WG_OK;
 }
@@ -341,6 +404,7 @@ static wg_status read_window(reader *r)
     int64_t v = 0;
     bool found;
     WG_TRY(find_int(r, "attention.sliding_window", &found, &v));
+    if (!found && r->family->needs_window) return missing(r, "the window, in tokens");
     if (v < 0 || v > INT32_MAX)
         return wg_fail(r->err, WG_EMODEL, "%s: key '%s' = %lld: expected an integer 0..%d", wg_weights_path(r->w), r->key,
                        (long long)v, INT32_MAX);
@@ -365,12 +429,15 @@ static wg_status refuse_what_is_missing_here(reader *r)
         { "attention.value_length", r->a->head_dim },
         { "attention.max_alibi_bias", r->a->alibi },
         { "attention.causal", 1 },
-        { "logit_scale", 1 },
-        { "embedding_scale", 1 },
-        { "residual_scale", 1 },
+        { "logit_scale", r->family->multiplied ? WHATEVER : 1 },
+        { "embedding_scale", r->family->multiplied ? WHATEVER : 1 },
+        { "residual_scale", r->family->multiplied ? WHATEVER : 1 },
+        { "deepstack_mapping", 0 },
+        { "attention.temperature_scale", (double)r->a->query_growth },
+        { "attention.temperature_length", 0 },
         { "use_parallel_residual", (r->a->traits & WG_TRAIT_PARALLEL) != 0 },
         { "rope.scaling.yarn_attn_factor", 1 },
-        { "rope.scaling.yarn_log_multiplier", 0 },
+        { "rope.scaling.yarn_log_multiplier", r->a->yarn && r->family->grows ? WHATEVER : 0 },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         double v;
@@ -382,7 +449,7 @@ static wg_status refuse_what_is_missing_here(reader *r)
             return wg_fail(r->err, WG_EUNSUPPORTED,
                            "%s: key '%s' is an array, which is not supported: expected %g or no such key",
                            wg_weights_path(r->w), r->key, row[i].harmless);
-        if (v != row[i].harmless)
+        if (v != row[i].harmless && row[i].harmless != WHATEVER)
             return wg_fail(r->err, WG_EUNSUPPORTED, "%s: key '%s' = %g is not supported: expected %g or no such key",
                            wg_weights_path(r->w), r->key, v, row[i].harmless);
     }
@@ -402,7 +469,7 @@ static wg_status read_family(reader *r)
         r->family = &families[i];
         return WG_OK;
     }
-    char list[256] = "";
+    char list[NAMES] = "";
     for (int i = 0; i < FAMILIES; i++) {
         const size_t n = strlen(list);
         snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", families[i].name);
@@ -479,9 +546,10 @@ int64_t wg_arch_parameters(const wg_arch *a)
     if (a->traits & WG_TRAIT_NORM_BIAS) vectors *= 2;
     if (a->traits & WG_TRAIT_QKV_BIAS) vectors += q + 2 * kv;
     if (a->traits & WG_TRAIT_OUTPUT_BIAS) vectors += d;
-    if (a->traits & WG_TRAIT_HEAD_NORM) vectors += (int64_t)2 * a->head_dim;
+    if (a->traits & WG_TRAIT_HEAD_NORM) vectors += a->traits & WG_TRAIT_ROW_NORM ? q + kv : (int64_t)2 * a->head_dim;
+    if (a->traits & WG_TRAIT_NO_PRE_NORM) vectors -= 2 * d;
     if (a->traits & WG_TRAIT_POST_NORM) vectors += 2 * d;
-    if (a->traits & WG_TRAIT_MLP_BIAS) vectors += a->hidden + d;
+    if (a->traits & WG_TRAIT_MLP_BIAS) vectors += (a->traits & WG_TRAIT_UNGATED ? 1 : 2) * (int64_t)a->hidden + d;
     const int64_t head = a->traits & WG_TRAIT_NORM_BIAS ? 2 * d : d,
                   places = a->traits & WG_TRAIT_POSITIONS ? d * a->context : 0;
     return (layer_weights(a) + vectors) * a->layers + d * a->vocab * (a->tied ? 1 : 2) + head + places;

@@ -19,15 +19,20 @@ typedef enum wg_trait {
     WG_TRAIT_NORM_BIAS = 1024, /* with biases */
     WG_TRAIT_POSITIONS = 256,  /* learned positions are added to embeddings; nothing is rotated */
     WG_TRAIT_UNGATED = 512,    /* the MLP is W_down f(W_up n), */
-    WG_TRAIT_MLP_BIAS = 2048,  /* with biases of both products */
+    WG_TRAIT_MLP_BIAS = 2048,  /* with biases of all products, as the gated one may have */
     WG_TRAIT_EXPERTS = 64,     /* the MLP is a mixture of experts (Shazeer et al. 2017) */
     WG_TRAIT_PARALLEL = 4096,  /* attention and MLP read the same x, and both are added to it (Wang and Komatsuzaki 2021) */
     WG_TRAIT_ONE_NORM = 8192,  /* the MLP's norm is the tensor attn_norm, */
     WG_TRAIT_OWN_NORM = 16384, /* and attention's is attn_norm_2 */
+    WG_TRAIT_NO_PRE_NORM = 1 << 15, /* attention and MLP read the residual stream itself, and their outputs are normed */
+    WG_TRAIT_ROW_NORM = 1 << 16,    /* HEAD_NORM is over all heads of queries at once, and over all of keys */
+    WG_TRAIT_LATE_NORM = 1 << 17,   /* HEAD_NORM comes after they are turned */
+    WG_TRAIT_POST_NAME = 1 << 18,   /* the MLP's norm is called post_attention_norm */
 } wg_trait;
 
-/* The gate of an MLP: gate = f(W_gate n) * W_up n; without a gate f(W_up n). f: silu, gelu by tanh, exact gelu. */
-typedef enum wg_activation { WG_SWIGLU, WG_GEGLU, WG_GELU_ERF } wg_activation;
+/* The gate of an MLP: gate = f(W_gate n) * W_up n; without a gate f(W_up n). f: silu, gelu by tanh, exact gelu, squared ReLU
+ * (So et al. 2021). */
+typedef enum wg_activation { WG_SWIGLU, WG_GEGLU, WG_GELU_ERF, WG_RELU2 } wg_activation;
 
 typedef struct wg_arch {
     char family[32]; /* general.architecture */
@@ -48,6 +53,11 @@ typedef struct wg_arch {
     int experts, experts_used;             /* experts of a layer, each of width `hidden`; used by a row. 0: one MLP */
     bool experts_normed;                   /* a row's weights of experts sum to 1 */
     float embedding_scale;                 /* embeddings are multiplied by it */
+    float residual_scale;                  /* what attention and MLP give, before it is added */
+    float logit_scale;                     /* logits are multiplied by it; */
+    bool logit_divisor;                    /* or divided */
+    float query_growth;                    /* queries at position p, by 1 + query_growth ln(1 + p / original_context), the */
+                                           /* quotient rounded down; 0: not */
     float attention_scale;                 /* of scores q k */
     float attention_cap, logit_cap;        /* soft caps of scores and of logits (kernels/act.h); 0: none */
     float qkv_limit;                       /* queries, keys and values are limited to +- it; 0: not */
@@ -55,10 +65,12 @@ typedef struct wg_arch {
     bool alibi_scaled;                     /* slopes are multiplied by attention_scale */
     int window;                            /* a token attends to this many, itself included; 0: to all */
     bool window_unknown;                   /* some layers have a window, but which is unknown */
-    uint64_t windowed[WG_LAYERS_MAX / 64]; /* layers with the window: a bit each */
+    uint64_t windowed[WG_LAYERS_MAX / 64]; /* layers with the window: a bit each, as those whose queries and keys are */
+    uint64_t unturned[WG_LAYERS_MAX / 64]; /* not rotated */
 } wg_arch;
 
 static inline bool wg_arch_windowed(const wg_arch *a, int layer) { return a->windowed[layer / 64] >> (layer & 63) & 1; }
+static inline bool wg_arch_unturned(const wg_arch *a, int layer) { return a->unturned[layer / 64] >> (layer & 63) & 1; }
 
 /* Reads and checks the hyper-parameters. EMODEL names the key, its value and what was expected; EUNSUPPORTED lists the
  * families there are. */

@@ -154,8 +154,11 @@ typedef struct wg_device_class {
     void (*scale)(wg_device *d, float *x, float by, int n, int rows); /* x *= by */
     /* x += the row of `table` (positions, dim) of each row's position. */
     void (*positions)(wg_device *d, const float *table, const wg_row *row, int rows, float *x, int dim);
+    /* Each row of x (n) is multiplied by the number that `table` (positions) has for its position. */
+    void (*scale_positions)(wg_device *d, const float *table, const wg_row *row, int rows, float *x, int n);
     void (*gelu)(wg_device *d, float *x, int n, int rows); /* in place, as these: */
     void (*gelu_erf)(wg_device *d, float *x, int n, int rows);
+    void (*relu2)(wg_device *d, float *x, int n, int rows);
     void (*clamp)(wg_device *d, float *x, float limit, int n, int rows);
     /* x += weight * W_down (silu(W_gate h) * W_up h) for each expert of a row (route of kernels/op_list.h), in ascending order
      * of experts. */

@@ -46,6 +46,7 @@ static wg_status config_of(const wg_weights *w, const wg_arch *a, wg_hf_config *
                          .alibi = a->alibi,
                          .qkv_limit = (double)a->qkv_limit,
                          .activation = !(a->traits & WG_TRAIT_UNGATED) ? NULL
+                                       : a->activation == WG_RELU2     ? "relu2"
                                        : a->activation == WG_GELU_ERF  ? "gelu"
                                                                        : "gelu_pytorch_tanh",
                          .experts = a->experts,
@@ -61,6 +62,10 @@ static wg_status config_of(const wg_weights *w, const wg_arch *a, wg_hf_config *
                          .yarn_slow = a->yarn_slow,
                          .original_context = a->original_context,
                          .attention_scale = (double)a->attention_scale,
+                         .embedding_scale = (double)a->embedding_scale,
+                         .residual_scale = (double)a->residual_scale,
+                         .logit_scale = (double)a->logit_scale,
+                         .query_growth = (double)a->query_growth,
                          .attention_cap = (double)a->attention_cap,
                          .logit_cap = (double)a->logit_cap };
     bool any = false;

@@ -33,19 +33,23 @@ static void project(wg_model *m, const float *x, int rows, int k, const wg_matri
     }
 }
 
-/* A norm of this model's rows. A LayerNorm without a bias adds zeros. */
+/* A norm of this model's rows; weight NULL: there is none. A LayerNorm without a bias adds zeros. */
 static wg_norm norm_of(const wg_model *m, const float *weight, const float *bias)
 {
     return (wg_norm){ weight, bias ? bias : m->zeros, m->arch.dim, m->arch.eps };
 }
 
-/* y[i] = n w[i]^T of the normed rows n. h: scratch. */
+/* y[i] = n w[i]^T of the normed rows n, or of the rows x where there is no norm. h: scratch. */
 static void project_normed(wg_model *m, const float *x, const wg_norm *norm, float *h, int rows, const wg_matrix *const *w,
                            float *const *y, int n)
 {
     wg_device *d = &m->device;
     const wg_device_class *op = d->class;
     bool alike = op->norm_prepare && !norm->bias;
+    if (!norm->weight) {
+        project(m, x, rows, norm->dim, w, y, n);
+        return;
+    }
     for (int i = 1; i < n; i++) alike = alike && op->prepared(d, w[i]->type) == op->prepared(d, w[0]->type);
     if (alike) {
         op->norm_prepare(d, w[0]->type, x, norm, h, m->act, rows);
@@ -56,40 +60,46 @@ static void project_normed(wg_model *m, const float *x, const wg_norm *norm, flo
     }
 }
 
-/* h = y w^T, normed, then x += h. h: scratch. */
-static void project_normed_add(wg_model *m, const float *y, int rows, int k, const wg_matrix *w, const float *weight, float *h,
-                               float *x)
+/* What a block gives: x += s (norm(y w^T + bias)), s the model's residual_scale; bias and weight of the norm may be NULL. h:
+ * scratch. */
+static void project_scaled_add(wg_model *m, const float *y, int rows, const wg_matrix *w, const float *bias,
+                               const float *weight, float *h, float *x)
 {
     wg_device *d = &m->device;
+    const int dim = m->arch.dim;
     const wg_norm norm = norm_of(m, weight, NULL);
-    d->class->prepare(d, w->type, y, rows, k, m->act);
+    d->class->prepare(d, w->type, y, rows, w->k, m->act);
     d->class->matmul(d, &w, &h, 1, m->act, rows);
-    d->class->rmsnorm(d, h, &norm, h, rows);
-    d->class->add(d, x, h, m->arch.dim, rows);
+    if (bias) d->class->bias(d, h, bias, dim, rows);
+    if (weight) d->class->rmsnorm(d, h, &norm, h, rows);
+    if (m->arch.residual_scale != 1) d->class->scale(d, h, m->arch.residual_scale, dim, rows);
+    d->class->add(d, x, h, dim, rows);
 }
 
-/* x += y w^T, which is normed in between where there is a norm (weight not NULL). h: scratch. */
-static void project_add(wg_model *m, const float *y, int rows, int k, const wg_matrix *w, const float *weight, float *h,
-                        float *x)
+/* The same; without norm and scale the bias is added to x last. */
+static void project_add(wg_model *m, const float *y, int rows, const wg_matrix *w, const float *bias, const float *weight,
+                        float *h, float *x)
 {
     wg_device *d = &m->device;
     const wg_device_class *op = d->class;
-    if (weight) {
-        project_normed_add(m, y, rows, k, w, weight, h, x);
+    if (weight || m->arch.residual_scale != 1) {
+        project_scaled_add(m, y, rows, w, bias, weight, h, x);
         return;
     }
-    if (op->prepare_add && op->prepare_add(d, w, y, rows, x)) return;
-    op->prepare(d, w->type, y, rows, k, m->act);
-    if (op->matmul_add) {
-        op->matmul_add(d, w, m->act, rows, x);
-        return;
+    if (!op->prepare_add || !op->prepare_add(d, w, y, rows, x)) {
+        op->prepare(d, w->type, y, rows, w->k, m->act);
+        if (op->matmul_add) {
+            op->matmul_add(d, w, m->act, rows, x);
+        } else {
+            op->matmul(d, &w, &h, 1, m->act, rows);
+            op->add(d, x, h, m->arch.dim, rows);
+        }
     }
-    op->matmul(d, &w, &h, 1, m->act, rows);
-    op->add(d, x, h, m->arch.dim, rows);
+    if (bias) op->bias(d, x, bias, m->arch.dim, rows);
 }
 
-/* What queries, keys and values have in some families beside their product: biases, a limit, then norms of heads. */
-static void bias_and_norm(wg_model *m, const wg_attention_rows *at, float *q)
+/* What queries, keys and values have in some families beside their product: biases, then a limit. */
+static void bias_and_limit(wg_model *m, const wg_attention_rows *at, float *q)
 {
     wg_device *d = &m->device;
     const wg_layer *l = &m->layer[at->layer];
@@ -104,10 +114,31 @@ static void bias_and_norm(wg_model *m, const wg_attention_rows *at, float *q)
         d->class->clamp(d, m->k, m->arch.qkv_limit, at->kv_heads * hd, rows);
         d->class->clamp(d, m->v, m->arch.qkv_limit, at->kv_heads * hd, rows);
     }
-    if (m->arch.traits & WG_TRAIT_HEAD_NORM) {
-        d->class->norm_heads(d, q, &(wg_norm){ l->q_norm, NULL, hd, m->arch.eps }, at->heads, rows);
-        d->class->norm_heads(d, m->k, &(wg_norm){ l->k_norm, NULL, hd, m->arch.eps }, at->kv_heads, rows);
+}
+
+/* Norms of heads, or of all heads at once. */
+static void norm_heads(wg_model *m, const wg_attention_rows *at, float *q)
+{
+    wg_device *d = &m->device;
+    const wg_layer *l = &m->layer[at->layer];
+    const int n = m->arch.traits & WG_TRAIT_ROW_NORM ? at->heads : 1, k = m->arch.traits & WG_TRAIT_ROW_NORM ? at->kv_heads : 1;
+    d->class->norm_heads(d, q, &(wg_norm){ l->q_norm, NULL, n * at->hd, m->arch.eps }, at->heads / n, at->rows);
+    d->class->norm_heads(d, m->k, &(wg_norm){ l->k_norm, NULL, k * at->hd, m->arch.eps }, at->kv_heads / k, at->rows);
+}
+
+/* Queries and keys turned by position, normed before or after it; keys and values into the cache. Turned keys that are normed
+ * afterwards are stored twice: the second time without being turned. */
+static void turn_and_store(wg_model *m, const wg_attention_rows *at, const wg_rope *rope, float *q)
+{
+    wg_device *d = &m->device;
+    const unsigned traits = m->arch.traits;
+    if (traits & WG_TRAIT_HEAD_NORM && !(traits & WG_TRAIT_LATE_NORM)) norm_heads(m, at, q);
+    d->class->rope_store(d, rope, q, m->k, m->v, at);
+    if (traits & WG_TRAIT_LATE_NORM) {
+        norm_heads(m, at, q);
+        d->class->rope_store(d, &m->rope[2], q, m->k, m->v, at);
     }
+    if (m->growth) d->class->scale_positions(d, m->growth, at->row, at->rows, q, at->heads * at->hd);
 }
 
 /* Queries, keys and values of the normed row; queries and keys turned by position; keys and values into the cache. h:
@@ -118,13 +149,14 @@ static void qkv(wg_model *m, const wg_attention_rows *at, const float *x, float 
     const wg_layer *l = &m->layer[at->layer];
     const wg_matrix *const w[] = { &l->q, &l->k, &l->v };
     const wg_norm norm = norm_of(m, l->attn_norm, l->attn_norm_bias);
-    const bool plain =
-        !(m->arch.traits & (WG_TRAIT_QKV_BIAS | WG_TRAIT_HEAD_NORM | WG_TRAIT_LAYER_NORM)) && m->arch.qkv_limit == 0;
-    const wg_rope *rope = &m->rope[wg_arch_windowed(&m->arch, at->layer)];
+    const bool turns = !wg_arch_unturned(&m->arch, at->layer);
+    const bool plain = turns && norm.weight && !norm.bias && !(m->arch.traits & (WG_TRAIT_QKV_BIAS | WG_TRAIT_HEAD_NORM)) &&
+                       m->arch.qkv_limit == 0 && !m->growth;
+    const wg_rope *rope = &m->rope[turns ? wg_arch_windowed(&m->arch, at->layer) : 2];
     if (plain && d->class->norm_qkv && d->class->norm_qkv(d, w, x, &norm, rope, at, q)) return;
     project_normed(m, x, &norm, h, at->rows, w, (float *const[]){ q, m->k, m->v }, 3);
-    bias_and_norm(m, at, q);
-    d->class->rope_store(d, rope, q, m->k, m->v, at);
+    bias_and_limit(m, at, q);
+    turn_and_store(m, at, rope, q);
 }
 
 static void swap(wg_buf *a, wg_buf *b)
@@ -155,27 +187,27 @@ static int keep_asked(wg_model *m, const wg_batch *b, wg_buf *x, wg_buf *h, wg_b
     return n;
 }
 
-/* gate = f(W_gate n) * W_up n, n the normed row, f silu or gelu. h: scratch. */
+/* gate = f(W_gate n + b) * (W_up n + b), n the normed row, f silu or gelu, the biases where there are any. h: scratch. */
 static void gated(wg_model *m, const wg_layer *l, const float *x, float *h, int rows)
 {
     wg_device *d = &m->device;
     const wg_device_class *op = d->class;
+    const int hidden = m->arch.hidden;
     const wg_norm norm = norm_of(m, l->ffn_norm, l->ffn_norm_bias);
-    if (m->arch.activation != WG_SWIGLU) {
-        project_normed(m, x, &norm, h, rows, (const wg_matrix *const[]){ &l->gate, &l->up }, (float *const[]){ m->gate, m->up },
-                       2);
-        op->geglu(d, m->gate, m->up, m->gate, m->arch.hidden, rows);
-        return;
-    }
-    if (op->norm_swiglu && op->norm_swiglu(d, &l->gate, &l->up, x, &norm, rows, m->gate)) return;
-    if (op->norm_prepare && op->matmul_swiglu && l->gate.type == l->up.type) {
+    const bool plain = m->arch.activation == WG_SWIGLU && norm.weight && !norm.bias && !l->gate_bias;
+    if (plain && op->norm_swiglu && op->norm_swiglu(d, &l->gate, &l->up, x, &norm, rows, m->gate)) return;
+    if (plain && op->norm_prepare && op->matmul_swiglu && l->gate.type == l->up.type) {
         op->norm_prepare(d, l->gate.type, x, &norm, h, m->act, rows);
         op->matmul_swiglu(d, &l->gate, &l->up, m->act, rows, m->gate);
-    } else {
-        project_normed(m, x, &norm, h, rows, (const wg_matrix *const[]){ &l->gate, &l->up }, (float *const[]){ m->gate, m->up },
-                       2);
-        op->swiglu(d, m->gate, m->up, m->gate, m->arch.hidden, rows);
+        return;
     }
+    project_normed(m, x, &norm, h, rows, (const wg_matrix *const[]){ &l->gate, &l->up }, (float *const[]){ m->gate, m->up }, 2);
+    if (l->gate_bias) {
+        op->bias(d, m->gate, l->gate_bias, hidden, rows);
+        op->bias(d, m->up, l->up_bias, hidden, rows);
+    }
+    if (m->arch.activation == WG_SWIGLU) op->swiglu(d, m->gate, m->up, m->gate, hidden, rows);
+    else op->geglu(d, m->gate, m->up, m->gate, hidden, rows);
 }
 
 /* x += the outputs of each row's experts. h: scratch. */
@@ -210,41 +242,29 @@ static void experts(wg_model *m, const wg_layer *l, float *x, float *h, int rows
     m->device.class->experts(&m->device, &e, h, rows, x);
 }
 
-/* x += W_down f(W_up n + b) + b, n the normed row, f gelu, the biases where there are any. h: scratch. */
-static void ungated(wg_model *m, const wg_layer *l, float *x, float *h, int rows)
+/* gate = f(W_up n + b), n the normed row, f gelu or the squared ReLU, the bias where there is one. h: scratch. */
+static void ungated(wg_model *m, const wg_layer *l, const float *x, float *h, int rows)
 {
     wg_device *d = &m->device;
     const int hidden = m->arch.hidden;
     const wg_norm norm = norm_of(m, l->ffn_norm, l->ffn_norm_bias);
     project_normed(m, x, &norm, h, rows, (const wg_matrix *const[]){ &l->up }, (float *const[]){ m->gate }, 1);
     if (l->up_bias) d->class->bias(d, m->gate, l->up_bias, hidden, rows);
-    if (m->arch.activation == WG_GELU_ERF) d->class->gelu_erf(d, m->gate, hidden, rows);
+    if (m->arch.activation == WG_RELU2) d->class->relu2(d, m->gate, hidden, rows);
+    else if (m->arch.activation == WG_GELU_ERF) d->class->gelu_erf(d, m->gate, hidden, rows);
     else d->class->gelu(d, m->gate, hidden, rows);
-    project_add(m, m->gate, rows, hidden, &l->down, l->ffn_post_norm, h, x);
-    if (l->down_bias) d->class->bias(d, x, l->down_bias, m->arch.dim, rows);
 }
 
-/* x += W_down gate, or what experts give. h: scratch. */
+/* x += W_down gate + b, or what experts give. h: scratch. */
 static void mlp(wg_model *m, const wg_layer *l, float *x, float *h, int rows)
 {
     if (m->arch.experts) {
         experts(m, l, x, h, rows);
         return;
     }
-    if (m->arch.traits & WG_TRAIT_UNGATED) {
-        ungated(m, l, x, h, rows);
-        return;
-    }
-    gated(m, l, x, h, rows);
-    project_add(m, m->gate, rows, m->arch.hidden, &l->down, l->ffn_post_norm, h, x);
-}
-
-/* x += W_o att + b. h: scratch. */
-static void output(wg_model *m, const wg_layer *l, const float *att, float *x, float *h, int rows)
-{
-    const wg_arch *a = &m->arch;
-    project_add(m, att, rows, a->heads * a->head_dim, &l->o, l->attn_post_norm, h, x);
-    if (l->o_bias) m->device.class->bias(&m->device, x, l->o_bias, a->dim, rows);
+    if (m->arch.traits & WG_TRAIT_UNGATED) ungated(m, l, x, h, rows);
+    else gated(m, l, x, h, rows);
+    project_add(m, m->gate, rows, &l->down, l->down_bias, l->ffn_post_norm, h, x);
 }
 
 /* The last layer of a plan whose attention runs; -1: none of them does. */
@@ -305,7 +325,7 @@ void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg
         /* x += W_o softmax(scale q k^T) v over the part of the prefix that the layer sees; a parallel MLP reads x before */
         op->attention(d, q, &at, att);
         if (has_mlp && parallel) mlp(m, l, x, h, rows);
-        output(m, l, att, x, h, rows);
+        project_add(m, att, rows, &l->o, l->o_bias, l->attn_post_norm, h, x);
         if (has_mlp && !parallel) mlp(m, l, x, h, rows);
     }
     const wg_norm norm = norm_of(m, m->out_norm, m->out_norm_bias);
@@ -315,9 +335,11 @@ void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg
     }
     if (rows == 0) return;
 
-    /* logits = W_head norm(x) */
-    if (a->logit_cap == 0 && !norm.bias && op->norm_head && op->norm_head(d, &m->head, x, &norm, rows)) return;
+    /* logits = W_head (logit_scale norm(x)) */
+    if (a->logit_cap == 0 && a->logit_scale == 1 && !norm.bias && op->norm_head && op->norm_head(d, &m->head, x, &norm, rows))
+        return;
     op->rmsnorm(d, x, &norm, h, rows);
+    if (a->logit_scale != 1) op->scale(d, h, a->logit_divisor ? 1 / a->logit_scale : a->logit_scale, a->dim, rows);
     op->head(d, &m->head, h, rows, m->act, a->logit_cap, logits);
 }
 

@@ -373,6 +373,18 @@ static wg_status load_rotary(const loader *o)
 
 /* ---- numbers that are in no file */
 
+static wg_status load_growth(wg_model *m, wg_error *err)
+{
+    const size_t n = (size_t)m->lm.context;
+    float *host = wg_calloc(n, sizeof *host);
+    m->growth = host ? m->device.class->alloc(&m->device, n) : NULL;
+    for (size_t p = 0; host && p < n; p++)
+        host[p] = (float)(1 + (double)m->arch.query_growth * log(1 + floor((double)p / m->arch.original_context)));
+    if (m->growth) m->device.class->upload(&m->device, m->growth, host, n);
+    wg_free(host);
+    return m->growth ? WG_OK : wg_nomem(err, n * sizeof *host, "factors of queries; lower the context");
+}
+
 static wg_status load_numbers(const loader *o)
 {
     wg_model *m = o->m;
@@ -380,6 +392,7 @@ static wg_status load_numbers(const loader *o)
     const wg_device_class *op = m->device.class;
     const bool plain = (a->traits & (WG_TRAIT_LAYER_NORM | WG_TRAIT_NORM_BIAS)) == WG_TRAIT_LAYER_NORM;
     const size_t heads = (size_t)a->heads, dim = (size_t)a->dim, n = heads > dim ? heads : dim;
+    if (a->query_growth > 0) WG_TRY(load_growth(m, o->err));
     if (!plain && a->alibi == 0) return WG_OK;
     float *host = wg_calloc(n, sizeof *host);
     if (a->alibi > 0) m->slopes = op->alloc(&m->device, heads);
@@ -544,7 +557,8 @@ void wg_model_close(wg_model *m)
         }
     if (m->head.data != m->embed.data) d->class->matrix_free(d, &m->head);
     d->class->matrix_free(d, &m->embed);
-    const wg_buf buf[] = { m->out_norm, m->out_norm_bias, m->positions, m->angles[0], m->angles[1], m->slopes, m->zeros };
+    const wg_buf buf[] = { m->out_norm,  m->out_norm_bias, m->positions, m->angles[0],
+                           m->angles[1], m->slopes,        m->zeros,     m->growth };
     for (size_t i = 0; i < sizeof buf / sizeof buf[0]; i++) d->class->free(d, buf[i]);
     wg_model_close_scratch(m);
     wg_device_close(d);
@@ -556,6 +570,7 @@ const wg_arch *wg_model_arch(const wg_model *m) { return &m->arch; }
 wg_lm *wg_model_lm(wg_model *m) { return &m->lm; }
 int wg_model_head_rows(const wg_model *m) { return m->head.n; }
 size_t wg_model_bytes(const wg_model *m) { return m->bytes; }
+const wg_matrix *wg_model_embedding(const wg_model *m) { return m->device.memory ? NULL : &m->embed; }
 
 size_t wg_model_read_bytes(const wg_model *m, double experts)
 {

@@ -32,9 +32,10 @@ void wg_model_close(wg_model *m); /* NULL is fine */
 wg_status wg_model_check(const wg_weights *w, const wg_model_options *opt, wg_arch *out, wg_error *err);
 
 const wg_arch *wg_model_arch(const wg_model *m);
-wg_lm *wg_model_lm(wg_model *m);           /* owned by the model */
-int wg_model_head_rows(const wg_model *m); /* width of a row of logits: the vocabulary, or n_head */
-size_t wg_model_bytes(const wg_model *m);  /* weights in memory */
+wg_lm *wg_model_lm(wg_model *m);                        /* owned by the model */
+int wg_model_head_rows(const wg_model *m);              /* width of a row of logits: the vocabulary, or n_head */
+size_t wg_model_bytes(const wg_model *m);               /* weights in memory */
+const wg_matrix *wg_model_embedding(const wg_model *m); /* (vocab, dim), unscaled; NULL: not in this program's memory */
 /* Bytes of weights that a pass reads: layers with `experts` experts each, and head; not a separate embedding. */
 size_t wg_model_read_bytes(const wg_model *m, double experts);
 /* The expected number of a layer's experts that `rows` rows use if they choose each with equal probability; 0: no experts. */

@@ -13,12 +13,12 @@ typedef struct wg_stack {
 } wg_stack;
 
 typedef struct wg_layer {
-    wg_buf attn_norm, ffn_norm;           /* (dim) */
+    wg_buf attn_norm, ffn_norm;           /* (dim); NULL without, as: */
     wg_buf attn_post_norm, ffn_post_norm; /* (dim) of the outputs of attention and MLP; NULL without (wg_trait) */
-    wg_buf attn_norm_bias, ffn_norm_bias, up_bias, down_bias; /* (dim), (dim), (hidden), (dim); NULL without, as these: */
+    wg_buf attn_norm_bias, ffn_norm_bias, gate_bias, up_bias, down_bias; /* (dim) or (hidden); NULL without, as these: */
     wg_buf q_bias, k_bias, v_bias; /* (heads * head_dim), (kv_heads * head_dim); NULL without (wg_trait), as these: */
     wg_buf o_bias;                 /* (dim) */
-    wg_buf q_norm, k_norm;         /* (head_dim) of every head */
+    wg_buf q_norm, k_norm;         /* (head_dim) of every head, or of all at once */
     wg_matrix q;                   /* (heads * head_dim, dim) */
     wg_matrix k, v;                /* (kv_heads * head_dim, dim) */
     wg_matrix o;                   /* (dim, heads * head_dim) */
@@ -44,8 +44,9 @@ struct wg_model {
     wg_buf out_norm;                 /* (dim) */
     wg_buf out_norm_bias, positions; /* (dim); (context of the file, dim) learned positions; NULL without, as these: */
     wg_buf slopes, zeros;            /* (heads) of ALiBi; (dim) biases of a LayerNorm that has none */
+    wg_buf growth;                   /* (context) factors of queries by position */
     wg_layer *layer;                 /* (layers) */
-    wg_rope rope[2];                 /* of layers without and with a window */
+    wg_rope rope[3];                 /* of layers without and with a window; that turns nothing */
     wg_buf angles[2];                /* (context, n_rot/2, 2), what rope.cs points to; the second NULL when both are the same */
 
     /* Scratch of one pass, max_rows rows each. */

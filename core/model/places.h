@@ -22,10 +22,11 @@ static const enum width qkv_rows[] = { Q_DIM, KV_DIM, KV_DIM, ONE }, gate_rows[]
 #define FUSED_QKV WG_TRAIT_FUSED_QKV
 #define FUSED_GATE WG_TRAIT_FUSED_GATE
 #define NORM_BIAS WG_TRAIT_NORM_BIAS
+#define NO_PRE_NORM WG_TRAIT_NO_PRE_NORM
 
 /* clang-format off */
 static const place layer_places[] = {
-    { "attn_norm.weight", offsetof(wg_layer, attn_norm), DIM, ONE, 0, WG_TRAIT_OWN_NORM, NULL, 0, false },
+    { "attn_norm.weight", offsetof(wg_layer, attn_norm), DIM, ONE, 0, WG_TRAIT_OWN_NORM | NO_PRE_NORM, NULL, 0, false },
     { "attn_norm_2.weight", offsetof(wg_layer, attn_norm), DIM, ONE, WG_TRAIT_OWN_NORM, 0, NULL, 0, false },
     { "attn_norm.weight", offsetof(wg_layer, ffn_norm), DIM, ONE, WG_TRAIT_ONE_NORM, 0, NULL, 0, false },
     { "attn_q.weight", offsetof(wg_layer, q), DIM, Q_DIM, 0, FUSED_QKV, NULL, 0, false },
@@ -41,18 +42,23 @@ static const place layer_places[] = {
     { "attn_norm_2.bias", offsetof(wg_layer, attn_norm_bias), DIM, ONE, NORM_BIAS | WG_TRAIT_OWN_NORM, 0, NULL, 0, false },
     { "attn_norm.bias", offsetof(wg_layer, ffn_norm_bias), DIM, ONE, NORM_BIAS | WG_TRAIT_ONE_NORM, 0, NULL, 0, false },
     { "ffn_norm.bias", offsetof(wg_layer, ffn_norm_bias), DIM, ONE, NORM_BIAS, WG_TRAIT_ONE_NORM, NULL, 0, false },
+    { "ffn_gate.bias", offsetof(wg_layer, gate_bias), HIDDEN, ONE, WG_TRAIT_MLP_BIAS, WG_TRAIT_UNGATED, NULL, 0, false },
     { "ffn_up.bias", offsetof(wg_layer, up_bias), HIDDEN, ONE, WG_TRAIT_MLP_BIAS, 0, NULL, 0, false },
     { "ffn_down.bias", offsetof(wg_layer, down_bias), DIM, ONE, WG_TRAIT_MLP_BIAS, 0, NULL, 0, false },
     { "attn_output.weight", offsetof(wg_layer, o), Q_DIM, DIM, 0, 0, NULL, 0, false },
     { "attn_q.bias", offsetof(wg_layer, q_bias), Q_DIM, ONE, WG_TRAIT_QKV_BIAS, FUSED_QKV, NULL, 0, false },
     { "attn_k.bias", offsetof(wg_layer, k_bias), KV_DIM, ONE, WG_TRAIT_QKV_BIAS, FUSED_QKV, NULL, 0, false },
     { "attn_v.bias", offsetof(wg_layer, v_bias), KV_DIM, ONE, WG_TRAIT_QKV_BIAS, FUSED_QKV, NULL, 0, false },
-    { "attn_q_norm.weight", offsetof(wg_layer, q_norm), HEAD_DIM, ONE, WG_TRAIT_HEAD_NORM, 0, NULL, 0, false },
-    { "attn_k_norm.weight", offsetof(wg_layer, k_norm), HEAD_DIM, ONE, WG_TRAIT_HEAD_NORM, 0, NULL, 0, false },
+    { "attn_q_norm.weight", offsetof(wg_layer, q_norm), HEAD_DIM, ONE, WG_TRAIT_HEAD_NORM, WG_TRAIT_ROW_NORM, NULL, 0, false },
+    { "attn_k_norm.weight", offsetof(wg_layer, k_norm), HEAD_DIM, ONE, WG_TRAIT_HEAD_NORM, WG_TRAIT_ROW_NORM, NULL, 0, false },
+    { "attn_q_norm.weight", offsetof(wg_layer, q_norm), Q_DIM, ONE, WG_TRAIT_ROW_NORM, 0, NULL, 0, false },
+    { "attn_k_norm.weight", offsetof(wg_layer, k_norm), KV_DIM, ONE, WG_TRAIT_ROW_NORM, 0, NULL, 0, false },
     { "attn_output.bias", offsetof(wg_layer, o_bias), DIM, ONE, WG_TRAIT_OUTPUT_BIAS, 0, NULL, 0, false },
     { "post_attention_norm.weight", offsetof(wg_layer, attn_post_norm), DIM, ONE, WG_TRAIT_POST_NORM, 0, NULL, 0, false },
     { "post_ffw_norm.weight", offsetof(wg_layer, ffn_post_norm), DIM, ONE, WG_TRAIT_POST_NORM, 0, NULL, 0, false },
-    { "ffn_norm.weight", offsetof(wg_layer, ffn_norm), DIM, ONE, 0, WG_TRAIT_ONE_NORM, NULL, 0, false },
+    { "ffn_norm.weight", offsetof(wg_layer, ffn_norm), DIM, ONE, 0, WG_TRAIT_ONE_NORM | NO_PRE_NORM | WG_TRAIT_POST_NAME,
+      NULL, 0, false },
+    { "post_attention_norm.weight", offsetof(wg_layer, ffn_norm), DIM, ONE, WG_TRAIT_POST_NAME, 0, NULL, 0, false },
     { "ffn_gate.weight", offsetof(wg_layer, gate), DIM, HIDDEN, 0, FUSED_GATE | WG_TRAIT_EXPERTS | WG_TRAIT_UNGATED, NULL, 0,
       false },
     { "ffn_up.weight", offsetof(wg_layer, up), DIM, HIDDEN, 0, FUSED_GATE | WG_TRAIT_EXPERTS, NULL, 0, false },

@@ -16,16 +16,6 @@ struct wg_submodel {
     wg_row *row;   /* (max_rows) the rows of a pass with their window */
 };
 
-double wg_layer_plan_cost(const wg_layer_plan *plan, const wg_arch *arch)
-{
-    double sum = (double)wg_arch_head_macs(arch);
-    for (int i = 0; i < plan->layers; i++) {
-        if (!wg_layer_plan_skips(plan, i, WG_SKIP_ATTENTION)) sum += (double)wg_arch_attention_macs(arch);
-        if (!wg_layer_plan_skips(plan, i, WG_SKIP_MLP)) sum += (double)wg_arch_mlp_macs(arch);
-    }
-    return sum / (double)wg_arch_macs(arch);
-}
-
 /* Restricts a row's view to the sinks and its window; committed slots are positions. */
 static void narrow(const wg_layer_plan *plan, wg_row *r)
 {
@@ -132,7 +122,6 @@ void wg_submodel_close(wg_submodel *p)
 }
 
 wg_lm *wg_submodel_lm(wg_submodel *p) { return &p->lm; }
-const wg_layer_plan *wg_submodel_layer_plan(const wg_submodel *p) { return &p->plan; }
 int wg_submodel_rows(const wg_submodel *p) { return p->model->max_rows; }
 
 void wg_submodel_set_skip(wg_submodel *p, const uint8_t *skip)

@@ -31,9 +31,6 @@ static inline bool wg_layer_plan_skips(const wg_layer_plan *p, int layer, unsign
     return p->skip && p->skip[layer] & what;
 }
 
-/* Multiply-adds of a row, without those of keys and values, as a share of the whole model's. */
-double wg_layer_plan_cost(const wg_layer_plan *plan, const wg_arch *arch);
-
 /* The hyper-parameters of the transformer behind a language model; NULL when there is none. */
 const wg_arch *wg_lm_arch(const wg_lm *lm);
 
@@ -46,7 +43,6 @@ wg_status wg_submodel_open(wg_submodel **out, wg_lm *of, const wg_layer_plan *pl
 void wg_submodel_close(wg_submodel *p); /* NULL is fine */
 
 wg_lm *wg_submodel_lm(wg_submodel *p); /* owned by the submodel */
-const wg_layer_plan *wg_submodel_layer_plan(const wg_submodel *p);
 void wg_submodel_set_skip(wg_submodel *p,
                           const uint8_t *skip); /* another set (plan layers), copied; passes after this run it */
 int wg_submodel_rows(const wg_submodel *p);     /* largest number of rows of a pass */

@@ -2,7 +2,6 @@
  * Checks of a whole engine: named files, component drafters, the rule against the drafter, template and grammar against the
  * vocabulary. All problems are collected; none stops the checks. */
 #include <stdio.h>
-#include <string.h>
 
 #include "core/file/model_name.h"
 #include "core/model/device.h"

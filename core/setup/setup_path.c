@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/mem.h"
 #include "core/file/model_name.h"
 #include "draft/compose/composite.h"
 #include "core/setup/setup_check.h"

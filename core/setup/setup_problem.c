@@ -61,15 +61,16 @@ typedef struct source {
 
 static void find_source(const wg_checker *c, const char *path, bool *key, source *s)
 {
-    /* The innermost reference or --set has the value; a reference set by a --set is inside that --set. */
+    /* The last --set of the value has it, or a reference at its path or further inside; a reference set by a --set is inside
+     * that --set. */
     size_t most = 0; /* bytes of its path, and the end */
     s->part = NULL;
     s->set = NULL;
     if (c->origin) c->origin(c, path, key, s->from, sizeof s->from);
     else snprintf(s->from, sizeof s->from, "%s", path);
     for (int i = 0; i < c->n_set; i++)
-        if (c->set[i].doc && wg_path_inside(s->from, c->set[i].path) && strlen(c->set[i].path) + 1 > most)
-            s->set = &c->set[i], most = strlen(s->set->path) + 1;
+        if (c->set[i].doc && wg_path_inside(s->from, c->set[i].path)) s->set = &c->set[i];
+    if (s->set) most = strlen(s->set->path) + 1;
     for (int i = 0; i < c->n_part; i++)
         if (!c->part[i].replaced && wg_path_inside(s->from, c->part[i].place) && strlen(c->part[i].place) + 1 >= most)
             s->part = &c->part[i], most = strlen(s->part->place) + 1;

@@ -162,7 +162,7 @@ static wg_status check_item(const struct wg_plugins *plugins, const char *owner,
     if (!d) return wg_nomem(err, class->size, "a drafter's options");
     wg_option_defaults(class->options, d + class->options_at);
     wg_status s = wg_drafter_set(class, d + class->options_at, options, err);
-    if (s) s = wg_fail_in(err, s, "drafter %s: %s", owner, option);
+    if (s) s = wg_fail_in(err, s, "drafter %s: %s: %s", owner, option, class->name);
     for (const wg_option *o = class->options; !s && o && o->name; o++)
         if (wg_option_is(o, WG_NAMES_DRAFTERS))
             s = wg_component_check(plugins, class->name, o->name, d + class->options_at + o->at, err);

@@ -174,7 +174,8 @@ void wg_lm_drafter_close(wg_lm_drafter *m)
 static wg_status read_text(model_drafter *m, const wg_seq *s, int i, wg_error *err)
 {
     wg_retokenizer_text *t;
-    m->text[i] = (wg_reading){ s->kv, s->token, s->n, wg_window_base(s->n, m->lm->context) };
+    const int base = wg_window_base(s->n, m->lm->context);
+    m->text[i] = (wg_reading){ s->kv, s->token, s->n, base > m->begins ? base : m->begins };
     if (!m->reader) return WG_OK;
     WG_TRY(wg_retokenizer_follow(m->reader, s, &t, err));
     m->text[i] = (wg_reading){ t->kv, t->own, t->full ? m->lm->context + 1 : t->n, 0 };
@@ -204,7 +205,7 @@ static int height_for(model_drafter *m, const wg_seq *s, const wg_reading *text,
     else if (context <= 0) *why = WG_NO_DRAFT_CONTEXT;
     if (h > wg_seq_room(s)) h = wg_seq_room(s);
     if (h > context) h = context;
-    if (h <= 0 || text->n == 0) return 0;
+    if (h <= 0 || text->n <= m->begins) return 0;
     if (text->base != wg_kv_first(text->kv, m->lm->space) && !wg_kv_restart(text->kv, m->lm->space, text->base)) {
         *why = WG_NO_DRAFT_CONTEXT;
         return 0;
@@ -396,6 +397,7 @@ static wg_status next_best(model_drafter *m, wg_seq *const *seq, int i, int dept
     double gain;
     const int kept = wg_best_tree(b, &out[i], node, &gain);
     wg_kv_renumber(m->text[i].kv, m->lm->space, node, kept);
+    if (m->states) wg_kv_renumber(m->text[i].kv, m->states, node, kept);
     if (depth == m->height[i] || gain <= m->opt.gain) {
         m->height[i] = 0;
         return WG_OK;

@@ -70,6 +70,8 @@ typedef struct wg_lm_drafter {
     const wg_draft_vocab *words; /* tokens that it proposes; NULL: the target's, by its ids. Borrowed, set before open */
     wg_retokenizer *reader;      /* for a model with another tokenizer, else NULL. Borrowed, set before open */
     int outputs;                 /* width of a row of logits; 0: the model's vocabulary. Set before open */
+    int begins;                  /* the first token that it reads, at position 0: 1 for heads. Set before open */
+    int states;                  /* another space, whose tail has a slot for each node too; 0: none. Set before open */
     wg_reading *text;            /* (max_batch) what the model reads in this draft */
     wg_length length;
     wg_sampler sampler;

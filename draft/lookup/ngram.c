@@ -78,12 +78,7 @@ static void propose_one(ngram_drafter *d, const wg_seq *s, wg_tree *t, wg_rows *
     }
 }
 
-static wg_status propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
-{
-    (void)err;
-    for (int i = 0; i < n; i++) propose_one((ngram_drafter *)d, seq[i], &out[i], q);
-    return WG_OK;
-}
+WG_PROPOSE_EACH(ngram_drafter);
 
 static void observe(wg_drafter *d, const wg_seq *seq, const wg_tree *tree, const wg_path *path, wg_rows *target)
 {

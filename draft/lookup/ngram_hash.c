@@ -100,12 +100,7 @@ static void propose_one(hash_drafter *d, const wg_seq *s, wg_tree *t, wg_rows *q
     }
 }
 
-static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
-{
-    (void)err;
-    for (int i = 0; i < n; i++) propose_one((hash_drafter *)base, seq[i], &out[i], q);
-    return WG_OK;
-}
+WG_PROPOSE_EACH(hash_drafter);
 
 const wg_drafter_class wg_drafter_ngram_hash = {
     .name = "ngram_hash",

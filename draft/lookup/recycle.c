@@ -126,12 +126,7 @@ static void propose_one(const recycle_drafter *d, const wg_seq *s, wg_tree *t, w
     }
 }
 
-static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
-{
-    (void)err;
-    for (int i = 0; i < n; i++) propose_one((recycle_drafter *)base, seq[i], &out[i], q);
-    return WG_OK;
-}
+WG_PROPOSE_EACH(recycle_drafter);
 
 static int block_length(const recycle_drafter *d, int b) { return d->vocab - b * BLOCK < BLOCK ? d->vocab - b * BLOCK : BLOCK; }
 

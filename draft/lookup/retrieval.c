@@ -129,12 +129,7 @@ static void propose_one(retrieval_drafter *d, const wg_seq *s, wg_tree *t, wg_ro
     }
 }
 
-static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
-{
-    (void)err;
-    for (int i = 0; i < n; i++) propose_one((retrieval_drafter *)base, seq[i], &out[i], q);
-    return WG_OK;
-}
+WG_PROPOSE_EACH(retrieval_drafter);
 
 const wg_drafter_class wg_drafter_retrieval = {
     .name = "retrieval",

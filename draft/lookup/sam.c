@@ -122,12 +122,7 @@ static void propose_one(sam_drafter *d, const wg_seq *s, wg_tree *t, wg_rows *q)
     t->score = len < t->n - 1 ? len : t->n - 1;
 }
 
-static wg_status propose(wg_drafter *base, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
-{
-    (void)err;
-    for (int i = 0; i < n; i++) propose_one((sam_drafter *)base, seq[i], &out[i], q);
-    return WG_OK;
-}
+WG_PROPOSE_EACH(sam_drafter);
 
 const wg_drafter_class wg_drafter_sam = {
     .name = "sam",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Loading OpenBLAS by name, so that a program that does not train runs without it. OPENBLAS_NUM_THREADS is set during loading,
  * when the library would otherwise start a thread for every core. */
-#include "draft/train/blas.h"
+#include "draft/train/train_ops.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

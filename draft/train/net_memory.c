@@ -10,12 +10,16 @@
 wg_status wg_net_check(const wg_arch *a, const char *name, wg_error *err)
 {
     const char *what = NULL;
+    uint64_t unturned = 0;
+    for (int i = 0; i < WG_LAYERS_MAX / 64; i++) unturned |= a->unturned[i];
     if (a->traits & WG_TRAIT_EXPERTS) what = "a mixture of experts";
     else if (a->traits & WG_TRAIT_LAYER_NORM) what = "LayerNorm";
     else if (a->traits & WG_TRAIT_HEAD_NORM) what = "norms of heads";
     else if (a->traits & (WG_TRAIT_QKV_BIAS | WG_TRAIT_OUTPUT_BIAS)) what = "biases";
     else if (a->traits & (WG_TRAIT_FUSED_QKV | WG_TRAIT_FUSED_GATE)) what = "fused matrices";
     else if (a->traits || a->activation != WG_SWIGLU) what = "a block that is not the Llama family's";
+    else if (unturned) what = "layers without rotary positions";
+    else if (a->residual_scale != 1 || a->logit_scale != 1) what = "multipliers";
     else if (a->embedding_scale != 1 || a->attention_cap != 0 || a->logit_cap != 0) what = "scaled embeddings or capped scores";
     else if (a->window && a->window < a->context) what = "a window of attention";
     else if (a->rope_scale != 1 || a->rope_magnitude != 1 || a->yarn || a->original_context) what = "scaled rotary positions";

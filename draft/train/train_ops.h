@@ -8,7 +8,6 @@
 #define WG_DRAFT_TRAIN_TRAIN_OPS_H
 
 #include "core/base/pool.h"
-#include "draft/train/blas.h"
 #include "kernels/train.h"
 
 /* Sums over those rows of a part that have a loss. alpha: the sum of acceptance probabilities, if the loss computes them. */
@@ -83,5 +82,17 @@ void wg_ops_put(const wg_train_ops *op, void *to, const void *from, size_t bytes
 void wg_ops_get(const wg_train_ops *op, void *to, const void *from, size_t bytes);
 /* Waits for all jobs. EIO: the device failed, so results since the last call are void. */
 wg_status wg_ops_wait(const wg_train_ops *op, wg_error *err);
+
+/* ---- matrix products of the host by OpenBLAS (blas.c), which is loaded when training first needs it: the program neither
+ * links it nor starts its threads. A product runs on the calling thread alone; callers divide work into tiles that do not
+ * depend on the number of threads, so results do not depend on it either. */
+
+/* Loads the library; later calls cost nothing. Not thread-safe. EUNSUPPORTED: it is not installed; the message says how to
+ * install it. */
+wg_status wg_blas_open(wg_error *err);
+const char *wg_blas_about(void); /* name, version and core, "OpenBLAS 0.3.21 SkylakeX"; "" before it is loaded */
+
+void wg_gemm_f32(const wg_gemm *g);
+void wg_gemm_f64(const wg_gemm *g);
 
 #endif

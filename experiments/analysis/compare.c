@@ -6,9 +6,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/base/json.h"
 #include "core/base/mem.h"
 #include "experiments/analysis/compare_parts.h"
 #include "experiments/base/json_diff.h"
+#include "experiments/base/once.h"
 #include "core/base/json_number.h"
 
 enum { MOST_REPEATS = 64 };
@@ -25,6 +27,7 @@ typedef struct two_samples {
     const wg_run_sample *a, *b;
     wg_common_prompts common;
     int (*cell)[2], cells; /* the pairs of cells */
+    int only_a, only_b;    /* cells without a partner, which are not compared */
     wg_measured_between between;
 } two_samples;
 
@@ -135,26 +138,38 @@ static void add_verdicts(comparison *x)
 
 /* ---- the runs ---------------------------------------------------------------------------------------------------- */
 
-/* The cell of a that is compared with b's: the one with the same swept values, or the only one; -1: none. */
-static int partner(const wg_compared *a, const wg_compared *b, int cell_b)
+static char *swept_text(const wg_compared *r, int cell)
 {
-    const size_t n = json_array_size(a->folder->cells);
-    if (a->cell >= 0) return a->cell;
-    const json_t *swept = json_object_get(json_array_get(b->folder->cells, (size_t)cell_b), "cell");
-    for (size_t i = 0; i < n; i++)
-        if (json_equal(json_object_get(json_array_get(a->folder->cells, i), "cell"), swept)) return (int)i;
-    return n == 1 && (b->cell >= 0 || json_array_size(b->folder->cells) == 1) ? 0 : -1;
+    return wg_json_canonical(json_object_get(json_array_get(r->folder->cells, (size_t)cell), "cell"), false);
 }
 
+/* Pairs each cell of b with the cell of a that has the same swept values, or with its only one. */
 static bool match_cells(two_samples *t)
 {
     const wg_compared *a = &t->a->run[0], *b = &t->b->run[0];
-    const int n = (int)json_array_size(b->folder->cells);
-    t->cell = wg_alloc((size_t)n, sizeof *t->cell);
-    for (int i = 0; t->cell && i < n; i++) {
-        const int of_a = b->cell < 0 || b->cell == i ? partner(a, b, i) : -1;
-        if (of_a >= 0) t->cell[t->cells][0] = of_a, t->cell[t->cells++][1] = i;
+    const int n_a = (int)json_array_size(a->folder->cells), n_b = (int)json_array_size(b->folder->cells);
+    const bool lone = n_a == 1 && (b->cell >= 0 || n_b == 1);
+    json_t *number = json_object(),
+           *paired = json_object(); /* a's cells by the text of their swept values; those with a partner */
+    t->cell = wg_alloc((size_t)n_b, sizeof *t->cell);
+    for (int i = 0; i < n_a; i++) {
+        char *swept = swept_text(a, i);
+        if (swept && !json_object_get(number, swept)) json_object_set_new(number, swept, json_integer(i));
+        wg_free(swept);
     }
+    for (int i = 0; t->cell && i < n_b; i++) {
+        if (b->cell >= 0 && b->cell != i) continue;
+        char *swept = swept_text(b, i);
+        const json_t *same = swept ? json_object_get(number, swept) : NULL;
+        const int of_a = a->cell >= 0 ? a->cell : same ? (int)json_integer_value(same) : lone ? 0 : -1;
+        if (of_a >= 0 && swept) wg_once(paired, swept);
+        if (of_a >= 0) t->cell[t->cells][0] = of_a, t->cell[t->cells++][1] = i;
+        else t->only_b++;
+        wg_free(swept);
+    }
+    t->only_a = a->cell >= 0 || lone ? 0 : n_a - (int)json_object_size(paired);
+    json_decref(number);
+    json_decref(paired);
     return t->cell;
 }
 
@@ -252,6 +267,8 @@ static wg_status compare_samples(comparison *x, const wg_run_sample *a, const wg
     if (s == WG_OK && t.cells == 0)
         s = wg_fail(err, WG_EINVAL, "no cell of %s sweeps the values of one of %s; name two cells: DIR:NUMBER DIR:NUMBER",
                     path_b, path_a);
+    json_array_append_new(json_object_get(x->json, "cells"), json_pack("{s:i, s:i, s:i, s:i}", "run", b->number[0], "common",
+                                                                       t.cells, "only_a", t.only_a, "only_b", t.only_b));
     if (s == WG_OK && requests) {
         json_array_append_new(json_object_get(x->json, "prompts"),
                               json_pack("{s:i, s:i, s:i, s:i}", "run", b->number[0], "common", t.common.n, "only_a",
@@ -369,7 +386,7 @@ wg_status wg_compare(json_t **out, const wg_compared *run, int n, wg_error *err)
     const json_t *config[WG_COMPARE_MOST];
     json_t *machine[WG_COMPARE_MOST];
     wg_run_sample sample[WG_COMPARE_MOST];
-    json_t *o = json_pack("{s:i, s:[], s:[], s:[], s:[]}", "schema", 2, "runs", "prompts", "pairs", "warnings");
+    json_t *o = json_pack("{s:i, s:[], s:[], s:[], s:[], s:[]}", "schema", 2, "runs", "cells", "prompts", "pairs", "warnings");
     comparison x = { .json = o };
     wg_assert(n >= 2 && n <= WG_COMPARE_MOST);
     for (int i = 0; i < n; i++) {

@@ -5,20 +5,11 @@
 #include <stdlib.h>
 
 #include "core/base/clock.h"
+#include "experiments/base/stats.h"
 
 double wg_bench_clock(int threads) { return threads == 1 ? wg_clock_thread() : wg_clock_now(); }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double wg_bench_median(double *v, int n)
-{
-    qsort(v, (size_t)n, sizeof *v, by_value);
-    return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
-}
+double wg_bench_median(double *v, int n) { return wg_quantile(v, n, 0.5); }
 
 wg_status wg_bench_numbers(const char *flag, const char *text, int min, int max, int *out, int *n, wg_error *err)
 {

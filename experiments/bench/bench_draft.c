@@ -3,20 +3,20 @@
  * request of the same kind. Four numbers: a proposal after each of ROUNDS further tokens (median and the slowest in a
  * hundred), learning a token (from the first proposal, which reads the whole history), learning from a step, and closing a
  * sequence, per token. */
-#include "experiments/bench/bench_draft.h"
+#include "experiments/bench/bench_parts.h"
 
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "core/base/clock.h"
 #include "core/base/json.h"
 #include "core/base/json_line.h"
-#include "core/base/clock.h"
 #include "core/base/mem.h"
-#include "draft/draft.h"
 #include "core/setup/spec.h"
+#include "draft/draft.h"
+#include "experiments/base/stats.h"
 #include "kernels/cpu.h"
 #include "kernels/philox.h"
 
@@ -36,12 +36,6 @@ typedef struct bench {
     long drafted;
     int history;
 } bench;
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* Small ids are frequent; one token in ten begins a copy of 5 to 36 earlier ones. */
 static void make_text(int32_t *t, int n, int vocab, uint32_t seed)
@@ -144,16 +138,15 @@ static wg_status time_all(bench *b, wg_error *err)
         b->drafted += b->tree.n - 1;
     }
     forget(b, &s);
-    qsort(b->propose, ROUNDS, sizeof *b->propose, by_value);
-    qsort(b->observe, ROUNDS, sizeof *b->observe, by_value);
     return WG_OK;
 }
 
-static void print(const bench *b, bool json)
+static void print(bench *b, bool json)
 {
     const char *name = b->drafter->class->name;
-    const double us = 1e6, median = b->propose[ROUNDS / 2] * us, slow = b->propose[ROUNDS - ROUNDS / 100] * us;
-    const double token = fmax(0, b->first * us - median) / b->history, step = b->observe[ROUNDS / 2] * us,
+    const double us = 1e6, median = wg_quantile(b->propose, ROUNDS, 0.5) * us,
+                 slow = wg_quantile(b->propose, ROUNDS, 0.99) * us;
+    const double token = fmax(0, b->first * us - median) / b->history, step = wg_quantile(b->observe, ROUNDS, 0.5) * us,
                  close = b->forget * us / ROUNDS, drafted = (double)b->drafted / ROUNDS;
     if (!json) {
         printf("%-12s %8s %12s %9s %12s %12s %12s %8s\n", "drafter", "history", "us/proposal", "99 %", "us/token in",

@@ -5,7 +5,7 @@
  * attention included; both are printed as shares of the machine's rates in the same repeats. A device with its own memory
  * keeps the logits, as in steps with device verification, and is not compared with the processor's roofline: gpu-check.sh
  * measures the device's own. */
-#include "experiments/bench/bench_forward.h"
+#include "experiments/bench/bench_parts.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -14,9 +14,8 @@
 #include "core/base/json.h"
 #include "core/base/json_line.h"
 #include "core/base/mem.h"
-#include "experiments/base/timing.h"
 #include "experiments/base/roofline.h"
-#include "experiments/bench/bench_stages.h"
+#include "experiments/base/timing.h"
 
 enum { ROWS_MAX = 512, LOGITS_ALL = 64 }; /* up to LOGITS_ALL rows all have logits, beyond that only the last */
 

@@ -2,7 +2,7 @@
  * One op and type at a time; every repeat measures all numbers of rows and then the machine's own speed, so that a period of
  * other load affects all of them. Weights and caches are larger than what a processor keeps, and are read front to back as a
  * pass does. Bytes are weights, or keys and values, each once; inputs and outputs stay in the cache and are not counted. */
-#include "experiments/bench/bench_kernels.h"
+#include "experiments/bench/bench_parts.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -13,8 +13,8 @@
 #include "core/base/json_line.h"
 #include "core/base/mem.h"
 #include "core/kv/kv.h"
-#include "experiments/base/timing.h"
 #include "experiments/base/roofline.h"
+#include "experiments/base/timing.h"
 #include "kernels/cpu.h"
 
 enum {

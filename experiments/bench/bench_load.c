@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The time of a cold start. Wall time throughout: it is the disk's. */
-#include "experiments/bench/bench_load.h"
+#include "experiments/bench/bench_parts.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/clock.h"
 #include "core/base/json.h"
 #include "core/base/json_line.h"
-#include "core/base/clock.h"
 #include "core/base/mem.h"
 #include "experiments/base/timing.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Perplexity over disjoint windows: each token is predicted from the tokens before it in its window, so early tokens count
  * as at the start of a text. */
-#include "experiments/bench/bench_perplexity.h"
+#include "experiments/bench/bench_parts.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -9,8 +9,8 @@
 
 #include "core/base/json.h"
 #include "core/base/json_line.h"
-#include "core/base/read_file.h"
 #include "core/base/mem.h"
+#include "core/base/read_file.h"
 
 enum { WINDOW = 256, TEXT_MOST = 256 << 20 };
 

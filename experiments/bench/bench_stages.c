@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The timing device (bench_stages.h). */
-#include "experiments/bench/bench_stages.h"
+ * The timing device (bench_parts.h). */
+#include "experiments/bench/bench_parts.h"
 
 #include "experiments/base/timing.h"
 
@@ -11,91 +11,52 @@ const char *const wg_stage_names[WG_FORWARD_STAGES] = { "embed",     "norm",   "
 
 static wg_stages *stages_of(const wg_device *d) { return (wg_stages *)(uintptr_t)d->class; }
 
-/* Runs `call` on the wrapped class and adds its time. */
-#define TIMED(stage, call)                                                                                                     \
-    do {                                                                                                                       \
+/* The stages: function, kind, parameters, arguments. */
+#define STAGES(X)                                                                                                              \
+    X(embed, EMBED, (wg_device * d, const wg_matrix *table, const wg_row *row, int rows, float *x, int dim),                   \
+      (d, table, row, rows, x, dim))                                                                                           \
+    X(rmsnorm, RMSNORM, (wg_device * d, const float *x, const wg_norm *norm, float *y, int rows), (d, x, norm, y, rows))       \
+    X(prepare, PREPARE, (wg_device * d, int type, const float *x, int rows, int k, void *act), (d, type, x, rows, k, act))     \
+    X(matmul, MATMUL, (wg_device * d, const wg_matrix *const *w, float *const *y, int n, const void *act, int rows),           \
+      (d, w, y, n, act, rows))                                                                                                 \
+    X(head, MATMUL, (wg_device * d, const wg_matrix *w, const float *x, int rows, void *act, float cap, float *y),             \
+      (d, w, x, rows, act, cap, y))                                                                                            \
+    X(rope_store, ROPE_STORE,                                                                                                  \
+      (wg_device * d, const wg_rope *rope, float *q, float *k, const float *v, const wg_attention_rows *at),                   \
+      (d, rope, q, k, v, at))                                                                                                  \
+    X(attention, ATTENTION, (wg_device * d, const float *q, const wg_attention_rows *at, float *out), (d, q, at, out))         \
+    X(swiglu, SWIGLU, (wg_device * d, const float *gate, const float *up, float *y, int n, int rows),                          \
+      (d, gate, up, y, n, rows))                                                                                               \
+    X(geglu, SWIGLU, (wg_device * d, const float *gate, const float *up, float *y, int n, int rows),                           \
+      (d, gate, up, y, n, rows))                                                                                               \
+    X(scale, EMBED, (wg_device * d, float *x, float by, int n, int rows), (d, x, by, n, rows))                                 \
+    X(positions, EMBED, (wg_device * d, const float *table, const wg_row *row, int rows, float *x, int dim),                   \
+      (d, table, row, rows, x, dim))                                                                                           \
+    X(scale_positions, ROPE_STORE, (wg_device * d, const float *table, const wg_row *row, int rows, float *x, int n),          \
+      (d, table, row, rows, x, n))                                                                                             \
+    X(relu2, SWIGLU, (wg_device * d, float *x, int n, int rows), (d, x, n, rows))                                              \
+    X(gelu, SWIGLU, (wg_device * d, float *x, int n, int rows), (d, x, n, rows))                                               \
+    X(gelu_erf, SWIGLU, (wg_device * d, float *x, int n, int rows), (d, x, n, rows))                                           \
+    X(clamp, ADD, (wg_device * d, float *x, float limit, int n, int rows), (d, x, limit, n, rows))                             \
+    X(experts, MATMUL, (wg_device * d, const wg_experts *e, const float *h, int rows, float *x), (d, e, h, rows, x))           \
+    X(add, ADD, (wg_device * d, float *x, const float *y, int n, int rows), (d, x, y, n, rows))                                \
+    X(bias, ADD, (wg_device * d, float *y, const float *b, int n, int rows), (d, y, b, n, rows))                               \
+    X(norm_heads, RMSNORM, (wg_device * d, float *x, const wg_norm *norm, int heads, int rows), (d, x, norm, heads, rows))     \
+    X(gather, GATHER, (wg_device * d, const float *x, const int32_t *from, int n, float *y, int rows), (d, x, from, n, y, rows))
+
+/* Runs a stage of the wrapped class and adds its time. */
+#define TIMED(stage, kind, parameters, arguments)                                                                              \
+    static void timed_##stage parameters                                                                                       \
+    {                                                                                                                          \
         wg_stages *s = stages_of(d);                                                                                           \
         const int threads = s->inner->finish ? 0 : wg_pool_threads(d->pool);                                                   \
         const double start = wg_bench_clock(threads);                                                                          \
-        s->inner->call;                                                                                                        \
+        s->inner->stage arguments;                                                                                             \
         if (s->inner->finish && !s->failed) s->failed = s->inner->finish(d, &s->err); /* a device works asynchronously */      \
-        s->seconds[stage] += wg_bench_clock(threads) - start;                                                                  \
-    } while (0)
-
-static void timed_embed(wg_device *d, const wg_matrix *table, const wg_row *row, int rows, float *x, int dim)
-{
-    TIMED(EMBED, embed(d, table, row, rows, x, dim));
-}
-
-static void timed_rmsnorm(wg_device *d, const float *x, const wg_norm *norm, float *y, int rows)
-{
-    TIMED(RMSNORM, rmsnorm(d, x, norm, y, rows));
-}
-
-static void timed_prepare(wg_device *d, int type, const float *x, int rows, int k, void *act)
-{
-    TIMED(PREPARE, prepare(d, type, x, rows, k, act));
-}
-
-static void timed_matmul(wg_device *d, const wg_matrix *const *w, float *const *y, int n, const void *act, int rows)
-{
-    TIMED(MATMUL, matmul(d, w, y, n, act, rows));
-}
-
-static void timed_head(wg_device *d, const wg_matrix *w, const float *x, int rows, void *act, float cap, float *y)
-{
-    TIMED(MATMUL, head(d, w, x, rows, act, cap, y));
-}
-
-static void timed_rope_store(wg_device *d, const wg_rope *rope, float *q, float *k, const float *v, const wg_attention_rows *at)
-{
-    TIMED(ROPE_STORE, rope_store(d, rope, q, k, v, at));
-}
-
-static void timed_attention(wg_device *d, const float *q, const wg_attention_rows *at, float *out)
-{
-    TIMED(ATTENTION, attention(d, q, at, out));
-}
-
-static void timed_swiglu(wg_device *d, const float *gate, const float *up, float *y, int n, int rows)
-{
-    TIMED(SWIGLU, swiglu(d, gate, up, y, n, rows));
-}
-
-static void timed_geglu(wg_device *d, const float *gate, const float *up, float *y, int n, int rows)
-{
-    TIMED(SWIGLU, geglu(d, gate, up, y, n, rows));
-}
-
-static void timed_scale(wg_device *d, float *x, float by, int n, int rows) { TIMED(EMBED, scale(d, x, by, n, rows)); }
-
-static void timed_positions(wg_device *d, const float *table, const wg_row *row, int rows, float *x, int dim)
-{
-    TIMED(EMBED, positions(d, table, row, rows, x, dim));
-}
-
-static void timed_gelu(wg_device *d, float *x, int n, int rows) { TIMED(SWIGLU, gelu(d, x, n, rows)); }
-static void timed_gelu_erf(wg_device *d, float *x, int n, int rows) { TIMED(SWIGLU, gelu_erf(d, x, n, rows)); }
-static void timed_clamp(wg_device *d, float *x, float limit, int n, int rows) { TIMED(ADD, clamp(d, x, limit, n, rows)); }
-
-static void timed_experts(wg_device *d, const wg_experts *e, const float *h, int rows, float *x)
-{
-    TIMED(MATMUL, experts(d, e, h, rows, x));
-}
-
-static void timed_add(wg_device *d, float *x, const float *y, int n, int rows) { TIMED(ADD, add(d, x, y, n, rows)); }
-
-static void timed_bias(wg_device *d, float *y, const float *b, int n, int rows) { TIMED(ADD, bias(d, y, b, n, rows)); }
-
-static void timed_norm_heads(wg_device *d, float *x, const wg_norm *norm, int heads, int rows)
-{
-    TIMED(RMSNORM, norm_heads(d, x, norm, heads, rows));
-}
-
-static void timed_gather(wg_device *d, const float *x, const int32_t *from, int n, float *y, int rows)
-{
-    TIMED(GATHER, gather(d, x, from, n, y, rows));
-}
+        s->seconds[kind] += wg_bench_clock(threads) - start;                                                                   \
+    }
+STAGES(TIMED)
+#undef TIMED
 
 /* Returns the error of a stage that was waited for. */
 static wg_status timed_finish(wg_device *d, wg_error *err)
@@ -109,25 +70,9 @@ static wg_status timed_finish(wg_device *d, wg_error *err)
 void wg_stages_wrap(wg_stages *s, wg_device *d)
 {
     *s = (wg_stages){ .class = *d->class, .inner = d->class };
-    s->class.embed = timed_embed;
-    s->class.rmsnorm = timed_rmsnorm;
-    s->class.prepare = timed_prepare;
-    s->class.matmul = timed_matmul;
-    s->class.head = timed_head;
-    s->class.rope_store = timed_rope_store;
-    s->class.attention = timed_attention;
-    s->class.swiglu = timed_swiglu;
-    s->class.geglu = timed_geglu;
-    s->class.scale = timed_scale;
-    s->class.experts = timed_experts;
-    s->class.positions = timed_positions;
-    s->class.gelu = timed_gelu;
-    s->class.gelu_erf = timed_gelu_erf;
-    s->class.clamp = timed_clamp;
-    s->class.add = timed_add;
-    s->class.bias = timed_bias;
-    s->class.norm_heads = timed_norm_heads;
-    s->class.gather = timed_gather;
+#define TIMED(stage, kind, parameters, arguments) s->class.stage = timed_##stage;
+    STAGES(TIMED)
+#undef TIMED
     /* Every stage is waited for separately: no graphs, no several steps in one call. */
     s->class.again = NULL;
     s->class.norm_prepare = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Each text is encoded whole, with control tokens as text; CPU time of the thread. */
-#include "experiments/bench/bench_tokenizer.h"
+#include "experiments/bench/bench_parts.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * The benchmark of training (bench_train.h). */
-#include "experiments/bench/bench_train.h"
+ * The benchmark of training (bench_parts.h). */
+#include "experiments/bench/bench_parts.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/clock.h"
 #include "core/base/json.h"
 #include "core/base/json_line.h"
-#include "core/base/clock.h"
 #include "core/base/mem.h"
 #include "core/model/device.h"
 #include "draft/train/trainer.h"

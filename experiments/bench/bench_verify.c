@@ -7,22 +7,20 @@
  *   flat    normal, deviation 1: nearly the whole vocabulary is in the nucleus, the worst there is
  * q is p of the same logits with noise of deviation 0.5. And, so that no row is spared by a rejection,
  *   equal   as flat, and q is p: all tests pass */
-#include "experiments/bench/bench_verify.h"
+#include "experiments/bench/bench_parts.h"
 
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/base/json.h"
 #include "core/base/json_line.h"
 #include "core/base/mem.h"
 #include "core/dist/sampler.h"
-#include "experiments/base/timing.h"
 #include "core/setup/spec.h"
+#include "experiments/base/timing.h"
 #include "kernels/cpu.h"
 #include "kernels/philox.h"
 
@@ -46,25 +44,6 @@ typedef struct stage {
     int nodes;     /* number of rows */
     wg_tree tree;
 } stage;
-
-static double cpu_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *v, int n)
-{
-    qsort(v, (size_t)n, sizeof *v, by_value);
-    return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
-}
 
 /* Two normal deviates (Box and Muller). */
 static void normals(uint64_t seed, uint32_t a, uint32_t b, uint32_t c, double out[2])
@@ -152,14 +131,14 @@ static cost measure(stage *s, const wg_verifier_class *rule, const void *options
         const float *x = s->logits + (size_t)((2 * r + 4) % SETS) * set, *y = s->logits + (size_t)((2 * r + 5) % SETS) * set;
         const wg_chance chance = wg_chance_philox(s->b->seed, 0, (uint32_t)(r + 2));
         wg_path path;
-        const double begin = cpu_now();
+        const double begin = wg_bench_clock(1);
         for (int i = 0; i < s->tree.n; i++) wg_sampler_lazy(&s->sampler, y + (size_t)i * V, &s->p, i);
         rule->accept(options, &s->tree, &s->p, &s->q, &chance, &s->work, &path);
-        const double start = cpu_now();
+        const double start = wg_bench_clock(1);
         for (int i = 0; i < s->tree.n; i++) wg_sampler_row(&s->sampler, x + (size_t)i * V, &s->p, i);
-        const double sampled = cpu_now();
+        const double sampled = wg_bench_clock(1);
         rule->accept(options, &s->tree, &s->p, &s->q, &chance, &s->work, &path);
-        const double end = cpu_now();
+        const double end = wg_bench_clock(1);
         if (r < 0) continue;
         step[r] = start - begin;
         sample[r] = sampled - start;
@@ -167,9 +146,9 @@ static cost measure(stage *s, const wg_verifier_class *rule, const void *options
         c.emitted += path.n;
     }
     c.allocations = wg_mem_read().calls - calls;
-    c.step = median(step, s->b->repeats);
-    c.sample = median(sample, s->b->repeats);
-    c.accept = median(accept, s->b->repeats);
+    c.step = wg_bench_median(step, s->b->repeats);
+    c.sample = wg_bench_median(sample, s->b->repeats);
+    c.accept = wg_bench_median(accept, s->b->repeats);
     return c;
 }
 

@@ -4,12 +4,16 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <stdarg.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <string.h>
 
+#include "core/base/given.h"
+#include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/base/option.h"
 #include "core/file/quantize.h"
@@ -28,13 +32,39 @@ int wg_cli_status(wg_status s)
     }
 }
 
+static wg_given given; /* the flags of the command, for messages */
+
 int wg_cli_fail(const wg_error *err)
 {
+    int n;
+    const char *flag = wg_given_option(&given, err->text, &n);
     fputs("wager: ", stderr);
+    if (flag) fprintf(stderr, "%.*s ", n, flag);
     for (const char *p = err->text; *p; p++) /* names may contain any bytes, but a terminal must get no control sequences */
         fputc((unsigned char)*p < ' ' && *p != '\n' && *p != '\t' ? '?' : *p, stderr);
     fputc('\n', stderr);
     return wg_cli_status(err->code);
+}
+
+int wg_cli_refuse(const char *command, const char *format, ...)
+{
+    va_list list;
+    fprintf(stderr, "wager %s: ", command);
+    va_start(list, format);
+    vfprintf(stderr, format, list);
+    va_end(list);
+    fputc('\n', stderr);
+    return WG_EXIT_USAGE;
+}
+
+bool wg_cli_put_json(json_t *v, bool indented)
+{
+    char *text = v ? wg_json_canonical(v, indented) : NULL;
+    if (text) fputs(text, stdout);
+    if (text && !indented) putchar('\n');
+    json_decref(v);
+    wg_free(text);
+    return text != NULL;
 }
 
 void wg_cli_usage(FILE *f)
@@ -249,6 +279,7 @@ static int read_flag(const char *command, const wg_flag *flags, bool *seen, int 
         snprintf(kind, sizeof kind, ": %.80s", f->value);
         return complain(command, "a value is missing after", word, kind);
     }
+    wg_given_add(&given, word, value);
     return set_value(command, f, value);
 }
 
@@ -417,4 +448,23 @@ void wg_cli_say_profile(void *unused, bool warning, const char *text)
 {
     (void)unused;
     fprintf(stderr, "wager: %s%s\n", warning ? "warning: " : "", text);
+}
+
+/* ---- signals */
+
+/* A signal handler can only write to a global. */
+static volatile sig_atomic_t stop;
+static void on_signal(int number)
+{
+    (void)number;
+    stop = 1;
+}
+
+const volatile sig_atomic_t *wg_cli_catch_signals(void)
+{
+    struct sigaction a = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND | SA_RESTART };
+    sigaction(SIGINT, &a, NULL);
+    sigaction(SIGTERM, &a, NULL);
+    signal(SIGXFSZ, SIG_IGN);
+    return &stop;
 }

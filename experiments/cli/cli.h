@@ -3,6 +3,8 @@
 #ifndef WG_EXPERIMENTS_CLI_CLI_H
 #define WG_EXPERIMENTS_CLI_CLI_H
 
+#include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 
 #include "core/base/error.h"
@@ -34,7 +36,7 @@ typedef struct wg_flag {
     char letter;      /* 0: none */
     wg_flag_type type;
     void *to;          /* bool, long, double, const char *, wg_flag_list; holds the default */
-    const char *value; /* name of the value in the help; flag_values.h has the legal words of some */
+    const char *value; /* name of the value in the help; cmd_completion.c has the legal words of some */
     const char *doc;
     double min, max; /* range of numbers; both 0: any */
 } wg_flag;
@@ -48,7 +50,7 @@ static inline bool wg_flag_letter(const wg_flag *f) { return f->letter && f->nam
 #define WG_MODEL_ROW(type, to, doc)                                                                                            \
     { "model", 'm', type, to, "MODEL", doc "; -m may be left out", 0, 0 },                                                     \
     {                                                                                                                          \
-        "hf", 0, WG_FLAG_HUB, to, "OWNER/REPO[:QUANT]", "the same of a hub: -m hf:OWNER/REPO[:QUANT] (wager pull)", 0, 0       \
+        "hf", 0, WG_FLAG_HUB, to, "OWNER/REPO[:QUANT]", "a model of a hub: as -m hf:OWNER/REPO[:QUANT] (wager pull)", 0, 0     \
     }
 
 typedef struct wg_command {
@@ -57,6 +59,43 @@ typedef struct wg_command {
     const char *const *words;          /* the legal first words, NULL-terminated; NULL: any */
 } wg_command;
 extern const wg_command wg_commands[]; /* ends with a NULL name */
+
+/* The commands, of cmd_<name>.c: argv begins with the name; each returns the exit status. */
+int wg_cmd_run(int argc, char **argv);
+int wg_cmd_init(int argc, char **argv);
+int wg_cmd_check(int argc, char **argv);
+int wg_cmd_compare(int argc, char **argv);
+int wg_cmd_report(int argc, char **argv);
+int wg_cmd_replay(int argc, char **argv);
+int wg_cmd_audit(int argc, char **argv);
+int wg_cmd_generate(int argc, char **argv);
+int wg_cmd_logits(int argc, char **argv);
+int wg_cmd_taps(int argc, char **argv);
+int wg_cmd_tokenize(int argc, char **argv);
+int wg_cmd_tokenizer(int argc, char **argv);
+int wg_cmd_template(int argc, char **argv);
+int wg_cmd_inspect(int argc, char **argv);
+int wg_cmd_convert(int argc, char **argv);
+int wg_cmd_export(int argc, char **argv);
+int wg_cmd_quantize(int argc, char **argv);
+int wg_cmd_pull(int argc, char **argv);
+int wg_cmd_datastore(int argc, char **argv);
+int wg_cmd_vocab(int argc, char **argv);
+int wg_cmd_synth(int argc, char **argv);
+int wg_cmd_prove(int argc, char **argv);
+int wg_cmd_merge(int argc, char **argv);
+int wg_cmd_plan(int argc, char **argv);
+int wg_cmd_tree(int argc, char **argv);
+int wg_cmd_distill(int argc, char **argv);
+int wg_cmd_train(int argc, char **argv);
+int wg_cmd_skip_search(int argc, char **argv);
+int wg_cmd_load(int argc, char **argv);
+int wg_cmd_bench(int argc, char **argv);
+int wg_cmd_columns(int argc, char **argv);
+int wg_cmd_serve(int argc, char **argv);
+int wg_cmd_list(int argc, char **argv);
+int wg_cmd_completion(int argc, char **argv);
+int wg_cmd_help(int argc, char **argv);
 
 /* Prints the program's purpose and its commands. */
 void wg_cli_usage(FILE *f);
@@ -78,10 +117,20 @@ typedef void wg_flag_reader(const wg_command *command, const wg_flag *flags, voi
 void wg_cli_read_flags(const wg_command *command, wg_flag_reader *read, void *user);
 bool wg_cli_reads_flags(void); /* whether wg_cli_read_flags is running */
 
-/* Prints "wager: message" on stderr and returns the exit status of the code: 2 for usage and configuration, 130 when
- * interrupted, else 1. */
+/* Prints "wager: message" on stderr, before a message that begins with the value of a flag also the flag ("-d a.gguf: there is
+ * no such file"). Returns the exit status of the code: 2 for usage and configuration, 130 when interrupted, else 1. */
 int wg_cli_fail(const wg_error *err);
 int wg_cli_status(wg_status s);
+
+/* Installs handlers: the first Ctrl-C or SIGTERM sets the returned number, the second ends the process. A file over the size
+ * limit becomes an error of write() instead of a signal. */
+const volatile sig_atomic_t *wg_cli_catch_signals(void);
+
+/* Prints "wager COMMAND: message" on stderr; returns the exit status of usage errors. */
+__attribute__((format(printf, 2, 3))) int wg_cli_refuse(const char *command, const char *format, ...);
+
+/* Prints v on stdout, in the text of wg_json_canonical, and releases it. False: it is NULL, or memory is short. */
+bool wg_cli_put_json(json_t *v, bool indented);
 
 /* Whether a descriptor is a terminal with escape sequences, which TERM=dumb excludes. */
 bool wg_cli_terminal(int fd);
@@ -115,7 +164,13 @@ void wg_cli_say_profile(void *unused, bool warning, const char *text);
 bool wg_cli_chat(const char *command, const char *name, const char *system, wg_chat *out);
 #define WG_CHAT_VALUES "none|model|llama-2|llama-3|chatml|zephyr|vicuna"
 #define WG_CHAT_DOC "chat template of the prompts; model: the one in its file"
-#define WG_DATE_DOC "today for a model's own template, such as 2026-01-31; without it the template has no date"
-#define WG_SYSTEM_DOC "what the template says before the question"
+#define WG_DATE_DOC "date that a model's own template reads, such as 2026-01-31; without it the template has none"
+#define WG_SYSTEM_DOC "system text of the template"
+
+/* Prints a description of a config's run, for `wager check`: question, files, number of cells, requests, tokens and passes,
+ * memory and disk, warnings, then a line per cell. seconds < 0: no estimate of the time. open: everything is opened as for a
+ * run; on an error nothing is printed. Otherwise warnings are the config's alone. */
+struct wg_config;
+wg_status wg_cli_print_plan(FILE *f, const struct wg_config *c, double seconds, bool open, wg_error *err);
 
 #endif

@@ -7,7 +7,6 @@
 #include "lab/audit/audit_file.h"
 #include "core/base/json_number.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 
 static const char *word_of(wg_defect d) { return d < WG_DEFECT_KINDS ? wg_defect_name(d) : "counters"; }
 
@@ -85,10 +84,8 @@ static bool print(const wg_auditor *a, bool json)
     if (!json && a->streams > 1) print_stream(&a->all, &all);
     json_object_set_new(doc, "streams", list);
     json_object_set_new(doc, "all", stream_json(&a->all, &all));
-    char *text = json ? wg_json_canonical(doc, true) : NULL;
-    if (text) fputs(text, stdout);
-    wg_free(text);
-    json_decref(doc);
+    if (json) wg_cli_put_json(doc, true);
+    else json_decref(doc);
     return all.kind == WG_VERDICT_DEFECT;
 }
 
@@ -97,7 +94,7 @@ int wg_cmd_audit(int argc, char **argv)
     const char *path, *rule = "";
     bool json = false;
     const wg_flag flags[] = {
-        { "rule", 0, WG_FLAG_STRING, &rule, "RULE", "the rule of records that name none, NAME[:option=value,...]", 0, 0 },
+        { "rule", 0, WG_FLAG_STRING, &rule, "RULE", "the rule of records that name no rule, NAME[:option=value,...]", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &json, NULL, "verdicts and evidence as JSON", 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
     };

@@ -10,11 +10,9 @@
  *   load     opening a model that is on the disk alone, beside reading its files once, and the memory it takes
  *   kernels  products, the preparing of inputs and attention, each alone, beside what the machine gives
  * Medians of repeats in which the arms alternate; nothing here is asserted anywhere. */
-#include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/json.h"
@@ -24,16 +22,8 @@
 #include "core/engine/profile.h"
 #include "core/file/quantize.h"
 #include "experiments/base/timing.h"
-#include "experiments/bench/bench_forward.h"
-#include "experiments/bench/bench_kernels.h"
-#include "experiments/bench/bench_load.h"
-#include "experiments/bench/bench_perplexity.h"
-#include "experiments/bench/bench_verify.h"
-#include "experiments/bench/bench_draft.h"
-#include "experiments/bench/bench_tokenizer.h"
-#include "experiments/bench/bench_train.h"
+#include "experiments/bench/bench_parts.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 #include "core/setup/spec.h"
 #include "core/setup/target.h"
 
@@ -223,26 +213,28 @@ int wg_cmd_bench(int argc, char **argv)
         { "vocab", 0, WG_FLAG_INT, &b.vocab, "N", "verify: tokens of the vocabulary", 2, 10000000 },
         { "context", 0, WG_FLAG_STRING, &b.context, "0,1024",
           "forward: tokens before them (0); kernels: keys of attention (4096)", 0, 0 },
-        { "op", 0, WG_FLAG_CHOICE, &b.op, "matmul|prepare|attention", "kernels: only this", 0, 0 },
-        { "type", 0, WG_FLAG_STRING, &b.type, "TYPE", "kernels: only this type of weights or cache", 0, 0 },
-        { "megabytes", 0, WG_FLAG_INT, &b.megabytes, "N", "kernels: of weights, more than caches hold", 1, 16000 },
-        { "steps", 0, WG_FLAG_BOOL, &b.steps, NULL, "round: the host makes every step, also where the device could", 0, 0 },
-        { "stages", 0, WG_FLAG_BOOL, &b.stages, NULL, "forward: the time of each stage too", 0, 0 },
+        { "op", 0, WG_FLAG_CHOICE, &b.op, "matmul|prepare|attention", "kernels: time only this operation", 0, 0 },
+        { "type", 0, WG_FLAG_STRING, &b.type, "TYPE", "kernels: time only this type of weights or cache", 0, 0 },
+        { "megabytes", 0, WG_FLAG_INT, &b.megabytes, "N", "kernels: size of the weights in MB, more than caches hold", 1,
+          16000 },
+        { "steps", 0, WG_FLAG_BOOL, &b.steps, NULL,
+          "round: the host runs every step, also where the device could run rounds alone", 0, 0 },
+        { "stages", 0, WG_FLAG_BOOL, &b.stages, NULL, "forward: print the time of each stage", 0, 0 },
         { "text", 0, WG_FLAG_STRING, &b.text, "FILE", "perplexity, tokenizer: the text", 0, 0 },
-        { "tokens", 0, WG_FLAG_INT, &b.tokens, "N", "perplexity: at most so many of it", 2, 1 << 24 },
+        { "tokens", 0, WG_FLAG_INT, &b.tokens, "N", "perplexity: most tokens of the text", 2, 1 << 24 },
         { "draft-model", 'd', WG_FLAG_STRING, &b.draft_model, "FILE", "round: a draft model", 0, 0 },
         { "draft", 0, WG_FLAG_STRING, &b.draft, "KIND[:k=v,...]", "round, draft: a drafter and its options", 0, 0 },
-        { "history", 0, WG_FLAG_INT, &b.history, "N", "draft: tokens of the text", 256, 10000000 },
-        { "sequences", 0, WG_FLAG_INT, &b.sequences, "N", "train: of a pass", 1, 4096 },
+        { "history", 0, WG_FLAG_INT, &b.history, "N", "draft: length of the text, in tokens", 256, 10000000 },
+        { "sequences", 0, WG_FLAG_INT, &b.sequences, "N", "train: sequences of a pass", 1, 4096 },
         { "length", 0, WG_FLAG_INT, &b.length, "N", "train: tokens of a sequence; 0: the model's context", 0, 1 << 20 },
         { "rule", 0, WG_FLAG_STRING, &b.rule, "RULE", "verification rule (round: rejection; verify: all)", 0, 0 },
         { "temp", 't', WG_FLAG_FLOAT, &b.temperature, "T", "temperature (round: 1; verify: 0.8)", 0, 100 },
         { "top-p", 0, WG_FLAG_FLOAT, &b.top_p, "P", "verify: mass of the nucleus", 0, 1 },
-        { "n", 'n', WG_FLAG_INT, &b.n, "N", "round: tokens of a repeat", 2, 1e6 },
-        { "seed", 0, WG_FLAG_INT, &b.seed, "S", "round: seed", 0, 0 },
-        { "repeats", 0, WG_FLAG_INT, &b.repeats, "N", "medians are over these", 1, WG_BENCH_REPEATS },
+        { "n", 'n', WG_FLAG_INT, &b.n, "N", "round: new tokens of a repeat", 2, 1e6 },
+        { "seed", 0, WG_FLAG_INT, &b.seed, "S", "round: seed of all randomness", 0, 0 },
+        { "repeats", 0, WG_FLAG_INT, &b.repeats, "N", "number of repeats; results are medians", 1, WG_BENCH_REPEATS },
         { "device", 0, WG_FLAG_STRING, &b.device, "DEVICE", "forward, round, perplexity, train: " WG_DEVICE_NAMES, 0, 0 },
-        { "threads", 0, WG_FLAG_INT, &b.threads, "N", "0: all cores", 0, 256 },
+        { "threads", 0, WG_FLAG_INT, &b.threads, "N", "number of threads; 0: all cores", 0, 256 },
         { "pin", 0, WG_FLAG_BOOL, &b.pin, NULL, "bind each worker thread to a processor of its own", 0, 0 },
         { "kv-type", 0, WG_FLAG_CHOICE, &b.kv_name, WG_KV_TYPE_VALUES, WG_KV_TYPE_DOC " (f16)", 0, 0 },
         { "quantize", 0, WG_FLAG_STRING, &b.quantize, "T[,P=T]...", "forward, round, perplexity, load: " WG_QUANTIZE_DOC, 0,
@@ -269,10 +261,7 @@ int wg_cmd_bench(int argc, char **argv)
     if (!b.rows) b.rows = "1,2,4,8,16,32,64";
     if (!b.context) b.context = "0";
     if (!temperature_given) b.temperature = 1;
-    if (!b.model) {
-        fputs("wager bench: -m FILE is missing: the model to time (wager synth makes one of any shape)\n", stderr);
-        return WG_EXIT_USAGE;
-    }
+    if (!b.model) return wg_cli_refuse("bench", "-m FILE is missing: the model to time (wager synth makes one of any shape)");
     wg_target *t = NULL;
     const wg_target_options want = {
         .device = b.device, .threads = (int)b.threads, .pin = b.pin, .quantize = b.quantize, .model = { .kv_type = kv_type }

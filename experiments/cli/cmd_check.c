@@ -9,11 +9,9 @@
 #include "core/base/mem.h"
 #include "core/model/device.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 #include "experiments/run/estimate.h"
 #include "core/setup/spec.h"
 #include "experiments/run/preflight.h"
-#include "experiments/run/run_plan.h"
 
 /* Prints the drafters that `auto` chooses among. */
 static void print_choices(FILE *f, const wg_cell *cell)
@@ -81,7 +79,7 @@ static void print_plan(FILE *f, const wg_config *c, double seconds, const char *
     for (int i = 0; i < c->n; i++) print_cell(f, i, &c->cell[i]);
 }
 
-wg_status wg_run_plan_print(FILE *f, const wg_config *c, double seconds, bool open, wg_error *err)
+wg_status wg_cli_print_plan(FILE *f, const wg_config *c, double seconds, bool open, wg_error *err)
 {
     static const char before[] = "warning   ";
     char *text = NULL;
@@ -103,10 +101,11 @@ int wg_cmd_check(int argc, char **argv)
     wg_flag_list set = { .n = 0 };
     bool json = false, probe = false, headers = false;
     const wg_flag flags[] = {
-        { "probe", 0, WG_FLAG_BOOL, &probe, NULL, "run a few tokens of every cell to estimate the time of all", 0, 0 },
-        { "headers", 0, WG_FLAG_BOOL, &headers, NULL, "read headers of models only: open no model, drafter or device", 0, 0 },
+        { "probe", 0, WG_FLAG_BOOL, &probe, NULL, "run a few tokens of every cell and estimate the time of the experiment", 0,
+          0 },
+        { "headers", 0, WG_FLAG_BOOL, &headers, NULL, "read headers of models only; open no model, drafter or device", 0, 0 },
         { "set", 0, WG_FLAG_LIST, &set, "A.B=V", "override a value of the file (JSON, or text); may be repeated", 0, 0 },
-        { "json", 0, WG_FLAG_BOOL, &json, NULL, "print the resolved config instead", 0, 0 },
+        { "json", 0, WG_FLAG_BOOL, &json, NULL, "print the resolved config", 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
     };
     const char *path;
@@ -115,14 +114,12 @@ int wg_cmd_check(int argc, char **argv)
     wg_error err;
     wg_config *c;
     if (wg_config_open(&c, path, set.item, set.n, &wg_program_plugins, &err)) return wg_cli_fail(&err);
-    char *text = json ? wg_json_canonical(c->resolved, true) : NULL;
     double seconds = -1;
     int status = WG_EXIT_OK;
     if (probe && !json && wg_estimate_time(&seconds, c, path, set.item, set.n, &err)) status = wg_cli_fail(&err);
-    if (text && !headers && wg_run_open(c, stderr, "warning: ", &err)) status = wg_cli_fail(&err);
-    else if (text) fputs(text, stdout);
-    else if (status == WG_EXIT_OK && wg_run_plan_print(stdout, c, seconds, !headers, &err)) status = wg_cli_fail(&err);
-    wg_free(text);
+    if (json && !headers && wg_run_open(c, stderr, "warning: ", &err)) status = wg_cli_fail(&err);
+    else if (json) wg_cli_put_json(json_incref(c->resolved), true);
+    else if (status == WG_EXIT_OK && wg_cli_print_plan(stdout, c, seconds, !headers, &err)) status = wg_cli_fail(&err);
     wg_config_close(c);
     return status;
 }

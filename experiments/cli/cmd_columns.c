@@ -3,21 +3,12 @@
 #include <string.h>
 
 #include "core/base/json.h"
+#include "core/base/json_number.h"
 #include "core/base/mem.h"
 #include "core/base/number.h"
-#include "core/base/json_number.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 #include "experiments/record/run_reader.h"
 #include "experiments/report/engine_metrics.h"
-
-static void print_line(json_t *v)
-{
-    char *text = wg_json_canonical(v, false);
-    if (text) puts(text);
-    wg_free(text);
-    json_decref(v);
-}
 
 static void list(bool json)
 {
@@ -26,8 +17,9 @@ static void list(bool json)
     for (const wg_engine_metric *m = wg_engine_metrics; m->engine; m++) {
         wg_engine_metric_formula(m, formula);
         if (json) {
-            print_line(
-                json_pack("{s:s, s:s, s:s, s:s}", "engine", m->engine, "name", m->name, "formula", formula, "doc", m->doc));
+            wg_cli_put_json(
+                json_pack("{s:s, s:s, s:s, s:s}", "engine", m->engine, "name", m->name, "formula", formula, "doc", m->doc),
+                false);
             continue;
         }
         if (strcmp(engine, m->engine) != 0) printf("%s%s\n", *engine ? "\n" : "", m->engine);
@@ -78,7 +70,7 @@ static wg_status print_run(const char *dir, const wg_engine_metric *first, bool 
         else print_cell(first, cell, name ? name : "", i);
         wg_free(name);
     }
-    if (s == WG_OK && json) print_line(json_pack("{s:s, s:O}", "engine", first->engine, "cells", all));
+    if (s == WG_OK && json) wg_cli_put_json(json_pack("{s:s, s:O}", "engine", first->engine, "cells", all), false);
     json_decref(all);
     wg_run_reader_close(run);
     return s;
@@ -90,8 +82,9 @@ int wg_cmd_columns(int argc, char **argv)
     bool json = false;
     const wg_engine_metric *first;
     const wg_flag flags[] = {
-        { "as", 0, WG_FLAG_STRING, &engine, "ENGINE", "whose metrics to print for each cell of the result folder DIR", 0, 0 },
-        { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object for the run; of the list, one a line", 0, 0 },
+        { "as", 0, WG_FLAG_STRING, &engine, "ENGINE",
+          "the engine whose metrics are printed for each cell of the result folder DIR", 0, 0 },
+        { "json", 0, WG_FLAG_BOOL, &json, NULL, "print one JSON object for the run; for the list one object a line", 0, 0 },
         { 0 },
     };
     const int done = wg_cli_parse("columns", flags, argc, argv, &dir, 0, 1);

@@ -8,7 +8,6 @@
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 #include "experiments/analysis/compare.h"
 #include "experiments/base/stats.h"
 #include "experiments/report/report_page.h"
@@ -69,8 +68,8 @@ int wg_cmd_compare(int argc, char **argv)
     const char *dir[WG_COMPARE_MOST] = { NULL }, *limit = NULL, *html = NULL;
     bool json = false, md = false, plain = false;
     const wg_flag flags[] = {
-        { "fail-if-slower", 0, WG_FLAG_STRING, &limit, "3%", "exit status 1 when a cell's verdict is slower, by more than that",
-          0, 0 },
+        { "fail-if-slower", 0, WG_FLAG_STRING, &limit, "3%",
+          "exit with status 1 when a cell's verdict is slower, by more than this share", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object", 0, 0 },
         { "md", 0, WG_FLAG_BOOL, &md, NULL, "Markdown", 0, 0 },
         { "html", 0, WG_FLAG_STRING, &html, "FILE", "writes a page with drawings, and prints its name", 0, 0 },
@@ -80,10 +79,7 @@ int wg_cmd_compare(int argc, char **argv)
     const int bad = wg_cli_parse("compare", flags, argc, argv, dir, 2, WG_COMPARE_MOST);
     if (bad >= 0) return bad;
     const double share = limit ? share_of(limit) : 0;
-    if (share < 0) {
-        fprintf(stderr, "wager compare: --fail-if-slower %s: expected a share such as 3%% or 0.03\n", limit);
-        return WG_EXIT_USAGE;
-    }
+    if (share < 0) return wg_cli_refuse("compare", "--fail-if-slower %s: expected a share such as 3%% or 0.03", limit);
     wg_run_reader *folder[WG_COMPARE_MOST] = { NULL };
     wg_compared run[WG_COMPARE_MOST];
     wg_error err;
@@ -94,12 +90,10 @@ int wg_cmd_compare(int argc, char **argv)
     if (s == WG_OK) s = wg_compare(&result, run, n, &err);
     if (s == WG_OK && html) s = write_page(html, result, !plain, &err);
     if (s != WG_OK) status = wg_cli_fail(&err);
-    char *text = json && result ? wg_json_canonical(result, false) : NULL;
-    if (text) puts(text);
+    if (json && result) wg_cli_put_json(json_incref(result), false);
     else if (result && html && !md && s == WG_OK) puts(html);
     else if (result && s == WG_OK) wg_compare_print(stdout, result, md);
     if (result && limit && s == WG_OK) status = judge(result, share, limit, status);
-    wg_free(text);
     json_decref(result);
     for (int i = 0; i < WG_COMPARE_MOST; i++) wg_run_reader_close(folder[i]);
     return status;

@@ -7,7 +7,6 @@
 #include "core/model/export.h"
 #include "core/setup/target.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 
 /* Checks that the written model could run. */
 static wg_status check(const char *in, bool tokenizer, wg_error *err)
@@ -45,24 +44,20 @@ int wg_cmd_convert(int argc, char **argv)
         { "type", 0, WG_FLAG_STRING, &type_name, "TYPE",
           WG_WRITABLE_TYPES " for all matrices; kept when left out. Folders: f32, f16 or bf16; others become f32 when left out",
           0, 0 },
-        { "shard-gb", 0, WG_FLAG_FLOAT, &shard_gb, "GB", "folders: bytes of a file of weights (5)", 1e-6, 1e6 },
+        { "shard-gb", 0, WG_FLAG_FLOAT, &shard_gb, "GB", "with a folder: largest file of weights, in GB", 1e-6, 1e6 },
         { 0 },
     };
     const int done = wg_cli_parse("convert", flags, argc, argv, &word, 0, 1);
     if (done >= 0) return done;
-    if (!out == !word) {
-        fputs("wager convert: expected one name of what is written: OUT.gguf, a folder, or --out FILE\n", stderr);
-        return WG_EXIT_USAGE;
-    }
+    if (!out == !word)
+        return wg_cli_refuse("convert", "expected one name of what is written: OUT.gguf, a folder, or --out FILE");
     const int type = type_name ? wg_cli_weight_type("convert", type_name) : -1;
     if (type_name && type < 0) return WG_EXIT_USAGE;
     const bool folder = !out && !ends_in_gguf(word);
     if (!out) out = word;
     if (wg_cli_is_input("convert", in, out)) return WG_EXIT_USAGE;
-    if (folder && tokenizer) {
-        fputs("wager convert: --tokenizer is for GGUF files: write one first, then a folder of it\n", stderr);
-        return WG_EXIT_USAGE;
-    }
+    if (folder && tokenizer)
+        return wg_cli_refuse("convert", "--tokenizer is for GGUF files: write one first, then a folder of it");
     wg_error err;
     if (check(in, tokenizer == NULL, &err)) return wg_cli_fail(&err);
     if (folder ? to_folder(in, out, type, shard_gb, &err) : wg_convert(in, tokenizer, out, type, &err))

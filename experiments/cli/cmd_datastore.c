@@ -10,7 +10,6 @@
 #include "core/text/tokenizer.h"
 #include "draft/lookup/datastore.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 
 enum { FILES_MAX = 1024, TEXT_MAX = 256 << 20 };
 
@@ -68,11 +67,8 @@ int wg_cmd_datastore(int argc, char **argv)
     if (done >= 0) return done;
     int files = 0;
     while (files < FILES_MAX && word[1 + files]) files++;
-    if (!out || files == 0) {
-        fprintf(stderr, "wager datastore build: %s\n",
-                !out ? "--out FILE is missing: the datastore to write" : "TEXT... is missing: one file or more of plain text");
-        return WG_EXIT_USAGE;
-    }
+    if (!out) return wg_cli_refuse("datastore build", "--out FILE is missing: the datastore to write");
+    if (files == 0) return wg_cli_refuse("datastore build", "TEXT... is missing: one file or more of plain text");
     size_t n;
     wg_error err;
     if (wg_save_check(out, &err)) return wg_cli_fail(&err);

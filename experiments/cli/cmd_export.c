@@ -18,9 +18,7 @@
 #include "experiments/analysis/measured_draft.h"
 #include "core/base/json_number.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 #include "experiments/cli/model_facts.h"
-#include "experiments/record/training_record.h"
 #include "experiments/report/model_card.h"
 #include "experiments/run/checkpoint_model.h"
 
@@ -115,14 +113,14 @@ static wg_status describe_source(job *j, wg_error *err)
 {
     char hex[WG_SHA256_HEX], weights[PATH];
     struct stat st;
-    json_t *measured = NULL, *training = wg_training_record(j->model);
+    json_t *measured = NULL;
     snprintf(weights, sizeof weights, "%s%s", j->model,
              stat(j->model, &st) == 0 && S_ISDIR(st.st_mode) ? "/model.safetensors" : "");
     const bool hashed = wg_sha256_file(weights, hex, NULL) == WG_OK; /* false for a folder with shards */
-    j->card = json_pack("{s:s, s:o, s:o, s:b, s:s?, s:o, s:s?, s:[], s:[], s:[], s:o}", "name", j->name, "folder",
+    j->card = json_pack("{s:s, s:o, s:o, s:b, s:s?, s:o, s:s?, s:[], s:[], s:[]}", "name", j->name, "folder",
                         wg_json_text(j->to), "source", wg_json_text(j->model), "hf", j->hf, "gguf", j->gguf ? j->file : NULL,
                         "type", j->type_name ? wg_json_text(j->type_name) : json_null(), "source_sha256", hashed ? hex : NULL,
-                        "targets", "files", "check", "training", training ? training : json_null());
+                        "targets", "files", "check");
     if (!j->card) return wg_nomem(err, 1, "a model card");
     for (int i = 0; i < j->targets.n; i++) WG_TRY(check_target(j, j->targets.item[i], err));
     if (j->measured) WG_TRY(wg_measured_draft_read(&measured, j->measured, j->model, err));
@@ -264,23 +262,20 @@ int wg_cmd_export(int argc, char **argv)
         { "to", 'o', WG_FLAG_STRING, &j.to, "FOLDER", "the folder to write, which must not exist or be empty (needed)", 0, 0 },
         { "format", 0, WG_FLAG_CHOICE, &format, "hf|gguf|both", "hf: a Hugging Face folder", 0, 0 },
         { "for", 0, WG_FLAG_LIST, &j.targets, "TARGET",
-          "a target that it drafts for: checked, and named in the card; may be repeated", 0, 0 },
+          "a target for which the model drafts: it is checked and named in the card; may be repeated", 0, 0 },
         { "measured", 0, WG_FLAG_STRING, &j.measured, "RESULTS",
-          "folder of a `wager run` that drafted with this file: acceptance for the card", 0, 0 },
+          "result folder of a run that drafted with this file; the card gets its acceptance", 0, 0 },
         { "type", 0, WG_FLAG_STRING, &j.type_name, "TYPE",
           WG_WRITABLE_TYPES " for all matrices; kept when left out. Folders: f32, f16 or bf16; others become f32 when left out",
           0, 0 },
-        { "name", 0, WG_FLAG_STRING, &name, "NAME", "of the model, and of its GGUF file; that of the source", 0, 0 },
-        { "threads", 0, WG_FLAG_INT, &threads, "N", "0: all cores", 0, 256 },
+        { "name", 0, WG_FLAG_STRING, &name, "NAME", "name of the model and of its GGUF file; else that of the source", 0, 0 },
+        { "threads", 0, WG_FLAG_INT, &threads, "N", "number of threads; 0: all cores", 0, 256 },
         { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object, with the keys of docs/students.md", 0, 0 },
         { 0 },
     };
     const int done = wg_cli_parse("export", flags, argc, argv, NULL, 0, 0);
     if (done >= 0) return done;
-    if (!j.to) {
-        fputs("wager export: --to FOLDER is missing: the folder to write\n", stderr);
-        return WG_EXIT_USAGE;
-    }
+    if (!j.to) return wg_cli_refuse("export", "--to FOLDER is missing: the folder to write");
     j.hf = strcmp(format, "gguf") != 0;
     j.gguf = strcmp(format, "hf") != 0;
     if (j.type_name && (j.type = wg_cli_weight_type("export", j.type_name)) < 0) return WG_EXIT_USAGE;
@@ -291,11 +286,7 @@ int wg_cmd_export(int argc, char **argv)
     int status = WG_EXIT_OK;
     if (s) status = wg_cli_fail(&err);
     else if (!json) print(&j);
-    else {
-        char *text = wg_json_canonical(j.card, true);
-        if (text) fputs(text, stdout);
-        wg_free(text);
-    }
+    else wg_cli_put_json(json_incref(j.card), true);
     wg_weights_close(j.w);
     json_decref(j.card);
     return status;

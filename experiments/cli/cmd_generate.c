@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * wager generate: continues a text and shows speculation: on a terminal accepted draft tokens are green, the target's own
  * are plain. The last line gives speed, tau and the digest of the output tokens. */
-#include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
@@ -21,7 +20,6 @@
 #include "draft/compose/composite.h"
 #include "draft/draft.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 #include "core/setup/constrained.h"
 #include "core/setup/spec.h"
 #include "experiments/config/config.h"
@@ -335,25 +333,28 @@ int wg_cmd_generate(int argc, char **argv)
         { "chat", 0, WG_FLAG_CHOICE, &g.chat_name, WG_CHAT_VALUES, WG_CHAT_DOC, 0, 0 },
         { "system", 0, WG_FLAG_STRING, &g.system, "TEXT", WG_SYSTEM_DOC, 0, 0 },
         { "date", 0, WG_FLAG_STRING, &g.date, "YYYY-MM-DD", WG_DATE_DOC, 0, 0 },
-        { "grammar", 0, WG_FLAG_STRING, &g.grammar, "FILE", "the text is one of this grammar in GBNF (docs/constrained.md)", 0,
-          0 },
-        { "schema", 0, WG_FLAG_STRING, &g.schema, "FILE", "the text is JSON that is valid under this JSON schema", 0, 0 },
-        { "n", 'n', WG_FLAG_INT, &g.n, "N", "tokens to add", 1, 1e6 },
+        { "grammar", 0, WG_FLAG_STRING, &g.grammar, "FILE",
+          "constrain the text to a grammar, a file in GBNF (docs/constrained.md)", 0, 0 },
+        { "schema", 0, WG_FLAG_STRING, &g.schema, "FILE",
+          "constrain the text to JSON that is valid under a JSON schema, a file", 0, 0 },
+        { "n", 'n', WG_FLAG_INT, &g.n, "N", "number of new tokens", 1, 1e6 },
         { "temp", 't', WG_FLAG_FLOAT, &g.temperature, "T", "temperature; 0 is greedy", 0, 100 },
         { "top-k", 0, WG_FLAG_INT, &g.top_k, "K", "keep the K most probable tokens; 0 keeps all", 0, 1e9 },
         { "top-p", 0, WG_FLAG_FLOAT, &g.top_p, "P", "keep the most probable tokens up to mass P", 0, 1 },
-        { "min-p", 0, WG_FLAG_FLOAT, &g.min_p, "P", "drop tokens below P times the best", 0, 1 },
+        { "min-p", 0, WG_FLAG_FLOAT, &g.min_p, "P", "drop tokens less probable than P times the most probable one; 0 keeps all",
+          0, 1 },
         { "repetition-penalty", 0, WG_FLAG_FLOAT, &g.repetition_penalty, "R",
-          "for tokens of prompt and text: logits divided by R; 1 is none", 0, 100 },
+          "divide positive logits of tokens of prompt and text by R, multiply negative ones; 1: none", 0, 100 },
         { "frequency-penalty", 0, WG_FLAG_FLOAT, &g.frequency_penalty, "F",
-          "taken off once for each time a token was generated", -100, 100 },
-        { "presence-penalty", 0, WG_FLAG_FLOAT, &g.presence_penalty, "F", "taken off once for generated tokens", -100, 100 },
-        { "penalty-window", 0, WG_FLAG_INT, &g.penalty_window, "N", "tokens back that count as seen; 0: all", 0, 1e9 },
+          "subtract F from a token's logit for each time it was generated", -100, 100 },
+        { "presence-penalty", 0, WG_FLAG_FLOAT, &g.presence_penalty, "F",
+          "subtract F from the logit of each token that was generated", -100, 100 },
+        { "penalty-window", 0, WG_FLAG_INT, &g.penalty_window, "N", "penalties count the last N tokens only; 0: all", 0, 1e9 },
         { "rule", 0, WG_FLAG_STRING, &g.rule, "RULE",
           "verification rule (wager list rules); match gives plain decoding's very text", 0, 0 },
         { "seed", 0, WG_FLAG_INT, &g.seed, "S", "seed of all randomness", 0, 0 },
         { "device", 0, WG_FLAG_STRING, &g.device, "DEVICE", "where the target runs: " WG_DEVICE_NAMES, 0, 0 },
-        { "threads", 0, WG_FLAG_INT, &g.threads, "N", "0: all cores", 0, 256 },
+        { "threads", 0, WG_FLAG_INT, &g.threads, "N", "number of threads; 0: all cores", 0, 256 },
         { "pin", 0, WG_FLAG_BOOL, &g.pin, NULL, "bind each worker thread to a processor of its own", 0, 0 },
         { "kv-type", 0, WG_FLAG_CHOICE, &g.kv_type, WG_KV_TYPE_VALUES, WG_KV_TYPE_DOC " (f16)", 0, 0 },
         { "quantize", 0, WG_FLAG_STRING, &g.quantize, "T[,P=T]...", WG_QUANTIZE_DOC, 0, 0 },
@@ -366,14 +367,8 @@ int wg_cmd_generate(int argc, char **argv)
     const int done = wg_cli_parse("generate", flags, argc, argv, NULL, 0, 0);
     if (done >= 0) return done;
     if (!wg_cli_chat("generate", g.chat_name, g.system, &g.chat)) return WG_EXIT_USAGE;
-    if (g.grammar && g.schema) {
-        fputs("wager generate: give --grammar FILE or --schema FILE, not both\n", stderr);
-        return WG_EXIT_USAGE;
-    }
-    if (g.draft && g.draft_model) {
-        fputs("wager generate: give -d FILE or --draft KIND, not both\n", stderr);
-        return WG_EXIT_USAGE;
-    }
+    if (g.grammar && g.schema) return wg_cli_refuse("generate", "give --grammar FILE or --schema FILE, not both");
+    if (g.draft && g.draft_model) return wg_cli_refuse("generate", "give -d FILE or --draft KIND, not both");
     wg_error err;
     char *input = NULL; /* text of standard input */
     wg_status s = WG_OK;

@@ -17,7 +17,6 @@
 #include "core/setup/spec.h"
 #include "experiments/base/shell_word.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 #include "experiments/cli/quickstart_prompts.h"
 #include "experiments/run/runner.h"
 
@@ -141,13 +140,8 @@ static void put_experiment(FILE *f, const char *name, const char *target, const 
 /* Writes a file with this text, which must not exist. */
 static wg_status save_new(const char *path, const char *text, wg_error *err)
 {
-    wg_save *save = NULL;
     if (access(path, F_OK) == 0) return wg_fail(err, WG_EINVAL, "%s is there already; name another file, or remove it", path);
-    WG_TRY(wg_save_open(&save, path, err));
-    const wg_status s = wg_save_write(save, text, strlen(text), err);
-    if (!s) return wg_save_commit(save, err);
-    wg_save_abort(save);
-    return s;
+    return wg_save_all(path, text, strlen(text), err);
 }
 
 /* Writes the built-in prompts beside FILE.json, as FILE-prompts.jsonl. */
@@ -202,11 +196,11 @@ int wg_cmd_init(int argc, char **argv)
                       prompts[] = "configs/prompts/quickstart.jsonl";
     init o = { 0 };
     const wg_flag flags[] = {
-        WG_MODEL_ROW(WG_FLAG_MODEL_IF, &o.target, "the target; else the bundled pair of models, where it is"),
-        { "draft-model", 'd', WG_FLAG_STRING, &o.draft, "FILE", "the draft model; else, with -m, a lookup in the text drafts",
-          0, 0 },
+        WG_MODEL_ROW(WG_FLAG_MODEL_IF, &o.target, "the target; without it the bundled pair of models"),
+        { "draft-model", 'd', WG_FLAG_STRING, &o.draft, "FILE",
+          "the draft model; without it, with -m, the drafter is a lookup in the text", 0, 0 },
         { "prompts", 'p', WG_FLAG_STRING, &o.prompts, "FILE",
-          "JSONL of prompts; else bundled ones, a copy beside FILE where the checkout is not", 0, 0 },
+          "prompts (JSONL); else the bundled ones, copied beside FILE outside of the checkout", 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
     };
     const int bad = wg_cli_parse("init", flags, argc, argv, &o.file, 1, 1);
@@ -214,10 +208,7 @@ int wg_cmd_init(int argc, char **argv)
     if (!o.target && !o.draft && access(draft, F_OK) == 0) o.draft = draft;
     if (!o.target && access(target, F_OK) == 0) o.target = target;
     if (!o.prompts && access(prompts, F_OK) == 0) o.prompts = prompts;
-    if (!o.target) {
-        fprintf(stderr, "wager init: -m MODEL is missing: the target; there is no %s here\n", target);
-        return WG_EXIT_USAGE;
-    }
+    if (!o.target) return wg_cli_refuse("init", "-m MODEL is missing: the target; there is no %s here", target);
     wg_error err;
     wg_status s = write_file(&o, &err);
     if (!s && (s = check_file(o.file, &err))) unlink(o.file);

@@ -6,9 +6,7 @@
 
 #include <jansson.h>
 
-#include "core/base/json.h"
 #include "core/base/json_line.h"
-#include "core/base/mem.h"
 #include "core/engine/build.h"
 #include "draft/draft.h"
 #include "draft/length/length.h"
@@ -16,11 +14,11 @@
 #include "experiments/cli/cli.h"
 #include "experiments/record/fields.h"
 #include "experiments/report/columns.h"
-#include "experiments/cli/commands.h"
 #include "core/setup/spec.h"
+#include "experiments/config/distill_config.h"
 #include "experiments/config/schema.h"
+#include "experiments/config/train_config.h"
 #include "kernels/cpu.h"
-#include "kernels/ops.h"
 #include "verify/verify.h"
 
 enum { WIDTH = 100 };
@@ -162,10 +160,8 @@ static void rule_row(const wg_verifier_class *v)
 /* The table of docs/verification.md, which docs/verification.sh writes there. */
 static int rules_table(const char *list)
 {
-    if (!list || strcmp(list, "rules") != 0) {
-        fputs("wager list: --md is for the list of rules: wager list rules --md\n", stderr);
-        return WG_EXIT_USAGE;
-    }
+    if (!list || strcmp(list, "rules") != 0)
+        return wg_cli_refuse("list", "--md is for the list of rules: wager list rules --md");
     puts("| rule | laws | lossless | q rows | optimal among | paper |\n|---|---|---|---|---|---|");
     for (int i = 0; wg_verifiers[i]; i++) rule_row(wg_verifiers[i]);
     return WG_EXIT_OK;
@@ -283,6 +279,20 @@ static void list_sampling(bool json)
     options("sampling", wg_sampling_options, OWN, json);
 }
 
+/* Every key of wager train, then those that wager distill adds, by section. */
+static void list_training(bool json)
+{
+    const wg_train_section own[] = { { "distill", "what students are trained for", wg_distill_table, 0 },
+                                     { "distill.sources", "what students are trained on, by shares", wg_source_table, 0 },
+                                     { 0 } };
+    const wg_train_section *const lists[] = { wg_train_sections, own };
+    for (int i = 0; i < 2; i++)
+        for (const wg_train_section *s = lists[i]; s->name; s++) {
+            if (!json) printf("%s%s: %s\n", s == wg_train_sections ? "" : "\n", s->name, s->doc);
+            options(s->name, s->table, OWN, json);
+        }
+}
+
 static void list_kernels(bool json)
 {
     if (!json) puts("kernel levels (WG_CPU=NAME lowers the choice; all give the same bits):");
@@ -334,16 +344,6 @@ static void list_fields(bool json)
     list_lines("steps.jsonl", wg_step_fields, json);
 }
 
-static int print_schema(void)
-{
-    json_t *v = wg_config_schema(&wg_program_plugins);
-    char *text = v ? wg_json_canonical(v, true) : NULL;
-    if (text) fputs(text, stdout);
-    json_decref(v);
-    wg_free(text);
-    return text ? WG_EXIT_OK : WG_EXIT_FAILED;
-}
-
 int wg_cmd_list(int argc, char **argv)
 {
     static const struct {
@@ -353,7 +353,8 @@ int wg_cmd_list(int argc, char **argv)
     } list[] = { { "drafters", list_drafters, false }, { "rules", list_rules, false },
                  { "sampling", list_sampling, false }, { "kernels", list_kernels, false },
                  { "commands", list_commands, false }, { "columns", list_columns, false },
-                 { "fields", list_fields, true },      { "options", list_options, true } };
+                 { "fields", list_fields, true },      { "options", list_options, true },
+                 { "training", list_training, true } };
     enum { LISTS = sizeof list / sizeof *list };
     bool json = false, schema = false, markdown = false;
     const char *word[2] = { NULL, NULL };
@@ -364,7 +365,7 @@ int wg_cmd_list(int argc, char **argv)
                               { 0 } };
     const int done = wg_cli_parse("list", flags, argc, argv, word, 0, 2);
     if (done >= 0) return done;
-    if (schema) return print_schema();
+    if (schema) return wg_cli_put_json(wg_config_schema(&wg_program_plugins), true) ? WG_EXIT_OK : WG_EXIT_FAILED;
     if (markdown) return rules_table(word[0]);
     if (word[1] && !strcmp(word[0], "drafter")) return one_drafter(word[1], json);
     if (word[1] && !strcmp(word[0], "rule")) return one_rule(word[1], json);

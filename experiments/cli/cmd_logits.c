@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/json.h"
@@ -14,7 +13,6 @@
 #include "core/base/save.h"
 #include "core/file/quantize.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 #include "experiments/config/config.h"
 
 enum { TOP = 5, PASS_ROWS = 64 };
@@ -161,12 +159,13 @@ int wg_cmd_logits(int argc, char **argv)
     const wg_flag flags[] = {
         WG_MODEL_ROW(WG_FLAG_MODEL, &path, "the model"),
         { "tokens", 0, WG_FLAG_STRING, &token_text, "1,2,3", "token ids", 0, 0 },
-        { "target", 0, WG_FLAG_STRING, &kind, "KIND:k=v,...", "as of wager generate", 0, 0 },
-        { "parents", 0, WG_FLAG_STRING, &parent_text, "-1,0,1", "a tree: the number of each token's parent, -1 for a root", 0,
-          0 },
-        { "out", 'o', WG_FLAG_STRING, &out_path, "FILE", "write all rows there, row-major f32", 0, 0 },
+        { "target", 0, WG_FLAG_STRING, &kind, "KIND:k=v,...",
+          "a target that another program computes, such as process:command=PROGRAM", 0, 0 },
+        { "parents", 0, WG_FLAG_STRING, &parent_text, "-1,0,1",
+          "the tokens are a tree: index of each token's parent, -1 for a root", 0, 0 },
+        { "out", 'o', WG_FLAG_STRING, &out_path, "FILE", "write all rows to FILE, f32, row-major", 0, 0 },
         { "device", 0, WG_FLAG_STRING, &device, "DEVICE", "where it runs: " WG_DEVICE_NAMES, 0, 0 },
-        { "threads", 0, WG_FLAG_INT, &threads, "N", "0: all cores", 0, 256 },
+        { "threads", 0, WG_FLAG_INT, &threads, "N", "number of threads; 0: all cores", 0, 256 },
         { "kv-type", 0, WG_FLAG_CHOICE, &kv_name, WG_KV_TYPE_VALUES, WG_KV_TYPE_DOC " (f16)", 0, 0 },
         { "quantize", 0, WG_FLAG_STRING, &quantize, "T[,P=T]...", WG_QUANTIZE_DOC, 0, 0 },
         { "allow-nan", 0, WG_FLAG_BOOL, &allow_nan, NULL, "accept NaN and infinities in weights", 0, 0 },
@@ -176,10 +175,8 @@ int wg_cmd_logits(int argc, char **argv)
     const int done = wg_cli_parse("logits", flags, argc, argv, NULL, 0, 0);
     if (done >= 0) return done;
     const int kv_type = wg_cli_kv_type(kv_name);
-    if (!token_text) {
-        fputs("wager logits: --tokens is missing: token ids with commas between (wager tokenize gives them)\n", stderr);
-        return WG_EXIT_USAGE;
-    }
+    if (!token_text)
+        return wg_cli_refuse("logits", "--tokens is missing: token ids with commas between (wager tokenize gives them)");
     request r = { .path = path,
                   .kind = kind,
                   .device = device,

@@ -6,7 +6,6 @@
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 #include "experiments/run/merge_shards.h"
 #include "core/setup/spec.h"
 #include "experiments/report/table.h"

@@ -4,21 +4,23 @@
  * lossless rule deviates by more than 1e-12. */
 #include <jansson.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/base/json.h"
 #include "core/base/json_line.h"
 #include "core/base/mem.h"
 #include "core/base/pool.h"
-#include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
-#include "experiments/cli/prove_drafter_print.h"
 #include "core/setup/spec.h"
+#include "experiments/cli/cli.h"
+#include "lab/prove_drafter.h"
 #include "verify/proof/counterexample.h"
 #include "verify/proof/prove.h"
 #include "verify/proof/prove_device.h"
+#include "verify/proof/text_law.h"
 #include "verify/rule_plugin.h"
 #include "verify/verify.h"
 
@@ -326,47 +328,135 @@ static wg_status prove_all(const prove *g, const wg_rule_choice *c, int *bad, wg
     return s;
 }
 
+/* ---- --drafter */
+
+typedef struct drafter_flags {
+    const char *spec, *rule;         /* a shared object, or KIND:option=value,...; "all": the usual rule */
+    long vocab, length, cases, seed; /* 0: defaults */
+    bool json;
+} drafter_flags;
+
+/* Chooses the drafter of a shared object, or of a specification as in --draft. */
+static wg_status choose_drafter(const char *spec, wg_drafter_choice *out, wg_error *err)
+{
+    struct stat st;
+    if (stat(spec, &st) || !S_ISREG(st.st_mode)) {
+        const wg_status s = wg_choose_drafter(spec, out, err);
+        return s ? wg_fail_in(err, s, "--drafter %s", spec) : WG_OK;
+    }
+    WG_TRY(wg_choose_drafter("plugin", out, err));
+    const wg_status s = wg_option_set(out->class->options, out->options, "path", spec, err);
+    if (s) wg_choice_close(out);
+    return s;
+}
+
+static const char *const words[] = { [WG_HOLDS] = "holds", [WG_FAILS] = "FAILS", [WG_UNTESTED] = "-" };
+
+static void print_checks_json(const drafter_flags *g, const wg_prove_drafter_result *r)
+{
+    for (int i = 0; i < WG_DRAFTER_CHECKS; i++) {
+        const wg_drafter_finding *f = &r->finding[i];
+        json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:f}", "drafter", g->spec, "rule", r->rule->name,
+                                "check", wg_drafter_check_names[i], "what", f->what, "verdict",
+                                f->verdict == WG_UNTESTED ? "untested" : words[f->verdict], "runs", (json_int_t)r->runs,
+                                "drafts", (json_int_t)r->drafts, "draws", (json_int_t)r->drawn, "deviation", f->deviation);
+        if (f->verdict == WG_FAILS) json_object_set_new(row, "example", json_string(f->example));
+        wg_json_put_line(row, 0);
+    }
+}
+
+static void print_checks(const drafter_flags *g, const wg_prove_drafter_options *o, const wg_prove_drafter_result *r)
+{
+    printf("%s under rule %s; %d tokens, texts of %d after %d prompts: %ld runs, %ld different drafts, %ld draws\n", g->spec,
+           r->rule->name, o->vocab, o->length, o->cases, r->runs, r->drafts, r->drawn);
+    for (int i = 0; i < WG_DRAFTER_CHECKS; i++) {
+        const wg_drafter_finding *f = &r->finding[i];
+        printf("%-11s %-6s %s\n", wg_drafter_check_names[i], words[f->verdict], f->what);
+        if (f->verdict == WG_FAILS) printf("  %s\n", f->example);
+    }
+}
+
+/* Checks names and options, then runs the prover. */
+static wg_status check_drafter(const drafter_flags *g, const wg_drafter_choice *drafter, const wg_rule_choice *rule, int *bad,
+                               wg_error *err)
+{
+    wg_prove_drafter_result r;
+    const wg_prove_drafter_options o = { .drafter = drafter->class,
+                                         .drafter_options = drafter->options,
+                                         .plugins = &wg_program_plugins,
+                                         .rule = rule->class,
+                                         .rule_options = rule->options,
+                                         .vocab = g->vocab ? (int)g->vocab : 3,
+                                         .length = (int)g->length,
+                                         .cases = g->cases ? (int)g->cases : 6,
+                                         .seed = (uint64_t)g->seed };
+    WG_TRY(wg_prove_drafter(&o, &r, err));
+    if (g->json) print_checks_json(g, &r);
+    else print_checks(g, &o, &r);
+    for (int i = 0; i < WG_DRAFTER_CHECKS; i++) *bad += r.finding[i].verdict == WG_FAILS;
+    if (r.finding[WG_CHECK_DRAWS].verdict == WG_UNTESTED && !*bad) *bad = -1;
+    return WG_OK;
+}
+
+/* Returns the exit status; 1: a check fails, or nothing was drafted. */
+static int prove_drafter(const drafter_flags *g)
+{
+    wg_error err;
+    wg_drafter_choice drafter = { 0 };
+    wg_rule_choice rule = { 0 };
+    int bad = 0;
+    wg_status s = choose_drafter(g->spec, &drafter, &err);
+    if (!s && strcmp(g->rule, "all")) s = wg_choose_rule_flag(g->rule, &rule, &err);
+    if (!s) s = check_drafter(g, &drafter, &rule, &bad, &err);
+    wg_rule_choice_close(&rule);
+    wg_choice_close(&drafter);
+    if (s) return wg_cli_fail(&err);
+    fflush(stdout);
+    if (bad > 0) fprintf(stderr, "wager prove: %d of the checks above fail\n", bad);
+    if (bad < 0)
+        fprintf(stderr, "wager prove: nothing was drafted that could be compared; another --vocab, --length or --seed?\n");
+    return bad ? WG_EXIT_FAILED : WG_EXIT_OK;
+}
+
 int wg_cmd_prove(int argc, char **argv)
 {
     prove g = { .rule = "all", .law = "all", .tree = "", .plugin = "", .device = "", .seed = 1 };
-    wg_prove_drafter_flags drafter = { .spec = "", .length = 4 };
+    drafter_flags drafter = { .spec = "", .length = 4 };
     const wg_flag flags[] = {
         { "rule", 0, WG_FLAG_STRING, &g.rule, "RULE|all", "the rule, as NAME or NAME:option=value,...", 0, 0 },
         { "plugin", 0, WG_FLAG_STRING, &g.plugin, "FILE", "a rule of your own in a shared object (examples/plugin-verifier)", 0,
           0 },
         { "drafter", 0, WG_FLAG_STRING, &drafter.spec, "FILE|KIND",
           "prove a drafter instead, a shared object (examples/plugin-drafter) or KIND:option=value,...", 0, 0 },
-        { "length", 0, WG_FLAG_INT, &drafter.length, "N", "with --drafter: tokens of a text", 1, WG_LAW_LENGTH },
-        { "device", 0, WG_FLAG_STRING, &g.device, "cuda:0", "prove what the rules decide there (emulated devices only)", 0, 0 },
+        { "length", 0, WG_FLAG_INT, &drafter.length, "N", "with --drafter: length of a text, in tokens", 1, WG_LAW_LENGTH },
+        { "device", 0, WG_FLAG_STRING, &g.device, "cuda:0",
+          "prove the decisions of the rules on that device (emulated devices only)", 0, 0 },
         { "law", 0, WG_FLAG_CHOICE, &g.law, "all|fixed|iid|without_replacement|coupled", "how siblings are drawn", 0, 0 },
         { "tree", 0, WG_FLAG_STRING, &g.tree, "K-K-..", "draft: children of a node by its depth, such as 2-1", 0, 0 },
-        { "vocab", 0, WG_FLAG_INT, &g.vocab, "V", "tokens of the language (without any of these: a standard set of drafts)", 1,
-          16 },
-        { "depth", 0, WG_FLAG_INT, &g.depth, "D", "draft: levels", 1, DEPTH },
-        { "children", 0, WG_FLAG_INT, &g.children, "K", "draft: 1: chains; K: also trees of 2 .. K children a node", 1, DEPTH },
-        { "ragged", 0, WG_FLAG_BOOL, &g.ragged, NULL, "draft: at most so many children, another number at each node", 0, 0 },
+        { "vocab", 0, WG_FLAG_INT, &g.vocab, "V",
+          "tokens of the language; 0 with no other flag of the draft: a standard set of drafts", 1, 16 },
+        { "depth", 0, WG_FLAG_INT, &g.depth, "D", "draft: number of levels", 1, DEPTH },
+        { "children", 0, WG_FLAG_INT, &g.children, "K", "draft: most children of a node; 1: chains", 1, DEPTH },
+        { "ragged", 0, WG_FLAG_BOOL, &g.ragged, NULL, "draft: nodes have different numbers of children, up to --children", 0,
+          0 },
         { "one-hot", 0, WG_FLAG_BOOL, &g.one_hot, NULL, "a third of the rows of p and q have all mass on one token", 0, 0 },
-        { "steps", 0, WG_FLAG_INT, &g.steps, "N", "consecutive steps in one enumeration", 1, 3 },
-        { "cases", 0, WG_FLAG_INT, &g.cases, "N", "random pairs of p and q", 1, 1e6 },
-        { "seed", 0, WG_FLAG_INT, &g.seed, "S", "of these pairs", 0, 0 },
-        { "threads", 0, WG_FLAG_INT, &g.threads, "N", "0: the cores this process may run on", 0, 256 },
+        { "steps", 0, WG_FLAG_INT, &g.steps, "N", "number of consecutive steps in one enumeration", 1, 3 },
+        { "cases", 0, WG_FLAG_INT, &g.cases, "N", "number of random pairs of p and q", 1, 1e6 },
+        { "seed", 0, WG_FLAG_INT, &g.seed, "S", "seed of these pairs", 0, 0 },
+        { "threads", 0, WG_FLAG_INT, &g.threads, "N", "number of threads; 0: as many as the process may use", 0, 256 },
         { "json", 0, WG_FLAG_BOOL, &g.json, NULL, "one JSON object a line", 0, 0 },
         { 0 },
     };
     const int done = wg_cli_parse("prove", flags, argc, argv, NULL, 0, 0);
     if (done >= 0) return done;
     if (*drafter.spec) {
-        if (strcmp(g.law, "all") || *g.tree || g.depth || g.children || g.steps || *g.plugin || *g.device) {
-            fprintf(stderr, "wager prove: --drafter goes with --rule, --vocab, --length, --cases, --seed and --json only\n");
-            return WG_EXIT_USAGE;
-        }
+        if (strcmp(g.law, "all") || *g.tree || g.depth || g.children || g.steps || *g.plugin || *g.device)
+            return wg_cli_refuse("prove", "--drafter goes with --rule, --vocab, --length, --cases, --seed and --json only");
         drafter.rule = g.rule, drafter.vocab = g.vocab, drafter.cases = g.cases, drafter.seed = g.seed, drafter.json = g.json;
-        return wg_prove_drafter_print(&drafter);
+        return prove_drafter(&drafter);
     }
-    if (*g.device && strcmp(g.device, "cuda:0")) {
-        fprintf(stderr, "wager prove: --device %s: expected cuda:0, or nothing for the rules of the host\n", g.device);
-        return WG_EXIT_USAGE;
-    }
+    if (*g.device && strcmp(g.device, "cuda:0"))
+        return wg_cli_refuse("prove", "--device %s: expected cuda:0, or nothing for the rules of the host", g.device);
     if (!choose_shapes(&g)) return WG_EXIT_USAGE;
     wg_error err;
     wg_rule_choice c = { 0 };

@@ -8,7 +8,6 @@
 #include "core/base/mem.h"
 #include "core/file/model_name.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 #include "experiments/pull/fetch.h"
 #include "experiments/pull/pull.h"
 
@@ -25,12 +24,9 @@ static int print_json(const char *name, const wg_pull_result *r)
 {
     json_t *o = json_pack("{s:s, s:s, s:I, s:I, s:s, s:s}", "name", name, "path", r->path, "bytes", (json_int_t)r->bytes,
                           "fetched", (json_int_t)r->fetched, "license", r->license, "revision", r->revision);
-    char *text = o ? wg_json_canonical(o, false) : NULL;
-    if (text) puts(text);
-    else fputs("wager pull: out of memory for the result; the model is there\n", stderr);
-    json_decref(o);
-    wg_free(text);
-    return text ? WG_EXIT_OK : WG_EXIT_FAILED;
+    if (wg_cli_put_json(o, false)) return WG_EXIT_OK;
+    fputs("wager pull: out of memory for the result; the model is there\n", stderr);
+    return WG_EXIT_FAILED;
 }
 
 int wg_cmd_pull(int argc, char **argv)
@@ -40,7 +36,7 @@ int wg_cmd_pull(int argc, char **argv)
     long connections = 4;
     const wg_flag flags[] = {
         { "accept", 0, WG_FLAG_BOOL, &accept, NULL, "accept the terms of the model", 0, 0 },
-        { "connections", 0, WG_FLAG_INT, &connections, "N", "ranges of a hub's file that are fetched at a time", 1,
+        { "connections", 0, WG_FLAG_INT, &connections, "N", "number of connections over which a hub's file is fetched", 1,
           WG_FETCH_CONNECTIONS },
         { "list", 0, WG_FLAG_BOOL, &names, NULL, "print the models that have a name of their own", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &json, NULL, "print the result as a JSON object", 0, 0 },
@@ -49,10 +45,8 @@ int wg_cmd_pull(int argc, char **argv)
     const int done = wg_cli_parse("pull", flags, argc, argv, word, 0, 1);
     if (done >= 0) return done;
     if (names) return list();
-    if (!word[0]) {
-        fputs("wager pull: NAME is missing: a model of `wager pull --list`, or hf:OWNER/REPO[:FILE|QUANT]\n", stderr);
-        return WG_EXIT_USAGE;
-    }
+    if (!word[0])
+        return wg_cli_refuse("pull", "NAME is missing: a model of `wager pull --list`, or hf:OWNER/REPO[:FILE|QUANT]");
     const wg_pull_options o = { .accept = accept,
                                 .progress = !json && wg_cli_terminal(STDERR_FILENO),
                                 .connections = (int)connections };

@@ -12,7 +12,6 @@
 #include "core/base/mem.h"
 #include "experiments/analysis/attribution.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 #include "experiments/run/exact_run.h"
 #include "lab/replay.h"
 #include "experiments/base/stats.h"
@@ -311,31 +310,27 @@ int wg_cmd_replay(int argc, char **argv)
     const wg_flag flags[] = {
         { "rule", 0, WG_FLAG_LIST, &a.rule, "RULE", "verify by NAME[:option=value,...], or by `all` that fit; may be repeated",
           0, 0 },
-        { "length", 0, WG_FLAG_LIST, &a.length, "N", "drafts no deeper than this; may be repeated", 0, 0 },
-        { "temperature", 0, WG_FLAG_FLOAT, &a.temperature, "T", "of the target; drafts stay as drawn. Negative: as recorded",
-          -1, 100 },
+        { "length", 0, WG_FLAG_LIST, &a.length, "N", "cut drafts to a depth of N tokens; may be repeated", 0, 0 },
+        { "temperature", 0, WG_FLAG_FLOAT, &a.temperature, "T",
+          "temperature of the target; drafts stay as recorded. Negative: the recorded one", -1, 100 },
         { "attribution", 0, WG_FLAG_BOOL, &a.attribution, NULL,
-          "who loses what, what alpha would be if, and whether confidences mean what they say", 0, 0 },
-        { "exact", 0, WG_FLAG_BOOL, &a.exact, NULL, "of a CONFIG instead: texts of its target, and tau without sampling noise",
+          "losses of drafter and rule, alpha under other settings of the draft, and calibration of confidences", 0, 0 },
+        { "exact", 0, WG_FLAG_BOOL, &a.exact, NULL, "tau without sampling noise, from texts that the target of CONFIG writes",
           0, 0 },
         { "tree", 0, WG_FLAG_LIST, &a.tree, "K-K-..", "with --exact: children of a node by its depth; may be repeated", 0, 0 },
         { "set", 0, WG_FLAG_LIST, &a.set, "A.B=V", "with --exact: override a value of the config; may be repeated", 0, 0 },
-        { "cell", 0, WG_FLAG_INT, &a.cell, "N", "of the run; negative: all of them", -1, 1e6 },
+        { "cell", 0, WG_FLAG_INT, &a.cell, "N", "number of the cell; negative: all cells", -1, 1e6 },
         { "json", 0, WG_FLAG_BOOL, &a.json, NULL, "one JSON object a line", 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
     };
     const int done = wg_cli_parse("replay", flags, argc, argv, &path, 1, 1);
     if (done >= 0) return done;
     wg_error err;
-    if (!a.exact && (a.tree.n || a.set.n)) {
-        fprintf(stderr, "wager replay: --tree and --set belong to --exact; a trace has the drafts it has\n");
-        return WG_EXIT_USAGE;
-    }
-    if (a.exact && a.temperature >= 0) {
-        fprintf(stderr, "wager replay: --exact takes the temperature from the config: --set sampling.temperature=%g\n",
-                a.temperature);
-        return WG_EXIT_USAGE;
-    }
+    if (!a.exact && (a.tree.n || a.set.n))
+        return wg_cli_refuse("replay", "--tree and --set belong to --exact; a trace has the drafts it has");
+    if (a.exact && a.temperature >= 0)
+        return wg_cli_refuse("replay", "--exact takes the temperature from the config: --set sampling.temperature=%g",
+                             a.temperature);
     const wg_status s = a.exact ? exact(&a, path, &err) : replay(&a, path, &err);
     return s ? wg_cli_fail(&err) : WG_EXIT_OK;
 }

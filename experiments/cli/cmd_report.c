@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 #include "experiments/report/report_page.h"
 #include "experiments/report/report.h"
 #include "experiments/report/table.h"
@@ -112,18 +111,19 @@ int wg_cmd_report(int argc, char **argv)
     form as = { .table = false };
     wg_column_choice chosen;
     const wg_flag flags[] = {
-        { "out", 'o', WG_FLAG_STRING, &out, "FILE", "the page; else DIR/report.html, or DIR/index.html for a folder of runs", 0,
-          0 },
+        { "out", 'o', WG_FLAG_STRING, &out, "FILE",
+          "the page to write; else DIR/report.html, or DIR/index.html for a folder of runs", 0, 0 },
         { "no-drawings", 0, WG_FLAG_BOOL, &plain, NULL, "tables only, even where gnuplot is there", 0, 0 },
         { "table", 0, WG_FLAG_BOOL, &as.table, NULL, "print the table that the run ended with instead", 0, 0 },
         { "md", 0, WG_FLAG_BOOL, &as.markdown, NULL, "print the run as Markdown instead: question, answer, table", 0, 0 },
         { "csv", 0, WG_FLAG_BOOL, &as.csv, NULL, "print all numbers of all cells instead, comma-separated", 0, 0 },
         { "latex", 0, WG_FLAG_BOOL, &as.latex, NULL, "print the table as LaTeX instead (booktabs), with --figures also these",
           0, 0 },
-        { "figures", 0, WG_FLAG_STRING, &as.figures, "FOLDER", "write the drawings instead, a file each, and captions.txt", 0,
+        { "figures", 0, WG_FLAG_STRING, &as.figures, "FOLDER", "write each drawing to a file of FOLDER, and captions.txt", 0,
           0 },
-        { "format", 0, WG_FLAG_CHOICE, &as.format, "svg|pdf", "of --figures (svg)", 0, 0 },
-        { "by", 0, WG_FLAG_CHOICE, &as.by, "cell|position|category|turn|part", "with --csv, what has a row", 0, 0 },
+        { "format", 0, WG_FLAG_CHOICE, &as.format, "svg|pdf", "form of the files of --figures (svg)", 0, 0 },
+        { "by", 0, WG_FLAG_CHOICE, &as.by, "cell|position|category|turn|part", "with --csv: what a row stands for (cell)", 0,
+          0 },
         { "columns", 0, WG_FLAG_STRING, &list, "COLUMNS", WG_COLUMNS_DOC, 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
     };

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * wager run: runs an experiment's file, and writes its result folder and table. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "core/base/mem.h"
 #include "core/model/device.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
-#include "experiments/cli/signals.h"
 #include "core/setup/spec.h"
-#include "experiments/run/run_plan.h"
 #include "experiments/run/runner.h"
 #include "experiments/run/summary.h"
 #include "experiments/report/table.h"
@@ -61,12 +56,11 @@ int wg_cmd_run(int argc, char **argv)
     long threads = -1;
     bool dry = false, json = false, resume = false;
     const wg_flag flags[] = {
-        { "out", 'o', WG_FLAG_STRING, &out, "DIR", "the result folder itself; else results/<name>/<hash>-<host>-<utc>", 0, 0 },
+        { "out", 'o', WG_FLAG_STRING, &out, "DIR", "the result folder; else results/<name>/<hash>-<host>-<utc>", 0, 0 },
         { "set", 0, WG_FLAG_LIST, &set, "A.B=V", "override a value of the file (JSON, or text); may be repeated", 0, 0 },
-        { "resume", 'r', WG_FLAG_BOOL, &resume, NULL, "go on where --out DIR, or the latest run of this config, stopped", 0,
-          0 },
-        { "shard", 0, WG_FLAG_STRING, &shard, "I/N", "run this part of N; else as a Slurm array or MPI says; all: the whole", 0,
-          0 },
+        { "resume", 'r', WG_FLAG_BOOL, &resume, NULL, "continue --out DIR, or the latest run of this config", 0, 0 },
+        { "shard", 0, WG_FLAG_STRING, &shard, "I/N",
+          "run part I of N; else the part that a Slurm array or MPI names; all: the whole experiment", 0, 0 },
         { "dry-run", 0, WG_FLAG_BOOL, &dry, NULL, "check and show what would run; write nothing", 0, 0 },
         { "device", 0, WG_FLAG_STRING, &device, "DEVICE", "--set target.device=D: " WG_DEVICE_NAMES, 0, 0 },
         { "threads", 't', WG_FLAG_INT, &threads, "N", "--set target.threads=N (0: all cores); -1: as the file says", -1, 256 },
@@ -100,7 +94,7 @@ int wg_cmd_run(int argc, char **argv)
         return wg_cli_fail(&err);
     }
     if (from) fprintf(stderr, "shard %d of %d, by %s\n", c->shard.index, c->shard.count, from);
-    if (dry) status = wg_run_plan_print(stdout, c, -1, true, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
+    if (dry) status = wg_cli_print_plan(stdout, c, -1, true, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
     else status = run(c, out, resume, json, list ? &chosen : NULL);
     wg_config_close(c);
     return status;

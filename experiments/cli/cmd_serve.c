@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 
 /* Replaces this process by the program; on failure it returns with errno. */
 static void start(char **argv)

@@ -17,7 +17,6 @@
 #include "core/file/quantize.h"
 #include "core/model/submodel.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 #include "experiments/run/skip_score.h"
 #include "experiments/analysis/skip_search.h"
 
@@ -260,38 +259,38 @@ int wg_cmd_skip_search(int argc, char **argv)
     };
     const wg_flag flags[] = {
         WG_MODEL_ROW(WG_FLAG_MODEL, &s.model, "the target model"),
-        { "prompts", 'p', WG_FLAG_STRING, &s.prompts, "FILE", "prompts like those it will meet (JSONL)", 0, 0 },
+        { "prompts", 'p', WG_FLAG_STRING, &s.prompts, "FILE", "prompts like those that the draft will meet (JSONL)", 0, 0 },
         { "category", 0, WG_FLAG_STRING, &s.category, "NAME", "only prompts of this category", 0, 0 },
         { "chat", 0, WG_FLAG_CHOICE, &s.chat_name, WG_CHAT_VALUES, WG_CHAT_DOC, 0, 0 },
         { "system", 0, WG_FLAG_STRING, &s.system, "TEXT", WG_SYSTEM_DOC, 0, 0 },
-        { "limit", 0, WG_FLAG_INT, &s.limit, "N", "at most so many prompts; 0: all", 0, 1e6 },
-        { "tokens", 'n', WG_FLAG_INT, &s.tokens, "N", "each is continued by so many tokens, which are scored", 1, 1e6 },
-        { "length", 'l', WG_FLAG_INT, &s.length, "N", "longest draft", 1, LONGEST },
-        { "skip", 0, WG_FLAG_INT, &s.skip, "N", "sub-layers of the set; 0: the best number", 0, 1e6 },
-        { "tries", 0, WG_FLAG_INT, &s.tries, "N", "sets drawn in the last stage; all sets where there are no more", 0, 1e5 },
+        { "limit", 0, WG_FLAG_INT, &s.limit, "N", "use the first N prompts; 0: all", 0, 1e6 },
+        { "tokens", 'n', WG_FLAG_INT, &s.tokens, "N", "continue each prompt by N tokens, which are scored", 1, 1e6 },
+        { "length", 'l', WG_FLAG_INT, &s.length, "N", "length of the longest draft, in tokens", 1, LONGEST },
+        { "skip", 0, WG_FLAG_INT, &s.skip, "N", "number of sub-layers to leave out; 0: the best number", 0, 1e6 },
+        { "tries", 0, WG_FLAG_INT, &s.tries, "N", "number of sets that the last stage tries; all where there are fewer", 0,
+          1e5 },
         { "temp", 't', WG_FLAG_FLOAT, &s.temperature, "T", "temperature of texts and acceptance", 0, 100 },
         { "top-k", 0, WG_FLAG_INT, &s.top_k, "K", "keep the K most probable tokens; 0 keeps all", 0, 1e9 },
         { "top-p", 0, WG_FLAG_FLOAT, &s.top_p, "P", "keep the most probable tokens up to mass P", 0, 1 },
-        { "verify-cost", 0, WG_FLAG_FLOAT, &s.verify_cost, "V", "v: of a target pass over a draft, over one row: 1", 0.01,
-          1000 },
-        { "time", 0, WG_FLAG_BOOL, &s.time, NULL, "measures costs on this machine instead of counting multiply-adds", 0, 0 },
-        { "seed", 0, WG_FLAG_INT, &s.seed, "S", "of texts and of the search", 0, 0 },
-        { "threads", 0, WG_FLAG_INT, &s.threads, "N", "0: all cores", 0, 256 },
+        { "verify-cost", 0, WG_FLAG_FLOAT, &s.verify_cost, "V", "cost of a target pass over a draft, in passes over one row",
+          0.01, 1000 },
+        { "time", 0, WG_FLAG_BOOL, &s.time, NULL, "measure costs on this machine instead of counting multiply-adds", 0, 0 },
+        { "seed", 0, WG_FLAG_INT, &s.seed, "S", "seed of the texts and of the search", 0, 0 },
+        { "threads", 0, WG_FLAG_INT, &s.threads, "N", "number of threads; 0: all cores", 0, 256 },
         { "pin", 0, WG_FLAG_BOOL, &s.pin, NULL, "bind each worker thread to a processor of its own", 0, 0 },
         { "kv-type", 0, WG_FLAG_CHOICE, &s.kv_name, WG_KV_TYPE_VALUES, WG_KV_TYPE_DOC " (f16)", 0, 0 },
         { "quantize", 0, WG_FLAG_STRING, &s.quantize, "T[,P=T]...", WG_QUANTIZE_DOC, 0, 0 },
-        { "out", 'o', WG_FLAG_STRING, &s.out, "FILE", "writes what was found there, as JSON", 0, 0 },
+        { "out", 'o', WG_FLAG_STRING, &s.out, "FILE", "write the set to FILE, as JSON", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &s.json, NULL, "one JSON object instead of text", 0, 0 },
         { 0 },
     };
     const int done = wg_cli_parse("skip-search", flags, argc, argv, NULL, 0, 0);
     if (done >= 0) return done;
     if (!wg_cli_chat("skip-search", s.chat_name, s.system, &s.chat)) return WG_EXIT_USAGE;
-    if (!s.model || !s.prompts) {
-        fprintf(stderr, "wager skip-search: %s\n",
-                !s.model ? "-m FILE is missing: the target model" : "--prompts FILE is missing: texts like those it will meet");
-        return WG_EXIT_USAGE;
-    }
+    if (!s.model || !s.prompts)
+        return wg_cli_refuse("skip-search", "%s",
+                             !s.model ? "-m FILE is missing: the target model"
+                                      : "--prompts FILE is missing: texts like those it will meet");
     s.kv_type = wg_cli_kv_type(s.kv_name);
     wg_error err;
     s.watched = wg_cli_terminal(STDERR_FILENO);

@@ -5,7 +5,6 @@
 
 #include "core/file/synth.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 #include "kernels/types.h"
 
 /* context 0: the shape's. */
@@ -28,17 +27,14 @@ int wg_cmd_synth(int argc, char **argv)
         { "like", 0, WG_FLAG_STRING, &like, "SHAPE",
           "llama-3.2-1b, qwen2.5-0.5b, qwen3-0.6b, tiny and others: a wrong name lists them", 0, 0 },
         { "type", 0, WG_FLAG_STRING, &type_name, "TYPE", WG_WRITABLE_TYPES, 0, 0 },
-        { "seed", 0, WG_FLAG_INT, &seed, "N", "another seed, another model", 0, 0 },
-        { "context", 0, WG_FLAG_INT, &context, "N", "longest text; 0: the shape's own", 0, 1 << 20 },
+        { "seed", 0, WG_FLAG_INT, &seed, "N", "seed of the random weights", 0, 0 },
+        { "context", 0, WG_FLAG_INT, &context, "N", "context length in tokens; 0: the shape's own", 0, 1 << 20 },
         { "out", 'o', WG_FLAG_STRING, &out, "FILE", "the GGUF file to write", 0, 0 },
         { 0 },
     };
     const int done = wg_cli_parse("synth", flags, argc, argv, NULL, 0, 0);
     if (done >= 0) return done;
-    if (!like || !out) {
-        fputs("wager synth: --like SHAPE and --out FILE are needed\n", stderr);
-        return WG_EXIT_USAGE;
-    }
+    if (!like || !out) return wg_cli_refuse("synth", "--like SHAPE and --out FILE are needed");
     const int type = wg_cli_weight_type("synth", type_name);
     if (type < 0) return WG_EXIT_USAGE;
     wg_error err;

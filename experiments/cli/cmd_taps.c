@@ -9,12 +9,13 @@
 #include "core/base/json_line.h"
 #include "core/base/mem.h"
 #include "core/base/read_file.h"
-#include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
-#include "experiments/config/config.h"
+#include "core/file/tap_dump.h"
+#include "core/model/taps.h"
 #include "core/setup/conversation.h"
+#include "core/setup/target.h"
+#include "experiments/cli/cli.h"
+#include "experiments/config/config.h"
 #include "experiments/record/run_reader.h"
-#include "experiments/run/dump_taps.h"
 
 enum { TEXT_MOST = 256 << 20 };
 
@@ -97,9 +98,147 @@ static wg_status describe(const request *r, wg_error *err)
     return s;
 }
 
+/* ---- passes */
+
+enum { PASS_ROWS = 64 };
+
+typedef struct totals {
+    long samples, tokens, cut; /* cut: samples that were longer than `most` */
+} totals;
+
+/* Runs passes without logits over the tokens of each text and writes their taps as they come. */
+typedef struct dumper {
+    wg_target *target;
+    wg_dump_plan plan;
+    wg_dump_writer *writer;
+    wg_taps *taps;
+    wg_kv *kv;
+    wg_kv_seq *seq;
+    wg_batch batch;
+    float *x;      /* (PASS_ROWS, columns, dim) taps of a pass */
+    uint8_t *loss; /* (most) */
+    int most;
+    totals totals;
+} dumper;
+
+/* Sets the usual taps, ascending and distinct. */
+static void usual_taps(wg_dump_plan *p, int layers)
+{
+    const bool last = p->layout == WG_DUMP_VLLM;
+    for (int tap = 0; tap <= layers; tap++)
+        if (tap == 2 || tap == layers / 2 || tap == layers - 3 || (last && tap == layers)) p->tap[p->taps++] = tap;
+}
+
+/* Opens the plan's taps and, for a cache, the tap after the final norm. */
+static wg_status open_taps(dumper *d, wg_error *err)
+{
+    wg_dump_plan *p = &d->plan;
+    const int layers = d->target->lm->hidden.layers;
+    int tap[WG_DUMP_TAPS + 1], n = p->taps;
+    if (n == 0) usual_taps(p, layers), n = p->taps;
+    memcpy(tap, p->tap, (size_t)n * sizeof *tap);
+    for (int i = 0; i < n && p->layout == WG_DUMP_DEEPSPEC; i++)
+        if (tap[i] > layers)
+            return wg_fail(
+                err, WG_EINVAL,
+                "tap %d is behind the final norm: a DeepSpec cache has these states beside its taps, and no layer id "
+                "for them; leave it out",
+                tap[i]);
+    if (p->layout == WG_DUMP_DEEPSPEC) tap[n++] = layers + 1;
+    return wg_taps_open(&d->taps, d->target->lm, tap, n, err);
+}
+
+static wg_status open_rest(dumper *d, const char *dir, wg_error *err)
+{
+    const int room = d->most + PASS_ROWS;
+    WG_TRY(open_taps(d, err));
+    WG_TRY(wg_kv_open(&d->kv, 16, (room + 15) / 16 + 2, room, err));
+    WG_TRY(wg_lm_attach(d->target->lm, d->kv, err));
+    WG_TRY(wg_kv_seq_open(d->kv, &d->seq, err));
+    WG_TRY(wg_batch_open(&d->batch, PASS_ROWS, err));
+    d->plan.dim = wg_taps_dim(d->taps);
+    const size_t floats = (size_t)PASS_ROWS * (size_t)wg_taps_count(d->taps) * (size_t)d->plan.dim;
+    d->x = wg_alloc(floats, sizeof *d->x);
+    d->loss = wg_alloc((size_t)d->most, 1);
+    if (!d->x || !d->loss) return wg_nomem(err, floats * sizeof *d->x, "the hidden states of a pass");
+    return wg_dump_create(&d->writer, dir, &d->plan, err);
+}
+
+/* NULL is fine; without finish only complete sample files remain. */
+static void dumper_close(dumper *d)
+{
+    if (!d) return;
+    wg_dump_abandon(d->writer);
+    wg_free(d->loss);
+    wg_free(d->x);
+    wg_batch_close(&d->batch);
+    wg_kv_seq_close(d->seq);
+    wg_kv_close(d->kv);
+    wg_taps_close(d->taps);
+    wg_free(d);
+}
+
+/* plan->taps empty: 2, half of the layers, the last but two and, in the layout vllm, the last (those of EAGLE-3 heads). most:
+ * most tokens of a sample, up to the target's context; 0: the context. The target is borrowed. Errors: those of wg_taps_open
+ * and wg_dump_create; EINVAL: a tap that the layout lacks. */
+static wg_status dumper_open(dumper **out, wg_target *target, const char *dir, const wg_dump_plan *plan, int most,
+                             wg_error *err)
+{
+    dumper *d = wg_calloc(1, sizeof *d);
+    if (!d) return wg_nomem(err, sizeof *d, "a dump of hidden states");
+    d->target = target;
+    d->plan = *plan;
+    d->most = most && most < target->lm->context ? most : target->lm->context;
+    const wg_status s = open_rest(d, dir, err);
+    if (s == WG_OK) *out = d;
+    else dumper_close(d);
+    return s;
+}
+
+static wg_status run_passes(dumper *d, const int32_t *token, int n, wg_error *err)
+{
+    for (int first = 0, rows; first < n; first += rows) {
+        rows = n - first < PASS_ROWS ? n - first : PASS_ROWS;
+        WG_TRY(wg_kv_reserve(d->seq, rows, err));
+        wg_batch_clear(&d->batch);
+        wg_batch_chain(&d->batch, d->seq, first, token + first, rows, 0);
+        d->batch.taps = d->taps;
+        WG_TRY(wg_lm_forward(d->target->lm, &d->batch, NULL, err));
+        wg_kv_commit_chain(d->seq, rows);
+        WG_TRY(wg_taps_read(d->taps, 0, rows, d->x, err));
+        WG_TRY(wg_dump_rows(d->writer, d->x, rows, err));
+    }
+    return WG_OK;
+}
+
+/* Adds a text of n tokens, of which those from `answer` on are for training. `name` is for messages. EINVAL: there are none. */
+static wg_status dumper_add(dumper *d, const char *name, const int32_t *token, size_t n, size_t answer, wg_error *err)
+{
+    const int some = n > (size_t)d->most ? d->most : (int)n;
+    if (n == 0) return wg_fail(err, WG_EINVAL, "%s: the text has no tokens", name);
+    for (int i = 0; i < some; i++) d->loss[i] = (size_t)i >= answer;
+    WG_TRY(wg_dump_begin(d->writer, token, d->loss, some, err));
+    const wg_status s = run_passes(d, token, some, err);
+    wg_kv_rollback(d->seq);
+    wg_kv_truncate(d->seq, 0);
+    WG_TRY(s);
+    d->totals.samples++;
+    d->totals.tokens += some;
+    d->totals.cut += n > (size_t)some;
+    return wg_dump_end(d->writer, err);
+}
+
+static wg_status dumper_finish(dumper *d, totals *out, wg_error *err)
+{
+    wg_dump_writer *w = d->writer;
+    d->writer = NULL;
+    *out = d->totals;
+    return wg_dump_finish(w, err);
+}
+
 /* ---- texts */
 
-static wg_status add_file(wg_tap_dumper *d, const wg_target *t, const char *path, wg_error *err)
+static wg_status add_file(dumper *d, const wg_target *t, const char *path, wg_error *err)
 {
     char *bytes;
     int32_t *token = NULL;
@@ -107,13 +246,13 @@ static wg_status add_file(wg_tap_dumper *d, const wg_target *t, const char *path
     WG_TRY(wg_read_file(path, TEXT_MOST, &bytes, &n_bytes, err));
     wg_status s = wg_tokenizer_encode(t->tokenizer, bytes, n_bytes, true, false, &token, &n, err);
     wg_free(bytes);
-    if (s == WG_OK) s = wg_tap_dumper_add(d, path, token, n, 0, err);
+    if (s == WG_OK) s = dumper_add(d, path, token, n, 0, err);
     wg_free(token);
     return s;
 }
 
 /* Adds the prompt and, if there is one, the answer of a line of a run. */
-static wg_status add_prompt(wg_tap_dumper *d, const request *r, const wg_target *t, const wg_prompt *p, const json_t *line,
+static wg_status add_prompt(dumper *d, const request *r, const wg_target *t, const wg_prompt *p, const json_t *line,
                             wg_error *err)
 {
     wg_chat chat = r->chat;
@@ -135,13 +274,13 @@ static wg_status add_prompt(wg_tap_dumper *d, const request *r, const wg_target 
     if (more) token = more;
     else if (!s) s = wg_nomem(err, (n + answer) * sizeof *token, "a text");
     for (size_t i = 0; !s && i < answer; i++) token[n + i] = (int32_t)json_integer_value(json_array_get(ids, i));
-    if (!s) s = wg_tap_dumper_add(d, p->id, token, n + answer, line ? n : 0, err);
+    if (!s) s = dumper_add(d, p->id, token, n + answer, line ? n : 0, err);
     wg_free(token);
     return s;
 }
 
 /* Adds the texts of plain decoding in a run: the first answers of the first repeat. */
-static wg_status add_run(wg_tap_dumper *d, const request *r, const wg_target *t, const wg_dataset *prompts, wg_error *err)
+static wg_status add_run(dumper *d, const request *r, const wg_target *t, const wg_dataset *prompts, wg_error *err)
 {
     wg_run_reader *run;
     long added = 0;
@@ -166,7 +305,7 @@ static wg_status add_run(wg_tap_dumper *d, const request *r, const wg_target *t,
     return s;
 }
 
-static wg_status add_texts(wg_tap_dumper *d, const request *r, const wg_target *t, const wg_dataset *prompts, wg_error *err)
+static wg_status add_texts(dumper *d, const request *r, const wg_target *t, const wg_dataset *prompts, wg_error *err)
 {
     for (int i = 0; i < r->texts.n; i++) WG_TRY(add_file(d, t, r->texts.item[i], err));
     if (r->run) return add_run(d, r, t, prompts, err);
@@ -194,7 +333,7 @@ static wg_status plan_of(const request *r, wg_dump_plan *p, wg_error *err)
     return s;
 }
 
-static void print_totals(const request *r, const wg_dump_plan *p, const wg_tap_totals *n)
+static void print_totals(const request *r, const wg_dump_plan *p, const totals *n)
 {
     char taps[8 * WG_DUMP_TAPS];
     taps_text(p->tap, p->taps, p->taps, taps, sizeof taps);
@@ -205,13 +344,13 @@ static void print_totals(const request *r, const wg_dump_plan *p, const wg_tap_t
 
 static wg_status dump_texts(const request *r, wg_target *t, const wg_dataset *prompts, const wg_dump_plan *plan, wg_error *err)
 {
-    wg_tap_dumper *d;
-    wg_tap_totals totals;
-    WG_TRY(wg_tap_dumper_open(&d, t, r->out, plan, (int)r->most, err));
+    dumper *d = NULL;
+    totals n;
+    WG_TRY(dumper_open(&d, t, r->out, plan, (int)r->most, err));
     wg_status s = add_texts(d, r, t, prompts, err);
-    if (!s) s = wg_tap_dumper_finish(d, &totals, err);
-    if (!s) print_totals(r, wg_tap_dumper_plan(d), &totals);
-    wg_tap_dumper_close(d);
+    if (!s) s = dumper_finish(d, &n, err);
+    if (!s) print_totals(r, &d->plan, &n);
+    dumper_close(d);
     return s;
 }
 
@@ -241,12 +380,6 @@ static wg_status write_dump(const request *r, wg_error *err)
     return s;
 }
 
-static int usage(const char *what)
-{
-    fprintf(stderr, "wager taps: %s\n", what);
-    return WG_EXIT_USAGE;
-}
-
 static bool is_model(const char *path)
 {
     wg_weights *w;
@@ -260,12 +393,15 @@ int wg_cmd_taps(int argc, char **argv)
 {
     request r = { .shard_mb = 65536 };
     const wg_flag flags[] = {
-        WG_MODEL_ROW(WG_FLAG_MODEL, &r.model, "whose hidden states; or, without the flags below, a dump to look at"),
-        { "target", 0, WG_FLAG_STRING, &r.kind, "KIND:k=v,...", "as of wager generate", 0, 0 },
+        WG_MODEL_ROW(WG_FLAG_MODEL, &r.model,
+                     "the model whose hidden states are written; without other flags, a dump to describe"),
+        { "target", 0, WG_FLAG_STRING, &r.kind, "KIND:k=v,...",
+          "a target that another program computes, such as process:command=PROGRAM", 0, 0 },
         { "out", 'o', WG_FLAG_STRING, &r.out, "DIR", "the folder of the dump, new or empty", 0, 0 },
-        { "text", 0, WG_FLAG_LIST, &r.texts, "FILE", "a text, a sample each", 0, 0 },
+        { "text", 0, WG_FLAG_LIST, &r.texts, "FILE", "a text file, which is one sample; may be repeated", 0, 0 },
         { "prompts", 'p', WG_FLAG_STRING, &r.prompts, "FILE", "prompts (JSONL), the first question of each", 0, 0 },
-        { "run", 0, WG_FLAG_STRING, &r.run, "DIR", "a run over these prompts: with the answers of its baseline", 0, 0 },
+        { "run", 0, WG_FLAG_STRING, &r.run, "DIR", "a run over these prompts, whose baseline's answers are appended to them", 0,
+          0 },
         { "taps", 0, WG_FLAG_STRING, &r.tap_list, "LIST",
           "0: the embedding; i: behind layer i; one more than the layers: behind the final norm (2, half, the last but two; "
           "the "
@@ -273,26 +409,26 @@ int wg_cmd_taps(int argc, char **argv)
           0, 0 },
         { "layout", 0, WG_FLAG_CHOICE, &r.layout, "vllm|deepspec",
           "vllm: safetensors, a file a sample; deepspec: a target cache", 0, 0 },
-        { "type", 0, WG_FLAG_STRING, &r.type, "TYPE", "of the numbers: bf16, or f32 in the layout vllm", 0, 0 },
-        { "tokens", 'n', WG_FLAG_INT, &r.most, "N", "longer texts are cut; 0: at the context of the model", 0, 1e9 },
-        { "limit", 0, WG_FLAG_INT, &r.limit, "N", "at most so many prompts; 0: all", 0, 1e6 },
-        { "shard-mb", 0, WG_FLAG_INT, &r.shard_mb, "N", "size of a shard of a cache, in MiB (65536)", 1, 1e9 },
+        { "type", 0, WG_FLAG_STRING, &r.type, "TYPE", "type of the numbers: bf16, or with --layout vllm f32 (bf16)", 0, 0 },
+        { "tokens", 'n', WG_FLAG_INT, &r.most, "N", "cut texts to N tokens; 0: to the model's context", 0, 1e9 },
+        { "limit", 0, WG_FLAG_INT, &r.limit, "N", "use the first N prompts; 0: all", 0, 1e6 },
+        { "shard-mb", 0, WG_FLAG_INT, &r.shard_mb, "N", "with --layout deepspec: size of a shard, in MiB", 1, 1e9 },
         { "chat", 0, WG_FLAG_CHOICE, &r.chat_name, WG_CHAT_VALUES, WG_CHAT_DOC, 0, 0 },
         { "system", 0, WG_FLAG_STRING, &r.system, "TEXT", WG_SYSTEM_DOC, 0, 0 },
         { "device", 0, WG_FLAG_STRING, &r.device, "DEVICE", "where it runs: " WG_DEVICE_NAMES, 0, 0 },
-        { "threads", 0, WG_FLAG_INT, &r.threads, "N", "0: all cores", 0, 256 },
+        { "threads", 0, WG_FLAG_INT, &r.threads, "N", "number of threads; 0: all cores", 0, 256 },
         { "kv-type", 0, WG_FLAG_CHOICE, &r.kv_name, WG_KV_TYPE_VALUES, WG_KV_TYPE_DOC " (f16)", 0, 0 },
         { "allow-nan", 0, WG_FLAG_BOOL, &r.allow_nan, NULL, "accept NaN and infinities in weights", 0, 0 },
-        { "json", 0, WG_FLAG_BOOL, &r.json, NULL, "what is in a dump, as a JSON object", 0, 0 },
+        { "json", 0, WG_FLAG_BOOL, &r.json, NULL, "describe a dump as a JSON object", 0, 0 },
         { 0 },
     };
     wg_error err;
     const int done = wg_cli_parse("taps", flags, argc, argv, NULL, 0, 0);
     if (done >= 0) return done;
     if (!r.out && !r.texts.n && !r.prompts && !is_model(r.model)) return describe(&r, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
-    if (!r.out) return usage("--out DIR is missing: the folder of the dump to write");
-    if (!r.texts.n && !r.prompts) return usage("no text: give --text FILE or --prompts FILE");
-    if (r.run && !r.prompts) return usage("--run DIR has the answers: --prompts FILE must give the prompts");
+    if (!r.out) return wg_cli_refuse("taps", "--out DIR is missing: the folder of the dump to write");
+    if (!r.texts.n && !r.prompts) return wg_cli_refuse("taps", "no text: give --text FILE or --prompts FILE");
+    if (r.run && !r.prompts) return wg_cli_refuse("taps", "--run DIR has the answers: --prompts FILE must give the prompts");
     if (!wg_cli_chat("taps", r.chat_name, r.system, &r.chat)) return WG_EXIT_USAGE;
     r.kv_type = wg_cli_kv_type(r.kv_name);
     return write_dump(&r, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;

@@ -10,7 +10,6 @@
 #include "core/base/read_file.h"
 #include "core/text/chat_template.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 
 enum { TEMPLATE_MOST = 1 << 20 };
 
@@ -133,15 +132,12 @@ int wg_cmd_template(int argc, char **argv)
         { "template", 0, WG_FLAG_STRING, &o.file, "FILE", "a template in place of the model's own", 0, 0 },
         { "date", 0, WG_FLAG_STRING, &o.date, "YYYY-MM-DD", WG_DATE_DOC, 0, 0 },
         { "no-generation-prompt", 0, WG_FLAG_BOOL, &o.no_generation_prompt, NULL, "do not open an answer at the end", 0, 0 },
-        { "ids", 0, WG_FLAG_BOOL, &o.ids, NULL, "the tokens instead of the text", 0, 0 },
+        { "ids", 0, WG_FLAG_BOOL, &o.ids, NULL, "print tokens instead of the text", 0, 0 },
         { 0 },
     };
     const int done = wg_cli_parse("template", flags, argc, argv, NULL, 0, 0);
     if (done >= 0) return done;
-    if (o.messages && (o.prompt || o.system)) {
-        fputs("wager template: give --messages, or -p and --system, not both\n", stderr);
-        return WG_EXIT_USAGE;
-    }
+    if (o.messages && (o.prompt || o.system)) return wg_cli_refuse("template", "give --messages, or -p and --system, not both");
     wg_weights *w = NULL;
     wg_error err;
     wg_status s = wg_weights_open(&w, o.model, &err);

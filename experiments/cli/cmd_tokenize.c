@@ -10,7 +10,6 @@
 #include "core/base/mem.h"
 #include "core/text/tokenizer.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 
 static void print_tokens(const wg_tokenizer *t, const int32_t *ids, size_t n, bool json)
 {

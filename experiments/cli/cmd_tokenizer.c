@@ -9,7 +9,6 @@
 #include "core/text/unicode.h"
 #include "core/text/vocab.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 
 enum { FILES_MAX = 1024 };
 
@@ -52,23 +51,21 @@ int wg_cmd_tokenizer(int argc, char **argv)
     const char *word[1 + FILES_MAX] = { 0 };
     arguments a = { .text = word + 1, .least = 2, .pre = "gpt-2" };
     const wg_flag flags[] = {
-        { "vocab", 0, WG_FLAG_INT, &a.vocab, "N", "tokens of the vocabulary", 1, WG_VOCAB_MAX },
+        { "vocab", 0, WG_FLAG_INT, &a.vocab, "N", "number of tokens of the vocabulary", 1, WG_VOCAB_MAX },
         { "out", 'o', WG_FLAG_STRING, &a.out, "FILE", "the tokenizer.json, or NAME.gguf, to write", 0, 0 },
-        { "special", 0, WG_FLAG_LIST, &a.special, "TEXT", "a special token; may be repeated, ids begin with them", 0, 0 },
-        { "pre", 0, WG_FLAG_STRING, &a.pre, "NAME", "how text is cut into words: gpt-2, llama-bpe, qwen2 ...", 0, 0 },
-        { "min-frequency", 0, WG_FLAG_INT, &a.least, "N", "least times that a merged pair stands in the texts", 1, 1 << 30 },
+        { "special", 0, WG_FLAG_LIST, &a.special, "TEXT", "a special token; may be repeated, and these get the first ids", 0,
+          0 },
+        { "pre", 0, WG_FLAG_STRING, &a.pre, "NAME", "pre-tokeniser, which cuts text into words: gpt-2, llama-bpe, qwen2 ...", 0,
+          0 },
+        { "min-frequency", 0, WG_FLAG_INT, &a.least, "N", "merge pairs that occur at least N times in the texts", 1, 1 << 30 },
         { 0 },
     };
     const int done = wg_cli_parse("tokenizer", flags, argc, argv, word, 1, 1 + FILES_MAX);
     if (done >= 0) return done;
     while (a.texts < FILES_MAX && a.text[a.texts]) a.texts++;
-    if (a.vocab < 1 || !a.out || a.texts == 0) {
-        fprintf(stderr, "wager tokenizer train: %s\n",
-                a.texts == 0  ? "TEXT... is missing: one file or more of plain text"
-                : a.vocab < 1 ? "--vocab N is missing: how many tokens the vocabulary is to have"
-                              : "--out FILE is missing: the tokenizer.json to write");
-        return WG_EXIT_USAGE;
-    }
+    if (a.texts == 0) return wg_cli_refuse("tokenizer train", "TEXT... is missing: one file or more of plain text");
+    if (a.vocab < 1) return wg_cli_refuse("tokenizer train", "--vocab N is missing: how many tokens the vocabulary is to have");
+    if (!a.out) return wg_cli_refuse("tokenizer train", "--out FILE is missing: the tokenizer.json to write");
     wg_error err;
     wg_bpe_trainer t = { 0 };
     wg_status s = wg_save_check(a.out, &err); /* before texts are read for minutes */

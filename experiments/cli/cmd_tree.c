@@ -6,11 +6,10 @@
 #include "core/base/json.h"
 #include "core/base/json_line.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 #include "experiments/report/tree_draw.h"
 
 typedef struct tree {
-    const char *tree, *accept, *svg;
+    const char *tree, *accept;
     long length, budget;
     bool json;
 } tree;
@@ -53,25 +52,22 @@ static wg_status show(const tree *g, const char *kind, wg_error *err)
         printf("%d draft tokens in %d draft passes; with acceptances %s a step yields %.4f tokens\n", s.n - 1, s.levels,
                g->accept, expected);
     }
-    if (!*g->svg) return WG_OK;
-    char title[256];
-    snprintf(title, sizeof title, "%s: %d draft tokens, %.3f tokens a step at %s", kind, s.n - 1, expected, g->accept);
-    return wg_tree_draw_svg(g->svg, &s, value, title, err);
+    return WG_OK;
 }
 
 int wg_cmd_tree(int argc, char **argv)
 {
-    tree g = { .tree = "3-2-1", .accept = "0.6/0.15/0.06/0.03", .svg = "", .length = 4, .budget = WG_TREE_MAX > 24 ? 24 : 7 };
+    tree g = { .tree = "3-2-1", .accept = "0.6/0.15/0.06/0.03", .length = 4, .budget = WG_TREE_MAX > 24 ? 24 : 7 };
     const char *kind = "chain";
     const wg_flag flags[] = {
         { "tree", 't', WG_FLAG_STRING, &g.tree, "3-2-1|FILE",
           "kary: children of a node by depth; file: parents or paths in JSON", 0, 0 },
-        { "length", 'l', WG_FLAG_INT, &g.length, "N", "of a chain; the most depth of a sequoia", 1, WG_TREE_MAX - 1 },
-        { "budget", 'b', WG_FLAG_INT, &g.budget, "N", "draft tokens of a sequoia", 1, WG_TREE_MAX - 1 },
-        { "accept", 'a', WG_FLAG_STRING, &g.accept, "P/P/...",
-          "how often the 1st, 2nd, ... child of a node is the accepted one", 0, 0 },
-        { "svg", 0, WG_FLAG_STRING, &g.svg, "FILE", "also draws it there", 0, 0 },
-        { "json", 0, WG_FLAG_BOOL, &g.json, NULL, "parents and values as one JSON object", 0, 0 },
+        { "length", 'l', WG_FLAG_INT, &g.length, "N", "length of a chain; largest depth of a sequoia tree", 1,
+          WG_TREE_MAX - 1 },
+        { "budget", 'b', WG_FLAG_INT, &g.budget, "N", "number of draft tokens of a sequoia tree", 1, WG_TREE_MAX - 1 },
+        { "accept", 'a', WG_FLAG_STRING, &g.accept, "P/P/...", "probability that the 1st, 2nd, ... child of a node is accepted",
+          0, 0 },
+        { "json", 0, WG_FLAG_BOOL, &g.json, NULL, "print parents and values as one JSON object", 0, 0 },
         { 0 },
     };
     const int done = wg_cli_parse("tree", flags, argc, argv, &kind, 0, 1);

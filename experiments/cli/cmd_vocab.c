@@ -12,7 +12,6 @@
 #include "core/text/vocab_map.h"
 #include "draft/lm/vocabulary_subset.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 
 enum { FILES_MAX = 1024, TEXT_MAX = 256 << 20 };
 
@@ -152,36 +151,26 @@ static wg_status overlap(const arguments *a, wg_error *err)
 
 /* ---- the command */
 
-/* The name of a missing argument; NULL: none. */
-static const char *missing(const arguments *a, bool prunes)
-{
-    if (!prunes) return a->draft ? NULL : "-d FILE is missing: the draft model";
-    if (a->keep < 1) return "--keep N is missing: how many tokens a draft may have";
-    if (!a->out) return "--out FILE is missing: the list to write";
-    return a->texts ? NULL : "TEXT... is missing: one file or more of plain text";
-}
-
 int wg_cmd_vocab(int argc, char **argv)
 {
     const char *word[1 + FILES_MAX] = { 0 };
     arguments a = { .text = word + 1 };
     const wg_flag flags[] = {
         WG_MODEL_ROW(WG_FLAG_MODEL, &a.model, "the target model"),
-        { "draft-model", 'd', WG_FLAG_STRING, &a.draft, "FILE", "overlap: the draft model", 0, 0 },
-        { "keep", 0, WG_FLAG_INT, &a.keep, "N", "prune: the most frequent tokens that are kept", 1, 1 << 24 },
+        { "draft-model", 'd', WG_FLAG_STRING, &a.draft, "FILE", "overlap: the draft model's file", 0, 0 },
+        { "keep", 0, WG_FLAG_INT, &a.keep, "N", "prune: number of most frequent tokens to keep", 1, 1 << 24 },
         { "out", 'o', WG_FLAG_STRING, &a.out, "FILE", "prune: the list to write", 0, 0 },
-        { "json", 0, WG_FLAG_BOOL, &a.json, NULL, "the numbers as one JSON object", 0, 0 },
+        { "json", 0, WG_FLAG_BOOL, &a.json, NULL, "print the numbers as one JSON object", 0, 0 },
         { 0 },
     };
     const int done = wg_cli_parse("vocab", flags, argc, argv, word, 1, 1 + FILES_MAX);
     if (done >= 0) return done;
     while (a.texts < FILES_MAX && a.text[a.texts]) a.texts++;
     const bool prunes = !strcmp(word[0], "prune");
-    const char *what = missing(&a, prunes);
-    if (what) {
-        fprintf(stderr, "wager vocab %s: %s\n", word[0], what);
-        return WG_EXIT_USAGE;
-    }
+    if (!prunes && !a.draft) return wg_cli_refuse("vocab overlap", "-d FILE is missing: the draft model");
+    if (prunes && a.keep < 1) return wg_cli_refuse("vocab prune", "--keep N is missing: how many tokens a draft may have");
+    if (prunes && !a.out) return wg_cli_refuse("vocab prune", "--out FILE is missing: the list to write");
+    if (prunes && !a.texts) return wg_cli_refuse("vocab prune", "TEXT... is missing: one file or more of plain text");
     wg_error err;
     if (prunes && wg_save_check(a.out, &err)) return wg_cli_fail(&err);
     return (prunes ? prune : overlap)(&a, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * The table of commands, from which --help, messages and `wager list` are generated. */
-#include "experiments/cli/commands.h"
 
 #include <stddef.h>
 
 #include "experiments/cli/cli.h"
 
 /* The first words of commands with subcommands. */
-static const char *const benches[] = { "forward", "round",     "perplexity", "draft", "verify", "kernels",
-                                       "compare", "tokenizer", "train",      "load",  NULL };
+static const char *const benches[] = { "forward", "round",     "perplexity", "draft", "verify",
+                                       "kernels", "tokenizer", "train",      "load",  NULL };
 static const char *const lists[] = { "drafters", "rules",   "sampling", "kernels", "commands", "columns",
-                                     "fields",   "options", "drafter",  "rule",    NULL };
+                                     "fields",   "options", "training", "drafter", "rule",     NULL };
 static const char *const shapes[] = { "chain", "kary", "file", "sequoia", NULL };
 static const char *const vocabs[] = { "prune", "overlap", NULL }, *const datastores[] = { "build", NULL },
                          *const tokenizers[] = { "train", NULL }, *const shells[] = { "bash", "zsh", "fish", NULL };
@@ -70,7 +69,7 @@ const wg_command wg_commands[] = {
     { "prove", "prove [--rule R|all] [--vocab V] [--depth D] [--cases N] | --drafter FILE [--rule R]",
       "Enumerates a rule's production code, or a drafter's, and compares its exact output law with the target's.", wg_cmd_prove,
       NULL },
-    { "tree", "tree [chain|kary|file|sequoia] [--tree T] [--accept 0.6/0.15] [--budget N] [--svg FILE]",
+    { "tree", "tree [chain|kary|file|sequoia] [--tree T] [--accept 0.6/0.15] [--budget N]",
       "The shape of a draft tree: drawn, with the tokens it is to yield.", wg_cmd_tree, shapes },
     { "skip-search", "skip-search MODEL --prompts FILE [--skip N] [--length N] [--time] [--out FILE]",
       "Finds layers that a draft can do without (drafter layer_skip), on given prompts.", wg_cmd_skip_search, NULL },
@@ -86,7 +85,7 @@ const wg_command wg_commands[] = {
       wg_cmd_load, NULL },
     { "columns", "columns [--json] | columns --as ENGINE DIR [--json]",
       "The numbers of a run under the names and definitions of another engine, or the list of these.", wg_cmd_columns, NULL },
-    { "list", "list [drafters|rules|sampling|kernels|commands|columns|options|drafter NAME|rule NAME] [--schema]",
+    { "list", "list [drafters|rules|sampling|kernels|commands|columns|options|training|drafter NAME|rule NAME] [--schema]",
       "Drafters, rules, kernel levels and columns, a line each; one of them with its options.", wg_cmd_list, lists },
     { "completion", "completion bash|zsh|fish", "The completion of commands, flags and values for a shell, as its script.",
       wg_cmd_completion, shells },

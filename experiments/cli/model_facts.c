@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/file/head_file.h"
 #include "core/kv/kv.h"
 #include "core/text/vocab_map.h"
 #include "core/setup/target.h"
@@ -32,6 +33,32 @@ static json_t *dialect_of(const char *path, const wg_tensor_list *list)
     wg_tensor_list_free(&all);
     if (!d) return json_null();
     return json_pack("{s:s, s:s, s:b}", "name", d->name, "about", d->doc, "beside_a_model", whole);
+}
+
+/* What an EAGLE-3 head computes, and which of its keys are not in its file but assumed. */
+static json_t *head_of(const char *path)
+{
+    wg_head_file *f;
+    wg_error err;
+    if (wg_head_file_open(&f, path, &err)) return json_pack("{s:o}", "refused", text(err.text));
+    const wg_head_spec *s = wg_head_file_spec(f);
+    json_t *taps = s->taps_named ? json_array() : json_null(), *assumed = json_object();
+    for (int i = 0; s->taps_named && i < s->n_taps; i++) json_array_append_new(taps, json_integer(s->tap[i]));
+    for (int i = 0; i < s->n_assumed; i++) json_object_set_new(assumed, s->assumed[i].key, text(s->assumed[i].value));
+    json_t *o = json_pack("{s:n, s:s, s:i, s:i, s:i, s:i, s:i, s:o, s:o}", "refused", "dialect", s->dialect, "layers",
+                          s->layers, "width", s->dim, "target_width", s->target_dim, "vocabulary", s->vocab, "drafts",
+                          s->draft_vocab, "taps", taps, "assumed", assumed);
+    const struct {
+        const char *key;
+        bool value;
+    } flag[] = { { "norm_before_residual", s->norm_before_residual },
+                 { "norm_before_fc", s->norm_before_fc },
+                 { "fc_norm", s->fc_norm },
+                 { "norm_output", s->norm_output } };
+    for (int i = 0; i < 4; i++) json_object_set_new(o, flag[i].key, json_boolean(flag[i].value));
+    json_object_set_new(o, "window", s->windowed ? json_integer(s->window) : json_null());
+    wg_head_file_close(f);
+    return o;
 }
 
 static json_t *architecture_of(const wg_arch *a)
@@ -136,11 +163,13 @@ json_t *wg_model_facts(const wg_weights *w, const char *path, const wg_tensor_li
     wg_arch a;
     wg_error err;
     const bool known = w && wg_arch_read(w, &a, &err) == WG_OK;
-    return json_pack("{s:o, s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "path", text(path), "format",
+    json_t *drafter = dialect_of(path, list);
+    const char *kind = json_string_value(json_object_get(drafter, "name"));
+    json_t *head = kind && strcmp(kind, "eagle-3") == 0 ? head_of(path) : json_null();
+    return json_pack("{s:o, s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "path", text(path), "format",
                      w ? wg_weights_format(w) : "safetensors", "bytes", (json_int_t)list->bytes, "runs", !refused, "refused",
-                     text(refused), "drafter", dialect_of(path, list), "architecture",
-                     known ? architecture_of(&a) : json_null(), "memory",
-                     known ? memory_of(&a, (double)list->bytes, o) : json_null(), "tokenizer",
+                     text(refused), "drafter", drafter, "head", head, "architecture", known ? architecture_of(&a) : json_null(),
+                     "memory", known ? memory_of(&a, (double)list->bytes, o) : json_null(), "tokenizer",
                      w ? tokenizer_of(w, known ? a.vocab : 0) : json_null(), "tensors", tensors_of(list));
 }
 

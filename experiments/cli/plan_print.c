@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Printing a plan (plan_print.h). */
-#include "experiments/cli/plan_print.h"
+ * Printing a plan (plan.h). */
+#include "experiments/cli/plan.h"
 
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "core/base/json.h"
 #include "core/base/json_line.h"
 #include "core/base/program.h"
 #include "experiments/base/shell_word.h"
@@ -52,7 +51,8 @@ void wg_plan_put_about(const wg_plan_options *o, const wg_plan_about *a)
     printf("model   %s, %d thread%s, %s%s\n", o->model, a->threads, a->threads > 1 ? "s" : "",
            a->chat ? "chat template " : "no chat template", a->chat ? a->chat : "");
     if (*a->no_template) printf("        its own chat template is left out: %s\n", a->no_template);
-    printf("tries   %d drafts beside plain decoding, temperature %g, rule %s; %d %sprompts to choose, %d to judge\n\n",
+    printf("tries   %d drafts, then other lengths of the best, beside plain decoding; temperature %g, rule %s; %d %sprompts to "
+           "choose, %d to judge\n\n",
            a->drafts, o->temperature, a->rule, screen, o->prompts ? "" : "built-in ", judge);
     fflush(stdout);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The built-in prompts (plan_prompts.h). */
-#include "experiments/cli/plan_prompts.h"
+ * The built-in prompts (plan.h). */
+#include "experiments/cli/plan.h"
 
 const wg_plan_prompt wg_plan_prompts[WG_PLAN_PROMPTS] = {
     { "chat", "My neighbour's dog barks every morning at six. How can I bring this up without starting a quarrel?" },

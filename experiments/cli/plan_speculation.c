@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The plan for a model (plan_speculation.h). */
-#include "experiments/cli/plan_speculation.h"
+ * The plan for a model (plan.h). */
+#include "experiments/cli/plan.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -9,10 +9,88 @@
 
 #include "core/base/clock.h"
 #include "core/base/mem.h"
-#include "experiments/cli/plan_print.h"
-#include "experiments/cli/plan_prompts.h"
+#include "core/setup/spec.h"
 #include "experiments/config/dataset.h"
 #include "experiments/record/run_writer.h"
+
+/* ---- drafts */
+
+/* Lengths to try, by the option that sets them; trees get more nodes than chains get tokens. */
+static const struct by_option {
+    const char *option;
+    int length[WG_PLAN_LENGTHS];
+} by_option[] = { { "length", { 4, 2, 8 } }, { "nodes", { 8, 4, 16 } }, { "k", { 4, 2, 8 } }, { NULL, { 0 } } };
+
+/* The look-ups to try. On texts as short as these, sam, ngram_cache and ngram_hash draft the same. */
+static const wg_plan_draft lookups[] = {
+    { "ngram", "k", { 4, 2, 8 }, 3, false, NULL, NULL },
+    { "suffix", "k", { 8, 4, 16 }, 3, false, NULL, NULL },
+    { "recycle", "nodes", { 8, 4, 16 }, 3, false, NULL, NULL },
+    { "lookahead:n=3", "window", { 1, 2, 3 }, 3, false, NULL, NULL },
+};
+
+static wg_status add_draft(wg_plan_draft out[WG_PLAN_DRAFTS], int *n, const wg_plan_draft *d, wg_error *err)
+{
+    if (*n == WG_PLAN_DRAFTS)
+        return wg_fail(err, WG_EINVAL, "more than %d drafts; give fewer of -d and --draft", WG_PLAN_DRAFTS);
+    out[(*n)++] = *d;
+    return WG_OK;
+}
+
+/* Whether "KIND:k=v,..." sets an option for the length of drafts. */
+static bool names_length(const char *spec)
+{
+    static const char *const options[] = { "length", "k", "nodes", "tree", "budget", "grow", "policy", "window" };
+    for (const char *at = strchr(spec, ':'); at; at = strchr(at + 1, ','))
+        for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+            if (!strncmp(at + 1, options[i], strlen(options[i])) && at[1 + strlen(options[i])] == '=') return true;
+    return false;
+}
+
+/* Adds a draft that the user names, at several lengths unless it sets one or has no such option. */
+static wg_status add_asked(wg_plan_draft out[WG_PLAN_DRAFTS], int *n, const char *before, const char *text, wg_error *err)
+{
+    wg_plan_draft d = { .asked = true, .flag = *before ? "-d" : "--draft", .text = text };
+    wg_drafter_choice choice;
+    if (strlen(before) + strlen(text) + 24 > sizeof d.spec)
+        return wg_fail(err, WG_EINVAL, "--draft %.40s...: longer than %d bytes", text, WG_PLAN_SPEC - 24);
+    snprintf(d.spec, sizeof d.spec, "%s%s", before, text);
+    const wg_status s = wg_choose_drafter(d.spec, &choice, err);
+    if (s) return wg_fail_in(err, s, "%s %s", d.flag, text);
+    const bool named = names_length(d.spec);
+    for (const struct by_option *b = by_option; b->option && !named && !d.option; b++)
+        if (wg_option_find(choice.class->options, b->option)) {
+            d.option = b->option;
+            memcpy(d.length, b->length, sizeof d.length);
+            d.lengths = WG_PLAN_LENGTHS;
+        }
+    wg_choice_close(&choice);
+    return add_draft(out, n, &d, err);
+}
+
+wg_status wg_plan_drafts(wg_plan_draft out[WG_PLAN_DRAFTS], int *n, const wg_flag_list *models, const wg_flag_list *drafts,
+                         int layers, wg_error *err)
+{
+    wg_plan_draft skip = { .option = "length", .length = { 2, 1, 4 }, .lengths = WG_PLAN_LENGTHS }, exits = skip;
+    *n = 0;
+    for (int i = 0; i < models->n; i++) WG_TRY(add_asked(out, n, "model:model=", models->item[i], err));
+    for (int i = 0; i < drafts->n; i++) WG_TRY(add_asked(out, n, "", drafts->item[i], err));
+    for (size_t i = 0; i < sizeof lookups / sizeof *lookups; i++) WG_TRY(add_draft(out, n, &lookups[i], err));
+    if (layers < 3) return WG_OK;
+    const int from = layers / 3, to = from + (layers + 2) / 3 - 1; /* the middle third, which changes least */
+    snprintf(exits.spec, sizeof exits.spec, "early_exit:layer=%d", (layers + 1) / 2);
+    snprintf(skip.spec, sizeof skip.spec, "layer_skip:attention=%d-%d,mlp=%d-%d", from, to, from, to);
+    WG_TRY(add_draft(out, n, &exits, err));
+    return add_draft(out, n, &skip, err);
+}
+
+void wg_plan_draft_spec(const wg_plan_draft *d, int i, char out[WG_PLAN_SPEC])
+{
+    if (!d->option) snprintf(out, WG_PLAN_SPEC, "%.1175s", d->spec);
+    else snprintf(out, WG_PLAN_SPEC, "%.1160s%c%s=%d", d->spec, strchr(d->spec, ':') ? ',' : ':', d->option, d->length[i]);
+}
+
+/* ---- the plan */
 
 /* READY and the shares below: parts of the time after loading by which the first arms must be warm and the first two stages
  * end. SCREEN_*: tokens of a text. */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Measurements of a plan (plan_try.h). */
-#include "experiments/cli/plan_try.h"
+ * Measurements of a plan (plan.h). */
+#include "experiments/cli/plan.h"
 
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "core/base/clock.h"
 #include "core/setup/spec.h"

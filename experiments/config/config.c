@@ -3,13 +3,22 @@
 #include "experiments/config/config.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/mem.h"
 #include "core/model/device.h"
+#include "core/setup/setup_check.h"
+#include "core/trace/trace.h"
 #include "draft/compose/composite.h"
-#include "experiments/config/config_cell.h"
+#include "experiments/config/sweep.h"
+
+typedef struct cell_checker {
+    wg_checker c; /* first member, since wg_checker.origin of a cell casts it */
+    wg_grid grid[WG_GRIDS];
+    int n_grids;
+    const wg_grid *now; /* the grid of the checked cell, and */
+    int at[WG_AXES];    /* the index of its value on each axis */
+} cell_checker;
 
 /* ---- --set ------------------------------------------------------------------------------------------------------- */
 
@@ -100,7 +109,7 @@ static bool legal_axis(const char *path)
     return false;
 }
 
-static void axis_problem(wg_cell_checker *k, const wg_grid *g, const char *key, const char *text)
+static void axis_problem(cell_checker *k, const wg_grid *g, const char *key, const char *text)
 {
     char path[600];
     size_t n = (size_t)snprintf(path, sizeof path, "%s.", g->place);
@@ -113,7 +122,7 @@ static void axis_problem(wg_cell_checker *k, const wg_grid *g, const char *key, 
 }
 
 /* A --set of a swept value would have no effect, unless it reaches into swept objects: reports it. */
-static void check_sets(wg_cell_checker *k, const char *key)
+static void check_sets(cell_checker *k, const char *key)
 {
     for (int i = 0; i < k->c.n_set; i++) {
         const char *rest = wg_path_inside(k->c.set[i].path, key);
@@ -126,7 +135,7 @@ static void check_sets(wg_cell_checker *k, const char *key)
 }
 
 /* Reads the axes of one object of the sweep; NULL: there is no sweep, and one cell. */
-static void read_grid(wg_cell_checker *k, const json_t *object, const char *place)
+static void read_grid(cell_checker *k, const json_t *object, const char *place)
 {
     wg_grid *g = &k->grid[k->n_grids++];
     const char *key;
@@ -149,7 +158,7 @@ static void read_grid(wg_cell_checker *k, const json_t *object, const char *plac
 }
 
 /* Reads one grid, or a list of grids. Returns the number of cells, 0 when there are too many. */
-static int read_sweep(wg_cell_checker *k, const json_t *root)
+static int read_sweep(cell_checker *k, const json_t *root)
 {
     const json_t *sweep = json_object_get(root, "sweep");
     const size_t list = json_array_size(sweep);
@@ -205,7 +214,7 @@ static json_t *setup_json(const wg_setup *setup, const json_t *raw)
 }
 
 /* The grid of a cell, and the index of the cell's value on each axis. */
-static const wg_grid *place_of(const wg_cell_checker *k, int index, int at[WG_AXES])
+static const wg_grid *place_of(const cell_checker *k, int index, int at[WG_AXES])
 {
     const wg_grid *g = k->grid;
     while (index >= g->first + g->n) g++;
@@ -221,65 +230,118 @@ static json_t *resolved_value(const wg_grid *g, const wg_config *o, int axis, in
     return wg_path_get(o->cell[g->first + k * stride].config, g->axis[axis].path);
 }
 
-static bool same_member(const json_t *a, const json_t *b, const char *key)
-{
-    const json_t *x = json_object_get(a, key), *y = json_object_get(b, key);
-    return x && y ? json_equal(x, y) : !x && !y;
-}
-
-/* Whether this member distinguishes a section from the other values of this axis: its kind does, and so does a member that
- * differs among sections of that kind. */
-static bool tells_from(const wg_grid *g, const wg_config *o, int axis, const json_t *section, const char *key)
-{
-    const wg_setup_section *s = wg_setup_sections;
-    while (strcmp(s->name, g->axis[axis].path) != 0) s++;
-    const bool name = s->selector && !strcmp(key, s->selector);
-    for (int k = 0; k < (int)json_array_size(g->axis[axis].list); k++) {
-        const json_t *other = resolved_value(g, o, axis, k);
-        const bool comparable = name || !s->selector || same_member(section, other, s->selector);
-        if (comparable && !same_member(section, other, key)) return true;
-    }
-    return false;
-}
-
-/* Whether it distinguishes the section from those of the same path in any grid. */
-static bool tells(const wg_cell_checker *k, const wg_config *o, const char *path, const json_t *section, const char *key)
-{
-    for (const wg_grid *g = k->grid; g < k->grid + k->n_grids; g++)
-        for (int i = 0; i < g->n_axes; i++)
-            if (!strcmp(g->axis[i].path, path) && tells_from(g, o, i, section, key)) return true;
-    return false;
-}
-
 /* Whether a path is a label, which does not identify a cell. */
 static bool is_label(const char *path) { return !strcmp(path, "draft.label"); }
 
 /* The members of the swept keys: an option unchanged, a section reduced to its distinguishing members. */
-static json_t *swept_json(const wg_cell_checker *k, const wg_config *o, int index)
+static json_t *swept_json(const cell_checker *k, const wg_config *o, const json_t *tells, int index)
 {
     json_t *out = json_object();
     int at[WG_AXES];
     const wg_grid *g = place_of(k, index, at);
     for (int i = 0; i < g->n_axes; i++) {
-        json_t *now = wg_path_get(o->cell[index].config, g->axis[i].path);
-        if (is_label(g->axis[i].path)) continue;
+        const char *axis = g->axis[i].path, *key;
+        json_t *now = wg_path_get(o->cell[index].config, axis), *v;
+        if (is_label(axis)) continue;
         if (!json_is_object(now)) {
-            json_object_set(out, g->axis[i].path, now);
+            json_object_set(out, axis, now);
             continue;
         }
-        const json_t *section = resolved_value(g, o, i, at[i]);
-        const char *key;
-        json_t *v;
         json_object_foreach(now, key, v) {
             char path[600];
-            snprintf(path, sizeof path, "%s.%s", g->axis[i].path, key);
-            if (!is_label(path) && tells(k, o, g->axis[i].path, section, key)) json_object_set(out, path, v);
+            snprintf(path, sizeof path, "%s.%s", axis, key);
+            if (!is_label(path) && wg_sweep_tells_member(json_array_get(tells, (size_t)(g - k->grid)), axis, now, key))
+                json_object_set(out, path, v);
         }
     }
     return out;
 }
 
 /* ---- cells ------------------------------------------------------------------------------------------------------- */
+
+enum { REQUESTS_MAX = 1 << 24 }; /* most requests of a cell, each of which needs memory for its digest */
+
+bool wg_config_of_all_cells(const char *option)
+{
+    static const char *const names[] = { "name",  "question",    "repeats", "trace",   "trace_rows", "trace_top",
+                                         "alpha", "second_pass", "audit",   "profile", NULL };
+    int i = 0;
+    while (names[i] && strcmp(names[i], option) != 0) i++;
+    return names[i] != NULL;
+}
+
+static bool same_prompts(const wg_setup_prompts *a, const wg_setup_prompts *b)
+{
+    return !strcmp(a->file, b->file) && !strcmp(a->category, b->category) && !strcmp(a->merge, b->merge) &&
+           a->limit == b->limit && a->per_category == b->per_category && a->shuffle == b->shuffle &&
+           a->keep_bytes == b->keep_bytes && a->turns == b->turns;
+}
+
+static void check_prompts(wg_checker *c, wg_cell *cell, wg_config *owner)
+{
+    const wg_setup_prompts *p = &cell->setup.prompts;
+    char once[2000];
+    for (wg_cell *o = owner->cell; o < cell; o++) {
+        if (o->dataset < 0 || !same_prompts(&o->setup.prompts, p)) continue;
+        cell->dataset = o->dataset;
+        return;
+    }
+    snprintf(once, sizeof once, "%s\n%s\n%s\n%d %d %d %d %d", p->file, p->category, p->merge, p->limit, p->per_category,
+             p->shuffle, p->keep_bytes, p->turns);
+    if (!wg_first_time(c, "prompts", once)) return;
+    wg_error e;
+    wg_dataset *d = NULL;
+    const wg_dataset_options o = wg_prompt_options(p);
+    const wg_status s = wg_dataset_open(&d, p->file, &o, &e);
+    if (s == WG_ENOENT)
+        wg_problem(c, "prompts.file", false, "prompts.file: no such file: \"%s\" (" WG_SETUP_PATHS ")", p->file);
+    else if (s == WG_ENOMEM) c->failed = s, c->err = e;
+    else if (s == WG_EINVAL && !strncmp(e.text, "merge: ", 7)) wg_problem(c, "prompts.merge", false, "prompts.%s", e.text);
+    else if (s) wg_problem(c, "prompts.file", false, "prompts.file: %s", e.text);
+    if (s) return;
+    wg_dataset **more = wg_realloc(owner->dataset, (size_t)owner->datasets + 1, sizeof(wg_dataset *));
+    if (!more) {
+        wg_dataset_close(d);
+        c->failed = wg_nomem(&c->err, sizeof *more, "prompts");
+        return;
+    }
+    owner->dataset = more;
+    cell->dataset = owner->datasets;
+    owner->dataset[owner->datasets++] = d;
+}
+
+static void check_name(wg_checker *c, const char *name)
+{
+    static const char legal[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    if (!*name) wg_problem(c, "name", false, "name: missing; it names the result folder");
+    else if (*name == '.' || *name == '-' || name[strspn(name, legal)])
+        wg_problem(c, "name", false, "name: \"%.60s\" cannot name a folder; expected letters, digits, '.', '_' and '-'", name);
+}
+
+/* Checks of a whole cell: required values, rule against drafter, files. Fills cell->dataset through the owner's `dataset`. */
+static void check_cell(wg_checker *c, wg_cell *cell, wg_config *owner)
+{
+    const wg_setup_top *top = &cell->setup.top;
+    check_name(c, top->name);
+    wg_check_engine(c, &cell->setup, true);
+    cell->dataset = -1;
+    if (*cell->setup.prompts.file) check_prompts(c, cell, owner);
+    else wg_problem(c, "prompts", false, "prompts.file: missing; it names a JSONL file of prompts");
+    if (wg_setup_law_only(&cell->setup) && top->second_pass == WG_SECOND_PASS_ALWAYS)
+        wg_problem(
+            c, "second_pass", false,
+            "second_pass: \"always\" compares two passes token by token, and a target of kind %s is equal in law only; leave "
+            "it out",
+            wg_target_kinds[cell->setup.target.kind]);
+    wg_check_constraint(c, &cell->setup);
+    if ((*top->grammar || *top->json_schema) && top->trace && top->trace_rows == WG_TRACE_LOGITS)
+        wg_problem(c, "trace_rows", false, "trace_rows: \"logits\" are those before the grammar; use \"exact\" with %s",
+                   *top->grammar ? "grammar" : "json_schema");
+    wg_check_chat(c, &cell->setup, cell->dataset >= 0 && owner->dataset[cell->dataset]->turns > 1);
+    if (cell->dataset >= 0 && (long)owner->dataset[cell->dataset]->questions * top->repeats > REQUESTS_MAX)
+        wg_problem(c, "repeats", false, "repeats: %d prompts x %d repeats are more than %d requests of a cell",
+                   owner->dataset[cell->dataset]->questions, top->repeats, REQUESTS_MAX);
+}
 
 static void close_cell(wg_cell *cell)
 {
@@ -292,7 +354,7 @@ static void close_cell(wg_cell *cell)
 /* The source of a cell's value at `path`: the longest axis that covers it, or the path itself. */
 static void cell_origin(const wg_checker *c, const char *path, bool *key, char *buf, size_t size)
 {
-    const wg_cell_checker *k = (const wg_cell_checker *)c;
+    const cell_checker *k = (const cell_checker *)c;
     const wg_axis *axis = k->now->axis;
     int best = -1;
     for (int i = 0; i < k->now->n_axes; i++)
@@ -311,7 +373,7 @@ static void cell_origin(const wg_checker *c, const char *path, bool *key, char *
     if (!*rest) *key = false;
 }
 
-static void open_cell(wg_cell_checker *k, const json_t *root, wg_config *owner, int index)
+static void open_cell(cell_checker *k, const json_t *root, wg_config *owner, int index)
 {
     wg_cell *cell = &owner->cell[index];
     k->now = place_of(k, index, k->at);
@@ -319,7 +381,7 @@ static void open_cell(wg_cell_checker *k, const json_t *root, wg_config *owner, 
     k->c.is_whole = true;
     k->c.origin = cell_origin;
     wg_check_values(&k->c, raw, "sweep", &cell->setup);
-    wg_check_cell(&k->c, cell, owner);
+    check_cell(&k->c, cell, owner);
     if (wg_is_clean(&k->c)) k->c.failed = wg_choose_lone(cell->setup.drafter, cell->setup.draft, &cell->lone, &k->c.err);
     if (wg_is_clean(&k->c)) cell->config = setup_json(&cell->setup, raw);
     json_decref(raw);
@@ -328,27 +390,21 @@ static void open_cell(wg_cell_checker *k, const json_t *root, wg_config *owner, 
 /* Cells that differ in draft and verify only get the same group number. */
 static wg_status number_groups(wg_config *o, wg_error *err)
 {
-    char **key = wg_calloc((size_t)o->n, sizeof *key);
-    wg_status s = key ? WG_OK : wg_nomem(err, (size_t)o->n * sizeof *key, "groups");
-    for (int i = 0; i < o->n && s == WG_OK; i++) {
+    json_t *number = json_object(); /* by the text of the other options */
+    bool ok = number;
+    for (int i = 0; i < o->n && ok; i++) {
         json_t *rest = json_copy(o->cell[i].config);
         json_object_del(rest, "draft");
         json_object_del(rest, "verify");
         char *text = wg_json_canonical(rest, false);
         json_decref(rest);
-        if (!text) {
-            s = wg_nomem(err, 1, "groups");
-            break;
-        }
-        int g = 0;
-        while (g < o->groups && strcmp(key[g], text) != 0) g++;
-        o->cell[i].group = g;
-        if (g < o->groups) wg_free(text);
-        else key[o->groups++] = text;
+        const json_t *known = text ? json_object_get(number, text) : NULL;
+        o->cell[i].group = known ? (int)json_integer_value(known) : o->groups++;
+        ok = text && (known || json_object_set_new(number, text, json_integer(o->cell[i].group)) == 0);
+        wg_free(text);
     }
-    for (int g = 0; g < o->groups && key; g++) wg_free(key[g]);
-    wg_free(key);
-    return s;
+    json_decref(number);
+    return ok ? WG_OK : wg_nomem(err, (size_t)o->n, "groups");
 }
 
 static json_t *resolved_grid(const wg_grid *g, const wg_config *o)
@@ -363,7 +419,7 @@ static json_t *resolved_grid(const wg_grid *g, const wg_config *o)
 }
 
 /* The sweep as resolved: a list stays a list, an object one. */
-static json_t *resolved_sweep(const wg_cell_checker *k, const wg_config *o, bool list)
+static json_t *resolved_sweep(const cell_checker *k, const wg_config *o, bool list)
 {
     if (!list) return resolved_grid(k->grid, o);
     json_t *sweep = json_array();
@@ -371,15 +427,18 @@ static json_t *resolved_sweep(const wg_cell_checker *k, const wg_config *o, bool
     return sweep;
 }
 
-static wg_status finish(wg_cell_checker *k, wg_config *o, wg_setup *base, const json_t *root, wg_error *err)
+static wg_status finish(cell_checker *k, wg_config *o, wg_setup *base, const json_t *root, wg_error *err)
 {
-    for (int i = 0; i < o->n; i++)
-        if (!(o->cell[i].swept = swept_json(k, o, i))) return wg_nomem(err, 1, "cells");
     WG_TRY(number_groups(o, err));
     o->top = base->top;
     o->resolved = setup_json(base, root);
     const bool list = json_is_array(json_object_get(root, "sweep"));
     if (list || k->grid->n_axes) json_object_set_new(o->resolved, "sweep", resolved_sweep(k, o, list));
+    json_t *tells = wg_sweep_tells(o->resolved);
+    bool ok = tells;
+    for (int i = 0; i < o->n && ok; i++) ok = (o->cell[i].swept = swept_json(k, o, tells, i));
+    json_decref(tells);
+    if (!ok) return wg_nomem(err, 1, "cells");
     char *text = wg_json_canonical(o->resolved, false);
     if (!text) return wg_nomem(err, 1, "the resolved config");
     wg_sha256(text, strlen(text), o->sha256);
@@ -389,8 +448,7 @@ static wg_status finish(wg_cell_checker *k, wg_config *o, wg_setup *base, const 
 }
 
 /* Makes a checked config from a parsed file. */
-static wg_status resolve(wg_cell_checker *k, wg_config *o, wg_override *over, json_t *root, const char *const *set,
-                         wg_error *err)
+static wg_status resolve(cell_checker *k, wg_config *o, wg_override *over, json_t *root, const char *const *set, wg_error *err)
 {
     WG_TRY(override(&k->c, over, root, set, err));
     wg_setup base = { 0 };
@@ -417,7 +475,7 @@ wg_status wg_config_open(wg_config **out, const char *path, const char *const *s
     wg_override *over = wg_calloc((size_t)n_set, sizeof *over);
     wg_config *o = wg_calloc(1, sizeof *o);
     json_t *root = json_deep_copy(wg_json_root(doc));
-    wg_cell_checker k = { .c = { .doc = doc, .plugins = plugins, .set = over, .n_set = n_set } };
+    cell_checker k = { .c = { .doc = doc, .plugins = plugins, .set = over, .n_set = n_set } };
     wg_status s = over && o && root ? WG_OK : wg_nomem(err, sizeof *o, "a config");
     for (int i = 0; i < n_set && s == WG_OK; i++) s = wg_override_open(&over[i], set[i], err);
     if (s == WG_OK && !json_is_object(root))

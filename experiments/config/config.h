@@ -17,7 +17,7 @@
 #include <jansson.h>
 
 #include "core/base/hash.h"
-#include "core/setup/setup.h"
+#include "core/setup/setup_check.h"
 #include "experiments/config/dataset.h"
 #include "experiments/config/shard.h"
 
@@ -74,5 +74,10 @@ static inline wg_drafter_choice wg_cell_lone(const wg_cell *cell)
 {
     return cell->lone.class ? cell->lone : (wg_drafter_choice){ cell->setup.drafter, cell->setup.draft };
 }
+
+/* For other configs: open parses "a.b=value", whose doc and text the caller closes; apply sets it in a config; value: the text
+ * behind the "=". */
+wg_status wg_override_open(wg_override *o, const char *text, wg_error *err);
+void wg_override_apply(wg_checker *c, json_t *root, wg_override *o, const char *value);
 
 #endif

@@ -268,7 +268,7 @@ static wg_status take_line(wg_dataset *d, int *cap, const char *bytes, size_t n,
     if (!line && !*e.text) s = wg_nomem(err, n, "a prompt");
     else if (!line)
         s = wg_fail(err, WG_EFORMAT, "%s:%d: %s; a prompt file has one JSON object on each line", where,
-                    e.column < 1 ? 1 : e.column, e.text);
+                    e.column < 1 ? 1 : e.column, wg_json_why(&e));
     else if (!json_is_object(line)) s = wg_fail(err, WG_EFORMAT, "%s: expected a JSON object with a \"prompt\"", where);
     if (s == WG_OK) s = prompt_texts(line, where, &texts, err);
     if (s == WG_OK) s = push(d, cap, line, texts, number, opt, err);

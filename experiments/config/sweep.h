@@ -49,7 +49,24 @@ json_t *wg_grid_config(const wg_grid *g, const int at[WG_AXES], const json_t *co
 /* Grid i of a resolved config's sweep; NULL past the last, and without a sweep. */
 json_t *wg_sweep_grid(const json_t *config, size_t i);
 
-/* The cells of a resolved config: [{"cell": values by path, "config": without the sweep}]; one cell without a sweep. */
+/* The cells of a resolved config: [{"cell": values by path, "config": without the sweep, "tells": those of its grid}]; one cell
+ * without a sweep. */
 json_t *wg_sweep_cells(const json_t *config);
+
+/* ---- what tells cells apart, found in one pass over the sweep */
+
+/* For each grid of a resolved config an object for the two functions below (json_decref of the list). */
+json_t *wg_sweep_tells(const json_t *config);
+
+/* Whether a path has more than one value, or is not swept, in some grid. */
+bool wg_sweep_tells_path(const json_t *tells, const char *path);
+
+/* Whether a member distinguishes a section at a swept path: its selector where there are several kinds; another member where it
+ * is not the same in all sections of that kind. Sections of grids that have no value of a swept option in common are told apart
+ * by that option, and are not compared. */
+bool wg_sweep_tells_member(const json_t *tells, const char *path, const json_t *section, const char *key);
+
+/* The member that says the kind of a section ("draft": kind, "verify": rule); "": it has none. */
+const char *wg_sweep_selector(const char *path);
 
 #endif

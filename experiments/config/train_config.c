@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "experiments/config/config_cell.h"
+#include "experiments/config/config.h"
 #include "experiments/config/train_check.h"
 
 /* clang-format off */

@@ -5,10 +5,62 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
-#include "core/base/mem.h"
 #include "core/base/json_number.h"
+#include "core/base/mem.h"
 #include "experiments/base/stats.h"
+#include "experiments/load/load_test.h"
+
+/* ---- records of requests */
+
+const char *const wg_load_outcome_names[WG_LOAD_KINDS] = {
+#define X(name, word, doc) [WG_LOAD_##name] = word,
+    WG_LOAD_OUTCOMES(X)
+#undef X
+};
+
+bool wg_load_record_event(wg_load_record *r, double at, int tokens)
+{
+    if (r->events == 0) {
+        r->first = r->last = at;
+        r->first_tokens = tokens;
+        r->events = 1;
+        return true;
+    }
+    const int n = r->events - 1;
+    if (n == r->room) {
+        const size_t more = r->room ? 2 * (size_t)r->room : 64;
+        double *gap = wg_realloc(r->gap, more, sizeof *gap);
+        if (gap) r->gap = gap;
+        int *of = wg_realloc(r->gap_tokens, more, sizeof *of);
+        if (of) r->gap_tokens = of;
+        if (!gap || !of) return false;
+        r->room = (int)more;
+    }
+    r->gap[n] = at - r->last;
+    r->gap_tokens[n] = tokens;
+    r->last = at;
+    r->events++;
+    return true;
+}
+
+void wg_load_record_close(wg_load_record *r)
+{
+    wg_free(r->gap);
+    wg_free(r->gap_tokens);
+    wg_free(r->text);
+    r->gap = NULL;
+    r->gap_tokens = NULL;
+    r->text = NULL;
+}
+
+double wg_load_record_tpot(const wg_load_record *r)
+{
+    return r->events > 1 && r->tokens > 1 ? (r->last - r->first) / (r->tokens - 1) : NAN;
+}
+
+/* ---- metrics */
 
 /* A growing list of seconds. */
 typedef struct sample {
@@ -337,6 +389,53 @@ json_t *wg_load_metrics(const wg_load_measured *m, bool detailed)
     put_own(o, m, &t);
     if (detailed) put_lists(o, m);
     if (!failed) return o;
+    json_decref(o);
+    return NULL;
+}
+
+/* ---- a result as an object: the members of the test, then its metrics */
+
+static void put_test(json_t *o, const wg_load_test *t, const wg_load_result *r)
+{
+    char date[32];
+    const time_t now = time(NULL);
+    struct tm tm;
+    localtime_r(&now, &tm);
+    strftime(date, sizeof date, "%Y%m%d-%H%M%S", &tm);
+    json_object_set_new(o, "date", json_string(date));
+    json_object_set_new(o, "endpoint_type", json_string(t->chat ? "openai-chat" : "openai"));
+    json_object_set_new(o, "backend", json_string(t->chat ? "openai-chat" : "openai"));
+    json_object_set_new(o, "label", json_null());
+    json_object_set_new(o, "model_id", wg_json_text(r->model));
+    json_object_set_new(o, "tokenizer_id", json_null());
+    json_object_set_new(o, "num_prompts", json_integer(t->requests));
+    json_object_set_new(o, "request_rate",
+                        t->arrival    ? json_string("trace")
+                        : t->rate > 0 ? json_real(t->rate)
+                                      : json_string("inf"));
+    json_object_set_new(o, "burstiness", json_real(t->burstiness));
+    json_object_set_new(o, "max_concurrency", t->clients ? json_integer(t->clients) : json_null());
+}
+
+json_t *wg_load_result_json(const wg_load_test *t, const wg_load_result *r, const wg_load_goals *goals,
+                            const double *percentile, int percentiles, bool detailed)
+{
+    wg_load_measured m = { .record = r->record,
+                           .n = r->n,
+                           .planned = t->requests,
+                           .seconds = r->seconds,
+                           .client_cpu = r->client_cpu,
+                           .goals = *goals,
+                           .open_loop = t->rate > 0 || t->arrival,
+                           .before = &r->before,
+                           .after = &r->after };
+    for (; m.percentiles < percentiles && m.percentiles < WG_LOAD_PERCENTILES; m.percentiles++)
+        m.percentile[m.percentiles] = percentile[m.percentiles];
+    json_t *o = json_object(), *numbers = wg_load_metrics(&m, detailed);
+    put_test(o, t, r);
+    if (numbers) json_object_update(o, numbers);
+    json_decref(numbers);
+    if (numbers) return o;
     json_decref(o);
     return NULL;
 }

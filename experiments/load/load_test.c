@@ -11,11 +11,10 @@
 #include "core/base/clock.h"
 #include "core/base/mem.h"
 #include "core/base/short_turns.h"
+#include "experiments/load/answer_stream.h"
 #include "experiments/load/arrivals.h"
-#include "experiments/load/completion_chunk.h"
 #include "experiments/load/http.h"
-#include "experiments/load/request_body.h"
-#include "experiments/load/sse.h"
+#include "kernels/philox.h"
 
 enum { SMALL_ANSWER = 4 << 20, SMALL_SECONDS = 10, BODY_MOST = 512, UNLIMITED_CLIENTS = 1024 };
 
@@ -78,6 +77,61 @@ static bool append(char **to, size_t *n, size_t *room, const char *bytes, size_t
     memcpy(*to + *n, bytes, more);
     *n += more;
     return true;
+}
+
+/* ---- the body of a request */
+
+enum { WORDS = 0x776f7264 }; /* purpose of these draws */
+
+/* Short words that most tokenizers hold whole, so that a prompt has about as many tokens as words. */
+static const char *const made_up[] = { "the",  "a",     "cat",  "dog", "sun",  "sea", "day",  "night", "man",   "girl", "boy",
+                                       "tree", "house", "went", "saw", "was",  "had", "said", "big",   "small", "red",  "old",
+                                       "to",   "in",    "on",   "and", "with", "her", "his",  "they",  "very",  "then" };
+
+/* A made-up prompt: equal for equal seeds and numbers, and from its first word on different for others, so that a cache of
+ * prefixes does not shorten it. */
+static json_t *synthetic(const wg_load_test *t, int number)
+{
+    const wg_philox length = wg_philox_at(t->seed, WORDS, (uint32_t)number, 0, 1);
+    const int spread = 2 * t->input_range + 1;
+    const int n = t->input_words - t->input_range + (int)(wg_philox_double(length.v[0], length.v[1]) * spread);
+    char *text = wg_calloc((size_t)(n < 1 ? 1 : n), 8), *end = text;
+    for (int i = 0; text && i < n; i++) {
+        const wg_philox draw = wg_philox_at(t->seed, WORDS, (uint32_t)number, (uint32_t)i, 0);
+        end += sprintf(end, "%s%s", i ? " " : "", made_up[draw.v[0] % (sizeof made_up / sizeof *made_up)]);
+    }
+    json_t *v = text ? json_string(text) : NULL;
+    wg_free(text);
+    return v;
+}
+
+static json_t *prompt_of(const wg_load_test *t, int number)
+{
+    if (!t->prompts) return synthetic(t, number);
+    const int at = number < 0 ? -1 - number : number;
+    const wg_prompt *p = &t->prompts->prompt[at % t->prompts->n];
+    return json_stringn(p->text, p->bytes);
+}
+
+/* The JSON body of request `number`, or of warm-up -1 - number; released by free(). NULL: out of memory, or a prompt is not
+ * UTF-8. */
+static char *request_body(const wg_load_test *t, const char *model, int number)
+{
+    json_t *o = json_object(), *prompt = prompt_of(t, number);
+    if (t->chat) prompt = json_pack("[{s:s, s:o}]", "role", "user", "content", prompt);
+    bool failed = json_object_set_new(o, t->chat ? "messages" : "prompt", prompt) != 0;
+    json_object_set_new(o, "model", json_string(model));
+    json_object_set_new(o, "max_tokens", json_integer(t->max_tokens));
+    if (t->chat) json_object_set_new(o, "max_completion_tokens", json_integer(t->max_tokens));
+    if (!isnan(t->temperature)) json_object_set_new(o, "temperature", json_real(t->temperature));
+    json_object_set_new(o, "seed", json_integer((json_int_t)((t->seed + (uint64_t)(number < 0 ? 0 : number)) & INT32_MAX)));
+    json_object_set_new(o, "stream", json_boolean(!t->no_stream));
+    if (!t->no_stream) json_object_set_new(o, "stream_options", json_pack("{s:b}", "include_usage", 1));
+    if (t->ignore_eos) json_object_set_new(o, "ignore_eos", json_true());
+    if (t->extra) failed = failed || json_object_update(o, (json_t *)(uintptr_t)t->extra) != 0;
+    char *text = failed ? NULL : json_dumps(o, JSON_COMPACT);
+    json_decref(o);
+    return text;
 }
 
 /* ---- an answer --------------------------------------------------------------------------------------------------- */
@@ -179,7 +233,7 @@ static wg_status begin(loader *l, int slot, int number, wg_error *err)
 {
     flight *f = &l->flight[slot];
     wg_load_record *r = number < 0 ? NULL : &l->out->record[number];
-    char *body = wg_request_body(l->t, l->out->model, number);
+    char *body = request_body(l->t, l->out->model, number);
     if (!body) return wg_nomem(err, 1, "a request");
     f->record = r;
     f->finished = false;

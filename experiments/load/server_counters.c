@@ -2,7 +2,6 @@
  * Counters of a server (server_counters.h). */
 #include "experiments/load/server_counters.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/number.h"

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "core/base/mem.h"
-#include "core/base/json_number.h"
 #include "experiments/load/load_sweep.h"
 #include "experiments/load/load_test.h"
 

@@ -3,16 +3,19 @@
  * exchange alone finds the final address and whether the server supports ranges; the others use that address. */
 #include "experiments/pull/fetch.h"
 
+#include <errno.h>
+#include <sha1.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
+#include "core/base/hash.h"
 #include "core/base/mem.h"
 #include "experiments/load/http.h"
-#include "experiments/pull/digest.h"
 #include "experiments/pull/part_file.h"
 
 enum { URL_MAX = 4096, HOPS_MAX = 8, ATTEMPTS_MAX = 6 };
@@ -355,12 +358,34 @@ static wg_status run(transfer *t, wg_error *err)
     }
 }
 
+/* The digest of a file as a git object, which hubs give for small files: SHA-1 over "blob SIZE", NUL and the bytes, in 40
+ * digits. */
+static wg_status git_digest(const char *path, char hex[WG_SHA256_HEX], wg_error *err)
+{
+    struct stat st;
+    FILE *f = fopen(path, "rb");
+    if (!f || fstat(fileno(f), &st) != 0) {
+        if (f) fclose(f);
+        return wg_fail(err, WG_EIO, "%s: cannot read: %s", path, strerror(errno));
+    }
+    char head[40];
+    unsigned char bytes[16384];
+    SHA1_CTX c;
+    SHA1Init(&c);
+    SHA1Update(&c, (const uint8_t *)head, (size_t)snprintf(head, sizeof head, "blob %lld", (long long)st.st_size) + 1);
+    for (size_t n; (n = fread(bytes, 1, sizeof bytes, f)) > 0;) SHA1Update(&c, bytes, n);
+    const bool read = !ferror(f);
+    fclose(f);
+    SHA1End(&c, hex);
+    return read ? WG_OK : wg_fail(err, WG_EIO, "%s: cannot read: %s", path, strerror(errno));
+}
+
 static wg_status check(const wg_fetch *f, const wg_part_file *p, wg_error *err)
 {
     char hex[WG_SHA256_HEX];
     const char *want = f->sha256 ? f->sha256 : f->git;
     if (!want) return WG_OK;
-    WG_TRY(f->sha256 ? wg_sha256_file(p->part, hex, err) : wg_git_digest(p->part, hex, err));
+    WG_TRY(f->sha256 ? wg_sha256_file(p->part, hex, err) : git_digest(p->part, hex, err));
     if (strcasecmp(hex, want) == 0) return WG_OK;
     return wg_fail(err, WG_EFORMAT, "%s: what arrived has the digest %.12s..., expected %.12s...; it was removed, start again",
                    f->url, hex, want);

@@ -188,14 +188,10 @@ static wg_status fetch_one(const hub *h, const listed *f, const wg_pull_options 
 static wg_status write_ref(const hub *h, wg_error *err)
 {
     char path[PATH_MAX];
-    wg_save *s = NULL;
     if (strcmp(h->name.revision, h->commit) == 0) return WG_OK;
     WG_TRY(place(h, "refs/", h->name.revision, "", path, err));
     WG_TRY(wg_make_parents(path, err));
-    WG_TRY(wg_save_open(&s, path, err));
-    const wg_status failed = wg_save_write(s, h->commit, strlen(h->commit), err);
-    if (failed) wg_save_abort(s);
-    return failed ? failed : wg_save_commit(s, err);
+    return wg_save_all(path, h->commit, strlen(h->commit), err);
 }
 
 /* Chooses files, prints what they are, checks the room, fetches them. */

@@ -9,55 +9,22 @@
 #include "core/base/json_number.h"
 #include "experiments/record/acceptance.h"
 #include "experiments/record/audit_json.h"
-#include "experiments/record/run_reader.h"
 
 enum { PROMPT_DIGITS = 16 }; /* digits of the digest that distinguishes the prompts of several runs */
 
 /* ---- values that are not stored as one field ---------------------------------------------------------------------- */
 
-#define REQUEST const wg_request *q = record
 #define OF(field) json_object_get(line, field)
 
-static json_t *arm_value(const void *record)
-{
-    REQUEST;
-    return json_string(q->cell < 0 ? "baseline" : "cell");
-}
-static json_t *cell_value(const void *record)
-{
-    REQUEST;
-    return q->cell < 0 ? json_null() : json_integer(q->cell);
-}
 static void cell_read(void *record, const json_t *line)
 {
     ((wg_request *)record)->cell = json_is_integer(OF("cell")) ? (int)json_integer_value(OF("cell")) : -1;
 }
 
-static json_t *id_value(const void *record)
-{
-    REQUEST;
-    return json_string(q->source->id);
-}
-static json_t *category_value(const void *record)
-{
-    REQUEST;
-    return json_string(q->source->category);
-}
-static json_t *status_value(const void *record)
-{
-    REQUEST;
-    return json_string(q->status ? "error" : "ok");
-}
 static void status_read(void *record, const json_t *line) /* of a failed request until its error is read */
 {
     ((wg_request *)record)->status = strcmp(wg_json_word(line, "status"), "ok") ? WG_EINVAL : WG_OK;
 }
-static json_t *error_value(const void *record)
-{
-    REQUEST;
-    return json_sprintf("%s: %s", wg_status_name(q->status), q->error);
-}
-
 static void error_read(void *record, const json_t *line)
 {
     wg_request *q = record;
@@ -72,27 +39,15 @@ static void error_read(void *record, const json_t *line)
 
 static json_t *prompt_digest_value(const void *record)
 {
-    REQUEST;
+    const wg_request *q = record;
     char sha[WG_SHA256_HEX];
     wg_prompt_digest(q->source, sha);
     return json_stringn(sha, PROMPT_DIGITS);
 }
 
-static json_t *prompt_tokens_value(const void *record)
-{
-    REQUEST;
-    return q->prompt_tokens ? json_integer(q->prompt_tokens) : json_null();
-}
-
 static void prompt_tokens_read(void *record, const json_t *line)
 {
     ((wg_request *)record)->prompt_tokens = (int)wg_json_int(line, "prompt_tokens");
-}
-
-static json_t *finish_value(const void *record)
-{
-    REQUEST;
-    return json_string(q->finish == WG_FINISH_EOS ? "stop" : "length");
 }
 
 static void finish_read(void *record, const json_t *line)
@@ -105,27 +60,7 @@ static json_t *other_ms(const wg_phases *p, double seconds)
     return wg_json_ms(seconds - p->draft - p->verify - p->accept - p->kv);
 }
 
-static json_t *other_value(const void *record)
-{
-    REQUEST;
-    return other_ms(&q->phases, q->decode);
-}
-static json_t *gaps_value(const void *record)
-{
-    REQUEST;
-    return wg_events_gaps(&q->events);
-}
-static json_t *gap_tokens_value(const void *record)
-{
-    REQUEST;
-    return wg_events_tokens(&q->events);
-}
 static void gaps_read(void *record, const json_t *line) { wg_events_read(&((wg_request *)record)->events, line); }
-static json_t *load_value(const void *record)
-{
-    REQUEST;
-    return wg_pass_stats_json(&q->pass_stats);
-}
 static void load_read(void *record, const json_t *line) { wg_pass_stats_read(&((wg_request *)record)->pass_stats, OF("load")); }
 
 long wg_fields_passes(const json_t *speculation)
@@ -137,36 +72,6 @@ long wg_fields_passes(const json_t *speculation)
 static void passes_read(void *record, const json_t *line)
 {
     ((wg_request *)record)->counts.passes = wg_fields_passes(OF("speculative_decoding"));
-}
-
-static json_t *passes_value(const void *record)
-{
-    REQUEST;
-    return json_integer(q->counts.passes);
-}
-
-static json_t *drafts_value(const void *record)
-{
-    REQUEST;
-    return json_integer(q->counts.offered_at[1]);
-}
-
-static json_t *mean_length_value(const void *record)
-{
-    REQUEST;
-    return wg_mean_acceptance_length(&q->counts);
-}
-
-static json_t *rate_value(const void *record)
-{
-    REQUEST;
-    return wg_json_ratio((double)q->counts.accepted, (double)q->counts.drafted);
-}
-
-static json_t *histogram_value(const void *record)
-{
-    REQUEST;
-    return wg_acceptance_histogram(&q->counts);
 }
 
 static json_t *depths(const wg_counts *c, const long *of)
@@ -182,26 +87,6 @@ static void read_depths(long *to, const json_t *list)
         to[d] = (long)json_integer_value(json_array_get(list, d - 1));
 }
 
-static json_t *offered_value(const void *record)
-{
-    REQUEST;
-    return depths(&q->counts, q->counts.offered_at);
-}
-static json_t *tried_value(const void *record)
-{
-    REQUEST;
-    return depths(&q->counts, q->counts.tried_at);
-}
-static json_t *accepted_value(const void *record)
-{
-    REQUEST;
-    return depths(&q->counts, q->counts.accepted_at);
-}
-static json_t *without_draft_value(const void *record)
-{
-    REQUEST;
-    return wg_without_draft_json(&q->counts);
-}
 static void offered_read(void *record, const json_t *line)
 {
     read_depths(((wg_request *)record)->counts.offered_at, json_object_get(OF("speculative_decoding"), "offered_by_position"));
@@ -225,7 +110,7 @@ static void without_draft_read(void *record, const json_t *line)
 
 static json_t *step_accepted_value(const void *record)
 {
-    REQUEST;
+    const wg_request *q = record;
     json_t *list = json_array();
     for (int i = 0; i < q->steps; i++) json_array_append_new(list, json_integer(q->step[i].accepted));
     return list;
@@ -233,7 +118,7 @@ static json_t *step_accepted_value(const void *record)
 
 static json_t *step_drafted_value(const void *record)
 {
-    REQUEST;
+    const wg_request *q = record;
     json_t *list = json_array();
     for (int i = 0; i < q->steps; i++) json_array_append_new(list, json_integer(q->step[i].nodes - 1));
     return list;
@@ -243,46 +128,25 @@ static json_t *taken_json(int taken) { return taken < 0 ? json_null() : json_int
 
 static json_t *step_part_value(const void *record)
 {
-    REQUEST;
+    const wg_request *q = record;
     json_t *list = q->composite.n ? json_array() : NULL;
     for (int i = 0; list && i < q->steps; i++) json_array_append_new(list, taken_json(q->step[i].composite.taken));
     return list;
 }
 
-static json_t *parts_value(const void *record)
-{
-    REQUEST;
-    return wg_composite_totals_json(&q->composite);
-}
-static json_t *parts_matched_value(const void *record)
-{
-    REQUEST;
-    return q->composite.n ? json_integer(q->composite.matched) : NULL;
-}
 static void parts_read(void *record, const json_t *line)
 {
     wg_composite_totals_read(&((wg_request *)record)->composite, OF("parts"), (long)wg_json_int(line, "parts_matched"));
 }
 
-static json_t *audit_value(const void *record)
-{
-    REQUEST;
-    return wg_audit_sums_json(&q->counts.audit);
-}
 static void audit_read(void *record, const json_t *line)
 {
     wg_audit_sums_read(&((wg_request *)record)->counts.audit, OF("audit"));
 }
 
-static json_t *equals_value(const void *record)
-{
-    REQUEST;
-    return q->cell < 0 || q->equals < 0 ? json_null() : json_boolean(q->equals);
-}
-
 static json_t *ids_value(const void *record)
 {
-    REQUEST;
+    const wg_request *q = record;
     json_t *ids = json_array();
     for (int i = 0; i < q->n; i++) json_array_append_new(ids, json_integer(q->token[i]));
     return ids;
@@ -295,12 +159,6 @@ static void ids_read(void *record, const json_t *line)
     q->n = n > (size_t)q->cap_tokens ? q->cap_tokens : (int)n;
     for (int i = 0; i < q->n; i++) q->token[i] = (int32_t)json_integer_value(json_array_get(ids, (size_t)i));
     q->counts.emitted = q->n;
-}
-
-static json_t *tokens_value(const void *record)
-{
-    REQUEST;
-    return json_integer(q->n);
 }
 
 static json_t *step_other_value(const void *record)
@@ -322,6 +180,42 @@ static json_t *matched_value(const void *record)
     for (int k = 0; k < s->n; k++) json_array_append_new(list, s->matched[k] < 0 ? json_null() : json_integer(s->matched[k]));
     return list;
 }
+
+/* Values of a request that follow from its fields. */
+/* clang-format off */
+#define VALUE(name, expression) \
+    static json_t *name(const void *record) \
+    { \
+        const wg_request *q = record; \
+        return expression; \
+    }
+VALUE(arm_value, json_string(q->cell < 0 ? "baseline" : "cell"))
+VALUE(cell_value, q->cell < 0 ? json_null() : json_integer(q->cell))
+VALUE(id_value, json_string(q->source->id))
+VALUE(category_value, json_string(q->source->category))
+VALUE(status_value, json_string(q->status ? "error" : "ok"))
+VALUE(error_value, json_sprintf("%s: %s", wg_status_name(q->status), q->error))
+VALUE(prompt_tokens_value, q->prompt_tokens ? json_integer(q->prompt_tokens) : json_null())
+VALUE(finish_value, json_string(q->finish == WG_FINISH_EOS ? "stop" : "length"))
+VALUE(other_value, other_ms(&q->phases, q->decode))
+VALUE(gaps_value, wg_events_gaps(&q->events))
+VALUE(gap_tokens_value, wg_events_tokens(&q->events))
+VALUE(load_value, wg_pass_stats_json(&q->pass_stats))
+VALUE(passes_value, json_integer(q->counts.passes))
+VALUE(drafts_value, json_integer(q->counts.offered_at[1]))
+VALUE(mean_length_value, wg_mean_acceptance_length(&q->counts))
+VALUE(rate_value, wg_json_ratio((double)q->counts.accepted, (double)q->counts.drafted))
+VALUE(histogram_value, wg_acceptance_histogram(&q->counts))
+VALUE(offered_value, depths(&q->counts, q->counts.offered_at))
+VALUE(tried_value, depths(&q->counts, q->counts.tried_at))
+VALUE(accepted_value, depths(&q->counts, q->counts.accepted_at))
+VALUE(without_draft_value, wg_without_draft_json(&q->counts))
+VALUE(parts_value, wg_composite_totals_json(&q->composite))
+VALUE(parts_matched_value, q->composite.n ? json_integer(q->composite.matched) : NULL)
+VALUE(audit_value, wg_audit_sums_json(&q->counts.audit))
+VALUE(equals_value, q->cell < 0 || q->equals < 0 ? json_null() : json_boolean(q->equals))
+VALUE(tokens_value, json_integer(q->n))
+/* clang-format on */
 
 /* ---- the tables -------------------------------------------------------------------------------------------------- */
 
@@ -518,6 +412,20 @@ void wg_fields_read(void *record, const wg_field *table, unsigned in, const json
         case WG_FIELD_WRITER: break;
         }
     }
+}
+
+void wg_fields_read_entry(wg_entry *e, const json_t *line)
+{
+    for (const wg_field *f = wg_request_fields; f->name; f++) {
+        const char *member = f->name;
+        if (f->entry < 0) continue;
+        void *at = (char *)e + f->entry;
+        const json_t *o = object_of((json_t *)(uintptr_t)line, f->name, &member, false);
+        const double v = wg_json_measured(o, member);
+        if (f->type == WG_FIELD_MS || f->type == WG_FIELD_REAL) *(double *)at = v;
+        else *(int32_t *)at = v >= -1 && v <= INT32_MAX ? (int32_t)v : 0;
+    }
+    e->passes = (int32_t)wg_fields_passes(json_object_get(line, "speculative_decoding"));
 }
 
 bool wg_fields_is_of(const json_t *line, const wg_request *q)

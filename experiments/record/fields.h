@@ -5,6 +5,7 @@
 #ifndef WG_EXPERIMENTS_RECORD_FIELDS_H
 #define WG_EXPERIMENTS_RECORD_FIELDS_H
 
+#include "experiments/record/run_reader.h"
 #include "experiments/record/run_writer.h"
 
 /* The storage of a value. OWN: by the row's own functions. WRITER: by run_writer.c, because the value needs the tokenizer or
@@ -49,6 +50,9 @@ void wg_fields_put(json_t *line, const wg_field *table, unsigned in, const void 
 
 /* Reads the members back; of a list as much as the record has room for. A missing integer is 0, a missing real NaN. */
 void wg_fields_read(void *record, const wg_field *table, unsigned in, const json_t *line);
+
+/* Reads the numbers of an entry from a line: a missing integer, or one outside -1 .. 2^31 - 1, is 0, a missing real NaN. */
+void wg_fields_read_entry(wg_entry *e, const json_t *line);
 
 /* Target passes of the object speculative_decoding of a line; earlier versions wrote them as num_spec_steps. */
 long wg_fields_passes(const json_t *speculation);

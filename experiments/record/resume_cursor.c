@@ -92,22 +92,14 @@ static bool whole_line(FILE *f, char **line, size_t *room, size_t *n)
     return true;
 }
 
-static wg_status push(wg_resume_cursor *k, int *room, off_t requests, off_t steps, off_t trace, wg_error *err)
+static wg_status push(wg_resume_cursor *k, wg_resume_end end, wg_error *err)
 {
-    if (k->n == *room) {
-        const int more = *room ? 2 * *room : 256;
-        off_t *a = wg_realloc(k->requests_end, (size_t)more, sizeof *a);
-        if (a) k->requests_end = a;
-        off_t *b = a ? wg_realloc(k->steps_end, (size_t)more, sizeof *b) : NULL;
-        if (b) k->steps_end = b;
-        off_t *c = b ? wg_realloc(k->trace_end, (size_t)more, sizeof *c) : NULL;
-        if (c) k->trace_end = c;
-        if (!c) return wg_nomem(err, (size_t)more * sizeof *a, "the lines of a run");
-        *room = more;
+    if ((k->n & (k->n - 1)) == 0) { /* room for 1, 2, 4 ... requests */
+        wg_resume_end *more = wg_realloc(k->end, k->n ? 2 * (size_t)k->n : 1, sizeof *more);
+        if (!more) return wg_nomem(err, (size_t)k->n * sizeof *more, "the lines of a run");
+        k->end = more;
     }
-    k->requests_end[k->n] = requests;
-    k->trace_end[k->n] = trace;
-    k->steps_end[k->n++] = steps;
+    k->end[k->n++] = end;
     return WG_OK;
 }
 
@@ -140,7 +132,7 @@ static wg_status skip_steps(steps *s, const json_t *request, long *n, wg_error *
 /* trace_size: bytes of trace.wgt; -1: none. */
 static wg_status scan(wg_resume_cursor *k, steps *s, bool trace, off_t trace_size, wg_error *err)
 {
-    int room = 0, number = 0;
+    int number = 0;
     off_t end = 0;
     size_t n;
     wg_status st = WG_OK;
@@ -153,9 +145,9 @@ static wg_status scan(wg_resume_cursor *k, steps *s, bool trace, off_t trace_siz
         if (more && trace) st = skip_steps(s, v, &have, err);
         if (more && trace) more = !st && (!spec || have == wg_fields_passes(spec)); /* a failed request has any number */
         const off_t traced = (off_t)wg_json_int(v, "trace_end");
-        if (trace_size >= 0) more = more && traced <= trace_size && traced >= (k->n ? k->trace_end[k->n - 1] : 0);
+        if (trace_size >= 0) more = more && traced <= trace_size && traced >= (k->n ? k->end[k->n - 1].trace : 0);
         end += (off_t)n + 1;
-        if (more) st = push(k, &room, end, s->end, traced, err);
+        if (more) st = push(k, (wg_resume_end){ end, s->end, traced }, err);
         json_decref(v);
     }
     return st;
@@ -197,15 +189,11 @@ void wg_resume_cursor_close(wg_resume_cursor *k)
     if (k->file) fclose(k->file);
     free(k->line);
     wg_free(k->path);
-    wg_free(k->requests_end);
-    wg_free(k->steps_end);
-    wg_free(k->trace_end);
+    wg_free(k->end);
     *k = (wg_resume_cursor){ 0 };
 }
 
-off_t wg_resume_cursor_requests_end(const wg_resume_cursor *k) { return k->next ? k->requests_end[k->next - 1] : 0; }
-off_t wg_resume_cursor_steps_end(const wg_resume_cursor *k) { return k->next ? k->steps_end[k->next - 1] : 0; }
-off_t wg_resume_cursor_trace_end(const wg_resume_cursor *k) { return k->next ? k->trace_end[k->next - 1] : 0; }
+wg_resume_end wg_resume_cursor_end(const wg_resume_cursor *k, int n) { return n ? k->end[n - 1] : (wg_resume_end){ 0, 0, 0 }; }
 
 /* ---- a line as a request ----------------------------------------------------------------------------------------- */
 

@@ -13,12 +13,17 @@
 
 #include "experiments/record/run_writer.h"
 
+/* Offsets in requests.jsonl, steps.jsonl and trace.wgt after a request. */
+typedef struct wg_resume_end {
+    off_t requests, steps, trace;
+} wg_resume_end;
+
 typedef struct wg_resume_cursor {
     FILE *file;        /* requests.jsonl, at line `next` */
     char *path, *line; /* path: requests.jsonl's */
     size_t room;
-    off_t *requests_end, *steps_end, *trace_end; /* (n) offsets in the three files after each request */
-    int n, next;                                 /* complete requests; requests already read back */
+    wg_resume_end *end; /* (n) of each request */
+    int n, next;        /* complete requests; requests already read back */
 } wg_resume_cursor;
 
 bool wg_resume_same_config(const char *dir, const wg_config *config); /* compares with config.json of the folder */
@@ -37,10 +42,8 @@ bool wg_resume_finished(const char *dir);
 wg_status wg_resume_cursor_open(wg_resume_cursor *k, const char *dir, bool trace, bool probs, wg_error *err);
 void wg_resume_cursor_close(wg_resume_cursor *k);
 
-/* The offsets in the files after the requests read back so far. */
-off_t wg_resume_cursor_requests_end(const wg_resume_cursor *k);
-off_t wg_resume_cursor_steps_end(const wg_resume_cursor *k);
-off_t wg_resume_cursor_trace_end(const wg_resume_cursor *k);
+/* The offsets after the first n requests. */
+wg_resume_end wg_resume_cursor_end(const wg_resume_cursor *k, int n);
 
 /* Reads the next line into q. The caller has set q's cell, group, prompt, turn and repeat to the expected ones, and its
  * prompt and arrays. EFORMAT when the line is another request's or is damaged. */

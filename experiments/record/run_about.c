@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/json_number.h"
+#include "experiments/base/once.h"
 #include "experiments/record/run_reader.h"
 
 static const char *after_slash(const char *path)
@@ -15,19 +16,15 @@ static const char *after_slash(const char *path)
 /* "A, B": the targets of all cells, each once. */
 static void put_targets(FILE *f, const wg_run_reader *run)
 {
-    const size_t n = json_array_size(run->cells);
-    int shown = 0;
-    for (size_t i = 0; i < n; i++) {
-        const char *model =
-            wg_json_word(json_object_get(json_object_get(json_array_get(run->cells, i), "config"), "target"), "model");
-        bool seen = !*model;
-        for (size_t k = 0; k < i && !seen; k++)
-            seen =
-                !strcmp(model, wg_json_word(json_object_get(json_object_get(json_array_get(run->cells, k), "config"), "target"),
-                                            "model"));
-        if (!seen) fprintf(f, "%s%s", shown++ ? ", " : "", after_slash(model));
+    json_t *seen = json_object(), *cell;
+    size_t i;
+    json_array_foreach(run->cells, i, cell) {
+        const char *model = wg_json_word(json_object_get(json_object_get(cell, "config"), "target"), "model");
+        const bool first = json_object_size(seen) == 0;
+        if (*model && wg_once(seen, model)) fprintf(f, "%s%s", first ? "" : ", ", after_slash(model));
     }
-    if (!shown) fputs("unknown target", f);
+    if (json_object_size(seen) == 0) fputs("unknown target", f);
+    json_decref(seen);
 }
 
 char *wg_run_reader_about(const wg_run_reader *run)

@@ -3,12 +3,10 @@
 #include "experiments/record/run_reader.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/base/number.h"
@@ -19,134 +17,45 @@
 
 /* ---- a line ------------------------------------------------------------------------------------------------------ */
 
-static int whole(wg_span v, int fallback)
-{
-    double x;
-    return wg_span_number(v, &x) && x >= -1 && x < 2147483648.0 ? (int)x : fallback;
-}
-
-static double real(wg_span v)
-{
-    double x;
-    return wg_span_number(v, &x) ? x : NAN;
-}
-
 static int hex(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : 0; }
 
-static void read_sha(wg_entry *e, wg_span text)
+bool wg_entry_read(const json_t *line, wg_entry *e)
 {
-    for (size_t i = 0; i < sizeof e->sha && 2 * i + 1 < text.n; i++)
-        e->sha[i] = (unsigned char)(hex(text.s[2 * i]) << 4 | hex(text.s[2 * i + 1]));
-}
-
-/* Reads a field of an entry. `path`: of the object that has the member, "" or "a.". */
-static bool read_field(wg_entry *e, const char *path, wg_span key, wg_span v)
-{
-    const size_t n = strlen(path);
-    for (const wg_field *f = wg_request_fields; f->name; f++) {
-        if (f->entry < 0 || strncmp(f->name, path, n) != 0 || !wg_span_is(key, f->name + n)) continue;
-        void *at = (char *)e + f->entry;
-        if (f->type == WG_FIELD_MS || f->type == WG_FIELD_REAL) *(double *)at = real(v);
-        else *(int32_t *)at = whole(v, 0);
-        return true;
-    }
-    return false;
-}
-
-static void read_speculation(wg_entry *e, wg_span object)
-{
-    wg_json_scan s = wg_json_scan_open(object);
-    wg_span key, v;
-    while (wg_json_scan_next(&s, &key, &v))
-        if (!read_field(e, "speculative_decoding.", key, v) && wg_span_is(key, "num_spec_steps") && !e->passes)
-            e->passes = whole(v, 0); /* as wg_fields_passes: of earlier versions */
-}
-
-static void read_member(wg_entry *e, wg_prompt_key_span *a, wg_span key, wg_span v)
-{
-    const wg_span text = wg_span_text(v);
-    if (wg_span_is(key, "speculative_decoding")) read_speculation(e, v);
-    else if (read_field(e, "", key, v)) return;
-    else if (wg_span_is(key, "cell")) e->cell = whole(v, -1);
-    else if (wg_span_is(key, "status")) e->ok = wg_span_is(text, "ok");
-    else if (wg_span_is(key, "output_sha256")) read_sha(e, text);
-    else if (wg_span_is(key, "prompt_tokens")) a->tokens = whole(v, 0);
-    else if (wg_span_is(key, "id")) a->id = text;
-    else if (wg_span_is(key, "prompt_sha256")) a->hash = text;
-    else if (wg_span_is(key, "category")) a->category = text;
-}
-
-bool wg_entry_read(const char *line, size_t n, wg_entry *e, wg_prompt_key_span *asked)
-{
-    wg_json_scan s = wg_json_scan_open((wg_span){ line, n });
-    wg_span key, v;
-    const off_t at = e->at;
-    *asked = (wg_prompt_key_span){ .tokens = 0 };
-    *e = (wg_entry){ .at = at, .cell = -1, .decode = NAN, .prefill = NAN, .ttft = NAN, .tpot = NAN };
-    while (wg_json_scan_next(&s, &key, &v)) read_member(e, asked, key, v);
-    return !s.bad && asked->id.s;
+    const json_t *cell = json_object_get(line, "cell");
+    const char *sha = wg_json_word(line, "output_sha256");
+    *e = (wg_entry){ .at = e->at,
+                     .cell = json_is_integer(cell) ? (int32_t)json_integer_value(cell) : -1,
+                     .ok = strcmp(wg_json_word(line, "status"), "ok") == 0 };
+    for (size_t i = 0; i < sizeof e->sha && sha[2 * i] && sha[2 * i + 1]; i++)
+        e->sha[i] = (unsigned char)(hex(sha[2 * i]) << 4 | hex(sha[2 * i + 1]));
+    wg_fields_read_entry(e, line);
+    return json_is_string(json_object_get(line, "id"));
 }
 
 /* ---- prompts by key ---------------------------------------------------------------------------------------------- */
 
-typedef struct table {
-    int *slot;
-    size_t size;
-} table; /* slot: index + 1; 0: free */
-
-static uint64_t identity(const char *id, size_t id_n, const char *hash, size_t hash_n)
+/* The index of a line's prompt in f->asked, which gets it when it is new. known: indices by id and hash. */
+static wg_status intern(wg_run_reader *f, json_t *known, const json_t *line, int32_t *out, wg_error *err)
 {
-    return wg_hash64(wg_hash64(wg_hash64(WG_HASH_START, id, id_n), "\n", 1), hash, hash_n);
-}
-
-static bool is(const char *text, const char *s, size_t n) { return strlen(text) == n && memcmp(text, s ? s : "", n) == 0; }
-
-/* The slot of a prompt key in the table: its own, or the free one where it belongs. */
-static int *find_slot(const table *t, const wg_run_reader *f, const wg_prompt_key_span *a)
-{
-    for (size_t i = identity(a->id.s, a->id.n, a->hash.s ? a->hash.s : "", a->hash.n);; i++) {
-        int *slot = &t->slot[i & (t->size - 1)];
-        if (*slot == 0) return slot;
-        const wg_prompt_key *p = &f->asked[*slot - 1];
-        if (is(p->id, a->id.s, a->id.n) && is(p->hash, a->hash.s, a->hash.n)) return slot;
+    const char *id = wg_json_word(line, "id"), *hash = wg_json_word(line, "prompt_sha256");
+    const int n = f->n_asked;
+    json_t *key = json_sprintf("%s\n%s", id, hash);
+    const json_t *number = key ? json_object_get(known, json_string_value(key)) : NULL;
+    bool ok = key;
+    *out = number ? (int32_t)json_integer_value(number) : n;
+    if (ok && !number && (n & (n - 1)) == 0) { /* room for 1, 2, 4 ... prompts */
+        wg_prompt_key *grown = wg_realloc(f->asked, n ? 2 * (size_t)n : 1, sizeof *grown);
+        if (grown) f->asked = grown;
+        ok = grown;
     }
-}
-
-static wg_status grow_table(table *t, const wg_run_reader *f, wg_error *err)
-{
-    const table bigger = { .size = t->size ? 4 * t->size : 1024, .slot = wg_calloc(t->size ? 4 * t->size : 1024, sizeof(int)) };
-    if (!bigger.slot) return wg_nomem(err, bigger.size * sizeof(int), "prompts");
-    for (int i = 0; i < f->n_asked; i++) {
-        const wg_prompt_key *p = &f->asked[i];
-        const wg_prompt_key_span a = { .id = { p->id, strlen(p->id) }, .hash = { p->hash, strlen(p->hash) } };
-        *find_slot(&bigger, f, &a) = i + 1;
+    if (ok && !number) {
+        wg_prompt_key *p = &f->asked[f->n_asked++];
+        *p = (wg_prompt_key){ wg_strdup(id), wg_strdup(wg_json_word(line, "category")), wg_strdup(hash),
+                              (int)wg_json_int(line, "prompt_tokens") };
+        ok = p->id && p->category && p->hash && json_object_set_new(known, json_string_value(key), json_integer(n)) == 0;
     }
-    wg_free(t->slot);
-    *t = bigger;
-    return WG_OK;
-}
-
-static wg_status intern(wg_run_reader *f, table *t, int *room, const wg_prompt_key_span *a, int32_t *out, wg_error *err)
-{
-    if (2 * (size_t)f->n_asked >= t->size) WG_TRY(grow_table(t, f, err));
-    int *slot = find_slot(t, f, a);
-    if (*slot == 0) {
-        if (f->n_asked == *room) {
-            const int more = *room ? 2 * *room : 256;
-            wg_prompt_key *grown = wg_realloc(f->asked, (size_t)more, sizeof *grown);
-            if (!grown) return wg_nomem(err, (size_t)more * sizeof *grown, "prompts");
-            f->asked = grown;
-            *room = more;
-        }
-        wg_prompt_key *p = &f->asked[f->n_asked];
-        *p = (wg_prompt_key){ wg_strndup(a->id.s, a->id.n), wg_strndup(a->category.s ? a->category.s : "", a->category.n),
-                              wg_strndup(a->hash.s ? a->hash.s : "", a->hash.n), a->tokens };
-        f->n_asked++;
-        if (!p->id || !p->category || !p->hash) return wg_nomem(err, a->id.n, "a prompt");
-        *slot = f->n_asked;
-    }
-    *out = *slot - 1;
-    return WG_OK;
+    json_decref(key);
+    return ok ? WG_OK : wg_nomem(err, strlen(id), "a prompt");
 }
 
 int wg_prompt_key_compare(const wg_prompt_key *a, const wg_prompt_key *b)
@@ -157,40 +66,38 @@ int wg_prompt_key_compare(const wg_prompt_key *a, const wg_prompt_key *b)
 
 /* ---- the files --------------------------------------------------------------------------------------------------- */
 
+static wg_status add_line(wg_run_reader *f, json_t *known, const char *path, const char *line, size_t n, off_t at,
+                          wg_error *err)
+{
+    if ((f->n & (f->n - 1)) == 0) { /* room for 1, 2, 4 ... requests */
+        wg_entry *grown = wg_realloc(f->entry, f->n ? 2 * (size_t)f->n : 1, sizeof *grown);
+        if (!grown) return wg_nomem(err, (size_t)f->n * sizeof *grown, "requests");
+        f->entry = grown;
+    }
+    wg_entry *e = &f->entry[f->n++];
+    e->at = at;
+    WG_TRY(wg_line_sum_require(path, f->n, line, n, false, err));
+    json_t *v = json_loadb(line, n, JSON_ALLOW_NUL, NULL);
+    const wg_status s = wg_entry_read(v, e) ? intern(f, known, v, &e->prompt, err)
+                                            : wg_fail(err, WG_EFORMAT, "%s:%d: this is not the line of a request", path, f->n);
+    json_decref(v);
+    f->failed += !e->ok;
+    return s;
+}
+
 static wg_status read_lines(wg_run_reader *f, const char *path, wg_error *err)
 {
     char *line = NULL; /* allocated by getline */
     size_t size = 0;
     ssize_t n;
     off_t at = 0;
-    int room = 0, rooms = 0, number = 0;
-    table t = { 0 };
+    json_t *known = json_object();
     wg_status s = WG_OK;
-    while (s == WG_OK && (n = getline(&line, &size, f->file)) > 0 && line[n - 1] == '\n') {
-        if (f->n == room) {
-            const int more = room ? 2 * room : 1024;
-            wg_entry *grown = wg_realloc(f->entry, (size_t)more, sizeof *grown);
-            if (!grown) s = wg_nomem(err, (size_t)more * sizeof *grown, "requests");
-            if (!grown) break;
-            f->entry = grown;
-            room = more;
-        }
-        wg_entry *e = &f->entry[f->n];
-        wg_prompt_key_span asked;
-        e->at = at;
-        number++;
-        s = wg_line_sum_require(path, number, line, (size_t)n - 1, false, err);
-        if (s) break;
-        if (!wg_entry_read(line, (size_t)n - 1, e, &asked))
-            s = wg_fail(err, WG_EFORMAT, "%s:%d: this is not the line of a request", path, number);
-        else s = intern(f, &t, &rooms, &asked, &e->prompt, err);
-        f->failed += !e->ok;
-        f->n++;
-        at += n;
-    }
+    for (; s == WG_OK && (n = getline(&line, &size, f->file)) > 0 && line[n - 1] == '\n'; at += n)
+        s = add_line(f, known, path, line, (size_t)n - 1, at, err);
     if (s == WG_OK && ferror(f->file)) s = wg_fail(err, WG_EIO, "%s: cannot read: %s", path, strerror(errno));
     free(line);
-    wg_free(t.slot);
+    json_decref(known);
     return s;
 }
 
@@ -224,59 +131,42 @@ static void put_plain(FILE *m, const json_t *v)
     wg_free(text);
 }
 
-/* Whether this member distinguishes the sections of one kind at the path `swept`. */
-static bool tells(const json_t *config, const char *swept, const json_t *section, const char *key)
-{
-    for (size_t g = 0; wg_sweep_grid(config, g); g++) {
-        size_t i;
-        json_t *other;
-        json_array_foreach(json_object_get(wg_sweep_grid(config, g), swept), i, other)
-            if (json_equal(json_object_get(other, "kind"), json_object_get(section, "kind")) &&
-                !json_equal(json_object_get(other, key), json_object_get(section, key)))
-                return true;
-    }
-    return false;
-}
-
 /* Writes a swept value; a section as "model(length=4)": its kind and its distinguishing members. */
-static void put_value(FILE *m, const json_t *v, const json_t *config, const char *swept)
+static void put_value(FILE *m, const json_t *v, const json_t *tells, const char *path)
 {
-    const char *key, *kind = json_string_value(json_object_get(v, "kind"));
+    const char *key, *selector = wg_sweep_selector(path), *between = "(";
     json_t *inner;
-    bool first = true;
     if (!json_is_object(v)) put_plain(m, v);
-    else fputs(kind ? kind : "", m);
+    else fputs(wg_json_word(v, selector), m);
     json_object_foreach((json_t *)v, key, inner) {
-        if (!strcmp(key, "kind") || !strcmp(key, "label") || !tells(config, swept, v, key)) continue;
-        fprintf(m, "%s%s=", first ? "(" : ", ", key);
+        if (!strcmp(key, selector) || !strcmp(key, "label") || !wg_sweep_tells_member(tells, path, v, key)) continue;
+        fprintf(m, "%s%s=", between, key);
         put_plain(m, inner);
-        first = false;
+        between = ", ";
     }
-    if (!first) fputc(')', m);
+    if (*between == ',') fputc(')', m);
 }
 
 char *wg_run_reader_cell_name(const wg_run_reader *f, int cell)
 {
     char *text = NULL;
     size_t n = 0;
-    const json_t *c = json_array_get(f->cells, (size_t)cell), *swept = json_object_get(c, "cell"),
-                 *config = json_object_get(c, "config");
+    const json_t *c = json_array_get(f->cells, (size_t)cell), *config = json_object_get(c, "config"),
+                 *tells = json_object_get(c, "tells");
     FILE *m = open_memstream(&text, &n);
     if (!m) return NULL;
-    const char *key;
+    const char *key, *label = wg_json_word(json_object_get(config, "draft"), "label");
     json_t *v;
-    const char *label = text_at(config, "draft", "label", "");
     bool first = !*label;
     fputs(label, m);
-    if (json_object_size(swept) == 0 && first)
-        fprintf(m, "%s, %s", text_at(config, "draft", "kind", "none"), text_at(config, "verify", "rule", "match"));
-    json_object_foreach((json_t *)swept, key, v) {
+    json_object_foreach(json_object_get(c, "cell"), key, v) {
         const char *dot = strrchr(key, '.');
-        if (*label && (!strcmp(key, "draft") || !strcmp(key, "draft.label"))) continue;
+        if (!wg_sweep_tells_path(tells, key) || (*label && (!strcmp(key, "draft") || !strcmp(key, "draft.label")))) continue;
         fprintf(m, "%s%s=", first ? "" : ", ", dot ? dot + 1 : key);
-        put_value(m, v, f->config, key);
+        put_value(m, v, tells, key);
         first = false;
     }
+    if (first) fprintf(m, "%s, %s", text_at(config, "draft", "kind", "none"), text_at(config, "verify", "rule", "match"));
     fclose(m);
     char *copy = wg_strdup(text);
     free(text);

@@ -10,7 +10,6 @@
 #include <sys/types.h>
 
 #include "core/base/error.h"
-#include "experiments/base/json_scan.h"
 
 /* A prompt's key: equal in all runs whose prompt has the same id and the same text (all turns). tokens: length of the prompt,
  * from its first line. */
@@ -31,7 +30,7 @@ typedef struct wg_entry {
 typedef struct wg_run_reader {
     char *path;
     json_t *config, *machine, *summary; /* summary NULL: the run is incomplete */
-    json_t *cells;                      /* [{"cell": swept, "config": resolved}] from the config */
+    json_t *cells;                      /* [{"cell", "config", "tells"}] from the config (wg_sweep_cells) */
     bool complete;
     wg_entry *entry;
     int n, failed;
@@ -65,18 +64,14 @@ wg_status wg_run_reader_cells(const wg_run_reader *f, const json_t **cells, wg_e
 /* The whole line of an entry; NULL when it cannot be read. */
 json_t *wg_run_reader_line(const wg_run_reader *f, const wg_entry *e);
 
-/* Parses one line (n bytes) into e; id, hash, category and prompt length into *asked as spans of the line. */
-typedef struct wg_prompt_key_span {
-    wg_span id, hash, category;
-    int tokens;
-} wg_prompt_key_span;
-bool wg_entry_read(const char *line, size_t n, wg_entry *e, wg_prompt_key_span *asked);
+/* Reads the numbers of a line into e, all but `at` and `prompt`. False: it is no object, or has no id. */
+bool wg_entry_read(const json_t *line, wg_entry *e);
 
 /* Order of prompts by id, then text. Takes pointers to wg_prompt_key. */
 int wg_prompt_key_compare(const wg_prompt_key *a, const wg_prompt_key *b);
 
-/* A readable name of a cell: "length=4, rule=match", or drafter and rule without a sweep; with a label that, and what else is
- * swept: "LABEL, rule=match" (wg_free). */
+/* A readable name of a cell: what differs between cells, "length=4, rule=match", or drafter and rule where nothing does; with a
+ * label that, and what else differs: "LABEL, rule=match" (wg_free). */
 char *wg_run_reader_cell_name(const wg_run_reader *f, int cell);
 
 /* The end of captions: processor and kernel level, target models, prompts and requests (free); NULL: out of memory. */

@@ -222,6 +222,15 @@ static bool is_file(const char *dir, const char *file)
     return yes;
 }
 
+/* Cuts the files off after the first n requests. */
+static wg_status cut_to(wg_run_writer *r, int n, wg_error *err)
+{
+    const wg_resume_end end = wg_resume_cursor_end(&r->kept, n);
+    WG_TRY(lines_cut(&r->requests, end.requests, err));
+    if (r->trace) WG_TRY(lines_cut(&r->steps, end.steps, err));
+    return r->probs ? lines_cut(&r->rounds, end.trace, err) : WG_OK;
+}
+
 static wg_status reopen(wg_run_writer *r, const wg_config *config, const json_t *machine, wg_error *err)
 {
     WG_TRY(wg_resume_check(r->dir, config, machine, err));
@@ -230,12 +239,7 @@ static wg_status reopen(wg_run_writer *r, const wg_config *config, const json_t 
     WG_TRY(wg_resume_cursor_open(&r->kept, r->dir, r->trace, r->probs, err));
     if (r->trace) WG_TRY(lines_open(&r->steps, r->dir, "steps.jsonl", false, err));
     if (r->probs) WG_TRY(lines_open(&r->rounds, r->dir, "trace.wgt", false, err));
-    const int n = r->kept.n;
-    r->requests.end = n ? r->kept.requests_end[n - 1] : 0;
-    r->steps.end = n ? r->kept.steps_end[n - 1] : 0;
-    WG_TRY(lines_cut(&r->requests, r->requests.end, err));
-    if (r->trace) WG_TRY(lines_cut(&r->steps, r->steps.end, err));
-    if (r->probs) WG_TRY(lines_cut(&r->rounds, n ? r->kept.trace_end[n - 1] : 0, err));
+    WG_TRY(cut_to(r, r->kept.n, err));
     r->machine = json_incref((json_t *)machine);
     return WG_OK;
 }
@@ -271,9 +275,7 @@ wg_status wg_run_writer_cut(wg_run_writer *r, wg_error *err)
     json_decref(r->machine);
     r->machine = NULL;
     r->kept.n = r->kept.next;
-    WG_TRY(lines_cut(&r->requests, wg_resume_cursor_requests_end(&r->kept), err));
-    if (r->trace) WG_TRY(lines_cut(&r->steps, wg_resume_cursor_steps_end(&r->kept), err));
-    return r->probs ? lines_cut(&r->rounds, wg_resume_cursor_trace_end(&r->kept), err) : WG_OK;
+    return cut_to(r, r->kept.n, err);
 }
 
 void wg_run_writer_close(wg_run_writer *r)

@@ -28,12 +28,6 @@ static void label(const json_t *c, char *b, size_t n)
     snprintf(b, n, "%s", given ? given : wg_json_word(c, "drafter"));
 }
 
-static void disturbed(const json_t *c, char *b, size_t n)
-{
-    const json_t *is = json_object_get(c, "disturbed");
-    snprintf(b, n, "%s", json_is_boolean(is) ? json_is_true(is) ? "yes" : "no" : "-");
-}
-
 /* "-6 % draft": the deviation from the prediction, and the phase with the largest share of it. */
 static void residual(const json_t *c, char *b, size_t n)
 {
@@ -60,17 +54,6 @@ static void positions(const json_t *c, char *b, size_t n)
     for (size_t i = 0; i < all && i < SHOWN; i++)
         at += (size_t)snprintf(b + at, n - at, "%s%.2f", i ? " " : "", json_number_value(json_array_get(list, i)));
     if (all > SHOWN) snprintf(b + at, n - at, " ..");
-}
-
-static void words_of(const json_t *v, char *b, size_t n)
-{
-    snprintf(b, n, "%s", json_is_string(v) ? json_string_value(v) : "-");
-}
-static void lossless_if(const json_t *c, char *b, size_t n) { words_of(json_object_get(c, "lossless_if"), b, n); }
-static void withdrawn(const json_t *c, char *b, size_t n) { words_of(json_object_get(c, "lossless_withdrawn"), b, n); }
-static void audit_found(const json_t *c, char *b, size_t n)
-{
-    words_of(json_object_get(json_object_get(c, "audit"), "found"), b, n);
 }
 
 static void turn(const json_t *o, char *b, size_t n) { snprintf(b, n, "%.0f", wg_json_real(o, "turn") + 1); }
@@ -100,12 +83,10 @@ const wg_column wg_columns[] = {
     { "lossless", "lossless", "", 0, "lossless", NULL, NULL, NULL, "the law of the output is the target's" },
     { "law_only", "law only", "", 0, "law_only", NULL, NULL, NULL,
       "the target is not computed here: texts are equal in law, not token by token" },
-    { "lossless_if", "lossless if", "", 0, "lossless_if", NULL, NULL, lossless_if,
-      "what that rests on, and nothing here has proved" },
-    { "lossless_withdrawn", "lossless withdrawn", "", 0, "lossless_withdrawn", NULL, NULL, withdrawn,
+    { "lossless_if", "lossless if", "", 0, "lossless_if", NULL, NULL, NULL, "what that rests on, and nothing here has proved" },
+    { "lossless_withdrawn", "lossless withdrawn", "", 0, "lossless_withdrawn", NULL, NULL, NULL,
       "why a lossless rule was not lossless in this run" },
-    { "audit_found", "audit", "", 0, "audit.found", NULL, NULL, audit_found,
-      "what speaks against the drafter's word, if anything" },
+    { "audit_found", "audit", "", 0, "audit.found", NULL, NULL, NULL, "what speaks against the drafter's word, if anything" },
     { "audit_draws", "audited draws", "tokens", 0, "audit.draws", NULL, "%.0f", NULL,
       "drafted tokens that were tested against their rows of q" },
     { "audit_draws_log10_e", "e-value of draws", "log10", 0, "audit.draws_log10_e", NULL, "%.1f", NULL,
@@ -184,7 +165,7 @@ const wg_column wg_columns[] = {
       "of a cell of auto: its speed-up over that" },
     { "baseline_spread", "plain's spread", "share", 0, "baseline_spread", NULL, "%.3f", NULL,
       "plain decoding's slowest repeat over its fastest, less 1; above the interval's width (and 0.05) the cell is marked *" },
-    { "disturbed", "disturbed", "", 0, "disturbed", NULL, NULL, disturbed,
+    { "disturbed", "disturbed", "", 0, "disturbed", NULL, NULL, NULL,
       "whether plain decoding's repeats differ by more than the interval of the speed-up is wide, and by more than 5 %" },
     { "predicted_speedup", "predicted", "ratio", W | M | P | S, "predicted_speedup", "predicted_speedup_range", "%.2fx", NULL,
       "speed-up by costs calibrated before the run, for drafts that fare like these; its range is the cost model's" },
@@ -431,7 +412,7 @@ static wg_status unknown(const char *name, wg_error *err)
                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
-/* Whether the item at the begin of `list` is this text; then *n, at least its length, is that of the longest such item. */
+/* Whether `list` begins with the item `text`; then *n becomes its length if that is larger. */
 static bool is_item(const char *list, const char *text, size_t *n)
 {
     const size_t length = strlen(text);
@@ -440,8 +421,8 @@ static bool is_item(const char *list, const char *text, size_t *n)
     return is;
 }
 
-/* Adds the columns of the first item of a list, and returns its length; 0: it is unknown. A name precedes a heading; of two
- * headings the longer one is meant ("tau, macro", not tau). */
+/* Adds the columns of the first item of a list, and returns its length; 0: it is unknown. A name is preferred to a heading,
+ * the longer of two headings to the shorter ("tau, macro" to tau). */
 static size_t add_item(wg_column_choice *out, const char *list)
 {
     const wg_column *column = NULL;

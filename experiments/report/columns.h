@@ -17,17 +17,17 @@ enum {
     WG_IN_PAGE = 8,
     WG_IN_NAMES = 16,   /* the page's table of acceptance definitions */
     WG_IN_PHASES = 32,  /* the page's table of phases */
-    WG_IN_USE = 64,     /* use and waste */
-    WG_IN_LOSSES = 256, /* losses of drafter and rule */
-    WG_IN_ROUNDS = 512, /* passes with and without a draft */
-    WG_IN_PAPER = 1024, /* LaTeX, which has to fit a column of text */
-    WG_SHORT = 128,     /* in the terminal's table without its interval */
+    WG_IN_USE = 64,     /* the page's table of used and wasted work */
+    WG_IN_LOSSES = 256, /* the page's table of the losses of drafter and rule */
+    WG_IN_ROUNDS = 512, /* the page's table of passes with and without a draft */
+    WG_IN_PAPER = 1024, /* LaTeX tables, as wide as a column of text */
+    WG_SHORT = 128,     /* the terminal's table leaves out its interval */
 };
 
 enum { WG_COLUMN_TEXT = 128 }; /* bytes of a column's text */
 
 typedef struct wg_column {
-    const char *name, *head, *unit; /* names in CSV (vLLM's where it has one) and in tables; the value's unit, "" for none */
+    const char *name, *head, *unit; /* name in CSV (vLLM's where it has one); heading in tables; unit, "" for none */
     unsigned shown;
     const char *path;                                         /* path of the value: keys with dots between */
     const char *interval;                                     /* path of its interval [lo, hi], or NULL */
@@ -38,8 +38,8 @@ typedef struct wg_column {
     const char *doc;
 } wg_column;
 
-/* Each list ends with a NULL name. The columns of a cell; of an element of its "categories", "turns" and "parts"; of a
- * depth, where paths lead to lists. */
+/* Lists of columns, each ending with a NULL name: of a cell; of an element of its "categories", "turns" or "parts"; of a draft
+ * position (paths lead to lists). */
 extern const wg_column wg_columns[], wg_category_columns[], wg_turn_columns[], wg_part_columns[], wg_position_columns[];
 
 /* The value at a path, or NULL. */
@@ -50,7 +50,7 @@ const json_t *wg_column_value(const json_t *o, const char *path);
 void wg_column_text(const wg_column *c, const json_t *o, char *buf, size_t size);
 void wg_column_brackets(const wg_column *c, const json_t *o, char *buf, size_t size);
 
-bool wg_column_is_words(const wg_column *c); /* a text column: aligned left, not right as numbers */
+bool wg_column_is_words(const wg_column *c); /* whether it holds text, which is aligned left; numbers are aligned right */
 
 enum { WG_COLUMNS_MOST = 160 };
 typedef struct wg_column_choice {
@@ -65,7 +65,7 @@ void wg_columns_of(const wg_column *list, unsigned shown, wg_column_choice *out)
  * unknown one and the nearest known. */
 wg_status wg_columns_named(const char *list, wg_column_choice *out, wg_error *err);
 
-/* The name of a set of columns, i = 0, 1, ...; NULL behind the last one. */
+/* The name of the ith set of columns; NULL behind the last one. */
 const char *wg_column_set(int i);
 
 #define WG_COLUMNS_DOC                                                                                                         \

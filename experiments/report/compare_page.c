@@ -8,9 +8,9 @@
 #include "core/base/mem.h"
 #include "experiments/analysis/compare.h"
 #include "core/base/json_number.h"
-#include "experiments/report/forest_plot.h"
+#include "experiments/report/charts.h"
 
-enum { DRAWN = 60 }; /* pairs with a drawing of their own, as many as the page has details of */
+enum { DRAWN = 60 }; /* pairs that have a drawing and details on the page */
 
 static char letter(const json_t *side) { return (char)('A' + (int)json_integer_value(json_object_get(side, "run"))); }
 
@@ -100,7 +100,7 @@ static void where_figure(const wg_plot_out *to, const json_t *p)
     wg_free(row);
 }
 
-/* "A: PROCESSOR (LEVEL); MODEL; ... B: ...": what captions end with (free). */
+/* The last sentence of captions, "A: PROCESSOR (LEVEL); MODEL; ... B: ..." (free). */
 static char *about_runs(const json_t *o)
 {
     char *text = NULL;

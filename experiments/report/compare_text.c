@@ -79,6 +79,11 @@ static void runs(const printer *p, const json_t *o)
         fputs(json_is_true(json_object_get(r, "complete")) ? "\n" : " (INCOMPLETE: only what had finished is compared)\n",
               p->f);
     }
+    json_array_foreach(json_object_get(o, "cells"), i, r)
+        if (wg_json_real(r, "only_a") > 0 || wg_json_real(r, "only_b") > 0)
+            fprintf(p->f, "%sA and %c have %d cells in common; %d are only in A, %d only in %c, and are not compared\n",
+                    p->md ? "* " : "  ", letter(r), (int)wg_json_real(r, "common"), (int)wg_json_real(r, "only_a"),
+                    (int)wg_json_real(r, "only_b"), letter(r));
     json_array_foreach(json_object_get(o, "prompts"), i, r)
         if (wg_json_real(r, "only_a") > 0 || wg_json_real(r, "only_b") > 0)
             fprintf(p->f, "%sA and %c share %d prompts; %d are only in A, %d only in %c, and do not count\n",
@@ -204,7 +209,7 @@ static void one_pair(const printer *p, const json_t *o, bool with_config)
     heading(p, title);
     if (with_config && json_array_size(json_object_get(o, "config_diff"))) diff(p, json_object_get(o, "config_diff"));
     const int unpaired = (int)wg_json_real(o, "in_one_only"), failed = (int)wg_json_real(o, "failed");
-    const bool totals = json_is_true(json_object_get(o, "totals")); /* without requests */
+    const bool totals = json_is_true(json_object_get(o, "totals")); /* a published run has no requests */
     if (totals) snprintf(b, sizeof b, "not known; %d in A", (int)wg_json_int(o, "requests"));
     else snprintf(b, sizeof b, "%d, of %d prompts", (int)wg_json_real(o, "requests"), (int)wg_json_real(o, "prompts"));
     if (failed || unpaired)

@@ -8,11 +8,11 @@
 
 #include "core/base/error.h"
 
-/* value = plus + times x of / per, item by item where `of` is a list. */
+/* value = plus + times * of / per, for each item where `of` is a list. */
 typedef struct wg_engine_metric {
     const char *engine, *name;
     double plus, times;
-    const char *of, *per; /* paths in a cell (wg_column_value); per NULL: the number itself */
+    const char *of, *per; /* paths in a cell (wg_column_value); per NULL: no division */
     const char *doc;
 } wg_engine_metric;
 extern const wg_engine_metric wg_engine_metrics[]; /* an engine's rows stand together; ends with a NULL engine */

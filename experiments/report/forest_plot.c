@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Rows are placed in pixels: names have a line of their own, so that they may be as long as the drawing is wide. */
-#include "experiments/report/forest_plot.h"
+#include "experiments/report/charts.h"
 
 #include <math.h>
 
@@ -9,7 +9,7 @@ enum { TOP = 6, BOTTOM = 50, NAME = 22, POINT = 20, LEFT = 14, UNDER = 116, NUMB
 static double least(const wg_estimate_ci *p) { return isfinite(p->lo) ? p->lo : p->v; }
 static double most(const wg_estimate_ci *p) { return isfinite(p->hi) ? p->hi : p->v; }
 
-/* The range of the axis: every point, every interval, and 1. */
+/* The range of the axis, which contains 1 and every point and interval. */
 static bool span(const wg_forest_plot *o, double *lo, double *hi, bool *under)
 {
     bool any = false;
@@ -89,7 +89,7 @@ static void names(FILE *s, const wg_forest_plot *o, int width)
     }
 }
 
-/* The dashed line at 1 beside the points, and not where names stand. */
+/* Draws the dashed line at 1 beside the points; it leaves out the lines of names. */
 static void line_at_1(FILE *s, const wg_forest_plot *o)
 {
     for (int i = 0, y = 0; i < o->n; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * In a page the legend is a list below the drawing, which wraps and is read aloud; in an SVG file it is drawn (plot.c). */
-#include "experiments/report/line_chart.h"
+ * In a page the legend is an HTML list below the drawing, which wraps and which screen readers read; in an SVG file it is drawn
+ * (plot.c). */
+#include "experiments/report/charts.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Limits of the engines that the card names: docs/students.md. Their flags: vLLM 0.26 to 0.30, SGLang, llama.cpp of October
- * 2026 (0c1e570), transformers 5.23. */
+ * The flags of the engines are those of vLLM 0.26 to 0.30, SGLang, llama.cpp 0c1e570 and transformers 5.23; docs/students.md
+ * has their limits. */
 #include "experiments/report/model_card.h"
 
 #include <math.h>
@@ -77,7 +77,7 @@ static void put_acceptance(FILE *f, const json_t *card)
     }
 }
 
-/* A command line: words, and between them words that are quoted for the shell. */
+/* Writes a command line; `target` and the words like it are quoted for the shell. */
 static void put_command(FILE *f, const char *before, const char *target, const char *between, const char *draft,
                         const char *after)
 {
@@ -130,39 +130,17 @@ static void put_use(FILE *f, const json_t *card)
         fprintf(f, "\n`wager convert` makes %s of the target.\n", is_gguf ? "TARGET_FOLDER" : "TARGET.gguf");
 }
 
-static void put_training(FILE *f, const json_t *card)
-{
-    const json_t *t = member(card, "training"), *student = member(t, "student");
-    fputs("\n## Training\n\n", f);
-    if (!json_is_object(t)) {
-        fputs("Not known: the exported file does not stand in the folder of a training run.\n", f);
-        return;
-    }
-    fprintf(f, "%lld steps, %lld tokens, %.0f s%s; loss of the last step %.4f", number(t, "steps"), number(t, "tokens"),
-            wg_json_real(t, "seconds"), json_is_object(student) ? " of all students of the run" : "", wg_json_real(t, "loss"));
-    if (json_is_number(member(t, "held_out"))) fprintf(f, "; of held-out text %.4f", wg_json_real(t, "held_out"));
-    char *config = wg_json_canonical(member(t, "config"), true);
-    fprintf(f, ".\nThe config of `wager %s`:\n\n```json\n%s```\n", json_is_object(student) ? "distill" : "train",
-            config ? config : "");
-    wg_free(config);
-}
-
 wg_status wg_model_card_save(const char *path, const json_t *card, wg_error *err)
 {
     char *text = NULL;
     size_t n = 0;
-    wg_save *to = NULL;
     FILE *f = open_memstream(&text, &n);
     if (!f) return wg_nomem(err, 1, "a model card");
     put_head(f, card);
     put_acceptance(f, card);
     put_use(f, card);
-    put_training(f, card);
     fclose(f);
-    wg_status s = wg_save_open(&to, path, err);
-    if (s == WG_OK) s = wg_save_write(to, text, n, err);
-    if (s == WG_OK) s = wg_save_commit(to, err);
-    else wg_save_abort(to);
+    const wg_status s = wg_save_all(path, text, n, err);
     free(text);
     return s;
 }

@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 
-/* card: the object that `wager export --json` prints (docs/students.md lists its keys). Nothing is said that it does not hold.
+/* card: the object that `wager export --json` prints (docs/students.md lists its keys). The card says nothing else.
  * Errors: EIO, ENOMEM. */
 wg_status wg_model_card_save(const char *path, const json_t *card, wg_error *err);
 

@@ -10,7 +10,7 @@
 #include "core/base/json_number.h"
 #include "experiments/report/report_page.h"
 
-/* gnuplot needs colours, the page names of its style sheet. So each colour here encodes a name. */
+/* gnuplot writes colours, but the page uses names of its style sheet; so each of these colours stands for a name. */
 static const char *const colour[WG_PLOT_SERIES] = { "#100000", "#100001", "#100002", "#100003",
                                                     "#100004", "#100005", "#100006", "#100007" };
 static const struct {
@@ -61,7 +61,7 @@ void wg_plot_note(FILE *script, const char *format, ...)
     va_start(a, format);
     const int n = vsnprintf(text, sizeof text, format, a);
     va_end(a);
-    if (n >= (int)sizeof text) /* no half character at the end */
+    if (n >= (int)sizeof text) /* the cut must not split a character */
         for (size_t end = sizeof text - 1; end > 0 && ((unsigned char)text[--end] & 0xC0) != 0;) text[end] = '\0';
     fputs(" \"", script);
     for (const char *p = text; *p; p++) fputc((unsigned char)*p < 32 || strchr("'\"\\`", *p) ? ' ' : *p, script);
@@ -78,7 +78,7 @@ static const char *past(const char *p, const char *what)
     return at ? at + strlen(what) : p + strlen(p);
 }
 
-/* Skips text at p that is omitted; returns its end, or p itself where nothing is omitted. */
+/* The end of the text at p that the page does not need; p where it needs the text. */
 static const char *skip(const char *p)
 {
     if (begins(p, "<filter")) return past(p, "</filter>");
@@ -97,7 +97,7 @@ static const char *skip(const char *p)
 
 static const char says[] = "<g onmousemove=\"gnuplot_svg.showHypertext(evt,'", said[] = "')\" onmouseout=";
 
-/* Replaces a point with a text: gnuplot's form needs its own scripts. */
+/* Replaces a point that has a tooltip, because gnuplot's form needs gnuplot's scripts. */
 static size_t replace_note(FILE *f, const char *p)
 {
     const char *text = p + strlen(says), *end = strstr(text, said), *past_title = end ? strstr(end, "</title>") : NULL;
@@ -115,13 +115,13 @@ static void put_colour(const wg_plot_out *to, const char *name)
     fputc('\'', to->f);
 }
 
-/* Writes the replacement of the text at p; returns the length it replaces, or 0. Symbols get ids unique to this drawing: a
- * hidden drawing must not provide them to another. */
+/* Writes the replacement of the text at p and returns the length of the text that it replaces, or 0. Symbols get ids that
+ * only this drawing has, because a hidden drawing must not define them for a visible one. */
 static size_t replace(const wg_plot_out *to, const char *p, int id)
 {
     FILE *f = to->f;
     int series, n = 0;
-    const bool colour_at = begins(p + 1, "rgb("); /* sscanf measures the whole rest of the text */
+    const bool colour_at = begins(p + 1, "rgb("); /* tested first, since sscanf measures the whole rest of the text */
     if (colour_at &&
         (sscanf(p, "'rgb( 16, 0, %d)'%n", &series, &n) == 1 || sscanf(p, "\"rgb(16,0,%d)\"%n", &series, &n) == 1) && n > 0) {
         char name[16];
@@ -146,7 +146,7 @@ static void inlined(const wg_plot_out *to, const char *svg, int id)
     }
 }
 
-/* What gnuplot writes to standard output, *got bytes and a 0, or NULL (free). */
+/* Runs gnuplot and returns its standard output, *got bytes and a NUL (free); NULL: it failed. */
 static char *run(const char *script, size_t n, size_t *got)
 {
     char path[] = "/tmp/wager-plot-XXXXXX", command[128], chunk[4096], *text = NULL;
@@ -191,7 +191,7 @@ static int legend_room(const wg_plot *p, wg_plot_form form)
     return keys ? keys * KEY_HEIGHT + KEY_ROOM : 0;
 }
 
-/* The terminal, and the legend. all: pixels of the height, with the room of the legend. */
+/* Writes the terminal's settings and the legend. all: height in pixels, legend included. */
 static void put_head(FILE *f, const wg_plot *p, wg_plot_form form, int width, int all)
 {
     wg_plot_key key;
@@ -212,7 +212,7 @@ static void put_head(FILE *f, const wg_plot *p, wg_plot_form form, int width, in
     }
 }
 
-/* gnuplot's drawing, or NULL (free); *height in pixels, with the legend of a file. */
+/* The drawing as gnuplot writes it (free), or NULL. *height: in pixels, with the legend of a file. */
 static char *drawn(const wg_plot *p, wg_plot_form form, int width, int *height, size_t *size)
 {
     char *body = NULL, *whole = NULL, *out = NULL;
@@ -245,11 +245,11 @@ static const char *canvas_of(const char *svg)
 
 /* ---- a drawing of a page ----------------------------------------------------------------------------------------- */
 
-/* The caption, and what every caption ends with (json_decref). */
+/* The caption with the sentence that ends every caption (json_decref). */
 static json_t *caption_of(const wg_plot_out *to, const wg_plot *p)
 {
     json_t *text = json_sprintf("%s%s%s", p->caption, to->about ? " " : "", to->about ? to->about : "");
-    return text ? text : wg_json_text(p->caption); /* a name in `about` is not UTF-8 */
+    return text ? text : wg_json_text(p->caption); /* `about` has a name that is not UTF-8 */
 }
 
 /* One width of a drawing, with ids that no other drawing of the page has; NULL where gnuplot failed or nothing is drawn. */

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum { WG_PLOT_BROAD = 760, WG_PLOT_SLIM = 360, WG_PLOT_SERIES = 8 }; /* pixels of the two widths; colours */
+enum { WG_PLOT_BROAD = 760, WG_PLOT_SLIM = 360, WG_PLOT_SERIES = 8 }; /* the two widths in pixels; number of colours */
 
 /* Writes a gnuplot script for a drawing of that width; returns its height in pixels, or 0 when there is nothing to draw. The
  * variable `below` of the script is the share of the height that the legend takes: a drawing that places something by screen
@@ -19,7 +19,7 @@ typedef int wg_plot_draw(FILE *script, int width, const void *arg);
 /* Entry i of a legend. */
 typedef struct wg_plot_key {
     const char *name, *symbol; /* borrowed; symbol: UTF-8 */
-    int series;                /* its colour, of WG_PLOT_SERIES */
+    int series;                /* index of its colour, below WG_PLOT_SERIES */
 } wg_plot_key;
 
 typedef struct wg_plot {
@@ -32,9 +32,10 @@ typedef struct wg_plot {
 /* The form of a drawing: an element of a page's document, or a file of its own. */
 typedef enum wg_plot_form { WG_PLOT_PAGE, WG_PLOT_SVG, WG_PLOT_PDF } wg_plot_form;
 
-/* The destination of drawings. f: of a file of its own. about: the last sentence of every caption (machine, model, n), or NULL.
- * captions: gets the caption of each drawing that was written, or NULL. page: of WG_PLOT_PAGE, a list to which a drawing is
- * appended: {"title", "caption", "legend": [{"name", "symbol", "series"}], "broad" and "slim": {"width", "height", "svg"}}. */
+/* The destination of drawings. f: the file, where the form is one. about: the last sentence of every caption (machine,
+ * model, n), or NULL. captions: gets the caption of each drawing that was written, or NULL. page: with WG_PLOT_PAGE, the
+ * list to which a drawing is appended: {"title", "caption", "legend": [{"name", "symbol", "series"}], "broad" and "slim":
+ * {"width", "height", "svg"}}. */
 typedef struct wg_plot_out {
     FILE *f;
     wg_plot_form form;
@@ -43,19 +44,20 @@ typedef struct wg_plot_out {
     json_t *page;
 } wg_plot_out;
 
-/* Whether gnuplot can be run, and draws this form. */
+/* Whether gnuplot is installed and can draw this form. */
 bool wg_plot_available(wg_plot_form form);
 
 /* Writes one drawing in the form of `to`; false, with nothing written, when gnuplot failed or there is nothing to draw. */
 bool wg_plot_figure(const wg_plot_out *to, const wg_plot *p);
 
-/* Of a series (mod WG_PLOT_SERIES): its colour in the style sheet, as a gnuplot colour; its symbol as gnuplot's number; its
+/* The colour of a series (modulo WG_PLOT_SERIES) as gnuplot writes it; its symbol as gnuplot's number of a point type; its
  * symbol in UTF-8. */
 const char *wg_plot_colour(int series);
 int wg_plot_point(int series);
 const char *wg_plot_symbol(int series);
 
-/* A label for a script, in single quotes: at most `most` characters, no escapes, valid where it is cut. */
+/* Writes a label for a script in single quotes: at most `most` characters of the text, cut between characters, without
+ * escapes. */
 void wg_plot_label(FILE *script, const char *text, int most);
 
 /* Writes a string in double quotes for a script's data: the tooltip of a point. Drawn "with labels hypertext", it becomes

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The document of a run's page. Texts of numbers are those of the list of columns; report.html formats the few lists that are
- * no columns. */
+ * The document of a run's page. Numbers are formatted by the list of columns; report.html formats the few lists that are not
+ * columns. */
 #include "experiments/report/report.h"
 
 #include <math.h>
@@ -12,6 +12,7 @@
 #include "core/base/json_number.h"
 #include "experiments/report/report_parts.h"
 #include "experiments/report/table.h"
+#include "experiments/report/table_notes.h"
 
 int wg_report_best(const json_t *cells)
 {
@@ -41,7 +42,8 @@ wg_tally wg_report_tally(const json_t *cells)
     return t;
 }
 
-json_t *wg_report_string(char *text)
+/* A text as a string of JSON; frees it. */
+static json_t *string_of(char *text)
 {
     json_t *s = wg_json_text(text);
     free(text);
@@ -103,7 +105,7 @@ static json_t *tables(const json_t *cells)
         table(cells, wg_turn_columns, WG_IN_PAGE, "turns"), "parts", table(cells, wg_part_columns, WG_IN_PAGE, "parts"));
 }
 
-/* The columns that the page explains. */
+/* The columns with their descriptions, for the page. */
 static json_t *words(void)
 {
     enum { ON_PAGE = WG_IN_PAGE | WG_IN_NAMES | WG_IN_PHASES | WG_IN_USE | WG_IN_LOSSES | WG_IN_ROUNDS };
@@ -128,7 +130,7 @@ static json_t *notes(const json_t *cells)
     wg_table_intervals(f, cells, "", "\n");
     wg_table_disturbed(f, cells);
     fclose(f);
-    return wg_report_string(text);
+    return string_of(text);
 }
 
 static json_t *answer(const wg_run_reader *run, const json_t *cells)
@@ -139,7 +141,7 @@ static json_t *answer(const wg_run_reader *run, const json_t *cells)
     if (!f) return NULL;
     wg_report_answer(f, run, cells);
     fclose(f);
-    return wg_report_string(text);
+    return string_of(text);
 }
 
 static json_t *names(const wg_run_reader *run, const json_t *cells)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A run as a page (report_page.h), as drawings, LaTeX and Markdown. On the page: question and answer first, then the numbers
- * with their intervals, their breakdown, texts, and the environment. Also an index of a folder of runs. */
+ * A run as a page (report_page.h), drawings, LaTeX and Markdown, and an index of a folder of runs. The page has the question
+ * and the answer, the numbers with intervals, their breakdown, texts, and the environment. */
 #ifndef WG_EXPERIMENTS_REPORT_REPORT_H
 #define WG_EXPERIMENTS_REPORT_REPORT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The drawings of a report: for its page, or as files, a file each. */
+ * The drawings of a report: all for its page, or each as a file. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "experiments/report/report_parts.h"
 #include "experiments/report/table.h"
 
-/* Their names are those of files, and do not change. */
+/* The drawings. Users find files by these names, so names must not change. */
 static const struct {
     const char *name;
     void (*draw)(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
@@ -24,10 +24,8 @@ static const struct {
     { "drafters", wg_report_plot_drafters },
     { "temperatures", wg_report_plot_temperatures },
     { "batches", wg_report_plot_batches },
-    { "isolines", wg_report_plot_isolines },
     { "ttft", wg_report_plot_ttft },
     { "tpot", wg_report_plot_tpot },
-    { "losses", wg_report_plot_losses },
 };
 enum { FIGURES = sizeof figure / sizeof *figure, NAME_MOST = 40 };
 
@@ -46,19 +44,16 @@ json_t *wg_report_drawings(const wg_run_reader *run, const json_t *cells)
 
 static wg_status save(const char *folder, const char *name, const char *text, size_t n, wg_error *err)
 {
-    wg_save *to = NULL;
     const size_t size = strlen(folder) + NAME_MOST + 2;
     char *path = wg_alloc(size, 1);
     if (!path) return wg_nomem(err, size, "a path");
     snprintf(path, size, "%s/%s", folder, name);
-    wg_status s = wg_save_open(&to, path, err);
+    const wg_status s = wg_save_all(path, text, n, err);
     wg_free(path);
-    if (s == WG_OK) s = wg_save_write(to, text, n, err);
-    if (s != WG_OK) return wg_save_abort(to), s;
-    return wg_save_commit(to, err);
+    return s;
 }
 
-/* A figure of LaTeX; the caption ends with a line end. */
+/* Writes a LaTeX figure; caption ends with a line end. */
 static void put_figure(FILE *f, const char *folder, const wg_run_reader *run, int i, const char *caption)
 {
     const char *name = json_string_value(json_object_get(run->config, "name"));
@@ -70,7 +65,7 @@ static void put_figure(FILE *f, const char *folder, const wg_run_reader *run, in
     fprintf(f, "-%s}\n\\end{figure}\n", figure[i].name);
 }
 
-/* One drawing, if the run has data for it; *made: whether there is a file. */
+/* Writes drawing i if the run has data for it; *made: whether it was written. */
 static wg_status one(const char *folder, const wg_run_reader *run, const json_t *cells, int i, const wg_plot_out *as,
                      bool *made, wg_error *err)
 {

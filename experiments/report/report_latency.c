@@ -5,10 +5,10 @@
 
 #include "core/base/mem.h"
 #include "core/base/json_number.h"
-#include "experiments/report/line_chart.h"
+#include "experiments/report/charts.h"
 #include "experiments/report/report_parts.h"
 
-enum { CURVES = 4, MARKS = 20 }; /* cells, each perhaps with its baseline; marks of a curve */
+enum { CURVES = 4, MARKS = 20 }; /* most cells, each with its baseline or without; marks of a curve */
 
 static int ascending(const void *a, const void *b)
 {
@@ -16,8 +16,8 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The distribution of one arm's requests that ended well: at most MARKS order statistics k of n at height k / n, the last one
- * among them. Fewer than two requests: no curve. */
+/* The empirical distribution of the requests of one arm that ended well: at most MARKS order statistics, k of n at height k
+ * / n, the last one included. false: fewer than two requests. */
 static bool distribution(const wg_run_reader *run, int cell, int group, bool first_token, wg_chart_line *out)
 {
     double *v = wg_alloc((size_t)run->n + 1, sizeof *v);

@@ -8,6 +8,7 @@
 #include "core/base/json_number.h"
 #include "experiments/report/report_parts.h"
 #include "experiments/report/table.h"
+#include "experiments/report/table_notes.h"
 
 static void put_interval(FILE *f, const json_t *cell, const char *key)
 {
@@ -52,7 +53,7 @@ void wg_report_answer(FILE *f, const wg_run_reader *run, const json_t *cells)
     fputc('\n', f);
 }
 
-/* A row for each element of a list that cells have. */
+/* Writes a table with a row for each element of the list `of` of each cell. */
 static void elements(FILE *f, const wg_run_reader *run, const json_t *cells, const char *of, const wg_column *columns,
                      const char *title)
 {

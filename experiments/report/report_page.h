@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Pages: report.html, which the build embeds, with a JSON document in it from which its script builds the page. A page needs
- * no other file and no network. A document has "kind" ("run", "compare", "load", "training", "index"), the data of that kind
- * (its function in report.html reads them) and, where there are drawings, "figures". */
+ * Pages: report.html, embedded by the build, with a JSON document in it from which the page's script builds the page. A page
+ * needs no other file and no network. A document has "kind" ("run", "compare", "load", "training", "index"), the data of
+ * that kind (its function in report.html reads them) and, where there are drawings, "figures". */
 #ifndef WG_EXPERIMENTS_REPORT_REPORT_PAGE_H
 #define WG_EXPERIMENTS_REPORT_REPORT_PAGE_H
 

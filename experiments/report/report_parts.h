@@ -3,14 +3,14 @@
 #ifndef WG_EXPERIMENTS_REPORT_REPORT_PARTS_H
 #define WG_EXPERIMENTS_REPORT_REPORT_PARTS_H
 
-#include "experiments/report/forest_plot.h"
+#include "experiments/report/charts.h"
 #include "experiments/report/plot.h"
 #include "experiments/report/report.h"
 
 /* The cell with the largest speed-up; -1 when none has one. */
 int wg_report_best(const json_t *cells);
 
-/* Counts of cells by their intervals, and of those that need attention. */
+/* Counts of cells, by their intervals and by what needs attention. */
 typedef struct wg_tally {
     int faster, slower, undecided, unequal, must_equal, lossy, failed;
 } wg_tally;
@@ -18,9 +18,6 @@ wg_tally wg_report_tally(const json_t *cells);
 
 /* The answer in sentences, as Markdown, with a line end. */
 void wg_report_answer(FILE *f, const wg_run_reader *run, const json_t *cells);
-
-/* A text as a string of JSON; frees it. */
-json_t *wg_report_string(char *text);
 
 /* All drawings of a page, with their names (report_files.c). */
 json_t *wg_report_drawings(const wg_run_reader *run, const json_t *cells);
@@ -40,13 +37,16 @@ void wg_report_plot_positions(const wg_plot_out *to, const wg_run_reader *run, c
 void wg_report_plot_drafters(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells); /* and categories */
 void wg_report_plot_temperatures(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
 void wg_report_plot_batches(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
-void wg_report_plot_isolines(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
-void wg_report_plot_losses(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
 void wg_report_plot_ttft(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
 void wg_report_plot_tpot(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells);
 
-/* For drawings: a number with its interval; "12  length=4, rule=match", the number that `wager compare` uses and the cell's
- * name (wg_free); at most `most` cells, fastest first, of those whose `list` (NULL: any) has `least` elements or more. */
+/* Draws the chosen cells, each with all its prompts and then each category alone. */
+void wg_report_by_category(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells, const size_t *chosen, int n,
+                           const char *title, const char *caption);
+
+/* For drawings. wg_report_estimate: a number with its interval. wg_report_numbered: "12 length=4, rule=match", the number of
+ * the cell in `wager compare` and its name (wg_free). wg_report_fastest: the indices of at most `most` cells, fastest first,
+ * of those whose `list` (NULL: any cell) has at least `least` elements; returns their number. */
 wg_estimate_ci wg_report_estimate(const json_t *o, const char *key, const char *interval);
 char *wg_report_numbered(const wg_run_reader *run, size_t cell);
 int wg_report_fastest(const json_t *cells, size_t *chosen, int most, const char *list, size_t least);

@@ -6,9 +6,7 @@
 
 #include "core/base/mem.h"
 #include "core/base/json_number.h"
-#include "experiments/report/bar_chart.h"
-#include "experiments/report/line_chart.h"
-#include "experiments/report/forest_plot.h"
+#include "experiments/report/charts.h"
 #include "experiments/report/report_parts.h"
 
 enum { LINES = 8, FASTEST = 6, NAMED = 5 };
@@ -78,14 +76,12 @@ void wg_report_plot_speedups(const wg_plot_out *to, const wg_run_reader *run, co
     wg_free(row);
 }
 
-/* The fastest cells, each with all its prompts and then each category alone. */
-void wg_report_plot_categories(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells)
+void wg_report_by_category(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells, const size_t *chosen, int n,
+                           const char *title, const char *caption)
 {
-    size_t chosen[FASTEST], rows = 0;
-    const int n = wg_report_fastest(cells, chosen, FASTEST, "categories", 2);
+    size_t rows = 0, at = 0;
     for (int i = 0; i < n; i++) rows += 2 + json_array_size(json_object_get(cell_at(cells, chosen[i]), "categories"));
     wg_forest_plot_row *row = n ? wg_calloc(rows, sizeof *row) : NULL;
-    size_t at = 0;
     for (int i = 0; row && i < n; i++) {
         const json_t *c = cell_at(cells, chosen[i]), *list = json_object_get(c, "categories");
         row[at++] = (wg_forest_plot_row){ wg_report_numbered(run, chosen[i]), false, { none, none } };
@@ -98,40 +94,55 @@ void wg_report_plot_categories(const wg_plot_out *to, const wg_run_reader *run, 
                                               { wg_report_estimate(one, "speedup", "speedup_ci"), none } };
         }
     }
-    char caption[200];
-    snprintf(caption, sizeof caption, "Speed-up by category with 95 %% intervals over its prompts.%s",
-             json_array_size(cells) > FASTEST ? " The six fastest cells; the table has all." : "");
-    const wg_forest_plot o = { .title = "Speed-up by category",
-                               .caption = caption,
-                               .axis = "speed-up (plain decoding: 1)",
-                               .digits = 2,
-                               .row = row,
-                               .n = (int)at };
+    const wg_forest_plot o = {
+        .title = title, .caption = caption, .axis = "speed-up (plain decoding: 1)", .digits = 2, .row = row, .n = (int)at
+    };
     if (row) wg_forest_plot_figure(to, &o);
     for (size_t i = 0; i < at; i++) wg_free(row[i].name);
     wg_free(row);
+}
+
+void wg_report_plot_categories(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells)
+{
+    size_t chosen[FASTEST];
+    char caption[200];
+    snprintf(caption, sizeof caption, "Speed-up by category with 95 %% intervals over its prompts.%s",
+             json_array_size(cells) > FASTEST ? " The six fastest cells; the table has all." : "");
+    const int n = wg_report_fastest(cells, chosen, FASTEST, "categories", 2);
+    wg_report_by_category(to, run, cells, chosen, n, "Speed-up by category", caption);
 }
 
 /* ---- predicted against measured ---------------------------------------------------------------------------------- */
 
 static double off(const json_t *cell) { return fabs(wg_json_measured(json_object_get(cell, "residual_percent"), "total")); }
 
-static bool among_farthest(const json_t *cells, size_t i)
+/* The deviation of the cell that is the NAMED-th farthest off; 0 where there are fewer. */
+static double farthest(const json_t *cells)
 {
-    int farther = 0;
-    for (size_t k = 0; k < json_array_size(cells); k++) farther += off(cell_at(cells, k)) > off(cell_at(cells, i));
-    return isfinite(off(cell_at(cells, i))) && farther < NAMED;
+    double most[NAMED] = { 0 }; /* descending */
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        double v = off(cell_at(cells, i));
+        for (int k = 0; k < NAMED; k++)
+            if (v > most[k]) {
+                const double less = most[k];
+                most[k] = v;
+                v = less;
+            }
+    }
+    return most[NAMED - 1];
 }
 
-/* Overlapping names are omitted. A name stands on its point's side of the diagonal. */
+/* Names the points that are farthest from the diagonal; names that would overlap are left out. A name stands on its point's
+ * side of the diagonal. */
 static void name_farthest(FILE *s, const json_t *cells, double apart)
 {
+    const double least = farthest(cells);
     double at[NAMED][2];
     int n = 0;
     for (size_t i = 0; i < json_array_size(cells) && n < NAMED; i++) {
         const double x = wg_json_measured(cell_at(cells, i), "predicted_speedup"),
                      y = wg_json_measured(cell_at(cells, i), "speedup");
-        bool alone = among_farthest(cells, i);
+        bool alone = off(cell_at(cells, i)) >= least;
         for (int k = 0; k < n; k++) alone = alone && (fabs(at[k][0] - x) > apart || fabs(at[k][1] - y) > apart);
         if (!alone) continue;
         at[n][0] = x, at[n++][1] = y;
@@ -238,7 +249,7 @@ static double length_of(const json_t *config)
     return NAN;
 }
 
-/* The name of a cell without its length, so that cells that differ in length only have the same. */
+/* The name of a cell without its draft length, which is common to the cells of a curve. */
 static char *rest_of(const wg_run_reader *run, size_t cell)
 {
     static const char *const parts[] = { "length=", "k=" };
@@ -264,7 +275,7 @@ static int by_curve(const void *a, const void *b)
     return c ? c : (x->length > y->length) - (x->length < y->length);
 }
 
-/* Neighbours of one name form a curve; a single point is no curve. */
+/* Joins neighbours of one name to curves and returns their number; a single point is no curve. */
 static int join(wg_chart_line *curve, wg_chart_point *point, const measured *m, int n)
 {
     int curves = 0;
@@ -303,40 +314,4 @@ void wg_report_plot_lengths(const wg_plot_out *to, const wg_run_reader *run, con
     wg_free(m);
     wg_free(curve);
     wg_free(point);
-}
-
-/* ---- losses ------------------------------------------------------------------------------------------------------- */
-
-void wg_report_plot_losses(const wg_plot_out *to, const wg_run_reader *run, const json_t *cells)
-{
-    static char *const series[] = { "loss of the drafter", "loss of the rule" };
-    enum { CELLS = 12, PARTS = 2 };
-    size_t chosen[CELLS];
-    char *group[CELLS];
-    wg_estimate_ci value[CELLS * PARTS];
-    int n = 0;
-    const int all = wg_report_fastest(cells, chosen, CELLS, NULL, 0);
-    for (int k = 0; k < all; k++) {
-        const json_t *o = json_object_get(cell_at(cells, chosen[k]), "attribution");
-        if (!json_is_object(o) || !(group[n] = wg_report_numbered(run, chosen[k]))) continue;
-        value[PARTS * n] = wg_report_estimate(o, "drafter_loss", "drafter_loss_ci");
-        value[PARTS * n++ + 1] = wg_report_estimate(o, "rule_loss", "rule_loss_ci");
-    }
-    const wg_bar_chart o = { .title = "Losses of drafter and rule",
-                             .caption =
-                                 (int)json_array_size(cells) > CELLS
-                                     ? "Shares of the reached nodes with a draft that a better drafter (1 - alpha*) and a "
-                                       "better rule (alpha* - kept) would keep, with 95 % intervals over prompts: the "
-                                       "twelve fastest cells."
-                                     : "Shares of the reached nodes with a draft that a better drafter (1 - alpha*) and a "
-                                       "better rule (alpha* - kept) would keep, with 95 % intervals over prompts.",
-                             .y = "share of nodes",
-                             .group = group,
-                             .series = series,
-                             .value = value,
-                             .groups = n,
-                             .n = PARTS,
-                             .line = NAN };
-    wg_bar_chart_figure(to, &o);
-    for (int k = 0; k < n; k++) wg_free(group[k]);
 }

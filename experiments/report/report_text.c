@@ -17,7 +17,7 @@ static wg_dataset *prompts_of(const wg_run_reader *run, int cell)
     const json_t *config = json_object_get(json_array_get(run->cells, (size_t)cell), "config");
     const json_t *p = json_object_get(config, "prompts");
     const char *file = json_string_value(json_object_get(p, "file"));
-    const json_t *turns = json_object_get(p, "turns"); /* runs of versions without turns have one */
+    const json_t *turns = json_object_get(p, "turns"); /* runs of older versions have no turns: one text */
     const wg_dataset_options o = { .merge = json_string_value(json_object_get(p, "merge")),
                                    .category = json_string_value(json_object_get(p, "category")),
                                    .keep_bytes = (int)json_integer_value(json_object_get(p, "keep_bytes")),
@@ -35,9 +35,9 @@ static size_t boundary(const char *text, size_t n, size_t at)
     return at < n ? at : n;
 }
 
-/* The kind of a step's own token. Where all drafts were chains, a step that accepted fewer tokens than were drafted has a
- * correction. In a tree that is certain only when nothing was accepted, because a path may end at a leaf above the deepest
- * one. */
+/* The steps of an answer, for the mark of a step's own token. In a chain, a step that accepted fewer tokens than were
+ * drafted has a correction. In a tree this is certain only when nothing was accepted, because the path may end at a leaf
+ * above the deepest one. */
 typedef struct steps {
     const json_t *accepted, *drafted, *part;
     bool chains;
@@ -53,7 +53,7 @@ static steps steps_of(const json_t *line)
                     levels == json_integer_value(json_object_get(spec, "num_draft_tokens")) };
 }
 
-/* The mark of a step's own token; "": the target's, without a draft. */
+/* The mark of a step's own token; "": the step had no draft. */
 static const char *own(const steps *s, size_t step)
 {
     const json_int_t drafted = json_integer_value(json_array_get(s->drafted, step)),
@@ -63,7 +63,7 @@ static const char *own(const steps *s, size_t step)
     return s->chains || accepted == 0 ? "c" : "";
 }
 
-/* The mark of a step's drafted tokens: by component, where the drafter is a composite. */
+/* The mark of a step's drafted tokens: that of the component that drafted them, where the drafter is a composite. */
 static const char *author(const steps *s, size_t step)
 {
     static const char *const by[] = { "a", "a by1", "a by2", "a by3", "a by4", "a by5" };
@@ -76,7 +76,8 @@ static void add_piece(json_t *pieces, const char *mark, const char *text, size_t
     if (n) json_array_append_new(pieces, json_pack("[s, s%]", mark, text, n));
 }
 
-/* A text of n bytes in pieces. turns: bytes of each step's drafted tokens and of its own token, alternately. */
+/* Cuts a text of n bytes into pieces. turns: for each step the bytes of its drafted tokens and of its own token,
+ * alternately. */
 static json_t *pieces_of(const char *text, size_t n, const json_t *turns, const steps *s)
 {
     json_t *pieces = json_array();
@@ -114,7 +115,7 @@ static json_t *answer(const wg_run_reader *run, const wg_entry *e, const wg_data
     return o;
 }
 
-/* Who drafted in a cell: its drafter, or the components of a composite. */
+/* The names of the drafters of a cell: its drafter, or the components of a composite. */
 static json_t *drafters(const json_t *cell)
 {
     const json_t *parts = json_object_get(cell, "parts");

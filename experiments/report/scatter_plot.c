@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Points of the front are large and have their intervals and numbers. */
-#include "experiments/report/scatter_plot.h"
+#include "experiments/report/charts.h"
 
 #include <math.h>
 
@@ -15,9 +15,18 @@ static void points(FILE *s, const wg_scatter_plot *o, bool front)
         if (interval)
             wg_plot_note(s, "%s: %s %.2f [%.2f, %.2f] at %s %.3g", p->name, o->y, p->y.v, p->y.lo, p->y.hi, o->x, p->x);
         else wg_plot_note(s, "%s: %s %.2f at %s %.3g", p->name, o->y, p->y.v, o->x, p->x);
-        fprintf(s, " \"%d\"\n", p->number);
+        fputc('\n', s);
     }
     fputs("EOD\n", s);
+}
+
+/* Writes the numbers of the front's points beside them. */
+static void numbers(FILE *s, const wg_scatter_plot *o)
+{
+    for (int i = 0; i < o->n; i++) {
+        const wg_scatter_point *p = &o->point[i];
+        if (p->front) fprintf(s, "set label '%d' at %.6g, %.6g left offset character 0.7, 0.5\n", p->number, p->x, p->y.v);
+    }
 }
 
 static int draw(FILE *s, int width, const void *arg)
@@ -35,25 +44,18 @@ static int draw(FILE *s, int width, const void *arg)
     }
     points(s, o, true);
     points(s, o, false);
-    if (o->slopes) left = 0, right *= 1.15;
-    else right += 0.08 * (right - left), left -= 0.08 * (right - left);
+    numbers(s, o);
+    right += 0.08 * (right - left);
+    left -= 0.08 * (right - left);
     fprintf(s, "set grid\nset xlabel '%s'\nset ylabel '%s'\nset xrange [%.6g:%.6g]\nset yrange [0:%.6g]\nset rmargin 6\n", o->x,
             o->y, left, right, 1.08 * top);
-    for (int i = 0; i < o->slopes; i++) { /* its name at the right edge, or at the top */
-        const double end = fmin(right, 1.08 * top / o->slope[i]);
-        fprintf(s, "set label '%gx' at %.6g, %.6g %s offset character 0.3, 0.4\n", o->slope[i], end, end * o->slope[i],
-                end < right ? "center" : "left");
-    }
     const char *first = wg_plot_colour(0), *grey = wg_plot_colour(4);
     fputs("plot ", s);
-    for (int i = 0; i < o->slopes; i++)
-        fprintf(s, "%g*x with lines dt %d lw 1 lc rgb '%s', ", o->slope[i], o->slope[i] == 1 ? 2 : 1,
-                o->slope[i] == 1 ? wg_plot_colour(7) : grey);
     if (front < o->n) fprintf(s, "$rest using 1:2:5 with labels hypertext point pt 6 ps 0.6 lc rgb '%s', ", grey);
-    if (o->join) fprintf(s, "$front using 1:2 with lines lw 1.5 lc rgb '%s', ", first);
+    fprintf(s, "$front using 1:2 with lines lw 1.5 lc rgb '%s', ", first);
     fprintf(s,
             "$front using 1:2:3:4 with yerrorbars pt -1 lw 1 lc rgb '%s', $front using 1:2:5 with labels hypertext point pt 7 "
-            "ps 0.8 lc rgb '%s', $front using 1:2:6 with labels left offset character 0.7, 0.5\n",
+            "ps 0.8 lc rgb '%s'\n",
             first, first);
     return width == WG_PLOT_BROAD ? 400 : 320;
 }

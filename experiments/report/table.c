@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Columns as wide as their widest entry; text left-aligned, numbers right-aligned. */
+ * Tables in a terminal, Markdown and LaTeX. A column is as wide as its widest entry; text is aligned left, numbers right. */
 #include "experiments/report/table.h"
 #include "core/base/json_number.h"
 #include "experiments/base/stats.h"
@@ -11,35 +11,26 @@
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/base/number.h"
+#include "experiments/base/once.h"
+#include "experiments/report/table_notes.h"
 
 enum { SWEPT_MOST = 19, WIDTH = 2 * WG_COLUMN_TEXT };
 
 /* A column of a table: one of the list, or a swept option. */
 typedef struct drawn {
     const wg_column *column; /* NULL: a swept option */
-    const char *swept;       /* a key of "cell" */
+    const char *swept;       /* the swept key, a key of "cell" */
     const char *head;
-    bool left, brackets, folded; /* folded: the drafter, with its swept options behind it */
+    bool left, brackets, folded; /* folded: the column has the drafter and its swept options */
     int width;
 } drawn;
 
 typedef struct grid {
     drawn of[WG_COLUMNS_MOST + SWEPT_MOST + 1];
-    int n, own; /* columns; of them, the first ones that identify a cell */
+    int n, own; /* number of columns; number of leading columns that identify a cell */
 } grid;
 
 static const char *text_of(const json_t *cell, const char *key) { return json_string_value(json_object_get(cell, key)); }
-
-/* A swept value of this cell; "-" when the key is not one of its options. */
-static void swept(const json_t *cell, const char *key, char *b, size_t n)
-{
-    const json_t *v = json_object_get(json_object_get(cell, "cell"), key);
-    char *text = v ? wg_json_canonical(v, false) : NULL;
-    if (json_is_string(v)) snprintf(b, n, "%s", json_string_value(v));
-    else if (json_is_real(v)) wg_number_text(json_real_value(v), b, n);
-    else snprintf(b, n, "%s", text ? text : "-");
-    wg_free(text);
-}
 
 static const char *after_slash(const char *s)
 {
@@ -58,7 +49,7 @@ static void fold(const json_t *cell, char *b, size_t n)
     json_object_foreach(json_object_get(cell, "cell"), key, v) {
         char value[WG_COLUMN_TEXT];
         if (label || !of_draft(key) || !strcmp(key, "draft.kind")) continue;
-        swept(cell, key, value, sizeof value);
+        wg_table_swept(cell, key, value, sizeof value);
         snprintf(b + strlen(b), n - strlen(b), ", %s=%s", key + 6, after_slash(value));
     }
 }
@@ -71,7 +62,7 @@ static void cell_text(const drawn *d, const json_t *cell, char *b, size_t n)
         return;
     }
     if (!d->column) {
-        swept(cell, d->swept, b, n);
+        wg_table_swept(cell, d->swept, b, n);
         return;
     }
     wg_column_text(d->column, cell, b, n);
@@ -81,7 +72,7 @@ static void cell_text(const drawn *d, const json_t *cell, char *b, size_t n)
         snprintf(b + strlen(b), n - strlen(b), "*");
 }
 
-/* Display columns of UTF-8, approximated by code points. */
+/* Display width of a UTF-8 text, approximated by its code points. */
 static int shown(const char *s)
 {
     int n = 0;
@@ -104,39 +95,44 @@ static bool labelled(const json_t *cells)
     return any;
 }
 
-/* Whether cells of one label have one value of this key, so that the label says it. */
-static bool told(const json_t *cells, const char *key)
+/* Whether cells have one value of this key: all cells, or with `by_label` those of one label, which then says it. */
+static bool told(const json_t *cells, const char *key, bool by_label)
 {
-    for (size_t i = 0; i < json_array_size(cells); i++)
-        for (size_t k = 0; k < i; k++) {
-            const json_t *a = json_array_get(cells, i), *b = json_array_get(cells, k);
-            const char *x = text_of(a, "label"), *y = text_of(b, "label");
-            const json_t *u = json_object_get(json_object_get(a, "cell"), key),
-                         *v = json_object_get(json_object_get(b, "cell"), key);
-            if ((x && y ? !strcmp(x, y) : x == y) && (u && v ? !json_equal(u, v) : u != v)) return false;
-        }
-    return true;
+    json_t *first = json_object(), *cell; /* by label, the first such cell */
+    size_t i;
+    bool same = true;
+    json_array_foreach(cells, i, cell) {
+        const char *label = by_label ? text_of(cell, "label") : NULL;
+        const json_t *like = json_object_get(first, label ? label : ""),
+                     *v = json_object_get(json_object_get(cell, "cell"), key),
+                     *u = json_object_get(json_object_get(like, "cell"), key);
+        if (!like) json_object_set(first, label ? label : "", cell);
+        else same = same && (u && v ? json_equal(u, v) : u == v);
+    }
+    json_decref(first);
+    return same;
 }
 
-/* Adds the keys of all "cell" objects that have no column of their own. names: those of the draft may stand in the first
- * column, or be told by the labels there. */
+/* Adds the keys of all "cell" objects that differ between cells and have no column of their own. names: those of the draft may
+ * stand in the first column, or be told by the labels there. */
 typedef enum names { DRAFTERS, LABELS, FOLDED } names;
 static void add_swept(grid *g, const json_t *cells, names by)
 {
-    const int first = g->n;
+    json_t *seen = json_object(), *v;
     for (size_t i = 0; i < json_array_size(cells); i++) {
         const char *key;
-        json_t *v;
         json_object_foreach(json_object_get(json_array_get(cells, i), "cell"), key, v) {
+            if (!wg_once(seen, key)) continue;
             bool known = !strcmp(key, "draft.kind") || !strcmp(key, "draft.of") || !strcmp(key, "verify.rule") ||
                          !strcmp(key, "sampling.temperature"); /* the drafter's title has `of` */
-            for (int k = first; k < g->n; k++) known = known || !strcmp(g->of[k].swept, key);
-            if (!known && of_draft(key)) known = by == FOLDED || (by == LABELS && told(cells, key));
+            known = known || (json_array_size(cells) > 1 && told(cells, key, false));
+            if (!known && of_draft(key)) known = by == FOLDED || (by == LABELS && told(cells, key, true));
             if (known || g->n == SWEPT_MOST) continue;
             const char *dot = strrchr(key, '.');
             g->of[g->n++] = (drawn){ .swept = key, .head = dot ? dot + 1 : key, .left = json_is_string(v) };
         }
     }
+    json_decref(seen);
 }
 
 static void add(grid *g, const wg_column *c, bool brief)
@@ -148,7 +144,7 @@ static void add(grid *g, const wg_column *c, bool brief)
 /* Columns that identify a cell, then the chosen columns. The first has the drafters, or labels where there are any. */
 static void lay_out(grid *g, const json_t *cells, const wg_column_choice *chosen, bool brief, bool folded)
 {
-    enum { OWN = 3, LABEL = 3 }; /* drafter, rule and temperature begin the list, then comes the label */
+    enum { OWN = 3, LABEL = 3 }; /* the list begins with drafter, rule and temperature, then the label */
     const names by = folded ? FOLDED : labelled(cells) ? LABELS : DRAFTERS;
     g->n = 0;
     add(g, &wg_columns[by == LABELS ? LABEL : 0], brief);
@@ -169,86 +165,6 @@ static void lay_out(grid *g, const json_t *cells, const wg_column_choice *chosen
     }
 }
 
-static void failures(FILE *f, const json_t *cells)
-{
-    long failed = 0;
-    const char *first = NULL;
-    for (size_t i = 0; i < json_array_size(cells); i++) {
-        const json_t *c = json_array_get(cells, i);
-        failed += json_integer_value(json_object_get(c, "failed"));
-        if (!first) first = json_string_value(json_object_get(c, "first_failure"));
-    }
-    if (failed)
-        fprintf(f, "%ld request%s failed and count%s on neither side; the first: %s\n", failed, failed == 1 ? "" : "s",
-                failed == 1 ? "s" : "", first);
-}
-
-/* Cells whose drafter was found out. */
-static void withdrawn(FILE *f, const json_t *cells)
-{
-    for (size_t i = 0; i < json_array_size(cells); i++) {
-        const json_t *c = json_array_get(cells, i), *why = json_object_get(c, "lossless_withdrawn");
-        if (json_is_string(why))
-            fprintf(f, "cell %zu, %s under %s: NOT lossless: %s\n", i, text_of(c, "drafter"), text_of(c, "rule"),
-                    json_string_value(why));
-    }
-}
-
-static const json_t *overlap(const json_t *cells, size_t i) { return json_object_get(json_array_get(cells, i), "overlap"); }
-
-/* Whether both cells run one drafter with the same options. */
-static bool same_draft(const json_t *a, const json_t *b)
-{
-    const json_t *x = json_object_get(a, "cell"), *y = json_object_get(b, "cell");
-    const char *key;
-    json_t *v;
-    json_object_foreach((json_t *)(uintptr_t)x, key, v)
-        if (!strncmp(key, "draft", 5) && !json_equal(v, json_object_get(y, key))) return false;
-    return json_object_size(x) == json_object_size(y) && !strcmp(text_of(a, "drafter"), text_of(b, "drafter"));
-}
-
-void wg_table_overlap(FILE *f, const json_t *cells, const char *before, const char *after)
-{
-    for (size_t i = 0; i < json_array_size(cells); i++) {
-        const json_t *o = overlap(cells, i);
-        size_t first = 0; /* one line per drafter, from its first cell: the texts of the others differ little */
-        while (first < i && !same_draft(json_array_get(cells, first), json_array_get(cells, i))) first++;
-        if (!o || first < i) continue;
-        fprintf(f, "%s%s: the draft model has %.0f of the target's %.0f tokens (%.1f %%), which are %.1f %% of the text%s\n",
-                before, text_of(json_array_get(cells, i), "drafter"), wg_json_real(o, "shared"), wg_json_real(o, "vocabulary"),
-                100 * wg_json_real(o, "share"), 100 * wg_json_real(o, "text_share"), after);
-    }
-}
-
-void wg_table_draft_contexts(FILE *f, const json_t *cells, const char *before, const char *after)
-{
-    for (size_t i = 0; i < json_array_size(cells); i++) {
-        const json_t *c = json_array_get(cells, i);
-        const double ended = wg_json_real(json_object_get(c, "rounds_without_draft"), "draft_context");
-        char positions[40] = "";
-        if (!(ended > 0)) continue;
-        if (wg_json_int(c, "draft_context"))
-            snprintf(positions, sizeof positions, " of %.0f positions", wg_json_real(c, "draft_context"));
-        fprintf(f, "%scell %zu, %s: %.0f of %.0f rounds had no draft: the draft's context%s had ended%s\n", before, i,
-                text_of(c, "drafter"), ended, wg_json_real(c, "target_passes"), positions, after);
-    }
-}
-
-void wg_table_intervals(FILE *f, const json_t *cells, const char *before, const char *after)
-{
-    const int n = (int)json_array_size(cells);
-    int known = 0;
-    for (int i = 0; i < n; i++) known += json_is_array(json_object_get(json_array_get(cells, (size_t)i), "speedup_ci"));
-    if (known > 1)
-        fprintf(f,
-                "%s%d intervals at 95 %% each: about %.1f of them miss by chance alone; the best of %d cells looks better than "
-                "it is.%s",
-                before, known, 0.05 * known, n, after);
-    if (known < n)
-        fprintf(f, "%sNo interval for %d of %d cells: it takes %d prompts that ended well on both sides.%s", before, n - known,
-                n, WG_INTERVAL_PROMPTS, after);
-}
-
 static void legend(FILE *f, const wg_column_choice *chosen)
 {
     if (!chosen)
@@ -259,94 +175,6 @@ static void legend(FILE *f, const wg_column_choice *chosen)
               f);
     else fputc('\n', f);
     for (int i = 0; chosen && i < chosen->n; i++) fprintf(f, "%s: %s\n", chosen->column[i]->head, chosen->column[i]->doc);
-}
-
-void wg_table_disturbed(FILE *f, const json_t *cells)
-{
-    double most = 0;
-    int n = 0;
-    for (size_t i = 0; i < json_array_size(cells); i++) {
-        const json_t *c = json_array_get(cells, i);
-        if (!json_is_true(json_object_get(c, "disturbed"))) continue;
-        most = fmax(most, wg_json_real(c, "baseline_spread"));
-        n++;
-    }
-    if (!n) return;
-    fprintf(f, "*: disturbed, %d of %zu cells: repeats of plain decoding", n, json_array_size(cells));
-    fprintf(f, " differ by up to %.0f %%; run them again on a machine that does nothing else.\n", 100 * most);
-}
-
-/* "model, length 2, rule match, temperature 0" */
-static void cell_words(const json_t *c, char *b, size_t n)
-{
-    char value[WIDTH / 4];
-    const char *label = text_of(c, "label");
-    snprintf(b, n, "%s", label ? label : text_of(c, "drafter"));
-    static const char *const keys[] = { "draft.length", "draft.k", "draft.nodes" };
-    static const char *const words[] = { ", length", ", k", ", nodes" };
-    for (int i = 0; i < 3 && !label; i++) {
-        swept(c, keys[i], value, sizeof value);
-        if (strcmp(value, "-") != 0) snprintf(b + strlen(b), n - strlen(b), "%s %s", words[i], value);
-    }
-    snprintf(b + strlen(b), n - strlen(b), ", rule %s, temperature %g", text_of(c, "rule"), wg_json_real(c, "temperature"));
-}
-
-/* Cells that drafted nothing because no draft was expected to pay. */
-static void undrafted(FILE *f, const json_t *cells)
-{
-    char words[4 * WIDTH];
-    for (size_t i = 0; i < json_array_size(cells); i++) {
-        const json_t *c = json_array_get(cells, i), *why = json_object_get(c, "rounds_without_draft");
-        if (json_integer_value(json_object_get(c, "drafted")) || !json_integer_value(json_object_get(why, "length_policy")))
-            continue;
-        cell_words(c, words, sizeof words);
-        fprintf(f, "%s: no draft at all, since none was expected to pay; a drafter with a length drafts always.\n", words);
-    }
-}
-
-/* The cells' speed-ups: how many intervals are above 1, how many below. */
-static void count_cells(const json_t *cells, int *n, int *faster, int *slower, const json_t **best)
-{
-    for (size_t i = 0; i < json_array_size(cells); i++) {
-        const json_t *c = json_array_get(cells, i), *ci = json_object_get(c, "speedup_ci");
-        const double x = wg_json_measured(c, "speedup");
-        if (isnan(x)) continue;
-        ++*n;
-        if (!*best || x > wg_json_real(*best, "speedup")) *best = c;
-        *faster += json_is_array(ci) && json_number_value(json_array_get(ci, 0)) > 1;
-        *slower += json_is_array(ci) && json_number_value(json_array_get(ci, 1)) < 1;
-    }
-}
-
-void wg_table_learnt(FILE *f, const json_t *cells)
-{
-    int n = 0, faster = 0, slower = 0, autos = 0;
-    double least = INFINITY, most = 0, share = INFINITY;
-    const json_t *best = NULL;
-    char words[4 * WIDTH];
-    count_cells(cells, &n, &faster, &slower, &best);
-    if (n < 2) return;
-    cell_words(best, words, sizeof words);
-    const double top = wg_json_real(best, "speedup");
-    fprintf(f, "\nLearnt here: ");
-    if (top > 1) fprintf(f, "the fastest is %s, at %.2f times plain decoding's speed;\n", words, top);
-    else fprintf(f, "nothing is faster than plain decoding (the best is %s, at %.2fx);\n", words, top);
-    if (json_is_array(json_object_get(best, "speedup_ci")))
-        fprintf(f, "%d of %d cells are faster than it and %d slower, by their intervals.\n", faster, n, slower);
-    else fputs("without intervals nothing is decided.\n", f);
-    for (size_t i = 0; i < json_array_size(cells); i++) {
-        const json_t *c = json_array_get(cells, i);
-        const double x = wg_json_measured(c, "speedup"), of = wg_json_measured(json_object_get(c, "best_fixed"), "share");
-        if (strncmp(text_of(c, "drafter"), "auto", 4) != 0 || isnan(x)) continue;
-        autos++;
-        least = fmin(least, x);
-        most = fmax(most, x);
-        if (!isnan(of)) share = fmin(share, of);
-    }
-    if (!autos) return;
-    fprintf(f, "auto, which chooses drafter and length at each round, has %.2fx to %.2fx", least, most);
-    if (isfinite(share)) fprintf(f, ", and at least %.2f of the fastest fixed setting beside it", share);
-    fputs(".\n", f);
 }
 
 /* Prints the row of a cell, or the heads: the columns that identify it, and those from `first` to `end`. */
@@ -360,22 +188,37 @@ static void put_row(FILE *f, const grid *g, const json_t *cell, int first, int e
     }
 }
 
-static void put_block(FILE *f, const grid *g, const json_t *cells, int first, int end)
+typedef struct line {
+    const json_t *cell;
+    json_int_t group;
+    size_t at;
+} line;
+
+static int by_group(const void *a, const void *b)
 {
-    put_row(f, g, NULL, first, end);
-    const int all = (int)json_array_size(cells);
-    for (int group = 0, rows = 0; rows < all && group < all; group++) { /* cells of one baseline together */
-        if (group) fputc('\n', f);
-        for (size_t i = 0; i < json_array_size(cells); i++) {
-            const json_t *cell = json_array_get(cells, i);
-            if (json_integer_value(json_object_get(cell, "group")) != group) continue;
-            rows++;
-            put_row(f, g, cell, first, end);
-        }
-    }
+    const line *x = a, *y = b;
+    return x->group != y->group ? (x->group > y->group) - (x->group < y->group) : (x->at > y->at) - (x->at < y->at);
 }
 
-/* The table, folded: blocks of as many columns as fit, each with the columns that identify a cell. */
+/* The rows of cells; those of one baseline together. */
+static void put_block(FILE *f, const grid *g, const json_t *cells, int first, int end)
+{
+    const size_t n = json_array_size(cells);
+    line *all = wg_alloc(n + 1, sizeof *all);
+    put_row(f, g, NULL, first, end);
+    for (size_t i = 0; all && i < n; i++) {
+        const json_t *cell = json_array_get(cells, i);
+        all[i] = (line){ cell, json_integer_value(json_object_get(cell, "group")), i };
+    }
+    if (all) qsort(all, n, sizeof *all, by_group);
+    for (size_t i = 0; all && i < n; i++) {
+        if (i && all[i].group != all[i - 1].group) fputc('\n', f);
+        put_row(f, g, all[i].cell, first, end);
+    }
+    wg_free(all);
+}
+
+/* Prints the table in blocks of as many columns as fit the width, each with the columns that identify a cell. */
 static void put_blocks(FILE *f, const grid *g, const json_t *cells, int width)
 {
     int first = g->own, own = 0;
@@ -398,7 +241,7 @@ static void put_wrapped(FILE *f, const char *text, int width)
         size_t n = line;
         if (width > 0 && n > (size_t)width) {
             for (n = (size_t)width; n > 0 && text[n] != ' ';) n--;
-            if (n == 0) n = strcspn(text, " \n"); /* a long word */
+            if (n == 0) n = strcspn(text, " \n"); /* a word longer than the line */
         }
         fprintf(f, "%.*s\n", (int)n, text);
         text += n + (text[n] != '\0');
@@ -413,9 +256,9 @@ static void put_notes(FILE *f, const json_t *summary, const wg_column_choice *ch
     wg_table_disturbed(f, cells);
     wg_table_overlap(f, cells, "", "");
     wg_table_draft_contexts(f, cells, "warning: ", "");
-    undrafted(f, cells);
-    withdrawn(f, cells);
-    failures(f, cells);
+    wg_table_undrafted(f, cells);
+    wg_table_withdrawn(f, cells);
+    wg_table_failures(f, cells);
     if (!chosen) wg_table_learnt(f, cells);
     if (json_is_false(json_object_get(summary, "complete")))
         fputs("The run was interrupted: these numbers are of the part that had finished.\n", f);
@@ -483,7 +326,7 @@ void wg_table_print_markdown(FILE *f, const json_t *summary, const wg_column_cho
 
 /* ---- LaTeX ------------------------------------------------------------------------------------------------------- */
 
-/* Text of LaTeX. A bracket at its beginning must not be taken as the option of a "\\" before it; a minus sign is one. */
+/* Writes an escaped text. LaTeX takes a first bracket as the option of a "\\"; a hyphen of a number becomes a minus sign. */
 void wg_table_put_latex(FILE *f, const char *s)
 {
     static const struct {
@@ -493,30 +336,33 @@ void wg_table_put_latex(FILE *f, const char *s)
                    { '<', "\\textless{}" },       { '>', "\\textgreater{}" },    { '|', "\\textbar{}" },
                    { '"', "\\textquotedbl{}" } };
     enum { ESCAPES = sizeof escape / sizeof *escape };
+    bool code = false;
     if (*s == '[') fputs("{[}", f), s++;
     if (*s == '-' && s[1] >= '0' && s[1] <= '9') fputs("$-$", f), s++;
     for (; *s; s++) {
         int k = 0;
         while (k < ESCAPES && escape[k].c != *s) k++;
-        if (k < ESCAPES) fputs(escape[k].as, f);
+        if (*s == '`') { /* Markdown's mark of a name */
+            if (code || strchr(s + 1, '`')) fputs(code ? "}" : "\\texttt{", f), code = !code;
+        } else if (k < ESCAPES) fputs(escape[k].as, f);
         else if (strchr("&%$#_{}", *s)) fprintf(f, "\\%c", *s);
         else fputc((unsigned char)*s < 32 ? ' ' : *s, f);
     }
 }
 
-/* Printer's points of a text in Computer Modern Roman at 10 points, within a few percent. */
+/* The width of a text in Computer Modern Roman at 10 points, in points, within a few percent. */
 static double points(const char *s)
 {
     double n = 0;
     for (; *s; s++) {
-        if (((unsigned char)*s & 0xC0) == 0x80) continue; /* inside a character */
+        if (((unsigned char)*s & 0xC0) == 0x80) continue; /* a further byte of a character */
         n += strchr("ijl.,:;'|!", *s) ? 2.8 : strchr("frtI()[]- ", *s) ? 3.7 : strchr("mwMW%", *s) ? 8.4 : 5.2;
         if (*s >= 'A' && *s <= 'Z' && !strchr("IMW", *s)) n += 1.9;
     }
     return n;
 }
 
-/* The widest text of a column; `of` columns with their gaps, in points. SMALL: of \small. */
+/* Widths in points: of the widest text of a column, and of columns with their gaps. SMALL: the scale of \small. */
 #define SMALL 0.925
 #define GAP 8.0    /* between columns: two \tabcolsep of 4 points */
 #define TEXT 397.4 /* 5.5 inches */
@@ -538,7 +384,7 @@ static double all_points(const grid *g, const json_t *cells, int first)
     return n;
 }
 
-/* A text that may break after the signs in file names and options. */
+/* Writes a text in which a line may break after the punctuation of file names and options. */
 static void put_breakable(FILE *f, const char *s)
 {
     while (*s) {
@@ -575,7 +421,7 @@ void wg_table_put_label(FILE *f, const char *name)
 
 void wg_table_print_latex(FILE *f, const json_t *summary, const wg_column_choice *chosen, const char *name, const char *caption)
 {
-    enum { NARROWEST = 60 }; /* points of the column of names */
+    enum { NARROWEST = 60 }; /* least width of the column of names, in points */
     grid g;
     wg_column_choice usual;
     const json_t *cells = json_object_get(summary, "cells");

@@ -13,20 +13,6 @@
  * with the columns that identify a cell, and longer lines are broken. 0: nothing is folded. */
 void wg_table_print(FILE *f, const json_t *summary, const wg_column_choice *chosen, int width);
 
-/* The share of the target's vocabulary that draft models cover, a line for each that lacks tokens. */
-void wg_table_overlap(FILE *f, const json_t *cells, const char *before, const char *after);
-
-/* A line for each cell whose texts went beyond the context of its draft model: so many rounds had no draft. */
-void wg_table_draft_contexts(FILE *f, const json_t *cells, const char *before, const char *after);
-/* What the mark * of a speed-up means, where a cell has it. */
-void wg_table_disturbed(FILE *f, const json_t *cells);
-/* How many intervals miss by chance, and how many cells have none and why; each sentence between `before` and `after`. */
-void wg_table_intervals(FILE *f, const json_t *cells, const char *before, const char *after);
-
-/* Two sentences on what these cells say, in numbers of these cells: the fastest, how many gain and lose, and how `auto` fared.
- * */
-void wg_table_learnt(FILE *f, const json_t *cells);
-
 /* One JSON object per line, a line per cell. */
 void wg_table_print_json(FILE *f, const json_t *summary);
 
@@ -37,7 +23,7 @@ void wg_table_put_markdown(FILE *f, const char *s);
 
 /* The same table (NULL: WG_IN_PAPER) as LaTeX with the rules of booktabs, with a label by `name` and a caption; every text is
  * escaped. Where it would be wider than 5.5 inches, the columns of the draft are folded into the first one, whose text wraps.
- * wg_table_put_latex writes an escaped text, wg_table_put_label what a \label may have of a name. */
+ * wg_table_put_latex writes an escaped text, wg_table_put_label a name without the characters that a \label cannot have. */
 void wg_table_print_latex(FILE *f, const json_t *summary, const wg_column_choice *chosen, const char *name,
                           const char *caption);
 void wg_table_put_latex(FILE *f, const char *s);

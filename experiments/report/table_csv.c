@@ -8,7 +8,7 @@
 #include "core/base/number.h"
 #include "experiments/report/table.h"
 
-/* Quoted if necessary. */
+/* Writes a field, quoted where RFC 4180 requires it. */
 static void put(FILE *f, const char *s)
 {
     const bool quote = strpbrk(s, ",\"\n\r") != NULL;
@@ -33,20 +33,9 @@ static void put_value(FILE *f, const json_t *v)
     }
 }
 
-/* The number of columns for the list at a path: the longest of all cells; 0: no cell has a list there. */
-static size_t longest(const json_t *cells, const char *path)
+/* items: the columns of a list, the number of its elements in the cell that has most; 0: no cell has a list there. */
+static void put_names(FILE *f, const wg_column *c, size_t items)
 {
-    size_t most = 0;
-    for (size_t i = 0; i < json_array_size(cells); i++) {
-        const size_t n = json_array_size(wg_column_value(json_array_get(cells, i), path));
-        most = n > most ? n : most;
-    }
-    return most;
-}
-
-static void put_names(FILE *f, const wg_column *c, const json_t *cells)
-{
-    const size_t items = cells ? longest(cells, c->path) : 0;
     for (size_t i = 1; i <= items; i++) fprintf(f, ",%s_%zu", c->name, i);
     if (items) return;
     const int stem = (int)strlen(c->name);
@@ -54,17 +43,16 @@ static void put_names(FILE *f, const wg_column *c, const json_t *cells)
     if (c->interval) fprintf(f, ",%.*s_lo,%.*s_hi", stem, c->name, stem, c->name);
 }
 
-static void put_values(FILE *f, const wg_column *c, const json_t *cells, const json_t *o)
+static void put_values(FILE *f, const wg_column *c, size_t items, const json_t *o)
 {
     const json_t *v = wg_column_value(o, c->path), *ci = c->interval ? wg_column_value(o, c->interval) : NULL;
-    const size_t items = cells ? longest(cells, c->path) : 0;
     for (size_t i = 0; i < items; i++) put_value(f, json_array_get(v, i));
     if (items) return;
     put_value(f, json_is_array(v) ? NULL : v);
     if (c->interval) put_value(f, json_array_get(ci, 0)), put_value(f, json_array_get(ci, 1));
 }
 
-/* The row of a depth; only the histogram has a row for depth 0. */
+/* Writes the row of a draft position; only the histogram has a value for position 0. */
 static void put_depth(FILE *f, const json_t *cell, size_t depth)
 {
     for (const wg_column *c = wg_position_columns; c->name; c++) {
@@ -85,11 +73,18 @@ static void begin_row(FILE *f, const json_t *cells, size_t cell, const json_t *s
 
 static void put_cells(FILE *f, const json_t *cells, const json_t *swept, const wg_column_choice *chosen)
 {
-    for (int k = 0; k < chosen->n; k++) put_names(f, chosen->column[k], cells);
+    size_t items[WG_COLUMNS_MOST] = { 0 };
+    for (int k = 0; k < chosen->n; k++) {
+        for (size_t i = 0; i < json_array_size(cells); i++) {
+            const size_t n = json_array_size(wg_column_value(json_array_get(cells, i), chosen->column[k]->path));
+            items[k] = n > items[k] ? n : items[k];
+        }
+        put_names(f, chosen->column[k], items[k]);
+    }
     fputc('\n', f);
     for (size_t i = 0; i < json_array_size(cells); i++) {
         begin_row(f, cells, i, swept);
-        for (int k = 0; k < chosen->n; k++) put_values(f, chosen->column[k], cells, json_array_get(cells, i));
+        for (int k = 0; k < chosen->n; k++) put_values(f, chosen->column[k], items[k], json_array_get(cells, i));
         fputc('\n', f);
     }
 }
@@ -97,7 +92,7 @@ static void put_cells(FILE *f, const json_t *cells, const json_t *swept, const w
 static void put_depths(FILE *f, const json_t *cells, const json_t *swept)
 {
     fputs(",position", f);
-    for (const wg_column *c = wg_position_columns; c->name; c++) put_names(f, c, NULL);
+    for (const wg_column *c = wg_position_columns; c->name; c++) put_names(f, c, 0);
     fputc('\n', f);
     for (size_t i = 0; i < json_array_size(cells); i++) {
         const json_t *cell = json_array_get(cells, i);
@@ -113,13 +108,13 @@ static void put_depths(FILE *f, const json_t *cells, const json_t *swept)
 
 static void put_elements(FILE *f, const json_t *cells, const json_t *swept, const char *list, const wg_column *columns)
 {
-    for (const wg_column *c = columns; c->name; c++) put_names(f, c, NULL);
+    for (const wg_column *c = columns; c->name; c++) put_names(f, c, 0);
     fputc('\n', f);
     for (size_t i = 0; i < json_array_size(cells); i++) {
         const json_t *elements = json_object_get(json_array_get(cells, i), list);
         for (size_t e = 0; e < json_array_size(elements); e++) {
             begin_row(f, cells, i, swept);
-            for (const wg_column *c = columns; c->name; c++) put_values(f, c, NULL, json_array_get(elements, e));
+            for (const wg_column *c = columns; c->name; c++) put_values(f, c, 0, json_array_get(elements, e));
             fputc('\n', f);
         }
     }

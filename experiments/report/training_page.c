@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Tables are made once, of texts, for the page and for Markdown. */
+ * The same tables of texts serve the page and Markdown. */
 #include "experiments/report/training_page.h"
 
 #include <math.h>
@@ -16,12 +16,12 @@ enum { LENGTHS = 8, EVALUATIONS = 1000, CELL = 160 };
 
 /* ---- tables */
 
-/* A table in work, of texts: {"caption", "heads", "rows"}. */
+/* The tables so far, each {"caption", "heads", "rows"} with texts as cells. */
 typedef struct sheet {
-    json_t *tables, *rows, *row; /* row: the last one of the last table */
+    json_t *tables, *rows, *row; /* rows: of the last table; row: the last one of these */
 } sheet;
 
-/* The heads stand apart by '|'. */
+/* Begins a table; heads are separated by '|'. */
 static void begin_table(sheet *s, const char *caption, const char *heads)
 {
     json_t *list = json_array();
@@ -51,7 +51,7 @@ static void cell(sheet *s, const char *format, ...)
     json_array_append_new(s->row, wg_json_text(text));
 }
 
-/* A number with its interval; sign: of differences. */
+/* Adds a number with its interval; sign: write +, for differences. */
 static void estimate(sheet *s, double v, double lo, double hi, bool sign)
 {
     if (!isfinite(v)) cell(s, "-");
@@ -94,7 +94,7 @@ static const char *loss_name(const wg_training_log *l, int family, char *to, siz
     return *to ? to : "ce";
 }
 
-/* The family that was trained on the text alone; -1: none, or it is not the only one of its kind. */
+/* The only family that was trained on the text alone; -1: there is none, or more than one. */
 static int text_only(const wg_training_log *l)
 {
     char name[CELL];
@@ -145,7 +145,7 @@ static void lengths(sheet *s, const wg_training_log *l)
     }
 }
 
-/* What the log alone says, so that an unfinished run has a table too. */
+/* The table of evaluations in the log, which an unfinished run has too. */
 static void evaluations(sheet *s, const wg_training_log *l)
 {
     const int base = text_only(l);
@@ -211,7 +211,7 @@ static json_t *tables_of(const wg_training_log *l)
 
 /* ---- the answer */
 
-/* The family with the largest alpha: on texts of the target, or, of an unfinished run, on the held-out text. */
+/* The family with the largest alpha: on texts of the target, in an unfinished run on the held-out text. */
 static int best_of(const wg_training_log *l, double *alpha)
 {
     int best = -1;

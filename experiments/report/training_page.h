@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A training run (`wager train`, `wager distill`) as a page or as Markdown: alpha and tau of every family with their intervals
- * and their differences from training on the text alone, and curves of loss and alpha; of an unfinished run what its log
- * has. */
+ * A training run (`wager train`, `wager distill`) as a page or as Markdown: alpha and tau of each family with intervals and
+ * differences from training on the text alone, and curves of loss and alpha. An unfinished run has what its log has. */
 #ifndef WG_EXPERIMENTS_REPORT_TRAINING_PAGE_H
 #define WG_EXPERIMENTS_REPORT_TRAINING_PAGE_H
 

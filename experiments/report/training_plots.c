@@ -7,13 +7,13 @@
 
 #include "core/base/mem.h"
 #include "core/base/save.h"
-#include "experiments/report/line_chart.h"
+#include "experiments/report/charts.h"
 
 enum { PARTS = 40, EVALUATIONS = 1000 };
 
 static const char *const axis = "tokens, millions";
 
-/* Curves of `each` points at most. false: no memory. */
+/* Allocates n curves with room for `each` points. false: memory ran out. */
 static bool open_lines(wg_chart_line **out, int n, int each)
 {
     *out = wg_calloc((size_t)n, sizeof **out);
@@ -65,7 +65,7 @@ void wg_training_plot_families(const wg_plot_out *to, const wg_training_log *l, 
     wg_free(mean);
 }
 
-/* Means over parts of a curve. */
+/* Writes the means over equal parts of a curve and returns their number. */
 static int means(const wg_training_curve *c, bool alpha, wg_chart_point *out)
 {
     const int parts = c->n < PARTS ? c->n : PARTS;
@@ -104,19 +104,12 @@ static wg_status save(const char *folder, const wg_training_log *l, bool alpha, 
     char path[1200];
     char *svg = NULL;
     size_t n = 0;
-    wg_save *to = NULL;
-    wg_status s = WG_OK;
     FILE *f = open_memstream(&svg, &n);
     if (!f) return wg_nomem(err, 1, "a drawing");
     wg_training_plot_families(&(wg_plot_out){ .f = f, .form = WG_PLOT_SVG }, l, alpha);
     fclose(f);
     snprintf(path, sizeof path, "%.1100s/%s", folder, alpha ? "alpha.svg" : "loss.svg");
-    if (n > 0) s = wg_save_open(&to, path, err);
-    if (to) {
-        s = wg_save_write(to, svg, n, err);
-        if (s == WG_OK) s = wg_save_commit(to, err);
-        else wg_save_abort(to);
-    }
+    const wg_status s = n > 0 ? wg_save_all(path, svg, n, err) : WG_OK;
     free(svg);
     return s;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Drawings of a training run: loss and alpha over the tokens that a student has learnt from. */
+ * Drawings of a training run: loss and alpha over the tokens that a student was trained on. */
 #ifndef WG_EXPERIMENTS_REPORT_TRAINING_PLOTS_H
 #define WG_EXPERIMENTS_REPORT_TRAINING_PLOTS_H
 

@@ -3,7 +3,6 @@
 #include "experiments/run/checkpoint_model.h"
 
 #include <jansson.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/base/hash.h"

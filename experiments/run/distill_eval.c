@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The evaluation of students (distill_eval.h). */
-#include "experiments/run/distill_eval.h"
+ * The evaluation of students (distill.h). */
+#include "experiments/run/distill.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The result of a distillation (distill_result.h). */
-#include "experiments/run/distill_result.h"
+ * The result of a distillation (distill.h). */
+#include "experiments/run/distill.h"
 
 #include <math.h>
 #include <string.h>

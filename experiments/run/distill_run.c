@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A distillation run (distill_run.h). */
-#include "experiments/run/distill_run.h"
+ * A distillation run (distill.h). */
+#include "experiments/run/distill.h"
 
 #include <errno.h>
 #include <math.h>
@@ -14,9 +14,6 @@
 #include "draft/train/distill_feed.h"
 #include "draft/train/distill_loss.h"
 #include "draft/train/trainer.h"
-#include "experiments/run/distill_result.h"
-#include "experiments/run/distill_student.h"
-#include "experiments/run/distill_trace.h"
 #include "experiments/run/train_folder.h"
 
 enum { EVERY = 20 }; /* steps between lines of progress without a terminal */

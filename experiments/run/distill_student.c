@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Shape and first weights of a student (distill_student.h). */
-#include "experiments/run/distill_student.h"
-
-#include <string.h>
+ * Shape and first weights of a student (distill.h). */
+#include "experiments/run/distill.h"
 
 #include "core/file/tokenizer_file.h"
 #include "draft/train/trainer.h"
@@ -59,7 +57,7 @@ wg_status wg_distill_arch(wg_arch *out, const wg_distill_student *s, const wg_ta
     else wg_train_arch(out, &s->shape, a->vocab, s->name);
     if (s->head != WG_HEAD_OWN) {
         out->tied = a->tied;
-        if (out->dim != a->dim || out->vocab != a->vocab || a->embedding_scale != 1 || a->logit_cap != 0)
+        if (out->dim != a->dim || out->vocab != a->vocab || a->embedding_scale != 1 || a->logit_scale != 1 || a->logit_cap != 0)
             return wg_fail(err, WG_EINVAL,
                            "student %s: target_head needs the target's width and plain embeddings: dim is %d, that of %s %d",
                            s->name, out->dim, target->path, a->dim);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Traces as training text (distill_trace.h). */
-#include "experiments/run/distill_trace.h"
+ * Traces as training text (distill.h). */
+#include "experiments/run/distill.h"
 
 #include <string.h>
 
@@ -60,8 +60,8 @@ static wg_status mark(wg_rejections *out, wg_trace *t, const texts *x, wg_error 
     return s;
 }
 
-static wg_status read(wg_rejections *out, wg_trace *t, const char *path, const char *tokens, const wg_target *target, texts *x,
-                      wg_error *err)
+static wg_status read_trace(wg_rejections *out, wg_trace *t, const char *path, const char *tokens, const wg_target *target,
+                            texts *x, wg_error *err)
 {
     WG_TRY(collect(t, path, target, x, err));
     out->at = wg_calloc(x->n + 1, 1);
@@ -81,7 +81,7 @@ wg_status wg_rejections_open(wg_rejections *out, const char *trace, const char *
     texts x = { 0 };
     *out = (wg_rejections){ 0 };
     WG_TRY(wg_trace_open(&t, trace, err));
-    const wg_status s = read(out, t, trace, tokens, target, &x, err);
+    const wg_status s = read_trace(out, t, trace, tokens, target, &x, err);
     wg_free(x.id);
     wg_free(x.start);
     wg_trace_close(t);

@@ -9,7 +9,7 @@
 #include "core/setup/target.h"
 
 /* Pass cost: the bytes and operations of a target's pass. Each byte counts once, as if a pass began with cold caches
- * (bench_forward.h). */
+ * (bench_parts.h). */
 typedef struct wg_pass_cost {
     double weight_bytes; /* bytes of layers and head, per pass */
     double slot_bytes;   /* bytes of a token's keys and values in all layers */

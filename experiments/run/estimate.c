@@ -14,6 +14,7 @@
 
 #include "core/base/mem.h"
 #include "core/file/model_name.h"
+#include "experiments/base/once.h"
 #include "experiments/run/runner.h"
 #include "experiments/run/teacher_pass.h"
 #include "core/setup/target.h"
@@ -45,30 +46,33 @@ static const char *draft_model(const wg_cell *cell)
     return row && row->type == WG_OPT_STRING ? (const char *)cell->setup.draft + row->at : "";
 }
 
-static bool first_target(const wg_config *c, int i)
+/* What the cells before have seen: models of targets, groups, and pairs of models, for each of which teacher forcing opens an
+ * engine that later cells of the group share (teacher_pass.h). */
+typedef struct seen {
+    json_t *target, *group, *pair;
+} seen;
+
+static seen seen_open(void) { return (seen){ json_object(), json_object(), json_object() }; }
+
+static void seen_close(seen *s)
 {
-    for (int k = 0; k < i; k++)
-        if (!strcmp(c->cell[k].setup.target.model, c->cell[i].setup.target.model)) return false;
-    return true;
+    json_decref(s->target);
+    json_decref(s->group);
+    json_decref(s->pair);
 }
 
-static bool first_of_group(const wg_config *c, int i)
+static bool first_of_group(seen *s, const wg_cell *cell)
 {
-    for (int k = 0; k < i; k++)
-        if (c->cell[k].group == c->cell[i].group) return false;
-    return true;
+    char key[16];
+    snprintf(key, sizeof key, "%d", cell->group);
+    return wg_once(s->group, key);
 }
 
-/* Whether teacher forcing opens an engine for this cell (teacher_pass.h), which later cells of its group with the same models
- * share. */
-static bool first_pair(const wg_config *c, int i)
+static bool first_pair(seen *s, const wg_cell *cell)
 {
-    const wg_cell *cell = &c->cell[i];
-    bool first = !wg_teacher_unknown(cell);
-    for (int k = 0; k < i && first; k++)
-        first = c->cell[k].group != cell->group || c->cell[k].setup.drafter != cell->setup.drafter ||
-                strcmp(draft_model(&c->cell[k]), draft_model(cell)) != 0;
-    return first;
+    char key[WG_OPTION_STRING + 64];
+    snprintf(key, sizeof key, "%d %p %s", cell->group, (const void *)cell->setup.drafter, draft_model(cell));
+    return !wg_teacher_unknown(cell) && wg_once(s->pair, key);
 }
 
 static double cache_bytes(const wg_arch *a, const wg_cell *cell, int longest)
@@ -109,28 +113,40 @@ static int longest_sequence(const wg_config *c, const wg_cell *cell, const wg_ar
 
 wg_status wg_estimate_memory(wg_memory *out, const wg_config *c, wg_error *err)
 {
+    seen before = seen_open();
+    wg_arch target, draft = { 0 };
+    const wg_cell *like = NULL; /* the cell whose target was read last */
+    const char *drafted = "";   /* the draft model that was read last */
+    wg_status s = WG_OK;
     *out = (wg_memory){ 0 };
-    for (int i = 0; i < c->n; i++) {
+    for (int i = 0; i < c->n && s == WG_OK; i++) {
         const wg_cell *cell = &c->cell[i];
         const double requests = (double)c->dataset[cell->dataset]->questions * c->top.repeats;
-        const int arms = first_of_group(c, i) ? 2 : 1, pairs = first_pair(c, i); /* the baseline too */
-        wg_arch target, draft;
-        WG_TRY(wg_target_probe(cell->setup.target.model,
-                               &(wg_target_options){ .model = { .kv_type = WG_F16, .context = cell->setup.target.context },
-                                                     .external = { .kind = (wg_target_kind)cell->setup.target.kind } },
-                               &target, err));
+        const int arms = first_of_group(&before, cell) ? 2 : 1, pairs = first_pair(&before, cell); /* the baseline too */
+        if (!like || memcmp(&like->setup.target, &cell->setup.target, sizeof like->setup.target) != 0)
+            s = wg_target_probe(cell->setup.target.model,
+                                &(wg_target_options){ .model = { .kv_type = WG_F16, .context = cell->setup.target.context },
+                                                      .external = { .kind = (wg_target_kind)cell->setup.target.kind } },
+                                &target, err);
+        if (s) break;
+        like = cell;
         const int longest = longest_sequence(c, cell, &target);
-        if (first_target(c, i) && !wg_setup_law_only(&cell->setup))
+        if (wg_once(before.target, cell->setup.target.model) && !wg_setup_law_only(&cell->setup))
             out->target += wg_model_file_bytes(cell->setup.target.model);
         out->cache += (arms + pairs) * cache_bytes(&target, cell, longest);
-        if (*draft_model(cell) && wg_target_probe(draft_model(cell), NULL, &draft, NULL) == WG_OK) {
+        if (strcmp(draft_model(cell), drafted) != 0) {
+            drafted = draft_model(cell);
+            if (wg_target_probe(drafted, NULL, &draft, NULL)) draft = (wg_arch){ 0 };
+        }
+        if (*drafted && draft.layers) {
             out->draft += (1 + pairs) * wg_model_file_bytes(draft_model(cell));
             out->cache += (1 + pairs) * cache_bytes(&draft, cell, longest);
         }
         out->disk += arms * requests *
                      (REQUEST_BYTES + (TOKEN_BYTES + (c->top.trace ? STEP_BYTES : 0)) * (double)cell->setup.top.max_tokens);
     }
-    return WG_OK;
+    seen_close(&before);
+    return s;
 }
 
 /* ---- time -------------------------------------------------------------------------------------------------------- */
@@ -148,10 +164,11 @@ static void remove_folder(const char *path)
 }
 
 /* Seconds per token of the cell and of its baseline, times the tokens of the whole run. */
-static double extrapolate(const wg_config *c, const wg_config *probe, const wg_run *run)
+static double extrapolate(const wg_config *c, const wg_run *run)
 {
     /* taught, to_teach: tokens of a repeat's texts in the probe, and in the run */
-    double seconds = 0, taught = 0, to_teach = 0;
+    double seconds = 0, taught = 0, to_teach = 0, decode = 0, requests = 0, whole = 0;
+    seen before = seen_open();
     for (int i = 0; i < c->n; i++) {
         const wg_result *r = &run->result[i];
         double own = 0, base = 0, tokens = 0, base_tokens = 0;
@@ -164,20 +181,16 @@ static double extrapolate(const wg_config *c, const wg_config *probe, const wg_r
         const wg_cell *cell = &c->cell[i];
         const double all = (double)c->dataset[cell->dataset]->questions * c->top.repeats * cell->setup.top.max_tokens;
         if (tokens > 0) seconds += own / tokens * all;
-        if (base_tokens > 0 && first_of_group(c, i)) seconds += base / base_tokens * all;
-        if (first_pair(c, i)) taught += base_tokens, to_teach += all / c->top.repeats;
-    }
-    if (taught > 0) seconds += run->teacher_pass / taught * to_teach;
-    /* The seconds of the probe outside decoding, mostly prefill, per request. */
-    double decode = 0, requests = 0, whole = 0;
-    for (int i = 0; i < probe->n; i++) {
-        const wg_result *r = &run->result[i];
-        const int arms = first_of_group(c, i) ? 2 : 1;
+        const int arms = first_of_group(&before, cell) ? 2 : 1;
+        if (base_tokens > 0 && arms == 2) seconds += base / base_tokens * all;
+        if (first_pair(&before, cell)) taught += base_tokens, to_teach += all / c->top.repeats;
         for (int k = 0; k < r->pairs.n; k++) decode += r->pairs.seconds[k] + (arms == 2 ? r->pairs.base_seconds[k] : 0);
         requests += arms * (double)r->outputs;
-        whole += arms * (double)c->dataset[c->cell[i].dataset]->questions * c->top.repeats;
+        whole += arms * (double)c->dataset[cell->dataset]->questions * c->top.repeats;
     }
-    /* / 2: half of it is the warm-up */
+    seen_close(&before);
+    if (taught > 0) seconds += run->teacher_pass / taught * to_teach;
+    /* the seconds of the probe outside decoding, mostly prefill, per request; / 2: half of it is the warm-up */
     return seconds + fmax(0, (run->seconds - run->teacher_pass) / 2 - decode) / fmax(1, requests) * whole;
 }
 
@@ -206,7 +219,7 @@ wg_status wg_estimate_time(double *seconds, const wg_config *c, const char *path
     if (s == WG_OK) {
         const wg_run_options o = { .out = dir };
         s = wg_run_config(probe, &o, &run, &made, err);
-        if (s == WG_OK) *seconds = extrapolate(c, probe, &run);
+        if (s == WG_OK) *seconds = extrapolate(c, &run);
         wg_run_free(&run);
         wg_free(made);
         remove_folder(dir);

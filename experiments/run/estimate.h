@@ -3,8 +3,6 @@
 #ifndef WG_EXPERIMENTS_RUN_ESTIMATE_H
 #define WG_EXPERIMENTS_RUN_ESTIMATE_H
 
-#include <stdio.h>
-
 #include "experiments/config/config.h"
 
 /* Bytes, from the headers of the files alone. */

@@ -10,7 +10,7 @@
 #include "core/base/mem.h"
 #include "core/setup/conversation.h"
 #include "core/setup/target.h"
-#include "experiments/run/teacher_forced.h"
+#include "experiments/run/teacher_pass.h"
 
 enum { MOST_CHILDREN = 16 };
 

@@ -161,10 +161,9 @@ static wg_status copy_requests(merger *m, part *p, int n, wg_error *err)
 {
     wg_resume_cursor *k = &p->kept;
     if (k->next + n > k->n) return wg_fail(err, WG_EFORMAT, "%s: requests are missing: there are %d whole ones", p->dir, k->n);
-    const off_t from = wg_resume_cursor_requests_end(k), steps = wg_resume_cursor_steps_end(k);
-    k->next += n;
-    WG_TRY(copy(m, p, false, from, wg_resume_cursor_requests_end(k), err));
-    return copy(m, p, true, steps, wg_resume_cursor_steps_end(k), err);
+    const wg_resume_end from = wg_resume_cursor_end(k, k->next), to = wg_resume_cursor_end(k, k->next += n);
+    WG_TRY(copy(m, p, false, from.requests, to.requests, err));
+    return copy(m, p, true, from.steps, to.steps, err);
 }
 
 static wg_status deal(merger *m, wg_error *err)

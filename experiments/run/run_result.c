@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Summing requests (run_result.h). */
-#include "experiments/run/run_result.h"
+ * Summing requests into the results of a cell (runner.h). */
+#include "experiments/run/runner.h"
 
 #include <math.h>
 #include <stdio.h>

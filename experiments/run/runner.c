@@ -4,22 +4,23 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/json.h"
+#include "core/base/json_number.h"
 #include "core/base/mem.h"
+#include "core/engine/profile.h"
+#include "core/setup/target.h"
 #include "draft/draft.h"
 #include "experiments/analysis/attribution.h"
-#include "experiments/run/preflight.h"
-#include "experiments/run/run_profile.h"
-#include "experiments/run/progress.h"
 #include "experiments/record/resume_cursor.h"
-#include "experiments/run/run_result.h"
+#include "experiments/run/preflight.h"
+#include "experiments/run/progress.h"
 #include "experiments/run/runner_batch.h"
 #include "experiments/run/second_pass.h"
 #include "experiments/run/summary.h"
 #include "experiments/run/teacher_pass.h"
-#include "core/setup/target.h"
 #include "experiments/run/tracer.h"
 #include "verify/verify.h"
 
@@ -415,6 +416,44 @@ static wg_status run_groups(runner *r, wg_error *err)
     return s;
 }
 
+/* ---- the machine's profile (core/engine/profile.h): profile.json of the result folder, which a resumed run uses */
+
+static void say(void *file, bool warning, const char *text)
+{
+    if (file) fprintf(file, "%s%s\n", warning ? "warning: " : "", text);
+}
+
+/* Opens the resumed folder's profile, if there is one; else the config's. */
+static wg_status open_profile(wg_profile **out, const wg_config *config, const wg_run_options *opt, wg_error *err)
+{
+    char *found = NULL, path[4096] = "";
+    wg_error unused; /* a missing folder is reported where it is opened */
+    if (opt->resume && !opt->out && wg_resume_find(&found, config, &unused)) found = NULL;
+    if (opt->resume && (opt->out || found)) snprintf(path, sizeof path, "%s/profile.json", opt->out ? opt->out : found);
+    wg_free(found);
+    const bool there = *path && access(path, F_OK) == 0;
+    const wg_profile_options o = { .use = there ? path : config->top.profile, .say = say, .user = opt->warnings };
+    return wg_profile_open(out, &o, err);
+}
+
+/* Writes its digest to `name` and to the member "profile" of machine.json; p NULL: reads it from there. "": no prices were
+ * used. */
+static void name_profile(const wg_profile *p, json_t *machine, char name[WG_SHA256_HEX])
+{
+    char hex[WG_SHA256_HEX];
+    snprintf(name, WG_SHA256_HEX, "%s", p ? wg_profile_name(p, hex) : wg_json_word(machine, "profile"));
+    if (*name) json_object_set_new(machine, "profile", json_string(name));
+}
+
+/* Writes profile.json unless nothing was measured or the folder has it. p may be NULL. EIO. */
+static wg_status save_profile(const wg_profile *p, const char *dir, wg_error *err)
+{
+    char hex[WG_SHA256_HEX], path[4096];
+    const char *name = wg_profile_name(p, hex);
+    snprintf(path, sizeof path, "%s/profile.json", dir);
+    return !*name || !strcmp(name, "nominal") || access(path, F_OK) == 0 ? WG_OK : wg_profile_save(p, path, err);
+}
+
 /* ---- a whole run ------------------------------------------------------------------------------------------------- */
 
 static wg_status open_all(runner *r, wg_error *err)
@@ -495,7 +534,7 @@ wg_status wg_run_open(const wg_config *config, FILE *warnings, const char *befor
     wg_run run = { .config = config };
     runner r = { .config = config, .opt = &none, .run = &run };
     const bool measures = !*config->top.profile || !strcmp(config->top.profile, "new"); /* a check does not measure prices */
-    wg_status s = measures ? WG_OK : wg_run_profile_open(&r.profile, config, &none, err);
+    wg_status s = measures ? WG_OK : open_profile(&r.profile, config, &none, err);
     if (!s) s = open_all(&r, err);
     if (!s) wg_preflight_print(warnings, r.preflight, before);
     close_all(&r);
@@ -513,13 +552,13 @@ wg_status wg_run_config(const wg_config *config, const wg_run_options *opt, wg_r
         return wg_fail(err, WG_EINVAL, "--shard: traces of probabilities are not merged; run it whole, or with trace=steps");
     if (!opt->recorded) WG_TRY(wg_run_writer_check(opt->out, opt->resume, err)); /* before anything is measured */
     wg_energy_open(&energy, WG_ENERGY_ROOT);
-    wg_status s = opt->recorded ? WG_OK : wg_run_profile_open(&r.profile, config, opt, err);
+    wg_status s = opt->recorded ? WG_OK : open_profile(&r.profile, config, opt, err);
     if (!s) s = open_all(&r, err);
     if (!s && opt->warnings) wg_preflight_print(opt->warnings, r.preflight, "warning: ");
     json_t *machine = s ? NULL : opt->recorded ? wg_run_writer_machine(opt->out) : wg_machine_json(config, &energy);
-    if (!s) wg_run_profile_name(r.profile, machine, out->profile);
+    if (!s) name_profile(r.profile, machine, out->profile);
     if (!s) s = (opt->resume ? wg_run_writer_resume : wg_run_writer_open)(&r.record, opt->out, config, machine, err);
-    if (!s) s = wg_run_profile_save(r.profile, wg_run_writer_path(r.record), err);
+    if (!s) s = save_profile(r.profile, wg_run_writer_path(r.record), err);
     if (!s && config->top.trace == WG_TRACE_PROBS && !opt->recorded) s = open_tracer(&r, machine, err);
     json_decref(machine);
     if (!s) {

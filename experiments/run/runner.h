@@ -95,4 +95,19 @@ wg_status wg_run_open(const wg_config *config, FILE *warnings, const char *befor
 wg_status wg_run_config(const wg_config *config, const wg_run_options *opt, wg_run *out, char **path, wg_error *err);
 void wg_run_free(wg_run *r);
 
+/* ---- run_result.c: sums of requests */
+
+/* Sets q->sha256 to the digest of its tokens. */
+void wg_request_digest(wg_request *q);
+bool wg_request_same_output(const wg_request *a, const wg_request *b);
+
+wg_status wg_result_open(wg_result *o, const wg_dataset *d, int repeats, wg_error *err);
+
+/* Adds a request of the cell and the baseline's request at the same address; if either failed, the pair counts as failed only.
+ * questions: the data set's. ENOMEM. */
+wg_status wg_result_add_pair(wg_result *o, const wg_request *q, const wg_request *base, int questions, wg_error *err);
+
+/* Counts the tokens of this text that the draft model's vocabulary has, and sets its context. */
+void wg_result_add_coverage(wg_result *o, const wg_engine *e, const wg_request *q);
+
 #endif

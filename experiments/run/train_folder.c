@@ -40,6 +40,8 @@ void wg_train_arch(wg_arch *out, const wg_train_model *m, int vocab, const char 
                       .tied = m->tied,
                       .activation = WG_SWIGLU,
                       .embedding_scale = 1,
+                      .residual_scale = 1,
+                      .logit_scale = 1,
                       .attention_scale = 1.0f / sqrtf((float)m->head_dim) };
     strcpy(out->family, "llama");
     snprintf(out->name, sizeof out->name, "%.90s", name);
@@ -130,10 +132,5 @@ wg_status wg_train_folder_append(wg_train_folder *f, const char *line, size_t n,
 wg_status wg_train_folder_save(const wg_train_folder *f, const char *name, const char *text, wg_error *err)
 {
     char path[WG_TRAIN_PATH];
-    wg_save *w;
-    WG_TRY(wg_save_open(&w, wg_train_folder_at(f, name, path), err));
-    const wg_status s = wg_save_write(w, text, strlen(text), err);
-    if (s == WG_OK) return wg_save_commit(w, err);
-    wg_save_abort(w);
-    return s;
+    return wg_save_all(wg_train_folder_at(f, name, path), text, strlen(text), err);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Random weights where they lie, in the order that the products read: for models of real shapes that no file holds. A thread
- * makes 16 bytes of a packed matrix out of the four words of Philox4x32-10 at (seed; line, stream), so every element depends on
- * its address alone.
+ * makes 16 bytes of a packed matrix out of four random words, so every element depends on its address alone. Words are
+ * cuRAND's, which lie there already, or those of Philox4x32-10 at (seed; line, stream).
  *
  * Elements have mean 0 and deviation 1/sqrt(k), so activations keep their size through any number of layers. Elements of
  * float types are uniform; codes of quantised types are, under scales that are all alike. Never zeros: a card runs faster on
@@ -14,7 +14,7 @@ enum { THREADS = 256, SMALL = 32 }; /* SMALL: the scales of K types under d */
 struct drawing {
     uint4 *line;
     size_t lines;
-    int type;
+    int type, drawn;
     float scale;  /* of elements uniform on -1 .. 1 */
     float d, min; /* of a block */
     uint64_t seed;
@@ -47,8 +47,13 @@ WG_KERNEL draw_lines(drawing j)
     wg_depend();
     const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= j.lines) return;
-    const wg_philox r = wg_philox_at(j.seed, (uint32_t)i, (uint32_t)(i >> 32), j.stream, 0);
-    uint4 v = uint4{ r.v[0], r.v[1], r.v[2], r.v[3] };
+    uint4 v;
+    if (j.drawn) {
+        v = j.line[i];
+    } else {
+        const wg_philox r = wg_philox_at(j.seed, (uint32_t)i, (uint32_t)(i >> 32), j.stream, 0);
+        v = uint4{ r.v[0], r.v[1], r.v[2], r.v[3] };
+    }
     if (j.type == WG_F32) {
         v = uint4{ one_float(j, v.x), one_float(j, v.y), one_float(j, v.z), one_float(j, v.w) };
     } else if (wg_gpu_is_half(j.type)) {
@@ -69,11 +74,11 @@ static float spread_of(int type, float *middle)
     return small * sqrtf((codes * codes - 1) / 12);
 }
 
-extern "C" void WG_GPU(draw)(wg_gpu *g, const wg_matrix *w, int layout, uint64_t seed, uint32_t stream)
+extern "C" void WG_GPU(draw)(wg_gpu *g, const wg_matrix *w, int layout, uint64_t seed, uint32_t stream, int drawn)
 {
     const size_t lines = wg_gpu_matrix_bytes(w->type, layout, w->n, w->k) / 16;
     drawing j = drawing();
-    j.line = (uint4 *)(uintptr_t)w->data, j.lines = lines, j.type = w->type;
+    j.line = (uint4 *)(uintptr_t)w->data, j.lines = lines, j.type = w->type, j.drawn = drawn;
     j.scale = sqrtf(3.0f / (float)w->k);
     j.seed = seed, j.stream = stream;
     if (w->type != WG_F32 && !wg_gpu_is_half(w->type)) {

@@ -187,12 +187,14 @@ typedef struct wg_gpu_stream {
  *   train        all items of a job of training (kernels/train.h), in f32; blas() was called before
  *   fill_random  n f32 uniform on [-scale, scale): Philox of (seed; index / 4, 0, stream, 0), word index % 4
  *   draw         random weights of deviation 1/sqrt(k) into a packed matrix of a type that wg_gpu_draws, which is written to:
- *                finite everywhere, never all zeros. Philox of (seed; line of 16 bytes, stream)
+ *                finite everywhere, never all zeros. drawn: random words lie there already; else Philox of (seed; line of 16
+ *                bytes, stream)
  *   gather, gather_rows  from -1: zeros; a row that fills up
  *   tap          row i of y, whose rows lie `stride` floats apart, is row i of x (n)
  *   act_bytes is the room for prepared activations: wg_gpu_act_bytes below
  *   rmsnorm, layernorm  y may be x
- *   positions    x += the row of table of each row's position; gelu, gelu_erf, clamp: in place
+ *   positions    x += the row of table of each row's position; gelu, gelu_erf, relu2, clamp: in place
+ *   scale_positions  x *= the number of table for each row's position
  *   bias         every row of y += b
  *   route        as in kernels/op_list.h, n <= WG_MAX_EXPERTS; id, weight: (rows, k)
  *   add_expert   x += weight * y of the rows (n floats) that have this expert among their k
@@ -229,7 +231,9 @@ typedef struct wg_gpu_stream {
     X(layernorm, (wg_gpu * g, const float *x, const float *weight, const float *bias, int dim, float eps, float *y, int rows)) \
     X(gelu, (wg_gpu * g, float *x, int n, int rows))                                                                           \
     X(gelu_erf, (wg_gpu * g, float *x, int n, int rows))                                                                       \
+    X(relu2, (wg_gpu * g, float *x, int n, int rows))                                                                          \
     X(clamp, (wg_gpu * g, float *x, float limit, int n, int rows))                                                             \
+    X(scale_positions, (wg_gpu * g, const float *table, const wg_gpu_row *row, int dim, float *x, int rows))                   \
     X(positions, (wg_gpu * g, const float *table, const wg_gpu_row *row, int dim, float *x, int rows))                         \
     X(route, (wg_gpu * g, const float *x, int n, int k, int norm, int32_t *id, float *weight, int rows))                       \
     X(add_expert, (wg_gpu * g, float *x, const float *y, const wg_gpu_chosen *of, int expert, int n, int rows))                \
@@ -258,7 +262,7 @@ typedef struct wg_gpu_stream {
     X(loop_nodes, (wg_gpu * g, const wg_gpu_decode_loop *loop, wg_gpu_row *row))                                               \
     X(loop_end, (wg_gpu * g, const wg_gpu_decode_loop *loop))                                                                  \
     X(train, (wg_gpu * g, wg_train_part which, const void *job))                                                               \
-    X(draw, (wg_gpu * g, const wg_matrix *w, int layout, uint64_t seed, uint32_t stream))                                      \
+    X(draw, (wg_gpu * g, const wg_matrix *w, int layout, uint64_t seed, uint32_t stream, int drawn))                           \
     X(fill_random, (wg_gpu * g, uint64_t seed, uint32_t stream, float scale, float *x, size_t n))
 
 typedef struct wg_gpu_api {
@@ -280,6 +284,7 @@ typedef struct wg_gpu_api {
     void (*put)(wg_gpu *g, void *device, const void *host, size_t bytes); /* pinned: unchanged until wait() */
     void (*get)(wg_gpu *g, void *host, const void *device, size_t bytes); /* blocks */
     void (*copy)(wg_gpu *g, void *to, const void *from, size_t bytes);    /* within the device; no overlap */
+    int (*words)(wg_gpu *g, uint64_t seed, void *to, size_t n); /* random, 32 bits each, by a library. -1: there is none */
     /* Products by a library: library() makes it ready, 0, or -1 and why there is none; product() is y = x w^T, or with add
      * y += x w^T, of w in rows and prepared x. The order of its sums may be another for another number of rows. */
     int (*library)(wg_gpu *g, char why[WG_GPU_WHY]);
@@ -313,6 +318,7 @@ struct wg_gpu {
     int sms;         /* multiprocessors */
     size_t shared;   /* bytes of shared memory that one block may take */
     size_t memory;   /* bytes in all */
+    void *random;    /* the library's generator behind words(), made on first use */
     void *products;  /* what library() made */
     void *blas;      /* what blas() made */
     char card[128];

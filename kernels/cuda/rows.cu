@@ -129,6 +129,7 @@ ELEMENTS(swiglu, (const float *gate, const float *up, float *y), (gate, up, y), 
 ELEMENTS(geglu, (const float *gate, const float *up, float *y), (gate, up, y), y[i] = wg_gelu_of(gate[i]) * up[i])
 ELEMENTS(gelu, (float *x), (x), x[i] = wg_gelu_of(x[i]))
 ELEMENTS(gelu_erf, (float *x), (x), x[i] = wg_gelu_erf_of(x[i]))
+ELEMENTS(relu2, (float *x), (x), x[i] = wg_relu2_of(x[i]))
 ELEMENTS(clamp, (float *x, float limit), (x, limit), x[i] = wg_clamp_of(x[i], limit))
 ELEMENTS(softcap, (float *x, float cap), (x, cap), x[i] = wg_softcap_of(x[i], cap))
 ELEMENTS(scale, (float *x, float by), (x, by), x[i] *= by)
@@ -144,6 +145,18 @@ WG_KERNEL bias_rows(float *y, const float *b, int n)
 extern "C" void WG_GPU(bias)(wg_gpu *g, float *y, const float *b, int n, int rows)
 {
     WG_LAUNCH(bias_rows, rows, THREADS, 0, g->stream, y, b, n);
+}
+
+WG_KERNEL scale_by_position(const float *table, const wg_gpu_row *row, int dim, float *x)
+{
+    wg_depend();
+    const float by = table[row[blockIdx.x].position];
+    for (int i = (int)threadIdx.x; i < dim; i += THREADS) x[(size_t)blockIdx.x * dim + i] *= by;
+}
+
+extern "C" void WG_GPU(scale_positions)(wg_gpu *g, const float *table, const wg_gpu_row *row, int dim, float *x, int rows)
+{
+    WG_LAUNCH(scale_by_position, rows, THREADS, 0, g->stream, table, row, dim, x);
 }
 
 WG_KERNEL add_positions(const float *table, const wg_gpu_row *row, int dim, float *x)

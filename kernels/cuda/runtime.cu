@@ -10,7 +10,8 @@
 
 #include "kernels/cuda/cublas.h"
 #include "kernels/cuda/cublaslt.h"
-#include "kernels/cuda/kernel_table.h"
+#include "kernels/cuda/curand.h"
+#include "kernels/cuda/launch.h"
 
 enum {
     OLDEST = 80, /* compute capability 8.0: cp.async, bf16 on tensor cores */
@@ -138,6 +139,7 @@ static int gpu_open(wg_gpu *g, int ordinal, char why[WG_GPU_WHY])
 static void gpu_close(wg_gpu *g)
 {
     stream_of(g);
+    wg_curand_close(g);
     wg_cublaslt_close(g);
     wg_cublas_close(g);
     cudaStreamDestroy(stream_of(g));
@@ -213,6 +215,12 @@ static void gpu_copy(wg_gpu *g, void *to, const void *from, size_t bytes)
 static void gpu_clear(wg_gpu *g, void *device, size_t bytes)
 {
     check(g, cudaMemsetAsync(device, 0, bytes, stream_of(g)), "clearing memory");
+}
+
+static int gpu_words(wg_gpu *g, uint64_t seed, void *to, size_t n)
+{
+    stream_of(g);
+    return wg_curand_words(g, seed, to, n);
 }
 
 static int gpu_library(wg_gpu *g, char why[WG_GPU_WHY])
@@ -371,7 +379,9 @@ static wg_gpu_api make_api()
 {
     wg_gpu_api api;
     memset(&api, 0, sizeof api);
-    wg_gpu_kernels_into(&api);
+#define X(name, args) api.name = WG_GPU(name);
+    WG_GPU_KERNELS(X)
+#undef X
     api.name = "cuda";
     api.open = gpu_open;
     api.close = gpu_close;
@@ -387,6 +397,7 @@ static wg_gpu_api make_api()
     api.get = gpu_get;
     api.copy = gpu_copy;
     api.clear = gpu_clear;
+    api.words = gpu_words;
     api.library = gpu_library;
     api.product = gpu_product;
     api.blas = gpu_blas;

@@ -32,6 +32,12 @@ INLINE lanes16 gelu_erf16(lanes16 x)
     return x;
 }
 
+INLINE lanes16 relu2_16(lanes16 x)
+{
+    EACH x.v[i] = v_pick(v_below(x.v[i], v_all(0)), v_all(0), x.v[i] * x.v[i]);
+    return x;
+}
+
 INLINE lanes16 clamp16(lanes16 x, vec limit)
 {
     const vec low = v_all(0) - limit;

@@ -223,6 +223,13 @@ void LEVEL(gelu_erf)(const float *x, float *y, int n)
     if (i < n) store16(y + i, n - i, gelu_erf16(load16(n - i, x + i)));
 }
 
+void LEVEL(relu2)(const float *x, float *y, int n)
+{
+    int i = 0;
+    for (; i + 16 <= n; i += 16) store16(y + i, 16, relu2_16(load16(16, x + i)));
+    if (i < n) store16(y + i, n - i, relu2_16(load16(n - i, x + i)));
+}
+
 void LEVEL(clamp)(float *x, float limit, int n)
 {
     int i = 0;

@@ -29,6 +29,11 @@ void wg_gelu_erf_ref(const float *x, float *y, int n)
     for (int i = 0; i < n; i++) y[i] = wg_gelu_erf_of(x[i]);
 }
 
+void wg_relu2_ref(const float *x, float *y, int n)
+{
+    for (int i = 0; i < n; i++) y[i] = wg_relu2_of(x[i]);
+}
+
 void wg_clamp_ref(float *x, float limit, int n)
 {
     for (int i = 0; i < n; i++) x[i] = wg_clamp_of(x[i], limit);

@@ -14,7 +14,7 @@
  * target's remaining law; it is randomness that draft and target may share, so block verification of the selected chain is
  * lossless given all k. q_k may be the law of any selection, because it is the law of the verified token. One path: `block`.
  *
- * On random p and q select=optimal keeps the most of all rules here in the mean (docs/verification.md); that it always keeps
+ * On random p and q select=optimal keeps the most of all rules here in the mean (results/laws.md); that it always keeps
  * as many as `optimal` is observed, not proved. The largest p/q can be far from optimal where p is near q, but is not always
  * worse.
  *

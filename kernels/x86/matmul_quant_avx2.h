@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Products with quantised weights on 8-lane registers, one source for both levels: the plan, the sums and their magic start of
  * matmul_quant_avx512.c. A tile is up to TALL rows x the 32 outputs of a panel, at once for one row, else in two halves, block
- * by block: so the weights are read in the order of their addresses. docs/kernels.md counts its operations. The file that
- * includes it has included quant_inputs_avx2.h and defined
+ * by block: so the weights are read in the order of their addresses. The file that includes it has included
+ * quant_inputs_avx2.h and defined
  *     take_pairs(type, a, T, n, x)              fills in x->pairs from the first n blocks of the chunks a of T rows
  *     dots(type, T, V, k, part, sum)            sum[m][i] = start + the dots of a part of block k, exactly: row m, outputs
  *                                               8 i .. 8 i + 7 of the tile's */

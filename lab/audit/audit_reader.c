@@ -399,8 +399,8 @@ static wg_status read_object(wg_audit_reader *r, const char *text, size_t n, wg_
     json_error_t why;
     json_t *o = wg_json_load_foreign(text, n, JSON_REJECT_DUPLICATES, &why);
     if (!o && !*why.text) return wg_nomem(err, n, "a record");
-    const wg_status s =
-        o ? wg_audit_read_value(r, o, out, err) : wg_fail(err, WG_EFORMAT, "no JSON: %s (column %d)", why.text, why.column);
+    const wg_status s = o ? wg_audit_read_value(r, o, out, err)
+                          : wg_fail(err, WG_EFORMAT, "no JSON: %s (column %d)", wg_json_why(&why), why.column);
     json_decref(o);
     return s;
 }

@@ -2,22 +2,22 @@
 # SPDX-License-Identifier: MIT
 """What a card took, beside its floors: from the JSON that gpu-check.sh writes.
 
-    table.py [FILE...]          the table of docs/gpu.md, of each result.json a column; without one the newest of every card
+    table.py [FILE...]          the table of WANTED.md, of each result.json a column; without one the newest of every card
     table.py --short FILE       the same of one run, as text
-    table.py --page [FILE...]   writes the table into docs/gpu.md
-    table.py --check            is the table in docs/gpu.md the one of these files?
+    table.py --page [FILE...]   writes the table into WANTED.md
+    table.py --check            is the table in WANTED.md the one of these files?
     table.py --self-test
 
 A floor is the bytes that a pass must read (weights, head, keys and values) at the read-only bandwidth that the probe of the
 same run measured. What was not run, failed, or was cut off says `unknown`; nothing is filled in from elsewhere. The column of
-what is expected is arithmetic (docs/gpu.md says from what), for an H200."""
+what is expected is arithmetic (WANTED.md says from what), for an H200."""
 import json
 import sys
 import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE.parent.parent / "docs/gpu.md"
+PAGE = HERE / "WANTED.md"
 BEGIN, END = "<!-- table.py: begin -->", "<!-- table.py: end -->"
 NONE = "unknown"
 EMULATED = "emulated"  # such runs test the script; their times mean nothing
@@ -294,7 +294,7 @@ def main(args):
     elif word == "--check":
         page = PAGE.read_text()
         if page != page_with(page, runs):
-            sys.exit("docs/gpu.md has another table: run results/gpu/table.py --page")
+            sys.exit("results/gpu/WANTED.md has another table: run results/gpu/table.py --page")
     elif not word:
         print(markdown(runs), end="")
     else:

@@ -6,9 +6,8 @@
 
 #include "core/base/hash.h"
 #include "core/base/mem.h"
-#include "experiments/load/completion_chunk.h"
+#include "experiments/load/answer_stream.h"
 #include "experiments/load/server_counters.h"
-#include "experiments/load/sse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 

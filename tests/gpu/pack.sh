@@ -3,7 +3,7 @@
 # tests/gpu/resources.sh --into COMPILED left. Only the probe is compiled here. Then packed and checked (check_pack.sh): its
 # size, symbol versions, libraries, the card's code, the plan, and that its canary says why there is no card.
 # usage: tests/gpu/pack.sh COMPILED BUILD ARCHIVE        exit status 77 without nvcc
-# Not here: that it runs in a minimal Debian (tools/gpu-check/rehearse.sh: root, debootstrap and Debian's packages).
+# Not here: that it runs in a minimal Debian (tests/gpu/check/rehearse.sh: root, debootstrap and Debian's packages).
 set -eu
 compiled=$(realpath "$1") build=$2 archive=$3 # the link runs elsewhere
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null) ||

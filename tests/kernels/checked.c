@@ -93,6 +93,7 @@ static void swiglu(const wg_ops *o) { o->swiglu(floats(1, N), floats(2, N), floa
 static void geglu(const wg_ops *o) { o->geglu(floats(1, N), floats(2, N), floats(3, N), N); }
 static void gelu(const wg_ops *o) { o->gelu(floats(1, N), floats(2, N), N); }
 static void gelu_erf(const wg_ops *o) { o->gelu_erf(floats(1, N), floats(2, N), N); }
+static void relu2(const wg_ops *o) { o->relu2(floats(1, N), floats(2, N), N); }
 static void exp32(const wg_ops *o) { o->exp32(floats(1, N), floats(2, N), N); }
 static void clamp(const wg_ops *o) { o->clamp(floats(1, N), 1, N); }
 static void softcap(const wg_ops *o) { o->softcap(floats(1, N), 1, N); }
@@ -132,7 +133,7 @@ static const struct {
     CASE(swiglu, 3),    CASE(geglu, 3),        CASE(gelu, 2),        CASE(gelu_erf, 2),  CASE(exp32, 2),
     CASE(clamp, 1),     CASE(softcap, 1),      CASE(scale, 1),       CASE(add, 2),       CASE(add_scaled, 2),
     CASE(softmax64, 2), CASE(argmax, 1),       CASE(split, 2),       CASE(weigh64, 4),   CASE(kept64, 2),
-    CASE(keep64, 2),
+    CASE(keep64, 2),    CASE(relu2, 2),
 };
 
 /* Whether a process that runs the case ends with the sanitizer's report. */

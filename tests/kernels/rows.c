@@ -55,6 +55,11 @@ static void run_gelu_erf(const wg_ops *ops, const row_case *t, float *y)
     if (t->extra) memcpy(y, t->a, (size_t)t->n * 4);
     ops->gelu_erf(t->extra ? y : t->a, y, t->n);
 }
+static void run_relu2(const wg_ops *ops, const row_case *t, float *y)
+{
+    if (t->extra) memcpy(y, t->a, (size_t)t->n * 4);
+    ops->relu2(t->extra ? y : t->a, y, t->n);
+}
 static void run_clamp(const wg_ops *ops, const row_case *t, float *y)
 {
     memcpy(y, t->a, (size_t)t->n * 4);
@@ -171,6 +176,7 @@ static const row_op row_ops[] = {
     { "add_scaled", run_add_scaled, 1, 4, 0 },
     { "gelu_erf", run_gelu_erf, 2, 4, 0 },
     { "clamp", run_clamp, 2, 4, 0 },
+    { "relu2", run_relu2, 2, 4, 0 },
 };
 
 static void check_row_case(source *s, const row_op *op, int n, int extra, int flavour)

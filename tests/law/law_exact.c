@@ -7,7 +7,7 @@
  * All pairs of a row and a column run above temperature 0 and at it, and where tokens are drawn once more from whole rows;
  * sampler chain, temperature, length policy, the other sequence of the batch, and whether a token ends the text are chosen so
  * that every legal pair of values of any two factors occurs (pairwise). With --thin every fourth pair runs, once. With --counts
- * nothing runs: what the matrix has is counted, as docs/verification.md shows it.
+ * nothing runs: what the matrix has is counted, as results/laws.md shows it.
  *
  * Targets have three tokens, or four: a table, and a small transformer for drafters that run the target's layers. Drafters that
  * need a tokenizer run over 320 tokens, of which the sampler chain leaves two. */
@@ -528,15 +528,16 @@ static void run_policies(void)
 
 /* ---- models */
 
-static char dir[] = "/tmp/wg-exact-XXXXXX", small[8][64];
+static char dir[] = "/tmp/wg-exact-XXXXXX", small[8][64], heads[2][64];
 static void remove_small(void)
 {
     for (int i = 0; i < 8; i++) remove(small[i]);
+    for (int i = 0; i < 2; i++) head_remove(heads[i]);
     remove(dir);
 }
 
 /* A few tokens: a transformer of two layers, its rounding, a stranger, and one whose context ends inside the texts. */
-static law_files write_small(int vocab, char path[4][64])
+static law_files write_small(int vocab, char path[4][64], char head[64])
 {
     wg_error err;
     wg_synth_shape s = { .layers = 2, .dim = 32, .heads = 2, .hidden = 32, .vocab = vocab, .context = EXACT_CONTEXT };
@@ -547,7 +548,11 @@ static law_files write_small(int vocab, char path[4][64])
     LAW_TRY(wg_synth_write(&s, WG_F32, 2, path[2], &err));
     s.context = 7;
     LAW_TRY(wg_synth_write(&s, WG_F32, 1, path[3], &err));
-    return (law_files){ .target = path[0], .near = path[1], .far = path[2], .brief = path[3], .plugin = LAW_PLUGIN };
+    snprintf(head, 64, "%s/%d-head", dir, vocab);
+    if (mkdir(head, 0700)) exit((perror(head), 1));
+    head_for(path[0], head);
+    return (
+        law_files){ .target = path[0], .near = path[1], .far = path[2], .brief = path[3], .plugin = LAW_PLUGIN, .head = head };
 }
 
 static void open_targets(void)
@@ -555,8 +560,8 @@ static void open_targets(void)
     static int32_t text[200];
     if (!mkdtemp(dir)) exit((perror(dir), 1));
     atexit(remove_small);
-    files[TABLE] = files[LAYERS] = write_small(V, small);
-    files[TABLE_4] = files[LAYERS_4] = write_small(V + 1, small + 4);
+    files[TABLE] = files[LAYERS] = write_small(V, small, heads[0]);
+    files[TABLE_4] = files[LAYERS_4] = write_small(V + 1, small + 4, heads[1]);
     files[TEXT] = law_models_write((wg_synth_shape){
         .name = "target", .layers = 2, .dim = 32, .heads = 2, .hidden = 32, .vocab = WORDS, .context = EXACT_CONTEXT });
     exact_table(&target[TABLE], V, 3, 17, 1.2);

@@ -5,7 +5,7 @@
  * is drafted in its first step.
  *
  * law_exact runs all drafters in few shapes; this test runs one drafter, whose growth (draft/lm/lm_draft.c) is that of all
- * that grow trees, in many. Standard output is the table in docs/verification.md. */
+ * that grow trees, in many. Standard output is the table in results/laws.md. */
 #include <unistd.h>
 
 #include "core/file/synth.h"

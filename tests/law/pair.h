@@ -9,6 +9,7 @@
 
 #include "draft/lookup/datastore.h"
 #include "tests/bundled.h"
+#include "tests/conformance/head_folder.h"
 #include "tests/law/plain_decode.h"
 
 /* Paths of the pair, of `size` bytes each. False when it is not there. */
@@ -101,6 +102,17 @@ static inline void pair_store(const law_model *target, const law_request *r, int
 
 enum { PAIR_ROWS = 64, PAIR_EACH = 5, PAIR_REQUESTS = 64 }; /* each: test options of a drafter */
 
+/* The folder of a head of this target, to be removed when the program ends. */
+static char pair_head_dir[] = "/tmp/wg-head-XXXXXX";
+static inline void pair_head_remove(void) { head_remove(pair_head_dir); }
+static inline const char *pair_head(const char *target)
+{
+    if (!mkdtemp(pair_head_dir)) exit((perror(pair_head_dir), 1));
+    atexit(pair_head_remove);
+    head_for(target, pair_head_dir);
+    return pair_head_dir;
+}
+
 /* Every drafter with its test options, over the bundled models. `paths` holds them. Returns how many rows there are. */
 typedef struct pair_paths {
     char other[600], list[600];
@@ -119,6 +131,7 @@ static inline int pair_rows(pair_paths *paths, const char *target, const char *d
                               .other = paths->other,
                               .store = store,
                               .list = paths->list,
+                              .head = pair_head(target),
                               .plugin = LAW_PLUGIN };
     return law_rows(&files, PAIR_EACH, row, PAIR_ROWS, failures);
 }

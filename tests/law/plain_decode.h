@@ -130,7 +130,7 @@ static inline bool law_legal(const char *drafter, const char *options, const wg_
 
 /* Files for the words of a drafter's test options (core/engine/drafter.h); NULL: the test has none. */
 typedef struct law_files {
-    const char *target, *near, *far, *brief, *other, *store, *list, *plugin;
+    const char *target, *near, *far, *brief, *other, *store, *list, *plugin, *head;
 } law_files;
 
 #ifdef WG_TEST_PLUGINS
@@ -152,8 +152,9 @@ static inline bool law_expand(const law_files *f, const char *text, char *out, s
     const struct {
         const char *word, *path;
     } words[] = {
-        { "$target", f->target }, { "$near", f->near },   { "$far", f->far },   { "$short", f->brief },
-        { "$other", f->other },   { "$store", f->store }, { "$list", f->list }, { "$plugin", f->plugin },
+        { "$target", f->target }, { "$near", f->near },     { "$far", f->far },
+        { "$short", f->brief },   { "$other", f->other },   { "$store", f->store },
+        { "$list", f->list },     { "$plugin", f->plugin }, { "$head", f->head },
     };
     size_t n = 0;
     while (*text && n + 1 < size) {

@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: MIT
  * Files of small models with random weights for the words of test options: a target and draft models of several kinds, a
- * datastore, a list of tokens. */
+ * datastore, a list of tokens, a head. */
 #ifndef WG_TESTS_LAW_SYNTH_MODELS_H
 #define WG_TESTS_LAW_SYNTH_MODELS_H
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/file/synth.h"
 #include "draft/lm/vocabulary_subset.h"
 #include "draft/lookup/datastore.h"
+#include "tests/conformance/head_folder.h"
 #include "tests/law/plain_decode.h"
 
 static struct law_models {
-    char dir[32], target[64], near[64], far[64], brief[64], other[64], store[64], list[64];
+    char dir[32], target[64], near[64], far[64], brief[64], other[64], store[64], list[64], head[64];
 } law_models;
 
 static inline void law_models_remove(void)
 {
     const struct law_models *m = &law_models;
+    head_remove(m->head);
     const char *const file[] = { m->target, m->near, m->far, m->brief, m->other, m->store, m->list, m->dir };
     for (size_t i = 0; i < sizeof file / sizeof *file; i++) remove(file[i]);
 }
@@ -41,8 +44,11 @@ static inline law_files law_models_write(wg_synth_shape s)
     law_models_name(m->other, "other.gguf");
     law_models_name(m->store, "store");
     law_models_name(m->list, "list.json");
+    law_models_name(m->head, "head");
     LAW_TRY(wg_synth_write(&s, WG_F32, 1, m->target, &err));
     LAW_TRY(wg_synth_write(&s, WG_Q8_0, 1, m->near, &err));
+    if (mkdir(m->head, 0700)) exit((perror(m->head), 1));
+    head_for(m->target, m->head);
     const int context = s.context;
     s.context = 40;
     LAW_TRY(wg_synth_write(&s, WG_F16, 1, m->brief, &err));
@@ -60,6 +66,7 @@ static inline law_files law_models_write(wg_synth_shape s)
                         .other = m->other,
                         .store = m->store,
                         .list = m->list,
+                        .head = m->head,
                         .plugin = LAW_PLUGIN };
 }
 

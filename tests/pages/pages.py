@@ -8,7 +8,7 @@
 The first words of a fence say what a block is:
 
     ```sh                 commands. Each must exit with 0, and print every number with a decimal point that its comment has.
-    ```sh needs=PATH,...  the same, where these files or programs exist; else a skip that is shown
+    ```sh needs=PATH,...  the same, where these files or programs exist; else a skip that is shown. model:FILE is one that `wager pull` fetched
     ```sh skip=WHY        commands for another place; shown, not run
     ```console            "$ command" lines and what they print, compared with times masked
     ```console green=[]   the same on a terminal: what is green there stands in these brackets
@@ -37,6 +37,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 ELSEWHERE = {"docs/results.md": "results/run-all.sh writes it", "docs/performance.md": "its own script measures it",
              "CONTRIBUTING.md": "its commands are the suite's own"}
+CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "wager")
+MODELS = os.path.expanduser("~/.cache/wager/models")  # the suite has a cache of its own, without models
 LINES, COLUMNS = 28, 160  # of an output that a page shows
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.M | re.S)
 ASSIGNMENTS = re.compile(r"\w+=\S+( \w+=\S+)*$")
@@ -97,9 +99,9 @@ def quick(command, compared):
     command = re.sub(r"\bWG_CPU=\w+ ", "", command).replace("--batch 1..64", "--batch 1..2")
     command = command.replace("prove --rule all", "prove --rule all --cases 2")
     command = re.sub(r"--shapes \S+", "", command).replace("plan --student", "plan --student --shapes 1x64")
+    command = command.replace("--requests 32", "--requests 8")
     command = more("plan -m", "--limit 2 -n 16")
     command = more("bench train", "--sequences 1")
-    command = re.sub(r"^\./quickstart\.sh", "./quickstart.sh --set prompts.limit=2 --set repeats=1 --set alpha=false", command)
     command = more("run", "--set repeats=1 --set alpha=false" + ("" if compared else " --set prompts.limit=2 --set max_tokens=16"))
     command = more("train", "--set train.steps=2 --set train.batch=2 --set train.micro=2 --set train.length=64")
     command = more("distill", "--set train.steps=2 --set train.batch=2 --set train.micro=2 --set train.length=64 --set distill.documents=1 --set distill.predict=false")
@@ -138,10 +140,8 @@ def differs(command, expected, got):
     cut = bool(said) and re.fullmatch(r"\[\d+ lines more\]|\[# lines more\]", said[-1])
     said = said[:-1] if cut else said
     now = [masked(x[:COLUMNS], form) for x in got.splitlines() if x.strip() and not VOLATILE.search(x)]
-    if table:  # the rows, of fewer prompts by quickstart.sh; notes below a table depend on repeats
+    if table:  # the rows; notes below a table depend on repeats
         said = [x for x in said if re.search(r"^(\w+( \(.*\))?$|(\w+) .* (match|rejection) [\d.]+( |$)|drafter )", x)]
-        if "quickstart.sh" in command:
-            said, now = ([re.sub(r" \d+\.\d\d (?:[\d.]+ %|-)$", "", x) for x in those] for those in (said, now))
     for i, line in enumerate(said):
         if form or table:
             if line not in now and not (form and line.split(" ")[0] in [x.split(" ")[0] for x in now]):
@@ -162,13 +162,11 @@ def tree(program, text):
                 shutil.copytree(os.path.join(ROOT, name), os.path.join(t, name), ignore=shutil.ignore_patterns("*.svg", "gpu"))
             elif name not in ("build", "runs", ".git", ".ci"):
                 os.symlink(os.path.join(ROOT, name), os.path.join(t, name))
-        for folder in ("build/release", ".ci", "bin"):
+        for folder in ("build/release", "bin"):
             os.makedirs(os.path.join(t, folder))
         for name in ("wager", "wager-serve"):
             os.symlink(os.path.join(os.path.dirname(program), name), os.path.join(t, "build/release", name))
             os.symlink(os.path.join(os.path.dirname(program), name), os.path.join(t, "bin", name))
-        for name in (".ci/install-packages", "bin/cmake"):  # quickstart.sh installs and builds nothing here
-            os.symlink("/bin/true", os.path.join(t, name))
         for name, built in (("plugin-verifier", "tests/plugin-verifier"), ("plugin-drafter", "plugins")):
             os.symlink(os.path.join(os.path.dirname(program), built), os.path.join(t, "build", name))
         if "Qwen3-0.6B" in text:  # folders of the form of the fetched ones
@@ -219,6 +217,8 @@ def missing(value, folder):
             return importlib.util.find_spec(what[7:])
         if what.startswith("lib:"):
             return ctypes.util.find_library(what[4:])
+        if what.startswith("model:"):
+            return os.path.exists(os.path.join(MODELS, what[6:]))
         return os.path.exists(os.path.join(folder, what)) or os.path.exists(os.path.join(folder, "bin", what)) or shutil.which(what)
     return [what for what in value.split(",") if not there(what)]
 
@@ -243,6 +243,11 @@ def run_page(page, program, short, errors, notes):
             return text, []
         env = dict(os.environ, NO_COLOR="1", PATH=os.path.join(folder, "bin") + ":" + os.environ["PATH"], TMPDIR=log)
         env.pop("COLUMNS", None)
+        env["XDG_CACHE_HOME"] = os.path.join(log, "cache")
+        os.makedirs(os.path.join(log, "cache/wager"))
+        os.makedirs(os.path.join(CACHE, "profiles"), exist_ok=True)
+        os.symlink(os.path.join(CACHE, "profiles"), os.path.join(log, "cache/wager/profiles"))
+        os.symlink(MODELS, os.path.join(log, "cache/wager/models"))
         begin = time.time()
         shell = subprocess.Popen(["bash", "-c", script_of(commands, log, free_port(), short)], cwd=folder, env=env, start_new_session=True)
         try:

@@ -306,9 +306,9 @@ def main():
     for option in (["-hf", "o/r:Q4_K_M"], ["--hf=o/r:Q4_K_M"], ["-hf", "o/r:Q4_K_M", "-m", "hf:o/r:Q4_K_M"]):
         same = subprocess.run([WAGER, "inspect", *option], env=environment(home), capture_output=True, text=True)
         check("-hf is -m hf:", (same.returncode, same.stdout, same.stderr) == (found.returncode, found.stdout, found.stderr), same)
-    for program in ([WAGER, "generate"], [WAGER, "serve"]):
+    for program, word in (([WAGER, "generate"], shlex.quote(WAGER)), ([WAGER, "serve"], "wager")):
         absent = subprocess.run([*program, "-hf", "o/r:Q8_0"], env=environment(home), capture_output=True, text=True)
-        check("-hf of a model that is not here", absent.returncode == 1 and f"{shlex.quote(WAGER)} pull hf:o/r:Q8_0" in absent.stderr, absent)
+        check("-hf of a model that is not here", absent.returncode == 1 and f"{word} pull hf:o/r:Q8_0" in absent.stderr, absent)
         two = subprocess.run([*program, "-hf", "o/r:Q8_0", "-m", "x.gguf"], env=environment(home), capture_output=True, text=True)
         check("-hf beside another model", two.returncode == 2 and "model" in two.stderr and "x.gguf" in two.stderr, two)
     missing = subprocess.run([WAGER, "inspect", "hf:o/r:Q8_0"], env=environment(home), capture_output=True, text=True)

@@ -38,6 +38,13 @@ shopt -s extglob
 fail() { echo "FAIL $1"; failed=$((failed + 1)); }
 ok() { passed=$((passed + 1)); }
 
+# What a head computes, and what is assumed where its config is silent.
+heads() {
+  expect head-dialect "^head      of speculators's layout: 1 layers of width 32 over states of width 32, 200 of 512 tokens$" wager inspect "$base/head"
+  expect head-assumed '^assumed   norm_output = false$' wager inspect "$base/head"
+  expect head-json '"assumed": \{' wager inspect "$base/head" --json
+}
+
 # Hidden states of texts and of a run's answers, in both layouts; the scalar reference writes the same bytes.
 tap_dumps() {
   local t=$base/taps
@@ -107,7 +114,7 @@ exports() {
   printf '{"model": {"tokenizer": "%s", "dim": 16, "layers": 1, "heads": 2, "context": 16}, "data": {"text": "%s", "held_out": 0},
     "train": {"steps": 3, "batch": 1, "micro": 1}, "output": {"type": "f32"}}' "$PWD/$student" "$base/prompts.jsonl" >"$base/train.json"
   if wager train "$base/train.json" --out "$base/trained" >"$base/out" 2>"$base/err"; then
-    expect export-checkpoint '^3 steps, [0-9]+ tokens, ' sh -c '"$@" >/dev/null && cat "$0/README.md"' "$base/made-checkpoint" \
+    expect export-checkpoint '^# m$' sh -c '"$@" >/dev/null && cat "$0/README.md"' "$base/made-checkpoint" \
       "$program" export "$base/trained/checkpoint-00000003.wgc" --to "$base/made-checkpoint" --format both --name m
     if [ "$(ls -A "$base/made-checkpoint" | wc -l)" = 7 ] && cmp "$base/made-checkpoint/m.gguf" "$base/trained/model.gguf"; then ok
     else fail "export: another model than the run wrote"; fi
@@ -207,12 +214,14 @@ tested_drafters() {
 # The files that options name, and the options with their paths.
 tested_files() {
   wager synth --like tiny --type q8_0 --seed 1 --out "$base/near.gguf" &&
-    wager synth --like tiny --type f32 --seed 1 --context 24 --out "$base/short.gguf"
+    wager synth --like tiny --type f32 --seed 1 --context 24 --out "$base/short.gguf" &&
+    python3 tests/program/make_head.py "$base/head"
 } >/dev/null
 with_files() {
   local t=$1
   t=${t//\$target/$base/target.gguf} t=${t//\$near/$base/near.gguf} t=${t//\$far/$base/draft.gguf} t=${t//\$short/$base/short.gguf}
   t=${t//\$other/models/story-draft-q8_0.gguf} t=${t//\$store/$base/store} t=${t//\$list/$base/list.json}
+  t=${t//\$head/$base/head}
   printf '%s' "${t//\$plugin/$(dirname "$program")/plugins/libbigram.so}"
 }
 
@@ -317,7 +326,9 @@ good_cases() {
   expect version '^wager [0-9]' wager --version
   expect list '^  rejection  .*; lossless$' wager list rules
   expect list-line '^  model  .*coupled\]$' wager list drafters
-  expect list-drafter '^draft tree \(model, layer_skip, early_exit, sparse_kv\):$' wager list drafter early_exit
+  expect list-drafter '^draft tree \(model, layer_skip, early_exit, sparse_kv, eagle\):$' wager list drafter early_exit
+  expect list-training '^  lr_embedding: .*; default 0$' wager list training
+  expect list-training-sources '"of":"distill.sources","option":"student"' wager list training --json
   expect list-rule '^  delta: ' wager list rule typical
   expect list-no-options '^It has no options.$' wager list rule match
   expect list-group '"group":"length policy","of":"ngram","option":"policy"' wager list drafter ngram --json
@@ -432,7 +443,7 @@ good_cases() {
   expect compare-md '^# Comparison' wager compare "$base/run-a" "$base/run-b" --md
   if command -v python3 >/dev/null; then
     for i in 1 2 3 4 5; do echo "{\"prompt\": \"The cat sat $i\"}"; done >"$base/five.jsonl"
-    expect null-experiment '^verdict +[01]\.[0-9]+ +[01]\.[0-9]+$' tools/null_experiment.py -n 3 --wager "$program" \
+    expect null-experiment '^verdict +[01]\.[0-9]+ +[01]\.[0-9]+$' tests/program/null_experiment.py -n 3 --wager "$program" \
       --set "prompts.file=$base/five.jsonl" --out "$base/null" "$base/run.json"
   else echo "SKIPPED null-experiment: needs python3"; fi
   # A published result: config.json and summary.json alone, as under results/.
@@ -514,6 +525,7 @@ good_cases() {
   drafts=$(tested_drafters | sed 's/:.*//' | sort -u | paste -sd, | sed 's/,/, /g')
   if tested_files && [ "$drafts" = "$(tr , '\n' <<<"$drafters" | tr -d ' ' | sort | paste -sd, | sed 's/,/, /g')" ]; then ok
   else fail "list drafters: drafters with options for tests are: $drafts"; fi
+  heads
   same_text --temp 0
   same_text --temp 0.7 --top-p 0.9 --seed 3
   same_text --temp 1 --threads 3

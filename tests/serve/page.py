@@ -97,7 +97,67 @@ def legend(page, program):
         answered(page)
         assert "No draft: auto (model) expected none to pay;" in page.value("document.querySelector('.figures').textContent")
     assert "had no draft: auto (model) expected none to pay here; --draft KIND:length=N drafts always" in server.log
+    with Server(program, "--draft", "suffix") as server:
+        page.value("location.href = 'http://127.0.0.1:%d/'" % server.port)
+        wait(page, "document.getElementById('facts') && document.getElementById('facts').textContent.startsWith('drafter suffix')")
+        assert page.value(HINT) == "Green: tokens that suffix drafted and the target accepted, by the rule match."
     print("ok: the legend promises what can be seen")
+
+
+ANSWER = """# A *stack*
+
+Use `**list**`, **not _a_ set**, in my_own_name; 2 * 3 * 4, **open.
+<img src=x onerror="document.title = 'taken'">
+
+1. one
+2. **two**
+- dash
+
+```python
+class Stack:
+    items = ["*a*", `b`]
+
+    x_y_z = 1
+```
+end"""
+SHOWN = ("<p><strong>A <em>stack</em></strong></p><p>Use <code>**list**</code>, <strong>not <em>a</em> set</strong>, in my_own_name; "
+         "2 * 3 * 4, **open.\n&lt;img src=x onerror=\"document.title = 'taken'\"&gt;</p>"
+         '<ol><li value="1" style="margin-left: 0em;">one</li><li value="2" style="margin-left: 0em;"><strong>two</strong></li></ol>'
+         '<ul><li style="margin-left: 0em;">dash</li></ul>'
+         '<pre>class Stack:\n    items = ["*a*", `b`]\n\n    x_y_z = 1\n</pre><p>end</p>')
+
+
+def markdown(page):
+    """An answer with marks, in pieces of three characters of which every second was drafted: elements, text that stays text, and the
+    green of every piece whose characters are shown."""
+    pieces = [ANSWER[i:i + 3] for i in range(0, len(ANSWER), 3)]
+    choice = {"delta": {"content": ANSWER}, "pieces": pieces, "drafted": [i % 2 for i in range(len(pieces))]}
+    script = "(() => { const said = empty(), to = document.createElement('div'); add(said, %s); show(said, to); %%s })()" % json.dumps(choice)
+    plain = script % "for (const k of [...to.querySelectorAll('.kept')]) k.replaceWith(...k.childNodes); to.normalize(); return to.innerHTML"
+    assert page.value(plain) == SHOWN, page.value(plain)
+    kept = page.value(script % "return [...to.querySelectorAll('.kept')].map(k => k.textContent).join('')")
+    language = range(ANSWER.index("python"), ANSWER.index("python") + 6)  # of the fence; it is not shown
+    letters = "".join(c for i, c in enumerate(ANSWER) if i // 3 % 2 and c.isalpha() and i not in language)
+    assert letters and "".join(c for c in kept if c.isalpha()) == letters, (kept, letters)
+    assert page.value("document.title") != "taken"
+    for whole in ("```", "**", "`", "- ", "*a", "1. x\n```\n", "\n\n\n"):  # what a stream may stop at
+        page.value("(() => { const s = empty(); add(s, {delta: {content: %s}}); show(s, document.createElement('div')) })()" % json.dumps(whole))
+    print("ok: light Markdown, as text")
+
+
+def measured(page, server):
+    """The speed of plain decoding is said where it was measured, over the same text."""
+    assert page.value("document.querySelectorAll('.figures').length") == 1
+    before = server.metrics()
+    page.value("document.querySelector('.measure').click()")
+    wait(page, "document.querySelector('.figures').textContent.includes('measured now') && !document.getElementById('send').disabled")
+    said = page.value("document.querySelector('.figures').textContent")
+    found = re.search(r"accepted draft tokens, ([\d.]+) tokens/s\. .* Plain decoding, measured now: ([\d.]+) tokens/s; with drafts ([\d.]+) "
+                      r"times that\. The same text\.$", said)
+    assert found and abs(float(found[1]) / float(found[2]) - float(found[3])) < 0.006 + 0.01 * float(found[3]), said
+    more = {k: server.metrics()[k] - before[k] for k in ("generation_tokens_total", "spec_decode_num_draft_tokens_total")}
+    assert more == {"generation_tokens_total": 200, "spec_decode_num_draft_tokens_total": 0}, more
+    print("ok: %s" % said)
 
 
 def look(page, server):
@@ -107,7 +167,7 @@ def look(page, server):
     assert page.value("document.querySelector('.turn.user').textContent") == "Once upon a time"
     said = page.value("document.querySelector('.figures').textContent")
     found = re.match(r"(\d+) tokens in (\d+) passes: ([\d.]+) tokens per pass, (\d+) accepted draft tokens, [\d.]+ tokens/s\. "
-                     r"Plain decoding: (\d+) passes for the same text\.$", said)
+                     r"Plain decoding: (\d+) passes for the same text\.measure plain decoding$", said)
     assert found, said
     tokens, passes, per_pass, accepted, plain = (float(x) for x in found.groups())
     m = server.metrics()
@@ -121,6 +181,7 @@ def look(page, server):
     assert len(text) > tokens and 0 < len(kept) < len(text), said
     assert page.value("document.querySelectorAll('.error').length") == 0
     print("ok: %s" % said)
+    measured(page, server)
     endless, unread = server.open_stream("/v1/completions", ENDLESS)  # what is asked next waits, so it has not ended when it is stopped
     asked = server.metrics()["http_responses_total"]
     page.value("document.getElementById('text').value = 'Tom'; document.getElementById('tokens').value = 450; document.getElementById('ask').requestSubmit()")
@@ -149,6 +210,7 @@ def main():
         try:
             page = Page(port)
             look(page, server)
+            markdown(page)
             legend(page, program)
         finally:
             chrome.kill()

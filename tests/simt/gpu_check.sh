@@ -30,15 +30,15 @@ runs=0
 # ---- the plan fits, and is held to it
 
 ./gpu-check.sh --plan >"$tmp/plan" || fail "the plan: $(cat "$tmp/plan")"
-mkdir "$tmp/longer" && cp -r gpu-check.sh tools "$tmp/longer/"
-sed -i 's/^\( *section canary\) 15/\1 60/' "$tmp/longer/tools/gpu-check/plan.sh"
+mkdir -p "$tmp/longer/tests/gpu" && cp gpu-check.sh "$tmp/longer/" && cp -r tests/gpu/check "$tmp/longer/tests/gpu/"
+sed -i 's/^\( *section canary\) 15/\1 60/' "$tmp/longer/tests/gpu/check/plan.sh"
 "$tmp/longer/gpu-check.sh" --plan >/dev/null 2>&1 && fail "a plan of more than the budget fits"
-sed -i 's/^\( *section canary\) 60/\1 1/; s/section basics/section canary/' "$tmp/longer/tools/gpu-check/plan.sh"
+sed -i 's/^\( *section canary\) 60/\1 1/; s/section basics/section canary/' "$tmp/longer/tests/gpu/check/plan.sh"
 "$tmp/longer/gpu-check.sh" --plan >/dev/null 2>&1 && fail "two sections of one name"
 
 # Every file of tests in the suite is a section.
 "$suite" unit --list | sed 's|.*/test_gpu_\(.*\)\.c .*|\1|' | sort -u | paste -sd' ' >"$tmp/files"
-(mode=cuda; . tools/gpu-check/settings.sh; printf '%s\n' $units | sort | paste -sd' ') | cmp -s - "$tmp/files" ||
+(mode=cuda; . tests/gpu/check/settings.sh; printf '%s\n' $units | sort | paste -sd' ') | cmp -s - "$tmp/files" ||
   fail "settings.sh has other units than the suite: $(cat "$tmp/files")"
 
 # Assertions of the suite fail where they must, and so does what compares logits.
@@ -58,7 +58,7 @@ done
 # ---- the archive, checked, unpacked elsewhere, and run
 
 ./gpu-check.sh --pack "$tmp/pack.tar.gz" "$suite" emulated >"$tmp/said" 2>&1 || fail "packing: $(cat "$tmp/said")"
-check=tools/gpu-check/check_pack.sh
+check=tests/gpu/check/check_pack.sh
 $check "$tmp/pack.tar.gz" card >/dev/null 2>&1 && fail "an archive without code of a card passed"
 MOST=1000000 $check "$tmp/pack.tar.gz" emulated >/dev/null 2>&1 && fail "an archive over its size passed"
 GLIBC=2.14 $check "$tmp/pack.tar.gz" emulated >/dev/null 2>&1 && fail "programs of a newer C library passed"
@@ -116,7 +116,7 @@ tar -tzf "$(dirname "$json")/logs.tar.gz" | grep -q 'logs/unit_move.err' || fail
 bad=$tmp/bad at=$tmp/short
 mkdir "$at" && cp -r gpu-check.sh tools "$at/" && ln -s "$here/models" "$here/results" "$here/tests" "$at/"
 sed -i -E 's/^( *section basics) [0-9]+/\1 2/; s/^( *together correctness) [0-9]+/\1 8/; s/^( *again) [0-9]+/\1 6/' \
-  "$at/tools/gpu-check/plan.sh"
+  "$at/tests/gpu/check/plan.sh"
 script "$bad/gpu_suite" <<'SUITE'
 #!/bin/bash
 has() { [ -e "$(dirname "$0")/$1" ]; }

@@ -25,6 +25,8 @@ static void *gpu_alloc_weights(wg_gpu *g, size_t bytes)
     return wg_simt_runtime()->alloc(g, bytes);
 }
 
+static int gpu_words(wg_gpu *, uint64_t, void *, size_t) { return -1; }
+
 static int gpu_library(wg_gpu *, char *) { return 0; }
 
 /* A plain loop whose sums come in another order for another number of rows, as a library's may. */
@@ -56,6 +58,7 @@ static wg_gpu_api make_api()
     api.name = "simt";
     api.open = gpu_open;
     api.alloc_weights = gpu_alloc_weights;
+    api.words = gpu_words;
     api.library = gpu_library;
     api.product = gpu_product;
     return api;

@@ -172,6 +172,7 @@ ELEMENTS(geglu, ACT, (const float *gate, const float *up, float *y), (.x = gate,
          (j->x + lo, j->weight + lo, j->y + lo))
 ELEMENTS(gelu, ACT, (float *x), (.y = x), (j->y + lo, j->y + lo))
 ELEMENTS(gelu_erf, ACT, (float *x), (.y = x), (j->y + lo, j->y + lo))
+ELEMENTS(relu2, MOVE, (float *x), (.y = x), (j->y + lo, j->y + lo))
 ELEMENTS(clamp, MOVE, (float *x, float limit), (.y = x, .by = limit), (j->y + lo, j->by))
 ELEMENTS(scale, MOVE, (float *x, float by), (.y = x, .by = by), (j->y + lo, j->by))
 ELEMENTS(add, MOVE, (float *x, const float *y), (.x = y, .y = x), (j->y + lo, j->x + lo))
@@ -188,6 +189,18 @@ static void cpu_positions(wg_device *d, const float *table, const wg_row *row, i
 {
     rows_job j = { .ops = d->ops, .x = table, .row = row, .y = x, .n = dim };
     run(d, (double)MOVE * rows * dim, rows, 1, positions_part, &j);
+}
+
+static void scale_positions_part(void *arg, int r0, int r1)
+{
+    const rows_job *j = arg;
+    for (int r = r0; r < r1; r++) j->ops->scale(j->y + (size_t)r * (size_t)j->n, j->x[j->row[r].position], j->n);
+}
+
+static void cpu_scale_positions(wg_device *d, const float *table, const wg_row *row, int rows, float *x, int n)
+{
+    rows_job j = { .ops = d->ops, .x = table, .row = row, .y = x, .n = n };
+    run(d, (double)MOVE * rows * n, rows, 1, scale_positions_part, &j);
 }
 
 static void softcap_part(void *arg, int r0, int r1)
@@ -435,6 +448,8 @@ static const wg_device_class cpu_class = {
     .positions = cpu_positions,
     .gelu = cpu_gelu,
     .gelu_erf = cpu_gelu_erf,
+    .relu2 = cpu_relu2,
+    .scale_positions = cpu_scale_positions,
     .clamp = cpu_clamp,
     .experts = cpu_experts,
     .add = cpu_add,

@@ -254,10 +254,18 @@ ELEMENTS(geglu, (const float *gate, const float *up, float *y), (gate, up, y))
 ELEMENTS(scale, (float *x, float by), (x, by))
 ELEMENTS(gelu, (float *x), (x))
 ELEMENTS(gelu_erf, (float *x), (x))
+ELEMENTS(relu2, (float *x), (x))
 ELEMENTS(clamp, (float *x, float limit), (x, limit))
 ELEMENTS(add, (float *x, const float *y), (x, y))
 ELEMENTS(bias, (float *y, const float *b), (y, b))
 /* clang-format on */
+
+static void cuda_scale_positions(wg_device *d, const float *table, const wg_row *row, int rows, float *x, int n)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    (void)row, (void)rows;
+    s->gpu.api->scale_positions(&s->gpu, table, s->row, n, x, s->rows);
+}
 
 static void cuda_positions(wg_device *d, const float *table, const wg_row *row, int rows, float *x, int dim)
 {
@@ -383,6 +391,8 @@ static const wg_device_class cuda_class = {
     .positions = cuda_positions,
     .gelu = cuda_gelu,
     .gelu_erf = cuda_gelu_erf,
+    .relu2 = cuda_relu2,
+    .scale_positions = cuda_scale_positions,
     .clamp = cuda_clamp,
     .experts = cuda_experts,
     .expert_slots = wg_gpu_slots,

@@ -183,7 +183,8 @@ wg_status wg_cuda_matrix_random(wg_device *d, int type, int n, int k, uint64_t s
     wg_cuda *s = wg_cuda_of(d);
     size_t bytes;
     WG_TRY(place(d, type, n, k, out, &bytes, err));
-    s->gpu.api->draw(&s->gpu, out, wg_cuda_layout(s, type), seed, stream);
+    const bool drawn = s->gpu.api->words(&s->gpu, seed << 32 ^ stream, (void *)(uintptr_t)out->data, bytes / 4) == 0;
+    s->gpu.api->draw(&s->gpu, out, wg_cuda_layout(s, type), seed, stream, drawn);
     return WG_OK;
 }
 

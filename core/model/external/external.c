@@ -9,11 +9,67 @@
 #include "core/model/external/token_rows.h"
 #include "core/model/taps.h"
 
+/* ---- what a sequence of the server holds: the tokens of a text, and behind them the rows of its last request, a tree of which
+ * a path may become text. Before a request the wanted text is compared with them token by token, so commits, rejected drafts,
+ * changed prompts and new sequences in the same slot are one case. */
+
+typedef struct held_rows {
+    int32_t *text; /* (room) of which n are held; grows */
+    int n, room;
+    int32_t *token, *parent; /* (most) the rows of the last request: borrowed */
+    int rows;
+} held_rows;
+
+/* Room for a text of n tokens. ENOMEM: nothing has changed. */
+static wg_status held_reserve(held_rows *h, int n, wg_error *err)
+{
+    if (n <= h->room) return WG_OK;
+    const int room = n + n / 2 + 256;
+    int32_t *text = wg_realloc(h->text, (size_t)room, sizeof *text);
+    if (!text) return wg_nomem(err, (size_t)room * sizeof *text, "a text that an external target holds");
+    h->text = text;
+    h->room = room;
+    return WG_OK;
+}
+
+/* Marks the sequence as empty. */
+static void held_drop(held_rows *h) { h->n = h->rows = 0; }
+
+/* Adapts h to a text that begins with `prefix` (n): it keeps the first *kept tokens of its text, then rows path[0 .. *path_n -
+ * 1] of the last request, a path of the tree, and nothing else; h->n = *kept + *path_n. Room for n must be reserved. */
+static void held_settle(held_rows *h, const int32_t *prefix, int n, int *kept, int32_t *path, int *path_n)
+{
+    int same = 0, last = -1;
+    wg_assert(n <= h->room);
+    while (same < h->n && same < n && h->text[same] == prefix[same]) same++;
+    *kept = same;
+    *path_n = 0;
+    for (int i = 0; i < h->rows && *kept == h->n && same < n; i++) /* down the tree, a child that the text has at a time */
+        if (h->parent[i] == last && h->token[i] == prefix[same]) {
+            h->text[same++] = h->token[i];
+            path[(*path_n)++] = last = i;
+        }
+    h->n = same;
+    h->rows = 0;
+}
+
+/* Records n rows that were requested and answered. */
+static void held_asked(held_rows *h, const wg_asked_row *row, int n)
+{
+    for (int i = 0; i < n; i++) {
+        h->token[i] = row[i].token;
+        h->parent[i] = row[i].parent;
+    }
+    h->rows = n;
+}
+
+/* ---- requests */
+
 /* A sequence that the server holds. */
 typedef struct place {
     const wg_kv_seq *kv; /* sequence of the last request; only an address, since the text shows whether it is the same */
     long used;           /* number of the last request that used it */
-    wg_held_rows held;
+    held_rows held;
 } place;
 
 typedef struct external {
@@ -82,9 +138,9 @@ static wg_status send(external *x, float **logits, wg_error *err)
     const wg_status s = answer(x, *logits, err);
     for (int i = 0; i < x->asked.parts && !s; i++) {
         const wg_asked_part *p = &x->part[i];
-        wg_held_asked(&x->place[p->sequence].held, p->row, p->n);
+        held_asked(&x->place[p->sequence].held, p->row, p->n);
     }
-    for (int i = 0; i < x->server->sequences && s; i++) wg_held_drop(&x->place[i].held);
+    for (int i = 0; i < x->server->sequences && s; i++) held_drop(&x->place[i].held);
     if (!s && *logits) *logits += (size_t)x->asked.logits * (size_t)x->lm.vocab;
     begin_request(x);
     return s;
@@ -155,10 +211,10 @@ static wg_status add_rows(external *x, const wg_batch *b, int lo, int hi, float 
     int at = place_of(x, b->row[lo].kv);
     if (x->asked.parts == x->server->sequences || (x->asked.parts && x->place[at].used == x->requests))
         WG_TRY(send(x, logits, err));
-    wg_held_rows *h = &x->place[at].held;
-    WG_TRY(wg_held_reserve(h, prefix_n, err));
+    held_rows *h = &x->place[at].held;
+    WG_TRY(held_reserve(h, prefix_n, err));
     x->place[at].kv = b->row[lo].kv;
-    wg_held_settle(h, x->prefix, prefix_n, &kept, path, &path_n);
+    held_settle(h, x->prefix, prefix_n, &kept, path, &path_n);
     if (x->paths + path_n > WG_EXTERNAL_ROWS || x->asked.rows + prefix_n - h->n + hi - lo > WG_EXTERNAL_ROWS)
         WG_TRY(send(x, logits, err));
     while (prefix_n - h->n + hi - lo > WG_EXTERNAL_ROWS) { /* a part of the lost text by itself */
@@ -166,7 +222,7 @@ static wg_status add_rows(external *x, const wg_batch *b, int lo, int hi, float 
         memcpy(x->path, path, (size_t)path_n * sizeof *path);
         gather(x, b, at, kept, path_n, n, lo, lo);
         WG_TRY(send(x, logits, err));
-        wg_held_settle(h, x->prefix, prefix_n, &kept, path, &path_n);
+        held_settle(h, x->prefix, prefix_n, &kept, path, &path_n);
     }
     memcpy(x->path + x->paths, path, (size_t)path_n * sizeof *path);
     gather(x, b, at, kept, path_n, prefix_n - h->n, lo, hi);
@@ -188,7 +244,7 @@ static wg_status forward(wg_lm *lm, const wg_batch *batch, float *logits, wg_err
     if (!s) s = send(x, &logits, err);
     if (s) {
         if (x->taps) x->taps->rows = 0;
-        for (int i = 0; i < x->server->sequences; i++) wg_held_drop(&x->place[i].held);
+        for (int i = 0; i < x->server->sequences; i++) held_drop(&x->place[i].held);
         return wg_fail_in(err, s, "target %s", x->server->class->name);
     }
     wg_token_rows_wrote(batch, lm->space);
@@ -198,7 +254,7 @@ static wg_status forward(wg_lm *lm, const wg_batch *batch, float *logits, wg_err
 static void close_lm(wg_lm *lm)
 {
     external *x = (external *)lm;
-    for (int i = 0; x->place && i < x->server->sequences; i++) wg_held_close(&x->place[i].held);
+    for (int i = 0; x->place && i < x->server->sequences; i++) wg_free(x->place[i].held.text);
     x->server->class->close(x->server);
     wg_free(x->place);
     wg_free(x->last);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * An external language model: another process (process_target.h) or another engine's library. A wg_row_server answers rows of
- * logits for trees of tokens behind texts that it keeps. The contents of each of its sequences are known here (held_rows.h), so
+ * logits for trees of tokens behind texts that it keeps. The contents of each of its sequences are known here (external.c), so
  * a request states what to keep and what is new; after any failure everything is sent again.
  *
  * It need not keep the Prefix Law (wg_lm_class.law_only), so speculative texts equal plain decoding's in law, not byte by
@@ -8,8 +8,15 @@
 #ifndef WG_CORE_MODEL_EXTERNAL_EXTERNAL_H
 #define WG_CORE_MODEL_EXTERNAL_EXTERNAL_H
 
-#include "core/model/external/held_rows.h"
 #include "core/model/lm.h"
+
+/* A row of a request. */
+typedef struct wg_asked_row {
+    int32_t token;
+    int32_t parent;   /* an earlier row of the same sequence and request; -1: the last token that it keeps */
+    int32_t position; /* tokens before it */
+    int32_t logits;   /* row of the answer for its logits; -1: none */
+} wg_asked_row;
 
 /* Rows of one sequence. It keeps `kept` tokens of the text that it holds, then rows path[0 .. path_n - 1] of the sequence's
  * last request, which follow each other in the text, and nothing else. The new rows stand behind these. */

@@ -51,7 +51,7 @@ void *wgj_take(wgj *j, size_t n, size_t size)
 bool wgj_grow(wgj *j, void **p, size_t n, size_t need, size_t *cap, size_t size)
 {
     if (need <= *cap) return true;
-    const size_t more = 2 * need + 2;
+    const size_t more = 2 * need + 8;
     void *q = wgj_take(j, more, size);
     if (!q) return false;
     if (n) memcpy(q, *p, n * size);

@@ -84,8 +84,9 @@ Test(part_lock, parts_of_living_writers_stay)
     cr_assert_eq(wg_save_commit(two, &err), WG_OK, "%s", err.text);
     cr_assert_eq(wg_save_folder_commit(folder, &err), WG_OK, "%s", err.text);
     cr_assert_eq(dir_count(t.dir), 4, "file and folder, and what the killed one left");
-    wg_part_sweep(temp_at(&t, "a.gguf"));
-    wg_part_sweep(temp_at(&t, "folder/"));
+    wg_save_abort(open_save("a.gguf"));
+    unlink(temp_at(&t, "folder/a"));
+    wg_save_folder_abort(open_folder("folder"));
     cr_assert_eq(dir_count(t.dir), 2);
 }
 
@@ -95,6 +96,6 @@ Test(part_lock, other_names_stay)
     static const char *const names[] = { "a.part", "a.x1.part", "a.1.parts", "ab.12-0.part", "a..part" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) file_write(temp_at(&t, names[i]), "x", 1);
     file_write(temp_at(&t, "a.12-0.part"), "x", 1);
-    wg_part_sweep(temp_at(&t, "a"));
+    wg_save_abort(open_save("a"));
     cr_assert_eq(dir_count(t.dir), sizeof names / sizeof *names);
 }

@@ -41,7 +41,7 @@ Test(gpu_draw, mean_and_deviation)
     for (int i = 0; i < KINDS; i++) {
         const wg_matrix m = take(i);
         double sum = 0, square = 0, most = 0;
-        gpu()->api->draw(gpu(), &m, drawn[i].fragments, 5, 9);
+        gpu()->api->draw(gpu(), &m, drawn[i].fragments, 5, 9, 0);
         float *x = elements(&m, drawn[i].fragments);
         const size_t n = N * (size_t)m.k;
         for (size_t at = 0; at < n; at++) {
@@ -62,7 +62,7 @@ Test(gpu_draw, products_read_what_was_drawn)
     for (int i = 0; i < KINDS; i++) {
         const wg_matrix m = take(i), *const one = &m;
         const int k = m.k, f = drawn[i].fragments;
-        gpu()->api->draw(gpu(), &m, f, 6, 2);
+        gpu()->api->draw(gpu(), &m, f, 6, 2, 0);
         float *w = elements(&m, f), *x = random_floats(ROWS * (size_t)k, 4), got[ROWS * N], want[ROWS * N];
         float *dx = to_device(x, ROWS * (size_t)k * 4), *dy = to_device(NULL, sizeof got);
         void *act = to_device(NULL, wg_gpu_act_bytes(m.type, f, ROWS, k));
@@ -80,7 +80,7 @@ Test(gpu_draw, products_read_what_was_drawn)
     }
 }
 
-/* Every order of threads. */
+/* Every order of threads, and words that lay there before. */
 Test(gpu_draw, an_element_depends_on_its_address)
 {
     for (int i = 0; i < KINDS; i++) {
@@ -88,17 +88,46 @@ Test(gpu_draw, an_element_depends_on_its_address)
         const int f = drawn[i].fragments;
         const size_t bytes = wg_gpu_matrix_bytes(m.type, f, N, m.k);
         char *want = aligned(bytes), *got = aligned(bytes);
-        gpu()->api->draw(gpu(), &m, f, 77, 3);
+        gpu()->api->draw(gpu(), &m, f, 77, 3, 0);
         from_device(want, m.data, bytes);
         IN_EVERY_ORDER
         {
-            gpu()->api->draw(gpu(), &m, f, 77, 3);
+            gpu()->api->draw(gpu(), &m, f, 77, 3, 0);
             from_device(got, m.data, bytes);
             cr_assert_arr_eq(got, want, bytes, "%s", wg_type_name(m.type));
         }
-        gpu()->api->draw(gpu(), &m, f, 77, 4);
+        for (uint32_t line = 0; line < bytes / 16; line++) {
+            const wg_philox r = wg_philox_at(77, line, 0, 3, 0);
+            memcpy(got + 16 * line, &r, 16);
+        }
+        gpu()->api->put(gpu(), (void *)(uintptr_t)m.data, got, bytes);
+        gpu()->api->draw(gpu(), &m, f, 1, 1, 1);
+        from_device(got, m.data, bytes);
+        cr_assert_arr_eq(got, want, bytes, "%s, words from elsewhere", wg_type_name(m.type));
+        gpu()->api->draw(gpu(), &m, f, 77, 4, 0);
         from_device(got, m.data, bytes);
         cr_assert(memcmp(got, want, bytes) != 0);
         free(want), free(got), device_free((void *)(uintptr_t)m.data);
     }
+}
+
+/* Of the library, where there is one: words that are not all alike, other ones for another seed. */
+Test(gpu_draw, words_of_the_library)
+{
+    enum { WORDS = 4096 };
+    uint32_t a[WORDS], b[WORDS];
+    void *d = to_device(NULL, sizeof a);
+    if (gpu()->api->words(gpu(), 1, d, WORDS) == 0) {
+        from_device(a, d, sizeof a);
+        cr_assert_eq(gpu()->api->words(gpu(), 2, d, WORDS), 0);
+        from_device(b, d, sizeof b);
+        int same = 0, ones = 0;
+        for (int i = 0; i < WORDS; i++) same += a[i] == b[i], ones += __builtin_popcount(a[i]);
+        cr_assert(same < 8);
+        cr_assert(abs(ones - WORDS * 16) < 5 * 182, "%d bits of %d are set", ones, WORDS * 32); /* five deviations */
+        cr_assert_eq(gpu()->api->words(gpu(), 1, d, WORDS), 0);
+        from_device(b, d, sizeof b);
+        cr_assert_arr_eq(a, b, sizeof a);
+    }
+    device_free(d);
 }

@@ -52,6 +52,12 @@ Test(gpu_rows, norm_swiglu_add)
             from_device(got, dy, bytes);
             cr_assert_arr_eq(got, want, bytes, "exact gelu, clamp of %d", dim);
 
+            ref()->relu2(x, want, (int)n);
+            gpu()->api->copy(gpu(), dy, dx, bytes);
+            gpu()->api->relu2(gpu(), dy, dim, rows);
+            from_device(got, dy, bytes);
+            cr_assert_arr_eq(got, want, bytes, "squared ReLU of %d", dim);
+
             ref()->geglu(x, want, want, (int)n);
             gpu()->api->geglu(gpu(), dx, dy, dy, dim, rows);
             ref()->scale(want, 0.3f, (int)n);
@@ -69,6 +75,29 @@ Test(gpu_rows, norm_swiglu_add)
         device_free(dx), device_free(dw), device_free(dy);
         free(x), free(weight), free(want), free(got);
     }
+}
+
+/* Factors by position, of rows in any order. */
+Test(gpu_rows, scale_positions)
+{
+    enum { ROWS = 3, DIM = 70, POSITIONS = 6 };
+    float *x = random_floats(ROWS * DIM, 51), *table = random_floats(POSITIONS, 52), *want = aligned(ROWS * DIM * 4),
+          *got = aligned(ROWS * DIM * 4);
+    wg_gpu_row row[ROWS] = { { .position = 5 }, { .position = 0 }, { .position = 2 } };
+    float *dx = to_device(x, ROWS * DIM * 4), *dt = to_device(table, POSITIONS * 4);
+    wg_gpu_row *dr = to_device(row, sizeof row);
+    memcpy(want, x, ROWS * DIM * 4);
+    for (int r = 0; r < ROWS; r++) ref()->scale(want + r * DIM, table[row[r].position], DIM);
+    IN_EVERY_ORDER
+    {
+        float *dy = to_device(x, ROWS * DIM * 4);
+        gpu()->api->scale_positions(gpu(), dt, dr, DIM, dy, ROWS);
+        from_device(got, dy, ROWS * DIM * 4);
+        cr_assert_arr_eq(got, want, ROWS * DIM * 4);
+        device_free(dy);
+    }
+    device_free(dx), device_free(dt), device_free(dr);
+    free(x), free(table), free(want), free(got);
 }
 
 /* Ties among the logits; each row's experts, and the rows that have one. */

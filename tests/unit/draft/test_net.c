@@ -142,6 +142,12 @@ Test(net, gradients_are_finite_differences)
     check_gradient(&t);
 }
 
+static void residual(const tiny *t, wg_gguf_writer *g)
+{
+    (void)t;
+    wg_gguf_set_f32(g, "granite.residual_scale", 0.5f);
+}
+
 Test(net, other_families_are_refused_by_name)
 {
     static const struct {
@@ -153,12 +159,15 @@ Test(net, other_families_are_refused_by_name)
         { { .fused = true, .family = "phi3" }, "fused matrices" },
         { { .family = "gemma" }, "a block that is not the Llama family's" },
         { { .rope_factor = 2 }, "scaled rotary positions" },
+        { { .family = "smollm3", .layers = 4 }, "layers without rotary positions" },
+        { { .family = "granite", .meta = residual }, "multipliers" },
         { { .window = 8 }, "a window of attention" },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         tiny t = row[i].t;
         wg_error err = { 0 };
-        t.layers = 1, t.dim = 16, t.heads = 2, t.kv_heads = 2, t.head_dim = 8, t.hidden = 24, t.vocab = 32, t.context = 16;
+        t.layers = t.layers ? t.layers : 1, t.dim = 16, t.heads = 2, t.kv_heads = 2, t.head_dim = 8, t.hidden = 24,
+        t.vocab = 32, t.context = 16;
         const wg_arch a = tiny_arch(&t);
         cr_assert_eq(wg_net_check(&a, "a.gguf", &err), WG_EUNSUPPORTED, "%s", row[i].what);
         char expected[320];

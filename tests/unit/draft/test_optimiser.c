@@ -84,6 +84,8 @@ Test(optimiser, a_step_of_muon_is_the_textbooks)
                            .tied = true,
                            .activation = WG_SWIGLU,
                            .embedding_scale = 1,
+                           .residual_scale = 1,
+                           .logit_scale = 1,
                            .attention_scale = 0.15f,
                            .family = "llama" };
     cr_assert_eq(wg_blas_open(&err), WG_OK, "%s", err.text);

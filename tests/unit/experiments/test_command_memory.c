@@ -7,7 +7,7 @@
 
 #include "core/base/json.h"
 #include "core/base/json_line.h"
-#include "experiments/cli/commands.h"
+#include "experiments/cli/cli.h"
 #include "scene.h"
 
 static scene s;

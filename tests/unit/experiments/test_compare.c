@@ -5,9 +5,8 @@
 
 #include "core/base/json.h"
 #include "core/base/mem.h"
-#include "experiments/cli/commands.h"
+#include "experiments/cli/cli.h"
 #include "experiments/analysis/compare.h"
-#include "experiments/base/json_scan.h"
 #include "core/base/json_number.h"
 #include "experiments/base/stats.h"
 #include "experiments/report/plot.h"
@@ -282,6 +281,57 @@ Test(compare, cells_of_several_grids)
     wg_run_reader_close(f);
 }
 
+/* Names say what differs: not a value that all cells have, and no member that a swept option implies. */
+Test(compare, names_say_what_differs_between_cells)
+{
+    static const char *const name[] = { "draft=auto, temperature=0", "draft=ngram(k=2), temperature=0",
+                                        "draft=ngram(k=3), temperature=0", "draft=auto, temperature=1",
+                                        "draft=ngram(k=2), temperature=1" };
+    wg_run_reader *f;
+    folder("a", 0, 4, 50, 3);
+    put("a/config.json",
+        "{" BASE_CONFIG ", \"sweep\": [{\"sampling.temperature\": [0], \"seed\": [7], \"draft\": [{\"kind\": \"auto\", "
+        "\"costs\": \"\"}, {\"kind\": \"ngram\", \"k\": 2}, {\"kind\": \"ngram\", \"k\": 3}]}, {\"sampling.temperature\": "
+        "[1], \"seed\": [7], \"draft\": [{\"kind\": \"auto\", \"costs\": \"measured\"}, {\"kind\": \"ngram\", \"k\": 2}]}]}");
+    cr_assert_eq(wg_run_reader_open(&f, "a", &err), WG_OK, "%s", err.text);
+    cr_assert_eq(json_array_size(f->cells), 5);
+    for (int i = 0; i < 4; i++) {
+        char *is = wg_run_reader_cell_name(f, i);
+        cr_expect_str_eq(is, name[i]);
+        wg_free(is);
+    }
+    wg_run_reader_close(f);
+    put("a/config.json",
+        "{" BASE_CONFIG ", \"sweep\": [{\"seed\": [7, 8], \"verify\": [{\"rule\": \"match\"}]}, {\"seed\": [7], \"verify\": "
+        "[{\"rule\": \"topk\", \"k\": 1}, {\"rule\": \"topk\", \"k\": 2}]}]}");
+    cr_assert_eq(wg_run_reader_open(&f, "a", &err), WG_OK, "%s", err.text);
+    char *first = wg_run_reader_cell_name(f, 0), *last = wg_run_reader_cell_name(f, 3);
+    cr_expect_str_eq(first, "seed=7, verify=match");
+    cr_expect_str_eq(last, "seed=7, verify=topk(k=2)");
+    wg_free(first);
+    wg_free(last);
+    wg_run_reader_close(f);
+}
+
+/* Cells of one run only are counted and not compared. */
+Test(compare, cells_without_a_partner_are_said)
+{
+    folder("a", 0, 8, 50, 3);
+    folder("b", 0, 8, 40, 3);
+    put("a/config.json", "{" BASE_CONFIG ", \"sweep\": {\"draft.length\": [4, 2, 3]}}");
+    put("b/config.json", "{" BASE_CONFIG ", \"sweep\": {\"draft.length\": [4, 8]}}");
+    json_t *o = compare("a", "b", -1, -1, WG_OK);
+    cr_assert_eq(json_array_size(json_object_get(o, "pairs")), 1);
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    wg_compare_print(f, o, false);
+    fclose(f);
+    cr_assert(strstr(text, "A and B have 1 cells in common; 2 are only in A, 1 only in B, and are not compared\n"), "%s", text);
+    free(text);
+    json_decref(o);
+}
+
 Test(compare, a_cell_that_failed_counts_on_neither_side)
 {
     folder("a", 0, 4, 50, 3);
@@ -473,26 +523,6 @@ Test(compare, survives_failing_allocations)
         cr_assert_eq(wg_mem_read().live_blocks, before, "allocation %d: %s", (int)nth, err.text);
     }
     cr_assert(done);
-}
-
-Test(compare, scan_finds_members_and_refuses_the_rest)
-{
-    const char *text = " { \"a\" : [1,{\"b\":\"]}\"}] , \"c\\\"\": \"x,y\" ,\"d\":-1.5e3,\"e\":null } ";
-    wg_json_scan sc = wg_json_scan_open((wg_span){ text, strlen(text) });
-    wg_span k, v;
-    double x;
-    cr_assert(wg_json_scan_next(&sc, &k, &v) && wg_span_is(k, "a") && wg_span_is(v, "[1,{\"b\":\"]}\"}]"));
-    cr_assert(wg_json_scan_next(&sc, &k, &v) && wg_span_is(k, "c\\\"") && wg_span_is(wg_span_text(v), "x,y"));
-    cr_assert(wg_json_scan_next(&sc, &k, &v) && wg_span_number(v, &x) && x == -1500);
-    cr_assert(wg_json_scan_next(&sc, &k, &v) && wg_span_is(v, "null") && !wg_span_number(v, &x));
-    cr_assert(!wg_json_scan_next(&sc, &k, &v) && !sc.bad);
-    static const char *const bad[] = { "",         "[]",          "{",     "{\"a\"",     "{\"a\":",    "{\"a\":1",
-                                       "{\"a\":}", "{\"a\":\"x}", "{a:1}", "{\"a\":[1}", "{\"a\":1,}", "{\"a\":1 \"b\":2}" };
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        sc = wg_json_scan_open((wg_span){ bad[i], strlen(bad[i]) });
-        while (wg_json_scan_next(&sc, &k, &v)) continue;
-        cr_assert(sc.bad || i == 9, "%s", bad[i]); /* brackets are counted, their kinds are not distinguished */
-    }
 }
 
 /* The page has what the JSON has, and no number that a reader of JSON would round. */

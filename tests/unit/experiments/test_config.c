@@ -375,13 +375,14 @@ Test(config, requests_of_a_cell_have_an_end)
 /* What stands for prompts that are not the repository's. */
 static const char *const own_prompts = "prompts={\"file\": \"configs/prompts/quickstart.jsonl\"}";
 
-/* Whether an error only misses models that results/run-all.sh makes under build before it runs the config. Indented lines quote
- * the config, and the last one of a long message counts what it leaves out. */
+/* Whether an error only misses models that results/run-all.sh makes under build before it runs the config, or that `wager pull`
+ * fetches. Indented lines quote the config, and the last one of a long message counts what it leaves out. */
 static bool awaits_its_models(const wg_error *err)
 {
     for (const char *line = err->text; line && *line; line = strchr(line, '\n'), line += line != NULL) {
         const char *missing = strstr(line, "no such file: \"build/"), *end = strchr(line, '\n');
         if (line > err->text && (*line == ' ' || (!end && !strncmp(line, "... and ", 8)))) continue;
+        if (!missing) missing = strstr(line, ": this model is not on this machine; fetch it (");
         if (!missing || (end && missing > end)) return false;
     }
     return err->text[0];

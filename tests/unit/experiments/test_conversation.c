@@ -4,7 +4,7 @@
 #include "core/base/mem.h"
 #include "core/model/lm_table.h"
 #include "draft/draft.h"
-#include "experiments/cli/commands.h"
+#include "experiments/cli/cli.h"
 #include "core/setup/conversation.h"
 #include "experiments/run/exact_run.h"
 #include "lab/replay.h"

@@ -9,9 +9,7 @@
 #include "core/base/mem.h"
 #include "draft/train/distill_feed.h"
 #include "draft/train/target_rows.h"
-#include "experiments/run/distill_eval.h"
-#include "experiments/run/distill_run.h"
-#include "experiments/run/distill_student.h"
+#include "experiments/run/distill.h"
 #include "tests/temp.h"
 #include "tests/unit/model/one_sequence.h"
 
@@ -549,25 +547,4 @@ Test(distill, what_is_resolved_is_a_config)
     cr_assert_str_eq(again.resolved, s.c.resolved);
     wg_distill_config_close(&again);
     scene_close(&s);
-}
-
-Test(distill, the_page_has_every_key)
-{
-    char path[512];
-    const char *root = getenv("WG_ROOT");
-    wg_distill_options o;
-    snprintf(path, sizeof path, "%s/docs/distillation.md", root ? root : ".");
-    char *text = file_read(path, NULL);
-    cr_assert_not_null(text, "%s", path);
-    for (int i = 0; i < 2; i++) {
-        const wg_option *table = i ? wg_source_table : wg_distill_table;
-        wg_option_defaults(table, &o);
-        for (const wg_option *k = table; k->name; k++) {
-            char row[800], value[WG_OPTION_STRING];
-            const char *v = wg_option_value(k, &o, value, sizeof value);
-            snprintf(row, sizeof row, "| `%s` | %s |", k->name, *v ? v : "\"\"");
-            cr_assert(strstr(text, row), "%s: no row begins with: %s", path, row);
-        }
-    }
-    free(text);
 }

@@ -10,7 +10,7 @@
 #include "core/base/mem.h"
 #include "core/base/json_number.h"
 #include "experiments/load/arrivals.h"
-#include "experiments/load/completion_chunk.h"
+#include "experiments/load/answer_stream.h"
 #include "experiments/load/load_metrics.h"
 
 /* ---- chunks */

@@ -8,7 +8,7 @@
 
 #include "core/base/clock.h"
 #include "core/setup/spec.h"
-#include "experiments/cli/plan_print.h"
+#include "experiments/cli/plan.h"
 #include "run_scene.h"
 
 enum { TEXTS = 12 };

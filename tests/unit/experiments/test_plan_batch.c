@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "experiments/cli/plan_batch.h"
+#include "experiments/cli/plan.h"
 
 Test(plan_batch, reads_a_number_or_a_range)
 {

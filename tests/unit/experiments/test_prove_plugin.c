@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "experiments/cli/commands.h"
+#include "experiments/cli/cli.h"
 #include "verify/proof/counterexample.h"
 #include "verify/proof/prove.h"
 #include "lab/prove_drafter.h"

@@ -57,6 +57,18 @@ static char *form_of(const wg_run_reader *f, int form) /* 0: terminal, 1: Markdo
     return text;
 }
 
+/* Markdown's marks of a name are LaTeX's in LaTeX. */
+Test(report_forms, latex_sets_names_in_typewriter)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    wg_table_put_latex(f, "does `auto_x` pay, or `none");
+    fclose(f);
+    cr_assert_str_eq(text, "does \\texttt{auto\\_x} pay, or none");
+    free(text);
+}
+
 /* A label is the cell's name everywhere, and no setting: not swept, and no other baseline. */
 Test(report_forms, labels_name_cells)
 {

@@ -10,7 +10,7 @@
 #include "core/base/clock.h"
 #include "core/base/json.h"
 #include "core/base/mem.h"
-#include "experiments/cli/commands.h"
+#include "experiments/cli/cli.h"
 #include "experiments/base/json_diff.h"
 #include "experiments/run/runner.h"
 #include "core/trace/trace.h"

@@ -12,7 +12,6 @@
 #include "core/base/mem.h"
 #include "core/file/gguf_write.h"
 #include "experiments/cli/cli.h"
-#include "experiments/cli/commands.h"
 #include "experiments/run/runner.h"
 #include "experiments/run/summary.h"
 #include "draft/draft.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "experiments/load/sse.h"
+#include "experiments/load/answer_stream.h"
 
 typedef struct seen {
     char text[400];

@@ -4,7 +4,6 @@
 
 #include "experiments/analysis/logit_rows.h"
 #include "experiments/analysis/measured_draft.h"
-#include "experiments/record/training_record.h"
 #include "core/base/hash.h"
 #include "experiments/report/model_card.h"
 #include "experiments/run/checkpoint_model.h"
@@ -82,32 +81,6 @@ Test(students, measurements_are_those_of_the_run)
     json_decref(summary);
 }
 
-Test(students, training_is_read_from_the_folder_of_the_run)
-{
-    put("config.json", "{\"output\": {\"name\": \"m\"}, \"train\": {\"steps\": 3}}");
-    put("train.jsonl",
-        "{\"loss\": 5, \"rows\": 10, \"seconds\": 1, \"step\": 1}\n{\"loss\": 4, \"rows\": 12, \"seconds\": 2, \"step\": 2}\n"
-        "not a line\n{\"held_out\": 4.5, \"rows\": 99, \"seconds\": 9, \"step\": 2}\n");
-    json_t *r = wg_training_record("m.gguf");
-    cr_assert_not_null(r);
-    cr_assert_eq(real(r, "steps"), 2);
-    cr_assert_eq(real(r, "tokens"), 22);
-    cr_assert_float_eq(real(r, "seconds"), 3, 1e-12);
-    cr_assert_float_eq(real(r, "loss"), 4, 1e-12);
-    cr_assert_float_eq(real(r, "held_out"), 4.5, 1e-12);
-    json_decref(r);
-    r = wg_training_record("checkpoint-00000001.wgc");
-    cr_assert_not_null(r);
-    cr_assert(real(r, "steps") == 1 && real(r, "tokens") == 10, "lines behind its step are not of it");
-    cr_assert(json_is_null(json_object_get(r, "held_out")));
-    json_decref(r);
-    cr_assert_null(wg_training_record("checkpoint-1x.wgc"));
-    cr_assert_null(wg_training_record("other.gguf"), "a file of another name is not what the run wrote");
-    cr_assert_null(wg_training_record("m"));
-    cr_assert_null(wg_training_record("no/m.gguf"));
-}
-
-/* A path with a quote and a space stays one word of every command line; an engine whose form is not there has none. */
 Test(students, command_lines_quote_paths)
 {
     wg_error err = { 0 };
@@ -123,7 +96,7 @@ Test(students, command_lines_quote_paths)
     cr_assert(strstr(text, "--speculative-num-draft-tokens 4\n"));
     cr_assert(strstr(text, "llama-server -m t.gguf -md 'a b'\\''s/n.gguf' --spec-type draft-simple --spec-draft-n-max 3\n"));
     cr_assert(strstr(text, "`wager convert` makes TARGET_FOLDER of the target"));
-    cr_assert(strstr(text, "Not measured. ") && strstr(text, "Not known: the exported file") && strstr(text, "* Licence: "));
+    cr_assert(strstr(text, "Not measured. ") && strstr(text, "* Licence: "));
     free(text);
     json_object_set_new(card, "hf", json_false());
     json_object_set_new(json_object_get(json_array_get(json_object_get(card, "targets"), 0), "vocabulary"), "kind",

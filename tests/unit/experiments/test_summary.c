@@ -342,8 +342,10 @@ Test(summary, all_of_a_cell_has_columns)
     for (int i = 0; wg_columns[i].name; i++) {
         const bool traced = !strncmp(wg_columns[i].path, "attribution.", 12); /* of a trace, which this has not */
         cr_assert(used[i] || traced, "column %s: nothing stands at %s", wg_columns[i].name, wg_columns[i].path);
-        cr_assert(wg_columns[i].format || wg_columns[i].text || json_is_string(wg_column_value(cell, wg_columns[i].path)) ||
-                      json_is_boolean(wg_column_value(cell, wg_columns[i].path)) || traced,
+        cr_assert(wg_columns[i].format || wg_columns[i].text || traced ||
+                      json_is_null(wg_column_value(cell, wg_columns[i].path)) ||
+                      json_is_string(wg_column_value(cell, wg_columns[i].path)) ||
+                      json_is_boolean(wg_column_value(cell, wg_columns[i].path)),
                   "%s: nothing to print with", wg_columns[i].name);
         for (int k = 0; k < i; k++) cr_assert_str_neq(wg_columns[k].name, wg_columns[i].name);
     }

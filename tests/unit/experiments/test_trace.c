@@ -5,7 +5,7 @@
 
 #include "core/base/mem.h"
 #include "lab/replay.h"
-#include "experiments/run/distill_trace.h"
+#include "experiments/run/distill.h"
 #include "experiments/run/runner.h"
 #include "scene.h"
 #include "verify/verify.h"
@@ -125,7 +125,7 @@ Test(trace, recorded_rule_repeats_the_run)
     }
 }
 
-/* Where drafts were rejected (distill_trace.h), against a count of emitted tokens that reads no position of the trace. Under
+/* Where drafts were rejected (distill.h), against a count of emitted tokens that reads no position of the trace. Under
  * `match` the token of a rejection is none of those drafted for its place, and where none is marked no draft failed. */
 Test(trace, rejections_are_at_the_tokens_that_replaced_drafts)
 {

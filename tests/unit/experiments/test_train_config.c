@@ -71,23 +71,3 @@ Test(train_config, shipped_configs_are_valid)
     are_valid("configs/train/*.json", false);
     are_valid("configs/distill/*.json", true);
 }
-
-Test(train_config, the_page_has_every_key)
-{
-    char path[512];
-    const char *root = getenv("WG_ROOT");
-    snprintf(path, sizeof path, "%s/docs/training.md", root ? root : ".");
-    char *page = file_read(path, NULL);
-    cr_assert_not_null(page, "%s", path);
-    wg_train_config c = { 0 };
-    for (const wg_train_section *s = wg_train_sections; s->name; s++) {
-        wg_option_defaults(s->table, (char *)&c + s->at);
-        for (const wg_option *o = s->table; o->name; o++) {
-            char row[800], value[WG_OPTION_STRING];
-            const char *v = wg_option_value(o, (const char *)&c + s->at, value, sizeof value);
-            snprintf(row, sizeof row, "| `%s` | %s |", o->name, *v ? v : "\"\"");
-            cr_assert(strstr(page, row), "%s: no row begins with: %s", path, row);
-        }
-    }
-    free(page);
-}

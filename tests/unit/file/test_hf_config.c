@@ -135,12 +135,18 @@ Test(hf_config, refusals)
         { "{\"model_type\":\"mamba\"}",
           "FILE: model type 'mamba' is not supported: expected one of: llama, mistral, qwen2, mimo, "
           "qwen3, mixtral, qwen3_moe, gemma, "
-          "gemma2, gemma3_text, gpt2, gpt_neox, falcon, mpt, phi3; another program can compute it: --target "
+          "gemma2, gemma3_text, gpt2, gpt_neox, falcon, mpt, phi3, smollm3, ministral3, olmo2, olmo3, granite, "
+          "granitemoehybrid, glm4, exaone4, cohere2, seed_oss, hunyuan_v1_dense, ernie4_5, starcoder2, stablelm, arcee, "
+          "nemotron; "
+          "another program can compute it: --target "
           "process:command=PROGRAM with the folder's tokenizer.json as the model (docs/process-target.md)" },
         { "{\"model_type\":\"mistrl\"}",
           "FILE: model type 'mistrl' is not supported: expected one of: llama, mistral, qwen2, mimo, qwen3, mixtral, "
           "qwen3_moe, "
-          "gemma, gemma2, gemma3_text, gpt2, gpt_neox, falcon, mpt, phi3 (did you mean 'mistral'?); another program can "
+          "gemma, gemma2, gemma3_text, gpt2, gpt_neox, falcon, mpt, phi3, smollm3, ministral3, olmo2, olmo3, granite, "
+          "granitemoehybrid, glm4, exaone4, cohere2, seed_oss, hunyuan_v1_dense, ernie4_5, starcoder2, stablelm, arcee, "
+          "nemotron "
+          "(did you mean 'mistral'?); another program can "
           "compute "
           "it: --target process:command=PROGRAM with the folder's tokenizer.json as the model (docs/process-target.md)" },
         { "{\"model_type\":\"llama\"}", "FILE: key 'num_hidden_layers' is missing: expected an integer 1..4096" },
@@ -157,7 +163,8 @@ Test(hf_config, refusals)
           "FILE: key 'architectures' = [\"LlamaForCausalLMEagle3\"] is not supported: expected LlamaForCausalLM" },
         { LLAMA ",\"architectures\":[]}", "FILE: key 'architectures' = [] is not supported: expected LlamaForCausalLM" },
         { LLAMA ",\"hidden_act\":\"gelu\"}", "FILE: key 'hidden_act' = \"gelu\" is not supported: expected \"silu\"" },
-        { LLAMA ",\"mlp_bias\":true}", "FILE: key 'mlp_bias' = true is not supported: expected false" },
+        { "{\"model_type\":\"phi3\",\"mlp_bias\":true," BASE "}",
+          "FILE: key 'mlp_bias' = true is not supported: expected false" },
         { LLAMA ",\"partial_rotary_factor\":0.5}", "FILE: key 'partial_rotary_factor' = 0.5 is not supported: expected 1" },
         { LLAMA ",\"quantization_config\":{\"bits\":4,\"quant_method\":\"gptq\"}}",
           "FILE: the weights are quantised (gptq), which is not read from safetensors: take the model that this one was made "
@@ -249,6 +256,36 @@ Test(hf_config, refusals)
         { LLAMA ",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,\"high_freq_factor\":4,"
                 "\"original_max_position_embeddings\":128}}",
           "FILE: key 'rope_scaling.high_freq_factor' = 4: expected more than low_freq_factor" },
+        { "{\"model_type\":\"smollm3\",\"use_sliding_window\":true," BASE "}",
+          "FILE: key 'use_sliding_window' = true is not supported: expected false" },
+        { "{\"model_type\":\"smollm3\",\"no_rope_layer_interval\":2," BASE "}",
+          "FILE: key 'no_rope_layer_interval' = 2 is not supported: expected 4" },
+        { "{\"model_type\":\"smollm3\",\"no_rope_layers\":[1]," BASE "}",
+          "FILE: key 'no_rope_layers' = [1]: expected 0 or 1 for each layer: whether it is rotated" },
+        { "{\"model_type\":\"smollm3\",\"no_rope_layers\":[1,0]," BASE "}",
+          "FILE: key 'no_rope_layers' = [1,0] is not supported: expected 0 for each fourth layer, 1 for the others" },
+        { "{\"model_type\":\"ministral3\",\"num_key_value_heads\":4,\"rope_parameters\":{\"rope_type\":\"default\"}," BASE "}",
+          "FILE: key 'rope_parameters' = {\"rope_type\":\"default\"} is not supported: expected those of yarn, with "
+          "llama_4_scaling_beta" },
+        { "{\"model_type\":\"ministral3\",\"num_key_value_heads\":4,\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":4}"
+          "," BASE "}",
+          "FILE: key 'rope_parameters.llama_4_scaling_beta' is missing: expected a number 0..1000" },
+        { "{\"model_type\":\"granitemoehybrid\"," BASE "}", "FILE: key 'num_local_experts' is missing: expected 0" },
+        { "{\"model_type\":\"granitemoehybrid\",\"num_local_experts\":0,\"layer_types\":[\"mamba\",\"attention\"]," BASE "}",
+          "FILE: key 'layer_types' = [\"mamba\",\"attention\"] is not supported: expected attention in every layer" },
+        { "{\"model_type\":\"granitemoehybrid\",\"num_local_experts\":0,\"layer_types\":[\"attention\",\"attention\"],"
+          "\"position_embedding_type\":\"nope\"," BASE "}",
+          "FILE: key 'position_embedding_type' = \"nope\" is not supported: expected \"rope\"" },
+        { "{\"model_type\":\"cohere2\",\"sliding_window\":null," BASE "}",
+          "FILE: key 'sliding_window' is missing: expected an integer" },
+        { "{\"model_type\":\"stablelm\",\"num_key_value_heads\":4,\"qk_layernorm\":true," BASE "}",
+          "FILE: key 'qk_layernorm' = true is not supported: expected false" },
+        { "{\"model_type\":\"hunyuan_v1_dense\",\"rope_scaling\":{\"type\":\"dynamic\",\"alpha\":0}," BASE "}",
+          "FILE: key 'rope_scaling.alpha' = 0: expected a number 1..1e+06" },
+        { "{\"model_type\":\"hunyuan_v1_dense\",\"head_dim\":2,\"rope_scaling\":{\"type\":\"dynamic\",\"alpha\":9}," BASE "}",
+          "FILE: key 'rope_scaling.alpha' = 9 is not supported: expected heads of more than two elements" },
+        { "{\"model_type\":\"arcee\",\"hidden_act\":\"gelu\"," BASE "}",
+          "FILE: key 'hidden_act' = \"gelu\" is not supported: expected \"relu2\"" },
         { "{\"model_type\":\"mistral\",\"sliding_window\":0," BASE "}",
           "FILE: key 'sliding_window' = 0: expected an integer 1..1073741824, or null" },
     };

@@ -361,15 +361,17 @@ Test(ops, gelu_geglu_and_softcap)
 }
 
 /* Against x Phi(x) in double, and of the tail relative to what is left of it. */
-Test(ops, exact_gelu_and_clamp)
+Test(ops, exact_gelu_clamp_and_squared_relu)
 {
     enum { N = 6401 };
-    static float x[N], y[N], c[N];
+    static float x[N], y[N], c[N], r[N];
     for (int i = 0; i < N; i++) c[i] = x[i] = (float)(i - N / 2) / 256;
     ref()->gelu_erf(x, y, N);
     ref()->clamp(c, 6, N);
+    ref()->relu2(x, r, N);
     for (int i = 0; i < N; i++) {
         const double z = (double)x[i], want = z * 0.5 * erfc(-z / sqrt(2.0));
+        cr_assert_eq(r[i], z > 0 ? x[i] * x[i] : 0.0f);
         cr_assert_leq(fabs((double)y[i] - want), fabs(want) * (4e-7 + 1.5e-7 * z * z), "gelu(%g) = %.9g, not %.9g", z,
                       (double)y[i], want);
         cr_assert_eq(c[i], z < -6 ? -6.0f : z > 6 ? 6.0f : x[i]);

@@ -175,7 +175,9 @@ Test(arch, refuses_what_it_cannot_compute)
     t.meta = mamba;
     expect(&t, WG_EUNSUPPORTED,
            "FILE: model family 'mamba' is not supported: expected one of: llama, qwen2, qwen3, qwen3moe, "
-           "gemma, gemma2, gemma3, gpt2, gptneox, falcon, mpt, phi3; llama.cpp's library can compute it: --target "
+           "gemma, gemma2, gemma3, gpt2, gptneox, falcon, mpt, phi3, smollm3, mistral3, olmo2, granite, glm4, exaone4, "
+           "cohere2, seed_oss, hunyuan-dense, ernie4_5, starcoder2, stablelm, arcee, nemotron; llama.cpp's library can "
+           "compute it: --target "
            "llamacpp:library=PATH (docs/process-target.md)");
 }
 
@@ -225,6 +227,9 @@ Test(arch, refuses_keys_that_would_change_the_results)
         { "logit_scale", 0.5, 1 },
         { "embedding_scale", 12, 1 },
         { "residual_scale", 2, 1 },
+        { "deepstack_mapping", 1, 0 },
+        { "attention.temperature_scale", 0.5, 0 },
+        { "attention.temperature_length", 8, 0 },
         { "use_parallel_residual", 1, 0 },
         { "rope.scaling.yarn_attn_factor", 2, 1 },
         { "rope.scaling.yarn_log_multiplier", 2, 0 },
@@ -341,6 +346,39 @@ Test(arch, reads_experts)
     expect(&t, WG_EMODEL, "FILE: key 'llama.expert_used_count' is missing: expected an integer 1..6");
 }
 
+/* What a family's files say of multipliers, of layers that are not rotated, of growing queries. */
+Test(arch, reads_multipliers_and_layers_without_rotation)
+{
+    tiny t = base;
+    t.family = "granite";
+    t.meta = odd;
+    odd_key = "logit_scale", odd_value = 4;
+    cr_assert(arch_of(&t) == WG_OK && a.logit_scale == 4 && a.logit_divisor && a.residual_scale == 1, "%s", err.text);
+    odd_value = 0;
+    expect(&t, WG_EMODEL, "FILE: key 'granite.logit_scale' = 0: expected a number 1e-06..1e+06");
+    t.family = "mistral3";
+    odd_key = "attention.temperature_scale", odd_value = 0.1;
+    expect(&t, WG_EMODEL,
+           "FILE: key 'mistral3.rope.scaling.original_context_length' is missing: expected the context that "
+           "attention.temperature_scale counts in, in tokens");
+    t.yarn = true;
+    cr_assert(arch_of(&t) == WG_OK && a.query_growth == 0.1f && a.original_context == t.context / 4, "%s", err.text);
+    t = base;
+    t.layers = 8;
+    t.family = "smollm3";
+    cr_assert(arch_of(&t) == WG_OK && a.unturned[0] == 0x88, "%s", err.text);
+    t.family = "cohere2";
+    t.layer_norm = t.one_norm = true;
+    expect(&t, WG_EMODEL, "FILE: key 'cohere2.attention.sliding_window' is missing: expected the window, in tokens");
+    t.window = 5;
+    cr_assert(arch_of(&t) == WG_OK && a.windowed[0] == 0x77 && a.unturned[0] == 0x88, "%s", err.text);
+    t.layer_norm = t.one_norm = false;
+    t.family = "exaone4";
+    cr_assert(arch_of(&t) == WG_OK && a.windowed[0] == 0x77 && a.unturned[0] == 0x88, "%s", err.text);
+    t.window = 0;
+    cr_assert(arch_of(&t) == WG_OK && a.unturned[0] == 0, "%s", err.text);
+}
+
 /* Nothing is rotated, whatever the file says; norms and the MLP have biases. */
 Test(arch, reads_gpt2)
 {
@@ -370,7 +408,7 @@ Test(arch, reads_parallel_families)
     cr_assert(arch_of(&t) == WG_OK && !(a.traits & WG_TRAIT_PARALLEL) && a.activation == WG_GEGLU, "%s", err.text);
     t.activation = "relu";
     expect(&t, WG_EUNSUPPORTED,
-           "FILE: key 'wager.activation' = 'relu': expected gelu or gelu_pytorch_tanh, of an MLP without a gate");
+           "FILE: key 'wager.activation' = 'relu': expected gelu, gelu_pytorch_tanh or relu2, of an MLP without a gate");
     t = base;
     t.family = "falcon";
     tiny_layer_norm(&t, false);

@@ -11,26 +11,10 @@
 #include "core/model/export.h"
 #include "tests/conformance/miniature.h"
 #include "tests/unit/model/one_sequence.h"
+#include "tests/unit/model/tree_rows.h"
 
 static const double allowed = 1e-4;
 static wg_error err;
-
-/* The last tokens as one path of a tree, each beside a sibling that no other node sees. */
-static void feed_tree(setup *u, const int32_t *token, int n, float *logits)
-{
-    must(wg_kv_reserve(u->seq, 2 * n, &err), &err);
-    wg_batch_clear(&u->batch);
-    wg_mask path = { 0 };
-    for (int i = 0; i < n; i++) {
-        const wg_mask above = path;
-        path = i ? wg_mask_with(above, 2 * i) : wg_mask_bit(0);
-        wg_batch_node(&u->batch, u->seq, 2 * i, i, path, token[i], true);
-        wg_batch_node(&u->batch, u->seq, 2 * i + 1, i, i ? wg_mask_with(above, 2 * i + 1) : wg_mask_bit(1),
-                      (token[i] + 1) % u->lm->vocab, false);
-    }
-    must(wg_lm_forward(u->lm, &u->batch, logits, &err), &err);
-    wg_kv_rollback(u->seq);
-}
 
 /* Hidden states of a pass over all tokens, of which one has logits. */
 static void check_taps(setup *u, const char *name, const miniature *m, float *logits)

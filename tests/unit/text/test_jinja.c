@@ -262,7 +262,7 @@ static const struct {
     const char *text, *message;
 } endless[] = {
     { "{% for i in range(90000) %}{% for k in range(90000) %}{{ k }}{% endfor %}{% endfor %}",
-      "line 1, column 58: more than 256 MB of memory are needed" },
+      "line 1, column 35: more than 256 MB of memory are needed" },
     { "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
       "more than 600 levels of nesting; does a macro of the template call itself without end?" },
     { "{% set n = namespace(x=[]) %}{% for i in range(2000) %}{% set n.x = [n.x] %}{% endfor %}{{ n.x }}",

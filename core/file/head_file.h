@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ * The folder of a head: a small network that drafts from hidden states of its target (EAGLE-3, Li et al. 2025; methods.md,
+ * Heads). config.json and model.safetensors in one of two dialects, told apart by the key speculators_model_type:
+ *   speculators   the layer's keys in transformer_layer_config (speculators 0.9)
+ *   SafeAILab     keys of a Llama config (SafeAILab, SpecForge, SGLang)
+ * Both give the same wg_head_spec, and tensors by the names of speculators. Sizes are those of the tensors; keys must agree. A
+ * key or a tensor that is not known here is refused by name, since it may change what the head computes. */
+#ifndef WG_CORE_FILE_HEAD_FILE_H
+#define WG_CORE_FILE_HEAD_FILE_H
+
+#include "core/file/safetensors.h"
+
+enum { WG_HEAD_TAPS = 8, WG_HEAD_LAYERS = 16, WG_HEAD_ASSUMED = 16, WG_HEAD_PAIRS = 128 };
+
+/* A key that config.json lacks, and the value that it has then. */
+typedef struct wg_head_assumed {
+    const char *key;
+    char value[40];
+} wg_head_assumed;
+
+typedef struct wg_head_spec {
+    const char *dialect;
+    int layers, dim, target_dim; /* target_dim: of the target's hidden states */
+    int heads, kv_heads, head_dim, hidden;
+    int vocab, draft_vocab;             /* of the target; tokens that the head proposes */
+    int n_taps, tap[WG_HEAD_TAPS];      /* the target's layers before whose input it reads: taps of core/model/taps.h. named: */
+    bool taps_named;                    /* else the file leaves them to the target's number of layers */
+    double eps, rope_base, rope_factor; /* rope_factor: of linear scaling; 1: none */
+    int divisors;                       /* of rotary frequencies (llama3): head_dim / 2, or 0 */
+    float divisor[WG_HEAD_PAIRS];
+    bool norm_before_residual; /* the residual stream begins with the normed feature */
+    bool norm_before_fc;       /* all taps are normed as one row before fc, by input_norm, */
+    bool fc_norm;              /* or each tap by its own norm */
+    bool norm_output;          /* the feature of the next step is the normed state */
+    bool head_norm;            /* heads of queries and keys are normed (Qwen3) */
+    bool biased;               /* attention has biases */
+    int window;                /* of layers with a bit in `windowed`; 0: none */
+    unsigned windowed;
+    wg_head_assumed assumed[WG_HEAD_ASSUMED]; /* (n_assumed) for wager inspect */
+    int n_assumed;
+} wg_head_spec;
+
+typedef struct wg_head_file wg_head_file;
+
+/* Opens and checks the folder. Errors: ENOENT, EIO, EFORMAT; EMODEL (a key or a tensor is missing or wrong: what was expected);
+ * EUNSUPPORTED (a key, value or tensor that is not implemented, by name). */
+wg_status wg_head_file_open(wg_head_file **out, const char *folder, wg_error *err);
+void wg_head_file_close(wg_head_file *f); /* NULL is fine */
+
+const char *wg_head_file_path(const wg_head_file *f);
+const wg_head_spec *wg_head_file_spec(const wg_head_file *f);
+/* A tensor by its name in speculators' files, of the checked shape and of type F32, F16 or BF16; NULL: the head has none. */
+const wg_safetensor *wg_head_file_find(const wg_head_file *f, const char *name);
+
+/* The taps for a target of this many layers, in the head's order. EMODEL: it has not so many layers. */
+wg_status wg_head_file_taps(const wg_head_file *f, int layers, int tap[WG_HEAD_TAPS], wg_error *err);
+/* The target's ids of the tokens that the head proposes, ascending: token[i] of its row i. (draft_vocab). EMODEL: the map is
+ * not one of offsets. */
+wg_status wg_head_file_tokens(const wg_head_file *f, int32_t *token, wg_error *err);
+
+#endif

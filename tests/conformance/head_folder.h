@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ * Folders of heads for tests: the weights that make_heads.py drew, or those of a head for any target. */
+#ifndef WG_TESTS_CONFORMANCE_HEAD_FOLDER_H
+#define WG_TESTS_CONFORMANCE_HEAD_FOLDER_H
+
+#include "core/file/safetensors.h"
+#include "core/model/arch.h"
+#include "tests/conformance/miniature.h"
+
+enum { HEAD_TENSORS = 64 };
+
+/* Row i of a head of n rows is token i v / n of the target's v. */
+static inline int64_t head_offset(int64_t i, int64_t n, int64_t v) { return i * v / n - i; }
+
+static inline int64_t head_number(const json_t *o, const char *key) { return json_integer_value(json_object_get(o, key)); }
+
+/* The bytes of a tensor; to be freed. of: the name that its elements are drawn by. */
+static inline char *head_bytes(const char *of, const wg_safetensors_entry *e, int64_t vocab, size_t *bytes)
+{
+    const bool vector = e->n_dims == 1;
+    const size_t rows = vector ? 1 : (size_t)e->dim[0], k = (size_t)e->dim[vector ? 0 : 1], n = rows * k;
+    const int type = strcmp(e->dtype, "F32") == 0 ? WG_F32 : strcmp(e->dtype, "F16") == 0 ? WG_F16 : WG_BF16;
+    char *to = calloc(n, 8);
+    *bytes = strcmp(e->dtype, "BOOL") == 0 ? n : n * (strcmp(e->dtype, "I64") == 0 ? 8 : type == WG_F32 ? 4 : 2);
+    for (size_t i = 0; i < n; i++) {
+        const float x = mini_element(of, i, (double)k);
+        const int64_t offset = head_offset((int64_t)i, (int64_t)k, vocab);
+        if (strcmp(e->dtype, "I64") == 0) memcpy(to + i * 8, &offset, 8);
+        else if (strcmp(e->dtype, "BOOL") == 0) to[i] = 1;
+        else if (wg_row_from_f32(type, &x, to + i * (*bytes / n), 1)) abort();
+    }
+    return to;
+}
+
+/* Writes model.safetensors: `tensors` lists name, dtype, shape and, where elements are drawn by another name, `of`. */
+static inline void head_weights(const json_t *tensors, int64_t vocab, const char *path)
+{
+    wg_safetensors_entry entry[HEAD_TENSORS];
+    wg_error err;
+    const size_t n = json_array_size(tensors);
+    if (n > HEAD_TENSORS) abort();
+    for (size_t i = 0; i < n; i++) {
+        const json_t *t = json_array_get(tensors, i), *shape = json_object_get(t, "shape");
+        entry[i] = (wg_safetensors_entry){ .name = json_string_value(json_object_get(t, "name")),
+                                           .dtype = json_string_value(json_object_get(t, "dtype")),
+                                           .n_dims = (int)json_array_size(shape) };
+        for (int d = 0; d < entry[i].n_dims; d++) entry[i].dim[d] = json_integer_value(json_array_get(shape, (size_t)d));
+    }
+    wg_safetensors_writer *w = wg_safetensors_create(path, entry, (int)n, NULL, &err);
+    for (size_t i = 0; w && i < n; i++) {
+        const char *of = json_string_value(json_object_get(json_array_get(tensors, i), "of"));
+        size_t bytes;
+        char *data = head_bytes(of ? of : entry[i].name, &entry[i], vocab, &bytes);
+        if (wg_safetensors_write(w, data, bytes, &err)) abort();
+        free(data);
+    }
+    if (!w || wg_safetensors_finish(w, &err)) {
+        fprintf(stderr, "%s: %s\n", path, err.text);
+        abort();
+    }
+}
+
+static inline void head_tensor(json_t *list, const char *name, const char *dtype, int64_t rows, int64_t columns)
+{
+    json_t *shape = json_pack("[I]", (json_int_t)rows);
+    if (columns) json_array_append_new(shape, json_integer(columns));
+    json_array_append_new(list, json_pack("{s:s, s:s, s:o}", "name", name, "dtype", dtype, "shape", shape));
+}
+
+/* A head of one layer, of speculators' layout, for the model in `target`: into the folder `dir`, which exists. It proposes a
+ * part of the vocabulary and reads the first, the second and the last state. */
+static inline void head_for(const char *target, const char *dir)
+{
+    enum { HEADS = 2, HD = 8, HIDDEN = 24 };
+    wg_weights *w;
+    wg_arch a;
+    wg_error err;
+    char path[256];
+    if (wg_weights_open(&w, target, &err) || wg_arch_read(w, &a, &err)) exit((fprintf(stderr, "%s\n", err.text), 1));
+    wg_weights_close(w);
+    const int64_t d = a.dim, v = a.vocab, some = v - 1 - v / 4;
+    json_t *t = json_array();
+    head_tensor(t, "embed_tokens.weight", "F32", v, d);
+    head_tensor(t, "fc.weight", "F32", d, 3 * d);
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "fc_norm.%d.weight", i);
+        head_tensor(t, path, "F32", d, 0);
+    }
+    head_tensor(t, "layers.0.input_layernorm.weight", "F32", d, 0);
+    head_tensor(t, "layers.0.hidden_norm.weight", "F32", d, 0);
+    head_tensor(t, "layers.0.post_attention_layernorm.weight", "F32", d, 0);
+    head_tensor(t, "layers.0.self_attn.q_proj.weight", "F32", HEADS * HD, 2 * d);
+    head_tensor(t, "layers.0.self_attn.k_proj.weight", "F32", HD, 2 * d);
+    head_tensor(t, "layers.0.self_attn.v_proj.weight", "F32", HD, 2 * d);
+    head_tensor(t, "layers.0.self_attn.o_proj.weight", "F32", d, HEADS * HD);
+    head_tensor(t, "layers.0.mlp.gate_proj.weight", "F32", HIDDEN, d);
+    head_tensor(t, "layers.0.mlp.up_proj.weight", "F32", HIDDEN, d);
+    head_tensor(t, "layers.0.mlp.down_proj.weight", "F32", d, HIDDEN);
+    head_tensor(t, "norm.weight", "F32", d, 0);
+    head_tensor(t, "lm_head.weight", "F32", some, d);
+    head_tensor(t, "d2t", "I64", some, 0);
+    snprintf(path, sizeof path, "%s/model.safetensors", dir);
+    head_weights(t, v, path);
+    json_t *layer = json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:I, s:f}", "model_type", "llama", "hidden_size", (json_int_t)d,
+                              "intermediate_size", HIDDEN, "num_attention_heads", HEADS, "num_key_value_heads", 1, "head_dim",
+                              HD, "vocab_size", (json_int_t)v, "rms_norm_eps", 1e-5);
+    json_t *config = json_pack("{s:s, s:o, s:b, s:b, s:b, s:[i, i, i]}", "speculators_model_type", "eagle3",
+                               "transformer_layer_config", layer, "fc_norm", 1, "norm_before_residual", 1, "norm_output", 1,
+                               "eagle_aux_hidden_state_layer_ids", 0, 1, a.layers);
+    snprintf(path, sizeof path, "%s/config.json", dir);
+    json_dump_file(config, path, JSON_INDENT(1));
+    json_decref(config);
+    json_decref(t);
+}
+
+static inline void head_remove(const char *dir)
+{
+    const char *const name[] = { "model.safetensors", "config.json", "" };
+    char path[256];
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, name[i]);
+        remove(path);
+    }
+}
+
+#endif

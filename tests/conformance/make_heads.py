@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Writes the heads of this folder: make_heads.py. A development tool; tests read what it wrote.
+
+Each head is a class of the speculators package over a miniature of make_miniatures.py, run here in float32. heads/NAME has
+config.json as the package saves it (or, of the layout of SafeAILab, as SpecForge's checkpoints have it), case.json and rows.f32.
+Weights are not stored: head_folder.h draws the same ones by make_miniatures.py's rule; `of` is the name they are drawn by. Row i of
+a head of n rows is token i V / n of the target's V.
+
+case.json: the target; tensors; tokens: how many of the target's the text has; rows: positions of tokens whose draft logits are in
+rows.f32, and behind them those of the nodes of a draft tree below the last token, with the tree's tokens and parents; chains: the most
+probable four drafts behind some numbers of tokens.
+
+Needs torch, transformers and speculators: V/bin/pip install torch transformers pydantic-settings loguru datasets openai;
+V/bin/pip install --no-deps speculators==0.9.0 hs-connectors==0.9.0
+"""
+import json
+import math
+import os
+
+import torch
+import transformers
+from make_miniatures import HERE, MODELS, TOKENS, draw, fnv, mix, save
+from speculators import SpeculatorsConfig, VerifierConfig
+from speculators.models.eagle3 import Eagle3DraftModel, Eagle3SpeculatorConfig
+from speculators.proposals.greedy import GreedyTokenProposalConfig
+
+TARGET = "llama-scaled"
+TEXT, ROWS, CHAINS, DRAFTS = 24, [1, 2, 9, 23], [3, 10, 24], 60
+TREE = dict(parents=[0, 0, 1, 2, 3], tokens=[10, 160, 63, 63, 120])  # of nodes 1 .. 5; node 0 is the last token
+LLAMA = dict(model_type="llama", hidden_size=64, intermediate_size=48, num_hidden_layers=1, num_attention_heads=4,
+             num_key_value_heads=2, head_dim=16, vocab_size=200, rms_norm_eps=1e-5, rope_theta=500000.0)
+FLAGS = dict(norm_before_residual=False, norm_before_fc=False, fc_norm=False, norm_output=False)
+BIASED = LLAMA | dict(attention_bias=True, rope_scaling=MODELS[TARGET]["rope_scaling"])
+# layer: keys of the layer; embeds: whether the file has its own embedding; safeailab: the layout of that name
+HEADS = {
+    "plain": dict(layer=LLAMA, flags=FLAGS, dtype="F32", embeds=False),
+    "eagle-3.1": dict(layer=LLAMA, dtype="BF16", embeds=True,
+                      flags=FLAGS | dict(norm_before_residual=True, norm_before_fc=True, norm_output=True)),
+    "qwen3-layers": dict(layer=LLAMA | dict(model_type="qwen3", num_hidden_layers=2, sliding_window=7, use_sliding_window=True,
+                                            layer_types=["sliding_attention", "full_attention"]), dtype="F16", embeds=True,
+                         flags=FLAGS | dict(fc_norm=True, norm_output=True)),
+    "biased": dict(layer=BIASED, flags=FLAGS, dtype="F32", embeds=False),
+    "safeailab": dict(layer=BIASED, flags=FLAGS, dtype="F32", embeds=False, safeailab=True),
+}
+
+
+def tensor(name, shape):
+    return torch.tensor(list(draw(name, shape)), dtype=torch.float64).reshape(shape).float()
+
+
+def target():
+    """The miniature, its text, and the states that enter its layers and leave the last one: (tokens, 3, width)."""
+    m = transformers.AutoModelForCausalLM.from_config(
+        transformers.AutoConfig.from_pretrained(os.path.join(HERE, TARGET), attn_implementation="eager"), dtype=torch.float32).eval()
+    with torch.no_grad():
+        for key, p in m.named_parameters():
+            p.copy_(tensor(key, p.shape))
+    tokens = [mix(fnv(TARGET) + i) % 200 for i in range(TOKENS)][:TEXT]
+    kept = []
+    hooks = [module.register_forward_pre_hook(lambda _, args, kwargs: kept.append(args[0] if args else kwargs["hidden_states"]),
+                                              with_kwargs=True) for module in [*m.model.layers, m.model.norm]]
+    with torch.no_grad():
+        m(torch.tensor([tokens]))
+    for hook in hooks:
+        hook.remove()
+    return m, tokens, torch.stack([k[0] for k in kept], dim=1)
+
+
+def build(case, m):
+    kind = transformers.LlamaConfig if case["layer"]["model_type"] == "llama" else transformers.Qwen3Config
+    layer = kind(**case["layer"])
+    layer._attn_implementation = "eager"
+    config = Eagle3SpeculatorConfig(
+        transformer_layer_config=layer, draft_vocab_size=DRAFTS, eagle_aux_hidden_state_layer_ids=[0, 1, 2], **case["flags"],
+        speculators_config=SpeculatorsConfig(
+            algorithm="eagle3", proposal_methods=[GreedyTokenProposalConfig(speculative_tokens=3)], default_proposal_method="greedy",
+            verifier=VerifierConfig(name_or_path=TARGET, architectures=["LlamaForCausalLM"])))
+    head = Eagle3DraftModel(config).float().eval()
+    ids = [i * 200 // DRAFTS for i in range(DRAFTS)]
+    tensors = []
+    with torch.no_grad():
+        for key, p in head.named_parameters():
+            if key.startswith("verifier_"):
+                continue
+            if key == "embed_tokens.weight" and not case["embeds"]:
+                p.copy_(m.model.embed_tokens.weight)
+                continue
+            p.copy_(tensor(key, p.shape))
+            tensors.append(dict(name=key, dtype=case["dtype"], shape=list(p.shape)))
+        head.d2t.copy_(torch.tensor([t - i for i, t in enumerate(ids)]))
+        head.t2d.copy_(torch.tensor([t in ids for t in range(200)]))
+    tensors += [dict(name="d2t", dtype="I64", shape=[DRAFTS]), dict(name="t2d", dtype="BOOL", shape=[200])]
+    return head, tensors, ids
+
+
+def passes(head, features, tokens, parents):
+    """The logits of all rows, and their recurrent features. Row i reads features[i] and tokens[i]; parents[i] is the row before it."""
+    n, depth, sees = len(tokens), [], torch.zeros(len(tokens), len(tokens), dtype=torch.bool)
+    for i, above in enumerate(parents):
+        depth.append(depth[above] + 1 if above >= 0 else 0)
+        if above >= 0:
+            sees[i] = sees[above]
+        sees[i, i] = True
+    where = torch.tensor(depth)
+    x = torch.cat([head.embed_tokens(torch.tensor([tokens])), torch.stack(features)[None]], dim=-1)
+    turns = head.rotary_emb(x, where[None])
+    for l, layer in enumerate(head.layers):
+        near = where[:, None] - where[None, :] < (head.sliding_window if l in head.sliding_window_indices else n + 1)
+        mask = torch.zeros(n, n).masked_fill(~(sees & near), -math.inf)[None, None]
+        x = layer(x, attention_mask=mask, position_ids=where[None], position_embeddings=turns)
+    normed = head.norm(x)
+    return head.lm_head(normed)[0], (normed if head.config.norm_output else x)[0]
+
+
+def read(head, taps):
+    c = taps.reshape(len(taps), -1)
+    if head.input_norm is not None:
+        c = head.input_norm(c)
+    if head.fc_norm is not None:
+        c = torch.cat([norm(part) for norm, part in zip(head.fc_norm, c.chunk(3, dim=-1), strict=True)], dim=-1)
+    return head.fc(c)
+
+
+def drafted(head, features, tokens, nodes, parents):
+    """Logits of the text's rows and of a tree below its last token, level by level: a node reads the feature of its parent's row."""
+    n = len(tokens) - 1
+    rows, above = [features[i] for i in range(n)], list(range(-1, n - 1))
+    text = tokens[1:]
+    for node, parent in zip(nodes, parents, strict=True):
+        rows.append(passes(head, rows, text, above)[1][n - 1 + parent])
+        text, above = [*text, node], [*above, n - 1 + parent]
+    return passes(head, rows, text, above)[0]
+
+
+def flat(case):
+    layer = {k: v for k, v in case["layer"].items() if k != "num_hidden_layers"}
+    return layer | dict(architectures=["LlamaForCausalLM"], num_hidden_layers=32, draft_vocab_size=DRAFTS, hidden_act="silu",
+                        eagle_config=dict(eagle_aux_hidden_state_layer_ids=[0, 1, 2], use_aux_hidden_state=True), torch_dtype="float32")
+
+
+def write(name, case, m, tokens, taps):
+    folder = os.path.join(HERE, "heads", name)
+    os.makedirs(folder, exist_ok=True)
+    head, tensors, ids = build(case, m)
+    with torch.no_grad():
+        features = read(head, taps)
+        logits = drafted(head, features, tokens, TREE["tokens"], TREE["parents"])
+        chains = []
+        for n in CHAINS:
+            chain = []
+            for _ in range(4):
+                out = drafted(head, features, tokens[:n], chain, range(len(chain)))
+                chain.append(ids[int(out[-1].argmax())])
+            chains.append(dict(tokens=n, drafts=chain))
+    kept = [p - 1 for p in ROWS] + list(range(TEXT - 1, TEXT + 4))
+    logits[kept].numpy().astype("<f4").tofile(os.path.join(folder, "rows.f32"))
+    if case.get("safeailab"):
+        save(os.path.join(folder, "config.json"), flat(case))
+        for t in tensors:
+            if t["name"].startswith("layers.0."):
+                t["of"], t["name"] = t["name"], "midlayer." + t["name"][9:]
+    else:
+        head.config.save_pretrained(folder)
+        os.remove(os.path.join(folder, "config.py"))  # a copy of the package's class
+    with open(os.path.join(folder, "case.json"), "w") as f:
+        f.write(json.dumps(dict(target=TARGET, tensors=tensors, tokens=TEXT, rows=ROWS, tree=TREE, chains=chains)) + "\n")
+    print(f"{name}: {len(tensors)} tensors, logits of rms {logits.square().mean().sqrt():.3f}, {chains}")
+
+
+def main():
+    m, tokens, taps = target()
+    for name, case in HEADS.items():
+        write(name, case, m, tokens, taps)
+
+
+main()

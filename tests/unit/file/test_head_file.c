@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT
+ * Folders of heads (core/file/head_file.h): what is read and assumed, and what is refused: keys, tensors, maps. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/file/head_file.h"
+#include "tests/conformance/head_folder.h"
+
+static wg_error err;
+
+/* The head of a fixture as a folder of the test's own, with changes. */
+typedef struct folder {
+    temp at;
+    json_t *config, *tensors;
+} folder;
+
+static folder folder_open(const char *name)
+{
+    folder f;
+    char path[256];
+    const char *root = getenv("WG_ROOT");
+    temp_make(&f.at);
+    snprintf(path, sizeof path, "%s/tests/conformance/heads/%s/config.json", root ? root : ".", name);
+    f.config = json_load_file(path, 0, NULL);
+    snprintf(path, sizeof path, "%s/tests/conformance/heads/%s/case.json", root ? root : ".", name);
+    json_t *at = json_load_file(path, 0, NULL);
+    f.tensors = json_incref(json_object_get(at, "tensors"));
+    json_decref(at);
+    cr_assert(f.config && f.tensors, "%s", path);
+    return f;
+}
+
+static wg_status folder_read(folder *f, wg_head_file **out)
+{
+    json_dump_file(f->config, temp_at(&f->at, "config.json"), 0);
+    head_weights(f->tensors, 200, temp_at(&f->at, "model.safetensors"));
+    return wg_head_file_open(out, f->at.dir, &err);
+}
+
+static void folder_close(folder *f)
+{
+    json_decref(f->config);
+    json_decref(f->tensors);
+    temp_remove(&f->at);
+}
+
+static json_t *layer_of(const folder *f)
+{
+    json_t *inner = json_object_get(f->config, "transformer_layer_config");
+    return inner ? inner : f->config;
+}
+
+static json_t *tensor_of(const folder *f, const char *name)
+{
+    size_t i;
+    json_t *t;
+    json_array_foreach(f->tensors, i, t)
+        if (!strcmp(json_string_value(json_object_get(t, "name")), name)) return t;
+    cr_assert(false, "%s", name);
+    return NULL;
+}
+
+static void refused(folder *f, wg_status status, const char *says)
+{
+    wg_head_file *file = NULL;
+    const wg_status s = folder_read(f, &file);
+    cr_assert(s == status, "%s: %s (%s)", says, wg_status_name(s), s ? err.text : "opened");
+    cr_assert(strstr(err.text, says), "%s: %s", says, err.text);
+    folder_close(f);
+}
+
+/* A key at the top, or of the layer, with another value. */
+static void refused_key(const char *name, bool top, const char *key, json_t *value, wg_status status, const char *says)
+{
+    folder f = folder_open(name);
+    json_object_set_new(top ? f.config : layer_of(&f), key, value);
+    refused(&f, status, says);
+}
+
+Test(head_file, unknown_keys_are_refused)
+{
+    refused_key("plain", true, "gate_output", json_true(), WG_EUNSUPPORTED,
+                "key 'gate_output' is not known in the config of an EAGLE-3 head, and it may change what the head computes; "
+                "remove it if it does not");
+    refused_key("plain", false, "residual_scale", json_real(2), WG_EUNSUPPORTED,
+                "key 'transformer_layer_config.residual_scale'");
+    refused_key("safeailab", true, "residual_scale", json_real(2), WG_EUNSUPPORTED, "key 'residual_scale'");
+    folder f = folder_open("safeailab");
+    json_object_set_new(json_object_get(f.config, "eagle_config"), "parallel_drafting", json_true());
+    refused(&f, WG_EUNSUPPORTED, "key 'eagle_config.parallel_drafting'");
+    f = folder_open("safeailab");
+    json_object_set_new(json_object_get(f.config, "eagle_config"), "norm_output", json_false());
+    refused(&f, WG_EUNSUPPORTED, "the norm stands before lm_head");
+}
+
+Test(head_file, values_that_are_not_implemented_are_refused)
+{
+    refused_key("plain", true, "speculators_model_type", json_string("peagle"), WG_EUNSUPPORTED, "expected eagle3");
+    refused_key("plain", true, "transformer_layer_config", json_null(), WG_EMODEL, "expected an object");
+    refused_key("plain", true, "eagle_config", json_object(), WG_EUNSUPPORTED, "only in SafeAILab's files");
+    refused_key("eagle-3.1", true, "fc_norm", json_true(), WG_EUNSUPPORTED, "false beside norm_before_fc");
+    refused_key("plain", false, "model_type", json_string("gemma3"), WG_EUNSUPPORTED, "llama or qwen3");
+    refused_key("plain", false, "hidden_act", json_string("gelu"), WG_EUNSUPPORTED, "expected silu");
+    refused_key("plain", false, "mlp_bias", json_true(), WG_EUNSUPPORTED, "expected false");
+    refused_key("plain", false, "layer_types", json_pack("[s]", "linear_attention"), WG_EUNSUPPORTED, "full_attention");
+    refused_key("plain", false, "rope_parameters",
+                json_pack("{s:s, s:f, s:i}", "rope_type", "yarn", "factor", 4.0, "original_max_position_embeddings", 64),
+                WG_EUNSUPPORTED, "null, linear or llama3");
+    refused_key("plain", true, "eagle_aux_hidden_state_layer_ids", json_pack("[i, i, i]", 1, 2, 1), WG_EMODEL,
+                "up to 8 different layers");
+}
+
+Test(head_file, tensors_and_keys_must_agree)
+{
+    folder f = folder_open("plain");
+    json_object_set_new(f.config, "fc_norm", json_true());
+    refused(&f, WG_EMODEL, "there is no tensor 'fc_norm.0.weight', which the head has by its config.json");
+    f = folder_open("eagle-3.1");
+    json_object_set_new(f.config, "norm_before_fc", json_false());
+    refused(&f, WG_EMODEL,
+            "there is a tensor 'input_norm.weight', which the head has not by its config.json; do the files belong "
+            "together?");
+    f = folder_open("plain");
+    json_object_set_new(tensor_of(&f, "norm.weight"), "name", json_string("norm.scale"));
+    refused(&f, WG_EMODEL, "there is no tensor 'norm.weight'");
+    f = folder_open("plain");
+    head_tensor(f.tensors, "gate.weight", "F32", 4, 4);
+    refused(&f, WG_EUNSUPPORTED,
+            "tensor 'gate.weight' has no place in an EAGLE-3 head of 1 layers: its results would be wrong "
+            "without it");
+    f = folder_open("plain");
+    json_object_set_new(tensor_of(&f, "fc.weight"), "shape", json_pack("[i, i]", 64, 128));
+    refused(&f, WG_EMODEL, "tensor 'fc.weight' has shape (64, 128): expected (64, 192)");
+    f = folder_open("plain");
+    json_object_set_new(tensor_of(&f, "norm.weight"), "dtype", json_string("I64"));
+    refused(&f, WG_EUNSUPPORTED, "tensor 'norm.weight' has the dtype I64: expected F32, F16 or BF16");
+    f = folder_open("plain");
+    json_object_set_new(tensor_of(&f, "d2t"), "name", json_string("verifier_d2t"));
+    refused(&f, WG_EMODEL,
+            "there is no tensor 'd2t' of 60 integers, which says what tokens of the target's 200 the rows of "
+            "lm_head are");
+}
+
+/* Tensors of the target that a trainer may leave in are none of the head's. */
+Test(head_file, target_tensors_are_left_aside)
+{
+    wg_head_file *file;
+    folder f = folder_open("plain");
+    head_tensor(f.tensors, "verifier_lm_head.weight", "F32", 60, 64);
+    cr_assert(folder_read(&f, &file) == WG_OK, "%s", err.text);
+    wg_head_file_close(file);
+    folder_close(&f);
+}
+
+/* Ids in the place of offsets are found out. */
+Test(head_file, map_must_be_one_of_offsets)
+{
+    wg_head_file *file;
+    int32_t token[60];
+    int64_t id[60];
+    size_t n;
+    folder f = folder_open("plain");
+    cr_assert(folder_read(&f, &file) == WG_OK, "%s", err.text);
+    cr_assert(wg_head_file_tokens(file, token, &err) == WG_OK, "%s", err.text);
+    for (int i = 0; i < 60; i++) cr_assert(token[i] == i * 200 / 60);
+    wg_head_file_close(file);
+    for (int i = 0; i < 60; i++) id[i] = i * 200 / 60;
+    char *bytes = file_read(temp_at(&f.at, "model.safetensors"), &n);
+    memcpy(bytes + n - 200 - sizeof id, id, sizeof id); /* d2t and t2d are the last */
+    file_write(temp_at(&f.at, "model.safetensors"), bytes, n);
+    free(bytes);
+    cr_assert(wg_head_file_open(&file, f.at.dir, &err) == WG_OK, "%s", err.text);
+    cr_assert(wg_head_file_tokens(file, token, &err) == WG_EMODEL);
+    cr_assert(strstr(err.text,
+                     "expected an offset, with which the tokens i + d2t[i] ascend below 200; files of llama.cpp have ids "
+                     "in it"),
+              "%s", err.text);
+    wg_head_file_close(file);
+    folder_close(&f);
+}
+
+/* A head without a list reads layers by the number of the target's. */
+Test(head_file, taps_of_a_target)
+{
+    wg_head_file *file;
+    int tap[WG_HEAD_TAPS];
+    folder f = folder_open("plain");
+    json_object_del(f.config, "eagle_aux_hidden_state_layer_ids");
+    cr_assert(folder_read(&f, &file) == WG_OK, "%s", err.text);
+    cr_assert(wg_head_file_taps(file, 32, tap, &err) == WG_OK && tap[0] == 2 && tap[1] == 16 && tap[2] == 29);
+    cr_assert(wg_head_file_taps(file, 4, tap, &err) == WG_EMODEL);
+    cr_assert(strstr(err.text, "the head reads the state before layer 2, and the target has 4 layers (config.json names none"),
+              "%s", err.text);
+    wg_head_file_close(file);
+    folder_close(&f);
+    f = folder_open("plain");
+    cr_assert(folder_read(&f, &file) == WG_OK, "%s", err.text);
+    cr_assert(wg_head_file_taps(file, 2, tap, &err) == WG_OK && tap[0] == 0 && tap[1] == 1 && tap[2] == 2);
+    cr_assert(wg_head_file_taps(file, 1, tap, &err) == WG_EMODEL);
+    cr_assert(strstr(err.text, "layer 2, and the target has 1 layers; is it the head of this target?"), "%s", err.text);
+    wg_head_file_close(file);
+    folder_close(&f);
+}
+
+/* What is assumed for absent keys is listed. */
+Test(head_file, absent_keys_are_listed)
+{
+    wg_head_file *file;
+    folder f = folder_open("plain");
+    json_object_del(f.config, "norm_output");
+    json_object_del(layer_of(&f), "rms_norm_eps");
+    cr_assert(folder_read(&f, &file) == WG_OK, "%s", err.text);
+    const wg_head_spec *s = wg_head_file_spec(file);
+    bool norm = false, eps = false;
+    for (int i = 0; i < s->n_assumed; i++) {
+        norm = norm || (!strcmp(s->assumed[i].key, "norm_output") && !strcmp(s->assumed[i].value, "false"));
+        eps = eps || (!strcmp(s->assumed[i].key, "rms_norm_eps") && !strcmp(s->assumed[i].value, "1e-06"));
+    }
+    cr_assert(norm && eps && s->n_assumed == 2);
+    wg_head_file_close(file);
+    folder_close(&f);
+}
