@@ -123,10 +123,10 @@ static void chunk_tiles(const wg_matrix *w, const char *chunk, const inputs *x, 
     }
 }
 
-/* The chunk of panel p that begins with block b. */
-static const char *chunk_of(const wg_matrix *w, int p, int b)
+/* The chunk of panel p, of `bytes` bytes, that begins with block b. */
+static const char *chunk_of(const wg_matrix *w, size_t bytes, int p, int b)
 {
-    return (const char *)w->data + (size_t)p * wg_panel_bytes(w->type, w->k) + wg_head_of(w->type, b);
+    return (const char *)w->data + (size_t)p * bytes + wg_head_of(w->type, b);
 }
 
 /* Panels [p0,p1), no more than SPAN, x one group of rows. */
@@ -135,6 +135,7 @@ static void group(const wg_matrix *w, const wg_q8_act *act, int rows, float *y, 
     _Alignas(64) float acc[SPAN][WG_GROUP_ROWS * WG_PANEL];
     inputs x[TILES];
     const int blocks = wg_blocks(w->k), tiles = wg_tiles(rows, TALL);
+    const size_t bytes = wg_panel_bytes(w->type, w->k);
     for (int b = 0, n; b < blocks; b += n) {
         const wg_q8_act *a = act + (size_t)(b / WG_ACT_BLOCKS) * (size_t)rows;
         n = blocks - b < WG_ACT_BLOCKS ? blocks - b : WG_ACT_BLOCKS;
@@ -143,10 +144,10 @@ static void group(const wg_matrix *w, const wg_q8_act *act, int rows, float *y, 
             take_inputs(w->type, a + m, T, n, &x[t]);
         }
         for (int p = p0; p < p1; p++) {
-            const char *next = p + 1 < p1       ? chunk_of(w, p + 1, b)
-                               : b + n < blocks ? chunk_of(w, p0, b + n)
-                                                : chunk_of(w, p1, 0);
-            chunk_tiles(w, chunk_of(w, p, b), x, rows, b, acc[p - p0], next);
+            const char *next = p + 1 < p1       ? chunk_of(w, bytes, p + 1, b)
+                               : b + n < blocks ? chunk_of(w, bytes, p0, b + n)
+                                                : chunk_of(w, bytes, p1, 0);
+            chunk_tiles(w, chunk_of(w, bytes, p, b), x, rows, b, acc[p - p0], next);
         }
     }
     for (int p = p0; p < p1; p++) {

@@ -19,7 +19,7 @@ if [ -n "${2:-}" ]; then
 fi
 # The codes: numbers in the header, an order in core/base/error.h.
 sed -n 's/^    WG_\(E[A-Z]*\) = 1\([0-9]*\).*/\1 \2/p' include/wager.h > "$dir/codes"
-sed -n 's/^    X(\(E[A-Z]*\), .*/\1/p' core/base/error.h | awk '{ printf "%s %03d\n", $1, NR }' > "$dir/own"
+sed -n 's/^    X(\(E[A-Z]*\)).*/\1/p' core/base/error.h | awk '{ printf "%s %03d\n", $1, NR }' > "$dir/own"
 diff "$dir/codes" "$dir/own" || { echo "the codes of include/wager.h (<) and of core/base/error.h (>) differ; codes are never renumbered"; exit 1; }
 # What it calls. stderr and abort are those of wg_bug (core/base/error.c) alone; kill ends programs that it started.
 nm -D --undefined-only "$1" | awk '{ print $2 }' | sed 's/@.*//' | sort -u > "$dir/calls"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * The audit against engines. Engines with one mistake each, those of tests/unit/experiments/test_mutations.c and others
  * that were published, over a Markov chain of 16 tokens: each is accused, under the name of its defect, after the rounds
- * that docs/audit.md states. Clean engines under every lossless rule are not accused.
+ * that results/laws.md states. Clean engines under every lossless rule are not accused.
  *
- *     law_audit              checks, and compares the table of docs/audit.md
+ *     law_audit              checks, and compares the table of results/laws.md
  *     law_audit --md         prints that table (docs/audit.sh writes it)
  *     law_audit --clean N    only clean engines, N seeds each */
 #include <math.h>
@@ -538,9 +538,9 @@ static bool in_page(const char *row)
     const char *root = getenv("WG_ROOT");
     char path[1024], line[1024];
     bool found = false;
-    snprintf(path, sizeof path, "%s/docs/audit.md", root ? root : ".");
+    snprintf(path, sizeof path, "%s/results/laws.md", root ? root : ".");
     FILE *f = fopen(path, "r");
-    if (!f) fail("docs/audit.md cannot be read; set WG_ROOT");
+    if (!f) fail("results/laws.md cannot be read; set WG_ROOT");
     while (!found && fgets(line, sizeof line, f)) {
         line[strcspn(line, "\n")] = 0;
         found = !strcmp(line, row);
@@ -564,7 +564,7 @@ int main(int argc, char **argv)
         const bool stated = md || in_page(row);
         wrong += !right || !stated;
         puts(row);
-        if (!stated) fprintf(stderr, "not in docs/audit.md (docs/audit.sh writes it): %s\n", row);
+        if (!stated) fprintf(stderr, "not in results/laws.md (docs/audit.sh writes it): %s\n", row);
     }
     if (!md) accused = acquit_all(&e, &runs);
     wg_rows_close(&e.p);

@@ -57,7 +57,7 @@ done >training/distill.jsonl
 "$program" report training >/dev/null || { echo "FAIL: no page of training"; exit 1; }
 pages=(runs/run-1/report runs/run-3/report runs/compare runs/index training/report old/report)
 if command -v python3 >/dev/null; then
-  server="python3 $tests/../load/server.py {port}"
+  server="python3 '$tests/../load/server.py' {port}"
   printf '{"name": "curve", "question": "Does </script><b> work?", "clients": [1, 2], "requests": 2, "servers": [{"name": "</script><b>", "command": "%s events=2"},
     {"name": "made", "command": "%s {gap}", "vary": {"gap": {"slow": "gap=9", "fast": "gap=2"}}}]}' "$server" "$server" >sweep.json
   "$program" load --sweep sweep.json --out load >/dev/null 2>&1

@@ -144,9 +144,10 @@ Test(tokenizer, spoiled_files)
           { .pre = "bloom" },
           WG_EUNSUPPORTED,
           "tokenizer.ggml.pre is \"bloom\", a pre-tokeniser that is not implemented; there are: gpt-2, gpt2, phi-2, mpt, "
-          "olmo, jais, gpt-neox, trillion, granite-docling, llama-bpe, llama3, llama-v3, falcon3, falcon-h1, pixtral, "
+          "olmo, jais, gpt-neox, trillion, granite-docling, exaone4, llama-bpe, llama3, llama-v3, falcon3, falcon-h1, pixtral, "
           "midm-2.0, lfm2, "
-          "dbrx, smaug-bpe, chatglm-bpe, glm4, qwen2, deepseek-r1-qwen, stablelm2, hunyuan, megrez, qwen35, starcoder, smollm, "
+          "dbrx, smaug-bpe, chatglm-bpe, glm4, qwen2, deepseek-r1-qwen, stablelm2, hunyuan, megrez, seed-coder, qwen35, "
+          "starcoder, smollm, "
           "refact, "
           "command-r, codeshell, exaone, minerva-7b, tekken, gpt-4o, llama4, deepseek-llm, deepseek-coder, deepseek-v3, "
           "hunyuan-dense, "
