@@ -59,7 +59,7 @@ static void time_product(int type, int n, int k, const float *x, double bytes_a_
     float *y = (float *)take((size_t)ROWS * (size_t)n * 4);
     for (int i = 0; i < copies; i++) {
         m[i] = wg_matrix{ type, n, k, take(bytes) };
-        gpu.api->draw(&gpu, &m[i], 1, 2, (uint32_t)i);
+        gpu.api->draw(&gpu, &m[i], 1, 2, (uint32_t)i, 0);
     }
     printf("{\"product\": \"%s\", \"n\": %d, \"k\": %d, \"floor_us\": %.2f", wg_type_name(type), n, k,
            (double)bytes / bytes_a_second * 1e6);
@@ -119,7 +119,7 @@ static void fusing(const float *x)
         wg_matrix m[MOST];
         for (int c = 0; c < copies; c++) {
             m[c] = wg_matrix{ type, n, k, take(bytes) };
-            gpu.api->draw(&gpu, &m[c], 1, 2, (uint32_t)c);
+            gpu.api->draw(&gpu, &m[c], 1, 2, (uint32_t)c, 0);
         }
         void *act = take(wg_gpu_act_bytes(type, 1, WG_GPU_FUSED_ROWS, k));
         float *y = (float *)take((size_t)WG_GPU_FUSED_ROWS * (size_t)n * 4);

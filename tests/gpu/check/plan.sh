@@ -3,9 +3,9 @@
 plan() {
   local unit type tool
   section canary 15 canary
-  section basics 2 probe basics
+  section basics 25 probe basics
 
-  together correctness 8 # members may be run again by `again`
+  together correctness 90 # members may be run again by `again`
   for unit in $units; do member "unit_$unit" unit "$unit"; done
   member law law cuda:0 "$cases" 0
   member law_far law cuda:0 $((cases / 8)) 1
@@ -16,7 +16,7 @@ plan() {
   member logits_bf16 logits bf16
   member texts texts
   gather
-  again 6 eager serial both memcheck # what failed in the group before
+  again 45 eager serial both memcheck # what failed in the group before
 
   section forward_8b_bf16 25 holding recorded rows forward $big bf16 cuda:0 $rows $far
   section forward_8b_q8_0 15 holding recorded rows forward $big q8_0 cuda:0 $some $far
