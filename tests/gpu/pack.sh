@@ -19,7 +19,7 @@ for file in probe probe_kernels; do
   "$nvcc" "${words[@]}" -MD -MF "$probes/$file.o.d" -o "$probes/$file.o"
   note_made "$probes/$file.o" "${words[@]}"
 done
-ls "$objects"/*.o "$probes"/*.o >"$objects/list" # what the target's link reads
+printf '"%s"\n' "$objects"/*.o "$probes"/*.o >"$objects/list" # what the target's link reads
 rm -f "$build/tests/gpu/gpu_suite_card" # its objects are unknown to the build
 cmake --build "$build" --target gpu_suite_card >"$compiled/link" 2>&1 || { tail -n 20 "$compiled/link" >&2; exit 1; }
 exec ./gpu-check.sh --pack "$archive" "$build/tests/gpu/gpu_suite_card" card
