@@ -148,7 +148,7 @@ def markdown(page):
 def measured(page, server):
     """The speed of plain decoding is said where it was measured, over the same text."""
     assert page.value("document.querySelectorAll('.figures').length") == 1
-    before = server.metrics()
+    before, drawn = server.metrics(), page.value("document.querySelector('.answer').innerHTML")
     page.value("document.querySelector('.measure').click()")
     wait(page, "document.querySelector('.figures').textContent.includes('measured now') && !document.getElementById('send').disabled")
     said = page.value("document.querySelector('.figures').textContent")
@@ -157,6 +157,7 @@ def measured(page, server):
     assert found and abs(float(found[1]) / float(found[2]) - float(found[3])) < 0.006 + 0.01 * float(found[3]), said
     more = {k: server.metrics()[k] - before[k] for k in ("generation_tokens_total", "spec_decode_num_draft_tokens_total")}
     assert more == {"generation_tokens_total": 200, "spec_decode_num_draft_tokens_total": 0}, more
+    assert page.value("document.querySelector('.answer').innerHTML") == drawn, "the answer stands there again"
     print("ok: %s" % said)
 
 
