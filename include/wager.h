@@ -28,7 +28,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
 #if defined(__GNUC__)
 #define WG_API __attribute__((visibility("default")))
 #else
@@ -461,8 +460,7 @@ WG_API wg_status wg_grammar_open(wg_grammar **out, wg_scheduler *s, wg_grammar_k
                                  wg_error *err);
 WG_API void wg_grammar_close(wg_grammar *g); /* NULL is fine */
 
-/* A member that is 0 or NULL has its default. Everything is copied except `grammar`, which must live until the request has
- * ended. */
+/* A member that is 0 or NULL has its default. Everything is copied except `grammar`, which must outlive the request. */
 typedef struct wg_request {
     size_t size;
     const int32_t *token; /* (n) the prompt: 1 token or more */
@@ -529,8 +527,7 @@ struct wg_event {
 
 /* Ends requests that were cancelled or whose deadline has passed, admits waiting ones, runs one step of all that run, and
  * calls their events. *running (may be NULL): number of requests that have not ended; 0: nothing to do until the next
- * submission. A request that makes a step fail ends with WG_EVENT_FAILED; the others go on. The call itself fails only for a
- * NULL. */
+ * submission. A request that makes a step fail ends with WG_EVENT_FAILED; the others go on. The call fails only for NULL. */
 WG_API wg_status wg_scheduler_step(wg_scheduler *s, int *running, wg_error *err);
 
 /* Sleeps until there is work for a step, at most `seconds`. Returns 1 when there is, else 0. */
@@ -550,8 +547,7 @@ typedef struct wg_scheduler_stats {
     int64_t prompt_tokens, cached_tokens, read_tokens;  /* read: by passes; after a preemption a prompt is read again */
     int64_t lookups, hits;                              /* of the prefix cache */
     int64_t emitted, passes, drafts, drafted, accepted; /* passes: summed over requests, so a step of 8 requests counts 8 */
-    int64_t undrafted_off, undrafted_policy, undrafted_other; /* passes without a draft: speculation is off; the adaptive
-                                                               * limit is 0; the drafter had none */
+    int64_t undrafted_off, undrafted_policy, undrafted_other; /* passes without a draft: off; adaptive limit 0; none found */
     int64_t offered_at[64], accepted_at[64]; /* [d]: drafts with at least d + 1 levels; drafts accepted to level d + 1 */
     double draft_seconds, verify_seconds, accept_seconds, kv_seconds, prefill_seconds, step_seconds;
 } wg_scheduler_stats;

@@ -73,7 +73,7 @@ wgj_value wgj_attribute(wgj *j, wgj_value v, const wgj_text *name)
     wgj_value out;
     if (j->failed) return nothing;
     if (v.kind == WGJ_UNDEFINED) {
-        wgj_fail(j, WG_EMODEL, "%s, and '%.*s' is asked of it", v.as.why, WGJ_SHOWN(name));
+        wgj_fail(j, WG_EMODEL, "%s, so '%.*s' cannot be read from it", v.as.why, WGJ_SHOWN(name));
         return nothing;
     }
     if (find_attribute(j, v, name, &out)) return out;
