@@ -39,3 +39,19 @@ bool wg_number_parse(const char *text, double *out)
     *out = v;
     return true;
 }
+
+int wg_number_list(const char *text, const char *between, double lo, double hi, double *out, int most)
+{
+    for (int n = 0; n < most;) {
+        char one[64];
+        const size_t len = strcspn(text, between);
+        if (len >= sizeof one) return -1;
+        memcpy(one, text, len);
+        one[len] = '\0';
+        if (!wg_number_parse(one, &out[n]) || !(out[n] >= lo && out[n] <= hi)) return -1;
+        n++;
+        if (!text[len]) return n;
+        text += len + 1;
+    }
+    return -1;
+}

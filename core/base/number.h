@@ -15,4 +15,8 @@ const char *wg_number_text(double v, char *buf, size_t size);
 /* Reads a whole string as a decimal number ("0.3", "1e-5"); no spaces, no hexadecimal, no nan, no inf. */
 bool wg_number_parse(const char *text, double *out);
 
+/* Reads a list such as "0.7/0.15/0.05": at most `most` numbers in lo .. hi, with the character of `between` between them.
+ * Returns how many there are; -1: the text is no such list. */
+int wg_number_list(const char *text, const char *between, double lo, double hi, double *out, int most);
+
 #endif

@@ -82,26 +82,10 @@ static wg_status read_rates(synthetic_drafter *d, wg_error *err)
     d->rate[0] = d->opt.rate;
     d->rates = 1;
     if (d->opt.profile != PROFILE_POSITIONS) return WG_OK;
-    d->rates = 0;
-    for (const char *at = d->opt.rates; d->rates < RATES; d->rates++) {
-        char item[WG_NUMBER_TEXT];
-        const size_t n = strcspn(at, "-");
-        double v = -1;
-        if (n < sizeof item) {
-            memcpy(item, at, n);
-            item[n] = '\0';
-        }
-        if (n >= sizeof item || !wg_number_parse(item, &v) || v < 0 || v > 1)
-            return wg_fail(err, WG_ECONFIG, "drafter synthetic: rates=%s: expected probabilities by depth, such as 0.9-0.8-0.7",
-                           d->opt.rates);
-        d->rate[d->rates] = v;
-        if (!at[n]) {
-            d->rates++;
-            return WG_OK;
-        }
-        at += n + 1;
-    }
-    return wg_fail(err, WG_ECONFIG, "drafter synthetic: rates=%s: more than %d", d->opt.rates, (int)RATES);
+    d->rates = wg_number_list(d->opt.rates, "-", 0, 1, d->rate, RATES);
+    if (d->rates > 0) return WG_OK;
+    return wg_fail(err, WG_ECONFIG, "drafter synthetic: rates=%s: expected 1..%d probabilities by depth, such as 0.9-0.8-0.7",
+                   d->opt.rates, (int)RATES);
 }
 
 static wg_status open(wg_drafter *base, const wg_env *env, wg_error *err)

@@ -73,29 +73,18 @@ wg_status wg_shape_kary(wg_shape *s, const char *text, wg_error *err)
 wg_status wg_accept_parse(const char *text, double accept[WG_ACCEPT_MAX], int *n, wg_error *err)
 {
     double sum = 0;
-    const char *at = text;
-    for (*n = 0; *n < WG_ACCEPT_MAX; at++) {
-        char one[64];
-        const size_t len = strcspn(at, "/");
-        if (len == 0 || len >= sizeof one) break;
-        memcpy(one, at, len);
-        one[len] = '\0';
-        double v;
-        if (!wg_number_parse(one, &v) || !(v >= 0 && v <= 1)) break;
-        sum += accept[(*n)++] = v;
-        at += len;
-        if (!*at) {
-            if (sum <= 1 + 1e-9) return WG_OK;
-            return wg_fail(err, WG_ECONFIG,
-                           "acceptances %s: their sum is %g; at most one child of a node is accepted, so "
-                           "expected at most 1",
-                           text, sum);
-        }
-    }
+    *n = wg_number_list(text, "/", 0, 1, accept, WG_ACCEPT_MAX);
+    if (*n < 0)
+        return wg_fail(err, WG_ECONFIG,
+                       "acceptances \"%s\": expected 1..%d numbers in 0..1 such as 0.7/0.15/0.05: how often the "
+                       "first, second, ... child of a node is the accepted one",
+                       text, WG_ACCEPT_MAX);
+    for (int i = 0; i < *n; i++) sum += accept[i];
+    if (sum <= 1 + 1e-9) return WG_OK;
     return wg_fail(err, WG_ECONFIG,
-                   "acceptances \"%s\": expected 1..%d numbers in 0..1 such as 0.7/0.15/0.05: how often the "
-                   "first, second, ... child of a node is the accepted one",
-                   text, WG_ACCEPT_MAX);
+                   "acceptances %s: their sum is %g; at most one child of a node is accepted, so "
+                   "expected at most 1",
+                   text, sum);
 }
 
 double wg_shape_expected(const wg_shape *s, const double *accept, int n)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * wager load: measures a server of OpenAI's protocol under load, in one test or a sweep of many. */
+#include <float.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdbool.h>
@@ -56,18 +57,10 @@ static wg_status read_goals(wg_load_goals *g, const char *text, wg_error *err)
 
 static wg_status read_percentiles(load *l, wg_error *err)
 {
-    for (const char *at = l->percentiles;; at++) {
-        char one[32];
-        double v;
-        const size_t n = strcspn(at, ",");
-        snprintf(one, sizeof one, "%.*s", (int)n, at);
-        if (n >= sizeof one || !wg_number_parse(one, &v) || !(v > 0 && v <= 100) || l->n_percentiles == WG_LOAD_PERCENTILES)
-            return wg_fail(err, WG_EINVAL, "--percentiles '%s': expected up to %d numbers above 0, at most 100, such as 50,99",
-                           l->percentiles, WG_LOAD_PERCENTILES);
-        l->percentile[l->n_percentiles++] = v;
-        at += n;
-        if (!*at) return WG_OK;
-    }
+    l->n_percentiles = wg_number_list(l->percentiles, ",", DBL_MIN, 100, l->percentile, WG_LOAD_PERCENTILES);
+    if (l->n_percentiles > 0) return WG_OK;
+    return wg_fail(err, WG_EINVAL, "--percentiles '%s': expected up to %d numbers above 0, at most 100, such as 50,99",
+                   l->percentiles, WG_LOAD_PERCENTILES);
 }
 
 static wg_status read_extra(load *l, wg_error *err)

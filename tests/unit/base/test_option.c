@@ -220,3 +220,17 @@ Test(option, number_text_is_short_and_exact_in_any_locale)
         cr_assert(wg_number_parse(wg_number_text(v, buf, sizeof buf), &back) && back == v, "%a", v);
     }
 }
+
+Test(number, list)
+{
+    double v[3] = { 0 };
+    cr_assert(wg_number_list("0.5/1/0.25", "/", 0, 1, v, 3) == 3 && v[0] == 0.5 && v[1] == 1 && v[2] == 0.25);
+    cr_assert(wg_number_list("7", ",", 0, 9, v, 3) == 1 && v[0] == 7);
+    static const char *const bad[] = { "", "/", "0.5/", "/0.5", "0.5//1", "0.5/x", "0.5/1.5", "-1", "0/0/0/0", "0.5 /1" };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        cr_assert_eq(wg_number_list(bad[i], "/", 0, 1, v, 3), -1, "%s", bad[i]);
+    char longer[100];
+    memset(longer, '0', sizeof longer);
+    longer[99] = '\0';
+    cr_assert_eq(wg_number_list(longer, "/", 0, 1, v, 3), -1);
+}

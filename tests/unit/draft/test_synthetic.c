@@ -125,12 +125,12 @@ Test(synthetic, refuses_bad_rates)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         const char *text = refusal(&target, "synthetic", bad[i], true);
         cr_assert(text, "%s opens", bad[i]);
-        cr_assert(i > 2 || strstr(text, ": expected probabilities by depth, such as 0.9-0.8-0.7"), "%s", text);
+        cr_assert(i > 2 || strstr(text, " probabilities by depth, such as 0.9-0.8-0.7"), "%s", text);
     }
     char many[2 * WG_DRAFT_MAX + 60] = "profile=positions,rates=1";
     for (int i = 0; i < WG_DRAFT_MAX; i++) strcat(many, "-1");
     const char *text = refusal(&target, "synthetic", many, true);
-    cr_assert(text && strstr(text, "drafter synthetic: rates=1-1-") && strstr(text, ": more than "), "%s",
+    cr_assert(text && strstr(text, "drafter synthetic: rates=1-1-") && strstr(text, ": expected 1.."), "%s",
               text ? text : "it opens");
     fail_every_allocation(&target, "synthetic", "k=3");
     fail_every_allocation(&target, "synthetic", "ahead=memory");
