@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A profile of the machine: what passes of models cost here. It is measured once and kept in the user's cache and beside
- * results, so that what is decided by prices (the drafter `auto`, the length policies `cost` and `bandit`, adaptive
+ * results, so that what is decided by prices (the drafter `auto`, the length policy `cost`, adaptive
  * speculation) is a function of seed, request and profile.
  *
  * Where it comes from: the user's cache, ${XDG_CACHE_HOME:-~/.cache}/wager/profiles, a file for each target on each machine;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * The cost model: how long drafts are, and which drafter makes them. The drafter `auto` (draft/compose/auto.c), the length
- * policy `cost` (draft/length/length.c) and the scheduler's adaptive lengths (batch_lengths.h) decide by it.
+ * policy `cost` (draft/length/length.c) and the scheduler's adaptive lengths (wg_batch_lengths below) decide by it.
  *
  * Prices. A pass of the target over r rows costs what the machine's profile (core/engine/profile.h) or a given table says.
- * Where prices follow the clock, each size has a factor and the machine a speed, both moving averages of what passes took; so
- * has a draft pass. They follow it only where the emitted text does not depend on the drafts (rules that compare, temperature
- * 0). Elsewhere they stay as they are, and a decision is a function of seed, request and profile.
+ * Where the emitted text does not depend on the drafts (rules that compare, temperature 0), prices may follow the clock: each
+ * size of pass, the machine and each draft pass have moving averages of what passes took. Elsewhere prices stay as they are,
+ * and a decision is a function of seed, request and profile.
  *
  * Survival. The share of draft tokens of each depth that were kept, given that those above were, as decayed counts: per drafter
  * and sequence, and per class of the score that a draft declares (wg_tree.score).
@@ -91,14 +91,13 @@ typedef struct wg_cost_offer {
 typedef struct wg_cost_choice {
     int member, depth; /* member -1: nothing is drafted, depth 0 */
     double tokens, cost;
+    double gain; /* what it promises beyond plain decoding, of plain decoding's tokens per cost; -INFINITY without a draft */
 } wg_cost_choice;
 
 /* The best draft of n members, whether it pays or not; of equals the first member, the shortest. member -1: none offers any.
  * left: tokens that the text may still get; reading is spread over them, over as many as the counts remember at most. */
 wg_cost_choice wg_cost_best(const wg_cost_prices *p, const wg_cost_survival *s, const wg_cost_offer *offer, int n,
                             int sequences, int left);
-/* What it promises beyond plain decoding, of plain decoding's tokens per cost; -INFINITY without a draft. */
-double wg_cost_gain(const wg_cost_prices *p, const wg_cost_choice *c, int sequences);
 static inline bool wg_cost_pays(bool drafts, double gain) { return gain > (drafts ? 0 : WG_COST_SWITCH - 1); }
 
 /* Depths that only seem dear would never be tried: in one of WG_COST_EVERY rounds that draft, a level more or less than is
@@ -123,7 +122,46 @@ wg_status wg_cost_open(wg_cost_prices *p, const char *given, const char *drafter
                        wg_error *err);
 /* A member's draft model, likewise: its passes, and what it reads. */
 wg_status wg_cost_open_draft(wg_cost_prices *p, int member, wg_profile *from, wg_lm *draft, wg_lm *target, wg_error *err);
-/* The numbers of "1/1.1/1.3", none below `least`: the first `most` of them, *n. False: it is no such text. */
-bool wg_cost_numbers(const char *text, double least, double *out, int most, int *n);
+
+/* ---- draft lengths of the sequences of a step (WG_SPECULATION_ADAPTIVE)
+ *
+ * Sequences whose text does not depend on drafts are planned together: their draft tokens, the likeliest first, are added to
+ * the pass as long as expected tokens per time rise over the whole order. Whether drafts pay is decided for all of them, by a
+ * moving average of what the best drafts promise. Prices follow the clock where the scheduler times its steps, and survival
+ * passes from sequence to sequence. Rows of prompts are paid for whatever is drafted: with them, what is maximised is tokens
+ * less time at the rate of the best step without them (Dinkelbach 1967). A sequence whose text depends on its drafts is planned
+ * alone, by the prices that were given and what its own drafts kept. */
+
+/* A step; seconds. */
+typedef struct wg_batch_step {
+    int rows;    /* rows of the pass */
+    int prompt;  /* rows of prompts in this pass or the one before it; if any, the pass is not used to learn prices */
+    int drafted; /* draft tokens, all sequences */
+    int depth;   /* of the deepest draft */
+    int read;    /* tokens that a draft model read first, having missed them while it was not asked */
+    double draft, pass, rest;
+} wg_batch_step;
+
+/* A sequence of the coming step. */
+typedef struct wg_batch_place {
+    int slot, most; /* most: tokens of the longest draft that it may have */
+    int missed;     /* tokens that its draft must read first */
+    bool alone;     /* its text depends on its drafts */
+    int length;     /* planned: draft tokens, as depth */
+} wg_batch_place;
+
+typedef struct wg_batch_lengths wg_batch_lengths;
+
+/* slots: sequences are told apart by 0 .. slots - 1. depth: of the longest draft, at most WG_COST_DEPTH counts. Prices are of
+ * member 0, and are copied. ENOMEM. Free with wg_free. */
+wg_status wg_batch_lengths_open(wg_batch_lengths **out, int slots, int depth, const wg_cost_prices *prices, wg_error *err);
+
+/* Writes the length of each of n places. other: rows of the pass besides. Never allocates. O(n^2 depth). */
+void wg_batch_lengths_plan(wg_batch_lengths *b, wg_batch_place *place, int n, int other);
+/* What a step has taken. Without a call prices stay as they were given, and plain decoding is not tried. */
+void wg_batch_lengths_time(wg_batch_lengths *b, const wg_batch_step *step);
+/* What a step of a place came to: `nodes` draft tokens were verified, `offered` of them in depth, and `accepted` accepted. */
+void wg_batch_lengths_learn(wg_batch_lengths *b, const wg_batch_place *place, int nodes, int offered, int accepted);
+void wg_batch_lengths_forget(wg_batch_lengths *b, int slot); /* its text has ended; another request may have the slot */
 
 #endif

@@ -113,7 +113,7 @@ void wg_sched_close(wg_sched *s)
     wg_free(s->reader);
     wg_free(s->weight);
     wg_free(s->place);
-    wg_batch_lengths_close(s->policy);
+    wg_free(s->policy);
     wg_free(s);
 }
 

@@ -49,7 +49,7 @@ typedef struct wg_sched_options {
     int aging;        /* steps of waiting that raise a request's priority by one; 0: WG_SCHED_AGING */
     bool prefix_cache;
     bool no_draft;               /* plain decoding for all */
-    const wg_cost_prices *costs; /* the depths of each step's drafts are planned by them (batch_lengths.h); copied. NULL: as the
+    const wg_cost_prices *costs; /* the depths of each step's drafts are planned by them (cost_model.h); copied. NULL: as the
                                   * drafter drafts */
     bool live_costs;             /* they follow what steps take */
     int depth;                   /* with costs: the deepest draft that is planned; 0: WG_SCHED_DEPTH */

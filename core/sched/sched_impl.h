@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "core/sched/batch_lengths.h"
+#include "core/sched/cost_model.h"
 #include "core/sched/prefix_cache.h"
 #include "core/sched/sched.h"
 

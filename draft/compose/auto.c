@@ -13,6 +13,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/mem.h"
+#include "core/base/number.h"
 #include "core/engine/build.h"
 #include "core/sched/cost_model.h"
 #include "draft/compose/composite.h"
@@ -27,11 +28,9 @@ typedef struct auto_options {
     double prior, keep, probe;
 } auto_options;
 
-/* What is known of a member. */
 typedef struct member {
-    bool free;                   /* it looks its drafts up: they are seen before the choice */
-    int height;                  /* of its whole draft */
-    int rows[WG_COST_DEPTH + 1]; /* of a draft of that height; 0: learned */
+    bool free;           /* it looks its drafts up: they are seen before the choice */
+    wg_cost_offer whole; /* of a draft that is not cut; rows 0: learned */
 } member;
 
 /* The state of the sequence in a slot. */
@@ -42,8 +41,9 @@ typedef struct auto_state {
     int idle[WG_COST_MEMBERS]; /* rounds since a look-up's draft was taken, or its first token was right */
     double saved;              /* what probes may cost, of the cost of the rounds so far */
     /* of the current round: */
-    wg_cost_choice choice, best, plain; /* best: that drafts, whether it pays or not; plain: that does not */
-    bool probes, asks;                  /* a trial of a model; a model drafts, as in the last rounds */
+    wg_cost_choice choice, best; /* best: that drafts, whether it pays or not */
+    bool probes, asks;           /* a trial of a model; a model drafts, as in the last rounds */
+    int limit;                   /* of the sequence, while a member drafts no deeper than is wanted */
     wg_cost_offer offer[WG_COST_MEMBERS];
 } auto_state;
 
@@ -54,8 +54,7 @@ typedef struct auto_drafter {
     wg_cost_prices price;                     /* in passes of the target over one row, as they were at open */
     wg_cost_survival shared[WG_COST_MEMBERS]; /* of all sequences */
     auto_state *state;                        /* (max_batch) */
-    wg_seq **asked;                           /* (max_batch) sequences of a member, */
-    int *limit;                               /* and their limits */
+    wg_seq **asked;                           /* (max_batch) sequences of a member */
     bool independent, live, remembers;        /* the text does not depend on drafts; prices, survival: as in the options */
     /* where prices are live: */
     wg_cost_trial trial;
@@ -87,53 +86,28 @@ static const wg_option options[] = {
 
 /* ---- open */
 
-static int height_of(const wg_drafter *d)
-{
-    const wg_option *row = wg_option_find(d->class->options, "length");
-    if (row && row->type == WG_OPT_INT) return *(const int *)((const char *)d + d->class->options_at + row->at);
-    return WG_COST_DEPTH;
-}
-
 static void describe(auto_drafter *a, int k)
 {
-    member *part = &a->part[k];
     const wg_drafter *d = a->of.in[k].d;
-    part->free = d->class->stands_alone && d->class->laws == WG_LAW_FIXED;
-    part->height = height_of(d);
+    const wg_option *length = wg_option_find(d->class->options, "length");
+    wg_cost_offer *whole = &a->part[k].whole;
+    a->part[k].free = d->class->stands_alone && d->class->laws == WG_LAW_FIXED;
+    *whole = (wg_cost_offer){ .height = WG_COST_DEPTH, .rows = { 1 }, .prior = a->opt.prior };
+    if (length && length->type == WG_OPT_INT)
+        whole->height = *(const int *)((const char *)d + d->class->options_at + length->at);
     for (int depth = 1; depth <= WG_COST_DEPTH && d->class->extent; depth++) {
         wg_draft_extent e;
         d->class->extent(d, depth, &e);
-        part->height = e.levels;
-        if (depth <= e.levels) part->rows[depth] = e.rows;
+        whole->height = e.levels;
+        if (depth <= e.levels) whole->rows[depth] = e.rows;
     }
-    if (part->height > WG_COST_DEPTH) part->height = WG_COST_DEPTH;
+    if (whole->height > WG_COST_DEPTH) whole->height = WG_COST_DEPTH;
 }
 
 static unsigned laws_for(const void *opt, const wg_sampling *sampling)
 {
     static const wg_plugins plugins = { wg_drafters, NULL };
     return wg_component_laws(&plugins, ((const auto_options *)opt)->of, sampling);
-}
-
-static wg_status open_members(auto_drafter *a, const wg_env *env, wg_error *err)
-{
-    WG_TRY(wg_composite_open_steps(&a->of, env, err));
-    WG_TRY(wg_component_open_list(a->of.in, &a->of.n, env, "auto", "of", a->opt.of, err));
-    if (a->of.n < 1 || a->of.n > WG_COST_MEMBERS)
-        return wg_fail(err, WG_ECONFIG, "drafter auto: of=%s: expected one to %d drafters, separated by |", a->opt.of,
-                       (int)WG_COST_MEMBERS);
-    for (int k = 0; k < a->of.n; k++) describe(a, k);
-    return WG_OK;
-}
-
-static wg_status given_levels(auto_drafter *a, wg_error *err)
-{
-    int n;
-    if (wg_cost_numbers(a->opt.draft_costs, 0, a->price.level, a->of.n, &n) && n == a->of.n) return WG_OK;
-    return wg_fail(err, WG_ECONFIG,
-                   "drafter auto: draft_costs=%s: expected %d numbers such as 0.1/0, one for each drafter of `of`: a level of "
-                   "its draft, in passes of the target over one row",
-                   a->opt.draft_costs, a->of.n);
 }
 
 /* from: NULL for nominal prices. A token more in a pass of a model whose price was given is taken to cost a third of it. */
@@ -147,10 +121,14 @@ static wg_status take_prices(auto_drafter *a, const char *given, wg_profile *fro
         WG_TRY(wg_profile_row(from, env->target, env->sampling, env->ops, &row, err));
         a->price.row = row.seconds[0] / target.seconds[0];
     }
-    if (*a->opt.draft_costs) WG_TRY(given_levels(a, err));
+    if (*a->opt.draft_costs && wg_number_list(a->opt.draft_costs, "/", 0, 1e12, a->price.level, a->of.n) != a->of.n)
+        return wg_fail(err, WG_ECONFIG,
+                       "drafter auto: draft_costs=%s: expected %d numbers such as 0.1/0, one for each drafter of `of`: a level "
+                       "of its draft, in passes of the target over one row",
+                       a->opt.draft_costs, a->of.n);
     for (int k = 0; k < a->of.n; k++) {
         wg_lm *lm = (wg_lm *)(uintptr_t)wg_drafter_lm(a->of.in[k].d); /* its counters are as before afterwards */
-        if (lm && !*a->opt.draft_costs) WG_TRY(wg_cost_open_draft(&a->price, k, *given ? NULL : from, lm, env->target, err));
+        if (lm && !*a->opt.draft_costs) WG_TRY(wg_cost_open_draft(&a->price, k, from, lm, env->target, err));
         if (!(a->price.read[k] > 0)) a->price.read[k] = a->price.level[k] / 3;
         if (!lm || lm->space == env->target->space) a->price.read[k] = 0; /* there is no text to catch up with */
     }
@@ -161,15 +139,13 @@ static wg_status take_prices(auto_drafter *a, const char *given, wg_profile *fro
 static wg_status open_prices(auto_drafter *a, wg_error *err)
 {
     static const wg_profile_options anew = { .use = "new", .folder = "" };
-    const bool measured = !strcmp(a->opt.costs, "measured"), nominal = !strcmp(a->opt.costs, "nominal");
-    wg_profile *own = NULL;
-    if (measured) WG_TRY(wg_profile_open(&own, &anew, err));
-    const wg_status s = take_prices(a, measured || nominal ? "" : a->opt.costs,
-                                    measured  ? own
-                                    : nominal ? NULL
-                                              : a->of.base.env->profile,
-                                    err);
-    wg_profile_close(own);
+    const char *given = a->opt.costs;
+    wg_profile *from = NULL;
+    if (!*given) return take_prices(a, "", a->of.base.env->profile, err);
+    if (strcmp(given, "measured") != 0) return take_prices(a, strcmp(given, "nominal") ? given : "", NULL, err);
+    WG_TRY(wg_profile_open(&from, &anew, err));
+    const wg_status s = take_prices(a, "", from, err);
+    wg_profile_close(from);
     return s;
 }
 
@@ -184,9 +160,13 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
     a->trial = WG_COST_NO_TRIAL;
     a->state = wg_calloc(n, sizeof *a->state);
     a->asked = wg_calloc(n, sizeof *a->asked);
-    a->limit = wg_calloc(n, sizeof *a->limit);
-    if (!a->state || !a->asked || !a->limit) return wg_nomem(err, n * sizeof *a->state, "the states of auto");
-    WG_TRY(open_members(a, env, err));
+    if (!a->state || !a->asked) return wg_nomem(err, n * sizeof *a->state, "the states of auto");
+    WG_TRY(wg_composite_open_steps(&a->of, env, err));
+    WG_TRY(wg_component_open_list(a->of.in, &a->of.n, env, "auto", "of", a->opt.of, err));
+    if (a->of.n < 1 || a->of.n > WG_COST_MEMBERS)
+        return wg_fail(err, WG_ECONFIG, "drafter auto: of=%s: expected one to %d drafters, separated by |", a->opt.of,
+                       (int)WG_COST_MEMBERS);
+    for (int k = 0; k < a->of.n; k++) describe(a, k);
     return open_prices(a, err);
 }
 
@@ -207,7 +187,6 @@ static void close(wg_drafter *d)
     wg_composite_close(d);
     wg_free(a->state);
     wg_free(a->asked);
-    wg_free(a->limit);
 }
 
 /* ---- what can be drafted in this round */
@@ -247,44 +226,42 @@ static void offer_all(auto_drafter *a, const wg_seq *seq)
     const int room = wg_seq_room(seq);
     s->probes = false;
     for (int k = 0; k < a->of.n; k++) {
-        const member *m = &a->part[k];
-        const int lag = seq->n - 1 - s->read[k], tree = a->of.last[seq->slot].tree[k];
+        const wg_cost_offer *whole = &a->part[k].whole;
+        const int tree = a->of.last[seq->slot].tree[k];
         wg_cost_offer *o = &s->offer[k];
-        *o = (wg_cost_offer){ .height = m->height < room ? m->height : room, .lag = lag, .rows = { 1 }, .prior = a->opt.prior };
-        for (int d = 1; d <= o->height; d++) o->rows[d] = m->rows[d] ? m->rows[d] : 1 + wg_cost_width(&s->survival[k], d);
-        if (m->free)
-            *o = tree < 0 ? (wg_cost_offer){ .height = 0 }
-                          : offer_found(&a->of.in[k].tree[tree], room, WG_COST_FOUND * a->opt.prior);
+        *o = (wg_cost_offer){ .height = 0 };
+        if (a->part[k].free && tree >= 0) *o = offer_found(&a->of.in[k].tree[tree], room, WG_COST_FOUND * a->opt.prior);
+        if (a->part[k].free) continue;
+        *o = *whole;
+        o->lag = seq->n - 1 - s->read[k];
+        if (o->height > room) o->height = room;
+        for (int d = 1; d <= o->height; d++)
+            if (o->rows[d] == 0) o->rows[d] = 1 + wg_cost_width(&s->survival[k], d);
     }
 }
 
 /* ---- the choice */
 
-/* What pays. What is looked up is another thing in each round; a model that drafts goes on as long as it does not lose. Returns
- * what the best draft promises. */
-static double choose(const auto_drafter *a, const wg_seq *seq, int sequences)
+/* What pays. What is looked up is another thing in each round; a model that drafts goes on as long as it does not lose. */
+static void choose(const auto_drafter *a, const wg_seq *seq, int sequences, const wg_cost_choice *plain)
 {
     auto_state *s = &a->state[seq->slot];
     s->best = wg_cost_best(&a->price, s->survival, s->offer, a->of.n, sequences, seq->limit - seq->n);
     const bool model = s->best.member >= 0 && !a->part[s->best.member].free;
-    const double gain = wg_cost_gain(&a->price, &s->best, sequences);
-    const bool pays = wg_cost_pays(model && s->asks, gain);
+    const bool pays = wg_cost_pays(model && s->asks, s->best.gain);
     s->asks = model && pays;
-    s->plain = (wg_cost_choice){ -1, 0, 1, wg_cost_each(&a->price, 1, sequences) };
-    s->choice = pays ? s->best : s->plain;
-    return gain;
+    s->choice = pays ? s->best : *plain;
 }
 
-/* A model that is not chosen and whose trial is paid for. */
-static void probe(const auto_drafter *a, auto_state *s, int sequences)
+/* A model that is not chosen and whose trial is paid for. one: the price of a round of plain decoding. */
+static void probe(const auto_drafter *a, auto_state *s, int sequences, double one)
 {
-    const double one = wg_cost_each(&a->price, 1, sequences);
     for (int k = 0; k < a->of.n; k++) {
         if (a->part[k].free || k == s->choice.member || s->offer[k].height < 1) continue;
         const double cost = wg_cost_each(&a->price, s->offer[k].rows[1], sequences) - one + wg_cost_level(&a->price, k) +
                             a->price.read[k] * s->offer[k].lag + fmax(0, s->choice.tokens / s->choice.cost * one - 1) * one;
         if (s->saved < cost) continue;
-        s->choice = (wg_cost_choice){ k, 1, 1, one + cost };
+        s->choice = (wg_cost_choice){ .member = k, .depth = 1, .tokens = 1, .cost = one + cost };
         s->probes = true;
         return;
     }
@@ -295,19 +272,23 @@ static void set_logged(const auto_drafter *a, wg_cost_choice *c)
 {
     const int code = (c->member + 1) * (WG_COST_DEPTH + 1) + c->depth;
     const int logged = wg_length_logged(a->of.base.env->lengths, code), k = logged / (WG_COST_DEPTH + 1) - 1;
-    if (logged != code && k < a->of.n)
-        *c = (wg_cost_choice){ k, logged % (WG_COST_DEPTH + 1), 1, wg_cost_each(&a->price, 1, 1) };
+    if (logged == code || k >= a->of.n) return;
+    *c = (wg_cost_choice){
+        .member = k, .depth = logged % (WG_COST_DEPTH + 1), .tokens = 1, .cost = wg_cost_each(&a->price, 1, 1)
+    };
 }
 
 /* For all n sequences: what pays, but for trials, and rounds that draft a level more. */
 static void choose_all(auto_drafter *a, wg_seq *const *seq, int n)
 {
     const int sequences = a->independent ? n : 1;
+    const wg_cost_choice plain = { .member = -1, .tokens = 1, .cost = wg_cost_each(&a->price, 1, sequences) };
     double gain = 0, share = 0;
     for (int i = 0; i < n; i++) {
-        const double one = choose(a, seq[i], sequences);
-        gain += (one > -INFINITY ? one : a->gain) / n;
-        share += (double)(a->state[seq[i]->slot].choice.member >= 0) / n;
+        const auto_state *s = &a->state[seq[i]->slot];
+        choose(a, seq[i], sequences, &plain);
+        gain += (s->best.member >= 0 ? s->best.gain : a->gain) / n;
+        share += (double)(s->choice.member >= 0) / n;
     }
     a->gain += WG_COST_RATE * (gain - a->gain);
     if (!a->trial.on) a->share += WG_COST_RATE * (share - a->share);
@@ -316,9 +297,9 @@ static void choose_all(auto_drafter *a, wg_seq *const *seq, int n)
     for (int i = 0; i < n; i++) {
         auto_state *s = &a->state[seq[i]->slot];
         wg_cost_choice *c = &s->choice;
-        if (a->trial.on) *c = drafts ? s->best : s->plain;
+        if (a->trial.on) *c = drafts ? s->best : plain;
         else if (a->live && c->member >= 0) c->depth = wg_cost_explore(a->rounds, c->depth, s->offer[c->member].height);
-        if (!a->trial.on) probe(a, s, sequences);
+        if (!a->trial.on) probe(a, s, sequences, plain.cost);
         set_logged(a, c);
     }
 }
@@ -342,9 +323,9 @@ static wg_status ask(auto_drafter *a, int k, wg_seq *const *seq, int n, wg_error
     const long before = lm ? lm->passes : 0;
     int some = 0, lag = 0;
     for (int i = 0; i < n; i++) {
-        const auto_state *s = &a->state[seq[i]->slot];
+        auto_state *s = &a->state[seq[i]->slot];
         if (s->choice.member != k) continue;
-        a->limit[some] = seq[i]->limit;
+        s->limit = seq[i]->limit;
         if (s->choice.depth < wg_seq_room(seq[i])) seq[i]->limit = seq[i]->n + 1 + s->choice.depth;
         lag += s->offer[k].lag;
         a->asked[some++] = seq[i];
@@ -355,7 +336,7 @@ static wg_status ask(auto_drafter *a, int k, wg_seq *const *seq, int n, wg_error
     const double took = (wg_clock_now() - start) / some;
     for (int i = 0; i < some; i++) {
         const int room = wg_seq_room(a->asked[i]);
-        a->asked[i]->limit = a->limit[i];
+        a->asked[i]->limit = a->state[a->asked[i]->slot].limit;
         if (!s) wg_component_cut(in, a->asked[i], &in->tree[i], room);
         a->of.last[a->asked[i]->slot].tree[k] = i;
     }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The policies, as a table; then the functions that drafters call. Sources: hf, Hugging Face transformers' heuristic
- * schedule; confidence, its assistant threshold; entropy, SVIP (Zhang et al. 2024), 1 - sqrt(c H) being a lower bound on the
- * acceptance; adaedl, AdaEDL (Agrawal et al. 2024); average, with the correction for drafts that were accepted whole, whose
- * true reach is not known; cost, the cost model (core/sched/cost_model.h) for one sequence; bandit, UCB1, as in BanditSpec. */
+ * The policies, as a table; then the functions that drafters call. Sources: confidence, the assistant threshold of Hugging Face
+ * transformers; entropy, SVIP (Zhang et al. 2024), 1 - sqrt(c H) being a lower bound on the acceptance; adaedl, AdaEDL (Agrawal
+ * et al. 2024); cost, the cost model (core/sched/cost_model.h) for one sequence. */
 #include "draft/length/length.h"
 
 #include <limits.h>
@@ -11,114 +10,44 @@
 
 #include "core/base/mem.h"
 
-static int clamp(double v, int max) { return v < 1 ? 1 : v > max ? max : (int)v; }
-
-static int hf_plan(const wg_length *l, wg_length_state *s)
-{
-    if (s->length == 0) s->length = l->max < 5 ? l->max : 5;
-    return clamp(s->length, l->max);
-}
-
-static void hf_learn(const wg_length *l, wg_length_state *s, int offered, int accepted)
-{
-    s->length = clamp(accepted == offered ? s->length + 2 : s->length - 1, l->max);
-}
-
-/* ---- policies by q */
+/* ---- policies by q: all stop where what they look for is below the bound, which is `threshold` at first */
 
 static bool confidence_stops(const wg_length *l, const wg_length_state *s, double top, double entropy)
 {
-    (void)s, (void)entropy;
-    return top < l->opt.threshold;
+    (void)l, (void)entropy;
+    return top < s->bound;
 }
-
-static double bound_of(const wg_length *l, double entropy) { return 1 - sqrt(l->opt.spread * entropy); }
 
 static bool entropy_stops(const wg_length *l, const wg_length_state *s, double top, double entropy)
 {
-    (void)s, (void)top;
-    return bound_of(l, entropy) < l->opt.threshold;
-}
-
-static int adaedl_plan(const wg_length *l, wg_length_state *s)
-{
-    if (!s->used) {
-        s->bound = l->opt.threshold;
-        s->rate = l->opt.aim;
-    }
-    return l->max;
-}
-
-static bool adaedl_stops(const wg_length *l, const wg_length_state *s, double top, double entropy)
-{
     (void)top;
-    return bound_of(l, entropy) < s->bound;
+    return 1 - sqrt(l->opt.spread * entropy) < s->bound;
 }
 
-/* Acceptance below the target raises the threshold, slowly. */
+/* Acceptance below the target raises the bound, slowly. */
 static void adaedl_learn(const wg_length *l, wg_length_state *s, int offered, int accepted)
 {
     s->rate = l->opt.keep * s->rate + (1 - l->opt.keep) * accepted / offered;
     s->bound = fmin(1, fmax(0, s->bound + (s->rate < l->opt.aim ? 0.01 : s->rate > l->opt.aim ? -0.01 : 0)));
 }
 
-/* A policy that drafts nothing tries one token again after twice WG_COST_EVERY steps. */
-static int at_times(wg_length_state *s, int planned)
-{
-    if (planned == 0 && ++s->idle < 2 * WG_COST_EVERY) return 0;
-    s->idle = 0;
-    return planned ? planned : 1;
-}
+/* ---- cost */
 
-static int average_plan(const wg_length *l, wg_length_state *s)
-{
-    if (!s->used) s->average = l->max < 3 ? l->max : 3;
-    return at_times(s, s->average < 0.3 ? 0 : clamp(floor(s->average + 0.5) + 1, l->max));
-}
-
-static void average_learn(const wg_length *l, wg_length_state *s, int offered, int accepted)
-{
-    s->average = l->opt.keep * s->average + (1 - l->opt.keep) * (accepted + (accepted == offered));
-}
-
-/* The cost of a step with g draft tokens, in passes of the target over one row. */
-static double cost_of(const wg_length *l, int g) { return g * l->price.level[0] + wg_cost_of_pass(&l->price, g + 1); }
-
+/* Where no draft pays, one token is tried after every 2 * WG_COST_EVERY steps without a draft. */
 static int cost_plan(const wg_length *l, wg_length_state *s)
 {
     wg_cost_offer o = { .height = l->max < WG_COST_DEPTH ? l->max : WG_COST_DEPTH, .rows = { 1 }, .prior = WG_COST_FIRST };
     for (int d = 1; d <= o.height; d++) o.rows[d] = d + 1;
     const wg_cost_choice c = wg_cost_best(&l->price, &s->survival, &o, 1, 1, INT_MAX);
-    return at_times(s, wg_cost_pays(s->planned > 0, wg_cost_gain(&l->price, &c, 1)) ? c.depth : 0);
+    const bool pays = wg_cost_pays(s->planned > 0, c.gain);
+    if (!pays && ++s->idle < 2 * WG_COST_EVERY) return 0;
+    s->idle = 0;
+    return pays ? c.depth : 1;
 }
 
 static void cost_learn(const wg_length *l, wg_length_state *s, int offered, int accepted)
 {
     wg_cost_learn(&s->survival, 0, accepted + (accepted < offered), accepted, l->opt.keep);
-}
-
-/* ---- bandit: arm g - 1 drafts g tokens; the reward is tokens per cost, relative to the largest possible */
-
-static int bandit_plan(const wg_length *l, wg_length_state *s)
-{
-    int best = 0;
-    double most = -INFINITY;
-    for (int arm = 0; arm < l->max; arm++) {
-        if (s->plays[arm] == 0) return arm + 1; /* each arm once, the shortest first */
-        const double v = s->won[arm] / s->plays[arm] + l->opt.explore * sqrt(2 * log(s->steps) / s->plays[arm]);
-        if (v > most) most = v, best = arm;
-    }
-    return best + 1;
-}
-
-static void bandit_learn(const wg_length *l, wg_length_state *s, int offered, int accepted)
-{
-    double most = 0;
-    for (int g = 1; g <= l->max; g++) most = fmax(most, (g + 1) / cost_of(l, g));
-    const int arm = s->planned - 1; /* the planned length, for any draft that resulted */
-    s->plays[arm]++;
-    s->steps++;
-    s->won[arm] += (accepted + 1) / cost_of(l, offered) / most;
 }
 
 /* ---- drawn: the practice of many engines, which biases rules that accept with probabilities */
@@ -129,31 +58,15 @@ static bool drawn_drops(const wg_length *l, const wg_length_state *s, int32_t to
     return q < l->opt.threshold;
 }
 
-static const wg_length_class fixed = { .name = "fixed" };
-static const wg_length_class hf = { .name = "hf", .sees = WG_SEES_PAST, .plan = hf_plan, .learn = hf_learn };
-static const wg_length_class confidence = { .name = "confidence", .sees = WG_SEES_Q, .stops = confidence_stops };
-static const wg_length_class entropy = { .name = "entropy", .sees = WG_SEES_Q, .stops = entropy_stops };
-static const wg_length_class adaedl = {
-    .name = "adaedl", .sees = WG_SEES_Q | WG_SEES_PAST, .plan = adaedl_plan, .stops = adaedl_stops, .learn = adaedl_learn
+const wg_length_class wg_length_classes[WG_LENGTHS] = {
+    [WG_LENGTH_FIXED] = { .sees = 0 },
+    [WG_LENGTH_CONFIDENCE] = { .sees = WG_SEES_Q, .stops = confidence_stops },
+    [WG_LENGTH_ENTROPY] = { .sees = WG_SEES_Q, .stops = entropy_stops },
+    [WG_LENGTH_ADAEDL] = { .sees = WG_SEES_Q | WG_SEES_PAST, .stops = entropy_stops, .learn = adaedl_learn },
+    [WG_LENGTH_COST] = { .sees = WG_SEES_PAST | WG_SEES_COST, .plan = cost_plan, .learn = cost_learn },
+    [WG_LENGTH_DRAWN] = { .sees = WG_SEES_DRAWN, .drops = drawn_drops },
 };
-static const wg_length_class average = {
-    .name = "average", .sees = WG_SEES_PAST, .plan = average_plan, .learn = average_learn
-};
-static const wg_length_class cost = {
-    .name = "cost", .sees = WG_SEES_PAST | WG_SEES_COST, .plan = cost_plan, .learn = cost_learn
-};
-static const wg_length_class bandit = {
-    .name = "bandit", .sees = WG_SEES_PAST | WG_SEES_COST, .plan = bandit_plan, .learn = bandit_learn
-};
-static const wg_length_class drawn = { .name = "drawn", .sees = WG_SEES_DRAWN, .drops = drawn_drops };
-
-const wg_length_class *const wg_length_classes[WG_LENGTHS] = {
-    [WG_LENGTH_FIXED] = &fixed,     [WG_LENGTH_HF] = &hf,         [WG_LENGTH_CONFIDENCE] = &confidence,
-    [WG_LENGTH_ENTROPY] = &entropy, [WG_LENGTH_ADAEDL] = &adaedl, [WG_LENGTH_AVERAGE] = &average,
-    [WG_LENGTH_COST] = &cost,       [WG_LENGTH_BANDIT] = &bandit, [WG_LENGTH_DRAWN] = &drawn,
-};
-const char *const wg_length_names[] = { "fixed",   "hf",   "confidence", "entropy", "adaedl",
-                                        "average", "cost", "bandit",     "drawn",   NULL };
+const char *const wg_length_names[] = { "fixed", "confidence", "entropy", "adaedl", "cost", "drawn", NULL };
 
 typedef struct alone {
     wg_length_options length_policy;
@@ -173,15 +86,13 @@ static wg_status find_costs(wg_length *l, const char *drafter, wg_lm *draft, con
 wg_status wg_length_open(wg_length *l, const wg_length_options *o, const char *drafter, int max, bool has_q, wg_lm *draft,
                          const wg_env *env, wg_error *err)
 {
-    l->class = wg_length_classes[o->policy];
+    const char *name = wg_length_names[o->policy];
+    l->class = &wg_length_classes[o->policy];
     l->opt = *o;
     l->max = max;
     l->log = env->lengths;
-    const char *name = l->class->name;
     if (l->class->sees & (WG_SEES_Q | WG_SEES_DRAWN) && !has_q)
-        return wg_fail(err, WG_ECONFIG,
-                       "drafter %s: policy %s looks at q, and this drafter has none; choose one of: fixed, "
-                       "hf, average, cost, bandit",
+        return wg_fail(err, WG_ECONFIG, "drafter %s: policy %s looks at q, and this drafter has none; choose fixed or cost",
                        drafter, name);
     if (l->class->sees & WG_SEES_DRAWN && !(env->checks & WG_LAW_COUPLED))
         return wg_fail(err, WG_ELAW,
@@ -201,9 +112,9 @@ void wg_length_close(wg_length *l) { wg_free(l->state); }
 int wg_length_plan(wg_length *l, const wg_seq *seq)
 {
     wg_length_state *s = &l->state[seq->slot];
+    if (!s->used) s->used = true, s->bound = l->opt.threshold, s->rate = l->opt.aim;
     s->planned = l->class->plan ? l->class->plan(l, s) : l->max;
     if (l->class->sees & WG_SEES_COST) s->planned = wg_length_logged(l->log, s->planned);
-    s->used = true;
     return s->planned;
 }
 
@@ -242,14 +153,8 @@ void wg_length_forget(wg_length *l, const wg_seq *seq) { l->state[seq->slot] = (
 int wg_length_report(const wg_length *l, const wg_seq *seq, double *out, int most)
 {
     const wg_length_state *s = &l->state[seq->slot];
-    const double all[] = { l->opt.policy,
-                           s->planned,
-                           s->length,
-                           s->average,
-                           s->bound,
-                           s->rate,
-                           wg_cost_survive(&s->survival, 0, 1, WG_COST_FIRST),
-                           s->survival.trial[0][0] };
+    const double first = wg_cost_survive(&s->survival, 0, 1, WG_COST_FIRST);
+    const double all[] = { l->opt.policy, s->planned, s->bound, s->rate, first, s->survival.trial[0][0] };
     int n = l->class->learn ? (int)(sizeof all / sizeof *all) : 0;
     if (n > most) n = most;
     for (int i = 0; i < n; i++) out[i] = all[i];

@@ -19,69 +19,60 @@ typedef enum wg_sight {
 
 typedef struct wg_length_options {
     int policy;
-    double threshold, keep, aim, spread, explore, draft_cost;
+    double threshold, keep, aim, spread, draft_cost;
     char costs[WG_OPTION_STRING];
 } wg_length_options;
 
 enum {
     WG_LENGTH_FIXED,
-    WG_LENGTH_HF,
     WG_LENGTH_CONFIDENCE,
     WG_LENGTH_ENTROPY,
     WG_LENGTH_ADAEDL,
-    WG_LENGTH_AVERAGE,
     WG_LENGTH_COST,
-    WG_LENGTH_BANDIT,
     WG_LENGTH_DRAWN,
     WG_LENGTHS
 };
 extern const char *const wg_length_names[];
 
 /* Rows for the option table of a drafter whose options struct T has a field `length_policy` of this type. */
-#define WG_LENGTH_AT(T, field) offsetof(T, length_policy) + offsetof(wg_length_options, field)
 /* clang-format off */
+#define WG_LENGTH_ROW(T, field, type, def, max, doc) \
+    { #field, doc, type, offsetof(T, length_policy) + offsetof(wg_length_options, field), def, (def) < 0 ? (def) : 0, max, "", \
+      (type) == WG_OPT_ENUM ? wg_length_names : NULL }
 #define WG_LENGTH_OPTIONS(T)                                                                                                   \
-    { "policy", "length of drafts: fixed; hf: 2 longer after full acceptance, else 1 shorter; confidence: stop where q's best "\
-      "token is below `threshold`; entropy: stop where 1 - sqrt(spread * H(q)) is (SVIP); adaedl: the same, with a threshold " \
-      "that follows the acceptance `aim`; average: the running average of accepted tokens and 1; cost: best by costs of "\
-      "passes, whose text depends on the profile under rules that draw, such as rejection; bandit: UCB over lengths, "         \
-      "likewise; drawn: drop drawn tokens whose q is below `threshold` (rules match and greedy only)",                         \
-      WG_OPT_ENUM, WG_LENGTH_AT(T, policy), 0, 0, 0, NULL, wg_length_names },                                                  \
-    { "threshold", "of the policies confidence, entropy, adaedl (where it starts) and drawn", WG_OPT_FLOAT,                    \
-      WG_LENGTH_AT(T, threshold), 0.4, 0, 1, NULL, NULL },                                                                     \
-    { "keep", "running averages: what they keep of themselves each step", WG_OPT_FLOAT, WG_LENGTH_AT(T, keep), 0.9, 0, 0.9999, \
-      NULL, NULL },                                                                                                            \
-    { "aim", "adaedl: the acceptance to hold", WG_OPT_FLOAT, WG_LENGTH_AT(T, aim), 0.9, 0, 1, NULL, NULL },                    \
-    { "spread", "entropy, adaedl: factor of the entropy", WG_OPT_FLOAT, WG_LENGTH_AT(T, spread), 0.2, 0, 100, NULL, NULL },    \
-    { "explore", "bandit: width of the confidence bounds", WG_OPT_FLOAT, WG_LENGTH_AT(T, explore), 0.5, 0, 100, NULL, NULL },  \
-    { "draft_cost", "cost, bandit: of one draft token, in passes of the target over one row; negative: the profile's",         \
-      WG_OPT_FLOAT, WG_LENGTH_AT(T, draft_cost), -1, -1, 1000, NULL, NULL },                                                   \
-    { "costs", "cost, bandit: of target passes over 1, 2, ... rows, such as 1/1.02/1.1 (the last goes on); empty: profile's", \
-      WG_OPT_STRING, WG_LENGTH_AT(T, costs), 0, 0, 0, "", NULL }
+    WG_LENGTH_ROW(T, policy, WG_OPT_ENUM, 0, 0,                                                                                \
+                  "length of drafts: fixed; confidence: stop where q's best token is below `threshold`; entropy: stop where "  \
+                  "1 - sqrt(spread * H(q)) is (SVIP); adaedl: the same, with a threshold that follows the acceptance `aim`; "  \
+                  "cost: best by costs of passes, whose text depends on the profile under rules that draw, such as "           \
+                  "rejection; drawn: drop drawn tokens whose q is below `threshold` (rules match and greedy only)"),           \
+    WG_LENGTH_ROW(T, threshold, WG_OPT_FLOAT, 0.4, 1, "confidence, entropy, adaedl (where it starts) and drawn"),              \
+    WG_LENGTH_ROW(T, keep, WG_OPT_FLOAT, 0.9, 0.9999, "running averages: what they keep of themselves each step"),             \
+    WG_LENGTH_ROW(T, aim, WG_OPT_FLOAT, 0.9, 1, "adaedl: the acceptance to hold"),                                             \
+    WG_LENGTH_ROW(T, spread, WG_OPT_FLOAT, 0.2, 100, "entropy, adaedl: factor of the entropy"),                                \
+    WG_LENGTH_ROW(T, draft_cost, WG_OPT_FLOAT, -1, 1000,                                                                       \
+                  "cost: of one draft token, in passes of the target over one row; negative: the profile's"),                  \
+    WG_LENGTH_ROW(T, costs, WG_OPT_STRING, 0, 0,                                                                               \
+                  "cost: of target passes over 1, 2, ... rows, such as 1/1.02/1.1 (the last goes on); empty: profile's")
 /* clang-format on */
 
 extern const wg_option wg_length_option_rows[]; /* those rows, to recognise them in a drafter's table */
 
 typedef struct wg_length_state {
     bool used;
-    int planned, idle;                                  /* of the current draft; steps in a row without one */
-    double length;                                      /* hf */
-    double average;                                     /* average: accepted tokens */
-    double bound, rate;                                 /* adaedl: its threshold; its running acceptance */
-    wg_cost_survival survival;                          /* cost */
-    double plays[WG_TREE_MAX], won[WG_TREE_MAX], steps; /* bandit: by length */
+    int planned, idle;         /* of the current draft; steps in a row without one */
+    double bound, rate;        /* policies by q: where they stop; adaedl: its running acceptance */
+    wg_cost_survival survival; /* cost */
 } wg_length_state;
 
 typedef struct wg_length wg_length;
 typedef struct wg_length_class {
-    const char *name;
     unsigned sees;
     int (*plan)(const wg_length *l, wg_length_state *s); /* most tokens of the coming draft; NULL: max */
     bool (*stops)(const wg_length *l, const wg_length_state *s, double top, double entropy); /* q's best probability, entropy */
     bool (*drops)(const wg_length *l, const wg_length_state *s, int32_t token, double q);    /* the drawn token's q */
     void (*learn)(const wg_length *l, wg_length_state *s, int offered, int accepted);
 } wg_length_class;
-extern const wg_length_class *const wg_length_classes[WG_LENGTHS];
+extern const wg_length_class wg_length_classes[WG_LENGTHS];
 
 struct wg_length {
     const wg_length_class *class;
@@ -111,8 +102,8 @@ static inline bool wg_length_drops(const wg_length *l, const wg_seq *seq, int32_
 void wg_length_learn(wg_length *l, const wg_seq *seq, const wg_tree *tree, const wg_path *path);
 void wg_length_forget(wg_length *l, const wg_seq *seq);
 
-/* The state of a learning policy (wg_drafter_class.policy): its index in wg_length_names, the last planned draft, length,
- * average, bound, rate of wg_length_state; survival at depth 1, and its trials. Policies that learn nothing have none. */
+/* The state of a learning policy (wg_drafter_class.policy): its index in wg_length_names, the last planned draft, bound and
+ * rate of wg_length_state, survival at depth 1 and its trials. Policies that learn nothing have none. */
 int wg_length_report(const wg_length *l, const wg_seq *seq, double *out, int most);
 
 #endif

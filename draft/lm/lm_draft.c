@@ -108,7 +108,7 @@ static wg_status open_buffers(model_drafter *m, int rows, wg_error *err)
         if (!m->row) return wg_nomem(err, (size_t)m->vocab * sizeof *m->row, "a row of draft logits");
     }
     const bool distinct = m->law == WG_LAW_WITHOUT_REPLACEMENT || m->law == WG_LAW_COUPLED;
-    const wg_length_class *policy = wg_length_classes[m->opt.length_policy.policy];
+    const wg_length_class *policy = &wg_length_classes[m->opt.length_policy.policy];
     if (m->best || distinct || (m->law == WG_LAW_FIXED && (m->opt.p_min > 0 || policy->stops || policy->drops))) {
         m->weight = wg_calloc((size_t)m->vocab, sizeof *m->weight);
         if (!m->weight) return wg_nomem(err, (size_t)m->vocab * sizeof *m->weight, "a row of draft probabilities");

@@ -205,7 +205,7 @@ static void close_group(wg_group *g)
         wg_free(g->arm[k].request);
         wg_engine_close(g->arm[k].second);
         wg_engine_close(g->arm[k].engine);
-        wg_length_log_close(&g->arm[k].lengths);
+        wg_free(g->arm[k].lengths.planned);
     }
     wg_teacher_close(g);
     wg_constrained_close(&g->by);

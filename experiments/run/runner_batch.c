@@ -316,7 +316,7 @@ static wg_status step_batch(batch *b, int from, int to, bool all)
     }
     if (k == 0) return WG_OK;
     wg_error err;
-    if (b->a->second) WG_TRY(wg_length_log_reserve(&b->a->lengths, k * PLANS, b->err));
+    if (b->a->second) WG_TRY(wg_length_log_reserve(&b->a->lengths, (size_t)k * PLANS, b->err));
     if (stopped(b->room)) return WG_EINTERRUPTED;
     const long massless = wg_engine_massless(e);
     b->status = WG_OK;

@@ -192,6 +192,6 @@ wg_status wg_second_pass_run(const wg_room *room, const wg_group *g, wg_arm *a, 
     for (int i = 0; i < plan->n; i++) close_seq(&p, i);
     p.turn = 0;
     for (int i = 0; !s && !wg_length_log_agrees(&a->lengths) && i < plan->n; i++)
-        differ(&p, i, "%d of the %d lengths that were planned", a->lengths.next, a->lengths.n);
+        differ(&p, i, "%zu of the %zu lengths that were planned", a->lengths.next, a->lengths.n);
     return s;
 }

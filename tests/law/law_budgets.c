@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Draft lengths that others decide: the limits that requests carry, and those that the scheduler plans from what rules have
- * accepted before (batch_lengths.h). Two requests run in one scheduler, with every random decision of both enumerated, drafts
+ * accepted before (cost_model.h). Two requests run in one scheduler, with every random decision of both enumerated, drafts
  * included. The joint law of their texts must be the product of the target's two laws (to 1e-12): so each text has the target's
  * law, whatever became of the other, and lengths tell nothing about the draws that they are judged by (methods.md, L3).
  *

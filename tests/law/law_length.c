@@ -39,14 +39,11 @@ static const struct {
     bool needs_q, steady; /* steady: only the past and q decide, so rejection too gives the same text everywhere */
 } policies[] = {
     { "fixed", false, true },
-    { "hf", false, true },
     { "confidence,threshold=0.05", true, true },
     { "entropy,threshold=0.1,spread=0.15", true, true },
     { "adaedl,threshold=0.1,spread=0.15", true, true },
-    { "average,keep=0.5", false, true },
     { "cost,costs=1/1.1/1.3/1.5,draft_cost=0.05", false, true },
     { "cost", false, false },
-    { "bandit", false, false },
     { "drawn,threshold=0.02", true, false },
 };
 enum { POLICIES = sizeof policies / sizeof *policies };

@@ -360,7 +360,7 @@ Test(gpu_decode, who_has_none)
 {
     way w = { "match", "model", "length=3", GREEDY, .batch = 1, .prompt = 4, .most = 12, .end = -1 };
     static const char *const no[] = { "length=3", "device=cuda:0/eager,length=3", "device=cuda:0,tree=2-1",
-                                      "device=cuda:0,length=3,p_min=0.1", "device=cuda:0,length=3,policy=hf" };
+                                      "device=cuda:0,length=3,p_min=0.1", "device=cuda:0,length=3,policy=adaedl" };
     run(&w, false, want);
     for (size_t i = 0; i < sizeof no / sizeof *no; i++) {
         w.options = no[i];

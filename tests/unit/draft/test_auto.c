@@ -290,7 +290,7 @@ Test(auto_text, repeats)
     cr_assert_eq(follow(options[1], &log, 20, second, step_of), steps);
     cr_assert_arr_eq(first, second, sizeof first);
     cr_assert(wg_length_log_agrees(&log));
-    wg_length_log_close(&log);
+    wg_free(log.planned);
 }
 
 /* A second text begins with what the first one taught where that is remembered: the deepest draft, or that of the prior. */
@@ -405,7 +405,7 @@ Test(auto_engine, drafts_repeat_from_a_log)
     lengths = NULL;
     cr_assert(wg_length_log_agrees(&log) && a.drafted == b.drafted && a.drafted > 0);
     cr_assert_eq(law_compare("again", one, again, REQUESTS), 0);
-    wg_length_log_close(&log);
+    wg_free(log.planned);
     law_free(one, REQUESTS);
     law_free(again, REQUESTS);
 }

@@ -95,7 +95,7 @@ Test(cascade, inner_plans_are_logged)
     wg_length_logged(&log, 1);
     cr_assert_not(wg_length_log_agrees(&log));
     for (int i = 0; i < 3; i++) law_free(&out[i], 1);
-    wg_length_log_close(&log);
+    wg_free(log.planned);
     law_model_close(&target);
 }
 

@@ -187,20 +187,20 @@ Test(ngram, batch_is_each_alone_and_nothing_is_allocated)
 Test(ngram, a_policy_decides_the_length)
 {
     wg_error err;
-    wg_drafter *d = make("k=7,policy=hf", &err);
+    wg_drafter *d = make("k=7,policy=cost,costs=1/1.2/1.4/1.6/1.8/2/2.2/2.4,draft_cost=0", &err);
     int32_t token[30], out[WG_TREE_MAX];
     for (int i = 0; i < 30; i++) token[i] = 5;
-    cr_assert_eq(draft(d, token, 30, 1000, out), 5);
+    cr_assert_eq(draft(d, token, 30, 1000, out), 3); /* 2.73 tokens for 1.6, survival being 0.75 */
     wg_tree t;
     wg_tree_reset(&t, 5, WG_LAW_FIXED);
-    for (int i = 0; i < 5; i++) wg_tree_push(&t, i, 5, -1);
+    for (int i = 0; i < 3; i++) wg_tree_push(&t, i, 5, -1);
     const wg_seq s = { .slot = 0 };
-    d->class->observe(d, &s, &t, &(wg_path){ .n = 6 }, NULL); /* all kept */
-    cr_assert_eq(draft(d, token, 30, 1000, out), 7);
-    d->class->observe(d, &s, &t, &(wg_path){ .n = 3 }, NULL);
-    cr_assert_eq(draft(d, token, 30, 1000, out), 6);
-    d->class->forget(d, &s);
+    d->class->observe(d, &s, &t, &(wg_path){ .n = 4 }, NULL); /* all kept: survival is 0.80, 0.84, and 0.872 from then on */
     cr_assert_eq(draft(d, token, 30, 1000, out), 5);
+    d->class->observe(d, &s, &t, &(wg_path){ .n = 1 }, NULL);
+    cr_assert_lt(draft(d, token, 30, 1000, out), 5);
+    d->class->forget(d, &s);
+    cr_assert_eq(draft(d, token, 30, 1000, out), 3);
     unmake(d);
     cr_assert_null(make("policy=confidence", &err));
     cr_assert(strstr(err.text, "has none"));

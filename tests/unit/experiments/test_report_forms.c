@@ -117,10 +117,9 @@ Test(report_forms, labels_name_cells)
 Test(report_forms, latex_fits_a_column)
 {
     run("out",
-        ", \"sweep\": {\"draft\": [{\"kind\": \"ngram\", \"k\": 2, \"n_max\": 2, \"policy\": \"average\", \"keep\": 0.5, "
-        "\"n_min\": "
-        "1}, {\"kind\": \"ngram\", \"k\": 5, \"n_max\": 4, \"policy\": \"fixed\", \"keep\": 0.25, \"n_min\": 2}, {\"kind\": "
-        "\"recycle\", \"nodes\": 4}]}");
+        ", \"sweep\": {\"draft\": [{\"kind\": \"ngram\", \"k\": 2, \"n_max\": 2, \"threshold\": 0.3, \"keep\": 0.5, "
+        "\"n_min\": 1}, {\"kind\": \"ngram\", \"k\": 5, \"n_max\": 4, \"threshold\": 0.4, \"keep\": 0.25, \"n_min\": 2}, "
+        "{\"kind\": \"recycle\", \"nodes\": 4}]}");
     wg_run_reader *f = reader_of("out");
     json_t *cell = json_array_get(json_object_get(f->summary, "cells"), 0);
     json_object_set_new(cell, "tau", json_real(2.25));

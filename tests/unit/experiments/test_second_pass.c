@@ -147,7 +147,8 @@ Test(second_pass, finds_what_is_found_between_steps)
         "\"draft\": {\"kind\": \"recycle\", \"nodes\": 24}, \"trace\": \"probs\", \"batch\": 3, \"verify\": {\"rule\": "
         "\"match\"}",
         "\"draft\": {\"kind\": \"best_of\", \"of\": \"ngram|suffix\"}, \"verify\": {\"rule\": \"rejection\"}",
-        "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 6, \"policy\": \"hf\"},"
+        "\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 6, \"policy\": \"adaedl\", \"threshold\": 0, "
+        "\"aim\": 0.1},"
         "\"sampling\": {\"temperature\": 0.9}, \"verify\": {\"rule\": \"rejection\"}",
     };
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
@@ -174,10 +175,10 @@ Test(second_pass, repeats_logged_lengths)
 {
     static const char *const ways[] = {
         "\"kind\": \"clocked\"",
-        "\"kind\": \"best_of\", \"of\": \"ngram:k=6;policy=bandit|suffix\"",
+        "\"kind\": \"best_of\", \"of\": \"ngram:k=6;policy=cost|suffix\"",
         "\"kind\": \"ngram\", \"k\": 6, \"policy\": \"cost\"",
-        "\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 6, \"policy\": \"bandit\"",
-        "\"kind\": \"cascade\", \"model\": \"draft.gguf\", \"inner\": \"ngram:policy=bandit\"",
+        "\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 6, \"policy\": \"cost\"",
+        "\"kind\": \"cascade\", \"model\": \"draft.gguf\", \"inner\": \"ngram:policy=cost\"",
         "\"kind\": \"auto\", \"of\": \"model:model=draft.gguf;length=6|ngram\", \"costs\": \"measured\", \"live\": \"yes\"",
         "\"kind\": \"clocked\", \"log\": false",
         "\"log\": false, \"once\": true, \"kind\": \"clocked\"", /* same text and counts, but plans are left over */

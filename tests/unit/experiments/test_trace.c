@@ -176,16 +176,15 @@ Test(trace, policy_state)
 {
     wg_error err;
     wg_replay *r;
-    run_into("out",
-             CONFIG("\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 6, \"policy\": \"average\"},"
-                    "\"verify\": {\"rule\": \"match\"}, \"sampling\": {\"temperature\": 0.2}"));
+    run_into("out", CONFIG("\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"length\": 6, \"policy\": \"adaedl\"},"
+                           "\"verify\": {\"rule\": \"match\"}, \"sampling\": {\"temperature\": 0.2}"));
     wg_trace *t = open_trace("out");
     cr_assert_eq(wg_replay_open(&r, t, 0, -1, &err), WG_OK);
     int planned = 0;
     for (int i = 0; i < t->rounds; i++) {
         cr_assert_eq(wg_replay_load(r, i, &err), WG_OK, "%s", err.text);
         const wg_trace_facts *f = &r->round.facts;
-        cr_assert_eq(f->n_policy, 8);
+        cr_assert_eq(f->n_policy, 6);
         const int height = wg_tree_height(&r->round.tree), room = f->left - 1;
         cr_assert_leq(height, (int)f->policy[1] < room ? (int)f->policy[1] : room);
         planned += height > 0 && height == (int)f->policy[1];
