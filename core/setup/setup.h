@@ -66,12 +66,14 @@ static inline wg_target_options wg_setup_target_options(const wg_setup_target *t
     };
 }
 
+/* The prompts: a selection from a file (experiments/config/dataset.h), and their chat template. */
 typedef struct wg_setup_prompts {
     char file[WG_OPTION_STRING], category[WG_OPTION_STRING], merge[WG_OPTION_STRING];
     int limit, per_category, shuffle, keep_bytes, turns;
     int chat; /* WG_CHAT_NONE, ... */
     char system[WG_OPTION_STRING], date[WG_OPTION_STRING];
 } wg_setup_prompts;
+extern const wg_option wg_setup_prompts_table[];
 /* The chat template of the prompts. model: the target's file, whose template "model" means. */
 static inline wg_chat wg_setup_chat(const wg_setup_prompts *p, const wg_weights *model)
 {

@@ -68,7 +68,7 @@ const wg_option wg_setup_target_table[] = {
     WG_OPTION_END,
 };
 static const char *const turn_words[] = { "all", "first", NULL };
-static const wg_option prompt_options[] = {
+const wg_option wg_setup_prompts_table[] = {
     WG_OPTION_NAME(wg_setup_prompts, file, WG_NAMES_FILE, "",
                    "JSONL with `prompt`, `question`, `turns` or `messages` (needed)"),
     WG_OPTION_COUNT(wg_setup_prompts, turns, 1, 0, WG_TURNS_MAX, turn_words,
@@ -96,7 +96,7 @@ const wg_setup_section wg_setup_sections[] = {
     { "draft", "the drafter, by kind, and its options", "kind", NULL, offsetof(wg_setup, draft) },
     { "verify", "the verification rule and its options", "rule", NULL, offsetof(wg_setup, verify) },
     { "sampling", "how logits become a distribution", NULL, wg_sampling_options, offsetof(wg_setup, sampling) },
-    { "prompts", "what is continued", NULL, prompt_options, offsetof(wg_setup, prompts) },
+    { "prompts", "what is continued", NULL, wg_setup_prompts_table, offsetof(wg_setup, prompts) },
     { NULL, NULL, NULL, NULL, 0 },
 };
 

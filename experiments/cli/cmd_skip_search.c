@@ -140,7 +140,8 @@ static wg_status find(search *s, wg_error *err)
                           .seed = (uint64_t)s->seed,
                           .chat = s->chat,
                           .sampling = WG_SAMPLING(s->temperature, (int)s->top_k, s->top_p, 0) };
-    const wg_dataset_options taken = { .category = s->category, .limit = (int)s->limit };
+    wg_setup_prompts taken = { .limit = (int)s->limit };
+    if (s->category) WG_TRY(wg_option_set(wg_setup_prompts_table, &taken, "category", s->category, err));
     WG_TRY(wg_dataset_open(&s->d, s->prompts, &taken, err));
     WG_TRY(wg_target_open(&s->t, s->model, &want, err));
     s->layers = wg_model_arch(s->t->model)->layers;

@@ -359,7 +359,7 @@ static wg_status write_dump(const request *r, wg_error *err)
     wg_dump_plan plan;
     wg_target *t;
     wg_dataset *prompts = NULL;
-    const wg_dataset_options taken = { .limit = r->run ? 0 : (int)r->limit };
+    const wg_setup_prompts taken = { .limit = r->run ? 0 : (int)r->limit };
     wg_target_options want = { .device = r->device,
                                .threads = (int)r->threads,
                                .need_tokenizer = true,

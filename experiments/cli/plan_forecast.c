@@ -86,7 +86,7 @@ static wg_status read_prompt(planner *p, wg_fit_reader *r, const wg_text *prompt
 /* Reads the file's prompts, or the first built-in ones. */
 static wg_status read_prompts(planner *p, wg_fit_reader *r, wg_error *err)
 {
-    const wg_dataset_options slice = { .limit = (int)p->o->limit, .shuffle = (int)p->o->seed };
+    const wg_setup_prompts slice = { .limit = (int)p->o->limit, .shuffle = (int)p->o->seed };
     wg_status s = WG_OK;
     wg_dataset *d = NULL;
     if (p->o->prompts) WG_TRY(wg_dataset_open(&d, p->o->prompts, &slice, err));

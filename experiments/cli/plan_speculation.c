@@ -161,7 +161,7 @@ static wg_status read_texts(planner *p, wg_error *err)
         for (int i = 0; i < WG_PLAN_PROMPTS; i++)
             WG_TRY(add_text(p, &chat, wg_plan_prompts[i].kind, wg_plan_prompts[i].text, strlen(wg_plan_prompts[i].text), err));
     } else {
-        const wg_dataset_options slice = { .limit = (int)p->o->limit, .shuffle = (int)p->o->seed };
+        const wg_setup_prompts slice = { .limit = (int)p->o->limit, .shuffle = (int)p->o->seed };
         wg_dataset *d;
         WG_TRY(wg_dataset_open(&d, p->o->prompts, &slice, err));
         wg_status s = WG_OK;

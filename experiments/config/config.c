@@ -270,29 +270,32 @@ bool wg_config_of_all_cells(const char *option)
     return names[i] != NULL;
 }
 
-static bool same_prompts(const wg_setup_prompts *a, const wg_setup_prompts *b)
+/* What selects the prompts, as text: all keys of the section but those of the chat template. */
+static void selection(const wg_setup_prompts *p, char *out, size_t size)
 {
-    return !strcmp(a->file, b->file) && !strcmp(a->category, b->category) && !strcmp(a->merge, b->merge) &&
-           a->limit == b->limit && a->per_category == b->per_category && a->shuffle == b->shuffle &&
-           a->keep_bytes == b->keep_bytes && a->turns == b->turns;
+    size_t n = 0;
+    for (const wg_option *o = wg_setup_prompts_table; o->name && n < size; o++) {
+        char value[WG_OPTION_STRING];
+        if (!strcmp(o->name, "chat") || !strcmp(o->name, "system") || !strcmp(o->name, "date")) continue;
+        n += (size_t)snprintf(out + n, size - n, "%s\n", wg_option_value(o, p, value, sizeof value));
+    }
 }
 
 static void check_prompts(wg_checker *c, wg_cell *cell, wg_config *owner)
 {
     const wg_setup_prompts *p = &cell->setup.prompts;
-    char once[2000];
+    char once[sizeof *p], other[sizeof *p];
+    selection(p, once, sizeof once);
     for (wg_cell *o = owner->cell; o < cell; o++) {
-        if (o->dataset < 0 || !same_prompts(&o->setup.prompts, p)) continue;
+        selection(&o->setup.prompts, other, sizeof other);
+        if (o->dataset < 0 || strcmp(once, other) != 0) continue;
         cell->dataset = o->dataset;
         return;
     }
-    snprintf(once, sizeof once, "%s\n%s\n%s\n%d %d %d %d %d", p->file, p->category, p->merge, p->limit, p->per_category,
-             p->shuffle, p->keep_bytes, p->turns);
     if (!wg_first_time(c, "prompts", once)) return;
     wg_error e;
     wg_dataset *d = NULL;
-    const wg_dataset_options o = wg_prompt_options(p);
-    const wg_status s = wg_dataset_open(&d, p->file, &o, &e);
+    const wg_status s = wg_dataset_open(&d, p->file, p, &e);
     if (s == WG_ENOENT)
         wg_problem(c, "prompts.file", false, "prompts.file: no such file: \"%s\" (" WG_SETUP_PATHS ")", p->file);
     else if (s == WG_ENOMEM) c->failed = s, c->err = e;

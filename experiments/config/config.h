@@ -21,17 +21,6 @@
 #include "experiments/config/dataset.h"
 #include "experiments/config/shard.h"
 
-/* The part of the section `prompts` that selects from the file. */
-static inline wg_dataset_options wg_prompt_options(const wg_setup_prompts *p)
-{
-    return (wg_dataset_options){ .merge = p->merge,
-                                 .category = p->category,
-                                 .shuffle = p->shuffle,
-                                 .per_category = p->per_category,
-                                 .limit = p->limit,
-                                 .keep_bytes = p->keep_bytes,
-                                 .turns = p->turns };
-}
 /* Whether this top-level option is common to all cells, so that a sweep cannot set it. */
 bool wg_config_of_all_cells(const char *option);
 

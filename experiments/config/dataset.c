@@ -213,32 +213,31 @@ static wg_turn copy_text(const json_t *text, int keep)
 }
 
 /* Copies the questions of a line into p; false: out of memory, and p holds the copies made so far. */
-static bool copy_texts(wg_prompt *p, const json_t *texts, const wg_dataset_options *opt)
+static bool copy_texts(wg_prompt *p, const json_t *texts, const wg_setup_prompts *from)
 {
     const int n = json_is_array(texts) ? (int)json_array_size(texts) : 1;
-    const wg_turn first = copy_text(json_is_array(texts) ? json_array_get(texts, 0) : texts, opt->keep_bytes);
+    const wg_turn first = copy_text(json_is_array(texts) ? json_array_get(texts, 0) : texts, from->keep_bytes);
     p->text = first.text;
     p->bytes = first.bytes;
-    p->turns = opt->turns && opt->turns < n ? opt->turns : n;
+    p->turns = from->turns && from->turns < n ? from->turns : n;
     if (p->turns > 1 && !(p->later = wg_calloc((size_t)p->turns - 1, sizeof *p->later))) return false;
     bool ok = p->text;
     for (int i = 1; i < p->turns && ok; i++) {
-        p->later[i - 1] = copy_text(json_array_get(texts, (size_t)i), opt->keep_bytes);
+        p->later[i - 1] = copy_text(json_array_get(texts, (size_t)i), from->keep_bytes);
         ok = p->later[i - 1].text;
     }
     return ok;
 }
 
 static wg_status push(wg_dataset *d, int *cap, const json_t *line, const json_t *texts, int number,
-                      const wg_dataset_options *opt, wg_error *err)
+                      const wg_setup_prompts *from, wg_error *err)
 {
     char fallback[32];
     snprintf(fallback, sizeof fallback, "line-%d", number);
     size_t name;
     const char *own = json_string_value(json_object_get(line, "category"));
-    const char *category = merged(opt->merge ? opt->merge : "", own ? own : "", &name);
-    if (opt->category && *opt->category && (strlen(opt->category) != name || memcmp(opt->category, category, name) != 0))
-        return WG_OK;
+    const char *category = merged(from->merge, own ? own : "", &name);
+    if (*from->category && (strlen(from->category) != name || memcmp(from->category, category, name) != 0)) return WG_OK;
     WG_TRY(refuse_notices(d, texts, number, err));
     if (d->n == *cap) {
         const int more = *cap ? *cap * 2 : 32;
@@ -248,7 +247,7 @@ static wg_status push(wg_dataset *d, int *cap, const json_t *line, const json_t 
         *cap = more;
     }
     wg_prompt p = { .id = label(id_of(line), fallback), .category = wg_strndup(category, name), .line = number };
-    if (!copy_texts(&p, texts, opt) || !p.id || !p.category) {
+    if (!copy_texts(&p, texts, from) || !p.id || !p.category) {
         prompt_free(&p);
         return wg_nomem(err, p.bytes, "a prompt");
     }
@@ -256,7 +255,7 @@ static wg_status push(wg_dataset *d, int *cap, const json_t *line, const json_t 
     return WG_OK;
 }
 
-static wg_status take_line(wg_dataset *d, int *cap, const char *bytes, size_t n, int number, const wg_dataset_options *opt,
+static wg_status take_line(wg_dataset *d, int *cap, const char *bytes, size_t n, int number, const wg_setup_prompts *from,
                            wg_error *err)
 {
     char where[600];
@@ -271,12 +270,12 @@ static wg_status take_line(wg_dataset *d, int *cap, const char *bytes, size_t n,
                     e.column < 1 ? 1 : e.column, wg_json_why(&e));
     else if (!json_is_object(line)) s = wg_fail(err, WG_EFORMAT, "%s: expected a JSON object with a \"prompt\"", where);
     if (s == WG_OK) s = prompt_texts(line, where, &texts, err);
-    if (s == WG_OK) s = push(d, cap, line, texts, number, opt, err);
+    if (s == WG_OK) s = push(d, cap, line, texts, number, from, err);
     json_decref(line);
     return s;
 }
 
-static wg_status read_lines(wg_dataset *d, FILE *f, const wg_dataset_options *opt, wg_error *err)
+static wg_status read_lines(wg_dataset *d, FILE *f, const wg_setup_prompts *from, wg_error *err)
 {
     char *line = NULL; /* allocated by getline, not by core/base/mem.h */
     size_t size = 0;
@@ -291,7 +290,7 @@ static wg_status read_lines(wg_dataset *d, FILE *f, const wg_dataset_options *op
         const size_t mark = number == 1 ? wg_byte_order_mark(line, (size_t)n) : 0;
         const char *text = line + mark;
         n -= (ssize_t)mark;
-        if (strspn(text, " \t\r\n") < (size_t)n) s = take_line(d, &cap, text, (size_t)n, number, opt, err);
+        if (strspn(text, " \t\r\n") < (size_t)n) s = take_line(d, &cap, text, (size_t)n, number, from, err);
     }
     if (s == WG_OK && ferror(f)) s = wg_fail(err, WG_EIO, "%s: cannot read: %s", d->path, strerror(errno));
     free(line);
@@ -307,19 +306,19 @@ static int by_key(const void *a, const void *b)
     return x->key != y->key ? (x->key > y->key) - (x->key < y->key) : x->line - y->line;
 }
 
-static void choose(wg_dataset *d, const wg_dataset_options *opt)
+static void choose(wg_dataset *d, const wg_setup_prompts *from)
 {
-    for (int i = 0; opt->shuffle && i < d->n; i++) {
-        const wg_philox r = wg_philox_at((uint64_t)opt->shuffle, (uint32_t)d->prompt[i].line, 0, 0, 0);
+    for (int i = 0; from->shuffle && i < d->n; i++) {
+        const wg_philox r = wg_philox_at((uint64_t)from->shuffle, (uint32_t)d->prompt[i].line, 0, 0, 0);
         d->prompt[i].key = (uint64_t)r.v[0] << 32 | r.v[1];
     }
-    if (opt->shuffle && d->n) qsort(d->prompt, (size_t)d->n, sizeof *d->prompt, by_key);
+    if (from->shuffle && d->n) qsort(d->prompt, (size_t)d->n, sizeof *d->prompt, by_key);
     int kept = 0;
     for (int i = 0; i < d->n; i++) {
         int same = 0;
-        for (int k = 0; opt->per_category && k < kept && same < opt->per_category; k++)
+        for (int k = 0; from->per_category && k < kept && same < from->per_category; k++)
             same += !strcmp(d->prompt[k].category, d->prompt[i].category);
-        const bool keep = (!opt->per_category || same < opt->per_category) && (!opt->limit || kept < opt->limit);
+        const bool keep = (!from->per_category || same < from->per_category) && (!from->limit || kept < from->limit);
         if (!keep) prompt_free(&d->prompt[i]);
         else if (kept++ != i) d->prompt[kept - 1] = d->prompt[i];
     }
@@ -332,11 +331,11 @@ static void choose(wg_dataset *d, const wg_dataset_options *opt)
     }
 }
 
-wg_status wg_dataset_open(wg_dataset **out, const char *path, const wg_dataset_options *opt, wg_error *err)
+wg_status wg_dataset_open(wg_dataset **out, const char *path, const wg_setup_prompts *from, wg_error *err)
 {
-    static const wg_dataset_options everything = { 0 };
-    if (!opt) opt = &everything;
-    if (opt->merge) WG_TRY(check_merge(opt->merge, err));
+    static const wg_setup_prompts everything = { .limit = 0 };
+    if (!from) from = &everything;
+    if (*from->merge) WG_TRY(check_merge(from->merge, err));
     wg_dataset *d = wg_calloc(1, sizeof *d);
     if (!d) return wg_nomem(err, sizeof *d, "a prompt set");
     d->path = wg_strdup(path);
@@ -344,13 +343,13 @@ wg_status wg_dataset_open(wg_dataset **out, const char *path, const wg_dataset_o
     wg_status s;
     if (!d->path) s = wg_nomem(err, 1, "a path");
     else if (!f) s = wg_fail(err, errno == ENOENT ? WG_ENOENT : WG_EIO, "%s: cannot open: %s", path, strerror(errno));
-    else s = read_lines(d, f, opt, err);
+    else s = read_lines(d, f, from, err);
     if (f) fclose(f);
-    if (s == WG_OK) choose(d, opt);
-    const bool some = opt->category && *opt->category;
+    if (s == WG_OK) choose(d, from);
+    const bool some = *from->category;
     if (s == WG_OK && d->n == 0)
         s = wg_fail(err, WG_EINVAL, some ? "%s: no prompt of category \"%s\"" : "%s: no prompts%s", path,
-                    some ? opt->category : "");
+                    some ? from->category : "");
     if (s == WG_OK) *out = d;
     else wg_dataset_close(d);
     return s;

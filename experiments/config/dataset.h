@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/hash.h"
 #include "core/setup/conversation.h"
+#include "core/setup/setup.h"
 
 /* A question of a conversation: UTF-8, may contain NUL bytes, ends with one. Owned. */
 typedef struct wg_turn {
@@ -35,24 +36,15 @@ typedef struct wg_dataset {
     char sha256[WG_SHA256_HEX]; /* of the whole file, for any options */
 } wg_dataset;
 
-/* The selection from a file, applied in this order: categories are renamed, prompts of other categories are dropped, the
- * rest is shuffled (a function of the seed), the first `per_category` of each category are kept, the first `limit` of all
- * are kept. Strings may be NULL for "". */
-typedef struct wg_dataset_options {
-    const char *merge;    /* new names of categories: "chat=writing|coding;other=qa"; categories that it does not list keep
-                           * their names */
-    const char *category; /* only prompts of this category (by its new name); "": any */
-    int shuffle;          /* seed of the order; 0: as in the file */
-    int per_category;     /* at most this many of each category; 0: all */
-    int limit;            /* at most this many; 0: all */
-    int keep_bytes;       /* longer texts are cut at the front to at most this many bytes, at a character boundary; 0: no
-                           * limit */
-    int turns;            /* at most this many questions of a conversation; 0: all */
-} wg_dataset_options;
-
-/* opt NULL: all prompts. The whole file is checked in any case. Errors: ENOENT, EIO; EFORMAT with "file:line: what"; EINVAL
- * when no prompt is left, or `merge` cannot be parsed. */
-wg_status wg_dataset_open(wg_dataset **out, const char *path, const wg_dataset_options *opt, wg_error *err);
+/* Opens a file of prompts and selects from it, in this order: categories are renamed by `merge` ("chat=writing|coding;other=qa"; what
+ * it does not list keeps its name), prompts of other categories than `category` are dropped, the rest is shuffled (a function of
+ * the seed `shuffle`; 0: as in the file), the first `per_category` of each category are kept, the first `limit` of all are kept.
+ * Of a text the last `keep_bytes` bytes are kept, from a character boundary on; of a conversation the first `turns` questions.
+ * Each 0 or "" changes nothing. `file`, `chat`, `system` and `date` are not read.
+ *
+ * from NULL: all prompts. The whole file is checked in any case. Errors: ENOENT, EIO; EFORMAT with "file:line: what"; EINVAL when
+ * no prompt is left, or `merge` cannot be parsed. */
+wg_status wg_dataset_open(wg_dataset **out, const char *path, const wg_setup_prompts *from, wg_error *err);
 void wg_dataset_close(wg_dataset *d); /* NULL is fine */
 
 /* wg_prompt_turn: the question of a turn, from 0. wg_prompt_digest: the digest of all questions of a conversation; with one

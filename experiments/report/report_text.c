@@ -15,16 +15,18 @@ enum { SHOWN = 3, MOST_BYTES = 4000 };
 static wg_dataset *prompts_of(const wg_run_reader *run, int cell)
 {
     const json_t *config = json_object_get(json_array_get(run->cells, (size_t)cell), "config");
-    const json_t *p = json_object_get(config, "prompts");
-    const char *file = json_string_value(json_object_get(p, "file"));
-    const json_t *turns = json_object_get(p, "turns"); /* runs of older versions have no turns: one text */
-    const wg_dataset_options o = { .merge = json_string_value(json_object_get(p, "merge")),
-                                   .category = json_string_value(json_object_get(p, "category")),
-                                   .keep_bytes = (int)json_integer_value(json_object_get(p, "keep_bytes")),
-                                   .turns = turns ? (int)json_integer_value(turns) : 1 };
-    wg_dataset *d = NULL;
+    const char *key;
+    json_t *v;
+    wg_setup_prompts p;
     wg_error err;
-    if (file) wg_dataset_open(&d, file, &o, &err);
+    wg_option_defaults(wg_setup_prompts_table, &p);
+    json_object_foreach(json_object_get(config, "prompts"), key, v) { /* a key that is unknown here changes nothing */
+        const char *text = json_string_value(v);
+        if (text) (void)wg_option_set(wg_setup_prompts_table, &p, key, text, &err);
+        else (void)wg_option_set_number(wg_setup_prompts_table, &p, key, json_number_value(v), json_is_integer(v), &err);
+    }
+    wg_dataset *d = NULL;
+    if (*p.file) wg_dataset_open(&d, p.file, &p, &err);
     return d;
 }
 

@@ -20,13 +20,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     const size_t live = wg_mem_read().live_blocks;
     wg_dataset *d = NULL;
     wg_error err = { 0 };
-    const wg_dataset_options o = { .limit = 3,
-                                   .category = n % 2 ? "x" : NULL,
-                                   .merge = n % 3 ? "x=y|z" : NULL,
-                                   .shuffle = (int)(n % 5),
-                                   .per_category = (int)(n % 4),
-                                   .keep_bytes = (int)(n % 7),
-                                   .turns = (int)(n % 3) };
+    wg_setup_prompts o = {
+        .limit = 3, .shuffle = (int)(n % 5), .per_category = (int)(n % 4), .keep_bytes = (int)(n % 7), .turns = (int)(n % 3)
+    };
+    if (n % 2) strcpy(o.category, "x");
+    if (n % 3) strcpy(o.merge, "x=y|z");
     if (wg_dataset_open(&d, path, &o, &err) == WG_OK) {
         if (!d || d->n < 1 || d->n > 3) abort();
         for (int i = 0; i < d->n; i++)

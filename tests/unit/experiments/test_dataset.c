@@ -16,7 +16,8 @@ static wg_dataset *open_text(const char *text, int limit, const char *category, 
     wg_dataset *d = NULL;
     const char *path = temp_at(&t, "p.jsonl");
     file_write(path, text, strlen(text));
-    const wg_dataset_options o = { .limit = limit, .category = category };
+    wg_setup_prompts o = { .limit = limit };
+    if (category) strcpy(o.category, category);
     const wg_status s = wg_dataset_open(&d, path, &o, err);
     cr_assert_eq(s, want, "%s: %s", text, s ? err->text : "accepted");
     cr_assert_eq(d != NULL, s == WG_OK);
@@ -130,7 +131,7 @@ Test(dataset, turns)
     file_write(temp_at(&t, "p.jsonl"), talks, strlen(talks));
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         wg_dataset *d = NULL;
-        const wg_dataset_options o = { .turns = cases[k].turns, .keep_bytes = 4 };
+        const wg_setup_prompts o = { .turns = cases[k].turns, .keep_bytes = 4 };
         cr_assert_eq(wg_dataset_open(&d, temp_at(&t, "p.jsonl"), &o, &err), WG_OK, "%s", err.text);
         cr_assert_eq(d->turns, cases[k].most);
         cr_assert_eq(d->questions, cases[k].questions);
@@ -159,7 +160,7 @@ Test(dataset, turns)
     cr_assert_str_neq(whole, text);
 }
 
-static wg_dataset *open_with(const wg_dataset_options *o)
+static wg_dataset *open_with(const wg_setup_prompts *o)
 {
     char text[2048] = "";
     wg_error err;
@@ -186,7 +187,7 @@ static void ids(const wg_dataset *d, char *out)
 Test(dataset, slices)
 {
     static const struct {
-        wg_dataset_options o;
+        wg_setup_prompts o;
         const char *want;
     } cases[] = {
         { { .per_category = 1 }, "a0 b1 c2 d3 " },
@@ -201,19 +202,19 @@ Test(dataset, slices)
         cr_assert_str_eq(got, cases[i].want);
         wg_dataset_close(d);
     }
-    wg_dataset *d = open_with(&(wg_dataset_options){ .shuffle = 7 });
+    wg_dataset *d = open_with(&(wg_setup_prompts){ .shuffle = 7 });
     ids(d, whole);
     cr_assert_eq(d->n, 12);
     wg_dataset_close(d);
-    d = open_with(&(wg_dataset_options){ .shuffle = 7, .limit = 4 }); /* a slice is the beginning of the order */
+    d = open_with(&(wg_setup_prompts){ .shuffle = 7, .limit = 4 }); /* a slice is the beginning of the order */
     ids(d, got);
     cr_assert_eq(strncmp(whole, got, strlen(got)), 0, "%s against %s", got, whole);
     wg_dataset_close(d);
-    d = open_with(&(wg_dataset_options){ .shuffle = 8 });
+    d = open_with(&(wg_setup_prompts){ .shuffle = 8 });
     ids(d, again);
     cr_assert_str_neq(again, whole);
     wg_dataset_close(d);
-    d = open_with(&(wg_dataset_options){ .keep_bytes = 2, .limit = 1 }); /* never half a character */
+    d = open_with(&(wg_setup_prompts){ .keep_bytes = 2, .limit = 1 }); /* never half a character */
     cr_assert_str_eq(d->prompt[0].text, "0");
     cr_assert_eq(d->prompt[0].bytes, 1);
     wg_dataset_close(d);
@@ -225,9 +226,10 @@ Test(dataset, merge_must_have_its_form)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         wg_error err;
         wg_dataset *d = NULL;
+        wg_setup_prompts o = { .limit = 0 };
+        strcpy(o.merge, bad[i]);
         file_write(temp_at(&t, "p.jsonl"), three, strlen(three));
-        cr_assert_eq(wg_dataset_open(&d, temp_at(&t, "p.jsonl"), &(wg_dataset_options){ .merge = bad[i] }, &err), WG_EINVAL,
-                     "%s", bad[i]);
+        cr_assert_eq(wg_dataset_open(&d, temp_at(&t, "p.jsonl"), &o, &err), WG_EINVAL, "%s", bad[i]);
         cr_assert(strstr(err.text, "expected new names of categories"), "%s", err.text);
     }
 }
@@ -307,7 +309,7 @@ Test(dataset, survives_failing_allocations)
         wg_dataset *d = NULL;
         const size_t before = wg_mem_read().live_blocks;
         wg_mem_fail_at(nth, false);
-        const wg_dataset_options all = { .shuffle = 3, .merge = "z=x" };
+        const wg_setup_prompts all = { .shuffle = 3, .merge = "z=x" };
         s = wg_dataset_open(&d, temp_at(&t, "p.jsonl"), &all, &err);
         wg_mem_fail_at(0, false);
         cr_assert(s == WG_OK || s == WG_ENOMEM);
