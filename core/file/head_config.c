@@ -133,7 +133,8 @@ static wg_status number(const wg_hf_keys *r, wg_head_spec *s, const char *key, d
     return wg_hf_number(r, key, absent, 1e-12, max, out);
 }
 
-/* A list of layers. shift: tap id + shift is the state that id stands for: 0, that which enters the layer; 1, which leaves it. */
+/* A list of layers. shift: id + shift is the tap of the state that id stands for: 0, that which enters the layer; 1, which
+ * leaves it. */
 static wg_status read_taps(const wg_hf_keys *r, const char *key, int shift, wg_head_spec *s)
 {
     const json_t *list = wg_hf_get(r, key);
@@ -151,8 +152,8 @@ static wg_status read_taps(const wg_hf_keys *r, const char *key, int shift, wg_h
 
 static const char *const eagle_taps = "eagle_aux_hidden_state_layer_ids";
 
-/* The keys of an EAGLE-3 head itself. In SpecForge's files norm_output only says that the last norm stands before lm_head, which is
- * always so here; in those of speculators that the next step reads the normed state. */
+/* The keys of an EAGLE-3 head itself. In SpecForge's files norm_output only says that the last norm stands before lm_head,
+ * which is always so here; in those of speculators that the next step reads the normed state. */
 static wg_status read_eagle(const wg_hf_keys *r, bool speculators, wg_head_spec *s)
 {
     bool normed;
