@@ -34,9 +34,12 @@ void wg_best_offer(wg_best *b, int parent, int32_t token, double value)
 {
     int at = b->fresh;
     if (!(value > wg_best_floor(b))) return;
-    if (b->fresh < b->budget) b->fresh++;
-    else if (at = worst(b->fresh_value, b->fresh), b->fresh_value[at] >= value) return;
-    else { /* stable: among equals the earlier stays */ const size_t after = (size_t)(b->fresh - 1 - at);
+    if (b->fresh < b->budget) {
+        b->fresh++;
+    } else { /* the worst one makes room; the others keep their order, since among equals the earlier stays */
+        at = worst(b->fresh_value, b->fresh);
+        if (b->fresh_value[at] >= value) return;
+        const size_t after = (size_t)(b->fresh - 1 - at);
         memmove(&b->fresh_value[at], &b->fresh_value[at + 1], after * sizeof *b->fresh_value);
         memmove(&b->fresh_token[at], &b->fresh_token[at + 1], after * sizeof *b->fresh_token);
         memmove(&b->fresh_parent[at], &b->fresh_parent[at + 1], after * sizeof *b->fresh_parent);

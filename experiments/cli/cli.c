@@ -174,10 +174,12 @@ static int set_number(const char *command, const wg_flag *f, const char *value)
         fprintf(stderr, "\n");
         return WG_EXIT_USAGE;
     }
-    if (f->type == WG_FLAG_FLOAT) *(double *)f->to = v;
-    else { /* digits are read exactly, other forms such as 1e3 as a real */ const long digits = strtol(value, &end, 10);
-        *(long *)f->to = *end ? (long)v : digits;
+    if (f->type == WG_FLAG_FLOAT) {
+        *(double *)f->to = v;
+        return -1;
     }
+    const long digits = strtol(value, &end, 10); /* digits are read exactly, other forms such as 1e3 as a real */
+    *(long *)f->to = *end ? (long)v : digits;
     return -1;
 }
 
@@ -253,8 +255,8 @@ static const wg_flag *match_flag(const wg_flag *flags, const char *word, const c
     return NULL;
 }
 
-/* Reads the flag at argv[*at] with its value, perhaps the next word. Returns -1 or an exit status. */
-/* seen: (flags) flags read before. */
+/* Reads the flag at argv[*at] with its value, perhaps the next word. seen: (flags) whether each was read before. Returns -1 or
+ * an exit status. */
 static int read_flag(const char *command, const wg_flag *flags, bool *seen, int argc, char **argv, int *at)
 {
     const char *word = argv[*at], *value, *other;
@@ -433,7 +435,7 @@ bool wg_cli_chat(const char *command, const char *name, const char *system, wg_c
     for (int i = 0; name && wg_chat_names[i]; i++)
         if (!strcmp(name, wg_chat_names[i])) out->family = i;
     if (!system || !*system || out->family != WG_CHAT_NONE) return true;
-    fprintf(stderr, "wager %s: --system: needs --chat, the template that says it\n", command);
+    fprintf(stderr, "wager %s: --system: needs --chat, the template that it becomes part of\n", command);
     return false;
 }
 

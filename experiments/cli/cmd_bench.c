@@ -194,6 +194,45 @@ static wg_status bench_train(const bench *b, wg_error *err)
     return wg_bench_train(&o, err);
 }
 
+static wg_status bench_target(bench *b, const char *what, wg_error *err)
+{
+    wg_target *t = NULL;
+    const int kv_type = wg_cli_kv_type(b->kv_name);
+    const wg_target_options want = {
+        .device = b->device, .threads = (int)b->threads, .pin = b->pin, .quantize = b->quantize, .model = { .kv_type = kv_type }
+    };
+    if (!strcmp(what, "load")) return wg_bench_load(b->model, &want, (int)b->repeats, b->json, err);
+    if (!b->rule) b->rule = "rejection";
+    if (b->temperature < 0) b->temperature = 1;
+    const wg_forward_bench passes = { .rows = b->rows ? b->rows : "1,2,4,8,16,32,64",
+                                      .context = b->context ? b->context : "0",
+                                      .kv_type = kv_type,
+                                      .repeats = (int)b->repeats,
+                                      .stages = b->stages,
+                                      .json = b->json };
+    wg_status s = wg_target_open(&t, b->model, &want, err);
+    if (!s && !strcmp(what, "perplexity")) s = wg_bench_perplexity(t, b->text, b->tokens, b->json, err);
+    else if (!s) s = !strcmp(what, "forward") ? wg_bench_forward(&passes, t, err) : bench_round(b, t, err);
+    wg_target_close(t);
+    return s;
+}
+
+static int run(bench *b, const char *what)
+{
+    wg_error err;
+    wg_status s;
+    if (!strcmp(what, "verify")) s = bench_verify(b, b->temperature >= 0, &err);
+    else if (!strcmp(what, "draft"))
+        s = wg_bench_draft(b->draft ? b->draft : "ngram", b->model, (int)b->history, b->json, &err);
+    else if (!strcmp(what, "kernels")) s = bench_kernels(b, &err);
+    else if (!b->model)
+        return wg_cli_refuse("bench", "-m FILE is missing: the model to time (wager synth makes one of any shape)");
+    else if (!strcmp(what, "tokenizer")) s = wg_bench_tokenizer(b->model, b->text, (int)b->repeats, b->json, &err);
+    else if (!strcmp(what, "train")) s = bench_train(b, &err);
+    else s = bench_target(b, what, &err);
+    return s ? wg_cli_fail(&err) : WG_EXIT_OK;
+}
+
 int wg_cmd_bench(int argc, char **argv)
 {
     bench b = { .tokens = 1 << 24,
@@ -244,35 +283,5 @@ int wg_cmd_bench(int argc, char **argv)
         { 0 },
     };
     const int done = wg_cli_parse("bench", flags, argc, argv, &what, 1, 1);
-    if (done >= 0) return done;
-    const bool forward = !strcmp(what, "forward"), perplexity = !strcmp(what, "perplexity"), load = !strcmp(what, "load"),
-               temperature_given = b.temperature >= 0;
-    wg_error err;
-    if (!strcmp(what, "verify")) return bench_verify(&b, temperature_given, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
-    if (!strcmp(what, "draft"))
-        return wg_bench_draft(b.draft ? b.draft : "ngram", b.model, (int)b.history, b.json, &err) ? wg_cli_fail(&err)
-                                                                                                  : WG_EXIT_OK;
-    if (!strcmp(what, "tokenizer") && b.model)
-        return wg_bench_tokenizer(b.model, b.text, (int)b.repeats, b.json, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
-    if (!strcmp(what, "train") && b.model) return bench_train(&b, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
-    if (!strcmp(what, "kernels")) return bench_kernels(&b, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
-    const int kv_type = wg_cli_kv_type(b.kv_name);
-    if (!b.rule) b.rule = "rejection";
-    if (!b.rows) b.rows = "1,2,4,8,16,32,64";
-    if (!b.context) b.context = "0";
-    if (!temperature_given) b.temperature = 1;
-    if (!b.model) return wg_cli_refuse("bench", "-m FILE is missing: the model to time (wager synth makes one of any shape)");
-    wg_target *t = NULL;
-    const wg_target_options want = {
-        .device = b.device, .threads = (int)b.threads, .pin = b.pin, .quantize = b.quantize, .model = { .kv_type = kv_type }
-    };
-    if (load) return wg_bench_load(b.model, &want, (int)b.repeats, b.json, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;
-    wg_status s = wg_target_open(&t, b.model, &want, &err);
-    const wg_forward_bench passes = {
-        .rows = b.rows, .context = b.context, .kv_type = kv_type, .repeats = (int)b.repeats, .stages = b.stages, .json = b.json
-    };
-    if (!s && perplexity) s = wg_bench_perplexity(t, b.text, b.tokens, b.json, &err);
-    else if (!s) s = forward ? wg_bench_forward(&passes, t, &err) : bench_round(&b, t, &err);
-    wg_target_close(t);
-    return s ? wg_cli_fail(&err) : WG_EXIT_OK;
+    return done >= 0 ? done : run(&b, what);
 }

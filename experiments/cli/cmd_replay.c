@@ -128,7 +128,7 @@ static void print_row(const json_t *v, const wg_replayed *s)
 static const char *const head = "cell  rule                length  rounds     same  tokens 95 %           against 95 %         "
                                 "  tau           alpha  alpha*\n";
 
-/* Before the first row: what is refused before it has printed nothing. */
+/* Prints the head of the table once, before the first row, so that an error before it stands alone. */
 static void put_head(asked *a, const char *text)
 {
     if (!a->headed) fputs(text, stdout);
