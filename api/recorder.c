@@ -28,7 +28,8 @@ struct wg_recorder {
     wg_trace_writer writer;
     wg_trace_group group; /* owns eog */
     request *request;     /* (room) */
-    int requests, room;
+    int requests;
+    size_t room;
     wg_tree tree; /* of the round that is being written */
     wg_rows p, q;
 };
@@ -127,7 +128,8 @@ static wg_status check_options(const wg_recorder_options *o, int *rows, wg_error
         return wg_fail(err, WG_EINVAL, "wg_recorder_options: a vocabulary of %d tokens; expected 1..%d", o->vocab,
                        (int)WG_TRACE_VOCAB_MAX);
     if (o->eogs < 0 || o->eogs > o->vocab || (o->eogs && !o->eog))
-        return wg_fail(err, WG_EINVAL, "wg_recorder_options: %d tokens that end a text, of %d", o->eogs, o->vocab);
+        return wg_fail(err, WG_EINVAL, "wg_recorder_options: eogs is %d; expected 0..%d, with their list in eog", o->eogs,
+                       o->vocab);
     for (int i = 0; i < o->eogs; i++)
         if (o->eog[i] < 0 || o->eog[i] >= o->vocab)
             return wg_fail(err, WG_EINVAL, "wg_recorder_options: eog[%d] is %d; the vocabulary is 0..%d", i, (int)o->eog[i],
@@ -215,13 +217,7 @@ wg_status wg_recorder_request(wg_recorder *r, const wg_recorded_request *request
         return wg_missing("wg_recorder_request", !r ? "the recorder" : !request_ ? "q" : "number", err);
     WG_TRY(wg_struct_in(&q, sizeof q, request_, WG_SIZE_TO(wg_recorded_request, ended), "wg_recorded_request", err));
     WG_TRY(check_request(r, &q, err));
-    if (r->requests == r->room) {
-        const int room = r->room ? 2 * r->room : 16;
-        request *more = wg_realloc(r->request, (size_t)room, sizeof *more);
-        if (!more) return wg_nomem(err, (size_t)room * sizeof *more, "requests");
-        r->request = more;
-        r->room = room;
-    }
+    WG_TRY(wg_grow((void **)&r->request, &r->room, (size_t)r->requests + 1, sizeof *r->request, "requests", err));
     const wg_trace_asked a = {
         .address = q.address, .prompt = q.prompt, .repeat = q.repeat, .limit = q.limit, .prompt_tokens = q.n
     };

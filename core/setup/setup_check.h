@@ -39,16 +39,19 @@ typedef struct wg_checker {
     const wg_override *set;
     int n_set;
     wg_part *part;
-    int n_part, cap_part;
+    int n_part;
+    size_t cap_part;
     bool no_part;  /* a reference could not be resolved, so missing values of cells are not reported */
     bool is_whole; /* the text has all values; false: a sweep's base, whose grids set others */
     /* Writes the path of a value in its document into buf (size bytes); *key: as in wg_problem, cleared if the value has no
      * name there. NULL: the path is `path`. */
     void (*origin)(const struct wg_checker *c, const char *path, bool *key, char *buf, size_t size);
     uint64_t *seen; /* digests of reported problems and checked files, so that each is handled once */
-    int n_seen, cap_seen;
+    int n_seen;
+    size_t cap_seen;
     wg_found *found;
-    int n_found, cap_found;
+    int n_found;
+    size_t cap_found;
     int missing;      /* problems that are missing files */
     wg_status failed; /* ENOMEM while checking; err has the message */
     wg_error err;

@@ -14,14 +14,9 @@ bool wg_first_time(wg_checker *c, const char *what, const char *text)
     const uint64_t h = wg_hash64(wg_hash64(WG_HASH_START, what, strlen(what) + 1), text, strlen(text));
     for (int i = 0; i < c->n_seen; i++)
         if (c->seen[i] == h) return false;
-    if (c->n_seen == c->cap_seen) {
-        const int cap = c->cap_seen ? c->cap_seen * 2 : 64;
-        uint64_t *more = wg_realloc(c->seen, (size_t)cap, sizeof *more);
-        if (!more) return true; /* out of memory: a repeated report is better than none */
-        c->seen = more;
-        c->cap_seen = cap;
-    }
-    c->seen[c->n_seen++] = h;
+    wg_error none; /* out of memory: a repeated report is better than none */
+    if (!wg_grow((void **)&c->seen, &c->cap_seen, (size_t)c->n_seen + 1, sizeof *c->seen, "what was said", &none))
+        c->seen[c->n_seen++] = h;
     return true;
 }
 
@@ -34,15 +29,11 @@ const char *wg_path_inside(const char *path, const char *prefix)
 
 static void add_problem(wg_checker *c, const wg_json *doc, const char *path, bool key, const char *text)
 {
-    if (c->n_found == c->cap_found) {
-        const int cap = c->cap_found ? c->cap_found * 2 : 16;
-        wg_found *more = wg_realloc(c->found, (size_t)cap, sizeof *more);
-        if (!more) {
-            c->failed = wg_nomem(&c->err, (size_t)cap * sizeof *more, "a list of problems");
-            return;
-        }
-        c->found = more;
-        c->cap_found = cap;
+    const wg_status s =
+        wg_grow((void **)&c->found, &c->cap_found, (size_t)c->n_found + 1, sizeof *c->found, "a list of problems", &c->err);
+    if (s) {
+        c->failed = s;
+        return;
     }
     wg_found *f = &c->found[c->n_found++];
     *f = (wg_found){ .doc = doc, .key = key };

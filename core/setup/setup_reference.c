@@ -77,15 +77,10 @@ static void unknown(wg_checker *c, const char *place, const char *text)
 
 static wg_status remember(wg_checker *c, const char *place, wg_json *doc, wg_error *err)
 {
-    if (c->n_part == c->cap_part) {
-        const int cap = c->cap_part ? c->cap_part * 2 : 8;
-        wg_part *more = wg_realloc(c->part, (size_t)cap, sizeof *more);
-        if (!more) {
-            wg_json_close(doc);
-            return wg_nomem(err, (size_t)cap * sizeof *more, "named parts");
-        }
-        c->part = more;
-        c->cap_part = cap;
+    const wg_status s = wg_grow((void **)&c->part, &c->cap_part, (size_t)c->n_part + 1, sizeof *c->part, "named parts", err);
+    if (s) {
+        wg_json_close(doc);
+        return s;
     }
     wg_part *p = &c->part[c->n_part++];
     *p = (wg_part){ .doc = doc };

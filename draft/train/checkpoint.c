@@ -30,13 +30,7 @@ typedef struct header {
 
 wg_status wg_checkpoint_add(wg_checkpoint *c, float *p, size_t n, wg_error *err)
 {
-    if (c->arrays == c->room) {
-        const int room = c->room ? 2 * c->room : 64;
-        void *more = wg_realloc(c->array, (size_t)room, sizeof *c->array);
-        if (!more) return wg_nomem(err, (size_t)room * sizeof *c->array, "the list of a checkpoint");
-        c->array = more;
-        c->room = room;
-    }
+    WG_TRY(wg_grow((void **)&c->array, &c->room, (size_t)c->arrays + 1, sizeof *c->array, "the list of a checkpoint", err));
     c->array[c->arrays].p = p;
     c->array[c->arrays++].n = n;
     return WG_OK;
@@ -59,7 +53,8 @@ void wg_checkpoint_close(wg_checkpoint *c)
 {
     wg_free(c->array);
     c->array = NULL;
-    c->arrays = c->room = 0;
+    c->arrays = 0;
+    c->room = 0;
 }
 
 /* ---- files of a folder */

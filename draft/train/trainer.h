@@ -102,7 +102,8 @@ typedef struct wg_checkpoint {
         float *p; /* borrowed */
         size_t n;
     } * array; /* weights and state, in order; the list is owned */
-    int arrays, room;
+    int arrays;
+    size_t room;
 } wg_checkpoint;
 
 /* add: adds an array. add_net: adds a network's weights that are not frozen tensor by tensor, then its optimiser's state.

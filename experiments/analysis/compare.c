@@ -19,7 +19,8 @@ enum { MOST_REPEATS = 64 };
 typedef struct comparison {
     json_t *json;
     wg_contrast *contrast; /* (n) of each member of "pairs" */
-    int n, room;
+    int n;
+    size_t room;
 } comparison;
 
 /* Two samples of runs under comparison. */
@@ -84,11 +85,8 @@ static const json_t *config_of(const wg_run_sample *r, int cell)
 /* Adds a pair to the result. */
 static bool add_pair(comparison *x, json_t *o, const wg_contrast *contrast)
 {
-    if (x->n == x->room) {
-        wg_contrast *more = wg_realloc(x->contrast, (size_t)(x->room = 2 * x->room + 16), sizeof *more);
-        if (!more) return false;
-        x->contrast = more;
-    }
+    wg_error none; /* the caller says what memory was for */
+    if (wg_grow((void **)&x->contrast, &x->room, (size_t)x->n + 1, sizeof *x->contrast, "pairs", &none)) return false;
     json_array_append(json_object_get(x->json, "pairs"), o);
     x->contrast[x->n++] = *contrast;
     return true;
@@ -265,7 +263,7 @@ static wg_status compare_samples(comparison *x, const wg_run_sample *a, const wg
     if (s == WG_OK && requests && t.common.n == 0)
         s = wg_fail(err, WG_EINVAL, "%s and %s have no prompt in common (by id and text); nothing to compare", path_a, path_b);
     if (s == WG_OK && t.cells == 0)
-        s = wg_fail(err, WG_EINVAL, "no cell of %s sweeps the values of one of %s; name two cells: DIR:NUMBER DIR:NUMBER",
+        s = wg_fail(err, WG_EINVAL, "no cell of %s has the swept values of a cell of %s; name two cells: DIR:NUMBER DIR:NUMBER",
                     path_b, path_a);
     json_array_append_new(json_object_get(x->json, "cells"), json_pack("{s:i, s:i, s:i, s:i}", "run", b->number[0], "common",
                                                                        t.cells, "only_a", t.only_a, "only_b", t.only_b));

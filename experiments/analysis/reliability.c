@@ -14,13 +14,7 @@ static float share(double x) { return (float)(x < 0 ? 0 : x > 1 ? 1 : x); }
 
 wg_status wg_samples_add(wg_samples *all, double confidence, int depth, double p, wg_error *err)
 {
-    if (all->n == all->room) {
-        const int room = all->room ? 2 * all->room : 1024;
-        wg_sample *more = wg_realloc(all->s, (size_t)room, sizeof *more);
-        if (!more) return wg_nomem(err, (size_t)room * sizeof *more, "samples of a confidence");
-        all->s = more;
-        all->room = room;
-    }
+    WG_TRY(wg_grow((void **)&all->s, &all->room, (size_t)all->n + 1, sizeof *all->s, "samples of a confidence", err));
     all->s[all->n++] = (wg_sample){ share(confidence), share(p), (int16_t)depth };
     return WG_OK;
 }

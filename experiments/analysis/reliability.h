@@ -20,7 +20,8 @@ typedef struct wg_sample {
 } wg_sample; /* confidence and p 0..1; depth from 1 */
 typedef struct wg_samples {
     wg_sample *s;
-    int n, room;
+    int n;
+    size_t room;
 } wg_samples;
 
 wg_status wg_samples_add(wg_samples *all, double confidence, int depth, double p, wg_error *err);

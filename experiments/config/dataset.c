@@ -229,7 +229,7 @@ static bool copy_texts(wg_prompt *p, const json_t *texts, const wg_setup_prompts
     return ok;
 }
 
-static wg_status push(wg_dataset *d, int *cap, const json_t *line, const json_t *texts, int number,
+static wg_status push(wg_dataset *d, size_t *cap, const json_t *line, const json_t *texts, int number,
                       const wg_setup_prompts *from, wg_error *err)
 {
     char fallback[32];
@@ -239,13 +239,7 @@ static wg_status push(wg_dataset *d, int *cap, const json_t *line, const json_t 
     const char *category = merged(from->merge, own ? own : "", &name);
     if (*from->category && (strlen(from->category) != name || memcmp(from->category, category, name) != 0)) return WG_OK;
     WG_TRY(refuse_notices(d, texts, number, err));
-    if (d->n == *cap) {
-        const int more = *cap ? *cap * 2 : 32;
-        wg_prompt *grown = wg_realloc(d->prompt, (size_t)more, sizeof *grown);
-        if (!grown) return wg_nomem(err, (size_t)more * sizeof *grown, "prompts");
-        d->prompt = grown;
-        *cap = more;
-    }
+    WG_TRY(wg_grow((void **)&d->prompt, cap, (size_t)d->n + 1, sizeof *d->prompt, "prompts", err));
     wg_prompt p = { .id = label(id_of(line), fallback), .category = wg_strndup(category, name), .line = number };
     if (!copy_texts(&p, texts, from) || !p.id || !p.category) {
         prompt_free(&p);
@@ -255,7 +249,7 @@ static wg_status push(wg_dataset *d, int *cap, const json_t *line, const json_t 
     return WG_OK;
 }
 
-static wg_status take_line(wg_dataset *d, int *cap, const char *bytes, size_t n, int number, const wg_setup_prompts *from,
+static wg_status take_line(wg_dataset *d, size_t *cap, const char *bytes, size_t n, int number, const wg_setup_prompts *from,
                            wg_error *err)
 {
     char where[600];
@@ -278,9 +272,9 @@ static wg_status take_line(wg_dataset *d, int *cap, const char *bytes, size_t n,
 static wg_status read_lines(wg_dataset *d, FILE *f, const wg_setup_prompts *from, wg_error *err)
 {
     char *line = NULL; /* allocated by getline, not by core/base/mem.h */
-    size_t size = 0;
+    size_t size = 0, cap = 0;
     ssize_t n;
-    int cap = 0, number = 0;
+    int number = 0;
     wg_status s = WG_OK;
     wg_sha256_state sha;
     wg_sha256_begin(&sha);

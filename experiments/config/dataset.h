@@ -36,14 +36,15 @@ typedef struct wg_dataset {
     char sha256[WG_SHA256_HEX]; /* of the whole file, for any options */
 } wg_dataset;
 
-/* Opens a file of prompts and selects from it, in this order: categories are renamed by `merge` ("chat=writing|coding;other=qa"; what
- * it does not list keeps its name), prompts of other categories than `category` are dropped, the rest is shuffled (a function of
- * the seed `shuffle`; 0: as in the file), the first `per_category` of each category are kept, the first `limit` of all are kept.
- * Of a text the last `keep_bytes` bytes are kept, from a character boundary on; of a conversation the first `turns` questions.
- * Each 0 or "" changes nothing. `file`, `chat`, `system` and `date` are not read.
+/* Opens a file of prompts and selects from it, in this order: categories are renamed by `merge`
+ * ("chat=writing|coding;other=qa"; what it does not list keeps its name), prompts of other categories than `category` are
+ * dropped, the rest is shuffled (a function of the seed `shuffle`; 0: as in the file), the first `per_category` of each
+ * category are kept, the first `limit` of all are kept. Of a text the last `keep_bytes` bytes are kept, from a character
+ * boundary on; of a conversation the first `turns` questions. 0 or "" changes nothing. `file`, `chat`, `system` and `date`
+ * are not read.
  *
- * from NULL: all prompts. The whole file is checked in any case. Errors: ENOENT, EIO; EFORMAT with "file:line: what"; EINVAL when
- * no prompt is left, or `merge` cannot be parsed. */
+ * from NULL: all prompts. The whole file is checked in any case. Errors: ENOENT, EIO; EFORMAT with "file:line: what"; EINVAL
+ * when no prompt is left, or `merge` cannot be parsed. */
 wg_status wg_dataset_open(wg_dataset **out, const char *path, const wg_setup_prompts *from, wg_error *err);
 void wg_dataset_close(wg_dataset *d); /* NULL is fine */
 

@@ -65,23 +65,16 @@ double wg_load_record_tpot(const wg_load_record *r)
 /* A growing list of seconds. */
 typedef struct sample {
     double *v;
-    int n, room;
+    int n;
+    size_t room;
     bool failed;
 } sample;
 
 static void take(sample *s, double v)
 {
-    if (s->n == s->room) {
-        const int more = s->room ? 2 * s->room : 256;
-        double *grown = wg_realloc(s->v, (size_t)more, sizeof *grown);
-        if (!grown) {
-            s->failed = true;
-            return;
-        }
-        s->v = grown;
-        s->room = more;
-    }
-    s->v[s->n++] = v;
+    wg_error none; /* the sample remembers that it failed */
+    if (wg_grow((void **)&s->v, &s->room, (size_t)s->n + 1, sizeof *s->v, "seconds", &none)) s->failed = true;
+    else s->v[s->n++] = v;
 }
 
 typedef struct samples {

@@ -49,13 +49,7 @@ void wg_auditor_close(wg_auditor *a)
 
 static wg_status open_stream(wg_auditor *a, const char *name, const char *rule, wg_error *err)
 {
-    if (a->streams == a->room) {
-        const int more = a->room ? 2 * a->room : 8;
-        wg_audited *grown = wg_realloc(a->stream, (size_t)more, sizeof *grown);
-        if (!grown) return wg_nomem(err, (size_t)more * sizeof *grown, "streams");
-        a->stream = grown;
-        a->room = more;
-    }
+    WG_TRY(wg_grow((void **)&a->stream, &a->room, (size_t)a->streams + 1, sizeof *a->stream, "streams", err));
     wg_audited *s = &a->stream[a->streams];
     memset(s, 0, sizeof *s);
     snprintf(s->name, sizeof s->name, "%s", name);

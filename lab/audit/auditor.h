@@ -47,7 +47,8 @@ typedef struct wg_audited {
 
 typedef struct wg_auditor {
     wg_audited *stream, all;
-    int streams, room;
+    int streams;
+    size_t room;
     wg_workspace work;
     wg_rows other, before; /* before: p of the previous round; n 0: none */
     double *next[2];       /* (room_next) */

@@ -28,13 +28,7 @@ wg_status wg_draft_law_add(wg_draft_law *l, uint64_t after, double chance, const
     if (l->n > 0 && l->seen[l->n - 1].after == after) return WG_OK;
     l->full = l->full || l->n == WG_DRAFT_LAW_MOST;
     if (l->full) return WG_OK;
-    if (l->n == l->cap) {
-        const int cap = l->cap ? 2 * l->cap : 32;
-        wg_seen_draft *more = wg_realloc(l->seen, (size_t)cap, sizeof *more);
-        if (!more) return wg_nomem(err, (size_t)cap * sizeof *more, "drafts");
-        l->seen = more;
-        l->cap = cap;
-    }
+    WG_TRY(wg_grow((void **)&l->seen, &l->cap, (size_t)l->n + 1, sizeof *l->seen, "drafts", err));
     wg_seen_draft *d = &l->seen[l->n];
     *d = (wg_seen_draft){ .after = after, .chance = chance, .tree = *t };
     if (!(d->q = wg_calloc((size_t)t->n * V, sizeof *d->q)))

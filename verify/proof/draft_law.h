@@ -4,6 +4,8 @@
 #ifndef WG_VERIFY_PROOF_DRAFT_LAW_H
 #define WG_VERIFY_PROOF_DRAFT_LAW_H
 
+#include <stddef.h>
+
 #include "core/dist/rows.h"
 #include "core/dist/tree.h"
 
@@ -21,7 +23,8 @@ typedef struct wg_draft_law {
     int vocab;
     uint64_t past; /* outcomes before the drafts */
     wg_seen_draft *seen;
-    int n, cap;
+    int n;
+    size_t cap;
     bool full; /* the list is full; further drafts are missing */
 } wg_draft_law;
 
