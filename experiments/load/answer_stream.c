@@ -106,8 +106,12 @@ static long length(const json_t *list) { return json_is_array(list) ? (long)json
 static long tokens_of(const json_t *root, const json_t *choice)
 {
     const json_t *logprobs = json_object_get(choice, "logprobs");
-    const long of[] = { length(json_object_get(choice, "token_ids")), count(choice, "n_tokens"), count(root, "n_tokens"),
-                        length(json_object_get(logprobs, "tokens")), length(json_object_get(logprobs, "content")) };
+    const long of[] = { length(json_object_get(choice, "token_ids")),
+                        count(choice, "n_tokens"),
+                        count(root, "n_tokens"),
+                        count(json_object_get(root, "spec"), "tokens"), /* wager serve */
+                        length(json_object_get(logprobs, "tokens")),
+                        length(json_object_get(logprobs, "content")) };
     for (size_t i = 0; i < sizeof of / sizeof *of; i++)
         if (of[i] >= 0) return of[i];
     return -1;
