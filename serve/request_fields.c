@@ -57,9 +57,9 @@ const wgs_field wgs_fields[] = {
     FLAG("stream", BOTH, stream, "the answer as it grows (below)"),
     USED("stream_options", BOTH, wgs_read_stream_options, "`include_usage`: a last event counts tokens"),
     USED("n_predict", BOTH, wgs_read_n_predict, "as `max_tokens`; -1: as many as the context holds"),
-    USED("max_tokens", BOTH, wgs_read_max_tokens, "most tokens of an answer, up to 2^64 - 1. Without it 16, of chats as "
-         "many as the context holds; more than that are as many. 0 with `echo` scores a prompt"),
-    USED("max_completion_tokens", BOTH, wgs_read_max_tokens, "as `max_tokens`, before which it comes"),
+    USED("max_tokens", BOTH, wgs_read_max_tokens, "most tokens of an answer, up to 2^64 - 1. Without it 16, for "
+         "chats as many as the context holds, which is the most in any case. 0 with `echo` scores a prompt"),
+    USED("max_completion_tokens", BOTH, wgs_read_max_tokens, "as `max_tokens`; of both this one counts"),
     WHOLE("n", BOTH, n, 1, WGS_CHOICES, "answers to one prompt; the first one is that of `n` 1"),
     USED("seed", BOTH, wgs_read_seed, "from -2^63 to 2^64 - 1. Without one: random; `spec.seed` of the answer says which, as "
          "a number below 2^63: s - 2^64 for s"),
@@ -68,7 +68,7 @@ const wgs_field wgs_fields[] = {
     USED("stop_token_ids", BOTH, wgs_read_stop_tokens, "up to 64 tokens that end the answer"),
     FLAG("include_stop_str_in_output", BOTH, include_stop, "the text keeps the stop string"),
     FLAG("ignore_eos", BOTH, ignore_eos, "the model's end tokens do not end the answer"),
-    FLAG("echo", COMPLETIONS, echo, "the prompt comes before the answer, its tokens have log probabilities too"),
+    FLAG("echo", COMPLETIONS, echo, "the prompt comes before the answer, and its tokens have log probabilities, too"),
     USED("logprobs", BOTH, wgs_read_logprobs, "completions: how many alternatives, up to 20; chat: true. Natural logarithms "
          "under the target's logits as they are (temperature 1, whole vocabulary), the same with speculation and without; "
          "-9999 for none"),
@@ -83,9 +83,10 @@ const wgs_field wgs_fields[] = {
     NUMBER("repetition_penalty", BOTH, repetition_penalty, 0.01, 100, "divides positive and multiplies negative logits of "
          "tokens that the prompt or the answer has"),
     USED("logit_bias", BOTH, wgs_read_biases, "`{\"TOKEN\": -100 .. 100}`, up to 1024 tokens of the vocabulary"),
-    FLAG("add_special_tokens", COMPLETIONS | TOKENIZE, add_special_tokens, "false: nothing is put before the prompt"),
-    USED("content", TOKENIZE, wgs_read_content, "a text, before which nothing is put"),
-    FLAG("add_special", TOKENIZE, add_special_tokens, "true: something is"),
+    FLAG("add_special_tokens", COMPLETIONS | TOKENIZE, add_special_tokens, "false: no special tokens are put before the "
+         "prompt"),
+    USED("content", TOKENIZE, wgs_read_content, "a text; special tokens are put before it by `add_special` alone"),
+    FLAG("add_special", TOKENIZE, add_special_tokens, "true: the model's special tokens are put before `content`"),
     FLAG("parse_special", TOKENIZE, parse_special, "false: texts of special tokens stay text"),
     FLAG("with_pieces", TOKENIZE, with_pieces, "tokens with their texts"),
     FLAG("return_token_strs", TOKENIZE, return_token_strs, "the texts beside the tokens"),
@@ -93,7 +94,7 @@ const wgs_field wgs_fields[] = {
     FLAG("return_token_ids", BOTH, return_token_ids, "`token_ids`, `pieces` (their texts) and `drafted` (1: an accepted draft "
          "token)"),
     FLAG("timings_per_token", BOTH, timings_per_token, "`timings` in every event"),
-    WHOLE("priority", BOTH, priority, -1000, 1000, "higher ones run first; waiting ones rise"),
+    WHOLE("priority", BOTH, priority, -1000, 1000, "requests of a higher one run first; that of a waiting request rises"),
     USED("response_format", BOTH, wgs_read_format, "`{\"type\": \"text\"}`, `json_object` (with `schema`, if any), "
          "`json_schema`, or `{\"type\": \"grammar\", \"grammar\": ...}`: GBNF ([constrained.md](constrained.md)). The text "
          "follows it token by token, drafts too; a keyword that is not supported is refused by name"),
@@ -122,16 +123,16 @@ const wgs_field wgs_fields[] = {
     ONLY("length_penalty", BOTH, "[1]", ""),
     ONLY("early_stopping", BOTH, "[false]", ""),
     ONLY("annotations", MESSAGE, "[[]]", ""),
-    ONLY("suffix", COMPLETIONS, "[\"\"]", "a prompt with the model's own marks"),
+    ONLY("suffix", COMPLETIONS, "[\"\"]", "a prompt with the model's own tokens for a gap"),
     ONLY("echo", CHAT, "[false]", "`/v1/completions`"),
     ONLY("add_special_tokens", CHAT, "[false]", "`/v1/completions`"),
     ONLY("continue_final_message", CHAT | TOKENIZE, "[false]", "`/v1/completions` with the text of `/apply-template`"),
-    ONLY("tools", CHAT | TOKENIZE, "[[]]", "a schema (`response_format`) for what a call has to be"),
+    ONLY("tools", CHAT | TOKENIZE, "[[]]", "a schema (`response_format`) of the call"),
     ONLY("tool_choice", CHAT, "[\"none\", \"auto\", false]", "a schema (`response_format`)"),
     ONLY("functions", CHAT, "[[]]", "a schema (`response_format`)"),
     ONLY("function_call", CHAT, "[\"none\", \"auto\", false]", "a schema (`response_format`)"),
     ONLY("modalities", CHAT, "[[\"text\"]]", ""),
-    ONLY("verbosity", CHAT, "[\"medium\"]", "a message that says so"),
+    ONLY("verbosity", CHAT, "[\"medium\"]", "a message that asks for it"),
     ONLY("reasoning_format", CHAT, "[\"none\", \"auto\"]", ""),
     ONLY("skip_special_tokens", BOTH, "[true]", "`return_token_ids`"),
     ONLY("detokenize", BOTH, "[true]", "`return_token_ids`"),
@@ -171,8 +172,8 @@ const wgs_field wgs_fields[] = {
     REFUSED("stop_regex", BOTH, "`stop`"),
     REFUSED("allowed_token_ids", BOTH, "a grammar, or `logit_bias`"),
     REFUSED("logits_processors", BOTH, "a grammar, or `logit_bias`"),
-    REFUSED("samplers", BOTH, "the order above"),
-    REFUSED("truncate_prompt_tokens", BOTH | TOKENIZE, "a shorter prompt; `/tokenize` counts"),
+    REFUSED("samplers", BOTH, "the fixed order of samplers (docs/serving.md)"),
+    REFUSED("truncate_prompt_tokens", BOTH | TOKENIZE, "a shorter prompt (`/tokenize` counts its tokens)"),
     REFUSED("chat_template", CHAT | TOKENIZE, "`--chat`, or `/v1/completions`"),
     REFUSED("documents", CHAT, "`chat_template_kwargs`"),
     REFUSED("reasoning_effort", CHAT, "`chat_template_kwargs`"),
@@ -254,7 +255,7 @@ static bool read_harmless(const wgs_field *f, const json_t *v, wgs_problem *p)
     json_decref(values);
     if (found) return true;
     char *given = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY);
-    wgs_refuse(p, 400, f->name, "'%s' is %.60s; this server knows it at %.*s alone", f->name, given ? given : "(too long)",
+    wgs_refuse(p, 400, f->name, "'%s' is %.60s; this server supports only %.*s", f->name, given ? given : "(too long)",
                (int)strlen(f->values) - 2, f->values + 1);
     free(given);
     put_instead(p, f->says);

@@ -90,7 +90,7 @@ static wg_status set_grammar(const wg_engine *e, const wg_seq *s, constrained *c
     const int vocab = e->target->vocab, known = wg_acceptor_trie(how->acceptor)->vocab;
     bool any = false;
     if (known != vocab)
-        return wg_fail(err, WG_EINVAL, "request %u: a grammar over %d tokens; the vocabulary has %d", (unsigned)s->request,
+        return wg_fail(err, WG_EINVAL, "request %u has a grammar over %d tokens; the vocabulary has %d", (unsigned)s->request,
                        known, vocab);
     WG_TRY(wg_acceptor_ready(how->acceptor, err));
     c->words = wg_token_words(vocab);
@@ -100,7 +100,7 @@ static wg_status set_grammar(const wg_engine *e, const wg_seq *s, constrained *c
     for (int32_t x = 0; x < vocab && e->is_eog; x++)
         if (e->is_eog(e->is_eog_user, x)) wg_token_add(c->ends, x), any = true;
     if (!any)
-        return wg_fail(err, WG_EUNSUPPORTED, "request %u: a grammar, but no token of this model ends a text",
+        return wg_fail(err, WG_EUNSUPPORTED, "request %u has a grammar, but no token of this model ends a text",
                        (unsigned)s->request);
     c->acceptor = how->acceptor;
     c->from = how->from;

@@ -46,11 +46,10 @@ static wg_status place(wg_head_file *f, const char *name, bool has, int64_t rows
 {
     const wg_safetensor *t = find(f, name);
     if (!t && !has) return WG_OK;
-    if (!t)
-        return wg_fail(f->err, WG_EMODEL, "%s: there is no tensor '%s', which the head has by its config.json", f->path, name);
+    if (!t) return wg_fail(f->err, WG_EMODEL, "%s: there is no tensor '%s', which its config.json requires", f->path, name);
     if (!has)
         return wg_fail(f->err, WG_EMODEL,
-                       "%s: there is a tensor '%s', which the head has not by its config.json; do the files "
+                       "%s: there is a tensor '%s', which its config.json does not give the head; do the files "
                        "belong together?",
                        f->path, name);
     f->placed[f->found++] = t;

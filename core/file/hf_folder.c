@@ -246,10 +246,10 @@ static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, cons
     if (!*name) return WG_OK;
     WG_TRY(check_dtype(f, path, t));
     if (strstr(as->gguf, ".bias") && !has_bias(c, as->gguf))
-        return wg_fail(f->err, WG_EMODEL,
-                       "%s: tensor '%.120s' is a bias that config.json says the model has not; do the files belong "
-                       "together?",
-                       path, t->name);
+        return wg_fail(
+            f->err, WG_EMODEL,
+            "%s: tensor '%.120s' is a bias, and by config.json the model has none there; do the files belong together?", path,
+            t->name);
     wg_tensor to = { .name = name, .type = t->type, .n_dims = t->n_dims, .dim = { 1, 1, 1, 1 } };
     for (int d = 0; d < t->n_dims; d++) to.dim[d] = t->dim[t->n_dims - 1 - d];
     if (as->second && t->n_dims == 2 && t->dim[0] % 2 == 0) return add_halves(f, g, t, as, &to);
@@ -444,7 +444,7 @@ static wg_status check_tensors(const folder *f)
     }
     if (whole) return WG_OK;
     return wg_fail(f->err, WG_EMODEL,
-                   "%s: there is no tensor '%s', which the model has by its type and '%s' of config.json; is the folder "
+                   "%s: there is no tensor '%s', which the model's type and '%s' of config.json require; is the folder "
                    "complete?",
                    f->path, missing, key);
 }

@@ -153,7 +153,7 @@ static wg_status read_shards(wg_dump_cache *c, const wg_json *doc, wg_error *err
         const json_t *id = json_object_get(v, "shard_id");
         if (!name || !*name || strchr(name, '/') || !json_is_integer(id) || json_integer_value(id) != (json_int_t)i)
             return wg_fail(err, WG_EFORMAT,
-                           "%s: shard %zu has not the 'shard_id' %zu and the 'file_name' of a file in the folder; " AGAIN,
+                           "%s: shard %zu: expected the 'shard_id' %zu and the 'file_name' of a file in the folder; " AGAIN,
                            wg_json_name(doc), i, i);
         if (!(c->shard[i] = wg_strdup(name))) return wg_nomem(err, strlen(name), "the name of a shard");
         c->shards++;

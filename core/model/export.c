@@ -110,9 +110,10 @@ static wg_status compare(const wg_weights *w, const wg_weights *back, wg_error *
     WG_TRY(wg_arch_read(back, &b, err));
     leave_out(&a), leave_out(&b);
     if (memcmp(&a, &b, sizeof a) != 0)
-        return wg_fail(err, WG_EUNSUPPORTED,
-                       "%s: its hyper-parameters cannot be said in the config.json of a %s model; write a GGUF file instead",
-                       wg_weights_path(w), a.family);
+        return wg_fail(
+            err, WG_EUNSUPPORTED,
+            "%s: its hyper-parameters cannot be expressed in the config.json of a %s model; write a GGUF file instead",
+            wg_weights_path(w), a.family);
     if (!same_tokens(w, back))
         return wg_fail(err, WG_EUNSUPPORTED, "%s: its tokens cannot be written to a tokenizer.json; write a GGUF file instead",
                        wg_weights_path(w));

@@ -31,8 +31,8 @@ static void check_keys(wg_checker *c, const json_t *object, const char *section,
         snprintf(path, sizeof path, "%s%s%s", section, *section ? "." : "", key);
         const bool known = (s->name && wg_option_find(s->table, key)) || !strcmp(path, "sweep");
         if (known && !is_one_of(key, names))
-            wg_problem(c, path, true, "\"%s\" is of experiments (wager run); an engine alone has no use for it, leave it out",
-                       path);
+            wg_problem(c, path, true,
+                       "\"%s\" is a key of experiments (wager run); an engine alone has no use for it, leave it out", path);
     }
 }
 

@@ -69,7 +69,8 @@ void wg_check_chat(wg_checker *c, const wg_setup *setup, bool turns)
     wg_tokenizer *t = NULL;
     wg_error e;
     if (chat.family == WG_CHAT_NONE) {
-        if (*chat.system) wg_problem(c, "prompts.system", false, "prompts.system: needs \"chat\", the template that says it");
+        if (*chat.system)
+            wg_problem(c, "prompts.system", false, "prompts.system: needs \"chat\", the template that it becomes part of");
         return;
     }
     snprintf(once, sizeof once, "%d %d %s %s", chat.family, turns, setup->target.model, chat.date);

@@ -21,13 +21,14 @@ wg_status wg_target_kind_check(const wg_setup_target *t, wg_error *err)
 {
     const char *kind = wg_target_kinds[t->kind];
     if (t->kind != WG_TARGET_PROCESS && *t->command)
-        return wg_fail(err, WG_EINVAL, "target.command: of \"kind\": \"process\"; a target of kind %s needs none", kind);
+        return wg_fail(err, WG_EINVAL, "target.command belongs to \"kind\": \"process\"; leave it out for a target of kind %s",
+                       kind);
     if (t->kind == WG_TARGET_PROCESS && !*t->command)
         return wg_fail(err, WG_EINVAL,
                        "target.command: missing; it is the shell command of the program that answers rows "
                        "(docs/process-target.md)");
     if (t->kind != WG_TARGET_MODEL && (strcmp(t->device, "cpu") != 0 || *t->quantize))
-        return wg_fail(err, WG_EINVAL, "target.%s: of a model that this program runs; a target of kind %s has its own way",
+        return wg_fail(err, WG_EINVAL, "target.%s is for a model that this program runs; leave it out for a target of kind %s",
                        *t->quantize ? "quantize" : "device", kind);
     return WG_OK;
 }

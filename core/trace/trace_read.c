@@ -396,6 +396,6 @@ wg_status wg_trace_get(wg_trace *t, int i, wg_trace_round *out, wg_error *err)
     size_t n = 0;
     if (fseeko(t->file, (off_t)at, SEEK_SET)) return wg_fail(err, WG_EIO, "%s: cannot read: %s", t->name, strerror(errno));
     WG_TRY(next_record(t, at, &kind, &n, err));
-    if (kind != WG_RECORD_ROUND) return bad(t, at, "it was there before; the file changed", err);
+    if (kind != WG_RECORD_ROUND) return bad(t, at, "it was a round when the file was opened; the file has changed", err);
     return decode(t, at, n, out, err);
 }

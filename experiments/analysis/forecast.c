@@ -61,8 +61,9 @@ wg_status wg_fit_reader_open(wg_fit_reader *r, wg_engine *plain, const wg_engine
     *r = (wg_fit_reader){ .plain = plain, .target = parts->target, .draft = draft };
     const int vocab = parts->target->vocab, context = wg_engine_options_of(plain)->max_tokens;
     if (draft->vocab != vocab)
-        return wg_fail(err, WG_EVOCAB, "the draft model has %d tokens, the target %d; a forecast needs the same", draft->vocab,
-                       vocab);
+        return wg_fail(err, WG_EVOCAB,
+                       "the draft model has a vocabulary of %d tokens, the target one of %d; a forecast needs equal ones",
+                       draft->vocab, vocab);
     const size_t logits = (size_t)2 * ROWS * (size_t)vocab * sizeof *r->logits;
     if (!(r->logits = wg_alloc(logits, 1))) return wg_nomem(err, logits, "the logits of two models");
     WG_TRY(wg_kv_open(&r->kv, 16, (context + ROWS) / 16 + 1, context + ROWS, err));

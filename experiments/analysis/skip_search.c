@@ -177,7 +177,7 @@ wg_status wg_skip_search(const wg_skip_problem *p, uint8_t *best, double *value,
     s.order = wg_calloc((size_t)s.n, sizeof *s.order);
     wg_status st =
         s.skip && s.best && s.alone && s.order ? run(&s, err) : wg_nomem(err, (size_t)s.n * sizeof *s.alone, "a search");
-    if (!st && s.value == -INFINITY) st = wg_fail(err, WG_EINVAL, "no set of sub-layers has a value");
+    if (!st && s.value == -INFINITY) st = wg_fail(err, WG_EINVAL, "no set of sub-layers could be measured");
     if (!st) {
         memcpy(best, s.best, (size_t)p->layers);
         *value = s.value;

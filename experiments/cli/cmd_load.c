@@ -79,14 +79,14 @@ static wg_status check(const load *l, wg_error *err)
     if (l->rate > 0 && l->arrivals) return wg_fail(err, WG_EINVAL, "--rate and --arrivals: both say when requests arrive");
     if (l->rate == 0 && !l->arrivals && !l->clients)
         return wg_fail(err, WG_EINVAL,
-                       "--clients 0: without a limit of requests at a time their arrivals are needed: --rate R "
-                       "or --arrivals FILE");
+                       "--clients 0 sets no limit of requests at a time; say when they arrive: --rate R or --arrivals FILE");
     if (l->key && strlen(l->key) > 900) return wg_fail(err, WG_EINVAL, "--key: longer than 900 bytes");
     if (strncmp(l->url, "http://", 7) != 0 && strncmp(l->url, "https://", 8) != 0)
         return wg_fail(err, WG_EINVAL, "'%s' is no address of a server; expected http://HOST:PORT", l->url);
     if (strlen(l->url) > 900) return wg_fail(err, WG_EINVAL, "the address is longer than 900 bytes");
     if (l->range >= l->words)
-        return wg_fail(err, WG_EINVAL, "--words-range %ld: prompts of %ld words would have none", l->range, l->words);
+        return wg_fail(err, WG_EINVAL, "--words-range %ld: expected less than the %ld words of a prompt (--words)", l->range,
+                       l->words);
     return WG_OK;
 }
 

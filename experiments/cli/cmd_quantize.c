@@ -62,7 +62,7 @@ static wg_status check_type(calibrated *c, int type, const calibration_options *
     c->q = (wg_gptq){ .type = type, .bits = o->bits ? o->bits : most, .damp = o->damp };
     c->prune = o->prune;
     if (type == WG_Q8_2OF4 && wg_prune_any(&o->prune) && (o->prune.keep != 2 || o->prune.of != 4))
-        return wg_fail(err, WG_EINVAL, "q8_2of4 keeps 2 of every 4 weights: leave the pruning out, or expected 2:4");
+        return wg_fail(err, WG_EINVAL, "q8_2of4 keeps 2 of every 4 weights: leave the pruning out, or give 2:4");
     if (c->q.bits >= WG_GPTQ_BITS && c->q.bits <= most) return WG_OK;
     return wg_fail(err, WG_EINVAL, "%d bits do not fit %s: expected %d to %d", c->q.bits, wg_type_name(type), (int)WG_GPTQ_BITS,
                    most);

@@ -82,16 +82,16 @@ static wg_status check_form(form *as, const char *dir, const char *out, wg_error
     if (as->table + as->csv + as->markdown + as->latex + (as->figures && !as->latex) > 1)
         return wg_fail(err, WG_EINVAL,
                        "one of --table, --md, --latex, --csv and --figures at a time, or --latex with --figures");
-    if (as->format && !as->figures) return wg_fail(err, WG_EINVAL, "--format is for --figures: what its files are");
+    if (as->format && !as->figures) return wg_fail(err, WG_EINVAL, "--format needs --figures: it is the format of their files");
     if (as->latex && as->format && strcmp(as->format, "pdf") != 0)
         return wg_fail(err, WG_EINVAL, "--format %s: LaTeX includes pdf; leave --format out beside --latex", as->format);
     if (as->latex) as->format = "pdf";
     as->drawing = as->format && !strcmp(as->format, "pdf") ? WG_PLOT_PDF : WG_PLOT_SVG;
-    if (as->by && !as->csv) return wg_fail(err, WG_EINVAL, "--by is for --csv: what has a row there");
+    if (as->by && !as->csv) return wg_fail(err, WG_EINVAL, "--by needs --csv: it says what has a row of the table");
     for (int k = 0; as->by && rows[k]; k++)
         if (!strcmp(as->by, rows[k])) as->rows = (wg_csv_rows)k;
     if (as->rows && as->columns)
-        return wg_fail(err, WG_EINVAL, "--columns chooses among those of cells; --by rows have their own");
+        return wg_fail(err, WG_EINVAL, "--columns chooses columns of cells; the rows of --by have columns of their own");
     if (out) return wg_fail(err, WG_EINVAL, "--out is for the page; anything else goes to standard output: > '%s'", out);
     if (wg_training_is_run(dir))
         return as->markdown && !as->columns

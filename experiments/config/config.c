@@ -2,6 +2,7 @@
  * From a file and --set texts to cells: override, check, expand the sweep, resolve. */
 #include "experiments/config/config.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -319,6 +320,9 @@ static void check_name(wg_checker *c, const char *name)
     if (!*name) wg_problem(c, "name", false, "name: missing; it names the result folder");
     else if (*name == '.' || *name == '-' || name[strspn(name, legal)])
         wg_problem(c, "name", false, "name: \"%.60s\" cannot name a folder; expected letters, digits, '.', '_' and '-'", name);
+    else if (strlen(name) > NAME_MAX)
+        wg_problem(c, "name", false, "name: \"%.60s...\" has %zu letters; the name of a folder has at most %d", name,
+                   strlen(name), NAME_MAX);
 }
 
 /* Checks of a whole cell: required values, rule against drafter, files. Fills cell->dataset through the owner's `dataset`. */

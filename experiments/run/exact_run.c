@@ -253,7 +253,8 @@ static wg_status open_lesson(lesson *l, const wg_config *c, wg_target *t, int de
     const unsigned laws = wg_drafter_laws(d.class, d.options, &cell->setup.sampling);
     l->fixed = laws == WG_LAW_FIXED;
     if (!l->fixed && laws & WG_LAW_FIXED)
-        return wg_fail(err, WG_ELAW, "drafter %s: drafts of several laws, fixed among them; this needs one that says which",
+        return wg_fail(err, WG_ELAW,
+                       "drafter %s drafts by several laws, fixed among them; an exact replay needs a drafter of one law",
                        d.class->name);
     set_length(&d, l->fixed, depth);
     wg_engine_parts parts = wg_target_engine_parts(t);

@@ -80,9 +80,10 @@ static wg_status greet(process_server *s, wg_error *err)
     WG_TRY(exchange(s, WG_ROWS_HELLO, wg_rows_put_hello(s->words, ++s->serial, s->base.sequences), &n, err));
     WG_TRY(wg_rows_take_hello(s->answer, n, &hello, err));
     if (s->hello.vocab && memcmp(&hello, &s->hello, sizeof hello) != 0)
-        return wg_fail(err, WG_EFORMAT,
-                       "started again it is another model: a vocabulary of %d and a context of %d, before %d and %d",
-                       hello.vocab, hello.context, s->hello.vocab, s->hello.context);
+        return wg_fail(
+            err, WG_EFORMAT,
+            "after its restart the program has another model: a vocabulary of %d and a context of %d, before that %d and %d",
+            hello.vocab, hello.context, s->hello.vocab, s->hello.context);
     s->hello = hello;
     return share_memory(s, err);
 }

@@ -177,9 +177,10 @@ Test(session, errors_are_those_of_the_program)
     refused("{\n  \"tarqet\": {}}", "config:2:3: unknown key \"tarqet\"; did you mean \"target\"?");
     refused("{\"target\": {\"model\": \"" MODEL "\"}, \"draft\": {\"kind\": \"ngrma\"}}", "did you mean \"ngram\"");
     refused("{\"target\": {\"model\": \"" MODEL "\"}, \"repeats\": 2}",
-            "\"repeats\" is of experiments (wager run); an engine alone has no use for it, leave it out");
-    refused("{\"target\": {\"model\": \"" MODEL "\"}, \"prompts\": {\"file\": \"x\"}}", "\"prompts.file\" is of experiments");
-    refused("{\"target\": {\"model\": \"" MODEL "\"}, \"sweep\": {}}", "\"sweep\" is of experiments");
+            "\"repeats\" is a key of experiments (wager run); an engine alone has no use for it, leave it out");
+    refused("{\"target\": {\"model\": \"" MODEL "\"}, \"prompts\": {\"file\": \"x\"}}",
+            "\"prompts.file\" is a key of experiments");
+    refused("{\"target\": {\"model\": \"" MODEL "\"}, \"sweep\": {}}", "\"sweep\" is a key of experiments");
     refused("{}", "target.model: missing");
     refused("[]", "config: expected an object: {\"target\": ..., \"draft\": ...}");
     refused("{", "config:1:");

@@ -194,7 +194,7 @@ Test(traces, options_that_are_refused)
     o.vocab = 0;
     not_opened(&o, WG_EINVAL, "wg_recorder_options: a vocabulary of 0 tokens; expected 1..1048576");
     o = options, o.eogs = 4;
-    not_opened(&o, WG_EINVAL, "wg_recorder_options: 4 tokens that end a text, of 3");
+    not_opened(&o, WG_EINVAL, "wg_recorder_options: eogs is 4; expected 0..3, with their list in eog");
     o = options, o.eog = (const int32_t[]){ 3 };
     not_opened(&o, WG_EINVAL, "wg_recorder_options: eog[0] is 3; the vocabulary is 0..2");
     o = options, o.rows = "all";

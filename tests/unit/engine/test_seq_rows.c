@@ -175,9 +175,9 @@ Test(seq_rows, grammars_that_cannot_be)
     grammar hostile = open_grammar(bad_grammar, V);
     wg_error err = { 0 };
     refuse(&b, s, (wg_seq_sampling){ .acceptor = small.acceptor }, WG_EINVAL,
-           "request 3: a grammar over 5 tokens; the vocabulary has 6");
+           "request 3 has a grammar over 5 tokens; the vocabulary has 6");
     refuse(&endless, without, (wg_seq_sampling){ .acceptor = g.acceptor }, WG_EUNSUPPORTED,
-           "request 3: a grammar, but no token of this model ends a text");
+           "request 3 has a grammar, but no token of this model ends a text");
     sample(&b, s, &(wg_seq_sampling){ .acceptor = g.acceptor, .from = 1 });
     cr_assert(wg_engine_step(b.e, &s, 1, &err) == WG_EINVAL &&
                   strstr(err.text, "request 3: the text from token 1 on is not the beginning of one of its grammar"),

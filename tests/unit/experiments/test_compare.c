@@ -248,7 +248,7 @@ Test(compare, cells_are_matched_by_what_they_sweep)
     json_decref(o);
     put("b/config.json", "{" BASE_CONFIG ", \"sweep\": {\"draft.length\": [8, 16]}}");
     cr_assert_null(compare("a", "b", -1, -1, WG_EINVAL));
-    cr_assert_str_eq(err.text, "no cell of b sweeps the values of one of a; name two cells: DIR:NUMBER DIR:NUMBER");
+    cr_assert_str_eq(err.text, "no cell of b has the swept values of a cell of a; name two cells: DIR:NUMBER DIR:NUMBER");
 }
 
 /* A sweep of several grids: their cells one behind the other, each named by what its own grid sweeps. */

@@ -72,7 +72,8 @@ Test(forecast, the_reader_sees_what_drafting_meets)
     wg_lm other = *wg_model_lm(draft);
     other.vocab--;
     cr_assert_eq(wg_fit_reader_open(&r, plain, &parts, &other, &err), WG_EVOCAB);
-    cr_assert_str_eq(err.text, "the draft model has 319 tokens, the target 320; a forecast needs the same");
+    cr_assert_str_eq(err.text,
+                     "the draft model has a vocabulary of 319 tokens, the target one of 320; a forecast needs equal ones");
     cr_assert_eq(wg_fit_reader_open(&r, plain, &parts, wg_model_lm(draft), &err), WG_OK, "%s", err.text);
     cr_assert_eq(wg_fit_read(&r, 0, prompt, 4, NEW, &fit, &err), WG_OK, "%s", err.text);
     wg_fit_reader_close(&r);

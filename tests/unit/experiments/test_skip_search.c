@@ -131,7 +131,7 @@ Test(skip_search, what_goes_wrong)
     }
     const wg_skip_problem worthless = { .layers = LAYERS, .tries = 30, .value = nothing };
     cr_assert_eq(wg_skip_search(&worthless, best, &value, &sets, &err), WG_EINVAL);
-    cr_assert_str_eq(err.text, "no set of sub-layers has a value");
+    cr_assert_str_eq(err.text, "no set of sub-layers could be measured");
     h = (hill){ .fail_at = 9 };
     wg_skip_problem p = { .layers = LAYERS, .tries = 30, .value = climb, .user = &h };
     cr_assert_eq(wg_skip_search(&p, best, &value, &sets, &err), WG_EINTERRUPTED);

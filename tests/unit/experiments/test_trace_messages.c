@@ -305,7 +305,8 @@ Test(trace_messages, files_that_change)
     seal(&t, t.at[2]);
     file_write(path, (const char *)t.byte, t.n);
     cr_assert_eq(wg_trace_get(in, 0, round, &err), WG_EFORMAT);
-    snprintf(want, sizeof want, "%s: the record at byte %zu: it was there before; the file changed", path, t.at[2]);
+    snprintf(want, sizeof want, "%s: the record at byte %zu: it was a round when the file was opened; the file has changed",
+             path, t.at[2]);
     cr_assert_str_eq(err.text, want);
     file_write(path, (const char *)t.byte, t.at[2] + 30);
     cr_assert_eq(wg_trace_get(in, 0, round, &err), WG_EIO);

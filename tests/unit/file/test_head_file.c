@@ -167,11 +167,11 @@ Test(head_file, tensors_and_keys_must_agree)
 {
     folder f = folder_open("plain");
     json_object_set_new(f.config, "fc_norm", json_true());
-    refused(&f, WG_EMODEL, "there is no tensor 'fc_norm.0.weight', which the head has by its config.json");
+    refused(&f, WG_EMODEL, "there is no tensor 'fc_norm.0.weight', which its config.json requires");
     f = folder_open("eagle-3.1");
     json_object_set_new(f.config, "norm_before_fc", json_false());
     refused(&f, WG_EMODEL,
-            "there is a tensor 'input_norm.weight', which the head has not by its config.json; do the files belong "
+            "there is a tensor 'input_norm.weight', which its config.json does not give the head; do the files belong "
             "together?");
     f = folder_open("plain");
     json_object_set_new(tensor_of(&f, "norm.weight"), "name", json_string("norm.scale"));

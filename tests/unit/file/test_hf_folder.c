@@ -377,8 +377,8 @@ Test(hf_folder, files_that_do_not_belong_together)
            "complete?");
     set("vocab_size", json_integer(150));
     set_tensor((int)json_array_size(json_object_get(m.config_case, "tensors")) - 1, "name", json_string("lm_head"));
-    expect(WG_EMODEL, "$: there is no tensor 'lm_head.weight', which the model has by its type and 'tie_word_embeddings' of "
-                      "config.json; is the folder complete?");
+    expect(WG_EMODEL, "$: there is no tensor 'lm_head.weight', which the model's type and 'tie_word_embeddings' of "
+                      "config.json require; is the folder complete?");
     set_tensor((int)json_array_size(json_object_get(m.config_case, "tensors")) - 1, "name", json_string("lm_head.weight"));
     set_tensor((int)q, "name", json_string("model.layers.00.self_attn.q_proj.weight"));
     refused(WG_EUNSUPPORTED);
@@ -399,8 +399,8 @@ Test(hf_folder, biases_that_are_missing)
 {
     make("qwen3");
     set("attention_bias", json_true());
-    expect(WG_EMODEL, "$: there is no tensor 'model.layers.0.self_attn.q_proj.bias', which the model has by its type and "
-                      "'attention_bias' of config.json; is the folder complete?");
+    expect(WG_EMODEL, "$: there is no tensor 'model.layers.0.self_attn.q_proj.bias', which the model's type and "
+                      "'attention_bias' of config.json require; is the folder complete?");
     clean();
 }
 
@@ -500,18 +500,18 @@ Test(hf_folder, other_styles)
                       "of 8");
     set("num_kv_heads", json_integer(2));
     set("bias", json_true());
-    expect(WG_EMODEL, "$: there is no tensor 'h.0.self_attention.query_key_value.bias', which the model has by its type and "
-                      "'bias' of config.json; is the folder complete?");
+    expect(WG_EMODEL, "$: there is no tensor 'h.0.self_attention.query_key_value.bias', which the model's type and "
+                      "'bias' of config.json require; is the folder complete?");
     clean();
     make("falcon-rw");
     set("parallel_attn", json_false());
     set("bias", json_false());
-    expect(WG_EMODEL, "$/model.safetensors: tensor 'h.0.self_attention.query_key_value.bias' is a bias that config.json says "
-                      "the model has not; do the files belong together?");
+    expect(WG_EMODEL, "$/model.safetensors: tensor 'h.0.self_attention.query_key_value.bias' is a bias, and by config.json "
+                      "the model has none there; do the files belong together?");
     clean();
     make("falcon-7b");
     set("parallel_attn", json_false());
-    expect(WG_EMODEL, "$: there is no tensor 'h.0.post_attention_layernorm.weight', which the model has by its type and "
-                      "'parallel_attn' of config.json; is the folder complete?");
+    expect(WG_EMODEL, "$: there is no tensor 'h.0.post_attention_layernorm.weight', which the model's type and "
+                      "'parallel_attn' of config.json require; is the folder complete?");
     clean();
 }

@@ -262,8 +262,8 @@ Test(tap_dump, lies_of_a_manifest)
         { "[-1,3]", "[-2,3]", "FILE: key 'target_layer_ids' is no ascending list" },
         { "[-1,3]", "[]", "FILE: key 'target_layer_ids' is no ascending list" },
         { "\"num_shards\":1", "\"num_shards\":2", "FILE: 1 shards are listed, num_shards is 2; the file is damaged" },
-        { "s.bin", "../s.bin", "FILE: shard 0 has not the 'shard_id' 0 and the 'file_name' of a file in the folder; " },
-        { "\"shard_id\":0", "\"shard_id\":1", "FILE: shard 0 has not the 'shard_id' 0" },
+        { "s.bin", "../s.bin", "FILE: shard 0: expected the 'shard_id' 0 and the 'file_name' of a file in the folder; " },
+        { "\"shard_id\":0", "\"shard_id\":1", "FILE: shard 0: expected the 'shard_id' 0" },
         { MANIFEST, "[]", "FILE: is no JSON object; the file is damaged: dump it again" },
     };
     wg_dump_cache c;

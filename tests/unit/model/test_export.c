@@ -71,7 +71,7 @@ Test(export, what_a_folder_cannot_say)
           "m.gguf: tensor 'blk.0.ffn_norm.bias' has no name in Hugging Face folders of llama "
           "models" },
         { { NULL, 0, "llama.attention.scale", 1 },
-          "m.gguf: its hyper-parameters cannot be said in the config.json of a llama model; write a GGUF file instead" },
+          "m.gguf: its hyper-parameters cannot be expressed in the config.json of a llama model; write a GGUF file instead" },
     };
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         temp t;
