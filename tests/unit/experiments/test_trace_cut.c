@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "core/base/mem.h"
+#include "core/dist/mass_weights.h"
 #include "experiments/analysis/attribution.h"
 #include "experiments/run/runner.h"
 #include "lab/replay.h"
@@ -262,6 +263,20 @@ static int gap_of(const wg_trace_row *row, int32_t x)
     return x;
 }
 
+/* The mass of every gap, in the steps that draws count, is that of the whole row. */
+static void same_masses(wg_rows *full, wg_rows *cut, const wg_trace_row *row)
+{
+    const double *a = wg_rows_at(full, 0), *b = wg_rows_at(cut, 0);
+    const double scale = wg_scale_of(wg_weights_largest(a, V));
+    cr_assert_eq(scale, wg_scale_of(wg_weights_largest(b, V)));
+    for (int32_t x = 0; x < V;) {
+        const int32_t end = gap_of(row, x);
+        cr_assert(wg_weights_mass(a + x, end - x, scale) == wg_weights_mass(b + x, end - x, scale), "%d..%d", x, end);
+        if (end < V) cr_assert_eq(a[end], b[end]);
+        x = end + 1;
+    }
+}
+
 /* Draws from a cut row are those from the whole row: the listed token, or one of the same gap. */
 Test(trace_cut, draws_of_a_wide_row)
 {
@@ -283,6 +298,7 @@ Test(trace_cut, draws_of_a_wide_row)
         cr_assert_leq(16 + wg_trace_row_bytes(WG_ROW_CUT, round.p[0].count, V), (size_t)16384);
         cr_assert(wg_trace_row_lists(&round.p[0], 7), "the emitted token is not listed");
         cr_assert_eq(wg_trace_row_read(&round.p[0], &cut, 0, &err), WG_OK, "%s", err.text);
+        same_masses(&full, &cut, &round.p[0]);
         for (int k = 0; k < 400; k++) {
             const wg_chance c = wg_chance_philox(9, (uint32_t)k, 4);
             const int32_t x = wg_rows_pick(&full, 0, &c, WG_DRAW_NEXT, 0), y = wg_rows_pick(&cut, 0, &c, WG_DRAW_NEXT, 0);
