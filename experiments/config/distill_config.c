@@ -18,6 +18,9 @@ const wg_option wg_distill_table[] = {
     { "refresh", "steps that a student writes with the same weights", WG_OPT_INT, offsetof(wg_distill_options, source.refresh),
       25, 1, 1 << 20, NULL, NULL },
     WG_OPTION_INT(wg_distill_options, documents, 40, 0, 1 << 16, "held-out documents that students are compared on at the end"),
+    WG_OPTION_INT(wg_distill_options, keep, 0, 0, 1 << 24,
+        "tokens that students propose: the most frequent ones of the rows to predict, and those that end a text; needs "
+        "target_head frozen; 0: all"),
     WG_OPTION_BOOL(wg_distill_options, predict, 1, "time passes at the end, and predict speed-ups"),
     WG_OPTION_NAME(wg_distill_options, trace, WG_NAMES_FILE, "", "trace of a run, or its folder, for the source `trace`"),
     WG_OPTION_END,
@@ -228,6 +231,9 @@ static void check_students(wg_checker *c, reading *r, const json_t *list)
 static void check_sources(wg_checker *c, const wg_distill_options *o)
 {
     double all = 0;
+    if (o->keep > 0 && o->source.share[WG_SOURCE_STUDENT] > 0)
+        wg_problem(c, "distill.sources", false,
+                   "distill.sources has a share of `student`, whose texts have all tokens: distill.keep must be 0");
     for (int i = 0; i < WG_SOURCES; i++) all += o->source.share[i];
     if (all <= 0) wg_problem(c, "distill.sources", false, "distill.sources: no source has a share above 0");
     if (o->source.share[WG_SOURCE_TRACE] > 0 && !*o->trace)
@@ -255,6 +261,9 @@ static void check_root(wg_checker *c, const json_t *root, void *into)
         if (*s->shape.init && s->from_target > 0)
             wg_problem(c, place, false, "%s: init and target_layers exclude each other: a student begins in one way", place);
         if (s->from_target > 0 && s->head == WG_HEAD_OWN) s->head = WG_HEAD_COPIED;
+        if (r->out->distill.keep > 0 && s->head != WG_HEAD_FROZEN)
+            wg_problem(c, place, false,
+                       "%s: distill.keep chooses rows of a head that is not trained: target_head must be frozen", place);
         wg_train_check_shape(c, place, &s->shape, s->from_target > 0 || s->head ? 0 : t->train.length);
     }
     wg_train_check_rest(c, t);

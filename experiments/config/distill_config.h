@@ -16,6 +16,7 @@ typedef struct wg_distill_options {
     double temperature;
     wg_source_options source;
     int documents; /* documents of the final evaluation; 0: none */
+    int keep;      /* tokens that students propose; 0: all */
     bool predict;
     char trace[WG_OPTION_STRING]; /* file or result folder */
 } wg_distill_options;
