@@ -65,6 +65,16 @@ static inline int wg_window_base(int n, int context)
     return n <= context || step == 0 ? 0 : (n - context + step - 1) / step * step;
 }
 
+/* Rows of logits of all levels from one pass, of drafters whose levels do not depend on each other's tokens. */
+typedef struct wg_level_rows {
+    /* Computes the rows of levels 0 .. height[i]-1 of seq[i], i < n. It reserves what it writes. */
+    wg_status (*pass)(void *user, wg_seq *const *seq, const int *height, int n, wg_error *err);
+    /* (outputs) of what follows a node of sequence i at this depth; the caller may change it. Valid until the next call. */
+    float *(*row)(void *user, int i, int depth);
+    void *user;
+    int levels; /* most that a pass gives */
+} wg_level_rows;
+
 typedef struct wg_lm_drafter {
     wg_drafter base;
     wg_growth opt;
@@ -74,6 +84,7 @@ typedef struct wg_lm_drafter {
     int outputs;                 /* width of a row of logits; 0: the model's vocabulary. Set before open */
     int begins;                  /* the first token that it reads, at position 0: 1 for heads. Set before open */
     int states;                  /* another space, whose tail has a slot for each node too; 0: none. Set before open */
+    wg_level_rows rows;          /* a pass for all levels; .pass NULL: one for each. Set before open */
     wg_reading *text;            /* (max_batch) what the model reads in this draft */
     wg_length length;
     wg_sampler sampler;
