@@ -359,8 +359,8 @@ Test(hf_folder, files_that_do_not_belong_together)
         "model.layers.0.self_attn.q_proj.weight");
     set("attention_bias", json_false());
     expect(WG_EMODEL,
-           "$/model.safetensors: tensor 'model.layers.0.self_attn.q_proj.bias' is a bias that config.json says the model has "
-           "not; do the files belong together?");
+           "$/model.safetensors: tensor 'model.layers.0.self_attn.q_proj.bias' is a bias, and by config.json the model has "
+           "none there; do the files belong together?");
     set("attention_bias", json_true());
     set("num_hidden_layers", json_integer(1));
     expect(WG_EUNSUPPORTED,
