@@ -20,6 +20,7 @@ struct wg_target_rows {
     float *logits;   /* (BLOCK, vocab) */
     float *p;        /* (sequences * length, width) */
     double *entropy; /* (sequences * length) */
+    int *scored;     /* (BLOCK) the rows that logits belong to */
     double *scratch; /* (threads, vocab) */
 };
 
@@ -54,10 +55,11 @@ static wg_status open_all(wg_target_rows *t, wg_error *err)
     WG_TRY(wg_batch_open(&t->batch, block, err));
     WG_TRY(open_places(t, err));
     t->logits = wg_alloc((size_t)block * vocab, sizeof *t->logits);
-    t->p = wg_alloc(rows * (size_t)t->width, sizeof *t->p);
-    t->entropy = wg_alloc(rows, sizeof *t->entropy);
+    t->p = wg_calloc(rows * (size_t)t->width, sizeof *t->p);
+    t->entropy = wg_calloc(rows, sizeof *t->entropy);
+    t->scored = wg_alloc((size_t)block, sizeof *t->scored);
     t->scratch = wg_alloc((size_t)threads * vocab, sizeof *t->scratch);
-    if (t->logits && t->p && t->entropy && t->scratch) return WG_OK;
+    if (t->logits && t->p && t->entropy && t->scored && t->scratch) return WG_OK;
     return wg_nomem(err, wg_target_rows_need(o->lm->vocab, t->width, o->sequences, o->length, threads),
                     "the target's rows; lower micro or length");
 }
@@ -84,6 +86,7 @@ void wg_target_rows_close(wg_target_rows *t)
     wg_free(t->logits);
     wg_free(t->p);
     wg_free(t->entropy);
+    wg_free(t->scored);
     wg_free(t->scratch);
     wg_free(t);
 }
@@ -98,23 +101,27 @@ int32_t wg_target_rows_text(const wg_target_rows *t, int row)
 }
 const wg_train_rows *wg_target_rows_of(const wg_target_rows *t) { return &t->rows; }
 
-/* Adds rows [first, first + n) of a sequence to the batch, document by document. */
-static void add_block(wg_target_rows *t, const int32_t *token, const int32_t *start, int first, int n)
+/* Adds rows [first, first + n) of a sequence to the batch, document by document. Only rows with a target get logits; returns
+ * their number, and in scored[] which they are. */
+static int add_block(wg_target_rows *t, size_t sequence, int first, int n)
 {
+    const int32_t *token = t->rows.token + sequence, *start = t->rows.start + sequence, *target = t->rows.target + sequence;
+    int scored = 0;
     wg_batch_clear(&t->batch);
     for (int i = first, end = i + 1; i < first + n; i = end++) {
-        while (end < first + n && start[end] == start[i]) end++;
+        const bool asks = target[i] >= 0;
+        while (end < first + n && start[end] == start[i] && (target[end] >= 0) == asks) end++;
         const int from = t->batch.n;
-        wg_batch_chain(&t->batch, t->seq, i, token + i, end - i, end - i);
+        wg_batch_chain(&t->batch, t->seq, i, token + i, end - i, asks ? end - i : 0);
         if (start[i] > 0) wg_batch_rebase(&t->batch, from, start[i]);
+        for (int k = i; asks && k < end; k++) t->scored[scored++] = (int)sequence + k;
     }
+    return scored;
 }
 
 typedef struct softmax_job {
     const wg_target_rows *t;
-    float *p;
-    double *entropy;
-    int rows;
+    int rows; /* of logits; row i is that of t->scored[i] */
 } softmax_job;
 
 /* Sets p = e / sum, e = exp((z - top) / T); returns the entropy, log sum - sum p (z - top) / T. */
@@ -174,7 +181,8 @@ static void softmax_rows(void *arg, int thread, int threads)
     wg_pool_share(j->rows, 1, thread, threads, &lo, &hi);
     for (int i = lo; i < hi; i++) {
         const float *z = t->logits + (size_t)i * (size_t)vocab;
-        set_row(t, z, e, j->p + (size_t)i * (size_t)t->width, &j->entropy[i]);
+        const size_t row = (size_t)t->scored[i];
+        set_row(t, z, e, t->p + row * (size_t)t->width, &t->entropy[row]);
     }
 }
 
@@ -184,11 +192,9 @@ static wg_status compute_sequence(wg_target_rows *t, int sequence, wg_error *err
     for (int first = 0, n; first < t->o.length; first += n) {
         n = t->o.length - first < t->batch.cap ? t->o.length - first : t->batch.cap;
         WG_TRY(wg_kv_reserve(t->seq, n, err));
-        add_block(t, t->rows.token + at, t->rows.start + at, first, n);
+        softmax_job j = { t, add_block(t, at, first, n) };
         WG_TRY(wg_lm_forward(t->o.lm, &t->batch, t->logits, err));
         wg_kv_commit_chain(t->seq, n);
-        const size_t row = at + (size_t)first;
-        softmax_job j = { t, t->p + row * (size_t)t->width, t->entropy + row, n };
         wg_pool_run(t->o.pool, softmax_rows, &j);
     }
     return WG_OK;

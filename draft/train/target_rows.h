@@ -26,8 +26,8 @@ void wg_target_rows_close(wg_target_rows *t); /* NULL is fine */
 /* Bytes without the model's cache. width: n_kept, or vocab. */
 size_t wg_target_rows_need(int vocab, int width, int sequences, int length, int threads);
 
-/* Computes all rows of a pass from rows->token, start and position. *rows is copied; its arrays are borrowed until the next
- * call. Errors: those of the model. */
+/* Computes the rows of a pass that have a target, from rows->token, start and position; the others are left as they were.
+ * *rows is copied; its arrays are borrowed until the next call. Errors: those of the model. */
 wg_status wg_target_rows_compute(wg_target_rows *t, const wg_train_rows *rows, wg_error *err);
 
 int wg_target_rows_width(const wg_target_rows *t);               /* n_kept, or the vocabulary */

@@ -105,11 +105,13 @@ typedef struct wg_distill_run_options {
     int threads;           /* 0: the config's */
     const char *device;    /* device of the students (wg_device_open); NULL: cpu */
     bool resume, progress; /* progress: an updated line on stderr */
+    bool write_only;       /* only the conversations are written (conversations.h): no folder, no training */
     const volatile sig_atomic_t *stop;
 } wg_distill_run_options;
 
-/* *result: the object of distill.json, owned by the caller. Errors: those of config, files, target and training; EINVAL: the
- * folder has a run and resume is not set. After EINTERRUPTED the run can be resumed. */
+/* *result: the object of distill.json, owned by the caller, or with write_only the numbers of conversations and of tokens.
+ * Errors: those of config, files, target and training; EINVAL: the folder has a run and resume is not set. After EINTERRUPTED
+ * the run can be resumed. */
 wg_status wg_distill_run(const wg_distill_config *c, const wg_distill_run_options *o, json_t **result, wg_error *err);
 
 #endif

@@ -14,6 +14,7 @@
 #include "draft/train/distill_feed.h"
 #include "draft/train/distill_loss.h"
 #include "draft/train/trainer.h"
+#include "experiments/run/conversations.h"
 #include "experiments/run/train_folder.h"
 
 enum { EVERY = 20 }; /* steps between lines of progress without a terminal */
@@ -315,7 +316,7 @@ static wg_status evaluate(run *r, wg_held_sums **sums, int *documents, wg_error 
     return *documents ? wg_distill_evaluate(&p, *sums, err) : WG_OK;
 }
 
-/* The seconds of sampling a row, measured on rows of the last pass. */
+/* The seconds of sampling a row, measured on one of the last pass. */
 static double time_row(const run *r, wg_error *err)
 {
     enum { ROWS = 64 };
@@ -324,7 +325,10 @@ static double time_row(const run *r, wg_error *err)
     wg_sampler s;
     wg_rows rows;
     double start = 0;
-    const float *p = wg_target_rows_p(r->rows, 0);
+    const wg_train_rows *last = wg_target_rows_of(r->rows);
+    int at = 0;
+    while (at + 1 < last->length && last->target[at] < 0) at++;
+    const float *p = wg_target_rows_p(r->rows, at);
     const int vocab = r->target->lm->vocab;
     float *row = wg_calloc((size_t)vocab, sizeof *row);
     for (int i = 0; row && i < wg_target_rows_width(r->rows); i++) row[r->kept ? r->kept[i] : i] = p[i];
@@ -432,15 +436,40 @@ static wg_status write_result(run *r, json_t **result, wg_error *err)
     return wg_json_save(*result, wg_train_folder_at(&r->folder, "distill.json", path), err);
 }
 
+/* Has the target write the conversations that are missing. */
+static wg_status write_conversations(run *r, wg_conversations_count *count, wg_error *err)
+{
+    const wg_conversations_job job = { .options = &r->c->conversations,
+                                       .path = r->c->train.data.conversations,
+                                       .target = r->target,
+                                       .stop = r->o->stop,
+                                       .progress = r->o->progress };
+    return r->c->conversations.tokens > 0 ? wg_conversations_write(&job, count, err) : WG_OK;
+}
+
+static wg_status write_only(run *r, json_t **result, wg_error *err)
+{
+    wg_conversations_count n = { 0 };
+    if (r->c->conversations.tokens == 0)
+        return wg_fail(err, WG_EINVAL, "conversations.tokens is 0: there is nothing to write; say how many tokens of answers");
+    WG_TRY(open_target(r, err));
+    WG_TRY(write_conversations(r, &n, err));
+    *result = json_pack("{s:I, s:I}", "conversations", (json_int_t)n.conversations, "tokens", (json_int_t)n.tokens);
+    return *result ? WG_OK : wg_nomem(err, 1, "a result");
+}
+
 static wg_status go(run *r, json_t **result, wg_error *err)
 {
     wg_train_options options = r->c->train.train;
+    wg_conversations_count written;
+    if (r->o->write_only) return write_only(r, result, err);
     WG_TRY(open_target(r, err)); /* the target and students open before minutes of reading text */
     WG_TRY(wg_device_open(&r->device, r->o->device ? r->o->device : "cpu", r->target->pool, err));
     WG_TRY(wg_train_ops_of(&r->ops, &r->device, err));
     WG_TRY(open_shapes(r, err));
     WG_TRY(check_memory(r, err));
     WG_TRY(wg_train_folder_open(&r->folder, err));
+    WG_TRY(write_conversations(r, &written, err));
     WG_TRY(wg_train_folder_tokens(&r->folder, &r->c->train.data, r->target->tokenizer, r->length, err));
     WG_TRY(choose_tokens(r, err));
     WG_TRY(open_rows(r, err));
