@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The folder of a head: a small network that drafts from hidden states of its target (methods.md, Heads): EAGLE-3 (Li et al.
- * 2025), DFlash (Chen et al. 2026), or a layer for multi-token prediction (MTP). config.json and model.safetensors in one of these dialects, told apart by their keys:
+ * 2025), DFlash (Chen et al. 2026), or a layer for multi-token prediction (MTP). config.json and model.safetensors in one of
+ * these dialects, told apart by their keys:
  *   speculators   the layer's keys in transformer_layer_config, with speculators_model_type (speculators 0.9)
  *   z-lab         keys of a Qwen3 config, with dflash_config or target_layer_ids (z-lab, DeepSpec)
  *   SafeAILab     keys of a Llama config (SafeAILab, SpecForge, SGLang)
