@@ -58,8 +58,8 @@ typedef struct wg_head_spec {
 
 typedef struct wg_head_file wg_head_file;
 
-/* Opens and checks the folder, or a GGUF file. Errors: ENOENT, EIO, EFORMAT; EMODEL (a key or a tensor is missing or wrong: what was expected);
- * EUNSUPPORTED (a key, value or tensor that is not implemented, by name). */
+/* Opens and checks the folder, or a GGUF file. Errors: ENOENT, EIO, EFORMAT; EMODEL (a key or a tensor is missing or wrong:
+ * what was expected); EUNSUPPORTED (a key, value or tensor that is not implemented, by name). */
 wg_status wg_head_file_open(wg_head_file **out, const char *folder, wg_error *err);
 /* The same of a folder in memory, which is borrowed: its config.json as parsed, and the n bytes of its model.safetensors. NULL:
  * the bytes are those of a GGUF file. */

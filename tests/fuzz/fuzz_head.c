@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Arbitrary bytes as a head: a GGUF file, or a folder: config.json, a zero byte, model.safetensors. What is accepted has tensors of the
- * sizes of its spec, inside the file; what is refused says why. */
+ * Arbitrary bytes as a head: a GGUF file, or a folder: config.json, a zero byte, model.safetensors. What is accepted has
+ * tensors of the sizes of its spec, inside the file; what is refused says why. */
 #include <stdlib.h>
 #include <string.h>
 
