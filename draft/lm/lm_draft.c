@@ -116,11 +116,12 @@ static wg_status open_buffers(model_drafter *m, int rows, wg_error *err)
     return WG_OK;
 }
 
-/* The draft model's sampler chain, from which the law follows. */
+/* The draft model's sampler chain for a chain of the target, of the engine (from which the law follows) or of a request. */
 static wg_sampling chain_for(const wg_growth *o, const wg_sampling *target)
 {
     wg_sampling s = *target;
     if (o->temperature >= 0) s.temperature = o->temperature;
+    if (!o->truncate) s.top_k = 0, s.top_p = 1, s.min_p = 0;
     return s;
 }
 
@@ -298,10 +299,12 @@ static void grow_distinct(model_drafter *m, const wg_seq *s, int seq, wg_tree *t
     }
 }
 
-/* The sampler of q: the sequence's, unless the options set another temperature. */
+/* The sampler of q: the sequence's, with the temperature and the truncation of the options. */
 static wg_sampler sampler_for(const model_drafter *m, const wg_seq *s)
 {
-    return m->opt.temperature >= 0 ? m->sampler : wg_seq_sampler(s, &m->sampler);
+    wg_sampler sampler = wg_seq_sampler(s, &m->sampler);
+    sampler.sampling = chain_for(&m->opt, &sampler.sampling);
+    return sampler;
 }
 
 /* Draws children independently from the row. */

@@ -14,6 +14,7 @@ typedef struct wg_growth {
     char tree[WG_OPTION_STRING], accept[WG_OPTION_STRING];
     int grow, length, budget, width, siblings;
     double temperature, p_min, gain;
+    bool truncate;
     wg_length_options length_policy;
 } wg_growth;
 
@@ -39,6 +40,7 @@ extern const wg_option wg_growth_option_rows[]; /* the rows of WG_GROWTH_OPTIONS
                     "best_first: no deeper when a level added less than this to the expected tokens"),                         \
     WG_OPTION_ENUM(wg_growth, siblings, 0, wg_growth_siblings, "how children are drawn; coupled: for the rule of that name"),  \
     WG_OPTION_FLOAT(wg_growth, temperature, -1, -1, 100, "of q; negative: the target's; 0: the most probable tokens"),         \
+    WG_OPTION_BOOL(wg_growth, truncate, 1, "draw inside the request's top_k, top_p and min_p, which apply to q, too"),         \
     WG_OPTION_FLOAT(wg_growth, p_min, 0, 0, 1, "a node whose most probable next token is below this gets no children"),        \
     WG_LENGTH_OPTIONS(wg_growth)
 /* clang-format on */
