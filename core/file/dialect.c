@@ -22,7 +22,7 @@ static const wg_dialect dialects[] = {
     [P_EAGLE] = { "p-eagle", "EAGLE-3 that drafts several tokens in one pass, over a mask state", NULL },
     [MEDUSA] = { "medusa", "heads over the target's last hidden state, one for each later token", NULL },
     [HYDRA] = { "hydra", "Medusa's heads, each over the tokens drafted before it as well", NULL },
-    [MTP] = { "mtp", "layers of the target for multi-token prediction (NextN)", NULL },
+    [MTP] = { "mtp", "layers of the target for multi-token prediction (NextN)", "mtp" },
     [DFLASH] = { "dflash", "a block of tokens at once, over hidden states of several layers", "block" },
     [DFLASH_2] = { "dflash-2", "DFlash with convolutions and a selection of candidates", NULL },
     [DSPARK] = { "dspark", "DFlash with a Markov head over the token before", NULL },
@@ -193,14 +193,14 @@ wg_status wg_tensor_list_read(wg_tensor_list *out, const char *path, wg_error *e
     return s;
 }
 
-/* Takes the list. */
-static wg_status refuse(wg_tensor_list *list, const char *path, wg_status status, wg_error *err)
+/* Takes the list. folder: of safetensors files, which drafters read. */
+static wg_status refuse(wg_tensor_list *list, const char *path, bool folder, wg_status status, wg_error *err)
 {
     bool whole;
     const wg_dialect *d = wg_dialect_of(list, &whole);
     wg_tensor_list_free(list);
     if (!d || whole) return status;
-    if (!d->drafter)
+    if (!d->drafter || !folder)
         return wg_fail(
             err, WG_EUNSUPPORTED,
             "%s: is no model but a drafter for one, by its tensors: %s (%s); it cannot be a target, and no drafter of "
@@ -216,11 +216,11 @@ static wg_status refuse(wg_tensor_list *list, const char *path, wg_status status
 wg_status wg_dialect_refuse(const char *path, wg_status status, wg_error *err)
 {
     wg_tensor_list list;
-    return wg_tensor_list_read(&list, path, NULL) ? status : refuse(&list, path, status, err);
+    return wg_tensor_list_read(&list, path, NULL) ? status : refuse(&list, path, true, status, err);
 }
 
 wg_status wg_dialect_refuse_open(const wg_weights *w, wg_status status, wg_error *err)
 {
     wg_tensor_list list;
-    return wg_tensor_list_of(&list, w, NULL) ? status : refuse(&list, wg_weights_path(w), status, err);
+    return wg_tensor_list_of(&list, w, NULL) ? status : refuse(&list, wg_weights_path(w), false, status, err);
 }

@@ -25,6 +25,7 @@ typedef struct fixture {
     temp target, head;
     json_t *at;
     wg_weights *weights;
+    const wg_drafter_class *class; /* for tests of several drafters */
 } fixture;
 
 static inline fixture fixture_open(const char *name)

@@ -4,10 +4,17 @@
  * was accepted; and what is refused. Error of a row: sqrt(sum (x - ref)^2 / sum ref^2). */
 #include "tests/unit/draft/head_fixture.h"
 
-enum { TEXT = 24, MOST = 32 };
+enum { TEXT = 24, MOST = 32, WIDEST = 200 };
 static const double allowed = 1e-4;
 static wg_error err;
 static int converted = -1; /* the type that heads are converted to */
+static int width;          /* of the rows that all_rows gave */
+
+/* The drafter of a fixture. */
+static const wg_drafter_class *class_of(const char *name)
+{
+    return !strcmp(name, "mtp") || !strcmp(name, "mimo") ? &wg_drafter_mtp : &wg_drafter_eagle;
+}
 
 /* ---- rows */
 
@@ -15,8 +22,9 @@ static int converted = -1; /* the type that heads are converted to */
 static void read_taps(setup *u, wg_head *h, const int *tap, const int32_t *token, int n)
 {
     wg_taps *taps;
+    const int n_taps = wg_head_spec_of(h)->n_taps;
     float *x = malloc((size_t)n * 3 * 64 * sizeof *x), logits[200];
-    must(wg_taps_open(&taps, u->lm, tap, 3, &err), &err);
+    must(wg_taps_open(&taps, u->lm, tap, n_taps, &err), &err);
     must(wg_kv_reserve(u->seq, n, &err), &err);
     wg_batch_clear(&u->batch);
     wg_batch_chain(&u->batch, u->seq, 0, token, n, 1);
@@ -95,14 +103,14 @@ static void all_rows(const fixture *f, int at_once, const wg_tree *nodes, float 
     read_taps(&u, h, tap, f->of.token, TEXT - 1);
     read_text(&u, h, f->of.token, TEXT - 1, at_once, text);
     read_tree(&u, h, nodes, tree);
+    width = wg_head_outputs(h);
     wg_head_close(h);
     setup_close(&u);
 }
 
 static void check_rows(const char *name)
 {
-    enum { WIDTH = 60 };
-    static float text[MOST * WIDTH], tree[MOST * WIDTH], again[MOST * WIDTH], branch[MOST * WIDTH];
+    static float text[MOST * WIDEST], tree[MOST * WIDEST], again[MOST * WIDEST], branch[MOST * WIDEST];
     char path[300];
     size_t bytes;
     const char *root = getenv("WG_ROOT");
@@ -112,17 +120,18 @@ static void check_rows(const char *name)
     float *want = (float *)(void *)file_read(path, &bytes);
     const json_t *rows = json_object_get(f.at, "rows");
     const int kept = (int)json_array_size(rows), nodes = 5;
-    cr_assert(want && bytes == (size_t)(kept + nodes) * WIDTH * sizeof *want);
     all_rows(&f, MOST, &tree_nodes, text, tree);
+    cr_assert(want && bytes == (size_t)(kept + nodes) * (size_t)width * sizeof *want);
     double worst = 0;
     for (int i = 0; i < kept; i++)
         worst =
-            fmax(worst, off(text + (json_integer_value(json_array_get(rows, (size_t)i)) - 1) * WIDTH, want + i * WIDTH, WIDTH));
-    for (int i = 0; i < nodes; i++) worst = fmax(worst, off(tree + i * WIDTH, want + (kept + i) * WIDTH, WIDTH));
+            fmax(worst, off(text + (json_integer_value(json_array_get(rows, (size_t)i)) - 1) * width, want + i * width, width));
+    for (int i = 0; i < nodes; i++) worst = fmax(worst, off(tree + i * width, want + (kept + i) * width, width));
     fprintf(stderr, "head %-13s largest relative error of a row %.1e (allowed %.0e)\n", name, worst, allowed);
     cr_assert(worst < allowed, "%s: %g", name, worst);
     all_rows(&f, 1, &tree_nodes, again, branch);
-    cr_assert(!memcmp(text, again, (TEXT - 1) * WIDTH * sizeof *text) && !memcmp(tree, branch, nodes * WIDTH * sizeof *tree),
+    cr_assert(!memcmp(text, again, (size_t)((TEXT - 1) * width) * sizeof *text) &&
+                  !memcmp(tree, branch, (size_t)(nodes * width) * sizeof *tree),
               "%s: rows one at a time differ", name);
     free(want);
     fixture_close(&f);
@@ -133,6 +142,8 @@ Test(head, rows_of_eagle_3_1) { check_rows("eagle-3.1"); }
 Test(head, rows_of_two_qwen3_layers_with_a_window) { check_rows("qwen3-layers"); }
 Test(head, rows_with_biases_and_scaled_rotation) { check_rows("biased"); }
 Test(head, rows_of_safeailabs_layout) { check_rows("safeailab"); }
+Test(head, rows_of_an_mtp_layer) { check_rows("mtp"); }
+Test(head, rows_of_mimos_mtp_layer) { check_rows("mimo"); }
 
 /* The same head in both layouts has the same bits. */
 Test(head, layouts_agree)
@@ -173,15 +184,17 @@ Test(head, converted)
 
 static wg_engine *open_engine(const fixture *f, wg_model *target, const char *more)
 {
-    return fixture_engine(&wg_drafter_eagle, f, target, more);
+    return fixture_engine(f->class, f, target, more);
 }
 
-static void check_chains(const char *name) { fixture_chains(&wg_drafter_eagle, name); }
+static void check_chains(const char *name) { fixture_chains(class_of(name), name); }
 
 Test(head, engine_drafts_plain) { check_chains("plain"); }
 Test(head, engine_drafts_eagle_3_1) { check_chains("eagle-3.1"); }
 Test(head, engine_drafts_qwen3_layers) { check_chains("qwen3-layers"); }
 Test(head, engine_drafts_safeailab) { check_chains("safeailab"); }
+Test(head, engine_drafts_mtp) { check_chains("mtp"); }
+Test(head, engine_drafts_mimo) { check_chains("mimo"); }
 
 /* The children of a node are the most probable tokens of its own row, in a tree that is drafted level by level. */
 static void check_tree(const char *name, const char *shape)
@@ -189,6 +202,7 @@ static void check_tree(const char *name, const char *shape)
     enum { WIDTH = 60 };
     static float text[MOST * WIDTH], rows[WG_TREE_MAX * WIDTH];
     fixture f = fixture_open(name);
+    f.class = class_of(name);
     wg_model *m = open_target(&f);
     wg_engine *e = open_engine(&f, m, shape);
     wg_seq *s;
@@ -266,6 +280,7 @@ static void compare_fresh(const fixture *f, wg_model *m, const char *shape, cons
 static void check_history(const char *name, const char *shape)
 {
     fixture f = fixture_open(name);
+    f.class = class_of(name);
     wg_model *m = open_target(&f), *other = open_target(&f);
     wg_engine *e = open_engine(&f, m, shape);
     wg_seq *s;
@@ -290,12 +305,14 @@ static void check_history(const char *name, const char *shape)
 
 Test(head, history_leaves_no_trace_in_chains) { check_history("plain", ""); }
 Test(head, history_leaves_no_trace_in_trees) { check_history("plain", ",tree=2-1-1"); }
+Test(head, history_leaves_no_trace_in_mtp) { check_history("mimo", ",tree=2-1-1"); }
 Test(head, history_leaves_no_trace_in_best_first) { check_history("plain", ",grow=best_first,budget=7"); }
 
 /* Features of rows that wait are not written into pages that another sequence has. */
 Test(head, pages_of_forks_are_left_alone)
 {
     fixture f = fixture_open("plain");
+    f.class = &wg_drafter_eagle;
     wg_model *m = open_target(&f);
     wg_engine *e = open_engine(&f, m, "");
     wg_seq *s;
