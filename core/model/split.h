@@ -3,8 +3,8 @@
  * sum in one stated order, and one rank computes it whole, so its bits do not depend on the number of ranks; no float is added
  * to another rank's.
  *
- *   queries, keys, values   by heads: a rank has whole heads of keys, and the queries that read them. With more ranks than heads
- *                           of keys several ranks compute the same one, each with its part of the queries
+ *   queries, keys, values   by heads: a rank has whole heads of keys, and the queries that read them. Of more ranks than heads
+ *                           of keys several compute the same one, each with its part of the queries
  *   output of attention, down, gate, up, embedding, head   rows of the matrix, in panels where each rank gets one
  *   experts                 whole experts
  *   norms, biases of joined rows, router, learned positions   every rank has all
