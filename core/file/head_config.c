@@ -112,7 +112,7 @@ static wg_status check_keys(const wg_hf_keys *r, wg_head_kind kind)
     return WG_OK;
 }
 
-__attribute__((format(printf, 3, 4))) static void assume(wg_head_spec *s, const char *key, const char *fmt, ...)
+void wg_head_assume(wg_head_spec *s, const char *key, const char *fmt, ...)
 {
     va_list ap;
     if (s->n_assumed == WG_HEAD_ASSUMED) return;
@@ -125,13 +125,13 @@ __attribute__((format(printf, 3, 4))) static void assume(wg_head_spec *s, const 
 
 static wg_status flag(const wg_hf_keys *r, wg_head_spec *s, const char *key, bool absent, bool *out)
 {
-    if (!wg_hf_get(r, key)) assume(s, key, "%s", absent ? "true" : "false");
+    if (!wg_hf_get(r, key)) wg_head_assume(s, key, "%s", absent ? "true" : "false");
     return wg_hf_bool(r, key, absent, out);
 }
 
 static wg_status number(const wg_hf_keys *r, wg_head_spec *s, const char *key, double absent, double max, double *out)
 {
-    if (!wg_hf_get(r, key)) assume(s, key, "%g", absent);
+    if (!wg_hf_get(r, key)) wg_head_assume(s, key, "%g", absent);
     return wg_hf_number(r, key, absent, 1e-12, max, out);
 }
 
@@ -169,7 +169,7 @@ static wg_status read_eagle(const wg_hf_keys *r, bool speculators, wg_head_spec 
     WG_TRY(wg_hf_count(r, "target_hidden_size", s->dim, 1 << 20, &s->target_dim));
     if (wg_hf_get(r, eagle_taps)) return read_taps(r, eagle_taps, 0, s);
     s->n_taps = 3;
-    assume(s, eagle_taps, "2, L/2, L-3 of the target's L");
+    wg_head_assume(s, eagle_taps, "2, L/2, L-3 of the target's L");
     return WG_OK;
 }
 
@@ -202,7 +202,7 @@ static wg_status read_causality(const wg_hf_keys *top, const wg_hf_keys *own, wg
         s->causal = causal ? ~0U : 0;
         return WG_OK;
     }
-    assume(s, names[0], s->windowed ? "true where layers slide" : "false");
+    wg_head_assume(s, names[0], s->windowed ? "true where layers slide" : "false");
     return WG_OK;
 }
 
@@ -253,7 +253,7 @@ static wg_status read_rope(const wg_hf_keys *r, wg_head_spec *s)
     wg_free(c);
     WG_TRY(status);
     if (other) return wg_hf_refuse(r, "rope_scaling", "null, linear or llama3");
-    if (!wg_hf_get(r, "rope_theta") && !wg_hf_get(r, "rope_parameters")) assume(s, "rope_theta", "%g", s->rope_base);
+    if (!wg_hf_get(r, "rope_theta") && !wg_hf_get(r, "rope_parameters")) wg_head_assume(s, "rope_theta", "%g", s->rope_base);
     return WG_OK;
 }
 
@@ -264,7 +264,7 @@ static wg_status read_layer(const wg_hf_keys *r, wg_head_spec *s)
     const json_t *type = wg_hf_get(r, "model_type"), *act = wg_hf_get(r, "hidden_act");
     const char *name = json_string_value(type);
     const bool block = s->kind == WG_HEAD_DFLASH; /* whose layers are those of Qwen3 in any case */
-    if (!type) assume(s, "model_type", block ? "qwen3" : "llama");
+    if (!type) wg_head_assume(s, "model_type", block ? "qwen3" : "llama");
     const bool whole = strcmp(s->dialect, "MiMo") == 0; /* whose layers are those of Qwen2 */
     if (type && !whole && (!name || (strcmp(name, "llama") != 0 && strcmp(name, "qwen3") != 0)))
         return wg_hf_refuse(r, "model_type", "llama or qwen3");

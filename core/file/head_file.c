@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/base/mem.h"
 #include "core/file/hf_shards.h"
@@ -15,6 +16,7 @@ struct wg_head_file {
     char *path;
     wg_head_spec spec;
     wg_hf_shards shard;
+    wg_weights *weights;                  /* of a GGUF file; else NULL */
     const wg_safetensor *placed[TENSORS]; /* (found) tensors that have a place */
     int found;
     wg_error *err;
@@ -152,6 +154,7 @@ static wg_status check_tensors(wg_head_file *f)
         WG_TRY(place(f, name, s->fc_norm, s->target_dim, 0));
     }
     WG_TRY(place(f, "norm.weight", true, s->dim, 0));
+    WG_TRY(place(f, "rope_freqs.weight", s->adjacent && find(f, "rope_freqs.weight"), s->head_dim / 2, 0));
     WG_TRY(place(f, "hidden_norm.weight", s->kind != WG_HEAD_EAGLE3, s->dim, 0));
     WG_TRY(place(f, "lm_head.weight", head || s->kind == WG_HEAD_EAGLE3, s->draft_vocab, s->dim));
     WG_TRY(place(f, "embed_tokens.weight", find(f, "embed_tokens.weight"), s->vocab, s->dim));
@@ -191,10 +194,26 @@ static wg_status read_folder(wg_head_file *f)
 }
 
 typedef struct source {
-    const json_t *config; /* NULL: the files of the folder */
+    const json_t *config; /* NULL: the file or folder at the path, or a GGUF file in memory */
     const void *bytes;
     size_t n;
 } source;
+
+static wg_status read_gguf(wg_head_file *f, const source *from)
+{
+    wg_hf_shards *s = &f->shard;
+    if (from->bytes) WG_TRY(wg_weights_open_memory(&f->weights, f->path, from->bytes, from->n, f->err));
+    else WG_TRY(wg_weights_open(&f->weights, f->path, f->err));
+    WG_TRY(wg_grow((void **)&s->at, &s->room, 1, sizeof *s->at, "a list of files", f->err));
+    s->at[s->n++] = (wg_hf_shard){ 0 };
+    return wg_head_gguf_read(&f->spec, &s->at[0].list, f->weights, f->err);
+}
+
+static bool is_file(const char *path)
+{
+    struct stat sb;
+    return stat(path, &sb) == 0 && S_ISREG(sb.st_mode);
+}
 
 static wg_status read_memory(wg_head_file *f, const source *from)
 {
@@ -212,7 +231,7 @@ static wg_status open_from(wg_head_file **out, const char *path, const source *f
     f->err = err;
     f->path = wg_strdup(path);
     wg_status s = f->path ? WG_OK : wg_nomem(err, strlen(path), "a path");
-    if (!s) s = from->config ? read_memory(f, from) : read_folder(f);
+    if (!s) s = from->config ? read_memory(f, from) : from->bytes || is_file(path) ? read_gguf(f, from) : read_folder(f);
     if (!s) s = check_tensors(f);
     if (!s) s = check_others(f);
     if (s) wg_head_file_close(f);
@@ -235,6 +254,7 @@ void wg_head_file_close(wg_head_file *f)
 {
     if (!f) return;
     wg_hf_shards_close(&f->shard);
+    wg_weights_close(f->weights);
     wg_free(f->path);
     wg_free(f);
 }
@@ -272,7 +292,7 @@ wg_status wg_head_file_tokens(const wg_head_file *f, int32_t *token, wg_error *e
         int32_t half = 0;
         if (t && t->bytes == (size_t)s->draft_vocab * 8) memcpy(&offset, t->data + (size_t)i * 8, 8);
         else if (t) memcpy(&half, t->data + (size_t)i * 4, 4), offset = half;
-        const int64_t id = i + offset;
+        const int64_t id = s->ids ? offset : i + offset;
         if (offset < 0 || id >= s->vocab || (i && id <= token[i - 1]))
             return wg_fail(err, WG_EMODEL,
                            "%s: tensor 'd2t' holds %lld at %d: expected an offset, with which the tokens i + d2t[i] ascend "

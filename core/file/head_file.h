@@ -5,6 +5,7 @@
  *   speculators   the layer's keys in transformer_layer_config, with speculators_model_type (speculators 0.9)
  *   z-lab         keys of a Qwen3 config, with dflash_config or target_layer_ids (z-lab, DeepSpec)
  *   SafeAILab     keys of a Llama config (SafeAILab, SpecForge, SGLang)
+ *   llama.cpp     a GGUF file of the architecture eagle3
  *   MiMo          the folder of a whole model of the type mimo: its MTP layer; the rest is left aside
  * All give the same wg_head_spec, and tensors by the names of speculators. Sizes are those of the tensors; keys must agree. A
  * key or a tensor that is not known here is refused by name, since it may change what the head computes. */
@@ -33,6 +34,8 @@ typedef struct wg_head_spec {
     int n_taps, tap[WG_HEAD_TAPS];      /* the target's layers before whose input it reads: taps of core/model/taps.h. named: */
     bool taps_named;                    /* else the file leaves them to the target's number of layers */
     double eps, rope_base, rope_factor; /* rope_factor: of linear scaling; 1: none */
+    bool adjacent;                      /* rotary pairs are neighbours */
+    bool ids;                           /* d2t holds ids, else offsets */
     int divisors;                       /* of rotary frequencies (llama3): head_dim / 2, or 0 */
     float divisor[WG_HEAD_PAIRS];
     bool norm_before_residual; /* the residual stream begins with the normed feature */
@@ -55,10 +58,11 @@ typedef struct wg_head_spec {
 
 typedef struct wg_head_file wg_head_file;
 
-/* Opens and checks the folder. Errors: ENOENT, EIO, EFORMAT; EMODEL (a key or a tensor is missing or wrong: what was expected);
- * EUNSUPPORTED (a key, value or tensor that is not implemented, by name). */
+/* Opens and checks the folder, or a GGUF file. Errors: ENOENT, EIO, EFORMAT; EMODEL (a key or a tensor is missing or wrong:
+ * what was expected); EUNSUPPORTED (a key, value or tensor that is not implemented, by name). */
 wg_status wg_head_file_open(wg_head_file **out, const char *folder, wg_error *err);
-/* The same of a folder in memory, which is borrowed: its config.json as parsed, and the n bytes of its model.safetensors. */
+/* The same of a folder in memory, which is borrowed: its config.json as parsed, and the n bytes of its model.safetensors. NULL:
+ * the bytes are those of a GGUF file. */
 wg_status wg_head_file_read(wg_head_file **out, const char *name, const json_t *config, const void *bytes, size_t n,
                             wg_error *err);
 void wg_head_file_close(wg_head_file *f); /* NULL is fine */

@@ -125,6 +125,7 @@ static int64_t part_of(const loader *o, const place *p, int64_t *before)
     case DIM: break;
     case HIDDEN: split = WG_SPLIT_HIDDEN; break;
     case VOCAB: split = WG_SPLIT_VOCAB; break;
+    case HEAD_ROWS: split = WG_SPLIT_HEAD; break;
     default: return o->width[of];
     }
     *before = wg_rank_part_from(s, split);
@@ -222,9 +223,9 @@ static wg_status load_head(const loader *o)
     const wg_tensor *t;
     const int n = wg_rank_part_n(&m->part, WG_SPLIT_HEAD);
     const int32_t *row_of = o->opt->head + wg_rank_part_from(&m->part, WG_SPLIT_HEAD);
-    WG_TRY(find(o, m->arch.tied ? "token_embd.weight" : "output.weight", o->width[DIM], o->width[VOCAB], &t));
+    WG_TRY(find(o, m->arch.tied ? "token_embd.weight" : "output.weight", o->width[DIM], o->width[HEAD_ROWS], &t));
     WG_TRY(need(o, t));
-    const size_t row = t->bytes / (size_t)o->width[VOCAB];
+    const size_t row = t->bytes / (size_t)o->width[HEAD_ROWS];
     char *rows = wg_alloc((size_t)n, row);
     if (!rows) return wg_nomem(o->err, (size_t)n * row, "the rows of an output head");
     for (int i = 0; i < n; i++) memcpy(rows + (size_t)i * row, (const char *)t->data + (size_t)row_of[i] * row, row);
@@ -241,6 +242,7 @@ static wg_status load_head(const loader *o)
 /* Whether this model has the tensor of a place. */
 static bool belongs(const loader *o, const place *p)
 {
+    if (o->m->arch.kept && p == &model_places[EMBEDDING]) return false;
     return (p->trait & o->m->arch.traits) == p->trait && !(p->unless & o->m->arch.traits);
 }
 
@@ -359,6 +361,7 @@ static wg_status load_all(loader *o)
     wg_read_ahead_close(&list);
     o->ahead = NULL;
     if (!o->opt->head && m->arch.tied) m->head = m->embed;
+    if (m->arch.kept) m->embed = *o->opt->embedding;
     return s;
 }
 
@@ -463,25 +466,14 @@ static wg_status check_options(const wg_model_options *opt, const wg_arch *a, wg
     if (opt->context < 0 || opt->context > a->context)
         return wg_fail(err, WG_EINVAL, "context = %d: the model was made for %d tokens: expected 1..%d, or 0 for all of them",
                        opt->context, a->context, a->context);
-    if (opt->head && (opt->n_head < 1 || opt->n_head > a->vocab))
-        return wg_fail(err, WG_EINVAL, "a head of %d rows: expected 1..%d", opt->n_head, a->vocab);
+    const int rows = a->kept ? a->kept : a->vocab;
+    if (opt->head && (opt->n_head < 1 || opt->n_head > rows))
+        return wg_fail(err, WG_EINVAL, "a head of %d rows: expected 1..%d", opt->n_head, rows);
     for (int i = 0; opt->head && i < opt->n_head; i++)
-        if (opt->head[i] < 0 || opt->head[i] >= a->vocab)
+        if (opt->head[i] < 0 || opt->head[i] >= rows)
             return wg_fail(err, WG_EINVAL, "row %d of the head is that of token %d: expected 0..%d", i, (int)opt->head[i],
-                           a->vocab - 1);
+                           rows - 1);
     return WG_OK;
-}
-
-/* A window of layers that the file does not name: a token of a longer context would attend to fewer tokens than it does here.
- * */
-static wg_status check_window(const wg_weights *w, const wg_arch *a, int context, wg_error *err)
-{
-    if (a->window == 0 || !a->window_unknown || context <= a->window) return WG_OK;
-    return wg_fail(
-        err, WG_EUNSUPPORTED,
-        "%s: key '%s.attention.sliding_window' = %d: the file does not say which layers have this window, and the context in "
-        "use is %d tokens: lower the context to %d",
-        wg_weights_path(w), a->family, a->window, context, a->window);
 }
 
 /* Reads the hyper-parameters into m and checks all that can be checked before loading. */
@@ -490,7 +482,7 @@ static wg_status check(loader *o, wg_model *m, const wg_weights *w, const wg_mod
     WG_TRY(wg_arch_read(w, &m->arch, err));
     const wg_arch *a = &m->arch;
     WG_TRY(check_options(opt, a, err));
-    WG_TRY(check_window(w, a, opt->context ? opt->context : a->context, err));
+    WG_TRY(wg_model_check_window(w, a, opt->context ? opt->context : a->context, err));
     *o = (loader){ .m = m,
                    .w = w,
                    .opt = opt,
@@ -502,6 +494,7 @@ static wg_status check(loader *o, wg_model *m, const wg_weights *w, const wg_mod
                               [HEAD_DIM] = a->head_dim,
                               [HIDDEN] = a->hidden,
                               [VOCAB] = a->vocab,
+                              [HEAD_ROWS] = a->kept ? a->kept : a->vocab,
                               [EXPERTS] = a->experts,
                               [CONTEXT] = a->context } };
     return check_tensors(o);
@@ -521,6 +514,7 @@ static wg_status open_into(wg_model *m, const wg_weights *w, const wg_model_opti
     loader o;
     wg_sha256_state seen;
     WG_TRY(check(&o, m, w, opt, err));
+    WG_TRY(wg_model_check_embedding(m, w, opt->embedding, err));
     o.seen = &seen;
     wg_identity_begin(&seen, w);
     const wg_arch *a = &m->arch;
@@ -532,7 +526,7 @@ static wg_status open_into(wg_model *m, const wg_weights *w, const wg_model_opti
                      .space = -1,
                      .most_rows = m->max_rows,
                      .hidden = { .layers = a->layers, .dim = a->dim, .device = &m->device } };
-    m->head_rows = opt->head ? opt->n_head : a->vocab;
+    m->head_rows = opt->head ? opt->n_head : (int)o.width[HEAD_ROWS];
     WG_TRY(wg_ranked_open(m, &opt->ranks, err));
     m->all_windowed = true;
     for (int l = 0; l < a->layers; l++) {
@@ -587,7 +581,7 @@ void wg_model_close(wg_model *m)
             else d->class->matrix_free(d, (wg_matrix *)(void *)at);
         }
     if (m->head.data != m->embed.data) d->class->matrix_free(d, &m->head);
-    d->class->matrix_free(d, &m->embed);
+    if (!m->arch.kept) d->class->matrix_free(d, &m->embed);
     const wg_buf buf[] = { m->out_norm,  m->out_norm_bias, m->positions, m->angles[0],
                            m->angles[1], m->slopes,        m->zeros,     m->growth };
     for (size_t i = 0; i < sizeof buf / sizeof buf[0]; i++) d->class->free(d, buf[i]);

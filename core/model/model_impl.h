@@ -74,6 +74,12 @@ struct wg_model {
 /* The wg_lm of the transformer (forward.c). */
 extern const wg_lm_class wg_model_lm_class;
 
+/* Refuses a context in which a window of unknown layers would be seen. */
+wg_status wg_model_check_window(const wg_weights *w, const wg_arch *a, int context, wg_error *err);
+
+/* A cut student reads the embedding of its target, from the same memory: whether it has one that fits. */
+wg_status wg_model_check_embedding(const wg_model *m, const wg_weights *w, const wg_matrix *embedding, wg_error *err);
+
 /* Sets the model's identity; `seen` has the digests of its tensors. */
 void wg_model_identify(wg_model *m, const wg_weights *w, wg_sha256_state *seen);
 

@@ -5,7 +5,7 @@
 #include "draft/draft.h"
 #include "draft/head/head_drafter.h"
 
-static const wg_option options[] = { WG_HEAD_OPTION_ROWS("SafeAILab's or speculators'") };
+static const wg_option options[] = { WG_HEAD_OPTION_ROWS("SafeAILab's or speculators' layout, or a GGUF file") };
 
 static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
 {

@@ -27,7 +27,7 @@ extern const char *const wg_head_types[]; /* of `quantize` */
 /* Rows for the option table of a drafter whose options begin with a wg_head_options. layouts: whose files it reads. */
 /* clang-format off */
 #define WG_HEAD_OPTION_ROWS(layouts)                                                                                           \
-    WG_OPTION_NAME(wg_head_options, model, WG_NAMES_FILE, "", "folder of the head, of " layouts " layout (needed)"),         \
+    WG_OPTION_NAME(wg_head_options, model, WG_NAMES_FILE, "", "folder of the head, of " layouts " (needed)"),         \
     WG_GROWTH_OPTIONS,                                                                                                         \
     WG_OPTION_ENUM(wg_head_options, quantize, 0, wg_head_types,                                                                \
                    "the type that the head's matrices are converted to when it is loaded, where their rows are whole blocks"), \

@@ -32,8 +32,8 @@ static json_t *dialect_of(const char *path, const wg_tensor_list *list)
     const wg_dialect *d = wg_dialect_of(folder ? &all : list, &whole);
     wg_tensor_list_free(&all);
     if (!d) return json_null();
-    return json_pack("{s:s, s:s, s:s?, s:b}", "name", d->name, "about", d->doc, "runs_with", folder ? d->drafter : NULL,
-                     "beside_a_model", whole);
+    return json_pack("{s:s, s:s, s:s?, s:b}", "name", d->name, "about", d->doc, "runs_with",
+                     folder || d->gguf ? d->drafter : NULL, "beside_a_model", whole);
 }
 
 /* Sets the flags of a head's kind. */

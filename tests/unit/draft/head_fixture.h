@@ -9,6 +9,7 @@
 
 #include "core/engine/build.h"
 #include "core/engine/engine.h"
+#include "core/file/gguf_write.h"
 #include "core/model/taps.h"
 #include "draft/draft.h"
 #include "draft/head/head.h"
