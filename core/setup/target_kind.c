@@ -30,6 +30,10 @@ wg_status wg_target_kind_check(const wg_setup_target *t, wg_error *err)
     if (t->kind != WG_TARGET_MODEL && (strcmp(t->device, "cpu") != 0 || *t->quantize))
         return wg_fail(err, WG_EINVAL, "target.%s is for a model that this program runs; leave it out for a target of kind %s",
                        *t->quantize ? "quantize" : "device", kind);
+    if (t->tensor > 1 && (t->kind != WG_TARGET_MODEL || strcmp(t->device, "cpu") != 0))
+        return wg_fail(err, WG_EINVAL, "target.tensor: ranks share a model on the device cpu; expected 1 with %s %s",
+                       t->kind != WG_TARGET_MODEL ? "a target of kind" : "the device",
+                       t->kind != WG_TARGET_MODEL ? kind : t->device);
     return WG_OK;
 }
 
