@@ -22,6 +22,8 @@
     X(early_exit) \
     X(sparse_kv) \
     X(eagle) \
+    X(block) \
+    X(mtp) \
     X(hybrid) \
     X(best_of) \
     X(full_information) \

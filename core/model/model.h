@@ -18,6 +18,7 @@ typedef struct wg_model_options {
     bool allow_nan;      /* accept NaN and infinities in weights */
     const int32_t *head; /* of the output head only these rows are kept and computed, in this order: logits are n_head wide */
     int n_head;          /* NULL, 0: all rows */
+    const wg_matrix *embedding; /* of the target of a cut student (arch.h), borrowed until the model is closed; else NULL */
 } wg_model_options;
 
 /* Loads from an open file (which may be closed afterwards). `device` is copied and retained until the model is closed, its
@@ -36,6 +37,8 @@ wg_lm *wg_model_lm(wg_model *m);                        /* owned by the model */
 int wg_model_head_rows(const wg_model *m);              /* width of a row of logits: the vocabulary, or n_head */
 size_t wg_model_bytes(const wg_model *m);               /* weights in memory */
 const wg_matrix *wg_model_embedding(const wg_model *m); /* (vocab, dim), unscaled; NULL: not in this program's memory */
+const wg_matrix *wg_model_output(const wg_model *m);    /* (vocab, dim) of the logits, the embedding of a tied model; NULL: the
+                                                         * same, or not all of it */
 /* Bytes of weights that a pass reads: layers with `experts` experts each, and head; not a separate embedding. */
 size_t wg_model_read_bytes(const wg_model *m, double experts);
 /* The expected number of a layer's experts that `rows` rows use if they choose each with equal probability; 0: no experts. */

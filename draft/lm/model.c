@@ -66,9 +66,11 @@ static wg_status open_whole(second_drafter *s, const wg_env *env, wg_error *err)
 static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
 {
     second_drafter *s = (second_drafter *)d;
-    const bool whole = s->opt.vocabulary == SAME && !*s->opt.prune;
+    bool cut = false;
     if (!*s->opt.model) return wg_fail(err, WG_ECONFIG, "drafter model: no draft model is named; set its option model=FILE");
     WG_TRY(wg_lm_drafter_begin(&s->m, &s->opt.growth, env, err));
+    WG_TRY(wg_second_model_is_cut(&cut, s->opt.model, err));
+    const bool whole = s->opt.vocabulary == SAME && !*s->opt.prune && !cut;
     WG_TRY((whole ? open_whole : open_part)(s, env, err));
     return wg_lm_drafter_open(&s->m, wg_model_lm(s->model), WG_DRAFT_ROWS, err);
 }
@@ -109,6 +111,7 @@ const wg_drafter_class wg_drafter_model = {
             { .options = "model=$target,kv_type=f32,length=3", .keeps = 1 },
             { .options = "model=$target,kv_type=f32,tree=2-1-1", .siblings = true, .keeps = 0.4 },
             { .options = "model=$near,length=6,p_min=0.05,kv_type=bf16" },
+            { .options = "model=$near,length=4,truncate=false" },
             { .options = "model=$near,quantize=q4_0,length=4" },
             { .options = WG_TREE_MAX > 8 ? "model=$near,temperature=0,tree=3-1-1" : "model=$near,temperature=0,tree=2-2",
               .siblings = true },
