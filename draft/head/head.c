@@ -33,7 +33,7 @@ struct wg_head {
     wg_rope rope;
     size_t act_bytes;
     /* of a pass: (rows, dim) embeddings, features, residual stream, normed input; (rows, 2 dim) the first layer's input */
-    wg_buf e, g, x, h, u, q, k, v, att, gate, up, act;
+    wg_buf e, g, x, h, u, q, k, v, att, gate, up, act, room;
     wg_row *seen;  /* (rows) as layers with a window see them; NULL: there are none */
     int32_t *from; /* (rows) those with logits */
 };
@@ -102,7 +102,8 @@ static void attend(wg_head *h, int number, const float *u, const wg_batch *b, fl
                                    .heads = s->heads,
                                    .kv_heads = s->kv_heads,
                                    .hd = hd,
-                                   .scale = (float)(1 / sqrt(hd)) };
+                                   .scale = (float)(1 / sqrt(hd)),
+                                   .room = h->room };
     product(h, &l->q, u, h->q, rows);
     product(h, &l->k, u, h->k, rows);
     product(h, &l->v, u, h->v, rows);
@@ -387,10 +388,11 @@ static wg_status open_scratch(wg_head *h, wg_error *err)
         { &h->gate, rows * (size_t)s->hidden },
         { &h->up, rows * (size_t)s->hidden },
         { &h->act, h->act_bytes / sizeof(float) + 1 },
+        { &h->room, wg_device_attention_floats(&h->device, s->heads) },
     };
     for (size_t i = 0; i < sizeof part / sizeof part[0]; i++) {
         *part[i].buf = h->device.class->alloc(&h->device, part[i].floats);
-        if (!*part[i].buf) return wg_nomem(err, part[i].floats * sizeof(float), "the scratch of a head");
+        if (!*part[i].buf && part[i].floats > 0) return wg_nomem(err, part[i].floats * sizeof(float), "the scratch of a head");
     }
     if (s->windowed && s->window < h->lm.context && !(h->seen = wg_calloc(rows, sizeof *h->seen)))
         return wg_nomem(err, rows * sizeof *h->seen, "the scratch of a head");
@@ -481,8 +483,8 @@ void wg_head_close(wg_head *h)
         for (size_t k = 0; k < sizeof b / sizeof b[0]; k++) d->class->free(d, b[k]);
     }
     wg_matrix *const m[] = { &h->fc, &h->own_embed, &h->out };
-    const wg_buf b[] = { h->input_norm, h->fc_norm, h->norm, h->angles, h->e,   h->g,    h->x,  h->h,
-                         h->u,          h->q,       h->k,    h->v,      h->att, h->gate, h->up, h->act };
+    const wg_buf b[] = { h->input_norm, h->fc_norm, h->norm, h->angles, h->e,    h->g,  h->x,   h->h,   h->u,
+                         h->q,          h->k,       h->v,    h->att,    h->gate, h->up, h->act, h->room };
     for (size_t k = 0; d->class && k < sizeof m / sizeof m[0]; k++) d->class->matrix_free(d, m[k]);
     for (size_t k = 0; d->class && k < sizeof b / sizeof b[0]; k++) d->class->free(d, b[k]);
     wg_device_close(d);
