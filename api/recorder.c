@@ -10,6 +10,7 @@
 #include "api/api_impl.h"
 #include "core/base/mem.h"
 #include "core/trace/trace.h"
+#include "lab/replay.h"
 
 enum { PROMPTS = 1 << 24 }; /* of a trace that can be replayed */
 
@@ -90,9 +91,10 @@ static json_t *header_of(const wg_recorder *r, const wg_recorder_options *o, con
 {
     json_t *eog = json_array(), *name = json_object_get(config, "name");
     for (int i = 0; i < r->group.n_eog; i++) json_array_append_new(eog, json_integer(r->group.eog[i]));
-    return json_pack("{s:O?, s:s, s:i, s:[{s:{}, s:O, s:i}], s:[{s:i, s:o}]}", "name", name, "program",
-                     o->engine ? o->engine : "libwager " WG_VERSION, "tree_nodes", (int)WG_TREE_MAX, "cells", "cell", "config",
-                     config, "group", 0, "groups", "vocab", r->group.vocab, "eog", eog);
+    return json_pack("{s:O?, s:s, s:i, s:o, s:[{s:{}, s:O, s:i}], s:[{s:i, s:o}]}", "name", name, "program",
+                     o->engine ? o->engine : "libwager " WG_VERSION, "tree_nodes", (int)WG_TREE_MAX, "replays",
+                     wg_replay_rules_json(), "cells", "cell", "config", config, "group", 0, "groups", "vocab", r->group.vocab,
+                     "eog", eog);
 }
 
 static wg_status write_header(wg_recorder *r, const wg_recorder_options *o, wg_error *err)

@@ -22,6 +22,7 @@
     X(early_exit) \
     X(sparse_kv) \
     X(eagle) \
+    X(block) \
     X(hybrid) \
     X(best_of) \
     X(full_information) \

@@ -348,8 +348,8 @@ typedef struct wg_recorder_options {
     const char *config; /* a JSON object: with an experiment's keys name, seed, verify and sampling, which a replay needs;
                          * and `draft`, any value that names the drafter. NULL: {} */
     const char *engine; /* the program that made the rounds, for the header; may be NULL */
-    const char *rows;   /* "exact", "f16" or "top"; NULL: exact */
-    int top;            /* tokens of a "top" row; 0: 64 */
+    const char *rows;   /* "exact", "f16" or "top": cut (docs/traces.md); NULL: exact */
+    int top;            /* most probable tokens of a cut row; 0: 64 */
 } wg_recorder_options;
 
 /* Starts the trace `path`; a file of that name is replaced. The rounds of any engine are recorded: `wager replay` verifies them

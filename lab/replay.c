@@ -138,7 +138,7 @@ static wg_status load_rows(wg_replay *r, wg_error *err)
     if (!r->work.row) WG_TRY(wg_workspace_open(&r->work, r->vocab, err));
     r->p.n = t->n;
     r->q.n = o->n_q;
-    r->error = 0;
+    r->error = r->alpha_error = 0;
     for (int i = 0; i < o->n_q; i++) WG_TRY(wg_trace_row_read(&o->q[i], &r->q, i, err));
     for (int i = 0; i < t->n; i++) {
         if (o->p[i].kind == WG_ROW_LOGITS) WG_TRY(from_logits(r, i, err));
@@ -147,6 +147,8 @@ static wg_status load_rows(wg_replay *r, wg_error *err)
         const int child = wg_tree_child(t, i, i);
         const double error = o->p[i].error + (child >= 0 && t->qrow[child] >= 0 ? o->q[t->qrow[child]].error : 0);
         r->error = error > r->error ? error : r->error;
+        if (o->p[i].kind == WG_ROW_CUT || o->p[i].overlap >= 0) continue; /* alpha is stored */
+        r->alpha_error = error > r->alpha_error ? error : r->alpha_error;
     }
     for (int i = 1; i < t->n; i++)
         if (t->law & (WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT) && !(wg_rows_prob(&r->q, t->qrow[i], t->token[i]) > 0))
@@ -190,9 +192,29 @@ static wg_status check_cut(const wg_replay *r, const wg_tree *cut, int length, w
     return WG_OK;
 }
 
+/* Whether the rule's path follows from the rows. */
+static bool rows_suffice(const wg_verifier_class *rule, const wg_replay_drafts *d)
+{
+    const bool cut = d->cut_p || (d->cut_q && rule->reads_q);
+    return !cut || rule->cut == WG_CUT_TREES || (rule->cut == WG_CUT_CHAINS && !d->siblings);
+}
+
 bool wg_replay_fits(const wg_verifier_class *rule, const wg_replay_drafts *d)
 {
-    return (d->laws & ~rule->laws) == 0 && !(d->siblings && rule->chains) && !(d->undeclared && rule->joint);
+    return (d->laws & ~rule->laws) == 0 && !(d->siblings && rule->chains) && !(d->undeclared && rule->joint) &&
+           rows_suffice(rule, d);
+}
+
+json_t *wg_replay_rules_json(void)
+{
+    json_t *list[WG_CUT_TREES + 1];
+    for (int k = 0; k <= WG_CUT_TREES; k++) list[k] = json_array();
+    for (int i = 0; wg_verifiers[i]; i++)
+        for (int k = WG_CUT_CHAINS; k <= wg_verifiers[i]->cut; k++)
+            json_array_append_new(list[k], json_string(wg_verifiers[i]->name));
+    json_decref(list[WG_CUT_NONE]);
+    return json_pack("{s:s, s:s, s:{s:o, s:o}}", "one_hot, dense, list, logits", "all", "half", "all, to the error of the rows",
+                     "cut", "chains", list[WG_CUT_CHAINS], "trees", list[WG_CUT_TREES]);
 }
 
 static bool has_siblings(const wg_tree *t)
@@ -202,27 +224,38 @@ static bool has_siblings(const wg_tree *t)
     return false;
 }
 
-static void add_drafts(wg_replay_drafts *d, const wg_tree *t)
+/* Adds the tree, which has the first nodes of the round. */
+static void add_drafts(wg_replay_drafts *d, const wg_trace_round *o, const wg_tree *t)
 {
     int children;
+    for (int i = 0; i < t->n; i++) {
+        d->cut_p = d->cut_p || o->p[i].kind == WG_ROW_CUT;
+        d->cut_q = d->cut_q || (t->qrow[i] >= 0 && o->q[t->qrow[i]].kind == WG_ROW_CUT);
+    }
     if (t->n == 1) return;
     d->laws |= t->law;
     d->siblings = d->siblings || has_siblings(t);
     d->undeclared = d->undeclared || wg_tree_undeclared(t, &children) >= 0;
 }
 
-/* Checks laws and declared numbers of siblings; the recorded rule is exempt from the latter, which the engine checked. */
+/* Checks laws, declared numbers of siblings and rows; the recorded rule is exempt from the second, which the engine checked. */
 static wg_status check_law(const wg_replay *r, const wg_tree *t, const wg_verifier_class *rule, wg_error *err)
 {
     wg_replay_drafts d = { .laws = 0 };
     char laws[128], fit[512] = "";
-    add_drafts(&d, t);
+    add_drafts(&d, &r->round, t);
     if (rule == r->rule.class) d.undeclared = false;
     if (wg_replay_fits(rule, &d)) return WG_OK;
     for (int i = 0; wg_verifiers[i]; i++)
         if (wg_replay_fits(wg_verifiers[i], &d))
             snprintf(fit + strlen(fit), sizeof fit - strlen(fit), "%s%s", *fit ? ", " : "", wg_verifiers[i]->name);
-    if ((d.laws & ~rule->laws) == 0 && !(d.siblings && rule->chains))
+    const bool lawful = (d.laws & ~rule->laws) == 0 && !(d.siblings && rule->chains);
+    if (lawful && !(d.undeclared && rule->joint))
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "%s: cell %d: rule %s needs whole rows%s, and rows of this trace are cut to their most probable tokens; "
+                       "rules that fit: %s; for %s record again with \"trace_rows\": \"exact\"",
+                       r->trace->name, r->cell, rule->name, rule->cut ? " for trees" : "", fit, rule->name);
+    if (lawful)
         return wg_fail(
             err, WG_ELAW,
             "%s: cell %d: rule %s weighs siblings jointly, and the trace does not say that their numbers were declared "
@@ -247,6 +280,18 @@ static void cut(const wg_replay *r, const wg_tree *t, wg_path *path)
     }
 }
 
+/* Whether `next` follows from the rows: they are whole, or it was drawn from p itself and is listed. */
+static bool knows_next(const wg_replay *r, const wg_verifier_class *rule, const wg_tree *t, const wg_path *path)
+{
+    const int node = path->node[path->n - 1], child = wg_tree_child(t, node, node);
+    const bool drawn = child < 0 || wg_verifier_compares(rule);
+    const wg_trace_row *p = &r->round.p[node];
+    if (p->kind == WG_ROW_CUT) return drawn && wg_trace_row_lists(p, path->next);
+    for (int i = child; !drawn && rule->reads_q && i >= 0; i = wg_tree_child(t, node, i))
+        if (t->qrow[i] >= 0 && r->round.q[t->qrow[i]].kind == WG_ROW_CUT) return false;
+    return true;
+}
+
 wg_status wg_replay_rule(wg_replay *r, const wg_verifier_class *rule, const void *options, int length, wg_path *path,
                          wg_error *err)
 {
@@ -259,27 +304,50 @@ wg_status wg_replay_rule(wg_replay *r, const wg_verifier_class *rule, const void
     path->n = 0;
     rule->accept(options, &t, &r->p, &r->q, &chance, &r->work, path);
     if (wg_path_check(path, &t, r->p.vocab, err)) return wg_fail_in(err, WG_EINVAL, "%s: rule %s", r->trace->name, rule->name);
+    const int emitted = path->n;
+    r->next_known = knows_next(r, rule, &t, path);
     cut(r, &t, path);
+    r->next_known = r->next_known || path->n < emitted; /* the last one is a draft token */
     return WG_OK;
 }
 
 /* ---- all rounds -------------------------------------------------------------------------------------------------- */
 
-static bool same_path(const wg_path *a, const wg_path *b)
+bool wg_replay_cut(const wg_replay *r)
 {
-    return a->n == b->n && a->next == b->next && memcmp(a->node, b->node, (size_t)a->n * sizeof *a->node) == 0;
+    wg_replay_drafts d = { .laws = 0 };
+    add_drafts(&d, &r->round, &r->round.tree);
+    return d.cut_p || d.cut_q;
+}
+
+double wg_replay_overlap(wg_replay *r, int node, int qrow)
+{
+    const double stored = r->round.p[node].overlap;
+    return stored >= 0 ? stored : wg_rows_overlap(&r->p, node, &r->q, qrow);
+}
+
+double wg_replay_star(wg_replay *r, const wg_tree *tree, int node)
+{
+    const int child = wg_tree_child(tree, node, node), qrow = child < 0 ? -1 : tree->qrow[child];
+    const bool whole = r->round.p[node].kind != WG_ROW_CUT && (qrow < 0 || r->round.q[qrow].kind != WG_ROW_CUT);
+    if (whole || tree->law == WG_LAW_FIXED || qrow < 0) return wg_optimal_alpha(tree, node, &r->p, &r->q, &r->work);
+    return wg_tree_child(tree, node, child) < 0 ? wg_replay_overlap(r, node, qrow) : NAN;
+}
+
+static bool same_path(const wg_path *a, const wg_path *b, bool next)
+{
+    return a->n == b->n && (!next || a->next == b->next) && memcmp(a->node, b->node, (size_t)a->n * sizeof *a->node) == 0;
 }
 
 static void measure(wg_replay *r, wg_replayed *s, const wg_tree *t, const wg_path *path)
 {
     for (int i = 0; i < path->n; i++) {
         const int node = path->node[i], child = wg_tree_child(t, node, node);
-        const double best = wg_optimal_alpha(t, node, &r->p, &r->q, &r->work);
         if (child < 0) continue;
-        s->alpha_star += best;
+        s->alpha_star += wg_replay_star(r, t, node);
         s->alpha_star_n++;
         if (t->qrow[child] < 0) continue;
-        s->alpha += wg_rows_overlap(&r->p, node, &r->q, t->qrow[child]);
+        s->alpha += wg_replay_overlap(r, node, t->qrow[child]);
         s->alpha_n++;
     }
 }
@@ -292,12 +360,13 @@ static wg_status replay_one(wg_replay *r, wg_replayed *s, wg_error *err)
     WG_TRY(wg_replay_rule(r, s->rule, s->options, s->length, &path, err));
     tree_of(r, s->length, &t);
     s->rounds++;
-    s->same += same_path(&path, &r->round.path);
+    s->same += same_path(&path, &r->round.path, r->next_known);
+    s->unknown += !r->next_known;
     s->tokens += path.n;
     s->accepted += path.n - 1;
     s->drafted += t.n - 1;
-    s->error += r->error;
-    s->worst = r->error > s->worst ? r->error : s->worst;
+    s->error += r->alpha_error;
+    s->worst = r->alpha_error > s->worst ? r->alpha_error : s->worst;
     s->by_rounds[prompt]++;
     s->by_tokens[prompt] += path.n;
     s->by_recorded[prompt] += r->round.path.n;
@@ -462,7 +531,7 @@ wg_status wg_replay_drafts_of(wg_replay *r, wg_replay_drafts *out, wg_error *err
     for (int i = 0; i < r->trace->rounds; i++) {
         if (r->trace->request[r->trace->round[i].request].asked.cell != r->cell) continue;
         WG_TRY(wg_trace_get(r->trace, i, &r->round, err));
-        add_drafts(out, &r->round.tree);
+        add_drafts(out, &r->round, &r->round.tree);
     }
     return WG_OK;
 }

@@ -30,6 +30,8 @@ typedef struct wg_replay {
     wg_rows p, q;
     wg_workspace work;
     double error;       /* largest distance of its rows: the maximum over nodes of the summed distances of p and the q rows */
+    double alpha_error; /* the same over nodes whose overlap is computed from rows: the error of alpha */
+    bool next_known;    /* of the path verified last: `next` follows from the rows; else it lies behind what cut rows list */
     wg_sampler sampler; /* for LOGITS rows */
     bool sampler_open;
     float *logits; /* (vocab) */
@@ -43,9 +45,10 @@ void wg_replay_close(wg_replay *r); /* NULL is fine */
  * temperature. */
 wg_status wg_replay_load(wg_replay *r, int i, wg_error *err);
 
-/* Verifies the loaded round's tree down to depth `length` (0: all of it). *path is cut as in the run. ELAW when the rule does
- * not accept the tree's law, or weighs siblings jointly and their numbers were not declared; EUNSUPPORTED when a drawn tree
- * cannot be cut at that depth by leaving out its last nodes. */
+/* Verifies the loaded round's tree down to depth `length` (0: all of it). *path is cut as in the run; where next_known is
+ * false its `next` means nothing. ELAW when the rule does not accept the tree's law, or weighs siblings jointly and their
+ * numbers were not declared; EUNSUPPORTED when a drawn tree cannot be cut at that depth by leaving out its last nodes, or the
+ * path does not follow from cut rows. */
 wg_status wg_replay_rule(wg_replay *r, const wg_verifier_class *rule, const void *options, int length, wg_path *path,
                          wg_error *err);
 /* The results of one rule at one length over all rounds of the cell, per prompt for intervals. */
@@ -53,7 +56,8 @@ typedef struct wg_replayed {
     const wg_verifier_class *rule; /* (borrowed, with its options) */
     const void *options;
     int length;
-    long rounds, same; /* same: rounds with the recorded path and `next` */
+    long rounds, same; /* same: rounds with the recorded path and, where the rows tell it, the recorded `next` */
+    long unknown;      /* rounds whose `next` the rows do not tell (wg_replay.next_known) */
     long tokens, drafted, accepted;
     double tau_low, tau_high; /* bounds for chains verified token by token, by the renewal chain; NaN: no closed form */
     double alpha, alpha_star; /* means over the nodes reached */
@@ -68,13 +72,23 @@ wg_status wg_replay_all(wg_replay *r, wg_replayed *result, int n, wg_error *err)
 void wg_replayed_free(wg_replayed *s);
 
 /* The trees of a cell: their laws; siblings: some tree has siblings; undeclared: some tree has independent siblings without a
- * record that their number was declared before the draws. */
+ * record that their number was declared before the draws; cut_p, cut_q: some row of p, of q, is cut. */
 typedef struct wg_replay_drafts {
     unsigned laws;
-    bool siblings, undeclared;
+    bool siblings, undeclared, cut_p, cut_q;
 } wg_replay_drafts;
 wg_status wg_replay_drafts_of(wg_replay *r, wg_replay_drafts *out, wg_error *err);
-/* Whether the rule accepts every such tree. */
+/* Whether the rule accepts every such tree, and its path follows from such rows. */
 bool wg_replay_fits(const wg_verifier_class *rule, const wg_replay_drafts *d);
+
+/* For the header of a trace: which rules replay from which rows, {"cut": {"chains": [...], "trees": [...]}, ...}. */
+json_t *wg_replay_rules_json(void);
+
+/* Whether the loaded round has a cut row. */
+bool wg_replay_cut(const wg_replay *r);
+/* sum min(p, q) after a node of the loaded round with its first child's row of q; alpha* of a node of `tree`, the round's or a
+ * part of it, NaN where the rows do not tell it (wg_optimal_alpha). */
+double wg_replay_overlap(wg_replay *r, int node, int qrow);
+double wg_replay_star(wg_replay *r, const wg_tree *tree, int node);
 
 #endif

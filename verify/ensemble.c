@@ -36,6 +36,7 @@ const wg_verifier_class wg_verifier_ensemble = {
     .test_options = (const char *const[]){ "", "w=0.25", NULL },
     .laws = WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT,
     .lossless = false,
+    .cut = WG_CUT_CHAINS,
     .accept = accept,
     .law_row = law_row,
     .reads_q = true,

@@ -19,6 +19,7 @@ const wg_verifier_class wg_verifier_greedy = {
     .test_options = (const char *const[]){ "", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT | WG_LAW_COUPLED,
     .lossless = true,
+    .cut = WG_CUT_TREES,
     .zero_only = true,
     .accept = accept,
     .device = WG_RULE_GREEDY,

@@ -31,6 +31,7 @@ const wg_verifier_class wg_verifier_lenience = {
     .test_options = (const char *const[]){ "", "factor=0.2", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT,
     .lossless = false,
+    .cut = WG_CUT_CHAINS,
     .accept = accept,
     .reads_q = true,
     .device = WG_RULE_ROUNDS,

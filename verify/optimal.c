@@ -23,6 +23,7 @@ const wg_verifier_class wg_verifier_optimal = {
     .test_options = (const char *const[]){ "", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID,
     .lossless = true,
+    .cut = WG_CUT_CHAINS,
     .joint = true,
     .accept = accept,
     .reads_q = true,

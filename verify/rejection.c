@@ -15,6 +15,7 @@ const wg_verifier_class wg_verifier_rejection = {
     .test_options = (const char *const[]){ "", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID,
     .lossless = true,
+    .cut = WG_CUT_CHAINS,
     .accept = wg_rounds_accept,
     .reads_q = true,
     .device = WG_RULE_ROUNDS,

@@ -14,6 +14,7 @@ const wg_verifier_class wg_verifier_topk = {
     .test_options = (const char *const[]){ "", NULL },
     .laws = WG_LAW_FIXED | WG_LAW_IID | WG_LAW_WITHOUT_REPLACEMENT,
     .lossless = true,
+    .cut = WG_CUT_TREES,
     .accept = accept,
     .device = WG_RULE_TOPK,
 };

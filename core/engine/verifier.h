@@ -12,6 +12,8 @@
 #include "core/dist/tree.h"
 #include "kernels/rule/rule_kinds.h"
 
+enum { WG_CUT_NONE, WG_CUT_CHAINS, WG_CUT_TREES };
+
 typedef struct wg_verifier_class {
     const char *name, *doc;
     size_t size; /* bytes of the options struct; 0: none */
@@ -32,6 +34,9 @@ typedef struct wg_verifier_class {
     /* The acceptance of a child depends on rows behind it (block verification). At one node such a rule may accept more or less
      * than the best rule that decides node by node, so its loss at a node is undefined (attribution.h). */
     bool looks_ahead;
+    /* Of which drafts the accepted path follows from cut rows of a trace (core/trace/trace.h), which have the probabilities of
+     * drafted tokens and draws from p, but no residual: WG_CUT_NONE, WG_CUT_CHAINS, WG_CUT_TREES. */
+    unsigned char cut;
     /* Verifies one tree. p: row tree->row + i is the target's distribution after node i. q: rows by the tree's qrow. Both are
      * read under the contract of rows.h. chance->position is that of the first token that the step emits. Fills out->n,
      * node[0..n) and next for any contents of the rows (NaN included). Changes only *out, *work and, by reading, lazy rows, so

@@ -17,18 +17,18 @@
 enum { EAGLE_3, EAGLE, P_EAGLE, MEDUSA, HYDRA, MTP, DFLASH, DFLASH_2, DSPARK, DOMINO, MLP_SPECULATOR };
 
 static const wg_dialect dialects[] = {
-    [EAGLE_3] = { "eagle-3", "one layer over hidden states of three layers of the target and its own last one" },
-    [EAGLE] = { "eagle-1/2", "one layer over the target's last hidden state and a token; EAGLE-2 has the same files" },
-    [P_EAGLE] = { "p-eagle", "EAGLE-3 that drafts several tokens in one pass, over a mask state" },
-    [MEDUSA] = { "medusa", "heads over the target's last hidden state, one for each later token" },
-    [HYDRA] = { "hydra", "Medusa's heads, each over the tokens drafted before it as well" },
-    [MTP] = { "mtp", "layers of the target for multi-token prediction (NextN)" },
-    [DFLASH] = { "dflash", "a block of tokens at once, over hidden states of several layers" },
-    [DFLASH_2] = { "dflash-2", "DFlash with convolutions and a selection of candidates" },
-    [DSPARK] = { "dspark", "DFlash with a Markov head over the token before" },
-    [DOMINO] = { "domino", "DFlash with a recurrent state over the tokens before" },
-    [MLP_SPECULATOR] = { "mlp-speculator", "a stack of MLPs over the target's last hidden state and the tokens before" },
-    { NULL, NULL },
+    [EAGLE_3] = { "eagle-3", "one layer over hidden states of three layers of the target and its own last one", "eagle" },
+    [EAGLE] = { "eagle-1/2", "one layer over the target's last hidden state and a token; EAGLE-2 has the same files", NULL },
+    [P_EAGLE] = { "p-eagle", "EAGLE-3 that drafts several tokens in one pass, over a mask state", NULL },
+    [MEDUSA] = { "medusa", "heads over the target's last hidden state, one for each later token", NULL },
+    [HYDRA] = { "hydra", "Medusa's heads, each over the tokens drafted before it as well", NULL },
+    [MTP] = { "mtp", "layers of the target for multi-token prediction (NextN)", NULL },
+    [DFLASH] = { "dflash", "a block of tokens at once, over hidden states of several layers", "block" },
+    [DFLASH_2] = { "dflash-2", "DFlash with convolutions and a selection of candidates", NULL },
+    [DSPARK] = { "dspark", "DFlash with a Markov head over the token before", NULL },
+    [DOMINO] = { "domino", "DFlash with a recurrent state over the tokens before", NULL },
+    [MLP_SPECULATOR] = { "mlp-speculator", "a stack of MLPs over the target's last hidden state and the tokens before", NULL },
+    { NULL, NULL, NULL },
 };
 
 /* The first row that fits decides. Names end as the patterns say; what stands before them (a class's prefix) is left open. */
@@ -200,10 +200,17 @@ static wg_status refuse(wg_tensor_list *list, const char *path, wg_status status
     const wg_dialect *d = wg_dialect_of(list, &whole);
     wg_tensor_list_free(list);
     if (!d || whole) return status;
-    return wg_fail(err, WG_EUNSUPPORTED,
-                   "%s: is no model but a drafter for one, by its tensors: %s (%s); it cannot be a target; heads of EAGLE-3 "
-                   "run with --draft eagle:model=FOLDER, those of other kinds not yet",
-                   path, d->name, d->doc);
+    if (!d->drafter)
+        return wg_fail(
+            err, WG_EUNSUPPORTED,
+            "%s: is no model but a drafter for one, by its tensors: %s (%s); it cannot be a target, and no drafter of "
+            "this program runs it yet",
+            path, d->name, d->doc);
+    return wg_fail(
+        err, WG_EUNSUPPORTED,
+        "%s: is no model but a drafter for one, by its tensors: %s (%s); it cannot be a target; it runs with --draft "
+        "%s:model=FOLDER",
+        path, d->name, d->doc, d->drafter);
 }
 
 wg_status wg_dialect_refuse(const char *path, wg_status status, wg_error *err)

@@ -23,6 +23,7 @@ typedef struct wg_tensor_list {
 typedef struct wg_dialect {
     const char *name; /* "eagle-3" */
     const char *doc;
+    const char *drafter; /* that runs folders of it; NULL: there is none */
 } wg_dialect;
 
 /* The tensors of a safetensors file, or of all such files of a folder; only headers are read. Errors: ENOENT (none there),

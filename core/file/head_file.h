@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The folder of a head: a small network that drafts from hidden states of its target (EAGLE-3, Li et al. 2025; methods.md,
- * Heads). config.json and model.safetensors in one of two dialects, told apart by the key speculators_model_type:
- *   speculators   the layer's keys in transformer_layer_config (speculators 0.9)
+ * The folder of a head: a small network that drafts from hidden states of its target (methods.md, Heads): EAGLE-3 (Li et al.
+ * 2025) or DFlash (Chen et al. 2026). config.json and model.safetensors in one of these dialects, told apart by their keys:
+ *   speculators   the layer's keys in transformer_layer_config, with speculators_model_type (speculators 0.9)
+ *   z-lab         keys of a Qwen3 config, with dflash_config or target_layer_ids (z-lab, DeepSpec)
  *   SafeAILab     keys of a Llama config (SafeAILab, SpecForge, SGLang)
- * Both give the same wg_head_spec, and tensors by the names of speculators. Sizes are those of the tensors; keys must agree. A
+ * All give the same wg_head_spec, and tensors by the names of speculators. Sizes are those of the tensors; keys must agree. A
  * key or a tensor that is not known here is refused by name, since it may change what the head computes. */
 #ifndef WG_CORE_FILE_HEAD_FILE_H
 #define WG_CORE_FILE_HEAD_FILE_H
@@ -18,7 +19,11 @@ typedef struct wg_head_assumed {
     char value[40];
 } wg_head_assumed;
 
+typedef enum wg_head_kind { WG_HEAD_EAGLE3, WG_HEAD_DFLASH } wg_head_kind;
+const char *wg_head_kind_name(wg_head_kind kind); /* for messages: "a DFlash" */
+
 typedef struct wg_head_spec {
+    wg_head_kind kind;
     const char *dialect;
     int layers, dim, target_dim; /* target_dim: of the target's hidden states */
     int heads, kv_heads, head_dim, hidden;
@@ -34,6 +39,9 @@ typedef struct wg_head_spec {
     bool norm_output;          /* the feature of the next step is the normed state */
     bool head_norm;            /* heads of queries and keys are normed (Qwen3) */
     bool biased;               /* attention has biases */
+    int block, mask_token;     /* of DFlash: rows of a pass; the token of all but the first */
+    bool from_anchor;          /* row i of a block gives the token i + 1 behind the text; else the token i, and row 0 none */
+    unsigned causal;           /* layers by bits in which a row of a block sees no later one */
     int window;                /* of layers with a bit in `windowed`; 0: none */
     unsigned windowed;
     wg_head_assumed assumed[WG_HEAD_ASSUMED]; /* (n_assumed) for wager inspect */
@@ -45,6 +53,9 @@ typedef struct wg_head_file wg_head_file;
 /* Opens and checks the folder. Errors: ENOENT, EIO, EFORMAT; EMODEL (a key or a tensor is missing or wrong: what was expected);
  * EUNSUPPORTED (a key, value or tensor that is not implemented, by name). */
 wg_status wg_head_file_open(wg_head_file **out, const char *folder, wg_error *err);
+/* The same of a folder in memory, which is borrowed: its config.json as parsed, and the n bytes of its model.safetensors. */
+wg_status wg_head_file_read(wg_head_file **out, const char *name, const json_t *config, const void *bytes, size_t n,
+                            wg_error *err);
 void wg_head_file_close(wg_head_file *f); /* NULL is fine */
 
 const char *wg_head_file_path(const wg_head_file *f);

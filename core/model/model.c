@@ -571,6 +571,7 @@ wg_lm *wg_model_lm(wg_model *m) { return &m->lm; }
 int wg_model_head_rows(const wg_model *m) { return m->head.n; }
 size_t wg_model_bytes(const wg_model *m) { return m->bytes; }
 const wg_matrix *wg_model_embedding(const wg_model *m) { return m->device.memory ? NULL : &m->embed; }
+const wg_matrix *wg_model_output(const wg_model *m) { return m->device.memory || m->head.n < m->arch.vocab ? NULL : &m->head; }
 
 size_t wg_model_read_bytes(const wg_model *m, double experts)
 {

@@ -36,6 +36,8 @@ wg_lm *wg_model_lm(wg_model *m);                        /* owned by the model */
 int wg_model_head_rows(const wg_model *m);              /* width of a row of logits: the vocabulary, or n_head */
 size_t wg_model_bytes(const wg_model *m);               /* weights in memory */
 const wg_matrix *wg_model_embedding(const wg_model *m); /* (vocab, dim), unscaled; NULL: not in this program's memory */
+const wg_matrix *wg_model_output(const wg_model *m);    /* (vocab, dim) of the logits, the embedding of a tied model; NULL: the
+                                                         * same, or not all of it */
 /* Bytes of weights that a pass reads: layers with `experts` experts each, and head; not a separate embedding. */
 size_t wg_model_read_bytes(const wg_model *m, double experts);
 /* The expected number of a layer's experts that `rows` rows use if they choose each with equal probability; 0: no experts. */

@@ -17,7 +17,7 @@ enum { WG_SECOND_PASS_AUTO, WG_SECOND_PASS_ALWAYS }; /* the option `second_pass`
 typedef struct wg_setup_top {
     char name[WG_OPTION_STRING], question[WG_OPTION_STRING];
     int seed, max_tokens, repeats, batch, trace; /* trace: WG_TRACE_NONE, ... */
-    int trace_rows, trace_top;                   /* trace_rows: WG_TRACE_EXACT, ... */
+    int trace_rows, trace_top;                   /* trace_rows: WG_TRACE_AUTO, ... */
     bool alpha;                                  /* alpha, analytic_alpha, alpha_star and independent_acceptance are measured */
     int second_pass;                             /* WG_SECOND_PASS_AUTO, ... */
     char grammar[WG_OPTION_STRING], json_schema[WG_OPTION_STRING]; /* of all answers; json_schema: a path, or a schema */

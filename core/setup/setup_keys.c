@@ -7,7 +7,7 @@
 #include "core/setup/conversation.h"
 
 static const char *const traces[] = { "none", "steps", "probs", NULL };
-static const char *const trace_rows[] = { "exact", "logits", "f16", "top", NULL };
+static const char *const trace_rows[] = { "auto", "exact", "logits", "f16", "top", NULL };
 
 static const char *const second_passes[] = { "auto", "always", NULL };
 static const wg_option top_options[] = {
@@ -26,8 +26,9 @@ static const wg_option top_options[] = {
                    "steps: a line per step in steps.jsonl; probs: also trees and rows of p and q, in trace.wgt (wager replay)"),
     WG_OPTION_ENUM(wg_setup_top, trace_rows, 0, trace_rows,
                    "rows of trace.wgt: exact, in the shortest form; logits: of the target always, for replay at other "
-                   "temperatures; f16; top: the `trace_top` most probable tokens and the mass of the rest"),
-    WG_OPTION_INT(wg_setup_top, trace_top, 64, 1, 1 << 20, "number of tokens of a row with trace_rows=top"),
+                   "temperatures; f16; top: cut to the `trace_top` most probable tokens; auto: exact, but from a vocabulary of "
+                   "32,000 tokens on top for rows with more than 1,360 tokens"),
+    WG_OPTION_INT(wg_setup_top, trace_top, 64, 1, 1 << 20, "most probable tokens of a cut row"),
     WG_OPTION_BOOL(wg_setup_top, alpha, 1,
                    "measure alpha, analytic_alpha, alpha_star and independent_acceptance, outside of every clock"),
     WG_OPTION_ENUM(

@@ -4,8 +4,11 @@
  * rounds before it can be used.
  *
  * A row is stored as `trace_rows` says: exactly (its doubles, a list of the nonzero ones, or the token of a one-hot row), as
- * the target's logits (also exact, and usable with another sampling chain), or in a compact form. A compact row carries its
- * distance from the true row: the total variation sum |p - p'| / 2, measured at writing. */
+ * the target's logits (also exact, and usable with another sampling chain), in half floats, or cut. A cut row lists its most
+ * probable tokens and all that the round needs (drafted tokens and the text's) with their doubles, and for each gap between
+ * listed tokens the mass of the others, the integer that draws use (kernels/mass.h). So the probability of a listed token
+ * is exact, and a draw from the row gives the true token, if it is listed, or one of the true token's gap. Rows of the last two
+ * forms carry their distance from the true row: the total variation sum |p - p'| / 2, measured at writing. */
 #ifndef WG_CORE_TRACE_TRACE_H
 #define WG_CORE_TRACE_TRACE_H
 
@@ -15,9 +18,13 @@
 
 #include "core/engine/engine.h"
 
-enum { WG_TRACE_NONE, WG_TRACE_STEPS, WG_TRACE_PROBS };               /* the option `trace` */
-enum { WG_TRACE_EXACT, WG_TRACE_LOGITS, WG_TRACE_F16, WG_TRACE_TOP }; /* the option `trace_rows` */
-enum { WG_ROW_ONE_HOT, WG_ROW_DENSE, WG_ROW_LIST, WG_ROW_LOGITS, WG_ROW_F16, WG_ROW_TOP, WG_ROW_KINDS };
+enum { WG_TRACE_NONE, WG_TRACE_STEPS, WG_TRACE_PROBS };                              /* the option `trace` */
+enum { WG_TRACE_AUTO, WG_TRACE_EXACT, WG_TRACE_LOGITS, WG_TRACE_F16, WG_TRACE_TOP }; /* the option `trace_rows` */
+/* TOP: in traces of earlier versions. */
+enum { WG_ROW_ONE_HOT, WG_ROW_DENSE, WG_ROW_LIST, WG_ROW_LOGITS, WG_ROW_F16, WG_ROW_TOP, WG_ROW_CUT, WG_ROW_KINDS };
+enum { WG_ROW_OVERLAP = 16 }; /* added to the kind of a row of p that is followed by its overlap */
+/* AUTO: from a vocabulary of WIDE tokens on, rows with more than LIST nonzero tokens are cut; LIST of them take 16 KB. */
+enum { WG_TRACE_WIDE = 32000, WG_TRACE_LIST = 1360 };
 enum { WG_RECORD_HEADER = 1, WG_RECORD_REQUEST, WG_RECORD_ROUND, WG_RECORD_END }; /* kinds of records */
 enum { WG_TRACE_VERSION = 1, WG_TRACE_VOCAB_MAX = 1 << 20, WG_TRACE_POLICY = 16 };
 
@@ -30,8 +37,9 @@ enum { WG_TRACE_DECLARED = 256 };
 /* A row as stored. */
 typedef struct wg_trace_row {
     int kind;                  /* WG_ROW_... */
-    uint32_t count;            /* ONE_HOT: the token; LIST, TOP: number of tokens */
+    uint32_t count;            /* ONE_HOT: the token; LIST, TOP, CUT: number of tokens */
     double error;              /* total variation between this row and the true one; 0: none */
+    double overlap;            /* of p: sum min(p, q) with the q row of its node's first child; -1: not stored */
     const unsigned char *data; /* wg_trace_row_bytes of them */
 } wg_trace_row;
 
@@ -42,6 +50,8 @@ size_t wg_trace_row_bytes(int kind, uint32_t count, int vocab);
  * a distribution. */
 wg_status wg_trace_row_read(const wg_trace_row *in, wg_rows *out, int row, wg_error *err);
 void wg_trace_row_logits(const wg_trace_row *in, float *logits, int vocab);
+/* Whether a CUT row lists the token. */
+bool wg_trace_row_lists(const wg_trace_row *in, int32_t token);
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
@@ -50,7 +60,8 @@ typedef struct wg_trace_writer {
     unsigned char *byte;
     size_t n, room;
     bool failed;    /* out of memory: the contents are invalid */
-    int rows, top;  /* rows: WG_TRACE_EXACT, ...; top: tokens of a TOP row */
+    int rows, top;  /* rows: WG_TRACE_EXACT, ..., not AUTO; top: most probable tokens of a cut row */
+    int list;       /* TOP: rows with at most so many nonzero tokens are stored exactly */
     double *clean;  /* (vocab) scratch of compact rows */
     int32_t *order; /* (vocab) */
     int vocab;

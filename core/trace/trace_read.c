@@ -244,6 +244,12 @@ static wg_status get_row(const wg_trace *t, uint64_t at, cursor *c, int vocab, b
     get(c, &kind, 4);
     get(c, &row->count, 4);
     get(c, &row->error, 8);
+    row->overlap = -1;
+    if (of_p && kind & WG_ROW_OVERLAP) {
+        kind -= WG_ROW_OVERLAP;
+        get(c, &row->overlap, 8);
+        if (!(row->overlap >= 0 && row->overlap <= 1 + 1e-6)) return bad(t, at, "the overlap of a row is outside 0..1", err);
+    }
     if (c->bad || kind >= WG_ROW_KINDS || (kind == WG_ROW_LOGITS && !of_p) ||
         (row->count > (uint32_t)vocab && kind != WG_ROW_DENSE && kind != WG_ROW_F16 && kind != WG_ROW_LOGITS))
         return bad(t, at, "it has a row of a kind that is not known", err);

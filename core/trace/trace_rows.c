@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/trace/trace.h"
+#include "kernels/mass.h"
 #include "kernels/types.h"
 
 size_t wg_trace_row_bytes(int kind, uint32_t count, int vocab)
@@ -14,6 +15,7 @@ size_t wg_trace_row_bytes(int kind, uint32_t count, int vocab)
     case WG_ROW_LOGITS: return (size_t)vocab * 4;
     case WG_ROW_F16: return (size_t)vocab * 2;
     case WG_ROW_TOP: return (size_t)count * 8 + 8;
+    case WG_ROW_CUT: return (size_t)count * 24 + 12;
     default: return 0;
     }
 }
@@ -101,6 +103,57 @@ static wg_status read_top(const wg_trace_row *in, wg_rows *out, int row, wg_erro
     return check(p, out->vocab, false, err);
 }
 
+/* Reads a gap into the `tokens` doubles at p: the mass in steps of each token, and how many of the first have one more.
+ * largest: the row's largest listed probability. */
+static wg_status read_gap(const unsigned char *gap, double *p, int tokens, double largest, double *sum, wg_error *err)
+{
+    const double step = 0x1p-52 / wg_scale_of(largest);
+    uint64_t each;
+    uint32_t more;
+    memcpy(&each, gap, 8);
+    memcpy(&more, gap + 8, 4);
+    if (each > (uint64_t)WG_MASS_ONE || (tokens ? more >= (uint32_t)tokens : each || more))
+        return no_row("a gap has more mass than its tokens can have", err);
+    for (int k = 0; k < tokens; k++) {
+        const double v = (double)(each + ((uint32_t)k < more)) * step;
+        *sum += p[k] = v < largest ? v : largest; /* (the largest one's steps may have been rounded up) */
+    }
+    return WG_OK;
+}
+
+/* Reads a CUT row; the mass of a gap is distributed evenly over its tokens, in whole steps. */
+static wg_status read_cut(const wg_trace_row *in, wg_rows *out, int row, wg_error *err)
+{
+    const int n = (int)in->count;
+    const unsigned char *mass = in->data + 4 * (size_t)n, *gap = mass + 8 * (size_t)n;
+    double *p = wg_rows_at(out, row), sum = 0, largest = 0;
+    int32_t after = 0; /* the first token behind the last listed one */
+    if (n == 0 || !ascending(in, out->vocab)) return no_row("its tokens are not ascending in the vocabulary", err);
+    for (int i = 0; i < n; i++) {
+        const double v = real(mass + 8 * (size_t)i);
+        if (!(v >= 0 && v <= 1 + 1e-6)) return no_row("a probability is outside 0..1", err);
+        largest = v > largest ? v : largest;
+    }
+    for (int i = 0; i <= n; i++) {
+        const int32_t token = i < n ? token_at(in->data, (size_t)i) : out->vocab;
+        WG_TRY(read_gap(gap + 12 * (size_t)i, p + after, token - after, largest, &sum, err));
+        if (i < n) sum += p[token] = real(mass + 8 * (size_t)i);
+        after = token + 1;
+    }
+    return fabs(sum - 1) < 1e-6 ? WG_OK : no_row("the probabilities do not sum to 1", err);
+}
+
+bool wg_trace_row_lists(const wg_trace_row *in, int32_t token)
+{
+    uint32_t lo = 0, hi = in->count;
+    while (lo < hi) {
+        const uint32_t mid = lo + (hi - lo) / 2;
+        if (token_at(in->data, mid) < token) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo < in->count && token_at(in->data, lo) == token;
+}
+
 wg_status wg_trace_row_read(const wg_trace_row *in, wg_rows *out, int row, wg_error *err)
 {
     const int V = out->vocab;
@@ -126,6 +179,7 @@ wg_status wg_trace_row_read(const wg_trace_row *in, wg_rows *out, int row, wg_er
         }
         return check(p, V, false, err);
     case WG_ROW_TOP: return read_top(in, out, row, err);
+    case WG_ROW_CUT: return read_cut(in, out, row, err);
     default: return no_row("it is of a kind that is not known", err);
     }
 }

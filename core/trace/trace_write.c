@@ -7,6 +7,7 @@
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/trace/trace.h"
+#include "kernels/mass.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "traces are written as they lie in memory");
 
@@ -35,7 +36,10 @@ uint64_t wg_trace_sum(const unsigned char *head, const unsigned char *byte, size
 
 wg_status wg_trace_writer_open(wg_trace_writer *w, int rows, int top, int vocab, wg_error *err)
 {
+    const int wide = rows == WG_TRACE_AUTO && vocab >= WG_TRACE_WIDE;
     *w = (wg_trace_writer){ .rows = rows, .top = top < vocab ? top : vocab, .vocab = vocab };
+    w->list = wide ? WG_TRACE_LIST : w->top;
+    if (rows == WG_TRACE_AUTO) w->rows = wide ? WG_TRACE_TOP : WG_TRACE_EXACT;
     w->clean = wg_alloc((size_t)vocab, sizeof *w->clean);
     w->order = wg_alloc((size_t)vocab, sizeof *w->order);
     if (w->clean && w->order) return WG_OK;
@@ -141,23 +145,31 @@ wg_status wg_trace_put_end(wg_trace_writer *w, uint64_t request, int32_t tokens,
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static void row_head(wg_trace_writer *w, int kind, uint32_t count, double error)
+/* overlap: -1 where none is stored (WG_ROW_OVERLAP). */
+static void row_head(wg_trace_writer *w, int kind, uint32_t count, double error, double overlap)
 {
-    put_u32(w, (uint32_t)kind);
+    put_u32(w, (uint32_t)(overlap >= 0 ? kind + WG_ROW_OVERLAP : kind));
     put_u32(w, count);
     put_f64(w, error);
+    if (overlap >= 0) put_f64(w, overlap);
 }
 
-static void put_exact(wg_trace_writer *w, wg_rows *r, int row)
+/* The number of tokens of a row that is not one-hot whose probability is not 0, or that its support names. */
+static int nonzero(wg_rows *r, int row)
+{
+    const double *p = wg_rows_at(r, row);
+    const wg_support s = wg_rows_support(r, row);
+    int n = 0;
+    for (int32_t i = 0; !s.token && i < r->vocab; i++) n += p[i] != 0;
+    return s.token ? s.n : n;
+}
+
+static void put_exact(wg_trace_writer *w, wg_rows *r, int row, double overlap)
 {
     const wg_support s = wg_rows_support(r, row);
     const double *p = wg_rows_at(r, row);
     const int32_t *token = s.token;
-    int n = s.n;
-    if (!token) { /* a truncated row without a list gets one; sums over it have the same bits */
-        n = 0;
-        for (int32_t i = 0; i < r->vocab; i++) n += p[i] != 0;
-    }
+    int n = nonzero(r, row); /* a truncated row without a list gets one; sums over it have the same bits */
     const bool list = 12 * (size_t)n < 8 * (size_t)r->vocab;
     if (list && !token) {
         n = 0;
@@ -166,11 +178,11 @@ static void put_exact(wg_trace_writer *w, wg_rows *r, int row)
         token = w->order;
     }
     if (!list) {
-        row_head(w, WG_ROW_DENSE, 0, 0);
+        row_head(w, WG_ROW_DENSE, 0, 0, overlap);
         put(w, p, (size_t)r->vocab * 8);
         return;
     }
-    row_head(w, WG_ROW_LIST, (uint32_t)n, 0);
+    row_head(w, WG_ROW_LIST, (uint32_t)n, 0, overlap);
     put(w, token, (size_t)n * 4);
     unsigned char *to = more(w, (size_t)n * 8);
     for (int i = 0; to && i < n; i++) memcpy(to + 8 * (size_t)i, &p[token[i]], 8);
@@ -208,7 +220,7 @@ static void put_f16(wg_trace_writer *w, const double *p, const int32_t *keep, in
     const int V = w->vocab;
     const size_t at = w->n;
     double sum = 0, error = 0;
-    row_head(w, WG_ROW_F16, 0, 0);
+    row_head(w, WG_ROW_F16, 0, 0, -1);
     unsigned char *to = more(w, (size_t)V * 2);
     if (!to) return;
     uint16_t *half = (uint16_t *)(void *)w->order;
@@ -256,59 +268,71 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void put_top(wg_trace_writer *w, const double *p, const int32_t *keep, int n_keep)
+/* Writes the gap of the n tokens at p; returns the sum of the distances from it as it is read. largest: of the row. */
+static double put_gap(wg_trace_writer *w, const double *p, int n, double largest)
+{
+    const double scale = wg_scale_of(largest), step = 0x1p-52 / scale;
+    wg_mass mass = 0;
+    double error = 0;
+    for (int k = 0; k < n; k++) mass += wg_steps_of(p[k] * scale);
+    const uint64_t each = n ? (uint64_t)(mass / (unsigned)n) : 0;
+    const uint32_t more = n ? (uint32_t)(mass % (unsigned)n) : 0;
+    for (int k = 0; k < n; k++) error += fabs(p[k] - fmin((double)(each + ((uint32_t)k < more)) * step, largest));
+    put(w, &each, 8);
+    put_u32(w, more);
+    return error;
+}
+
+/* Writes a row cut to its most probable tokens and those of keep, which the round needs. */
+static void put_cut(wg_trace_writer *w, const double *p, const int32_t *keep, int n_keep, double overlap)
 {
     const int V = w->vocab;
-    const size_t at = w->n;
+    double error = 0, largest = 0;
     int n = w->top;
     select_top(p, w->order, V, n);
-    for (int i = 0; i < n_keep; i++) /* drawn tokens that were not selected */
+    for (int i = 0; i < n_keep; i++)
         if (n < V && !is_among(w->order, n, keep[i])) w->order[n++] = keep[i];
     qsort(w->order, (size_t)n, sizeof *w->order, ascending);
-    row_head(w, WG_ROW_TOP, (uint32_t)n, 0);
+    const size_t at = w->n;
+    row_head(w, WG_ROW_CUT, (uint32_t)n, 0, overlap);
     put(w, w->order, (size_t)n * 4);
-    double all = 0, listed = 0, shown = 0, error = 0;
-    for (int i = 0; i < V; i++) all += p[i];
     for (int i = 0; i < n; i++) {
-        const float v = (float)p[w->order[i]];
-        put(w, &v, 4);
-        listed += p[w->order[i]];
-        shown += (double)v;
+        put_f64(w, p[w->order[i]]);
+        largest = fmax(largest, p[w->order[i]]);
     }
-    const double rest = all - listed > 0 ? all - listed : 0, sum = shown + rest, each = V > n ? rest / (V - n) : 0;
-    put_f64(w, rest);
-    for (int i = 0; i < V; i++) error += fabs(p[i] - each / sum);
-    for (int i = 0; i < n; i++) {
-        const double x = p[w->order[i]];
-        error += fabs(x - (double)(float)x / sum) - fabs(x - each / sum);
+    for (int32_t i = 0, after = 0; i <= n; i++) {
+        const int32_t token = i < n ? w->order[i] : V;
+        error += put_gap(w, p + after, token - after, largest);
+        after = token + 1;
     }
-    error = error > 0 ? error / 2 : 0;
+    error = fmin(error / 2, 1);
     if (!w->failed) memcpy(w->byte + at + 8, &error, 8);
 }
 
 /* Whether the row's doubles take more room than its logits. */
 static bool is_long(wg_rows *r, int row)
 {
-    const double *p = wg_rows_at(r, row);
-    long n = r->supported[row];
-    if (r->point[row] >= 0) return false;
-    if (n < 0) n = 0;
-    for (int i = 0; r->supported[row] < 0 && i < r->vocab; i++) n += p[i] != 0;
-    return 12 * n > 4 * (long)r->vocab;
+    return wg_rows_one_hot(r, row) < 0 && 12 * (long)nonzero(r, row) > 4 * (long)r->vocab;
 }
 
-static void put_row(wg_trace_writer *w, wg_rows *r, int row, const int32_t *keep, int n_keep)
+/* Whether the row is stored cut. */
+static bool is_cut(const wg_trace_writer *w, wg_rows *r, int row)
+{
+    return w->rows == WG_TRACE_TOP && wg_rows_one_hot(r, row) < 0 && nonzero(r, row) > w->list;
+}
+
+static void put_row(wg_trace_writer *w, wg_rows *r, int row, const int32_t *keep, int n_keep, double overlap)
 {
     if (wg_rows_one_hot(r, row) >= 0) {
-        row_head(w, WG_ROW_ONE_HOT, (uint32_t)r->point[row], 0);
+        row_head(w, WG_ROW_ONE_HOT, (uint32_t)r->point[row], 0, overlap);
         return;
     }
     const wg_support s = wg_rows_support(r, row);
-    /* a short list is exact and no longer than a compact row */
-    const bool shorter = s.token && (w->rows == WG_TRACE_F16 ? 12 * s.n <= 2 * w->vocab : s.n <= w->top);
-    if (w->rows == WG_TRACE_EXACT || w->rows == WG_TRACE_LOGITS || shorter) put_exact(w, r, row);
-    else if (w->rows == WG_TRACE_F16) put_f16(w, wg_rows_at(r, row), keep, n_keep);
-    else put_top(w, wg_rows_at(r, row), keep, n_keep);
+    /* a short list is exact and no longer than half floats */
+    const bool halves = w->rows == WG_TRACE_F16 && !(s.token && 12 * s.n <= 2 * w->vocab);
+    if (halves) put_f16(w, wg_rows_at(r, row), keep, n_keep);
+    else if (is_cut(w, r, row)) put_cut(w, wg_rows_at(r, row), keep, n_keep, overlap);
+    else put_exact(w, r, row, overlap);
 }
 
 /* ---- a round ----------------------------------------------------------------------------------------------------- */
@@ -359,12 +383,27 @@ static int asked_of(const wg_tree *t, const wg_path *path, int node, int32_t *ke
     return n;
 }
 
-static int drawn_from(const wg_tree *t, int qrow, int32_t *keep)
+/* The tokens drawn from a row of q, and the one emitted where it drew. */
+static int drawn_from(const wg_tree *t, const wg_path *path, int qrow, int32_t *keep)
 {
+    const int last = path->node[path->n - 1];
+    bool emitted = false;
     int n = 0;
-    for (int i = 1; i < t->n; i++)
-        if (t->qrow[i] == qrow) keep[n++] = t->token[i];
+    for (int i = 1; i < t->n; i++) {
+        if (t->qrow[i] != qrow) continue;
+        keep[n++] = t->token[i];
+        emitted = emitted || t->parent[i] == last;
+    }
+    if (emitted) keep[n++] = path->next;
     return n;
+}
+
+/* sum min(p, q) after a node, if one of the two rows is stored cut, which does not determine it; else -1. */
+static double overlap_of(const wg_trace_writer *w, const wg_tree *t, int node, wg_rows *p, wg_rows *q)
+{
+    const int child = wg_tree_child(t, node, node), qrow = child < 0 ? -1 : t->qrow[child];
+    if (qrow < 0 || (!is_cut(w, p, t->row + node) && !is_cut(w, q, qrow))) return -1;
+    return wg_rows_overlap(p, t->row + node, q, qrow);
 }
 
 wg_status wg_trace_put_round(wg_trace_writer *w, const wg_trace_facts *f, const wg_tree *tree, const wg_path *path, wg_rows *p,
@@ -389,12 +428,12 @@ wg_status wg_trace_put_round(wg_trace_writer *w, const wg_trace_facts *f, const 
     put_i32(w, n_q);
     for (int i = 0; i < tree->n; i++) {
         if (logits && (w->rows == WG_TRACE_LOGITS || (w->rows == WG_TRACE_EXACT && is_long(p, tree->row + i)))) {
-            row_head(w, WG_ROW_LOGITS, 0, 0);
+            row_head(w, WG_ROW_LOGITS, 0, 0, -1);
             put(w, logits + (size_t)(tree->row + i) * (size_t)w->vocab, (size_t)w->vocab * 4);
         } else {
-            put_row(w, p, tree->row + i, keep, asked_of(tree, path, i, keep));
+            put_row(w, p, tree->row + i, keep, asked_of(tree, path, i, keep), overlap_of(w, tree, i, p, q));
         }
     }
-    for (int k = 0; k < n_q; k++) put_row(w, q, global[k], keep, drawn_from(tree, global[k], keep));
+    for (int k = 0; k < n_q; k++) put_row(w, q, global[k], keep, drawn_from(tree, path, global[k], keep), -1);
     return end(w, 0, err);
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * A head as a language model: layers of its own over hidden states of the target (EAGLE-3, Li et al. 2025). It is the draft
- * model of draft/lm/lm_draft.h, so it drafts what any draft model does.
+ * A head as a language model: layers of its own over hidden states of the target (EAGLE-3, Li et al. 2025; DFlash,
+ * block_head.c). It is the draft model of draft/lm/lm_draft.h, so it drafts what any draft model does.
  *
- * Rows. The row of token p reads the feature of token p-1, which is fc of the target's taps, and its own embedding; it gives
- * the logits of token p+1. Token 0 has no row: a text is read from token 1 on, which has position 0. The feature of a drafted
- * token is what its own row gave: the last layer's state.
+ * Rows of EAGLE-3. The row of token p reads the feature of token p-1, which is fc of the target's taps, and its own
+ * embedding; it gives the logits of token p+1. Token 0 has no row: a text is read from token 1 on, which has position 0. The
+ * feature of a drafted token is what its own row gave: the last layer's state.
  *
  * Spaces. `lm.space` holds keys and values; `states` the feature of every token, where forks, commits and rollbacks take it
- * along. Features of committed tokens are true ones (wg_head_read). Those of drafted nodes, and the keys and values made from
- * them, are dropped behind every draft (wg_head_drop), so nothing that was drafted survives a commit.
+ * along; a block head needs keys and values of features alone. Features of committed tokens are true ones (wg_head_read).
+ * Those of drafted nodes, and the keys and values made from them, are dropped behind every draft (wg_head_drop), so nothing
+ * that was drafted survives a commit.
  *
  * A head runs on the CPU; rows of taps are copied to it from any device. */
 #ifndef WG_DRAFT_HEAD_HEAD_H
@@ -29,12 +30,14 @@ void wg_head_close(wg_head *h); /* NULL is fine */
 wg_lm *wg_head_lm(wg_head *h);                   /* owned by the head */
 const wg_draft_vocab *wg_head_words(wg_head *h); /* the tokens that it proposes; NULL: all */
 int wg_head_outputs(const wg_head *h);           /* width of a row of logits */
-int wg_head_states(const wg_head *h);            /* the space of the features */
+const wg_head_spec *wg_head_spec_of(const wg_head *h);
+int wg_head_features(const wg_head *h);              /* the space that wg_head_read writes */
+const char *wg_head_kind_drafter(wg_head_kind kind); /* the drafter that runs it */
 
 /* The features of the next `rows` committed tokens from their taps (rows, taps, dim), which are overwritten. The pages must be
  * the sequence's alone (wg_kv_reserve). */
 void wg_head_read(wg_head *h, wg_kv_seq *kv, float *taps, int rows);
-/* Drops what a draft has written: features of the tail, keys and values of all nodes but the root. */
+/* Drops what a draft has written: features of the tail, keys and values of all nodes but the root; of a block, all. */
 void wg_head_drop(const wg_head *h, wg_kv_seq *kv);
 
 enum { WG_HEAD_ROWS = 64 }; /* most rows of wg_head_read */

@@ -116,11 +116,12 @@ static wg_status open_buffers(model_drafter *m, int rows, wg_error *err)
     return WG_OK;
 }
 
-/* The draft model's sampler chain, from which the law follows. */
+/* The draft model's sampler chain for a chain of the target, of the engine (from which the law follows) or of a request. */
 static wg_sampling chain_for(const wg_growth *o, const wg_sampling *target)
 {
     wg_sampling s = *target;
     if (o->temperature >= 0) s.temperature = o->temperature;
+    if (!o->truncate) s.top_k = 0, s.top_p = 1, s.min_p = 0;
     return s;
 }
 
@@ -147,6 +148,7 @@ wg_status wg_lm_drafter_open(wg_lm_drafter *m, wg_lm *lm, int rows, wg_error *er
     m->inverse = m->opt.grow == GROW_BEST && isfinite(1 / sampling.temperature) ? 1 / sampling.temperature : 1;
     m->lm = lm;
     if (m->outputs == 0) m->outputs = lm->vocab;
+    if (m->rows.pass && m->levels > m->rows.levels) m->levels = m->rows.levels;
     WG_TRY(open_buffers(m, rows < PASS_ROWS ? rows : PASS_ROWS, err));
     WG_TRY(wg_sampler_open(&m->sampler, &sampling, env->ops, m->vocab, err));
     return wg_length_open(&m->length, &m->opt.length_policy, m->base.class->name, m->levels, true, m->lm, env, err);
@@ -297,10 +299,12 @@ static void grow_distinct(model_drafter *m, const wg_seq *s, int seq, wg_tree *t
     }
 }
 
-/* The sampler of q: the sequence's, unless the options set another temperature. */
+/* The sampler of q: the sequence's, with the temperature and the truncation of the options. */
 static wg_sampler sampler_for(const model_drafter *m, const wg_seq *s)
 {
-    return m->opt.temperature >= 0 ? m->sampler : wg_seq_sampler(s, &m->sampler);
+    wg_sampler sampler = wg_seq_sampler(s, &m->sampler);
+    sampler.sampling = chain_for(&m->opt, &sampler.sampling);
+    return sampler;
 }
 
 /* Draws children independently from the row. */
@@ -368,13 +372,18 @@ static wg_status feed_root(model_drafter *m, wg_seq *const *seq, int i, wg_tree 
     return WG_OK;
 }
 
-/* Adds a node of sequence i at depth > 0 to the pass, for its children. Nothing can follow an end-of-generation token. */
+/* Adds a node of sequence i at depth > 0 to the pass, for its children, which it gets at once where all rows are there. Nothing
+ * can follow an end-of-generation token. */
 static wg_status feed_node(model_drafter *m, wg_seq *const *seq, int i, int node, wg_tree *out, wg_rows *q, wg_error *err)
 {
     const int32_t x = out[i].token[node], own = own_id(m, x);
     if (own < 0 || own >= m->lm->vocab || wg_env_is_eog(m->base.env, x)) return WG_OK;
     if (m->batch.n == m->batch.cap) WG_TRY(flush(m, seq, out, q, err));
     const int depth = wg_tree_depth(&out[i], node), from = m->batch.n;
+    if (m->rows.pass) {
+        grow(m, seq[i], i, &out[i], node, at_width(m, m->rows.row(m->rows.user, i, depth)), q);
+        return WG_OK;
+    }
     m->logit_row[wg_batch_node(&m->batch, m->text[i].kv, node, depth, out[i].anc[node], own, true)] = (logit_row){ i, node };
     wg_batch_rebase(&m->batch, from, m->text[i].base);
     return WG_OK;
@@ -396,14 +405,14 @@ static wg_status next_best(model_drafter *m, wg_seq *const *seq, int i, int dept
     int16_t node[WG_TREE_MAX];
     double gain;
     const int kept = wg_best_tree(b, &out[i], node, &gain);
-    wg_kv_renumber(m->text[i].kv, m->lm->space, node, kept);
+    if (!m->rows.pass) wg_kv_renumber(m->text[i].kv, m->lm->space, node, kept);
     if (m->states) wg_kv_renumber(m->text[i].kv, m->states, node, kept);
     if (depth == m->height[i] || gain <= m->opt.gain) {
         m->height[i] = 0;
         return WG_OK;
     }
     const int n = wg_best_pick(b, &out[i], widest(m), node);
-    WG_TRY(wg_kv_reserve(m->text[i].kv, out[i].n, err));
+    if (!m->rows.pass) WG_TRY(wg_kv_reserve(m->text[i].kv, out[i].n, err));
     for (int k = 0; k < n; k++) WG_TRY(feed_node(m, seq, i, node[k], out, q, err));
     return WG_OK;
 }
@@ -430,6 +439,20 @@ static void finish_best(const wg_best *b, wg_tree *t, wg_rows *q)
     }
 }
 
+/* The first level. */
+static wg_status grow_roots(model_drafter *m, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
+{
+    if (m->rows.pass) WG_TRY(m->rows.pass(m->rows.user, seq, m->height, n, err));
+    for (int i = 0; i < n; i++) {
+        if (m->height[i] == 0) continue;
+        if (m->rows.pass) grow(m, seq[i], i, &out[i], 0, at_width(m, m->rows.row(m->rows.user, i, 0)), q);
+        else WG_TRY(wg_kv_reserve(m->text[i].kv, m->best ? 1 : m->shape.above[m->height[i]], err));
+    }
+    for (int i = 0; i < n && !m->rows.pass; i++)
+        if (m->height[i]) WG_TRY(feed_root(m, seq, i, out, q, err));
+    return flush(m, seq, out, q, err);
+}
+
 wg_status wg_lm_drafter_propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
 {
     model_drafter *m = (model_drafter *)d;
@@ -441,11 +464,8 @@ wg_status wg_lm_drafter_propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tre
         m->first[i] = 1;
         m->place[i][0] = 0;
         if (m->best) wg_best_start(&m->best[i], budget(m) + 1);
-        if (m->height[i]) WG_TRY(wg_kv_reserve(m->text[i].kv, m->best ? 1 : m->shape.above[m->height[i]], err));
     }
-    for (int i = 0; i < n; i++)
-        if (m->height[i]) WG_TRY(feed_root(m, seq, i, out, q, err));
-    WG_TRY(flush(m, seq, out, q, err));
+    WG_TRY(grow_roots(m, seq, n, out, q, err));
     for (int depth = 1; depth < m->levels + (m->best != NULL); depth++) WG_TRY(next_level(m, seq, n, depth, out, q, err));
     for (int i = 0; m->best && i < n; i++) finish_best(&m->best[i], &out[i], q);
     for (int i = 0; m->reader && i < n; i++) remember(m, seq[i], &out[i]);

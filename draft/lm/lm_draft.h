@@ -14,6 +14,7 @@ typedef struct wg_growth {
     char tree[WG_OPTION_STRING], accept[WG_OPTION_STRING];
     int grow, length, budget, width, siblings;
     double temperature, p_min, gain;
+    bool truncate;
     wg_length_options length_policy;
 } wg_growth;
 
@@ -39,6 +40,7 @@ extern const wg_option wg_growth_option_rows[]; /* the rows of WG_GROWTH_OPTIONS
                     "best_first: no deeper when a level added less than this to the expected tokens"),                         \
     WG_OPTION_ENUM(wg_growth, siblings, 0, wg_growth_siblings, "how children are drawn; coupled: for the rule of that name"),  \
     WG_OPTION_FLOAT(wg_growth, temperature, -1, -1, 100, "of q; negative: the target's; 0: the most probable tokens"),         \
+    WG_OPTION_BOOL(wg_growth, truncate, 1, "draw inside the request's top_k, top_p and min_p, which apply to q, too"),         \
     WG_OPTION_FLOAT(wg_growth, p_min, 0, 0, 1, "a node whose most probable next token is below this gets no children"),        \
     WG_LENGTH_OPTIONS(wg_growth)
 /* clang-format on */
@@ -63,6 +65,16 @@ static inline int wg_window_base(int n, int context)
     return n <= context || step == 0 ? 0 : (n - context + step - 1) / step * step;
 }
 
+/* Rows of logits of all levels from one pass, of drafters whose levels do not depend on each other's tokens. */
+typedef struct wg_level_rows {
+    /* Computes the rows of levels 0 .. height[i]-1 of seq[i], i < n. It reserves what it writes. */
+    wg_status (*pass)(void *user, wg_seq *const *seq, const int *height, int n, wg_error *err);
+    /* (outputs) of what follows a node of sequence i at this depth; the caller may change it. Valid until the next call. */
+    float *(*row)(void *user, int i, int depth);
+    void *user;
+    int levels; /* most that a pass gives */
+} wg_level_rows;
+
 typedef struct wg_lm_drafter {
     wg_drafter base;
     wg_growth opt;
@@ -72,6 +84,7 @@ typedef struct wg_lm_drafter {
     int outputs;                 /* width of a row of logits; 0: the model's vocabulary. Set before open */
     int begins;                  /* the first token that it reads, at position 0: 1 for heads. Set before open */
     int states;                  /* another space, whose tail has a slot for each node too; 0: none. Set before open */
+    wg_level_rows rows;          /* a pass for all levels; .pass NULL: one for each. Set before open */
     wg_reading *text;            /* (max_batch) what the model reads in this draft */
     wg_length length;
     wg_sampler sampler;

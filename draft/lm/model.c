@@ -109,6 +109,7 @@ const wg_drafter_class wg_drafter_model = {
             { .options = "model=$target,kv_type=f32,length=3", .keeps = 1 },
             { .options = "model=$target,kv_type=f32,tree=2-1-1", .siblings = true, .keeps = 0.4 },
             { .options = "model=$near,length=6,p_min=0.05,kv_type=bf16" },
+            { .options = "model=$near,length=4,truncate=false" },
             { .options = "model=$near,quantize=q4_0,length=4" },
             { .options = WG_TREE_MAX > 8 ? "model=$near,temperature=0,tree=3-1-1" : "model=$near,temperature=0,tree=2-2",
               .siblings = true },

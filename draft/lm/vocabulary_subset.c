@@ -2,6 +2,7 @@
  * Reading and writing a pruned vocabulary (vocabulary_subset.h). */
 #include "draft/lm/vocabulary_subset.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/mem.h"
@@ -79,6 +80,41 @@ void wg_vocabulary_subset_close(wg_vocabulary_subset *p)
 {
     wg_free(p->token);
     *p = (wg_vocabulary_subset){ 0 };
+}
+
+typedef struct ranked {
+    long count;
+    int32_t id;
+    bool ends; /* a text */
+} ranked;
+
+static int by_count(const void *pa, const void *pb)
+{
+    const ranked *a = pa, *b = pb;
+    if (a->count != b->count) return a->count > b->count ? -1 : 1;
+    return a->id < b->id ? -1 : 1;
+}
+
+wg_status wg_vocabulary_frequent(const wg_tokenizer *t, const long *count, int n, int32_t *token, wg_error *err)
+{
+    const int vocab = wg_tokenizer_size(t);
+    int ends = 0, kept = 0;
+    ranked *order = wg_calloc((size_t)vocab, sizeof *order);
+    if (!order) return wg_nomem(err, (size_t)vocab * sizeof *order, "counting tokens");
+    for (int i = 0; i < vocab; i++) {
+        order[i] = (ranked){ count[i], i, wg_tokenizer_is_eog(t, i) };
+        ends += order[i].ends;
+    }
+    qsort(order, (size_t)vocab, sizeof *order, by_count);
+    const bool fits = n > 0 && n >= ends && n <= vocab;
+    for (int i = 0, left = ends; fits && kept < n; i++) {
+        if (!order[i].ends && kept + left == n) continue; /* the rest is for those that end a text */
+        left -= order[i].ends;
+        token[kept++] = order[i].id;
+    }
+    wg_free(order);
+    if (fits) return WG_OK;
+    return wg_fail(err, WG_EINVAL, "%d tokens of %d were to be kept, among them the %d that end a text", n, vocab, ends);
 }
 
 wg_status wg_vocabulary_subset_write(const char *path, const wg_tokenizer *t, const int32_t *token, int n, wg_error *err)

@@ -24,6 +24,11 @@ wg_status wg_vocabulary_subset_open(wg_vocabulary_subset *out, const char *path,
 wg_status wg_vocabulary_subset_read(wg_vocabulary_subset *out, const wg_json *doc, wg_error *err);
 void wg_vocabulary_subset_close(wg_vocabulary_subset *p);
 
+/* The n most frequent ids, the most frequent first, the lower of equally frequent ones first; every token that ends a text is
+ * one of them, without which no draft could end. count: of each of the tokenizer's ids; token: (n). Errors: EINVAL: n is more
+ * than there are, or less than those that end a text; ENOMEM. */
+wg_status wg_vocabulary_frequent(const wg_tokenizer *t, const long *count, int n, int32_t *token, wg_error *err);
+
 /* Writes a file of this tokenizer's ids. Errors: those of saving. */
 wg_status wg_vocabulary_subset_write(const char *path, const wg_tokenizer *t, const int32_t *token, int n, wg_error *err);
 

@@ -49,7 +49,7 @@ wg_status wg_checkpoint_add_net(wg_checkpoint *c, wg_net *net, wg_optimiser *o, 
     for (int i = 0; i < wg_net_tensors(net); i++) {
         const wg_net_tensor *t = wg_net_tensor_at(net, i);
         p = (float *)wg_net_weights(net) + t->at;
-        WG_TRY(wg_checkpoint_add(c, p, (size_t)t->rows * (size_t)t->columns, err));
+        if (!t->frozen) WG_TRY(wg_checkpoint_add(c, p, (size_t)t->rows * (size_t)t->columns, err));
     }
     for (int i = 0; wg_optimiser_state(o, i, &p, &n); i++) WG_TRY(wg_checkpoint_add(c, p, n, err));
     return WG_OK;

@@ -10,24 +10,25 @@ struct wg_distill_loss {
     int threads;
 };
 
-size_t wg_distill_loss_need(int vocab, int threads) { return (size_t)threads * 5 * (size_t)vocab * sizeof(double); }
+size_t wg_distill_loss_need(int width, int threads) { return (size_t)threads * 5 * (size_t)width * sizeof(double); }
 
-static wg_status open_all(wg_distill_loss *l, const wg_loss_spec *spec, int vocab, double temperature, wg_error *err)
+static wg_status open_all(wg_distill_loss *l, const wg_loss_spec *spec, double temperature, wg_error *err)
 {
+    const int width = wg_target_rows_width(l->target);
     l->loss = wg_calloc((size_t)l->threads, sizeof *l->loss);
     if (!l->loss) return wg_nomem(err, (size_t)l->threads * sizeof *l->loss, "a loss");
-    for (int i = 0; i < l->threads; i++) WG_TRY(wg_loss_open(&l->loss[i], spec, temperature, WG_LOSS_ROWS, vocab, err));
+    for (int i = 0; i < l->threads; i++) WG_TRY(wg_loss_open(&l->loss[i], spec, temperature, WG_LOSS_ROWS, width, err));
     return WG_OK;
 }
 
-wg_status wg_distill_loss_open(wg_distill_loss **out, const wg_loss_spec *spec, const wg_target_rows *target, int vocab,
+wg_status wg_distill_loss_open(wg_distill_loss **out, const wg_loss_spec *spec, const wg_target_rows *target,
                                double temperature, int threads, wg_error *err)
 {
     wg_distill_loss *l = wg_calloc(1, sizeof *l);
     if (!l) return wg_nomem(err, sizeof *l, "a loss");
     l->target = target;
     l->threads = threads;
-    const wg_status s = open_all(l, spec, vocab, temperature, err);
+    const wg_status s = open_all(l, spec, temperature, err);
     if (s) wg_distill_loss_close(l);
     else *out = l;
     return s;
@@ -52,7 +53,7 @@ static void loss_of_rows(void *ctx, int thread, int first, int rows, int vocab, 
         const int row = first + i;
         at[i] = (wg_loss_target){ .narrow = wg_target_rows_p(l->target, row),
                                   .entropy = wg_target_rows_entropy(l->target, row),
-                                  .text = in->target[row],
+                                  .text = wg_target_rows_text(l->target, row),
                                   .begins = in->start[row] == row % in->length,
                                   .left_out = in->target[row] < 0 };
     }

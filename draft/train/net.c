@@ -17,8 +17,9 @@ static const wg_net_tensor *of_layer(const wg_net *n, int layer, int which)
     return &n->tensor[1 + layer * LAYER_TENSORS + which];
 }
 static const wg_net_tensor *out_norm(const wg_net *n) { return &n->tensor[1 + n->arch.layers * LAYER_TENSORS]; }
-static const wg_net_tensor *head(const wg_net *n) { return n->arch.tied ? &n->tensor[0] : out_norm(n) + 1; }
-static void *weight(const wg_net *n, const wg_net_tensor *t) { return at(n, n->w, t->at); }
+static const wg_net_tensor *whole_head(const wg_net *n) { return n->arch.tied ? &n->tensor[0] : out_norm(n) + 1; }
+static const wg_net_tensor *head(const wg_net *n) { return n->ends.kept ? &n->kept : whole_head(n); }
+static void *weight(const wg_net *n, const wg_net_tensor *t) { return t == &n->kept ? n->kept_w : at(n, n->w, t->at); }
 static void *gradient(const wg_net *n, const wg_net_tensor *t) { return at(n, n->g, t->at); }
 
 /* y = x w^T, or y += x w^T with `add`. */
@@ -213,7 +214,7 @@ void wg_net_forward(wg_net *n, const wg_train_rows *in)
 const void *wg_net_input(const wg_net *n, int i)
 {
     const wg_net_tensor *t = &n->tensor[i];
-    if (t == head(n) && !n->arch.tied) return n->h;
+    if (t == whole_head(n) && !n->arch.tied) return n->h;
     if (!t->matrix) return NULL;
     const wg_net_layer *l = &n->layer[(i - 1) / LAYER_TENSORS];
     switch ((i - 1) % LAYER_TENSORS) {
@@ -272,7 +273,7 @@ static void backward(wg_net *n, const wg_train_rows *rows)
     norm_back(n, out_norm(n), n->x, n->r, n->dh);
     for (int i = n->arch.layers - 1; i >= 0; i--) layer_back(n, rows, i);
     const wg_embed_job j = { .token = rows->token, .dx = n->dx, .dw = n->g, .rows = n->rows, .dim = n->arch.dim };
-    if (!n->ends_frozen) wg_ops_run(n->pool, n->op, WG_OP_EMBED_BACK, &j, n->arch.dim, WG_NET_ALIGNED);
+    if (!n->ends.frozen) wg_ops_run(n->pool, n->op, WG_OP_EMBED_BACK, &j, n->arch.dim, WG_NET_ALIGNED);
 }
 
 void wg_net_logits(wg_net *n, int first, int rows, void *z)
@@ -292,7 +293,7 @@ typedef struct loss_job {
 static void loss_parts(void *arg, int thread, int threads)
 {
     const loss_job *j = arg;
-    const int parts = (j->count + WG_LOSS_ROWS - 1) / WG_LOSS_ROWS, vocab = j->n->arch.vocab;
+    const int parts = (j->count + WG_LOSS_ROWS - 1) / WG_LOSS_ROWS, vocab = wg_net_outputs(j->n);
     int lo, hi;
     wg_pool_share(parts, 1, thread, threads, &lo, &hi);
     for (int i = lo; i < hi; i++) {
@@ -306,7 +307,7 @@ static void loss_parts(void *arg, int thread, int threads)
 /* Computes a plugged-in loss of rows [first, first + count) from logits z; their gradients go to dz. */
 static void plugged_loss(wg_net *n, const wg_train_loss *loss, int first, int count, wg_loss_part *sum)
 {
-    const size_t elements = (size_t)count * (size_t)n->arch.vocab, bytes = elements * sizeof(float);
+    const size_t elements = (size_t)count * (size_t)wg_net_outputs(n), bytes = elements * sizeof(float);
     loss_job j = { .n = n, .loss = loss, .z = n->z, .dz = n->dz, .first = first, .count = count };
     if (n->op->gpu) j.z = n->host_z, j.dz = n->host_z + elements;
     wg_ops_get(n->op, j.z, n->z, bytes);
@@ -354,7 +355,7 @@ wg_loss_part wg_net_loss(wg_net *n, const wg_train_rows *rows, const wg_train_lo
 {
     wg_loss_part sum = { 0 };
     const wg_train_rows there = rows_there(n, rows);
-    wg_assert(!loss || (n->op->size == sizeof(float) && (!n->op->gpu || n->host_z)));
+    wg_assert(loss ? n->op->size == sizeof(float) && (!n->op->gpu || n->host_z) : !n->ends.kept);
     for (int first = 0, count; first < n->rows; first += count) {
         count = group_at(n, first);
         wg_net_logits(n, first, count, n->z);
@@ -362,10 +363,10 @@ wg_loss_part wg_net_loss(wg_net *n, const wg_train_rows *rows, const wg_train_lo
         else cross_entropy(n, &there, first, count);
         if (!back) continue;
         const size_t element = (size_t)first * (size_t)n->arch.dim;
-        wg_gemm g[] = { product_back(n, head(n), n->dz, at(n, n->dh, element), count, false),
-                        weight_back(n, head(n), n->dz, at(n, n->h, element), count) };
+        wg_gemm g[] = { product_back(n, head(n), n->dz, at(n, n->dh, element), count, false), { 0 } };
+        if (!n->ends.frozen) g[1] = weight_back(n, head(n), n->dz, at(n, n->h, element), count);
         g[0].alpha = g[1].alpha = scale;
-        products(n, g, n->ends_frozen ? 1 : 2);
+        products(n, g, n->ends.frozen ? 1 : 2);
     }
     if (back) backward(n, &there);
     if (loss) return sum;

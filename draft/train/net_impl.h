@@ -20,17 +20,18 @@ struct wg_net {
     wg_pool *pool;
     wg_arch arch;
     int sequences, length, rows, tensors;
-    bool ends_frozen;      /* embedding and head keep their values */
-    wg_net_tensor *tensor; /* embedding, those of each layer, output norm, head unless tied */
-    size_t elements;
-    void *w, *g;
-    int32_t *ids;        /* (4, rows) tokens, targets, starts, positions of a pass; on a device only */
-    void *cs;            /* (context, n_rot) */
-    wg_net_layer *layer; /* (layers) */
-    void *x, *h, *r;     /* (rows, dim) output of the last layer, its norm; (rows) the norm's factor */
-    void *dx, *dh;       /* (rows, dim) gradients of the residual stream and of a norm's output */
+    wg_net_ends ends;
+    wg_net_tensor *tensor;    /* embedding, those of each layer, output norm, head unless tied */
+    wg_net_tensor kept;       /* the rows of the head that are kept, if not all are; they lie in `kept_w` */
+    size_t elements, trained; /* of all weights; of those that are not frozen, which come first */
+    void *w, *g, *kept_w;     /* (elements), (trained), (kept, dim) */
+    int32_t *ids;             /* (4, rows) tokens, targets, starts, positions of a pass; on a device only */
+    void *cs;                 /* (context, n_rot) */
+    wg_net_layer *layer;      /* (layers) */
+    void *x, *h, *r;          /* (rows, dim) output of the last layer, its norm; (rows) the norm's factor */
+    void *dx, *dh;            /* (rows, dim) gradients of the residual stream and of a norm's output */
     void *dq, *dk, *dv, *datt, *dgate, *dup, *dact; /* gradients, shaped as in wg_net_layer */
-    void *z, *dz;                                   /* (logit rows, vocab) */
+    void *z, *dz;                                   /* (logit rows, outputs) */
     void *row_loss;                                 /* (rows) */
     void *work;                                     /* workspace of attention */
     void *memory;                                   /* owns all of the above but w and g */
@@ -38,7 +39,7 @@ struct wg_net {
     /* In host memory: */
     void *host;      /* (elements) the weights; w itself for a host table */
     void *host_loss; /* (rows) row_loss */
-    float *host_z;   /* (2, logit rows, vocab) z and dz of plugged-in losses, on a device */
+    float *host_z;   /* (2, logit rows, outputs) z and dz of plugged-in losses, on a device */
 };
 
 static inline int wg_net_logit_rows(int length) { return length < WG_NET_LOGIT_ROWS ? length : WG_NET_LOGIT_ROWS; }

@@ -78,29 +78,32 @@ static void place_all(placer *p, wg_net *n, int threads)
 
 static void place_logits(placer *p, wg_net *n)
 {
-    const size_t size = (size_t)wg_net_logit_rows(n->length) * (size_t)n->arch.vocab;
+    const size_t size = (size_t)wg_net_logit_rows(n->length) * (size_t)wg_net_outputs(n);
     n->z = place(p, size), n->dz = place(p, size);
+    n->kept_w = n->ends.kept ? place(p, (size_t)n->ends.kept * (size_t)n->arch.dim) : NULL;
 }
 
 static size_t aligned(size_t n) { return (n + WG_NET_ALIGNED - 1) / WG_NET_ALIGNED * WG_NET_ALIGNED; }
 
 static void add(wg_net *n, bool matrix, int rows, int columns, const char *name, int layer)
 {
+    const bool frozen = n->ends.frozen && !matrix && rows > 1;
+    size_t *count = frozen ? &n->elements : &n->trained;
     if (n->tensor) {
         wg_net_tensor *t = &n->tensor[n->tensors];
-        *t = (wg_net_tensor){ .rows = rows, .columns = columns, .at = n->elements, .matrix = matrix };
+        *t = (wg_net_tensor){ .rows = rows, .columns = columns, .at = *count, .matrix = matrix, .frozen = frozen };
         if (layer < 0) snprintf(t->name, sizeof t->name, "%s.weight", name);
         else snprintf(t->name, sizeof t->name, "blk.%d.%s.weight", layer, name);
     }
     n->tensors++;
-    n->elements += aligned((size_t)rows * (size_t)columns);
+    *count += aligned((size_t)rows * (size_t)columns);
 }
 
 static void list_tensors(wg_net *n)
 {
     const wg_arch *a = &n->arch;
     const int q = a->heads * a->head_dim, k = a->kv_heads * a->head_dim;
-    n->tensors = 0, n->elements = 0;
+    n->tensors = 0, n->elements = 0, n->trained = 0; /* elements: of frozen tensors at first */
     add(n, false, a->vocab, a->dim, "token_embd", -1);
     for (int i = 0; i < a->layers; i++) {
         add(n, false, 1, a->dim, "attn_norm", i);
@@ -115,6 +118,9 @@ static void list_tensors(wg_net *n)
     }
     add(n, false, 1, a->dim, "output_norm", -1);
     if (!a->tied) add(n, false, a->vocab, a->dim, "output", -1);
+    for (int i = 0; n->tensor && i < n->tensors; i++)
+        if (n->tensor[i].frozen) n->tensor[i].at += n->trained;
+    n->elements += n->trained;
 }
 
 static wg_net_bytes need(wg_net *n, size_t element, int threads)
@@ -123,12 +129,14 @@ static wg_net_bytes need(wg_net *n, size_t element, int threads)
     list_tensors(n);
     place_all(&p, n, threads);
     place_logits(&logits, n);
-    return (wg_net_bytes){ n->elements * element, n->elements * element, p.at, logits.at };
+    return (wg_net_bytes){ n->elements * element, n->trained * element, p.at, logits.at };
 }
 
-wg_net_bytes wg_net_need(const wg_arch *a, size_t element, int sequences, int length, int threads)
+static wg_net_ends ends_of(const wg_net_ends *e) { return e ? *e : (wg_net_ends){ 0 }; }
+
+wg_net_bytes wg_net_need(const wg_arch *a, const wg_net_ends *ends, size_t element, int sequences, int length, int threads)
 {
-    wg_net n = { .arch = *a, .sequences = sequences, .length = length, .rows = sequences * length };
+    wg_net n = { .arch = *a, .ends = ends_of(ends), .sequences = sequences, .length = length, .rows = sequences * length };
     return need(&n, element, threads);
 }
 
@@ -199,11 +207,19 @@ static wg_status set_angles(wg_net *n, wg_error *err)
 wg_status wg_net_open(wg_net **out, const wg_train_ops *op, const wg_arch *a, int sequences, int length, wg_pool *pool,
                       wg_error *err)
 {
+    return wg_net_open_ends(out, op, a, NULL, sequences, length, pool, err);
+}
+
+wg_status wg_net_open_ends(wg_net **out, const wg_train_ops *op, const wg_arch *a, const wg_net_ends *ends, int sequences,
+                           int length, wg_pool *pool, wg_error *err)
+{
     if (!op->gpu) WG_TRY(wg_blas_open(err));
     WG_TRY(wg_net_check(a, a->name, err));
     wg_net *n = wg_calloc(1, sizeof *n);
     if (!n) return wg_nomem(err, sizeof *n, "a network");
-    n->op = op, n->pool = pool, n->arch = *a;
+    n->op = op, n->pool = pool, n->arch = *a, n->ends = ends_of(ends);
+    n->kept = (wg_net_tensor){ .rows = n->ends.kept, .columns = a->dim, .frozen = true };
+    wg_assert(n->ends.kept == 0 || n->ends.frozen);
     n->sequences = sequences, n->length = length, n->rows = sequences * length;
     wg_status s = allocate(n, err);
     if (s == WG_OK) s = set_angles(n, err);
@@ -223,10 +239,23 @@ void wg_net_close(wg_net *n)
 
 wg_status wg_net_plug(wg_net *n, wg_error *err)
 {
-    const size_t z = 2 * (size_t)wg_net_logit_rows(n->length) * (size_t)n->arch.vocab;
+    const size_t z = 2 * (size_t)wg_net_logit_rows(n->length) * (size_t)wg_net_outputs(n);
     if (!n->op->gpu || n->host_z) return WG_OK;
     n->host_z = wg_alloc(z, sizeof *n->host_z);
     return n->host_z ? WG_OK : wg_nomem(err, z * sizeof *n->host_z, "logits on their way to a loss; lower the vocabulary");
+}
+
+wg_status wg_net_keep(wg_net *n, const int32_t *token, wg_error *err)
+{
+    const size_t row = (size_t)n->arch.dim * n->op->size, all = (size_t)n->ends.kept * row;
+    const wg_net_tensor *head = &n->tensor[n->arch.tied ? 0 : n->tensors - 1];
+    char *rows = wg_alloc(all, 1);
+    if (!rows) return wg_nomem(err, all, "the kept rows of the head");
+    for (size_t i = 0; i < (size_t)n->ends.kept; i++)
+        memcpy(rows + i * row, (const char *)n->host + (head->at + (size_t)token[i] * (size_t)n->arch.dim) * n->op->size, row);
+    wg_ops_put(n->op, n->kept_w, rows, all);
+    wg_free(rows);
+    return WG_OK;
 }
 
 const wg_train_ops *wg_net_ops(const wg_net *n) { return n->op; }
@@ -234,10 +263,11 @@ int wg_net_tensors(const wg_net *n) { return n->tensors; }
 const wg_net_tensor *wg_net_tensor_at(const wg_net *n, int i) { return &n->tensor[i]; }
 const wg_arch *wg_net_arch(const wg_net *n) { return &n->arch; }
 size_t wg_net_elements(const wg_net *n) { return n->elements; }
+size_t wg_net_trained_elements(const wg_net *n) { return n->trained; }
+int wg_net_outputs(const wg_net *n) { return n->ends.kept ? n->ends.kept : n->arch.vocab; }
 void *wg_net_weights(wg_net *n) { return n->host; }
 void wg_net_send(wg_net *n) { wg_ops_put(n->op, n->w, n->host, n->elements * n->op->size); }
 void wg_net_fetch(wg_net *n) { wg_ops_get(n->op, n->host, n->w, n->elements * n->op->size); }
 void *wg_net_trained(wg_net *n) { return n->w; }
 void *wg_net_gradients(wg_net *n) { return n->g; }
-void wg_net_freeze_ends(wg_net *n) { n->ends_frozen = true; }
-void wg_net_clear_gradients(wg_net *n) { wg_ops_clear(n->op, n->g, n->elements * n->op->size); }
+void wg_net_clear_gradients(wg_net *n) { wg_ops_clear(n->op, n->g, n->trained * n->op->size); }

@@ -92,7 +92,7 @@ static wg_pool *pool_of(const wg_optimiser *o) { return o->op->gpu ? NULL : o->p
 
 static wg_status allocate(wg_optimiser *o, wg_error *err)
 {
-    const size_t n = wg_net_elements(o->net), spans = (size_t)wg_spans(n) * sizeof(double);
+    const size_t n = wg_net_trained_elements(o->net), spans = (size_t)wg_spans(n) * sizeof(double);
     const size_t state = n * sizeof(float), work = (size_t)wg_pool_threads(pool_of(o)) * o->work_size, all = 2 * state + work;
     const bool fits = all <= wg_ops_available(o->op);
     o->m = fits ? wg_ops_alloc(o->op, state) : NULL;
@@ -132,7 +132,7 @@ void wg_optimiser_close(wg_optimiser *o)
 
 double wg_optimiser_norm(wg_optimiser *o)
 {
-    const size_t n = wg_net_elements(o->net);
+    const size_t n = wg_net_trained_elements(o->net);
     const wg_square_job j = { .x = wg_net_gradients(o->net), .sum = o->square, .n = n };
     double sum = 0;
     wg_ops_run(o->pool, o->op, WG_OP_SQUARE, &j, wg_spans(n), 1);
@@ -251,8 +251,10 @@ void wg_optimiser_step(wg_optimiser *o, long step, double rate, double norm)
     const double clip = o->opt.clip > 0 && norm > o->opt.clip ? o->opt.clip / norm : 1;
     muon_job j = { .o = o, .lr = rate * o->opt.lr, .clip = clip };
     if (o->opt.kind == WG_MUON) wg_pool_run(pool_of(o), muon_part, &j);
-    for (int i = 0; i < wg_net_tensors(o->net); i++)
-        if (!by_muon(o, wg_net_tensor_at(o->net, i))) adamw(o, wg_net_tensor_at(o->net, i), step, rate, clip);
+    for (int i = 0; i < wg_net_tensors(o->net); i++) {
+        const wg_net_tensor *t = wg_net_tensor_at(o->net, i);
+        if (!t->frozen && !by_muon(o, t)) adamw(o, t, step, rate, clip);
+    }
 }
 
 bool wg_optimiser_state(wg_optimiser *o, int i, float **state, size_t *n)
@@ -260,15 +262,16 @@ bool wg_optimiser_state(wg_optimiser *o, int i, float **state, size_t *n)
     const int tensors = wg_net_tensors(o->net);
     if (i >= 2 * tensors) return false;
     const wg_net_tensor *t = wg_net_tensor_at(o->net, i % tensors);
-    float *v = o->op->gpu ? o->host + wg_net_elements(o->net) : o->v;
-    *state = (i < tensors ? o->host : v) + t->at;
-    *n = i >= tensors && by_muon(o, t) ? 0 : (size_t)t->rows * (size_t)t->columns;
+    float *v = o->op->gpu ? o->host + wg_net_trained_elements(o->net) : o->v;
+    const bool none = t->frozen || (i >= tensors && by_muon(o, t));
+    *state = (i < tensors ? o->host : v) + (none ? 0 : t->at);
+    *n = none ? 0 : (size_t)t->rows * (size_t)t->columns;
     return true;
 }
 
 void wg_optimiser_fetch(wg_optimiser *o)
 {
-    const size_t n = wg_net_elements(o->net);
+    const size_t n = wg_net_trained_elements(o->net);
     if (!o->op->gpu) return;
     wg_ops_get(o->op, o->host, o->m, n * sizeof *o->m);
     wg_ops_get(o->op, o->host + n, o->v, n * sizeof *o->v);
@@ -276,7 +279,7 @@ void wg_optimiser_fetch(wg_optimiser *o)
 
 void wg_optimiser_send(wg_optimiser *o)
 {
-    const size_t n = wg_net_elements(o->net);
+    const size_t n = wg_net_trained_elements(o->net);
     if (!o->op->gpu) return;
     wg_ops_put(o->op, o->m, o->host, n * sizeof *o->m);
     wg_ops_put(o->op, o->v, o->host + n, n * sizeof *o->v);

@@ -15,16 +15,30 @@ struct wg_target_rows {
     wg_kv_seq *seq;
     wg_batch batch;
     wg_train_rows rows;
+    int width;       /* tokens of a row */
+    int32_t *place;  /* (vocab) place of a token in a row, -1: none; NULL: rows have all tokens */
     float *logits;   /* (BLOCK, vocab) */
-    float *p;        /* (sequences * length, vocab) */
+    float *p;        /* (sequences * length, width) */
     double *entropy; /* (sequences * length) */
+    int *scored;     /* (BLOCK) the rows that logits belong to */
     double *scratch; /* (threads, vocab) */
 };
 
-size_t wg_target_rows_need(int vocab, int sequences, int length, int threads)
+size_t wg_target_rows_need(int vocab, int width, int sequences, int length, int threads)
 {
-    const size_t rows = (size_t)sequences * (size_t)length + BLOCK;
-    return (size_t)vocab * (rows * sizeof(float) + (size_t)threads * sizeof(double));
+    const size_t rows = (size_t)sequences * (size_t)length, all = (size_t)vocab;
+    return (size_t)width * rows * sizeof(float) + all * (BLOCK * sizeof(float) + (size_t)threads * sizeof(double));
+}
+
+static wg_status open_places(wg_target_rows *t, wg_error *err)
+{
+    const size_t vocab = (size_t)t->o.lm->vocab;
+    if (t->o.n_kept == 0) return WG_OK;
+    t->place = wg_alloc(vocab, sizeof *t->place);
+    if (!t->place) return wg_nomem(err, vocab * sizeof *t->place, "the kept tokens");
+    for (size_t i = 0; i < vocab; i++) t->place[i] = -1;
+    for (int i = 0; i < t->o.n_kept; i++) t->place[t->o.kept[i]] = i;
+    return WG_OK;
 }
 
 static wg_status open_all(wg_target_rows *t, wg_error *err)
@@ -39,12 +53,14 @@ static wg_status open_all(wg_target_rows *t, wg_error *err)
     WG_TRY(wg_lm_attach(o->lm, t->kv, err));
     WG_TRY(wg_kv_seq_open(t->kv, &t->seq, err));
     WG_TRY(wg_batch_open(&t->batch, block, err));
+    WG_TRY(open_places(t, err));
     t->logits = wg_alloc((size_t)block * vocab, sizeof *t->logits);
-    t->p = wg_alloc(rows * vocab, sizeof *t->p);
-    t->entropy = wg_alloc(rows, sizeof *t->entropy);
+    t->p = wg_calloc(rows * (size_t)t->width, sizeof *t->p);
+    t->entropy = wg_calloc(rows, sizeof *t->entropy);
+    t->scored = wg_alloc((size_t)block, sizeof *t->scored);
     t->scratch = wg_alloc((size_t)threads * vocab, sizeof *t->scratch);
-    if (t->logits && t->p && t->entropy && t->scratch) return WG_OK;
-    return wg_nomem(err, wg_target_rows_need(o->lm->vocab, o->sequences, o->length, threads),
+    if (t->logits && t->p && t->entropy && t->scored && t->scratch) return WG_OK;
+    return wg_nomem(err, wg_target_rows_need(o->lm->vocab, t->width, o->sequences, o->length, threads),
                     "the target's rows; lower micro or length");
 }
 
@@ -53,6 +69,7 @@ wg_status wg_target_rows_open(wg_target_rows **out, const wg_target_rows_options
     wg_target_rows *t = wg_calloc(1, sizeof *t);
     if (!t) return wg_nomem(err, sizeof *t, "the target's rows");
     t->o = *o;
+    t->width = o->n_kept ? o->n_kept : o->lm->vocab;
     const wg_status s = open_all(t, err);
     if (s) wg_target_rows_close(t);
     else *out = t;
@@ -65,34 +82,46 @@ void wg_target_rows_close(wg_target_rows *t)
     wg_kv_seq_close(t->seq);
     wg_kv_close(t->kv);
     wg_batch_close(&t->batch);
+    wg_free(t->place);
     wg_free(t->logits);
     wg_free(t->p);
     wg_free(t->entropy);
+    wg_free(t->scored);
     wg_free(t->scratch);
     wg_free(t);
 }
 
-const float *wg_target_rows_p(const wg_target_rows *t, int row) { return t->p + (size_t)row * (size_t)t->o.lm->vocab; }
+int wg_target_rows_width(const wg_target_rows *t) { return t->width; }
+const float *wg_target_rows_p(const wg_target_rows *t, int row) { return t->p + (size_t)row * (size_t)t->width; }
 double wg_target_rows_entropy(const wg_target_rows *t, int row) { return t->entropy[row]; }
+int32_t wg_target_rows_text(const wg_target_rows *t, int row)
+{
+    const int32_t token = t->rows.target[row];
+    return token >= 0 && t->place ? t->place[token] : token;
+}
 const wg_train_rows *wg_target_rows_of(const wg_target_rows *t) { return &t->rows; }
 
-/* Adds rows [first, first + n) of a sequence to the batch, document by document. */
-static void add_block(wg_target_rows *t, const int32_t *token, const int32_t *start, int first, int n)
+/* Adds rows [first, first + n) of a sequence to the batch, document by document. Only rows with a target get logits; returns
+ * their number, and in scored[] which they are. */
+static int add_block(wg_target_rows *t, size_t sequence, int first, int n)
 {
+    const int32_t *token = t->rows.token + sequence, *start = t->rows.start + sequence, *target = t->rows.target + sequence;
+    int scored = 0;
     wg_batch_clear(&t->batch);
     for (int i = first, end = i + 1; i < first + n; i = end++) {
-        while (end < first + n && start[end] == start[i]) end++;
+        const bool asks = target[i] >= 0;
+        while (end < first + n && start[end] == start[i] && (target[end] >= 0) == asks) end++;
         const int from = t->batch.n;
-        wg_batch_chain(&t->batch, t->seq, i, token + i, end - i, end - i);
+        wg_batch_chain(&t->batch, t->seq, i, token + i, end - i, asks ? end - i : 0);
         if (start[i] > 0) wg_batch_rebase(&t->batch, from, start[i]);
+        for (int k = i; asks && k < end; k++) t->scored[scored++] = (int)sequence + k;
     }
+    return scored;
 }
 
 typedef struct softmax_job {
     const wg_target_rows *t;
-    float *p;
-    double *entropy;
-    int rows;
+    int rows; /* of logits; row i is that of t->scored[i] */
 } softmax_job;
 
 /* Sets p = e / sum, e = exp((z - top) / T); returns the entropy, log sum - sum p (z - top) / T. */
@@ -115,6 +144,33 @@ static double divide(const float *z, const double *e, int vocab, double sum, dou
     return log(sum) - dot * share / temperature;
 }
 
+/* The same for the kept tokens alone. */
+static double divide_kept(const wg_target_rows *t, const float *z, const double *e, double sum, float top, float *p)
+{
+    const double share = 1 / sum, log_sum = log(sum), inverse = 1 / t->o.temperature;
+    double entropy = 0;
+    for (int k = 0; k < t->width; k++) {
+        const int32_t v = t->o.kept[k];
+        p[k] = (float)(e[v] * share);
+        if (e[v] > 0) entropy += e[v] * share * (log_sum - (double)(z[v] - top) * inverse);
+    }
+    return entropy;
+}
+
+static void set_row(const wg_target_rows *t, const float *z, double *e, float *p, double *entropy)
+{
+    const int vocab = t->o.lm->vocab, best = t->o.ops->argmax(z, vocab), most = best < 0 ? 0 : best;
+    if (t->o.temperature > 0) {
+        const double sum = t->o.ops->softmax64(z, vocab, 1 / t->o.temperature, e);
+        *entropy = t->place ? divide_kept(t, z, e, sum, z[most], p) : divide(z, e, vocab, sum, t->o.temperature, z[most], p);
+        return;
+    }
+    const int at = t->place ? t->place[most] : most;
+    memset(p, 0, (size_t)t->width * sizeof *p);
+    if (at >= 0) p[at] = 1;
+    *entropy = 0;
+}
+
 static void softmax_rows(void *arg, int thread, int threads)
 {
     const softmax_job *j = arg;
@@ -125,16 +181,8 @@ static void softmax_rows(void *arg, int thread, int threads)
     wg_pool_share(j->rows, 1, thread, threads, &lo, &hi);
     for (int i = lo; i < hi; i++) {
         const float *z = t->logits + (size_t)i * (size_t)vocab;
-        float *p = j->p + (size_t)i * (size_t)vocab;
-        const int best = t->o.ops->argmax(z, vocab), most = best < 0 ? 0 : best;
-        if (t->o.temperature > 0) {
-            const double sum = t->o.ops->softmax64(z, vocab, 1 / t->o.temperature, e);
-            j->entropy[i] = divide(z, e, vocab, sum, t->o.temperature, z[most], p);
-        } else {
-            memset(p, 0, (size_t)vocab * sizeof *p);
-            p[most] = 1;
-            j->entropy[i] = 0;
-        }
+        const size_t row = (size_t)t->scored[i];
+        set_row(t, z, e, t->p + row * (size_t)t->width, &t->entropy[row]);
     }
 }
 
@@ -144,11 +192,9 @@ static wg_status compute_sequence(wg_target_rows *t, int sequence, wg_error *err
     for (int first = 0, n; first < t->o.length; first += n) {
         n = t->o.length - first < t->batch.cap ? t->o.length - first : t->batch.cap;
         WG_TRY(wg_kv_reserve(t->seq, n, err));
-        add_block(t, t->rows.token + at, t->rows.start + at, first, n);
+        softmax_job j = { t, add_block(t, at, first, n) };
         WG_TRY(wg_lm_forward(t->o.lm, &t->batch, t->logits, err));
         wg_kv_commit_chain(t->seq, n);
-        const size_t row = at + (size_t)first;
-        softmax_job j = { t, t->p + row * (size_t)t->o.lm->vocab, t->entropy + row, n };
         wg_pool_run(t->o.pool, softmax_rows, &j);
     }
     return WG_OK;

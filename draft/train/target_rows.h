@@ -18,17 +18,23 @@ typedef struct wg_target_rows_options {
     wg_pool *pool;
     double temperature;
     int sequences, length;
+    const int32_t *kept; /* (n_kept) different tokens: only their p, which do not sum to 1, are kept. Borrowed */
+    int n_kept;          /* NULL, 0: all tokens, by their ids */
 } wg_target_rows_options;
 wg_status wg_target_rows_open(wg_target_rows **out, const wg_target_rows_options *o, wg_error *err);
-void wg_target_rows_close(wg_target_rows *t);                                  /* NULL is fine */
-size_t wg_target_rows_need(int vocab, int sequences, int length, int threads); /* bytes without the model's cache */
+void wg_target_rows_close(wg_target_rows *t); /* NULL is fine */
+/* Bytes without the model's cache. width: n_kept, or vocab. */
+size_t wg_target_rows_need(int vocab, int width, int sequences, int length, int threads);
 
-/* Computes all rows of a pass from rows->token, start and position. *rows is copied; its arrays are borrowed until the next
- * call. Errors: those of the model. */
+/* Computes the rows of a pass that have a target, from rows->token, start and position; the others are left as they were.
+ * *rows is copied; its arrays are borrowed until the next call. Errors: those of the model. */
 wg_status wg_target_rows_compute(wg_target_rows *t, const wg_train_rows *rows, wg_error *err);
 
-const float *wg_target_rows_p(const wg_target_rows *t, int row); /* (vocab), sums to 1 */
-double wg_target_rows_entropy(const wg_target_rows *t, int row); /* - sum p log p */
+int wg_target_rows_width(const wg_target_rows *t);               /* n_kept, or the vocabulary */
+const float *wg_target_rows_p(const wg_target_rows *t, int row); /* (width) */
+double wg_target_rows_entropy(const wg_target_rows *t, int row); /* - sum p log p over these */
+/* The place in such a row of the token that a row of the last call has to predict; -1: none, or it is not kept. */
+int32_t wg_target_rows_text(const wg_target_rows *t, int row);
 const wg_train_rows *wg_target_rows_of(const wg_target_rows *t); /* rows of the last call */
 
 #endif

@@ -14,9 +14,10 @@
 #include "kernels/philox.h"
 
 #define MAGIC "WAGERTK\n"
-enum { VERSION = 1 };
+enum { VERSION = 1, PROMPTS = 2 }; /* versions: PROMPTS has those of documents too */
 
-/* The header of the file; the first token of each of the `documents` documents (u64) and the ids follow. */
+/* The header of the file; the first token of each of the `documents` documents (u64), in version 2 the number of tokens of each
+ * one's prompt (u64), and the ids follow. */
 typedef struct header {
     char magic[8];
     uint32_t version, vocab, width, zero; /* width: bytes of an id, 2 or 4 */
@@ -32,7 +33,7 @@ struct wg_tokens {
     void *map;
     size_t bytes, tokens, documents;
     int width;
-    const uint64_t *start;
+    const uint64_t *start, *prompt; /* (documents); prompt NULL: none */
     const void *id;
 };
 
@@ -40,8 +41,9 @@ static uint64_t check_of(const header *h) { return wg_hash64(WG_HASH_START, h, s
 
 static wg_status damaged(const wg_tokens *t, const char *what, wg_error *err)
 {
-    return wg_fail(err, WG_EFORMAT, "%s: %s; expected a token file of version %d, such as `wager train` writes from a text",
-                   t->path, what, VERSION);
+    return wg_fail(err, WG_EFORMAT,
+                   "%s: %s; expected a token file of version %d or %d, such as `wager train` writes from a text", t->path, what,
+                   VERSION, PROMPTS);
 }
 
 static wg_status view(wg_tokens *t, const char *digest, wg_error *err)
@@ -51,15 +53,20 @@ static wg_status view(wg_tokens *t, const char *digest, wg_error *err)
     if (t->bytes < sizeof h) return damaged(t, "no header", err);
     memcpy(&h, t->map, sizeof h);
     if (memcmp(h.magic, MAGIC, sizeof h.magic) != 0) return damaged(t, "another format", err);
-    if (h.version != VERSION || h.check != check_of(&h) || (h.width != 2 && h.width != 4))
+    const size_t lists = h.version == PROMPTS ? 2 : 1;
+    if (h.version < VERSION || h.version > PROMPTS || h.check != check_of(&h) || (h.width != 2 && h.width != 4))
         return damaged(t, "a damaged header, or another version", err);
-    if (!wg_size_mul(h.tokens, h.width, &ids) || !wg_size_mul(h.documents, sizeof(uint64_t), &starts) ||
+    if (!wg_size_mul(h.tokens, h.width, &ids) || !wg_size_mul(h.documents, lists * sizeof(uint64_t), &starts) ||
         !wg_size_add(all, ids, &all) || !wg_size_add(all, starts, &all) || all != t->bytes)
         return damaged(t, "the size differs from that of its header", err);
     t->start = (const uint64_t *)((const char *)t->map + sizeof h);
     for (uint64_t i = 0; i < h.documents; i++)
         if (t->start[i] >= h.tokens || (i == 0 ? t->start[i] != 0 : t->start[i] <= t->start[i - 1]))
             return damaged(t, "documents that are not in order", err);
+    t->prompt = lists == 2 ? t->start + h.documents : NULL;
+    for (uint64_t i = 0; t->prompt && i < h.documents; i++)
+        if (t->prompt[i] > (i + 1 < h.documents ? t->start[i + 1] : h.tokens) - t->start[i])
+            return damaged(t, "a prompt that is longer than its document", err);
     if (digest && memcmp(h.digest, digest, sizeof h.digest) != 0)
         return wg_fail(err, WG_EVOCAB,
                        "%s: written with another tokenizer (digest %.12s, expected %.12s); write it again from the text",
@@ -116,6 +123,9 @@ void wg_tokens_document(const wg_tokens *t, size_t i, size_t *first, size_t *n)
     *n = (i + 1 < t->documents ? t->start[i + 1] : t->tokens) - t->start[i];
 }
 
+bool wg_tokens_has_prompts(const wg_tokens *t) { return t->prompt; }
+size_t wg_tokens_prompt(const wg_tokens *t, size_t i) { return t->prompt ? t->prompt[i] : 0; }
+
 static wg_status write_ids(wg_save *s, int width, const int32_t *id, size_t n, wg_error *err)
 {
     uint16_t part[4096];
@@ -129,12 +139,12 @@ static wg_status write_ids(wg_save *s, int width, const int32_t *id, size_t n, w
 }
 
 wg_status wg_tokens_write(const char *path, const wg_tokenizer *tokenizer, const int32_t *id, size_t n, const uint64_t *start,
-                          size_t documents, wg_error *err)
+                          const uint64_t *prompt, size_t documents, wg_error *err)
 {
     char hex[WG_SHA256_HEX];
     const int vocab = wg_tokenizer_size(tokenizer);
     header h = { .magic = MAGIC,
-                 .version = VERSION,
+                 .version = prompt ? PROMPTS : VERSION,
                  .vocab = (uint32_t)vocab,
                  .width = vocab <= 1 << 16 ? 2 : 4,
                  .tokens = n,
@@ -146,6 +156,7 @@ wg_status wg_tokens_write(const char *path, const wg_tokenizer *tokenizer, const
     WG_TRY(wg_save_open(&f, path, err));
     wg_status s = wg_save_write(f, &h, sizeof h, err);
     if (!s) s = wg_save_write(f, start, documents * sizeof *start, err);
+    if (!s && prompt) s = wg_save_write(f, prompt, documents * sizeof *prompt, err);
     if (!s) s = write_ids(f, (int)h.width, id, n, err);
     if (!s) return wg_save_commit(f, err);
     wg_save_abort(f);
@@ -216,8 +227,9 @@ static wg_status cut(const wg_windows *w, size_t first, const wg_window_out *out
         const size_t at = first + (size_t)i;
         /* the next token begins a document */
         const bool ends = document + 1 < t->documents && t->start[document + 1] == at + 1;
+        const bool asked = t->prompt && at + 1 - t->start[document] < t->prompt[document]; /* so is the next token */
         out->token[i] = wg_tokens_id(t, at);
-        out->target[i] = ends ? -1 : wg_tokens_id(t, at + 1);
+        out->target[i] = ends || asked ? -1 : wg_tokens_id(t, at + 1);
         out->start[i] = start;
         out->position[i] = i - start;
         if (out->token[i] < 0 || out->token[i] >= w->vocab || out->target[i] < -1 || out->target[i] >= w->vocab)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Token files, mapped into memory: the tokens of a corpus and the places where its documents begin; and the packed sequences
- * that training cuts from them. docs/training.md has the layout of the file. */
+ * Token files, mapped into memory: the tokens of a corpus, the places where its documents begin, and how many tokens of each
+ * are a prompt, which no row has to predict; and the packed sequences that training cuts from them. docs/training.md has the
+ * layout of the file. */
 #ifndef WG_DRAFT_TRAIN_TOKENS_H
 #define WG_DRAFT_TRAIN_TOKENS_H
 
@@ -19,10 +20,13 @@ const char *wg_tokens_path(const wg_tokens *t);
 int32_t wg_tokens_id(const wg_tokens *t, size_t at);
 /* The first token of document i, and its number of tokens. */
 void wg_tokens_document(const wg_tokens *t, size_t i, size_t *first, size_t *n);
+bool wg_tokens_has_prompts(const wg_tokens *t);
+size_t wg_tokens_prompt(const wg_tokens *t, size_t i); /* tokens of document i's prompt; 0: it has none */
 
-/* Writes n ids; start: (documents) ascending, start[0] is 0. Atomic. Errors: EIO, ENOMEM. */
+/* Writes n ids; start: (documents) ascending, start[0] is 0; prompt: (documents) tokens of their prompts, NULL: none has one.
+ * Atomic. Errors: EIO, ENOMEM. */
 wg_status wg_tokens_write(const char *path, const wg_tokenizer *tokenizer, const int32_t *id, size_t n, const uint64_t *start,
-                          size_t documents, wg_error *err);
+                          const uint64_t *prompt, size_t documents, wg_error *err);
 
 /* Options and results of wg_corpus_write, which encodes texts into two token files: documents to train on and held-out ones. A
  * document is a file, or the text between two `separator`s in one (NULL, "": none); bos and eos of the tokenizer enclose it. A
@@ -36,6 +40,11 @@ typedef struct wg_corpus {
 /* Errors: those of reading, encoding, writing; EINVAL: no document is left to train on; the message has the path and the
  * numbers. */
 wg_status wg_corpus_write(wg_corpus *c, const wg_tokenizer *t, const char *train, const char *held, wg_error *err);
+
+/* The same from conversations (docs/distillation.md has their form): path is a file, or a folder whose *.jsonl files are taken
+ * in the order of their names; a document is a line, and nothing is added before or behind its ids. separator is not used.
+ * Errors: EIO, EFORMAT (which line, what was expected), EVOCAB (another tokenizer), EINVAL: as of wg_corpus_write. */
+wg_status wg_conversations_tokens(wg_corpus *c, const wg_tokenizer *t, const char *train, const char *held, wg_error *err);
 
 /* The sequences (windows) of a training run: number n depends on the file, this struct and n alone. Each epoch shifts the grid
  * of windows and visits them in another order. */

@@ -30,7 +30,7 @@ typedef struct learner {
     wg_optimiser *optimiser;
     /* (4, batch * length) tokens, targets, starts, positions of a step; shared by students with the same rows */
     int32_t *arrays;
-    uint8_t *unpruned; /* (elements of the weights) 1: trained, 0: a weight that stays 0; NULL: all are trained */
+    uint8_t *unpruned; /* (trained elements) 1: trained, 0: a weight that stays 0; NULL: all are trained */
     long targets;      /* rows with a loss */
     wg_loss_part sum;
 } learner;
@@ -63,7 +63,7 @@ static wg_windows windows_of(const wg_trainer *t, const wg_tokens *tokens)
 static wg_status mark_zeros(learner *l, wg_net *net, wg_error *err)
 {
     const float *w = wg_net_weights(net);
-    const size_t all = wg_net_elements(net);
+    const size_t all = wg_net_trained_elements(net);
     uint8_t *marks = wg_alloc(all, 1);
     l->unpruned = wg_ops_alloc(wg_net_ops(net), all);
     if (!marks || !l->unpruned) {
@@ -85,7 +85,7 @@ static wg_status mark_zeros(learner *l, wg_net *net, wg_error *err)
 static void clear_pruned(const wg_trainer *t, int k, void *x)
 {
     const wg_net *net = t->student[k].net;
-    const wg_keep_job j = { .x = x, .kept = t->learner[k].unpruned, .n = wg_net_elements(net) };
+    const wg_keep_job j = { .x = x, .kept = t->learner[k].unpruned, .n = wg_net_trained_elements(net) };
     if (j.kept) wg_ops_run(t->p.pool, wg_net_ops(net), WG_OP_KEEP, &j, wg_spans(j.n), 1);
 }
 

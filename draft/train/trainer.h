@@ -105,7 +105,8 @@ typedef struct wg_checkpoint {
     int arrays, room;
 } wg_checkpoint;
 
-/* add: adds an array. add_net: adds a network's weights tensor by tensor, then its optimiser's state. ENOMEM. */
+/* add: adds an array. add_net: adds a network's weights that are not frozen tensor by tensor, then its optimiser's state.
+ * ENOMEM. */
 wg_status wg_checkpoint_add(wg_checkpoint *c, float *p, size_t n, wg_error *err);
 wg_status wg_checkpoint_add_net(wg_checkpoint *c, wg_net *net, wg_optimiser *o, wg_error *err);
 void wg_checkpoint_close(wg_checkpoint *c);

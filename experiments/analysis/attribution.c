@@ -94,7 +94,8 @@ static wg_status judge_node(study *s, int node, wg_error *err)
         if (!first) continue;
         const int32_t top = wg_rows_argmax(&r->q, t->qrow[child]);
         WG_TRY(wg_samples_add(&s->sample[TOP], q[top], depth, wg_rows_prob(&r->p, node, top), err));
-        WG_TRY(wg_samples_add(&s->sample[ENTROPY], exp(-entropy_of(q, r->vocab)), depth, p, err));
+        if (r->round.q[t->qrow[child]].kind != WG_ROW_CUT)
+            WG_TRY(wg_samples_add(&s->sample[ENTROPY], exp(-entropy_of(q, r->vocab)), depth, p, err));
         first = false;
     }
     return WG_OK;
@@ -123,7 +124,7 @@ static wg_status study_round(study *s, wg_error *err)
     for (int i = 0; i < path->n; i++) {
         const int node = path->node[i], child = wg_tree_child(t, node, node), next = i + 1 < path->n ? path->node[i + 1] : -1;
         if (child < 0) continue;
-        const double best = wg_optimal_alpha(t, node, &r->p, &r->q, &r->work);
+        const double best = wg_replay_star(r, t, node);
         add(&s->star, best);
         add(&s->kept, next >= 0);
         s->prompt.nodes[s->prompt.at]++;
@@ -131,7 +132,7 @@ static wg_status study_round(study *s, wg_error *err)
         s->prompt.rule[s->prompt.at] += best - (next >= 0);
         if (t->qrow[child] < 0) continue;
         const double *p = wg_rows_dense(&r->p, node, s->pv), *q = wg_rows_dense(&r->q, t->qrow[child], s->qv);
-        add(&s->alpha, wg_alpha(p, q, r->vocab));
+        add(&s->alpha, r->round.p[node].overlap >= 0 ? r->round.p[node].overlap : wg_alpha(p, q, r->vocab));
         if (s->whole) changed_rows(s, p, q);
         WG_TRY(judge_node(s, node, err));
     }
@@ -196,12 +197,24 @@ static int by_use(const void *a, const void *b, void *of)
     return used[x] != used[y] ? (used[x] < used[y]) - (used[x] > used[y]) : (x > y) - (x < y);
 }
 
+/* Loads a round whose rows counterfactuals need whole. */
+static wg_status load_whole(wg_replay *r, int i, wg_error *err)
+{
+    WG_TRY(wg_replay_load(r, i, err));
+    if (!wg_replay_cut(r)) return WG_OK;
+    return wg_fail(err, WG_EUNSUPPORTED,
+                   "%s: cell %d: alpha under other drafts needs whole rows, and rows of this trace are cut to their most "
+                   "probable tokens; summary.json has the other numbers; for all of them record again with \"trace_rows\": "
+                   "\"exact\"",
+                   r->trace->name, r->cell);
+}
+
 static wg_status rank_tokens(study *s, wg_error *err)
 {
     const int V = s->r->vocab;
     for (int i = 0; i < s->t->rounds; i++) {
         if (!is_of(s->t, i, s->r->cell)) continue;
-        WG_TRY(wg_replay_load(s->r, i, err));
+        WG_TRY(load_whole(s->r, i, err));
         for (int k = 0; k < s->r->round.path.n; k++) {
             const double *p = wg_rows_dense(&s->r->p, s->r->round.path.node[k], s->pv);
             for (int x = 0; x < V; x++) s->used[x] += p[x];
@@ -260,7 +273,7 @@ static wg_status compare_request(study *s, wg_replay *o, int mine, int other, be
     wg_status st = here && there ? WG_OK : err->code;
     for (int i = 0; i < n && !st; i++) {
         st = wg_replay_load(s->r, here[i].round, err);
-        if (!st) st = wg_replay_load(o, there[i].round, err);
+        if (!st) st = load_whole(o, there[i].round, err);
         if (st) break;
         const double *p = wg_rows_dense(&s->r->p, here[i].node, s->pv), *q = drawn_row(s->r, here[i].node, s->qv);
         add(&b->p, wg_variation(p, wg_rows_dense(&o->p, there[i].node, s->row), s->r->vocab));

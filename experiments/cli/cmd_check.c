@@ -44,6 +44,7 @@ static void print_costs(FILE *f, const wg_config *c, double seconds)
         fprintf(f, "memory    weights %.1f MB", m.target / 1e6);
         if (m.draft > 0) fprintf(f, " and %.1f MB of draft models", m.draft / 1e6);
         fprintf(f, ", caches at most %.1f MB\ndisk      about %.1f MB\n", m.cache / 1e6, m.disk / 1e6);
+        if (m.trace > 0) fprintf(f, "trace     at most %.1f MB\n", m.trace / 1e6);
     }
     if (seconds >= 0)
         fprintf(f, "time      about %d:%02d:%02d, by a probe of two prompts\n", (int)seconds / 3600, (int)seconds / 60 % 60,

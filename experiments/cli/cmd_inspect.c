@@ -178,6 +178,12 @@ static void print_head(const json_t *h)
     json_object_foreach((json_t *)(uintptr_t)h, key, v) {
         if (json_is_true(v)) printf("flag      %s\n", key);
     }
+    if (number(h, "block")) {
+        printf("block     %lld rows, token %lld in all but the first; layers in which a row sees no later one:",
+               number(h, "block"), number(h, "mask_token"));
+        json_array_foreach(json_object_get(h, "causal_layers"), i, v) printf(" %lld", (long long)json_integer_value(v));
+        puts(json_array_size(json_object_get(h, "causal_layers")) ? "" : " none");
+    }
     if (number(h, "window")) printf("window    %lld tokens\n", number(h, "window"));
     json_object_foreach(json_object_get(h, "assumed"), key, v) { printf("assumed   %s = %s\n", key, json_string_value(v)); }
 }

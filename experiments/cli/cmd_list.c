@@ -284,6 +284,8 @@ static void list_training(bool json)
 {
     const wg_train_section own[] = { { "distill", "what students are trained for", wg_distill_table, 0 },
                                      { "distill.sources", "what students are trained on, by shares", wg_source_table, 0 },
+                                     { "conversations", "what the target writes into data.conversations first",
+                                       wg_conversations_table, 0 },
                                      { 0 } };
     const wg_train_section *const lists[] = { wg_train_sections, own };
     for (int i = 0; i < 2; i++)

@@ -89,6 +89,7 @@ static json_t *row_json(const wg_replay *r, const wg_replayed *s)
     json_object_set_new(v, "temperature", json_real(r->sampling.temperature));
     json_object_set_new(v, "rounds", json_integer(s->rounds));
     json_object_set_new(v, "same_rounds", json_integer(s->same));
+    json_object_set_new(v, "next_unknown_rounds", json_integer(s->unknown));
     json_object_set_new(v, "drafted", json_integer(s->drafted));
     json_object_set_new(v, "accepted", json_integer(s->accepted));
     json_object_set_new(v, "tokens_per_recorded_round", wg_json_number(wg_ratio_value(&tokens)));

@@ -19,11 +19,12 @@ typedef struct training_flags {
     const char *out, *device; /* device NULL: not given */
     wg_flag_list set;
     long threads; /* 0: not given */
-    bool resume, json;
+    bool resume, json, write_only;
 } training_flags;
 
-/* Parses like wg_cli_parse and returns its result: -1 to continue. threads_0: the meaning of 0 threads, for --help. */
-static int parse_flags(training_flags *f, const char *command, const char *threads_0, int argc, char **argv)
+/* Parses like wg_cli_parse and returns its result: -1 to continue. threads_0: the meaning of 0 threads, for --help. distill:
+ * that command's own flags too. */
+static int parse_flags(training_flags *f, const char *command, bool distill, const char *threads_0, int argc, char **argv)
 {
     char threads[80];
     snprintf(threads, sizeof threads, "number of threads; 0: %s; results do not depend on it", threads_0);
@@ -35,10 +36,12 @@ static int parse_flags(training_flags *f, const char *command, const char *threa
         { "threads", 't', WG_FLAG_INT, &f->threads, "N", threads, 0, 256 },
         { "device", 0, WG_FLAG_STRING, &f->device, "DEVICE", "the device that trains: cpu, cuda:0 (1, ...) or auto", 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &f->json, NULL, "print the result as a JSON object", 0, 0 },
+        { distill ? "write-only" : NULL, 0, WG_FLAG_BOOL, &f->write_only, NULL,
+          "only have the target write data.conversations (conversations.tokens), or go on with it", 0, 0 },
         { NULL, 0, WG_FLAG_BOOL, NULL, NULL, NULL, 0, 0 },
     };
     const int done = wg_cli_parse(command, flags, argc, argv, &f->config, 1, 1);
-    if (done >= 0 || f->out) return done;
+    if (done >= 0 || f->out || f->write_only) return done;
     return wg_cli_refuse(command, "--out DIR is missing: the folder of the run");
 }
 
@@ -62,7 +65,7 @@ static void print_model(const wg_train_result *r, bool json)
 int wg_cmd_train(int argc, char **argv)
 {
     training_flags f;
-    const int done = parse_flags(&f, "train", "all cores", argc, argv);
+    const int done = parse_flags(&f, "train", false, "all cores", argc, argv);
     if (done >= 0) return done;
     wg_error err;
     wg_train_config c;
@@ -135,10 +138,21 @@ static void print_students(const wg_distill_config *c, json_t *result, const cha
            json_number_value(json_object_get(result, "seconds")), folder);
 }
 
+static void print_written(const wg_distill_config *c, json_t *result, bool json)
+{
+    if (json) {
+        wg_json_put_line(json_incref(result), 0);
+        return;
+    }
+    printf("%s: %lld conversations, %lld tokens of answers\n", c->train.data.conversations,
+           (long long)json_integer_value(json_object_get(result, "conversations")),
+           (long long)json_integer_value(json_object_get(result, "tokens")));
+}
+
 int wg_cmd_distill(int argc, char **argv)
 {
     training_flags f;
-    const int done = parse_flags(&f, "distill", "those of the config", argc, argv);
+    const int done = parse_flags(&f, "distill", true, "those of the config", argc, argv);
     if (done >= 0) return done;
     wg_error err;
     wg_distill_config c;
@@ -149,13 +163,15 @@ int wg_cmd_distill(int argc, char **argv)
                                        .threads = (int)f.threads,
                                        .device = f.device,
                                        .resume = f.resume,
+                                       .write_only = f.write_only,
                                        .progress = wg_cli_terminal(STDERR_FILENO),
                                        .stop = wg_cli_catch_signals() };
     wg_status s = wg_distill_run(&c, &o, &result, &err);
-    if (s == WG_OK) s = wg_training_plot_files(f.out, &err);
+    if (s == WG_OK && !f.write_only) s = wg_training_plot_files(f.out, &err);
     if (s) status = wg_cli_fail(&err);
+    else if (f.write_only) print_written(&c, result, f.json);
     else print_students(&c, result, f.out, f.json);
-    if (s == WG_EINTERRUPTED) fprintf(stderr, "to go on: the same command with --resume\n");
+    if (s == WG_EINTERRUPTED) fprintf(stderr, "to go on: the same command%s\n", f.write_only ? "" : " with --resume");
     json_decref(result);
     wg_distill_config_close(&c);
     return status;

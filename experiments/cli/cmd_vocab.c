@@ -52,46 +52,19 @@ static double percent(long part, long whole) { return whole ? 100.0 * (double)pa
 
 /* ---- prune */
 
-typedef struct ranked {
-    long count;
-    int32_t id;
-} ranked;
-
-static int rank_order(const void *pa, const void *pb)
-{
-    const ranked *a = pa, *b = pb;
-    if (a->count != b->count) return a->count > b->count ? -1 : 1;
-    return a->id < b->id ? -1 : 1;
-}
-
-/* Chooses the n most frequent ids, always with the end-of-text tokens, without which no draft could end. */
-static void choose(const wg_tokenizer *t, const long *count, ranked *order, int vocab, int32_t *token, int n)
-{
-    const int eos = wg_tokenizer_eos(t);
-    bool has_eos = eos < 0;
-    for (int i = 0; i < vocab; i++) order[i] = (ranked){ count[i], i };
-    qsort(order, (size_t)vocab, sizeof *order, rank_order);
-    for (int i = 0; i < n; i++) {
-        token[i] = order[i].id;
-        has_eos = has_eos || token[i] == eos;
-    }
-    if (!has_eos) token[n - 1] = eos;
-}
-
 static wg_status prune(const arguments *a, wg_error *err)
 {
     wg_tokenizer *t = NULL;
     WG_TRY(open_tokenizer(&t, a->model, err));
     const int vocab = wg_tokenizer_size(t), n = (int)a->keep;
     long *count = wg_calloc((size_t)vocab, sizeof *count), all = 0, kept = 0;
-    ranked *order = wg_calloc((size_t)vocab, sizeof *order);
     int32_t *token = wg_calloc((size_t)vocab, sizeof *token);
-    wg_status s = count && order && token ? WG_OK : wg_nomem(err, (size_t)vocab * 24, "counting tokens");
+    wg_status s = count && token ? WG_OK : wg_nomem(err, (size_t)vocab * 12, "counting tokens");
     if (!s && n > vocab) s = wg_fail(err, WG_ECONFIG, "--keep %d: %s has %d tokens; keep fewer", n, a->model, vocab);
     for (int i = 0; !s && i < a->texts; i++) s = count_tokens(t, a->text[i], count, &all, err);
     if (!s && all == 0) s = wg_fail(err, WG_EINVAL, "the texts have no tokens, so none is frequent; give other texts");
+    if (!s) s = wg_vocabulary_frequent(t, count, n, token, err);
     if (!s) {
-        choose(t, count, order, vocab, token, n);
         for (int i = 0; i < n; i++) kept += count[token[i]];
         s = wg_vocabulary_subset_write(a->out, t, token, n, err);
     }
@@ -100,7 +73,6 @@ static wg_status prune(const arguments *a, wg_error *err)
         printf("wrote %s: %d of %d tokens (%.1f %%), which are %.2f %% of the %ld tokens of %d text%s\n", a->out, n, vocab,
                percent(n, vocab), percent(kept, all), all, a->texts, a->texts == 1 ? "" : "s");
     wg_free(count);
-    wg_free(order);
     wg_free(token);
     wg_tokenizer_close(t);
     return s;

@@ -32,10 +32,34 @@ static json_t *dialect_of(const char *path, const wg_tensor_list *list)
     const wg_dialect *d = wg_dialect_of(folder ? &all : list, &whole);
     wg_tensor_list_free(&all);
     if (!d) return json_null();
-    return json_pack("{s:s, s:s, s:b}", "name", d->name, "about", d->doc, "beside_a_model", whole);
+    return json_pack("{s:s, s:s, s:s?, s:b}", "name", d->name, "about", d->doc, "runs_with", d->drafter, "beside_a_model",
+                     whole);
 }
 
-/* What an EAGLE-3 head computes, and which of its keys are not in its file but assumed. */
+/* Sets the flags of a head's kind. */
+static void set_flags(json_t *o, const wg_head_spec *s)
+{
+    const struct {
+        wg_head_kind kind;
+        const char *key;
+        bool value;
+    } flag[] = { { WG_HEAD_EAGLE3, "norm_before_residual", s->norm_before_residual },
+                 { WG_HEAD_EAGLE3, "norm_before_fc", s->norm_before_fc },
+                 { WG_HEAD_EAGLE3, "fc_norm", s->fc_norm },
+                 { WG_HEAD_EAGLE3, "norm_output", s->norm_output },
+                 { WG_HEAD_DFLASH, "sample_from_anchor", s->from_anchor } };
+    for (size_t i = 0; i < sizeof flag / sizeof flag[0]; i++)
+        if (flag[i].kind == s->kind) json_object_set_new(o, flag[i].key, json_boolean(flag[i].value));
+    if (s->kind != WG_HEAD_DFLASH) return;
+    json_t *causal = json_array();
+    for (int i = 0; i < s->layers; i++)
+        if (s->causal >> i & 1) json_array_append_new(causal, json_integer(i));
+    json_object_set_new(o, "block", json_integer(s->block));
+    json_object_set_new(o, "mask_token", json_integer(s->mask_token));
+    json_object_set_new(o, "causal_layers", causal);
+}
+
+/* What a head computes, and which of its keys are not in its file but assumed. */
 static json_t *head_of(const char *path)
 {
     wg_head_file *f;
@@ -48,14 +72,7 @@ static json_t *head_of(const char *path)
     json_t *o = json_pack("{s:n, s:s, s:i, s:i, s:i, s:i, s:i, s:o, s:o}", "refused", "dialect", s->dialect, "layers",
                           s->layers, "width", s->dim, "target_width", s->target_dim, "vocabulary", s->vocab, "drafts",
                           s->draft_vocab, "taps", taps, "assumed", assumed);
-    const struct {
-        const char *key;
-        bool value;
-    } flag[] = { { "norm_before_residual", s->norm_before_residual },
-                 { "norm_before_fc", s->norm_before_fc },
-                 { "fc_norm", s->fc_norm },
-                 { "norm_output", s->norm_output } };
-    for (int i = 0; i < 4; i++) json_object_set_new(o, flag[i].key, json_boolean(flag[i].value));
+    set_flags(o, s);
     json_object_set_new(o, "window", s->windowed ? json_integer(s->window) : json_null());
     wg_head_file_close(f);
     return o;
@@ -164,8 +181,7 @@ json_t *wg_model_facts(const wg_weights *w, const char *path, const wg_tensor_li
     wg_error err;
     const bool known = w && wg_arch_read(w, &a, &err) == WG_OK;
     json_t *drafter = dialect_of(path, list);
-    const char *kind = json_string_value(json_object_get(drafter, "name"));
-    json_t *head = kind && strcmp(kind, "eagle-3") == 0 ? head_of(path) : json_null();
+    json_t *head = json_is_string(json_object_get(drafter, "runs_with")) ? head_of(path) : json_null();
     return json_pack("{s:o, s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "path", text(path), "format",
                      w ? wg_weights_format(w) : "safetensors", "bytes", (json_int_t)list->bytes, "runs", !refused, "refused",
                      text(refused), "drafter", drafter, "head", head, "architecture", known ? architecture_of(&a) : json_null(),

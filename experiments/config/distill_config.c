@@ -3,6 +3,7 @@
 #include "experiments/config/distill_config.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/mem.h"
@@ -18,6 +19,9 @@ const wg_option wg_distill_table[] = {
     { "refresh", "steps that a student writes with the same weights", WG_OPT_INT, offsetof(wg_distill_options, source.refresh),
       25, 1, 1 << 20, NULL, NULL },
     WG_OPTION_INT(wg_distill_options, documents, 40, 0, 1 << 16, "held-out documents that students are compared on at the end"),
+    WG_OPTION_INT(wg_distill_options, keep, 0, 0, 1 << 24,
+        "tokens that students propose: the most frequent ones of the rows to predict, and those that end a text; needs "
+        "target_head frozen; 0: all"),
     WG_OPTION_BOOL(wg_distill_options, predict, 1, "time passes at the end, and predict speed-ups"),
     WG_OPTION_NAME(wg_distill_options, trace, WG_NAMES_FILE, "", "trace of a run, or its folder, for the source `trace`"),
     WG_OPTION_END,
@@ -29,6 +33,28 @@ const wg_option wg_source_table[] = {
     SHARE("target", WG_SOURCE_TARGET, 0, "over continuations that the target writes"),
     SHARE("student", WG_SOURCE_STUDENT, 0, "over continuations that each student writes itself (on-policy)"),
     SHARE("trace", WG_SOURCE_TRACE, 0, "over rows of a trace where a draft was rejected"),
+    WG_OPTION_END,
+};
+const wg_option wg_conversations_table[] = {
+    WG_OPTION_INT(wg_conversations_options, tokens, 0, 0, INT32_MAX,
+        "tokens of answers that data.conversations is to have before the training: the target writes the "
+        "others; 0: nothing"),
+    WG_OPTION_NAME(wg_conversations_options, seeds, WG_NAMES_FILE, "",
+        "file of prompts (JSONL), the questions of the others"),
+    WG_OPTION_FLOAT(wg_conversations_options, magpie, 1, 0, 1,
+        "share of the conversations whose question the target writes too"),
+    WG_OPTION_STR(wg_conversations_options, temperature, "0.7",
+        "of answers; several, such as 0/0.7/0.7, take turns at random"),
+    WG_OPTION_FLOAT(wg_conversations_options, top_p, 1, 1e-6, 1, "of answers"),
+    WG_OPTION_FLOAT(wg_conversations_options, question_temperature, 0.8, 0, 100, "of questions that the target writes"),
+    WG_OPTION_INT(wg_conversations_options, question, 160, 1, 1 << 20,
+        "most tokens of such a question; one that is longer yields no conversation"),
+    WG_OPTION_INT(wg_conversations_options, prompt, 1024, 1, 1 << 20,
+        "most tokens of a prompt of `seeds` with the template; a longer one yields no conversation"),
+    WG_OPTION_INT(wg_conversations_options, answer, 384, 1, 1 << 20, "most tokens of an answer"),
+    WG_OPTION_STR(wg_conversations_options, system, "", "system text; empty: that of the template, if any"),
+    WG_OPTION_INT(wg_conversations_options, batch, 32, 1, 256, "conversations that are written at once"),
+    WG_OPTION_INT(wg_conversations_options, seed, 1, 0, INT32_MAX, "of what is drawn"),
     WG_OPTION_END,
 };
 static const char *const heads[] = { "own", "copied", "frozen", NULL };
@@ -196,12 +222,14 @@ static void check_section(wg_checker *c, reading *r, const char *key, const json
     const char *names[24];
     char hint[512];
     int n = wg_train_section_names(names);
-    names[n++] = "target", names[n++] = "distill", names[n++] = "students", names[n++] = "seeds", names[n] = NULL;
+    names[n++] = "target", names[n++] = "distill", names[n++] = "conversations", names[n++] = "students";
+    names[n++] = "seeds", names[n] = NULL;
     if (!strcmp(key, "students") || !strcmp(key, "loss")) return;
     if (!strcmp(key, "seeds")) check_seeds(c, r, v);
-    else if (!strcmp(key, "target") || !strcmp(key, "distill")) {
+    else if (!strcmp(key, "target") || !strcmp(key, "distill") || !strcmp(key, "conversations")) {
         if (!json_is_object(v)) wg_problem(c, key, false, "%s: expected an object with options", key);
         else if (*key == 'd') check_distill(c, r, v);
+        else if (*key == 'c') wg_check_members(c, v, key, "", wg_conversations_table, NULL, &r->out->conversations);
         else wg_check_members(c, v, key, "", target_section()->table, NULL, &r->out->target);
     } else if (!check_part(c, "", key, v, &r->base) && !wg_train_check_section(c, key, v, &r->out->train))
         wg_problem(c, key, true, "unknown section \"%.60s\" of a distillation%s", key,
@@ -228,12 +256,48 @@ static void check_students(wg_checker *c, reading *r, const json_t *list)
 static void check_sources(wg_checker *c, const wg_distill_options *o)
 {
     double all = 0;
+    if (o->keep > 0 && o->source.share[WG_SOURCE_STUDENT] > 0)
+        wg_problem(c, "distill.sources", false,
+                   "distill.sources has a share of `student`, whose texts have all tokens: distill.keep must be 0");
     for (int i = 0; i < WG_SOURCES; i++) all += o->source.share[i];
     if (all <= 0) wg_problem(c, "distill.sources", false, "distill.sources: no source has a share above 0");
     if (o->source.share[WG_SOURCE_TRACE] > 0 && !*o->trace)
         wg_problem(c, "distill.sources", false,
                    "distill.sources has a share of `trace`, but distill.trace names none: a run with \"trace\": "
                    "\"probs\" writes one");
+}
+
+/* Reads the numbers of `temperature`, which slashes divide. False: they are none. */
+static bool read_temperatures(wg_conversations_options *o)
+{
+    o->n_temperatures = 0;
+    for (const char *at = o->temperature;; at++) {
+        char *end;
+        const double t = strtod(at, &end);
+        if (end == at || !(t >= 0 && t <= 100) || o->n_temperatures == WG_TEMPERATURES) return false;
+        o->temperatures[o->n_temperatures++] = t;
+        if (*end == '\0') return true;
+        if (*end != '/') return false;
+        at = end;
+    }
+}
+
+static void check_conversations(wg_checker *c, wg_conversations_options *o, const wg_train_data *data)
+{
+    if (!read_temperatures(o))
+        wg_problem(
+            c, "conversations.temperature", false,
+            "conversations.temperature is \"%.60s\": expected 1 to %d numbers from 0 on with slashes between them, such as "
+            "0/0.7",
+            o->temperature, WG_TEMPERATURES);
+    if (o->tokens == 0) return;
+    if (!*data->conversations)
+        wg_problem(c, "conversations.tokens", false,
+                   "conversations.tokens needs data.conversations: the file that the target writes into");
+    if (!*o->seeds && o->magpie < 1)
+        wg_problem(c, "conversations.magpie", false,
+                   "conversations.magpie is below 1, so the other questions are those of conversations.seeds: name a file of "
+                   "prompts");
 }
 
 static void check_root(wg_checker *c, const json_t *root, void *into)
@@ -248,6 +312,7 @@ static void check_root(wg_checker *c, const json_t *root, void *into)
     if (!*r->out->target.model)
         wg_problem(c, "target", true, "target.model is needed: the weights file that students are distilled from");
     check_sources(c, &r->out->distill);
+    check_conversations(c, &r->out->conversations, &t->data);
     for (int i = 0; i < r->families; i++) {
         wg_distill_student *s = &r->family[i];
         char place[48] = "model";
@@ -255,6 +320,9 @@ static void check_root(wg_checker *c, const json_t *root, void *into)
         if (*s->shape.init && s->from_target > 0)
             wg_problem(c, place, false, "%s: init and target_layers exclude each other: a student begins in one way", place);
         if (s->from_target > 0 && s->head == WG_HEAD_OWN) s->head = WG_HEAD_COPIED;
+        if (r->out->distill.keep > 0 && s->head != WG_HEAD_FROZEN)
+            wg_problem(c, place, false,
+                       "%s: distill.keep chooses rows of a head that is not trained: target_head must be frozen", place);
         wg_train_check_shape(c, place, &s->shape, s->from_target > 0 || s->head ? 0 : t->train.length);
     }
     wg_train_check_rest(c, t);
@@ -283,6 +351,7 @@ static wg_status resolve(reading *r, wg_error *err)
     json_t *distill = wg_train_options_json(wg_distill_table, &o->distill);
     json_object_set_new(distill, "sources", wg_train_options_json(wg_source_table, &o->distill));
     json_object_set_new(root, "distill", distill);
+    json_object_set_new(root, "conversations", wg_train_options_json(wg_conversations_table, &o->conversations));
     for (const wg_train_section *s = wg_train_sections; s->name; s++)
         if (!strcmp(s->name, "data") || !strcmp(s->name, "train") || !strcmp(s->name, "output"))
             json_object_set_new(root, s->name, wg_train_options_json(s->table, (const char *)&o->train + s->at));
@@ -317,6 +386,7 @@ wg_status wg_distill_config_open(wg_distill_config *out, const char *path, const
     wg_option_defaults(target_section()->table, &out->target);
     wg_option_defaults(wg_distill_table, &out->distill);
     wg_option_defaults(wg_source_table, &out->distill);
+    wg_option_defaults(wg_conversations_table, &out->conversations);
     r->base.shape = out->train.model, r->base.optimiser = out->train.optimiser, r->base.schedule = out->train.schedule;
     wg_option_defaults(wg_loss_options, &r->base.loss);
     r->base.loss.weight[WG_LOSS_KL] = 1;

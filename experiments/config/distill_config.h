@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The file of a distillation (docs/distillation.md): the sections of a training run (train_config.h) beside `target`,
- * `distill`, `students` and `seeds`. A student inherits what it omits from the sections of the file; the list has every student
- * once per seed. */
+ * `distill`, `conversations`, `students` and `seeds`. A student inherits what it omits from the sections of the file; the list
+ * has every student once per seed. */
 #ifndef WG_EXPERIMENTS_CONFIG_DISTILL_CONFIG_H
 #define WG_EXPERIMENTS_CONFIG_DISTILL_CONFIG_H
 
@@ -16,10 +16,22 @@ typedef struct wg_distill_options {
     double temperature;
     wg_source_options source;
     int documents; /* documents of the final evaluation; 0: none */
+    int keep;      /* tokens that students propose; 0: all */
     bool predict;
     char trace[WG_OPTION_STRING]; /* file or result folder */
 } wg_distill_options;
-extern const wg_option wg_distill_table[], wg_source_table[];
+extern const wg_option wg_distill_table[], wg_source_table[], wg_conversations_table[];
+
+/* What the target writes into data.conversations before the training. */
+enum { WG_TEMPERATURES = 16 };
+typedef struct wg_conversations_options {
+    int tokens; /* of answers; 0: nothing is written */
+    int question, prompt, answer, batch, seed;
+    double magpie, question_temperature, top_p;
+    char seeds[WG_OPTION_STRING], temperature[WG_OPTION_STRING], system[WG_OPTION_STRING];
+    double temperatures[WG_TEMPERATURES]; /* (n_temperatures) those of `temperature` */
+    int n_temperatures;
+} wg_conversations_options;
 
 /* The source of a student's embedding and head. */
 enum { WG_HEAD_OWN, WG_HEAD_COPIED, WG_HEAD_FROZEN };
@@ -39,6 +51,7 @@ typedef struct wg_distill_student {
 typedef struct wg_distill_config {
     wg_setup_target target;
     wg_distill_options distill;
+    wg_conversations_options conversations;
     wg_train_config train;       /* sections that all students share; `model`, `optimiser`, `schedule` are their defaults */
     wg_distill_student *student; /* (students), family by family, seed by seed; owned */
     int students, families, seeds;

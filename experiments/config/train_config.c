@@ -32,6 +32,8 @@ static const wg_option data_table[] = {
     WG_OPTION_INT(wg_train_data, held_out, 50, 0, 1 << 30, "one document in so many is held out; 0: none"),
     WG_OPTION_NAME(wg_train_data, tokens, WG_NAMES_FILE, "", "token file, instead of a text"),
     WG_OPTION_NAME(wg_train_data, held, WG_NAMES_FILE, "", "token file of the held-out text, beside `tokens`"),
+    WG_OPTION_NAME(wg_train_data, conversations, WG_NAMES_FILE, "",
+        "JSONL file of conversations, or folder of *.jsonl files, instead of a text; prompts have no loss"),
     WG_OPTION_END,
 };
 static const wg_option output_table[] = {
@@ -124,7 +126,8 @@ void wg_train_check_name(wg_checker *c, const char *path, const char *name)
 void wg_train_check_rest(wg_checker *c, const wg_train_config *o)
 {
     const int type = wg_type_parse(o->output.type);
-    if (!*o->data.text == !*o->data.tokens) wg_problem(c, "data", true, "data: expected `text` or `tokens`, one of them");
+    if (!!*o->data.text + !!*o->data.tokens + !!*o->data.conversations != 1)
+        wg_problem(c, "data", true, "data: expected `text`, `tokens` or `conversations`, one of them");
     if (*o->data.held && !*o->data.tokens)
         wg_problem(c, "data.held", false, "data.held belongs to data.tokens; a text has data.held_out");
     if (o->train.batch % o->train.micro != 0)

@@ -18,6 +18,7 @@ void wg_train_model_complete(wg_train_model *m);
 
 typedef struct wg_train_data {
     char text[WG_OPTION_STRING], separator[WG_OPTION_STRING], tokens[WG_OPTION_STRING], held[WG_OPTION_STRING];
+    char conversations[WG_OPTION_STRING];
     int held_out;
 } wg_train_data;
 

@@ -34,8 +34,15 @@ void wg_rejections_close(wg_rejections *r); /* zeroed is fine */
  * context shorter than `length`; EUNSUPPORTED (wg_net_check). */
 wg_status wg_distill_arch(wg_arch *out, const wg_distill_student *s, const wg_target *target, int length, wg_error *err);
 
-/* Sets the weights of a network of that shape, and freezes those that the student does not train. */
-wg_status wg_distill_begin(wg_net *net, const wg_distill_student *s, const wg_target *target, wg_error *err);
+/* Sets the weights of a network of that shape. kept: the tokens of its head, if not all (wg_net_keep). */
+wg_status wg_distill_begin(wg_net *net, const wg_distill_student *s, const int32_t *kept, const wg_target *target,
+                           wg_error *err);
+
+/* Chooses the n tokens that students propose: those that rows of the text have to predict most often, and those that end a
+ * text. Writes them to `list`, a file for the option `prune` of the drafter model. token: (n). Errors: EINVAL (as of
+ * wg_vocabulary_frequent), EIO, ENOMEM. */
+wg_status wg_distill_vocabulary(int32_t *token, int n, const wg_tokens *text, const wg_target *target, const char *list,
+                                wg_error *err);
 
 /* ---- The evaluation of students on held-out documents: losses and alpha on the documents' text; alpha and exact rounds on
  * continuations that the target writes from the documents' beginnings, the kind of text that drafts meet. Sums are kept by
@@ -98,11 +105,13 @@ typedef struct wg_distill_run_options {
     int threads;           /* 0: the config's */
     const char *device;    /* device of the students (wg_device_open); NULL: cpu */
     bool resume, progress; /* progress: an updated line on stderr */
+    bool write_only;       /* only the conversations are written (conversations.h): no folder, no training */
     const volatile sig_atomic_t *stop;
 } wg_distill_run_options;
 
-/* *result: the object of distill.json, owned by the caller. Errors: those of config, files, target and training; EINVAL: the
- * folder has a run and resume is not set. After EINTERRUPTED the run can be resumed. */
+/* *result: the object of distill.json, owned by the caller, or with write_only the numbers of conversations and of tokens.
+ * Errors: those of config, files, target and training; EINVAL: the folder has a run and resume is not set. After EINTERRUPTED
+ * the run can be resumed. */
 wg_status wg_distill_run(const wg_distill_config *c, const wg_distill_run_options *o, json_t **result, wg_error *err);
 
 #endif

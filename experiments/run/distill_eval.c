@@ -15,7 +15,7 @@ typedef struct row_value {
 typedef struct eval {
     const wg_distill_eval_parts *p;
     wg_held_sums *out;
-    int documents, vocab;
+    int documents;
     int *document; /* (documents) their numbers in the file */
     wg_text_writer *writer;
     wg_loss **loss;   /* (threads) losses of one row */
@@ -24,11 +24,18 @@ typedef struct eval {
     double *scratch;  /* (2, length + 1) */
 } eval;
 
+/* The tokens of a document before what counts as the target's text: its prompt, or the beginning that is continued. */
+static size_t prompt_of(const wg_distill_eval_parts *p, size_t document)
+{
+    return wg_tokens_has_prompts(p->held) ? wg_tokens_prompt(p->held, document) : (size_t)p->prompt;
+}
+
 static bool is_long_enough(const wg_distill_eval_parts *p, size_t document)
 {
     size_t first, tokens;
+    const size_t prompt = prompt_of(p, document);
     wg_tokens_document(p->held, document, &first, &tokens);
-    return tokens >= (size_t)p->prompt + 2;
+    return tokens >= prompt + 2 && prompt > 0 && prompt + 2 <= (size_t)p->writer.length;
 }
 
 static int long_enough(const wg_distill_eval_parts *p)
@@ -69,7 +76,8 @@ static wg_status open_eval(eval *e, wg_error *err)
     choose(e);
     wg_option_defaults(wg_loss_options, &spec);
     for (int i = WG_LOSS_KL; i <= WG_LOSS_CE; i++) spec.weight[i] = i != WG_LOSS_LK;
-    for (size_t i = 0; i < threads; i++) WG_TRY(wg_loss_open(&e->loss[i], &spec, p->writer.temperature, 1, e->vocab, err));
+    const int width = wg_target_rows_width(p->rows);
+    for (size_t i = 0; i < threads; i++) WG_TRY(wg_loss_open(&e->loss[i], &spec, p->writer.temperature, 1, width, err));
     return wg_text_writer_open(&e->writer, &p->writer, err);
 }
 
@@ -89,17 +97,22 @@ static void keep_rows(void *ctx, int thread, int first, int rows, int vocab, con
         const int row = first + i;
         const wg_loss_target t = { .narrow = wg_target_rows_p(e->p->rows, row),
                                    .entropy = wg_target_rows_entropy(e->p->rows, row),
-                                   .text = in->target[row] };
+                                   .text = wg_target_rows_text(e->p->rows, row) };
         const size_t at = (size_t)i * (size_t)vocab;
         wg_loss_value v;
-        if (t.text < 0) continue;
+        if (in->target[row] < 0) continue;
         wg_loss_rows(e->loss[thread], &t, 1, z + at, dz + at, &v);
         row_value *to = &e->value[row];
         to->alpha = v.alpha;
         for (int k = 0; k < WG_LOSS_TERMS; k++) to->term[k] = v.term[k];
+        sum->rows++;
+        if (t.text < 0) { /* a token that the student does not have */
+            to->term[WG_LOSS_CE] = INFINITY;
+            to->accept = 0;
+            continue;
+        }
         const double q = exp(-v.term[WG_LOSS_CE]), of_target = (double)t.narrow[t.text];
         to->accept = of_target > q ? q / of_target : 1;
-        sum->rows++;
     }
 }
 
@@ -128,8 +141,9 @@ static void fill_documents(eval *e, int from)
             const bool there = (size_t)i < tokens;
             const int start = there ? 0 : (int)tokens;
             e->arrays[at] = wg_tokens_id(e->p->held, first + (there ? (size_t)i : 0));
-            const int32_t next = (size_t)i + 1 < tokens ? wg_tokens_id(e->p->held, first + (size_t)i + 1) : -1;
-            e->arrays[n + at] = next < e->vocab ? next : -1;
+            const bool asked = (size_t)i + 1 < wg_tokens_prompt(e->p->held, (size_t)document);
+            const int32_t next = (size_t)i + 1 < tokens && !asked ? wg_tokens_id(e->p->held, first + (size_t)i + 1) : -1;
+            e->arrays[n + at] = next < e->p->writer.lm->vocab ? next : -1;
             e->arrays[2 * n + at] = start;
             e->arrays[3 * n + at] = i - start;
         }
@@ -146,13 +160,13 @@ static void add_text(const eval *e, const wg_train_rows *in, int sequence, wg_he
     }
 }
 
-/* Adds a continuation up to its end, the first row that predicts no token. */
-static void add_written(eval *e, const wg_train_rows *in, int sequence, wg_held_sums *to)
+/* Adds what the target wrote behind a prompt up to its end, the first row that predicts no token. */
+static void add_written(eval *e, const wg_train_rows *in, int sequence, int prompt, wg_held_sums *to)
 {
     double *accept = e->scratch, *scratch = e->scratch + in->length + 1;
     const double *of[WG_TAU_LENGTHS];
     int n = 0;
-    for (int i = e->p->prompt - 1; i < in->length && in->target[sequence * in->length + i] >= 0; i++) {
+    for (int i = prompt - 1; i < in->length && in->target[sequence * in->length + i] >= 0; i++) {
         const row_value *v = &e->value[sequence * in->length + i];
         to->written_alpha += v->alpha;
         accept[n++] = v->accept;
@@ -162,7 +176,8 @@ static void add_written(eval *e, const wg_train_rows *in, int sequence, wg_held_
     for (int k = 0; k < WG_TAU_LENGTHS; k++) to->rounds[k] = n > 0 ? wg_exact_rounds(false, of, k + 1, n, scratch) : 0;
 }
 
-static wg_status score(eval *e, int from, bool written, wg_error *err)
+/* Scores a pass: as the documents' text, as text that the target wrote, or as both. */
+static wg_status score(eval *e, int from, bool text, bool written, wg_error *err)
 {
     const wg_train_loss keep = { keep_rows, e };
     const wg_train_rows in = rows_at(e);
@@ -172,8 +187,8 @@ static wg_status score(eval *e, int from, bool written, wg_error *err)
         wg_net_loss(e->p->student[k], &in, &keep, 0, false);
         for (int s = 0; s < in.sequences && from + s < e->documents; s++) {
             wg_held_sums *to = &e->out[(size_t)k * (size_t)e->documents + (size_t)(from + s)];
-            if (written) add_written(e, &in, s, to);
-            else add_text(e, &in, s, to);
+            if (text) add_text(e, &in, s, to);
+            if (written) add_written(e, &in, s, (int)prompt_of(e->p, (size_t)e->document[from + s]), to);
         }
     }
     return WG_OK;
@@ -184,17 +199,19 @@ static wg_status evaluate(eval *e, wg_error *err)
     const size_t n = (size_t)e->p->writer.sequences * (size_t)e->p->writer.length;
     const wg_window_out out = { e->arrays, e->arrays + n, e->arrays + 2 * n, e->arrays + 3 * n };
     for (int from = 0; from < e->documents; from += e->p->writer.sequences) {
+        const bool own = wg_tokens_has_prompts(e->p->held); /* the target wrote these documents itself */
         fill_documents(e, from);
-        WG_TRY(score(e, from, false, err));
+        WG_TRY(score(e, from, true, own, err));
+        if (own) continue;
         WG_TRY(wg_text_writer_continue(e->writer, (uint64_t)from, e->p->prompt, &out, err));
-        WG_TRY(score(e, from, true, err));
+        WG_TRY(score(e, from, false, true, err));
     }
     return WG_OK;
 }
 
 wg_status wg_distill_evaluate(const wg_distill_eval_parts *p, wg_held_sums *out, wg_error *err)
 {
-    eval e = { .p = p, .out = out, .documents = wg_distill_eval_documents(p), .vocab = p->writer.lm->vocab };
+    eval e = { .p = p, .out = out, .documents = wg_distill_eval_documents(p) };
     for (int i = 0; i < p->students * e.documents; i++) out[i] = (wg_held_sums){ 0 };
     wg_status s = open_eval(&e, err);
     if (s == WG_OK) s = evaluate(&e, err);

@@ -14,6 +14,7 @@
 #include "draft/train/distill_feed.h"
 #include "draft/train/distill_loss.h"
 #include "draft/train/trainer.h"
+#include "experiments/run/conversations.h"
 #include "experiments/run/train_folder.h"
 
 enum { EVERY = 20 }; /* steps between lines of progress without a terminal */
@@ -34,6 +35,7 @@ typedef struct run {
     wg_device device; /* device of the students */
     wg_train_ops ops;
     wg_target_rows *rows;
+    int32_t *kept; /* (c->distill.keep) the tokens that students propose; NULL: all */
     student *student;
     wg_train_student *part; /* in the trainer's form */
     wg_net **net;           /* their networks */
@@ -77,17 +79,24 @@ static wg_status open_shapes(run *r, wg_error *err)
     return WG_OK;
 }
 
+static wg_net_ends ends_of(const run *r, int i)
+{
+    return (wg_net_ends){ .frozen = r->student[i].c->head == WG_HEAD_FROZEN, .kept = r->c->distill.keep };
+}
+
 /* Checks the total memory before anything is allocated. */
 static wg_status check_memory(const run *r, wg_error *err)
 {
     const int micro = r->c->train.train.micro, threads = wg_pool_threads(r->target->pool), vocab = r->target->lm->vocab;
     const size_t available = wg_mem_available();
     if (r->ops.gpu) return WG_OK; /* each student's opening checks a device's memory */
-    double weights = 0, passes = 0, rows = (double)wg_target_rows_need(vocab, micro, r->length, threads);
+    const int width = r->c->distill.keep ? r->c->distill.keep : vocab;
+    double weights = 0, passes = 0, rows = (double)wg_target_rows_need(vocab, width, micro, r->length, threads);
     for (int i = 0; i < r->students; i++) {
-        const wg_net_bytes b = wg_net_need(&r->student[i].arch, sizeof(float), micro, r->length, threads);
-        weights += (double)b.weights * 3 + (double)b.gradients; /* two are the optimiser's */
-        passes += (double)b.activations + (double)b.logits + (double)wg_distill_loss_need(vocab, threads);
+        const wg_net_ends ends = ends_of(r, i);
+        const wg_net_bytes b = wg_net_need(&r->student[i].arch, &ends, sizeof(float), micro, r->length, threads);
+        weights += (double)b.weights + (double)b.gradients * 3; /* two are the optimiser's */
+        passes += (double)b.activations + (double)b.logits + (double)wg_distill_loss_need(width, threads);
     }
     if (weights + passes + rows <= (double)available) return WG_OK;
     return wg_fail(err, WG_ENOMEM,
@@ -105,21 +114,36 @@ static wg_status open_rows(run *r, wg_error *err)
                                        .pool = r->target->pool,
                                        .temperature = r->c->distill.temperature,
                                        .sequences = r->c->train.train.micro,
-                                       .length = r->length };
+                                       .length = r->length,
+                                       .kept = r->kept,
+                                       .n_kept = r->c->distill.keep };
     return wg_target_rows_open(&r->rows, &o, err);
+}
+
+static wg_status choose_tokens(run *r, wg_error *err)
+{
+    const int n = r->c->distill.keep, vocab = wg_tokenizer_size(r->target->tokenizer);
+    char path[WG_TRAIN_PATH];
+    if (n == 0) return WG_OK;
+    if (n >= vocab)
+        return wg_fail(err, WG_EINVAL, "distill.keep is %d: %s has %d tokens; keep fewer, or leave it out", n, r->target->path,
+                       vocab);
+    r->kept = wg_alloc((size_t)n, sizeof *r->kept);
+    if (!r->kept) return wg_nomem(err, (size_t)n * sizeof *r->kept, "the kept tokens");
+    return wg_distill_vocabulary(r->kept, n, r->folder.train, r->target,
+                                 wg_train_folder_at(&r->folder, "vocabulary.json", path), err);
 }
 
 static wg_status open_students(run *r, wg_error *err)
 {
     wg_pool *pool = r->target->pool;
-    const int vocab = r->target->lm->vocab;
     for (int i = 0; i < r->students; i++) {
         student *s = &r->student[i];
-        WG_TRY(wg_net_open(&s->net, &r->ops, &s->arch, r->c->train.train.micro, r->length, pool, err));
+        const wg_net_ends ends = ends_of(r, i);
+        WG_TRY(wg_net_open_ends(&s->net, &r->ops, &s->arch, &ends, r->c->train.train.micro, r->length, pool, err));
         r->net[i] = s->net;
-        WG_TRY(wg_distill_begin(s->net, s->c, r->target, err));
-        WG_TRY(
-            wg_distill_loss_open(&s->loss, &s->c->loss, r->rows, vocab, r->c->distill.temperature, wg_pool_threads(pool), err));
+        WG_TRY(wg_distill_begin(s->net, s->c, r->kept, r->target, err));
+        WG_TRY(wg_distill_loss_open(&s->loss, &s->c->loss, r->rows, r->c->distill.temperature, wg_pool_threads(pool), err));
         s->plug = wg_distill_loss_plug(s->loss);
         r->part[i] = (wg_train_student){ .net = s->net,
                                          .loss = &s->plug,
@@ -292,7 +316,7 @@ static wg_status evaluate(run *r, wg_held_sums **sums, int *documents, wg_error 
     return *documents ? wg_distill_evaluate(&p, *sums, err) : WG_OK;
 }
 
-/* The seconds of sampling a row, measured on rows of the last pass. */
+/* The seconds of sampling a row, measured on one of the last pass. */
 static double time_row(const run *r, wg_error *err)
 {
     enum { ROWS = 64 };
@@ -301,18 +325,29 @@ static double time_row(const run *r, wg_error *err)
     wg_sampler s;
     wg_rows rows;
     double start = 0;
-    if (wg_rows_open(&rows, 1, r->target->lm->vocab, err)) return 0;
+    const wg_train_rows *last = wg_target_rows_of(r->rows);
+    int at = 0;
+    while (at + 1 < last->length && last->target[at] < 0) at++;
+    const float *p = wg_target_rows_p(r->rows, at);
+    const int vocab = r->target->lm->vocab;
+    float *row = wg_calloc((size_t)vocab, sizeof *row);
+    for (int i = 0; row && i < wg_target_rows_width(r->rows); i++) row[r->kept ? r->kept[i] : i] = p[i];
+    if (!row || wg_rows_open(&rows, 1, vocab, err)) {
+        wg_free(row);
+        return 0;
+    }
     if (wg_sampler_open(&s, &sampling, r->target->ops, r->target->lm->vocab, err) == WG_OK) {
         wg_rows_push(&rows);
         for (int i = -1; i < ROWS; i++) { /* the first warms memory up */
             if (i == 0) start = wg_clock_now();
-            wg_sampler_row(&s, wg_target_rows_p(r->rows, 0), &rows, 0);
+            wg_sampler_row(&s, row, &rows, 0);
             wg_rows_pick(&rows, 0, &chance, WG_DRAW_NEXT, i + 1);
         }
         start = (wg_clock_now() - start) / ROWS;
         wg_sampler_close(&s);
     }
     wg_rows_close(&rows);
+    wg_free(row);
     return start;
 }
 
@@ -329,7 +364,8 @@ static wg_status measure_costs(run *r, wg_distill_costs *costs, wg_error *err)
         wg_weights *w;
         wg_model *m = NULL;
         WG_TRY(wg_weights_open(&w, model_path(r, f * r->c->seeds, path), err));
-        wg_status s = wg_model_open(&m, w, &r->target->device, &(wg_model_options){ .kv_type = WG_F16 }, err);
+        const wg_model_options o = { .kv_type = WG_F16, .head = r->kept, .n_head = r->c->distill.keep };
+        wg_status s = wg_model_open(&m, w, &r->target->device, &o, err);
         if (s == WG_OK) s = wg_cost_measure(&costs->student[f], wg_model_lm(m), 2, costs->context, 1, err);
         wg_model_close(m);
         wg_weights_close(w);
@@ -400,16 +436,42 @@ static wg_status write_result(run *r, json_t **result, wg_error *err)
     return wg_json_save(*result, wg_train_folder_at(&r->folder, "distill.json", path), err);
 }
 
+/* Has the target write the conversations that are missing. */
+static wg_status write_conversations(run *r, wg_conversations_count *count, wg_error *err)
+{
+    const wg_conversations_job job = { .options = &r->c->conversations,
+                                       .path = r->c->train.data.conversations,
+                                       .target = r->target,
+                                       .stop = r->o->stop,
+                                       .progress = r->o->progress };
+    return r->c->conversations.tokens > 0 ? wg_conversations_write(&job, count, err) : WG_OK;
+}
+
+static wg_status write_only(run *r, json_t **result, wg_error *err)
+{
+    wg_conversations_count n = { 0 };
+    if (r->c->conversations.tokens == 0)
+        return wg_fail(err, WG_EINVAL, "conversations.tokens is 0: there is nothing to write; say how many tokens of answers");
+    WG_TRY(open_target(r, err));
+    WG_TRY(write_conversations(r, &n, err));
+    *result = json_pack("{s:I, s:I}", "conversations", (json_int_t)n.conversations, "tokens", (json_int_t)n.tokens);
+    return *result ? WG_OK : wg_nomem(err, 1, "a result");
+}
+
 static wg_status go(run *r, json_t **result, wg_error *err)
 {
     wg_train_options options = r->c->train.train;
+    wg_conversations_count written;
+    if (r->o->write_only) return write_only(r, result, err);
     WG_TRY(open_target(r, err)); /* the target and students open before minutes of reading text */
     WG_TRY(wg_device_open(&r->device, r->o->device ? r->o->device : "cpu", r->target->pool, err));
     WG_TRY(wg_train_ops_of(&r->ops, &r->device, err));
     WG_TRY(open_shapes(r, err));
     WG_TRY(check_memory(r, err));
     WG_TRY(wg_train_folder_open(&r->folder, err));
+    WG_TRY(write_conversations(r, &written, err));
     WG_TRY(wg_train_folder_tokens(&r->folder, &r->c->train.data, r->target->tokenizer, r->length, err));
+    WG_TRY(choose_tokens(r, err));
     WG_TRY(open_rows(r, err));
     WG_TRY(open_students(r, err));
     WG_TRY(open_feed(r, err));
@@ -442,6 +504,7 @@ wg_status wg_distill_run(const wg_distill_config *c, const wg_distill_run_option
     wg_free(r.student);
     wg_free(r.part);
     wg_free(r.net);
+    wg_free(r.kept);
     if (s && *result) json_decref(*result), *result = NULL;
     return s;
 }

@@ -71,7 +71,8 @@ wg_status wg_distill_arch(wg_arch *out, const wg_distill_student *s, const wg_ta
                    out->context);
 }
 
-wg_status wg_distill_begin(wg_net *net, const wg_distill_student *s, const wg_target *target, wg_error *err)
+wg_status wg_distill_begin(wg_net *net, const wg_distill_student *s, const int32_t *kept, const wg_target *target,
+                           wg_error *err)
 {
     wg_net_randomise(net, (uint64_t)s->seed);
     if (*s->shape.init) {
@@ -83,6 +84,5 @@ wg_status wg_distill_begin(wg_net *net, const wg_distill_student *s, const wg_ta
     }
     if (s->from_target > 0 || s->head != WG_HEAD_OWN)
         WG_TRY(wg_net_read_parts(net, target->weights, s->from_target > 0 ? s->layer : NULL, err));
-    if (s->head == WG_HEAD_FROZEN) wg_net_freeze_ends(net);
-    return WG_OK;
+    return kept ? wg_net_keep(net, kept, err) : WG_OK;
 }

@@ -71,7 +71,7 @@ static wg_status read_trace(wg_rejections *out, wg_trace *t, const char *path, c
         return wg_fail(err, WG_EINVAL,
                        "%s: no draft was rejected in %d rounds: record drafts of a model that is to be improved", path,
                        t->rounds);
-    WG_TRY(wg_tokens_write(tokens, target->tokenizer, x->id, x->n, x->start, (size_t)t->requests, err));
+    WG_TRY(wg_tokens_write(tokens, target->tokenizer, x->id, x->n, x->start, NULL, (size_t)t->requests, err));
     return wg_tokens_open(&out->text, tokens, NULL, err);
 }
 

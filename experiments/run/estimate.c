@@ -17,6 +17,8 @@
 #include "experiments/base/once.h"
 #include "experiments/run/runner.h"
 #include "experiments/run/teacher_pass.h"
+#include "experiments/run/trace_size.h"
+#include "core/trace/trace.h"
 #include "core/setup/target.h"
 
 enum { REQUEST_BYTES = 1100, TOKEN_BYTES = 10, STEP_BYTES = 260 };
@@ -144,6 +146,8 @@ wg_status wg_estimate_memory(wg_memory *out, const wg_config *c, wg_error *err)
         }
         out->disk += arms * requests *
                      (REQUEST_BYTES + (TOKEN_BYTES + (c->top.trace ? STEP_BYTES : 0)) * (double)cell->setup.top.max_tokens);
+        if (c->top.trace == WG_TRACE_PROBS) /* a round emits a token at least */
+            out->trace += requests * cell->setup.top.max_tokens * (STEP_BYTES + wg_trace_round_most(cell, target.vocab));
     }
     seen_close(&before);
     return s;

@@ -9,7 +9,8 @@
 typedef struct wg_memory {
     double target, draft; /* weights: each target once, a draft model once per cell that has one */
     double cache;         /* upper bound: caches of every arm, with a batch of sequences of full context */
-    double disk;          /* the result folder, approximately */
+    double disk;          /* the result folder without trace.wgt, approximately */
+    double trace;         /* upper bound of trace.wgt; 0: the run writes none */
 } wg_memory;
 /* Bytes of a model's file, or of the weights in its folder; model: a path or a name of `wager pull`. 0 where there is none. */
 double wg_model_file_bytes(const char *model);

@@ -22,6 +22,7 @@
 #include "experiments/run/summary.h"
 #include "experiments/run/teacher_pass.h"
 #include "experiments/run/tracer.h"
+#include "experiments/run/trace_size.h"
 #include "verify/verify.h"
 
 enum { WARM_UP_TOKENS = 24 };
@@ -477,6 +478,8 @@ static wg_status open_all(runner *r, wg_error *err)
         WG_TRY(open_group(r, g, err));
         requests += requests_of(c, g);
     }
+    for (int i = 0; i < c->n && !r->opt->recorded; i++)
+        WG_TRY(wg_trace_check_rule(&c->cell[i], i, r->group[c->cell[i].group].target->lm->vocab, err));
     wg_progress_open(&r->progress, r->opt->progress, requests, c->groups, c->top.repeats);
     return wg_preflight_status(r->preflight, err);
 }

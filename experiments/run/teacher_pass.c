@@ -42,6 +42,9 @@ bool wg_teacher_fits(const wg_drafter_class *d)
     return all;
 }
 
+/* Whether an option makes another q at a prefix, beside the shape and length of drafts. */
+static bool is_of_q(const char *option) { return !strcmp(option, "temperature") || !strcmp(option, "truncate"); }
+
 void wg_teacher_one_token(const wg_drafter_class *d, void *options)
 {
     char text[WG_OPTION_STRING];
@@ -50,7 +53,7 @@ void wg_teacher_one_token(const wg_drafter_class *d, void *options)
     wg_option_defaults(wg_growth_option_rows, &plain); /* a chain of drawn tokens, of fixed length */
     plain.length = 1;
     for (const wg_option *row = wg_growth_option_rows; row->name; row++)
-        if (strcmp(row->name, "temperature") != 0)
+        if (!is_of_q(row->name))
             wg_option_set(d->options, options, row->name, wg_option_value(row, &plain, text, sizeof text), &err);
 }
 

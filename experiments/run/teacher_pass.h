@@ -20,8 +20,8 @@ double wg_teacher_alpha(wg_engine *e, int tree);
  * (draft/lm/lm_draft.h). */
 bool wg_teacher_fits(const wg_drafter_class *d);
 
-/* Sets these options of a fitting drafter to chains of one token at every position. The temperature of q and other options
- * stay. */
+/* Sets these options of a fitting drafter to chains of one token at every position. The temperature and truncation of q and
+ * other options stay. */
 void wg_teacher_one_token(const wg_drafter_class *d, void *options);
 
 /* ---- analytic_alpha of a run: the teacher-forced mean of sum min(p, q) over the texts of the first repeat,

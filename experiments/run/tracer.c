@@ -5,6 +5,7 @@
 #include "core/base/clock.h"
 #include "core/base/mem.h"
 #include "core/engine/seq_rows.h"
+#include "lab/replay.h"
 
 /* The header: the data needed to verify the rounds again without the models. */
 static json_t *header_of(const wg_config *c, const json_t *machine)
@@ -24,6 +25,7 @@ static json_t *header_of(const wg_config *c, const json_t *machine)
     json_object_set(h, "files_sha256", json_object_get(machine, "files_sha256"));
     json_object_set(h, "program", json_object_get(machine, "program"));
     json_object_set_new(h, "tree_nodes", json_integer(WG_TREE_MAX));
+    json_object_set_new(h, "replays", wg_replay_rules_json());
     json_object_set_new(h, "cells", cells);
     json_object_set_new(h, "groups", json_array());
     return h;

@@ -59,9 +59,10 @@ static wg_status open_tokens(wg_train_folder *f, const wg_train_data *d, const w
         return *d->held ? wg_tokens_open(&f->held, d->held, digest, err) : WG_OK;
     }
     if (!f->resume || access(train, F_OK) != 0) {
-        wg_corpus corpus = { .path = d->text, .separator = d->separator, .held_out = d->held_out };
+        wg_corpus corpus = { .separator = d->separator, .held_out = d->held_out };
+        corpus.path = *d->conversations ? d->conversations : d->text;
         unlink(held);
-        WG_TRY(wg_corpus_write(&corpus, t, train, held, err));
+        WG_TRY((*d->conversations ? wg_conversations_tokens : wg_corpus_write)(&corpus, t, train, held, err));
     }
     WG_TRY(wg_tokens_open(&f->train, train, digest, err));
     return access(held, F_OK) == 0 ? wg_tokens_open(&f->held, held, digest, err) : WG_OK;

@@ -3,6 +3,8 @@
 #ifndef WG_TESTS_CONFORMANCE_HEAD_FOLDER_H
 #define WG_TESTS_CONFORMANCE_HEAD_FOLDER_H
 
+#include <sys/stat.h>
+
 #include "core/file/safetensors.h"
 #include "core/model/arch.h"
 #include "tests/conformance/miniature.h"
@@ -67,57 +69,123 @@ static inline void head_tensor(json_t *list, const char *name, const char *dtype
     json_array_append_new(list, json_pack("{s:s, s:s, s:o}", "name", name, "dtype", dtype, "shape", shape));
 }
 
-/* A head of one layer, of speculators' layout, for the model in `target`: into the folder `dir`, which exists. It proposes a
- * part of the vocabulary and reads the first, the second and the last state. */
+/* Tensors and keys of a layer that the heads below have; `in`: the width that attention reads. */
+enum { HEAD_HEADS = 2, HEAD_WIDTH = 8, HEAD_HIDDEN = 24 };
+
+static inline void head_layer(json_t *t, int number, int64_t d, int64_t in)
+{
+    const struct {
+        const char *name;
+        int64_t rows, columns;
+    } row[] = {
+        { "input_layernorm.weight", d, 0 },
+        { "post_attention_layernorm.weight", d, 0 },
+        { "self_attn.q_proj.weight", HEAD_HEADS * HEAD_WIDTH, in },
+        { "self_attn.k_proj.weight", HEAD_WIDTH, in },
+        { "self_attn.v_proj.weight", HEAD_WIDTH, in },
+        { "self_attn.o_proj.weight", d, HEAD_HEADS * HEAD_WIDTH },
+        { "mlp.gate_proj.weight", HEAD_HIDDEN, d },
+        { "mlp.up_proj.weight", HEAD_HIDDEN, d },
+        { "mlp.down_proj.weight", d, HEAD_HIDDEN },
+    };
+    char name[64];
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        snprintf(name, sizeof name, "layers.%d.%s", number, row[i].name);
+        head_tensor(t, name, "F32", row[i].rows, row[i].columns);
+    }
+}
+
+static inline json_t *head_layer_config(const wg_arch *a, const char *type)
+{
+    return json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:I, s:f}", "model_type", type, "hidden_size", (json_int_t)a->dim,
+                     "intermediate_size", HEAD_HIDDEN, "num_attention_heads", HEAD_HEADS, "num_key_value_heads", 1, "head_dim",
+                     HEAD_WIDTH, "vocab_size", (json_int_t)a->vocab, "rms_norm_eps", 1e-5);
+}
+
+/* Writes both files into the folder dir, which is made. Takes both. */
+static inline void head_save(json_t *tensors, json_t *config, int64_t vocab, const char *dir)
+{
+    char path[256];
+    mkdir(dir, 0700);
+    snprintf(path, sizeof path, "%s/model.safetensors", dir);
+    head_weights(tensors, vocab, path);
+    snprintf(path, sizeof path, "%s/config.json", dir);
+    json_dump_file(config, path, JSON_INDENT(1));
+    json_decref(config);
+    json_decref(tensors);
+}
+
+/* An EAGLE-3 head of one layer: it reads the first, the second and the last state. */
+static inline void head_eagle(const wg_arch *a, int64_t some, const char *dir)
+{
+    const int64_t d = a->dim, v = a->vocab;
+    char name[32];
+    json_t *t = json_array();
+    head_tensor(t, "embed_tokens.weight", "F32", v, d);
+    head_tensor(t, "fc.weight", "F32", d, 3 * d);
+    for (int i = 0; i < 3; i++) {
+        snprintf(name, sizeof name, "fc_norm.%d.weight", i);
+        head_tensor(t, name, "F32", d, 0);
+    }
+    head_tensor(t, "layers.0.hidden_norm.weight", "F32", d, 0);
+    head_layer(t, 0, d, 2 * d);
+    head_tensor(t, "norm.weight", "F32", d, 0);
+    head_tensor(t, "lm_head.weight", "F32", some, d);
+    head_tensor(t, "d2t", "I64", some, 0);
+    json_t *config = json_pack("{s:s, s:o, s:b, s:b, s:b, s:[i, i, i]}", "speculators_model_type", "eagle3",
+                               "transformer_layer_config", head_layer_config(a, "llama"), "fc_norm", 1, "norm_before_residual",
+                               1, "norm_output", 1, "eagle_aux_hidden_state_layer_ids", 0, 1, a->layers);
+    head_save(t, config, v, dir);
+}
+
+/* A DFlash head of two layers, one with a window: blocks of four rows over the first and the last state. */
+static inline void head_block(const wg_arch *a, int64_t some, const char *dir)
+{
+    const int64_t d = a->dim, v = a->vocab;
+    char name[48];
+    json_t *t = json_array(), *layer = head_layer_config(a, "qwen3");
+    head_tensor(t, "embed_tokens.weight", "F32", v, d);
+    head_tensor(t, "fc.weight", "F32", d, 2 * d);
+    head_tensor(t, "hidden_norm.weight", "F32", d, 0);
+    for (int i = 0; i < 2; i++) {
+        head_layer(t, i, d, d);
+        snprintf(name, sizeof name, "layers.%d.self_attn.q_norm.weight", i);
+        head_tensor(t, name, "F32", HEAD_WIDTH, 0);
+        snprintf(name, sizeof name, "layers.%d.self_attn.k_norm.weight", i);
+        head_tensor(t, name, "F32", HEAD_WIDTH, 0);
+    }
+    head_tensor(t, "norm.weight", "F32", d, 0);
+    head_tensor(t, "lm_head.weight", "F32", some, d);
+    head_tensor(t, "d2t", "I64", some, 0);
+    json_object_set_new(layer, "sliding_window", json_integer(5));
+    json_object_set_new(layer, "layer_types", json_pack("[s, s]", "sliding_attention", "full_attention"));
+    json_t *config = json_pack("{s:s, s:o, s:i, s:i, s:[i, i]}", "speculators_model_type", "dflash", "transformer_layer_config",
+                               layer, "block_size", 4, "mask_token_id", 1, "aux_hidden_state_layer_ids", 0, a->layers);
+    head_save(t, config, v, dir);
+}
+
+/* Heads for the model in `target`, of speculators' layout, that propose a part of the vocabulary: an EAGLE-3 head in the folder
+ * dir, which exists, and one of DFlash in dir/block. */
 static inline void head_for(const char *target, const char *dir)
 {
-    enum { HEADS = 2, HD = 8, HIDDEN = 24 };
     wg_weights *w;
     wg_arch a;
     wg_error err;
     char path[256];
     if (wg_weights_open(&w, target, &err) || wg_arch_read(w, &a, &err)) exit((fprintf(stderr, "%s\n", err.text), 1));
     wg_weights_close(w);
-    const int64_t d = a.dim, v = a.vocab, some = v - 1 - v / 4;
-    json_t *t = json_array();
-    head_tensor(t, "embed_tokens.weight", "F32", v, d);
-    head_tensor(t, "fc.weight", "F32", d, 3 * d);
-    for (int i = 0; i < 3; i++) {
-        snprintf(path, sizeof path, "fc_norm.%d.weight", i);
-        head_tensor(t, path, "F32", d, 0);
-    }
-    head_tensor(t, "layers.0.input_layernorm.weight", "F32", d, 0);
-    head_tensor(t, "layers.0.hidden_norm.weight", "F32", d, 0);
-    head_tensor(t, "layers.0.post_attention_layernorm.weight", "F32", d, 0);
-    head_tensor(t, "layers.0.self_attn.q_proj.weight", "F32", HEADS * HD, 2 * d);
-    head_tensor(t, "layers.0.self_attn.k_proj.weight", "F32", HD, 2 * d);
-    head_tensor(t, "layers.0.self_attn.v_proj.weight", "F32", HD, 2 * d);
-    head_tensor(t, "layers.0.self_attn.o_proj.weight", "F32", d, HEADS * HD);
-    head_tensor(t, "layers.0.mlp.gate_proj.weight", "F32", HIDDEN, d);
-    head_tensor(t, "layers.0.mlp.up_proj.weight", "F32", HIDDEN, d);
-    head_tensor(t, "layers.0.mlp.down_proj.weight", "F32", d, HIDDEN);
-    head_tensor(t, "norm.weight", "F32", d, 0);
-    head_tensor(t, "lm_head.weight", "F32", some, d);
-    head_tensor(t, "d2t", "I64", some, 0);
-    snprintf(path, sizeof path, "%s/model.safetensors", dir);
-    head_weights(t, v, path);
-    json_t *layer = json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:I, s:f}", "model_type", "llama", "hidden_size", (json_int_t)d,
-                              "intermediate_size", HIDDEN, "num_attention_heads", HEADS, "num_key_value_heads", 1, "head_dim",
-                              HD, "vocab_size", (json_int_t)v, "rms_norm_eps", 1e-5);
-    json_t *config = json_pack("{s:s, s:o, s:b, s:b, s:b, s:[i, i, i]}", "speculators_model_type", "eagle3",
-                               "transformer_layer_config", layer, "fc_norm", 1, "norm_before_residual", 1, "norm_output", 1,
-                               "eagle_aux_hidden_state_layer_ids", 0, 1, a.layers);
-    snprintf(path, sizeof path, "%s/config.json", dir);
-    json_dump_file(config, path, JSON_INDENT(1));
-    json_decref(config);
-    json_decref(t);
+    head_eagle(&a, a.vocab - 1 - a.vocab / 4, dir);
+    snprintf(path, sizeof path, "%s/block", dir);
+    head_block(&a, a.vocab - 1 - a.vocab / 4, path);
 }
 
 static inline void head_remove(const char *dir)
 {
-    const char *const name[] = { "model.safetensors", "config.json", "" };
+    const char *const name[] = {
+        "block/model.safetensors", "block/config.json", "block", "model.safetensors", "config.json", ""
+    };
     char path[256];
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof name / sizeof name[0]; i++) {
         snprintf(path, sizeof path, "%s/%s", dir, name[i]);
         remove(path);
     }

@@ -9,7 +9,8 @@ a head of n rows is token i V / n of the target's V.
 
 case.json: the target; tensors; tokens: how many of the target's the text has; rows: positions of tokens whose draft logits are in
 rows.f32, and behind them those of the nodes of a draft tree below the last token, with the tree's tokens and parents; chains: the most
-probable four drafts behind some numbers of tokens.
+probable four drafts behind some numbers of tokens. Of a block head, rows are positions of the last tokens of texts, and rows.f32 has the
+logits of all slots of each one's block.
 
 Needs torch, transformers and speculators: V/bin/pip install torch transformers pydantic-settings loguru datasets openai;
 V/bin/pip install --no-deps speculators==0.9.0 hs-connectors==0.9.0
@@ -22,6 +23,7 @@ import torch
 import transformers
 from make_miniatures import HERE, MODELS, TOKENS, draw, fnv, mix, save
 from speculators import SpeculatorsConfig, VerifierConfig
+from speculators.models.dflash import DFlashSpeculatorConfig, core
 from speculators.models.eagle3 import Eagle3DraftModel, Eagle3SpeculatorConfig
 from speculators.proposals.greedy import GreedyTokenProposalConfig
 
@@ -42,6 +44,19 @@ HEADS = {
                          flags=FLAGS | dict(fc_norm=True, norm_output=True)),
     "biased": dict(layer=BIASED, flags=FLAGS, dtype="F32", embeds=False),
     "safeailab": dict(layer=BIASED, flags=FLAGS, dtype="F32", embeds=False, safeailab=True),
+}
+
+QWEN = dict(LLAMA, model_type="qwen3", num_hidden_layers=2, attention_bias=False, max_window_layers=2)
+SLIDES = QWEN | dict(sliding_window=7, use_sliding_window=True, layer_types=["sliding_attention", "full_attention"])
+BLOCK, MASK, ANCHORS = 4, 7, [0, 1, 9, 23]
+# words: tokens that it proposes, 200: all, by the target's lm_head; zlab: the layout of z-lab
+BLOCKS = {
+    "dflash": dict(layer=QWEN, dtype="F32", words=DRAFTS, flags={}),
+    "dflash-window": dict(layer=SLIDES, dtype="BF16", words=DRAFTS, flags=dict(sample_from_anchor=True)),
+    "dflash-both-ways": dict(layer=SLIDES | dict(attention_bias=True), dtype="F16", words=200,
+                             flags=dict(sliding_window_non_causal=True)),
+    "dflash-all": dict(layer=SLIDES, dtype="F32", words=200, flags={}),
+    "dflash-z-lab": dict(layer=SLIDES, dtype="F32", words=200, flags={}, zlab=True),
 }
 
 
@@ -168,8 +183,70 @@ def write(name, case, m, tokens, taps):
     print(f"{name}: {len(tensors)} tensors, logits of rms {logits.square().mean().sqrt():.3f}, {chains}")
 
 
+def build_block(case, m):
+    layer = transformers.Qwen3Config(**case["layer"])
+    layer._attn_implementation = "eager"
+    config = DFlashSpeculatorConfig(
+        transformer_layer_config=layer, draft_vocab_size=case["words"], aux_hidden_state_layer_ids=[1, 2], block_size=BLOCK,
+        mask_token_id=MASK, **case["flags"],
+        speculators_config=SpeculatorsConfig(
+            algorithm="dflash", proposal_methods=[GreedyTokenProposalConfig(speculative_tokens=3)], default_proposal_method="greedy",
+            verifier=VerifierConfig(name_or_path=TARGET, architectures=["LlamaForCausalLM"])))
+    head = core.DFlashDraftModel(config).float().eval()
+    ids = [i * 200 // case["words"] for i in range(case["words"])]
+    tensors = []
+    with torch.no_grad():
+        for key, p in head.named_parameters():
+            if key.startswith("verifier_"):
+                continue
+            if key == "embed_tokens.weight":
+                p.copy_(m.model.embed_tokens.weight)
+            elif key == "lm_head.weight" and case["words"] == 200:
+                p.copy_(m.lm_head.weight)
+            else:
+                p.copy_(tensor(key, p.shape))
+                tensors.append(dict(name=key, dtype=case["dtype"], shape=list(p.shape)))
+    if case["words"] < 200:
+        tensors += [dict(name="d2t", dtype="I64", shape=[case["words"]]), dict(name="t2d", dtype="BOOL", shape=[200])]
+    return head, tensors, ids
+
+
+def block(head, taps, tokens, n):
+    """Logits of the slots of the block behind the first n tokens, (BLOCK, words): the last of them is the anchor."""
+    core.select_anchors = lambda *_: (torch.tensor([n - 1]), torch.tensor([True]))
+    room = n + BLOCK
+    hidden = torch.zeros(room, 2, taps.shape[-1])
+    hidden[: n - 1] = taps[: n - 1, [1, 2]]
+    ids = torch.tensor([tokens[:n] + [0] * BLOCK])
+    return head._backbone_forward(hidden.reshape(1, room, -1), ids, torch.ones(1, room), hidden[:, 0][None],
+                                  torch.zeros(1, room, dtype=torch.long), max_anchors=1)[1][0]
+
+
+def write_block(name, case, m, tokens, taps):
+    folder = os.path.join(HERE, "heads", name)
+    os.makedirs(folder, exist_ok=True)
+    head, tensors, ids = build_block(case, m)
+    first = 0 if head.config.sample_from_anchor else 1
+    with torch.no_grad():
+        logits = torch.cat([block(head, taps, tokens, p + 1) for p in ANCHORS])
+        chains = [dict(tokens=n, drafts=[ids[int(i)] for i in block(head, taps, tokens, n).argmax(dim=-1)[first:]]) for n in CHAINS]
+    logits.numpy().astype("<f4").tofile(os.path.join(folder, "rows.f32"))
+    if case.get("zlab"):
+        save(os.path.join(folder, "config.json"), case["layer"] | dict(
+            architectures=["DFlashDraftModel"], block_size=BLOCK, num_target_layers=2, hidden_act="silu", dtype="float32",
+            dflash_config=dict(mask_token_id=MASK, target_layer_ids=[0, 1])))
+    else:
+        head.config.save_pretrained(folder)
+        os.remove(os.path.join(folder, "config.py"))
+    with open(os.path.join(folder, "case.json"), "w") as f:
+        f.write(json.dumps(dict(target=TARGET, tensors=tensors, tokens=TEXT, rows=ANCHORS, chains=chains)) + "\n")
+    print(f"{name}: {len(tensors)} tensors, logits of rms {logits.square().mean().sqrt():.3f}, {chains}")
+
+
 def main():
     m, tokens, taps = target()
+    for name, case in BLOCKS.items():
+        write_block(name, case, m, tokens, taps)
     for name, case in HEADS.items():
         write(name, case, m, tokens, taps)
 

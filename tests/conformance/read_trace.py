@@ -6,7 +6,7 @@ every random decision drawn again from the seed. Rules: `rejection` on chains, `
   read_trace.py FILE [--seed N]     --seed: instead of the recorded seed, which must fail
 
 A draw is decided by u against sums in double. The program's sums are whole numbers, so a u within 1e-9 of a border is counted
-as close and not checked; there should be hardly any."""
+as close and not checked; there should be hardly any. A draw that cut rows do not determine is counted as unknown."""
 import argparse
 import json
 import struct
@@ -83,10 +83,26 @@ class Reader:
         self.at += v.nbytes
         return v
 
+    def cut(self, vocab, count, out):
+        """Fills out; returns the listed tokens."""
+        tokens = self.list('<i4', count)
+        need(count and np.all(np.diff(tokens) > 0), 'tokens of a row do not ascend')
+        out[tokens] = self.list('<f8', count)
+        step, first = 2.0 ** (np.frexp(out.max())[1] - 52), 0
+        for end in (*tokens.tolist(), vocab):
+            a, b = self.take('QI')
+            need(b < end - first or a == b == 0, 'a gap has more than its tokens can have')
+            out[first:end] = a * step
+            out[first:first + b] += step
+            first = end + 1
+        return tokens
+
     def row(self, vocab, temperature):
-        """A distribution in doubles."""
+        """A distribution in doubles, the tokens whose probabilities are exact (None: all), and its overlap (None: not stored)."""
         kind, count, _ = self.take('IId')
-        out = np.zeros(vocab)
+        overlap = self.take('d') if kind & 16 else None
+        kind &= ~16
+        out, listed = np.zeros(vocab), None
         if kind == 0:
             out[count] = 1
         elif kind == 1:
@@ -99,19 +115,24 @@ class Reader:
             z = self.list('<f4', vocab).astype(float) / temperature
             out[:] = np.exp(z - z.max())
             out /= out.sum()
+        elif kind == 6:
+            listed = self.cut(vocab, count, out)
         else:
-            raise Failed(f'row of kind {kind}: only exact rows are checked')
+            raise Failed(f'row of kind {kind}: only exact and cut rows are checked')
         need(np.all(out >= 0) and abs(out.sum() - 1) < 1e-9, 'a row is no distribution')
-        return out
+        return out, listed, overlap
+
+
+UNLISTED = -1
 
 
 class Check:
     def __init__(self, seed):
         self.seed, self.requests, self.close = seed, {}, 0
-        self.counts = dict(requests=0, rounds=0, drafts=0, accepts=0, emitted=0, draws=0)
+        self.counts = dict(requests=0, rounds=0, drafts=0, accepts=0, emitted=0, draws=0, cut=0, unknown=0)
 
-    def draw(self, request, index, purpose, position, row):
-        """The token drawn from a row, tokens ascending; None when u is close to a border."""
+    def draw(self, request, index, purpose, position, row, listed=None):
+        """The token drawn from a row, tokens ascending; None when u is close to a border, UNLISTED when it is in a gap."""
         u = uniform(request['key'], index, purpose, position, request['address'])
         borders = np.cumsum(row)
         at = u * borders[-1]
@@ -119,7 +140,11 @@ class Check:
         if np.min(np.abs(borders[row > 0][:-1] - at), initial=1) < CLOSE:
             self.close += 1
             return None
-        return int(np.searchsorted(borders, at, side='right'))
+        token = int(np.searchsorted(borders, at, side='right'))
+        if listed is None or token in listed:
+            return token
+        self.counts['unknown'] += 1
+        return UNLISTED
 
     def header(self, r):
         self.head = json.loads(r.data.decode())
@@ -148,6 +173,8 @@ class Check:
         p = [r.row(request['vocab'], request['temperature']) for _ in range(n)]
         q = [r.row(request['vocab'], request['temperature']) for _ in range(qrows)]
         need(r.at == len(r.data), f'{len(r.data) - r.at} bytes are left in a round')
+        self.counts['cut'] += sum(listed is not None for _, listed, _ in p + q)
+        self.overlaps(tree, p, q)
         need(not request['done'] and step == request['step'] and position == request['position'], 'rounds are not in order')
         need(left == request['limit'] - position, 'left is not what fits')
         self.tree(request, position, law, tree, q)
@@ -165,16 +192,33 @@ class Check:
             need(next_ == tree['token'][expected[m]], 'a cut path ends with another token')
             return
         need(path == expected, f'path {path}; the draws say {expected}')
-        need(token is None or next_ == token, f'next is {next_}; the draws say {token}')
+        need(token in (None, UNLISTED) or next_ == token, f'next is {next_}; the draws say {token}')
 
     def tree(self, request, position, law, tree, q):
         for i in range(1, len(tree['token'])):
             x, parent, row = (int(tree[k][i]) for k in ('token', 'parent', 'qrow'))
             need(0 <= parent < i and 0 <= x < request['vocab'], f'node {i} is not lawful')
             if law & ~DECLARED == IID:
-                need(0 <= row < len(q) and q[row][x] > 0, f'node {i}: its row of q could not draw token {x}')
-                drawn = self.draw(request, i, DRAFT, position, q[row])
+                need(0 <= row < len(q) and q[row][0][x] > 0, f'node {i}: its row of q could not draw token {x}')
+                drawn = self.draw(request, i, DRAFT, position, *q[row][:2])
                 need(drawn in (x, None), f'node {i} is token {x}; the draw says {drawn}')
+
+    def overlaps(self, tree, p, q):
+        """A stored overlap lies between that of the listed tokens and that with all that gaps can share."""
+        for v, (row, listed, overlap) in enumerate(p):
+            children = [i for i in range(v + 1, len(tree['token'])) if tree['parent'][i] == v]
+            beside = q[int(tree['qrow'][children[0]])] if children else None
+            need((overlap is not None) == (beside is not None and not (listed is None and beside[1] is None)),
+                 'an overlap is stored where it need not be, or is missing')
+            if overlap is None:
+                continue
+            both = set(range(len(row)))
+            for tokens in (listed, beside[1]):
+                both &= both if tokens is None else set(tokens.tolist())
+            both = sorted(both)
+            low = np.minimum(row[both], beside[0][both]).sum()
+            high = low + min(1 - row[both].sum(), 1 - beside[0][both].sum())
+            need(low - 1e-9 <= overlap <= high + 1e-9, f'an overlap of {overlap}, between {low} and {high}')
 
     def verify(self, request, position, tree, p, q):
         """The path and `next`; None where a decision is close."""
@@ -184,7 +228,7 @@ class Check:
             children = [i for i in range(v + 1, len(tree['token'])) if tree['parent'][i] == v]
             at = position + len(path) - 1
             if request['rule'] == 'match' or not children:
-                token = self.draw(request, 0, NEXT, at, p[v])
+                token = self.draw(request, 0, NEXT, at, *p[v][:2])
                 same = [i for i in children if tree['token'][i] == token]
                 if not same or token is None:
                     return (None if token is None and children else path), token
@@ -192,14 +236,18 @@ class Check:
                 continue
             need(request['rule'] == 'rejection' and len(children) == 1, 'only chains are checked under rejection')
             child = children[0]
-            x, row = int(tree['token'][child]), q[int(tree['qrow'][child])]
+            x, (row, drawable, _) = int(tree['token'][child]), q[int(tree['qrow'][child])]
+            mine, listed, _ = p[v]
             u = uniform(request['key'], child, ACCEPT, position, request['address'])
             self.counts['draws'] += 1
-            if abs(u * row[x] - p[v][x]) < CLOSE * row[x]:
+            if abs(u * row[x] - mine[x]) < CLOSE * row[x]:
                 self.close += 1
                 return None, None
-            if u * row[x] >= p[v][x]:
-                return path, self.draw(request, 0, NEXT, at, np.maximum(p[v] - row, 0))
+            if u * row[x] >= mine[x]:
+                if listed is not None or drawable is not None:
+                    self.counts['unknown'] += 1
+                    return path, UNLISTED  # the residual needs whole rows
+                return path, self.draw(request, 0, NEXT, at, np.maximum(mine - row, 0))
             path.append(child)
 
     def end(self, r):

@@ -2,7 +2,7 @@
 # The program against what others compute or read: run.sh transformers|export|draft|traces WAGER. export: folders that `wager
 # convert` writes (check_export.py). draft: an exported student drafts as in transformers (check_draft.py). transformers: logits, greedy texts and tau
 # against the results in reference.json. traces: a reader written from docs/traces.md draws every decision of three cells again,
-# and must refuse a wrong seed and a changed byte. Exits 77 (skipped) when there is no python3, or for traces no numpy. WG_MODELS_PYTHON: a
+# from whole and from cut rows, and must refuse a wrong seed and a changed byte. Exits 77 (skipped) when there is no python3, or for traces no numpy. WG_MODELS_PYTHON: a
 # Python with torch and transformers, for export and draft.
 set -u
 what=$1 wager=$(realpath "$2")
@@ -27,6 +27,10 @@ fi
 "$wager" run "$here/traced.json" --out "$dir/run" >/dev/null 2>"$dir/said" || { cat "$dir/said"; exit 1; }
 trace=$dir/run/trace.wgt
 "$python" "$here/read_trace.py" "$trace" || exit 1
+"$wager" run "$here/traced.json" --out "$dir/cut" --set trace_rows=top >/dev/null 2>"$dir/said" || { cat "$dir/said"; exit 1; }
+said=$("$python" "$here/read_trace.py" "$dir/cut/trace.wgt") || { echo "$said"; exit 1; }
+echo "$said"
+case $said in *" 0 cut"*) echo "FAILED: no row was cut" && exit 1 ;; esac
 fails() { # WHAT MESSAGE ARGS: the reader must refuse
   local out
   if out=$("$python" "$here/read_trace.py" "${@:3}" 2>&1); then

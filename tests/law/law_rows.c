@@ -90,6 +90,7 @@ static void run_registered(exact_target *t, const char *near)
         { "model", "tree=2-1" },
         { "model", "tree=2-1,siblings=without_replacement" },
         { "model", "tree=2-1,temperature=0" },
+        { "model", "tree=2-1,temperature=1.6" },
         { "model", "grow=best_first,budget=4" },
         { "suffix", "" },
         { "lookahead", "" },

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""make_head.py FOLDER: an EAGLE-3 head with random weights, in speculators' layout, for the target of `wager synth --like tiny`."""
+"""make_head.py FOLDER: heads with random weights, in speculators' layout, for the target of `wager synth --like tiny`: EAGLE-3 in
+FOLDER, DFlash in FOLDER/block."""
 import array
 import json
 import os
@@ -9,20 +10,26 @@ import struct
 import sys
 
 DIM, VOCAB, DRAFTS, HEADS, WIDTH, HIDDEN = 32, 512, 200, 2, 8, 24
-SHAPES = {
-    "fc.weight": (DIM, 3 * DIM), "norm.weight": (DIM,), "lm_head.weight": (DRAFTS, DIM),
-    "layers.0.input_layernorm.weight": (DIM,), "layers.0.hidden_norm.weight": (DIM,),
-    "layers.0.post_attention_layernorm.weight": (DIM,), "layers.0.self_attn.q_proj.weight": (HEADS * WIDTH, 2 * DIM),
-    "layers.0.self_attn.k_proj.weight": (WIDTH, 2 * DIM), "layers.0.self_attn.v_proj.weight": (WIDTH, 2 * DIM),
-    "layers.0.self_attn.o_proj.weight": (DIM, HEADS * WIDTH), "layers.0.mlp.gate_proj.weight": (HIDDEN, DIM),
-    "layers.0.mlp.up_proj.weight": (HIDDEN, DIM), "layers.0.mlp.down_proj.weight": (DIM, HIDDEN),
-}
 
 
-def main():
-    folder, draw = sys.argv[1], random.Random(1)
-    header, data = {}, b""
-    for name, shape in SHAPES.items():
+def layer(reads):
+    return {
+        "layers.0.input_layernorm.weight": (DIM,), "layers.0.post_attention_layernorm.weight": (DIM,),
+        "layers.0.self_attn.q_proj.weight": (HEADS * WIDTH, reads), "layers.0.self_attn.k_proj.weight": (WIDTH, reads),
+        "layers.0.self_attn.v_proj.weight": (WIDTH, reads), "layers.0.self_attn.o_proj.weight": (DIM, HEADS * WIDTH),
+        "layers.0.mlp.gate_proj.weight": (HIDDEN, DIM), "layers.0.mlp.up_proj.weight": (HIDDEN, DIM),
+        "layers.0.mlp.down_proj.weight": (DIM, HIDDEN), "norm.weight": (DIM,), "lm_head.weight": (DRAFTS, DIM),
+    }
+
+
+EAGLE = layer(2 * DIM) | {"fc.weight": (DIM, 3 * DIM), "layers.0.hidden_norm.weight": (DIM,)}
+BLOCK = layer(DIM) | {"fc.weight": (DIM, 2 * DIM), "hidden_norm.weight": (DIM,), "layers.0.self_attn.q_norm.weight": (WIDTH,),
+                      "layers.0.self_attn.k_norm.weight": (WIDTH,)}
+
+
+def write(folder, shapes, config):
+    draw, header, data = random.Random(1), {}, b""
+    for name, shape in shapes.items():
         n = shape[0] * (shape[1] if len(shape) > 1 else 1)
         norm = len(shape) == 1
         piece = array.array("f", (1.0 if norm else draw.gauss(0, shape[-1] ** -0.5) for _ in range(n))).tobytes()
@@ -36,11 +43,19 @@ def main():
     os.makedirs(folder)
     with open(os.path.join(folder, "model.safetensors"), "wb") as f:
         f.write(struct.pack("<Q", len(text)) + text + data)
-    layer = dict(model_type="llama", hidden_size=DIM, intermediate_size=HIDDEN, num_attention_heads=HEADS, num_key_value_heads=1,
-                 head_dim=WIDTH, vocab_size=VOCAB, rms_norm_eps=1e-5)
     with open(os.path.join(folder, "config.json"), "w") as f:
-        json.dump(dict(speculators_model_type="eagle3", transformer_layer_config=layer, eagle_aux_hidden_state_layer_ids=[0, 1, 2],
-                       norm_before_residual=True), f, indent=1)
+        json.dump(config, f, indent=1)
+
+
+def main():
+    keys = dict(hidden_size=DIM, intermediate_size=HIDDEN, num_attention_heads=HEADS, num_key_value_heads=1, head_dim=WIDTH,
+                vocab_size=VOCAB, rms_norm_eps=1e-5)
+    write(sys.argv[1], EAGLE, dict(
+        speculators_model_type="eagle3", transformer_layer_config=dict(keys, model_type="llama"),
+        eagle_aux_hidden_state_layer_ids=[0, 1, 2], norm_before_residual=True))
+    write(os.path.join(sys.argv[1], "block"), BLOCK, dict(
+        speculators_model_type="dflash", transformer_layer_config=dict(keys, model_type="qwen3"), block_size=4, mask_token_id=1,
+        aux_hidden_state_layer_ids=[1, 2]))
 
 
 main()

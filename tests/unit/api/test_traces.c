@@ -121,17 +121,43 @@ Test(traces, compact_rows_have_their_error)
     wg_recorder *r = NULL;
     wg_recording *t = NULL;
     wg_recorder_options o = options;
+    static const double given[] = { 0.3, 0.5, 0.2, 0.1, 0.7, 0.2, 0.3, 0.3, 0.4 };
+    wg_recorded_round x = whole;
     double p[9], off = -1, far = 0;
+    int number;
+    o.rows = "f16", x.p = given;
+    OK(wg_recorder_open(&r, file(), &o, &err));
+    OK(wg_recorder_request(r, &asked, &number, &err));
+    OK(wg_recorder_round(r, &x, NULL, NULL, &err));
+    OK(wg_recorder_close(r, &err)); /* without an end */
+    OK(wg_recording_open(&t, file(), &err));
+    OK(wg_recording_rows(t, 0, p, NULL, &off, &err));
+    for (int i = 0; i < VOCAB; i++) far += fabs(p[3 + i] - given[3 + i]) / 2;
+    cr_assert(off > 0 && far > 0 && far <= off + 1e-9, "%g, said %g", far, off);
+    wg_recording_close(t);
+}
+
+/* A cut row is exact where no gap has two tokens. */
+Test(traces, cut_rows)
+{
+    wg_error err;
+    wg_recorder *r = NULL;
+    wg_recording *t = NULL;
+    wg_recorder_options o = options;
+    wg_recording_about about = { .size = sizeof about };
+    double p[9], off = -1;
     int number;
     o.rows = "top", o.top = 1;
     OK(wg_recorder_open(&r, file(), &o, &err));
     OK(wg_recorder_request(r, &asked, &number, &err));
     OK(wg_recorder_round(r, &whole, NULL, NULL, &err));
-    OK(wg_recorder_close(r, &err)); /* without an end */
+    OK(wg_recorder_close(r, &err));
     OK(wg_recording_open(&t, file(), &err));
+    OK(wg_recording_about_get(t, &about, &err));
+    cr_assert(strstr(about.header, "\"replays\":") && strstr(about.header, "\"trees\":[\"greedy\",\"match\",\"topk\"]"), "%s",
+              about.header);
     OK(wg_recording_rows(t, 0, p, NULL, &off, &err));
-    for (int i = 0; i < VOCAB; i++) far += fabs(p[3 + i] - p_rows[3 + i]) / 2;
-    cr_assert(off > 0 && far > 0 && far <= off + 1e-9, "%g, said %g", far, off);
+    cr_assert(off == 0 && !memcmp(p, p_rows, sizeof p));
     wg_recording_close(t);
 }
 

@@ -2,63 +2,12 @@
  * Heads of EAGLE-3 against the speculators package (tests/conformance/heads, written by make_heads.py): logits of rows of true
  * features and of a draft tree; chains that the whole engine drafts; both layouts; what a draft leaves in the cache, whatever
  * was accepted; and what is refused. Error of a row: sqrt(sum (x - ref)^2 / sum ref^2). */
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "core/engine/build.h"
-#include "core/engine/engine.h"
-#include "core/model/taps.h"
-#include "draft/draft.h"
-#include "draft/head/head.h"
-#include "kernels/cpu.h"
-#include "tests/conformance/head_folder.h"
-#include "tests/unit/model/one_sequence.h"
-#include "verify/verify.h"
+#include "tests/unit/draft/head_fixture.h"
 
 enum { TEXT = 24, MOST = 32 };
 static const double allowed = 1e-4;
 static wg_error err;
 static int converted = -1; /* the type that heads are converted to */
-
-/* A fixture, its target, and both as folders. */
-typedef struct fixture {
-    miniature of;
-    temp target, head;
-    json_t *at;
-    wg_weights *weights;
-} fixture;
-
-static fixture fixture_open(const char *name)
-{
-    fixture f;
-    const char *root = getenv("WG_ROOT");
-    char path[256], *config;
-    size_t n;
-    mini_open(&f.of, "llama-scaled");
-    temp_make(&f.target);
-    temp_make(&f.head);
-    mini_write(&f.of, &f.target, 0);
-    snprintf(path, sizeof path, "%s/tests/conformance/heads/%s/case.json", root ? root : ".", name);
-    f.at = json_load_file(path, 0, NULL);
-    cr_assert(f.at, "%s", path);
-    snprintf(path, sizeof path, "%s/tests/conformance/heads/%s/config.json", root ? root : ".", name);
-    config = file_read(path, &n);
-    file_write(temp_at(&f.head, "config.json"), config, n);
-    free(config);
-    head_weights(json_object_get(f.at, "tensors"), f.of.vocab, temp_at(&f.head, "model.safetensors"));
-    must(wg_weights_open(&f.weights, f.target.dir, &err), &err);
-    return f;
-}
-
-static void fixture_close(fixture *f)
-{
-    wg_weights_close(f->weights);
-    json_decref(f->at);
-    temp_remove(&f->target);
-    temp_remove(&f->head);
-    mini_close(&f->of);
-}
 
 /* ---- rows */
 
@@ -121,13 +70,6 @@ static wg_tree tree_of(const fixture *f)
     json_array_foreach(json_object_get(o, "tokens"), i, v)
         wg_tree_push(&t, (int)json_integer_value(json_array_get(parents, i)), (int32_t)json_integer_value(v), -1);
     return t;
-}
-
-static double off(const float *got, const float *want, int n)
-{
-    double d = 0, s = 0;
-    for (int i = 0; i < n; i++) d += pow((double)got[i] - want[i], 2), s += pow((double)want[i], 2);
-    return sqrt(d / s);
 }
 
 /* The logits of the text's rows and of the nodes of a tree below it. */
@@ -229,74 +171,12 @@ Test(head, converted)
 
 /* ---- the whole engine */
 
-static wg_tree last_tree; /* that the rule has seen */
-static int accepts;       /* how many draft tokens it accepts at most */
-
-static void look(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c, wg_workspace *work,
-                 wg_path *out)
-{
-    (void)opt, (void)p, (void)q, (void)c, (void)work;
-    last_tree = *t;
-    *out = (wg_path){ .n = 1, .next = 17 };
-    for (int node = 0; out->n <= accepts && (node = wg_tree_child(t, node, node)) >= 0;) out->node[out->n++] = (int16_t)node;
-}
-
-static const wg_verifier_class look_class = { .name = "look", .laws = WG_LAWS, .accept = look };
-
 static wg_engine *open_engine(const fixture *f, wg_model *target, const char *more)
 {
-    static unsigned char options[4096] __attribute__((aligned(16)));
-    char text[256];
-    wg_engine *e;
-    snprintf(text, sizeof text, "model=%s,kv_type=f32,length=4%s", f->head.dir, more);
-    const wg_drafter_class *c = &wg_drafter_eagle;
-    cr_assert(c->size - c->options_at <= sizeof options);
-    wg_option_defaults(c->options, options);
-    must(wg_option_set_list(c->options, options, c->size - c->options_at, text, &err), &err);
-    const wg_engine_parts parts = { .target = wg_model_lm(target),
-                                    .ops = wg_ops_for(wg_cpu_chosen()),
-                                    .target_name = "target",
-                                    .drafter = c,
-                                    .drafter_options = options,
-                                    .verifier = &look_class };
-    const wg_engine_options o = { .max_batch = 1, .max_tokens = 200, .prefill_rows = 7, .sampling = WG_SAMPLING(0, 0, 1, 0) };
-    must(wg_engine_open(&e, &parts, &o, &err), &err);
-    return e;
+    return fixture_engine(&wg_drafter_eagle, f, target, more);
 }
 
-static wg_model *open_target(const fixture *f)
-{
-    wg_model *m;
-    wg_device device;
-    must(wg_device_cpu(&device, NULL, &err), &err);
-    must(wg_model_open(&m, f->weights, &device, &(wg_model_options){ .kv_type = WG_F32 }, &err), &err);
-    return m;
-}
-
-/* The engine drafts the chains that the package does. */
-static void check_chains(const char *name)
-{
-    fixture f = fixture_open(name);
-    wg_model *m = open_target(&f);
-    const json_t *chains = json_object_get(f.at, "chains");
-    accepts = 0;
-    for (size_t i = 0; i < json_array_size(chains); i++) {
-        const json_t *want = json_object_get(json_array_get(chains, i), "drafts");
-        const int n = (int)head_number(json_array_get(chains, i), "tokens");
-        wg_engine *e = open_engine(&f, m, "");
-        wg_seq *s;
-        must(wg_seq_open(e, &s, 0, f.of.token, n, 50, &err), &err);
-        must(wg_engine_step(e, &s, 1, &err), &err);
-        cr_assert(last_tree.n == 5, "%s: %d nodes", name, last_tree.n);
-        for (int k = 0; k < 4; k++)
-            cr_assert(last_tree.token[k + 1] == json_integer_value(json_array_get(want, (size_t)k)),
-                      "%s: draft %d behind %d tokens is %d", name, k, n, (int)last_tree.token[k + 1]);
-        wg_seq_close(e, s);
-        wg_engine_close(e);
-    }
-    wg_model_close(m);
-    fixture_close(&f);
-}
+static void check_chains(const char *name) { fixture_chains(&wg_drafter_eagle, name); }
 
 Test(head, engine_drafts_plain) { check_chains("plain"); }
 Test(head, engine_drafts_eagle_3_1) { check_chains("eagle-3.1"); }
@@ -344,15 +224,6 @@ static void check_tree(const char *name, const char *shape)
 Test(head, kary_trees_have_the_best_children) { check_tree("eagle-3.1", ",tree=2-1-1"); }
 Test(head, best_first_trees_have_the_best_children) { check_tree("qwen3-layers", ",grow=best_first,temperature=0.3,budget=7"); }
 
-/* The bytes of a slot in a space. */
-static void slot_bytes(const wg_kv_seq *kv, int space, int slot, size_t bytes, char *to)
-{
-    const wg_kv_view v = wg_kv_view_of(kv, space, 0);
-    const char *at = v.pool + (size_t)v.page[slot / v.page_slots] * v.stride + (size_t)(slot % v.page_slots) * bytes;
-    memcpy(to, at, bytes);
-    memcpy(to + bytes, at + v.value_at, bytes);
-}
-
 /* Spaces 1 and 2 are the head's: keys and values, 2 heads of 16 floats each, and features, halves of 64. */
 static void same_pages(const wg_seq *a, const wg_seq *b)
 {
@@ -363,8 +234,8 @@ static void same_pages(const wg_seq *a, const wg_seq *b)
         cr_assert(valid <= len && valid > 2);
         for (int slot = wg_kv_first(a->kv, space); slot < valid && slot < other; slot++) {
             char x[256], y[256];
-            slot_bytes(a->kv, space, slot, 128, x);
-            slot_bytes(b->kv, space, slot, 128, y);
+            slot_bytes(a->kv, space, 0, slot, 128, x);
+            slot_bytes(b->kv, space, 0, slot, 128, y);
             cr_assert(!memcmp(x, y, sizeof x), "space %d: slot %d of %d is not that of a plain prefill", space, slot, valid);
         }
     }
@@ -469,7 +340,7 @@ Test(head, other_targets_are_refused)
     refused(&(wg_lm){ .class = &elsewhere, .vocab = 200, .hidden = { .dim = 32 } }, WG_EMODEL,
             "reads hidden states of width 64, and those of the target have 32");
     refused(&(wg_lm){ .class = &elsewhere, .vocab = 200, .context = 9, .hidden = { .dim = 64 } }, WG_EUNSUPPORTED,
-            "has no tensor 'embed_tokens.weight', and the target's embedding is not in this program's memory to be borrowed");
+            "has no tensor 'embed_tokens.weight', and the target's is not in this program's memory to be borrowed");
 }
 
 Test(head, targets_without_hidden_states_are_refused)

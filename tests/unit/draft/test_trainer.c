@@ -33,7 +33,7 @@ static wg_tokens *page_open(temp *dir, size_t times)
         for (size_t i = 0; i + 1 < sizeof page; i++) id[n++] = page[i] - 32;
     must(wg_weights_open(&w, "synth:tiny:f32", &err), &err);
     must(wg_tokenizer_open(&tokenizer, w, &err), &err);
-    must(wg_tokens_write(temp_at(dir, "page.tokens"), tokenizer, id, n, start, times > 1 ? 2 : 1, &err), &err);
+    must(wg_tokens_write(temp_at(dir, "page.tokens"), tokenizer, id, n, start, NULL, times > 1 ? 2 : 1, &err), &err);
     must(wg_tokens_open(&t, temp_at(dir, "page.tokens"), NULL, &err), &err);
     wg_tokenizer_close(tokenizer);
     wg_weights_close(w);
@@ -420,7 +420,7 @@ Test(trainer, damaged_token_files)
         damage(temp_at(&dir, "page.tokens"), row[i].at);
         cr_assert_eq(wg_tokens_open(&t, temp_at(&dir, "page.tokens"), NULL, &err), WG_EFORMAT);
         cr_assert(strstr(err.text, row[i].what) &&
-                      strstr(err.text, "; expected a token file of version 1, such as `wager train` writes from a text"),
+                      strstr(err.text, "; expected a token file of version 1 or 2, such as `wager train` writes from a text"),
                   "%s", err.text);
     }
     file_write(temp_at(&dir, "page.tokens"), "short", 5);

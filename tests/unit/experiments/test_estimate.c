@@ -4,6 +4,7 @@
 #include "core/base/mem.h"
 #include "experiments/run/estimate.h"
 #include "experiments/run/runner.h"
+#include "experiments/run/trace_size.h"
 #include "experiments/config/schema.h"
 #include "scene.h"
 
@@ -41,6 +42,48 @@ Test(estimate, memory_by_hand)
     cr_assert_eq(m.draft, 2 * size_of("draft.gguf"));
     cr_assert_eq(m.cache, 36 * 2 * place * (3 * 2 + 2 * 1));
     wg_config_close(c);
+}
+
+/* Bytes of rows by hand, for a vocabulary of 262,144 tokens; and what a run with such settings wrote stays below the bound. */
+Test(estimate, rows_of_a_trace)
+{
+    enum { V = 262144, CHAIN = 3, HEAD = 24 };
+    static const struct {
+        const char *more;
+        double p, q;
+    } cases[] = {
+        { "\"trace_rows\": \"exact\", \"sampling\": {\"temperature\": 0.7}", 4.0 * V, 8.0 * V },
+        { "\"trace_rows\": \"logits\", \"sampling\": {\"temperature\": 0.7}", 4.0 * V, 8.0 * V },
+        { "\"trace_rows\": \"f16\", \"sampling\": {\"temperature\": 0.7}", 2.0 * V, 2.0 * V },
+        { "\"sampling\": {\"temperature\": 0.7}", 24 * 73 + 12, 24 * 73 + 12 },
+        { "\"sampling\": {\"temperature\": 0.7, \"top_p\": 0.9}", 12 * 1360, 12 * 1360 },
+        { "\"sampling\": {\"temperature\": 0.7, \"top_k\": 50}", 600, 600 },
+        { "\"sampling\": {\"temperature\": 0}", 0, 0 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[600];
+        snprintf(text, sizeof text, CONFIG(", \"trace\": \"probs\", %s"), cases[i].more);
+        wg_config *c = config_of(text);
+        const wg_cell *cell = &c->cell[0];
+        const double q = cell->setup.sampling.temperature > 0 ? HEAD + cases[i].q : 0;
+        cr_assert_eq(wg_trace_row_most(cell, V, true), HEAD + cases[i].p, "case %zu: %g", i, wg_trace_row_most(cell, V, true));
+        cr_assert_eq(wg_trace_round_most(cell, V), (CHAIN + 1) * (HEAD + cases[i].p) + CHAIN * q, "case %zu", i);
+        if (i > 2) cr_assert_leq(wg_trace_row_most(cell, V, true), 16384);
+        wg_memory m;
+        wg_run run;
+        char *path = NULL, trace[300];
+        wg_error err;
+        const wg_run_options o = { .out = "out" };
+        cr_assert_eq(wg_estimate_memory(&m, c, &err), WG_OK, "%s", err.text);
+        cr_assert_eq(wg_run_config(c, &o, &run, &path, &err), WG_OK, "%s", err.text);
+        snprintf(trace, sizeof trace, "%s/trace.wgt", path);
+        cr_assert(size_of(trace) > 0 && size_of(trace) <= m.trace + 8192, "case %zu: %g, at most %g", i, size_of(trace),
+                  m.trace);
+        wg_free(path);
+        wg_run_free(&run);
+        wg_config_close(c);
+        cr_assert_eq(system("rm -r out"), 0);
+    }
 }
 
 Test(estimate, a_probe_leaves_nothing_behind)

@@ -77,6 +77,10 @@ Test(teacher, depends_on_the_pair_alone)
     cr_assert_float_eq(analytic(shared, 2), 1, 1e-12, "another pair of the same group: the target itself");
     json_t *hot = cells_of(MODEL ", \"temperature\": 0.3}");
     cr_assert_gt(fabs(analytic(hot, 0) - alpha), 0.01, "q of another temperature");
+    json_t *cut = cells_of("\"sweep\": {\"sampling.top_k\": [5], \"draft.truncate\": [true, false]}, " MODEL "}");
+    cr_assert_gt(analytic(cut, 0), analytic(cut, 1) + 0.01, "%g of drafts inside top-k, %g of others", analytic(cut, 0),
+                 analytic(cut, 1));
+    json_decref(cut);
     json_decref(hot);
     json_decref(shared);
     json_decref(first);

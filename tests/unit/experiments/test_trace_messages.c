@@ -187,6 +187,27 @@ Test(trace_messages, a_word_that_contradicts)
     }
 }
 
+Test(trace_messages, overlaps)
+{
+    static const double wrong[] = { -0.5, 1.5, NAN };
+    char want[300];
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        trace t = good(GOOD_HEADER, 0);
+        const int32_t kind = WG_ROW_OVERLAP;
+        memcpy(t.byte + t.at[2] + 8 + 4 * KIND_P, &kind, 4);
+        memcpy(t.byte + t.at[2] + 8 + 4 * (ERROR_P + 2), &wrong[i], 8);
+        seal(&t, t.at[2]);
+        snprintf(want, sizeof want, "t: the record at byte %zu: the overlap of a row is outside 0..1", t.at[2]);
+        refused(&t, WG_EFORMAT, want);
+    }
+    trace t = good(GOOD_HEADER, 0);
+    const int32_t kind = WG_ROW_OVERLAP;
+    memcpy(t.byte + t.at[2] + 8 + 4 * KIND_Q, &kind, 4);
+    seal(&t, t.at[2]);
+    snprintf(want, sizeof want, "t: the record at byte %zu: it has a row of a kind that is not known", t.at[2]);
+    refused(&t, WG_EFORMAT, want);
+}
+
 Test(trace_messages, rounds_of_another_size)
 {
     char want[300];
@@ -337,13 +358,36 @@ Test(trace_messages, rows_that_are_no_distributions)
         float mass;
         double rest;
     } top;
+    typedef struct gap {
+        uint64_t each;
+        uint32_t more;
+    } __attribute__((packed)) gap;
+    typedef struct cut {
+        int32_t token[2];
+        double mass[2];
+        gap gap[3];
+    } __attribute__((packed)) cut;
+    const uint64_t one = (uint64_t)1 << 52, half = one / 2; /* steps */
+    const cut cut_good = { { 0, 2 }, { 0.5, 0.25 }, { { 0, 0 }, { half / 4, 0 }, { half / 4, 0 } } };
+    cut cut_order = cut_good, cut_negative = cut_good, cut_empty = cut_good, cut_more = cut_good, cut_much = cut_good,
+        cut_short = cut_good, cut_rest = cut_good;
+    cut_order.token[1] = 0, cut_negative.mass[1] = -0.25, cut_empty.gap[0].each = 1, cut_rest.gap[0].more = 1;
+    cut_more.gap[1].more = 1, cut_much.gap[1].each = one + 1, cut_short.gap[2].each = 0;
     static const top no_rest = { 1, 0.5F, -0.5 }, no_token = { V, 0.5F, 0.5 };
-    static const struct {
+    const struct {
         int kind;
         uint32_t count;
         const void *data;
         const char *says;
     } cases[] = {
+        { WG_ROW_CUT, 2, &cut_order, "its tokens are not ascending in the vocabulary" },
+        { WG_ROW_CUT, 0, &cut_good, "its tokens are not ascending in the vocabulary" },
+        { WG_ROW_CUT, 2, &cut_negative, "a probability is outside 0..1" },
+        { WG_ROW_CUT, 2, &cut_empty, "a gap has more mass than its tokens can have" },
+        { WG_ROW_CUT, 2, &cut_rest, "a gap has more mass than its tokens can have" },
+        { WG_ROW_CUT, 2, &cut_more, "a gap has more mass than its tokens can have" },
+        { WG_ROW_CUT, 2, &cut_much, "a gap has more mass than its tokens can have" },
+        { WG_ROW_CUT, 2, &cut_short, "the probabilities do not sum to 1" },
         { WG_ROW_ONE_HOT, V, NULL, "its token is outside the vocabulary" },
         { WG_ROW_LIST, 2, &outside, "its tokens are not ascending in the vocabulary" },
         { WG_ROW_LIST, 2, &twice, "its tokens are not ascending in the vocabulary" },
@@ -367,5 +411,26 @@ Test(trace_messages, rows_that_are_no_distributions)
         cr_assert_eq(wg_trace_row_read(&row, &rows, 0, &err), WG_EFORMAT, "taken: %s", cases[i].says);
         cr_assert_str_eq(err.text, want);
     }
+    const wg_trace_row row = { .kind = WG_ROW_CUT, .count = 2, .data = (const unsigned char *)&cut_good };
+    cr_assert_eq(wg_trace_row_read(&row, &rows, 0, &err), WG_OK, "%s", err.text);
+    cr_assert(wg_rows_prob(&rows, 0, 0) == 0.5 && wg_rows_prob(&rows, 0, 1) == 0.125 && wg_rows_prob(&rows, 0, 3) == 0.125);
+    wg_rows_close(&rows);
+}
+
+/* Rows of traces of earlier versions: the rest is distributed over the tokens that are not listed. */
+Test(trace_messages, top_rows_of_earlier_versions)
+{
+    const struct {
+        int32_t token;
+        float mass;
+        double rest;
+    } __attribute__((packed)) top = { 2, 0.25F, 0.75 };
+    const wg_trace_row row = { .kind = WG_ROW_TOP, .count = 1, .data = (const unsigned char *)&top };
+    wg_rows rows;
+    wg_error err = { 0 };
+    cr_assert_eq(wg_rows_open(&rows, 1, V, &err), WG_OK);
+    wg_rows_push(&rows);
+    cr_assert_eq(wg_trace_row_read(&row, &rows, 0, &err), WG_OK, "%s", err.text);
+    for (int x = 0; x < V; x++) cr_assert_eq(wg_rows_prob(&rows, 0, x), 0.25);
     wg_rows_close(&rows);
 }

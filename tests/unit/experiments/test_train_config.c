@@ -57,7 +57,7 @@ static void are_valid(const char *pattern, bool distill)
     for (size_t i = 0; i < g.gl_pathc; i++) {
         wg_error err;
         wg_status s = read_shipped(g.gl_pathv[i], distill, NULL, 0, &err);
-        if (s != WG_OK && strstr(err.text, "expected `text` or `tokens`"))
+        if (s != WG_OK && strstr(err.text, "expected `text`, `tokens` or `conversations`"))
             s = read_shipped(g.gl_pathv[i], distill, given, 1, &err);
         cr_expect_eq(s, WG_OK, "%s: %s", g.gl_pathv[i], err.text);
     }

@@ -127,8 +127,7 @@ Test(dialect, a_drafter_is_no_target)
     cr_assert_eq(wg_weights_open(&w, folder.dir, &err), WG_EUNSUPPORTED);
     snprintf(text, sizeof text,
              "%s: is no model but a drafter for one, by its tensors: eagle-3 (one layer over hidden states of three layers of "
-             "the target and its own last one); it cannot be a target; heads of EAGLE-3 run with --draft eagle:model=FOLDER, "
-             "those of other kinds not yet",
+             "the target and its own last one); it cannot be a target; it runs with --draft eagle:model=FOLDER",
              folder.dir);
     cr_assert_str_eq(err.text, text);
     unlink(temp_at(&folder, "b.safetensors"));

@@ -98,7 +98,7 @@ Test(head_file, values_that_are_not_implemented_are_refused)
 {
     refused_key("plain", true, "speculators_model_type", json_string("peagle"), WG_EUNSUPPORTED, "expected eagle3");
     refused_key("plain", true, "transformer_layer_config", json_null(), WG_EMODEL, "expected an object");
-    refused_key("plain", true, "eagle_config", json_object(), WG_EUNSUPPORTED, "only in SafeAILab's files");
+    refused_key("plain", true, "eagle_config", json_object(), WG_EUNSUPPORTED, "an object, and not in speculators' files");
     refused_key("eagle-3.1", true, "fc_norm", json_true(), WG_EUNSUPPORTED, "false beside norm_before_fc");
     refused_key("plain", false, "model_type", json_string("gemma3"), WG_EUNSUPPORTED, "llama or qwen3");
     refused_key("plain", false, "hidden_act", json_string("gelu"), WG_EUNSUPPORTED, "expected silu");
@@ -109,6 +109,58 @@ Test(head_file, values_that_are_not_implemented_are_refused)
                 WG_EUNSUPPORTED, "null, linear or llama3");
     refused_key("plain", true, "eagle_aux_hidden_state_layer_ids", json_pack("[i, i, i]", 1, 2, 1), WG_EMODEL,
                 "up to 8 different layers");
+}
+
+Test(head_file, keys_of_blocks_are_checked)
+{
+    refused_key("dflash", true, "norm_before_fc", json_true(), WG_EUNSUPPORTED, "is not known in the config of a DFlash head");
+    refused_key("plain", true, "block_size", json_integer(8), WG_EUNSUPPORTED, "is not known in the config of an EAGLE-3 head");
+    refused_key("dflash", true, "block_size", json_integer(1), WG_EMODEL, "expected at least 2");
+    refused_key("dflash", true, "mask_token_id", json_string("7"), WG_EMODEL, "expected a token's id");
+    refused_key("dflash", true, "mask_token_id", json_integer(200), WG_EMODEL, "expected an id below vocab_size");
+    refused_key("dflash", true, "dflash_config", json_object(), WG_EUNSUPPORTED, "an object, and not in speculators' files");
+    refused_key("dflash", false, "layer_types", json_string("sliding_attention"), WG_EMODEL, "expected a list");
+    folder f = folder_open("dflash-z-lab");
+    json_object_set_new(json_object_get(f.config, "dflash_config"), "output_multiplier", json_real(0.5));
+    refused(&f, WG_EUNSUPPORTED, "key 'dflash_config.output_multiplier'");
+    f = folder_open("dflash");
+    json_object_set_new(tensor_of(&f, "hidden_norm.weight"), "name", json_string("enc_norm.weight"));
+    refused(&f, WG_EMODEL, "there is no tensor 'hidden_norm.weight'");
+}
+
+/* z-lab's ids are of the layers whose output is read, so tap id + 1; keys say which layers see later rows. */
+Test(head_file, blocks_of_both_dialects)
+{
+    static const struct {
+        const char *key;
+        bool own, value;
+        unsigned causal;
+    } row[] = { { NULL, false, false, 1 },
+                { "is_causal", false, false, 0 },
+                { "is_causal", false, true, 3 },
+                { "causal", true, true, 3 },
+                { "causal_head", true, false, 0 } };
+    wg_head_file *file;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        folder f = folder_open("dflash-z-lab");
+        json_t *to = row[i].own ? json_object_get(f.config, "dflash_config") : f.config;
+        if (row[i].key) json_object_set_new(to, row[i].key, json_boolean(row[i].value));
+        cr_assert(folder_read(&f, &file) == WG_OK, "%s", err.text);
+        const wg_head_spec *s = wg_head_file_spec(file);
+        cr_assert(s->kind == WG_HEAD_DFLASH && s->tap[0] == 1 && s->tap[1] == 2 && !s->from_anchor && s->block == 4);
+        cr_assert_eq(s->causal & 3, row[i].causal, "%s", row[i].key ? row[i].key : "no key");
+        cr_assert_eq(s->n_assumed, row[i].key ? 0 : 1);
+        wg_head_file_close(file);
+        folder_close(&f);
+    }
+    folder f = folder_open("dflash-window");
+    json_object_del(f.config, "sample_from_anchor");
+    cr_assert(folder_read(&f, &file) == WG_OK, "%s", err.text);
+    const wg_head_spec *s = wg_head_file_spec(file);
+    cr_assert(s->tap[0] == 1 && s->causal == 1 && !s->from_anchor && s->n_assumed == 1);
+    cr_assert_str_eq(s->assumed[0].key, "sample_from_anchor");
+    wg_head_file_close(file);
+    folder_close(&f);
 }
 
 Test(head_file, tensors_and_keys_must_agree)

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT
+ * The keys of a head's config.json (head_config.h): SafeAILab's and SpecForge's checkpoints, those that speculators 0.9 saves,
+ * z-lab's and DeepSpec's. */
+#include "core/file/head_config.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+
+/* Keys that are read, or that change nothing here: names, versions, training, limits that the target sets. kinds: of heads,
+ * bits by wg_head_kind. */
+enum { EAGLE = 1 << WG_HEAD_EAGLE3, BLOCK = 1 << WG_HEAD_DFLASH, ANY = EAGLE | BLOCK };
+
+static const struct {
+    const char *key;
+    unsigned kinds;
+} known[] = {
+    { "architectures", ANY },
+    { "_name_or_path", ANY },
+    { "auto_map", ANY },
+    { "dtype", ANY },
+    { "torch_dtype", ANY },
+    { "transformers_version", ANY },
+    { "speculators_version", ANY },
+    { "speculators_config", ANY },
+    { "speculators_model_type", ANY },
+    { "model_type", ANY },
+    { "bos_token_id", ANY },
+    { "eos_token_id", ANY },
+    { "pad_token_id", ANY },
+    { "initializer_range", ANY },
+    { "use_cache", ANY },
+    { "max_position_embeddings", ANY },
+    { "max_window_layers", ANY },
+    { "num_hidden_layers", ANY },
+    { "tie_word_embeddings", ANY },
+    { "attention_dropout", ANY },
+    { "embed_requires_grad", EAGLE },
+    { "is_encoder_decoder", ANY },
+    { "is_decoder", ANY },
+    { "chunk_size_feed_forward", ANY },
+    { "output_attentions", ANY },
+    { "output_hidden_states", ANY },
+    { "return_dict", ANY },
+    { "id2label", ANY },
+    { "label2id", ANY },
+    { "problem_type", ANY },
+    { "has_no_defaults_at_init", ANY },
+    { "draft_vocab_size", ANY },
+    { "vocab_size", ANY },
+    { "norm_before_residual", EAGLE },
+    { "norm_before_fc", EAGLE },
+    { "fc_norm", EAGLE },
+    { "norm_output", EAGLE },
+    { "target_hidden_size", ANY },
+    { "eagle_aux_hidden_state_layer_ids", EAGLE },
+    { "eagle_config", EAGLE },
+    { "transformer_layer_config", ANY },
+    { "hidden_size", ANY },
+    { "intermediate_size", ANY },
+    { "num_attention_heads", ANY },
+    { "num_key_value_heads", ANY },
+    { "head_dim", ANY },
+    { "rms_norm_eps", ANY },
+    { "hidden_act", ANY },
+    { "attention_bias", ANY },
+    { "mlp_bias", ANY },
+    { "pretraining_tp", ANY },
+    { "layer_types", ANY },
+    { "sliding_window", ANY },
+    { "use_sliding_window", ANY },
+    { "rope_theta", ANY },
+    { "rope_scaling", ANY },
+    { "rope_parameters", ANY },
+    { "use_aux_hidden_state", EAGLE },
+    { "block_size", BLOCK },
+    { "mask_token_id", BLOCK },
+    { "aux_hidden_state_layer_ids", BLOCK },
+    { "sliding_window_non_causal", BLOCK },
+    { "sample_from_anchor", BLOCK },
+    { "dflash_config", BLOCK },
+    { "target_layer_ids", BLOCK },
+    { "num_target_layers", BLOCK },
+    { "num_anchors", BLOCK },
+    { "is_causal", BLOCK },
+    { "causal", BLOCK },
+    { "causal_head", BLOCK },
+};
+
+static const char *const kind_names[] = { "an EAGLE-3", "a DFlash" };
+
+const char *wg_head_kind_name(wg_head_kind kind) { return kind_names[kind]; }
+
+static wg_status check_keys(const wg_hf_keys *r, wg_head_kind kind)
+{
+    const char *key;
+    json_t *v;
+    json_object_foreach((json_t *)(uintptr_t)r->o, key, v) {
+        bool reads = json_is_null(v);
+        for (size_t i = 0; !reads && i < sizeof known / sizeof known[0]; i++)
+            reads = known[i].kinds >> kind & 1 && strcmp(known[i].key, key) == 0;
+        if (!reads)
+            return wg_fail(r->err, WG_EUNSUPPORTED,
+                           "%s: key '%s%.80s' is not known in the config of %s head, and it may change what the head "
+                           "computes; remove it if it does not",
+                           r->path, r->where, key, kind_names[kind]);
+    }
+    return WG_OK;
+}
+
+__attribute__((format(printf, 3, 4))) static void assume(wg_head_spec *s, const char *key, const char *fmt, ...)
+{
+    va_list ap;
+    if (s->n_assumed == WG_HEAD_ASSUMED) return;
+    wg_head_assumed *a = &s->assumed[s->n_assumed++];
+    a->key = key;
+    va_start(ap, fmt);
+    vsnprintf(a->value, sizeof a->value, fmt, ap);
+    va_end(ap);
+}
+
+static wg_status flag(const wg_hf_keys *r, wg_head_spec *s, const char *key, bool absent, bool *out)
+{
+    if (!wg_hf_get(r, key)) assume(s, key, "%s", absent ? "true" : "false");
+    return wg_hf_bool(r, key, absent, out);
+}
+
+static wg_status number(const wg_hf_keys *r, wg_head_spec *s, const char *key, double absent, double max, double *out)
+{
+    if (!wg_hf_get(r, key)) assume(s, key, "%g", absent);
+    return wg_hf_number(r, key, absent, 1e-12, max, out);
+}
+
+/* A list of layers. shift: id + shift is the tap of the state that id stands for: 0, that which enters the layer; 1, which
+ * leaves it. */
+static wg_status read_taps(const wg_hf_keys *r, const char *key, int shift, wg_head_spec *s)
+{
+    const json_t *list = wg_hf_get(r, key);
+    s->n_taps = (int)json_array_size(list);
+    s->taps_named = true;
+    for (int i = 0; i < s->n_taps && i < WG_HEAD_TAPS; i++) {
+        const json_t *v = json_array_get(list, (size_t)i);
+        const json_int_t id = json_is_integer(v) ? json_integer_value(v) : -1 - shift;
+        s->tap[i] = id >= -shift && id <= WG_HF_LAYERS ? (int)id + shift : -1;
+        for (int k = 0; k <= i; k++)
+            if (s->tap[i] < 0 || (k < i && s->tap[k] == s->tap[i])) return wg_hf_wrong(r, key, "up to 8 different layers");
+    }
+    return s->n_taps >= 1 && s->n_taps <= WG_HEAD_TAPS ? WG_OK : wg_hf_wrong(r, key, "up to 8 different layers");
+}
+
+static const char *const eagle_taps = "eagle_aux_hidden_state_layer_ids";
+
+/* The keys of an EAGLE-3 head itself. In SpecForge's files norm_output only says that the last norm stands before lm_head,
+ * which is always so here; in those of speculators that the next step reads the normed state. */
+static wg_status read_eagle(const wg_hf_keys *r, bool speculators, wg_head_spec *s)
+{
+    bool normed;
+    WG_TRY(flag(r, s, "norm_before_residual", false, &s->norm_before_residual));
+    WG_TRY(flag(r, s, "norm_before_fc", false, &s->norm_before_fc));
+    WG_TRY(flag(r, s, "fc_norm", false, &s->fc_norm));
+    if (s->fc_norm && s->norm_before_fc) return wg_hf_refuse(r, "fc_norm", "false beside norm_before_fc");
+    WG_TRY(flag(r, s, "norm_output", !speculators, &normed));
+    if (!speculators && !normed) return wg_hf_refuse(r, "norm_output", "true: the norm stands before lm_head");
+    s->norm_output = speculators && normed;
+    WG_TRY(wg_hf_count(r, "target_hidden_size", s->dim, 1 << 20, &s->target_dim));
+    if (wg_hf_get(r, eagle_taps)) return read_taps(r, eagle_taps, 0, s);
+    s->n_taps = 3;
+    assume(s, eagle_taps, "2, L/2, L-3 of the target's L");
+    return WG_OK;
+}
+
+/* A token's id. */
+static wg_status read_id(const wg_hf_keys *r, const char *key, int *out)
+{
+    const json_t *v = wg_hf_get(r, key);
+    const json_int_t id = json_is_integer(v) ? json_integer_value(v) : -1;
+    if (id < 0 || id >= INT32_MAX) return wg_hf_wrong(r, key, "a token's id");
+    *out = (int)id;
+    return WG_OK;
+}
+
+/* Which layers see only slots before their own: by speculators those with a window, unless a key says otherwise; by z-lab's
+ * key all or none, and where it is absent the same as by speculators. */
+static wg_status read_causality(const wg_hf_keys *top, const wg_hf_keys *own, wg_head_spec *s)
+{
+    static const char *const names[] = { "is_causal", "causal", "causal_head" };
+    bool both, causal;
+    s->causal = s->windowed;
+    if (!own) {
+        WG_TRY(flag(top, s, "sliding_window_non_causal", false, &both));
+        if (both) s->causal = 0;
+        return WG_OK;
+    }
+    for (int i = 0; i < 3; i++) {
+        const wg_hf_keys *r = wg_hf_get(top, names[i]) ? top : own;
+        if (!wg_hf_get(r, names[i])) continue;
+        WG_TRY(wg_hf_bool(r, names[i], false, &causal));
+        s->causal = causal ? ~0U : 0;
+        return WG_OK;
+    }
+    assume(s, names[0], s->windowed ? "true where layers slide" : "false");
+    return WG_OK;
+}
+
+/* The keys of a DFlash head. own: NULL in speculators' files; in z-lab's the object dflash_config, or the top again. */
+static wg_status read_block(const wg_hf_keys *top, const wg_hf_keys *own, wg_head_spec *s)
+{
+    const wg_hf_keys *r = own ? own : top;
+    WG_TRY(wg_hf_count(top, "target_hidden_size", s->dim, 1 << 20, &s->target_dim));
+    WG_TRY(wg_hf_count(wg_hf_get(r, "block_size") ? r : top, "block_size", 0, 1024, &s->block));
+    if (s->block < 2) return wg_hf_wrong(top, "block_size", "at least 2");
+    WG_TRY(read_id(wg_hf_get(r, "mask_token_id") ? r : top, "mask_token_id", &s->mask_token));
+    if (s->mask_token >= s->vocab) return wg_hf_wrong(top, "mask_token_id", "an id below vocab_size");
+    WG_TRY(read_causality(top, own, s));
+    if (own) return read_taps(wg_hf_get(r, "target_layer_ids") ? r : top, "target_layer_ids", 1, s);
+    WG_TRY(flag(top, s, "sample_from_anchor", false, &s->from_anchor));
+    return read_taps(top, "aux_hidden_state_layer_ids", 0, s);
+}
+
+static wg_status read_windows(const wg_hf_keys *r, wg_head_spec *s)
+{
+    bool used;
+    const json_t *list = wg_hf_get(r, "layer_types");
+    WG_TRY(wg_hf_bool(r, "use_sliding_window", true, &used));
+    if (list && !json_is_array(list)) return wg_hf_wrong(r, "layer_types", "a list");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *kind = json_string_value(json_array_get(list, i));
+        const bool slides = kind && strcmp(kind, "sliding_attention") == 0;
+        if (i >= WG_HEAD_LAYERS || (!slides && (!kind || strcmp(kind, "full_attention") != 0)))
+            return wg_hf_refuse(r, "layer_types", "full_attention or sliding_attention for each of up to 16 layers");
+        s->windowed |= (unsigned)slides << i;
+    }
+    return s->windowed ? wg_hf_count(r, "sliding_window", 0, 1 << 30, &s->window) : WG_OK;
+}
+
+/* Rotary positions. A head turns as a Llama layer does; scalings that change its attention's temperature are not read. */
+static wg_status read_rope(const wg_hf_keys *r, wg_head_spec *s)
+{
+    wg_hf_config *c = wg_calloc(1, sizeof *c);
+    if (!c) return wg_nomem(r->err, sizeof *c, "a config");
+    c->head_dim = s->head_dim;
+    c->context = 2048;
+    const wg_status status = wg_hf_rope(r, &(wg_hf_rope_defaults){ .base = 10000 }, c);
+    const bool other = c->yarn || c->longrope || c->rope_magnitude != 1 || c->n_rot != s->head_dim;
+    s->rope_base = c->rope_base;
+    s->rope_factor = c->rope_factor;
+    s->divisors = c->divisors;
+    memcpy(s->divisor, c->divisor[0], sizeof s->divisor);
+    wg_free(c);
+    WG_TRY(status);
+    if (other) return wg_hf_refuse(r, "rope_scaling", "null, linear or llama3");
+    if (!wg_hf_get(r, "rope_theta") && !wg_hf_get(r, "rope_parameters")) assume(s, "rope_theta", "%g", s->rope_base);
+    return WG_OK;
+}
+
+/* The keys of the layers. */
+static wg_status read_layer(const wg_hf_keys *r, wg_head_spec *s)
+{
+    bool mlp_bias;
+    const json_t *type = wg_hf_get(r, "model_type"), *act = wg_hf_get(r, "hidden_act");
+    const char *name = json_string_value(type);
+    const bool block = s->kind == WG_HEAD_DFLASH; /* whose layers are those of Qwen3 in any case */
+    if (!type) assume(s, "model_type", block ? "qwen3" : "llama");
+    if (type && (!name || (strcmp(name, "llama") != 0 && strcmp(name, "qwen3") != 0)))
+        return wg_hf_refuse(r, "model_type", "llama or qwen3");
+    s->head_norm = block || (type && strcmp(name, "qwen3") == 0);
+    if (act && (!json_is_string(act) || strcmp(json_string_value(act), "silu") != 0))
+        return wg_hf_refuse(r, "hidden_act", "silu");
+    WG_TRY(wg_hf_count(r, "hidden_size", 0, 1 << 20, &s->dim));
+    WG_TRY(wg_hf_count(r, "intermediate_size", 0, 1 << 20, &s->hidden));
+    WG_TRY(wg_hf_count(r, "num_attention_heads", 0, 1 << 16, &s->heads));
+    WG_TRY(wg_hf_count(r, "num_key_value_heads", s->heads, 1 << 16, &s->kv_heads));
+    WG_TRY(wg_hf_count(r, "head_dim", s->dim / s->heads, WG_HF_HEAD, &s->head_dim));
+    WG_TRY(wg_hf_count(r, "vocab_size", 0, 1 << 30, &s->vocab));
+    WG_TRY(number(r, s, "rms_norm_eps", 1e-6, 1, &s->eps));
+    WG_TRY(wg_hf_bool(r, "attention_bias", false, &s->biased));
+    WG_TRY(wg_hf_bool(r, "mlp_bias", false, &mlp_bias));
+    if (mlp_bias) return wg_hf_refuse(r, "mlp_bias", "false");
+    if (s->heads % s->kv_heads) return wg_hf_wrong(r, "num_key_value_heads", "a divisor of num_attention_heads");
+    if (s->head_dim % 2) return wg_hf_wrong(r, "head_dim", "an even number");
+    WG_TRY(read_windows(r, s));
+    return read_rope(r, s);
+}
+
+/* What head it is, and of which dialect. */
+static wg_status kind_of(const wg_hf_keys *top, wg_head_spec *s)
+{
+    const json_t *type = wg_hf_get(top, "speculators_model_type");
+    const char *name = json_string_value(type);
+    const bool zlab = wg_hf_get(top, "dflash_config") || wg_hf_get(top, "target_layer_ids");
+    s->dialect = type ? "speculators" : zlab ? "z-lab" : "SafeAILab";
+    s->kind = (type ? name && strcmp(name, "dflash") == 0 : zlab) ? WG_HEAD_DFLASH : WG_HEAD_EAGLE3;
+    if (!type || s->kind == WG_HEAD_DFLASH || (name && strcmp(name, "eagle3") == 0)) return WG_OK;
+    return wg_hf_refuse(top, "speculators_model_type", "eagle3 or dflash");
+}
+
+/* The keys of the head itself, which z-lab and some of SafeAILab's users put into an object of their own. */
+static wg_status read_own(const wg_hf_keys *top, wg_head_spec *s)
+{
+    const bool block = s->kind == WG_HEAD_DFLASH, speculators = strcmp(s->dialect, "speculators") == 0;
+    const char *key = block ? "dflash_config" : "eagle_config";
+    const json_t *o = wg_hf_get(top, key);
+    const wg_hf_keys own = { .o = o, .path = top->path, .where = block ? "dflash_config." : "eagle_config.", .err = top->err };
+    bool used;
+    if (o && (speculators || !json_is_object(o))) return wg_hf_refuse(top, key, "an object, and not in speculators' files");
+    if (o) WG_TRY(check_keys(&own, s->kind));
+    if (block) return read_block(top, speculators ? NULL : o ? &own : top, s);
+    if (!o) return read_eagle(top, speculators, s);
+    WG_TRY(wg_hf_bool(&own, "use_aux_hidden_state", true, &used));
+    if (!used) return wg_hf_refuse(&own, "use_aux_hidden_state", "true");
+    return read_eagle(&own, false, s);
+}
+
+wg_status wg_head_config_read(wg_head_spec *s, const json_t *o, const char *path, wg_error *err)
+{
+    const wg_hf_keys top = { .o = o, .path = path, .where = "", .err = err };
+    WG_TRY(kind_of(&top, s));
+    WG_TRY(check_keys(&top, s->kind));
+    const json_t *inner = wg_hf_get(&top, "transformer_layer_config");
+    const wg_hf_keys layer = { .o = inner, .path = path, .where = "transformer_layer_config.", .err = err };
+    if (strcmp(s->dialect, "speculators") != 0) {
+        WG_TRY(read_layer(&top, s));
+        return read_own(&top, s);
+    }
+    if (!json_is_object(inner)) return wg_hf_wrong(&top, "transformer_layer_config", "an object");
+    WG_TRY(check_keys(&layer, s->kind));
+    WG_TRY(read_layer(&layer, s));
+    return read_own(&top, s);
+}
