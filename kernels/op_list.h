@@ -51,8 +51,8 @@ OP(void, rope, (float *x, int heads, int hd, int n_rot, const float *cs, int adj
  * codes of a block as act_prepare makes them of 32 inputs). */
 OP(void, kv_store, (const wg_kv_view *kv, int32_t slot, const float *k, const float *v))
 
-/* Attention of one row for the query heads [h0,h1): the definition. q, out: heads*hd floats; out may not overlap q. At least one
- * key. For chunks of 64 keys at absolute positions, ascending:
+/* Attention of one row for the query heads [h0,h1): the definition. q, out: heads*hd floats; out may not overlap q. At least
+ * one key. For chunks of 64 keys at absolute positions, ascending:
  *   s_j = lanes16 sum over d of fma(q,k,.) * scale, then with a cap softcap (kernels/act.h), then with slopes (ALiBi; Press et
  *   al. 2022) s_j = fma(slope, distance, s_j), the distance that of wg_key_distance; m' = max(m, max_j s_j); c = exp(m - m') (0
  *   for the first chunk); w_j = exp(s_j - m'); l = fma(l, c, lanes16 sum of w_j, lane = position % 16); o = o * c, then
@@ -63,8 +63,8 @@ OP(void, kv_store, (const wg_kv_view *kv, int32_t slot, const float *k, const fl
  * (float)code, o). */
 OP_ONCE(void, attention, (const float *q, const wg_row_keys *keys, const wg_heads *of, float *out, int h0, int h1))
 
-/* The same bits for rows together, a span of chunks at a time, spans ascending (wg_attention of ops.h). Each stage has items that
- * are independent of each other, so they may be split over threads in any way; a stage begins when the one before it has ended.
+/* The same bits for rows together, a span of chunks at a time, spans ascending (wg_attention of ops.h). Each stage has items
+ * that do not depend on each other, so threads may share them in any way; a stage begins when the one before it has ended.
  *   scores   (kv head, chunk, slot): s_j. Products of different chunks do not depend on each other
  *   weights  slot: m, l, c and w_j, the span's chunks ascending
  *   values   (kv head, slice of WG_SLICE elements, slot): o; after the last chunk out = o / l

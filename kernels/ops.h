@@ -103,7 +103,7 @@ static inline int wg_key_distance(const wg_row_keys *k, int seen, int i)
     return i - (seen - 1) - (i < k->sinks ? k->gap : 0);
 }
 
-/* Attention of rows, one span of chunks: its operands and what the stages of op_list.h hand on. A slot is a row and a query head:
+/* Attention of rows, one span of chunks: its operands and what stages of op_list.h hand on. A slot is a row and a query head:
  * slot (k * rows + r) * group + g is head k * group + g of row r, group = heads / kv_heads, a whole number. Slots of a kv head
  * whose rows see the same keys in a chunk read them once. */
 typedef struct wg_attention {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The stages of attention over rectangles of their items (kernels/key_walk.h), written with the inner loops of attention_lanes.h,
- * which includes this file. Slots whose rows see the same keys in a chunk read them together; the others row by row. */
+ * The stages of attention over rectangles of their items (kernels/key_walk.h), written with the inner loops of
+ * attention_lanes.h, which includes this file. Slots whose rows see the same keys in a chunk read them together; the others row
+ * by row. */
 /* ---- keys of the slots */
 
 /* The keys of a row's chunk, and those that are prefetched. */
@@ -273,8 +274,8 @@ static void mix_slots(tile *t, const wg_attention *a, const values *x, int head,
     else mix_all(x->k, &m, 0, n, x->d - shift, x->to - shift);
 }
 
-/* Slots [s,end) of a kv head, all of which read the same values, and of the `together - 1` kv heads behind it. Where a value would
- * be loaded more than twice, it is converted once. */
+/* Slots [s,end) of a kv head, all of which read the same values, and of the `together - 1` kv heads behind it. Where a value
+ * would be loaded more than twice, it is converted once. */
 static void mix_values(tile *t, const wg_attention *a, values x, int head, int s, int end, int together)
 {
     const int last = end + (together - 1) * wg_attention_shared(a), to = x.to;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Attention of the rows of a layer on the threads of a pool: the stages of kernels/op_list.h, each one job whose items are chunks
- * of keys, slots, or slices of values. Sums are never split, so the bits are those of one thread and of one row. */
+ * Attention of the rows of a layer on the threads of a pool: the stages of kernels/op_list.h, each one job whose items are
+ * chunks of keys, slots, or slices of values. Sums are never split, so the bits are those of one thread and of one row. */
 #ifndef WG_CORE_MODEL_CPU_ATTEND_H
 #define WG_CORE_MODEL_CPU_ATTEND_H
 
