@@ -23,6 +23,7 @@
     X(sparse_kv) \
     X(eagle) \
     X(block) \
+    X(mtp) \
     X(hybrid) \
     X(best_of) \
     X(full_information) \

@@ -143,6 +143,7 @@ run_one() { # CONFIG
 for name in "$@"; do
   run_one "configs/experiments/$name.json" || { echo "run-all: $name failed" >&2; failed+=("$name"); }
 done
+python3 results/acceptance_ranks.py | replace docs/results.md acceptance-ranks
 "$wager" report build/results >/dev/null
 echo "run-all: $# experiments in $SECONDS s, ${#failed[@]} failed ${failed[*]-}"
 [ ${#failed[@]} -eq 0 ]

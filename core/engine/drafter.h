@@ -83,7 +83,7 @@ typedef struct wg_overlap {
  * $near, a draft model close to the target; $far, one that is not; $short, one whose context is shorter than the texts; $other,
  * one with another vocabulary; $store, a datastore (wager datastore); $list, the tokens that may be drafted (wager vocab
  * prune); $plugin, the shared object of examples/plugin-drafter; $head, the folder of a head of the target
- * (head_file.h), and in it `block`, of a DFlash head. */
+ * (head_file.h), and in it `block`, of a DFlash head, and `mtp`, of an MTP layer. */
 typedef struct wg_drafter_test {
     const char *options; /* "": the defaults; NULL: the end of the list */
     bool siblings;       /* its drafts may have siblings, so rules for chains are left out */

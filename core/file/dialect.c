@@ -17,18 +17,20 @@
 enum { EAGLE_3, EAGLE, P_EAGLE, MEDUSA, HYDRA, MTP, DFLASH, DFLASH_2, DSPARK, DOMINO, MLP_SPECULATOR };
 
 static const wg_dialect dialects[] = {
-    [EAGLE_3] = { "eagle-3", "one layer over hidden states of three layers of the target and its own last one", "eagle" },
-    [EAGLE] = { "eagle-1/2", "one layer over the target's last hidden state and a token; EAGLE-2 has the same files", NULL },
-    [P_EAGLE] = { "p-eagle", "EAGLE-3 that drafts several tokens in one pass, over a mask state", NULL },
-    [MEDUSA] = { "medusa", "heads over the target's last hidden state, one for each later token", NULL },
-    [HYDRA] = { "hydra", "Medusa's heads, each over the tokens drafted before it as well", NULL },
-    [MTP] = { "mtp", "layers of the target for multi-token prediction (NextN)", NULL },
-    [DFLASH] = { "dflash", "a block of tokens at once, over hidden states of several layers", "block" },
-    [DFLASH_2] = { "dflash-2", "DFlash with convolutions and a selection of candidates", NULL },
-    [DSPARK] = { "dspark", "DFlash with a Markov head over the token before", NULL },
-    [DOMINO] = { "domino", "DFlash with a recurrent state over the tokens before", NULL },
-    [MLP_SPECULATOR] = { "mlp-speculator", "a stack of MLPs over the target's last hidden state and the tokens before", NULL },
-    { NULL, NULL, NULL },
+    [EAGLE_3] = { "eagle-3", "one layer over hidden states of three layers of the target and its own last one", "eagle", true },
+    [EAGLE] = { "eagle-1/2", "one layer over the target's last hidden state and a token; EAGLE-2 has the same files", NULL,
+                false },
+    [P_EAGLE] = { "p-eagle", "EAGLE-3 that drafts several tokens in one pass, over a mask state", NULL, false },
+    [MEDUSA] = { "medusa", "heads over the target's last hidden state, one for each later token", NULL, false },
+    [HYDRA] = { "hydra", "Medusa's heads, each over the tokens drafted before it as well", NULL, false },
+    [MTP] = { "mtp", "layers of the target for multi-token prediction (NextN)", "mtp", false },
+    [DFLASH] = { "dflash", "a block of tokens at once, over hidden states of several layers", "block", false },
+    [DFLASH_2] = { "dflash-2", "DFlash with convolutions and a selection of candidates", NULL, false },
+    [DSPARK] = { "dspark", "DFlash with a Markov head over the token before", NULL, false },
+    [DOMINO] = { "domino", "DFlash with a recurrent state over the tokens before", NULL, false },
+    [MLP_SPECULATOR] = { "mlp-speculator", "a stack of MLPs over the target's last hidden state and the tokens before", NULL,
+                         false },
+    { NULL, NULL, NULL, false },
 };
 
 /* The first row that fits decides. Names end as the patterns say; what stands before them (a class's prefix) is left open. */
@@ -193,14 +195,14 @@ wg_status wg_tensor_list_read(wg_tensor_list *out, const char *path, wg_error *e
     return s;
 }
 
-/* Takes the list. */
-static wg_status refuse(wg_tensor_list *list, const char *path, wg_status status, wg_error *err)
+/* Takes the list. folder: of safetensors files, which drafters read. */
+static wg_status refuse(wg_tensor_list *list, const char *path, bool folder, wg_status status, wg_error *err)
 {
     bool whole;
     const wg_dialect *d = wg_dialect_of(list, &whole);
     wg_tensor_list_free(list);
     if (!d || whole) return status;
-    if (!d->drafter)
+    if (!d->drafter || (!folder && !d->gguf))
         return wg_fail(
             err, WG_EUNSUPPORTED,
             "%s: is no model but a drafter for one, by its tensors: %s (%s); it cannot be a target, and no drafter of "
@@ -209,18 +211,18 @@ static wg_status refuse(wg_tensor_list *list, const char *path, wg_status status
     return wg_fail(
         err, WG_EUNSUPPORTED,
         "%s: is no model but a drafter for one, by its tensors: %s (%s); it cannot be a target; it runs with --draft "
-        "%s:model=FOLDER",
-        path, d->name, d->doc, d->drafter);
+        "%s:model=%s",
+        path, d->name, d->doc, d->drafter, path);
 }
 
 wg_status wg_dialect_refuse(const char *path, wg_status status, wg_error *err)
 {
     wg_tensor_list list;
-    return wg_tensor_list_read(&list, path, NULL) ? status : refuse(&list, path, status, err);
+    return wg_tensor_list_read(&list, path, NULL) ? status : refuse(&list, path, true, status, err);
 }
 
 wg_status wg_dialect_refuse_open(const wg_weights *w, wg_status status, wg_error *err)
 {
     wg_tensor_list list;
-    return wg_tensor_list_of(&list, w, NULL) ? status : refuse(&list, wg_weights_path(w), status, err);
+    return wg_tensor_list_of(&list, w, NULL) ? status : refuse(&list, wg_weights_path(w), false, status, err);
 }

@@ -23,7 +23,8 @@ typedef struct wg_tensor_list {
 typedef struct wg_dialect {
     const char *name; /* "eagle-3" */
     const char *doc;
-    const char *drafter; /* that runs folders of it; NULL: there is none */
+    const char *drafter; /* that runs some folders of it (head_file.h says which); NULL: there is none */
+    bool gguf;           /* and GGUF files of it */
 } wg_dialect;
 
 /* The tensors of a safetensors file, or of all such files of a folder; only headers are read. Errors: ENOENT (none there),

@@ -11,7 +11,7 @@
 
 /* Keys that are read, or that change nothing here: names, versions, training, limits that the target sets. kinds: of heads,
  * bits by wg_head_kind. */
-enum { EAGLE = 1 << WG_HEAD_EAGLE3, BLOCK = 1 << WG_HEAD_DFLASH, ANY = EAGLE | BLOCK };
+enum { EAGLE = 1 << WG_HEAD_EAGLE3, BLOCK = 1 << WG_HEAD_DFLASH, MTP = 1 << WG_HEAD_MTP, ANY = EAGLE | BLOCK | MTP };
 
 static const struct {
     const char *key;
@@ -75,6 +75,8 @@ static const struct {
     { "rope_scaling", ANY },
     { "rope_parameters", ANY },
     { "use_aux_hidden_state", EAGLE },
+    { "num_nextn_predict_layers", MTP },
+    { "use_mrope", MTP },
     { "block_size", BLOCK },
     { "mask_token_id", BLOCK },
     { "aux_hidden_state_layer_ids", BLOCK },
@@ -89,7 +91,7 @@ static const struct {
     { "causal_head", BLOCK },
 };
 
-static const char *const kind_names[] = { "an EAGLE-3", "a DFlash" };
+static const char *const kind_names[] = { "an EAGLE-3", "a DFlash", "an MTP" };
 
 const char *wg_head_kind_name(wg_head_kind kind) { return kind_names[kind]; }
 
@@ -110,7 +112,7 @@ static wg_status check_keys(const wg_hf_keys *r, wg_head_kind kind)
     return WG_OK;
 }
 
-__attribute__((format(printf, 3, 4))) static void assume(wg_head_spec *s, const char *key, const char *fmt, ...)
+void wg_head_assume(wg_head_spec *s, const char *key, const char *fmt, ...)
 {
     va_list ap;
     if (s->n_assumed == WG_HEAD_ASSUMED) return;
@@ -123,13 +125,13 @@ __attribute__((format(printf, 3, 4))) static void assume(wg_head_spec *s, const 
 
 static wg_status flag(const wg_hf_keys *r, wg_head_spec *s, const char *key, bool absent, bool *out)
 {
-    if (!wg_hf_get(r, key)) assume(s, key, "%s", absent ? "true" : "false");
+    if (!wg_hf_get(r, key)) wg_head_assume(s, key, "%s", absent ? "true" : "false");
     return wg_hf_bool(r, key, absent, out);
 }
 
 static wg_status number(const wg_hf_keys *r, wg_head_spec *s, const char *key, double absent, double max, double *out)
 {
-    if (!wg_hf_get(r, key)) assume(s, key, "%g", absent);
+    if (!wg_hf_get(r, key)) wg_head_assume(s, key, "%g", absent);
     return wg_hf_number(r, key, absent, 1e-12, max, out);
 }
 
@@ -167,7 +169,7 @@ static wg_status read_eagle(const wg_hf_keys *r, bool speculators, wg_head_spec 
     WG_TRY(wg_hf_count(r, "target_hidden_size", s->dim, 1 << 20, &s->target_dim));
     if (wg_hf_get(r, eagle_taps)) return read_taps(r, eagle_taps, 0, s);
     s->n_taps = 3;
-    assume(s, eagle_taps, "2, L/2, L-3 of the target's L");
+    wg_head_assume(s, eagle_taps, "2, L/2, L-3 of the target's L");
     return WG_OK;
 }
 
@@ -200,7 +202,7 @@ static wg_status read_causality(const wg_hf_keys *top, const wg_hf_keys *own, wg
         s->causal = causal ? ~0U : 0;
         return WG_OK;
     }
-    assume(s, names[0], s->windowed ? "true where layers slide" : "false");
+    wg_head_assume(s, names[0], s->windowed ? "true where layers slide" : "false");
     return WG_OK;
 }
 
@@ -251,7 +253,7 @@ static wg_status read_rope(const wg_hf_keys *r, wg_head_spec *s)
     wg_free(c);
     WG_TRY(status);
     if (other) return wg_hf_refuse(r, "rope_scaling", "null, linear or llama3");
-    if (!wg_hf_get(r, "rope_theta") && !wg_hf_get(r, "rope_parameters")) assume(s, "rope_theta", "%g", s->rope_base);
+    if (!wg_hf_get(r, "rope_theta") && !wg_hf_get(r, "rope_parameters")) wg_head_assume(s, "rope_theta", "%g", s->rope_base);
     return WG_OK;
 }
 
@@ -262,8 +264,9 @@ static wg_status read_layer(const wg_hf_keys *r, wg_head_spec *s)
     const json_t *type = wg_hf_get(r, "model_type"), *act = wg_hf_get(r, "hidden_act");
     const char *name = json_string_value(type);
     const bool block = s->kind == WG_HEAD_DFLASH; /* whose layers are those of Qwen3 in any case */
-    if (!type) assume(s, "model_type", block ? "qwen3" : "llama");
-    if (type && (!name || (strcmp(name, "llama") != 0 && strcmp(name, "qwen3") != 0)))
+    if (!type) wg_head_assume(s, "model_type", block ? "qwen3" : "llama");
+    const bool whole = strcmp(s->dialect, "MiMo") == 0; /* whose layers are those of Qwen2 */
+    if (type && !whole && (!name || (strcmp(name, "llama") != 0 && strcmp(name, "qwen3") != 0)))
         return wg_hf_refuse(r, "model_type", "llama or qwen3");
     s->head_norm = block || (type && strcmp(name, "qwen3") == 0);
     if (act && (!json_is_string(act) || strcmp(json_string_value(act), "silu") != 0))
@@ -276,6 +279,8 @@ static wg_status read_layer(const wg_hf_keys *r, wg_head_spec *s)
     WG_TRY(wg_hf_count(r, "vocab_size", 0, 1 << 30, &s->vocab));
     WG_TRY(number(r, s, "rms_norm_eps", 1e-6, 1, &s->eps));
     WG_TRY(wg_hf_bool(r, "attention_bias", false, &s->biased));
+    s->out_biased = s->biased && !whole;
+    s->biased = s->biased || whole;
     WG_TRY(wg_hf_bool(r, "mlp_bias", false, &mlp_bias));
     if (mlp_bias) return wg_hf_refuse(r, "mlp_bias", "false");
     if (s->heads % s->kv_heads) return wg_hf_wrong(r, "num_key_value_heads", "a divisor of num_attention_heads");
@@ -284,16 +289,36 @@ static wg_status read_layer(const wg_hf_keys *r, wg_head_spec *s)
     return read_rope(r, s);
 }
 
+/* The keys of an MTP layer. In speculators' files it reads the embedding first, and the target's state before its last norm,
+ * as its trainer stores it (vLLM gives it that behind the norm); MiMo's as vLLM runs it. */
+static wg_status read_mtp(const wg_hf_keys *top, bool whole, wg_head_spec *s)
+{
+    int modules;
+    WG_TRY(wg_hf_count(top, "num_nextn_predict_layers", 1, 1 << 10, &modules));
+    if (modules != 1) return wg_hf_refuse(top, "num_nextn_predict_layers", "1");
+    if (whole && s->windowed) return wg_hf_refuse(top, "layer_types", "full_attention in all layers");
+    s->hidden_first = s->zero_first = s->after_norm = whole;
+    s->norm_output = true;
+    s->target_dim = s->dim;
+    s->n_taps = 1;
+    return WG_OK;
+}
+
 /* What head it is, and of which dialect. */
 static wg_status kind_of(const wg_hf_keys *top, wg_head_spec *s)
 {
-    const json_t *type = wg_hf_get(top, "speculators_model_type");
-    const char *name = json_string_value(type);
+    static const char *const names[] = { [WG_HEAD_EAGLE3] = "eagle3", [WG_HEAD_DFLASH] = "dflash", [WG_HEAD_MTP] = "mtp" };
+    const json_t *type = wg_hf_get(top, "speculators_model_type"), *model = wg_hf_get(top, "model_type");
     const bool zlab = wg_hf_get(top, "dflash_config") || wg_hf_get(top, "target_layer_ids");
-    s->dialect = type ? "speculators" : zlab ? "z-lab" : "SafeAILab";
-    s->kind = (type ? name && strcmp(name, "dflash") == 0 : zlab) ? WG_HEAD_DFLASH : WG_HEAD_EAGLE3;
-    if (!type || s->kind == WG_HEAD_DFLASH || (name && strcmp(name, "eagle3") == 0)) return WG_OK;
-    return wg_hf_refuse(top, "speculators_model_type", "eagle3 or dflash");
+    const bool mimo = json_is_string(model) && strcmp(json_string_value(model), "mimo") == 0;
+    s->dialect = type ? "speculators" : mimo ? "MiMo" : zlab ? "z-lab" : "SafeAILab";
+    s->kind = mimo ? WG_HEAD_MTP : zlab ? WG_HEAD_DFLASH : WG_HEAD_EAGLE3;
+    for (int i = 0; type && i < 3; i++)
+        if (json_is_string(type) && strcmp(json_string_value(type), names[i]) == 0) {
+            s->kind = (wg_head_kind)i;
+            return WG_OK;
+        }
+    return type ? wg_hf_refuse(top, "speculators_model_type", "eagle3, dflash or mtp") : WG_OK;
 }
 
 /* The keys of the head itself, which z-lab and some of SafeAILab's users put into an object of their own. */
@@ -304,6 +329,7 @@ static wg_status read_own(const wg_hf_keys *top, wg_head_spec *s)
     const json_t *o = wg_hf_get(top, key);
     const wg_hf_keys own = { .o = o, .path = top->path, .where = block ? "dflash_config." : "eagle_config.", .err = top->err };
     bool used;
+    if (s->kind == WG_HEAD_MTP) return read_mtp(top, !speculators, s);
     if (o && (speculators || !json_is_object(o))) return wg_hf_refuse(top, key, "an object, and not in speculators' files");
     if (o) WG_TRY(check_keys(&own, s->kind));
     if (block) return read_block(top, speculators ? NULL : o ? &own : top, s);

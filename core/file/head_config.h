@@ -10,4 +10,11 @@
  * EUNSUPPORTED, as wg_head_file_open. */
 wg_status wg_head_config_read(wg_head_spec *s, const json_t *o, const char *path, wg_error *err);
 
+/* Adds a key that is absent, and the value taken. */
+void wg_head_assume(wg_head_spec *s, const char *key, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* The same of an open GGUF file, and its tensors under the names of folders, borrowed from it. The list is to be freed after a
+ * failure too. */
+wg_status wg_head_gguf_read(wg_head_spec *s, wg_safetensors *list, const wg_weights *w, wg_error *err);
+
 #endif

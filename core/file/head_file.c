@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/base/mem.h"
 #include "core/file/hf_shards.h"
@@ -15,6 +16,7 @@ struct wg_head_file {
     char *path;
     wg_head_spec spec;
     wg_hf_shards shard;
+    wg_weights *weights;                  /* of a GGUF file; else NULL */
     const wg_safetensor *placed[TENSORS]; /* (found) tensors that have a place */
     int found;
     wg_error *err;
@@ -22,20 +24,45 @@ struct wg_head_file {
 
 /* ---- tensors */
 
+static const char *const model_mtp = "model.mtp_layers."; /* of a whole model */
+
+/* What names begin with in files, and here. */
+static const struct {
+    const char *from, *to;
+} parts[] = {
+    { "midlayer.", "layers.0." },
+    { "mtp_layers.0.input_proj.", "fc." },
+    { "mtp_layers.0.token_layernorm.", "input_norm." },
+    { "mtp_layers.0.hidden_layernorm.", "hidden_norm." },
+    { "mtp_layers.0.final_layernorm.", "norm." },
+    { "mtp_layers.", "layers." },
+};
+
 static const char *plain_name(const char *name, char to[NAME])
 {
-    const char *const before = "midlayer.";
-    if (strncmp(name, before, strlen(before)) != 0) return name;
-    snprintf(to, NAME, "layers.0.%.80s", name + strlen(before));
-    return to;
+    if (strncmp(name, model_mtp, strlen(model_mtp)) == 0) name += strlen("model.");
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (strncmp(name, parts[i].from, strlen(parts[i].from)) != 0) continue;
+        snprintf(to, NAME, "%s%.70s", parts[i].to, name + strlen(parts[i].from));
+        return to;
+    }
+    return name;
+}
+
+/* Whether the tensor is one of a whole model, whose folder this is, and none of its MTP layer. */
+static bool is_targets(const wg_head_file *f, const wg_safetensor *t)
+{
+    return strcmp(f->spec.dialect, "MiMo") == 0 && strncmp(t->name, model_mtp, strlen(model_mtp)) != 0;
 }
 
 static const wg_safetensor *find(const wg_head_file *f, const char *name)
 {
     char plain[NAME];
     for (size_t i = 0; i < f->shard.n; i++)
-        for (size_t k = 0; k < f->shard.at[i].list.n; k++)
-            if (strcmp(plain_name(f->shard.at[i].list.tensor[k].name, plain), name) == 0) return &f->shard.at[i].list.tensor[k];
+        for (size_t k = 0; k < f->shard.at[i].list.n; k++) {
+            const wg_safetensor *t = &f->shard.at[i].list.tensor[k];
+            if (!is_targets(f, t) && strcmp(plain_name(t->name, plain), name) == 0) return t;
+        }
     return NULL;
 }
 
@@ -78,7 +105,7 @@ static wg_status check_layer(wg_head_file *f, int layer)
         { "self_attn.k_proj.weight", true, kv, in },        { "self_attn.v_proj.weight", true, kv, in },
         { "self_attn.o_proj.weight", true, d, q },          { "self_attn.q_proj.bias", s->biased, q, 0 },
         { "self_attn.k_proj.bias", s->biased, kv, 0 },      { "self_attn.v_proj.bias", s->biased, kv, 0 },
-        { "self_attn.o_proj.bias", s->biased, d, 0 },       { "self_attn.q_norm.weight", s->head_norm, hd, 0 },
+        { "self_attn.o_proj.bias", s->out_biased, d, 0 },   { "self_attn.q_norm.weight", s->head_norm, hd, 0 },
         { "self_attn.k_norm.weight", s->head_norm, hd, 0 }, { "mlp.gate_proj.weight", true, s->hidden, d },
         { "mlp.up_proj.weight", true, s->hidden, d },       { "mlp.down_proj.weight", true, d, s->hidden },
     };
@@ -118,20 +145,24 @@ static wg_status check_tensors(wg_head_file *f)
         WG_TRY(check_layer(f, s->layers));
     }
     if (s->layers == 0) WG_TRY(check_layer(f, 0)); /* names what is missing */
-    WG_TRY(place(f, "fc.weight", true, s->dim, (int64_t)s->n_taps * s->target_dim));
-    WG_TRY(place(f, "input_norm.weight", s->norm_before_fc, (int64_t)s->n_taps * s->target_dim, 0));
+    const int64_t taps = (int64_t)s->n_taps * s->target_dim;
+    const bool mtp = s->kind == WG_HEAD_MTP; /* fc joins an embedding and a state, each with a norm before it */
+    WG_TRY(place(f, "fc.weight", true, s->dim, mtp ? 2 * (int64_t)s->dim : taps));
+    WG_TRY(place(f, "input_norm.weight", mtp || s->norm_before_fc, mtp ? s->dim : taps, 0));
     for (int i = 0; i < s->n_taps; i++) {
         snprintf(name, sizeof name, "fc_norm.%d.weight", i);
         WG_TRY(place(f, name, s->fc_norm, s->target_dim, 0));
     }
     WG_TRY(place(f, "norm.weight", true, s->dim, 0));
-    WG_TRY(place(f, "hidden_norm.weight", s->kind == WG_HEAD_DFLASH, s->dim, 0));
+    WG_TRY(place(f, "rope_freqs.weight", s->adjacent && find(f, "rope_freqs.weight"), s->head_dim / 2, 0));
+    WG_TRY(place(f, "hidden_norm.weight", s->kind != WG_HEAD_EAGLE3, s->dim, 0));
     WG_TRY(place(f, "lm_head.weight", head || s->kind == WG_HEAD_EAGLE3, s->draft_vocab, s->dim));
     WG_TRY(place(f, "embed_tokens.weight", find(f, "embed_tokens.weight"), s->vocab, s->dim));
     return check_maps(f);
 }
 
-/* Names the first tensor without a place. Those of the target that a trainer's checkpoint may have are left aside. */
+/* Names the first tensor without a place. Those of the target that a trainer's checkpoint, or a whole model, has are left
+ * aside. */
 static wg_status check_others(wg_head_file *f)
 {
     for (size_t i = 0; i < f->shard.n; i++)
@@ -139,7 +170,7 @@ static wg_status check_others(wg_head_file *f)
             const wg_safetensor *t = &f->shard.at[i].list.tensor[k];
             int p = 0;
             while (p < f->found && f->placed[p] != t) p++;
-            if (p == f->found && strncmp(t->name, "verifier_", 9) != 0)
+            if (p == f->found && !is_targets(f, t) && strncmp(t->name, "verifier_", 9) != 0)
                 return wg_fail(f->err, WG_EUNSUPPORTED,
                                "%s: tensor '%.80s' has no place in %s head of %d layers: its results would be wrong "
                                "without it",
@@ -163,10 +194,26 @@ static wg_status read_folder(wg_head_file *f)
 }
 
 typedef struct source {
-    const json_t *config; /* NULL: the files of the folder */
+    const json_t *config; /* NULL: the file or folder at the path, or a GGUF file in memory */
     const void *bytes;
     size_t n;
 } source;
+
+static wg_status read_gguf(wg_head_file *f, const source *from)
+{
+    wg_hf_shards *s = &f->shard;
+    if (from->bytes) WG_TRY(wg_weights_open_memory(&f->weights, f->path, from->bytes, from->n, f->err));
+    else WG_TRY(wg_weights_open(&f->weights, f->path, f->err));
+    WG_TRY(wg_grow((void **)&s->at, &s->room, 1, sizeof *s->at, "a list of files", f->err));
+    s->at[s->n++] = (wg_hf_shard){ 0 };
+    return wg_head_gguf_read(&f->spec, &s->at[0].list, f->weights, f->err);
+}
+
+static bool is_file(const char *path)
+{
+    struct stat sb;
+    return stat(path, &sb) == 0 && S_ISREG(sb.st_mode);
+}
 
 static wg_status read_memory(wg_head_file *f, const source *from)
 {
@@ -184,7 +231,7 @@ static wg_status open_from(wg_head_file **out, const char *path, const source *f
     f->err = err;
     f->path = wg_strdup(path);
     wg_status s = f->path ? WG_OK : wg_nomem(err, strlen(path), "a path");
-    if (!s) s = from->config ? read_memory(f, from) : read_folder(f);
+    if (!s) s = from->config ? read_memory(f, from) : from->bytes || is_file(path) ? read_gguf(f, from) : read_folder(f);
     if (!s) s = check_tensors(f);
     if (!s) s = check_others(f);
     if (s) wg_head_file_close(f);
@@ -207,6 +254,7 @@ void wg_head_file_close(wg_head_file *f)
 {
     if (!f) return;
     wg_hf_shards_close(&f->shard);
+    wg_weights_close(f->weights);
     wg_free(f->path);
     wg_free(f);
 }
@@ -219,6 +267,10 @@ wg_status wg_head_file_taps(const wg_head_file *f, int layers, int tap[WG_HEAD_T
 {
     const wg_head_spec *s = &f->spec;
     const int usual[] = { 2, layers / 2, layers - 3 };
+    if (s->kind == WG_HEAD_MTP) {
+        tap[0] = layers + s->after_norm;
+        return WG_OK;
+    }
     memcpy(tap, s->taps_named ? s->tap : usual, (size_t)s->n_taps * sizeof *tap);
     for (int i = 0; i < s->n_taps; i++)
         for (int k = 0; k <= i; k++)
@@ -240,7 +292,7 @@ wg_status wg_head_file_tokens(const wg_head_file *f, int32_t *token, wg_error *e
         int32_t half = 0;
         if (t && t->bytes == (size_t)s->draft_vocab * 8) memcpy(&offset, t->data + (size_t)i * 8, 8);
         else if (t) memcpy(&half, t->data + (size_t)i * 4, 4), offset = half;
-        const int64_t id = i + offset;
+        const int64_t id = s->ids ? offset : i + offset;
         if (offset < 0 || id >= s->vocab || (i && id <= token[i - 1]))
             return wg_fail(err, WG_EMODEL,
                            "%s: tensor 'd2t' holds %lld at %d: expected an offset, with which the tokens i + d2t[i] ascend "

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * The folder of a head: a small network that drafts from hidden states of its target (methods.md, Heads): EAGLE-3 (Li et al.
- * 2025) or DFlash (Chen et al. 2026). config.json and model.safetensors in one of these dialects, told apart by their keys:
+ * 2025), DFlash (Chen et al. 2026), or a layer for multi-token prediction (MTP). config.json and model.safetensors in one of
+ * these dialects, told apart by their keys:
  *   speculators   the layer's keys in transformer_layer_config, with speculators_model_type (speculators 0.9)
  *   z-lab         keys of a Qwen3 config, with dflash_config or target_layer_ids (z-lab, DeepSpec)
  *   SafeAILab     keys of a Llama config (SafeAILab, SpecForge, SGLang)
+ *   llama.cpp     a GGUF file of the architecture eagle3
+ *   MiMo          the folder of a whole model of the type mimo: its MTP layer; the rest is left aside
  * All give the same wg_head_spec, and tensors by the names of speculators. Sizes are those of the tensors; keys must agree. A
  * key or a tensor that is not known here is refused by name, since it may change what the head computes. */
 #ifndef WG_CORE_FILE_HEAD_FILE_H
@@ -19,7 +22,7 @@ typedef struct wg_head_assumed {
     char value[40];
 } wg_head_assumed;
 
-typedef enum wg_head_kind { WG_HEAD_EAGLE3, WG_HEAD_DFLASH } wg_head_kind;
+typedef enum wg_head_kind { WG_HEAD_EAGLE3, WG_HEAD_DFLASH, WG_HEAD_MTP } wg_head_kind;
 const char *wg_head_kind_name(wg_head_kind kind); /* for messages: "a DFlash" */
 
 typedef struct wg_head_spec {
@@ -31,6 +34,8 @@ typedef struct wg_head_spec {
     int n_taps, tap[WG_HEAD_TAPS];      /* the target's layers before whose input it reads: taps of core/model/taps.h. named: */
     bool taps_named;                    /* else the file leaves them to the target's number of layers */
     double eps, rope_base, rope_factor; /* rope_factor: of linear scaling; 1: none */
+    bool adjacent;                      /* rotary pairs are neighbours */
+    bool ids;                           /* d2t holds ids, else offsets */
     int divisors;                       /* of rotary frequencies (llama3): head_dim / 2, or 0 */
     float divisor[WG_HEAD_PAIRS];
     bool norm_before_residual; /* the residual stream begins with the normed feature */
@@ -38,7 +43,10 @@ typedef struct wg_head_spec {
     bool fc_norm;              /* or each tap by its own norm */
     bool norm_output;          /* the feature of the next step is the normed state */
     bool head_norm;            /* heads of queries and keys are normed (Qwen3) */
-    bool biased;               /* attention has biases */
+    bool biased, out_biased;   /* queries, keys and values have biases; and what attention gives */
+    bool hidden_first;         /* of MTP: fc reads [state; embedding], else [embedding; state] */
+    bool zero_first;           /* the embedding at position 0 is zero */
+    bool after_norm;           /* the target's state is that behind its last norm, else before it */
     int block, mask_token;     /* of DFlash: rows of a pass; the token of all but the first */
     bool from_anchor;          /* row i of a block gives the token i + 1 behind the text; else the token i, and row 0 none */
     unsigned causal;           /* layers by bits in which a row of a block sees no later one */
@@ -50,10 +58,11 @@ typedef struct wg_head_spec {
 
 typedef struct wg_head_file wg_head_file;
 
-/* Opens and checks the folder. Errors: ENOENT, EIO, EFORMAT; EMODEL (a key or a tensor is missing or wrong: what was expected);
- * EUNSUPPORTED (a key, value or tensor that is not implemented, by name). */
+/* Opens and checks the folder, or a GGUF file. Errors: ENOENT, EIO, EFORMAT; EMODEL (a key or a tensor is missing or wrong:
+ * what was expected); EUNSUPPORTED (a key, value or tensor that is not implemented, by name). */
 wg_status wg_head_file_open(wg_head_file **out, const char *folder, wg_error *err);
-/* The same of a folder in memory, which is borrowed: its config.json as parsed, and the n bytes of its model.safetensors. */
+/* The same of a folder in memory, which is borrowed: its config.json as parsed, and the n bytes of its model.safetensors. NULL:
+ * the bytes are those of a GGUF file. */
 wg_status wg_head_file_read(wg_head_file **out, const char *name, const json_t *config, const void *bytes, size_t n,
                             wg_error *err);
 void wg_head_file_close(wg_head_file *f); /* NULL is fine */

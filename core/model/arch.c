@@ -293,6 +293,19 @@ static wg_status read_scales(reader *r)
                : missing(r, "the context that attention.temperature_scale counts in, in tokens");
 }
 
+static wg_status read_kept(reader *r)
+{
+    wg_arch *a = r->a;
+    wg_meta_kind kind;
+    const int64_t n = wg_meta_array(r->w, WG_STUDENT_TOKENS, &kind);
+    if (n < 0 || wg_weights_find(r->w, "token_embd.weight")) return WG_OK;
+    if (n < 1 || n > a->vocab)
+        return wg_fail(r->err, WG_EMODEL, "%s: key '%s' has %lld tokens: expected 1 to %d", wg_weights_path(r->w),
+                       WG_STUDENT_TOKENS, (long long)n, a->vocab);
+    a->kept = (int)n;
+    return WG_OK;
+}
+
 static wg_status derive(reader *r)
 {
     wg_arch *a = r->a;
@@ -322,7 +335,7 @@ static wg_status derive(reader *r)
         return missing(r, "an integer, or the tensor 'token_embd.weight'");
     }
     a->tied = !wg_weights_find(r->w, "output.weight");
-    return WG_OK;
+    return read_kept(r);
 }
 
 static wg_status read_traits(reader *r)

@@ -48,6 +48,7 @@ typedef struct wg_arch {
     int original_context;         /* of YaRN and longrope; 0: neither */
     float eps;
     bool tied;       /* the head is the embedding */
+    int kept;        /* rows of the head of a cut student, which has no embedding: it reads its target's. 0: a whole model */
     unsigned traits; /* wg_trait */
     wg_activation activation;
     int experts, experts_used;             /* experts of a layer, each of width `hidden`; used by a row. 0: one MLP */
@@ -79,6 +80,11 @@ wg_status wg_arch_read(const wg_weights *w, wg_arch *out, wg_error *err);
 /* The ALiBi slopes of all heads: 2^(-alibi (h+1) / n) for the first n heads, n the largest power of two not above their number;
  * 2^(-alibi (2 (h-n) + 1) / 2n), the slopes between, for the others. */
 void wg_arch_slopes(const wg_arch *a, float *slope);
+
+/* Keys of a cut student, a draft model that is distilled from a target and stored without what it has from it: the tokens of
+ * its head's rows, and the digest of the target's tokenizer, whose ids these are. */
+#define WG_STUDENT_TOKENS "wager.student.tokens"
+#define WG_STUDENT_TOKENIZER "wager.student.tokenizer"
 
 /* Number of weights: layers, embedding, head unless tied, norms, biases. */
 int64_t wg_arch_parameters(const wg_arch *a);

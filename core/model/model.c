@@ -178,9 +178,9 @@ static wg_status load_head(const loader *o)
     wg_device *d = &m->device;
     const wg_tensor *t;
     const int n = o->opt->n_head;
-    WG_TRY(find(o, m->arch.tied ? "token_embd.weight" : "output.weight", o->width[DIM], o->width[VOCAB], &t));
+    WG_TRY(find(o, m->arch.tied ? "token_embd.weight" : "output.weight", o->width[DIM], o->width[HEAD_ROWS], &t));
     WG_TRY(need(o, t));
-    const size_t row = t->bytes / (size_t)o->width[VOCAB];
+    const size_t row = t->bytes / (size_t)o->width[HEAD_ROWS];
     char *rows = wg_alloc((size_t)n, row);
     if (!rows) return wg_nomem(o->err, (size_t)n * row, "the rows of an output head");
     for (int i = 0; i < n; i++) memcpy(rows + (size_t)i * row, (const char *)t->data + (size_t)o->opt->head[i] * row, row);
@@ -197,6 +197,7 @@ static wg_status load_head(const loader *o)
 /* Whether this model has the tensor of a place. */
 static bool belongs(const loader *o, const place *p)
 {
+    if (o->m->arch.kept && p == &model_places[EMBEDDING]) return false;
     return (p->trait & o->m->arch.traits) == p->trait && !(p->unless & o->m->arch.traits);
 }
 
@@ -315,6 +316,7 @@ static wg_status load_all(loader *o)
     wg_read_ahead_close(&list);
     o->ahead = NULL;
     if (!o->opt->head && m->arch.tied) m->head = m->embed;
+    if (m->arch.kept) m->embed = *o->opt->embedding;
     return s;
 }
 
@@ -418,12 +420,13 @@ static wg_status check_options(const wg_model_options *opt, const wg_arch *a, wg
     if (opt->context < 0 || opt->context > a->context)
         return wg_fail(err, WG_EINVAL, "context = %d: the model was made for %d tokens: expected 1..%d, or 0 for all of them",
                        opt->context, a->context, a->context);
-    if (opt->head && (opt->n_head < 1 || opt->n_head > a->vocab))
-        return wg_fail(err, WG_EINVAL, "a head of %d rows: expected 1..%d", opt->n_head, a->vocab);
+    const int rows = a->kept ? a->kept : a->vocab;
+    if (opt->head && (opt->n_head < 1 || opt->n_head > rows))
+        return wg_fail(err, WG_EINVAL, "a head of %d rows: expected 1..%d", opt->n_head, rows);
     for (int i = 0; opt->head && i < opt->n_head; i++)
-        if (opt->head[i] < 0 || opt->head[i] >= a->vocab)
+        if (opt->head[i] < 0 || opt->head[i] >= rows)
             return wg_fail(err, WG_EINVAL, "row %d of the head is that of token %d: expected 0..%d", i, (int)opt->head[i],
-                           a->vocab - 1);
+                           rows - 1);
     return WG_OK;
 }
 
@@ -457,6 +460,7 @@ static wg_status check(loader *o, wg_model *m, const wg_weights *w, const wg_mod
                               [HEAD_DIM] = a->head_dim,
                               [HIDDEN] = a->hidden,
                               [VOCAB] = a->vocab,
+                              [HEAD_ROWS] = a->kept ? a->kept : a->vocab,
                               [EXPERTS] = a->experts,
                               [CONTEXT] = a->context } };
     return check_tensors(o);
@@ -487,11 +491,28 @@ static void identify(wg_model *m, const wg_weights *w, wg_sha256_state *seen)
     of->threads = m->device.pool ? wg_pool_threads(m->device.pool) : 1;
 }
 
+/* A cut student reads the embedding of its target, from the same memory. */
+static wg_status check_embedding(const wg_model *m, const wg_weights *w, const wg_matrix *embedding, wg_error *err)
+{
+    const wg_arch *a = &m->arch;
+    const char *path = wg_weights_path(w);
+    if (!a->kept) return WG_OK;
+    if (m->device.memory || !embedding)
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "%s: is a student cut to what its target lacks, whose embedding it reads: it drafts for this target on "
+                       "the CPU, as model:model=FILE, and does not run alone",
+                       path);
+    if (embedding->k == a->dim && embedding->n == a->vocab) return WG_OK;
+    return wg_fail(err, WG_EMODEL, "%s: is a cut student of a target with %d tokens and width %d; this target has %d and %d",
+                   path, a->vocab, a->dim, embedding->n, embedding->k);
+}
+
 static wg_status open_into(wg_model *m, const wg_weights *w, const wg_model_options *opt, wg_error *err)
 {
     loader o;
     wg_sha256_state seen;
     WG_TRY(check(&o, m, w, opt, err));
+    WG_TRY(check_embedding(m, w, opt->embedding, err));
     o.seen = &seen;
     wg_identity_begin(&seen, w);
     const wg_arch *a = &m->arch;
@@ -556,7 +577,7 @@ void wg_model_close(wg_model *m)
             else d->class->matrix_free(d, (wg_matrix *)(void *)at);
         }
     if (m->head.data != m->embed.data) d->class->matrix_free(d, &m->head);
-    d->class->matrix_free(d, &m->embed);
+    if (!m->arch.kept) d->class->matrix_free(d, &m->embed);
     const wg_buf buf[] = { m->out_norm,  m->out_norm_bias, m->positions, m->angles[0],
                            m->angles[1], m->slopes,        m->zeros,     m->growth };
     for (size_t i = 0; i < sizeof buf / sizeof buf[0]; i++) d->class->free(d, buf[i]);
@@ -576,8 +597,9 @@ const wg_matrix *wg_model_output(const wg_model *m) { return m->device.memory ||
 size_t wg_model_read_bytes(const wg_model *m, double experts)
 {
     const wg_arch *a = &m->arch;
-    const size_t embed =
-        m->head.data == m->embed.data ? 0 : m->device.class->matrix_bytes(&m->device, m->embed.type, m->embed.n, m->embed.k);
+    const size_t embed = a->kept || m->head.data == m->embed.data
+                             ? 0
+                             : m->device.class->matrix_bytes(&m->device, m->embed.type, m->embed.n, m->embed.k);
     const double left = a->experts ? 1 - experts / a->experts : 0; /* of the experts */
     return m->bytes - m->angles_bytes - embed - (size_t)((double)m->expert_bytes * left);
 }

@@ -18,6 +18,7 @@ typedef struct wg_model_options {
     bool allow_nan;      /* accept NaN and infinities in weights */
     const int32_t *head; /* of the output head only these rows are kept and computed, in this order: logits are n_head wide */
     int n_head;          /* NULL, 0: all rows */
+    const wg_matrix *embedding; /* of the target of a cut student (arch.h), borrowed until the model is closed; else NULL */
 } wg_model_options;
 
 /* Loads from an open file (which may be closed afterwards). `device` is copied and retained until the model is closed, its

@@ -5,7 +5,7 @@
 
 #include "core/model/model_impl.h"
 
-enum width { ONE, DIM, Q_DIM, KV_DIM, HEAD_DIM, HIDDEN, VOCAB, EXPERTS, CONTEXT, WIDTHS };
+enum width { ONE, DIM, Q_DIM, KV_DIM, HEAD_DIM, HIDDEN, VOCAB, HEAD_ROWS, EXPERTS, CONTEXT, WIDTHS };
 
 typedef struct place {
     const char *name;
@@ -71,12 +71,13 @@ static const place layer_places[] = {
     { "ffn_down.weight", offsetof(wg_layer, down), HIDDEN, DIM, 0, WG_TRAIT_EXPERTS, NULL, 0, false },
 };
 
+enum { EMBEDDING }; /* its place in the list */
 static const place model_places[] = {
     { "token_embd.weight", offsetof(wg_model, embed), DIM, VOCAB, 0, 0, NULL, 0, false },
     { "output_norm.weight", offsetof(wg_model, out_norm), DIM, ONE, 0, 0, NULL, 0, false },
     { "output_norm.bias", offsetof(wg_model, out_norm_bias), DIM, ONE, NORM_BIAS, 0, NULL, 0, false },
     { "position_embd.weight", offsetof(wg_model, positions), DIM, CONTEXT, WG_TRAIT_POSITIONS, 0, NULL, 0, false },
-    { "output.weight", offsetof(wg_model, head), DIM, VOCAB, 0, 0, NULL, 0, false }, /* absent when tied */
+    { "output.weight", offsetof(wg_model, head), DIM, HEAD_ROWS, 0, 0, NULL, 0, false }, /* absent when tied */
 };
 /* clang-format on */
 

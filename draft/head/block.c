@@ -19,7 +19,7 @@ typedef struct block_drafter {
     int *at;                      /* (max_batch) the first row of a sequence in logits */
 } block_drafter;
 
-static const wg_option options[] = { WG_HEAD_OPTION_ROWS("speculators' or z-lab") };
+static const wg_option options[] = { WG_HEAD_OPTION_ROWS("speculators' or z-lab's layout") };
 
 /* Adds the block behind the text of a sequence, whose rows all see each other. */
 static void add_block(block_drafter *b, const wg_seq *s, int height)

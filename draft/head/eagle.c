@@ -5,15 +5,11 @@
 #include "draft/draft.h"
 #include "draft/head/head_drafter.h"
 
-static const wg_option options[] = { WG_HEAD_OPTION_ROWS("SafeAILab's or speculators") };
+static const wg_option options[] = { WG_HEAD_OPTION_ROWS("SafeAILab's or speculators' layout, or a GGUF file") };
 
 static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
 {
-    wg_head_drafter *e = (wg_head_drafter *)d;
-    WG_TRY(wg_head_drafter_open(e, WG_HEAD_EAGLE3, env, err));
-    e->m.begins = 1;
-    e->m.states = wg_head_features(e->head);
-    return wg_lm_drafter_open(&e->m, wg_head_lm(e->head), WG_DRAFT_ROWS, err);
+    return wg_head_drafter_open_chain((wg_head_drafter *)d, WG_HEAD_EAGLE3, env, err);
 }
 
 const wg_drafter_class wg_drafter_eagle = {

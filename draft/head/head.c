@@ -103,7 +103,7 @@ void wg_head_attend(wg_head *h, const wg_attention_rows *at, const float *u, flo
     wg_head_store(h, at, u);
     d->class->attention(d, h->q, at, h->att);
     wg_head_product(h, &l->o, h->att, h->h, at->rows);
-    if (h->spec.biased) d->class->bias(d, h->h, l->o_bias, h->spec.dim, at->rows);
+    if (h->spec.out_biased) d->class->bias(d, h->h, l->o_bias, h->spec.dim, at->rows);
     d->class->add(d, x, h->h, h->spec.dim, at->rows);
 }
 
@@ -128,6 +128,21 @@ void wg_head_logits(wg_head *h, const wg_batch *b, const float *x, float *logits
     if (asked) d->class->head(d, h->out, h->e, asked, h->act, 0, logits);
 }
 
+/* Of MTP: x = fc of the normed embedding and the normed state, in the order of the dialect. */
+static void join(wg_head *h, const wg_batch *b)
+{
+    wg_device *d = &h->device;
+    const int dim = h->spec.dim, state = h->spec.hidden_first ? 0 : dim;
+    for (int i = 0; h->spec.zero_first && i < b->n; i++)
+        if (b->row[i].position == 0) memset(h->e + (size_t)i * (size_t)dim, 0, (size_t)dim * sizeof *h->e);
+    wg_head_norm(h, h->e, h->input_norm, dim, h->h, b->n);
+    d->class->tap(d, h->h, dim, h->u + (dim - state), 2 * dim, b->n);
+    wg_head_norm(h, h->g, h->hidden_norm, dim, h->h, b->n);
+    d->class->tap(d, h->h, dim, h->u + state, 2 * dim, b->n);
+    wg_head_product(h, &h->fc, h->u, h->x, b->n);
+    wg_head_norm(h, h->x, h->layer[0].input_norm, dim, h->u, b->n);
+}
+
 /* The first layer's input, and the residual stream: the feature before each row beside its embedding. */
 static void begin_rows(wg_head *h, const wg_batch *b)
 {
@@ -140,6 +155,10 @@ static void begin_rows(wg_head *h, const wg_batch *b)
         const int slot = slot_before(&b->row[i]);
         wg_assert(slot >= 0 && wg_kv_holds(b->row[i].kv, h->states, slot));
         state_read(h, b->row[i].kv, slot, h->g + (size_t)i * (size_t)dim);
+    }
+    if (h->spec.kind == WG_HEAD_MTP) {
+        join(h, b);
+        return;
     }
     wg_head_norm(h, h->e, l->input_norm, dim, h->h, b->n);
     d->class->tap(d, h->h, dim, h->u, 2 * dim, b->n);
@@ -179,7 +198,7 @@ static wg_status head_forward(wg_lm *lm, const wg_batch *b, float *logits, wg_er
     return WG_OK;
 }
 
-/* Features of EAGLE-3 from taps, which are overwritten: fc of them, normed as the head says. */
+/* Features from taps, which are overwritten: of EAGLE-3 fc of them, normed as the head says; of MTP the tap itself. */
 static void read_features(wg_head *h, wg_kv_seq *kv, int first, float *taps, int rows)
 {
     const wg_head_spec *s = &h->spec;
@@ -190,8 +209,9 @@ static void read_features(wg_head *h, wg_kv_seq *kv, int first, float *taps, int
             float *at = taps + (size_t)r * row + (size_t)i * dim;
             wg_head_norm(h, at, h->fc_norm + (size_t)i * dim, s->target_dim, at, 1);
         }
-    wg_head_product(h, &h->fc, taps, h->g, rows);
-    for (int r = 0; r < rows; r++) state_write(h, kv, first + r, h->g + (size_t)r * (size_t)s->dim);
+    if (s->kind == WG_HEAD_EAGLE3) wg_head_product(h, &h->fc, taps, h->g, rows);
+    const float *from = s->kind == WG_HEAD_EAGLE3 ? h->g : taps;
+    for (int r = 0; r < rows; r++) state_write(h, kv, first + r, from + (size_t)r * (size_t)s->dim);
 }
 
 int wg_head_features(const wg_head *h) { return h->spec.kind == WG_HEAD_DFLASH ? h->lm.space : h->states; }
@@ -267,4 +287,7 @@ wg_lm *wg_head_lm(wg_head *h) { return &h->lm; }
 const wg_draft_vocab *wg_head_words(wg_head *h) { return h->words.n ? &h->words : NULL; }
 int wg_head_outputs(const wg_head *h) { return h->spec.draft_vocab; }
 const wg_head_spec *wg_head_spec_of(const wg_head *h) { return &h->spec; }
-const char *wg_head_kind_drafter(wg_head_kind kind) { return kind == WG_HEAD_DFLASH ? "block" : "eagle"; }
+const char *wg_head_kind_drafter(wg_head_kind kind)
+{
+    return kind == WG_HEAD_DFLASH ? "block" : kind == WG_HEAD_MTP ? "mtp" : "eagle";
+}

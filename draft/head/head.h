@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * A head as a language model: layers of its own over hidden states of the target (EAGLE-3, Li et al. 2025; DFlash,
- * block_head.c). It is the draft model of draft/lm/lm_draft.h, so it drafts what any draft model does.
+ * block_head.c; MTP). It is the draft model of draft/lm/lm_draft.h, so it drafts what any draft model does.
  *
  * Rows of EAGLE-3. The row of token p reads the feature of token p-1, which is fc of the target's taps, and its own
  * embedding; it gives the logits of token p+1. Token 0 has no row: a text is read from token 1 on, which has position 0. The
  * feature of a drafted token is what its own row gave: the last layer's state.
+ *
+ * Rows of MTP (DeepSeek-V3 and its like) are the same, over another first layer: x = fc of the normed embedding and the normed
+ * state, which is the target's last one, or in a draft the head's own behind its last norm.
  *
  * Spaces. `lm.space` holds keys and values; `states` the feature of every token, where forks, commits and rollbacks take it
  * along; a block head needs keys and values of features alone. Features of committed tokens are true ones (wg_head_read).

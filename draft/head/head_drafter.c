@@ -63,6 +63,14 @@ wg_status wg_head_drafter_open(wg_head_drafter *e, wg_head_kind kind, const wg_e
     return WG_OK;
 }
 
+wg_status wg_head_drafter_open_chain(wg_head_drafter *e, wg_head_kind kind, const wg_env *env, wg_error *err)
+{
+    WG_TRY(wg_head_drafter_open(e, kind, env, err));
+    e->m.begins = 1;
+    e->m.states = wg_head_features(e->head);
+    return wg_lm_drafter_open(&e->m, wg_head_lm(e->head), WG_DRAFT_ROWS, err);
+}
+
 wg_status wg_head_drafter_propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err)
 {
     wg_head_drafter *e = (wg_head_drafter *)d;

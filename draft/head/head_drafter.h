@@ -27,7 +27,7 @@ extern const char *const wg_head_types[]; /* of `quantize` */
 /* Rows for the option table of a drafter whose options begin with a wg_head_options. layouts: whose files it reads. */
 /* clang-format off */
 #define WG_HEAD_OPTION_ROWS(layouts)                                                                                           \
-    WG_OPTION_NAME(wg_head_options, model, WG_NAMES_FILE, "", "folder of the head, of " layouts "'s layout (needed)"),         \
+    WG_OPTION_NAME(wg_head_options, model, WG_NAMES_FILE, "", "folder of the head, of " layouts " (needed)"),         \
     WG_GROWTH_OPTIONS,                                                                                                         \
     WG_OPTION_ENUM(wg_head_options, quantize, 0, wg_head_types,                                                                \
                    "the type that the head's matrices are converted to when it is loaded, where their rows are whole blocks"), \
@@ -37,6 +37,8 @@ extern const char *const wg_head_types[]; /* of `quantize` */
 
 /* Opens the head, which must be of this kind, up to wg_lm_drafter_open. On failure the caller closes the drafter. */
 wg_status wg_head_drafter_open(wg_head_drafter *e, wg_head_kind kind, const wg_env *env, wg_error *err);
+/* The same, and the rest, of a kind that drafts a level a pass and has features of drafted tokens. */
+wg_status wg_head_drafter_open_chain(wg_head_drafter *e, wg_head_kind kind, const wg_env *env, wg_error *err);
 /* Makes features of all rows of a sequence that wait. Pages that other sequences share become this one's own first. */
 wg_status wg_head_drafter_absorb(wg_head_drafter *e, const wg_seq *seq, wg_error *err);
 /* Functions of the class. */

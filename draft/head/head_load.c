@@ -163,12 +163,15 @@ static wg_status load_rope(const loader *o)
     const wg_arch turned = {
         .n_rot = s->head_dim, .rope_base = s->rope_base, .rope_scale = s->rope_factor, .rope_magnitude = 1
     };
-    for (int i = 0; i < s->head_dim / 2; i++) divisor[i] = s->divisors ? s->divisor[i] : 1;
+    wg_buf own = NULL;
+    WG_TRY(vector(o, "rope_freqs.weight", &own));
+    for (int i = 0; i < s->head_dim / 2; i++) divisor[i] = own ? own[i] : s->divisors ? s->divisor[i] : 1;
+    h->device.class->free(&h->device, own);
     wg_rotary_of(&turned, false, divisor, &r);
     h->angles = h->device.class->alloc(&h->device, floats);
     if (!h->angles) return wg_nomem(o->err, floats * sizeof(float), "rotary angles; lower the context");
     wg_rotary_angles(&r, h->lm.context, h->device.pool, h->angles);
-    h->rope = (wg_rope){ .n_rot = s->head_dim, .cs = h->angles };
+    h->rope = (wg_rope){ .n_rot = s->head_dim, .cs = h->angles, .adjacent = s->adjacent };
     return WG_OK;
 }
 

@@ -47,6 +47,31 @@ static wg_status prune(wg_draft_vocab *v, const wg_env *env, const char *path, w
     return WG_OK;
 }
 
+/* Leaves in own[] the tokens of a cut student, which have the target's ids. */
+static wg_status of_student(wg_draft_vocab *v, const wg_env *env, const wg_weights *w, int kept, const char *path,
+                            wg_error *err)
+{
+    char digest[WG_SHA256_HEX];
+    wg_text made = { 0 };
+    (void)wg_meta_string(w, WG_STUDENT_TOKENIZER, &made);
+    wg_tokenizer_digest(env->tokenizer, digest);
+    if (!wg_text_is(made, digest))
+        return wg_fail(err, WG_EVOCAB,
+                       "%s is a student of another target (digest of the tokenizer %.*s, that of %s is %.12s), so its ids mean "
+                       "other texts",
+                       path, (int)(made.n < 12 ? made.n : 12), made.s ? made.s : "", target_name(env), digest);
+    for (int i = 0; i < v->target_vocab; i++) v->own[i] = -1;
+    for (int i = 0; i < kept; i++) {
+        int64_t id = -1;
+        (void)wg_meta_array_int(w, WG_STUDENT_TOKENS, i, &id);
+        if (id < 0 || id >= v->target_vocab || v->own[id] >= 0)
+            return wg_fail(err, WG_EMODEL, "%s: key '%s' has at %d the token %lld: expected different ones below %d", path,
+                           WG_STUDENT_TOKENS, i, (long long)id, v->target_vocab);
+        v->own[id] = (int32_t)id;
+    }
+    return WG_OK;
+}
+
 static wg_status list(wg_draft_vocab *v, const char *path, wg_error *err)
 {
     for (int i = 0; i < v->target_vocab; i++) v->n += v->own[i] >= 0;
@@ -60,6 +85,21 @@ static wg_status list(wg_draft_vocab *v, const char *path, wg_error *err)
             v->token[k] = i;
             v->row[k++] = v->own[i];
         }
+    return WG_OK;
+}
+
+/* Sets the rows of a cut student's head, which are in the order of its list. */
+static wg_status student_rows(wg_draft_vocab *v, const wg_weights *w, int kept, wg_error *err)
+{
+    int32_t *at = wg_calloc((size_t)v->target_vocab, sizeof *at);
+    if (!at) return wg_nomem(err, (size_t)v->target_vocab * sizeof *at, "the vocabulary of a draft");
+    for (int i = 0; i < kept; i++) {
+        int64_t id = 0;
+        (void)wg_meta_array_int(w, WG_STUDENT_TOKENS, i, &id);
+        at[id] = i;
+    }
+    for (int k = 0; k < v->n; k++) v->row[k] = at[v->token[k]];
+    wg_free(at);
     return WG_OK;
 }
 
@@ -81,8 +121,10 @@ wg_status wg_draft_vocab_open(wg_draft_vocab *v, const wg_env *env, const wg_wei
     if (!v->own) return wg_nomem(err, (size_t)v->target_vocab * sizeof *v->own, "the vocabulary of a draft");
     for (int i = 0; i < v->target_vocab; i++) v->own[i] = i < a.vocab ? i : -1;
     if (intersection) WG_TRY(intersect(v, env, w, a.vocab, path, err));
+    if (a.kept) WG_TRY(of_student(v, env, w, a.kept, path, err));
     if (*pruned) WG_TRY(prune(v, env, pruned, err));
-    return v->tokenizer || *pruned ? list(v, path, err) : WG_OK;
+    if (v->tokenizer || a.kept || *pruned) WG_TRY(list(v, path, err));
+    return a.kept ? student_rows(v, w, a.kept, err) : WG_OK;
 }
 
 void wg_draft_vocab_close(wg_draft_vocab *v)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * The target's tokens that a draft model can propose, when these are not all: the tokens that both vocabularies have
- * (token-level intersection, Timor et al. 2025), a pruned list (FR-Spec), or both. Each is a subset of the head rows, and only
- * these rows are computed. The logits of the subset become the row at the target's ids, all others -inf, before the sampler
- * chain: q is restricted and normalised before anything is drawn, so q is the law of what is drawn, and rules that divide by q
- * stay lossless. */
+ * (token-level intersection, Timor et al. 2025), a pruned list (FR-Spec), both, or those of a student that is cut to them. Each
+ * is a subset of the head rows, and only these rows are computed. The logits of the subset become the row at the target's ids,
+ * all others -inf, before the sampler chain: q is restricted and normalised before anything is drawn, so q is the law of what
+ * is drawn, and rules that divide by q stay lossless. */
 #ifndef WG_DRAFT_LM_DRAFT_VOCAB_H
 #define WG_DRAFT_LM_DRAFT_VOCAB_H
 
@@ -13,7 +13,7 @@
 typedef struct wg_draft_vocab {
     int n, target_vocab;     /* n == 0: all tokens, under the target's ids */
     int32_t *token;          /* (n) target ids, ascending */
-    int32_t *row;            /* (n) the draft model's id of each */
+    int32_t *row;            /* (n) its row in the draft model's head: the draft model's id, but for a cut student */
     int32_t *own;            /* (target_vocab) the draft model's id of a token that can be proposed, else -1 */
     wg_tokenizer *tokenizer; /* the draft model's tokenizer if it is another than the target's; else NULL */
     wg_vocab_map map;        /* set with `tokenizer`: maps ids of the target and of the draft model */

@@ -66,9 +66,11 @@ static wg_status open_whole(second_drafter *s, const wg_env *env, wg_error *err)
 static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
 {
     second_drafter *s = (second_drafter *)d;
-    const bool whole = s->opt.vocabulary == SAME && !*s->opt.prune;
+    bool cut = false;
     if (!*s->opt.model) return wg_fail(err, WG_ECONFIG, "drafter model: no draft model is named; set its option model=FILE");
     WG_TRY(wg_lm_drafter_begin(&s->m, &s->opt.growth, env, err));
+    WG_TRY(wg_second_model_is_cut(&cut, s->opt.model, err));
+    const bool whole = s->opt.vocabulary == SAME && !*s->opt.prune && !cut;
     WG_TRY((whole ? open_whole : open_part)(s, env, err));
     return wg_lm_drafter_open(&s->m, wg_model_lm(s->model), WG_DRAFT_ROWS, err);
 }

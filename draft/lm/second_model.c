@@ -51,12 +51,24 @@ wg_status wg_second_model_open_part(wg_model **out, wg_draft_vocab *v, bool inte
     wg_weights *w;
     WG_TRY(wg_quantize_open_file(&w, spec->path, spec->quantize, env->pool, err));
     wg_status s = wg_draft_vocab_open(v, env, w, spec->path, intersection, pruned, err);
-    const wg_model_options o = {
-        .kv_type = wg_kv_type_ids[spec->kv_type], .max_rows = spec->max_rows, .head = v->row, .n_head = v->n
-    };
+    const struct wg_model *target = wg_lm_transformer(env->target);
+    const wg_model_options o = { .kv_type = wg_kv_type_ids[spec->kv_type],
+                                 .max_rows = spec->max_rows,
+                                 .head = v->row,
+                                 .n_head = v->n,
+                                 .embedding = target ? wg_model_embedding(target) : NULL };
     if (!s) s = open_model(out, env, w, spec, &o, !v->tokenizer, err);
     wg_weights_close(w);
     return s;
+}
+
+wg_status wg_second_model_is_cut(bool *cut, const char *path, wg_error *err)
+{
+    wg_weights *w;
+    WG_TRY(wg_weights_open(&w, path, err));
+    *cut = wg_meta_array(w, WG_STUDENT_TOKENS, &(wg_meta_kind){ 0 }) >= 0 && !wg_weights_find(w, "token_embd.weight");
+    wg_weights_close(w);
+    return WG_OK;
 }
 
 wg_status wg_second_model_open_foreign(wg_model **out, wg_tokenizer **tokenizer, const wg_env *env,

@@ -27,6 +27,10 @@ wg_status wg_second_model_open(wg_model **out, const wg_env *env, const wg_secon
 wg_status wg_second_model_open_part(wg_model **out, wg_draft_vocab *v, bool intersection, const char *pruned, const wg_env *env,
                                     const wg_second_model_spec *spec, wg_error *err);
 
+/* Whether the file is a student cut to what its target lacks (core/model/arch.h), which only wg_second_model_open_part opens.
+ * Errors: those of opening the file. */
+wg_status wg_second_model_is_cut(bool *cut, const char *path, wg_error *err);
+
 /* The same for a model of any vocabulary, with its tokenizer, which the caller closes. EMODEL: it has none. */
 wg_status wg_second_model_open_foreign(wg_model **out, wg_tokenizer **tokenizer, const wg_env *env,
                                        const wg_second_model_spec *spec, wg_error *err);

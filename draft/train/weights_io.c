@@ -114,21 +114,34 @@ wg_status wg_net_read(wg_net *n, const wg_weights *w, wg_error *err)
 
 typedef struct writer {
     wg_net *net;
+    const int32_t *token; /* of the rows of a head that is cut; NULL: all */
 } writer;
+
+/* The tensor that a row of the file comes from, and the number of the row there. */
+static const float *row_of(const writer *w, const wg_net_tensor *from, int r)
+{
+    const int at = w->token && from->frozen ? w->token[r] : r;
+    return (const float *)wg_net_weights(w->net) + from->at + (size_t)at * (size_t)from->columns;
+}
+
+static const wg_net_tensor *head_of(wg_net *n) { return wg_net_tensor_at(n, wg_net_arch(n)->tied ? 0 : wg_net_tensors(n) - 1); }
+
+static const wg_net_tensor *named(const writer *w, const char *name)
+{
+    if (w->token && !strcmp(name, "output.weight")) return head_of(w->net);
+    for (int i = 0;; i++)
+        if (!strcmp(wg_net_tensor_at(w->net, i)->name, name)) return wg_net_tensor_at(w->net, i);
+}
 
 static wg_status fill(void *user, const wg_tensor *t, void *dst, wg_error *err)
 {
     const writer *w = user;
     (void)err;
-    for (int i = 0; i < wg_net_tensors(w->net); i++) {
-        const wg_net_tensor *from = wg_net_tensor_at(w->net, i);
-        if (strcmp(from->name, t->name) != 0) continue;
-        const size_t columns = (size_t)from->columns, row = t->bytes / (size_t)from->rows;
-        for (int r = 0; r < from->rows; r++) {
-            const float *x = (const float *)wg_net_weights(w->net) + from->at + (size_t)r * columns;
-            wg_assert(wg_row_from_f32(t->type, x, (char *)dst + (size_t)r * row, columns) ==
-                      0); /* `add` chose a type that fits */
-        }
+    const wg_net_tensor *from = named(w, t->name);
+    const size_t rows = (size_t)t->dim[1], row = t->bytes / rows;
+    for (size_t r = 0; r < rows; r++) {
+        const int bad = wg_row_from_f32(t->type, row_of(w, from, (int)r), (char *)dst + r * row, (size_t)from->columns);
+        wg_assert(bad == 0); /* `add` chose a type that fits */
     }
     return WG_OK;
 }
@@ -185,11 +198,31 @@ static void add(wg_gguf_writer *g, const wg_net_tensor *t, int type, writer *w)
 wg_status wg_net_write(wg_net *n, const char *path, const char *name, const wg_weights *tokenizer, int type, wg_error *err)
 {
     wg_gguf_writer *g;
-    writer w = { n };
+    writer w = { .net = n };
     WG_TRY(wg_gguf_writer_open(&g, path, err));
     set_keys(g, wg_net_arch(n), name, type);
     for (int i = 0; tokenizer && i < wg_meta_count(tokenizer); i++)
         if (strncmp(wg_meta_key(tokenizer, i), "tokenizer.", 10) == 0) wg_gguf_copy_meta(g, tokenizer, i);
     for (int i = 0; i < wg_net_tensors(n); i++) add(g, wg_net_tensor_at(n, i), type, &w);
+    return wg_gguf_writer_finish(g, err);
+}
+
+wg_status wg_net_write_cut(wg_net *n, const char *path, const char *name, const int32_t *token, const char *digest, int type,
+                           wg_error *err)
+{
+    wg_gguf_writer *g;
+    writer w = { .net = n, .token = token };
+    const int kept = wg_net_outputs(n);
+    wg_net_tensor head = *head_of(n);
+    wg_assert(head.frozen && kept < head.rows);
+    snprintf(head.name, sizeof head.name, "output.weight");
+    head.rows = kept;
+    WG_TRY(wg_gguf_writer_open(&g, path, err));
+    set_keys(g, wg_net_arch(n), name, type);
+    wg_gguf_set_string(g, WG_STUDENT_TOKENIZER, digest, strlen(digest));
+    wg_gguf_set_i32s(g, WG_STUDENT_TOKENS, token, (size_t)kept);
+    for (int i = 0; i < wg_net_tensors(n); i++)
+        if (!wg_net_tensor_at(n, i)->frozen) add(g, wg_net_tensor_at(n, i), type, &w);
+    add(g, &head, type, &w);
     return wg_gguf_writer_finish(g, err);
 }

@@ -174,7 +174,10 @@ static void print_head(const json_t *h)
            word(h, "dialect"), number(h, "layers"), number(h, "width"), number(h, "target_width"), number(h, "drafts"),
            number(h, "vocabulary"));
     json_array_foreach(json_object_get(h, "taps"), i, v) printf(" %lld", (long long)json_integer_value(v));
-    puts(json_is_array(json_object_get(h, "taps")) ? "" : " 2, L/2 and L-3 of the target's L layers");
+    const bool mtp = json_object_get(h, "after_norm");
+    puts(json_is_array(json_object_get(h, "taps")) ? ""
+         : mtp                                     ? " the target's last state"
+                                                   : " 2, L/2 and L-3 of the target's L layers");
     json_object_foreach((json_t *)(uintptr_t)h, key, v) {
         if (json_is_true(v)) printf("flag      %s\n", key);
     }

@@ -32,8 +32,8 @@ static json_t *dialect_of(const char *path, const wg_tensor_list *list)
     const wg_dialect *d = wg_dialect_of(folder ? &all : list, &whole);
     wg_tensor_list_free(&all);
     if (!d) return json_null();
-    return json_pack("{s:s, s:s, s:s?, s:b}", "name", d->name, "about", d->doc, "runs_with", d->drafter, "beside_a_model",
-                     whole);
+    return json_pack("{s:s, s:s, s:s?, s:b}", "name", d->name, "about", d->doc, "runs_with",
+                     folder || d->gguf ? d->drafter : NULL, "beside_a_model", whole);
 }
 
 /* Sets the flags of a head's kind. */
@@ -47,7 +47,10 @@ static void set_flags(json_t *o, const wg_head_spec *s)
                  { WG_HEAD_EAGLE3, "norm_before_fc", s->norm_before_fc },
                  { WG_HEAD_EAGLE3, "fc_norm", s->fc_norm },
                  { WG_HEAD_EAGLE3, "norm_output", s->norm_output },
-                 { WG_HEAD_DFLASH, "sample_from_anchor", s->from_anchor } };
+                 { WG_HEAD_DFLASH, "sample_from_anchor", s->from_anchor },
+                 { WG_HEAD_MTP, "hidden_first", s->hidden_first },
+                 { WG_HEAD_MTP, "zero_first", s->zero_first },
+                 { WG_HEAD_MTP, "after_norm", s->after_norm } };
     for (size_t i = 0; i < sizeof flag / sizeof flag[0]; i++)
         if (flag[i].kind == s->kind) json_object_set_new(o, flag[i].key, json_boolean(flag[i].value));
     if (s->kind != WG_HEAD_DFLASH) return;

@@ -275,6 +275,17 @@ static const char *model_path(const run *r, int i, char path[WG_TRAIN_PATH])
     return wg_train_folder_at(&r->folder, name, path);
 }
 
+/* Writes a student without what it has from its target, beside the whole one. */
+static wg_status write_cut(run *r, int i, int type, wg_error *err)
+{
+    char path[WG_TRAIN_PATH], name[WG_DISTILL_NAME + 16], digest[WG_SHA256_HEX];
+    if (!r->kept) return WG_OK;
+    snprintf(name, sizeof name, "%s-cut.gguf", r->c->student[i].name);
+    wg_tokenizer_digest(r->target->tokenizer, digest);
+    return wg_net_write_cut(r->student[i].net, wg_train_folder_at(&r->folder, name, path), r->c->student[i].name, r->kept,
+                            digest, type, err);
+}
+
 static wg_status write_models(run *r, json_t *list, wg_error *err)
 {
     char path[WG_TRAIN_PATH];
@@ -283,6 +294,7 @@ static wg_status write_models(run *r, json_t *list, wg_error *err)
         const student *s = &r->student[i];
         wg_net_fetch(s->net);
         WG_TRY(wg_ops_wait(&r->ops, err));
+        WG_TRY(write_cut(r, i, type, err));
         WG_TRY(wg_net_write(s->net, model_path(r, i, path), s->c->name, r->target->weights, type, err));
         json_array_append_new(list, json_pack("{s:s, s:i, s:s, s:I, s:o, s:o, s:o, s:s}", "name", s->c->name, "seed",
                                               s->c->seed, "family", s->c->family_name, "parameters",

@@ -74,7 +74,7 @@ wg_status wg_distill_arch(wg_arch *out, const wg_distill_student *s, const wg_ta
 wg_status wg_distill_begin(wg_net *net, const wg_distill_student *s, const int32_t *kept, const wg_target *target,
                            wg_error *err)
 {
-    wg_net_randomise(net, (uint64_t)s->seed);
+    if (!*s->shape.init && s->from_target == 0) wg_net_randomise(net, (uint64_t)s->seed); /* else all of it is read */
     if (*s->shape.init) {
         wg_weights *w;
         WG_TRY(wg_weights_open(&w, s->shape.init, err));

@@ -72,7 +72,7 @@ static inline void head_tensor(json_t *list, const char *name, const char *dtype
 /* Tensors and keys of a layer that the heads below have; `in`: the width that attention reads. */
 enum { HEAD_HEADS = 2, HEAD_WIDTH = 8, HEAD_HIDDEN = 24 };
 
-static inline void head_layer(json_t *t, int number, int64_t d, int64_t in)
+static inline void head_layer(json_t *t, const char *list, int number, int64_t d, int64_t in)
 {
     const struct {
         const char *name;
@@ -90,7 +90,7 @@ static inline void head_layer(json_t *t, int number, int64_t d, int64_t in)
     };
     char name[64];
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-        snprintf(name, sizeof name, "layers.%d.%s", number, row[i].name);
+        snprintf(name, sizeof name, "%s.%d.%s", list, number, row[i].name);
         head_tensor(t, name, "F32", row[i].rows, row[i].columns);
     }
 }
@@ -128,7 +128,7 @@ static inline void head_eagle(const wg_arch *a, int64_t some, const char *dir)
         head_tensor(t, name, "F32", d, 0);
     }
     head_tensor(t, "layers.0.hidden_norm.weight", "F32", d, 0);
-    head_layer(t, 0, d, 2 * d);
+    head_layer(t, "layers", 0, d, 2 * d);
     head_tensor(t, "norm.weight", "F32", d, 0);
     head_tensor(t, "lm_head.weight", "F32", some, d);
     head_tensor(t, "d2t", "I64", some, 0);
@@ -148,7 +148,7 @@ static inline void head_block(const wg_arch *a, int64_t some, const char *dir)
     head_tensor(t, "fc.weight", "F32", d, 2 * d);
     head_tensor(t, "hidden_norm.weight", "F32", d, 0);
     for (int i = 0; i < 2; i++) {
-        head_layer(t, i, d, d);
+        head_layer(t, "layers", i, d, d);
         snprintf(name, sizeof name, "layers.%d.self_attn.q_norm.weight", i);
         head_tensor(t, name, "F32", HEAD_WIDTH, 0);
         snprintf(name, sizeof name, "layers.%d.self_attn.k_norm.weight", i);
@@ -164,8 +164,25 @@ static inline void head_block(const wg_arch *a, int64_t some, const char *dir)
     head_save(t, config, v, dir);
 }
 
+/* An MTP layer, with the target's embedding and head. */
+static inline void head_mtp(const wg_arch *a, const char *dir)
+{
+    const int64_t d = a->dim;
+    json_t *t = json_array(), *config;
+    head_tensor(t, "mtp_layers.0.input_proj.weight", "F32", d, 2 * d);
+    head_tensor(t, "mtp_layers.0.token_layernorm.weight", "F32", d, 0);
+    head_tensor(t, "mtp_layers.0.hidden_layernorm.weight", "F32", d, 0);
+    head_tensor(t, "mtp_layers.0.final_layernorm.weight", "F32", d, 0);
+    head_layer(t, "mtp_layers", 0, d, d);
+    head_tensor(t, "mtp_layers.0.self_attn.q_norm.weight", "F32", HEAD_WIDTH, 0);
+    head_tensor(t, "mtp_layers.0.self_attn.k_norm.weight", "F32", HEAD_WIDTH, 0);
+    config = json_pack("{s:s, s:o, s:i}", "speculators_model_type", "mtp", "transformer_layer_config",
+                       head_layer_config(a, "qwen3"), "num_nextn_predict_layers", 1);
+    head_save(t, config, a->vocab, dir);
+}
+
 /* Heads for the model in `target`, of speculators' layout, that propose a part of the vocabulary: an EAGLE-3 head in the folder
- * dir, which exists, and one of DFlash in dir/block. */
+ * dir, which exists, one of DFlash in dir/block, and an MTP layer in dir/mtp. */
 static inline void head_for(const char *target, const char *dir)
 {
     wg_weights *w;
@@ -177,13 +194,15 @@ static inline void head_for(const char *target, const char *dir)
     head_eagle(&a, a.vocab - 1 - a.vocab / 4, dir);
     snprintf(path, sizeof path, "%s/block", dir);
     head_block(&a, a.vocab - 1 - a.vocab / 4, path);
+    snprintf(path, sizeof path, "%s/mtp", dir);
+    head_mtp(&a, path);
 }
 
 static inline void head_remove(const char *dir)
 {
-    const char *const name[] = {
-        "block/model.safetensors", "block/config.json", "block", "model.safetensors", "config.json", ""
-    };
+    const char *const name[] = { "mtp/model.safetensors",   "mtp/config.json",   "mtp",
+                                 "block/model.safetensors", "block/config.json", "block",
+                                 "model.safetensors",       "config.json",       "" };
     char path[256];
     for (size_t i = 0; i < sizeof name / sizeof name[0]; i++) {
         snprintf(path, sizeof path, "%s/%s", dir, name[i]);

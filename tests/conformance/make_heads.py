@@ -25,6 +25,7 @@ from make_miniatures import HERE, MODELS, TOKENS, draw, fnv, mix, save
 from speculators import SpeculatorsConfig, VerifierConfig
 from speculators.models.dflash import DFlashSpeculatorConfig, core
 from speculators.models.eagle3 import Eagle3DraftModel, Eagle3SpeculatorConfig
+from speculators.models.mtp import MTPDraftModel, MTPSpeculatorConfig
 from speculators.proposals.greedy import GreedyTokenProposalConfig
 
 TARGET = "llama-scaled"
@@ -57,6 +58,13 @@ BLOCKS = {
                              flags=dict(sliding_window_non_causal=True)),
     "dflash-all": dict(layer=SLIDES, dtype="F32", words=200, flags={}),
     "dflash-z-lab": dict(layer=SLIDES, dtype="F32", words=200, flags={}, zlab=True),
+}
+
+# mimo: the folder of a whole model of that type; its layer is one of Qwen2, joined as in vLLM's mimo_mtp.py: [hidden; embedding],
+# the latter zero at position 0
+MTPS = {
+    "mtp": dict(layer=QWEN | dict(num_hidden_layers=1), dtype="BF16"),
+    "mimo": dict(layer=LLAMA | dict(model_type="mimo", attention_bias=True, num_hidden_layers=2), dtype="F32", mimo=True),
 }
 
 
@@ -137,7 +145,7 @@ def read(head, taps):
     return head.fc(c)
 
 
-def drafted(head, features, tokens, nodes, parents):
+def drafted(head, features, tokens, nodes, parents, passes=passes):
     """Logits of the text's rows and of a tree below its last token, level by level: a node reads the feature of its parent's row."""
     n = len(tokens) - 1
     rows, above = [features[i] for i in range(n)], list(range(-1, n - 1))
@@ -178,6 +186,97 @@ def write(name, case, m, tokens, taps):
     else:
         head.config.save_pretrained(folder)
         os.remove(os.path.join(folder, "config.py"))  # a copy of the package's class
+    with open(os.path.join(folder, "case.json"), "w") as f:
+        f.write(json.dumps(dict(target=TARGET, tensors=tensors, tokens=TEXT, rows=ROWS, tree=TREE, chains=chains)) + "\n")
+    print(f"{name}: {len(tensors)} tensors, logits of rms {logits.square().mean().sqrt():.3f}, {chains}")
+
+
+class Mimo(torch.nn.Module):
+    """The MTP layer of MiMo, by the names of its files."""
+
+    def __init__(self, keys):
+        super().__init__()
+        qwen2 = transformers.models.qwen2.modeling_qwen2
+        config = transformers.Qwen2Config(**{k: v for k, v in keys.items() if k not in ("model_type", "attention_bias")})
+        config._attn_implementation = "eager"
+        d, eps = config.hidden_size, config.rms_norm_eps
+        self.layer = qwen2.Qwen2DecoderLayer(config, 0)
+        for name in ("hidden_layernorm", "token_layernorm", "final_layernorm"):
+            setattr(self.layer, name, qwen2.Qwen2RMSNorm(d, eps=eps))
+        self.layer.input_proj = torch.nn.Linear(2 * d, d, bias=False)
+        self.rotary_emb = qwen2.Qwen2RotaryEmbedding(config)
+        self.mtp_layers = [self.step]
+
+    def step(self, hidden_states, token_embeddings, attention_mask, position_ids, position_embeddings):
+        l, e = self.layer, token_embeddings * (position_ids > 0)[..., None]
+        x = l.input_proj(torch.cat([l.hidden_layernorm(hidden_states), l.token_layernorm(e)], dim=-1))
+        x = l(x, attention_mask=attention_mask, position_ids=position_ids, position_embeddings=position_embeddings)
+        return l.final_layernorm(x[0] if isinstance(x, tuple) else x)
+
+
+def build_mtp(case, m):
+    if case.get("mimo"):
+        head, own = Mimo(case["layer"]).float().eval(), "layer."
+    else:
+        layer = transformers.Qwen3Config(**case["layer"])
+        layer._attn_implementation = "eager"
+        config = MTPSpeculatorConfig(
+            transformer_layer_config=layer, speculators_config=SpeculatorsConfig(
+                algorithm="mtp", proposal_methods=[GreedyTokenProposalConfig(speculative_tokens=3)], default_proposal_method="greedy",
+                verifier=VerifierConfig(name_or_path=TARGET, architectures=["LlamaForCausalLM"])))
+        head, own = MTPDraftModel(config).float().eval(), "mtp_layers.0."
+    tensors = []
+    with torch.no_grad():
+        for key, p in head.named_parameters():
+            if not key.startswith(own):
+                continue
+            of = "mtp_layers.0." + key[len(own):]
+            p.copy_(tensor(of, p.shape))
+            tensors.append(dict(name=of, dtype=case["dtype"], shape=list(p.shape)))
+    head.embed_tokens, head.lm_head = m.model.embed_tokens, m.lm_head
+    return head, tensors
+
+
+def mtp_passes(head, states, tokens, parents):
+    """Logits and states of all rows: row i reads states[i] and tokens[i]; parents[i] is the row before it."""
+    n, depth, sees = len(tokens), [], torch.zeros(len(tokens), len(tokens), dtype=torch.bool)
+    for i, above in enumerate(parents):
+        depth.append(depth[above] + 1 if above >= 0 else 0)
+        if above >= 0:
+            sees[i] = sees[above]
+        sees[i, i] = True
+    where, hidden = torch.tensor([depth]), torch.stack(states)[None]
+    mask = torch.zeros(n, n).masked_fill(~sees, -math.inf)[None, None]
+    out = head.mtp_layers[0](hidden_states=hidden, token_embeddings=head.embed_tokens(torch.tensor([tokens])), attention_mask=mask,
+                             position_ids=where, position_embeddings=head.rotary_emb(hidden, where))
+    return head.lm_head(out)[0], out[0]
+
+
+def write_mtp(name, case, m, tokens, taps):
+    folder = os.path.join(HERE, "heads", name)
+    os.makedirs(folder, exist_ok=True)
+    head, tensors = build_mtp(case, m)
+    with torch.no_grad():
+        states = m.model.norm(taps[:, 2]) if case.get("mimo") else taps[:, 2]
+        logits = drafted(head, states, tokens, TREE["tokens"], TREE["parents"], mtp_passes)
+        chains = []
+        for n in CHAINS:
+            chain = []
+            for _ in range(4):
+                chain.append(int(drafted(head, states, tokens[:n], chain, range(len(chain)), mtp_passes)[-1].argmax()))
+            chains.append(dict(tokens=n, drafts=chain))
+    kept = [p - 1 for p in ROWS] + list(range(TEXT - 1, TEXT + 4))
+    logits[kept].numpy().astype("<f4").tofile(os.path.join(folder, "rows.f32"))
+    if case.get("mimo"):
+        save(os.path.join(folder, "config.json"), case["layer"] | dict(
+            architectures=["MiMoForCausalLM"], hidden_act="silu", num_nextn_predict_layers=1, use_sliding_window=False,
+            torch_dtype="float32"))
+        for t in tensors:
+            t["of"], t["name"] = t["name"], "model." + t["name"]
+        tensors.append(dict(name="model.norm.weight", dtype="F32", shape=[64]))  # one of the model's own
+    else:
+        head.config.save_pretrained(folder)
+        os.remove(os.path.join(folder, "config.py"))
     with open(os.path.join(folder, "case.json"), "w") as f:
         f.write(json.dumps(dict(target=TARGET, tensors=tensors, tokens=TEXT, rows=ROWS, tree=TREE, chains=chains)) + "\n")
     print(f"{name}: {len(tensors)} tensors, logits of rms {logits.square().mean().sqrt():.3f}, {chains}")
@@ -245,10 +344,14 @@ def write_block(name, case, m, tokens, taps):
 
 def main():
     m, tokens, taps = target()
+    for name, case in MTPS.items():
+        write_mtp(name, case, m, tokens, taps)
     for name, case in BLOCKS.items():
         write_block(name, case, m, tokens, taps)
     for name, case in HEADS.items():
         write(name, case, m, tokens, taps)
 
 
+if os.environ.get("ONLY_MTP"):
+    BLOCKS.clear(), HEADS.clear()
 main()

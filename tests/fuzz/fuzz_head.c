@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Arbitrary bytes as the folder of a head: config.json, a zero byte, model.safetensors. What is accepted has tensors of the
- * sizes of its spec, inside the file; what is refused says why. */
+ * Arbitrary bytes as a head: a GGUF file, or a folder: config.json, a zero byte, model.safetensors. What is accepted has
+ * tensors of the sizes of its spec, inside the file; what is refused says why. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,14 +32,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
     const size_t live = wg_mem_read().live_blocks;
     const uint8_t *end = memchr(bytes, 0, n);
-    wg_json *config;
+    wg_json *config = NULL;
     wg_error err = { 0 };
-    if (!end) return 0;
-    if (wg_json_parse_foreign(&config, "input", (const char *)bytes, (size_t)(end - bytes), &err)) return 0;
+    const bool gguf = n >= 4 && memcmp(bytes, "GGUF", 4) == 0;
+    if (!gguf && (!end || wg_json_parse_foreign(&config, "input", (const char *)bytes, (size_t)(end - bytes), &err))) return 0;
     wg_head_file *f;
-    const size_t rest = n - (size_t)(end - bytes) - 1;
+    const uint8_t *from = gguf ? bytes : end + 1;
+    const size_t rest = n - (size_t)(from - bytes);
     err = (wg_error){ 0 };
-    if (wg_head_file_read(&f, "input", wg_json_root(config), end + 1, rest, &err) == WG_OK) {
+    if (wg_head_file_read(&f, "input", gguf ? NULL : wg_json_root(config), from, rest, &err) == WG_OK) {
         check(f, rest);
         wg_head_file_close(f);
     } else if (err.text[0] == '\0') abort();

@@ -11,6 +11,22 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 
+/* What a round that was loaded says of itself: rows are distributions, overlaps and alpha* in 0..1 or unknown. */
+static void check_round(wg_replay *r)
+{
+    const wg_tree *tree = &r->round.tree;
+    for (int i = 0; i < r->p.n; i++) {
+        double sum = 0;
+        if (r->round.p[i].kind == WG_ROW_LOGITS) continue; /* of any numbers */
+        for (int32_t x = 0; x < r->vocab; x++) sum += wg_rows_prob(&r->p, i, x);
+        if (!(sum > 0.999 && sum < 1.001)) abort();
+        const int child = wg_tree_child(tree, i, i), qrow = child < 0 ? -1 : tree->qrow[child];
+        if (child < 0) continue;
+        const double star = wg_replay_star(r, tree, i), overlap = qrow < 0 ? 0 : wg_replay_overlap(r, i, qrow);
+        if (star < -1e-3 || star > 1.001 || !(overlap >= 0 && overlap < 1.001)) abort();
+    }
+}
+
 static void replay_rounds(wg_trace *t)
 {
     wg_error err = { 0 };
@@ -24,6 +40,7 @@ static void replay_rounds(wg_trace *t)
             wg_path path;
             if (t->request[t->round[i].request].asked.cell != c || wg_replay_load(r, i, &err)) continue;
             if (r->vocab != r->p.vocab) continue;
+            check_round(r);
             if (wg_replay_rule(r, r->rule.class, r->rule.options, 0, &path, &err)) continue;
             if (path.n < 1 || path.n > r->round.tree.n || path.next < 0 || path.next >= r->vocab) abort();
         }

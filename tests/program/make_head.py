@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """make_head.py FOLDER: heads with random weights, in speculators' layout, for the target of `wager synth --like tiny`: EAGLE-3 in
-FOLDER, DFlash in FOLDER/block."""
+FOLDER, DFlash in FOLDER/block, an MTP layer in FOLDER/mtp."""
 import array
 import json
 import os
@@ -25,6 +25,9 @@ def layer(reads):
 EAGLE = layer(2 * DIM) | {"fc.weight": (DIM, 3 * DIM), "layers.0.hidden_norm.weight": (DIM,)}
 BLOCK = layer(DIM) | {"fc.weight": (DIM, 2 * DIM), "hidden_norm.weight": (DIM,), "layers.0.self_attn.q_norm.weight": (WIDTH,),
                       "layers.0.self_attn.k_norm.weight": (WIDTH,)}
+MTP = {f"mtp_layers.0.{name[9:]}": shape for name, shape in layer(DIM).items() if name.startswith("layers.0.")} | {
+    "mtp_layers.0.input_proj.weight": (DIM, 2 * DIM), "mtp_layers.0.token_layernorm.weight": (DIM,),
+    "mtp_layers.0.hidden_layernorm.weight": (DIM,), "mtp_layers.0.final_layernorm.weight": (DIM,)}
 
 
 def write(folder, shapes, config):
@@ -35,9 +38,10 @@ def write(folder, shapes, config):
         piece = array.array("f", (1.0 if norm else draw.gauss(0, shape[-1] ** -0.5) for _ in range(n))).tobytes()
         header[name] = dict(dtype="F32", shape=shape, data_offsets=[len(data), len(data) + len(piece)])
         data += piece
-    piece = array.array("q", (i * VOCAB // DRAFTS - i for i in range(DRAFTS))).tobytes()
-    header["d2t"] = dict(dtype="I64", shape=[DRAFTS], data_offsets=[len(data), len(data) + len(piece)])
-    data += piece
+    if "lm_head.weight" in shapes:
+        piece = array.array("q", (i * VOCAB // DRAFTS - i for i in range(DRAFTS))).tobytes()
+        header["d2t"] = dict(dtype="I64", shape=[DRAFTS], data_offsets=[len(data), len(data) + len(piece)])
+        data += piece
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     os.makedirs(folder)
@@ -56,6 +60,8 @@ def main():
     write(os.path.join(sys.argv[1], "block"), BLOCK, dict(
         speculators_model_type="dflash", transformer_layer_config=dict(keys, model_type="qwen3"), block_size=4, mask_token_id=1,
         aux_hidden_state_layer_ids=[1, 2]))
+    write(os.path.join(sys.argv[1], "mtp"), MTP, dict(
+        speculators_model_type="mtp", transformer_layer_config=dict(keys, model_type="llama"), num_nextn_predict_layers=1))
 
 
 main()

@@ -326,7 +326,7 @@ good_cases() {
   expect version '^wager [0-9]' wager --version
   expect list '^  rejection  .*; lossless$' wager list rules
   expect list-line '^  model  .*coupled\]$' wager list drafters
-  expect list-drafter '^draft tree \(model, layer_skip, early_exit, sparse_kv, eagle\):$' wager list drafter early_exit
+  expect list-drafter '^draft tree \(model, layer_skip, early_exit, sparse_kv, eagle, block, mtp\):$' wager list drafter early_exit
   expect list-training '^  lr_embedding: .*; default 0$' wager list training
   expect list-training-sources '"of":"distill.sources","option":"student"' wager list training --json
   expect list-rule '^  delta: ' wager list rule typical

@@ -9,6 +9,7 @@
 
 #include "core/engine/build.h"
 #include "core/engine/engine.h"
+#include "core/file/gguf_write.h"
 #include "core/model/taps.h"
 #include "draft/draft.h"
 #include "draft/head/head.h"
@@ -25,6 +26,7 @@ typedef struct fixture {
     temp target, head;
     json_t *at;
     wg_weights *weights;
+    const wg_drafter_class *class; /* for tests of several drafters */
 } fixture;
 
 static inline fixture fixture_open(const char *name)

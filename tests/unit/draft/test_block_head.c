@@ -291,7 +291,7 @@ Test(block_head, rows_of_another_width_are_not_borrowed)
     head_tensor(t, "fc.weight", "F32", 32, 128);
     head_tensor(t, "hidden_norm.weight", "F32", 32, 0);
     head_tensor(t, "norm.weight", "F32", 32, 0);
-    head_layer(t, 0, 32, 32);
+    head_layer(t, "layers", 0, 32, 32);
     head_tensor(t, "layers.0.self_attn.q_norm.weight", "F32", 8, 0);
     head_tensor(t, "layers.0.self_attn.k_norm.weight", "F32", 8, 0);
     json_t *config = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:[i, i]}", "model_type", "qwen3",

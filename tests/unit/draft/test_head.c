@@ -4,10 +4,19 @@
  * was accepted; and what is refused. Error of a row: sqrt(sum (x - ref)^2 / sum ref^2). */
 #include "tests/unit/draft/head_fixture.h"
 
-enum { TEXT = 24, MOST = 32 };
+enum { TEXT = 24, MOST = 32, WIDEST = 200 };
 static const double allowed = 1e-4;
 static wg_error err;
 static int converted = -1; /* the type that heads are converted to */
+static int width;          /* of the rows that all_rows gave */
+
+static const char *head_file; /* a GGUF file in the place of the folder, or NULL */
+
+/* The drafter of a fixture. */
+static const wg_drafter_class *class_of(const char *name)
+{
+    return !strcmp(name, "mtp") || !strcmp(name, "mimo") ? &wg_drafter_mtp : &wg_drafter_eagle;
+}
 
 /* ---- rows */
 
@@ -15,8 +24,9 @@ static int converted = -1; /* the type that heads are converted to */
 static void read_taps(setup *u, wg_head *h, const int *tap, const int32_t *token, int n)
 {
     wg_taps *taps;
+    const int n_taps = wg_head_spec_of(h)->n_taps;
     float *x = malloc((size_t)n * 3 * 64 * sizeof *x), logits[200];
-    must(wg_taps_open(&taps, u->lm, tap, 3, &err), &err);
+    must(wg_taps_open(&taps, u->lm, tap, n_taps, &err), &err);
     must(wg_kv_reserve(u->seq, n, &err), &err);
     wg_batch_clear(&u->batch);
     wg_batch_chain(&u->batch, u->seq, 0, token, n, 1);
@@ -87,7 +97,7 @@ static void all_rows(const fixture *f, int at_once, const wg_tree *nodes, float 
     must(wg_lm_attach(u.lm, u.kv, &err), &err);
     must(wg_batch_open(&u.batch, 512, &err), &err);
     const wg_env env = { .target = u.lm, .kv = u.kv };
-    must(wg_head_file_open(&file, f->head.dir, &err), &err);
+    must(wg_head_file_open(&file, head_file ? head_file : f->head.dir, &err), &err);
     must(wg_head_file_taps(file, u.lm->hidden.layers, tap, &err), &err);
     must(wg_head_open(&h, file, &env, WG_F32, converted, &err), &err);
     wg_head_file_close(file);
@@ -95,14 +105,14 @@ static void all_rows(const fixture *f, int at_once, const wg_tree *nodes, float 
     read_taps(&u, h, tap, f->of.token, TEXT - 1);
     read_text(&u, h, f->of.token, TEXT - 1, at_once, text);
     read_tree(&u, h, nodes, tree);
+    width = wg_head_outputs(h);
     wg_head_close(h);
     setup_close(&u);
 }
 
 static void check_rows(const char *name)
 {
-    enum { WIDTH = 60 };
-    static float text[MOST * WIDTH], tree[MOST * WIDTH], again[MOST * WIDTH], branch[MOST * WIDTH];
+    static float text[MOST * WIDEST], tree[MOST * WIDEST], again[MOST * WIDEST], branch[MOST * WIDEST];
     char path[300];
     size_t bytes;
     const char *root = getenv("WG_ROOT");
@@ -112,17 +122,18 @@ static void check_rows(const char *name)
     float *want = (float *)(void *)file_read(path, &bytes);
     const json_t *rows = json_object_get(f.at, "rows");
     const int kept = (int)json_array_size(rows), nodes = 5;
-    cr_assert(want && bytes == (size_t)(kept + nodes) * WIDTH * sizeof *want);
     all_rows(&f, MOST, &tree_nodes, text, tree);
+    cr_assert(want && bytes == (size_t)(kept + nodes) * (size_t)width * sizeof *want);
     double worst = 0;
     for (int i = 0; i < kept; i++)
         worst =
-            fmax(worst, off(text + (json_integer_value(json_array_get(rows, (size_t)i)) - 1) * WIDTH, want + i * WIDTH, WIDTH));
-    for (int i = 0; i < nodes; i++) worst = fmax(worst, off(tree + i * WIDTH, want + (kept + i) * WIDTH, WIDTH));
+            fmax(worst, off(text + (json_integer_value(json_array_get(rows, (size_t)i)) - 1) * width, want + i * width, width));
+    for (int i = 0; i < nodes; i++) worst = fmax(worst, off(tree + i * width, want + (kept + i) * width, width));
     fprintf(stderr, "head %-13s largest relative error of a row %.1e (allowed %.0e)\n", name, worst, allowed);
     cr_assert(worst < allowed, "%s: %g", name, worst);
     all_rows(&f, 1, &tree_nodes, again, branch);
-    cr_assert(!memcmp(text, again, (TEXT - 1) * WIDTH * sizeof *text) && !memcmp(tree, branch, nodes * WIDTH * sizeof *tree),
+    cr_assert(!memcmp(text, again, (size_t)((TEXT - 1) * width) * sizeof *text) &&
+                  !memcmp(tree, branch, (size_t)(nodes * width) * sizeof *tree),
               "%s: rows one at a time differ", name);
     free(want);
     fixture_close(&f);
@@ -133,6 +144,8 @@ Test(head, rows_of_eagle_3_1) { check_rows("eagle-3.1"); }
 Test(head, rows_of_two_qwen3_layers_with_a_window) { check_rows("qwen3-layers"); }
 Test(head, rows_with_biases_and_scaled_rotation) { check_rows("biased"); }
 Test(head, rows_of_safeailabs_layout) { check_rows("safeailab"); }
+Test(head, rows_of_an_mtp_layer) { check_rows("mtp"); }
+Test(head, rows_of_mimos_mtp_layer) { check_rows("mimo"); }
 
 /* The same head in both layouts has the same bits. */
 Test(head, layouts_agree)
@@ -146,6 +159,127 @@ Test(head, layouts_agree)
         fixture_close(&f);
     }
     cr_assert(!memcmp(text[0], text[1], sizeof text[0]) && !memcmp(tree[0], tree[1], sizeof tree[0]));
+}
+
+/* ---- GGUF files */
+
+static wg_status bytes_of(void *user, const wg_tensor *t, void *dst, wg_error *e)
+{
+    (void)e;
+    memcpy(dst, user, t->bytes);
+    return WG_OK;
+}
+
+/* llama.cpp's name of a tensor of a fixture. */
+static const char *gguf_name(const char *name)
+{
+    static const char *const row[][2] = { { "norm.weight", "output_norm.weight" },
+                                          { "lm_head.weight", "output.weight" },
+                                          { "layers.0.input_layernorm.weight", "blk.0.attn_norm.weight" },
+                                          { "layers.0.hidden_norm.weight", "blk.0.attn_norm_2.weight" },
+                                          { "layers.0.post_attention_layernorm.weight", "blk.0.ffn_norm.weight" },
+                                          { "layers.0.self_attn.q_proj.weight", "blk.0.attn_q.weight" },
+                                          { "layers.0.self_attn.k_proj.weight", "blk.0.attn_k.weight" },
+                                          { "layers.0.self_attn.v_proj.weight", "blk.0.attn_v.weight" },
+                                          { "layers.0.self_attn.o_proj.weight", "blk.0.attn_output.weight" },
+                                          { "layers.0.mlp.gate_proj.weight", "blk.0.ffn_gate.weight" },
+                                          { "layers.0.mlp.up_proj.weight", "blk.0.ffn_up.weight" },
+                                          { "layers.0.mlp.down_proj.weight", "blk.0.ffn_down.weight" } };
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
+        if (!strcmp(row[i][0], name)) return row[i][1];
+    return name;
+}
+
+/* The plain head as llama.cpp's converter writes it: rows of queries and keys in pairs, ids in d2t. Keys: what a test wants. */
+static void gguf_write(const fixture *f, const char *path, const char *arch, int heads, int taps, const char *more)
+{
+    const int32_t layer[] = { 0, 1, 2 };
+    char *made[HEAD_TENSORS];
+    wg_gguf_writer *g;
+    size_t i;
+    json_t *t;
+    must(wg_gguf_writer_open(&g, path, &err), &err);
+    wg_gguf_set_string(g, "general.architecture", arch, strlen(arch));
+    wg_gguf_set_u32(g, "eagle3.embedding_length", 64);
+    wg_gguf_set_u32(g, "eagle3.feed_forward_length", 48);
+    wg_gguf_set_u32(g, "eagle3.attention.head_count", (uint32_t)heads);
+    wg_gguf_set_u32(g, "eagle3.attention.head_count_kv", 2);
+    wg_gguf_set_u32(g, "eagle3.attention.key_length", 16);
+    wg_gguf_set_u32(g, "eagle3.target_hidden_size", 64);
+    wg_gguf_set_u32(g, "eagle3.vocab_size", 200);
+    wg_gguf_set_f32(g, "eagle3.rope.freq_base", 500000);
+    wg_gguf_set_f32(g, "eagle3.attention.layer_norm_rms_epsilon", 1e-5F);
+    wg_gguf_set_i32s(g, "eagle3.target_layers", layer, (size_t)taps);
+    if (more) wg_gguf_set_bool(g, more, true);
+    json_array_foreach(json_object_get(f->at, "tensors"), i, t) {
+        const char *name = json_string_value(json_object_get(t, "name")),
+                   *type = json_string_value(json_object_get(t, "dtype"));
+        const json_t *shape = json_object_get(t, "shape");
+        const bool ids = !strcmp(type, "I64"), turned = strstr(name, "q_proj") || strstr(name, "k_proj");
+        const int n = (int)json_array_size(shape);
+        wg_safetensors_entry e = { .name = name, .dtype = type, .n_dims = n };
+        wg_tensor as = { .name = gguf_name(name), .type = ids ? WG_I64 : WG_F32, .n_dims = n, .dim = { 1, 1, 1, 1 } };
+        size_t bytes;
+        made[i] = NULL;
+        if (!strcmp(name, "t2d")) continue;
+        for (int d = 0; d < n; d++) as.dim[n - 1 - d] = e.dim[d] = json_integer_value(json_array_get(shape, (size_t)d));
+        char *data = made[i] = head_bytes(name, &e, f->of.vocab, &bytes);
+        for (int64_t k = 0; ids && k < e.dim[0]; k++) ((int64_t *)(void *)data)[k] += k;
+        if (turned) {
+            const size_t row = bytes / (size_t)e.dim[0];
+            made[i] = malloc(bytes);
+            for (int64_t k = 0; k < e.dim[0]; k++)
+                memcpy(made[i] + (size_t)k * row, data + (size_t)(k / 16 * 16 + k % 2 * 8 + k % 16 / 2) * row, row);
+            free(data);
+        }
+        wg_gguf_add(g, &as, bytes_of, made[i]);
+    }
+    must(wg_gguf_writer_finish(g, &err), &err);
+    for (size_t k = 0; k < json_array_size(json_object_get(f->at, "tensors")); k++) free(made[k]);
+}
+
+/* A head of a GGUF file is that of the folder, up to the order of sums over rotary pairs. */
+Test(head, rows_of_a_gguf_file)
+{
+    static float text[2][MOST * WIDEST], tree[2][MOST * WIDEST];
+    fixture f = fixture_open("plain");
+    const wg_tree nodes = tree_of(&f);
+    all_rows(&f, MOST, &nodes, text[0], tree[0]);
+    head_file = temp_at(&f.target, "head.gguf");
+    gguf_write(&f, head_file, "eagle3", 4, 3, NULL);
+    all_rows(&f, MOST, &nodes, text[1], tree[1]);
+    head_file = NULL;
+    const double worst = fmax(off(text[1], text[0], 23 * width), off(tree[1], tree[0], 5 * width));
+    cr_assert(worst < 1e-5, "%g", worst);
+    fixture_close(&f);
+}
+
+Test(head, gguf_files_that_are_not_understood_are_refused)
+{
+    static const struct {
+        const char *arch, *more, *says;
+        int heads, taps;
+        wg_status status;
+    } row[] = {
+        { "llama", NULL, "is no GGUF file of the architecture eagle3, the only one of heads that is read", 4, 3,
+          WG_EUNSUPPORTED },
+        { "eagle3", "eagle3.gated", "key 'eagle3.gated' is not known in the GGUF file of an EAGLE-3 head", 4, 3,
+          WG_EUNSUPPORTED },
+        { "eagle3", NULL, "key 'eagle3.target_layers' is missing or wrong: expected up to 8 different layers", 4, 0,
+          WG_EMODEL },
+        { "eagle3", NULL, "3 heads of 16 over 2: expected a multiple, and heads of an even width", 3, 3, WG_EMODEL },
+        { "eagle3", NULL, "key 'eagle3.attention.head_count' is 0: expected 1 .. 65536", 0, 3, WG_EMODEL },
+        { "eagle3", "eagle3.norm_before_fc", "there is no tensor 'input_norm.weight'", 4, 3, WG_EMODEL },
+    };
+    wg_head_file *file;
+    fixture f = fixture_open("plain");
+    char path[300];
+    snprintf(path, sizeof path, "%s", temp_at(&f.target, "head.gguf"));
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        gguf_write(&f, path, row[i].arch, row[i].heads, row[i].taps, row[i].more);
+        cr_assert(wg_head_file_open(&file, path, &err) == row[i].status && strstr(err.text, row[i].says), "%s", err.text);
+    }
+    fixture_close(&f);
 }
 
 /* Matrices in another type: the same head with its rounding. */
@@ -173,15 +307,17 @@ Test(head, converted)
 
 static wg_engine *open_engine(const fixture *f, wg_model *target, const char *more)
 {
-    return fixture_engine(&wg_drafter_eagle, f, target, more);
+    return fixture_engine(f->class, f, target, more);
 }
 
-static void check_chains(const char *name) { fixture_chains(&wg_drafter_eagle, name); }
+static void check_chains(const char *name) { fixture_chains(class_of(name), name); }
 
 Test(head, engine_drafts_plain) { check_chains("plain"); }
 Test(head, engine_drafts_eagle_3_1) { check_chains("eagle-3.1"); }
 Test(head, engine_drafts_qwen3_layers) { check_chains("qwen3-layers"); }
 Test(head, engine_drafts_safeailab) { check_chains("safeailab"); }
+Test(head, engine_drafts_mtp) { check_chains("mtp"); }
+Test(head, engine_drafts_mimo) { check_chains("mimo"); }
 
 /* The children of a node are the most probable tokens of its own row, in a tree that is drafted level by level. */
 static void check_tree(const char *name, const char *shape)
@@ -189,6 +325,7 @@ static void check_tree(const char *name, const char *shape)
     enum { WIDTH = 60 };
     static float text[MOST * WIDTH], rows[WG_TREE_MAX * WIDTH];
     fixture f = fixture_open(name);
+    f.class = class_of(name);
     wg_model *m = open_target(&f);
     wg_engine *e = open_engine(&f, m, shape);
     wg_seq *s;
@@ -266,6 +403,7 @@ static void compare_fresh(const fixture *f, wg_model *m, const char *shape, cons
 static void check_history(const char *name, const char *shape)
 {
     fixture f = fixture_open(name);
+    f.class = class_of(name);
     wg_model *m = open_target(&f), *other = open_target(&f);
     wg_engine *e = open_engine(&f, m, shape);
     wg_seq *s;
@@ -290,12 +428,14 @@ static void check_history(const char *name, const char *shape)
 
 Test(head, history_leaves_no_trace_in_chains) { check_history("plain", ""); }
 Test(head, history_leaves_no_trace_in_trees) { check_history("plain", ",tree=2-1-1"); }
+Test(head, history_leaves_no_trace_in_mtp) { check_history("mimo", ",tree=2-1-1"); }
 Test(head, history_leaves_no_trace_in_best_first) { check_history("plain", ",grow=best_first,budget=7"); }
 
 /* Features of rows that wait are not written into pages that another sequence has. */
 Test(head, pages_of_forks_are_left_alone)
 {
     fixture f = fixture_open("plain");
+    f.class = &wg_drafter_eagle;
     wg_model *m = open_target(&f);
     wg_engine *e = open_engine(&f, m, "");
     wg_seq *s;

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "core/file/gguf_write.h"
+#include "core/setup/spec.h"
 #include "draft/lm/vocabulary_subset.h"
 #include "draft/train/target_rows.h"
 #include "draft/train/tokens.h"
@@ -383,6 +385,140 @@ Test(conversations, a_part_of_the_vocabulary_is_accepted_where_it_has_the_token)
     cr_assert_float_eq(tau, emitted / rounds, 1e-3, "tau %g, expected %g", tau, emitted / rounds);
     wg_tokens_close(held);
     wg_vocabulary_subset_close(&kept);
+    json_decref(result);
+    scene_close(&s);
+    wg_target_close(t);
+}
+
+/* ---- students without what they have from their target */
+
+/* Decodes with a drafter; returns the number of accepted draft tokens, or -1 with *err. */
+static long decode(wg_target *t, const char *spec, int32_t *out, int n, wg_error *err)
+{
+    const int32_t prompt[5] = { 1, 4, 5, 6, 7 };
+    wg_engine_parts parts = wg_target_engine_parts(t);
+    const wg_engine_options o = { .max_batch = 1, .max_tokens = 64, .seed = 3, .sampling = WG_SAMPLING(1, 0, 1, 0) };
+    wg_drafter_choice draft = { 0 };
+    wg_engine *e = NULL;
+    wg_seq *s;
+    must(wg_find_verifier(&wg_program_plugins, "rejection", &parts.verifier, err), err);
+    wg_status status = wg_choose_drafter(spec, &draft, err);
+    parts.drafter = draft.class, parts.drafter_options = draft.options;
+    if (!status) status = wg_engine_open(&e, &parts, &o, err);
+    wg_choice_close(&draft);
+    if (status) return -1;
+    must(wg_seq_open(e, &s, 0, prompt, 5, n, err), err);
+    s->ignore_end = true;
+    while (s->finish == WG_RUNNING) must(wg_engine_step(e, &s, 1, err), err);
+    memcpy(out, s->token + 5, (size_t)n * sizeof *out);
+    const long accepted = s->counts.accepted;
+    wg_seq_close(e, s);
+    wg_engine_close(e);
+    return accepted;
+}
+
+static wg_status same_bytes(void *user, const wg_tensor *t, void *dst, wg_error *err)
+{
+    const wg_tensor *from = wg_weights_find(user, t->name);
+    WG_TRY(wg_weights_need(user, from, err));
+    memcpy(dst, from->data, t->bytes);
+    return WG_OK;
+}
+
+/* Copies a cut student with other tokens (n of them) or another digest. */
+static void forge(const char *from, const char *to, const int32_t *token, size_t n, const char *digest)
+{
+    wg_weights *w;
+    wg_gguf_writer *g;
+    wg_error err;
+    must(wg_weights_open(&w, from, &err), &err);
+    must(wg_gguf_writer_open(&g, to, &err), &err);
+    for (int i = 0; i < wg_meta_count(w); i++)
+        if (strncmp(wg_meta_key(w, i), "wager.student.", 14) != 0) wg_gguf_copy_meta(g, w, i);
+    wg_gguf_set_i32s(g, WG_STUDENT_TOKENS, token, n);
+    wg_gguf_set_string(g, WG_STUDENT_TOKENIZER, digest, strlen(digest));
+    for (int i = 0; i < wg_weights_count(w); i++) wg_gguf_add(g, wg_weights_at(w, i), same_bytes, w);
+    must(wg_gguf_writer_finish(g, &err), &err);
+    wg_weights_close(w);
+}
+
+static void refused(wg_target *t, const char *path, const char *said)
+{
+    char spec[700];
+    int32_t out[8];
+    wg_error err;
+    snprintf(spec, sizeof spec, "model:model=%s,length=3", path);
+    cr_assert_eq(decode(t, spec, out, 8, &err), -1);
+    cr_assert_not_null(strstr(err.text, said), "%s\nexpected: %s", err.text, said);
+}
+
+static void check_refusals(wg_target *t, temp *dir, const char *cut)
+{
+    char digest[WG_SHA256_HEX], forged[512];
+    int32_t token[24];
+    wg_error err;
+    wg_weights *w;
+    wg_model *m;
+    wg_tokenizer_digest(t->tokenizer, digest);
+    snprintf(forged, sizeof forged, "%s", temp_at(dir, "forged.gguf"));
+    for (int i = 0; i < 24; i++) token[i] = i;
+    token[5] = 4;
+    forge(cut, forged, token, 24, digest);
+    refused(t, forged, "key 'wager.student.tokens' has at 5 the token 4: expected different ones below 512");
+    token[5] = 512;
+    forge(cut, forged, token, 24, digest);
+    refused(t, forged, "key 'wager.student.tokens' has at 5 the token 512: expected different ones below 512");
+    token[5] = 5;
+    forge(cut, forged, token, 24, "0123456789abcdef");
+    refused(t, forged, "is a student of another target (digest of the tokenizer 0123456789ab, that of ");
+    forge(cut, forged, token, 23, digest);
+    refused(t, forged, "tensor 'output.weight' has shape (32, 24, 1, 1): expected (32, 23)");
+    forge(cut, forged, token, 0, digest);
+    refused(t, forged, "key 'wager.student.tokens' has 0 tokens: expected 1 to 512");
+    must(wg_weights_open(&w, cut, &err), &err);
+    cr_assert_eq(wg_model_open(&m, w, &t->device, &(wg_model_options){ .kv_type = WG_F32 }, &err), WG_EUNSUPPORTED);
+    cr_assert_not_null(strstr(err.text, ": is a student cut to what its target lacks, whose embedding it reads: it drafts for "
+                                        "this target on the CPU, as model:model=FILE, and does not run alone"),
+                       "%s", err.text);
+    const wg_matrix narrow = { .n = 512, .k = 16 };
+    const wg_model_options o = { .kv_type = WG_F32, .embedding = &narrow };
+    cr_assert_eq(wg_model_open(&m, w, &t->device, &o, &err), WG_EMODEL);
+    cr_assert_not_null(
+        strstr(err.text, ": is a cut student of a target with 512 tokens and width 32; this target has 512 and 16"), "%s",
+        err.text);
+    wg_weights_close(w);
+}
+
+Test(conversations, a_cut_student_drafts_as_the_whole_one)
+{
+    enum { N = 40 };
+    scene s = { 0 };
+    wg_error err;
+    json_t *result;
+    wg_target *t;
+    wg_weights *w;
+    char cut[512], spec[3][1500];
+    int32_t text[3][N];
+    long accepted[3];
+    scene_open(&s, first_layer, NULL, 0);
+    must(go(&s, false, &result, &err), &err);
+    must(wg_target_open(&t, TARGET, &(wg_target_options){ .need_tokenizer = true }, &err), &err);
+    snprintf(cut, sizeof cut, "%s", temp_at(&s.out, "a-cut.gguf"));
+    snprintf(spec[0], sizeof spec[0], "model:model=%s/a.gguf,prune=%s/vocabulary.json,length=3", s.out.dir, s.out.dir);
+    snprintf(spec[1], sizeof spec[1], "model:model=%s,length=3", cut);
+    snprintf(spec[2], sizeof spec[2], "model:model=%s,prune=%s/vocabulary.json,length=3,quantize=q8_0", cut, s.out.dir);
+    for (int i = 0; i < 3; i++) {
+        accepted[i] = decode(t, spec[i], text[i], N, &err);
+        cr_assert(accepted[i] >= 0, "%s: %s", spec[i], err.text);
+    }
+    cr_assert(accepted[0] > 0 && accepted[0] == accepted[1], "%ld, %ld", accepted[0], accepted[1]);
+    cr_assert(memcmp(text[0], text[1], sizeof text[0]) == 0);
+    must(wg_weights_open(&w, cut, &err), &err);
+    cr_assert_null(wg_weights_find(w, "token_embd.weight"));
+    cr_assert(wg_meta_array(w, "tokenizer.ggml.tokens", &(wg_meta_kind){ 0 }) < 0);
+    cr_assert_eq(wg_weights_find(w, "output.weight")->dim[1], 24);
+    wg_weights_close(w);
+    check_refusals(t, &s.out, cut);
     json_decref(result);
     scene_close(&s);
     wg_target_close(t);

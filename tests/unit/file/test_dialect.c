@@ -127,8 +127,8 @@ Test(dialect, a_drafter_is_no_target)
     cr_assert_eq(wg_weights_open(&w, folder.dir, &err), WG_EUNSUPPORTED);
     snprintf(text, sizeof text,
              "%s: is no model but a drafter for one, by its tensors: eagle-3 (one layer over hidden states of three layers of "
-             "the target and its own last one); it cannot be a target; it runs with --draft eagle:model=FOLDER",
-             folder.dir);
+             "the target and its own last one); it cannot be a target; it runs with --draft eagle:model=%s",
+             folder.dir, folder.dir);
     cr_assert_str_eq(err.text, text);
     unlink(temp_at(&folder, "b.safetensors"));
     write_safetensors(temp_at(&folder, "a.safetensors"), "0.0.linear.weight 0.1.weight");

@@ -128,6 +128,44 @@ Test(head_file, keys_of_blocks_are_checked)
     refused(&f, WG_EMODEL, "there is no tensor 'hidden_norm.weight'");
 }
 
+Test(head_file, keys_of_mtp_layers_are_checked)
+{
+    refused_key("mimo", true, "num_nextn_predict_layers", json_integer(2), WG_EUNSUPPORTED, "expected 1");
+    refused_key("mtp", true, "num_nextn_predict_layers", json_integer(3), WG_EUNSUPPORTED, "expected 1");
+    refused_key("mtp", true, "block_size", json_integer(8), WG_EUNSUPPORTED, "is not known in the config of an MTP head");
+    refused_key("plain", true, "num_nextn_predict_layers", json_integer(1), WG_EUNSUPPORTED, "key 'num_nextn_predict_layers'");
+    folder f = folder_open("mimo");
+    json_object_set_new(f.config, "layer_types", json_pack("[s]", "sliding_attention"));
+    json_object_set_new(f.config, "sliding_window", json_integer(8));
+    refused(&f, WG_EUNSUPPORTED, "full_attention in all layers");
+    f = folder_open("mimo");
+    json_object_set_new(tensor_of(&f, "model.mtp_layers.0.input_proj.weight"), "name", json_string("model.fc.weight"));
+    refused(&f, WG_EMODEL, "there is no tensor 'fc.weight'");
+}
+
+/* Of a whole model the MTP layer is read and the rest left aside, whatever its names are. */
+Test(head_file, mtp_layers_of_a_model)
+{
+    wg_head_file *file;
+    int tap[WG_HEAD_TAPS];
+    folder f = folder_open("mimo");
+    head_tensor(f.tensors, "lm_head.weight", "F32", 60, 64);
+    head_tensor(f.tensors, "model.layers.0.input_layernorm.weight", "F32", 64, 0);
+    cr_assert(folder_read(&f, &file) == WG_OK, "%s", err.text);
+    const wg_head_spec *s = wg_head_file_spec(file);
+    cr_assert(s->kind == WG_HEAD_MTP && s->layers == 1 && s->draft_vocab == 200 && s->hidden_first && s->zero_first);
+    cr_assert(wg_head_file_taps(file, 36, tap, &err) == WG_OK && tap[0] == 37);
+    cr_assert(!wg_head_file_find(file, "lm_head.weight"));
+    wg_head_file_close(file);
+    folder_close(&f);
+    f = folder_open("mtp");
+    cr_assert(folder_read(&f, &file) == WG_OK, "%s", err.text);
+    s = wg_head_file_spec(file);
+    cr_assert(!s->hidden_first && !s->zero_first && wg_head_file_taps(file, 36, tap, &err) == WG_OK && tap[0] == 36);
+    wg_head_file_close(file);
+    folder_close(&f);
+}
+
 /* z-lab's ids are of the layers whose output is read, so tap id + 1; keys say which layers see later rows. */
 Test(head_file, blocks_of_both_dialects)
 {
