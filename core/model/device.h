@@ -53,6 +53,9 @@ typedef struct wg_experts {
     const void *const *gates, *const *ups, *const *downs; /* (n) addresses of the matrices' data, in device memory */
     int32_t *grouped;                                     /* (2 slots + rows used) room of a device that has expert_slots */
     int64_t *read;                                        /* counts those whose weights are read; a device may leave it */
+    int first, end;                                       /* experts whose matrices are here; those of other ranks come from */
+    const float *(*give)(void *user, int i, const float *y, int rows); /* (rows, dim) of expert i; NULL: all are here */
+    void *user;
 } wg_experts;
 
 /* Sizes of a model's passes. */

@@ -133,7 +133,7 @@ static wg_status borrow(const loader *o, const char *name, const wg_matrix *own,
         return wg_fail(
             o->err, WG_EUNSUPPORTED,
             "%s: has no tensor '%s', and the target's is not in this program's memory to be borrowed; run the target "
-            "on the CPU, or add the tensor",
+            "on the CPU, on one rank, or add the tensor",
             wg_head_file_path(o->f), name);
     if ((*to)->k == s->dim) return WG_OK;
     return wg_fail(o->err, WG_EMODEL, "%s: has no tensor '%s', and the target's has rows of %d where the head's width is %d",

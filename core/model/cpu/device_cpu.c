@@ -347,12 +347,16 @@ static void cpu_experts(wg_device *d, const wg_experts *e, const float *h, int r
         for (int r = 0; r < rows; r++)
             if (slot_of_expert(e, r, i) >= 0) memcpy(e->picked + (size_t)n++ * dim, h + (size_t)r * dim, dim * sizeof *h);
         if (n == 0) continue;
-        ++*e->read;
-        run_expert(d, e, i, n);
+        const float *y = e->y;
+        if (i >= e->first && i < e->end) {
+            ++*e->read;
+            run_expert(d, e, i, n);
+        }
+        if (e->give) y = e->give(e->user, i, y, n);
         n = 0;
         for (int r = 0; r < rows; r++) {
             const int slot = slot_of_expert(e, r, i);
-            if (slot >= 0) d->ops->add_scaled(x + (size_t)r * dim, e->weight[slot], e->y + (size_t)n++ * dim, e->dim);
+            if (slot >= 0) d->ops->add_scaled(x + (size_t)r * dim, e->weight[slot], y + (size_t)n++ * dim, e->dim);
         }
     }
 }
