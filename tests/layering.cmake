@@ -6,7 +6,7 @@
 cmake_policy(SET CMP0057 NEW) # IN_LIST
 set(rooms
   kernels kernels/rule kernels/cuda
-  core/base core/file core/text core/kv core/dist core/model core/engine core/sched core/trace core/setup
+  core/base core/file core/text core/kv core/comm core/dist core/model core/engine core/sched core/trace core/setup
   draft draft/length draft/lookup draft/lm draft/head draft/compose draft/external draft/train
   verify verify/proof
   lab lab/audit
@@ -15,7 +15,7 @@ set(rooms
   api include serve)
 
 # The rooms of core/ that others stand on; core/sched, core/trace and core/setup are named where they are allowed.
-set(nouns core/base/ core/file/ core/text/ core/kv/ core/dist/ core/model/)
+set(nouns core/base/ core/comm/ core/file/ core/text/ core/kv/ core/dist/ core/model/)
 set(allow_kernels       kernels/)
 set(allow_kernels/rule  kernels/rule/ kernels/hd.h kernels/mask.h kernels/mass.h kernels/exp.h kernels/ln.h)
 set(allow_kernels/cuda  kernels/)
@@ -23,8 +23,9 @@ set(allow_core/base     core/base/)
 set(allow_core/file     core/base/ core/file/ kernels/types.h kernels/philox.h)
 set(allow_core/text     core/base/ core/file/ core/text/)
 set(allow_core/kv       core/base/ core/kv/ kernels/)
+set(allow_core/comm     core/base/ core/comm/)
 set(allow_core/dist     core/base/ core/dist/ kernels/)
-set(allow_core/model    core/base/ core/file/ core/kv/ core/model/ kernels/)
+set(allow_core/model    core/base/ core/comm/ core/file/ core/kv/ core/model/ kernels/)
 set(allow_core/engine   ${nouns} core/engine/ kernels/rule/rule_kinds.h kernels/philox.h kernels/mask.h kernels/mass.h kernels/ops.h kernels/cpu.h)
 set(allow_core/sched    ${nouns} core/engine/ core/sched/)
 set(allow_core/trace    ${nouns} core/engine/ core/trace/ kernels/)

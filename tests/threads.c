@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * The program for ThreadSanitizer (Criterion does not start under it): the pool alone, then batches of sequences decoded with
- * three threads by every drafter, compared with one thread; then every rule on three threads over the same rows; then texts: a
- * template and a tokenizer that two threads share, and such that are refused; then two sessions of libwager at once; then a
- * scheduler that other threads submit to and cancel in. Built with
- * -DWG_SANITIZE=thread a race fails it; built otherwise it still compares. */
+ * three threads and on three ranks by every drafter, compared with one thread; then every rule on three threads over the same
+ * rows; then texts: a template and a tokenizer that two threads share, and such that are refused; then two sessions of libwager
+ * at once; then a scheduler that other threads submit to and cancel in. Built with -DWG_SANITIZE=thread a race fails it; built
+ * otherwise it still compares. */
 #include <unistd.h>
 
 #include "core/file/synth.h"
+#include "core/setup/target.h"
 #include "core/file/tokenizer_file.h"
 #include "core/text/jinja/jinja.h"
 #include "core/text/pretok.h"
@@ -78,6 +79,17 @@ static int check_pool(void)
     return sum != 0;
 }
 
+/* The target on three ranks, with its own parts of the matrices each. */
+static wg_target *open_ranks(law_model *out)
+{
+    wg_error err;
+    wg_target *t;
+    LAW_TRY(
+        wg_target_open(&t, target_path, &(wg_target_options){ .ranks = "threads:3", .model = { .kv_type = WG_F16 } }, &err));
+    *out = (law_model){ .lm = t->lm, .tokenizer = t->tokenizer, .pool = t->pool, .ops = t->ops };
+    return t;
+}
+
 static int check_decode(void)
 {
     char options[128];
@@ -91,7 +103,8 @@ static int check_decode(void)
     const struct {
         const char *drafter, *options;
     } drafters[] = { { "none", NULL }, { "model", options }, { "ngram", NULL } };
-    law_model one, three;
+    law_model one, three, ranked;
+    wg_target *target = open_ranks(&ranked);
     law_model_open(&one, target_path, 1, wg_cpu_chosen(), WG_F16);
     law_model_open(&three, target_path, THREADS, wg_cpu_chosen(), WG_F16);
     int failures = 0;
@@ -109,9 +122,16 @@ static int check_decode(void)
         law_decode(&s, r, REQUESTS, got, &counts);
         failures += law_compare(s.drafter, want, got, REQUESTS);
         printf("%s: %ld tokens, %d threads\n", s.drafter, law_tokens(got, REQUESTS), THREADS);
+        law_free(got, REQUESTS);
+        memset(got, 0, sizeof got);
+        s.target = &ranked;
+        law_decode(&s, r, REQUESTS, got, &counts);
+        failures += law_compare("on ranks", want, got, REQUESTS);
+        printf("%s: %ld tokens, 3 ranks\n", s.drafter, law_tokens(got, REQUESTS));
         law_free(want, REQUESTS);
         law_free(got, REQUESTS);
     }
+    wg_target_close(target);
     law_model_close(&one);
     law_model_close(&three);
     return failures;

@@ -95,7 +95,7 @@ wg_status wg_kv_space_at(wg_kv *kv, const wg_kv_memory *memory, int layers, int 
         return wg_fail(err, WG_EFULL, "KV cache: no room for another model: it holds at most %d", WG_KV_SPACES);
     if (type != WG_F32 && type != WG_F16 && type != WG_BF16 && type != WG_KV_Q8)
         return wg_fail(err, WG_EINVAL, "KV cache: type %s: expected f32, f16, bf16 or q8", wg_type_name(type));
-    if (memory && type == WG_KV_Q8)
+    if (memory && !memory->scales && type == WG_KV_Q8)
         return wg_fail(err, WG_EUNSUPPORTED, "KV cache: type q8 is for the CPU: on another device expected f32, f16 or bf16");
     if (layers < 1 || layers > 1 << 16 || kv_heads < 1 || head_dim < 1 || head_dim > (1 << 24) / kv_heads)
         return wg_fail(err, WG_EINVAL, "KV cache: %d layers of %d heads of %d: expected 1..65536 and together 1..16777216",
@@ -271,16 +271,25 @@ wg_status wg_kv_reserve(wg_kv_seq *s, int n, wg_error *err)
 
 static bool tail_wrote(const wg_kv_seq *s, int space, int i) { return s->wrote[space][i / 64] >> (i % 64) & 1; }
 
-/* The address of slot `slot` in layer 0, of a part that begins `at` bytes after the keys and has `bytes` per slot. */
-static size_t part_at(const wg_kv_seq *s, const wg_kv_store *t, int slot, size_t at, size_t bytes)
+/* The offset of a slot in layer 0, of a part that begins `at` bytes after the keys and has `bytes` per slot. */
+static size_t part_at(const wg_kv_store *t, int32_t page, int offset, size_t at, size_t bytes)
 {
-    const int P = s->kv->page_slots;
-    return (size_t)s->page[slot / P] * t->page_bytes + at + (size_t)(slot % P) * bytes;
+    return (size_t)page * t->page_bytes + at + (size_t)offset * bytes;
 }
 
 static void copy_pieces(const wg_kv_store *t, size_t to, size_t from, size_t bytes)
 {
     for (int i = 0; i < 2 * t->layers; i++, to += t->value_at, from += t->value_at) memcpy(t->pool + to, t->pool + from, bytes);
+}
+
+void wg_kv_slot_copy(const wg_kv *kv, const wg_kv_store *t, int32_t to_page, int to, int32_t from_page, int from)
+{
+    copy_pieces(t, part_at(t, to_page, to, 0, t->row_bytes), part_at(t, from_page, from, 0, t->row_bytes), t->row_bytes);
+    for (int i = 0; i < t->scales; i++) {
+        const size_t at = t->scale_at + (size_t)(i * kv->page_slots) * sizeof(float);
+        copy_pieces(t, part_at(t, to_page, to, at, sizeof(float)), part_at(t, from_page, from, at, sizeof(float)),
+                    sizeof(float));
+    }
 }
 
 /* Slots of a space to be moved; for another device's memory they are moved in one call. */
@@ -307,18 +316,14 @@ static void slot_move(moving *w, int to, int from)
 {
     const wg_kv_seq *s = w->s;
     const wg_kv_store *t = w->t;
-    const size_t there = part_at(s, t, to, 0, t->row_bytes), here = part_at(s, t, from, 0, t->row_bytes);
-    if (t->memory.alloc) {
-        if (w->m.n == WG_KV_MOVES) moving_end(w);
-        w->m.to[w->m.n] = there;
-        w->m.from[w->m.n++] = here;
+    const int P = s->kv->page_slots;
+    if (!t->memory.alloc) {
+        wg_kv_slot_copy(s->kv, t, s->page[to / P], to % P, s->page[from / P], from % P);
         return;
     }
-    copy_pieces(t, there, here, t->row_bytes);
-    for (int i = 0; i < t->scales; i++) {
-        const size_t at = t->scale_at + (size_t)(i * s->kv->page_slots) * sizeof(float);
-        copy_pieces(t, part_at(s, t, to, at, sizeof(float)), part_at(s, t, from, at, sizeof(float)), sizeof(float));
-    }
+    if (w->m.n == WG_KV_MOVES) moving_end(w);
+    w->m.to[w->m.n] = part_at(t, s->page[to / P], to % P, 0, t->row_bytes);
+    w->m.from[w->m.n++] = part_at(t, s->page[from / P], from % P, 0, t->row_bytes);
 }
 
 /* Gives back the pages that nothing will read (7). */

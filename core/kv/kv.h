@@ -74,6 +74,7 @@ typedef struct wg_kv_memory {
     /* These cannot fail, and run in order with the passes that read and write. copy: a page. */
     void (*copy)(void *user, char *to, const char *from, size_t bytes);
     void (*move)(void *user, char *pool, const wg_kv_moves *moves);
+    bool scales; /* move takes a slot's scales along, so the type may be q8 */
 } wg_kv_memory;
 /* The same with pages in `memory` (copied; NULL: host memory). */
 wg_status wg_kv_space_at(wg_kv *kv, const wg_kv_memory *memory, int layers, int kv_heads, int head_dim, int type, int *space,

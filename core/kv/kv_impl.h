@@ -46,6 +46,9 @@ struct wg_kv_seq {
     int32_t *page;                             /* (max_slots / page_slots, rounded up) */
 };
 
+/* Copies a slot of a space in host memory, by page and offset, with its scales. */
+void wg_kv_slot_copy(const wg_kv *kv, const wg_kv_store *t, int32_t to_page, int to, int32_t from_page, int from);
+
 static inline int wg_kv_pages_for(const wg_kv *kv, int slots) { return (slots + kv->page_slots - 1) / kv->page_slots; }
 
 /* Slots below this are read in no space by rows at `len` or later; rows of a space that lags begin at its valid length. spare:

@@ -544,7 +544,7 @@ int64_t wg_arch_mlp_macs(const wg_arch *a)
     return a->experts ? mlp_weights(a) * a->experts_used + (int64_t)a->dim * a->experts : mlp_weights(a);
 }
 
-int64_t wg_arch_head_macs(const wg_arch *a) { return (int64_t)a->dim * a->vocab; }
+int64_t wg_arch_head_macs(const wg_arch *a) { return (int64_t)a->dim * (a->kept ? a->kept : a->vocab); }
 
 /* The weights of a layer's matrices. */
 static int64_t layer_weights(const wg_arch *a)
@@ -565,7 +565,8 @@ int64_t wg_arch_parameters(const wg_arch *a)
     if (a->traits & WG_TRAIT_MLP_BIAS) vectors += (a->traits & WG_TRAIT_UNGATED ? 1 : 2) * (int64_t)a->hidden + d;
     const int64_t head = a->traits & WG_TRAIT_NORM_BIAS ? 2 * d : d,
                   places = a->traits & WG_TRAIT_POSITIONS ? d * a->context : 0;
-    return (layer_weights(a) + vectors) * a->layers + d * a->vocab * (a->tied ? 1 : 2) + head + places;
+    const int64_t rows = a->kept ? a->kept : (int64_t)a->vocab * (a->tied ? 1 : 2); /* of embedding and head */
+    return (layer_weights(a) + vectors) * a->layers + d * rows + head + places;
 }
 
 int64_t wg_arch_macs(const wg_arch *a)

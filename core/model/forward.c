@@ -8,7 +8,7 @@
  * the layers that run; the model itself runs all. All keys and values of the batch are stored before any row attends, so a
  * row may attend to other rows of the batch. Hidden states are copied out where a batch asks for them (taps.h). No function
  * here allocates. */
-#include "core/model/model_impl.h"
+#include "core/model/ranked_impl.h"
 #include "core/model/taps.h"
 
 /* y[i] = x w[i]^T for several matrices of one input (rows, k). The input is prepared once for all matrices that take it in the
@@ -60,6 +60,13 @@ static void project_normed(wg_model *m, const float *x, const wg_norm *norm, flo
     }
 }
 
+/* Rows of the residual stream's width from the columns of all ranks. */
+static float *whole_rows(wg_model *m, const float *own, int rows)
+{
+    wg_ranked_join(m, WG_SPLIT_DIM, 1, own, m->ranked->whole, rows);
+    return m->ranked->whole;
+}
+
 /* What a block gives: x += s (norm(y w^T + bias)), s the model's residual_scale; bias and weight of the norm may be NULL. h:
  * scratch. */
 static void project_scaled_add(wg_model *m, const float *y, int rows, const wg_matrix *w, const float *bias,
@@ -70,6 +77,7 @@ static void project_scaled_add(wg_model *m, const float *y, int rows, const wg_m
     const wg_norm norm = norm_of(m, weight, NULL);
     d->class->prepare(d, w->type, y, rows, w->k, m->act);
     d->class->matmul(d, &w, &h, 1, m->act, rows);
+    if (m->ranked) h = whole_rows(m, h, rows);
     if (bias) d->class->bias(d, h, bias, dim, rows);
     if (weight) d->class->rmsnorm(d, h, &norm, h, rows);
     if (m->arch.residual_scale != 1) d->class->scale(d, h, m->arch.residual_scale, dim, rows);
@@ -86,13 +94,13 @@ static void project_add(wg_model *m, const float *y, int rows, const wg_matrix *
         project_scaled_add(m, y, rows, w, bias, weight, h, x);
         return;
     }
-    if (!op->prepare_add || !op->prepare_add(d, w, y, rows, x)) {
+    if (m->ranked || !op->prepare_add || !op->prepare_add(d, w, y, rows, x)) {
         op->prepare(d, w->type, y, rows, w->k, m->act);
-        if (op->matmul_add) {
+        if (op->matmul_add && !m->ranked) {
             op->matmul_add(d, w, m->act, rows, x);
         } else {
             op->matmul(d, &w, &h, 1, m->act, rows);
-            op->add(d, x, h, m->arch.dim, rows);
+            op->add(d, x, m->ranked ? whole_rows(m, h, rows) : h, m->arch.dim, rows);
         }
     }
     if (bias) op->bias(d, x, bias, m->arch.dim, rows);
@@ -116,9 +124,27 @@ static void bias_and_limit(wg_model *m, const wg_attention_rows *at, float *q)
     }
 }
 
+/* A norm over all heads at once, where ranks have some of them: of the joined row, of which a rank takes its heads back. */
+static void norm_joined(wg_model *m, const float *weight, bool keys, float *own, int rows)
+{
+    wg_device *d = &m->device;
+    const int hd = m->arch.head_dim, all = (keys ? m->arch.kv_heads : m->arch.heads) * hd;
+    const wg_norm norm = { weight, NULL, all, m->arch.eps };
+    const int from = keys ? m->part.kv_from[m->part.rank] : wg_rank_part_from(&m->part, WG_SPLIT_HEADS);
+    const int n = keys ? wg_rank_part_kv(&m->part) : wg_rank_part_n(&m->part, WG_SPLIT_HEADS);
+    wg_ranked_join(m, keys ? WG_SPLIT_KEYS : WG_SPLIT_HEADS, hd, own, m->ranked->whole, rows);
+    d->class->norm_heads(d, m->ranked->whole, &norm, 1, rows);
+    wg_ranked_part(m, from * hd, n * hd, m->ranked->whole, all, own, rows);
+}
+
 /* Norms of heads, or of all heads at once. */
 static void norm_heads(wg_model *m, const wg_attention_rows *at, float *q)
 {
+    if (m->ranked && m->arch.traits & WG_TRAIT_ROW_NORM) {
+        norm_joined(m, m->layer[at->layer].q_norm, false, q, at->rows);
+        norm_joined(m, m->layer[at->layer].k_norm, true, m->k, at->rows);
+        return;
+    }
     wg_device *d = &m->device;
     const wg_layer *l = &m->layer[at->layer];
     const int n = m->arch.traits & WG_TRAIT_ROW_NORM ? at->heads : 1, k = m->arch.traits & WG_TRAIT_ROW_NORM ? at->kv_heads : 1;
@@ -181,7 +207,7 @@ static int keep_asked(wg_model *m, const wg_batch *b, wg_buf *x, wg_buf *h, wg_b
         }
     if (d->class->keep_logit_rows) d->class->keep_logit_rows(d);
     d->class->gather(d, *x, m->asked_from, a->dim, *h, n);
-    d->class->gather(d, *q, m->asked_from, a->heads * a->head_dim, *att, n);
+    d->class->gather(d, *q, m->asked_from, wg_rank_part_n(&m->part, WG_SPLIT_HEADS) * a->head_dim, *att, n);
     swap(x, h);
     swap(q, att);
     return n;
@@ -192,7 +218,7 @@ static void gated(wg_model *m, const wg_layer *l, const float *x, float *h, int 
 {
     wg_device *d = &m->device;
     const wg_device_class *op = d->class;
-    const int hidden = m->arch.hidden;
+    const int hidden = wg_rank_part_n(&m->part, WG_SPLIT_HIDDEN);
     const wg_norm norm = norm_of(m, l->ffn_norm, l->ffn_norm_bias);
     const bool plain = m->arch.activation == WG_SWIGLU && norm.weight && !norm.bias && !l->gate_bias;
     if (plain && op->norm_swiglu && op->norm_swiglu(d, &l->gate, &l->up, x, &norm, rows, m->gate)) return;
@@ -236,7 +262,11 @@ static void experts(wg_model *m, const wg_layer *l, float *x, float *h, int rows
                            .u = m->up,
                            .act = m->act,
                            .hidden_act = m->hidden_act,
-                           .read = &m->experts_read };
+                           .read = &m->experts_read,
+                           .first = wg_rank_part_from(&m->part, WG_SPLIT_EXPERTS),
+                           .end = wg_rank_part_from(&m->part, WG_SPLIT_EXPERTS) + wg_rank_part_n(&m->part, WG_SPLIT_EXPERTS),
+                           .give = m->ranked ? wg_ranked_expert : NULL,
+                           .user = m };
     m->device.class->rmsnorm(&m->device, x, &norm, h, rows);
     project(m, h, rows, a->dim, (const wg_matrix *const[]){ &l->router }, (float *const[]){ m->routed }, 1);
     m->device.class->experts(&m->device, &e, h, rows, x);
@@ -246,7 +276,7 @@ static void experts(wg_model *m, const wg_layer *l, float *x, float *h, int rows
 static void ungated(wg_model *m, const wg_layer *l, const float *x, float *h, int rows)
 {
     wg_device *d = &m->device;
-    const int hidden = m->arch.hidden;
+    const int hidden = wg_rank_part_n(&m->part, WG_SPLIT_HIDDEN);
     const wg_norm norm = norm_of(m, l->ffn_norm, l->ffn_norm_bias);
     project_normed(m, x, &norm, h, rows, (const wg_matrix *const[]){ &l->up }, (float *const[]){ m->gate }, 1);
     if (l->up_bias) d->class->bias(d, m->gate, l->up_bias, hidden, rows);
@@ -264,7 +294,8 @@ static void mlp(wg_model *m, const wg_layer *l, float *x, float *h, int rows)
     }
     if (m->arch.traits & WG_TRAIT_UNGATED) ungated(m, l, x, h, rows);
     else gated(m, l, x, h, rows);
-    project_add(m, m->gate, rows, &l->down, l->down_bias, l->ffn_post_norm, h, x);
+    const float *y = m->ranked ? wg_ranked_join(m, WG_SPLIT_HIDDEN, 1, m->gate, m->up, rows) : m->gate;
+    project_add(m, y, rows, &l->down, l->down_bias, l->ffn_post_norm, h, x);
 }
 
 /* The last layer of a plan whose attention runs; -1: none of them does. */
@@ -283,17 +314,19 @@ void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg
     const int attends = last_attention(plan), narrow = wg_taps_last(b->taps) > attends ? plan->layers : attends;
     const wg_row *seen[2] = { b->row, m->within ? m->within : b->row }; /* by layers without and with a window */
     wg_attention_rows at = { .space = space,
-                             .heads = a->heads,
-                             .kv_heads = a->kv_heads,
+                             .heads = wg_rank_part_n(&m->part, WG_SPLIT_HEADS),
+                             .kv_heads = wg_rank_part_kv(&m->part),
                              .hd = a->head_dim,
                              .scale = a->attention_scale,
                              .cap = a->attention_cap,
-                             .slope = m->slopes };
+                             .slope = m->slopes,
+                             .room = m->room };
     int rows = b->n;
     wg_buf x = m->x, h = m->h, q = m->q, att = m->att;
 
     /* x = embedding of the token */
-    op->embed(d, &m->embed, b->row, rows, x, a->dim);
+    if (m->ranked) wg_ranked_embed(m, b->row, rows, x, h);
+    else op->embed(d, &m->embed, b->row, rows, x, a->dim);
     if (a->embedding_scale != 1) op->scale(d, x, a->embedding_scale, a->dim, rows);
     if (m->positions) op->positions(d, m->positions, b->row, rows, x, a->dim);
     if (narrow < 0) rows = keep_asked(m, b, &x, &h, &q, &att);
@@ -324,8 +357,9 @@ void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg
 
         /* x += W_o softmax(scale q k^T) v over the part of the prefix that the layer sees; a parallel MLP reads x before */
         op->attention(d, q, &at, att);
+        const float *y = m->ranked ? wg_ranked_join(m, WG_SPLIT_HEADS, a->head_dim, att, q, rows) : att;
         if (has_mlp && parallel) mlp(m, l, x, h, rows);
-        project_add(m, att, rows, &l->o, l->o_bias, l->attn_post_norm, h, x);
+        project_add(m, y, rows, &l->o, l->o_bias, l->attn_post_norm, h, x);
         if (has_mlp && !parallel) mlp(m, l, x, h, rows);
     }
     const wg_norm norm = norm_of(m, m->out_norm, m->out_norm_bias);
@@ -340,7 +374,8 @@ void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg
         return;
     op->rmsnorm(d, x, &norm, h, rows);
     if (a->logit_scale != 1) op->scale(d, h, a->logit_divisor ? 1 / a->logit_scale : a->logit_scale, a->dim, rows);
-    op->head(d, &m->head, h, rows, m->act, a->logit_cap, logits);
+    if (m->ranked) wg_ranked_head(m, h, rows, logits);
+    else op->head(d, &m->head, h, rows, m->act, a->logit_cap, logits);
 }
 
 #ifdef WG_HARD
@@ -365,8 +400,7 @@ static void check_rows(const wg_batch *b, int space)
 static void check_rows(const wg_batch *b, int space) { (void)b, (void)space; }
 #endif
 
-/* The rows as all layers, or those without a window, see them; m->within: as the others do, where both kinds are there. */
-static wg_batch within_window(wg_model *m, const wg_batch *b)
+wg_batch wg_model_within(wg_model *m, const wg_batch *b)
 {
     wg_batch seen = *b;
     m->within = NULL;
@@ -390,7 +424,7 @@ wg_status wg_model_pass(wg_model *m, const wg_layer_plan *plan, int space, const
         wg_assert(r->slot >= 0 && r->slot < end && r->prefix >= 0 && r->prefix <= end);
         wg_assert(r->sinks >= 0 && r->gap >= 0 && r->sinks + r->gap <= r->prefix);
     }
-    const wg_batch seen = within_window(m, b);
+    const wg_batch seen = wg_model_within(m, b);
     check_rows(&seen, space);
     wg_device *d = &m->device;
     const wg_pass pass = { .model = m,
@@ -402,14 +436,16 @@ wg_status wg_model_pass(wg_model *m, const wg_layer_plan *plan, int space, const
                            .max_rows = m->max_rows,
                            .space = space,
                            .logits = logits,
-                           .width = m->head.n,
+                           .width = m->head_rows,
                            .verify = m->verify,
                            .taps = b->taps };
     if (b->taps) b->taps->rows = 0;
+    if (m->ranked) WG_TRY(wg_ranked_tell_pass(m, plan, space, b, err));
     if (d->class->begin) d->class->begin(d, &pass);
     if (!d->class->again) wg_model_stages(m, plan, space, &seen, logits);
     while (d->class->again && d->class->again(d)) wg_model_stages(m, plan, space, &seen, logits);
     if (d->class->finish) WG_TRY(d->class->finish(d, err));
+    if (m->ranked) WG_TRY(wg_ranked_end(m, err));
     if (b->taps) b->taps->rows = b->n;
     for (int i = 0; i < b->n; i++) wg_kv_wrote(b->row[i].kv, space, b->row[i].slot);
     return WG_OK;
@@ -441,6 +477,7 @@ static wg_status model_verify(wg_lm *lm, const wg_batch *b, const wg_verify_spec
 wg_status wg_model_attach(wg_model *m, wg_kv *kv, int *space, wg_error *err)
 {
     const wg_arch *a = &m->arch;
+    if (m->ranked) return wg_ranked_attach(m, kv, space, err);
     const wg_pass_shape shape = {
         .max_rows = m->max_rows, .heads = a->heads, .head_dim = a->head_dim, .vocab = a->vocab, .kv_type = m->kv_type
     };

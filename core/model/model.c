@@ -10,9 +10,9 @@
 
 #include "core/base/hash.h"
 #include "core/base/mem.h"
-#include "core/model/cuda/device_cuda.h"
 #include "core/model/model_impl.h"
 #include "core/model/places.h"
+#include "core/model/ranked_impl.h"
 #include "core/model/read_ahead.h"
 #include "core/model/rotary.h"
 
@@ -58,19 +58,35 @@ static wg_status find(const loader *o, const char *name, int64_t in, int64_t out
     return find_stack(o, name, in, out, 1, t);
 }
 
-/* Loads the bytes of a tensor, which stay resident from then on, and checks that they are numbers. */
-static wg_status need(const loader *o, const wg_tensor *t)
+/* Checks that rows from .. from + n - 1 of a tensor are numbers; of an earlier `need`. */
+static wg_status check_numbers(const loader *o, const wg_tensor *t, int64_t from, int64_t n)
 {
-    const int64_t in = t->dim[0];
-    WG_TRY(wg_weights_need(o->w, t, o->err));
-    wg_identity_add(o->seen, t);
-    const int64_t bad = o->opt->allow_nan ? -1 : wg_finite_check(o->m->device.pool, t);
+    const int64_t in = t->dim[0], rows = t->dim[1] * t->dim[2];
+    wg_tensor part = *t;
+    part.bytes = t->bytes / (size_t)rows * (size_t)n;
+    part.data = (const char *)t->data + t->bytes / (size_t)rows * (size_t)from;
+    const int64_t bad = o->opt->allow_nan ? -1 : wg_finite_check(o->m->device.pool, &part);
     if (bad >= 0)
         return wg_fail(o->err, WG_EMODEL,
                        "%s: tensor '%s' holds NaN or infinity at row %lld, column %lld: the file is damaged or its "
                        "training diverged; allow_nan (--allow-nan) loads it all the same",
-                       wg_weights_path(o->w), t->name, (long long)(bad / in), (long long)(bad % in));
+                       wg_weights_path(o->w), t->name, (long long)(from + bad / in), (long long)(bad % in));
     return WG_OK;
+}
+
+/* Makes the bytes of a tensor readable, and a part of the model's identity. */
+static wg_status begin_tensor(const loader *o, const wg_tensor *t)
+{
+    WG_TRY(wg_weights_need(o->w, t, o->err));
+    wg_identity_add(o->seen, t);
+    return WG_OK;
+}
+
+/* Loads the bytes of a tensor, which stay resident from then on, and checks that they are numbers. */
+static wg_status need(const loader *o, const wg_tensor *t)
+{
+    WG_TRY(begin_tensor(o, t));
+    return check_numbers(o, t, 0, t->dim[1] * t->dim[2]);
 }
 
 /* n elements from `from` on, as f32, in device memory. */
@@ -91,6 +107,29 @@ static wg_status load_vector(const loader *o, const wg_tensor *t, int64_t from, 
                        wg_type_name(t->type));
     o->m->bytes += n * sizeof(float);
     return WG_OK;
+}
+
+/* The part of a matrix's rows, or of a vector that is added to them, that this rank has: its number, and those before it. */
+static int64_t part_of(const loader *o, const place *p, int64_t *before)
+{
+    const wg_rank_part *s = &o->m->part;
+    const int64_t head_dim = o->m->arch.head_dim;
+    const bool norm = p->out == ONE && p->trait & WG_TRAIT_ROW_NORM; /* over all heads */
+    const enum width of = p->out == ONE ? p->in : p->out;
+    wg_split split = WG_SPLIT_DIM;
+    *before = 0;
+    if (norm || (of == DIM && p->out == ONE)) return o->width[of];
+    switch (of) {
+    case Q_DIM: *before = wg_rank_part_from(s, WG_SPLIT_HEADS) * head_dim; return wg_rank_part_n(s, WG_SPLIT_HEADS) * head_dim;
+    case KV_DIM: *before = s->kv_from[s->rank] * head_dim; return wg_rank_part_kv(s) * head_dim;
+    case DIM: break;
+    case HIDDEN: split = WG_SPLIT_HIDDEN; break;
+    case VOCAB: split = WG_SPLIT_VOCAB; break;
+    case HEAD_ROWS: split = WG_SPLIT_HEAD; break;
+    default: return o->width[of];
+    }
+    *before = wg_rank_part_from(s, split);
+    return wg_rank_part_n(s, split);
 }
 
 /* Rows of the whole tensor, of a vector its elements, and those before the part. */
@@ -114,19 +153,22 @@ static wg_status load_each(const loader *o, const place *p, const wg_tensor *t, 
 {
     wg_device *d = &o->m->device;
     const size_t n = (size_t)o->width[EXPERTS], words = n * sizeof(void *) / sizeof(float);
-    const void *data[WG_MAX_EXPERTS];
-    WG_TRY(need(o, t));
+    const size_t first = (size_t)wg_rank_part_from(&o->m->part, WG_SPLIT_EXPERTS);
+    const size_t end = first + (size_t)wg_rank_part_n(&o->m->part, WG_SPLIT_EXPERTS);
+    const void *data[WG_MAX_EXPERTS] = { NULL };
+    WG_TRY(begin_tensor(o, t));
+    WG_TRY(check_numbers(o, t, (int64_t)first * t->dim[1], (int64_t)(end - first) * t->dim[1]));
     wg_matrix *m = to->each = wg_calloc(n, sizeof *m);
     to->data = d->class->alloc(d, words);
     if (!m || !to->data) return wg_nomem(o->err, n * sizeof *m, "a layer's experts");
-    for (size_t i = 0; i < n; i++, m++) {
+    for (size_t i = first; i < end; i++) {
         const char *from = (const char *)t->data + i * (t->bytes / n);
-        if (d->class->matrix(d, t->type, (int)o->width[p->out], (int)o->width[p->in], from, m, o->err) != WG_OK)
+        if (d->class->matrix(d, t->type, (int)o->width[p->out], (int)o->width[p->in], from, &m[i], o->err) != WG_OK)
             return wg_fail_in(o->err, WG_ENOMEM, "%s: tensor '%s'", wg_weights_path(o->w), t->name);
-        const size_t bytes = d->class->matrix_bytes(d, m->type, m->n, m->k);
+        const size_t bytes = d->class->matrix_bytes(d, m[i].type, m[i].n, m[i].k);
         o->m->bytes += bytes;
         o->m->expert_bytes += bytes;
-        data[i] = m->data;
+        data[i] = m[i].data;
     }
     d->class->upload(d, to->data, (const float *)(const void *)data, words);
     wg_weights_release(o->w, t);
@@ -149,22 +191,24 @@ static wg_status load(const loader *o, const place *p, const char *name, void *i
 {
     wg_device *d = &o->m->device;
     const wg_tensor *t;
-    int64_t before;
+    int64_t before, skipped;
     const int64_t in = o->width[p->in], out = o->width[p->out], rows = rows_of(o, p, &before);
+    const int64_t own = part_of(o, p, &skipped);
     WG_TRY(find_of(o, p, name, &t));
     wg_read_ahead_next(o->ahead);
     if (p->each) return load_each(o, p, t, (wg_stack *)(void *)((char *)into + p->at));
     wg_buf *to = (wg_buf *)(void *)((char *)into + p->at);
-    if (p->out == ONE) return load_vector(o, t, before, in, to);
+    if (p->out == ONE) return load_vector(o, t, before + skipped, own, to);
     if (is_table(p)) return load_vector(o, t, 0, in * out, to);
     wg_matrix *m = (wg_matrix *)(void *)((char *)into + p->at);
     uint64_t seed;
     const bool draws = wg_weights_made(o->w, &seed) && d->class->draws && d->class->draws(d, t->type);
-    if (!draws && p->part == 0) WG_TRY(need(o, t));
+    if (!draws && p->part == 0) WG_TRY(begin_tensor(o, t));
+    if (!draws) WG_TRY(check_numbers(o, t, before + skipped, own));
     const uint32_t stream = (uint32_t)wg_hash64(WG_HASH_START, name, strlen(name)) + (uint32_t)p->part;
-    const char *from = draws ? NULL : (const char *)t->data + (size_t)before * (t->bytes / (size_t)rows);
+    const char *from = draws ? NULL : (const char *)t->data + (size_t)(before + skipped) * (t->bytes / (size_t)rows);
     if ((draws ? d->class->matrix_random(d, t->type, (int)out, (int)in, seed, stream, m, o->err)
-               : d->class->matrix(d, t->type, (int)out, (int)in, from, m, o->err)) != WG_OK)
+               : d->class->matrix(d, t->type, (int)own, (int)in, from, m, o->err)) != WG_OK)
         return wg_fail_in(o->err, WG_ENOMEM, "%s: tensor '%s'", wg_weights_path(o->w), name);
     o->m->bytes += d->class->matrix_bytes(d, m->type, m->n, m->k);
     if (before + out == rows) wg_weights_release(o->w, t);
@@ -177,13 +221,14 @@ static wg_status load_head(const loader *o)
     wg_model *m = o->m;
     wg_device *d = &m->device;
     const wg_tensor *t;
-    const int n = o->opt->n_head;
+    const int n = wg_rank_part_n(&m->part, WG_SPLIT_HEAD);
+    const int32_t *row_of = o->opt->head + wg_rank_part_from(&m->part, WG_SPLIT_HEAD);
     WG_TRY(find(o, m->arch.tied ? "token_embd.weight" : "output.weight", o->width[DIM], o->width[HEAD_ROWS], &t));
     WG_TRY(need(o, t));
     const size_t row = t->bytes / (size_t)o->width[HEAD_ROWS];
     char *rows = wg_alloc((size_t)n, row);
     if (!rows) return wg_nomem(o->err, (size_t)n * row, "the rows of an output head");
-    for (int i = 0; i < n; i++) memcpy(rows + (size_t)i * row, (const char *)t->data + (size_t)o->opt->head[i] * row, row);
+    for (int i = 0; i < n; i++) memcpy(rows + (size_t)i * row, (const char *)t->data + (size_t)row_of[i] * row, row);
     const wg_status s = d->class->matrix(d, t->type, n, (int)o->width[DIM], rows, &m->head, o->err);
     wg_free(rows);
     if (s) return wg_fail_in(o->err, s, "%s: tensor '%s'", wg_weights_path(o->w), t->name);
@@ -403,7 +448,8 @@ static wg_status load_numbers(const loader *o)
     if (fits && plain) op->upload(&m->device, m->zeros, host, dim);
     if (fits && a->alibi > 0) {
         wg_arch_slopes(a, host);
-        op->upload(&m->device, m->slopes, host, heads);
+        op->upload(&m->device, m->slopes, host + wg_rank_part_from(&m->part, WG_SPLIT_HEADS),
+                   (size_t)wg_rank_part_n(&m->part, WG_SPLIT_HEADS));
     }
     wg_free(host);
     return fits ? WG_OK : wg_nomem(o->err, 2 * n * sizeof(float), "a model");
@@ -430,25 +476,13 @@ static wg_status check_options(const wg_model_options *opt, const wg_arch *a, wg
     return WG_OK;
 }
 
-/* A window of layers that the file does not name: a token of a longer context would attend to fewer tokens than it does here.
- * */
-static wg_status check_window(const wg_weights *w, const wg_arch *a, int context, wg_error *err)
-{
-    if (a->window == 0 || !a->window_unknown || context <= a->window) return WG_OK;
-    return wg_fail(
-        err, WG_EUNSUPPORTED,
-        "%s: key '%s.attention.sliding_window' = %d: the file does not say which layers have this window, and the context in "
-        "use is %d tokens: lower the context to %d",
-        wg_weights_path(w), a->family, a->window, context, a->window);
-}
-
 /* Reads the hyper-parameters into m and checks all that can be checked before loading. */
 static wg_status check(loader *o, wg_model *m, const wg_weights *w, const wg_model_options *opt, wg_error *err)
 {
     WG_TRY(wg_arch_read(w, &m->arch, err));
     const wg_arch *a = &m->arch;
     WG_TRY(check_options(opt, a, err));
-    WG_TRY(check_window(w, a, opt->context ? opt->context : a->context, err));
+    WG_TRY(wg_model_check_window(w, a, opt->context ? opt->context : a->context, err));
     *o = (loader){ .m = m,
                    .w = w,
                    .opt = opt,
@@ -475,44 +509,12 @@ wg_status wg_model_check(const wg_weights *w, const wg_model_options *opt, wg_ar
     return WG_OK;
 }
 
-static void identify(wg_model *m, const wg_weights *w, wg_sha256_state *seen)
-{
-    wg_lm_identity *of = &m->identity;
-    const char *path = wg_weights_path(w), *slash = strrchr(path, '/');
-    int type = 0;
-    while (wg_kv_type_names[type] && wg_kv_type_ids[type] != m->kv_type) type++;
-    wg_sha256_end(seen, of->weights);
-    snprintf(of->name, sizeof of->name, "%s", slash && slash[1] ? slash + 1 : path);
-    const int n = snprintf(of->part, sizeof of->part, "cache %s", wg_kv_type_names[type] ? wg_kv_type_names[type] : "?");
-    if (m->head.n < m->arch.vocab) snprintf(of->part + n, sizeof of->part - (size_t)n, ", %d rows of the head", m->head.n);
-    const wg_cuda *card = m->device.class->cuda ? m->device.class->cuda(&m->device) : NULL;
-    if (!card) snprintf(of->device, sizeof of->device, "%s", m->device.class->name);
-    else snprintf(of->device, sizeof of->device, "%s mode %u, %.40s", card->name, card->mode, card->gpu.card);
-    of->threads = m->device.pool ? wg_pool_threads(m->device.pool) : 1;
-}
-
-/* A cut student reads the embedding of its target, from the same memory. */
-static wg_status check_embedding(const wg_model *m, const wg_weights *w, const wg_matrix *embedding, wg_error *err)
-{
-    const wg_arch *a = &m->arch;
-    const char *path = wg_weights_path(w);
-    if (!a->kept) return WG_OK;
-    if (m->device.memory || !embedding)
-        return wg_fail(err, WG_EUNSUPPORTED,
-                       "%s: is a student cut to what its target lacks, whose embedding it reads: it drafts for this target on "
-                       "the CPU, as model:model=FILE, and does not run alone",
-                       path);
-    if (embedding->k == a->dim && embedding->n == a->vocab) return WG_OK;
-    return wg_fail(err, WG_EMODEL, "%s: is a cut student of a target with %d tokens and width %d; this target has %d and %d",
-                   path, a->vocab, a->dim, embedding->n, embedding->k);
-}
-
 static wg_status open_into(wg_model *m, const wg_weights *w, const wg_model_options *opt, wg_error *err)
 {
     loader o;
     wg_sha256_state seen;
     WG_TRY(check(&o, m, w, opt, err));
-    WG_TRY(check_embedding(m, w, opt->embedding, err));
+    WG_TRY(wg_model_check_embedding(m, w, opt->embedding, err));
     o.seen = &seen;
     wg_identity_begin(&seen, w);
     const wg_arch *a = &m->arch;
@@ -524,6 +526,8 @@ static wg_status open_into(wg_model *m, const wg_weights *w, const wg_model_opti
                      .space = -1,
                      .most_rows = m->max_rows,
                      .hidden = { .layers = a->layers, .dim = a->dim, .device = &m->device } };
+    m->head_rows = opt->head ? opt->n_head : (int)o.width[HEAD_ROWS];
+    WG_TRY(wg_ranked_open(m, &opt->ranks, err));
     m->all_windowed = true;
     for (int l = 0; l < a->layers; l++) {
         if (!wg_arch_windowed(a, l)) m->all_windowed = false;
@@ -534,7 +538,7 @@ static wg_status open_into(wg_model *m, const wg_weights *w, const wg_model_opti
     WG_TRY(load_rotary(&o));
     WG_TRY(load_numbers(&o));
     WG_TRY(load_all(&o));
-    identify(m, w, &seen);
+    wg_model_identify(m, w, &seen);
     return wg_model_open_scratch(m, err);
 }
 
@@ -582,34 +586,8 @@ void wg_model_close(wg_model *m)
                            m->angles[1], m->slopes,        m->zeros,     m->growth };
     for (size_t i = 0; i < sizeof buf / sizeof buf[0]; i++) d->class->free(d, buf[i]);
     wg_model_close_scratch(m);
+    wg_ranked_close(m);
     wg_device_close(d);
     wg_free(m->layer);
     wg_free(m);
 }
-
-const wg_arch *wg_model_arch(const wg_model *m) { return &m->arch; }
-wg_lm *wg_model_lm(wg_model *m) { return &m->lm; }
-int wg_model_head_rows(const wg_model *m) { return m->head.n; }
-size_t wg_model_bytes(const wg_model *m) { return m->bytes; }
-const wg_matrix *wg_model_embedding(const wg_model *m) { return m->device.memory ? NULL : &m->embed; }
-const wg_matrix *wg_model_output(const wg_model *m) { return m->device.memory || m->head.n < m->arch.vocab ? NULL : &m->head; }
-
-size_t wg_model_read_bytes(const wg_model *m, double experts)
-{
-    const wg_arch *a = &m->arch;
-    const size_t embed = a->kept || m->head.data == m->embed.data
-                             ? 0
-                             : m->device.class->matrix_bytes(&m->device, m->embed.type, m->embed.n, m->embed.k);
-    const double left = a->experts ? 1 - experts / a->experts : 0; /* of the experts */
-    return m->bytes - m->angles_bytes - embed - (size_t)((double)m->expert_bytes * left);
-}
-
-double wg_model_experts_expected(const wg_model *m, int rows)
-{
-    const wg_arch *a = &m->arch;
-    return a->experts ? a->experts * (1 - pow(1 - (double)a->experts_used / a->experts, rows)) : 0;
-}
-
-size_t wg_model_pass_bytes(const wg_model *m, int rows) { return wg_model_read_bytes(m, wg_model_experts_expected(m, rows)); }
-
-double wg_model_experts_read(const wg_model *m) { return (double)m->experts_read / m->arch.layers; }

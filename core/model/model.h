@@ -3,6 +3,7 @@
 #ifndef WG_CORE_MODEL_MODEL_H
 #define WG_CORE_MODEL_MODEL_H
 
+#include "core/comm/comm.h"
 #include "core/model/arch.h"
 #include "core/model/device.h"
 #include "core/model/lm.h"
@@ -10,6 +11,12 @@
 typedef struct wg_model wg_model;
 
 enum { WG_MODEL_ROWS = 512 }; /* of one pass, by default */
+
+/* The ranks that compute a model together (ranks.h), and its number among theirs. */
+typedef struct wg_model_ranks {
+    wg_comm *comm; /* borrowed until the model is closed; NULL: this process alone */
+    uint32_t number;
+} wg_model_ranks;
 
 typedef struct wg_model_options {
     int kv_type;         /* WG_F32, WG_F16, WG_BF16 or WG_KV_Q8 */
@@ -19,6 +26,7 @@ typedef struct wg_model_options {
     const int32_t *head; /* of the output head only these rows are kept and computed, in this order: logits are n_head wide */
     int n_head;          /* NULL, 0: all rows */
     const wg_matrix *embedding; /* of the target of a cut student (arch.h), borrowed until the model is closed; else NULL */
+    wg_model_ranks ranks;
 } wg_model_options;
 
 /* Loads from an open file (which may be closed afterwards). `device` is copied and retained until the model is closed, its
@@ -35,8 +43,8 @@ wg_status wg_model_check(const wg_weights *w, const wg_model_options *opt, wg_ar
 const wg_arch *wg_model_arch(const wg_model *m);
 wg_lm *wg_model_lm(wg_model *m);                        /* owned by the model */
 int wg_model_head_rows(const wg_model *m);              /* width of a row of logits: the vocabulary, or n_head */
-size_t wg_model_bytes(const wg_model *m);               /* weights in memory */
-const wg_matrix *wg_model_embedding(const wg_model *m); /* (vocab, dim), unscaled; NULL: not in this program's memory */
+size_t wg_model_bytes(const wg_model *m);               /* weights in memory, of this rank */
+const wg_matrix *wg_model_embedding(const wg_model *m); /* (vocab, dim), unscaled; NULL: not in this rank's memory */
 const wg_matrix *wg_model_output(const wg_model *m);    /* (vocab, dim) of the logits, the embedding of a tied model; NULL: the
                                                          * same, or not all of it */
 /* Bytes of weights that a pass reads: layers with `experts` experts each, and head; not a separate embedding. */

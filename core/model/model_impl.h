@@ -4,6 +4,7 @@
 #define WG_CORE_MODEL_MODEL_IMPL_H
 
 #include "core/model/model.h"
+#include "core/model/split.h"
 #include "core/model/submodel.h"
 
 /* Matrices of a layer's experts, and the addresses of their data, in device memory. */
@@ -37,8 +38,12 @@ struct wg_model {
     bool all_windowed;                        /* these are all layers */
     size_t bytes, angles_bytes, expert_bytes; /* of all; of rotary angles; of experts */
     wg_lm_identity identity;
-    int64_t experts_read; /* by all passes, of all layers; 0 where the device does not count */
+    int64_t experts_read;     /* by all passes, of all layers; 0 where the device does not count */
+    wg_rank_part part;        /* what of its matrices this rank has; of one rank all */
+    int head_rows;            /* of the whole head */
+    struct wg_ranked *ranked; /* NULL: one rank */
 
+    /* Rows of matrices, and heads, are those of this rank. */
     wg_matrix embed;                 /* (vocab, dim) */
     wg_matrix head;                  /* (vocab or n_head, dim); when tied and whole, the same memory as embed */
     wg_buf out_norm;                 /* (dim) */
@@ -59,6 +64,7 @@ struct wg_model {
     wg_buf hidden_act;     /* prepared inputs of its last product */
     wg_buf grouped;        /* which rows have an expert */
     wg_buf act;            /* prepared activations of any stage */
+    wg_buf room;           /* of attention */
     wg_row *seen;          /* the rows of a pass within the window; NULL without one */
     wg_row *asked, *asked_within; /* the rows with logits; as layers with a window see them, NULL without one */
     int32_t *asked_from;          /* their indices in the batch */
@@ -69,9 +75,21 @@ struct wg_model {
 /* The wg_lm of the transformer (forward.c). */
 extern const wg_lm_class wg_model_lm_class;
 
+/* Refuses a context in which a window of unknown layers would be seen. */
+wg_status wg_model_check_window(const wg_weights *w, const wg_arch *a, int context, wg_error *err);
+
+/* A cut student reads the embedding of its target, from the same memory: whether it has one that fits. */
+wg_status wg_model_check_embedding(const wg_model *m, const wg_weights *w, const wg_matrix *embedding, wg_error *err);
+
+/* Sets the model's identity; `seen` has the digests of its tensors. */
+void wg_model_identify(wg_model *m, const wg_weights *w, wg_sha256_state *seen);
+
 /* The scratch of passes (scratch.c). ENOMEM: wg_model_close_scratch frees what there is. */
 wg_status wg_model_open_scratch(wg_model *m, wg_error *err);
 void wg_model_close_scratch(wg_model *m);
+
+/* The rows as all layers, or those without a window, see them; m->within: as the others do, where both kinds are there. */
+wg_batch wg_model_within(wg_model *m, const wg_batch *b);
 
 /* Calls the stages of a pass; its device computes, launches or records them. */
 void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg_batch *b, float *logits);

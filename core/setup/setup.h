@@ -34,7 +34,7 @@ extern const wg_option wg_setup_label_table[];
 
 typedef struct wg_setup_target {
     char model[WG_OPTION_STRING], device[WG_OPTION_STRING], quantize[WG_OPTION_STRING];
-    int threads, pin, kv_type, context;
+    int threads, tensor, pin, kv_type, context;
     bool allow_nan;
     int kind; /* WG_TARGET_MODEL, ... */
     char command[WG_OPTION_STRING];
@@ -56,6 +56,7 @@ static inline wg_target_options wg_setup_target_options(const wg_setup_target *t
         .device = t->device,
         .quantize = t->quantize,
         .threads = t->threads,
+        .tensor = t->tensor,
         .pin = t->pin,
         .model = { .kv_type = wg_kv_type_ids[t->kv_type], .context = t->context, .allow_nan = t->allow_nan },
         .external = { .kind = (wg_target_kind)t->kind,

@@ -51,6 +51,8 @@ const wg_option wg_setup_target_table[] = {
     WG_OPTION_NAME(wg_setup_target, model, WG_NAMES_FILE, "", "weights file (needed)"),
     WG_OPTION_STR(wg_setup_target, device, "cpu", "where it runs: " WG_DEVICE_NAMES),
     WG_OPTION_INT(wg_setup_target, threads, 0, 0, 256, "number of threads; 0: as many as the process may use"),
+    WG_OPTION_INT(wg_setup_target, tensor, 0, 0, WG_RANKS_MOST,
+                  "number of ranks that share each matrix (docs/ranks.md); 0: those that mpirun started, else one"),
     WG_OPTION_BOOL(wg_setup_target, pin, 0, "bind each worker thread to a processor of its own"),
     WG_OPTION_ENUM(wg_setup_target, kv_type, 1, wg_kv_type_names, "element type of the target's cache"),
     WG_OPTION_INT(wg_setup_target, context, 0, 0, 1 << 24, "longest sequence in tokens; 0: the file's"),

@@ -9,7 +9,9 @@
 #include "core/file/tokenizer_file.h"
 #include "core/model/external/llamacpp.h"
 #include "core/model/external/process_target.h"
+#include "core/model/split.h"
 #include "core/setup/spec.h"
+#include "core/setup/target_ranks.h"
 
 const char *const wg_target_kinds[] = { "model", "process", "llamacpp", NULL };
 
@@ -65,8 +67,10 @@ static wg_status open_external(wg_target *t, const wg_target_options *opt, wg_er
 
 static wg_status open_parts(wg_target *t, const wg_target_options *opt, wg_error *err)
 {
-    WG_TRY(wg_pool_open(&t->pool, opt->threads, err));
+    wg_comm_spec where;
     const bool external = opt->external.kind != WG_TARGET_MODEL;
+    WG_TRY(wg_target_ranks(opt, &where, err));
+    WG_TRY(wg_pool_open(&t->pool, opt->threads == 0 && where.ranks > 1 ? 1 : opt->threads, err));
     WG_TRY(external ? wg_tokenizer_file_open(&t->weights, t->path, err)
                     : wg_quantize_open_file(&t->weights, t->path, opt->quantize, t->pool, err));
     WG_TRY(open_tokenizer(&t->tokenizer, t->weights, opt->need_tokenizer, err));
@@ -74,7 +78,8 @@ static wg_status open_parts(wg_target *t, const wg_target_options *opt, wg_error
     WG_TRY(wg_device_open(&t->device, opt->device ? opt->device : "cpu", t->pool, err));
     t->ops = t->device.ops;
     if (external) return open_external(t, opt, err);
-    WG_TRY(wg_model_open(&t->model, t->weights, &t->device, &opt->model, err));
+    if (where.ranks > 1) WG_TRY(wg_target_open_ranked(t, opt, &where, err));
+    else WG_TRY(wg_model_open(&t->model, t->weights, &t->device, &opt->model, err));
     t->lm = wg_model_lm(t->model);
     return WG_OK;
 }
@@ -95,6 +100,7 @@ void wg_target_close(wg_target *t)
     if (!t) return;
     if (t->lm && !t->model) t->lm->class->close(t->lm);
     wg_model_close(t->model);
+    wg_rank_threads_close(t->ranks);
     wg_device_close(&t->device);
     wg_tokenizer_close(t->tokenizer);
     wg_weights_close(t->weights);
@@ -138,8 +144,11 @@ wg_status wg_target_probe(const char *path, const wg_target_options *opt, wg_arc
     if (!opt) opt = &defaults;
     WG_TRY(wg_quantize_open_file(&w, path, opt->quantize, NULL, err));
     wg_status s = WG_OK;
+    wg_rank_part part;
     if (opt->external.kind == WG_TARGET_MODEL) s = wg_model_check(w, &opt->model, out, err);
     else *out = (wg_arch){ .context = opt->model.context ? opt->model.context : 1 << 24 };
+    if (!s && opt->tensor > 1 && opt->external.kind == WG_TARGET_MODEL)
+        s = wg_rank_part_of(&part, out, out->vocab, 0, opt->tensor, err);
     if (!s) s = check_tokenizer(w, opt->need_tokenizer, err);
     wg_weights_close(w);
     return s;

@@ -6,6 +6,7 @@
 
 #include "core/engine/engine.h"
 #include "core/model/model.h"
+#include "core/model/ranks.h"
 #include "core/text/tokenizer.h"
 
 /* Where the target's rows come from: the option `kind`. */
@@ -23,9 +24,11 @@ typedef struct wg_target_external {
 
 typedef struct wg_target_options {
     const char *device;   /* as in core/model/device.h; NULL: cpu */
-    int threads;          /* 0: the cores this process may run on */
+    int threads;          /* 0: the cores this process may run on; of each of several ranks, one */
     bool pin;             /* wg_pool_pin */
     const char *quantize; /* as in core/file/quantize.h: weights are converted while they are loaded; NULL, "": they are not */
+    const char *ranks;    /* as in core/comm/comm.h; NULL, "": as target_ranks.h says */
+    int tensor;           /* number of ranks that share each matrix; 0: as many as there are */
     bool need_tokenizer;  /* a file without a tokenizer is EMODEL; else its tokenizer is NULL */
     wg_model_options model;
     wg_target_external
@@ -46,6 +49,7 @@ typedef struct wg_target {
     wg_weights *weights;     /* stays open for metadata in reports */
     wg_tokenizer *tokenizer; /* NULL when the file has none */
     wg_pool *pool;
+    wg_rank_threads *ranks; /* NULL: one rank, or ranks of MPI */
     wg_device device;
     const wg_ops *ops; /* the device's */
     wg_model *model;   /* NULL: an external target */

@@ -29,6 +29,10 @@ wg_status wg_target_kind_check(const wg_setup_target *t, wg_error *err)
     if (t->kind != WG_TARGET_MODEL && (strcmp(t->device, "cpu") != 0 || *t->quantize))
         return wg_fail(err, WG_EINVAL, "target.%s: of a model that this program runs; a target of kind %s has its own way",
                        *t->quantize ? "quantize" : "device", kind);
+    if (t->tensor > 1 && (t->kind != WG_TARGET_MODEL || strcmp(t->device, "cpu") != 0))
+        return wg_fail(err, WG_EINVAL, "target.tensor: ranks share a model on the device cpu; expected 1 with %s %s",
+                       t->kind != WG_TARGET_MODEL ? "a target of kind" : "the device",
+                       t->kind != WG_TARGET_MODEL ? kind : t->device);
     return WG_OK;
 }
 

@@ -133,7 +133,7 @@ static wg_status borrow(const loader *o, const char *name, const wg_matrix *own,
         return wg_fail(
             o->err, WG_EUNSUPPORTED,
             "%s: has no tensor '%s', and the target's is not in this program's memory to be borrowed; run the target "
-            "on the CPU, or add the tensor",
+            "on the CPU, on one rank, or add the tensor",
             wg_head_file_path(o->f), name);
     if ((*to)->k == s->dim) return WG_OK;
     return wg_fail(o->err, WG_EMODEL, "%s: has no tensor '%s', and the target's has rows of %d where the head's width is %d",
@@ -208,10 +208,11 @@ static wg_status open_scratch(wg_head *h, wg_error *err)
         { &h->gate, rows * (size_t)s->hidden },
         { &h->up, rows * (size_t)s->hidden },
         { &h->act, h->act_bytes / sizeof(float) + 1 },
+        { &h->room, wg_device_attention_floats(&h->device, s->heads) },
     };
     for (size_t i = 0; i < sizeof part / sizeof part[0]; i++) {
         *part[i].buf = h->device.class->alloc(&h->device, part[i].floats);
-        if (!*part[i].buf) return wg_nomem(err, part[i].floats * sizeof(float), "the scratch of a head");
+        if (!*part[i].buf && part[i].floats > 0) return wg_nomem(err, part[i].floats * sizeof(float), "the scratch of a head");
     }
     h->seen = wg_calloc(rows, sizeof *h->seen);
     h->from = wg_calloc(rows, sizeof *h->from);

@@ -8,6 +8,7 @@
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/model/device.h"
+#include "core/model/split.h"
 #include "experiments/cli/cli.h"
 #include "experiments/run/estimate.h"
 #include "core/setup/spec.h"
@@ -37,6 +38,27 @@ static void print_cell(FILE *f, int i, const wg_cell *cell)
     fputc('\n', f);
 }
 
+/* What each rank of the first cell's target has. */
+static void print_ranks(FILE *f, const wg_config *c, const wg_memory *m)
+{
+    const wg_setup_target *t = &c->cell[0].setup.target;
+    const wg_target_options opt = wg_setup_target_options(t);
+    wg_arch a;
+    wg_rank_part whole, part;
+    if (t->tensor < 2 || wg_target_probe(t->model, &opt, &a, NULL) || wg_rank_part_of(&whole, &a, a.vocab, 0, 1, NULL) ||
+        wg_rank_part_of(&part, &a, a.vocab, 0, t->tensor, NULL))
+        return;
+    const double all = (double)wg_rank_part_elements(&whole, &a, 0);
+    for (int r = 0; r < t->tensor; r++) {
+        const int keys = part.kv_to[r] - part.kv_from[r], *heads = part.cut[WG_SPLIT_HEADS];
+        fprintf(f,
+                "rank %-4d heads %d to %d of %d, %d of %d of keys; weights, read by a pass, about %.1f MB, caches at most %.1f "
+                "MB\n",
+                r, heads[r], heads[r + 1] - 1, a.heads, keys, a.kv_heads,
+                m->target * (double)wg_rank_part_elements(&part, &a, r) / all / 1e6, m->cache * keys / a.kv_heads / 1e6);
+    }
+}
+
 static void print_costs(FILE *f, const wg_config *c, double seconds)
 {
     wg_memory m;
@@ -45,6 +67,7 @@ static void print_costs(FILE *f, const wg_config *c, double seconds)
         if (m.draft > 0) fprintf(f, " and %.1f MB of draft models", m.draft / 1e6);
         fprintf(f, ", caches at most %.1f MB\ndisk      about %.1f MB\n", m.cache / 1e6, m.disk / 1e6);
         if (m.trace > 0) fprintf(f, "trace     at most %.1f MB\n", m.trace / 1e6);
+        print_ranks(f, c, &m);
     }
     if (seconds >= 0)
         fprintf(f, "time      about %d:%02d:%02d, by a probe of two prompts\n", (int)seconds / 3600, (int)seconds / 60 % 60,

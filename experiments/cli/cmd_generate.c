@@ -30,7 +30,7 @@ enum { PROMPT_MOST = 16 << 20 }; /* bytes of a prompt from standard input */
 typedef struct generate {
     const char *grammar, *schema; /* files */
     const char *target, *kind, *draft_model, *draft, *prompt, *rule, *device, *kv_type, *quantize, *chat_name, *system, *date,
-        *profile;
+        *profile, *ranks;
     size_t prompt_bytes;
     wg_chat chat;
     long n, top_k, penalty_window, seed, threads;
@@ -255,6 +255,7 @@ static wg_status generate_run(generate *g, wg_error *err)
                                .threads = (int)g->threads,
                                .pin = g->pin,
                                .quantize = g->quantize,
+                               .ranks = g->ranks,
                                .need_tokenizer = true,
                                .model = { .kv_type = wg_cli_kv_type(g->kv_type), .allow_nan = g->allow_nan } };
     const wg_engine_options opt = { .max_batch = 1,
@@ -355,6 +356,7 @@ int wg_cmd_generate(int argc, char **argv)
         { "seed", 0, WG_FLAG_INT, &g.seed, "S", "seed of all randomness", 0, 0 },
         { "device", 0, WG_FLAG_STRING, &g.device, "DEVICE", "where the target runs: " WG_DEVICE_NAMES, 0, 0 },
         { "threads", 0, WG_FLAG_INT, &g.threads, "N", "number of threads; 0: all cores", 0, 256 },
+        { "ranks", 0, WG_FLAG_STRING, &g.ranks, "RANKS", WG_RANKS_DOC, 0, 0 },
         { "pin", 0, WG_FLAG_BOOL, &g.pin, NULL, "bind each worker thread to a processor of its own", 0, 0 },
         { "kv-type", 0, WG_FLAG_CHOICE, &g.kv_type, WG_KV_TYPE_VALUES, WG_KV_TYPE_DOC " (f16)", 0, 0 },
         { "quantize", 0, WG_FLAG_STRING, &g.quantize, "T[,P=T]...", WG_QUANTIZE_DOC, 0, 0 },

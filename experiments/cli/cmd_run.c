@@ -7,6 +7,7 @@
 #include "core/model/device.h"
 #include "experiments/cli/cli.h"
 #include "core/setup/spec.h"
+#include "core/setup/target_ranks.h"
 #include "experiments/run/runner.h"
 #include "experiments/run/summary.h"
 #include "experiments/report/table.h"
@@ -51,8 +52,8 @@ static int run(const wg_config *c, const char *out, bool resume, bool json, cons
 int wg_cmd_run(int argc, char **argv)
 {
     wg_flag_list set = { .n = 0 };
-    const char *out = NULL, *device = NULL, *shard = NULL, *from = NULL, *list = NULL, *profile = NULL, *path;
-    char threads_set[64], device_set[64], profile_set[WG_OPTION_STRING];
+    const char *out = NULL, *device = NULL, *shard = NULL, *from = NULL, *list = NULL, *profile = NULL, *ranks = NULL, *path;
+    char ranks_set[64], threads_set[64], device_set[64], profile_set[WG_OPTION_STRING];
     long threads = -1;
     bool dry = false, json = false, resume = false;
     const wg_flag flags[] = {
@@ -64,6 +65,7 @@ int wg_cmd_run(int argc, char **argv)
         { "dry-run", 0, WG_FLAG_BOOL, &dry, NULL, "check and show what would run; write nothing", 0, 0 },
         { "device", 0, WG_FLAG_STRING, &device, "DEVICE", "--set target.device=D: " WG_DEVICE_NAMES, 0, 0 },
         { "threads", 't', WG_FLAG_INT, &threads, "N", "--set target.threads=N (0: all cores); -1: as the file says", -1, 256 },
+        { "ranks", 0, WG_FLAG_STRING, &ranks, "RANKS", "--set target.tensor=N: " WG_RANKS_DOC, 0, 0 },
         { "profile", 0, WG_FLAG_STRING, &profile, "FILE|new|nominal", "--set profile=P: " WG_PROFILE_DOC, 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object a line per cell instead of the table", 0, 0 },
         { "columns", 0, WG_FLAG_STRING, &list, "COLUMNS", "of the table; " WG_COLUMNS_DOC, 0, 0 },
@@ -86,10 +88,17 @@ int wg_cmd_run(int argc, char **argv)
     wg_error err;
     wg_config *c;
     wg_column_choice chosen;
+    wg_comm_spec where;
+    if (ranks && wg_target_ranks(&(wg_target_options){ .ranks = ranks }, &where, &err)) return wg_cli_fail(&err);
+    if (ranks && where.kind != WG_COMM_MPI && set.n < WG_FLAG_LIST_MAX) {
+        snprintf(ranks_set, sizeof ranks_set, "target.tensor=%d", where.ranks);
+        set.item[set.n++] = ranks_set;
+    }
     if (list && wg_columns_named(list, &chosen, &err)) return wg_cli_fail(&err);
     if (wg_config_open(&c, path, set.item, set.n, &wg_program_plugins, &err)) return wg_cli_fail(&err);
     int status = WG_EXIT_OK;
-    if (shard ? wg_shard_parse(&c->shard, shard, &err) : wg_shard_of_environment(&c->shard, &from, &err)) {
+    const char *part = !shard && wg_comm_mpi_open() ? "all" : shard; /* its processes are ranks then */
+    if (part ? wg_shard_parse(&c->shard, part, &err) : wg_shard_of_environment(&c->shard, &from, &err)) {
         wg_config_close(c);
         return wg_cli_fail(&err);
     }

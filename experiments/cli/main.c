@@ -15,6 +15,7 @@
 #include "core/model/device.h"
 #include "experiments/base/shell_word.h"
 #include "experiments/cli/cli.h"
+#include "experiments/cli/cli_ranks.h"
 
 static bool no_output; /* the program was started without a standard output */
 
@@ -82,6 +83,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "wager: %s\n", err.text);
         return WG_EXIT_USAGE;
     }
+    const int served = wg_cli_ranks(argc, argv);
+    if (served >= 0) return served;
     const wg_command *c = wg_cli_command(argv[1]);
     return c ? end(c->run(argc - 1, argv + 1)) : WG_EXIT_USAGE;
 }

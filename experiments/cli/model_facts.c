@@ -228,6 +228,20 @@ static json_t *sizes_of(const wg_arch *target, const wg_arch *draft, json_t *wit
     return json_pack("{s:s, s:i, s:i}", "kind", "other", "shared", 0, "of", target->vocab);
 }
 
+/* A student that is cut to what its target lacks has the target's ids. */
+static json_t *student_of(const wg_tokenizer *t, const wg_weights *d, const wg_arch *draft, json_t *with, json_t *why)
+{
+    char digest[WG_SHA256_HEX];
+    wg_text made = { 0 };
+    wg_tokenizer_digest(t, digest);
+    const bool own = wg_meta_string(d, WG_STUDENT_TOKENIZER, &made) && wg_text_is(made, digest);
+    if (own) json_array_append_new(with, json_string("model"));
+    json_array_append_new(why, json_string(own ? "a student cut to what its target lacks: it reads the target's embedding"
+                                               : "a student cut to what another target lacks"));
+    return json_pack("{s:s, s:i, s:i}", "kind", own ? "overlap" : "other", "shared", own ? draft->kept : 0, "of",
+                     wg_tokenizer_size(t));
+}
+
 static json_t *context_of(const wg_arch *target, const wg_arch *draft, bool own_tokens, json_t *why)
 {
     char line[200];
@@ -252,10 +266,13 @@ static void compare(const wg_weights *w, const wg_weights *d, json_t *o, json_t 
         json_array_append_new(why, text(err.text));
         return;
     }
-    const bool read = wg_tokenizer_open(&a, w, &err) == WG_OK && wg_tokenizer_open(&b, d, &err) == WG_OK;
-    json_t *vocabulary = read ? pair_of(a, b, with, why) : sizes_of(&target, &draft, with, why);
+    const bool mine = wg_tokenizer_open(&a, w, &err) == WG_OK, read = mine && wg_tokenizer_open(&b, d, &err) == WG_OK;
+    json_t *vocabulary = mine && draft.kept ? student_of(a, d, &draft, with, why)
+                         : read             ? pair_of(a, b, with, why)
+                                            : sizes_of(&target, &draft, with, why);
     const char *kind = json_string_value(json_object_get(vocabulary, "kind"));
-    json_object_set_new(o, "context", context_of(&target, &draft, !kind || strcmp(kind, "same") != 0, why));
+    const bool own_tokens = !draft.kept && (!kind || strcmp(kind, "same") != 0);
+    json_object_set_new(o, "context", context_of(&target, &draft, own_tokens, why));
     json_object_set_new(o, "vocabulary", vocabulary);
     json_object_set_new(o, "parameters_share", json_real((double)wg_arch_macs(&draft) / (double)wg_arch_macs(&target)));
     wg_tokenizer_close(a);

@@ -384,7 +384,9 @@ wg_verdict wg_auditor_verdict(const wg_audited *s)
     if (v.kind == WG_VERDICT_UNDECIDABLE) return without_rows(s);
     if (s->error > coarse) {
         v = undecidable("");
-        snprintf(v.why, sizeof v.why, "rows lack up to %.2g of their mass; more than %g hides every defect but gross ones",
+        snprintf(v.why, sizeof v.why,
+                 "rows lack up to %.2g of their mass; more than %g hides every defect but gross ones: record whole rows "
+                 "(wager run: \"trace_rows\": \"exact\")",
                  s->error, coarse);
         return v;
     }

@@ -33,12 +33,12 @@ for name in exit _exit _Exit __exit quick_exit atexit at_quick_exit on_exit prin
 comm -12 "$dir/calls" "$dir/not" > "$dir/bad"
 [ ! -s "$dir/bad" ] || { echo "libwager calls:"; cat "$dir/bad"; exit 1; }
 # Its writable data: the log's sink, counters of memory and the failures that tests inject, the level of the CPU, the name
-# of the program in commands to paste; the rest is the
+# of the program in commands to paste, ranks of MPI, which the program alone opens; the rest is the
 # compiler's.
 if command -v objdump > "$dir/which"; then
   objdump -t "$1" | awk 'NF > 4 && $(NF - 2) ~ /^\.(bss|data|tbss|tdata)$/ { print $NF }' | grep -v '^\.' | sed 's/\.[0-9]*$//' | sort -u > "$dir/data"
   [ -s "$dir/data" ] || { echo "no data symbol found in $1"; exit 1; }
-  for name in sink calls fail_in fail_sticky live_blocks live_bytes peak_bytes known completed program __dso_handle __TMC_END__ \
+  for name in sink calls fail_in fail_sticky live_blocks live_bytes peak_bytes known completed program world __dso_handle __TMC_END__ \
     __bss_start _edata _end __cpu_model __cpu_features2; do echo "$name"; done | sort > "$dir/known"
   comm -23 "$dir/data" "$dir/known" > "$dir/bad"
   [ ! -s "$dir/bad" ] || { echo "libwager has writable data that is not known (docs/architecture.md, libwager):"; cat "$dir/bad"; exit 1; }

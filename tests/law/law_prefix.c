@@ -12,7 +12,10 @@
  * On another device the batches run there. Plain decoding runs on the same device without recorded graphs (/eager), or,
  * where the device promises the CPU's bits (/exact), on the CPU.
  *
- *     law_prefix [--seed S] [--cases N] [--case K] [--device D] [--far 1]      K: only that case */
+ * With --ranks N the batches run on up to N ranks, as many as the model's heads and rows allow: threads with a part of the
+ * model each. Plain decoding is that of one rank.
+ *
+ *     law_prefix [--seed S] [--cases N] [--case K] [--device D] [--far 1] [--ranks N]      K: only that case */
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,6 +23,7 @@
 #include <string.h>
 
 #include "core/base/clock.h"
+#include "core/model/ranks.h"
 #include "core/model/taps.h"
 #include "kernels/cpu.h"
 #include "tests/law/random_model.h"
@@ -33,7 +37,9 @@ static struct {
     long rows, trees, tapped;
     int highest;
     const char *device;
-    bool far; /* prompts of more than 256 tokens: where a device splits attention */
+    int ranks;
+    long ranked; /* cases by more than one */
+    bool far;    /* prompts of more than 256 tokens: where a device splits attention */
 } now = { .device = "cpu" };
 
 static uint32_t rnd(uint32_t n) { return random_below(&now.rng, n); }
@@ -87,6 +93,7 @@ typedef struct sequence {
 } sequence;
 
 typedef struct side {
+    wg_rank_threads *ranks; /* NULL: one rank */
     wg_device device;
     wg_model *model;
     wg_kv *kv;
@@ -106,8 +113,55 @@ typedef struct world {
 
 static const int cache_types[] = { WG_F32, WG_F16, WG_BF16, WG_KV_Q8 }; /* the last on the CPU only */
 
+/* What another rank opens: the same model, on one thread. */
+typedef struct rank_of {
+    const wg_weights *file;
+    wg_model_options opt;
+} rank_of;
+
+static wg_status open_rank(void *user, const void *what, size_t bytes, const wg_model_ranks *in, wg_model **out, void **held,
+                           wg_error *err)
+{
+    wg_device d;
+    rank_of r;
+    (void)user, (void)held;
+    if (bytes != sizeof r) failed("a rank was told %zu bytes", bytes);
+    memcpy(&r, what, sizeof r);
+    r.opt.ranks = *in;
+    must(wg_device_cpu(&d, NULL, err), err);
+    return wg_model_open(out, r.file, &d, &r.opt, err);
+}
+
+static void close_rank(void *held) { (void)held; }
+
+/* The most ranks that a model can have, up to n. */
+static int ranks_of(const tiny *t, int n)
+{
+    const int most[] = { t->heads, t->dim, t->hidden, t->vocab };
+    for (int i = 0; i < 4; i++) n = most[i] < n ? most[i] : n;
+    return n;
+}
+
+static void side_open_model(side *s, const wg_weights *w, const wg_model_options *opt, int ranks)
+{
+    wg_error err;
+    rank_of r = { .file = w, .opt = *opt };
+    const wg_rank_opener by = { .open = open_rank, .close = close_rank };
+    if (ranks < 2) {
+        must(wg_model_open(&s->model, w, &s->device, opt, &err), &err);
+        return;
+    }
+    now.ranked++;
+    must(wg_rank_threads_open(&s->ranks, ranks, &by, &err), &err);
+    wg_comm *c = wg_rank_threads_comm(s->ranks);
+    wg_model_options mine = *opt;
+    must(wg_ranks_tell_open(c, &r, sizeof r, &mine.ranks, &err), &err);
+    must(wg_model_open(&s->model, w, &s->device, &mine, &err), &err);
+    must(wg_ranks_agree(c, WG_OK, s->model, &err), &err);
+}
+
 static side side_open(const wg_weights *w, const char *device, wg_pool *pool, wg_cpu_level level, int cache_type,
-                      int page_slots)
+                      int page_slots, int ranks)
 {
     side s = { 0 };
     wg_error err;
@@ -115,7 +169,7 @@ static side side_open(const wg_weights *w, const char *device, wg_pool *pool, wg
     must(wg_device_open(&s.device, device, pool, &err), &err);
     s.device.ops = wg_ops_for(level);
     if (pool) s.device.small = rnd(3) ? 1 << 14 : 0; /* the models are small, the pool is to be used all the same */
-    must(wg_model_open(&s.model, w, &s.device, &opt, &err), &err);
+    side_open_model(&s, w, &opt, ranks);
     must(wg_kv_open(&s.kv, page_slots, (LONGEST / page_slots + 2) * 2 * SEQS, LONGEST, &err), &err);
     must(wg_lm_attach(wg_model_lm(s.model), s.kv, &err), &err);
     must(wg_batch_open(&s.batch, ROWS, &err), &err);
@@ -128,6 +182,7 @@ static void side_close(side *s)
     wg_batch_close(&s->batch);
     wg_kv_close(s->kv);
     wg_model_close(s->model);
+    wg_rank_threads_close(s->ranks);
     wg_device_close(&s->device);
 }
 
@@ -463,8 +518,9 @@ static void run_case(int number, wg_pool *const *pool)
     char same[40]; /* with nothing recorded */
     snprintf(same, sizeof same, "%s%s", now.device, strcmp(now.device, "cuda:0") == 0 ? "/eager" : "");
     const char *plain = strstr(now.device, "/exact") ? "cpu" : same;
-    w.test = side_open(file, now.device, pool[threads - 1], level, cache, page_slots);
-    w.plain = side_open(file, plain, NULL, now.number % 4 ? wg_cpu_best() : WG_CPU_REF, cache, 16);
+    w.test = side_open(file, now.device, pool[threads - 1], level, cache, page_slots,
+                       ranks_of(t, now.ranks > 1 ? 2 + number % (now.ranks - 1) : 1));
+    w.plain = side_open(file, plain, NULL, now.number % 4 ? wg_cpu_best() : WG_CPU_REF, cache, 16, 1);
     draw_taps(&w);
     w.out_taps = malloc(ROWS * tap_floats(&w) * sizeof *w.out_taps);
     w.one_tap = malloc(tap_floats(&w) * sizeof *w.one_tap);
@@ -512,6 +568,7 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--case") == 0) only = atoi(argv[i + 1]);
         else if (strcmp(argv[i], "--device") == 0) now.device = argv[i + 1];
         else if (strcmp(argv[i], "--far") == 0) now.far = atoi(argv[i + 1]);
+        else if (strcmp(argv[i], "--ranks") == 0) now.ranks = atoi(argv[i + 1]);
     }
     for (int i = 1; i < THREADS; i++) must(wg_pool_open(&pool[i], i + 1, &err), &err);
     const double start = wg_clock_now();
@@ -523,6 +580,8 @@ int main(int argc, char **argv)
            "up to %d, best level %s, %.1f s\n",
            only >= 0 ? 1 : cases, (unsigned long long)now.seed, now.rows, now.tapped, now.trees, now.highest,
            wg_cpu_name(wg_cpu_best()), wg_clock_now() - start);
+    if (now.ranks) printf("law_prefix: %ld cases on more than one rank\n", now.ranked);
+    if (only < 0 && now.ranks && now.ranked < cases * 2 / 3) failed("only %ld cases ran on more than one rank", now.ranked);
     if (only < 0 && now.tapped < 5 * cases) failed("only the taps of %ld rows were compared", now.tapped);
     if (only < 0 && now.rows < 10 * cases) failed("only %ld rows were compared", now.rows);
     if (only < 0 && cases >= 60 && now.highest < NODES * 7 / 8) failed("no node above %d was compared", now.highest);

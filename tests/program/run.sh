@@ -296,6 +296,14 @@ distill_cases() {
   for name in kl rule; do
     if cmp -s "$base/whole/$name.gguf" "$base/shot/$name.gguf"; then ok; else fail "distill: a resumed run has another student $name"; fi
   done
+  expect distill-cut '^wrote .*/cut/distill.json$' wager distill "$base/distill.json" --out "$base/cut" --set train.steps=2 \
+    --set distill.keep=40 --set 'students=[{"name": "s", "model": {"target_layers": [0], "target_head": "frozen"}}]'
+  expect distill-cut-of '^          vocabulary: overlap, 40 of 512 tokens$' wager inspect "$base/target.gguf" -d "$base/cut/s-cut.gguf"
+  expect distill-cut-for 'can draft for it with: model$' wager inspect "$base/target.gguf" -d "$base/cut/s-cut.gguf"
+  expect distill-cut-reads "a student cut to what its target lacks: it reads the target's embedding$" \
+    wager inspect "$base/target.gguf" -d "$base/cut/s-cut.gguf"
+  expect distill-cut-drafts 'drafted, prompt .*, model, ' wager generate -m "$base/target.gguf" \
+    --draft model:model="$base/cut/s-cut.gguf" -p "The cat" -n 6
   # A disk too full for a checkpoint: what is left is named, no part of a file stays, and the run goes on where there is room.
   (ulimit -f 64; "$program" distill "$base/distill.json" --out "$base/full" --threads 1 2>"$base/err")
   if [ $? = 1 ] && grep -q '^wager: step 20: .*checkpoint-00000020.wgc: .*File too large.*; no checkpoint was written yet. Make room, then begin again$' "$base/err" &&

@@ -54,7 +54,7 @@ static bool goes_beside(const wg_cuda *s, const wg_lm *target, const wg_device_c
 {
     const wg_cuda *d = cuda_of(o->lm);
     return d && d->gpu.api == s->gpu.api && d->gpu.ordinal == s->gpu.ordinal && !(d->mode & WG_CUDA_EAGER) &&
-           wg_lm_transformer(o->lm)->head.n == target->vocab;
+           wg_lm_transformer(o->lm)->head_rows == target->vocab;
 }
 
 /* The number of sequences that fit. */
@@ -200,7 +200,7 @@ static void stages(wg_decode_loop *l, wg_model *m, wg_kv_seq *kv, int rows, int 
                         .asked = asked,
                         .max_rows = m->max_rows,
                         .space = m->lm.space,
-                        .width = m->head.n };
+                        .width = m->head_rows };
     s->all = s->rows = rows;
     s->asked = asked;
     s->row = l->row;

@@ -155,6 +155,28 @@ Test(trace_cut, chains_replay_as_from_whole_rows)
               n.unknown);
 }
 
+Test(trace_cut, chains_of_distinct_draws)
+{
+    wg_trace *t[SIDES];
+    tally n = { 0 };
+    record("\"sampling\": {\"temperature\": 1}, \"draft\": {\"kind\": \"model\", \"model\": \"target.gguf\", \"siblings\": "
+           "\"without_replacement\", \"length\": 3}, \"verify\": {\"rule\": \"without_replacement\"}",
+           t);
+    rules_fit(t, false, "greedy, match, without_replacement, topk, lenience, ensemble", &n);
+    cr_assert(n.accepted > 100 && n.unknown > 20, "%ld accepted, %ld unknown", n.accepted, n.unknown);
+}
+
+Test(trace_cut, chains_that_are_functions_of_the_prefix)
+{
+    wg_trace *t[SIDES];
+    tally n = { 0 };
+    record("\"sampling\": {\"temperature\": 0.3}, \"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"temperature\": "
+           "0, \"length\": 3}, \"verify\": {\"rule\": \"rejection\"}",
+           t);
+    rules_fit(t, false, "greedy, match, rejection, without_replacement, topk, kseq, optimal, lenience", &n);
+    cr_assert(n.accepted > 20 && n.unknown > 20, "%ld accepted, %ld unknown", n.accepted, n.unknown);
+}
+
 Test(trace_cut, trees_replay_as_from_whole_rows)
 {
     wg_trace *t[SIDES];

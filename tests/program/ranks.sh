@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# Ranks that share a target: the same digests for 1 to 4 of them, with drafters, batches, conversations and types of weights and
+# caches. usage: tests/program/ranks.sh WAGER threads|mpi [whole]. mpi: ranks are processes; exit 77 where there is no mpirun or
+# the program was built without MPI.
+set -u
+program=$(realpath "$1")
+how=$2
+whole=${3:-}
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+root=$PWD
+base=$(mktemp -d "${TMPDIR:-/tmp}/wager-ranks.XXXXXX")
+trap 'rm -rf "$base"' EXIT
+fail() { echo "FAIL: $1"; exit 1; }
+if [ "$how" = mpi ]; then
+  command -v mpirun >/dev/null && [ -e "$(dirname "$program")/libwager-mpi.so" ] || { echo "skipped: no mpirun, or built without MPI"; exit 77; }
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl=self,vader,tcp
+fi
+
+# RANKS ARGUMENTS: the program on so many ranks.
+ranked() {
+  local n=$1
+  shift
+  if [ "$how" = mpi ] && [ "$n" -gt 1 ]; then timeout 60 mpirun --oversubscribe -n "$n" "$program" "$@"
+  elif [ "$1" = generate ] && [ "$n" -gt 1 ]; then timeout 60 "$program" "$@" --ranks "threads:$n"
+  else timeout 60 "$program" "$@"; fi
+}
+
+# NAME RANKS... -- ARGUMENTS: all numbers of ranks have the digest of one.
+same() {
+  local name=$1 counts=() n got want
+  shift
+  while [ "$1" != -- ]; do counts+=("$1"); shift; done
+  shift
+  for n in 1 "${counts[@]}"; do
+    got=$(ranked "$n" "$@" --json 2>"$base/err" | grep -o '"output_sha256":"[0-9a-f]*"') || fail "$name on $n ranks: $(cat "$base/err")"
+    [ "$n" -gt 1 ] || want=$got
+    [ "$got" = "$want" ] || fail "$name: $n ranks give $got, one gives $want"
+  done
+  checked=$((checked + 1))
+}
+
+checked=0
+"$program" synth --like tiny --type f32 --seed 1 --out "$base/f32.gguf" >/dev/null || exit 1
+if [ "$whole" ]; then all=(2 3 4); elif [ "$how" = mpi ]; then all=(2); else all=(3); fi
+story=models/story-target-q8_0.gguf
+drafted=(--draft model:model=models/story-draft-q8_0.gguf,length=4)
+said=(-p "Once upon a time there was" -n 24)
+if [ "$how" = mpi ]; then
+  same "drafts of a model" "${all[@]}" -- generate -m $story "${drafted[@]}" "${said[@]}"
+else
+  same "plain decoding, sampled" 2 3 4 -- generate -m $story -t 1 "${said[@]}"
+  same "drafts of a model" "${all[@]}" -- generate -m $story "${drafted[@]}" "${said[@]}"
+  same "a tree of drafts" "${all[@]}" -- generate -m $story --draft model:model=models/story-draft-q8_0.gguf,length=3,width=3 "${said[@]}"
+  same "a cache of 8-bit codes" "${all[@]}" -- generate -m $story --kv-type q8 "${drafted[@]}" "${said[@]}"
+  same "weights converted on loading" "${all[@]}" -- generate -m $story --quantize q4_0 "${said[@]}"
+  same "a draft that is a part of the target" "${all[@]}" -- generate -m $story --draft early_exit:layer=2,length=3 "${said[@]}"
+fi
+
+# A run: batches, conversations, a sweep over drafters; `tensor` in its config.
+if [ "$how" = mpi ]; then model=f32.gguf; else model=$root/$story; fi
+cat >"$base/config.json" <<END
+{"name": "ranks", "target": {"model": "$model", "threads": 1}, "draft": {"kind": "ngram"}, "max_tokens": 12, "batch": 3,
+ "prompts": {"file": "prompts.jsonl", "turns": 2}, "sweep": {"sampling.temperature": [0, 1]}}
+END
+for i in 1 2 3 4; do echo "{\"id\": $i, \"turns\": [\"The $i cats sat. The $i cats\", \" and then the $i cats\"]}"; done >"$base/prompts.jsonl"
+cd "$base" || exit 1
+texts() { grep -o '"output_sha256":"[0-9a-f]*"\|"id":"[^"]*"' "$1/requests.jsonl"; }
+"$program" run config.json --out one >err 2>&1 || fail "the run on one rank: $(cat err)"
+for n in "${all[@]}"; do
+  if [ "$how" = mpi ]; then asked=(--ranks mpi); else asked=(--ranks "threads:$n"); fi
+  ranked "$n" run config.json "${asked[@]}" --out "of$n" >err 2>&1 || fail "the run on $n ranks: $(cat err)"
+  [ -n "$(texts one)" ] && [ "$(texts one)" = "$(texts "of$n")" ] || fail "the run on $n ranks has other texts"
+done
+checked=$((checked + 1))
+
+# What goes wrong is named, and ends at once.
+refused() { # WORDS COMMAND...
+  local words=$1
+  shift
+  timeout 20 "$@" >err 2>&1 && fail "no error: $*"
+  [ $? -ne 124 ] || fail "hangs: $*"
+  grep -qF "$words" err || fail "expected '$words' of $*, not: $(cat err)"
+  checked=$((checked + 1))
+}
+if [ "$how" = mpi ]; then
+  two=(mpirun --oversubscribe -n 2 "$program")
+  refused "none.gguf: there is no such file" "${two[@]}" generate -m none.gguf -p x
+  refused "mpirun started 2 processes, which would wait in vain; leave ranks out, or mpirun" "${two[@]}" generate -m f32.gguf --ranks threads:2 -p x
+  refused "tensor = 3, but the ranks are 2 (mpirun -n); expected as many" "${two[@]}" run config.json --ranks mpi --set target.tensor=3 --set target.model="$root/$story" --out no
+  refused "rank 1 has another command line; expected the same program with the same arguments on all ranks" \
+    mpirun --oversubscribe -n 1 "$program" generate -m f32.gguf -p x : -n 1 "$program" generate -m f32.gguf -p y
+  refused "libwager-mpi.so cannot be opened" env WAGER_MPI="$base/none.so" "${two[@]}" generate -m f32.gguf -p x
+fi
+echo "ok: $checked checks of ranks by $how"
