@@ -71,13 +71,17 @@ static void act_prepare(int type, const float *x, size_t ldx, int rows, int k, c
     region(act, wg_act_bytes_ref(type, rows, k));
 }
 
-static void attention(const float *q, const wg_row_keys *keys, const wg_heads *of, const float *out, int h0, int h1)
+static void attention(const wg_attention *a)
 {
-    const size_t at = (size_t)h0 * (size_t)of->hd, n = (size_t)(h1 - h0) * (size_t)of->hd;
-    floats(q + at, n);
-    floats(out + at, n);
-    if (of->slope) floats(of->slope + h0, (size_t)(h1 - h0));
-    keys_of(keys);
+    const size_t slots = (size_t)wg_attention_slots(a), all = slots * (size_t)a->of->hd;
+    floats(a->q, all);
+    floats(a->out, all);
+    floats(a->score[0], slots * (size_t)a->chunks * WG_CHUNK_KEYS);
+    floats(a->c, slots * (size_t)a->chunks);
+    floats(a->m, slots);
+    floats(a->l, slots);
+    if (a->of->slope) floats(a->of->slope, (size_t)a->of->heads);
+    for (int r = 0; r < a->rows; r++) keys_of(&a->keys[r]);
 }
 
 static void kv_store(const wg_kv_view *kv, int32_t slot, const float *k, const float *v)

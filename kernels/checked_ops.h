@@ -39,11 +39,15 @@ void CHECKED(kv_store)(const wg_kv_view *kv, int32_t slot, const float *k, const
     PLAIN(kv_store)(kv, slot, k, v);
 }
 
-void CHECKED(attention)(const float *q, const wg_row_keys *keys, const wg_heads *of, float *out, int h0, int h1)
-{
-    attention(q, keys, of, out, h0, h1);
-    PLAIN(attention)(q, keys, of, out, h0, h1);
-}
+#define STAGE(op)                                                                                                              \
+    void CHECKED(op)(const wg_attention *a, int i0, int i1)                                                                    \
+    {                                                                                                                          \
+        attention(a);                                                                                                          \
+        PLAIN(op)(a, i0, i1);                                                                                                  \
+    }
+STAGE(attention_scores)
+STAGE(attention_weights)
+STAGE(attention_values)
 
 #define GATED(op)                                                                                                              \
     void CHECKED(op)(const float *gate, const float *up, float *y, int n)                                                      \

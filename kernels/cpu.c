@@ -77,7 +77,7 @@ static const wg_ops tables[WG_CPU_LEVELS] = {
 #define OP_ONCE ONCE
 #include "kernels/op_list.h"
         .matmul = wg_matmul_dotprod,
-        .attention = wg_attention_dotprod,
+        .attention_scores = wg_attention_scores_dotprod,
     },
 #endif
 };

@@ -60,4 +60,48 @@ static inline int wg_chunk_next(wg_key_walk *walk, const char *key[WG_CHUNK_KEYS
     return n;
 }
 
+/* The same of chunk `chunk` alone. */
+static inline int wg_chunk_keys(const wg_row_keys *keys, int chunk, const char *key[WG_CHUNK_KEYS], const float **scale)
+{
+    const int prefix = keys->prefix - keys->gap, at = chunk * WG_CHUNK_KEYS;
+    wg_key_walk walk = { keys, keys->prefix, keys->anc };
+    if (at < prefix) walk.slot = at < keys->sinks ? at : at + keys->gap;
+    for (int i = prefix; i < at; i++) wg_mask_take(&walk.anc);
+    return wg_chunk_next(&walk, key, scale);
+}
+
+/* Whether two rows see the same keys in a chunk, as far as their prefixes and views show it. */
+static inline bool wg_same_chunk(const wg_row_keys *a, const wg_row_keys *b, int chunk)
+{
+    const int end = (chunk + 1) * WG_CHUNK_KEYS;
+    return a->kv->page == b->kv->page && a->kv->pool == b->kv->pool && a->sinks == b->sinks && a->gap == b->gap &&
+           a->prefix - a->gap >= end && b->prefix - b->gap >= end;
+}
+
+/* A rectangle of the items of a stage (op_list.h): kv heads [head,heads_end), of each the columns [column,columns_end), of each
+ * the slots [slot,end). More than one column: all slots; more than one kv head: all of both. */
+typedef struct wg_rect {
+    int head, heads_end, column, columns_end, slot, end;
+} wg_rect;
+
+/* The rectangle with which the items [i,last) begin, where a kv head has `columns` columns of `slots` slots; returns the item
+ * after it. */
+static inline int wg_rect_next(wg_rect *r, int i, int last, int slots, int columns)
+{
+    const int x = i / slots, slot = i % slots, whole = slot ? 0 : (last - i) / slots, column = x % columns;
+    *r = (wg_rect){ .head = x / columns,
+                    .heads_end = x / columns + 1,
+                    .column = column,
+                    .columns_end = column + 1,
+                    .slot = slot,
+                    .end = slots };
+    if (whole == 0) {
+        if (last - i < slots - slot) r->end = slot + last - i;
+        return i + r->end - slot;
+    }
+    r->columns_end = whole < columns - column ? column + whole : columns;
+    if (column == 0 && whole > columns) r->heads_end = r->head + whole / columns;
+    return i + slots * (r->columns_end - column) * (r->heads_end - r->head);
+}
+
 #endif

@@ -51,8 +51,8 @@ OP(void, rope, (float *x, int heads, int hd, int n_rot, const float *cs, int adj
  * codes of a block as act_prepare makes them of 32 inputs). */
 OP(void, kv_store, (const wg_kv_view *kv, int32_t slot, const float *k, const float *v))
 
-/* Attention of one row for the query heads [h0,h1). q, out: heads*hd floats; out may not overlap q. At least one key.
- * For chunks of 64 keys at absolute positions, ascending:
+/* Attention of one row for the query heads [h0,h1): the definition. q, out: heads*hd floats; out may not overlap q. At least
+ * one key. For chunks of 64 keys at absolute positions, ascending:
  *   s_j = lanes16 sum over d of fma(q,k,.) * scale, then with a cap softcap (kernels/act.h), then with slopes (ALiBi; Press et
  *   al. 2022) s_j = fma(slope, distance, s_j), the distance that of wg_key_distance; m' = max(m, max_j s_j); c = exp(m - m') (0
  *   for the first chunk); w_j = exp(s_j - m'); l = fma(l, c, lanes16 sum of w_j, lane = position % 16); o = o * c, then
@@ -60,11 +60,19 @@ OP(void, kv_store, (const wg_kv_view *kv, int32_t slot, const float *k, const fl
  * m = -inf, l = 0, o = 0 at the start; out = o / l.
  * WG_KV_Q8: q is made into codes and scales like a key. s_j = 0; for the blocks of the head ascending: i = exact integer
  * dot of the codes; s_j = fma((float)i * (q's scale * scale), the key's scale, s_j); o = fma(w_j * the value's scale,
- * (float)code, o).
- * Each call reads the whole cache of its heads: with many rows and a long context, call it for all rows of one kv head's
- * query heads before going to the next, so that the cache comes from L2. A short context (a cache that fits L2 whole) is
- * faster with all heads in one call. */
-OP(void, attention, (const float *q, const wg_row_keys *keys, const wg_heads *of, float *out, int h0, int h1))
+ * (float)code, o). */
+OP_ONCE(void, attention, (const float *q, const wg_row_keys *keys, const wg_heads *of, float *out, int h0, int h1))
+
+/* The same bits for rows together, a span of chunks at a time, spans ascending (wg_attention of ops.h). Each stage has items
+ * that do not depend on each other, so threads may share them in any way; a stage begins when the one before it has ended.
+ *   scores   (kv head, chunk, slot): s_j. Products of different chunks do not depend on each other
+ *   weights  slot: m, l, c and w_j, the span's chunks ascending
+ *   values   (kv head, slice of WG_SLICE elements, slot): o; after the last chunk out = o / l
+ * The items are numbered with the slot fastest and the kv head slowest. A range of many slots and adjacent columns shares
+ * the loads of keys and values. */
+OP(void, attention_scores, (const wg_attention *a, int i0, int i1))
+OP(void, attention_weights, (const wg_attention *a, int s0, int s1))
+OP(void, attention_values, (const wg_attention *a, int i0, int i1))
 
 /* y = silu(gate) * up over n elements, as (g / (1 + exp32(-g))) * u. y may be gate. */
 OP(void, swiglu, (const float *gate, const float *up, float *y, int n))

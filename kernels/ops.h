@@ -26,6 +26,7 @@ enum {
     WG_MAX_HEAD = 256,  /* widest attention head */
     WG_MAX_EXPERTS = 512,
     WG_KV_Q8 = WG_I8, /* type of a cache of 8-bit codes: elements are code * scale, */
+    WG_SLICE = 32,    /* elements of a head whose values are summed together */
     WG_KV_BLOCK = 64, /* with a scale for each WG_KV_BLOCK elements of a head (its last block may be shorter) */
 };
 
@@ -100,6 +101,37 @@ static inline int wg_keys_seen(const wg_row_keys *k) { return k->prefix - k->gap
 static inline int wg_key_distance(const wg_row_keys *k, int seen, int i)
 {
     return i - (seen - 1) - (i < k->sinks ? k->gap : 0);
+}
+
+/* Attention of rows, one span of chunks: its operands and what stages of op_list.h hand on. A slot is a row and a query head:
+ * slot (k * rows + r) * group + g is head k * group + g of row r, group = heads / kv_heads, a whole number. Slots of a kv head
+ * whose rows see the same keys in a chunk read them once. */
+typedef struct wg_attention {
+    const float *q;          /* row r at q + r * heads*hd */
+    float *out;              /* the same; may not overlap q */
+    const wg_row_keys *keys; /* (rows), each at least one key */
+    const wg_heads *of;
+    int rows;
+    int first, chunks, all; /* the span: chunks first .. first + chunks-1 of `all`, those of the row with the most keys */
+    float (*score)[WG_CHUNK_KEYS]; /* (chunks, slots) scores, then weights */
+    float *c;                      /* (chunks, slots) what the outputs are multiplied by before a chunk */
+    float *m, *l;                  /* (slots) largest score and sum of the weights; kept from span to span */
+} wg_attention;
+
+static inline int wg_key_chunks(int keys) { return (keys + WG_CHUNK_KEYS - 1) / WG_CHUNK_KEYS; }
+static inline int wg_slices(int hd) { return (hd + WG_SLICE - 1) / WG_SLICE; }
+
+/* Slots of a kv head; items of the stages. */
+static inline int wg_attention_shared(const wg_attention *a) { return a->rows * (a->of->heads / a->of->kv_heads); }
+static inline int wg_attention_slots(const wg_attention *a) { return a->rows * a->of->heads; }
+static inline int wg_score_items(const wg_attention *a) { return wg_attention_slots(a) * a->chunks; }
+static inline int wg_value_items(const wg_attention *a) { return wg_attention_slots(a) * wg_slices(a->of->hd); }
+
+/* Keys of row r in chunk `chunk`: 0 when the row has fewer chunks. */
+static inline int wg_chunk_size(const wg_row_keys *k, int chunk)
+{
+    const int left = wg_keys_seen(k) - chunk * WG_CHUNK_KEYS;
+    return left < 0 ? 0 : left < WG_CHUNK_KEYS ? left : WG_CHUNK_KEYS;
 }
 
 /* The table of a level. */

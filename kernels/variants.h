@@ -31,7 +31,7 @@ void wg_matmul_avxvnni_checked(const wg_matrix *w, const void *act, int rows, fl
 #define OP_ONCE(returns, op, arguments)
 #include "kernels/op_list.h"
 void wg_matmul_dotprod(const wg_matrix *w, const void *act, int rows, float *y, size_t ldy, int p0, int p1);
-void wg_attention_dotprod(const float *q, const wg_row_keys *keys, const wg_heads *of, float *out, int h0, int h1);
+void wg_attention_scores_dotprod(const wg_attention *a, int i0, int i1);
 #endif
 
 #endif

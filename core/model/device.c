@@ -88,6 +88,11 @@ wg_status wg_device_open(wg_device *out, const char *name, wg_pool *pool, wg_err
     return wg_device_cpu(out, pool, err);
 }
 
+size_t wg_device_attention_floats(const wg_device *d, int heads)
+{
+    return d->class->attention_floats ? d->class->attention_floats(d, heads) : 0;
+}
+
 void wg_device_retain(wg_device *d)
 {
     if (d->class->retain) d->class->retain(d);

@@ -36,6 +36,7 @@ typedef struct wg_attention_rows {
     int rows, space, layer, heads, kv_heads, hd;
     float scale, cap;   /* of scores (wg_heads of kernels/ops.h), as: */
     const float *slope; /* (heads) in device memory, or NULL */
+    wg_buf room;        /* attention_floats of the device */
 } wg_attention_rows;
 
 /* The experts of a layer, and room for a pass. Their prepared inputs lie in act, of gate and up, and hidden_act, of down. */
@@ -147,6 +148,7 @@ typedef struct wg_device_class {
     void (*matmul)(wg_device *d, const wg_matrix *const *w, float *const *y, int n_matrices, const void *act, int rows);
     void (*rope_store)(wg_device *d, const wg_rope *rope, float *q, float *k, const float *v, const wg_attention_rows *at);
     void (*attention)(wg_device *d, const float *q, const wg_attention_rows *at, float *out);
+    size_t (*attention_floats)(const wg_device *d, int heads); /* floats that `attention` needs as room; NULL: none */
     void (*swiglu)(wg_device *d, const float *gate, const float *up, float *y, int n, int rows);
     void (*geglu)(wg_device *d, const float *gate, const float *up, float *y, int n, int rows);
     void (*add)(wg_device *d, float *x, const float *y, int n, int rows);
@@ -222,6 +224,7 @@ wg_status wg_device_cpu(wg_device *out, wg_pool *pool, wg_error *err);
 wg_status wg_device_open(wg_device *out, const char *name, wg_pool *pool, wg_error *err);
 wg_status wg_device_name_check(const char *name, wg_error *err); /* the name alone */
 bool wg_device_is_fast(const char *name); /* a legal name of a device that does not keep the Prefix Law */
+size_t wg_device_attention_floats(const wg_device *d, int heads);
 void wg_device_retain(wg_device *d);
 void wg_device_close(wg_device *d); /* of a zeroed one: nothing */
 

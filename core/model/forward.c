@@ -319,7 +319,8 @@ void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg
                              .hd = a->head_dim,
                              .scale = a->attention_scale,
                              .cap = a->attention_cap,
-                             .slope = m->slopes };
+                             .slope = m->slopes,
+                             .room = m->room };
     int rows = b->n;
     wg_buf x = m->x, h = m->h, q = m->q, att = m->att;
 

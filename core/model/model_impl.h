@@ -64,6 +64,7 @@ struct wg_model {
     wg_buf hidden_act;     /* prepared inputs of its last product */
     wg_buf grouped;        /* which rows have an expert */
     wg_buf act;            /* prepared activations of any stage */
+    wg_buf room;           /* of attention */
     wg_row *seen;          /* the rows of a pass within the window; NULL without one */
     wg_row *asked, *asked_within; /* the rows with logits; as layers with a window see them, NULL without one */
     int32_t *asked_from;          /* their indices in the batch */

@@ -47,6 +47,7 @@ wg_status wg_model_open_scratch(wg_model *m, wg_error *err)
         { &m->gate, slots * (size_t)a->hidden },
         { &m->up, slots * (size_t)a->hidden },
         { &m->act, act_floats(m) },
+        { &m->room, wg_device_attention_floats(&m->device, a->heads) },
         { &m->routed, rows * (size_t)a->experts },
         { &m->chosen, 2 * rows * (size_t)a->experts_used },
         { &m->picked, slots * (size_t)a->dim },
@@ -57,7 +58,8 @@ wg_status wg_model_open_scratch(wg_model *m, wg_error *err)
     const size_t parts = sizeof part / sizeof part[0] - (a->experts ? 0 : 6); /* the last are those of experts */
     for (size_t i = 0; i < parts; i++) {
         *part[i].buf = m->device.class->alloc(&m->device, part[i].floats);
-        if (!*part[i].buf) return wg_nomem(err, part[i].floats * sizeof(float), "the scratch of a pass; lower max_rows");
+        if (!*part[i].buf && part[i].floats > 0)
+            return wg_nomem(err, part[i].floats * sizeof(float), "the scratch of a pass; lower max_rows");
     }
     if (m->window && (!(m->seen = wg_calloc(rows, sizeof *m->seen)) || !(m->asked_within = wg_calloc(rows, sizeof *m->seen))))
         return wg_nomem(err, 2 * rows * sizeof *m->seen, "the scratch of a pass; lower max_rows");
@@ -68,8 +70,8 @@ wg_status wg_model_open_scratch(wg_model *m, wg_error *err)
 
 void wg_model_close_scratch(wg_model *m)
 {
-    const wg_buf buf[] = { m->x,   m->h,      m->q,      m->att,    m->k,     m->v,          m->gate,   m->up,
-                           m->act, m->routed, m->chosen, m->picked, m->mixed, m->hidden_act, m->grouped };
+    const wg_buf buf[] = { m->x,   m->h,      m->q,      m->att,    m->k,     m->v,          m->gate,    m->up,
+                           m->act, m->routed, m->chosen, m->picked, m->mixed, m->hidden_act, m->grouped, m->room };
     for (size_t i = 0; i < sizeof buf / sizeof buf[0]; i++) m->device.class->free(&m->device, buf[i]);
     wg_free(m->asked);
     wg_free(m->seen);

@@ -70,7 +70,8 @@ wg_attention_rows wg_head_attention(const wg_head *h, int layer, const wg_row *r
                                 .heads = s->heads,
                                 .kv_heads = s->kv_heads,
                                 .hd = s->head_dim,
-                                .scale = (float)(1 / sqrt(s->head_dim)) };
+                                .scale = (float)(1 / sqrt(s->head_dim)),
+                                .room = h->room };
 }
 
 void wg_head_store(wg_head *h, const wg_attention_rows *at, const float *u)
@@ -271,8 +272,8 @@ void wg_head_close(wg_head *h)
         for (size_t k = 0; k < sizeof b / sizeof b[0]; k++) d->class->free(d, b[k]);
     }
     wg_matrix *const m[] = { &h->fc, &h->own_embed, &h->own_out };
-    const wg_buf b[] = { h->input_norm, h->fc_norm, h->hidden_norm, h->norm, h->angles, h->e,    h->g,  h->x,  h->h,
-                         h->u,          h->q,       h->k,           h->v,    h->att,    h->gate, h->up, h->act };
+    const wg_buf b[] = { h->input_norm, h->fc_norm, h->hidden_norm, h->norm, h->angles, h->e,    h->g,  h->x,   h->h,
+                         h->u,          h->q,       h->k,           h->v,    h->att,    h->gate, h->up, h->act, h->room };
     for (size_t k = 0; d->class && k < sizeof m / sizeof m[0]; k++) d->class->matrix_free(d, m[k]);
     for (size_t k = 0; d->class && k < sizeof b / sizeof b[0]; k++) d->class->free(d, b[k]);
     wg_device_close(d);

@@ -24,7 +24,7 @@ struct wg_head {
     wg_rope rope;
     size_t act_bytes;
     /* of a pass: (rows, dim) embeddings, features, residual stream, normed input; (rows, 2 dim) the first layer's input */
-    wg_buf e, g, x, h, u, q, k, v, att, gate, up, act;
+    wg_buf e, g, x, h, u, q, k, v, att, gate, up, act, room;
     wg_row *seen;  /* (rows) as a layer sees them that does not see what the batch says: a window, no later rows */
     int32_t *from; /* (rows) those with logits */
 };

@@ -208,10 +208,11 @@ static wg_status open_scratch(wg_head *h, wg_error *err)
         { &h->gate, rows * (size_t)s->hidden },
         { &h->up, rows * (size_t)s->hidden },
         { &h->act, h->act_bytes / sizeof(float) + 1 },
+        { &h->room, wg_device_attention_floats(&h->device, s->heads) },
     };
     for (size_t i = 0; i < sizeof part / sizeof part[0]; i++) {
         *part[i].buf = h->device.class->alloc(&h->device, part[i].floats);
-        if (!*part[i].buf) return wg_nomem(err, part[i].floats * sizeof(float), "the scratch of a head");
+        if (!*part[i].buf && part[i].floats > 0) return wg_nomem(err, part[i].floats * sizeof(float), "the scratch of a head");
     }
     h->seen = wg_calloc(rows, sizeof *h->seen);
     h->from = wg_calloc(rows, sizeof *h->from);

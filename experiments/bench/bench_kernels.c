@@ -13,6 +13,7 @@
 #include "core/base/json_line.h"
 #include "core/base/mem.h"
 #include "core/kv/kv.h"
+#include "core/model/cpu/attend.h"
 #include "experiments/base/roofline.h"
 #include "experiments/base/timing.h"
 #include "kernels/cpu.h"
@@ -46,6 +47,7 @@ typedef struct kernel {
     wg_kv_view view;
     char *cache;
     int32_t *page;
+    float *room;
     double bytes, macs; /* bytes: of a call, for any number of rows; macs: of one row */
 } kernel;
 
@@ -97,26 +99,23 @@ static wg_status open_weights(kernel *k, wg_error *err)
     return WG_OK;
 }
 
-/* ---- attention: for each head of the cache over all rows, layer by layer, as in a pass */
-
-static void attend_heads(void *arg, int lo, int hi)
-{
-    const kernel *k = arg;
-    const wg_row_keys row = { .kv = &k->view, .prefix = k->b->context, .tail = k->b->context };
-    const wg_heads of = { .heads = HEADS, .kv_heads = KV_HEADS, .hd = HEAD_DIM, .scale = 0.125f };
-    const int group = HEADS / KV_HEADS;
-    for (int h = lo; h < hi; h++)
-        for (int m = 0; m < k->rows; m++)
-            k->ops->attention(k->x + m, &row, &of, k->y + (size_t)m * N, h * group, (h + 1) * group);
-}
+/* ---- attention of rows that see the same keys, layer by layer, as in a pass */
 
 static size_t layer_bytes(const kernel *k) { return k->view.stride * (size_t)((k->b->context + SLOTS - 1) / SLOTS); }
 
 static void attend(kernel *k)
 {
+    const wg_heads of = { .heads = HEADS, .kv_heads = KV_HEADS, .hd = HEAD_DIM, .scale = 0.125f };
+    const int most = wg_attend_rows(HEADS), dim = HEADS * HEAD_DIM;
+    wg_row_keys keys[ROWS_MAX];
+    for (int m = 0; m < k->rows; m++) keys[m] = (wg_row_keys){ .kv = &k->view, .prefix = k->b->context, .tail = k->b->context };
     for (int l = 0; l < LAYERS; l++) {
         k->view.pool = k->cache + (size_t)l * layer_bytes(k);
-        wg_pool_each(k->pool, KV_HEADS, 1, attend_heads, k);
+        for (int m = 0; m < k->rows; m += most) {
+            const int rows = k->rows - m < most ? k->rows - m : most;
+            wg_attention a = { .q = k->x + m * dim, .out = k->y + m * dim, .keys = keys, .of = &of, .rows = rows };
+            wg_attend(k->ops, k->pool, &a, k->room);
+        }
     }
 }
 
@@ -132,7 +131,8 @@ static wg_status open_cache(kernel *k, wg_error *err)
     const size_t total = layer_bytes(k) * LAYERS;
     k->cache = wg_calloc(total, 1);
     k->page = wg_calloc((size_t)pages, sizeof *k->page);
-    if (!k->cache || !k->page) return wg_nomem(err, total, "a cache");
+    k->room = wg_alloc(wg_attend_floats(HEADS), sizeof *k->room);
+    if (!k->cache || !k->page || !k->room) return wg_nomem(err, total, "a cache");
     for (int i = 0; i < pages; i++) k->page[i] = i;
     v->page = k->page;
     for (int l = 0; l < LAYERS; l++) {
@@ -151,8 +151,9 @@ static void close_data(kernel *k)
     wg_free(k->act);
     wg_free(k->cache);
     wg_free(k->page);
+    wg_free(k->room);
     k->machine = (wg_machine_bench){ 0 };
-    k->weights = k->act = k->cache = NULL, k->page = NULL;
+    k->weights = k->act = k->cache = NULL, k->page = NULL, k->room = NULL;
 }
 
 /* ---- the table */

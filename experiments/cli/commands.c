@@ -43,7 +43,7 @@ const wg_command wg_commands[] = {
       "Logits of a token sequence or tree: top five and a digest per row, or all of them in a file.", wg_cmd_logits, NULL },
     { "taps", "taps MODEL --out DIR --text FILE|--prompts FILE [--run DIR] [--taps 2,4,8] [--layout vllm|deepspec] | DUMP",
       "Writes the hidden states of texts, for training and judging heads; or says what is in such a dump.", wg_cmd_taps, NULL },
-    { "tokenize", "tokenize MODEL TEXT", "The tokens of a text.", wg_cmd_tokenize, NULL },
+    { "tokenize", "tokenize MODEL TEXT|--file FILE [--out IDS]", "The tokens of a text.", wg_cmd_tokenize, NULL },
     { "tokenizer", "tokenizer train TEXT... --vocab N --out FILE [--special TEXT]... [--pre NAME] [--min-frequency N]",
       "A vocabulary of byte-level BPE from texts, as a tokenizer.json or a GGUF file without tensors.", wg_cmd_tokenizer,
       tokenizers },

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT
- * Attention of one row, for every instruction set: up to 8 query heads at a time over the chunks of 64 keys of
- * kernels/ref/attention.c. Query heads of one kv head share the loads of keys and values. A level's file includes its
- * registers (kernels/x86/avx2.h ...), defines the following, and then includes this file:
+ * The stages of attention (kernels/op_list.h) for every instruction set, over the chunks of 64 keys of kernels/ref/attention.c:
+ * up to 8 slots at a time. Slots of one kv head, of one row or of several, share the loads of keys and values. A level's file
+ * includes its registers (kernels/x86/avx2.h ...), defines the following, and then includes this file:
  *     LEVEL(op)      wg_<op>_<level>
- *     SHARE          most query heads that share the loads of a key: 2 or 4
+ *     SHARE          most slots that share the loads of a key: 2 to 4
  *     SCORE_SUMS     registers of sums of scores
- *     WIDE, MANY_WIDE, WIDE_ONE, MANY    values: registers of outputs, and query heads, that are summed together: WIDE of up to
- *                    MANY_WIDE heads, WIDE_ONE of one, one of up to MANY
- *     APART          1: the heads that are summed together may belong to several kv heads: more chains of additions
+ *     WIDE, MANY_WIDE, WIDE_ONE, MANY    values: registers of outputs, and slots, that are summed together: WIDE of up to
+ *                    MANY_WIDE slots, WIDE_ONE of one, half of WIDE and one of up to MANY
+ *     APART          1: the slots that are summed together may belong to several kv heads: more chains of additions
  *     i_dot(sum, k, q)   sum += the products of a register of codes, in any lanes
  * and, where it has a better way of its own:
  *     NARROW, score_narrow()     heads of at most so many elements
  *     OWN_SCORE_CODES            defines score_codes_all() behind the include
- *     OTHERWISE(...)             called for caches of floats, which the level leaves to another
+ *     SCORES_OF_CODES            the level has scores of WG_KV_Q8 caches alone; OTHERWISE(a, i0, i1) those of others
  *
  * Scores: the sums of a key's sixteen lanes are PARTS registers; LANES keys are folded together, level by level. Values: one
  * chain of fmas per register of outputs, keys ascending. While a chunk is used, the next one is prefetched, line by line:
- * heads of a slot are strided, which the hardware prefetcher does not detect. */
+ * the heads of a key are strided, which the hardware prefetcher does not detect. */
 #include "kernels/lanes/act_lanes.h"
 #include "kernels/lanes/codes_lanes.h"
 #include "kernels/key_walk.h"
@@ -25,7 +25,7 @@
 #include <string.h>
 
 enum {
-    HEADS = 8,                             /* query heads that pass through a chunk together */
+    HEADS = 8,                             /* slots that pass through a chunk together */
     GROUP = LANES < HEADS ? LANES : HEADS, /* of them, one lane each */
     QUADS = LANES / 4,
     V_MOST = WIDE_ONE > WIDE ? WIDE_ONE : WIDE,
@@ -44,10 +44,10 @@ typedef struct chunk_keys {
     int n;
 } chunk_keys;
 
-/* The state of a tile's heads between chunks, and the chunk's weights. */
+/* A tile of slots. */
 typedef struct tile {
-    _Alignas(64) float m[16], l[16], c[16];
-    _Alignas(64) float s[HEADS][WG_CHUNK_KEYS];   /* scores, then weights */
+    float (*s)[WG_CHUNK_KEYS];                    /* (slots) scores, then weights */
+    _Alignas(64) float m[16], l[16], c[16];       /* as wg_attention has them */
     _Alignas(64) float scale[WG_CHUNK_KEYS];      /* WG_KV_Q8: of a block of every key, or value, */
     _Alignas(64) float w[HEADS][WG_CHUNK_KEYS];   /* weights times the values' scales, */
     _Alignas(64) int8_t code[HEADS][WG_MAX_HEAD]; /* the queries as codes, padded with zeros to whole blocks, */
@@ -196,15 +196,13 @@ OUTLINE void cap_scores(tile *t, int heads, int n, float cap)
         }
 }
 
-/* ---- slopes: (heads) of the tile's heads; the chunk's first key is key `first` of the row */
-OUTLINE void slope_scores(tile *t, const wg_row_keys *keys, const float *slope, int heads, int first)
+/* ---- slopes: of one slot, a query head of a row whose key `first` is the chunk's first */
+static void slope_scores(float *s, const wg_row_keys *keys, float slope, int first, int n)
 {
-    _Alignas(64) float distance[WG_CHUNK_KEYS];
+    _Alignas(64) float distance[WG_CHUNK_KEYS] = { 0 };
     const int seen = wg_keys_seen(keys);
-    for (int j = 0; j < WG_CHUNK_KEYS; j++) distance[j] = (float)wg_key_distance(keys, seen, first + j);
-    for (int h = 0; h < heads; h++)
-        for (int j = 0; j < WG_CHUNK_KEYS && first + j < seen; j += LANES)
-            v_store(t->s[h] + j, v_fma(v_all(slope[h]), v_load(WG_F32, distance + j), v_load(WG_F32, t->s[h] + j)));
+    for (int j = 0; j < n; j++) distance[j] = (float)wg_key_distance(keys, seen, first + j);
+    for (int j = 0; j < n; j += LANES) v_store(s + j, v_fma(v_all(slope), v_load(WG_F32, distance + j), v_load(WG_F32, s + j)));
 }
 
 /* ---- weights of all heads of the tile: s -> exp(s - m'); m', c and l follow. full: n is WG_CHUNK_KEYS */
@@ -248,15 +246,6 @@ INLINE void weigh_group(tile *t, int h0, int heads, const int full, int n)
     exp32_low(&c, 1); /* the first time exp(-inf) = 0 */
     v_store(t->c + h0, c);
     v_store(t->l + h0, v_fma(v_load(WG_F32, t->l + h0), c, fold_heads(ADD, v, heads, v_all(0))));
-}
-
-OUTLINE void weigh_all(tile *t, int heads, int n)
-{
-    for (int h = 0; h < heads; h += GROUP) {
-        const int some = heads - h < GROUP ? heads - h : GROUP;
-        if (n == WG_CHUNK_KEYS) weigh_group(t, h, some, 1, WG_CHUNK_KEYS);
-        else weigh_group(t, h, some, 0, n);
-    }
 }
 
 /* ---- values */
@@ -311,153 +300,59 @@ INLINE void mix(const int type, const int H, const int V, const int shared, cons
         }
 }
 
-/* Elements [d,end) of H heads. */
+/* Elements [d,end) of H slots. */
 INLINE void mix_heads(const int type, const int H, const int shared, const mixing *x, int d, int end)
 {
     if (H == 1)
         for (; d + WIDE_ONE * LANES <= end; d += WIDE_ONE * LANES) mix(type, H, WIDE_ONE, shared, x, d, 1, 0);
     if (H <= MANY_WIDE)
         for (; d + WIDE * LANES <= end; d += WIDE * LANES) mix(type, H, WIDE, shared, x, d, 1, 0);
+    for (; d + WIDE / 2 * LANES <= end; d += WIDE / 2 * LANES) mix(type, H, WIDE / 2, shared, x, d, 1, 0);
     for (; d + LANES <= end; d += LANES) mix(type, H, 1, shared, x, d, 1, 0);
     if (d < end) mix(type, H, 1, shared, x, d, 0, end - d);
 }
 
-/* ---- one tile of heads */
+/* Elements of n keys (or values) as floats: where many slots read them, they are converted once. next: what is prefetched. */
+enum { STAGED = 4096, STAGED_VALUES = STAGED / WG_CHUNK_KEYS };
+typedef struct staged {
+    _Alignas(64) float x[STAGED]; /* (n, elements) */
+    const char *key[WG_CHUNK_KEYS];
+} staged;
+
+/* at: bytes from a key's address to its first element. */
+INLINE void stage(const int type, staged *to, const chunk_keys *keys, size_t at, int elements)
+{
+    const int size = (int)size_of(type), n = keys->n;
+    for (int j = 0; j < n; j++) {
+        const char *from = keys->key[j] + at, *next = keys->next[j] + at;
+        float *x = to->x + j * elements;
+        int d = 0;
+        for (; d + LANES <= elements; d += LANES) {
+            if (d * size % 64 == 0) v_ask(next + d * size);
+            v_store(x + d, v_load(type, from + d * size));
+        }
+        if (d < elements) v_store_first(x + d, elements - d, v_load_first(type, elements - d, from + d * size));
+        to->key[j] = (const char *)x;
+    }
+    for (int j = n; j % 4; j++) to->key[j] = to->key[n - 1];
+}
+
 typedef void score_fn(const float *q, int hd, const chunk_keys *keys, float scale, float (*s)[WG_CHUNK_KEYS]);
 typedef void mix_fn(const mixing *x, int d, int end);
+typedef void stage_fn(staged *to, const chunk_keys *keys, size_t at, int elements);
 
-/* A kind of cache: scores of 1 .. SHARE heads that share a kv head (NULL: WG_KV_Q8); values of 1, 2, 4 and 8 heads, apart and
- * sharing. */
+/* A kind of cache: scores of 1 .. SHARE slots that share a kv head (NULL: WG_KV_Q8); values of 1, 2, 3, 4 and 8 slots, apart
+ * and sharing. */
 typedef struct kind {
     int type;
+    stage_fn *stage; /* NULL: floats */
     score_fn *score[5];
-    mix_fn *mix[4][2];
+    mix_fn *mix[HEADS + 1][2];
 } kind;
 
-/* Elements [d,end) of the heads [h,last). */
-INLINE void mix_all(const kind *k, const mixing *x, int h, int last, int d, int end)
-{
-    const int most = end - d >= WIDE * LANES ? MANY_WIDE : MANY;
-    for (int step; h < last; h += step) {
-        step = most;
-        while (step > last - h || (!APART && x->v[h] != x->v[h + step - 1])) step /= 2;
-        const mixing part = {
-            .w = x->w + h, .c = x->c + h, .key = x->key, .next = x->next, .v = x->v + h, .o = x->o + h, .n = x->n
-        };
-        k->mix[step == 8 ? 3 : step / 2][x->v[h] == x->v[h + step - 1]](&part, d, end);
-    }
-}
-
-/* The places that a tile reads: for each head its kv head, and the bytes from a slot's keys to that head's. */
-typedef struct place {
-    int heads, hd, kv_head[HEADS];
-    size_t at[HEADS];
-    const float *slope; /* (heads), or NULL */
-} place;
-
-static int end_of_share(const place *p, int h, int most)
-{
-    int end = h + 1;
-    while (end < p->heads && end < h + most && p->kv_head[end] == p->kv_head[h]) end++;
-    return end;
-}
-
-OUTLINE void score_floats(const kind *k, tile *t, const place *p, const float *q, const chunk *now, const chunk *next, int n,
-                          float scale)
-{
-    const char *key[WG_CHUNK_KEYS], *ahead[WG_CHUNK_KEYS];
-    for (int h = 0, end; h < p->heads; h = end) {
-        end = end_of_share(p, h, SHARE);
-        for (int j = 0; j < (n + 3) / 4 * 4; j++) key[j] = now->key[j] + p->at[h], ahead[j] = next->key[j] + p->at[h];
-        k->score[end - h](q + h * p->hd, p->hd, &(chunk_keys){ key, ahead, n }, scale, t->s + h);
-    }
-}
-
-static void prepare_codes(tile *t, const place *p, const float *q, float scale)
-{
-    for (int h = 0; h < p->heads; h++)
-        for (int d = 0; d < p->hd; d += WG_KV_BLOCK) {
-            const int n = p->hd - d < WG_KV_BLOCK ? p->hd - d : WG_KV_BLOCK, b = d / WG_KV_BLOCK;
-            int half[2];
-            t->by[h][b] = codes_of(q + h * p->hd + d, n, 2, t->code[h] + d, half) * scale;
-            t->sum[h][b] = half[0] + half[1];
-        }
-}
-
-OUTLINE void score_blocks(tile *t, const place *p, const chunk *now, const chunk *next, int n, int slots)
-{
-    const chunk_keys keys = { now->key, next->key, n };
-    for (int h = 0, end; h < p->heads; h = end) {
-        end = end_of_share(p, h, HEADS);
-        for (int b = 0; b < wg_kv_blocks(p->hd); b++) {
-            const int left = p->hd - b * WG_KV_BLOCK, width = left < WG_KV_BLOCK ? left : WG_KV_BLOCK;
-            take_scales(t, now->scale, next->scale, n, (size_t)((p->kv_head[h] * wg_kv_blocks(p->hd) + b) * slots), slots);
-            score_codes_all(t, h, end, b, &keys, p->at[h] + (size_t)(b * WG_KV_BLOCK), width);
-        }
-    }
-}
-
-/* The weight is multiplied by the value's scale (ops.h). */
-OUTLINE void mix_blocks(const kind *k, tile *t, const place *p, mixing x, const chunk *now, const chunk *next, size_t value_at,
-                        int slots)
-{
-    x.w = (const float(*)[WG_CHUNK_KEYS])t->w;
-    for (int h = 0, end; h < p->heads; h = end) {
-        end = end_of_share(p, h, HEADS);
-        for (int d = 0; d < p->hd; d += WG_KV_BLOCK) {
-            const size_t at = (size_t)((p->kv_head[h] * wg_kv_blocks(p->hd) + d / WG_KV_BLOCK) * slots);
-            take_scales(t, now->scale, next->scale, x.n, value_at / sizeof(float) + at, slots);
-            for (int e = h; e < end; e++)
-                for (int j = 0; j < x.n; j += LANES)
-                    v_store(t->w[e] + j, v_load(WG_F32, t->s[e] + j) * v_load(WG_F32, t->scale + j));
-            mix_all(k, &x, h, end, d, p->hd - d < WG_KV_BLOCK ? p->hd : d + WG_KV_BLOCK);
-        }
-    }
-}
-
-/* Addresses of the next chunk; missing keys are replaced by this chunk's, whose prefetch costs nothing. */
-static int chunk_after(wg_key_walk *walk, const chunk *now, int n, chunk *next, int codes)
-{
-    const int more = wg_chunk_next(walk, next->key, codes ? next->scale : NULL);
-    for (int j = more; j < (n + 3) / 4 * 4; j++) {
-        next->key[j] = now->key[j];
-        if (codes) next->scale[j] = now->scale[j];
-    }
-    return more;
-}
-
-static void attend(const kind *k, const float *q, const wg_row_keys *keys, const place *p, const wg_heads *of, float *out)
-{
-    const float scale = of->scale;
-    const int slots = keys->kv->page_slots, floats = k->score[1] != NULL;
-    const size_t value_at = keys->kv->value_at;
-    tile t;
-    chunk two[2]; /* the current chunk and the next */
-    size_t v[HEADS];
-    float *o[HEADS];
-    wg_key_walk walk = { keys, 0, keys->anc };
-    memset(out, 0, (size_t)(p->heads * p->hd) * sizeof *out);
-    for (int h = 0; h < p->heads; h++) v[h] = value_at + p->at[h], o[h] = out + h * p->hd;
-    for (int i = 0; i < 16; i++) t.m[i] = -INFINITY, t.l[i] = 0;
-    if (!floats) prepare_codes(&t, p, q, scale);
-    int n = chunk_after(&walk, NULL, 0, &two[0], !floats);
-    for (int i = 0, more, first = 0; n > 0; first += n, n = more, i = !i) {
-        const chunk *now = &two[i], *next = &two[!i];
-        more = chunk_after(&walk, now, n, &two[!i], !floats);
-        const float(*w)[WG_CHUNK_KEYS] = (const float(*)[WG_CHUNK_KEYS])t.s;
-        const mixing x = { .w = w, .c = t.c, .key = now->key, .next = next->key, .v = v, .o = o, .n = n };
-        if (floats) score_floats(k, &t, p, q, now, next, n, scale);
-        else score_blocks(&t, p, now, next, n, slots);
-        if (of->cap > 0) cap_scores(&t, p->heads, n, of->cap);
-        if (p->slope) slope_scores(&t, keys, p->slope, p->heads, first);
-        weigh_all(&t, p->heads, n);
-        if (floats) mix_all(k, &x, 0, p->heads, 0, p->hd);
-        else mix_blocks(k, &t, p, x, now, next, value_at, slots);
-    }
-    for (int h = 0; h < p->heads; h++)
-        for (int d = 0; d < p->hd; d++) o[h][d] /= t.l[h];
-}
-
+#ifdef SCORES_OF_CODES
+static const kind q8 = { .type = WG_KV_Q8 };
+#else
 #define SCORE(name, type, G)                                                                                                   \
     OUTLINE void name##_score##G(const float *q, int hd, const chunk_keys *keys, float scale, float(*s)[WG_CHUNK_KEYS])        \
     {                                                                                                                          \
@@ -469,6 +364,8 @@ static void attend(const kind *k, const float *q, const wg_row_keys *keys, const
     MIX(name, type, 1, 1)                                                                                                      \
     MIX(name, type, 2, 0)                                                                                                      \
     MIX(name, type, 2, 1)                                                                                                      \
+    MIX(name, type, 3, 0)                                                                                                      \
+    MIX(name, type, 3, 1)                                                                                                      \
     MIX(name, type, 4, 0)                                                                                                      \
     MIX(name, type, 4, 1)                                                                                                      \
     MIX(name, type, 8, 0)                                                                                                      \
@@ -476,12 +373,18 @@ static void attend(const kind *k, const float *q, const wg_row_keys *keys, const
 /* clang-format off */
 #define MIX_TABLE(name)                                                                                                     \
     {                                                                                                                       \
-        { 0, name##_mix1_1 }, { APART ? name##_mix2_0 : 0, name##_mix2_1 },                                                 \
-        { MANY >= 4 && APART ? name##_mix4_0 : 0, MANY >= 4 ? name##_mix4_1 : 0 },                                          \
-        { MANY >= 8 && APART ? name##_mix8_0 : 0, MANY >= 8 ? name##_mix8_1 : 0 },                                          \
+        [1] = { 0, name##_mix1_1 }, [2] = { APART ? name##_mix2_0 : 0, name##_mix2_1 },                                     \
+        [3] = { MANY >= 3 && APART ? name##_mix3_0 : 0, MANY >= 3 ? name##_mix3_1 : 0 },                                    \
+        [4] = { MANY >= 4 && APART ? name##_mix4_0 : 0, MANY >= 4 ? name##_mix4_1 : 0 },                                    \
+        [8] = { MANY >= 8 && APART ? name##_mix8_0 : 0, MANY >= 8 ? name##_mix8_1 : 0 },                                    \
     }
 /* clang-format on */
-#define FLOATS(name, type)                                                                                                     \
+#define STAGE(name, type)                                                                                                      \
+    OUTLINE void name##_stage(staged *to, const chunk_keys *keys, size_t at, int elements)                                     \
+    {                                                                                                                          \
+        stage(type, to, keys, at, elements);                                                                                   \
+    }
+#define FLOATS(name, type, stages)                                                                                             \
     SCORE(name, type, 1)                                                                                                       \
     SCORE(name, type, 2)                                                                                                       \
     SCORE(name, type, 3)                                                                                                       \
@@ -489,43 +392,19 @@ static void attend(const kind *k, const float *q, const wg_row_keys *keys, const
     MIXES(name, type)                                                                                                          \
     static const kind name = {                                                                                                 \
         type,                                                                                                                  \
-        { 0, name##_score1, name##_score2, SHARE >= 4 ? name##_score3 : 0, SHARE >= 4 ? name##_score4 : 0 },                   \
+        stages,                                                                                                                \
+        { 0, name##_score1, name##_score2, SHARE >= 3 ? name##_score3 : 0, SHARE >= 4 ? name##_score4 : 0 },                   \
         MIX_TABLE(name),                                                                                                       \
     };
 
-#ifndef OTHERWISE
-FLOATS(f32, WG_F32)
-FLOATS(f16, WG_F16)
-FLOATS(bf16, WG_BF16)
-#endif
+STAGE(f16, WG_F16)
+STAGE(bf16, WG_BF16)
+STAGE(q8, WG_KV_Q8)
+FLOATS(f32, WG_F32, NULL)
+FLOATS(f16, WG_F16, f16_stage)
+FLOATS(bf16, WG_BF16, bf16_stage)
 MIXES(q8, WG_KV_Q8)
-static const kind q8 = { WG_KV_Q8, { 0 }, MIX_TABLE(q8) };
-
-void LEVEL(attention)(const float *q, const wg_row_keys *keys, const wg_heads *of, float *out, int h0, int h1)
-{
-    const int hd = of->hd;
-    const kind *k = &q8;
-#ifdef OTHERWISE
-    if (keys->kv->type != WG_KV_Q8) {
-        OTHERWISE(q, keys, of, out, h0, h1);
-        return;
-    }
-#else
-    switch (keys->kv->type) {
-    case WG_F32: k = &f32; break;
-    case WG_F16: k = &f16; break;
-    case WG_BF16: k = &bf16; break;
-    default: break;
-    }
+static const kind q8 = { WG_KV_Q8, q8_stage, { 0 }, MIX_TABLE(q8) };
 #endif
-    place p = { .hd = hd };
-    for (int h = h0; h < h1; h += p.heads) {
-        p.heads = h1 - h < HEADS ? h1 - h : HEADS;
-        p.slope = of->slope ? of->slope + h : NULL;
-        for (int i = 0; i < p.heads; i++) {
-            p.kv_head[i] = (h + i) * of->kv_heads / of->heads;
-            p.at[i] = (size_t)(p.kv_head[i] * hd) * size_of(k->type);
-        }
-        attend(k, q + h * hd, keys, &p, of, out + h * hd);
-    }
-}
+
+#include "kernels/lanes/attention_stages.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Attention of one row on 16-lane registers. Two variants of its own, where an instruction gains over the common source:
+ * Attention on 16-lane registers. Two variants of its own, where an instruction gains over the common source:
  * Heads of up to 8 elements put two keys in a register.
  * Codes: a chunk's keys of a kv head are transposed once, [4 elements][key], for all query heads that share it; then one
  * vpdpbusd is 16 keys x 4 elements of one query head, and no sum is horizontal. Keys are made unsigned (code + 128) on the

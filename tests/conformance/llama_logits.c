@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Logits of libllama for a list of tokens, in one pass and token by token: a development tool of llama_cpp.py.
+ * Logits of libllama for a list of tokens, in one pass and, up to 64 tokens, token by token: a development tool of llama_cpp.py.
  *   llama_logits MODEL.gguf FAMILY VOCAB OUT.f32 TOKEN...
  * OUT: (tokens, vocabulary) in f32 of one pass. Weights are not repacked, and scores are computed without flash attention over
  * a cache of f32, so that what is left is the arithmetic of each weight type. FAMILY (general.architecture) and VOCAB stand for
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOKENS = 512 };
+enum { TOKENS = 1024, ONE_BY_ONE = 64 };
 
 static void only_errors(enum ggml_log_level level, const char *text, void *user)
 {
@@ -85,10 +85,12 @@ int main(int argc, char **argv)
     float *pass = malloc(2 * all * sizeof *pass), *one = pass + all;
     int failed = decode(c, token, 0, n, vocab, pass);
     llama_memory_clear(llama_get_memory(c), true);
-    for (int i = 0; i < n && !failed; i++) failed = decode(c, token + i, i, 1, vocab, one + (size_t)i * (size_t)vocab);
+    const int alone = n <= ONE_BY_ONE ? n : 0;
+    for (int i = 0; i < alone && !failed; i++) failed = decode(c, token + i, i, 1, vocab, one + (size_t)i * (size_t)vocab);
     FILE *f = failed ? NULL : fopen(argv[4], "wb");
     if (!f || fwrite(pass, sizeof *pass, all, f) != all || fclose(f)) return fprintf(stderr, "llama_logits: failed\n"), 1;
-    printf("{\"version\":\"%s\",\"vocab\":%d,\"token_by_token\":%.3g}\n", llama_version(), vocab, error_of(one, pass, all));
+    printf("{\"version\":\"%s\",\"vocab\":%d,\"token_by_token\":%.3g}\n", llama_version(), vocab,
+           alone ? error_of(one, pass, all) : 0);
     llama_free(c);
     llama_model_free(m);
     free(pass);

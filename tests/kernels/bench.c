@@ -272,36 +272,52 @@ static void bench_small(const wg_ops *ops)
 }
 
 /* ---- attention: rows that see the same keys; the cache of `layers` layers is visited in turn, as a forward pass does */
+enum { ROWS_MOST = 16 };
+
 typedef struct heads {
     const wg_ops *ops;
     wg_kv_view view; /* of the first layer; the next layer's pages begin `layer` bytes further */
     size_t layer;
     const float *q;
     float *out; /* (rows, heads, hd) */
+    float *room;
+    size_t scores; /* chunks of scores that the room holds */
     int heads, kv_heads, hd, n, layers, rows, batch;
 } heads;
 
-/* Rows of one kv head after the other, as ops.h advises, or one row's heads; a team takes items in turn. */
+/* The stages of rows that see the same keys; a thread has a share of each. */
 static void heads_job(team *t, int thread, void *arg)
 {
     const heads *a = arg;
     const wg_heads of = { .heads = a->heads, .kv_heads = a->kv_heads, .hd = a->hd, .scale = 0.1f };
-    const int groups = a->rows > 1 || t->n > 1 ? a->kv_heads : 1, per = a->heads / groups;
     for (int l = 0; l < a->layers * a->batch; l++) {
         wg_kv_view view = a->view;
         view.pool += (size_t)(l % a->layers) * a->layer;
-        const wg_row_keys row = { .kv = &view, .prefix = a->n, .tail = a->n };
-        for (int i = thread; i < groups * a->rows; i += t->n)
-            a->ops->attention(a->q, &row, &of, a->out + i % a->rows * a->heads * a->hd, i / a->rows * per,
-                              i / a->rows * per + per);
-        meet(t);
+        wg_row_keys row[ROWS_MOST];
+        for (int i = 0; i < a->rows; i++) row[i] = (wg_row_keys){ .kv = &view, .prefix = a->n, .tail = a->n };
+        wg_attention at = { .q = a->q, .out = a->out, .keys = row, .of = &of, .rows = a->rows, .all = wg_key_chunks(a->n) };
+        at.score = (float(*)[WG_CHUNK_KEYS])a->room;
+        at.c = a->room + a->scores * WG_CHUNK_KEYS;
+        at.m = at.c + a->scores;
+        at.l = at.m + wg_attention_slots(&at);
+        const int slots = wg_attention_slots(&at), span = (int)a->scores / slots;
+        for (at.first = 0; at.first < at.all; at.first += at.chunks) {
+            at.chunks = at.all - at.first < span ? at.all - at.first : span;
+            const int score = wg_score_items(&at), value = wg_value_items(&at), i = thread, n = t->n;
+            a->ops->attention_scores(&at, score / slots * i / n * slots, score / slots * (i + 1) / n * slots);
+            meet(t);
+            a->ops->attention_weights(&at, slots * i / n, slots * (i + 1) / n);
+            meet(t);
+            a->ops->attention_values(&at, value * i / n, value * (i + 1) / n);
+            meet(t);
+        }
     }
 }
 
 static void bench_attention(const options *opt, const wg_ops *ops, int type, int n_heads, int kv_heads, int hd, int n,
                             int layers)
 {
-    enum { SLOTS = 16, ROWS = 16 };
+    enum { SLOTS = 16 };
     const int kv_dim = kv_heads * hd, pages = (n + SLOTS - 1) / SLOTS, dim = n_heads * hd;
     const size_t codes = (size_t)SLOTS * wg_kv_row_bytes(type, kv_dim);
     heads a = { .ops = ops,
@@ -318,9 +334,11 @@ static void bench_attention(const options *opt, const wg_ops *ops, int type, int
     a.layer = (size_t)pages * view->stride;
     int32_t *page = must_alloc((size_t)pages * 4);
     char *pool = must_alloc(a.layer * (size_t)layers);
-    float *kv = must_alloc((size_t)kv_dim * 4), *q = must_alloc((size_t)dim * 4);
+    float *kv = must_alloc((size_t)kv_dim * 4), *q = must_alloc((size_t)(ROWS_MOST * dim) * 4);
     double time[REPEATS];
-    a.q = q, a.out = must_alloc((size_t)ROWS * (size_t)dim * 4);
+    a.q = q, a.out = must_alloc((size_t)ROWS_MOST * (size_t)dim * 4);
+    a.scores = 4096;
+    a.room = must_alloc((a.scores * (WG_CHUNK_KEYS + 1) + 2 * (size_t)(ROWS_MOST * n_heads)) * 4);
     view->page = page;
     for (int i = 0; i < pages; i++) page[i] = i;
     for (int l = 0; l < layers; l++)
@@ -330,15 +348,15 @@ static void bench_attention(const options *opt, const wg_ops *ops, int type, int
             ops->kv_store(view, i, kv, kv);
         }
     view->pool = pool;
-    for (int i = 0; i < dim; i++) q[i] = cosf((float)i);
-    for (a.rows = 1; a.rows <= ROWS; a.rows *= 4) {
+    for (int i = 0; i < ROWS_MOST * dim; i++) q[i] = cosf((float)i);
+    for (a.rows = 1; a.rows <= ROWS_MOST; a.rows *= 4) {
         for (int r = 0; r < REPEATS; r++) time[r] = run_team(opt->threads, heads_job, &a) / a.batch;
         const double t = median(time, REPEATS);
         printf("%s attention %s, %d heads on %d of %d, %d keys, %d layers, %d row(s), %d thread(s): %.3f ms, %.1f GMAC/s\n",
                ops->name, type == WG_KV_Q8 ? "q8" : wg_type_name(type), n_heads, kv_heads, hd, n, layers, a.rows, opt->threads,
                t * 1e3, 2.0 * a.rows * n * dim * layers / t / 1e9);
     }
-    free(page), free(pool), free(kv), free(q), free(a.out);
+    free(page), free(pool), free(kv), free(q), free(a.out), free(a.room);
 }
 
 int bench_main(const options *opt)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * kernelcheck: every op of every level this machine has against the scalar reference, bit for bit, on odd shapes, with
- * canaries around the outputs. New variants are found by the op table. This file has products, prepared inputs, attention
- * and pages; rows.c the ops on rows; `kernelcheck --bench` measures (bench.c).
+ * canaries around the outputs. New variants are found by the op table. This file has products and prepared inputs; rows.c the
+ * ops on rows; pages.c attention and the cache's pages; `kernelcheck --bench` measures (bench.c).
  *
  * One reference result serves many calls: a call with fewer rows, with the panels or heads in pieces, or on another level
  * must give the same bits, so equality with the reference is also the row-invariance test.
@@ -126,7 +126,6 @@ void fill(source *s, float *x, size_t n, int flavour)
 static const int weight_types[] = { WG_FLOAT_TYPES(WG_TYPE_ID) WG_DEVICE_QUANT_TYPES(WG_TYPE_ID)
                                         WG_SCALED_FLOAT_TYPES(WG_TYPE_ID) };
 static const int codebook_types[] = { WG_CODEBOOK_TYPES(WG_TYPE_ID) };
-static const int cache_types[] = { WG_F32, WG_F16, WG_BF16, WG_KV_Q8 };
 
 /* A random packed matrix; data is to be freed. */
 static wg_matrix random_matrix(source *s, int type, int n, int k, int flavour)
@@ -270,176 +269,6 @@ static void check_prepare(source *s)
         free(x);
         free(want.base);
         free(got.base);
-    }
-}
-
-/* ---- attention and kv_store over random pages */
-typedef struct cache {
-    wg_kv_view view;
-    guarded pool;
-    int32_t *page;
-} cache;
-
-static cache cache_new(source *s, int type, int page_slots, int kv_heads, int hd, int slots)
-{
-    cache c = { .view = { .type = type, .page_slots = page_slots, .kv_dim = kv_heads * hd, .head_dim = hd } };
-    const int pages = (slots + page_slots - 1) / page_slots, room = pages + 3;
-    size_t keys = (size_t)page_slots * wg_kv_row_bytes(type, c.view.kv_dim);
-    if (type == WG_KV_Q8) { /* the scales of the last slot end the part */
-        c.view.scale_at = (keys + 3) / 4 * 4;
-        keys = c.view.scale_at + (size_t)page_slots * (size_t)wg_kv_scales(&c.view) * sizeof(float);
-    }
-    int32_t *shuffled = must_alloc((size_t)room * 4);
-    c.page = must_alloc((size_t)pages * 4);
-    for (int i = 0; i < room; i++) shuffled[i] = i;
-    for (int i = room - 1; i > 0; i--) {
-        const int j = next_below(s, i + 1), t = shuffled[i];
-        shuffled[i] = shuffled[j];
-        shuffled[j] = t;
-    }
-    memcpy(c.page, shuffled, (size_t)pages * 4);
-    free(shuffled);
-    c.view.page = c.page;
-    c.view.value_at = keys + 8;
-    c.view.stride = 2 * keys + 24;
-    c.pool = guarded_new(c.view.stride * (size_t)room);
-    c.view.pool = c.pool.data;
-    return c;
-}
-
-static void cache_free(cache *c)
-{
-    free(c->page);
-    free(c->pool.base);
-}
-
-static void cache_fill(source *s, cache *c, int level, int slots, int flavour)
-{
-    const int kv_dim = c->view.kv_dim;
-    float *kv = tight_alloc((size_t)kv_dim * 2);
-    for (int i = 0; i < slots; i++) {
-        fill(s, kv, (size_t)kv_dim * 2, flavour);
-        ops_of(level)->kv_store(&c->view, i, kv, kv + kv_dim);
-    }
-    free(kv);
-}
-
-static uint64_t next_mask_word(source *s)
-{
-    const uint64_t high = next_word(s);
-    return high << 32 | next_word(s);
-}
-
-/* Of the tail: half of the slots, a quarter, the first alone, or, where there are others, none. */
-static wg_mask draw_tail(source *s, bool may_be_empty)
-{
-    wg_mask m;
-    for (int k = 0; k < WG_MASK_WORDS; k++) m.w[k] = next_mask_word(s);
-    if (next_below(s, 2))
-        for (int k = 0; k < WG_MASK_WORDS; k++) m.w[k] &= next_mask_word(s);
-    if (next_below(s, 4) == 0) m = wg_mask_bit(0);
-    if (may_be_empty && next_below(s, 4) == 0) m = (wg_mask){ { 0 } };
-    return may_be_empty || wg_mask_count(&m) ? m : wg_mask_bit(1);
-}
-
-static void check_attention_case(source *s, int type, int heads, int kv_heads, int hd, int page_slots, int prefix, int flavour)
-{
-    const int gap = next_below(s, 3), slots = prefix + gap + 64 * WG_MASK_WORDS;
-    cache c = cache_new(s, type, page_slots, kv_heads, hd, slots);
-    cache_fill(s, &c, WG_CPU_REF, slots, flavour);
-    wg_row_keys keys = { .kv = &c.view, .prefix = prefix, .tail = prefix + gap, .anc = draw_tail(s, prefix > 0) };
-    if (next_below(s, 3) == 0) { /* a sparse view; of an empty tail it keeps a key */
-        keys.sinks = next_below(s, prefix + 1);
-        keys.gap = next_below(s, prefix - keys.sinks + 1);
-        if (keys.gap == prefix && !wg_mask_count(&keys.anc)) keys.gap--;
-    }
-    const size_t n = (size_t)heads * (size_t)hd;
-    wg_heads of = { .heads = heads, .kv_heads = kv_heads, .hd = hd, .scale = 1.0f / sqrtf((float)hd) };
-    float *q = tight_alloc(n);
-    guarded want = guarded_new(n * 4), out = guarded_new(n * 4);
-    fill(s, q, n, flavour);
-    ops_of(WG_CPU_REF)->attention(q, &keys, &of, (float *)want.data, 0, heads);
-    note(want.data, n);
-    if (flavour < 2 && !any_nonzero((float *)want.data, n)) fail("attention", 0, "all zero", "hd=%d", hd);
-    const int cut_at = next_below(s, heads);
-    float slope[16];
-    for (int h = 0; h < heads; h++) slope[h] = 1.0f / (float)(2 + h);
-    for (int more = 0; more < (flavour < 2 && prefix < 140 ? 3 : 1); more++) { /* with a cap, with slopes */
-        if (more) {
-            of.cap = more == 1 ? 0.5f : 0;
-            of.slope = more == 1 ? NULL : slope;
-            ops_of(WG_CPU_REF)->attention(q, &keys, &of, (float *)want.data, 0, heads);
-            if (more == 2) note(want.data, n);
-        }
-        for (int level = 0; level <= (int)wg_cpu_best(); level++)
-            for (int split = 0; split < 2 && level_wanted(level); split++) {
-                const int cut = split ? cut_at : 0;
-                if (level == WG_CPU_REF && !split) continue;
-                guarded_reset(&out);
-                ops_of(level)->attention(q, &keys, &of, (float *)out.data, cut, heads);
-                ops_of(level)->attention(q, &keys, &of, (float *)out.data, 0, cut);
-                calls++;
-                if (!guarded_intact(&out)) fail("attention", level, "wrote outside", "hd=%d", hd);
-                if (!same_floats(out.data, want.data, n))
-                    fail("attention", level, "bits differ",
-                         "%s heads=%d/%d hd=%d page=%d prefix=%d sinks=%d gap=%d tail=%d cut=%d flavour=%d %s",
-                         wg_type_name(type), heads, kv_heads, hd, page_slots, prefix, keys.sinks, keys.gap,
-                         wg_mask_count(&keys.anc), cut, flavour,
-                         more == 2 ? "slopes"
-                         : more    ? "cap"
-                                   : "");
-            }
-    }
-    free(q);
-    free(want.base);
-    free(out.base);
-    cache_free(&c);
-}
-
-static void check_attention(source *s)
-{
-    static const int hds[] = { 8, 32, 64, 80, 128, 256, 5, 7, 10, 16, 20, 40, 68, 96 }, page[] = { 2, 16, 64, 5 };
-    static const int head[][2] = {
-        { 8, 4 }, { 1, 1 }, { 3, 3 }, { 4, 1 }, { 6, 2 }, { 12, 2 }, { 9, 3 }, { 16, 1 }, { 13, 13 }
-    };
-    static const int prefix[] = { 0, 1, 3, 15, 16, 17, 63, 64, 65, 127, 130, 300 };
-    for (int i = 0; i < (opt.quick ? 300 : 800); i++) {
-        const int *h = head[next_below(s, COUNT(head))]; /* draws in one order, whatever the compiler does with arguments */
-        const int page_slots = page[next_below(s, COUNT(page))], before = prefix[next_below(s, COUNT(prefix))];
-        check_attention_case(s, cache_types[i % 4], h[0], h[1], hds[i / 4 % (int)COUNT(hds)], page_slots, before,
-                             i % 40 == 0   ? 2
-                             : i % 40 == 1 ? 3
-                             : i % 40 == 3 ? EXTREME
-                                           : i % 2);
-    }
-}
-
-static void check_kv_store(source *s)
-{
-    static const int dims[] = { 1, 8, 15, 16, 32, 100, 512 };
-    for (size_t i = 0; i < COUNT(cache_types) * COUNT(dims) * FLAVOURS; i++) {
-        const int type = cache_types[i % COUNT(cache_types)], dim = dims[i / COUNT(cache_types) % COUNT(dims)];
-        const int flavour = (int)(i / COUNT(cache_types) / COUNT(dims));
-        const source start = *s;
-        source pages = start, data = start;
-        cache want = cache_new(&pages, type, 4, 1, dim, 9);
-        data.stream ^= 0x80000000u;
-        source again = data;
-        cache_fill(&again, &want, WG_CPU_REF, 9, flavour);
-        note(want.pool.data, want.pool.bytes / 4);
-        for (int level = 1; level <= (int)wg_cpu_best(); level++) {
-            if (!level_wanted(level)) continue;
-            pages = start, again = data;
-            cache got = cache_new(&pages, type, 4, 1, dim, 9);
-            cache_fill(&again, &got, level, 9, flavour);
-            calls++;
-            if (!guarded_intact(&got.pool)) fail("kv_store", level, "wrote outside", "dim=%d", dim);
-            if (memcmp(got.pool.data, want.pool.data, want.pool.bytes))
-                fail("kv_store", level, "bits differ", "%s dim=%d", wg_type_name(type), dim);
-            cache_free(&got);
-        }
-        *s = pages;
-        cache_free(&want);
     }
 }
 

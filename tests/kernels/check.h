@@ -73,4 +73,8 @@ const char *row_op_name(int i);
 void check_row_op(source *s, int i);
 void check_rmsnorm_rows(source *s);
 
+/* pages.c */
+void check_attention(source *s);
+void check_kv_store(source *s);
+
 #endif

@@ -72,16 +72,32 @@ static void kv_store_of(const wg_ops *o, int type)
 static void kv_store(const wg_ops *o) { kv_store_of(o, WG_F32); }
 static void kv_store_q8(const wg_ops *o) { kv_store_of(o, WG_KV_Q8); }
 
-static void attention_of(const wg_ops *o, int type)
+/* A stage of two rows; its buffers from 2 on. */
+typedef void stage_fn(const wg_attention *a, int i0, int i1);
+static void attention_of(stage_fn *stage, int type)
 {
+    enum { CHUNKS = 1, HEADS = 4 };
     static const int32_t page[PAGES] = { 0, 1, 2 };
     const wg_kv_view kv = cache(1, type, page);
-    const wg_heads of = { .heads = 4, .kv_heads = 2, .hd = HD, .scale = 1, .slope = floats(4, 4) };
-    const wg_row_keys keys = { .kv = &kv, .prefix = 9, .tail = 9, .anc = wg_mask_with(wg_mask_bit(0), 2) };
-    o->attention(floats(2, 4 * HD), &keys, &of, floats(3, 4 * HD), 0, 4);
+    const wg_heads of = { .heads = HEADS, .kv_heads = 2, .hd = HD, .scale = 1, .slope = floats(4, HEADS) };
+    const wg_row_keys one = { .kv = &kv, .prefix = 9, .tail = 9, .anc = wg_mask_with(wg_mask_bit(0), 2) }, two[] = { one, one };
+    const wg_attention a = { .q = floats(2, 2 * HEADS * HD),
+                             .out = floats(3, 2 * HEADS * HD),
+                             .keys = two,
+                             .of = &of,
+                             .rows = 2,
+                             .chunks = CHUNKS,
+                             .all = CHUNKS,
+                             .score = buffer(5, (size_t)(2 * HEADS * CHUNKS * WG_CHUNK_KEYS), sizeof(float)),
+                             .c = floats(6, 2 * HEADS * CHUNKS),
+                             .m = floats(7, 2 * HEADS),
+                             .l = floats(8, 2 * HEADS) };
+    stage(&a, 0, 2 * HEADS);
 }
-static void attention(const wg_ops *o) { attention_of(o, WG_F32); }
-static void attention_q8(const wg_ops *o) { attention_of(o, WG_KV_Q8); }
+static void attention_scores(const wg_ops *o) { attention_of(o->attention_scores, WG_F32); }
+static void attention_weights(const wg_ops *o) { attention_of(o->attention_weights, WG_F32); }
+static void attention_values(const wg_ops *o) { attention_of(o->attention_values, WG_F32); }
+static void attention_q8(const wg_ops *o) { attention_of(o->attention_scores, WG_KV_Q8); }
 
 static void rmsnorm(const wg_ops *o) { o->rmsnorm(floats(1, 80 + N), 80, floats(2, N), N, 1, floats(3, 90 + N), 90, 2); }
 static void layernorm(const wg_ops *o)
@@ -128,12 +144,35 @@ static const struct {
     int buffers;
     void (*run)(const wg_ops *o);
 } cases[] = {
-    CASE(matmul, 3),    CASE(matmul_q8_0, 3),  CASE(act_prepare, 2), CASE(kv_store, 4),  CASE(kv_store_q8, 4),
-    CASE(attention, 4), CASE(attention_q8, 4), CASE(rmsnorm, 3),     CASE(layernorm, 4), CASE(rope, 2),
-    CASE(swiglu, 3),    CASE(geglu, 3),        CASE(gelu, 2),        CASE(gelu_erf, 2),  CASE(exp32, 2),
-    CASE(clamp, 1),     CASE(softcap, 1),      CASE(scale, 1),       CASE(add, 2),       CASE(add_scaled, 2),
-    CASE(softmax64, 2), CASE(argmax, 1),       CASE(split, 2),       CASE(weigh64, 4),   CASE(kept64, 2),
-    CASE(keep64, 2),    CASE(relu2, 2),
+    CASE(matmul, 3),
+    CASE(matmul_q8_0, 3),
+    CASE(act_prepare, 2),
+    CASE(kv_store, 4),
+    CASE(kv_store_q8, 4),
+    CASE(attention_scores, 8),
+    CASE(attention_weights, 8),
+    CASE(attention_values, 8),
+    CASE(attention_q8, 8),
+    CASE(rmsnorm, 3),
+    CASE(layernorm, 4),
+    CASE(rope, 2),
+    CASE(swiglu, 3),
+    CASE(geglu, 3),
+    CASE(gelu, 2),
+    CASE(gelu_erf, 2),
+    CASE(exp32, 2),
+    CASE(clamp, 1),
+    CASE(softcap, 1),
+    CASE(scale, 1),
+    CASE(add, 2),
+    CASE(add_scaled, 2),
+    CASE(softmax64, 2),
+    CASE(argmax, 1),
+    CASE(split, 2),
+    CASE(weigh64, 4),
+    CASE(kept64, 2),
+    CASE(keep64, 2),
+    CASE(relu2, 2),
 };
 
 /* Whether a process that runs the case ends with the sanitizer's report. */

@@ -54,6 +54,13 @@ same bench perplexity @ --text README.md --tokens 40
 check
 [ "$(wager generate "$model" -n 1e1 --json | grep -o '"tokens":[0-9]*')" = '"tokens":10' ] || fail "generate -n 1e1: not ten tokens"
 
+# tokenize: a file is a text, and --out has the ids that are printed
+check
+printf 'The cat\n\tsaid no' >"$base/text"
+wager tokenize "$model" --file "$base/text" --out "$base/ids" >"$base/out" 2>&1 || fail "tokenize --file: $(cat "$base/out")"
+[ "$(od -An -v -t d4 -w4 "$base/ids" | tr -d ' ')" = "$(wager tokenize "$model" "$(cat "$base/text")" --json | sed 's/.*"id":\([0-9]*\).*/\1/')" ] ||
+  fail "tokenize --file --out: $(od -An -t d4 "$base/ids")"
+
 # Of commands that take any number of other words behind it, no word can be told from a second model.
 for form in "$model" "-m $model"; do
   wager datastore build $form --out "$base/store$((++stores))" "$base/prompts.jsonl" >"$base/out" 2>&1 || fail "datastore build $form: $(cat "$base/out")"

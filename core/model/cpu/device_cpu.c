@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "core/model/cpu/attend.h"
 #include "core/model/device.h"
 #include "kernels/cpu.h"
 
@@ -366,9 +367,8 @@ typedef struct heads_job {
     const wg_ops *ops;
     const wg_rope *rope;
     const wg_attention_rows *at;
-    float *q, *k, *out;
+    float *q, *k;
     const float *v;
-    int groups;
 } heads_job;
 
 static void rope_store_part(void *arg, int r0, int r1)
@@ -393,39 +393,45 @@ static void cpu_rope_store(wg_device *d, const wg_rope *rope, float *q, float *k
     run(d, (double)ACT * at->rows * at->heads * at->hd, at->rows, 1, rope_store_part, &j);
 }
 
-/* An item is one row and one group of heads that share keys. Groups vary slowest: their keys stay in the cache. */
-static void attention_part(void *arg, int lo, int hi)
+/* Rows [r0,r1), at most wg_attend_rows. */
+static void attend_rows(wg_device *d, wg_pool *pool, const float *q, const wg_attention_rows *at, int r0, int r1, float *out)
 {
-    const heads_job *j = arg;
-    const wg_attention_rows a = *j->at;
-    const size_t q_dim = (size_t)a.heads * (size_t)a.hd;
+    enum { MOST = 64 };
     const wg_heads of = {
-        .heads = a.heads, .kv_heads = a.kv_heads, .hd = a.hd, .scale = a.scale, .cap = a.cap, .slope = a.slope
+        .heads = at->heads, .kv_heads = at->kv_heads, .hd = at->hd, .scale = at->scale, .cap = at->cap, .slope = at->slope
     };
-    const int per = a.heads / j->groups;
-    for (int i = lo; i < hi; i++) {
-        const wg_row *row = &a.row[i % a.rows];
-        const wg_kv_view kv = wg_kv_view_of(row->kv, a.space, a.layer);
-        const wg_row_keys keys = {
-            .kv = &kv, .prefix = row->prefix, .tail = row->tail, .anc = row->anc, .sinks = row->sinks, .gap = row->gap
+    const size_t from = (size_t)r0 * (size_t)(at->heads * at->hd);
+    wg_kv_view view[MOST];
+    wg_row_keys keys[MOST];
+    wg_assert(r1 - r0 <= MOST);
+    for (int r = r0; r < r1; r++) {
+        const wg_row *row = &at->row[r];
+        view[r - r0] = wg_kv_view_of(row->kv, at->space, at->layer);
+        keys[r - r0] = (wg_row_keys){
+            .kv = &view[r - r0], .prefix = row->prefix, .tail = row->tail, .anc = row->anc, .sinks = row->sinks, .gap = row->gap
         };
-        const size_t at = (size_t)(i % a.rows) * q_dim;
-        const int h0 = i / a.rows * per;
-        j->ops->attention(j->q + at, &keys, &of, j->out + at, h0, h0 + per);
     }
+    wg_attention a = { .q = q + from, .out = out + from, .keys = keys, .of = &of, .rows = r1 - r0 };
+    wg_attend(d->ops, pool, &a, at->room);
 }
 
+static size_t cpu_attention_floats(const wg_device *d, int heads)
+{
+    (void)d;
+    return wg_attend_floats(heads);
+}
+
+/* Blocks of rows of about one size: rows of a block share the loads of keys and values. */
 static void cpu_attention(wg_device *d, const float *q, const wg_attention_rows *at, float *out)
 {
-    const int heads = at->heads, hd = at->hd;
-    heads_job j = { .ops = d->ops, .at = at, .q = (float *)(uintptr_t)q, .out = out, .groups = 1 };
+    const int most = wg_attend_rows(at->heads), blocks = (at->rows + most - 1) / most;
     double work = 0; /* a key's product, weight and value take four times as long as products of packed weights */
     for (int i = 0; i < at->rows; i++) {
         const wg_row *row = &at->row[i];
-        work += 8.0 * (row->prefix - row->gap + wg_mask_count(&row->anc)) * heads * hd;
+        work += 8.0 * (row->prefix - row->gap + wg_mask_count(&row->anc)) * at->heads * at->hd;
     }
-    if (work >= d->small) j.groups = at->rows * at->kv_heads >= 2 * wg_pool_threads(d->pool) ? at->kv_heads : heads;
-    run(d, work, j.groups * at->rows, 1, attention_part, &j);
+    for (int i = 0; i < blocks; i++)
+        attend_rows(d, work < d->small ? NULL : d->pool, q, at, i * at->rows / blocks, (i + 1) * at->rows / blocks, out);
 }
 
 static const wg_device_class cpu_class = {
@@ -446,6 +452,7 @@ static const wg_device_class cpu_class = {
     .matmul = cpu_matmul,
     .rope_store = cpu_rope_store,
     .attention = cpu_attention,
+    .attention_floats = cpu_attention_floats,
     .swiglu = cpu_swiglu,
     .geglu = cpu_geglu,
     .scale = cpu_scale,
