@@ -110,7 +110,8 @@ def sentencepiece_of(meta):
     m.normalizer_spec.name = 'identity'
     m.normalizer_spec.add_dummy_prefix = m.normalizer_spec.remove_extra_whitespaces = False
     for piece, score, kind in zip(*(meta['tokenizer.ggml.' + k] for k in ('tokens', 'scores', 'token_type'))):
-        m.pieces.add(piece=piece, score=score, type=kind)
+        # (user-defined pieces, 4, are stored unescaped)
+        m.pieces.add(piece=piece.replace(' ', '\u2581') if kind == 4 else piece, score=score, type=kind)
     p = sentencepiece.SentencePieceProcessor(model_proto=m.SerializeToString())
     return lambda text: [2] + p.encode(text)
 
