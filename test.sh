@@ -9,6 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 .ci/install-packages gcc g++ libc6-dev cmake ninja-build pkg-config libjansson-dev libmd-dev libdivsufsort-dev libmicrohttpd-dev libcriterion-dev \
   python3-numpy python3-cffi libopenblas0-pthread libcurl4-openssl-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static
+.ci/install-packages libopenmpi-dev openmpi-bin || echo "ranks that are processes are not tested: no Open MPI"
 
 whole=ON
 [ $# -gt 0 ] || { whole=OFF; set -- dev; }

@@ -18,6 +18,9 @@ set_target_properties(libwager PROPERTIES OUTPUT_NAME wager EXPORT_NAME wager SO
 
 install(TARGETS libwager EXPORT wager LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} PUBLIC_HEADER DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS wager RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(TARGET wager-mpi)
+  install(TARGETS wager-mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}) # beside libwager, where the loader looks
+endif()
 
 # The static library is one object in which every name but those of wager.h is local: nothing of ours meets names of the caller's.
 if(NOT WG_SANITIZE)

@@ -11,8 +11,8 @@ for Gemma, `tokenizers` for SmolLM2. llama.cpp reads the same file in its most e
 logits  2,000 positions in WINDOWS, of which those are skipped that are there. `kl`: mean divergence from the truth in nats. `digest`:
         SHA-256 of our rows, f32. NAME-WINDOW.rows: at every 16th position the 16 most probable tokens of the truth, ids (i32) and
         log-probabilities (f32), little-endian; `kept`: there llama.cpp's divergence over these tokens and the rest.
-greedy  of each prompt of real/prompts.jsonl the truth's own text, and its places where the second logit is less than NEAR below
-        the first: [place, id of the second, distance]. `digest`: SHA-256 of our texts.
+greedy  of each prompt of real/prompts.jsonl the truth's own text, and its places with logits less than NEAR below the first:
+        [place, their ids...]. `digest`: SHA-256 of our texts.
 tokens  of each file of FOLDER (the texts of development, not in the repository) number and SHA-256 of the truth's ids, i32."""
 import argparse
 import hashlib
@@ -211,9 +211,9 @@ def greedy(o, meta, made, encode, path):
         for text, x in zip(out.sequences[:, width:].tolist(), rows):
             text = text[:text.index(end)] if end in text else text
             texts.append(text)
-            best = torch.topk(x[:len(text) + 1], 2)
-            near.append([[i, int(b), round(float(v[0] - v[1]), 4)] for i, (v, (_, b)) in enumerate(zip(best.values, best.indices))
-                         if v[0] - v[1] < NEAR])
+            best = torch.topk(x[:len(text) + 1], KEPT)
+            close = [b[(v > v[0] - NEAR)].tolist()[1:] for v, b in zip(best.values, best.indices)]
+            near.append([[i, *b] for i, b in enumerate(close) if b])
         print(f'greedy: {len(texts)} of {len(ids)}', flush=True)
     ours = check_real.texts_of(o.wager, path, 'tokenizer.chat_template' in meta)
     return dict(prompts=[digest(x) for x in ids], texts=texts, near=near, digest=hashlib.sha256(json.dumps(ours).encode()).hexdigest())

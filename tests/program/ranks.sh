@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Ranks that share a target: the same digests for 1 to 4 of them, with drafters, batches, conversations and types of weights and
-# caches. usage: tests/program/ranks.sh WAGER threads|mpi [whole]. mpi: ranks are processes; exit 77 where there is no mpirun or
-# the program was built without MPI.
+# caches. usage: tests/program/ranks.sh WAGER threads|mpi [whole]. mpi: ranks are processes; exit 77 where mpirun starts no two
+# processes or the program was built without MPI.
 set -u
 program=$(realpath "$1")
 how=$2
@@ -14,6 +14,7 @@ fail() { echo "FAIL: $1"; exit 1; }
 if [ "$how" = mpi ]; then
   command -v mpirun >/dev/null && [ -e "$(dirname "$program")/libwager-mpi.so" ] || { echo "skipped: no mpirun, or built without MPI"; exit 77; }
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl=self,vader,tcp
+  why=$(timeout 60 mpirun -n 2 true 2>&1) || { echo "skipped: mpirun cannot start two processes here: $why"; exit 77; }
 fi
 
 # RANKS ARGUMENTS: the program on so many ranks.
