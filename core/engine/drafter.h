@@ -140,6 +140,9 @@ typedef struct wg_drafter_class {
     bool (*overlap)(const wg_drafter *d, wg_overlap *out);
     /* Describes its drafts if they are chains that a device can draft instead. False, or NULL: they are not. */
     bool (*device_chain)(const wg_drafter *d, wg_device_chain *out);
+    /* Checks the file or folder of its option `model` before anything runs. ENOENT: there is none. NULL: it is a language
+     * model's, if there is such an option. */
+    wg_status (*check_model)(const struct wg_drafter_class *c, const char *path, wg_error *err);
 } wg_drafter_class;
 static inline unsigned wg_drafter_laws(const wg_drafter_class *d, const void *options, const wg_sampling *sampling)
 {

@@ -12,6 +12,19 @@
 #include "draft/compose/composite.h"
 #include "verify/rule_plugin.h"
 
+/* Reports how the check of a file of weights ended. what: "the target". */
+static void report_file(wg_checker *c, const char *path, const char *file, const char *what, wg_status s, const wg_error *e)
+{
+    if (s == WG_ENOENT && (wg_is_model_name(file) || wg_is_of_option(c, path))) {
+        wg_problem(c, path, false, "%s: %s", path, e->text);
+        c->missing++;
+    } else if (s == WG_ENOENT) {
+        wg_problem(c, path, false, "%s: no such file: \"%s\" (%s; " WG_SETUP_PATHS ")", path, file, what);
+        c->missing++;
+    } else if (s == WG_ENOMEM) c->failed = s, c->err = *e;
+    else if (s) wg_problem(c, path, false, "%s: %s", path, e->text);
+}
+
 static void check_model_file(wg_checker *c, const char *path, const char *file, const wg_target_options *opt, const char *what)
 {
     char once[2 * WG_OPTION_STRING + 64];
@@ -21,17 +34,21 @@ static void check_model_file(wg_checker *c, const char *path, const char *file, 
     wg_error e;
     wg_arch arch;
     const wg_status s = wg_target_probe(file, opt, &arch, &e);
-    if (s == WG_ENOENT && (wg_is_model_name(file) || wg_is_of_option(c, path))) {
-        wg_problem(c, path, false, "%s: %s", path, e.text);
-        c->missing++;
-    } else if (s == WG_ENOENT) {
-        wg_problem(c, path, false, "%s: no such file: \"%s\" (%s; " WG_SETUP_PATHS ")", path, file, what);
-        c->missing++;
-    } else if (s == WG_ENOMEM) c->failed = s, c->err = e;
-    else if (s) wg_problem(c, path, false, "%s: %s", path, e.text);
+    report_file(c, path, file, what, s, &e);
 }
 
-/* Checks that a drafter's option `model`, if it has one, is the path of another weights file. */
+/* Checks a file that is no language model, as its drafter does. */
+static void check_own_file(wg_checker *c, const wg_drafter_class *drafter, const char *file)
+{
+    char once[2 * WG_OPTION_STRING];
+    wg_error e;
+    snprintf(once, sizeof once, "%s %s", drafter->name, file);
+    if (!wg_first_time(c, "head", once)) return;
+    const wg_status s = drafter->check_model(drafter, file, &e);
+    report_file(c, "draft.model", file, "the head", s, &e);
+}
+
+/* Checks that a drafter's option `model`, if it has one, is the path of another file of weights. */
 static void check_draft_model(wg_checker *c, const wg_setup *setup)
 {
     const wg_option *row = wg_option_find(setup->drafter->options, "model");
@@ -40,7 +57,8 @@ static void check_draft_model(wg_checker *c, const wg_setup *setup)
     const wg_option *how = wg_option_find(setup->drafter->options, "quantize");
     const wg_target_options as_draft = { .model = { .kv_type = WG_F16 },
                                          .quantize = how ? (const char *)setup->draft + how->at : NULL };
-    if (*file) check_model_file(c, "draft.model", file, &as_draft, "the draft model");
+    if (*file && setup->drafter->check_model) check_own_file(c, setup->drafter, file);
+    else if (*file) check_model_file(c, "draft.model", file, &as_draft, "the draft model");
     else wg_problem(c, "draft", false, "draft: drafter \"%s\" needs \"model\": %s", setup->drafter->name, row->doc);
 }
 

@@ -64,7 +64,7 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
 {
     block_drafter *b = (block_drafter *)d;
     wg_head_drafter *e = &b->e;
-    WG_TRY(wg_head_drafter_open(e, WG_HEAD_DFLASH, env, err));
+    WG_TRY(wg_head_drafter_open(e, env, err));
     const wg_head_spec *s = wg_head_spec_of(e->head);
     const int blocks = (int)WG_DRAFT_ROWS / s->block;
     b->block = s->block;

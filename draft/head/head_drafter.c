@@ -3,6 +3,8 @@
  * states; what was drafted is dropped (head.h). */
 #include "draft/head/head_drafter.h"
 
+#include <string.h>
+
 #include "core/base/mem.h"
 
 const char *const wg_head_types[] = { "no", "q8_0", "q6_k", "q4_k", "q4_0", NULL };
@@ -27,14 +29,29 @@ wg_status wg_head_drafter_absorb(wg_head_drafter *e, const wg_seq *seq, wg_error
 
 static wg_status absorb(void *user, const wg_seq *seq, wg_error *err) { return wg_head_drafter_absorb(user, seq, err); }
 
-static wg_status open_head(wg_head_drafter *e, const wg_head_file *f, wg_head_kind kind, const wg_env *env, wg_error *err)
+static wg_status check_kind(const wg_drafter_class *c, const wg_head_file *f, wg_error *err)
+{
+    const wg_head_kind kind = wg_head_file_spec(f)->kind;
+    if (strcmp(c->name, wg_head_kind_drafter(kind)) == 0) return WG_OK;
+    return wg_fail(err, WG_EUNSUPPORTED, "drafter %s: %s is %s head, which another drafter runs: take %s", c->name,
+                   wg_head_file_path(f), wg_head_kind_name(kind), wg_head_kind_drafter(kind));
+}
+
+wg_status wg_head_drafter_check_model(const wg_drafter_class *c, const char *path, wg_error *err)
+{
+    wg_head_file *f;
+    WG_TRY(wg_head_file_open(&f, path, err));
+    const wg_status s = check_kind(c, f, err);
+    wg_head_file_close(f);
+    return s;
+}
+
+static wg_status open_head(wg_head_drafter *e, const wg_head_file *f, const wg_env *env, wg_error *err)
 {
     int tap[WG_HEAD_TAPS];
     const wg_head_spec *s = wg_head_file_spec(f);
     const wg_tap_reader reader = { .tap = tap, .n = s->n_taps, .absorb = absorb, .user = e };
-    if (s->kind != kind)
-        return wg_fail(err, WG_EUNSUPPORTED, "drafter %s: %s is %s head, which another drafter runs: take %s",
-                       e->m.base.class->name, wg_head_file_path(f), wg_head_kind_name(s->kind), wg_head_kind_drafter(s->kind));
+    WG_TRY(check_kind(e->m.base.class, f, err));
     WG_TRY(wg_head_file_taps(f, env->target->hidden.layers, tap, err));
     WG_TRY(wg_tap_feed_open(&e->feed, env->feeds, &reader, err));
     WG_TRY(wg_head_open(&e->head, f, env, wg_kv_type_ids[e->opt.kv_type], wg_type_parse(wg_head_types[e->opt.quantize]), err));
@@ -43,7 +60,7 @@ static wg_status open_head(wg_head_drafter *e, const wg_head_file *f, wg_head_ki
     return e->taps ? WG_OK : wg_nomem(err, floats * sizeof *e->taps, "rows of hidden states");
 }
 
-wg_status wg_head_drafter_open(wg_head_drafter *e, wg_head_kind kind, const wg_env *env, wg_error *err)
+wg_status wg_head_drafter_open(wg_head_drafter *e, const wg_env *env, wg_error *err)
 {
     wg_head_file *f;
     const char *name = e->m.base.class->name;
@@ -55,7 +72,7 @@ wg_status wg_head_drafter_open(wg_head_drafter *e, wg_head_kind kind, const wg_e
                        "computes",
                        name, env->target_name ? env->target_name : "the target");
     WG_TRY(wg_head_file_open(&f, e->opt.model, err));
-    const wg_status s = open_head(e, f, kind, env, err);
+    const wg_status s = open_head(e, f, env, err);
     wg_head_file_close(f);
     WG_TRY(s);
     e->m.words = wg_head_words(e->head);
@@ -63,9 +80,9 @@ wg_status wg_head_drafter_open(wg_head_drafter *e, wg_head_kind kind, const wg_e
     return WG_OK;
 }
 
-wg_status wg_head_drafter_open_chain(wg_head_drafter *e, wg_head_kind kind, const wg_env *env, wg_error *err)
+wg_status wg_head_drafter_open_chain(wg_head_drafter *e, const wg_env *env, wg_error *err)
 {
-    WG_TRY(wg_head_drafter_open(e, kind, env, err));
+    WG_TRY(wg_head_drafter_open(e, env, err));
     e->m.begins = 1;
     e->m.states = wg_head_features(e->head);
     return wg_lm_drafter_open(&e->m, wg_head_lm(e->head), WG_DRAFT_ROWS, err);

@@ -35,19 +35,20 @@ extern const char *const wg_head_types[]; /* of `quantize` */
     WG_OPTION_END
 /* clang-format on */
 
-/* Opens the head, which must be of this kind, up to wg_lm_drafter_open. On failure the caller closes the drafter. */
-wg_status wg_head_drafter_open(wg_head_drafter *e, wg_head_kind kind, const wg_env *env, wg_error *err);
+/* Opens the head, which must be of the drafter's kind, up to wg_lm_drafter_open. On failure the caller closes the drafter. */
+wg_status wg_head_drafter_open(wg_head_drafter *e, const wg_env *env, wg_error *err);
 /* The same, and the rest, of a kind that drafts a level a pass and has features of drafted tokens. */
-wg_status wg_head_drafter_open_chain(wg_head_drafter *e, wg_head_kind kind, const wg_env *env, wg_error *err);
+wg_status wg_head_drafter_open_chain(wg_head_drafter *e, const wg_env *env, wg_error *err);
 /* Makes features of all rows of a sequence that wait. Pages that other sequences share become this one's own first. */
 wg_status wg_head_drafter_absorb(wg_head_drafter *e, const wg_seq *seq, wg_error *err);
 /* Functions of the class. */
 wg_status wg_head_drafter_propose(wg_drafter *d, wg_seq *const *seq, int n, wg_tree *out, wg_rows *q, wg_error *err);
 void wg_head_drafter_close(wg_drafter *d);
 bool wg_head_drafter_overlap(const wg_drafter *d, wg_overlap *out);
+wg_status wg_head_drafter_check_model(const wg_drafter_class *c, const char *path, wg_error *err);
 
 #define WG_HEAD_DRAFTER_MEMBERS                                                                                                \
     WG_LM_DRAFTER_MEMBERS, .options_at = offsetof(wg_head_drafter, opt), .propose = wg_head_drafter_propose,                   \
-                           .overlap = wg_head_drafter_overlap
+                           .overlap = wg_head_drafter_overlap, .check_model = wg_head_drafter_check_model
 
 #endif

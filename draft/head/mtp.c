@@ -9,7 +9,7 @@ static const wg_option options[] = { WG_HEAD_OPTION_ROWS("speculators' layout, o
 
 static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
 {
-    return wg_head_drafter_open_chain((wg_head_drafter *)d, WG_HEAD_MTP, env, err);
+    return wg_head_drafter_open_chain((wg_head_drafter *)d, env, err);
 }
 
 const wg_drafter_class wg_drafter_mtp = {

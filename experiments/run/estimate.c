@@ -140,7 +140,8 @@ wg_status wg_estimate_memory(wg_memory *out, const wg_config *c, wg_error *err)
             drafted = draft_model(cell);
             if (wg_target_probe(drafted, NULL, &draft, NULL)) draft = (wg_arch){ 0 };
         }
-        if (*drafted && draft.layers) {
+        if (*drafted && cell->setup.drafter->check_model) out->draft += (1 + pairs) * wg_model_file_bytes(drafted);
+        else if (*drafted && draft.layers) {
             out->draft += (1 + pairs) * wg_model_file_bytes(draft_model(cell));
             out->cache += (1 + pairs) * cache_bytes(&draft, cell, longest);
         }

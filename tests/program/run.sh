@@ -43,6 +43,16 @@ heads() {
   expect head-dialect "^head      of speculators's layout: 1 layers of width 32 over states of width 32, 200 of 512 tokens$" wager inspect "$base/head"
   expect head-assumed '^assumed   norm_output = false$' wager inspect "$base/head"
   expect head-json '"assumed": \{' wager inspect "$base/head" --json
+  local kind at=$base/head
+  for kind in eagle block mtp; do
+    [ $kind = eagle ] || at=$base/head/$kind
+    printf '{"name": "heads", "target": {"model": "%s"}, "draft": {"kind": "%s", "model": "%s", "length": 3},
+      "prompts": {"file": "%s"}, "max_tokens": 6}' "$base/target.gguf" $kind "$at" "$base/prompts.jsonl" >"$base/head.json"
+    expect "head-run-$kind" '^results: ' wager run "$base/head.json" --out "$base/head-$kind"
+  done
+  if wager check "$base/head.json" --set draft.kind=block >"$base/out" 2>"$base/err"; then fail "a head of another kind"
+  elif grep -q 'draft.model: drafter block: .* is an MTP head, which another drafter runs: take mtp$' "$base/err"; then ok
+  else fail "a head of another kind: $(cat "$base/err")"; fi
 }
 
 # Hidden states of texts and of a run's answers, in both layouts; the scalar reference writes the same bytes.
