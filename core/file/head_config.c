@@ -10,8 +10,8 @@
 #include "core/base/mem.h"
 
 /* Keys that are read, or that change nothing here: names, versions, training, limits that the target sets. kinds: of heads,
- * bits by wg_head_kind. */
-enum { EAGLE = 1 << WG_HEAD_EAGLE3, BLOCK = 1 << WG_HEAD_DFLASH, MTP = 1 << WG_HEAD_MTP, ANY = EAGLE | BLOCK | MTP };
+ * bits by wg_head_kind; OWN: the key may stand in the object of the head itself, too (eagle_config, dflash_config). */
+enum { EAGLE = 1 << WG_HEAD_EAGLE3, BLOCK = 1 << WG_HEAD_DFLASH, MTP = 1 << WG_HEAD_MTP, ANY = EAGLE | BLOCK | MTP, OWN = 8 };
 
 static const struct {
     const char *key;
@@ -50,12 +50,13 @@ static const struct {
     { "has_no_defaults_at_init", ANY },
     { "draft_vocab_size", ANY },
     { "vocab_size", ANY },
-    { "norm_before_residual", EAGLE },
-    { "norm_before_fc", EAGLE },
-    { "fc_norm", EAGLE },
-    { "norm_output", EAGLE },
+    { "norm_before_residual", EAGLE | OWN },
+    { "norm_before_fc", EAGLE | OWN },
+    { "fc_norm", EAGLE | OWN },
+    { "norm_output", EAGLE | OWN },
     { "target_hidden_size", ANY },
-    { "eagle_aux_hidden_state_layer_ids", EAGLE },
+    { "target_hidden_size", EAGLE | OWN },
+    { "eagle_aux_hidden_state_layer_ids", EAGLE | OWN },
     { "eagle_config", EAGLE },
     { "transformer_layer_config", ANY },
     { "hidden_size", ANY },
@@ -74,35 +75,36 @@ static const struct {
     { "rope_theta", ANY },
     { "rope_scaling", ANY },
     { "rope_parameters", ANY },
-    { "use_aux_hidden_state", EAGLE },
+    { "use_aux_hidden_state", EAGLE | OWN },
     { "num_nextn_predict_layers", MTP },
     { "use_mrope", MTP },
-    { "block_size", BLOCK },
-    { "mask_token_id", BLOCK },
+    { "block_size", BLOCK | OWN },
+    { "mask_token_id", BLOCK | OWN },
     { "aux_hidden_state_layer_ids", BLOCK },
     { "sliding_window_non_causal", BLOCK },
     { "sample_from_anchor", BLOCK },
     { "dflash_config", BLOCK },
-    { "target_layer_ids", BLOCK },
-    { "num_target_layers", BLOCK },
-    { "num_anchors", BLOCK },
-    { "is_causal", BLOCK },
-    { "causal", BLOCK },
-    { "causal_head", BLOCK },
+    { "target_layer_ids", BLOCK | OWN },
+    { "num_target_layers", BLOCK | OWN },
+    { "num_anchors", BLOCK | OWN },
+    { "is_causal", BLOCK | OWN },
+    { "causal", BLOCK | OWN },
+    { "causal_head", BLOCK | OWN },
 };
 
 static const char *const kind_names[] = { "an EAGLE-3", "a DFlash", "an MTP" };
 
 const char *wg_head_kind_name(wg_head_kind kind) { return kind_names[kind]; }
 
-static wg_status check_keys(const wg_hf_keys *r, wg_head_kind kind)
+/* own: 0, or OWN where r is the object of the head itself. */
+static wg_status check_keys(const wg_hf_keys *r, wg_head_kind kind, unsigned own)
 {
     const char *key;
     json_t *v;
     json_object_foreach((json_t *)(uintptr_t)r->o, key, v) {
         bool reads = json_is_null(v);
         for (size_t i = 0; !reads && i < sizeof known / sizeof known[0]; i++)
-            reads = known[i].kinds >> kind & 1 && strcmp(known[i].key, key) == 0;
+            reads = known[i].kinds >> kind & 1 && (known[i].kinds & own) == own && strcmp(known[i].key, key) == 0;
         if (!reads)
             return wg_fail(r->err, WG_EUNSUPPORTED,
                            "%s: key '%s%.80s' is not known in the config of %s head, and it may change what the head "
@@ -154,19 +156,28 @@ static wg_status read_taps(const wg_hf_keys *r, const char *key, int shift, wg_h
 
 static const char *const eagle_taps = "eagle_aux_hidden_state_layer_ids";
 
+/* Which object has a key: the head's own, where there is one (eagle_config), or the top. */
+static const wg_hf_keys *where(const wg_hf_keys *top, const wg_hf_keys *own, const char *key)
+{
+    return own && wg_hf_get(own, key) ? own : top;
+}
+
 /* The keys of an EAGLE-3 head itself. In SpecForge's files norm_output only says that the last norm stands before lm_head,
  * which is always so here; in those of speculators that the next step reads the normed state. */
-static wg_status read_eagle(const wg_hf_keys *r, bool speculators, wg_head_spec *s)
+static wg_status read_eagle(const wg_hf_keys *top, const wg_hf_keys *own, bool speculators, wg_head_spec *s)
 {
     bool normed;
-    WG_TRY(flag(r, s, "norm_before_residual", false, &s->norm_before_residual));
-    WG_TRY(flag(r, s, "norm_before_fc", false, &s->norm_before_fc));
-    WG_TRY(flag(r, s, "fc_norm", false, &s->fc_norm));
-    if (s->fc_norm && s->norm_before_fc) return wg_hf_refuse(r, "fc_norm", "false beside norm_before_fc");
-    WG_TRY(flag(r, s, "norm_output", !speculators, &normed));
-    if (!speculators && !normed) return wg_hf_refuse(r, "norm_output", "true: the norm stands before lm_head");
+    WG_TRY(flag(where(top, own, "norm_before_residual"), s, "norm_before_residual", false, &s->norm_before_residual));
+    WG_TRY(flag(where(top, own, "norm_before_fc"), s, "norm_before_fc", false, &s->norm_before_fc));
+    WG_TRY(flag(where(top, own, "fc_norm"), s, "fc_norm", false, &s->fc_norm));
+    if (s->fc_norm && s->norm_before_fc)
+        return wg_hf_refuse(where(top, own, "fc_norm"), "fc_norm", "false beside norm_before_fc");
+    WG_TRY(flag(where(top, own, "norm_output"), s, "norm_output", !speculators, &normed));
+    if (!speculators && !normed)
+        return wg_hf_refuse(where(top, own, "norm_output"), "norm_output", "true: the norm stands before lm_head");
     s->norm_output = speculators && normed;
-    WG_TRY(wg_hf_count(r, "target_hidden_size", s->dim, 1 << 20, &s->target_dim));
+    WG_TRY(wg_hf_count(where(top, own, "target_hidden_size"), "target_hidden_size", s->dim, 1 << 20, &s->target_dim));
+    const wg_hf_keys *r = where(top, own, eagle_taps);
     if (wg_hf_get(r, eagle_taps)) return read_taps(r, eagle_taps, 0, s);
     s->n_taps = 3;
     wg_head_assume(s, eagle_taps, "2, L/2, L-3 of the target's L");
@@ -206,10 +217,26 @@ static wg_status read_causality(const wg_hf_keys *top, const wg_hf_keys *own, wg
     return WG_OK;
 }
 
+/* A key of the other dialect of DFlash heads, which this one's class would not read. */
+static wg_status refuse_other_dialect(const wg_hf_keys *top, const wg_hf_keys *own)
+{
+    static const char *const speculators[] = { "aux_hidden_state_layer_ids", "sliding_window_non_causal", "sample_from_anchor",
+                                               NULL };
+    static const char *const zlab[] = { "target_layer_ids", "is_causal", "causal", "causal_head", NULL };
+    for (const char *const *key = own ? speculators : zlab; *key; key++)
+        for (int i = 0; i < 1 + (own != NULL); i++)
+            if (wg_hf_get(i ? own : top, *key))
+                return wg_hf_refuse(i ? own : top, *key,
+                                    own ? "no key of speculators' in a config of z-lab's"
+                                        : "no key of z-lab's in a config of speculators'");
+    return WG_OK;
+}
+
 /* The keys of a DFlash head. own: NULL in speculators' files; in z-lab's the object dflash_config, or the top again. */
 static wg_status read_block(const wg_hf_keys *top, const wg_hf_keys *own, wg_head_spec *s)
 {
     const wg_hf_keys *r = own ? own : top;
+    WG_TRY(refuse_other_dialect(top, own));
     WG_TRY(wg_hf_count(top, "target_hidden_size", s->dim, 1 << 20, &s->target_dim));
     WG_TRY(wg_hf_count(wg_hf_get(r, "block_size") ? r : top, "block_size", 0, 1024, &s->block));
     if (s->block < 2) return wg_hf_wrong(top, "block_size", "at least 2");
@@ -289,6 +316,17 @@ static wg_status read_layer(const wg_hf_keys *r, wg_head_spec *s)
     return read_rope(r, s);
 }
 
+/* What config.json says of sizes that the tensors have too. SafeAILab's files and whole models have the target's number of
+ * layers there. */
+static wg_status read_said(const wg_hf_keys *top, const wg_hf_keys *layer, wg_head_spec *s)
+{
+    const bool own = s->kind == WG_HEAD_DFLASH || (s->kind == WG_HEAD_EAGLE3 && strcmp(s->dialect, "speculators") == 0);
+    if (wg_hf_get(top, "draft_vocab_size")) WG_TRY(wg_hf_count(top, "draft_vocab_size", 0, 1 << 30, &s->said_drafts));
+    if (!own) return WG_OK;
+    s->said_types = (int)json_array_size(wg_hf_get(layer, "layer_types"));
+    return wg_hf_get(layer, "num_hidden_layers") ? wg_hf_count(layer, "num_hidden_layers", 0, 1 << 16, &s->said_layers) : WG_OK;
+}
+
 /* The keys of an MTP layer. In speculators' files it reads the embedding first, and the target's state before its last norm,
  * as its trainer stores it (vLLM gives it that behind the norm); MiMo's as vLLM runs it. */
 static wg_status read_mtp(const wg_hf_keys *top, bool whole, wg_head_spec *s)
@@ -321,6 +359,20 @@ static wg_status kind_of(const wg_hf_keys *top, wg_head_spec *s)
     return type ? wg_hf_refuse(top, "speculators_model_type", "eagle3, dflash or mtp") : WG_OK;
 }
 
+/* The keys of the head's own object. One that stands outside of it, too, has one value. */
+static wg_status check_own(const wg_hf_keys *top, const wg_hf_keys *own, wg_head_kind kind)
+{
+    const char *key;
+    json_t *v;
+    WG_TRY(check_keys(own, kind, OWN));
+    json_object_foreach((json_t *)(uintptr_t)own->o, key, v) {
+        const json_t *outside = wg_hf_get(top, key);
+        if (outside && !json_is_null(v) && !json_equal(outside, v))
+            return wg_hf_wrong(own, key, "the value that it has outside of this object");
+    }
+    return WG_OK;
+}
+
 /* The keys of the head itself, which z-lab and some of SafeAILab's users put into an object of their own. */
 static wg_status read_own(const wg_hf_keys *top, wg_head_spec *s)
 {
@@ -331,27 +383,29 @@ static wg_status read_own(const wg_hf_keys *top, wg_head_spec *s)
     bool used;
     if (s->kind == WG_HEAD_MTP) return read_mtp(top, !speculators, s);
     if (o && (speculators || !json_is_object(o))) return wg_hf_refuse(top, key, "an object, and not in speculators' files");
-    if (o) WG_TRY(check_keys(&own, s->kind));
+    if (o) WG_TRY(check_own(top, &own, s->kind));
     if (block) return read_block(top, speculators ? NULL : o ? &own : top, s);
-    if (!o) return read_eagle(top, speculators, s);
+    if (!o) return read_eagle(top, NULL, speculators, s);
     WG_TRY(wg_hf_bool(&own, "use_aux_hidden_state", true, &used));
     if (!used) return wg_hf_refuse(&own, "use_aux_hidden_state", "true");
-    return read_eagle(&own, false, s);
+    return read_eagle(top, &own, false, s);
 }
 
 wg_status wg_head_config_read(wg_head_spec *s, const json_t *o, const char *path, wg_error *err)
 {
     const wg_hf_keys top = { .o = o, .path = path, .where = "", .err = err };
     WG_TRY(kind_of(&top, s));
-    WG_TRY(check_keys(&top, s->kind));
+    WG_TRY(check_keys(&top, s->kind, 0));
     const json_t *inner = wg_hf_get(&top, "transformer_layer_config");
     const wg_hf_keys layer = { .o = inner, .path = path, .where = "transformer_layer_config.", .err = err };
     if (strcmp(s->dialect, "speculators") != 0) {
         WG_TRY(read_layer(&top, s));
+        WG_TRY(read_said(&top, &top, s));
         return read_own(&top, s);
     }
     if (!json_is_object(inner)) return wg_hf_wrong(&top, "transformer_layer_config", "an object");
-    WG_TRY(check_keys(&layer, s->kind));
+    WG_TRY(check_keys(&layer, s->kind, 0));
     WG_TRY(read_layer(&layer, s));
+    WG_TRY(read_said(&top, &layer, s));
     return read_own(&top, s);
 }

@@ -72,19 +72,19 @@ static bool is_whole_number(const wg_safetensor *t) { return strcmp(t->dtype, "I
 static wg_status place(wg_head_file *f, const char *name, bool has, int64_t rows, int64_t columns)
 {
     const wg_safetensor *t = find(f, name);
+    const char *keys = f->weights ? "keys" : "config.json", *own = f->weights ? wg_head_gguf_name(name) : name;
     if (!t && !has) return WG_OK;
-    if (!t) return wg_fail(f->err, WG_EMODEL, "%s: there is no tensor '%s', which its config.json requires", f->path, name);
+    if (!t) return wg_fail(f->err, WG_EMODEL, "%s: there is no tensor '%s', which the head has by its %s", f->path, own, keys);
     if (!has)
         return wg_fail(f->err, WG_EMODEL,
-                       "%s: there is a tensor '%s', which its config.json does not give the head; do the files "
-                       "belong together?",
-                       f->path, name);
+                       "%s: there is a tensor '%s', which the head does not have by its %s; do they belong together?", f->path,
+                       own, keys);
     f->placed[f->found++] = t;
     if (t->n_dims != (columns ? 2 : 1) || t->dim[0] != rows || (columns && t->dim[1] != columns))
-        return wg_fail(f->err, WG_EMODEL, "%s: tensor '%s' has shape (%lld, %lld): expected (%lld, %lld)", f->path, name,
+        return wg_fail(f->err, WG_EMODEL, "%s: tensor '%s' has shape (%lld, %lld): expected (%lld, %lld)", f->path, own,
                        (long long)t->dim[0], (long long)t->dim[1], (long long)rows, (long long)(columns ? columns : 1));
     if (t->type < 0)
-        return wg_fail(f->err, WG_EUNSUPPORTED, "%s: tensor '%s' has the dtype %s: expected F32, F16 or BF16", f->path, name,
+        return wg_fail(f->err, WG_EUNSUPPORTED, "%s: tensor '%s' has the dtype %s: expected F32, F16 or BF16", f->path, own,
                        t->dtype);
     return WG_OK;
 }
@@ -132,20 +132,41 @@ static wg_status check_maps(wg_head_file *f)
     return WG_OK;
 }
 
+/* What the config says of sizes against those of the tensors. */
+static wg_status check_said(const wg_head_file *f)
+{
+    const wg_head_spec *s = &f->spec;
+    const struct {
+        const char *key;
+        int said, is;
+    } row[] = { { "num_hidden_layers", s->said_layers, s->layers },
+                { "layer_types", s->said_types, s->layers },
+                { "draft_vocab_size", s->said_drafts, s->draft_vocab } };
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
+        if (row[i].said && row[i].said != row[i].is)
+            return wg_fail(f->err, WG_EMODEL,
+                           "%s: key '%s' of config.json says %d, and the tensors give %d; is a file missing, or do they not "
+                           "belong together?",
+                           f->path, row[i].key, row[i].said, row[i].is);
+    return WG_OK;
+}
+
 static wg_status check_tensors(wg_head_file *f)
 {
     wg_head_spec *s = &f->spec;
     const wg_safetensor *head = find(f, "lm_head.weight");
+    const bool mtp = s->kind == WG_HEAD_MTP; /* one layer; fc joins an embedding and a state, each with a norm before it */
+    const int most = mtp ? 1 : WG_HEAD_LAYERS;
     char name[NAME];
     s->draft_vocab = head && head->dim[0] >= 1 && head->dim[0] <= s->vocab ? (int)head->dim[0] : s->vocab;
-    for (s->layers = 0; s->layers < WG_HEAD_LAYERS; s->layers++) {
+    for (s->layers = 0; s->layers < most; s->layers++) {
         snprintf(name, sizeof name, "layers.%d.input_layernorm.weight", s->layers);
         if (!find(f, name)) break;
         WG_TRY(check_layer(f, s->layers));
     }
     if (s->layers == 0) WG_TRY(check_layer(f, 0)); /* names what is missing */
+    WG_TRY(check_said(f));
     const int64_t taps = (int64_t)s->n_taps * s->target_dim;
-    const bool mtp = s->kind == WG_HEAD_MTP; /* fc joins an embedding and a state, each with a norm before it */
     WG_TRY(place(f, "fc.weight", true, s->dim, mtp ? 2 * (int64_t)s->dim : taps));
     WG_TRY(place(f, "input_norm.weight", mtp || s->norm_before_fc, mtp ? s->dim : taps, 0));
     for (int i = 0; i < s->n_taps; i++) {
@@ -286,6 +307,8 @@ wg_status wg_head_file_tokens(const wg_head_file *f, int32_t *token, wg_error *e
 {
     const wg_head_spec *s = &f->spec;
     const wg_safetensor *t = find(f, "d2t");
+    const char *expected = s->ids ? "the ids of tokens, ascending"
+                                  : "an offset, with which the tokens i + d2t[i] ascend; files of llama.cpp have ids in it";
     for (int i = 0; i < s->draft_vocab; i++) {
         int64_t offset = 0;
         int32_t half = 0;
@@ -293,10 +316,8 @@ wg_status wg_head_file_tokens(const wg_head_file *f, int32_t *token, wg_error *e
         else if (t) memcpy(&half, t->data + (size_t)i * 4, 4), offset = half;
         const int64_t id = s->ids ? offset : i + offset;
         if (offset < 0 || id >= s->vocab || (i && id <= token[i - 1]))
-            return wg_fail(err, WG_EMODEL,
-                           "%s: tensor 'd2t' holds %lld at %d: expected an offset, with which the tokens i + d2t[i] ascend "
-                           "below %d; files of llama.cpp have ids in it",
-                           f->path, (long long)offset, i, s->vocab);
+            return wg_fail(err, WG_EMODEL, "%s: tensor 'd2t' holds %lld at %d, with a target of %d tokens: expected %s",
+                           f->path, (long long)offset, i, s->vocab, expected);
         token[i] = (int32_t)id;
     }
     return WG_OK;

@@ -31,6 +31,8 @@ typedef struct wg_head_spec {
     int layers, dim, target_dim; /* target_dim: of the target's hidden states */
     int heads, kv_heads, head_dim, hidden;
     int vocab, draft_vocab;             /* of the target; tokens that the head proposes */
+    int said_layers, said_types;        /* what config.json says of layers, and entries of its layer_types; 0: nothing */
+    int said_drafts;                    /* the same of draft_vocab */
     int n_taps, tap[WG_HEAD_TAPS];      /* the target's layers before whose input it reads: taps of core/model/taps.h. named: */
     bool taps_named;                    /* else the file leaves them to the target's number of layers */
     double eps, rope_base, rope_factor; /* rope_factor: of linear scaling; 1: none */
@@ -69,13 +71,14 @@ void wg_head_file_close(wg_head_file *f); /* NULL is fine */
 
 const char *wg_head_file_path(const wg_head_file *f);
 const wg_head_spec *wg_head_file_spec(const wg_head_file *f);
-/* A tensor by its name in speculators' files, of the checked shape and of type F32, F16 or BF16; NULL: the head has none. */
+/* A tensor by its name in speculators' files, of the checked shape and of type F32, F16 or BF16, or in a GGUF file of any type
+ * of weights; NULL: the head has none. */
 const wg_safetensor *wg_head_file_find(const wg_head_file *f, const char *name);
 
 /* The taps for a target of this many layers, in the head's order. EMODEL: it has not so many layers. */
 wg_status wg_head_file_taps(const wg_head_file *f, int layers, int tap[WG_HEAD_TAPS], wg_error *err);
 /* The target's ids of the tokens that the head proposes, ascending: token[i] of its row i. (draft_vocab). EMODEL: the map is
- * not one of offsets. */
+ * not one of offsets, or in a GGUF file of ids. */
 wg_status wg_head_file_tokens(const wg_head_file *f, int32_t *token, wg_error *err);
 
 #endif

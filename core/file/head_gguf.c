@@ -16,7 +16,7 @@ typedef struct reader {
     wg_error *err;
 } reader;
 
-/* Keys that are read, or that change nothing: sizes that tensors repeat, limits that the target sets. */
+/* Keys that are read or compared, and limits that the target sets. */
 static const char *const known[] = {
     "block_count",    "context_length",       "embedding_length",        "feed_forward_length",
     "vocab_size",     "attention.head_count", "attention.head_count_kv", "attention.layer_norm_rms_epsilon",
@@ -40,13 +40,23 @@ static wg_status check_keys(const reader *r)
     return WG_OK;
 }
 
+/* Of a key that could not be read: it must be absent, since one that is there has another kind of value. */
+static wg_status check_absent(const reader *r, const char *name, const char *kind)
+{
+    for (int i = 0; i < wg_meta_count(r->w); i++)
+        if (strcmp(wg_meta_key(r->w, i), name) == 0)
+            return wg_fail(r->err, WG_EMODEL, "%s: key '%s' has a value of another kind: expected %s", wg_weights_path(r->w),
+                           name, kind);
+    return WG_OK;
+}
+
 /* A size; absent 0: it is required. */
 static wg_status count(const reader *r, const char *key, int64_t absent, int64_t most, int *out)
 {
     char name[64];
     int64_t v = absent;
     snprintf(name, sizeof name, ARCH "%s", key);
-    wg_meta_int(r->w, name, &v);
+    if (!wg_meta_int(r->w, name, &v)) WG_TRY(check_absent(r, name, "an integer"));
     if (v < 1 || v > most)
         return wg_fail(r->err, WG_EMODEL, "%s: key '%s' is %lld: expected 1 .. %lld", wg_weights_path(r->w), name, (long long)v,
                        (long long)most);
@@ -54,13 +64,40 @@ static wg_status count(const reader *r, const char *key, int64_t absent, int64_t
     return WG_OK;
 }
 
-static bool flag(const reader *r, const char *key)
+/* A size that is not read from the key, which may be absent. */
+static wg_status check_size(const reader *r, const char *key, int64_t is)
 {
     char name[64];
-    bool v = false;
+    int64_t v = is;
     snprintf(name, sizeof name, ARCH "%s", key);
-    if (!wg_meta_bool(r->w, name, &v)) wg_head_assume(r->s, key, "false");
-    return v;
+    if (!wg_meta_int(r->w, name, &v)) WG_TRY(check_absent(r, name, "an integer"));
+    if (v == is) return WG_OK;
+    return wg_fail(r->err, WG_EUNSUPPORTED, "%s: key '%s' is %lld: expected %lld, as the other keys have it",
+                   wg_weights_path(r->w), name, (long long)v, (long long)is);
+}
+
+static wg_status number(const reader *r, const char *key, double absent, double least, double most, double *out)
+{
+    char name[64];
+    *out = absent;
+    snprintf(name, sizeof name, ARCH "%s", key);
+    if (!wg_meta_float(r->w, name, out)) {
+        WG_TRY(check_absent(r, name, "a number"));
+        wg_head_assume(r->s, key, "%g", absent);
+    }
+    if (*out >= least && *out <= most) return WG_OK;
+    return wg_fail(r->err, WG_EMODEL, "%s: key '%s' is %g: expected a number %g..%g", wg_weights_path(r->w), name, *out, least,
+                   most);
+}
+
+static wg_status flag(const reader *r, const char *key, bool *out)
+{
+    char name[64];
+    *out = false;
+    snprintf(name, sizeof name, ARCH "%s", key);
+    if (wg_meta_bool(r->w, name, out)) return WG_OK;
+    wg_head_assume(r->s, key, "false");
+    return check_absent(r, name, "true or false");
 }
 
 static wg_status read_taps(const reader *r)
@@ -103,14 +140,14 @@ static wg_status read_keys(const reader *r)
     if (s->heads % s->kv_heads || s->head_dim % 2)
         return wg_fail(r->err, WG_EMODEL, "%s: %d heads of %d over %d: expected a multiple, and heads of an even width",
                        wg_weights_path(r->w), s->heads, s->head_dim, s->kv_heads);
-    s->eps = 1e-6;
-    s->rope_base = 10000;
+    WG_TRY(check_size(r, "attention.value_length", s->head_dim));
+    WG_TRY(check_size(r, "rope.dimension_count", s->head_dim));
+    WG_TRY(check_size(r, "block_count", 1));
     s->rope_factor = 1;
-    if (!wg_meta_float(r->w, ARCH "attention.layer_norm_rms_epsilon", &s->eps))
-        wg_head_assume(s, "layer_norm_rms_epsilon", "1e-06");
-    if (!wg_meta_float(r->w, ARCH "rope.freq_base", &s->rope_base)) wg_head_assume(s, "rope.freq_base", "10000");
-    s->norm_before_residual = flag(r, "norm_before_residual");
-    s->norm_before_fc = flag(r, "norm_before_fc");
+    WG_TRY(number(r, "attention.layer_norm_rms_epsilon", 1e-6, 1e-12, 1, &s->eps));
+    WG_TRY(number(r, "rope.freq_base", 10000, 1, 1e12, &s->rope_base));
+    WG_TRY(flag(r, "norm_before_residual", &s->norm_before_residual));
+    WG_TRY(flag(r, "norm_before_fc", &s->norm_before_fc));
     return read_taps(r);
 }
 
@@ -137,6 +174,13 @@ static const struct {
     { "blk.0.ffn_up.weight", "layers.0.mlp.up_proj.weight" },
     { "blk.0.ffn_down.weight", "layers.0.mlp.down_proj.weight" },
 };
+
+const char *wg_head_gguf_name(const char *name)
+{
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i].to, name) == 0) return names[i].from;
+    return name;
+}
 
 static wg_status add(const reader *r, const wg_tensor *t, wg_safetensors *list)
 {

@@ -226,12 +226,17 @@ static wg_status open_words(const loader *o)
     wg_draft_vocab *v = &o->h->words;
     const wg_head_spec *s = &o->h->spec;
     const size_t n = (size_t)s->draft_vocab, all = (size_t)s->vocab;
-    if (s->draft_vocab == s->vocab) return WG_OK;
+    const bool whole = s->draft_vocab == s->vocab;
+    if (whole && !wg_head_file_find(o->f, "d2t")) return WG_OK;
     *v = (wg_draft_vocab){ .n = s->draft_vocab, .target_vocab = s->vocab };
     v->token = wg_alloc(n, sizeof *v->token);
     v->own = wg_alloc(all, sizeof *v->own);
     if (!v->token || !v->own) return wg_nomem(o->err, all * sizeof *v->own, "the vocabulary of a draft");
     WG_TRY(wg_head_file_tokens(o->f, v->token, o->err));
+    if (whole) { /* ascending ids of all tokens: the map says nothing */
+        wg_draft_vocab_close(v);
+        return WG_OK;
+    }
     for (size_t i = 0; i < all; i++) v->own[i] = -1;
     for (size_t i = 0; i < n; i++) v->own[v->token[i]] = v->token[i];
     return WG_OK;

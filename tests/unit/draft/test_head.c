@@ -190,6 +190,12 @@ static const char *gguf_name(const char *name)
     return name;
 }
 
+/* What a test changes in a GGUF file. rotary 0: no key; shift: added to each id. */
+static struct {
+    float eps, base;
+    int rotary, shift;
+} gguf = { .eps = 1e-5F, .base = 500000 };
+
 /* The plain head as llama.cpp's converter writes it: rows of queries and keys in pairs, ids in d2t. Keys: what a test wants. */
 static void gguf_write(const fixture *f, const char *path, const char *arch, int heads, int taps, const char *more)
 {
@@ -207,8 +213,9 @@ static void gguf_write(const fixture *f, const char *path, const char *arch, int
     wg_gguf_set_u32(g, "eagle3.attention.key_length", 16);
     wg_gguf_set_u32(g, "eagle3.target_hidden_size", 64);
     wg_gguf_set_u32(g, "eagle3.vocab_size", 200);
-    wg_gguf_set_f32(g, "eagle3.rope.freq_base", 500000);
-    wg_gguf_set_f32(g, "eagle3.attention.layer_norm_rms_epsilon", 1e-5F);
+    wg_gguf_set_f32(g, "eagle3.rope.freq_base", gguf.base);
+    wg_gguf_set_f32(g, "eagle3.attention.layer_norm_rms_epsilon", gguf.eps);
+    if (gguf.rotary) wg_gguf_set_u32(g, "eagle3.rope.dimension_count", (uint32_t)gguf.rotary);
     wg_gguf_set_i32s(g, "eagle3.target_layers", layer, (size_t)taps);
     if (more) wg_gguf_set_bool(g, more, true);
     json_array_foreach(json_object_get(f->at, "tensors"), i, t) {
@@ -224,7 +231,7 @@ static void gguf_write(const fixture *f, const char *path, const char *arch, int
         if (!strcmp(name, "t2d")) continue;
         for (int d = 0; d < n; d++) as.dim[n - 1 - d] = e.dim[d] = json_integer_value(json_array_get(shape, (size_t)d));
         char *data = made[i] = head_bytes(name, &e, f->of.vocab, &bytes);
-        for (int64_t k = 0; ids && k < e.dim[0]; k++) ((int64_t *)(void *)data)[k] += k;
+        for (int64_t k = 0; ids && k < e.dim[0]; k++) ((int64_t *)(void *)data)[k] += k + gguf.shift;
         if (turned) {
             const size_t row = bytes / (size_t)e.dim[0];
             made[i] = malloc(bytes);
@@ -269,9 +276,24 @@ Test(head, gguf_files_that_are_not_understood_are_refused)
           WG_EMODEL },
         { "eagle3", NULL, "3 heads of 16 over 2: expected a multiple, and heads of an even width", 3, 3, WG_EMODEL },
         { "eagle3", NULL, "key 'eagle3.attention.head_count' is 0: expected 1 .. 65536", 0, 3, WG_EMODEL },
-        { "eagle3", "eagle3.norm_before_fc", "there is no tensor 'input_norm.weight'", 4, 3, WG_EMODEL },
+        { "eagle3", "eagle3.norm_before_fc", "there is no tensor 'enc.output_norm.weight', which the head has by its keys", 4,
+          3, WG_EMODEL },
+        { "eagle3", "eagle3.block_count", "key 'eagle3.block_count' has a value of another kind: expected an integer", 4, 3,
+          WG_EMODEL },
+    };
+    static const struct {
+        float eps, base;
+        int rotary;
+        const char *says;
+    } value[] = {
+        { NAN, 1e4F, 16, "key 'eagle3.attention.layer_norm_rms_epsilon' is nan: expected a number 1e-12..1" },
+        { -1, 1e4F, 16, "key 'eagle3.attention.layer_norm_rms_epsilon' is -1" },
+        { 1e-5F, 0, 16, "key 'eagle3.rope.freq_base' is 0: expected a number 1..1e+12" },
+        { 1e-5F, INFINITY, 16, "key 'eagle3.rope.freq_base' is inf" },
+        { 1e-5F, 1e4F, 8, "key 'eagle3.rope.dimension_count' is 8: expected 16, as the other keys have it" },
     };
     wg_head_file *file;
+    int32_t token[60];
     fixture f = fixture_open("plain");
     char path[300];
     snprintf(path, sizeof path, "%s", temp_at(&f.target, "head.gguf"));
@@ -279,6 +301,21 @@ Test(head, gguf_files_that_are_not_understood_are_refused)
         gguf_write(&f, path, row[i].arch, row[i].heads, row[i].taps, row[i].more);
         cr_assert(wg_head_file_open(&file, path, &err) == row[i].status && strstr(err.text, row[i].says), "%s", err.text);
     }
+    for (size_t i = 0; i < sizeof value / sizeof value[0]; i++) {
+        gguf.eps = value[i].eps;
+        gguf.base = value[i].base;
+        gguf.rotary = value[i].rotary;
+        gguf_write(&f, path, "eagle3", 4, 3, NULL);
+        cr_assert(wg_head_file_open(&file, path, &err) && strstr(err.text, value[i].says), "%s: %s", value[i].says, err.text);
+    }
+    gguf.rotary = 16;
+    gguf.shift = 1000;
+    gguf_write(&f, path, "eagle3", 4, 3, NULL);
+    must(wg_head_file_open(&file, path, &err), &err);
+    cr_assert(wg_head_file_tokens(file, token, &err) == WG_EMODEL);
+    cr_assert(strstr(err.text, "holds 1000 at 0, with a target of 200 tokens: expected the ids of tokens, ascending"), "%s",
+              err.text);
+    wg_head_file_close(file);
     fixture_close(&f);
 }
 
@@ -481,6 +518,41 @@ Test(head, other_targets_are_refused)
             "reads hidden states of width 64, and those of the target have 32");
     refused(&(wg_lm){ .class = &elsewhere, .vocab = 200, .context = 9, .hidden = { .dim = 64 } }, WG_EUNSUPPORTED,
             "has no tensor 'embed_tokens.weight', and the target's is not in this program's memory to be borrowed");
+}
+
+/* A map is read where lm_head has all tokens, too: it can say nothing else than that. */
+Test(head, maps_of_all_tokens_are_checked)
+{
+    static const wg_lm_class elsewhere = { .name = "elsewhere" };
+    static const char *const says[] = { "has no tensor 'embed_tokens.weight'", /* which comes next */
+                                        "tensor 'd2t' holds 100 at 100, with a target of 200 tokens: expected an offset" };
+    wg_lm target = { .class = &elsewhere, .vocab = 200, .context = 9, .hidden = { .dim = 64 } };
+    json_t *tensors, *t;
+    size_t at;
+    fixture f = fixture_open("plain");
+    json_t *config = json_load_file(temp_at(&f.head, "config.json"), 0, NULL);
+    json_object_del(config, "draft_vocab_size");
+    json_dump_file(config, temp_at(&f.head, "config.json"), 0);
+    json_decref(config);
+    tensors = json_object_get(f.at, "tensors");
+    json_array_foreach(tensors, at, t) {
+        const char *name = json_string_value(json_object_get(t, "name"));
+        if (!strcmp(name, "lm_head.weight") || !strcmp(name, "d2t"))
+            json_array_set_new(json_object_get(t, "shape"), 0, json_integer(200));
+    }
+    for (int i = 0; i < 2; i++) {
+        wg_head_file *file;
+        wg_head *h = NULL;
+        wg_kv *kv;
+        head_weights(tensors, i ? 400 : 200, temp_at(&f.head, "model.safetensors"));
+        must(wg_kv_open(&kv, 16, 4, 64, &err), &err);
+        must(wg_head_file_open(&file, f.head.dir, &err), &err);
+        const wg_env env = { .target = &target, .kv = kv };
+        cr_assert(wg_head_open(&h, file, &env, WG_F32, -1, &err) && strstr(err.text, says[i]), "%s", err.text);
+        wg_head_file_close(file);
+        wg_kv_close(kv);
+    }
+    fixture_close(&f);
 }
 
 Test(head, targets_without_hidden_states_are_refused)

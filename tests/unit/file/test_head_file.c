@@ -205,11 +205,11 @@ Test(head_file, tensors_and_keys_must_agree)
 {
     folder f = folder_open("plain");
     json_object_set_new(f.config, "fc_norm", json_true());
-    refused(&f, WG_EMODEL, "there is no tensor 'fc_norm.0.weight', which its config.json requires");
+    refused(&f, WG_EMODEL, "there is no tensor 'fc_norm.0.weight', which the head has by its config.json");
     f = folder_open("eagle-3.1");
     json_object_set_new(f.config, "norm_before_fc", json_false());
     refused(&f, WG_EMODEL,
-            "there is a tensor 'input_norm.weight', which its config.json does not give the head; do the files belong "
+            "there is a tensor 'input_norm.weight', which the head does not have by its config.json; do they belong "
             "together?");
     f = folder_open("plain");
     json_object_set_new(tensor_of(&f, "norm.weight"), "name", json_string("norm.scale"));
@@ -230,6 +230,74 @@ Test(head_file, tensors_and_keys_must_agree)
     refused(&f, WG_EMODEL,
             "there is no tensor 'd2t' of 60 integers, which says what tokens of the target's 200 the rows of "
             "lm_head are");
+}
+
+/* Sizes that the config repeats are those of the tensors; SafeAILab's files have the target's number of layers. */
+Test(head_file, sizes_of_the_config_are_those_of_the_tensors)
+{
+    refused_key(
+        "dflash", false, "num_hidden_layers", json_integer(3), WG_EMODEL,
+        "key 'num_hidden_layers' of config.json says 3, and the tensors give 2; is a file missing, or do they not belong "
+        "together?");
+    refused_key("dflash-z-lab", true, "num_hidden_layers", json_integer(1), WG_EMODEL,
+                "key 'num_hidden_layers' of config.json says 1");
+    refused_key("plain", false, "num_hidden_layers", json_integer(2), WG_EMODEL,
+                "key 'num_hidden_layers' of config.json says 2");
+    refused_key("dflash", false, "layer_types", json_pack("[s]", "full_attention"), WG_EMODEL,
+                "key 'layer_types' of config.json says 1, and the tensors give 2");
+    refused_key("plain", true, "draft_vocab_size", json_integer(61), WG_EMODEL,
+                "key 'draft_vocab_size' of config.json says 61, and the tensors give 60");
+    refused_key("safeailab", true, "draft_vocab_size", json_string("60"), WG_EMODEL, "key 'draft_vocab_size' = \"60\"");
+}
+
+/* A key that only the other dialect's class reads would be ignored. */
+Test(head_file, keys_of_the_other_dialect_are_refused)
+{
+    refused_key("dflash", true, "is_causal", json_true(), WG_EUNSUPPORTED,
+                "key 'is_causal' = true is not supported: expected no key of z-lab's in a config of speculators'");
+    refused_key("dflash", true, "target_layer_ids", json_pack("[i, i]", 0, 1), WG_EUNSUPPORTED, "key 'target_layer_ids'");
+    refused_key("dflash-z-lab", true, "sample_from_anchor", json_true(), WG_EUNSUPPORTED,
+                "key 'sample_from_anchor' = true is not supported: expected no key of speculators' in a config of z-lab's");
+    folder f = folder_open("dflash-z-lab");
+    json_object_set_new(json_object_get(f.config, "dflash_config"), "sliding_window_non_causal", json_true());
+    refused(&f, WG_EUNSUPPORTED, "key 'dflash_config.sliding_window_non_causal'");
+}
+
+/* The object of the head itself has its keys alone, with the values that they have outside. */
+Test(head_file, the_own_object_is_checked)
+{
+    folder f = folder_open("dflash-z-lab");
+    json_object_set_new(json_object_get(f.config, "dflash_config"), "hidden_size", json_integer(64));
+    refused(&f, WG_EUNSUPPORTED, "key 'dflash_config.hidden_size' is not known");
+    f = folder_open("dflash-z-lab");
+    json_object_set_new(json_object_get(f.config, "dflash_config"), "block_size", json_integer(7));
+    json_object_set_new(f.config, "block_size", json_integer(4));
+    refused(&f, WG_EMODEL, "key 'dflash_config.block_size' = 7: expected the value that it has outside of this object");
+    f = folder_open("safeailab");
+    json_object_set_new(f.config, "norm_before_residual", json_true());
+    json_object_set_new(json_object_get(f.config, "eagle_config"), "norm_before_residual", json_false());
+    refused(&f, WG_EMODEL, "key 'eagle_config.norm_before_residual' = false");
+}
+
+/* Keys of an EAGLE-3 head beside eagle_config are read, as its users write them. */
+Test(head_file, keys_beside_the_own_object_are_read)
+{
+    wg_head_file *file;
+    folder f = folder_open("safeailab");
+    json_object_set_new(f.config, "norm_before_residual", json_true());
+    json_object_set_new(f.config, "target_hidden_size", json_integer(64));
+    cr_assert(folder_read(&f, &file) == WG_OK, "%s", err.text);
+    cr_assert(wg_head_file_spec(file)->norm_before_residual && wg_head_file_spec(file)->target_dim == 64);
+    wg_head_file_close(file);
+    json_object_set_new(f.config, "target_hidden_size", json_integer(32));
+    refused(&f, WG_EMODEL, "tensor 'fc.weight' has shape (64, 192): expected (64, 96)");
+}
+
+Test(head_file, mtp_heads_have_one_layer)
+{
+    folder f = folder_open("mtp");
+    head_tensor(f.tensors, "mtp_layers.1.input_layernorm.weight", "F32", 64, 0);
+    refused(&f, WG_EUNSUPPORTED, "tensor 'mtp_layers.1.input_layernorm.weight' has no place in an MTP head of 1 layers");
 }
 
 /* Tensors of the target that a trainer may leave in are none of the head's. */
@@ -263,8 +331,8 @@ Test(head_file, map_must_be_one_of_offsets)
     cr_assert(wg_head_file_open(&file, f.at.dir, &err) == WG_OK, "%s", err.text);
     cr_assert(wg_head_file_tokens(file, token, &err) == WG_EMODEL);
     cr_assert(strstr(err.text,
-                     "expected an offset, with which the tokens i + d2t[i] ascend below 200; files of llama.cpp have ids "
-                     "in it"),
+                     "with a target of 200 tokens: expected an offset, with which the tokens i + d2t[i] ascend; files of "
+                     "llama.cpp have ids in it"),
               "%s", err.text);
     wg_head_file_close(file);
     folder_close(&f);
