@@ -59,7 +59,7 @@ static void wait_a_turn(long *turn)
     else nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
 }
 
-/* Sends `own` bytes behind the header; m->out is free when finish_sending returns. */
+/* Sends the header and `bytes` bytes behind it; m->out is free when finish_sending returns. */
 static wg_status send_to(mpi_comm *m, int to, size_t bytes, wg_error *err)
 {
     char text[WG_MPI_TEXT];

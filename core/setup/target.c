@@ -145,8 +145,10 @@ wg_status wg_target_probe(const char *path, const wg_target_options *opt, wg_arc
     WG_TRY(wg_quantize_open_file(&w, path, opt->quantize, NULL, err));
     wg_status s = WG_OK;
     wg_rank_part part;
+    wg_comm_spec where;
     if (opt->external.kind == WG_TARGET_MODEL) s = wg_model_check(w, &opt->model, out, err);
     else *out = (wg_arch){ .context = opt->model.context ? opt->model.context : 1 << 24 };
+    if (!s && opt->tensor > 1) s = wg_target_ranks(opt, &where, err);
     if (!s && opt->tensor > 1 && opt->external.kind == WG_TARGET_MODEL)
         s = wg_rank_part_of(&part, out, out->vocab, 0, opt->tensor, err);
     if (!s) s = check_tokenizer(w, opt->need_tokenizer, err);

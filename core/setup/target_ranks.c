@@ -8,8 +8,9 @@
 #include "core/file/quantize.h"
 
 /* What ranks cannot share. */
-static wg_status check_shared(const wg_target_options *opt, int ranks, wg_error *err)
+static wg_status check_shared(const wg_target_options *opt, const wg_comm_spec *where, wg_error *err)
 {
+    const int ranks = where->ranks;
     if (opt->external.kind != WG_TARGET_MODEL)
         return wg_fail(err, WG_EUNSUPPORTED,
                        "%d ranks of a target of kind %s: wager does not compute it; expected one rank, or kind model", ranks,
@@ -17,6 +18,11 @@ static wg_status check_shared(const wg_target_options *opt, int ranks, wg_error 
     if (opt->device && strcmp(opt->device, "cpu") != 0)
         return wg_fail(err, WG_EUNSUPPORTED,
                        "%d ranks on the device %s: expected the device cpu, the only one that ranks share", ranks, opt->device);
+    if (opt->pin && where->kind == WG_COMM_THREADS)
+        return wg_fail(err, WG_EUNSUPPORTED,
+                       "pin: the threads of %d ranks of one process would be bound to the same processors; leave pin out, or "
+                       "start the ranks by mpirun, which gives each its own",
+                       ranks);
     return WG_OK;
 }
 
@@ -40,7 +46,7 @@ wg_status wg_target_ranks(const wg_target_options *opt, wg_comm_spec *out, wg_er
     if (opt->tensor && opt->tensor != out->ranks)
         return wg_fail(err, WG_EINVAL, "tensor = %d, but the ranks are %d (%s); expected as many", opt->tensor, out->ranks,
                        named ? opt->ranks : "mpirun -n");
-    return out->ranks > 1 ? check_shared(opt, out->ranks, err) : WG_OK;
+    return out->ranks > 1 ? check_shared(opt, out, err) : WG_OK;
 }
 
 /* What rank 0 tells the others of a target; behind it the path and the text of quantize, each with its NUL. */

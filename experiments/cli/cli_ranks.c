@@ -39,14 +39,15 @@ static wg_status compare(wg_comm *c, int argc, char **argv, wg_error *err)
     return WG_OK;
 }
 
-/* Whether the processes are ranks of the command. `run` divides its prompts among them unless ranks are asked for. */
+/* Whether the processes are ranks of the command. `run` divides its prompts among them unless ranks are asked for; `serve`
+ * becomes another program, which refuses them. */
 static bool is_ranked(int argc, char **argv)
 {
     bool named = false;
     for (int i = 2; i < argc; i++)
         named = named || strcmp(argv[i], "--ranks=mpi") == 0 ||
                 (strcmp(argv[i], "--ranks") == 0 && i + 1 < argc && strcmp(argv[i + 1], "mpi") == 0);
-    return wg_comm_mpi_started() && (named || strcmp(argv[1], "run") != 0);
+    return wg_comm_mpi_started() && strcmp(argv[1], "serve") != 0 && (named || strcmp(argv[1], "run") != 0);
 }
 
 static void stop_at_exit(void)

@@ -73,15 +73,19 @@ int wg_cmd_run(int argc, char **argv)
     };
     const int bad = wg_cli_parse("run", flags, argc, argv, &path, 1, 1);
     if (bad >= 0) return bad;
-    if (threads >= 0 && set.n < WG_FLAG_LIST_MAX) {
+    const int more = (threads >= 0) + (device != NULL) + (profile != NULL) + (ranks != NULL);
+    if (set.n + more > WG_FLAG_LIST_MAX)
+        return wg_cli_refuse("run", "%d overrides by --set and the flags that stand for it; expected at most %d", set.n + more,
+                             (int)WG_FLAG_LIST_MAX);
+    if (threads >= 0) {
         snprintf(threads_set, sizeof threads_set, "target.threads=%ld", threads);
         set.item[set.n++] = threads_set;
     }
-    if (device && set.n < WG_FLAG_LIST_MAX) {
+    if (device) {
         snprintf(device_set, sizeof device_set, "target.device=%.40s", device);
         set.item[set.n++] = device_set;
     }
-    if (profile && set.n < WG_FLAG_LIST_MAX) {
+    if (profile) {
         snprintf(profile_set, sizeof profile_set, "profile=%s", profile);
         set.item[set.n++] = profile_set;
     }
@@ -90,7 +94,7 @@ int wg_cmd_run(int argc, char **argv)
     wg_column_choice chosen;
     wg_comm_spec where;
     if (ranks && wg_target_ranks(&(wg_target_options){ .ranks = ranks }, &where, &err)) return wg_cli_fail(&err);
-    if (ranks && where.kind != WG_COMM_MPI && set.n < WG_FLAG_LIST_MAX) {
+    if (ranks && where.kind != WG_COMM_MPI) {
         snprintf(ranks_set, sizeof ranks_set, "target.tensor=%d", where.ranks);
         set.item[set.n++] = ranks_set;
     }

@@ -122,7 +122,8 @@ Test(comm, names_of_ranks)
     cr_assert(wg_comm_parse(&s, "threads:1", &err) == WG_OK && s.kind == WG_COMM_SELF && s.ranks == 1);
     cr_assert(wg_comm_parse(&s, "threads:64", &err) == WG_OK && s.kind == WG_COMM_THREADS && s.ranks == 64);
     cr_assert(wg_comm_parse(&s, "mpi", &err) == WG_OK && s.kind == WG_COMM_MPI);
-    static const char *const bad[] = { "threads", "threads:0", "threads:65", "threads:2x", "threads:-1", "2", "" };
+    static const char *const bad[] = { "threads",    "threads:0",  "threads:65",   "threads:2x", "threads:-1",
+                                       "threads: 2", "threads:+2", "threads:0002", "2",          "" };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         cr_assert_eq(wg_comm_parse(&s, bad[i], &err), WG_EINVAL, "%s", bad[i]);
         cr_assert(strstr(err.text, "expected self, threads:N with N from 1 to 64, or mpi"));
