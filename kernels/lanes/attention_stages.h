@@ -58,7 +58,7 @@ static float (*scores_of(const wg_attention *a, int at, int slot))[WG_CHUNK_KEYS
 }
 
 /* n in parts of about one size, at most `most`: the first part. */
-static int even_part(int n, int most)
+static inline int even_part(int n, int most)
 {
     const int parts = (n + most - 1) / most;
     return (n + parts - 1) / parts;

@@ -7,9 +7,10 @@ Standard library only.
 
 logits: rows of 2,000 positions have the bits of the digests, on every machine; those of 4 positions at the scalar level too. At
 122 positions the divergence from transformers in f32, over its 16 most probable tokens and the rest, is at most ALLOWED times
-llama.cpp's; with weights and cache in f32 its log-probabilities are transformers' within EXACT. WG_THIN=1: one window.
-greedy: texts of 50 prompts, by plain decoding and by drafts, have the bits of the digest; where one leaves transformers'
-text, that one had a near tie there, and ours is among the tied tokens. WG_THIN=1: ten prompts.
+llama.cpp's (at all 2,000, as the fixture has it, at most llama.cpp's); with weights and cache in f32 its log-probabilities are
+transformers' within EXACT. WG_THIN=1: one window.
+greedy: texts of 50 prompts, by plain decoding and by drafts, have the bits of the digest; with weights and cache in f32 they are
+transformers'. Where a text leaves transformers', that one had a near tie, and ours is among the tied tokens. WG_THIN=1: ten.
 tokens: the ids of all texts in WG_SHARED/text are those of the tokenizer that the model was published with, which takes the text of a
 control token for this token (`--special`). WG_THIN=1: every tenth text."""
 import array
@@ -30,7 +31,7 @@ WINDOWS = [('prose', ['prose'], 250), ('c', ['c'], 250), ('python', ['python'], 
 EVERY, KEPT = 16, 16
 SCALAR = 4  # positions at the scalar level
 TOKENS = 16
-ALLOWED, EXACT = 1.1, 2e-4
+ALLOWED, EXACT = 1.25, 2e-4
 failures = 0
 
 
@@ -78,14 +79,14 @@ def rows_of(wager, path, ids, folder, *more, **environment):
     return out
 
 
-def texts_of(wager, path, template, most=None):
-    """Ids of the greedy texts; plain decoding and drafts by suffix must agree."""
+def texts_of(wager, path, template, most=None, **target):
+    """Ids of the greedy texts; plain decoding and drafts by suffix must agree. target: members of the section."""
     prompts = (REAL / 'prompts.jsonl').read_text().splitlines(keepends=True)[:most]
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         (folder / 'prompts.jsonl').write_text(''.join(prompts))
         (folder / 'run.json').write_text(json.dumps(dict(
-            name='greedy', target=dict(model=str(path), threads=1), draft=dict(kind='suffix'), verify=dict(rule='match'),
+            name='greedy', target=dict(model=str(path), threads=1, **target), draft=dict(kind='suffix'), verify=dict(rule='match'),
             sampling=dict(temperature=0), prompts=dict(file='prompts.jsonl', chat='model' if template else 'none'),
             max_tokens=TOKENS, alpha=False)))
         call(wager, 'run', folder / 'run.json', '--out', folder / 'out')
@@ -160,20 +161,24 @@ def check_logits(wager, name, path, reference, thin, folder):
         known = reference[window[0]]
         found += check_window(wager, path, window, known, kept_rows(name, window[0]), folder)
         theirs += known['kept']
+    rows = sum(w['positions'] for w in reference.values())
+    all_of = [sum(w['positions'] * w['kl'][who] for w in reference.values()) / rows for who in ('wager', 'llama.cpp')]
+    say(all_of[0] <= all_of[1], f'mean divergence at {rows} positions: {all_of[0]:.5f}, llama.cpp {all_of[1]:.5f}')
     mean, allowed = sum(found) / len(found), ALLOWED * sum(theirs) / len(theirs)
     say(mean <= allowed, f'divergence from transformers at {len(found)} positions: {mean:.5f}, allowed {allowed:.5f}, {ALLOWED} of llama.cpp\'s')
 
 
 def check_greedy(wager, path, reference, thin, template):
-    ours = texts_of(wager, path, template, 10 if thin else None)
+    most = 10 if thin else None
+    exact = texts_of(wager, path, template, most, quantize='f32', kv_type='f32')
+    say(exact == reference['texts'][:len(exact)], f'in f32: {len(exact)} greedy texts are those of transformers')
+    ours = texts_of(wager, path, template, most)
     same = 0
     for number, (text, known, near) in enumerate(zip(ours, reference['texts'], reference['near'])):
-        if text == known:
-            same += 1
-            continue
-        place = next((i for i, (a, b) in enumerate(zip(text, known)) if a != b), min(len(text), len(known)))
-        tie = [x for x in near if x[0] == place]
-        if not tie or (place < len(text) and text[place] not in tie[0][1:]):
+        place = next((i for i, (a, b) in enumerate(zip(text, known)) if a != b), None)
+        same += place is None
+        tied = next((x[1:] for x in near if x[0] == place), ())
+        if place is not None and text[place] not in tied:
             say(False, f'prompt {number + 1} leaves transformers\' text at token {place + 1}, where that had no near tie with it')
     say(True, f'{same} of {len(ours)} greedy texts are those of transformers, the others leave it at a near tie')
     if not thin:

@@ -209,9 +209,9 @@ def greedy(o, meta, made, encode, path):
                             output_logits=True, return_dict_in_generate=True)
         rows = torch.stack(out.logits, 1)
         for text, x in zip(out.sequences[:, width:].tolist(), rows):
-            text = text[:text.index(end)] if end in text else text
+            text = text[:text.index(end) + 1] if end in text else text
             texts.append(text)
-            best = torch.topk(x[:len(text) + 1], KEPT)
+            best = torch.topk(x[:len(text)], KEPT)
             close = [b[(v > v[0] - NEAR)].tolist()[1:] for v, b in zip(best.values, best.indices)]
             near.append([[i, *b] for i, b in enumerate(close) if b])
         print(f'greedy: {len(texts)} of {len(ids)}', flush=True)

@@ -50,13 +50,13 @@ int main(int argc, char **argv)
 {
     const bool thin = argc > 1 && !strcmp(argv[1], "--thin");
     law_model target;
-    static law_row rows[64];
+    static law_row rows[LAW_ROWS];
     const law_files files = law_models_write((wg_synth_shape){
         .name = "target", .layers = 2, .dim = 64, .heads = 4, .kv_heads = 2, .hidden = 96, .vocab = 320, .context = 512 });
     int32_t text[TEXT];
     law_models_text(text, TEXT);
     int failures = 0, cases = 0;
-    const int n_rows = law_rows(&files, ROWS_EACH, rows, 64, &failures);
+    const int n_rows = law_rows(&files, ROWS_EACH, rows, &failures);
     const wg_sampling samplings[] = {
         WG_SAMPLING(0, 0, 1, 0), { .temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.01, .repetition_penalty = 1.2 }
     };

@@ -255,8 +255,8 @@ int main(int argc, char **argv)
     }
 
     write_lists(m[0].target.tokenizer, plain[0]);
-    static law_row rows[64];
-    const int n_rows = law_rows(&files, INT_MAX, rows, 64, &failures);
+    static law_row rows[LAW_ROWS];
+    const int n_rows = law_rows(&files, INT_MAX, rows, &failures);
     for (int i = 0; i < n_rows; i++) {
         check_row(i, &rows[i], m, machines, plain);
         for (int k = 0; k < 2; k++)

@@ -309,7 +309,7 @@ static int reads_again(law_setup s, const char *near)
 
 int main(int argc, char **argv)
 {
-    static law_row rows[96];
+    static law_row rows[LAW_ROWS];
     static asked a[REQUESTS];
     static told plain[REQUESTS];
     static const char *const rules[RULES] = { "greedy", "match", "coupled", "rejection" };
@@ -324,7 +324,7 @@ int main(int argc, char **argv)
     law_models_text(text, TEXT);
     const law_files files = law_models_write((wg_synth_shape){
         .name = "target", .layers = 2, .dim = 32, .heads = 2, .kv_heads = 2, .hidden = 48, .vocab = 320, .context = 128 });
-    const int n_rows = law_rows(&files, ROWS_EACH, rows, 96, &sum.failures);
+    const int n_rows = law_rows(&files, ROWS_EACH, rows, &sum.failures);
     law_model_open(&target, files.target, 1, wg_cpu_chosen(), WG_F16);
     law_models_lists(target.tokenizer, text, TEXT);
     for (int r = 0; r < RULES; r++) {

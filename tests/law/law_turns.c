@@ -125,14 +125,14 @@ static int rows_too_many(const char *what, bool chain, const talk *t, int n)
 
 int main(void)
 {
-    static law_row rows[64];
+    static law_row rows[LAW_ROWS];
     law_model target;
     int failures = 0, cases = 0;
     int32_t text[TEXT];
     law_models_text(text, TEXT);
     const law_files files = law_models_write((wg_synth_shape){
         .name = "target", .layers = 2, .dim = 32, .heads = 2, .kv_heads = 2, .hidden = 48, .vocab = 320, .context = 256 });
-    const int n_rows = law_rows(&files, ROWS_EACH, rows, 64, &failures);
+    const int n_rows = law_rows(&files, ROWS_EACH, rows, &failures);
     static const char *const rules[] = { "greedy", "match", "coupled" };
     const wg_sampling samplings[] = {
         WG_SAMPLING(0, 0, 1, 0),

@@ -100,7 +100,7 @@ static inline void pair_store(const law_model *target, const law_request *r, int
     wg_free(token);
 }
 
-enum { PAIR_ROWS = 64, PAIR_EACH = 5, PAIR_REQUESTS = 64 }; /* each: test options of a drafter */
+enum { PAIR_EACH = 5, PAIR_REQUESTS = 64 }; /* each: test options of a drafter */
 
 /* The folder of a head of this target, to be removed when the program ends. */
 static char pair_head_dir[] = "/tmp/wg-head-XXXXXX";
@@ -133,7 +133,7 @@ static inline int pair_rows(pair_paths *paths, const char *target, const char *d
                               .list = paths->list,
                               .head = pair_head(target),
                               .plugin = LAW_PLUGIN };
-    return law_rows(&files, PAIR_EACH, row, PAIR_ROWS, failures);
+    return law_rows(&files, PAIR_EACH, row, failures);
 }
 
 /* One drafter on one half of the requests. Returns the failures. */
@@ -160,7 +160,7 @@ static inline int pair_check(const char *target_path, const char *draft_path, co
     const wg_sampling samplings[] = { WG_SAMPLING(0, 0, 1, 0), WG_SAMPLING(0.7, 0, 0.95, 0), WG_SAMPLING(1, 0, 1, 0) };
     const int begin[3] = { 0, (n + 1) / 2, n };
     char store[] = "/tmp/wg-store-XXXXXX";
-    static law_row row[PAIR_ROWS];
+    static law_row row[LAW_ROWS];
     law_output plain[PAIR_REQUESTS] = { 0 };
     pair_paths paths;
     law_model target[2] = { 0 };

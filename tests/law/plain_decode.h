@@ -173,15 +173,17 @@ static inline bool law_expand(const law_files *f, const char *text, char *out, s
     return n + 1 < size;
 }
 
-/* Every drafter of the registry with its first `each` test options, at most `room` rows. Returns how many; *failures counts
+enum { LAW_ROWS = 128 }; /* room for the test options of all drafters */
+
+/* Every drafter of the registry with its first `each` test options, at most LAW_ROWS rows. Returns how many; *failures counts
  * drafters without a row, each named: one without test options, or with a word that has no file here. */
-static inline int law_rows(const law_files *f, int each, law_row *row, int room, int *failures)
+static inline int law_rows(const law_files *f, int each, law_row *row, int *failures)
 {
     int n = 0;
     for (const wg_drafter_class *const *c = wg_drafters; *c; c++) {
         int rows = 0, skipped = 0;
         for (const wg_drafter_test *t = (*c)->test_options; t && t->options && rows < each; t++) {
-            if (n == room) exit((fprintf(stderr, "FAILED: there are more test options than room for %d\n", room), 1));
+            if (n == LAW_ROWS) exit((fprintf(stderr, "FAILED: there are more test options than LAW_ROWS\n"), 1));
             law_row *r = &row[n];
             if (!law_expand(f, t->options, r->options, sizeof r->options)) {
                 skipped += strstr(t->options, "$plugin") != NULL && !f->plugin;

@@ -46,7 +46,7 @@ int main(int argc, char **argv)
     }
     law_model host, device;
     law_request r[PROMPTS];
-    static law_row row[PAIR_ROWS];
+    static law_row row[LAW_ROWS];
     pair_paths paths;
     law_model_open_on(&host, path, "cpu");
     snprintf(name, sizeof name, "cuda:0/exact%s", argc > 2 ? argv[2] : "");
