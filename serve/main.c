@@ -181,14 +181,6 @@ int main(int argc, char **argv)
         return WGS_EXIT_FAILED;
     }
     if (done >= 0) return done;
-    const int processes = wg_comm_mpi_started();
-    if (processes) {
-        fprintf(stderr,
-                "wager serve: mpirun started %d processes, which would not share the model; start one without mpirun, and set "
-                "target.tensor in the file of --config for ranks that are threads\n",
-                processes);
-        return WGS_EXIT_USAGE;
-    }
     wgs_server s = { .options = &o };
     sigset_t set;
     sigemptyset(&set);

@@ -72,7 +72,7 @@ static wg_status check_size(const reader *r, const char *key, int64_t is)
     snprintf(name, sizeof name, ARCH "%s", key);
     if (!wg_meta_int(r->w, name, &v)) WG_TRY(check_absent(r, name, "an integer"));
     if (v == is) return WG_OK;
-    return wg_fail(r->err, WG_EUNSUPPORTED, "%s: key '%s' is %lld: expected %lld, as the other keys have it",
+    return wg_fail(r->err, WG_EUNSUPPORTED, "%s: key '%s' is %lld: expected %lld, as the other keys and the tensors have it",
                    wg_weights_path(r->w), name, (long long)v, (long long)is);
 }
 

@@ -148,9 +148,9 @@ wg_status wg_target_probe(const char *path, const wg_target_options *opt, wg_arc
     wg_comm_spec where;
     if (opt->external.kind == WG_TARGET_MODEL) s = wg_model_check(w, &opt->model, out, err);
     else *out = (wg_arch){ .context = opt->model.context ? opt->model.context : 1 << 24 };
-    if (!s && opt->tensor > 1) s = wg_target_ranks(opt, &where, err);
-    if (!s && opt->tensor > 1 && opt->external.kind == WG_TARGET_MODEL)
-        s = wg_rank_part_of(&part, out, out->vocab, 0, opt->tensor, err);
+    const bool ranked = opt->tensor > 1 && opt->external.kind == WG_TARGET_MODEL;
+    if (!s && ranked) s = wg_target_ranks(opt, &where, err);
+    if (!s && ranked) s = wg_rank_part_of(&part, out, out->vocab, 0, opt->tensor, err);
     if (!s) s = check_tokenizer(w, opt->need_tokenizer, err);
     wg_weights_close(w);
     return s;

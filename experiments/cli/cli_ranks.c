@@ -40,7 +40,7 @@ static wg_status compare(wg_comm *c, int argc, char **argv, wg_error *err)
 }
 
 /* Whether the processes are ranks of the command. `run` divides its prompts among them unless ranks are asked for; `serve`
- * becomes another program, which refuses them. */
+ * refuses them. */
 static bool is_ranked(int argc, char **argv)
 {
     bool named = false;

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/comm/comm.h"
 #include "experiments/cli/cli.h"
 
 /* Replaces this process by the program; on failure it returns with errno. */
@@ -91,6 +92,12 @@ static int give_flags(char **argv)
 int wg_cmd_serve(int argc, char **argv)
 {
     if (wg_cli_reads_flags()) return give_flags(argv);
+    const int processes = wg_comm_mpi_started();
+    if (processes)
+        return wg_cli_refuse("serve",
+                             "mpirun started %d processes, which would not share the model; start it without mpirun, and set "
+                             "target.tensor in the file of --config for ranks that are threads",
+                             processes);
     start(argv);
     const int why = errno;
     const bool help = why == ENOENT && argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"));

@@ -290,7 +290,7 @@ Test(head, gguf_files_that_are_not_understood_are_refused)
         { -1, 1e4F, 16, "key 'eagle3.attention.layer_norm_rms_epsilon' is -1" },
         { 1e-5F, 0, 16, "key 'eagle3.rope.freq_base' is 0: expected a number 1..1e+12" },
         { 1e-5F, INFINITY, 16, "key 'eagle3.rope.freq_base' is inf" },
-        { 1e-5F, 1e4F, 8, "key 'eagle3.rope.dimension_count' is 8: expected 16, as the other keys have it" },
+        { 1e-5F, 1e4F, 8, "key 'eagle3.rope.dimension_count' is 8: expected 16, as the other keys and the tensors have it" },
     };
     wg_head_file *file;
     int32_t token[60];
