@@ -164,11 +164,13 @@ static inline void head_block(const wg_arch *a, int64_t some, const char *dir)
     head_save(t, config, v, dir);
 }
 
-/* An MTP layer, with the target's embedding and head. */
+/* An MTP layer, with an embedding and a head of its own, as a target on a GPU lends none. */
 static inline void head_mtp(const wg_arch *a, const char *dir)
 {
     const int64_t d = a->dim;
     json_t *t = json_array(), *config;
+    head_tensor(t, "embed_tokens.weight", "F32", a->vocab, d);
+    head_tensor(t, "lm_head.weight", "F32", a->vocab, d);
     head_tensor(t, "mtp_layers.0.input_proj.weight", "F32", d, 2 * d);
     head_tensor(t, "mtp_layers.0.token_layernorm.weight", "F32", d, 0);
     head_tensor(t, "mtp_layers.0.hidden_layernorm.weight", "F32", d, 0);

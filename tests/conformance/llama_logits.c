@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Logits of libllama for a list of tokens, in one pass and, up to 64 tokens, token by token: a development tool of llama_cpp.py.
+ * Logits of libllama for a list of tokens, in one pass and, up to 64 tokens, token by token: a development tool of
+ * llama_cpp.py.
  *   llama_logits MODEL.gguf FAMILY VOCAB OUT.f32 TOKEN...
  * OUT: (tokens, vocabulary) in f32 of one pass. Weights are not repacked, and scores are computed without flash attention over
  * a cache of f32, so that what is left is the arithmetic of each weight type. FAMILY (general.architecture) and VOCAB stand for
