@@ -478,7 +478,7 @@ static void check_refusals(wg_target *t, temp *dir, const char *cut)
     must(wg_weights_open(&w, cut, &err), &err);
     cr_assert_eq(wg_model_open(&m, w, &t->device, &(wg_model_options){ .kv_type = WG_F32 }, &err), WG_EUNSUPPORTED);
     cr_assert_not_null(strstr(err.text, ": is a student cut to what its target lacks, whose embedding it reads: it drafts for "
-                                        "this target on the CPU, as model:model=FILE, and does not run alone"),
+                                        "this target on the CPU without ranks, as model:model=FILE, and does not run alone"),
                        "%s", err.text);
     const wg_matrix narrow = { .n = 512, .k = 16 };
     const wg_model_options o = { .kv_type = WG_F32, .embedding = &narrow };
