@@ -185,8 +185,10 @@ Test(conversations, refusals_name_the_line)
     check_refusal("!{\"schema\":2,\"tokenizer\":\"00\"}\n", WG_EFORMAT, said);
     check_refusal("!{\"schema\":1,\"tokenizer\":\"00\"}\n", WG_EVOCAB,
                   "written by a model with another tokenizer (digest 00, expected ");
+    check_refusal("{\"ids\":[4,5],\"prompt\":2}\n{\"ids\":[],\"prompt\":0}\n{\"ids\":[6],\"prompt\":1}\n", WG_EINVAL,
+                  ": all 3 tokens of its conversations are prompts, which have no loss: there is nothing to learn");
     check_refusal("", WG_EINVAL,
-                  "no text to train on: 1 files, 0 documents held out; expected a JSONL file, or a folder with "
+                  "no conversation to train on: 1 files, 0 documents held out; expected a JSONL file, or a folder with "
                   "*.jsonl files");
 }
 
