@@ -28,7 +28,7 @@ if(NOT WG_SANITIZE)
   list(TRANSFORM exported REPLACE "[ ;]" "")
   string(REPLACE ";" "\n" exported "${exported}")
   file(CONFIGURE OUTPUT libwager.names CONTENT "${exported}\n")
-  set(rooms wg_lab wg_setup wg_proof wg_verify wg_draft wg_trace wg_sched wg_engine wg_text wg_dist wg_model wg_kv wg_file
+  set(rooms wg_lab wg_setup wg_proof wg_verify wg_draft wg_trace wg_sched wg_engine wg_text wg_dist wg_model wg_comm wg_kv wg_file
     wg_base wg_kernels)
   if(WG_CUDA)
     list(APPEND rooms wg_cuda)

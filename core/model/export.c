@@ -136,6 +136,7 @@ wg_status wg_export(const wg_weights *w, const char *out, int type, size_t shard
         return wg_fail(err, WG_EINVAL, "a Hugging Face folder has no weights of type %s: expected f32, f16 or bf16",
                        wg_type_name(type));
     WG_TRY(wg_arch_read(w, &a, err));
+    WG_TRY(wg_model_check_alone(w, err));
     wg_hf_config *c = wg_alloc(1, sizeof *c);
     if (!c) return wg_nomem(err, sizeof *c, "a configuration");
     wg_status s = config_of(w, &a, c, err);

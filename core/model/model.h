@@ -39,6 +39,8 @@ void wg_model_close(wg_model *m); /* NULL is fine */
 /* Checks what wg_model_open checks before it reads weights: hyper-parameters, options, and missing, surplus or wrong tensors.
  * Sets *out. */
 wg_status wg_model_check(const wg_weights *w, const wg_model_options *opt, wg_arch *out, wg_error *err);
+/* EUNSUPPORTED: the file is a student without the embedding of its target (arch.h), and cannot run without that. */
+wg_status wg_model_check_alone(const wg_weights *w, wg_error *err);
 
 const wg_arch *wg_model_arch(const wg_model *m);
 wg_lm *wg_model_lm(wg_model *m);                        /* owned by the model */

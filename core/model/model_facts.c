@@ -40,19 +40,28 @@ void wg_model_identify(wg_model *m, const wg_weights *w, wg_sha256_state *seen)
     of->threads = m->device.pool ? wg_pool_threads(m->device.pool) : 1;
 }
 
+static wg_status not_alone(const wg_weights *w, wg_error *err)
+{
+    return wg_fail(err, WG_EUNSUPPORTED,
+                   "%s: is a student cut to what its target lacks, whose embedding it reads: it drafts for this target on "
+                   "the CPU without ranks, as model:model=FILE, and does not run alone",
+                   wg_weights_path(w));
+}
+
+wg_status wg_model_check_alone(const wg_weights *w, wg_error *err)
+{
+    const bool cut = wg_meta_array(w, WG_STUDENT_TOKENS, &(wg_meta_kind){ 0 }) >= 0 && !wg_weights_find(w, "token_embd.weight");
+    return cut ? not_alone(w, err) : WG_OK;
+}
+
 wg_status wg_model_check_embedding(const wg_model *m, const wg_weights *w, const wg_matrix *embedding, wg_error *err)
 {
     const wg_arch *a = &m->arch;
-    const char *path = wg_weights_path(w);
     if (!a->kept) return WG_OK;
-    if (m->device.memory || !embedding)
-        return wg_fail(err, WG_EUNSUPPORTED,
-                       "%s: is a student cut to what its target lacks, whose embedding it reads: it drafts for this target on "
-                       "the CPU, as model:model=FILE, and does not run alone",
-                       path);
+    if (m->device.memory || !embedding) return not_alone(w, err);
     if (embedding->k == a->dim && embedding->n == a->vocab) return WG_OK;
     return wg_fail(err, WG_EMODEL, "%s: is a cut student of a target with %d tokens and width %d; this target has %d and %d",
-                   path, a->vocab, a->dim, embedding->n, embedding->k);
+                   wg_weights_path(w), a->vocab, a->dim, embedding->n, embedding->k);
 }
 
 const wg_arch *wg_model_arch(const wg_model *m) { return &m->arch; }

@@ -23,6 +23,7 @@ static wg_status open_tokenizer(wg_tokenizer **out, const wg_weights *w, bool ne
     wg_text kind;
     if (wg_meta_string(w, "tokenizer.ggml.model", &kind)) return wg_tokenizer_open(out, w, err);
     if (!needed) return WG_OK;
+    WG_TRY(wg_model_check_alone(w, err));
     if (strncmp(wg_weights_format(w), "safetensors", 11) == 0)
         return wg_fail(err, WG_EMODEL,
                        "%s: no tokenizer in this folder; copy the model's tokenizer.json or tokenizer.model into it",

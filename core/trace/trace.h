@@ -55,13 +55,17 @@ bool wg_trace_row_lists(const wg_trace_row *in, int32_t token);
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
+/* The most nonzero tokens of a row that is stored whole by these options; vocab: no row is cut, also where a cut row, with 24
+ * bytes a token, would be no shorter than the doubles of a whole one. */
+int wg_trace_whole(int rows, int top, int vocab);
+
 /* Builds records in memory. After a wg_trace_put_* call `byte` holds one complete record of n bytes. */
 typedef struct wg_trace_writer {
     unsigned char *byte;
     size_t n, room;
     bool failed;    /* out of memory: the contents are invalid */
     int rows, top;  /* rows: WG_TRACE_EXACT, ..., not AUTO; top: most probable tokens of a cut row */
-    int list;       /* TOP: rows with at most so many nonzero tokens are stored exactly */
+    int list;       /* wg_trace_whole */
     double *clean;  /* (vocab) scratch of compact rows */
     int32_t *order; /* (vocab) */
     int vocab;

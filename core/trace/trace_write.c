@@ -34,12 +34,17 @@ uint64_t wg_trace_sum(const unsigned char *head, const unsigned char *byte, size
     return lane[0];
 }
 
+int wg_trace_whole(int rows, int top, int vocab)
+{
+    const bool cuts = rows == WG_TRACE_TOP || (rows == WG_TRACE_AUTO && vocab >= WG_TRACE_WIDE);
+    if (!cuts || 3 * (int64_t)top >= vocab) return vocab;
+    return rows == WG_TRACE_AUTO && top < WG_TRACE_LIST ? WG_TRACE_LIST : top;
+}
+
 wg_status wg_trace_writer_open(wg_trace_writer *w, int rows, int top, int vocab, wg_error *err)
 {
-    const int wide = rows == WG_TRACE_AUTO && vocab >= WG_TRACE_WIDE;
-    *w = (wg_trace_writer){ .rows = rows, .top = top < vocab ? top : vocab, .vocab = vocab };
-    w->list = wide ? WG_TRACE_LIST : w->top;
-    if (rows == WG_TRACE_AUTO) w->rows = wide ? WG_TRACE_TOP : WG_TRACE_EXACT;
+    *w = (wg_trace_writer){ .rows = rows, .top = top, .list = wg_trace_whole(rows, top, vocab), .vocab = vocab };
+    if (rows == WG_TRACE_AUTO || rows == WG_TRACE_TOP) w->rows = w->list < vocab ? WG_TRACE_TOP : WG_TRACE_EXACT;
     w->clean = wg_alloc((size_t)vocab, sizeof *w->clean);
     w->order = wg_alloc((size_t)vocab, sizeof *w->order);
     if (w->clean && w->order) return WG_OK;

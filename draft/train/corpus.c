@@ -18,6 +18,7 @@ typedef struct part {
     int32_t *id;
     uint64_t *start, *prompt; /* (documents) */
     size_t n, room, documents, start_room, prompt_room;
+    size_t asked; /* tokens of prompts */
 } part;
 
 typedef struct builder {
@@ -50,6 +51,7 @@ static wg_status begin(part *p, size_t n, size_t prompt, wg_error *err)
     if (!ids || !start || !prompts) return wg_nomem(err, (p->n + n) * sizeof *ids, "the tokens of the texts");
     p->start[p->documents] = p->n;
     p->prompt[p->documents++] = prompt;
+    p->asked += prompt;
     return WG_OK;
 }
 
@@ -129,8 +131,10 @@ static wg_status check_header(const builder *b, const place *at, const json_t *l
         return expected(at, "{\"schema\": 1, \"tokenizer\": digest, ...} as the first line", err);
     wg_tokenizer_digest(b->t, digest);
     if (!strcmp(own, digest)) return WG_OK;
-    return wg_fail(err, WG_EVOCAB, "%s: written by a model with another tokenizer (digest %.12s, expected %.12s)", at->path,
-                   own, digest);
+    return wg_fail(err, WG_EVOCAB,
+                   "%s: written by a model with another tokenizer (digest %.12s, expected %.12s); name conversations "
+                   "of this target in data.conversations",
+                   at->path, own, digest);
 }
 
 static wg_status add_conversation(builder *b, const place *at, const json_t *line, wg_error *err)
@@ -205,11 +209,15 @@ static wg_status write_parts(builder *b, const char *train, const char *held, wg
 {
     wg_corpus *c = b->c;
     for (int i = 0; i < 2; i++) c->documents[i] = b->part[i].documents, c->tokens[i] = b->part[i].n;
+    if (b->prompts && c->documents[0] > 0 && b->part[0].asked == b->part[0].n)
+        return wg_fail(err, WG_EINVAL,
+                       "%s: all %zu tokens of its conversations are prompts, which have no loss: there is nothing to learn",
+                       c->path, b->part[0].n);
     if (c->documents[0] == 0)
-        return wg_fail(
-            err, WG_EINVAL,
-            "%s: no text to train on: %d files, %zu documents held out; expected a %s file, or a folder with %s files", c->path,
-            b->files, c->documents[1], b->prompts ? "JSONL" : "text", b->prompts ? "*.jsonl" : "*.txt or *.md");
+        return wg_fail(err, WG_EINVAL,
+                       "%s: no %s to train on: %d files, %zu documents held out; expected a %s file, or a folder with %s files",
+                       c->path, b->prompts ? "conversation" : "text", b->files, c->documents[1], b->prompts ? "JSONL" : "text",
+                       b->prompts ? "*.jsonl" : "*.txt or *.md");
     for (int i = 0; i < 2 && c->documents[i] > 0; i++) {
         const part *p = &b->part[i];
         WG_TRY(

@@ -388,12 +388,15 @@ int wg_cli_weight_type(const char *command, const char *name)
     return -1;
 }
 
-bool wg_cli_is_input(const char *command, const char *in, const char *out)
+bool wg_cli_is_input(const char *command, const char *what, const char *const *in, int n, const char *out)
 {
     struct stat a, b;
-    if (stat(in, &a) || stat(out, &b) || a.st_dev != b.st_dev || a.st_ino != b.st_ino) return false;
-    fprintf(stderr, "wager %s: %s is the model itself, which would be lost; name another file to write\n", command, out);
-    return true;
+    for (int i = 0; i < n && stat(out, &b) == 0; i++) {
+        if (stat(in[i], &a) || !S_ISREG(a.st_mode) || a.st_dev != b.st_dev || a.st_ino != b.st_ino) continue;
+        fprintf(stderr, "wager %s: %s is the %s itself, which would be lost; name another file to write\n", command, out, what);
+        return true;
+    }
+    return false;
 }
 
 wg_status wg_cli_read_ints(const char *flag, const char *text, wg_cli_ints *out, wg_error *err)

@@ -138,8 +138,8 @@ bool wg_cli_terminal(int fd);
 /* The width of tables in columns: COLUMNS, or the terminal's; 0: unlimited, for a file or a pipe. */
 int wg_cli_width(int fd);
 
-/* Whether the output file is the input file; if so, it prints a message on stderr. */
-bool wg_cli_is_input(const char *command, const char *in, const char *out);
+/* Whether the output file is one of the n input files; if so, a message on stderr says so. what: "model", or what they are. */
+bool wg_cli_is_input(const char *command, const char *what, const char *const *in, int n, const char *out);
 
 /* Parses the integers >= -1 of a flag's value, separated by commas; v is allocated (wg_free), also on failure. */
 typedef struct wg_cli_ints {

@@ -55,7 +55,7 @@ int wg_cmd_convert(int argc, char **argv)
     if (type_name && type < 0) return WG_EXIT_USAGE;
     const bool folder = !out && !ends_in_gguf(word);
     if (!out) out = word;
-    if (wg_cli_is_input("convert", in, out)) return WG_EXIT_USAGE;
+    if (wg_cli_is_input("convert", "model", &in, 1, out)) return WG_EXIT_USAGE;
     if (folder && tokenizer)
         return wg_cli_refuse("convert", "--tokenizer is for GGUF files: write one first, then a folder of it");
     wg_error err;

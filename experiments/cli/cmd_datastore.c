@@ -69,6 +69,8 @@ int wg_cmd_datastore(int argc, char **argv)
     while (files < FILES_MAX && word[1 + files]) files++;
     if (!out) return wg_cli_refuse("datastore build", "--out FILE is missing: the datastore to write");
     if (files == 0) return wg_cli_refuse("datastore build", "TEXT... is missing: one file or more of plain text");
+    if (wg_cli_is_input("datastore", "model", &model, 1, out) || wg_cli_is_input("datastore", "text", word + 1, files, out))
+        return WG_EXIT_USAGE;
     size_t n;
     wg_error err;
     if (wg_save_check(out, &err)) return wg_cli_fail(&err);

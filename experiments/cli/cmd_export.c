@@ -73,6 +73,7 @@ static wg_status open_source(job *j, wg_error *err)
     }
     WG_TRY(wg_weights_open(&j->w, j->weights, err));
     WG_TRY(wg_target_check(j->w, WG_TOKENIZER_IF_THERE, err));
+    WG_TRY(wg_model_check_alone(j->w, err));
     if (wg_tokenizer_open(&t, j->w, err) != WG_OK)
         return wg_fail_in(err, err->code, "a student is exported with its tokenizer");
     wg_tokenizer_close(t);

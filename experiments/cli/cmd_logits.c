@@ -177,6 +177,9 @@ int wg_cmd_logits(int argc, char **argv)
     const int kv_type = wg_cli_kv_type(kv_name);
     if (!token_text)
         return wg_cli_refuse("logits", "--tokens is missing: token ids with commas between (wager tokenize gives them)");
+    if (out_path && json)
+        return wg_cli_refuse("logits", "--json is a form of what is printed, and --out FILE prints nothing; give one of them");
+    if (out_path && wg_cli_is_input("logits", "model", &path, 1, out_path)) return WG_EXIT_USAGE;
     request r = { .path = path,
                   .kind = kind,
                   .device = device,

@@ -274,7 +274,7 @@ int wg_cmd_quantize(int argc, char **argv)
     const int done = wg_cli_parse("quantize", flags, argc, argv, &r.out, 1, 1);
     if (done >= 0) return done;
     if (!r.type) return wg_cli_refuse("quantize", "--type is missing: " WG_WRITABLE_TYPES);
-    if (wg_cli_is_input("quantize", r.in, r.out)) return WG_EXIT_USAGE;
+    if (wg_cli_is_input("quantize", "model", &r.in, 1, r.out)) return WG_EXIT_USAGE;
     wg_error err;
     wg_quantize q;
     wg_pool *pool;

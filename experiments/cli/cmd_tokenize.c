@@ -45,6 +45,12 @@ int wg_cmd_tokenize(int argc, char **argv)
     if (done >= 0) return done;
     if (!text && !file) return wg_cli_refuse("tokenize", "TEXT or the model is missing; --file FILE stands for TEXT");
     if (text && file) return wg_cli_refuse("tokenize", "a TEXT and --file FILE are two texts; give one of them");
+    if (out && json)
+        return wg_cli_refuse("tokenize",
+                             "--json is a form of what is printed, and --out FILE prints nothing; give one of them");
+    if (out &&
+        (wg_cli_is_input("tokenize", "model", &model, 1, out) || wg_cli_is_input("tokenize", "text", &file, file != NULL, out)))
+        return WG_EXIT_USAGE;
     wg_weights *w = NULL;
     wg_tokenizer *t = NULL;
     char *bytes = NULL;

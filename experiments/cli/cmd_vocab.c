@@ -143,6 +143,9 @@ int wg_cmd_vocab(int argc, char **argv)
     if (prunes && a.keep < 1) return wg_cli_refuse("vocab prune", "--keep N is missing: how many tokens a draft may have");
     if (prunes && !a.out) return wg_cli_refuse("vocab prune", "--out FILE is missing: the list to write");
     if (prunes && !a.texts) return wg_cli_refuse("vocab prune", "TEXT... is missing: one file or more of plain text");
+    if (prunes &&
+        (wg_cli_is_input("vocab", "model", &a.model, 1, a.out) || wg_cli_is_input("vocab", "text", a.text, a.texts, a.out)))
+        return WG_EXIT_USAGE;
     wg_error err;
     if (prunes && wg_save_check(a.out, &err)) return wg_cli_fail(&err);
     return (prunes ? prune : overlap)(&a, &err) ? wg_cli_fail(&err) : WG_EXIT_OK;

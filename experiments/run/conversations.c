@@ -128,6 +128,13 @@ static wg_status open_seeds(writer *w, wg_error *err)
 
 /* ---- the file */
 
+/* Sets what the target computes with, where it is not the usual. */
+static void set_numerics(json_t *v, const wg_setup_target *how)
+{
+    if (*how->quantize) json_object_set_new(v, "quantize", json_string(how->quantize));
+    if (wg_kv_type_ids[how->kv_type] != WG_F16) json_object_set_new(v, "kv_type", json_string(wg_kv_type_names[how->kv_type]));
+}
+
 static wg_status make_header(writer *w, wg_error *err)
 {
     char digest[WG_SHA256_HEX];
@@ -140,6 +147,7 @@ static wg_status make_header(writer *w, wg_error *err)
                           w->seeds ? w->seeds->sha256 : "", "question_temperature", o->question_temperature, "temperature",
                           o->temperature, "top_p", o->top_p, "question", o->question, "prompt", o->prompt, "answer", o->answer,
                           "system", o->system);
+    if (w->job->how) set_numerics(v, w->job->how);
     w->header = wg_json_canonical(v, false);
     json_decref(v);
     return w->header ? WG_OK : wg_nomem(err, 1, "a line");
@@ -172,15 +180,17 @@ static wg_status read_lines(writer *w, const char *text, size_t bytes, wg_error 
                            w->job->path, (int)(end - line > 600 ? 600 : end - line), line, w->header);
         }
         json_t *v = json_loadb(line, (size_t)(end - line), 0, NULL);
-        const long n = (long)json_array_size(json_object_get(v, "ids"));
-        const long prompt = (long)json_integer_value(json_object_get(v, "prompt"));
-        const bool whole = json_is_object(v) && json_integer_value(json_object_get(v, "n")) == w->count.conversations;
+        const json_int_t n = (json_int_t)json_array_size(json_object_get(v, "ids"));
+        const json_int_t prompt = json_integer_value(json_object_get(v, "prompt"));
+        const bool whole =
+            json_is_object(v) && json_integer_value(json_object_get(v, "n")) == w->count.lines && prompt >= 0 && prompt <= n;
         json_decref(v);
         if (!whole)
             return wg_fail(err, WG_EFORMAT, "%s: line %ld is not conversation %ld; move the file away", w->job->path,
-                           w->count.conversations + 2, w->count.conversations);
-        w->count.conversations++;
-        w->count.tokens += n - prompt;
+                           w->count.lines + 2, w->count.lines);
+        w->count.lines++;
+        w->count.conversations += n > 0;
+        w->count.tokens += (long)(n - prompt);
     }
     if (ftruncate(w->file, (off_t)(line - text)) != 0)
         return wg_fail(err, WG_EIO, "%s: cannot cut a half line: %s", w->job->path, strerror(errno));
@@ -322,7 +332,8 @@ static wg_status append_talk(writer *w, const talk *t, wg_error *err)
     wg_status s = append(w, line, err);
     if (!s) s = append(w, "\n", err);
     wg_free(line);
-    w->count.conversations++;
+    w->count.lines++;
+    w->count.conversations += t->n > 0;
     w->count.tokens += t->n - t->prompt;
     return s;
 }
@@ -365,7 +376,7 @@ static wg_status run(writer *w, wg_error *err)
 {
     w->begun = w->shown = wg_clock_now();
     w->before = w->count.tokens;
-    w->next = w->done = (uint64_t)w->count.conversations;
+    w->next = w->done = (uint64_t)w->count.lines;
     while (!enough(w)) {
         if (w->job->stop && *w->job->stop)
             return wg_fail(err, WG_EINTERRUPTED, "%s: stopped after %ld conversations, %ld of %d tokens of answers",

@@ -15,12 +15,14 @@ typedef struct wg_conversations_job {
     const wg_conversations_options *options;
     const char *path; /* the file (data.conversations) */
     wg_target *target;
+    const wg_setup_target *how;        /* its section of the config; NULL: the defaults */
     const volatile sig_atomic_t *stop; /* nonzero: end; may be NULL */
     bool progress;                     /* a line on stderr that is updated; else some lines */
 } wg_conversations_job;
 
 /* What a file has. */
 typedef struct wg_conversations_count {
+    long lines;                 /* behind the first: a conversation each, or a number that came to nothing */
     long conversations, tokens; /* tokens: of answers */
 } wg_conversations_count;
 

@@ -120,14 +120,19 @@ static wg_status open_rows(run *r, wg_error *err)
     return wg_target_rows_open(&r->rows, &o, err);
 }
 
-static wg_status choose_tokens(run *r, wg_error *err)
+static wg_status check_keep(const run *r, wg_error *err)
 {
     const int n = r->c->distill.keep, vocab = wg_tokenizer_size(r->target->tokenizer);
+    if (n < vocab) return WG_OK;
+    return wg_fail(err, WG_EINVAL, "distill.keep is %d: %s has %d tokens; keep fewer, or leave it out", n, r->target->path,
+                   vocab);
+}
+
+static wg_status choose_tokens(run *r, wg_error *err)
+{
+    const int n = r->c->distill.keep;
     char path[WG_TRAIN_PATH];
     if (n == 0) return WG_OK;
-    if (n >= vocab)
-        return wg_fail(err, WG_EINVAL, "distill.keep is %d: %s has %d tokens; keep fewer, or leave it out", n, r->target->path,
-                       vocab);
     r->kept = wg_alloc((size_t)n, sizeof *r->kept);
     if (!r->kept) return wg_nomem(err, (size_t)n * sizeof *r->kept, "the kept tokens");
     return wg_distill_vocabulary(r->kept, n, r->folder.train, r->target,
@@ -454,6 +459,7 @@ static wg_status write_conversations(run *r, wg_conversations_count *count, wg_e
     const wg_conversations_job job = { .options = &r->c->conversations,
                                        .path = r->c->train.data.conversations,
                                        .target = r->target,
+                                       .how = &r->c->target,
                                        .stop = r->o->stop,
                                        .progress = r->o->progress };
     return r->c->conversations.tokens > 0 ? wg_conversations_write(&job, count, err) : WG_OK;
@@ -475,7 +481,8 @@ static wg_status go(run *r, json_t **result, wg_error *err)
     wg_train_options options = r->c->train.train;
     wg_conversations_count written;
     if (r->o->write_only) return write_only(r, result, err);
-    WG_TRY(open_target(r, err)); /* the target and students open before minutes of reading text */
+    WG_TRY(open_target(r, err)); /* what the config has wrong is said before texts are read or written */
+    WG_TRY(check_keep(r, err));
     WG_TRY(wg_device_open(&r->device, r->o->device ? r->o->device : "cpu", r->target->pool, err));
     WG_TRY(wg_train_ops_of(&r->ops, &r->device, err));
     WG_TRY(open_shapes(r, err));

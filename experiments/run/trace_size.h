@@ -9,8 +9,9 @@
 /* An upper bound of the bytes of a row of p (of_p) or of q. */
 double wg_trace_row_most(const wg_cell *cell, int vocab, bool of_p);
 
-/* The bytes of a round's rows, at most: a row of p after each node and, of drawn tokens, a row of q. The nodes: the options
- * `length` and `tree` of the drafter; where it has neither, WG_TRACE_NODES draft tokens. */
+/* The bytes of a round's rows, at most: a row of p after each node and, of drawn tokens, a row of q. The nodes: by the
+ * options of the drafter that bound them (`tree`, `budget`, `nodes`, `length`, `k`); where it has none, WG_TRACE_NODES draft
+ * tokens. */
 enum { WG_TRACE_NODES = 8 };
 double wg_trace_round_most(const wg_cell *cell, int vocab);
 

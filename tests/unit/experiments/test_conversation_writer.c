@@ -187,6 +187,7 @@ Test(conversation_writer, lines_are_what_the_target_read_and_wrote)
     }
     cr_assert(asked > 3 && given > 10 && none > 3 && greedy > 5 && greedy < asked + given - 5, "%d %d %d %d", asked, given,
               none, greedy);
+    cr_assert(n.lines == line_number && n.conversations == asked + given, "%ld, %ld", n.lines, n.conversations);
     for (int i = 0; i < 2; i++) wg_free(seed[i]);
     free(text);
     scene_close(&s);
@@ -211,6 +212,9 @@ Test(conversation_writer, a_run_writes_them_and_trains_on_them)
     must(wg_distill_run(&s.c, &only, &result, &err), &err); /* they are there already */
     cr_assert(json_integer_value(json_object_get(result, "tokens")) >= 300);
     json_decref(result);
+    snprintf(s.c.target.quantize, sizeof s.c.target.quantize, "q8_0"); /* of which it would have other answers */
+    cr_assert_eq(wg_distill_run(&s.c, &only, &result, &err), WG_EINVAL);
+    cr_assert(strstr(err.text, "\"kv_type\":\"f32\"") && strstr(err.text, "\"quantize\":\"q8_0\""), "%s", err.text);
     s.c.conversations.tokens = 0;
     cr_assert_eq(wg_distill_run(&s.c, &only, &result, &err), WG_EINVAL);
     cr_assert_str_eq(err.text, "conversations.tokens is 0: there is nothing to write; say how many tokens of answers");
@@ -290,11 +294,19 @@ Test(conversation_writer, refusals)
     cr_assert_eq(flock(held, LOCK_EX), 0);
     refused(&s, 0, WG_EINVAL, "t.jsonl: another process is writing conversations into it; wait for it, or stop it");
     close(held);
-    append_text(&s, "{\"n\":0,\"ids\":[1],\"prompt\":0}\n");
-    char expected[100];
-    snprintf(expected, sizeof expected, "t.jsonl: line %ld is not conversation %ld; move the file away", n.conversations + 2,
-             n.conversations);
-    refused(&s, 0, WG_EFORMAT, expected);
+    char expected[100], line[80];
+    snprintf(expected, sizeof expected, "t.jsonl: line %ld is not conversation %ld; move the file away", n.lines + 2, n.lines);
+    static const struct {
+        long ahead, prompt; /* what is added to its number; the tokens of its prompt, of one */
+    } lines[] = { { 1, 0 }, { 0, 2 }, { 0, -9000000000000000000 } };
+    char *whole = file_read(temp_at(&s.dir, "t.jsonl"), NULL);
+    for (int i = 0; i < 3; i++) {
+        file_write(temp_at(&s.dir, "t.jsonl"), whole, strlen(whole));
+        snprintf(line, sizeof line, "{\"n\":%ld,\"ids\":[1],\"prompt\":%ld}\n", n.lines + lines[i].ahead, lines[i].prompt);
+        append_text(&s, line);
+        refused(&s, 0, WG_EFORMAT, expected);
+    }
+    free(whole);
     unlink(temp_at(&s.dir, "t.jsonl"));
     scene_config(&s, 100, 0, 2);
     s.c.conversations.prompt = 100000;

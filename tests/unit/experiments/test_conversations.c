@@ -185,8 +185,10 @@ Test(conversations, refusals_name_the_line)
     check_refusal("!{\"schema\":2,\"tokenizer\":\"00\"}\n", WG_EFORMAT, said);
     check_refusal("!{\"schema\":1,\"tokenizer\":\"00\"}\n", WG_EVOCAB,
                   "written by a model with another tokenizer (digest 00, expected ");
+    check_refusal("{\"ids\":[4,5],\"prompt\":2}\n{\"ids\":[],\"prompt\":0}\n{\"ids\":[6],\"prompt\":1}\n", WG_EINVAL,
+                  ": all 3 tokens of its conversations are prompts, which have no loss: there is nothing to learn");
     check_refusal("", WG_EINVAL,
-                  "no text to train on: 1 files, 0 documents held out; expected a JSONL file, or a folder with "
+                  "no conversation to train on: 1 files, 0 documents held out; expected a JSONL file, or a folder with "
                   "*.jsonl files");
 }
 
@@ -478,7 +480,7 @@ static void check_refusals(wg_target *t, temp *dir, const char *cut)
     must(wg_weights_open(&w, cut, &err), &err);
     cr_assert_eq(wg_model_open(&m, w, &t->device, &(wg_model_options){ .kv_type = WG_F32 }, &err), WG_EUNSUPPORTED);
     cr_assert_not_null(strstr(err.text, ": is a student cut to what its target lacks, whose embedding it reads: it drafts for "
-                                        "this target on the CPU, as model:model=FILE, and does not run alone"),
+                                        "this target on the CPU without ranks, as model:model=FILE, and does not run alone"),
                        "%s", err.text);
     const wg_matrix narrow = { .n = 512, .k = 16 };
     const wg_model_options o = { .kv_type = WG_F32, .embedding = &narrow };

@@ -44,6 +44,32 @@ Test(estimate, memory_by_hand)
     wg_config_close(c);
 }
 
+/* Of drafts without rows of q. */
+Test(estimate, draft_tokens_of_a_traced_round)
+{
+    static const struct {
+        const char *draft;
+        int tokens;
+    } cases[] = {
+        { "\"none\"", 0 },
+        { "\"ngram\", \"k\": 5", 5 },
+        { "\"recycle\", \"nodes\": 7, \"k\": 2", 7 },
+        { "\"model\", \"model\": \"draft.gguf\", \"length\": 3, \"grow\": \"best_first\", \"budget\": 6", 6 },
+        { "\"lookahead\"", WG_TRACE_NODES },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[600];
+        snprintf(text, sizeof text,
+                 "{\"name\": \"t\", \"target\": {\"model\": \"target.gguf\"}, \"prompts\": {\"file\": \"prompts.jsonl\"}, "
+                 "\"draft\": {\"kind\": %s}, \"verify\": {\"rule\": \"match\"}, \"trace\": \"probs\"}",
+                 cases[i].draft);
+        wg_config *c = config_of(text);
+        const double row = wg_trace_row_most(&c->cell[0], 512, true), round = wg_trace_round_most(&c->cell[0], 512);
+        cr_assert_eq(round, (1 + cases[i].tokens) * row, "case %zu: %g of %g", i, round, row);
+        wg_config_close(c);
+    }
+}
+
 /* Bytes of rows by hand, for a vocabulary of 262,144 tokens; and what a run with such settings wrote stays below the bound. */
 Test(estimate, rows_of_a_trace)
 {
@@ -55,6 +81,7 @@ Test(estimate, rows_of_a_trace)
         { "\"trace_rows\": \"exact\", \"sampling\": {\"temperature\": 0.7}", 4.0 * V, 8.0 * V },
         { "\"trace_rows\": \"logits\", \"sampling\": {\"temperature\": 0.7}", 4.0 * V, 8.0 * V },
         { "\"trace_rows\": \"f16\", \"sampling\": {\"temperature\": 0.7}", 2.0 * V, 2.0 * V },
+        { "\"trace_top\": 87382, \"sampling\": {\"temperature\": 0.7}", 4.0 * V, 8.0 * V }, /* not cut */
         { "\"sampling\": {\"temperature\": 0.7}", 24 * 73 + 12, 24 * 73 + 12 },
         { "\"sampling\": {\"temperature\": 0.7, \"top_p\": 0.9}", 12 * 1360, 12 * 1360 },
         { "\"sampling\": {\"temperature\": 0.7, \"top_k\": 50}", 600, 600 },
@@ -68,7 +95,7 @@ Test(estimate, rows_of_a_trace)
         const double q = cell->setup.sampling.temperature > 0 ? HEAD + cases[i].q : 0;
         cr_assert_eq(wg_trace_row_most(cell, V, true), HEAD + cases[i].p, "case %zu: %g", i, wg_trace_row_most(cell, V, true));
         cr_assert_eq(wg_trace_round_most(cell, V), (CHAIN + 1) * (HEAD + cases[i].p) + CHAIN * q, "case %zu", i);
-        if (i > 2) cr_assert_leq(wg_trace_row_most(cell, V, true), 16384);
+        if (i > 3) cr_assert_leq(wg_trace_row_most(cell, V, true), 16384);
         wg_memory m;
         wg_run run;
         char *path = NULL, trace[300];

@@ -242,7 +242,8 @@ Test(trace, compact_rows_state_their_error)
         char text[512];
         snprintf(text, sizeof text,
                  CONFIG("\"draft\": {\"kind\": \"model\", \"model\": \"draft.gguf\", \"tree\": \"2-1\"},"
-                        "\"trace_rows\": \"%s\", \"trace_top\": 7, \"sampling\": {\"temperature\": 1}"),
+                        "\"trace_rows\": \"%s\", \"trace_top\": 7, \"verify\": {\"rule\": \"topk\"}, \"sampling\": "
+                        "{\"temperature\": 1}"),
                  rows[k]);
         run_into(rows[k], text);
         t[k] = open_trace(rows[k]);
