@@ -90,7 +90,6 @@ if [ "$how" = mpi ]; then
   refused "tensor = 3, but the ranks are 2 (mpirun -n); expected as many" "${two[@]}" run config.json --ranks mpi --set target.tensor=3 --set target.model="$root/$story" --out no
   refused "rank 1 has another command line; expected the same program with the same arguments on all ranks" \
     mpirun --oversubscribe -n 1 "$program" generate -m f32.gguf -p x : -n 1 "$program" generate -m f32.gguf -p y
-  refused "mpirun started 2 processes, which would not share the model" "${two[@]}" serve "$root/$story" --port 0
   refused "libwager-mpi.so cannot be opened" env WAGER_MPI="$base/none.so" "${two[@]}" generate -m f32.gguf -p x
 fi
 echo "ok: $checked checks of ranks by $how"
