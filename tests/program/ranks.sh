@@ -58,7 +58,7 @@ else
 fi
 
 # A run: batches, conversations, a sweep over drafters; `tensor` in its config.
-if [ "$how" = mpi ]; then model=f32.gguf; else model=$root/$story; fi
+if [ "$how" = mpi ] && [ ! "$whole" ]; then model=f32.gguf; else model=$root/$story; fi # (two heads: two ranks at most)
 cat >"$base/config.json" <<END
 {"name": "ranks", "target": {"model": "$model", "threads": 1}, "draft": {"kind": "ngram"}, "max_tokens": 12, "batch": 3,
  "prompts": {"file": "prompts.jsonl", "turns": 2}, "sweep": {"sampling.temperature": [0, 1]}}
