@@ -169,9 +169,9 @@ Test(block_head, kary_trees_have_the_best_children)
     static float rows[BLOCK * 200];
     double level[200];
     fixture f = fixture_open("dflash");
-    const wg_tree t = drafted(&f, ",tree=2-2-1");
+    const wg_tree t = drafted(&f, ",tree=2-2");
     const int width = block_rows(&f, TEXT, 1, rows);
-    cr_assert_eq(t.n, 1 + 2 + 4 + 4);
+    cr_assert_eq(t.n, 1 + 2 + 4);
     for (int i = 1; i < t.n; i++) {
         int better = 0, first = 0;
         log_row(rows + wg_tree_depth(&t, i) * width, width, 1, level);

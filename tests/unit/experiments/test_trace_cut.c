@@ -182,7 +182,7 @@ Test(trace_cut, trees_replay_as_from_whole_rows)
     wg_trace *t[SIDES];
     tally n = { 0 };
     record(
-        "\"sampling\": {\"temperature\": 1}, \"draft\": {\"kind\": \"model\", \"model\": \"target.gguf\", \"tree\": \"3-2\"},"
+        "\"sampling\": {\"temperature\": 1}, \"draft\": {\"kind\": \"model\", \"model\": \"target.gguf\", \"tree\": \"2-2\"},"
         "\"verify\": {\"rule\": \"match\"}",
         t);
     rules_fit(t, true, "greedy, match, topk", &n);
