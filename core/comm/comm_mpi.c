@@ -88,14 +88,14 @@ static wg_status prepare(mpi_comm *m, const header *h, const void *data, size_t 
 static wg_status receive(mpi_comm *m, int from, const header *want, size_t *bytes, wg_error *err)
 {
     char text[WG_MPI_TEXT], why[WHY];
-    header got;
+    header got = { 0 };
     int there = 0;
     size_t n = 0;
     for (long turn = 0; !there; wait_a_turn(&turn))
         if (m->module->probe(from, &there, &n, text)) return lost(m, text, err);
     WG_TRY(wg_grow((void **)&m->in, &m->in_room, n, 1, "a message between ranks", err));
     if (m->module->receive(from, m->in, n, text)) return lost(m, text, err);
-    memcpy(&got, m->in, sizeof got);
+    if (n >= HEADER) memcpy(&got, m->in, sizeof got);
     if (n >= HEADER && got.step == want->step && got.what == want->what && got.rows == want->rows && got.width == want->width) {
         *bytes = n - HEADER;
         return WG_OK;

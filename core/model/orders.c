@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Orders between the ranks of a model: rank 0 writes them, the others obey. What rank 0's cache does to pages, it does to
- * its own part of them and tells the others, which hold pages of the same numbers. A pass is told with its rows and with the
- * page tables of their sequences. Numbers are in the byte order of the machine: all ranks run the same program. */
+ * Orders between the ranks of a model: rank 0 sends them, the others obey. Every rank holds its heads of the same pages, so
+ * the others repeat each copy and move of pages that rank 0's cache makes. The order of a pass holds its rows and the page
+ * tables of their sequences. Numbers are in the byte order of the machine: all ranks run the same program. */
 #include <string.h>
 
 #include "core/base/mem.h"

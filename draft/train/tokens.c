@@ -56,6 +56,7 @@ static wg_status view(wg_tokens *t, const char *digest, wg_error *err)
     const size_t lists = h.version == PROMPTS ? 2 : 1;
     if (h.version < VERSION || h.version > PROMPTS || h.check != check_of(&h) || (h.width != 2 && h.width != 4))
         return damaged(t, "a damaged header, or another version", err);
+    if (h.documents == 0) return damaged(t, "no documents", err);
     if (!wg_size_mul(h.tokens, h.width, &ids) || !wg_size_mul(h.documents, lists * sizeof(uint64_t), &starts) ||
         !wg_size_add(all, ids, &all) || !wg_size_add(all, starts, &all) || all != t->bytes)
         return damaged(t, "the size differs from that of its header", err);

@@ -119,7 +119,7 @@ Test(conversations, no_row_predicts_a_prompt)
     temp_remove(&dir);
 }
 
-Test(conversations, a_prompt_ends_before_its_document_does)
+Test(conversations, token_files_that_contradict_themselves)
 {
     char digest[WG_SHA256_HEX];
     const int32_t id[6] = { 4, 5, 6, 7, 8, 9 };
@@ -138,6 +138,9 @@ Test(conversations, a_prompt_ends_before_its_document_does)
         if (s == WG_OK) wg_tokens_close(tokens);
         else cr_assert_not_null(strstr(err.text, "a prompt that is longer than its document"), "%s", err.text);
     }
+    must(wg_tokens_write(path, t, id, 0, start, start, 0, &err), &err);
+    cr_assert_eq(wg_tokens_open(&tokens, path, digest, &err), WG_EFORMAT);
+    cr_assert_not_null(strstr(err.text, "no documents"), "%s", err.text);
     wg_tokenizer_close(t);
     temp_remove(&dir);
 }
