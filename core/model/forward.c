@@ -134,7 +134,7 @@ static void norm_joined(wg_model *m, const float *weight, bool keys, float *own,
     const int n = keys ? wg_rank_part_kv(&m->part) : wg_rank_part_n(&m->part, WG_SPLIT_HEADS);
     wg_ranked_join(m, keys ? WG_SPLIT_KEYS : WG_SPLIT_HEADS, hd, own, m->ranked->whole, rows);
     d->class->norm_heads(d, m->ranked->whole, &norm, 1, rows);
-    wg_ranked_part(m, from * hd, n * hd, m->ranked->whole, all, own, rows);
+    wg_ranked_part(from * hd, n * hd, m->ranked->whole, all, own, rows);
 }
 
 /* Norms of heads, or of all heads at once. */

@@ -74,9 +74,8 @@ const float *wg_ranked_join(wg_model *m, wg_split of, int each, const float *own
     return to;
 }
 
-void wg_ranked_part(const wg_model *m, int from, int n, const float *whole, int all, float *own, int rows)
+void wg_ranked_part(int from, int n, const float *whole, int all, float *own, int rows)
 {
-    (void)m;
     for (int i = 0; i < rows; i++)
         memcpy(own + (size_t)i * (size_t)n, whole + (size_t)i * (size_t)all + from, (size_t)n * sizeof *own);
 }

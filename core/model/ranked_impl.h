@@ -70,7 +70,7 @@ wg_status wg_ranked_obey(wg_model *m, void *order, size_t bytes, wg_error *err);
 /* Joins columns of a split, `each` floats per unit: own (rows, own part), to (rows, all). The floats of `to`. */
 const float *wg_ranked_join(wg_model *m, wg_split of, int each, const float *own, float *to, int rows);
 /* This rank's columns of a joined buffer. */
-void wg_ranked_part(const wg_model *m, int from, int n, const float *whole, int all, float *own, int rows);
+void wg_ranked_part(int from, int n, const float *whole, int all, float *own, int rows);
 /* Rows of the embedding: each rank reads its tokens'. own: scratch (rows, dim). */
 void wg_ranked_embed(wg_model *m, const wg_row *row, int rows, float *x, float *own);
 /* Logits of rank 0 from the columns of all. */
