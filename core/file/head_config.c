@@ -10,8 +10,8 @@
 #include "core/base/mem.h"
 
 /* Keys that are read, or that change nothing here: names, versions, training, limits that the target sets. kinds: of heads,
- * bits by wg_head_kind; OWN: the key may stand in the object of the head itself, too (eagle_config, dflash_config). A key whose kinds
- * differ in that has two rows. */
+ * bits by wg_head_kind; OWN: the key may stand in the object of the head itself, too (eagle_config, dflash_config). A key
+ * whose kinds differ in that has two rows. */
 enum { EAGLE = 1 << WG_HEAD_EAGLE3, BLOCK = 1 << WG_HEAD_DFLASH, MTP = 1 << WG_HEAD_MTP, ANY = EAGLE | BLOCK | MTP, OWN = 8 };
 
 static const struct {

@@ -21,6 +21,7 @@ struct wg_target_rows {
     float *p;        /* (sequences * length, width) */
     double *entropy; /* (sequences * length) */
     int *scored;     /* (BLOCK) the rows that logits belong to */
+    int last;        /* the last of them, -1 before the first call */
     double *scratch; /* (threads, vocab) */
 };
 
@@ -70,6 +71,7 @@ wg_status wg_target_rows_open(wg_target_rows **out, const wg_target_rows_options
     if (!t) return wg_nomem(err, sizeof *t, "the target's rows");
     t->o = *o;
     t->width = o->n_kept ? o->n_kept : o->lm->vocab;
+    t->last = -1;
     const wg_status s = open_all(t, err);
     if (s) wg_target_rows_close(t);
     else *out = t;
@@ -100,6 +102,7 @@ int32_t wg_target_rows_text(const wg_target_rows *t, int row)
     return token >= 0 && t->place ? t->place[token] : token;
 }
 const wg_train_rows *wg_target_rows_of(const wg_target_rows *t) { return &t->rows; }
+int wg_target_rows_last(const wg_target_rows *t) { return t->last; }
 
 /* Adds rows [first, first + n) of a sequence to the batch, document by document. Only rows with a target get logits; returns
  * their number, and in scored[] which they are. */
@@ -196,6 +199,7 @@ static wg_status compute_sequence(wg_target_rows *t, int sequence, wg_error *err
         WG_TRY(wg_lm_forward(t->o.lm, &t->batch, t->logits, err));
         wg_kv_commit_chain(t->seq, n);
         wg_pool_run(t->o.pool, softmax_rows, &j);
+        if (j.rows > 0) t->last = t->scored[j.rows - 1];
     }
     return WG_OK;
 }

@@ -36,5 +36,6 @@ double wg_target_rows_entropy(const wg_target_rows *t, int row); /* - sum p log 
 /* The place in such a row of the token that a row of the last call has to predict; -1: none, or it is not kept. */
 int32_t wg_target_rows_text(const wg_target_rows *t, int row);
 const wg_train_rows *wg_target_rows_of(const wg_target_rows *t); /* rows of the last call */
+int wg_target_rows_last(const wg_target_rows *t);                /* a row that has been computed; -1: none has */
 
 #endif

@@ -333,7 +333,7 @@ static wg_status evaluate(run *r, wg_held_sums **sums, int *documents, wg_error 
     return *documents ? wg_distill_evaluate(&p, *sums, err) : WG_OK;
 }
 
-/* The seconds of sampling a row, measured on one of the last pass. */
+/* The seconds of sampling a row, measured on one of the target's. */
 static double time_row(const run *r, wg_error *err)
 {
     enum { ROWS = 64 };
@@ -342,10 +342,9 @@ static double time_row(const run *r, wg_error *err)
     wg_sampler s;
     wg_rows rows;
     double start = 0;
-    const wg_train_rows *last = wg_target_rows_of(r->rows);
-    int at = 0;
-    while (at + 1 < last->length && last->target[at] < 0) at++;
-    const float *p = wg_target_rows_p(r->rows, at);
+    const int last = wg_target_rows_last(r->rows);
+    if (last < 0) return 0; /* nothing is predicted anywhere */
+    const float *p = wg_target_rows_p(r->rows, last);
     const int vocab = r->target->lm->vocab;
     float *row = wg_calloc((size_t)vocab, sizeof *row);
     for (int i = 0; row && i < wg_target_rows_width(r->rows); i++) row[r->kept ? r->kept[i] : i] = p[i];
