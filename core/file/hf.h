@@ -57,6 +57,7 @@ typedef struct wg_hf_config {
     bool experts_normed;
     bool mtp;          /* tensors of model.mtp_layers are left aside */
     bool sparse_names; /* experts are called as Mixtral's */
+    bool paired;       /* experts are stored as gpt-oss's (hf_paired.h) */
     bool wrapped;      /* the text model of one with images, whose tensors are left aside */
     bool fused;        /* queries, keys and values are one tensor; so are gate and up */
 
