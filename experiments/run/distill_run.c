@@ -287,8 +287,9 @@ static wg_status write_cut(run *r, int i, int type, wg_error *err)
     if (!r->kept) return WG_OK;
     snprintf(name, sizeof name, "%s-cut.gguf", r->c->student[i].name);
     wg_tokenizer_digest(r->target->tokenizer, digest);
-    return wg_net_write_cut(r->student[i].net, wg_train_folder_at(&r->folder, name, path), r->c->student[i].name, r->kept,
-                            digest, type, err);
+    const wg_net_cut cut = { r->kept, wg_model_arch(r->target->model)->name, digest };
+    return wg_net_write_cut(r->student[i].net, wg_train_folder_at(&r->folder, name, path), r->c->student[i].name, &cut, type,
+                            err);
 }
 
 static wg_status write_models(run *r, json_t *list, wg_error *err)
