@@ -35,7 +35,8 @@ typedef struct run {
     wg_device device; /* device of the students */
     wg_train_ops ops;
     wg_target_rows *rows;
-    int32_t *kept; /* (c->distill.keep) the tokens that students propose; NULL: all */
+    wg_kept_rows *kept_rows; /* NULL: the target reads every sequence */
+    int32_t *kept;           /* (c->distill.keep) the tokens that students propose; NULL: all */
     student *student;
     wg_train_student *part; /* in the trainer's form */
     wg_net **net;           /* their networks */
@@ -117,7 +118,12 @@ static wg_status open_rows(run *r, wg_error *err)
                                        .length = r->length,
                                        .kept = r->kept,
                                        .n_kept = r->c->distill.keep };
-    return wg_target_rows_open(&r->rows, &o, err);
+    WG_TRY(wg_target_rows_open(&r->rows, &o, err));
+    if (r->c->distill.rows != WG_ROWS_KEPT) return WG_OK;
+    wg_target_rows_options whole = o;
+    whole.sequences = 1;
+    whole.length = o.lm->context < WG_KEPT_LENGTH ? o.lm->context : WG_KEPT_LENGTH;
+    return wg_kept_rows_open(&r->kept_rows, &whole, r->folder.train, err);
 }
 
 static wg_status check_keep(const run *r, wg_error *err)
@@ -171,6 +177,7 @@ static wg_status open_feed(run *r, wg_error *err)
         WG_TRY(wg_rejections_open(&r->trace, o->trace, wg_train_folder_at(&r->folder, "trace.tokens", path), r->target, err));
     const wg_distill_feed_parts parts = { .options = &o->source,
                                           .rows = r->rows,
+                                          .kept = r->kept_rows,
                                           .target = r->target->lm,
                                           .ops = r->target->ops,
                                           .device = &r->target->device,
@@ -516,6 +523,7 @@ wg_status wg_distill_run(const wg_distill_config *c, const wg_distill_run_option
     }
     wg_distill_feed_close(r.feed);
     wg_rejections_close(&r.trace);
+    wg_kept_rows_close(r.kept_rows);
     wg_target_rows_close(r.rows);
     wg_train_folder_close(&r.folder);
     wg_device_close(&r.device);
