@@ -205,7 +205,9 @@ void wg_net_forward(wg_net *n, const wg_train_rows *in)
 {
     wg_assert(in->sequences == n->sequences && in->length == n->length);
     const wg_train_rows there = rows_there(n, in), *rows = &there;
-    const wg_embed_job j = { .token = rows->token, .w = n->w, .x = n->layer[0].x, .rows = n->rows, .dim = n->arch.dim };
+    const wg_embed_job j = {
+        .token = rows->token, .w = weight(n, &n->tensor[0]), .x = n->layer[0].x, .rows = n->rows, .dim = n->arch.dim
+    };
     over(n, WG_OP_EMBED, &j, n->rows);
     for (int i = 0; i < n->arch.layers; i++) layer_forward(n, rows, i, i + 1 < n->arch.layers ? n->layer[i + 1].x : n->x);
     norm(n, out_norm(n), n->x, n->h, n->r);
