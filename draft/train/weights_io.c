@@ -96,7 +96,7 @@ wg_status wg_net_read_parts(wg_net *n, const wg_weights *w, const int *layer, wg
         char name[64];
         const char *rest;
         const int own = layer_of(t->name, &rest);
-        if (own >= 0 && !layer) continue;
+        if ((own >= 0 && !layer) || strncmp(t->name, WG_NET_OWN, strlen(WG_NET_OWN)) == 0) continue;
         if (own >= 0) snprintf(name, sizeof name, "blk.%d.%s", layer[own], rest);
         WG_TRY(read_tensor(n, t, w, own >= 0 ? name : t->name, err));
     }
