@@ -235,11 +235,18 @@ static wg_status prepare(void *ctx, const wg_train_rows *rows, wg_error *err)
     return wg_target_rows_compute(f->p.rows, rows, err);
 }
 
+static const float *hidden(void *ctx)
+{
+    const wg_distill_feed *f = ctx;
+    return wg_target_rows_hidden(f->p.rows);
+}
+
 wg_train_feed wg_distill_feed_plug(wg_distill_feed *f)
 {
     return (wg_train_feed){ .own = f->author ? own : NULL,
                             .fill = fill,
                             .prepare = prepare,
+                            .hidden = hidden,
                             .begin = f->author ? begin : NULL,
                             .state = f->author ? state : NULL,
                             .ctx = f };

@@ -52,15 +52,20 @@ static wg_status cut(wg_kept_rows *k, wg_error *err)
     return WG_OK;
 }
 
-wg_status wg_kept_rows_open(wg_kept_rows **out, const wg_target_rows_options *o, const wg_tokens *text, wg_error *err)
+wg_status wg_kept_rows_open(wg_kept_rows **out, const wg_target_rows_options *o, int length, const wg_tokens *text,
+                            wg_error *err)
 {
+    if (o->n_taps > 0)
+        return wg_fail(err, WG_EINVAL, "distill.rows is kept, and a head reads hidden states, which are not: leave it out");
     wg_kept_rows *k = wg_calloc(1, sizeof *k);
     if (!k) return wg_nomem(err, sizeof *k, "rows of the target");
+    wg_target_rows_options one = *o;
+    one.sequences = 1;
+    one.length = k->length = length < o->lm->context ? length : o->lm->context;
     k->text = text;
-    k->length = o->length;
-    k->arrays = wg_alloc(4 * (size_t)o->length, sizeof *k->arrays);
-    wg_status s = k->arrays ? WG_OK : wg_nomem(err, 16 * (size_t)o->length, "a piece of a text");
-    if (!s) s = wg_target_rows_open(&k->one, o, err);
+    k->arrays = wg_alloc(4 * (size_t)k->length, sizeof *k->arrays);
+    wg_status s = k->arrays ? WG_OK : wg_nomem(err, 16 * (size_t)k->length, "a piece of a text");
+    if (!s) s = wg_target_rows_open(&k->one, &one, err);
     if (!s) s = cut(k, err);
     if (s) wg_kept_rows_close(k);
     else *out = k;

@@ -9,13 +9,14 @@
 #include "draft/train/tokens.h"
 
 #define WG_KEPT_LEAST 1e-6f
-enum { WG_KEPT_LENGTH = 2048 }; /* tokens of a piece, where the target's context is longer */
+enum { WG_KEPT_LENGTH = 2048 };
 
 typedef struct wg_kept_rows wg_kept_rows;
 
-/* o: as of the rows to be filled, for one sequence of at most `length` tokens: a piece. text is borrowed. Errors: those of
- * wg_target_rows_open. */
-wg_status wg_kept_rows_open(wg_kept_rows **out, const wg_target_rows_options *o, const wg_tokens *text, wg_error *err);
+/* o: as of the rows to be filled. length: most tokens of a piece, which the target's context limits too. text is borrowed.
+ * Errors: those of wg_target_rows_open; EINVAL: o has taps. */
+wg_status wg_kept_rows_open(wg_kept_rows **out, const wg_target_rows_options *o, int length, const wg_tokens *text,
+                            wg_error *err);
 void wg_kept_rows_close(wg_kept_rows *k); /* NULL is fine */
 
 /* Sets the rows of a pass that have a target, as wg_target_rows_compute. first: (sequences) where each begins in the text.

@@ -97,7 +97,7 @@ wg_status wg_net_read_parts(wg_net *n, const wg_weights *w, const int *layer, wg
         char name[64];
         const char *rest;
         const int own = layer_of(t->name, &rest);
-        if (own >= 0 && !layer) continue;
+        if ((own >= 0 && !layer) || strncmp(t->name, WG_NET_OWN, strlen(WG_NET_OWN)) == 0) continue;
         if (own >= 0) snprintf(name, sizeof name, "blk.%d.%s", layer[own], rest);
         WG_TRY(read_tensor(n, t, w, own >= 0 ? name : t->name, err));
     }
@@ -218,7 +218,7 @@ static void digest_rows(const writer *w, const wg_net_tensor *head, int kept, ch
     wg_sha256_end(&sha, hex);
 }
 
-wg_status wg_net_write_cut(wg_net *n, const char *path, const char *name, const wg_net_cut *cut, int type, wg_error *err)
+wg_status wg_net_write_cut(wg_net *n, const char *path, const wg_net_cut *cut, int type, wg_error *err)
 {
     wg_gguf_writer *g;
     writer w = { .net = n, .token = cut->token };
@@ -229,7 +229,7 @@ wg_status wg_net_write_cut(wg_net *n, const char *path, const char *name, const 
     snprintf(head.name, sizeof head.name, "output.weight");
     head.rows = kept;
     WG_TRY(wg_gguf_writer_open(&g, path, err));
-    set_keys(g, wg_net_arch(n), name, type);
+    set_keys(g, wg_net_arch(n), cut->name, type);
     digest_rows(&w, &head, kept, rows);
     wg_gguf_set_string(g, WG_STUDENT_TARGET, cut->target, strlen(cut->target));
     wg_gguf_set_string(g, WG_STUDENT_TOKENIZER, cut->tokenizer, strlen(cut->tokenizer));

@@ -48,11 +48,28 @@ static wg_status arch_of_target(wg_arch *out, const wg_distill_student *s, const
     return WG_OK;
 }
 
+/* The layer of a head: one of the target's, with rotary pairs as the layouts of heads have them. */
+static void arch_of_head(wg_arch *out, const wg_distill_student *s, const wg_arch *target)
+{
+    const wg_train_model shape = { .layers = 1,
+                                   .dim = target->dim,
+                                   .heads = target->heads,
+                                   .kv_heads = target->kv_heads,
+                                   .head_dim = target->head_dim,
+                                   .hidden = target->hidden,
+                                   .context = target->context,
+                                   .rope_base = (double)target->rope_base,
+                                   .eps = (double)target->eps };
+    wg_train_arch(out, &shape, target->vocab, s->name);
+    out->rope_adjacent = false;
+}
+
 wg_status wg_distill_arch(wg_arch *out, const wg_distill_student *s, const wg_target *target, int length, wg_error *err)
 {
     const wg_arch *a = wg_model_arch(target->model);
     WG_TRY(check_tokenizer(s, target, err));
     if (*s->shape.init) WG_TRY(arch_of_file(out, s, target, err));
+    else if (s->kind == WG_STUDENT_EAGLE3) arch_of_head(out, s, a);
     else if (s->from_target > 0) WG_TRY(arch_of_target(out, s, target, err));
     else wg_train_arch(out, &s->shape, a->vocab, s->name);
     if (s->head != WG_HEAD_OWN) {

@@ -3,6 +3,7 @@
  * features and of a draft tree; chains that the whole engine drafts; both layouts; what a draft leaves in the cache, whatever
  * was accepted; and what is refused. Error of a row: sqrt(sum (x - ref)^2 / sum ref^2). */
 #include "tests/unit/draft/head_fixture.h"
+#include "tests/unit/draft/head_rows.h"
 
 enum { TEXT = 24, MOST = 32, WIDEST = 200 };
 static const double allowed = 1e-4;
@@ -19,56 +20,6 @@ static const wg_drafter_class *class_of(const char *name)
 }
 
 /* ---- rows */
-
-/* Reads the taps of the first n tokens into the head's features. */
-static void read_taps(setup *u, wg_head *h, const int *tap, const int32_t *token, int n)
-{
-    wg_taps *taps;
-    const int n_taps = wg_head_spec_of(h)->n_taps;
-    float *x = malloc((size_t)n * 3 * 64 * sizeof *x), logits[200];
-    must(wg_taps_open(&taps, u->lm, tap, n_taps, &err), &err);
-    must(wg_kv_reserve(u->seq, n, &err), &err);
-    wg_batch_clear(&u->batch);
-    wg_batch_chain(&u->batch, u->seq, 0, token, n, 1);
-    u->batch.taps = taps;
-    must(wg_lm_forward(u->lm, &u->batch, logits, &err), &err);
-    must(wg_taps_read(taps, 0, n, x, &err), &err);
-    wg_kv_commit_chain(u->seq, n);
-    must(wg_kv_reserve(u->seq, 1, &err), &err);
-    wg_head_read(h, u->seq, x, n);
-    wg_kv_rollback(u->seq);
-    wg_taps_close(taps);
-    free(x);
-}
-
-/* Rows first .. last of the text, `at_once` in a pass. */
-static void read_text(setup *u, wg_head *h, const int32_t *token, int last, int at_once, float *logits)
-{
-    wg_lm *lm = wg_head_lm(h);
-    const size_t width = (size_t)wg_head_outputs(h);
-    cr_assert(wg_kv_restart(u->seq, lm->space, 1));
-    must(wg_kv_reserve(u->seq, 1, &err), &err);
-    for (int at = 1; at <= last;) {
-        const int n = last + 1 - at < at_once ? last + 1 - at : at_once;
-        wg_batch_clear(&u->batch);
-        wg_batch_chain(&u->batch, u->seq, at, token + at, n, n);
-        wg_batch_rebase(&u->batch, 0, 1);
-        must(wg_lm_forward(lm, &u->batch, logits + (size_t)(at - 1) * width, &err), &err);
-        at += n;
-    }
-}
-
-/* The nodes of a tree, one after another: row i - 1 of logits is that of node i. */
-static void read_tree(setup *u, wg_head *h, const wg_tree *t, float *logits)
-{
-    must(wg_kv_reserve(u->seq, t->n, &err), &err);
-    for (int i = 1; i < t->n; i++) {
-        wg_batch_clear(&u->batch);
-        wg_batch_node(&u->batch, u->seq, i, wg_tree_depth(t, i), t->anc[i], t->token[i], true);
-        wg_batch_rebase(&u->batch, 0, 1);
-        must(wg_lm_forward(wg_head_lm(h), &u->batch, logits + (size_t)(i - 1) * (size_t)wg_head_outputs(h), &err), &err);
-    }
-}
 
 /* The tree of a fixture. */
 static wg_tree tree_of(const fixture *f)

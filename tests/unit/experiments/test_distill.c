@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "core/file/head_file.h"
 #include "draft/train/distill_feed.h"
 #include "draft/train/target_rows.h"
 #include "experiments/run/distill.h"
@@ -363,6 +364,76 @@ Test(distill, so_it_is_on_texts_that_target_and_students_write)
     check_resume(set, 3);
 }
 
+Test(distill, so_it_is_with_rows_that_are_kept)
+{
+    static const char *const set[] = { "distill.rows=kept" };
+    check_resume(set, 1);
+}
+
+Test(distill, kept_rows_have_no_hidden_states)
+{
+    static const char *const set[] = { "distill.taps=[2,0]", "distill.rows=kept", "model.dim=32" };
+    scene s = { 0 };
+    wg_error err;
+    json_t *none;
+    scene_open(&s, ", \"students\": [ {\"name\":\"head\",\"model\":{\"kind\":\"eagle3\",\"steps\":2}} ]", set, 3);
+    cr_assert_eq(go(&s, false, 1, &none, &err), WG_EINVAL);
+    cr_assert_str_eq(err.text, "distill.rows is kept, and a head reads hidden states, which are not: leave it out");
+    scene_close(&s);
+}
+
+/* Heads learn beside a student, are the same after interruptions, and their folders are read. */
+Test(distill, heads_are_trained_resumed_and_read)
+{
+    static const char students[] = ", \"students\": [ {\"name\":\"head\",\"model\":{\"kind\":\"eagle3\",\"steps\":2}},"
+                                   " {\"name\":\"rule\",\"model\":{\"kind\":\"eagle3\"},\"loss\":{\"rejection\":1,"
+                                   "\"prefix\":\"any\"}}, {\"name\":\"student\",\"model\":{\"target_head\":\"frozen\"}} ]";
+    static const char *const set[] = { "distill.taps=[2,0]", "distill.keep=300", "model.dim=32" };
+    static const char *const files[] = { "head/model.safetensors", "rule/model.safetensors", "head/config.json",
+                                         "student.gguf" };
+    scene s[2] = { 0 };
+    wg_error err;
+    json_t *result[2], *none;
+    for (int i = 0; i < 2; i++) scene_open(&s[i], students, set, 3);
+    must(go(&s[0], false, 1, &result[0], &err), &err);
+    s[1].stop = 1;
+    cr_assert_eq(go(&s[1], false, 2, &none, &err), WG_EINTERRUPTED);
+    s[1].stop = 0;
+    must(go(&s[1], true, 2, &result[1], &err), &err);
+    cr_assert(json_equal(json_object_get(result[0], "students"), json_object_get(result[1], "students")));
+    for (int k = 0; k < 4; k++) {
+        size_t n[2];
+        char *p[2] = { model_of(&s[0], files[k], &n[0]), model_of(&s[1], files[k], &n[1]) };
+        cr_assert(n[0] == n[1] && memcmp(p[0], p[1], n[0]) == 0, "%s", files[k]);
+        free(p[0]), free(p[1]);
+    }
+    for (int k = 0; k < 2; k++) {
+        const char *name = k ? "rule" : "head";
+        double held[4], loss[64];
+        wg_head_file *f;
+        int32_t token[300];
+        cr_assert_eq(logged(&s[0], name, "loss", loss, 64), 40);
+        cr_assert_eq(logged(&s[0], name, "held_out", held, 4), 2);
+        cr_assert(held[1] < held[0] && held[1] < loss[0], "%s: %g at first, held out %g, %g", name, loss[0], held[0], held[1]);
+        must(wg_head_file_open(&f, temp_at(&s[0].out, name), &err), &err);
+        const wg_head_spec *h = wg_head_file_spec(f);
+        cr_assert(h->n_taps == 2 && h->tap[0] == 2 && h->tap[1] == 0 && h->fc_norm && h->norm_output && h->draft_vocab == 300);
+        must(wg_head_file_tokens(f, token, &err), &err);
+        wg_head_file_close(f);
+        /* exact tau of drafts as long as those of training, and none beyond */
+        const json_t *one = json_array_get(json_object_get(result[0], "students"), (size_t)k);
+        const json_t *by_depth = json_object_get(json_object_get(one, "target_text"), "alpha_by_depth");
+        cr_assert_eq(json_array_size(by_depth), k ? 3 : 2);
+        cr_assert_float_eq(json_number_value(json_array_get(by_depth, 0)),
+                           json_number_value(json_object_get(json_object_get(one, "target_text"), "alpha")), 1e-12);
+        const json_t *tau = json_object_get(json_object_get(one, "target_text"), "tau");
+        for (size_t i = 0; i < 8; i++)
+            cr_assert_eq(json_is_number(json_array_get(tau, i)), i < (k ? 3 : 2), "%s: tau of %zu", name, i + 1);
+        cr_assert_gt(json_number_value(json_array_get(tau, 1)), json_number_value(json_array_get(tau, 0)));
+    }
+    for (int i = 0; i < 2; i++) json_decref(result[i]), scene_close(&s[i]);
+}
+
 /* A student that is all of the target agrees with it before it has learnt anything; one without its last layer does not. */
 Test(distill, students_begin_with_layers_of_the_target)
 {
@@ -549,6 +620,14 @@ Test(distill, what_is_resolved_is_a_config)
     const char *const set[] = { "target.model=" TARGET };
     must(wg_distill_config_open(&again, temp_at(&s.in, "r.json"), set, 1, &err), &err);
     cr_assert_eq(again.students, 4);
+    cr_assert_str_eq(again.resolved, s.c.resolved);
+    wg_distill_config_close(&again);
+    scene_close(&s);
+    const char *const taps[] = { "distill.taps=[1,0]" };
+    scene_open(&s, ", \"students\": [ {\"name\":\"h\",\"model\":{\"kind\":\"eagle3\",\"steps\":5}} ]", taps, 1);
+    cr_assert(s.c.student[0].steps == 5 && s.c.student[0].head == WG_HEAD_FROZEN && s.c.distill.taps == 2);
+    file_write(temp_at(&s.in, "r.json"), s.c.resolved, strlen(s.c.resolved));
+    must(wg_distill_config_open(&again, temp_at(&s.in, "r.json"), set, 1, &err), &err);
     cr_assert_str_eq(again.resolved, s.c.resolved);
     wg_distill_config_close(&again);
     scene_close(&s);

@@ -122,10 +122,7 @@ Test(kept_rows, are_those_of_whole_documents_and_computed_once)
     wg_error err;
     wg_kept_rows *k;
     scene_open(&s);
-    wg_target_rows_options o = s.o;
-    o.sequences = 1;
-    o.length = PIECE;
-    must(wg_kept_rows_open(&k, &o, s.text, &err), &err);
+    must(wg_kept_rows_open(&k, &s.o, PIECE, s.text, &err), &err);
     for (int n = 0; n < 3; n++) { /* sequences begin within documents */
         const wg_train_rows rows = sequences(&s, n);
         const size_t first[SEQUENCES] = { (size_t)n * LENGTH, (size_t)(n + 1) * LENGTH };
