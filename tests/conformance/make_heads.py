@@ -352,6 +352,7 @@ def main():
         write(name, case, m, tokens, taps)
 
 
-if os.environ.get("ONLY_MTP"):
-    BLOCKS.clear(), HEADS.clear()
-main()
+if __name__ == "__main__":
+    if os.environ.get("ONLY_MTP"):
+        BLOCKS.clear(), HEADS.clear()
+    main()

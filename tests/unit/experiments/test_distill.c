@@ -379,7 +379,10 @@ Test(distill, heads_are_trained_resumed_and_read)
     for (int i = 0; i < 2; i++) scene_open(&s[i], students, set, 3);
     must(go(&s[0], false, 1, &result[0], &err), &err);
     s[1].stop = 1;
+    s[1].c.train.train.evaluate = 1;
     cr_assert_eq(go(&s[1], false, 2, &none, &err), WG_EINTERRUPTED);
+    for (int k = 0; k < 4; k++) free(model_of(&s[1], files[k], NULL)); /* written with the first held-out loss */
+    s[1].c.train.train.evaluate = 20;
     s[1].stop = 0;
     must(go(&s[1], true, 2, &result[1], &err), &err);
     cr_assert(json_equal(json_object_get(result[0], "students"), json_object_get(result[1], "students")));
