@@ -9,6 +9,7 @@
 #include "draft/lm/grow.h"
 #include "draft/length/length.h"
 #include "draft/lm/retokenizer.h"
+#include "draft/lm/text_words.h"
 
 typedef struct wg_growth {
     char tree[WG_OPTION_STRING], accept[WG_OPTION_STRING];
@@ -46,8 +47,8 @@ extern const wg_option wg_growth_option_rows[]; /* the rows of WG_GROWTH_OPTIONS
 /* clang-format on */
 
 typedef struct wg_logit_row {
-    int seq, node;
-} wg_logit_row; /* the node that a row of logits of the pass belongs to */
+    int seq, node, at;
+} wg_logit_row; /* the node that a row of logits of the pass belongs to; the index of its row in the batch */
 
 /* The model's view of a sequence: its tokens 0 .. n-1, the last of which is the root, and the cache that holds their keys and
  * values. */
@@ -80,6 +81,7 @@ typedef struct wg_lm_drafter {
     wg_growth opt;
     wg_lm *lm;                   /* borrowed */
     const wg_draft_vocab *words; /* tokens that it proposes; NULL: the target's, by its ids. Borrowed, set before open */
+    wg_text_words *added;        /* tokens of texts beside `words`; NULL: none. Borrowed, set before open */
     wg_retokenizer *reader;      /* for a model with another tokenizer, else NULL. Borrowed, set before open */
     int outputs;                 /* width of a row of logits; 0: the model's vocabulary. Set before open */
     int begins;                  /* the first token that it reads, at position 0: 1 for heads. Set before open */

@@ -11,6 +11,8 @@
 
 enum { FAMILIES = 64, SEEDS = 64 };
 
+static const char *const rows[] = { "sequence", "kept", NULL };
+
 /* clang-format off */
 const wg_option wg_distill_table[] = {
     WG_OPTION_FLOAT(wg_distill_options, temperature, 1, 0, 100, "of the target's rows and of drafts; 0: the target is greedy"),
@@ -22,6 +24,8 @@ const wg_option wg_distill_table[] = {
     WG_OPTION_INT(wg_distill_options, keep, 0, 0, 1 << 24,
         "tokens that students propose: the most frequent ones of the rows to predict, and those that end a text; needs "
         "target_head frozen; 0: all"),
+    WG_OPTION_ENUM(wg_distill_options, rows, WG_ROWS_SEQUENCE, rows,
+        "the target's rows of the text: computed for every sequence anew, or once for a document and kept in memory"),
     WG_OPTION_BOOL(wg_distill_options, predict, 1, "time passes at the end, and predict speed-ups"),
     WG_OPTION_NAME(wg_distill_options, trace, WG_NAMES_FILE, "", "trace of a run, or its folder, for the source `trace`"),
     WG_OPTION_END,

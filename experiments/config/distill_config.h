@@ -13,8 +13,10 @@
 
 enum { WG_DISTILL_NAME = 80, WG_DISTILL_LAYERS = 64 };
 
+enum { WG_ROWS_SEQUENCE, WG_ROWS_KEPT };
 typedef struct wg_distill_options {
     double temperature;
+    int rows; /* WG_ROWS_...: how the target's rows of the text are made */
     wg_source_options source;
     int documents;               /* documents of the final evaluation; 0: none */
     int keep;                    /* tokens that students propose; 0: all */

@@ -36,6 +36,7 @@ typedef struct run {
     wg_device device; /* device of the students */
     wg_train_ops ops;
     wg_target_rows *rows;
+    wg_kept_rows *kept_rows;     /* NULL: the target reads every sequence */
     int32_t *kept;               /* (c->distill.keep) the tokens that students propose; NULL: all */
     int tap[WG_HEAD_TAPS], taps; /* hidden states that are kept; 0: no student is a head */
     student *student;
@@ -158,7 +159,9 @@ static wg_status open_rows(run *r, wg_error *err)
                                        .n_kept = r->c->distill.keep,
                                        .tap = r->tap,
                                        .n_taps = r->taps };
-    return wg_target_rows_open(&r->rows, &o, err);
+    WG_TRY(wg_target_rows_open(&r->rows, &o, err));
+    if (r->c->distill.rows == WG_ROWS_KEPT) return wg_kept_rows_open(&r->kept_rows, &o, WG_KEPT_LENGTH, r->folder.train, err);
+    return WG_OK;
 }
 
 static wg_status check_keep(const run *r, wg_error *err)
@@ -213,6 +216,7 @@ static wg_status open_feed(run *r, wg_error *err)
         WG_TRY(wg_rejections_open(&r->trace, o->trace, wg_train_folder_at(&r->folder, "trace.tokens", path), r->target, err));
     const wg_distill_feed_parts parts = { .options = &o->source,
                                           .rows = r->rows,
+                                          .kept = r->kept_rows,
                                           .target = r->target->lm,
                                           .ops = r->target->ops,
                                           .device = &r->target->device,
@@ -269,8 +273,8 @@ static wg_status write_cut(run *r, int i, int type, wg_error *err)
     if (!r->kept) return WG_OK;
     snprintf(name, sizeof name, "%s-cut.gguf", r->c->student[i].name);
     wg_tokenizer_digest(r->target->tokenizer, digest);
-    return wg_net_write_cut(r->student[i].net, wg_train_folder_at(&r->folder, name, path), r->c->student[i].name, r->kept,
-                            digest, type, err);
+    const wg_net_cut cut = { r->c->student[i].name, r->kept, wg_model_arch(r->target->model)->name, digest };
+    return wg_net_write_cut(r->student[i].net, wg_train_folder_at(&r->folder, name, path), &cut, type, err);
 }
 
 static wg_status write_head(run *r, int i, int type, wg_error *err)
@@ -586,6 +590,7 @@ wg_status wg_distill_run(const wg_distill_config *c, const wg_distill_run_option
     }
     wg_distill_feed_close(r.feed);
     wg_rejections_close(&r.trace);
+    wg_kept_rows_close(r.kept_rows);
     wg_target_rows_close(r.rows);
     wg_train_folder_close(&r.folder);
     wg_device_close(&r.device);

@@ -441,6 +441,24 @@ Test(distill, so_it_is_on_texts_that_target_and_students_write)
     check_resume(set, 3);
 }
 
+Test(distill, so_it_is_with_rows_that_are_kept)
+{
+    static const char *const set[] = { "distill.rows=kept" };
+    check_resume(set, 1);
+}
+
+Test(distill, kept_rows_have_no_hidden_states)
+{
+    static const char *const set[] = { "distill.taps=[2,0]", "distill.rows=kept", "model.dim=32" };
+    scene s = { 0 };
+    wg_error err;
+    json_t *none;
+    scene_open(&s, ", \"students\": [ {\"name\":\"head\",\"model\":{\"kind\":\"eagle3\",\"steps\":2}} ]", set, 3);
+    cr_assert_eq(go(&s, false, 1, &none, &err), WG_EINVAL);
+    cr_assert_str_eq(err.text, "distill.rows is kept, and a head reads hidden states, which are not: leave it out");
+    scene_close(&s);
+}
+
 /* Heads learn beside a student, are the same after interruptions, and their folders are read. */
 Test(distill, heads_are_trained_resumed_and_read)
 {
