@@ -151,7 +151,8 @@ wg_status wg_lm_drafter_open(wg_lm_drafter *m, wg_lm *lm, int rows, wg_error *er
     if (m->rows.pass && m->levels > m->rows.levels) m->levels = m->rows.levels;
     WG_TRY(open_buffers(m, rows < PASS_ROWS ? rows : PASS_ROWS, err));
     WG_TRY(wg_sampler_open(&m->sampler, &sampling, env->ops, m->vocab, err));
-    return wg_length_open(&m->length, &m->opt.length_policy, m->base.class->name, m->levels, true, m->lm, env, err);
+    const unsigned gives = WG_SEES_Q | (m->rows.survival ? WG_SEES_HEAD : 0);
+    return wg_length_open(&m->length, &m->opt.length_policy, m->base.class->name, m->levels, gives, m->lm, env, err);
 }
 
 void wg_lm_drafter_close(wg_lm_drafter *m)
@@ -334,6 +335,7 @@ static void grow_drawn(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, i
 
 static void grow(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, int node, float *logits, wg_rows *q)
 {
+    if (wg_length_asks(&m->length) && wg_length_halts(&m->length, s, m->rows.survival(m->rows.user, seq, t, node))) return;
     if (m->law != WG_LAW_FIXED) {
         grow_drawn(m, s, seq, t, node, logits, q);
         return;
@@ -386,7 +388,7 @@ static wg_status feed_node(model_drafter *m, wg_seq *const *seq, int i, int node
     if (m->batch.n == m->batch.cap) WG_TRY(flush(m, seq, out, q, err));
     const int depth = wg_tree_depth(&out[i], node), from = m->batch.n;
     if (m->rows.pass) {
-        grow(m, seq[i], i, &out[i], node, at_width(m, m->rows.row(m->rows.user, i, depth)), q);
+        grow(m, seq[i], i, &out[i], node, at_width(m, m->rows.row(m->rows.user, i, &out[i], node)), q);
         return WG_OK;
     }
     const int row = wg_batch_node(&m->batch, m->text[i].kv, node, depth, out[i].anc[node], own, true);
@@ -451,7 +453,7 @@ static wg_status grow_roots(model_drafter *m, wg_seq *const *seq, int n, wg_tree
     if (m->rows.pass) WG_TRY(m->rows.pass(m->rows.user, seq, m->height, n, err));
     for (int i = 0; i < n; i++) {
         if (m->height[i] == 0) continue;
-        if (m->rows.pass) grow(m, seq[i], i, &out[i], 0, at_width(m, m->rows.row(m->rows.user, i, 0)), q);
+        if (m->rows.pass) grow(m, seq[i], i, &out[i], 0, at_width(m, m->rows.row(m->rows.user, i, &out[i], 0)), q);
         else WG_TRY(wg_kv_reserve(m->text[i].kv, m->best ? 1 : m->shape.above[m->height[i]], err));
     }
     for (int i = 0; i < n && !m->rows.pass; i++)

@@ -66,12 +66,14 @@ static inline int wg_window_base(int n, int context)
     return n <= context || step == 0 ? 0 : (n - context + step - 1) / step * step;
 }
 
-/* Rows of logits of all levels from one pass, of drafters whose levels do not depend on each other's tokens. */
+/* Rows of logits of all levels from one pass, of drafters that run no pass for a level's tokens. */
 typedef struct wg_level_rows {
     /* Computes the rows of levels 0 .. height[i]-1 of seq[i], i < n. It reserves what it writes. */
     wg_status (*pass)(void *user, wg_seq *const *seq, const int *height, int n, wg_error *err);
-    /* (outputs) of what follows a node of sequence i at this depth; the caller may change it. Valid until the next call. */
-    float *(*row)(void *user, int i, int depth);
+    /* (outputs) of what follows a node of the tree of sequence i; the caller may change it. Valid until the next call. */
+    float *(*row)(void *user, int i, const wg_tree *t, int node);
+    /* An estimate that the path to the node and one token below it are accepted; NULL: there is none. */
+    double (*survival)(void *user, int i, const wg_tree *t, int node);
     void *user;
     int levels; /* most that a pass gives */
 } wg_level_rows;

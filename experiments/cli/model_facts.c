@@ -41,21 +41,31 @@ static json_t *dialect_of(const char *path, const wg_tensor_list *list)
 /* Sets the flags of a head's kind. */
 static void set_flags(json_t *o, const wg_head_spec *s)
 {
+    static const char *const markov[] = { "none", "vanilla", "gated", "rnn" };
+    const bool eagle3 = wg_head_is_eagle3(s), block = wg_head_is_block(s), joins = wg_head_joins(s);
+    const bool spark = s->kind == WG_HEAD_DSPARK;
     const struct {
-        wg_head_kind kind;
+        bool has;
         const char *key;
         bool value;
-    } flag[] = { { WG_HEAD_EAGLE3, "norm_before_residual", s->norm_before_residual },
-                 { WG_HEAD_EAGLE3, "norm_before_fc", s->norm_before_fc },
-                 { WG_HEAD_EAGLE3, "fc_norm", s->fc_norm },
-                 { WG_HEAD_EAGLE3, "norm_output", s->norm_output },
-                 { WG_HEAD_DFLASH, "sample_from_anchor", s->from_anchor },
-                 { WG_HEAD_MTP, "hidden_first", s->hidden_first },
-                 { WG_HEAD_MTP, "zero_first", s->zero_first },
-                 { WG_HEAD_MTP, "after_norm", s->after_norm } };
+    } flag[] = { { eagle3, "norm_before_residual", s->norm_before_residual },
+                 { eagle3, "norm_before_fc", s->norm_before_fc },
+                 { eagle3, "fc_norm", s->fc_norm },
+                 { eagle3, "norm_output", s->norm_output },
+                 { block, "sample_from_anchor", s->from_anchor },
+                 { block, "adjacent_rotary_pairs", s->adjacent },
+                 { joins, "layernorms", s->last_norm },
+                 { joins, "fc_bias", s->fc_bias > 0 },
+                 { joins, "hidden_first", s->hidden_first },
+                 { joins, "zero_first", s->zero_first },
+                 { joins, "after_norm", s->after_norm },
+                 { spark, "confidence_head", s->confidence },
+                 { spark, "confidence_head_with_markov", s->confidence_markov } };
     for (size_t i = 0; i < sizeof flag / sizeof flag[0]; i++)
-        if (flag[i].kind == s->kind) json_object_set_new(o, flag[i].key, json_boolean(flag[i].value));
-    if (s->kind != WG_HEAD_DFLASH) return;
+        if (flag[i].has) json_object_set_new(o, flag[i].key, json_boolean(flag[i].value));
+    if (spark) json_object_set_new(o, "markov_head", json_string(markov[s->markov]));
+    if (s->kind == WG_HEAD_PEAGLE) json_object_set_new(o, "mask_token", json_integer(s->mask_token));
+    if (!block) return;
     json_t *causal = json_array();
     for (int i = 0; i < s->layers; i++)
         if (s->causal >> i & 1) json_array_append_new(causal, json_integer(i));
