@@ -466,4 +466,5 @@ def main():
                 make(name, case, m, tokens, taps)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -8,7 +8,9 @@
 
 #include "core/base/mem.h"
 #include "core/file/head_file.h"
+#include "core/model/taps.h"
 #include "draft/train/distill_feed.h"
+#include "draft/train/distill_loss.h"
 #include "draft/train/target_rows.h"
 #include "experiments/run/distill.h"
 #include "tests/temp.h"
@@ -71,6 +73,81 @@ Test(distill, rows_are_those_of_plain_decoding)
             }
             setup_close(&u);
         }
+    wg_target_rows_close(rows);
+    wg_weights_close(w);
+    wg_target_close(t);
+}
+
+/* Hidden states are those of every document read alone; drafts of a head end behind a token that is not kept. */
+Test(distill, heads_get_the_states_of_plain_decoding_and_rows_that_drafts_reach)
+{
+    enum { LENGTH = 20, SEQUENCES = 2, ROWS = SEQUENCES * LENGTH, TAPS = 2, KEPT = 60, STEPS = 3, CUT = 9 };
+    static float logits[LENGTH * 1024], state[LENGTH * TAPS * 64];
+    const int tap[TAPS] = { 2, 0 };
+    wg_error err;
+    wg_target *t;
+    wg_target_rows *rows;
+    wg_weights *w;
+    int32_t token[ROWS], target[ROWS], start[ROWS], position[ROWS], kept[KEPT];
+    must(wg_target_open(&t, TARGET, NULL, &err), &err);
+    must(wg_weights_open(&w, TARGET, &err), &err);
+    const int vocab = t->lm->vocab, dim = t->lm->hidden.dim;
+    cr_assert(vocab <= 1024 && dim <= 64);
+    for (int i = 0; i < KEPT; i++) kept[i] = 2 * i;
+    for (int i = 0; i < ROWS; i++) {
+        token[i] = i * 37 % 60 * 2 + i / 4 % 2; /* four are kept, four are not */
+        start[i] = i % LENGTH < CUT ? 0 : CUT;
+        position[i] = i % LENGTH - start[i];
+    }
+    for (int i = 0; i < ROWS; i++) target[i] = i % LENGTH == CUT - 1 || i % LENGTH == LENGTH - 1 ? -1 : token[i + 1];
+    const wg_train_rows in = {
+        .sequences = SEQUENCES, .length = LENGTH, .token = token, .target = target, .start = start, .position = position
+    };
+    const wg_target_rows_options o = { .lm = t->lm,
+                                       .ops = t->ops,
+                                       .pool = t->pool,
+                                       .temperature = 0.7,
+                                       .sequences = SEQUENCES,
+                                       .length = LENGTH,
+                                       .kept = kept,
+                                       .n_kept = KEPT,
+                                       .tap = tap,
+                                       .n_taps = TAPS };
+    must(wg_target_rows_open(&rows, &o, &err), &err);
+    must(wg_target_rows_compute(rows, &in, &err), &err);
+    for (int d = 0; d < 2 * SEQUENCES; d++) {
+        setup u = setup_open(w, WG_F16, 0);
+        wg_taps *taps;
+        const int from = d / 2 * LENGTH + d % 2 * CUT, n = d % 2 ? LENGTH - CUT : CUT;
+        must(wg_taps_open(&taps, u.lm, tap, TAPS, &err), &err);
+        wg_batch_clear(&u.batch);
+        must(wg_kv_reserve(u.seq, n, &err), &err);
+        wg_batch_chain(&u.batch, u.seq, 0, token + from, n, n);
+        u.batch.taps = taps;
+        must(wg_lm_forward(u.lm, &u.batch, logits, &err), &err);
+        must(wg_taps_read(taps, 0, n, state, &err), &err);
+        for (int r = 0; r < n; r++)
+            for (int k = 0; k < TAPS; k++)
+                cr_assert(memcmp(wg_target_rows_hidden(rows) + (k * ROWS + from + r) * dim, state + (r * TAPS + k) * dim,
+                                 (size_t)dim * sizeof *state) == 0,
+                          "document %d, row %d, state %d", d, r, tap[k]);
+        wg_kv_rollback(u.seq);
+        wg_taps_close(taps);
+        setup_close(&u);
+    }
+    int reached = 0;
+    for (int v = 0; v < ROWS * STEPS; v++) {
+        const wg_loss_target a = wg_distill_loss_target(rows, STEPS, v);
+        const int row = wg_net_row(&in, STEPS, v);
+        bool there = row >= 0;
+        for (int i = v / STEPS; i < row; i++) there = there && target[i] % 2 == 0;
+        cr_assert_eq(!a.left_out, there, "row %d, step %d", v / STEPS, v % STEPS);
+        if (a.left_out) continue;
+        cr_assert(a.begins == (v % STEPS == 0) && a.narrow == wg_target_rows_p(rows, row));
+        cr_assert_eq(a.text, target[row] % 2 ? -1 : target[row] / 2);
+        reached += v % STEPS == STEPS - 1;
+    }
+    cr_assert(reached > 0);
     wg_target_rows_close(rows);
     wg_weights_close(w);
     wg_target_close(t);
@@ -397,7 +474,10 @@ Test(distill, heads_are_trained_resumed_and_read)
     for (int i = 0; i < 2; i++) scene_open(&s[i], students, set, 3);
     must(go(&s[0], false, 1, &result[0], &err), &err);
     s[1].stop = 1;
+    s[1].c.train.train.evaluate = 1;
     cr_assert_eq(go(&s[1], false, 2, &none, &err), WG_EINTERRUPTED);
+    for (int k = 0; k < 4; k++) free(model_of(&s[1], files[k], NULL)); /* written with the first held-out loss */
+    s[1].c.train.train.evaluate = 20;
     s[1].stop = 0;
     must(go(&s[1], true, 2, &result[1], &err), &err);
     cr_assert(json_equal(json_object_get(result[0], "students"), json_object_get(result[1], "students")));
