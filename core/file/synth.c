@@ -61,7 +61,8 @@ enum {
 };
 typedef enum law { MATRIX, NORM, BIAS } law;
 
-/* Sizes by letter: d model, q queries, k keys (= values), a all three, h head, n heads, f hidden, v vocabulary, c context, e experts. */
+/* Sizes by letter: d model, q queries, k keys (= values), a all three, h head, n heads, f hidden, v vocabulary, c context, e
+ * experts. */
 typedef struct part {
     const char *name;
     int families;

@@ -11,8 +11,8 @@
  * <unk>, <s>, </s>) gives a file without a tokenizer. Zero means the usual value where one is given. */
 typedef struct wg_synth_shape {
     const char *name; /* "tinyllama-1.1b"; NULL: "synthetic" */
-    const char *
-        arch; /* "llama", "qwen2" (with q, k, v biases), "qwen3" (with norms of heads), "qwen3moe", "gpt2", "gpt-oss", ...; NULL: "llama" */
+    /* "llama", "qwen2" (with q, k, v biases), "qwen3" (with norms of heads), "gpt-oss", ...; NULL: "llama" */
+    const char *arch;
     int layers, dim, heads;
     int kv_heads; /* 0: heads */
     int head_dim; /* 0: dim / heads */

@@ -88,8 +88,9 @@ static const family families[] = {
       .activation = WG_RELU2 },
     { .name = "nemotron", .has = WG_TRAIT_LAYER_NORM | WG_TRAIT_NORM_BIAS | WG_TRAIT_UNGATED,
       .may = QKVO_BIASES | WG_TRAIT_MLP_BIAS, .activation = WG_RELU2 },
-    { .name = "gpt-oss", .may = QKVO_BIASES, .has = WG_TRAIT_SINKS | WG_TRAIT_POST_NAME | WG_TRAIT_EXPERTS | WG_TRAIT_EXPERT_BIAS,
-      .window_period = 2, .needs_window = true, .activation = WG_CLAMPED_SWIGLU, .yarn_exact = true },
+    { .name = "gpt-oss", .may = QKVO_BIASES,
+      .has = WG_TRAIT_SINKS | WG_TRAIT_POST_NAME | WG_TRAIT_EXPERTS | WG_TRAIT_EXPERT_BIAS, .window_period = 2,
+      .needs_window = true, .activation = WG_CLAMPED_SWIGLU, .yarn_exact = true },
 };
 /* clang-format on */
 

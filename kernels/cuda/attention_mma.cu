@@ -5,8 +5,8 @@
  * WG_GPU_SPAN. A chunk gives a part: scores K q^T, its maximum m, weights exp(s - m), their sum l, and o = V^T w, both products
  * by mma.m16n8k16 from fresh accumulators, queries and weights as two 16-bit numbers each (prepare.h). Keys are the 16-row
  * side, so a key's row in its tile is its position; queries are the 8-wide side. Parts of a span are folded in ascending order
- * to the common maximum (Milakov and Gimelshein 2018), then the spans (flash decoding), by the same operations, and the sink last. So a row's bits
- * follow from its own keys by position. Who computes a part shows in none of them:
+ * to the common maximum (Milakov and Gimelshein 2018), then the spans (flash decoding), by the same operations, and the
+ * sink last. So a row's bits follow from its own keys by position. Who computes a part shows in none of them:
  *
  *   shared  Chunks that lie in the prefix whole are the same keys for all rows of a sequence (of a sparse view: of the same
  *           gap). Neighbouring rows are packed, as (row, head of a kv head), into tiles of up to 64 queries, for which a block

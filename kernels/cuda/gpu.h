@@ -86,9 +86,9 @@ typedef struct wg_gpu_rotary {
     wg_gpu_kv kv;
 } wg_gpu_rotary;
 
-/* Attention of rows. q, out: (rows, heads, hd); scale, cap, slope, sink: of scores, as in wg_heads of kernels/ops.h; most: the most
- * keys of any row; split 0: the bits of kernels/ref; scratch: wg_gpu_attention_bytes; arrived: (rows, heads) zeros, which it
- * leaves as zeros. */
+/* Attention of rows. q, out: (rows, heads, hd); scale, cap, slope, sink: of scores, as in wg_heads of kernels/ops.h; most: the
+ * most keys of any row; split 0: the bits of kernels/ref; scratch: wg_gpu_attention_bytes; arrived: (rows, heads) zeros, which
+ * it leaves as zeros. */
 typedef struct wg_gpu_attention {
     const float *q;
     const wg_gpu_row *row;
