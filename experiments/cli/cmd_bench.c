@@ -8,6 +8,7 @@
  *   tokenizer  encoding and decoding a text, and texts made to be slow
  *   train    a pass of training forward and backward beside the library of its products alone
  *   load     opening a model that is on the disk alone, beside reading its files once, and the memory it takes
+ *   comm     messages between ranks: latency and bandwidth
  *   kernels  products, the preparing of inputs and attention, each alone, beside what the machine gives
  * Medians of repeats in which the arms alternate; nothing here is asserted anywhere. */
 #include <jansson.h>
@@ -28,7 +29,7 @@
 #include "core/setup/target.h"
 
 typedef struct bench {
-    const char *model, *draft_model, *draft, *rule, *rows, *context, *device, *kv_name, *quantize, *profile;
+    const char *model, *draft_model, *draft, *rule, *rows, *context, *device, *ranks, *kv_name, *quantize, *profile;
     long history, threads, repeats, n, seed, vocab;
     double temperature, top_p;
     const char *text, *op, *type;
@@ -198,9 +199,12 @@ static wg_status bench_target(bench *b, const char *what, wg_error *err)
 {
     wg_target *t = NULL;
     const int kv_type = wg_cli_kv_type(b->kv_name);
-    const wg_target_options want = {
-        .device = b->device, .threads = (int)b->threads, .pin = b->pin, .quantize = b->quantize, .model = { .kv_type = kv_type }
-    };
+    const wg_target_options want = { .device = b->device,
+                                     .ranks = b->ranks,
+                                     .threads = (int)b->threads,
+                                     .pin = b->pin,
+                                     .quantize = b->quantize,
+                                     .model = { .kv_type = kv_type } };
     if (!strcmp(what, "load")) return wg_bench_load(b->model, &want, (int)b->repeats, b->json, err);
     if (!b->rule) b->rule = "rejection";
     if (b->temperature < 0) b->temperature = 1;
@@ -225,6 +229,7 @@ static int run(bench *b, const char *what)
     else if (!strcmp(what, "draft"))
         s = wg_bench_draft(b->draft ? b->draft : "ngram", b->model, (int)b->history, b->json, &err);
     else if (!strcmp(what, "kernels")) s = bench_kernels(b, &err);
+    else if (!strcmp(what, "comm")) s = wg_bench_comm(b->ranks, (int)b->repeats, b->json, &err);
     else if (!b->model)
         return wg_cli_refuse("bench", "-m FILE is missing: the model to time (wager synth makes one of any shape)");
     else if (!strcmp(what, "tokenizer")) s = wg_bench_tokenizer(b->model, b->text, (int)b->repeats, b->json, &err);
@@ -273,6 +278,7 @@ int wg_cmd_bench(int argc, char **argv)
         { "seed", 0, WG_FLAG_INT, &b.seed, "S", "round: seed of all randomness", 0, 0 },
         { "repeats", 0, WG_FLAG_INT, &b.repeats, "N", "number of repeats; results are medians", 1, WG_BENCH_REPEATS },
         { "device", 0, WG_FLAG_STRING, &b.device, "DEVICE", "forward, round, perplexity, train: " WG_DEVICE_NAMES, 0, 0 },
+        { "ranks", 0, WG_FLAG_STRING, &b.ranks, "RANKS", "forward, round, perplexity, load, comm: " WG_RANKS_DOC, 0, 0 },
         { "threads", 0, WG_FLAG_INT, &b.threads, "N", "number of threads; 0: all cores", 0, 256 },
         { "pin", 0, WG_FLAG_BOOL, &b.pin, NULL, "bind each worker thread to a processor of its own", 0, 0 },
         { "kv-type", 0, WG_FLAG_CHOICE, &b.kv_name, WG_KV_TYPE_VALUES, WG_KV_TYPE_DOC " (f16)", 0, 0 },
