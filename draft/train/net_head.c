@@ -2,11 +2,11 @@
  * The passes of a head of EAGLE-3 (Li et al. 2025; net.h), as draft/head/head.c runs it: norms of each tap, the residual stream
  * begins with the feature itself, the next step's feature is the normed state, which also gives the logits.
  *
- * Row i reads its token and the feature of the row before: in step 0 fc of the target's states there, in step s the state that
- * step s - 1 gave there. Its keys in step s are those of step 0 up to row i - s, at which the draft began, and of the steps
- * 1 .. s in the rows behind it: what the cache has in the draft's s-th pass. Position of a row: that of its token, less one. The
- * embedding's part of queries, keys and values is the same in all steps, so it is computed once. Rows at which no draft of s
- * tokens ends see themselves alone; no loss depends on them. */
+ * Row i reads its token and the feature of the row before: in step 0 fc of the target's states there, in step s the state
+ * that step s - 1 gave there. Its keys in step s are those of step 0 up to row i - s, at which the draft began, and of the
+ * steps 1 .. s in the rows behind it: what the cache has in the draft's pass number s. A row's position is that of its token,
+ * less one. The embedding's part of queries, keys and values is the same in all steps, so it is computed once. Rows at which
+ * no draft of s tokens ends see themselves alone; no loss depends on them. */
 #include <string.h>
 
 #include "draft/train/net_parts.h"

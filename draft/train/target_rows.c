@@ -226,9 +226,10 @@ static wg_status keep_hidden(wg_target_rows *t, size_t first, int n, wg_error *e
 
 static wg_status compute_sequence(wg_target_rows *t, int sequence, wg_error *err)
 {
-    const size_t at = (size_t)sequence * (size_t)t->o.length;
-    for (int first = 0, n; first < t->o.length; first += n) {
-        n = t->o.length - first < t->batch.cap ? t->o.length - first : t->batch.cap;
+    const int length = t->rows.length;
+    const size_t at = (size_t)sequence * (size_t)length;
+    for (int first = 0, n; first < length; first += n) {
+        n = length - first < t->batch.cap ? length - first : t->batch.cap;
         WG_TRY(wg_kv_reserve(t->seq, n, err));
         softmax_job j = { t, add_block(t, at, first, n) };
         t->batch.taps = t->taps;
@@ -241,10 +242,24 @@ static wg_status compute_sequence(wg_target_rows *t, int sequence, wg_error *err
     return WG_OK;
 }
 
+void wg_target_rows_begin(wg_target_rows *t, const wg_train_rows *rows)
+{
+    wg_assert(rows->sequences <= t->o.sequences && rows->length <= t->o.length);
+    t->rows = *rows;
+}
+
+float *wg_target_rows_set(wg_target_rows *t, int row, double entropy)
+{
+    float *p = t->p + (size_t)row * (size_t)t->width;
+    memset(p, 0, (size_t)t->width * sizeof *p);
+    t->entropy[row] = entropy;
+    t->last = row;
+    return p;
+}
+
 wg_status wg_target_rows_compute(wg_target_rows *t, const wg_train_rows *rows, wg_error *err)
 {
-    wg_assert(rows->sequences <= t->o.sequences && rows->length == t->o.length);
-    t->rows = *rows;
+    wg_target_rows_begin(t, rows);
     for (int i = 0; i < rows->sequences; i++) {
         const wg_status s = compute_sequence(t, i, err);
         wg_kv_rollback(t->seq);

@@ -32,8 +32,13 @@ size_t wg_target_rows_need(int vocab, int width, int hidden, int sequences, int 
 const float *wg_target_rows_hidden(const wg_target_rows *t);
 
 /* Computes the rows of a pass that have a target, from rows->token, start and position; the others are left as they were.
- * *rows is copied; its arrays are borrowed until the next call. Errors: those of the model. */
+ * Sequences may be shorter than `length`. *rows is copied; its arrays are borrowed until the next call. Errors: those of the
+ * model. */
 wg_status wg_target_rows_compute(wg_target_rows *t, const wg_train_rows *rows, wg_error *err);
+
+/* The same with rows from elsewhere: begin, then set for each row that has a target, which returns its p, (width) zeros. */
+void wg_target_rows_begin(wg_target_rows *t, const wg_train_rows *rows);
+float *wg_target_rows_set(wg_target_rows *t, int row, double entropy);
 
 int wg_target_rows_width(const wg_target_rows *t);               /* n_kept, or the vocabulary */
 const float *wg_target_rows_p(const wg_target_rows *t, int row); /* (width) */

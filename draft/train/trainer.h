@@ -133,9 +133,13 @@ wg_status wg_net_read_parts(wg_net *n, const wg_weights *w, const int *layer, wg
 /* Writes wg_net_weights as a GGUF file with the keys tokenizer.* of `tokenizer` and matrices of this type (with q8_2of4,
  * embedding and head are q8_0). EIO, ENOMEM. */
 wg_status wg_net_write(wg_net *n, const char *path, const char *name, const wg_weights *tokenizer, int type, wg_error *err);
-/* The same as a student cut to what its target lacks (core/model/arch.h): without tokenizer and frozen tensors, its head the
- * kept rows. token: (kept) as for wg_net_keep; digest: of the target's tokenizer. */
-wg_status wg_net_write_cut(wg_net *n, const char *path, const char *name, const int32_t *token, const char *digest, int type,
-                           wg_error *err);
+/* The same as a student cut to what its target lacks (core/model/student.h): without tokenizer and frozen tensors, its head the
+ * kept rows. */
+typedef struct wg_net_cut {
+    const char *name;
+    const int32_t *token;           /* (kept) as for wg_net_keep */
+    const char *target, *tokenizer; /* the target's name; digest of its tokenizer */
+} wg_net_cut;
+wg_status wg_net_write_cut(wg_net *n, const char *path, const wg_net_cut *cut, int type, wg_error *err);
 
 #endif

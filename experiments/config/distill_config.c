@@ -11,6 +11,8 @@
 
 enum { FAMILIES = 64, SEEDS = 64 };
 
+static const char *const rows[] = { "sequence", "kept", NULL };
+
 /* clang-format off */
 const wg_option wg_distill_table[] = {
     WG_OPTION_FLOAT(wg_distill_options, temperature, 1, 0, 100, "of the target's rows and of drafts; 0: the target is greedy"),
@@ -22,6 +24,8 @@ const wg_option wg_distill_table[] = {
     WG_OPTION_INT(wg_distill_options, keep, 0, 0, 1 << 24,
         "tokens that students propose: the most frequent ones of the rows to predict, and those that end a text; needs "
         "target_head frozen; 0: all"),
+    WG_OPTION_ENUM(wg_distill_options, rows, WG_ROWS_SEQUENCE, rows,
+        "the target's rows of the text: computed for every sequence anew, or once for a document and kept in memory"),
     WG_OPTION_BOOL(wg_distill_options, predict, 1, "time passes at the end, and predict speed-ups"),
     WG_OPTION_NAME(wg_distill_options, trace, WG_NAMES_FILE, "", "trace of a run, or its folder, for the source `trace`"),
     WG_OPTION_END,
@@ -62,6 +66,8 @@ static const char *const kinds[] = { "model", "eagle3", NULL };
 static const wg_option head_table[] = {
     { "target_head", "embedding and head: own, copied from the target, or the target's and not trained", WG_OPT_ENUM,
       offsetof(wg_distill_student, head), WG_HEAD_OWN, 0, 0, NULL, heads },
+    WG_OPTION_FLOAT(wg_distill_student, norm_scale, 1, 1e-4, 1e4,
+        "factor of the target's last norm at the beginning: below 1 a student of few layers is less sure of its first errors"),
     WG_OPTION_END,
 };
 static const wg_option kind_table[] = {
@@ -390,7 +396,7 @@ static json_t *student_json(const wg_distill_student *s)
     for (int i = 0; i < s->from_target; i++) json_array_append_new(layers, json_integer(s->layer[i]));
     if (s->from_target > 0) json_object_set(model, "target_layers", layers);
     json_decref(layers);
-    json_object_set_new(model, "target_head", json_string(heads[s->head]));
+    json_object_update_new(model, wg_train_options_json(head_table, s));
     if (s->kind != WG_STUDENT_MODEL)
         json_object_clear(model), json_object_update_new(model, wg_train_options_json(kind_table, s));
     return json_pack("{s:s, s:o, s:o, s:o, s:o}", "name", s->name, "model", model, "loss",
@@ -448,6 +454,7 @@ wg_status wg_distill_config_open(wg_distill_config *out, const char *path, const
     wg_option_defaults(wg_source_table, &out->distill);
     wg_option_defaults(wg_conversations_table, &out->conversations);
     r->base.shape = out->train.model, r->base.optimiser = out->train.optimiser, r->base.schedule = out->train.schedule;
+    wg_option_defaults(head_table, &r->base);
     wg_option_defaults(kind_table, &r->base);
     wg_option_defaults(wg_loss_options, &r->base.loss);
     r->base.loss.weight[WG_LOSS_KL] = 1;

@@ -36,6 +36,7 @@ typedef struct run {
     wg_device device; /* device of the students */
     wg_train_ops ops;
     wg_target_rows *rows;
+    wg_kept_rows *kept_rows;     /* NULL: the target reads every sequence */
     int32_t *kept;               /* (c->distill.keep) the tokens that students propose; NULL: all */
     int tap[WG_HEAD_TAPS], taps; /* hidden states that are kept; 0: no student is a head */
     student *student;
@@ -158,7 +159,9 @@ static wg_status open_rows(run *r, wg_error *err)
                                        .n_kept = r->c->distill.keep,
                                        .tap = r->tap,
                                        .n_taps = r->taps };
-    return wg_target_rows_open(&r->rows, &o, err);
+    WG_TRY(wg_target_rows_open(&r->rows, &o, err));
+    if (r->c->distill.rows == WG_ROWS_KEPT) return wg_kept_rows_open(&r->kept_rows, &o, WG_KEPT_LENGTH, r->folder.train, err);
+    return WG_OK;
 }
 
 static wg_status check_keep(const run *r, wg_error *err)
@@ -213,6 +216,7 @@ static wg_status open_feed(run *r, wg_error *err)
         WG_TRY(wg_rejections_open(&r->trace, o->trace, wg_train_folder_at(&r->folder, "trace.tokens", path), r->target, err));
     const wg_distill_feed_parts parts = { .options = &o->source,
                                           .rows = r->rows,
+                                          .kept = r->kept_rows,
                                           .target = r->target->lm,
                                           .ops = r->target->ops,
                                           .device = &r->target->device,
@@ -250,6 +254,51 @@ static wg_status open_trainer(run *r, const wg_train_feed *feed, wg_train_option
     if (r->o->resume) WG_TRY(wg_trainer_resume(r->trainer, &r->folder.log_bytes, err));
     r->begun = wg_trainer_step(r->trainer);
     return wg_train_folder_cut(&r->folder, err);
+}
+
+/* ---- models */
+
+/* A student's file; of a head its folder. */
+static const char *model_path(const run *r, int i, char path[WG_TRAIN_PATH])
+{
+    char name[WG_DISTILL_NAME + 8];
+    snprintf(name, sizeof name, "%s%s", r->c->student[i].name, is_head(r, i) ? "" : ".gguf");
+    return wg_train_folder_at(&r->folder, name, path);
+}
+
+/* Writes a student without what it has from its target, beside the whole one. */
+static wg_status write_cut(run *r, int i, int type, wg_error *err)
+{
+    char path[WG_TRAIN_PATH], name[WG_DISTILL_NAME + 16], digest[WG_SHA256_HEX];
+    if (!r->kept) return WG_OK;
+    snprintf(name, sizeof name, "%s-cut.gguf", r->c->student[i].name);
+    wg_tokenizer_digest(r->target->tokenizer, digest);
+    const wg_net_cut cut = { r->c->student[i].name, r->kept, wg_model_arch(r->target->model)->name, digest };
+    return wg_net_write_cut(r->student[i].net, wg_train_folder_at(&r->folder, name, path), &cut, type, err);
+}
+
+static wg_status write_head(run *r, int i, int type, wg_error *err)
+{
+    char path[WG_TRAIN_PATH];
+    const wg_head_write_options o = { .folder = model_path(r, i, path),
+                                      .target = r->target->path,
+                                      .tap = r->tap,
+                                      .n_taps = r->taps,
+                                      .token = r->kept,
+                                      .type = type == WG_F32 ? WG_F32 : WG_F16 };
+    return wg_net_write_head(r->student[i].net, &o, err);
+}
+
+/* Writes a student with its present weights. */
+static wg_status write_model(run *r, int i, wg_error *err)
+{
+    char path[WG_TRAIN_PATH];
+    const int type = wg_type_parse(r->c->train.output.type);
+    wg_net_fetch(r->student[i].net);
+    WG_TRY(wg_ops_wait(&r->ops, err));
+    if (is_head(r, i)) return write_head(r, i, type, err);
+    WG_TRY(write_cut(r, i, type, err));
+    return wg_net_write(r->student[i].net, model_path(r, i, path), r->c->student[i].name, r->target->weights, type, err);
 }
 
 /* ---- progress and log */
@@ -308,61 +357,19 @@ static wg_status report(void *user, const wg_train_report *t, wg_error *err)
     }
     WG_TRY(wg_train_folder_append(&r->folder, line, (size_t)n, err));
     wg_trainer_log_is(r->trainer, r->folder.log_bytes);
-    return WG_OK;
+    return t->held_out ? write_model(r, t->student, err) : WG_OK;
 }
 
 /* ---- results */
 
 static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
-/* A student's file; of a head its folder. */
-static const char *model_path(const run *r, int i, char path[WG_TRAIN_PATH])
-{
-    char name[WG_DISTILL_NAME + 8];
-    snprintf(name, sizeof name, "%s%s", r->c->student[i].name, is_head(r, i) ? "" : ".gguf");
-    return wg_train_folder_at(&r->folder, name, path);
-}
-
-/* Writes a student without what it has from its target, beside the whole one. */
-static wg_status write_cut(run *r, int i, int type, wg_error *err)
-{
-    char path[WG_TRAIN_PATH], name[WG_DISTILL_NAME + 16], digest[WG_SHA256_HEX];
-    if (!r->kept) return WG_OK;
-    snprintf(name, sizeof name, "%s-cut.gguf", r->c->student[i].name);
-    wg_tokenizer_digest(r->target->tokenizer, digest);
-    return wg_net_write_cut(r->student[i].net, wg_train_folder_at(&r->folder, name, path), r->c->student[i].name, r->kept,
-                            digest, type, err);
-}
-
-static wg_status write_head(run *r, int i, int type, wg_error *err)
-{
-    char path[WG_TRAIN_PATH];
-    const wg_head_write_options o = { .folder = model_path(r, i, path),
-                                      .target = r->target->path,
-                                      .tap = r->tap,
-                                      .n_taps = r->taps,
-                                      .token = r->kept,
-                                      .type = type == WG_F32 ? WG_F32 : WG_F16 };
-    return wg_net_write_head(r->student[i].net, &o, err);
-}
-
-static wg_status write_model(run *r, int i, int type, wg_error *err)
-{
-    char path[WG_TRAIN_PATH];
-    if (is_head(r, i)) return write_head(r, i, type, err);
-    WG_TRY(write_cut(r, i, type, err));
-    return wg_net_write(r->student[i].net, model_path(r, i, path), r->c->student[i].name, r->target->weights, type, err);
-}
-
 static wg_status write_models(run *r, json_t *list, wg_error *err)
 {
     char path[WG_TRAIN_PATH];
-    const int type = wg_type_parse(r->c->train.output.type);
     for (int i = 0; i < r->students; i++) {
         const student *s = &r->student[i];
-        wg_net_fetch(s->net);
-        WG_TRY(wg_ops_wait(&r->ops, err));
-        WG_TRY(write_model(r, i, type, err));
+        WG_TRY(write_model(r, i, err));
         model_path(r, i, path);
         json_array_append_new(list, json_pack("{s:s, s:i, s:s, s:I, s:o, s:o, s:o, s:s}", "name", s->c->name, "seed",
                                               s->c->seed, "family", s->c->family_name, "parameters",
@@ -583,6 +590,7 @@ wg_status wg_distill_run(const wg_distill_config *c, const wg_distill_run_option
     }
     wg_distill_feed_close(r.feed);
     wg_rejections_close(&r.trace);
+    wg_kept_rows_close(r.kept_rows);
     wg_target_rows_close(r.rows);
     wg_train_folder_close(&r.folder);
     wg_device_close(&r.device);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Heads of EAGLE-3 against the speculators package (tests/conformance/heads, written by make_heads.py): logits of rows of true
- * features and of a draft tree; chains that the whole engine drafts; both layouts; what a draft leaves in the cache, whatever
- * was accepted; and what is refused. Error of a row: sqrt(sum (x - ref)^2 / sum ref^2). */
+ * Heads of EAGLE and MTP against the speculators package (tests/conformance/heads, written by make_heads.py): logits of
+ * rows of true features and of a draft tree; chains that the whole engine drafts; both layouts; what a draft leaves in the
+ * cache, whatever was accepted; and what is refused. Error of a row: sqrt(sum (x - ref)^2 / sum ref^2). */
 #include "tests/unit/draft/head_fixture.h"
 #include "tests/unit/draft/head_rows.h"
 
@@ -16,6 +16,7 @@ static const char *head_file; /* a GGUF file in the place of the folder, or NULL
 /* The drafter of a fixture. */
 static const wg_drafter_class *class_of(const char *name)
 {
+    if (!strncmp(name, "p-eagle", 7)) return &wg_drafter_block;
     return !strcmp(name, "mtp") || !strcmp(name, "mimo") ? &wg_drafter_mtp : &wg_drafter_eagle;
 }
 
@@ -72,7 +73,7 @@ static void check_rows(const char *name)
     snprintf(path, sizeof path, "%s/tests/conformance/heads/%s/rows.f32", root ? root : ".", name);
     float *want = (float *)(void *)file_read(path, &bytes);
     const json_t *rows = json_object_get(f.at, "rows");
-    const int kept = (int)json_array_size(rows), nodes = 5;
+    const int kept = (int)json_array_size(rows), nodes = tree_nodes.n - 1;
     all_rows(&f, MOST, &tree_nodes, text, tree);
     cr_assert(want && bytes == (size_t)(kept + nodes) * (size_t)width * sizeof *want);
     double worst = 0;
@@ -97,12 +98,18 @@ Test(head, rows_with_biases_and_scaled_rotation) { check_rows("biased"); }
 Test(head, rows_of_safeailabs_layout) { check_rows("safeailab"); }
 Test(head, rows_of_an_mtp_layer) { check_rows("mtp"); }
 Test(head, rows_of_mimos_mtp_layer) { check_rows("mimo"); }
+Test(head, rows_of_p_eagle) { check_rows("p-eagle"); }
+Test(head, rows_of_p_eagle_with_norms) { check_rows("p-eagle-norms"); }
+Test(head, rows_of_eagle_1) { check_rows("eagle-1"); }
+Test(head, rows_of_eagle_1_with_norms) { check_rows("eagle-1-norms"); }
 
 /* The same head in both layouts has the same bits. */
-Test(head, layouts_agree)
+static void check_layouts(const char *one, const char *other)
 {
-    static float text[2][MOST * 60], tree[2][MOST * 60];
-    const char *const name[] = { "biased", "safeailab" };
+    static float text[2][MOST * WIDEST], tree[2][MOST * WIDEST];
+    const char *const name[] = { one, other };
+    memset(text, 0, sizeof text);
+    memset(tree, 0, sizeof tree);
     for (int i = 0; i < 2; i++) {
         fixture f = fixture_open(name[i]);
         const wg_tree nodes = tree_of(&f);
@@ -111,6 +118,9 @@ Test(head, layouts_agree)
     }
     cr_assert(!memcmp(text[0], text[1], sizeof text[0]) && !memcmp(tree[0], tree[1], sizeof tree[0]));
 }
+
+Test(head, layouts_agree) { check_layouts("biased", "safeailab"); }
+Test(head, layouts_of_eagle_1_agree) { check_layouts("eagle-1", "eagle-1-speculators"); }
 
 /* ---- GGUF files */
 
@@ -219,7 +229,7 @@ Test(head, gguf_files_that_are_not_understood_are_refused)
         int heads, taps;
         wg_status status;
     } row[] = {
-        { "llama", NULL, "is no GGUF file of the architecture eagle3, the only one of heads that is read", 4, 3,
+        { "llama", NULL, "is no GGUF file of the architectures eagle3 and dflash, the only ones of heads that are read", 4, 3,
           WG_EUNSUPPORTED },
         { "eagle3", "eagle3.gated", "key 'eagle3.gated' is not known in the GGUF file of an EAGLE-3 head", 4, 3,
           WG_EUNSUPPORTED },
@@ -306,6 +316,10 @@ Test(head, engine_drafts_qwen3_layers) { check_chains("qwen3-layers"); }
 Test(head, engine_drafts_safeailab) { check_chains("safeailab"); }
 Test(head, engine_drafts_mtp) { check_chains("mtp"); }
 Test(head, engine_drafts_mimo) { check_chains("mimo"); }
+Test(head, engine_drafts_p_eagle) { check_chains("p-eagle"); }
+Test(head, engine_drafts_p_eagle_with_norms) { check_chains("p-eagle-norms"); }
+Test(head, engine_drafts_eagle_1) { check_chains("eagle-1"); }
+Test(head, engine_drafts_eagle_1_with_norms) { check_chains("eagle-1-norms"); }
 
 /* The children of a node are the most probable tokens of its own row, in a tree that is drafted level by level. */
 static void check_tree(const char *name, const char *shape)
@@ -417,6 +431,9 @@ static void check_history(const char *name, const char *shape)
 Test(head, history_leaves_no_trace_in_chains) { check_history("plain", ""); }
 Test(head, history_leaves_no_trace_in_trees) { check_history("plain", ",tree=2-1-1"); }
 Test(head, history_leaves_no_trace_in_mtp) { check_history("mimo", ",tree=2-1-1"); }
+Test(head, history_leaves_no_trace_in_p_eagle) { check_history("p-eagle-norms", ""); }
+Test(head, history_leaves_no_trace_in_trees_of_p_eagle) { check_history("p-eagle-norms", ",tree=2-1-1"); }
+Test(head, history_leaves_no_trace_in_eagle_1) { check_history("eagle-1", ",tree=2-1-1"); }
 Test(head, history_leaves_no_trace_in_best_first) { check_history("plain", ",grow=best_first,budget=7"); }
 
 /* Features of rows that wait are not written into pages that another sequence has. */
