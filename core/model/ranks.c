@@ -93,6 +93,8 @@ wg_status wg_ranks_agree(wg_comm *c, wg_status s, wg_model *m, wg_error *err)
     return result;
 }
 
+double wg_ranks_waited(const wg_model *m) { return m->ranked ? m->ranked->waited : 0; }
+
 /* ---- times of calls */
 
 typedef struct time_order {

@@ -35,6 +35,9 @@ typedef struct wg_rank_held {
 /* The number of ranks of an opened model, and what each holds. */
 int wg_ranks_held(const wg_model *m, wg_rank_held held[WG_RANKS_MOST]);
 
+/* Seconds in which this rank has waited for rows of other stages since it was opened; 0: no stages. */
+double wg_ranks_waited(const wg_model *m);
+
 /* What wg_ranks_time times: an order of rank 0, a join of all on all, rows that go round once. */
 typedef enum wg_ranks_call { WG_RANKS_TELL, WG_RANKS_JOIN, WG_RANKS_ROUND } wg_ranks_call;
 /* Rank 0: makes all ranks do `times` such calls of `bytes` bytes of each rank, and takes the seconds of all together. Waits for

@@ -45,6 +45,8 @@ typedef struct arm {
     long passes, emitted, accepted, drafted;
     const wg_device *device; /* the target's device, if it counts its passes */
     wg_passes_made made;     /* passes in the timed repeats */
+    const wg_model *model;
+    double waited; /* in them, for rows of other stages */
 } arm;
 
 static wg_passes_made made_by(const arm *a) { return a->device ? a->device->class->made(a->device) : (wg_passes_made){ 0 }; }
@@ -55,7 +57,7 @@ static wg_status arm_run(const bench *b, arm *a, int32_t root, int repeat, wg_er
     WG_TRY(wg_seq_open(a->engine, &s, (uint32_t)(repeat < 0 ? 0 : repeat), &root, 1, (int)b->n, err));
     wg_status status = WG_OK;
     const wg_passes_made before = made_by(a);
-    const double start = wg_clock_now();
+    const double start = wg_clock_now(), waited = wg_ranks_waited(a->model);
     if (!b->steps) status = wg_engine_rounds(a->engine, &s, 1, INT_MAX, NULL, NULL, err);
     while (!status && s->finish == WG_RUNNING) status = wg_engine_step(a->engine, &s, 1, err);
     if (repeat < 0) {
@@ -65,6 +67,7 @@ static wg_status arm_run(const bench *b, arm *a, int32_t root, int repeat, wg_er
         a->seconds[repeat] = (wg_clock_now() - start) / (double)s->counts.emitted;
         a->made.launched += after.launched - before.launched;
         a->made.looped += after.looped - before.looped;
+        a->waited += wg_ranks_waited(a->model) - waited;
         a->passes += s->counts.passes;
         a->emitted += s->counts.emitted;
         a->accepted += s->counts.accepted;
@@ -75,7 +78,7 @@ static wg_status arm_run(const bench *b, arm *a, int32_t root, int repeat, wg_er
 }
 
 /* Prints an arm. recorded: only first passes of a shape were launched kernel by kernel. looped: the device decoded all rounds.
- * null: the device counts neither. */
+ * null: the device counts neither. wait_ms: of verify_ms, rank 0 without rows of the other stages; null: no stages. */
 static void print_arm(const bench *b, arm *a, const char *name, double plain)
 {
     const double per_token = wg_bench_median(a->seconds, (int)b->repeats), tau = (double)a->emitted / (double)a->passes;
@@ -91,6 +94,7 @@ static void print_arm(const bench *b, arm *a, const char *name, double plain)
         char hex[WG_SHA256_HEX];
         const char *profile = wg_profile_name(wg_engine_env(a->engine)->profile, hex);
         json_object_set_new(o, "profile", *profile ? json_string(profile) : json_null());
+        json_object_set_new(o, "wait_ms", a->waited > 0 ? json_real(a->waited / rounds * 1e3) : json_null());
         json_object_set_new(o, "looped", a->device ? json_boolean(a->made.looped == a->passes) : json_null());
         wg_json_put_line(o, 0);
         return;
@@ -98,6 +102,7 @@ static void print_arm(const bench *b, arm *a, const char *name, double plain)
     printf("%-8s %10.1f %6.2f %9.4f %8.2f   %8.4f %8.4f %8.4f %8.4f\n", name, 1 / per_token, tau, per_token * tau * 1e3,
            plain / per_token, ph->draft / rounds * 1e3, ph->verify / rounds * 1e3, ph->accept / rounds * 1e3,
            ph->kv / rounds * 1e3);
+    if (a->waited > 0) printf("%44s of it %8.4f waiting for rows of other ranks\n", "", a->waited / rounds * 1e3);
 }
 
 static wg_status arm_open(const bench *b, const wg_target *t, const wg_drafter_choice *draft, const char *rule,
@@ -107,6 +112,7 @@ static wg_status arm_open(const bench *b, const wg_target *t, const wg_drafter_c
                                     .seed = (uint64_t)b->seed,
                                     .sampling = { .temperature = b->temperature, .top_p = 1 } };
     wg_engine_parts parts = wg_target_engine_parts(t);
+    a->model = t->model;
     a->device = t->device.class->made ? &t->device : NULL;
     parts.drafter = draft->class;
     parts.drafter_options = draft->options;
