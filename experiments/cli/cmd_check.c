@@ -12,6 +12,7 @@
 #include "experiments/cli/cli.h"
 #include "experiments/run/estimate.h"
 #include "core/setup/spec.h"
+#include "core/setup/target_ranks.h"
 #include "experiments/run/preflight.h"
 
 /* Prints the drafters that `auto` chooses among. */
@@ -45,9 +46,10 @@ static void print_ranks(FILE *f, const wg_config *c, const wg_memory *m, const w
     const wg_target_options opt = wg_setup_target_options(t);
     wg_arch a;
     wg_rank_part part;
-    if (held->ranks < 2 || wg_target_probe(t->model, &opt, &a, NULL)) return;
+    wg_comm_spec where;
+    if (held->ranks < 2 || wg_target_ranks(&opt, &where, NULL) || wg_target_probe(t->model, &opt, &a, NULL)) return;
     for (int r = 0; r < held->ranks; r++) {
-        if (wg_rank_part_of(&part, &a, a.vocab, r, held->ranks, t->pipeline ? t->pipeline : 1, NULL)) return;
+        if (wg_rank_part_of(&part, &a, a.vocab, r, held->ranks, where.pipeline, NULL)) return;
         const int from = wg_rank_part_from(&part, WG_SPLIT_HEADS), n = wg_rank_part_n(&part, WG_SPLIT_HEADS);
         const int keys = wg_rank_part_kv(&part);
         const double cache = m->cache * keys / a.kv_heads * (part.layer_to - part.layer_from) / a.layers;

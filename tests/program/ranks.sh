@@ -137,6 +137,9 @@ if [ "$how" = mpi ]; then ranked 2 check config.json >plan 2>err
 else "$program" check config.json --set target.tensor=2 >plan 2>err; fi || fail "check: $(cat err)"
 grep -q '^rank 1    layers 0 to [0-9]* of [0-9]*, heads [0-9]* to [0-9]* of [0-9]*, [0-9]* of [0-9]* of keys$' plan || fail "check: $(cat plan)"
 [ "$(grep -c '^          weights [0-9.]* MB, of which a pass reads [0-9.]* MB, caches at most [0-9.]* MB$' plan)" = 2 ] || fail "check: $(cat plan)"
+if [ "$how" = threads ]; then
+  "$program" check config.json --set target.ranks=threads:1x2 2>err | grep -q '^rank 1    layers [1-9][0-9]* to .* heads 0 to ' || fail "check of stages: $(cat err)"
+fi
 checked=$((checked + 1))
 
 # What goes wrong is named, and ends at once.
