@@ -66,6 +66,8 @@ static const char *const kinds[] = { "model", "eagle3", NULL };
 static const wg_option head_table[] = {
     { "target_head", "embedding and head: own, copied from the target, or the target's and not trained", WG_OPT_ENUM,
       offsetof(wg_distill_student, head), WG_HEAD_OWN, 0, 0, NULL, heads },
+    WG_OPTION_FLOAT(wg_distill_student, norm_scale, 1, 1e-4, 1e4,
+        "factor of the target's last norm at the beginning: below 1 a student of few layers is less sure of its first errors"),
     WG_OPTION_END,
 };
 static const wg_option kind_table[] = {
@@ -394,7 +396,7 @@ static json_t *student_json(const wg_distill_student *s)
     for (int i = 0; i < s->from_target; i++) json_array_append_new(layers, json_integer(s->layer[i]));
     if (s->from_target > 0) json_object_set(model, "target_layers", layers);
     json_decref(layers);
-    json_object_set_new(model, "target_head", json_string(heads[s->head]));
+    json_object_update_new(model, wg_train_options_json(head_table, s));
     if (s->kind != WG_STUDENT_MODEL)
         json_object_clear(model), json_object_update_new(model, wg_train_options_json(kind_table, s));
     return json_pack("{s:s, s:o, s:o, s:o, s:o}", "name", s->name, "model", model, "loss",
@@ -452,6 +454,7 @@ wg_status wg_distill_config_open(wg_distill_config *out, const char *path, const
     wg_option_defaults(wg_source_table, &out->distill);
     wg_option_defaults(wg_conversations_table, &out->conversations);
     r->base.shape = out->train.model, r->base.optimiser = out->train.optimiser, r->base.schedule = out->train.schedule;
+    wg_option_defaults(head_table, &r->base);
     wg_option_defaults(kind_table, &r->base);
     wg_option_defaults(wg_loss_options, &r->base.loss);
     r->base.loss.weight[WG_LOSS_KL] = 1;

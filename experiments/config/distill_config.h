@@ -49,6 +49,7 @@ typedef struct wg_distill_student {
     int family, seed; /* family: number in the list */
     wg_train_model shape;
     int head;                                  /* WG_HEAD_... */
+    double norm_scale;                         /* of the last norm that it takes from the target, at the beginning */
     int kind, steps;                           /* WG_STUDENT_...; of a head: the tokens of the drafts that it is trained over */
     int layer[WG_DISTILL_LAYERS], from_target; /* layers of the target that it begins with; their number, 0: none */
     wg_loss_spec loss;

@@ -2,6 +2,8 @@
  * Shape and first weights of a student (distill.h). */
 #include "experiments/run/distill.h"
 
+#include <string.h>
+
 #include "core/file/tokenizer_file.h"
 #include "draft/train/trainer.h"
 #include "experiments/run/train_folder.h"
@@ -88,6 +90,18 @@ wg_status wg_distill_arch(wg_arch *out, const wg_distill_student *s, const wg_ta
                    out->context);
 }
 
+/* Scales the last norm, and with it the logits (s->norm_scale). */
+static void scale_norm(wg_net *net, double by)
+{
+    for (int i = 0; i < wg_net_tensors(net); i++) {
+        const wg_net_tensor *t = wg_net_tensor_at(net, i);
+        float *w = (float *)wg_net_weights(net) + t->at;
+        if (strcmp(t->name, "output_norm.weight")) continue;
+        for (int k = 0; k < t->columns; k++) w[k] *= (float)by;
+    }
+    wg_net_send(net);
+}
+
 wg_status wg_distill_begin(wg_net *net, const wg_distill_student *s, const int32_t *kept, const wg_target *target,
                            wg_error *err)
 {
@@ -99,7 +113,9 @@ wg_status wg_distill_begin(wg_net *net, const wg_distill_student *s, const int32
         wg_weights_close(w);
         WG_TRY(st);
     }
-    if (s->from_target > 0 || s->head != WG_HEAD_OWN)
+    if (s->from_target > 0 || s->head != WG_HEAD_OWN) {
         WG_TRY(wg_net_read_parts(net, target->weights, s->from_target > 0 ? s->layer : NULL, err));
+        if (s->norm_scale != 1) scale_norm(net, s->norm_scale);
+    }
     return kept ? wg_net_keep(net, kept, err) : WG_OK;
 }

@@ -518,6 +518,26 @@ Test(distill, heads_are_trained_resumed_and_read)
     for (int i = 0; i < 2; i++) json_decref(result[i]), scene_close(&s[i]);
 }
 
+static const float *norm_in(const wg_weights *w)
+{
+    wg_error err;
+    const wg_tensor *t = wg_weights_find(w, "output_norm.weight");
+    must(wg_weights_need(w, t, &err), &err);
+    return t->data;
+}
+
+/* The last norm of the student is the target's times this. */
+static void check_norm(const char *student, float by)
+{
+    wg_error err;
+    wg_weights *from, *to;
+    must(wg_weights_open(&from, TARGET, &err), &err);
+    must(wg_weights_open(&to, student, &err), &err);
+    const float *a = norm_in(from), *b = norm_in(to);
+    for (int i = 0; i < 32; i++) cr_assert_float_eq(b[i], by * a[i], 1e-6, "%d: %g of %g", i, (double)b[i], (double)a[i]);
+    wg_weights_close(from), wg_weights_close(to);
+}
+
 /* A student that is all of the target agrees with it before it has learnt anything; one without its last layer does not. */
 Test(distill, students_begin_with_layers_of_the_target)
 {
@@ -534,8 +554,9 @@ Test(distill, students_begin_with_layers_of_the_target)
     for (int i = 1; i < all; i++) used += (size_t)snprintf(layers + used, sizeof layers - used, ", %d", i);
     snprintf(more, sizeof more,
              ", \"students\": [ {\"name\":\"all\",\"model\":{\"target_layers\":[%s]}},"
-             " {\"name\":\"first\",\"model\":{\"target_layers\":[0],\"target_head\":\"frozen\"}} ]",
-             layers);
+             " {\"name\":\"first\",\"model\":{\"target_layers\":[0],\"target_head\":\"frozen\"}},"
+             " {\"name\":\"half\",\"model\":{\"target_layers\":[%s],\"norm_scale\":0.5}} ]",
+             layers, layers);
     scene_open(&s, more, none, 5);
     must(go(&s, false, 0, &result, &err), &err);
     double kl[2][2], alpha[2][2];
@@ -543,6 +564,7 @@ Test(distill, students_begin_with_layers_of_the_target)
     logged(&s, "first", "loss", kl[1], 2), logged(&s, "first", "alpha", alpha[1], 2);
     cr_assert(fabs(kl[0][0]) < 1e-6 && alpha[0][0] > 0.999, "all layers: KL %g, alpha %g", kl[0][0], alpha[0][0]);
     cr_assert(kl[1][0] > 1e-4 && alpha[1][0] < alpha[0][0], "one layer: KL %g, alpha %g", kl[1][0], alpha[1][0]);
+    check_norm(temp_at(&s.out, "half.gguf"), 0.5f);
     json_decref(result);
     scene_close(&s);
     wg_target_close(t);
