@@ -20,8 +20,8 @@ wg_status wg_kept_rows_open(wg_kept_rows **out, const wg_target_rows_options *o,
                             wg_error *err);
 void wg_kept_rows_close(wg_kept_rows *k); /* NULL is fine */
 
-/* Sets the rows of a pass that have a target, and hidden states of all, as wg_target_rows_compute. first: (sequences) where each begins in the text.
- * Errors: those of the model; ENOMEM. */
+/* Sets the rows of a pass that have a target, and hidden states of all, as wg_target_rows_compute. first: (sequences) where
+ * each begins in the text. Errors: those of the model; ENOMEM. */
 wg_status wg_kept_rows_give(wg_kept_rows *k, wg_target_rows *to, const wg_train_rows *rows, const size_t *first, wg_error *err);
 
 #endif
