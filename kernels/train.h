@@ -25,6 +25,9 @@ typedef enum wg_train_part {
     WG_OP_TURN,      /* wg_turn_job */
     WG_OP_ATTENTION, /* wg_attention_job */
     WG_OP_ATTENTION_BACK,
+    WG_OP_PATH, /* wg_path_job; with its gradient and WG_OP_ADD on the host alone */
+    WG_OP_PATH_BACK,
+    WG_OP_ADD,  /* wg_add_job */
     WG_OP_GATE, /* wg_gate_job */
     WG_OP_GATE_BACK,
     WG_OP_CROSS_ENTROPY, /* wg_entropy_job */
@@ -77,7 +80,8 @@ typedef struct wg_turn_job {
 } wg_turn_job;
 
 /* o = softmax(scale q k^T) v; a row sees the rows from start[row] to itself. Rows are sequences of `length` each. Items are
- * pairs of sequence and key head, `back` too: dq, dk and dv are overwritten. */
+ * pairs of sequence and key head, `back` too: dq, dk and dv are overwritten. On the host alone: a row sees those up to the
+ * `shift`th before it, without any it has lse -inf and y 0; with `adds` dk and dv are added to. */
 typedef struct wg_attention_job {
     const void *q, *k, *v, *dy; /* (rows, heads * hd), (rows, kv_heads * hd) twice, as q */
     void *y, *lse;              /* as q; (heads, rows) log of the sum of exponentials */
@@ -86,12 +90,35 @@ typedef struct wg_attention_job {
     void *work;           /* (threads, wg_attention_work); of a device: wg_attention_work of every pair */
     int sequences, length, heads, kv_heads, hd;
     double scale;
+    int shift;
+    bool adds;
 } wg_attention_job;
 enum { WG_ATTENTION_BLOCK = 64 }; /* query rows of a block */
 WG_HD static inline size_t wg_attention_work(int length)
 {
     return 2 * (size_t)WG_ATTENTION_BLOCK * (size_t)length;
 } /* elements */
+
+/* Adds the drafted path of each row, itself last, to its attention over the text: to y and lse of an attention job with shift
+ * `steps`. Row i sees row i - steps + t of k[t - 1] and v[t - 1], t = 1 .. steps; if i - steps is before start[i], where no
+ * draft begins, only t = steps. Back, with y and lse of both together: dq, dk and dv are added to. Items are pairs of sequence
+ * and key head. */
+enum { WG_PATH_STEPS = 8 };
+typedef struct wg_path_job {
+    const void *q, *k[WG_PATH_STEPS], *v[WG_PATH_STEPS], *dy; /* shapes of wg_attention_job */
+    void *y, *lse;
+    void *dq, *dk[WG_PATH_STEPS], *dv[WG_PATH_STEPS];
+    const int32_t *start;
+    int steps, sequences, length, heads, kv_heads, hd;
+    double scale;
+} wg_path_job;
+
+/* x += y. Items are spans. */
+typedef struct wg_add_job {
+    void *x;
+    const void *y;
+    size_t n;
+} wg_add_job;
 
 /* y = silu(gate) up. Back: dgate and dup, which may be the memory of gate and up. Items are elements / WG_SPAN. */
 typedef struct wg_gate_job {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The keys of a head's config.json (head_config.h): SafeAILab's and SpecForge's checkpoints, those that speculators 0.9 saves,
+ * The keys of a head's config.json (head_config.h): SafeAILab's and SpecForge's checkpoints, those that speculators saves,
  * z-lab's and DeepSpec's. */
 #include "core/file/head_config.h"
 
@@ -10,9 +10,20 @@
 #include "core/base/mem.h"
 
 /* Keys that are read, or that change nothing here: names, versions, training, limits that the target sets. kinds: of heads,
- * bits by wg_head_kind; OWN: the key may stand in the object of the head itself, too (eagle_config, dflash_config). A key
- * whose kinds differ in that has two rows. */
-enum { EAGLE = 1 << WG_HEAD_EAGLE3, BLOCK = 1 << WG_HEAD_DFLASH, MTP = 1 << WG_HEAD_MTP, ANY = EAGLE | BLOCK | MTP, OWN = 8 };
+ * bits by wg_head_kind. OWN: the key may stand in the object of the head itself, too (eagle_config, dflash_config); SPEC: files
+ * of speculators alone have it, FLAT: others alone. A key whose kinds differ in that has two rows. */
+enum {
+    PARALLEL = 1 << WG_HEAD_PEAGLE,
+    EAGLE = 1 << WG_HEAD_EAGLE3 | PARALLEL,
+    SPARK = 1 << WG_HEAD_DSPARK,
+    BLOCK = 1 << WG_HEAD_DFLASH | SPARK,
+    MTP = 1 << WG_HEAD_MTP,
+    FIRST = 1 << WG_HEAD_EAGLE,
+    ANY = (1 << WG_HEAD_KINDS) - 1,
+    OWN = 1 << WG_HEAD_KINDS,
+    SPEC = OWN << 1,
+    FLAT = OWN << 2
+};
 
 static const struct {
     const char *key;
@@ -49,13 +60,13 @@ static const struct {
     { "label2id", ANY },
     { "problem_type", ANY },
     { "has_no_defaults_at_init", ANY },
-    { "draft_vocab_size", ANY },
+    { "draft_vocab_size", ANY & ~FIRST },
     { "vocab_size", ANY },
     { "norm_before_residual", EAGLE | OWN },
     { "norm_before_fc", EAGLE | OWN },
     { "fc_norm", EAGLE | OWN },
     { "norm_output", EAGLE | OWN },
-    { "target_hidden_size", ANY },
+    { "target_hidden_size", EAGLE | BLOCK | MTP },
     { "target_hidden_size", EAGLE | OWN },
     { "eagle_aux_hidden_state_layer_ids", EAGLE | OWN },
     { "eagle_config", EAGLE },
@@ -81,19 +92,36 @@ static const struct {
     { "use_mrope", MTP },
     { "block_size", BLOCK | OWN },
     { "mask_token_id", BLOCK | OWN },
-    { "aux_hidden_state_layer_ids", BLOCK },
-    { "sliding_window_non_causal", BLOCK },
-    { "sample_from_anchor", BLOCK },
+    { "mask_token_id", PARALLEL },
+    { "aux_hidden_state_layer_ids", BLOCK | SPEC },
+    { "sliding_window_non_causal", BLOCK | SPEC },
+    { "sample_from_anchor", 1 << WG_HEAD_DFLASH | SPEC },
+    { "sample_from_anchor", SPARK | OWN },
     { "dflash_config", BLOCK },
-    { "target_layer_ids", BLOCK | OWN },
+    { "target_layer_ids", BLOCK | OWN | FLAT },
     { "num_target_layers", BLOCK | OWN },
     { "num_anchors", BLOCK | OWN },
-    { "is_causal", BLOCK | OWN },
-    { "causal", BLOCK | OWN },
-    { "causal_head", BLOCK | OWN },
+    { "is_causal", BLOCK | OWN | FLAT },
+    { "causal", BLOCK | OWN | FLAT },
+    { "causal_head", BLOCK | OWN | FLAT },
+    { "rope_is_neox_style", BLOCK | FLAT },
+    { "projector_type", SPARK | OWN | FLAT },
+    { "markov_rank", SPARK | OWN },
+    { "markov_head_type", SPARK | OWN },
+    { "enable_confidence_head", SPARK | OWN },
+    { "confidence_head_with_markov", SPARK | OWN },
+    { "confidence_head_alpha", SPARK | OWN | FLAT },
+    { "bias", FIRST | FLAT },
+    { "qkv_bias", FIRST | FLAT },
+    { "layernorms", FIRST | SPEC },
+    { "fusion_bias", FIRST | SPEC },
+    { "transformer_layer_architecture", FIRST | SPEC },
 };
 
-static const char *const kind_names[] = { "an EAGLE-3", "a DFlash", "an MTP" };
+static const char *const kind_names[WG_HEAD_KINDS] = {
+    [WG_HEAD_EAGLE3] = "an EAGLE-3", [WG_HEAD_DFLASH] = "a DFlash", [WG_HEAD_MTP] = "an MTP",
+    [WG_HEAD_EAGLE] = "an EAGLE-1",  [WG_HEAD_DSPARK] = "a DSpark", [WG_HEAD_PEAGLE] = "a P-EAGLE"
+};
 
 const char *wg_head_kind_name(wg_head_kind kind) { return kind_names[kind]; }
 
@@ -112,6 +140,20 @@ static wg_status check_keys(const wg_hf_keys *r, wg_head_kind kind, unsigned own
                            "computes; remove it if it does not",
                            r->path, r->where, key, kind_names[kind]);
     }
+    return WG_OK;
+}
+
+/* A key of the other dialect, which this one's class would not read. */
+static wg_status refuse_other_dialect(const wg_hf_keys *r, const wg_head_spec *s)
+{
+    const bool speculators = strcmp(s->dialect, "speculators") == 0;
+    const char *other = wg_head_is_block(s) ? "z-lab's" : "SafeAILab's";
+    char expected[80];
+    snprintf(expected, sizeof expected, "no key of %s in a config of %s", speculators ? other : "speculators'",
+             speculators ? "speculators'" : other);
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (known[i].kinds >> s->kind & 1 && known[i].kinds & (speculators ? FLAT : SPEC) && wg_hf_get(r, known[i].key))
+            return wg_hf_refuse(r, known[i].key, expected);
     return WG_OK;
 }
 
@@ -138,6 +180,13 @@ static wg_status number(const wg_hf_keys *r, wg_head_spec *s, const char *key, d
     return wg_hf_number(r, key, absent, 1e-12, max, out);
 }
 
+/* absent 0: the key is required. */
+static wg_status size(const wg_hf_keys *r, wg_head_spec *s, const char *key, int absent, int max, int *out)
+{
+    if (absent && !wg_hf_get(r, key)) wg_head_assume(s, key, "%d", absent);
+    return wg_hf_count(r, key, absent, max, out);
+}
+
 /* A list of layers. shift: id + shift is the tap of the state that id stands for: 0, that which enters the layer; 1, which
  * leaves it. */
 static wg_status read_taps(const wg_hf_keys *r, const char *key, int shift, wg_head_spec *s)
@@ -155,13 +204,24 @@ static wg_status read_taps(const wg_hf_keys *r, const char *key, int shift, wg_h
     return s->n_taps >= 1 && s->n_taps <= WG_HEAD_TAPS ? WG_OK : wg_hf_wrong(r, key, "up to 8 different layers");
 }
 
-static const char *const eagle_taps = "eagle_aux_hidden_state_layer_ids";
+/* The token of rows whose own token is not known. */
+static wg_status read_mask(const wg_hf_keys *r, wg_head_spec *s)
+{
+    const json_t *v = wg_hf_get(r, "mask_token_id");
+    const json_int_t id = json_is_integer(v) ? json_integer_value(v) : -1;
+    if (id < 0 || id >= INT32_MAX) return wg_hf_wrong(r, "mask_token_id", "a token's id");
+    if (id >= s->vocab) return wg_hf_wrong(r, "mask_token_id", "an id below vocab_size");
+    s->mask_token = (int)id;
+    return WG_OK;
+}
 
 /* Which object has a key: the head's own, where there is one (eagle_config), or the top. */
 static const wg_hf_keys *where(const wg_hf_keys *top, const wg_hf_keys *own, const char *key)
 {
     return own && wg_hf_get(own, key) ? own : top;
 }
+
+static const char *const eagle_taps = "eagle_aux_hidden_state_layer_ids";
 
 /* The keys of an EAGLE-3 head itself. In SpecForge's files norm_output only says that the last norm stands before lm_head,
  * which is always so here; in those of speculators that the next step reads the normed state. */
@@ -178,20 +238,11 @@ static wg_status read_eagle(const wg_hf_keys *top, const wg_hf_keys *own, bool s
         return wg_hf_refuse(where(top, own, "norm_output"), "norm_output", "true: the norm stands before lm_head");
     s->norm_output = speculators && normed;
     WG_TRY(wg_hf_count(where(top, own, "target_hidden_size"), "target_hidden_size", s->dim, 1 << 20, &s->target_dim));
+    if (s->kind == WG_HEAD_PEAGLE) WG_TRY(read_mask(top, s));
     const wg_hf_keys *r = where(top, own, eagle_taps);
     if (wg_hf_get(r, eagle_taps)) return read_taps(r, eagle_taps, 0, s);
     s->n_taps = 3;
     wg_head_assume(s, eagle_taps, "2, L/2, L-3 of the target's L");
-    return WG_OK;
-}
-
-/* A token's id. */
-static wg_status read_id(const wg_hf_keys *r, const char *key, int *out)
-{
-    const json_t *v = wg_hf_get(r, key);
-    const json_int_t id = json_is_integer(v) ? json_integer_value(v) : -1;
-    if (id < 0 || id >= INT32_MAX) return wg_hf_wrong(r, key, "a token's id");
-    *out = (int)id;
     return WG_OK;
 }
 
@@ -218,34 +269,62 @@ static wg_status read_causality(const wg_hf_keys *top, const wg_hf_keys *own, wg
     return WG_OK;
 }
 
-/* A key of the other dialect of DFlash heads, which this one's class would not read. */
-static wg_status refuse_other_dialect(const wg_hf_keys *top, const wg_hf_keys *own)
+/* A name among those of a list of n; 0, the first, where the key is absent. */
+static wg_status name_of(const wg_hf_keys *r, const char *key, const char *const *names, int n, const char *expected, int *out)
 {
-    static const char *const speculators[] = { "aux_hidden_state_layer_ids", "sliding_window_non_causal", "sample_from_anchor",
-                                               NULL };
-    static const char *const zlab[] = { "target_layer_ids", "is_causal", "causal", "causal_head", NULL };
-    for (const char *const *key = own ? speculators : zlab; *key; key++)
-        for (int i = 0; i < 1 + (own != NULL); i++)
-            if (wg_hf_get(i ? own : top, *key))
-                return wg_hf_refuse(i ? own : top, *key,
-                                    own ? "no key of speculators' in a config of z-lab's"
-                                        : "no key of z-lab's in a config of speculators'");
+    const json_t *v = wg_hf_get(r, key);
+    *out = 0;
+    if (!v) return WG_OK;
+    for (int i = 0; i < n; i++)
+        if (json_is_string(v) && strcmp(json_string_value(v), names[i]) == 0) {
+            *out = i;
+            return WG_OK;
+        }
+    return wg_hf_refuse(r, key, expected);
+}
+
+/* The keys that DSpark has beside those of a block. */
+static wg_status read_markov(const wg_hf_keys *top, const wg_hf_keys *own, wg_head_spec *s)
+{
+    static const char *const types[] = { "vanilla", "gated", "rnn" }, *const projectors[] = { "dspark" };
+    const bool speculators = own == NULL;
+    const wg_hf_keys *r = where(top, own, "markov_rank");
+    double rank;
+    int type;
+    WG_TRY(name_of(where(top, own, "projector_type"), "projector_type", projectors, 1, "dspark", &type));
+    if (!wg_hf_get(r, "markov_rank")) wg_head_assume(s, "markov_rank", speculators ? "256" : "0");
+    WG_TRY(wg_hf_number(r, "markov_rank", speculators ? 256 : 0, 0, 1 << 16, &rank));
+    s->markov_rank = (int)rank;
+    if (s->markov_rank != rank) return wg_hf_wrong(r, "markov_rank", "a whole number");
+    r = where(top, own, "markov_head_type");
+    if (!wg_hf_get(r, "markov_head_type")) wg_head_assume(s, "markov_head_type", "vanilla");
+    WG_TRY(name_of(r, "markov_head_type", types, 3, "vanilla, gated or rnn", &type));
+    s->markov = rank > 0 ? (wg_head_markov)(WG_MARKOV_VANILLA + type) : WG_MARKOV_NONE;
+    WG_TRY(flag(where(top, own, "enable_confidence_head"), s, "enable_confidence_head", speculators, &s->confidence));
+    r = where(top, own, "confidence_head_with_markov");
+    if (s->confidence) WG_TRY(flag(r, s, "confidence_head_with_markov", s->markov_rank > 0, &s->confidence_markov));
+    if (s->confidence_markov && s->markov_rank == 0)
+        return wg_hf_refuse(r, "confidence_head_with_markov", "false where markov_rank is 0");
     return WG_OK;
 }
 
-/* The keys of a DFlash head. own: NULL in speculators' files; in z-lab's the object dflash_config, or the top again. */
+/* The keys of a block. own: NULL in speculators' files; in z-lab's the object dflash_config, or the top again. Classes of
+ * DSpark draw from the anchor's row on where no key says otherwise. */
 static wg_status read_block(const wg_hf_keys *top, const wg_hf_keys *own, wg_head_spec *s)
 {
-    const wg_hf_keys *r = own ? own : top;
-    WG_TRY(refuse_other_dialect(top, own));
+    const wg_hf_keys *r = own ? own : top, *anchor = where(top, own, "sample_from_anchor");
+    const bool spark = s->kind == WG_HEAD_DSPARK;
+    bool apart;
     WG_TRY(wg_hf_count(top, "target_hidden_size", s->dim, 1 << 20, &s->target_dim));
     WG_TRY(wg_hf_count(wg_hf_get(r, "block_size") ? r : top, "block_size", 0, 1024, &s->block));
     if (s->block < 2) return wg_hf_wrong(top, "block_size", "at least 2");
-    WG_TRY(read_id(wg_hf_get(r, "mask_token_id") ? r : top, "mask_token_id", &s->mask_token));
-    if (s->mask_token >= s->vocab) return wg_hf_wrong(top, "mask_token_id", "an id below vocab_size");
+    WG_TRY(read_mask(wg_hf_get(r, "mask_token_id") ? r : top, s));
     WG_TRY(read_causality(top, own, s));
+    if (spark) WG_TRY(read_markov(top, own, s));
+    if (spark || !own) WG_TRY(flag(anchor, s, "sample_from_anchor", spark, &s->from_anchor));
+    WG_TRY(wg_hf_bool(top, "rope_is_neox_style", true, &apart));
+    s->adjacent = !apart;
     if (own) return read_taps(wg_hf_get(r, "target_layer_ids") ? r : top, "target_layer_ids", 1, s);
-    WG_TRY(flag(top, s, "sample_from_anchor", false, &s->from_anchor));
     return read_taps(top, "aux_hidden_state_layer_ids", 0, s);
 }
 
@@ -291,20 +370,22 @@ static wg_status read_layer(const wg_hf_keys *r, wg_head_spec *s)
     bool mlp_bias;
     const json_t *type = wg_hf_get(r, "model_type"), *act = wg_hf_get(r, "hidden_act");
     const char *name = json_string_value(type);
-    const bool block = s->kind == WG_HEAD_DFLASH; /* whose layers are those of Qwen3 in any case */
+    const bool block = wg_head_is_block(s);                            /* whose layers are those of Qwen3 in any case */
+    const bool llama = s->kind == WG_HEAD_EAGLE;                       /* of Llama; the target may be a Qwen2 */
+    const bool whole = strcmp(s->dialect, "MiMo") == 0;                /* of Qwen2 */
+    const bool diff = llama && strcmp(s->dialect, "speculators") == 0; /* absent keys are those of LlamaConfig */
     if (!type) wg_head_assume(s, "model_type", block ? "qwen3" : "llama");
-    const bool whole = strcmp(s->dialect, "MiMo") == 0; /* whose layers are those of Qwen2 */
-    if (type && !whole && (!name || (strcmp(name, "llama") != 0 && strcmp(name, "qwen3") != 0)))
-        return wg_hf_refuse(r, "model_type", "llama or qwen3");
+    if (type && !whole && (!name || (strcmp(name, "llama") != 0 && strcmp(name, llama ? "qwen2" : "qwen3") != 0)))
+        return wg_hf_refuse(r, "model_type", llama ? "llama or qwen2" : "llama or qwen3");
     s->head_norm = block || (type && strcmp(name, "qwen3") == 0);
     if (act && (!json_is_string(act) || strcmp(json_string_value(act), "silu") != 0))
         return wg_hf_refuse(r, "hidden_act", "silu");
-    WG_TRY(wg_hf_count(r, "hidden_size", 0, 1 << 20, &s->dim));
-    WG_TRY(wg_hf_count(r, "intermediate_size", 0, 1 << 20, &s->hidden));
-    WG_TRY(wg_hf_count(r, "num_attention_heads", 0, 1 << 16, &s->heads));
+    WG_TRY(size(r, s, "hidden_size", diff ? 4096 : 0, 1 << 20, &s->dim));
+    WG_TRY(size(r, s, "intermediate_size", diff ? 11008 : 0, 1 << 20, &s->hidden));
+    WG_TRY(size(r, s, "num_attention_heads", diff ? 32 : 0, 1 << 16, &s->heads));
     WG_TRY(wg_hf_count(r, "num_key_value_heads", s->heads, 1 << 16, &s->kv_heads));
     WG_TRY(wg_hf_count(r, "head_dim", s->dim / s->heads, WG_HF_HEAD, &s->head_dim));
-    WG_TRY(wg_hf_count(r, "vocab_size", 0, 1 << 30, &s->vocab));
+    WG_TRY(size(r, s, "vocab_size", diff ? 32000 : 0, 1 << 30, &s->vocab));
     WG_TRY(number(r, s, "rms_norm_eps", 1e-6, 1, &s->eps));
     WG_TRY(wg_hf_bool(r, "attention_bias", false, &s->biased));
     s->out_biased = s->biased && !whole;
@@ -317,11 +398,12 @@ static wg_status read_layer(const wg_hf_keys *r, wg_head_spec *s)
     return read_rope(r, s);
 }
 
-/* What config.json says of sizes that the tensors have too. SafeAILab's files and whole models have the target's number of
- * layers there. */
+/* What config.json says of sizes that the tensors have too. SafeAILab's files of EAGLE-3 and whole models have the target's
+ * number of layers there. */
 static wg_status read_said(const wg_hf_keys *top, const wg_hf_keys *layer, wg_head_spec *s)
 {
-    const bool own = s->kind == WG_HEAD_DFLASH || (s->kind == WG_HEAD_EAGLE3 && strcmp(s->dialect, "speculators") == 0);
+    const bool speculators = strcmp(s->dialect, "speculators") == 0;
+    const bool own = wg_head_is_block(s) || s->kind == WG_HEAD_EAGLE || (wg_head_is_eagle3(s) && speculators);
     if (wg_hf_get(top, "draft_vocab_size")) WG_TRY(wg_hf_count(top, "draft_vocab_size", 0, 1 << 30, &s->said_drafts));
     if (!own) return WG_OK;
     s->said_types = (int)json_array_size(wg_hf_get(layer, "layer_types"));
@@ -337,27 +419,82 @@ static wg_status read_mtp(const wg_hf_keys *top, bool whole, wg_head_spec *s)
     if (modules != 1) return wg_hf_refuse(top, "num_nextn_predict_layers", "1");
     if (whole && s->windowed) return wg_hf_refuse(top, "layer_types", "full_attention in all layers");
     s->hidden_first = s->zero_first = s->after_norm = whole;
-    s->norm_output = true;
+    s->norm_output = s->embed_norm = s->state_norm = true;
     s->target_dim = s->dim;
     s->n_taps = 1;
     return WG_OK;
 }
 
+/* The keys of an EAGLE-1 head: the target's state is that which its lm_head reads. SafeAILab's files name no norms, which
+ * speculators' have all or none of (HASS); a file without the key `bias` is of a class with a bias, or of one without. */
+static wg_status read_first_eagle(const wg_hf_keys *top, bool speculators, wg_head_spec *s)
+{
+    static const char *const layers[] = { "LlamaDecoderLayer" };
+    bool norms = false, bias, qkv;
+    int layer;
+    s->after_norm = true;
+    s->target_dim = s->dim;
+    s->n_taps = 1;
+    WG_TRY(name_of(top, "transformer_layer_architecture", layers, 1, layers[0], &layer));
+    if (speculators) WG_TRY(flag(top, s, "layernorms", false, &norms));
+    if (speculators) WG_TRY(flag(top, s, "fusion_bias", false, &bias));
+    else WG_TRY(wg_hf_bool(top, "bias", false, &bias));
+    WG_TRY(wg_hf_bool(top, "qkv_bias", false, &qkv));
+    s->embed_norm = s->first_norm = s->last_norm = s->norm_output = norms;
+    s->biased = s->biased || qkv;
+    s->fc_bias = bias;
+    if (speculators || wg_hf_get(top, "bias")) return WG_OK;
+    s->fc_bias = -1;
+    wg_head_assume(s, "bias", "as the tensors have it");
+    return WG_OK;
+}
+
+/* Whether the name of a class in `architectures` has this part. */
+static bool of_class(const wg_hf_keys *top, const char *part)
+{
+    const json_t *list = wg_hf_get(top, "architectures");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *name = json_string_value(json_array_get(list, i));
+        if (name && strstr(name, part)) return true;
+    }
+    return false;
+}
+
+/* The kind of a flat config: EAGLE-3 has a key that EAGLE-1 lacks, DSpark one that DFlash lacks, or names its class. */
+static wg_head_kind flat_kind(const wg_hf_keys *top, bool block)
+{
+    const wg_head_kind more = block ? WG_HEAD_DSPARK : WG_HEAD_EAGLE3, less = block ? WG_HEAD_DFLASH : WG_HEAD_EAGLE;
+    const wg_hf_keys own = { .o = wg_hf_get(top, "dflash_config") };
+    if (of_class(top, block ? "DSpark" : "Eagle3")) return more;
+    if (!block && of_class(top, "PEagle")) return WG_HEAD_PEAGLE;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        const unsigned k = known[i].kinds;
+        const bool has = wg_hf_get(top, known[i].key) || (k & OWN && json_is_object(own.o) && wg_hf_get(&own, known[i].key));
+        if (has && k >> more & 1 && !(k >> less & 1 || k & SPEC) && strcmp(known[i].key, "sample_from_anchor") != 0)
+            return more;
+    }
+    return less;
+}
+
 /* What head it is, and of which dialect. */
 static wg_status kind_of(const wg_hf_keys *top, wg_head_spec *s)
 {
-    static const char *const names[] = { [WG_HEAD_EAGLE3] = "eagle3", [WG_HEAD_DFLASH] = "dflash", [WG_HEAD_MTP] = "mtp" };
+    static const char *const names[WG_HEAD_KINDS] = {
+        [WG_HEAD_EAGLE3] = "eagle3", [WG_HEAD_DFLASH] = "dflash", [WG_HEAD_MTP] = "mtp",
+        [WG_HEAD_EAGLE] = "eagle",   [WG_HEAD_DSPARK] = "dspark", [WG_HEAD_PEAGLE] = "peagle"
+    };
     const json_t *type = wg_hf_get(top, "speculators_model_type"), *model = wg_hf_get(top, "model_type");
     const bool zlab = wg_hf_get(top, "dflash_config") || wg_hf_get(top, "target_layer_ids");
     const bool mimo = json_is_string(model) && strcmp(json_string_value(model), "mimo") == 0;
     s->dialect = type ? "speculators" : mimo ? "MiMo" : zlab ? "z-lab" : "SafeAILab";
-    s->kind = mimo ? WG_HEAD_MTP : zlab ? WG_HEAD_DFLASH : WG_HEAD_EAGLE3;
-    for (int i = 0; type && i < 3; i++)
+    s->kind = mimo ? WG_HEAD_MTP : flat_kind(top, zlab);
+    s->first_norm = s->last_norm = true;
+    for (int i = 0; type && i < WG_HEAD_KINDS; i++)
         if (json_is_string(type) && strcmp(json_string_value(type), names[i]) == 0) {
             s->kind = (wg_head_kind)i;
             return WG_OK;
         }
-    return type ? wg_hf_refuse(top, "speculators_model_type", "eagle3, dflash or mtp") : WG_OK;
+    return type ? wg_hf_refuse(top, "speculators_model_type", "eagle, eagle3, peagle, dflash, dspark or mtp") : WG_OK;
 }
 
 /* The keys of the head's own object. One that stands outside of it, too, has one value. */
@@ -377,12 +514,13 @@ static wg_status check_own(const wg_hf_keys *top, const wg_hf_keys *own, wg_head
 /* The keys of the head itself, which z-lab and some of SafeAILab's users put into an object of their own. */
 static wg_status read_own(const wg_hf_keys *top, wg_head_spec *s)
 {
-    const bool block = s->kind == WG_HEAD_DFLASH, speculators = strcmp(s->dialect, "speculators") == 0;
+    const bool block = wg_head_is_block(s), speculators = strcmp(s->dialect, "speculators") == 0;
     const char *key = block ? "dflash_config" : "eagle_config";
     const json_t *o = wg_hf_get(top, key);
     const wg_hf_keys own = { .o = o, .path = top->path, .where = block ? "dflash_config." : "eagle_config.", .err = top->err };
     bool used;
     if (s->kind == WG_HEAD_MTP) return read_mtp(top, !speculators, s);
+    if (s->kind == WG_HEAD_EAGLE) return read_first_eagle(top, speculators, s);
     if (o && (speculators || !json_is_object(o))) return wg_hf_refuse(top, key, "an object, and not in speculators' files");
     if (o) WG_TRY(check_own(top, &own, s->kind));
     if (block) return read_block(top, speculators ? NULL : o ? &own : top, s);
@@ -397,6 +535,7 @@ wg_status wg_head_config_read(wg_head_spec *s, const json_t *o, const char *path
     const wg_hf_keys top = { .o = o, .path = path, .where = "", .err = err };
     WG_TRY(kind_of(&top, s));
     WG_TRY(check_keys(&top, s->kind, 0));
+    WG_TRY(refuse_other_dialect(&top, s));
     const json_t *inner = wg_hf_get(&top, "transformer_layer_config");
     const wg_hf_keys layer = { .o = inner, .path = path, .where = "transformer_layer_config.", .err = err };
     if (strcmp(s->dialect, "speculators") != 0) {

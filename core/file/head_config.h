@@ -13,8 +13,9 @@ wg_status wg_head_config_read(wg_head_spec *s, const json_t *o, const char *path
 /* Adds a key that is absent, and the value taken. */
 void wg_head_assume(wg_head_spec *s, const char *key, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* The name in GGUF files of a tensor that folders call `name`. */
-const char *wg_head_gguf_name(const char *name);
+/* The name in GGUF files of a tensor that folders call `name`: `to`, or the same. */
+enum { WG_HEAD_NAME = 96 };
+const char *wg_head_gguf_name(const wg_head_spec *s, const char *name, char to[WG_HEAD_NAME]);
 
 /* The same of an open GGUF file, and its tensors under the names of folders, borrowed from it. The list is to be freed after a
  * failure too. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Reading the folder of a head (head_file.h): its tensors by the names of SafeAILab, speculators 0.9 and z-lab. */
+ * Reading the folder of a head (head_file.h): its tensors by the names of SafeAILab, speculators and z-lab. */
 #include "core/file/head_config.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "core/base/mem.h"
 #include "core/file/hf_shards.h"
 
-enum { PATH = 4096, NAME = 96, TENSORS = 16 * (WG_HEAD_LAYERS + 1) + WG_HEAD_TAPS };
+enum { PATH = 4096, NAME = WG_HEAD_NAME, TENSORS = 16 * (WG_HEAD_LAYERS + 2) + WG_HEAD_TAPS };
 
 struct wg_head_file {
     char *path;
@@ -36,6 +36,10 @@ static const struct {
     { "mtp_layers.0.hidden_layernorm.", "hidden_norm." },
     { "mtp_layers.0.final_layernorm.", "norm." },
     { "mtp_layers.", "layers." },
+    { "fusion_fc.", "fc." },
+    { "transformer.", "layers.0." },
+    { "embedding_layernorm.", "input_norm." },
+    { "pre_lm_head_layernorm.", "norm." },
 };
 
 static const char *plain_name(const char *name, char to[NAME])
@@ -72,7 +76,9 @@ static bool is_whole_number(const wg_safetensor *t) { return strcmp(t->dtype, "I
 static wg_status place(wg_head_file *f, const char *name, bool has, int64_t rows, int64_t columns)
 {
     const wg_safetensor *t = find(f, name);
-    const char *keys = f->weights ? "keys" : "config.json", *own = f->weights ? wg_head_gguf_name(name) : name;
+    char gguf[WG_HEAD_NAME];
+    const char *keys = f->weights ? "keys" : "config.json";
+    const char *own = f->weights ? wg_head_gguf_name(&f->spec, name, gguf) : name;
     if (!t && !has) return WG_OK;
     if (!t) return wg_fail(f->err, WG_EMODEL, "%s: there is no tensor '%s', which the head has by its %s", f->path, own, keys);
     if (!has)
@@ -80,7 +86,8 @@ static wg_status place(wg_head_file *f, const char *name, bool has, int64_t rows
                        "%s: there is a tensor '%s', which the head does not have by its %s; do they belong together?", f->path,
                        own, keys);
     f->placed[f->found++] = t;
-    if (t->n_dims != (columns ? 2 : 1) || t->dim[0] != rows || (columns && t->dim[1] != columns))
+    const bool row = !columns && t->n_dims == 3 && t->dim[0] == 1 && t->dim[1] == 1 && t->dim[2] == rows; /* mask_hidden */
+    if (!row && (t->n_dims != (columns ? 2 : 1) || t->dim[0] != rows || (columns && t->dim[1] != columns)))
         return wg_fail(f->err, WG_EMODEL, "%s: tensor '%s' has shape (%lld, %lld): expected (%lld, %lld)", f->path, own,
                        (long long)t->dim[0], (long long)t->dim[1], (long long)rows, (long long)(columns ? columns : 1));
     if (t->type < 0)
@@ -92,14 +99,15 @@ static wg_status place(wg_head_file *f, const char *name, bool has, int64_t rows
 static wg_status check_layer(wg_head_file *f, int layer)
 {
     const wg_head_spec *s = &f->spec;
-    const bool beside = s->kind == WG_HEAD_EAGLE3 && layer == 0; /* it reads the embedding beside the feature */
+    const bool beside = wg_head_is_eagle3(s) && layer == 0; /* it reads the embedding beside the feature */
+    const bool normed = layer > 0 || s->first_norm;
     const int64_t d = s->dim, in = beside ? 2 * d : d, hd = s->head_dim, q = s->heads * hd, kv = s->kv_heads * hd;
     const struct {
         const char *name;
         bool has;
         int64_t rows, columns;
     } row[] = {
-        { "input_layernorm.weight", true, d, 0 },           { "hidden_norm.weight", beside, d, 0 },
+        { "input_layernorm.weight", normed, d, 0 },         { "hidden_norm.weight", beside, d, 0 },
         { "post_attention_layernorm.weight", true, d, 0 },  { "self_attn.q_proj.weight", true, q, in },
         { "self_attn.k_proj.weight", true, kv, in },        { "self_attn.v_proj.weight", true, kv, in },
         { "self_attn.o_proj.weight", true, d, q },          { "self_attn.q_proj.bias", s->biased, q, 0 },
@@ -151,33 +159,61 @@ static wg_status check_said(const wg_head_file *f)
     return WG_OK;
 }
 
+/* The layers, whose number is that of the tensors. */
+static wg_status check_layers(wg_head_file *f)
+{
+    wg_head_spec *s = &f->spec;
+    const int most = s->kind == WG_HEAD_MTP ? 1 : WG_HEAD_LAYERS;
+    char name[NAME];
+    for (s->layers = 0; s->layers < most; s->layers++) {
+        snprintf(name, sizeof name, "layers.%d.post_attention_layernorm.weight", s->layers);
+        if (!find(f, name)) break;
+        WG_TRY(check_layer(f, s->layers));
+    }
+    return s->layers ? WG_OK : check_layer(f, 0); /* which names what is missing */
+}
+
+/* What DSpark has beside a block's layers. */
+static wg_status check_markov(wg_head_file *f)
+{
+    const wg_head_spec *s = &f->spec;
+    const bool markov = s->markov != WG_MARKOV_NONE, gated = s->markov == WG_MARKOV_GATED, rnn = s->markov == WG_MARKOV_RNN;
+    const int64_t r = s->markov_rank, d = s->dim;
+    WG_TRY(place(f, "markov_head.markov_w1.weight", markov, s->vocab, r));
+    WG_TRY(place(f, "markov_head.markov_w2.weight", markov, s->draft_vocab, r));
+    WG_TRY(place(f, "markov_head.gate_proj.weight", gated, r, d + r));
+    WG_TRY(place(f, "markov_head.gate_proj.bias", gated, r, 0));
+    WG_TRY(place(f, "markov_head.joint_proj.weight", rnn, 3 * r, 2 * r + d));
+    WG_TRY(place(f, "markov_head.joint_proj.bias", rnn, 3 * r, 0));
+    WG_TRY(place(f, "confidence_head.proj.weight", s->confidence, 1, d + (s->confidence_markov ? r : 0)));
+    return place(f, "confidence_head.proj.bias", s->confidence, 1, 0);
+}
+
 static wg_status check_tensors(wg_head_file *f)
 {
     wg_head_spec *s = &f->spec;
     const wg_safetensor *head = find(f, "lm_head.weight");
-    const bool mtp = s->kind == WG_HEAD_MTP; /* one layer; fc joins an embedding and a state, each with a norm before it */
-    const int most = mtp ? 1 : WG_HEAD_LAYERS;
+    const bool joins = wg_head_joins(s), block = wg_head_is_block(s);
     char name[NAME];
     s->draft_vocab = head && head->dim[0] >= 1 && head->dim[0] <= s->vocab ? (int)head->dim[0] : s->vocab;
-    for (s->layers = 0; s->layers < most; s->layers++) {
-        snprintf(name, sizeof name, "layers.%d.input_layernorm.weight", s->layers);
-        if (!find(f, name)) break;
-        WG_TRY(check_layer(f, s->layers));
-    }
-    if (s->layers == 0) WG_TRY(check_layer(f, 0)); /* names what is missing */
+    if (s->fc_bias < 0) s->fc_bias = find(f, "fc.bias") != NULL;
+    WG_TRY(check_layers(f));
     WG_TRY(check_said(f));
     const int64_t taps = (int64_t)s->n_taps * s->target_dim;
-    WG_TRY(place(f, "fc.weight", true, s->dim, mtp ? 2 * (int64_t)s->dim : taps));
-    WG_TRY(place(f, "input_norm.weight", mtp || s->norm_before_fc, mtp ? s->dim : taps, 0));
+    WG_TRY(place(f, "fc.weight", true, s->dim, joins ? 2 * (int64_t)s->dim : taps));
+    WG_TRY(place(f, "fc.bias", s->fc_bias, s->dim, 0));
+    WG_TRY(place(f, "input_norm.weight", joins ? s->embed_norm : s->norm_before_fc, joins ? s->dim : taps, 0));
     for (int i = 0; i < s->n_taps; i++) {
         snprintf(name, sizeof name, "fc_norm.%d.weight", i);
         WG_TRY(place(f, name, s->fc_norm, s->target_dim, 0));
     }
-    WG_TRY(place(f, "norm.weight", true, s->dim, 0));
-    WG_TRY(place(f, "rope_freqs.weight", s->adjacent && find(f, "rope_freqs.weight"), s->head_dim / 2, 0));
-    WG_TRY(place(f, "hidden_norm.weight", s->kind != WG_HEAD_EAGLE3, s->dim, 0));
-    WG_TRY(place(f, "lm_head.weight", head || s->kind == WG_HEAD_EAGLE3, s->draft_vocab, s->dim));
+    WG_TRY(place(f, "norm.weight", s->last_norm, s->dim, 0));
+    WG_TRY(place(f, "rope_freqs.weight", s->ids && find(f, "rope_freqs.weight"), s->head_dim / 2, 0));
+    WG_TRY(place(f, "hidden_norm.weight", joins ? s->state_norm : block, s->dim, 0));
+    WG_TRY(place(f, "lm_head.weight", head || wg_head_is_eagle3(s), s->draft_vocab, s->dim));
     WG_TRY(place(f, "embed_tokens.weight", find(f, "embed_tokens.weight"), s->vocab, s->dim));
+    WG_TRY(check_markov(f));
+    WG_TRY(place(f, "mask_hidden", s->kind == WG_HEAD_PEAGLE, taps, 0));
     return check_maps(f);
 }
 
@@ -287,7 +323,7 @@ wg_status wg_head_file_taps(const wg_head_file *f, int layers, int tap[WG_HEAD_T
 {
     const wg_head_spec *s = &f->spec;
     const int usual[] = { 2, layers / 2, layers - 3 };
-    if (s->kind == WG_HEAD_MTP) {
+    if (wg_head_joins(s)) {
         tap[0] = layers + s->after_norm;
         return WG_OK;
     }

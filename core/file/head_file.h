@@ -2,10 +2,10 @@
  * The folder of a head: a small network that drafts from hidden states of its target (methods.md, Heads): EAGLE-3 (Li et al.
  * 2025), DFlash (Chen et al. 2026), or a layer for multi-token prediction (MTP). config.json and model.safetensors in one of
  * these dialects, told apart by their keys:
- *   speculators   the layer's keys in transformer_layer_config, with speculators_model_type (speculators 0.9)
- *   z-lab         keys of a Qwen3 config, with dflash_config or target_layer_ids (z-lab, DeepSpec)
- *   SafeAILab     keys of a Llama config (SafeAILab, SpecForge, SGLang)
- *   llama.cpp     a GGUF file of the architecture eagle3
+ *   speculators   the layer's keys in transformer_layer_config, with speculators_model_type (speculators 0.1 for EAGLE-1, 0.9)
+ *   z-lab         keys of a Qwen3 config, with dflash_config or target_layer_ids (z-lab, DeepSpec, SpecForge's blocks)
+ *   SafeAILab     keys of a Llama config (SafeAILab, SpecForge, SGLang): of EAGLE-3 where it has a key that EAGLE-1 lacks
+ *   llama.cpp     a GGUF file of the architecture eagle3 or dflash
  *   MiMo          the folder of a whole model of the type mimo: its MTP layer; the rest is left aside
  * All give the same wg_head_spec, and tensors by the names of speculators. Sizes are those of the tensors; keys must agree. A
  * key or a tensor that is not known here is refused by name, since it may change what the head computes. */
@@ -22,7 +22,16 @@ typedef struct wg_head_assumed {
     char value[40];
 } wg_head_assumed;
 
-typedef enum wg_head_kind { WG_HEAD_EAGLE3, WG_HEAD_DFLASH, WG_HEAD_MTP } wg_head_kind;
+typedef enum wg_head_kind {
+    WG_HEAD_EAGLE3,
+    WG_HEAD_DFLASH,
+    WG_HEAD_MTP,
+    WG_HEAD_EAGLE, /* EAGLE-1; EAGLE-2 has the same files */
+    WG_HEAD_DSPARK,
+    WG_HEAD_PEAGLE, /* EAGLE-3 whose later tokens have a learned state in the place of their own */
+    WG_HEAD_KINDS
+} wg_head_kind;
+typedef enum wg_head_markov { WG_MARKOV_NONE, WG_MARKOV_VANILLA, WG_MARKOV_GATED, WG_MARKOV_RNN } wg_head_markov;
 const char *wg_head_kind_name(wg_head_kind kind); /* for messages: "a DFlash" */
 
 typedef struct wg_head_spec {
@@ -40,23 +49,35 @@ typedef struct wg_head_spec {
     bool ids;                           /* d2t holds ids, else offsets */
     int divisors;                       /* of rotary frequencies (llama3): head_dim / 2, or 0 */
     float divisor[WG_HEAD_PAIRS];
-    bool norm_before_residual; /* the residual stream begins with the normed feature */
-    bool norm_before_fc;       /* all taps are normed as one row before fc, by input_norm, */
-    bool fc_norm;              /* or each tap by its own norm */
-    bool norm_output;          /* the feature of the next step is the normed state */
-    bool head_norm;            /* heads of queries and keys are normed (Qwen3) */
-    bool biased, out_biased;   /* queries, keys and values have biases; and what attention gives */
-    bool hidden_first;         /* of MTP: fc reads [state; embedding], else [embedding; state] */
-    bool zero_first;           /* the embedding at position 0 is zero */
-    bool after_norm;           /* the target's state is that behind its last norm, else before it */
-    int block, mask_token;     /* of DFlash: rows of a pass; the token of all but the first */
-    bool from_anchor;          /* row i of a block gives the token i + 1 behind the text; else the token i, and row 0 none */
-    unsigned causal;           /* layers by bits in which a row of a block sees no later one */
-    int window;                /* of layers with a bit in `windowed`; 0: none */
+    bool norm_before_residual;   /* the residual stream begins with the normed feature */
+    bool norm_before_fc;         /* all taps are normed as one row before fc, by input_norm, */
+    bool fc_norm;                /* or each tap by its own norm */
+    bool norm_output;            /* the feature of the next step is the normed state */
+    bool first_norm, last_norm;  /* there is a norm before the first layer; before lm_head */
+    bool head_norm;              /* heads of queries and keys are normed (Qwen3) */
+    bool biased, out_biased;     /* queries, keys and values have biases; and what attention gives */
+    bool embed_norm, state_norm; /* of MTP and EAGLE-1: there are norms of the embedding and of the state before fc */
+    int fc_bias;                 /* fc has a bias: 1; none: 0; -1 until the tensors are read: as they have it */
+    bool hidden_first;           /* fc reads [state; embedding], else [embedding; state] */
+    bool zero_first;             /* the embedding at position 0 is zero */
+    bool after_norm;             /* the target's state is that behind its last norm, else before it */
+    int block, mask_token;       /* of blocks: rows of a pass; the token of all but the first, which P-EAGLE has, too */
+    bool from_anchor;            /* row i of a block gives the token i + 1 behind the text; else the token i, and row 0 none */
+    unsigned causal;             /* layers by bits in which a row of a block sees no later one */
+    int window;                  /* of layers with a bit in `windowed`; 0: none */
     unsigned windowed;
+    wg_head_markov markov;                    /* of DSpark: how a row's logits depend on the tokens before it, */
+    int markov_rank;                          /* the width of those tokens' embeddings, */
+    bool confidence;                          /* whether it estimates the acceptance of a row's token, */
+    bool confidence_markov;                   /* and whether that reads the token before, too */
     wg_head_assumed assumed[WG_HEAD_ASSUMED]; /* (n_assumed) for wager inspect */
     int n_assumed;
 } wg_head_spec;
+
+/* Whether a pass drafts a block over features alone, it has the rows of EAGLE-3, and fc joins an embedding and a state. */
+static inline bool wg_head_is_block(const wg_head_spec *s) { return s->kind == WG_HEAD_DFLASH || s->kind == WG_HEAD_DSPARK; }
+static inline bool wg_head_is_eagle3(const wg_head_spec *s) { return s->kind == WG_HEAD_EAGLE3 || s->kind == WG_HEAD_PEAGLE; }
+static inline bool wg_head_joins(const wg_head_spec *s) { return s->kind == WG_HEAD_MTP || s->kind == WG_HEAD_EAGLE; }
 
 typedef struct wg_head_file wg_head_file;
 

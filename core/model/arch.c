@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/file/dialect.h"
+#include "core/model/student.h"
 #include "kernels/ops.h"
 
 /* Which layers a window holds for, where a file has one and does not list them. */

@@ -81,11 +81,6 @@ wg_status wg_arch_read(const wg_weights *w, wg_arch *out, wg_error *err);
  * 2^(-alibi (2 (h-n) + 1) / 2n), the slopes between, for the others. */
 void wg_arch_slopes(const wg_arch *a, float *slope);
 
-/* Keys of a cut student, a draft model that is distilled from a target and stored without what it has from it: the tokens of
- * its head's rows, and the digest of the target's tokenizer, whose ids these are. */
-#define WG_STUDENT_TOKENS "wager.student.tokens"
-#define WG_STUDENT_TOKENIZER "wager.student.tokenizer"
-
 /* Number of weights: layers, embedding, head unless tied, norms, biases. */
 int64_t wg_arch_parameters(const wg_arch *a);
 

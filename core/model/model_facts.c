@@ -7,6 +7,7 @@
 
 #include "core/model/cuda/device_cuda.h"
 #include "core/model/ranked_impl.h"
+#include "core/model/student.h"
 
 /* A window of layers that the file does not name: a token of a longer context would attend to fewer tokens than it does here.
  * */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The head of DFlash (Chen et al. 2026, DFlash: Block Diffusion for Flash Speculative Decoding; methods.md, Heads).
+ * The head of DFlash (Chen et al. 2026, DFlash: Block Diffusion for Flash Speculative Decoding; methods.md, Heads), and that of
+ * DSpark before its Markov head (markov_head.c).
  *
  * Every layer's cache has keys and values of the features of committed tokens: feature t = norm(fc of the taps of token t), at
  * position t. A pass is a block behind them: the text's last token, whose feature is not known yet, and mask tokens. Its rows

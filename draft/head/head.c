@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The head of EAGLE-3 (Li et al. 2025; head.h) over the operations of the CPU device. Every stage computes each row by itself;
- * rows meet in attention alone. So the Prefix Law holds for rows of true features, and a drafted row is a function of its text
- * and of the drafted path. */
+ * The head of EAGLE (Li et al. 2024, 2025; head.h) over the operations of the CPU device. Every stage computes each row by
+ * itself; rows meet in attention alone. So the Prefix Law holds for rows of true features, and a drafted row is a function
+ * of its text and of the drafted path. */
 #include "draft/head/head_impl.h"
 
 #include <math.h>
@@ -52,6 +52,13 @@ void wg_head_norm(wg_head *h, const float *x, const float *weight, int dim, floa
 {
     const wg_norm n = { .weight = weight, .dim = dim, .eps = (float)h->spec.eps };
     h->device.class->rmsnorm(&h->device, x, &n, y, rows);
+}
+
+const float *wg_head_normed(wg_head *h, const float *x, const float *weight, int dim, float *room, int rows)
+{
+    if (!weight) return x;
+    wg_head_norm(h, x, weight, dim, room, rows);
+    return room;
 }
 
 void wg_head_product(wg_head *h, const wg_matrix *w, const float *x, float *y, int rows)
@@ -128,19 +135,19 @@ void wg_head_logits(wg_head *h, const wg_batch *b, const float *x, float *logits
     if (asked) d->class->head(d, h->out, h->e, asked, h->act, 0, logits);
 }
 
-/* Of MTP: x = fc of the normed embedding and the normed state, in the order of the dialect. */
+/* Of MTP and EAGLE-1: x = fc of the embedding and the state, normed where the head has a norm, in the order of the dialect. */
 static void join(wg_head *h, const wg_batch *b)
 {
     wg_device *d = &h->device;
     const int dim = h->spec.dim, state = h->spec.hidden_first ? 0 : dim;
     for (int i = 0; h->spec.zero_first && i < b->n; i++)
         if (b->row[i].position == 0) memset(h->e + (size_t)i * (size_t)dim, 0, (size_t)dim * sizeof *h->e);
-    wg_head_norm(h, h->e, h->input_norm, dim, h->h, b->n);
-    d->class->tap(d, h->h, dim, h->u + (dim - state), 2 * dim, b->n);
-    wg_head_norm(h, h->g, h->hidden_norm, dim, h->h, b->n);
-    d->class->tap(d, h->h, dim, h->u + state, 2 * dim, b->n);
+    d->class->tap(d, wg_head_normed(h, h->e, h->input_norm, dim, h->h, b->n), dim, h->u + (dim - state), 2 * dim, b->n);
+    d->class->tap(d, wg_head_normed(h, h->g, h->hidden_norm, dim, h->h, b->n), dim, h->u + state, 2 * dim, b->n);
     wg_head_product(h, &h->fc, h->u, h->x, b->n);
-    wg_head_norm(h, h->x, h->layer[0].input_norm, dim, h->u, b->n);
+    if (h->fc_bias) d->class->bias(d, h->x, h->fc_bias, dim, b->n);
+    if (h->layer[0].input_norm) wg_head_norm(h, h->x, h->layer[0].input_norm, dim, h->u, b->n);
+    else memcpy(h->u, h->x, (size_t)b->n * (size_t)dim * sizeof *h->u);
 }
 
 /* The first layer's input, and the residual stream: the feature before each row beside its embedding. */
@@ -152,11 +159,17 @@ static void begin_rows(wg_head *h, const wg_batch *b)
     const size_t floats = (size_t)b->n * (size_t)dim;
     d->class->embed(d, h->embed, b->row, b->n, h->e, dim);
     for (int i = 0; i < b->n; i++) {
-        const int slot = slot_before(&b->row[i]);
-        wg_assert(slot >= 0 && wg_kv_holds(b->row[i].kv, h->states, slot));
-        state_read(h, b->row[i].kv, slot, h->g + (size_t)i * (size_t)dim);
+        const wg_row *r = &b->row[i];
+        const bool unknown = h->mask && r->slot > wg_kv_len(r->kv); /* a node below the root */
+        if (unknown) {
+            memcpy(h->g + (size_t)i * (size_t)dim, h->mask, (size_t)dim * sizeof *h->g);
+            continue;
+        }
+        const int slot = slot_before(r);
+        wg_assert(slot >= 0 && wg_kv_holds(r->kv, h->states, slot));
+        state_read(h, r->kv, slot, h->g + (size_t)i * (size_t)dim);
     }
-    if (h->spec.kind == WG_HEAD_MTP) {
+    if (wg_head_joins(&h->spec)) {
         join(h, b);
         return;
     }
@@ -171,13 +184,13 @@ static void begin_rows(wg_head *h, const wg_batch *b)
 static void end_rows(wg_head *h, const wg_batch *b, float *logits)
 {
     const size_t dim = (size_t)h->spec.dim;
-    wg_head_norm(h, h->x, h->norm, h->spec.dim, h->h, b->n);
+    const float *out = wg_head_normed(h, h->x, h->norm, h->spec.dim, h->h, b->n);
     for (int i = 0; i < b->n; i++) {
         const wg_row *r = &b->row[i];
         wg_kv_wrote(r->kv, h->lm.space, r->slot);
-        if (r->slot >= wg_kv_len(r->kv)) state_write(h, r->kv, r->slot, (h->spec.norm_output ? h->h : h->x) + (size_t)i * dim);
+        if (r->slot >= wg_kv_len(r->kv)) state_write(h, r->kv, r->slot, (h->spec.norm_output ? out : h->x) + (size_t)i * dim);
     }
-    wg_head_logits(h, b, h->h, logits);
+    wg_head_logits(h, b, out, logits);
 }
 
 static wg_status head_forward(wg_lm *lm, const wg_batch *b, float *logits, wg_error *err)
@@ -198,8 +211,8 @@ static wg_status head_forward(wg_lm *lm, const wg_batch *b, float *logits, wg_er
     return WG_OK;
 }
 
-/* Features from taps, which are overwritten: of EAGLE-3 fc of them, normed as the head says; of MTP the tap itself. */
-static void read_features(wg_head *h, wg_kv_seq *kv, int first, float *taps, int rows)
+/* Features from taps, which are overwritten: of EAGLE-3 fc of them, normed as the head says; of others the tap itself. */
+static const float *features_of(wg_head *h, float *taps, int rows)
 {
     const wg_head_spec *s = &h->spec;
     const size_t dim = (size_t)s->target_dim, row = dim * (size_t)s->n_taps;
@@ -209,24 +222,31 @@ static void read_features(wg_head *h, wg_kv_seq *kv, int first, float *taps, int
             float *at = taps + (size_t)r * row + (size_t)i * dim;
             wg_head_norm(h, at, h->fc_norm + (size_t)i * dim, s->target_dim, at, 1);
         }
-    if (s->kind == WG_HEAD_EAGLE3) wg_head_product(h, &h->fc, taps, h->g, rows);
-    const float *from = s->kind == WG_HEAD_EAGLE3 ? h->g : taps;
-    for (int r = 0; r < rows; r++) state_write(h, kv, first + r, from + (size_t)r * (size_t)s->dim);
+    if (!wg_head_is_eagle3(s)) return taps;
+    wg_head_product(h, &h->fc, taps, h->g, rows);
+    return h->g;
 }
 
-int wg_head_features(const wg_head *h) { return h->spec.kind == WG_HEAD_DFLASH ? h->lm.space : h->states; }
+static void read_features(wg_head *h, wg_kv_seq *kv, int first, float *taps, int rows)
+{
+    const float *from = features_of(h, taps, rows);
+    for (int r = 0; r < rows; r++) state_write(h, kv, first + r, from + (size_t)r * (size_t)h->spec.dim);
+}
+
+int wg_head_features(const wg_head *h) { return wg_head_is_block(&h->spec) ? h->lm.space : h->states; }
+const float *wg_head_states(const wg_head *h) { return h->h; }
 
 void wg_head_read(wg_head *h, wg_kv_seq *kv, float *taps, int rows)
 {
     const int first = wg_kv_valid(kv, wg_head_features(h));
     wg_assert(rows <= WG_HEAD_ROWS && rows <= h->rows && first + rows <= wg_kv_len(kv));
-    if (h->spec.kind == WG_HEAD_DFLASH) wg_block_head_read(h, kv, first, taps, rows);
+    if (wg_head_is_block(&h->spec)) wg_block_head_read(h, kv, first, taps, rows);
     else read_features(h, kv, first, taps, rows);
 }
 
 void wg_head_drop(const wg_head *h, wg_kv_seq *kv)
 {
-    const bool block = h->spec.kind == WG_HEAD_DFLASH;
+    const bool block = wg_head_is_block(&h->spec);
     if (!block) wg_kv_unwrite(kv, h->states, 0);
     wg_kv_unwrite(kv, h->lm.space, !block);
 }
@@ -238,13 +258,25 @@ static wg_status attach(wg_lm *lm, wg_kv *kv, wg_error *err)
     wg_head *h = (wg_head *)lm;
     const wg_head_spec *s = &h->spec;
     WG_TRY(wg_kv_space(kv, s->layers, s->kv_heads, s->head_dim, h->kv_type, &lm->space, err));
-    return s->kind == WG_HEAD_DFLASH ? WG_OK : wg_kv_space(kv, 1, 1, half(h), WG_F32, &h->states, err);
+    return wg_head_is_block(s) ? WG_OK : wg_kv_space(kv, 1, 1, half(h), WG_F32, &h->states, err);
 }
 
 const wg_lm_class wg_head_class = { .name = "head", .attach = attach, .forward = head_forward, .close = close_lm };
 const wg_lm_class wg_block_head_class = {
     .name = "head", .attach = attach, .forward = wg_block_head_forward, .close = close_lm
 };
+
+/* The feature of unknown tokens in the place of their taps. */
+static wg_status fuse_mask(wg_head *h, wg_error *err)
+{
+    const size_t dim = (size_t)h->spec.dim;
+    wg_buf made = h->device.class->alloc(&h->device, dim);
+    if (!made) return wg_nomem(err, dim * sizeof *made, "a head");
+    memcpy(made, features_of(h, h->mask, 1), dim * sizeof *made);
+    h->device.class->free(&h->device, h->mask);
+    h->mask = made;
+    return WG_OK;
+}
 
 wg_status wg_head_open(wg_head **out, const wg_head_file *f, const wg_env *env, int kv_type, int type, wg_error *err)
 {
@@ -253,6 +285,7 @@ wg_status wg_head_open(wg_head **out, const wg_head_file *f, const wg_env *env, 
     h->spec = *wg_head_file_spec(f);
     h->kv_type = kv_type;
     wg_status s = wg_head_load(h, f, env, type, err);
+    if (!s && h->mask) s = fuse_mask(h, err);
     if (!s) s = wg_lm_attach(&h->lm, env->kv, err);
     if (s) wg_head_close(h);
     else *out = h;
@@ -271,9 +304,16 @@ void wg_head_close(wg_head *h)
         for (size_t k = 0; k < sizeof m / sizeof m[0]; k++) d->class->matrix_free(d, m[k]);
         for (size_t k = 0; k < sizeof b / sizeof b[0]; k++) d->class->free(d, b[k]);
     }
-    wg_matrix *const m[] = { &h->fc, &h->own_embed, &h->own_out };
-    const wg_buf b[] = { h->input_norm, h->fc_norm, h->hidden_norm, h->norm, h->angles, h->e,    h->g,  h->x,   h->h,
-                         h->u,          h->q,       h->k,           h->v,    h->att,    h->gate, h->up, h->act, h->room };
+    wg_matrix *const m[] = { &h->fc, &h->own_embed, &h->own_out, &h->markov_in, &h->markov_out, &h->markov_gate };
+    const wg_buf b[] = { h->input_norm,  h->fc_norm,    h->fc_bias,
+                         h->hidden_norm, h->norm,       h->angles,
+                         h->markov_bias, h->confidence, h->confidence_bias,
+                         h->e,           h->g,          h->x,
+                         h->h,           h->u,          h->q,
+                         h->k,           h->v,          h->att,
+                         h->gate,        h->up,         h->act,
+                         h->room,        h->link,       h->linked,
+                         h->shift,       h->mask };
     for (size_t k = 0; d->class && k < sizeof m / sizeof m[0]; k++) d->class->matrix_free(d, m[k]);
     for (size_t k = 0; d->class && k < sizeof b / sizeof b[0]; k++) d->class->free(d, b[k]);
     wg_device_close(d);
@@ -289,5 +329,9 @@ int wg_head_outputs(const wg_head *h) { return h->spec.draft_vocab; }
 const wg_head_spec *wg_head_spec_of(const wg_head *h) { return &h->spec; }
 const char *wg_head_kind_drafter(wg_head_kind kind)
 {
-    return kind == WG_HEAD_DFLASH ? "block" : kind == WG_HEAD_MTP ? "mtp" : "eagle";
+    static const char *const names[WG_HEAD_KINDS] = {
+        [WG_HEAD_EAGLE3] = "eagle", [WG_HEAD_DFLASH] = "block", [WG_HEAD_MTP] = "mtp",
+        [WG_HEAD_EAGLE] = "eagle",  [WG_HEAD_DSPARK] = "block", [WG_HEAD_PEAGLE] = "block"
+    };
+    return names[kind];
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * A head as a language model: layers of its own over hidden states of the target (EAGLE-3, Li et al. 2025; DFlash,
- * block_head.c; MTP). It is the draft model of draft/lm/lm_draft.h, so it drafts what any draft model does.
+ * A head as a language model: layers of its own over hidden states of the target (EAGLE, Li et al. 2024, 2025; DFlash and
+ * DSpark, block_head.c; MTP). It is the draft model of draft/lm/lm_draft.h, so it drafts what any draft model does.
  *
  * Rows of EAGLE-3. The row of token p reads the feature of token p-1, which is fc of the target's taps, and its own
  * embedding; it gives the logits of token p+1. Token 0 has no row: a text is read from token 1 on, which has position 0. The
  * feature of a drafted token is what its own row gave: the last layer's state.
  *
  * Rows of MTP (DeepSeek-V3 and its like) are the same, over another first layer: x = fc of the normed embedding and the normed
- * state, which is the target's last one, or in a draft the head's own behind its last norm.
+ * state, which is the target's last one, or in a draft the head's own behind its last norm. Those of EAGLE-1 are rows of MTP
+ * without the norms.
  *
  * Spaces. `lm.space` holds keys and values; `states` the feature of every token, where forks, commits and rollbacks take it
  * along; a block head needs keys and values of features alone. Features of committed tokens are true ones (wg_head_read).
@@ -42,6 +43,14 @@ const char *wg_head_kind_drafter(wg_head_kind kind); /* the drafter that runs it
 void wg_head_read(wg_head *h, wg_kv_seq *kv, float *taps, int rows);
 /* Drops what a draft has written: features of the tail, keys and values of all nodes but the root; of a block, all. */
 void wg_head_drop(const wg_head *h, wg_kv_seq *kv);
+
+/* The normed states of the rows of the last pass: (rows, dim). Valid until the next one. */
+const float *wg_head_states(const wg_head *h);
+/* Of DSpark, whose rows depend on the tokens before them (markov_head.c). states: (block, dim) of the rows of a block; path:
+ * the anchor and the n - 1 tokens behind it. Changes `row` (outputs), the block's logits of what follows, as the path says. */
+void wg_head_follow(wg_head *h, const float *states, const int32_t *path, int n, float *row);
+/* The head's own estimate that the token behind the path is accepted where the path is. */
+double wg_head_confidence(wg_head *h, const float *states, const int32_t *path, int n);
 
 enum { WG_HEAD_ROWS = 64 }; /* most rows of wg_head_read */
 

@@ -18,17 +18,23 @@ struct wg_head {
     int kv_type, states, rows; /* states: the space of features, of kinds that have one; rows: most of a pass */
     wg_draft_vocab words;
     wg_matrix fc, own_embed, own_out;
-    const wg_matrix *embed, *out; /* its own, or the target's */
+    wg_matrix markov_in, markov_out, markov_gate; /* of DSpark: W1, W2, and gate_proj or joint_proj */
+    const wg_matrix *embed, *out;                 /* its own, or the target's */
     wg_head_layer layer[WG_HEAD_LAYERS];
-    wg_buf input_norm, fc_norm, hidden_norm, norm, angles;
+    wg_buf input_norm, fc_norm, fc_bias, hidden_norm, norm, angles;
+    wg_buf markov_bias, confidence, confidence_bias;
+    wg_buf mask; /* of P-EAGLE: the taps of tokens that are not known, and when the head is open their feature */
     wg_rope rope;
     size_t act_bytes;
     /* of a pass: (rows, dim) embeddings, features, residual stream, normed input; (rows, 2 dim) the first layer's input */
     wg_buf e, g, x, h, u, q, k, v, att, gate, up, act, room;
-    wg_row *seen;  /* (rows) as a layer sees them that does not see what the batch says: a window, no later rows */
-    int32_t *from; /* (rows) those with logits */
+    wg_buf link, linked, shift; /* of DSpark: inputs and outputs of its products, what a row of logits changes by */
+    wg_row *seen;               /* (rows) as a layer sees them that does not see what the batch says: a window, no later rows */
+    int32_t *from;              /* (rows) those with logits */
 };
 
+/* Rows of dim floats: norm(x) in `room`, or x itself where there is no norm. */
+const float *wg_head_normed(wg_head *h, const float *x, const float *weight, int dim, float *room, int rows);
 /* y = norm(x) of rows of dim floats. */
 void wg_head_norm(wg_head *h, const float *x, const float *weight, int dim, float *y, int rows);
 void wg_head_product(wg_head *h, const wg_matrix *w, const float *x, float *y, int rows); /* y = W x */
@@ -43,7 +49,7 @@ void wg_head_mlp(wg_head *h, int layer, float *x, int rows); /* x += MLP(norm(x)
 /* Logits of the rows that ask for them, in the order of the batch, of x (rows, dim) after the last norm. */
 void wg_head_logits(wg_head *h, const wg_batch *b, const float *x, float *logits);
 
-/* The pass of a DFlash head (block_head.c). */
+/* The pass of a block (block_head.c). */
 wg_status wg_block_head_forward(wg_lm *lm, const wg_batch *b, float *logits, wg_error *err);
 void wg_block_head_read(wg_head *h, wg_kv_seq *kv, int first, const float *taps, int rows);
 

@@ -38,13 +38,14 @@ static wg_status read_rows(const loader *o, const wg_safetensor *t, size_t k, ch
     return WG_OK;
 }
 
-/* A vector of n elements as f32 at to[at ..]. */
+/* A vector, or a matrix of one row, as f32. */
 static wg_status vector(const loader *o, const char *name, wg_buf *to)
 {
     wg_device *d = &o->h->device;
     const wg_safetensor *t = wg_head_file_find(o->f, name);
     if (!t) return WG_OK;
-    const size_t n = (size_t)t->dim[0];
+    size_t n = 1;
+    for (int i = 0; i < t->n_dims; i++) n *= (size_t)t->dim[i];
     char *copy = wg_alloc(t->bytes, 1);
     *to = d->class->alloc(d, n);
     const wg_status s = copy && *to ? read_rows(o, t, n, copy, *to, 0, NULL) : wg_nomem(o->err, t->bytes, t->name);
@@ -175,15 +176,30 @@ static wg_status load_rope(const loader *o)
     return WG_OK;
 }
 
+static wg_status load_markov(const loader *o)
+{
+    wg_head *h = o->h;
+    const bool rnn = h->spec.markov == WG_MARKOV_RNN;
+    WG_TRY(matrix(o, "markov_head.markov_w1.weight", &h->markov_in));
+    WG_TRY(matrix(o, "markov_head.markov_w2.weight", &h->markov_out));
+    WG_TRY(matrix(o, rnn ? "markov_head.joint_proj.weight" : "markov_head.gate_proj.weight", &h->markov_gate));
+    WG_TRY(vector(o, rnn ? "markov_head.joint_proj.bias" : "markov_head.gate_proj.bias", &h->markov_bias));
+    WG_TRY(vector(o, "confidence_head.proj.weight", &h->confidence));
+    return vector(o, "confidence_head.proj.bias", &h->confidence_bias);
+}
+
 static wg_status load(const loader *o, const wg_env *env)
 {
     wg_head *h = o->h;
     WG_TRY(load_ends(o, env));
     WG_TRY(matrix(o, "fc.weight", &h->fc));
+    WG_TRY(vector(o, "fc.bias", &h->fc_bias));
     WG_TRY(vector(o, "input_norm.weight", &h->input_norm));
     WG_TRY(vector(o, "hidden_norm.weight", &h->hidden_norm));
     WG_TRY(vector(o, "norm.weight", &h->norm));
     WG_TRY(load_tap_norms(o));
+    WG_TRY(load_markov(o));
+    WG_TRY(vector(o, "mask_hidden", &h->mask));
     for (int l = 0; l < h->spec.layers; l++) WG_TRY(load_layer(o, l));
     return load_rope(o);
 }
@@ -192,6 +208,7 @@ static wg_status open_scratch(wg_head *h, wg_error *err)
 {
     const wg_head_spec *s = &h->spec;
     const size_t rows = (size_t)h->rows, dim = (size_t)s->dim, q = (size_t)s->heads * (size_t)s->head_dim;
+    const size_t rank = (size_t)s->markov_rank;
     const struct {
         wg_buf *buf;
         size_t floats;
@@ -209,6 +226,9 @@ static wg_status open_scratch(wg_head *h, wg_error *err)
         { &h->up, rows * (size_t)s->hidden },
         { &h->act, h->act_bytes / sizeof(float) + 1 },
         { &h->room, wg_device_attention_floats(&h->device, s->heads) },
+        { &h->link, 2 * rank + dim },
+        { &h->linked, 3 * rank },
+        { &h->shift, rank ? (size_t)s->draft_vocab : 0 },
     };
     for (size_t i = 0; i < sizeof part / sizeof part[0]; i++) {
         *part[i].buf = h->device.class->alloc(&h->device, part[i].floats);
@@ -269,7 +289,7 @@ static wg_status count_rows(const loader *o, wg_error *err)
 wg_status wg_head_load(wg_head *h, const wg_head_file *f, const wg_env *env, int type, wg_error *err)
 {
     const loader own = { h, f, type, err }, *o = &own;
-    const bool block = h->spec.kind == WG_HEAD_DFLASH;
+    const bool block = wg_head_is_block(&h->spec);
     WG_TRY(check_target(o, env));
     WG_TRY(count_rows(o, err));
     WG_TRY(wg_device_open(&h->device, "cpu", env->pool, err));

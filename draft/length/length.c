@@ -58,6 +58,14 @@ static bool drawn_drops(const wg_length *l, const wg_length_state *s, int32_t to
     return q < l->opt.threshold;
 }
 
+/* ---- head: estimates that see the tokens before the one that they speak of */
+
+static bool head_halts(const wg_length *l, const wg_length_state *s, double survival)
+{
+    (void)l;
+    return survival < s->bound;
+}
+
 const wg_length_class wg_length_classes[WG_LENGTHS] = {
     [WG_LENGTH_FIXED] = { .sees = 0 },
     [WG_LENGTH_CONFIDENCE] = { .sees = WG_SEES_Q, .stops = confidence_stops },
@@ -65,8 +73,9 @@ const wg_length_class wg_length_classes[WG_LENGTHS] = {
     [WG_LENGTH_ADAEDL] = { .sees = WG_SEES_Q | WG_SEES_PAST, .stops = entropy_stops, .learn = adaedl_learn },
     [WG_LENGTH_COST] = { .sees = WG_SEES_PAST | WG_SEES_COST, .plan = cost_plan, .learn = cost_learn },
     [WG_LENGTH_DRAWN] = { .sees = WG_SEES_DRAWN, .drops = drawn_drops },
+    [WG_LENGTH_HEAD] = { .sees = WG_SEES_HEAD, .halts = head_halts },
 };
-const char *const wg_length_names[] = { "fixed", "confidence", "entropy", "adaedl", "cost", "drawn", NULL };
+const char *const wg_length_names[] = { "fixed", "confidence", "entropy", "adaedl", "cost", "drawn", "head", NULL };
 
 typedef struct alone {
     wg_length_options length_policy;
@@ -83,7 +92,7 @@ static wg_status find_costs(wg_length *l, const char *drafter, wg_lm *draft, con
     return WG_OK;
 }
 
-wg_status wg_length_open(wg_length *l, const wg_length_options *o, const char *drafter, int max, bool has_q, wg_lm *draft,
+wg_status wg_length_open(wg_length *l, const wg_length_options *o, const char *drafter, int max, unsigned gives, wg_lm *draft,
                          const wg_env *env, wg_error *err)
 {
     const char *name = wg_length_names[o->policy];
@@ -91,8 +100,13 @@ wg_status wg_length_open(wg_length *l, const wg_length_options *o, const char *d
     l->opt = *o;
     l->max = max;
     l->log = env->lengths;
-    if (l->class->sees & (WG_SEES_Q | WG_SEES_DRAWN) && !has_q)
+    if (l->class->sees & (WG_SEES_Q | WG_SEES_DRAWN) && !(gives & WG_SEES_Q))
         return wg_fail(err, WG_ECONFIG, "drafter %s: policy %s looks at q, and this drafter has none; choose fixed or cost",
+                       drafter, name);
+    if (l->class->sees & WG_SEES_HEAD && !(gives & WG_SEES_HEAD))
+        return wg_fail(err, WG_ECONFIG,
+                       "drafter %s: policy %s follows what a DSpark head estimates of its own tokens, and this drafter has no "
+                       "such estimates; choose confidence, which looks at q",
                        drafter, name);
     if (l->class->sees & WG_SEES_DRAWN && !(env->checks & WG_LAW_COUPLED))
         return wg_fail(err, WG_ELAW,

@@ -14,6 +14,7 @@ typedef enum wg_sight {
     WG_SEES_PAST = 1,  /* acceptance of earlier drafts of the sequence */
     WG_SEES_Q = 2,     /* q at a node, before its children are drawn */
     WG_SEES_DRAWN = 4, /* the drawn token, before it is verified */
+    WG_SEES_HEAD = 16, /* what a head estimates of a node's children from the tokens before them */
     WG_SEES_COST = 8,  /* costs of passes: under rules that draw, the text depends on the profile (core/engine/profile.h) */
 } wg_sight;
 
@@ -30,6 +31,7 @@ enum {
     WG_LENGTH_ADAEDL,
     WG_LENGTH_COST,
     WG_LENGTH_DRAWN,
+    WG_LENGTH_HEAD,
     WG_LENGTHS
 };
 extern const char *const wg_length_names[];
@@ -44,8 +46,9 @@ extern const char *const wg_length_names[];
                   "length of drafts: fixed; confidence: stop where q's best token is below `threshold`; entropy: stop where "  \
                   "1 - sqrt(spread * H(q)) is (SVIP); adaedl: the same, with a threshold that follows the acceptance `aim`; "  \
                   "cost: best by costs of passes, whose text depends on the profile under rules that draw, such as "           \
-                  "rejection; drawn: drop drawn tokens whose q is below `threshold` (rules match and greedy only)"),           \
-    WG_LENGTH_ROW(T, threshold, WG_OPT_FLOAT, 0.4, 1, "confidence, entropy, adaedl (where it starts) and drawn"),              \
+                  "rejection; drawn: drop drawn tokens whose q is below `threshold` (rules match and greedy only); head: "     \
+                  "stop where a DSpark head's own estimate of the path's acceptance is below `threshold`"),                    \
+    WG_LENGTH_ROW(T, threshold, WG_OPT_FLOAT, 0.4, 1, "confidence, entropy, adaedl (where it starts), drawn and head"),        \
     WG_LENGTH_ROW(T, keep, WG_OPT_FLOAT, 0.9, 0.9999, "running averages: what they keep of themselves each step"),             \
     WG_LENGTH_ROW(T, aim, WG_OPT_FLOAT, 0.9, 1, "adaedl: the acceptance to hold"),                                             \
     WG_LENGTH_ROW(T, spread, WG_OPT_FLOAT, 0.2, 100, "entropy, adaedl: factor of the entropy"),                                \
@@ -70,6 +73,7 @@ typedef struct wg_length_class {
     int (*plan)(const wg_length *l, wg_length_state *s); /* most tokens of the coming draft; NULL: max */
     bool (*stops)(const wg_length *l, const wg_length_state *s, double top, double entropy); /* q's best probability, entropy */
     bool (*drops)(const wg_length *l, const wg_length_state *s, int32_t token, double q);    /* the drawn token's q */
+    bool (*halts)(const wg_length *l, const wg_length_state *s, double survival);            /* the head's estimate */
     void (*learn)(const wg_length *l, wg_length_state *s, int offered, int accepted);
 } wg_length_class;
 extern const wg_length_class wg_length_classes[WG_LENGTHS];
@@ -83,10 +87,10 @@ struct wg_length {
     wg_length_log *log;     /* of what is planned by measured costs; NULL: none is kept */
 };
 
-/* max: the drafter's longest draft. has_q: the drafter has a q. draft: its own model, whose cost counts, or NULL.
- * ECONFIG, ELAW; ENOMEM; those of env->profile, which has the costs that the policy needs and the options lack: models must be
- * attached before. */
-wg_status wg_length_open(wg_length *l, const wg_length_options *o, const char *drafter, int max, bool has_q, wg_lm *draft,
+/* max: the drafter's longest draft. gives: WG_SEES_Q where the drafter has a q, WG_SEES_HEAD where it has estimates.
+ * draft: its own model, whose cost counts, or NULL. ECONFIG, ELAW; ENOMEM; those of env->profile, which has the costs that
+ * the policy needs and the options lack: models must be attached before. */
+wg_status wg_length_open(wg_length *l, const wg_length_options *o, const char *drafter, int max, unsigned gives, wg_lm *draft,
                          const wg_env *env, wg_error *err);
 void wg_length_close(wg_length *l);
 
@@ -94,6 +98,12 @@ void wg_length_close(wg_length *l);
 int wg_length_plan(wg_length *l, const wg_seq *seq);
 /* Whether the draft stops before a draw from these n weights with this sum (NULL: one-hot). */
 bool wg_length_stops(const wg_length *l, const wg_seq *seq, const double *weight, int n, double sum);
+/* Whether the policy asks for the head's estimate that a path is accepted, and stops below a node whose children have it. */
+static inline bool wg_length_asks(const wg_length *l) { return l->class->halts != NULL; }
+static inline bool wg_length_halts(const wg_length *l, const wg_seq *seq, double survival)
+{
+    return l->class->halts(l, &l->state[seq->slot], survival);
+}
 /* Whether the policy drops the drawn token. */
 static inline bool wg_length_drops(const wg_length *l, const wg_seq *seq, int32_t token, double q)
 {

@@ -7,6 +7,7 @@
 
 #include "core/base/mem.h"
 #include "core/model/arch.h"
+#include "core/model/student.h"
 #include "draft/lm/vocabulary_subset.h"
 
 static const char *target_name(const wg_env *env) { return env->target_name ? env->target_name : "the target"; }

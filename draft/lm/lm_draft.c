@@ -15,9 +15,9 @@
  * valid length says how long it is.
  *
  * Vocabulary. The nodes' tokens are always the target's ids. A model that proposes only some of them (draft_vocab.h) has a
- * shorter row of logits, which is scattered to the target's ids; a model with another tokenizer reads the text in its own
- * tokens, in a cache of its own (retokenizer.h). The input of a pass is `text`, which is the sequence itself where the
- * vocabulary is the same.
+ * shorter row of logits, which is scattered to the target's ids and completed for tokens of the text (text_words.h); a model
+ * with another tokenizer reads the text in its own tokens, in a cache of its own (retokenizer.h). The input of a pass is
+ * `text`, which is the sequence itself where the vocabulary is the same.
  *
  * Whether a node gets children depends on its prefix, its q row, the past and the remaining room, never on a later draw
  * (methods.md, L3); draft/length/length.h refuses the one policy that violates this unless the rule allows it.
@@ -151,7 +151,8 @@ wg_status wg_lm_drafter_open(wg_lm_drafter *m, wg_lm *lm, int rows, wg_error *er
     if (m->rows.pass && m->levels > m->rows.levels) m->levels = m->rows.levels;
     WG_TRY(open_buffers(m, rows < PASS_ROWS ? rows : PASS_ROWS, err));
     WG_TRY(wg_sampler_open(&m->sampler, &sampling, env->ops, m->vocab, err));
-    return wg_length_open(&m->length, &m->opt.length_policy, m->base.class->name, m->levels, true, m->lm, env, err);
+    const unsigned gives = WG_SEES_Q | (m->rows.survival ? WG_SEES_HEAD : 0);
+    return wg_length_open(&m->length, &m->opt.length_policy, m->base.class->name, m->levels, gives, m->lm, env, err);
 }
 
 void wg_lm_drafter_close(wg_lm_drafter *m)
@@ -178,14 +179,15 @@ static wg_status read_text(model_drafter *m, const wg_seq *s, int i, wg_error *e
     wg_retokenizer_text *t;
     const int base = wg_window_base(s->n, m->lm->context);
     m->text[i] = (wg_reading){ s->kv, s->token, s->n, base > m->begins ? base : m->begins };
+    if (m->added) wg_text_words_read(m->added, s);
     if (!m->reader) return WG_OK;
     WG_TRY(wg_retokenizer_follow(m->reader, s, &t, err));
     m->text[i] = (wg_reading){ t->kv, t->own, t->full ? m->lm->context + 1 : t->n, 0 };
     return WG_OK;
 }
 
-/* The draft model's id of a token that it proposed. */
-static int32_t own_id(const model_drafter *m, int32_t token) { return m->words ? m->words->own[token] : token; }
+/* The draft model's id of a token that it proposed; -1: it has none. Models with added tokens have the target's ids. */
+static int32_t own_id(const model_drafter *m, int32_t token) { return m->words && !m->added ? m->words->own[token] : token; }
 
 /* Records the draft in the model's tokens for its cache. */
 static void remember(model_drafter *m, const wg_seq *s, const wg_tree *t)
@@ -315,7 +317,8 @@ static void grow_drawn(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, i
     wg_sampler sampler = sampler_for(m, s);
     const wg_prefix prefix = wg_seq_prefix(s, t, node);
     wg_sampler_row_after(&sampler, logits, &prefix, q, row);
-    if (m->words) wg_draft_vocab_support(m->words, q, row);
+    if (m->added) wg_text_words_support(m->added, s, q, row);
+    else if (m->words) wg_draft_vocab_support(m->words, q, row);
     if (m->opt.p_min > 0 && wg_rows_prob(q, row, wg_rows_argmax(q, row)) < m->opt.p_min) return;
     if (wg_length_stops(&m->length, s, q->point[row] < 0 ? wg_rows_at(q, row) : NULL, m->vocab, 1)) return;
     if (m->law != WG_LAW_IID) {
@@ -332,6 +335,7 @@ static void grow_drawn(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, i
 
 static void grow(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, int node, float *logits, wg_rows *q)
 {
+    if (wg_length_asks(&m->length) && wg_length_halts(&m->length, s, m->rows.survival(m->rows.user, seq, t, node))) return;
     if (m->law != WG_LAW_FIXED) {
         grow_drawn(m, s, seq, t, node, logits, q);
         return;
@@ -347,10 +351,13 @@ static void grow(model_drafter *m, const wg_seq *s, int seq, wg_tree *t, int nod
 static wg_status flush(model_drafter *m, wg_seq *const *seq, wg_tree *out, wg_rows *q, wg_error *err)
 {
     if (m->batch.n == 0) return WG_OK;
+    for (int i = 0; m->added && i < m->batch.logits && !m->batch.taps; i++)
+        if (wg_text_words_any(m->added, seq[m->logit_row[i].seq])) m->batch.taps = m->added->taps;
     WG_TRY(wg_lm_forward(m->lm, &m->batch, m->logits, err));
     for (int i = 0; i < m->batch.logits; i++) {
         const logit_row a = m->logit_row[i];
         float *logits = at_width(m, m->logits + (size_t)i * (size_t)m->outputs);
+        if (m->added) wg_text_words_logits(m->added, seq[a.seq], a.at, logits);
         grow(m, seq[a.seq], a.seq, &out[a.seq], a.node, logits, q);
     }
     wg_batch_clear(&m->batch);
@@ -366,7 +373,7 @@ static wg_status feed_root(model_drafter *m, wg_seq *const *seq, int i, wg_tree 
         const int room = m->batch.cap - m->batch.n, left = s->n - at, take = left < room ? left : room;
         const int from = m->batch.n, row = wg_batch_chain(&m->batch, s->kv, at, s->token + at, take, take == left);
         wg_batch_rebase(&m->batch, from, s->base);
-        if (row >= 0) m->logit_row[row] = (logit_row){ i, 0 };
+        if (row >= 0) m->logit_row[row] = (logit_row){ i, 0, m->batch.n - 1 };
         at += take;
     }
     return WG_OK;
@@ -381,10 +388,11 @@ static wg_status feed_node(model_drafter *m, wg_seq *const *seq, int i, int node
     if (m->batch.n == m->batch.cap) WG_TRY(flush(m, seq, out, q, err));
     const int depth = wg_tree_depth(&out[i], node), from = m->batch.n;
     if (m->rows.pass) {
-        grow(m, seq[i], i, &out[i], node, at_width(m, m->rows.row(m->rows.user, i, depth)), q);
+        grow(m, seq[i], i, &out[i], node, at_width(m, m->rows.row(m->rows.user, i, &out[i], node)), q);
         return WG_OK;
     }
-    m->logit_row[wg_batch_node(&m->batch, m->text[i].kv, node, depth, out[i].anc[node], own, true)] = (logit_row){ i, node };
+    const int row = wg_batch_node(&m->batch, m->text[i].kv, node, depth, out[i].anc[node], own, true);
+    m->logit_row[row] = (logit_row){ i, node, from };
     wg_batch_rebase(&m->batch, from, m->text[i].base);
     return WG_OK;
 }
@@ -445,7 +453,7 @@ static wg_status grow_roots(model_drafter *m, wg_seq *const *seq, int n, wg_tree
     if (m->rows.pass) WG_TRY(m->rows.pass(m->rows.user, seq, m->height, n, err));
     for (int i = 0; i < n; i++) {
         if (m->height[i] == 0) continue;
-        if (m->rows.pass) grow(m, seq[i], i, &out[i], 0, at_width(m, m->rows.row(m->rows.user, i, 0)), q);
+        if (m->rows.pass) grow(m, seq[i], i, &out[i], 0, at_width(m, m->rows.row(m->rows.user, i, &out[i], 0)), q);
         else WG_TRY(wg_kv_reserve(m->text[i].kv, m->best ? 1 : m->shape.above[m->height[i]], err));
     }
     for (int i = 0; i < n && !m->rows.pass; i++)
@@ -487,6 +495,7 @@ void wg_lm_drafter_forget(wg_drafter *d, const wg_seq *seq)
 {
     model_drafter *m = (model_drafter *)d;
     wg_length_forget(&m->length, seq);
+    if (m->added) wg_text_words_forget(m->added, seq);
     if (m->reader) wg_retokenizer_forget(m->reader, seq);
 }
 

@@ -9,6 +9,7 @@
 #include "draft/lm/grow.h"
 #include "draft/length/length.h"
 #include "draft/lm/retokenizer.h"
+#include "draft/lm/text_words.h"
 
 typedef struct wg_growth {
     char tree[WG_OPTION_STRING], accept[WG_OPTION_STRING];
@@ -46,8 +47,8 @@ extern const wg_option wg_growth_option_rows[]; /* the rows of WG_GROWTH_OPTIONS
 /* clang-format on */
 
 typedef struct wg_logit_row {
-    int seq, node;
-} wg_logit_row; /* the node that a row of logits of the pass belongs to */
+    int seq, node, at;
+} wg_logit_row; /* the node that a row of logits of the pass belongs to; the index of its row in the batch */
 
 /* The model's view of a sequence: its tokens 0 .. n-1, the last of which is the root, and the cache that holds their keys and
  * values. */
@@ -65,12 +66,14 @@ static inline int wg_window_base(int n, int context)
     return n <= context || step == 0 ? 0 : (n - context + step - 1) / step * step;
 }
 
-/* Rows of logits of all levels from one pass, of drafters whose levels do not depend on each other's tokens. */
+/* Rows of logits of all levels from one pass, of drafters that run no pass for a level's tokens. */
 typedef struct wg_level_rows {
     /* Computes the rows of levels 0 .. height[i]-1 of seq[i], i < n. It reserves what it writes. */
     wg_status (*pass)(void *user, wg_seq *const *seq, const int *height, int n, wg_error *err);
-    /* (outputs) of what follows a node of sequence i at this depth; the caller may change it. Valid until the next call. */
-    float *(*row)(void *user, int i, int depth);
+    /* (outputs) of what follows a node of the tree of sequence i; the caller may change it. Valid until the next call. */
+    float *(*row)(void *user, int i, const wg_tree *t, int node);
+    /* An estimate that the path to the node and one token below it are accepted; NULL: there is none. */
+    double (*survival)(void *user, int i, const wg_tree *t, int node);
     void *user;
     int levels; /* most that a pass gives */
 } wg_level_rows;
@@ -80,6 +83,7 @@ typedef struct wg_lm_drafter {
     wg_growth opt;
     wg_lm *lm;                   /* borrowed */
     const wg_draft_vocab *words; /* tokens that it proposes; NULL: the target's, by its ids. Borrowed, set before open */
+    wg_text_words *added;        /* tokens of texts beside `words`; NULL: none. Borrowed, set before open */
     wg_retokenizer *reader;      /* for a model with another tokenizer, else NULL. Borrowed, set before open */
     int outputs;                 /* width of a row of logits; 0: the model's vocabulary. Set before open */
     int begins;                  /* the first token that it reads, at position 0: 1 for heads. Set before open */

@@ -9,7 +9,7 @@
 typedef struct second_options {
     wg_growth growth; /* first */
     char model[WG_OPTION_STRING], quantize[WG_OPTION_STRING], device[WG_OPTION_STRING], prune[WG_OPTION_STRING];
-    int kv_type, vocabulary;
+    int kv_type, vocabulary, text_tokens;
 } second_options;
 
 typedef struct second_drafter {
@@ -17,6 +17,7 @@ typedef struct second_drafter {
     second_options opt;
     wg_model *model;
     wg_draft_vocab words;
+    wg_text_words added;
     wg_retokenizer reader;
 } second_drafter;
 
@@ -30,6 +31,8 @@ static const wg_option options[] = {
                    "same: the target's, others are refused; intersection: any, of which the tokens that both have are drafted"),
     WG_OPTION_NAME(second_options, prune, WG_NAMES_FILE, "",
                    "only the tokens in this file are drafted (wager vocab prune); empty: all"),
+    WG_OPTION_INT(second_options, text_tokens, 128, 0, 1 << 16,
+                  "most different tokens of the request's text that a cut student or a pruned model drafts beside its own"),
     WG_OPTION_STR(second_options, quantize, "", WG_SECOND_MODEL_QUANTIZE),
     WG_OPTION_STR(second_options, device, "cpu", "where that model runs: " WG_DEVICE_NAMES),
     WG_OPTION_ENUM(second_options, kv_type, 1, wg_kv_type_names, "element type of the draft model's cache"),
@@ -43,6 +46,15 @@ static wg_second_model_spec spec_of(const second_options *o)
     };
 }
 
+/* Completes a part of the vocabulary, under the target's ids, with tokens of texts, where their rows are there. */
+static wg_status open_added(second_drafter *s, const wg_env *env, wg_error *err)
+{
+    const wg_matrix *rows = wg_text_words_rows(s->model, env->target);
+    if (!s->words.n || !rows || s->opt.text_tokens == 0) return WG_OK;
+    s->m.added = &s->added;
+    return wg_text_words_open(&s->added, s->model, rows, &s->words, s->opt.text_tokens, env, err);
+}
+
 /* Opens a model that proposes a part of the vocabulary, or has another one. */
 static wg_status open_part(second_drafter *s, const wg_env *env, wg_error *err)
 {
@@ -51,7 +63,10 @@ static wg_status open_part(second_drafter *s, const wg_env *env, wg_error *err)
     WG_TRY(wg_second_model_open_part(&s->model, &s->words, o->vocabulary == INTERSECTION, o->prune, env, &spec, err));
     if (s->words.n) s->m.words = &s->words;
     s->m.outputs = wg_model_head_rows(s->model);
-    if (!s->words.tokenizer) return wg_lm_attach(wg_model_lm(s->model), env->kv, err);
+    if (!s->words.tokenizer) {
+        WG_TRY(open_added(s, env, err));
+        return wg_lm_attach(wg_model_lm(s->model), env->kv, err);
+    }
     s->m.reader = &s->reader;
     return wg_retokenizer_open(&s->reader, env, s->words.tokenizer, &s->words.map, wg_model_lm(s->model), err);
 }
@@ -80,6 +95,7 @@ static void close(wg_drafter *d)
     second_drafter *s = (second_drafter *)d;
     wg_lm_drafter_close(&s->m);
     wg_retokenizer_close(&s->reader);
+    wg_text_words_close(&s->added);
     wg_draft_vocab_close(&s->words);
     wg_model_close(s->model);
 }
@@ -108,6 +124,7 @@ const wg_drafter_class wg_drafter_model = {
                                          : "model=$other,vocabulary=intersection,tree=3-1",
               .siblings = true },
             { .options = "model=$near,prune=$list,length=4" },
+            { .options = "model=$far,prune=$list,length=3" },
             { .options = "model=$target,kv_type=f32,length=3", .keeps = 1 },
             { .options = "model=$target,kv_type=f32,tree=2-1-1", .siblings = true, .keeps = 0.4 },
             { .options = "model=$near,length=6,p_min=0.05,kv_type=bf16" },

@@ -3,6 +3,7 @@
 #include "draft/lm/second_model.h"
 
 #include "core/file/quantize.h"
+#include "core/model/student.h"
 
 /* Checks that ids of both models have the same meaning; without both tokenizers it compares only the sizes. */
 static wg_status check_vocabulary(const wg_env *env, const wg_lm *lm, const wg_weights *w, const char *path, wg_error *err)
@@ -21,6 +22,28 @@ static wg_status check_vocabulary(const wg_env *env, const wg_lm *lm, const wg_w
                        "%s has a vocabulary of %d tokens, %s one of %d: a draft model needs the target's tokenizer", path,
                        lm->vocab, target, env->target->vocab);
     return WG_OK;
+}
+
+static void packed_row(const void *env, int32_t token, float *row)
+{
+    const wg_env *e = env;
+    e->ops->matrix_row(wg_model_output(wg_lm_transformer(e->target)), token, row);
+}
+
+/* Refuses a target whose rows are not those that the student was cut from: its embedding would be the wrong one. */
+static wg_status check_rows(const wg_env *env, const wg_weights *w, const char *path, wg_error *err)
+{
+    const struct wg_model *target = wg_lm_transformer(env->target);
+    const wg_matrix *rows = target ? wg_model_output(target) : NULL;
+    bool own;
+    wg_text name;
+    if (!rows) return WG_OK; /* not in this memory: a cut student was refused */
+    WG_TRY(wg_student_knows(w, &(wg_student_target){ env, packed_row, rows->n, rows->k }, &own, &name, err));
+    if (own) return WG_OK;
+    return wg_fail(err, WG_EVOCAB,
+                   "%s is a student of '%.*s' and reads its embedding; that of %s is another one: give the target file that it "
+                   "was distilled from, without target.quantize, or distil it again",
+                   path, (int)(name.n < 96 ? name.n : 96), name.s, env->target_name ? env->target_name : "the target");
 }
 
 static wg_status open_model(wg_model **out, const wg_env *env, const wg_weights *w, const wg_second_model_spec *spec,
@@ -58,6 +81,7 @@ wg_status wg_second_model_open_part(wg_model **out, wg_draft_vocab *v, bool inte
                                  .n_head = v->n,
                                  .embedding = target ? wg_model_embedding(target) : NULL };
     if (!s) s = open_model(out, env, w, spec, &o, !v->tokenizer, err);
+    if (!s && wg_model_arch(*out)->kept) s = check_rows(env, w, spec->path, err);
     wg_weights_close(w);
     return s;
 }

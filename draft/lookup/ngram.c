@@ -37,7 +37,7 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
     if (o->n_min > o->n_max)
         return wg_fail(err, WG_ECONFIG, "drafter ngram: n_min=%d is longer than n_max=%d; no match could be found", o->n_min,
                        o->n_max);
-    return wg_length_open(&g->length, &o->length_policy, "ngram", o->k < WG_TREE_MAX ? o->k : WG_TREE_MAX - 1, false, NULL, env,
+    return wg_length_open(&g->length, &o->length_policy, "ngram", o->k < WG_TREE_MAX ? o->k : WG_TREE_MAX - 1, 0, NULL, env,
                           err);
 }
 

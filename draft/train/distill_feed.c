@@ -24,6 +24,8 @@ struct wg_distill_feed {
     wg_windows text, trace;
     wg_text_writer *target;
     author *author; /* (students); NULL: no student writes */
+    size_t *first;  /* (micro) where the sequences of the pass that `fill` wrote last begin in the text */
+    bool recalls;   /* that pass has rows of the text, and `prepare` has not been called since */
 };
 
 wg_text_source wg_distill_source(const wg_source_options *o, uint64_t seed, uint64_t pass)
@@ -69,6 +71,8 @@ static wg_status open_all(wg_distill_feed *f, wg_error *err)
 {
     const double *share = f->p.options->share;
     WG_TRY(open_windows(f, &f->text, f->p.text, f->p.bos_share, err));
+    f->first = wg_calloc((size_t)f->p.micro, sizeof *f->first);
+    if (!f->first) return wg_nomem(err, (size_t)f->p.micro * sizeof *f->first, "the sequences of a pass");
     if (f->p.trace) WG_TRY(open_windows(f, &f->trace, f->p.trace, 0, err));
     if (share[WG_SOURCE_TARGET] > 0) {
         const wg_text_writer_options o = writer_of(f, f->p.target, 1);
@@ -112,6 +116,7 @@ void wg_distill_feed_close(wg_distill_feed *f)
         wg_free(f->author[i].kept);
     }
     wg_free(f->author);
+    wg_free(f->first);
     wg_text_writer_close(f->target);
     wg_windows_close(&f->text);
     wg_windows_close(&f->trace);
@@ -207,11 +212,13 @@ static wg_status fill(void *ctx, uint64_t pass, int student, const wg_window_out
     wg_distill_feed *f = ctx;
     const wg_text_source source = wg_distill_source(f->p.options, f->p.seed, pass);
     const uint64_t first = pass * (uint64_t)f->p.micro;
+    f->recalls = f->p.kept && source == WG_SOURCE_TEXT;
     for (int i = 0; i < f->p.micro; i++) {
         const size_t at = (size_t)i * (size_t)f->p.length;
         const wg_window_out o = { out->token + at, out->target + at, out->start + at, out->position + at };
         if (source == WG_SOURCE_TRACE) WG_TRY(fill_trace(f, first + (uint64_t)i, &o, err));
         else WG_TRY(wg_windows_get(&f->text, first + (uint64_t)i, false, &o, err));
+        if (f->recalls) f->first[i] = wg_windows_first(&f->text, first + (uint64_t)i);
     }
     if (source == WG_SOURCE_TARGET) return wg_text_writer_continue(f->target, first, f->p.options->prompt, out, err);
     if (source == WG_SOURCE_STUDENT)
@@ -221,8 +228,17 @@ static wg_status fill(void *ctx, uint64_t pass, int student, const wg_window_out
 
 static wg_status prepare(void *ctx, const wg_train_rows *rows, wg_error *err)
 {
-    const wg_distill_feed *f = ctx;
+    wg_distill_feed *f = ctx;
+    const bool recalls = f->recalls;
+    f->recalls = false; /* a held-out loss has rows of its own */
+    if (recalls) return wg_kept_rows_give(f->p.kept, f->p.rows, rows, f->first, err);
     return wg_target_rows_compute(f->p.rows, rows, err);
+}
+
+static const float *hidden(void *ctx)
+{
+    const wg_distill_feed *f = ctx;
+    return wg_target_rows_hidden(f->p.rows);
 }
 
 wg_train_feed wg_distill_feed_plug(wg_distill_feed *f)
@@ -230,6 +246,7 @@ wg_train_feed wg_distill_feed_plug(wg_distill_feed *f)
     return (wg_train_feed){ .own = f->author ? own : NULL,
                             .fill = fill,
                             .prepare = prepare,
+                            .hidden = hidden,
                             .begin = f->author ? begin : NULL,
                             .state = f->author ? state : NULL,
                             .ctx = f };

@@ -6,7 +6,7 @@
 #define WG_DRAFT_TRAIN_DISTILL_FEED_H
 
 #include "core/model/model.h"
-#include "draft/train/target_rows.h"
+#include "draft/train/kept_rows.h"
 #include "draft/train/text_writer.h"
 #include "draft/train/trainer.h"
 
@@ -21,6 +21,7 @@ typedef struct wg_source_options {
 typedef struct wg_distill_feed_parts {
     const wg_source_options *options;
     wg_target_rows *rows;
+    wg_kept_rows *kept; /* of the text; NULL: rows are computed for each pass */
     wg_lm *target;
     const wg_ops *ops;
     const wg_device *device; /* the device on which students write */

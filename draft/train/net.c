@@ -2,157 +2,42 @@
  * The passes of the network (net.h). A forward pass keeps what the gradient of each layer needs: inputs of norms and products,
  * rotated queries and keys, values, and the sums of attention. The gradient of the residual stream flows back in one buffer, to
  * which every block adds. Logits exist for one group of rows at a time. */
-#include "draft/train/net_impl.h"
+#include "draft/train/net_parts.h"
 
 #include <string.h>
 
 #include "core/base/mem.h"
 
-/* Tensors of a layer, in the order of wg_net.tensor. */
-enum { ATTN_NORM, Q, K, V, O, FFN_NORM, GATE, UP, DOWN, LAYER_TENSORS };
-
-static void *at(const wg_net *n, void *base, size_t element) { return (char *)base + element * n->op->size; }
-static const wg_net_tensor *of_layer(const wg_net *n, int layer, int which)
+void wg_net_mlp(wg_net *n, const wg_net_layer *l, int i, void *next)
 {
-    return &n->tensor[1 + layer * LAYER_TENSORS + which];
-}
-static const wg_net_tensor *out_norm(const wg_net *n) { return &n->tensor[1 + n->arch.layers * LAYER_TENSORS]; }
-static const wg_net_tensor *whole_head(const wg_net *n) { return n->arch.tied ? &n->tensor[0] : out_norm(n) + 1; }
-static const wg_net_tensor *head(const wg_net *n) { return n->ends.kept ? &n->kept : whole_head(n); }
-static void *weight(const wg_net *n, const wg_net_tensor *t) { return t == &n->kept ? n->kept_w : at(n, n->w, t->at); }
-static void *gradient(const wg_net *n, const wg_net_tensor *t) { return at(n, n->g, t->at); }
-
-/* y = x w^T, or y += x w^T with `add`. */
-static wg_gemm product(const wg_net *n, const wg_net_tensor *t, const void *x, void *y, int rows, bool add)
-{
-    return (wg_gemm){ .tb = true,
-                      .m = rows,
-                      .n = t->rows,
-                      .k = t->columns,
-                      .alpha = 1,
-                      .beta = add,
-                      .a = x,
-                      .b = weight(n, t),
-                      .c = y,
-                      .lda = t->columns,
-                      .ldb = t->columns,
-                      .ldc = t->rows };
+    const int m = n->rows;
+    norm(n, of_layer(n, i, FFN_NORM), l->mid, l->h2, l->r2);
+    products(n,
+             (const wg_gemm[]){ product(n, of_layer(n, i, GATE), l->h2, l->gate, m, false),
+                                product(n, of_layer(n, i, UP), l->h2, l->up, m, false) },
+             2);
+    const wg_gate_job gate = gate_of(n, l);
+    over(n, WG_OP_GATE, &gate, wg_spans(gate.n));
+    copy(n, next, l->mid);
+    products(n, (const wg_gemm[]){ product(n, of_layer(n, i, DOWN), l->act, next, m, true) }, 1);
 }
 
-/* dx = dy w, or dx += dy w with `add`. */
-static wg_gemm product_back(const wg_net *n, const wg_net_tensor *t, const void *dy, void *dx, int rows, bool add)
+void wg_net_mlp_back(wg_net *n, const wg_net_layer *l, int i)
 {
-    return (wg_gemm){ .m = rows,
-                      .n = t->columns,
-                      .k = t->rows,
-                      .alpha = 1,
-                      .beta = add,
-                      .a = dy,
-                      .b = weight(n, t),
-                      .c = dx,
-                      .lda = t->rows,
-                      .ldb = t->columns,
-                      .ldc = t->columns };
-}
-
-/* dw += dy^T x */
-static wg_gemm weight_back(const wg_net *n, const wg_net_tensor *t, const void *dy, const void *x, int rows)
-{
-    return (wg_gemm){ .ta = true,
-                      .m = t->rows,
-                      .n = t->columns,
-                      .k = rows,
-                      .alpha = 1,
-                      .beta = 1,
-                      .a = dy,
-                      .b = x,
-                      .c = gradient(n, t),
-                      .lda = t->rows,
-                      .ldb = t->columns,
-                      .ldc = t->columns };
-}
-
-static void products(wg_net *n, const wg_gemm *g, int count) { wg_products(n->pool, n->op, g, count); }
-static void over(wg_net *n, wg_train_part which, const void *job, int items)
-{
-    wg_ops_run(n->pool, n->op, which, job, items, 1);
-}
-
-static void norm(wg_net *n, const wg_net_tensor *t, const void *x, void *y, void *r)
-{
-    const wg_norm_job j = {
-        .x = x, .w = weight(n, t), .y = y, .r = r, .rows = n->rows, .dim = n->arch.dim, .eps = n->arch.eps
-    };
-    over(n, WG_OP_NORM, &j, n->rows);
-}
-
-/* Adds the gradient through the norm to dx, and that of its weight. */
-static void norm_back(wg_net *n, const wg_net_tensor *t, const void *x, void *r, const void *dy)
-{
-    const wg_norm_job j = { .x = x,
-                            .w = weight(n, t),
-                            .dy = dy,
-                            .r = r,
-                            .dx = n->dx,
-                            .dw = gradient(n, t),
-                            .rows = n->rows,
-                            .dim = n->arch.dim,
-                            .eps = n->arch.eps };
-    over(n, WG_OP_NORM_BACK, &j, n->rows);
-    wg_ops_run(n->pool, n->op, WG_OP_NORM_WEIGHT_BACK, &j, n->arch.dim, WG_NET_ALIGNED);
-}
-
-static void turn(wg_net *n, const wg_train_rows *rows, void *x, int heads, bool back)
-{
-    const wg_arch *a = &n->arch;
-    const wg_turn_job j = { .x = x,
-                            .cs = n->cs,
-                            .position = rows->position,
-                            .rows = n->rows,
-                            .heads = heads,
-                            .hd = a->head_dim,
-                            .n_rot = a->n_rot,
-                            .adjacent = a->rope_adjacent,
-                            .back = back };
-    over(n, WG_OP_TURN, &j, n->rows);
-}
-
-static wg_attention_job attention_of(const wg_net *n, const wg_train_rows *rows, const wg_net_layer *l)
-{
-    const wg_arch *a = &n->arch;
-    return (wg_attention_job){ .q = l->q,
-                               .k = l->k,
-                               .v = l->v,
-                               .y = l->att,
-                               .lse = l->lse,
-                               .dy = n->datt,
-                               .dq = n->dq,
-                               .dk = n->dk,
-                               .dv = n->dv,
-                               .start = rows->start,
-                               .work = n->work,
-                               .sequences = n->sequences,
-                               .length = n->length,
-                               .heads = a->heads,
-                               .kv_heads = a->kv_heads,
-                               .hd = a->head_dim,
-                               .scale = (double)a->attention_scale };
-}
-
-static wg_gate_job gate_of(const wg_net *n, const wg_net_layer *l)
-{
-    return (wg_gate_job){ .gate = l->gate,
-                          .up = l->up,
-                          .y = l->act,
-                          .dy = n->dact,
-                          .dgate = n->dgate,
-                          .dup = n->dup,
-                          .n = (size_t)n->rows * (size_t)n->arch.hidden };
-}
-
-static void copy(const wg_net *n, void *to, const void *from)
-{
-    wg_ops_copy(n->op, to, from, (size_t)n->rows * (size_t)n->arch.dim * n->op->size);
+    const int m = n->rows;
+    products(n,
+             (const wg_gemm[]){ product_back(n, of_layer(n, i, DOWN), n->dx, n->dact, m, false),
+                                weight_back(n, of_layer(n, i, DOWN), n->dx, l->act, m) },
+             2);
+    const wg_gate_job gate = gate_of(n, l);
+    over(n, WG_OP_GATE_BACK, &gate, wg_spans(gate.n));
+    products(n,
+             (const wg_gemm[]){ product_back(n, of_layer(n, i, GATE), n->dgate, n->dh, m, false),
+                                weight_back(n, of_layer(n, i, GATE), n->dgate, l->h2, m),
+                                weight_back(n, of_layer(n, i, UP), n->dup, l->h2, m) },
+             3);
+    products(n, (const wg_gemm[]){ product_back(n, of_layer(n, i, UP), n->dup, n->dh, m, true) }, 1);
+    norm_back(n, of_layer(n, i, FFN_NORM), l->mid, l->r2, n->dh);
 }
 
 static void layer_forward(wg_net *n, const wg_train_rows *rows, int i, void *next)
@@ -176,16 +61,7 @@ static void layer_forward(wg_net *n, const wg_train_rows *rows, int i, void *nex
     copy(n, l->mid, l->x);
     products(n, (const wg_gemm[]){ product(n, of_layer(n, i, O), l->att, l->mid, m, true) }, 1);
 
-    /* next = mid + W_down (silu(W_gate n) W_up n) */
-    norm(n, of_layer(n, i, FFN_NORM), l->mid, l->h2, l->r2);
-    products(n,
-             (const wg_gemm[]){ product(n, of_layer(n, i, GATE), l->h2, l->gate, m, false),
-                                product(n, of_layer(n, i, UP), l->h2, l->up, m, false) },
-             2);
-    const wg_gate_job gate = gate_of(n, l);
-    over(n, WG_OP_GATE, &gate, wg_spans(gate.n));
-    copy(n, next, l->mid);
-    products(n, (const wg_gemm[]){ product(n, of_layer(n, i, DOWN), l->act, next, m, true) }, 1);
+    wg_net_mlp(n, l, i, next);
 }
 
 /* Copies a pass's rows to the memory of the table. */
@@ -204,11 +80,27 @@ static wg_train_rows rows_there(wg_net *n, const wg_train_rows *rows)
 void wg_net_forward(wg_net *n, const wg_train_rows *in)
 {
     wg_assert(in->sequences == n->sequences && in->length == n->length);
+    if (n->ends.steps) {
+        wg_net_head_forward(n, in);
+        return;
+    }
     const wg_train_rows there = rows_there(n, in), *rows = &there;
-    const wg_embed_job j = { .token = rows->token, .w = n->w, .x = n->layer[0].x, .rows = n->rows, .dim = n->arch.dim };
+    const wg_embed_job j = {
+        .token = rows->token, .w = weight(n, &n->tensor[0]), .x = n->layer[0].x, .rows = n->rows, .dim = n->arch.dim
+    };
     over(n, WG_OP_EMBED, &j, n->rows);
     for (int i = 0; i < n->arch.layers; i++) layer_forward(n, rows, i, i + 1 < n->arch.layers ? n->layer[i + 1].x : n->x);
     norm(n, out_norm(n), n->x, n->h, n->r);
+}
+
+int wg_net_row(const wg_train_rows *rows, int steps, int logits)
+{
+    const int first = steps ? logits / steps : logits, at = steps ? first + logits % steps : logits;
+    const int end = (first / rows->length + 1) * rows->length;
+    if (steps && (at >= end || rows->start[first] == first % rows->length || rows->start[at] != rows->start[first])) return -1;
+    for (int i = first; i <= at; i++)
+        if (rows->target[i] < 0) return -1;
+    return at;
 }
 
 const void *wg_net_input(const wg_net *n, int i)
@@ -232,21 +124,7 @@ static void layer_back(wg_net *n, const wg_train_rows *rows, int i)
     const wg_net_layer *l = &n->layer[i];
     const int m = n->rows;
 
-    /* MLP */
-    products(n,
-             (const wg_gemm[]){ product_back(n, of_layer(n, i, DOWN), n->dx, n->dact, m, false),
-                                weight_back(n, of_layer(n, i, DOWN), n->dx, l->act, m) },
-             2);
-    const wg_gate_job gate = gate_of(n, l);
-    over(n, WG_OP_GATE_BACK, &gate, wg_spans(gate.n));
-    products(n,
-             (const wg_gemm[]){ product_back(n, of_layer(n, i, GATE), n->dgate, n->dh, m, false),
-                                weight_back(n, of_layer(n, i, GATE), n->dgate, l->h2, m),
-                                weight_back(n, of_layer(n, i, UP), n->dup, l->h2, m) },
-             3);
-    products(n, (const wg_gemm[]){ product_back(n, of_layer(n, i, UP), n->dup, n->dh, m, true) }, 1);
-    norm_back(n, of_layer(n, i, FFN_NORM), l->mid, l->r2, n->dh);
-
+    wg_net_mlp_back(n, l, i);
     /* attention */
     products(n,
              (const wg_gemm[]){ product_back(n, of_layer(n, i, O), n->dx, n->datt, m, false),
@@ -278,6 +156,10 @@ static void backward(wg_net *n, const wg_train_rows *rows)
 
 void wg_net_logits(wg_net *n, int first, int rows, void *z)
 {
+    if (n->ends.steps) {
+        wg_net_head_logits(n, first, rows, z);
+        return;
+    }
     const void *h = at(n, n->h, (size_t)first * (size_t)n->arch.dim);
     products(n, (const wg_gemm[]){ product(n, head(n), h, z, rows, false) }, 1);
 }
@@ -287,33 +169,32 @@ typedef struct loss_job {
     const wg_net *n;
     const wg_train_loss *loss;
     float *z, *dz;
-    int first, count;
+    int first, count, part;
 } loss_job;
 
 static void loss_parts(void *arg, int thread, int threads)
 {
     const loss_job *j = arg;
-    const int parts = (j->count + WG_LOSS_ROWS - 1) / WG_LOSS_ROWS, vocab = wg_net_outputs(j->n);
+    const int parts = (j->count + j->part - 1) / j->part, vocab = wg_net_outputs(j->n);
     int lo, hi;
     wg_pool_share(parts, 1, thread, threads, &lo, &hi);
     for (int i = lo; i < hi; i++) {
-        const int from = i * WG_LOSS_ROWS, rows = j->count - from < WG_LOSS_ROWS ? j->count - from : WG_LOSS_ROWS;
+        const int from = i * j->part, rows = j->count - from < j->part ? j->count - from : j->part;
         const size_t element = (size_t)from * (size_t)vocab;
         j->n->part[i] = (wg_loss_part){ 0 };
         j->loss->fn(j->loss->ctx, thread, j->first + from, rows, vocab, j->z + element, j->dz + element, &j->n->part[i]);
     }
 }
 
-/* Computes a plugged-in loss of rows [first, first + count) from logits z; their gradients go to dz. */
-static void plugged_loss(wg_net *n, const wg_train_loss *loss, int first, int count, wg_loss_part *sum)
+void wg_net_plugged_loss(wg_net *n, const wg_train_loss *loss, int first, int count, int part, wg_loss_part *sum)
 {
     const size_t elements = (size_t)count * (size_t)wg_net_outputs(n), bytes = elements * sizeof(float);
-    loss_job j = { .n = n, .loss = loss, .z = n->z, .dz = n->dz, .first = first, .count = count };
+    loss_job j = { .n = n, .loss = loss, .z = n->z, .dz = n->dz, .first = first, .count = count, .part = part };
     if (n->op->gpu) j.z = n->host_z, j.dz = n->host_z + elements;
     wg_ops_get(n->op, j.z, n->z, bytes);
     wg_pool_run(n->pool, loss_parts, &j);
     wg_ops_put(n->op, n->dz, j.dz, bytes);
-    for (int i = 0; i < (count + WG_LOSS_ROWS - 1) / WG_LOSS_ROWS; i++) {
+    for (int i = 0; i < (count + part - 1) / part; i++) {
         sum->loss += n->part[i].loss;
         sum->alpha += n->part[i].alpha;
         sum->rows += n->part[i].rows;
@@ -354,12 +235,13 @@ static int group_at(const wg_net *n, int first)
 wg_loss_part wg_net_loss(wg_net *n, const wg_train_rows *rows, const wg_train_loss *loss, double scale, bool back)
 {
     wg_loss_part sum = { 0 };
+    if (n->ends.steps) return wg_net_head_loss(n, rows, loss, scale, back);
     const wg_train_rows there = rows_there(n, rows);
     wg_assert(loss ? n->op->size == sizeof(float) && (!n->op->gpu || n->host_z) : !n->ends.kept);
     for (int first = 0, count; first < n->rows; first += count) {
         count = group_at(n, first);
         wg_net_logits(n, first, count, n->z);
-        if (loss) plugged_loss(n, loss, first, count, &sum);
+        if (loss) wg_net_plugged_loss(n, loss, first, count, WG_LOSS_ROWS, &sum);
         else cross_entropy(n, &there, first, count);
         if (!back) continue;
         const size_t element = (size_t)first * (size_t)n->arch.dim;

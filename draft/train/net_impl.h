@@ -15,6 +15,13 @@ typedef struct wg_net_layer {
     void *gate, *up, *act;       /* (hidden) */
 } wg_net_layer;
 
+/* A step of a head. */
+typedef struct wg_net_step {
+    wg_net_layer l;         /* x: the feature before each row, h: its norm */
+    void *x, *state, *r;    /* (rows, dim) what the layer gives, and its norm: the next step's feature; (rows) its factor */
+    void *dstate, *dk, *dv; /* gradients */
+} wg_net_step;
+
 struct wg_net {
     const wg_train_ops *op; /* all arrays lie in its memory */
     wg_pool *pool;
@@ -32,16 +39,34 @@ struct wg_net {
     void *dx, *dh;            /* (rows, dim) gradients of the residual stream and of a norm's output */
     void *dq, *dk, *dv, *datt, *dgate, *dup, *dact; /* gradients, shaped as in wg_net_layer */
     void *z, *dz;                                   /* (logit rows, outputs) */
-    void *row_loss;                                 /* (rows) */
+    void *row_loss;                                 /* (rows of logits) */
     void *work;                                     /* workspace of attention */
     void *memory;                                   /* owns all of the above but w and g */
     wg_loss_part *part;                             /* (parts of logit rows) */
+    /* of a head; x, h and r are then embeddings, their norm and its factor */
+    wg_net_step *step;                 /* (steps) */
+    void *taps, *tap_norm, *tap_r;     /* (taps, rows, dim) hidden states, and normed; (taps, rows) factors */
+    void *feature, *dfeature;          /* (rows, dim) made of them */
+    void *embed_q, *embed_k, *embed_v; /* (rows, ...) the embedding's part of queries, keys and values; then their gradients */
+    int32_t *first, *turned, *drafts;  /* (rows) the first row that a row sees, and its position; (logit rows) tokens */
     /* In host memory: */
     void *host;      /* (elements) the weights; w itself for a host table */
-    void *host_loss; /* (rows) row_loss */
+    void *host_loss; /* (rows) row_loss; of a head NULL */
     float *host_z;   /* (2, logit rows, outputs) z and dz of plugged-in losses, on a device */
 };
 
 static inline int wg_net_logit_rows(int length) { return length < WG_NET_LOGIT_ROWS ? length : WG_NET_LOGIT_ROWS; }
+
+/* The second half of layer i: next = mid + MLP(norm(mid)); and its gradient, from dx to dx. (net.c) */
+void wg_net_mlp(wg_net *n, const wg_net_layer *l, int i, void *next);
+void wg_net_mlp_back(wg_net *n, const wg_net_layer *l, int i);
+
+/* Computes a plugged-in loss of rows of logits [first, first + count) in parts of `part` rows; their gradients go to dz. */
+void wg_net_plugged_loss(wg_net *n, const wg_train_loss *loss, int first, int count, int part, wg_loss_part *sum);
+
+/* Of a head (net_head.c): the functions of net.h. */
+void wg_net_head_forward(wg_net *n, const wg_train_rows *rows);
+void wg_net_head_logits(wg_net *n, int first, int rows, void *z);
+wg_loss_part wg_net_head_loss(wg_net *n, const wg_train_rows *rows, const wg_train_loss *loss, double scale, bool back);
 
 #endif

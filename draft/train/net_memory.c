@@ -5,7 +5,7 @@
 
 #include "core/base/mem.h"
 #include "core/model/rotary.h"
-#include "draft/train/net_impl.h"
+#include "draft/train/net_parts.h"
 
 wg_status wg_net_check(const wg_arch *a, const char *name, wg_error *err)
 {
@@ -60,25 +60,46 @@ static size_t attention_works(const wg_net *n, int threads)
     return n->op && n->op->gpu ? (size_t)n->sequences * (size_t)n->arch.kv_heads : (size_t)threads;
 }
 
+/* Of a head: what its steps keep, and the states that they read. */
+static void place_steps(placer *p, wg_net *n)
+{
+    const wg_arch *a = &n->arch;
+    const size_t rows = (size_t)n->rows, dim = (size_t)a->dim, taps = (size_t)n->ends.taps;
+    const size_t q = (size_t)(a->heads * a->head_dim), k = (size_t)(a->kv_heads * a->head_dim);
+    wg_net_step none;
+    for (int i = 0; i < n->ends.steps; i++) {
+        wg_net_step *s = n->step ? &n->step[i] : &none;
+        place_layer(p, a, rows, &s->l);
+        s->x = place(p, rows * dim), s->state = place(p, rows * dim), s->r = place(p, rows);
+        s->dstate = place(p, rows * dim), s->dk = place(p, rows * k), s->dv = place(p, rows * k);
+    }
+    n->taps = place(p, taps * rows * dim), n->tap_norm = place(p, taps * rows * dim), n->tap_r = place(p, taps * rows);
+    n->feature = place(p, rows * dim), n->dfeature = place(p, rows * dim);
+    n->embed_q = place(p, rows * q), n->embed_k = place(p, rows * k), n->embed_v = place(p, rows * k);
+    n->first = place(p, rows), n->turned = place(p, rows), n->drafts = place(p, WG_NET_LOGIT_ROWS);
+}
+
 static void place_all(placer *p, wg_net *n, int threads)
 {
     const wg_arch *a = &n->arch;
     const size_t rows = (size_t)n->rows, dim = (size_t)a->dim, q = (size_t)(a->heads * a->head_dim);
     const size_t k = (size_t)(a->kv_heads * a->head_dim), hidden = (size_t)a->hidden;
     wg_net_layer none;
-    for (int i = 0; i < a->layers; i++) place_layer(p, a, rows, n->layer ? &n->layer[i] : &none);
+    for (int i = 0; i < a->layers && !n->ends.steps; i++) place_layer(p, a, rows, n->layer ? &n->layer[i] : &none);
+    if (n->ends.steps) place_steps(p, n);
     n->cs = place(p, (size_t)n->length * (size_t)a->n_rot);
     n->x = place(p, rows * dim), n->h = place(p, rows * dim), n->r = place(p, rows);
     n->dx = place(p, rows * dim), n->dh = place(p, rows * dim);
     n->dq = place(p, rows * q), n->dk = place(p, rows * k), n->dv = place(p, rows * k), n->datt = place(p, rows * q);
     n->dgate = place(p, rows * hidden), n->dup = place(p, rows * hidden), n->dact = place(p, rows * hidden);
     n->work = place(p, attention_works(n, threads) * wg_attention_work(n->length));
-    n->row_loss = place(p, rows);
+    n->row_loss = place(p, n->ends.steps ? WG_NET_LOGIT_ROWS : rows);
 }
 
 static void place_logits(placer *p, wg_net *n)
 {
-    const size_t size = (size_t)wg_net_logit_rows(n->length) * (size_t)wg_net_outputs(n);
+    const int rows = n->ends.steps ? WG_NET_LOGIT_ROWS : wg_net_logit_rows(n->length);
+    const size_t size = (size_t)rows * (size_t)wg_net_outputs(n);
     n->z = place(p, size), n->dz = place(p, size);
     n->kept_w = n->ends.kept ? place(p, (size_t)n->ends.kept * (size_t)n->arch.dim) : NULL;
 }
@@ -102,14 +123,14 @@ static void add(wg_net *n, bool matrix, int rows, int columns, const char *name,
 static void list_tensors(wg_net *n)
 {
     const wg_arch *a = &n->arch;
-    const int q = a->heads * a->head_dim, k = a->kv_heads * a->head_dim;
+    const int q = a->heads * a->head_dim, k = a->kv_heads * a->head_dim, in = n->ends.steps ? 2 * a->dim : a->dim;
     n->tensors = 0, n->elements = 0, n->trained = 0; /* elements: of frozen tensors at first */
     add(n, false, a->vocab, a->dim, "token_embd", -1);
     for (int i = 0; i < a->layers; i++) {
         add(n, false, 1, a->dim, "attn_norm", i);
-        add(n, true, q, a->dim, "attn_q", i);
-        add(n, true, k, a->dim, "attn_k", i);
-        add(n, true, k, a->dim, "attn_v", i);
+        add(n, true, q, in, "attn_q", i);
+        add(n, true, k, in, "attn_k", i);
+        add(n, true, k, in, "attn_v", i);
         add(n, true, a->dim, q, "attn_output", i);
         add(n, false, 1, a->dim, "ffn_norm", i);
         add(n, true, a->hidden, a->dim, "ffn_gate", i);
@@ -118,6 +139,15 @@ static void list_tensors(wg_net *n)
     }
     add(n, false, 1, a->dim, "output_norm", -1);
     if (!a->tied) add(n, false, a->vocab, a->dim, "output", -1);
+    if (n->ends.steps) {
+        add(n, false, 1, a->dim, WG_NET_OWN "embed_norm", -1);
+        add(n, true, a->dim, n->ends.taps * a->dim, WG_NET_OWN "fc", -1);
+        for (int i = 0; i < n->ends.taps; i++) {
+            char name[32];
+            snprintf(name, sizeof name, WG_NET_OWN "tap_norm.%d", i);
+            add(n, false, 1, a->dim, name, -1);
+        }
+    }
     for (int i = 0; n->tensor && i < n->tensors; i++)
         if (n->tensor[i].frozen) n->tensor[i].at += n->trained;
     n->elements += n->trained;
@@ -169,17 +199,18 @@ static wg_status allocate_host(wg_net *n, wg_error *err)
 
 static wg_status allocate(wg_net *n, wg_error *err)
 {
-    const int threads = wg_pool_threads(n->pool), parts = (wg_net_logit_rows(n->length) + WG_LOSS_ROWS - 1) / WG_LOSS_ROWS;
+    const int threads = wg_pool_threads(n->pool), parts = 2 * WG_NET_LOGIT_ROWS / WG_LOSS_ROWS;
     const wg_net_bytes b = need(n, n->op->size, threads);
     const size_t all = b.weights + b.gradients + b.activations + b.logits, available = wg_ops_available(n->op);
     if (all > available) return no_room(n, &b, available, err);
     n->tensor = wg_calloc((size_t)n->tensors, sizeof *n->tensor);
     n->layer = wg_calloc((size_t)n->arch.layers, sizeof *n->layer);
+    n->step = wg_calloc((size_t)n->ends.steps + 1, sizeof *n->step);
     n->part = wg_calloc((size_t)parts, sizeof *n->part);
     n->w = wg_ops_alloc(n->op, b.weights);
     n->g = wg_ops_alloc(n->op, b.gradients);
     n->memory = wg_ops_alloc(n->op, b.activations + b.logits);
-    if (!n->tensor || !n->layer || !n->part || !n->w || !n->g || !n->memory) return no_room(n, &b, available, err);
+    if (!n->tensor || !n->layer || !n->step || !n->part || !n->w || !n->g || !n->memory) return no_room(n, &b, available, err);
     placer p = { .base = n->memory, .size = n->op->size };
     list_tensors(n);
     place_all(&p, n, threads);
@@ -220,6 +251,7 @@ wg_status wg_net_open_ends(wg_net **out, const wg_train_ops *op, const wg_arch *
     n->op = op, n->pool = pool, n->arch = *a, n->ends = ends_of(ends);
     n->kept = (wg_net_tensor){ .rows = n->ends.kept, .columns = a->dim, .frozen = true };
     wg_assert(n->ends.kept == 0 || n->ends.frozen);
+    wg_assert(n->ends.steps == 0 || (n->ends.steps <= WG_PATH_STEPS + 1 && a->layers == 1 && !op->gpu));
     n->sequences = sequences, n->length = length, n->rows = sequences * length;
     wg_status s = allocate(n, err);
     if (s == WG_OK) s = set_angles(n, err);
@@ -232,7 +264,7 @@ void wg_net_close(wg_net *n)
 {
     if (!n) return;
     if (n->host != n->w) wg_free(n->host);
-    wg_free(n->tensor), wg_free(n->layer), wg_free(n->part), wg_free(n->host_loss), wg_free(n->host_z);
+    wg_free(n->tensor), wg_free(n->layer), wg_free(n->step), wg_free(n->part), wg_free(n->host_loss), wg_free(n->host_z);
     wg_ops_free(n->op, n->w), wg_ops_free(n->op, n->g), wg_ops_free(n->op, n->memory), wg_ops_free(n->op, n->ids);
     wg_free(n);
 }
@@ -248,7 +280,7 @@ wg_status wg_net_plug(wg_net *n, wg_error *err)
 wg_status wg_net_keep(wg_net *n, const int32_t *token, wg_error *err)
 {
     const size_t row = (size_t)n->arch.dim * n->op->size, all = (size_t)n->ends.kept * row;
-    const wg_net_tensor *head = &n->tensor[n->arch.tied ? 0 : n->tensors - 1];
+    const wg_net_tensor *head = whole_head(n);
     char *rows = wg_alloc(all, 1);
     if (!rows) return wg_nomem(err, all, "the kept rows of the head");
     for (size_t i = 0; i < (size_t)n->ends.kept; i++)
@@ -265,6 +297,7 @@ const wg_arch *wg_net_arch(const wg_net *n) { return &n->arch; }
 size_t wg_net_elements(const wg_net *n) { return n->elements; }
 size_t wg_net_trained_elements(const wg_net *n) { return n->trained; }
 int wg_net_outputs(const wg_net *n) { return n->ends.kept ? n->ends.kept : n->arch.vocab; }
+int wg_net_steps(const wg_net *n) { return n->ends.steps; }
 void *wg_net_weights(wg_net *n) { return n->host; }
 void wg_net_send(wg_net *n) { wg_ops_put(n->op, n->w, n->host, n->elements * n->op->size); }
 void wg_net_fetch(wg_net *n) { wg_ops_get(n->op, n->host, n->w, n->elements * n->op->size); }

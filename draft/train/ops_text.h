@@ -121,7 +121,8 @@ static void turn(const void *job, int thread, int lo, int hi)
 /* One block of query rows of one head: its place, and the keys that any row of it sees. */
 typedef struct block {
     size_t first;   /* row of the sequence's beginning */
-    int i0, i1, k0; /* query rows [i0, i1), keys [k0, i1) of the sequence */
+    int i0, i1, k0; /* query rows [i0, i1) of the sequence; its first key */
+    int keys;       /* those that follow each other from k0 on */
     size_t q, kv;   /* element of the head in row i0, and of the key head in row k0 */
     int ldq, ldk;
 } block;
@@ -131,6 +132,7 @@ static block block_of(const wg_attention_job *j, int sequence, int kv_head, int 
     block b = { .first = (size_t)sequence * (size_t)j->length, .i0 = i0, .ldq = j->heads * j->hd, .ldk = j->kv_heads * j->hd };
     b.i1 = i0 + WG_ATTENTION_BLOCK < j->length ? i0 + WG_ATTENTION_BLOCK : j->length;
     b.k0 = j->start[b.first + (size_t)i0];
+    b.keys = b.i1 - j->shift > b.k0 ? b.i1 - j->shift - b.k0 : 0;
     b.q = (b.first + (size_t)i0) * (size_t)b.ldq + (size_t)(head * j->hd);
     b.kv = (b.first + (size_t)b.k0) * (size_t)b.ldk + (size_t)(kv_head * j->hd);
     return b;
@@ -139,7 +141,7 @@ static block block_of(const wg_attention_job *j, int sequence, int kv_head, int 
 /* s (rows, keys) = scale q k^T */
 static void scores(const wg_attention_job *j, const block *b, REAL *s)
 {
-    const int keys = b->i1 - b->k0;
+    const int keys = b->keys;
     GEMM(&(wg_gemm){ .tb = true,
                      .m = b->i1 - b->i0,
                      .n = keys,
@@ -157,7 +159,8 @@ static void scores(const wg_attention_job *j, const block *b, REAL *s)
 static void seen(const wg_attention_job *j, const block *b, int i, int *lo, int *hi)
 {
     *lo = j->start[b->first + (size_t)i] - b->k0;
-    *hi = i + 1 - b->k0;
+    *hi = i + 1 - j->shift - b->k0;
+    if (*hi <= *lo) *lo = *hi = b->keys; /* none */
 }
 
 /* Turns scores s into probabilities, with c = log of the sum of their exponentials; keys that the row does not see get 0. */
@@ -190,16 +193,19 @@ static void attention(const void *job, int thread, int lo, int hi)
             for (int i0 = 0; i0 < j->length; i0 += WG_ATTENTION_BLOCK) {
                 const int kv_head = item % j->kv_heads, head = kv_head * group + g;
                 const block b = block_of(j, item / j->kv_heads, kv_head, head, i0);
-                const int keys = b.i1 - b.k0;
-                scores(j, &b, s);
+                const int keys = b.keys;
+                if (keys > 0) scores(j, &b, s);
                 for (int i = b.i0; i < b.i1; i++) {
                     int from, to;
                     REAL *row = s + (size_t)(i - b.i0) * (size_t)keys;
                     seen(j, &b, i, &from, &to);
-                    const REAL c = log_sum(row + from, to - from);
+                    const REAL c = to > from ? log_sum(row + from, to - from) : -(REAL)INFINITY;
                     ((REAL *)j->lse)[(size_t)head * rows + b.first + (size_t)i] = c;
                     probabilities(row, keys, from, to, c);
+                    if (keys == 0)
+                        memset((REAL *)j->y + b.q + (size_t)(i - b.i0) * (size_t)b.ldq, 0, (size_t)j->hd * sizeof *s);
                 }
+                if (keys == 0) continue;
                 GEMM(&(wg_gemm){ .m = b.i1 - b.i0,
                                  .n = j->hd,
                                  .k = keys,
@@ -216,7 +222,7 @@ static void attention(const void *job, int thread, int lo, int hi)
 /* ds = p (dp - sum(dy y)), in place of dp; p is in s, dp = dy v^T. */
 static void scores_back(const wg_attention_job *j, const block *b, int head, REAL *s, REAL *dp)
 {
-    const int keys = b->i1 - b->k0;
+    const int keys = b->keys;
     const size_t rows = (size_t)j->sequences * (size_t)j->length;
     for (int i = b->i0; i < b->i1; i++) {
         int from, to;
@@ -230,8 +236,11 @@ static void scores_back(const wg_attention_job *j, const block *b, int head, REA
 
 static void block_back(const wg_attention_job *j, const block *b, int head, REAL *s, REAL *dp)
 {
-    const int keys = b->i1 - b->k0, m = b->i1 - b->i0;
+    const int keys = b->keys, m = b->i1 - b->i0;
     const REAL *dy = (const REAL *)j->dy + b->q, *q = (const REAL *)j->q + b->q;
+    for (int i = 0; keys == 0 && i < m; i++)
+        memset((REAL *)j->dq + b->q + (size_t)i * (size_t)b->ldq, 0, (size_t)j->hd * sizeof *s);
+    if (keys == 0) return;
     scores(j, b, s);
     GEMM(&(wg_gemm){ .tb = true,
                      .m = m,
@@ -288,7 +297,7 @@ static void attention_back(const void *job, int thread, int lo, int hi)
     const int group = j->heads / j->kv_heads, ldk = j->kv_heads * j->hd;
     for (int item = lo; item < hi; item++) {
         const int sequence = item / j->kv_heads, kv_head = item % j->kv_heads;
-        for (int i = 0; i < j->length; i++) {
+        for (int i = 0; !j->adds && i < j->length; i++) {
             const size_t at = ((size_t)sequence * (size_t)j->length + (size_t)i) * (size_t)ldk + (size_t)(kv_head * j->hd);
             memset((REAL *)j->dk + at, 0, (size_t)j->hd * sizeof(REAL));
             memset((REAL *)j->dv + at, 0, (size_t)j->hd * sizeof(REAL));
@@ -302,9 +311,9 @@ static void attention_back(const void *job, int thread, int lo, int hi)
     }
 }
 
-/* ---- SwiGLU */
+#include "draft/train/path_text.h"
 
-static size_t span_end(int hi, size_t n) { return (size_t)hi * WG_SPAN < n ? (size_t)hi * WG_SPAN : n; }
+/* ---- SwiGLU */
 
 static void gate(const void *job, int thread, int lo, int hi)
 {
@@ -550,6 +559,9 @@ const wg_train_ops OPS = {
               [WG_OP_TURN] = turn,
               [WG_OP_ATTENTION] = attention,
               [WG_OP_ATTENTION_BACK] = attention_back,
+              [WG_OP_PATH] = path,
+              [WG_OP_PATH_BACK] = path_back,
+              [WG_OP_ADD] = add,
               [WG_OP_GATE] = gate,
               [WG_OP_GATE_BACK] = gate_back,
               [WG_OP_CROSS_ENTROPY] = cross_entropy,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "core/model/taps.h"
 
 enum { BLOCK = 256, PAGE = 16 }; /* BLOCK: rows of a pass of the target */
 
@@ -23,12 +24,16 @@ struct wg_target_rows {
     int *scored;     /* (BLOCK) the rows that logits belong to */
     int last;        /* the last of them, -1 before the first call */
     double *scratch; /* (threads, vocab) */
+    wg_taps *taps;
+    float *tapped; /* (BLOCK, taps, dim) of a pass of the target */
+    float *hidden; /* (taps, sequences * length, dim) */
 };
 
-size_t wg_target_rows_need(int vocab, int width, int sequences, int length, int threads)
+size_t wg_target_rows_need(int vocab, int width, int hidden, int sequences, int length, int threads)
 {
     const size_t rows = (size_t)sequences * (size_t)length, all = (size_t)vocab;
-    return (size_t)width * rows * sizeof(float) + all * (BLOCK * sizeof(float) + (size_t)threads * sizeof(double));
+    return ((size_t)width + (size_t)hidden) * rows * sizeof(float) +
+           all * (BLOCK * sizeof(float) + (size_t)threads * sizeof(double));
 }
 
 static wg_status open_places(wg_target_rows *t, wg_error *err)
@@ -40,6 +45,18 @@ static wg_status open_places(wg_target_rows *t, wg_error *err)
     for (size_t i = 0; i < vocab; i++) t->place[i] = -1;
     for (int i = 0; i < t->o.n_kept; i++) t->place[t->o.kept[i]] = i;
     return WG_OK;
+}
+
+static size_t hidden_of(const wg_target_rows *t) { return (size_t)t->o.n_taps * (size_t)t->o.lm->hidden.dim; }
+
+static wg_status open_taps(wg_target_rows *t, int block, wg_error *err)
+{
+    const size_t rows = (size_t)t->o.sequences * (size_t)t->o.length, row = hidden_of(t);
+    if (t->o.n_taps == 0) return WG_OK;
+    WG_TRY(wg_taps_open(&t->taps, t->o.lm, t->o.tap, t->o.n_taps, err));
+    t->tapped = wg_alloc((size_t)block * row, sizeof *t->tapped);
+    t->hidden = wg_calloc(rows * row, sizeof *t->hidden);
+    return t->tapped && t->hidden ? WG_OK : wg_nomem(err, rows * row * sizeof *t->hidden, "the target's hidden states");
 }
 
 static wg_status open_all(wg_target_rows *t, wg_error *err)
@@ -55,13 +72,14 @@ static wg_status open_all(wg_target_rows *t, wg_error *err)
     WG_TRY(wg_kv_seq_open(t->kv, &t->seq, err));
     WG_TRY(wg_batch_open(&t->batch, block, err));
     WG_TRY(open_places(t, err));
+    WG_TRY(open_taps(t, block, err));
     t->logits = wg_alloc((size_t)block * vocab, sizeof *t->logits);
     t->p = wg_calloc(rows * (size_t)t->width, sizeof *t->p);
     t->entropy = wg_calloc(rows, sizeof *t->entropy);
     t->scored = wg_alloc((size_t)block, sizeof *t->scored);
     t->scratch = wg_alloc((size_t)threads * vocab, sizeof *t->scratch);
     if (t->logits && t->p && t->entropy && t->scored && t->scratch) return WG_OK;
-    return wg_nomem(err, wg_target_rows_need(o->lm->vocab, t->width, o->sequences, o->length, threads),
+    return wg_nomem(err, wg_target_rows_need(o->lm->vocab, t->width, (int)hidden_of(t), o->sequences, o->length, threads),
                     "the target's rows; lower micro or length");
 }
 
@@ -90,6 +108,9 @@ void wg_target_rows_close(wg_target_rows *t)
     wg_free(t->entropy);
     wg_free(t->scored);
     wg_free(t->scratch);
+    wg_taps_close(t->taps);
+    wg_free(t->tapped);
+    wg_free(t->hidden);
     wg_free(t);
 }
 
@@ -102,6 +123,7 @@ int32_t wg_target_rows_text(const wg_target_rows *t, int row)
     return token >= 0 && t->place ? t->place[token] : token;
 }
 const wg_train_rows *wg_target_rows_of(const wg_target_rows *t) { return &t->rows; }
+const float *wg_target_rows_hidden(const wg_target_rows *t) { return t->hidden; }
 int wg_target_rows_last(const wg_target_rows *t) { return t->last; }
 
 /* Adds rows [first, first + n) of a sequence to the batch, document by document. Only rows with a target get logits; returns
@@ -189,14 +211,30 @@ static void softmax_rows(void *arg, int thread, int threads)
     }
 }
 
+/* Keeps the hidden states of rows [first, first + n) of all rows, tap by tap. */
+static wg_status keep_hidden(wg_target_rows *t, size_t first, int n, wg_error *err)
+{
+    const size_t dim = (size_t)t->o.lm->hidden.dim, taps = (size_t)t->o.n_taps;
+    const size_t rows = (size_t)t->o.sequences * (size_t)t->o.length;
+    if (!t->taps) return WG_OK;
+    WG_TRY(wg_taps_read(t->taps, 0, n, t->tapped, err));
+    for (size_t r = 0; r < (size_t)n; r++)
+        for (size_t k = 0; k < taps; k++)
+            memcpy(t->hidden + (k * rows + first + r) * dim, t->tapped + (r * taps + k) * dim, dim * sizeof *t->hidden);
+    return WG_OK;
+}
+
 static wg_status compute_sequence(wg_target_rows *t, int sequence, wg_error *err)
 {
-    const size_t at = (size_t)sequence * (size_t)t->o.length;
-    for (int first = 0, n; first < t->o.length; first += n) {
-        n = t->o.length - first < t->batch.cap ? t->o.length - first : t->batch.cap;
+    const int length = t->rows.length;
+    const size_t at = (size_t)sequence * (size_t)length;
+    for (int first = 0, n; first < length; first += n) {
+        n = length - first < t->batch.cap ? length - first : t->batch.cap;
         WG_TRY(wg_kv_reserve(t->seq, n, err));
         softmax_job j = { t, add_block(t, at, first, n) };
+        t->batch.taps = t->taps;
         WG_TRY(wg_lm_forward(t->o.lm, &t->batch, t->logits, err));
+        WG_TRY(keep_hidden(t, at + (size_t)first, n, err));
         wg_kv_commit_chain(t->seq, n);
         wg_pool_run(t->o.pool, softmax_rows, &j);
         if (j.rows > 0) t->last = t->scored[j.rows - 1];
@@ -204,10 +242,24 @@ static wg_status compute_sequence(wg_target_rows *t, int sequence, wg_error *err
     return WG_OK;
 }
 
+void wg_target_rows_begin(wg_target_rows *t, const wg_train_rows *rows)
+{
+    wg_assert(rows->sequences <= t->o.sequences && rows->length <= t->o.length);
+    t->rows = *rows;
+}
+
+float *wg_target_rows_set(wg_target_rows *t, int row, double entropy)
+{
+    float *p = t->p + (size_t)row * (size_t)t->width;
+    memset(p, 0, (size_t)t->width * sizeof *p);
+    t->entropy[row] = entropy;
+    t->last = row;
+    return p;
+}
+
 wg_status wg_target_rows_compute(wg_target_rows *t, const wg_train_rows *rows, wg_error *err)
 {
-    wg_assert(rows->sequences <= t->o.sequences && rows->length == t->o.length);
-    t->rows = *rows;
+    wg_target_rows_begin(t, rows);
     for (int i = 0; i < rows->sequences; i++) {
         const wg_status s = compute_sequence(t, i, err);
         wg_kv_rollback(t->seq);

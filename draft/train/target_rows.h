@@ -11,7 +11,7 @@ typedef struct wg_target_rows wg_target_rows;
 
 /* Options for passes of `sequences` sequences of `length` tokens; p = softmax(logits / temperature), one-hot at temperature 0.
  * lm, ops and pool are borrowed; the model has a cache of its own while this is open. Errors: EINVAL (the model's context is
- * shorter), ENOMEM. */
+ * shorter), EUNSUPPORTED (it gives no hidden states), ENOMEM. */
 typedef struct wg_target_rows_options {
     wg_lm *lm;
     const wg_ops *ops;
@@ -20,15 +20,25 @@ typedef struct wg_target_rows_options {
     int sequences, length;
     const int32_t *kept; /* (n_kept) different tokens: only their p, which do not sum to 1, are kept. Borrowed */
     int n_kept;          /* NULL, 0: all tokens, by their ids */
+    const int *tap;      /* (n_taps) hidden states that are kept of all rows (core/model/taps.h); copied */
+    int n_taps;
 } wg_target_rows_options;
 wg_status wg_target_rows_open(wg_target_rows **out, const wg_target_rows_options *o, wg_error *err);
 void wg_target_rows_close(wg_target_rows *t); /* NULL is fine */
-/* Bytes without the model's cache. width: n_kept, or vocab. */
-size_t wg_target_rows_need(int vocab, int width, int sequences, int length, int threads);
+/* Bytes without the model's cache. width: n_kept, or vocab; hidden: floats of all taps of a row. */
+size_t wg_target_rows_need(int vocab, int width, int hidden, int sequences, int length, int threads);
+
+/* (taps, sequences * length, dim) the hidden states of the last call; NULL without taps. */
+const float *wg_target_rows_hidden(const wg_target_rows *t);
 
 /* Computes the rows of a pass that have a target, from rows->token, start and position; the others are left as they were.
- * *rows is copied; its arrays are borrowed until the next call. Errors: those of the model. */
+ * Sequences may be shorter than `length`. *rows is copied; its arrays are borrowed until the next call. Errors: those of the
+ * model. */
 wg_status wg_target_rows_compute(wg_target_rows *t, const wg_train_rows *rows, wg_error *err);
+
+/* The same with rows from elsewhere: begin, then set for each row that has a target, which returns its p, (width) zeros. */
+void wg_target_rows_begin(wg_target_rows *t, const wg_train_rows *rows);
+float *wg_target_rows_set(wg_target_rows *t, int row, double entropy);
 
 int wg_target_rows_width(const wg_target_rows *t);               /* n_kept, or the vocabulary */
 const float *wg_target_rows_p(const wg_target_rows *t, int row); /* (width) */

@@ -236,6 +236,12 @@ static wg_status prepare(const wg_trainer *t, const wg_train_rows *rows, wg_erro
     return f && f->prepare ? f->prepare(f->ctx, rows, err) : WG_OK;
 }
 
+static const float *hidden(const wg_trainer *t)
+{
+    const wg_train_feed *f = t->p.feed;
+    return f && f->hidden ? f->hidden(f->ctx) : NULL;
+}
+
 static void pass_of(const wg_trainer *t, int k, const wg_train_rows *rows, bool backward)
 {
     learner *l = &t->learner[k];
@@ -252,8 +258,9 @@ static void pass_of(const wg_trainer *t, int k, const wg_train_rows *rows, bool 
 static wg_status pass_all(wg_trainer *t, int pass, bool own, bool backward, wg_error *err)
 {
     for (int k = 0; k < t->p.students; k++) {
-        const wg_train_rows rows = pass_at(t, k, pass);
+        wg_train_rows rows = pass_at(t, k, pass);
         if (own || k == 0) WG_TRY(prepare(t, &rows, err));
+        rows.hidden = hidden(t);
         pass_of(t, k, &rows, backward);
     }
     return WG_OK;
@@ -322,6 +329,7 @@ static wg_status step(wg_trainer *t, wg_train_report *out, wg_error *err)
         wg_optimiser_step(t->learner[k].optimiser, t->step, rate, norm);
         clear_pruned(t, k, wg_net_trained(t->student[k].net)); /* Muon's updates are dense */
         out[k] = report_of(t, k, start);
+        out[k].rows = t->learner[k].targets; /* not those of drafts, of which a head has several to each */
         out[k].step++;
         out[k].norm = norm;
         out[k].rate = rate;
@@ -343,8 +351,9 @@ wg_status wg_trainer_held_out(wg_trainer *t, int windows, wg_train_report *out, 
             WG_TRY(wg_windows_get(&t->held, n * t->held.count / all, true, &o, err));
             for (int k = 0; first + i >= all && k < t->opt.length; k++) o.target[k] = -1; /* a filler does not count */
         }
-        const wg_train_rows rows = pass_at(t, 0, 0);
+        wg_train_rows rows = pass_at(t, 0, 0);
         WG_TRY(prepare(t, &rows, err));
+        rows.hidden = hidden(t);
         for (int k = 0; k < t->p.students; k++) pass_of(t, k, &rows, false);
     }
     for (int k = 0; k < t->p.students; k++) {

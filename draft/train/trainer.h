@@ -36,6 +36,8 @@ typedef struct wg_train_feed {
     wg_status (*fill)(void *ctx, uint64_t pass, int student, const wg_window_out *out, wg_error *err);
     /* Called with rows before any student's loss on them is computed; a target runs here. */
     wg_status (*prepare)(void *ctx, const wg_train_rows *rows, wg_error *err);
+    /* The target's hidden states of those rows (wg_train_rows.hidden). */
+    const float *(*hidden)(void *ctx);
     /* Called before a step and after a checkpoint is read: the feed updates what it derives from the students' weights. */
     wg_status (*begin)(void *ctx, long step, wg_error *err);
     /* State of the feed for checkpoints: array i of n floats, from 0 on; false behind the last. */
@@ -131,9 +133,13 @@ wg_status wg_net_read_parts(wg_net *n, const wg_weights *w, const int *layer, wg
 /* Writes wg_net_weights as a GGUF file with the keys tokenizer.* of `tokenizer` and matrices of this type (with q8_2of4,
  * embedding and head are q8_0). EIO, ENOMEM. */
 wg_status wg_net_write(wg_net *n, const char *path, const char *name, const wg_weights *tokenizer, int type, wg_error *err);
-/* The same as a student cut to what its target lacks (core/model/arch.h): without tokenizer and frozen tensors, its head the
- * kept rows. token: (kept) as for wg_net_keep; digest: of the target's tokenizer. */
-wg_status wg_net_write_cut(wg_net *n, const char *path, const char *name, const int32_t *token, const char *digest, int type,
-                           wg_error *err);
+/* The same as a student cut to what its target lacks (core/model/student.h): without tokenizer and frozen tensors, its head the
+ * kept rows. */
+typedef struct wg_net_cut {
+    const char *name;
+    const int32_t *token;           /* (kept) as for wg_net_keep */
+    const char *target, *tokenizer; /* the target's name; digest of its tokenizer */
+} wg_net_cut;
+wg_status wg_net_write_cut(wg_net *n, const char *path, const wg_net_cut *cut, int type, wg_error *err);
 
 #endif

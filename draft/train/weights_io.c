@@ -7,6 +7,7 @@
 #include "core/base/angles.h"
 #include "core/base/mem.h"
 #include "core/file/gguf_write.h"
+#include "core/model/student.h"
 #include "draft/train/trainer.h"
 #include "kernels/philox.h"
 
@@ -96,7 +97,7 @@ wg_status wg_net_read_parts(wg_net *n, const wg_weights *w, const int *layer, wg
         char name[64];
         const char *rest;
         const int own = layer_of(t->name, &rest);
-        if (own >= 0 && !layer) continue;
+        if ((own >= 0 && !layer) || strncmp(t->name, WG_NET_OWN, strlen(WG_NET_OWN)) == 0) continue;
         if (own >= 0) snprintf(name, sizeof name, "blk.%d.%s", layer[own], rest);
         WG_TRY(read_tensor(n, t, w, own >= 0 ? name : t->name, err));
     }
@@ -207,20 +208,33 @@ wg_status wg_net_write(wg_net *n, const char *path, const char *name, const wg_w
     return wg_gguf_writer_finish(g, err);
 }
 
-wg_status wg_net_write_cut(wg_net *n, const char *path, const char *name, const int32_t *token, const char *digest, int type,
-                           wg_error *err)
+/* The digest by which a cut student knows its target. */
+static void digest_rows(const writer *w, const wg_net_tensor *head, int kept, char hex[WG_SHA256_HEX])
+{
+    wg_sha256_state sha;
+    wg_sha256_begin(&sha);
+    for (int i = 0; i < WG_STUDENT_SAMPLE; i++)
+        wg_sha256_add(&sha, row_of(w, head, wg_student_sample(i, kept)), (size_t)head->columns * sizeof(float));
+    wg_sha256_end(&sha, hex);
+}
+
+wg_status wg_net_write_cut(wg_net *n, const char *path, const wg_net_cut *cut, int type, wg_error *err)
 {
     wg_gguf_writer *g;
-    writer w = { .net = n, .token = token };
+    writer w = { .net = n, .token = cut->token };
     const int kept = wg_net_outputs(n);
     wg_net_tensor head = *head_of(n);
+    char rows[WG_SHA256_HEX];
     wg_assert(head.frozen && kept < head.rows);
     snprintf(head.name, sizeof head.name, "output.weight");
     head.rows = kept;
     WG_TRY(wg_gguf_writer_open(&g, path, err));
-    set_keys(g, wg_net_arch(n), name, type);
-    wg_gguf_set_string(g, WG_STUDENT_TOKENIZER, digest, strlen(digest));
-    wg_gguf_set_i32s(g, WG_STUDENT_TOKENS, token, (size_t)kept);
+    set_keys(g, wg_net_arch(n), cut->name, type);
+    digest_rows(&w, &head, kept, rows);
+    wg_gguf_set_string(g, WG_STUDENT_TARGET, cut->target, strlen(cut->target));
+    wg_gguf_set_string(g, WG_STUDENT_TOKENIZER, cut->tokenizer, strlen(cut->tokenizer));
+    wg_gguf_set_string(g, WG_STUDENT_ROWS, rows, strlen(rows));
+    wg_gguf_set_i32s(g, WG_STUDENT_TOKENS, cut->token, (size_t)kept);
     for (int i = 0; i < wg_net_tensors(n); i++)
         if (!wg_net_tensor_at(n, i)->frozen) add(g, wg_net_tensor_at(n, i), type, &w);
     add(g, &head, type, &w);

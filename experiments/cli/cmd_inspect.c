@@ -174,19 +174,21 @@ static void print_head(const json_t *h)
            word(h, "dialect"), number(h, "layers"), number(h, "width"), number(h, "target_width"), number(h, "drafts"),
            number(h, "vocabulary"));
     json_array_foreach(json_object_get(h, "taps"), i, v) printf(" %lld", (long long)json_integer_value(v));
-    const bool mtp = json_object_get(h, "after_norm");
+    const bool last = json_object_get(h, "after_norm");
     puts(json_is_array(json_object_get(h, "taps")) ? ""
-         : mtp                                     ? " the target's last state"
+         : last                                    ? " the target's last state"
                                                    : " 2, L/2 and L-3 of the target's L layers");
     json_object_foreach((json_t *)(uintptr_t)h, key, v) {
         if (json_is_true(v)) printf("flag      %s\n", key);
     }
+    if (number(h, "mask_token") && !number(h, "block")) printf("mask      token %lld\n", number(h, "mask_token"));
     if (number(h, "block")) {
         printf("block     %lld rows, token %lld in all but the first; layers in which a row sees no later one:",
                number(h, "block"), number(h, "mask_token"));
         json_array_foreach(json_object_get(h, "causal_layers"), i, v) printf(" %lld", (long long)json_integer_value(v));
         puts(json_array_size(json_object_get(h, "causal_layers")) ? "" : " none");
     }
+    if (word(h, "markov_head")) printf("markov    %s\n", word(h, "markov_head"));
     if (number(h, "window")) printf("window    %lld tokens\n", number(h, "window"));
     json_object_foreach(json_object_get(h, "assumed"), key, v) { printf("assumed   %s = %s\n", key, json_string_value(v)); }
 }

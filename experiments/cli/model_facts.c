@@ -2,10 +2,12 @@
  * Facts of a model (model_facts.h). A section is null if the file has nothing of the kind. */
 #include "experiments/cli/model_facts.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/file/head_file.h"
 #include "core/kv/kv.h"
+#include "core/model/student.h"
 #include "core/text/vocab_map.h"
 #include "core/setup/target.h"
 
@@ -39,21 +41,31 @@ static json_t *dialect_of(const char *path, const wg_tensor_list *list)
 /* Sets the flags of a head's kind. */
 static void set_flags(json_t *o, const wg_head_spec *s)
 {
+    static const char *const markov[] = { "none", "vanilla", "gated", "rnn" };
+    const bool eagle3 = wg_head_is_eagle3(s), block = wg_head_is_block(s), joins = wg_head_joins(s);
+    const bool spark = s->kind == WG_HEAD_DSPARK;
     const struct {
-        wg_head_kind kind;
+        bool has;
         const char *key;
         bool value;
-    } flag[] = { { WG_HEAD_EAGLE3, "norm_before_residual", s->norm_before_residual },
-                 { WG_HEAD_EAGLE3, "norm_before_fc", s->norm_before_fc },
-                 { WG_HEAD_EAGLE3, "fc_norm", s->fc_norm },
-                 { WG_HEAD_EAGLE3, "norm_output", s->norm_output },
-                 { WG_HEAD_DFLASH, "sample_from_anchor", s->from_anchor },
-                 { WG_HEAD_MTP, "hidden_first", s->hidden_first },
-                 { WG_HEAD_MTP, "zero_first", s->zero_first },
-                 { WG_HEAD_MTP, "after_norm", s->after_norm } };
+    } flag[] = { { eagle3, "norm_before_residual", s->norm_before_residual },
+                 { eagle3, "norm_before_fc", s->norm_before_fc },
+                 { eagle3, "fc_norm", s->fc_norm },
+                 { eagle3, "norm_output", s->norm_output },
+                 { block, "sample_from_anchor", s->from_anchor },
+                 { block, "adjacent_rotary_pairs", s->adjacent },
+                 { joins, "layernorms", s->last_norm },
+                 { joins, "fc_bias", s->fc_bias > 0 },
+                 { joins, "hidden_first", s->hidden_first },
+                 { joins, "zero_first", s->zero_first },
+                 { joins, "after_norm", s->after_norm },
+                 { spark, "confidence_head", s->confidence },
+                 { spark, "confidence_head_with_markov", s->confidence_markov } };
     for (size_t i = 0; i < sizeof flag / sizeof flag[0]; i++)
-        if (flag[i].kind == s->kind) json_object_set_new(o, flag[i].key, json_boolean(flag[i].value));
-    if (s->kind != WG_HEAD_DFLASH) return;
+        if (flag[i].has) json_object_set_new(o, flag[i].key, json_boolean(flag[i].value));
+    if (spark) json_object_set_new(o, "markov_head", json_string(markov[s->markov]));
+    if (s->kind == WG_HEAD_PEAGLE) json_object_set_new(o, "mask_token", json_integer(s->mask_token));
+    if (!block) return;
     json_t *causal = json_array();
     for (int i = 0; i < s->layers; i++)
         if (s->causal >> i & 1) json_array_append_new(causal, json_integer(i));
@@ -228,13 +240,33 @@ static json_t *sizes_of(const wg_arch *target, const wg_arch *draft, json_t *wit
     return json_pack("{s:s, s:i, s:i}", "kind", "other", "shared", 0, "of", target->vocab);
 }
 
+static void file_row(const void *tensor, int32_t token, float *row)
+{
+    const wg_tensor *t = tensor;
+    const size_t bytes = wg_type_size(wg_type_get(t->type), (size_t)t->dim[0]);
+    if (wg_row_to_f32(t->type, (const char *)t->data + (size_t)token * bytes, row, (size_t)t->dim[0])) row[0] = NAN;
+}
+
+/* Whether the target has the rows that a student was cut from. */
+static bool has_rows_of(const wg_weights *w, const wg_weights *d)
+{
+    const wg_tensor *head = wg_weights_find(w, "output.weight"), *t = head ? head : wg_weights_find(w, "token_embd.weight");
+    bool own = false;
+    wg_text name;
+    wg_error err;
+    if (!t || wg_weights_need(w, t, &err)) return false;
+    const wg_student_target of = { t, file_row, (int)t->dim[1], (int)t->dim[0] };
+    return wg_student_knows(d, &of, &own, &name, &err) == WG_OK && own;
+}
+
 /* A student that is cut to what its target lacks has the target's ids. */
-static json_t *student_of(const wg_tokenizer *t, const wg_weights *d, const wg_arch *draft, json_t *with, json_t *why)
+static json_t *student_of(const wg_tokenizer *t, const wg_weights *w, const wg_weights *d, const wg_arch *draft, json_t *with,
+                          json_t *why)
 {
     char digest[WG_SHA256_HEX];
     wg_text made = { 0 };
     wg_tokenizer_digest(t, digest);
-    const bool own = wg_meta_string(d, WG_STUDENT_TOKENIZER, &made) && wg_text_is(made, digest);
+    const bool own = wg_meta_string(d, WG_STUDENT_TOKENIZER, &made) && wg_text_is(made, digest) && has_rows_of(w, d);
     if (own) json_array_append_new(with, json_string("model"));
     json_array_append_new(why, json_string(own ? "a student cut to what its target lacks: it reads the target's embedding"
                                                : "a student cut to what another target lacks"));
@@ -267,7 +299,7 @@ static void compare(const wg_weights *w, const wg_weights *d, json_t *o, json_t 
         return;
     }
     const bool mine = wg_tokenizer_open(&a, w, &err) == WG_OK, read = mine && wg_tokenizer_open(&b, d, &err) == WG_OK;
-    json_t *vocabulary = mine && draft.kept ? student_of(a, d, &draft, with, why)
+    json_t *vocabulary = mine && draft.kept ? student_of(a, w, d, &draft, with, why)
                          : read             ? pair_of(a, b, with, why)
                                             : sizes_of(&target, &draft, with, why);
     const char *kind = json_string_value(json_object_get(vocabulary, "kind"));

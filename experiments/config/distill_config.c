@@ -11,6 +11,8 @@
 
 enum { FAMILIES = 64, SEEDS = 64 };
 
+static const char *const rows[] = { "sequence", "kept", NULL };
+
 /* clang-format off */
 const wg_option wg_distill_table[] = {
     WG_OPTION_FLOAT(wg_distill_options, temperature, 1, 0, 100, "of the target's rows and of drafts; 0: the target is greedy"),
@@ -22,6 +24,8 @@ const wg_option wg_distill_table[] = {
     WG_OPTION_INT(wg_distill_options, keep, 0, 0, 1 << 24,
         "tokens that students propose: the most frequent ones of the rows to predict, and those that end a text; needs "
         "target_head frozen; 0: all"),
+    WG_OPTION_ENUM(wg_distill_options, rows, WG_ROWS_SEQUENCE, rows,
+        "the target's rows of the text: computed for every sequence anew, or once for a document and kept in memory"),
     WG_OPTION_BOOL(wg_distill_options, predict, 1, "time passes at the end, and predict speed-ups"),
     WG_OPTION_NAME(wg_distill_options, trace, WG_NAMES_FILE, "", "trace of a run, or its folder, for the source `trace`"),
     WG_OPTION_END,
@@ -58,9 +62,19 @@ const wg_option wg_conversations_table[] = {
     WG_OPTION_END,
 };
 static const char *const heads[] = { "own", "copied", "frozen", NULL };
+static const char *const kinds[] = { "model", "eagle3", NULL };
 static const wg_option head_table[] = {
     { "target_head", "embedding and head: own, copied from the target, or the target's and not trained", WG_OPT_ENUM,
       offsetof(wg_distill_student, head), WG_HEAD_OWN, 0, 0, NULL, heads },
+    WG_OPTION_FLOAT(wg_distill_student, norm_scale, 1, 1e-4, 1e4,
+        "factor of the target's last norm at the beginning: below 1 a student of few layers is less sure of its first errors"),
+    WG_OPTION_END,
+};
+static const wg_option kind_table[] = {
+    { "kind", "model: a language model; eagle3: a head of one of the target's layers over its hidden states (distill.taps)",
+      WG_OPT_ENUM, offsetof(wg_distill_student, kind), WG_STUDENT_MODEL, 0, 0, NULL, kinds },
+    { "steps", "of a head: tokens of the drafts that it is trained over", WG_OPT_INT, offsetof(wg_distill_student, steps),
+      3, 1, WG_PATH_STEPS, NULL, NULL },
     WG_OPTION_END,
 };
 /* clang-format on */
@@ -96,24 +110,46 @@ static void check_layers(wg_checker *c, const char *path, const json_t *list, wg
                    WG_DISTILL_LAYERS);
 }
 
+static void move_members(json_t *from, json_t *to, const wg_option *table)
+{
+    for (const wg_option *o = table; o->name; o++) {
+        json_t *v = json_object_get(from, o->name);
+        if (v) json_object_set(to, o->name, v);
+        json_object_del(from, o->name);
+    }
+}
+
+/* Of `members` keys of kind_table among those of the object. */
+static void check_kind(wg_checker *c, const char *section, const json_t *object, size_t members, const wg_distill_student *s)
+{
+    if (s->kind == WG_STUDENT_MODEL || json_object_size(object) == members) return;
+    wg_problem(c, section, false,
+               "%s: a head has the shape of one of the target's layers, and its embedding and head: expected the keys kind and "
+               "steps alone",
+               section);
+}
+
 static void check_model(wg_checker *c, const char *section, const json_t *object, wg_distill_student *s)
 {
     char path[128];
-    json_t *shape = json_copy((json_t *)(uintptr_t)object), *head = json_object();
-    const json_t *layers = json_object_get(object, "target_layers"), *of = json_object_get(object, "target_head");
-    if (!shape || !head) {
+    json_t *shape = json_copy((json_t *)(uintptr_t)object), *head = json_object(), *kind = json_object();
+    const json_t *layers = json_object_get(object, "target_layers");
+    if (!shape || !head || !kind) {
         c->failed = wg_nomem(&c->err, 1, "a config");
     } else {
         json_object_del(shape, "target_layers");
-        json_object_del(shape, "target_head");
-        if (of) json_object_set(head, "target_head", (json_t *)(uintptr_t)of);
+        move_members(shape, head, head_table);
+        move_members(shape, kind, kind_table);
         snprintf(path, sizeof path, "%s.target_layers", section);
         if (layers) check_layers(c, path, layers, s);
         wg_check_members(c, head, section, "", head_table, NULL, s);
+        wg_check_members(c, kind, section, "", kind_table, NULL, s);
+        check_kind(c, section, object, json_object_size(kind), s);
         wg_check_members(c, shape, section, "", table_of("model"), NULL, &s->shape);
     }
     json_decref(shape);
     json_decref(head);
+    json_decref(kind);
 }
 
 /* Reads a loss, whose terms replace inherited ones as a whole. */
@@ -201,6 +237,25 @@ static const wg_setup_section *target_section(void)
     return s;
 }
 
+static void check_taps(wg_checker *c, const json_t *list, wg_distill_options *o)
+{
+    size_t i;
+    json_t *v;
+    o->taps = 0;
+    json_array_foreach((json_t *)(uintptr_t)list, i, v) {
+        const json_int_t tap = json_is_integer(v) ? json_integer_value(v) : -1;
+        bool twice = false;
+        for (int k = 0; k < o->taps; k++) twice = twice || o->tap[k] == tap;
+        if (tap < 0 || tap > WG_LAYERS_MAX || twice || o->taps == WG_HEAD_TAPS) break;
+        o->tap[o->taps++] = (int)tap;
+    }
+    if (list && (!json_is_array(list) || i < json_array_size(list)))
+        wg_problem(c, "distill.taps", false,
+                   "distill.taps: expected a list of up to %d different numbers of the target's layers, such as [2, 15, 27]: "
+                   "heads read the states that enter these",
+                   WG_HEAD_TAPS);
+}
+
 static void check_distill(wg_checker *c, reading *r, const json_t *object)
 {
     json_t *options = json_copy((json_t *)(uintptr_t)object);
@@ -211,6 +266,8 @@ static void check_distill(wg_checker *c, reading *r, const json_t *object)
         wg_problem(c, "distill.sources", false,
                    "distill.sources: expected an object of shares, such as {\"text\": 0.5, "
                    "\"target\": 0.5}");
+    check_taps(c, json_object_get(object, "taps"), &r->out->distill);
+    json_object_del(options, "taps");
     json_object_del(options, "loss");
     json_object_del(options, "sources");
     wg_check_members(c, options, "distill", "", wg_distill_table, NULL, &r->out->distill);
@@ -319,7 +376,10 @@ static void check_root(wg_checker *c, const json_t *root, void *into)
         if (json_object_get(root, "students")) snprintf(place, sizeof place, "students[%d].model", i);
         if (*s->shape.init && s->from_target > 0)
             wg_problem(c, place, false, "%s: init and target_layers exclude each other: a student begins in one way", place);
+        if (s->kind != WG_STUDENT_MODEL) s->head = WG_HEAD_FROZEN, s->from_target = 0, *s->shape.init = '\0';
         if (s->from_target > 0 && s->head == WG_HEAD_OWN) s->head = WG_HEAD_COPIED;
+        if (s->kind != WG_STUDENT_MODEL && r->out->distill.source.share[WG_SOURCE_STUDENT] > 0)
+            wg_problem(c, place, false, "%s: a head writes no texts: distill.sources cannot have a share of `student`", place);
         if (r->out->distill.keep > 0 && s->head != WG_HEAD_FROZEN)
             wg_problem(c, place, false,
                        "%s: distill.keep chooses rows of a head that is not trained: target_head must be frozen", place);
@@ -336,7 +396,9 @@ static json_t *student_json(const wg_distill_student *s)
     for (int i = 0; i < s->from_target; i++) json_array_append_new(layers, json_integer(s->layer[i]));
     if (s->from_target > 0) json_object_set(model, "target_layers", layers);
     json_decref(layers);
-    json_object_set_new(model, "target_head", json_string(heads[s->head]));
+    json_object_update_new(model, wg_train_options_json(head_table, s));
+    if (s->kind != WG_STUDENT_MODEL)
+        json_object_clear(model), json_object_update_new(model, wg_train_options_json(kind_table, s));
     return json_pack("{s:s, s:o, s:o, s:o, s:o}", "name", s->name, "model", model, "loss",
                      wg_train_options_json(wg_loss_options, &s->loss), "optimiser",
                      wg_train_options_json(table_of("optimiser"), &s->optimiser), "schedule",
@@ -349,6 +411,10 @@ static wg_status resolve(reading *r, wg_error *err)
     json_t *root = json_object(), *students = json_array(), *seeds = json_array();
     json_object_set_new(root, "target", wg_train_options_json(target_section()->table, &o->target));
     json_t *distill = wg_train_options_json(wg_distill_table, &o->distill);
+    json_t *taps = json_array();
+    for (int i = 0; i < o->distill.taps; i++) json_array_append_new(taps, json_integer(o->distill.tap[i]));
+    if (o->distill.taps > 0) json_object_set(distill, "taps", taps);
+    json_decref(taps);
     json_object_set_new(distill, "sources", wg_train_options_json(wg_source_table, &o->distill));
     json_object_set_new(root, "distill", distill);
     json_object_set_new(root, "conversations", wg_train_options_json(wg_conversations_table, &o->conversations));
@@ -388,6 +454,8 @@ wg_status wg_distill_config_open(wg_distill_config *out, const char *path, const
     wg_option_defaults(wg_source_table, &out->distill);
     wg_option_defaults(wg_conversations_table, &out->conversations);
     r->base.shape = out->train.model, r->base.optimiser = out->train.optimiser, r->base.schedule = out->train.schedule;
+    wg_option_defaults(head_table, &r->base);
+    wg_option_defaults(kind_table, &r->base);
     wg_option_defaults(wg_loss_options, &r->base.loss);
     r->base.loss.weight[WG_LOSS_KL] = 1;
     wg_status s = wg_train_file_open(path, set, n_set, "{\"target\": ..., \"data\": ...}", check_root, r, err);

@@ -5,6 +5,7 @@
 #ifndef WG_EXPERIMENTS_CONFIG_DISTILL_CONFIG_H
 #define WG_EXPERIMENTS_CONFIG_DISTILL_CONFIG_H
 
+#include "core/file/head_file.h"
 #include "draft/train/distill_feed.h"
 #include "draft/train/loss.h"
 #include "experiments/config/config.h"
@@ -12,11 +13,14 @@
 
 enum { WG_DISTILL_NAME = 80, WG_DISTILL_LAYERS = 64 };
 
+enum { WG_ROWS_SEQUENCE, WG_ROWS_KEPT };
 typedef struct wg_distill_options {
     double temperature;
+    int rows; /* WG_ROWS_...: how the target's rows of the text are made */
     wg_source_options source;
-    int documents; /* documents of the final evaluation; 0: none */
-    int keep;      /* tokens that students propose; 0: all */
+    int documents;               /* documents of the final evaluation; 0: none */
+    int keep;                    /* tokens that students propose; 0: all */
+    int tap[WG_HEAD_TAPS], taps; /* hidden states that heads read; 0: those of EAGLE-3 */
     bool predict;
     char trace[WG_OPTION_STRING]; /* file or result folder */
 } wg_distill_options;
@@ -36,12 +40,17 @@ typedef struct wg_conversations_options {
 /* The source of a student's embedding and head. */
 enum { WG_HEAD_OWN, WG_HEAD_COPIED, WG_HEAD_FROZEN };
 
+/* A language model, or a head over hidden states of the target, for the drafter `eagle`. */
+enum { WG_STUDENT_MODEL, WG_STUDENT_EAGLE3 };
+
 typedef struct wg_distill_student {
     char name[WG_DISTILL_NAME]; /* with several seeds NAME-SEED */
     char family_name[WG_DISTILL_NAME];
     int family, seed; /* family: number in the list */
     wg_train_model shape;
     int head;                                  /* WG_HEAD_... */
+    double norm_scale;                         /* of the last norm that it takes from the target, at the beginning */
+    int kind, steps;                           /* WG_STUDENT_...; of a head: the tokens of the drafts that it is trained over */
     int layer[WG_DISTILL_LAYERS], from_target; /* layers of the target that it begins with; their number, 0: none */
     wg_loss_spec loss;
     wg_optimiser_options optimiser;

@@ -39,7 +39,7 @@ wg_status wg_distill_begin(wg_net *net, const wg_distill_student *s, const int32
                            wg_error *err);
 
 /* Chooses the n tokens that students propose: those that rows of the text have to predict most often, and those that end a
- * text. Writes them to `list`, a file for the option `prune` of the drafter model. token: (n). Errors: EINVAL (as of
+ * text. Writes them to `list`, a file for the option `prune` of the drafter model. token: (n), ascending. Errors: EINVAL (as of
  * wg_vocabulary_frequent), EIO, ENOMEM. */
 wg_status wg_distill_vocabulary(int32_t *token, int n, const wg_tokens *text, const wg_target *target, const char *list,
                                 wg_error *err);
@@ -54,7 +54,8 @@ enum { WG_TAU_LENGTHS = 8 }; /* longest draft, in tokens */
 typedef struct wg_held_sums {
     double rows, alpha, term[WG_LOSS_TERMS]; /* on the document's text; terms kl, reverse_kl, jsd, tv, nla and ce are set */
     double tokens, written_alpha;            /* on the target's continuation */
-    double rounds[WG_TAU_LENGTHS];           /* expected rounds of the rule `rejection` with chains of 1, 2, ... tokens
+    double drafts[WG_TAU_LENGTHS], alphas[WG_TAU_LENGTHS]; /* there, of a head: rows of its drafts by depth, and their alpha */
+    double rounds[WG_TAU_LENGTHS]; /* expected rounds of the rule `rejection` with chains of 1, 2, ... tokens
                                               * (exact.h) */
 } wg_held_sums;
 

@@ -3,13 +3,16 @@
 #include "experiments/run/distill.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "core/base/mem.h"
+#include "draft/train/distill_loss.h"
 #include "lab/exact.h"
 
 /* The measurements of a student's row. */
 typedef struct row_value {
     double alpha, term[WG_LOSS_TERMS], accept; /* accept: min(1, q/p) of the text's token */
+    bool there;                                /* the row has a loss */
 } row_value;
 
 typedef struct eval {
@@ -19,9 +22,10 @@ typedef struct eval {
     int *document; /* (documents) their numbers in the file */
     wg_text_writer *writer;
     wg_loss **loss;   /* (threads) losses of one row */
-    row_value *value; /* (rows of a pass) */
+    row_value *value; /* (rows of logits of a pass) */
     int32_t *arrays;  /* (4, rows of a pass) */
-    double *scratch;  /* (2, length + 1) */
+    double *scratch;  /* (WG_TAU_LENGTHS + 1, length + 1) */
+    int steps;        /* of the student whose values these are, if it is a head */
 } eval;
 
 /* The tokens of a document before what counts as the target's text: its prompt, or the beginning that is continued. */
@@ -68,9 +72,9 @@ static wg_status open_eval(eval *e, wg_error *err)
     wg_loss_spec spec;
     e->document = wg_calloc((size_t)e->documents, sizeof *e->document);
     e->loss = wg_calloc(threads, sizeof(wg_loss *));
-    e->value = wg_calloc(rows, sizeof *e->value);
+    e->value = wg_calloc(rows * WG_PATH_STEPS, sizeof *e->value);
     e->arrays = wg_calloc(4 * rows, sizeof *e->arrays);
-    e->scratch = wg_calloc(2 * ((size_t)p->writer.length + 1), sizeof *e->scratch);
+    e->scratch = wg_calloc((WG_TAU_LENGTHS + 1) * ((size_t)p->writer.length + 1), sizeof *e->scratch);
     if (!e->document || !e->loss || !e->value || !e->arrays || !e->scratch)
         return wg_nomem(err, rows * sizeof *e->value, "an evaluation");
     choose(e);
@@ -88,21 +92,18 @@ static void close_eval(eval *e)
     wg_free(e->document), wg_free(e->loss), wg_free(e->value), wg_free(e->arrays), wg_free(e->scratch);
 }
 
-/* A loss function that stores the values of every row and has no gradient. */
+/* A loss function that stores the values of every row of logits and has no gradient. */
 static void keep_rows(void *ctx, int thread, int first, int rows, int vocab, const float *z, float *dz, wg_loss_part *sum)
 {
     const eval *e = ctx;
-    const wg_train_rows *in = wg_target_rows_of(e->p->rows);
     for (int i = 0; i < rows; i++) {
-        const int row = first + i;
-        const wg_loss_target t = { .narrow = wg_target_rows_p(e->p->rows, row),
-                                   .entropy = wg_target_rows_entropy(e->p->rows, row),
-                                   .text = wg_target_rows_text(e->p->rows, row) };
+        const wg_loss_target t = wg_distill_loss_target(e->p->rows, e->steps, first + i);
         const size_t at = (size_t)i * (size_t)vocab;
+        row_value *to = &e->value[first + i];
         wg_loss_value v;
-        if (in->target[row] < 0) continue;
+        to->there = !t.left_out;
+        if (t.left_out) continue;
         wg_loss_rows(e->loss[thread], &t, 1, z + at, dz + at, &v);
-        row_value *to = &e->value[row];
         to->alpha = v.alpha;
         for (int k = 0; k < WG_LOSS_TERMS; k++) to->term[k] = v.term[k];
         sum->rows++;
@@ -114,6 +115,15 @@ static void keep_rows(void *ctx, int thread, int first, int rows, int vocab, con
         const double q = exp(-v.term[WG_LOSS_CE]), of_target = (double)t.narrow[t.text];
         to->accept = of_target > q ? q / of_target : 1;
     }
+}
+
+/* The value of row `row` of the text for a draft that began `depth` rows before it; NULL: none does. Drafts of a model have the
+ * values of its rows. */
+static const row_value *value_at(const eval *e, int row, int depth)
+{
+    if (depth > 0 && e->steps && (depth >= e->steps || row < depth)) return NULL;
+    const row_value *v = &e->value[e->steps ? (row - depth) * e->steps + depth : row];
+    return v->there ? v : NULL;
 }
 
 static wg_train_rows rows_at(const eval *e)
@@ -153,36 +163,46 @@ static void fill_documents(eval *e, int from)
 static void add_text(const eval *e, const wg_train_rows *in, int sequence, wg_held_sums *to)
 {
     for (int i = sequence * in->length; i < (sequence + 1) * in->length; i++) {
-        if (in->target[i] < 0) continue;
+        const row_value *v = value_at(e, i, 0);
+        if (!v) continue;
         to->rows++;
-        to->alpha += e->value[i].alpha;
-        for (int k = 0; k < WG_LOSS_TERMS; k++) to->term[k] += e->value[i].term[k];
+        to->alpha += v->alpha;
+        for (int k = 0; k < WG_LOSS_TERMS; k++) to->term[k] += v->term[k];
     }
 }
 
-/* Adds what the target wrote behind a prompt up to its end, the first row that predicts no token. */
+/* Adds what the target wrote behind a prompt up to its end, the first row that predicts no token. A head has values of drafts
+ * of its own length alone. */
 static void add_written(eval *e, const wg_train_rows *in, int sequence, int prompt, wg_held_sums *to)
 {
-    double *accept = e->scratch, *scratch = e->scratch + in->length + 1;
+    const size_t room = (size_t)in->length + 1;
+    double *scratch = e->scratch + WG_TAU_LENGTHS * room;
     const double *of[WG_TAU_LENGTHS];
+    const int longest = e->steps ? e->steps : WG_TAU_LENGTHS;
     int n = 0;
-    for (int i = prompt - 1; i < in->length && in->target[sequence * in->length + i] >= 0; i++) {
-        const row_value *v = &e->value[sequence * in->length + i];
-        to->written_alpha += v->alpha;
-        accept[n++] = v->accept;
-    }
+    for (int i = prompt - 1; i < in->length && in->target[sequence * in->length + i] >= 0; i++, n++)
+        for (int depth = 0; depth < WG_TAU_LENGTHS; depth++) {
+            const row_value *v = value_at(e, sequence * in->length + i, depth);
+            if (depth == 0 && v) to->written_alpha += v->alpha;
+            if (e->steps && v) to->drafts[depth]++, to->alphas[depth] += v->alpha;
+            e->scratch[(size_t)depth * room + (size_t)n] = v ? v->accept : 0;
+        }
     to->tokens = n;
-    for (int k = 0; k < WG_TAU_LENGTHS; k++) of[k] = accept;
-    for (int k = 0; k < WG_TAU_LENGTHS; k++) to->rounds[k] = n > 0 ? wg_exact_rounds(false, of, k + 1, n, scratch) : 0;
+    for (int k = 0; k < WG_TAU_LENGTHS; k++) of[k] = e->scratch + (size_t)k * room;
+    for (int k = 0; k < WG_TAU_LENGTHS; k++)
+        to->rounds[k] = k >= longest ? NAN : n > 0 ? wg_exact_rounds(false, of, k + 1, n, scratch) : 0;
 }
 
 /* Scores a pass: as the documents' text, as text that the target wrote, or as both. */
 static wg_status score(eval *e, int from, bool text, bool written, wg_error *err)
 {
     const wg_train_loss keep = { keep_rows, e };
-    const wg_train_rows in = rows_at(e);
+    wg_train_rows in = rows_at(e);
     WG_TRY(wg_target_rows_compute(e->p->rows, &in, err));
+    in.hidden = wg_target_rows_hidden(e->p->rows);
     for (int k = 0; k < e->p->students; k++) {
+        e->steps = wg_net_steps(e->p->student[k]);
+        memset(e->value, 0, (size_t)in.sequences * (size_t)in.length * WG_PATH_STEPS * sizeof *e->value);
         wg_net_forward(e->p->student[k], &in);
         wg_net_loss(e->p->student[k], &in, &keep, 0, false);
         for (int s = 0; s < in.sequences && from + s < e->documents; s++) {

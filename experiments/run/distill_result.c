@@ -87,6 +87,19 @@ static void put_taus(json_t *o, const result *r, group g, const group *base)
     json_object_set_new(o, "tau_ci", ci);
 }
 
+/* Adds a head's alpha by the place in a draft. */
+static void put_alphas(json_t *o, const result *r, group g)
+{
+    const wg_distill_student *s = &r->o->c->student[g.first];
+    json_t *list = json_array();
+    for (int k = 0; k < s->steps; k++) {
+        const size_t at = (size_t)k * sizeof(double);
+        const metric m = { "alpha", AT(alphas) + at, AT(drafts) + at };
+        json_array_append_new(list, number(value_of(r, &m, g, NULL).value));
+    }
+    json_object_set_new(o, "alpha_by_depth", list);
+}
+
 static json_t *total(const result *r, group g, size_t member)
 {
     double sum = 0;
@@ -102,6 +115,7 @@ static void put_group(json_t *o, const result *r, group g, const group *base)
     for (int i = 0; i < OF_TEXT; i++) put(text, r, &of_text[i], g, base);
     put(written, r, &of_writing, g, base);
     put_taus(written, r, g, base);
+    if (!base && r->o->c->student[g.first].kind == WG_STUDENT_EAGLE3) put_alphas(written, r, g);
     if (!base) json_object_set_new(text, "rows", total(r, g, AT(rows)));
     if (!base) json_object_set_new(written, "rows", total(r, g, AT(tokens)));
     json_object_set_new(o, "held_out_text", text);
@@ -151,7 +165,7 @@ static void put_all(json_t *o, const result *r, group g, int family, group base)
         put_group(less, r, g, &base);
         json_object_set_new(o, "less_text_only", less);
     }
-    if (r->o->costs) put_prediction(o, r, g, family);
+    if (r->o->costs && r->o->c->student[g.first].kind == WG_STUDENT_MODEL) put_prediction(o, r, g, family);
 }
 
 wg_status wg_distill_result(json_t *root, json_t *students, const wg_distill_outcome *o, wg_error *err)

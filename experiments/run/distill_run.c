@@ -13,6 +13,7 @@
 #include "core/base/number.h"
 #include "draft/train/distill_feed.h"
 #include "draft/train/distill_loss.h"
+#include "draft/train/head_write.h"
 #include "draft/train/trainer.h"
 #include "experiments/run/conversations.h"
 #include "experiments/run/train_folder.h"
@@ -35,7 +36,9 @@ typedef struct run {
     wg_device device; /* device of the students */
     wg_train_ops ops;
     wg_target_rows *rows;
-    int32_t *kept; /* (c->distill.keep) the tokens that students propose; NULL: all */
+    wg_kept_rows *kept_rows;     /* NULL: the target reads every sequence */
+    int32_t *kept;               /* (c->distill.keep) the tokens that students propose; NULL: all */
+    int tap[WG_HEAD_TAPS], taps; /* hidden states that are kept; 0: no student is a head */
     student *student;
     wg_train_student *part; /* in the trainer's form */
     wg_net **net;           /* their networks */
@@ -49,6 +52,18 @@ typedef struct run {
 } run;
 
 /* ---- opening */
+
+static wg_status check_device(const run *r, wg_error *err)
+{
+    if (!r->o->device || !strcmp(r->o->device, "cpu")) return WG_OK;
+    for (int i = 0; i < r->c->students; i++)
+        if (r->c->student[i].kind == WG_STUDENT_EAGLE3)
+            return wg_fail(
+                err, WG_EUNSUPPORTED,
+                "student %s: heads are trained on the CPU, not on the device '%s': leave out --device, or this student",
+                r->c->student[i].name, r->o->device);
+    return WG_OK;
+}
 
 static wg_status open_target(run *r, wg_error *err)
 {
@@ -79,9 +94,33 @@ static wg_status open_shapes(run *r, wg_error *err)
     return WG_OK;
 }
 
+static bool is_head(const run *r, int i) { return r->student[i].c->kind == WG_STUDENT_EAGLE3; }
+
 static wg_net_ends ends_of(const run *r, int i)
 {
-    return (wg_net_ends){ .frozen = r->student[i].c->head == WG_HEAD_FROZEN, .kept = r->c->distill.keep };
+    wg_net_ends e = { .frozen = r->student[i].c->head == WG_HEAD_FROZEN, .kept = r->c->distill.keep };
+    if (is_head(r, i)) e.steps = r->student[i].c->steps, e.taps = r->taps;
+    return e;
+}
+
+/* The hidden states that heads read: those of the config, or EAGLE-3's. */
+static wg_status choose_taps(run *r, wg_error *err)
+{
+    const int layers = r->target->lm->hidden.layers, usual[] = { 2, layers / 2, layers - 3 };
+    bool any = false;
+    for (int i = 0; i < r->students; i++) any = any || is_head(r, i);
+    if (!any) return WG_OK;
+    r->taps = r->c->distill.taps ? r->c->distill.taps : 3;
+    memcpy(r->tap, r->c->distill.taps ? r->c->distill.tap : usual, (size_t)r->taps * sizeof *r->tap);
+    for (int i = 0; i < r->taps; i++)
+        for (int k = 0; k <= i; k++)
+            if (r->tap[i] < 0 || r->tap[i] > layers || (k < i && r->tap[k] == r->tap[i]))
+                return wg_fail(
+                    err, WG_EINVAL,
+                    "distill.taps: %s has %d layers: expected different numbers from 0 (the embedding) to %d (the state "
+                    "behind the last layer), such as [0, %d]; where none are named, 2, L/2 and L-3 of L layers are taken",
+                    r->target->path, layers, layers, layers);
+    return WG_OK;
 }
 
 /* Checks the total memory before anything is allocated. */
@@ -91,7 +130,8 @@ static wg_status check_memory(const run *r, wg_error *err)
     const size_t available = wg_mem_available();
     if (r->ops.gpu) return WG_OK; /* each student's opening checks a device's memory */
     const int width = r->c->distill.keep ? r->c->distill.keep : vocab;
-    double weights = 0, passes = 0, rows = (double)wg_target_rows_need(vocab, width, micro, r->length, threads);
+    const int hidden = r->taps * r->target->lm->hidden.dim;
+    double weights = 0, passes = 0, rows = (double)wg_target_rows_need(vocab, width, hidden, micro, r->length, threads);
     for (int i = 0; i < r->students; i++) {
         const wg_net_ends ends = ends_of(r, i);
         const wg_net_bytes b = wg_net_need(&r->student[i].arch, &ends, sizeof(float), micro, r->length, threads);
@@ -116,8 +156,12 @@ static wg_status open_rows(run *r, wg_error *err)
                                        .sequences = r->c->train.train.micro,
                                        .length = r->length,
                                        .kept = r->kept,
-                                       .n_kept = r->c->distill.keep };
-    return wg_target_rows_open(&r->rows, &o, err);
+                                       .n_kept = r->c->distill.keep,
+                                       .tap = r->tap,
+                                       .n_taps = r->taps };
+    WG_TRY(wg_target_rows_open(&r->rows, &o, err));
+    if (r->c->distill.rows == WG_ROWS_KEPT) return wg_kept_rows_open(&r->kept_rows, &o, WG_KEPT_LENGTH, r->folder.train, err);
+    return WG_OK;
 }
 
 static wg_status check_keep(const run *r, wg_error *err)
@@ -148,7 +192,8 @@ static wg_status open_students(run *r, wg_error *err)
         WG_TRY(wg_net_open_ends(&s->net, &r->ops, &s->arch, &ends, r->c->train.train.micro, r->length, pool, err));
         r->net[i] = s->net;
         WG_TRY(wg_distill_begin(s->net, s->c, r->kept, r->target, err));
-        WG_TRY(wg_distill_loss_open(&s->loss, &s->c->loss, r->rows, r->c->distill.temperature, wg_pool_threads(pool), err));
+        WG_TRY(wg_distill_loss_open(&s->loss, &s->c->loss, r->rows, ends.steps, r->c->distill.temperature,
+                                    wg_pool_threads(pool), err));
         s->plug = wg_distill_loss_plug(s->loss);
         r->part[i] = (wg_train_student){ .net = s->net,
                                          .loss = &s->plug,
@@ -171,6 +216,7 @@ static wg_status open_feed(run *r, wg_error *err)
         WG_TRY(wg_rejections_open(&r->trace, o->trace, wg_train_folder_at(&r->folder, "trace.tokens", path), r->target, err));
     const wg_distill_feed_parts parts = { .options = &o->source,
                                           .rows = r->rows,
+                                          .kept = r->kept_rows,
                                           .target = r->target->lm,
                                           .ops = r->target->ops,
                                           .device = &r->target->device,
@@ -208,6 +254,51 @@ static wg_status open_trainer(run *r, const wg_train_feed *feed, wg_train_option
     if (r->o->resume) WG_TRY(wg_trainer_resume(r->trainer, &r->folder.log_bytes, err));
     r->begun = wg_trainer_step(r->trainer);
     return wg_train_folder_cut(&r->folder, err);
+}
+
+/* ---- models */
+
+/* A student's file; of a head its folder. */
+static const char *model_path(const run *r, int i, char path[WG_TRAIN_PATH])
+{
+    char name[WG_DISTILL_NAME + 8];
+    snprintf(name, sizeof name, "%s%s", r->c->student[i].name, is_head(r, i) ? "" : ".gguf");
+    return wg_train_folder_at(&r->folder, name, path);
+}
+
+/* Writes a student without what it has from its target, beside the whole one. */
+static wg_status write_cut(run *r, int i, int type, wg_error *err)
+{
+    char path[WG_TRAIN_PATH], name[WG_DISTILL_NAME + 16], digest[WG_SHA256_HEX];
+    if (!r->kept) return WG_OK;
+    snprintf(name, sizeof name, "%s-cut.gguf", r->c->student[i].name);
+    wg_tokenizer_digest(r->target->tokenizer, digest);
+    const wg_net_cut cut = { r->c->student[i].name, r->kept, wg_model_arch(r->target->model)->name, digest };
+    return wg_net_write_cut(r->student[i].net, wg_train_folder_at(&r->folder, name, path), &cut, type, err);
+}
+
+static wg_status write_head(run *r, int i, int type, wg_error *err)
+{
+    char path[WG_TRAIN_PATH];
+    const wg_head_write_options o = { .folder = model_path(r, i, path),
+                                      .target = r->target->path,
+                                      .tap = r->tap,
+                                      .n_taps = r->taps,
+                                      .token = r->kept,
+                                      .type = type == WG_F32 ? WG_F32 : WG_F16 };
+    return wg_net_write_head(r->student[i].net, &o, err);
+}
+
+/* Writes a student with its present weights. */
+static wg_status write_model(run *r, int i, wg_error *err)
+{
+    char path[WG_TRAIN_PATH];
+    const int type = wg_type_parse(r->c->train.output.type);
+    wg_net_fetch(r->student[i].net);
+    WG_TRY(wg_ops_wait(&r->ops, err));
+    if (is_head(r, i)) return write_head(r, i, type, err);
+    WG_TRY(write_cut(r, i, type, err));
+    return wg_net_write(r->student[i].net, model_path(r, i, path), r->c->student[i].name, r->target->weights, type, err);
 }
 
 /* ---- progress and log */
@@ -266,45 +357,26 @@ static wg_status report(void *user, const wg_train_report *t, wg_error *err)
     }
     WG_TRY(wg_train_folder_append(&r->folder, line, (size_t)n, err));
     wg_trainer_log_is(r->trainer, r->folder.log_bytes);
-    return WG_OK;
+    return t->held_out ? write_model(r, t->student, err) : WG_OK;
 }
 
 /* ---- results */
 
 static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
-static const char *model_path(const run *r, int i, char path[WG_TRAIN_PATH])
-{
-    char name[WG_DISTILL_NAME + 8];
-    snprintf(name, sizeof name, "%s.gguf", r->c->student[i].name);
-    return wg_train_folder_at(&r->folder, name, path);
-}
-
-/* Writes a student without what it has from its target, beside the whole one. */
-static wg_status write_cut(run *r, int i, int type, wg_error *err)
-{
-    char path[WG_TRAIN_PATH], name[WG_DISTILL_NAME + 16], digest[WG_SHA256_HEX];
-    if (!r->kept) return WG_OK;
-    snprintf(name, sizeof name, "%s-cut.gguf", r->c->student[i].name);
-    wg_tokenizer_digest(r->target->tokenizer, digest);
-    return wg_net_write_cut(r->student[i].net, wg_train_folder_at(&r->folder, name, path), r->c->student[i].name, r->kept,
-                            digest, type, err);
-}
-
 static wg_status write_models(run *r, json_t *list, wg_error *err)
 {
     char path[WG_TRAIN_PATH];
-    const int type = wg_type_parse(r->c->train.output.type);
     for (int i = 0; i < r->students; i++) {
         const student *s = &r->student[i];
-        wg_net_fetch(s->net);
-        WG_TRY(wg_ops_wait(&r->ops, err));
-        WG_TRY(write_cut(r, i, type, err));
-        WG_TRY(wg_net_write(s->net, model_path(r, i, path), s->c->name, r->target->weights, type, err));
+        WG_TRY(write_model(r, i, err));
+        model_path(r, i, path);
         json_array_append_new(list, json_pack("{s:s, s:i, s:s, s:I, s:o, s:o, s:o, s:s}", "name", s->c->name, "seed",
                                               s->c->seed, "family", s->c->family_name, "parameters",
-                                              (json_int_t)wg_arch_parameters(&s->arch), "loss", number(s->last), "held_out",
-                                              number(s->held), "alpha", number(s->alpha), "model", strrchr(path, '/') + 1));
+                                              (json_int_t)(is_head(r, i) ? wg_net_trained_elements(s->net)
+                                                                         : (size_t)wg_arch_parameters(&s->arch)),
+                                              "loss", number(s->last), "held_out", number(s->held), "alpha", number(s->alpha),
+                                              "model", strrchr(path, '/') + 1));
     }
     return WG_OK;
 }
@@ -379,6 +451,7 @@ static wg_status measure_costs(run *r, wg_distill_costs *costs, wg_error *err)
     for (int f = 0; f < r->c->families; f++) {
         wg_weights *w;
         wg_model *m = NULL;
+        if (is_head(r, f * r->c->seeds)) continue; /* its pass is not a model's */
         WG_TRY(wg_weights_open(&w, model_path(r, f * r->c->seeds, path), err));
         const wg_model_options o = { .kv_type = WG_F16, .head = r->kept, .n_head = r->c->distill.keep };
         wg_status s = wg_model_open(&m, w, &r->target->device, &o, err);
@@ -480,11 +553,13 @@ static wg_status go(run *r, json_t **result, wg_error *err)
     wg_train_options options = r->c->train.train;
     wg_conversations_count written;
     if (r->o->write_only) return write_only(r, result, err);
+    WG_TRY(check_device(r, err));
     WG_TRY(open_target(r, err)); /* what the config has wrong is said before texts are read or written */
     WG_TRY(check_keep(r, err));
     WG_TRY(wg_device_open(&r->device, r->o->device ? r->o->device : "cpu", r->target->pool, err));
     WG_TRY(wg_train_ops_of(&r->ops, &r->device, err));
     WG_TRY(open_shapes(r, err));
+    WG_TRY(choose_taps(r, err));
     WG_TRY(check_memory(r, err));
     WG_TRY(wg_train_folder_open(&r->folder, err));
     WG_TRY(write_conversations(r, &written, err));
@@ -515,6 +590,7 @@ wg_status wg_distill_run(const wg_distill_config *c, const wg_distill_run_option
     }
     wg_distill_feed_close(r.feed);
     wg_rejections_close(&r.trace);
+    wg_kept_rows_close(r.kept_rows);
     wg_target_rows_close(r.rows);
     wg_train_folder_close(&r.folder);
     wg_device_close(&r.device);

@@ -2,6 +2,8 @@
  * Shape and first weights of a student (distill.h). */
 #include "experiments/run/distill.h"
 
+#include <string.h>
+
 #include "core/file/tokenizer_file.h"
 #include "draft/train/trainer.h"
 #include "experiments/run/train_folder.h"
@@ -48,11 +50,28 @@ static wg_status arch_of_target(wg_arch *out, const wg_distill_student *s, const
     return WG_OK;
 }
 
+/* The layer of a head: one of the target's, with rotary pairs as the layouts of heads have them. */
+static void arch_of_head(wg_arch *out, const wg_distill_student *s, const wg_arch *target)
+{
+    const wg_train_model shape = { .layers = 1,
+                                   .dim = target->dim,
+                                   .heads = target->heads,
+                                   .kv_heads = target->kv_heads,
+                                   .head_dim = target->head_dim,
+                                   .hidden = target->hidden,
+                                   .context = target->context,
+                                   .rope_base = (double)target->rope_base,
+                                   .eps = (double)target->eps };
+    wg_train_arch(out, &shape, target->vocab, s->name);
+    out->rope_adjacent = false;
+}
+
 wg_status wg_distill_arch(wg_arch *out, const wg_distill_student *s, const wg_target *target, int length, wg_error *err)
 {
     const wg_arch *a = wg_model_arch(target->model);
     WG_TRY(check_tokenizer(s, target, err));
     if (*s->shape.init) WG_TRY(arch_of_file(out, s, target, err));
+    else if (s->kind == WG_STUDENT_EAGLE3) arch_of_head(out, s, a);
     else if (s->from_target > 0) WG_TRY(arch_of_target(out, s, target, err));
     else wg_train_arch(out, &s->shape, a->vocab, s->name);
     if (s->head != WG_HEAD_OWN) {
@@ -71,6 +90,18 @@ wg_status wg_distill_arch(wg_arch *out, const wg_distill_student *s, const wg_ta
                    out->context);
 }
 
+/* Scales the last norm, and with it the logits (s->norm_scale). */
+static void scale_norm(wg_net *net, double by)
+{
+    for (int i = 0; i < wg_net_tensors(net); i++) {
+        const wg_net_tensor *t = wg_net_tensor_at(net, i);
+        float *w = (float *)wg_net_weights(net) + t->at;
+        if (strcmp(t->name, "output_norm.weight")) continue;
+        for (int k = 0; k < t->columns; k++) w[k] *= (float)by;
+    }
+    wg_net_send(net);
+}
+
 wg_status wg_distill_begin(wg_net *net, const wg_distill_student *s, const int32_t *kept, const wg_target *target,
                            wg_error *err)
 {
@@ -82,7 +113,9 @@ wg_status wg_distill_begin(wg_net *net, const wg_distill_student *s, const int32
         wg_weights_close(w);
         WG_TRY(st);
     }
-    if (s->from_target > 0 || s->head != WG_HEAD_OWN)
+    if (s->from_target > 0 || s->head != WG_HEAD_OWN) {
         WG_TRY(wg_net_read_parts(net, target->weights, s->from_target > 0 ? s->layer : NULL, err));
+        if (s->norm_scale != 1) scale_norm(net, s->norm_scale);
+    }
     return kept ? wg_net_keep(net, kept, err) : WG_OK;
 }

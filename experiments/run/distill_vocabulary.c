@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The tokens that students propose (distill.h). */
+#include <stdlib.h>
+
 #include "core/base/mem.h"
 #include "draft/lm/vocabulary_subset.h"
 #include "experiments/run/distill.h"
@@ -17,6 +19,12 @@ static void count_tokens(const wg_tokens *text, int vocab, long *count)
     }
 }
 
+static int by_id(const void *a, const void *b)
+{
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
 wg_status wg_distill_vocabulary(int32_t *token, int n, const wg_tokens *text, const wg_target *target, const char *list,
                                 wg_error *err)
 {
@@ -27,6 +35,7 @@ wg_status wg_distill_vocabulary(int32_t *token, int n, const wg_tokens *text, co
     wg_status s = wg_vocabulary_frequent(target->tokenizer, count, n, token, err);
     if (s) s = wg_fail_in(err, s, "distill.keep");
     if (!s) s = wg_vocabulary_subset_write(list, target->tokenizer, token, n, err);
+    qsort(token, (size_t)n, sizeof *token, by_id);
     wg_free(count);
     return s;
 }

@@ -67,6 +67,18 @@ static void show(run *r, const wg_train_report *t)
     fflush(stderr);
 }
 
+static wg_status write_model(run *r, wg_error *err)
+{
+    char name[WG_OPTION_STRING + 8], path[WG_TRAIN_PATH];
+    wg_net_fetch(r->net);
+    WG_TRY(wg_ops_wait(&r->ops, err));
+    snprintf(name, sizeof name, "%s.gguf", r->c->output.name);
+    WG_TRY(wg_net_write(r->net, wg_train_folder_at(&r->folder, name, path), r->c->output.name, r->source,
+                        wg_type_parse(r->c->output.type), err));
+    snprintf(r->result->model, sizeof r->result->model, "%s", path);
+    return WG_OK;
+}
+
 static wg_status report(void *user, const wg_train_report *t, wg_error *err)
 {
     run *r = user;
@@ -90,7 +102,7 @@ static wg_status report(void *user, const wg_train_report *t, wg_error *err)
     }
     WG_TRY(wg_train_folder_append(&r->folder, line, (size_t)n, err));
     wg_trainer_log_is(r->trainer, r->folder.log_bytes);
-    return WG_OK;
+    return t->held_out ? write_model(r, err) : WG_OK;
 }
 
 /* ---- the run */
@@ -118,18 +130,6 @@ static wg_status open_trainer(run *r, wg_error *err)
     if (r->o->resume) WG_TRY(wg_trainer_resume(r->trainer, &r->folder.log_bytes, err));
     r->result->step = wg_trainer_step(r->trainer);
     return wg_train_folder_cut(&r->folder, err);
-}
-
-static wg_status write_model(run *r, wg_error *err)
-{
-    char name[WG_OPTION_STRING + 8], path[WG_TRAIN_PATH];
-    wg_net_fetch(r->net);
-    WG_TRY(wg_ops_wait(&r->ops, err));
-    snprintf(name, sizeof name, "%s.gguf", r->c->output.name);
-    WG_TRY(wg_net_write(r->net, wg_train_folder_at(&r->folder, name, path), r->c->output.name, r->source,
-                        wg_type_parse(r->c->output.type), err));
-    snprintf(r->result->model, sizeof r->result->model, "%s", path);
-    return WG_OK;
 }
 
 /* Opens the device before minutes of reading text. */

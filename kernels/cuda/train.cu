@@ -444,6 +444,9 @@ extern "C" void WG_GPU(train)(wg_gpu *g, wg_train_part which, const void *job)
         WG_LAUNCH(train_descent, wg_blocks_for((size_t)WG_JOB(wg_muon_job).rows * (size_t)WG_JOB(wg_muon_job).columns, EACH),
                   THREADS, 0, g->stream, WG_JOB(wg_muon_job));
         break;
+    case WG_OP_PATH:
+    case WG_OP_PATH_BACK:
+    case WG_OP_ADD: /* of heads, which train on the host */
     case WG_TRAIN_PARTS: break;
     }
 }

@@ -19,8 +19,9 @@ static inline int64_t head_number(const json_t *o, const char *key) { return jso
 /* The bytes of a tensor; to be freed. of: the name that its elements are drawn by. */
 static inline char *head_bytes(const char *of, const wg_safetensors_entry *e, int64_t vocab, size_t *bytes)
 {
-    const bool vector = e->n_dims == 1;
-    const size_t rows = vector ? 1 : (size_t)e->dim[0], k = (size_t)e->dim[vector ? 0 : 1], n = rows * k;
+    const size_t k = (size_t)e->dim[e->n_dims - 1];
+    size_t n = 1;
+    for (int d = 0; d < e->n_dims; d++) n *= (size_t)e->dim[d];
     const int type = strcmp(e->dtype, "F32") == 0 ? WG_F32 : strcmp(e->dtype, "F16") == 0 ? WG_F16 : WG_BF16;
     char *to = calloc(n, 8);
     *bytes = strcmp(e->dtype, "BOOL") == 0 ? n : n * (strcmp(e->dtype, "I64") == 0 ? 8 : type == WG_F32 ? 4 : 2);
@@ -115,8 +116,8 @@ static inline void head_save(json_t *tensors, json_t *config, int64_t vocab, con
     json_decref(tensors);
 }
 
-/* An EAGLE-3 head of one layer: it reads the first, the second and the last state. */
-static inline void head_eagle(const wg_arch *a, int64_t some, const char *dir)
+/* An EAGLE-3 or a P-EAGLE head of one layer: it reads the first, the second and the last state. */
+static inline void head_eagle(const wg_arch *a, int64_t some, bool parallel, const char *dir)
 {
     const int64_t d = a->dim, v = a->vocab;
     char name[32];
@@ -132,9 +133,12 @@ static inline void head_eagle(const wg_arch *a, int64_t some, const char *dir)
     head_tensor(t, "norm.weight", "F32", d, 0);
     head_tensor(t, "lm_head.weight", "F32", some, d);
     head_tensor(t, "d2t", "I64", some, 0);
-    json_t *config = json_pack("{s:s, s:o, s:b, s:b, s:b, s:[i, i, i]}", "speculators_model_type", "eagle3",
-                               "transformer_layer_config", head_layer_config(a, "llama"), "fc_norm", 1, "norm_before_residual",
-                               1, "norm_output", 1, "eagle_aux_hidden_state_layer_ids", 0, 1, a->layers);
+    if (parallel) head_tensor(t, "mask_hidden", "F32", 3 * d, 0);
+    json_t *config =
+        json_pack("{s:s, s:o, s:b, s:b, s:b, s:[i, i, i]}", "speculators_model_type", parallel ? "peagle" : "eagle3",
+                  "transformer_layer_config", head_layer_config(a, "llama"), "fc_norm", 1, "norm_before_residual", 1,
+                  "norm_output", 1, "eagle_aux_hidden_state_layer_ids", 0, 1, a->layers);
+    if (parallel) json_object_set_new(config, "mask_token_id", json_integer(1));
     head_save(t, config, v, dir);
 }
 
@@ -183,8 +187,51 @@ static inline void head_mtp(const wg_arch *a, const char *dir)
     head_save(t, config, a->vocab, dir);
 }
 
-/* Heads for the model in `target`, of speculators' layout, that propose a part of the vocabulary: an EAGLE-3 head in the folder
- * dir, which exists, one of DFlash in dir/block, and an MTP layer in dir/mtp. */
+/* An EAGLE-1 head of SafeAILab's layout, with an output head of its own for a target that lends none. */
+static inline void head_first_eagle(const wg_arch *a, const char *dir)
+{
+    const int64_t d = a->dim;
+    json_t *t = json_array(), *config = head_layer_config(a, "llama");
+    head_tensor(t, "embed_tokens.weight", "F32", a->vocab, d);
+    head_tensor(t, "lm_head.weight", "F32", a->vocab, d);
+    head_tensor(t, "fc.weight", "F32", d, 2 * d);
+    head_tensor(t, "fc.bias", "F32", d, 0);
+    head_layer(t, "layers", 0, d, d);
+    json_array_remove(t, 4); /* the norm before the first layer */
+    head_save(t, config, a->vocab, dir);
+}
+
+/* A DSpark head of DeepSpec's layout and one layer: blocks of three rows, each of which follows the tokens before it. */
+static inline void head_dspark(const wg_arch *a, const char *dir)
+{
+    enum { RANK = 6 };
+    const int64_t d = a->dim, v = a->vocab;
+    json_t *t = json_array(), *config = head_layer_config(a, "qwen3"), *more;
+    head_tensor(t, "embed_tokens.weight", "F32", v, d);
+    head_tensor(t, "lm_head.weight", "F32", v, d);
+    head_tensor(t, "fc.weight", "F32", d, d);
+    head_tensor(t, "hidden_norm.weight", "F32", d, 0);
+    head_layer(t, "layers", 0, d, d);
+    head_tensor(t, "layers.0.self_attn.q_norm.weight", "F32", HEAD_WIDTH, 0);
+    head_tensor(t, "layers.0.self_attn.k_norm.weight", "F32", HEAD_WIDTH, 0);
+    head_tensor(t, "norm.weight", "F32", d, 0);
+    head_tensor(t, "markov_head.markov_w1.weight", "F32", v, RANK);
+    head_tensor(t, "markov_head.markov_w2.weight", "F32", v, RANK);
+    head_tensor(t, "markov_head.joint_proj.weight", "F32", 3 * RANK, 2 * RANK + d);
+    head_tensor(t, "markov_head.joint_proj.bias", "F32", 3 * RANK, 0);
+    head_tensor(t, "confidence_head.proj.weight", "F32", 1, d + RANK);
+    head_tensor(t, "confidence_head.proj.bias", "F32", 1, 0);
+    more = json_pack("{s:[s], s:i, s:i, s:[i], s:i, s:s, s:b, s:b}", "architectures", "Qwen3DSparkModel", "block_size", 3,
+                     "mask_token_id", 1, "target_layer_ids", a->layers - 1, "markov_rank", RANK, "markov_head_type", "rnn",
+                     "enable_confidence_head", 1, "confidence_head_with_markov", 1);
+    json_object_update(config, more);
+    json_decref(more);
+    head_save(t, config, v, dir);
+}
+
+/* Heads for the model in `target`. Of speculators' layout, that propose a part of the vocabulary: an EAGLE-3 head in the folder
+ * dir, which exists, one of P-EAGLE in dir/p-eagle, one of DFlash in dir/block, and an MTP layer in dir/mtp; and dir/eagle-1,
+ * dir/dspark. */
 static inline void head_for(const char *target, const char *dir)
 {
     wg_weights *w;
@@ -193,23 +240,31 @@ static inline void head_for(const char *target, const char *dir)
     char path[256];
     if (wg_weights_open(&w, target, &err) || wg_arch_read(w, &a, &err)) exit((fprintf(stderr, "%s\n", err.text), 1));
     wg_weights_close(w);
-    head_eagle(&a, a.vocab - 1 - a.vocab / 4, dir);
+    head_eagle(&a, a.vocab - 1 - a.vocab / 4, false, dir);
+    snprintf(path, sizeof path, "%s/p-eagle", dir);
+    mkdir(path, 0700);
+    head_eagle(&a, a.vocab - 1 - a.vocab / 4, true, path);
     snprintf(path, sizeof path, "%s/block", dir);
     head_block(&a, a.vocab - 1 - a.vocab / 4, path);
     snprintf(path, sizeof path, "%s/mtp", dir);
     head_mtp(&a, path);
+    snprintf(path, sizeof path, "%s/eagle-1", dir);
+    head_first_eagle(&a, path);
+    snprintf(path, sizeof path, "%s/dspark", dir);
+    head_dspark(&a, path);
 }
 
 static inline void head_remove(const char *dir)
 {
-    const char *const name[] = { "mtp/model.safetensors",   "mtp/config.json",   "mtp",
-                                 "block/model.safetensors", "block/config.json", "block",
-                                 "model.safetensors",       "config.json",       "" };
+    static const char *const folder[] = { "mtp", "block", "eagle-1", "dspark", "p-eagle", "" }, *const file[] = {
+        "model.safetensors", "config.json", ""
+    };
     char path[256];
-    for (size_t i = 0; i < sizeof name / sizeof name[0]; i++) {
-        snprintf(path, sizeof path, "%s/%s", dir, name[i]);
-        remove(path);
-    }
+    for (size_t i = 0; i < 6; i++)
+        for (size_t k = 0; k < 3; k++) {
+            snprintf(path, sizeof path, "%s/%s%s%s", dir, folder[i], *folder[i] && *file[k] ? "/" : "", file[k]);
+            remove(path);
+        }
 }
 
 #endif

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes the heads of this folder: make_heads.py. A development tool; tests read what it wrote.
+"""Writes the heads of this folder, or those named: make_heads.py [NAME ...]. A development tool; tests read what it wrote.
 
 Each head is a class of the speculators package over a miniature of make_miniatures.py, run here in float32. heads/NAME has
 config.json as the package saves it (or, of the layout of SafeAILab, as SpecForge's checkpoints have it), case.json and rows.f32.
@@ -10,7 +10,8 @@ a head of n rows is token i V / n of the target's V.
 case.json: the target; tensors; tokens: how many of the target's the text has; rows: positions of tokens whose draft logits are in
 rows.f32, and behind them those of the nodes of a draft tree below the last token, with the tree's tokens and parents; chains: the most
 probable four drafts behind some numbers of tokens. Of a block head, rows are positions of the last tokens of texts, and rows.f32 has the
-logits of all slots of each one's block.
+logits of all slots of each one's block; of DSpark those that give a token, where the tokens of `path` follow the anchor, and `confidence`
+has the chances that the head gives each of them.
 
 Needs torch, transformers and speculators: V/bin/pip install torch transformers pydantic-settings loguru datasets openai;
 V/bin/pip install --no-deps speculators==0.9.0 hs-connectors==0.9.0
@@ -18,13 +19,16 @@ V/bin/pip install --no-deps speculators==0.9.0 hs-connectors==0.9.0
 import json
 import math
 import os
+import sys
 
 import torch
 import transformers
 from make_miniatures import HERE, MODELS, TOKENS, draw, fnv, mix, save
 from speculators import SpeculatorsConfig, VerifierConfig
 from speculators.models.dflash import DFlashSpeculatorConfig, core
+from speculators.models.dspark import DSparkDraftModel, DSparkSpeculatorConfig
 from speculators.models.eagle3 import Eagle3DraftModel, Eagle3SpeculatorConfig
+from speculators.models.peagle import PEagleDraftModel, PEagleSpeculatorConfig
 from speculators.models.mtp import MTPDraftModel, MTPSpeculatorConfig
 from speculators.proposals.greedy import GreedyTokenProposalConfig
 
@@ -45,6 +49,10 @@ HEADS = {
                          flags=FLAGS | dict(fc_norm=True, norm_output=True)),
     "biased": dict(layer=BIASED, flags=FLAGS, dtype="F32", embeds=False),
     "safeailab": dict(layer=BIASED, flags=FLAGS, dtype="F32", embeds=False, safeailab=True),
+    "p-eagle": dict(layer=LLAMA | dict(num_hidden_layers=2), dtype="BF16", embeds=True, parallel=True,
+                    flags=FLAGS | dict(norm_before_fc=True)),
+    "p-eagle-norms": dict(layer=LLAMA | dict(model_type="qwen3"), dtype="F32", embeds=True, parallel=True,
+                          flags=FLAGS | dict(fc_norm=True, norm_before_residual=True)),
 }
 
 QWEN = dict(LLAMA, model_type="qwen3", num_hidden_layers=2, attention_bias=False, max_window_layers=2)
@@ -58,6 +66,25 @@ BLOCKS = {
                              flags=dict(sliding_window_non_causal=True)),
     "dflash-all": dict(layer=SLIDES, dtype="F32", words=200, flags={}),
     "dflash-z-lab": dict(layer=SLIDES, dtype="F32", words=200, flags={}, zlab=True),
+}
+
+# spark: the Markov and confidence heads; flat: the layout of DeepSpec, with the target's embedding and head
+MARKOV, PATH = dict(markov_rank=6, enable_confidence_head=True, confidence_head_with_markov=True), [10, 160, 63]
+BLOCKS |= {
+    "dspark": dict(layer=QWEN, dtype="F32", words=DRAFTS, flags={}, spark=MARKOV | dict(markov_head_type="vanilla")),
+    "dspark-gated": dict(layer=SLIDES, dtype="BF16", words=200, flags=dict(sample_from_anchor=False),
+                         spark=MARKOV | dict(markov_head_type="gated", confidence_head_with_markov=False)),
+    "dspark-rnn": dict(layer=QWEN, dtype="F32", words=200, flags={}, spark=MARKOV | dict(markov_head_type="rnn")),
+    "dspark-rnn-later": dict(layer=QWEN, dtype="F16", words=DRAFTS, flags=dict(sample_from_anchor=False),
+                             spark=MARKOV | dict(markov_head_type="rnn", enable_confidence_head=False)),
+    "dspark-deepspec": dict(layer=QWEN, dtype="F32", words=200, flags={}, flat=True, spark=MARKOV | dict(markov_head_type="rnn")),
+}
+
+# EAGLE-1 as its authors' cnets1.py computes it; norms: those of speculators' `layernorms`; safeailab: the layout of that name
+FIRST = {
+    "eagle-1": dict(layer=LLAMA, dtype="F32", bias=True, norms=False, safeailab=True),
+    "eagle-1-speculators": dict(layer=LLAMA, dtype="F32", bias=True, norms=False),
+    "eagle-1-norms": dict(layer=LLAMA | dict(rope_theta=10000.0), dtype="BF16", bias=False, norms=True),
 }
 
 # mimo: the folder of a whole model of that type; its layer is one of Qwen2, joined as in vLLM's mimo_mtp.py: [hidden; embedding],
@@ -94,12 +121,13 @@ def build(case, m):
     kind = transformers.LlamaConfig if case["layer"]["model_type"] == "llama" else transformers.Qwen3Config
     layer = kind(**case["layer"])
     layer._attn_implementation = "eager"
-    config = Eagle3SpeculatorConfig(
-        transformer_layer_config=layer, draft_vocab_size=DRAFTS, eagle_aux_hidden_state_layer_ids=[0, 1, 2], **case["flags"],
+    parallel = case.get("parallel")
+    config = (PEagleSpeculatorConfig if parallel else Eagle3SpeculatorConfig)(
+        **(dict(mask_token_id=MASK) if parallel else {}), transformer_layer_config=layer, draft_vocab_size=DRAFTS, eagle_aux_hidden_state_layer_ids=[0, 1, 2], **case["flags"],
         speculators_config=SpeculatorsConfig(
-            algorithm="eagle3", proposal_methods=[GreedyTokenProposalConfig(speculative_tokens=3)], default_proposal_method="greedy",
+            algorithm="peagle" if parallel else "eagle3", proposal_methods=[GreedyTokenProposalConfig(speculative_tokens=3)], default_proposal_method="greedy",
             verifier=VerifierConfig(name_or_path=TARGET, architectures=["LlamaForCausalLM"])))
-    head = Eagle3DraftModel(config).float().eval()
+    head = (PEagleDraftModel if parallel else Eagle3DraftModel)(config).float().eval()
     ids = [i * 200 // DRAFTS for i in range(DRAFTS)]
     tensors = []
     with torch.no_grad():
@@ -151,7 +179,10 @@ def drafted(head, features, tokens, nodes, parents, passes=passes):
     rows, above = [features[i] for i in range(n)], list(range(-1, n - 1))
     text = tokens[1:]
     for node, parent in zip(nodes, parents, strict=True):
-        rows.append(passes(head, rows, text, above)[1][n - 1 + parent])
+        if getattr(head, "mask_hidden", None) is not None:
+            rows.append(read(head, head.mask_hidden[0])[0])
+        else:
+            rows.append(passes(head, rows, text, above)[1][n - 1 + parent])
         text, above = [*text, node], [*above, n - 1 + parent]
     return passes(head, rows, text, above)[0]
 
@@ -166,17 +197,20 @@ def write(name, case, m, tokens, taps):
     folder = os.path.join(HERE, "heads", name)
     os.makedirs(folder, exist_ok=True)
     head, tensors, ids = build(case, m)
+    masks = [MASK] * 3
+    tree = dict(parents=[0, 1, 2], tokens=masks) if case.get("parallel") else TREE
     with torch.no_grad():
         features = read(head, taps)
-        logits = drafted(head, features, tokens, TREE["tokens"], TREE["parents"])
+        logits = drafted(head, features, tokens, tree["tokens"], tree["parents"])
         chains = []
         for n in CHAINS:
             chain = []
-            for _ in range(4):
-                out = drafted(head, features, tokens[:n], chain, range(len(chain)))
+            for k in range(4):
+                before = masks[:k] if case.get("parallel") else chain
+                out = drafted(head, features, tokens[:n], before, range(len(before)))
                 chain.append(ids[int(out[-1].argmax())])
             chains.append(dict(tokens=n, drafts=chain))
-    kept = [p - 1 for p in ROWS] + list(range(TEXT - 1, TEXT + 4))
+    kept = [p - 1 for p in ROWS] + list(range(TEXT - 1, len(logits)))
     logits[kept].numpy().astype("<f4").tofile(os.path.join(folder, "rows.f32"))
     if case.get("safeailab"):
         save(os.path.join(folder, "config.json"), flat(case))
@@ -187,7 +221,7 @@ def write(name, case, m, tokens, taps):
         head.config.save_pretrained(folder)
         os.remove(os.path.join(folder, "config.py"))  # a copy of the package's class
     with open(os.path.join(folder, "case.json"), "w") as f:
-        f.write(json.dumps(dict(target=TARGET, tensors=tensors, tokens=TEXT, rows=ROWS, tree=TREE, chains=chains)) + "\n")
+        f.write(json.dumps(dict(target=TARGET, tensors=tensors, tokens=TEXT, rows=ROWS, tree=tree, chains=chains)) + "\n")
     print(f"{name}: {len(tensors)} tensors, logits of rms {logits.square().mean().sqrt():.3f}, {chains}")
 
 
@@ -212,6 +246,51 @@ class Mimo(torch.nn.Module):
         x = l.input_proj(torch.cat([l.hidden_layernorm(hidden_states), l.token_layernorm(e)], dim=-1))
         x = l(x, attention_mask=attention_mask, position_ids=position_ids, position_embeddings=position_embeddings)
         return l.final_layernorm(x[0] if isinstance(x, tuple) else x)
+
+
+class FirstEagle(torch.nn.Module):
+    """A head of EAGLE-1: one Llama layer over fc of [embedding; state]."""
+
+    def __init__(self, case):
+        super().__init__()
+        llama = transformers.models.llama.modeling_llama
+        config = transformers.LlamaConfig(**case["layer"])
+        config._attn_implementation = "eager"
+        d = config.hidden_size
+        norm = (lambda: llama.LlamaRMSNorm(d, eps=config.rms_norm_eps)) if case["norms"] else torch.nn.Identity
+        self.layers = torch.nn.ModuleList([llama.LlamaDecoderLayer(config, 0)])
+        if not case["norms"]:
+            self.layers[0].input_layernorm = torch.nn.Identity()
+        self.embedding_layernorm, self.pre_lm_head_layernorm = norm(), norm()
+        self.fc = torch.nn.Linear(2 * d, d, bias=case["bias"])
+        self.rotary_emb = llama.LlamaRotaryEmbedding(config)
+        self.mtp_layers = [self.step]
+
+    def step(self, hidden_states, token_embeddings, attention_mask, position_ids, position_embeddings):
+        x = self.fc(torch.cat([self.embedding_layernorm(token_embeddings), hidden_states], dim=-1))
+        x = self.layers[0](x, attention_mask=attention_mask, position_ids=position_ids, position_embeddings=position_embeddings)
+        return self.pre_lm_head_layernorm(x[0] if isinstance(x, tuple) else x)
+
+
+def build_first(case, m):
+    head = FirstEagle(case).float().eval()
+    tensors = []
+    with torch.no_grad():
+        for key, p in head.named_parameters():
+            p.copy_(tensor(key, p.shape))
+            name = key if case.get("safeailab") else key.replace("layers.0.", "transformer.").replace("fc.", "fusion_fc.")
+            tensors.append(dict(name=name, dtype=case["dtype"], shape=list(p.shape), of=key))
+    head.embed_tokens, head.lm_head = m.model.embed_tokens, m.lm_head
+    return head, tensors
+
+
+def first_config(case):
+    if case.get("safeailab"):
+        return case["layer"] | dict(architectures=["LlamaForCausalLM"], hidden_act="silu", bias=case["bias"], torch_dtype="float16")
+    return dict(architectures=["EagleSpeculator", "LlamaDecoderLayer"], speculators_model_type="eagle", speculators_version="0.1.0",
+                transformer_layer_architecture="LlamaDecoderLayer", layernorms=case["norms"], fusion_bias=case["bias"],
+                transformer_layer_config={k: v for k, v in case["layer"].items() if v != getattr(transformers.LlamaConfig(), k, None)},
+                torch_dtype="float32")
 
 
 def build_mtp(case, m):
@@ -255,9 +334,10 @@ def mtp_passes(head, states, tokens, parents):
 def write_mtp(name, case, m, tokens, taps):
     folder = os.path.join(HERE, "heads", name)
     os.makedirs(folder, exist_ok=True)
-    head, tensors = build_mtp(case, m)
+    first = name in FIRST
+    head, tensors = build_first(case, m) if first else build_mtp(case, m)
     with torch.no_grad():
-        states = m.model.norm(taps[:, 2]) if case.get("mimo") else taps[:, 2]
+        states = m.model.norm(taps[:, 2]) if first or case.get("mimo") else taps[:, 2]
         logits = drafted(head, states, tokens, TREE["tokens"], TREE["parents"], mtp_passes)
         chains = []
         for n in CHAINS:
@@ -267,7 +347,9 @@ def write_mtp(name, case, m, tokens, taps):
             chains.append(dict(tokens=n, drafts=chain))
     kept = [p - 1 for p in ROWS] + list(range(TEXT - 1, TEXT + 4))
     logits[kept].numpy().astype("<f4").tofile(os.path.join(folder, "rows.f32"))
-    if case.get("mimo"):
+    if first:
+        save(os.path.join(folder, "config.json"), first_config(case))
+    elif case.get("mimo"):
         save(os.path.join(folder, "config.json"), case["layer"] | dict(
             architectures=["MiMoForCausalLM"], hidden_act="silu", num_nextn_predict_layers=1, use_sliding_window=False,
             torch_dtype="float32"))
@@ -285,23 +367,25 @@ def write_mtp(name, case, m, tokens, taps):
 def build_block(case, m):
     layer = transformers.Qwen3Config(**case["layer"])
     layer._attn_implementation = "eager"
-    config = DFlashSpeculatorConfig(
+    spark = case.get("spark", {})
+    config = (DSparkSpeculatorConfig if spark else DFlashSpeculatorConfig)(
         transformer_layer_config=layer, draft_vocab_size=case["words"], aux_hidden_state_layer_ids=[1, 2], block_size=BLOCK,
-        mask_token_id=MASK, **case["flags"],
+        mask_token_id=MASK, **case["flags"], **spark,
         speculators_config=SpeculatorsConfig(
-            algorithm="dflash", proposal_methods=[GreedyTokenProposalConfig(speculative_tokens=3)], default_proposal_method="greedy",
+            algorithm="dspark" if spark else "dflash", proposal_methods=[GreedyTokenProposalConfig(speculative_tokens=3)],
+            default_proposal_method="greedy",
             verifier=VerifierConfig(name_or_path=TARGET, architectures=["LlamaForCausalLM"])))
-    head = core.DFlashDraftModel(config).float().eval()
+    head = (DSparkDraftModel if spark else core.DFlashDraftModel)(config).float().eval()
     ids = [i * 200 // case["words"] for i in range(case["words"])]
     tensors = []
     with torch.no_grad():
         for key, p in head.named_parameters():
             if key.startswith("verifier_"):
                 continue
-            if key == "embed_tokens.weight":
+            if key == "embed_tokens.weight" or (key == "lm_head.weight" and case["words"] == 200):  # the target's, which is one matrix
                 p.copy_(m.model.embed_tokens.weight)
-            elif key == "lm_head.weight" and case["words"] == 200:
-                p.copy_(m.lm_head.weight)
+                if case.get("flat"):
+                    tensors.append(dict(name=key, dtype="F32", shape=list(p.shape), of="model.embed_tokens.weight"))
             else:
                 p.copy_(tensor(key, p.shape))
                 tensors.append(dict(name=key, dtype=case["dtype"], shape=list(p.shape)))
@@ -311,26 +395,57 @@ def build_block(case, m):
 
 
 def block(head, taps, tokens, n):
-    """Logits of the slots of the block behind the first n tokens, (BLOCK, words): the last of them is the anchor."""
+    """States and logits of the slots of the block behind the first n tokens, (BLOCK, words): the last of them is the anchor."""
     core.select_anchors = lambda *_: (torch.tensor([n - 1]), torch.tensor([True]))
     room = n + BLOCK
     hidden = torch.zeros(room, 2, taps.shape[-1])
     hidden[: n - 1] = taps[: n - 1, [1, 2]]
     ids = torch.tensor([tokens[:n] + [0] * BLOCK])
     return head._backbone_forward(hidden.reshape(1, room, -1), ids, torch.ones(1, room), hidden[:, 0][None],
-                                  torch.zeros(1, room, dtype=torch.long), max_anchors=1)[1][0]
+                                  torch.zeros(1, room, dtype=torch.long), max_anchors=1)[:2]
+
+
+def follow(head, out, path):
+    """The logits and confidences of the slots that give a token, where the tokens of path follow the first of them, the anchor."""
+    hidden, logits = out
+    if not hasattr(head, "markov_head"):
+        return logits[0], None
+    first = 0 if head.config.sample_from_anchor else 1
+    before = torch.tensor([([path[0]] * first + path + [0] * BLOCK)[:BLOCK]])
+    bias = head.markov_head.block_bias(prev_token_ids=before, hidden_states=hidden)
+    features = torch.cat([hidden, head.markov_head.prev_embeddings(before)], dim=-1) if head.config.confidence_head_with_markov else hidden
+    chances = head.confidence_head(features)[0, first:].sigmoid().tolist() if head.confidence_head else None
+    return (logits + bias)[0, first:], chances
+
+
+def chain(head, out, anchor, ids):
+    if not hasattr(head, "markov_head"):
+        return [ids[int(i)] for i in out[1][0].argmax(dim=-1)[0 if head.config.sample_from_anchor else 1:]]
+    path = [anchor]
+    for k in range(len(follow(head, out, path)[0])):
+        path.append(ids[int(follow(head, out, path)[0][k].argmax())])
+    return path[1:]
+
+
+def deepspec(case):
+    return case["layer"] | case["spark"] | dict(
+        architectures=["Qwen3DSparkModel"], block_size=BLOCK, num_target_layers=2, hidden_act="silu", dtype="float32", num_anchors=512,
+        mask_token_id=MASK, target_layer_ids=[0, 1], tie_word_embeddings=False)
 
 
 def write_block(name, case, m, tokens, taps):
     folder = os.path.join(HERE, "heads", name)
     os.makedirs(folder, exist_ok=True)
     head, tensors, ids = build_block(case, m)
-    first = 0 if head.config.sample_from_anchor else 1
     with torch.no_grad():
-        logits = torch.cat([block(head, taps, tokens, p + 1) for p in ANCHORS])
-        chains = [dict(tokens=n, drafts=[ids[int(i)] for i in block(head, taps, tokens, n).argmax(dim=-1)[first:]]) for n in CHAINS]
+        rows = [follow(head, block(head, taps, tokens, p + 1), [tokens[p], *PATH]) for p in ANCHORS]
+        chains = [dict(tokens=n, drafts=chain(head, block(head, taps, tokens, n), tokens[n - 1], ids)) for n in CHAINS]
+    logits = torch.cat([r[0] for r in rows])
     logits.numpy().astype("<f4").tofile(os.path.join(folder, "rows.f32"))
-    if case.get("zlab"):
+    spark = dict(path=PATH, confidence=[r[1] for r in rows if r[1]]) if case.get("spark") else {}
+    if case.get("flat"):
+        save(os.path.join(folder, "config.json"), deepspec(case))
+    elif case.get("zlab"):
         save(os.path.join(folder, "config.json"), case["layer"] | dict(
             architectures=["DFlashDraftModel"], block_size=BLOCK, num_target_layers=2, hidden_act="silu", dtype="float32",
             dflash_config=dict(mask_token_id=MASK, target_layer_ids=[0, 1])))
@@ -338,20 +453,18 @@ def write_block(name, case, m, tokens, taps):
         head.config.save_pretrained(folder)
         os.remove(os.path.join(folder, "config.py"))
     with open(os.path.join(folder, "case.json"), "w") as f:
-        f.write(json.dumps(dict(target=TARGET, tensors=tensors, tokens=TEXT, rows=ANCHORS, chains=chains)) + "\n")
+        f.write(json.dumps(dict(target=TARGET, tensors=tensors, tokens=TEXT, rows=ANCHORS, chains=chains) | spark) + "\n")
     print(f"{name}: {len(tensors)} tensors, logits of rms {logits.square().mean().sqrt():.3f}, {chains}")
 
 
 def main():
     m, tokens, taps = target()
-    for name, case in MTPS.items():
-        write_mtp(name, case, m, tokens, taps)
-    for name, case in BLOCKS.items():
-        write_block(name, case, m, tokens, taps)
-    for name, case in HEADS.items():
-        write(name, case, m, tokens, taps)
+    wanted = sys.argv[1:]
+    for cases, make in ((MTPS | FIRST, write_mtp), (BLOCKS, write_block), (HEADS, write)):
+        for name, case in cases.items():
+            if not wanted or name in wanted:
+                make(name, case, m, tokens, taps)
 
 
-if os.environ.get("ONLY_MTP"):
-    BLOCKS.clear(), HEADS.clear()
-main()
+if __name__ == "__main__":
+    main()

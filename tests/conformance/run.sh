@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# The program against what others compute or read: run.sh transformers|export|draft|traces WAGER. export: folders that `wager
-# convert` writes (check_export.py). draft: an exported student drafts as in transformers (check_draft.py). transformers: logits, greedy texts and tau
-# against the results in reference.json. traces: a reader written from docs/traces.md draws every decision of three cells again,
-# from whole and from cut rows, and must refuse a wrong seed and a changed byte. Exits 77 (skipped) when there is no python3, or for traces no numpy. WG_MODELS_PYTHON: a
-# Python with torch and transformers, for export and draft.
+# The program against what others compute or read: run.sh transformers|export|draft|head|traces WAGER. export: folders that `wager
+# convert` writes (check_export.py). draft: an exported student drafts as in transformers (check_draft.py). head: drafts of one that
+# was trained have the rows that speculators gives (check_head.py). transformers: logits, greedy texts and tau against the results in
+# reference.json. traces: a reader written from docs/traces.md draws every decision of three cells again, from whole and from cut
+# rows, and must refuse a wrong seed and a changed byte. Exits 77 (skipped) when there is no python3, or for traces no numpy.
+# WG_MODELS_PYTHON: a Python with torch and transformers, for export, draft and head.
 set -u
 what=$1 wager=$(realpath "$2")
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -17,7 +18,7 @@ if [ "$what" = transformers ]; then
   "$python" "$here/check.py" "$wager" "$dir"
   exit
 fi
-if [ "$what" = export ] || [ "$what" = draft ]; then
+if [ "$what" = export ] || [ "$what" = draft ] || [ "$what" = head ]; then
   python=${WG_MODELS_PYTHON:-$python}
   command -v "$python" >/dev/null || { echo "SKIPPED: needs python3"; exit 77; }
   "$python" "$here/check_$what.py" "$wager" $([ "$what" = draft ] && echo --quick)

@@ -19,7 +19,12 @@ static void check(const wg_head_file *f, size_t n)
     int32_t token[TOKENS];
     int tap[WG_HEAD_TAPS];
     wg_error err = { 0 };
-    if (!t || t->dim[0] != s->dim || t->dim[1] != (int64_t)s->n_taps * s->target_dim || t->bytes > n) abort();
+    const int64_t in = wg_head_joins(s) ? 2 * (int64_t)s->dim : (int64_t)s->n_taps * s->target_dim;
+    if (!t || t->dim[0] != s->dim || t->dim[1] != in || t->bytes > n) abort();
+    t = wg_head_file_find(f, "markov_head.markov_w2.weight");
+    if (s->markov && (!t || t->dim[0] != s->draft_vocab || t->dim[1] != s->markov_rank || t->bytes > n)) abort();
+    t = wg_head_file_find(f, "confidence_head.proj.weight");
+    if (s->confidence && (!t || t->dim[1] != s->dim + (s->confidence_markov ? s->markov_rank : 0) || t->bytes > n)) abort();
     if (s->layers < 1 || s->layers > WG_HEAD_LAYERS || s->draft_vocab > s->vocab || s->n_assumed > WG_HEAD_ASSUMED) abort();
     if (wg_head_file_taps(f, 30, tap, &err) != WG_OK && err.text[0] == '\0') abort();
     if (!wg_head_file_find(f, "d2t") || s->draft_vocab > TOKENS) return;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """make_head.py FOLDER: heads with random weights, in speculators' layout, for the target of `wager synth --like tiny`: EAGLE-3 in
-FOLDER, DFlash in FOLDER/block, an MTP layer in FOLDER/mtp."""
+FOLDER, DFlash in FOLDER/block, an MTP layer in FOLDER/mtp, and P-EAGLE, EAGLE-1, DSpark in FOLDER/p-eagle, eagle-1, dspark."""
 import array
 import json
 import os
@@ -28,6 +28,13 @@ BLOCK = layer(DIM) | {"fc.weight": (DIM, 2 * DIM), "hidden_norm.weight": (DIM,),
 MTP = {f"mtp_layers.0.{name[9:]}": shape for name, shape in layer(DIM).items() if name.startswith("layers.0.")} | {
     "mtp_layers.0.input_proj.weight": (DIM, 2 * DIM), "mtp_layers.0.token_layernorm.weight": (DIM,),
     "mtp_layers.0.hidden_layernorm.weight": (DIM,), "mtp_layers.0.final_layernorm.weight": (DIM,)}
+PARALLEL = EAGLE | {"mask_hidden": (3 * DIM,)}
+FIRST = {name: shape for name, shape in layer(DIM).items() if name.startswith("layers.0.") and "input" not in name} | {
+    "fc.weight": (DIM, 2 * DIM), "fc.bias": (DIM,)}
+RANK = 6
+SPARK = BLOCK | {
+    "markov_head.markov_w1.weight": (VOCAB, RANK), "markov_head.markov_w2.weight": (DRAFTS, RANK),
+    "confidence_head.proj.weight": (1, DIM + RANK), "confidence_head.proj.bias": (1,)}
 
 
 def write(folder, shapes, config):
@@ -62,6 +69,13 @@ def main():
         aux_hidden_state_layer_ids=[1, 2]))
     write(os.path.join(sys.argv[1], "mtp"), MTP, dict(
         speculators_model_type="mtp", transformer_layer_config=dict(keys, model_type="llama"), num_nextn_predict_layers=1))
+    write(os.path.join(sys.argv[1], "p-eagle"), PARALLEL, dict(
+        speculators_model_type="peagle", transformer_layer_config=dict(keys, model_type="llama"),
+        eagle_aux_hidden_state_layer_ids=[0, 1, 2], mask_token_id=1))
+    write(os.path.join(sys.argv[1], "eagle-1"), FIRST, dict(keys, model_type="llama"))
+    write(os.path.join(sys.argv[1], "dspark"), SPARK, dict(
+        speculators_model_type="dspark", transformer_layer_config=dict(keys, model_type="qwen3"), block_size=3, mask_token_id=1,
+        aux_hidden_state_layer_ids=[1, 2], markov_rank=RANK))
 
 
 main()

@@ -43,6 +43,11 @@ heads() {
   expect head-dialect "^head      of speculators's layout: 1 layers of width 32 over states of width 32, 200 of 512 tokens$" wager inspect "$base/head"
   expect head-assumed '^assumed   norm_output = false$' wager inspect "$base/head"
   expect head-json '"assumed": \{' wager inspect "$base/head" --json
+  expect head-first '^flag      fc_bias$' wager inspect "$base/head/eagle-1"
+  expect head-first-assumed '^assumed   bias = as the tensors have it$' wager inspect "$base/head/eagle-1"
+  expect head-markov '^markov    vanilla$' wager inspect "$base/head/dspark"
+  expect head-anchor '^assumed   sample_from_anchor = true$' wager inspect "$base/head/dspark"
+  expect head-mask '^mask      token 1$' wager inspect "$base/head/p-eagle"
   local kind at=$base/head
   for kind in eagle block mtp; do
     [ $kind = eagle ] || at=$base/head/$kind

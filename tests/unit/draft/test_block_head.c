@@ -1,14 +1,35 @@
 /* SPDX-License-Identifier: MIT
- * Heads of DFlash against the speculators package (tests/conformance/heads, written by make_heads.py): logits of the rows of
- * blocks, chains that the whole engine drafts, both layouts; trees from marginals; what a draft leaves in the cache. */
+ * Heads of DFlash and DSpark against the speculators package (tests/conformance/heads, written by make_heads.py): logits of the
+ * rows of blocks, which those of DSpark have behind given tokens, and its estimates; chains that the whole engine drafts, both
+ * layouts; trees from marginals and from conditionals; lengths by the estimates; what a draft leaves in the cache. */
 #include "tests/unit/draft/head_fixture.h"
 
 enum { TEXT = 24, BLOCK = 4, LAYERS = 2 };
 static const double allowed = 1e-4;
 static wg_error err;
 
-/* The rows of the block behind the first n tokens: (BLOCK, outputs). Features are read in `parts` parts. */
-static int block_rows(const fixture *f, int n, int parts, float *rows)
+static double chance[BLOCK]; /* the head's estimate for each row of block_rows */
+static int unused;           /* rows at the begin of a block that give no token */
+
+/* The rows of a DSpark head, and its estimates, where these tokens follow the anchor. */
+static void follow(wg_head *h, int32_t anchor, const int32_t *path, float *rows)
+{
+    static float states[BLOCK * 64];
+    int32_t all[BLOCK];
+    memcpy(states, wg_head_states(h), sizeof states);
+    all[0] = anchor;
+    for (int n = 1; n <= BLOCK - unused; n++) {
+        wg_head_follow(h, states, all, n, rows + (n - 1 + unused) * wg_head_outputs(h));
+        if (wg_head_spec_of(h)->confidence) chance[n - 1 + unused] = wg_head_confidence(h, states, all, n);
+        if (n < BLOCK) all[n] = path[n - 1];
+    }
+}
+
+static const char *head_file; /* a GGUF file in the place of the folder, or NULL */
+
+/* The rows of the block behind the first n tokens, and of `path` of a DSpark head: (BLOCK, outputs). Features are read in
+ * `parts` parts. */
+static int block_rows(const fixture *f, int n, int parts, const int32_t *path, float *rows)
 {
     int tap[WG_HEAD_TAPS];
     wg_head_file *file;
@@ -21,7 +42,7 @@ static int block_rows(const fixture *f, int n, int parts, float *rows)
     must(wg_lm_attach(u.lm, u.kv, &err), &err);
     must(wg_batch_open(&u.batch, 512, &err), &err);
     const wg_env env = { .target = u.lm, .kv = u.kv };
-    must(wg_head_file_open(&file, f->head.dir, &err), &err);
+    must(wg_head_file_open(&file, head_file ? head_file : f->head.dir, &err), &err);
     must(wg_head_file_taps(file, u.lm->hidden.layers, tap, &err), &err);
     must(wg_head_open(&h, file, &env, WG_F32, -1, &err), &err);
     const wg_head_spec *s = wg_head_spec_of(h);
@@ -55,10 +76,21 @@ static int block_rows(const fixture *f, int n, int parts, float *rows)
         u.batch.row[i].anc = all;
     }
     must(wg_lm_forward(wg_head_lm(h), &u.batch, rows, &err), &err);
+    unused = !s->from_anchor;
+    if (s->markov) follow(h, f->of.token[n - 1], path, rows);
     wg_head_close(h);
     wg_head_file_close(file);
     setup_close(&u);
     return outputs;
+}
+
+/* The tokens behind the anchor in a fixture of DSpark. */
+static const int32_t *path_of(const fixture *f)
+{
+    static int32_t path[BLOCK];
+    for (size_t i = 0; i < BLOCK - 1; i++)
+        path[i] = (int32_t)json_integer_value(json_array_get(json_object_get(f->at, "path"), i));
+    return path;
 }
 
 static void check_rows(const char *name)
@@ -70,17 +102,23 @@ static void check_rows(const char *name)
     fixture f = fixture_open(name);
     snprintf(path, sizeof path, "%s/tests/conformance/heads/%s/rows.f32", root ? root : ".", name);
     float *want = (float *)(void *)file_read(path, &bytes);
-    const json_t *at = json_object_get(f.at, "rows");
+    const json_t *at = json_object_get(f.at, "rows"), *chances = json_object_get(f.at, "confidence");
     double worst = 0;
-    int width = 0;
+    int width = 0, first = 0;
     for (size_t i = 0; i < json_array_size(at); i++) {
         const int n = (int)json_integer_value(json_array_get(at, i)) + 1;
-        width = block_rows(&f, n, 1, rows);
-        for (int r = 0; r < BLOCK; r++) worst = fmax(worst, off(rows + r * width, want + ((int)i * BLOCK + r) * width, width));
-        block_rows(&f, n, 3, again);
+        width = block_rows(&f, n, 1, path_of(&f), rows);
+        first = json_object_get(f.at, "path") ? unused : 0;
+        const float *of = want + (int)i * (BLOCK - first) * width;
+        for (int r = first; r < BLOCK; r++) worst = fmax(worst, off(rows + r * width, of + (r - first) * width, width));
+        for (int r = first; json_array_size(chances) && r < BLOCK; r++) {
+            const json_t *is = json_array_get(json_array_get(chances, i), (size_t)(r - first));
+            worst = fmax(worst, fabs(chance[r] - json_real_value(is)));
+        }
+        block_rows(&f, n, 3, path_of(&f), again);
         cr_assert(!memcmp(rows, again, (size_t)(BLOCK * width) * sizeof *rows), "%s: features read in parts differ", name);
     }
-    cr_assert(bytes == json_array_size(at) * BLOCK * (size_t)width * sizeof *want && width > 0);
+    cr_assert(bytes == json_array_size(at) * (size_t)((BLOCK - first) * width) * sizeof *want && width > 0);
     fprintf(stderr, "head %-16s largest relative error of a row %.1e (allowed %.0e)\n", name, worst, allowed);
     cr_assert(worst < allowed, "%s: %g", name, worst);
     free(want);
@@ -92,23 +130,213 @@ Test(block_head, rows_of_a_causal_window_from_the_anchor) { check_rows("dflash-w
 Test(block_head, rows_of_a_window_both_ways_with_biases) { check_rows("dflash-both-ways"); }
 Test(block_head, rows_by_the_targets_head) { check_rows("dflash-all"); }
 Test(block_head, rows_of_z_labs_layout) { check_rows("dflash-z-lab"); }
+Test(block_head, rows_of_dspark) { check_rows("dspark"); }
+Test(block_head, rows_of_a_gated_markov_head) { check_rows("dspark-gated"); }
+Test(block_head, rows_of_a_recurrent_markov_head) { check_rows("dspark-rnn"); }
+Test(block_head, rows_of_a_recurrent_markov_head_behind_the_anchor) { check_rows("dspark-rnn-later"); }
 
 /* The same head in both layouts has the same bits. */
-Test(block_head, layouts_agree)
+static void check_layouts(const char *one, const char *other)
 {
     static float rows[2][BLOCK * 200];
-    const char *const name[] = { "dflash-all", "dflash-z-lab" };
+    const char *const name[] = { one, other };
     for (int i = 0; i < 2; i++) {
         fixture f = fixture_open(name[i]);
-        cr_assert_eq(block_rows(&f, TEXT, 1, rows[i]), 200);
+        cr_assert_eq(block_rows(&f, TEXT, 1, path_of(&f), rows[i]), 200);
         fixture_close(&f);
     }
     cr_assert(!memcmp(rows[0], rows[1], sizeof rows[0]));
 }
 
+Test(block_head, layouts_agree) { check_layouts("dflash-all", "dflash-z-lab"); }
+Test(block_head, layouts_of_dspark_agree) { check_layouts("dspark-rnn", "dspark-deepspec"); }
+
+/* ---- GGUF files */
+
+static wg_status bytes_of(void *user, const wg_tensor *t, void *dst, wg_error *e)
+{
+    (void)e;
+    memcpy(dst, user, t->bytes);
+    return WG_OK;
+}
+
+/* llama.cpp's name of a tensor of a fixture. */
+static const char *gguf_name(const char *name, char to[96])
+{
+    static const char *const row[][2] = { { "hidden_norm.weight", "enc.output_norm.weight" },
+                                          { "norm.weight", "output_norm.weight" },
+                                          { "lm_head.weight", "output.weight" },
+                                          { "markov_head.markov_w1.weight", "markov_w1.weight" },
+                                          { "markov_head.markov_w2.weight", "markov_w2.weight" },
+                                          { "confidence_head.proj.weight", "conf_proj.weight" },
+                                          { "confidence_head.proj.bias", "conf_proj.bias" },
+                                          { "input_layernorm.weight", "attn_norm.weight" },
+                                          { "post_attention_layernorm.weight", "ffn_norm.weight" },
+                                          { "self_attn.q_proj.weight", "attn_q.weight" },
+                                          { "self_attn.k_proj.weight", "attn_k.weight" },
+                                          { "self_attn.v_proj.weight", "attn_v.weight" },
+                                          { "self_attn.o_proj.weight", "attn_output.weight" },
+                                          { "self_attn.q_norm.weight", "attn_q_norm.weight" },
+                                          { "self_attn.k_norm.weight", "attn_k_norm.weight" },
+                                          { "mlp.gate_proj.weight", "ffn_gate.weight" },
+                                          { "mlp.up_proj.weight", "ffn_up.weight" },
+                                          { "mlp.down_proj.weight", "ffn_down.weight" } };
+    const bool layer = !strncmp(name, "layers.", 7);
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
+        if (!strcmp(row[i][0], layer ? name + 9 : name)) {
+            if (layer) snprintf(to, 96, "blk.%c.%s", name[7], row[i][1]);
+            else snprintf(to, 96, "%s", row[i][1]);
+            return to;
+        }
+    return name;
+}
+
+/* What a test changes in a GGUF file. */
+static struct {
+    int block, mask, window, pattern; /* 0: no key; pattern: layers in the list */
+    const char *more;                 /* a key that is true */
+} gguf;
+
+/* A fixture as llama.cpp's converter writes it: ids in d2t. */
+static void gguf_write(const fixture *f, const char *path)
+{
+    static const int32_t layer[] = { 1, 2 };
+    static const bool slides[] = { true, false };
+    char *made[HEAD_TENSORS] = { 0 };
+    wg_gguf_writer *g;
+    size_t i;
+    json_t *t;
+    must(wg_gguf_writer_open(&g, path, &err), &err);
+    wg_gguf_set_string(g, "general.architecture", "dflash", 6);
+    wg_gguf_set_u32(g, "dflash.block_count", 2);
+    wg_gguf_set_u32(g, "dflash.embedding_length", 64);
+    wg_gguf_set_u32(g, "dflash.feed_forward_length", 48);
+    wg_gguf_set_u32(g, "dflash.attention.head_count", 4);
+    wg_gguf_set_u32(g, "dflash.attention.head_count_kv", 2);
+    wg_gguf_set_u32(g, "dflash.attention.key_length", 16);
+    wg_gguf_set_u32(g, "dflash.vocab_size", 200);
+    wg_gguf_set_f32(g, "dflash.rope.freq_base", 500000);
+    wg_gguf_set_f32(g, "dflash.attention.layer_norm_rms_epsilon", 1e-5F);
+    if (gguf.block) wg_gguf_set_u32(g, "dflash.block_size", (uint32_t)gguf.block);
+    if (gguf.mask) wg_gguf_set_u32(g, "tokenizer.ggml.mask_token_id", (uint32_t)gguf.mask);
+    if (gguf.window) wg_gguf_set_u32(g, "dflash.attention.sliding_window", (uint32_t)gguf.window);
+    if (gguf.pattern) wg_gguf_set_bools(g, "dflash.attention.sliding_window_pattern", slides, (size_t)gguf.pattern);
+    if (gguf.more) wg_gguf_set_bool(g, gguf.more, true);
+    wg_gguf_set_i32s(g, "dflash.target_layers", layer, 2);
+    json_array_foreach(json_object_get(f->at, "tensors"), i, t) {
+        char plain[96];
+        const char *name = json_string_value(json_object_get(t, "name")),
+                   *type = json_string_value(json_object_get(t, "dtype"));
+        const json_t *shape = json_object_get(t, "shape");
+        const bool ids = !strcmp(type, "I64");
+        const int n = (int)json_array_size(shape);
+        wg_safetensors_entry e = { .name = name, .dtype = type, .n_dims = n };
+        wg_tensor as = { .name = gguf_name(name, plain), .type = ids ? WG_I64 : WG_F32, .n_dims = n, .dim = { 1, 1, 1, 1 } };
+        size_t bytes;
+        if (!strcmp(name, "t2d")) continue;
+        for (int d = 0; d < n; d++) as.dim[n - 1 - d] = e.dim[d] = json_integer_value(json_array_get(shape, (size_t)d));
+        made[i] = head_bytes(name, &e, f->of.vocab, &bytes);
+        for (int64_t k = 0; ids && k < e.dim[0]; k++) ((int64_t *)(void *)made[i])[k] += k;
+        wg_gguf_add(g, &as, bytes_of, made[i]);
+    }
+    must(wg_gguf_writer_finish(g, &err), &err);
+    for (size_t k = 0; k < HEAD_TENSORS; k++) free(made[k]);
+}
+
+/* A head of a GGUF file has the bits of the folder's. */
+static void check_gguf(const char *name)
+{
+    static float rows[2][BLOCK * 200];
+    fixture f = fixture_open(name);
+    gguf.block = BLOCK;
+    gguf.mask = 7;
+    gguf_write(&f, temp_at(&f.target, "head.gguf"));
+    const int width = block_rows(&f, TEXT, 1, path_of(&f), rows[0]);
+    const double estimate = chance[BLOCK - 1];
+    head_file = temp_at(&f.target, "head.gguf");
+    chance[BLOCK - 1] = 0;
+    cr_assert_eq(block_rows(&f, TEXT, 1, path_of(&f), rows[1]), width);
+    head_file = NULL;
+    cr_assert(!memcmp(rows[0], rows[1], (size_t)(BLOCK * width) * sizeof(float)) && chance[BLOCK - 1] == estimate);
+    fixture_close(&f);
+}
+
+Test(block_head, rows_of_a_gguf_file) { check_gguf("dflash"); }
+Test(block_head, rows_of_a_gguf_file_of_dspark) { check_gguf("dspark"); }
+
+/* llama.cpp has one flag for all layers, which is false where it is absent; of others than DSpark row 0 gives no token. */
+Test(block_head, keys_of_gguf_files)
+{
+    wg_head_file *file;
+    fixture f = fixture_open("dflash");
+    char path[300];
+    snprintf(path, sizeof path, "%s", temp_at(&f.target, "head.gguf"));
+    gguf.block = BLOCK;
+    gguf.mask = 7;
+    for (int causal = 0; causal < 2; causal++) {
+        gguf.more = causal ? "dflash.attention.causal" : NULL;
+        gguf_write(&f, path);
+        must(wg_head_file_open(&file, path, &err), &err);
+        const wg_head_spec *s = wg_head_file_spec(file);
+        cr_assert(!s->from_anchor && !s->windowed && !s->adjacent && s->n_taps == 2 && s->tap[0] == 1 && s->tap[1] == 2);
+        cr_assert_eq(s->causal, causal ? ~0U : 0U);
+        cr_assert_eq(s->n_assumed, causal ? 0 : 1);
+        wg_head_file_close(file);
+    }
+    gguf.more = NULL;
+    gguf.window = 5;
+    gguf.pattern = 2;
+    gguf_write(&f, path);
+    must(wg_head_file_open(&file, path, &err), &err);
+    cr_assert(wg_head_file_spec(file)->windowed == 1 && wg_head_file_spec(file)->window == 5);
+    cr_assert_eq(wg_head_file_spec(file)->causal, 0U);
+    wg_head_file_close(file);
+    fixture_close(&f);
+}
+
+Test(block_head, gguf_files_that_are_not_understood_are_refused)
+{
+    static const struct {
+        int block, mask, window, pattern;
+        const char *more, *says;
+    } row[] = {
+        { 4, 7, 0, 0, "dflash.gated", "key 'dflash.gated' is not known in the GGUF file of a DFlash head" },
+        { 4, 7, 0, 0, "dflash.norm_before_fc", "key 'dflash.norm_before_fc' is not known" },
+        { 0, 7, 0, 0, NULL, "key 'dflash.block_size' is 0: expected 1 .. 1024" },
+        { 4, 0, 0, 0, NULL,
+          "a block of 4 tokens with the mask token -1: expected at least 2, and the key 'tokenizer.ggml.mask_token_id' with a "
+          "token of 200" },
+        { 1, 7, 0, 0, NULL, "a block of 1 tokens" },
+        { 4, 200, 0, 0, NULL, "with the mask token 200" },
+        { 4, 7, 5, 0, NULL,
+          "key 'dflash.attention.sliding_window' is 5: expected a window, and true or false in "
+          "'dflash.attention.sliding_window_pattern' for each layer" },
+    };
+    wg_head_file *file;
+    fixture f = fixture_open("dflash");
+    char path[300];
+    snprintf(path, sizeof path, "%s", temp_at(&f.target, "head.gguf"));
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        gguf.block = row[i].block;
+        gguf.mask = row[i].mask;
+        gguf.window = row[i].window;
+        gguf.pattern = row[i].pattern;
+        gguf.more = row[i].more;
+        gguf_write(&f, path);
+        cr_assert(wg_head_file_open(&file, path, &err) && strstr(err.text, row[i].says), "%s: %s", row[i].says, err.text);
+    }
+    fixture_close(&f);
+}
+
+/* ---- the whole engine */
+
 Test(block_head, engine_drafts_chains) { fixture_chains(&wg_drafter_block, "dflash"); }
 Test(block_head, engine_drafts_from_the_anchor) { fixture_chains(&wg_drafter_block, "dflash-window"); }
 Test(block_head, engine_drafts_by_the_targets_head) { fixture_chains(&wg_drafter_block, "dflash-z-lab"); }
+Test(block_head, engine_drafts_dspark) { fixture_chains(&wg_drafter_block, "dspark"); }
+Test(block_head, engine_drafts_by_a_gated_markov_head) { fixture_chains(&wg_drafter_block, "dspark-gated"); }
+Test(block_head, engine_drafts_by_a_recurrent_markov_head) { fixture_chains(&wg_drafter_block, "dspark-rnn"); }
+Test(block_head, engine_drafts_deepspec) { fixture_chains(&wg_drafter_block, "dspark-deepspec"); }
 
 static wg_tree drafted(const fixture *f, const char *shape)
 {
@@ -134,51 +362,87 @@ static void log_row(const float *row, int width, double t, double *to)
     for (int i = 0; i < width; i++) to[i * 200 / width] = (row[i] - top) / t - log(sum);
 }
 
-/* The best-first tree is the set of the most probable paths under independent levels (DDTree). */
-Test(block_head, best_first_is_the_best_tree_of_marginals)
+/* The same of what follows a node of a tree below the text. */
+static void log_below(const fixture *f, const wg_tree *t, int node, double temperature, double *to)
+{
+    static float rows[BLOCK * 200];
+    int32_t path[WG_TREE_MAX] = { 0 };
+    const int depth = wg_tree_depth(t, node);
+    for (int at = node, d = depth; d > 0; at = t->parent[at]) path[--d] = t->token[at];
+    const int width = block_rows(f, TEXT, 1, path, rows);
+    log_row(rows + (depth + unused) * width, width, temperature, to);
+}
+
+/* The best-first tree is the set of the most probable paths: under independent levels (DDTree), or of true conditionals. */
+static void check_best_first(const char *name, int levels)
 {
     enum { NODES = 7 };
-    static float rows[BLOCK * 200];
-    double level[3][200], value[NODES + 1] = { 0 }, least = 0, best = -INFINITY;
-    fixture f = fixture_open("dflash");
+    double row[200], value[NODES + 1] = { 0 }, least = 0, best = -INFINITY;
+    fixture f = fixture_open(name);
     const wg_tree t = drafted(&f, ",grow=best_first,temperature=0.5,budget=7");
-    const int width = block_rows(&f, TEXT, 1, rows);
     cr_assert_eq(t.n, NODES + 1);
-    for (int d = 0; d < 3; d++) log_row(rows + (d + 1) * width, width, 0.5, level[d]);
-    for (int i = 1; i < t.n; i++) {
-        value[i] = value[t.parent[i]] + level[wg_tree_depth(&t, i) - 1][t.token[i]];
-        least = fmin(least, value[i]);
-    }
+    int deep = 0;
     for (int node = 0; node < t.n; node++) {
         const int d = wg_tree_depth(&t, node);
-        for (int x = 0; x < 200 && d < 3; x++) {
-            bool in = false;
-            for (int i = 1; i < t.n; i++) in = in || (t.parent[i] == node && t.token[i] == x);
-            if (!in) best = fmax(best, value[node] + level[d][x]);
+        if (d < levels) log_below(&f, &t, node, 0.5, row);
+        for (int x = 0; x < 200 && d < levels; x++) {
+            int in = 0;
+            for (int i = 1; i < t.n; i++)
+                if (t.parent[i] == node && t.token[i] == x) in = i;
+            if (in) least = fmin(least, value[in] = value[node] + row[x]);
+            else best = fmax(best, value[node] + row[x]);
         }
+        deep += d > 1;
     }
-    int deep = 0;
-    for (int i = 1; i < t.n; i++) deep += wg_tree_depth(&t, i) > 1;
-    cr_assert(best <= least + 1e-6 && deep > 0, "a path of %g is left out, one of %g is in", best, least);
+    cr_assert(best <= least + 1e-6 && deep > 0, "%s: a path of %g is left out, one of %g is in", name, best, least);
     fixture_close(&f);
 }
 
-/* All nodes of a level have the children of its row. */
-Test(block_head, kary_trees_have_the_best_children)
+Test(block_head, best_first_is_the_best_tree_of_marginals) { check_best_first("dflash", BLOCK - 1); }
+Test(block_head, best_first_is_the_best_tree_of_conditionals) { check_best_first("dspark-rnn", BLOCK); }
+
+/* Nodes have the children of their rows, best first. */
+static void check_children(const char *name)
 {
-    static float rows[BLOCK * 200];
-    double level[200];
-    fixture f = fixture_open("dflash");
+    double row[200];
+    fixture f = fixture_open(name);
     const wg_tree t = drafted(&f, ",tree=2-2");
-    const int width = block_rows(&f, TEXT, 1, rows);
     cr_assert_eq(t.n, 1 + 2 + 4);
     for (int i = 1; i < t.n; i++) {
         int better = 0, first = 0;
-        log_row(rows + wg_tree_depth(&t, i) * width, width, 1, level);
-        for (int x = 0; x < 200; x++) better += level[x] > level[t.token[i]];
+        log_below(&f, &t, t.parent[i], 1, row);
+        for (int x = 0; x < 200; x++) better += row[x] > row[t.token[i]];
         for (int k = 1; k < i; k++) first += t.parent[k] == t.parent[i];
-        cr_assert_eq(better, first, "node %d", i);
+        cr_assert_eq(better, first, "%s: node %d", name, i);
     }
+    fixture_close(&f);
+}
+
+Test(block_head, kary_trees_have_the_best_children) { check_children("dflash"); }
+Test(block_head, kary_trees_follow_their_tokens) { check_children("dspark"); }
+Test(block_head, kary_trees_follow_their_paths) { check_children("dspark-rnn"); }
+
+/* The policy `head` stops where the product of the head's estimates along the path falls below the threshold. */
+Test(block_head, lengths_by_the_heads_own_estimates)
+{
+    static float rows[BLOCK * 200];
+    double survival = 1;
+    char policy[80];
+    int varied = 0;
+    fixture f = fixture_open("dspark-rnn");
+    const wg_tree t = drafted(&f, "");
+    cr_assert_eq(t.n, BLOCK + 1);
+    block_rows(&f, TEXT, 1, t.token + 1, rows);
+    for (int k = 0; k < BLOCK; k++) {
+        for (int below = 0; below < 2; below++) {
+            snprintf(policy, sizeof policy, ",policy=head,threshold=%.9f", survival * chance[k] + (below ? 1e-6 : -1e-6));
+            const int n = drafted(&f, policy).n - 1;
+            cr_assert(below ? n == k : n > k, "%s: %d tokens", policy, n);
+            varied += n < BLOCK;
+        }
+        survival *= chance[k];
+    }
+    cr_assert(varied >= BLOCK);
     fixture_close(&f);
 }
 
@@ -234,6 +498,7 @@ static void check_history(const char *name, const char *shape)
 
 Test(block_head, history_leaves_no_trace_in_chains) { check_history("dflash-window", ""); }
 Test(block_head, history_leaves_no_trace_in_trees) { check_history("dflash", ",tree=2-1-1"); }
+Test(block_head, history_leaves_no_trace_in_dspark) { check_history("dspark-rnn", ",tree=2-1-1"); }
 Test(block_head, history_leaves_no_trace_in_best_first) { check_history("dflash", ",grow=best_first,budget=7"); }
 
 /* A drafter names the one that runs a head of another kind. */
@@ -243,8 +508,11 @@ Test(block_head, heads_of_other_kinds_are_refused)
         const char *head, *says;
         const wg_drafter_class *class;
     } row[] = { { "plain", "is an EAGLE-3 head, which another drafter runs: take eagle", &wg_drafter_block },
-                { "dflash", "is a DFlash head, which another drafter runs: take block", &wg_drafter_eagle } };
-    for (int i = 0; i < 2; i++) {
+                { "dflash", "is a DFlash head, which another drafter runs: take block", &wg_drafter_eagle },
+                { "eagle-1", "is an EAGLE-1 head, which another drafter runs: take eagle", &wg_drafter_mtp },
+                { "dspark", "is a DSpark head, which another drafter runs: take block", &wg_drafter_mtp },
+                { "p-eagle", "is a P-EAGLE head, which another drafter runs: take block", &wg_drafter_eagle } };
+    for (int i = 0; i < 5; i++) {
         fixture f = fixture_open(row[i].head);
         wg_model *m = open_target(&f);
         wg_engine *e;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Heads of EAGLE-3 against the speculators package (tests/conformance/heads, written by make_heads.py): logits of rows of true
- * features and of a draft tree; chains that the whole engine drafts; both layouts; what a draft leaves in the cache, whatever
- * was accepted; and what is refused. Error of a row: sqrt(sum (x - ref)^2 / sum ref^2). */
+ * Heads of EAGLE and MTP against the speculators package (tests/conformance/heads, written by make_heads.py): logits of
+ * rows of true features and of a draft tree; chains that the whole engine drafts; both layouts; what a draft leaves in the
+ * cache, whatever was accepted; and what is refused. Error of a row: sqrt(sum (x - ref)^2 / sum ref^2). */
 #include "tests/unit/draft/head_fixture.h"
+#include "tests/unit/draft/head_rows.h"
 
 enum { TEXT = 24, MOST = 32, WIDEST = 200 };
 static const double allowed = 1e-4;
@@ -15,60 +16,11 @@ static const char *head_file; /* a GGUF file in the place of the folder, or NULL
 /* The drafter of a fixture. */
 static const wg_drafter_class *class_of(const char *name)
 {
+    if (!strncmp(name, "p-eagle", 7)) return &wg_drafter_block;
     return !strcmp(name, "mtp") || !strcmp(name, "mimo") ? &wg_drafter_mtp : &wg_drafter_eagle;
 }
 
 /* ---- rows */
-
-/* Reads the taps of the first n tokens into the head's features. */
-static void read_taps(setup *u, wg_head *h, const int *tap, const int32_t *token, int n)
-{
-    wg_taps *taps;
-    const int n_taps = wg_head_spec_of(h)->n_taps;
-    float *x = malloc((size_t)n * 3 * 64 * sizeof *x), logits[200];
-    must(wg_taps_open(&taps, u->lm, tap, n_taps, &err), &err);
-    must(wg_kv_reserve(u->seq, n, &err), &err);
-    wg_batch_clear(&u->batch);
-    wg_batch_chain(&u->batch, u->seq, 0, token, n, 1);
-    u->batch.taps = taps;
-    must(wg_lm_forward(u->lm, &u->batch, logits, &err), &err);
-    must(wg_taps_read(taps, 0, n, x, &err), &err);
-    wg_kv_commit_chain(u->seq, n);
-    must(wg_kv_reserve(u->seq, 1, &err), &err);
-    wg_head_read(h, u->seq, x, n);
-    wg_kv_rollback(u->seq);
-    wg_taps_close(taps);
-    free(x);
-}
-
-/* Rows first .. last of the text, `at_once` in a pass. */
-static void read_text(setup *u, wg_head *h, const int32_t *token, int last, int at_once, float *logits)
-{
-    wg_lm *lm = wg_head_lm(h);
-    const size_t width = (size_t)wg_head_outputs(h);
-    cr_assert(wg_kv_restart(u->seq, lm->space, 1));
-    must(wg_kv_reserve(u->seq, 1, &err), &err);
-    for (int at = 1; at <= last;) {
-        const int n = last + 1 - at < at_once ? last + 1 - at : at_once;
-        wg_batch_clear(&u->batch);
-        wg_batch_chain(&u->batch, u->seq, at, token + at, n, n);
-        wg_batch_rebase(&u->batch, 0, 1);
-        must(wg_lm_forward(lm, &u->batch, logits + (size_t)(at - 1) * width, &err), &err);
-        at += n;
-    }
-}
-
-/* The nodes of a tree, one after another: row i - 1 of logits is that of node i. */
-static void read_tree(setup *u, wg_head *h, const wg_tree *t, float *logits)
-{
-    must(wg_kv_reserve(u->seq, t->n, &err), &err);
-    for (int i = 1; i < t->n; i++) {
-        wg_batch_clear(&u->batch);
-        wg_batch_node(&u->batch, u->seq, i, wg_tree_depth(t, i), t->anc[i], t->token[i], true);
-        wg_batch_rebase(&u->batch, 0, 1);
-        must(wg_lm_forward(wg_head_lm(h), &u->batch, logits + (size_t)(i - 1) * (size_t)wg_head_outputs(h), &err), &err);
-    }
-}
 
 /* The tree of a fixture. */
 static wg_tree tree_of(const fixture *f)
@@ -121,7 +73,7 @@ static void check_rows(const char *name)
     snprintf(path, sizeof path, "%s/tests/conformance/heads/%s/rows.f32", root ? root : ".", name);
     float *want = (float *)(void *)file_read(path, &bytes);
     const json_t *rows = json_object_get(f.at, "rows");
-    const int kept = (int)json_array_size(rows), nodes = 5;
+    const int kept = (int)json_array_size(rows), nodes = tree_nodes.n - 1;
     all_rows(&f, MOST, &tree_nodes, text, tree);
     cr_assert(want && bytes == (size_t)(kept + nodes) * (size_t)width * sizeof *want);
     double worst = 0;
@@ -146,12 +98,18 @@ Test(head, rows_with_biases_and_scaled_rotation) { check_rows("biased"); }
 Test(head, rows_of_safeailabs_layout) { check_rows("safeailab"); }
 Test(head, rows_of_an_mtp_layer) { check_rows("mtp"); }
 Test(head, rows_of_mimos_mtp_layer) { check_rows("mimo"); }
+Test(head, rows_of_p_eagle) { check_rows("p-eagle"); }
+Test(head, rows_of_p_eagle_with_norms) { check_rows("p-eagle-norms"); }
+Test(head, rows_of_eagle_1) { check_rows("eagle-1"); }
+Test(head, rows_of_eagle_1_with_norms) { check_rows("eagle-1-norms"); }
 
 /* The same head in both layouts has the same bits. */
-Test(head, layouts_agree)
+static void check_layouts(const char *one, const char *other)
 {
-    static float text[2][MOST * 60], tree[2][MOST * 60];
-    const char *const name[] = { "biased", "safeailab" };
+    static float text[2][MOST * WIDEST], tree[2][MOST * WIDEST];
+    const char *const name[] = { one, other };
+    memset(text, 0, sizeof text);
+    memset(tree, 0, sizeof tree);
     for (int i = 0; i < 2; i++) {
         fixture f = fixture_open(name[i]);
         const wg_tree nodes = tree_of(&f);
@@ -160,6 +118,9 @@ Test(head, layouts_agree)
     }
     cr_assert(!memcmp(text[0], text[1], sizeof text[0]) && !memcmp(tree[0], tree[1], sizeof tree[0]));
 }
+
+Test(head, layouts_agree) { check_layouts("biased", "safeailab"); }
+Test(head, layouts_of_eagle_1_agree) { check_layouts("eagle-1", "eagle-1-speculators"); }
 
 /* ---- GGUF files */
 
@@ -268,7 +229,7 @@ Test(head, gguf_files_that_are_not_understood_are_refused)
         int heads, taps;
         wg_status status;
     } row[] = {
-        { "llama", NULL, "is no GGUF file of the architecture eagle3, the only one of heads that is read", 4, 3,
+        { "llama", NULL, "is no GGUF file of the architectures eagle3 and dflash, the only ones of heads that are read", 4, 3,
           WG_EUNSUPPORTED },
         { "eagle3", "eagle3.gated", "key 'eagle3.gated' is not known in the GGUF file of an EAGLE-3 head", 4, 3,
           WG_EUNSUPPORTED },
@@ -355,6 +316,10 @@ Test(head, engine_drafts_qwen3_layers) { check_chains("qwen3-layers"); }
 Test(head, engine_drafts_safeailab) { check_chains("safeailab"); }
 Test(head, engine_drafts_mtp) { check_chains("mtp"); }
 Test(head, engine_drafts_mimo) { check_chains("mimo"); }
+Test(head, engine_drafts_p_eagle) { check_chains("p-eagle"); }
+Test(head, engine_drafts_p_eagle_with_norms) { check_chains("p-eagle-norms"); }
+Test(head, engine_drafts_eagle_1) { check_chains("eagle-1"); }
+Test(head, engine_drafts_eagle_1_with_norms) { check_chains("eagle-1-norms"); }
 
 /* The children of a node are the most probable tokens of its own row, in a tree that is drafted level by level. */
 static void check_tree(const char *name, const char *shape)
@@ -466,6 +431,9 @@ static void check_history(const char *name, const char *shape)
 Test(head, history_leaves_no_trace_in_chains) { check_history("plain", ""); }
 Test(head, history_leaves_no_trace_in_trees) { check_history("plain", ",tree=2-1-1"); }
 Test(head, history_leaves_no_trace_in_mtp) { check_history("mimo", ",tree=2-1-1"); }
+Test(head, history_leaves_no_trace_in_p_eagle) { check_history("p-eagle-norms", ""); }
+Test(head, history_leaves_no_trace_in_trees_of_p_eagle) { check_history("p-eagle-norms", ",tree=2-1-1"); }
+Test(head, history_leaves_no_trace_in_eagle_1) { check_history("eagle-1", ",tree=2-1-1"); }
 Test(head, history_leaves_no_trace_in_best_first) { check_history("plain", ",grow=best_first,budget=7"); }
 
 /* Features of rows that wait are not written into pages that another sequence has. */

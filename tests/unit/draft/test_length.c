@@ -20,21 +20,21 @@ typedef struct box {
 } box;
 static const wg_option table[] = { WG_LENGTH_OPTIONS(box), WG_OPTION_END };
 
-static wg_status try_open(wg_length *l, const char *options, unsigned checks, bool has_q, wg_error *err)
+static wg_status try_open(wg_length *l, const char *options, unsigned checks, unsigned gives, wg_error *err)
 {
     box b;
     wg_option_defaults(table, &b);
     const wg_status s = wg_option_set_list(table, &b, sizeof b, options, err);
     memset(l, 0, sizeof *l);
     const wg_env env = { .max_batch = BATCH, .checks = checks };
-    return s ? s : wg_length_open(l, &b.length_policy, "test", MAX, has_q, NULL, &env, err);
+    return s ? s : wg_length_open(l, &b.length_policy, "test", MAX, gives, NULL, &env, err);
 }
 
 static wg_length open_policy(const char *options)
 {
     wg_length l;
     wg_error err;
-    cr_assert_eq(try_open(&l, options, WG_LAWS, true, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(try_open(&l, options, WG_LAWS, WG_SEES_Q, &err), WG_OK, "%s", err.text);
     return l;
 }
 
@@ -225,7 +225,7 @@ Test(length, refusals)
         const char *options;
         unsigned checks;
         bool has_q;
-        wg_status code;
+        wg_status code; /* of a drafter without estimates of its own */
         const char *says;
     } cases[] = {
         { "policy=drawn", draws, true, WG_ELAW,
@@ -242,12 +242,15 @@ Test(length, refusals)
         { "policy=cost,costs=1//2", draws, true, WG_ECONFIG, "costs=" },
         { "policy=cost,costs=0", draws, true, WG_ECONFIG, "costs=" },
         { "policy=bandit", draws, true, WG_EINVAL,
-          "option 'policy' = 'bandit': expected one of: fixed, confidence, entropy, adaedl, cost, drawn" },
+          "option 'policy' = 'bandit': expected one of: fixed, confidence, entropy, adaedl, cost, drawn, head" },
+        { "policy=head", WG_LAWS, true, WG_ECONFIG,
+          "drafter test: policy head follows what a DSpark head estimates of its own tokens, and this drafter has no such "
+          "estimates; choose confidence, which looks at q" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         wg_length l;
         wg_error err = { 0 };
-        const wg_status s = try_open(&l, cases[i].options, cases[i].checks, cases[i].has_q, &err);
+        const wg_status s = try_open(&l, cases[i].options, cases[i].checks, cases[i].has_q ? WG_SEES_Q : 0, &err);
         cr_assert_eq(s, cases[i].code, "%s", cases[i].options);
         cr_assert(strstr(err.text, cases[i].says), "%s: %s", cases[i].options, err.text);
         wg_length_close(&l);
@@ -255,6 +258,6 @@ Test(length, refusals)
     for (int i = 0; i < WG_LENGTHS; i++) { /* what they do is what they declare */
         const wg_length_class *c = &wg_length_classes[i];
         cr_assert((c->drops != NULL) == !!(c->sees & WG_SEES_DRAWN) && (c->stops != NULL) == !!(c->sees & WG_SEES_Q));
-        cr_assert((c->learn != NULL) == !!(c->sees & WG_SEES_PAST));
+        cr_assert((c->learn != NULL) == !!(c->sees & WG_SEES_PAST) && (c->halts != NULL) == !!(c->sees & WG_SEES_HEAD));
     }
 }

@@ -94,6 +94,40 @@ Test(net, logits_are_those_of_the_model)
     check_forward(&t, wg_ops_f32());
 }
 
+/* Frozen tensors lie behind the others: the rows of the embedding, and those kept of the head, are the file's. */
+Test(net, logits_with_frozen_ends_are_those_of_the_model)
+{
+    enum { N = 21, KEPT = 7 };
+    static const int32_t kept[KEPT] = { 0, 3, 17, 18, 40, 41, 60 };
+    static float expected[N * 61], found[N * KEPT];
+    const wg_net_ends ends = { .frozen = true, .kept = KEPT };
+    for (int tied = 0; tied < 2; tied++) {
+        wg_error err;
+        rows x;
+        wg_net *net;
+        tiny t = shape;
+        t.tied = tied;
+        wg_weights *w = tiny_weights(&t);
+        const wg_arch a = tiny_arch(&t);
+        setup u = setup_open(w, WG_F32, 0);
+        rows_make(&x, 1, N, N, t.vocab);
+        feed(&u, x.token, N, expected);
+        must(wg_net_open_ends(&net, wg_ops_f32(), &a, &ends, 1, N, NULL, &err), &err);
+        must(wg_net_read(net, w, &err), &err);
+        must(wg_net_keep(net, kept, &err), &err);
+        wg_net_forward(net, &x.r);
+        wg_net_logits(net, 0, N, found);
+        for (int i = 0; i < N * KEPT; i++) {
+            const float want = expected[i / KEPT * t.vocab + kept[i % KEPT]];
+            cr_assert(fabsf(want - found[i]) < 1e-4f * (1 + fabsf(want)), "logit %d: %g, expected %g", i, (double)found[i],
+                      (double)want);
+        }
+        wg_net_close(net);
+        setup_close(&u);
+        wg_weights_close(w);
+    }
+}
+
 /* The whole network in double: every tensor, elements spread over it. */
 static void check_gradient(const tiny *t)
 {

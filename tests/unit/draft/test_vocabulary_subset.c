@@ -105,6 +105,99 @@ Test(pruned, q_is_the_whole_row_restricted)
     }
 }
 
+/* A model whose head is its embedding proposes tokens of the text, too: the first text_tokens different ones. */
+Test(pruned, tokens_of_the_text_complete_the_list)
+{
+    enum { MOST = 3 };
+    wg_error err;
+    wg_engine *e[2];
+    wg_seq *s[2];
+    char tied[512], options[1600];
+    bool can[VOCAB] = { false };
+    double mass = 0, sum = 0;
+    const wg_synth_shape shape = {
+        .layers = 1, .dim = 32, .heads = 2, .hidden = 32, .vocab = VOCAB, .context = 96, .tied = true
+    };
+    snprintf(tied, sizeof tied, "%s", temp_at(&folder, "tied.gguf"));
+    LAW_TRY(wg_synth_write(&shape, WG_Q8_0, 1, tied, &err));
+    for (int i = 0, n = 0; i < PROMPT && n < MOST; i++) {
+        n += !is_kept(prompt[i]) && !can[prompt[i]];
+        can[prompt[i]] = true;
+    }
+    for (int i = 0; i < 2; i++) {
+        snprintf(options, sizeof options, "model=%s,length=3,kv_type=f32%s%s%s", tied, i ? ",prune=" : "", i ? list_path : "",
+                 i ? ",text_tokens=3" : "");
+        const law_setup setup = {
+            .target = &target, .drafter = "model", .options = options, .rule = "rejection", .sampling = WG_SAMPLING(1, 0, 1, 0)
+        };
+        e[i] = law_engine(&setup);
+        LAW_TRY(wg_seq_open(e[i], &s[i], 3, prompt, PROMPT, 40, &err));
+        LAW_TRY(wg_engine_step(e[i], &s[i], 1, &err));
+    }
+    const int whole = wg_engine_last_step(e[0]).tree[0].qrow[1], part = wg_engine_last_step(e[1]).tree[0].qrow[1];
+    int tokens = 0;
+    for (int32_t x = 0; x < VOCAB; x++) {
+        can[x] |= is_kept(x);
+        tokens += can[x];
+        if (can[x]) mass += wg_rows_prob(wg_engine_last_step(e[0]).q, whole, x);
+    }
+    cr_assert_eq(tokens, KEPT + MOST);
+    for (int32_t x = 0; x < VOCAB; x++) {
+        const double q = wg_rows_prob(wg_engine_last_step(e[1]).q, part, x);
+        if (!can[x]) cr_assert_eq(q, 0, "token %d is neither in the list nor in the text", x);
+        else cr_assert_float_eq(q, wg_rows_prob(wg_engine_last_step(e[0]).q, whole, x) / mass, 1e-12, "token %d", x);
+        sum += q;
+    }
+    cr_assert_float_eq(sum, 1, 1e-12);
+    const wg_support support = wg_rows_support(wg_engine_last_step(e[1]).q, part);
+    cr_assert(support.token && support.n == KEPT + MOST);
+    for (int k = 1; k < support.n; k++) cr_assert(support.token[k - 1] < support.token[k]);
+    for (int i = 0; i < 2; i++) {
+        wg_seq_close(e[i], s[i]);
+        wg_engine_close(e[i]);
+    }
+    expect_drafts_as_if_fresh(&target, "model", options, (wg_sampling)WG_SAMPLING(1, 0, 1, 0), prompt, PROMPT, 70);
+    fail_every_allocation(&target, "model", options);
+}
+
+/* Drafts go on behind such a token; the next text in the same place has tokens of its own alone. */
+Test(pruned, tokens_of_a_text_are_drafted_and_forgotten)
+{
+    wg_error err;
+    wg_seq *s;
+    char tied[512], options[1600];
+    bool there[2][VOCAB] = { { false } };
+    int32_t other[PROMPT];
+    int inner = 0;
+    const wg_synth_shape shape = {
+        .layers = 1, .dim = 32, .heads = 2, .hidden = 32, .vocab = VOCAB, .context = 96, .tied = true
+    };
+    snprintf(tied, sizeof tied, "%s", temp_at(&folder, "tied.gguf"));
+    LAW_TRY(wg_synth_write(&shape, WG_Q8_0, 1, tied, &err));
+    snprintf(options, sizeof options, "model=%s,length=4,prune=%s", tied, list_path);
+    const law_setup setup = {
+        .target = &target, .drafter = "model", .options = options, .rule = "rejection", .sampling = WG_SAMPLING(1, 0, 1, 0)
+    };
+    wg_engine *e = law_engine(&setup);
+    for (int i = 0; i < PROMPT; i++) other[i] = VOCAB - 1 - i;
+    for (int k = 0; k < 2; k++) {
+        LAW_TRY(wg_seq_open(e, &s, 3, k ? other : prompt, PROMPT, 60, &err));
+        for (int step = 0; step < 12; step++) {
+            for (int i = 0; i < s->n; i++) there[k][s->token[i]] = true;
+            LAW_TRY(wg_engine_step(e, &s, 1, &err));
+            const wg_tree *t = &wg_engine_last_step(e).tree[0];
+            for (int i = 1; i < t->n; i++) {
+                const int32_t x = t->token[i];
+                cr_assert(is_kept(x) || there[k][x], "text %d: token %d is neither in the list nor in the text", k, x);
+                inner += !is_kept(x) && i + 1 < t->n;
+            }
+        }
+        wg_seq_close(e, s);
+    }
+    cr_assert(inner > 0);
+    wg_engine_close(e);
+}
+
 Test(pruned, drafts_as_if_fresh)
 {
     static const char *const options[] = { "model=%s,prune=%s,length=3", "model=%s,prune=%s,tree=2-2",

@@ -8,6 +8,7 @@
 
 #include "core/base/mem.h"
 #include "core/file/gguf_write.h"
+#include "core/model/student.h"
 #include "core/setup/spec.h"
 #include "draft/lm/vocabulary_subset.h"
 #include "draft/train/target_rows.h"
@@ -474,6 +475,11 @@ static void check_refusals(wg_target *t, temp *dir, const char *cut)
     forge(cut, forged, token, 24, digest);
     refused(t, forged, "key 'wager.student.tokens' has at 5 the token 512: expected different ones below 512");
     token[5] = 5;
+    forge(cut, forged, token, 24, digest); /* the rows of other tokens */
+    refused(t, forged, "forged.gguf is a student of '' and reads its embedding; that of ");
+    refused(t, forged,
+            " is another one: give the target file that it was distilled from, without target.quantize, or "
+            "distil it again");
     forge(cut, forged, token, 24, "0123456789abcdef");
     refused(t, forged, "is a student of another target (digest of the tokenizer 0123456789ab, that of ");
     forge(cut, forged, token, 23, digest);

@@ -28,6 +28,7 @@ static const struct {
     { NULL, "GPT-2", "wte.weight wpe.weight h.0.ln_1.weight h.0.attn.c_attn.weight ln_f.weight" },
     { "eagle-1/2", "EAGLE", "embed_tokens.weight fc.weight fc.bias" LAYER("layers.0.") },
     { "eagle-1/2", "EAGLE in a class", "model.embed_tokens.weight model.fc.weight" LAYER("model.layers.0.") },
+    { "eagle-1/2", "speculators 0.1", "fusion_fc.weight" LAYER("transformer.") },
     { "eagle-3", "SafeAILab",
       "fc.weight norm.weight lm_head.weight t2d d2t midlayer.hidden_norm.weight "
       "midlayer.input_layernorm.weight" LAYER("midlayer.") },

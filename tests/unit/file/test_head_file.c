@@ -96,7 +96,8 @@ Test(head_file, unknown_keys_are_refused)
 
 Test(head_file, values_that_are_not_implemented_are_refused)
 {
-    refused_key("plain", true, "speculators_model_type", json_string("peagle"), WG_EUNSUPPORTED, "expected eagle3");
+    refused_key("plain", true, "speculators_model_type", json_string("xpress"), WG_EUNSUPPORTED,
+                "expected eagle, eagle3, peagle, dflash, dspark or mtp");
     refused_key("plain", true, "transformer_layer_config", json_null(), WG_EMODEL, "expected an object");
     refused_key("plain", true, "eagle_config", json_object(), WG_EUNSUPPORTED, "an object, and not in speculators' files");
     refused_key("eagle-3.1", true, "fc_norm", json_true(), WG_EUNSUPPORTED, "false beside norm_before_fc");
@@ -141,6 +142,123 @@ Test(head_file, keys_of_mtp_layers_are_checked)
     f = folder_open("mimo");
     json_object_set_new(tensor_of(&f, "model.mtp_layers.0.input_proj.weight"), "name", json_string("model.fc.weight"));
     refused(&f, WG_EMODEL, "there is no tensor 'fc.weight'");
+}
+
+Test(head_file, keys_of_eagle_1_are_checked)
+{
+    wg_head_file *file;
+    refused_key("eagle-1", true, "use_cell", json_true(), WG_EUNSUPPORTED, "is not known in the config of an EAGLE-1 head");
+    refused_key("eagle-1", true, "fusion_bias", json_true(), WG_EUNSUPPORTED,
+                "expected no key of speculators' in a config of SafeAILab's");
+    refused_key("eagle-1-speculators", true, "bias", json_true(), WG_EUNSUPPORTED,
+                "expected no key of SafeAILab's in a config of speculators'");
+    refused_key("eagle-1-speculators", true, "transformer_layer_architecture", json_string("MistralDecoderLayer"),
+                WG_EUNSUPPORTED, "expected LlamaDecoderLayer");
+    refused_key("eagle-1", true, "model_type", json_string("qwen3"), WG_EUNSUPPORTED, "expected llama or qwen2");
+    refused_key("eagle-1", true, "bias", json_false(), WG_EMODEL, "there is a tensor 'fc.bias'");
+    refused_key("eagle-1-norms", true, "layernorms", json_false(), WG_EMODEL,
+                "there is a tensor 'layers.0.input_layernorm.weight'");
+    refused_key("eagle-1", true, "qkv_bias", json_true(), WG_EMODEL, "there is no tensor 'layers.0.self_attn.q_proj.bias'");
+    refused_key("eagle-1", true, "num_hidden_layers", json_integer(2), WG_EMODEL,
+                "key 'num_hidden_layers' of config.json says 2");
+    folder f = folder_open("eagle-1");
+    json_object_del(f.config, "bias");
+    cr_assert(folder_read(&f, &file) == WG_OK, "%s", err.text);
+    const wg_head_spec *s = wg_head_file_spec(file);
+    int tap[WG_HEAD_TAPS];
+    cr_assert(s->kind == WG_HEAD_EAGLE && s->fc_bias == 1 && s->n_assumed == 1 && !s->last_norm);
+    cr_assert_str_eq(s->assumed[0].key, "bias");
+    cr_assert(wg_head_file_taps(file, 36, tap, &err) == WG_OK && tap[0] == 37);
+    wg_head_file_close(file);
+    folder_close(&f);
+}
+
+/* A flat config is of EAGLE-3 where it has a key of its own, or names the class. */
+Test(head_file, eagle_1_is_told_from_eagle_3)
+{
+    folder f = folder_open("eagle-1");
+    json_object_del(f.config, "bias");
+    json_object_set_new(f.config, "draft_vocab_size", json_integer(60));
+    refused(&f, WG_EMODEL, "there is no tensor 'layers.0.input_layernorm.weight'");
+    f = folder_open("eagle-1");
+    json_object_set_new(f.config, "architectures", json_pack("[s]", "LlamaForCausalLMEagle3"));
+    refused(&f, WG_EUNSUPPORTED, "key 'bias' is not known in the config of an EAGLE-3 head");
+}
+
+/* The oldest files of speculators name only what differs from the defaults of LlamaConfig. */
+Test(head_file, absent_sizes_of_eagle_1_are_those_of_its_class)
+{
+    folder f = folder_open("eagle-1-speculators");
+    json_object_del(layer_of(&f), "hidden_size");
+    refused(&f, WG_EMODEL, "expected (4096, ");
+}
+
+Test(head_file, keys_of_dspark_are_checked)
+{
+    refused_key("dspark", true, "is_causal", json_true(), WG_EUNSUPPORTED,
+                "expected no key of z-lab's in a config of speculators'");
+    refused_key("dspark", true, "projector_type", json_string("dspark"), WG_EUNSUPPORTED,
+                "expected no key of z-lab's in a config of speculators'");
+    refused_key("dspark-deepspec", true, "projector_type", json_string("domino"), WG_EUNSUPPORTED, "expected dspark");
+    refused_key("dspark", true, "markov_head_type", json_string("lstm"), WG_EUNSUPPORTED, "expected vanilla, gated or rnn");
+    refused_key("dspark", true, "markov_rank", json_real(1.5), WG_EMODEL, "expected a whole number");
+    refused_key("dspark", true, "markov_rank", json_integer(7), WG_EMODEL,
+                "tensor 'markov_head.markov_w1.weight' has shape (200, 6): expected (200, 7)");
+    refused_key("dspark", true, "markov_rank", json_integer(0), WG_EUNSUPPORTED, "false where markov_rank is 0");
+    refused_key("dspark", true, "enable_confidence_head", json_false(), WG_EMODEL,
+                "there is a tensor 'confidence_head.proj.weight'");
+    refused_key("dspark", true, "confidence_head_with_markov", json_false(), WG_EMODEL, "expected (1, 64)");
+    refused_key("dspark", true, "markov_head_type", json_string("rnn"), WG_EMODEL,
+                "there is no tensor 'markov_head.joint_proj.weight'");
+    refused_key("dflash", true, "markov_rank", json_integer(6), WG_EUNSUPPORTED, "is not known in the config of a DFlash head");
+}
+
+Test(head_file, keys_of_p_eagle_are_checked)
+{
+    refused_key("p-eagle", true, "mask_token_id", json_null(), WG_EMODEL, "expected a token's id");
+    refused_key("p-eagle", true, "mask_token_id", json_integer(200), WG_EMODEL, "expected an id below vocab_size");
+    refused_key("p-eagle", true, "block_size", json_integer(4), WG_EUNSUPPORTED,
+                "is not known in the config of a P-EAGLE head");
+    refused_key("plain", true, "mask_token_id", json_integer(7), WG_EUNSUPPORTED,
+                "is not known in the config of an EAGLE-3 head");
+    refused_key("p-eagle", true, "speculators_model_type", json_string("eagle3"), WG_EUNSUPPORTED, "key 'mask_token_id'");
+    folder f = folder_open("p-eagle");
+    json_object_set_new(tensor_of(&f, "mask_hidden"), "shape", json_pack("[i, i, i]", 1, 2, 96));
+    refused(&f, WG_EMODEL, "tensor 'mask_hidden' has shape");
+    f = folder_open("plain");
+    head_tensor(f.tensors, "mask_hidden", "F32", 192, 0);
+    refused(&f, WG_EMODEL, "there is a tensor 'mask_hidden'");
+}
+
+/* Who draws from the anchor's row where no key says so: the classes of DSpark, whatever heads they have. */
+Test(head_file, first_rows_of_dspark)
+{
+    static const struct {
+        const char *head, *key;
+        bool deep, from_anchor;
+    } row[] = { { "dspark", "sample_from_anchor", false, true },
+                { "dspark-deepspec", NULL, false, true },
+                { "dspark-deepspec", "architectures", false, true },
+                { "dflash-z-lab", NULL, false, false },
+                { "dflash-z-lab", "architectures", true, true } };
+    wg_head_file *file;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        folder f = folder_open(row[i].head);
+        if (row[i].key) json_object_del(f.config, row[i].key);
+        if (row[i].deep) json_object_set_new(f.config, "architectures", json_pack("[s]", "Qwen3DSparkModel"));
+        cr_assert(folder_read(&f, &file) == WG_OK, "%s", err.text);
+        const wg_head_spec *s = wg_head_file_spec(file);
+        cr_assert(s->from_anchor == row[i].from_anchor && (s->kind == WG_HEAD_DSPARK) == row[i].from_anchor, "%s", row[i].head);
+        wg_head_file_close(file);
+        folder_close(&f);
+    }
+    folder f = folder_open("dspark-deepspec");
+    json_object_set_new(f.config, "sample_from_anchor", json_false());
+    json_object_set_new(f.config, "rope_is_neox_style", json_false());
+    cr_assert(folder_read(&f, &file) == WG_OK, "%s", err.text);
+    cr_assert(!wg_head_file_spec(file)->from_anchor && wg_head_file_spec(file)->adjacent);
+    wg_head_file_close(file);
+    folder_close(&f);
 }
 
 /* Of a whole model the MTP layer is read and the rest left aside, whatever its names are. */
