@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
+#include "core/file/weights.h"
 
 /* A piece of a document. Row i has the elements end[i - 1] .. end[i] - 1 of place and p. */
 typedef struct piece {
@@ -14,12 +15,14 @@ typedef struct piece {
     double *entropy;
     int32_t *place;
     float *p;
+    uint16_t *hidden; /* (n, taps, dim) bfloat16; NULL without taps */
 } piece;
 
 struct wg_kept_rows {
     const wg_tokens *text;
     wg_target_rows *one; /* computes a piece */
-    int length;
+    int length, taps;
+    size_t dim;      /* of a hidden state */
     int32_t *arrays; /* (4, length) a piece as a sequence */
     piece *piece;
     size_t pieces;
@@ -55,14 +58,14 @@ static wg_status cut(wg_kept_rows *k, wg_error *err)
 wg_status wg_kept_rows_open(wg_kept_rows **out, const wg_target_rows_options *o, int length, const wg_tokens *text,
                             wg_error *err)
 {
-    if (o->n_taps > 0)
-        return wg_fail(err, WG_EINVAL, "distill.rows is kept, and a head reads hidden states, which are not: leave it out");
     wg_kept_rows *k = wg_calloc(1, sizeof *k);
     if (!k) return wg_nomem(err, sizeof *k, "rows of the target");
     wg_target_rows_options one = *o;
     one.sequences = 1;
     one.length = k->length = length < o->lm->context ? length : o->lm->context;
     k->text = text;
+    k->taps = o->n_taps;
+    k->dim = (size_t)o->lm->hidden.dim;
     k->arrays = wg_alloc(4 * (size_t)k->length, sizeof *k->arrays);
     wg_status s = k->arrays ? WG_OK : wg_nomem(err, 16 * (size_t)k->length, "a piece of a text");
     if (!s) s = wg_target_rows_open(&k->one, &one, err);
@@ -78,7 +81,8 @@ static void forget(piece *x)
     wg_free(x->entropy);
     wg_free(x->place);
     wg_free(x->p);
-    x->end = NULL, x->entropy = NULL, x->place = NULL, x->p = NULL;
+    wg_free(x->hidden);
+    x->end = NULL, x->entropy = NULL, x->place = NULL, x->p = NULL, x->hidden = NULL;
 }
 
 void wg_kept_rows_close(wg_kept_rows *k)
@@ -146,6 +150,23 @@ static void keep_row(const wg_kept_rows *k, piece *x, int i, uint32_t *n)
     }
 }
 
+static uint16_t *state_of(const wg_kept_rows *k, const piece *x, int i, int tap)
+{
+    return x->hidden + ((size_t)i * (size_t)k->taps + (size_t)tap) * k->dim;
+}
+
+static wg_status keep_states(wg_kept_rows *k, piece *x, wg_error *err)
+{
+    const size_t all = (size_t)x->n * (size_t)k->taps * k->dim;
+    if (k->taps == 0) return WG_OK;
+    x->hidden = wg_alloc(all, sizeof *x->hidden);
+    if (!x->hidden) return wg_nomem(err, all * sizeof *x->hidden, "hidden states; distill.rows = sequence keeps none");
+    for (int i = 0; i < x->n; i++)
+        for (int tap = 0; tap < k->taps; tap++)
+            wg_row_from_f32(WG_BF16, wg_target_rows_state(k->one, i, tap), state_of(k, x, i, tap), k->dim);
+    return WG_OK;
+}
+
 static wg_status compute(wg_kept_rows *k, piece *x, wg_error *err)
 {
     const wg_train_rows rows = rows_of(k, x);
@@ -160,6 +181,11 @@ static wg_status compute(wg_kept_rows *k, piece *x, wg_error *err)
     if (!x->end || !x->entropy || !x->place || !x->p) {
         forget(x);
         return wg_nomem(err, (size_t)n * 8, "rows of the target; distill.rows = sequence keeps none");
+    }
+    const wg_status s = keep_states(k, x, err);
+    if (s) {
+        forget(x);
+        return s;
     }
     n = 0;
     for (int i = 0; i < x->n; i++) {
@@ -183,10 +209,13 @@ wg_status wg_kept_rows_give(wg_kept_rows *k, wg_target_rows *to, const wg_train_
     wg_target_rows_begin(to, rows);
     for (int row = 0; row < rows->sequences * rows->length; row++) {
         const size_t at = first[row / rows->length] + (size_t)(row % rows->length);
-        if (rows->target[row] < 0) continue;
+        if (rows->target[row] < 0 && k->taps == 0) continue;
         piece *x = piece_of(k, at);
+        const int i = (int)(at - x->first);
         if (!x->end) WG_TRY(compute(k, x, err));
-        give(x, (int)(at - x->first), to, row);
+        for (int tap = 0; tap < k->taps; tap++)
+            wg_row_to_f32(WG_BF16, state_of(k, x, i, tap), wg_target_rows_state(to, row, tap), k->dim);
+        if (rows->target[row] >= 0) give(x, i, to, row);
     }
     return WG_OK;
 }

@@ -124,6 +124,11 @@ int32_t wg_target_rows_text(const wg_target_rows *t, int row)
 }
 const wg_train_rows *wg_target_rows_of(const wg_target_rows *t) { return &t->rows; }
 const float *wg_target_rows_hidden(const wg_target_rows *t) { return t->hidden; }
+float *wg_target_rows_state(wg_target_rows *t, int row, int tap)
+{
+    const size_t rows = (size_t)t->o.sequences * (size_t)t->o.length;
+    return t->hidden + ((size_t)tap * rows + (size_t)row) * (size_t)t->o.lm->hidden.dim;
+}
 int wg_target_rows_last(const wg_target_rows *t) { return t->last; }
 
 /* Adds rows [first, first + n) of a sequence to the batch, document by document. Only rows with a target get logits; returns
@@ -215,12 +220,12 @@ static void softmax_rows(void *arg, int thread, int threads)
 static wg_status keep_hidden(wg_target_rows *t, size_t first, int n, wg_error *err)
 {
     const size_t dim = (size_t)t->o.lm->hidden.dim, taps = (size_t)t->o.n_taps;
-    const size_t rows = (size_t)t->o.sequences * (size_t)t->o.length;
     if (!t->taps) return WG_OK;
     WG_TRY(wg_taps_read(t->taps, 0, n, t->tapped, err));
     for (size_t r = 0; r < (size_t)n; r++)
         for (size_t k = 0; k < taps; k++)
-            memcpy(t->hidden + (k * rows + first + r) * dim, t->tapped + (r * taps + k) * dim, dim * sizeof *t->hidden);
+            memcpy(wg_target_rows_state(t, (int)(first + r), (int)k), t->tapped + (r * taps + k) * dim,
+                   dim * sizeof *t->hidden);
     return WG_OK;
 }
 

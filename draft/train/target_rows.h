@@ -39,6 +39,8 @@ wg_status wg_target_rows_compute(wg_target_rows *t, const wg_train_rows *rows, w
 /* The same with rows from elsewhere: begin, then set for each row that has a target, which returns its p, (width) zeros. */
 void wg_target_rows_begin(wg_target_rows *t, const wg_train_rows *rows);
 float *wg_target_rows_set(wg_target_rows *t, int row, double entropy);
+float *wg_target_rows_state(wg_target_rows *t, int row,
+                            int tap); /* (dim) the hidden state number `tap` of a row, also to set */
 
 int wg_target_rows_width(const wg_target_rows *t);               /* n_kept, or the vocabulary */
 const float *wg_target_rows_p(const wg_target_rows *t, int row); /* (width) */

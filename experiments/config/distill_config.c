@@ -66,11 +66,12 @@ static const char *const kinds[] = { "model", "eagle3", NULL };
 static const wg_option head_table[] = {
     { "target_head", "embedding and head: own, copied from the target, or the target's and not trained", WG_OPT_ENUM,
       offsetof(wg_distill_student, head), WG_HEAD_OWN, 0, 0, NULL, heads },
-    WG_OPTION_FLOAT(wg_distill_student, norm_scale, 1, 1e-4, 1e4,
-        "factor of the target's last norm at the beginning: below 1 a student of few layers is less sure of its first errors"),
     WG_OPTION_END,
 };
+/* Keys that heads have too. */
 static const wg_option kind_table[] = {
+    WG_OPTION_FLOAT(wg_distill_student, norm_scale, 1, 1e-4, 1e4,
+        "factor of the target's last norm at the beginning: below 1 a student of few layers is less sure of its first errors"),
     { "kind", "model: a language model; eagle3: a head of one of the target's layers over its hidden states (distill.taps)",
       WG_OPT_ENUM, offsetof(wg_distill_student, kind), WG_STUDENT_MODEL, 0, 0, NULL, kinds },
     { "steps", "of a head: tokens of the drafts that it is trained over", WG_OPT_INT, offsetof(wg_distill_student, steps),
@@ -124,8 +125,8 @@ static void check_kind(wg_checker *c, const char *section, const json_t *object,
 {
     if (s->kind == WG_STUDENT_MODEL || json_object_size(object) == members) return;
     wg_problem(c, section, false,
-               "%s: a head has the shape of one of the target's layers, and its embedding and head: expected the keys kind and "
-               "steps alone",
+               "%s: a head has the shape of one of the target's layers, and its embedding and head: expected the keys kind, "
+               "steps and norm_scale alone",
                section);
 }
 
@@ -397,8 +398,9 @@ static json_t *student_json(const wg_distill_student *s)
     if (s->from_target > 0) json_object_set(model, "target_layers", layers);
     json_decref(layers);
     json_object_update_new(model, wg_train_options_json(head_table, s));
-    if (s->kind != WG_STUDENT_MODEL)
-        json_object_clear(model), json_object_update_new(model, wg_train_options_json(kind_table, s));
+    if (s->kind != WG_STUDENT_MODEL) json_object_clear(model);
+    json_object_update_new(model, wg_train_options_json(kind_table, s));
+    if (s->kind == WG_STUDENT_MODEL) json_object_del(model, "kind"), json_object_del(model, "steps");
     return json_pack("{s:s, s:o, s:o, s:o, s:o}", "name", s->name, "model", model, "loss",
                      wg_train_options_json(wg_loss_options, &s->loss), "optimiser",
                      wg_train_options_json(table_of("optimiser"), &s->optimiser), "schedule",

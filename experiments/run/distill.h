@@ -34,6 +34,10 @@ void wg_rejections_close(wg_rejections *r); /* zeroed is fine */
  * context shorter than `length`; EUNSUPPORTED (wg_net_check). */
 wg_status wg_distill_arch(wg_arch *out, const wg_distill_student *s, const wg_target *target, int length, wg_error *err);
 
+/* The hidden states that the heads among the students read: those of the config, or EAGLE-3's; *n 0: there is no head. EINVAL:
+ * the target has not all of them, or one is named twice. */
+wg_status wg_distill_taps(const wg_distill_config *c, const wg_target *target, int tap[WG_HEAD_TAPS], int *n, wg_error *err);
+
 /* Sets the weights of a network of that shape. kept: the tokens of its head, if not all (wg_net_keep). */
 wg_status wg_distill_begin(wg_net *net, const wg_distill_student *s, const int32_t *kept, const wg_target *target,
                            wg_error *err);

@@ -103,26 +103,6 @@ static wg_net_ends ends_of(const run *r, int i)
     return e;
 }
 
-/* The hidden states that heads read: those of the config, or EAGLE-3's. */
-static wg_status choose_taps(run *r, wg_error *err)
-{
-    const int layers = r->target->lm->hidden.layers, usual[] = { 2, layers / 2, layers - 3 };
-    bool any = false;
-    for (int i = 0; i < r->students; i++) any = any || is_head(r, i);
-    if (!any) return WG_OK;
-    r->taps = r->c->distill.taps ? r->c->distill.taps : 3;
-    memcpy(r->tap, r->c->distill.taps ? r->c->distill.tap : usual, (size_t)r->taps * sizeof *r->tap);
-    for (int i = 0; i < r->taps; i++)
-        for (int k = 0; k <= i; k++)
-            if (r->tap[i] < 0 || r->tap[i] > layers || (k < i && r->tap[k] == r->tap[i]))
-                return wg_fail(
-                    err, WG_EINVAL,
-                    "distill.taps: %s has %d layers: expected different numbers from 0 (the embedding) to %d (the state "
-                    "behind the last layer), such as [0, %d]; where none are named, 2, L/2 and L-3 of L layers are taken",
-                    r->target->path, layers, layers, layers);
-    return WG_OK;
-}
-
 /* Checks the total memory before anything is allocated. */
 static wg_status check_memory(const run *r, wg_error *err)
 {
@@ -559,7 +539,7 @@ static wg_status go(run *r, json_t **result, wg_error *err)
     WG_TRY(wg_device_open(&r->device, r->o->device ? r->o->device : "cpu", r->target->pool, err));
     WG_TRY(wg_train_ops_of(&r->ops, &r->device, err));
     WG_TRY(open_shapes(r, err));
-    WG_TRY(choose_taps(r, err));
+    WG_TRY(wg_distill_taps(r->c, r->target, r->tap, &r->taps, err));
     WG_TRY(check_memory(r, err));
     WG_TRY(wg_train_folder_open(&r->folder, err));
     WG_TRY(write_conversations(r, &written, err));

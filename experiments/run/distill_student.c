@@ -119,3 +119,21 @@ wg_status wg_distill_begin(wg_net *net, const wg_distill_student *s, const int32
     }
     return kept ? wg_net_keep(net, kept, err) : WG_OK;
 }
+
+wg_status wg_distill_taps(const wg_distill_config *c, const wg_target *target, int tap[WG_HEAD_TAPS], int *n, wg_error *err)
+{
+    const int layers = target->lm->hidden.layers, usual[] = { 2, layers / 2, layers - 3 };
+    bool any = false;
+    for (int i = 0; i < c->students; i++) any = any || c->student[i].kind == WG_STUDENT_EAGLE3;
+    *n = !any ? 0 : c->distill.taps ? c->distill.taps : 3;
+    memcpy(tap, c->distill.taps ? c->distill.tap : usual, (size_t)*n * sizeof *tap);
+    for (int i = 0; i < *n; i++)
+        for (int k = 0; k <= i; k++)
+            if (tap[i] < 0 || tap[i] > layers || (k < i && tap[k] == tap[i]))
+                return wg_fail(
+                    err, WG_EINVAL,
+                    "distill.taps: %s has %d layers: expected different numbers from 0 (the embedding) to %d (the state "
+                    "behind the last layer), such as [0, %d]; where none are named, 2, L/2 and L-3 of L layers are taken",
+                    target->path, layers, layers, layers);
+    return WG_OK;
+}

@@ -7,24 +7,10 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "core/file/head_file.h"
-#include "core/model/taps.h"
 #include "draft/train/distill_feed.h"
-#include "draft/train/distill_loss.h"
 #include "draft/train/target_rows.h"
 #include "experiments/run/distill.h"
-#include "tests/temp.h"
-#include "tests/unit/model/one_sequence.h"
-
-#define TARGET "synth:tiny:f32"
-
-static const char page[] =
-    "The mill stood where the river bent. Every morning the miller opened the sluice, and the great wheel began to turn, "
-    "slowly at first, then with a steady groan that the whole valley knew.\n\nCarts came down the lane before the sun was over "
-    "the hill; the children counted the sacks, and the dog barked at each horse in turn, though he had known them all.\n\n"
-    "In winter the pond froze, the wheel hung still with ice, and the miller mended harness by the fire until the thaw.\n\n"
-    "When the floods came, the lower meadow was a lake, and boys sailed on it in a trough that was meant for pigs.\n\n"
-    "Nobody knew how old the willow was that leaned over the weir, nor who had cut the names into its bark.";
+#include "tests/unit/experiments/distill_scene.h"
 
 /* ---- rows of the target */
 
@@ -73,81 +59,6 @@ Test(distill, rows_are_those_of_plain_decoding)
             }
             setup_close(&u);
         }
-    wg_target_rows_close(rows);
-    wg_weights_close(w);
-    wg_target_close(t);
-}
-
-/* Hidden states are those of every document read alone; drafts of a head end behind a token that is not kept. */
-Test(distill, heads_get_the_states_of_plain_decoding_and_rows_that_drafts_reach)
-{
-    enum { LENGTH = 20, SEQUENCES = 2, ROWS = SEQUENCES * LENGTH, TAPS = 2, KEPT = 60, STEPS = 3, CUT = 9 };
-    static float logits[LENGTH * 1024], state[LENGTH * TAPS * 64];
-    const int tap[TAPS] = { 2, 0 };
-    wg_error err;
-    wg_target *t;
-    wg_target_rows *rows;
-    wg_weights *w;
-    int32_t token[ROWS], target[ROWS], start[ROWS], position[ROWS], kept[KEPT];
-    must(wg_target_open(&t, TARGET, NULL, &err), &err);
-    must(wg_weights_open(&w, TARGET, &err), &err);
-    const int vocab = t->lm->vocab, dim = t->lm->hidden.dim;
-    cr_assert(vocab <= 1024 && dim <= 64);
-    for (int i = 0; i < KEPT; i++) kept[i] = 2 * i;
-    for (int i = 0; i < ROWS; i++) {
-        token[i] = i * 37 % 60 * 2 + i / 4 % 2; /* four are kept, four are not */
-        start[i] = i % LENGTH < CUT ? 0 : CUT;
-        position[i] = i % LENGTH - start[i];
-    }
-    for (int i = 0; i < ROWS; i++) target[i] = i % LENGTH == CUT - 1 || i % LENGTH == LENGTH - 1 ? -1 : token[i + 1];
-    const wg_train_rows in = {
-        .sequences = SEQUENCES, .length = LENGTH, .token = token, .target = target, .start = start, .position = position
-    };
-    const wg_target_rows_options o = { .lm = t->lm,
-                                       .ops = t->ops,
-                                       .pool = t->pool,
-                                       .temperature = 0.7,
-                                       .sequences = SEQUENCES,
-                                       .length = LENGTH,
-                                       .kept = kept,
-                                       .n_kept = KEPT,
-                                       .tap = tap,
-                                       .n_taps = TAPS };
-    must(wg_target_rows_open(&rows, &o, &err), &err);
-    must(wg_target_rows_compute(rows, &in, &err), &err);
-    for (int d = 0; d < 2 * SEQUENCES; d++) {
-        setup u = setup_open(w, WG_F16, 0);
-        wg_taps *taps;
-        const int from = d / 2 * LENGTH + d % 2 * CUT, n = d % 2 ? LENGTH - CUT : CUT;
-        must(wg_taps_open(&taps, u.lm, tap, TAPS, &err), &err);
-        wg_batch_clear(&u.batch);
-        must(wg_kv_reserve(u.seq, n, &err), &err);
-        wg_batch_chain(&u.batch, u.seq, 0, token + from, n, n);
-        u.batch.taps = taps;
-        must(wg_lm_forward(u.lm, &u.batch, logits, &err), &err);
-        must(wg_taps_read(taps, 0, n, state, &err), &err);
-        for (int r = 0; r < n; r++)
-            for (int k = 0; k < TAPS; k++)
-                cr_assert(memcmp(wg_target_rows_hidden(rows) + (k * ROWS + from + r) * dim, state + (r * TAPS + k) * dim,
-                                 (size_t)dim * sizeof *state) == 0,
-                          "document %d, row %d, state %d", d, r, tap[k]);
-        wg_kv_rollback(u.seq);
-        wg_taps_close(taps);
-        setup_close(&u);
-    }
-    int reached = 0;
-    for (int v = 0; v < ROWS * STEPS; v++) {
-        const wg_loss_target a = wg_distill_loss_target(rows, STEPS, v);
-        const int row = wg_net_row(&in, STEPS, v);
-        bool there = row >= 0;
-        for (int i = v / STEPS; i < row; i++) there = there && target[i] % 2 == 0;
-        cr_assert_eq(!a.left_out, there, "row %d, step %d", v / STEPS, v % STEPS);
-        if (a.left_out) continue;
-        cr_assert(a.begins == (v % STEPS == 0) && a.narrow == wg_target_rows_p(rows, row));
-        cr_assert_eq(a.text, target[row] % 2 ? -1 : target[row] / 2);
-        reached += v % STEPS == STEPS - 1;
-    }
-    cr_assert(reached > 0);
     wg_target_rows_close(rows);
     wg_weights_close(w);
     wg_target_close(t);
@@ -299,62 +210,6 @@ Test(distill, of_a_trace_the_rows_before_rejected_drafts_are_trained_on)
 
 /* ---- runs */
 
-typedef struct scene {
-    temp in, out;
-    wg_distill_config c;
-    volatile sig_atomic_t stop;
-} scene;
-
-static const char config[] =
-    "{ \"model\": { \"dim\": 32, \"layers\": 1, \"heads\": 2 }, \"data\": { \"text\": \"page.txt\", \"separator\": \"\\n\\n\","
-    "  \"held_out\": 3 }, \"train\": { \"steps\": 40, \"batch\": 4, \"micro\": 2, \"length\": 32, \"evaluate\": 20,"
-    "  \"checkpoint\": 10 }, \"output\": { \"type\": \"f32\" }, \"distill\": { \"predict\": false, \"prompt\": 6 }%s }\n";
-
-static void scene_open(scene *s, const char *more, const char *const *set, int n_set)
-{
-    char text[2000];
-    const char *all[12] = { "target.model=" TARGET, "target.threads=2" };
-    wg_error err;
-    temp_make(&s->in);
-    temp_make(&s->out);
-    snprintf(text, sizeof text, config, more);
-    file_write(temp_at(&s->in, "page.txt"), page, sizeof page - 1);
-    file_write(temp_at(&s->in, "c.json"), text, strlen(text));
-    for (int i = 0; i < n_set; i++) all[2 + i] = set[i];
-    must(wg_distill_config_open(&s->c, temp_at(&s->in, "c.json"), all, 2 + n_set, &err), &err);
-}
-
-static void scene_close(scene *s)
-{
-    wg_distill_config_close(&s->c);
-    temp_remove(&s->in);
-    temp_remove(&s->out);
-}
-
-static wg_status go(scene *s, bool resume, int threads, json_t **result, wg_error *err)
-{
-    const wg_distill_run_options o = { .folder = s->out.dir, .threads = threads, .resume = resume, .stop = &s->stop };
-    return wg_distill_run(&s->c, &o, result, err);
-}
-
-/* Numbers of a kind in the log of a student, in order. */
-static int logged(scene *s, const char *student, const char *key, double *out, int most)
-{
-    char *log = file_read(temp_at(&s->out, "distill.jsonl"), NULL);
-    int n = 0;
-    cr_assert_not_null(log);
-    for (char *line = strtok(log, "\n"); line; line = strtok(NULL, "\n")) {
-        json_t *o = json_loads(line, 0, NULL);
-        const json_t *v = json_object_get(o, key);
-        cr_assert_not_null(o, "%s", line);
-        if (json_is_number(v) && !strcmp(json_string_value(json_object_get(o, "student")), student) && n < most)
-            out[n++] = json_number_value(v);
-        json_decref(o);
-    }
-    free(log);
-    return n;
-}
-
 Test(distill, every_loss_falls_on_held_out_text)
 {
     static const char students[] =
@@ -384,14 +239,6 @@ Test(distill, every_loss_falls_on_held_out_text)
     cr_assert_eq(i, 10);
     json_decref(result);
     scene_close(&s);
-}
-
-/* Files of a run that may not depend on threads or interruptions. */
-static char *model_of(scene *s, const char *name, size_t *n)
-{
-    char *p = file_read(temp_at(&s->out, name), n);
-    cr_assert_not_null(p, "%s", name);
-    return p;
 }
 
 static const char two[] = ", \"seeds\": [1, 2], \"students\": [ {\"name\":\"a\",\"loss\":{\"kl\":1}}, {\"name\":\"b\","
@@ -445,73 +292,6 @@ Test(distill, so_it_is_with_rows_that_are_kept)
 {
     static const char *const set[] = { "distill.rows=kept" };
     check_resume(set, 1);
-}
-
-Test(distill, kept_rows_have_no_hidden_states)
-{
-    static const char *const set[] = { "distill.taps=[2,0]", "distill.rows=kept", "model.dim=32" };
-    scene s = { 0 };
-    wg_error err;
-    json_t *none;
-    scene_open(&s, ", \"students\": [ {\"name\":\"head\",\"model\":{\"kind\":\"eagle3\",\"steps\":2}} ]", set, 3);
-    cr_assert_eq(go(&s, false, 1, &none, &err), WG_EINVAL);
-    cr_assert_str_eq(err.text, "distill.rows is kept, and a head reads hidden states, which are not: leave it out");
-    scene_close(&s);
-}
-
-/* Heads learn beside a student, are the same after interruptions, and their folders are read. */
-Test(distill, heads_are_trained_resumed_and_read)
-{
-    static const char students[] = ", \"students\": [ {\"name\":\"head\",\"model\":{\"kind\":\"eagle3\",\"steps\":2}},"
-                                   " {\"name\":\"rule\",\"model\":{\"kind\":\"eagle3\"},\"loss\":{\"rejection\":1,"
-                                   "\"prefix\":\"any\"}}, {\"name\":\"student\",\"model\":{\"target_head\":\"frozen\"}} ]";
-    static const char *const set[] = { "distill.taps=[2,0]", "distill.keep=300", "model.dim=32" };
-    static const char *const files[] = { "head/model.safetensors", "rule/model.safetensors", "head/config.json",
-                                         "student.gguf" };
-    scene s[2] = { 0 };
-    wg_error err;
-    json_t *result[2], *none;
-    for (int i = 0; i < 2; i++) scene_open(&s[i], students, set, 3);
-    must(go(&s[0], false, 1, &result[0], &err), &err);
-    s[1].stop = 1;
-    s[1].c.train.train.evaluate = 1;
-    cr_assert_eq(go(&s[1], false, 2, &none, &err), WG_EINTERRUPTED);
-    for (int k = 0; k < 4; k++) free(model_of(&s[1], files[k], NULL)); /* written with the first held-out loss */
-    s[1].c.train.train.evaluate = 20;
-    s[1].stop = 0;
-    must(go(&s[1], true, 2, &result[1], &err), &err);
-    cr_assert(json_equal(json_object_get(result[0], "students"), json_object_get(result[1], "students")));
-    for (int k = 0; k < 4; k++) {
-        size_t n[2];
-        char *p[2] = { model_of(&s[0], files[k], &n[0]), model_of(&s[1], files[k], &n[1]) };
-        cr_assert(n[0] == n[1] && memcmp(p[0], p[1], n[0]) == 0, "%s", files[k]);
-        free(p[0]), free(p[1]);
-    }
-    for (int k = 0; k < 2; k++) {
-        const char *name = k ? "rule" : "head";
-        double held[4], loss[64];
-        wg_head_file *f;
-        int32_t token[300];
-        cr_assert_eq(logged(&s[0], name, "loss", loss, 64), 40);
-        cr_assert_eq(logged(&s[0], name, "held_out", held, 4), 2);
-        cr_assert(held[1] < held[0] && held[1] < loss[0], "%s: %g at first, held out %g, %g", name, loss[0], held[0], held[1]);
-        must(wg_head_file_open(&f, temp_at(&s[0].out, name), &err), &err);
-        const wg_head_spec *h = wg_head_file_spec(f);
-        cr_assert(h->n_taps == 2 && h->tap[0] == 2 && h->tap[1] == 0 && h->fc_norm && h->norm_output && h->draft_vocab == 300);
-        must(wg_head_file_tokens(f, token, &err), &err);
-        wg_head_file_close(f);
-        /* exact tau of drafts as long as those of training, and none beyond */
-        const json_t *one = json_array_get(json_object_get(result[0], "students"), (size_t)k);
-        const json_t *by_depth = json_object_get(json_object_get(one, "target_text"), "alpha_by_depth");
-        cr_assert_eq(json_array_size(by_depth), k ? 3 : 2);
-        cr_assert_float_eq(json_number_value(json_array_get(by_depth, 0)),
-                           json_number_value(json_object_get(json_object_get(one, "target_text"), "alpha")), 1e-12);
-        const json_t *tau = json_object_get(json_object_get(one, "target_text"), "tau");
-        for (size_t i = 0; i < 8; i++)
-            cr_assert_eq(json_is_number(json_array_get(tau, i)), i < (k ? 3 : 2), "%s: tau of %zu", name, i + 1);
-        cr_assert_gt(json_number_value(json_array_get(tau, 1)), json_number_value(json_array_get(tau, 0)));
-    }
-    for (int i = 0; i < 2; i++) json_decref(result[i]), scene_close(&s[i]);
 }
 
 static const float *norm_in(const wg_weights *w)
@@ -722,14 +502,6 @@ Test(distill, what_is_resolved_is_a_config)
     const char *const set[] = { "target.model=" TARGET };
     must(wg_distill_config_open(&again, temp_at(&s.in, "r.json"), set, 1, &err), &err);
     cr_assert_eq(again.students, 4);
-    cr_assert_str_eq(again.resolved, s.c.resolved);
-    wg_distill_config_close(&again);
-    scene_close(&s);
-    const char *const taps[] = { "distill.taps=[1,0]" };
-    scene_open(&s, ", \"students\": [ {\"name\":\"h\",\"model\":{\"kind\":\"eagle3\",\"steps\":5}} ]", taps, 1);
-    cr_assert(s.c.student[0].steps == 5 && s.c.student[0].head == WG_HEAD_FROZEN && s.c.distill.taps == 2);
-    file_write(temp_at(&s.in, "r.json"), s.c.resolved, strlen(s.c.resolved));
-    must(wg_distill_config_open(&again, temp_at(&s.in, "r.json"), set, 1, &err), &err);
     cr_assert_str_eq(again.resolved, s.c.resolved);
     wg_distill_config_close(&again);
     scene_close(&s);

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "core/file/weights.h"
 #include "core/setup/target.h"
 #include "draft/train/kept_rows.h"
 #include "tests/temp.h"
@@ -136,5 +137,51 @@ Test(kept_rows, are_those_of_whole_documents_and_computed_once)
     cr_assert_eq(s.target->lm->rows, before, "a kept row is computed again");
     check(&s, &rows, first);
     wg_kept_rows_close(k);
+    scene_close(&s);
+}
+
+/* Rows without a target have states too. */
+Test(kept_rows, have_the_hidden_states_of_whole_documents)
+{
+    enum { TAPS = 2 };
+    static const int tap[TAPS] = { 2, 0 };
+    static float near[64];
+    static uint16_t kept[64];
+    scene s = { 0 };
+    wg_error err;
+    wg_kept_rows *k;
+    wg_target_rows *whole;
+    scene_open(&s);
+    const size_t dim = (size_t)s.target->lm->hidden.dim, first[SEQUENCES] = { LENGTH, 2 * LENGTH };
+    wg_target_rows_close(s.rows);
+    s.o.tap = tap, s.o.n_taps = TAPS;
+    must(wg_target_rows_open(&s.rows, &s.o, &err), &err);
+    wg_target_rows_options one = s.o;
+    one.sequences = 1, one.length = PIECE;
+    must(wg_target_rows_open(&whole, &one, &err), &err);
+    must(wg_kept_rows_open(&k, &s.o, PIECE, s.text, &err), &err);
+    const wg_train_rows rows = sequences(&s, 1);
+    must(wg_kept_rows_give(k, s.rows, &rows, first, &err), &err);
+    for (int row = 0; row < SEQUENCES * LENGTH; row++) {
+        int32_t token[PIECE], target[PIECE], start[PIECE] = { 0 }, position[PIECE];
+        const size_t at = first[row / LENGTH] + (size_t)(row % LENGTH), from = piece_begin(at);
+        const int n = (int)(at - from) + 1;
+        for (int i = 0; i < n; i++) token[i] = wg_tokens_id(s.text, from + (size_t)i), target[i] = -1, position[i] = i;
+        target[n - 1] = 0;
+        must(wg_target_rows_compute(
+                 whole,
+                 &(wg_train_rows){
+                     .sequences = 1, .length = n, .token = token, .target = target, .start = start, .position = position },
+                 &err),
+             &err);
+        for (int t = 0; t < TAPS; t++) {
+            wg_row_from_f32(WG_BF16, wg_target_rows_state(whole, n - 1, t), kept, dim);
+            wg_row_to_f32(WG_BF16, kept, near, dim);
+            cr_assert(memcmp(near, wg_target_rows_state(s.rows, row, t), dim * sizeof *near) == 0, "row %d, state %d", row,
+                      tap[t]);
+        }
+    }
+    wg_kept_rows_close(k);
+    wg_target_rows_close(whole);
     scene_close(&s);
 }
