@@ -34,6 +34,8 @@ static const option_row rows[] = {
     { "chat", "none|model|llama-2|llama-3|chatml|zephyr|vicuna", 0, O_CHOICE, AT(chat), 0, 0,
       "chat template; without it the model's own, and if it has none, messages joined by line ends" },
     { "device", "DEVICE", 0, O_TEXT, AT(device), 0, 0, "device of the target (cpu)" },
+    { "ranks", "RANKS", 0, O_TEXT, AT(ranks), 0, 0,
+      "ranks that share the matrices of the target: threads:N; under mpirun those that it started (docs/ranks.md)" },
     { "kv-type", "f32|f16|bf16|q8", 0, O_CHOICE, AT(kv_type), 0, 0, "element type of the KV cache (f16)" },
     { "profile", "FILE|new|nominal", 0, O_TEXT, AT(profile), 0, 0,
       "prices of passes, by which auto and adaptive lengths decide: a file; new: measure now; nominal: constants; without it: "
@@ -386,6 +388,7 @@ char *wgs_options_config(wgs_options *o, wgs_problem *p)
     if (o->config) note(c, "", "--config", o->config);
     put_text(c, "target", "model", "-m", o->model);
     put_text(c, "target", "device", "--device", o->device);
+    put_text(c, "target", "ranks", "--ranks", o->ranks);
     put_text(c, "target", "kv_type", "--kv-type", o->kv_type);
     put_text(c, "prompts", "chat", "--chat", o->chat);
     if (o->profile) json_object_set_new(c, "profile", json_string(o->profile)), note(c, "profile", "--profile", o->profile);

@@ -15,7 +15,7 @@ enum { WGS_EXIT_OK = 0, WGS_EXIT_FAILED = 1, WGS_EXIT_USAGE = 2 }; /* exit statu
 typedef struct wgs_options {
     wg_given given; /* the options as the user wrote them, for messages */
     char hub[512];  /* the name that --hf gave; model points here */
-    const char *model, *name, *draft_model, *draft, *rule, *config, *chat, *device, *kv_type, *profile;
+    const char *model, *name, *draft_model, *draft, *rule, *config, *chat, *device, *ranks, *kv_type, *profile;
     const char *host, *key, *key_file, *cors, *allow_host, *metrics_prefix, *mode, *speculation, *details;
     long port, threads, batch, queue, pages, prefill_rows, max_tokens;
     long top_k;                       /* -1: not given */

@@ -175,10 +175,11 @@ static void qkv(wg_model *m, const wg_attention_rows *at, const float *x, float 
     const wg_layer *l = &m->layer[at->layer];
     const wg_matrix *const w[] = { &l->q, &l->k, &l->v };
     const wg_norm norm = norm_of(m, l->attn_norm, l->attn_norm_bias);
-    const bool turns = !wg_arch_unturned(&m->arch, at->layer);
+    const int number = m->part.layer_from + at->layer; /* in the whole model */
+    const bool turns = !wg_arch_unturned(&m->arch, number);
     const bool plain = turns && norm.weight && !norm.bias && !(m->arch.traits & (WG_TRAIT_QKV_BIAS | WG_TRAIT_HEAD_NORM)) &&
                        m->arch.qkv_limit == 0 && !m->growth;
-    const wg_rope *rope = &m->rope[turns ? wg_arch_windowed(&m->arch, at->layer) : 2];
+    const wg_rope *rope = &m->rope[turns ? wg_arch_windowed(&m->arch, number) : 2];
     if (plain && d->class->norm_qkv && d->class->norm_qkv(d, w, x, &norm, rope, at, q)) return;
     project_normed(m, x, &norm, h, at->rows, w, (float *const[]){ q, m->k, m->v }, 3);
     bias_and_limit(m, at, q);
@@ -306,14 +307,52 @@ static int last_attention(const wg_layer_plan *plan)
     return i;
 }
 
-void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg_batch *b, float *logits)
+/* The pass's rows and buffers; keep_asked swaps the buffers. */
+typedef struct running {
+    const wg_layer_plan *plan;
+    const wg_batch *b;
+    int space, narrow; /* the layer after whose keys and values only rows with logits are needed; plan->layers: after all */
+    int rows;
+    wg_buf x, h, q, att;
+} running;
+
+static running begin_running(wg_model *m, const wg_layer_plan *plan, int space, const wg_batch *b)
+{
+    const int attends = last_attention(plan);
+    return (running){ .plan = plan,
+                      .b = b,
+                      .space = space,
+                      .narrow = wg_taps_last(b->taps) > attends ? plan->layers : attends,
+                      .rows = b->n,
+                      .x = m->x,
+                      .h = m->h,
+                      .q = m->q,
+                      .att = m->att };
+}
+
+static void narrow_rows(wg_model *m, running *r) { r->rows = keep_asked(m, r->b, &r->x, &r->h, &r->q, &r->att); }
+
+/* x = embedding of the token */
+static void embed(wg_model *m, running *r)
 {
     wg_device *d = &m->device;
-    const wg_device_class *op = d->class;
     const wg_arch *a = &m->arch;
-    const int attends = last_attention(plan), narrow = wg_taps_last(b->taps) > attends ? plan->layers : attends;
+    if (m->ranked) wg_ranked_embed(m, r->b->row, r->rows, r->x, r->h);
+    else d->class->embed(d, &m->embed, r->b->row, r->rows, r->x, a->dim);
+    if (a->embedding_scale != 1) d->class->scale(d, r->x, a->embedding_scale, a->dim, r->rows);
+    if (m->positions) d->class->positions(d, m->positions, r->b->row, r->rows, r->x, a->dim);
+    if (r->narrow < 0) narrow_rows(m, r);
+}
+
+/* The layers of this rank. */
+static void layers(wg_model *m, running *r)
+{
+    wg_device *d = &m->device;
+    const wg_arch *a = &m->arch;
+    const wg_batch *b = r->b;
     const wg_row *seen[2] = { b->row, m->within ? m->within : b->row }; /* by layers without and with a window */
-    wg_attention_rows at = { .space = space,
+    const int end = r->plan->layers < m->part.layer_to ? r->plan->layers : m->part.layer_to;
+    wg_attention_rows at = { .space = r->space,
                              .heads = wg_rank_part_n(&m->part, WG_SPLIT_HEADS),
                              .kv_heads = wg_rank_part_kv(&m->part),
                              .hd = a->head_dim,
@@ -321,188 +360,118 @@ void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg
                              .cap = a->attention_cap,
                              .slope = m->slopes,
                              .room = m->room };
-    int rows = b->n;
-    wg_buf x = m->x, h = m->h, q = m->q, att = m->att;
-
-    /* x = embedding of the token */
-    if (m->ranked) wg_ranked_embed(m, b->row, rows, x, h);
-    else op->embed(d, &m->embed, b->row, rows, x, a->dim);
-    if (a->embedding_scale != 1) op->scale(d, x, a->embedding_scale, a->dim, rows);
-    if (m->positions) op->positions(d, m->positions, b->row, rows, x, a->dim);
-    if (narrow < 0) rows = keep_asked(m, b, &x, &h, &q, &att);
-
-    for (int i = 0; i < plan->layers && rows > 0; i++) {
-        const wg_layer *l = &m->layer[i];
-        const bool has_mlp = !wg_layer_plan_skips(plan, i, WG_SKIP_MLP), parallel = a->traits & WG_TRAIT_PARALLEL;
-        wg_taps_take(b->taps, i, x, rows);
-        if (wg_layer_plan_skips(plan, i, WG_SKIP_ATTENTION)) {
-            if (has_mlp) mlp(m, l, x, h, rows);
+    for (int i = m->part.layer_from; i < end && r->rows > 0; i++) {
+        const wg_layer *l = &m->layer[i - m->part.layer_from];
+        const bool has_mlp = !wg_layer_plan_skips(r->plan, i, WG_SKIP_MLP), parallel = a->traits & WG_TRAIT_PARALLEL;
+        wg_taps_take(b->taps, i, r->x, r->rows);
+        if (wg_layer_plan_skips(r->plan, i, WG_SKIP_ATTENTION)) {
+            if (has_mlp) mlp(m, l, r->x, r->h, r->rows);
             continue;
         }
 
         /* queries; keys and values into the cache */
-        at.layer = i;
-        at.rows = rows;
+        at.layer = i - m->part.layer_from;
+        at.rows = r->rows;
         at.windowed = m->within && wg_arch_windowed(a, i);
         at.row = seen[at.windowed];
-        qkv(m, &at, x, h, q);
+        qkv(m, &at, r->x, r->h, r->q);
 
         /* after the last keys and values only rows with logits are needed, where no tap is */
-        if (i == narrow) {
-            rows = keep_asked(m, b, &x, &h, &q, &att);
-            if (rows < b->n) at.row = at.windowed ? m->asked_within : m->asked;
-            at.rows = rows;
-            if (rows == 0) return;
+        if (i == r->narrow) {
+            narrow_rows(m, r);
+            if (r->rows < b->n) at.row = at.windowed ? m->asked_within : m->asked;
+            at.rows = r->rows;
+            if (r->rows == 0) return;
         }
 
         /* x += W_o softmax(scale q k^T) v over the part of the prefix that the layer sees; a parallel MLP reads x before */
-        op->attention(d, q, &at, att);
-        const float *y = m->ranked ? wg_ranked_join(m, WG_SPLIT_HEADS, a->head_dim, att, q, rows) : att;
-        if (has_mlp && parallel) mlp(m, l, x, h, rows);
-        project_add(m, y, rows, &l->o, l->o_bias, l->attn_post_norm, h, x);
-        if (has_mlp && !parallel) mlp(m, l, x, h, rows);
-    }
-    const wg_norm norm = norm_of(m, m->out_norm, m->out_norm_bias);
-    if (narrow == plan->layers) {
-        wg_taps_take_last(b->taps, plan->layers, x, &norm, h, rows);
-        rows = keep_asked(m, b, &x, &h, &q, &att);
-    }
-    if (rows == 0) return;
-
-    /* logits = W_head (logit_scale norm(x)) */
-    if (a->logit_cap == 0 && a->logit_scale == 1 && !norm.bias && op->norm_head && op->norm_head(d, &m->head, x, &norm, rows))
-        return;
-    op->rmsnorm(d, x, &norm, h, rows);
-    if (a->logit_scale != 1) op->scale(d, h, a->logit_divisor ? 1 / a->logit_scale : a->logit_scale, a->dim, rows);
-    if (m->ranked) wg_ranked_head(m, h, rows, logits);
-    else op->head(d, &m->head, h, rows, m->act, a->logit_cap, logits);
-}
-
-#ifdef WG_HARD
-static bool holds(const wg_batch *b, const wg_row *r, int space, int slot)
-{
-    bool found = wg_kv_holds(r->kv, space, slot);
-    for (int i = 0; i < b->n && !found; i++) found = b->row[i].kv == r->kv && b->row[i].slot == slot;
-    return found;
-}
-
-/* Every slot that a row sees holds a key and a value, from before or from this batch. */
-static void check_rows(const wg_batch *b, int space)
-{
-    for (int i = 0; i < b->n; i++) {
-        const wg_row *r = &b->row[i];
-        for (int s = 0; s < r->prefix; s++) wg_assert((s >= r->sinks && s < r->sinks + r->gap) || holds(b, r, space, s));
-        wg_mask left = r->anc;
-        for (int k; (k = wg_mask_take(&left)) >= 0;) wg_assert(holds(b, r, space, r->tail + k));
+        d->class->attention(d, r->q, &at, r->att);
+        const float *y = m->ranked ? wg_ranked_attention(m, r->x, r->att, r->q, r->rows) : r->att;
+        if (has_mlp && parallel) mlp(m, l, r->x, r->h, r->rows);
+        project_add(m, y, r->rows, &l->o, l->o_bias, l->attn_post_norm, r->h, r->x);
+        if (has_mlp && !parallel) mlp(m, l, r->x, r->h, r->rows);
     }
 }
-#else
-static void check_rows(const wg_batch *b, int space) { (void)b, (void)space; }
-#endif
 
-wg_batch wg_model_within(wg_model *m, const wg_batch *b)
+/* logits = W_head (logit_scale norm(x)) */
+static void head(wg_model *m, running *r, float *logits)
 {
-    wg_batch seen = *b;
-    m->within = NULL;
-    if (m->window == 0) return seen;
-    for (int i = 0; i < b->n; i++) m->seen[i] = wg_row_within(b->row[i], m->window);
-    if (m->all_windowed) seen.row = m->seen;
-    else m->within = m->seen;
-    return seen;
-}
-
-wg_status wg_model_pass(wg_model *m, const wg_layer_plan *plan, int space, const wg_batch *b, float *logits, wg_error *err)
-{
-    if (b->n > m->max_rows)
-        return wg_fail(err, WG_EINVAL, "a batch of %d rows: this model was opened for at most %d; raise max_rows or send fewer",
-                       b->n, m->max_rows);
-    wg_assert(space >= 0); /* attached */
-    wg_assert(!b->taps || b->taps->lm == &m->lm);
-    for (int i = 0; i < b->n; i++) {
-        const wg_row *r = &b->row[i];
-        const int end = wg_kv_len(r->kv) + wg_kv_tail(r->kv);
-        wg_assert(r->slot >= 0 && r->slot < end && r->prefix >= 0 && r->prefix <= end);
-        wg_assert(r->sinks >= 0 && r->gap >= 0 && r->sinks + r->gap <= r->prefix);
-    }
-    const wg_batch seen = wg_model_within(m, b);
-    check_rows(&seen, space);
     wg_device *d = &m->device;
-    const wg_pass pass = { .model = m,
-                           .plan = plan,
-                           .row = seen.row,
-                           .within = m->within,
-                           .rows = b->n,
-                           .asked = b->logits,
-                           .max_rows = m->max_rows,
-                           .space = space,
-                           .logits = logits,
-                           .width = m->head_rows,
-                           .verify = m->verify,
-                           .taps = b->taps };
-    if (b->taps) b->taps->rows = 0;
-    if (m->ranked) WG_TRY(wg_ranked_tell_pass(m, plan, space, b, err));
-    if (d->class->begin) d->class->begin(d, &pass);
-    if (!d->class->again) wg_model_stages(m, plan, space, &seen, logits);
-    while (d->class->again && d->class->again(d)) wg_model_stages(m, plan, space, &seen, logits);
-    if (d->class->finish) WG_TRY(d->class->finish(d, err));
-    if (m->ranked) WG_TRY(wg_ranked_end(m, err));
-    if (b->taps) b->taps->rows = b->n;
-    for (int i = 0; i < b->n; i++) wg_kv_wrote(b->row[i].kv, space, b->row[i].slot);
-    return WG_OK;
-}
-
-static wg_status model_forward(wg_lm *lm, const wg_batch *b, float *logits, wg_error *err)
-{
-    wg_model *m = (wg_model *)lm;
-    return wg_model_pass(m, &(wg_layer_plan){ .layers = m->arch.layers }, lm->space, b, logits, err);
-}
-
-static wg_status model_verify_open(wg_lm *lm, wg_rule_kind rule, int trees, int *rows, wg_error *err)
-{
-    wg_model *m = (wg_model *)lm;
-    if (m->device.class->verify_open) return m->device.class->verify_open(&m->device, rule, lm->vocab, trees, rows, err);
-    *rows = 0;
-    return WG_OK;
-}
-
-static wg_status model_verify(wg_lm *lm, const wg_batch *b, const wg_verify_spec *s, wg_error *err)
-{
-    wg_model *m = (wg_model *)lm;
-    m->verify = s;
-    const wg_status status = model_forward(lm, b, NULL, err);
-    m->verify = NULL;
-    return status;
-}
-
-wg_status wg_model_attach(wg_model *m, wg_kv *kv, int *space, wg_error *err)
-{
+    const wg_device_class *op = d->class;
     const wg_arch *a = &m->arch;
-    if (m->ranked) return wg_ranked_attach(m, kv, space, err);
-    const wg_pass_shape shape = {
-        .max_rows = m->max_rows, .heads = a->heads, .head_dim = a->head_dim, .vocab = a->vocab, .kv_type = m->kv_type
-    };
-    if (m->device.class->attach) WG_TRY(m->device.class->attach(&m->device, kv, &shape, err));
-    WG_TRY(wg_kv_space_at(kv, m->device.memory, a->layers, a->kv_heads, a->head_dim, m->kv_type, space, err));
-    if (m->all_windowed) wg_kv_window(kv, *space, m->window);
-    return WG_OK;
+    const wg_norm norm = norm_of(m, m->out_norm, m->out_norm_bias);
+    if (r->narrow == r->plan->layers) {
+        wg_taps_take_last(r->b->taps, r->plan->layers, r->x, &norm, r->h, r->rows);
+        narrow_rows(m, r);
+    }
+    if (r->rows == 0) return;
+    if (a->logit_cap == 0 && a->logit_scale == 1 && !norm.bias && op->norm_head &&
+        op->norm_head(d, &m->head, r->x, &norm, r->rows))
+        return;
+    op->rmsnorm(d, r->x, &norm, r->h, r->rows);
+    if (a->logit_scale != 1) op->scale(d, r->h, a->logit_divisor ? 1 / a->logit_scale : a->logit_scale, a->dim, r->rows);
+    if (m->ranked) wg_ranked_head(m, r->h, r->rows, logits);
+    else op->head(d, &m->head, r->h, r->rows, m->act, a->logit_cap, logits);
 }
 
-static wg_status model_attach(wg_lm *lm, wg_kv *kv, wg_error *err)
+/* The layers of this rank's stage, with rows of the stage before and for the next one. */
+static void stage(wg_model *m, running *r)
 {
-    return wg_model_attach((wg_model *)lm, kv, &lm->space, err);
+    const wg_rank_part *p = &m->part;
+    if (p->stage == 0) embed(m, r);
+    else r->rows = r->narrow < p->layer_from ? r->b->logits : r->b->n;
+    if (p->stage && r->rows > 0) wg_ranked_take(m, r->x, r->rows);
+    layers(m, r);
+    if (r->rows > 0) wg_ranked_post(m, r->x, r->rows);
 }
 
-static wg_model *model_of(const wg_lm *lm) { return (wg_model *)lm; }
-static void model_identity(const wg_lm *lm, wg_lm_identity *out) { *out = ((const wg_model *)lm)->identity; }
-static void model_close(wg_lm *lm) { wg_model_close((wg_model *)lm); }
+/* The rows that the last stage hands to the first, and their logits. */
+static void finish_staged(wg_model *m, running *r, float *logits)
+{
+    r->rows = r->narrow < r->plan->layers ? r->b->logits : r->b->n;
+    if (r->rows > 0) wg_ranked_take(m, r->x, r->rows);
+    if (r->rows > 0) head(m, r, logits);
+}
 
-const wg_lm_class wg_model_lm_class = {
-    .name = "transformer",
-    .attach = model_attach,
-    .forward = model_forward,
-    .verify_open = model_verify_open,
-    .verify = model_verify,
-    .close = model_close,
-    .transformer = model_of,
-    .identity = model_identity,
-};
+/* A part of a batch, from row `from` on. */
+static wg_batch rows_of(const wg_batch *b, int from, int n)
+{
+    wg_batch part = *b;
+    part.row = b->row + from;
+    part.n = n;
+    part.logits = 0;
+    for (int i = 0; i < n; i++) part.logits += part.row[i].logits >= 0;
+    return part;
+}
+
+/* The pass of a pipeline. Rows attend to earlier ones of their batch alone, so it may be computed in two parts. */
+static void staged(wg_model *m, const wg_layer_plan *plan, int space, const wg_batch *b, float *logits)
+{
+    const int half = wg_ranked_half(m, b->n), parts = half ? 2 : 1;
+    const wg_batch part[2] = { rows_of(b, 0, half ? half : b->n), rows_of(b, half, b->n - half) };
+    const wg_row *within = m->within;
+    running r[2];
+    for (int i = 0; i < parts; i++) {
+        m->within = within && i ? within + half : within;
+        r[i] = begin_running(m, plan, space, &part[i]);
+        stage(m, &r[i]);
+    }
+    for (int i = 0; i < parts && m->part.stage == 0; i++) {
+        m->within = within && i ? within + half : within;
+        r[i] = begin_running(m, plan, space, &part[i]);
+        finish_staged(m, &r[i], logits && i ? logits + (size_t)part[0].logits * (size_t)m->head_rows : logits);
+    }
+    m->within = within;
+}
+
+void wg_model_stages(wg_model *m, const wg_layer_plan *plan, int space, const wg_batch *b, float *logits)
+{
+    if (m->part.stages > 1) {
+        staged(m, plan, space, b, logits);
+        return;
+    }
+    running r = begin_running(m, plan, space, b);
+    embed(m, &r);
+    layers(m, &r);
+    if (r.rows > 0) head(m, &r, logits);
+}

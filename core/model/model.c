@@ -22,6 +22,7 @@ typedef struct loader {
     const wg_model_options *opt;
     int64_t width[WIDTHS];
     wg_read_ahead *ahead;
+    bool reads;            /* tensors are read */
     wg_sha256_state *seen; /* of the model's identity */
     wg_error *err;
 } loader;
@@ -262,27 +263,6 @@ static bool has_place(const loader *o, const char *name)
     return false;
 }
 
-/* A synthetic model's name can require more memory than the machine has, and generated tensors cannot be released as file
- * pages can: so the memory is checked before. A device with its own memory checks its memory itself. */
-static wg_status check_room(const loader *o)
-{
-    const wg_device *d = &o->m->device;
-    size_t all = 0, most = 0;
-    if (!wg_weights_made(o->w, NULL) || d->memory) return WG_OK;
-    for (int i = 0; i < wg_weights_count(o->w); i++) {
-        const wg_tensor *t = wg_weights_at(o->w, i);
-        const size_t each = d->class->matrix_bytes(d, t->type, (int)t->dim[1], (int)t->dim[0]);
-        all += t->n_dims > 1 ? each * (size_t)t->dim[2] : t->bytes;
-        most = t->bytes > most ? t->bytes : most;
-    }
-    const size_t free = wg_mem_available();
-    if (all + most <= free) return WG_OK;
-    return wg_fail(o->err, WG_ENOMEM,
-                   "%s: %.2f GB of weights, and %.2f GB to draw the largest tensor, but %.2f GB of memory are free: name a "
-                   "smaller type (q8_0, q4_0), fewer layers (layers=N) or a smaller shape",
-                   wg_weights_path(o->w), (double)all / 1e9, (double)most / 1e9, (double)free / 1e9);
-}
-
 /* Every tensor has a place, and every place its tensor. */
 static wg_status check_tensors(const loader *o)
 {
@@ -322,6 +302,18 @@ static wg_status check_tensors(const loader *o)
 
 typedef wg_status visit_fn(const loader *o, const place *p, const char *name, void *into);
 
+/* A tensor of another stage: a part of the model's identity, without being loaded. */
+static wg_status pass_over(const loader *o, const place *p, const char *name, void *into)
+{
+    const wg_tensor *t;
+    (void)into;
+    WG_TRY(find_of(o, p, name, &t));
+    if (!o->reads) return WG_OK;
+    if (p->part == 0) WG_TRY(begin_tensor(o, t));
+    wg_weights_release(o->w, t);
+    return WG_OK;
+}
+
 /* The places that tensors are loaded into, in the order of loading. */
 static wg_status each_place(const loader *o, visit_fn *visit)
 {
@@ -329,14 +321,15 @@ static wg_status each_place(const loader *o, visit_fn *visit)
     for (int i = 0; i < MODEL_PLACES; i++) {
         const place *p = &model_places[i];
         const bool elsewhere = p->at == offsetof(wg_model, head) && (o->opt->head || m->arch.tied);
-        if (!elsewhere && belongs(o, p)) WG_TRY(visit(o, p, p->name, m));
+        if (!elsewhere && belongs(o, p)) WG_TRY((m->part.stage ? pass_over : visit)(o, p, p->name, m));
     }
     for (int l = 0; l < m->arch.layers; l++)
         for (int i = 0; i < LAYER_PLACES; i++) {
             char name[NAME];
             if (!belongs(o, &layer_places[i])) continue;
             snprintf(name, sizeof name, "blk.%d.%s", l, layer_places[i].name);
-            WG_TRY(visit(o, &layer_places[i], name, &m->layer[l]));
+            const bool own = l >= m->part.layer_from && l < m->part.layer_to;
+            WG_TRY((own ? visit : pass_over)(o, &layer_places[i], name, own ? &m->layer[l - m->part.layer_from] : NULL));
         }
     return WG_OK;
 }
@@ -353,10 +346,11 @@ static wg_status load_all(loader *o)
 {
     wg_model *m = o->m;
     wg_read_ahead list = { .weights = o->w };
-    WG_TRY(check_room(o));
-    if (o->opt->head) WG_TRY(load_head(o));
+    WG_TRY(wg_model_check_room(o->w, &m->device, o->err));
+    if (o->opt->head && !m->part.stage) WG_TRY(load_head(o));
     o->ahead = &list;
     wg_status s = each_place(o, list_tensor);
+    o->reads = true;
     if (s == WG_OK) s = each_place(o, load);
     wg_read_ahead_close(&list);
     o->ahead = NULL;
@@ -533,7 +527,7 @@ static wg_status open_into(wg_model *m, const wg_weights *w, const wg_model_opti
         if (!wg_arch_windowed(a, l)) m->all_windowed = false;
         else if (m->lm.context > a->window) m->window = a->window;
     }
-    m->layer = wg_calloc((size_t)a->layers, sizeof *m->layer);
+    m->layer = wg_calloc((size_t)(m->part.layer_to - m->part.layer_from), sizeof *m->layer);
     if (!m->layer) return wg_nomem(err, (size_t)a->layers * sizeof *m->layer, "a model");
     WG_TRY(load_rotary(&o));
     WG_TRY(load_numbers(&o));
@@ -573,7 +567,7 @@ void wg_model_close(wg_model *m)
 {
     if (!m) return;
     wg_device *d = &m->device;
-    for (int l = 0; m->layer && l < m->arch.layers; l++)
+    for (int l = 0; m->layer && l < m->part.layer_to - m->part.layer_from; l++)
         for (int i = 0; i < LAYER_PLACES; i++) {
             char *at = (char *)&m->layer[l] + layer_places[i].at;
             if (layer_places[i].each) close_each(m, (wg_stack *)(void *)at);

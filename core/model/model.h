@@ -16,6 +16,7 @@ enum { WG_MODEL_ROWS = 512 }; /* of one pass, by default */
 typedef struct wg_model_ranks {
     wg_comm *comm; /* borrowed until the model is closed; NULL: this process alone */
     uint32_t number;
+    int pipeline; /* stages of layers; 0, 1: all ranks have all layers */
 } wg_model_ranks;
 
 typedef struct wg_model_options {

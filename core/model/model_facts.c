@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/mem.h"
 #include "core/model/cuda/device_cuda.h"
 #include "core/model/ranked_impl.h"
 #include "core/model/student.h"
@@ -63,6 +64,26 @@ wg_status wg_model_check_embedding(const wg_model *m, const wg_weights *w, const
     if (embedding->k == a->dim && embedding->n == a->vocab) return WG_OK;
     return wg_fail(err, WG_EMODEL, "%s: is a cut student of a target with %d tokens and width %d; this target has %d and %d",
                    wg_weights_path(w), a->vocab, a->dim, embedding->n, embedding->k);
+}
+
+/* A synthetic model's name can require more memory than the machine has, and generated tensors cannot be released as file
+ * pages can: so the memory is checked before. A device with its own memory checks its memory itself. */
+wg_status wg_model_check_room(const wg_weights *w, const wg_device *d, wg_error *err)
+{
+    size_t all = 0, most = 0;
+    if (!wg_weights_made(w, NULL) || d->memory) return WG_OK;
+    for (int i = 0; i < wg_weights_count(w); i++) {
+        const wg_tensor *t = wg_weights_at(w, i);
+        const size_t each = d->class->matrix_bytes(d, t->type, (int)t->dim[1], (int)t->dim[0]);
+        all += t->n_dims > 1 ? each * (size_t)t->dim[2] : t->bytes;
+        most = t->bytes > most ? t->bytes : most;
+    }
+    const size_t free = wg_mem_available();
+    if (all + most <= free) return WG_OK;
+    return wg_fail(err, WG_ENOMEM,
+                   "%s: %.2f GB of weights, and %.2f GB to draw the largest tensor, but %.2f GB of memory are free: name a "
+                   "smaller type (q8_0, q4_0), fewer layers (layers=N) or a smaller shape",
+                   wg_weights_path(w), (double)all / 1e9, (double)most / 1e9, (double)free / 1e9);
 }
 
 const wg_arch *wg_model_arch(const wg_model *m) { return &m->arch; }

@@ -50,7 +50,7 @@ struct wg_model {
     wg_buf out_norm_bias, positions; /* (dim); (context of the file, dim) learned positions; NULL without, as these: */
     wg_buf slopes, zeros;            /* (heads) of ALiBi; (dim) biases of a LayerNorm that has none */
     wg_buf growth;                   /* (context) factors of queries by position */
-    wg_layer *layer;                 /* (layers) */
+    wg_layer *layer;                 /* (layers of this rank) */
     wg_rope rope[3];                 /* of layers without and with a window; that turns nothing */
     wg_buf angles[2];                /* (context, n_rot/2, 2), what rope.cs points to; the second NULL when both are the same */
 
@@ -80,6 +80,9 @@ wg_status wg_model_check_window(const wg_weights *w, const wg_arch *a, int conte
 
 /* A cut student reads the embedding of its target, from the same memory: whether it has one that fits. */
 wg_status wg_model_check_embedding(const wg_model *m, const wg_weights *w, const wg_matrix *embedding, wg_error *err);
+
+/* Refuses a model without a file whose tensors are larger than the memory that is free. */
+wg_status wg_model_check_room(const wg_weights *w, const wg_device *d, wg_error *err);
 
 /* Sets the model's identity; `seen` has the digests of its tensors. */
 void wg_model_identify(wg_model *m, const wg_weights *w, wg_sha256_state *seen);

@@ -45,7 +45,7 @@ static void tell_later(wg_ranked *k, const void *order, size_t bytes)
     if (tell(k, order, bytes, &e) && k->lost.code == WG_OK) k->lost = e;
 }
 
-static wg_order_head head_of(const wg_ranked *k, wg_order what) { return (wg_order_head){ what, k->number }; }
+static wg_order_head head_of(const wg_ranked *k, wg_order what) { return (wg_order_head){ .order = what, .model = k->number }; }
 
 /* ---- pages of rank 0's caches */
 
@@ -55,7 +55,7 @@ static wg_status agree_on_pool(wg_ranked *k, wg_status s, wg_error *err)
     size_t width[WG_RANKS_MOST];
     int32_t mine = (int32_t)s, all[WG_RANKS_MOST] = { 0 };
     for (int r = 0; r < k->comm->ranks; r++) width[r] = sizeof mine;
-    WG_TRY(k->comm->class->join(k->comm, &mine, 1, width, all, -1, err));
+    WG_TRY(k->comm->class->join(k->comm, NULL, &mine, 1, width, all, -1, err));
     for (int r = 0; r < k->comm->ranks; r++)
         if (all[r]) return wg_fail(err, WG_ENOMEM, "rank %d is out of memory for its KV pages; lower pages or max_tokens", r);
     return WG_OK;
@@ -120,7 +120,7 @@ static wg_kv_shape shape_of(const wg_model *m, int page_slots, int pages)
 {
     return (wg_kv_shape){ .page_slots = page_slots,
                           .pages = pages,
-                          .layers = m->arch.layers,
+                          .layers = m->part.layer_to - m->part.layer_from,
                           .kv_heads = wg_rank_part_kv(&m->part),
                           .head_dim = m->arch.head_dim,
                           .type = m->kv_type };
@@ -208,8 +208,8 @@ static int table_pages(const wg_kv_seq *s, int page_slots)
 wg_status wg_ranked_tell_pass(wg_model *m, const wg_layer_plan *plan, int space, const wg_batch *b, wg_error *err)
 {
     wg_ranked *k = m->ranked;
-    WG_TRY(wg_ranked_end(m, err)); /* a failure since the last pass */
-    if (b->n == 0) return WG_OK;
+    WG_TRY(wg_ranked_lost(m, err)); /* a failure since the last pass */
+    wg_ranked_begin(m);
     const wg_ranked_pool *p = pool_of_row(k, &b->row[0], space);
     wg_assert(p); /* attached */
     const size_t rows_at = round8(sizeof(pass_order)), seq_at = rows_at + (size_t)b->n * sizeof(wg_row);
@@ -314,6 +314,7 @@ static wg_status obey_pass(wg_model *m, pass_order *o, wg_error *err)
     wg_taps taps = { .lm = &m->lm, .last = o->last_tap }; /* none, but rows narrow where rank 0's do */
     const wg_batch b = { .n = o->rows, .cap = o->rows, .logits = o->asked, .row = row, .taps = &taps };
     const wg_batch seen = wg_model_within(m, &b);
+    wg_ranked_begin(m);
     wg_model_stages(m, &plan, 0, &seen, NULL);
     return wg_ranked_end(m, err);
 }

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * The joins of a pass that several ranks compute: each output of a matrix is computed by one rank and copied to the others.
- * Stages cannot fail, so the first failure of a join is kept until the pass ends; the joins after it do nothing. */
+ * Stages cannot fail, so the first failure of a join is kept until the pass ends; the joins after it do nothing. Rows of the
+ * residual stream are the same on all ranks; their digests are compared after each pass. */
+#include <stdio.h>
 #include <string.h>
 
+#include "core/base/clock.h"
+#include "core/base/hash.h"
 #include "core/base/mem.h"
 #include "core/model/ranked_impl.h"
 
@@ -22,6 +26,7 @@ static wg_status open_room(wg_model *m, const wg_model_ranks *in, wg_error *err)
     if (!k) return wg_nomem(err, sizeof *k, "ranks");
     k->comm = in->comm;
     k->number = in->number;
+    k->stage = (wg_comm_span){ m->part.stage * m->part.ranks, m->part.ranks };
     k->whole = wg_calloc(rows, widest(m) * sizeof *k->whole);
     k->row = wg_calloc(rows, sizeof *k->row);
     k->seq = wg_calloc(rows, sizeof *k->seq);
@@ -32,12 +37,15 @@ static wg_status open_room(wg_model *m, const wg_model_ranks *in, wg_error *err)
 wg_status wg_ranked_open(wg_model *m, const wg_model_ranks *in, wg_error *err)
 {
     const wg_device_class *c = m->device.class;
-    if (!in->comm) return wg_rank_part_of(&m->part, &m->arch, m->head_rows, 0, 1, err);
+    if (!in->comm) return wg_rank_part_of(&m->part, &m->arch, m->head_rows, 0, 1, 1, err);
     if (c->begin || m->device.memory)
         return wg_fail(err, WG_EUNSUPPORTED,
                        "%d ranks on the device %s: expected the device cpu, the only one that ranks share", in->comm->ranks,
                        c->name);
-    WG_TRY(wg_rank_part_of(&m->part, &m->arch, m->head_rows, in->comm->rank, in->comm->ranks, err));
+    WG_TRY(wg_rank_part_of(&m->part, &m->arch, m->head_rows, in->comm->rank, in->comm->ranks, in->pipeline ? in->pipeline : 1,
+                           err));
+    if (m->part.stages > 1) m->lm.hidden.device = NULL; /* rank 0 has the states of its own layers alone */
+
     return open_room(m, in, err);
 }
 
@@ -46,18 +54,83 @@ static void lose(wg_model *m, wg_error *e)
     if (m->ranked->lost.code == WG_OK) m->ranked->lost = *e;
 }
 
-/* As join of wg_comm, of floats. */
+/* As join of wg_comm, among the ranks of this stage. */
 static void join(wg_model *m, const void *own, int rows, const size_t *width, void *to, int rank)
 {
     wg_error e;
     wg_comm *c = m->ranked->comm;
-    if (m->ranked->lost.code == WG_OK && c->class->join(c, own, rows, width, to, rank, &e)) lose(m, &e);
+    const wg_comm_span *stage = m->part.stages > 1 ? &m->ranked->stage : NULL;
+    if (stage && stage->n == 1) memcpy(to, own, (size_t)rows * width[0]);
+    else if (m->ranked->lost.code == WG_OK && c->class->join(c, stage, own, rows, width, to, rank, &e)) lose(m, &e);
+}
+
+void wg_ranked_take(wg_model *m, float *x, int rows)
+{
+    wg_error e;
+    wg_ranked *k = m->ranked;
+    const int before = (m->part.stage + m->part.stages - 1) % m->part.stages * m->part.ranks + m->part.rank;
+    const size_t bytes = (size_t)rows * (size_t)m->arch.dim * sizeof *x;
+    const double start = wg_clock_now();
+    if (k->lost.code == WG_OK && k->comm->class->take(k->comm, before, x, bytes, &e)) lose(m, &e);
+    k->waited += wg_clock_now() - start;
+}
+
+void wg_ranked_post(wg_model *m, const float *x, int rows)
+{
+    wg_error e;
+    wg_ranked *k = m->ranked;
+    const int next = (m->part.stage + 1) % m->part.stages * m->part.ranks + m->part.rank;
+    const size_t bytes = (size_t)rows * (size_t)m->arch.dim * sizeof *x;
+    if (k->lost.code == WG_OK && k->comm->class->post(k->comm, next, x, bytes, &e)) lose(m, &e);
+}
+
+/* Fewer rows cost as much as twice as many: a pass reads all weights. */
+int wg_ranked_half(const wg_model *m, int rows)
+{
+    enum { LEAST = 64 };
+    return m->part.stages > 1 && rows >= LEAST ? rows / 2 : 0;
+}
+
+wg_status wg_ranked_lost(const wg_model *m, wg_error *err)
+{
+    const wg_error *lost = &m->ranked->lost;
+    return lost->code ? wg_fail(err, lost->code, "%s", lost->text) : WG_OK;
+}
+
+void wg_ranked_begin(wg_model *m) { m->ranked->digest = WG_HASH_START; }
+
+/* FNV-1a by words. */
+static void digest_rows(wg_model *m, const float *x, int rows)
+{
+    const size_t n = (size_t)rows * (size_t)m->arch.dim;
+    uint64_t h = m->ranked->digest, word;
+    for (size_t i = 0; i + 2 <= n; i += 2) {
+        memcpy(&word, x + i, sizeof word);
+        h = (h ^ word) * 0x100000001b3ull;
+    }
+    m->ranked->digest = n % 2 ? wg_hash64(h, x + n - 1, sizeof *x) : h;
 }
 
 wg_status wg_ranked_end(wg_model *m, wg_error *err)
 {
-    const wg_error *lost = &m->ranked->lost;
-    return lost->code ? wg_fail(err, lost->code, "%s", lost->text) : WG_OK;
+    wg_ranked *k = m->ranked;
+    uint64_t all[WG_RANKS_MOST] = { 0 };
+    size_t width[WG_RANKS_MOST];
+    char why[200];
+    wg_error e;
+    for (int r = 0; r < k->comm->ranks; r++) width[r] = sizeof all[r];
+    if (k->lost.code == WG_OK && k->comm->class->join(k->comm, NULL, &k->digest, 1, width, all, 0, &e)) lose(m, &e);
+    for (int r = 1; r < k->comm->ranks && k->comm->rank == 0 && k->lost.code == WG_OK; r++) {
+        const int like = r / m->part.ranks * m->part.ranks; /* the first rank of its stage */
+        if (all[r] == all[like]) continue;
+        snprintf(why, sizeof why,
+                 "rank %d has other rows than rank %d after the same pass (digests %016llx and %016llx): its processor or "
+                 "memory computes otherwise, or this is an error of the program",
+                 r, like, (unsigned long long)all[r], (unsigned long long)all[like]);
+        k->comm->class->fail(k->comm, why);
+        wg_fail(&k->lost, WG_EIO, "ranks: %s", why);
+    }
+    return wg_ranked_lost(m, err);
 }
 
 static void widths(const wg_model *m, wg_split of, size_t each, size_t *width)
@@ -72,6 +145,12 @@ const float *wg_ranked_join(wg_model *m, wg_split of, int each, const float *own
     widths(m, of, (size_t)each, width);
     join(m, own, rows, width, to, -1);
     return to;
+}
+
+const float *wg_ranked_attention(wg_model *m, const float *x, const float *own, float *to, int rows)
+{
+    digest_rows(m, x, rows);
+    return wg_ranked_join(m, WG_SPLIT_HEADS, m->arch.head_dim, own, to, rows);
 }
 
 void wg_ranked_part(int from, int n, const float *whole, int all, float *own, int rows)
@@ -117,6 +196,7 @@ void wg_ranked_head(wg_model *m, const float *h, int rows, float *logits)
     wg_error e;
     size_t width[WG_RANKS_MOST];
     const size_t need = (size_t)rows * (size_t)wg_rank_part_n(&m->part, WG_SPLIT_HEAD);
+    digest_rows(m, h, rows);
     if (wg_grow((void **)&k->head, &k->head_room, need, sizeof *k->head, "columns of logits", &e)) {
         lose(m, &e);
         k->comm->class->fail(k->comm, e.text);

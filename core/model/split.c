@@ -47,9 +47,20 @@ static void cut_heads(wg_rank_part *s, const wg_arch *a)
     s->cut[WG_SPLIT_HEADS][s->ranks] = a->heads;
 }
 
-wg_status wg_rank_part_of(wg_rank_part *out, const wg_arch *a, int head_rows, int rank, int ranks, wg_error *err)
+wg_status wg_rank_part_of(wg_rank_part *out, const wg_arch *a, int head_rows, int rank, int all, int stages, wg_error *err)
 {
-    *out = (wg_rank_part){ .rank = rank, .ranks = ranks };
+    const int ranks = all / stages, stage = rank / (ranks ? ranks : 1);
+    if (ranks * stages != all)
+        return wg_fail(err, WG_EINVAL, "%d ranks in a pipeline of %d: expected a multiple of its stages", all, stages);
+    if (stages > a->layers)
+        return wg_fail(err, WG_EINVAL, "a pipeline of %d stages: the model has %d layers; expected at most as many", stages,
+                       a->layers);
+    *out = (wg_rank_part){ .rank = rank % ranks,
+                           .ranks = ranks,
+                           .stage = stage,
+                           .stages = stages,
+                           .layer_from = begin_of(a->layers, stage, stages),
+                           .layer_to = begin_of(a->layers, stage + 1, stages) };
     if (ranks > a->heads)
         return wg_fail(err, WG_EINVAL, "%d ranks: the model has %d attention heads; expected at most as many ranks", ranks,
                        a->heads);
@@ -60,16 +71,4 @@ wg_status wg_rank_part_of(wg_rank_part *out, const wg_arch *a, int head_rows, in
     WG_TRY(cut_rows(out, WG_SPLIT_HEAD, head_rows, "output head", err));
     for (int r = 0; r <= ranks; r++) out->cut[WG_SPLIT_EXPERTS][r] = begin_of(a->experts, r, ranks);
     return WG_OK;
-}
-
-int64_t wg_rank_part_elements(const wg_rank_part *s, const wg_arch *a, int rank)
-{
-    int64_t n[WG_SPLITS];
-    for (int i = 0; i < WG_SPLITS; i++) n[i] = s->cut[i][rank + 1] - s->cut[i][rank];
-    const int64_t dim = a->dim, hd = a->head_dim, keys = s->kv_to[rank] - s->kv_from[rank];
-    const int64_t gates = a->traits & WG_TRAIT_UNGATED ? 1 : 2;
-    const int64_t mlp = a->experts ? n[WG_SPLIT_EXPERTS] * 3 * dim * a->hidden + dim * a->experts
-                                   : n[WG_SPLIT_HIDDEN] * gates * dim + n[WG_SPLIT_DIM] * a->hidden;
-    const int64_t layer = (n[WG_SPLIT_HEADS] + 2 * keys) * hd * dim + n[WG_SPLIT_DIM] * a->heads * hd + mlp;
-    return a->layers * layer + (n[WG_SPLIT_VOCAB] + (a->tied ? 0 : n[WG_SPLIT_HEAD])) * dim;
 }

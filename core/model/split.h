@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The split of a transformer among ranks (tensor parallel): which outputs of its matrices a rank computes. An output is one
  * sum in one stated order, and one rank computes it whole, so its bits do not depend on the number of ranks; no float is added
- * to another rank's.
+ * to another rank's. Layers may be split, too, into stages (pipeline parallel): each group of ranks has some layers, the first
+ * also embedding and head, and rows go from stage to stage and back to the first.
  *
  *   queries, keys, values   by heads: a rank has whole heads of keys, and the queries that read them. Of more ranks than heads
  *                           of keys several compute the same one, each with its part of the queries
@@ -29,16 +30,16 @@ typedef enum wg_split {
 } wg_split;
 
 typedef struct wg_rank_part {
-    int rank, ranks;
+    int rank, ranks;          /* within its stage */
+    int stage, stages;        /* ranks stage * ranks .. are those of a stage */
+    int layer_from, layer_to; /* layers layer_from .. layer_to - 1 */
     int cut[WG_SPLITS][WG_RANKS_MOST + 1];
     int kv_from[WG_RANKS_MOST], kv_to[WG_RANKS_MOST]; /* heads of keys and values that each rank has */
 } wg_rank_part;
 
-/* head_rows: of the output head, vocab or fewer. EINVAL: more ranks than heads, or than rows of a matrix that is split. */
-wg_status wg_rank_part_of(wg_rank_part *out, const wg_arch *a, int head_rows, int rank, int ranks, wg_error *err);
-
-/* Elements of the matrices that a rank has; their sum exceeds the model's by what several ranks have. */
-int64_t wg_rank_part_elements(const wg_rank_part *s, const wg_arch *a, int rank);
+/* Of ranks in `stages` stages (1: none). head_rows: of the output head, vocab or fewer. EINVAL: more ranks of a stage than
+ * heads, or than rows of a matrix that is split; ranks that are not divided by the stages; more stages than layers. */
+wg_status wg_rank_part_of(wg_rank_part *out, const wg_arch *a, int head_rows, int rank, int ranks, int stages, wg_error *err);
 
 static inline int wg_rank_part_from(const wg_rank_part *s, wg_split of) { return s->cut[of][s->rank]; }
 static inline int wg_rank_part_n(const wg_rank_part *s, wg_split of) { return s->cut[of][s->rank + 1] - s->cut[of][s->rank]; }

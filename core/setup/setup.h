@@ -33,8 +33,8 @@ typedef struct wg_setup_label {
 extern const wg_option wg_setup_label_table[];
 
 typedef struct wg_setup_target {
-    char model[WG_OPTION_STRING], device[WG_OPTION_STRING], quantize[WG_OPTION_STRING];
-    int threads, tensor, pin, kv_type, context;
+    char model[WG_OPTION_STRING], device[WG_OPTION_STRING], quantize[WG_OPTION_STRING], ranks[WG_OPTION_STRING];
+    int threads, tensor, pipeline, pin, kv_type, context;
     bool allow_nan;
     int kind; /* WG_TARGET_MODEL, ... */
     char command[WG_OPTION_STRING];
@@ -56,7 +56,9 @@ static inline wg_target_options wg_setup_target_options(const wg_setup_target *t
         .device = t->device,
         .quantize = t->quantize,
         .threads = t->threads,
+        .ranks = t->ranks,
         .tensor = t->tensor,
+        .pipeline = t->pipeline,
         .pin = t->pin,
         .model = { .kv_type = wg_kv_type_ids[t->kv_type], .context = t->context, .allow_nan = t->allow_nan },
         .external = { .kind = (wg_target_kind)t->kind,

@@ -27,9 +27,9 @@ static void report_file(wg_checker *c, const char *path, const char *file, const
 
 static void check_model_file(wg_checker *c, const char *path, const char *file, const wg_target_options *opt, const char *what)
 {
-    char once[2 * WG_OPTION_STRING + 64];
-    snprintf(once, sizeof once, "%d %d %d %d %d %s %s", (int)opt->external.kind, opt->need_tokenizer, opt->model.context,
-             opt->tensor, opt->pin, opt->quantize ? opt->quantize : "", file);
+    char once[3 * WG_OPTION_STRING + 64];
+    snprintf(once, sizeof once, "%d %d %d %d %d %s %d %s %s", (int)opt->external.kind, opt->need_tokenizer, opt->model.context,
+             opt->tensor, opt->pipeline, opt->ranks ? opt->ranks : "", opt->pin, opt->quantize ? opt->quantize : "", file);
     if (!wg_first_time(c, "model", once)) return;
     wg_error e;
     wg_arch arch;
@@ -150,7 +150,9 @@ static void check_target(wg_checker *c, const wg_setup *setup)
     if (wg_target_kind_check(&setup->target, &kind)) wg_problem(c, "target", false, "%s", kind.text);
     if (wg_device_name_check(setup->target.device, &device)) wg_problem(c, "target.device", false, "target.%s", device.text);
     const wg_target_options as_target = { .quantize = setup->target.quantize,
+                                          .ranks = setup->target.ranks,
                                           .tensor = setup->target.tensor,
+                                          .pipeline = setup->target.pipeline,
                                           .pin = setup->target.pin,
                                           .need_tokenizer = true,
                                           .model = { .kv_type = WG_F16, .context = setup->target.context },

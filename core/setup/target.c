@@ -101,7 +101,7 @@ void wg_target_close(wg_target *t)
     if (!t) return;
     if (t->lm && !t->model) t->lm->class->close(t->lm);
     wg_model_close(t->model);
-    wg_rank_threads_close(t->ranks);
+    wg_target_close_ranked(t);
     wg_device_close(&t->device);
     wg_tokenizer_close(t->tokenizer);
     wg_weights_close(t->weights);
@@ -149,9 +149,10 @@ wg_status wg_target_probe(const char *path, const wg_target_options *opt, wg_arc
     wg_comm_spec where;
     if (opt->external.kind == WG_TARGET_MODEL) s = wg_model_check(w, &opt->model, out, err);
     else *out = (wg_arch){ .context = opt->model.context ? opt->model.context : 1 << 24 };
-    const bool ranked = opt->tensor > 1 && opt->external.kind == WG_TARGET_MODEL;
+    const bool ranked =
+        (opt->tensor > 1 || opt->pipeline > 1 || (opt->ranks && *opt->ranks)) && opt->external.kind == WG_TARGET_MODEL;
     if (!s && ranked) s = wg_target_ranks(opt, &where, err);
-    if (!s && ranked) s = wg_rank_part_of(&part, out, out->vocab, 0, opt->tensor, err);
+    if (!s && ranked) s = wg_rank_part_of(&part, out, out->vocab, 0, where.ranks, where.pipeline, err);
     if (!s) s = check_tokenizer(w, opt->need_tokenizer, err);
     wg_weights_close(w);
     return s;

@@ -29,6 +29,7 @@ typedef struct wg_target_options {
     const char *quantize; /* as in core/file/quantize.h: weights are converted while they are loaded; NULL, "": they are not */
     const char *ranks;    /* as in core/comm/comm.h; NULL, "": as target_ranks.h says */
     int tensor;           /* number of ranks that share each matrix; 0: as many as there are */
+    int pipeline;         /* number of stages of layers, each of such ranks; 0: as ranks says, or one */
     bool need_tokenizer;  /* a file without a tokenizer is EMODEL; else its tokenizer is NULL */
     wg_model_options model;
     wg_target_external
@@ -50,6 +51,7 @@ typedef struct wg_target {
     wg_tokenizer *tokenizer; /* NULL when the file has none */
     wg_pool *pool;
     wg_rank_threads *ranks; /* NULL: one rank, or ranks of MPI */
+    bool starts_mpi;        /* and ends it */
     wg_device device;
     const wg_ops *ops; /* the device's */
     wg_model *model;   /* NULL: an external target */

@@ -11,7 +11,10 @@ static const char *const of_external[] = { "kind", "command", "timeout_ms", "sta
 
 bool wg_target_leaves_out(const wg_setup *s, const wg_setup_section *section, const wg_option *row)
 {
-    if (section->table != wg_setup_target_table || wg_setup_law_only(s)) return false;
+    if (section->table != wg_setup_target_table) return false;
+    if (strcmp(row->name, "ranks") == 0) return !*s->target.ranks;
+    if (strcmp(row->name, "pipeline") == 0) return !s->target.pipeline;
+    if (wg_setup_law_only(s)) return false;
     int i = 0;
     while (of_external[i] && strcmp(of_external[i], row->name) != 0) i++;
     return of_external[i] != NULL;
@@ -30,8 +33,11 @@ wg_status wg_target_kind_check(const wg_setup_target *t, wg_error *err)
     if (t->kind != WG_TARGET_MODEL && (strcmp(t->device, "cpu") != 0 || *t->quantize))
         return wg_fail(err, WG_EINVAL, "target.%s is for a model that this program runs; leave it out for a target of kind %s",
                        *t->quantize ? "quantize" : "device", kind);
-    if (t->tensor > 1 && (t->kind != WG_TARGET_MODEL || strcmp(t->device, "cpu") != 0))
-        return wg_fail(err, WG_EINVAL, "target.tensor: ranks share a model on the device cpu; expected 1 with %s %s",
+    if ((t->tensor > 1 || t->pipeline > 1 || *t->ranks) && (t->kind != WG_TARGET_MODEL || strcmp(t->device, "cpu") != 0))
+        return wg_fail(err, WG_EINVAL, "target.%s: ranks share a model on the device cpu; leave it out with %s %s",
+                       *t->ranks       ? "ranks"
+                       : t->tensor > 1 ? "tensor"
+                                       : "pipeline",
                        t->kind != WG_TARGET_MODEL ? "a target of kind" : "the device",
                        t->kind != WG_TARGET_MODEL ? kind : t->device);
     return WG_OK;

@@ -28,24 +28,33 @@ static wg_status check_shared(const wg_target_options *opt, const wg_comm_spec *
 
 wg_status wg_target_ranks(const wg_target_options *opt, wg_comm_spec *out, wg_error *err)
 {
-    const wg_comm *mpi = wg_comm_mpi_open();
+    const int mpi = wg_comm_mpi_open() ? wg_comm_mpi_open()->ranks : 0, started = wg_comm_mpi_started();
     const bool named = opt->ranks && *opt->ranks;
-    const int tensor = opt->tensor ? opt->tensor : 1;
-    *out = (wg_comm_spec){ .kind = tensor > 1 ? WG_COMM_THREADS : WG_COMM_SELF, .ranks = tensor };
+    const int pipeline = opt->pipeline ? opt->pipeline : 1, ranks = (opt->tensor ? opt->tensor : 1) * pipeline;
+    *out = (wg_comm_spec){ .kind = ranks > 1 ? WG_COMM_THREADS : WG_COMM_SELF, .ranks = ranks, .pipeline = pipeline };
+    if (ranks > WG_RANKS_MOST)
+        return wg_fail(err, WG_EINVAL, "tensor = %d in a pipeline of %d: %d ranks; expected at most %d", opt->tensor, pipeline,
+                       ranks, (int)WG_RANKS_MOST);
     if (named) WG_TRY(wg_comm_parse(out, opt->ranks, err));
     else if (mpi) out->kind = WG_COMM_MPI;
-    if (out->kind == WG_COMM_MPI && !mpi)
+    if (out->kind == WG_COMM_MPI && !mpi && !started)
         return wg_fail(err, WG_EINVAL,
                        "ranks mpi: this process was not started beside others; expected mpirun -n N before the command, or "
                        "ranks threads:N");
-    if (out->kind == WG_COMM_MPI) out->ranks = mpi->ranks;
+    const int there = mpi ? mpi : started;
+    if (out->kind == WG_COMM_MPI && out->ranks && named && out->ranks != there)
+        return wg_fail(err, WG_EINVAL, "ranks %s: mpirun started %d processes; expected %d", opt->ranks, there, out->ranks);
+    if (out->kind == WG_COMM_MPI) out->ranks = there;
     else if (mpi)
         return wg_fail(err, WG_EINVAL,
                        "ranks %s: mpirun started %d processes, which would wait in vain; leave ranks out, or mpirun",
-                       opt->ranks, mpi->ranks);
-    if (opt->tensor && opt->tensor != out->ranks)
-        return wg_fail(err, WG_EINVAL, "tensor = %d, but the ranks are %d (%s); expected as many", opt->tensor, out->ranks,
-                       named ? opt->ranks : "mpirun -n");
+                       opt->ranks, mpi);
+    if (opt->pipeline && named && opt->pipeline != out->pipeline)
+        return wg_fail(err, WG_EINVAL, "pipeline = %d, but ranks %s are %d stages; expected as many", opt->pipeline, opt->ranks,
+                       out->pipeline);
+    if (opt->tensor && opt->tensor * out->pipeline != out->ranks)
+        return wg_fail(err, WG_EINVAL, "tensor = %d, but the ranks are %d (%s)%s; expected as many", opt->tensor, out->ranks,
+                       named ? opt->ranks : "mpirun -n", out->pipeline > 1 ? " in a pipeline" : "");
     return out->ranks > 1 ? check_shared(opt, out, err) : WG_OK;
 }
 
@@ -100,11 +109,36 @@ static wg_status open_rank(void *user, const void *what, size_t bytes, const wg_
 
 const wg_rank_opener wg_target_rank_opener = { .open = open_rank, .close = close_held };
 
+/* Rank 0 of a program that has not started MPI itself; wg_target_close ends it. */
+static wg_status start_mpi(wg_target *t, wg_error *err)
+{
+    wg_comm *c;
+    if (wg_comm_mpi_open()) return WG_OK;
+    if (wg_comm_mpi_rank())
+        return wg_fail(err, WG_EINVAL,
+                       "ranks mpi: rank %d would decide, too; expected `wager serve` on all ranks, of which rank 0 starts "
+                       "wager-serve, or --ranks mpi among the arguments of `wager run`",
+                       wg_comm_mpi_rank());
+    WG_TRY(wg_comm_mpi(&c, err));
+    t->starts_mpi = true;
+    return wg_ranks_meet(c, WG_RANKS_SESSION, err);
+}
+
+void wg_target_close_ranked(wg_target *t)
+{
+    wg_rank_threads_close(t->ranks);
+    if (!t->starts_mpi) return;
+    wg_ranks_quit(wg_comm_mpi_open());
+    wg_comm_mpi_stop();
+}
+
 wg_status wg_target_open_ranked(wg_target *t, const wg_target_options *opt, const wg_comm_spec *where, wg_error *err)
 {
     wg_model_options mine = opt->model;
+    mine.ranks.pipeline = where->pipeline;
     const char *quantize = opt->quantize ? opt->quantize : "";
     const size_t path = strlen(t->path) + 1, text = strlen(quantize) + 1, bytes = sizeof(target_order) + path + text;
+    if (where->kind == WG_COMM_MPI) WG_TRY(start_mpi(t, err));
     if (where->kind == WG_COMM_THREADS) WG_TRY(wg_rank_threads_open(&t->ranks, where->ranks, &wg_target_rank_opener, err));
     wg_comm *c = t->ranks ? wg_rank_threads_comm(t->ranks) : wg_comm_mpi_open();
     target_order *o = wg_calloc(bytes, 1);

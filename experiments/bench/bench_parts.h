@@ -113,4 +113,7 @@ typedef struct wg_verify_bench {
 /* Prints one line for each rule and kind of row: CPU time of this thread, medians. EINVAL: no such rule. */
 wg_status wg_bench_verify(const wg_verify_bench *b, wg_error *err);
 
+/* Latency and bandwidth between ranks; `ranks` as in core/comm/comm.h. EINVAL: one rank alone. */
+wg_status wg_bench_comm(const char *ranks, int repeats, bool json, wg_error *err);
+
 #endif

@@ -8,6 +8,7 @@
  *   tokenizer  encoding and decoding a text, and texts made to be slow
  *   train    a pass of training forward and backward beside the library of its products alone
  *   load     opening a model that is on the disk alone, beside reading its files once, and the memory it takes
+ *   comm     messages between ranks: latency and bandwidth
  *   kernels  products, the preparing of inputs and attention, each alone, beside what the machine gives
  * Medians of repeats in which the arms alternate; nothing here is asserted anywhere. */
 #include <jansson.h>
@@ -28,7 +29,7 @@
 #include "core/setup/target.h"
 
 typedef struct bench {
-    const char *model, *draft_model, *draft, *rule, *rows, *context, *device, *kv_name, *quantize, *profile;
+    const char *model, *draft_model, *draft, *rule, *rows, *context, *device, *ranks, *kv_name, *quantize, *profile;
     long history, threads, repeats, n, seed, vocab;
     double temperature, top_p;
     const char *text, *op, *type;
@@ -44,6 +45,8 @@ typedef struct arm {
     long passes, emitted, accepted, drafted;
     const wg_device *device; /* the target's device, if it counts its passes */
     wg_passes_made made;     /* passes in the timed repeats */
+    const wg_model *model;
+    double waited; /* in them, for rows of other stages */
 } arm;
 
 static wg_passes_made made_by(const arm *a) { return a->device ? a->device->class->made(a->device) : (wg_passes_made){ 0 }; }
@@ -54,7 +57,7 @@ static wg_status arm_run(const bench *b, arm *a, int32_t root, int repeat, wg_er
     WG_TRY(wg_seq_open(a->engine, &s, (uint32_t)(repeat < 0 ? 0 : repeat), &root, 1, (int)b->n, err));
     wg_status status = WG_OK;
     const wg_passes_made before = made_by(a);
-    const double start = wg_clock_now();
+    const double start = wg_clock_now(), waited = wg_ranks_waited(a->model);
     if (!b->steps) status = wg_engine_rounds(a->engine, &s, 1, INT_MAX, NULL, NULL, err);
     while (!status && s->finish == WG_RUNNING) status = wg_engine_step(a->engine, &s, 1, err);
     if (repeat < 0) {
@@ -64,6 +67,7 @@ static wg_status arm_run(const bench *b, arm *a, int32_t root, int repeat, wg_er
         a->seconds[repeat] = (wg_clock_now() - start) / (double)s->counts.emitted;
         a->made.launched += after.launched - before.launched;
         a->made.looped += after.looped - before.looped;
+        a->waited += wg_ranks_waited(a->model) - waited;
         a->passes += s->counts.passes;
         a->emitted += s->counts.emitted;
         a->accepted += s->counts.accepted;
@@ -74,7 +78,7 @@ static wg_status arm_run(const bench *b, arm *a, int32_t root, int repeat, wg_er
 }
 
 /* Prints an arm. recorded: only first passes of a shape were launched kernel by kernel. looped: the device decoded all rounds.
- * null: the device counts neither. */
+ * null: the device counts neither. wait_ms: of verify_ms, rank 0 without rows of the other stages; null: no stages. */
 static void print_arm(const bench *b, arm *a, const char *name, double plain)
 {
     const double per_token = wg_bench_median(a->seconds, (int)b->repeats), tau = (double)a->emitted / (double)a->passes;
@@ -90,6 +94,7 @@ static void print_arm(const bench *b, arm *a, const char *name, double plain)
         char hex[WG_SHA256_HEX];
         const char *profile = wg_profile_name(wg_engine_env(a->engine)->profile, hex);
         json_object_set_new(o, "profile", *profile ? json_string(profile) : json_null());
+        json_object_set_new(o, "wait_ms", a->waited > 0 ? json_real(a->waited / rounds * 1e3) : json_null());
         json_object_set_new(o, "looped", a->device ? json_boolean(a->made.looped == a->passes) : json_null());
         wg_json_put_line(o, 0);
         return;
@@ -97,6 +102,7 @@ static void print_arm(const bench *b, arm *a, const char *name, double plain)
     printf("%-8s %10.1f %6.2f %9.4f %8.2f   %8.4f %8.4f %8.4f %8.4f\n", name, 1 / per_token, tau, per_token * tau * 1e3,
            plain / per_token, ph->draft / rounds * 1e3, ph->verify / rounds * 1e3, ph->accept / rounds * 1e3,
            ph->kv / rounds * 1e3);
+    if (a->waited > 0) printf("%44s of it %8.4f waiting for rows of other ranks\n", "", a->waited / rounds * 1e3);
 }
 
 static wg_status arm_open(const bench *b, const wg_target *t, const wg_drafter_choice *draft, const char *rule,
@@ -106,6 +112,7 @@ static wg_status arm_open(const bench *b, const wg_target *t, const wg_drafter_c
                                     .seed = (uint64_t)b->seed,
                                     .sampling = { .temperature = b->temperature, .top_p = 1 } };
     wg_engine_parts parts = wg_target_engine_parts(t);
+    a->model = t->model;
     a->device = t->device.class->made ? &t->device : NULL;
     parts.drafter = draft->class;
     parts.drafter_options = draft->options;
@@ -198,9 +205,12 @@ static wg_status bench_target(bench *b, const char *what, wg_error *err)
 {
     wg_target *t = NULL;
     const int kv_type = wg_cli_kv_type(b->kv_name);
-    const wg_target_options want = {
-        .device = b->device, .threads = (int)b->threads, .pin = b->pin, .quantize = b->quantize, .model = { .kv_type = kv_type }
-    };
+    const wg_target_options want = { .device = b->device,
+                                     .ranks = b->ranks,
+                                     .threads = (int)b->threads,
+                                     .pin = b->pin,
+                                     .quantize = b->quantize,
+                                     .model = { .kv_type = kv_type } };
     if (!strcmp(what, "load")) return wg_bench_load(b->model, &want, (int)b->repeats, b->json, err);
     if (!b->rule) b->rule = "rejection";
     if (b->temperature < 0) b->temperature = 1;
@@ -225,6 +235,7 @@ static int run(bench *b, const char *what)
     else if (!strcmp(what, "draft"))
         s = wg_bench_draft(b->draft ? b->draft : "ngram", b->model, (int)b->history, b->json, &err);
     else if (!strcmp(what, "kernels")) s = bench_kernels(b, &err);
+    else if (!strcmp(what, "comm")) s = wg_bench_comm(b->ranks, (int)b->repeats, b->json, &err);
     else if (!b->model)
         return wg_cli_refuse("bench", "-m FILE is missing: the model to time (wager synth makes one of any shape)");
     else if (!strcmp(what, "tokenizer")) s = wg_bench_tokenizer(b->model, b->text, (int)b->repeats, b->json, &err);
@@ -273,6 +284,7 @@ int wg_cmd_bench(int argc, char **argv)
         { "seed", 0, WG_FLAG_INT, &b.seed, "S", "round: seed of all randomness", 0, 0 },
         { "repeats", 0, WG_FLAG_INT, &b.repeats, "N", "number of repeats; results are medians", 1, WG_BENCH_REPEATS },
         { "device", 0, WG_FLAG_STRING, &b.device, "DEVICE", "forward, round, perplexity, train: " WG_DEVICE_NAMES, 0, 0 },
+        { "ranks", 0, WG_FLAG_STRING, &b.ranks, "RANKS", "forward, round, perplexity, load, comm: " WG_RANKS_DOC, 0, 0 },
         { "threads", 0, WG_FLAG_INT, &b.threads, "N", "number of threads; 0: all cores", 0, 256 },
         { "pin", 0, WG_FLAG_BOOL, &b.pin, NULL, "bind each worker thread to a processor of its own", 0, 0 },
         { "kv-type", 0, WG_FLAG_CHOICE, &b.kv_name, WG_KV_TYPE_VALUES, WG_KV_TYPE_DOC " (f16)", 0, 0 },

@@ -12,6 +12,7 @@
 #include "experiments/cli/cli.h"
 #include "experiments/run/estimate.h"
 #include "core/setup/spec.h"
+#include "core/setup/target_ranks.h"
 #include "experiments/run/preflight.h"
 
 /* Prints the drafters that `auto` chooses among. */
@@ -39,27 +40,27 @@ static void print_cell(FILE *f, int i, const wg_cell *cell)
 }
 
 /* What each rank of the first cell's target has. */
-static void print_ranks(FILE *f, const wg_config *c, const wg_memory *m)
+static void print_ranks(FILE *f, const wg_config *c, const wg_memory *m, const wg_run_held *held)
 {
     const wg_setup_target *t = &c->cell[0].setup.target;
     const wg_target_options opt = wg_setup_target_options(t);
     wg_arch a;
-    wg_rank_part whole, part;
-    if (t->tensor < 2 || wg_target_probe(t->model, &opt, &a, NULL) || wg_rank_part_of(&whole, &a, a.vocab, 0, 1, NULL) ||
-        wg_rank_part_of(&part, &a, a.vocab, 0, t->tensor, NULL))
-        return;
-    const double all = (double)wg_rank_part_elements(&whole, &a, 0);
-    for (int r = 0; r < t->tensor; r++) {
-        const int keys = part.kv_to[r] - part.kv_from[r], *heads = part.cut[WG_SPLIT_HEADS];
-        fprintf(f,
-                "rank %-4d heads %d to %d of %d, %d of %d of keys; weights, read by a pass, about %.1f MB, caches at most %.1f "
-                "MB\n",
-                r, heads[r], heads[r + 1] - 1, a.heads, keys, a.kv_heads,
-                m->target * (double)wg_rank_part_elements(&part, &a, r) / all / 1e6, m->cache * keys / a.kv_heads / 1e6);
+    wg_rank_part part;
+    wg_comm_spec where;
+    if (held->ranks < 2 || wg_target_ranks(&opt, &where, NULL) || wg_target_probe(t->model, &opt, &a, NULL)) return;
+    for (int r = 0; r < held->ranks; r++) {
+        if (wg_rank_part_of(&part, &a, a.vocab, r, held->ranks, where.pipeline, NULL)) return;
+        const int from = wg_rank_part_from(&part, WG_SPLIT_HEADS), n = wg_rank_part_n(&part, WG_SPLIT_HEADS);
+        const int keys = wg_rank_part_kv(&part);
+        const double cache = m->cache * keys / a.kv_heads * (part.layer_to - part.layer_from) / a.layers;
+        fprintf(f, "rank %-4d layers %d to %d of %d, heads %d to %d of %d, %d of %d of keys\n", r, part.layer_from,
+                part.layer_to - 1, a.layers, from, from + n - 1, a.heads, keys, a.kv_heads);
+        fprintf(f, "          weights %.1f MB, of which a pass reads %.1f MB, caches at most %.1f MB\n",
+                (double)held->rank[r].weights / 1e6, (double)held->rank[r].pass / 1e6, cache / 1e6);
     }
 }
 
-static void print_costs(FILE *f, const wg_config *c, double seconds)
+static void print_costs(FILE *f, const wg_config *c, double seconds, const wg_run_held *held)
 {
     wg_memory m;
     if (wg_estimate_memory(&m, c, NULL) == WG_OK) {
@@ -67,14 +68,14 @@ static void print_costs(FILE *f, const wg_config *c, double seconds)
         if (m.draft > 0) fprintf(f, " and %.1f MB of draft models", m.draft / 1e6);
         fprintf(f, ", caches at most %.1f MB\ndisk      about %.1f MB\n", m.cache / 1e6, m.disk / 1e6);
         if (m.trace > 0) fprintf(f, "trace     at most %.1f MB\n", m.trace / 1e6);
-        print_ranks(f, c, &m);
+        print_ranks(f, c, &m, held);
     }
     if (seconds >= 0)
         fprintf(f, "time      about %d:%02d:%02d, by a probe of two prompts\n", (int)seconds / 3600, (int)seconds / 60 % 60,
                 (int)seconds % 60);
 }
 
-static void print_plan(FILE *f, const wg_config *c, double seconds, const char *warnings)
+static void print_plan(FILE *f, const wg_config *c, double seconds, const wg_run_held *held, const char *warnings)
 {
     int64_t requests = 0, tokens = 0;
     for (int i = 0; i < c->n; i++) {
@@ -97,7 +98,7 @@ static void print_plan(FILE *f, const wg_config *c, double seconds, const char *
     fprintf(f, "runs      %d cell%s, %d baseline%s, %d repeat%s: %" PRId64 " requests, at most %" PRId64 " tokens and passes\n",
             c->n, c->n == 1 ? "" : "s", c->groups, c->groups == 1 ? "" : "s", c->top.repeats, c->top.repeats == 1 ? "" : "s",
             requests, tokens);
-    print_costs(f, c, seconds);
+    print_costs(f, c, seconds, held);
     fputs(warnings, f);
     fputs("\ncells\n", f);
     for (int i = 0; i < c->n; i++) print_cell(f, i, &c->cell[i]);
@@ -106,16 +107,17 @@ static void print_plan(FILE *f, const wg_config *c, double seconds, const char *
 wg_status wg_cli_print_plan(FILE *f, const wg_config *c, double seconds, bool open, wg_error *err)
 {
     static const char before[] = "warning   ";
+    wg_run_held held = { 0 };
     char *text = NULL;
     size_t n;
     FILE *m = open_memstream(&text, &n);
     if (!m) return wg_nomem(err, 1, "warnings");
     wg_preflight *own = open ? NULL : wg_calloc(1, sizeof *own);
-    const wg_status s = open ? wg_run_open(c, m, before, err) : own ? WG_OK : wg_nomem(err, sizeof *own, "warnings");
+    const wg_status s = open ? wg_run_open(c, m, before, &held, err) : own ? WG_OK : wg_nomem(err, sizeof *own, "warnings");
     if (own) wg_preflight_config(own, c), wg_preflight_print(m, own, before);
     wg_free(own);
     fclose(m);
-    if (!s) print_plan(f, c, seconds, text);
+    if (!s) print_plan(f, c, seconds, &held, text);
     free(text); /* allocated by open_memstream */
     return s;
 }
@@ -141,7 +143,7 @@ int wg_cmd_check(int argc, char **argv)
     double seconds = -1;
     int status = WG_EXIT_OK;
     if (probe && !json && wg_estimate_time(&seconds, c, path, set.item, set.n, &err)) status = wg_cli_fail(&err);
-    if (json && !headers && wg_run_open(c, stderr, "warning: ", &err)) status = wg_cli_fail(&err);
+    if (json && !headers && wg_run_open(c, stderr, "warning: ", NULL, &err)) status = wg_cli_fail(&err);
     else if (json) wg_cli_put_json(json_incref(c->resolved), true);
     else if (status == WG_EXIT_OK && wg_cli_print_plan(stdout, c, seconds, !headers, &err)) status = wg_cli_fail(&err);
     wg_config_close(c);

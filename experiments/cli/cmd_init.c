@@ -185,7 +185,7 @@ static wg_status check_file(const char *file, wg_error *err)
 {
     wg_config *c;
     WG_TRY(wg_config_open(&c, file, NULL, 0, &wg_program_plugins, err));
-    const wg_status s = wg_run_open(c, stderr, "warning: ", err);
+    const wg_status s = wg_run_open(c, stderr, "warning: ", NULL, err);
     wg_config_close(c);
     return s;
 }

@@ -19,9 +19,9 @@ enum { TOP = 5, PASS_ROWS = 64 };
 
 /* The command line's request. */
 typedef struct request {
-    const char *path, *kind, *device, *quantize; /* kind: an external target's, or NULL */
-    wg_cli_ints tokens, parents;                 /* parents.v NULL: a sequence */
-    wg_save *out;                                /* NULL: to standard output */
+    const char *path, *kind, *device, *ranks, *quantize; /* kind: an external target's, or NULL */
+    wg_cli_ints tokens, parents;                         /* parents.v NULL: a sequence */
+    wg_save *out;                                        /* NULL: to standard output */
     int threads, kv_type;
     bool json, allow_nan;
 } request;
@@ -122,6 +122,7 @@ static wg_status logits_run(const request *r, wg_error *err)
     wg_batch b = { 0 };
     float *logits = NULL;
     wg_target_options want = { .device = r->device,
+                               .ranks = r->ranks,
                                .threads = r->threads,
                                .quantize = r->quantize,
                                .model = { .kv_type = r->kv_type, .allow_nan = r->allow_nan } };
@@ -153,7 +154,7 @@ static wg_status logits_run(const request *r, wg_error *err)
 int wg_cmd_logits(int argc, char **argv)
 {
     const char *path = NULL, *token_text = NULL, *parent_text = NULL, *out_path = NULL, *device = NULL, *kv_name = NULL,
-               *quantize = NULL, *kind = NULL;
+               *quantize = NULL, *kind = NULL, *ranks = NULL;
     long threads = 0;
     bool json = false, allow_nan = false;
     const wg_flag flags[] = {
@@ -165,6 +166,7 @@ int wg_cmd_logits(int argc, char **argv)
           "the tokens are a tree: index of each token's parent, -1 for a root", 0, 0 },
         { "out", 'o', WG_FLAG_STRING, &out_path, "FILE", "write all rows to FILE, f32, row-major", 0, 0 },
         { "device", 0, WG_FLAG_STRING, &device, "DEVICE", "where it runs: " WG_DEVICE_NAMES, 0, 0 },
+        { "ranks", 0, WG_FLAG_STRING, &ranks, "RANKS", WG_RANKS_DOC, 0, 0 },
         { "threads", 0, WG_FLAG_INT, &threads, "N", "number of threads; 0: all cores", 0, 256 },
         { "kv-type", 0, WG_FLAG_CHOICE, &kv_name, WG_KV_TYPE_VALUES, WG_KV_TYPE_DOC " (f16)", 0, 0 },
         { "quantize", 0, WG_FLAG_STRING, &quantize, "T[,P=T]...", WG_QUANTIZE_DOC, 0, 0 },
@@ -183,6 +185,7 @@ int wg_cmd_logits(int argc, char **argv)
     request r = { .path = path,
                   .kind = kind,
                   .device = device,
+                  .ranks = ranks,
                   .quantize = quantize,
                   .threads = (int)threads,
                   .kv_type = kv_type,

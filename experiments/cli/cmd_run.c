@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * wager run: runs an experiment's file, and writes its result folder and table. */
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "core/base/mem.h"
@@ -53,7 +54,7 @@ int wg_cmd_run(int argc, char **argv)
 {
     wg_flag_list set = { .n = 0 };
     const char *out = NULL, *device = NULL, *shard = NULL, *from = NULL, *list = NULL, *profile = NULL, *ranks = NULL, *path;
-    char ranks_set[64], threads_set[64], device_set[64], profile_set[WG_OPTION_STRING];
+    char ranks_set[64], pipeline_set[64], threads_set[64], device_set[64], profile_set[WG_OPTION_STRING];
     long threads = -1;
     bool dry = false, json = false, resume = false;
     const wg_flag flags[] = {
@@ -65,7 +66,7 @@ int wg_cmd_run(int argc, char **argv)
         { "dry-run", 0, WG_FLAG_BOOL, &dry, NULL, "check and show what would run; write nothing", 0, 0 },
         { "device", 0, WG_FLAG_STRING, &device, "DEVICE", "--set target.device=D: " WG_DEVICE_NAMES, 0, 0 },
         { "threads", 't', WG_FLAG_INT, &threads, "N", "--set target.threads=N (0: all cores); -1: as the file says", -1, 256 },
-        { "ranks", 0, WG_FLAG_STRING, &ranks, "RANKS", "--set target.tensor=N: " WG_RANKS_DOC, 0, 0 },
+        { "ranks", 0, WG_FLAG_STRING, &ranks, "RANKS", "--set target.tensor=N, target.pipeline=P: " WG_RANKS_DOC, 0, 0 },
         { "profile", 0, WG_FLAG_STRING, &profile, "FILE|new|nominal", "--set profile=P: " WG_PROFILE_DOC, 0, 0 },
         { "json", 0, WG_FLAG_BOOL, &json, NULL, "one JSON object a line per cell instead of the table", 0, 0 },
         { "columns", 0, WG_FLAG_STRING, &list, "COLUMNS", "of the table; " WG_COLUMNS_DOC, 0, 0 },
@@ -73,7 +74,7 @@ int wg_cmd_run(int argc, char **argv)
     };
     const int bad = wg_cli_parse("run", flags, argc, argv, &path, 1, 1);
     if (bad >= 0) return bad;
-    const int more = (threads >= 0) + (device != NULL) + (profile != NULL) + (ranks != NULL);
+    const int more = (threads >= 0) + (device != NULL) + (profile != NULL) + (ranks != NULL) + (ranks && strchr(ranks, 'x'));
     if (set.n + more > WG_FLAG_LIST_MAX)
         return wg_cli_refuse("run", "%d overrides by --set and the flags that stand for it; expected at most %d", set.n + more,
                              (int)WG_FLAG_LIST_MAX);
@@ -95,8 +96,12 @@ int wg_cmd_run(int argc, char **argv)
     wg_comm_spec where;
     if (ranks && wg_target_ranks(&(wg_target_options){ .ranks = ranks }, &where, &err)) return wg_cli_fail(&err);
     if (ranks && where.kind != WG_COMM_MPI) {
-        snprintf(ranks_set, sizeof ranks_set, "target.tensor=%d", where.ranks);
+        snprintf(ranks_set, sizeof ranks_set, "target.tensor=%d", where.ranks / where.pipeline);
         set.item[set.n++] = ranks_set;
+    }
+    if (ranks && where.pipeline > 1) {
+        snprintf(pipeline_set, sizeof pipeline_set, "target.pipeline=%d", where.pipeline);
+        set.item[set.n++] = pipeline_set;
     }
     if (list && wg_columns_named(list, &chosen, &err)) return wg_cli_fail(&err);
     if (wg_config_open(&c, path, set.item, set.n, &wg_program_plugins, &err)) return wg_cli_fail(&err);

@@ -89,16 +89,33 @@ static int give_flags(char **argv)
     return wg_cli_parse("serve", row, 1, argv, NULL, 0, 0);
 }
 
+/* The value of --ranks; NULL: not given. */
+static const char *ranks_of(int argc, char **argv)
+{
+    const char *ranks = NULL;
+    for (int i = 1; i < argc; i++) {
+        if (strncmp(argv[i], "--ranks=", 8) == 0) ranks = argv[i] + 8;
+        if (strcmp(argv[i], "--ranks") == 0 && i + 1 < argc) ranks = argv[i + 1];
+    }
+    return ranks;
+}
+
 int wg_cmd_serve(int argc, char **argv)
 {
+    static char name[] = "--ranks", mpi[] = "mpi";
     if (wg_cli_reads_flags()) return give_flags(argv);
     const int processes = wg_comm_mpi_started();
-    if (processes)
+    const char *ranks = ranks_of(argc, argv);
+    if (processes && ranks && strncmp(ranks, mpi, 3) != 0)
         return wg_cli_refuse("serve",
-                             "mpirun started %d processes, which would not share the model; start it without mpirun, and set "
-                             "target.tensor in the file of --config for ranks that are threads",
-                             processes);
-    start(argv);
+                             "ranks %s: mpirun started %d processes, which would wait in vain; leave ranks out, or mpirun",
+                             ranks, processes);
+    char *words[argc + 3]; /* of rank 0: the others never come here */
+    memcpy(words, argv, (size_t)argc * sizeof *words);
+    words[argc] = processes && !ranks ? name : NULL;
+    words[argc + 1] = mpi;
+    words[argc + 2] = NULL;
+    start(words);
     const int why = errno;
     const bool help = why == ENOENT && argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"));
     fprintf(help ? stdout : stderr,

@@ -6,8 +6,8 @@
 #include "experiments/cli/cli.h"
 
 /* The first words of commands with subcommands. */
-static const char *const benches[] = { "forward", "round",     "perplexity", "draft", "verify",
-                                       "kernels", "tokenizer", "train",      "load",  NULL };
+static const char *const benches[] = { "forward", "round",     "perplexity", "draft", "verify", "kernels",
+                                       "comm",    "tokenizer", "train",      "load",  NULL };
 static const char *const lists[] = { "drafters", "rules",   "sampling", "kernels", "commands", "columns",
                                      "fields",   "options", "training", "drafter", "rule",     NULL };
 static const char *const shapes[] = { "chain", "kary", "file", "sequoia", NULL };
@@ -77,7 +77,7 @@ const wg_command wg_commands[] = {
       "Trains a language model on a text, or trains one on, and writes it as a GGUF file.", wg_cmd_train, NULL },
     { "distill", "distill CONFIG --out DIR [--set a.b=c]... [--resume] [--threads N] [--json]",
       "Trains draft models for a target on its distributions, and writes them as GGUF files.", wg_cmd_distill, NULL },
-    { "bench", "bench forward|round|perplexity|draft|verify|kernels|tokenizer|train|load [MODEL] [flags]",
+    { "bench", "bench forward|round|perplexity|draft|verify|kernels|comm|tokenizer|train|load [MODEL] [flags]",
       "Times passes, speculative rounds beside plain decoding, and the parts of both, interleaved.", wg_cmd_bench, benches },
     { "load",
       "load URL [--clients N | --rate R | --arrivals FILE] [--requests N] [-p FILE] [-n N] [flags] | --sweep CONFIG --out DIR",

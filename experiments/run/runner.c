@@ -135,7 +135,8 @@ static const wg_target *find_target(const runner *r, const wg_setup_target *t, i
 {
     for (int i = 0; i < r->config->n; i++) { /* finds the target opened for an earlier cell with the same settings */
         const wg_setup_target *o = &r->config->cell[i].setup.target;
-        const bool same = !strcmp(o->model, t->model) && o->threads == t->threads && o->pin == t->pin &&
+        const bool same = !strcmp(o->model, t->model) && !strcmp(o->ranks, t->ranks) && o->tensor == t->tensor &&
+                          o->pipeline == t->pipeline && o->threads == t->threads && o->pin == t->pin &&
                           o->kv_type == t->kv_type && o->context == t->context && o->allow_nan == t->allow_nan &&
                           !strcmp(o->device, t->device) && !strcmp(o->quantize, t->quantize) && o->kind == t->kind &&
                           !strcmp(o->command, t->command) && o->timeout_ms == t->timeout_ms && o->start_ms == t->start_ms &&
@@ -531,7 +532,7 @@ static wg_status open_tracer(runner *r, const json_t *machine, wg_error *err)
     return WG_OK;
 }
 
-wg_status wg_run_open(const wg_config *config, FILE *warnings, const char *before, wg_error *err)
+wg_status wg_run_open(const wg_config *config, FILE *warnings, const char *before, wg_run_held *held, wg_error *err)
 {
     static const wg_run_options none;
     wg_run run = { .config = config };
@@ -540,6 +541,7 @@ wg_status wg_run_open(const wg_config *config, FILE *warnings, const char *befor
     wg_status s = measures ? WG_OK : open_profile(&r.profile, config, &none, err);
     if (!s) s = open_all(&r, err);
     if (!s) wg_preflight_print(warnings, r.preflight, before);
+    if (!s && held && r.target[0]->model) held->ranks = wg_ranks_held(r.target[0]->model, held->rank);
     close_all(&r);
     wg_run_free(&run);
     return s;

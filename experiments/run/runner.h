@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "core/model/ranks.h"
 #include "experiments/run/calibrate.h"
 #include "experiments/run/efficiency.h"
 #include "experiments/record/run_writer.h"
@@ -85,9 +86,15 @@ typedef struct wg_run_options {
     bool resume; /* continue the run in a folder (`out`, or the latest of this config) */
 } wg_run_options;
 
+typedef struct wg_run_held {
+    int ranks; /* 0: nothing was opened, or a target that wager does not compute */
+    wg_rank_held rank[WG_RANKS_MOST];
+} wg_run_held;
+
 /* Opens everything as a run does, drafters and draft models included, and closes it; prints warnings, each after the text
- * `before`. Errors: those of opening targets and engines, each once with its cells. */
-wg_status wg_run_open(const wg_config *config, FILE *warnings, const char *before, wg_error *err);
+ * `before`. *held: what the ranks of the first cell's target hold; NULL is fine. Errors: those of opening targets and engines,
+ * each once with its cells. */
+wg_status wg_run_open(const wg_config *config, FILE *warnings, const char *before, wg_run_held *held, wg_error *err);
 
 /* Opens everything, makes the folder, runs, and writes summary.json. *path receives the folder's name (wg_free) when there is
  * one, also on failure. EINTERRUPTED: stopped; the finished requests are in the folder, and *out is set. Other failures: those

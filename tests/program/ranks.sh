@@ -22,7 +22,7 @@ ranked() {
   local n=$1
   shift
   if [ "$how" = mpi ] && [ "$n" -gt 1 ]; then timeout 60 mpirun --oversubscribe -n "$n" "$program" "$@"
-  elif [ "$1" = generate ] && [ "$n" -gt 1 ]; then timeout 60 "$program" "$@" --ranks "threads:$n"
+  elif [[ "$1" =~ ^(generate|logits|bench)$ ]] && [ "$n" -gt 1 ]; then timeout 60 "$program" "$@" --ranks "threads:$n"
   else timeout 60 "$program" "$@"; fi
 }
 
@@ -40,6 +40,23 @@ same() {
   checked=$((checked + 1))
 }
 
+# NAME RANKS... -- ARGUMENTS: pipelines have the digest of one rank.
+pipeline() {
+  local name=$1 got want n shape shapes=()
+  shift
+  while [ "$1" != -- ]; do shapes+=("$1"); shift; done
+  shift
+  want=$(ranked 1 "$@" --json | grep -o '"output_sha256":"[0-9a-f]*"')
+  for shape in "${shapes[@]}"; do
+    n=${shape#*:}
+    if [ "$how" = mpi ]; then got=$(timeout 60 mpirun --oversubscribe -n $((${n%x*} * ${n#*x})) "$program" "$@" --ranks "$shape" --json 2>"$base/err")
+    else got=$(timeout 60 "$program" "$@" --ranks "$shape" --json 2>"$base/err"); fi || fail "$name on $shape: $(cat "$base/err")"
+    got=$(grep -o '"output_sha256":"[0-9a-f]*"' <<<"$got")
+    [ -n "$want" ] && [ "$got" = "$want" ] || fail "$name: $shape gives $got, one rank $want"
+  done
+  checked=$((checked + 1))
+}
+
 checked=0
 "$program" synth --like tiny --type f32 --seed 1 --out "$base/f32.gguf" >/dev/null || exit 1
 if [ "$whole" ]; then all=(2 3 4); elif [ "$how" = mpi ]; then all=(2); else all=(3); fi
@@ -48,13 +65,54 @@ drafted=(--draft model:model=models/story-draft-q8_0.gguf,length=4)
 said=(-p "Once upon a time there was" -n 24)
 if [ "$how" = mpi ]; then
   same "drafts of a model" "${all[@]}" -- generate -m $story "${drafted[@]}" "${said[@]}"
+  pipeline "drafts of a model, in stages" mpi:1x2 mpi:2x2 -- generate -m $story "${drafted[@]}" "${said[@]}"
 else
   same "plain decoding, sampled" 2 3 4 -- generate -m $story -t 1 "${said[@]}"
   same "drafts of a model" "${all[@]}" -- generate -m $story "${drafted[@]}" "${said[@]}"
   same "a tree of drafts" "${all[@]}" -- generate -m $story --draft model:model=models/story-draft-q8_0.gguf,length=3,width=3 "${said[@]}"
+  pipeline "a tree of drafts, in stages" threads:1x2 threads:2x2 -- generate -m $story --draft model:model=models/story-draft-q8_0.gguf,length=3,width=3 "${said[@]}"
+  pipeline "a long prompt, read in two parts" threads:1x3 -- generate -m $story -p "$(head -c 500 README.md)" -n 8
+  pipeline "a draft that is a part of the target, in stages" threads:1x2 -- generate -m $story --draft early_exit:layer=2,length=3 "${said[@]}"
   same "a cache of 8-bit codes" "${all[@]}" -- generate -m $story --kv-type q8 "${drafted[@]}" "${said[@]}"
   same "weights converted on loading" "${all[@]}" -- generate -m $story --quantize q4_0 "${said[@]}"
   same "a draft that is a part of the target" "${all[@]}" -- generate -m $story --draft early_exit:layer=2,length=3 "${said[@]}"
+fi
+
+# Rows of logits, and a text's perplexity, which has no digest: it is printed in full.
+for n in 1 "${all[@]}"; do
+  ranked "$n" logits $story --tokens 1,5,9,200,17 --out "$base/rows$n" 2>"$base/err" || fail "logits on $n ranks: $(cat "$base/err")"
+  cmp "$base/rows1" "$base/rows$n" || fail "logits on $n ranks"
+  ranked "$n" bench perplexity -m $story --text README.md --tokens 40 --json 2>"$base/err" | grep -o '"nats_per_token":[^,}]*' >"$base/bench$n" || fail "bench on $n ranks: $(cat "$base/err")"
+  cmp "$base/bench1" "$base/bench$n" || fail "bench on $n ranks"
+  ranked "$n" bench round -m $story -n 4 --repeats 1 --json 2>"$base/err" | grep -q '"arm":"plain"' || fail "bench round on $n ranks: $(cat "$base/err")"
+done
+checked=$((checked + 1))
+
+# Of a pipeline rank 0 waits for rows, a part of each round; without one there is nothing to wait for.
+waits() { "$program" bench round -m $story -n 4 --repeats 1 --json "$@" 2>/dev/null | sed -n 's/.*"verify_ms":\([0-9.e-]*\).*"wait_ms":\([^,}]*\).*/\1 \2/p'; }
+if [ "$how" = threads ]; then
+  read -r verify wait < <(waits --ranks threads:1x2)
+  awk "BEGIN { exit !($wait > 0 && $wait < $verify) }" || fail "rank 0 waits $wait of $verify ms"
+  [ "$(waits --ranks threads:2 | cut -d" " -f2)" = null ] || fail "ranks without stages wait"
+fi
+
+# What messages cost: five sizes of three calls.
+if [ "$how" = mpi ]; then ranked 2 bench comm --repeats 1 --json; else "$program" bench comm --ranks threads:3 --repeats 1 --json; fi >"$base/comm" 2>"$base/err" || fail "bench comm: $(cat "$base/err")"
+for call in order join round; do [ "$(grep -c "^{\"bytes\":[0-9]*,\"call\":\"$call\",\"gb_s\":[0-9.e-]*,.*\"us\":[0-9.e-]*}\$" "$base/comm")" = 5 ] || fail "bench comm: $(cat "$base/comm")"; done
+checked=$((checked + 1))
+
+# A rank that may have fewer bytes of its own than the weights: one rank is refused, two have a half each.
+if [ "$how" = mpi ]; then
+  "$program" synth --like draft-124m --type f16 --seed 1 --out "$base/large.gguf" >/dev/null || exit 1
+  limit=$(($(stat -c %s "$base/large.gguf") / 1024 * 85 / 100))
+  limited() { bash -c 'ulimit -d "$0"; exec "$@"' "$limit" "$@"; }
+  words=(logits "$base/large.gguf" --tokens 1,2,3 --threads 1)
+  limited timeout 60 "$program" "${words[@]}" >"$base/err" 2>&1 && fail "one rank has room in $limit KB"
+  grep -q "out of memory" "$base/err" || fail "one rank in $limit KB: $(cat "$base/err")"
+  "$program" "${words[@]}" --out "$base/rows1" || fail "a rank without a limit"
+  limited timeout 60 mpirun --oversubscribe -n 2 "$program" "${words[@]}" --out "$base/rows2" 2>"$base/err" || fail "two ranks in $limit KB: $(cat "$base/err")"
+  cmp "$base/rows1" "$base/rows2" || fail "rows of two ranks with a limit"
+  checked=$((checked + 1))
 fi
 
 # A run: batches, conversations, a sweep over drafters; `tensor` in its config.
@@ -74,6 +132,16 @@ for n in "${all[@]}"; do
 done
 checked=$((checked + 1))
 
+# What each rank holds: weights in full as the ranks have them.
+if [ "$how" = mpi ]; then ranked 2 check config.json >plan 2>err
+else "$program" check config.json --set target.tensor=2 >plan 2>err; fi || fail "check: $(cat err)"
+grep -q '^rank 1    layers 0 to [0-9]* of [0-9]*, heads [0-9]* to [0-9]* of [0-9]*, [0-9]* of [0-9]* of keys$' plan || fail "check: $(cat plan)"
+[ "$(grep -c '^          weights [0-9.]* MB, of which a pass reads [0-9.]* MB, caches at most [0-9.]* MB$' plan)" = 2 ] || fail "check: $(cat plan)"
+if [ "$how" = threads ]; then
+  "$program" check config.json --set target.ranks=threads:1x2 2>err | grep -q '^rank 1    layers [1-9][0-9]* to .* heads 0 to ' || fail "check of stages: $(cat err)"
+fi
+checked=$((checked + 1))
+
 # What goes wrong is named, and ends at once.
 refused() { # WORDS COMMAND...
   local words=$1
@@ -88,6 +156,7 @@ if [ "$how" = mpi ]; then
   refused "none.gguf: there is no such file" "${two[@]}" generate -m none.gguf -p x
   refused "mpirun started 2 processes, which would wait in vain; leave ranks out, or mpirun" "${two[@]}" generate -m f32.gguf --ranks threads:2 -p x
   refused "tensor = 3, but the ranks are 2 (mpirun -n); expected as many" "${two[@]}" run config.json --ranks mpi --set target.tensor=3 --set target.model="$root/$story" --out no
+  refused "ranks mpi:3: mpirun started 2 processes; expected 3" "${two[@]}" generate -m f32.gguf --ranks mpi:3 -p x
   refused "rank 1 has another command line; expected the same program with the same arguments on all ranks" \
     mpirun --oversubscribe -n 1 "$program" generate -m f32.gguf -p x : -n 1 "$program" generate -m f32.gguf -p y
   refused "libwager-mpi.so cannot be opened" env WAGER_MPI="$base/none.so" "${two[@]}" generate -m f32.gguf -p x

@@ -18,6 +18,9 @@ FIXTURE = Path(__file__).with_name("signatures.json")
 WANTED = {
     "vllm.Proposer.propose": ("vllm/v1/worker/gpu_model_runner.py", "call:propose"),
     "vllm.Proposer.__init__": ("vllm/v1/spec_decode/custom_class_proposer.py", "create_custom_proposer"),
+    "vllm.LLM.__init__": ("vllm/entrypoints/llm.py", "LLM.__init__"),  # of examples/vllm-target, as the next two
+    "vllm.LLM.generate": ("vllm/entrypoints/llm.py", "LLM.generate"),
+    "vllm.FlatLogprobs has": ("vllm/logprobs.py", "names:start_indices end_indices token_ids logprobs"),
     "vllm.ModelConfig.get_vocab_size": ("vllm/config/model.py", "ModelConfig.get_vocab_size"),
     "vllm.Proposer reads": (
         "vllm/v1/spec_decode/ngram_proposer.py",

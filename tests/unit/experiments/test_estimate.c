@@ -160,7 +160,7 @@ Test(estimate, what_a_run_refuses_is_refused_before)
         snprintf(text, sizeof text, CONFIG(", \"sweep\": {\"draft\": [%s], \"verify.rule\": [\"match\", \"rejection\"]}"),
                  cases[i].drafts);
         wg_config *c = config_of(text);
-        const wg_status refused = wg_run_open(c, stderr, "", &err);
+        const wg_status refused = wg_run_open(c, stderr, "", NULL, &err);
         cr_assert_neq(refused, WG_OK, "%s", text);
         cr_expect(!strncmp(err.text, cases[i].says, strlen(cases[i].says)), "%s\ninstead of %s", err.text, cases[i].says);
         cr_expect_eq(wg_run_config(c, &o, &run, &path, &again), refused);
@@ -216,7 +216,7 @@ Test(estimate, warnings)
         FILE *f = open_memstream(&says, &n);
         snprintf(text, sizeof text, CONFIG("%s"), cases[i].more);
         wg_config *c = config_of(text);
-        cr_assert_eq(wg_run_open(c, f, "w: ", &err), WG_OK, "%s", err.text);
+        cr_assert_eq(wg_run_open(c, f, "w: ", NULL, &err), WG_OK, "%s", err.text);
         fclose(f);
         cr_expect_str_eq(says, cases[i].says, "%s:\n%s", cases[i].more, says);
         free(says);

@@ -29,7 +29,7 @@ Test(split, every_output_has_one_rank)
                           .experts = models[i].experts,
                           .layers = 3,
                           .head_dim = 16 };
-            for (int r = 0; r < ranks; r++) cr_assert_eq(wg_rank_part_of(&s[r], &a, a.vocab, r, ranks, &err), WG_OK);
+            for (int r = 0; r < ranks; r++) cr_assert_eq(wg_rank_part_of(&s[r], &a, a.vocab, r, ranks, 1, &err), WG_OK);
             const int all[WG_SPLITS] = { a.heads, a.kv_heads, a.dim, a.hidden, a.vocab, a.vocab, a.experts };
             for (int of = 0; of < WG_SPLITS; of++) {
                 given = 0;
@@ -39,13 +39,6 @@ Test(split, every_output_has_one_rank)
                     cr_assert(wg_rank_part_n(&s[r], of) >= (of != WG_SPLIT_KEYS && of != WG_SPLIT_EXPERTS));
                 }
                 cr_assert_eq(given, all[of]);
-            }
-            int64_t elements = 0;
-            for (int r = 0; r < ranks; r++) elements += wg_rank_part_elements(&s[r], &a, r);
-            if (ranks <= a.kv_heads && !a.experts) { /* none twice */
-                wg_rank_part whole;
-                cr_assert_eq(wg_rank_part_of(&whole, &a, a.vocab, 0, 1, &err), WG_OK);
-                cr_assert_eq(elements, wg_rank_part_elements(&whole, &a, 0));
             }
             for (int r = 0; r < ranks; r++) { /* the kernel's head of keys, head * kv_heads / heads, is the model's */
                 const int from = wg_rank_part_from(&s[r], WG_SPLIT_HEADS), n = wg_rank_part_n(&s[r], WG_SPLIT_HEADS);
@@ -60,11 +53,24 @@ Test(split, more_ranks_than_there_is_to_split_are_refused)
 {
     wg_error err;
     wg_rank_part s;
-    const wg_arch a = { .heads = 8, .kv_heads = 2, .dim = 64, .hidden = 5, .vocab = 6 };
-    cr_assert_eq(wg_rank_part_of(&s, &a, 6, 0, 9, &err), WG_EINVAL);
+    const wg_arch a = { .heads = 8, .kv_heads = 2, .dim = 64, .hidden = 5, .vocab = 6, .layers = 1 };
+    cr_assert_eq(wg_rank_part_of(&s, &a, 6, 0, 9, 1, &err), WG_EINVAL);
     cr_assert(strstr(err.text, "9 ranks: the model has 8 attention heads; expected at most as many ranks"));
-    cr_assert_eq(wg_rank_part_of(&s, &a, 6, 0, 6, &err), WG_EINVAL);
+    cr_assert_eq(wg_rank_part_of(&s, &a, 6, 0, 6, 1, &err), WG_EINVAL);
     cr_assert(strstr(err.text, "6 ranks: the model's MLP has 5 rows"));
-    cr_assert_eq(wg_rank_part_of(&s, &a, 3, 0, 5, &err), WG_EINVAL);
+    cr_assert_eq(wg_rank_part_of(&s, &a, 3, 0, 5, 1, &err), WG_EINVAL);
     cr_assert(strstr(err.text, "5 ranks: the model's output head has 3 rows"));
+    const wg_arch b = { .heads = 8, .kv_heads = 2, .dim = 64, .hidden = 64, .vocab = 64, .layers = 3 };
+    cr_assert_eq(wg_rank_part_of(&s, &b, 64, 0, 5, 2, &err), WG_EINVAL);
+    cr_assert(strstr(err.text, "5 ranks in a pipeline of 2: expected a multiple of its stages"));
+    cr_assert_eq(wg_rank_part_of(&s, &b, 64, 0, 8, 4, &err), WG_EINVAL);
+    cr_assert(strstr(err.text, "a pipeline of 4 stages: the model has 3 layers"));
+    int layers = 0;
+    for (int r = 0; r < 6; r++) {
+        cr_assert_eq(wg_rank_part_of(&s, &b, 64, r, 6, 2, &err), WG_OK);
+        cr_assert(s.stage == r / 3 && s.rank == r % 3 && s.ranks == 3 && s.stages == 2);
+        cr_assert_eq(s.layer_from, s.stage ? 1 : 0);
+        layers += s.layer_to - s.layer_from;
+    }
+    cr_assert_eq(layers, 3 * 3);
 }
