@@ -250,6 +250,15 @@ static wg_status add_halves(folder *f, wg_gguf_writer *g, const wg_safetensor *t
     return WG_OK;
 }
 
+/* Whether the tensor is of a layer for multi-token prediction, which a head reads (head_file.h). */
+static bool is_mtp(const wg_hf_config *c, const char *name)
+{
+    int layer = -1;
+    if (c->mtp && strncmp(name, MTP, strlen(MTP)) == 0) return true;
+    if (!c->nextn) return false;
+    return strncmp(name, "mtp.", 4) == 0 || (sscanf(name, "model.layers.%9d.", &layer) == 1 && layer >= c->layers);
+}
+
 /* Adds one tensor of a shard under its name in GGUF files. */
 static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, const wg_safetensor *t)
 {
@@ -258,7 +267,7 @@ static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, cons
     int layer, kind, expert;
     bool down;
     wg_hf_paired paired;
-    if (c->mtp && strncmp(t->name, MTP, strlen(MTP)) == 0) {
+    if (is_mtp(c, t->name)) {
         f->aside++;
         return WG_OK;
     }

@@ -111,7 +111,8 @@ typedef struct wg_hf_type {
     const char *experts;              /* the key of their number; NULL: there are none */
     int experts_absent, experts_used; /* when the keys are absent */
     const char *experts_hidden;       /* the key of their width; NULL: intermediate_size */
-    bool mtp;                         /* tensors of model.mtp_layers are left aside */
+    bool mtp;                         /* tensors of model.mtp_layers are left aside, */
+    bool nextn;                       /* or where a key says so those of mtp and of layers behind the last one */
     bool auto_map;                    /* the code that auto_map names is not needed: it says the same as the type's class */
     wg_hf_style style;
     bool experts_normed; /* always; else by norm_topk_prob */

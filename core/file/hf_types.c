@@ -17,17 +17,20 @@
 /* clang-format off */
 const wg_hf_type wg_hf_types[WG_HF_TYPES] = {
     { .name = "llama", .architecture = "LlamaForCausalLM", .family = "llama", .adjacent = true, ATTENTION_BIASES,
-      .mlp = { "mlp_bias", false }, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS },
+      .mlp = { "mlp_bias", false }, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS,
+      .nextn = true },
     { .name = "mistral", .architecture = "MistralForCausalLM", .family = "llama", .adjacent = true, .kv_heads = 8,
       .windows = WG_HF_ALL_WINDOWED, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS },
     { .name = "qwen2", .architecture = "Qwen2ForCausalLM", .family = "qwen2", .qkv = { NULL, true }, .kv_heads = 32,
-      .windows = WG_HF_FROM_LAYER, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS },
+      .windows = WG_HF_FROM_LAYER, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS,
+      .nextn = true },
     /* Qwen2, and layers for multi-token prediction that no text of its own needs */
     { .name = "mimo", .architecture = "MiMoForCausalLM", .family = "qwen2", .qkv = { NULL, true }, .kv_heads = 32,
       .windows = WG_HF_FROM_LAYER, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS, .mtp = true,
       .auto_map = true },
     { .name = "qwen3", .architecture = "Qwen3ForCausalLM", .family = "qwen3", ATTENTION_BIASES, .head_dim = 128,
-      .kv_heads = 32, .windows = WG_HF_FROM_LAYER, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS },
+      .kv_heads = 32, .windows = WG_HF_FROM_LAYER, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS,
+      .nextn = true },
     { .name = "mixtral", .architecture = "MixtralForCausalLM", .family = "llama", .adjacent = true, .kv_heads = 8,
       .windows = WG_HF_ALL_WINDOWED, SILU, .eps = 1e-5, .rope = { .base = 1000000 }, NO_CAPS, .experts = "num_local_experts",
       .experts_absent = 8, .experts_used = 2, .experts_normed = true, .sparse_names = true },

@@ -182,7 +182,7 @@ Test(hf_config, refusals)
         { LLAMA ",\"dual_chunk_attention_config\":{}}",
           "FILE: key 'dual_chunk_attention_config' = {} is not supported: expected no such key" },
         { LLAMA ",\"use_mrope\":true}", "FILE: key 'use_mrope' = true is not supported: expected false" },
-        { LLAMA ",\"num_nextn_predict_layers\":1}", "FILE: key 'num_nextn_predict_layers' = 1 is not supported: expected 0" },
+        { NEOX ",\"num_nextn_predict_layers\":1}", "FILE: key 'num_nextn_predict_layers' = 1 is not supported: expected 0" },
         { LLAMA ",\"num_experts\":8}", "FILE: key 'num_experts' = 8 is not supported: expected 0" },
         { LLAMA ",\"num_local_experts\":8}", "FILE: key 'num_local_experts' = 8 is not supported: expected 0" },
         { LLAMA ",\"is_causal\":false}", "FILE: key 'is_causal' = false is not supported: expected true" },

@@ -432,6 +432,28 @@ Test(hf_folder, layers_that_are_left_aside)
     clean();
 }
 
+/* Those of DeepSeek's and of Qwen's form, where a key says that they are there. */
+Test(hf_folder, layers_behind_the_last_one_are_left_aside)
+{
+    static const char *const row[][2] = { { "num_nextn_predict_layers", "model.layers.2.eh_proj.weight" },
+                                          { "mtp_num_hidden_layers", "mtp.fc.weight" } };
+    for (int i = 0; i < 2; i++) {
+        wg_weights *w;
+        int64_t v;
+        make("qwen2");
+        json_array_append_new(
+            json_object_get(m.config_case, "tensors"),
+            json_pack("{s:s, s:s, s:[i, i], s:i}", "name", row[i][1], "dtype", "F32", "shape", 2, 4, "file", 0));
+        mini_write(&m, &t, 0);
+        cr_assert(strstr(refused(WG_EUNSUPPORTED), "has no place in a qwen2 model"));
+        set(row[i][0], json_integer(1));
+        cr_assert_eq(wg_weights_open(&w, t.dir, &err), WG_OK, "%s", err.text);
+        cr_assert(wg_meta_int(w, "wager.left_aside.mtp_layers", &v) && v == 1);
+        wg_weights_close(w);
+        clean();
+    }
+}
+
 static int tensor_at(const char *name)
 {
     json_t *tensors = json_object_get(m.config_case, "tensors"), *v;
