@@ -337,6 +337,7 @@ static wg_status read_keys(const wg_hf_keys *r, const wg_hf_type *type, wg_hf_co
     c.post_norms = type->post_norms;
     c.fused = type->fused;
     c.sparse_names = type->sparse_names;
+    c.paired = type->paired;
     c.style = type->style;
     c.mtp = type->mtp;
     c.nextn = type->nextn && (wg_hf_get(r, KEY_NEXTN) || wg_hf_get(r, "mtp_num_hidden_layers"));
@@ -537,6 +538,7 @@ wg_status wg_hf_config_json(wg_hf_config *c, const char *path, int dtype, json_t
     c->post_norms = type->post_norms;
     c->fused = type->fused;
     c->sparse_names = type->sparse_names;
+    c->paired = type->paired;
     c->style = type->style;
     c->names = type->names;
     json_t *o = *out = json_pack("{s:s, s:[s]}", WG_HF_KEY_TYPE, type->name, WG_HF_KEY_ARCHITECTURES, type->architecture);

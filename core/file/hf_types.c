@@ -110,6 +110,12 @@ const wg_hf_type wg_hf_types[WG_HF_TYPES] = {
       .mlp = { "mlp_bias", false }, .layer_norm = true, .norm_bias = true, .ungated = true, .act_key = "hidden_act",
       .act = "relu2", .eps = 1e-5, .eps_key = "norm_eps", .rope = { .base = 10000, .partial = true, .share = 0.5 }, NO_CAPS,
       .norms_less_one = true },
+    { .name = "gpt_oss", .architecture = "GptOssForCausalLM", .family = "gpt-oss", .qkv = { "attention_bias", true },
+      .output = { "attention_bias", true }, .mlp = { NULL, true }, .head_dim = 64, .kv_heads = 8, .windows = WG_HF_PERIODIC,
+      .window = 128, .period = 2, SILU, .eps = 1e-5, .rope = { .base = 150000, .exact = true }, NO_CAPS,
+      .names = WG_HF_NAMES_SEED | WG_HF_NAMES_OSS, .experts = "num_local_experts", .experts_absent = 128, .experts_used = 4,
+      .experts_normed = true, .paired = true, .reads = "quantization_config", .more = wg_hf_gpt_oss,
+      .more_json = wg_hf_gpt_oss_json },
 };
 /* clang-format on */
 
