@@ -6,6 +6,8 @@
  * fit of the relative error (Remez exchange in 40 digits, 3.0e-8 for |x| <= 14; Horner with fma):
  *     h = exp32(x x * -0.5) * (t P(t)), y = x h for x < 0, else x - x h
  * relu2 is the square of a number above zero, else 0 (So et al. 2021).
+ * clamped_swiglu is the gated activation of gpt-oss (OpenAI 2025), with a sharper sigmoid, limits and one added to the up side:
+ *     clamped_swiglu(g, u) = g' / (1 + exp32(g' * -1.702)) * (u' + 1)     g' = min(g, 7), u' = clamp(u, 7)
  * softcap limits a number to [-cap, cap] (Bello et al. 2016; Gemma 2):
  *     softcap(x) = cap * (+-((1 - e) / (1 + e)))                  e = exp32(-2 |x / cap|), the sign that of x */
 #ifndef WG_KERNELS_ACT_H
@@ -50,6 +52,15 @@ WG_HD static inline float wg_gelu_erf_of(float x)
 WG_HD static inline float wg_relu2_of(float x) { return x < 0.0f ? 0.0f : x * x; }
 
 WG_HD static inline float wg_clamp_of(float x, float limit) { return x < -limit ? -limit : limit < x ? limit : x; }
+
+#define WG_CLAMPED_LIMIT 7.0f
+#define WG_CLAMPED_ALPHA 1.702f
+
+WG_HD static inline float wg_clamped_swiglu_of(float gate, float up)
+{
+    const float g = WG_CLAMPED_LIMIT < gate ? WG_CLAMPED_LIMIT : gate;
+    return g / (1.0f + wg_exp32_of(g * -WG_CLAMPED_ALPHA)) * (wg_clamp_of(up, WG_CLAMPED_LIMIT) + 1.0f);
+}
 
 WG_HD static inline float wg_softcap_of(float x, float cap)
 {

@@ -81,6 +81,7 @@ static void attention(const wg_attention *a)
     floats(a->m, slots);
     floats(a->l, slots);
     if (a->of->slope) floats(a->of->slope, (size_t)a->of->heads);
+    if (a->of->sink) floats(a->of->sink, (size_t)a->of->heads);
     for (int r = 0; r < a->rows; r++) keys_of(&a->keys[r]);
 }
 

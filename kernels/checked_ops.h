@@ -58,6 +58,7 @@ STAGE(attention_values)
     }
 GATED(swiglu)
 GATED(geglu)
+GATED(clamped_swiglu)
 
 #define MAPPED(op)                                                                                                             \
     void CHECKED(op)(const float *x, float *y, int n)                                                                          \

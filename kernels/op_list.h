@@ -57,7 +57,8 @@ OP(void, kv_store, (const wg_kv_view *kv, int32_t slot, const float *k, const fl
  *   al. 2022) s_j = fma(slope, distance, s_j), the distance that of wg_key_distance; m' = max(m, max_j s_j); c = exp(m - m') (0
  *   for the first chunk); w_j = exp(s_j - m'); l = fma(l, c, lanes16 sum of w_j, lane = position % 16); o = o * c, then
  *   o = fma(w_j, v_j, o), j ascending.
- * m = -inf, l = 0, o = 0 at the start; out = o / l.
+ * m = -inf, l = 0, o = 0 at the start, or with sinks m = sink, l = 1 (and c = exp(m - m') for the first chunk too); out =
+ * o / l.
  * WG_KV_Q8: q is made into codes and scales like a key. s_j = 0; for the blocks of the head ascending: i = exact integer
  * dot of the codes; s_j = fma((float)i * (q's scale * scale), the key's scale, s_j); o = fma(w_j * the value's scale,
  * (float)code, o). */
@@ -77,9 +78,10 @@ OP(void, attention_values, (const wg_attention *a, int i0, int i1))
 /* y = silu(gate) * up over n elements, as (g / (1 + exp32(-g))) * u. y may be gate. */
 OP(void, swiglu, (const float *gate, const float *up, float *y, int n))
 
-/* kernels/act.h has the formulas. geglu: y = gelu(gate) * up; gelu, gelu_erf: y = gelu(x); relu2. y may be gate, or x. softcap,
- * and clamp to [-limit, limit]: in place. */
+/* kernels/act.h has the formulas. geglu: y = gelu(gate) * up; clamped_swiglu; gelu, gelu_erf: y = gelu(x); relu2. y may be
+ * gate, or x. softcap, and clamp to [-limit, limit]: in place. */
 OP(void, geglu, (const float *gate, const float *up, float *y, int n))
+OP(void, clamped_swiglu, (const float *gate, const float *up, float *y, int n))
 OP(void, gelu, (const float *x, float *y, int n))
 OP(void, gelu_erf, (const float *x, float *y, int n))
 OP(void, relu2, (const float *x, float *y, int n))

@@ -83,6 +83,7 @@ typedef struct wg_heads {
     float scale;         /* of scores: 1 / sqrt(hd) in most families */
     float cap;           /* scores are limited to it by softcap (kernels/act.h); 0: not */
     const float *slope;  /* (heads) a key's score is lower by so much for each position that it is further back; NULL: not */
+    const float *sink;   /* (heads) the score of a key before all others, whose value is zero (Xiao et al. 2023); NULL: none */
 } wg_heads;
 
 /* The keys one row sees, in position order: slots 0..prefix-1, then slots tail + b for the set bits b of anc, ascending.
@@ -124,6 +125,12 @@ static inline int wg_slices(int hd) { return (hd + WG_SLICE - 1) / WG_SLICE; }
 /* Slots of a kv head; items of the stages. */
 static inline int wg_attention_shared(const wg_attention *a) { return a->rows * (a->of->heads / a->of->kv_heads); }
 static inline int wg_attention_slots(const wg_attention *a) { return a->rows * a->of->heads; }
+/* The query head of a slot. */
+static inline int wg_attention_head(const wg_attention *a, int slot)
+{
+    const int group = a->of->heads / a->of->kv_heads;
+    return slot / wg_attention_shared(a) * group + slot % group;
+}
 static inline int wg_score_items(const wg_attention *a) { return wg_attention_slots(a) * a->chunks; }
 static inline int wg_value_items(const wg_attention *a) { return wg_attention_slots(a) * wg_slices(a->of->hd); }
 

@@ -16,7 +16,8 @@ enum {
     PARALLEL = 1 << WG_HEAD_PEAGLE,
     EAGLE = 1 << WG_HEAD_EAGLE3 | PARALLEL,
     SPARK = 1 << WG_HEAD_DSPARK,
-    BLOCK = 1 << WG_HEAD_DFLASH | SPARK,
+    SECOND = 1 << WG_HEAD_DFLASH2,
+    BLOCK = 1 << WG_HEAD_DFLASH | SPARK | SECOND,
     MTP = 1 << WG_HEAD_MTP,
     FIRST = 1 << WG_HEAD_EAGLE,
     ANY = (1 << WG_HEAD_KINDS) - 1,
@@ -89,13 +90,15 @@ static const struct {
     { "rope_parameters", ANY },
     { "use_aux_hidden_state", EAGLE | OWN },
     { "num_nextn_predict_layers", MTP },
+    { "mtp_num_hidden_layers", MTP | FLAT },
+    { "mtp_use_dedicated_embeddings", MTP | FLAT },
     { "use_mrope", MTP },
     { "block_size", BLOCK | OWN },
     { "mask_token_id", BLOCK | OWN },
     { "mask_token_id", PARALLEL },
     { "aux_hidden_state_layer_ids", BLOCK | SPEC },
     { "sliding_window_non_causal", BLOCK | SPEC },
-    { "sample_from_anchor", 1 << WG_HEAD_DFLASH | SPEC },
+    { "sample_from_anchor", 1 << WG_HEAD_DFLASH | SECOND | SPEC },
     { "sample_from_anchor", SPARK | OWN },
     { "dflash_config", BLOCK },
     { "target_layer_ids", BLOCK | OWN | FLAT },
@@ -105,6 +108,10 @@ static const struct {
     { "causal", BLOCK | OWN | FLAT },
     { "causal_head", BLOCK | OWN | FLAT },
     { "rope_is_neox_style", BLOCK | FLAT },
+    { "conv_kernel_size", SECOND | OWN },
+    { "conv_group_size", SECOND | OWN },
+    { "selector_rank", SECOND | OWN },
+    { "selector_top_k", SECOND | OWN },
     { "projector_type", SPARK | OWN | FLAT },
     { "markov_rank", SPARK | OWN },
     { "markov_head_type", SPARK | OWN },
@@ -120,7 +127,8 @@ static const struct {
 
 static const char *const kind_names[WG_HEAD_KINDS] = {
     [WG_HEAD_EAGLE3] = "an EAGLE-3", [WG_HEAD_DFLASH] = "a DFlash", [WG_HEAD_MTP] = "an MTP",
-    [WG_HEAD_EAGLE] = "an EAGLE-1",  [WG_HEAD_DSPARK] = "a DSpark", [WG_HEAD_PEAGLE] = "a P-EAGLE"
+    [WG_HEAD_EAGLE] = "an EAGLE-1",  [WG_HEAD_DSPARK] = "a DSpark", [WG_HEAD_DFLASH2] = "a DFlash 2",
+    [WG_HEAD_PEAGLE] = "a P-EAGLE"
 };
 
 const char *wg_head_kind_name(wg_head_kind kind) { return kind_names[kind]; }
@@ -147,7 +155,7 @@ static wg_status check_keys(const wg_hf_keys *r, wg_head_kind kind, unsigned own
 static wg_status refuse_other_dialect(const wg_hf_keys *r, const wg_head_spec *s)
 {
     const bool speculators = strcmp(s->dialect, "speculators") == 0;
-    const char *other = wg_head_is_block(s) ? "z-lab's" : "SafeAILab's";
+    const char *other = wg_head_is_block(s) ? "z-lab's" : s->kind == WG_HEAD_MTP ? "whole models" : "SafeAILab's";
     char expected[80];
     snprintf(expected, sizeof expected, "no key of %s in a config of %s", speculators ? other : "speculators'",
              speculators ? "speculators'" : other);
@@ -168,7 +176,7 @@ void wg_head_assume(wg_head_spec *s, const char *key, const char *fmt, ...)
     va_end(ap);
 }
 
-static wg_status flag(const wg_hf_keys *r, wg_head_spec *s, const char *key, bool absent, bool *out)
+wg_status wg_head_flag(const wg_hf_keys *r, wg_head_spec *s, const char *key, bool absent, bool *out)
 {
     if (!wg_hf_get(r, key)) wg_head_assume(s, key, "%s", absent ? "true" : "false");
     return wg_hf_bool(r, key, absent, out);
@@ -181,7 +189,7 @@ static wg_status number(const wg_hf_keys *r, wg_head_spec *s, const char *key, d
 }
 
 /* absent 0: the key is required. */
-static wg_status size(const wg_hf_keys *r, wg_head_spec *s, const char *key, int absent, int max, int *out)
+wg_status wg_head_size(const wg_hf_keys *r, wg_head_spec *s, const char *key, int absent, int max, int *out)
 {
     if (absent && !wg_hf_get(r, key)) wg_head_assume(s, key, "%d", absent);
     return wg_hf_count(r, key, absent, max, out);
@@ -189,7 +197,7 @@ static wg_status size(const wg_hf_keys *r, wg_head_spec *s, const char *key, int
 
 /* A list of layers. shift: id + shift is the tap of the state that id stands for: 0, that which enters the layer; 1, which
  * leaves it. */
-static wg_status read_taps(const wg_hf_keys *r, const char *key, int shift, wg_head_spec *s)
+wg_status wg_head_read_taps(const wg_hf_keys *r, const char *key, int shift, wg_head_spec *s)
 {
     const json_t *list = wg_hf_get(r, key);
     s->n_taps = (int)json_array_size(list);
@@ -205,7 +213,7 @@ static wg_status read_taps(const wg_hf_keys *r, const char *key, int shift, wg_h
 }
 
 /* The token of rows whose own token is not known. */
-static wg_status read_mask(const wg_hf_keys *r, wg_head_spec *s)
+wg_status wg_head_read_mask(const wg_hf_keys *r, wg_head_spec *s)
 {
     const json_t *v = wg_hf_get(r, "mask_token_id");
     const json_int_t id = json_is_integer(v) ? json_integer_value(v) : -1;
@@ -216,61 +224,15 @@ static wg_status read_mask(const wg_hf_keys *r, wg_head_spec *s)
 }
 
 /* Which object has a key: the head's own, where there is one (eagle_config), or the top. */
-static const wg_hf_keys *where(const wg_hf_keys *top, const wg_hf_keys *own, const char *key)
+const wg_hf_keys *wg_head_where(const wg_hf_keys *top, const wg_hf_keys *own, const char *key)
 {
     return own && wg_hf_get(own, key) ? own : top;
 }
 
 static const char *const eagle_taps = "eagle_aux_hidden_state_layer_ids";
 
-/* The keys of an EAGLE-3 head itself. In SpecForge's files norm_output only says that the last norm stands before lm_head,
- * which is always so here; in those of speculators that the next step reads the normed state. */
-static wg_status read_eagle(const wg_hf_keys *top, const wg_hf_keys *own, bool speculators, wg_head_spec *s)
-{
-    bool normed;
-    WG_TRY(flag(where(top, own, "norm_before_residual"), s, "norm_before_residual", false, &s->norm_before_residual));
-    WG_TRY(flag(where(top, own, "norm_before_fc"), s, "norm_before_fc", false, &s->norm_before_fc));
-    WG_TRY(flag(where(top, own, "fc_norm"), s, "fc_norm", false, &s->fc_norm));
-    if (s->fc_norm && s->norm_before_fc)
-        return wg_hf_refuse(where(top, own, "fc_norm"), "fc_norm", "false beside norm_before_fc");
-    WG_TRY(flag(where(top, own, "norm_output"), s, "norm_output", !speculators, &normed));
-    if (!speculators && !normed)
-        return wg_hf_refuse(where(top, own, "norm_output"), "norm_output", "true: the norm stands before lm_head");
-    s->norm_output = speculators && normed;
-    WG_TRY(wg_hf_count(where(top, own, "target_hidden_size"), "target_hidden_size", s->dim, 1 << 20, &s->target_dim));
-    if (s->kind == WG_HEAD_PEAGLE) WG_TRY(read_mask(top, s));
-    const wg_hf_keys *r = where(top, own, eagle_taps);
-    if (wg_hf_get(r, eagle_taps)) return read_taps(r, eagle_taps, 0, s);
-    s->n_taps = 3;
-    wg_head_assume(s, eagle_taps, "2, L/2, L-3 of the target's L");
-    return WG_OK;
-}
-
-/* Which layers see only slots before their own: by speculators those with a window, unless a key says otherwise; by z-lab's
- * key all or none, and where it is absent the same as by speculators. */
-static wg_status read_causality(const wg_hf_keys *top, const wg_hf_keys *own, wg_head_spec *s)
-{
-    static const char *const names[] = { "is_causal", "causal", "causal_head" };
-    bool both, causal;
-    s->causal = s->windowed;
-    if (!own) {
-        WG_TRY(flag(top, s, "sliding_window_non_causal", false, &both));
-        if (both) s->causal = 0;
-        return WG_OK;
-    }
-    for (int i = 0; i < 3; i++) {
-        const wg_hf_keys *r = wg_hf_get(top, names[i]) ? top : own;
-        if (!wg_hf_get(r, names[i])) continue;
-        WG_TRY(wg_hf_bool(r, names[i], false, &causal));
-        s->causal = causal ? ~0U : 0;
-        return WG_OK;
-    }
-    wg_head_assume(s, names[0], s->windowed ? "true where layers slide" : "false");
-    return WG_OK;
-}
-
 /* A name among those of a list of n; 0, the first, where the key is absent. */
-static wg_status name_of(const wg_hf_keys *r, const char *key, const char *const *names, int n, const char *expected, int *out)
+wg_status wg_head_name_of(const wg_hf_keys *r, const char *key, const char *const *names, int n, const char *expected, int *out)
 {
     const json_t *v = wg_hf_get(r, key);
     *out = 0;
@@ -283,49 +245,28 @@ static wg_status name_of(const wg_hf_keys *r, const char *key, const char *const
     return wg_hf_refuse(r, key, expected);
 }
 
-/* The keys that DSpark has beside those of a block. */
-static wg_status read_markov(const wg_hf_keys *top, const wg_hf_keys *own, wg_head_spec *s)
+/* The keys of an EAGLE-3 head itself. In SpecForge's files norm_output only says that the last norm stands before lm_head,
+ * which is always so here; in those of speculators that the next step reads the normed state. */
+static wg_status read_eagle(const wg_hf_keys *top, const wg_hf_keys *own, bool speculators, wg_head_spec *s)
 {
-    static const char *const types[] = { "vanilla", "gated", "rnn" }, *const projectors[] = { "dspark" };
-    const bool speculators = own == NULL;
-    const wg_hf_keys *r = where(top, own, "markov_rank");
-    double rank;
-    int type;
-    WG_TRY(name_of(where(top, own, "projector_type"), "projector_type", projectors, 1, "dspark", &type));
-    if (!wg_hf_get(r, "markov_rank")) wg_head_assume(s, "markov_rank", speculators ? "256" : "0");
-    WG_TRY(wg_hf_number(r, "markov_rank", speculators ? 256 : 0, 0, 1 << 16, &rank));
-    s->markov_rank = (int)rank;
-    if (s->markov_rank != rank) return wg_hf_wrong(r, "markov_rank", "a whole number");
-    r = where(top, own, "markov_head_type");
-    if (!wg_hf_get(r, "markov_head_type")) wg_head_assume(s, "markov_head_type", "vanilla");
-    WG_TRY(name_of(r, "markov_head_type", types, 3, "vanilla, gated or rnn", &type));
-    s->markov = rank > 0 ? (wg_head_markov)(WG_MARKOV_VANILLA + type) : WG_MARKOV_NONE;
-    WG_TRY(flag(where(top, own, "enable_confidence_head"), s, "enable_confidence_head", speculators, &s->confidence));
-    r = where(top, own, "confidence_head_with_markov");
-    if (s->confidence) WG_TRY(flag(r, s, "confidence_head_with_markov", s->markov_rank > 0, &s->confidence_markov));
-    if (s->confidence_markov && s->markov_rank == 0)
-        return wg_hf_refuse(r, "confidence_head_with_markov", "false where markov_rank is 0");
+    bool normed;
+    WG_TRY(wg_head_flag(wg_head_where(top, own, "norm_before_residual"), s, "norm_before_residual", false,
+                        &s->norm_before_residual));
+    WG_TRY(wg_head_flag(wg_head_where(top, own, "norm_before_fc"), s, "norm_before_fc", false, &s->norm_before_fc));
+    WG_TRY(wg_head_flag(wg_head_where(top, own, "fc_norm"), s, "fc_norm", false, &s->fc_norm));
+    if (s->fc_norm && s->norm_before_fc)
+        return wg_hf_refuse(wg_head_where(top, own, "fc_norm"), "fc_norm", "false beside norm_before_fc");
+    WG_TRY(wg_head_flag(wg_head_where(top, own, "norm_output"), s, "norm_output", !speculators, &normed));
+    if (!speculators && !normed)
+        return wg_hf_refuse(wg_head_where(top, own, "norm_output"), "norm_output", "true: the norm stands before lm_head");
+    s->norm_output = speculators && normed;
+    WG_TRY(wg_hf_count(wg_head_where(top, own, "target_hidden_size"), "target_hidden_size", s->dim, 1 << 20, &s->target_dim));
+    if (s->kind == WG_HEAD_PEAGLE) WG_TRY(wg_head_read_mask(top, s));
+    const wg_hf_keys *r = wg_head_where(top, own, eagle_taps);
+    if (wg_hf_get(r, eagle_taps)) return wg_head_read_taps(r, eagle_taps, 0, s);
+    s->n_taps = 3;
+    wg_head_assume(s, eagle_taps, "2, L/2, L-3 of the target's L");
     return WG_OK;
-}
-
-/* The keys of a block. own: NULL in speculators' files; in z-lab's the object dflash_config, or the top again. Classes of
- * DSpark draw from the anchor's row on where no key says otherwise. */
-static wg_status read_block(const wg_hf_keys *top, const wg_hf_keys *own, wg_head_spec *s)
-{
-    const wg_hf_keys *r = own ? own : top, *anchor = where(top, own, "sample_from_anchor");
-    const bool spark = s->kind == WG_HEAD_DSPARK;
-    bool apart;
-    WG_TRY(wg_hf_count(top, "target_hidden_size", s->dim, 1 << 20, &s->target_dim));
-    WG_TRY(wg_hf_count(wg_hf_get(r, "block_size") ? r : top, "block_size", 0, 1024, &s->block));
-    if (s->block < 2) return wg_hf_wrong(top, "block_size", "at least 2");
-    WG_TRY(read_mask(wg_hf_get(r, "mask_token_id") ? r : top, s));
-    WG_TRY(read_causality(top, own, s));
-    if (spark) WG_TRY(read_markov(top, own, s));
-    if (spark || !own) WG_TRY(flag(anchor, s, "sample_from_anchor", spark, &s->from_anchor));
-    WG_TRY(wg_hf_bool(top, "rope_is_neox_style", true, &apart));
-    s->adjacent = !apart;
-    if (own) return read_taps(wg_hf_get(r, "target_layer_ids") ? r : top, "target_layer_ids", 1, s);
-    return read_taps(top, "aux_hidden_state_layer_ids", 0, s);
 }
 
 static wg_status read_windows(const wg_hf_keys *r, wg_head_spec *s)
@@ -370,9 +311,10 @@ static wg_status read_layer(const wg_hf_keys *r, wg_head_spec *s)
     bool mlp_bias;
     const json_t *type = wg_hf_get(r, "model_type"), *act = wg_hf_get(r, "hidden_act");
     const char *name = json_string_value(type);
-    const bool block = wg_head_is_block(s);                            /* whose layers are those of Qwen3 in any case */
-    const bool llama = s->kind == WG_HEAD_EAGLE;                       /* of Llama; the target may be a Qwen2 */
-    const bool whole = strcmp(s->dialect, "MiMo") == 0;                /* of Qwen2 */
+    const bool block = wg_head_is_block(s);      /* whose layers are those of Qwen3 in any case */
+    const bool llama = s->kind == WG_HEAD_EAGLE; /* of Llama; the target may be a Qwen2 */
+    const bool whole = s->kind == WG_HEAD_MTP && strcmp(s->dialect, "speculators") != 0;
+    const bool qwen2 = whole && name && (strcmp(name, "mimo") == 0 || strcmp(name, "qwen2") == 0);
     const bool diff = llama && strcmp(s->dialect, "speculators") == 0; /* absent keys are those of LlamaConfig */
     if (!type) wg_head_assume(s, "model_type", block ? "qwen3" : "llama");
     if (type && !whole && (!name || (strcmp(name, "llama") != 0 && strcmp(name, llama ? "qwen2" : "qwen3") != 0)))
@@ -380,16 +322,16 @@ static wg_status read_layer(const wg_hf_keys *r, wg_head_spec *s)
     s->head_norm = block || (type && strcmp(name, "qwen3") == 0);
     if (act && (!json_is_string(act) || strcmp(json_string_value(act), "silu") != 0))
         return wg_hf_refuse(r, "hidden_act", "silu");
-    WG_TRY(size(r, s, "hidden_size", diff ? 4096 : 0, 1 << 20, &s->dim));
-    WG_TRY(size(r, s, "intermediate_size", diff ? 11008 : 0, 1 << 20, &s->hidden));
-    WG_TRY(size(r, s, "num_attention_heads", diff ? 32 : 0, 1 << 16, &s->heads));
+    WG_TRY(wg_head_size(r, s, "hidden_size", diff ? 4096 : 0, 1 << 20, &s->dim));
+    WG_TRY(wg_head_size(r, s, "intermediate_size", diff ? 11008 : 0, 1 << 20, &s->hidden));
+    WG_TRY(wg_head_size(r, s, "num_attention_heads", diff ? 32 : 0, 1 << 16, &s->heads));
     WG_TRY(wg_hf_count(r, "num_key_value_heads", s->heads, 1 << 16, &s->kv_heads));
     WG_TRY(wg_hf_count(r, "head_dim", s->dim / s->heads, WG_HF_HEAD, &s->head_dim));
-    WG_TRY(size(r, s, "vocab_size", diff ? 32000 : 0, 1 << 30, &s->vocab));
+    WG_TRY(wg_head_size(r, s, "vocab_size", diff ? 32000 : 0, 1 << 30, &s->vocab));
     WG_TRY(number(r, s, "rms_norm_eps", 1e-6, 1, &s->eps));
     WG_TRY(wg_hf_bool(r, "attention_bias", false, &s->biased));
-    s->out_biased = s->biased && !whole;
-    s->biased = s->biased || whole;
+    s->out_biased = s->biased && !qwen2;
+    s->biased = s->biased || qwen2;
     WG_TRY(wg_hf_bool(r, "mlp_bias", false, &mlp_bias));
     if (mlp_bias) return wg_hf_refuse(r, "mlp_bias", "false");
     if (s->heads % s->kv_heads) return wg_hf_wrong(r, "num_key_value_heads", "a divisor of num_attention_heads");
@@ -410,15 +352,45 @@ static wg_status read_said(const wg_hf_keys *top, const wg_hf_keys *layer, wg_he
     return wg_hf_get(layer, "num_hidden_layers") ? wg_hf_count(layer, "num_hidden_layers", 0, 1 << 16, &s->said_layers) : WG_OK;
 }
 
-/* The keys of an MTP layer. In speculators' files it reads the embedding first, and the target's state before its last norm,
- * as its trainer stores it (vLLM gives it that behind the norm); MiMo's as vLLM runs it. */
-static wg_status read_mtp(const wg_hf_keys *top, bool whole, wg_head_spec *s)
+/* The forms of MTP layers in whole models, as vLLM runs them: the state is that behind a norm. %d: the number of layers. */
+static const struct form {
+    const char *dialect, *key, *own;
+    bool hidden_first, zero_first;
+} forms[] = {
+    { "MiMo", "num_nextn_predict_layers", "model.mtp_layers.0.", true, true },
+    { "DeepSeek", "num_nextn_predict_layers", "model.layers.%d.", false, true },
+    { "Qwen3.5", "mtp_num_hidden_layers", "mtp.", false, false },
+};
+
+/* The form of a whole model with an MTP layer; NULL: the config is not of one. */
+static const struct form *form_of(const wg_hf_keys *top)
 {
-    int modules;
-    WG_TRY(wg_hf_count(top, "num_nextn_predict_layers", 1, 1 << 10, &modules));
-    if (modules != 1) return wg_hf_refuse(top, "num_nextn_predict_layers", "1");
+    const json_t *type = wg_hf_get(top, "model_type");
+    if (json_is_string(type) && strcmp(json_string_value(type), "mimo") == 0) return &forms[0];
+    return wg_hf_get(top, forms[2].key) ? &forms[2] : wg_hf_get(top, forms[1].key) ? &forms[1] : NULL;
+}
+
+/* The keys of an MTP layer. In speculators' files it reads the embedding first, and the target's state before its last norm,
+ * as its trainer stores it (vLLM gives it that behind the norm). */
+static wg_status read_mtp(const wg_hf_keys *top, const struct form *whole, wg_head_spec *s)
+{
+    const char *key = whole ? whole->key : "num_nextn_predict_layers";
+    int modules, layers;
+    bool embeds;
+    WG_TRY(wg_hf_count(top, key, 1, 1 << 10, &modules));
+    if (modules != 1) return wg_hf_refuse(top, key, "1");
+    WG_TRY(wg_hf_bool(top, "mtp_use_dedicated_embeddings", false, &embeds));
+    if (embeds) return wg_hf_refuse(top, "mtp_use_dedicated_embeddings", "false");
     if (whole && s->windowed) return wg_hf_refuse(top, "layer_types", "full_attention in all layers");
-    s->hidden_first = s->zero_first = s->after_norm = whole;
+    snprintf(s->own, sizeof s->own, "mtp_layers.0.");
+    if (whole) {
+        WG_TRY(wg_hf_count(top, "num_hidden_layers", 0, 1 << 16, &layers));
+        if (whole == &forms[1]) snprintf(s->own, sizeof s->own, whole->own, layers);
+        else snprintf(s->own, sizeof s->own, "%s", whole->own);
+    }
+    s->whole = s->after_norm = whole != NULL;
+    s->hidden_first = whole && whole->hidden_first;
+    s->zero_first = whole && whole->zero_first;
     s->norm_output = s->embed_norm = s->state_norm = true;
     s->target_dim = s->dim;
     s->n_taps = 1;
@@ -435,9 +407,9 @@ static wg_status read_first_eagle(const wg_hf_keys *top, bool speculators, wg_he
     s->after_norm = true;
     s->target_dim = s->dim;
     s->n_taps = 1;
-    WG_TRY(name_of(top, "transformer_layer_architecture", layers, 1, layers[0], &layer));
-    if (speculators) WG_TRY(flag(top, s, "layernorms", false, &norms));
-    if (speculators) WG_TRY(flag(top, s, "fusion_bias", false, &bias));
+    WG_TRY(wg_head_name_of(top, "transformer_layer_architecture", layers, 1, layers[0], &layer));
+    if (speculators) WG_TRY(wg_head_flag(top, s, "layernorms", false, &norms));
+    if (speculators) WG_TRY(wg_head_flag(top, s, "fusion_bias", false, &bias));
     else WG_TRY(wg_hf_bool(top, "bias", false, &bias));
     WG_TRY(wg_hf_bool(top, "qkv_bias", false, &qkv));
     s->embed_norm = s->first_norm = s->last_norm = s->norm_output = norms;
@@ -465,6 +437,8 @@ static wg_head_kind flat_kind(const wg_hf_keys *top, bool block)
 {
     const wg_head_kind more = block ? WG_HEAD_DSPARK : WG_HEAD_EAGLE3, less = block ? WG_HEAD_DFLASH : WG_HEAD_EAGLE;
     const wg_hf_keys own = { .o = wg_hf_get(top, "dflash_config") };
+    const bool second = wg_hf_get(top, "selector_rank") || (json_is_object(own.o) && wg_hf_get(&own, "selector_rank"));
+    if (block && (second || of_class(top, "DFlash2"))) return WG_HEAD_DFLASH2;
     if (of_class(top, block ? "DSpark" : "Eagle3")) return more;
     if (!block && of_class(top, "PEagle")) return WG_HEAD_PEAGLE;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
@@ -479,22 +453,28 @@ static wg_head_kind flat_kind(const wg_hf_keys *top, bool block)
 /* What head it is, and of which dialect. */
 static wg_status kind_of(const wg_hf_keys *top, wg_head_spec *s)
 {
+    static const char *const layers[] = { "llama", "qwen2", "qwen3", "mimo" };
     static const char *const names[WG_HEAD_KINDS] = {
-        [WG_HEAD_EAGLE3] = "eagle3", [WG_HEAD_DFLASH] = "dflash", [WG_HEAD_MTP] = "mtp",
-        [WG_HEAD_EAGLE] = "eagle",   [WG_HEAD_DSPARK] = "dspark", [WG_HEAD_PEAGLE] = "peagle"
+        [WG_HEAD_EAGLE3] = "eagle3", [WG_HEAD_DFLASH] = "dflash",   [WG_HEAD_MTP] = "mtp",      [WG_HEAD_EAGLE] = "eagle",
+        [WG_HEAD_DSPARK] = "dspark", [WG_HEAD_DFLASH2] = "dflash2", [WG_HEAD_PEAGLE] = "peagle"
     };
     const json_t *type = wg_hf_get(top, "speculators_model_type"), *model = wg_hf_get(top, "model_type");
     const bool zlab = wg_hf_get(top, "dflash_config") || wg_hf_get(top, "target_layer_ids");
-    const bool mimo = json_is_string(model) && strcmp(json_string_value(model), "mimo") == 0;
-    s->dialect = type ? "speculators" : mimo ? "MiMo" : zlab ? "z-lab" : "SafeAILab";
-    s->kind = mimo ? WG_HEAD_MTP : flat_kind(top, zlab);
+    const struct form *whole = form_of(top);
+    s->dialect = type ? "speculators" : whole ? whole->dialect : zlab ? "z-lab" : "SafeAILab";
+    s->kind = whole ? WG_HEAD_MTP : flat_kind(top, zlab);
     s->first_norm = s->last_norm = true;
     for (int i = 0; type && i < WG_HEAD_KINDS; i++)
         if (json_is_string(type) && strcmp(json_string_value(type), names[i]) == 0) {
             s->kind = (wg_head_kind)i;
             return WG_OK;
         }
-    return type ? wg_hf_refuse(top, "speculators_model_type", "eagle, eagle3, peagle, dflash, dspark or mtp") : WG_OK;
+    for (int i = 0; !type && whole && i < 4; i++)
+        if (json_is_string(model) && strcmp(json_string_value(model), layers[i]) == 0) return WG_OK;
+    if (!type && whole)
+        return wg_hf_refuse(top, "model_type",
+                            "llama, qwen2, qwen3 or mimo, whose layers an MTP layer has that is computed here");
+    return type ? wg_hf_refuse(top, "speculators_model_type", "eagle, eagle3, peagle, dflash, dflash2, dspark or mtp") : WG_OK;
 }
 
 /* The keys of the head's own object. One that stands outside of it, too, has one value. */
@@ -519,11 +499,11 @@ static wg_status read_own(const wg_hf_keys *top, wg_head_spec *s)
     const json_t *o = wg_hf_get(top, key);
     const wg_hf_keys own = { .o = o, .path = top->path, .where = block ? "dflash_config." : "eagle_config.", .err = top->err };
     bool used;
-    if (s->kind == WG_HEAD_MTP) return read_mtp(top, !speculators, s);
+    if (s->kind == WG_HEAD_MTP) return read_mtp(top, speculators ? NULL : form_of(top), s);
     if (s->kind == WG_HEAD_EAGLE) return read_first_eagle(top, speculators, s);
     if (o && (speculators || !json_is_object(o))) return wg_hf_refuse(top, key, "an object, and not in speculators' files");
     if (o) WG_TRY(check_own(top, &own, s->kind));
-    if (block) return read_block(top, speculators ? NULL : o ? &own : top, s);
+    if (block) return wg_head_read_block(top, speculators ? NULL : o ? &own : top, s);
     if (!o) return read_eagle(top, NULL, speculators, s);
     WG_TRY(wg_hf_bool(&own, "use_aux_hidden_state", true, &used));
     if (!used) return wg_hf_refuse(&own, "use_aux_hidden_state", "true");

@@ -10,7 +10,7 @@
 #include "core/base/mem.h"
 #include "core/file/hf_shards.h"
 
-enum { PATH = 4096, NAME = WG_HEAD_NAME, TENSORS = 16 * (WG_HEAD_LAYERS + 2) + WG_HEAD_TAPS };
+enum { PATH = 4096, NAME = WG_HEAD_NAME, TENSORS = 20 * (WG_HEAD_LAYERS + 2) + WG_HEAD_TAPS };
 
 struct wg_head_file {
     char *path;
@@ -24,40 +24,58 @@ struct wg_head_file {
 
 /* ---- tensors */
 
-static const char *const model_mtp = "model.mtp_layers."; /* of a whole model */
+typedef struct renamed {
+    const char *from, *to;
+} renamed;
 
 /* What names begin with in files, and here. */
-static const struct {
-    const char *from, *to;
-} parts[] = {
+static const renamed parts[] = {
     { "midlayer.", "layers.0." },
-    { "mtp_layers.0.input_proj.", "fc." },
-    { "mtp_layers.0.token_layernorm.", "input_norm." },
-    { "mtp_layers.0.hidden_layernorm.", "hidden_norm." },
-    { "mtp_layers.0.final_layernorm.", "norm." },
-    { "mtp_layers.", "layers." },
     { "fusion_fc.", "fc." },
     { "transformer.", "layers.0." },
+    { "candidate_selector.predecessor_codebook.weight", "candidate_selector.predecessor_codebook" },
+    { "candidate_selector.successor_codebook.weight", "candidate_selector.successor_codebook" },
     { "embedding_layernorm.", "input_norm." },
     { "pre_lm_head_layernorm.", "norm." },
 };
 
-static const char *plain_name(const char *name, char to[NAME])
+/* The same behind the begin of names of an MTP layer (MiMo's and speculators', DeepSeek's, Qwen's). Others are of its layer. */
+static const renamed mtp_parts[] = {
+    { "input_proj.", "fc." },
+    { "token_layernorm.", "input_norm." },
+    { "hidden_layernorm.", "hidden_norm." },
+    { "final_layernorm.", "norm." },
+    { "eh_proj.", "fc." },
+    { "enorm.", "input_norm." },
+    { "hnorm.", "hidden_norm." },
+    { "shared_head.norm.", "norm." },
+    { "shared_head.head.", "lm_head." },
+    { "embed_tokens.", "embed_tokens." },
+    { "fc.", "fc." },
+    { "pre_fc_norm_embedding.", "input_norm." },
+    { "pre_fc_norm_hidden.", "hidden_norm." },
+    { "norm.", "norm." },
+    { "layers.0.", "layers.0." },
+    { "", "layers.0." },
+};
+
+static bool begins(const char *name, const char *with) { return strncmp(name, with, strlen(with)) == 0; }
+
+static const char *plain_name(const wg_head_spec *s, const char *name, char to[NAME])
 {
-    if (strncmp(name, model_mtp, strlen(model_mtp)) == 0) name += strlen("model.");
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        if (strncmp(name, parts[i].from, strlen(parts[i].from)) != 0) continue;
-        snprintf(to, NAME, "%s%.70s", parts[i].to, name + strlen(parts[i].from));
+    const bool mtp = *s->own && begins(name, s->own);
+    const renamed *row = mtp ? mtp_parts : parts;
+    if (mtp) name += strlen(s->own);
+    for (size_t i = 0; i < (mtp ? sizeof mtp_parts : sizeof parts) / sizeof *row; i++) {
+        if (!begins(name, row[i].from)) continue;
+        snprintf(to, NAME, "%s%.70s", row[i].to, name + strlen(row[i].from));
         return to;
     }
     return name;
 }
 
 /* Whether the tensor is one of a whole model, whose folder this is, and none of its MTP layer. */
-static bool is_targets(const wg_head_file *f, const wg_safetensor *t)
-{
-    return strcmp(f->spec.dialect, "MiMo") == 0 && strncmp(t->name, model_mtp, strlen(model_mtp)) != 0;
-}
+static bool is_targets(const wg_head_file *f, const wg_safetensor *t) { return f->spec.whole && !begins(t->name, f->spec.own); }
 
 static const wg_safetensor *find(const wg_head_file *f, const char *name)
 {
@@ -65,7 +83,7 @@ static const wg_safetensor *find(const wg_head_file *f, const char *name)
     for (size_t i = 0; i < f->shard.n; i++)
         for (size_t k = 0; k < f->shard.at[i].list.n; k++) {
             const wg_safetensor *t = &f->shard.at[i].list.tensor[k];
-            if (!is_targets(f, t) && strcmp(plain_name(t->name, plain), name) == 0) return t;
+            if (!is_targets(f, t) && strcmp(plain_name(&f->spec, t->name, plain), name) == 0) return t;
         }
     return NULL;
 }
@@ -86,8 +104,9 @@ static wg_status place(wg_head_file *f, const char *name, bool has, int64_t rows
                        "%s: there is a tensor '%s', which the head does not have by its %s; do they belong together?", f->path,
                        own, keys);
     f->placed[f->found++] = t;
-    const bool row = !columns && t->n_dims == 3 && t->dim[0] == 1 && t->dim[1] == 1 && t->dim[2] == rows; /* mask_hidden */
-    if (!row && (t->n_dims != (columns ? 2 : 1) || t->dim[0] != rows || (columns && t->dim[1] != columns)))
+    const int64_t above = t->n_dims == 3 ? t->dim[0] * t->dim[1] : 0, last = t->dim[t->n_dims - 1];
+    const bool deep = columns ? above == rows && last == columns : above == 1 && last == rows;
+    if (!deep && (t->n_dims != (columns ? 2 : 1) || t->dim[0] != rows || (columns && t->dim[1] != columns)))
         return wg_fail(f->err, WG_EMODEL, "%s: tensor '%s' has shape (%lld, %lld): expected (%lld, %lld)", f->path, own,
                        (long long)t->dim[0], (long long)t->dim[1], (long long)rows, (long long)(columns ? columns : 1));
     if (t->type < 0)
@@ -100,8 +119,9 @@ static wg_status check_layer(wg_head_file *f, int layer)
 {
     const wg_head_spec *s = &f->spec;
     const bool beside = wg_head_is_eagle3(s) && layer == 0; /* it reads the embedding beside the feature */
-    const bool normed = layer > 0 || s->first_norm;
     const int64_t d = s->dim, in = beside ? 2 * d : d, hd = s->head_dim, q = s->heads * hd, kv = s->kv_heads * hd;
+    const bool normed = layer > 0 || s->first_norm, second = s->kind == WG_HEAD_DFLASH2;
+    const int64_t taps = 2 * s->taps, kernels = second ? taps * (d / s->group) : 0;
     const struct {
         const char *name;
         bool has;
@@ -115,6 +135,8 @@ static wg_status check_layer(wg_head_file *f, int layer)
         { "self_attn.o_proj.bias", s->out_biased, d, 0 },   { "self_attn.q_norm.weight", s->head_norm, hd, 0 },
         { "self_attn.k_norm.weight", s->head_norm, hd, 0 }, { "mlp.gate_proj.weight", true, s->hidden, d },
         { "mlp.up_proj.weight", true, s->hidden, d },       { "mlp.down_proj.weight", true, d, s->hidden },
+        { "attention_conv.base_kernel", second, taps, d },  { "attention_conv.kernel_projection.weight", second, kernels, d },
+        { "mlp_conv.base_kernel", second, taps, d },        { "mlp_conv.kernel_projection.weight", second, kernels, d },
     };
     char name[NAME];
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
@@ -173,12 +195,16 @@ static wg_status check_layers(wg_head_file *f)
     return s->layers ? WG_OK : check_layer(f, 0); /* which names what is missing */
 }
 
-/* What DSpark has beside a block's layers. */
+/* What DSpark and DFlash 2 have beside a block's layers. */
 static wg_status check_markov(wg_head_file *f)
 {
     const wg_head_spec *s = &f->spec;
-    const bool markov = s->markov != WG_MARKOV_NONE, gated = s->markov == WG_MARKOV_GATED, rnn = s->markov == WG_MARKOV_RNN;
+    const bool selects = s->markov == WG_MARKOV_SELECTOR, markov = s->markov != WG_MARKOV_NONE && !selects;
+    const bool gated = s->markov == WG_MARKOV_GATED, rnn = s->markov == WG_MARKOV_RNN;
     const int64_t r = s->markov_rank, d = s->dim;
+    WG_TRY(place(f, "candidate_selector.predecessor_codebook", selects, s->vocab, r));
+    WG_TRY(place(f, "candidate_selector.successor_codebook", selects, s->vocab, r));
+    WG_TRY(place(f, "candidate_selector.hidden_projection.weight", selects, r, d));
     WG_TRY(place(f, "markov_head.markov_w1.weight", markov, s->vocab, r));
     WG_TRY(place(f, "markov_head.markov_w2.weight", markov, s->draft_vocab, r));
     WG_TRY(place(f, "markov_head.gate_proj.weight", gated, r, d + r));

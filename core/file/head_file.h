@@ -6,7 +6,8 @@
  *   z-lab         keys of a Qwen3 config, with dflash_config or target_layer_ids (z-lab, DeepSpec, SpecForge's blocks)
  *   SafeAILab     keys of a Llama config (SafeAILab, SpecForge, SGLang): of EAGLE-3 where it has a key that EAGLE-1 lacks
  *   llama.cpp     a GGUF file of the architecture eagle3 or dflash
- *   MiMo          the folder of a whole model of the type mimo: its MTP layer; the rest is left aside
+ *   MiMo, DeepSeek, Qwen3.5   the folder of a whole model with an MTP layer of one of these forms, which is one of Llama's,
+ *                 Qwen2's or Qwen3's; the rest is left aside
  * All give the same wg_head_spec, and tensors by the names of speculators. Sizes are those of the tensors; keys must agree. A
  * key or a tensor that is not known here is refused by name, since it may change what the head computes. */
 #ifndef WG_CORE_FILE_HEAD_FILE_H
@@ -28,10 +29,17 @@ typedef enum wg_head_kind {
     WG_HEAD_MTP,
     WG_HEAD_EAGLE, /* EAGLE-1; EAGLE-2 has the same files */
     WG_HEAD_DSPARK,
+    WG_HEAD_DFLASH2,
     WG_HEAD_PEAGLE, /* EAGLE-3 whose later tokens have a learned state in the place of their own */
     WG_HEAD_KINDS
 } wg_head_kind;
-typedef enum wg_head_markov { WG_MARKOV_NONE, WG_MARKOV_VANILLA, WG_MARKOV_GATED, WG_MARKOV_RNN } wg_head_markov;
+typedef enum wg_head_markov {
+    WG_MARKOV_NONE,
+    WG_MARKOV_VANILLA,
+    WG_MARKOV_GATED,
+    WG_MARKOV_RNN,
+    WG_MARKOV_SELECTOR
+} wg_head_markov;
 const char *wg_head_kind_name(wg_head_kind kind); /* for messages: "a DFlash" */
 
 typedef struct wg_head_spec {
@@ -58,6 +66,8 @@ typedef struct wg_head_spec {
     bool biased, out_biased;     /* queries, keys and values have biases; and what attention gives */
     bool embed_norm, state_norm; /* of MTP and EAGLE-1: there are norms of the embedding and of the state before fc */
     int fc_bias;                 /* fc has a bias: 1; none: 0; -1 until the tensors are read: as they have it */
+    char own[40];                /* what names of the MTP layer's tensors begin with */
+    bool whole;                  /* tensors with other names are those of a whole model, and left aside */
     bool hidden_first;           /* fc reads [state; embedding], else [embedding; state] */
     bool zero_first;             /* the embedding at position 0 is zero */
     bool after_norm;             /* the target's state is that behind its last norm, else before it */
@@ -66,7 +76,8 @@ typedef struct wg_head_spec {
     unsigned causal;             /* layers by bits in which a row of a block sees no later one */
     int window;                  /* of layers with a bit in `windowed`; 0: none */
     unsigned windowed;
-    wg_head_markov markov;                    /* of DSpark: how a row's logits depend on the tokens before it, */
+    int taps, group, top;                     /* of DFlash 2: rows and channels of a convolution's kernel, candidates */
+    wg_head_markov markov;                    /* how a row's logits depend on the tokens before it, */
     int markov_rank;                          /* the width of those tokens' embeddings, */
     bool confidence;                          /* whether it estimates the acceptance of a row's token, */
     bool confidence_markov;                   /* and whether that reads the token before, too */
@@ -75,7 +86,10 @@ typedef struct wg_head_spec {
 } wg_head_spec;
 
 /* Whether a pass drafts a block over features alone, it has the rows of EAGLE-3, and fc joins an embedding and a state. */
-static inline bool wg_head_is_block(const wg_head_spec *s) { return s->kind == WG_HEAD_DFLASH || s->kind == WG_HEAD_DSPARK; }
+static inline bool wg_head_is_block(const wg_head_spec *s)
+{
+    return s->kind == WG_HEAD_DFLASH || s->kind == WG_HEAD_DSPARK || s->kind == WG_HEAD_DFLASH2;
+}
 static inline bool wg_head_is_eagle3(const wg_head_spec *s) { return s->kind == WG_HEAD_EAGLE3 || s->kind == WG_HEAD_PEAGLE; }
 static inline bool wg_head_joins(const wg_head_spec *s) { return s->kind == WG_HEAD_MTP || s->kind == WG_HEAD_EAGLE; }
 

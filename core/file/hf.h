@@ -55,8 +55,10 @@ typedef struct wg_hf_config {
     const char *qkv_key, *output_key, *mlp_key; /* which keys say that there are biases; NULL: the type does */
     int experts, experts_used;                  /* 0: none */
     bool experts_normed;
-    bool mtp;          /* tensors of model.mtp_layers are left aside */
+    bool mtp;          /* tensors of model.mtp_layers are left aside, */
+    bool nextn;        /* or those of mtp and of layers behind the last one */
     bool sparse_names; /* experts are called as Mixtral's */
+    bool paired;       /* experts are stored as gpt-oss's (hf_paired.h) */
     bool wrapped;      /* the text model of one with images, whose tensors are left aside */
     bool fused;        /* queries, keys and values are one tensor; so are gate and up */
 

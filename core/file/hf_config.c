@@ -43,6 +43,7 @@ static const struct int_key {
 #define KEY_WINDOW "sliding_window"
 #define KEY_USES_WINDOW "use_sliding_window"
 #define KEY_LAYERS "layer_types"
+#define KEY_NEXTN "num_nextn_predict_layers"
 #define KEY_SLIDING "sliding_attention"
 #define KEY_FULL "full_attention"
 #define KEY_SCALAR "query_pre_attn_scalar"
@@ -152,7 +153,7 @@ static wg_status refuse_what_is_missing_here(const wg_hf_keys *r, const wg_hf_ty
         { "scale_attn_weights", "true" },
         { "scale_attn_by_inverse_layer_idx", "false" },
         { "add_cross_attention", "false" },
-        { "num_nextn_predict_layers", "0" },
+        { KEY_NEXTN, "0" },
         { "num_experts", "0" },
         { "num_local_experts", "0" },
         { "is_causal", "true" },
@@ -160,7 +161,7 @@ static wg_status refuse_what_is_missing_here(const wg_hf_keys *r, const wg_hf_ty
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         const bool counts = type->experts && (!strcmp(type->experts, row[i].key) || !strcmp(KEY_LOCAL_EXPERTS, row[i].key));
-        const bool expected = counts || (type->mtp && strcmp(row[i].key, "num_nextn_predict_layers") == 0) ||
+        const bool expected = counts || ((type->mtp || type->nextn) && strcmp(row[i].key, KEY_NEXTN) == 0) ||
                               (type->auto_map && strcmp(row[i].key, "auto_map") == 0) || reads(type, row[i].key);
         const json_t *v = expected ? NULL : wg_hf_get(r, row[i].key);
         json_t *same = row[i].harmless ? json_loads(row[i].harmless, JSON_DECODE_ANY, NULL) : NULL;
@@ -336,8 +337,10 @@ static wg_status read_keys(const wg_hf_keys *r, const wg_hf_type *type, wg_hf_co
     c.post_norms = type->post_norms;
     c.fused = type->fused;
     c.sparse_names = type->sparse_names;
+    c.paired = type->paired;
     c.style = type->style;
     c.mtp = type->mtp;
+    c.nextn = type->nextn && (wg_hf_get(r, KEY_NEXTN) || wg_hf_get(r, "mtp_num_hidden_layers"));
     set_form(type, &c);
     WG_TRY(wg_hf_number(r, type->eps_key ? type->eps_key : eps_key[type->style], type->eps, 0, 1, &c.eps));
     WG_TRY(wg_hf_bool(r, KEY_TIED, type->tied, &c.tied));
@@ -535,6 +538,7 @@ wg_status wg_hf_config_json(wg_hf_config *c, const char *path, int dtype, json_t
     c->post_norms = type->post_norms;
     c->fused = type->fused;
     c->sparse_names = type->sparse_names;
+    c->paired = type->paired;
     c->style = type->style;
     c->names = type->names;
     json_t *o = *out = json_pack("{s:s, s:[s]}", WG_HF_KEY_TYPE, type->name, WG_HF_KEY_ARCHITECTURES, type->architecture);

@@ -98,3 +98,29 @@ void wg_hf_stablelm_json(const wg_hf_config *c, json_t *o)
 {
     json_object_set_new(o, "use_parallel_residual", json_boolean(c->parallel));
 }
+
+/* Gates are limited, and experts may be MXFP4. Without keys of rotary positions the type's class scales them. */
+wg_status wg_hf_gpt_oss(const wg_hf_keys *r, wg_hf_config *c)
+{
+    static const struct {
+        const char *key;
+        double is;
+    } row[] = { { "swiglu_limit", 7 }, { "swiglu_alpha", 1.702 } };
+    double v;
+    (void)c;
+    for (int i = 0; i < 2; i++) {
+        WG_TRY(wg_hf_number(r, row[i].key, row[i].is, -1e6, 1e6, &v));
+        if (v != row[i].is) return wg_hf_refuse(r, row[i].key, i ? "1.702" : "7.0");
+    }
+    const json_t *how = wg_hf_get(r, "quantization_config");
+    const char *method = json_string_value(json_object_get(how, "quant_method"));
+    if (how && (!method || strcmp(method, "mxfp4") != 0)) return wg_hf_refuse(r, "quantization_config", "that of mxfp4");
+    if (wg_hf_get(r, "rope_parameters") || wg_hf_get(r, "rope_scaling")) return WG_OK;
+    return wg_hf_wrong(r, "rope_parameters", "an object");
+}
+
+void wg_hf_gpt_oss_json(const wg_hf_config *c, json_t *o)
+{
+    if (!c->yarn)
+        json_object_set_new(o, "rope_parameters", json_pack("{s:s, s:f}", "rope_type", "default", "rope_theta", c->rope_base));
+}

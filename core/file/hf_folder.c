@@ -16,20 +16,23 @@
 #include "core/file/format.h"
 #include "core/file/hf.h"
 #include "core/file/hf_names.h"
+#include "core/file/hf_paired.h"
 #include "core/file/hf_shards.h"
 
 #define MTP "model.mtp_layers."
 
 /* Where the bytes of a tensor come from. */
 typedef struct source {
-    const wg_safetensor *from;  /* NULL: the rotary divisors */
-    int heads;                  /* whose rows are permuted; 0: they are not */
-    bool grouped;               /* rows of queries, keys and values, which stand by key head */
-    int divisors;               /* of `from` NULL: which list of config.json */
-    bool turned;                /* columns become rows */
-    bool plus_one;              /* a norm's weights, stored less 1 */
-    int half;                   /* of the rows (of each expert): 1 the first, 2 the second; 0: all of them */
-    bool there;                 /* the tensor's data points into the shard */
+    const wg_safetensor *from; /* NULL: the rotary divisors */
+    int heads;                 /* whose rows are permuted; 0: they are not */
+    bool grouped;              /* rows of queries, keys and values, which stand by key head */
+    int divisors;              /* of `from` NULL: which list of config.json */
+    bool turned;               /* columns become rows */
+    bool plus_one;             /* a norm's weights, stored less 1 */
+    int half;                  /* of the rows (of each expert): 1 the first, 2 the second; 0: all of them */
+    bool there;                /* the tensor's data points into the shard */
+    wg_hf_paired paired;       /* step 0: it is none of these experts */
+    const wg_safetensor *scales;
     const wg_safetensor **each; /* (experts) of a tensor that is made of those of all experts; else NULL */
 } source;
 
@@ -184,6 +187,28 @@ static wg_status add_stack(folder *f, wg_gguf_writer *g, const char *path, const
     return WG_OK;
 }
 
+static const wg_safetensor *find_tensor(const folder *f, const char *name);
+
+static wg_status add_paired(folder *f, wg_gguf_writer *g, const char *path, const wg_safetensor *t, const wg_hf_paired *p)
+{
+    wg_tensor to[2];
+    char name[2][WG_HF_NAME], scales[WG_HF_FULL_NAME];
+    wg_hf_paired of[2];
+    const wg_safetensor *by = NULL;
+    WG_TRY(wg_hf_paired_check(&f->config, p, path, t, f->err));
+    wg_hf_paired_scales(p, scales);
+    if (p->scales) return WG_OK;
+    if (p->blocks && !(by = find_tensor(f, scales)))
+        return wg_fail(f->err, WG_EMODEL, "%s: there is no tensor '%s' beside '%.120s'; is the folder complete?", path, scales,
+                       t->name);
+    const int n = wg_hf_paired_tensors(&f->config, p, t, to, name, of);
+    for (int i = 0; i < n; i++) {
+        f->source[f->sources++] = (source){ .from = t, .paired = of[i], .scales = by };
+        wg_gguf_add(g, &to[i], NULL, NULL);
+    }
+    return WG_OK;
+}
+
 static wg_status check_experts(const folder *f)
 {
     for (size_t i = 0; i < f->sources; i++)
@@ -225,6 +250,15 @@ static wg_status add_halves(folder *f, wg_gguf_writer *g, const wg_safetensor *t
     return WG_OK;
 }
 
+/* Whether the tensor is of a layer for multi-token prediction, which a head reads (head_file.h). */
+static bool is_mtp(const wg_hf_config *c, const char *name)
+{
+    int layer = -1;
+    if (c->mtp && strncmp(name, MTP, strlen(MTP)) == 0) return true;
+    if (!c->nextn) return false;
+    return strncmp(name, "mtp.", 4) == 0 || (sscanf(name, "model.layers.%9d.", &layer) == 1 && layer >= c->layers);
+}
+
 /* Adds one tensor of a shard under its name in GGUF files. */
 static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, const wg_safetensor *t)
 {
@@ -232,10 +266,12 @@ static wg_status add_tensor(folder *f, wg_gguf_writer *g, const char *path, cons
     const wg_hf_config *c = &f->config;
     int layer, kind, expert;
     bool down;
-    if (c->mtp && strncmp(t->name, MTP, strlen(MTP)) == 0) {
+    wg_hf_paired paired;
+    if (is_mtp(c, t->name)) {
         f->aside++;
         return WG_OK;
     }
+    if (wg_hf_paired_find(c, t->name, &paired)) return add_paired(f, g, path, t, &paired);
     if (find_expert(c, t->name, &layer, &kind, &expert)) return add_expert(f, g, path, t, layer, kind, expert);
     if (find_stack(c, t->name, &layer, &down)) return add_stack(f, g, path, t, layer, down);
     const wg_hf_name *as = wg_hf_find_name(c, t->name, name);
@@ -324,6 +360,10 @@ static wg_status make(void *user, const wg_tensor *t, void *dst, wg_error *err)
     (void)err;
     if (s->there) return WG_OK;
     if (!s->from) return memcpy(dst, f->config.divisor[s->divisors], t->bytes), WG_OK;
+    if (s->paired.step) {
+        wg_hf_paired_make(&s->paired, s->from, s->scales, t, dst);
+        return WG_OK;
+    }
     if (s->each) {
         for (int e = 0; e < f->config.experts; e++) {
             memcpy((char *)dst + (size_t)e * s->from->bytes, s->each[e]->data, s->from->bytes);
@@ -425,7 +465,7 @@ static wg_status check_tensors(const folder *f)
     } row[] = {
         { c->fused ? "attn_qkv.bias" : "attn_q.bias", c->qkv_key ? c->qkv_key : biases, c->qkv_bias },
         { "attn_output.bias", c->output_key ? c->output_key : biases, c->output_bias },
-        { "ffn_up.bias", c->mlp_key ? c->mlp_key : biases, c->mlp_bias },
+        { "ffn_up.bias", c->mlp_key ? c->mlp_key : biases, c->mlp_bias && !c->paired },
         { "attn_norm.bias", "model_type", c->norm_bias },
         { "attn_norm_2.weight", "num_ln_in_parallel_attn", c->own_norm },
         { "ffn_norm.weight", "parallel_attn", normed },

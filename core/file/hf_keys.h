@@ -35,6 +35,7 @@ typedef struct wg_hf_rope_defaults {
     bool alpha;          /* dynamic scaling has an alpha, which raises the base */
     bool grows;          /* rope_parameters has llama_4_scaling_beta */
     bool partial;        /* partial_rotary_factor may be less than 1 */
+    bool exact;          /* the ends of YaRN's ramp are not rounded: `truncate` is false */
     double share;        /* it, when the key is absent; 0: 1 */
     const char *base_key, *share_key; /* what a type calls rope_theta and partial_rotary_factor; NULL: so */
 } wg_hf_rope_defaults;
@@ -60,8 +61,9 @@ wg_status wg_hf_rope_json(const wg_hf_config *c, const wg_hf_rope_defaults *of, 
 /* Keys of one type alone (hf_families.c). */
 typedef wg_status wg_hf_more_fn(const wg_hf_keys *r, wg_hf_config *c);
 typedef void wg_hf_more_json_fn(const wg_hf_config *c, json_t *o);
-wg_hf_more_fn wg_hf_smollm3, wg_hf_granite, wg_hf_granite_hybrid, wg_hf_cohere2, wg_hf_stablelm, wg_hf_ministral3;
-wg_hf_more_json_fn wg_hf_granite_json, wg_hf_cohere2_json, wg_hf_stablelm_json;
+wg_hf_more_fn wg_hf_smollm3, wg_hf_granite, wg_hf_granite_hybrid, wg_hf_cohere2, wg_hf_stablelm, wg_hf_ministral3,
+    wg_hf_gpt_oss;
+wg_hf_more_json_fn wg_hf_granite_json, wg_hf_cohere2_json, wg_hf_stablelm_json, wg_hf_gpt_oss_json;
 
 #define WG_HF_KEY_TYPE "model_type"
 #define WG_HF_KEY_ARCHITECTURES "architectures"
@@ -109,14 +111,16 @@ typedef struct wg_hf_type {
     const char *experts;              /* the key of their number; NULL: there are none */
     int experts_absent, experts_used; /* when the keys are absent */
     const char *experts_hidden;       /* the key of their width; NULL: intermediate_size */
-    bool mtp;                         /* tensors of model.mtp_layers are left aside */
+    bool mtp;                         /* tensors of model.mtp_layers are left aside, */
+    bool nextn;                       /* or where a key says so those of mtp and of layers behind the last one */
     bool auto_map;                    /* the code that auto_map names is not needed: it says the same as the type's class */
     wg_hf_style style;
     bool experts_normed; /* always; else by norm_topk_prob */
     bool sparse_names;   /* experts are called as Mixtral's */
+    bool paired;         /* experts are stored as gpt-oss's */
 } wg_hf_type;
 
-enum { WG_HF_TYPES = 31 };
+enum { WG_HF_TYPES = 32 };
 extern const wg_hf_type wg_hf_types[WG_HF_TYPES];
 
 /* The type of config.json. Of a wrapper around a text model (one with images), r->o becomes `*text`, the keys of that model

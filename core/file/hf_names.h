@@ -13,7 +13,8 @@ enum {
     WG_HF_NAMES_HUNYUAN = 512,
     WG_HF_NAMES_SEED = 1024,
     WG_HF_NAMES_STARCODER = 2048,
-    WG_HF_NAMES_GRANITE = 4096
+    WG_HF_NAMES_GRANITE = 4096,
+    WG_HF_NAMES_OSS = 1 << 14
 };
 
 typedef struct wg_hf_name {

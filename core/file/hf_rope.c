@@ -90,7 +90,8 @@ static wg_status yarn(const wg_hf_keys *top, const wg_hf_keys *r, const wg_hf_ro
     factor = part > 0 && all > 0 ? magnitude(c->rope_factor, part) / magnitude(c->rope_factor, all) : usual;
     WG_TRY(wg_hf_number(r, KEY_MAGNITUDE, factor, 1e-3, 1e3, &factor));
     WG_TRY(wg_hf_bool(r, "truncate", true, &truncated));
-    if (!truncated) return wg_hf_refuse(r, "truncate", "true");
+    if (truncated && of->exact && !wg_hf_get(r, "truncate")) return wg_hf_wrong(r, "truncate", "false");
+    if (truncated == of->exact) return wg_hf_refuse(r, "truncate", of->exact ? "false" : "true");
     if (of->grows) WG_TRY(wg_hf_number(r, KEY_GROWTH, WG_HF_ABSENT, 0, 1e3, &c->query_growth));
     c->yarn = true;
     c->rope_magnitude = factor / usual;
@@ -331,6 +332,7 @@ wg_status wg_hf_rope_json(const wg_hf_config *c, const wg_hf_rope_defaults *of, 
     if (of->partial && (of->share > 0 || c->n_rot != c->head_dim))
         json_object_set_new(to, of->share_key ? of->share_key : KEY_SHARE, json_real((double)c->n_rot / c->head_dim));
     WG_TRY(scaling_json(c, path, to, &scaling, err));
+    if (of->exact && c->yarn) json_object_set_new(scaling, "truncate", json_false());
     if (of->local_unscaled) {
         nested_json(c, scaling, to);
         return WG_OK;

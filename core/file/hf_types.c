@@ -17,17 +17,20 @@
 /* clang-format off */
 const wg_hf_type wg_hf_types[WG_HF_TYPES] = {
     { .name = "llama", .architecture = "LlamaForCausalLM", .family = "llama", .adjacent = true, ATTENTION_BIASES,
-      .mlp = { "mlp_bias", false }, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS },
+      .mlp = { "mlp_bias", false }, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS,
+      .nextn = true },
     { .name = "mistral", .architecture = "MistralForCausalLM", .family = "llama", .adjacent = true, .kv_heads = 8,
       .windows = WG_HF_ALL_WINDOWED, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS },
     { .name = "qwen2", .architecture = "Qwen2ForCausalLM", .family = "qwen2", .qkv = { NULL, true }, .kv_heads = 32,
-      .windows = WG_HF_FROM_LAYER, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS },
+      .windows = WG_HF_FROM_LAYER, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS,
+      .nextn = true },
     /* Qwen2, and layers for multi-token prediction that no text of its own needs */
     { .name = "mimo", .architecture = "MiMoForCausalLM", .family = "qwen2", .qkv = { NULL, true }, .kv_heads = 32,
       .windows = WG_HF_FROM_LAYER, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS, .mtp = true,
       .auto_map = true },
     { .name = "qwen3", .architecture = "Qwen3ForCausalLM", .family = "qwen3", ATTENTION_BIASES, .head_dim = 128,
-      .kv_heads = 32, .windows = WG_HF_FROM_LAYER, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS },
+      .kv_heads = 32, .windows = WG_HF_FROM_LAYER, .window = 4096, SILU, .eps = 1e-6, .rope = { .base = 10000 }, NO_CAPS,
+      .nextn = true },
     { .name = "mixtral", .architecture = "MixtralForCausalLM", .family = "llama", .adjacent = true, .kv_heads = 8,
       .windows = WG_HF_ALL_WINDOWED, SILU, .eps = 1e-5, .rope = { .base = 1000000 }, NO_CAPS, .experts = "num_local_experts",
       .experts_absent = 8, .experts_used = 2, .experts_normed = true, .sparse_names = true },
@@ -107,6 +110,12 @@ const wg_hf_type wg_hf_types[WG_HF_TYPES] = {
       .mlp = { "mlp_bias", false }, .layer_norm = true, .norm_bias = true, .ungated = true, .act_key = "hidden_act",
       .act = "relu2", .eps = 1e-5, .eps_key = "norm_eps", .rope = { .base = 10000, .partial = true, .share = 0.5 }, NO_CAPS,
       .norms_less_one = true },
+    { .name = "gpt_oss", .architecture = "GptOssForCausalLM", .family = "gpt-oss", .qkv = { "attention_bias", true },
+      .output = { "attention_bias", true }, .mlp = { NULL, true }, .head_dim = 64, .kv_heads = 8, .windows = WG_HF_PERIODIC,
+      .window = 128, .period = 2, SILU, .eps = 1e-5, .rope = { .base = 150000, .exact = true }, NO_CAPS,
+      .names = WG_HF_NAMES_SEED | WG_HF_NAMES_OSS, .experts = "num_local_experts", .experts_absent = 128, .experts_used = 4,
+      .experts_normed = true, .paired = true, .reads = "quantization_config", .more = wg_hf_gpt_oss,
+      .more_json = wg_hf_gpt_oss_json },
 };
 /* clang-format on */
 

@@ -11,6 +11,7 @@
 #include "core/base/save.h"
 #include "core/file/format.h"
 #include "core/file/hf_names.h"
+#include "core/file/hf_paired.h"
 #include "core/file/safetensors.h"
 
 enum { PATH = WG_SAVE_FOLDER_PATH };
@@ -21,7 +22,9 @@ typedef struct item {
     char name[WG_HF_FULL_NAME];
     wg_hf_change change;
     int type, shard;
-    int expert; /* of a tensor of all; -1: the tensor is no such */
+    int expert;          /* of a tensor of all; -1: the tensor is no such */
+    wg_hf_paired paired; /* step 0: it is none of these; of step 2 it is made of `from` and */
+    const wg_tensor *second;
     size_t bytes;
 } item;
 
@@ -47,16 +50,38 @@ static int type_of(const wg_tensor *t, const wg_hf_change *change, int wanted)
     return t->n_dims > 1 && wanted >= 0 ? wanted : t->type;
 }
 
+/* Experts as gpt-oss's; those of up stand with those of gate. */
+static wg_status add_paired(folder *f, const wg_tensor *t, const wg_hf_paired *p, const char *name, int wanted)
+{
+    char up[WG_HF_NAME];
+    if (p->first > 0) return WG_OK;
+    snprintf(up, sizeof up, "blk.%d.ffn_up_exps.%s", p->layer, p->bias ? "bias" : "weight");
+    const wg_tensor *second = p->step == 2 ? wg_weights_find(f->w, up) : NULL;
+    if (p->step == 2 && (!second || memcmp(second->dim, t->dim, sizeof t->dim) != 0))
+        return wg_fail(f->err, WG_EMODEL, "%s: tensor '%s' has no tensor '%s' of the same shape beside it",
+                       wg_weights_path(f->w), t->name, up);
+    WG_TRY(wg_grow((void **)&f->item, &f->room, f->n + 1, sizeof *f->item, "a list of tensors", f->err));
+    item *i = &f->item[f->n++];
+    *i = (item){ .from = t, .second = second, .expert = -1, .paired = *p };
+    snprintf(i->name, sizeof i->name, "%s", name);
+    i->type = type_of(t, &i->change, p->bias ? -1 : wanted);
+    i->bytes = wg_type_size(wg_type_get(i->type), (size_t)(t->dim[0] * t->dim[1] * t->dim[2] * p->step));
+    return WG_OK;
+}
+
 /* Experts are a tensor each. */
 static wg_status add_tensor(folder *f, const wg_tensor *t, int wanted)
 {
     const int experts = strstr(t->name, "_exps.") ? (int)t->dim[2] : 1;
     float none;
+    wg_hf_paired paired;
+    char name[WG_HF_FULL_NAME];
     if (strncmp(t->name, "rope_", 5) == 0) return WG_OK; /* what config.json says */
     if (wg_row_to_f32(t->type, t->data, &none, 0) != 0)
         return wg_fail(f->err, WG_EUNSUPPORTED,
                        "%s: tensor '%s' is %s, which cannot be converted to a type that such folders have",
                        wg_weights_path(f->w), t->name, wg_type_name(t->type));
+    if (wg_hf_paired_name_of(f->config, t->name, &paired, name)) return add_paired(f, t, &paired, name, wanted);
     for (int e = 0; e < experts; e++) {
         WG_TRY(wg_grow((void **)&f->item, &f->room, f->n + 1, sizeof *f->item, "a list of tensors", f->err));
         item *i = &f->item[f->n++];
@@ -99,6 +124,22 @@ static int64_t row_of(const folder *f, const item *i, int64_t r, int64_t width)
     return i->change.grouped ? wg_hf_grouped_row(f->config, r) : width ? wg_hf_row(r, width) : r;
 }
 
+static void convert_paired(folder *f, const item *i)
+{
+    const size_t each = wg_type_size(wg_type_get(i->type), 1);
+    for (int k = 0; k < i->paired.step; k++) {
+        const wg_tensor *t = k ? i->second : i->from;
+        const size_t in = wg_type_size(wg_type_get(t->type), (size_t)t->dim[0]);
+        wg_hf_paired p = i->paired;
+        p.first = k;
+        for (int64_t r = 0; r < t->dim[1] * t->dim[2]; r++) {
+            wg_row_to_f32(t->type, (const char *)t->data + (size_t)r * in, f->row, (size_t)t->dim[0]);
+            for (int64_t c = 0; c < t->dim[0]; c++)
+                wg_row_from_f32(i->type, f->row + c, f->data + wg_hf_paired_at(&p, t, r, c) * each, 1);
+        }
+    }
+}
+
 static void convert(folder *f, const item *i)
 {
     const wg_tensor *t = i->from;
@@ -127,10 +168,13 @@ static wg_status write_tensors(folder *f, wg_safetensors_writer *w, int shard)
         const item *it = &f->item[i];
         if (it->shard != shard) continue;
         if (it->expert <= 0) WG_TRY(wg_weights_need(f->w, it->from, f->err));
-        convert(f, it);
+        if (it->second) WG_TRY(wg_weights_need(f->w, it->second, f->err));
+        if (it->paired.step) convert_paired(f, it);
+        else convert(f, it);
         WG_TRY(wg_safetensors_write(w, f->data, it->bytes, f->err));
         const bool last = i + 1 == f->n || f->item[i + 1].from != it->from;
         if (last) wg_weights_release(f->w, it->from);
+        if (it->second) wg_weights_release(f->w, it->second);
     }
     return WG_OK;
 }
@@ -139,6 +183,13 @@ static void name_shard(const folder *f, int shard, char name[64])
 {
     if (f->shards == 1) snprintf(name, 64, "model.safetensors");
     else snprintf(name, 64, "model-%05d-of-%05d.safetensors", shard + 1, f->shards);
+}
+
+static void shape_paired(const item *i, wg_safetensors_entry *e)
+{
+    const int64_t *d = i->from->dim, step = i->paired.step;
+    if (i->paired.bias) e->dim[0] = d[1], e->dim[1] = d[0] * step;
+    else e->dim[0] = d[2], e->dim[1] = d[0], e->dim[2] = d[1] * step;
 }
 
 static wg_status write_shard(folder *f, int shard)
@@ -157,7 +208,8 @@ static wg_status write_shard(folder *f, int shard)
                                               : it->type == WG_F16 ? "F16"
                                                                    : "BF16",
                                      .n_dims = it->expert < 0 ? t->n_dims : 2 };
-        for (int d = 0; d < e->n_dims; d++) e->dim[d] = t->dim[it->change.turned ? d : e->n_dims - 1 - d];
+        if (it->paired.step) shape_paired(it, e);
+        for (int d = 0; d < e->n_dims && !it->paired.step; d++) e->dim[d] = t->dim[it->change.turned ? d : e->n_dims - 1 - d];
     }
     name_shard(f, shard, name);
     snprintf(path, sizeof path, "%s/%s", f->part, name);

@@ -28,6 +28,7 @@ static const wg_synth_shape shapes[] = {
     { "qwen3-0.6b", "qwen3", 28, 1024, 16, 8, 128, 3072, 151936, 40960, 1000000, true, 0, 0 },
     { "qwen3-8b", "qwen3", 36, 4096, 32, 8, 128, 12288, 151936, 40960, 1000000, false, 0, 0 },
     { "qwen3-30b-a3b", "qwen3moe", 48, 2048, 32, 4, 128, 768, 151936, 40960, 1000000, false, 128, 8 },
+    { "gpt-oss-20b", "gpt-oss", 24, 2880, 64, 8, 64, 2880, 201088, 131072, 150000, false, 32, 4 },
     { "gpt2", "gpt2", 12, 768, 12, 12, 64, 3072, 50257, 1024, 0, true, 0, 0 },
     { "pythia-1.4b", "gptneox", 24, 2048, 16, 16, 128, 8192, 50304, 2048, 10000, false, 0, 0 },
     { "falcon-7b", "falcon", 32, 4544, 71, 1, 64, 18176, 65024, 2048, 10000, true, 0, 0 },
@@ -49,8 +50,10 @@ enum {
     NEOX = 32,
     FALCON = 64,
     MPT = 128,
+    OSS = 256,
     DENSE = LLAMA | QWEN2 | QWEN3,
-    GATED = DENSE | MOE,
+    SPARSE = MOE | OSS,
+    GATED = DENSE | SPARSE,
     BIASED = GPT2 | NEOX,
     UNGATED = BIASED | FALCON | MPT,
     ROTATED = GATED | NEOX | FALCON,
@@ -58,12 +61,13 @@ enum {
 };
 typedef enum law { MATRIX, NORM, BIAS } law;
 
-/* Sizes by letter: d model, q queries, k keys (= values), a all three, h head, f hidden, v vocabulary, c context, e experts. */
+/* Sizes by letter: d model, q queries, k keys (= values), a all three, h head, n heads, f hidden, v vocabulary, c context, e
+ * experts. */
 typedef struct part {
     const char *name;
     int families;
     law law;
-    char in, out; /* out 0: a vector */
+    char in, out; /* out 0: a vector; of a BIAS: a table */
     bool each;    /* one of each expert */
 } part;
 
@@ -77,27 +81,33 @@ static const part layer_parts[] = {
     { "attn_norm.weight", ALL, NORM, 'd', 0, false },
     { "attn_norm.bias", BIASED | FALCON, BIAS, 'd', 0, false },
     { "attn_q.weight", GATED, MATRIX, 'd', 'q', false },
-    { "attn_q.bias", QWEN2, BIAS, 'q', 0, false },
+    { "attn_q.bias", QWEN2 | OSS, BIAS, 'q', 0, false },
     { "attn_k.weight", GATED, MATRIX, 'd', 'k', false },
-    { "attn_k.bias", QWEN2, BIAS, 'k', 0, false },
+    { "attn_k.bias", QWEN2 | OSS, BIAS, 'k', 0, false },
     { "attn_v.weight", GATED, MATRIX, 'd', 'k', false },
-    { "attn_v.bias", QWEN2, BIAS, 'k', 0, false },
+    { "attn_v.bias", QWEN2 | OSS, BIAS, 'k', 0, false },
     { "attn_q_norm.weight", QWEN3 | MOE, NORM, 'h', 0, false },
     { "attn_k_norm.weight", QWEN3 | MOE, NORM, 'h', 0, false },
     { "attn_qkv.weight", UNGATED, MATRIX, 'd', 'a', false },
     { "attn_qkv.bias", BIASED, BIAS, 'a', 0, false },
     { "attn_output.weight", ALL, MATRIX, 'q', 'd', false },
-    { "attn_output.bias", BIASED, BIAS, 'd', 0, false },
-    { "ffn_norm.weight", ALL & ~FALCON, NORM, 'd', 0, false },
+    { "attn_sinks.weight", OSS, BIAS, 'n', 0, false },
+    { "attn_output.bias", BIASED | OSS, BIAS, 'd', 0, false },
+    { "post_attention_norm.weight", OSS, NORM, 'd', 0, false },
+    { "ffn_norm.weight", ALL & ~FALCON & ~OSS, NORM, 'd', 0, false },
     { "ffn_norm.bias", BIASED, BIAS, 'd', 0, false },
     { "ffn_gate.weight", DENSE, MATRIX, 'd', 'f', false },
     { "ffn_up.weight", DENSE | UNGATED, MATRIX, 'd', 'f', false },
     { "ffn_up.bias", BIASED, BIAS, 'f', 0, false },
     { "ffn_down.weight", DENSE | UNGATED, MATRIX, 'f', 'd', false },
-    { "ffn_gate_inp.weight", MOE, MATRIX, 'd', 'e', false },
-    { "ffn_gate_exps.weight", MOE, MATRIX, 'd', 'f', true },
-    { "ffn_up_exps.weight", MOE, MATRIX, 'd', 'f', true },
-    { "ffn_down_exps.weight", MOE, MATRIX, 'f', 'd', true },
+    { "ffn_gate_inp.weight", SPARSE, MATRIX, 'd', 'e', false },
+    { "ffn_gate_inp.bias", OSS, BIAS, 'e', 0, false },
+    { "ffn_gate_exps.weight", SPARSE, MATRIX, 'd', 'f', true },
+    { "ffn_up_exps.weight", SPARSE, MATRIX, 'd', 'f', true },
+    { "ffn_down_exps.weight", SPARSE, MATRIX, 'f', 'd', true },
+    { "ffn_gate_exps.bias", OSS, BIAS, 'f', 'e', false },
+    { "ffn_up_exps.bias", OSS, BIAS, 'f', 'e', false },
+    { "ffn_down_exps.bias", OSS, BIAS, 'd', 'e', false },
     { "ffn_down.bias", BIASED, BIAS, 'd', 0, false },
 };
 
@@ -115,6 +125,7 @@ static int64_t size_of(const wg_synth_shape *s, char letter)
     case 'k': return k;
     case 'a': return q + 2 * k;
     case 'h': return s->head_dim;
+    case 'n': return s->heads;
     case 'f': return s->hidden;
     case 'v': return s->vocab;
     case 'c': return s->context;
@@ -128,8 +139,8 @@ static int family_of(const char *arch)
     static const struct {
         const char *arch;
         int family;
-    } row[] = { { "llama", LLAMA }, { "qwen2", QWEN2 },  { "qwen3", QWEN3 },   { "qwen3moe", MOE },
-                { "gpt2", GPT2 },   { "gptneox", NEOX }, { "falcon", FALCON }, { "mpt", MPT } };
+    } row[] = { { "llama", LLAMA },  { "qwen2", QWEN2 },   { "qwen3", QWEN3 }, { "qwen3moe", MOE }, { "gpt2", GPT2 },
+                { "gptneox", NEOX }, { "falcon", FALCON }, { "mpt", MPT },     { "gpt-oss", OSS } };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
         if (strcmp(arch, row[i].arch) == 0) return row[i].family;
     return 0;
@@ -229,8 +240,8 @@ static wg_status fill(void *user, const wg_tensor *t, void *dst, wg_error *err)
     (void)err;
     job *j = user;
     const size_t n = strlen(t->name);
-    const bool bias = strcmp(t->name + n - 4, "bias") == 0, norm = t->n_dims == 1 && !bias;
-    const double deviation = t->n_dims == 1 ? 0.1 : 1 / sqrt((double)t->dim[0]);
+    const bool bias = strcmp(t->name + n - 4, "bias") == 0 || strstr(t->name, "sinks"), norm = t->n_dims == 1 && !bias;
+    const double deviation = t->n_dims == 1 || bias ? 0.1 : 1 / sqrt((double)t->dim[0]);
     j->t = t;
     j->dst = dst;
     j->hash = wg_hash64(WG_HASH_START, t->name, n);
@@ -338,9 +349,11 @@ static void set_hyper(wg_gguf_writer *g, const wg_synth_shape *s, int type)
         { "attention.value_length", s->head_dim, ALL },
         { "rope.dimension_count", s->head_dim, ROTATED & ~NEOX },
         { "rope.dimension_count", (s->head_dim + 6) / 8 * 2, NEOX }, /* a quarter */
-        { "expert_count", s->experts, MOE },
-        { "expert_used_count", s->experts_used, MOE },
-        { "expert_feed_forward_length", s->hidden, MOE },
+        { "expert_count", s->experts, SPARSE },
+        { "expert_used_count", s->experts_used, SPARSE },
+        { "expert_feed_forward_length", s->hidden, SPARSE },
+        { "attention.sliding_window", 128, OSS },
+        { "rope.scaling.original_context_length", s->context / 32 > 2 ? s->context / 32 : 2, OSS },
     };
     const int family = family_of(s->arch);
     wg_gguf_set_string(g, "general.architecture", s->arch, strlen(s->arch));
@@ -359,6 +372,11 @@ static void set_hyper(wg_gguf_writer *g, const wg_synth_shape *s, int type)
     if (!(family & ROTATED)) return;
     snprintf(key, sizeof key, "%s.rope.freq_base", s->arch);
     wg_gguf_set_f32(g, key, (float)s->rope_base);
+    if (family != OSS) return;
+    snprintf(key, sizeof key, "%s.rope.scaling.type", s->arch);
+    wg_gguf_set_string(g, key, "yarn", 4);
+    snprintf(key, sizeof key, "%s.rope.scaling.factor", s->arch);
+    wg_gguf_set_f32(g, key, 32);
 }
 
 /* Fills in the usual values and checks the rest. */
@@ -381,10 +399,11 @@ static wg_status check_shape(const wg_synth_shape *in, wg_synth_shape *s, wg_err
         if (size[i].v < 1 || size[i].v > SIZE_MOST)
             return wg_fail(err, WG_EINVAL, "synthetic shape: %s is %d; expected 1..%d", size[i].name, size[i].v, SIZE_MOST);
     if (!family_of(s->arch))
-        return wg_fail(err, WG_EINVAL,
-                       "synthetic shape: arch is '%s'; expected llama, qwen2, qwen3, qwen3moe, gpt2, gptneox, falcon or mpt",
-                       s->arch);
-    if (strcmp(s->arch, "qwen3moe") == 0 &&
+        return wg_fail(
+            err, WG_EINVAL,
+            "synthetic shape: arch is '%s'; expected llama, qwen2, qwen3, qwen3moe, gpt2, gptneox, falcon, mpt or gpt-oss",
+            s->arch);
+    if (family_of(s->arch) & SPARSE &&
         (s->experts < 2 || s->experts > 512 || s->experts_used < 1 || s->experts_used > s->experts))
         return wg_fail(err, WG_EINVAL, "synthetic shape: %d of %d experts; expected 1 up to all of 2..512", s->experts_used,
                        s->experts);

@@ -11,15 +11,15 @@
  * <unk>, <s>, </s>) gives a file without a tokenizer. Zero means the usual value where one is given. */
 typedef struct wg_synth_shape {
     const char *name; /* "tinyllama-1.1b"; NULL: "synthetic" */
-    const char
-        *arch; /* "llama", "qwen2" (with q, k, v biases), "qwen3" (with norms of heads), "qwen3moe" or "gpt2"; NULL: "llama" */
+    /* "llama", "qwen2" (with q, k, v biases), "qwen3" (with norms of heads), "gpt-oss", ...; NULL: "llama" */
+    const char *arch;
     int layers, dim, heads;
     int kv_heads; /* 0: heads */
     int head_dim; /* 0: dim / heads */
     int hidden, vocab, context;
     double rope_base;          /* 0: 10000 */
     bool tied;                 /* the head is the embedding: no output.weight */
-    int experts, experts_used; /* of "qwen3moe", each of `hidden`; of a row */
+    int experts, experts_used; /* of "qwen3moe" and "gpt-oss", each of `hidden`; of a row */
 } wg_synth_shape;
 
 /* The named shapes, ending with a row whose name is NULL. */

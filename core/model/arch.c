@@ -30,6 +30,7 @@ typedef struct family {
     int unturned;                    /* these layers are not rotated: n > 0: each n-th; or as below */
     bool multiplied, logit_divisor;  /* files have embedding_scale, residual_scale, logit_scale, which divides */
     bool grows;                      /* files may have attention.temperature_scale, and YaRN's second factor */
+    bool yarn_exact;                 /* the ends of YaRN's ramp are not rounded */
 } family;
 enum { TURNS_ALL = 0, TURNS_WINDOWED = -1 }; /* TURNS_WINDOWED: where there is a window, only layers that have it are rotated */
 #define UNSCALED (-1.0)                      /* as window_rope_base: that of all layers, without their scaling */
@@ -87,6 +88,9 @@ static const family families[] = {
       .activation = WG_RELU2 },
     { .name = "nemotron", .has = WG_TRAIT_LAYER_NORM | WG_TRAIT_NORM_BIAS | WG_TRAIT_UNGATED,
       .may = QKVO_BIASES | WG_TRAIT_MLP_BIAS, .activation = WG_RELU2 },
+    { .name = "gpt-oss", .may = QKVO_BIASES,
+      .has = WG_TRAIT_SINKS | WG_TRAIT_POST_NAME | WG_TRAIT_EXPERTS | WG_TRAIT_EXPERT_BIAS, .window_period = 2,
+      .needs_window = true, .activation = WG_CLAMPED_SWIGLU, .yarn_exact = true },
 };
 /* clang-format on */
 
@@ -201,6 +205,7 @@ static wg_status read_scaling(reader *r)
         return wg_fail(r->err, WG_EUNSUPPORTED, "%s: key '%s' = '%.*s': expected none, linear, yarn or longrope",
                        wg_weights_path(r->w), r->key, (int)(type.n < 64 ? type.n : 64), type.s);
     a->yarn = wg_text_is(type, "yarn");
+    a->yarn_exact = a->yarn && r->family->yarn_exact;
     WG_TRY(read_float(r, "rope.scale_linear", 1, 1, 1e6, &old)); /* the key's former name */
     WG_TRY(read_float(r, "rope.scaling.factor", old, 1, 1e6, &a->rope_scale));
     if (wg_text_is(type, "none") || wg_text_is(type, "longrope")) a->rope_scale = 1;
@@ -563,6 +568,8 @@ int64_t wg_arch_parameters(const wg_arch *a)
     if (a->traits & WG_TRAIT_HEAD_NORM) vectors += a->traits & WG_TRAIT_ROW_NORM ? q + kv : (int64_t)2 * a->head_dim;
     if (a->traits & WG_TRAIT_NO_PRE_NORM) vectors -= 2 * d;
     if (a->traits & WG_TRAIT_POST_NORM) vectors += 2 * d;
+    if (a->traits & WG_TRAIT_SINKS) vectors += a->heads;
+    if (a->traits & WG_TRAIT_EXPERT_BIAS) vectors += (2 * (int64_t)a->hidden + d + 1) * a->experts;
     if (a->traits & WG_TRAIT_MLP_BIAS) vectors += (a->traits & WG_TRAIT_UNGATED ? 1 : 2) * (int64_t)a->hidden + d;
     const int64_t head = a->traits & WG_TRAIT_NORM_BIAS ? 2 * d : d,
                   places = a->traits & WG_TRAIT_POSITIONS ? d * a->context : 0;

@@ -28,11 +28,13 @@ typedef enum wg_trait {
     WG_TRAIT_ROW_NORM = 1 << 16,    /* HEAD_NORM is over all heads of queries at once, and over all of keys */
     WG_TRAIT_LATE_NORM = 1 << 17,   /* HEAD_NORM comes after they are turned */
     WG_TRAIT_POST_NAME = 1 << 18,   /* the MLP's norm is called post_attention_norm */
+    WG_TRAIT_SINKS = 1 << 19,       /* each head of queries has a sink: a score beside those of keys, without a value */
+    WG_TRAIT_EXPERT_BIAS = 1 << 20, /* products of the router and of experts have biases */
 } wg_trait;
 
 /* The gate of an MLP: gate = f(W_gate n) * W_up n; without a gate f(W_up n). f: silu, gelu by tanh, exact gelu, squared ReLU
- * (So et al. 2021). */
-typedef enum wg_activation { WG_SWIGLU, WG_GEGLU, WG_GELU_ERF, WG_RELU2 } wg_activation;
+ * (So et al. 2021); or clamped_swiglu of both products (kernels/act.h). */
+typedef enum wg_activation { WG_SWIGLU, WG_GEGLU, WG_GELU_ERF, WG_RELU2, WG_CLAMPED_SWIGLU } wg_activation;
 
 typedef struct wg_arch {
     char family[32]; /* general.architecture */
@@ -44,6 +46,7 @@ typedef struct wg_arch {
     double window_rope_base;      /* of layers with a window, which are not scaled; 0: as all */
     double rope_magnitude;        /* cos and sin are multiplied by it, and by YaRN's own factor */
     bool yarn;                    /* Peng et al. 2023: pairs with more than yarn_fast turns in the original context keep */
+    bool yarn_exact;              /* the ramp's ends are not rounded to whole pairs */
     double yarn_fast, yarn_slow;  /* their frequency, those with fewer than yarn_slow are scaled; a ramp lies between */
     int original_context;         /* of YaRN and longrope; 0: neither */
     float eps;

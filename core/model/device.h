@@ -6,6 +6,7 @@
 
 #include "core/base/pool.h"
 #include "core/kv/batch.h"
+#include "core/model/arch.h"
 #include "kernels/rule/rule_kinds.h"
 #include "kernels/ops.h"
 
@@ -35,20 +36,23 @@ typedef struct wg_attention_rows {
     bool windowed; /* these are the rows `within` of the pass */
     int rows, space, layer, heads, kv_heads, hd;
     float scale, cap;   /* of scores (wg_heads of kernels/ops.h), as: */
-    const float *slope; /* (heads) in device memory, or NULL */
-    wg_buf room;        /* attention_floats of the device */
+    const float *slope; /* (heads) in device memory, or NULL, as: */
+    const float *sink;
+    wg_buf room; /* attention_floats of the device */
 } wg_attention_rows;
 
 /* The experts of a layer, and room for a pass. Their prepared inputs lie in act, of gate and up, and hidden_act, of down. */
 typedef struct wg_experts {
     const wg_matrix *gate, *up, *down; /* (n) each: (hidden, dim), (hidden, dim), (dim, hidden) */
     int n, used, dim, hidden;
-    bool normed;         /* weights of a row sum to 1 */
-    const float *logits; /* (rows, n) of the router */
-    int32_t *id;         /* (rows, used) room, as these: */
-    float *weight;       /* (rows, used) */
-    float *picked, *y;   /* (slots, dim), slots as expert_slots says, or rows */
-    float *g, *u;        /* (slots, hidden) */
+    wg_activation activation;                     /* of the gate; with biases of its products, in device memory, or NULL: */
+    const float *gate_bias, *up_bias, *down_bias; /* (n, hidden), (n, hidden), (n, dim) */
+    bool normed;                                  /* weights of a row sum to 1 */
+    const float *logits;                          /* (rows, n) of the router */
+    int32_t *id;                                  /* (rows, used) room, as these: */
+    float *weight;                                /* (rows, used) */
+    float *picked, *y;                            /* (slots, dim), slots as expert_slots says, or rows */
+    float *g, *u;                                 /* (slots, hidden) */
     void *act, *hidden_act;
     const void *const *gates, *const *ups, *const *downs; /* (n) addresses of the matrices' data, in device memory */
     int32_t *grouped;                                     /* (2 slots + rows used) room of a device that has expert_slots */
@@ -151,6 +155,7 @@ typedef struct wg_device_class {
     size_t (*attention_floats)(const wg_device *d, int heads); /* floats that `attention` needs as room; NULL: none */
     void (*swiglu)(wg_device *d, const float *gate, const float *up, float *y, int n, int rows);
     void (*geglu)(wg_device *d, const float *gate, const float *up, float *y, int n, int rows);
+    void (*clamped_swiglu)(wg_device *d, const float *gate, const float *up, float *y, int n, int rows);
     void (*add)(wg_device *d, float *x, const float *y, int n, int rows);
     /* Of layers that have them (wg_trait). bias: every row of y (n) += b. norm_heads: rmsnorm in place of the `heads` heads of
      * every row, each norm->dim wide. */
@@ -165,8 +170,8 @@ typedef struct wg_device_class {
     void (*gelu_erf)(wg_device *d, float *x, int n, int rows);
     void (*relu2)(wg_device *d, float *x, int n, int rows);
     void (*clamp)(wg_device *d, float *x, float limit, int n, int rows);
-    /* x += weight * W_down (silu(W_gate h) * W_up h) for each expert of a row (route of kernels/op_list.h), in ascending order
-     * of experts. */
+    /* x += weight * (W_down f(W_gate h + b, W_up h + b) + b), f the gated activation, for each expert of a row (route of
+     * kernels/op_list.h), in ascending order of experts. */
     void (*experts)(wg_device *d, const wg_experts *e, const float *h, int rows, float *x);
     int (*expert_slots)(int rows, int used, int n); /* inputs of experts that lie beside each other at most. NULL: rows */
     /* Fused stages, with the bits of the single stages; NULL where a device has only those.

@@ -37,7 +37,7 @@ static wg_status config_of(const wg_weights *w, const wg_arch *a, wg_hf_config *
                          .tied = a->tied,
                          .qkv_bias = a->traits & WG_TRAIT_QKV_BIAS,
                          .output_bias = a->traits & WG_TRAIT_OUTPUT_BIAS,
-                         .mlp_bias = a->traits & WG_TRAIT_MLP_BIAS,
+                         .mlp_bias = a->traits & (WG_TRAIT_MLP_BIAS | WG_TRAIT_EXPERT_BIAS),
                          .layer_norm = a->traits & WG_TRAIT_LAYER_NORM,
                          .norm_bias = a->traits & WG_TRAIT_NORM_BIAS,
                          .parallel = a->traits & WG_TRAIT_PARALLEL,

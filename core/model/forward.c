@@ -253,6 +253,10 @@ static void experts(wg_model *m, const wg_layer *l, float *x, float *h, int rows
                            .used = a->experts_used,
                            .dim = a->dim,
                            .hidden = a->hidden,
+                           .activation = a->activation,
+                           .gate_bias = l->gate_biases,
+                           .up_bias = l->up_biases,
+                           .down_bias = l->down_biases,
                            .normed = a->experts_normed,
                            .logits = m->routed,
                            .id = (int32_t *)(void *)m->chosen,
@@ -270,6 +274,7 @@ static void experts(wg_model *m, const wg_layer *l, float *x, float *h, int rows
                            .user = m };
     m->device.class->rmsnorm(&m->device, x, &norm, h, rows);
     project(m, h, rows, a->dim, (const wg_matrix *const[]){ &l->router }, (float *const[]){ m->routed }, 1);
+    if (l->router_bias) m->device.class->bias(&m->device, m->routed, l->router_bias, a->experts, rows);
     m->device.class->experts(&m->device, &e, h, rows, x);
 }
 
@@ -374,6 +379,7 @@ static void layers(wg_model *m, running *r)
         at.rows = r->rows;
         at.windowed = m->within && wg_arch_windowed(a, i);
         at.row = seen[at.windowed];
+        at.sink = l->sinks;
         qkv(m, &at, r->x, r->h, r->q);
 
         /* after the last keys and values only rows with logits are needed, where no tap is */

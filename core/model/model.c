@@ -122,6 +122,7 @@ static int64_t part_of(const loader *o, const place *p, int64_t *before)
     if (norm || (of == DIM && p->out == ONE)) return o->width[of];
     switch (of) {
     case Q_DIM: *before = wg_rank_part_from(s, WG_SPLIT_HEADS) * head_dim; return wg_rank_part_n(s, WG_SPLIT_HEADS) * head_dim;
+    case HEADS: *before = wg_rank_part_from(s, WG_SPLIT_HEADS); return wg_rank_part_n(s, WG_SPLIT_HEADS);
     case KV_DIM: *before = s->kv_from[s->rank] * head_dim; return wg_rank_part_kv(s) * head_dim;
     case DIM: break;
     case HIDDEN: split = WG_SPLIT_HIDDEN; break;
@@ -186,7 +187,7 @@ static wg_status find_of(const loader *o, const place *p, const char *name, cons
 }
 
 /* A table that is read row by row, not multiplied with, in device memory as f32. */
-static bool is_table(const place *p) { return p->out == CONTEXT; }
+static bool is_table(const place *p) { return p->out == CONTEXT || p->out == EACH_EXPERT; }
 
 static wg_status load(const loader *o, const place *p, const char *name, void *into)
 {
@@ -486,10 +487,12 @@ static wg_status check(loader *o, wg_model *m, const wg_weights *w, const wg_mod
                               [Q_DIM] = (int64_t)a->heads * a->head_dim,
                               [KV_DIM] = (int64_t)a->kv_heads * a->head_dim,
                               [HEAD_DIM] = a->head_dim,
+                              [HEADS] = a->heads,
                               [HIDDEN] = a->hidden,
                               [VOCAB] = a->vocab,
                               [HEAD_ROWS] = a->kept ? a->kept : a->vocab,
                               [EXPERTS] = a->experts,
+                              [EACH_EXPERT] = a->experts,
                               [CONTEXT] = a->context } };
     return check_tensors(o);
 }
@@ -571,7 +574,7 @@ void wg_model_close(wg_model *m)
         for (int i = 0; i < LAYER_PLACES; i++) {
             char *at = (char *)&m->layer[l] + layer_places[i].at;
             if (layer_places[i].each) close_each(m, (wg_stack *)(void *)at);
-            else if (layer_places[i].out == ONE) free_vector(d, (wg_buf *)(void *)at);
+            else if (layer_places[i].out == ONE || is_table(&layer_places[i])) free_vector(d, (wg_buf *)(void *)at);
             else d->class->matrix_free(d, (wg_matrix *)(void *)at);
         }
     if (m->head.data != m->embed.data) d->class->matrix_free(d, &m->head);

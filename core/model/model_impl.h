@@ -26,7 +26,9 @@ typedef struct wg_layer {
     wg_matrix gate, up;            /* (hidden, dim) */
     wg_matrix router;              /* (experts, dim), as those of the experts, in their place */
     wg_stack expert_gate, expert_up, expert_down;
-    wg_matrix down; /* (dim, hidden) */
+    wg_buf sinks, router_bias;                  /* (heads), (experts); NULL without, as these: */
+    wg_buf gate_biases, up_biases, down_biases; /* (experts, hidden), the same, (experts, dim) */
+    wg_matrix down;                             /* (dim, hidden) */
 } wg_layer;
 
 struct wg_model {

@@ -5,12 +5,12 @@
 
 #include "core/model/model_impl.h"
 
-enum width { ONE, DIM, Q_DIM, KV_DIM, HEAD_DIM, HIDDEN, VOCAB, HEAD_ROWS, EXPERTS, CONTEXT, WIDTHS };
+enum width { ONE, DIM, Q_DIM, KV_DIM, HEAD_DIM, HEADS, HIDDEN, VOCAB, HEAD_ROWS, EXPERTS, EACH_EXPERT, CONTEXT, WIDTHS };
 
 typedef struct place {
     const char *name;
     size_t at;             /* of the wg_matrix in its struct, or of the wg_buf of a vector */
-    enum width in, out;    /* out = ONE: a vector, kept as f32 */
+    enum width in, out;    /* out = ONE: a vector, kept as f32; EACH_EXPERT or CONTEXT: a table of f32 rows */
     unsigned trait;        /* of the models that have it; 0: all */
     unsigned unless;       /* of those that have it elsewhere */
     const enum width *all; /* a part of a tensor with rows of these widths, up to ONE; NULL: the whole tensor */
@@ -65,6 +65,11 @@ static const place layer_places[] = {
     { "ffn_up.weight", offsetof(wg_layer, gate), DIM, HIDDEN, FUSED_GATE, 0, gate_rows, 0, false },
     { "ffn_up.weight", offsetof(wg_layer, up), DIM, HIDDEN, FUSED_GATE, 0, gate_rows, 1, false },
     { "ffn_gate_inp.weight", offsetof(wg_layer, router), DIM, EXPERTS, WG_TRAIT_EXPERTS, 0, NULL, 0, false },
+    { "attn_sinks.weight", offsetof(wg_layer, sinks), HEADS, ONE, WG_TRAIT_SINKS, 0, NULL, 0, false },
+    { "ffn_gate_inp.bias", offsetof(wg_layer, router_bias), EXPERTS, ONE, WG_TRAIT_EXPERT_BIAS, 0, NULL, 0, false },
+    { "ffn_gate_exps.bias", offsetof(wg_layer, gate_biases), HIDDEN, EACH_EXPERT, WG_TRAIT_EXPERT_BIAS, 0, NULL, 0, false },
+    { "ffn_up_exps.bias", offsetof(wg_layer, up_biases), HIDDEN, EACH_EXPERT, WG_TRAIT_EXPERT_BIAS, 0, NULL, 0, false },
+    { "ffn_down_exps.bias", offsetof(wg_layer, down_biases), DIM, EACH_EXPERT, WG_TRAIT_EXPERT_BIAS, 0, NULL, 0, false },
     { "ffn_gate_exps.weight", offsetof(wg_layer, expert_gate), DIM, HIDDEN, WG_TRAIT_EXPERTS, 0, NULL, 0, true },
     { "ffn_up_exps.weight", offsetof(wg_layer, expert_up), DIM, HIDDEN, WG_TRAIT_EXPERTS, 0, NULL, 0, true },
     { "ffn_down_exps.weight", offsetof(wg_layer, expert_down), HIDDEN, DIM, WG_TRAIT_EXPERTS, 0, NULL, 0, true },

@@ -16,8 +16,9 @@ static double pair_of(const wg_arch *a, double turns)
  * */
 static double ramp(const wg_arch *a, int i)
 {
-    const double low = fmax(floor(pair_of(a, a->yarn_fast)), 0);
-    double high = fmin(ceil(pair_of(a, a->yarn_slow)), a->n_rot - 1);
+    const double first = pair_of(a, a->yarn_fast), last = pair_of(a, a->yarn_slow);
+    const double low = fmax(a->yarn_exact ? first : floor(first), 0);
+    double high = fmin(a->yarn_exact ? last : ceil(last), a->n_rot - 1);
     if (high <= low) high = low + 0.001;
     return fmin(fmax((i - low) / (high - low), 0), 1);
 }

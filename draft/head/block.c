@@ -8,6 +8,8 @@
  * conditionals, in chains and in every tree. Its estimate of a token's acceptance sees the tokens before that one alone, so the
  * length policy `head` decides before the draw (methods.md, L3).
  *
+ * The selector of DFlash 2 does the same with the candidates of a row. Trees of both are those of the true conditionals.
+ *
  * P-EAGLE (2602.01469) has the rows of EAGLE-3, and behind the text's last token a row for each further one, with a mask
  * token and a learned feature in the place of those that are not known. A row sees those before it alone, so a pass has as many
  * as the draft is deep. They are marginals.
@@ -25,7 +27,7 @@ typedef struct block_drafter {
     wg_batch batch;               /* (as many whole blocks as a pass has rows) */
     float *logits, *row;          /* (max_batch * most, outputs), (outputs) */
     int *at;                      /* (max_batch) the first row of a sequence in logits */
-    float *states;                /* of DSpark: (max_batch, block, width), else NULL */
+    float *states;                /* where rows or estimates follow tokens: (max_batch, block, width), else NULL */
 } block_drafter;
 
 static const wg_option options[] = { WG_HEAD_OPTION_ROWS("speculators' or z-lab's layout") };
@@ -181,8 +183,9 @@ static wg_status open(wg_drafter *d, const wg_env *env, wg_error *err)
     b->at = wg_calloc((size_t)env->max_batch, sizeof *b->at);
     if (!b->logits || !b->row || !b->at) return wg_nomem(err, floats * sizeof *b->logits, "the logits of blocks");
     const size_t states = (size_t)env->max_batch * (size_t)s->block * (size_t)s->dim;
-    if (s->kind == WG_HEAD_DSPARK) b->states = wg_alloc(states, sizeof *b->states);
-    return b->states || s->kind != WG_HEAD_DSPARK ? WG_OK : wg_nomem(err, states * sizeof *b->states, "the states of blocks");
+    if (s->markov || s->confidence) b->states = wg_alloc(states, sizeof *b->states);
+    return b->states || !(s->markov || s->confidence) ? WG_OK
+                                                      : wg_nomem(err, states * sizeof *b->states, "the states of blocks");
 }
 
 static void close(wg_drafter *d)
@@ -198,7 +201,7 @@ static void close(wg_drafter *d)
 
 const wg_drafter_class wg_drafter_block = {
     .name = "block",
-    .doc = "a head that drafts a block of tokens in one pass: DFlash, DSpark, P-EAGLE",
+    .doc = "a head that drafts a block of tokens in one pass: DFlash 1 and 2, DSpark, P-EAGLE",
     .size = sizeof(block_drafter),
     .options = options,
     .test_options =
@@ -210,6 +213,8 @@ const wg_drafter_class wg_drafter_block = {
             { .options = "model=$head/p-eagle,length=3" },
             { .options = "model=$head/p-eagle,tree=2-2", .siblings = true },
             { .options = "model=$head/dspark,length=3" },
+            { .options = "model=$head/dflash-2,grow=best_first,length=2,budget=4", .siblings = true },
+            { .options = "model=$head/dflash-2,length=2" },
             { .options = "model=$head/dspark,tree=2-2", .siblings = true },
             { .options = "model=$head/dspark,grow=best_first,length=3,budget=6", .siblings = true },
             { .options = NULL },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The head of DFlash (Chen et al. 2026, DFlash: Block Diffusion for Flash Speculative Decoding; methods.md, Heads), and that of
- * DSpark before its Markov head (markov_head.c).
+ * DSpark and DFlash 2 before what follows tokens (markov_head.c). DFlash 2 has convolutions around each sublayer.
  *
  * Every layer's cache has keys and values of the features of committed tokens: feature t = norm(fc of the taps of token t), at
  * position t. A pass is a block behind them: the text's last token, whose feature is not known yet, and mask tokens. Its rows
@@ -10,6 +10,37 @@
  *
  * The rows of a block are a function of the text alone, whatever passes they share; so is a draft's q. */
 #include "draft/head/head_impl.h"
+
+/* y_t = sum over o < taps of (base_o + delta_(t, o)) x_(t-o) inside each block, in place; delta has one number for a group of
+ * channels. side: 0 of inputs, 1 of outputs. */
+static void convolve(const wg_head *h, int side, const float *base, float *x, int rows)
+{
+    const wg_head_spec *s = &h->spec;
+    const int groups = s->dim / s->group, size = s->taps * groups;
+    for (int t = rows - 1; t >= 0; t--) {
+        const float *delta = h->kernels + (size_t)t * 2 * (size_t)size + side * size;
+        const float *of = base + (size_t)side * (size_t)s->taps * (size_t)s->dim;
+        float *y = x + (size_t)t * (size_t)s->dim;
+        for (int c = 0; c < s->dim; c++) {
+            float sum = (of[c] + delta[c / s->group]) * y[c];
+            for (int o = 1; o < s->taps && o <= t % s->block; o++)
+                sum += (of[o * s->dim + c] + delta[o * groups + c / s->group]) * y[c - o * s->dim];
+            y[c] = sum;
+        }
+    }
+}
+
+void wg_head_convolve_in(wg_head *h, const wg_matrix *mix, const float *base, float *x, int rows)
+{
+    if (h->spec.kind != WG_HEAD_DFLASH2) return;
+    wg_head_product(h, mix, x, h->kernels, rows);
+    convolve(h, 0, base, x, rows);
+}
+
+void wg_head_convolve_out(const wg_head *h, const float *base, float *y, int rows)
+{
+    if (h->spec.kind == WG_HEAD_DFLASH2) convolve(h, 1, base, y, rows);
+}
 
 /* Rows as a layer sees them. */
 static void see(wg_head *h, int layer, const wg_batch *b)
@@ -34,6 +65,7 @@ wg_status wg_block_head_forward(wg_lm *lm, const wg_batch *b, float *logits, wg_
         see(h, l, b);
         const wg_attention_rows at = wg_head_attention(h, l, h->seen, b->n);
         wg_head_norm(h, h->x, h->layer[l].input_norm, s->dim, h->u, b->n);
+        wg_head_convolve_in(h, &h->layer[l].attention_mix, h->layer[l].attention_kernel, h->u, b->n);
         wg_head_attend(h, &at, h->u, h->x);
         wg_head_mlp(h, l, h->x, b->n);
     }

@@ -111,6 +111,7 @@ void wg_head_attend(wg_head *h, const wg_attention_rows *at, const float *u, flo
     d->class->attention(d, h->q, at, h->att);
     wg_head_product(h, &l->o, h->att, h->h, at->rows);
     if (h->spec.out_biased) d->class->bias(d, h->h, l->o_bias, h->spec.dim, at->rows);
+    wg_head_convolve_out(h, l->attention_kernel, h->h, at->rows);
     d->class->add(d, x, h->h, h->spec.dim, at->rows);
 }
 
@@ -118,10 +119,12 @@ void wg_head_mlp(wg_head *h, int layer, float *x, int rows)
 {
     const wg_head_layer *l = &h->layer[layer];
     wg_head_norm(h, x, l->post_norm, h->spec.dim, h->h, rows);
+    wg_head_convolve_in(h, &l->mlp_mix, l->mlp_kernel, h->h, rows);
     wg_head_product(h, &l->gate, h->h, h->gate, rows);
     wg_head_product(h, &l->up, h->h, h->up, rows);
     h->device.class->swiglu(&h->device, h->gate, h->up, h->gate, h->spec.hidden, rows);
     wg_head_product(h, &l->down, h->gate, h->h, rows);
+    wg_head_convolve_out(h, l->mlp_kernel, h->h, rows);
     h->device.class->add(&h->device, x, h->h, h->spec.dim, rows);
 }
 
@@ -298,9 +301,9 @@ void wg_head_close(wg_head *h)
     wg_device *d = &h->device;
     for (int i = 0; d->class && i < WG_HEAD_LAYERS; i++) {
         wg_head_layer *l = &h->layer[i];
-        wg_matrix *const m[] = { &l->q, &l->k, &l->v, &l->o, &l->gate, &l->up, &l->down };
-        const wg_buf b[] = { l->input_norm, l->hidden_norm, l->post_norm, l->q_norm, l->k_norm,
-                             l->q_bias,     l->k_bias,      l->v_bias,    l->o_bias };
+        wg_matrix *const m[] = { &l->q, &l->k, &l->v, &l->o, &l->gate, &l->up, &l->down, &l->attention_mix, &l->mlp_mix };
+        const wg_buf b[] = { l->input_norm, l->hidden_norm, l->post_norm, l->q_norm,           l->k_norm,    l->q_bias,
+                             l->k_bias,     l->v_bias,      l->o_bias,    l->attention_kernel, l->mlp_kernel };
         for (size_t k = 0; k < sizeof m / sizeof m[0]; k++) d->class->matrix_free(d, m[k]);
         for (size_t k = 0; k < sizeof b / sizeof b[0]; k++) d->class->free(d, b[k]);
     }
@@ -313,7 +316,7 @@ void wg_head_close(wg_head *h)
                          h->k,           h->v,          h->att,
                          h->gate,        h->up,         h->act,
                          h->room,        h->link,       h->linked,
-                         h->shift,       h->mask };
+                         h->shift,       h->mask,       h->kernels };
     for (size_t k = 0; d->class && k < sizeof m / sizeof m[0]; k++) d->class->matrix_free(d, m[k]);
     for (size_t k = 0; d->class && k < sizeof b / sizeof b[0]; k++) d->class->free(d, b[k]);
     wg_device_close(d);
@@ -330,8 +333,8 @@ const wg_head_spec *wg_head_spec_of(const wg_head *h) { return &h->spec; }
 const char *wg_head_kind_drafter(wg_head_kind kind)
 {
     static const char *const names[WG_HEAD_KINDS] = {
-        [WG_HEAD_EAGLE3] = "eagle", [WG_HEAD_DFLASH] = "block", [WG_HEAD_MTP] = "mtp",
-        [WG_HEAD_EAGLE] = "eagle",  [WG_HEAD_DSPARK] = "block", [WG_HEAD_PEAGLE] = "block"
+        [WG_HEAD_EAGLE3] = "eagle", [WG_HEAD_DFLASH] = "block", [WG_HEAD_MTP] = "mtp",      [WG_HEAD_EAGLE] = "eagle",
+        [WG_HEAD_DSPARK] = "block", [WG_HEAD_PEAGLE] = "block", [WG_HEAD_DFLASH2] = "block"
     };
     return names[kind];
 }

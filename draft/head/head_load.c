@@ -88,14 +88,26 @@ static wg_status load_layer(const loader *o, int number)
         wg_matrix *matrix;
         wg_buf *vector;
     } row[] = {
-        { "self_attn.q_proj.weight", &l->q, NULL },      { "self_attn.k_proj.weight", &l->k, NULL },
-        { "self_attn.v_proj.weight", &l->v, NULL },      { "self_attn.o_proj.weight", &l->o, NULL },
-        { "mlp.gate_proj.weight", &l->gate, NULL },      { "mlp.up_proj.weight", &l->up, NULL },
-        { "mlp.down_proj.weight", &l->down, NULL },      { "input_layernorm.weight", NULL, &l->input_norm },
-        { "hidden_norm.weight", NULL, &l->hidden_norm }, { "post_attention_layernorm.weight", NULL, &l->post_norm },
-        { "self_attn.q_norm.weight", NULL, &l->q_norm }, { "self_attn.k_norm.weight", NULL, &l->k_norm },
-        { "self_attn.q_proj.bias", NULL, &l->q_bias },   { "self_attn.k_proj.bias", NULL, &l->k_bias },
-        { "self_attn.v_proj.bias", NULL, &l->v_bias },   { "self_attn.o_proj.bias", NULL, &l->o_bias },
+        { "self_attn.q_proj.weight", &l->q, NULL },
+        { "self_attn.k_proj.weight", &l->k, NULL },
+        { "self_attn.v_proj.weight", &l->v, NULL },
+        { "self_attn.o_proj.weight", &l->o, NULL },
+        { "mlp.gate_proj.weight", &l->gate, NULL },
+        { "mlp.up_proj.weight", &l->up, NULL },
+        { "mlp.down_proj.weight", &l->down, NULL },
+        { "input_layernorm.weight", NULL, &l->input_norm },
+        { "hidden_norm.weight", NULL, &l->hidden_norm },
+        { "post_attention_layernorm.weight", NULL, &l->post_norm },
+        { "self_attn.q_norm.weight", NULL, &l->q_norm },
+        { "self_attn.k_norm.weight", NULL, &l->k_norm },
+        { "self_attn.q_proj.bias", NULL, &l->q_bias },
+        { "self_attn.k_proj.bias", NULL, &l->k_bias },
+        { "self_attn.v_proj.bias", NULL, &l->v_bias },
+        { "self_attn.o_proj.bias", NULL, &l->o_bias },
+        { "attention_conv.base_kernel", NULL, &l->attention_kernel },
+        { "attention_conv.kernel_projection.weight", &l->attention_mix, NULL },
+        { "mlp_conv.base_kernel", NULL, &l->mlp_kernel },
+        { "mlp_conv.kernel_projection.weight", &l->mlp_mix, NULL },
     };
     char name[NAME];
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
@@ -180,6 +192,9 @@ static wg_status load_markov(const loader *o)
 {
     wg_head *h = o->h;
     const bool rnn = h->spec.markov == WG_MARKOV_RNN;
+    WG_TRY(matrix(o, "candidate_selector.predecessor_codebook", &h->markov_in));
+    WG_TRY(matrix(o, "candidate_selector.successor_codebook", &h->markov_out));
+    WG_TRY(matrix(o, "candidate_selector.hidden_projection.weight", &h->markov_gate));
     WG_TRY(matrix(o, "markov_head.markov_w1.weight", &h->markov_in));
     WG_TRY(matrix(o, "markov_head.markov_w2.weight", &h->markov_out));
     WG_TRY(matrix(o, rnn ? "markov_head.joint_proj.weight" : "markov_head.gate_proj.weight", &h->markov_gate));
@@ -226,6 +241,7 @@ static wg_status open_scratch(wg_head *h, wg_error *err)
         { &h->up, rows * (size_t)s->hidden },
         { &h->act, h->act_bytes / sizeof(float) + 1 },
         { &h->room, wg_device_attention_floats(&h->device, s->heads) },
+        { &h->kernels, s->group ? rows * 2 * (size_t)s->taps * (dim / (size_t)s->group) : 0 },
         { &h->link, 2 * rank + dim },
         { &h->linked, 3 * rank },
         { &h->shift, rank ? (size_t)s->draft_vocab : 0 },

@@ -4,9 +4,12 @@
  *     vanilla   logits_k += W2 e
  *     gated     logits_k += W2 (sigmoid(G [h_k; e] + b) e)
  *     rnn       (g, c, o) = J [s; e; h_k] + b, s' = sigmoid(g) s + (1 - sigmoid(g)) tanh c, logits_k += W2 tanh o, from s = 0
+ * and the selector of DFlash 2 (z-lab, 2026): of the K most probable tokens c of a row logits_k(c) += <A[x_k] H h_k, B[c]>, and
+ * the others are out. Its tensors take the places of W1, W2 and G. Estimates of DSpark:
  *     confidence_k = sigmoid(w [h_k; e] + b)
  * Where row 0 gives no token, the anchor stands before rows 0 and 1, and the recurrence begins at row 0, as in speculators. A
  * row is computed by itself, so it is a function of the text and of the path. */
+#include <math.h>
 #include <string.h>
 
 #include "draft/head/head_impl.h"
@@ -25,11 +28,13 @@ static float hyperbolic(const wg_head *h, float x) { return 2 * sigmoid(h, 2 * x
 static int row_after(const wg_head *h, int n) { return n - h->spec.from_anchor; }
 static int32_t before(const wg_head *h, const int32_t *path, int k) { return path[k - (k > 0 && !h->spec.from_anchor)]; }
 
-static void embed(wg_head *h, int32_t token, float *to)
+static void lookup(wg_head *h, const wg_matrix *table, int32_t token, float *to)
 {
     const wg_row row = { .token = token };
-    h->device.class->embed(&h->device, &h->markov_in, &row, 1, to, h->spec.markov_rank);
+    h->device.class->embed(&h->device, table, &row, 1, to, h->spec.markov_rank);
 }
+
+static void embed(wg_head *h, int32_t token, float *to) { lookup(h, &h->markov_in, token, to); }
 
 static void joined(wg_head *h, int outputs)
 {
@@ -69,10 +74,35 @@ static float *recurrent(wg_head *h, const float *states, const int32_t *path, in
     return o;
 }
 
+/* Leaves the candidates of a row, with the scores of their edges. */
+static void select_candidates(wg_head *h, const float *state, int32_t token, float *row)
+{
+    const int rank = h->spec.markov_rank, all = h->spec.draft_vocab;
+    float *edge = h->link, *successor = edge + rank;
+    wg_head_product(h, &h->markov_gate, state, h->linked, 1);
+    lookup(h, &h->markov_in, token, edge);
+    for (int i = 0; i < rank; i++) edge[i] *= h->linked[i];
+    memcpy(h->shift, row, (size_t)all * sizeof *row);
+    for (int i = 0; i < all; i++) row[i] = -INFINITY;
+    for (int k = 0; k < h->spec.top; k++) {
+        const int x = h->device.ops->argmax(h->shift, all);
+        float sum = 0;
+        if (x < 0) return;
+        lookup(h, &h->markov_out, x, successor);
+        for (int i = 0; i < rank; i++) sum += edge[i] * successor[i];
+        row[x] = h->shift[x] + sum;
+        h->shift[x] = -INFINITY;
+    }
+}
+
 void wg_head_follow(wg_head *h, const float *states, const int32_t *path, int n, float *row)
 {
     const int at = row_after(h, n);
     float *z = h->link;
+    if (h->spec.markov == WG_MARKOV_SELECTOR) {
+        select_candidates(h, states + (size_t)at * (size_t)h->spec.dim, before(h, path, at), row);
+        return;
+    }
     if (h->spec.markov == WG_MARKOV_GATED) z = gated(h, states, path, at);
     else if (h->spec.markov == WG_MARKOV_RNN) z = recurrent(h, states, path, at);
     else embed(h, before(h, path, at), z);

@@ -29,6 +29,8 @@ static wg_stages *stages_of(const wg_device *d) { return (wg_stages *)(uintptr_t
       (d, gate, up, y, n, rows))                                                                                               \
     X(geglu, SWIGLU, (wg_device * d, const float *gate, const float *up, float *y, int n, int rows),                           \
       (d, gate, up, y, n, rows))                                                                                               \
+    X(clamped_swiglu, SWIGLU, (wg_device * d, const float *gate, const float *up, float *y, int n, int rows),                  \
+      (d, gate, up, y, n, rows))                                                                                               \
     X(scale, EMBED, (wg_device * d, float *x, float by, int n, int rows), (d, x, by, n, rows))                                 \
     X(positions, EMBED, (wg_device * d, const float *table, const wg_row *row, int rows, float *x, int dim),                   \
       (d, table, row, rows, x, dim))                                                                                           \

@@ -97,7 +97,8 @@ WG_DEVICE void scores(const workplace<TYPE> &w, int heads, int n, const attentio
     }
 }
 
-/* Scores to weights, a warp a head: m' = max; c = exp(m - m'), 0 at the start; l = l c + lanes16 sum of weights. */
+/* Scores to weights, a warp a head: m' = max; c = exp(m - m'), 0 at the start; l = l c + lanes16 sum of weights. With sinks
+ * m and l are those of the sink before the first chunk of all. */
 template <int TYPE> WG_DEVICE void weigh(const workplace<TYPE> &w, int heads, int n, bool start)
 {
     const int lane = (int)threadIdx.x % WG_WARP;
@@ -148,6 +149,11 @@ template <int TYPE> WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 2) attend(attention_job 
         w.q[i] = j.q[at + i];
         w.o[i] = 0;
     }
+    const bool sinks = j.sink && from == 0;
+    for (int h = t; h < heads && sinks; h += THREADS) {
+        w.m[h] = j.sink[h0 + h];
+        w.l[h] = 1;
+    }
     for (int first = from; first < to; first += CHUNK) {
         const int n = to - first < CHUNK ? to - first : CHUNK;
         __syncthreads(); /* the last chunk's values have been used */
@@ -160,7 +166,7 @@ template <int TYPE> WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 2) attend(attention_job 
         scores<TYPE>(w, heads, n, j, row, first, h0);
         __syncthreads();
         load_tile<TYPE>(w, j.kv.value_at, n, j.hd);
-        weigh<TYPE>(w, heads, n, first == from);
+        weigh<TYPE>(w, heads, n, first == from && !sinks);
         __syncthreads();
         add_values<TYPE>(w, heads, n, j.hd);
     }

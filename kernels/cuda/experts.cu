@@ -101,6 +101,19 @@ extern "C" void WG_GPU(group)(wg_gpu *g, const wg_gpu_chosen *of, int experts, c
     WG_LAUNCH(group_rows, 1, GROUP_THREADS, 0, g->stream, of->id, of->k, experts, *to, rows);
 }
 
+WG_KERNEL bias_slots(float *y, const float *b, const int32_t *expert, int n)
+{
+    wg_depend();
+    const int of = expert[blockIdx.x / WG_GPU_RUN];
+    if (of < 0) return; /* the whole block: a run of no expert */
+    for (int i = (int)threadIdx.x; i < n; i += THREADS) y[(size_t)blockIdx.x * n + i] += b[(size_t)of * n + i];
+}
+
+extern "C" void WG_GPU(bias_experts)(wg_gpu *g, float *y, const float *b, const wg_gpu_groups *by, int n)
+{
+    WG_LAUNCH(bias_slots, by->slots, THREADS, 0, g->stream, y, b, by->expert, n);
+}
+
 WG_KERNEL add_chosen_rows(float *x, const float *y, const int32_t *slot, const float *weight, int k, int n)
 {
     wg_depend();

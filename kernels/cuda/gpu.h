@@ -86,16 +86,16 @@ typedef struct wg_gpu_rotary {
     wg_gpu_kv kv;
 } wg_gpu_rotary;
 
-/* Attention of rows. q, out: (rows, heads, hd); scale, cap, slope: of scores, as in wg_heads of kernels/ops.h; most: the most
- * keys of any row; split 0: the bits of kernels/ref; scratch: wg_gpu_attention_bytes; arrived: (rows, heads) zeros, which it
- * leaves as zeros. */
+/* Attention of rows. q, out: (rows, heads, hd); scale, cap, slope, sink: of scores, as in wg_heads of kernels/ops.h; most: the
+ * most keys of any row; split 0: the bits of kernels/ref; scratch: wg_gpu_attention_bytes; arrived: (rows, heads) zeros, which
+ * it leaves as zeros. */
 typedef struct wg_gpu_attention {
     const float *q;
     const wg_gpu_row *row;
     wg_gpu_kv kv;
     int rows, most, heads, kv_heads, hd, split;
     float scale, cap;
-    const float *slope;
+    const float *slope, *sink;
     float *scratch;
     uint32_t *arrived;
     float *out;
@@ -201,6 +201,7 @@ typedef struct wg_gpu_stream {
  *   group        the groups of rows by `experts` experts; to->slots: wg_gpu_slots
  *   matmul_experts  as matmul, each run of slots with its expert's matrices; act and y have a row for each slot. Runs without
  *                an expert are left out; not of matrices in rows
+ *   bias_experts  each slot's row of y (n) += the row of b, (experts, n), of its run's expert
  *   add_experts  x += weight * y of its slot, for each of a row's experts ascending
  *   norm_prepare rmsnorm, then prepare, of what is not in panels
  *   matmul       up to WG_GPU_MATRICES matrices of one type and one k, not in rows, over one prepared input; then: wg_gpu_then
@@ -226,6 +227,7 @@ typedef struct wg_gpu_stream {
     X(bias, (wg_gpu * g, float *y, const float *b, int n, int rows))                                                           \
     X(swiglu, (wg_gpu * g, const float *gate, const float *up, float *y, int n, int rows))                                     \
     X(geglu, (wg_gpu * g, const float *gate, const float *up, float *y, int n, int rows))                                      \
+    X(clamped_swiglu, (wg_gpu * g, const float *gate, const float *up, float *y, int n, int rows))                             \
     X(softcap, (wg_gpu * g, float *x, float cap, int n, int rows))                                                             \
     X(scale, (wg_gpu * g, float *x, float by, int n, int rows))                                                                \
     X(layernorm, (wg_gpu * g, const float *x, const float *weight, const float *bias, int dim, float eps, float *y, int rows)) \
@@ -240,6 +242,7 @@ typedef struct wg_gpu_stream {
     X(group, (wg_gpu * g, const wg_gpu_chosen *of, int experts, const wg_gpu_groups *to, int rows))                            \
     X(matmul_experts, (wg_gpu * g, const wg_gpu_stack *w, float *const *y, int matrices, int layout, const void *act,          \
                        const wg_gpu_groups *by, int then))                                                                     \
+    X(bias_experts, (wg_gpu * g, float *y, const float *b, const wg_gpu_groups *by, int n))                                    \
     X(add_experts, (wg_gpu * g, float *x, const float *y, const wg_gpu_chosen *of, const int32_t *slot, int n, int rows))      \
     X(prepare, (wg_gpu * g, int type, int layout, const float *x, int rows, int k, void *act))                                 \
     X(norm_prepare, (wg_gpu * g, int type, int layout, const wg_gpu_input *in, int rows, int k, void *act))                    \

@@ -127,6 +127,8 @@ extern "C" void WG_GPU(gather_rows)(wg_gpu *g, const wg_gpu_row *x, const int32_
 ELEMENTS(add, (float *x, const float *y), (x, y), x[i] += y[i])
 ELEMENTS(swiglu, (const float *gate, const float *up, float *y), (gate, up, y), y[i] = wg_swiglu_of(gate[i], up[i]))
 ELEMENTS(geglu, (const float *gate, const float *up, float *y), (gate, up, y), y[i] = wg_gelu_of(gate[i]) * up[i])
+ELEMENTS(clamped_swiglu, (const float *gate, const float *up, float *y), (gate, up, y),
+         y[i] = wg_clamped_swiglu_of(gate[i], up[i]))
 ELEMENTS(gelu, (float *x), (x), x[i] = wg_gelu_of(x[i]))
 ELEMENTS(gelu_erf, (float *x), (x), x[i] = wg_gelu_erf_of(x[i]))
 ELEMENTS(relu2, (float *x), (x), x[i] = wg_relu2_of(x[i]))

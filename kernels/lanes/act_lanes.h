@@ -45,6 +45,18 @@ INLINE lanes16 clamp16(lanes16 x, vec limit)
     return x;
 }
 
+INLINE lanes16 clamped_swiglu16(lanes16 g, lanes16 u)
+{
+    const vec limit = v_all(WG_CLAMPED_LIMIT);
+    lanes16 e;
+    EACH g.v[i] = v_pick(v_below(limit, g.v[i]), limit, g.v[i]);
+    EACH e.v[i] = g.v[i] * v_all(-WG_CLAMPED_ALPHA);
+    e = exp16(e);
+    u = clamp16(u, limit);
+    EACH g.v[i] = g.v[i] / (v_all(1.0f) + e.v[i]) * (u.v[i] + v_all(1.0f));
+    return g;
+}
+
 /* n registers. */
 INLINE void v_softcap(vec *x, const int n, vec cap)
 {

@@ -193,8 +193,8 @@ OUTLINE void weigh_some(tile *t, const wg_attention *a, int at, int slot, int he
     const size_t first = (size_t)(at - a->first) * (size_t)wg_attention_slots(a) + (size_t)slot;
     t->s = a->score + first;
     for (int h = 0; h < heads; h++) {
-        t->m[h] = at ? a->m[slot + h] : -INFINITY;
-        t->l[h] = at ? a->l[slot + h] : 0;
+        t->m[h] = at ? a->m[slot + h] : a->of->sink ? a->of->sink[wg_attention_head(a, slot + h)] : -INFINITY;
+        t->l[h] = at ? a->l[slot + h] : a->of->sink ? 1 : 0;
     }
     if (n == WG_CHUNK_KEYS) weigh_group(t, 0, heads, 1, WG_CHUNK_KEYS);
     else weigh_group(t, 0, heads, 0, n);

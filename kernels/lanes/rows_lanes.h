@@ -209,6 +209,18 @@ void LEVEL(geglu)(const float *gate, const float *up, float *y, int n)
     if (i < n) geglu(gate + i, up + i, y + i, n - i);
 }
 
+INLINE void clamped_swiglu(const float *gate, const float *up, float *y, const int n)
+{
+    store16(y, n, clamped_swiglu16(load16(n, gate), load16(n, up)));
+}
+
+void LEVEL(clamped_swiglu)(const float *gate, const float *up, float *y, int n)
+{
+    int i = 0;
+    for (; i + 16 <= n; i += 16) clamped_swiglu(gate + i, up + i, y + i, 16);
+    if (i < n) clamped_swiglu(gate + i, up + i, y + i, n - i);
+}
+
 void LEVEL(gelu)(const float *x, float *y, int n)
 {
     int i = 0;

@@ -19,6 +19,11 @@ void wg_geglu_ref(const float *gate, const float *up, float *y, int n)
     for (int i = 0; i < n; i++) y[i] = wg_gelu_of(gate[i]) * up[i];
 }
 
+void wg_clamped_swiglu_ref(const float *gate, const float *up, float *y, int n)
+{
+    for (int i = 0; i < n; i++) y[i] = wg_clamped_swiglu_of(gate[i], up[i]);
+}
+
 void wg_gelu_ref(const float *x, float *y, int n)
 {
     for (int i = 0; i < n; i++) y[i] = wg_gelu_of(x[i]);

@@ -110,7 +110,7 @@ static void score_chunk(const query *q, const wg_row_keys *keys, const int *slot
     }
 }
 
-/* n scores become weights; returns what the outputs before are multiplied by. m = -inf before the first chunk. */
+/* n scores become weights; returns what the outputs before are multiplied by. m = -inf, or the sink, before the first chunk. */
 static float weigh_chunk(float *s, int n, float *m, float *l)
 {
     float next = *m, sum[16] = { 0 };
@@ -131,7 +131,7 @@ static void attend_head(const float *q, const wg_row_keys *keys, int h, const wg
     const wg_kv_view *kv = keys->kv;
     const int hd = of->hd, head = h * of->kv_heads / of->heads;
     int slot[WG_CHUNK_KEYS], n;
-    float s[WG_CHUNK_KEYS], m = -INFINITY, l = 0;
+    float s[WG_CHUNK_KEYS], m = of->sink ? of->sink[h] : -INFINITY, l = of->sink ? 1 : 0;
     query me;
     query_of(&me, kv->type, q, hd, of->scale);
     memset(out, 0, (size_t)hd * sizeof *out);
@@ -194,7 +194,8 @@ void wg_attention_weights_ref(const wg_attention *a, int s0, int s1)
 {
     for (int s = s0; s < s1; s++) {
         const wg_row_keys *keys = place_of(a, s, 1).keys;
-        if (a->first == 0) a->m[s] = -INFINITY, a->l[s] = 0;
+        const float *sink = a->of->sink;
+        if (a->first == 0) a->m[s] = sink ? sink[wg_attention_head(a, s)] : -INFINITY, a->l[s] = sink ? 1 : 0;
         for (int i = 0; i < a->chunks; i++) {
             const int n = wg_chunk_size(keys, a->first + i);
             if (n) a->c[i * wg_attention_slots(a) + s] = weigh_chunk(scores_of(a, i, s), n, &a->m[s], &a->l[s]);

@@ -229,9 +229,41 @@ static inline void head_dspark(const wg_arch *a, const char *dir)
     head_save(t, config, v, dir);
 }
 
+/* A DFlash 2 head of z-lab's layout and one layer: blocks of three rows, of which the best three tokens stay. */
+static inline void head_second(const wg_arch *a, const char *dir)
+{
+    enum { RANK = 4, TAPS = 2, GROUP = 8, TOP = 3 };
+    static const char *const conv[] = { "attention_conv", "mlp_conv" };
+    const int64_t d = a->dim, v = a->vocab;
+    char name[64];
+    json_t *t = json_array(), *config = head_layer_config(a, "qwen3");
+    head_tensor(t, "embed_tokens.weight", "F32", v, d);
+    head_tensor(t, "lm_head.weight", "F32", v, d);
+    head_tensor(t, "fc.weight", "F32", d, d);
+    head_tensor(t, "hidden_norm.weight", "F32", d, 0);
+    head_layer(t, "layers", 0, d, d);
+    head_tensor(t, "layers.0.self_attn.q_norm.weight", "F32", HEAD_WIDTH, 0);
+    head_tensor(t, "layers.0.self_attn.k_norm.weight", "F32", HEAD_WIDTH, 0);
+    for (int i = 0; i < 2; i++) {
+        snprintf(name, sizeof name, "layers.0.%s.base_kernel", conv[i]);
+        head_tensor(t, name, "F32", 2 * TAPS, d);
+        snprintf(name, sizeof name, "layers.0.%s.kernel_projection.weight", conv[i]);
+        head_tensor(t, name, "F32", 2 * TAPS * d / GROUP, d);
+    }
+    head_tensor(t, "norm.weight", "F32", d, 0);
+    head_tensor(t, "candidate_selector.predecessor_codebook", "F32", v, RANK);
+    head_tensor(t, "candidate_selector.successor_codebook", "F32", v, RANK);
+    head_tensor(t, "candidate_selector.hidden_projection.weight", "F32", RANK, d);
+    json_object_set_new(config, "dflash_config",
+                        json_pack("{s:i, s:i, s:[i], s:i, s:i, s:i, s:i}", "block_size", 3, "mask_token_id", 1,
+                                  "target_layer_ids", a->layers - 1, "conv_kernel_size", TAPS, "conv_group_size", GROUP,
+                                  "selector_rank", RANK, "selector_top_k", a->vocab < 4 ? 2 : TOP));
+    head_save(t, config, v, dir);
+}
+
 /* Heads for the model in `target`. Of speculators' layout, that propose a part of the vocabulary: an EAGLE-3 head in the folder
  * dir, which exists, one of P-EAGLE in dir/p-eagle, one of DFlash in dir/block, and an MTP layer in dir/mtp; and dir/eagle-1,
- * dir/dspark. */
+ * dir/dspark, dir/dflash-2. */
 static inline void head_for(const char *target, const char *dir)
 {
     wg_weights *w;
@@ -252,15 +284,17 @@ static inline void head_for(const char *target, const char *dir)
     head_first_eagle(&a, path);
     snprintf(path, sizeof path, "%s/dspark", dir);
     head_dspark(&a, path);
+    snprintf(path, sizeof path, "%s/dflash-2", dir);
+    head_second(&a, path);
 }
 
 static inline void head_remove(const char *dir)
 {
-    static const char *const folder[] = { "mtp", "block", "eagle-1", "dspark", "p-eagle", "" }, *const file[] = {
+    static const char *const folder[] = { "mtp", "block", "eagle-1", "dspark", "p-eagle", "dflash-2", "" }, *const file[] = {
         "model.safetensors", "config.json", ""
     };
     char path[256];
-    for (size_t i = 0; i < 6; i++)
+    for (size_t i = 0; i < 7; i++)
         for (size_t k = 0; k < 3; k++) {
             snprintf(path, sizeof path, "%s/%s%s%s", dir, folder[i], *folder[i] && *file[k] ? "/" : "", file[k]);
             remove(path);

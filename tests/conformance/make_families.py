@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 """Writes tests/conformance/families: make_families.py [NAME...]. A development tool; test_families reads what it wrote.
 
-NAME.tar.gz is a folder as save_pretrained of a current transformers wrote it: no file is edited. NAME.json has what the
+NAME.tar.gz is a folder as save_pretrained of a current transformers wrote it: no file is edited, except that transformers
+writes no MXFP4 without a GPU: of gpt-oss-mxfp4 pack_experts does it, and transformers reads it back. NAME.json has what the
 library computes from it: logits (rows of base64, f32) of some tokens in float32, ids of texts, the text of a conversation.
 
-Needs torch and transformers.
+Needs torch and transformers; and accelerate, by which transformers reads MXFP4.
 """
 import base64
 import gzip
@@ -16,6 +17,7 @@ import sys
 import tarfile
 import tempfile
 
+import safetensors.torch
 import torch
 import transformers
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -44,6 +46,8 @@ SPLITS = {  # the expressions before the bytes, by tokenizer.ggml.pre
     "dbrx": [words(r"\p{N}{1,3}")], "stablelm2": [words(r"\p{N}")], "gpt-2": None, "starcoder": "digits",
     "tekken": [r"[^\r\n\p{L}\p{N}]?" + UPPER + "*" + LOWER + r"+|[^\r\n\p{L}\p{N}]?" + UPPER + "+" + LOWER
                + r"*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|" + LINES],
+    "gpt-4o": [r"[^\r\n\p{L}\p{N}]?" + UPPER + "*" + LOWER + "+" + CONTRACTION + r"?|[^\r\n\p{L}\p{N}]?" + UPPER + "+" + LOWER
+               + "*" + CONTRACTION + r"?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|" + LINES],
     "seed-coder": [CONTRACTION + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+"],
     "hunyuan-dense": [r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+",
                       r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|"""
@@ -54,6 +58,8 @@ YARN = dict(rope_type="yarn", rope_theta=10000.0, factor=4.0, original_max_posit
 SIZES = dict(hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1,
              max_position_embeddings=64)
 FOUR = dict(num_hidden_layers=4)  # for patterns of layers
+OSS = dict(head_dim=16, num_local_experts=4, num_experts_per_tok=2, sliding_window=8,
+           rope_parameters=YARN | dict(original_max_position_embeddings=32, factor=2.0, beta_fast=2.0, truncate=False))
 # Name: class of the configuration, keys beside SIZES, tokenizer.ggml.pre (spm: SPM-style BPE with bytes).
 FAMILIES = {
     "smollm3": ("SmolLM3Config", FOUR | dict(pad_token_id=0), "smaug-bpe"),
@@ -84,6 +90,9 @@ FAMILIES = {
     "stablelm-parallel": ("StableLmConfig", dict(use_parallel_residual=True, partial_rotary_factor=0.5), "stablelm2"),
     "arcee": ("ArceeConfig", dict(), "llama-bpe"),
     "nemotron": ("NemotronConfig", dict(), "spm"),
+    "gpt-oss": ("GptOssConfig", OSS, "gpt-4o"),
+    "gpt-oss-mxfp4": ("GptOssConfig", OSS | dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_local_experts=3,
+                                                tie_word_embeddings=True), "gpt-4o"),
     "llama-mlp-bias": ("LlamaConfig", dict(mlp_bias=True, attention_bias=True), "llama-bpe"),
 }
 
@@ -120,6 +129,37 @@ def tokenizer(pre):
                                    additional_special_tokens=["<|im_start|>"], **(dict(unk_token="<unk>") if pre == "spm" else {}))
     fast.chat_template = TEMPLATE
     return fast
+
+
+FP4 = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
+
+
+def mxfp4(x):
+    """Blocks (..., n / 32, 16) and scales (..., n / 32) of the numbers (..., n), OCP MX: of 32 numbers a power of two, two
+    E2M1 codes a byte, the first one low."""
+    runs = x.float().reshape(*x.shape[:-1], -1, 32)
+    exponent = torch.floor(torch.log2(runs.abs().amax(-1).clamp(min=2.0**-100))) - 2
+    scaled = runs / 2.0 ** exponent[..., None]
+    code = (scaled.abs()[..., None] - FP4).abs().argmin(-1) + 8 * (scaled < 0)
+    return (code[..., 0::2] | code[..., 1::2] << 4).to(torch.uint8), (exponent + 127).to(torch.uint8)
+
+
+def pack_experts(folder):
+    """Replaces the experts of a saved gpt-oss by MXFP4, as its published files have them."""
+    path = os.path.join(folder, "model.safetensors")
+    tensors = {}
+    for name, t in safetensors.torch.load_file(path).items():
+        if name.endswith("experts.gate_up_proj") or name.endswith("experts.down_proj"):
+            tensors[name + "_blocks"], tensors[name + "_scales"] = mxfp4(t.transpose(-1, -2))
+        else:
+            tensors[name] = t
+    safetensors.torch.save_file({k: v.contiguous() for k, v in tensors.items()}, path, metadata=dict(format="pt"))
+    path = os.path.join(folder, "config.json")
+    with open(path) as f:
+        config = json.load(f)
+    config["quantization_config"] = dict(quant_method="mxfp4", modules_to_not_convert=["model.layers.*.self_attn"])
+    with open(path, "w") as f:
+        json.dump(config, f, indent=2)
 
 
 def pack(name, folder, facts):
@@ -163,9 +203,13 @@ def make(name):
                 p.normal_(0, 0.25)
             else:
                 p.normal_(1, 0.25)
+            if "experts.gate_up_proj" in key and kind == "GptOssConfig":
+                p.mul_(8)  # beyond the limits of the gates
     with tempfile.TemporaryDirectory() as d:
         model.to(torch.bfloat16).save_pretrained(d)
         fast.save_pretrained(d)
+        if name == "gpt-oss-mxfp4":
+            pack_experts(d)
         again = auto.from_pretrained(d, dtype=torch.float32, attn_implementation="eager").eval()
         read = AutoTokenizer.from_pretrained(d)
         tokens = [(37 * i + 11 * i * i) % len(fast) for i in range(TOKENS)]

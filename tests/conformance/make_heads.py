@@ -26,6 +26,7 @@ import transformers
 from make_miniatures import HERE, MODELS, TOKENS, draw, fnv, mix, save
 from speculators import SpeculatorsConfig, VerifierConfig
 from speculators.models.dflash import DFlashSpeculatorConfig, core
+from speculators.models.dflash2 import DFlash2DraftModel, DFlash2SpeculatorConfig
 from speculators.models.dspark import DSparkDraftModel, DSparkSpeculatorConfig
 from speculators.models.eagle3 import Eagle3DraftModel, Eagle3SpeculatorConfig
 from speculators.models.peagle import PEagleDraftModel, PEagleSpeculatorConfig
@@ -80,6 +81,14 @@ BLOCKS |= {
     "dspark-deepspec": dict(layer=QWEN, dtype="F32", words=200, flags={}, flat=True, spark=MARKOV | dict(markov_head_type="rnn")),
 }
 
+# second: the convolutions and the selector of DFlash 2; zlab: as above. Logits of tokens that are no candidates are written as OUT
+SECOND, OUT = dict(conv_kernel_size=3, conv_group_size=16, selector_rank=6, selector_top_k=8), 0
+BLOCKS |= {
+    "dflash-2": dict(layer=SLIDES, dtype="F32", words=200, flags={}, second=SECOND),
+    "dflash-2-z-lab": dict(layer=QWEN, dtype="F32", words=200, flags={}, second=SECOND, zlab=True),
+    "dflash-2-full": dict(layer=QWEN, dtype="F32", words=200, flags={}, second=SECOND),
+}
+
 # EAGLE-1 as its authors' cnets1.py computes it; norms: those of speculators' `layernorms`; safeailab: the layout of that name
 FIRST = {
     "eagle-1": dict(layer=LLAMA, dtype="F32", bias=True, norms=False, safeailab=True),
@@ -87,11 +96,21 @@ FIRST = {
     "eagle-1-norms": dict(layer=LLAMA | dict(rope_theta=10000.0), dtype="BF16", bias=False, norms=True),
 }
 
-# mimo: the folder of a whole model of that type; its layer is one of Qwen2, joined as in vLLM's mimo_mtp.py: [hidden; embedding],
-# the latter zero at position 0
+# whole: the folder of a whole model with an MTP layer of this form, joined as in vLLM: by mimo_mtp.py [hidden; embedding], the latter
+# zero at position 0; by deepseek_mtp.py [embedding; hidden], with that zero; by qwen3_next_mtp.py [embedding; hidden]. The state is the
+# target's behind its last norm.
 MTPS = {
     "mtp": dict(layer=QWEN | dict(num_hidden_layers=1), dtype="BF16"),
-    "mimo": dict(layer=LLAMA | dict(model_type="mimo", attention_bias=True, num_hidden_layers=2), dtype="F32", mimo=True),
+    "mimo": dict(layer=LLAMA | dict(model_type="mimo", attention_bias=True, num_hidden_layers=2), dtype="F32", whole="mimo"),
+    "mtp-deepseek": dict(layer=LLAMA | dict(num_hidden_layers=2), dtype="F32", whole="deepseek"),
+    "mtp-qwen3.5": dict(layer=QWEN, dtype="BF16", whole="qwen"),
+}
+FORMS = {
+    "mimo": dict(hidden_first=True, zero=True, own="model.mtp_layers.0.", key="num_nextn_predict_layers", names={}),
+    "deepseek": dict(hidden_first=False, zero=True, own="model.layers.2.", key="num_nextn_predict_layers", names=dict(
+        input_proj="eh_proj", token_layernorm="enorm", hidden_layernorm="hnorm", final_layernorm="shared_head.norm")),
+    "qwen": dict(hidden_first=False, zero=False, own="mtp.", key="mtp_num_hidden_layers", names=dict(
+        input_proj="fc", token_layernorm="pre_fc_norm_embedding", hidden_layernorm="pre_fc_norm_hidden", final_layernorm="norm")),
 }
 
 
@@ -225,27 +244,40 @@ def write(name, case, m, tokens, taps):
     print(f"{name}: {len(tensors)} tensors, logits of rms {logits.square().mean().sqrt():.3f}, {chains}")
 
 
-class Mimo(torch.nn.Module):
-    """The MTP layer of MiMo, by the names of its files."""
+class Whole(torch.nn.Module):
+    """The MTP layer of a whole model, by the names of MiMo's files."""
 
-    def __init__(self, keys):
+    def __init__(self, case):
         super().__init__()
-        qwen2 = transformers.models.qwen2.modeling_qwen2
-        config = transformers.Qwen2Config(**{k: v for k, v in keys.items() if k not in ("model_type", "attention_bias")})
+        self.form, keys, models = FORMS[case["whole"]], case["layer"], transformers.models
+        module, kind = dict(mimo=(models.qwen2.modeling_qwen2, "Qwen2"), deepseek=(models.llama.modeling_llama, "Llama"),
+                            qwen=(models.qwen3.modeling_qwen3, "Qwen3"))[case["whole"]]
+        keys = {k: v for k, v in keys.items() if k != "model_type" and (k != "attention_bias" or kind == "Qwen3")}
+        config = getattr(transformers, kind + "Config")(**keys)
         config._attn_implementation = "eager"
         d, eps = config.hidden_size, config.rms_norm_eps
-        self.layer = qwen2.Qwen2DecoderLayer(config, 0)
+        self.layer = getattr(module, kind + "DecoderLayer")(config, 0)
         for name in ("hidden_layernorm", "token_layernorm", "final_layernorm"):
-            setattr(self.layer, name, qwen2.Qwen2RMSNorm(d, eps=eps))
+            setattr(self.layer, name, getattr(module, kind + "RMSNorm")(d, eps=eps))
         self.layer.input_proj = torch.nn.Linear(2 * d, d, bias=False)
-        self.rotary_emb = qwen2.Qwen2RotaryEmbedding(config)
+        self.rotary_emb = getattr(module, kind + "RotaryEmbedding")(config)
         self.mtp_layers = [self.step]
 
     def step(self, hidden_states, token_embeddings, attention_mask, position_ids, position_embeddings):
-        l, e = self.layer, token_embeddings * (position_ids > 0)[..., None]
-        x = l.input_proj(torch.cat([l.hidden_layernorm(hidden_states), l.token_layernorm(e)], dim=-1))
+        l, e = self.layer, token_embeddings
+        if self.form["zero"]:
+            e = e * (position_ids > 0)[..., None]
+        both = [l.token_layernorm(e), l.hidden_layernorm(hidden_states)]
+        x = l.input_proj(torch.cat(both[::-1] if self.form["hidden_first"] else both, dim=-1))
         x = l(x, attention_mask=attention_mask, position_ids=position_ids, position_embeddings=position_embeddings)
         return l.final_layernorm(x[0] if isinstance(x, tuple) else x)
+
+
+def whole_name(form, name):
+    """The name of a tensor of the layer in the files of a form."""
+    part, _, rest = name.partition(".")
+    layer = "layers.0." if form["own"] == "mtp." else ""
+    return form["own"] + (form["names"][part] + "." + rest if part in form["names"] else layer + name)
 
 
 class FirstEagle(torch.nn.Module):
@@ -294,8 +326,8 @@ def first_config(case):
 
 
 def build_mtp(case, m):
-    if case.get("mimo"):
-        head, own = Mimo(case["layer"]).float().eval(), "layer."
+    if case.get("whole"):
+        head, own = Whole(case).float().eval(), "layer."
     else:
         layer = transformers.Qwen3Config(**case["layer"])
         layer._attn_implementation = "eager"
@@ -337,7 +369,7 @@ def write_mtp(name, case, m, tokens, taps):
     first = name in FIRST
     head, tensors = build_first(case, m) if first else build_mtp(case, m)
     with torch.no_grad():
-        states = m.model.norm(taps[:, 2]) if first or case.get("mimo") else taps[:, 2]
+        states = m.model.norm(taps[:, 2]) if first or case.get("whole") else taps[:, 2]
         logits = drafted(head, states, tokens, TREE["tokens"], TREE["parents"], mtp_passes)
         chains = []
         for n in CHAINS:
@@ -349,12 +381,13 @@ def write_mtp(name, case, m, tokens, taps):
     logits[kept].numpy().astype("<f4").tofile(os.path.join(folder, "rows.f32"))
     if first:
         save(os.path.join(folder, "config.json"), first_config(case))
-    elif case.get("mimo"):
-        save(os.path.join(folder, "config.json"), case["layer"] | dict(
-            architectures=["MiMoForCausalLM"], hidden_act="silu", num_nextn_predict_layers=1, use_sliding_window=False,
+    elif case.get("whole"):
+        form = FORMS[case["whole"]]
+        save(os.path.join(folder, "config.json"), case["layer"] | {form["key"]: 1} | dict(
+            architectures=["MiMoForCausalLM" if case["whole"] == "mimo" else "CausalLM"], hidden_act="silu", use_sliding_window=False,
             torch_dtype="float32"))
         for t in tensors:
-            t["of"], t["name"] = t["name"], "model." + t["name"]
+            t["of"], t["name"] = t["name"], whole_name(form, t["name"].removeprefix("mtp_layers.0."))
         tensors.append(dict(name="model.norm.weight", dtype="F32", shape=[64]))  # one of the model's own
     else:
         head.config.save_pretrained(folder)
@@ -367,15 +400,18 @@ def write_mtp(name, case, m, tokens, taps):
 def build_block(case, m):
     layer = transformers.Qwen3Config(**case["layer"])
     layer._attn_implementation = "eager"
-    spark = case.get("spark", {})
-    config = (DSparkSpeculatorConfig if spark else DFlashSpeculatorConfig)(
+    spark = case.get("spark", {}) | case.get("second", {})
+    kind = "dflash2" if case.get("second") else "dspark" if spark else "dflash"
+    configs = dict(dflash=DFlashSpeculatorConfig, dflash2=DFlash2SpeculatorConfig, dspark=DSparkSpeculatorConfig)
+    heads = dict(dflash=core.DFlashDraftModel, dflash2=DFlash2DraftModel, dspark=DSparkDraftModel)
+    config = configs[kind](
         transformer_layer_config=layer, draft_vocab_size=case["words"], aux_hidden_state_layer_ids=[1, 2], block_size=BLOCK,
         mask_token_id=MASK, **case["flags"], **spark,
         speculators_config=SpeculatorsConfig(
-            algorithm="dspark" if spark else "dflash", proposal_methods=[GreedyTokenProposalConfig(speculative_tokens=3)],
+            algorithm=kind, proposal_methods=[GreedyTokenProposalConfig(speculative_tokens=3)],
             default_proposal_method="greedy",
             verifier=VerifierConfig(name_or_path=TARGET, architectures=["LlamaForCausalLM"])))
-    head = (DSparkDraftModel if spark else core.DFlashDraftModel)(config).float().eval()
+    head = heads[kind](config).float().eval()
     ids = [i * 200 // case["words"] for i in range(case["words"])]
     tensors = []
     with torch.no_grad():
@@ -408,10 +444,13 @@ def block(head, taps, tokens, n):
 def follow(head, out, path):
     """The logits and confidences of the slots that give a token, where the tokens of path follow the first of them, the anchor."""
     hidden, logits = out
-    if not hasattr(head, "markov_head"):
+    if not hasattr(head, "markov_head") and not hasattr(head, "candidate_selector"):
         return logits[0], None
     first = 0 if head.config.sample_from_anchor else 1
     before = torch.tensor([([path[0]] * first + path + [0] * BLOCK)[:BLOCK]])
+    if hasattr(head, "candidate_selector"):
+        ids, scores = head.candidate_selector.select(logits, hidden, before)
+        return torch.full_like(logits, OUT).scatter(-1, ids, scores)[0, first:], None
     bias = head.markov_head.block_bias(prev_token_ids=before, hidden_states=hidden)
     features = torch.cat([hidden, head.markov_head.prev_embeddings(before)], dim=-1) if head.config.confidence_head_with_markov else hidden
     chances = head.confidence_head(features)[0, first:].sigmoid().tolist() if head.confidence_head else None
@@ -419,7 +458,7 @@ def follow(head, out, path):
 
 
 def chain(head, out, anchor, ids):
-    if not hasattr(head, "markov_head"):
+    if not hasattr(head, "markov_head") and not hasattr(head, "candidate_selector"):
         return [ids[int(i)] for i in out[1][0].argmax(dim=-1)[0 if head.config.sample_from_anchor else 1:]]
     path = [anchor]
     for k in range(len(follow(head, out, path)[0])):
@@ -442,13 +481,14 @@ def write_block(name, case, m, tokens, taps):
         chains = [dict(tokens=n, drafts=chain(head, block(head, taps, tokens, n), tokens[n - 1], ids)) for n in CHAINS]
     logits = torch.cat([r[0] for r in rows])
     logits.numpy().astype("<f4").tofile(os.path.join(folder, "rows.f32"))
-    spark = dict(path=PATH, confidence=[r[1] for r in rows if r[1]]) if case.get("spark") else {}
+    spark = dict(path=PATH, confidence=[r[1] for r in rows if r[1]]) if case.get("spark") or case.get("second") else {}
     if case.get("flat"):
         save(os.path.join(folder, "config.json"), deepspec(case))
     elif case.get("zlab"):
         save(os.path.join(folder, "config.json"), case["layer"] | dict(
-            architectures=["DFlashDraftModel"], block_size=BLOCK, num_target_layers=2, hidden_act="silu", dtype="float32",
-            dflash_config=dict(mask_token_id=MASK, target_layer_ids=[0, 1])))
+            architectures=["DFlash2DraftModel" if case.get("second") else "DFlashDraftModel"], block_size=BLOCK, num_target_layers=2,
+            hidden_act="silu", dtype="float32",
+            dflash_config=dict(mask_token_id=MASK, target_layer_ids=[0, 1]) | case.get("second", {})))
     else:
         head.config.save_pretrained(folder)
         os.remove(os.path.join(folder, "config.py"))

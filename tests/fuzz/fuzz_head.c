@@ -21,7 +21,8 @@ static void check(const wg_head_file *f, size_t n)
     wg_error err = { 0 };
     const int64_t in = wg_head_joins(s) ? 2 * (int64_t)s->dim : (int64_t)s->n_taps * s->target_dim;
     if (!t || t->dim[0] != s->dim || t->dim[1] != in || t->bytes > n) abort();
-    t = wg_head_file_find(f, "markov_head.markov_w2.weight");
+    const bool selects = s->markov == WG_MARKOV_SELECTOR;
+    t = wg_head_file_find(f, selects ? "candidate_selector.successor_codebook" : "markov_head.markov_w2.weight");
     if (s->markov && (!t || t->dim[0] != s->draft_vocab || t->dim[1] != s->markov_rank || t->bytes > n)) abort();
     t = wg_head_file_find(f, "confidence_head.proj.weight");
     if (s->confidence && (!t || t->dim[1] != s->dim + (s->confidence_markov ? s->markov_rank : 0) || t->bytes > n)) abort();

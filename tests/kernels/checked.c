@@ -79,7 +79,9 @@ static void attention_of(stage_fn *stage, int type)
     enum { CHUNKS = 1, HEADS = 4 };
     static const int32_t page[PAGES] = { 0, 1, 2 };
     const wg_kv_view kv = cache(1, type, page);
-    const wg_heads of = { .heads = HEADS, .kv_heads = 2, .hd = HD, .scale = 1, .slope = floats(4, HEADS) };
+    const wg_heads of = {
+        .heads = HEADS, .kv_heads = 2, .hd = HD, .scale = 1, .slope = floats(4, HEADS), .sink = floats(9, HEADS)
+    };
     const wg_row_keys one = { .kv = &kv, .prefix = 9, .tail = 9, .anc = wg_mask_with(wg_mask_bit(0), 2) }, two[] = { one, one };
     const wg_attention a = { .q = floats(2, 2 * HEADS * HD),
                              .out = floats(3, 2 * HEADS * HD),
@@ -107,6 +109,7 @@ static void layernorm(const wg_ops *o)
 static void rope(const wg_ops *o) { o->rope(floats(1, 2 * HD), 2, HD, HD, floats(2, HD), 0); }
 static void swiglu(const wg_ops *o) { o->swiglu(floats(1, N), floats(2, N), floats(3, N), N); }
 static void geglu(const wg_ops *o) { o->geglu(floats(1, N), floats(2, N), floats(3, N), N); }
+static void clamped_swiglu(const wg_ops *o) { o->clamped_swiglu(floats(1, N), floats(2, N), floats(3, N), N); }
 static void gelu(const wg_ops *o) { o->gelu(floats(1, N), floats(2, N), N); }
 static void gelu_erf(const wg_ops *o) { o->gelu_erf(floats(1, N), floats(2, N), N); }
 static void relu2(const wg_ops *o) { o->relu2(floats(1, N), floats(2, N), N); }
@@ -158,6 +161,7 @@ static const struct {
     CASE(rope, 2),
     CASE(swiglu, 3),
     CASE(geglu, 3),
+    CASE(clamped_swiglu, 3),
     CASE(gelu, 2),
     CASE(gelu_erf, 2),
     CASE(exp32, 2),

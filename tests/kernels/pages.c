@@ -155,21 +155,20 @@ static void check_attention_case(source *s, int type, int heads, int kv_heads, i
     note(want.data, n);
     if (flavour < 2 && !any_nonzero((float *)want.data, n)) fail("attention", 0, "all zero", "hd=%d", hd);
     source own = { s->seed, s->stream ^ 0x40000000u, (uint32_t)next_below(s, heads) };
-    float slope[16];
-    for (int h = 0; h < heads; h++) slope[h] = 1.0f / (float)(2 + h);
-    for (int more = 0; more < (flavour < 2 && prefix < 140 ? 3 : 1); more++) { /* with a cap, with slopes */
+    float slope[16], sink[16];
+    for (int h = 0; h < heads; h++) slope[h] = 1.0f / (float)(2 + h), sink[h] = (float)(h % 5) - 2;
+    for (int more = 0; more < (flavour < 2 && prefix < 140 ? 4 : 1); more++) { /* with a cap, with slopes, with sinks */
         if (more) {
             of.cap = more == 1 ? 0.5f : 0;
-            of.slope = more == 1 ? NULL : slope;
+            of.slope = more == 2 ? slope : NULL;
+            of.sink = more == 3 ? sink : NULL;
         }
-        if (more == 2) {
+        if (more >= 2) {
             ops_of(WG_CPU_REF)->attention(q, &keys, &of, (float *)want.data, 0, heads);
             note(want.data, n);
         }
         check_rows(&own, &(wg_attention){ .q = q, .keys = &keys, .of = &of, .rows = 1 },
-                   more == 2 ? "slopes"
-                   : more    ? "cap"
-                             : "");
+                   (const char *const[]){ "", "cap", "slopes", "sinks" }[more]);
     }
     free(q);
     free(want.base);
@@ -192,7 +191,7 @@ static void check_many_rows(source *s, int type, int heads, int kv_heads, int hd
               kind = next_below(s, 4);
     const int window = next_below(s, 2) ? 30 : 90;
     wg_row_keys keys[MOST];
-    float slope[16];
+    float slope[16], sink[16];
     for (int r = 0; r < rows; r++) {
         const int b = before[r >= cut], at = b + (kind ? r : 0);
         keys[r] = (wg_row_keys){ .kv = &c[r >= cut].view, .prefix = at, .tail = at, .anc = wg_mask_bit(0) };
@@ -202,13 +201,14 @@ static void check_many_rows(source *s, int type, int heads, int kv_heads, int hd
             keys[r].gap = at - window;
         }
     }
-    for (int h = 0; h < heads; h++) slope[h] = 1.0f / (float)(2 + h);
+    for (int h = 0; h < heads; h++) slope[h] = 1.0f / (float)(2 + h), sink[h] = (float)(h % 5) - 2;
     const wg_heads of = { .heads = heads,
                           .kv_heads = kv_heads,
                           .hd = hd,
                           .scale = 1.0f / sqrtf((float)hd),
                           .cap = next_below(s, 4) ? 0 : 2,
-                          .slope = next_below(s, 4) ? NULL : slope };
+                          .slope = next_below(s, 4) ? NULL : slope,
+                          .sink = next_below(s, 4) ? NULL : sink };
     const size_t n = (size_t)rows * (size_t)heads * (size_t)hd;
     float *q = tight_alloc(n);
     fill(s, q, n, 0);

@@ -45,6 +45,15 @@ static void run_geglu(const wg_ops *ops, const row_case *t, float *y)
     if (t->extra) memcpy(y, t->a, (size_t)t->n * 4);
     ops->geglu(t->extra ? y : t->a, t->b, y, t->n);
 }
+static void run_clamped_swiglu(const wg_ops *ops, const row_case *t, float *y)
+{
+    float *gate = t->extra ? y : t->a;
+    if (t->extra) memcpy(y, t->a, (size_t)t->n * 4);
+    ops->clamped_swiglu(gate, t->b, y, t->n);
+    if (t->n < 2) return;
+    const float high[] = { 9, -90 }, wide[] = { -9, 30 }; /* beyond the limits of both */
+    ops->clamped_swiglu(high, wide, y, 2);
+}
 static void run_gelu(const wg_ops *ops, const row_case *t, float *y)
 {
     if (t->extra) memcpy(y, t->a, (size_t)t->n * 4);
@@ -177,6 +186,7 @@ static const row_op row_ops[] = {
     { "gelu_erf", run_gelu_erf, 2, 4, 0 },
     { "clamp", run_clamp, 2, 4, 0 },
     { "relu2", run_relu2, 2, 4, 0 },
+    { "clamped_swiglu", run_clamped_swiglu, 2, 4, 0 },
 };
 
 static void check_row_case(source *s, const row_op *op, int n, int extra, int flavour)

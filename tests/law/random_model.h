@@ -39,26 +39,28 @@ static void random_family(tiny *t, bool far, uint64_t *r)
         { "phi3", false, false, false, false, false, true },   { "gpt2", true, true, true, false, false, true },
         { "qwen3moe", true, false, true, true, false, false }, { "gptneox", true, false, true, false, false, true },
         { "falcon", true, false, true, false, false, true },   { "mpt", true, false, true, false, false, true },
+        { "gpt-oss", true, false, true, false, false, false },
     };
-    const int f = (int)random_below(r, 12);
+    const int f = (int)random_below(r, 13);
     t->family = family[f].name;
     t->head_norm = family[f].head_norm;
     t->post_norm = family[f].post_norm;
     t->fused = family[f].fused;
     t->qkv_bias = family[f].always || (family[f].biases && random_below(r, 2));
     t->output_bias = family[f].output && (f == 7 || random_below(r, 2));
-    t->layer_norm = t->ungated = f == 7 || f > 8;
+    t->oss = f == 12;
+    t->layer_norm = t->ungated = f == 7 || (f > 8 && f < 12);
     t->positions = f == 7 || (f == 11 && random_below(r, 4) == 0);
     t->norm_bias = t->mlp_bias = f == 7;
-    if (f > 8) random_later_family(t, f, r);
+    if (f > 8 && f < 12) random_later_family(t, f, r);
     if (t->positions || t->alibi > 0 || f == 11) t->freqs = false;
     if (random_below(r, 6) == 0) t->qkv_limit = 0.5 + random_below(r, 2);
-    if (f == 8 || (f == 0 && random_below(r, 3) == 0)) {
+    if (f == 8 || f == 12 || (f == 0 && random_below(r, 3) == 0)) {
         t->experts = 2 + (int)random_below(r, f ? 10 : 3);
         t->experts_used = 1 + (int)random_below(r, (uint32_t)t->experts);
         if (t->hidden > 64 && wg_type_get(t->type[0])->block <= 32) t->hidden = 16;
     }
-    if (random_below(r, 2)) t->window = 1 + (int)random_below(r, far ? 280 : 1 + random_below(r, 90));
+    if (f == 12 || random_below(r, 2)) t->window = 1 + (int)random_below(r, far ? 280 : 1 + random_below(r, 90));
     if (t->window && (family[f].always || random_below(r, 2))) t->windowed = 1 + random_below(r, (1u << t->layers) - 1);
     if (t->window && !t->windowed && (f == 2 || f == 3 || f > 8)) t->windowed = 1; /* which layers: these families do not say */
     if (random_below(r, 3) == 0) t->attention_cap = 0.5 + random_below(r, 4);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """make_head.py FOLDER: heads with random weights, in speculators' layout, for the target of `wager synth --like tiny`: EAGLE-3 in
-FOLDER, DFlash in FOLDER/block, an MTP layer in FOLDER/mtp, and P-EAGLE, EAGLE-1, DSpark in FOLDER/p-eagle, eagle-1, dspark."""
+FOLDER, DFlash in FOLDER/block, an MTP layer in FOLDER/mtp, and P-EAGLE, EAGLE-1, DSpark, DFlash 2 in FOLDER/p-eagle, eagle-1,
+dspark, dflash-2."""
 import array
 import json
 import os
@@ -35,6 +36,11 @@ RANK = 6
 SPARK = BLOCK | {
     "markov_head.markov_w1.weight": (VOCAB, RANK), "markov_head.markov_w2.weight": (DRAFTS, RANK),
     "confidence_head.proj.weight": (1, DIM + RANK), "confidence_head.proj.bias": (1,)}
+SECOND = {name: shape for name, shape in BLOCK.items() if name != "lm_head.weight"} | {
+    f"layers.0.{part}": shape for conv in ("attention_conv", "mlp_conv")
+    for part, shape in ((f"{conv}.base_kernel", (4, DIM)), (f"{conv}.kernel_projection.weight", (4 * 2, DIM)))} | {
+    "candidate_selector.predecessor_codebook": (VOCAB, RANK), "candidate_selector.successor_codebook": (VOCAB, RANK),
+    "candidate_selector.hidden_projection.weight": (RANK, DIM)}
 
 
 def write(folder, shapes, config):
@@ -76,6 +82,8 @@ def main():
     write(os.path.join(sys.argv[1], "dspark"), SPARK, dict(
         speculators_model_type="dspark", transformer_layer_config=dict(keys, model_type="qwen3"), block_size=3, mask_token_id=1,
         aux_hidden_state_layer_ids=[1, 2], markov_rank=RANK))
+    write(os.path.join(sys.argv[1], "dflash-2"), SECOND, dict(
+        keys, model_type="qwen3", dflash_config=dict(block_size=4, mask_token_id=1, target_layer_ids=[0, 1], selector_rank=RANK)))
 
 
 main()

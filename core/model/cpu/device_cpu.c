@@ -171,6 +171,8 @@ ELEMENTS(swiglu, ACT, (const float *gate, const float *up, float *y), (.x = gate
          (j->x + lo, j->weight + lo, j->y + lo))
 ELEMENTS(geglu, ACT, (const float *gate, const float *up, float *y), (.x = gate, .weight = up, .y = y),
          (j->x + lo, j->weight + lo, j->y + lo))
+ELEMENTS(clamped_swiglu, ACT, (const float *gate, const float *up, float *y), (.x = gate, .weight = up, .y = y),
+         (j->x + lo, j->weight + lo, j->y + lo))
 ELEMENTS(gelu, ACT, (float *x), (.y = x), (j->y + lo, j->y + lo))
 ELEMENTS(gelu_erf, ACT, (float *x), (.y = x), (j->y + lo, j->y + lo))
 ELEMENTS(relu2, MOVE, (float *x), (.y = x), (j->y + lo, j->y + lo))
@@ -333,9 +335,15 @@ static void run_expert(wg_device *d, const wg_experts *e, int i, int n)
         cpu_prepare(d, up->type, e->picked, n, e->dim, e->act);
         cpu_matmul(d, &up, (float *const[]){ e->u }, 1, e->act, n);
     }
-    cpu_swiglu(d, e->g, e->u, e->g, e->hidden, n);
+    const size_t hidden = (size_t)i * (size_t)e->hidden, dim = (size_t)i * (size_t)e->dim;
+    if (e->gate_bias) cpu_bias(d, e->g, e->gate_bias + hidden, e->hidden, n);
+    if (e->up_bias) cpu_bias(d, e->u, e->up_bias + hidden, e->hidden, n);
+    if (e->activation == WG_CLAMPED_SWIGLU) cpu_clamped_swiglu(d, e->g, e->u, e->g, e->hidden, n);
+    else if (e->activation == WG_GEGLU) cpu_geglu(d, e->g, e->u, e->g, e->hidden, n);
+    else cpu_swiglu(d, e->g, e->u, e->g, e->hidden, n);
     cpu_prepare(d, down->type, e->g, n, e->hidden, e->hidden_act);
     cpu_matmul(d, &down, (float *const[]){ e->y }, 1, e->hidden_act, n);
+    if (e->down_bias) cpu_bias(d, e->y, e->down_bias + dim, e->dim, n);
 }
 
 static void cpu_experts(wg_device *d, const wg_experts *e, const float *h, int rows, float *x)
@@ -397,9 +405,13 @@ static void cpu_rope_store(wg_device *d, const wg_rope *rope, float *q, float *k
 static void attend_rows(wg_device *d, wg_pool *pool, const float *q, const wg_attention_rows *at, int r0, int r1, float *out)
 {
     enum { MOST = 64 };
-    const wg_heads of = {
-        .heads = at->heads, .kv_heads = at->kv_heads, .hd = at->hd, .scale = at->scale, .cap = at->cap, .slope = at->slope
-    };
+    const wg_heads of = { .heads = at->heads,
+                          .kv_heads = at->kv_heads,
+                          .hd = at->hd,
+                          .scale = at->scale,
+                          .cap = at->cap,
+                          .slope = at->slope,
+                          .sink = at->sink };
     const size_t from = (size_t)r0 * (size_t)(at->heads * at->hd);
     wg_kv_view view[MOST];
     wg_row_keys keys[MOST];
@@ -455,6 +467,7 @@ static const wg_device_class cpu_class = {
     .attention_floats = cpu_attention_floats,
     .swiglu = cpu_swiglu,
     .geglu = cpu_geglu,
+    .clamped_swiglu = cpu_clamped_swiglu,
     .scale = cpu_scale,
     .positions = cpu_positions,
     .gelu = cpu_gelu,

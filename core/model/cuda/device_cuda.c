@@ -233,6 +233,7 @@ static void cuda_attention(wg_device *d, const float *q, const wg_attention_rows
                                                             .scale = at->scale,
                                                             .cap = at->cap,
                                                             .slope = at->slope,
+                                                            .sink = at->sink,
                                                             .scratch = s->partial,
                                                             .arrived = s->arrived,
                                                             .out = out + (size_t)first * one });
@@ -251,6 +252,7 @@ static void cuda_attention(wg_device *d, const float *q, const wg_attention_rows
 /* clang-format off */
 ELEMENTS(swiglu, (const float *gate, const float *up, float *y), (gate, up, y))
 ELEMENTS(geglu, (const float *gate, const float *up, float *y), (gate, up, y))
+ELEMENTS(clamped_swiglu, (const float *gate, const float *up, float *y), (gate, up, y))
 ELEMENTS(scale, (float *x, float by), (x, by))
 ELEMENTS(gelu, (float *x), (x))
 ELEMENTS(gelu_erf, (float *x), (x))
@@ -274,6 +276,20 @@ static void cuda_positions(wg_device *d, const float *table, const wg_row *row, 
     s->gpu.api->positions(&s->gpu, table, s->row, dim, x, s->rows);
 }
 
+/* g = f(g, u), f the experts' activation. */
+static void gate_experts(wg_cuda *s, const wg_experts *e, int rows)
+{
+    const wg_gpu_api *api = s->gpu.api;
+    if (e->activation == WG_CLAMPED_SWIGLU) api->clamped_swiglu(&s->gpu, e->g, e->u, e->g, e->hidden, rows);
+    else if (e->activation == WG_GEGLU) api->geglu(&s->gpu, e->g, e->u, e->g, e->hidden, rows);
+    else api->swiglu(&s->gpu, e->g, e->u, e->g, e->hidden, rows);
+}
+
+static void bias_of_expert(wg_cuda *s, float *y, const float *biases, int expert, int n)
+{
+    if (biases) s->gpu.api->bias(&s->gpu, y, biases + (size_t)expert * (size_t)n, n, s->rows);
+}
+
 /* All experts over all rows, of which each takes its own: of the mode /fast, whose library has no products by groups. */
 static void all_experts(wg_device *d, const wg_experts *e, const float *h, int rows, float *x)
 {
@@ -286,9 +302,12 @@ static void all_experts(wg_device *d, const wg_experts *e, const float *h, int r
             prepare_rows(d, in[k]->type, h, s->rows, e->dim, e->act);
             cuda_matmul(d, in + k, out + k, 1, e->act, rows);
         }
-        s->gpu.api->swiglu(&s->gpu, e->g, e->u, e->g, e->hidden, s->rows);
+        bias_of_expert(s, e->g, e->gate_bias, i, e->hidden);
+        bias_of_expert(s, e->u, e->up_bias, i, e->hidden);
+        gate_experts(s, e, s->rows);
         prepare_rows(d, down->type, e->g, s->rows, e->hidden, e->hidden_act);
         cuda_matmul(d, &down, &y, 1, e->hidden_act, rows);
+        bias_of_expert(s, e->y, e->down_bias, i, e->dim);
         s->gpu.api->add_expert(&s->gpu, x, e->y, &chosen, i, e->dim, s->rows);
     }
 }
@@ -300,6 +319,27 @@ static void expert_product(wg_cuda *s, const wg_gpu_stack *w, int matrices, floa
     s->gpu.api->matmul_experts(&s->gpu, w, to, matrices, layout, s->input, by, matrices == 2 ? WG_GPU_SWIGLU : WG_GPU_STORE);
 }
 
+/* e->g of the slots, from e->picked. */
+static void gate_and_up(wg_device *d, const wg_experts *e, const wg_gpu_groups *by)
+{
+    wg_cuda *s = wg_cuda_of(d);
+    const wg_gpu_stack in[] = { { e->gate, e->gates }, { e->up, e->ups } };
+    const bool alike = e->gate->type == e->up->type;
+    prepare_rows(d, e->gate->type, e->picked, by->slots, e->dim, e->act);
+    if (alike && e->activation == WG_SWIGLU && !e->gate_bias) {
+        expert_product(s, in, 2, e->g, by);
+        return;
+    }
+    expert_product(s, in, 1, e->g, by);
+    if (!alike) prepare_rows(d, e->up->type, e->picked, by->slots, e->dim, e->act);
+    expert_product(s, in + 1, 1, e->u, by);
+    if (e->gate_bias) {
+        s->gpu.api->bias_experts(&s->gpu, e->g, e->gate_bias, by, e->hidden);
+        s->gpu.api->bias_experts(&s->gpu, e->u, e->up_bias, by, e->hidden);
+    }
+    gate_experts(s, e, by->slots);
+}
+
 /* Rows are grouped by expert on the device, and a launch does each product of all experts: the launches do not depend on what a
  * router says, so that passes can be recorded. Experts without a row are not read. */
 static void cuda_experts(wg_device *d, const wg_experts *e, const float *h, int rows, float *x)
@@ -309,7 +349,7 @@ static void cuda_experts(wg_device *d, const wg_experts *e, const float *h, int 
     const wg_gpu_chosen chosen = { e->id, e->weight, e->used };
     const int slots = wg_gpu_slots(s->rows, e->used, e->n);
     const wg_gpu_groups by = { e->grouped, e->grouped + slots, e->grouped + 2 * slots, slots };
-    const wg_gpu_stack in[] = { { e->gate, e->gates }, { e->up, e->ups } }, down = { e->down, e->downs };
+    const wg_gpu_stack down = { e->down, e->downs };
     const wg_matrix *const used[] = { e->gate, e->up, e->down };
     bool by_library = false;
     for (int i = 0; i < 3; i++) by_library = by_library || wg_cuda_layout(s, used[i]->type) == WG_GPU_ROWS;
@@ -320,17 +360,10 @@ static void cuda_experts(wg_device *d, const wg_experts *e, const float *h, int 
     }
     api->group(&s->gpu, &chosen, e->n, &by, s->rows);
     api->gather(&s->gpu, h, by.row, e->dim, e->picked, slots);
-    prepare_rows(d, e->gate->type, e->picked, slots, e->dim, e->act);
-    if (e->gate->type == e->up->type) {
-        expert_product(s, in, 2, e->g, &by);
-    } else {
-        expert_product(s, in, 1, e->g, &by);
-        prepare_rows(d, e->up->type, e->picked, slots, e->dim, e->act);
-        expert_product(s, in + 1, 1, e->u, &by);
-        api->swiglu(&s->gpu, e->g, e->u, e->g, e->hidden, slots);
-    }
+    gate_and_up(d, e, &by);
     prepare_rows(d, e->down->type, e->g, slots, e->hidden, e->hidden_act);
     expert_product(s, &down, 1, e->y, &by);
+    if (e->down_bias) api->bias_experts(&s->gpu, e->y, e->down_bias, &by, e->dim);
     api->add_experts(&s->gpu, x, e->y, &chosen, by.slot, e->dim, s->rows);
 }
 
@@ -387,6 +420,7 @@ static const wg_device_class cuda_class = {
     .attention = cuda_attention,
     .swiglu = cuda_swiglu,
     .geglu = cuda_geglu,
+    .clamped_swiglu = cuda_clamped_swiglu,
     .scale = cuda_scale,
     .positions = cuda_positions,
     .gelu = cuda_gelu,

@@ -7,10 +7,10 @@
 typedef struct shape {
     int heads, kv_heads, hd, type, page_slots;
     float cap; /* of scores; 0: none */
-    bool slopes;
+    bool slopes, sinks;
 } shape;
 
-static const float slopes[] = { 0.5f, 0.03f, 0.25f, 0.125f };
+static const float slopes[] = { 0.5f, 0.03f, 0.25f, 0.125f }, sinks[] = { 0.5f, -2, 3, 1, 0, 2, -1, 4 };
 
 typedef struct cache { /* one sequence's pages, on the host and on the device */
     shape s;
@@ -85,7 +85,7 @@ static void on_device(const cache *c, const float *q, const wg_gpu_row *rows, in
     uint32_t *arrived = to_device(NULL, counters);
     gpu()->api->clear(gpu(), arrived, counters);
     wg_gpu_row *dr = to_device(rows, (size_t)n * sizeof *rows);
-    float *slope = to_device(slopes, sizeof slopes);
+    float *slope = to_device(slopes, sizeof slopes), *sink = to_device(sinks, sizeof sinks);
     gpu()->api->attention(gpu(), &(wg_gpu_attention){ .q = dq,
                                                       .row = dr,
                                                       .kv = { .type = s->type,
@@ -104,6 +104,7 @@ static void on_device(const cache *c, const float *q, const wg_gpu_row *rows, in
                                                       .scale = 1.0f / sqrtf((float)s->hd),
                                                       .cap = s->cap,
                                                       .slope = s->slopes ? slope : NULL,
+                                                      .sink = s->sinks ? sink : NULL,
                                                       .scratch = scratch,
                                                       .arrived = arrived,
                                                       .out = dout });
@@ -113,7 +114,7 @@ static void on_device(const cache *c, const float *q, const wg_gpu_row *rows, in
     for (int i = 0; i < n * s->heads; i++) cr_assert_eq(left[i], 0, "counter %d begins the next launch at %u", i, left[i]);
     free(left);
     device_free(dq), device_free(dout), device_free(scratch), device_free(arrived), device_free(dr);
-    device_free(slope);
+    device_free(slope), device_free(sink);
 }
 
 static void by_reference(const cache *c, const float *q, const wg_gpu_row *rows, int n, float *out)
@@ -125,7 +126,8 @@ static void by_reference(const cache *c, const float *q, const wg_gpu_row *rows,
                           .hd = s->hd,
                           .scale = 1.0f / sqrtf((float)s->hd),
                           .cap = s->cap,
-                          .slope = s->slopes ? slopes : NULL };
+                          .slope = s->slopes ? slopes : NULL,
+                          .sink = s->sinks ? sinks : NULL };
     for (int i = 0; i < n; i++) {
         wg_row_keys keys = {
             .kv = &view, .prefix = rows[i].prefix, .tail = rows[i].tail, .sinks = rows[i].sinks, .gap = rows[i].gap
@@ -136,8 +138,9 @@ static void by_reference(const cache *c, const float *q, const wg_gpu_row *rows,
 }
 
 static const shape shapes[] = {
-    { 4, 2, 16, WG_F16, 16, 1.5f, false }, { 3, 1, 24, WG_F32, 5, 0.5f, true }, { 2, 2, 6, WG_BF16, 3, 0, false },
-    { 20, 2, 8, WG_F16, 7, 0, false },     { 1, 1, 80, WG_BF16, 64, 0, false }, { 4, 2, 16, WG_F16, 16, 0, true },
+    { 4, 2, 16, WG_F16, 16, 1.5f, false, false }, { 3, 1, 24, WG_F32, 5, 0.5f, true, false },
+    { 2, 2, 6, WG_BF16, 3, 0, false, true },      { 20, 2, 8, WG_F16, 7, 0, false, false },
+    { 1, 1, 80, WG_BF16, 64, 0, false, true },    { 4, 2, 16, WG_F16, 16, 0, true, false },
 };
 enum { SHAPES = (int)(sizeof shapes / sizeof shapes[0]) };
 
@@ -213,9 +216,12 @@ Test(gpu_attention, split_does_not_depend_on_company)
 {
     enum { ROWS = 40, ALONE = 14 };
     const int lengths[ALONE] = { 900, 10, 255, 256, 511, 600, 602, 63, 64, 127, 319, 320, 700, 830 };
-    for (int i = 0; i < 3; i++) {
-        const shape one_kv_head = { .heads = 8, .kv_heads = 1, .hd = 32, .type = WG_BF16, .page_slots = 16 };
-        const shape s = i == 2 ? one_kv_head : i == 1 ? shapes[SHAPES - 1] : shapes[i];
+    const shape others[] = {
+        { .heads = 8, .kv_heads = 1, .hd = 32, .type = WG_BF16, .page_slots = 16, .sinks = true },
+        { .heads = 3, .kv_heads = 1, .hd = 24, .type = WG_F32, .page_slots = 16, .sinks = true },
+    };
+    for (int i = 0; i < 4; i++) {
+        const shape s = i >= 2 ? others[i - 2] : i == 1 ? shapes[SHAPES - 1] : shapes[i];
         cache c = cache_new(s, 912, 200);
         const size_t one = (size_t)s.heads * (size_t)s.hd;
         float *q = random_floats(ROWS * one, 5), *want = aligned(ROWS * one * 4), *got = aligned(ROWS * one * 4),

@@ -67,6 +67,11 @@ Test(gpu_rows, norm_swiglu_add)
             from_device(got, dy, bytes);
             cr_assert_arr_eq(got, want, bytes, "geglu, scale, softcap of %d", dim);
 
+            ref()->clamped_swiglu(x, want, want, (int)n);
+            gpu()->api->clamped_swiglu(gpu(), dx, dy, dy, dim, rows);
+            from_device(got, dy, bytes);
+            cr_assert_arr_eq(got, want, bytes, "clamped SwiGLU of %d", dim);
+
             ref()->rmsnorm(want, (size_t)dim, weight, dim, 1e-5f, want, (size_t)dim, rows);
             gpu()->api->rmsnorm(gpu(), dy, dw, dim, 1e-5f, dy, rows);
             from_device(got, dy, bytes);

@@ -68,13 +68,16 @@ static inline double off(const float *got, const float *want, int n)
 }
 
 static wg_tree last_tree; /* that the rule has seen */
-static int accepts;       /* how many draft tokens it accepts at most */
+static wg_tree seen[8];   /* (n_seen) the same of all sequences of a step, where a test sets n_seen to 0 before it */
+static int n_seen = 8, batch = 1;
+static int accepts; /* how many draft tokens it accepts at most */
 
 static inline void look(const void *opt, const wg_tree *t, wg_rows *p, wg_rows *q, const wg_chance *c, wg_workspace *work,
                         wg_path *out)
 {
     (void)opt, (void)p, (void)q, (void)c, (void)work;
     last_tree = *t;
+    if (n_seen < 8) seen[n_seen++] = *t;
     *out = (wg_path){ .n = 1, .next = 17 };
     for (int node = 0; out->n <= accepts && (node = wg_tree_child(t, node, node)) >= 0;) out->node[out->n++] = (int16_t)node;
 }
@@ -96,7 +99,9 @@ static inline wg_status fixture_try(wg_engine **e, const wg_drafter_class *c, co
                                     .drafter = c,
                                     .drafter_options = options,
                                     .verifier = &look_class };
-    const wg_engine_options o = { .max_batch = 1, .max_tokens = 200, .prefill_rows = 7, .sampling = WG_SAMPLING(0, 0, 1, 0) };
+    const wg_engine_options o = {
+        .max_batch = batch, .max_tokens = 200, .prefill_rows = 7, .sampling = WG_SAMPLING(0, 0, 1, 0)
+    };
     return wg_engine_open(e, &parts, &o, &fixture_err);
 }
 

@@ -2,9 +2,9 @@
  * Heads of DFlash and DSpark against the speculators package (tests/conformance/heads, written by make_heads.py): logits of the
  * rows of blocks, which those of DSpark have behind given tokens, and its estimates; chains that the whole engine drafts, both
  * layouts; trees from marginals and from conditionals; lengths by the estimates; what a draft leaves in the cache. */
-#include "tests/unit/draft/head_fixture.h"
+#include "tests/unit/draft/block_gguf.h"
 
-enum { TEXT = 24, BLOCK = 4, LAYERS = 2 };
+enum { TEXT = 24, BLOCK = 4, LAYERS = 2, OUT = 0 }; /* OUT: the logit of tokens that are no candidates, in files */
 static const double allowed = 1e-4;
 static wg_error err;
 
@@ -110,12 +110,14 @@ static void check_rows(const char *name)
         width = block_rows(&f, n, 1, path_of(&f), rows);
         first = json_object_get(f.at, "path") ? unused : 0;
         const float *of = want + (int)i * (BLOCK - first) * width;
+        for (int k = 0; k < BLOCK * width; k++) rows[k] = rows[k] == -INFINITY ? OUT : rows[k];
         for (int r = first; r < BLOCK; r++) worst = fmax(worst, off(rows + r * width, of + (r - first) * width, width));
         for (int r = first; json_array_size(chances) && r < BLOCK; r++) {
             const json_t *is = json_array_get(json_array_get(chances, i), (size_t)(r - first));
             worst = fmax(worst, fabs(chance[r] - json_real_value(is)));
         }
         block_rows(&f, n, 3, path_of(&f), again);
+        for (int k = 0; k < BLOCK * width; k++) again[k] = again[k] == -INFINITY ? OUT : again[k];
         cr_assert(!memcmp(rows, again, (size_t)(BLOCK * width) * sizeof *rows), "%s: features read in parts differ", name);
     }
     cr_assert(bytes == json_array_size(at) * (size_t)((BLOCK - first) * width) * sizeof *want && width > 0);
@@ -135,6 +137,9 @@ Test(block_head, rows_of_a_gated_markov_head) { check_rows("dspark-gated"); }
 Test(block_head, rows_of_a_recurrent_markov_head) { check_rows("dspark-rnn"); }
 Test(block_head, rows_of_a_recurrent_markov_head_behind_the_anchor) { check_rows("dspark-rnn-later"); }
 
+Test(block_head, rows_of_dflash_2) { check_rows("dflash-2"); }
+Test(block_head, rows_of_z_labs_dflash_2) { check_rows("dflash-2-z-lab"); }
+
 /* The same head in both layouts has the same bits. */
 static void check_layouts(const char *one, const char *other)
 {
@@ -149,99 +154,10 @@ static void check_layouts(const char *one, const char *other)
 }
 
 Test(block_head, layouts_agree) { check_layouts("dflash-all", "dflash-z-lab"); }
+Test(block_head, layouts_of_dflash_2_agree) { check_layouts("dflash-2-full", "dflash-2-z-lab"); }
 Test(block_head, layouts_of_dspark_agree) { check_layouts("dspark-rnn", "dspark-deepspec"); }
 
 /* ---- GGUF files */
-
-static wg_status bytes_of(void *user, const wg_tensor *t, void *dst, wg_error *e)
-{
-    (void)e;
-    memcpy(dst, user, t->bytes);
-    return WG_OK;
-}
-
-/* llama.cpp's name of a tensor of a fixture. */
-static const char *gguf_name(const char *name, char to[96])
-{
-    static const char *const row[][2] = { { "hidden_norm.weight", "enc.output_norm.weight" },
-                                          { "norm.weight", "output_norm.weight" },
-                                          { "lm_head.weight", "output.weight" },
-                                          { "markov_head.markov_w1.weight", "markov_w1.weight" },
-                                          { "markov_head.markov_w2.weight", "markov_w2.weight" },
-                                          { "confidence_head.proj.weight", "conf_proj.weight" },
-                                          { "confidence_head.proj.bias", "conf_proj.bias" },
-                                          { "input_layernorm.weight", "attn_norm.weight" },
-                                          { "post_attention_layernorm.weight", "ffn_norm.weight" },
-                                          { "self_attn.q_proj.weight", "attn_q.weight" },
-                                          { "self_attn.k_proj.weight", "attn_k.weight" },
-                                          { "self_attn.v_proj.weight", "attn_v.weight" },
-                                          { "self_attn.o_proj.weight", "attn_output.weight" },
-                                          { "self_attn.q_norm.weight", "attn_q_norm.weight" },
-                                          { "self_attn.k_norm.weight", "attn_k_norm.weight" },
-                                          { "mlp.gate_proj.weight", "ffn_gate.weight" },
-                                          { "mlp.up_proj.weight", "ffn_up.weight" },
-                                          { "mlp.down_proj.weight", "ffn_down.weight" } };
-    const bool layer = !strncmp(name, "layers.", 7);
-    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
-        if (!strcmp(row[i][0], layer ? name + 9 : name)) {
-            if (layer) snprintf(to, 96, "blk.%c.%s", name[7], row[i][1]);
-            else snprintf(to, 96, "%s", row[i][1]);
-            return to;
-        }
-    return name;
-}
-
-/* What a test changes in a GGUF file. */
-static struct {
-    int block, mask, window, pattern; /* 0: no key; pattern: layers in the list */
-    const char *more;                 /* a key that is true */
-} gguf;
-
-/* A fixture as llama.cpp's converter writes it: ids in d2t. */
-static void gguf_write(const fixture *f, const char *path)
-{
-    static const int32_t layer[] = { 1, 2 };
-    static const bool slides[] = { true, false };
-    char *made[HEAD_TENSORS] = { 0 };
-    wg_gguf_writer *g;
-    size_t i;
-    json_t *t;
-    must(wg_gguf_writer_open(&g, path, &err), &err);
-    wg_gguf_set_string(g, "general.architecture", "dflash", 6);
-    wg_gguf_set_u32(g, "dflash.block_count", 2);
-    wg_gguf_set_u32(g, "dflash.embedding_length", 64);
-    wg_gguf_set_u32(g, "dflash.feed_forward_length", 48);
-    wg_gguf_set_u32(g, "dflash.attention.head_count", 4);
-    wg_gguf_set_u32(g, "dflash.attention.head_count_kv", 2);
-    wg_gguf_set_u32(g, "dflash.attention.key_length", 16);
-    wg_gguf_set_u32(g, "dflash.vocab_size", 200);
-    wg_gguf_set_f32(g, "dflash.rope.freq_base", 500000);
-    wg_gguf_set_f32(g, "dflash.attention.layer_norm_rms_epsilon", 1e-5F);
-    if (gguf.block) wg_gguf_set_u32(g, "dflash.block_size", (uint32_t)gguf.block);
-    if (gguf.mask) wg_gguf_set_u32(g, "tokenizer.ggml.mask_token_id", (uint32_t)gguf.mask);
-    if (gguf.window) wg_gguf_set_u32(g, "dflash.attention.sliding_window", (uint32_t)gguf.window);
-    if (gguf.pattern) wg_gguf_set_bools(g, "dflash.attention.sliding_window_pattern", slides, (size_t)gguf.pattern);
-    if (gguf.more) wg_gguf_set_bool(g, gguf.more, true);
-    wg_gguf_set_i32s(g, "dflash.target_layers", layer, 2);
-    json_array_foreach(json_object_get(f->at, "tensors"), i, t) {
-        char plain[96];
-        const char *name = json_string_value(json_object_get(t, "name")),
-                   *type = json_string_value(json_object_get(t, "dtype"));
-        const json_t *shape = json_object_get(t, "shape");
-        const bool ids = !strcmp(type, "I64");
-        const int n = (int)json_array_size(shape);
-        wg_safetensors_entry e = { .name = name, .dtype = type, .n_dims = n };
-        wg_tensor as = { .name = gguf_name(name, plain), .type = ids ? WG_I64 : WG_F32, .n_dims = n, .dim = { 1, 1, 1, 1 } };
-        size_t bytes;
-        if (!strcmp(name, "t2d")) continue;
-        for (int d = 0; d < n; d++) as.dim[n - 1 - d] = e.dim[d] = json_integer_value(json_array_get(shape, (size_t)d));
-        made[i] = head_bytes(name, &e, f->of.vocab, &bytes);
-        for (int64_t k = 0; ids && k < e.dim[0]; k++) ((int64_t *)(void *)made[i])[k] += k;
-        wg_gguf_add(g, &as, bytes_of, made[i]);
-    }
-    must(wg_gguf_writer_finish(g, &err), &err);
-    for (size_t k = 0; k < HEAD_TENSORS; k++) free(made[k]);
-}
 
 /* A head of a GGUF file has the bits of the folder's. */
 static void check_gguf(const char *name)
@@ -336,6 +252,7 @@ Test(block_head, engine_drafts_by_the_targets_head) { fixture_chains(&wg_drafter
 Test(block_head, engine_drafts_dspark) { fixture_chains(&wg_drafter_block, "dspark"); }
 Test(block_head, engine_drafts_by_a_gated_markov_head) { fixture_chains(&wg_drafter_block, "dspark-gated"); }
 Test(block_head, engine_drafts_by_a_recurrent_markov_head) { fixture_chains(&wg_drafter_block, "dspark-rnn"); }
+Test(block_head, engine_drafts_dflash_2) { fixture_chains(&wg_drafter_block, "dflash-2"); }
 Test(block_head, engine_drafts_deepspec) { fixture_chains(&wg_drafter_block, "dspark-deepspec"); }
 
 static wg_tree drafted(const fixture *f, const char *shape)
@@ -399,6 +316,7 @@ static void check_best_first(const char *name, int levels)
 }
 
 Test(block_head, best_first_is_the_best_tree_of_marginals) { check_best_first("dflash", BLOCK - 1); }
+Test(block_head, best_first_is_the_best_tree_of_candidates) { check_best_first("dflash-2", BLOCK - 1); }
 Test(block_head, best_first_is_the_best_tree_of_conditionals) { check_best_first("dspark-rnn", BLOCK); }
 
 /* Nodes have the children of their rows, best first. */
@@ -420,6 +338,7 @@ static void check_children(const char *name)
 
 Test(block_head, kary_trees_have_the_best_children) { check_children("dflash"); }
 Test(block_head, kary_trees_follow_their_tokens) { check_children("dspark"); }
+Test(block_head, kary_trees_follow_their_candidates) { check_children("dflash-2"); }
 Test(block_head, kary_trees_follow_their_paths) { check_children("dspark-rnn"); }
 
 /* The policy `head` stops where the product of the head's estimates along the path falls below the threshold. */
@@ -500,6 +419,39 @@ Test(block_head, history_leaves_no_trace_in_chains) { check_history("dflash-wind
 Test(block_head, history_leaves_no_trace_in_trees) { check_history("dflash", ",tree=2-1-1"); }
 Test(block_head, history_leaves_no_trace_in_dspark) { check_history("dspark-rnn", ",tree=2-1-1"); }
 Test(block_head, history_leaves_no_trace_in_best_first) { check_history("dflash", ",grow=best_first,budget=7"); }
+
+/* Sequences of a batch get the drafts that each gets alone. */
+static void check_batch(const char *name)
+{
+    static const int n[] = { 5, TEXT, 2, 12 };
+    wg_tree alone[4];
+    fixture f = fixture_open(name);
+    accepts = 0;
+    for (int together = 0; together < 2; together++) {
+        wg_model *m = open_target(&f);
+        wg_seq *s[4];
+        batch = together ? 4 : 1;
+        wg_engine *e = fixture_engine(&wg_drafter_block, &f, m, "");
+        for (int i = 0; i < 4; i += batch) {
+            for (int k = i; k < i + batch; k++) must(wg_seq_open(e, &s[k], (uint64_t)k, f.of.token, n[k], 50, &err), &err);
+            n_seen = 0;
+            must(wg_engine_step(e, s + i, batch, &err), &err);
+            if (!together) alone[i] = seen[0];
+            for (int k = i; k < i + batch; k++) wg_seq_close(e, s[k]);
+        }
+        wg_engine_close(e);
+        wg_model_close(m);
+    }
+    for (int i = 0; i < 4; i++)
+        cr_assert(seen[i].n == alone[i].n && alone[i].n > 3 &&
+                      !memcmp(seen[i].token, alone[i].token, (size_t)alone[i].n * sizeof *seen[i].token),
+                  "%s: sequence %d", name, i);
+    fixture_close(&f);
+}
+
+Test(block_head, batches_of_dspark) { check_batch("dspark"); }
+Test(block_head, batches_of_dflash_2) { check_batch("dflash-2"); }
+Test(block_head, batches_of_p_eagle) { check_batch("p-eagle"); }
 
 /* A drafter names the one that runs a head of another kind. */
 Test(block_head, heads_of_other_kinds_are_refused)

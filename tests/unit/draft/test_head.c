@@ -17,7 +17,7 @@ static const char *head_file; /* a GGUF file in the place of the folder, or NULL
 static const wg_drafter_class *class_of(const char *name)
 {
     if (!strncmp(name, "p-eagle", 7)) return &wg_drafter_block;
-    return !strcmp(name, "mtp") || !strcmp(name, "mimo") ? &wg_drafter_mtp : &wg_drafter_eagle;
+    return !strncmp(name, "mtp", 3) || !strcmp(name, "mimo") ? &wg_drafter_mtp : &wg_drafter_eagle;
 }
 
 /* ---- rows */
@@ -98,6 +98,8 @@ Test(head, rows_with_biases_and_scaled_rotation) { check_rows("biased"); }
 Test(head, rows_of_safeailabs_layout) { check_rows("safeailab"); }
 Test(head, rows_of_an_mtp_layer) { check_rows("mtp"); }
 Test(head, rows_of_mimos_mtp_layer) { check_rows("mimo"); }
+Test(head, rows_of_an_mtp_layer_of_deepseeks_form) { check_rows("mtp-deepseek"); }
+Test(head, rows_of_an_mtp_layer_of_qwens_form) { check_rows("mtp-qwen3.5"); }
 Test(head, rows_of_p_eagle) { check_rows("p-eagle"); }
 Test(head, rows_of_p_eagle_with_norms) { check_rows("p-eagle-norms"); }
 Test(head, rows_of_eagle_1) { check_rows("eagle-1"); }
@@ -316,6 +318,8 @@ Test(head, engine_drafts_qwen3_layers) { check_chains("qwen3-layers"); }
 Test(head, engine_drafts_safeailab) { check_chains("safeailab"); }
 Test(head, engine_drafts_mtp) { check_chains("mtp"); }
 Test(head, engine_drafts_mimo) { check_chains("mimo"); }
+Test(head, engine_drafts_mtp_of_deepseeks_form) { check_chains("mtp-deepseek"); }
+Test(head, engine_drafts_mtp_of_qwens_form) { check_chains("mtp-qwen3.5"); }
 Test(head, engine_drafts_p_eagle) { check_chains("p-eagle"); }
 Test(head, engine_drafts_p_eagle_with_norms) { check_chains("p-eagle-norms"); }
 Test(head, engine_drafts_eagle_1) { check_chains("eagle-1"); }

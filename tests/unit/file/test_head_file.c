@@ -97,7 +97,7 @@ Test(head_file, unknown_keys_are_refused)
 Test(head_file, values_that_are_not_implemented_are_refused)
 {
     refused_key("plain", true, "speculators_model_type", json_string("xpress"), WG_EUNSUPPORTED,
-                "expected eagle, eagle3, peagle, dflash, dspark or mtp");
+                "expected eagle, eagle3, peagle, dflash, dflash2, dspark or mtp");
     refused_key("plain", true, "transformer_layer_config", json_null(), WG_EMODEL, "expected an object");
     refused_key("plain", true, "eagle_config", json_object(), WG_EUNSUPPORTED, "an object, and not in speculators' files");
     refused_key("eagle-3.1", true, "fc_norm", json_true(), WG_EUNSUPPORTED, "false beside norm_before_fc");
@@ -230,6 +230,37 @@ Test(head_file, keys_of_p_eagle_are_checked)
     refused(&f, WG_EMODEL, "there is a tensor 'mask_hidden'");
 }
 
+Test(head_file, keys_of_dflash_2_are_checked)
+{
+    refused_key("dflash-2", true, "selector_rank", json_integer(7), WG_EMODEL,
+                "tensor 'candidate_selector.predecessor_codebook' has shape (200, 6): expected (200, 7)");
+    refused_key("dflash-2", true, "conv_kernel_size", json_integer(2), WG_EMODEL,
+                "tensor 'layers.0.attention_conv.base_kernel'");
+    refused_key("dflash-2", true, "conv_kernel_size", json_integer(5), WG_EMODEL, "key 'conv_kernel_size' = 5");
+    refused_key("dflash-2", true, "conv_group_size", json_integer(24), WG_EMODEL, "expected a divisor of hidden_size");
+    refused_key("dflash-2", true, "selector_top_k", json_integer(201), WG_EMODEL, "key 'selector_top_k' = 201");
+    refused_key("dflash-2", true, "output_multiplier", json_real(2), WG_EUNSUPPORTED,
+                "is not known in the config of a DFlash 2");
+    refused_key("dflash", true, "selector_rank", json_integer(6), WG_EUNSUPPORTED,
+                "is not known in the config of a DFlash head");
+    wg_head_file *file;
+    folder f = folder_open("dflash-2-z-lab"); /* published codebooks have a suffix or none */
+    json_object_set_new(tensor_of(&f, "candidate_selector.successor_codebook"), "name",
+                        json_string("candidate_selector.successor_codebook.weight"));
+    json_object_del(f.config, "architectures");
+    cr_assert(folder_read(&f, &file) == WG_OK, "%s", err.text);
+    const wg_head_spec *s = wg_head_file_spec(file);
+    cr_assert(s->kind == WG_HEAD_DFLASH2 && s->taps == 3 && s->group == 16 && s->top == 8 && !s->from_anchor);
+    wg_head_file_close(file);
+    folder_close(&f);
+    f = folder_open("dflash-2"); /* whose class has rows of sliding layers that see later ones */
+    json_object_del(f.config, "sliding_window_non_causal");
+    cr_assert(folder_read(&f, &file) == WG_OK, "%s", err.text);
+    cr_assert(wg_head_file_spec(file)->windowed == 1 && wg_head_file_spec(file)->causal == 0);
+    wg_head_file_close(file);
+    folder_close(&f);
+}
+
 /* Who draws from the anchor's row where no key says so: the classes of DSpark, whatever heads they have. */
 Test(head_file, first_rows_of_dspark)
 {
@@ -259,6 +290,37 @@ Test(head_file, first_rows_of_dspark)
     cr_assert(!wg_head_file_spec(file)->from_anchor && wg_head_file_spec(file)->adjacent);
     wg_head_file_close(file);
     folder_close(&f);
+}
+
+/* MTP layers of whole models whose layers are known; others are refused by their type. */
+Test(head_file, forms_of_mtp_layers)
+{
+    static const struct {
+        const char *head, *key;
+        bool zero_first;
+    } row[] = { { "mtp-deepseek", "num_nextn_predict_layers", true }, { "mtp-qwen3.5", "mtp_num_hidden_layers", false } };
+    wg_head_file *file;
+    for (int i = 0; i < 2; i++) {
+        int tap[WG_HEAD_TAPS];
+        refused_key(row[i].head, true, row[i].key, json_integer(2), WG_EUNSUPPORTED, "expected 1");
+        refused_key(row[i].head, true, "model_type", json_string("deepseek_v3"), WG_EUNSUPPORTED,
+                    "expected llama, qwen2, qwen3 or mimo, whose layers an MTP layer has that is computed here");
+        folder f = folder_open(row[i].head);
+        head_tensor(f.tensors, "model.layers.0.input_layernorm.weight", "F32", 64, 0);
+        cr_assert(folder_read(&f, &file) == WG_OK, "%s", err.text);
+        const wg_head_spec *s = wg_head_file_spec(file);
+        cr_assert(s->kind == WG_HEAD_MTP && !s->hidden_first && s->zero_first == row[i].zero_first && s->norm_output);
+        cr_assert(wg_head_file_taps(file, 2, tap, &err) == WG_OK && tap[0] == 3);
+        wg_head_file_close(file);
+        folder_close(&f);
+    }
+    refused_key("mtp-qwen3.5", true, "mtp_use_dedicated_embeddings", json_true(), WG_EUNSUPPORTED, "expected false");
+    refused_key("mtp-deepseek", true, "num_hidden_layers", json_integer(1), WG_EMODEL, "there is no tensor");
+    refused_key("mtp-deepseek", true, "q_lora_rank", json_integer(8), WG_EUNSUPPORTED,
+                "is not known in the config of an MTP head");
+    folder f = folder_open("mtp-deepseek");
+    head_tensor(f.tensors, "model.layers.2.mlp.gate.weight", "F32", 4, 64);
+    refused(&f, WG_EUNSUPPORTED, "tensor 'model.layers.2.mlp.gate.weight' has no place in an MTP head");
 }
 
 /* Of a whole model the MTP layer is read and the rest left aside, whatever its names are. */

@@ -13,6 +13,7 @@ static wg_hf_config c;
 #define BASE                                                                                                                   \
     "\"hidden_size\":64,\"intermediate_size\":96,\"num_hidden_layers\":2,\"num_attention_heads\":4,\"vocab_size\":200,"        \
     "\"max_position_embeddings\":256"
+#define OSS "{\"model_type\":\"gpt_oss\",\"num_local_experts\":4,\"num_key_value_heads\":4," BASE
 #define LLAMA "{\"model_type\":\"llama\"," BASE
 
 static wg_status config(const char *text)
@@ -137,7 +138,7 @@ Test(hf_config, refusals)
           "qwen3, mixtral, qwen3_moe, gemma, "
           "gemma2, gemma3_text, gpt2, gpt_neox, falcon, mpt, phi3, smollm3, ministral3, olmo2, olmo3, granite, "
           "granitemoehybrid, glm4, exaone4, cohere2, seed_oss, hunyuan_v1_dense, ernie4_5, starcoder2, stablelm, arcee, "
-          "nemotron; "
+          "nemotron, gpt_oss; "
           "another program can compute it: --target "
           "process:command=PROGRAM with the folder's tokenizer.json as the model (docs/process-target.md)" },
         { "{\"model_type\":\"mistrl\"}",
@@ -145,7 +146,7 @@ Test(hf_config, refusals)
           "qwen3_moe, "
           "gemma, gemma2, gemma3_text, gpt2, gpt_neox, falcon, mpt, phi3, smollm3, ministral3, olmo2, olmo3, granite, "
           "granitemoehybrid, glm4, exaone4, cohere2, seed_oss, hunyuan_v1_dense, ernie4_5, starcoder2, stablelm, arcee, "
-          "nemotron "
+          "nemotron, gpt_oss "
           "(did you mean 'mistral'?); another program can "
           "compute "
           "it: --target process:command=PROGRAM with the folder's tokenizer.json as the model (docs/process-target.md)" },
@@ -181,7 +182,7 @@ Test(hf_config, refusals)
         { LLAMA ",\"dual_chunk_attention_config\":{}}",
           "FILE: key 'dual_chunk_attention_config' = {} is not supported: expected no such key" },
         { LLAMA ",\"use_mrope\":true}", "FILE: key 'use_mrope' = true is not supported: expected false" },
-        { LLAMA ",\"num_nextn_predict_layers\":1}", "FILE: key 'num_nextn_predict_layers' = 1 is not supported: expected 0" },
+        { NEOX ",\"num_nextn_predict_layers\":1}", "FILE: key 'num_nextn_predict_layers' = 1 is not supported: expected 0" },
         { LLAMA ",\"num_experts\":8}", "FILE: key 'num_experts' = 8 is not supported: expected 0" },
         { LLAMA ",\"num_local_experts\":8}", "FILE: key 'num_local_experts' = 8 is not supported: expected 0" },
         { LLAMA ",\"is_causal\":false}", "FILE: key 'is_causal' = false is not supported: expected true" },
@@ -284,6 +285,15 @@ Test(hf_config, refusals)
           "FILE: key 'rope_scaling.alpha' = 0: expected a number 1..1e+06" },
         { "{\"model_type\":\"hunyuan_v1_dense\",\"head_dim\":2,\"rope_scaling\":{\"type\":\"dynamic\",\"alpha\":9}," BASE "}",
           "FILE: key 'rope_scaling.alpha' = 9 is not supported: expected heads of more than two elements" },
+        { OSS ",\"swiglu_limit\":6,\"rope_parameters\":{}}", "FILE: key 'swiglu_limit' = 6 is not supported: expected 7.0" },
+        { OSS ",\"swiglu_alpha\":1}", "FILE: key 'swiglu_alpha' = 1 is not supported: expected 1.702" },
+        { OSS "}", "FILE: key 'rope_parameters' is missing: expected an object" },
+        { OSS ",\"rope_parameters\":{},\"quantization_config\":{\"quant_method\":\"fp8\"}}",
+          "FILE: key 'quantization_config' = {\"quant_method\":\"fp8\"} is not supported: expected that of mxfp4" },
+        { OSS ",\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":64}}",
+          "FILE: key 'rope_parameters.truncate' is missing: expected false" },
+        { LLAMA ",\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":4,\"truncate\":false}}",
+          "FILE: key 'rope_parameters.truncate' = false is not supported: expected true" },
         { "{\"model_type\":\"arcee\",\"hidden_act\":\"gelu\"," BASE "}",
           "FILE: key 'hidden_act' = \"gelu\" is not supported: expected \"relu2\"" },
         { "{\"model_type\":\"mistral\",\"sliding_window\":0," BASE "}",

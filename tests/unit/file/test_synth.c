@@ -210,7 +210,7 @@ Test(synth, bad_shapes_are_refused)
         { { .layers = 1, .dim = 9, .heads = 1, .hidden = 8, .vocab = 9, .context = 8 },
           "synthetic shape: head_dim is 9; expected an even number" },
         { { .arch = "bert", .layers = 1, .dim = 8, .heads = 1, .hidden = 8, .vocab = 9, .context = 8 },
-          "synthetic shape: arch is 'bert'; expected llama, qwen2, qwen3, qwen3moe, gpt2, gptneox, falcon or mpt" },
+          "synthetic shape: arch is 'bert'; expected llama, qwen2, qwen3, qwen3moe, gpt2, gptneox, falcon, mpt or gpt-oss" },
         { { .arch = "qwen3moe", .layers = 1, .dim = 8, .heads = 1, .hidden = 8, .vocab = 9, .context = 8, .experts = 3 },
           "synthetic shape: 0 of 3 experts; expected 1 up to all of 2..512" },
         { { .layers = 1, .dim = 8, .heads = 1, .hidden = 8, .vocab = 9, .context = 8, .rope_base = NAN },
@@ -227,7 +227,8 @@ Test(synth, bad_shapes_are_refused)
     cr_assert_str_eq(
         err.text,
         "there is no shape 'llama'; expected one of: llama-3.2-1b, llama-3-8b, llama-3.1-8b, draft-124m, tinyllama-1.1b, "
-        "qwen2.5-0.5b, qwen3-0.6b, qwen3-8b, qwen3-30b-a3b, gpt2, pythia-1.4b, falcon-7b, mpt-7b, tiny (did you mean "
+        "qwen2.5-0.5b, qwen3-0.6b, qwen3-8b, qwen3-30b-a3b, gpt-oss-20b, gpt2, pythia-1.4b, falcon-7b, mpt-7b, tiny (did you "
+        "mean "
         "'llama-3.2-1b'?)");
     cr_assert_eq(wg_synth("tiny", WG_F32, 1, "/dev/full", &err), WG_EIO);
 }

@@ -226,19 +226,25 @@ Test(ops, attention_is_softmax_of_the_keys_it_sees)
     for (int i = 0; i < HEADS * HD; i++) q[i] *= 3;
     for (int i = 0; i < PAGES; i++) page[i] = PAGES - 1 - i;
     for (int i = 0; i < SLOTS; i++) ref()->kv_store(&view, i, k + i * DIM, v + i * DIM);
-    float slope[HEADS];
-    for (int h = 0; h < HEADS; h++) slope[h] = 0.02f * (float)(h + 1);
-    for (int h = 0; h < HEADS * 8; h++) {
-        const int head = h % HEADS, sloped = h >= HEADS * 4, last = PREFIX + wg_mask_count(&(wg_mask){ { TREE } }) - 1;
+    float slope[HEADS], sink[HEADS];
+    for (int h = 0; h < HEADS; h++) slope[h] = 0.02f * (float)(h + 1), sink[h] = (float)h - 1;
+    for (int h = 0; h < HEADS * 12; h++) {
+        const int head = h % HEADS, sloped = h / HEADS / 4 == 1, sinks_too = h / HEADS / 4 == 2,
+                  last = PREFIX + wg_mask_count(&(wg_mask){ { TREE } }) - 1;
         const wg_row_keys keys = { .kv = &view,
                                    .prefix = PREFIX,
                                    .tail = TAIL,
                                    .anc = { { TREE } },
                                    .sinks = sinks[h / HEADS % 4],
                                    .gap = gaps[h / HEADS % 4] };
-        const wg_heads of = { .heads = HEADS, .kv_heads = KV, .hd = HD, .scale = 0.5f, .slope = sloped ? slope : NULL };
+        const wg_heads of = { .heads = HEADS,
+                              .kv_heads = KV,
+                              .hd = HD,
+                              .scale = 0.5f,
+                              .slope = sloped ? slope : NULL,
+                              .sink = sinks_too ? sink : NULL };
         if (head == 0) ref()->attention(q, &keys, &of, out, 0, HEADS);
-        double sum = 0, want[HD] = { 0 };
+        double sum = sinks_too ? exp((double)sink[head]) : 0, want[HD] = { 0 };
         for (int s = 0, position = 0; s < SLOTS; s++) { /* keys that are left out have positions too */
             const int hidden = s >= keys.sinks && s < keys.sinks + keys.gap;
             const int seen = (s < PREFIX && !hidden) || (s >= TAIL && s - TAIL < 64 && wg_mask_has(&keys.anc, s - TAIL));
@@ -358,6 +364,19 @@ Test(ops, gelu_geglu_and_softcap)
     cr_assert(y[0] == 0 && y[1] == 1000 && y[2] == 0 && y[3] == 1e30f);
     ref()->softcap(far, 30, 4);
     cr_assert(far[0] == -30 && far[1] == 30 && far[2] == 0 && far[3] == 30);
+}
+
+Test(ops, clamped_swiglu)
+{
+    enum { N = 4001 };
+    static float g[N], u[N], y[N];
+    for (int i = 0; i < N; i++) g[i] = (float)(i - N / 2) / 128, u[i] = (float)(i * 7 % N - N / 2) / 128;
+    ref()->clamped_swiglu(g, u, y, N);
+    for (int i = 0; i < N; i++) {
+        const double a = fmin((double)g[i], 7), b = fmax(fmin((double)u[i], 7), -7), want = a / (1 + exp(-1.702 * a)) * (b + 1);
+        cr_assert_float_eq((double)y[i], want, 1e-6 * (1 + fabs(want)), "%g, %g: %g, not %g", (double)g[i], (double)u[i],
+                           (double)y[i], want);
+    }
 }
 
 /* Against x Phi(x) in double, and of the tail relative to what is left of it. */

@@ -173,12 +173,13 @@ Test(arch, refuses_what_it_cannot_compute)
     t = base;
     t.skip_key = "general.architecture";
     t.meta = mamba;
-    expect(&t, WG_EUNSUPPORTED,
-           "FILE: model family 'mamba' is not supported: expected one of: llama, qwen2, qwen3, qwen3moe, "
-           "gemma, gemma2, gemma3, gpt2, gptneox, falcon, mpt, phi3, smollm3, mistral3, olmo2, granite, glm4, exaone4, "
-           "cohere2, seed_oss, hunyuan-dense, ernie4_5, starcoder2, stablelm, arcee, nemotron; llama.cpp's library can "
-           "compute it: --target "
-           "llamacpp:library=PATH (docs/process-target.md)");
+    expect(
+        &t, WG_EUNSUPPORTED,
+        "FILE: model family 'mamba' is not supported: expected one of: llama, qwen2, qwen3, qwen3moe, "
+        "gemma, gemma2, gemma3, gpt2, gptneox, falcon, mpt, phi3, smollm3, mistral3, olmo2, granite, glm4, exaone4, "
+        "cohere2, seed_oss, hunyuan-dense, ernie4_5, starcoder2, stablelm, arcee, nemotron, gpt-oss; llama.cpp's library can "
+        "compute it: --target "
+        "llamacpp:library=PATH (docs/process-target.md)");
 }
 
 Test(arch, families)

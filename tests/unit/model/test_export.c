@@ -10,6 +10,7 @@
 #include "core/file/gguf_write.h"
 #include "core/file/synth.h"
 #include "tests/temp.h"
+#include "tests/unit/model/tiny_model.h"
 
 static wg_error err;
 
@@ -128,6 +129,45 @@ Test(export, what_a_style_cannot_say)
         wg_weights_close(w);
         temp_remove(&t);
     }
+}
+
+static bool other_up(const tiny *m, wg_tensor *t)
+{
+    (void)m;
+    if (strstr(t->name, "ffn_up_exps.weight")) t->dim[1] += 1;
+    return true;
+}
+
+/* Gate and up of gpt-oss are one tensor of a folder. */
+Test(export, experts_that_are_not_alike)
+{
+    temp t;
+    wg_weights *w;
+    char shown[64];
+    const tiny m = { .family = "gpt-oss",
+                     .layers = 1,
+                     .dim = 16,
+                     .heads = 2,
+                     .kv_heads = 1,
+                     .head_dim = 8,
+                     .hidden = 16,
+                     .vocab = 20,
+                     .context = 32,
+                     .oss = true,
+                     .qkv_bias = true,
+                     .output_bias = true,
+                     .experts = 2,
+                     .experts_used = 1,
+                     .window = 4,
+                     .tensor = other_up };
+    temp_make(&t);
+    cr_assert_eq(tiny_open(&m, &w, shown, &err), WG_OK, "%s", err.text);
+    cr_assert_eq(wg_export(w, temp_at(&t, "out"), -1, 0, &err), WG_EMODEL);
+    cr_assert(strstr(err.text, "tensor 'blk.0.ffn_gate_exps.weight' has no tensor 'blk.0.ffn_up_exps.weight' of the same shape "
+                               "beside it"),
+              "%s", err.text);
+    wg_weights_close(w);
+    temp_remove(&t);
 }
 
 Test(export, folders_that_cannot_be_written)

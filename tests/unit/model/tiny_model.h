@@ -29,6 +29,7 @@ typedef struct tiny {
     double alibi, qkv_limit;         /* 0: left out of the file */
     const char *activation;          /* the same of NULL */
     int experts, experts_used;       /* 0: one MLP */
+    bool oss;                        /* sinks, biases of routers and experts, and the MLP's norm under its other name */
     int window;                      /* 0: left out of the file */
     unsigned windowed;               /* the layers with the window, a bit each; 0: left out of the file */
     double attention_cap, logit_cap; /* 0: left out of the file, as the rest */
@@ -211,7 +212,10 @@ static wg_status tiny_write(const tiny *m, const char *path, wg_error *err)
         { "attn_q_norm.weight", m->head_dim, 0, !m->head_norm, false },
         { "attn_k_norm.weight", m->head_dim, 0, !m->head_norm, false },
         { "post_attention_norm.weight", d, 0, !m->post_norm, false },
-        { "ffn_norm.weight", d, 0, m->one_norm, false },
+        { "ffn_norm.weight", d, 0, m->one_norm || m->oss, false },
+        { "post_attention_norm.weight", d, 0, !m->oss, false },
+        { "attn_sinks.weight", m->heads, 0, !m->oss, false },
+        { "ffn_gate_inp.bias", m->experts, 0, !m->oss, false },
         { "post_ffw_norm.weight", d, 0, !m->post_norm, false },
         { "ffn_gate.weight", d, m->hidden, m->fused || m->experts, false },
         { "ffn_up.weight", d, m->fused && !m->ungated ? 2 * m->hidden : m->hidden, m->experts > 0, false },
@@ -220,6 +224,9 @@ static wg_status tiny_write(const tiny *m, const char *path, wg_error *err)
         { "ffn_gate_exps.weight", d, m->hidden, !m->experts, true },
         { "ffn_up_exps.weight", d, m->hidden, !m->experts, true },
         { "ffn_down_exps.weight", m->hidden, d, !m->experts, true },
+        { "ffn_gate_exps.bias", m->hidden, m->experts, !m->oss, false },
+        { "ffn_up_exps.bias", m->hidden, m->experts, !m->oss, false },
+        { "ffn_down_exps.bias", d, m->experts, !m->oss, false },
     };
     int n = 0;
     tiny_tensor(m, g, "token_embd.weight", m->type[n++ % 4], d, m->vocab);
@@ -228,8 +235,12 @@ static wg_status tiny_write(const tiny *m, const char *path, wg_error *err)
             char name[64];
             if (part[i].absent) continue;
             snprintf(name, sizeof name, "blk.%d.%s", l, part[i].name);
-            tiny_stack(m, g, name, part[i].out ? m->type[n++ % 4] : m->norm_type, part[i].in, part[i].out,
-                       part[i].stacked ? m->experts : 1);
+            const bool table = part[i].out && strstr(name, ".bias");
+            tiny_stack(m, g, name,
+                       table         ? WG_F32
+                       : part[i].out ? m->type[n++ % 4]
+                                     : m->norm_type,
+                       part[i].in, part[i].out, part[i].stacked ? m->experts : 1);
         }
     tiny_tensor(m, g, "output_norm.weight", m->norm_type, d, 0);
     if (m->norm_bias) tiny_tensor(m, g, "output_norm.bias", m->norm_type, d, 0);
