@@ -28,9 +28,13 @@ def joined(m):
 
 
 def measured(lines):
-    """Seconds of a small join, and bytes a second of a large one: 2 (n - 1) times its bytes pass through rank 0."""
-    joins = sorted((r["bytes"], r["us"] * 1e-6, r["gb_s"] * 1e9) for r in map(json.loads, lines) if r["call"] == "join")
-    return joins[0][1], joins[-1][2]
+    """Seconds of a small join, and bytes a second of a large one: 2 (n - 1) times its bytes pass through rank 0. ValueError:
+    not the output of bench comm."""
+    try:
+        joins = sorted((r["bytes"], r["us"] * 1e-6, r["gb_s"] * 1e9) for r in map(json.loads, lines) if r["call"] == "join")
+        return joins[0][1], joins[-1][2]
+    except (ValueError, KeyError, TypeError, IndexError):
+        raise ValueError("no joins are in it; expected the output of wager bench comm --json") from None
 
 
 def pass_seconds(m, ranks, rows, o, latency, bandwidth):
@@ -76,18 +80,42 @@ def self_test():
     lines = ['{"call":"join","bytes":8,"us":2,"gb_s":1}', '{"call":"join","bytes":4096,"us":9,"gb_s":3}',
              '{"call":"order","bytes":1,"us":1,"gb_s":9}']
     assert measured(lines) == (2e-6, 3e9)
+    for read, text in ((measured, ["{}"]), (measured, []), (positive, "0"), (positive, "nan"), (chance, "1.1"), (numbers, "2,0")):
+        try:
+            read(text)
+        except ValueError:
+            continue
+        raise AssertionError(f"{read.__name__} takes {text}")
     assert abs(joined(MODELS["8B"])[0] * 4 - (3.41e6 + 4 * (4096 + 128256))) < 5e3  # 3.41 MB a row, with embedding and logits
     print("ok")
+
+
+def positive(text):
+    if not 0 < float(text) < float("inf"):
+        raise ValueError
+    return float(text)
+
+
+def chance(text):
+    if not 0 <= float(text) <= 1:
+        raise ValueError
+    return float(text)
+
+
+def numbers(text):
+    if min(map(int, text.split(","))) < 1:
+        raise ValueError
+    return [int(n) for n in text.split(",")]
 
 
 if __name__ == "__main__":
     a = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     a.add_argument("comm", nargs="?", help="output of wager bench comm --json")
-    a.add_argument("--gb-s", type=float, help="a device's memory bandwidth")
-    a.add_argument("--tflops", type=float, help="a device's products")
-    a.add_argument("--bytes", type=float, default=1.0625, help="of a weight")
-    a.add_argument("--chance", type=float, default=0.7, help="that a draft is accepted")
-    a.add_argument("--ranks", type=lambda t: [int(n) for n in t.split(",")], default=[1, 2, 4, 8])
+    a.add_argument("--gb-s", type=positive, help="a device's memory bandwidth")
+    a.add_argument("--tflops", type=positive, help="a device's products")
+    a.add_argument("--bytes", type=positive, default=1.0625, help="of a weight")
+    a.add_argument("--chance", type=chance, default=0.7, help="that a draft is accepted")
+    a.add_argument("--ranks", type=numbers, default=[1, 2, 4, 8])
     a.add_argument("--self-test", action="store_true")
     o = a.parse_args()
     if o.self_test:
@@ -95,5 +123,9 @@ if __name__ == "__main__":
     elif not (o.comm and o.gb_s and o.tflops):
         a.error("the output of bench comm, --gb-s and --tflops are needed")
     else:
-        with open(o.comm) as f:
-            table(o, *measured(f))
+        try:
+            with open(o.comm) as f:
+                of = measured(f)
+        except (OSError, ValueError) as e:
+            a.error(f"{o.comm}: {e}")
+        table(o, *of)

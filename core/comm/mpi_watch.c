@@ -11,7 +11,7 @@
 #include "core/base/mem.h"
 #include "core/comm/comm.h"
 
-enum { TURN_MS = 200, SILENT = 15, LATE = 25, END_MS = 1, WHY = 512 }; /* turns without a beat; turns until MPI has started */
+enum { TURN_MS = 200, SILENT_MS = 3000, LATE = 25, END_MS = 1, WHY = 512 }; /* LATE: turns until MPI has started */
 
 typedef enum stage { STARTS, BEATS, ENDS } stage;
 
@@ -22,16 +22,18 @@ struct wg_mpi_watch {
     pthread_cond_t moved;
     stage stage; /* under the lock, as the next two */
     int rank, ranks;
-    int silent[WG_RANKS_MOST];                     /* turns since the last beat of a rank */
+    int silent[WG_RANKS_MOST];                     /* milliseconds of turns since the last beat of a rank */
     int told[WG_RANKS_MOST], ended[WG_RANKS_MOST]; /* the last beat was sent; was heard */
 };
+
+static int turn_ms(stage at) { return at == ENDS ? END_MS : TURN_MS; }
 
 /* The thread's next turn, at once where the stage changes. */
 static stage next_turn(wg_mpi_watch *w, stage now)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += (now == ENDS ? END_MS : TURN_MS) * 1000000L;
+    until.tv_nsec += turn_ms(now) * 1000000L;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     pthread_mutex_lock(&w->lock);
@@ -48,19 +50,20 @@ static void lose(wg_mpi_watch *w, const char *why)
     w->module->abort(1);
 }
 
-/* One turn with one other rank; whether both have ended. */
-static bool beat_with(wg_mpi_watch *w, int r, bool ends)
+/* One turn with one other rank; whether both have ended. A rank beats until it has ended, also for one that waits for that. */
+static bool beat_with(wg_mpi_watch *w, int r, stage now)
 {
+    const bool ends = now == ENDS;
     char text[WG_MPI_TEXT], why[WHY];
     int beats, last, sent;
     if (w->module->heard(r, &beats, &last, text)) return lose(w, text), true;
-    w->silent[r] = beats ? 0 : w->silent[r] + 1;
+    w->silent[r] = beats ? 0 : w->silent[r] + turn_ms(now);
     w->ended[r] = w->ended[r] || last;
     snprintf(why, sizeof why,
              "rank %d has sent no heartbeat for %d seconds: it was stopped, or its machine or network is gone; what has ended "
              "is whole; start all ranks anew (run: with --resume)",
-             r, SILENT * TURN_MS / 1000);
-    if (!ends && !w->ended[r] && w->silent[r] > SILENT) return lose(w, why), true;
+             r, SILENT_MS / 1000);
+    if (!w->ended[r] && w->silent[r] > SILENT_MS) return lose(w, why), true;
     if (w->told[r]) return w->ended[r];
     if (w->module->beat(r, ends, &sent, text)) return lose(w, text), true;
     w->told[r] = ends && sent;
@@ -80,7 +83,7 @@ static void *watch(void *arg)
     }
     for (bool over = false; !over; now = over ? now : next_turn(w, now)) {
         over = now == ENDS;
-        for (int r = w->rank ? 0 : 1; r < (w->rank ? 1 : w->ranks); r++) over = beat_with(w, r, now == ENDS) && over;
+        for (int r = w->rank ? 0 : 1; r < (w->rank ? 1 : w->ranks); r++) over = beat_with(w, r, now) && over;
     }
     return NULL;
 }

@@ -14,7 +14,7 @@ typedef struct wg_mpi_watch wg_mpi_watch;
 /* Before MPI starts; says on stderr when that takes long, which is while other ranks have not started. EIO: no thread. */
 wg_status wg_mpi_watch_open(wg_mpi_watch **out, const wg_mpi_module *module, wg_error *err);
 void wg_mpi_watch_begin(wg_mpi_watch *w, int rank, int ranks); /* MPI has started */
-/* Waits until all ranks call it, and ends the thread. NULL is fine. */
+/* Waits until all ranks call it, and ends the thread. A rank that is silent while others wait ends all. NULL is fine. */
 void wg_mpi_watch_end(wg_mpi_watch *w);
 
 #endif

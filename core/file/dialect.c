@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "core/base/mem.h"
 #include "core/base/read_file.h"
@@ -209,11 +210,15 @@ static wg_status refuse(wg_tensor_list *list, const char *path, bool folder, wg_
             "%s: is no model but a drafter for one, by its tensors: %s (%s); it cannot be a target, and no drafter of "
             "this program runs it yet",
             path, d->name, d->doc);
+    struct stat sb;
+    const char *slash = strrchr(path, '/');
+    const bool alone = folder && stat(path, &sb) == 0 && S_ISREG(sb.st_mode); /* without its config.json */
     return wg_fail(
         err, WG_EUNSUPPORTED,
-        "%s: is no model but a drafter for one, by its tensors: %s (%s); it cannot be a target; it runs with --draft "
-        "%s:model=%s",
-        path, d->name, d->doc, d->drafter, path);
+        "%s: is no model but a drafter for one, by its tensors: %s (%s); it cannot be a target; %s runs with --draft "
+        "%s:model=%.*s",
+        path, d->name, d->doc, alone ? "its folder, with config.json," : "it", d->drafter,
+        alone && slash ? (int)(slash - path) : (int)strlen(path), alone && !slash ? "." : path);
 }
 
 wg_status wg_dialect_refuse(const char *path, wg_status status, wg_error *err)

@@ -253,8 +253,11 @@ static wg_status open(inspected *f, const char *path, wg_error *err)
         f->status = wg_target_check(f->w, WG_TOKENIZER_NEEDED, &f->refused);
         return wg_tensor_list_of(&f->list, f->w, err);
     }
-    *err = f->refused;
-    return wg_tensor_list_read(&f->list, path, NULL) == WG_OK && f->list.n ? WG_OK : f->status;
+    wg_error damaged;
+    const wg_status s = wg_tensor_list_read(&f->list, path, &damaged);
+    if (!s && f->list.n) return WG_OK;
+    *err = s && s != WG_ENOENT ? damaged : f->refused; /* a damaged file is one whatever the folder's config says */
+    return f->status;
 }
 
 static int print(const inspected *f, const char *path, const char *draft, const wg_facts_options *opt, bool as_json)

@@ -50,11 +50,23 @@ static int run(const wg_config *c, const char *out, bool resume, bool json, cons
     return status;
 }
 
+enum { RANKS_SETS = 3, RANKS_TEXT = 32 }; /* overrides of --ranks, each a text of so many bytes */
+
+/* --ranks replaces all that the file says of ranks; but the number of processes is mpirun's, and `mpi` leaves the rest. */
+static void set_ranks(wg_flag_list *set, const char *ranks, const wg_comm_spec *where, char text[][RANKS_TEXT])
+{
+    if (where->kind == WG_COMM_MPI && !strchr(ranks, ':')) return;
+    snprintf(text[0], RANKS_TEXT, "target.tensor=%d", where->ranks / where->pipeline);
+    snprintf(text[1], RANKS_TEXT, "target.pipeline=%d", where->pipeline > 1 ? where->pipeline : 0);
+    snprintf(text[2], RANKS_TEXT, "target.ranks=");
+    for (int i = where->kind == WG_COMM_MPI; i < RANKS_SETS; i++) set->item[set->n++] = text[i];
+}
+
 int wg_cmd_run(int argc, char **argv)
 {
     wg_flag_list set = { .n = 0 };
     const char *out = NULL, *device = NULL, *shard = NULL, *from = NULL, *list = NULL, *profile = NULL, *ranks = NULL, *path;
-    char ranks_set[64], pipeline_set[64], threads_set[64], device_set[64], profile_set[WG_OPTION_STRING];
+    char ranks_set[RANKS_SETS][RANKS_TEXT], threads_set[64], device_set[64], profile_set[WG_OPTION_STRING];
     long threads = -1;
     bool dry = false, json = false, resume = false;
     const wg_flag flags[] = {
@@ -74,7 +86,7 @@ int wg_cmd_run(int argc, char **argv)
     };
     const int bad = wg_cli_parse("run", flags, argc, argv, &path, 1, 1);
     if (bad >= 0) return bad;
-    const int more = (threads >= 0) + (device != NULL) + (profile != NULL) + (ranks != NULL) + (ranks && strchr(ranks, 'x'));
+    const int more = (threads >= 0) + (device != NULL) + (profile != NULL) + (ranks ? RANKS_SETS : 0);
     if (set.n + more > WG_FLAG_LIST_MAX)
         return wg_cli_refuse("run", "%d overrides by --set and the flags that stand for it; expected at most %d", set.n + more,
                              (int)WG_FLAG_LIST_MAX);
@@ -95,14 +107,7 @@ int wg_cmd_run(int argc, char **argv)
     wg_column_choice chosen;
     wg_comm_spec where;
     if (ranks && wg_target_ranks(&(wg_target_options){ .ranks = ranks }, &where, &err)) return wg_cli_fail(&err);
-    if (ranks && where.kind != WG_COMM_MPI) {
-        snprintf(ranks_set, sizeof ranks_set, "target.tensor=%d", where.ranks / where.pipeline);
-        set.item[set.n++] = ranks_set;
-    }
-    if (ranks && where.pipeline > 1) {
-        snprintf(pipeline_set, sizeof pipeline_set, "target.pipeline=%d", where.pipeline);
-        set.item[set.n++] = pipeline_set;
-    }
+    if (ranks) set_ranks(&set, ranks, &where, ranks_set);
     if (list && wg_columns_named(list, &chosen, &err)) return wg_cli_fail(&err);
     if (wg_config_open(&c, path, set.item, set.n, &wg_program_plugins, &err)) return wg_cli_fail(&err);
     int status = WG_EXIT_OK;

@@ -358,6 +358,42 @@ static void check_conversations(wg_checker *c, wg_conversations_options *o, cons
                    "prompts");
 }
 
+/* A key of `model`, an object at `place` or NULL, that no student would obey. */
+static void check_obeyed(wg_checker *c, const char *place, const json_t *model, bool head, bool norm)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s.steps", place);
+    if (!head && json_object_get(model, "steps"))
+        wg_problem(c, path, true, "%s are of a head, and the student is a model: leave it out, or say \"kind\": \"eagle3\"",
+                   path);
+    snprintf(path, sizeof path, "%s.norm_scale", place);
+    if (!norm && json_object_get(model, "norm_scale"))
+        wg_problem(
+            c, path, true,
+            "%s is a factor of the target's last norm, which the student does not take: leave it out, or set target_head "
+            "to copied or frozen",
+            path);
+}
+
+/* Keys of a student are obeyed by itself, common ones by one student at least. */
+static void check_all_obeyed(wg_checker *c, const reading *r, const json_t *root)
+{
+    const json_t *list = json_object_get(root, "students");
+    bool head = false, norm = false;
+    char place[48];
+    for (int i = 0; i < r->families; i++) {
+        const wg_distill_student *s = &r->family[i];
+        const bool is_head = s->kind != WG_STUDENT_MODEL, has_norm = s->head != WG_HEAD_OWN;
+        head = head || is_head, norm = norm || has_norm;
+        snprintf(place, sizeof place, "students[%d].model", i);
+        check_obeyed(c, place, json_object_get(json_array_get(list, (size_t)i), "model"), is_head, has_norm);
+    }
+    check_obeyed(c, "model", json_object_get(root, "model"), head, norm);
+    if (!head && r->out->distill.taps > 0)
+        wg_problem(c, "distill.taps", true,
+                   "distill.taps are the states that heads read, and no student is of the kind eagle3: leave it out");
+}
+
 static void check_root(wg_checker *c, const json_t *root, void *into)
 {
     reading *r = into;
@@ -386,6 +422,7 @@ static void check_root(wg_checker *c, const json_t *root, void *into)
                        "%s: distill.keep chooses rows of a head that is not trained: target_head must be frozen", place);
         wg_train_check_shape(c, place, &s->shape, s->from_target > 0 || s->head ? 0 : t->train.length);
     }
+    check_all_obeyed(c, r, root);
     wg_train_check_rest(c, t);
 }
 
@@ -401,6 +438,7 @@ static json_t *student_json(const wg_distill_student *s)
     if (s->kind != WG_STUDENT_MODEL) json_object_clear(model);
     json_object_update_new(model, wg_train_options_json(kind_table, s));
     if (s->kind == WG_STUDENT_MODEL) json_object_del(model, "kind"), json_object_del(model, "steps");
+    if (s->head == WG_HEAD_OWN) json_object_del(model, "norm_scale");
     return json_pack("{s:s, s:o, s:o, s:o, s:o}", "name", s->name, "model", model, "loss",
                      wg_train_options_json(wg_loss_options, &s->loss), "optimiser",
                      wg_train_options_json(table_of("optimiser"), &s->optimiser), "schedule",

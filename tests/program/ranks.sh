@@ -21,9 +21,9 @@ fi
 ranked() {
   local n=$1
   shift
-  if [ "$how" = mpi ] && [ "$n" -gt 1 ]; then timeout 60 mpirun --oversubscribe -n "$n" "$program" "$@"
-  elif [[ "$1" =~ ^(generate|logits|bench)$ ]] && [ "$n" -gt 1 ]; then timeout 60 "$program" "$@" --ranks "threads:$n"
-  else timeout 60 "$program" "$@"; fi
+  if [ "$how" = mpi ] && [ "$n" -gt 1 ]; then timeout 300 mpirun --oversubscribe -n "$n" "$program" "$@"
+  elif [[ "$1" =~ ^(generate|logits|bench)$ ]] && [ "$n" -gt 1 ]; then timeout 300 "$program" "$@" --ranks "threads:$n"
+  else timeout 300 "$program" "$@"; fi
 }
 
 # NAME RANKS... -- ARGUMENTS: all numbers of ranks have the digest of one.
@@ -49,8 +49,8 @@ pipeline() {
   want=$(ranked 1 "$@" --json | grep -o '"output_sha256":"[0-9a-f]*"')
   for shape in "${shapes[@]}"; do
     n=${shape#*:}
-    if [ "$how" = mpi ]; then got=$(timeout 60 mpirun --oversubscribe -n $((${n%x*} * ${n#*x})) "$program" "$@" --ranks "$shape" --json 2>"$base/err")
-    else got=$(timeout 60 "$program" "$@" --ranks "$shape" --json 2>"$base/err"); fi || fail "$name on $shape: $(cat "$base/err")"
+    if [ "$how" = mpi ]; then got=$(timeout 300 mpirun --oversubscribe -n $((${n%x*} * ${n#*x})) "$program" "$@" --ranks "$shape" --json 2>"$base/err")
+    else got=$(timeout 300 "$program" "$@" --ranks "$shape" --json 2>"$base/err"); fi || fail "$name on $shape: $(cat "$base/err")"
     got=$(grep -o '"output_sha256":"[0-9a-f]*"' <<<"$got")
     [ -n "$want" ] && [ "$got" = "$want" ] || fail "$name: $shape gives $got, one rank $want"
   done
@@ -107,10 +107,10 @@ if [ "$how" = mpi ]; then
   limit=$(($(stat -c %s "$base/large.gguf") / 1024 * 85 / 100))
   limited() { bash -c 'ulimit -d "$0"; exec "$@"' "$limit" "$@"; }
   words=(logits "$base/large.gguf" --tokens 1,2,3 --threads 1)
-  limited timeout 60 "$program" "${words[@]}" >"$base/err" 2>&1 && fail "one rank has room in $limit KB"
+  limited timeout 300 "$program" "${words[@]}" >"$base/err" 2>&1 && fail "one rank has room in $limit KB"
   grep -q "out of memory" "$base/err" || fail "one rank in $limit KB: $(cat "$base/err")"
   "$program" "${words[@]}" --out "$base/rows1" || fail "a rank without a limit"
-  limited timeout 60 mpirun --oversubscribe -n 2 "$program" "${words[@]}" --out "$base/rows2" 2>"$base/err" || fail "two ranks in $limit KB: $(cat "$base/err")"
+  limited timeout 300 mpirun --oversubscribe -n 2 "$program" "${words[@]}" --out "$base/rows2" 2>"$base/err" || fail "two ranks in $limit KB: $(cat "$base/err")"
   cmp "$base/rows1" "$base/rows2" || fail "rows of two ranks with a limit"
   checked=$((checked + 1))
 fi
@@ -132,6 +132,15 @@ for n in "${all[@]}"; do
 done
 checked=$((checked + 1))
 
+# --ranks replaces what the config says of them.
+if [ "$how" = threads ]; then
+  for asked in self threads:2 threads:1x2; do
+    got=$("$program" run config.json --dry-run --ranks "$asked" --set target.tensor=3 --set target.pipeline=3 --set target.ranks=threads:3x3 2>&1) || fail "--ranks $asked over a config's: $got"
+    want=$("$program" run config.json --dry-run --ranks "$asked") && [ "$got" = "$want" ] || fail "--ranks $asked over a config's: $got"
+  done
+  checked=$((checked + 1))
+fi
+
 # What each rank holds: weights in full as the ranks have them.
 if [ "$how" = mpi ]; then ranked 2 check config.json >plan 2>err
 else "$program" check config.json --set target.tensor=2 >plan 2>err; fi || fail "check: $(cat err)"
@@ -146,7 +155,7 @@ checked=$((checked + 1))
 refused() { # WORDS COMMAND...
   local words=$1
   shift
-  timeout 20 "$@" >err 2>&1 && fail "no error: $*"
+  timeout 60 "$@" >err 2>&1 && fail "no error: $*"
   [ $? -ne 124 ] || fail "hangs: $*"
   grep -qF "$words" err || fail "expected '$words' of $*, not: $(cat err)"
   checked=$((checked + 1))

@@ -37,7 +37,7 @@ def answers(before, *after):
         got.append(([c["text"] for c in answer["choices"]], answer["usage"]))
     server.send_signal(signal.SIGTERM)
     try:
-        server.communicate(timeout=20)
+        server.communicate(timeout=60)
     except subprocess.TimeoutExpired:
         server.kill()
         sys.exit(f"FAIL: {words} does not end")
@@ -54,13 +54,13 @@ if shutil.which("mpirun") and os.path.exists(os.path.join(folder, "libwager-mpi.
     if subprocess.run(["mpirun", "-n", "2", "true"], capture_output=True).returncode == 0:
         if answers(["mpirun", "--oversubscribe", "-n", "2"]) != want:
             sys.exit("FAIL: two processes give other answers")
-        alone = subprocess.run([os.path.join(folder, "wager-serve"), model, "--ranks", "mpi"], capture_output=True, text=True, timeout=20,
+        alone = subprocess.run([os.path.join(folder, "wager-serve"), model, "--ranks", "mpi"], capture_output=True, text=True, timeout=60,
                                env=dict(os.environ, OMPI_COMM_WORLD_SIZE="2", OMPI_COMM_WORLD_RANK="1"))
         words = "ranks mpi: rank 1 would decide, too; expected `wager serve` on all ranks, of which rank 0 starts wager-serve, or --ranks mpi"
         if alone.returncode == 0 or words not in alone.stderr:
             sys.exit(f"FAIL: rank 1 that decides: {alone.stderr}")
         lost = subprocess.run(["mpirun", "--oversubscribe", "-n", "2", program, "serve", "none.gguf"], capture_output=True, text=True,
-                              timeout=20)
+                              timeout=60)
         if lost.returncode == 0 or "none.gguf" not in lost.stderr:
             sys.exit(f"FAIL: a model that is not there: {lost.stderr}")
 print("ok")
