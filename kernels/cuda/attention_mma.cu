@@ -5,8 +5,8 @@
  * WG_GPU_SPAN. A chunk gives a part: scores K q^T, its maximum m, weights exp(s - m), their sum l, and o = V^T w, both products
  * by mma.m16n8k16 from fresh accumulators, queries and weights as two 16-bit numbers each (prepare.h). Keys are the 16-row
  * side, so a key's row in its tile is its position; queries are the 8-wide side. Parts of a span are folded in ascending order
- * to the common maximum (Milakov and Gimelshein 2018), then the spans (flash decoding), by the same operations, and the
- * sink last. So a row's bits follow from its own keys by position. Who computes a part shows in none of them:
+ * to the common maximum (Milakov and Gimelshein 2018), then the spans (flash decoding), by the same operations. So a row's bits
+ * follow from its own keys by position. Who computes a part shows in none of them:
  *
  *   shared  Chunks that lie in the prefix whole are the same keys for all rows of a sequence (of a sparse view: of the same
  *           gap). Neighbouring rows are packed, as (row, head of a kv head), into tiles of up to 64 queries, for which a block
@@ -47,7 +47,6 @@ struct tiles_job {
     int at_once, groups;                  /* heads of a block; how many blocks share a kv head */
     int tile, slots;                      /* most rows of a block; blocks that share the tiles of a span */
     float scale;
-    const float *sink;    /* (heads), or NULL */
     float *out, *scratch; /* scratch: (rows, heads, spans + WG_GPU_OWN) parts of o (hd), l, m, 2 unused */
     uint32_t *arrived;    /* (rows, blocks of a row side by side) */
 };
@@ -442,7 +441,6 @@ WG_DEVICE void merge_row(const tiles_job &j, int row, int h0, int heads)
             if (from == 0) all = span;
             else add_part(&all, span);
         }
-        if (j.sink && chunks > 0) add_part(&all, sums{ { 0, 0, 0, 0 }, 1, j.sink[head] });
         const float4 o = { all.o.x / all.l, all.o.y / all.l, all.o.z / all.l, all.o.w / all.l };
         *(float4 *)(j.out + ((size_t)row * j.heads + head) * j.hd + d) = o;
     }
@@ -527,7 +525,6 @@ extern "C" void WG_GPU(attention_mma)(wg_gpu *g, const wg_gpu_attention *of)
     j.out = of->out, j.scratch = of->scratch, j.arrived = of->arrived;
     j.spans = of->most > 0 ? ((of->most - 1) / CHUNK + CHUNKS - 1) / CHUNKS : 0; /* a row sees itself, which is no prefix */
     j.scale = of->scale;
-    j.sink = of->sink;
     if (of->kv.type == WG_F16) launch_for<WG_F16>(g, j);
     else launch_for<WG_BF16>(g, j);
 }
