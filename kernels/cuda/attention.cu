@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Attention of rows over the pages of their sequences: chains and trees alike; on CUDA cores, for the exact mode, pages of f32,
- * heads that are no multiple of 16, caps, slopes and sinks (the others: attention_mma.cu). A block serves one row and up to HEADS
- * query heads of one kv head, whose keys it reads once. Keys are visited by position in chunks of 64 at absolute positions,
- * through the row's own list of slots, so pages, trees and neighbours cannot move a chunk border or the order of a sum.
+ * Attention of rows over the pages of their sequences: chains and trees alike; on CUDA cores, for the exact mode, pages of
+ * f32, heads that are no multiple of 16, caps, slopes and sinks (the others: attention_mma.cu). A block serves one row and up
+ * to HEADS query heads of one kv head, whose keys it reads once. Keys are visited by position in chunks of 64 at absolute
+ * positions, through the row's own list of slots, so pages, trees and neighbours cannot move a chunk border or the order of a
+ * sum.
  *
  * Within a chunk, and from chunk to chunk of one block, the operations are those of kernels/ref/attention.c in the same order
  * (running maximum, Milakov and Gimelshein 2018). Unsplit, a block visits all chunks of its row and returns the reference's
@@ -209,8 +210,8 @@ WG_KERNEL WG_LAUNCH_BOUNDS(THREADS, 1) merge_spans(attention_job j)
 extern "C" void WG_GPU(attention)(wg_gpu *g, const wg_gpu_attention *of)
 {
     const int type = of->kv.type, shared_by = of->heads / of->kv_heads;
-    if (of->split && wg_gpu_is_half(type) && of->hd % 16 == 0 && of->cap == 0 &&
-        !of->slope && !of->sink) { /* caps, slopes and sinks need more registers than it has */
+    if (of->split && wg_gpu_is_half(type) && of->hd % 16 == 0 && of->cap == 0 && !of->slope &&
+        !of->sink) { /* caps, slopes and sinks need more registers than it has */
         WG_GPU(attention_mma)(g, of);
         return;
     }
