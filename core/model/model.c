@@ -310,7 +310,7 @@ static wg_status pass_over(const loader *o, const place *p, const char *name, vo
     (void)into;
     WG_TRY(find_of(o, p, name, &t));
     if (!o->reads) return WG_OK;
-    if (p->part == 0) WG_TRY(begin_tensor(o, t));
+    if (p->part == 0 || p->out == ONE) WG_TRY(begin_tensor(o, t)); /* as load does it */
     wg_weights_release(o->w, t);
     return WG_OK;
 }

@@ -199,7 +199,7 @@ def full_output():
 
 def long_pass():
     """A pass that takes longer than the silence that ends ranks."""
-    subprocess.run([program, "synth", "--like", "1b", "--type", "q8_0", "--seed", "1", "--out", "long.gguf"], check=True,
+    subprocess.run([program, "synth", "--like", "llama-3.2-1b", "--type", "q8_0", "--seed", "1", "--out", "long.gguf"], check=True,
                    stdout=subprocess.DEVNULL)
     tokens = ",".join(str(i) for i in range(1, 257))
     since = time.monotonic()
