@@ -6,8 +6,8 @@
 A row of logits is one request: the text with the tokens on the row's path as prompt, one new token, and the raw logits of that token
 for the whole vocabulary. The requests of a pass are one batch, whose common beginnings vLLM's prefix cache computes once. (Its
 prompt_logprobs would return the vocabulary for every token of the prompt, without that cache.) Rows of vLLM depend on their batch in
-the last bits, so results are equal in law only. There are no hidden states: a target that gives them must give those of all
-layers, and vLLM is told at its start which to keep."""
+the last bits, so results are equal in law only. It gives no hidden states: vLLM keeps only those of the
+layers that are named at its start, and the protocol asks for any layer."""
 import argparse
 import os
 import sys

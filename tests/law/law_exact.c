@@ -593,9 +593,8 @@ int main(int argc, char **argv)
     printf("%d cells: %d, %d and %d laws of texts of 2, 3 and 4 tokens\n", all.cells, all.length[2], all.length[3],
            all.length[4]);
     if (!counting)
-        printf(
-            "%ld enumerated runs, %ld drafted, %ld accepted; largest deviation %.2g; %.1f s, %.1f of them on the processor\n",
-            all.runs, all.drafted, all.accepted, all.worst, wg_clock_now() - start, (double)clock() / CLOCKS_PER_SEC);
+        printf("%ld enumerated runs, %ld drafted, %ld accepted; largest deviation %.2g; %.1f s, %.1f of processors\n", all.runs,
+               all.drafted, all.accepted, all.worst, wg_clock_now() - start, (double)clock() / CLOCKS_PER_SEC);
     if (failures) fprintf(stderr, "%d failures\n", failures);
     return failures != 0;
 }
