@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The passes of a head of EAGLE-3 (Li et al. 2025; net.h), as draft/head/head.c runs it: norms of each tap, the residual stream
- * begins with the feature itself, the next step's feature is the normed state, which also gives the logits.
+ * The passes of a head of EAGLE-3 with its training-time test (Li et al. 2025; net.h), as draft/head/head.c runs it: norms of
+ * each tap, the residual stream begins with the feature itself, the next step's feature is the normed state, which also gives
+ * the logits.
  *
  * Row i reads its token and the feature of the row before: in step 0 fc of the target's states there, in step s the state
  * that step s - 1 gave there. Its keys in step s are those of step 0 up to row i - s, at which the draft began, and of the
